@@ -67,6 +67,8 @@ func optionSets() map[string]map[string]string {
 	add("inside, hash index of blocks", in, "data_block_index_type=kDataBlockBinaryAndHash")
 	add("inside, no filters on the last level", in, "optimize_filters_for_hits=true")
 	add("inside, prefixes", in, "prefix_extractor=fixed:3", "whole_key_filtering=false")
+	add("inside, hash index", in, "index_type=kHashSearch", "prefix_extractor=fixed:1", "filter_policy=nullptr")
+	add("inside, hash index of longer prefixes", in, "index_type=kHashSearch", "prefix_extractor=capped:2", "block_size=1024")
 	add("inside, dictionaries", in, "compression=kZSTD", "compression_opts={max_dict_bytes=2048;zstd_max_train_bytes=16384;}")
 	add("inside, raw dictionaries", in, "compression=kLZ4Compression", "compression_opts={max_dict_bytes=4096;}")
 	add("inside, not compressed, large blocks", in, "compression=kNoCompression", "block_size=16384", "index_block_restart_interval=8")

@@ -27,6 +27,8 @@ type Steady struct {
 	bytes int64 // of all blocks in a cache, about
 	// Metadata are blocks of filters and indexes among those that the cache is asked for.
 	Metadata bool
+	// ValueReads are reads per Get of values outside the tables, which no block cache spares.
+	ValueReads float64
 }
 
 // A trace of random Gets fills a cache after it has asked for each block some times.
@@ -85,14 +87,23 @@ func NewSteady(ctx context.Context, dir, name, version string, families []Family
 	}
 	for i := range s.trace.Blocks {
 		b := &s.trace.Blocks[i]
+		if b.Marks&cachesim.Uncached != 0 {
+			continue
+		}
 		s.bytes += s.setup.Charge(b)
 		s.Metadata = s.Metadata || b.Type != engine.Data
 	}
+	for _, number := range s.trace.Accesses[s.trace.Gets[s.trace.WarmupGets]:] {
+		if s.trace.Blocks[number].Type == engine.Value {
+			s.ValueReads++
+		}
+	}
+	s.ValueReads /= float64(len(s.trace.Gets) - s.trace.WarmupGets)
 	s.bytes = int64(float64(s.bytes) * float64(blocks) / float64(max(1, len(s.trace.Blocks))))
 	return s, nil
 }
 
-// Reads are block reads per Get with a cache, those of metadata among them if they are in the cache. A
+// Reads are block reads per Get with a cache, but for ValueReads, those of metadata among them if they are in the cache. A
 // cache that holds all blocks reads none.
 func (s *Steady) Reads(ctx context.Context, cacheBytes int64) (perGet float64, err error) {
 	const roomForUnevenShards = 1.25
@@ -103,5 +114,5 @@ func (s *Steady) Reads(ctx context.Context, cacheBytes int64) (perGet float64, e
 	if err != nil {
 		return 0, err
 	}
-	return points[0].BlockReadsPerGet(), nil
+	return points[0].BlockReadsPerGet() - s.ValueReads, nil
 }

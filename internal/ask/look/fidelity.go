@@ -50,8 +50,9 @@ func Of(dir string, run *result.Run, table string) (Side, error) {
 	if err == nil {
 		tables, err = OnlyTable(tables, table, dir)
 	}
+	of, _ := subject.EngineOf(run.Engine.Name)
 	for _, t := range tables {
-		if err == nil {
+		if err == nil && !of.BlockTables { // whose comparison is of data blocks alone
 			err = advise.OnlyLevels(dir, t.Values)
 		}
 	}
@@ -176,6 +177,9 @@ func (out *Comparison) pricing(ctx context.Context, run *result.Run, missing flo
 		out.Basis = "data blocks, with filters and indexes in memory and no data block in the cache"
 		if out.CacheBytes > 0 {
 			out.Basis = fmt.Sprintf("data blocks, with filters and indexes in memory and a cache of %s for data blocks", unit.Bytes(out.CacheBytes))
+		}
+		if run.Database.Values != nil || slices.ContainsFunc(run.Database.Tables, func(t engine.Table) bool { return t.Values != nil }) {
+			out.Basis += "; reads of values in blob files come on top"
 		}
 		return func(fidelity.Table) fidelity.Price {
 			return func(levels []engine.Level) (float64, error) { return fidelity.Reads(levels, missing, out.CacheBytes) }

@@ -26,13 +26,16 @@ func AdviseRocksDB(ctx context.Context, dir string, run *result.Run, asked strin
 	if cacheShare > 0 {
 		out.NowBytes = max(1, int64(cacheShare*float64(Bytes(run.Database))))
 	}
-	mix, err := choose(out, tables, asked, dir)
+	mix, values, err := choose(out, tables, asked, dir)
 	if err != nil {
 		return nil, err
 	}
 	if err := trace(ctx, out, dir, run, missing, seed); ctx.Err() != nil {
 		return nil, ctx.Err()
 	} else if err != nil {
+		if err := advise.OnlyLevels(dir, values); err != nil {
+			return nil, err
+		}
 		say("the database cannot be traced (%v): the prediction uses the sizes of its levels", err)
 	}
 	return out, out.Judge(tables, mix, missing)
@@ -59,6 +62,11 @@ func trace(ctx context.Context, out *advise.RocksAdvice, dir string, run *result
 		}
 		traced[portion] = s
 		metadata = metadata || s.Metadata
+		share := 1.0
+		if portion != advise.Together {
+			share = all[portion].Share
+		}
+		out.ValueReadsPerGet += share * s.ValueReads
 	}
 	out.Metadata = metadata
 	out.Reads = func(portion int, cacheBytes int64) (float64, error) { return traced[portion].Reads(ctx, cacheBytes) }
@@ -78,8 +86,8 @@ func rocksClient(run *result.Run) advise.Client {
 	return advise.RocksDB
 }
 
-// choose finds the tables that are asked for, or the largest.
-func choose(out *advise.RocksAdvice, tables []fidelity.Table, asked, dir string) (mix []fidelity.Portion, err error) {
+// choose finds the tables that are asked for, or the largest, and what they keep outside.
+func choose(out *advise.RocksAdvice, tables []fidelity.Table, asked, dir string) (mix []fidelity.Portion, values *engine.Values, err error) {
 	if asked == "" {
 		largest := tables[0]
 		for _, t := range tables {
@@ -87,29 +95,24 @@ func choose(out *advise.RocksAdvice, tables []fidelity.Table, asked, dir string)
 				largest = t
 			}
 		}
-		if err := advise.OnlyLevels(dir, largest.Values); err != nil {
-			return nil, err
-		}
 		out.Tables = []advise.TableShare{{Name: largest.Name, Share: 1, Bytes: largest.Bytes}}
-		return []fidelity.Portion{{Levels: largest.Levels, Share: 1}}, nil
+		return []fidelity.Portion{{Levels: largest.Levels, Share: 1}}, largest.Values, nil
 	}
 	if strings.Contains(asked, "=") {
 		asked = strings.ReplaceAll(asked, ",", engine.MixSeparator)
 	}
 	portions, err := adapter.ParseMix(asked)
 	if err != nil {
-		return nil, engine.Fail(engine.CodeUsage, "--table: %v", err)
+		return nil, nil, engine.Fail(engine.CodeUsage, "--table: %v", err)
 	}
 	for _, p := range portions {
 		found, err := OnlyTable(tables, p.Name, dir)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if err := advise.OnlyLevels(dir, found[0].Values); err != nil {
-			return nil, err
-		}
+		values = values.Plus(found[0].Values)
 		out.Tables = append(out.Tables, advise.TableShare{Name: p.Name, Share: p.Share, Bytes: found[0].Bytes})
 		mix = append(mix, fidelity.Portion{Levels: found[0].Levels, Share: p.Share})
 	}
-	return mix, nil
+	return mix, values, nil
 }

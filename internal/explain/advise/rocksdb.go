@@ -36,6 +36,8 @@ type RocksAdvice struct {
 	Reads func(portion int, cacheBytes int64) (float64, error) `json:"-"`
 	// Metadata: filters and indexes are among the blocks of Reads.
 	Metadata bool `json:"metadata_in_cache,omitempty"`
+	// ValueReadsPerGet come on top of those of blocks: of values in blob files, which no block cache holds.
+	ValueReadsPerGet float64 `json:"value_reads_per_get,omitempty"`
 }
 
 // Together is the portion of a mix that is all of it.
@@ -192,6 +194,9 @@ func (r *RocksAdvice) Text(w io.Writer) error {
 		fmt.Fprintf(w, "%3.0f%% of the Gets go to %s, %s\n", 100*t.Share, cmp.Or(t.Name, "the database"), unit.Bytes(t.Bytes))
 	}
 	fmt.Fprintf(w, "filters and indexes outside the cache, of all tables: %s\n\n", unit.Bytes(r.OutsideBytes))
+	if r.ValueReadsPerGet > 0 {
+		fmt.Fprintf(w, "values in blob files: %s more reads per Get, which no block cache saves\n\n", unit.Significant(r.ValueReadsPerGet, 3))
+	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "cache\treads/Get\t")
 	for _, p := range r.Curve {

@@ -261,9 +261,11 @@ func (p *player) play(requests []request, counted bool) {
 	for i := range requests {
 		q := &requests[i]
 		var hit bool
-		if p.marked != nil {
+		switch {
+		case q.marks&Uncached != 0:
+		case p.marked != nil:
 			hit = p.marked.access(q)
-		} else {
+		default:
 			hit = p.cache.Access(q.id, q.bytes)
 		}
 		if !hit && counted {

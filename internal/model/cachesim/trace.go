@@ -40,7 +40,8 @@ const (
 	HighPriority Marks = 1 << iota
 	Pinned             // never leaves the cache
 	ParsedFilter       // a filter, kept in another form than other blocks
-	knownMarks   = HighPriority | Pinned | ParsedFilter
+	Uncached           // never enters the cache
+	knownMarks   = HighPriority | Pinned | ParsedFilter | Uncached
 )
 
 // Known reports whether m has no others than these.

@@ -37,9 +37,13 @@ type Family struct {
 	id         uint32
 	comparator string
 	firstLog   uint64 // older logs hold nothing of it
+	blobs      map[uint64]blobFile
 	dropped    bool
 	tables     map[uint64]Facts
 }
+
+// blobFile is a file of values outside the tables: how many it was written with, and their records' bytes.
+type blobFile struct{ number, count, bytes uint64 }
 
 // manifest is what a database consists of.
 type manifest struct{ families []*Family }
@@ -91,7 +95,7 @@ func readManifest(dir string) (*manifest, error) {
 }
 
 func newFamily(id uint32, name string) *Family {
-	return &Family{id: id, Name: name, tables: map[uint64]Facts{}}
+	return &Family{id: id, Name: name, tables: map[uint64]Facts{}, blobs: map[uint64]blobFile{}}
 }
 
 // inLevelOrder is the order in which a Get asks the tables of level 0, newest first, and that of
@@ -242,7 +246,9 @@ func (f *fields) read(family *Family, first func(field uint64) bool) error {
 		case familyDropField:
 			family.dropped = true
 		case blobFileField, blobGarbageField:
-			f.passOverBlobFile(field)
+			if file := f.blobFile(field); field == blobFileField {
+				family.blobs[file.number] = file
+			}
 		case oldLogField, oldLogGoneField:
 			return errors.New("an edit lists logs as RocksDB 6.12 to 6.15 did, which is not supported")
 		default:
@@ -255,12 +261,9 @@ func (f *fields) read(family *Family, first func(field uint64) bool) error {
 	return f.err
 }
 
-// passOverBlobFile passes over a new blob file, or what became garbage in one: tables tell which
-// blob files they need.
-func (f *fields) passOverBlobFile(field uint64) {
-	for range 3 { // its number, how many values, their bytes
-		f.number()
-	}
+// blobFile reads of a new blob file, or of what became garbage in one, its number, how many values, and their bytes.
+func (f *fields) blobFile(field uint64) blobFile {
+	file := blobFile{f.number(), f.number(), f.number()}
 	if field == blobFileField {
 		f.bytes() // how its checksum is made
 		f.bytes()
@@ -268,6 +271,7 @@ func (f *fields) passOverBlobFile(field uint64) {
 	for f.err == nil && f.number() > 0 {
 		f.bytes()
 	}
+	return file
 }
 
 // Parts that a new file may have, by number.

@@ -156,11 +156,11 @@ const mostDraws = 1000
 
 // draw appends the key of a random entry to key.
 func (r *Resolver) draw(rng *rand.Rand, in *buffer, key []byte) ([]byte, error) {
-	if r.blocks == 0 {
+	if r.firstBlob == 0 {
 		return key, errors.New("the column family has no tables")
 	}
 	for range mostDraws {
-		number := rng.Uint32N(r.blocks)
+		number := rng.Uint32N(r.firstBlob)
 		t := r.tableOf(number)
 		if number-t.first < t.firstData {
 			continue

@@ -92,6 +92,7 @@ func open(dir, logs, name string, reading Reading) (*Resolver, error) {
 	if r.tables, err = openTables(dir, family.Tables, &r.reading); err != nil {
 		return nil, err
 	}
+	r.blobs = slices.SortedFunc(maps.Values(family.blobs), func(a, b blobFile) int { return cmp.Compare(a.number, b.number) })
 	if err := r.arrange(); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -101,9 +102,6 @@ func open(dir, logs, name string, reading Reading) (*Resolver, error) {
 func (f *Family) supported() error {
 	if !slices.Contains(byteComparators, f.comparator) {
 		return fmt.Errorf("column family %s: its keys are ordered by %s, only the order of bytes is supported", unit.Printable(f.Name), f.comparator)
-	}
-	if slices.ContainsFunc(f.Tables, func(t Facts) bool { return t.blobs }) {
-		return fmt.Errorf("column family %s: some values are in blob files, which are not supported", unit.Printable(f.Name))
 	}
 	return nil
 }
@@ -136,7 +134,7 @@ func (r *Resolver) arrange() error {
 	deletesRanges, ingested := len(r.unflushed.tombstones) > 0, false
 	for _, t := range r.tables {
 		t.prepare(&r.reading)
-		if next = t.number(next); next > math.MaxUint32 {
+		if next = t.number(next); next+uint64(len(r.blobs)) > math.MaxUint32 {
 			return fmt.Errorf("more than %d blocks", uint32(math.MaxUint32))
 		}
 		if n := len(r.levels); n == 0 || r.levels[n-1].number != t.Level {
@@ -159,7 +157,11 @@ func (r *Resolver) arrange() error {
 	}
 	// Up to three tables, and nothing below: then none is passed over by its bounds.
 	r.filtersL0 = len(r.levels) > 0 && (r.levels[len(r.levels)-1].number > 0 || len(r.levels[0].tables) > 3)
-	r.blocks, r.sizes = uint32(next), make([]atomic.Int32, next)
+	r.firstBlob, r.blocks = uint32(next), uint32(next)+uint32(len(r.blobs))
+	r.sizes = make([]atomic.Int32, r.blocks)
+	for i, b := range r.blobs {
+		r.sizes[r.firstBlob+uint32(i)].Store(int32(min(b.bytes/max(1, b.count), maxBlockBytes)) + 1)
+	}
 	return nil
 }
 

@@ -7,8 +7,7 @@
 // is read from RocksDB's sources (db/version_set*, table/block_based/*_reader*).
 //
 // What it cannot resolve exactly it refuses to open, by name: plain and cuckoo tables, encrypted
-// files, orders of the user, timestamps of the user, values in blob files, tables in other folders,
-// hash indexes, formats older than 2 or newer than 7, deletions of ranges beside ingested tables.
+// files, orders of the user, timestamps of the user, tables in other folders, formats older than 2 or newer than 7, deletions of ranges beside ingested tables.
 // Non-goals: time; values; concurrent writes; tables that are opened by Gets.
 //
 // Read open.go for what is taken from a database, walk.go for one Get, table.go for the format, level.go
@@ -21,6 +20,7 @@ import (
 	"sort"
 	"sync/atomic"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/getpath"
 )
@@ -35,6 +35,8 @@ type Resolver struct {
 	tables    []*table // by the numbers of their blocks
 	filtersL0 bool     // tables of level 0 are asked within their bounds only
 	blocks    uint32
+	blobs     []blobFile // by number; their blocks, one each, are behind those of the tables
+	firstBlob uint32
 	sizes     []atomic.Int32 // decompressed, by number, plus one; 0: not learnt yet
 	unflushed *unflushed
 }
@@ -59,6 +61,11 @@ func (*Resolver) Expect(uint64) {}
 
 // Block implements getpath.Source.
 func (r *Resolver) Block(number uint32) (cachesim.Block, error) {
+	if number >= r.firstBlob {
+		// A value is read each time. How large it is is not looked up: it is the mean of its file.
+		return cachesim.Block{File: r.blobs[number-r.firstBlob].number, Level: engine.LevelUnknown, Type: engine.Value, Bytes: r.sizes[number].Load() - 1,
+			DiskBytes: r.sizes[number].Load() - 1, Marks: cachesim.Uncached}, nil
+	}
 	t := r.tableOf(number)
 	b, h := t.describe(number)
 	if r.sizes[number].Load() == 0 {

@@ -43,6 +43,7 @@ type table struct {
 	data          []handle
 	partitions    []handle // empty with an index of one level
 	partitionEnds []uint32 // where each ends in data
+	prefixes      prefixIndex
 
 	filters filters
 
@@ -154,6 +155,11 @@ func (t *table) open(r *Reading) error {
 	}
 	if err := t.readIndex(); err != nil {
 		return err
+	}
+	if t.index == hashIndex {
+		if err := t.readPrefixIndex(meta["rocksdb.hashindex.prefixes"], meta["rocksdb.hashindex.metadata"]); err != nil {
+			return err
+		}
 	}
 	if err := t.readFilters(meta, r); err != nil {
 		return err
@@ -280,9 +286,6 @@ func (t *table) readProperties(at handle) error {
 	t.deltas, t.userKeys = t.count("rocksdb.index.value.is.delta.encoded") > 0, t.count("rocksdb.index.key.is.user.key") > 0
 	if name := t.properties["rocksdb.comparator"]; !slices.Contains(byteComparators, name) {
 		return fmt.Errorf("its keys are ordered by %s, only the order of bytes is supported", name)
-	}
-	if t.index == hashIndex && t.properties["rocksdb.prefix.extractor.name"] != none {
-		return errors.New("it has a hash index, which is not supported")
 	}
 	if t.index > firstKeyIndex {
 		return fmt.Errorf("an index of the unknown kind %d", t.index)

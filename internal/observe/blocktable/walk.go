@@ -2,7 +2,10 @@ package blocktable
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
@@ -125,13 +128,17 @@ func (w *Walker) lookInto(t *table, last, lastInLevel bool) (answer, error) {
 	if !t.pinnedRoot && w.r.reading.MetadataInCache {
 		w.ask(rootNumber)
 	}
-	for block := seek(&t.separators, t.beyond, w.key); block < len(t.data); block++ {
+	block, err := w.firstBlock(t)
+	if err != nil {
+		return isGone, err
+	}
+	for ; block < len(t.data); block++ {
 		w.askPartition(block)
 		if t.index == firstKeyIndex && !skipsFilters && bytes.Compare(w.key, t.firstKeys.At(block)) < 0 {
 			return goOn, nil
 		}
 		w.askData(block)
-		if w.known && last && !w.merging && w.goneBelow == 0 && !t.merges {
+		if w.known && last && !w.merging && w.goneBelow == 0 && !t.merges && !t.blobs {
 			if w.trusted++; w.trusted%lookEvery != 0 {
 				return isHere, nil
 			}
@@ -248,13 +255,38 @@ func (w *Walker) search(block int) (a answer, further bool, err error) {
 			return isGone, false, w.t.damaged(at, fmt.Sprintf("it holds an entry of kind %d, which is not supported", byte(trailer)))
 		}
 		if a := w.takes(kind, trailer>>8); a != goOn {
-			return a, false, nil
+			if a == isHere && byte(trailer) == kindBlob {
+				err = w.askValue(entries.value)
+			}
+			return a, false, err
 		}
 	}
 	if entries.err != nil {
 		return isGone, false, w.t.damaged(at, entries.err.Error())
 	}
 	return goOn, entries.at >= len(entries.entries), nil
+}
+
+// askValue asks for a value in a blob file, by what stands for it in the table: a kind, perhaps when it expires, a file, and where
+// in it.
+func (w *Walker) askValue(stored []byte) error {
+	const inTable, elsewhere, elsewhereForATime = 0, 1, 2
+	f := &fields{rest: stored[min(1, len(stored)):]}
+	switch {
+	case len(stored) == 0 || stored[0] > elsewhereForATime:
+		return errors.New("damaged value in a blob file")
+	case stored[0] == inTable:
+		return nil
+	case stored[0] == elsewhereForATime:
+		f.number()
+	}
+	file := f.number()
+	at, is := slices.BinarySearchFunc(w.r.blobs, file, func(b blobFile, number uint64) int { return cmp.Compare(b.number, number) })
+	if !is {
+		return fmt.Errorf("table %06d: a value is in the blob file %d, which the manifest does not have", w.t.File, file)
+	}
+	w.numbers = append(w.numbers, w.r.firstBlob+uint32(at))
+	return nil
 }
 
 // take takes an entry of the key, the newest first.
