@@ -150,7 +150,9 @@ func (a *app) writeTrace(f *traceFlags, record func(io.Writer) (trace.Made, erro
 		return fmt.Errorf("trace %s: %w", cmp.Or(f.DB.V(), f.out), err)
 	case made == nil:
 		return nil
-	case f.json:
+	}
+	a.progress().Warn(made.Warnings...)
+	if f.json {
 		return a.printJSON(made)
 	}
 	return made.Text(a.stdout)

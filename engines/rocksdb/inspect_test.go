@@ -28,7 +28,7 @@ func TestInspectedGets(t *testing.T) {
 				t.Fatal(err)
 			}
 			filterBytes := shape.Levels[0].FilterBytes
-			cost, err := curve.Inspect(t.Context(), o.Dir, "rocksdb", wantVersion, "", shape.Levels, gets)
+			cost, _, err := curve.Inspect(t.Context(), o.Dir, "rocksdb", wantVersion, "", shape.Levels, gets)
 			if err != nil || cost == nil {
 				t.Fatal(cost, err)
 			}

@@ -33,29 +33,29 @@ type PerGet struct {
 const mostInspected = 64 << 30
 
 // Inspect looks into the tables of a family ("" is the default one): what their filters and indexes take goes into levels, what
-// keys Gets read is returned; nil for a family without values or keys 0.
-func Inspect(ctx context.Context, dir, name, version, family string, levels []engine.Level, keys int) (cost *Cost, err error) {
+// keys Gets read is returned; nil for a family without values or keys 0. warnings are about the database.
+func Inspect(ctx context.Context, dir, name, version, family string, levels []engine.Level, keys int) (cost *Cost, warnings []engine.Warning, err error) {
 	bytes := int64(0)
 	for _, l := range levels {
 		bytes += l.Bytes
 	}
 	if bytes == 0 || bytes > mostInspected {
-		return nil, nil
+		return nil, nil, nil
 	}
 	r, err := blocktable.Open(dir, family, nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	setup := Setup(trace.Header{Engine: name, EngineVersion: version}, 1)
 	if err := r.Describe(levels, setup.Charge); err != nil || keys == 0 {
-		return nil, err
+		return nil, r.Warnings(), err
 	}
 	cost = &Cost{Table: family, Keys: keys, Outside: r.Outside()}
 	if cost.Present, err = emptyCache(ctx, r, 0, keys); err == nil {
 		cost.Absent, err = emptyCache(ctx, r, 1, keys)
 	}
-	return cost, err
+	return cost, r.Warnings(), err
 }
 
 // emptyCache are the means over so many Gets, of which missing is the share of absent keys.

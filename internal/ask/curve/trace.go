@@ -72,7 +72,7 @@ func Record(ctx context.Context, w io.Writer, o Of, sample trace.Sample, part en
 	}
 	if r, is := resolver.(resolved); is {
 		if r, is := r.resolver.(*blocktable.Resolver); is {
-			made.Header.CacheKeys = r.CacheKeys()
+			made.Header.CacheKeys, made.Warnings = r.CacheKeys(), r.Warnings()
 		}
 	}
 	out, err := trace.NewWriter(w, made.Header)
@@ -247,6 +247,8 @@ type Written struct {
 	PerGet   trace.PerGet `json:"accesses_of_gets"`
 	Seconds  float64      `json:"seconds"`
 	Bytes    int64        `json:"bytes"`
+
+	Warnings []engine.Warning `json:"warnings,omitempty"`
 }
 
 // Write writes what record records to a file, or to standard output: then there is nothing to say
@@ -272,7 +274,7 @@ func Write(path string, replaces output.Replaces, record func(io.Writer) (trace.
 		return nil, err
 	}
 	return &Written{"statelab.trace/1", path, made.Header, made.Totals, float64(made.Totals.Accesses) / float64(max(1, made.Totals.Gets)), made.PerGet,
-		time.Since(began).Seconds(), info.Size()}, nil
+		time.Since(began).Seconds(), info.Size(), made.Warnings}, nil
 }
 
 // Text prints what the trace holds.

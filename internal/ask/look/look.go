@@ -136,10 +136,15 @@ func Database(ctx context.Context, source string, run *result.Run, part engine.P
 // lookInto looks into the tables of RocksDB. What cannot be resolved keeps what the engine told, with a warning.
 func (i *Inspection) lookInto(ctx context.Context, run *result.Run, keys int) {
 	one := func(family string, levels []engine.Level) {
-		cost, err := curve.Inspect(ctx, run.Database.Dir, run.Engine.Name, run.Engine.Version, family, levels, keys)
+		cost, warnings, err := curve.Inspect(ctx, run.Database.Dir, run.Engine.Name, run.Engine.Version, family, levels, keys)
 		if err != nil {
 			i.Warnings = append(i.Warnings, engine.Warning{Code: "not_resolved",
 				Text: fmt.Sprintf("what filters and indexes take in a cache is not known: %v", err)})
+		}
+		for _, w := range warnings {
+			if !slices.Contains(i.Warnings, w) {
+				i.Warnings = append(i.Warnings, w)
+			}
 		}
 		if cost != nil {
 			i.Costs = append(i.Costs, *cost)

@@ -72,7 +72,12 @@ func Parse(r io.Reader) (sections []Section, err error) {
 			continue
 		}
 		if key, value, is := strings.Cut(line, "="); is && len(sections) > 0 && !strings.HasPrefix(line, "#") {
-			sections[len(sections)-1].Values[strings.TrimSpace(key)] = strings.TrimSpace(value)
+			last := sections[len(sections)-1]
+			value = strings.TrimSpace(value)
+			if strings.HasSuffix(last.Kind, "DBOptions") || last.Kind == "CFOptions" || strings.HasPrefix(last.Kind, "TableOptions") { // RocksDB's
+				value = escapes().Replace(value)
+			}
+			last.Values[strings.TrimSpace(key)] = value
 		}
 	}
 	return sections, lines.Err()

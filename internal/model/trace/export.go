@@ -65,9 +65,10 @@ func nextAccesses(t *cachesim.Trace) []uint32 {
 
 // Made is a trace that was written.
 type Made struct {
-	Header Header
-	Totals Totals
-	PerGet PerGet
+	Header   Header
+	Totals   Totals
+	PerGet   PerGet
+	Warnings []engine.Warning // of what was traced
 }
 
 // Merge writes the trace of a key stream of which parts are consecutive shares, in any order.
@@ -90,7 +91,7 @@ func Merge(out io.Writer, parts []io.Reader) (Made, error) {
 		offered += r.Totals().Offered
 	}
 	totals, err := w.Close(offered)
-	return Made{header, totals, w.PerGet()}, err
+	return Made{header, totals, w.PerGet(), nil}, err
 }
 
 // MergeFiles is Merge of the parts in files.

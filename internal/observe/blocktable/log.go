@@ -3,10 +3,14 @@ package blocktable
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 )
 
-// errCut is the end of a log in the middle of a record.
-var errCut = errors.New("it ends in the middle of a record")
+// errCut is the end of a log in the middle of a record; errBroken is a record without an end that others follow.
+var (
+	errCut    = errors.New("it ends in the middle of a record")
+	errBroken = fmt.Errorf("a record has no end: %w", errCut)
+)
 
 // Types of the pieces that a record of a log is cut into. Behind recyclable ones stands the number
 // of the log: a file may be written over.
@@ -86,7 +90,7 @@ func eachRecord(log []byte, number uint64, visit func(record []byte) error) erro
 		switch kind {
 		case wholePiece, firstPiece:
 			if inside {
-				return errCut
+				return errBroken
 			}
 			record, inside = append(record[:0], piece...), kind == firstPiece
 		case middlePiece, lastPiece:

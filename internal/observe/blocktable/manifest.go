@@ -46,7 +46,10 @@ type Family struct {
 type blobFile struct{ number, count, bytes uint64 }
 
 // manifest is what a database consists of.
-type manifest struct{ families []*Family }
+type manifest struct {
+	families []*Family
+	torn     string // the manifest, where its last record is not whole; "": it is
+}
 
 // Comparators whose order is that of bytes.
 var byteComparators = []string{"leveldb.BytewiseComparator", ""}
@@ -84,6 +87,9 @@ func readManifest(dir string) (*manifest, error) {
 		group = group[:0]
 		return nil
 	})
+	if err == errCut { // RocksDB, too, opens it as it stood before, and says nothing
+		m.torn, err = name, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

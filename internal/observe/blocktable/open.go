@@ -85,7 +85,7 @@ func open(dir, logs, name string, reading Reading) (*Resolver, error) {
 	if err := family.supported(); err != nil {
 		return nil, err
 	}
-	r := &Resolver{identity: identify(family.Tables), reading: reading}
+	r := &Resolver{identity: identify(family.Tables), reading: reading, torn: m.torn}
 	if r.unflushed, err = readLogs(logs, family); err != nil {
 		return nil, err
 	}

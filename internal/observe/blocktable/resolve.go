@@ -30,6 +30,7 @@ import (
 // concurrent use through Walkers.
 type Resolver struct {
 	reading   Reading
+	torn      string // see manifest
 	identity  string
 	levels    []level  // in the order in which a Get looks
 	tables    []*table // by the numbers of their blocks
@@ -52,6 +53,15 @@ type level struct {
 
 // Identity identifies the family by its tables: their numbers, levels and sizes.
 func (r *Resolver) Identity() string { return r.identity }
+
+// Warnings tell what of the database was passed over.
+func (r *Resolver) Warnings() []engine.Warning {
+	if r.torn == "" {
+		return nil
+	}
+	return []engine.Warning{{Code: "torn_manifest", Text: r.torn + " ends in the middle of a record: the database is taken as it stood before that, as RocksDB takes it",
+		Remedy: "if a process writes to the database, wait until it has flushed, and try again"}}
+}
 
 // Blocks implements getpath.Source.
 func (r *Resolver) Blocks() uint32 { return r.blocks }

@@ -1,0 +1,81 @@
+//go:build cgo
+
+package rocksdb_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/observe/blocktable"
+)
+
+// TestTornManifest: a manifest that ends in the middle of a record is read as it stood before, as RocksDB reads it, with a
+// warning: each key is found or missing there, too.
+func TestTornManifest(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	bench(t, dir, "--benchmarks=filluniquerandom,flush,overwrite,flush", "--key_size=16", "--value_size=100", "--disable_auto_compactions=true",
+		"--write_buffer_size=262144")
+	manifests, err := filepath.Glob(filepath.Join(dir, "MANIFEST-*"))
+	if err != nil || len(manifests) != 1 {
+		t.Fatal(manifests, err)
+	}
+	info, err := os.Stat(manifests[0])
+	if err == nil {
+		err = os.Truncate(manifests[0], info.Size()-3)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := sameKeys(t, dir)
+	if w := r.Warnings(); len(w) != 1 || w[0].Code != "torn_manifest" {
+		t.Errorf("warnings %v", w)
+	}
+}
+
+// TestEscapedFolder: the folder of the log is found whatever is in its name, which RocksDB's OPTIONS file has with escapes.
+func TestEscapedFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	bench(t, dir, "--benchmarks=filluniquerandom", "--key_size=16", "--value_size=100", "--write_buffer_size=67108864", "--wal_dir="+dir+"/lo:g#s")
+	if r := sameKeys(t, dir); r.Warnings() != nil {
+		t.Errorf("warnings %v", r.Warnings())
+	}
+}
+
+// sameKeys gets all keys of db_bench, and the same from the resolver, which stays open.
+func sameKeys(t *testing.T, dir string) *blocktable.Resolver {
+	t.Helper()
+	db := open(t, engine.Options{Dir: dir, CacheBytes: benchCache})
+	reader, err := db.Reader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	resolver, err := blocktable.Open(dir, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { resolver.Close() })
+	walk, numbers, value, all := resolver.Walk(), []uint32(nil), make([]byte, 0, 1<<10), 0
+	for i := range benchKeys * 11 / 10 {
+		_, found, err := reader.Get(benchKey(i, 16), value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var foundToo bool
+		if numbers, foundToo, err = walk.Get(benchKey(i, 16), false, numbers); err != nil || found != foundToo {
+			t.Fatalf("key %d: found %v and %v: %v", i, found, foundToo, err)
+		}
+		if found {
+			all++
+		}
+	}
+	if all == 0 || all > benchKeys {
+		t.Errorf("%d keys of %d", all, benchKeys)
+	}
+	t.Log(all, "keys")
+	if err := reader.Close(); err != nil {
+		t.Error(err)
+	}
+	return resolver
+}
