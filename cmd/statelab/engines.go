@@ -58,7 +58,11 @@ func (a *app) enginesVerb() *cobra.Command {
 			runners.List(a.stdout, "Layouts of state, for statelab layouts --layout", a.tables.layouts)
 			fmt.Fprintln(a.stdout, "\nWhat statelab watch can watch (statelab doctor says whether this machine allows it):")
 			for _, w := range subject.AllWatched() {
-				fmt.Fprintf(a.stdout, "  %-15s programs that Go built with %s %s\n", w.Engine, w.Module, strings.Join(w.Versions, "*, ")+"*")
+				programs := "programs that Go built with " + w.Module + " " + strings.Join(w.Versions, "*, ") + "*"
+				if w.Module == "" {
+					programs = "programs that use its C++ library and have the symbols of its Gets"
+				}
+				fmt.Fprintf(a.stdout, "  %-15s %s\n", w.Engine, programs)
 			}
 			for _, layout := range subject.PageFiles() {
 				fmt.Fprintf(a.stdout, "  %-15s page faults of any process that maps its database\n", layout.Engine)

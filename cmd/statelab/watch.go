@@ -40,13 +40,14 @@ func (a *app) watchVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch [DIR] [--pid N | --name NAME]",
 		Short: "Watch what a running node reads, without changing or restarting it",
-		Long: `Watch attaches to a running Go program that uses Pebble v1 or v2, such as geth, by
-means of the Linux kernel (eBPF). It reports what its Gets read, which kinds of keys
-they ask for, and what another cache would read of the same Gets. Of a process that maps
-a database of MDBX or LMDB, it reports the page faults by table. Name the process by
-its number, its name, or the database that it has open. Nothing is written to it or to
-its database; Ctrl-C ends with the answer so far. It needs Linux on amd64, and root or
-CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH. See statelab doctor.
+		Long: `Watch attaches to a running program that uses Pebble (such as geth), goleveldb or
+RocksDB, by means of the Linux kernel (eBPF). It reports what its Gets read, which
+kinds of keys they ask for, and what another cache would read of the same Gets. Of a
+process that maps a database of MDBX or LMDB, it reports the page faults by table.
+Name the process by its number, its name, or the database that it has open. Nothing is
+written to it or to its database; Ctrl-C ends with the answer so far. It needs Linux
+on amd64, and root or CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH.
+See statelab doctor.
 
   sudo statelab watch --name geth --seconds 60
   sudo statelab watch /var/lib/geth/geth/chaindata --out W
@@ -59,7 +60,7 @@ CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH. See statelab docto
 	setting.Var(flag, &f.seconds, setting.Seconds(0, 30*24*3600, "60"), "seconds", "60", "how long to watch; 0: until Ctrl-C")
 	setting.Var(flag, &f.sample, setting.Share, "sample", "0%",
 		"share of the time in which all Gets are watched; 0%: chosen so that the process loses at most 2 % of a processor")
-	setting.Var(flag, &f.cache, setting.Cache, "cache", "", "size of the process's block cache (default: from the OPTIONS file of its database)")
+	setting.Var(flag, &f.cache, setting.Cache, "cache", "", "size of the process's block cache (default: from the files of its database)")
 	setting.ListVar(flag, &f.whatIf, setting.Cache, "what-if", "", "cache sizes to simulate (default: half, twice and four times the present one)")
 	flag.StringVar(&f.traceOut, "trace-out", "", "write the block accesses of the Gets to this file, for simulate; it contains no keys")
 	flag.StringVar(&f.keep, "keep-keys", "", "write the keys of the Gets to this file, in hexadecimal, one a line")

@@ -1,28 +1,40 @@
 package subject
 
 // Watched tells how the Gets of an engine are seen in a process of somebody else's that runs it,
-// as internal/observe/probe needs it. Registers are counted over the integer registers of Go's
-// calling convention, from 0.
+// as internal/observe/probe needs it.
 type Watched struct {
-	Engine   string
-	Module   string   // the Go module that holds the engine
-	Versions []string // beginnings of the versions whose function is as described here
+	Engine string
+	// Module is the Go module that holds the engine. "": it is a library in C++, by itself or in the program, whose Gets are found by
+	// their symbols. A symbol names the types of all parameters, so a version that has others is not taken for this one.
+	Module   string
+	Versions []string // of the module: beginnings of those whose functions are as described here
 
-	Get string // the function that runs once for each Get
-	// DatabaseAt is the register of the address of the database's handle.
-	DatabaseAt int
-	KeyAt      int  // register of the key's address; the next one holds its length
-	FoundAt    int  // register of the result that is not zero for a key that was found
-	ErrorAt    int  // register of the error's value; all absent keys have the same one
-	Inverted   bool // FoundAt is zero for a key that was found
-
-	TableSuffixes []string // of the names of files with keys and values
+	Gets          []Function // of which a Get runs one, once; those that the binary has are watched
+	TableSuffixes []string   // of the names of files with keys and values
 	Purposes      []Purpose
 }
 
-// Purpose names why a table is read outside a Get, by a function on the stack of the reader. The first that is
-// there counts.
-type Purpose struct{ Function, Name string }
+// Function is one that makes Gets. Registers are counted over the integer registers of the calling convention, from 0: in
+// Go's, or, in C++, in that of System V, whose first one is the address of the result, the second the object.
+type Function struct {
+	Name string // or symbol
+	// DatabaseAt is the register of the address of the database's handle.
+	DatabaseAt int
+	// KeyAt is the register of the key's address, and the next one holds its length. In C++ it holds the address of both.
+	KeyAt int
+	// FoundAt is the register of the result that is not zero for a key that was found, and ErrorAt that of the error's value, of which all
+	// absent keys have the same one. In C++ the first byte of the result is both: zero for a key that was found.
+	FoundAt, ErrorAt int
+	Inverted         bool // FoundAt is zero for a key that was found
+	Bool             bool // FoundAt is a bool: the rest of the register means nothing
+	// FamilyAt is the register of the address of the column family's handle; 0: there is none. FamilyIn: of the address of that address.
+	FamilyAt int
+	FamilyIn bool
+}
+
+// Purpose names why a table is read outside a Get: by a function on the stack of the reader, or, in C++, where stacks do not tell, by
+// the name of its thread. The first that is there counts.
+type Purpose struct{ By, Name string }
 
 // Purposes of reads.
 const (
@@ -38,7 +50,7 @@ const (
 func watchedPebble(engine, module string, versions ...string) Watched {
 	return Watched{
 		Engine: engine, Module: module, Versions: versions,
-		Get: module + ".(*DB).getInternal", KeyAt: 1, FoundAt: 3, ErrorAt: 6,
+		Gets:          []Function{{Name: module + ".(*DB).getInternal", KeyAt: 1, FoundAt: 3, ErrorAt: 6}},
 		TableSuffixes: []string{".sst"},
 		Purposes: []Purpose{
 			{module + ".(*DB).getInternal", ForGets},
@@ -51,10 +63,62 @@ func watchedPebble(engine, module string, versions ...string) Watched {
 	}
 }
 
+// watchedLevel is of func (db *DB) get(auxm *memdb.DB, auxt tFiles, key []byte, seq uint64, ro *opt.ReadOptions) (value []byte, err error),
+// which serves snapshots and transactions, too, and of has, which differs in its result (ret bool, err error).
+func watchedLevel(engine, module string, versions ...string) Watched {
+	return Watched{
+		Engine: engine, Module: module, Versions: versions,
+		Gets: []Function{{Name: module + "/leveldb.(*DB).get", KeyAt: 5, FoundAt: 3, ErrorAt: 4, Inverted: true},
+			{Name: module + "/leveldb.(*DB).has", KeyAt: 5, FoundAt: 0, ErrorAt: 2, Bool: true}},
+		TableSuffixes: []string{".ldb", ".sst"},
+		Purposes: []Purpose{
+			{module + "/leveldb.(*DB).get", ForGets},
+			{module + "/leveldb.(*DB).has", ForGets},
+			{module + "/leveldb.(*DB).memCompaction", ForFlush},
+			{module + "/leveldb.(*DB).tableCompaction", ForCompaction},
+			{module + "/leveldb.(*dbIter).", ForIterators},
+		},
+	}
+}
+
+// watchedBlockTables is of the functions that all single Gets of RocksDB pass, those of transactions and of its C and Java interfaces included.
+func watchedBlockTables(engine string) Watched {
+	const (
+		options = "ERKNS_11ReadOptionsE"
+		slice   = "RKNS_5SliceE"
+		// Get(ReadOptions const&, ColumnFamilyHandle*, Slice const&, PinnableSlice*, std::string* timestamp)
+		get = options + "PNS_18ColumnFamilyHandleE" + slice + "PNS_13PinnableSliceEPNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+	)
+	// GetImpl(ReadOptions const&, Slice const& key, GetImplOptions&), whose options begin with the family.
+	behind := func(symbol string) Function {
+		return Function{Name: symbol, DatabaseAt: 1, KeyAt: 3, FamilyAt: 4, FamilyIn: true}
+	}
+	direct := func(symbol string) Function {
+		return Function{Name: symbol + get, DatabaseAt: 1, KeyAt: 4, FamilyAt: 3}
+	}
+	return Watched{
+		Engine: engine,
+		Gets: []Function{
+			behind("_ZN7rocksdb6DBImpl7GetImpl" + options + slice + "RNS0_14GetImplOptionsE"),
+			behind("_ZN7rocksdb14DBImplReadOnly7GetImpl" + options + slice + "RNS_6DBImpl14GetImplOptionsE"),
+			behind("_ZN7rocksdb15DBImplSecondary7GetImpl" + options + slice + "RNS_6DBImpl14GetImplOptionsE"),
+			// Before version 8:
+			direct("_ZN7rocksdb14DBImplReadOnly3Get"),
+			direct("_ZN7rocksdb15DBImplSecondary7GetImpl"),
+			// Of a database whose tables are all on one level, opened for reading only:
+			direct("_ZN7rocksdb15CompactedDBImpl3Get"),
+		},
+		TableSuffixes: []string{".sst"},
+		Purposes:      []Purpose{{"rocksdb:low", ForCompaction}, {"rocksdb:bottom", ForCompaction}, {"rocksdb:high", ForFlush}},
+	}
+}
+
 // AllWatched are the engines that can be watched.
 func AllWatched() []Watched {
 	return []Watched{
 		watchedPebble("pebble1", "github.com/cockroachdb/pebble", "v0.0.0-", "v1.0.", "v1.1."),
 		watchedPebble("pebble2", "github.com/cockroachdb/pebble/v2", "v2.0.", "v2.1."),
+		watchedLevel("goleveldb", "github.com/syndtr/goleveldb", "v1.0."),
+		watchedBlockTables("rocksdb"),
 	}
 }

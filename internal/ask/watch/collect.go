@@ -33,6 +33,7 @@ type get struct {
 	keyCut     bool
 	outcome    outcome
 	database   uint64 // its handle
+	family     int16  // of the collector's; -1: not known
 	reads      []read // of tables; sorted out at the end
 }
 
@@ -82,8 +83,10 @@ type collector struct {
 
 	keys       []byte
 	gets       []get
-	errors     map[uint64]int // of values of errors, to tell failures from absent keys
-	errorOf    []uint64       // by Get
+	errors     map[uint64]int   // of values of errors, to tell failures from absent keys
+	errorOf    []uint64         // by Get
+	families   []string         // column families that were asked
+	handles    map[uint64]int16 // to which of them a handle goes
 	pending    map[probe.GetID][]read
 	ours       map[uint64]bool // handles whose Gets read tables of dir
 	others     map[string]sum  // reads that belong to no Get, by purpose
@@ -104,6 +107,7 @@ type collector struct {
 
 	files  map[probe.File]*table // nil: not a table
 	follow *followed
+	listed map[uint64]int // levels of the tables at the beginning and at the end, where they are not followed
 	learn  chan *table
 	learnt sync.WaitGroup
 }
@@ -112,10 +116,11 @@ type collector struct {
 type window struct{ from, to time.Duration }
 
 func newCollector(t *probe.Target, dir string, layout Layout) *collector {
-	c := &collector{target: t, dir: dir, layout: layout, errors: map[uint64]int{}, pending: map[probe.GetID][]read{},
+	c := &collector{target: t, dir: dir, layout: layout, errors: map[uint64]int{}, pending: map[probe.GetID][]read{}, handles: map[uint64]int16{},
 		ours: map[uint64]bool{}, others: map[string]sum{}, histogram: measure.NewHistogram(),
 		second: measure.NewHistogram(), files: map[probe.File]*table{}, learn: make(chan *table, 1<<16), began: time.Now(), lastSecond: time.Now(),
-		follow: follow(dir, layout)}
+		follow: follow(dir, layout), listed: map[uint64]int{}}
+	c.list()
 	c.learnt.Go(func() {
 		for t := range c.learn {
 			t.anatomy, t.err = layout.Learn(fmt.Sprintf("/proc/self/fd/%d", t.file.Fd()))
@@ -144,7 +149,7 @@ func (c *collector) Get(g *probe.Get) {
 		}
 		return
 	}
-	kept := get{start: g.Start, end: g.End, keyCut: g.KeyBytes > len(g.Key), database: g.Database, reads: reads}
+	kept := get{start: g.Start, end: g.End, keyCut: g.KeyBytes > len(g.Key), database: g.Database, family: c.familyOf(g.Family), reads: reads}
 	c.keys = append(c.keys, g.Key...)
 	kept.keyEnd = uint64(len(c.keys))
 	if !g.Found {
@@ -153,6 +158,31 @@ func (c *collector) Get(g *probe.Get) {
 	}
 	c.gets, c.errorOf = append(c.gets, kept), append(c.errorOf, g.ErrorData)
 }
+
+// familyOf finds the column family of a handle in the memory of the process, and believes it if the database has it.
+func (c *collector) familyOf(handle uint64) int16 {
+	if c.layout.Families == nil {
+		return 0
+	}
+	if family, known := c.handles[handle]; known {
+		return family
+	}
+	family := int16(-1)
+	number, name, err := c.target.Family(handle)
+	if err == nil {
+		var names map[uint32]string
+		if names, err = c.layout.Families(); err == nil && names[number] == name && len(c.families) < mostFamilies {
+			if family = int16(slices.Index(c.families, name)); family < 0 {
+				c.families, family = append(c.families, name), int16(len(c.families))
+			}
+		}
+	}
+	c.handles[handle] = family
+	return family
+}
+
+// mostFamilies are told apart: a byte says which.
+const mostFamilies = 256
 
 // Read implements probe.Events.
 func (c *collector) Read(r *probe.Read) {
@@ -206,23 +236,28 @@ func (c *collector) tableOf(r *probe.Read) *table {
 	return t
 }
 
+// list learns on which level each table is now, where they are not followed.
+func (c *collector) list() {
+	if c.follow.Following != nil {
+		return
+	}
+	tables, err := c.layout.Tables()
+	if err != nil {
+		return // levels stay unknown, which the answer says
+	}
+	for _, t := range tables {
+		c.listed[uint64(t.Number)] = t.Level
+	}
+}
+
 // levels learns on which level each table is that was read.
 func (c *collector) levels() {
-	levels := map[uint64]int{}
-	if c.follow.Following == nil {
-		tables, err := c.layout.Tables()
-		if err != nil {
-			return // levels stay unknown, which the answer says
-		}
-		for _, t := range tables {
-			levels[uint64(t.Number)] = t.Level
-		}
-	}
+	c.list()
 	for _, t := range c.files {
 		if t == nil {
 			continue
 		}
-		level, known := levels[t.number]
+		level, known := c.listed[t.number]
 		if c.follow.Following != nil {
 			level, known = c.follow.Level(t.number)
 		}
@@ -278,12 +313,12 @@ func (c *collector) finish() error {
 	c.levels()
 	absent, most := uint64(0), 0
 	for address, n := range c.errors {
-		if n > most {
+		if n > most && c.target.Engine.Module != "" {
 			absent, most = address, n
 		}
 	}
 	for i := range c.gets {
-		if c.gets[i].outcome == missing && c.errorOf[i] != absent {
+		if c.gets[i].outcome == missing && c.errorOf[i] != absent && c.errorOf[i] != 0 {
 			c.gets[i].outcome = failed
 		}
 	}

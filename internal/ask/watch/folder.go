@@ -4,62 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
-	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/output"
-	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/observe/measure"
-	"github.com/statelab/statelab/internal/observe/probe"
 	"github.com/statelab/statelab/result"
 )
-
-// CacheOf is the block cache of a process, from the OPTIONS file that it wrote when it opened its database; given is what
-// the user says instead, 0: nothing.
-func CacheOf(t *probe.Target, dir string, given int64) Cache {
-	const unknown = "the size of its cache is not known (%s): name it with --cache"
-	var settings advise.Settings
-	name, err := optionsfile.Newest(dir)
-	switch {
-	case err == nil && name == "":
-		err = errors.New("there is no OPTIONS file")
-	case err == nil:
-		var file *os.File
-		if file, err = os.Open(filepath.Join(dir, name)); err == nil {
-			settings, err = advise.ParseOptions(file)
-			err = errors.Join(err, file.Close())
-		}
-	}
-	c := Cache{}
-	readOnly := err == nil && olderThan(filepath.Join(dir, name), t)
-	if err == nil && !readOnly {
-		c.MemTable = settings.MemTables(advise.Writes{}).Each
-	}
-	switch {
-	case given > 0:
-		c.Bytes, c.Source = given, "--cache"
-	case err != nil:
-		c.Absent = fmt.Sprintf(unknown, err)
-	case readOnly:
-		c.Absent = fmt.Sprintf(unknown, name+" is older than the process, which has opened the database for reading only")
-	default:
-		c.Bytes, c.Source = settings.CacheBytes, name
-	}
-	return c
-}
-
-// olderThan reports whether a file was written before the process began.
-func olderThan(path string, t *probe.Target) bool {
-	info, err := os.Stat(path)
-	started, err2 := t.Started()
-	const granularity = time.Second // of both times
-	return err == nil && err2 == nil && info.ModTime().Add(granularity).Before(started)
-}
 
 // Write writes the folder of a watch: watch.json, and the files of a run with the same figures.
 func (s *Seen) Write(dir string, command []string) error {

@@ -11,7 +11,6 @@ import (
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/predict"
 	"github.com/statelab/statelab/internal/model/trace"
-	"github.com/statelab/statelab/internal/observe/getpath"
 	"github.com/statelab/statelab/internal/observe/probe"
 	"github.com/statelab/statelab/internal/observe/resolve"
 )
@@ -68,7 +67,7 @@ func (f *followed) end() error {
 // record writes the block accesses of the Gets of some numbers, each at its own moment.
 func (a *analysis) record(ctx context.Context, wanted []int, header trace.Header, next func() ([]byte, bool, bool), out io.Writer) (err error) {
 	if a.follow.Following == nil {
-		return a.layout.Record(ctx, next, uint64(len(wanted)), header, out)
+		return a.layout.Record(ctx, a.families, next, uint64(len(wanted)), header, out)
 	}
 	var seen []resolve.Seen
 	for _, i := range wanted {
@@ -83,16 +82,7 @@ func (a *analysis) record(ctx context.Context, wanted []int, header trace.Header
 	}
 	header.Database = moments.Identity()
 	header.Events, _ = a.events(wanted, a.cache.Bytes)
-	to, err := trace.NewWriter(out, header)
-	if err != nil {
-		return err
-	}
-	offered, err := getpath.Record(ctx, moments, nil, next, uint64(len(wanted)), trace.Sample{}, to)
-	if err != nil {
-		return err
-	}
-	_, err = to.Close(offered)
-	return err
+	return record(ctx, moments, next, uint64(len(wanted)), header, out)
 }
 
 // events are the changes of the database as they come between the Gets, for a cache of a size, and what memtables took of it at first.

@@ -127,7 +127,7 @@ func Traffic(ctx context.Context, t *probe.Target, p *probe.Probe, dir string, l
 	a.w = result.Watch{Started: c.began.UTC(), Seconds: time.Since(c.began).Seconds(), Watched: c.watched.Seconds(),
 		Lost: result.WatchLost{Gets: lost.Gets, Reads: lost.Reads}, Cache: cache.WatchedCache, Why: map[string]string{},
 		Process: result.WatchedProcess{PID: t.PID, Name: t.Name, Program: t.Main, Version: t.Version, Args: t.Args, Go: t.Go, Engine: t.Engine.Engine,
-			EngineVersion: t.Module, Database: dir, Cores: t.Cores, Ended: !t.Alive(),
+			EngineVersion: cmp.Or(t.Module, layout.Version), Database: dir, Cores: t.Cores, Ended: !t.Alive(),
 			Client: dbformat.Client(dir, dbformat.Found{Engine: t.Engine.Engine}, nil)}}
 	a.count()
 	a.cost(p.Cost())
@@ -292,8 +292,13 @@ func (a *analysis) kinds() {
 	for i := range a.gets {
 		key := a.key(i)
 		kind := dbformat.Section(a.w.Process.Client, key)
-		switch {
+		switch family := a.gets[i].family; {
 		case kind != "":
+		case family < 0:
+			kind = "unknown column family"
+		case len(a.families) > 1:
+			name := unit.Printable(a.families[family])
+			kind = cmp.Or(dbformat.TableWords(a.w.Process.Client, name), "column family "+name)
 		case len(first) > fewBytes:
 			kind = "all keys"
 		case len(key) == 0:
@@ -315,11 +320,13 @@ func (a *analysis) resolve(ctx context.Context) error {
 	}
 	var wanted []int
 	for _, i := range a.order {
-		if !a.gets[i].keyCut {
+		if !a.gets[i].keyCut && a.gets[i].family >= 0 {
 			wanted = append(wanted, i)
 		}
 	}
-	if len(wanted) == 0 {
+	if len(wanted) == 0 && len(a.gets) > 0 {
+		return errors.New("the column families of the Gets are not found in the memory of the process: this version is not known")
+	} else if len(wanted) == 0 {
 		return errors.New("no Get was seen")
 	}
 	header := trace.Header{Schema: trace.Schema, Engine: a.w.Process.Engine, EngineVersion: a.w.Process.EngineVersion,
@@ -335,8 +342,11 @@ func (a *analysis) resolve(ctx context.Context) error {
 		}
 		at++
 		key := a.key(wanted[at-1])
-		if a.follow.Following != nil {
+		switch {
+		case a.follow.Following != nil:
 			key = resolve.At(key, a.gets[wanted[at-1]].start)
+		case a.families != nil:
+			key = append([]byte{byte(a.gets[wanted[at-1]].family)}, key...)
 		}
 		return key, false, true
 	}, &out)
@@ -395,7 +405,7 @@ func (a *analysis) accessed(t *cachesim.Trace, wanted []int) (firsts []first) {
 				seen[number] = true
 				read := slices.ContainsFunc(a.gets[i].reads, func(r read) bool { return r.of(b) })
 				firsts = append(firsts, first{n, bytes, read, came[b.File]})
-				bytes += int64(b.Bytes) + a.layout.Charge
+				bytes += a.layout.Setup.Charge(b)
 			}
 		}
 		a.accesses[i], a.tables[i] = int32(len(accesses)), int32(len(files))
@@ -416,7 +426,7 @@ func (a *analysis) accessed(t *cachesim.Trace, wanted []int) (firsts []first) {
 // cache had the block. A larger cache has what a smaller one has. A cache does not have a block any more if more
 // bytes than its size were accessed since. The rest is not known, and makes the range.
 func (a *analysis) simulate(ctx context.Context, t *cachesim.Trace, wanted []int, firsts []first) error {
-	if a.layout.Policy == "" {
+	if a.layout.Setup.Policy == "" {
 		a.w.Why["simulated"] = "the cache of this engine is not modelled"
 		return nil
 	}
@@ -435,7 +445,8 @@ func (a *analysis) simulate(ctx context.Context, t *cachesim.Trace, wanted []int
 	}
 	replay := func(size int64) (result.WatchSimulated, error) {
 		a.options.Tell(result.Event{Phase: "simulating a cache of " + unit.Bytes(size)})
-		setup := cachesim.Setup{Policy: a.layout.Policy, Cores: a.w.Process.Cores}
+		setup := a.layout.Setup
+		setup.Cores = a.w.Process.Cores
 		t.Events, setup.ReservedBytes = a.events(wanted, size)
 		points, err := cachesim.Curve(ctx, t, setup, []int64{size})
 		if err != nil {

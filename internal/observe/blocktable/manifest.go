@@ -34,7 +34,7 @@ type Family struct {
 	Name   string
 	Tables []Facts // by level; those of level 0 from the newest to the oldest
 
-	id         uint32
+	Number     uint32
 	comparator string
 	firstLog   uint64 // older logs hold nothing of it
 	blobs      map[uint64]blobFile
@@ -101,7 +101,7 @@ func readManifest(dir string) (*manifest, error) {
 }
 
 func newFamily(id uint32, name string) *Family {
-	return &Family{id: id, Name: name, tables: map[uint64]Facts{}, blobs: map[uint64]blobFile{}}
+	return &Family{Number: id, Name: name, tables: map[uint64]Facts{}, blobs: map[uint64]blobFile{}}
 }
 
 // inLevelOrder is the order in which a Get asks the tables of level 0, newest first, and that of
@@ -214,7 +214,7 @@ func (m *manifest) apply(edit []byte) error {
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(m.families, func(f *Family) bool { return f.id == id && !f.dropped })
+	at := slices.IndexFunc(m.families, func(f *Family) bool { return f.Number == id && !f.dropped })
 	if at < 0 {
 		m.families = append(m.families, newFamily(id, ""))
 		at = len(m.families) - 1

@@ -47,6 +47,8 @@ type table struct {
 
 	filters filters
 
+	others []handle // of blocks without a number
+
 	tombstones    []getpath.Tombstone
 	deletesRanges bool
 	merges        bool // a Get may need more than the block where its key is first met
@@ -142,6 +144,7 @@ func (t *table) open(r *Reading) error {
 	if err != nil {
 		return err
 	}
+	t.others = []handle{metaindex, meta["rocksdb.properties"], meta["rocksdb.range_del"]}
 	if t.format > 0 {
 		if err := t.readProperties(meta["rocksdb.properties"]); err != nil {
 			return err

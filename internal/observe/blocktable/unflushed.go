@@ -49,7 +49,7 @@ func readLogs(dir string, family *Family) (*unflushed, error) {
 		if err != nil {
 			return nil, err
 		}
-		err = eachRecord(log, number, func(record []byte) error { return u.read(record, family.id) })
+		err = eachRecord(log, number, func(record []byte) error { return u.read(record, family.Number) })
 		// The torn end of a log in use is where the engine's replay ends, too.
 		if err != nil && !errors.Is(err, errCut) {
 			return nil, fmt.Errorf("log %s: %w", name, err)

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"debug/gosym"
@@ -61,16 +62,16 @@ func open(t *Target) (p *Probe, err error) {
 		return nil, err
 	}
 	p = &Probe{target: t, multi: features.HaveBPFLinkUprobeMulti() == nil}
-	if p.programs, err = load(t.Engine, namespace, p.multi); err != nil {
+	if p.programs, err = load(t, namespace, p.multi); err != nil {
 		return nil, err
 	}
-	p.program, err = link.OpenExecutable(t.proc("exe"))
+	p.program, err = link.OpenExecutable(t.code.file)
 	if err == nil && p.multi && !p.allThreads() {
 		p.multi = false
 		if err := p.programs.close(); err != nil {
 			return nil, err
 		}
-		if p.programs, err = load(t.Engine, namespace, false); err != nil {
+		if p.programs, err = load(t, namespace, false); err != nil {
 			return nil, err
 		}
 	}
@@ -112,10 +113,17 @@ func (p *Probe) attach() (err error) {
 	if err := p.tracepoints(); err != nil {
 		return err
 	}
-	if err := p.uprobes(p.programs.exit, p.target.code.returns); err != nil {
-		return err
+	for i, at := range p.target.code.places {
+		if err := p.uprobes(p.programs.exit[i], at.returns); err != nil {
+			return err
+		}
 	}
-	return p.uprobes(p.programs.entry, []uint64{p.target.code.entry})
+	for i, at := range p.target.code.places {
+		if err := p.uprobes(p.programs.entry[i], []uint64{at.entry}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // tracepoints attaches to the read calls.
@@ -153,7 +161,7 @@ func tracing() bool {
 // allThreads reports whether a link of many probes sees all threads of a process. Before Linux 6.10, unless mended later, it sees the
 // one thread of that number alone. A mended kernel refuses a negative number at once; others look for its process.
 func (p *Probe) allThreads() bool {
-	l, err := p.program.UprobeMulti(nil, p.programs.entry, &link.UprobeMultiOptions{Addresses: []uint64{p.target.code.entry}, PID: math.MaxUint32})
+	l, err := p.program.UprobeMulti(nil, p.programs.entry[0], &link.UprobeMultiOptions{Addresses: []uint64{p.target.code.places[0].entry}, PID: math.MaxUint32})
 	if err == nil {
 		_ = l.Close() // it was a question
 	}
@@ -330,14 +338,20 @@ func (w *watching) drain(ctx context.Context, until time.Time) error {
 func (w *watching) report(event []byte) {
 	word := func(at int) uint64 { return binary.NativeEndian.Uint64(event[at:]) }
 	half := func(at int) uint32 { return binary.NativeEndian.Uint32(event[at:]) }
-	if half(0) == kindGet {
+	native := w.target.Engine.Module == ""
+	if kind := half(getKind); kind&(1<<kindBits-1) == kindGet {
 		w.gets++
+		f, found := w.target.Engine.Gets[kind>>kindBits], word(getFound)
+		if f.Bool {
+			found &= math.MaxUint8
+		}
 		w.get = Get{ID: GetID{word(getGoroutine), word(getStart)}, Start: time.Duration(word(getStart)), End: time.Duration(word(getEnd)),
-			KeyBytes: int(half(getKeyBytes)), Found: (word(getFound) != 0) != w.target.Engine.Inverted, Reads: uint32(word(getReads))}
-		if !w.get.Found {
+			KeyBytes: int(half(getKeyBytes)), Found: (found != 0) != (f.Inverted || native), Reads: uint32(word(getReads)),
+			Database: word(getDatabase), Family: word(getFamily)}
+		const absent = 1 // rocksdb::Status::kNotFound
+		if !w.get.Found && (!native || found != absent) {
 			w.get.ErrorData = word(getError)
 		}
-		w.get.Database = word(getDatabase)
 		w.get.Key = event[getKey : getKey+min(w.get.KeyBytes, MaxKeyBytes)]
 		w.on.Get(&w.get)
 		return
@@ -348,6 +362,9 @@ func (w *watching) report(event []byte) {
 		File: File{userDevice(word(readDevice)), word(readInode), half(readGeneration)}}
 	if start := word(readGetStart); start != 0 {
 		w.read.Get = GetID{word(readGoroutine), start}
+	} else if native {
+		name, _, _ := bytes.Cut(event[readStack:readStack+threadName], []byte{0})
+		w.read.Purpose = purposeOf(string(name), w.target.Engine.Purposes)
 	} else {
 		var stack []uint64
 		for at := 0; at < int(int32(half(readFrames))); at += 8 {
@@ -398,11 +415,13 @@ func calibrate(e subject.Watched) Cost {
 	if binary.Type == elf.ET_DYN {
 		entry -= regions[0].start
 	}
-	const bytes = 64
-	if own.code.entry, own.code.returns, err = i.probes(gosym.Func{Sym: &gosym.Sym{}, Entry: entry, End: entry + bytes}); err != nil {
+	const length = 64
+	at, err := i.probes(gosym.Func{Sym: &gosym.Sym{}, Entry: entry, End: entry + length})
+	if err != nil {
 		return cost
 	}
-	own.code.returns = own.code.returns[:1]
+	at.returns = at.returns[:1]
+	own.code = code{file: own.proc("exe"), places: []place{at}}
 	p, err := open(own)
 	if err != nil {
 		return cost // Open says why
@@ -455,7 +474,8 @@ func Possible() error {
 	if _, err := kernelOffsets(); err != nil {
 		return err
 	}
-	own := &Target{PID: os.Getpid(), Engine: subject.AllWatched()[0]}
+	own := &Target{PID: os.Getpid(), Engine: subject.AllWatched()[0], code: code{places: []place{{}}}}
+	own.code.file = own.proc("exe")
 	p, err := open(own)
 	if err != nil {
 		return err

@@ -25,39 +25,48 @@ const (
 	firstGo, lastGo = 18, 26
 )
 
-// image is a Go binary as it runs in a process.
+// image is a binary as it runs in a process.
 type image struct {
-	file  *elf.File
-	bias  uint64 // of addresses in memory over those in the file
-	table *gosym.Table
+	file   *elf.File
+	bias   uint64          // of addresses in memory over those in the file
+	table  *gosym.Table    // of functions in Go; nil: it is in C++
+	others map[uint64]bool // where functions in C++ begin
 }
 
-// inspect finds the engine in a process's binary and where its Gets begin and end.
+// inspect finds the engines in a process and where the Gets of the first one begin and end.
 func (t *Target) inspect(known []subject.Watched) (err error) {
-	path := fmt.Sprintf("/proc/%d/exe", t.PID)
-	info, err := buildinfo.ReadFile(path)
+	info, err := buildinfo.ReadFile(t.proc("exe"))
 	if errors.Is(err, os.ErrPermission) {
 		return refused(err)
 	}
-	if err != nil {
-		return engine.Fail(engine.CodeUnsupported, "%s was not built by Go: only Go programs can be watched (statelab engines lists their engines)", t)
+	var others []string
+	if err == nil {
+		t.Go, t.Main, t.Version = info.GoVersion, info.Main.Path, info.Main.Version
+		others = t.findEngines(info, known)
 	}
-	t.Go, t.Main, t.Version = info.GoVersion, info.Main.Path, info.Main.Version
-	if err := t.findEngines(info, known); err != nil {
+	without, err := t.findLibraries(known)
+	switch {
+	case err != nil:
 		return err
+	case len(t.candidates) > 0:
+		return t.Choose(t.candidates[0].engine.Engine)
+	case len(others) > 0:
+		return engine.Fail(engine.CodeUnsupported, "%s holds %s, a version that is not known here: use a newer statelab", t, strings.Join(others, " and "))
+	case without != "":
+		return engine.Fail(engine.CodeUnsupported, "%s uses %s, which exports none of the functions that statelab knows: a version that is not known here, "+
+			"or one without its symbols", t, without)
 	}
-	var minor int
-	if _, err := fmt.Sscanf(info.GoVersion, "go1.%d", &minor); err != nil || minor < firstGo || minor > lastGo {
-		return engine.Fail(engine.CodeUnsupported, "%s was built with %s: Go 1.%d to 1.%d are known, so use a newer statelab, or build it with one of these", t,
-			info.GoVersion, firstGo, lastGo)
-	}
-	return t.Choose(t.candidates[0].engine.Engine)
+	return engine.Fail(engine.CodeUnsupported, "%s contains no engine that can be watched: statelab engines lists those that can", t)
 }
 
-// locate finds where the Gets of the engine begin and end.
+// locate finds where the Gets of an engine in Go begin and end.
 func (t *Target) locate() error {
-	path := t.proc("exe")
-	file, err := elf.Open(path)
+	var minor int
+	if _, err := fmt.Sscanf(t.Go, "go1.%d", &minor); err != nil || minor < firstGo || minor > lastGo {
+		return engine.Fail(engine.CodeUnsupported, "%s was built with %s: Go 1.%d to 1.%d are known, so use a newer statelab, or build it with one of these", t,
+			t.Go, firstGo, lastGo)
+	}
+	file, err := elf.Open(t.code.file)
 	if err != nil {
 		return fmt.Errorf("read the binary of %s: %w", t, err)
 	}
@@ -70,20 +79,27 @@ func (t *Target) locate() error {
 		return fmt.Errorf("find the functions of %s: %w", t, err)
 	}
 	t.code.functions = functions{i.bias, i.table.Funcs}
-	at := slices.IndexFunc(i.table.Funcs, func(f gosym.Func) bool { return f.Name == t.Engine.Get })
-	if at < 0 {
-		return engine.Fail(engine.CodeUnsupported, "%s holds %s %s, but not its function %s: this build cannot be watched", t, t.Engine.Module, t.Module,
-			t.Engine.Get)
+	for number, f := range t.Engine.Gets {
+		at := slices.IndexFunc(i.table.Funcs, func(has gosym.Func) bool { return has.Name == f.Name })
+		if at < 0 {
+			continue
+		}
+		p, err := i.probes(i.table.Funcs[at])
+		if err != nil {
+			return fmt.Errorf("find the returns of %s in %s: %w", f.Name, t, err)
+		}
+		p.function = number
+		t.code.places = append(t.code.places, p)
 	}
-	if t.code.entry, t.code.returns, err = i.probes(i.table.Funcs[at]); err != nil {
-		return fmt.Errorf("find the returns of %s in %s: %w", t.Engine.Get, t, err)
+	if len(t.code.places) == 0 {
+		return engine.Fail(engine.CodeUnsupported, "%s holds %s %s, but not its function %s: this build cannot be watched", t, t.Engine.Module, t.Module,
+			t.Engine.Gets[0].Name)
 	}
 	return nil
 }
 
-// findEngines looks for engines among the modules of a binary.
-func (t *Target) findEngines(info *debug.BuildInfo, known []subject.Watched) error {
-	var others []string
+// findEngines looks for engines among the modules of a binary; others are of versions that are not known.
+func (t *Target) findEngines(info *debug.BuildInfo, known []subject.Watched) (others []string) {
 	for _, module := range info.Deps {
 		version := module.Version
 		if module.Replace != nil {
@@ -97,16 +113,10 @@ func (t *Target) findEngines(info *debug.BuildInfo, known []subject.Watched) err
 				others = append(others, module.Path+" "+version)
 				continue
 			}
-			t.candidates = append(t.candidates, candidate{e, version})
+			t.candidates = append(t.candidates, candidate{e, version, t.proc("exe")})
 		}
 	}
-	switch {
-	case len(t.candidates) > 0:
-		return nil
-	case len(others) > 0:
-		return engine.Fail(engine.CodeUnsupported, "%s holds %s, a version that is not known here: use a newer statelab", t, strings.Join(others, " and "))
-	}
-	return engine.Fail(engine.CodeUnsupported, "%s contains no engine that can be watched: statelab engines lists those that can", t)
+	return others
 }
 
 // readFunctions reads the table of functions, which stripped binaries have, too.
@@ -192,7 +202,9 @@ func (i *image) executable(address uint64) bool {
 // probes are the offsets in the file of the first instruction behind the check of the stack's size, and of all returns. A function that
 // needs a larger stack begins anew, so a probe in front of the check would count it twice. The arguments are still in their
 // registers there.
-func (i *image) probes(f gosym.Func) (entry uint64, returns []uint64, err error) {
+//
+// In C++, no stack is checked, and the first instruction is probed.
+func (i *image) probes(f gosym.Func) (p place, err error) {
 	var program *elf.Prog
 	for _, p := range i.file.Progs {
 		if p.Type == elf.PT_LOAD && f.Entry >= p.Vaddr && f.End <= p.Vaddr+p.Filesz {
@@ -200,34 +212,44 @@ func (i *image) probes(f gosym.Func) (entry uint64, returns []uint64, err error)
 		}
 	}
 	if program == nil {
-		return 0, nil, errors.New("the function is not in the file")
+		return p, errors.New("the function is not in the file")
 	}
 	code := make([]byte, f.End-f.Entry)
 	if _, err := program.ReadAt(code, int64(f.Entry-program.Vaddr)); err != nil {
-		return 0, nil, err
+		return p, err
 	}
 	start := f.Entry - program.Vaddr + program.Off
-	entry = start
+	p.entry = start
 	const prologueBytes = 40
-	framed := false
+	framed := i.table == nil
 	for at := 0; at < len(code); {
 		instruction, err := x86asm.Decode(code[at:], 64)
 		if err != nil {
 			if len(bytes.Trim(code[at:], "\xcc")) == 0 {
 				break // padding
 			}
-			return 0, nil, fmt.Errorf("at %#x: %w", f.Entry+uint64(at), err)
+			if bytes.HasPrefix(code[at:], branchTarget) {
+				at += len(branchTarget)
+				continue
+			}
+			return p, fmt.Errorf("at %#x: %w", f.Entry+uint64(at), err)
 		}
+		to, jumps := instruction.Args[0].(x86asm.Rel)
 		switch {
 		case instruction.Op == x86asm.RET:
-			returns = append(returns, start+uint64(at))
+			p.returns = append(p.returns, start+uint64(at))
 		case instruction.Op == x86asm.PUSH && instruction.Args[0] == x86asm.RBP && at < prologueBytes && !framed:
-			entry, framed = start+uint64(at), true
+			p.entry, framed = start+uint64(at), true
+		case instruction.Op == x86asm.JMP && jumps && i.others[f.Entry+uint64(at+instruction.Len)+uint64(int64(to))]:
+			return p, errors.New("another function returns for it")
 		}
 		at += instruction.Len
 	}
-	if len(returns) == 0 {
-		return 0, nil, errors.New("it never returns")
+	if len(p.returns) == 0 {
+		return p, errors.New("it never returns")
 	}
-	return entry, returns, nil
+	return p, nil
 }
+
+// branchTarget is the instruction endbr64, which the decoder does not know.
+var branchTarget = []byte{0xf3, 0x0f, 0x1e, 0xfa}

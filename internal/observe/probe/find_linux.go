@@ -63,7 +63,10 @@ func (t *Target) proc(name string) string { return fmt.Sprintf("/proc/%d/%s", t.
 func (t *Target) Choose(name string) error {
 	for _, c := range t.candidates {
 		if c.engine.Engine == name {
-			t.Engine, t.Module = c.engine, c.version
+			t.Engine, t.Module, t.code = c.engine, c.version, code{file: c.file}
+			if c.engine.Module == "" {
+				return t.locateNative()
+			}
 			return t.locate()
 		}
 	}

@@ -103,6 +103,9 @@ func (t *Target) Started() (time.Time, error) { return time.Time{}, errNeedsLinu
 // Alive needs Linux.
 func (t *Target) Alive() bool { return false }
 
+// Family needs Linux.
+func (*Target) Family(uint64) (uint32, string, error) { return 0, "", errNeedsLinux }
+
 // Choose needs Linux.
 func (t *Target) Choose(string) error { return errNeedsLinux }
 

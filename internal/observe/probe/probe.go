@@ -3,15 +3,17 @@
 //
 // A probe where the engine's Get begins and one at each of its returns report every Get: its key, its outcome, when it
 // began and ended. Tracepoints of pread64 report every read of the process with the file and the offset. A read belongs to
-// the Get that its goroutine is in; any other read carries the stack of its reader, which tells what it is for.
+// the Get that its goroutine, or in C++ its thread, is in; any other read carries the stack of its reader, or the name of its
+// thread, which tells what it is for.
 //
-// Return probes of the kernel are never used: they change return addresses on the stack, and Go moves stacks.
+// Return probes of the kernel are never used: they change return addresses on the stack, and Go moves stacks. In C++ they break
+// exceptions, and some kernels end a process for them whose system calls are filtered, as those of containers are.
 // Nothing is pinned: the kernel removes everything when this process ends, however it ends.
 //
 // Goals: every event seen or counted as lost. Non-goals: what an event means (internal/ask/watch).
 //
-// Read find_linux.go (which process), binary_linux.go (where its Gets begin and end), programs_linux.go (what runs in the
-// kernel) and attach_linux.go (its life) in this order.
+// Read find_linux.go (which process), binary_linux.go and library_linux.go (where Gets begin and end), programs_linux.go (what runs
+// in the kernel) and attach_linux.go (its life) in this order.
 package probe
 
 import (
@@ -37,18 +39,25 @@ type Target struct {
 	Version string // of the program, where it tells
 	Engine  subject.Watched
 	Module  string // version of the engine
-	Go      string // version of Go
+	Go      string // version of Go; "": it is not a Go program
 	Cores   int    // that it may run on
 
 	code       code
 	candidates []candidate
 }
 
-// code says where the probes belong: offsets into the binary's file.
+// code says where the probes belong.
 type code struct {
-	entry     uint64
-	returns   []uint64
+	file      string // the program's, or that of a library
+	places    []place
 	functions functions
+}
+
+// place is a function that makes Gets: offsets into the file.
+type place struct {
+	function int // of the engine's
+	entry    uint64
+	returns  []uint64
 }
 
 // Get is a Get that was seen from its beginning to its end.
@@ -59,12 +68,13 @@ type Get struct {
 	Key       []byte // valid until the next event
 	KeyBytes  int    // its whole length
 	Found     bool
-	ErrorData uint64 // the address of its error's value; 0: none
+	ErrorData uint64 // the address of its error's value; 0: none, so the key was absent
 	Reads     uint32 // that belong to it
 	Database  uint64 // the address of the engine's handle: a process can have several databases
+	Family    uint64 // the address of the column family's handle; 0: there is none
 }
 
-// GetID tells Gets apart: the goroutine, and when it began.
+// GetID tells Gets apart: the goroutine or thread, and when it began.
 type GetID struct{ Goroutine, Start uint64 }
 
 // File is the identity of an open file: inode numbers are used again, generations tell.
@@ -90,7 +100,8 @@ type Lost struct{ Gets, Reads uint64 }
 // candidate is an engine that a binary holds.
 type candidate struct {
 	engine  subject.Watched
-	version string
+	version string // of a Go module
+	file    string // a library, or the program's file
 }
 
 // functions finds the function of an address in memory.
@@ -112,9 +123,19 @@ func (f functions) name(address uint64) string {
 func (f functions) purpose(stack []uint64, of []subject.Purpose) string {
 	for _, p := range of {
 		for _, address := range stack {
-			if strings.HasPrefix(f.name(address), p.Function) {
+			if strings.HasPrefix(f.name(address), p.By) {
 				return p.Name
 			}
+		}
+	}
+	return subject.ForOther
+}
+
+// purposeOf is that of a read by the name of its reader's thread.
+func purposeOf(thread string, of []subject.Purpose) string {
+	for _, p := range of {
+		if strings.HasPrefix(thread, p.By) {
+			return p.Name
 		}
 	}
 	return subject.ForOther

@@ -17,9 +17,17 @@ import (
 // offered under its own licence read the memory of a process, so these few may also be used under GPL-2.0.
 const licence = "Dual BSD/GPL"
 
+// register is the offset of an integer register of a function's arguments or results.
+func register(e subject.Watched, number int) int16 {
+	if e.Module == "" {
+		return registers.native[number]
+	}
+	return registers.integer[number]
+}
+
 // A Get, while it runs in the map of active ones, and then as it is reported.
 const (
-	getKind      = 0 // uint32
+	getKind      = 0 // uint32: kindGet, and the number of the function in the next byte
 	getKeyBytes  = 4 // uint32
 	getStart     = 8
 	getEnd       = 16
@@ -28,7 +36,8 @@ const (
 	getFound     = 40 // uint64: the register
 	getReads     = 48 // uint64
 	getDatabase  = 56
-	getKey       = 64
+	getFamily    = 64
+	getKey       = 72
 	getBytes     = getKey + MaxKeyBytes
 )
 
@@ -47,14 +56,16 @@ const (
 	readGeneration = 72 // uint32
 	readFrames     = 76 // int32: bytes of the stack, or an error
 	readHead       = 80
-	readStack      = readHead
+	readStack      = readHead // in C++ the name of the thread
 	readBytes      = readStack + stackFrames*8
 	stackFrames    = 40
 )
 
 const (
-	kindGet  = 1
-	kindRead = 2
+	kindGet    = 1
+	kindRead   = 2
+	kindBits   = 8
+	threadName = 16 // bytes
 )
 
 // Limits of the maps.
@@ -65,13 +76,15 @@ const (
 
 // programs are what runs in the kernel, and the maps between.
 type programs struct {
-	entry, exit, readEntry, readExit *ebpf.Program
-	active, reading, lost, ring      *ebpf.Map
+	entry, exit                 []*ebpf.Program // of each place
+	readEntry, readExit         *ebpf.Program
+	active, reading, lost, ring *ebpf.Map
 }
 
 // load loads the programs for one process. multi: one link will attach all probes of a program.
-func load(engine subject.Watched, namespace namespace, multi bool) (_ *programs, err error) {
-	p := &programs{}
+func load(t *Target, namespace namespace, multi bool) (_ *programs, err error) {
+	e, places := t.Engine, t.code.places
+	p := &programs{entry: make([]*ebpf.Program, len(places)), exit: make([]*ebpf.Program, len(places))}
 	defer func() {
 		if err != nil {
 			_ = p.close() // err tells why
@@ -99,17 +112,17 @@ func load(engine subject.Watched, namespace namespace, multi bool) (_ *programs,
 		probe.AttachType = ebpf.AttachTraceUprobeMulti
 	}
 	trace := ebpf.ProgramSpec{Type: ebpf.TracePoint, License: licence}
-	for _, s := range []struct {
+	type program struct {
 		to   **ebpf.Program
 		spec ebpf.ProgramSpec
 		name string
 		code asm.Instructions
-	}{
-		{&p.entry, probe, "get_begins", p.getBegins(engine)},
-		{&p.exit, probe, "get_ends", p.getEnds(engine)},
-		{&p.readEntry, trace, "read_begins", p.readBegins(namespace, where)},
-		{&p.readExit, trace, "read_ends", p.readEnds()},
-	} {
+	}
+	all := []program{{&p.readEntry, trace, "read_begins", p.readBegins(e, namespace, where)}, {&p.readExit, trace, "read_ends", p.readEnds(e)}}
+	for i, at := range places {
+		all = append(all, program{&p.entry[i], probe, "get_begins", p.getBegins(e, at.function)}, program{&p.exit[i], probe, "get_ends", p.getEnds(e, at.function)})
+	}
+	for _, s := range all {
 		s.spec.Name, s.spec.Instructions = s.name, s.code
 		if *s.to, err = ebpf.NewProgram(&s.spec); err != nil {
 			return nil, refused(fmt.Errorf("load the program %s into the kernel: %w", s.name, err))
@@ -120,7 +133,7 @@ func load(engine subject.Watched, namespace namespace, multi bool) (_ *programs,
 
 func (p *programs) close() error {
 	var errs []error
-	for _, program := range []*ebpf.Program{p.entry, p.exit, p.readEntry, p.readExit} {
+	for _, program := range append(append(p.entry, p.exit...), p.readEntry, p.readExit) {
 		if program != nil {
 			errs = append(errs, program.Close())
 		}
@@ -160,28 +173,53 @@ const (
 	goroutine = -16
 	scratch   = -24
 	getAt     = goroutine - getBytes
+	sliceAt   = getAt - 16 // an address and a length
 	readAt    = scratch - readHead
 )
 
+// caller puts on the stack who makes the call that the context R6 is of: the goroutine, or in C++ the thread.
+func caller(e subject.Watched) asm.Instructions {
+	if e.Module == "" {
+		return asm.Instructions{asm.FnGetCurrentPidTgid.Call(), asm.StoreMem(asm.R10, goroutine, asm.R0, asm.DWord)}
+	}
+	return asm.Instructions{asm.LoadMem(asm.R1, asm.R6, registers.goroutine, asm.DWord), asm.StoreMem(asm.R10, goroutine, asm.R1, asm.DWord)}
+}
+
+// keyOf puts the address of a Get's key and its length on the stack.
+func keyOf(e subject.Watched, f subject.Function) asm.Instructions {
+	load := func(number int) asm.Instruction { return asm.LoadMem(asm.R3, asm.R6, register(e, number), asm.DWord) }
+	if e.Module != "" {
+		return asm.Instructions{load(f.KeyAt), asm.StoreMem(asm.R10, sliceAt, asm.R3, asm.DWord), load(f.KeyAt + 1),
+			asm.StoreMem(asm.R10, sliceAt+8, asm.R3, asm.DWord)}
+	}
+	code := append(asm.Instructions{load(f.KeyAt)}, user(sliceAt, 16)...)
+	if code = append(code, load(f.FamilyAt)); f.FamilyIn {
+		return append(code, user(getAt+getFamily, 8)...)
+	}
+	return append(code, asm.StoreMem(asm.R10, getAt+getFamily, asm.R3, asm.DWord))
+}
+
 // getBegins notes a Get under its goroutine. A Get that did not end (it panicked) is overwritten by the next one.
-func (p *programs) getBegins(e subject.Watched) asm.Instructions {
+func (p *programs) getBegins(e subject.Watched, function int) asm.Instructions {
+	f := e.Gets[function]
 	return join(
 		asm.Mov.Reg(asm.R6, asm.R1),
 		zeroed(getAt, getBytes),
-		asm.StoreImm(asm.R10, getAt+getKind, kindGet, asm.Word),
-		asm.LoadMem(asm.R7, asm.R6, registers.goroutine, asm.DWord),
-		asm.StoreMem(asm.R10, goroutine, asm.R7, asm.DWord),
+		asm.StoreImm(asm.R10, getAt+getKind, kindGet|int64(function)<<kindBits, asm.Word),
+		caller(e),
+		asm.LoadMem(asm.R7, asm.R10, goroutine, asm.DWord),
 		asm.StoreMem(asm.R10, getAt+getGoroutine, asm.R7, asm.DWord),
 		asm.FnKtimeGetNs.Call(),
 		asm.StoreMem(asm.R10, getAt+getStart, asm.R0, asm.DWord),
-		asm.LoadMem(asm.R2, asm.R6, registers.integer[e.DatabaseAt], asm.DWord),
+		asm.LoadMem(asm.R2, asm.R6, register(e, f.DatabaseAt), asm.DWord),
 		asm.StoreMem(asm.R10, getAt+getDatabase, asm.R2, asm.DWord),
 		// The key is read now: it may lie on a stack that moves.
-		asm.LoadMem(asm.R2, asm.R6, registers.integer[e.KeyAt+1], asm.DWord),
+		keyOf(e, f),
+		asm.LoadMem(asm.R2, asm.R10, sliceAt+8, asm.DWord),
 		asm.StoreMem(asm.R10, getAt+getKeyBytes, asm.R2, asm.Word),
 		asm.JLE.Imm(asm.R2, MaxKeyBytes, "fits"),
 		asm.Mov.Imm(asm.R2, MaxKeyBytes),
-		asm.LoadMem(asm.R3, asm.R6, registers.integer[e.KeyAt], asm.DWord).WithSymbol("fits"),
+		asm.LoadMem(asm.R3, asm.R10, sliceAt, asm.DWord).WithSymbol("fits"),
 		address(asm.R1, getAt+getKey),
 		asm.FnProbeReadUser.Call(),
 		asm.LoadMapPtr(asm.R1, p.active.FD()),
@@ -194,21 +232,28 @@ func (p *programs) getBegins(e subject.Watched) asm.Instructions {
 	)
 }
 
+// outcome puts what a Get found and its error into the Get that R7 points to.
+func outcome(e subject.Watched, f subject.Function) asm.Instructions {
+	store := func(to int16) asm.Instruction { return asm.StoreMem(asm.R7, to, asm.R1, asm.DWord) }
+	if e.Module == "" {
+		code := append(zeroed(scratch, 8), asm.LoadMem(asm.R3, asm.R6, registers.result, asm.DWord))
+		return append(append(code, user(scratch, 1)...), asm.LoadMem(asm.R1, asm.R10, scratch, asm.DWord), store(getFound), store(getError))
+	}
+	return asm.Instructions{asm.LoadMem(asm.R1, asm.R6, register(e, f.FoundAt), asm.DWord), store(getFound),
+		asm.LoadMem(asm.R1, asm.R6, register(e, f.ErrorAt), asm.DWord), store(getError)}
+}
+
 // getEnds reports the Get of the goroutine.
-func (p *programs) getEnds(e subject.Watched) asm.Instructions {
+func (p *programs) getEnds(e subject.Watched, function int) asm.Instructions {
 	return join(
 		asm.Mov.Reg(asm.R6, asm.R1),
-		asm.LoadMem(asm.R1, asm.R6, registers.goroutine, asm.DWord),
-		asm.StoreMem(asm.R10, goroutine, asm.R1, asm.DWord),
+		caller(e),
 		lookUp(p.active, goroutine),
 		asm.JEq.Imm(asm.R0, 0, exitLabel),
 		asm.Mov.Reg(asm.R7, asm.R0),
 		asm.FnKtimeGetNs.Call(),
 		asm.StoreMem(asm.R7, getEnd, asm.R0, asm.DWord),
-		asm.LoadMem(asm.R1, asm.R6, registers.integer[e.FoundAt], asm.DWord),
-		asm.StoreMem(asm.R7, getFound, asm.R1, asm.DWord),
-		asm.LoadMem(asm.R1, asm.R6, registers.integer[e.ErrorAt], asm.DWord),
-		asm.StoreMem(asm.R7, getError, asm.R1, asm.DWord),
+		outcome(e, e.Gets[function]),
 		asm.LoadMem(asm.R3, asm.R7, getKeyBytes, asm.Word),
 		asm.JLE.Imm(asm.R3, MaxKeyBytes, "fits"),
 		asm.Mov.Imm(asm.R3, MaxKeyBytes),
@@ -223,8 +268,13 @@ func (p *programs) getEnds(e subject.Watched) asm.Instructions {
 }
 
 // readBegins notes a read of the process under its thread: the Get that its goroutine is in, and the file.
-func (p *programs) readBegins(n namespace, where offsets) asm.Instructions {
+func (p *programs) readBegins(e subject.Watched, n namespace, where offsets) asm.Instructions {
 	const descriptorAt, positionAt = 16, 40 // in the tracepoint's record
+	// The goroutine's register is untouched at a system call.
+	reader := asm.Instructions{asm.FnGetCurrentTaskBtf.Call(), asm.Mov.Reg(asm.R1, asm.R0), asm.FnTaskPtRegs.Call(), asm.Mov.Reg(asm.R7, asm.R0)}
+	if reader = append(reader, kernel(goroutine, 8, asm.R7, uint32(registers.goroutine))...); e.Module == "" {
+		reader = caller(e)
+	}
 	return join(
 		asm.Mov.Reg(asm.R6, asm.R1),
 		isProcess(n, exitLabel),
@@ -250,12 +300,7 @@ func (p *programs) readBegins(n namespace, where offsets) asm.Instructions {
 		kernel(readAt+readGeneration, 4, asm.R7, where.generation),
 		follow(asm.R7, where.superBlock),
 		kernel(readAt+readDevice, 4, asm.R7, where.device),
-		// The goroutine: its register is untouched at a system call.
-		asm.FnGetCurrentTaskBtf.Call(),
-		asm.Mov.Reg(asm.R1, asm.R0),
-		asm.FnTaskPtRegs.Call(),
-		asm.Mov.Reg(asm.R7, asm.R0),
-		kernel(goroutine, 8, asm.R7, uint32(registers.goroutine)),
+		reader,
 		asm.LoadMem(asm.R1, asm.R10, goroutine, asm.DWord),
 		asm.StoreMem(asm.R10, readAt+readGoroutine, asm.R1, asm.DWord),
 		lookUp(p.active, goroutine),
@@ -277,10 +322,14 @@ func (p *programs) readBegins(n namespace, where offsets) asm.Instructions {
 	)
 }
 
-// readEnds reports the read of the thread, and the stack of a reader without a Get.
-func (p *programs) readEnds() asm.Instructions {
+// readEnds reports the read of the thread, and the stack of a reader without a Get, or in C++ the name of its thread.
+func (p *programs) readEnds(e subject.Watched) asm.Instructions {
 	const resultAt = 16 // in the tracepoint's record
 	const userStack = 1 << 8
+	whose := asm.Instructions{asm.Mov.Imm(asm.R3, stackFrames*8), asm.Mov.Imm(asm.R4, userStack), asm.FnGetStack.Call()}
+	if e.Module == "" {
+		whose = asm.Instructions{asm.Mov.Reg(asm.R1, asm.R2), asm.Mov.Imm(asm.R2, threadName), asm.FnGetCurrentComm.Call()}
+	}
 	copied := asm.Instructions{}
 	for at := int16(0); at < readHead; at += 8 {
 		copied = append(copied, asm.LoadMem(asm.R1, asm.R7, at, asm.DWord), asm.StoreMem(asm.R8, at, asm.R1, asm.DWord))
@@ -315,9 +364,7 @@ func (p *programs) readEnds() asm.Instructions {
 		asm.Mov.Reg(asm.R1, asm.R6).WithSymbol("room"),
 		asm.Mov.Reg(asm.R2, asm.R8),
 		asm.Add.Imm(asm.R2, readStack),
-		asm.Mov.Imm(asm.R3, stackFrames*8),
-		asm.Mov.Imm(asm.R4, userStack),
-		asm.FnGetStack.Call(),
+		whose,
 		asm.StoreMem(asm.R7, readFrames, asm.R0, asm.Word), // bytes, or an error
 		copied,
 		asm.Mov.Reg(asm.R1, asm.R8),
@@ -379,6 +426,11 @@ func (p *programs) output() asm.Instructions {
 func kernel(to, bytes int32, base asm.Register, offset uint32) asm.Instructions {
 	return append(address(asm.R1, to), asm.Mov.Imm(asm.R2, bytes), asm.Mov.Reg(asm.R3, base), asm.Add.Imm(asm.R3, int32(offset)),
 		asm.FnProbeReadKernel.Call())
+}
+
+// user reads memory of the process, from R3 on, to a place on the stack.
+func user(to, bytes int32) asm.Instructions {
+	return append(address(asm.R1, to), asm.Mov.Imm(asm.R2, bytes), asm.FnProbeReadUser.Call())
 }
 
 // follow replaces an address of the kernel by the pointer that lies so far behind it.

@@ -1,0 +1,233 @@
+//go:build linux && amd64
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/statelab/statelab/internal/ask/watch"
+	"github.com/statelab/statelab/internal/observe/probe"
+	"github.com/statelab/statelab/internal/run/protocol"
+	"github.com/statelab/statelab/internal/subject"
+	"github.com/statelab/statelab/result"
+)
+
+// attach finds an engine in a process and attaches to it, until the test has ended.
+func attach(t *testing.T, pid int, engineName string) (*probe.Target, *probe.Probe) {
+	t.Helper()
+	found, err := probe.Find(pid, subject.AllWatched())
+	if err == nil {
+		err = found.Choose(engineName)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := probe.Open(found)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() }) // the test has its answer
+	if err := p.Attach(); err != nil {
+		t.Fatal(err)
+	}
+	return found, p
+}
+
+// rocksLibraries are those that a test can use: that of the runner, and the system's.
+func rocksLibraries(t *testing.T) map[string]string {
+	t.Helper()
+	made, err := filepath.Abs("../../bin/lib/librocksdb.so")
+	if err != nil {
+		t.Fatal(err)
+	}
+	libraries := map[string]string{"made": made}
+	for _, path := range []string{"/usr/lib/x86_64-linux-gnu/librocksdb.so.7.8"} {
+		if _, err := os.Stat(path); err == nil {
+			libraries["the system's"] = path
+		}
+	}
+	return libraries
+}
+
+// What is seen of a program in C with RocksDB is exactly what RocksDB counted itself.
+func TestWatchCountsWhatRocksDBCounted(t *testing.T) {
+	watching(t)
+	program := filepath.Join(t.TempDir(), "rocksgets")
+	if text, err := exec.Command("cc", "-O1", "-o", program, "testdata/rocksgets.c", "-ldl").CombinedOutput(); err != nil {
+		t.Fatalf("cc (make test installs it): %v\n%s", err, text)
+	}
+	for name, library := range rocksLibraries(t) {
+		t.Run(name, func(t *testing.T) { watchRocks(t, program, library) })
+	}
+}
+
+func watchRocks(t *testing.T, program, library string) {
+	const gets, cacheBytes = 20_000, 700_000
+	dir := filepath.Join(t.TempDir(), "db")
+	if text, err := exec.Command(program, library, "write", dir, "0", "1000000").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	command := exec.Command(program, library, "read", dir, fmt.Sprint(gets), fmt.Sprint(cacheBytes))
+	command.Stderr = os.Stderr
+	in, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := command.StdoutPipe()
+	if err == nil {
+		err = command.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := sync.OnceFunc(func() { _ = in.Close() }) // the program may have ended
+	t.Cleanup(func() { _ = command.Process.Kill() })
+	answer := bufio.NewReader(out)
+	if _, err := answer.ReadString('\n'); err != nil { // it has loaded the library
+		t.Fatal(err)
+	}
+	target, p := attach(t, command.Process.Pid, "rocksdb")
+	if _, err := in.Write([]byte("\n")); err != nil {
+		t.Fatal(err)
+	}
+	var told []byte
+	reading := make(chan error)
+	go func() { // its answer comes when its Gets are made
+		var err error
+		told, err = io.ReadAll(answer)
+		reading <- err
+	}()
+	var seen uint64
+	began := time.Now()
+	options := watch.Options{Share: 1, Tell: func(result.Event) {}, Tick: func(tick result.Tick) {
+		if seen += tick.Ops; seen >= gets || time.Since(began) > time.Minute {
+			end()
+		}
+	}}
+	// The cache is known when the database is open, and its LOG no longer that of the program that wrote it.
+	cache := watch.Cache{}
+	for cache.Bytes != cacheBytes && time.Since(began) < time.Minute {
+		time.Sleep(time.Millisecond)
+		cache = watch.CacheOf(target, dir, 0)
+	}
+	w, err := watch.Traffic(context.Background(), target, p, dir, watch.LayoutOf("rocksdb", dir), cache, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-reading; err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Wait(); err != nil {
+		t.Error(err)
+	}
+	compareRocks(t, &w.Watch, tickersOf(t, string(told)), gets)
+	if w.Watch.Cache.Bytes != cacheBytes {
+		t.Errorf("a cache of %d bytes (%s), not %d", w.Watch.Cache.Bytes, w.Watch.Why["simulated"], cacheBytes)
+	}
+	storedWatch(t, w)
+}
+
+// tickersOf are RocksDB's counters of the Gets: what they grew by, and the found keys.
+func tickersOf(t *testing.T, told string) map[string]int64 {
+	t.Helper()
+	counts := map[string]int64{}
+	for lines := bufio.NewScanner(strings.NewReader(told)); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		n, err := strconv.ParseInt(fields[len(fields)-1], 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch fields[0] {
+		case "before":
+			counts[fields[1]] -= n
+		case "after":
+			counts[fields[1]] += n
+		default:
+			counts[fields[0]] += n
+		}
+	}
+	return counts
+}
+
+func compareRocks(t *testing.T, w *result.Watch, counts map[string]int64, gets uint64) {
+	t.Helper()
+	if w.Lost != (result.WatchLost{}) {
+		t.Errorf("lost: %+v", w.Lost)
+	}
+	if got, want := [3]uint64{w.Gets, w.Found, w.Missing}, [3]uint64{gets, uint64(counts["found"]), gets - uint64(counts["found"])}; got != want || want[2] == 0 {
+		t.Errorf("Gets, found, absent: %v, and RocksDB has %v", got, want)
+	}
+	want, got := map[string]int64{}, map[string]int64{}
+	for _, kind := range []string{"data", "index", "filter"} {
+		want[kind] = counts["rocksdb.block.cache."+kind+".miss"]
+	}
+	for kind, tally := range w.BlockReads {
+		if strings.HasSuffix(kind, "index") {
+			kind = "index"
+		}
+		got[kind] += tally.Count
+	}
+	if diff := cmp.Diff(want, got); diff != "" || want["index"] == 0 || want["filter"] == 0 {
+		t.Errorf("block reads by type (-RocksDB +watch):\n%s", diff)
+	}
+	last, others, deepest := int64(0), int64(0), "L6" // RocksDB's last level is that of the most that there can be
+	for level, n := range w.BlockReadsByLevel {
+		if level == deepest {
+			last += n
+		} else {
+			others += n
+		}
+	}
+	if want := [2]int64{counts["rocksdb.last.level.read.count"], counts["rocksdb.non.last.level.read.count"]}; want != [2]int64{last, others} || others == 0 {
+		t.Errorf("block reads of the last level and the others: %d and %d, and RocksDB has %v (%v)", last, others, want, w.BlockReadsByLevel)
+	}
+	if w.BlockAccessesPerGet == nil {
+		t.Fatalf("no block accesses: %v", w.Why)
+	}
+	accesses := float64(counts["rocksdb.block.cache.hit"]+counts["rocksdb.block.cache.miss"]) / float64(gets)
+	if *w.BlockAccessesPerGet != accesses {
+		t.Errorf("block accesses per Get: %v; RocksDB counted %v", *w.BlockAccessesPerGet, accesses)
+	}
+	if s := w.Simulated; s == nil || !near(s.BlockReadsPerGet, s.Seen, 0.02) {
+		t.Errorf("simulated: %+v (%v); %v were read", s, w.Why, *w.BlockReadsPerGet)
+	}
+	shares := map[string]float64{}
+	for _, k := range w.Keys {
+		shares[k.Kind] = float64(k.Gets) / float64(gets)
+	}
+	for kind, want := range map[string]float64{"column family default": 1. / 6, "column family accounts": 2. / 6, "column family slots": 3. / 6} {
+		if !near(shares[kind], want, 0.05) {
+			t.Errorf("%s gets %v of the Gets, not %v (%v)", kind, shares[kind], want, shares)
+		}
+	}
+}
+
+// goleveldb is told from Pebble in one binary, and what is seen of it is exactly what the run counted.
+func TestWatchCountsWhatRunsOfLevelDBCounted(t *testing.T) {
+	watching(t)
+	const name = "goleveldb"
+	db := database(t, name)
+	target := waitingRunner(t, runnerOf(t, true))
+	seen := seenBy(t, target.Process.Pid, name, db, func() {
+		target.run(protocol.EngineSpec{Engine: name, Dir: db, Profile: "geth-legacy", CacheBytes: 1 << 20, CacheAsked: "1MiB", Threads: 1, Seed: 7, Gets: 20_000,
+			WarmupRule: "a count", MissingShare: 0.3})
+		if err := target.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	compareWatched(t, &seen.Watch, readRun(t, target.out))
+	storedWatch(t, seen)
+}
