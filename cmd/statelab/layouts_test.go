@@ -75,6 +75,45 @@ func TestLayoutsAgreeAndAreExplained(t *testing.T) {
 	}
 }
 
+// Groups of any depth have the same roots, and reads of accounts, slots and chunks of code are counted by type.
+func TestGroupDepths(t *testing.T) {
+	beside(t, "statelab-run-geth")
+	o := must(t, "layouts", "--layout", "geth-bintrie", "--set", "GroupDepth=1,8", "--accounts", "1k", "--block", "500", "--updates", "50", "--update-blocks", "2",
+		"--code", "5000", "--reads", "500", "--first", "5", "--at", "400M", "--out", filepath.Join(t.TempDir(), "L"), "--json")
+	var l result.Layouts
+	if err := json.Unmarshal([]byte(o.stdout), &l); err != nil {
+		t.Fatal(err, o)
+	}
+	if len(l.Rows) != 2 || l.Status != result.OK || len(l.Roots) != 1 || l.Roots[0].Verdict != result.Identical || l.Roots[0].Compared != 4 {
+		t.Fatalf("%d rows, %s %s, roots %+v", len(l.Rows), l.Status, l.Error, l.Roots)
+	}
+	kinds := map[string]int{}
+	for _, row := range l.Rows {
+		if math.Abs(*row.Nodes / *row.PredictedNodes - 1) > .04 || *row.Updates.HashNanos > row.Updates.CPUNanos {
+			t.Errorf("%s: %.2f nodes, expected %.2f; %+v", row.Layout, *row.Nodes, *row.PredictedNodes, row.Updates)
+		}
+		for _, of := range row.Lookups {
+			kinds[of.Kind]++
+			b := of.BlockTypes
+			if of.Condition == result.FirstLookups && (b == nil || b.Data == 0 || *of.NodeBytes < 100 || b.Data+b.Index+b.Filter > *of.BlockReads+1e-9) {
+				t.Errorf("%s, %s: %+v of %v reads", row.Layout, of.Kind, b, of.BlockReads)
+			}
+		}
+	}
+	if len(kinds) != 6 || kinds[result.CodeLookup] != 8 || kinds[result.AbsentCodeLookup] != 8 {
+		t.Errorf("lookups of %v", kinds)
+	}
+	ahead := map[string]float64{}
+	for _, of := range l.Outlook {
+		if of.Figure == "nodes_per_lookup" && of.Accounts == 400e6 {
+			ahead[of.Layout] = of.Value
+		}
+	}
+	if one, eight := ahead["geth-bintrie GroupDepth=1"], ahead["geth-bintrie GroupDepth=8"]; !(one > 31 && one < 33.5 && eight > 5 && eight < 6) {
+		t.Errorf("nodes at 400 M accounts: %v", ahead)
+	}
+}
+
 func TestLayoutsNamesEveryMistake(t *testing.T) {
 	o := statelab(t, "layouts", "--layout", "flat-pebble,flat-pebble,nothing,pagetrie:none", "--accounts", "0", "--contracts", "12", "--updates", "many",
 		"--memory", "1parsec", "--bogus")

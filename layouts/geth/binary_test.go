@@ -44,7 +44,11 @@ func openBinary(t *testing.T, dir string, create bool, overrides ...string) layo
 
 // Groups of the fewest and of the most levels, and the other version of Pebble, keep the contract too.
 func TestAdmissionOfOtherGroups(t *testing.T) {
-	for _, overrides := range []map[string]string{{groupOption: "1"}, {groupOption: "8", "BlockSize": "16KiB"}, {groupOption: "3", pebbleOption: "1"}} {
+	others := []map[string]string{{groupOption: "8", "BlockSize": "16KiB", pebbleOption: "1"}, {groupOption: "1"}, {groupOption: "8"}}
+	if testing.Short() {
+		others = others[:1]
+	}
+	for _, overrides := range others {
 		t.Run(fmt.Sprint(overrides), func(t *testing.T) {
 			layouttest.Admit(t, binaryTrie, layouttest.Expectations{KeepsContracts: true, BalanceBytes: mostBalance,
 				Options: layout.Options{MemoryBytes: minMemoryBytes, Overrides: overrides}})

@@ -52,6 +52,7 @@ func (in Input) Page() *view.Page {
 			Note: "Of a present account, caches warm, memory held, one lookup in flight. Formulas are next to what they predict."},
 		view.Block{Title: "Below the caches, and in a second", Method: method, Table: in.device(),
 			Note: "Device bytes with memory held; cold: of a process that has just opened the state."},
+		view.Block{Title: "Nodes and blocks, nothing cached", Method: method, Table: in.nodeBytes(), Note: nodeBytesNote},
 		view.Block{Title: "Blocks of an access list", Method: trafficMethod, Table: in.traffic(), Note: trafficNote},
 		view.Block{Title: "Keeping and changing the state", Method: method, Table: in.upkeep(),
 			Note: "Written: times the bytes of what changed. Memory: the peak of the process that looked up."},
@@ -149,6 +150,7 @@ func (in Input) Text(w io.Writer) error {
 		out.Line("")
 		out.Table(table)
 	}
+	part("nodes and block reads with nothing cached", in.nodeBytes())
 	part("blocks of "+filepath.Base(in.Workload.Accesses)+", beside random accounts and slots", in.traffic())
 	part("lowest and highest of the repeats", in.spread())
 	part("with this memory, by a model of the caches", in.model())

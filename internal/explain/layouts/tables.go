@@ -212,6 +212,35 @@ func (in Input) device() view.Table {
 		of("64 in flight", "per s", view.ShortCount, func(l result.Lookups) bool { return held(l) && l.InFlight > 1 }, rate))
 }
 
+const nodeBytesNote = "Of first lookups of present accounts; a chunk of code: of one of a contract's. Root: CPU time of making roots, for each changed account."
+
+// nodeBytes is what first lookups read by the type of blocks, of layouts that tell how long their nodes are.
+func (in Input) nodeBytes() view.Table {
+	rows := slices.DeleteFunc(in.measured(), func(of row) bool {
+		return !slices.ContainsFunc(of.Lookups, func(l result.Lookups) bool { return l.NodeBytes != nil && l.BlockTypes != nil })
+	})
+	first := func(name, unit string, value func(result.Lookups) *float64) column {
+		return lookedUp(name, unit, nil, func(l result.Lookups) bool {
+			return l.Kind == result.AccountLookup && l.Condition == result.FirstLookups && l.BlockTypes != nil
+		}, value)
+	}
+	return view.TableOf(rows, nil, layoutKey,
+		first("nodes", "", func(l result.Lookups) *float64 { return l.Nodes }),
+		first("nodes", "bytes", func(l result.Lookups) *float64 { return l.NodeBytes }),
+		first("filter", "reads", func(l result.Lookups) *float64 { return &l.BlockTypes.Filter }),
+		first("index", "reads", func(l result.Lookups) *float64 { return &l.BlockTypes.Index }),
+		first("data", "reads", func(l result.Lookups) *float64 { return &l.BlockTypes.Data }),
+		first("blocks", "bytes", func(l result.Lookups) *float64 { return l.BlockBytes }),
+		in.reads("a chunk", "of code", result.CodeLookup, result.FirstLookups),
+		in.reads("absent", "chunk", result.AbsentCodeLookup, result.FirstLookups),
+		duration("root", "CPU us", view.Micros, func(r result.LayoutRow) *float64 {
+			if r.Updates == nil {
+				return nil
+			}
+			return r.Updates.HashNanos
+		}))
+}
+
 const (
 	trafficMethod = "access-lists.md"
 	trafficNote   = "Reads of each account and slot that a block touches first, beside lookups of random accounts and slots of the generated state; " +
