@@ -129,3 +129,52 @@ func TestFirstBinaryLookupsInLargerBlocks(t *testing.T) {
 		}
 	}
 }
+
+// TestPartitionedNodes counts the groups on the way to every stem of a trie with EIP-8297's keys: a group stands where another
+// stem has the same bits before it.
+func TestPartitionedNodes(t *testing.T) {
+	s := State{Accounts: 4000, ContractShare: .05, SlotsPer: 30}
+	random := rand.New(rand.NewPCG(7, 8))
+	type key [2]uint64
+	var keys []key
+	for range int(s.Accounts) {
+		keys = append(keys, key{random.Uint64() >> 4, random.Uint64()})
+	}
+	for range int(s.contracts()) {
+		prefix := 1<<63 | random.Uint64()>>1&^7 // a bit, and 60 of the account
+		for range int(s.SlotsPer) {
+			keys = append(keys, key{prefix | random.Uint64()&7, random.Uint64()})
+		}
+	}
+	bits := func(k key, n int) key {
+		return key{k[0] >> max(0, 64-n) << max(0, 64-n), k[1] >> max(0, 128-n) << max(0, 128-n)}
+	}
+	for _, group := range []int{1, 5, 8} {
+		nodes := [2]float64{1, 1}
+		for depth := 0; depth < 128; depth += group {
+			same := map[key]int{}
+			for _, k := range keys {
+				same[bits(k, depth)]++
+			}
+			for i, k := range keys {
+				if same[bits(k, depth)] > 1 {
+					of := 0
+					if i >= int(s.Accounts) {
+						of = 1
+					}
+					nodes[of] += 1 / []float64{s.Accounts, s.contracts() * s.SlotsPer}[of]
+				}
+			}
+		}
+		account, slot := PartitionedNodes(s, float64(group))
+		if math.Abs(account/nodes[0]-1) > .005 || math.Abs(slot/nodes[1]-1) > .005 {
+			t.Errorf("groups of %d levels: %.3f nodes of an account, %.3f of a slot; counted %.3f, %.3f", group, account, slot, nodes[0], nodes[1])
+		}
+	}
+	main := State{Accounts: 100e6, ContractShare: .01, SlotsPer: 300}
+	for _, group := range []float64{1, 5, 8} {
+		account, slot := PartitionedNodes(main, group)
+		t.Logf("100 M accounts, a hundredth with 300 slots, groups of %g levels: %.1f nodes of an account, %.1f of a slot; EIP-7864: %.1f", group, account, slot,
+			BinaryNodes(main.Stems(), group))
+	}
+}
