@@ -16,10 +16,13 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/adapt/rocksoptions"
+	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/cachesim"
@@ -159,14 +162,42 @@ const tableOption = "table"
 // cacheOption chooses the kind of the block cache.
 const cacheOption = "cache-kind"
 
+// readWith are the options that replace those of a RocksDB database's OPTIONS file, as the engine opens it: those of the profile
+// and what was set. Of another program's database that has such a file, a profile replaces what applies to Gets alone, and the first
+// profile nothing.
+func readWith(spec *bench.Spec) (blocktable.Options, error) {
+	if spec.Profile == "" {
+		return maps.Clone(spec.Overrides), nil
+	}
+	layout, err := rocksoptions.Find(spec.Profile)
+	if err != nil {
+		return nil, err
+	}
+	if spec.Foreign {
+		file, err := optionsfile.Newest(spec.Dir)
+		if err != nil {
+			return nil, err
+		}
+		if file != "" {
+			layout.Database = nil
+			maps.DeleteFunc(layout.Table, func(name, _ string) bool {
+				ofGets := strings.HasPrefix(name, "cache_") || strings.HasPrefix(name, "pin_") || strings.HasPrefix(name, "metadata_cache_")
+				return spec.Profile == rocksoptions.Profiles()[0].Name || !ofGets
+			})
+		}
+	}
+	return layout.All(spec.Overrides), nil
+}
+
 // follow resolves the Gets where that is possible, and else makes them.
 func follow(ctx context.Context, o Of) (follower, error) {
 	spec := &o.Spec
 	if of, _ := subject.EngineOf(spec.Engine); of.BlockTables {
-		options := blocktable.Options(maps.Clone(spec.Overrides))
-		family := options[tableOption]
-		delete(options, tableOption)
-		r, err := blocktable.Open(spec.Dir, family, options)
+		options, err := readWith(spec)
+		if err != nil {
+			return nil, err
+		}
+		r, err := blocktable.Open(spec.Dir, spec.Overrides[tableOption], options)
 		if err != nil {
 			return nil, err
 		}

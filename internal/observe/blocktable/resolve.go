@@ -59,7 +59,8 @@ func (r *Resolver) Warnings() []engine.Warning {
 	if r.torn == "" {
 		return nil
 	}
-	return []engine.Warning{{Code: "torn_manifest", Text: r.torn + " ends in the middle of a record: the database is taken as it stood before that, as RocksDB takes it",
+	return []engine.Warning{{Code: "torn_manifest",
+		Text:   r.torn + " ends in the middle of a record: the database is taken as it stood before that, as RocksDB takes it",
 		Remedy: "if a process writes to the database, wait until it has flushed, and try again"}}
 }
 
