@@ -76,7 +76,8 @@ var ladder = []rung{
 		"internal/observe/pagefile": {"engine", "internal/subject"},
 	}},
 	{"adapt", map[string][]string{
-		"internal/adapt/pebbledb": {"engine", "internal/adapt/adapter", "internal/observe/blockio", "internal/observe/blockio/pebble2fs", "internal/observe/dbformat",
+		"internal/adapt/pebbledb": {"engine", "internal/adapt/adapter", "internal/observe/blockio",
+			"internal/observe/blockio/pebble2fs", "internal/observe/dbformat",
 			"internal/model/cachesim", "internal/model/lsm", "internal/base/unit"},
 		"internal/adapt/adapter":           {"engine", "internal/base/unit", "internal/observe/dbformat"},
 		"internal/adapt/rocksoptions":      {"internal/adapt/adapter", "internal/model/lsm", "internal/model/predict", "internal/observe/blocktable"},
