@@ -189,7 +189,7 @@ var ladder = []rung{
 			"internal/plan/sweep", "result"},
 		"internal/ask/evidence": {"engine", "internal/base/optionsfile", "internal/adapt/pebbledb", "internal/ask/curve", "internal/base/keyspace",
 			"internal/base/setting", "internal/base/unit", "internal/explain/advise", "internal/explain/nodemetrics",
-			"internal/model/cachesim", "internal/model/predict", "internal/observe/dbformat", "internal/observe/host", "internal/plan",
+			"internal/model/cachesim", "internal/model/predict", "internal/model/trace", "internal/observe/dbformat", "internal/observe/host", "internal/plan",
 			"internal/plan/sweep", "internal/run/bench", "internal/subject", "result"},
 		"internal/ask/look": {"engine", "internal/base/optionsfile", "internal/adapt/adapter", "internal/adapt/pebbledb",
 			"internal/ask/curve", "internal/ask/evidence", "internal/base/unit",

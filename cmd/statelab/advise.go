@@ -35,7 +35,7 @@ type adviseFlags struct {
 	cores                                               experiment.Int
 	verifyGets, sampleKeys, seed                        experiment.Count
 	out                                                 string
-	profile, accesses, scheme, table                    experiment.Text
+	profile, accesses, scheme, table, trace             experiment.Text
 	nodeMetrics                                         []string
 	verify, ignoreLock, json                            bool
 }
@@ -57,6 +57,7 @@ costs at every cache size, probes the disk (Pebble), and recommends settings.
                                                    (while geth runs: how many Gets it makes, and what for)
   statelab advise CHAINDATA --verify --out A       (also measures the present and the recommended cache)
   statelab advise CHAINDATA --accesses list.slal --scheme path     (a cache for blocks, not for random keys)
+  statelab advise CHAINDATA --trace T              (for the Gets that statelab watch --trace-out T saw)
   statelab advise Properties.log --cores 16        (the output of pebble db properties)
   statelab advise BESU/database --table '\x08' --memory 4GiB       (RocksDB: a column family)
 
@@ -84,6 +85,7 @@ unless --write-rate 0 says that nothing is written, as in a sweep.`,
 	setting.Var(flag, &f.missing, setting.Share, "missing", "0%", "share of Gets that ask for absent keys")
 	setting.Var(flag, &f.accesses, setting.Text, "accesses", "",
 		"access list (statelab accesses): recommend a cache for the Gets of its blocks instead of random ones")
+	setting.Var(flag, &f.trace, setting.Text, "trace", "", "trace (statelab watch --trace-out): recommend a cache for its Gets instead of random ones")
 	setting.Var(flag, &f.scheme, setting.Choice(accesses.KeySchemes()...), "scheme", "flat",
 		"with --accesses: keys that the client uses: flat (geth's snapshot), path or hash (its tries)")
 	coresFlag(flag, &f.cores, "processors of the node's machine; Pebble's cache has shards for each")
@@ -141,7 +143,7 @@ func (a *app) advise(f *adviseFlags, m *mistakes, args []string) (err error) {
 
 // adviseRocksDB recommends a block cache.
 func (a *app) adviseRocksDB(r evidence.Asked, f *adviseFlags) error {
-	for flag, given := range map[string]bool{"verify": f.verify, "accesses": f.accesses.Given(), "out": f.out != "", "node-metrics": len(f.nodeMetrics) > 0,
+	for flag, given := range map[string]bool{"verify": f.verify, "trace": f.trace.Given(), "accesses": f.accesses.Given(), "out": f.out != "", "node-metrics": len(f.nodeMetrics) > 0,
 		"gets-per-second": f.gets.Given(), "latency-goal": f.latency.Given(), "write-rate": f.writeRate.Given()} {
 		if given {
 			return usage("--%s: not for databases of RocksDB", flag)
@@ -192,6 +194,9 @@ func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r evidenc
 		m.At("gets-per-second", "0", "must be at least 1 (example: 5k)")
 	}
 	f.checkNodeMetrics(f.nodeSeconds.V(), m)
+	if r.Trace = f.trace.V(); r.Trace != "" && (f.verify || f.accesses.Given() || f.table.Given()) {
+		m.add("--trace: it has no keys, and its Gets are what they are: not with --verify, --accesses or --table")
+	}
 	if r.Limits.LatencyGoal = f.latency.V(); f.latency.Given() && r.Limits.LatencyGoal <= 0 {
 		m.At("latency-goal", f.latency.String(), "must be a duration (example: 1ms)")
 	}
@@ -239,8 +244,8 @@ func (f *adviseFlags) checkTable(m *mistakes) {
 	if f.verify {
 		m.add("--verify: a level table cannot be measured: name the database")
 	}
-	if f.accesses.Given() || f.table.Given() {
-		m.add("--accesses and --table: a level table has no keys to look up: name the database")
+	if f.accesses.Given() || f.table.Given() || f.trace.Given() {
+		m.add("--accesses, --table and --trace: a level table has no keys to look up: name the database")
 	}
 }
 

@@ -34,6 +34,7 @@ type Asked struct {
 	Dir          string
 	Table        bool     // Dir is a file with a level table
 	Gets         curve.Of // of random keys, or of an access list
+	Trace        string   // file with the Gets instead
 	Limits       advise.Limits
 	CacheBytes   int64 // the node's, if it was told
 	CacheShare   float64

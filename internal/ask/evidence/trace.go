@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
@@ -32,6 +36,10 @@ func (a *Asked) draw(ctx context.Context, run *result.Run, model *advise.Model, 
 	gets := uint64(0)
 	switch {
 	case a.Table:
+	case a.Trace != "":
+		if t, model.List, err = a.traceKept(); err == nil {
+			gets = model.List.WarmupGets + model.List.Gets
+		}
 	case a.Gets.Spec.AccessList != "":
 		if t, model.List, err = a.traceList(ctx, run); err == nil {
 			gets = model.List.WarmupGets + model.List.Gets
@@ -98,11 +106,41 @@ func (a *Asked) traceList(ctx context.Context, run *result.Run) (*cachesim.Trace
 	if err != nil {
 		return nil, nil, err
 	}
+	return t, a.sum(list, t), nil
+}
+
+// sum adds what the blocks of the list's trace come to.
+func (a *Asked) sum(list *advise.List, t *cachesim.Trace) *advise.List {
 	for _, b := range t.Blocks {
-		list.Bytes += int64(b.Bytes) + subject.PebbleVersion(spec.Engine).BlockCharge()
+		list.Bytes += int64(b.Bytes) + subject.PebbleVersion(a.Gets.Spec.Engine).BlockCharge()
 	}
 	list.FirstReads = float64(firstReads(t)) / float64(list.Gets)
-	return t, list, nil
+	return list
+}
+
+// traceKept reads a trace that was kept, such as that of a node's own Gets. What memtables took of its cache is left out: for other
+// caches they are reckoned.
+func (a *Asked) traceKept() (*cachesim.Trace, *advise.List, error) {
+	file, err := os.Open(a.Trace)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--trace: %w", err)
+	}
+	defer file.Close() // read only
+	t, header, err := trace.Load(file)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--trace %s: %w", a.Trace, err)
+	}
+	if header.Engine != a.Gets.Spec.Engine {
+		return nil, nil, engine.Fail(engine.CodeUsage, "--trace %s: it is of %s, and %s is of %s: give the database that it was made of", a.Trace, header.Engine,
+			a.Dir, a.Gets.Spec.Engine)
+	}
+	counted := len(t.Gets) - t.WarmupGets
+	if counted < 1 {
+		return nil, nil, engine.Fail(engine.CodeUsage, "--trace %s: it has no Get behind those that fill the cache: watch for longer", a.Trace)
+	}
+	t.Events = slices.DeleteFunc(t.Events, func(e cachesim.Event) bool { return e.Held != 0 })
+	list := &advise.List{Name: filepath.Base(a.Trace), Gets: uint64(counted), WarmupGets: uint64(t.WarmupGets)}
+	return t, a.sum(list, t), nil
 }
 
 // trace traces as many Gets.

@@ -90,9 +90,10 @@ type collector struct {
 	pending    map[probe.GetID][]read
 	ours       map[uint64]bool // handles whose Gets read tables of dir
 	others     map[string]sum  // reads that belong to no Get, by purpose
-	moreGets   uint64          // beyond mostGets
-	moreReads  uint64          // of Gets, beyond mostReads
-	reads      uint64          // of tables
+	passed     []passed
+	moreGets   uint64 // beyond mostGets
+	moreReads  uint64 // of Gets, beyond mostReads
+	reads      uint64 // of tables
 	readsKept  int
 	histogram  *measure.Histogram
 	second     *measure.Histogram // of the last one
@@ -196,6 +197,9 @@ func (c *collector) Read(r *probe.Read) {
 	}
 	if r.Get == (probe.GetID{}) {
 		c.other(r.Purpose, int64(r.Bytes))
+		if r.Purpose == subject.ForCompaction && len(c.passed) < mostReads {
+			c.passed = append(c.passed, passed{t, r.Offset, r.Start})
+		}
 		return
 	}
 	if c.readsKept == mostReads {
@@ -204,6 +208,13 @@ func (c *collector) Read(r *probe.Read) {
 	}
 	c.readsKept++
 	c.pending[r.Get] = append(c.pending[r.Get], read{table: t, offset: r.Offset, bytes: int32(r.Bytes)})
+}
+
+// passed is a read of a compaction, which goes through a table in order: the blocks before it that it did not read were in the cache.
+type passed struct {
+	table  *table
+	offset int64
+	at     time.Duration
 }
 
 // sum is of reads.

@@ -1,9 +1,11 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -80,7 +82,7 @@ func (a *analysis) record(ctx context.Context, wanted []int, header trace.Header
 	if err != nil {
 		return err
 	}
-	header.Database = moments.Identity()
+	header.Database, header.Filled = moments.Identity(), a.hasRead
 	header.Events, _ = a.events(wanted, a.cache.Bytes)
 	return record(ctx, moments, next, uint64(len(wanted)), header, out)
 }
@@ -94,10 +96,37 @@ func (a *analysis) events(wanted []int, cacheBytes int64) (events []cachesim.Eve
 	if a.follow.Following == nil {
 		return nil, memTable
 	}
+	before := func(at time.Duration) int {
+		return sort.Search(len(wanted), func(i int) bool { return a.gets[wanted[i]].start > at })
+	}
 	changes, reserved := a.follow.Changes(memTable)
 	for _, c := range changes {
-		get := sort.Search(len(wanted), func(i int) bool { return a.gets[wanted[i]].start > c.At })
-		events = append(events, cachesim.Event{Get: get, Gone: c.Gone, Held: c.Held})
+		events = append(events, cachesim.Event{Get: before(c.At), Gone: c.Gone, Held: c.Held})
 	}
+	events = append(events, a.passes(len(wanted), before)...)
+	slices.SortStableFunc(events, func(a, b cachesim.Event) int { return cmp.Compare(a.Get, b.Get) })
 	return events, reserved
+}
+
+// mostPasses bounds the events of compactions, whose single reads do not matter.
+const mostPasses = 20_000
+
+// passes are how far compactions had come in tables.
+func (a *analysis) passes(gets int, before func(time.Duration) int) (events []cachesim.Event) {
+	each := 1 + gets/mostPasses
+	type pass struct {
+		get  int
+		file uint64
+	}
+	last := map[pass]int{}
+	for _, p := range a.passed {
+		key := pass{(before(p.at) + each - 1) / each * each, p.table.number}
+		if i, known := last[key]; known {
+			events[i].Offset = max(events[i].Offset, uint64(p.offset))
+			continue
+		}
+		last[key] = len(events)
+		events = append(events, cachesim.Event{Get: key.get, Passed: key.file, Offset: uint64(p.offset)})
+	}
+	return events
 }

@@ -95,6 +95,7 @@ const lookForDatabase = 20 * time.Millisecond
 
 // Traffic watches the Gets of a process on the database in dir, and explains them.
 func Traffic(ctx context.Context, t *probe.Target, p *probe.Probe, dir string, layout Layout, cache Cache, o Options) (seen *Seen, err error) {
+	hasRead := t.HasRead()
 	c := newCollector(t, dir, layout)
 	seen = &Seen{Latency: c.histogram}
 	c.tick = func(tick result.Tick) {
@@ -123,7 +124,7 @@ func Traffic(ctx context.Context, t *probe.Target, p *probe.Probe, dir string, l
 	if err != nil {
 		return nil, err
 	}
-	a := analysis{collector: c, cache: cache, options: o, order: c.inOrder()}
+	a := analysis{collector: c, cache: cache, options: o, order: c.inOrder(), hasRead: hasRead}
 	a.w = result.Watch{Started: c.began.UTC(), Seconds: time.Since(c.began).Seconds(), Watched: c.watched.Seconds(),
 		Lost: result.WatchLost{Gets: lost.Gets, Reads: lost.Reads}, Cache: cache.WatchedCache, Why: map[string]string{},
 		Process: result.WatchedProcess{PID: t.PID, Name: t.Name, Program: t.Main, Version: t.Version, Args: t.Args, Go: t.Go, Engine: t.Engine.Engine,
@@ -151,6 +152,7 @@ type analysis struct {
 	cache   Cache
 	options Options
 	order   []int // of the Gets, by their beginning
+	hasRead int64 // bytes that the process had read before
 	w       result.Watch
 
 	kindOf   []string

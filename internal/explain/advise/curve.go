@@ -71,15 +71,23 @@ type Curve struct {
 	List       *List // whose Gets they are; nil: uniformly random
 }
 
-// List is an access list that the curve is drawn for.
+// List is an access list, or a trace, that the curve is drawn for.
 type List struct {
 	Name       string `json:"name"`
-	KeyScheme  string `json:"key_scheme"`
+	KeyScheme  string `json:"key_scheme"`  // "": it is a trace
 	Gets       uint64 `json:"gets"`        // that count
 	WarmupGets uint64 `json:"warmup_gets"` // before those
 	Bytes      int64  `json:"cache_bytes"` // of the blocks that they ask for
 	// FirstReads are of blocks that no Get before has asked for, by a Get that counts: no cache saves them.
 	FirstReads float64 `json:"first_block_reads_per_get"`
+}
+
+// whose names the Gets.
+func (l *List) whose() string {
+	if l.KeyScheme == "" {
+		return "of the trace"
+	}
+	return "of the listed blocks"
 }
 
 // Above the floor, as shares of the data blocks of a Get. Of uniformly random Gets these are the floor.

@@ -308,7 +308,7 @@ func (e *Evidence) answer(v verdict, then Place) string {
 func (e *Evidence) needs(p Place) string {
 	of := ""
 	if e.Curve.List != nil {
-		of = " of the listed blocks"
+		of = " " + e.Curve.List.whose()
 	}
 	when := "while the node writes"
 	if e.Settings.MemTables(e.Writes).Live == 0 {

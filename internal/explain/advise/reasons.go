@@ -33,7 +33,10 @@ func (e *Evidence) reasons(v verdict, a Advice) []Reason {
 func (a Advice) compares() bool { return !a.Recommendation.Keep && a.Now.CacheBytes > 0 }
 
 func (e *Evidence) model() string {
-	if l := e.Curve.List; l != nil {
+	if l := e.Curve.List; l != nil && l.KeyScheme == "" {
+		return fmt.Sprintf("worked out for the Gets of the trace %s in their order: %s Gets warm the cache, then %s count; they ask for %s of blocks in all, and a "+
+			"cache of a node that has run for longer than the trace holds more of them", l.Name, unit.Count(l.WarmupGets), unit.Count(l.Gets), size(l.Bytes))
+	} else if l != nil {
 		return fmt.Sprintf("worked out for the blocks of %s, whose %s keys are asked for in order: %s Gets warm the cache, then %s count; they ask for %s of "+
 			"blocks in all, and a cache of a node that has run for longer than the list holds more of them", l.Name, l.KeyScheme, unit.Count(l.WarmupGets),
 			unit.Count(l.Gets), size(l.Bytes))
@@ -53,7 +56,7 @@ func (e *Evidence) shape(a Advice) string {
 	}
 	then := "a Get then reads %s data blocks, which no cache much smaller than the database saves"
 	if e.Curve.List != nil {
-		then = "the listed blocks ask for few of them, and again and again: with all that they ask for cached, a Get still reads %s blocks " +
+		then = "the Gets " + e.Curve.List.whose() + " ask for few of them, and again and again: with all that they ask for cached, a Get still reads %s blocks " +
 			"that none before it has read"
 	}
 	return fmt.Sprintf("%s %s of a cache (IP1), with all indexes %s (IP2); "+then,

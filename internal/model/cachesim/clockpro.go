@@ -78,6 +78,22 @@ func (c *ClockPro) Access(id uint32, bytes int32) (hit bool) {
 	return false
 }
 
+// fill puts blocks of ids from first on into an empty cache, so many bytes in all. Those below first are to come.
+func (c *ClockPro) fill(first uint32, bytes int32, all int64) {
+	n := uint32(min(all, c.target())/int64(bytes)) + 1
+	c.index.expect(first + n)
+	for id := first; id < first+n; id++ {
+		c.Access(id, bytes)
+	}
+}
+
+// Touch uses a block if it is there.
+func (c *ClockPro) Touch(id uint32) {
+	if slot := c.index.get(id); slot != 0 && c.pages[slot].kind != testPage {
+		c.pages[slot].marks = referenced
+	}
+}
+
 // Drop forgets a block, as if it had never been there.
 func (c *ClockPro) Drop(id uint32) {
 	slot := c.index.get(id)

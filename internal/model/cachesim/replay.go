@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"runtime"
+	"slices"
+	"sort"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -28,7 +30,7 @@ type replay struct {
 	points   []*Point
 	players  []*player // of all points, shard by shard
 	accesses counts
-	byFile   map[uint64][]uint32 // numbers of blocks, once a table is deleted
+	files    map[uint64]*file // by number, once something happens to one
 }
 
 // stretchAccesses are dealt at a time: so many that a player seldom finds its cache's lists put out
@@ -78,7 +80,11 @@ func newReplay(trace *Trace, setup Setup, shards int, points []*Point) *replay {
 	}
 	for _, p := range points {
 		for shard, cache := range newShards(setup, p.CacheBytes) {
-			cache.expect(next[shard])
+			if clock, is := cache.(*ClockPro); is && trace.Filled > 0 {
+				clock.fill(next[shard], r.meanBytes(), trace.Filled/int64(shards))
+			} else {
+				cache.expect(next[shard])
+			}
 			if clock, is := cache.(*hyperClock); is {
 				clock.keys = keys[shard]
 			}
@@ -87,6 +93,15 @@ func newReplay(trace *Trace, setup Setup, shards int, points []*Point) *replay {
 		}
 	}
 	return r
+}
+
+// meanBytes is what a block takes on average.
+func (r *replay) meanBytes() int32 {
+	sum := int64(0)
+	for i := range r.requests {
+		sum += int64(r.requests[i].bytes)
+	}
+	return int32(max(1, sum/int64(max(1, len(r.requests)))))
 }
 
 // request is an access to a block of t, without its number in the shard.
@@ -189,25 +204,52 @@ func (r *replay) run(ctx context.Context) error {
 
 // happen lets an event happen to Pebble's caches; others keep blocks that nobody asks for any more until they are displaced.
 func (r *replay) happen(e Event) {
-	if r.byFile == nil {
-		r.byFile = map[uint64][]uint32{}
+	if r.files == nil {
+		r.files = map[uint64]*file{}
 		for number, b := range r.trace.Blocks {
-			r.byFile[b.File] = append(r.byFile[b.File], uint32(number))
+			f := r.files[b.File]
+			if f == nil {
+				f = &file{}
+				r.files[b.File] = f
+			}
+			f.blocks = append(f.blocks, uint32(number))
+		}
+		for _, f := range r.files {
+			slices.SortFunc(f.blocks, func(a, b uint32) int { return cmp.Compare(r.trace.Blocks[a].Offset, r.trace.Blocks[b].Offset) })
 		}
 	}
-	shards := int64(len(r.players) / len(r.points))
-	for _, p := range r.players {
-		cache, is := p.cache.(*ClockPro)
-		if !is {
-			continue
+	var touched, dropped []uint32
+	if f := r.files[e.Passed]; f != nil {
+		end := sort.Search(len(f.blocks), func(i int) bool { return r.trace.Blocks[f.blocks[i]].Offset > e.Offset })
+		touched, f.passed = f.blocks[min(f.passed, end):end], end
+	}
+	if f := r.files[e.Gone]; f != nil {
+		dropped = f.blocks
+	}
+	shards := len(r.players) / len(r.points)
+	for i := 0; i < len(r.players); i += shards {
+		for _, p := range r.players[i : i+shards] {
+			if cache, is := p.cache.(*ClockPro); is {
+				cache.Reserve(e.Held / int64(shards))
+			}
 		}
-		cache.Reserve(e.Held / shards)
-		for _, number := range r.byFile[e.Gone] {
-			if q := &r.requests[number]; int(q.shard) == p.shard {
-				cache.Drop(q.id)
+		for _, number := range touched {
+			if cache, is := r.players[i+int(r.requests[number].shard)].cache.(*ClockPro); is {
+				cache.Touch(r.requests[number].id)
+			}
+		}
+		for _, number := range dropped {
+			if cache, is := r.players[i+int(r.requests[number].shard)].cache.(*ClockPro); is {
+				cache.Drop(r.requests[number].id)
 			}
 		}
 	}
+}
+
+// file is a table, with its blocks in order, as far as a compaction has passed them.
+type file struct {
+	blocks []uint32
+	passed int
 }
 
 // play plays one stretch while it deals the next.

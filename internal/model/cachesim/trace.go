@@ -59,6 +59,8 @@ type Trace struct {
 	WarmupGets int
 	// Events are what happened to the cache besides, in order.
 	Events []Event
+	// Filled are bytes that Pebble's cache held, if it is as large, when the trace began: of blocks that nobody asks for here.
+	Filled int64
 	// CacheKeys are what RocksDB's cache calls the tables' files, where that is known.
 	CacheKeys map[uint64][2]uint64
 
@@ -66,12 +68,15 @@ type Trace struct {
 	sample  *sample // nil: this is the whole trace
 }
 
-// Event is something that happened to a cache before a Get: a table was deleted, whose blocks Pebble's caches
-// drop, or the database took memory from the cache (less than 0: gave it back).
+// Event is something that happened to a cache before a Get: a table was deleted, whose blocks Pebble's caches drop; the
+// database took memory from the cache (less than 0: gave it back); or a compaction had gone through a table up to an
+// offset, which marks the blocks that the cache has as used, and brings none.
 type Event struct {
-	Get  int    `json:"get"`
-	Gone uint64 `json:"gone,omitempty"` // file number
-	Held int64  `json:"held,omitempty"` // bytes
+	Get    int    `json:"get"`
+	Gone   uint64 `json:"gone,omitempty"`   // file number
+	Held   int64  `json:"held,omitempty"`   // bytes
+	Passed uint64 `json:"passed,omitempty"` // file number
+	Offset uint64 `json:"offset,omitempty"`
 }
 
 type blockKey struct{ file, offset uint64 }

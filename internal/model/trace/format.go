@@ -58,6 +58,8 @@ type Header struct {
 	Part engine.Part `json:"part,omitzero"`
 	// Events are what happened to the cache of the node whose Gets these are.
 	Events []cachesim.Event `json:"events,omitempty"`
+	// Filled are bytes that the node had read before, which its cache held as far as they fit.
+	Filled int64 `json:"filled,omitempty"`
 	// CacheKeys are what RocksDB's block cache calls the tables' files: two words each.
 	CacheKeys map[uint64][2]uint64 `json:"cache_keys,omitempty"`
 	// Cache is the kind of cache that was asked for, where the engine has several; CacheEntryBytes is how large its blocks are said to be.

@@ -324,7 +324,7 @@ func Load(in io.Reader) (*cachesim.Trace, Header, error) {
 	if err != nil {
 		return nil, Header{}, err
 	}
-	t := &cachesim.Trace{WarmupGets: r.header.WarmupGets, Events: r.header.Events, CacheKeys: r.header.CacheKeys}
+	t := &cachesim.Trace{WarmupGets: r.header.WarmupGets, Events: r.header.Events, Filled: r.header.Filled, CacheKeys: r.header.CacheKeys}
 	t.Gets, t.Accesses = make([]uint32, 0, counted.Gets), make([]uint32, 0, counted.Accesses)
 	r.blocks = make([]cachesim.Block, 0, counted.Blocks)
 	err = r.each(func(numbers []uint32) error {

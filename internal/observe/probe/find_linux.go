@@ -264,6 +264,18 @@ func (t *Target) Started() (time.Time, error) {
 	return time.Now().Add(time.Duration(ticks)*(time.Second/perSecond) - time.Duration(up.Nano())), nil
 }
 
+// HasRead are the bytes that the process has read from files so far; 0 if the kernel does not tell.
+func (t *Target) HasRead() (bytes int64) {
+	counters, err := os.ReadFile(t.proc("io"))
+	if err != nil {
+		return 0
+	}
+	if _, err := fmt.Sscanf(string(counters), "rchar: %d", &bytes); err != nil {
+		return 0
+	}
+	return bytes
+}
+
 // Alive reports whether the process runs.
 func (t *Target) Alive() bool {
 	status, err := os.ReadFile(t.proc("stat"))

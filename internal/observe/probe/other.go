@@ -100,6 +100,9 @@ func (t *Target) OpenTable(*Read, string) (*os.File, string) { return nil, "" }
 // Started needs Linux.
 func (t *Target) Started() (time.Time, error) { return time.Time{}, errNeedsLinux }
 
+// HasRead needs Linux.
+func (t *Target) HasRead() int64 { return 0 }
+
 // Alive needs Linux.
 func (t *Target) Alive() bool { return false }
 

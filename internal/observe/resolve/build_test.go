@@ -66,6 +66,7 @@ type store struct {
 	snapshot   func() func() error // returns how to close it
 	idle       func() bool
 	broken     *atomic.Pointer[error] // a compaction that fails, which Pebble tries again for ever
+	memTables  func() int64           // what they hold of the cache
 	close      func() error
 }
 
@@ -125,6 +126,7 @@ func openStore1(t testing.TB, f flavour, dir string, compactions bool) store {
 		compactAll: func() error { return db.Compact([]byte{0}, []byte{255, 255}, true) },
 		snapshot:   func() func() error { return db.NewSnapshot().Close },
 		broken:     &broken,
+		memTables:  func() int64 { m := db.Metrics(); return int64(m.MemTable.Size + m.MemTable.ZombieSize) },
 		idle: func() bool {
 			m := db.Metrics()
 			return m.Compact.NumInProgress+m.Flush.NumInProgress == 0
@@ -175,6 +177,7 @@ func openStore2(t testing.TB, f flavour, dir string, compactions bool) store {
 		compactAll: func() error { return db.Compact(t.Context(), []byte{0}, []byte{255, 255}, true) },
 		snapshot:   func() func() error { return db.NewSnapshot().Close },
 		broken:     &broken,
+		memTables:  func() int64 { m := db.Metrics(); return int64(m.MemTable.Size + m.MemTable.ZombieSize) },
 		idle: func() bool {
 			m := db.Metrics()
 			return m.Compact.NumInProgress+m.Flush.NumInProgress == 0

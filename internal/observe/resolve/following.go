@@ -34,7 +34,8 @@ type Following struct {
 	manifestName string
 	live         map[uint64]int // levels of tables
 	minLog       uint64         // older logs are in tables
-	flushes      int            // of memtables, since the owner opened the database
+	flushed      int64          // bytes of tables that memtables became before
+	grown        bool           // there were so many that memtables have their full size
 	changes      []change
 
 	files  map[uint64]*os.File   // tables, as soon as they are created
@@ -44,16 +45,16 @@ type Following struct {
 	failed error
 }
 
-// change is an edit, when it was noticed, and the flushes with it.
+// change is an edit, and when it was noticed.
 type change struct {
 	edit
-	at      time.Duration
-	flushes int
+	at time.Duration
 }
 
 // followedLog is a write-ahead log, whose keys are in memory until they are in a table.
 type followedLog struct {
 	tail
+	from       time.Duration
 	until      time.Duration // 0: still
 	keys       []writtenKey
 	tombstones []writtenRange
@@ -150,7 +151,7 @@ func (f *Following) look(at time.Duration) error {
 				return err
 			}
 		case ".log":
-			if err := f.openLog(path, number); err != nil {
+			if err := f.openLog(path, number, at); err != nil {
 				return err
 			}
 		}
@@ -200,11 +201,11 @@ func (f *Following) readManifest(at time.Duration, renewed bool) error {
 		return err
 	}
 	if first {
-		if f.flushes, err = f.flushesBefore(name); err != nil {
+		if err := f.before(name); err != nil {
 			return err
 		}
 	}
-	whole := change{at: at, flushes: f.flushes}
+	whole := change{at: at}
 	for _, c := range f.changes[before:] {
 		whole.unresolved = errors.Join(whole.unresolved, c.unresolved)
 	}
@@ -224,29 +225,30 @@ func (f *Following) readManifest(at time.Duration, renewed bool) error {
 	return nil
 }
 
-// flushesBefore are those that the owner made before it was followed. It begins a manifest when it opens the database, with all
-// that there is and with its first log, and then writes its options. A manifest begun later is one of many flushes.
-func (f *Following) flushesBefore(manifestName string) (int, error) {
+// before learns how much was written to tables since the owner opened the database. It began a manifest then, with all that there was,
+// and then wrote its options. It begins another manifest when that is long.
+func (f *Following) before(manifestName string) error {
 	options, err := optionsfile.Newest(f.dir)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	number := func(name, prefix string) (n uint64) {
+	number := func(name, prefix string) uint64 {
 		n, err := strconv.ParseUint(strings.TrimPrefix(name, prefix), 10, 64)
 		if err != nil {
 			return 0
 		}
 		return n
 	}
-	if options != "" && number(manifestName, "MANIFEST-") > number(options, "OPTIONS-") {
-		return manyFlushes, nil
+	f.grown = options != "" && number(manifestName, "MANIFEST-") > number(options, "OPTIONS-")
+	for i, c := range f.changes {
+		for _, t := range c.added {
+			if i > 0 && c.minLog > 0 {
+				f.flushed += t.bytes
+			}
+		}
 	}
-	const opening = 2
-	return max(0, f.flushes-opening), nil
+	return nil
 }
-
-// manyFlushes are enough for memtables, of which each is twice as large as the last, to have grown.
-const manyFlushes = 32
 
 func (f *Following) manifestEdits(at time.Duration) error {
 	if f.manifest.file == nil {
@@ -268,14 +270,13 @@ func (f *Following) manifestEdits(at time.Duration) error {
 		}
 		if e.minLog > f.minLog {
 			f.minLog = e.minLog
-			f.flushes++
 			for _, l := range f.logs {
 				if l.until == 0 && uint64(l.number) < e.minLog {
 					l.until = at
 				}
 			}
 		}
-		f.changes = append(f.changes, change{e, at, f.flushes})
+		f.changes = append(f.changes, change{e, at})
 		return nil
 	})
 }
@@ -308,7 +309,7 @@ func (f *Following) openLogs() error {
 		}
 		for _, path := range paths {
 			if number, kind := numberOf(path); kind == ".log" && number >= f.minLog {
-				if err := f.openLog(path, number); err != nil {
+				if err := f.openLog(path, number, 0); err != nil {
 					return err
 				}
 			}
@@ -317,7 +318,7 @@ func (f *Following) openLogs() error {
 	return nil
 }
 
-func (f *Following) openLog(path string, number uint64) error {
+func (f *Following) openLog(path string, number uint64, at time.Duration) error {
 	if number < f.minLog || number > math.MaxUint32 {
 		return nil
 	}
@@ -328,7 +329,7 @@ func (f *Following) openLog(path string, number uint64) error {
 	if err != nil {
 		return err
 	}
-	f.logs = append(f.logs, &followedLog{tail: tail{file: file, number: uint32(number)}})
+	f.logs = append(f.logs, &followedLog{tail: tail{file: file, number: uint32(number)}, from: at})
 	return nil
 }
 

@@ -111,8 +111,15 @@ func TestFollowing(t *testing.T) {
 					gone++
 				}
 			}
-			if changes, _ := following.Changes(memTableBytes); gone == 0 || len(changes) < gone {
+			changes, held := following.Changes(memTableBytes)
+			if gone == 0 || len(changes) < gone {
 				t.Errorf("%d tables are gone, and %d changes", gone, len(changes))
+			}
+			for _, c := range changes {
+				held += c.Held
+			}
+			if want := c.s.memTables(); held != want {
+				t.Errorf("memtables hold %d bytes, and Pebble says %d", held, want)
 			}
 			c.close()
 		})

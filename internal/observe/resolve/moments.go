@@ -238,35 +238,51 @@ type Change struct {
 	Held int64
 }
 
-// firstMemTableBytes are those of the memtable that a database is opened with; each is twice as large as the last until they
-// have their full size.
+// A database is opened with a memtable of this size, and each is twice as large as the last until they have their full size.
 const firstMemTableBytes = 256 << 10
 
-// heldByMemTables is what memtables take of the cache after some flushes. When they have their full size, one that is
-// in a table by now waits to be used again.
-func heldByMemTables(flushes int, bytes int64) int64 {
-	size := int64(firstMemTableBytes)
-	for ; size < bytes && flushes > 0; flushes-- {
-		size *= 2
+// memTables are what an owner whose memtables have so many bytes when they have grown took of its cache for them, and held
+// at first. Each log is one. The last full one that is in a table is kept, to be used again.
+func (f *Following) memTables(bytes int64) (changes []Change, held int64) {
+	size, kept := int64(min(firstMemTableBytes, bytes)), f.grown
+	if f.grown {
+		size = bytes
 	}
-	if size = min(size, bytes); flushes > 0 {
-		size *= 2
+	const uncompressed = 1.5 // about
+	for rest := int64(uncompressed * float64(f.flushed)); rest >= size && !kept; rest -= size {
+		kept, size = size == bytes, min(2*size, bytes)
 	}
-	return size
+	if kept {
+		held = bytes
+	}
+	logs := slices.Clone(f.logs)
+	slices.SortStableFunc(logs, func(a, b *followedLog) int { return cmp.Compare(a.number, b.number) })
+	for _, l := range logs {
+		changes = append(changes, Change{At: l.from, Held: size})
+		if l.until > 0 {
+			changes = append(changes, Change{At: l.until, Held: -size})
+		}
+		size = min(2*size, bytes)
+	}
+	slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(a.At, b.At) })
+	for i := range changes {
+		switch c := &changes[i]; {
+		case c.Held == bytes && kept:
+			c.Held, kept = 0, false
+		case c.Held == -bytes && !kept:
+			c.Held, kept = 0, true
+		}
+	}
+	for len(changes) > 0 && changes[0].At == 0 {
+		held += changes[0].Held
+		changes = changes[1:]
+	}
+	return slices.DeleteFunc(changes, func(c Change) bool { return c.Held == 0 }), held
 }
 
 // Changes are those of an owner whose memtables have so many bytes when they have grown, and what they held at first.
 func (f *Following) Changes(memTableBytes int64) (changes []Change, held int64) {
-	for i, c := range f.changes {
-		now := heldByMemTables(c.flushes, memTableBytes)
-		if i > 0 && now != held {
-			changes = append(changes, Change{At: c.at, Held: now - held})
-		}
-		held = now
-	}
-	if len(f.changes) > 0 {
-		held = heldByMemTables(f.changes[0].flushes, memTableBytes)
-	}
+	changes, held = f.memTables(memTableBytes)
 	for file, l := range f.lives() {
 		if l.took >= 0 {
 			changes = append(changes, Change{At: f.changes[l.took].at, Gone: file})
