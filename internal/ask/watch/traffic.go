@@ -440,6 +440,7 @@ func (a *analysis) simulate(ctx context.Context, t *cachesim.Trace, wanted []int
 	if len(sizes) == 0 {
 		sizes = []int64{a.cache.Bytes / 2, a.cache.Bytes * 2, a.cache.Bytes * 4}
 	}
+	had := share(firsts, func(f first) bool { return !f.read })
 	firsts = slices.DeleteFunc(firsts, func(f first) bool { return f.get < t.WarmupGets })
 	accesses, gets, seen := float64(len(t.Accesses)-int(t.Gets[t.WarmupGets])), float64(len(wanted)-t.WarmupGets), 0
 	for _, i := range wanted[t.WarmupGets:] {
@@ -460,7 +461,9 @@ func (a *analysis) simulate(ctx context.Context, t *cachesim.Trace, wanted []int
 		}
 		low, high := a.bounds(reads-int64(len(firsts)), firsts, size, setup.ReservedBytes)
 		s := result.WatchSimulated{CacheBytes: size, Reserved: setup.ReservedBytes, Low: float64(low) / gets, High: float64(high) / gets, Seen: float64(seen) / gets}
-		s.BlockReadsPerGet = (s.Low + s.High) / 2
+		// What a larger cache has besides is asked for as rarely as what the present one had at first.
+		more := had * max(0, float64(size)/float64(a.cache.Bytes)-1)
+		s.BlockReadsPerGet = s.High - min(1, more)*(s.High-s.Low)
 		s.HitRate = 1 - s.BlockReadsPerGet*gets/accesses
 		return s, nil
 	}
@@ -480,6 +483,17 @@ func (a *analysis) simulate(ctx context.Context, t *cachesim.Trace, wanted []int
 	}
 	slices.SortFunc(a.w.WhatIf, func(x, y result.WatchSimulated) int { return cmp.Compare(x.CacheBytes, y.CacheBytes) })
 	return nil
+}
+
+// share is the part of the first accesses that are so.
+func share(firsts []first, so func(first) bool) float64 {
+	n := 0
+	for _, f := range firsts {
+		if so(f) {
+			n++
+		}
+	}
+	return float64(n) / float64(max(1, len(firsts)))
 }
 
 // bounds adds to the reads of blocks that were accessed before the least and the most that first accesses can have read.

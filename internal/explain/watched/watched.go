@@ -94,7 +94,7 @@ func within(s result.WatchSimulated) string {
 	if low == high {
 		return high
 	}
-	return low + " to " + high
+	return fmt.Sprintf("%s (%s to %s)", view.PerGet(s.BlockReadsPerGet), low, high)
 }
 
 // proof compares the simulated reads at the present size with those that were seen.
