@@ -143,7 +143,8 @@ func (a *app) advise(f *adviseFlags, m *mistakes, args []string) (err error) {
 
 // adviseRocksDB recommends a block cache.
 func (a *app) adviseRocksDB(r evidence.Asked, f *adviseFlags) error {
-	for flag, given := range map[string]bool{"verify": f.verify, "trace": f.trace.Given(), "accesses": f.accesses.Given(), "out": f.out != "", "node-metrics": len(f.nodeMetrics) > 0,
+	for flag, given := range map[string]bool{"verify": f.verify, "trace": f.trace.Given(),
+		"accesses": f.accesses.Given(), "out": f.out != "", "node-metrics": len(f.nodeMetrics) > 0,
 		"gets-per-second": f.gets.Given(), "latency-goal": f.latency.Given(), "write-rate": f.writeRate.Given()} {
 		if given {
 			return usage("--%s: not for databases of RocksDB", flag)
