@@ -17,8 +17,8 @@ func outlookWorkload() result.StateWorkload {
 // More memory never reads more, more accounts never less, and no layout reads more than
 // without any; what has no figure is left out.
 func TestOutlookIsInOrder(t *testing.T) {
-	for _, layout := range []string{"chunktrie", "chunktrie:unpinned", "pagetrie", "flat-mdbx", "flat-pebble", "geth-path", "geth-hash", "geth-flat", "geth-bintrie", "nomt",
-		"qmdb"} {
+	for _, layout := range []string{"chunktrie", "chunktrie:unpinned", "pagetrie", "flat-mdbx", "flat-pebble", "geth-path", "geth-hash", "geth-flat",
+		"geth-bintrie", "nomt", "qmdb"} {
 		rows := []result.LayoutRow{
 			{Layout: layout, Status: result.OK, Accounts: 1e5, DiskPerAccount: 9e9},
 			{Layout: layout, Status: result.OK, Accounts: 1e6, DiskPerAccount: 700},
