@@ -443,8 +443,8 @@ func (d *db) sampleTable(
 	if len(blocks) == 0 {
 		return errors.New("a table without blocks")
 	}
-	sampled := adapter.SampledTable{Rng: rng, Exists: d.exists,
-		Block: func() ([][]byte, error) { return readBlock(opened, blocks, rng.IntN(len(blocks))) }}
+	sampled := adapter.SampledTable{Rng: rng, Exists: d.exists, Blocks: len(blocks),
+		Block: func(i int) ([][]byte, error) { return readBlock(opened, blocks, i) }}
 	return sampled.Sample(ctx, draws, yield)
 }
 

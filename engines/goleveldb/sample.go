@@ -97,8 +97,8 @@ func sampleTable(ctx context.Context, sampled *adapter.SampledTable, path string
 	if len(t.data) == 0 {
 		return fmt.Errorf("%w: no data blocks", errDamaged)
 	}
-	sampled.Block = func() ([][]byte, error) {
-		keys, err := t.keys(t.data[sampled.Rng.IntN(len(t.data))])
+	sampled.Blocks, sampled.Block = len(t.data), func(i int) ([][]byte, error) {
+		keys, err := t.keys(t.data[i])
 		if err == nil && len(keys) == 0 {
 			err = fmt.Errorf("%w: an empty data block", errDamaged)
 		}

@@ -42,21 +42,47 @@ func DrawTables(entries []uint64, n int, seed uint64) []int {
 // SampledTable is a table whose blocks can be read one by one. Blocks of few entries
 // are refused as often as they have fewer than the fullest seen, so that each entry
 // has the same chance.
+//
+// Draws, refusals and deleted keys come back to the same blocks again and again: a block is
+// read once as long as mostKept allows, and a key is looked up once.
 type SampledTable struct {
 	Rng    *rand.Rand
-	Block  func() (keys [][]byte, err error)       // of some block, each with the same chance
+	Blocks int                                     // that Block knows, at least 1
+	Block  func(i int) (keys [][]byte, err error)  // of one of them, at least one key
 	Exists func(key []byte) (exists bool, _ error) // in the whole database
 
-	fullest int // keys in the fullest block so far
+	seen      map[int]*sampledBlock
+	keptBytes int
+	fullest   int // keys in the fullest block so far
 }
+
+// mostKept bounds the keys of a table that are kept, in bytes.
+const mostKept = 16 << 20
+
+// sampledBlock is what is known of a block.
+type sampledBlock struct {
+	keys    [][]byte // nil: not kept
+	bytes   int
+	answers []answer // of each key
+}
+
+// answer says whether a key exists.
+type answer byte
+
+const (
+	unasked answer = iota
+	found
+	deleted
+)
 
 // Sample calls yield with as many keys as are drawn, fewer where nearly all are deleted.
 func (t *SampledTable) Sample(ctx context.Context, draws int, yield func(key []byte) error) error {
 	if draws == 0 {
 		return nil
 	}
+	t.seen = map[int]*sampledBlock{}
 	for range fullnessSample {
-		if _, err := t.block(); err != nil {
+		if _, _, err := t.block(); err != nil {
 			return err
 		}
 	}
@@ -73,14 +99,29 @@ func (t *SampledTable) draw(ctx context.Context, yield func(key []byte) error) e
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		key, err := t.randomKey()
+		i, b, err := t.fairBlock()
 		if err != nil {
 			return err
 		}
-		exists, err := t.Exists(key)
-		if err != nil {
-			return fmt.Errorf("look up the sampled key %x: %w", key, err)
+		at := t.Rng.IntN(len(b.answers))
+		if b.answers[at] == deleted {
+			continue
 		}
+		if err := t.read(i, b); err != nil {
+			return err
+		}
+		key := b.keys[at]
+		if b.answers[at] == unasked {
+			exists, err := t.Exists(key)
+			if err != nil {
+				return fmt.Errorf("look up the sampled key %x: %w", key, err)
+			}
+			if b.answers[at] = deleted; exists {
+				b.answers[at] = found
+			}
+		}
+		exists := b.answers[at] == found
+		t.forget(b)
 		if exists {
 			return yield(key)
 		}
@@ -88,22 +129,54 @@ func (t *SampledTable) draw(ctx context.Context, yield func(key []byte) error) e
 	return nil
 }
 
-func (t *SampledTable) randomKey() ([]byte, error) {
+// fairBlock is a block that is as likely as it has entries.
+func (t *SampledTable) fairBlock() (i int, b *sampledBlock, err error) {
 	for attempt := 1; ; attempt++ {
-		keys, err := t.block()
-		if err != nil {
-			return nil, err
+		i, b, err := t.block()
+		if err != nil || attempt == refusals || t.Rng.IntN(t.fullest) < len(b.answers) {
+			return i, b, err
 		}
-		if attempt == refusals || t.Rng.IntN(t.fullest) < len(keys) {
-			return keys[t.Rng.IntN(len(keys))], nil
-		}
+		t.forget(b)
 	}
 }
 
-func (t *SampledTable) block() ([][]byte, error) {
-	keys, err := t.Block()
-	t.fullest = max(t.fullest, len(keys))
-	return keys, err
+// block is some block, each with the same chance.
+func (t *SampledTable) block() (i int, b *sampledBlock, err error) {
+	i = t.Rng.IntN(t.Blocks)
+	b = t.seen[i]
+	if b == nil {
+		b = new(sampledBlock)
+		if err := t.read(i, b); err != nil {
+			return i, b, err
+		}
+		b.answers, t.seen[i] = make([]answer, len(b.keys)), b
+	}
+	t.fullest = max(t.fullest, len(b.answers))
+	return i, b, nil
+}
+
+// read has the keys of a block read, unless they are kept.
+func (t *SampledTable) read(i int, b *sampledBlock) (err error) {
+	if b.keys != nil {
+		return nil
+	}
+	if b.keys, err = t.Block(i); err != nil {
+		return err
+	}
+	const header = 24 // of a slice
+	b.bytes = 0
+	for _, key := range b.keys {
+		b.bytes += len(key) + header
+	}
+	t.keptBytes += b.bytes
+	return nil
+}
+
+// forget drops the keys of a block where too many are kept.
+func (t *SampledTable) forget(b *sampledBlock) {
+	if t.keptBytes > mostKept && b.keys != nil {
+		t.keptBytes, b.keys = t.keptBytes-b.bytes, nil
+	}
 }
 
 // Interval are the keys Prefix+Low to Prefix+High.

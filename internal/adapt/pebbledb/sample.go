@@ -130,7 +130,7 @@ func sampleTable(ctx context.Context, sampled *adapter.SampledTable, path string
 		return err
 	}
 	defer func() { err = errors.Join(err, table.reader.Close()) }()
-	sampled.Block = func() ([][]byte, error) { return table.readBlock(ctx, sampled.Rng) }
+	sampled.Blocks, sampled.Block = len(table.data), func(i int) ([][]byte, error) { return table.readBlock(ctx, i) }
 	return sampled.Sample(ctx, draws, yield)
 }
 
@@ -164,9 +164,9 @@ func openSampled(ctx context.Context, path string, kept dbformat.KeptByPebble) (
 	return &sampledTable{reader: reader, format: layout.Format, data: layout.Data}, nil
 }
 
-// readBlock returns the user keys of some block, each with the same chance.
-func (t *sampledTable) readBlock(ctx context.Context, rng *rand.Rand) (keys [][]byte, err error) {
-	handle := t.data[rng.IntN(len(t.data))].Handle
+// readBlock returns the user keys of a block.
+func (t *sampledTable) readBlock(ctx context.Context, i int) (keys [][]byte, err error) {
+	handle := t.data[i].Handle
 	noMetadata := func(*block.Metadata, []byte) error { return nil }
 	buffer, err := t.reader.BlockReader().Read(ctx, block.NoReadEnv, nil, handle, blockkind.SSTableData, noMetadata)
 	if err != nil {
