@@ -14,7 +14,8 @@ func TestPredictedCurvesOfRocksDB(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "db")
 	must(t, "load", "--engine", "rocksdb", "--profile", "default", "--db", db, "--keys", "30k")
 	for _, more := range [][]string{{"--profile", "default"}, {"--profile", "monolithic"}, {"--profile", "monolithic", "--set", "cache-kind=hyper-clock"}} {
-		text := must(t, append([]string{"sweep", "--db", db, "--use-existing", "--cache", "600KiB,2MiB", "--gets", "5k", "--warmup", "5k", "--json"}, more...)...).stdout
+		text := must(t, append([]string{"sweep", "--db", db, "--use-existing", "--cache", "600KiB,2MiB", "--gets", "5k", "--warmup", "5k", "--json"},
+			more...)...).stdout
 		var swept struct {
 			Points []struct {
 				Figures struct {
