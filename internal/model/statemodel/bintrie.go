@@ -68,32 +68,6 @@ func BinaryNodes(n, group float64) float64 {
 	return nodes
 }
 
-// PartitionedNodes are the nodes of a lookup of an account, and of a slot of a contract, in a trie with the keys of EIP-8297 and
-// groups of so many levels, by formula alone: no registry has an implementation. Its first four bits are a zone: headers of
-// accounts are in one sixteenth of the keys, slots in the half with the first bit. A slot's next 60 bits are its account's, and there
-// are no extension nodes: a contract of two stems or more has branches at every depth down to 61.
-func PartitionedNodes(s State, group float64) (account, slot float64) {
-	const zoneBits, bucket = 4, 61
-	shared := func(others, bits float64) float64 { return -math.Expm1(others * math.Log1p(-math.Exp2(-bits))) }
-	account, slot = 1, 1
-	for depth := 0.0; depth < stemBits; depth += group {
-		if depth < zoneBits {
-			account++
-		} else {
-			account += shared(s.Accounts-1, math.Max(1e-9, depth-zoneBits))
-		}
-		switch {
-		case depth <= bucket && s.SlotsPer > 1 || depth == 0:
-			slot++
-		case depth <= bucket:
-			slot += shared(s.contracts()-1, math.Max(1e-9, depth-1))
-		default:
-			slot += shared(s.SlotsPer-1, depth-bucket)
-		}
-	}
-	return account, slot
-}
-
 // groups are those of one depth.
 type groups struct {
 	depth    float64

@@ -130,6 +130,32 @@ func TestFirstBinaryLookupsInLargerBlocks(t *testing.T) {
 	}
 }
 
+// partitionedNodes are the nodes of a lookup of an account, and of a slot of a contract, in a trie with the keys of EIP-8297 and
+// groups of so many levels, by formula alone: no registry has an implementation. Its first four bits are a zone: headers of
+// accounts are in one sixteenth of the keys, slots in the half with the first bit. A slot's next 60 bits are its account's, and there
+// are no extension nodes: a contract of two stems or more has branches at every depth down to 61.
+func partitionedNodes(s State, group float64) (account, slot float64) {
+	const zoneBits, bucket = 4, 61
+	shared := func(others, bits float64) float64 { return -math.Expm1(others * math.Log1p(-math.Exp2(-bits))) }
+	account, slot = 1, 1
+	for depth := 0.0; depth < stemBits; depth += group {
+		if depth < zoneBits {
+			account++
+		} else {
+			account += shared(s.Accounts-1, math.Max(1e-9, depth-zoneBits))
+		}
+		switch {
+		case depth <= bucket && s.SlotsPer > 1 || depth == 0:
+			slot++
+		case depth <= bucket:
+			slot += shared(s.contracts()-1, math.Max(1e-9, depth-1))
+		default:
+			slot += shared(s.SlotsPer-1, depth-bucket)
+		}
+	}
+	return account, slot
+}
+
 // TestPartitionedNodes counts the groups on the way to every stem of a trie with EIP-8297's keys: a group stands where another
 // stem has the same bits before it.
 func TestPartitionedNodes(t *testing.T) {
@@ -166,14 +192,14 @@ func TestPartitionedNodes(t *testing.T) {
 				}
 			}
 		}
-		account, slot := PartitionedNodes(s, float64(group))
+		account, slot := partitionedNodes(s, float64(group))
 		if math.Abs(account/nodes[0]-1) > .005 || math.Abs(slot/nodes[1]-1) > .005 {
 			t.Errorf("groups of %d levels: %.3f nodes of an account, %.3f of a slot; counted %.3f, %.3f", group, account, slot, nodes[0], nodes[1])
 		}
 	}
 	main := State{Accounts: 100e6, ContractShare: .01, SlotsPer: 300}
 	for _, group := range []float64{1, 5, 8} {
-		account, slot := PartitionedNodes(main, group)
+		account, slot := partitionedNodes(main, group)
 		t.Logf("100 M accounts, a hundredth with 300 slots, groups of %g levels: %.1f nodes of an account, %.1f of a slot; EIP-7864: %.1f", group, account, slot,
 			BinaryNodes(main.Stems(), group))
 	}
