@@ -353,6 +353,9 @@ func TestWatchInShortWindows(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen += counts.gets
+		if counts.outside > 0 {
+			t.Fatalf("%d events began outside of their window", counts.outside)
+		}
 	}
 	if seen == 0 {
 		t.Error("no Get was seen")
@@ -366,12 +369,38 @@ func TestWatchInShortWindows(t *testing.T) {
 	}
 }
 
-type counting struct{ gets int }
+// counting counts Gets, and what began outside of its window.
+type counting struct {
+	gets, outside int
+	from          time.Duration
+	starts        []time.Duration
+}
 
-func (c *counting) Get(*probe.Get)             { c.gets++ }
-func (c *counting) Read(*probe.Read)           {}
-func (c *counting) Window(bool, time.Duration) {}
-func (c *counting) Second() error              { return nil }
+func (c *counting) Get(g *probe.Get) {
+	c.gets++
+	c.starts = append(c.starts, g.Start)
+}
+
+func (c *counting) Read(r *probe.Read) {
+	if r.Get == (probe.GetID{}) {
+		c.starts = append(c.starts, r.Start)
+	}
+}
+
+func (c *counting) Window(open bool, at time.Duration) {
+	if open {
+		c.from = at
+		return
+	}
+	for _, start := range c.starts {
+		if start < c.from || start > at {
+			c.outside++
+		}
+	}
+	c.starts = nil
+}
+
+func (c *counting) Second() error { return nil }
 
 // Each mistake is one sentence with the way out.
 func TestWatchRefuses(t *testing.T) {

@@ -231,7 +231,12 @@ type watching struct {
 	record      ringbuf.Record
 	read        Read
 	get         Get
+	closed      time.Duration // the end of the window
 }
+
+// inside reports whether what began at a time is of the window. Probes come and go one after the other: what begins while some are
+// missing is not whole.
+func (w *watching) inside(start time.Duration) bool { return start >= w.attached && start <= w.closed }
 
 // window watches for a part of a cycle, and leaves the process alone for the rest of it. With a share of 1, it stays
 // attached until ctx ends.
@@ -244,6 +249,7 @@ func (w *watching) window(ctx context.Context) error {
 		}
 	}
 	began := time.Now()
+	w.closed = math.MaxInt64
 	w.on.Window(true, w.attached)
 	for w.gets, w.reads = 0, 0; ; {
 		length := time.Duration(w.share * float64(cycle))
@@ -262,14 +268,14 @@ func (w *watching) window(ctx context.Context) error {
 		}
 		break
 	}
-	closed := Now()
+	w.closed = Now()
 	if err := w.detach(); err != nil {
 		return err
 	}
 	if err := w.drain(context.WithoutCancel(ctx), time.Time{}); err != nil {
 		return err
 	}
-	w.on.Window(false, closed)
+	w.on.Window(false, w.closed)
 	rest := time.Duration(float64(time.Since(began)) * (1/w.share - 1))
 	for rest = min(rest, 100*cycle); rest > 0 && ctx.Err() == nil && w.target.Alive(); {
 		pause := min(rest, time.Until(w.nextSecond), cycle/10)
@@ -353,15 +359,18 @@ func (w *watching) report(event []byte) {
 			w.get.ErrorData = word(getError)
 		}
 		w.get.Key = event[getKey : getKey+min(w.get.KeyBytes, MaxKeyBytes)]
-		w.on.Get(&w.get)
+		if w.inside(w.get.Start) {
+			w.on.Get(&w.get)
+		}
 		return
 	}
 	w.reads++
 	w.read = Read{Start: time.Duration(word(readStart)), End: time.Duration(word(readEnd)), Descriptor: int(half(readDescriptor)),
 		Offset: int64(word(readOffset)), Bytes: int(int64(word(readResult))),
 		File: File{userDevice(word(readDevice)), word(readInode), half(readGeneration)}}
+	began := w.read.Start
 	if start := word(readGetStart); start != 0 {
-		w.read.Get = GetID{word(readGoroutine), start}
+		w.read.Get, began = GetID{word(readGoroutine), start}, time.Duration(start)
 	} else if native {
 		name, _, _ := bytes.Cut(event[readStack:readStack+threadName], []byte{0})
 		w.read.Purpose = purposeOf(string(name), w.target.Engine.Purposes)
@@ -372,7 +381,9 @@ func (w *watching) report(event []byte) {
 		}
 		w.read.Purpose = w.target.code.functions.purpose(stack, w.target.Engine.Purposes)
 	}
-	w.on.Read(&w.read)
+	if w.inside(began) {
+		w.on.Read(&w.read)
+	}
 }
 
 // minorBits are those of a device's number in the kernel.
