@@ -5,9 +5,11 @@ package rocksdb_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/engines/rocksdb/familytest"
 	"github.com/statelab/statelab/internal/observe/blocktable"
 )
 
@@ -40,6 +42,37 @@ func TestEscapedFolder(t *testing.T) {
 	bench(t, dir, "--benchmarks=filluniquerandom", "--key_size=16", "--value_size=100", "--write_buffer_size=67108864", "--wal_dir="+dir+"/lo:g#s")
 	if r := sameKeys(t, dir); r.Warnings() != nil {
 		t.Errorf("warnings %v", r.Warnings())
+	}
+}
+
+// TestRefusedByName: what RocksDB's own programs write and the resolver does not know is refused by what it is.
+func TestRefusedByName(t *testing.T) {
+	for _, c := range []struct {
+		name, says string
+		arguments  []string // of db_bench; nil: keys with timestamps
+	}{
+		{"plain tables", "a plain table, which is not supported", []string{"--use_plain_table=1", "--mmap_read=1", "--prefix_size=8"}},
+		{"cuckoo tables", "a cuckoo table, which is not supported", []string{"--use_cuckoo_table=1", "--mmap_read=1", "--key_size=8", "--allow_concurrent_memtable_write=false"}},
+		{"comparator", "its keys are ordered by rocksdb.Uint64Comparator", []string{"--use_uint64_comparator=1", "--key_size=8"}},
+		{"timestamps", "its keys are ordered by leveldb.BytewiseComparator.u64ts", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "db")
+			if c.arguments == nil {
+				if err := familytest.WriteTimes(dir, 1000); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				bench(t, dir, append([]string{"--benchmarks=filluniquerandom,flush"}, c.arguments...)...)
+			}
+			r, err := blocktable.Open(dir, "", nil)
+			if err == nil {
+				r.Close()
+			}
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("error %v, want %q", err, c.says)
+			}
+		})
 	}
 }
 
