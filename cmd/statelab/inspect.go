@@ -26,6 +26,7 @@ type inspectFlags struct {
 	engine     string
 	ignoreLock bool
 	sampleKeys experiment.Count
+	cache      setting.Value[setting.CacheSize]
 	on         slurm.Fan
 }
 
@@ -62,7 +63,7 @@ reads per Get it costs, and --strict exits with 3 if there is one.`,
 	f.on.Flags(cmd.Flags(), "look at part K/N of the table files only (example: 2/4); --merge puts the parts together",
 		"print the whole from the JSON files of all parts, which are the arguments")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
-		only, why := []string{"cache", "missing", "table", "seed"}, "only with --as"
+		only, why := []string{"missing", "table", "seed"}, "only with --as"
 		if like.as != "" {
 			only, why = []string{"engine", "sample-keys", "part", "merge", "on", "constraint", "scratch", "sbatch", "parts", "nodes"}, "not with --as"
 		}
@@ -119,7 +120,7 @@ func (a *app) inspect(f *inspectFlags, m *mistakes, args []string) error {
 	if err != nil {
 		return err
 	}
-	found, err := look.Database(a.ctx, args[0], run, part, linked(run.Engine.Name), f.sampleKeys.V(), f.ignoreLock)
+	found, err := look.Database(a.ctx, args[0], run, part, linked(run.Engine.Name), f.sampleKeys.V(), f.ignoreLock, f.cache.V().Of(look.Bytes(run.Database)))
 	if err != nil {
 		return err
 	}
@@ -163,7 +164,6 @@ func isFile(path string) bool {
 // fidelityFlags are the flags of inspect --as.
 type fidelityFlags struct {
 	*inspectFlags
-	cache     setting.Value[setting.CacheSize]
 	missing   experiment.Float
 	as, table string
 	seed      experiment.Count
@@ -176,7 +176,7 @@ func (f *fidelityFlags) add(cmd *cobra.Command) {
 	flag := cmd.Flags()
 	flag.StringVar(&f.as, "as", "", "compare the shape: --as node, with that of a long-running node of the same client; --as DIR, with another database's")
 	setting.Var(flag, &f.cache, setting.Cache, "cache", "",
-		"with --as: cache for which to count block reads (default: with Pebble, a node's from its OPTIONS file, "+
+		"cache for which to count block reads (default: with RocksDB its client's; with --as and Pebble, a node's from its OPTIONS file, "+
 			"and what filters and indexes need in a database that statelab loaded; none for other engines)")
 	setting.Var(flag, &f.missing, setting.Share, "missing", "0%", "with --as: share of Gets that ask for absent keys")
 	flag.StringVar(&f.table, "table", "", "with --as: column family of RocksDB to look at (default: all)")
@@ -184,6 +184,9 @@ func (f *fidelityFlags) add(cmd *cobra.Command) {
 }
 
 func (a *app) fidelity(f *fidelityFlags, m *mistakes, args []string) error {
+	if len(args) == 1 && !isThere(f.as) && look.IsProfile(f.as) {
+		return a.conformity(f, args[0])
+	}
 	if f.as != anyNode {
 		args = append(args, f.as)
 	} // else a second one may follow: of fidelity A B, the name of the release before
@@ -223,4 +226,29 @@ func (a *app) fidelity(f *fidelityFlags, m *mistakes, args []string) error {
 		return errors.Join(a.printJSON(out), verdict)
 	}
 	return errors.Join(out.Text(a.stdout), verdict)
+}
+
+// conformity compares the options of a database with those of a profile.
+func (a *app) conformity(f *fidelityFlags, dir string) error {
+	run, err := a.inspectDatabase(dir, "", f.ignoreLock, engine.Part{})
+	if err != nil {
+		return err
+	}
+	out, err := look.AsProfile(dir, run, f.as, f.table)
+	if err != nil {
+		return err
+	}
+	var verdict error
+	if n := out.Differences(); f.strict && n > 0 {
+		verdict = madeFatal(n)
+	}
+	if f.json {
+		return errors.Join(a.printJSON(out), verdict)
+	}
+	return errors.Join(out.Text(a.stdout), verdict)
+}
+
+func isThere(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }

@@ -82,6 +82,7 @@ func resolve(info engine.Info, o engine.Options) (settings, []error) {
 		s.leaveToFile(cmp.Or(o.Profile, ownProfile()))
 	}
 	errs = append(errs, s.override(o.Overrides)...)
+	s.table = rocksoptions.InForce(s.table) // of options as text, RocksDB itself forgets it and ends in a write
 	if o.MemoryBytes > 0 {
 		if s.budget, err = split(o.MemoryBytes, &s); err != nil {
 			errs = append(errs, err)

@@ -15,8 +15,8 @@ import (
 	"github.com/statelab/statelab/internal/model/predict"
 )
 
-// TestProfilesAreInForce: RocksDB's own OPTIONS file of a new database says what its profile does: it
-// also says what RocksDB passes over.
+// TestProfilesAreInForce: RocksDB's own OPTIONS file of a new database says what its profile does, as
+// RocksDB takes it.
 func TestProfilesAreInForce(t *testing.T) {
 	for _, p := range rocksoptions.Profiles() {
 		d := create(t, engine.Options{Profile: p.Name})
@@ -32,7 +32,7 @@ func TestProfilesAreInForce(t *testing.T) {
 				}
 			}
 		}
-		for name, want := range p.Settings.All(nil) {
+		for name, want := range rocksoptions.InForce(p.Settings.All(nil)) {
 			if !rocksoptions.Same(name, have[name], want) {
 				t.Errorf("%s: %s=%s in RocksDB's OPTIONS file, %s in the profile", p.Name, name, have[name], want)
 			}

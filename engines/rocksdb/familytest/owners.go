@@ -12,7 +12,7 @@ package familytest
 
 #define NAMED(returned, name, ...) returned (*name)(__VA_ARGS__) = dlsym(library, "rocksdb_" #name)
 
-enum { paths, merges, times, ranges };
+enum { paths, merges, times, ranges, marked };
 
 static char *last(void *state, const char *key, size_t n, const char *old, size_t m, const char *const *operands, const size_t *sizes, int count,
 	unsigned char *success, size_t *length) {
@@ -35,7 +35,8 @@ static void nothing(void *state) {}
 // Of paths, tables that compactions write are in the folder further. Of merges, every hundredth key
 // is left with a merge, in the log, by an operator that RocksDB does not have. Of times, each key
 // has the values of times 1 and 2, "1" or "2" behind the key. Of ranges, tables of three ages and the log, which is
-// written over an older one, have values, merges and deletions of ranges that overlap.
+// written over an older one, have values, merges and deletions of ranges that overlap. Of marked, the second half of the
+// tables deletes so many keys that RocksDB's own collector marks them for compaction.
 static char *write_keys(const char *path, int kind, const char *dir, const char *further, int keys) {
 	char *err = NULL;
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -64,11 +65,14 @@ static char *write_keys(const char *path, int kind, const char *dir, const char 
 	NAMED(void, compact_range, void *, const char *, size_t, const char *, size_t);
 	NAMED(const void *, create_snapshot, void *);
 	NAMED(void, release_snapshot, void *, const void *);
+	NAMED(void, delete, void *, void *, const char *, size_t, char **);
+	NAMED(void, options_add_compact_on_deletion_collector_factory, void *, size_t, size_t);
 	void *o = options_create(), *w = writeoptions_create(), *f = flushoptions_create(), *batch = writebatch_create();
 	const char *texts[] = {"level0_file_num_compaction_trigger=2;target_file_size_base=65536", "disable_auto_compactions=true",
 		"comparator=leveldb.BytewiseComparator.u64ts",
 		"disable_auto_compactions=true;merge_operator=stringappend;recycle_log_file_num=2;target_file_size_base=65536;"
-		"block_based_table_factory={cache_index_and_filter_blocks=true;filter_policy=bloomfilter:10:false;block_size=1024}"};
+		"block_based_table_factory={cache_index_and_filter_blocks=true;filter_policy=bloomfilter:10:false;block_size=1024}",
+		"disable_auto_compactions=true;block_based_table_factory={cache_index_and_filter_blocks=true;filter_policy=bloomfilter:10:false}"};
 	get_options_from_string(options_create(), texts[kind], o, &err);
 	if (err != NULL)
 		return err;
@@ -80,6 +84,8 @@ static char *write_keys(const char *path, int kind, const char *dir, const char 
 	}
 	if (kind == merges)
 		options_set_merge_operator(o, mergeoperator_create(NULL, nothing, last, no_part, NULL, last_name));
+	if (kind == marked)
+		options_add_compact_on_deletion_collector_factory(o, 100, 50);
 	void *db = open(o, dir, &err);
 	for (int round = 0; kind == ranges && round < 5 && err == NULL; round++) {
 		char key[16], end[16];
@@ -115,13 +121,19 @@ static char *write_keys(const char *path, int kind, const char *dir, const char 
 				value[at] = rand();
 			snprintf(value, 17, "%s%d", key, round + 1);
 			char time[8] = {round + 1};
-			if (kind == times)
+			if (kind == marked && round == 1 && i % 4 == 1)
+				snprintf(key, sizeof key, "key%012d", (int)((uint64_t)(i - 1) * 7919 % keys));
+			if (kind == marked && round == 1 && i % 4 == 1)
+				delete(db, w, key, 15, &err);
+			else if (kind == times)
 				put_with_ts(db, w, key, 15, time, sizeof time, value, sizeof value, &err);
 			else
 				put(db, w, key, 15, value, sizeof value, &err);
 		}
 		if (err == NULL)
 			flush(db, f, &err);
+		if (kind == marked && round == 0 && err == NULL)
+			compact_range(db, NULL, 0, NULL, 0);
 	}
 	for (int i = 0; kind == merges && i < keys && err == NULL; i += 100) {
 		char key[16];
@@ -157,6 +169,9 @@ func WriteTimes(dir string, keys int) error { return writeKeys(C.times, dir, dir
 
 // WriteRanges writes keys, merges that RocksDB itself can apply, and deletions of ranges.
 func WriteRanges(dir string, keys int) error { return writeKeys(C.ranges, dir, dir, keys) }
+
+// WriteMarked writes keys in tables some of which are marked for compaction.
+func WriteMarked(dir string, keys int) error { return writeKeys(C.marked, dir, dir, keys) }
 
 // PlainKey is key number i of these.
 func PlainKey(i int) []byte { return fmt.Appendf(nil, "key%012d", i) }

@@ -1,7 +1,9 @@
 package pebbledb
 
 import (
+	"cmp"
 	"runtime"
+	"strconv"
 
 	"github.com/statelab/statelab/internal/adapt/adapter"
 )
@@ -58,4 +60,27 @@ func Sei() Profile {
 	}
 	s.Levels[Levels-1].FilterBitsPerKey = 0 // as in geth
 	return adapter.Named("sei-6.6", "the flat state of Sei 6.6", s)
+}
+
+// Written are the options that decide how many blocks a Get reads as the OPTIONS file of a database has them, in
+// small letters, by section: "Options", "Level 0" and so on.
+func (s *Settings) Written(engineName string) map[string]map[string]string {
+	size := func(n, otherwise int64) string { return strconv.FormatInt(cmp.Or(n, otherwise), 10) }
+	all := map[string]map[string]string{"Options": {
+		"l0_compaction_threshold": size(int64(s.L0CompactionThreshold), 4), "lbase_max_bytes": size(s.LBaseMaxBytes, 64*mib),
+	}}
+	filters := false
+	for i, l := range s.Levels {
+		// A level that says nothing has, with v2, the filters of the level above.
+		filters = l.FilterBitsPerKey > 0 || filters && !l.NoFilter && engineName != "pebble1"
+		policy := "none"
+		if filters {
+			policy = "rocksdb.builtinbloomfilter"
+		}
+		all["Level "+strconv.Itoa(i)] = map[string]string{
+			"block_size": size(int64(l.BlockSize), 4*kib), "index_block_size": size(int64(l.IndexBlockSize), cmp.Or(int64(l.BlockSize), 4*kib)),
+			"target_file_size": size(l.TargetFileSize, 2*mib<<i), "filter_policy": policy, "compression": cmp.Or(l.Compression, "snappy"),
+		}
+	}
+	return all
 }

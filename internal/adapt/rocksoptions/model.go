@@ -73,7 +73,8 @@ func ParseFilter(policy string) (f Filter) {
 
 func (f Filter) ribbonOn(level int) bool { return f.Ribbon && level >= f.BloomBelow }
 
-func (f Filter) bitsOn(level int) float64 {
+// BitsOn are the bits of a key on a level.
+func (f Filter) BitsOn(level int) float64 {
 	if f.ribbonOn(level) {
 		return ribbonShare * f.Bits
 	}
@@ -106,7 +107,7 @@ func Imagine(options map[string]string) (load lsm.Leveled, reads *predict.BlockT
 	load = lsm.Leveled{
 		BlockBytes: int(r.number("block_size", 4096)), RestartInterval: int(r.number("block_restart_interval", 16)),
 		MetadataBytes: reads.PartBytes, PartedIndex: options["index_type"] == "kTwoLevelIndexSearch", PartedFilters: reads.PartedFilters,
-		FilterBits: filter.bitsOn, ForHits: r.is("optimize_filters_for_hits", false),
+		FilterBits: filter.BitsOn, ForHits: r.is("optimize_filters_for_hits", false),
 		MemTableBytes: int64(buffers * r.number("write_buffer_size", 64<<20)), L0Tables: int(r.number("level0_file_num_compaction_trigger", 4)),
 		BaseBytes: int64(r.number("max_bytes_for_level_base", 256<<20)), Multiplier: r.number("max_bytes_for_level_multiplier", 10),
 		Dynamic: reads.Dynamic, FileBytes: int64(reads.FileBytes), FileMultiplier: reads.FileMultiplier,

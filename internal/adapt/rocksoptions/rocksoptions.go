@@ -8,6 +8,7 @@
 package rocksoptions
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -99,4 +100,29 @@ func Same(name, a, b string) bool {
 	x, noX := strconv.ParseFloat(a, 64)
 	y, noY := strconv.ParseFloat(b, 64)
 	return a == b || noX == nil && noY == nil && x == y
+}
+
+// Pair is an option in two sets of options.
+type Pair struct {
+	Name, Here, There string
+	Differs           bool
+}
+
+// Compare compares the options that decide how many blocks a Get reads, by their names; what a set does not say is
+// RocksDB's default.
+func Compare(here, there map[string]string) (pairs []Pair) {
+	defaults := named{
+		"block_size": "4096", "block_restart_interval": "16", "data_block_index_type": "kDataBlockBinarySearch", "index_type": "kBinarySearch",
+		"metadata_block_size": "4096", "filter_policy": "nullptr", "whole_key_filtering": "true", "prefix_extractor": "nullptr",
+		"optimize_filters_for_hits": "false", "partition_filters": "false", "cache_index_and_filter_blocks": "false",
+		"cache_index_and_filter_blocks_with_high_priority": "true", "pin_l0_filter_and_index_blocks_in_cache": "false",
+		"pin_top_level_index_and_filter": "true", "compression": "kSnappyCompression", "bottommost_compression": "kDisableCompressionOption",
+		"level_compaction_dynamic_level_bytes": "true", "level0_file_num_compaction_trigger": "4", "max_bytes_for_level_base": "268435456",
+		"max_bytes_for_level_multiplier": "10", "target_file_size_base": "67108864", "target_file_size_multiplier": "1",
+	}
+	for _, name := range slices.Sorted(maps.Keys(defaults)) {
+		a, b := cmp.Or(here[name], defaults[name]), cmp.Or(there[name], defaults[name])
+		pairs = append(pairs, Pair{name, a, b, !Same(name, a, b)})
+	}
+	return pairs
 }

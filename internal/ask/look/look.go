@@ -50,6 +50,7 @@ type Inspection struct {
 	// Sections are the parts of a client's database, by the keys of a sample.
 	Sections []Section        `json:"sections,omitempty"`
 	Costs    []curve.Cost     `json:"cost_per_get,omitempty"` // of each table whose Gets are resolved
+	Findings []Finding        `json:"findings,omitempty"`     // of its configuration
 	Warnings []engine.Warning `json:"warnings,omitempty"`
 	// Part is the one that was looked at; absent: all.
 	Part engine.Part `json:"part,omitzero"`
@@ -92,7 +93,8 @@ func Table(source, engineName string, levels []engine.Level) *Inspection {
 
 // Database is what a run of inspect tells, of all table files or of a part of them, and a sample of so
 // many keys, which e reads; nil or 0: no sample.
-func Database(ctx context.Context, source string, run *result.Run, part engine.Part, e engine.Engine, sampleKeys uint64, ignoreLock bool) (*Inspection, error) {
+func Database(ctx context.Context, source string, run *result.Run, part engine.Part, e engine.Engine, sampleKeys uint64, ignoreLock bool,
+	cacheBytes int64) (*Inspection, error) {
 	i := &Inspection{Schema: schema, Source: source, Database: run.Database, Levels: run.Database.Levels, Inflection: run.Inflection, Part: part,
 		Warnings: OfAllTables(run.Warnings), By: run.Engine.Name + " " + run.Engine.Version}
 	i.handles(run.Engine.Name)
@@ -111,6 +113,12 @@ func Database(ctx context.Context, source string, run *result.Run, part engine.P
 	}
 	if of, _ := subject.EngineOf(run.Engine.Name); of.BlockTables {
 		i.lookInto(ctx, run, int(sampleKeys))
+		if err := i.lint(ctx, run, cacheBytes); err != nil {
+			if ctx.Err() != nil {
+				return nil, err
+			}
+			i.Warnings = append(i.Warnings, engine.Warning{Code: "not_linted", Text: fmt.Sprintf("whether its options are in force is not known: %v", err)})
+		}
 	}
 	if run.Database.Written != "foreign" {
 		return i, nil
@@ -305,6 +313,7 @@ func (i *Inspection) Text(w io.Writer, sampled string) error {
 	printValues(w, i.Database.Values)
 	i.printTables(w)
 	printSections(w, i.Sections, sampled)
+	i.printFindings(w)
 	for _, other := range i.Others {
 		fmt.Fprintf(w, "also of this node: %s\n", other)
 	}

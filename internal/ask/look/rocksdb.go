@@ -82,6 +82,10 @@ func rocksClient(run *result.Run) advise.Client {
 		return advise.Besu
 	case dbformat.Nethermind:
 		return advise.Nethermind
+	case dbformat.Ethrex:
+		return advise.Ethrex
+	case dbformat.Reth:
+		return advise.Reth
 	}
 	return advise.RocksDB
 }

@@ -20,6 +20,8 @@ const (
 	// Of RocksDB.
 	Besu       Client = "Besu"
 	Nethermind Client = "Nethermind"
+	Ethrex     Client = "ethrex"
+	Reth       Client = "reth"
 	RocksDB    Client = "rocksdb" // any other program that embeds it
 )
 
@@ -28,7 +30,8 @@ const (
 //
 // Besu: RocksDBCLIOptions, 128 MiB by default, a cache of that size for each column family
 // (createBlockBasedTableConfig in RocksDBColumnarKeyValueStorage). Nethermind:
-// DbConfig.SharedBlockCacheSize, 256 MiB by default, one cache for all its databases. RocksDB
+// DbConfig.SharedBlockCacheSize, 256 MiB by default, one cache for all its databases. ethrex:
+// pull request 6735, 12 GiB. reth: DEFAULT_CACHE_SIZE of its RocksDB provider, 128 MiB, set by its code alone. RocksDB
 // itself has had 32 MiB since version 8.
 func RocksDBCache(client Client, cacheBytes int64) (defaultBytes int64, flag string) {
 	switch client {
@@ -36,6 +39,10 @@ func RocksDBCache(client Client, cacheBytes int64) (defaultBytes int64, flag str
 		return 128 * mib, fmt.Sprintf("--Xplugin-rocksdb-cache-capacity=%d", cacheBytes)
 	case Nethermind:
 		return 256 * mib, fmt.Sprintf("--Db.SharedBlockCacheSize %d", cacheBytes)
+	case Ethrex:
+		return 12 << 30, fmt.Sprintf("--rocksdb.block-cache-size=%d", cacheBytes)
+	case Reth:
+		return 128 * mib, fmt.Sprintf("RocksDBBuilder::with_block_cache_size(%d)", cacheBytes)
 	case Statelab:
 		return 32 * mib, "--cache " + exact(cacheBytes)
 	}

@@ -26,6 +26,7 @@ type RocksAdvice struct {
 	OutsideBytes int64        `json:"outside_bytes"`
 	MemoryBytes  int64        `json:"memory_bytes,omitempty"`
 	Curve        []RocksPlace `json:"curve"`
+	Now          RocksPlace   `json:"now"`
 	Then         RocksPlace   `json:"recommended"`
 	Flags        []string     `json:"flags"`
 	Answer       string       `json:"answer"`
@@ -99,7 +100,7 @@ func (r *RocksAdvice) Judge(tables []fidelity.Table, mix []fidelity.Portion, mis
 		return err
 	}
 	_, flag := RocksDBCache(r.Client, r.Then.CacheBytes)
-	r.Flags, r.Answer = []string{flag}, r.answer(now)
+	r.Now, r.Flags, r.Answer = now, []string{flag}, r.answer(now)
 	return nil
 }
 

@@ -20,6 +20,7 @@ const (
 	Erigon     = "Erigon"
 	Besu       = "Besu"
 	Nethermind = "Nethermind"
+	Ethrex     = "ethrex"
 	CosmosSDK  = "a node of the Cosmos SDK"
 )
 
@@ -62,6 +63,10 @@ func Client(dir string, found Found, tables []engine.Table) string {
 			return Besu
 		case strings.Contains(full, "nethermind_db"):
 			return Nethermind
+		case has("account_flatkeyvalue", "storage_flatkeyvalue"):
+			return Ethrex
+		case has("TransactionHashNumbers", "StoragesHistory"):
+			return Reth
 		}
 	}
 	return ""

@@ -1,0 +1,367 @@
+package look
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/rocksoptions"
+	"github.com/statelab/statelab/internal/base/optionsfile"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/advise"
+	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/model/predict"
+	"github.com/statelab/statelab/internal/observe/blocktable"
+	"github.com/statelab/statelab/result"
+)
+
+// Finding is an option that is not in force, or that costs what its owner may not know.
+type Finding struct {
+	Code  string `json:"code"`
+	Table string `json:"table,omitempty"`
+	Text  string `json:"text"`
+	// ExtraReads are block reads that a Get makes because of it, with a cache of CacheBytes; below 0: that it saves.
+	ExtraReads  float64 `json:"extra_reads_per_get"`
+	CacheBytes  int64   `json:"cache_bytes"`
+	MemoryBytes int64   `json:"memory_bytes"`         // that it takes beside the cache; below 0: that it saves
+	DiskBytes   int64   `json:"disk_bytes,omitempty"` // that it takes, or that will be written
+	Remedy      string  `json:"remedy"`
+}
+
+// Codes of findings.
+const (
+	NoFilters       = "no_filters"
+	NotParted       = "not_partitioned"
+	OtherBits       = "other_filter_bits"
+	OtherBlocks     = "other_block_size"
+	Marked          = "marked_for_compaction"
+	UnboundedMemory = "unbounded_metadata"
+	UnaskedFilters  = "unasked_filters"
+)
+
+const rewrite = "rewrite the tables with a full compaction"
+
+// family is a column family under examination.
+type family struct {
+	name    string
+	levels  []engine.Level
+	written []blocktable.Written
+	options map[string]string // of its OPTIONS file, those of the whole database among them
+	reads   *predict.BlockTables
+	cache   int64
+}
+
+// Lint looks for options that are not in force, in the column families of a database of block-based tables, whose
+// levels say what their blocks take in a cache (curve.Inspect); one table without a name is all of it. cacheBytes is the
+// cache for which reads are counted, of each family alone.
+func Lint(ctx context.Context, dir string, tables []engine.Table, cacheBytes int64) (findings []Finding, err error) {
+	written, err := blocktable.Look(dir)
+	if err != nil {
+		return nil, err
+	}
+	_, sections, err := optionsfile.Read(dir)
+	if err != nil || len(sections) == 0 {
+		return nil, err
+	}
+	for _, w := range written {
+		f := family{name: unit.Printable(w.Name), written: w.Tables, options: map[string]string{}, cache: cacheBytes}
+		for _, s := range sections {
+			if s.Kind == "DBOptions" || s.Name == w.Name {
+				maps.Copy(f.options, s.Values)
+			}
+		}
+		at := slices.IndexFunc(tables, func(t engine.Table) bool { return t.Name == f.name || len(tables) == 1 && t.Name == "" })
+		if at < 0 || len(tables[at].Levels) == 0 {
+			continue
+		}
+		if f.reads, err = rocksoptions.Reads(f.options); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.name, err)
+		}
+		f.reads.PartedFilters = slices.ContainsFunc(w.Tables, func(t blocktable.Written) bool { return t.FilterParted })
+		f.levels = uncharged(tables[at].Levels)
+		for _, look := range []func(context.Context) (*Finding, error){f.noFilters, f.notParted, f.otherBits, f.otherBlocks, f.marked, f.unasked, f.unbounded} {
+			found, err := look(ctx)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", f.name, err)
+			}
+			if found != nil {
+				found.Table, found.CacheBytes = f.name, cacheBytes
+				findings = append(findings, *found)
+			}
+		}
+	}
+	return findings, nil
+}
+
+// lint adds the findings of a run of inspect.
+func (i *Inspection) lint(ctx context.Context, run *result.Run, cacheBytes int64) (err error) {
+	if cacheBytes == 0 {
+		cacheBytes, _ = advise.RocksDBCache(rocksClient(run), 0)
+	}
+	tables := i.Database.Tables
+	if len(tables) == 0 {
+		tables = []engine.Table{{Levels: i.Levels}}
+	}
+	i.Findings, err = Lint(ctx, run.Database.Dir, tables, cacheBytes)
+	return err
+}
+
+// uncharged are levels with what their blocks take in a cache less what the cache adds to each, which the model of reads adds again.
+func uncharged(levels []engine.Level) []engine.Level {
+	const lengthsBytes = 1.4 // of an entry beyond its key and value, and less the prefix that it shares
+	levels = slices.Clone(levels)
+	charge := int64(cachesim.PooledCharge(false))
+	for i := range levels {
+		l := &levels[i]
+		l.DataCacheBytes = l.RawKeyBytes + l.RawValueBytes + int64(lengthsBytes*float64(l.Keys))
+		l.FilterCacheBytes = l.FilterBytes
+		l.IndexCacheBytes = max(0, l.IndexCacheBytes-charge*(l.IndexBlocks+l.SingleIndexes))
+		l.SingleIndexCacheBytes = max(0, l.SingleIndexCacheBytes-charge*l.SingleIndexes)
+		l.TopIndexCacheBytes = max(0, l.TopIndexCacheBytes-charge*int64(l.Files))
+	}
+	return levels
+}
+
+// extra are the block reads of a Get as the family is, less those with other levels, asked in another way. 0
+// where what blocks take in a cache is not known.
+func (f *family) extra(ctx context.Context, levels []engine.Level, reads predict.BlockTables) (float64, error) {
+	if slices.ContainsFunc(f.levels, func(l engine.Level) bool { return l.Files > 0 && !l.InCacheKnown }) {
+		return 0, nil
+	}
+	price := func(levels []engine.Level, reads predict.BlockTables) (float64, error) {
+		points, err := predict.Run(ctx, predict.Input{Levels: levels, Blocks: &reads, Cores: 1, WarmupGets: pricedGets, Gets: pricedGets,
+			Seeds: []uint64{1}, CacheBytes: []int64{f.cache}})
+		if err != nil {
+			return 0, err
+		}
+		return points[0].BlockReadsPerGet, nil
+	}
+	now, err := price(f.levels, *f.reads)
+	if err != nil {
+		return 0, err
+	}
+	then, err := price(levels, reads)
+	return now - then, err
+}
+
+// policy is the filter policy of new tables.
+func (f *family) policy() rocksoptions.Filter {
+	return rocksoptions.ParseFilter(f.options["filter_policy"])
+}
+
+func (f *family) last() int { return predict.Deepest(f.levels) }
+
+// withBits are the levels with filters of so many bits on all that are, where are says so.
+func (f *family) withBits(bits func(level int) float64, are func(i int) bool) (levels []engine.Level, bytes int64) {
+	levels = slices.Clone(f.levels)
+	for i := range levels {
+		if l := &levels[i]; l.Files > 0 && are(i) {
+			bytes -= l.FilterBytes
+			l.FilterBytes, l.FilterKeys, l.FilterConsulted = int64(float64(l.Keys)*bits(l.Level)/8), l.Keys, true
+			l.FilterCacheBytes = l.FilterBytes
+			bytes += l.FilterBytes
+		}
+	}
+	return levels, bytes
+}
+
+// tables counts tables for which is holds, and their bytes.
+func (f *family) tables(is func(blocktable.Written) bool) (n int, bytes int64) {
+	for _, t := range f.written {
+		if is(t) {
+			n, bytes = n+1, bytes+t.Bytes
+		}
+	}
+	return n, bytes
+}
+
+func (f *family) of(n int) string {
+	return fmt.Sprintf("%d of %s", n, unit.Plural(len(f.written), "table"))
+}
+
+// noFilters: tables above the last level that every Get reads a block of.
+func (f *family) noFilters(ctx context.Context) (*Finding, error) {
+	last := f.last()
+	lacking := func(i int) bool {
+		return i != last && f.levels[i].FilterBytes == 0 || i == last && f.levels[i].Level == 0 && f.levels[i].Sublevels > 1 && f.levels[i].FilterBytes == 0
+	}
+	n := 0
+	for i, l := range f.levels {
+		if l.Files > 0 && lacking(i) {
+			n += l.Files
+		}
+	}
+	if n == 0 {
+		return nil, nil
+	}
+	bits := func(level int) float64 { return max(10, f.policy().BitsOn(level)) }
+	levels, bytes := f.withBits(bits, lacking)
+	extra, err := f.extra(ctx, levels, *f.reads)
+	found := &Finding{Code: NoFilters, Text: f.of(n) + " above the last level have no filter, so a Get that passes them reads a block of each level",
+		ExtraReads: extra, Remedy: "set a filter policy, then " + rewrite}
+	if f.policy().Bits > 0 {
+		found.Remedy = "new tables get filters (" + f.options["filter_policy"] + "); " + rewrite
+	}
+	if !f.reads.MetadataInCache {
+		found.MemoryBytes = -bytes
+	}
+	return found, err
+}
+
+// notParted: partitions that are asked for, and whole filters or indexes in tables.
+func (f *family) notParted(ctx context.Context) (*Finding, error) {
+	asked, twoLevels := f.options["partition_filters"] == "true", f.options["index_type"] == "kTwoLevelIndexSearch"
+	whole, _ := f.tables(func(t blocktable.Written) bool {
+		return asked && t.FilterBytes > 0 && !t.FilterParted || twoLevels && t.IndexParts == 0
+	})
+	if whole == 0 {
+		return nil, nil
+	}
+	parted := *f.reads
+	parted.PartedFilters = asked
+	levels := slices.Clone(f.levels)
+	var memory int64
+	for i := range levels {
+		l := &levels[i]
+		if l.SingleIndexes > 0 && l.Files > 0 { // an index of partitions comes with partitioned filters
+			l.IndexBlocks += max(l.SingleIndexes, l.SingleIndexCacheBytes/int64(parted.PartBytes))
+			memory += l.SingleIndexCacheBytes
+			l.SingleIndexes, l.SingleIndexCacheBytes, l.SingleIndexBytes = 0, 0, 0
+		}
+		memory += l.FilterBytes
+	}
+	extra, err := f.extra(ctx, levels, parted)
+	found := &Finding{Code: NotParted, ExtraReads: extra, Text: f.of(whole) + " have whole filters or indexes, though partitions are asked for",
+		Remedy: "tables that are written from now on have partitions; " + rewrite}
+	if asked && !twoLevels {
+		found.Text += ": RocksDB passes over partition_filters without index_type=kTwoLevelIndexSearch"
+		found.Remedy = "set index_type=kTwoLevelIndexSearch and " + rewrite + ", or remove partition_filters"
+	}
+	if !f.reads.MetadataInCache {
+		found.MemoryBytes = memory
+	}
+	return found, err
+}
+
+// otherBits: filters of other sizes than new ones have.
+func (f *family) otherBits(ctx context.Context) (*Finding, error) {
+	policy := f.policy()
+	const far = 0.2
+	others := map[int]bool{}
+	n, _ := f.tables(func(t blocktable.Written) bool {
+		want := policy.BitsOn(t.Level)
+		is := t.FilterBytes > 0 && t.Keys > 1000 && want > 0 && math.Abs(8*float64(t.FilterBytes)/float64(t.Keys)/want-1) > far
+		others[t.Level] = others[t.Level] || is
+		return is
+	})
+	if n == 0 {
+		return nil, nil
+	}
+	levels, bytes := f.withBits(policy.BitsOn, func(i int) bool { return others[f.levels[i].Level] && f.levels[i].FilterConsulted })
+	extra, err := f.extra(ctx, levels, *f.reads)
+	found := &Finding{Code: OtherBits, ExtraReads: extra, Remedy: rewrite,
+		Text: fmt.Sprintf("%s have filters of other sizes than those of new ones, of %s bits per key", f.of(n), unit.Significant(policy.Bits, 3))}
+	if !f.reads.MetadataInCache {
+		found.MemoryBytes = -bytes
+	}
+	return found, err
+}
+
+// otherBlocks: data blocks of another size than those of new tables.
+func (f *family) otherBlocks(ctx context.Context) (*Finding, error) {
+	load, _, err := rocksoptions.Imagine(map[string]string{"block_size": f.options["block_size"]})
+	if err != nil {
+		return nil, err
+	}
+	const far = 1.5
+	size := float64(load.BlockBytes)
+	n, _ := f.tables(func(t blocktable.Written) bool {
+		block, entry := float64(t.RawBytes)/math.Max(1, float64(t.DataBlocks)), float64(t.RawBytes)/math.Max(1, float64(t.Keys))
+		return t.DataBlocks >= 20 && entry < size/4 && (block > far*size || block < size/far)
+	})
+	if n == 0 {
+		return nil, nil
+	}
+	levels := slices.Clone(f.levels)
+	for i := range levels {
+		if l := &levels[i]; l.DataBlocks > 1 {
+			share := float64(l.RawKeyBytes+l.RawValueBytes) / float64(l.DataBlocks) / size
+			for _, sum := range []*int64{&l.DataBlocks, &l.IndexBlocks, &l.IndexBytes, &l.IndexCacheBytes, &l.SingleIndexBytes, &l.SingleIndexCacheBytes} {
+				*sum = int64(float64(*sum) * share)
+			}
+			l.IndexBlocks = max(l.IndexBlocks, min(1, f.levels[i].IndexBlocks))
+		}
+	}
+	extra, err := f.extra(ctx, levels, *f.reads)
+	return &Finding{Code: OtherBlocks, ExtraReads: extra, Remedy: rewrite,
+		Text: fmt.Sprintf("%s have data blocks of another size than those of new ones, of %s", f.of(n), unit.Bytes(int64(size)))}, err
+}
+
+// marked: tables that RocksDB will compact by itself, which it does not with those of the last level.
+func (f *family) marked(context.Context) (*Finding, error) {
+	deepest := 0
+	for _, t := range f.written {
+		deepest = max(deepest, t.Level)
+	}
+	n, bytes := f.tables(func(t blocktable.Written) bool { return t.Marked && t.Level < deepest })
+	if n == 0 {
+		return nil, nil
+	}
+	return &Finding{Code: Marked, DiskBytes: bytes, Remedy: "let the compactions end before measuring",
+		Text: f.of(n) + " are marked for compaction: a program that opens the database for writing rewrites them"}, nil
+}
+
+// unasked: filters of the last level that optimize_filters_for_hits passes over.
+func (f *family) unasked(context.Context) (*Finding, error) {
+	last := f.last()
+	if last < 0 || f.options["optimize_filters_for_hits"] != "true" || f.levels[last].FilterBytes == 0 {
+		return nil, nil
+	}
+	return &Finding{Code: UnaskedFilters, DiskBytes: f.levels[last].FilterBytes, Remedy: rewrite + ", which leaves them out",
+		Text: "the last level has filters that no Get asks, since optimize_filters_for_hits is set"}, nil
+}
+
+// unbounded: metadata beside the cache that take more memory than the cache.
+func (f *family) unbounded(context.Context) (*Finding, error) {
+	var bytes, keys int64
+	for _, l := range f.levels {
+		bytes += l.IndexCacheBytes + l.TopIndexCacheBytes + l.FilterCacheBytes
+		keys += l.Keys
+	}
+	if f.reads.PartedFilters || f.reads.MetadataInCache || f.options["max_open_files"] != "-1" || bytes <= f.cache {
+		return nil, nil
+	}
+	return &Finding{Code: UnboundedMemory, MemoryBytes: bytes,
+		Text: fmt.Sprintf("filters and indexes are kept beside the cache without a limit: %s bytes for each key, which is more than the cache",
+			unit.Significant(float64(bytes)/float64(keys), 3)),
+		Remedy: "set cache_index_and_filter_blocks, or max_open_files below the number of tables"}, nil
+}
+
+// printFindings prints what was found of the configuration.
+func (i *Inspection) printFindings(w io.Writer) {
+	for _, f := range i.Findings {
+		name := ""
+		if len(i.Database.Tables) > 0 {
+			name = f.Table + ": "
+		}
+		fmt.Fprintf(w, "\nconfiguration: %s%s\n", name, f.Text)
+		if math.Abs(f.ExtraReads) < 0.0005 {
+			f.ExtraReads = 0
+		}
+		fmt.Fprintf(w, "  costs:  %s block reads per Get with a cache of %s", signed(f.ExtraReads), unit.Bytes(f.CacheBytes))
+		switch {
+		case f.MemoryBytes > 0:
+			fmt.Fprintf(w, ", %s of memory", unit.Bytes(f.MemoryBytes))
+		case f.MemoryBytes < 0:
+			fmt.Fprintf(w, "; saves %s of memory", unit.Bytes(-f.MemoryBytes))
+		}
+		if f.DiskBytes > 0 {
+			fmt.Fprintf(w, ", %s on disk", unit.Bytes(f.DiskBytes))
+		}
+		fmt.Fprintf(w, "\n  remedy: %s\n", f.Remedy)
+	}
+}
