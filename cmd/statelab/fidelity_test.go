@@ -141,7 +141,7 @@ func TestClientsOfRocksDB(t *testing.T) {
 				t.Errorf("%d families, want %d", len(seen.Database.Tables), c.families)
 			}
 			args := []string{"advise", db, "--cache", "1MiB", "--memory", strconv.FormatInt(c.memory, 10) + "MiB", "--json"}
-			read := []string{"sweep", "--db", db, "--use-existing", "--gets", "200k", "--warmup", "20k", "--sample-keys", "200k", "--threads", "1", "--access-gets", "0"}
+			read := []string{"sweep", "--db", db, "--use-existing", "--gets", "100k", "--warmup", "20k", "--sample-keys", "100k", "--threads", "1", "--access-gets", "0"}
 			if c.table != "" {
 				args, read = append(args, "--table", c.table), append(read, "--table", c.table)
 			}
