@@ -75,7 +75,7 @@ func lintOf(t *testing.T, dir string, cacheBytes int64) []look.Finding {
 	if err = errors.Join(err, opened.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := curve.Inspect(t.Context(), dir, "rocksdb", Engine{}.Info().Version, "", shape.Levels, 0); err != nil {
+	if _, _, err := curve.Inspect(t.Context(), dir, "rocksdb", Engine{}.Info().Version, "", shape.Levels, 0); err != nil {
 		t.Fatal(err)
 	}
 	found, err := look.Lint(t.Context(), dir, []engine.Table{{Levels: shape.Levels}}, cacheBytes)
@@ -134,7 +134,7 @@ func TestLint(t *testing.T) {
 				return
 			}
 			reads := func(dir string, options map[string]string) float64 {
-				return readsOf(t, engine.Options{Dir: dir, Profile: c.profile, Overrides: lintOptions(options)}, cacheBytes, lintKeys, 20_000)
+				return readsOf(t, engine.Options{Dir: dir, Profile: c.profile, Overrides: lintOptions(options)}, cacheBytes, lintKeys, 10_000)
 			}
 			last := c.options
 			if c.later != nil {
