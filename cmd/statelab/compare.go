@@ -91,7 +91,10 @@ flags outside the quotes apply to both sides.`,
 }
 
 func (a *app) compare(c *comparing, m *mistakes, args []string) error {
-	limits := m.limits(c.failIf)
+	limits, wrong := compare.ParseLimits(c.failIf)
+	for _, err := range wrong {
+		m.add("--fail-if %v", err)
+	}
 	for name, path := range map[string]string{"--page: ": c.page, "--bench: ": c.benchOut, "--csv: ": c.csvs} {
 		if path != "" {
 			m.newFile(name, path, &c.force)
@@ -124,38 +127,9 @@ func (a *app) compare(c *comparing, m *mistakes, args []string) error {
 	return a.tellComparison(c, result, limits)
 }
 
-// limits reads --fail-if.
-func (m *mistakes) limits(failIf []string) (limits []compare.Limit) {
-	for _, text := range failIf {
-		limit, err := compare.ParseLimit(text)
-		if err != nil {
-			m.add("--fail-if %v", err)
-		}
-		limits = append(limits, limit)
-	}
-	return limits
-}
-
 // judge compares folders.
 func (c *comparing) judge(alpha, margin float64, folders ...string) (*compare.Comparison, error) {
-	var sides []compare.Side
-	for _, folder := range folders {
-		side, err := compare.Open(folder)
-		if err != nil {
-			return nil, err
-		}
-		if c.run {
-			side.Name = c.names[len(sides)]
-		}
-		sides = append(sides, side)
-	}
-	if c.by != "" {
-		var err error
-		if sides, err = sides[0].Split(c.by); err != nil {
-			return nil, err
-		}
-	}
-	return compare.Of(sides, compare.Options{Allow: c.allow, Alpha: alpha, Margin: margin})
+	return compare.Folders(folders, c.names, c.by, compare.Options{Allow: c.allow, Alpha: alpha, Margin: margin})
 }
 
 // tellComparison prints the verdicts and writes the files asked for.

@@ -102,15 +102,8 @@ func (a *app) price(f *flags, m *mistakes) error {
 	if done.Status == result.Interrupted {
 		pricing.Ahead = nil
 	}
-	for _, l := range pricing.Layouts {
-		for _, w := range l.Warnings {
-			if !result.Told(done.Warnings, w) {
-				done.Warnings = append(done.Warnings, w)
-			}
-		}
-	}
 	rows, unused := pricing.Rows()
-	done.Host, done.Hardware, done.Rows, done.Warnings = pricing.Layouts[0].Host, pricing.Hardware, rows, append(done.Warnings, unused...)
+	done.Host, done.Hardware, done.Rows, done.Warnings = pricing.Layouts[0].Host, pricing.Hardware, rows, append(pricing.Warnings(), unused...)
 	d := finished{status: done.Status, error: done.Error, why: done.Why, warnings: done.Warnings, out: out}
 	err := result.WritePrice(out, done)
 	if err == nil && len(done.Rows) > 0 {
@@ -125,12 +118,7 @@ func (a *app) ahead(f *flags, pricing layouts.Pricing) string {
 	if slices.Contains(of, layouts.Every) {
 		of = a.tables.layouts.Names()
 	}
-	seconds := pricing.ForecastSeconds(max(1, len(of)), int(f.Repeats.V()))
-	if seconds == 0 {
-		return ""
-	}
-	sizes, in := plural(len(pricing.Ahead), "size"), plural(max(1, len(of)), "layout")
-	return fmt.Sprintf("predicting %s in %s takes about %s, after what is built", sizes, in, unit.Seconds(seconds))
+	return pricing.AheadText(max(1, len(of)), int(f.Repeats.V()))
 }
 
 // priceBuilds measures the builds in order, until one is interrupted.
@@ -174,10 +162,11 @@ func (a *app) priceBuild(f *flags, b layouts.Build, out string, p *console.Progr
 	g.out, g.goOn = filepath.Join(out, b.Folder()), "statelab price --resume --out "+out
 	_, err := os.Stat(filepath.Join(g.out, experiment.File))
 	if g.resume = f.resume && err == nil; g.resume {
-		g.Experiment, err = stored(g.out)
+		d, err := experiment.Stored(g.out, "")
 		if err != nil {
 			return nil, err
 		}
+		g.Experiment = &d.Experiment
 	}
 	work, _, so, err := a.measureLayouts(g, new(mistakes), p, b.Label())
 	if err != nil {
@@ -187,15 +176,6 @@ func (a *app) priceBuild(f *flags, b layouts.Build, out string, p *console.Progr
 		work.Result.Status, work.Result.Error = so.Status, so.Error
 	}
 	return work.Result, nil
-}
-
-// stored is the experiment in a folder of results.
-func stored(out string) (*experiment.Experiment, error) {
-	d, err := experiment.ReadFile(filepath.Join(out, experiment.File))
-	if err != nil {
-		return nil, err
-	}
-	return &d.Experiment, nil
 }
 
 // pricing reads what price takes besides what it measures.

@@ -86,6 +86,28 @@ type Options struct {
 	Margin float64  // a change, as a share, that is too small to matter
 }
 
+// Folders compares folders of results, or one folder by an axis. They have their paths as names, if they are given none.
+func Folders(folders, names []string, by string, o Options) (*Comparison, error) {
+	var sides []Side
+	for i, folder := range folders {
+		side, err := Open(folder)
+		if err != nil {
+			return nil, err
+		}
+		if i < len(names) {
+			side.Name = names[i]
+		}
+		sides = append(sides, side)
+	}
+	if by != "" {
+		var err error
+		if sides, err = sides[0].Split(by); err != nil {
+			return nil, err
+		}
+	}
+	return Of(sides, o)
+}
+
 // Of compares sides with the first one.
 func Of(sides []Side, o Options) (*Comparison, error) {
 	c := &Comparison{Schema: Schema, sides: sides}

@@ -24,6 +24,18 @@ type Limit struct {
 	Percent bool
 }
 
+// ParseLimits reads several, and tells what is wrong with each.
+func ParseLimits(texts []string) (limits []Limit, wrong []error) {
+	for _, text := range texts {
+		limit, err := ParseLimit(text)
+		if err != nil {
+			wrong = append(wrong, err)
+		}
+		limits = append(limits, limit)
+	}
+	return limits, wrong
+}
+
 // ParseLimit reads FIGURE > +N%, FIGURE < -N%, or the same without % in the figure's unit. The
 // sign says that N is a change.
 func ParseLimit(text string) (Limit, error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/setting"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/gas"
 	"github.com/statelab/statelab/internal/model/statemodel"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -420,6 +421,28 @@ const forecastSeconds = 4
 // ForecastSeconds is about what Forecast takes, of so many layouts that are built so often.
 func (p Pricing) ForecastSeconds(layouts, builds int) float64 {
 	return float64(forecastSeconds*layouts*len(p.Ahead)*max(1, builds)) / float64(runtime.GOMAXPROCS(0))
+}
+
+// AheadText says what Forecast takes, after the builds; "" if nothing is predicted.
+func (p Pricing) AheadText(layouts, builds int) string {
+	seconds := p.ForecastSeconds(layouts, builds)
+	if seconds == 0 {
+		return ""
+	}
+	return fmt.Sprintf("predicting %s in %s takes about %s, after what is built", unit.Plural(len(p.Ahead), "size"), unit.Plural(layouts, "layout"),
+		unit.Seconds(seconds))
+}
+
+// Warnings are those of the states that are priced, each once.
+func (p Pricing) Warnings() (all []engine.Warning) {
+	for _, l := range p.Layouts {
+		for _, w := range l.Warnings {
+			if !result.Told(all, w) {
+				all = append(all, w)
+			}
+		}
+	}
+	return all
 }
 
 // Forecast asks the models what Rows needs to know of sizes that were not built, which can take seconds of each. tell is told how
