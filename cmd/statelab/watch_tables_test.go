@@ -140,6 +140,41 @@ func watchRocks(t *testing.T, program, library string) {
 	storedWatch(t, w)
 }
 
+// A library that goes by RocksDB's name without its functions is refused by name.
+func TestWatchRefusesALibraryWithoutItsFunctions(t *testing.T) {
+	watching(t)
+	dir := t.TempDir()
+	program, library, source := filepath.Join(dir, "rocksgets"), filepath.Join(dir, "librocksdb.so"), filepath.Join(dir, "none.c")
+	if err := os.WriteFile(source, []byte("int none(void) { return 0; }\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"-o", program, "testdata/rocksgets.c", "-ldl"}, {"-shared", "-fPIC", "-o", library, source}} {
+		if text, err := exec.Command("cc", args...).CombinedOutput(); err != nil {
+			t.Fatalf("cc (make test installs it): %v\n%s", err, text)
+		}
+	}
+	command := exec.Command(program, library, "read", dir, "1", "1")
+	in, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := command.StdoutPipe()
+	if err == nil {
+		err = command.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = in.Close()     // it waits for it
+		_ = command.Wait() // it has nothing to read
+	}()
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil { // it has loaded the library
+		t.Fatal(err)
+	}
+	refused(t, statelab(t, "watch", "--pid", fmt.Sprint(command.Process.Pid)), 1, "librocksdb.so, which exports none of the functions")
+}
+
 // tickersOf are RocksDB's counters of the Gets: what they grew by, and the found keys.
 func tickersOf(t *testing.T, told string) map[string]int64 {
 	t.Helper()
