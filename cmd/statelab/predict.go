@@ -68,17 +68,7 @@ accesses of those Gets instead.
 	setting.Var(flag, &f.db, setting.Text, "db", "", "database to predict for")
 	setting.Var(flag, &f.keys, setting.Count(1, "20B"), "keys", "",
 		"number of keys of a database that does not exist: its levels are computed for loading in random order")
-	setting.Var(flag, &f.keyBytes, setting.Whole(1, 1024, "32"), "key-bytes", "32", "with --keys: size of a key in bytes")
-	setting.Var(flag, &f.valueBytes, setting.Whole(0, 1<<20, "110"), "value-bytes", "110", "with --keys: mean size of a value in bytes")
-	setting.Var(flag, &f.valueModel, setting.Choice(keyspace.Random, keyspace.Table32, keyspace.TrieNode), "value-model", keyspace.Table32,
-		"with --keys: what values look like, as in load: table32 (as in the published databases), random, trie-node")
-	setting.ListVar(flag, &f.compression, storedRatio, "compression", "",
-		"with --keys: ratio of stored to raw size of data blocks; one value, or two: for the upper levels and the last level (default: the value model's)")
-	setting.Var(flag, &f.profile, setting.Text, "profile", "",
-		"named set of engine options (statelab engines lists them): how much memtables reserve and, with --keys, how levels fill (default: the engine's first)")
-	setting.Var(flag, &f.engine, setting.Choice(subject.Predicted()...).Optional(), "engine", "",
-		"pebble1, pebble2 or, with --keys or --db, rocksdb (default: the database's own, else pebble1)")
-	flag.Var(&f.options, "set", "with --keys and --engine rocksdb: an option by RocksDB's own name, such as block_size=16384; repeat it for more")
+	f.shapeFlags(flag)
 	coresFlag(flag, &f.cores, "processors of the machine to predict for; Pebble's cache has shards for each")
 	setting.Var(flag, &f.threads, setting.Threads, "threads", "1", "Gets in flight; they change the speed, not the block reads")
 	setting.Var(flag, &f.gets, setting.Count(1, "10M"), "gets", "500k", "number of measured Gets of the predicted run")
@@ -96,6 +86,21 @@ accesses of those Gets instead.
 	flag.BoolVar(&f.json, "json", false, "print JSON")
 	f.on.Flags(flag, "", "")
 	return a.checked(cmd, func(m *mistakes, args []string) error { return a.predict(f, flag, m, args) })
+}
+
+// shapeFlags are those of a database that does not exist.
+func (f *predictFlags) shapeFlags(flag *pflag.FlagSet) {
+	setting.Var(flag, &f.keyBytes, setting.Whole(1, 1024, "32"), "key-bytes", "32", "with --keys: size of a key in bytes")
+	setting.Var(flag, &f.valueBytes, setting.Whole(0, 1<<20, "110"), "value-bytes", "110", "with --keys: mean size of a value in bytes")
+	setting.Var(flag, &f.valueModel, setting.Choice(keyspace.Random, keyspace.Table32, keyspace.TrieNode), "value-model", keyspace.Table32,
+		"with --keys: what values look like, as in load: table32 (as in the published databases), random, trie-node")
+	setting.ListVar(flag, &f.compression, storedRatio, "compression", "",
+		"with --keys: ratio of stored to raw size of data blocks; one value, or two: for the upper levels and the last level (default: the value model's)")
+	setting.Var(flag, &f.profile, setting.Text, "profile", "",
+		"named set of engine options (statelab engines lists them): how much memtables reserve and, with --keys, how levels fill (default: the engine's first)")
+	setting.Var(flag, &f.engine, setting.Choice(subject.Predicted()...).Optional(), "engine", "",
+		"pebble1, pebble2 or, with --keys or --db, rocksdb (default: the database's own, else pebble1)")
+	flag.Var(&f.options, "set", "with --keys and --engine rocksdb: an option by RocksDB's own name, such as block_size=16384; repeat it for more")
 }
 
 // storedRatio is what compression leaves of a block.

@@ -14,7 +14,7 @@ func (a *app) questions() []commandline.Question {
 	return []commandline.Question{
 		{Title: "Ask a node", Commands: []*cobra.Command{a.watchVerb(), a.adviseVerb()}},
 		{Title: "Measure", Commands: []*cobra.Command{a.loadVerb(), a.sweepVerb(), a.replayVerb(), a.layoutsVerb(), a.diskVerb(), a.runVerb()}},
-		{Title: "Explain and predict", Commands: []*cobra.Command{a.inspectVerb(), a.traceVerb(), a.simulateVerb(), a.predictVerb(), a.priceVerb()}},
+		{Title: "Explain and predict", Commands: []*cobra.Command{a.inspectVerb(), a.traceVerb(), a.simulateVerb(), a.predictVerb(), a.tuneVerb(), a.priceVerb()}},
 		{Title: "Compare and share", Commands: []*cobra.Command{a.reportVerb(), a.compareVerb(), a.packVerb()}},
 		{Title: "Chain data", Commands: []*cobra.Command{a.changesetVerb(), a.accessesVerb(), a.importVerb()}},
 		{Title: "This machine", Commands: []*cobra.Command{a.enginesVerb(), a.doctorVerb(), a.volumeVerb(), a.clusterVerb()}},

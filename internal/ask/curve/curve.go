@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/observe/blocktable"
@@ -15,6 +16,23 @@ import (
 
 // MostGets bounds the memory of a trace: about 25 bytes a Get.
 const MostGets = 4_000_000
+
+// MostMetadata is how many bytes of filters and indexes are read for a trace.
+const MostMetadata = 1 << 30
+
+// Traceable reports whether the metadata of levels is small enough to be read for a trace.
+func Traceable(levels []engine.Level) bool { return MetadataBytes(levels) <= MostMetadata }
+
+// MetadataBytes are those of the filters and indexes that a trace reads.
+func MetadataBytes(levels []engine.Level) (bytes int64) {
+	for _, l := range levels {
+		bytes += l.IndexBytes + l.TopIndexBytes
+		if l.FilterConsulted {
+			bytes += l.FilterBytes
+		}
+	}
+	return bytes
+}
 
 // Reserve tells what memtables take of a cache.
 type Reserve func(engine, profile string, cacheBytes int64, readOnly bool) (int64, error)

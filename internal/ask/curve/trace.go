@@ -40,6 +40,9 @@ type Of struct {
 	Engine  engine.Engine // reads its keys in this process
 	Version string        // of the engine that would be measured
 	Spec    bench.Spec    // the Gets
+
+	// Saw, unless it is nil, is told each key of the Gets that are traced, in order.
+	Saw func(key []byte)
 }
 
 // Record writes the trace of the key stream of o, or of a part of it.
@@ -87,14 +90,18 @@ func Record(ctx context.Context, w io.Writer, o Of, sample trace.Sample, part en
 		keys() // of the parts before
 	}
 	asked := uint64(0)
-	offered, err := resolver.Record(ctx, opening, func() ([]byte, bool, bool) {
+	offered, err := resolver.Record(ctx, opening, func() (key []byte, known, more bool) {
 		if part.Of > 0 && asked == to-from {
 			return nil, false, false
 		}
 		if asked++; asked%10_000 == 0 {
 			tell(result.Event{Phase: "tracing", Done: asked, Total: to - from, Unit: "Gets"})
 		}
-		return keys()
+		key, known, more = keys()
+		if more && o.Saw != nil {
+			o.Saw(key)
+		}
+		return key, known, more
 	}, to-from, sample, out)
 	if err = errors.Join(err, undrawn); err != nil {
 		return made, err

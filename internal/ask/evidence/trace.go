@@ -23,7 +23,6 @@ import (
 // Beyond these the level model has to do.
 const (
 	leastTracedGets     = 200_000
-	maxTracedMetadata   = 1 << 30
 	tracedWarmupShare   = 4 // parts of five
 	tracedBlocksPerFill = 2 // a cache is full after its blocks were asked for twice over
 	usualBlockBytes     = 4 << 10
@@ -65,7 +64,7 @@ func (a *Asked) draw(ctx context.Context, run *result.Run, model *advise.Model, 
 func (a *Asked) traceRandom(ctx context.Context, run *result.Run) (t *cachesim.Trace, traced uint64, err error) {
 	gets := max(leastTracedGets, 5*tracedBlocksPerFill*advise.MostDrawn(run.Database.Levels, run.Database.Values)/usualBlockBytes/tracedWarmupShare)
 	table := a.Gets.Spec.Overrides["table"]
-	if gets > curve.MostGets || metadataBytes(run) > maxTracedMetadata {
+	if gets > curve.MostGets || !curve.Traceable(run.Database.Levels) {
 		if table != "" {
 			return nil, 0, errors.New("--table: the database is too large to be traced, and the sizes of its levels do not tell kinds of keys apart: " +
 				"measure with statelab sweep --table")
@@ -88,9 +87,9 @@ func (a *Asked) traceRandom(ctx context.Context, run *result.Run) (t *cachesim.T
 // traceList traces the Gets of an access list, once: the first half fills the cache, the other counts. A
 // curve for random keys is no stand-in where that cannot be done.
 func (a *Asked) traceList(ctx context.Context, run *result.Run) (*cachesim.Trace, *advise.List, error) {
-	if metadata := metadataBytes(run); metadata > maxTracedMetadata {
+	if metadata := curve.MetadataBytes(run.Database.Levels); metadata > curve.MostMetadata {
 		return nil, nil, fmt.Errorf("--accesses: a trace needs %s of filters and indexes in memory, at most %s are read: measure with statelab sweep --accesses",
-			unit.Bytes(metadata), unit.Bytes(maxTracedMetadata))
+			unit.Bytes(metadata), unit.Bytes(curve.MostMetadata))
 	}
 	spec := a.Gets.Spec
 	gets, err := bench.ListGets(ctx, a.Gets.Engine, &spec)
@@ -173,14 +172,4 @@ func firstReads(t *cachesim.Trace) (reads int) {
 		seen[number] = true
 	}
 	return reads
-}
-
-func metadataBytes(run *result.Run) (bytes int64) {
-	for _, l := range run.Database.Levels {
-		bytes += l.IndexBytes + l.TopIndexBytes
-		if l.FilterConsulted {
-			bytes += l.FilterBytes
-		}
-	}
-	return bytes
 }

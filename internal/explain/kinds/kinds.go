@@ -17,6 +17,7 @@ import (
 	"github.com/statelab/statelab/internal/explain/layouts"
 	"github.com/statelab/statelab/internal/explain/prices"
 	"github.com/statelab/statelab/internal/explain/trees"
+	"github.com/statelab/statelab/internal/explain/tuned"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/explain/watched"
 	"github.com/statelab/statelab/result"
@@ -65,6 +66,7 @@ func All() []Kind {
 			Settings: replaySettings, Check: (*Check).replay, Around: true, Packed: []string{result.ReplayFile}},
 		{Name: "advice", Words: "advice", File: result.AdviceFile, Schema: advise.Schema, Read: one(advise.Read)},
 		{Name: "prediction", Words: "a prediction", File: result.PredictionFile, Schema: engines.PredictionSchema, Read: one(engines.ReadPrediction)},
+		{Name: "tuning", Words: "the best options for a budget", File: tuned.File, Schema: tuned.Schema, Read: one(tuned.Read)},
 		{Name: "simulation", Words: "a simulation", File: result.SimulationFile, Schema: engines.SimulationSchema, Read: one(engines.ReadSimulation)},
 		{Name: "prices", Words: "a price table", File: result.PriceFile, Schema: result.PriceSchema, Read: one(prices.Read),
 			Listed: "rows", Subjects: named(func(r result.PriceRow) string { return r.Layout }), Packed: []string{result.PriceFile}},

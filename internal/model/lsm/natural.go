@@ -114,12 +114,12 @@ type blockShape struct {
 func (spec *NaturalSpec) block(level int, n float64) (b blockShape) {
 	shared := min(sharedBytes(n), float64(spec.KeyBytes))
 	entry := float64(spec.entryBytes()) - shared*(restartInterval-1)/restartInterval + 4.0/restartInterval
-	b.keys = entriesPerBlock(entry, float64(spec.entryBytes())+3, float64(spec.BlockBytes))
+	b.keys = EntriesPerBlock(entry, float64(spec.entryBytes())+3, float64(spec.BlockBytes))
 	b.rawBytes = 4 + b.keys*entry
 
 	separator := min(separatorBytes(n), float64(spec.KeyBytes))
 	b.indexEntryBytes = indexEntryBytes + separator
-	b.indexEntries = entriesPerBlock(b.indexEntryBytes, b.indexEntryBytes+3, float64(cmp.Or(spec.IndexBlockBytes, spec.BlockBytes)))
+	b.indexEntries = EntriesPerBlock(b.indexEntryBytes, b.indexEntryBytes+3, float64(cmp.Or(spec.IndexBlockBytes, spec.BlockBytes)))
 
 	b.storedBytesPerKey = (b.rawBytes*spec.Compression[level] + blockTrailerBytes + b.indexEntryBytes*spec.IndexCompression) / b.keys
 	if spec.FilterLevels[level] {
@@ -128,9 +128,9 @@ func (spec *NaturalSpec) block(level int, n float64) (b blockShape) {
 	return b
 }
 
-// entriesPerBlock is the number of entries after which the next one, of
-// nextBytes, would pass the target.
-func entriesPerBlock(entryBytes, nextBytes, targetBytes float64) float64 {
+// EntriesPerBlock is the number of entries of entryBytes after which the next one, of nextBytes,
+// would pass the target of a block, which is nine tenths full by then.
+func EntriesPerBlock(entryBytes, nextBytes, targetBytes float64) float64 {
 	const full = 0.9
 	n := math.Floor((targetBytes-nextBytes-4)/entryBytes) + 1
 	return max(1, n, math.Ceil((full*targetBytes-4)/entryBytes))

@@ -230,7 +230,10 @@ func (in *Input) accessRates(geometry []Geometry) ([]class, error) {
 				classes = append(classes, in.Blocks.classes(l, sublevels, found+others, found+pass, g)...)
 				continue
 			}
-			if l.FilterConsulted {
+			switch {
+			case l.FilterConsulted && in.FilterRate != nil:
+				pass *= in.FilterRate(float64(l.Keys) / float64(l.Files))
+			case l.FilterConsulted:
 				pass *= FalsePositives(l)
 			}
 			classes = append(classes, levelClasses(l, sublevels, float64(version.BlockCharge()), found+others, found, pass, g)...)

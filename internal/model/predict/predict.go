@@ -43,6 +43,9 @@ type Input struct {
 	WarmupGets  uint64 // made before counting begins, the cache empty at first
 	Gets        uint64
 	AbsentShare float64 // of the Gets: keys that are not there
+	// FilterRate is the share of the keys of others that the filter of a table of so many keys lets
+	// pass; nil: FalsePositives.
+	FilterRate func(keys float64) float64
 
 	CacheBytes []int64
 	Seeds      []uint64 // how often to draw which file meets which shard

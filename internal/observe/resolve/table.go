@@ -3,8 +3,11 @@ package resolve
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -166,6 +169,31 @@ func (t *table) pointBounds(reader *sstable.Reader) (_ *bounds, err error) {
 // filterPolicy is the one filter Pebble has; the number of bits matters to
 // writers only.
 func filterPolicy() bloom.FilterPolicy { return bloom.FilterPolicy(10) }
+
+// FilterRate is the share of absent keys that a filter of so many bits a key lets pass in a table of
+// so many keys, as the library's own filters do: one of at most 20,000 keys is built and asked.
+func FilterRate(bits, keys float64) float64 {
+	const most, asked = 20_000, 200_000
+	n := uint64(min(max(keys, 1), most))
+	w := bloom.FilterPolicy(math.Round(bits)).NewWriter(pebble2.TableFilter)
+	var key [16]byte
+	random := rand.New(rand.NewPCG(n, 1))
+	draw := func() []byte {
+		binary.LittleEndian.PutUint64(key[:], random.Uint64())
+		binary.LittleEndian.PutUint64(key[8:], random.Uint64())
+		return key[:]
+	}
+	for range n {
+		w.AddKey(draw())
+	}
+	filter, passed := w.Finish(nil), 0
+	for range asked {
+		if bloom.FilterPolicy(math.Round(bits)).MayContain(pebble2.TableFilter, filter, draw()) {
+			passed++
+		}
+	}
+	return float64(passed) / asked
+}
 
 // supported refuses what could make a Get take a way that is not modelled.
 func supported(p *sstable.Properties) error {

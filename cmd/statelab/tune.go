@@ -1,0 +1,263 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/ask/curve"
+	"github.com/statelab/statelab/internal/ask/tune"
+	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/setting"
+	"github.com/statelab/statelab/internal/chain/accesses"
+	"github.com/statelab/statelab/internal/explain/tuned"
+	"github.com/statelab/statelab/internal/model/lsm"
+	"github.com/statelab/statelab/internal/model/predict"
+	"github.com/statelab/statelab/internal/plan"
+	"github.com/statelab/statelab/internal/plan/estimate"
+	"github.com/statelab/statelab/internal/plan/experiment"
+	"github.com/statelab/statelab/internal/plan/sweep"
+	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/internal/subject"
+	"github.com/statelab/statelab/result"
+)
+
+// tuneFlags are the flags of tune.
+type tuneFlags struct {
+	predictFlags
+	memory           experiment.Size
+	accesses, scheme experiment.Text
+	goal             experiment.Text
+	within           setting.Value[time.Duration]
+	verify           bool
+}
+
+func (a *app) tuneVerb() *cobra.Command {
+	f := new(tuneFlags)
+	cmd := &cobra.Command{
+		Use:   "tune --db DIR | --keys N",
+		Short: "Find the options of tables with which Gets read least",
+		Long: `Tune predicts what other options of Pebble's tables would read in the same memory: sizes
+of data and index blocks, and bits of filters. It traces the Gets of a database once,
+works out which blocks they would access in tables of other options, and replays that
+through the engine's cache. It says how sure it is, what each option brings alone, and
+with --verify builds what it recommends and measures it.
+
+  statelab tune --db D --memory 64MiB
+  statelab tune --db D --memory 64MiB --missing 50% --verify --out T
+  statelab tune --db CHAINDATA --memory 2GiB --accesses list.slal --scheme path
+  statelab tune --keys 20B --memory 8GiB            (a database that was never built)`,
+	}
+	flag := cmd.Flags()
+	setting.Var(flag, &f.db, setting.Text, "db", "", "database to tune; it is only read")
+	setting.Var(flag, &f.keys, setting.Count(1, "20B"), "keys", "", "number of keys of a database that does not exist, loaded in random order")
+	f.shapeFlags(flag)
+	setting.Var(flag, &f.memory, setting.Memory, "memory", "", "memory for the database, such as 2GiB: cache and open tables")
+	setting.Var(flag, &f.missing, setting.Share, "missing", "0%", "share of Gets that ask for absent keys")
+	setting.Var(flag, &f.accesses, setting.Text, "accesses", "", "access list (statelab accesses): tune for the Gets of its blocks instead of random ones")
+	setting.Var(flag, &f.scheme, setting.Choice(accesses.KeySchemes()...), "scheme", "flat",
+		"with --accesses: keys that the client uses: flat (geth's snapshot), path or hash (its tries)")
+	setting.Var(flag, &f.goal, setting.Choice(tune.Reads, tune.Bytes), "goal", tune.Reads, "what is to be least for a Get: reads (of blocks), or bytes read")
+	setting.Var(flag, &f.within, setting.Duration("5m"), "within", "5m", "longest time to search")
+	coresFlag(flag, &f.cores, "processors of the machine; Pebble's cache has shards for each")
+	setting.Var(flag, &f.seed, setting.Seed, "seed", "1", "seed of all random choices")
+	setting.Var(flag, &f.seeds, setting.Count(1, "3"), "seeds", "3", "number of independent samples of Gets")
+	flag.BoolVar(&f.verify, "verify", false, "build the present and the best three configurations, and measure them (databases of statelab load, and --keys)")
+	flag.StringVar(&f.out, "out", "", "new folder for the answer: its page (report.html), JSON, and the runs of --verify")
+	flag.BoolVar(&f.ignoreLock, "ignore-lock", false, "with --db: read even if another process has the database open")
+	flag.BoolVar(&f.json, "json", false, "print JSON")
+	return a.checked(cmd, func(m *mistakes, args []string) error { return a.tune(f, m, args) })
+}
+
+func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
+	m.noArguments(args)
+	m.answerFolder(f.out)
+	m.accessList(f.accesses.V())
+	if f.db.Given() == f.keys.Given() {
+		m.add("give one of --db and --keys (example: --keys 20B)")
+	}
+	if !f.memory.Given() {
+		m.add("--memory is missing: how much may the database take? (example: --memory 2GiB)")
+	}
+	if f.accesses.Given() && f.keys.Given() {
+		m.add("--accesses: a database that does not exist has no keys to look up: name one with --db")
+	}
+	if f.seeds.V() > 20 {
+		m.add("--seeds %s: must be from 1 to 20", &f.seeds)
+	}
+	if name := cmp.Or(f.engine.V(), subject.DefaultEngine()); f.keys.Given() {
+		f.imagined(m, nil)
+		if !subject.IsPebble(name) {
+			m.add("--engine %s: tune supports %s", name, strings.Join(subject.Pebbles(), " and "))
+		}
+	}
+	if err := m.err(); err != nil {
+		return err
+	}
+	if f.out != "" {
+		tidy, wrong := output.MakeFolder(f.out)
+		if wrong != nil {
+			return usage("--out: %v", wrong)
+		}
+		defer func() { err = errors.Join(err, tidy()) }()
+	}
+	asked := tune.Asked{MemoryBytes: f.memory.V(), Goal: f.goal.V(), Cores: f.cores.V(), Within: f.within.V()}
+	for n := range f.seeds.V() {
+		asked.Seeds = append(asked.Seeds, f.seed.V()+n)
+	}
+	words, err := a.tuned(f, &asked)
+	if err != nil {
+		return err
+	}
+	if f.verify && words == "" {
+		return usage("--verify: only databases of statelab load can be built again: put the options of the answer into your program, and measure its database (statelab sweep)")
+	}
+	p := a.progress()
+	asked.Tell = func(e result.Event) { p.Tell("", e) }
+	found, err := asked.Tune(a.ctx)
+	p.Done()
+	if err != nil {
+		return a.orInterrupted(err)
+	}
+	if f.db.Given() {
+		found.Rewrite = tune.Rewriting("DB.Compact of all keys")
+	}
+	if f.verify {
+		if err := a.verifyTuned(f, found, words); err != nil {
+			return err
+		}
+		found.Say()
+	}
+	switch {
+	case f.out == "" && f.json:
+		return a.printJSON(found)
+	case f.out == "":
+		return found.Text(a.stdout)
+	}
+	dir := absolute(f.out)
+	if err := output.WriteJSON(filepath.Join(dir, tuned.File), found); err != nil {
+		return err
+	}
+	return a.explain(f.json, "", dir)
+}
+
+// tuned fills in what is known of the database. words are the settings with which statelab would load
+// it again; "" if it cannot.
+func (a *app) tuned(f *tuneFlags, asked *tune.Asked) (words string, err error) {
+	if f.keys.Given() {
+		name := cmp.Or(f.engine.V(), subject.DefaultEngine())
+		profile := f.named(name)
+		var in predict.Input
+		f.imagined(new(mistakes), &in) // they were told
+		asked.OnlyLevels, asked.Source = true, f.keys.String()+" keys loaded in random order"
+		asked.Levels = lsm.WithCharge(in.Levels, subject.PebbleVersion(name).BlockCharge())
+		asked.Gets.Spec = bench.Spec{Engine: name, Profile: profile, MissingShare: f.missing.V()}
+		var errs []error
+		if asked.Present, errs = tune.Profile(profile, nil); len(errs) > 0 {
+			return "", errs[0]
+		}
+		for _, l := range asked.Levels {
+			asked.Tables += l.Files
+		}
+		return fmt.Sprintf("engine=%s keys=%s key-bytes=%s value-bytes=%s value-model=%s profile=%s", name, &f.keys, &f.keyBytes, &f.valueBytes, &f.valueModel, profile), nil
+	}
+	e := experiment.New(experiment.Sweep)
+	s := experiment.Of[*experiment.Swept](e)
+	e.DB.Let(f.db.V())
+	s.Existing.Let(true)
+	s.ReadOnly.Let(true)
+	s.IgnoreLock.Let(f.ignoreLock)
+	s.Missing, s.Accesses, s.KeyScheme = f.missing, f.accesses, f.scheme
+	m := new(mistakes)
+	t := a.find(sweep.WantedBy(e), m)
+	spec := sweep.ReadSpec(e, t, a.command(), &m.Mistakes)
+	if t.Engine != nil && !subject.IsPebble(spec.Engine) {
+		m.add("--db: a database of %s; tune supports Pebble", spec.Engine)
+	}
+	if err := m.err(); err != nil {
+		return "", err
+	}
+	run, err := a.inspectDatabase(f.db.V(), "", f.ignoreLock, engine.Part{})
+	if err != nil {
+		return "", err
+	}
+	asked.Gets, asked.Levels, asked.Source, asked.Tables = gets(t, spec), run.Database.Levels, f.db.V(), run.Database.Files
+	if run.Database.Values != nil {
+		return "", usage("--db: it has values outside of its tables, which tune does not rewrite")
+	}
+	asked.OnlyLevels = !f.accesses.Given() && !curve.Traceable(run.Database.Levels)
+	if t.Manifest == nil {
+		asked.Present, err = tune.Kept(f.db.V(), asked.Levels)
+		return "", err
+	}
+	var errs []error
+	if asked.Present, errs = tune.Profile(spec.Profile, spec.Overrides); len(errs) > 0 {
+		return "", errs[0]
+	}
+	return wordsOf(t.Manifest), nil
+}
+
+// wordsOf are the settings that load a database again.
+func wordsOf(k *keyspace.Manifest) string {
+	words := fmt.Sprintf("engine=%s keys=%d key-bytes=%d value-bytes=%d value-model=%s profile=%s seed=%d", k.Engine, k.Keys, k.KeyBytes, k.ValueBytes, k.ValueModel,
+		k.Profile, k.Seed)
+	for name, value := range k.Overrides {
+		words += " set=" + name + "=" + value
+	}
+	return words
+}
+
+// verifyTuned builds the present and the best configurations and measures them, with the Gets that were
+// predicted.
+func (a *app) verifyTuned(f *tuneFlags, found *tuned.Tuning, words string) error {
+	out := outFolder(f.out, "tune")
+	const best = 3
+	all := append([]tuned.Config{found.Present, found.Best}, found.Front...)
+	built := map[string]bool{}
+	for _, c := range all {
+		options := tuned.Words(c.Options)
+		if built[options] || len(built) > best {
+			continue
+		}
+		built[options] = true
+		e, err := experiment.New(experiment.Sweep).With(fmt.Sprintf("%s cache=%dB gets=200k warmup=400k missing=%s repeats=1 set=%s", words, found.CacheBytes,
+			&f.missing, strings.Join(strings.Split(options, ", "), " set=")))
+		if err != nil {
+			return err
+		}
+		g := flags{Experiment: e, out: filepath.Join(out, "verify", fmt.Sprint(len(built)))}
+		m := new(mistakes)
+		s := a.sweepOf(&g, m)
+		if err := m.err(); err != nil {
+			return err
+		}
+		s.Name, s.Databases = options, filepath.Join(g.out, "databases")
+		how, err := a.prepare(&g, s.Base.PageCache == bench.Direct, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) { return a.sweepSteps(s, how, on) })
+		if err != nil {
+			return err
+		}
+		work := sweep.New(s, how, a)
+		p := a.progress()
+		so, err := plan.Run(a.ctx, how, work, steps(p, "building and measuring: "))
+		p.Done()
+		if err == nil && so.Status != result.OK {
+			err = so.Failure(so.Error)
+		}
+		if err != nil {
+			return fmt.Errorf("verify: %w", err)
+		}
+		measured := work.Result.Points[0].Figures.BlockReadsPerGet
+		if measured == nil {
+			return fmt.Errorf("verify %s: block reads were not counted", options)
+		}
+		found.Verified = append(found.Verified, tuned.Proof{Options: c.Options, Predicted: c.Reads, Measured: *measured, Folder: g.out})
+	}
+	return nil
+}

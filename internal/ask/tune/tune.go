@@ -1,0 +1,446 @@
+// Package tune searches the options of tables with which Gets read least in a budget of memory.
+//
+// Each configuration is predicted from the database as it is (model/reblock): its Gets are traced
+// once, rewritten for the tables that other options would make, and replayed through the engine's
+// cache. A database that is too large for that, or does not exist, is predicted from the sizes of its
+// levels (model/predict). Non-goals: building what was found (the verb does), and its text
+// (explain/tuned).
+package tune
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/ask/curve"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/advise"
+	"github.com/statelab/statelab/internal/explain/tuned"
+	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/model/predict"
+	"github.com/statelab/statelab/internal/model/reblock"
+	"github.com/statelab/statelab/internal/model/trace"
+	"github.com/statelab/statelab/internal/observe/resolve"
+	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/internal/subject"
+	"github.com/statelab/statelab/result"
+)
+
+// Goals of a search.
+const (
+	Reads = "reads" // block reads per Get
+	Bytes = "bytes" // bytes read per Get
+)
+
+// Asked is a database, how it is used, and what the search must respect.
+type Asked struct {
+	Gets        curve.Of // Spec has the engine, the Gets and, unless OnlyLevels, the database
+	Levels      []engine.Level
+	OnlyLevels  bool // there is no database, or it cannot be traced
+	Source      string
+	Tables      int // how many files
+	Present     reblock.Tables
+	MemoryBytes int64
+	Goal        string
+	Cores       int
+	Seeds       []uint64
+	Within      time.Duration
+	Tell        result.Tell
+}
+
+// Predictions of 8 other configurations of a database of 1 M keys, each at three caches, without and
+// with absent keys, were off by at most 1.1 % (docs/tuning.md); those of the levels alone by 1.7 %
+// (docs/prediction.md).
+const (
+	tracedError = 0.011
+	levelsError = 0.017
+)
+
+// grid are the values that are tried; the present one is, too.
+var (
+	blockSizes = []int64{1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10}
+	indexSizes = []int64{4 << 10, 16 << 10, 64 << 10, 256 << 10}
+	filterBits = []float64{0, 5, 8, 10, 12, 14, 16, 20}
+)
+
+// search is one under way.
+type search struct {
+	*Asked
+	version cachesim.PebbleVersion
+	cache   int64
+	reserve int64
+	setup   cachesim.Setup
+	levels  *reblock.Gets
+	samples []*reblock.Gets // one for each seed; of the first alone during the search
+	rates   map[rateOf]float64
+	known   map[reblock.Tables]tuned.Config
+	ends    time.Time
+}
+
+type rateOf struct{ bits, keys float64 }
+
+// Tune searches.
+func (a *Asked) Tune(ctx context.Context) (*tuned.Tuning, error) {
+	spec := &a.Gets.Spec
+	s := search{Asked: a, version: subject.PebbleVersion(spec.Engine), rates: map[rateOf]float64{}, known: map[reblock.Tables]tuned.Config{}, ends: time.Now().Add(a.Within)}
+	if least := advise.LeastMemory(advise.Pebble, a.Tables); a.MemoryBytes < least {
+		return nil, engine.Fail(engine.CodeUsage, "--memory %s: too little for the smallest cache and the handles of %d tables: give at least --memory %dMiB",
+			unit.Bytes(a.MemoryBytes), a.Tables, (least+1<<20-1)>>20)
+	}
+	s.cache = advise.MostCache(advise.Pebble, a.MemoryBytes, a.Tables)
+	var err error
+	if s.reserve, err = pebbledb.OpenReserveBytes(spec.Engine, spec.Profile, s.cache, false); err != nil {
+		return nil, err
+	}
+	if s.levels, err = reblock.Of(a.Levels, s.version.BlockCharge(), a.Present, s.filterRate); err != nil {
+		return nil, err
+	}
+	t := &tuned.Tuning{Schema: tuned.Schema, Source: a.Source, Engine: spec.Engine, Version: a.Gets.Version, Missing: spec.MissingShare, Goal: a.Goal,
+		Memory: a.MemoryBytes, CacheBytes: s.cache, Tables: a.Tables, Error: tracedError, Traffic: "random keys", Method: "from the accesses of its Gets"}
+	if spec.AccessList != "" {
+		t.Traffic = "the Gets of " + spec.AccessList
+	}
+	if a.OnlyLevels {
+		t.Error, t.Method = levelsError, "from the sizes of its levels"
+	}
+	if err := s.sample(ctx, 1); err != nil {
+		return nil, err
+	}
+	best, err := s.descend(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.Stopped = time.Now().After(s.ends)
+	return t, s.fill(ctx, t, best)
+}
+
+// sample traces the Gets of the first n seeds.
+func (s *search) sample(ctx context.Context, n int) error {
+	for i := len(s.samples); i < n && !s.OnlyLevels; i++ {
+		o := s.Gets
+		o.Spec.Seed, o.Spec.Threads, o.Spec.WarmupAuto = s.Seeds[i], 1, false
+		if o.Spec.AccessList == "" {
+			// Twice over every block of a full cache, were they all small.
+			o.Spec.WarmupGets = uint64(min(max(4*s.cache/blockSizes[1], leastGets), mostWarmup))
+			o.Spec.Gets = leastGets
+		} else {
+			gets, err := bench.ListGets(ctx, s.Gets.Engine, &o.Spec)
+			if err != nil {
+				return err
+			}
+			if gets < 2 || gets > curve.MostGets {
+				return fmt.Errorf("--accesses %s: its blocks ask for %s keys, tune needs from 2 to %s: use a list of other blocks", o.Spec.AccessList,
+					unit.Count(gets), unit.Count(uint64(curve.MostGets)))
+			}
+			o.Spec.WarmupGets, o.Spec.Gets = gets/2, gets-gets/2
+		}
+		var keys []uint32
+		o.Saw = func(key []byte) {
+			h := fnv.New32a()
+			h.Write(key)
+			keys = append(keys, h.Sum32())
+		}
+		var file bytes.Buffer
+		made, err := curve.Record(ctx, &file, o, trace.Sample{}, engine.Part{}, s.Tell)
+		if err != nil {
+			return err
+		}
+		s.setup = curve.Setup(made.Header, s.Cores)
+		r, err := trace.NewReader(&file)
+		if err != nil {
+			return err
+		}
+		g := *s.levels
+		if err := g.Read(r, keys); err != nil {
+			return err
+		}
+		s.samples = append(s.samples, &g)
+	}
+	return nil
+}
+
+const leastGets, mostWarmup = 200_000, curve.MostGets / 2
+
+// descend changes one option after the other as long as that helps.
+func (s *search) descend(ctx context.Context) (best reblock.Tables, err error) {
+	best = s.Present
+	for {
+		from := best
+		for option := range options {
+			for _, to := range s.others(best, option) {
+				better, err := s.better(ctx, to, best)
+				if err != nil {
+					return best, err
+				}
+				if better {
+					best = to
+				}
+				if time.Now().After(s.ends) {
+					return best, nil
+				}
+			}
+		}
+		if best == from {
+			return best, nil
+		}
+	}
+}
+
+// Options that are varied, in the order in which they are.
+const (
+	blockOption = iota
+	indexOption
+	filterOption
+	options
+)
+
+// others are from with every other value of an option.
+func (s *search) others(from reblock.Tables, option int) (all []reblock.Tables) {
+	add := func(to reblock.Tables) {
+		if to != from {
+			all = append(all, to)
+		}
+	}
+	switch option {
+	case blockOption:
+		for _, size := range blockSizes {
+			to := from
+			to.BlockBytes = size
+			add(to)
+		}
+	case indexOption:
+		for _, size := range indexSizes {
+			to := from
+			to.IndexBytes = size
+			add(to)
+		}
+	case filterOption:
+		for _, bits := range filterBits {
+			to := from
+			to.FilterBits = bits
+			add(to)
+		}
+	}
+	return all
+}
+
+// worthwhile is the least gain for which an option is changed.
+const worthwhile = 0.003
+
+// better reports whether a configuration is worth a change of options.
+func (s *search) better(ctx context.Context, to, than reblock.Tables) (bool, error) {
+	a, err := s.predict(ctx, to)
+	if err != nil {
+		return false, err
+	}
+	b, err := s.predict(ctx, than)
+	if err != nil {
+		return false, err
+	}
+	return s.score(a) < (1-worthwhile)*s.score(b), nil
+}
+
+func (s *search) score(c tuned.Config) float64 {
+	if s.Goal == Bytes {
+		return c.Bytes
+	}
+	return c.Reads
+}
+
+// predict is what a configuration would cost.
+func (s *search) predict(ctx context.Context, to reblock.Tables) (tuned.Config, error) {
+	if c, known := s.known[to]; known {
+		return c, nil
+	}
+	s.Tell(result.Event{Phase: "predicting", Done: uint64(len(s.known)), Unit: "configurations"})
+	levels := s.levels.Levels(to)
+	c := tuned.Config{Options: optionsOf(to)}
+	for _, l := range levels {
+		c.Disk += l.Bytes
+		c.Memory += l.IndexCacheBytes + l.TopIndexCacheBytes
+		if l.FilterConsulted {
+			c.Memory += l.FilterCacheBytes
+		}
+	}
+	var err error
+	if s.OnlyLevels {
+		err = s.predictLevels(ctx, &c, levels, to)
+	} else {
+		err = s.replay(ctx, &c, to)
+	}
+	if err == nil {
+		s.known[to] = c
+	}
+	return c, err
+}
+
+// replay predicts from the traced Gets. The range spans the samples.
+func (s *search) replay(ctx context.Context, c *tuned.Config, to reblock.Tables) error {
+	setup := s.setup
+	setup.ReservedBytes = s.reserve
+	var reads, stored []float64
+	for _, g := range s.samples {
+		points, err := cachesim.Curve(ctx, g.With(to), setup, []int64{s.cache})
+		if err != nil {
+			return err
+		}
+		reads = append(reads, points[0].BlockReadsPerGet())
+		stored = append(stored, float64(points[0].DiskBytesRead)/float64(points[0].Gets))
+	}
+	c.Reads, c.Bytes, c.Low, c.High = mean(reads), mean(stored), slices.Min(reads), slices.Max(reads)
+	return nil
+}
+
+// predictLevels predicts from the sizes of levels.
+func (s *search) predictLevels(ctx context.Context, c *tuned.Config, levels []engine.Level, to reblock.Tables) error {
+	in := predict.Input{Levels: levels, Version: s.version, Cores: s.Cores, ReservedBytes: s.reserve, AbsentShare: s.Gets.Spec.MissingShare,
+		CacheBytes: []int64{s.cache}, Seeds: s.Seeds,
+		FilterRate: func(keys float64) float64 { return s.filterRate(to.FilterBits, keys) }}
+	in.Gets = leastGets
+	in.WarmupGets = uint64(4 * s.cache / blockSizes[1])
+	points, err := predict.Run(ctx, in)
+	if err != nil {
+		return err
+	}
+	p := points[0]
+	c.Reads, c.Low, c.High = p.SteadyState, min(p.Low, p.SteadyState), max(p.High, p.SteadyState)
+	stored := [engine.NumBlockTypes]float64{}
+	blocks := stored
+	for _, l := range levels {
+		for kind, of := range map[engine.BlockType][2]int64{engine.Data: {l.DataBytes, l.DataBlocks}, engine.Index: {l.IndexBytes - l.SingleIndexBytes, l.IndexBlocks},
+			engine.SingleIndex: {l.SingleIndexBytes, l.SingleIndexes}, engine.TopIndex: {l.TopIndexBytes, int64(l.Files)}, engine.Filter: {l.FilterBytes, int64(l.Files)}} {
+			stored[kind] += float64(of[0])
+			blocks[kind] += float64(of[1])
+		}
+	}
+	for kind, reads := range p.ReadsPerGet {
+		c.Bytes += reads * stored[kind] / max(1, blocks[kind])
+	}
+	return nil
+}
+
+// filterRate remembers what filters of some bits let pass in tables of about as many keys.
+func (s *search) filterRate(bits, keys float64) float64 {
+	if bits <= 0 {
+		return 1
+	}
+	at := rateOf{bits, math.Round(4 * math.Log2(max(keys, 1)))}
+	rate, known := s.rates[at]
+	if !known {
+		rate = resolve.FilterRate(bits, keys)
+		s.rates[at] = rate
+	}
+	return rate
+}
+
+func mean(values []float64) (sum float64) {
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
+}
+
+// fill says what was found, each configuration that is told predicted from all samples.
+func (s *search) fill(ctx context.Context, t *tuned.Tuning, best reblock.Tables) error {
+	all := slices.SortedFunc(maps.Keys(s.known), func(a, b reblock.Tables) int { return cmp.Compare(s.score(s.known[a]), s.score(s.known[b])) })
+	t.Predicted = len(all)
+	tell := []reblock.Tables{s.Present, best}
+	for option := range options { // alone
+		others := s.others(s.Present, option)
+		others = slices.DeleteFunc(others, func(to reblock.Tables) bool { _, known := s.known[to]; return !known })
+		if len(others) > 0 {
+			tell = append(tell, slices.MinFunc(others, func(a, b reblock.Tables) int { return cmp.Compare(s.score(s.known[a]), s.score(s.known[b])) }))
+		}
+	}
+	alone := tell[2:]
+	front := s.front(all)
+	tell = append(slices.Clone(tell), front...)
+	tell = append(tell, all[:min(3, len(all))]...)
+	if err := s.sample(ctx, len(s.Seeds)); err != nil {
+		return err
+	}
+	clear(s.known)
+	for _, to := range tell {
+		if _, err := s.predict(ctx, to); err != nil {
+			return err
+		}
+	}
+	known := func(to reblock.Tables) tuned.Config {
+		c := s.known[to]
+		if to != s.Present || s.OnlyLevels {
+			c.Low, c.High = c.Low*(1-t.Error), c.High*(1+t.Error)
+		}
+		return c
+	}
+	t.Present, t.Best = known(s.Present), known(best)
+	now, then := s.score(t.Present), s.score(t.Best)
+	t.Tied = best == s.Present || then > now*(1-2*t.Error)
+	for _, to := range alone {
+		if c := known(to); s.score(c) < now {
+			t.Alone = append(t.Alone, c)
+		}
+	}
+	slices.SortFunc(t.Alone, func(a, b tuned.Config) int { return cmp.Compare(s.score(a), s.score(b)) })
+	for _, to := range front {
+		t.Front = append(t.Front, known(to))
+	}
+	t.Snippet = snippet(t.Engine, t.CacheBytes, best)
+	t.Say()
+	return nil
+}
+
+// front are the configurations that no other one beats in reads, bytes read and size, the best of the
+// goal first.
+func (s *search) front(all []reblock.Tables) (front []reblock.Tables) {
+	const most = 8
+	for _, to := range all {
+		c := s.known[to]
+		beaten := slices.ContainsFunc(all, func(other reblock.Tables) bool {
+			o := s.known[other]
+			return o.Reads <= c.Reads && o.Bytes <= c.Bytes && o.Disk <= c.Disk && (o.Reads < c.Reads || o.Bytes < c.Bytes || o.Disk < c.Disk)
+		})
+		if !beaten && len(front) < most {
+			front = append(front, to)
+		}
+	}
+	return front
+}
+
+// optionsOf are the options of statelab's adapters of Pebble, which are named as the library's are.
+func optionsOf(t reblock.Tables) map[string]string {
+	return map[string]string{"BlockSize": size(t.BlockBytes), "IndexBlockSize": size(t.IndexBytes),
+		"FilterBitsPerKey": strconv.FormatFloat(t.FilterBits, 'f', -1, 64)}
+}
+
+func size(bytes int64) string {
+	if bytes%1024 == 0 {
+		return strconv.FormatInt(bytes>>10, 10) + "KiB"
+	}
+	return strconv.FormatInt(bytes, 10) + "B"
+}
+
+// snippet sets the options in a program.
+func snippet(name string, cacheBytes int64, t reblock.Tables) string {
+	path, filters := "github.com/cockroachdb/pebble", ""
+	if subject.PebbleVersion(name) == cachesim.PebbleV2 {
+		path += "/v2"
+	}
+	if t.FilterBits > 0 {
+		filters = fmt.Sprintf("\toptions.Levels[i].FilterPolicy = bloom.FilterPolicy(%d)\n\toptions.Levels[i].FilterType = pebble.TableFilter\n", int(t.FilterBits))
+	}
+	levels := ""
+	if subject.PebbleVersion(name) == cachesim.PebbleV1 {
+		levels = "options.Levels = make([]pebble.LevelOptions, 7)\n"
+	}
+	return fmt.Sprintf("// %s\noptions.Cache = pebble.NewCache(%d)\n%sfor i := range options.Levels {\n\toptions.Levels[i].BlockSize = %d\n"+
+		"\toptions.Levels[i].IndexBlockSize = %d\n%s}\n", path, cacheBytes, levels, t.BlockBytes, t.IndexBytes, filters)
+}

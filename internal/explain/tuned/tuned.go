@@ -1,0 +1,240 @@
+// Package tuned explains what statelab tune found: as text and as JSON.
+//
+// Non-goals: finding it (ask/tune).
+package tuned
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/view"
+)
+
+// File holds a Tuning in the folder of an answer.
+const File = "tuning.json"
+
+// Read reads the folder of an answer.
+func Read(dir string) (*Tuning, error) {
+	return output.ReadJSON(filepath.Join(dir, File), Schema, func(t *Tuning) string { return t.Schema })
+}
+
+// JSON is what the folder says, for a program.
+func (t *Tuning) JSON() any { return t }
+
+// Schema is the version of Tuning as JSON.
+const Schema = "statelab.tune/1"
+
+// Tuning is what tune prints.
+type Tuning struct {
+	Schema     string   `json:"schema"`
+	Answer     string   `json:"answer"`
+	Source     string   `json:"source"` // the database, or the words of one that does not exist
+	Engine     string   `json:"engine"`
+	Version    string   `json:"engine_version,omitempty"`
+	Traffic    string   `json:"traffic"`
+	Missing    float64  `json:"missing_share"`
+	Method     string   `json:"method"` // how reads are predicted
+	Goal       string   `json:"goal"`   // reads or bytes
+	Memory     int64    `json:"memory_bytes"`
+	CacheBytes int64    `json:"cache_bytes"`
+	Tables     int      `json:"tables"` // whose handles take the rest of the memory
+	Present    Config   `json:"present"`
+	Best       Config   `json:"best"`
+	Tied       bool     `json:"tied"`  // the best cannot be told from the present one
+	Alone      []Config `json:"alone"` // the present one with the best value of one option, from the largest gain on
+	Front      []Config `json:"front"` // none has another that is better in every respect
+	Predicted  int      `json:"predicted_configurations"`
+	Stopped    bool     `json:"stopped"`      // by the limit of time
+	Error      float64  `json:"tested_error"` // share by which such predictions were off
+	Snippet    string   `json:"snippet"`
+	Rewrite    string   `json:"rewrite,omitempty"`
+	Verified   []Proof  `json:"verified,omitempty"`
+}
+
+// Config is a configuration with what is predicted of it.
+type Config struct {
+	Options map[string]string `json:"options"` // in the engine's own words
+	Reads   float64           `json:"block_reads_per_get"`
+	Low     float64           `json:"low"` // with the error that such predictions had
+	High    float64           `json:"high"`
+	Bytes   float64           `json:"bytes_read_per_get"` // as they are on disk
+	Memory  int64             `json:"memory_bytes"`       // filters and indexes, in the cache
+	Disk    int64             `json:"disk_bytes"`
+}
+
+// Proof is a configuration that was built and measured.
+type Proof struct {
+	Options   map[string]string `json:"options"`
+	Predicted float64           `json:"predicted_block_reads_per_get"`
+	Measured  float64           `json:"measured_block_reads_per_get"`
+	Folder    string            `json:"folder"`
+}
+
+// Off is by what share the prediction is off.
+func (p Proof) Off() float64 { return p.Predicted/p.Measured - 1 }
+
+// Say fills the answer in.
+func (t *Tuning) Say() {
+	memory, gets := unit.Bytes(t.Memory), "a Get"
+	if t.Missing > 0 {
+		gets = fmt.Sprintf("a Get (%s of the keys absent)", view.Percent(100*t.Missing))
+	}
+	figure := func(c Config) string {
+		if t.Goal == "bytes" {
+			return unit.Bytes(int64(math.Round(c.Bytes)))
+		}
+		return view.PerGet(c.Reads) + " blocks"
+	}
+	if t.Tied {
+		t.Answer = fmt.Sprintf("In %s, no other options are known to be better than the present ones: %s reads %s with them, and %s with the best that were found, "+
+			"which is within the error of the prediction.", memory, gets, figure(t.Present), figure(t.Best))
+		return
+	}
+	now, then := t.Present.Reads, t.Best.Reads
+	if t.Goal == "bytes" {
+		now, then = t.Present.Bytes, t.Best.Bytes
+	}
+	t.Answer = fmt.Sprintf("In %s, %s would read %s with %s. With the present options it reads %s: %s less.", memory, gets, figure(t.Best),
+		Words(changed(t.Present.Options, t.Best.Options)), figure(t.Present), view.Percent(100*(1-then/now)))
+	if p := t.proved(); p != "" {
+		t.Answer += " " + p
+	}
+}
+
+// proved is what measuring says of the gain.
+func (t *Tuning) proved() string {
+	if len(t.Verified) < 2 {
+		return ""
+	}
+	present, best := t.Verified[0], t.Verified[1]
+	worst := 0.0
+	for _, p := range t.Verified {
+		worst = max(worst, math.Abs(p.Off()))
+	}
+	return fmt.Sprintf("Measured, after both were built: %s and %s, %s less. The predictions of all %d that were built are within %s of what was measured.",
+		view.PerGet(best.Measured), view.PerGet(present.Measured), view.Percent(100*(1-best.Measured/present.Measured)), len(t.Verified), view.Percent(100*worst))
+}
+
+// changed are the options of to that from has not.
+func changed(from, to map[string]string) map[string]string {
+	other := map[string]string{}
+	for name, value := range to {
+		if from[name] != value {
+			other[name] = value
+		}
+	}
+	return other
+}
+
+// Words are options as NAME=VALUE, with commas between them.
+func Words(options map[string]string) string {
+	var all []string
+	for name, value := range options {
+		all = append(all, name+"="+value)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// row is a configuration and what it is.
+type row struct {
+	name string
+	Config
+}
+
+// rows are the configurations that are shown, each once.
+func (t *Tuning) rows() []row {
+	rows := []row{{"present: " + Words(t.Present.Options), t.Present}}
+	shown := map[string]bool{Words(t.Present.Options): true}
+	add := func(name string, c Config) {
+		if all := Words(c.Options); !shown[all] {
+			shown[all] = true
+			rows = append(rows, row{name + Words(changed(t.Present.Options, c.Options)), c})
+		}
+	}
+	add("best: ", t.Best)
+	for _, c := range t.Alone {
+		add("one option: ", c)
+	}
+	for _, c := range t.Front {
+		add("", c)
+	}
+	return rows
+}
+
+func (t *Tuning) table() view.Table {
+	return view.TableOf(t.rows(), nil,
+		view.Words("options", func(r row) string { return r.name }),
+		view.Figure("reads", "/Get", view.PerGet, func(r row) float64 { return r.Reads }),
+		view.Figure("from", "/Get", view.PerGet, func(r row) float64 { return r.Low }).Spared(2),
+		view.Figure("to", "/Get", view.PerGet, func(r row) float64 { return r.High }).Spared(2),
+		view.Figure("read", "KiB/Get", nil, func(r row) float64 { return r.Bytes / (1 << 10) }),
+		view.Figure("metadata", "MiB", nil, func(r row) float64 { return float64(r.Memory) / (1 << 20) }).Spared(1),
+		view.Figure("disk", "MiB", nil, func(r row) float64 { return float64(r.Disk) / (1 << 20) }).Spared(1))
+}
+
+// method tells how the figures were made.
+func (t *Tuning) method() string {
+	text := fmt.Sprintf("%d configurations were predicted for %s (%s), each with a cache of %s; the handles of %s tables take the rest of the memory. "+
+		"From and to include the error that such predictions had when they were tested, %s. Metadata are filters and indexes, which the cache holds. "+
+		"The last rows are those that no other one beats in reads, bytes read and size at once.",
+		t.Predicted, t.Traffic, t.Method, unit.Bytes(t.CacheBytes), unit.Count(uint64(t.Tables)), view.Percent(100*t.Error))
+	if t.Stopped {
+		text += " The search was stopped by --within: with more time it may find a better one."
+	}
+	return text
+}
+
+func (t *Tuning) proofs() view.Table {
+	return view.TableOf(t.Verified, nil,
+		view.Words("built and measured", func(p Proof) string { return Words(p.Options) }),
+		view.Figure("measured", "/Get", view.PerGet, func(p Proof) float64 { return p.Measured }),
+		view.Figure("predicted", "/Get", view.PerGet, func(p Proof) float64 { return p.Predicted }),
+		view.Figure("off", "%", nil, func(p Proof) float64 { return 100 * p.Off() }))
+}
+
+// Text prints the answer for a terminal.
+func (t *Tuning) Text(w io.Writer) error {
+	const width = 80
+	out := view.NewText(w, width)
+	out.Wrap(t.Answer, "")
+	out.Line("")
+	out.Table(t.table())
+	if len(t.Verified) > 0 {
+		out.Line("")
+		out.Table(t.proofs())
+	}
+	out.Line("")
+	out.Wrap(t.method(), "")
+	if !t.Tied {
+		out.Line("")
+		for line := range strings.Lines(t.Snippet) {
+			out.Line(strings.TrimRight(line, "\n"))
+		}
+		out.Wrap(t.Rewrite, "")
+	}
+	return out.Flush()
+}
+
+// Page is what a browser shows.
+func (t *Tuning) Page() *view.Page {
+	const method = "tuning.md"
+	page := &view.Page{Title: "Statelab: the best options for a budget"}
+	page.Answer("", t.Answer)
+	page.Cards = []view.Card{{Name: "database", Facts: view.Known([][2]string{{"database", t.Source}, {"engine", t.Engine + " " + t.Version}, {"Gets", t.Traffic},
+		{"memory", unit.Bytes(t.Memory)}})}}
+	page.Add("What other options would read", view.Block{Title: "Block reads per Get", Method: method, Table: t.table(), Note: t.method()})
+	if len(t.Verified) > 0 {
+		page.Add("What was measured", view.Block{Title: "Predicted and measured", Method: method, Table: t.proofs()})
+	}
+	if !t.Tied {
+		page.Add("How to set them", view.Block{Title: "Options", Method: method, Pre: t.Snippet, Note: t.Rewrite})
+	}
+	return page
+}

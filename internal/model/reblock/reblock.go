@@ -1,0 +1,252 @@
+// Package reblock says what Gets would have accessed if the tables of a database had been written
+// with other settings.
+//
+// It starts from the accesses of Gets to the tables as they are (model/trace) and from the sizes of
+// their levels. The keys stay where they are: a block of another size is cut from the same sorted
+// data, so which one a key is in follows from where its present block begins and from a hash of the
+// key for its place therein. Indexes and filters change their sizes with it; a filter of other bits
+// lets other Gets pass, which a hash of key and table decides.
+//
+// Non-goals: how many levels and tables there are, which stay as they are; caches (model/cachesim);
+// the traces themselves.
+package reblock
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/model/lsm"
+	"github.com/statelab/statelab/internal/model/trace"
+)
+
+// Tables are the settings of tables that decide which blocks a Get accesses. Sizes are in bytes,
+// before compression.
+type Tables struct {
+	BlockBytes int64   // at which a data block is closed
+	IndexBytes int64   // at which an index is divided into blocks, as one of them is closed
+	FilterBits float64 // of a key; 0: no filters
+}
+
+// FilterRate is the share of keys that a filter lets pass although its table lacks them: of bits a
+// key, in a table of so many keys.
+type FilterRate func(bits float64, keys float64) float64
+
+// Gets are accesses as they are.
+type Gets struct {
+	present Tables
+	rate    FilterRate
+	levels  []level
+	files   []file
+
+	blocks   []place
+	accesses []uint32
+	ends     []uint32 // of each Get's accesses
+	keys     []uint32 // a hash of each Get's key
+	found    []bool
+	warmup   int
+	opening  bool
+	charge   int64
+}
+
+// level is what the tables of a level have in common.
+type level struct {
+	engine.Level
+	entryBytes   float64 // of a key and its value in a data block
+	rawPerStored float64
+	indexEntry   float64 // of a data block in an index block
+	cut          float64 // measured mean bytes of a data block over those of the rule
+	keysPerByte  float64 // stored
+	filterOf     float64 // measured bytes of filters over bits x keys
+	// gaps is the share of the Gets that a filter lets pass in vain which ask for the first block of the
+	// table: those of keys in a gap before it (Pebble v1).
+	gaps float64
+}
+
+// file is a table.
+type file struct {
+	number     uint64
+	level      int
+	dataBytes  float64 // stored
+	filterKeys float64 // as its filter tells; 0: no filter was asked
+}
+
+// place is a block as it is.
+type place struct {
+	cachesim.Block
+	file int32
+}
+
+// Of are no Gets, of a database with these levels: what their blocks take in a cache includes charge
+// bytes for each.
+func Of(levels []engine.Level, charge int64, present Tables, rate FilterRate) (*Gets, error) {
+	g := &Gets{present: present, rate: rate, charge: charge}
+	return g, g.measure(levels)
+}
+
+// Read adds the Gets of a trace. keys has a hash for each of them but that of the opening; nil where
+// keys are not known: then Gets that ask for the same data block are taken for those of different keys.
+func (g *Gets) Read(r *trace.Reader, keys []uint32) error {
+	h := r.Header()
+	g.warmup, g.opening, g.levels = h.WarmupGets, h.Opening, slices.Clone(g.levels)
+	if h.Opening && keys != nil {
+		keys = append([]uint32{0}, keys...)
+	}
+	var numbers []uint32
+	for {
+		var found bool
+		var err error
+		numbers, found, err = r.Next(numbers)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		g.accesses = append(g.accesses, numbers...)
+		g.ends, g.found = append(g.ends, uint32(len(g.accesses))), append(g.found, found)
+	}
+	switch {
+	case keys == nil:
+		g.keys = make([]uint32, len(g.ends))
+		for i := range g.keys {
+			g.keys[i] = uint32(mix(uint64(i)))
+		}
+	case len(keys) != len(g.ends):
+		return fmt.Errorf("reblock: %d keys of %d Gets", len(keys), len(g.ends))
+	default:
+		g.keys = keys
+	}
+	at := map[uint64]int32{}
+	for _, b := range r.Blocks() {
+		n, known := at[b.File]
+		if !known {
+			n = int32(len(g.files))
+			at[b.File] = n
+			g.files = append(g.files, file{number: b.File, level: int(b.Level)})
+		}
+		g.blocks = append(g.blocks, place{b, n})
+	}
+	g.measureFiles()
+	g.measureGaps()
+	return nil
+}
+
+// measure works out what the levels are like.
+func (g *Gets) measure(levels []engine.Level) error {
+	for _, l := range levels {
+		for len(g.levels) <= l.Level {
+			g.levels = append(g.levels, level{})
+		}
+		if l.Files == 0 {
+			continue
+		}
+		if l.Keys <= 0 || l.DataBlocks <= 0 || l.DataBytes <= 0 || !l.InCacheKnown {
+			return fmt.Errorf("reblock: level %d does not tell what its blocks hold", l.Level)
+		}
+		raw := float64(l.DataCacheBytes - g.charge*l.DataBlocks)
+		v := level{Level: l, entryBytes: raw / float64(l.Keys), rawPerStored: raw / float64(l.DataBytes), keysPerByte: float64(l.Keys) / float64(l.DataBytes)}
+		v.cut = raw / float64(l.DataBlocks) / meanBlock(v.entryBytes, g.present.BlockBytes)
+		index := float64(l.IndexCacheBytes - g.charge*(l.IndexBlocks+l.SingleIndexes))
+		v.indexEntry = index / float64(l.DataBlocks)
+		v.filterOf = 1
+		if l.FilterBytes > 0 && g.present.FilterBits > 0 {
+			v.filterOf = 8 * float64(l.FilterBytes) / (g.present.FilterBits * float64(cmp.Or(l.FilterKeys, l.Keys)))
+		}
+		g.levels[l.Level] = v
+	}
+	return nil
+}
+
+// measureFiles works out how large the tables are.
+func (g *Gets) measureFiles() {
+	for _, b := range g.blocks {
+		f := &g.files[b.file]
+		switch b.Type {
+		case engine.Data:
+			f.dataBytes = max(f.dataBytes, float64(b.Offset)+float64(b.DiskBytes))
+		case engine.Filter:
+			if l := g.levelOf(f); l != nil && g.present.FilterBits > 0 {
+				f.filterKeys = 8 * float64(b.Bytes) / g.present.FilterBits / l.filterOf
+			}
+		}
+	}
+	// Behind the data blocks come those of the filter and the index.
+	ends := make([]float64, len(g.files))
+	for _, b := range g.blocks {
+		if b.Type != engine.Data && b.Type != engine.Meta && b.Type != engine.Value && float64(b.Offset) >= g.files[b.file].dataBytes {
+			if end := &ends[b.file]; *end == 0 || float64(b.Offset) < *end {
+				*end = float64(b.Offset)
+			}
+		}
+	}
+	for i, end := range ends {
+		g.files[i].dataBytes = max(g.files[i].dataBytes, end)
+	}
+}
+
+// measureGaps looks where Gets that filters let pass in vain go.
+func (g *Gets) measureGaps() {
+	passed, first := make([]float64, len(g.levels)), make([]float64, len(g.levels))
+	from := uint32(0)
+	for i, end := range g.ends {
+		for from < end {
+			to, asked, data := g.visit(from, end)
+			if f := g.blocks[g.accesses[from]].file; asked && data >= 0 && !(g.found[i] && to == end) && g.levelOf(&g.files[f]) != nil {
+				passed[g.files[f].level]++
+				if g.blocks[g.accesses[data]].Offset == 0 {
+					first[g.files[f].level]++
+				}
+			}
+			from = to
+		}
+	}
+	for i := range g.levels {
+		g.levels[i].gaps = first[i] / max(1, passed[i])
+	}
+}
+
+// visit finds the end of the accesses from one on that go to the same table, whether its filter is
+// asked, and the access to its data; -1: there is none.
+func (g *Gets) visit(from, end uint32) (to uint32, asked bool, data int) {
+	data = -1
+	for to = from; to < end && g.blocks[g.accesses[to]].file == g.blocks[g.accesses[from]].file; to++ {
+		switch g.blocks[g.accesses[to]].Type {
+		case engine.Filter:
+			asked = true
+		case engine.Data:
+			data = int(to)
+		}
+	}
+	return to, asked, data
+}
+
+// levelOf is nil of a table whose level is not known.
+func (g *Gets) levelOf(f *file) *level {
+	if f.level >= len(g.levels) || g.levels[f.level].Files == 0 {
+		return nil
+	}
+	return &g.levels[f.level]
+}
+
+// meanBlock are the bytes of a block of entries of so many bytes.
+func meanBlock(entryBytes float64, closedAt int64) float64 {
+	const notShared = 8 // of the next key, which is measured without what it shares with the one before
+	return entryBytes * lsm.EntriesPerBlock(entryBytes, entryBytes+notShared, float64(closedAt))
+}
+
+// mix is the finaliser of MurmurHash3.
+func mix(h uint64) uint64 {
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd
+	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
+}
+
+// share is a number from 0 to 1 for a key and another number, always the same.
+func share(key uint32, salt uint64) float64 {
+	return float64(mix(uint64(key)<<32^salt*0x9e3779b97f4a7c15)>>11) / (1 << 53)
+}
