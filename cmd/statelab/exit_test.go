@@ -33,6 +33,7 @@ func TestExitCodes(t *testing.T) {
 		"simulate": {{"simulate", missing, "--cache", "1MiB"}},
 		"sweep":    {{"sweep", "--db", missing, "--cache", "1MiB"}, {"sweep", "--db", db, "--cache", "200KiB"}, {"sweep", "--db", db, "--engine", "rocks"}},
 		"trace":    {{"trace", "--db", missing, "--out", out}}, "volume": nil, "completion": nil,
+		"tune":  {{"tune", "--db", missing, "--memory", "1GiB"}, {"tune", "--keys", "1M"}, {"tune", "--keys", "200M", "--memory", "100KiB"}},
 		"watch": {{"watch"}, {"watch", missing}},
 	}
 	for _, verb := range new(app).root().Commands() {

@@ -32,6 +32,5 @@ var usual = map[string]string{
 }
 
 // controls is what the help of the program says of all commands.
-const controls = `"statelab COMMAND --help" shows a command's flags. Results go to stdout,
-progress (unless --quiet) and warnings to stderr. Exit codes: 0 done; 1 failed;
-2 a mistake on the command line; 3 done, but --strict made a warning fatal.`
+const controls = `"statelab COMMAND --help" shows its flags. Progress and warnings go to stderr.
+Exit codes: 0 done; 1 failed; 2 a mistaken command; 3 a warning, with --strict.`

@@ -69,6 +69,9 @@ accesses of those Gets instead.
 	setting.Var(flag, &f.keys, setting.Count(1, "20B"), "keys", "",
 		"number of keys of a database that does not exist: its levels are computed for loading in random order")
 	f.shapeFlags(flag)
+	setting.Var(flag, &f.engine, setting.Choice(subject.Predicted()...).Optional(), "engine", "",
+		"pebble1, pebble2 or, with --keys or --db, rocksdb (default: the database's own, else pebble1)")
+	flag.Var(&f.options, "set", "with --keys and --engine rocksdb: an option by RocksDB's own name, such as block_size=16384; repeat it for more")
 	coresFlag(flag, &f.cores, "processors of the machine to predict for; Pebble's cache has shards for each")
 	setting.Var(flag, &f.threads, setting.Threads, "threads", "1", "Gets in flight; they change the speed, not the block reads")
 	setting.Var(flag, &f.gets, setting.Count(1, "10M"), "gets", "500k", "number of measured Gets of the predicted run")
@@ -98,9 +101,6 @@ func (f *predictFlags) shapeFlags(flag *pflag.FlagSet) {
 		"with --keys: ratio of stored to raw size of data blocks; one value, or two: for the upper levels and the last level (default: the value model's)")
 	setting.Var(flag, &f.profile, setting.Text, "profile", "",
 		"named set of engine options (statelab engines lists them): how much memtables reserve and, with --keys, how levels fill (default: the engine's first)")
-	setting.Var(flag, &f.engine, setting.Choice(subject.Predicted()...).Optional(), "engine", "",
-		"pebble1, pebble2 or, with --keys or --db, rocksdb (default: the database's own, else pebble1)")
-	flag.Var(&f.options, "set", "with --keys and --engine rocksdb: an option by RocksDB's own name, such as block_size=16384; repeat it for more")
 }
 
 // storedRatio is what compression leaves of a block.

@@ -59,6 +59,7 @@ with --verify builds what it recommends and measures it.
 	setting.Var(flag, &f.db, setting.Text, "db", "", "database to tune; it is only read")
 	setting.Var(flag, &f.keys, setting.Count(1, "20B"), "keys", "", "number of keys of a database that does not exist, loaded in random order")
 	f.shapeFlags(flag)
+	setting.Var(flag, &f.engine, setting.Choice(subject.Pebbles()...).Optional(), "engine", "", "with --keys: pebble1 or pebble2 (default: pebble1)")
 	setting.Var(flag, &f.memory, setting.Memory, "memory", "", "memory for the database, such as 2GiB: cache and open tables")
 	setting.Var(flag, &f.missing, setting.Share, "missing", "0%", "share of Gets that ask for absent keys")
 	setting.Var(flag, &f.accesses, setting.Text, "accesses", "", "access list (statelab accesses): tune for the Gets of its blocks instead of random ones")
@@ -92,11 +93,8 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 	if f.seeds.V() > 20 {
 		m.add("--seeds %s: must be from 1 to 20", &f.seeds)
 	}
-	if name := cmp.Or(f.engine.V(), subject.DefaultEngine()); f.keys.Given() {
+	if f.keys.Given() {
 		f.imagined(m, nil)
-		if !subject.IsPebble(name) {
-			m.add("--engine %s: tune supports %s", name, strings.Join(subject.Pebbles(), " and "))
-		}
 	}
 	if err := m.err(); err != nil {
 		return err
@@ -117,7 +115,8 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 		return err
 	}
 	if f.verify && words == "" {
-		return usage("--verify: only databases of statelab load can be built again: put the options of the answer into your program, and measure its database (statelab sweep)")
+		return usage("--verify: only databases of statelab load can be built again: put the options of the answer into your program, " +
+			"and measure its database (statelab sweep)")
 	}
 	p := a.progress()
 	asked.Tell = func(e result.Event) { p.Tell("", e) }
@@ -166,7 +165,8 @@ func (a *app) tuned(f *tuneFlags, asked *tune.Asked) (words string, err error) {
 		for _, l := range asked.Levels {
 			asked.Tables += l.Files
 		}
-		return fmt.Sprintf("engine=%s keys=%s key-bytes=%s value-bytes=%s value-model=%s profile=%s", name, &f.keys, &f.keyBytes, &f.valueBytes, &f.valueModel, profile), nil
+		return fmt.Sprintf("engine=%s keys=%s key-bytes=%s value-bytes=%s value-model=%s profile=%s", name,
+			&f.keys, &f.keyBytes, &f.valueBytes, &f.valueModel, profile), nil
 	}
 	e := experiment.New(experiment.Sweep)
 	s := experiment.Of[*experiment.Swept](e)
@@ -206,7 +206,8 @@ func (a *app) tuned(f *tuneFlags, asked *tune.Asked) (words string, err error) {
 
 // wordsOf are the settings that load a database again.
 func wordsOf(k *keyspace.Manifest) string {
-	words := fmt.Sprintf("engine=%s keys=%d key-bytes=%d value-bytes=%d value-model=%s profile=%s seed=%d", k.Engine, k.Keys, k.KeyBytes, k.ValueBytes, k.ValueModel,
+	words := fmt.Sprintf("engine=%s keys=%d key-bytes=%d value-bytes=%d value-model=%s profile=%s seed=%d",
+		k.Engine, k.Keys, k.KeyBytes, k.ValueBytes, k.ValueModel,
 		k.Profile, k.Seed)
 	for name, value := range k.Overrides {
 		words += " set=" + name + "=" + value
@@ -239,7 +240,9 @@ func (a *app) verifyTuned(f *tuneFlags, found *tuned.Tuning, words string) error
 			return err
 		}
 		s.Name, s.Databases = options, filepath.Join(g.out, "databases")
-		how, err := a.prepare(&g, s.Base.PageCache == bench.Direct, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) { return a.sweepSteps(s, how, on) })
+		how, err := a.prepare(&g, s.Base.PageCache == bench.Direct, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
+			return a.sweepSteps(s, how, on)
+		})
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"math"
 	"slices"
@@ -78,6 +77,7 @@ type search struct {
 	version cachesim.PebbleVersion
 	cache   int64
 	reserve int64
+	gets    uint64 // of a sample
 	setup   cachesim.Setup
 	levels  *reblock.Gets
 	samples []*reblock.Gets // one for each seed; of the first alone during the search
@@ -91,7 +91,8 @@ type rateOf struct{ bits, keys float64 }
 // Tune searches.
 func (a *Asked) Tune(ctx context.Context) (*tuned.Tuning, error) {
 	spec := &a.Gets.Spec
-	s := search{Asked: a, version: subject.PebbleVersion(spec.Engine), rates: map[rateOf]float64{}, known: map[reblock.Tables]tuned.Config{}, ends: time.Now().Add(a.Within)}
+	s := search{Asked: a, version: subject.PebbleVersion(spec.Engine), gets: leastGets, rates: map[rateOf]float64{},
+		known: map[reblock.Tables]tuned.Config{}, ends: time.Now().Add(a.Within)}
 	if least := advise.LeastMemory(advise.Pebble, a.Tables); a.MemoryBytes < least {
 		return nil, engine.Fail(engine.CodeUsage, "--memory %s: too little for the smallest cache and the handles of %d tables: give at least --memory %dMiB",
 			unit.Bytes(a.MemoryBytes), a.Tables, (least+1<<20-1)>>20)
@@ -129,9 +130,7 @@ func (s *search) sample(ctx context.Context, n int) error {
 		o := s.Gets
 		o.Spec.Seed, o.Spec.Threads, o.Spec.WarmupAuto = s.Seeds[i], 1, false
 		if o.Spec.AccessList == "" {
-			// Twice over every block of a full cache, were they all small.
-			o.Spec.WarmupGets = uint64(min(max(4*s.cache/blockSizes[1], leastGets), mostWarmup))
-			o.Spec.Gets = leastGets
+			o.Spec.WarmupGets, o.Spec.Gets = s.warmup(), s.gets
 		} else {
 			gets, err := bench.ListGets(ctx, s.Gets.Engine, &o.Spec)
 			if err != nil {
@@ -143,11 +142,11 @@ func (s *search) sample(ctx context.Context, n int) error {
 			}
 			o.Spec.WarmupGets, o.Spec.Gets = gets/2, gets-gets/2
 		}
-		var keys []uint32
+		var keys []byte
+		var ends []int
 		o.Saw = func(key []byte) {
-			h := fnv.New32a()
-			h.Write(key)
-			keys = append(keys, h.Sum32())
+			keys = append(keys, key...)
+			ends = append(ends, len(keys))
 		}
 		var file bytes.Buffer
 		made, err := curve.Record(ctx, &file, o, trace.Sample{}, engine.Part{}, s.Tell)
@@ -160,7 +159,7 @@ func (s *search) sample(ctx context.Context, n int) error {
 			return err
 		}
 		g := *s.levels
-		if err := g.Read(r, keys); err != nil {
+		if err := g.Read(r, ranks(keys, ends)); err != nil {
 			return err
 		}
 		s.samples = append(s.samples, &g)
@@ -168,7 +167,36 @@ func (s *search) sample(ctx context.Context, n int) error {
 	return nil
 }
 
+// ranks are those of keys, which lie one after the other, among all of them; equal keys have the same one.
+func ranks(keys []byte, ends []int) []uint32 {
+	key := func(i int) []byte {
+		start := 0
+		if i > 0 {
+			start = ends[i-1]
+		}
+		return keys[start:ends[i]]
+	}
+	order := make([]int, len(ends))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return bytes.Compare(key(a), key(b)) })
+	ranks, rank := make([]uint32, len(ends)), uint32(0)
+	for n, i := range order {
+		if n > 0 && !bytes.Equal(key(i), key(order[n-1])) {
+			rank++
+		}
+		ranks[i] = rank
+	}
+	return ranks
+}
+
 const leastGets, mostWarmup = 200_000, curve.MostGets / 2
+
+// warmup are Gets that fill the cache, were all blocks small.
+func (s *search) warmup() uint64 {
+	return min(max(uint64(4*s.cache/blockSizes[1]), s.gets), mostWarmup)
+}
 
 // descend changes one option after the other as long as that helps.
 func (s *search) descend(ctx context.Context) (best reblock.Tables, err error) {
@@ -288,8 +316,8 @@ func (s *search) replay(ctx context.Context, c *tuned.Config, to reblock.Tables)
 	setup := s.setup
 	setup.ReservedBytes = s.reserve
 	var reads, stored []float64
-	for _, g := range s.samples {
-		points, err := cachesim.Curve(ctx, g.With(to), setup, []int64{s.cache})
+	for i, g := range s.samples {
+		points, err := cachesim.Curve(ctx, g.With(to, s.Seeds[i]), setup, []int64{s.cache})
 		if err != nil {
 			return err
 		}
@@ -305,8 +333,7 @@ func (s *search) predictLevels(ctx context.Context, c *tuned.Config, levels []en
 	in := predict.Input{Levels: levels, Version: s.version, Cores: s.Cores, ReservedBytes: s.reserve, AbsentShare: s.Gets.Spec.MissingShare,
 		CacheBytes: []int64{s.cache}, Seeds: s.Seeds,
 		FilterRate: func(keys float64) float64 { return s.filterRate(to.FilterBits, keys) }}
-	in.Gets = leastGets
-	in.WarmupGets = uint64(4 * s.cache / blockSizes[1])
+	in.Gets, in.WarmupGets = s.gets, uint64(4*s.cache/blockSizes[1])
 	points, err := predict.Run(ctx, in)
 	if err != nil {
 		return err
@@ -316,8 +343,9 @@ func (s *search) predictLevels(ctx context.Context, c *tuned.Config, levels []en
 	stored := [engine.NumBlockTypes]float64{}
 	blocks := stored
 	for _, l := range levels {
-		for kind, of := range map[engine.BlockType][2]int64{engine.Data: {l.DataBytes, l.DataBlocks}, engine.Index: {l.IndexBytes - l.SingleIndexBytes, l.IndexBlocks},
-			engine.SingleIndex: {l.SingleIndexBytes, l.SingleIndexes}, engine.TopIndex: {l.TopIndexBytes, int64(l.Files)}, engine.Filter: {l.FilterBytes, int64(l.Files)}} {
+		for kind, of := range map[engine.BlockType][2]int64{engine.Data: {l.DataBytes, l.DataBlocks}, engine.SingleIndex: {l.SingleIndexBytes, l.SingleIndexes},
+			engine.Index: {l.IndexBytes - l.SingleIndexBytes, l.IndexBlocks}, engine.TopIndex: {l.TopIndexBytes, int64(l.Files)},
+			engine.Filter: {l.FilterBytes, int64(l.Files)}} {
 			stored[kind] += float64(of[0])
 			blocks[kind] += float64(of[1])
 		}
@@ -435,12 +463,13 @@ func snippet(name string, cacheBytes int64, t reblock.Tables) string {
 		path += "/v2"
 	}
 	if t.FilterBits > 0 {
-		filters = fmt.Sprintf("\toptions.Levels[i].FilterPolicy = bloom.FilterPolicy(%d)\n\toptions.Levels[i].FilterType = pebble.TableFilter\n", int(t.FilterBits))
+		filters = fmt.Sprintf("    options.Levels[i].FilterPolicy = bloom.FilterPolicy(%d)\n"+
+			"    options.Levels[i].FilterType = pebble.TableFilter\n", int(t.FilterBits))
 	}
 	levels := ""
 	if subject.PebbleVersion(name) == cachesim.PebbleV1 {
 		levels = "options.Levels = make([]pebble.LevelOptions, 7)\n"
 	}
-	return fmt.Sprintf("// %s\noptions.Cache = pebble.NewCache(%d)\n%sfor i := range options.Levels {\n\toptions.Levels[i].BlockSize = %d\n"+
-		"\toptions.Levels[i].IndexBlockSize = %d\n%s}\n", path, cacheBytes, levels, t.BlockBytes, t.IndexBytes, filters)
+	return fmt.Sprintf("// %s\noptions.Cache = pebble.NewCache(%d)\n%sfor i := range options.Levels {\n    options.Levels[i].BlockSize = %d\n"+
+		"    options.Levels[i].IndexBlockSize = %d\n%s}\n", path, cacheBytes, levels, t.BlockBytes, t.IndexBytes, filters)
 }

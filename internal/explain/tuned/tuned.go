@@ -100,11 +100,19 @@ func (t *Tuning) Say() {
 	if t.Goal == "bytes" {
 		now, then = t.Present.Bytes, t.Best.Bytes
 	}
-	t.Answer = fmt.Sprintf("In %s, %s would read %s with %s. With the present options it reads %s: %s less.", memory, gets, figure(t.Best),
-		Words(changed(t.Present.Options, t.Best.Options)), figure(t.Present), view.Percent(100*(1-then/now)))
+	t.Answer = fmt.Sprintf("In %s, %s would read %s with %s. With the present options it reads %s: %s less.%s", memory, gets, figure(t.Best),
+		Words(changed(t.Present.Options, t.Best.Options)), figure(t.Present), view.Percent(100*(1-then/now)), t.price())
 	if p := t.proved(); p != "" {
 		t.Answer += " " + p
 	}
+}
+
+// price is what the fewest reads cost in bytes.
+func (t *Tuning) price() string {
+	if t.Goal == "bytes" || t.Best.Bytes <= t.Present.Bytes {
+		return ""
+	}
+	return fmt.Sprintf(" Its reads are larger: %s instead of %s for a Get.", unit.Bytes(int64(t.Best.Bytes)), unit.Bytes(int64(t.Present.Bytes)))
 }
 
 // proved is what measuring says of the gain.

@@ -3,8 +3,8 @@
 //
 // It starts from the accesses of Gets to the tables as they are (model/trace) and from the sizes of
 // their levels. The keys stay where they are: a block of another size is cut from the same sorted
-// data, so which one a key is in follows from where its present block begins and from a hash of the
-// key for its place therein. Indexes and filters change their sizes with it; a filter of other bits
+// data, so which one a key is in follows from where its present block begins and from its rank among
+// the keys that were asked for therein. Indexes and filters change their sizes with it; a filter of other bits
 // lets other Gets pass, which a hash of key and table decides.
 //
 // Non-goals: how many levels and tables there are, which stay as they are; caches (model/cachesim);
@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/statelab/statelab/engine"
@@ -45,8 +46,9 @@ type Gets struct {
 
 	blocks   []place
 	accesses []uint32
-	ends     []uint32 // of each Get's accesses
-	keys     []uint32 // a hash of each Get's key
+	ends     []uint32  // of each Get's accesses
+	keys     []uint32  // the rank of each Get's key among all of them
+	within   []float32 // of each access to a data block: the share of the block that lies before the key
 	found    []bool
 	warmup   int
 	opening  bool
@@ -88,8 +90,9 @@ func Of(levels []engine.Level, charge int64, present Tables, rate FilterRate) (*
 	return g, g.measure(levels)
 }
 
-// Read adds the Gets of a trace. keys has a hash for each of them but that of the opening; nil where
-// keys are not known: then Gets that ask for the same data block are taken for those of different keys.
+// Read adds the Gets of a trace. keys has the rank of the key of each of them but that of the opening
+// among all keys, equal ones with equal ranks; nil where keys are not known: then all are taken for
+// different ones.
 func (g *Gets) Read(r *trace.Reader, keys []uint32) error {
 	h := r.Header()
 	g.warmup, g.opening, g.levels = h.WarmupGets, h.Opening, slices.Clone(g.levels)
@@ -131,9 +134,59 @@ func (g *Gets) Read(r *trace.Reader, keys []uint32) error {
 		}
 		g.blocks = append(g.blocks, place{b, n})
 	}
+	g.place()
 	g.measureFiles()
 	g.measureGaps()
 	return nil
+}
+
+// place puts the keys that were found in a data block into some of its entries, in their order, and those
+// that were not found anywhere in it. Were all drawn anywhere, parts of a block would differ more in
+// how often they are asked for than they do.
+func (g *Gets) place() {
+	type asked struct{ block, key, access uint32 }
+	var found []asked
+	g.within = make([]float32, len(g.accesses))
+	from := uint32(0)
+	for i, end := range g.ends {
+		for from < end {
+			to, _, _ := g.visit(from, end)
+			for ; from < to; from++ {
+				switch n := g.accesses[from]; {
+				case g.blocks[n].Type != engine.Data:
+				case g.found[i] && to == end:
+					found = append(found, asked{n, g.keys[i], from})
+				default:
+					g.within[from] = float32(share(g.keys[i], uint64(n)))
+				}
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b asked) int { return cmp.Or(cmp.Compare(a.block, b.block), cmp.Compare(a.key, b.key)) })
+	for from := 0; from < len(found); {
+		b := &g.blocks[found[from].block]
+		to, different := from, 0
+		for ; to < len(found) && found[to].block == found[from].block; to++ {
+			if to == from || found[to].key != found[to-1].key {
+				different++
+			}
+		}
+		entries := different
+		if l := g.levelOf(&g.files[b.file]); l != nil {
+			entries = max(different, int(math.Round(float64(b.Bytes)/l.entryBytes)))
+		}
+		left, entry := different, -1
+		for i := from; i < to; i++ {
+			if i == from || found[i].key != found[i-1].key { // in the next entry that is drawn
+				for entry++; share(uint32(entry), uint64(found[from].block)) >= float64(left)/float64(entries-entry); {
+					entry++
+				}
+				left--
+			}
+			g.within[found[i].access] = (float32(entry) + 0.5) / float32(entries)
+		}
+		from = to
+	}
 }
 
 // measure works out what the levels are like.

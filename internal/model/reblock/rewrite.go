@@ -37,9 +37,14 @@ func (g *Gets) Levels(to Tables) []engine.Level {
 	return levels
 }
 
-// With are the accesses of the Gets with tables of settings to.
-func (g *Gets) With(to Tables) *cachesim.Trace {
-	w := writer{to: to, t: &cachesim.Trace{WarmupGets: g.warmup}, tables: make([]table, len(g.files)), others: make([]uint32, len(g.blocks))}
+// With are the accesses of the Gets with tables of settings to. Where the blocks that are made lie, and so
+// in which shard of a cache, is a matter of luck: luck decides. The present settings are as they are.
+func (g *Gets) With(to Tables, luck uint64) *cachesim.Trace {
+	if to == g.present {
+		return g.asTheyAre()
+	}
+	w := writer{to: to, luck: mix(luck) >> 8 &^ 0xfff, t: &cachesim.Trace{WarmupGets: g.warmup},
+		tables: make([]table, len(g.files)), others: make([]uint32, len(g.blocks))}
 	for i := range g.files {
 		w.tables[i] = g.divide(&g.files[i], to)
 	}
@@ -50,6 +55,16 @@ func (g *Gets) With(to Tables) *cachesim.Trace {
 		from = end
 	}
 	return w.t
+}
+
+// asTheyAre are the accesses without a change.
+func (g *Gets) asTheyAre() *cachesim.Trace {
+	t := &cachesim.Trace{WarmupGets: g.warmup, Accesses: g.accesses, Gets: make([]uint32, len(g.ends))}
+	copy(t.Gets[1:], g.ends)
+	for _, b := range g.blocks {
+		t.Blocks = append(t.Blocks, b.Block)
+	}
+	return t
 }
 
 // with is the level with tables of settings to.
@@ -121,6 +136,7 @@ func (g *Gets) divide(f *file, to Tables) table {
 // writer makes the accesses.
 type writer struct {
 	to     Tables
+	luck   uint64
 	t      *cachesim.Trace
 	tables []table
 	others []uint32 // numbers of blocks that stay as they are, plus one
@@ -138,13 +154,14 @@ func (w *writer) get(g *Gets, i int, from, end uint32) {
 	}
 	for from < end {
 		to, asked, data := g.visit(from, end)
-		w.visit(g, g.accesses[from:to], g.keys[i], asked, data >= 0, to == end && g.found[i])
+		w.visit(g, from, to, g.keys[i], asked, data >= 0, to == end && g.found[i])
 		from = to
 	}
 }
 
 // visit makes the accesses of a Get to one table.
-func (w *writer) visit(g *Gets, accesses []uint32, key uint32, asked, read, finds bool) {
+func (w *writer) visit(g *Gets, from, to, key uint32, asked, read, finds bool) {
+	accesses := g.accesses[from:to]
 	t := &w.tables[g.blocks[accesses[0]].file]
 	if t.level == nil {
 		for _, n := range accesses {
@@ -161,7 +178,7 @@ func (w *writer) visit(g *Gets, accesses []uint32, key uint32, asked, read, find
 			reads, appears = true, true
 		}
 	}
-	for _, n := range accesses {
+	for i, n := range accesses {
 		b := &g.blocks[n]
 		switch b.Type {
 		case engine.Filter:
@@ -173,7 +190,7 @@ func (w *writer) visit(g *Gets, accesses []uint32, key uint32, asked, read, find
 		case engine.Index: // with the data block
 		case engine.Data:
 			if reads {
-				w.data(t, (float64(b.Offset)+share(key, 0)*float64(b.DiskBytes))*t.rawPerStored)
+				w.data(t, (float64(b.Offset)+float64(g.within[from+uint32(i)])*float64(b.DiskBytes))*t.rawPerStored)
 			}
 		default:
 			w.keep(g, n)
@@ -213,7 +230,8 @@ func (w *writer) data(t *table, at float64) {
 // ask accesses a block of a table, by its number in the table.
 func (w *writer) ask(t *table, number int, kind engine.BlockType, offset, bytes, stored float64) {
 	if t.numbers[number] == 0 {
-		w.t.Blocks = append(w.t.Blocks, cachesim.Block{File: t.file.number, Offset: uint64(offset) << 12, Bytes: int32(bytes), DiskBytes: int32(stored), Type: kind,
+		w.t.Blocks = append(w.t.Blocks, cachesim.Block{File: t.file.number, Offset: uint64(offset)<<12 ^ w.luck, Bytes: int32(bytes),
+			DiskBytes: int32(stored), Type: kind,
 			Level: uint8(t.file.level)})
 		t.numbers[number] = uint32(len(w.t.Blocks))
 	}

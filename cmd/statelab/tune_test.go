@@ -1,0 +1,121 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/statelab/statelab/internal/explain/tuned"
+)
+
+func tuningOf(t *testing.T, text string) (found tuned.Tuning) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &found); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	return found
+}
+
+// TestTunedIsMeasured: what tune recommends is built and measured, and comes within 3 % of what it said.
+// With less memory than filters and indexes of small blocks take, larger blocks must win.
+func TestTunedIsMeasured(t *testing.T) {
+	for _, engine := range []string{"pebble1", "pebble2"} {
+		t.Run(engine, func(t *testing.T) {
+			db := filepath.Join(t.TempDir(), "D")
+			must(t, "load", "--engine", engine, "--keys", "200k", "--set", "LBaseMaxBytes=4MiB", "--set", "TargetFileSize=1MiB", "--db", db, "--quiet")
+			before := fingerprint(t, db)
+			out := filepath.Join(t.TempDir(), "T")
+			o := must(t, "tune", "--db", db, "--memory", "1MiB", "--missing", "30%", "--seeds", "1", "--verify", "--out", out, "--json", "--quiet")
+			found := tuningOf(t, o.stdout)
+			if found.Tied || found.Best.Reads > 0.95*found.Present.Reads || found.Best.Options["BlockSize"] == found.Present.Options["BlockSize"] {
+				t.Errorf("present %+v, best %+v", found.Present, found.Best)
+			}
+			if len(found.Verified) < 2 {
+				t.Fatalf("verified %+v", found.Verified)
+			}
+			for _, p := range found.Verified {
+				if math.Abs(p.Off()) > 0.03 {
+					t.Errorf("%v: predicted %.4f, measured %.4f", p.Options, p.Predicted, p.Measured)
+				}
+			}
+			if diff := cmp.Diff(before, fingerprint(t, db)); diff != "" {
+				t.Errorf("the database was changed:\n%s", diff)
+			}
+			if page, err := os.ReadFile(filepath.Join(out, "report.html")); err != nil || !strings.Contains(string(page), "BlockSize=") {
+				t.Errorf("the page: %v", err)
+			}
+		})
+	}
+}
+
+// TestTuneWithoutADatabase: of a database that was never built, larger blocks need less metadata.
+func TestTuneWithoutADatabase(t *testing.T) {
+	found := tuningOf(t, must(t, "tune", "--keys", "20M", "--memory", "24MiB", "--seeds", "1", "--within", "20s", "--json", "--quiet").stdout)
+	if found.Tied || found.Best.Reads >= found.Present.Reads || found.Best.High < found.Best.Reads || !strings.Contains(found.Snippet, "IndexBlockSize = ") {
+		t.Errorf("%+v", found)
+	}
+}
+
+// TestTunedSnippet: a program that has the answer's options pasted into it writes tables of these
+// options, as its own OPTIONS file and a second look at its database say.
+func TestTunedSnippet(t *testing.T) {
+	for engine, path := range map[string]string{"pebble1": "github.com/cockroachdb/pebble", "pebble2": "github.com/cockroachdb/pebble/v2"} {
+		t.Run(engine, func(t *testing.T) {
+			found := tuningOf(t, must(t, "tune", "--keys", "20M", "--engine", engine, "--memory", "24MiB", "--seeds", "1", "--within", "10s",
+				"--json", "--quiet").stdout)
+			dir := t.TempDir()
+			program, db := filepath.Join(dir, "main.go"), filepath.Join(dir, "D")
+			text := fmt.Sprintf(`package main
+
+import (
+	"math/rand"
+	"os"
+
+	"%s"
+	"%s/bloom"
+)
+
+func main() {
+	options := new(pebble.Options)
+%s	db, err := pebble.Open(os.Args[1], options)
+	if err != nil {
+		panic(err)
+	}
+	random, key, value := rand.New(rand.NewSource(1)), make([]byte, 32), make([]byte, 100)
+	for range 50000 {
+		random.Read(key)
+		random.Read(value)
+		if err := db.Set(key, value, pebble.NoSync); err != nil {
+			panic(err)
+		}
+	}
+	if err := db.Flush(); err != nil {
+		panic(err)
+	}
+	if err := db.Close(); err != nil {
+		panic(err)
+	}
+}
+`, path, path, found.Snippet)
+			if err := os.WriteFile(program, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			c := exec.Command("go", "run", program, db)
+			c.Dir = "../.."
+			if out, err := c.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s\n%s", err, out, text)
+			}
+			again := tuningOf(t, must(t, "tune", "--db", db, "--memory", "8MiB", "--seeds", "1", "--within", "1s", "--json", "--quiet").stdout)
+			if tuned.Words(again.Present.Options) != tuned.Words(found.Best.Options) {
+				t.Errorf("the program's tables have %v, recommended were %v", again.Present.Options, found.Best.Options)
+			}
+		})
+	}
+}

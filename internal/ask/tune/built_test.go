@@ -1,0 +1,132 @@
+package tune
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/engines/pebble1"
+	"github.com/statelab/statelab/engines/pebble2"
+	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/ask/curve"
+	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/model/reblock"
+	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/internal/subject"
+	"github.com/statelab/statelab/result"
+)
+
+// others are built and predicted from the first one. The short form builds the first three.
+var others = []reblock.Tables{
+	{BlockBytes: 4 << 10, IndexBytes: 4 << 10, FilterBits: 10},
+	{BlockBytes: 16 << 10, IndexBytes: 4 << 10, FilterBits: 10},
+	{BlockBytes: 2 << 10, IndexBytes: 4 << 10, FilterBits: 16},
+	{BlockBytes: 4 << 10, IndexBytes: 4 << 10, FilterBits: 5},
+	{BlockBytes: 1 << 10, IndexBytes: 4 << 10, FilterBits: 10},
+	{BlockBytes: 8 << 10, IndexBytes: 64 << 10, FilterBits: 10},
+	{BlockBytes: 4 << 10, IndexBytes: 256 << 10, FilterBits: 10},
+	{BlockBytes: 32 << 10, IndexBytes: 32 << 10, FilterBits: 20},
+}
+
+// TestPredictedIsBuilt predicts from the accesses of one database what others would read, which are
+// built and whose own accesses are replayed. Two databases of the same options differ, too, as
+// compactions happen to run.
+//
+//	go test -v -run PredictedIsBuilt ./internal/ask/tune
+func TestPredictedIsBuilt(t *testing.T) {
+	keys, gets, most, shrink := uint64(1_000_000), uint64(200_000), 0.02, int64(1)
+	some := others
+	if testing.Short() {
+		keys, gets, most, shrink, some = 250_000, 100_000, 0.03, 2, others[:3]
+	}
+	for name, e := range map[string]engine.Engine{"pebble1": pebble1.Engine{}, "pebble2": pebble2.Engine{}} {
+		t.Run(name, func(t *testing.T) {
+			built := make([]database, len(some))
+			for i, tables := range some {
+				built[i] = load(t, e, keys, shrink, tables)
+			}
+			worst := 0.0
+			for _, missing := range []float64{0, 0.5} {
+				from := built[0].gets(gets, missing)
+				for _, cache := range []int64{1 << 20, 2 << 20, 8 << 20} {
+					s := search{Asked: &Asked{Gets: from, Seeds: []uint64{5}, Cores: 2, Tell: func(result.Event) {}}, version: subject.PebbleVersion(name),
+						cache: cache, reserve: 256 << 10, gets: gets, rates: map[rateOf]float64{}}
+					var err error
+					if s.levels, err = reblock.Of(built[0].levels, s.version.BlockCharge(), some[0], s.filterRate); err != nil {
+						t.Fatal(err)
+					}
+					if err := s.sample(t.Context(), 1); err != nil {
+						t.Fatal(err)
+					}
+					setup := s.setup
+					setup.ReservedBytes = s.reserve
+					for i, tables := range some {
+						predicted := reads(t, s.samples[0].With(tables, 1), setup, s.cache)
+						of := built[i].gets(gets, missing)
+						of.Spec.WarmupGets, of.Spec.Seed = s.warmup(), s.Seeds[0]
+						accesses, _, err := curve.Traced(t.Context(), of, s.Tell)
+						if err != nil {
+							t.Fatal(err)
+						}
+						measured := reads(t, accesses, setup, s.cache)
+						off := predicted/measured - 1
+						t.Logf("%v, %.0f %% absent, cache %d KiB: predicted %.4f, built %.4f (%+.2f %%)", tables, 100*missing, s.cache>>10, predicted, measured, 100*off)
+						worst = max(worst, math.Abs(off))
+						if math.Abs(off) > most {
+							t.Errorf("%v, %.0f %% absent, cache %d KiB: off by %.2f %%", tables, 100*missing, s.cache>>10, 100*off)
+						}
+						if i == 0 && off != 0 {
+							t.Errorf("the database itself: off by %.2f %%", 100*off)
+						}
+					}
+				}
+			}
+			t.Logf("worst: %.2f %%", 100*worst)
+		})
+	}
+}
+
+func reads(t *testing.T, accesses *cachesim.Trace, setup cachesim.Setup, cache int64) float64 {
+	points, err := cachesim.Curve(t.Context(), accesses, setup, []int64{cache})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return points[0].BlockReadsPerGet()
+}
+
+type database struct {
+	of     curve.Of
+	levels []engine.Level
+}
+
+// gets are random Gets of the database.
+func (d database) gets(n uint64, missing float64) curve.Of {
+	of := d.of
+	of.Spec.Workload, of.Spec.Threads, of.Spec.Gets, of.Spec.MissingShare = workload.ReadRandom, 1, n, missing
+	return of
+}
+
+// load loads keys in random order.
+func load(t *testing.T, e engine.Engine, keys uint64, shrink int64, tables reblock.Tables) database {
+	t.Helper()
+	options := optionsOf(tables)
+	options["LBaseMaxBytes"], options["TargetFileSize"] = size(16<<20/shrink), size(2<<20/shrink)
+	spec := bench.Spec{Schema: bench.SpecSchema, Verb: bench.Load, Out: t.TempDir(), Engine: e.Info().Name, Dir: t.TempDir(),
+		Profile:    pebbledb.BenchKVDB().Name,
+		CacheBytes: 16 << 20, Overrides: options, PageCache: bench.AsIs, Workload: workload.FillRandom, Keys: keys,
+		KeyBytes: 32, ValueBytes: 110, KeyHash: keyspace.Mix, ValueModel: keyspace.Table32, BatchKeys: 100,
+		Seed: 1, Threads: 1}
+	run := func() *result.Run {
+		run, err := bench.Run(context.Background(), e, &spec, func(result.Event) {})
+		if err != nil || run.Status != result.OK {
+			t.Fatal(err, run)
+		}
+		return run
+	}
+	run()
+	spec.Verb, spec.Out, spec.ReadOnly = bench.Inspect, t.TempDir(), true
+	return database{curve.Of{Engine: e, Version: e.Info().Version, Spec: spec}, run().Database.Levels}
+}
