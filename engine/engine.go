@@ -388,6 +388,9 @@ type Warning struct {
 // Gets went to its default one.
 const TableNotChosen = "table_not_chosen"
 
+// UnflushedLog is the code of the warning that a write-ahead log answers a part of the Gets, without a block.
+const UnflushedLog = "unflushed_log"
+
 // LockedError says that another process holds the database.
 type LockedError struct {
 	Dir     string

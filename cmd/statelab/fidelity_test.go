@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/statelab/statelab/internal/ask/look"
@@ -223,4 +224,27 @@ func TestFidelityOfPebble(t *testing.T) {
 	}
 	refused(t, statelab(t, "inspect", "--as", "node", filepath.Join(t.TempDir(), "none")), exitUsage, "no such file")
 	refused(t, statelab(t, "inspect", "--as", "node"), exitUsage, "name one database")
+}
+
+// TestLogIsInTheAnswer: what Pebble left in its log alone is said with the verdict, and not as a warning below it.
+func TestLogIsInTheAnswer(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	pebbleOf(t, dir, "")
+	db, err := pebble.Open(dir, &pebble.Options{FormatMajorVersion: pebble.FormatNewest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 500 {
+		if err := db.Set([]byte{byte(i >> 8), byte(i), 2}, make([]byte, 4000), pebble.NoSync); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil { // without a flush
+		t.Fatal(err)
+	}
+	o := must(t, "inspect", dir, "--as", "node")
+	if !strings.Contains(o.stdout, "All of this is about tables, and a Get reads less than they tell: the write-ahead log holds writes") ||
+		strings.Contains(o.stderr, "write-ahead log") {
+		t.Errorf("%+v", o)
+	}
 }

@@ -217,7 +217,7 @@ func (a *app) fidelity(f *fidelityFlags, m *mistakes, args []string) error {
 	if err != nil {
 		return err
 	}
-	a.progress().Warn(out.Warnings...)
+	a.progress().Warn(slices.DeleteFunc(slices.Clone(out.Warnings), look.InAnswer)...)
 	var verdict error
 	if n := out.Differences() + len(out.Warnings); f.strict && n > 0 {
 		verdict = madeFatal(n)

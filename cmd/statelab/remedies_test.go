@@ -96,6 +96,37 @@ func TestRemedies(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) { c.works(t) })
 	}
+	t.Run("a newer format", func(t *testing.T) {
+		newer := in("newer")
+		pebbleOf(t, newer, "")
+		marker, err := filepath.Glob(filepath.Join(newer, "marker.format-version.*"))
+		if err != nil || len(marker) != 1 {
+			t.Fatal(marker, err)
+		}
+		if err := os.Rename(marker[0], filepath.Join(newer, "marker.format-version.000099.099")); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, statelab(t, read(newer, "--use-existing")...), exitFailed, "a newer Pebble wrote it", "use a newer statelab")
+	})
+	t.Run("no prediction", func(t *testing.T) {
+		refused(t, statelab(t, "predict", "--db", in("mdbx"), "--cache", "1MiB"), exitUsage, "a database of mdbx; only those of pebble1", "Measure it with statelab sweep")
+	})
+	t.Run("one run each", func(t *testing.T) {
+		a, b := in("A"), in("B")
+		args := read(client, "--use-existing")
+		for _, out := range []string{a, b} {
+			must(t, append(slices.Clone(args[:len(args)-1]), out)...)
+		}
+		text := strings.Join(strings.Fields(must(t, "compare", a, b).stdout), " ")
+		if !strings.Contains(text, "5 runs of each side that take turns: one sweep, or statelab compare --run, with --repeats 5.") {
+			t.Error(text)
+		}
+		turns := must(t, "compare", "--run", "cache=1MiB", "cache=2MiB", "--db", client, "--use-existing", "--gets", "100", "--warmup", "100",
+			"--sample-keys", "100", "--access-gets", "0", "--repeats", "5", "--out", in("C")).stdout
+		if strings.Contains(turns, "did not take turns") || strings.Contains(turns, "runs of each side that take turns") {
+			t.Error(turns)
+		}
+	})
 	t.Run("in use", func(t *testing.T) {
 		owner, err := pebble.Open(client, &pebble.Options{})
 		if err != nil {

@@ -97,7 +97,7 @@ const noticeableLog = 0.01
 // database with so many bytes of tables was opened for reading.
 func Unflushed(logBytes, tableBytes int64) (w engine.Warning, much bool) {
 	return engine.Warning{
-		Code: "unflushed_log",
+		Code: engine.UnflushedLog,
 		Text: fmt.Sprintf("the write-ahead log holds writes that are in no table yet. They were replayed into %s of memory beside the cache; Gets of their keys "+
 			"read no block", unit.Bytes(logBytes)),
 		Remedy: "start and stop the node that owns the database once; it then moves these writes into tables",

@@ -235,6 +235,11 @@ func (out *Comparison) Text(w io.Writer) error {
 	} else {
 		fmt.Fprintf(w, "%s between %s and %s.\n\n", unit.Plural(differences, "difference"), out.Source, than)
 	}
+	for _, warning := range out.Warnings {
+		if InAnswer(warning) {
+			fmt.Fprintf(w, "All of this is about tables, and a Get reads less than they tell: %s. To compare the whole, %s.\n\n", warning.Text, warning.Remedy)
+		}
+	}
 	if err := out.verdicts(w); err != nil {
 		return err
 	}
@@ -258,6 +263,9 @@ func (out *Comparison) Text(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "\nblock reads: %s\n", out.Basis)
 	return err
 }
+
+// InAnswer reports whether a warning is a part of the answer, since it changes what that means.
+func InAnswer(w engine.Warning) bool { return w.Code == engine.UnflushedLog }
 
 func signed(v float64) string {
 	if v > 0 {

@@ -100,6 +100,9 @@ func (r *run) pageFigures(m *measured, gets float64) {
 	f.BlockReadsPerGetByType = map[string]float64{engine.Page.String(): *f.BlockReadsPerGet}
 	r.Absent("a page fault does not tell how much the kernel read: see device_read_bytes_per_get", "block_read_bytes_per_get")
 	r.Absent("pages have no levels", "block_reads_per_get_by_level")
+	if d := r.Result.Database; d.Values != nil && d.Values.Bytes > 0 {
+		r.Absent("a page fault does not tell whether it read a value that is outside of the keys' pages", "block_reads_per_get_of_values")
+	}
 }
 
 // pageBytes is the least that a buffered read brings from the device.
