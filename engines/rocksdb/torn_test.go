@@ -52,7 +52,8 @@ func TestRefusedByName(t *testing.T) {
 		arguments  []string // of db_bench; nil: keys with timestamps
 	}{
 		{"plain tables", "a plain table, which is not supported", []string{"--use_plain_table=1", "--mmap_read=1", "--prefix_size=8"}},
-		{"cuckoo tables", "a cuckoo table, which is not supported", []string{"--use_cuckoo_table=1", "--mmap_read=1", "--key_size=8", "--allow_concurrent_memtable_write=false"}},
+		{"cuckoo tables", "a cuckoo table, which is not supported",
+			[]string{"--use_cuckoo_table=1", "--mmap_read=1", "--key_size=8", "--allow_concurrent_memtable_write=false"}},
 		{"comparator", "its keys are ordered by rocksdb.Uint64Comparator", []string{"--use_uint64_comparator=1", "--key_size=8"}},
 		{"timestamps", "its keys are ordered by leveldb.BytewiseComparator.u64ts", nil},
 	} {
