@@ -264,7 +264,11 @@ func TestKilledWatchersLeaveNothing(t *testing.T) {
 	db := database(t, name)
 	target := waitingRunner(t, runnerOf(t, false))
 	target.run(protocol.EngineSpec{Engine: name, Dir: db, CacheBytes: 1 << 20, CacheAsked: "1MiB", Threads: 2, Seed: 7, Gets: 1 << 40, WarmupRule: "a count"})
-	for i := range 5 {
+	kills := 100
+	if testing.Short() {
+		kills = 5
+	}
+	for i := range kills {
 		watcher := exec.Command(binary, "watch", "--pid", fmt.Sprint(target.Process.Pid), "--sample", "100%", "--seconds", "0")
 		said, err := watcher.StderrPipe()
 		if err == nil {
@@ -339,10 +343,11 @@ func TestWatchInShortWindows(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close() // after the test has its answer
-	rounds, seen := 300, 0
+	rounds, seen := 10_000, 0
 	if testing.Short() {
 		rounds = 50
 	}
+	before := openDescriptors(t)
 	// It may take a while until the first Get.
 	for began := time.Now(); rounds > 0 || seen == 0 && time.Since(began) < time.Minute; rounds-- {
 		ctx, stop := context.WithTimeout(context.Background(), 5*time.Millisecond)
@@ -360,6 +365,9 @@ func TestWatchInShortWindows(t *testing.T) {
 	if seen == 0 {
 		t.Error("no Get was seen")
 	}
+	if after := openDescriptors(t); after > before {
+		t.Errorf("%d descriptors are open, and %d were before all windows", after, before)
+	}
 	if err := target.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
@@ -367,6 +375,16 @@ func TestWatchInShortWindows(t *testing.T) {
 	if run := readRun(t, target.out); run.Status != result.Interrupted || run.Figures.FailedGets > 0 {
 		t.Errorf("the watched run: %s, %s", run.Status, run.Error)
 	}
+}
+
+// openDescriptors are those of this process: of probes, too, which stay in the kernel as long.
+func openDescriptors(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
 }
 
 // counting counts Gets, and what began outside of its window.
