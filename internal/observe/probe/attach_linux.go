@@ -32,6 +32,7 @@ import (
 
 // Probe watches a process. It is for one goroutine.
 type Probe struct {
+	device
 	target   *Target
 	programs *programs
 	program  *link.Executable
@@ -76,10 +77,13 @@ func open(t *Target) (p *Probe, err error) {
 		}
 	}
 	if err == nil {
+		err = p.load(namespace, marked{p.programs.reading, readAsked})
+	}
+	if err == nil {
 		p.reader, err = ringbuf.NewReader(p.programs.ring)
 	}
 	if err != nil {
-		return nil, errors.Join(refused(err), p.programs.close())
+		return nil, errors.Join(refused(err), p.device.close(), p.programs.close())
 	}
 	return p, nil
 }
@@ -90,8 +94,13 @@ func (p *Probe) Cost() Cost { return p.cost }
 // Lost are the events that were lost so far.
 func (p *Probe) Lost() (Lost, error) { return p.programs.counted() }
 
+// OnDevice counts the reads of the block device that holds a file, from now on.
+func (p *Probe) OnDevice(path string) error { return p.on(path) }
+
 // Close detaches from the process, and removes everything from the kernel.
-func (p *Probe) Close() error { return errors.Join(p.detach(), p.reader.Close(), p.programs.close()) }
+func (p *Probe) Close() error {
+	return errors.Join(p.detach(), p.reader.Close(), p.device.close(), p.programs.close())
+}
 
 // Attach begins to watch; what is seen waits for Watch.
 func (p *Probe) Attach() error {
@@ -122,21 +131,6 @@ func (p *Probe) attach() (err error) {
 		if err := p.uprobes(p.programs.entry[i], []uint64{at.entry}); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// tracepoints attaches to the read calls.
-func (p *Probe) tracepoints() error {
-	for _, t := range []struct {
-		name    string
-		program *ebpf.Program
-	}{{"sys_exit_pread64", p.programs.readExit}, {"sys_enter_pread64", p.programs.readEntry}} {
-		l, err := link.Tracepoint("syscalls", t.name, t.program, nil)
-		if err != nil {
-			return noTracepoint(t.name, err)
-		}
-		p.links = append(p.links, l)
 	}
 	return nil
 }
@@ -367,7 +361,7 @@ func (w *watching) report(event []byte) {
 	w.reads++
 	w.read = Read{Start: time.Duration(word(readStart)), End: time.Duration(word(readEnd)), Descriptor: int(half(readDescriptor)),
 		Offset: int64(word(readOffset)), Bytes: int(int64(word(readResult))),
-		File: File{userDevice(word(readDevice)), word(readInode), half(readGeneration)}}
+		File: File{userDevice(word(readDevice)), word(readInode), half(readGeneration)}, DeviceReads: word(readAsked), DeviceBytes: word(readAsked + 8)}
 	began := w.read.Start
 	if start := word(readGetStart); start != 0 {
 		w.read.Get, began = GetID{word(readGoroutine), start}, time.Duration(start)

@@ -31,6 +31,12 @@ type Probe struct{}
 // Open needs Linux.
 func Open(*Target) (*Probe, error) { return nil, errNeedsLinux }
 
+// OnDevice needs Linux.
+func (*Probe) OnDevice(string) error { return errNeedsLinux }
+
+// Device needs Linux.
+func (*Probe) Device() (DeviceCounts, error) { return DeviceCounts{}, errNeedsLinux }
+
 // Attach needs Linux.
 func (*Probe) Attach() error { return errNeedsLinux }
 

@@ -2,7 +2,7 @@
 // changed, not stopped and not restarted.
 //
 // A probe where the engine's Get begins and one at each of its returns report every Get: its key, its outcome, when it
-// began and ended. Tracepoints of pread64 report every read of the process with the file and the offset. A read belongs to
+// began and ended. Tracepoints of the read calls and of io_uring report every read of a file with its offset. A read belongs to
 // the Get that its goroutine, or in C++ its thread, is in; any other read carries the stack of its reader, or the name of its
 // thread, which tells what it is for.
 //
@@ -92,6 +92,8 @@ type Read struct {
 	Offset     int64
 	Bytes      int    // asked for and returned; negative: it failed
 	Purpose    string // of a read without a Get
+	// DeviceReads and DeviceBytes are what the kernel asked a block device for, with what it read ahead. 0: the page cache had it.
+	DeviceReads, DeviceBytes uint64
 }
 
 // Lost counts what could not be reported because the reader was too slow.

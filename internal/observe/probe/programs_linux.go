@@ -55,7 +55,8 @@ const (
 	readInode      = 64
 	readGeneration = 72 // uint32
 	readFrames     = 76 // int32: bytes of the stack, or an error
-	readHead       = 80
+	readAsked      = 80 // of the block device: reads, bytes
+	readHead       = 96
 	readStack      = readHead // in C++ the name of the thread
 	readBytes      = readStack + stackFrames*8
 	stackFrames    = 40
@@ -77,7 +78,8 @@ const (
 // programs are what runs in the kernel, and the maps between.
 type programs struct {
 	entry, exit                 []*ebpf.Program // of each place
-	readEntry, readExit         *ebpf.Program
+	readEntry, readNext         *ebpf.Program
+	readExit, uring             *ebpf.Program
 	active, reading, lost, ring *ebpf.Map
 }
 
@@ -118,7 +120,12 @@ func load(t *Target, namespace namespace, multi bool) (_ *programs, err error) {
 		name string
 		code asm.Instructions
 	}
-	all := []program{{&p.readEntry, trace, "read_begins", p.readBegins(e, namespace, where)}, {&p.readExit, trace, "read_ends", p.readEnds(e)}}
+	all := []program{
+		{&p.readEntry, trace, "read_begins", p.readBegins(e, namespace, where, false)},
+		{&p.readNext, trace, "read_next", p.readBegins(e, namespace, where, true)},
+		{&p.readExit, trace, "read_ends", p.readEnds(e)},
+		{&p.uring, trace, "uring_ends", p.uringEnds(e, namespace, where)},
+	}
 	for i, at := range places {
 		all = append(all, program{&p.entry[i], probe, "get_begins", p.getBegins(e, at.function)}, program{&p.exit[i], probe, "get_ends", p.getEnds(e, at.function)})
 	}
@@ -133,7 +140,7 @@ func load(t *Target, namespace namespace, multi bool) (_ *programs, err error) {
 
 func (p *programs) close() error {
 	var errs []error
-	for _, program := range append(append(p.entry, p.exit...), p.readEntry, p.readExit) {
+	for _, program := range append(append(p.entry, p.exit...), p.readEntry, p.readNext, p.readExit, p.uring) {
 		if program != nil {
 			errs = append(errs, program.Close())
 		}
@@ -174,7 +181,7 @@ const (
 	scratch   = -24
 	getAt     = goroutine - getBytes
 	sliceAt   = getAt - 16 // an address and a length
-	readAt    = scratch - readHead
+	readAt    = scratch - readHead - threadName
 )
 
 // caller puts on the stack who makes the call that the context R6 is of: the goroutine, or in C++ the thread.
@@ -267,61 +274,6 @@ func (p *programs) getEnds(e subject.Watched, function int) asm.Instructions {
 	)
 }
 
-// readBegins notes a read of the process under its thread: the Get that its goroutine is in, and the file.
-func (p *programs) readBegins(e subject.Watched, n namespace, where offsets) asm.Instructions {
-	const descriptorAt, positionAt = 16, 40 // in the tracepoint's record
-	// The goroutine's register is untouched at a system call.
-	reader := asm.Instructions{asm.FnGetCurrentTaskBtf.Call(), asm.Mov.Reg(asm.R1, asm.R0), asm.FnTaskPtRegs.Call(), asm.Mov.Reg(asm.R7, asm.R0)}
-	if reader = append(reader, kernel(goroutine, 8, asm.R7, uint32(registers.goroutine))...); e.Module == "" {
-		reader = caller(e)
-	}
-	return join(
-		asm.Mov.Reg(asm.R6, asm.R1),
-		isProcess(n, exitLabel),
-		asm.FnGetCurrentPidTgid.Call(),
-		asm.StoreMem(asm.R10, thread, asm.R0, asm.DWord),
-		zeroed(readAt, readHead),
-		asm.StoreImm(asm.R10, readAt+readKind, kindRead, asm.Word),
-		asm.LoadMem(asm.R1, asm.R6, positionAt, asm.DWord),
-		asm.StoreMem(asm.R10, readAt+readOffset, asm.R1, asm.DWord),
-		asm.LoadMem(asm.R8, asm.R6, descriptorAt, asm.DWord),
-		asm.StoreMem(asm.R10, readAt+readDescriptor, asm.R8, asm.Word),
-		// The file: task->files->fdt->fd[descriptor]->f_inode.
-		asm.FnGetCurrentTask.Call(),
-		asm.Mov.Reg(asm.R7, asm.R0),
-		follow(asm.R7, where.files),
-		follow(asm.R7, where.table),
-		follow(asm.R7, where.descriptors),
-		asm.LSh.Imm(asm.R8, 3),
-		asm.Add.Reg(asm.R7, asm.R8),
-		follow(asm.R7, 0),
-		follow(asm.R7, where.fileInode),
-		kernel(readAt+readInode, 8, asm.R7, where.number),
-		kernel(readAt+readGeneration, 4, asm.R7, where.generation),
-		follow(asm.R7, where.superBlock),
-		kernel(readAt+readDevice, 4, asm.R7, where.device),
-		reader,
-		asm.LoadMem(asm.R1, asm.R10, goroutine, asm.DWord),
-		asm.StoreMem(asm.R10, readAt+readGoroutine, asm.R1, asm.DWord),
-		lookUp(p.active, goroutine),
-		asm.JEq.Imm(asm.R0, 0, "begin"),
-		asm.LoadMem(asm.R1, asm.R0, getStart, asm.DWord),
-		asm.StoreMem(asm.R10, readAt+readGetStart, asm.R1, asm.DWord),
-		asm.LoadMem(asm.R1, asm.R0, getReads, asm.DWord),
-		asm.Add.Imm(asm.R1, 1),
-		asm.StoreMem(asm.R0, getReads, asm.R1, asm.DWord),
-		asm.FnKtimeGetNs.Call().WithSymbol("begin"),
-		asm.StoreMem(asm.R10, readAt+readStart, asm.R0, asm.DWord),
-		asm.LoadMapPtr(asm.R1, p.reading.FD()),
-		address(asm.R2, thread),
-		address(asm.R3, readAt),
-		asm.Mov.Imm(asm.R4, 0),
-		asm.FnMapUpdateElem.Call(),
-		asm.JEq.Imm(asm.R0, 0, exitLabel),
-		p.countLost(lostReads),
-	)
-}
-
 // readEnds reports the read of the thread, and the stack of a reader without a Get, or in C++ the name of its thread.
 func (p *programs) readEnds(e subject.Watched) asm.Instructions {
 	const resultAt = 16 // in the tracepoint's record
@@ -383,7 +335,12 @@ func (p *programs) readEnds(e subject.Watched) asm.Instructions {
 const exitLabel = "exit"
 
 // join makes a program of instructions and lists of them, with its end.
-func join(parts ...any) (program asm.Instructions) {
+func join(parts ...any) asm.Instructions {
+	return append(list(parts...), asm.Mov.Imm(asm.R0, 0).WithSymbol(exitLabel), asm.Return())
+}
+
+// list makes one list of instructions and lists of them.
+func list(parts ...any) (program asm.Instructions) {
 	for _, part := range parts {
 		switch part := part.(type) {
 		case asm.Instruction:
@@ -392,7 +349,7 @@ func join(parts ...any) (program asm.Instructions) {
 			program = append(program, part...)
 		}
 	}
-	return append(program, asm.Mov.Imm(asm.R0, 0).WithSymbol(exitLabel), asm.Return())
+	return program
 }
 
 func address(to asm.Register, at int32) asm.Instructions {
@@ -471,6 +428,7 @@ func (l *losses) UnmarshalBinary(value []byte) error {
 // offsets are places in structures of the kernel that runs here, as its BTF tells them.
 type offsets struct {
 	files, table, descriptors, fileInode, number, generation, superBlock, device uint32
+	mode, position, operation, reached                                           uint32
 }
 
 func kernelOffsets() (o offsets, err error) {
@@ -486,6 +444,7 @@ func kernelOffsets() (o offsets, err error) {
 		{&o.files, "task_struct", "files"}, {&o.table, "files_struct", "fdt"}, {&o.descriptors, "fdtable", "fd"},
 		{&o.fileInode, "file", "f_inode"}, {&o.number, "inode", "i_ino"}, {&o.generation, "inode", "i_generation"},
 		{&o.superBlock, "inode", "i_sb"}, {&o.device, "super_block", "s_dev"},
+		{&o.mode, "inode", "i_mode"}, {&o.position, "file", "f_pos"}, {&o.operation, "io_kiocb", "opcode"}, {&o.reached, "kiocb", "ki_pos"},
 	} {
 		var structure *btf.Struct
 		if err := spec.TypeByName(member.of, &structure); err != nil {
