@@ -135,6 +135,8 @@ type WatchedDevice struct {
 	Bytes       float64 `json:"bytes_per_second"`
 	OthersRate  float64 `json:"other_reads_per_second"` // of other processes and of the kernel
 	OthersBytes float64 `json:"other_bytes_per_second"`
+	// BlockReadsPerGet are those block reads of Gets for which the kernel asked the device; the page cache had the others.
+	BlockReadsPerGet *float64 `json:"block_reads_from_device_per_get,omitempty"`
 }
 
 // WatchedKeys are the Gets of one kind of keys.

@@ -98,15 +98,17 @@ func TestWatchCountsWhatTheRunCounted(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, stripped %v", name, stripped), func(t *testing.T) {
 				db := database(t, name)
 				target := waitingRunner(t, runner)
+				before := countedOf(t, &probe.Target{PID: target.Process.Pid})
 				seen := seenBy(t, target.Process.Pid, name, db, func() {
 					target.run(protocol.EngineSpec{Engine: name, Dir: db, CacheBytes: 1 << 20, CacheAsked: "1MiB", Threads: 1, Seed: 7, Gets: 20_000,
-						WarmupRule: "a count", MissingShare: 0.3})
+						WarmupRule: "a count", MissingShare: 0.3, PageCache: protocol.Cold})
 					if err := target.Wait(); err != nil {
 						t.Error(err)
 					}
 				})
 				run := readRun(t, target.out)
 				compareWatched(t, &seen.Watch, run)
+				compareDevice(t, db, &seen.Watch, run, before, target.ProcessState)
 				storedWatch(t, seen)
 			})
 		}
@@ -161,7 +163,7 @@ func seenBy(t *testing.T, pid int, engineName, db string, work func()) *watch.Se
 		t.Fatal(err)
 	}
 	defer p.Close() // after the test has its answer
-	if err := p.Attach(); err != nil {
+	if err := errors.Join(p.OnDevice(db), p.Attach()); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan struct{})

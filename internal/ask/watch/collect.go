@@ -50,6 +50,7 @@ type read struct {
 	table  *table
 	offset int64
 	bytes  int32
+	device bool // the kernel asked the block device
 }
 
 // of reports whether it was of a block.
@@ -207,7 +208,7 @@ func (c *collector) Read(r *probe.Read) {
 		return
 	}
 	c.readsKept++
-	c.pending[r.Get] = append(c.pending[r.Get], read{table: t, offset: r.Offset, bytes: int32(r.Bytes)})
+	c.pending[r.Get] = append(c.pending[r.Get], read{table: t, offset: r.Offset, bytes: int32(r.Bytes), device: r.DeviceReads > 0})
 }
 
 // passed is a read of a compaction, which goes through a table in order: the blocks before it that it did not read were in the cache.

@@ -97,6 +97,7 @@ const lookForDatabase = 20 * time.Millisecond
 func Traffic(ctx context.Context, t *probe.Target, p *probe.Probe, dir string, layout Layout, cache Cache, o Options) (seen *Seen, err error) {
 	hasRead := t.HasRead()
 	c := newCollector(t, dir, layout)
+	noDevice := p.OnDevice(dir)
 	seen = &Seen{Latency: c.histogram}
 	c.tick = func(tick result.Tick) {
 		seen.Ticks = append(seen.Ticks, tick)
@@ -130,6 +131,13 @@ func Traffic(ctx context.Context, t *probe.Target, p *probe.Probe, dir string, l
 		Process: result.WatchedProcess{PID: t.PID, Name: t.Name, Program: t.Main, Version: t.Version, Args: t.Args, Go: t.Go, Engine: t.Engine.Engine,
 			EngineVersion: cmp.Or(t.Module, layout.Version), Database: dir, Cores: t.Cores, Ended: !t.Alive(),
 			Client: dbformat.Client(dir, dbformat.Found{Engine: t.Engine.Engine}, nil)}}
+	device, err := p.Device()
+	if err != nil {
+		return nil, err
+	}
+	if a.w.Device = deviceRates(device, a.w.Watched); noDevice != nil {
+		a.w.Device, a.w.Why["device"] = nil, noDevice.Error()
+	}
 	a.count()
 	a.cost(p.Cost())
 	a.kinds()
@@ -167,7 +175,7 @@ func (a *analysis) count() {
 	w := &a.w
 	w.Gets = uint64(len(a.gets)) + a.moreGets
 	w.BlockReads, w.BlockReadsByLevel = map[string]engine.Tally{}, map[string]int64{}
-	var reads, bytes uint64
+	var reads, bytes, fromDevice uint64
 	distinct := map[string]uint64{}
 	for i := range a.gets {
 		g := &a.gets[i]
@@ -190,9 +198,15 @@ func (a *analysis) count() {
 			w.BlockReadsByLevel[levelName(r.table.level)]++
 			reads++
 			bytes += uint64(r.bytes)
+			if r.device {
+				fromDevice++
+			}
 		}
 	}
 	if n := uint64(len(a.gets)); n > 0 {
+		if w.Device != nil {
+			w.Device.BlockReadsPerGet = new(float64(fromDevice) / float64(n))
+		}
 		per, bytesPer := float64(reads)/float64(n), float64(bytes)/float64(n)
 		w.BlockReadsPerGet, w.BlockReadBytesPerGet = &per, &bytesPer
 		w.BlockReadsPerGetByType = map[string]float64{}

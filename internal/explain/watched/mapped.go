@@ -58,7 +58,12 @@ func (w Watched) device() string {
 	if d == nil {
 		return "Reads of the disk are not known: " + cmp.Or(w.Why["device"], "they were not counted") + "."
 	}
-	return fmt.Sprintf("From the disk: %s reads and %s a second for the process, %s and %s for all others.", view.ShortCount(d.Rate),
+	text := ""
+	if d.BlockReadsPerGet != nil && w.BlockReadsPerGet != nil {
+		text = fmt.Sprintf("Of %s block reads per Get, %s went to the disk; the page cache had the others. ", view.PerGet(*w.BlockReadsPerGet),
+			view.PerGet(*d.BlockReadsPerGet))
+	}
+	return text + fmt.Sprintf("From the disk: %s reads and %s a second for the process, %s and %s for all others.", view.ShortCount(d.Rate),
 		view.ShortBytes(int64(d.Bytes)), view.ShortCount(d.OthersRate), view.ShortBytes(int64(d.OthersBytes)))
 }
 

@@ -163,7 +163,7 @@ func (w Watched) Text(to io.Writer) error {
 	for _, warning := range w.Warnings {
 		out.Warnings([]view.Warning{{Text: warning.Text, Remedy: warning.Remedy}})
 	}
-	table, notes := w.keys(), []string{w.sources(), w.skew(), w.proof(), w.method()}
+	table, notes := w.keys(), []string{w.sources(), w.device(), w.skew(), w.proof(), w.method()}
 	if w.mapped() {
 		table, notes = w.faultTable(), []string{w.unseen(), w.device(), w.mappedMethod()}
 	}
@@ -207,7 +207,7 @@ func (w Watched) Page() *view.Page {
 		return page
 	}
 	page.Add("Who asks", view.Block{Title: "Gets by kind of key", Method: method, Table: w.keys(), Note: w.skew()})
-	page.Add("What is read", view.Block{Title: "Reads of tables by purpose", Method: method, Note: w.sources(), Table: view.TableOf(w.Reads, nil,
+	page.Add("What is read", view.Block{Title: "Reads of tables by purpose", Method: method, Note: w.sources() + " " + w.device(), Table: view.TableOf(w.Reads, nil,
 		view.Words("purpose", func(r result.WatchedReads) string { return r.Purpose }),
 		view.Figure("reads", "per s", nil, func(r result.WatchedReads) float64 { return r.PerSecond }),
 		view.Figure("read", "MiB/s", nil, func(r result.WatchedReads) float64 { return r.Bytes / (1 << 20) }))})

@@ -58,13 +58,15 @@ func TestReadsOfEveryCall(t *testing.T) {
 	}
 	for call, engine := range map[string]string{"pread64": "psync", "preadv": "pvsync", "preadv2": "pvsync2", "read": "sync", "readv": "vsync", "io_uring": "io_uring"} {
 		t.Run(call, func(t *testing.T) {
+			t.Parallel()
+			result := path + "." + call
 			// It begins when it may: the shell becomes fio.
 			atOnce := 1
 			if call == "io_uring" {
 				atOnce = 4
 			}
 			command := exec.Command("sh", "-c", `read go && exec "$@"`, "sh", fio, "--name=x", "--thread", "--filename="+path, "--ioengine="+engine, "--rw=randread",
-				"--bs=4k", fmt.Sprintf("--size=%d", blocks*blockBytes), "--direct=1", "--output-format=json", "--output="+path+".json",
+				"--bs=4k", fmt.Sprintf("--size=%d", blocks*blockBytes), "--direct=1", "--output-format=json", "--output="+result,
 				fmt.Sprintf("--iodepth=%d", atOnce))
 			in, err := command.StdinPipe()
 			if err == nil {
@@ -109,7 +111,7 @@ func TestReadsOfEveryCall(t *testing.T) {
 					} `json:"read"`
 				} `json:"jobs"`
 			}
-			text, err := os.ReadFile(path + ".json")
+			text, err := os.ReadFile(result)
 			if err == nil {
 				err = json.Unmarshal(text, &said)
 			}

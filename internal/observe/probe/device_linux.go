@@ -94,6 +94,9 @@ func (d *device) on(path string) error {
 		return fmt.Errorf("the filesystem of %s does not tell its block device", path)
 	}
 	words := make([]uint64, deviceWords)
+	if err := d.counts.Lookup(uint32(0), words); err != nil {
+		return err
+	}
 	words[deviceNumber] = uint64(major)<<minorBits | uint64(minor)
 	return d.counts.Put(uint32(0), words)
 }
