@@ -26,13 +26,12 @@ func TestPagesAreThoseThatTheLibrariesCount(t *testing.T) {
 	for _, layout := range subject.PageFiles() {
 		t.Run(layout.Engine, func(t *testing.T) {
 			dir := t.TempDir()
-			path, want, last := filepath.Join(dir, "data.mdb"), pages{}, uint64(0)
+			name, write := "data.mdb", ofLMDB
 			if layout.Engine == "mdbx" {
-				path = filepath.Join(dir, "mdbx.dat")
-				want, last = ofMDBX(t, dir)
-			} else {
-				want, last = ofLMDB(t, dir)
+				name, write = "mdbx.dat", ofMDBX
 			}
+			path := filepath.Join(dir, name)
+			want, last := write(t, dir)
 			f, err := Open(path, layout)
 			if err != nil {
 				t.Fatal(err)
