@@ -207,10 +207,11 @@ func (w Watched) Page() *view.Page {
 		return page
 	}
 	page.Add("Who asks", view.Block{Title: "Gets by kind of key", Method: method, Table: w.keys(), Note: w.skew()})
-	page.Add("What is read", view.Block{Title: "Reads of tables by purpose", Method: method, Note: w.sources() + " " + w.device(), Table: view.TableOf(w.Reads, nil,
-		view.Words("purpose", func(r result.WatchedReads) string { return r.Purpose }),
-		view.Figure("reads", "per s", nil, func(r result.WatchedReads) float64 { return r.PerSecond }),
-		view.Figure("read", "MiB/s", nil, func(r result.WatchedReads) float64 { return r.Bytes / (1 << 20) }))})
+	page.Add("What is read", view.Block{Title: "Reads of tables by purpose", Method: method, Note: w.sources() + " " + w.device(),
+		Table: view.TableOf(w.Reads, nil,
+			view.Words("purpose", func(r result.WatchedReads) string { return r.Purpose }),
+			view.Figure("reads", "per s", nil, func(r result.WatchedReads) float64 { return r.PerSecond }),
+			view.Figure("read", "MiB/s", nil, func(r result.WatchedReads) float64 { return r.Bytes / (1 << 20) }))})
 	page.Add("What another cache would read", view.Block{Title: "Block reads per Get by cache size", Method: method, Note: w.proof(), Table: w.caches()})
 	page.Add("Over time", view.Block{Title: "Gets and block reads", Method: method, Chart: w.series(), Note: w.method()})
 	return page

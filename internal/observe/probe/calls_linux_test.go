@@ -56,7 +56,8 @@ func TestReadsOfEveryCall(t *testing.T) {
 	if err := unix.Stat(path, &stat); err != nil {
 		t.Fatal(err)
 	}
-	for call, engine := range map[string]string{"pread64": "psync", "preadv": "pvsync", "preadv2": "pvsync2", "read": "sync", "readv": "vsync", "io_uring": "io_uring"} {
+	for call, engine := range map[string]string{"pread64": "psync", "preadv": "pvsync", "preadv2": "pvsync2", "read": "sync", "readv": "vsync",
+		"io_uring": "io_uring"} {
 		t.Run(call, func(t *testing.T) {
 			t.Parallel()
 			result := path + "." + call
