@@ -109,7 +109,8 @@ func TestRemedies(t *testing.T) {
 		refused(t, statelab(t, read(newer, "--use-existing")...), exitFailed, "a newer Pebble wrote it", "use a newer statelab")
 	})
 	t.Run("no prediction", func(t *testing.T) {
-		refused(t, statelab(t, "predict", "--db", in("mdbx"), "--cache", "1MiB"), exitUsage, "a database of mdbx; only those of pebble1", "Measure it with statelab sweep")
+		refused(t, statelab(t, "predict", "--db", in("mdbx"), "--cache", "1MiB"), exitUsage, "a database of mdbx; only those of pebble1",
+			"Measure it with statelab sweep")
 	})
 	t.Run("one run each", func(t *testing.T) {
 		a, b := in("A"), in("B")
