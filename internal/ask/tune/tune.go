@@ -233,8 +233,11 @@ const (
 
 // others are from with every other value of an option.
 func (s *search) others(from reblock.Tables, option int) (all []reblock.Tables) {
+	// In a shard of a few blocks, luck decides what is read.
+	const fewBlocks = 16
+	most := (s.cache - s.reserve) / int64(cachesim.ShardCount(s.cache, s.Cores)) / fewBlocks
 	add := func(to reblock.Tables) {
-		if to != from {
+		if to != from && (max(to.BlockBytes, to.IndexBytes) <= most || to.BlockBytes <= from.BlockBytes && to.IndexBytes <= from.IndexBytes) {
 			all = append(all, to)
 		}
 	}

@@ -126,7 +126,7 @@ func (t *Tuning) proved() string {
 		worst = max(worst, math.Abs(p.Off()))
 	}
 	return fmt.Sprintf("Measured, after both were built: %s and %s, %s less. The predictions of all %d that were built are within %s of what was measured.",
-		view.PerGet(best.Measured), view.PerGet(present.Measured), view.Percent(100*(1-best.Measured/present.Measured)), len(t.Verified), view.Percent(100*worst))
+		view.PerGet(best.Measured), view.PerGet(present.Measured), view.Percent(100*(1-best.Measured/present.Measured)), len(t.Verified), unit.Significant(100*worst, 1)+" %")
 }
 
 // changed are the options of to that from has not.
@@ -201,7 +201,7 @@ func (t *Tuning) method() string {
 
 func (t *Tuning) proofs() view.Table {
 	return view.TableOf(t.Verified, nil,
-		view.Words("built and measured", func(p Proof) string { return Words(p.Options) }),
+		view.Words("built", func(p Proof) string { return Words(p.Options) }),
 		view.Figure("measured", "/Get", view.PerGet, func(p Proof) float64 { return p.Measured }),
 		view.Figure("predicted", "/Get", view.PerGet, func(p Proof) float64 { return p.Predicted }),
 		view.Figure("off", "%", nil, func(p Proof) float64 { return 100 * p.Off() }))
