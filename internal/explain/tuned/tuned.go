@@ -126,7 +126,8 @@ func (t *Tuning) proved() string {
 		worst = max(worst, math.Abs(p.Off()))
 	}
 	return fmt.Sprintf("Measured, after both were built: %s and %s, %s less. The predictions of all %d that were built are within %s of what was measured.",
-		view.PerGet(best.Measured), view.PerGet(present.Measured), view.Percent(100*(1-best.Measured/present.Measured)), len(t.Verified), unit.Significant(100*worst, 1)+" %")
+		view.PerGet(best.Measured), view.PerGet(present.Measured), view.Percent(100*(1-best.Measured/present.Measured)), len(t.Verified),
+		unit.Significant(100*worst, 1)+"%")
 }
 
 // changed are the options of to that from has not.
