@@ -51,8 +51,6 @@ func TestSimulatedReads(t *testing.T) {
 	}
 }
 
-const maxBlock = 4096
-
 func simulatedReads(t *testing.T, o engine.Options, n uint64, warmup, gets int) (said, read int64) {
 	d := openAt(t, o)
 	r := reading(t, d)
