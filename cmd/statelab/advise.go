@@ -57,7 +57,7 @@ costs at every cache size, probes the disk (Pebble), and recommends settings.
                                                    (while geth runs: how many Gets it makes, and what for)
   statelab advise CHAINDATA --verify --out A       (also measures the present and the recommended cache)
   statelab advise CHAINDATA --accesses list.slal --scheme path     (a cache for blocks, not for random keys)
-  statelab advise CHAINDATA --trace T              (for the Gets that statelab watch --trace-out T saw)
+  statelab advise CHAINDATA --trace T              (for the Gets that a watch saw: its trace)
   statelab advise Properties.log --cores 16        (the output of pebble db properties)
   statelab advise BESU/database --table '\x08' --memory 4GiB       (RocksDB: a column family)
 

@@ -13,12 +13,11 @@ static int32_t slower_get(statelab_reader *r, const uint8_t *key, size_t key_byt
 	pthread_rwlock_rdlock(&db->index);
 	uint64_t page = find(db, key, key_bytes)->offset / (uint64_t)db->page_bytes;
 	pthread_rwlock_unlock(&db->index);
-	ssize_t got = pread(db->reads, r->page, (size_t)db->page_bytes, (off_t)(page * (uint64_t)db->page_bytes));
+	ssize_t got = pread(db->file, r->page, (size_t)db->page_bytes, (off_t)(page * (uint64_t)db->page_bytes));
 	if (got <= 0) return fail(error, "read page %llu of the log again: %s", (unsigned long long)page, strerror(errno));
-	stripe *s = &db->stripes[(db->sets ? page % db->sets : page) % STRIPES];
-	pthread_mutex_lock(&s->mutex);
-	s->misses++, s->reads++, s->read_bytes += db->page_bytes;
-	pthread_mutex_unlock(&s->mutex);
+	pthread_mutex_lock(&db->cache);
+	db->reads++;
+	pthread_mutex_unlock(&db->cache);
 	return code;
 }
 

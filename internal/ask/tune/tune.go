@@ -56,12 +56,12 @@ type Asked struct {
 	Tell        result.Tell
 }
 
-// Predictions of 8 other configurations of a database of 1 M keys, each at three caches, without and
-// with absent keys, were off by at most 1.1 % (docs/tuning.md); those of the levels alone by 1.7 %
+// Predictions of other configurations, each at three caches, without and with absent keys, were off by at
+// most 2.2 % (TestPredictedIsBuilt, docs/tuning.md); those of the levels alone by 1.7 % where options stay
 // (docs/prediction.md).
 const (
-	tracedError = 0.011
-	levelsError = 0.017
+	tracedError = 0.022
+	levelsError = 0.03
 )
 
 // grid are the values that are tried; the present one is, too.

@@ -53,7 +53,7 @@ func (t *Target) inspect(known []subject.Watched) (err error) {
 	case len(others) > 0:
 		return engine.Fail(engine.CodeUnsupported, "%s holds %s, a version that is not known here: use a newer statelab", t, strings.Join(others, " and "))
 	case without != "":
-		return engine.Fail(engine.CodeUnsupported, "%s uses %s, which exports none of the functions that statelab knows: a version that is not known here, "+
+		return engine.Fail(engine.CodeUnsupported, "%s uses %s, which exports none of the functions that are known here: another version, "+
 			"or one without its symbols", t, without)
 	}
 	return engine.Fail(engine.CodeUnsupported, "%s contains no engine that can be watched: statelab engines lists those that can", t)
