@@ -39,7 +39,10 @@ func (d *db) Settle(ctx context.Context, progress func(engine.Settling)) error {
 			PendingBytes: d.number("rocksdb.estimate-pending-compaction-bytes"),
 			Running:      int(d.number("rocksdb.num-running-compactions") + d.number("rocksdb.num-running-flushes")),
 		}
-		waiting := d.number("rocksdb.compaction-pending") + d.number("rocksdb.mem-table-flush-pending")
+		waiting := d.number("rocksdb.mem-table-flush-pending")
+		if d.effective["disable_auto_compactions"] != "true" { // else what is due is never done
+			waiting += d.number("rocksdb.compaction-pending")
+		}
 		if progress != nil {
 			progress(state)
 		}

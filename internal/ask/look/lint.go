@@ -281,7 +281,7 @@ func (f *family) otherBlocks(ctx context.Context) (*Finding, error) {
 	size := float64(load.BlockBytes)
 	n, _ := f.tables(func(t blocktable.Written) bool {
 		block, entry := float64(t.RawBytes)/math.Max(1, float64(t.DataBlocks)), float64(t.RawBytes)/math.Max(1, float64(t.Keys))
-		return t.DataBlocks >= 20 && entry < size/4 && (block > far*size || block < size/far)
+		return t.DataBlocks >= 8 && entry < size/4 && (block > far*size || block < size/far)
 	})
 	if n == 0 {
 		return nil, nil

@@ -33,22 +33,21 @@ var others = []reblock.Tables{
 
 // TestPredictedIsBuilt predicts from the accesses of one database what others would read, which are
 // built and whose own accesses are replayed. Two databases that are loaded in random order with the same
-// options differ, too, as compactions happen to run: the short form builds sorted tables in the shape
+// options differ, too, as compactions happen to run: so these are built from sorted tables, in the shape
 // that such a load has.
 //
 //	go test -v -run PredictedIsBuilt ./internal/ask/tune
 func TestPredictedIsBuilt(t *testing.T) {
 	keys, gets, most, shrink := uint64(1_000_000), uint64(200_000), 0.02, int64(1)
 	some := others
-	order := workload.FillRandom
 	if testing.Short() {
-		keys, gets, most, shrink, some, order = 250_000, 100_000, 0.03, 4, others[:3], workload.FillSorted
+		keys, gets, most, shrink, some = 250_000, 100_000, 0.03, 4, others[:3]
 	}
 	for name, e := range map[string]engine.Engine{"pebble1": pebble1.Engine{}, "pebble2": pebble2.Engine{}} {
 		t.Run(name, func(t *testing.T) {
 			built := make([]database, len(some))
 			for i, tables := range some {
-				built[i] = load(t, e, keys, shrink, tables, order)
+				built[i] = load(t, e, keys, shrink, tables)
 			}
 			worst := 0.0
 			for _, missing := range []float64{0, 0.5} {
@@ -111,14 +110,14 @@ func (d database) gets(n uint64, missing float64) curve.Of {
 	return of
 }
 
-// load loads keys in random order.
-func load(t *testing.T, e engine.Engine, keys uint64, shrink int64, tables reblock.Tables, order string) database {
+// load builds a database.
+func load(t *testing.T, e engine.Engine, keys uint64, shrink int64, tables reblock.Tables) database {
 	t.Helper()
 	options := optionsOf(tables)
 	options["LBaseMaxBytes"], options["TargetFileSize"] = size(16<<20/shrink), size(2<<20/shrink)
 	spec := bench.Spec{Schema: bench.SpecSchema, Verb: bench.Load, Out: t.TempDir(), Engine: e.Info().Name, Dir: t.TempDir(),
 		Profile:    pebbledb.BenchKVDB().Name,
-		CacheBytes: 16 << 20, Overrides: options, PageCache: bench.AsIs, Workload: order, Keys: keys,
+		CacheBytes: 16 << 20, Overrides: options, PageCache: bench.AsIs, Workload: workload.FillSorted, Keys: keys,
 		KeyBytes: 32, ValueBytes: 110, KeyHash: keyspace.Mix, ValueModel: keyspace.Table32, BatchKeys: 100,
 		Seed: 1, Threads: 1}
 	run := func() *result.Run {
