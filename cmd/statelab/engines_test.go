@@ -23,11 +23,18 @@ func withCRunners(t *testing.T) {
 	for _, known := range newTables().engines.Outside {
 		put(t, dir, []string{known.Runner})
 	}
-	library := filepath.Join(dir, "lib", "librocksdb.so")
+	rocksLibrary(t)
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+}
+
+// rocksLibrary is RocksDB's, beside the runners that withCRunners puts on PATH.
+func rocksLibrary(t *testing.T) string {
+	t.Helper()
+	library := filepath.Join(scratch, "runners", "lib", "librocksdb.so")
 	if text, err := exec.Command("../../engines/rocksdb/fetch.sh", fetched(t, library)).CombinedOutput(); err != nil {
 		t.Fatalf("fetch RocksDB: %v\n%s", err, text)
 	}
-	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return library
 }
 
 // fetched is library, linked to the one that make has fetched if there is one.

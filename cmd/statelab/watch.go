@@ -181,7 +181,7 @@ func (a *app) lookAtFaults(f *watchFlags, t *probe.Target, of *watch.MappedFile,
 	if err := attached.Attach(); err != nil {
 		return nil, err
 	}
-	stop, err := a.telling(f, p, &o)
+	stop, err := a.telling(f, p, &o, watched.FaultSecond)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (a *app) lookAtFaults(f *watchFlags, t *probe.Target, of *watch.MappedFile,
 }
 
 // telling tells of each second while it is watched, on the terminal and to Prometheus.
-func (a *app) telling(f *watchFlags, p *console.Progress, o *watch.Options) (stop func(), err error) {
+func (a *app) telling(f *watchFlags, p *console.Progress, o *watch.Options, line func(result.Tick) string) (stop func(), err error) {
 	stop = func() {}
 	if f.metrics.Given() {
 		a.live = promexport.NewLive("watch")
@@ -203,7 +203,7 @@ func (a *app) telling(f *watchFlags, p *console.Progress, o *watch.Options) (sto
 	o.Tell = func(e result.Event) { p.Tell("", e) }
 	o.Tick = func(tick result.Tick) {
 		if f.seconds.V() == 0 || tick.Seconds < f.seconds.V() {
-			p.Say("%s", watched.Second(tick))
+			p.Say("%s", line(tick))
 		}
 		if a.live != nil {
 			a.live.Observe(result.Event{Phase: watch.Phase, Tick: &tick})
@@ -217,21 +217,25 @@ func (a *app) look(f *watchFlags, t *probe.Target, args []string, given int64, o
 	p := a.progress()
 	defer p.Done()
 	tell := func(e result.Event) { p.Tell("", e) }
-	// Which of several engines it is, its database tells; a process with one is watched before it opens it.
 	dir := ""
 	several := len(t.Engines()) > 1
 	find := func() error {
-		if len(args) > 0 {
-			dir, err = filepath.EvalSymlinks(absolute(args[0]))
-		} else {
+		if len(args) == 0 {
 			dir, err = watch.Database(a.ctx, t, tell)
+		} else if dir, err = filepath.EvalSymlinks(absolute(args[0])); err == nil {
+			dir = cmp.Or(t.Opened(dir), dir)
 		}
 		return err
 	}
-	if several {
+	// Which of several engines it is, its database tells. A process with one is watched before it opens its database; once it has, it
+	// is left alone until all is ready.
+	early := len(args) == 0 && !several && len(t.Databases()) == 0
+	if !early {
 		if err := find(); err != nil {
 			return nil, err
 		}
+	}
+	if several {
 		of, err := dbformat.Recognise(dir)
 		if err != nil {
 			return nil, err
@@ -245,15 +249,15 @@ func (a *app) look(f *watchFlags, t *probe.Target, args []string, given int64, o
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, attached.Close()) }()
-	if err := attached.Attach(); err != nil {
-		return nil, err
-	}
-	if !several {
+	if early {
+		if err := attached.Attach(); err != nil {
+			return nil, err
+		}
 		if err := find(); err != nil {
 			return nil, err
 		}
 	}
-	stop, err := a.telling(f, p, &o)
+	stop, err := a.telling(f, p, &o, watched.Second)
 	if err != nil {
 		return nil, err
 	}

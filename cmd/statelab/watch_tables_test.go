@@ -49,11 +49,7 @@ func attach(t *testing.T, pid int, engineName string) (*probe.Target, *probe.Pro
 // rocksLibraries are those that a test can use: that of the runner, and the system's.
 func rocksLibraries(t *testing.T) map[string]string {
 	t.Helper()
-	made, err := filepath.Abs("../../bin/lib/librocksdb.so")
-	if err != nil {
-		t.Fatal(err)
-	}
-	libraries := map[string]string{"made": made}
+	libraries := map[string]string{"made": rocksLibrary(t)}
 	for _, path := range []string{"/usr/lib/x86_64-linux-gnu/librocksdb.so.7.8"} {
 		if _, err := os.Stat(path); err == nil {
 			libraries["the system's"] = path
@@ -256,7 +252,7 @@ func TestWatchCountsWhatRunsOfLevelDBCounted(t *testing.T) {
 	const name = "goleveldb"
 	db := database(t, name)
 	target := waitingRunner(t, runnerOf(t, true))
-	seen := seenBy(t, target.Process.Pid, name, db, func() {
+	seen, _ := seenBy(t, target.Process.Pid, name, db, func() {
 		target.run(protocol.EngineSpec{Engine: name, Dir: db, Profile: "geth-legacy", CacheBytes: 1 << 20, CacheAsked: "1MiB", Threads: 1, Seed: 7, Gets: 20_000,
 			WarmupRule: "a count", MissingShare: 0.3})
 		if err := target.Wait(); err != nil {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/statelab/statelab/internal/ask/watch"
 	"github.com/statelab/statelab/internal/observe/probe"
@@ -96,19 +97,24 @@ func TestWatchCountsWhatTheRunCounted(t *testing.T) {
 		runner := runnerOf(t, stripped)
 		for _, name := range subject.Pebbles() {
 			t.Run(fmt.Sprintf("%s, stripped %v", name, stripped), func(t *testing.T) {
-				db := database(t, name)
+				db, pages := database(t, name), protocol.Cold
+				told := deviceTold(t, db)
+				if !told {
+					pages = protocol.AsIs
+				}
 				target := waitingRunner(t, runner)
-				before := countedOf(t, &probe.Target{PID: target.Process.Pid})
-				seen := seenBy(t, target.Process.Pid, name, db, func() {
+				seen, before := seenBy(t, target.Process.Pid, name, db, func() {
 					target.run(protocol.EngineSpec{Engine: name, Dir: db, CacheBytes: 1 << 20, CacheAsked: "1MiB", Threads: 1, Seed: 7, Gets: 20_000,
-						WarmupRule: "a count", MissingShare: 0.3, PageCache: protocol.Cold})
+						WarmupRule: "a count", MissingShare: 0.3, PageCache: pages})
 					if err := target.Wait(); err != nil {
 						t.Error(err)
 					}
 				})
 				run := readRun(t, target.out)
 				compareWatched(t, &seen.Watch, run)
-				compareDevice(t, db, &seen.Watch, run, before, target.ProcessState)
+				if told {
+					compareDevice(t, &seen.Watch, run, before, target.ProcessState, db, runner[0])
+				}
 				storedWatch(t, seen)
 			})
 		}
@@ -148,8 +154,8 @@ func storedWatch(t *testing.T, seen *watch.Seen) {
 	}
 }
 
-// seenBy watches a process from before its first Get to its end.
-func seenBy(t *testing.T, pid int, engineName, db string, work func()) *watch.Seen {
+// seenBy watches a process from before its first Get to its end. before is what the kernel had counted of it.
+func seenBy(t *testing.T, pid int, engineName, db string, work func()) (seen *watch.Seen, before counted) {
 	t.Helper()
 	found, err := probe.Find(pid, subject.AllWatched())
 	if err == nil {
@@ -158,14 +164,15 @@ func seenBy(t *testing.T, pid int, engineName, db string, work func()) *watch.Se
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := probe.Open(found)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, before := atRest(t, func() counted { return counted{readBytes: countedOf(t, found).readBytes} }, func() (*probe.Probe, error) {
+		p, err := probe.Open(found)
+		if err == nil {
+			_ = p.OnDevice(db) // Traffic says why
+			err = p.Attach()
+		}
+		return p, err
+	})
 	defer p.Close() // after the test has its answer
-	if err := errors.Join(p.OnDevice(db), p.Attach()); err != nil {
-		t.Fatal(err)
-	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -175,12 +182,82 @@ func seenBy(t *testing.T, pid int, engineName, db string, work func()) *watch.Se
 	if !subject.IsPebble(engineName) {
 		cache = watch.CacheOf(found, db, 1<<20)
 	}
-	seen, err := watch.Traffic(context.Background(), found, p, db, watch.LayoutOf(engineName, db), cache, watch.Options{Share: 1, Tell: func(result.Event) {}})
+	seen, err = watch.Traffic(context.Background(), found, p, db, watch.LayoutOf(engineName, db), cache, watch.Options{Share: 1, Tell: func(result.Event) {}})
 	<-done
 	if err != nil {
 		t.Fatal(err)
 	}
-	return seen
+	return seen, before
+}
+
+// atRest attaches to a process while nothing is counted of it: a runner that still starts does what would be counted, and not seen.
+func atRest[P interface{ Close() error }](t *testing.T, counts func() counted, attached func() (P, error)) (p P, before counted) {
+	t.Helper()
+	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(20 * time.Millisecond) {
+		before = counts()
+		p, err := attached()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if counts() == before {
+			return p, before
+		}
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("the process does not come to rest")
+	return p, before
+}
+
+// deviceTold reports whether the filesystem of a folder tells on which block device it lies; tmpfs, overlayfs and btrfs do not.
+func deviceTold(t *testing.T, dir string) bool {
+	t.Helper()
+	var stat syscall.Stat_t
+	if err := syscall.Stat(dir, &stat); err != nil {
+		t.Fatal(err)
+	}
+	_, err := os.Stat(fmt.Sprintf("/sys/dev/block/%d:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev)))
+	if err != nil {
+		t.Logf("reads of the disk are not compared: the filesystem of %s does not tell its block device", dir)
+	}
+	return err == nil
+}
+
+// otherMounts skips a test where processes cannot have mounts of their own.
+func otherMounts(t *testing.T) {
+	t.Helper()
+	if text, err := exec.Command("unshare", "--mount", "true").CombinedOutput(); err != nil {
+		t.Skipf("unshare --mount: %v: %s", err, text)
+	}
+}
+
+// elsewhere is a command that runs a program with dir at another place, which it alone sees.
+func elsewhere(dir, place string, program []string) []string {
+	return append([]string{"unshare", "--mount", "sh", "-c", `mount --bind "$1" "$2" && shift 2 && exec "$@"`, "sh", dir, place}, program...)
+}
+
+// A process in a container is found by the path that its database has here, and its reads are seen.
+func TestWatchFindsTheDatabaseOfAContainer(t *testing.T) {
+	watching(t)
+	otherMounts(t)
+	const name = "pebble1"
+	db, inside := database(t, name), filepath.Join(t.TempDir(), "inside")
+	if err := os.Mkdir(inside, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	target := waitingRunner(t, elsewhere(db, inside, runnerOf(t, false)))
+	target.run(protocol.EngineSpec{Engine: name, Dir: inside, CacheBytes: 1 << 20, CacheAsked: "1MiB", Threads: 1, Seed: 7, Gets: 1 << 40, WarmupRule: "a count"})
+	for began := time.Now(); ; {
+		var w result.Watch
+		o := statelab(t, "watch", db, "--json", "--seconds", "1", "--cache", "1MiB")
+		if err := json.Unmarshal([]byte(o.stdout), &w); err == nil && w.Process.PID == target.Process.Pid && w.BlockReads["data"].Count > 0 && w.Simulated != nil {
+			return
+		}
+		if time.Since(began) > time.Minute {
+			t.Fatalf("%+v", o)
+		}
+	}
 }
 
 func compareWatched(t *testing.T, w *result.Watch, run *result.Run) {

@@ -120,9 +120,11 @@ type window struct{ from, to time.Duration }
 func newCollector(t *probe.Target, dir string, layout Layout) *collector {
 	c := &collector{target: t, dir: dir, layout: layout, errors: map[uint64]int{}, pending: map[probe.GetID][]read{}, handles: map[uint64]int16{},
 		ours: map[uint64]bool{}, others: map[string]sum{}, histogram: measure.NewHistogram(),
-		second: measure.NewHistogram(), files: map[probe.File]*table{}, learn: make(chan *table, 1<<16), began: time.Now(), lastSecond: time.Now(),
+		second: measure.NewHistogram(), files: map[probe.File]*table{}, learn: make(chan *table, 1<<16),
 		follow: follow(dir, layout), listed: map[uint64]int{}}
 	c.list()
+	c.began = time.Now() // opening the tables of a large database takes a while
+	c.lastSecond = c.began
 	c.learnt.Go(func() {
 		for t := range c.learn {
 			t.anatomy, t.err = layout.Learn(fmt.Sprintf("/proc/self/fd/%d", t.file.Fd()))

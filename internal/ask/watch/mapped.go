@@ -97,6 +97,8 @@ type faults struct {
 	of      *MappedFile
 	file    *pagefile.File
 	mapping probe.Mapping // High is 0: not there yet
+	located time.Time     // when it was looked for last
+	took    time.Duration // that this took
 
 	pages   map[uint64]*seenPage
 	pending []*seenPage // whose tables are not known yet
@@ -131,6 +133,7 @@ type fault struct {
 
 // Limits of the time that looking for tables takes.
 const (
+	locateEach     = 20 // times what it takes
 	lookEachSecond = 100 * time.Millisecond
 	lookAtTheEnd   = 10 * time.Second
 )
@@ -205,7 +208,10 @@ func deviceRates(c probe.DeviceCounts, seconds float64) *result.WatchedDevice {
 
 // locate finds the database in the memory of the process, where it can move when it grows.
 func (c *faults) locate() error {
+	began := time.Now()
 	all, err := c.target.Mappings(c.of.Layout.Names)
+	c.located = time.Now()
+	c.took = c.located.Sub(began)
 	if err != nil && c.target.Alive() {
 		return err
 	}
@@ -222,8 +228,13 @@ func (c *faults) locate() error {
 func (c *faults) Fault(f *probe.Fault) {
 	inside := func() bool { return f.Address >= c.mapping.Low && f.Address < c.mapping.High }
 	if !inside() {
-		// What cannot be found now is looked for again at the next fault or second.
-		if err := c.locate(); err != nil || !inside() {
+		// What cannot be found now is looked for again at a later fault or in the next second. Looking holds up the process a little.
+		if c.mapping.High == 0 || time.Since(c.located) > locateEach*c.took {
+			if err := c.locate(); err != nil {
+				c.located = time.Now() // what has been seen stays worth an answer
+			}
+		}
+		if !inside() {
 			if f.Major {
 				c.outside++
 			}
@@ -246,6 +257,10 @@ func (c *faults) Fault(f *probe.Fault) {
 	} else {
 		c.minor++
 	}
+	if len(c.kept) == mostReads {
+		c.more++
+		return
+	}
 	p := c.pages[at]
 	if p == nil {
 		// The page is read now, while it surely is what the process has found there.
@@ -253,10 +268,6 @@ func (c *faults) Fault(f *probe.Fault) {
 		p.kind, p.begins = c.file.KindAt(at)
 		c.file.Refer(at)
 		c.pages[at], c.pending = p, append(c.pending, p)
-	}
-	if len(c.kept) == mostReads {
-		c.more++
-		return
 	}
 	c.kept = append(c.kept, fault{p, took, f.DeviceReads, f.DeviceBytes, f.Major})
 }
@@ -275,7 +286,8 @@ func (c *faults) Second() error {
 	if err := c.locate(); err != nil {
 		return err
 	}
-	return c.look(lookEachSecond)
+	_ = c.look(lookEachSecond) // a head that is being written is read again in the next second, and at the end
+	return nil
 }
 
 // look finds the tables of pages for some time, those seen last first: soon, since a node that writes moves its pages.

@@ -95,9 +95,8 @@ const lookForDatabase = 20 * time.Millisecond
 
 // Traffic watches the Gets of a process on the database in dir, and explains them.
 func Traffic(ctx context.Context, t *probe.Target, p *probe.Probe, dir string, layout Layout, cache Cache, o Options) (seen *Seen, err error) {
-	hasRead := t.HasRead()
 	c := newCollector(t, dir, layout)
-	noDevice := p.OnDevice(dir)
+	hasRead, noDevice := t.HasRead(), p.OnDevice(dir)
 	seen = &Seen{Latency: c.histogram}
 	c.tick = func(tick result.Tick) {
 		seen.Ticks = append(seen.Ticks, tick)

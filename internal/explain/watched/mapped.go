@@ -99,3 +99,12 @@ func (w Watched) mappedPage(page *view.Page, method string) {
 	chart.Panels[0].Line("major page faults", faults, view.CurveStyle(0))
 	page.Add("Over time", view.Block{Title: "Major page faults", Method: method, Chart: chart.OrNil(), Note: w.mappedMethod()})
 }
+
+// FaultSecond is a line about one second of a process that maps its database, while it is watched.
+func FaultSecond(t result.Tick) string {
+	text := fmt.Sprintf("%4.0f s  %s major page faults/s", t.Seconds, view.ShortCount(t.PageFaults))
+	if t.P99 > 0 {
+		text += fmt.Sprintf(", p50 %s, p99 %s", view.ShortNanos(float64(t.P50)), view.ShortNanos(float64(t.P99)))
+	}
+	return text
+}

@@ -248,10 +248,6 @@ func (w Watched) series() *view.Chart {
 // Second is a line about one second, while it is watched.
 func Second(t result.Tick) string {
 	text := fmt.Sprintf("%4.0f s  %s Gets/s", t.Seconds, view.ShortCount(t.OpsPerSecond))
-	if t.Ops == 0 && t.PageFaults > 0 {
-		text = fmt.Sprintf("%4.0f s  %s major page faults/s, p50 %s, p99 %s", t.Seconds, view.ShortCount(t.PageFaults), view.ShortNanos(float64(t.P50)),
-			view.ShortNanos(float64(t.P99)))
-	}
 	if t.BlockReadsPerOp != nil {
 		text += fmt.Sprintf(", %s block reads/Get, p50 %s, p99 %s", view.PerGet(*t.BlockReadsPerOp), view.ShortNanos(float64(t.P50)),
 			view.ShortNanos(float64(t.P99)))

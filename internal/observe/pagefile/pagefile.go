@@ -51,6 +51,7 @@ const (
 	deepest     = 32
 	lookBack    = 1 << 14 // pages in front of one inside a large value
 	mostTables  = 1 << 12
+	mostKept    = 1 << 16 // branches
 	leastPage   = 256
 	largestPage = 64 << 10
 )
@@ -215,6 +216,9 @@ func (f *File) page(number uint64) *page {
 		return nil
 	}
 	if kind == Branch && !cached {
+		if len(f.read) == mostKept {
+			clear(f.read)
+		}
 		f.read[number] = content
 	}
 	return &page{f, content, kind}

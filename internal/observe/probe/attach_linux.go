@@ -407,19 +407,15 @@ func calibrate(e subject.Watched) Cost {
 	defer file.Close() // read only
 	function := runtime.FuncForPC(reflect.ValueOf(calibrated).Pointer())
 	own := &Target{PID: os.Getpid(), Engine: e}
-	regions, err := mapped(own.PID)
-	if err != nil || len(regions) == 0 {
-		return cost
-	}
-	binary, err := elf.NewFile(file)
+	program, err := elf.NewFile(file)
 	if err != nil {
 		return cost
 	}
-	i := image{file: binary}
-	entry := uint64(function.Entry())
-	if binary.Type == elf.ET_DYN {
-		entry -= regions[0].start
+	moved, err := bias(own.PID, program)
+	if err != nil {
+		return cost
 	}
+	i, entry := image{file: program}, uint64(function.Entry())-moved
 	const length = 64
 	at, err := i.probes(gosym.Func{Sym: &gosym.Sym{}, Entry: entry, End: entry + length})
 	if err != nil {

@@ -41,7 +41,7 @@ func (t *Target) inspect(known []subject.Watched) (err error) {
 	}
 	var others []string
 	if err == nil {
-		t.Go, t.Main, t.Version = info.GoVersion, info.Main.Path, info.Main.Version
+		t.Go, t.Main, t.Version, t.Cores = info.GoVersion, info.Main.Path, info.Main.Version, t.cores(info)
 		others = t.findEngines(info, known)
 	}
 	without, err := t.findLibraries(known)
@@ -147,17 +147,9 @@ func (i *image) locate(pid int, functionTable uint64) (text uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	var first *elf.Prog
-	for _, p := range i.file.Progs {
-		if p.Type == elf.PT_LOAD && (first == nil || p.Vaddr < first.Vaddr) {
-			first = p
-		}
+	if i.bias, err = bias(pid, i.file); err != nil {
+		return 0, err
 	}
-	if first == nil || len(regions) == 0 {
-		return 0, errors.New("its binary is not in its memory")
-	}
-	const page = 4096
-	i.bias = regions[0].start - first.Vaddr&^(page-1)
 	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
 	if err != nil {
 		return 0, refused(err)

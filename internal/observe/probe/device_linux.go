@@ -97,8 +97,11 @@ func (d *device) on(path string) error {
 	if err := d.counts.Lookup(uint32(0), words); err != nil {
 		return err
 	}
-	words[deviceNumber] = uint64(major)<<minorBits | uint64(minor)
-	return d.counts.Put(uint32(0), words)
+	number := uint64(major)<<minorBits | uint64(minor)
+	if words[deviceNumber] == number {
+		return nil // writing the counters would set them back
+	}
+	return d.counts.Put(uint32(0), []uint64{deviceNumber: number, deviceWords - 1: 0})
 }
 
 // Device are the reads of that device so far.

@@ -30,7 +30,8 @@ type FaultProbe struct {
 	major, minor *ebpf.Program
 	begins       *ebpf.Program
 	faulting     *ebpf.Map // by thread: time, device reads, bytes
-	bounds       *ebpf.Map // of the addresses whose minor faults are reported; counters
+	bounds       *ebpf.Map // of the addresses whose minor faults are reported; this process alone writes them
+	unreported   *ebpf.Map // counters; the programs alone write them
 	ring         *ebpf.Map
 	reader       *ringbuf.Reader
 	links        []io.Closer
@@ -55,13 +56,16 @@ const (
 	faultingBytes = 24 // of the map: start, reads, bytes
 )
 
-// Words of the map bounds.
+// Words of the maps bounds and unreported.
 const (
 	boundLow = iota
 	boundHigh
-	outsideMinor
-	lostFaults
 	boundWords
+)
+const (
+	outsideMinor = iota
+	lostFaults
+	unreportedWords
 )
 
 // OpenFaults loads what runs in the kernel, for a database in a file.
@@ -86,6 +90,7 @@ func OpenFaults(t *Target, path string) (_ *FaultProbe, err error) {
 	}{
 		{&p.faulting, ebpf.MapSpec{Name: "faulting", Type: ebpf.LRUHash, KeySize: 8, ValueSize: faultingBytes, MaxEntries: mostActive}},
 		{&p.bounds, ebpf.MapSpec{Name: "bounds", Type: ebpf.Array, KeySize: 4, ValueSize: 8 * boundWords, MaxEntries: 1}},
+		{&p.unreported, ebpf.MapSpec{Name: "unreported", Type: ebpf.Array, KeySize: 4, ValueSize: 8 * unreportedWords, MaxEntries: 1}},
 		{&p.ring, ebpf.MapSpec{Name: "events", Type: ebpf.RingBuf, MaxEntries: ringBytes}},
 	} {
 		if *m.to, err = ebpf.NewMap(&m.spec); err != nil {
@@ -124,7 +129,7 @@ func (p *FaultProbe) Close() error {
 		errs = append(errs, p.reader.Close())
 	}
 	return errors.Join(append(errs, p.major.Close(), p.minor.Close(), p.begins.Close(), p.device.close(), p.faulting.Close(), p.bounds.Close(),
-		p.ring.Close())...)
+		p.unreported.Close(), p.ring.Close())...)
 }
 
 // Attach begins to watch; what is seen waits for Watch.
@@ -184,22 +189,13 @@ func onEvent(event uint64, processor int, program *ebpf.Program) (io.Closer, err
 
 // Report says of which addresses minor faults are reported, too.
 func (p *FaultProbe) Report(low, high uint64) error {
-	words, err := p.words()
-	if err != nil {
-		return err
-	}
-	words[boundLow], words[boundHigh] = low, high
-	return p.bounds.Put(uint32(0), words)
-}
-
-func (p *FaultProbe) words() (words []uint64, err error) {
-	words = make([]uint64, boundWords)
-	return words, p.bounds.Lookup(uint32(0), words)
+	return p.bounds.Put(uint32(0), []uint64{boundLow: low, boundHigh: high})
 }
 
 // Elsewhere are the faults that were not reported so far.
 func (p *FaultProbe) Elsewhere() (Elsewhere, error) {
-	words, err := p.words()
+	words := make([]uint64, unreportedWords)
+	err := p.unreported.Lookup(uint32(0), words)
 	return Elsewhere{words[outsideMinor], words[lostFaults]}, err
 }
 
@@ -282,7 +278,7 @@ func (p *FaultProbe) faultEnds(of namespace, major bool) asm.Instructions {
 			asm.JLT.Reg(asm.R8, asm.R1, "outside"),
 			asm.LoadMem(asm.R1, asm.R7, 8*boundHigh, asm.DWord),
 			asm.JLT.Reg(asm.R8, asm.R1, "inside"),
-			asm.LoadMapValue(asm.R1, p.bounds.FD(), 8*outsideMinor).WithSymbol("outside"),
+			asm.LoadMapValue(asm.R1, p.unreported.FD(), 8*outsideMinor).WithSymbol("outside"),
 			asm.Mov.Imm(asm.R2, 1),
 			asm.StoreXAdd(asm.R1, asm.R2, asm.DWord),
 			asm.Ja.Label(exitLabel),
@@ -315,7 +311,7 @@ func (p *FaultProbe) faultEnds(of namespace, major bool) asm.Instructions {
 		asm.Mov.Imm(asm.R4, 0),
 		asm.FnRingbufOutput.Call(),
 		asm.JEq.Imm(asm.R0, 0, exitLabel),
-		asm.LoadMapValue(asm.R1, p.bounds.FD(), 8*lostFaults),
+		asm.LoadMapValue(asm.R1, p.unreported.FD(), 8*lostFaults),
 		asm.Mov.Imm(asm.R2, 1),
 		asm.StoreXAdd(asm.R1, asm.R2, asm.DWord),
 	)

@@ -3,12 +3,16 @@ package probe
 import (
 	"bufio"
 	"bytes"
+	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"math/bits"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,7 +57,7 @@ func Process(pid int) (*Target, error) {
 	} else if err != nil {
 		return nil, engine.Fail(engine.CodeUnsupported, "%s has no program of its own: it belongs to the kernel, or has ended", t)
 	}
-	t.Cores = t.cores()
+	t.Cores = t.cores(nil)
 	return t, nil
 }
 
@@ -103,16 +107,12 @@ func Named(name string) (pid int, err error) {
 
 // With is the process that has files of the database in dir open.
 func With(dir string) (pid int, err error) {
-	full, err := filepath.EvalSymlinks(dir)
-	if err != nil {
+	if _, err := os.Stat(dir); err != nil {
 		return 0, engine.Fail(engine.CodeNotFound, "the database %s is not there", dir)
-	}
-	if full, err = filepath.Abs(full); err != nil {
-		return 0, err
 	}
 	var found []int
 	err = processes(func(pid int) error {
-		if pid != os.Getpid() && slices.ContainsFunc(openFiles(pid), func(path string) bool { return filepath.Dir(path) == full }) {
+		if pid != os.Getpid() && (&Target{PID: pid}).Opened(dir) != "" {
 			found = append(found, pid)
 		}
 		return nil
@@ -129,6 +129,27 @@ func With(dir string) (pid int, err error) {
 		return 0, engine.Fail(engine.CodeUsage, "%d processes have the database %s open: name one with --pid (%s)", len(found), dir, joined(found))
 	}
 	return found[0], nil
+}
+
+// Opened is the folder dir as Path tells it, if the process has files in it open: a container can see it elsewhere. "": it has none.
+func (t *Target) Opened(dir string) string {
+	here, err := os.Stat(dir)
+	if err != nil {
+		return ""
+	}
+	looked := map[string]bool{}
+	for _, path := range openFiles(t.PID) {
+		// Other folders, which can be slow to look at, seldom have files of the same name.
+		if _, err := os.Lstat(filepath.Join(dir, filepath.Base(path))); err != nil || looked[filepath.Dir(path)] {
+			continue
+		}
+		looked[filepath.Dir(path)] = true
+		seen := t.Path(filepath.Dir(path))
+		if info, err := os.Stat(seen); err == nil && os.SameFile(info, here) {
+			return seen
+		}
+	}
+	return ""
 }
 
 func joined(pids []int) string {
@@ -283,15 +304,25 @@ func (t *Target) Alive() bool {
 	return err == nil && found && len(after) > 0 && after[0] != 'Z' && after[0] != 'X'
 }
 
-// cores is how many processors Go uses in the process, unless it sets that itself.
-func (t *Target) cores() int {
+// cores is how many processors Go uses in the process, unless it sets that itself. info tells how it was built, if it is in Go.
+func (t *Target) cores(info *debug.BuildInfo) int {
+	debugging := "" // the last word counts
+	if info != nil {
+		for _, s := range info.Settings {
+			if s.Key == "DefaultGODEBUG" {
+				debugging = s.Value
+			}
+		}
+	}
 	environment, err := os.ReadFile(t.proc("environ"))
 	if err == nil {
-		for entry := range bytes.SplitSeq(environment, []byte{0}) {
-			if value, is := bytes.CutPrefix(entry, []byte("GOMAXPROCS=")); is {
-				if n, err := strconv.Atoi(string(value)); err == nil && n > 0 {
-					return n
-				}
+		for entry := range strings.SplitSeq(string(environment), "\x00") {
+			name, value, _ := strings.Cut(entry, "=")
+			if n, err := strconv.Atoi(value); name == "GOMAXPROCS" && err == nil && n > 0 {
+				return n
+			}
+			if name == "GODEBUG" {
+				debugging += "," + value
 			}
 		}
 	}
@@ -303,13 +334,72 @@ func (t *Target) cores() int {
 	for _, word := range set {
 		n += bits.OnesCount64(uint64(word))
 	}
+	// Since Go 1.25, unless the program keeps to the ways of an older one, a limit of its control group counts, too.
+	const firstLimited = 25
+	var minor int
+	if info == nil {
+		return max(1, n)
+	}
+	_, err = fmt.Sscanf(info.GoVersion, "go1.%d", &minor)
+	off, on := strings.LastIndex(debugging, "containermaxprocs=0"), strings.LastIndex(debugging, "containermaxprocs=1")
+	if err == nil && minor >= firstLimited && off <= on {
+		n = min(n, t.quota())
+	}
 	return max(1, n)
+}
+
+// quota is how many processors the control group of the process may use, as Go rounds it.
+func (t *Target) quota() int {
+	const root, least = "/sys/fs/cgroup", 2
+	groups, err := os.ReadFile(t.proc("cgroup"))
+	if err != nil {
+		return math.MaxInt
+	}
+	for line := range strings.Lines(string(groups)) {
+		const parts = 3 // number, controllers, path
+		fields := strings.SplitN(strings.TrimSpace(line), ":", parts)
+		if len(fields) < parts {
+			continue
+		}
+		var files []string
+		switch {
+		case fields[1] == "":
+			files = []string{filepath.Join(root, fields[2], "cpu.max")}
+		case slices.Contains(strings.Split(fields[1], ","), "cpu"):
+			files = []string{filepath.Join(root, "cpu", fields[2], "cpu.cfs_quota_us"), filepath.Join(root, "cpu", fields[2], "cpu.cfs_period_us")}
+		}
+		text := ""
+		for _, file := range files {
+			content, _ := os.ReadFile(file) // without it there is no limit
+			text += string(content) + " "
+		}
+		var quota, period float64
+		if n, _ := fmt.Sscan(text, &quota, &period); n == 2 && quota > 0 && period > 0 {
+			return max(least, int(math.Ceil(quota/period)))
+		}
+	}
+	return math.MaxInt
 }
 
 // region is a part of a process's memory.
 type region struct {
 	start, end uint64
 	data       bool // it can be written
+}
+
+// bias is that of addresses in the memory of a process over those in the file of its program.
+func bias(pid int, program *elf.File) (uint64, error) {
+	const entry = 9 // AT_ENTRY
+	words, err := os.ReadFile(fmt.Sprintf("/proc/%d/auxv", pid))
+	if err != nil {
+		return 0, refused(err)
+	}
+	for ; len(words) >= 16; words = words[16:] {
+		if binary.NativeEndian.Uint64(words) == entry {
+			return binary.NativeEndian.Uint64(words[8:]) - program.Entry, nil
+		}
+	}
+	return 0, errors.New("the kernel does not tell where its program begins")
 }
 
 // mapped are the regions of the process's binary, in order, and the memory behind it that holds its variables.

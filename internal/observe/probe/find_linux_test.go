@@ -1,11 +1,15 @@
 package probe
 
 import (
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
+	"reflect"
+	"runtime"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -42,5 +46,33 @@ func TestRefusedKeepsWhatIsExplained(t *testing.T) {
 	}
 	if f, is := errors.AsType[*engine.Failure](refused(fs.ErrPermission)); !is || f.Remedy == "" {
 		t.Errorf("%v has no way out", f)
+	}
+}
+
+// atStart is what Go chose, before the flags of a test change it.
+var atStart = runtime.GOMAXPROCS(0)
+
+// The processors of a process are those that Go itself found for it, also under a limit of its control group.
+func TestCoresAreThoseThatGoFound(t *testing.T) {
+	info, _ := debug.ReadBuildInfo()
+	if got := (&Target{PID: os.Getpid()}).cores(info); info == nil || got != atStart {
+		t.Errorf("%d processors, and Go found %d", got, atStart)
+	}
+}
+
+// A function of this process is found in the table of its functions, wherever the process was loaded.
+func TestFunctionsAreFoundWhereverTheyAreLoaded(t *testing.T) {
+	file, err := elf.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close() // read only
+	i := image{file: file}
+	if err := i.readFunctions(os.Getpid()); err != nil {
+		t.Fatal(err)
+	}
+	function := runtime.FuncForPC(reflect.ValueOf(calibrated).Pointer())
+	if got := (functions{i.bias, i.table.Funcs}).name(uint64(function.Entry())); got != function.Name() {
+		t.Errorf("%s at %#x is told as %q", function.Name(), function.Entry(), got)
 	}
 }

@@ -94,6 +94,9 @@ func (*FaultProbe) Core() float64 { return 0 }
 // Close needs Linux.
 func (*FaultProbe) Close() error { return nil }
 
+// Opened needs Linux.
+func (t *Target) Opened(string) string { return "" }
+
 // Databases needs Linux.
 func (t *Target) Databases() []string { return nil }
 

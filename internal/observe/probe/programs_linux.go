@@ -447,7 +447,9 @@ func kernelOffsets() (o offsets, err error) {
 		{&o.mode, "inode", "i_mode"}, {&o.position, "file", "f_pos"}, {&o.operation, "io_kiocb", "opcode"}, {&o.reached, "kiocb", "ki_pos"},
 	} {
 		var structure *btf.Struct
-		if err := spec.TypeByName(member.of, &structure); err != nil {
+		if err := spec.TypeByName(member.of, &structure); errors.Is(err, btf.ErrNotFound) && member.of == "io_kiocb" {
+			continue // a kernel without io_uring
+		} else if err != nil {
 			return o, fmt.Errorf("the kernel's BTF: %s: %w", member.of, err)
 		}
 		at, found := offsetOf(structure.Members, member.name)

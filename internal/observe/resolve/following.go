@@ -163,7 +163,10 @@ func (f *Following) look(at time.Duration) error {
 	if err := f.readManifest(at, renewed); err != nil {
 		return err
 	}
-	return f.openLive()
+	if err := f.openLive(); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil // the edit that took it away comes next; else Moments tells of it
 }
 
 // numberOf is that of a file, and what kind of file it is.
@@ -281,13 +284,16 @@ func (f *Following) manifestEdits(at time.Duration) error {
 	})
 }
 
-func (f *Following) openLive() error {
+// openLive opens all tables that are there; its error may be that one is gone.
+func (f *Following) openLive() (gone error) {
 	for number := range f.live {
-		if err := f.openFile(number); err != nil {
+		if err := f.openFile(number); errors.Is(err, fs.ErrNotExist) {
+			gone = err
+		} else if err != nil {
 			return err
 		}
 	}
-	return nil
+	return gone
 }
 
 func (f *Following) openFile(number uint64) error {

@@ -87,6 +87,9 @@ func (f *Following) Moments() (*Moments, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
+	if err := f.openLive(); err != nil {
+		return nil, err
+	}
 	m := &Moments{Resolver: &Resolver{version: f.version, kept: f.kept}, logs: f.logs}
 	for _, l := range m.logs {
 		slices.SortStableFunc(l.keys, func(a, b writtenKey) int { return cmp.Compare(a.hash, b.hash) })

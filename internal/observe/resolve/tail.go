@@ -15,6 +15,7 @@ type tail struct {
 	number uint32 // of the log: a file can be written over, and the rest of it is an older log's
 	at     int64  // up to where it was read
 
+	head   int // bytes in front of a piece: all pieces of a file are of one form
 	block  []byte
 	record []byte // so far
 }
@@ -27,7 +28,6 @@ const (
 	numberBytes     = 4
 	syncedBytes     = 8
 	pieceKinds      = 4 // whole, first, middle, last
-	mostHeadBytes   = pieceHeadBytes + numberBytes + syncedBytes
 	wholePiece      = 0
 	firstPiece      = 1
 	lastPiece       = 3
@@ -66,7 +66,7 @@ func (t *tail) readBlock(start int64, block []byte, visit func(record []byte) er
 		size, kind := int(binary.LittleEndian.Uint16(block[at+4:])), int(block[at+6])-1
 		if kind < 0 {
 			// Nothing, or the end of a block in which no piece has room.
-			if len(block) == logBlockBytes && logBlockBytes-at < mostHeadBytes {
+			if len(block) == logBlockBytes && logBlockBytes-at < t.head {
 				t.at = start + logBlockBytes
 			}
 			return nil
@@ -86,7 +86,7 @@ func (t *tail) readBlock(start int64, block []byte, visit func(record []byte) er
 			binary.LittleEndian.Uint32(block[at:]) != maskedCRC(block[at+6:end]) {
 			return nil
 		}
-		kind %= pieceKinds
+		kind, t.head = kind%pieceKinds, from-at
 		if kind == wholePiece || kind == firstPiece {
 			t.record = t.record[:0]
 		}
