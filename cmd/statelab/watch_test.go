@@ -347,7 +347,8 @@ func TestKilledWatchersLeaveNothing(t *testing.T) {
 	if testing.Short() {
 		kills = 5
 	}
-	for i := range kills {
+	timely := inTime(t)
+	for i := 0; i < kills && timely(); i++ {
 		watcher := exec.Command(binary, "watch", "--pid", fmt.Sprint(target.Process.Pid), "--sample", "100%", "--seconds", "0")
 		said, err := watcher.StderrPipe()
 		if err == nil {
@@ -428,7 +429,8 @@ func TestWatchInShortWindows(t *testing.T) {
 	}
 	before := openDescriptors(t)
 	// It may take a while until the first Get.
-	for began := time.Now(); rounds > 0 || seen == 0 && time.Since(began) < time.Minute; rounds-- {
+	timely := inTime(t)
+	for began := time.Now(); rounds > 0 && timely() || seen == 0 && time.Since(began) < time.Minute; rounds-- {
 		ctx, stop := context.WithTimeout(context.Background(), 5*time.Millisecond)
 		counts := &counting{}
 		err := p.Watch(ctx, 1, counts)
@@ -453,6 +455,21 @@ func TestWatchInShortWindows(t *testing.T) {
 	_ = target.Wait() // interrupted
 	if run := readRun(t, target.out); run.Status != result.Interrupted || run.Figures.FailedGets > 0 {
 		t.Errorf("the watched run: %s, %s", run.Status, run.Error)
+	}
+}
+
+// inTime reports, for what is repeated very often, whether there is time for more: it may take a third of what is left for all tests.
+func inTime(t *testing.T) func() bool {
+	t.Helper()
+	began, told := time.Now(), false
+	end, limited := t.Deadline()
+	return func() bool {
+		in := !limited || time.Since(began) < end.Sub(began)/3
+		if !in && !told {
+			told = true
+			t.Logf("it ends after %v: give it more time with -timeout", time.Since(began))
+		}
+		return in
 	}
 }
 
