@@ -56,12 +56,11 @@ type Asked struct {
 	Tell        result.Tell
 }
 
-// Predictions of other configurations, each at three caches, without and with absent keys, were off by at
-// most 2.2 % (TestPredictedIsBuilt, docs/tuning.md); those of the levels alone by 1.7 % where options stay
-// (docs/prediction.md).
+// Of 44 predictions of other configurations 42 were off by less than 2 %, one by 4.95 % (TestPredictedIsBuilt,
+// docs/tuning.md). Those of the levels alone were off by 1.7 % where options stay (docs/prediction.md).
 const (
-	tracedError = 0.022
-	levelsError = 0.03
+	tracedError = 0.05
+	levelsError = 0.05
 )
 
 // grid are the values that are tried; the present one is, too.
@@ -231,13 +230,16 @@ const (
 	options
 )
 
+// fits reports whether a shard of the cache has room for some blocks: else luck decides what is read.
+func (s *search) fits(t reblock.Tables) bool {
+	const blocks = 16
+	return max(t.BlockBytes, t.IndexBytes) <= (s.cache-s.reserve)/int64(cachesim.ShardCount(s.cache, s.Cores))/blocks
+}
+
 // others are from with every other value of an option.
 func (s *search) others(from reblock.Tables, option int) (all []reblock.Tables) {
-	// In a shard of a few blocks, luck decides what is read.
-	const fewBlocks = 16
-	most := (s.cache - s.reserve) / int64(cachesim.ShardCount(s.cache, s.Cores)) / fewBlocks
 	add := func(to reblock.Tables) {
-		if to != from && (max(to.BlockBytes, to.IndexBytes) <= most || to.BlockBytes <= from.BlockBytes && to.IndexBytes <= from.IndexBytes) {
+		if to != from && (s.fits(to) || to.BlockBytes <= from.BlockBytes && to.IndexBytes <= from.IndexBytes) {
 			all = append(all, to)
 		}
 	}
@@ -414,7 +416,7 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best reblock.Tables)
 	}
 	t.Present, t.Best = known(s.Present), known(best)
 	now, then := s.score(t.Present), s.score(t.Best)
-	t.Tied = best == s.Present || then > now*(1-2*t.Error)
+	t.Tied = best == s.Present || then > now*(1-t.Error)
 	for _, to := range alone {
 		if c := known(to); s.score(c) < now {
 			t.Alone = append(t.Alone, c)
