@@ -282,7 +282,7 @@ func (r *LayoutRow) take(l Lookups) {
 	switch {
 	case l.BlockReads != nil:
 		r.BlockReads, r.BlockReadSource = l.BlockReads, "layout"
-	case l.ReadCalls >= l.MajorFaults: // else it reads mapped files
+	case l.ReadCalls >= l.MajorFaults && !l.ReadsUnknown: // else it reads mapped files
 		r.BlockReads, r.BlockReadSource = &l.ReadCalls, "read calls"
 	}
 }

@@ -159,6 +159,9 @@ func TestLayoutsInMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, row := range l.Rows {
+		if (row.BlockReads == nil) != (row.Layout == "pagetrie") {
+			t.Errorf("%s: %v block reads", row.Layout, row.BlockReads)
+		}
 		for _, look := range row.Lookups {
 			if look.ReadsUnknown != (row.Layout == "pagetrie") {
 				t.Errorf("%s: %+v", row.Layout, look)

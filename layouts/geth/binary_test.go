@@ -226,6 +226,22 @@ func TestOtherGroupDepthIsRefused(t *testing.T) {
 	must(t, openBinary(t, dir, false, "GroupDepth=6").Close())
 }
 
+// A database of another trie is refused by its name.
+func TestOtherTrieIsRefused(t *testing.T) {
+	path := scheme{name: "geth-path", about: "a test", byPath: true}
+	for name, of := range map[string][2]scheme{"it holds a Merkle-Patricia trie, not a binary trie": {path, binaryTrie},
+		"it holds a binary trie, not a Merkle-Patricia trie": {binaryTrie, path}} {
+		dir := t.TempDir()
+		s := create(t, of[0], dir)
+		must(t, s.Change(layout.Change{Account: nameOf(1), New: &layout.Account{Nonce: 1, CodeHash: layout.EmptyCode}}))
+		commit(t, s)
+		must(t, s.Close())
+		if s, err := of[1].Open(t.Context(), layout.Options{Dir: dir, MemoryBytes: minMemoryBytes}); err == nil || !strings.Contains(err.Error(), name) {
+			t.Error(s, err)
+		}
+	}
+}
+
 // A balance that go-ethereum would cut off fails the change.
 func TestLargeBalanceIsRefused(t *testing.T) {
 	s := openBinary(t, t.TempDir(), true)

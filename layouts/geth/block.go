@@ -214,13 +214,15 @@ func (c *chain) readHead() (head, error) {
 	if err != nil {
 		return head{}, err
 	}
-	if l.binary && len(text) == headBytes+1 {
-		if built := int(text[headBytes]); built != c.group {
-			return head{}, fmt.Errorf("it was built with %s=%d, not %d", groupOption, built, c.group)
-		}
+	switch built := len(text) == headBytes+1; {
+	case built != l.binary && (built || len(text) == headBytes):
+		return head{}, fmt.Errorf("it holds a %s, not a %s: open it as the layout that built it", trieName(built), trieName(l.binary))
+	case built && int(text[headBytes]) != c.group:
+		return head{}, fmt.Errorf("it was built with %s=%d, not %d", groupOption, text[headBytes], c.group)
+	case built:
 		disk = rawdb.NewTable(disk, string(rawdb.VerklePrefix))
-	} else if l.binary || len(text) != headBytes {
-		return head{}, fmt.Errorf("the head has %d bytes, not %d", len(text), headBytes)
+	case len(text) != headBytes:
+		return head{}, fmt.Errorf("the head has %d bytes, not %d or %d", len(text), headBytes, headBytes+1)
 	}
 	h := head{binary.BigEndian.Uint64(text), common.Hash(text[8:40]), common.Hash(text[40:])}
 	if !l.byPath {
@@ -237,6 +239,13 @@ func (c *chain) readHead() (head, error) {
 		return head{block: h.block - 1, root: h.parent}, nil
 	}
 	return head{}, fmt.Errorf("the state is at root %x, the head at %x", root, h.root)
+}
+
+func trieName(binary bool) string {
+	if binary {
+		return "binary trie"
+	}
+	return "Merkle-Patricia trie"
 }
 
 // chain is an open state.

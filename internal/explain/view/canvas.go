@@ -40,6 +40,23 @@ func (b box) overlaps(o box) bool {
 	return b.min.x < o.max.x && o.min.x < b.max.x && b.min.y < o.max.y && o.min.y < b.max.y
 }
 
+// clip is what of a line is inside the box, if anything is.
+func (b box) clip(from, to point) (begin, end point, is bool) {
+	first, last, way := 0.0, 1.0, to.minus(from)
+	for _, side := range [...]struct{ along, room float64 }{{-way.x, from.x - b.min.x}, {way.x, b.max.x - from.x}, {-way.y, from.y - b.min.y},
+		{way.y, b.max.y - from.y}} {
+		switch crossed := side.room / side.along; {
+		case side.along < 0:
+			first = max(first, crossed)
+		case side.along > 0:
+			last = min(last, crossed)
+		case side.room < 0:
+			return from, to, false
+		}
+	}
+	return point{from.x + way.x*first, from.y + way.y*first}, point{from.x + way.x*last, from.y + way.y*last}, first <= last
+}
+
 // canvas draws on an image.
 type canvas struct {
 	image *image.RGBA
@@ -55,6 +72,11 @@ func newCanvas(width, height int) *canvas {
 
 // within draws on a part of the same paper.
 func (c *canvas) within(part box) *canvas { return &canvas{c.image, part} }
+
+// farOff is how many pixels from the corner of the paper an outline may reach: the rasterizer goes along all of it.
+const farOff = 1 << 14
+
+func near(v float64) float64 { return math.Max(-farOff, math.Min(farOff, v)) }
 
 // fill covers what is inside outlines that turn the same way.
 func (c *canvas) fill(ink color.Color, outlines ...[]point) {
@@ -79,23 +101,27 @@ func (c *canvas) fill(ink color.Color, outlines ...[]point) {
 			if i == 0 {
 				move = r.MoveTo
 			}
-			move(float32(p.x*scale-float64(in.Min.X)), float32(p.y*scale-float64(in.Min.Y)))
+			move(float32(near(p.x*scale)-float64(in.Min.X)), float32(near(p.y*scale)-float64(in.Min.Y)))
 		}
 		r.ClosePath()
 	}
 	r.Draw(c.image, in, image.NewUniform(ink), image.Point{})
 }
 
-// line joins points, with round corners and the dashes of its style.
+// line joins points, with round corners and the dashes of its style, which begin where the paper does.
 func (c *canvas) line(s Style, through ...point) {
 	var outlines [][]point
 	half := s.Width / 2
+	seen := box{c.all.min.minus(point{half, half}), c.all.max.plus(point{half, half})}
 	on, left, nth := true, math.Inf(1), 0
 	if len(s.Dash) > 0 {
 		left = s.Dash[0]
 	}
 	for i := range len(through) - 1 {
-		from, to := through[i], through[i+1]
+		from, to, is := seen.clip(through[i], through[i+1])
+		if !is {
+			continue
+		}
 		length := math.Hypot(to.x-from.x, to.y-from.y)
 		if length == 0 || math.IsInf(length, 0) || math.IsNaN(length) {
 			continue
@@ -115,7 +141,7 @@ func (c *canvas) line(s Style, through ...point) {
 				left = s.Dash[nth%len(s.Dash)]
 			}
 		}
-		if on && i+2 < len(through) {
+		if on && i+2 < len(through) && to == through[i+1] {
 			outlines = append(outlines, regular(to, half, 12, 0))
 		}
 	}

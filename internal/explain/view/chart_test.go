@@ -1,8 +1,10 @@
 package view
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"image/png"
 	"math"
 	"slices"
 	"strings"
@@ -95,6 +97,46 @@ func TestLogarithmicAxis(t *testing.T) {
 	}
 	if title, labels := ticks(20000, 31000); title != "Gets per second" || !slices.Equal(labels, []string{"0", "5k", "10k", "15k", "20k", "25k", "30k", "35k"}) {
 		t.Errorf("%q with ticks %q", title, labels)
+	}
+}
+
+// TestFarPointsAreDrawn: a line ends at the edge of the panel, however far its points are, and a picture does not take long.
+func TestFarPointsAreDrawn(t *testing.T) {
+	c := NewChart("test", Linear("x", AsNumber), Axis{Label: "y"})
+	panel := c.Panels[0]
+	panel.Line("measured", XYs{{X: 1, Y: 1}, {X: 2, Y: 2}, {X: 3, Y: 1}}, CurveStyle(0))
+	panel.Line("", XYs{{X: 1, Y: 1, Low: .5, High: 1e14}, {X: 3, Y: 1, Low: .5, High: 1e14}}, Style{Color: Green, Band: true, Guide: true})
+	panel.Line("", XYs{{X: 1, Y: 1}, {X: 2, Y: 1e14}, {X: 3, Y: 1}}, Style{Color: Red, Dash: Dashed(), Guide: true})
+	var file bytes.Buffer
+	if err := c.PNG(&file); err != nil {
+		t.Fatal(err)
+	}
+	picture, err := png.Decode(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	red := map[int]bool{} // rows
+	for y := range picture.Bounds().Dy() {
+		for x := range picture.Bounds().Dx() {
+			if r, g, _, _ := picture.At(x, y).RGBA(); r > 0xa000 && g < 0x3000 {
+				red[y] = true
+			}
+		}
+	}
+	if len(red) < 50 {
+		t.Errorf("red in %d rows", len(red))
+	}
+	for _, c := range []struct{ from, to, begin, end point }{
+		{point{-1, 1}, point{3, 1}, point{0, 1}, point{2, 1}}, {point{1, -1e20}, point{1, 1}, point{1, 0}, point{1, 1}}, {point{.5, .5}, point{1, 1}, point{.5, .5}, point{1, 1}},
+	} {
+		if begin, end, is := (box{max: point{2, 2}}).clip(c.from, c.to); !is || begin != c.begin || end != c.end {
+			t.Errorf("%v: from %v to %v, %t", c, begin, end, is)
+		}
+	}
+	for _, outside := range [][2]point{{{3, 0}, {3, 5}}, {{-1, 1.5}, {1.5, 4}}} {
+		if begin, end, is := (box{max: point{2, 2}}).clip(outside[0], outside[1]); is {
+			t.Errorf("%v: from %v to %v", outside, begin, end)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"sync/atomic"
 	"text/tabwriter"
 )
 
@@ -30,6 +31,23 @@ type Device struct {
 	// that mount. Other mount namespaces cannot be seen from here.
 	Private bool
 	Backing string // file behind a loop device
+}
+
+// OwnReads are read calls that a process makes to watch itself: the kernel's account of the process has them, and a measurement
+// is to leave them out.
+type OwnReads struct{ begun, calls, chars atomic.Int64 }
+
+// Call makes one, and counts it with the characters that it read.
+func (o *OwnReads) Call(read func() (chars int64)) {
+	o.begun.Add(1)
+	o.chars.Add(read())
+	o.calls.Add(1)
+}
+
+// Now is how many there were, and their characters. One that has begun and not ended is not settled: the kernel may have counted it.
+func (o *OwnReads) Now() (calls, chars int64, settled bool) {
+	calls, chars = o.calls.Load(), o.chars.Load()
+	return calls, chars, o.begun.Load() == calls
 }
 
 // Between is what was counted after before and up to after. C is a struct of counters: whole

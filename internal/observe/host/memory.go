@@ -32,8 +32,9 @@ type MemoryLimit struct {
 	anchor string // directory that groups are made in
 	most   int64  // that home allows, where dir is not inside it; 0: no limit
 
-	follower             *follower
-	readCalls, readChars atomic.Int64
+	Own OwnReads // those of Follow
+
+	follower *follower
 }
 
 // hierarchy is where the memory controller may be mounted.
@@ -173,10 +174,6 @@ func (h *MemoryLimit) Follow(pages int64) error {
 	return nil
 }
 
-// Reads are the read calls that Follow has made, and their bytes: they are in the
-// kernel's account of this process.
-func (h *MemoryLimit) Reads() (calls, chars int64) { return h.readCalls.Load(), h.readChars.Load() }
-
 // follower is a running Follow.
 type follower struct {
 	limit  *MemoryLimit
@@ -218,9 +215,12 @@ func (f *follower) run() {
 
 // look sets the limit anew.
 func (f *follower) look() error {
-	n, err := unix.Pread(int(f.status.Fd()), f.text[:], 0)
-	f.limit.readCalls.Add(1)
-	f.limit.readChars.Add(int64(max(n, 0)))
+	var n int
+	var err error
+	f.limit.Own.Call(func() int64 {
+		n, err = unix.Pread(int(f.status.Fd()), f.text[:], 0)
+		return int64(max(n, 0))
+	})
 	if err != nil {
 		return fmt.Errorf("follow the process's memory: %w", err)
 	}

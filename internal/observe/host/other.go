@@ -26,6 +26,7 @@ type (
 	MemoryLimit struct {
 		How    string
 		Within int64
+		Own    OwnReads
 	}
 	Probe struct{}
 	Watch struct{}
@@ -79,7 +80,6 @@ func Limit(context.Context, LimitPlan, func(string)) (*result.Disk, error) {
 }
 func LimitMemory() (*MemoryLimit, error)                          { return nil, errLinux }
 func (*MemoryLimit) Follow(int64) error                           { return errLinux }
-func (*MemoryLimit) Reads() (calls, chars int64)                  { return 0, 0 }
 func (*MemoryLimit) Release() error                               { return nil }
 func AnonymousBytes() (bytes, chars int64, err error)             { return 0, 0, errLinux }
 func SweepGroups()                                                {}

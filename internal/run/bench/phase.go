@@ -117,16 +117,16 @@ const growthLimit = 64 << 20
 // growth watches the process's own memory through a phase.
 type growth struct {
 	samples []int64
-	read    func(chars int64) // is told of every sample
+	own     func(read func() (chars int64)) // makes every read
 }
 
 // sampleEvery is often enough for a phase of a tenth of a second.
 const sampleEvery = 20 * time.Millisecond
 
-// follow samples until stop is called, which takes the last sample. It tells read of each.
-func (g *growth) follow(read func(chars int64)) (stop func()) {
+// follow samples until stop is called, which takes the last sample. own makes its reads.
+func (g *growth) follow(own func(read func() (chars int64))) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
-	g.samples, g.read = g.samples[:0], read
+	g.samples, g.own = g.samples[:0], own
 	go func() {
 		defer close(ended)
 		ticker := time.NewTicker(sampleEvery)
@@ -148,10 +148,13 @@ func (g *growth) follow(read func(chars int64)) (stop func()) {
 }
 
 func (g *growth) sample() {
-	if bytes, chars, err := host.AnonymousBytes(); err == nil {
-		g.read(chars)
-		g.samples = append(g.samples, bytes)
-	}
+	g.own(func() int64 {
+		bytes, chars, err := host.AnonymousBytes()
+		if err == nil {
+			g.samples = append(g.samples, bytes)
+		}
+		return chars
+	})
 }
 
 // judge warns of memory that grew by more than the caches had room for.

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"sync/atomic"
@@ -28,9 +29,44 @@ type Snapshot[C any] struct {
 	device  *result.DeviceIO
 }
 
+// mostLooks is how often a snapshot is begun anew because the process watched itself meanwhile.
+const mostLooks = 100
+
 // Snapshot reads every counter. What that takes is not counted, nor what it takes to
-// look after the limit on memory.
+// look after the limit on memory: how much that was and the kernel's count are of one moment, however long
+// this thread waits for a processor between the two.
 func (s *Session[C]) Snapshot() (now Snapshot[C], err error) {
+	for range mostLooks {
+		before, settled := s.ownReads()
+		if !settled {
+			runtime.Gosched()
+			continue
+		}
+		if now, err = s.lookOnce(before); err != nil {
+			return now, err
+		}
+		if after, settled := s.ownReads(); settled && after == before {
+			return now, nil
+		}
+	}
+	before, _ := s.ownReads()
+	return s.lookOnce(before)
+}
+
+// ownReads are what the process has read to watch itself, and those of them that look after its memory; settled: no read is under way.
+type ownReads struct{ calls, chars, limit int64 }
+
+func (s *Session[C]) ownReads() (own ownReads, settled bool) {
+	own.calls, own.chars, settled = s.own.Now()
+	if s.memory.limit != nil {
+		calls, chars, too := s.memory.limit.Own.Now()
+		own = ownReads{own.calls + calls, own.chars + chars, calls}
+		settled = settled && too
+	}
+	return own, settled
+}
+
+func (s *Session[C]) lookOnce(own ownReads) (now Snapshot[C], err error) {
 	now.Subject = s.subject.Now()
 	if s.Device.Private {
 		io, err := s.Device.Now()
@@ -44,21 +80,16 @@ func (s *Session[C]) Snapshot() (now Snapshot[C], err error) {
 			return now, fmt.Errorf("read the process's counters: %w", err)
 		}
 	}
-	s.memory.withoutOwn(&now.Process)
-	now.Process.ReadCalls -= s.looks * s.look.ReadCalls
-	now.Process.ReadChars -= s.looks * s.look.ReadChars
-	now.Process.ReadCalls -= s.ownCalls.Load()
-	now.Process.ReadChars -= s.ownChars.Load()
+	now.Process.ReadCalls -= s.looks*s.look.ReadCalls + own.calls
+	now.Process.ReadChars -= s.looks*s.look.ReadChars + own.chars
+	now.Process.VoluntarySwitches -= own.limit // it sleeps between two reads
 	s.looks++
 	now.at = time.Now()
 	return now, nil
 }
 
-// OwnRead tells of a read call of the harness itself, which no snapshot is to count.
-func (s *Session[C]) OwnRead(chars int64) {
-	s.ownCalls.Add(1)
-	s.ownChars.Add(chars)
-}
+// OwnRead makes a read call of the harness itself, which no snapshot is to count.
+func (s *Session[C]) OwnRead(read func() (chars int64)) { s.own.Call(read) }
 
 // measureLook finds what a snapshot reads itself, from two that follow each other.
 func (s *Session[C]) measureLook() error {
@@ -303,17 +334,6 @@ func (s *Session[C]) releaseMemory() error {
 	err := s.memory.limit.Release()
 	s.memory.limit = nil
 	return err
-}
-
-// withoutOwn subtracts what looking after the limit has cost the process.
-func (m *memory) withoutOwn(io *result.ProcessIO) {
-	if m.limit == nil {
-		return
-	}
-	calls, chars := m.limit.Reads()
-	io.ReadCalls -= calls
-	io.ReadChars -= chars
-	io.VoluntarySwitches -= calls // it sleeps between two reads
 }
 
 // TickEvery is how often a line is added to the series.

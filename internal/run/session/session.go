@@ -17,7 +17,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/statelab/statelab/engine"
@@ -51,10 +50,9 @@ type Session[C any] struct {
 	phase      string // "": none
 	phaseBegan time.Time
 	latencies  []measure.LogEntry
-	looks      int64        // snapshots so far
-	ownCalls   atomic.Int64 // reads by which a harness watches the process, and their characters
-	ownChars   atomic.Int64
+	looks      int64            // times that the counters were read so far
 	look       result.ProcessIO // what one of them reads
+	own        host.OwnReads    // by which a harness watches the process
 	memory     memory
 }
 

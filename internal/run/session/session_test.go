@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/observe/host"
@@ -67,16 +69,47 @@ func TestLookingAtCountersIsNotCounted(t *testing.T) {
 	// Nor is watching the process meanwhile.
 	cost, err = s.Phase("measure", func(*atomic.Uint64) error {
 		for range 50 {
-			_, chars, err := host.AnonymousBytes()
-			if err != nil {
-				return err
-			}
-			s.OwnRead(chars)
+			s.OwnRead(readItself)
 		}
 		return nil
 	})
 	if err != nil || cost.Process.ReadCalls > 20 || cost.Process.ReadChars > 20_000 {
 		t.Errorf("%+v, %v", cost.Process, err)
+	}
+}
+
+func readItself() (chars int64) {
+	_, chars, _ = host.AnonymousBytes()
+	return chars
+}
+
+// TestNoReadIsTakenOffTwice: a look at the counters is interrupted after any of its steps by reads of the harness's own, as on a machine
+// where many wait for a processor.
+func TestNoReadIsTakenOffTwice(t *testing.T) {
+	s := begin(t, func(result.Event) {})
+	if _, err := s.Phase("prepare", func(*atomic.Uint64) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	var done atomic.Bool
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for !done.Load() {
+			s.OwnRead(readItself)
+			time.Sleep(200 * time.Microsecond)
+		}
+	})
+	least, most := int64(0), int64(0)
+	for range 3000 {
+		cost, err := s.Between(func() error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		least, most = min(least, cost.Process.ReadCalls), max(most, cost.Process.ReadCalls)
+	}
+	done.Store(true)
+	watching.Wait()
+	if least < 0 || most > 20 {
+		t.Errorf("from %d to %d read calls of nothing", least, most)
 	}
 }
 
