@@ -40,8 +40,17 @@ func (b box) overlaps(o box) bool {
 	return b.min.x < o.max.x && o.min.x < b.max.x && b.min.y < o.max.y && o.min.y < b.max.y
 }
 
+// farOff is how far from the corner of the paper anything is drawn, in points: where it is between there and the paper is not exact,
+// and takes time.
+const farOff = 1 << 16
+
+func (p point) near() point {
+	return point{math.Max(-farOff, math.Min(farOff, p.x)), math.Max(-farOff, math.Min(farOff, p.y))}
+}
+
 // clip is what of a line is inside the box, if anything is.
 func (b box) clip(from, to point) (begin, end point, is bool) {
+	from, to = from.near(), to.near()
 	first, last, way := 0.0, 1.0, to.minus(from)
 	for _, side := range [...]struct{ along, room float64 }{{-way.x, from.x - b.min.x}, {way.x, b.max.x - from.x}, {-way.y, from.y - b.min.y},
 		{way.y, b.max.y - from.y}} {
@@ -54,7 +63,11 @@ func (b box) clip(from, to point) (begin, end point, is bool) {
 			return from, to, false
 		}
 	}
-	return point{from.x + way.x*first, from.y + way.y*first}, point{from.x + way.x*last, from.y + way.y*last}, first <= last
+	begin, end = point{from.x + way.x*first, from.y + way.y*first}, to
+	if last < 1 {
+		end = point{from.x + way.x*last, from.y + way.y*last}
+	}
+	return begin, end, first <= last
 }
 
 // canvas draws on an image.
@@ -72,11 +85,6 @@ func newCanvas(width, height int) *canvas {
 
 // within draws on a part of the same paper.
 func (c *canvas) within(part box) *canvas { return &canvas{c.image, part} }
-
-// farOff is how many pixels from the corner of the paper an outline may reach: the rasterizer goes along all of it.
-const farOff = 1 << 14
-
-func near(v float64) float64 { return math.Max(-farOff, math.Min(farOff, v)) }
 
 // fill covers what is inside outlines that turn the same way.
 func (c *canvas) fill(ink color.Color, outlines ...[]point) {
@@ -101,7 +109,8 @@ func (c *canvas) fill(ink color.Color, outlines ...[]point) {
 			if i == 0 {
 				move = r.MoveTo
 			}
-			move(float32(near(p.x*scale)-float64(in.Min.X)), float32(near(p.y*scale)-float64(in.Min.Y)))
+			p = p.near()
+			move(float32(p.x*scale-float64(in.Min.X)), float32(p.y*scale-float64(in.Min.Y)))
 		}
 		r.ClosePath()
 	}

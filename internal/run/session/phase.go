@@ -9,7 +9,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"sync/atomic"
@@ -29,28 +28,27 @@ type Snapshot[C any] struct {
 	device  *result.DeviceIO
 }
 
-// mostLooks is how often a snapshot is begun anew because the process watched itself meanwhile.
-const mostLooks = 100
+// patience is for a read of the harness's own to end: its thread may wait for a processor meanwhile.
+const patience = time.Second
 
 // Snapshot reads every counter. What that takes is not counted, nor what it takes to
 // look after the limit on memory: how much that was and the kernel's count are of one moment, however long
 // this thread waits for a processor between the two.
 func (s *Session[C]) Snapshot() (now Snapshot[C], err error) {
-	for range mostLooks {
+	for begun := time.Now(); ; {
 		before, settled := s.ownReads()
-		if !settled {
-			runtime.Gosched()
+		late := time.Since(begun) > patience
+		if !settled && !late {
+			time.Sleep(patience / 10_000)
 			continue
 		}
-		if now, err = s.lookOnce(before); err != nil {
+		if now, err = s.lookOnce(before); err != nil || late {
 			return now, err
 		}
 		if after, settled := s.ownReads(); settled && after == before {
 			return now, nil
 		}
 	}
-	before, _ := s.ownReads()
-	return s.lookOnce(before)
 }
 
 // ownReads are what the process has read to watch itself, and those of them that look after its memory; settled: no read is under way.
