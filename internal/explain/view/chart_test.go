@@ -127,7 +127,8 @@ func TestFarPointsAreDrawn(t *testing.T) {
 		t.Errorf("red in %d rows", len(red))
 	}
 	for _, c := range []struct{ from, to, begin, end point }{
-		{point{-1, 1}, point{3, 1}, point{0, 1}, point{2, 1}}, {point{1, -1e20}, point{1, 1}, point{1, 0}, point{1, 1}}, {point{.5, .5}, point{1, 1}, point{.5, .5}, point{1, 1}},
+		{point{-1, 1}, point{3, 1}, point{0, 1}, point{2, 1}}, {point{1, -1e20}, point{1, 1}, point{1, 0}, point{1, 1}},
+		{point{.5, .5}, point{1, 1}, point{.5, .5}, point{1, 1}},
 	} {
 		if begin, end, is := (box{max: point{2, 2}}).clip(c.from, c.to); !is || distance(begin, c.begin) > 1e-6 || end != c.end {
 			t.Errorf("%v: from %v to %v, %t", c, begin, end, is)
