@@ -210,7 +210,8 @@ cluster-test: tools cluster-needs
 	$(GO) test -count=1 -timeout 60m ./internal/plan/slurm
 	$(GO) test -count=1 -timeout 60m -v -run 'Cluster|InParts|OneByOne' ./cmd/statelab
 
-slow: needs
+slow: needs rocksdb
+	@scripts/needs db_bench:rocksdb-tools
 	$(MAKE) staticcheck
 	$(MAKE) platforms PLATFORMS=darwin/arm64
 	$(GO) test -timeout 60m -run "TestOutcomesAreHonest|TestDiskAgreesWithFio|TestBisect|TestTheBooks|TestDamagedInputs" ./cmd/statelab

@@ -109,6 +109,9 @@ func (a *app) inspect(f *inspectFlags, m *mistakes, args []string) error {
 		return a.inspectParts(f, args[0])
 	}
 	if isFile(args[0]) {
+		if f.cache.Given() {
+			return usage("--cache: only with --as, or for a database of RocksDB")
+		}
 		name := cmp.Or(f.engine, subject.DefaultEngine())
 		levels, err := look.LevelTable(args[0])
 		if err != nil {
@@ -119,6 +122,9 @@ func (a *app) inspect(f *inspectFlags, m *mistakes, args []string) error {
 	run, err := a.inspectDatabase(args[0], f.engine, f.ignoreLock, part)
 	if err != nil {
 		return err
+	}
+	if e, _ := subject.EngineOf(run.Engine.Name); f.cache.Given() && !e.BlockTables {
+		return usage("--cache: only with --as, or for a database of RocksDB")
 	}
 	found, err := look.Database(a.ctx, args[0], run, part, linked(run.Engine.Name), f.sampleKeys.V(), f.ignoreLock, f.cache.V().Of(look.Bytes(run.Database)))
 	if err != nil {
@@ -185,6 +191,12 @@ func (f *fidelityFlags) add(cmd *cobra.Command) {
 
 func (a *app) fidelity(f *fidelityFlags, m *mistakes, args []string) error {
 	if len(args) == 1 && !isThere(f.as) && look.IsProfile(f.as) {
+		if f.cache.Given() {
+			m.add("--cache: not with --as PROFILE, which compares options alone")
+		}
+		if err := m.err(); err != nil {
+			return err
+		}
 		return a.conformity(f, args[0])
 	}
 	if f.as != anyNode {

@@ -187,6 +187,17 @@ func (f *predictFlags) checkSource(m *mistakes) {
 	if f.db.Given() {
 		m.database(f.db.V())
 	}
+	e, _ := subject.EngineOf(f.engine.V())
+	if e.BlockTables && f.levels.Given() {
+		m.At("engine", f.engine.V(), "a level table is one of Pebble's: give --keys or --db")
+	}
+	for _, option := range f.options.All() {
+		if !e.BlockTables || !f.keys.Given() {
+			m.At("set", option.Name, "only with --keys and --engine rocksdb")
+		} else if len(option.Values) != 1 {
+			m.At("set", option.Name, "must have one value: predict for one after the other")
+		}
+	}
 	if f.keys.Given() {
 		f.imagined(m, nil)
 	}
@@ -281,7 +292,7 @@ func (a *app) levels(f *predictFlags, in *predict.Input, p *enginereport.Predict
 				strings.Join(subject.Traced(), ", "))
 		}
 		in.Levels, p.Source, p.Engine = run.Database.Levels, f.db.V(), cmp.Or(f.engine.V(), run.Engine.Name)
-		in.Version = subject.PebbleVersion(p.Engine)
+		in.Version, p.Profile = subject.PebbleVersion(p.Engine), run.Engine.Profile
 		return run.Database.Values, nil // sizes in the cache are measured, the charge included
 	default:
 		f.imagined(new(mistakes), in) // they were told
@@ -318,10 +329,14 @@ func (f *predictFlags) imagined(m *mistakes, in *predict.Input) {
 		in = new(predict.Input)
 	}
 	var errs []error
+	wrong := "profile"
 	if e, _ := subject.EngineOf(name); e.BlockTables {
 		var err error
 		if in.Levels, in.Blocks, err = of.Leveled(f.options.Fixed()); err != nil {
 			errs = append(errs, err)
+			if _, err := rocksoptions.Find(of.Profile); err == nil {
+				wrong = "set"
+			}
 		}
 	} else {
 		var spec lsm.NaturalSpec
@@ -329,7 +344,7 @@ func (f *predictFlags) imagined(m *mistakes, in *predict.Input) {
 			in.Levels = lsm.Natural(spec)
 		}
 	}
-	m.All("profile", errs)
+	m.All(wrong, errs)
 }
 
 // inspectDatabase runs inspect on a database, statelab's or another's, or on a part of it.

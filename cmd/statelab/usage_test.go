@@ -116,6 +116,18 @@ func TestEmptyAndImpossibleValues(t *testing.T) {
 	must(t, "predict", "--keys", "100k", "--compression", "", "--cores", "2", "--gets", "1k", "--cache", "4MiB")
 	refused(t, statelab(t, "layouts", "--layout", "flat-pebble", "--accounts", ""), exitUsage, `--accounts: invalid number ""`)
 	db := small(t, "1k")
+	for said, args := range map[string][]string{
+		"--set: option blok_size: the prediction does not depend on it": {"--keys", "1k", "--engine", "rocksdb", "--set", "blok_size=4096"},
+		"--set: option metadata_block_size=0 must be at least 1":        {"--keys", "1k", "--engine", "rocksdb", "--set", "metadata_block_size=0"},
+		"--set block_size: must have one value":                         {"--keys", "1k", "--engine", "rocksdb", "--set", "block_size=4096,8192"},
+		"--set block_size: only with --keys and --engine rocksdb":       {"--db", db, "--set", "block_size=4096"},
+		"--engine rocksdb: a level table is one of Pebble's":            {"--levels", filepath.Join(db, "statelab.json"), "--engine", "rocksdb"},
+	} {
+		refused(t, statelab(t, append([]string{"predict", "--cache", "1MiB"}, args...)...), exitUsage, said)
+	}
+	refused(t, statelab(t, "inspect", db, "--cache", "1MiB"), exitUsage, "--cache: only with --as, or for a database of RocksDB")
+	refused(t, statelab(t, "inspect", db, "--as", "geth-1.17-v2", "--cache", "1MiB"), exitUsage, "--cache: not with --as PROFILE")
+	refused(t, statelab(t, "inspect", db, "--as", "geth-1.17-v2", "--sample-keys", "1"), exitUsage, "--sample-keys: not with --as")
 	for wrong, value := range map[string]string{"--memory": "NaN", "--workload": "nonsense", "--metrics": "nonsense", "--cache": "64"} {
 		refused(t, statelab(t, "sweep", "--db", db, wrong, value), exitUsage, wrong, value)
 	}

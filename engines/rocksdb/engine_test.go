@@ -51,6 +51,8 @@ func TestOptions(t *testing.T) {
 		{"max_open_files", "10", "--handles"},
 		{"block_cache", "1M", "--cache"},
 		{"a=1;b", "1", "none of that name"},
+		{cacheOption, "hyper-clock:4096", ""},
+		{cacheOption, "hyper-clock:0", "invalid kind of cache"},
 	} {
 		errs := Engine{}.Check(engine.Options{Create: true, Overrides: map[string]string{c.name: c.value}})
 		switch {
@@ -59,6 +61,11 @@ func TestOptions(t *testing.T) {
 		case c.want != "" && (len(errs) != 1 || !strings.Contains(errs[0].Error(), c.want)):
 			t.Errorf("%s=%s: %v, want %q", c.name, c.value, errs, c.want)
 		}
+	}
+	// A budget changes the size of the cache, and the table of this one stays.
+	fixed := engine.Options{Create: true, MemoryBytes: 64 << 20, Overrides: map[string]string{cacheOption: "hyper-clock:4096"}}
+	if errs := (Engine{}).Check(fixed); len(errs) != 1 || !strings.Contains(errs[0].Error(), "cache-kind=hyper-clock:4096: the table of this cache is made once") {
+		t.Errorf("a fixed table with a budget: %v", errs)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/statelab/statelab/engine"
 )
@@ -43,6 +44,34 @@ func openAt(t testing.TB, o engine.Options) *db {
 // fill writes keys 0..n-1 with values that do not compress, and settles.
 func fill(t testing.TB, d *db, n uint64) {
 	t.Helper()
+	put(t, d, n, func() {})
+}
+
+// fillInSteps is fill, with nothing left to compact before more is written: the tables do not depend on how busy the machine is.
+func fillInSteps(t testing.TB, d *db, n uint64) {
+	t.Helper()
+	put(t, d, n, func() {
+		for quiet := 0; quiet < 2; { // one look is not of one moment
+			if quiet++; d.working() {
+				quiet = 0
+				time.Sleep(time.Millisecond)
+			}
+		}
+	})
+}
+
+// TestSettleWithoutCompactions: tables that nothing will compact are settled.
+func TestSettleWithoutCompactions(t *testing.T) {
+	d := create(t, engine.Options{Overrides: map[string]string{"disable_auto_compactions": "true", "write_buffer_size": "131072"}})
+	fill(t, d, 10_000)
+	if shape, err := d.Shape(); err != nil || shape.Levels[0].Level != 0 || shape.Levels[0].Files < 4 || d.number("rocksdb.compaction-pending") == 0 {
+		t.Errorf("%+v, %v: nothing waits to be compacted", shape, err)
+	}
+}
+
+// put writes keys, and calls committed after each thousand.
+func put(t testing.TB, d *db, n uint64, committed func()) {
+	t.Helper()
 	w, err := d.Writer()
 	if err != nil {
 		t.Fatal(err)
@@ -60,6 +89,7 @@ func fill(t testing.TB, d *db, n uint64) {
 			if err := w.Commit(); err != nil {
 				t.Fatal(err)
 			}
+			committed()
 		}
 	}
 	if err := w.Close(); err != nil {

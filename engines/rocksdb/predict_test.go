@@ -65,7 +65,7 @@ func TestPredictedReads(t *testing.T) {
 				t.Fatal(err)
 			}
 			d := opened.(*db)
-			fill(t, d, keys)
+			fillInSteps(t, d, keys)
 			shape, err := d.Shape()
 			if err = errors.Join(err, d.Close()); err != nil {
 				t.Fatal(err)

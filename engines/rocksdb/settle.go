@@ -8,6 +8,7 @@ import "C"
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/statelab/statelab/engine"
@@ -39,15 +40,10 @@ func (d *db) Settle(ctx context.Context, progress func(engine.Settling)) error {
 			PendingBytes: d.number("rocksdb.estimate-pending-compaction-bytes"),
 			Running:      int(d.number("rocksdb.num-running-compactions") + d.number("rocksdb.num-running-flushes")),
 		}
-		waiting := d.number("rocksdb.mem-table-flush-pending")
-		if d.effective["disable_auto_compactions"] != "true" { // else what is due is never done
-			waiting += d.number("rocksdb.compaction-pending")
-		}
 		if progress != nil {
 			progress(state)
 		}
-		quiet++
-		if state.Running > 0 || waiting > 0 {
+		if quiet++; d.working() {
 			quiet = 0
 		}
 		select {
@@ -60,4 +56,14 @@ func (d *db) Settle(ctx context.Context, progress func(engine.Settling)) error {
 		d.warn(engine.Warning{Code: "over_budget", Text: err.Error(), Remedy: "a larger memory budget"})
 	}
 	return nil
+}
+
+// working reports whether there is something to flush or to compact, or that is being compacted. What is due while compactions are
+// disabled waits for good.
+func (d *db) working() bool {
+	names := []string{"mem-table-flush-pending", "num-running-flushes", "compaction-pending", "num-running-compactions"}
+	if disabled := d.effective["disable_auto_compactions"]; disabled == "1" || disabled == "true" {
+		names = []string{"mem-table-flush-pending", "num-running-flushes", "num-running-compactions"}
+	}
+	return slices.ContainsFunc(names, func(name string) bool { return d.number("rocksdb."+name) > 0 })
 }

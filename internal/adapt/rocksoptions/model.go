@@ -29,10 +29,23 @@ func (r *reader) number(name string, otherwise float64) float64 {
 		}
 	}
 	n, err := strconv.ParseFloat(text, 64)
-	if (err != nil || !(n >= 0 && n < 1<<60)) && r.err == nil {
+	n *= unit
+	if (err != nil || !(n >= 0 && n < mostNumber)) && r.err == nil {
 		r.err = fmt.Errorf("option %s=%s is no number", name, r.options[name])
 	}
-	return n * unit
+	return n
+}
+
+// mostNumber is more than any size of bytes.
+const mostNumber = 1 << 60
+
+// size is a number of bytes of which there must be some.
+func (r *reader) size(name string, otherwise float64) float64 {
+	n := r.number(name, otherwise)
+	if n < 1 && r.err == nil {
+		r.err = fmt.Errorf("option %s=%s must be at least 1", name, r.options[name])
+	}
+	return n
 }
 
 func (r *reader) is(name string, otherwise bool) bool {
@@ -103,12 +116,14 @@ func Imagine(options map[string]string) (load lsm.Leveled, reads *predict.BlockT
 	}
 	r := reader{options: options}
 	filter := ParseFilter(options["filter_policy"])
-	buffers := r.number("min_write_buffer_number_to_merge", 1)
+	// RocksDB, too, takes more than what is asked for where that is less.
+	const leastBuffer = 64 << 10
+	memTable := max(1, r.number("min_write_buffer_number_to_merge", 1)) * max(leastBuffer, r.number("write_buffer_size", 64<<20))
 	load = lsm.Leveled{
-		BlockBytes: int(r.number("block_size", 4096)), RestartInterval: int(r.number("block_restart_interval", 16)),
+		BlockBytes: int(r.size("block_size", 4096)), RestartInterval: int(r.number("block_restart_interval", 16)),
 		MetadataBytes: reads.PartBytes, PartedIndex: options["index_type"] == "kTwoLevelIndexSearch", PartedFilters: reads.PartedFilters,
 		FilterBits: filter.BitsOn, ForHits: r.is("optimize_filters_for_hits", false),
-		MemTableBytes: int64(buffers * r.number("write_buffer_size", 64<<20)), L0Tables: int(r.number("level0_file_num_compaction_trigger", 4)),
+		MemTableBytes: int64(min(memTable, mostNumber)), L0Tables: int(r.number("level0_file_num_compaction_trigger", 4)),
 		BaseBytes: int64(r.number("max_bytes_for_level_base", 256<<20)), Multiplier: r.number("max_bytes_for_level_multiplier", 10),
 		Dynamic: reads.Dynamic, FileBytes: int64(reads.FileBytes), FileMultiplier: reads.FileMultiplier,
 		UpperRatio: 1, LastRatio: 1,
@@ -117,6 +132,18 @@ func Imagine(options map[string]string) (load lsm.Leveled, reads *predict.BlockT
 		load.HashRatio = r.number("data_block_hash_table_util_ratio", 0.75)
 	}
 	return load, reads, r.err
+}
+
+// Modelled are the options that Imagine and Stored obey.
+func Modelled() []string {
+	return []string{
+		"block_restart_interval", "block_size", "bottommost_compression", "cache_index_and_filter_blocks",
+		"cache_index_and_filter_blocks_with_high_priority", "compaction_style", "compression", "data_block_hash_table_util_ratio",
+		"data_block_index_type", "filter_policy", "index_type", "level0_file_num_compaction_trigger", "level_compaction_dynamic_level_bytes",
+		"max_bytes_for_level_base", "max_bytes_for_level_multiplier", "metadata_block_size", "metadata_cache_options",
+		"min_write_buffer_number_to_merge", "optimize_filters_for_hits", "partition_filters", "pin_l0_filter_and_index_blocks_in_cache",
+		"pin_top_level_index_and_filter", "target_file_size_base", "target_file_size_multiplier", "write_buffer_size",
+	}
 }
 
 // Reads is how Gets of a database with these options ask for blocks.
@@ -129,9 +156,9 @@ func Reads(options map[string]string) (*predict.BlockTables, error) {
 	r := reader{options: options}
 	return &predict.BlockTables{
 		MetadataInCache: how.MetadataInCache, HighPriority: how.HighPriority, PartedFilters: r.is("partition_filters", false),
-		PartBytes: int(r.number("metadata_block_size", 4096)), PinTop: how.Top == blocktable.PinAll, PinL0: how.Unpartitioned != blocktable.PinNone,
+		PartBytes: int(r.size("metadata_block_size", 4096)), PinTop: how.Top == blocktable.PinAll, PinL0: how.Unpartitioned != blocktable.PinNone,
 		Ribbon:    ParseFilter(options["filter_policy"]).ribbonOn,
-		FileBytes: r.number("target_file_size_base", 64<<20), FileMultiplier: r.number("target_file_size_multiplier", 1),
+		FileBytes: r.size("target_file_size_base", 64<<20), FileMultiplier: r.number("target_file_size_multiplier", 1),
 		Dynamic: r.is("level_compaction_dynamic_level_bytes", true),
 	}, r.err
 }

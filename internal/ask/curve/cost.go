@@ -1,11 +1,13 @@
 package curve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/observe/blocktable"
@@ -33,14 +35,20 @@ type PerGet struct {
 const mostInspected = 64 << 30
 
 // Inspect looks into the tables of a family ("" is the default one): what their filters and indexes take goes into levels, what
-// keys Gets read is returned; nil for a family without values or keys 0. warnings are about the database.
+// keys Gets read is returned; nil for a family without values, one that is too large, or keys 0. warnings are about the database.
 func Inspect(ctx context.Context, dir, name, version, family string, levels []engine.Level, keys int) (cost *Cost, warnings []engine.Warning, err error) {
 	bytes := int64(0)
 	for _, l := range levels {
 		bytes += l.Bytes
 	}
-	if bytes == 0 || bytes > mostInspected {
+	switch {
+	case bytes == 0:
 		return nil, nil, nil
+	case bytes > mostInspected:
+		return nil, []engine.Warning{{Code: "not_inspected",
+			Text: fmt.Sprintf("the tables of %s were not looked into, since they have %s, more than %s: what their filters and indexes take in a cache is not known",
+				cmp.Or(family, "the database"), unit.Bytes(bytes), unit.Bytes(mostInspected)),
+			Remedy: "measure what a Get reads with statelab sweep"}}, nil
 	}
 	r, err := blocktable.Open(dir, family, nil)
 	if err != nil {

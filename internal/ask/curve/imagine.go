@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
@@ -76,6 +79,11 @@ func (i Imagined) Leveled(overrides map[string]string) ([]engine.Level, *predict
 	layout, err := rocksoptions.Find(i.Profile)
 	if err != nil {
 		return nil, nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(overrides)) {
+		if known := rocksoptions.Modelled(); !slices.Contains(known, name) {
+			return nil, nil, engine.Fail(engine.CodeOption, "option %s: the prediction does not depend on it; it depends on %s", name, strings.Join(known, ", "))
+		}
 	}
 	options := layout.All(overrides)
 	load, reads, err := rocksoptions.Imagine(options)

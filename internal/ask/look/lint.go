@@ -25,11 +25,13 @@ type Finding struct {
 	Table string `json:"table,omitempty"`
 	Text  string `json:"text"`
 	// ExtraReads are block reads that a Get makes because of it, with a cache of CacheBytes; below 0: that it saves.
-	ExtraReads  float64 `json:"extra_reads_per_get"`
-	CacheBytes  int64   `json:"cache_bytes"`
-	MemoryBytes int64   `json:"memory_bytes"`         // that it takes beside the cache; below 0: that it saves
-	DiskBytes   int64   `json:"disk_bytes,omitempty"` // that it takes, or that will be written
-	Remedy      string  `json:"remedy"`
+	ExtraReads float64 `json:"extra_reads_per_get"`
+	// ReadsUnknown: they are not priced, since what blocks take in a cache is not known.
+	ReadsUnknown bool   `json:"reads_unknown,omitempty"`
+	CacheBytes   int64  `json:"cache_bytes"`
+	MemoryBytes  int64  `json:"memory_bytes"`         // that it takes beside the cache; below 0: that it saves
+	DiskBytes    int64  `json:"disk_bytes,omitempty"` // that it takes, or that will be written
+	Remedy       string `json:"remedy"`
 }
 
 // Codes of findings.
@@ -53,6 +55,8 @@ type family struct {
 	options map[string]string // of its OPTIONS file, those of the whole database among them
 	reads   *predict.BlockTables
 	cache   int64
+
+	unpriced bool // what is looked at has a price that is not known
 }
 
 // Lint looks for options that are not in force, in the column families of a database of block-based tables, whose
@@ -84,12 +88,13 @@ func Lint(ctx context.Context, dir string, tables []engine.Table, cacheBytes int
 		f.reads.PartedFilters = slices.ContainsFunc(w.Tables, func(t blocktable.Written) bool { return t.FilterParted })
 		f.levels = uncharged(tables[at].Levels)
 		for _, look := range []func(context.Context) (*Finding, error){f.noFilters, f.notParted, f.otherBits, f.otherBlocks, f.marked, f.unasked, f.unbounded} {
+			f.unpriced = false
 			found, err := look(ctx)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", f.name, err)
 			}
 			if found != nil {
-				found.Table, found.CacheBytes = f.name, cacheBytes
+				found.Table, found.CacheBytes, found.ReadsUnknown = f.name, cacheBytes, f.unpriced
 				findings = append(findings, *found)
 			}
 		}
@@ -130,6 +135,7 @@ func uncharged(levels []engine.Level) []engine.Level {
 // where what blocks take in a cache is not known.
 func (f *family) extra(ctx context.Context, levels []engine.Level, reads predict.BlockTables) (float64, error) {
 	if slices.ContainsFunc(f.levels, func(l engine.Level) bool { return l.Files > 0 && !l.InCacheKnown }) {
+		f.unpriced = true
 		return 0, nil
 	}
 	price := func(levels []engine.Level, reads predict.BlockTables) (float64, error) {
@@ -254,7 +260,7 @@ func (f *family) otherBits(ctx context.Context) (*Finding, error) {
 	others := map[int]bool{}
 	n, _ := f.tables(func(t blocktable.Written) bool {
 		want := policy.BitsOn(t.Level)
-		is := t.FilterBytes > 0 && t.Keys > 1000 && want > 0 && math.Abs(8*float64(t.FilterBytes)/float64(t.Keys)/want-1) > far
+		is := t.FilterBytes > 0 && t.FilterKeys > 1000 && want > 0 && math.Abs(8*float64(t.FilterBytes)/float64(t.FilterKeys)/want-1) > far
 		others[t.Level] = others[t.Level] || is
 		return is
 	})
@@ -280,8 +286,12 @@ func (f *family) otherBlocks(ctx context.Context) (*Finding, error) {
 	const far = 1.5
 	size := float64(load.BlockBytes)
 	n, _ := f.tables(func(t blocktable.Written) bool {
-		block, entry := float64(t.RawBytes)/math.Max(1, float64(t.DataBlocks)), float64(t.RawBytes)/math.Max(1, float64(t.Keys))
-		return t.DataBlocks >= 8 && entry < size/4 && (block > far*size || block < size/far)
+		// A block has at most this, where no keys share prefixes, and at least its values with a number and lengths for each.
+		const leastKey = 8 + 3
+		blocks := math.Max(1, float64(t.DataBlocks))
+		most, least := float64(t.RawBytes)/blocks, float64(t.RawValueBytes+leastKey*t.Keys)/blocks
+		entry := float64(t.RawBytes) / math.Max(1, float64(t.Keys))
+		return t.DataBlocks >= 8 && entry < size/4 && (least > far*size || most < size/far)
 	})
 	if n == 0 {
 		return nil, nil
@@ -352,7 +362,11 @@ func (i *Inspection) printFindings(w io.Writer) {
 		if math.Abs(f.ExtraReads) < 0.0005 {
 			f.ExtraReads = 0
 		}
-		fmt.Fprintf(w, "  costs:  %s block reads per Get with a cache of %s", signed(f.ExtraReads), unit.Bytes(f.CacheBytes))
+		reads := signed(f.ExtraReads)
+		if f.ReadsUnknown {
+			reads = "an unknown number of"
+		}
+		fmt.Fprintf(w, "  costs:  %s block reads per Get with a cache of %s", reads, unit.Bytes(f.CacheBytes))
 		switch {
 		case f.MemoryBytes > 0:
 			fmt.Fprintf(w, ", %s of memory", unit.Bytes(f.MemoryBytes))

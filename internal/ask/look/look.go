@@ -112,7 +112,9 @@ func Database(ctx context.Context, source string, run *result.Run, part engine.P
 		i.MemTables = &MemTableShare{settings.CacheBytes, settings.MemTables(advise.Writes{}).Reserved(settings.CacheBytes), settings.Source}
 	}
 	if of, _ := subject.EngineOf(run.Engine.Name); of.BlockTables {
-		i.lookInto(ctx, run, int(sampleKeys))
+		if i.lookInto(ctx, run, int(sampleKeys)); ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		if err := i.lint(ctx, run, cacheBytes); err != nil {
 			if ctx.Err() != nil {
 				return nil, err

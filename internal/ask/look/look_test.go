@@ -6,6 +6,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/lsm"
+	"github.com/statelab/statelab/internal/model/predict"
 )
 
 // TestLevels: what IP1 and IP2 hold adds up, and the cache for it has room for memtables.
@@ -43,5 +44,18 @@ IP2: IP1 and all other indexes         354 KiB    562 KiB       818 KiB    0.799
 		if out.String() != want {
 			t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
 		}
+	}
+}
+
+// TestUnknownPrice: reads that cannot be priced are not said to be none.
+func TestUnknownPrice(t *testing.T) {
+	f := family{levels: []engine.Level{{Level: 6, Files: 1}}}
+	if extra, err := f.extra(t.Context(), nil, predict.BlockTables{}); extra != 0 || err != nil || !f.unpriced {
+		t.Errorf("%g, %v, unpriced: %v", extra, err, f.unpriced)
+	}
+	var text bytes.Buffer
+	(&Inspection{Findings: []Finding{{Text: "nothing", ReadsUnknown: true}}}).printFindings(&text)
+	if !bytes.Contains(text.Bytes(), []byte("costs:  an unknown number of block reads")) {
+		t.Error(text.String())
 	}
 }

@@ -76,14 +76,16 @@ func (o *Options) Fall(string) { *o = Options{} }
 // Form implements Setting.
 func (o *Options) Form() Form { return Mapping }
 
-// String implements pflag.Value.
-func (o *Options) String() string {
-	var all []string
+// Texts are the options as they are typed.
+func (o *Options) Texts() (all []string) {
 	for _, option := range o.all {
 		all = append(all, option.Name+"="+strings.Join(option.Values, ","))
 	}
-	return strings.Join(all, " ")
+	return all
 }
+
+// String implements pflag.Value.
+func (o *Options) String() string { return strings.Join(o.Texts(), " ") }
 
 // Type implements pflag.Value.
 func (o *Options) Type() string { return "option" }

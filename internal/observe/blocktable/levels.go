@@ -1,15 +1,18 @@
 package blocktable
 
 import (
+	"slices"
+
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
 )
 
 // Describe puts what the tables themselves say of their filters and indexes into levels of the family: bytes as stored, where the
-// engine tells them before compression, and in a cache that charges a block so much.
+// engine tells them before compression, and in a cache that charges a block so much. After an error levels are as they were.
 func (r *Resolver) Describe(levels []engine.Level, charge func(*cachesim.Block) int64) error {
-	for i := range levels {
-		l := &levels[i]
+	described := slices.Clone(levels)
+	for i := range described {
+		l := &described[i]
 		l.IndexBlocks, l.SingleIndexes, l.IndexBytes, l.SingleIndexBytes, l.TopIndexBytes, l.FilterBytes = 0, 0, 0, 0, 0, 0
 		l.InCacheKnown = true
 		// Only a table that nothing follows is passed over, and the last of level 0 is one.
@@ -43,6 +46,7 @@ func (r *Resolver) Describe(levels []engine.Level, charge func(*cachesim.Block) 
 			}
 		}
 	}
+	copy(levels, described)
 	return nil
 }
 

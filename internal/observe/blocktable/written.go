@@ -3,6 +3,7 @@ package blocktable
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 )
 
@@ -10,9 +11,11 @@ import (
 type Written struct {
 	Facts
 	Keys, DataBlocks    int64
-	RawBytes            int64 // of keys and values
+	RawBytes            int64 // of keys and values, before keys share prefixes
+	RawValueBytes       int64
 	DataBytes           int64 // stored
 	FilterBytes         int64 // 0: it has none
+	FilterKeys          int64 // keys and prefixes in it; 0: not known
 	FilterParted        bool
 	IndexBytes          int64 // before compression
 	IndexParts          int64 // 0: an index of one block
@@ -28,6 +31,15 @@ type WrittenFamily struct {
 // Look tells what the tables of all column families hold, by the manifest and the properties of each
 // table: three small reads a table.
 func Look(dir string) (families []WrittenFamily, err error) {
+	for attempt := 1; ; attempt++ {
+		// Tables vanish while another process compacts them.
+		if families, err = look(dir); !errors.Is(err, fs.ErrNotExist) || attempt == vanishedRetries {
+			return families, err
+		}
+	}
+}
+
+func look(dir string) (families []WrittenFamily, err error) {
 	m, err := readManifest(dir)
 	if err != nil {
 		return nil, fmt.Errorf("look into %s: %w", dir, err)
@@ -66,13 +78,17 @@ func lookAt(dir string, facts Facts) (w Written, err error) {
 	number := func(name string) int64 { return int64(t.count(name)) }
 	w = Written{Facts: facts, Keys: number("rocksdb.num.entries"), DataBlocks: number("rocksdb.num.data.blocks"),
 		DataBytes: number("rocksdb.data.size"), RawBytes: number("rocksdb.raw.key.size") + number("rocksdb.raw.value.size"),
-		IndexBytes: number("rocksdb.index.size"), IndexParts: number("rocksdb.index.partitions"),
+		RawValueBytes: number("rocksdb.raw.value.size"),
+		IndexBytes:    number("rocksdb.index.size"), IndexParts: number("rocksdb.index.partitions"),
 		WholeKeys: t.properties["rocksdb.block.based.table.whole.key.filtering"] != "0",
 		Prefixes:  t.properties["rocksdb.block.based.table.prefix.filtering"] != "0"}
 	for name := range meta {
 		whole, parted := strings.HasPrefix(name, "fullfilter."), strings.HasPrefix(name, "partitionedfilter.")
 		if whole || parted {
 			w.FilterBytes, w.FilterParted = number("rocksdb.filter.size"), parted
+			if w.FilterKeys = number("rocksdb.num.filter_entries"); w.FilterKeys == 0 && w.WholeKeys && !w.Prefixes { // an older version's
+				w.FilterKeys = w.Keys
+			}
 		}
 	}
 	return w, nil

@@ -95,11 +95,17 @@ func Each(verb, flag string, values []string, given *pflag.FlagSet, paths []stri
 	for _, value := range values {
 		args := []string{verb, "--json", "--" + flag + "=" + value}
 		given.Visit(func(other *pflag.Flag) {
-			value := other.Value.String()
-			if path, err := filepath.Abs(value); err == nil && slices.Contains(paths, other.Name) {
-				value = path
+			values := []string{other.Value.String()}
+			if path, err := filepath.Abs(values[0]); err == nil && slices.Contains(paths, other.Name) {
+				values[0] = path
 			}
-			if !slices.Contains(here, other.Name) {
+			if options, is := other.Value.(*setting.Options); is {
+				values = options.Texts() // the flag is given once for each
+			}
+			if slices.Contains(here, other.Name) {
+				return
+			}
+			for _, value := range values {
 				args = append(args, "--"+other.Name+"="+value)
 			}
 		})

@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	"github.com/statelab/statelab/internal/base/setting"
 )
 
 func TestQueueIsRead(t *testing.T) {
@@ -274,5 +277,21 @@ func TestWords(t *testing.T) {
 	}
 	if _, err := output("", "sinfo", "--no-such-option"); err == nil || away(err) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestEach: a flag that may be repeated is repeated for each value that it has.
+func TestEach(t *testing.T) {
+	flags, options := pflag.NewFlagSet("", pflag.ContinueOnError), new(setting.Options)
+	flags.Var(options, "set", "")
+	flags.String("cache", "", "")
+	if err := flags.Parse([]string{"--set", "a=1", "--cache", "1%,2%", "--set=b={c=2;d=3}"}); err != nil {
+		t.Fatal(err)
+	}
+	got := Each("predict", "cache", []string{"1%", "2%"}, flags, nil)
+	want := [][]string{{"predict", "--json", "--cache=1%", "--set=a=1", "--set=b={c=2;d=3}"},
+		{"predict", "--json", "--cache=2%", "--set=a=1", "--set=b={c=2;d=3}"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
