@@ -38,7 +38,7 @@ var others = []reblock.Tables{
 //
 //	go test -v -run PredictedIsBuilt ./internal/ask/tune
 func TestPredictedIsBuilt(t *testing.T) {
-	keys, gets, most, shrink := uint64(1_000_000), uint64(200_000), 0.02, int64(1)
+	keys, gets, shrink := uint64(1_000_000), uint64(200_000), int64(1)
 	some := others
 	if testing.Short() {
 		keys, gets, shrink, some = 250_000, 100_000, 4, others[:3]
