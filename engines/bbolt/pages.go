@@ -3,12 +3,13 @@ package bbolt
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/statelab/statelab/engine"
 )
 
 type pgid uint64
@@ -42,7 +43,8 @@ type page struct {
 	bytes    []byte
 }
 
-var errDamaged = errors.New("no page of a tree")
+var errDamaged = engine.Fail(engine.CodeDamaged, "damaged: it is no page of a tree").
+	With("ask bbolt's own tool (bbolt check FILE), and copy the file again while the program that owns it is stopped")
 
 func (p *pages) read(id pgid) (page, error) {
 	first := make([]byte, p.pageBytes)

@@ -121,7 +121,8 @@ func parseTables(text string) ([]blockio.LiveTable, error) {
 				return nil, fmt.Errorf("list of tables: %q is no level", line)
 			}
 			if n >= engine.MaxLevels {
-				return nil, fmt.Errorf("list of tables: level %d: this program distinguishes %d levels", n, engine.MaxLevels)
+				return nil, engine.Fail(engine.CodeUnsupported, "a table is on level %d, and only levels below %d are counted", n, engine.MaxLevels).
+					With("let the program that owns the database write a copy with fewer levels")
 			}
 			level = n
 			continue

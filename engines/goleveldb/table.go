@@ -47,7 +47,8 @@ const (
 	internalBytes = 8
 )
 
-var errDamaged = errors.New("not a whole LevelDB table")
+var errDamaged = engine.Fail(engine.CodeDamaged, "not a whole LevelDB table").
+	With("copy the whole folder again while the program that owns it is stopped, or let that program repair it")
 
 func readTable(file tableReader) (*table, error) {
 	t := &table{file: file, bytes: file.Size()}

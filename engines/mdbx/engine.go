@@ -101,7 +101,10 @@ func translate(err error, o engine.Options) error {
 	switch failed.Errno {
 	case busy, syscall.EAGAIN:
 		return locked(o)
-	case mdbx.Invalid, mdbx.VersionMismatch:
+	case mdbx.VersionMismatch:
+		return engine.Fail(engine.CodeUnsupported, "%w: a version of libmdbx wrote it that %s does not read", err, mdbx.Version()).
+			With("copy it: mdbx_dump -a of that version, piped into mdbx_load of this one")
+	case mdbx.Invalid:
 		return &engine.NotADatabaseError{Dir: o.Dir, Why: failed.Errno.Error()}
 	case mdbx.Corrupted, mdbx.Incompatible:
 		return engine.Fail(engine.CodeDamaged, "%w: the file is damaged, or a version of libmdbx wrote it that this one does not read", err).

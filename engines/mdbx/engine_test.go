@@ -19,6 +19,30 @@ import (
 
 func TestEngine(t *testing.T) { enginetest.Run(t, Engine{}) }
 
+// TestAnotherVersion: a file of another version of libmdbx is not "no database". libmdbx itself makes the file, and says
+// what it is once each of its three meta pages names another version.
+func TestAnotherVersion(t *testing.T) {
+	dir := t.TempDir()
+	env, err := mdbx.NewEnv(mdbx.Default)
+	must(t, err)
+	must(t, env.Open(dir, 0, 0o644))
+	info, err := env.Info(nil)
+	must(t, err)
+	env.Close()
+	file, err := os.OpenFile(filepath.Join(dir, dataFile), os.O_RDWR, 0)
+	must(t, err)
+	for page := range int64(3) {
+		const headerBytes = 20 // of a page; the version is the lowest byte behind it
+		_, err := file.WriteAt([]byte{99}, page*int64(info.PageSize)+headerBytes)
+		must(t, err)
+	}
+	must(t, file.Close())
+	_, err = Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true})
+	if code := engine.CodeOf(err); code != engine.CodeUnsupported {
+		t.Errorf("%q: %v", code, err)
+	}
+}
+
 // TestTablesOfOthers reads a database that another program made: keys are in
 // tables, one of them with several values under a key.
 func TestTablesOfOthers(t *testing.T) {

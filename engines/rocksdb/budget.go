@@ -34,7 +34,7 @@ type budget struct{ total, writeBuffers int64 }
 // they fit into total.
 func split(total int64, s *settings) (budget, error) {
 	if total < minBudgetBytes {
-		return budget{}, fmt.Errorf("a budget of %d bytes is too small for write buffers and a cache: give it at least %d", total, minBudgetBytes)
+		return budget{}, fmt.Errorf("a budget of %d bytes is too small for write buffers and a cache: write --memory %s", total, mib(minBudgetBytes))
 	}
 	b := budget{total: total}
 	if s.readOnly {
@@ -51,10 +51,14 @@ func split(total int64, s *settings) (budget, error) {
 	s.database["write_buffer_size"] = strconv.FormatInt(size, 10)
 	b.writeBuffers = count * size
 	if total-b.writeBuffers < minCacheBytes {
-		return b, fmt.Errorf("%d write buffers of %d bytes leave no cache of a budget of %d: lower write_buffer_size", count, size, total)
+		return b, fmt.Errorf("%d write buffers of %d bytes leave no cache of a budget of %d: write --set write_buffer_size=%d", count, size, total,
+			total/writeBufferShare/count)
 	}
 	return b, nil
 }
+
+// mib is a size of at least so many bytes, as --memory takes it.
+func mib(bytes int64) string { return fmt.Sprintf("%dMiB", (bytes+1<<20-1)>>20) }
 
 // cache is the size of the block cache where outside bytes of filters and indexes
 // are not in it.
@@ -70,9 +74,9 @@ func (d *db) rebalance() error {
 	outside := d.number("rocksdb.estimate-table-readers-mem")
 	cache := d.settings.budget.cache(outside)
 	if cache < minCacheBytes {
-		return fmt.Errorf("open tables keep %d bytes of filters and indexes outside the block cache: a budget of %d leaves no cache, give it at least %d, or "+
-			"use profile partitioned",
-			outside, d.settings.budget.total, d.settings.budget.writeBuffers+outside+minCacheBytes)
+		return fmt.Errorf("open tables keep %d bytes of filters and indexes outside the block cache: a budget of %d leaves no cache: write --memory %s or "+
+			"--profile partitioned",
+			outside, d.settings.budget.total, mib(d.settings.budget.writeBuffers+outside+minCacheBytes))
 	}
 	C.rocks_cache_set_capacity(d.cache, C.size_t(cache))
 	d.cacheBytes, d.outside = cache, outside
@@ -83,7 +87,7 @@ func (d *db) rebalance() error {
 // between cache and what is outside of it.
 func (d *db) Memory() []engine.MemoryShare {
 	if err := d.rebalance(); err != nil {
-		d.warn(engine.Warning{Code: "over_budget", Text: err.Error(), Remedy: "a larger memory budget"})
+		d.warn(engine.Warning{Code: "over_budget", Text: err.Error(), Remedy: "a larger --memory"})
 	}
 	d.memory.Lock()
 	defer d.memory.Unlock()

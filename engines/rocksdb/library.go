@@ -36,7 +36,7 @@ func systemNames() []string { return []string{libraryName, "librocksdb.so.7.8"} 
 func load() (version string, err error) {
 	if named := os.Getenv(LibraryVariable); named != "" {
 		if err := loadFrom(named); err != nil {
-			return "", fmt.Errorf("load RocksDB: $%s: %w", LibraryVariable, err)
+			return "", fmt.Errorf("load RocksDB: $%s: %w: name RocksDB's library there, 7.8 or newer, or unset it", LibraryVariable, err)
 		}
 		return loadedVersion(), nil
 	}
@@ -46,7 +46,7 @@ func load() (version string, err error) {
 	}
 	if _, err := os.Stat(beside); err == nil {
 		if err := loadFrom(beside); err != nil {
-			return "", fmt.Errorf("load RocksDB: %w", err)
+			return "", fmt.Errorf("load RocksDB: %w: %s", err, howToGet)
 		}
 		return loadedVersion(), nil
 	}

@@ -53,7 +53,7 @@ func (d *db) Settle(ctx context.Context, progress func(engine.Settling)) error {
 		}
 	}
 	if err := d.rebalance(); err != nil {
-		d.warn(engine.Warning{Code: "over_budget", Text: err.Error(), Remedy: "a larger memory budget"})
+		d.warn(engine.Warning{Code: "over_budget", Text: err.Error(), Remedy: "a larger --memory"})
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/chain/mpt"
 )
 
@@ -76,7 +77,7 @@ func (f *chunkFile) room(list int, bytes int) error {
 		return nil
 	}
 	if int64(bytes) > f.chunkBytes {
-		return fmt.Errorf("%d bytes do not fit a chunk of %d: create the state with larger chunks", bytes, f.chunkBytes)
+		return fmt.Errorf("%d bytes do not fit a chunk of %d: %s", bytes, f.chunkBytes, f.larger())
 	}
 	if err := f.flush(list); err != nil {
 		return err
@@ -88,7 +89,7 @@ func (f *chunkFile) room(list int, bytes int) error {
 	id := 1 + slices.Index(f.byID[1:], nil)
 	if id == 0 {
 		if id = len(f.byID); id == maxChunks {
-			return errors.New("all chunks are in use: create the state with larger chunks")
+			return fmt.Errorf("all chunks are in use: %s", f.larger())
 		}
 		f.byID = append(f.byID, nil)
 	}
@@ -99,6 +100,14 @@ func (f *chunkFile) room(list int, bytes int) error {
 	f.byID[id] = c
 	l.chunks, l.next = append(l.chunks, c), 0
 	return nil
+}
+
+// larger says how a state can hold more.
+func (f *chunkFile) larger() string {
+	if f.chunkBytes < maxChunkBytes {
+		return "build the state again with larger chunks: --set ChunkBytes=256MiB"
+	}
+	return "build a smaller state: --accounts"
 }
 
 // reach makes the file as long as whole chunks, without taking room for them: a
@@ -297,15 +306,18 @@ func (h header) encode() []byte {
 	return seal(sector)
 }
 
+// again is the remedy for a state that cannot be read.
+const again = "build the state again, with a new --out"
+
 func decodeHeader(sector []byte) (h header, err error) {
 	if bytes.HasPrefix(sector, []byte(anyVersion)) && !bytes.HasPrefix(sector, []byte(magic)) {
-		return h, errors.New("it is a chunk trie of another version: build the state anew")
+		return h, engine.Fail(engine.CodeUnsupported, "it is a chunk trie of another version").With(again)
 	}
 	if !bytes.HasPrefix(sector, []byte(magic)) {
 		return h, errors.New("its first sector is not a chunk trie's")
 	}
 	if !sealed(sector) {
-		return h, errors.New("its first sector is damaged")
+		return h, engine.Fail(engine.CodeDamaged, "its first sector is damaged").With(again)
 	}
 	h.chunkBytes = int64(binary.LittleEndian.Uint64(sector[32:]))
 	h.versions = int(binary.LittleEndian.Uint32(sector[40:]))
@@ -428,7 +440,7 @@ func readRecords(file io.ReaderAt, h header) ([]record, error) {
 		}
 	}
 	if newest == nil {
-		return nil, errors.New("no root record is whole")
+		return nil, engine.Fail(engine.CodeDamaged, "no root record is whole").With(again)
 	}
 	records := make([]record, 0, len(found))
 	oldest := newest.block

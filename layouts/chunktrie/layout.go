@@ -90,7 +90,7 @@ func parseOptions(o layout.Options) (s settings, errs []error) {
 		errs = append(errs, err)
 	}
 	if o.MemoryBytes < 0 || o.MemoryBytes > 0 && o.MemoryBytes < leastMemory {
-		errs = append(errs, fmt.Errorf("a budget of %d bytes: write buffers alone take half of 4MiB: give it 4MiB or more", o.MemoryBytes))
+		errs = append(errs, fmt.Errorf("a budget of %d bytes: write buffers alone take half of 4 MiB: write --memory 4MiB or more", o.MemoryBytes))
 	}
 	if o.Create && o.ReadOnly {
 		errs = append(errs, errors.New("a state cannot be created for reading only: leave one of the two out"))

@@ -85,7 +85,7 @@ func (l scheme) Check(o layout.Options) (errs []error) {
 		errs = append(errs, fmt.Errorf("unknown profile %q: use %s", o.Profile, profile))
 	}
 	if o.MemoryBytes != 0 && o.MemoryBytes < minMemoryBytes {
-		errs = append(errs, fmt.Errorf("%d bytes of memory: %s needs %d, the least that go-ethereum gives Pebble", o.MemoryBytes, l.name, int64(minMemoryBytes)))
+		errs = append(errs, fmt.Errorf("%d bytes of memory: go-ethereum gives Pebble at least 16 MiB: write --memory 16MiB for %s", o.MemoryBytes, l.name))
 	}
 	if o.Direct {
 		errs = append(errs, errors.New("go-ethereum's Pebble reads through the page cache: O_DIRECT is not offered"))

@@ -182,6 +182,9 @@ func (f *file) writeMeta(m meta) error {
 	return f.writeRun([][]byte{p[:]}, int64(m.block%metaPages)*pageBytes)
 }
 
+// again is the remedy for a state that cannot be read.
+const again = "build the state again, with a new --out"
+
 // newestMeta returns the newer of the whole slots.
 func (f *file) newestMeta() (m meta, err error) {
 	found, other := false, false
@@ -196,14 +199,14 @@ func (f *file) newestMeta() (m meta, err error) {
 		other = other || strings.HasPrefix(string(p[:len(metaMagic)]), anyMagic) && string(p[:len(metaMagic)]) != metaMagic
 	}
 	if !found && other {
-		return m, errors.New("it is a page trie of another version: build the state anew")
+		return m, engine.Fail(engine.CodeUnsupported, "it is a page trie of another version").With(again)
 	}
 	if !found {
-		return m, errors.New("neither meta slot is whole")
+		return m, engine.Fail(engine.CodeDamaged, "neither meta slot is whole").With(again)
 	}
 	size, err := f.Seek(0, 2)
 	if err == nil && size < offset(m.pages+1) {
-		err = fmt.Errorf("the file has %d bytes, block %d needs %d", size, m.block, offset(m.pages+1))
+		err = engine.Fail(engine.CodeDamaged, "the file has %d bytes, block %d needs %d", size, m.block, offset(m.pages+1)).With(again)
 	}
 	return m, err
 }

@@ -61,7 +61,7 @@ func settle(o layout.Options) (s settings, errs []error) {
 	info := engine.Info{Name: "pagetrie", Capabilities: []engine.Capability{engine.CanBudget, engine.CanDirect}}
 	errs = adapter.Check(info, engine.Options{MemoryBytes: o.MemoryBytes, Direct: o.Direct, Create: o.Create, ReadOnly: o.ReadOnly})
 	if o.MemoryBytes > 0 && o.MemoryBytes < pageBytes {
-		errs = append(errs, fmt.Errorf("pagetrie: a budget of %d bytes holds no page: give it 64MiB or more", o.MemoryBytes))
+		errs = append(errs, fmt.Errorf("pagetrie: a budget of %d bytes holds no page: write --memory 64MiB", o.MemoryBytes))
 	}
 	s, err := adapter.Find(profiles(), o.Profile)
 	if err != nil {
