@@ -160,7 +160,7 @@ func (a *app) tuned(f *tuneFlags, asked *tune.Asked) (words string, err error) {
 		asked.Gets.Spec = bench.Spec{Engine: name, Profile: profile, MissingShare: f.missing.V()}
 		var errs []error
 		if asked.Present, errs = tune.Profile(profile, nil); len(errs) > 0 {
-			return "", errs[0]
+			return "", errors.Join(errs...)
 		}
 		for _, l := range asked.Levels {
 			asked.Tables += l.Files
@@ -199,7 +199,7 @@ func (a *app) tuned(f *tuneFlags, asked *tune.Asked) (words string, err error) {
 	}
 	var errs []error
 	if asked.Present, errs = tune.Profile(spec.Profile, spec.Overrides); len(errs) > 0 {
-		return "", errs[0]
+		return "", errors.Join(errs...)
 	}
 	return wordsOf(t.Manifest), nil
 }

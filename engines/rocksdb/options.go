@@ -85,7 +85,7 @@ func resolve(info engine.Info, o engine.Options) (settings, []error) {
 	s.table = rocksoptions.InForce(s.table) // of options as text, RocksDB itself forgets it and ends in a write
 	if o.MemoryBytes > 0 {
 		if s.cacheKind == cachesim.FixedClockPolicy {
-			errs = append(errs, fmt.Errorf("option %s=%s: the table of this cache is made once, and a memory budget changes the size of the cache: "+
+			errs = append(errs, engine.Fail(engine.CodeOption, "option %s=%s: the table of this cache is made once, and a memory budget changes the size of the cache: "+
 				"use %s=hyper-clock, or a fixed cache", cacheOption, o.Overrides[cacheOption], cacheOption))
 		}
 		if s.budget, err = split(o.MemoryBytes, &s); err != nil {

@@ -40,7 +40,7 @@ func TestProfilesAreInForce(t *testing.T) {
 	}
 }
 
-// TestPredictedReads: levels and reads that follow from the number of keys and the options alone, held against a
+// TestPredictedReads: levels and reads that follow from the number of keys and the options alone, compared with a
 // database that RocksDB wrote and its own counters.
 func TestPredictedReads(t *testing.T) {
 	const keys, gets = 150_000, 30_000

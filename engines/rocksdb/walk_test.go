@@ -47,7 +47,7 @@ func TestResolvingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkResolve holds Gets that are resolved against those that RocksDB makes with a cache that holds nothing, while its files are
+// BenchmarkResolve compares Gets that are resolved with those that RocksDB makes with a cache that holds nothing, while its files are
 // in the page cache.
 func BenchmarkResolve(b *testing.B) {
 	set := map[string]string{"cache_index_and_filter_blocks": "true"}

@@ -1,5 +1,5 @@
 // Package disk measures the limit of the disk beside what else is measured: as the ceiling of a
-// sweep, and as the hardware of a price.
+// sweep, as the hardware of a price, and for the estimate of an experiment.
 //
 // Non-goals: how reads are made and timed (observe/host).
 package disk

@@ -15,6 +15,8 @@ import (
 	"github.com/golang/snappy"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
+
+	"github.com/statelab/statelab/engine"
 )
 
 // maxBlockBytes is beyond any block; a larger claim is damage.
@@ -168,7 +170,7 @@ func (t *table) decodedBytes(compression byte, payload []byte) (size int, rest [
 		}
 	default:
 		if compression >= minOwnCompress {
-			return 0, nil, fmt.Errorf("its compression (%d) is of the program that wrote it, which is not supported", compression)
+			return 0, nil, engine.Fail(engine.CodeUnsupported, "its compression (%d) is of the program that wrote it, which is not supported", compression)
 		}
 		return 0, nil, fmt.Errorf("its compression (%d) is not supported", compression)
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/statelab/statelab/engine"
 )
 
 // errCut is the end of a log in the middle of a record; errBroken is a record without an end that others follow.
@@ -99,7 +101,7 @@ func eachRecord(log []byte, number uint64, visit func(record []byte) error) erro
 			}
 			record, inside = append(record, piece...), kind == middlePiece
 		case compressedLog:
-			return errors.New("its records are compressed, which is not supported")
+			return engine.Fail(engine.CodeUnsupported, "its records are compressed, which is not supported")
 		case timestampSizes, recycledSizes:
 			return errors.New("its keys have timestamps of the user, which are not supported")
 		default:

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/statelab/statelab/engine"
 )
 
 // Facts are what the manifest says of a table.
@@ -256,7 +258,7 @@ func (f *fields) read(family *Family, first func(field uint64) bool) error {
 				family.blobs[file.number] = file
 			}
 		case oldLogField, oldLogGoneField:
-			return errors.New("an edit lists logs as RocksDB 6.12 to 6.15 did, which is not supported")
+			return engine.Fail(engine.CodeUnsupported, "an edit lists logs as RocksDB 6.12 to 6.15 did, which is not supported")
 		default:
 			if field < ignorable {
 				return fmt.Errorf("an edit has the unknown field %d: a newer program wrote it", field)

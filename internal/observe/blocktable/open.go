@@ -101,7 +101,8 @@ func open(dir, logs, name string, reading Reading) (*Resolver, error) {
 
 func (f *Family) supported() error {
 	if !slices.Contains(byteComparators, f.comparator) {
-		return fmt.Errorf("column family %s: its keys are ordered by %s, only the order of bytes is supported", unit.Printable(f.Name), f.comparator)
+		return engine.Fail(engine.CodeUnsupported, "column family %s: its keys are ordered by %s, only the order of bytes is supported",
+			unit.Printable(f.Name), f.comparator)
 	}
 	return nil
 }

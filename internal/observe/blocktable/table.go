@@ -13,6 +13,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
@@ -185,9 +186,9 @@ func (t *table) readFooter() (metaindex handle, err error) {
 		return t.readHandles(tail[len(tail)-levelFooterBytes:])
 	case blockMagic:
 	case plainMagic, plainOld:
-		return metaindex, errors.New("a plain table, which is not supported: only block-based tables are")
+		return metaindex, engine.Fail(engine.CodeUnsupported, "a plain table, which is not supported: only block-based tables are")
 	case cuckoo:
-		return metaindex, errors.New("a cuckoo table, which is not supported: only block-based tables are")
+		return metaindex, engine.Fail(engine.CodeUnsupported, "a cuckoo table, which is not supported: only block-based tables are")
 	default:
 		return metaindex, fmt.Errorf("unknown kind of table (magic number %016x): encrypted, damaged, or of a newer program", magic)
 	}
@@ -288,7 +289,7 @@ func (t *table) readProperties(at handle) error {
 	}
 	t.deltas, t.userKeys = t.count("rocksdb.index.value.is.delta.encoded") > 0, t.count("rocksdb.index.key.is.user.key") > 0
 	if name := t.properties["rocksdb.comparator"]; !slices.Contains(byteComparators, name) {
-		return fmt.Errorf("its keys are ordered by %s, only the order of bytes is supported", name)
+		return engine.Fail(engine.CodeUnsupported, "its keys are ordered by %s, only the order of bytes is supported", name)
 	}
 	if t.index > firstKeyIndex {
 		return fmt.Errorf("an index of the unknown kind %d", t.index)

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
@@ -101,7 +102,7 @@ func (u *unflushed) read(batch []byte, family uint32) error {
 		case kindNothing:
 			continue
 		default:
-			return fmt.Errorf("it holds an entry of kind %d, which is not supported", kind)
+			return engine.Fail(engine.CodeUnsupported, "it holds an entry of kind %d, which is not supported", kind)
 		}
 		if of == family && f.err == nil {
 			u.add(kind, key, end, seqNum)

@@ -13,7 +13,9 @@
 // Goals: exactness, then speed (no allocation per Get, all cores). What it
 // cannot resolve exactly it refuses to open: virtual or remote tables, values in
 // blob files, comparers of the user's.
-// Non-goals: time; values; concurrent writes.
+// A database that is written meanwhile is followed (following.go): each Get is then resolved on the tables
+// and the memory of its own moment (moments.go).
+// Non-goals: values.
 //
 // Read open.go for what is taken from a database, walk.go for one Get,
 // record.go for whole traces.
