@@ -161,6 +161,11 @@ func translate(s pebbledb.Settings, o engine.Options) (*pebble.Options, error) {
 		BytesPerSync:                s.BytesPerSync,
 		WALBytesPerSync:             s.WALBytesPerSync,
 	}
+	if s.UseL6Filters { // an iterator takes the prefix of a key for its filter
+		order := *pebble.DefaultComparer
+		order.Split = func(key []byte) int { return len(key) }
+		options.Comparer = &order
+	}
 	options.Experimental.L0CompactionConcurrency = s.L0CompactionConcurrency
 	options.Experimental.CompactionDebtConcurrency = s.CompactionDebtConcurrency
 	options.Experimental.ReadSamplingMultiplier = s.ReadSamplingMultiplier
@@ -216,7 +221,12 @@ type version struct{ *pebble.DB }
 
 type reader struct{ pebble *pebble.DB }
 
-func (v version) Reader() engine.Reader { return reader{v.DB} }
+func (v version) Reader(lastFilters bool) engine.Reader {
+	if lastFilters {
+		return seeker{v.DB}
+	}
+	return reader{v.DB}
+}
 
 func (r reader) Get(key, dst []byte) ([]byte, bool, error) {
 	value, closer, err := r.pebble.Get(key)
@@ -231,6 +241,26 @@ func (r reader) Get(key, dst []byte) ([]byte, bool, error) {
 }
 
 func (reader) Close() error { return nil }
+
+// seeker looks keys up with iterators that ask the filters of the last level.
+type seeker struct{ pebble *pebble.DB }
+
+var lastFilters = pebble.IterOptions{UseL6Filters: true}
+
+func (s seeker) Get(key, dst []byte) (value []byte, found bool, err error) {
+	i, err := s.pebble.NewIter(&lastFilters)
+	if err != nil {
+		return dst[:0], false, err
+	}
+	dst = dst[:0]
+	if found = i.SeekPrefixGE(key); found {
+		value, err = i.ValueAndErr()
+		dst = append(dst, value...)
+	}
+	return dst, found, errors.Join(err, i.Error(), i.Close())
+}
+
+func (seeker) Close() error { return nil }
 
 func (v version) Writer(d *pebbledb.DB) engine.Writer {
 	return pebbledb.NewWriter(d, v.NewBatch(), pebble.NoSync)

@@ -204,7 +204,12 @@ type version struct{ *pebble.DB }
 
 type reader struct{ pebble *pebble.DB }
 
-func (v version) Reader() engine.Reader { return reader{v.DB} }
+func (v version) Reader(lastFilters bool) engine.Reader {
+	if lastFilters {
+		return seeker{v.DB}
+	}
+	return reader{v.DB}
+}
 
 func (r reader) Get(key, dst []byte) ([]byte, bool, error) {
 	value, closer, err := r.pebble.Get(key)
@@ -219,6 +224,26 @@ func (r reader) Get(key, dst []byte) ([]byte, bool, error) {
 }
 
 func (reader) Close() error { return nil }
+
+// seeker looks keys up with iterators that ask the filters of the last level.
+type seeker struct{ pebble *pebble.DB }
+
+var lastFilters = pebble.IterOptions{UseL6Filters: true}
+
+func (s seeker) Get(key, dst []byte) (value []byte, found bool, err error) {
+	i, err := s.pebble.NewIter(&lastFilters)
+	if err != nil {
+		return dst[:0], false, err
+	}
+	dst = dst[:0]
+	if found = i.SeekPrefixGE(key); found {
+		value, err = i.ValueAndErr()
+		dst = append(dst, value...)
+	}
+	return dst, found, errors.Join(err, i.Error(), i.Close())
+}
+
+func (seeker) Close() error { return nil }
 
 func (v version) Writer(d *pebbledb.DB) engine.Writer {
 	return pebbledb.NewWriter(d, v.NewBatch(), pebble.NoSync)

@@ -20,7 +20,8 @@ import (
 
 // Version is an open database as one version of Pebble sees it.
 type Version interface {
-	Reader() engine.Reader
+	// Reader looks keys up with Get, or with iterators that ask the filters of the last level, too.
+	Reader(lastFilters bool) engine.Reader
 	// Writer returns a NewWriter to d.
 	Writer(d *DB) engine.Writer
 	// Empty reports whether the database holds no key.
@@ -80,6 +81,7 @@ type Config struct {
 	askedHandles         int // more than Handles where the process may not open that many
 	adapter, dir         string
 	asksFilters          bool
+	lastFilters          bool // Settings.UseL6Filters
 	readOnly, disableWAL bool
 	part                 engine.Part
 	table                adapter.Sections
@@ -240,10 +242,10 @@ func (d *live) Shape() (engine.Shape, error) {
 	if v := shape.Values; v != nil {
 		shape.Bytes, shape.Files = shape.Bytes+v.Bytes, shape.Files+v.Files
 	}
-	if !d.config.asksFilters { // Pebble passes over those that tables have
-		for i := range shape.Levels {
-			shape.Levels[i].FilterConsulted = false
-		}
+	for i := range shape.Levels {
+		l := &shape.Levels[i]
+		// With options that name no filter, Pebble passes over those that tables have.
+		l.FilterConsulted = d.config.asksFilters && (l.FilterConsulted || d.config.lastFilters)
 	}
 	return shape, nil
 }

@@ -143,6 +143,7 @@ func open(ctx context.Context, library Library, o engine.Options) (*live, error)
 	}
 	config.adapter, config.dir, config.log = library.About().Name, o.Dir, o.Log
 	config.askedHandles, config.asksFilters, config.kept = asked, s.AsksFilters(), s.Kept
+	config.lastFilters = s.UseL6Filters
 	config.readOnly, config.disableWAL, config.part, config.table = o.ReadOnly, s.DisableWAL, o.Part, s.Table
 	started, err := start(ctx, config, version, recorder, events)
 	return started, dbformat.RemoteObjects(o.Dir, err)
@@ -181,7 +182,7 @@ type DB struct {
 }
 
 // Reader returns a reader of the version's.
-func (d *DB) Reader() (engine.Reader, error) { return d.version.Reader(), nil }
+func (d *DB) Reader() (engine.Reader, error) { return d.version.Reader(d.config.lastFilters), nil }
 
 // Writer returns a writer of batches.
 func (d *DB) Writer() (engine.Writer, error) {

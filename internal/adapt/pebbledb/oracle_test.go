@@ -279,20 +279,25 @@ func (l lab) testFiltersOfTheLastLevel(t *testing.T) {
 	if asked := c.Reads.Type(engine.Filter).Count; asked != 0 || slices.ContainsFunc(shape.Levels, func(l engine.Level) bool { return l.FilterConsulted }) {
 		t.Errorf("with options that name no filter: %d filter accesses, levels %+v", asked, shape.Levels)
 	}
-	db := l.open(t, engine.Options{ReadOnly: true, TraceAccesses: true})
+	l.asksWhatShapeSays(t, nil)
+	l.asksWhatShapeSays(t, map[string]string{"UseL6Filters": "true"})
+}
+
+func (l lab) asksWhatShapeSays(t *testing.T, options map[string]string) {
+	db := l.open(t, engine.Options{ReadOnly: true, TraceAccesses: true, Overrides: options})
 	defer func() { must(t, db.Close()) }()
-	c = measured(t, db, func() error { return get(db, 1, 2*n, gets) })
+	c := measured(t, db, func() error { return get(db, 1, 2*n, gets) })
 	if asked, told := c.Reads.Type(engine.Filter).Count, *c.FilterNegative+*c.FilterPositive; asked == 0 || asked != told {
 		t.Errorf("%d filter accesses, Pebble counts %d", asked, told)
 	}
-	shape, err = db.Shape()
+	shape, err := db.Shape()
 	must(t, err)
 	if len(shape.Levels) < 3 {
 		t.Fatalf("%d levels, too few to tell anything", len(shape.Levels))
 	}
 	for _, level := range shape.Levels {
 		asked := c.Reads[level.Level][engine.Filter].Count > 0
-		if level.FilterBytes == 0 || asked != level.FilterConsulted {
+		if level.FilterBytes == 0 || asked != level.FilterConsulted || asked != (level.Level < 6 || options != nil) {
 			t.Errorf("level %d: %d bytes of filters, asked: %v, consulted by Shape: %v",
 				level.Level, level.FilterBytes, asked, level.FilterConsulted)
 		}

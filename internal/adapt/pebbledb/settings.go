@@ -57,6 +57,7 @@ type Settings struct {
 	BytesPerSync                int
 	WALBytesPerSync             int
 	ReadSamplingMultiplier      int64
+	UseL6Filters                bool // look keys up with iterators that ask the last level's filters, too
 	Levels                      [Levels]LevelSettings
 	Table                       adapter.Sections      // whose keys are sampled; no option of Pebble's
 	Kept                        dbformat.KeptByPebble // of another program's database
@@ -234,6 +235,7 @@ func options(s *Settings) []adapter.Option {
 			s.ReadSamplingMultiplier, err = strconv.ParseInt(v, 10, 64)
 			return err
 		}},
+		adapter.Switch("UseL6Filters", &s.UseL6Filters),
 		everyLevel(s, "BlockSize", "4KiB"),
 		everyLevel(s, "IndexBlockSize", "4KiB"),
 		{Name: "TargetFileSize", Example: "2MiB", Set: s.setTargetFileSizes},

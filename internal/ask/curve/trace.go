@@ -222,16 +222,21 @@ func follow(ctx context.Context, o Of) (follower, error) {
 		return resolved{r}, nil
 	}
 	version := subject.PebbleVersion(spec.Engine)
+	s, errs := pebbledb.Resolve(pebbledb.Profiles(), engine.Options{Profile: spec.Profile, Overrides: spec.Overrides, Foreign: spec.Foreign})
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
 	r, err := resolve.Open(spec.Dir, version)
-	if engine.CodeOf(err) == engine.CodeUnsupported && version == cachesim.PebbleV2 {
+	if err == nil && s.UseL6Filters {
+		if err = r.AskLastFilters(); err != nil {
+			err = errors.Join(err, r.Close())
+		}
+	}
+	if engine.CodeOf(err) == engine.CodeUnsupported && (version == cachesim.PebbleV2 || s.UseL6Filters) {
 		return openMade(ctx, o)
 	}
 	if err != nil {
 		return nil, err
-	}
-	s, errs := pebbledb.Resolve(pebbledb.Profiles(), engine.Options{Profile: spec.Profile, Overrides: spec.Overrides, Foreign: spec.Foreign})
-	if len(errs) > 0 {
-		return nil, errors.Join(append(errs, r.Close())...)
 	}
 	if !s.AsksFilters() || spec.Foreign && r.Kept().NoFilters {
 		r.PassOverFilters()

@@ -90,6 +90,9 @@ type rateOf struct{ bits, keys float64 }
 // Tune searches.
 func (a *Asked) Tune(ctx context.Context) (*tuned.Tuning, error) {
 	spec := &a.Gets.Spec
+	// What is there is traced as Gets ask for it, also where it was loaded to be asked by iterators.
+	spec.Overrides = maps.Clone(spec.Overrides)
+	delete(spec.Overrides, lastFilters)
 	s := search{Asked: a, version: subject.PebbleVersion(spec.Engine), gets: leastGets, rates: map[rateOf]float64{},
 		known: map[reblock.Tables]tuned.Config{}, ends: time.Now().Add(a.Within)}
 	if least := advise.LeastMemory(advise.Pebble, a.Tables); a.MemoryBytes < least {
@@ -104,6 +107,7 @@ func (a *Asked) Tune(ctx context.Context) (*tuned.Tuning, error) {
 	if s.levels, err = reblock.Of(a.Levels, s.version.BlockCharge(), a.Present, s.filterRate); err != nil {
 		return nil, err
 	}
+	s.levels.GoesOn = true
 	t := &tuned.Tuning{Schema: tuned.Schema, Source: a.Source, Engine: spec.Engine, Version: a.Gets.Version, Missing: spec.MissingShare, Goal: a.Goal,
 		Memory: a.MemoryBytes, CacheBytes: s.cache, Tables: a.Tables, Error: tracedError, Traffic: "random keys", Method: "from the accesses of its Gets"}
 	if spec.AccessList != "" {
@@ -227,19 +231,27 @@ const (
 	blockOption = iota
 	indexOption
 	filterOption
+	lastOption
 	options
 )
 
 // fits reports whether a shard of the cache has room for some blocks: else luck decides what is read.
 func (s *search) fits(t reblock.Tables) bool {
-	const blocks = 16
-	return max(t.BlockBytes, t.IndexBytes) <= (s.cache-s.reserve)/int64(cachesim.ShardCount(s.cache, s.Cores))/blocks
+	const blocks, filters = 16, 4
+	shard := (s.cache - s.reserve) / int64(cachesim.ShardCount(s.cache, s.Cores))
+	for _, l := range s.levels.Levels(t) {
+		if t.LastFilters && l.FilterConsulted && l.FilterCacheBytes/int64(l.Files) > shard/filters {
+			return false
+		}
+	}
+	return max(t.BlockBytes, t.IndexBytes) <= shard/blocks
 }
 
 // others are from with every other value of an option.
 func (s *search) others(from reblock.Tables, option int) (all []reblock.Tables) {
 	add := func(to reblock.Tables) {
-		if to != from && (s.fits(to) || to.BlockBytes <= from.BlockBytes && to.IndexBytes <= from.IndexBytes) {
+		smaller := to.BlockBytes <= from.BlockBytes && to.IndexBytes <= from.IndexBytes && (from.LastFilters || !to.LastFilters)
+		if to != from && (s.fits(to) || smaller) {
 			all = append(all, to)
 		}
 	}
@@ -260,6 +272,12 @@ func (s *search) others(from reblock.Tables, option int) (all []reblock.Tables) 
 		for _, bits := range filterBits {
 			to := from
 			to.FilterBits = bits
+			add(to)
+		}
+	case lastOption:
+		if s.Gets.Spec.MissingShare > 0 || s.Gets.Spec.AccessList != "" { // else they cannot save anything
+			to := from
+			to.LastFilters = !from.LastFilters
 			add(to)
 		}
 	}
@@ -337,7 +355,7 @@ func (s *search) replay(ctx context.Context, c *tuned.Config, to reblock.Tables)
 func (s *search) predictLevels(ctx context.Context, c *tuned.Config, levels []engine.Level, to reblock.Tables) error {
 	in := predict.Input{Levels: levels, Version: s.version, Cores: s.Cores, ReservedBytes: s.reserve, AbsentShare: s.Gets.Spec.MissingShare,
 		CacheBytes: []int64{s.cache}, Seeds: s.Seeds,
-		FilterRate: func(keys float64) float64 { return s.filterRate(to.FilterBits, keys) }}
+		LooksOn: to.LastFilters, FilterRate: func(keys float64) float64 { return s.filterRate(to.FilterBits, keys) }}
 	in.Gets, in.WarmupGets = s.gets, uint64(4*s.cache/blockSizes[1])
 	points, err := predict.Run(ctx, in)
 	if err != nil {
@@ -426,7 +444,10 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best reblock.Tables)
 	for _, to := range front {
 		t.Front = append(t.Front, known(to))
 	}
-	t.Snippet = snippet(t.Engine, t.CacheBytes, best)
+	t.Snippet, t.Lookup = snippet(t.Engine, t.CacheBytes, best), ""
+	if best.LastFilters {
+		t.Lookup = lookup
+	}
 	t.Say()
 	return nil
 }
@@ -448,10 +469,17 @@ func (s *search) front(all []reblock.Tables) (front []reblock.Tables) {
 	return front
 }
 
+// lastFilters is the option of reading with which the last level's filters are asked.
+const lastFilters = "UseL6Filters"
+
 // optionsOf are the options of statelab's adapters of Pebble, which are named as the library's are.
 func optionsOf(t reblock.Tables) map[string]string {
-	return map[string]string{"BlockSize": size(t.BlockBytes), "IndexBlockSize": size(t.IndexBytes),
+	o := map[string]string{"BlockSize": size(t.BlockBytes), "IndexBlockSize": size(t.IndexBytes),
 		"FilterBitsPerKey": strconv.FormatFloat(t.FilterBits, 'f', -1, 64)}
+	if t.LastFilters {
+		o[lastFilters] = "true"
+	}
+	return o
 }
 
 func size(bytes int64) string {
@@ -471,10 +499,31 @@ func snippet(name string, cacheBytes int64, t reblock.Tables) string {
 		filters = fmt.Sprintf("    options.Levels[i].FilterPolicy = bloom.FilterPolicy(%d)\n"+
 			"    options.Levels[i].FilterType = pebble.TableFilter\n", int(t.FilterBits))
 	}
+	if t.LastFilters && subject.PebbleVersion(name) == cachesim.PebbleV1 {
+		filters += "}\ncomparer := *pebble.DefaultComparer\ncomparer.Split = func(key []byte) int { return len(key) }\noptions.Comparer = &comparer\n"
+	} else {
+		filters += "}\n"
+	}
 	levels := ""
 	if subject.PebbleVersion(name) == cachesim.PebbleV1 {
 		levels = "options.Levels = make([]pebble.LevelOptions, 7)\n"
 	}
 	return fmt.Sprintf("// %s\noptions.Cache = pebble.NewCache(%d)\n%sfor i := range options.Levels {\n    options.Levels[i].BlockSize = %d\n"+
-		"    options.Levels[i].IndexBlockSize = %d\n%s}\n", path, cacheBytes, levels, t.BlockBytes, t.IndexBytes, filters)
+		"    options.Levels[i].IndexBlockSize = %d\n%s", path, cacheBytes, levels, t.BlockBytes, t.IndexBytes, filters)
 }
+
+// lookup takes the place of DB.Get in a program whose best configuration asks the filters of the last level.
+const lookup = `// instead of db.Get(key); found: err is nil
+get := func(db *pebble.DB, key []byte) (value []byte, err error) {
+    i, err := db.NewIter(&pebble.IterOptions{UseL6Filters: true})
+    if err != nil {
+        return nil, err
+    }
+    if i.SeekPrefixGE(key) {
+        value = append(value, i.Value()...)
+    } else if err = i.Error(); err == nil {
+        err = pebble.ErrNotFound
+    }
+    return value, errors.Join(err, i.Close())
+}
+`

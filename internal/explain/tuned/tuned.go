@@ -53,6 +53,7 @@ type Tuning struct {
 	Stopped    bool     `json:"stopped"`      // by the limit of time
 	Error      float64  `json:"tested_error"` // share by which such predictions were off
 	Snippet    string   `json:"snippet"`
+	Lookup     string   `json:"lookup,omitempty"` // the function that looks a key up, where that changes
 	Rewrite    string   `json:"rewrite,omitempty"`
 	Verified   []Proof  `json:"verified,omitempty"`
 }
@@ -223,7 +224,7 @@ func (t *Tuning) Text(w io.Writer) error {
 	out.Wrap(t.method(), "")
 	if !t.Tied {
 		out.Line("")
-		for line := range strings.Lines(t.Snippet) {
+		for line := range strings.Lines(t.Snippet + t.Lookup) {
 			out.Line(strings.TrimRight(line, "\n"))
 		}
 		out.Wrap(t.Rewrite, "")
@@ -243,7 +244,7 @@ func (t *Tuning) Page() *view.Page {
 		page.Add("What was measured", view.Block{Title: "Predicted and measured", Method: method, Table: t.proofs()})
 	}
 	if !t.Tied {
-		page.Add("How to set them", view.Block{Title: "Options", Method: method, Pre: t.Snippet, Note: t.Rewrite})
+		page.Add("How to set them", view.Block{Title: "Options", Method: method, Pre: t.Snippet + t.Lookup, Note: t.Rewrite})
 	}
 	return page
 }

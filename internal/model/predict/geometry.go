@@ -223,7 +223,9 @@ func (in *Input) accessRates(geometry []Geometry) ([]class, error) {
 				others *= 1 - g.Gaps
 				g.Gaps = 0
 			}
-			foundAbove += found
+			if !in.LooksOn {
+				foundAbove += found
+			}
 			pass := others
 			if in.Blocks != nil {
 				pass *= in.Blocks.falsePositives(l)

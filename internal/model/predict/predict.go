@@ -46,6 +46,8 @@ type Input struct {
 	// FilterRate is the share of the keys of others that the filter of a table of so many keys lets
 	// pass; nil: FalsePositives.
 	FilterRate func(keys float64) float64
+	// LooksOn: a Get looks into the levels below the one that has its key, too.
+	LooksOn bool
 
 	CacheBytes []int64
 	Seeds      []uint64 // how often to draw which file meets which shard

@@ -18,6 +18,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
@@ -31,6 +32,9 @@ type Tables struct {
 	BlockBytes int64   // at which a data block is closed
 	IndexBytes int64   // at which an index is divided into blocks, as one of them is closed
 	FilterBits float64 // of a key; 0: no filters
+
+	// LastFilters: a Get asks the filters of the last level, too.
+	LastFilters bool
 }
 
 // FilterRate is the share of keys that a filter lets pass although its table lacks them: of bits a
@@ -39,6 +43,10 @@ type FilterRate func(bits float64, keys float64) float64
 
 // Gets are accesses as they are.
 type Gets struct {
+	// GoesOn: what asks the last level's filters looks into all levels below the one that has the key, as Pebble's
+	// iterators do.
+	GoesOn bool
+
 	present Tables
 	rate    FilterRate
 	levels  []level
@@ -53,6 +61,7 @@ type Gets struct {
 	warmup   int
 	opening  bool
 	charge   int64
+	spans    [][]span // see below; nil: not looked for yet
 }
 
 // level is what the tables of a level have in common.
@@ -67,6 +76,8 @@ type level struct {
 	// gaps is the share of the Gets that a filter lets pass in vain which ask for the first block of the
 	// table: those of keys in a gap before it (Pebble v1).
 	gaps float64
+	// passedOver: Gets do not ask the filters.
+	passedOver bool
 }
 
 // file is a table.
@@ -206,7 +217,7 @@ func (g *Gets) measure(levels []engine.Level) error {
 		v.cut = raw / float64(l.DataBlocks) / meanBlock(v.entryBytes, g.present.BlockBytes)
 		index := float64(l.IndexCacheBytes - g.charge*(l.IndexBlocks+l.SingleIndexes))
 		v.indexEntry = index / float64(l.DataBlocks)
-		v.filterOf = 1
+		v.filterOf, v.passedOver = 1, !l.FilterConsulted && (g.present.FilterBits > 0 || l.Level == engine.ModelLevels-1)
 		if l.FilterBytes > 0 && g.present.FilterBits > 0 {
 			v.filterOf = 8 * float64(l.FilterBytes) / (g.present.FilterBits * float64(cmp.Or(l.FilterKeys, l.Keys)))
 		}
@@ -276,6 +287,49 @@ func (g *Gets) visit(from, end uint32) (to uint32, asked bool, data int) {
 		}
 	}
 	return to, asked, data
+}
+
+// span is the table of a level into which a Get of the key looks; -1: none.
+type span struct {
+	key   uint32
+	table int32
+}
+
+// findSpans works out, from the Gets that passed each level but the first, which of its tables has which keys.
+func (g *Gets) findSpans() {
+	g.spans = make([][]span, len(g.levels))
+	from := uint32(0)
+	for i, end := range g.ends {
+		depth := 1
+		for from < end {
+			f := g.blocks[g.accesses[from]].file
+			to, _, _ := g.visit(from, end)
+			for ; depth <= min(g.files[f].level, len(g.levels)-1); depth++ {
+				looked := span{g.keys[i], -1}
+				if depth == g.files[f].level {
+					looked.table = f
+				}
+				g.spans[depth] = append(g.spans[depth], looked)
+			}
+			from = to
+		}
+		for ; depth < len(g.levels) && !g.found[i]; depth++ {
+			g.spans[depth] = append(g.spans[depth], span{g.keys[i], -1})
+		}
+	}
+	for _, spans := range g.spans {
+		slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.key, b.key) })
+	}
+}
+
+// tableFor is the table of a level into which a look for the key would go, by the nearest key that was looked for
+// there; -1: none.
+func (g *Gets) tableFor(level int, key uint32) int32 {
+	spans := g.spans[level]
+	if at := sort.Search(len(spans), func(i int) bool { return spans[i].key >= key }); at < len(spans) {
+		return spans[at].table
+	}
+	return -1
 }
 
 // levelOf is nil of a table whose level is not known.

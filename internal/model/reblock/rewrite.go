@@ -16,6 +16,7 @@ type table struct {
 	blockBytes, blockDisk  float64 // of a data block; raw and stored
 	perPartition           float64 // data blocks
 	filterBytes            float64
+	asks                   bool    // the filter
 	passes, passed         float64 // share of others' keys that the filter lets pass, then and now
 	numbers                []uint32
 }
@@ -42,6 +43,9 @@ func (g *Gets) Levels(to Tables) []engine.Level {
 func (g *Gets) With(to Tables, luck uint64) *cachesim.Trace {
 	if to == g.present {
 		return g.asTheyAre()
+	}
+	if to.LastFilters && g.GoesOn && g.spans == nil {
+		g.findSpans()
 	}
 	w := writer{to: to, luck: mix(luck) >> 8 &^ 0xfff, t: &cachesim.Trace{WarmupGets: g.warmup},
 		tables: make([]table, len(g.files)), others: make([]uint32, len(g.blocks))}
@@ -93,16 +97,22 @@ func (l *level) with(g *Gets, to Tables) engine.Level {
 		n.SingleIndexCacheBytes, n.SingleIndexBytes = charged(index, float64(n.Files)), int64(index*stored)
 	}
 	n.IndexCacheBytes, n.IndexBytes = charged(index, float64(n.IndexBlocks+n.SingleIndexes)), int64(index*stored)
-	if l.FilterBytes > 0 && g.present.FilterBits > 0 {
+	n.FilterConsulted, n.FilterCacheBytes = l.asks(to), 0
+	switch {
+	case l.FilterBytes > 0 && g.present.FilterBits > 0:
 		n.FilterBytes = int64(float64(l.FilterBytes) * to.FilterBits / g.present.FilterBits)
+	case n.FilterConsulted:
+		n.FilterBytes = int64(to.FilterBits * float64(n.Keys) / 8)
 	}
-	n.FilterCacheBytes = 0
-	if n.FilterConsulted = n.FilterConsulted && to.FilterBits > 0; n.FilterConsulted {
+	if n.FilterConsulted {
 		n.FilterCacheBytes = charged(float64(n.FilterBytes), float64(n.Files))
 	}
 	n.Bytes += n.IndexBytes + n.TopIndexBytes + n.FilterBytes - l.IndexBytes - l.TopIndexBytes - l.FilterBytes
 	return n
 }
+
+// asks reports whether Gets ask the filters.
+func (l *level) asks(to Tables) bool { return to.FilterBits > 0 && (!l.passedOver || to.LastFilters) }
 
 // divide is how a table is divided into blocks.
 func (g *Gets) divide(f *file, to Tables) table {
@@ -122,8 +132,8 @@ func (g *Gets) divide(f *file, to Tables) table {
 		keys = f.dataBytes * t.keysPerByte
 	}
 	t.filterBytes = to.FilterBits * keys / 8 * t.filterOf
-	t.passes, t.passed = 1, 1
-	if to.FilterBits > 0 {
+	t.asks, t.passes, t.passed = t.level.asks(to), 1, 1
+	if t.asks {
 		t.passes = g.rate(to.FilterBits, keys)
 	}
 	if g.present.FilterBits > 0 {
@@ -152,10 +162,28 @@ func (w *writer) get(g *Gets, i int, from, end uint32) {
 		}
 		return
 	}
+	depth := 0
 	for from < end {
 		to, asked, data := g.visit(from, end)
+		depth = g.files[g.blocks[g.accesses[from]].file].level
 		w.visit(g, from, to, g.keys[i], asked, data >= 0, to == end && g.found[i])
 		from = to
+	}
+	for depth++; w.to.LastFilters && g.spans != nil && g.found[i] && depth < len(g.levels); depth++ {
+		if f := g.tableFor(depth, g.keys[i]); f >= 0 {
+			w.lookOn(&w.tables[f], g.keys[i])
+		}
+	}
+}
+
+// lookOn makes the accesses of an iterator to a table below the one that has its key.
+func (w *writer) lookOn(t *table, key uint32) {
+	w.top(t)
+	if t.asks {
+		w.ask(t, filterAt, engine.Filter, 0, t.filterBytes, t.filterBytes)
+	}
+	if share(key, t.number+1) < t.passes {
+		w.falsely(t, key)
 	}
 }
 
@@ -169,12 +197,15 @@ func (w *writer) visit(g *Gets, from, to, key uint32, asked, read, finds bool) {
 		}
 		return
 	}
-	reads, appears := read, false
-	if asked && !finds && t.passes != t.passed { // false positives are others
+	reads, appears, passed := read, false, 1.0
+	if asked {
+		passed = t.passed
+	}
+	if !finds && t.passes != passed { // false positives are others
 		draw := share(key, t.number+1)
 		if read {
-			reads = draw < t.passes/t.passed
-		} else if draw < (t.passes-t.passed)/(1-t.passed) {
+			reads = draw < t.passes/passed
+		} else if draw < (t.passes-passed)/(1-passed) {
 			reads, appears = true, true
 		}
 	}
@@ -182,11 +213,14 @@ func (w *writer) visit(g *Gets, from, to, key uint32, asked, read, finds bool) {
 		b := &g.blocks[n]
 		switch b.Type {
 		case engine.Filter:
-			if w.to.FilterBits > 0 {
+			if t.asks {
 				w.ask(t, filterAt, engine.Filter, 0, t.filterBytes, t.filterBytes)
 			}
 		case engine.TopIndex, engine.SingleIndex:
 			w.top(t)
+			if t.asks && !asked {
+				w.ask(t, filterAt, engine.Filter, 0, t.filterBytes, t.filterBytes)
+			}
 		case engine.Index: // with the data block
 		case engine.Data:
 			if reads {
@@ -196,9 +230,13 @@ func (w *writer) visit(g *Gets, from, to, key uint32, asked, read, finds bool) {
 			w.keep(g, n)
 		}
 	}
-	if !appears {
-		return
+	if appears {
+		w.falsely(t, key)
 	}
+}
+
+// falsely reads a data block of a table that has not the key.
+func (w *writer) falsely(t *table, key uint32) {
 	at := 0.0
 	if share(key, t.number+2) >= t.gaps {
 		at = share(key, t.number+3) * t.dataBytes * t.rawPerStored

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/dbformat"
@@ -47,6 +48,28 @@ func (r *Resolver) PassOverFilters() {
 	for _, t := range r.tables {
 		t.filter = nil
 	}
+}
+
+// AskLastFilters resolves look-ups by iterators that ask the filters of the last level, too (UseL6Filters):
+// where such a one finds its key does not keep it from looking into all older levels. Of databases
+// with deletions, merges or keys in the log it is not known which blocks an iterator steps on to: the
+// code of that error is engine.CodeUnsupported.
+func (r *Resolver) AskLastFilters() error {
+	if r.unflushed != nil && r.unflushed.entries > 0 {
+		return engine.Fail(engine.CodeUnsupported, "iterators over keys in the log are not resolved")
+	}
+	for _, t := range r.tables {
+		if t.deletes || t.merges || t.excluded != nil || t.rangeDelAt.bytes > 0 {
+			return engine.Fail(engine.CodeUnsupported, "iterators over deletions and merges are not resolved")
+		}
+		if t.level == lastLevel && t.filterAt.bytes > 0 {
+			if err := t.loadFilter(); err != nil {
+				return fmt.Errorf("table %06d: %w", t.file, err)
+			}
+		}
+	}
+	r.iterates = true
+	return nil
 }
 
 // Kept is what the database says of itself.

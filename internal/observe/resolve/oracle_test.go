@@ -40,6 +40,7 @@ func (n *notes) add(path string, offset int64, bytes int) {
 type oracle struct {
 	*notes
 	get   func(key []byte) (found bool, err error)
+	seek  func(key []byte) (found bool, err error) // with an iterator that asks all filters
 	close func() error
 }
 
@@ -101,8 +102,11 @@ func openOracle1(t testing.TB, dir string, cacheBytes int64) *oracle {
 	cache := pebble1.NewCache(cacheBytes)
 	defer cache.Unref()
 	policy := bloom1.FilterPolicy(10)
+	order := *pebble1.DefaultComparer
+	order.Split = func(key []byte) int { return len(key) } // without it, iterators ask no filter
 	db, err := pebble1.Open(dir, &pebble1.Options{
-		FS: notingFS1{vfs1.Default, o.notes}, Cache: cache, ReadOnly: true, MaxOpenFiles: 10_000, Logger: silent{},
+		Comparer: &order,
+		FS:       notingFS1{vfs1.Default, o.notes}, Cache: cache, ReadOnly: true, MaxOpenFiles: 10_000, Logger: silent{},
 		Filters: map[string]pebble1.FilterPolicy{policy.Name(): policy},
 	})
 	if err != nil {
@@ -113,6 +117,14 @@ func openOracle1(t testing.TB, dir string, cacheBytes int64) *oracle {
 	}
 	o.close = db.Close
 	o.get = func(key []byte) (bool, error) { return got(db.Get(key))(pebble1.ErrNotFound) }
+	o.seek = func(key []byte) (found bool, err error) {
+		i, err := db.NewIter(&pebble1.IterOptions{UseL6Filters: true})
+		if err != nil {
+			return false, err
+		}
+		found = i.SeekPrefixGE(key)
+		return found, errors.Join(i.Error(), i.Close())
+	}
 	return o
 }
 
@@ -159,6 +171,14 @@ func openOracle2(t testing.TB, dir string, cacheBytes int64) *oracle {
 	}
 	o.close = db.Close
 	o.get = func(key []byte) (bool, error) { return got(db.Get(key))(pebble2.ErrNotFound) }
+	o.seek = func(key []byte) (found bool, err error) {
+		i, err := db.NewIter(&pebble2.IterOptions{UseL6Filters: true})
+		if err != nil {
+			return false, err
+		}
+		found = i.SeekPrefixGE(key)
+		return found, errors.Join(i.Error(), i.Close())
+	}
 	return o
 }
 

@@ -45,6 +45,7 @@ type Resolver struct {
 	sizes     []atomic.Int32 // decompressed, by number, plus one; 0: not learnt yet
 	kept      dbformat.KeptByPebble
 	unflushed *unflushed // what no table holds yet
+	iterates  bool       // see AskLastFilters
 	scanShare int        // see sizes.go
 }
 

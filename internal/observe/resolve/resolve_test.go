@@ -26,7 +26,7 @@ func TestAccessesAreTheEngines(t *testing.T) {
 			t.Log(shapeOf(r))
 			random := rand.New(rand.NewPCG(5, 5))
 			maker, key := testKeys(keys).Maker(), make([]byte, 32)
-			compare(t, f, dir, r, gets, func() ([]byte, bool) {
+			next := func() ([]byte, bool) {
 				present := random.IntN(2) == 0
 				index := random.Uint64N(keys)
 				if !present {
@@ -34,7 +34,10 @@ func TestAccessesAreTheEngines(t *testing.T) {
 				}
 				maker.Key(key, index)
 				return key, present
-			})
+			}
+			t.Run("Get", func(t *testing.T) { compare(t, f, dir, r, gets, next) })
+			must(t, r.AskLastFilters())
+			t.Run("iterators", func(t *testing.T) { compare(t, f, dir, r, gets, next) })
 		})
 	}
 }
@@ -54,6 +57,9 @@ func openResolver(t testing.TB, f flavour, dir string) *Resolver {
 func compare(t *testing.T, f flavour, dir string, r *Resolver, gets int, next func() (key []byte, known bool)) {
 	t.Helper()
 	o := openOracle(t, f, dir, admitsNothing)
+	if r.iterates {
+		o.get = o.seek
+	}
 	w := r.Walker()
 	blocks := map[uint32]cachesim.Block{}
 	var numbers []uint32

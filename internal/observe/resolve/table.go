@@ -75,6 +75,8 @@ type table struct {
 
 	// merges: a Get may need more than the block where its key is first met.
 	merges bool
+	// deletes: keys are deleted one by one.
+	deletes bool
 
 	looked atomic.Int32 // blocks whose size was asked for
 }
@@ -116,6 +118,7 @@ func (t *table) open(kept dbformat.KeptByPebble) (err error) {
 	}
 	t.propertiesAt = handle{layout.Properties.Offset, uint32(layout.Properties.Length)}
 	t.columnar, t.merges = layout.Format.BlockColumnar(), properties.NumMergeOperands > 0
+	t.deletes = properties.NumDeletions > 0
 	t.hidesObsolete = layout.Format >= sstable.TableFormatPebblev4
 	var checksum [1]byte
 	if _, err := t.opened.ReadAt(checksum[:], int64(layout.Footer.Offset)); err != nil {
@@ -207,9 +210,6 @@ func supported(p *sstable.Properties) error {
 }
 
 func (t *table) readFilter(layout *sstable.Layout, policy string) (err error) {
-	if t.level == lastLevel {
-		return nil // a Get never asks for it there
-	}
 	for _, f := range layout.Filter {
 		if f.Name != "fullfilter."+policy {
 			continue // of a policy nobody knows: never consulted
@@ -217,10 +217,17 @@ func (t *table) readFilter(layout *sstable.Layout, policy string) (err error) {
 		if t.filterAt, err = newHandle(f.Handle); err != nil {
 			return err
 		}
-		t.filter, err = t.decode(t.filterAt, new(buffer))
-		return err
+		if t.level == lastLevel {
+			return nil // a Get never asks for it there
+		}
+		return t.loadFilter()
 	}
 	return nil
+}
+
+func (t *table) loadFilter() (err error) {
+	t.filter, err = t.decode(t.filterAt, new(buffer))
+	return err
 }
 
 // A cache charges decompressed bytes, which only the block itself tells: its

@@ -73,11 +73,15 @@ func (w *Walker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, fo
 		}
 		w.tableAt = at
 		answer, err := w.lookInto(i == len(w.levels)-1)
+		if err == nil && answer == isHere && w.r.iterates {
+			found, w.known = true, false
+			continue
+		}
 		if err != nil || answer != goOn {
 			return w.numbers, answer == isHere || w.merging, err
 		}
 	}
-	return w.numbers, w.merging, nil
+	return w.numbers, found || w.merging, nil
 }
 
 // answer is what a level says of a key.
@@ -156,7 +160,7 @@ func (w *Walker) seek(last bool) (e entry, certain bool, err error) {
 	if t.allObsolete {
 		return entry{end: true}, false, nil
 	}
-	if t.filter != nil && w.level.number != lastLevel { // there, a Get never asks for it
+	if t.filter != nil && (w.r.iterates || w.level.number != lastLevel) { // there, a Get never asks for it
 		w.ask(t, filterNumber)
 		if !w.policy.MayContain(pebble2.TableFilter, t.filter, w.key) {
 			return entry{end: true}, false, nil
