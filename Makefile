@@ -41,7 +41,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 CLUSTER_NEEDS := slurmctld:slurmctld,slurm-wlm slurmd:slurmd,slurm-wlm munged:munge sbatch:slurm-client,slurm-wlm
 
 .PHONY: help statelab build platforms go-runners runners rocksdb rust trees demo test tools needs lint format vet staticcheck clippy shellcheck
-.PHONY: unit e2e soak c-engines rust-tests tree-modules fixtures slow race fuzz bench dist dist-test clean cluster-needs cluster-test storm damage
+.PHONY: unit e2e soak watched c-engines rust-tests tree-modules fixtures slow race fuzz bench dist dist-test clean cluster-needs cluster-test storm damage
 .PHONY: audit bench-peers outdated
 
 help:
@@ -54,6 +54,7 @@ help:
 	@echo "test      installs what is missing; lint, all tests of all modules, race, fuzz"
 	@echo "platforms  build the main binary for Windows (slow: for macOS too), where measuring commands say that they need Linux"
 	@echo "lint      gofmt, go vet and staticcheck of all modules, rustfmt, clippy, shellcheck (installs what is missing)"
+	@echo "watched   a process attached to 10,000 times, 100 watchers killed, and what watching costs: half an hour"
 	@echo "slow      every published point predicted, every access resolved, 10,000 blocks and 50 kills of every layout: an hour"
 	@echo "cluster-test  Slurm on loopback, and twenty storms of failures: ten minutes (a short form is in test)"
 	@echo "race      tests of the concurrent packages under the race detector (needs a C compiler)"
@@ -243,6 +244,11 @@ FUZZED_IN_SLOW := fixtures rocksdb pebbledb flat statelab-run-parquet
 fuzz: needs
 	@grep -roE --include='*_test.go' $(if $(filter test,$(MAKECMDGOALS)),$(FUZZED_IN_SLOW:%=--exclude-dir=%)) '^func Fuzz[A-Za-z0-9_]+' . | \
 		sed -E 's|/[^/]*:func | |' | sort | CGO_ENABLED=1 GO=$(GO) xargs -P $$(getconf _NPROCESSORS_ONLN) -I {} sh -c 'scripts/fuzz {} $(FUZZ_SECONDS)'
+
+# Processes are watched very often: 10,000 times attached to and detached from while their stacks grow, and 100 watchers killed.
+watched: runners
+	$(GO) test -v -timeout 0 -count=1 -run 'TestWatchInShortWindows|TestKilledWatchersLeaveNothing|TestWatchCostsLittle' ./cmd/statelab \
+		-attachments 10000 -killed 100 -overhead 10
 
 STORM := 2h
 STORM_SEED := 1

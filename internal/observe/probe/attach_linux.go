@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -37,7 +38,10 @@ type Probe struct {
 	programs *programs
 	program  *link.Executable
 	multi    bool
-	links    []link.Link
+	traced   []link.Link // to tracepoints: once, since each costs a grace period of the kernel's to detach from
+	begins   []link.Link // to where Gets begin, in a window
+	ends     []link.Link
+	open     bool // a window
 	reader   *ringbuf.Reader
 	cost     Cost
 	attached time.Duration
@@ -77,7 +81,7 @@ func open(t *Target) (p *Probe, err error) {
 		}
 	}
 	if err == nil {
-		err = p.load(namespace, marked{p.programs.reading, readAsked})
+		err = p.load(namespace, p.programs.inWindow(), marked{p.programs.reading, readAsked})
 	}
 	if err == nil {
 		p.reader, err = ringbuf.NewReader(p.programs.ring)
@@ -99,7 +103,7 @@ func (p *Probe) OnDevice(path string) error { return p.on(path) }
 
 // Close detaches from the process, and removes everything from the kernel.
 func (p *Probe) Close() error {
-	return errors.Join(p.detach(), p.reader.Close(), p.device.close(), p.programs.close())
+	return errors.Join(p.detach(), closeAll(p.traced), p.reader.Close(), p.device.close(), p.programs.close())
 }
 
 // Attach begins to watch; what is seen waits for Watch.
@@ -123,16 +127,25 @@ func (p *Probe) attach() (err error) {
 		return err
 	}
 	for i, at := range p.target.code.places {
-		if err := p.uprobes(p.programs.exit[i], at.returns); err != nil {
+		if err := p.uprobes(&p.ends, p.programs.exit[i], at.returns); err != nil {
 			return err
 		}
 	}
+	if err := p.setWindow(true); err != nil {
+		return err
+	}
 	for i, at := range p.target.code.places {
-		if err := p.uprobes(p.programs.entry[i], []uint64{at.entry}); err != nil {
+		if err := p.uprobes(&p.begins, p.programs.entry[i], []uint64{at.entry}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// setWindow begins or ends what the tracepoints report.
+func (p *Probe) setWindow(open bool) error {
+	p.open = open
+	return p.programs.window.Put(uint32(0), map[bool]uint64{true: 1}[open])
 }
 
 // noTracepoint says why a tracepoint cannot be attached to.
@@ -163,13 +176,13 @@ func (p *Probe) allThreads() bool {
 }
 
 // uprobes attaches a program to places in the process's binary.
-func (p *Probe) uprobes(program *ebpf.Program, offsets []uint64) error {
+func (p *Probe) uprobes(links *[]link.Link, program *ebpf.Program, offsets []uint64) error {
 	if p.multi {
 		l, err := p.program.UprobeMulti(nil, program, &link.UprobeMultiOptions{Addresses: offsets, PID: uint32(p.target.PID)})
 		if err != nil {
 			return fmt.Errorf("attach to %s: %w", p.target, err)
 		}
-		p.links = append(p.links, l)
+		*links = append(*links, l)
 		return nil
 	}
 	for _, offset := range offsets {
@@ -177,18 +190,26 @@ func (p *Probe) uprobes(program *ebpf.Program, offsets []uint64) error {
 		if err != nil {
 			return fmt.Errorf("attach to %s: %w", p.target, err)
 		}
-		p.links = append(p.links, l)
+		*links = append(*links, l)
 	}
 	return nil
 }
 
-// detach ends a window: the beginnings of Gets first.
+// detach ends a window: the beginnings of Gets first, so that those under way and their reads are seen to their end.
 func (p *Probe) detach() error {
-	var errs []error
-	for i := len(p.links) - 1; i >= 0; i-- {
-		errs = append(errs, p.links[i].Close())
+	errs := []error{closeAll(p.begins), p.setWindow(false), closeAll(p.ends)}
+	p.begins, p.ends = nil, nil
+	return errors.Join(errs...)
+}
+
+// closeAll detaches from several places at once: each waits until no processor runs a program there.
+func closeAll(links []link.Link) error {
+	errs := make([]error, len(links))
+	var closing sync.WaitGroup
+	for i, l := range links {
+		closing.Go(func() { errs[i] = l.Close() })
 	}
-	p.links = nil
+	closing.Wait()
 	return errors.Join(errs...)
 }
 
@@ -235,7 +256,7 @@ func (w *watching) inside(start time.Duration) bool { return start >= w.attached
 // window watches for a part of a cycle, and leaves the process alone for the rest of it. With a share of 1, it stays
 // attached until ctx ends.
 func (w *watching) window(ctx context.Context) error {
-	if len(w.links) == 0 {
+	if !w.open {
 		if err := w.Attach(); err != nil && w.target.Alive() {
 			return err
 		} else if err != nil {

@@ -11,8 +11,12 @@ import (
 	"github.com/statelab/statelab/internal/subject"
 )
 
-// tracepoints attaches to the calls that read files, to the completions of io_uring, and to the reads of block devices.
+// tracepoints attaches to the calls that read files, to the completions of io_uring, and to the reads of block devices, if that is
+// not done yet. They report nothing outside of windows.
 func (p *Probe) tracepoints() error {
+	if len(p.traced) > 0 {
+		return nil
+	}
 	type point struct {
 		group, name string
 		program     *ebpf.Program
@@ -31,7 +35,7 @@ func (p *Probe) tracepoints() error {
 		if err != nil {
 			return noTracepoint(t.name, err)
 		}
-		p.links = append(p.links, l)
+		p.traced = append(p.traced, l)
 	}
 	return nil
 }
@@ -89,6 +93,7 @@ func (p *programs) readBegins(e subject.Watched, n namespace, where offsets, nex
 	}
 	return join(
 		asm.Mov.Reg(asm.R6, asm.R1),
+		p.inWindow(),
 		isProcess(n, exitLabel),
 		asm.FnGetCurrentPidTgid.Call(),
 		asm.StoreMem(asm.R10, thread, asm.R0, asm.DWord),
@@ -129,6 +134,7 @@ func (p *programs) uringEnds(e subject.Watched, n namespace, where offsets) asm.
 	}
 	return join(
 		asm.Mov.Reg(asm.R6, asm.R1),
+		p.inWindow(),
 		isProcess(n, exitLabel),
 		zeroed(readAt, readHead+threadName),
 		asm.LoadMem(asm.R7, asm.R6, requestAt, asm.DWord),

@@ -85,7 +85,8 @@ func TestReadsOfEveryCall(t *testing.T) {
 			target.code.file = target.proc("exe")
 			p, err := open(target)
 			if err == nil {
-				err = p.tracepoints()
+				target.code.places = nil
+				err = p.attach()
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -33,7 +33,8 @@ type marked struct {
 	at int16
 }
 
-func (d *device) load(of namespace, marks ...marked) (err error) {
+// load loads the program. It begins with first, which can end it.
+func (d *device) load(of namespace, first asm.Instructions, marks ...marked) (err error) {
 	d.counts, err = ebpf.NewMap(&ebpf.MapSpec{Name: "device", Type: ebpf.Array, KeySize: 4, ValueSize: 8 * deviceWords, MaxEntries: 1})
 	if err != nil {
 		return refused(fmt.Errorf("make a map in the kernel: %w", err))
@@ -46,6 +47,7 @@ func (d *device) load(of namespace, marks ...marked) (err error) {
 	}
 	parts := []any{
 		asm.Mov.Reg(asm.R6, asm.R1),
+		first,
 		asm.LoadMem(asm.R1, asm.R6, operationAt, asm.Byte),
 		asm.JNE.Imm(asm.R1, 'R', exitLabel),
 		asm.LoadMem(asm.R8, asm.R6, sectorsAt, asm.Word),

@@ -111,7 +111,7 @@ func OpenFaults(t *Target, path string) (_ *FaultProbe, err error) {
 			return nil, fmt.Errorf("load the program %s into the kernel: %w", s.name, err)
 		}
 	}
-	if err := p.load(of, marked{p.faulting, faultReads - faultStart}); err != nil {
+	if err := p.load(of, nil, marked{p.faulting, faultReads - faultStart}); err != nil {
 		return nil, err
 	}
 	p.NoDevice = p.on(path)

@@ -81,6 +81,7 @@ type programs struct {
 	readEntry, readNext         *ebpf.Program
 	readExit, uring             *ebpf.Program
 	active, reading, lost, ring *ebpf.Map
+	window                      *ebpf.Map // one number, not 0 while a window is open
 }
 
 // load loads the programs for one process. multi: one link will attach all probes of a program.
@@ -100,6 +101,7 @@ func load(t *Target, namespace namespace, multi bool) (_ *programs, err error) {
 		{&p.reading, ebpf.MapSpec{Name: "reads", Type: ebpf.Hash, KeySize: 8, ValueSize: readHead, MaxEntries: mostActive}},
 		{&p.lost, ebpf.MapSpec{Name: "lost", Type: ebpf.Array, KeySize: 4, ValueSize: 8 * lostKinds, MaxEntries: 1}},
 		{&p.ring, ebpf.MapSpec{Name: "events", Type: ebpf.RingBuf, MaxEntries: ringBytes}},
+		{&p.window, ebpf.MapSpec{Name: "window", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1}},
 	} {
 		if *m.to, err = ebpf.NewMap(&m.spec); err != nil {
 			return nil, refused(fmt.Errorf("make a map in the kernel: %w", err))
@@ -145,7 +147,7 @@ func (p *programs) close() error {
 			errs = append(errs, program.Close())
 		}
 	}
-	for _, m := range []*ebpf.Map{p.active, p.reading, p.lost, p.ring} {
+	for _, m := range []*ebpf.Map{p.active, p.reading, p.lost, p.ring, p.window} {
 		if m != nil {
 			errs = append(errs, m.Close())
 		}
@@ -173,6 +175,11 @@ func (p *programs) forget() error {
 }
 
 // In the programs below, R6 is the context. Every program ends at the label exit.
+
+// inWindow goes on while a window is open.
+func (p *programs) inWindow() asm.Instructions {
+	return asm.Instructions{asm.LoadMapValue(asm.R1, p.window.FD(), 0), asm.LoadMem(asm.R1, asm.R1, 0, asm.DWord), asm.JEq.Imm(asm.R1, 0, exitLabel)}
+}
 
 // Places on the stack: what lies at the least address comes last.
 const (
