@@ -123,6 +123,11 @@ type Window struct {
 	Seconds         float64 `json:"seconds"`
 	Leaves          uint64  `json:"leaves"`
 	LeavesPerSecond float64 `json:"leaves_per_second"` // over the time in the tree
+
+	Before *float64 `json:"leaves_per_second_before,omitempty"` // in the tenth before it: the same where the speed is stable
+	DBGets *int64   `json:"db_gets,omitempty"`
+	// DiskBytesPerLeaf is what a leaf added to the tree's files, between the first and the last look at them since the window began.
+	DiskBytesPerLeaf *float64 `json:"disk_bytes_per_leaf,omitempty"`
 }
 
 // TreeTick is what a tick tells of a tree. Counts are of this tick; sizes are at

@@ -237,7 +237,7 @@ func (a *app) changesetGenerate() *cobra.Command {
 	f := new(setFlags)
 	var g changeset.Generation
 	var profiles experiment.Text
-	var versions, seed experiment.Count
+	var versions, grow, seed experiment.Count
 	var scale, emptyValues experiment.Float
 	cmd := &cobra.Command{Use: "generate --profile LIST --out FILE", Short: "Generate a set; the same seed gives the same set"}
 	var about strings.Builder
@@ -249,6 +249,7 @@ func (a *app) changesetGenerate() *cobra.Command {
 	flag := cmd.Flags()
 	setting.ListVar(flag, &profiles, setting.Text, "profile", "", "profiles, separated by commas; the set has the stores of all")
 	setting.Var(flag, &versions, setting.Count(0, ""), "versions", "300", "number of versions")
+	setting.Var(flag, &grow, setting.Count(0, ""), "grow-versions", "0", "versions in which stores reach their final size, which they keep; 0: all")
 	setting.Var(flag, &scale, setting.Number, "scale", "0.01", "factor for the profile's keys and changes per version")
 	setting.Var(flag, &seed, setting.Seed, "seed", "1", "seed of all keys, values and random choices")
 	flag.BoolVar(&g.EmptyStore, "empty-store", false, "add a store that stays empty")
@@ -259,6 +260,7 @@ func (a *app) changesetGenerate() *cobra.Command {
 		m.noArguments(args)
 		out := m.newOut(f.out, "set.slcs")
 		g.Profiles, g.Versions, g.Scale, g.Seed, g.EmptyValueShare = profiles.All(), int64(versions.V()), scale.V(), seed.V(), emptyValues.V()
+		g.GrowVersions = int64(grow.V())
 		m.All("", g.Check())
 		if err := m.err(); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package changeset
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -19,7 +20,7 @@ const minKeyBytes = 8
 //
 // The first version creates the initial keys. Each later one updates and deletes
 // keys that are there, creates as many as it deletes, and some more, so that the
-// final count is reached in the last. The operations of all stores are mixed.
+// final count is reached in the last, or in the version that g.GrowVersions names. The operations of all stores are mixed.
 func Generate(g Generation) (Source, error) {
 	if errs := g.Check(); len(errs) > 0 {
 		return nil, errors.Join(errs...)
@@ -99,7 +100,8 @@ type generated struct {
 	salt    uint64
 	initial int
 	changes int
-	growth  float64 // keys per version
+	growth  float64 // keys per version, until version full
+	full    int64
 	grown   float64 // owed
 	deleted float64 // owed
 
@@ -113,8 +115,8 @@ type generated struct {
 func newGenerated(shape Shape, g Generation, number uint64) *generated {
 	s := &generated{shape: shape, salt: mix(g.Seed ^ mix(number+1)), initial: max(1, int(math.Round(shape.Initial*g.Scale))),
 		changes: max(1, int(math.Round(shape.ChangesPerVersion*g.Scale)))}
-	if g.Versions > 1 {
-		s.growth = max(0, shape.Final*g.Scale-float64(s.initial)) / float64(g.Versions-1)
+	if s.full = cmp.Or(g.GrowVersions, g.Versions); s.full > 1 {
+		s.growth = max(0, shape.Final*g.Scale-float64(s.initial)) / float64(s.full-1)
 	}
 	return s
 }
@@ -126,7 +128,10 @@ func (s *generated) begin(version int64) {
 	}
 	s.deletes = whole(&s.deleted, float64(s.changes)*s.shape.DeleteShare)
 	s.updates = s.changes - s.deletes
-	s.creates = whole(&s.grown, s.growth) + s.deletes
+	s.creates = s.deletes
+	if version <= s.full {
+		s.creates += whole(&s.grown, s.growth)
+	}
 }
 
 // whole adds more to what is owed and takes the whole part of it.
@@ -323,6 +328,8 @@ type Generation struct {
 	Versions int64
 	Scale    float64 // of all counts; 1 is the profile's
 	Seed     uint64
+	// GrowVersions is the version in which stores have their final size, which they keep; 0: the last.
+	GrowVersions int64
 	// EmptyStore adds a store that never gets a key; EmptyValueShare of all values
 	// are empty.
 	EmptyStore      bool
@@ -363,6 +370,9 @@ func (g Generation) Check() (errs []error) {
 	} else if keys > maxKeys {
 		errs = append(errs, fmt.Errorf("scale %v: %.0f keys are alive at once, at most %d can be: a smaller --scale", g.Scale, keys, int64(maxKeys)))
 	}
+	if g.GrowVersions < 0 || g.GrowVersions == 1 || g.GrowVersions > max(g.Versions, 1) {
+		errs = append(errs, fmt.Errorf("growing in %d versions: from 2 to the number of versions", g.GrowVersions))
+	}
 	if !(g.EmptyValueShare >= 0 && g.EmptyValueShare <= 1) {
 		errs = append(errs, fmt.Errorf("share of empty values %v: from 0%% to 100%%", g.EmptyValueShare))
 	}
@@ -372,6 +382,9 @@ func (g Generation) Check() (errs []error) {
 // String is g as the provenance of the set.
 func (g Generation) String() string {
 	text := fmt.Sprintf("generated: profile %s, %d versions, scale %v, seed %d", strings.Join(g.Profiles, ","), g.Versions, g.Scale, g.Seed)
+	if g.GrowVersions > 0 {
+		text += fmt.Sprintf(", grown in %d versions", g.GrowVersions)
+	}
 	if g.EmptyStore {
 		text += ", with an empty store"
 	}

@@ -109,6 +109,11 @@ func TestOptionsOfGeneration(t *testing.T) {
 	if prefix.orphans+skewed.orphans > 0 {
 		t.Error("updates or deletes of keys that are not there")
 	}
+	quick := Generation{Profiles: []string{"bank"}, Versions: 5, GrowVersions: 5, Scale: .01, Seed: 1}
+	grown := follow(t, quick)
+	quick.Versions = 50
+	near(t, "keys of a store that has grown", float64(len(follow(t, quick).live)), float64(len(grown.live)), 0)
+	near(t, "keys of a store that grows quickly", float64(len(grown.live)), 22_002, .001)
 	empty := follow(t, Generation{Profiles: []string{"bank"}, Versions: 50, Scale: .01, Seed: 1, EmptyValueShare: .25, EmptyStore: true})
 	near(t, "empty values", float64(empty.empty)/float64(empty.values), .25, .05)
 	s, err := Generate(Generation{Profiles: []string{"osmo-like-many"}, Versions: 1, Scale: 1e-4, Seed: 1, EmptyStore: true})
@@ -151,12 +156,12 @@ func TestGeneratedSetsStayWhatTheyAre(t *testing.T) {
 }
 
 func TestImpossibleGenerationsAreRefused(t *testing.T) {
-	errs := Generation{Profiles: []string{"bank", "gov", "bank"}, Scale: math.NaN(), EmptyValueShare: 2}.Check()
+	errs := Generation{Profiles: []string{"bank", "gov", "bank"}, Scale: math.NaN(), EmptyValueShare: 2, GrowVersions: 3}.Check()
 	var text []string
 	for _, err := range errs {
 		text = append(text, err.Error())
 	}
-	for _, want := range []string{`profile "gov"`, "profile bank twice", "0 versions", "scale NaN", "share of empty values 2"} {
+	for _, want := range []string{`profile "gov"`, "profile bank twice", "0 versions", "scale NaN", "growing in 3 versions", "share of empty values 2"} {
 		if !strings.Contains(strings.Join(text, "\n"), want) {
 			t.Errorf("%q is not among %q", want, text)
 		}

@@ -157,6 +157,10 @@ func (r *run) judgePageCache(m *measured) {
 	}
 	share := float64(m.Process.ReadBytes) / float64(asked)
 	switch {
+	case r.spec.PageCache == Warm && share > 0.05:
+		r.Warn(engine.Warning{Code: "not_warm", Text: fmt.Sprintf(
+			"the page cache was filled before the run but did not keep the database: %.1f%% of the bytes of block reads came from the device", 100*share),
+			Remedy: "leave out --memory, which limits the page cache too, and give --cache; or use a database that fits in memory"})
 	case r.spec.PageCache == Warm || (r.spec.PageCache == AsIs && share < 0.05):
 		r.Warn(engine.Warning{Code: "not_disk_io", Text: fmt.Sprintf(
 			"these block reads were not disk I/O: %.1f%% of their bytes came from the device, the rest from the operating system's page cache", 100*min(share, 1)),

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"errors"
 	"runtime/metrics"
 	"time"
@@ -53,7 +54,6 @@ func (t *ticker) tick(r *run, now time.Time, between bool) error {
 		of.DBGetsPerSecond = session.Per(of.DBGets, inTree)
 	}
 	of.GoHeapBytes, of.GoCollections = goMemory()
-	t.window = append(t.window, part{tick.Seconds, r.totals.leaves, r.totals.seconds()})
 	if of.RSSBytes, err = host.RSS(); err != nil {
 		return err
 	}
@@ -69,6 +69,7 @@ func (t *ticker) tick(r *run, now time.Time, between bool) error {
 		}
 		of.DiskBytes, t.diskNext = &bytes, now.Add(diskShare*time.Since(now))
 	}
+	t.window = append(t.window, part{tick.Seconds, r.totals.leaves, r.totals.seconds(), of.DBGets, of.DiskBytes})
 	tick.Tree = &of
 	t.at, r.counted = r.totals, r.forest.Counters()
 	t.commits.Reset()
@@ -89,6 +90,8 @@ type part struct {
 	seconds float64 // since it began
 	leaves  uint64  // so far
 	inTree  float64 // seconds
+	gets    *int64  // of the tree's database, in this tick
+	disk    *int64  // bytes of the tree's files, where they were looked at
 }
 
 // leastTicks tell a tenth.
@@ -102,16 +105,44 @@ func (t *ticker) lastWindow() *result.Window {
 		return nil
 	}
 	last := t.window[n-1]
-	begin := last.seconds - min(last.seconds/10, time.Hour.Seconds())
-	first := t.window[0]
-	for _, p := range t.window {
-		if p.seconds <= begin {
-			first = p
+	length := min(last.seconds/10, time.Hour.Seconds())
+	first, earlier := t.upTo(last.seconds-length), t.upTo(last.seconds-2*length)
+	from, begin := t.window[first], t.window[earlier]
+	w := &result.Window{Seconds: last.seconds - from.seconds, Leaves: last.leaves - from.leaves, LeavesPerSecond: last.speedSince(from)}
+	if earlier < first {
+		w.Before = new(from.speedSince(begin))
+	}
+	var seen []part
+	for _, p := range t.window[first:] {
+		if p.disk != nil {
+			seen = append(seen, p)
 		}
 	}
-	w := &result.Window{Seconds: last.seconds - first.seconds, Leaves: last.leaves - first.leaves}
-	if inTree := last.inTree - first.inTree; inTree > 0 {
-		w.LeavesPerSecond = float64(w.Leaves) / inTree
+	if n := len(seen); n > 1 && seen[n-1].leaves > seen[0].leaves {
+		w.DiskBytesPerLeaf = new(float64(*seen[n-1].disk-*seen[0].disk) / float64(seen[n-1].leaves-seen[0].leaves))
+	}
+	for _, p := range t.window[first+1:] {
+		if p.gets != nil {
+			w.DBGets = new(*p.gets + *cmp.Or(w.DBGets, new(int64)))
+		}
 	}
 	return w
+}
+
+// upTo is the place of the last tick that is not after a time, the first if there is none.
+func (t *ticker) upTo(seconds float64) (place int) {
+	for i, p := range t.window {
+		if p.seconds <= seconds {
+			place = i
+		}
+	}
+	return place
+}
+
+// speedSince is the number of leaves per second in the tree since an earlier tick.
+func (p part) speedSince(before part) float64 {
+	if inTree := p.inTree - before.inTree; inTree > 0 {
+		return float64(p.leaves-before.leaves) / inTree
+	}
+	return 0
 }
