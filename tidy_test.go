@@ -33,7 +33,7 @@ const ourClone = "git clone https://" + module
 const lineWidth = 160
 
 var (
-	code     = regexp.MustCompile(`\.(go|rs|c|h|sh)$|(^|/)Makefile$|^scripts/|^\.ci/`)
+	code     = regexp.MustCompile(`\.(go|rs|c|h|cpp|hpp|sh)$|(^|/)Makefile$|^scripts/|^\.ci/`)
 	testdata = regexp.MustCompile(`(^|/)testdata/`)
 )
 

@@ -7,7 +7,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/layouts/clayout"
@@ -18,7 +17,7 @@ func main() {
 	self, err := os.Executable()
 	if err == nil {
 		var layouts []layout.Layout
-		if layouts, err = clayout.Find(filepath.Dir(self)); err == nil {
+		if layouts, err = clayout.Find(self); err == nil {
 			runner.States(layouts...)
 		}
 	}

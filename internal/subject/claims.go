@@ -75,7 +75,7 @@ func Claims() []Claim {
 			Published: of(4, 4, "reads a lookup", trieDBReadme), Layouts: []string{"triedb", "pagetrie"}, UpTo: mainNetwork, Own: "triedb",
 			StandIn: "pagetrie, built after its description", Rule: FewReads},
 		{By: "Monad DB", Says: "one read for every node: the trie itself lies on the disk", Given: "no store below the trie",
-			Published: of(1, 1, "reads a node", monadDocs), Layouts: []string{"chunktrie:unpinned"},
+			Published: of(1, 1, "reads a node", monadDocs), Layouts: []string{"monad", "chunktrie:unpinned"}, Own: "monad",
 			StandIn: "chunktrie, built after its description: one read a node is so by construction", Rule: ReadPerNode},
 		{By: "Pebble study", Says: "a Get costs about 2 reads above IP1, 1.0-1.3 above IP2, whatever the size", Given: "a cache of 0.2%, or of 0.9%, of the database",
 			Published: of(1, 2, "reads a Get", pebbleStudy), Layouts: []string{"flat-pebble"}, Rule: PerGet},

@@ -60,6 +60,8 @@ func Layouts() []Layout {
 			Formula: pagesAlike, Model: trieDB()},
 		{Label: "chunktrie", Cost: chunks, Formula: unpinnedNodes, Model: chunkTrie(statemodel.Pinned)},
 		{Label: "chunktrie:unpinned", Cost: chunks, Formula: everyNode, Model: chunkTrie(nil)},
+		{Label: "monad", Program: Program{"statelab-run-monad", "Monad DB: Ethereum's trie in an append-only pool, a read for every node",
+			"GPL-3.0-or-later", makeMonad}, Formula: everyNodeBelow},
 		{Label: "geth-flat", Program: geth("go-ethereum's flat state beside its trie, on Pebble"), Cost: inTrie,
 			Model: inGeth("flat states, blocks, and their pages", statemodel.GethFlat, statemodel.FirstGethFlat)},
 		{Label: "geth-path", Program: geth("go-ethereum's trie, nodes under their paths, on Pebble"), Cost: inTrie, Formula: nodesAlone,
@@ -117,6 +119,12 @@ func unpinnedNodes(s statemodel.State) Formula {
 func everyNode(s statemodel.State) Formula {
 	nodes := mpt.ExpectedFoldedNodes(s.Accounts)
 	return Formula{&nodes, &nodes, "one read for every node"}
+}
+
+// everyNodeBelow is of a layout that keeps the accounts' trie below two nodes of its own.
+func everyNodeBelow(s statemodel.State) Formula {
+	nodes := 2 + mpt.ExpectedFoldedNodes(s.Accounts)
+	return Formula{&nodes, &nodes, "one read for every node, two of them above the accounts"}
 }
 
 func pagesOf(s statemodel.State) Formula {

@@ -31,6 +31,7 @@ const (
 	makeRunners   = "make runners, in statelab's source (needs a C compiler)"
 	makeLibraries = "make runners, in statelab's source (needs a C compiler and Rust)"
 	makeTrieDB    = "native/triedb, in statelab's source: its README says how (needs Rust and a clone of github.com/base/triedb)"
+	makeMonad     = "native/monad, in statelab's source: its README says how (needs a build of github.com/category-labs/monad)"
 	makeTrees     = "make trees, in statelab's source"
 	makeWithCgo   = "make build, in statelab's source (needs a C compiler)"
 )

@@ -86,23 +86,39 @@ const (
 	LibraryEnv = "STATELAB_STATE_LIBRARY"
 
 	filePrefix, fileSuffix = "libstatelab_", ".so"
+
+	runnerPrefix = "statelab-run-"
+	shared       = runnerPrefix + "states" // the runner of all libraries without one of their own
 )
 
-// Find finds the library of the environment, then those named libstatelab_X.so in
-// folder/lib and in folder. None is loaded yet, so that a broken one hides no other.
-// Of two that say the same name, the first is used.
-func Find(folder string) (found []layout.Layout, err error) {
+// Find finds libraries for a runner: the one of the environment, then those named libstatelab_X.so
+// in lib beside the runner, and beside it. A library that has a runner of its own, statelab-run-X, is
+// found for that alone, which finds no other: its licence may bind the process that it is in.
+// None is loaded yet, so that a broken one hides no other. Of two that say the same name,
+// the first is used.
+func Find(runner string) (found []layout.Layout, err error) {
+	folder, self := filepath.Split(runner)
+	own := func(library string) string { return runnerPrefix + library }
 	if path := os.Getenv(LibraryEnv); path != "" {
 		found = append(found, Layout{Library: path})
 	}
-	for _, in := range []string{filepath.Join(folder, "lib"), folder} {
+	for _, in := range []string{filepath.Join(folder, "lib"), filepath.Clean(folder)} {
 		entries, err := os.ReadDir(in)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("find libraries: %w", err)
 		}
 		for _, entry := range entries {
-			if name := entry.Name(); strings.HasPrefix(name, filePrefix) && strings.HasSuffix(name, fileSuffix) {
-				found = append(found, Layout{Library: filepath.Join(in, name)})
+			name, isLibrary := strings.CutSuffix(entry.Name(), fileSuffix)
+			name, isOurs := strings.CutPrefix(name, filePrefix)
+			if !isLibrary || !isOurs {
+				continue
+			}
+			of := shared
+			if _, err := os.Stat(filepath.Join(folder, own(name))); err == nil {
+				of = own(name)
+			}
+			if of == self {
+				found = append(found, Layout{Library: filepath.Join(in, entry.Name())})
 			}
 		}
 	}

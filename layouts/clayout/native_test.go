@@ -32,13 +32,15 @@ func compileMap(t testing.TB, flags ...string) string {
 	return libtest.Compile(t, "../../native", "testdata/map.c", flags...)
 }
 
-// TestFind: a broken library is found like the others, and goes by its file's name.
+// TestFind: a broken library is found like the others, and goes by its file's name. One with a runner
+// of its own is found for that alone.
 func TestFind(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.Mkdir(filepath.Join(folder, "lib"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"lib/libstatelab_broken.so": "not ELF", "lib/librocksdb.so": "", "lib/libstatelab_x.so.part": "", "statelab": ""} {
+	for name, text := range map[string]string{"lib/libstatelab_broken.so": "not ELF", "lib/librocksdb.so": "", "lib/libstatelab_x.so.part": "", "statelab": "",
+		"lib/libstatelab_apart.so": "not ELF", "statelab-run-apart": ""} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +49,12 @@ func TestFind(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv(LibraryEnv, "/no/such/libmine.so")
-	found, err := Find(folder)
+	alone, err := Find(filepath.Join(folder, "statelab-run-apart"))
+	if want := []layout.Layout{Layout{Library: "/no/such/libmine.so"}, Layout{Library: filepath.Join(folder, "lib/libstatelab_apart.so")}}; err != nil ||
+		!slices.Equal(alone, want) {
+		t.Errorf("for a runner of its own: %v, %v, want %v", alone, err, want)
+	}
+	found, err := Find(filepath.Join(folder, "statelab-run-states"))
 	if err != nil {
 		t.Fatal(err)
 	}
