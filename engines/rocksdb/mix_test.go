@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/engines/rocksdb"
 	"github.com/statelab/statelab/engines/rocksdb/familytest"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/blocktable"
@@ -83,7 +84,9 @@ func TestMixInOneCache(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		points, err := cachesim.Curve(t.Context(), trace, cachesim.Setup{Policy: policy, Cores: 1, HashSeed: blocktable.HostHashSeed()}, []int64{cacheBytes})
+		setup := cachesim.Setup{Policy: policy, Cores: 1}
+		setup.HashSeed, setup.Before83 = blocktable.CacheOf(rocksdb.Engine{}.Info().Version)
+		points, err := cachesim.Curve(t.Context(), trace, setup, []int64{cacheBytes})
 		if err != nil {
 			t.Fatal(err)
 		}

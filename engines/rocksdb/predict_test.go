@@ -53,6 +53,9 @@ func TestPredictedReads(t *testing.T) {
 		{"default", map[string]string{"write_buffer_size": "4194304", "target_file_size_base": "2097152"}, []int64{1 << 20, 8 << 20}, []float64{0.02, 0.02}},
 		{"partitioned", map[string]string{"write_buffer_size": "4194304", "target_file_size_base": "2097152"},
 			[]int64{256 << 10, 2 << 20, 8 << 20}, []float64{0.08, 0.02, 0.02}},
+		// One shard in which a few of the whole filters and indexes fit: the order of a Get's accesses decides.
+		{"monolithic", map[string]string{"write_buffer_size": "4194304", "target_file_size_base": "2097152"},
+			[]int64{64 << 10, 128 << 10, 8 << 20}, []float64{0.02, 0.02, 0.02}},
 		{"ethrex-2026.06", map[string]string{"write_buffer_size": "2097152", "target_file_size_base": "524288"},
 			[]int64{4 << 20, 8 << 20}, []float64{0.02, 0.02}},
 		{"nethermind-1.39-storage", map[string]string{"write_buffer_size": "2097152", "target_file_size_base": "2097152"},

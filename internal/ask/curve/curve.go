@@ -91,11 +91,7 @@ func Predict(ctx context.Context, o Of, cores int, reserve Reserve, cacheBytes [
 // Setup is the cache of the engine of a trace, on this machine.
 func Setup(header trace.Header, cores int) cachesim.Setup {
 	s := cachesim.Setup{Policy: cmp.Or(header.Cache, subject.Policy(header.Engine)), Cores: cores, EntryBytes: header.CacheEntryBytes}
-	var major, minor int
-	// Versions before 8.3 have no seed.
-	if _, err := fmt.Sscanf(header.EngineVersion, "%d.%d", &major, &minor); err != nil || major > 8 || major == 8 && minor >= 3 {
-		s.HashSeed = blocktable.HostHashSeed()
-	}
+	s.HashSeed, s.Before83 = blocktable.CacheOf(header.EngineVersion)
 	return s
 }
 

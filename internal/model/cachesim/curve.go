@@ -48,8 +48,10 @@ type Setup struct {
 	Policy        Policy
 	Cores         int   // Pebble divides its cache by them
 	ReservedBytes int64 // taken by memtables (Pebble)
-	// HashSeed decides which block is in which shard (RocksDB): that of a host is HostHashSeed.
+	// HashSeed decides which block is in which shard, and Before83 how much a block is charged with (RocksDB): blocktable.CacheOf
+	// knows both.
 	HashSeed uint32
+	Before83 bool
 	// EntryBytes is how large a block is said to be to the fixed HyperClockCache, which is made for so many; 0: 8 KiB.
 	EntryBytes int64
 

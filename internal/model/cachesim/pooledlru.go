@@ -178,9 +178,9 @@ func (t *Trace) pooledShard(b *Block, seed uint32, shards int) int {
 const pooledEntryBytes = 88
 
 // rocksCharge is what RocksDB charges its cache for a block: the memory that glibc gives for it, and a
-// Block or a filter around it. Measured with RocksDB 11.8.1. The
+// Block or a filter around it. Measured with RocksDB 11.8.1 and 7.8.3. The
 // allocator sometimes gives 16 bytes more, and rounds blocks above 128 KiB to pages.
-func rocksCharge(b *Block) int32 {
+func (s Setup) rocksCharge(b *Block) int32 {
 	stored := b.Bytes
 	if b.DiskBytes >= b.Bytes { // not compressed: it is kept with its trailer
 		stored = b.DiskBytes
@@ -189,11 +189,14 @@ func rocksCharge(b *Block) int32 {
 	if b.Marks&ParsedFilter != 0 {
 		return usable + filterBytes
 	}
+	if s.Before83 {
+		return usable + oldBlockBytes
+	}
 	return usable + blockBytes
 }
 
-// What RocksDB keeps around a block and around a filter.
-const blockBytes, filterBytes = 104, 48
+// What RocksDB keeps around a block and around a filter. Since 8.3 a block has room for checksums of its entries.
+const blockBytes, oldBlockBytes, filterBytes = 104, 88, 48
 
 // PooledCharge is the mean charge of blocks, or of filters, in an LRUCache beyond their bytes.
 func PooledCharge(filter bool) float64 {

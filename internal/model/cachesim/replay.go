@@ -112,9 +112,9 @@ func (s Setup) request(t *Trace, b *Block, shards int) request {
 		q.bytes += int32(version.BlockCharge())
 		q.shard = uint16(version.Shard(b.File, b.Offset, shards))
 	case s.Policy == PooledLRUPolicy:
-		q.bytes, q.shard = rocksCharge(b)+pooledEntryBytes, uint16(t.pooledShard(b, s.HashSeed, shards))
+		q.bytes, q.shard = s.rocksCharge(b)+pooledEntryBytes, uint16(t.pooledShard(b, s.HashSeed, shards))
 	case s.isHyperClock():
-		q.bytes, q.shard = rocksCharge(b), uint16(t.clockKey(b, s.HashSeed)[0]>>32&uint64(shards-1))
+		q.bytes, q.shard = s.rocksCharge(b), uint16(t.clockKey(b, s.HashSeed)[0]>>32&uint64(shards-1))
 	}
 	return q
 }

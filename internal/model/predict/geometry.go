@@ -177,6 +177,7 @@ type class struct {
 	firstRate float64 // accesses per Get, of perGet, to files' first blocks only
 	files     float64
 	geometry  Geometry
+	searched  searched // of block-based tables
 }
 
 // accessRates are the classes of a level table. For the levels j from the top
@@ -202,7 +203,7 @@ func (in *Input) accessRates(geometry []Geometry) ([]class, error) {
 	}
 	last := Deepest(levels)
 	var classes []class
-	foundAbove := 0.0
+	foundAbove, steps := 0.0, 0
 	for i, l := range levels {
 		if l.Files == 0 {
 			continue
@@ -218,9 +219,11 @@ func (in *Input) accessRates(geometry []Geometry) ([]class, error) {
 				g.Coverage = 1
 			}
 			found := (1 - absentShare) * float64(l.Keys) / sublevels / keys
-			others := (1 - foundAbove - found) * g.Coverage // touches in vain
+			touched := g.Coverage
+			others := (1 - foundAbove - found) * touched // in vain
 			if version == cachesim.PebbleV2 || in.Blocks != nil {
 				others *= 1 - g.Gaps
+				touched *= 1 - g.Gaps
 				g.Gaps = 0
 			}
 			if !in.LooksOn {
@@ -228,8 +231,13 @@ func (in *Input) accessRates(geometry []Geometry) ([]class, error) {
 			}
 			pass := others
 			if in.Blocks != nil {
-				pass *= in.Blocks.falsePositives(l)
-				classes = append(classes, in.Blocks.classes(l, sublevels, found+others, found+pass, g)...)
+				steps++
+				step := searched{number: steps, found: found, touched: touched, passed: in.Blocks.falsePositives(l)}
+				pass *= step.passed
+				for _, c := range in.Blocks.classes(l, sublevels, found+others, found+pass, g) {
+					c.searched = step
+					classes = append(classes, c)
+				}
 				continue
 			}
 			switch {

@@ -165,23 +165,39 @@ func (in *Input) point(ctx context.Context, classes []class, cacheBytes int64) (
 	runs := make([][]outcome, len(in.Seeds))
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(runtime.GOMAXPROCS(0))
+	run := func(at *outcome, sim simulation, toSteadyState bool) {
+		sim.classes = len(classes)
+		work.Go(func() (err error) {
+			*at, err = sim.run(ctx, float64(in.WarmupGets), float64(in.Gets), toSteadyState)
+			return err
+		})
+	}
+	accesses := 0.0
+	for _, c := range classes {
+		accesses += c.perGet
+	}
+	inOrder := inOrder(classes, l.shardBytes)
 	for i, seed := range in.Seeds {
+		least := accessesPerBlock * float64(l.shardBytes-l.reservedBytes) / usualBlockBytes
+		if inOrder {
+			runs[i] = make([]outcome, 1)
+			run(&runs[i][0], simulation{
+				draw: planGets(classes, l, seed).play, perGet: 1, steps: func() int64 { return 0 },
+				random: rand.NewPCG(seed, 1), leastStretch: least * float64(l.shards) / accesses,
+			}, i == 0)
+			continue
+		}
 		runs[i] = make([]outcome, l.simulated)
 		plans := planShards(classes, l.shards, l.simulated, rand.New(rand.NewPCG(seed, 0)))
 		for s := range plans {
-			work.Go(func() (err error) {
-				sim := simulation{
-					plan: &plans[s], classes: len(classes),
-					cache:     in.newShard(l),
-					random:    rand.NewPCG(seed, uint64(s)+1),
-					stepsLeft: maxSteps / int64(l.simulated*len(in.Seeds)),
-
-					leastStretch: accessesPerBlock * float64(l.shardBytes-l.reservedBytes) / usualBlockBytes,
-				}
-				toSteadyState := i == 0 && s < steadyShards
-				runs[i][s], err = sim.run(ctx, float64(in.WarmupGets), float64(in.Gets), toSteadyState)
-				return err
-			})
+			cache := in.newShard(l)
+			run(&runs[i][s], simulation{
+				draw:   func(n int64, random *rand.PCG, count tally) { plans[s].play(cache, n, random, count) },
+				perGet: plans[s].perGet, steps: cache.steps,
+				random:       rand.NewPCG(seed, uint64(s)+1),
+				stepsLeft:    maxSteps / int64(l.simulated*len(in.Seeds)),
+				leastStretch: least,
+			}, i == 0 && s < steadyShards)
 		}
 	}
 	if err := work.Wait(); err != nil {
@@ -243,7 +259,7 @@ func summarise(classes []class, cacheBytes int64, l layout, runs [][]outcome) Po
 	p.SteadyState = p.BlockReadsPerGet + driftToSteadyState(classes, runs[0])
 	for kind, perGet := range p.AccessesPerGet {
 		if perGet > 0 {
-			p.HitRate[engine.BlockType(kind).String()] = 1 - p.ReadsPerGet[kind]/perGet
+			p.HitRate[engine.BlockType(kind).String()] = max(0, 1-p.ReadsPerGet[kind]/perGet)
 		}
 	}
 	p.HitRate["all"] = 1 - p.BlockReadsPerGet/accesses

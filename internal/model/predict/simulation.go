@@ -13,13 +13,14 @@ import (
 	"github.com/statelab/statelab/internal/model/cachesim"
 )
 
-// simulation plays one shard's accesses to its cache.
+// simulation plays accesses to one shard's cache, or whole Gets to those of all.
 type simulation struct {
-	plan      *shardPlan
+	draw      func(n int64, random *rand.PCG, count tally)
+	perGet    float64 // how many of them are a Get of the whole database
 	classes   int
-	cache     shardCache
+	steps     func() int64 // of the cache's hands
 	random    *rand.PCG
-	stepsLeft int64 // of the cache's hands
+	stepsLeft int64
 	// leastStretch is how many accesses a stretch needs at least to show whether the
 	// cache still fills.
 	leastStretch float64
@@ -69,10 +70,10 @@ const (
 // to.
 func (s *simulation) run(ctx context.Context, warmupGets, gets float64, toSteadyState bool) (outcome, error) {
 	out := outcome{measured: newTally(s.classes), steady: newTally(s.classes)}
-	if err := s.play(ctx, warmupGets*s.plan.perGet, newTally(s.classes)); err != nil {
+	if err := s.play(ctx, warmupGets*s.perGet, newTally(s.classes)); err != nil {
 		return out, err
 	}
-	stretch := math.Max(1, gets*s.plan.perGet/stretches)
+	stretch := math.Max(1, gets*s.perGet/stretches)
 	var last tally
 	var missRates []float64 // of the stretches
 	for i := range stretches {
@@ -82,7 +83,7 @@ func (s *simulation) run(ctx context.Context, warmupGets, gets float64, toSteady
 		}
 		out.measured.add(last)
 		missRates = append(missRates, last.allMissRate())
-		spinning := s.cache.steps() > s.stepsLeft
+		spinning := s.steps() > s.stepsLeft
 		if rest := stretches - 1 - i; rest > 0 && (spinning || settled(missRates, stretch)) {
 			out.measured.addTimes(last, float64(rest))
 			out.steady, out.extrapolated = last, spinning
@@ -93,7 +94,7 @@ func (s *simulation) run(ctx context.Context, warmupGets, gets float64, toSteady
 		return out, nil
 	}
 	before := math.Inf(1)
-	stretch = min(max(gets*s.plan.perGet, s.leastStretch), maxSteadyAccesses/2)
+	stretch = min(max(gets*s.perGet, s.leastStretch), maxSteadyAccesses/2)
 	for played := 0.0; ; stretch *= 2 {
 		last = newTally(s.classes)
 		if err := s.play(ctx, stretch, last); err != nil {
@@ -101,7 +102,7 @@ func (s *simulation) run(ctx context.Context, warmupGets, gets float64, toSteady
 		}
 		played += stretch
 		now := last.allMissRate()
-		if math.Abs(now-before) <= steadyChange*now || played >= maxSteadyAccesses || s.cache.steps() > s.stepsLeft {
+		if math.Abs(now-before) <= steadyChange*now || played >= maxSteadyAccesses || s.steps() > s.stepsLeft {
 			out.steady = last
 			return out, nil
 		}
@@ -121,14 +122,14 @@ func settled(missRates []float64, stretch float64) bool {
 	return math.Abs(now-before) < 0.001*now
 }
 
-// play makes n accesses and counts them.
+// play draws n times and counts the accesses.
 func (s *simulation) play(ctx context.Context, n float64, count tally) error {
 	const unit = 1 << 20
 	for left := int64(math.Round(n)); left > 0; left -= unit {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		s.plan.play(s.cache, min(left, unit), s.random, count)
+		s.draw(min(left, unit), s.random, count)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package blocktable
 
 import (
+	"fmt"
 	"math/bits"
 	"os"
 	"strconv"
@@ -76,12 +77,16 @@ func involution(v uint64) uint64 {
 	return v ^ v&0xaaaaaaaaaaaaaaaa>>1
 }
 
-// HostHashSeed is what block caches on this machine seed their hash with since RocksDB 8.6: a hash of
-// the machine's name.
-func HostHashSeed() uint32 {
+// CacheOf is what of the block cache depends on RocksDB's version. Since 8.3 its hash is seeded with a hash of this machine's name,
+// and blocks are charged with a little more. An unknown version counts as a new one.
+func CacheOf(version string) (hashSeed uint32, before83 bool) {
+	var major, minor int
+	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err == nil && (major < 8 || major == 8 && minor < 3) {
+		return 0, true
+	}
 	name, err := os.Hostname()
 	if err != nil {
-		return 0
+		return 0, false
 	}
-	return hashOld([]byte(name), 397, true) & 0x7fffffff
+	return hashOld([]byte(name), 397, true) & 0x7fffffff, false
 }
