@@ -212,7 +212,7 @@ var ladder = []rung{
 		"cmd/statelab-run-lmdb":     {"engines/lmdb", "runner"},
 		"cmd/statelab-run-mdbx":     {"engines/mdbx", "runner"},
 		"cmd/statelab-run-flatmdbx": {"engines/mdbx", "runner", "layouts/flat"},
-		"cmd/statelab-run-native":   {"engines/cengine", "runner"},
+		"cmd/statelab-run-native":   {"engine", "engines/cengine", "runner"},
 		"cmd/statelab-run-states":   {"runner", "layout", "layouts/clayout"},
 		"cmd/statelab": {"engine", "engines/bbolt", "engines/goleveldb", "engines/mem", "engines/null",
 			"engines/pebble1", "engines/pebble2", "internal/adapt/pebbledb", "internal/adapt/rocksoptions", "internal/ask/curve", "internal/ask/evidence",

@@ -150,7 +150,11 @@ typedef struct {
 	 *   memory_budget   honours memory_bytes and tells memory
 	 *   shared_reads    Gets that wait for another's read of a block count as cache misses
 	 *   page_cache      reads through mmap: the operating system's page cache is its cache
-	 *   volatile        keeps nothing on disk */
+	 *   volatile        keeps nothing on disk
+	 *   no_block_cache  keeps no blocks itself: cache_bytes has no effect, and is told as 0
+	 *   no_handles      keeps all its files open: handles has no effect, and is told as 0
+	 *   stores=NAME     the setting NAME applies when data is written: a database keeps the value
+	 *                   that it was made with, and an open that asks for another one fails */
 	const char *capabilities;
 
 	/* Names what is wrong with the options, touching no file: unknown settings,

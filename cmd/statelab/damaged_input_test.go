@@ -415,8 +415,9 @@ const (
 // Whatever the engine does, statelab ends, and success means that every value was right;
 // what the engines do is logged as a table, and is in docs/reliability.md.
 func TestEnginesAgainstDamage(t *testing.T) {
-	names, each := []string{"pebble1", "pebble2", "goleveldb", "bbolt", "badger"}, min(*damagedInputs, 100)
+	names, each := []string{"pebble1", "pebble2", "goleveldb", "bbolt", "badger", "fjall", "parity-db"}, min(*damagedInputs, 100)
 	onPath(t, "statelab-run-badger")
+	withRustEngines(t)
 	if testing.Short() {
 		each = len(damages)
 	} else {

@@ -24,6 +24,7 @@ func withCRunners(t *testing.T) {
 		put(t, dir, []string{known.Runner})
 	}
 	rocksLibrary(t)
+	rustLibraries(t, dir)
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
@@ -53,6 +54,28 @@ func fetched(t *testing.T, library string) string {
 		}
 	}
 	return library
+}
+
+// rustLibraries links what make rust has made of engines to a folder of runners. Without them their
+// engines are missing, and say so.
+func rustLibraries(t *testing.T, dir string) {
+	t.Helper()
+	programs := absolute("../../bin")
+	if given := os.Getenv(madePrograms); given != "" {
+		programs = given
+	}
+	made, err := filepath.Glob(filepath.Join(programs, "lib", "*_engine.so"))
+	if err == nil {
+		err = os.MkdirAll(filepath.Join(dir, "lib"), 0o755)
+	}
+	for _, library := range made {
+		if linked := os.Symlink(library, filepath.Join(dir, "lib", filepath.Base(library))); linked != nil && !os.IsExist(linked) {
+			err = linked
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func runsOf(t *testing.T, folder string, s *result.Sweep) (runs []*result.Run) {

@@ -19,7 +19,7 @@ func TestEmbeddedEnginesLeaveEachOthersDatabases(t *testing.T) {
 
 func TestAllEnginesLeaveEachOthersDatabases(t *testing.T) {
 	withCRunners(t)
-	leaveEachOther(t, []string{"rocksdb", "mdbx", "lmdb"}, embeddedNames())
+	leaveEachOther(t, []string{"rocksdb", "mdbx", "lmdb", "fjall", "parity-db"}, embeddedNames())
 }
 
 func embeddedNames() (names []string) {

@@ -3,11 +3,11 @@
 // Package cengine adapts shared libraries: engines in C, C++ or Rust that export
 // the table of functions of native/statelab_engine.h.
 //
-// The library is named by the option library=PATH, or for all commands by the
-// environment variable STATELAB_NATIVE_LIBRARY; every other option is the
-// library's own. What the library says is checked, not believed: a missing symbol,
-// a table of another version, a length beyond the buffer or a counter that falls is
-// an error or a warning that names it.
+// The engine "native" is any library: the option library=PATH names it, or for all commands the
+// environment variable STATELAB_NATIVE_LIBRARY; every other option is the library's own. A library
+// beside the runner, libNAME_engine.so, is an engine of that name. What a library says is checked, not
+// believed: a missing symbol, a table of another version, a length beyond the buffer or a counter that
+// falls is an error or a warning that names it.
 //
 // Non-goals: protection from a library that writes where it must not (the runner's
 // process is the wall), and engines of which only one can be in a process.
@@ -21,6 +21,8 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/adapter"
@@ -33,31 +35,56 @@ const (
 	LibraryEnv = "STATELAB_NATIVE_LIBRARY"
 )
 
-// Engine is whatever library the options or the environment name.
-type Engine struct{}
+// Engine is a library.
+type Engine struct {
+	Library string // the file; "": whatever library the options or the environment name
+}
 
-// Info describes the adapter, with the library of the environment if there is one
-// that loads.
-func (Engine) Info() engine.Info {
+const filePrefix, fileSuffix = "lib", "_engine.so"
+
+// Find finds the engines whose libraries are in folder/lib. None is loaded yet, so that a broken one
+// hides no other.
+func Find(folder string) (found []engine.Engine, err error) {
+	paths, err := filepath.Glob(filepath.Join(folder, "lib", filePrefix+"*"+fileSuffix))
+	for _, path := range paths {
+		found = append(found, Engine{Library: path})
+	}
+	return found, err
+}
+
+// name is the one that a user asks for.
+func (e Engine) name() string {
+	if e.Library == "" {
+		return "native"
+	}
+	name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(e.Library), filePrefix), fileSuffix)
+	return strings.ReplaceAll(name, "_", "-")
+}
+
+// Info describes the adapter, with the library if there is one that loads.
+func (e Engine) Info() engine.Info {
 	i := engine.Info{
-		Name:     "native",
+		Name:     e.name(),
 		Version:  fmt.Sprintf("ABI %d", abi),
 		Route:    "dlopen",
 		Licence:  "the library's",
 		Profiles: []engine.Profile{{Name: "default", About: "as the library sets itself up"}},
 	}
-	l, err := load(os.Getenv(LibraryEnv))
+	l, err := load(e.libraryOf(engine.Options{}))
 	if err != nil {
 		return i
 	}
-	i.Version, i.Licence, i.Durability, i.Capabilities = l.name+" "+l.version, l.licence, l.durability, l.capabilities
+	i.Version, i.Licence, i.Durability, i.Capabilities, i.StoredOptions = l.version, l.licence, l.durability, l.capabilities, l.stored
+	if e.Library == "" {
+		i.Version = l.name + " " + l.version
+	}
 	return i
 }
 
-// Ready says what is wrong with the library of the environment. Without one there
-// is nothing to say before options name it.
-func (Engine) Ready() error {
-	path := os.Getenv(LibraryEnv)
+// Ready says what is wrong with the library. Without one in the environment there is nothing to say
+// before options name it.
+func (e Engine) Ready() error {
+	path := e.libraryOf(engine.Options{})
 	if path == "" {
 		return nil
 	}
@@ -67,13 +94,16 @@ func (Engine) Ready() error {
 
 // Check names what is wrong with o, asking the library about its part. Without a
 // directory and a library the question is about the profile alone.
-func (Engine) Check(o engine.Options) []error {
-	if libraryOf(o) == "" && o.Dir == "" {
-		return checkProfile("native", o)
+func (e Engine) Check(o engine.Options) []error {
+	if e.libraryOf(o) == "" && o.Dir == "" {
+		return checkProfile(e.name(), o)
 	}
-	l, err := load(libraryOf(o))
+	l, err := load(e.libraryOf(o))
 	if err != nil {
 		return []error{err}
+	}
+	if e.Library != "" && o.Overrides[LibraryOption] != "" {
+		return []error{fmt.Errorf("option %s: %s has its own library: name another with --engine native", LibraryOption, e.name())}
 	}
 	return append(l.mistakes(o), l.check(o)...)
 }
@@ -98,9 +128,9 @@ func checkProfile(name string, o engine.Options) []error {
 // Open opens or creates the database in o.Dir with the library.
 func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
 	if err := errors.Join(e.Check(o)...); err != nil {
-		return nil, fmt.Errorf("native: %w", err)
+		return nil, fmt.Errorf("%s: %w", e.name(), err)
 	}
-	l, err := load(libraryOf(o))
+	l, err := load(e.libraryOf(o))
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +150,10 @@ func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
 	return opened, nil
 }
 
-func libraryOf(o engine.Options) string {
+func (e Engine) libraryOf(o engine.Options) string {
+	if e.Library != "" {
+		return e.Library
+	}
 	if path := o.Overrides[LibraryOption]; path != "" {
 		return path
 	}

@@ -33,11 +33,12 @@ type library struct {
 
 	name, version, licence, durability string
 	capabilities                       []engine.Capability
+	stored                             []string // settings that a database keeps
 }
 
 // declarable are the capabilities that the table of functions has room for.
 var declarable = [...]engine.Capability{engine.CanReadBlocks, engine.CanTraceAccesses, engine.CanDirect, engine.CanBudget,
-	engine.SharesReads, engine.UsesPageCache, engine.IsVolatile}
+	engine.SharesReads, engine.UsesPageCache, engine.IsVolatile, engine.HasNoCache, engine.HasNoHandles}
 
 func load(path string) (*library, error) {
 	if path == "" {
@@ -60,6 +61,10 @@ func (l *library) examine() error {
 	l.name, l.version = text(l.table.name), text(l.table.version)
 	l.licence, l.durability = text(l.table.licence), text(l.table.durability)
 	for _, word := range strings.Fields(text(l.table.capabilities)) {
+		if name, stored := strings.CutPrefix(word, "stores="); stored {
+			l.stored = append(l.stored, name)
+			continue
+		}
 		c := engine.Capability(word)
 		if !slices.Contains(declarable[:], c) {
 			return fmt.Errorf("%s declares the capability %q, which a library cannot have: use some of %v", l.path, word, declarable)

@@ -15,7 +15,7 @@ import (
 // lockedFiles are what engines lock in a database's directory; Badger locks the
 // directory itself.
 func lockedFiles() []string {
-	return []string{".", "LOCK", "lock.mdb", "mdbx.lck", "mdbx.dat", "data.mdb", "bolt.db"}
+	return []string{".", "LOCK", "lock", "lock.mdb", "mdbx.lck", "mdbx.dat", "data.mdb", "bolt.db"}
 }
 
 // maxLocksBytes bounds what is read of the kernel's list of locks.

@@ -95,7 +95,7 @@ func recognise(dir string) (Found, error) {
 		return not("it is empty")
 	}
 	for _, sign := range signs() {
-		if !slices.Contains(names, sign.file) {
+		if !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == sign.file && !e.IsDir() }) {
 			continue
 		}
 		if is, err := sign.at(filepath.Join(dir, sign.file)); is || err != nil {
@@ -231,9 +231,14 @@ type sign struct {
 	bytes        string
 }
 
-// signs are those of engines that keep everything in one file, and of Badger. A
-// file is known by its content: LMDB and libmdbx have used each other's names.
-func signs() (all []sign) {
+// signs are those of engines whose folder has no CURRENT file.
+func signs() []sign {
+	return append(wholeSigns(), sign{"MANIFEST", "badger", 0, "Bdgr"}, sign{"version", "fjall", 0, "FJL"}, sign{"metadata", "parity-db", 0, "version="})
+}
+
+// wholeSigns are those of engines that keep everything in one file. A file is known by its content:
+// LMDB and libmdbx have used each other's names.
+func wholeSigns() (all []sign) {
 	for _, file := range []string{"mdbx.dat", "data.mdb", "bolt.db"} {
 		all = append(all,
 			sign{file, "mdbx", 21, "\x11\x4c\xef\xbd\x9d\x65\x59"},
@@ -241,12 +246,12 @@ func signs() (all []sign) {
 			sign{file, "bbolt", 16, "\xed\xda\x0c\xed"},
 		)
 	}
-	return append(all, sign{"MANIFEST", "badger", 0, "Bdgr"})
+	return all
 }
 
 // EngineOfFile is the engine whose whole database a file is, whatever its name; "" for other files.
 func EngineOfFile(path string) (string, error) {
-	for _, sign := range signs() {
+	for _, sign := range wholeSigns() {
 		if is, err := sign.at(path); is || err != nil {
 			return sign.engine, err
 		}
@@ -278,10 +283,10 @@ func File(path string) error {
 	if found, err := recognise(dir); err == nil && found != (Found{}) {
 		return fmt.Errorf("%s is a file of a database of %s: give its folder, %s", path, found.Engine, dir)
 	}
-	for _, s := range signs() {
+	for _, s := range wholeSigns() {
 		is, err := s.at(full)
 		switch {
-		case err != nil || !is || s.engine == "badger":
+		case err != nil || !is:
 		case s.engine == "bbolt": // of which another program's database is not read
 			return fmt.Errorf("%s is a whole database of %s, of which only databases that statelab loaded are read. Measure one like it: "+
 				"statelab load --engine %s --db NEW --keys N", path, s.engine, s.engine)

@@ -52,6 +52,8 @@ func TestRecognise(t *testing.T) {
 		{"LMDB by MDBX's name", map[string]string{"mdbx.dat": blank16 + "\xde\xc0\xef\xbe\x01\x00\x00\x00"}, Found{Engine: "lmdb"}},
 		{"bbolt", map[string]string{"bolt.db": blank16 + "\xed\xda\x0c\xed\x02\x00\x00\x00"}, Found{Engine: "bbolt"}},
 		{"bbolt cut short", map[string]string{"bolt.db": blank16 + "\xed"}, Found{}},
+		{"fjall", map[string]string{"version": "FJL\x03", "lock": "", "0.jnl": ""}, Found{Engine: "fjall"}},
+		{"ParityDB", map[string]string{"metadata": "version=9\nsalt=00\ncol0=preimage: false, uniform: false", "lock": ""}, Found{Engine: "parity-db"}},
 		{"Badger", map[string]string{"MANIFEST": "Bdgr\x00\x00\x00\x08", "KEYREGISTRY": ""}, Found{Engine: "badger"}},
 		{"a manifest of something", map[string]string{"MANIFEST": "{}"}, Found{}},
 		{"other files", map[string]string{"notes.txt": ""}, Found{}},

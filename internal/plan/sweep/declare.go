@@ -141,6 +141,9 @@ func axes(e *experiment.Experiment, options *setting.Options) (axes []Axis) {
 	add(true, along("handles", &s.Handles, func(p *Setting, n uint64) { p.Read.Handles = int(n) }))
 	add(true, along("threads", &s.Threads, func(p *Setting, n int) { p.Read.Threads = n }))
 	add(s.Rate.String() != "0", along("rate", &s.Rate, func(p *Setting, rate float64) { p.Read.Rate = rate }))
+	absent := s.Missing.Several() && s.Workload.V() != workload.ReadMissing
+	add(absent, along("missing", &s.Missing, func(p *Setting, share float64) { p.Read.MissingShare = share }))
+	add(s.Zipf.Several(), along("zipf", &s.Zipf, func(p *Setting, theta float64) { p.Read.ZipfTheta = theta }))
 	add(batches, along("batch-gets", &s.BatchGets, func(p *Setting, n uint64) { p.Read.BatchGets = int(n) }))
 	add(batches, along("batch-order", &s.BatchOrder, func(p *Setting, order string) { p.Read.BatchSorted = order == experiment.SortedOrder }))
 	add(batches, along("in-flight", &s.InFlight, func(p *Setting, n int) { p.Read.InFlight = n }))
@@ -173,7 +176,7 @@ func ReadSpec(e *experiment.Experiment, t Target, command []string, m *setting.M
 		if !t.Foreign && len(m.Found) == 0 {
 			m.At("accesses", list, "an access list needs a client's database: add %s and %s", m.Name("db", "DIR"), m.Name("use-existing", ""))
 		}
-		if spec.Workload != workload.ReadRandom || spec.MissingShare > 0 || spec.ZipfTheta > 0 || s.Table.Given() {
+		if spec.Workload != workload.ReadRandom || s.Missing.Several() || s.Zipf.Several() || spec.MissingShare > 0 || spec.ZipfTheta > 0 || s.Table.Given() {
 			m.At("accesses", list, "the list chooses the keys: remove %s, %s, %s and %s", m.Name("workload", ""), m.Name("missing", ""), m.Name("zipf", ""),
 				m.Name("table", ""))
 		}
@@ -213,7 +216,14 @@ func ReadSpec(e *experiment.Experiment, t Target, command []string, m *setting.M
 			}
 		}
 	}
-	m.All("", workload.Choice{Keys: keys, MissingShare: spec.MissingShare, ZipfTheta: spec.ZipfTheta}.Check())
+	for _, missing := range s.Missing.All() {
+		for _, theta := range s.Zipf.All() {
+			if errs := (workload.Choice{Keys: keys, MissingShare: missing, ZipfTheta: theta}).Check(); len(errs) > 0 {
+				m.All("", errs)
+				return spec
+			}
+		}
+	}
 	return spec
 }
 

@@ -33,6 +33,25 @@ impl Settings {
         }
     }
 
+    /// The value of `name` as one of several words, or what is wrong with it.
+    pub fn choice(&self, name: &str, legal: &[&'static str]) -> Result<Option<&'static str>, String> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        let found = legal.iter().find(|&&word| word == value);
+        found
+            .map(|word| Some(*word))
+            .ok_or_else(|| format!("option {name}=\"{value}\": want one of {}, as in --set {name}={}", legal.join(", "), legal[0]))
+    }
+
+    /// Refuses to open what was made with another value of `name` than the user asks for now.
+    pub fn kept(&self, name: &str, kept: &str) -> crate::Result<()> {
+        match self.get(name) {
+            Some(asked) if asked != kept => {
+                Err(crate::Error::Failed(format!("option {name}={asked}: it was made with {name}={kept}, which cannot change: leave the option out")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// A mistake for every name that is not among the known ones.
     pub fn unknown(&self, known: &[&str]) -> Vec<String> {
         let there = if known.is_empty() { "none".to_string() } else { known.join(", ") };

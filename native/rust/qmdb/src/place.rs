@@ -32,6 +32,7 @@ pub struct Place {
 pub fn take(options: &Options) -> Result<Place> {
     let folder = options.directory.clone();
     let (_lock, operations_per_file) = if options.create { make(&folder, plan::operations_per_file(options))? } else { find(&folder)? };
+    options.settings.kept(plan::OPERATIONS_PER_FILE, &operations_per_file.to_string())?;
     Ok(Place { folder, operations_per_file, _lock })
 }
 

@@ -9,7 +9,7 @@ pub const VALUE: &str = "value";
 pub const PROVE: &str = "prove";
 
 const HASH_THREADS: &str = "hash_threads";
-const OPERATIONS_PER_FILE: &str = "operations_per_file";
+pub const OPERATIONS_PER_FILE: &str = "operations_per_file";
 
 const MIB: u64 = 1 << 20;
 
@@ -56,9 +56,6 @@ impl Plan {
         let mut mistakes = options.settings.unknown(&[HASH_THREADS, OPERATIONS_PER_FILE]);
         let numbers = [(HASH_THREADS, 1..=256), (OPERATIONS_PER_FILE, 1..=1 << 32)];
         mistakes.extend(numbers.into_iter().filter_map(|(name, legal)| options.settings.number(name, legal).err()));
-        if options.settings.get(OPERATIONS_PER_FILE).is_some() && !options.create {
-            mistakes.push(format!("option {OPERATIONS_PER_FILE}: it was settled when the state was made"));
-        }
         let least = buffers() + LEAST_PAGE_CACHE_BYTES;
         if let Some(budget) = options.memory_bytes.filter(|&budget| budget < least) {
             let least = least.div_ceil(MIB);

@@ -200,6 +200,26 @@ fn the_same_blocks_give_the_same_root() {
     second.close().unwrap();
 }
 
+/// The harness gives every open the user's settings, also those that only the making takes.
+#[test]
+fn a_state_keeps_the_size_of_its_files() {
+    let folder = Folder::new("files");
+    let state = create(&folder);
+    let root = commit(&state, &Model::default().block(1));
+    state.close().unwrap();
+    let mut again = options(&folder.0, "value", false);
+    again.settings = Settings::new(vec![("operations_per_file".into(), "256".into())]);
+    let state = Qmdb::open(&again).unwrap();
+    assert_eq!(state.head(), Head { block: 1, root });
+    assert!(state.effective().contains(&("operations_per_file", "256".to_string())));
+    state.close().unwrap();
+    again.settings = Settings::new(vec![("operations_per_file".into(), "1000".into())]);
+    assert_eq!(
+        refusal(&again).to_string(),
+        "option operations_per_file=1000: it was made with operations_per_file=256, which cannot change: leave the option out"
+    );
+}
+
 /// Not a test by itself: the process that is killed.
 #[test]
 #[ignore = "run by a_killed_process_keeps_what_it_committed"]

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::border::{answer, array, effective_of, memory_of, settings_of, settled, signed, stats_of, text};
 use crate::engine::table::{ABI, RawOptions, RawShape, Table};
-use crate::engine::{Change, Database, Engine, Options, Reader};
+use crate::engine::{Capability, Change, Database, Engine, Options, Reader};
 use crate::raw::{Handle, RawError, RawMemory, RawSetting, RawSettling, RawStat};
 use crate::strings::{Strings, for_ever};
 use crate::{Error, MISSING, OK, Result, Stat, TOO_SMALL};
@@ -52,7 +52,7 @@ impl<D> Writer<D> {
 /// The table for an engine. Its strings are never freed: make it once.
 pub fn table_of<E: Engine>() -> Table {
     let about = E::describe();
-    let capabilities: Vec<&str> = about.capabilities.iter().map(|capability| capability.name()).collect();
+    let capabilities: Vec<String> = about.capabilities.iter().map(|capability| capability.name()).collect();
     Table {
         abi: ABI,
         struct_bytes: size_of::<Table>() as u32,
@@ -90,11 +90,25 @@ unsafe extern "C" fn open<E: Engine>(options: *const RawOptions, opened: *mut Ha
         answer(error, || {
             let options = checked::<E>(&*options)?;
             let database = E::open(&options)?;
+            if let Err(why) = kept::<E>(&options, &database) {
+                database.close()?;
+                return Err(why);
+            }
             let all = Opened { database, read_only: options.read_only, user_write_bytes: AtomicU64::new(0), strings: Strings::default() };
             opened.write(Box::into_raw(Box::new(all)).cast());
             Ok(OK)
         })
     }
+}
+
+/// Refuses an open that asks for another value of what a database keeps.
+fn kept<E: Engine>(options: &Options, database: &E::Database) -> Result<()> {
+    let effective = if options.create { Vec::new() } else { database.effective() };
+    let stored = E::describe().capabilities.iter().filter_map(|capability| match capability {
+        Capability::Stores(name) => effective.iter().find(|(its, _)| its == name),
+        _ => None,
+    });
+    stored.into_iter().try_for_each(|(name, value)| options.settings.kept(name, value))
 }
 
 unsafe extern "C" fn close<E: Engine>(database: Handle, error: *mut RawError) -> i32 {

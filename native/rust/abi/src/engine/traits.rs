@@ -147,12 +147,19 @@ pub enum Capability {
     PageCache,
     /// Keeps nothing on disk.
     Volatile,
+    /// Keeps no blocks itself: `cache_bytes` has no effect, and is told as 0.
+    NoBlockCache,
+    /// Keeps all its files open: `handles` has no effect, and is told as 0.
+    NoHandles,
+    /// This setting applies when data is written. A database keeps the value that it was made with:
+    /// told by [`Database::effective`], it is compared with what the user asks for at every later open.
+    Stores(&'static str),
 }
 
 impl Capability {
     /// In the header.
-    pub(super) fn name(self) -> &'static str {
-        match self {
+    pub(super) fn name(self) -> String {
+        let word = match self {
             Capability::BlockReads => "block_reads",
             Capability::BlockAccesses => "block_accesses",
             Capability::Direct => "direct",
@@ -160,7 +167,11 @@ impl Capability {
             Capability::SharedReads => "shared_reads",
             Capability::PageCache => "page_cache",
             Capability::Volatile => "volatile",
-        }
+            Capability::NoBlockCache => "no_block_cache",
+            Capability::NoHandles => "no_handles",
+            Capability::Stores(setting) => return format!("stores={setting}"),
+        };
+        word.to_string()
     }
 }
 

@@ -36,14 +36,12 @@ fn the_page_cache_gets_what_the_index_leaves() {
 #[test]
 fn mistakes_come_with_a_legal_example() {
     let mut wrong = options(Some(MIB), 0);
-    wrong.create = false;
     wrong.settings = Settings::new(vec![("speed".into(), "1".into()), (HASH_THREADS.into(), "0".into()), (OPERATIONS_PER_FILE.into(), "9".into())]);
     assert_eq!(
         Plan::check(&wrong),
         [
             "unknown option \"speed\": there are hash_threads, operations_per_file",
             "option hash_threads=\"0\": want a whole number from 1 to 256, as in --set hash_threads=1",
-            "option operations_per_file: it was settled when the state was made",
             "a memory of 1048576 bytes is too small for the write buffers and the least page cache, as in --memory 3MiB",
         ]
     );
