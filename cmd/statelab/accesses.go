@@ -12,6 +12,7 @@ import (
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/chain/accesses"
 	"github.com/statelab/statelab/internal/chain/mpt"
+	"github.com/statelab/statelab/internal/chain/traffic"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/result"
@@ -36,12 +37,15 @@ perhaps genesis.json, the whole state before the first block. Or it has Parquet 
 of the Xatu data set, at any depth: canonical_execution_storage_reads, _balance_reads,
 _nonce_reads, and the _diffs of each.`,
 	}
-	return a.group(cmd, a.accessesInfo(), a.accessesImport(), a.accessesGenerate(), a.accessesVerify())
+	return a.group(cmd, a.accessesInfo(), a.accessesImport(), a.accessesGenerate(), a.accessesVerify(), a.accessesBuild())
 }
 
 // accessList checks --accesses.
 func (m *mistakes) accessList(path string) {
 	if path == "" || !m.readable("accesses", path) {
+		return
+	}
+	if traffic.Is(path) {
 		return
 	}
 	list, err := accesses.OpenFile(path)
@@ -69,9 +73,19 @@ func (m *mistakes) oneList(args []string, verb string) (list *accesses.Container
 
 func (a *app) accessesInfo() *cobra.Command {
 	var asJSON bool
-	cmd := &cobra.Command{Use: "info LIST", Short: "Show what a list holds"}
+	log := new(logFlags)
+	cmd := &cobra.Command{Use: "info LIST", Short: "Show what a list or a log holds"}
+	log.declare(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
+		if log.given(args) {
+			source := log.open(m, args)
+			if err := m.err(); err != nil {
+				return err
+			}
+			defer source.Close() // it is only read
+			return a.describeLog(source, args[0], asJSON)
+		}
 		list := m.oneList(args, "info")
 		if err := m.err(); err != nil {
 			return err
@@ -134,7 +148,9 @@ func (a *app) foreignAccesses(file string) (accesses.Source, error) {
 
 func (a *app) accessesImport() *cobra.Command {
 	var out, provenance string
-	cmd := &cobra.Command{Use: "import DIR --out FILE", Short: "Convert block access lists, traces, state diffs or tables of Xatu to statelab's own form"}
+	log := new(logFlags)
+	cmd := &cobra.Command{Use: "import DIR --out FILE", Short: "Convert access lists, traces, state diffs, tables of Xatu or a store's log to statelab's form"}
+	log.declare(cmd.Flags())
 	cmd.Flags().StringVar(&out, "out", "", "new file to write, such as list.slal")
 	cmd.Flags().StringVar(&provenance, "provenance", "", "origin of the list, kept in the file (default: its name)")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
@@ -142,6 +158,17 @@ func (a *app) accessesImport() *cobra.Command {
 		if len(args) != 1 {
 			m.add("name one folder or file (example: statelab accesses import DIR --out list.slal)")
 			return m.err()
+		}
+		if provenance == "" {
+			provenance = "imported from " + filepath.Base(args[0])
+		}
+		if log.given(args) {
+			source := log.open(m, args)
+			if err := m.err(); err != nil {
+				return err
+			}
+			defer source.Close() // it is only read
+			return a.writeLog(source, to, out, provenance)
 		}
 		var from accesses.Source
 		if path := absolute(args[0]); m.readable("", args[0]) {
@@ -155,9 +182,7 @@ func (a *app) accessesImport() *cobra.Command {
 		}
 		defer from.Close() // it is only read
 		info := from.Info()
-		if info.Provenance = provenance; provenance == "" {
-			info.Provenance = "imported from " + filepath.Base(args[0])
-		}
+		info.Provenance = provenance
 		return a.writeAccesses(from, info, to, out, "import", 0)
 	})
 }

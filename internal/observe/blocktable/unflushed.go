@@ -73,11 +73,26 @@ const (
 
 // read reads a batch: a sequence number, a count, and entries.
 func (u *unflushed) read(batch []byte, family uint32) error {
-	if len(batch) < 12 {
+	if len(batch) < batchHeadBytes {
 		return errors.New("damaged batch")
 	}
 	seqNum := binary.LittleEndian.Uint64(batch)
-	f := &fields{rest: batch[12:]}
+	return eachEntry(batch, func(of uint32, kind byte, key, end []byte) {
+		if of == family {
+			u.add(kind, key, end, seqNum)
+		}
+		seqNum++
+	})
+}
+
+const batchHeadBytes = 12
+
+// eachEntry visits the entries of a batch: its family, its kind as of the first family, its key, and a value or the end of a range.
+func eachEntry(batch []byte, visit func(family uint32, kind byte, key, end []byte)) error {
+	if len(batch) < batchHeadBytes {
+		return errors.New("damaged batch")
+	}
+	f := &fields{rest: batch[batchHeadBytes:]}
 	for len(f.rest) > 0 && f.err == nil {
 		kind := f.rest[0]
 		f.rest = f.rest[1:]
@@ -104,10 +119,9 @@ func (u *unflushed) read(batch []byte, family uint32) error {
 		default:
 			return engine.Fail(engine.CodeUnsupported, "it holds an entry of kind %d, which is not supported", kind)
 		}
-		if of == family && f.err == nil {
-			u.add(kind, key, end, seqNum)
+		if f.err == nil {
+			visit(of, kind, key, end)
 		}
-		seqNum++
 	}
 	return f.err
 }

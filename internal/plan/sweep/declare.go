@@ -12,6 +12,7 @@ import (
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/chain/traffic"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/internal/subject"
@@ -176,11 +177,15 @@ func ReadSpec(e *experiment.Experiment, t Target, command []string, m *setting.M
 		if !t.Foreign && len(m.Found) == 0 {
 			m.At("accesses", list, "an access list needs a client's database: add %s and %s", m.Name("db", "DIR"), m.Name("use-existing", ""))
 		}
-		if spec.Workload != workload.ReadRandom || s.Missing.Several() || s.Zipf.Several() || spec.MissingShare > 0 || spec.ZipfTheta > 0 || s.Table.Given() {
+		if spec.Workload != workload.ReadRandom || s.Missing.Several() || s.Zipf.Several() || spec.MissingShare > 0 || spec.ZipfTheta > 0 ||
+			s.Table.Given() && !traffic.Is(list) {
 			m.At("accesses", list, "the list chooses the keys: remove %s, %s, %s and %s", m.Name("workload", ""), m.Name("missing", ""), m.Name("zipf", ""),
 				m.Name("table", ""))
 		}
 		spec.AccessList, spec.KeyScheme = output.Absolute(list), s.KeyScheme.V()
+		if traffic.Is(list) {
+			spec.KeyScheme = traffic.Logged
+		}
 	}
 	if t.Engine != nil {
 		spec.Engine = t.Engine.Info().Name

@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"os"
+	"io"
 	"sync/atomic"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/chain/accesses"
+	"github.com/statelab/statelab/internal/chain/traffic"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/run/session"
 )
@@ -56,7 +57,9 @@ func KeyStream(ctx context.Context, e engine.Engine, spec *Spec) (next func() (k
 
 // ListGets is how many Gets the access list of spec comes to, played once.
 func ListGets(ctx context.Context, e engine.Engine, spec *Spec) (uint64, error) {
-	keys, err := streamKeys(ctx, e, spec)
+	all := *spec
+	all.WarmupGets, all.Gets = 0, 0
+	keys, err := streamKeys(ctx, e, &all)
 	if err != nil {
 		return 0, err
 	}
@@ -122,15 +125,6 @@ type played struct {
 
 // readPlayed resolves the list of spec to keys of the database that reader reads.
 func readPlayed(reader engine.Reader, spec *Spec) (*played, error) {
-	file, err := os.Open(spec.AccessList)
-	if err != nil {
-		return nil, fmt.Errorf("open the access list: %w", err)
-	}
-	list, err := accesses.OpenContainer(file, spec.AccessList)
-	if err != nil {
-		return nil, err
-	}
-	defer list.Close() // it is only read
 	p := &played{sample: &sample{seed: maphash.MakeSeed()}, warm: spec.WarmupGets}
 	known := map[string]uint32{}
 	var value []byte
@@ -139,20 +133,30 @@ func readPlayed(reader engine.Reader, spec *Spec) (*played, error) {
 		value = got
 		return got, found, err
 	}
-	err = accesses.Keys(spec.KeyScheme, get, list, func(key []byte, found bool) error {
+	visit := func(key []byte, found func() (bool, error)) error {
 		i, seen := known[string(key)]
 		if !seen {
 			if len(p.bytes)+len(key) > maxSampleBytes {
 				return fmt.Errorf("the list asks for more than %d MiB of different keys: use one of fewer blocks", maxSampleBytes>>20)
 			}
+			is, err := found()
+			if err != nil {
+				return err
+			}
 			i = uint32(len(p.ends))
 			known[string(bytes.Clone(key))] = i
 			p.bytes = append(p.bytes, key...)
-			p.ends, p.absent, p.longest = append(p.ends, uint32(len(p.bytes))), append(p.absent, !found), max(p.longest, len(key))
+			p.ends, p.absent, p.longest = append(p.ends, uint32(len(p.bytes))), append(p.absent, !is), max(p.longest, len(key))
 		}
 		p.order = append(p.order, i)
 		return nil
-	})
+	}
+	var err error
+	if spec.KeyScheme == traffic.Logged {
+		err = p.readLogged(spec, get, visit)
+	} else {
+		err = readList(spec, get, visit)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", spec.AccessList, err)
 	}
@@ -161,6 +165,45 @@ func readPlayed(reader engine.Reader, spec *Spec) (*played, error) {
 	}
 	p.seen = make([]atomic.Uint64, len(p.ends))
 	return p, nil
+}
+
+// readList visits the keys that the access list of spec comes to.
+func readList(spec *Spec, get accesses.Get, visit func(key []byte, found func() (bool, error)) error) error {
+	list, err := accesses.OpenFile(spec.AccessList)
+	if err != nil {
+		return fmt.Errorf("open the access list: %w", err)
+	}
+	defer list.Close() // it is only read
+	return accesses.Keys(spec.KeyScheme, get, list, func(key []byte, found bool) error {
+		return visit(key, func() (bool, error) { return found, nil })
+	})
+}
+
+// readLogged visits the keys of a log's Gets: those that a run of spec makes, or all.
+func (p *played) readLogged(spec *Spec, get accesses.Get, visit func(key []byte, found func() (bool, error)) error) error {
+	log, err := traffic.Open(spec.AccessList)
+	if err != nil {
+		return err
+	}
+	defer log.Close() // it is only read
+	var op traffic.Op
+	for wanted := spec.WarmupGets + spec.Gets; spec.WarmupAuto || wanted == 0 || uint64(len(p.order)) < wanted; {
+		if err := log.Next(&op); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if op.Kind != traffic.Get && op.Kind != traffic.Has {
+			continue
+		}
+		if err := visit(op.Key, func() (bool, error) {
+			_, found, err := get(op.Key)
+			return found, err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // playing plays a worker's share: the workers take turns.

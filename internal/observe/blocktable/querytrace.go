@@ -1,0 +1,194 @@
+package blocktable
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/chain/traffic"
+)
+
+// QueryTrace reads a trace of queries, as DB::StartTrace of RocksDB writes it (trace_replay/trace_replay.cc): records of a time, a
+// kind and a payload. It yields the operations on one column family.
+type QueryTrace struct {
+	name    string
+	in      *bufio.Reader
+	family  uint32
+	records uint64
+	payload []byte
+	queue   []traffic.Op // of the newest record
+	// Others are the operations on other families, and deletions of ranges, that were left out.
+	Others uint64
+}
+
+const (
+	traceMagic      = "feedcafedeadbeef\tTrace Version: 0.2\t"
+	traceHeadBytes  = 8 + 1 + 4
+	maxTracePayload = 256 << 20
+)
+
+// Kinds of records of all of RocksDB's traces.
+const (
+	traceBegin, traceEnd        = 1, 2
+	traceWrite, traceGet        = 3, 4
+	traceSeek, traceSeekForPrev = 5, 6
+	traceMultiGet               = 13
+)
+
+// The fields of a payload come in this order; its first 8 bytes have a bit for each.
+const (
+	traceBatch, traceGetFamily, traceGetKey = 1, 2, 3
+	traceSeekFamily, traceSeekKey           = 4, 5
+	traceLower, traceUpper                  = 6, 7
+	traceKeys, traceFamilies, traceKeysOf   = 8, 9, 10
+)
+
+// OpenQueryTrace reads the header of a trace, whose errors name it name.
+func OpenQueryTrace(in *bufio.Reader, name string, family uint32) (*QueryTrace, error) {
+	t := &QueryTrace{name: name, in: in, family: family}
+	kind, err := t.record()
+	if err == nil && (kind != traceBegin || !bytes.HasPrefix(t.payload, []byte(traceMagic))) {
+		return nil, engine.Fail(engine.CodeUnsupported, "%s: not a trace of queries of version 0.2, which RocksDB writes since 2021", name)
+	}
+	if err != nil {
+		return nil, t.damage(err)
+	}
+	return t, nil
+}
+
+// Info implements traffic.Source.
+func (t *QueryTrace) Info() traffic.Info {
+	return traffic.Info{Form: fmt.Sprintf("trace of queries of RocksDB, column family %d", t.family)}
+}
+
+// Close implements traffic.Source.
+func (t *QueryTrace) Close() error { return nil }
+
+func (t *QueryTrace) damage(err error) error {
+	return engine.Fail(engine.CodeDamaged, "%s: record %d: %w", t.name, t.records, err).With(
+		"trace again, and end the trace (DB::EndTrace) before the file is copied")
+}
+
+// record reads the next record's payload.
+func (t *QueryTrace) record() (kind byte, err error) {
+	var head [traceHeadBytes]byte
+	if _, err := io.ReadFull(t.in, head[:1]); err == io.EOF {
+		return traceEnd, nil // of a trace that nobody ended
+	}
+	t.records++
+	_, err = io.ReadFull(t.in, head[1:])
+	n := binary.LittleEndian.Uint32(head[traceHeadBytes-4:])
+	if err == nil && n > maxTracePayload {
+		return 0, fmt.Errorf("a payload of %d bytes", n)
+	}
+	if err == nil {
+		t.payload = append(t.payload[:0], make([]byte, n)...)
+		_, err = io.ReadFull(t.in, t.payload)
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errors.New("it ends early")
+	}
+	return head[8], err
+}
+
+// Next implements traffic.Source.
+func (t *QueryTrace) Next(op *traffic.Op) error {
+	for len(t.queue) == 0 {
+		kind, err := t.record()
+		if err == nil && kind == traceEnd {
+			return io.EOF
+		}
+		if err == nil {
+			err = t.parse(kind)
+		}
+		if err != nil {
+			return t.damage(err)
+		}
+	}
+	*op, t.queue = t.queue[0], t.queue[1:]
+	return nil
+}
+
+func (t *QueryTrace) add(family uint32, op traffic.Op) {
+	if family != t.family {
+		t.Others++
+		return
+	}
+	t.queue = append(t.queue, op)
+}
+
+func (t *QueryTrace) parse(kind byte) error {
+	t.queue = t.queue[:0]
+	f := fields{rest: t.payload}
+	has := f.fixed(8)
+	var family uint32
+	var key, families, keys []byte
+	for ; has != 0 && f.err == nil; has &= has - 1 {
+		switch field := bits.TrailingZeros64(has); field {
+		case traceBatch:
+			err := eachEntry(f.bytes(), func(family uint32, kind byte, key, value []byte) {
+				switch kind {
+				case kindValue, kindMerge:
+					t.add(family, traffic.Op{Kind: traffic.BatchPut, Key: key, Number: uint64(len(value))})
+				case kindRange:
+					t.Others++
+				default:
+					t.add(family, traffic.Op{Kind: traffic.BatchDelete, Key: key})
+				}
+			})
+			if err != nil {
+				return err
+			}
+		case traceGetFamily, traceSeekFamily:
+			family = uint32(f.fixed(4))
+		case traceGetKey, traceSeekKey:
+			key = f.bytes()
+		case traceKeys:
+			f.fixed(4)
+		case traceFamilies:
+			families = f.bytes()
+		case traceKeysOf:
+			keys = f.bytes()
+		case traceLower, traceUpper:
+			f.bytes()
+		default:
+			return fmt.Errorf("a payload with the unknown field %d", field)
+		}
+	}
+	switch kind {
+	case traceWrite:
+		if len(t.queue) > 0 {
+			t.queue = append(t.queue, traffic.Op{Kind: traffic.Commit})
+		}
+	case traceGet:
+		t.add(family, traffic.Op{Kind: traffic.Get, Key: key})
+	case traceSeek, traceSeekForPrev:
+		t.add(family, traffic.Op{Kind: traffic.Scan, Key: key})
+	case traceMultiGet:
+		of, asked := fields{rest: families}, fields{rest: keys}
+		for len(of.rest) > 0 && of.err == nil && asked.err == nil {
+			t.add(uint32(of.fixed(4)), traffic.Op{Kind: traffic.Get, Key: asked.bytes()})
+		}
+		f.err = errors.Join(f.err, of.err, asked.err)
+	default:
+		return fmt.Errorf("a record of the unknown kind %d", kind)
+	}
+	return f.err
+}
+
+// fixed is a number of n bytes.
+func (f *fields) fixed(n int) uint64 {
+	if n > len(f.rest) {
+		f.fail("it is too short")
+		return 0
+	}
+	var word [8]byte
+	copy(word[:], f.rest[:n])
+	f.rest = f.rest[n:]
+	return binary.LittleEndian.Uint64(word[:])
+}
