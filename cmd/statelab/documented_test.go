@@ -20,7 +20,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-var documentedCommand = regexp.MustCompile("(?m)(?:^|[\\s`/(])statelab +([a-z]+(?: (?:create|remove|info|import|export|generate|harvest|verify|site|check|build))?)" +
+var documentedCommand = regexp.MustCompile("(?m)(?:^|[\\s`/(])statelab +" +
+	"([a-z]+(?: (?:create|remove|info|import|export|generate|harvest|verify|site|check|build))?)" +
 	"((?: +(?:[^\\s`]+))*)")
 
 // A command line in a document or a help text names a verb and flags that exist.
