@@ -63,7 +63,7 @@ func TestMonad(t *testing.T) {
 	_, err := s.Commit(t.Context())
 	must(t, errors.Join(err, s.Close()))
 	for _, profile := range []string{"default", "pinned"} {
-		s, err := l.Open(t.Context(), layout.Options{Dir: dir, ReadOnly: true, Profile: profile})
+		s, err := l.Open(t.Context(), layout.Options{Dir: dir, ReadOnly: profile == "default", Profile: profile})
 		must(t, err)
 		r, err := s.Reader()
 		must(t, err)

@@ -29,7 +29,7 @@ namespace
 	constexpr char const *PINNED = "pinned";
 	constexpr statelab_profile PROFILES[] = {
 		{"default", "reads every node of a lookup, the three above the accounts included; memory is the page cache's"},
-		{PINNED, "a state open for reading keeps nodes that begin at nibble 5 or above in memory, as many as fit"},
+		{PINNED, "opening reads nodes that begin at nibble 5 or above into memory, as many as fit, for lookups of its block"},
 		{nullptr, nullptr},
 	};
 
@@ -69,7 +69,9 @@ struct statelab_state
 	std::unique_ptr<Db> writer; // none: open for reading
 	std::unique_ptr<ReadSide> reader;
 	Node::SharedPtr newest; // the writer's
-	Node::SharedPtr pinned; // what hangs below it does not change once the state is open
+	/* Of the block that the state was opened with; what hangs below does not change any more. */
+	Node::SharedPtr pinned;
+	uint64_t pinned_block{0};
 	int64_t pinned_nodes{0}, pinned_bytes{0};
 	std::deque<Changed> changes;
 	std::atomic<uint64_t> block{0};
@@ -111,6 +113,7 @@ struct statelab_state
 	void pin(int64_t most)
 	{
 		std::deque<std::pair<Node *, unsigned>> found; // and the nibble at which each begins
+		pinned_block = block;
 		for (pinned = read(root_at(block), block), found.emplace_back(pinned.get(), 0); !found.empty(); found.pop_front()) {
 			auto const [node, begins] = found.front();
 			pinned_nodes++;
@@ -139,7 +142,7 @@ struct statelab_state_reader
 		unsigned done = 0;
 		auto at = INVALID_OFFSET;
 		/* Nodes in memory are everybody's: nothing may be hung below them. */
-		for (Node const *node = state.pinned.get(); node != nullptr;) {
+		for (Node const *node = version == state.pinned_block ? state.pinned.get() : nullptr; node != nullptr;) {
 			touched.nodes++;
 			auto const path = node->path_nibble_view();
 			for (unsigned i = 0; i < path.nibble_size(); i++, done++)
@@ -226,7 +229,7 @@ namespace
 			if (uint64_t const newest = s->reader->aux().metadata_ctx().db_history_max_version(); newest != INVALID_BLOCK_NUM) {
 				s->advance(newest);
 				if (s->writer) s->newest = s->writer->load_root_for_version(newest);
-				if (o->read_only && strcmp(o->profile, PINNED) == 0) s->pin(o->memory_bytes);
+				if (strcmp(o->profile, PINNED) == 0) s->pin(o->memory_bytes);
 			}
 			*opened = s.release();
 			return STATELAB_OK;
