@@ -196,7 +196,7 @@ var ladder = []rung{
 			"internal/model/cachesim", "internal/model/predict", "internal/model/trace", "internal/observe/dbformat", "internal/observe/host", "internal/plan",
 			"internal/plan/sweep", "internal/run/bench", "internal/subject", "result"},
 		"internal/ask/look": {"engine", "internal/base/optionsfile", "internal/adapt/adapter", "internal/adapt/pebbledb", "internal/adapt/rocksoptions",
-			"internal/model/cachesim", "internal/observe/blocktable",
+			"internal/model/cachesim", "internal/observe/blocktable", "internal/observe/resolve",
 			"internal/ask/curve", "internal/ask/evidence", "internal/base/unit",
 			"internal/explain/advise", "internal/explain/view", "internal/model/fidelity", "internal/model/lsm", "internal/model/predict",
 			"internal/observe/dbformat", "internal/observe/host", "internal/run/protocol", "internal/subject", "result"},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"flag"
 	"math"
 	"os"
 	"os/exec"
@@ -19,13 +20,13 @@ import (
 	"github.com/statelab/statelab/internal/model/fidelity"
 )
 
-// ofRocksDB is a folder in which RocksDB wrote a database of 60k keys as a client leaves it: besu,
-// nethermind; or families: default (empty), accounts, storage (the same keys, without filters) and code.
-func ofRocksDB(t *testing.T, client string) string {
+// ofRocksDB is a folder in which RocksDB wrote a database of so many keys as a client leaves it: besu,
+// nethermind, nethermind-flat; or families: default (empty), accounts, storage (the same keys, without filters) and code.
+func ofRocksDB(t *testing.T, client string, keys int) string {
 	t.Helper()
 	withCRunners(t)
 	dir := filepath.Join(t.TempDir(), "db")
-	command := exec.Command("go", "run", "./testdata/rocksfamilies", dir, "60000", client)
+	command := exec.Command("go", "run", "./testdata/rocksfamilies", dir, strconv.Itoa(keys), client)
 	command.Env = append(os.Environ(), "CGO_ENABLED=1", "STATELAB_ROCKSDB_LIBRARY="+absolute("../../bin/lib/librocksdb.so"))
 	if text, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("write the database: %v\n%s", err, text)
@@ -46,7 +47,7 @@ func judged(t *testing.T, as string, args ...string) look.Comparison {
 // TestFamilies goes the way of a user: inspect lists the families, fidelity flags the one
 // without filters, and runs of it and of its twin differ by what fidelity predicts.
 func TestFamilies(t *testing.T) {
-	db := ofRocksDB(t, "families")
+	db := ofRocksDB(t, "families", 60_000)
 	before := fingerprint(t, db)
 	var seen look.Inspection
 	if err := json.Unmarshal([]byte(must(t, "inspect", db, "--json").stdout), &seen); err != nil {
@@ -110,23 +111,31 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
+// familyKeys are the keys of each large family of TestClientsOfRocksDB: go test -run TestClientsOfRocksDB -family-keys 670000.
+// With many, files and levels are as large as the clients have them.
+var familyKeys = flag.Int("family-keys", 60_000, "keys of each large column family")
+
 // TestClientsOfRocksDB: databases with the options of Besu and of Nethermind are recognised, their
-// families are listed, advise answers in their flags, and a run reads as many blocks as it predicts.
+// families are listed, advise answers in their flags, and Gets of the same mix of families read as many blocks as it predicts,
+// with the present cache and with the recommended one.
 func TestClientsOfRocksDB(t *testing.T) {
 	for _, c := range []struct {
-		client, database, table string
-		families                int
-		words                   []string // of inspect
-		flag                    string
-		caches                  int64 // of the size that is advised: Besu has one for each family with keys
-		memory                  int64 // MiB
+		client, database string
+		mix              []string // families with keys, and their percentage of the Gets
+		families         int
+		words            []string // of inspect
+		flag             string
+		caches           int64 // of the size that is advised: Besu has one for each family with keys
+		now, memory      int64 // MiB, with the least number of keys
 	}{
-		{"besu", "database", `\t`, 7, []string{"of Besu", `\x06 (flat accounts)`, `\b (flat storage slots)`, `\t (trie nodes)`, `\n (trie logs)`},
-			"--Xplugin-rocksdb-cache-capacity=", 6, 6},
-		{"nethermind", "nethermind_db/mainnet/state/0", "", 0, []string{"of Nethermind"}, "--Db.SharedBlockCacheSize ", 1, 2},
+		{"besu", "database", []string{`\x06=40`, `\a=5`, `\b=25`, `\t=30`}, 7, []string{"of Besu", `\x06 (flat accounts)`, `\b (flat storage slots)`,
+			`\t (trie nodes)`, `\n (trie logs)`}, "--Xplugin-rocksdb-cache-capacity=", 6, 1, 12},
+		{"nethermind", "nethermind_db/mainnet/state/0", nil, 0, []string{"of Nethermind"}, "--Db.SharedBlockCacheSize ", 1, 1, 2},
+		{"nethermind-flat", "nethermind_db/mainnet/flat", []string{"Account=30", "Storage=40", "StateNodes=10", "StorageNodes=20"}, 5,
+			[]string{"of Nethermind"}, "--Db.SharedBlockCacheSize ", 1, 2, 6},
 	} {
 		t.Run(c.client, func(t *testing.T) {
-			db := filepath.Join(ofRocksDB(t, c.client), filepath.FromSlash(c.database))
+			db := filepath.Join(ofRocksDB(t, c.client, *familyKeys), filepath.FromSlash(c.database))
 			before := fingerprint(t, db)
 			var seen look.Inspection
 			if err := json.Unmarshal([]byte(must(t, "inspect", db, "--json").stdout), &seen); err != nil {
@@ -141,10 +150,23 @@ func TestClientsOfRocksDB(t *testing.T) {
 			if len(seen.Database.Tables) != c.families {
 				t.Errorf("%d families, want %d", len(seen.Database.Tables), c.families)
 			}
-			args := []string{"advise", db, "--cache", "1MiB", "--memory", strconv.FormatInt(c.memory, 10) + "MiB", "--json"}
-			read := []string{"sweep", "--db", db, "--use-existing", "--gets", "100k", "--warmup", "20k", "--sample-keys", "100k", "--threads", "1", "--access-gets", "0"}
-			if c.table != "" {
-				args, read = append(args, "--table", c.table), append(read, "--table", c.table)
+			mib := func(n int64) string { return strconv.FormatInt(max(1, n*int64(*familyKeys)/60_000), 10) + "MiB" }
+			args := []string{"advise", db, "--cache", mib(c.now), "--memory", mib(c.memory), "--json"}
+			// Besu's caches are independent of one another: each is measured alone.
+			runs := map[string]float64{strings.Join(c.mix, ","): 1}
+			if len(c.mix) > 0 {
+				args = append(args, "--table", strings.Join(c.mix, ","))
+			}
+			if c.client == "besu" {
+				clear(runs)
+				for _, family := range c.mix {
+					name, percent, _ := strings.Cut(family, "=")
+					n, err := strconv.ParseFloat(percent, 64)
+					if err != nil {
+						t.Fatal(err)
+					}
+					runs[name] = n / 100
+				}
 			}
 			var advice advise.RocksAdvice
 			if err := json.Unmarshal([]byte(must(t, args...).stdout), &advice); err != nil {
@@ -155,14 +177,23 @@ func TestClientsOfRocksDB(t *testing.T) {
 				t.Errorf("flags %q, want %s", advice.Flags, want)
 			}
 			// Tables that are smaller than the cache leave more to the others.
-			if room := c.memory<<20 - advice.OutsideBytes; cache < room/c.caches || cache > room {
+			if room := advice.MemoryBytes - advice.OutsideBytes; cache < room/c.caches || cache > room {
 				t.Errorf("%d caches of %d bytes in %d", c.caches, cache, room)
 			}
 			for name, place := range map[string]advise.RocksPlace{"present": advice.Now, "recommended": advice.Then} {
-				out := filepath.Join(t.TempDir(), "R")
-				must(t, append(read, "--cache", strconv.FormatInt(place.CacheBytes, 10)+"B", "--out", out)...)
-				measured := *readSweep(t, out).Points[0].Figures.BlockReadsPerGet
-				t.Logf("%s, %s cache: %.4f block reads per Get predicted, %.4f measured", c.client, name, place.BlockReadsPerGet, measured)
+				measured := 0.0
+				for table, share := range runs {
+					out := filepath.Join(t.TempDir(), "R")
+					read := []string{"sweep", "--db", db, "--use-existing", "--gets", "200k", "--warmup", "100k", "--sample-keys", "300k", "--threads", "1",
+						"--access-gets", "0", "--cache", strconv.FormatInt(place.CacheBytes, 10) + "B", "--out", out}
+					if table != "" {
+						read = append(read, "--table", table)
+					}
+					must(t, read...)
+					measured += share * *readSweep(t, out).Points[0].Figures.BlockReadsPerGet
+				}
+				t.Logf("%s, %s cache of %d bytes: %.4f block reads per Get predicted, %.4f measured", c.client, name, place.CacheBytes,
+					place.BlockReadsPerGet, measured)
 				if math.Abs(place.BlockReadsPerGet/measured-1) > 0.01 {
 					t.Errorf("%s cache: %.4f block reads per Get predicted, %.4f measured", name, place.BlockReadsPerGet, measured)
 				}

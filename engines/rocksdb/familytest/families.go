@@ -29,32 +29,34 @@ const (
 const (
 	valueBytes = 110
 	codeBytes  = 6000
-	rounds     = 12 // flushes of a family, each followed by the compactions that it causes
+	hashBytes  = 32
+	rounds     = 12      // flushes of a family, each followed by the compactions that it causes
+	manyKeys   = 500_000 // of the largest family: with so many, files and levels are as large as the client's
 )
 
 // family is what a client keeps in one column family.
 type family struct {
-	name    string
-	keys    uint64
-	bytes   int // of a value
-	options map[string]string
+	name            string
+	keys            uint64
+	keyBytes, bytes int // of a key and of a value
+	profile         string
+	options         map[string]string // besides those of the profile
 }
 
 // Write makes the database in dir with that many keys in the large families, sha256(i) in
 // order of i.
 func Write(ctx context.Context, dir string, keys uint64) error {
-	return writeAll(ctx, dir, nil, []family{
-		{Accounts, keys, valueBytes, nil},
-		{Storage, keys, valueBytes, map[string]string{"filter_policy": "nullptr"}},
-		{Code, keys / 200, codeBytes, map[string]string{"block_size": "16384"}},
+	return writeAll(ctx, dir, []family{
+		{Accounts, keys, hashBytes, valueBytes, "", nil},
+		{Storage, keys, hashBytes, valueBytes, "", map[string]string{"filter_policy": "nullptr"}},
+		{Code, keys / 200, hashBytes, codeBytes, "", map[string]string{"block_size": "16384"}},
 	})
 }
 
 // WriteBesu makes a database with column families and options as Besu sets them, and the file that
-// Besu keeps beside its folder, in DIR/database. The options are those of createColumnDescriptor,
-// configureBlobDBForSegment and createBlockBasedTableConfig in RocksDBColumnarKeyValueStorage.java
-// (besu-eth/besu, commit a14f728205ac), but for partitioned filters, which RocksDB drops where the
-// index has one level only. The families are those of KeyValueSegmentIdentifier.java.
+// Besu keeps beside its folder, in DIR/database: the profile of Besu, with the blob files of
+// configureBlobDBForSegment in RocksDBColumnarKeyValueStorage.java. The families are those of
+// KeyValueSegmentIdentifier.java.
 func WriteBesu(ctx context.Context, dir string, keys uint64) error {
 	database := filepath.Join(dir, "database")
 	if err := os.MkdirAll(database, 0o755); err != nil {
@@ -64,52 +66,54 @@ func WriteBesu(ctx context.Context, dir string, keys uint64) error {
 	if err := os.WriteFile(filepath.Join(dir, "DATABASE_METADATA.json"), metadata, 0o644); err != nil {
 		return err
 	}
-	options := map[string]string{
-		"compression": "kLZ4Compression", "level_compaction_dynamic_level_bytes": "true", "ttl": "0",
-		"format_version": "5", "filter_policy": "bloomfilter:10:false", "cache_index_and_filter_blocks": "false", "block_size": "32768",
-		"stats_dump_period_sec": "0", "keep_log_file_num": "7", "log_file_time_to_roll": "86400",
-		"max_total_wal_size": "1073741824", "recycle_log_file_num": "16",
-	}
+	const profile = "besu-26.3"
 	static := map[string]string{"enable_blob_files": "true", "min_blob_size": "100", "blob_compression_type": "kLZ4Compression"}
-	return writeAll(ctx, database, options, []family{
-		{"\x01", keys / 20, codeBytes, static}, // blockchain
-		{"\x06", keys, 70, nil},                // flat accounts
-		{"\a", keys / 200, codeBytes, nil},     // code
-		{"\b", keys, 32, nil},                  // flat storage slots
-		{"\t", keys, valueBytes, nil},          // trie nodes
-		{"\n", keys / 100, codeBytes, static},  // trie logs
+	return writeAll(ctx, database, []family{
+		{"\x01", keys / 20, hashBytes, codeBytes, profile, static}, // blockchain
+		{"\x06", keys, hashBytes, 70, profile, nil},                // flat accounts
+		{"\a", keys / 200, hashBytes, codeBytes, profile, nil},     // code
+		{"\b", keys, 2 * hashBytes, 32, profile, nil},              // flat storage slots
+		{"\t", keys, hashBytes, valueBytes, profile, nil},          // trie nodes
+		{"\n", keys / 100, hashBytes, codeBytes, profile, static},  // trie logs
 	})
 }
 
-// WriteNethermind makes a database with the options of Nethermind's state, in
-// DIR/nethermind_db/mainnet/state/0: AdditionalRocksDbOptions and StateDbAdditionalRocksDbOptions of
-// DbConfig.cs (NethermindEth/nethermind, src/Nethermind/Nethermind.Db.Rocks/Config, of 2024).
+// WriteNethermind makes a database with the options of Nethermind's state by paths, in DIR/nethermind_db/mainnet/state/0.
 func WriteNethermind(ctx context.Context, dir string, keys uint64) error {
-	database := filepath.Join(dir, "nethermind_db", "mainnet", "state", "0")
-	if err := os.MkdirAll(database, 0o755); err != nil {
-		return err
-	}
-	return writeAll(ctx, database, map[string]string{
-		"compression": "kLZ4Compression", "optimize_filters_for_hits": "true", "memtable_whole_key_filtering": "true",
-		"memtable_prefix_bloom_size_ratio": "0.02", "target_file_size_multiplier": "2", "min_write_buffer_number_to_merge": "2",
-		"format_version": "5", "filter_policy": "bloomfilter:15:false", "index_type": "kTwoLevelIndexSearch", "partition_filters": "true",
-		"metadata_block_size": "4096", "block_size": "32000", "block_restart_interval": "4", "pin_l0_filter_and_index_blocks_in_cache": "true",
-		"cache_index_and_filter_blocks_with_high_priority": "true", "data_block_index_type": "kDataBlockBinaryAndHash",
-		"data_block_hash_table_util_ratio": "0.5",
-	}, []family{{"default", keys, valueBytes, nil}})
+	return writeAll(ctx, filepath.Join(dir, "nethermind_db", "mainnet", "state", "0"), []family{
+		{"default", keys, hashBytes, valueBytes, "nethermind-1.39-state", nil}})
 }
 
-// writeAll writes families with the same options but for their own. Files are small, so that few
+// WriteNethermindFlat makes the large families of Nethermind's flat state, whose keys have the lengths that pull request 9854
+// of NethermindEth/nethermind tells, in DIR/nethermind_db/mainnet/flat.
+func WriteNethermindFlat(ctx context.Context, dir string, keys uint64) error {
+	return writeAll(ctx, filepath.Join(dir, "nethermind_db", "mainnet", "flat"), []family{
+		{"Account", keys, 20, 40, "nethermind-1.39-accounts", nil},
+		{"Storage", keys, 52, 20, "nethermind-1.39-storage", nil},
+		{"StateNodes", keys / 2, 8, valueBytes, "nethermind-1.39-nodes", nil},
+		{"StorageNodes", keys / 2, 28, valueBytes, "nethermind-1.39-nodes", nil},
+	})
+}
+
+// writeAll writes families. Unless there are many keys, files are small, so that few
 // keys make several levels.
-func writeAll(ctx context.Context, dir string, options map[string]string, families []family) error {
+func writeAll(ctx context.Context, dir string, families []family) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	most := uint64(0)
+	for _, f := range families {
+		most = max(most, f.keys)
+	}
 	small := map[string]string{"write_buffer_size": "16777216", "target_file_size_base": "524288", "max_bytes_for_level_base": "1048576",
-		"max_bytes_for_level_multiplier": "4", "max_background_jobs": "2", "create_missing_column_families": "true"}
+		"max_bytes_for_level_multiplier": "4"}
 	for i, f := range families {
-		overrides := maps.Clone(small)
-		maps.Copy(overrides, options)
+		overrides := map[string]string{"max_background_jobs": "2", "create_missing_column_families": "true", "table": f.name}
+		if most < manyKeys {
+			maps.Copy(overrides, small)
+		}
 		maps.Copy(overrides, f.options)
-		overrides["table"] = f.name
-		if err := write(ctx, engine.Options{Dir: dir, Create: i == 0, Overrides: overrides}, f.keys, f.bytes); err != nil {
+		if err := write(ctx, engine.Options{Dir: dir, Create: i == 0, Profile: f.profile, Overrides: overrides}, f); err != nil {
 			return fmt.Errorf("write the family %q: %w", f.name, err)
 		}
 	}
@@ -117,12 +121,19 @@ func writeAll(ctx context.Context, dir string, options map[string]string, famili
 }
 
 // Key is key number i.
-func Key(i uint64) []byte {
+func Key(i uint64) []byte { return key(i, hashBytes) }
+
+// key is key number i, of up to two hashes.
+func key(i uint64, length int) []byte {
 	h := sha256.Sum256(binary.BigEndian.AppendUint64(nil, i))
-	return h[:]
+	if length <= len(h) {
+		return h[:length]
+	}
+	second := sha256.Sum256(h[:])
+	return append(h[:], second[:length-len(h)]...)
 }
 
-func write(ctx context.Context, o engine.Options, keys uint64, valueBytes int) (err error) {
+func write(ctx context.Context, o engine.Options, f family) (err error) {
 	db, err := rocksdb.Engine{}.Open(ctx, o)
 	if err != nil {
 		return err
@@ -134,15 +145,15 @@ func write(ctx context.Context, o engine.Options, keys uint64, valueBytes int) (
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
 	rng := rand.NewChaCha8([32]byte{1})
-	value := make([]byte, valueBytes)
-	for i := range keys {
+	value := make([]byte, f.bytes)
+	for i := range f.keys {
 		if _, err := rng.Read(value); err != nil {
 			return err
 		}
-		if err := w.Put(Key(i), value); err != nil {
+		if err := w.Put(key(i, f.keyBytes), value); err != nil {
 			return err
 		}
-		if i%(keys/rounds) != keys/rounds-1 {
+		if i%(f.keys/rounds) != f.keys/rounds-1 {
 			continue
 		}
 		if err := errors.Join(w.Commit(), db.Settle(ctx, nil)); err != nil {

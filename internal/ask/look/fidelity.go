@@ -185,35 +185,50 @@ func (out *Comparison) pricing(ctx context.Context, run *result.Run, missing flo
 			return func(levels []engine.Level) (float64, error) { return fidelity.Reads(levels, missing, out.CacheBytes) }
 		}, nil
 	}
-	settings, err := evidence.SettingsOf(run)
+	cacheBytes, source, err := pebbleCache(run, out.CacheBytes)
 	if err != nil {
 		return nil, err
 	}
-	source := "--cache"
-	switch i := lsm.Inflect(run.Database.Levels, nil, 0); {
-	case out.CacheBytes > 0:
-	case run.Database.Written != "foreign" && i.IP2.CacheBytes > 0: // no client uses the cache of a profile
-		out.CacheBytes, source = i.IP2.CacheBytes+AtRest(run), "what its filters and indexes need; --cache sets another"
-	default:
-		out.CacheBytes, source = settings.CacheBytes, settings.Source
-	}
+	out.CacheBytes = cacheBytes
 	out.Basis = fmt.Sprintf("all blocks, with a cache of %s (%s)", unit.Bytes(out.CacheBytes), source)
-	reserve, err := pebbledb.OpenReserveBytes(run.Engine.Name, run.Engine.Profile, out.CacheBytes, run.Database.Written == "foreign") // as read opens it
+	in := pebbleReads(run, out.CacheBytes)
+	in.AbsentShare, in.Seeds = missing, []uint64{seed}
+	price := fidelity.Mixed(func(levels []engine.Level) (float64, error) { return steadyReads(ctx, in, levels) })
+	return func(fidelity.Table) fidelity.Price { return price }, nil
+}
+
+// pebbleCache is the cache for which reads are counted, the one that is asked for if there is any, and why.
+func pebbleCache(run *result.Run, asked int64) (bytes int64, source string, err error) {
+	settings, err := evidence.SettingsOf(run)
+	switch i := lsm.Inflect(run.Database.Levels, nil, 0); {
+	case err != nil:
+		return 0, "", err
+	case asked > 0:
+		return asked, "--cache", nil
+	case run.Database.Written != "foreign" && i.IP2.CacheBytes > 0: // no client uses the cache of a profile
+		return i.IP2.CacheBytes + AtRest(run), "what its filters and indexes need; --cache sets another", nil
+	}
+	return settings.CacheBytes, settings.Source, nil
+}
+
+// pebbleReads predict what Gets read of a database of Pebble with a cache; the levels are still to be set.
+func pebbleReads(run *result.Run, cacheBytes int64) predict.Input {
+	reserve, err := pebbledb.OpenReserveBytes(run.Engine.Name, run.Engine.Profile, cacheBytes, run.Database.Written == "foreign") // as read opens it
 	if err != nil {
 		reserve = predict.OpenReserve
 	}
-	in := predict.Input{Version: subject.PebbleVersion(run.Engine.Name), Cores: run.Host.Cores, AbsentShare: missing, Seeds: []uint64{seed},
-		CacheBytes: []int64{out.CacheBytes}, ReservedBytes: reserve, WarmupGets: pricedGets, Gets: pricedGets}
-	price := fidelity.Mixed(func(levels []engine.Level) (float64, error) {
-		in := in
-		in.Levels = levels
-		points, err := predict.Run(ctx, in)
-		if err != nil {
-			return 0, err
-		}
-		return points[0].SteadyState, nil
-	})
-	return func(fidelity.Table) fidelity.Price { return price }, nil
+	return predict.Input{Version: subject.PebbleVersion(run.Engine.Name), Cores: run.Host.Cores, Seeds: []uint64{1}, CacheBytes: []int64{cacheBytes},
+		ReservedBytes: reserve, WarmupGets: pricedGets, Gets: pricedGets}
+}
+
+// steadyReads are block reads per Get of a cache that has been in use for long.
+func steadyReads(ctx context.Context, in predict.Input, levels []engine.Level) (float64, error) {
+	in.Levels = levels
+	points, err := predict.Run(ctx, in)
+	if err != nil {
+		return 0, err
+	}
+	return points[0].SteadyState, nil
 }
 
 // pricedGets are simulated before the cache's steady state is looked for.

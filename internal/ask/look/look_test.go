@@ -6,7 +6,6 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/lsm"
-	"github.com/statelab/statelab/internal/model/predict"
 )
 
 // TestLevels: what IP1 and IP2 hold adds up, and the cache for it has room for memtables.
@@ -23,7 +22,7 @@ func TestLevels(t *testing.T) {
      L6      4  92.0 MiB  600,000       23,000   300 KiB   2.00 KiB  700 KiB *
 
 `
-	const notes = `* 700 KiB of filters on the last level are never consulted by a Get
+	const notes = `* filters of the last level are never consulted by a Get
 Single indexes: 52.0 KiB of the indexes, in tables too small for a top index; Gets
 consult them as they do top indexes.
 Index blocks are compressed on disk, and not in a cache.
@@ -50,7 +49,7 @@ IP2: IP1 and all other indexes         354 KiB    562 KiB       818 KiB    0.799
 // TestUnknownPrice: reads that cannot be priced are not said to be none.
 func TestUnknownPrice(t *testing.T) {
 	f := family{levels: []engine.Level{{Level: 6, Files: 1}}}
-	if extra, err := f.extra(t.Context(), nil, predict.BlockTables{}); extra != 0 || err != nil || !f.unpriced {
+	if extra, err := f.extra(t.Context(), nil, nil); extra != 0 || err != nil || !f.unpriced {
 		t.Errorf("%g, %v, unpriced: %v", extra, err, f.unpriced)
 	}
 	var text bytes.Buffer

@@ -355,7 +355,7 @@ func (s *search) replay(ctx context.Context, c *tuned.Config, to reblock.Tables)
 func (s *search) predictLevels(ctx context.Context, c *tuned.Config, levels []engine.Level, to reblock.Tables) error {
 	in := predict.Input{Levels: levels, Version: s.version, Cores: s.Cores, ReservedBytes: s.reserve, AbsentShare: s.Gets.Spec.MissingShare,
 		CacheBytes: []int64{s.cache}, Seeds: s.Seeds,
-		LooksOn: to.LastFilters, FilterRate: func(keys float64) float64 { return s.filterRate(to.FilterBits, keys) }}
+		LooksOn: to.LastFilters, FilterRate: func(l engine.Level) float64 { return s.filterRate(to.FilterBits, float64(l.Keys)/float64(l.Files)) }}
 	in.Gets, in.WarmupGets = s.gets, uint64(4*s.cache/blockSizes[1])
 	points, err := predict.Run(ctx, in)
 	if err != nil {

@@ -242,7 +242,7 @@ func (in *Input) accessRates(geometry []Geometry) ([]class, error) {
 			}
 			switch {
 			case l.FilterConsulted && in.FilterRate != nil:
-				pass *= in.FilterRate(float64(l.Keys) / float64(l.Files))
+				pass *= in.FilterRate(l)
 			case l.FilterConsulted:
 				pass *= FalsePositives(l)
 			}

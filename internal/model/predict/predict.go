@@ -43,9 +43,9 @@ type Input struct {
 	WarmupGets  uint64 // made before counting begins, the cache empty at first
 	Gets        uint64
 	AbsentShare float64 // of the Gets: keys that are not there
-	// FilterRate is the share of the keys of others that the filter of a table of so many keys lets
+	// FilterRate is the share of the keys of others that the filter of a table of a level lets
 	// pass; nil: FalsePositives.
-	FilterRate func(keys float64) float64
+	FilterRate func(engine.Level) float64
 	// LooksOn: a Get looks into the levels below the one that has its key, too.
 	LooksOn bool
 

@@ -171,8 +171,8 @@ func openTables(dir string, facts []tableFacts, kept dbformat.KeptByPebble) ([]*
 }
 
 // eachTable opens tables on all processors.
-func eachTable(facts []tableFacts, open func(tableFacts) (*table, error)) ([]*table, error) {
-	tables := make([]*table, len(facts))
+func eachTable[T any](facts []tableFacts, open func(tableFacts) (T, error)) ([]T, error) {
+	tables := make([]T, len(facts))
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range facts {

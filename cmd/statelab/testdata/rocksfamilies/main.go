@@ -1,7 +1,7 @@
 //go:build cgo
 
 // Command rocksfamilies writes a RocksDB database for tests, as a client's or with four column
-// families: rocksfamilies DIR KEYS besu|nethermind|families.
+// families: rocksfamilies DIR KEYS besu|nethermind|nethermind-flat|families.
 package main
 
 import (
@@ -17,7 +17,8 @@ func main() {
 	keys, err := strconv.ParseUint(os.Args[2], 10, 64)
 	if err == nil {
 		write := map[string]func(context.Context, string, uint64) error{
-			"besu": familytest.WriteBesu, "nethermind": familytest.WriteNethermind, "families": familytest.Write}[os.Args[3]]
+			"besu": familytest.WriteBesu, "nethermind": familytest.WriteNethermind,
+			"nethermind-flat": familytest.WriteNethermindFlat, "families": familytest.Write}[os.Args[3]]
 		err = write(context.Background(), os.Args[1], keys)
 	}
 	if err != nil {
