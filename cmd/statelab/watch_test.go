@@ -469,7 +469,8 @@ var (
 // right, and nothing is left behind, neither here, nor in the kernel, nor in the code of the process.
 func TestWatchInShortWindows(t *testing.T) {
 	watching(t)
-	const name, watchers = "pebble2", 4
+	const name = "pebble2"
+	watchers := min(16, 4+*attachments/500)
 	db, runner := database(t, name), runnerOf(t, true)
 	t.Setenv("GODEBUG", "adaptivestackstart=0") // the stack of each goroutine begins small
 	target := waitingRunner(t, runner)
@@ -484,8 +485,7 @@ func TestWatchInShortWindows(t *testing.T) {
 	// Batches of Gets: each is a goroutine of its own, with a small stack.
 	target.run(protocol.EngineSpec{Engine: name, Dir: db, CacheBytes: 1 << 20, CacheAsked: "1MiB", Threads: 4, Seed: 7, Gets: 1 << 40, WarmupRule: "a count",
 		MissingShare: 0.3, BatchGets: 64, InFlight: 8})
-	var probes [watchers]*probe.Probe
-	var seen [watchers]counting
+	probes, seen := make([]*probe.Probe, watchers), make([]counting, watchers)
 	for i := range probes {
 		if probes[i], err = probe.Open(found); err != nil {
 			t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"slices"
 	"strings"
@@ -246,8 +245,9 @@ func (a *analysis) spread() *float64 {
 	if len(perGet) < fewest {
 		return nil
 	}
-	half := 1.96 * stats.StdDev(perGet) / math.Sqrt(float64(len(perGet)))
-	return &half
+	const confidence = 0.95
+	_, low, high := stats.MeanCI(perGet, confidence)
+	return new((high - low) / 2)
 }
 
 // purposes sums up the reads of tables.

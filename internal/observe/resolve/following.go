@@ -36,6 +36,7 @@ type Following struct {
 	minLog       uint64         // older logs are in tables
 	flushed      int64          // bytes of tables that memtables became before
 	grown        bool           // there were so many that memtables have their full size
+	reopened     bool           // the owner found a database, of whose log it made memtables before it made the one that it writes into
 	changes      []change
 
 	files  map[uint64]*os.File   // tables, as soon as they are created
@@ -243,7 +244,9 @@ func (f *Following) before(manifestName string) error {
 		return n
 	}
 	f.grown = options != "" && number(manifestName, "MANIFEST-") > number(options, "OPTIONS-")
+	const second = 2 // the first version makes the one that it writes into before
 	for i, c := range f.changes {
+		f.reopened = f.reopened || i == 0 && f.version == second && len(c.added) > 0
 		for _, t := range c.added {
 			if i > 0 && c.minLog > 0 {
 				f.flushed += t.bytes
@@ -325,7 +328,8 @@ func (f *Following) openLogs() error {
 }
 
 func (f *Following) openLog(path string, number uint64, at time.Duration) error {
-	if number < f.minLog || number > math.MaxUint32 {
+	known := func(l *followedLog) bool { return uint64(l.number) == number }
+	if number < f.minLog || number > math.MaxUint32 || slices.ContainsFunc(f.logs, known) {
 		return nil
 	}
 	file, err := os.Open(path)

@@ -245,40 +245,49 @@ type Change struct {
 const firstMemTableBytes = 256 << 10
 
 // memTables are what an owner whose memtables have so many bytes when they have grown took of its cache for them, and held
-// at first. Each log is one. The last full one that is in a table is kept, to be used again.
+// at first. Each log is one. The last one that came into a table is kept until the next one begins, which takes it over if it is as large.
 func (f *Following) memTables(bytes int64) (changes []Change, held int64) {
-	size, kept := int64(min(firstMemTableBytes, bytes)), f.grown
+	size, kept := int64(min(firstMemTableBytes, bytes)), int64(0)
+	next := func() { kept, size = size, min(2*size, bytes) }
+	if f.reopened {
+		next()
+	}
 	if f.grown {
-		size = bytes
+		size, kept = bytes, bytes
 	}
 	const uncompressed = 1.5 // about
-	for rest := int64(uncompressed * float64(f.flushed)); rest >= size && !kept; rest -= size {
-		kept, size = size == bytes, min(2*size, bytes)
-	}
-	if kept {
-		held = bytes
+	for rest := int64(uncompressed * float64(f.flushed)); rest > 0 && kept < bytes; rest -= kept {
+		next()
 	}
 	logs := slices.Clone(f.logs)
 	slices.SortStableFunc(logs, func(a, b *followedLog) int { return cmp.Compare(a.number, b.number) })
+	type event struct {
+		at   time.Duration
+		size int64
+		ends bool
+	}
+	var begin, events []event
 	for _, l := range logs {
-		changes = append(changes, Change{At: l.from, Held: size})
+		begin = append(begin, event{at: l.from, size: size})
 		if l.until > 0 {
-			changes = append(changes, Change{At: l.until, Held: -size})
+			events = append(events, event{l.until, size, true})
 		}
 		size = min(2*size, bytes)
 	}
-	slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(a.At, b.At) })
-	for i := range changes {
-		switch c := &changes[i]; {
-		case c.Held == bytes && kept:
-			c.Held, kept = 0, false
-		case c.Held == -bytes && !kept:
-			c.Held, kept = 0, true
+	events = append(begin, events...) // what fills up is followed by another before it comes into a table
+	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
+	held = kept
+	for i, e := range events {
+		switch {
+		case e.ends:
+			changes, kept = append(changes, Change{At: e.at, Held: -kept}), e.size
+		case e.at > 0:
+			changes, kept = append(changes, Change{At: e.at, Held: e.size - kept}), 0
+		case i > 0: // the last of several that were there took over what was kept
+			held, kept = held-kept+e.size, 0
+		default:
+			held += e.size
 		}
-	}
-	for len(changes) > 0 && changes[0].At == 0 {
-		held += changes[0].Held
-		changes = changes[1:]
 	}
 	return slices.DeleteFunc(changes, func(c Change) bool { return c.Held == 0 }), held
 }
