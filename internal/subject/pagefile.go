@@ -6,8 +6,6 @@ package subject
 type PageFile struct {
 	Engine string
 	Names  []string // of the file, as the engine's users call it
-	// Get is the function of the library, in C, that looks up one key: (transaction, table, key, value).
-	Get string
 
 	NumberAt     int // of a page, in its header
 	NumberBytes  int
@@ -35,9 +33,9 @@ const TreeRecordBytes = 48
 func PageFiles() []PageFile {
 	names := []string{"mdbx.dat", "data.mdb"}
 	return []PageFile{
-		{Engine: "mdbx", Names: names, Get: "mdbx_get", NumberAt: 16, NumberBytes: 4, PointersAt: 20, NodesFrom: 20, ChildBytes: 4,
+		{Engine: "mdbx", Names: names, NumberAt: 16, NumberBytes: 4, PointersAt: 20, NodesFrom: 20, ChildBytes: 4,
 			MetaPages: 3, TransactionAt: 28, TreesAt: 60, PageBytesAt: 4, FlagsAt: 0, DepthAt: 2, RootAt: 8},
-		{Engine: "lmdb", Names: names, Get: "mdb_get", NumberAt: 0, NumberBytes: 8, PointersAt: 16, PointersFrom: 16, ChildBytes: 6,
+		{Engine: "lmdb", Names: names, NumberAt: 0, NumberBytes: 8, PointersAt: 16, PointersFrom: 16, ChildBytes: 6,
 			MetaPages: 2, TransactionAt: 144, TreesAt: 40, PageBytesAt: 0, FlagsAt: 4, DepthAt: 6, RootAt: 40},
 	}
 }
