@@ -93,7 +93,7 @@ type Claim struct {
 }
 
 // Open reads a study. More folders hold results measured elsewhere: one whose sweep has
-// the name of one of the study's runs takes its place.
+// the name of one of the study's runs takes its place. NAME=FILE.json puts a file in the place of run NAME.
 func Open(dir string, fresh ...string) (*Study, error) {
 	text, err := readBounded(filepath.Join(dir, File))
 	if err != nil {
@@ -109,6 +109,12 @@ func Open(dir string, fresh ...string) (*Study, error) {
 		}
 	}
 	for _, folder := range fresh {
+		if name, file, given := strings.Cut(folder, "="); given && s.Runs[name].Command != "" {
+			if err := s.add(name, strings.TrimSuffix(file, ".json")); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		if name, is := s.resembling(folder); is {
 			if name == "" {
 				return nil, fmt.Errorf("%s: no run of %s is of the same kind, or of the same trees", folder, dir)
