@@ -97,6 +97,7 @@ impl Engine for Fjall {
         // Of a budget, two memtables get a quarter, and filters and indexes outside the cache a sixteenth.
         let memtable_bytes =
             asked.or(options.memory_bytes.map(|budget| budget / 8)).unwrap_or(DEFAULT_MEMTABLE_BYTES).clamp(MIB, MOST_MEMTABLE_BYTES);
+        // What is looked up in a settled database is in no memtable.
         let buffers = if options.read_only { 0 } else { MEMTABLES * memtable_bytes };
         let budget = options.memory_bytes.map(|budget| (budget - budget / 16).saturating_sub(buffers).max(MIB));
         let cache_bytes = options.cache_bytes.or(budget).unwrap_or(DEFAULT_CACHE_BYTES);
@@ -107,7 +108,7 @@ impl Engine for Fjall {
             found => found.unwrap_or_else(|| format!("{KEYSPACE}{memtable_bytes}")),
         };
         let pairs = database.keyspace(&pairs, || keyspace_options(options, memtable_bytes)).map_err(Error::doing("open the keyspace"))?;
-        Ok(Store { database, pairs, cache_bytes, handles, read_only: options.read_only, told: Default::default() })
+        Ok(Store { database, pairs, cache_bytes, handles, buffers, told: Default::default() })
     }
 }
 
@@ -154,7 +155,8 @@ struct Store {
     pairs: Keyspace,
     cache_bytes: u64,
     handles: u64,
-    read_only: bool,
+    /// What two memtables may take. Those of a database that was made with other sizes can be larger.
+    buffers: u64,
     /// Reads as they were last told: fjall counts accesses and hits one after the other, so a
     /// difference of both may be too small while Gets run.
     told: [AtomicU64; 3],
@@ -248,8 +250,7 @@ impl Database for Store {
 
     fn memory(&self) -> Vec<Memory> {
         let outside = (self.pairs.tree.pinned_filter_size() + self.pairs.tree.pinned_block_index_size()) as u64;
-        // What is looked up in a settled database is in no memtable.
-        let buffers = if self.read_only { 0 } else { MEMTABLES * self.memtable_bytes() };
+        let buffers = self.buffers.max(self.database.write_buffer_size());
         let mut parts = vec![
             Memory { usage: "block cache", basis: Basis::Limit, bytes: self.cache_bytes },
             Memory { usage: "write buffers", basis: Basis::Estimate, bytes: buffers },

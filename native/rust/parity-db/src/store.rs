@@ -155,10 +155,11 @@ impl Database for Store {
         Vec::new()
     }
 
-    /// While nothing is written, the page cache has all of it. A budget is divided; the buffers keep to no part of it.
+    /// While nothing is written, the buffers are empty and the page cache has all of a budget. Otherwise it is
+    /// divided, and the buffers may outgrow their half.
     fn memory(&self) -> Vec<Memory> {
         let most = self.memory_bytes.map_or(WRITE_BUFFER_BYTES, |budget| WRITE_BUFFER_BYTES.min(budget / 2));
-        let buffers = if self.read_only { 0 } else { most };
+        let buffers = if self.unsynced.load(Relaxed) { most } else { 0 };
         let pages = self.memory_bytes.unwrap_or_default().saturating_sub(buffers);
         let pages = Memory { usage: "page cache", basis: Basis::Limit, bytes: pages };
         let buffers = Memory { usage: "write buffers", basis: Basis::Estimate, bytes: buffers };
