@@ -51,7 +51,8 @@ small tables, IP2 all other indexes too; the cache that is needed has room for
 memtables as well. With --as it compares filters on every level, SSTables waiting in
 L0, the sizes of the levels and blocks (of RocksDB for each column family), and with a
 database also the sizes of keys and values. For each difference it says how many block
-reads per Get it costs, and --strict exits with 3 if there is one.`,
+reads per Get it costs. With --strict inspect exits with 3 if there is a difference,
+or without --as a warning or a finding about the configuration.`,
 	}
 	like := &fidelityFlags{inspectFlags: f}
 	like.add(cmd)
@@ -153,8 +154,9 @@ func (a *app) mergeParts(f *inspectFlags, paths []string, typed ...string) error
 
 // printInspection prints what was found.
 func (a *app) printInspection(f *inspectFlags, found *look.Inspection) (err error) {
-	if a.progress().Warn(found.Warnings...); f.strict && len(found.Warnings) > 0 {
-		defer func() { err = cmp.Or(err, madeFatal(len(found.Warnings))) }()
+	a.progress().Warn(found.Warnings...)
+	if n := len(found.Warnings) + len(found.Findings); f.strict && n > 0 {
+		defer func() { err = cmp.Or(err, madeFatal(n)) }()
 	}
 	if f.json {
 		return a.printJSON(found)

@@ -1,6 +1,7 @@
 package rocksoptions
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -18,26 +19,10 @@ type reader struct {
 
 // number is an option's value, where RocksDB's default is otherwise.
 func (r *reader) number(name string, otherwise float64) float64 {
-	text := r.options[name]
-	if text == "" {
-		return otherwise
-	}
-	unit := 1.0
-	for i, letter := range "KMGT" {
-		if cut, is := strings.CutSuffix(strings.ToUpper(text), string(letter)); is {
-			text, unit = cut, float64(int64(1)<<(10*(i+1)))
-		}
-	}
-	n, err := strconv.ParseFloat(text, 64)
-	n *= unit
-	if (err != nil || !(n >= 0 && n < mostNumber)) && r.err == nil {
-		r.err = fmt.Errorf("option %s=%s is no number", name, r.options[name])
-	}
+	n, err := blocktable.Options(r.options).Number(name, otherwise)
+	r.err = cmp.Or(r.err, err)
 	return n
 }
-
-// mostNumber is more than any size of bytes.
-const mostNumber = 1 << 60
 
 // size is a number of bytes of which there must be some.
 func (r *reader) size(name string, otherwise float64) float64 {
@@ -123,7 +108,7 @@ func Imagine(options map[string]string) (load lsm.Leveled, reads *predict.BlockT
 		BlockBytes: int(r.size("block_size", 4096)), RestartInterval: int(r.number("block_restart_interval", 16)),
 		MetadataBytes: reads.PartBytes, PartedIndex: options["index_type"] == "kTwoLevelIndexSearch", PartedFilters: reads.PartedFilters,
 		FilterBits: filter.BitsOn, ForHits: r.is("optimize_filters_for_hits", false),
-		MemTableBytes: int64(min(memTable, mostNumber)), L0Tables: int(r.number("level0_file_num_compaction_trigger", 4)),
+		MemTableBytes: int64(min(memTable, blocktable.MostNumber)), L0Tables: int(r.number("level0_file_num_compaction_trigger", 4)),
 		BaseBytes: int64(r.number("max_bytes_for_level_base", 256<<20)), Multiplier: r.number("max_bytes_for_level_multiplier", 10),
 		Dynamic: reads.Dynamic, FileBytes: int64(reads.FileBytes), FileMultiplier: reads.FileMultiplier,
 		UpperRatio: 1, LastRatio: 1,

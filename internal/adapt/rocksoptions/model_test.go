@@ -15,4 +15,7 @@ func TestImagineRefuses(t *testing.T) {
 	if err != nil || load.MemTableBytes != 64<<10 {
 		t.Errorf("memtables of %d bytes, %v", load.MemTableBytes, err)
 	}
+	if load, _, err = Imagine(map[string]string{"write_buffer_size": "64M"}); err != nil || load.MemTableBytes != 64<<20 {
+		t.Errorf("memtables of 64M are %d bytes, %v", load.MemTableBytes, err)
+	}
 }

@@ -154,6 +154,9 @@ func OnlyTable(tables []fidelity.Table, name, dir string) ([]fidelity.Table, err
 		}
 		names = append(names, t.Name)
 	}
+	if slices.Equal(names, []string{""}) {
+		return nil, engine.Fail(engine.CodeUsage, "--table %s: %s is a single table: leave --table out", name, dir)
+	}
 	return nil, engine.Fail(engine.CodeUsage, "--table %s: %s has no such table (tables: %s)", name, dir, strings.Join(names, ", "))
 }
 

@@ -83,7 +83,11 @@ func (out *Conformity) families(sections []optionsfile.Section, table string) er
 			maps.Copy(here[name], s.Values)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(here)) {
+	names := slices.Sorted(maps.Keys(here))
+	if table != "" && here[table] == nil {
+		return engine.Fail(engine.CodeUsage, "--table %s: %s has no such column family (families: %s)", table, out.Source, strings.Join(names, ", "))
+	}
+	for _, name := range names {
 		if table != "" && name != table || table == "" && !layout.Has(name) {
 			continue
 		}

@@ -146,8 +146,10 @@ func (p Prediction) Text(w io.Writer) error {
 	out.Line("")
 	out.Wrap(fmt.Sprintf("run: after %s warm-up and %s measured Gets from an empty cache, hit rates too; range: of the run with several random seeds (--seeds)",
 		unit.Count(p.WarmupGets), unit.Count(p.Gets)), "")
-	out.Wrap(fmt.Sprintf("In cache, filters and top-level indexes take %s (first inflection point, IP1), with all indexes %s (second, IP2)%s.",
-		unit.Bytes(p.Inflection.IP1.CacheBytes), unit.Bytes(p.Inflection.IP2.CacheBytes), besideMemtables(p.reserved())), "")
+	if p.Inflection.IP1.CacheBytes > 0 { // known
+		out.Wrap(fmt.Sprintf("In cache, filters and top-level indexes take %s (first inflection point, IP1), with all indexes %s (second, IP2)%s.",
+			unit.Bytes(p.Inflection.IP1.CacheBytes), unit.Bytes(p.Inflection.IP2.CacheBytes), besideMemtables(p.reserved())), "")
+	}
 	return out.Flush()
 }
 

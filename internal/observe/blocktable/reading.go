@@ -77,6 +77,28 @@ func readOptions(dir, family, asked string) (own Options, logs string, err error
 // none is how an option says that there is nothing.
 const none = "nullptr"
 
+// MostNumber is more than any size of bytes.
+const MostNumber = 1 << 60
+
+// Number is an option's value, or RocksDB's default where nothing is set. RocksDB takes 64M, too.
+func (o Options) Number(name string, otherwise float64) (float64, error) {
+	text := o[name]
+	if text == "" {
+		return otherwise, nil
+	}
+	unit := 1.0
+	for i, letter := range "KMGT" {
+		if cut, is := strings.CutSuffix(strings.ToUpper(text), string(letter)); is {
+			text, unit = cut, float64(int64(1)<<(10*(i+1)))
+		}
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if n *= unit; err != nil || !(n >= 0 && n < MostNumber) {
+		return 0, fmt.Errorf("option %s=%s must be a number (examples: 67108864, 64M)", name, o[name])
+	}
+	return n, nil
+}
+
 // Reading is how a database with these options is read.
 func (o Options) Reading() (r Reading, err error) {
 	is := func(name string, otherwise bool) bool {
@@ -99,13 +121,11 @@ func (o Options) Reading() (r Reading, err error) {
 	if extractor := o["prefix_extractor"]; extractor != none {
 		r.PrefixExtractor = extractor
 	}
-	buffer := int64(64 << 20)
-	if text := o["write_buffer_size"]; text != "" {
-		if buffer, err = strconv.ParseInt(text, 10, 64); err != nil {
-			return r, fmt.Errorf("option write_buffer_size: %w", err)
-		}
+	buffer, err := o.Number("write_buffer_size", 64<<20)
+	if err != nil {
+		return r, err
 	}
-	r.LargestPinnedL0 = buffer / 2 * 3
+	r.LargestPinnedL0 = int64(buffer) / 2 * 3
 	tiers := map[string]string{}
 	for _, part := range strings.Split(strings.Trim(o["metadata_cache_options"], "{}"), ";") {
 		name, value, _ := strings.Cut(part, "=")
