@@ -287,6 +287,13 @@ type SortedBuilder interface {
 	BuildSorted(ctx context.Context, spec SortedSpec, open func(from, to uint64) Entries, done func(pairs uint64)) error
 }
 
+// Rewriter is an empty DB that takes over the tables of another one of its engine, and writes them with its
+// own options.
+type Rewriter interface {
+	// Rewrite returns when all is written; done is told how many of the tables are.
+	Rewrite(ctx context.Context, from DB, done func(tables, of int)) error
+}
+
 // SortedSpec describes what BuildSorted is going to be given.
 type SortedSpec struct {
 	Keys       uint64

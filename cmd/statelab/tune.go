@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,10 +18,13 @@ import (
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/accesses"
 	"github.com/statelab/statelab/internal/explain/tuned"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
+	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -34,6 +39,7 @@ type tuneFlags struct {
 	predictFlags
 	memory           experiment.Size
 	accesses, scheme experiment.Text
+	trace            experiment.Text
 	goal             experiment.Text
 	within           setting.Value[time.Duration]
 	verify           bool
@@ -65,12 +71,13 @@ with --verify builds what it recommends and measures it.
 	setting.Var(flag, &f.accesses, setting.Text, "accesses", "", "access list (statelab accesses): tune for the Gets of its blocks instead of random ones")
 	setting.Var(flag, &f.scheme, setting.Choice(accesses.KeySchemes()...), "scheme", "flat",
 		"with --accesses: keys that the client uses: flat (geth's snapshot), path or hash (its tries)")
+	setting.Var(flag, &f.trace, setting.Text, "trace", "", "trace (statelab watch --trace-out, statelab trace): tune for its Gets instead of random ones")
 	setting.Var(flag, &f.goal, setting.Choice(tune.Reads, tune.Bytes), "goal", tune.Reads, "what is to be least for a Get: reads (of blocks), or bytes read")
 	setting.Var(flag, &f.within, setting.Duration("5m"), "within", "5m", "longest time to search")
 	coresFlag(flag, &f.cores, "processors of the machine; Pebble's cache has shards for each")
 	setting.Var(flag, &f.seed, setting.Seed, "seed", "1", "seed of all random choices")
 	setting.Var(flag, &f.seeds, setting.Count(1, "3"), "seeds", "3", "number of independent samples of Gets")
-	flag.BoolVar(&f.verify, "verify", false, "build the present and the best three configurations, and measure them (databases of statelab load, and --keys)")
+	flag.BoolVar(&f.verify, "verify", false, "build the present and the best three configurations, and measure them (another program's database is rewritten)")
 	flag.StringVar(&f.out, "out", "", "new folder for the answer: its page (report.html), JSON, and the runs of --verify")
 	flag.BoolVar(&f.ignoreLock, "ignore-lock", false, "with --db: read even if another process has the database open")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
@@ -90,6 +97,9 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 	if f.accesses.Given() && f.keys.Given() {
 		m.add("--accesses: a database that does not exist has no keys to look up: name one with --db")
 	}
+	if f.trace.Given() && (f.keys.Given() || f.accesses.Given() || f.missing.V() > 0 || f.verify) {
+		m.add("--trace: it has no keys, and its Gets are what they are: not with --keys, --accesses, --missing or --verify")
+	}
 	if f.seeds.V() > 20 {
 		m.add("--seeds %s: must be from 1 to 20", &f.seeds)
 	}
@@ -106,17 +116,13 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 		}
 		defer func() { err = errors.Join(err, tidy()) }()
 	}
-	asked := tune.Asked{MemoryBytes: f.memory.V(), Goal: f.goal.V(), Cores: f.cores.V(), Within: f.within.V()}
+	asked := tune.Asked{MemoryBytes: f.memory.V(), Goal: f.goal.V(), Cores: f.cores.V(), Within: f.within.V(), Trace: f.trace.V()}
 	for n := range f.seeds.V() {
 		asked.Seeds = append(asked.Seeds, f.seed.V()+n)
 	}
 	words, err := a.tuned(f, &asked)
 	if err != nil {
 		return err
-	}
-	if f.verify && words == "" {
-		return usage("--verify: only databases of statelab load can be built again: put the options of the answer into your program, " +
-			"and measure its database (statelab sweep)")
 	}
 	p := a.progress()
 	asked.Tell = func(e result.Event) { p.Tell("", e) }
@@ -129,7 +135,7 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 		found.Rewrite = tune.Rewriting("DB.Compact of all keys")
 	}
 	if f.verify {
-		if err := a.verifyTuned(f, found, words); err != nil {
+		if err := a.verifyTuned(f, &asked, found, words); err != nil {
 			return err
 		}
 		found.Say()
@@ -192,7 +198,7 @@ func (a *app) tuned(f *tuneFlags, asked *tune.Asked) (words string, err error) {
 	if run.Database.Values != nil {
 		return "", usage("--db: it has values outside of its tables, which tune does not rewrite")
 	}
-	asked.OnlyLevels = !f.accesses.Given() && !curve.Traceable(run.Database.Levels)
+	asked.OnlyLevels = !f.accesses.Given() && !f.trace.Given() && !curve.Traceable(run.Database.Levels)
 	if t.Manifest == nil {
 		asked.Present, err = tune.Kept(f.db.V(), asked.Levels)
 		return "", err
@@ -217,7 +223,7 @@ func wordsOf(k *keyspace.Manifest) string {
 
 // verifyTuned builds the present and the best configurations and measures them, with the Gets that were
 // predicted.
-func (a *app) verifyTuned(f *tuneFlags, found *tuned.Tuning, words string) error {
+func (a *app) verifyTuned(f *tuneFlags, asked *tune.Asked, found *tuned.Tuning, words string) error {
 	out := outFolder(f.out, "tune")
 	const best = 3
 	all := append([]tuned.Config{found.Present, found.Best}, found.Front...)
@@ -228,12 +234,11 @@ func (a *app) verifyTuned(f *tuneFlags, found *tuned.Tuning, words string) error
 			continue
 		}
 		built[options] = true
-		e, err := experiment.New(experiment.Sweep).With(fmt.Sprintf("%s cache=%dB gets=200k warmup=400k missing=%s repeats=1 set=%s", words, found.CacheBytes,
-			&f.missing, strings.Join(strings.Split(options, ", "), " set=")))
-		if err != nil {
-			return err
+		g := flags{out: filepath.Join(out, "verify", fmt.Sprint(len(built)))}
+		var err error
+		if g.Experiment, err = a.measuring(f, asked, c, found.CacheBytes, words, g.out+".db"); err != nil {
+			return fmt.Errorf("verify: %w", err)
 		}
-		g := flags{Experiment: e, out: filepath.Join(out, "verify", fmt.Sprint(len(built)))}
 		m := new(mistakes)
 		s := a.sweepOf(&g, m)
 		if err := m.err(); err != nil {
@@ -263,4 +268,75 @@ func (a *app) verifyTuned(f *tuneFlags, found *tuned.Tuning, words string) error
 		found.Verified = append(found.Verified, tuned.Proof{Options: c.Options, Predicted: c.Reads, Measured: *measured, Folder: g.out})
 	}
 	return nil
+}
+
+// measuring is how a configuration is measured: in a database that is loaded as words say, or without words in one in dir
+// into which the tables of another program's are rewritten.
+func (a *app) measuring(f *tuneFlags, asked *tune.Asked, c tuned.Config, cacheBytes int64, words, dir string) (*experiment.Experiment, error) {
+	how := fmt.Sprintf("missing=%s repeats=1", &f.missing)
+	for name, value := range c.Options {
+		if words != "" || !slices.Contains(asked.Gets.Engine.Info().StoredOptions, name) {
+			how += " set=" + name + "=" + value
+		}
+	}
+	if words != "" {
+		return experiment.New(experiment.Sweep).With(fmt.Sprintf("%s cache=%dB gets=200k warmup=400k %s", words, cacheBytes, how))
+	}
+	if err := a.rewrite(asked, c, dir); err != nil {
+		return nil, err
+	}
+	spec := asked.Gets.Spec
+	gets, warmup := uint64(200_000), uint64(400_000)
+	if f.accesses.Given() { // the halves that were predicted
+		all, err := bench.ListGets(a.ctx, asked.Gets.Engine, &spec)
+		if err != nil {
+			return nil, err
+		}
+		gets, warmup = all-all/2, all/2
+	}
+	// Reading alone, memtables take less of the cache than was predicted for a program that writes.
+	taken := func(readOnly bool) int64 { return curve.MemTables(spec.Engine, spec.Profile, cacheBytes, readOnly) }
+	e, err := experiment.New(experiment.Sweep).With(fmt.Sprintf("profile=%s cache=%dB gets=%d warmup=%d %s", spec.Profile, cacheBytes-taken(false)+taken(true),
+		gets, warmup, how))
+	if err != nil {
+		return nil, err
+	}
+	e.DB.Let(dir)
+	s := experiment.Of[*experiment.Swept](e)
+	s.Existing.Let(true)
+	s.Accesses, s.KeyScheme = f.accesses, f.scheme
+	return e, nil
+}
+
+// rewrite makes a database in dir out of the tables of the one that was tuned.
+func (a *app) rewrite(asked *tune.Asked, c tuned.Config, dir string) (err error) {
+	spec := &asked.Gets.Spec
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	if free, err := host.FreeBytes(filepath.Dir(dir)); err == nil && free < 2*c.Disk {
+		return engine.Fail(engine.CodeUsage, "a database of %s needs twice as much free space while it is written, and %s are free", unit.Bytes(c.Disk), unit.Bytes(free))
+	}
+	from, err := dbformat.Open(a.ctx, asked.Gets.Engine, engine.Options{Dir: spec.Dir, Profile: spec.Profile, Foreign: true, ReadOnly: true, IgnoreLock: spec.IgnoreLock})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	options := maps.Clone(c.Options)
+	// Of the same format, and as it is: compactions would change what is compared.
+	options["FormatMajorVersion"], options["DisableAutomaticCompactions"] = from.Effective()["format_major_version"], "true"
+	to, err := asked.Gets.Engine.Open(a.ctx, engine.Options{Dir: dir, Create: true, Profile: spec.Profile, Overrides: options})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	into, can := to.(engine.Rewriter)
+	if !can {
+		return engine.Fail(engine.CodeUnsupported, "databases of %s that another program made cannot be rewritten", spec.Engine)
+	}
+	p := a.progress()
+	defer p.Done()
+	return into.Rewrite(a.ctx, from, func(tables, of int) {
+		p.Tell("", result.Event{Phase: "rewriting", Done: uint64(tables), Total: uint64(of), Unit: "tables"})
+	})
 }

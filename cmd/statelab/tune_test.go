@@ -76,13 +76,19 @@ func TestTuneWithoutADatabase(t *testing.T) {
 func TestTunedSnippet(t *testing.T) {
 	for engine, path := range map[string]string{"pebble1": "github.com/cockroachdb/pebble", "pebble2": "github.com/cockroachdb/pebble/v2"} {
 		t.Run(engine, func(t *testing.T) {
-			found := tuningOf(t, must(t, "tune", "--keys", "2M", "--engine", engine, "--memory", "2MiB", "--cores", "2", "--seeds", "1", "--within", "10s",
-				"--json", "--quiet").stdout)
+			// Half of the keys are absent: so the look-up must ask the last level's filters.
+			found := tuningOf(t, must(t, "tune", "--keys", "2M", "--engine", engine, "--memory", "32MiB", "--missing", "50%", "--cores", "2", "--seeds", "1",
+				"--within", "20s", "--json", "--quiet").stdout)
+			if found.Lookup == "" {
+				t.Fatalf("no filters of the last level: %+v", found.Best)
+			}
 			dir := t.TempDir()
 			program, db := filepath.Join(dir, "main.go"), filepath.Join(dir, "D")
 			text := fmt.Sprintf(`package main
 
 import (
+	"bytes"
+	"errors"
 	"math/rand"
 	"os"
 
@@ -109,11 +115,18 @@ func main() {
 	if err := db.Flush(); err != nil {
 		panic(err)
 	}
+	%s
+	if found, err := get(db, key); err != nil || !bytes.Equal(found, value) {
+		panic(err)
+	}
+	if _, err := get(db, []byte("absent")); !errors.Is(err, pebble.ErrNotFound) {
+		panic(err)
+	}
 	if err := db.Close(); err != nil {
 		panic(err)
 	}
 }
-`, path, path, found.Snippet)
+`, path, path, found.Snippet, found.Lookup)
 			if err := os.WriteFile(program, []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -123,9 +136,41 @@ func main() {
 				t.Fatalf("%v\n%s\n%s", err, out, text)
 			}
 			again := tuningOf(t, must(t, "tune", "--db", db, "--memory", "8MiB", "--seeds", "1", "--within", "1s", "--json", "--quiet").stdout)
+			delete(found.Best.Options, "UseL6Filters") // no option of tables
 			if tuned.Words(again.Present.Options) != tuned.Words(found.Best.Options) {
 				t.Errorf("the program's tables have %v, recommended were %v", again.Present.Options, found.Best.Options)
 			}
 		})
+	}
+}
+
+// TestTuneOfATrace: the Gets of a trace are predicted as those of the database that they were traced of, and what was
+// predicted of the best options is measured in a database into which the tables are rewritten, as another program's are.
+func TestTuneOfATrace(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "D")
+	must(t, "load", "--engine", "pebble2", "--keys", "200k", "--set", "LBaseMaxBytes=1MiB", "--set", "MemTableSize=1MiB", "--set", "TargetFileSize=256KiB",
+		"--db", db, "--quiet")
+	trace := filepath.Join(t.TempDir(), "T")
+	must(t, "trace", "--db", db, "--missing", "50%", "--warmup", "200k", "--gets", "200k", "--out", trace, "--quiet")
+	args := []string{"tune", "--db", db, "--memory", "4MiB", "--seeds", "1", "--json", "--quiet"}
+	traced := tuningOf(t, must(t, append(args, "--trace", trace)...).stdout)
+	if math.Abs(traced.Missing-0.5) > 0.01 || traced.Best.Options["UseL6Filters"] != "true" || traced.Best.Reads > 0.6*traced.Present.Reads {
+		t.Errorf("of a trace of half absent keys: %+v", traced)
+	}
+	if err := os.RemoveAll(filepath.Join(db, "statelab")); err != nil { // as if another program had made it
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "O")
+	found := tuningOf(t, must(t, append(args, "--missing", "50%", "--verify", "--out", out)...).stdout)
+	if off := traced.Present.Reads/found.Present.Reads - 1; math.Abs(off) > 0.02 {
+		t.Errorf("present, of the trace %v, of the database %v", traced.Present, found.Present)
+	}
+	if len(found.Verified) < 2 || found.Verified[1].Measured > 0.6*found.Verified[0].Measured {
+		t.Errorf("verified %+v", found.Verified)
+	}
+	for _, p := range found.Verified {
+		if math.Abs(p.Off()) > 0.03 {
+			t.Errorf("%v: predicted %.4f, measured %.4f", p.Options, p.Predicted, p.Measured)
+		}
 	}
 }

@@ -129,6 +129,10 @@ func (w tableWriter) Set(key, value []byte, number uint64) error {
 	return w.Add(pebble.InternalKey{UserKey: key, Trailer: number<<8 | uint64(pebble.InternalKeyKindSet)}, value)
 }
 
+func (w tableWriter) Delete(key []byte, number uint64) error {
+	return w.Add(pebble.InternalKey{UserKey: key, Trailer: number<<8 | uint64(pebble.InternalKeyKindDelete)}, nil)
+}
+
 func openForIngestion(dir string, options *pebble.Options) (pebbledb.Version, error) {
 	building := options.Clone()
 	building.DisableAutomaticCompactions = true

@@ -124,6 +124,11 @@ func (w tableWriter) Set(key, value []byte, number uint64) error {
 		value, false)
 }
 
+func (w tableWriter) Delete(key []byte, number uint64) error {
+	return w.Raw().Add(pebble.InternalKey{UserKey: key, Trailer: pebble.InternalKeyTrailer(number<<8) | pebble.InternalKeyTrailer(pebble.InternalKeyKindDelete)},
+		nil, false)
+}
+
 func openForIngestion(dir string, options *pebble.Options) (pebbledb.Version, error) {
 	building := options.Clone()
 	building.DisableAutomaticCompactions = true

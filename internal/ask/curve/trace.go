@@ -45,6 +45,19 @@ type Of struct {
 	Saw func(key []byte)
 }
 
+// Fits refuses a kept trace of another database's engine, or of some of the keys alone.
+func (o Of) Fits(path string, header trace.Header) error {
+	if header.SampleShift > 0 {
+		return engine.Fail(engine.CodeUsage, "--trace %s: it is a trace of sampled keys (1 of %d), which cannot be simulated: trace all keys "+
+			"(without --sample-shift)", path, 1<<header.SampleShift)
+	}
+	if header.Engine != o.Spec.Engine {
+		return engine.Fail(engine.CodeUsage, "--trace %s: it is of %s, and %s is of %s: give the database that it was made of", path, header.Engine,
+			o.Spec.Dir, o.Spec.Engine)
+	}
+	return nil
+}
+
 // Record writes the trace of the key stream of o, or of a part of it.
 func Record(ctx context.Context, w io.Writer, o Of, sample trace.Sample, part engine.Part, tell result.Tell) (made trace.Made, err error) {
 	spec := &o.Spec

@@ -129,13 +129,8 @@ func (a *Asked) traceKept() (*cachesim.Trace, *advise.List, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("--trace %s: %w", a.Trace, err)
 	}
-	if header.SampleShift > 0 {
-		return nil, nil, engine.Fail(engine.CodeUsage, "--trace %s: it is a trace of sampled keys (1 of %d), which cannot be simulated: trace all keys "+
-			"(without --sample-shift)", a.Trace, 1<<header.SampleShift)
-	}
-	if header.Engine != a.Gets.Spec.Engine {
-		return nil, nil, engine.Fail(engine.CodeUsage, "--trace %s: it is of %s, and %s is of %s: give the database that it was made of", a.Trace, header.Engine,
-			a.Dir, a.Gets.Spec.Engine)
+	if err := a.Gets.Fits(a.Trace, header); err != nil {
+		return nil, nil, err
 	}
 	counted := len(t.Gets) - t.WarmupGets
 	if counted < 1 {

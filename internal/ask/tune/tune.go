@@ -8,12 +8,14 @@
 package tune
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"time"
@@ -44,7 +46,8 @@ const (
 type Asked struct {
 	Gets        curve.Of // Spec has the engine, the Gets and, unless OnlyLevels, the database
 	Levels      []engine.Level
-	OnlyLevels  bool // there is no database, or it cannot be traced
+	Trace       string // file with the Gets; "": those of Gets
+	OnlyLevels  bool   // there is no database, or it cannot be traced
 	Source      string
 	Tables      int // how many files
 	Present     reblock.Tables
@@ -77,6 +80,7 @@ type search struct {
 	cache   int64
 	reserve int64
 	gets    uint64 // of a sample
+	absent  float64
 	setup   cachesim.Setup
 	levels  *reblock.Gets
 	samples []*reblock.Gets // one for each seed; of the first alone during the search
@@ -107,7 +111,7 @@ func (a *Asked) Tune(ctx context.Context) (*tuned.Tuning, error) {
 	if s.levels, err = reblock.Of(a.Levels, s.version.BlockCharge(), a.Present, s.filterRate); err != nil {
 		return nil, err
 	}
-	s.levels.GoesOn = true
+	s.levels.GoesOn, s.absent = true, spec.MissingShare
 	t := &tuned.Tuning{Schema: tuned.Schema, Source: a.Source, Engine: spec.Engine, Version: a.Gets.Version, Missing: spec.MissingShare, Goal: a.Goal,
 		Memory: a.MemoryBytes, CacheBytes: s.cache, Tables: a.Tables, Error: tracedError, Traffic: "random keys", Method: "from the accesses of its Gets"}
 	if spec.AccessList != "" {
@@ -119,6 +123,13 @@ func (a *Asked) Tune(ctx context.Context) (*tuned.Tuning, error) {
 	if err := s.sample(ctx, 1); err != nil {
 		return nil, err
 	}
+	if s.Trace != "" {
+		t.Traffic = "the Gets of " + s.Trace
+	}
+	if len(s.samples) > 0 && s.absent == 0 { // what the keys are decides
+		s.absent = s.samples[0].Absent()
+		t.Missing = s.absent
+	}
 	best, err := s.descend(ctx)
 	if err != nil {
 		return nil, err
@@ -129,6 +140,9 @@ func (a *Asked) Tune(ctx context.Context) (*tuned.Tuning, error) {
 
 // sample traces the Gets of the first n seeds.
 func (s *search) sample(ctx context.Context, n int) error {
+	if s.Trace != "" {
+		return s.read(n)
+	}
 	for i := len(s.samples); i < n && !s.OnlyLevels; i++ {
 		o := s.Gets
 		o.Spec.Seed, o.Spec.Threads, o.Spec.WarmupAuto = s.Seeds[i], 1, false
@@ -167,6 +181,32 @@ func (s *search) sample(ctx context.Context, n int) error {
 		}
 		s.samples = append(s.samples, &g)
 	}
+	return nil
+}
+
+// read takes the Gets of a trace as the first n samples. It tells no keys, so each Get is taken for one of a key of
+// its own.
+func (s *search) read(n int) error {
+	if len(s.samples) > 0 {
+		s.samples = slices.Repeat(s.samples[:1], n)
+		return nil
+	}
+	file, err := os.Open(s.Trace)
+	if err != nil {
+		return fmt.Errorf("--trace: %w", err)
+	}
+	defer file.Close() // it is only read
+	r, err := trace.NewReader(bufio.NewReader(file))
+	if err == nil {
+		if err := s.Gets.Fits(s.Trace, r.Header()); err != nil {
+			return err
+		}
+		err = s.levels.Read(r, nil)
+	}
+	if err != nil {
+		return fmt.Errorf("--trace %s: %w", s.Trace, err)
+	}
+	s.setup, s.samples = curve.Setup(r.Header(), s.Cores), []*reblock.Gets{s.levels}
 	return nil
 }
 
@@ -228,10 +268,10 @@ func (s *search) descend(ctx context.Context) (best reblock.Tables, err error) {
 
 // Options that are varied, in the order in which they are.
 const (
-	blockOption = iota
+	lastOption = iota
+	blockOption
 	indexOption
 	filterOption
-	lastOption
 	options
 )
 
@@ -275,7 +315,7 @@ func (s *search) others(from reblock.Tables, option int) (all []reblock.Tables) 
 			add(to)
 		}
 	case lastOption:
-		if s.Gets.Spec.MissingShare > 0 || s.Gets.Spec.AccessList != "" { // else they cannot save anything
+		if s.absent > 0 { // else they cannot save anything
 			to := from
 			to.LastFilters = !from.LastFilters
 			add(to)

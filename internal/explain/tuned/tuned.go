@@ -6,6 +6,7 @@ package tuned
 import (
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -160,17 +161,17 @@ type row struct {
 
 // rows are the configurations that are shown, each once.
 func (t *Tuning) rows() []row {
-	rows := []row{{"present: " + Words(t.Present.Options), t.Present}}
+	rows := []row{{"present", t.Present}}
 	shown := map[string]bool{Words(t.Present.Options): true}
 	add := func(name string, c Config) {
 		if all := Words(c.Options); !shown[all] {
 			shown[all] = true
-			rows = append(rows, row{name + Words(changed(t.Present.Options, c.Options)), c})
+			rows = append(rows, row{name, c})
 		}
 	}
-	add("best: ", t.Best)
+	add("best", t.Best)
 	for _, c := range t.Alone {
-		add("one option: ", c)
+		add("one option", c)
 	}
 	for _, c := range t.Front {
 		add("", c)
@@ -179,14 +180,39 @@ func (t *Tuning) rows() []row {
 }
 
 func (t *Tuning) table() view.Table {
-	return view.TableOf(t.rows(), nil,
-		view.Words("options", func(r row) string { return r.name }),
+	rows := t.rows()
+	columns := []view.Column[row]{view.Words("", func(r row) string { return r.name })}
+	return view.TableOf(rows, nil, append(append(columns, optionColumns(rows, func(r row) map[string]string { return r.Options })...),
 		view.Figure("reads", "/Get", view.PerGet, func(r row) float64 { return r.Reads }),
 		view.Figure("from", "/Get", view.PerGet, func(r row) float64 { return r.Low }).Spared(2),
 		view.Figure("to", "/Get", view.PerGet, func(r row) float64 { return r.High }).Spared(2),
 		view.Figure("read", "KiB/Get", nil, func(r row) float64 { return r.Bytes / (1 << 10) }),
 		view.Figure("metadata", "MiB", nil, func(r row) float64 { return float64(r.Memory) / (1 << 20) }).Spared(1),
-		view.Figure("disk", "MiB", nil, func(r row) float64 { return float64(r.Disk) / (1 << 20) }).Spared(1))
+		view.Figure("disk", "MiB", nil, func(r row) float64 { return float64(r.Disk) / (1 << 20) }).Spared(1))...)
+}
+
+// optionColumns have the options of each row, in a column each.
+func optionColumns[R any](rows []R, of func(R) map[string]string) (columns []view.Column[R]) {
+	names := map[string]string{}
+	for _, r := range rows {
+		maps.Copy(names, of(r))
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		columns = append(columns, view.Words("", func(r R) string { return of(r)[name] }).Named(halves(name)))
+	}
+	return columns
+}
+
+// halves divides the name of an option between two words, so that its column is narrow.
+func halves(name string) (first, second string) {
+	at := 0
+	for i := 1; i < len(name); i++ {
+		begins := name[i-1] == '_' || name[i] >= 'A' && name[i] <= 'Z' && name[i-1] >= 'a'
+		if begins && max(i, len(name)-i) < max(at, len(name)-at) {
+			at = i
+		}
+	}
+	return name[:at], name[at:]
 }
 
 // method tells how the figures were made.
@@ -202,11 +228,10 @@ func (t *Tuning) method() string {
 }
 
 func (t *Tuning) proofs() view.Table {
-	return view.TableOf(t.Verified, nil,
-		view.Words("built", func(p Proof) string { return Words(p.Options) }),
+	return view.TableOf(t.Verified, nil, append(optionColumns(t.Verified, func(p Proof) map[string]string { return p.Options }),
 		view.Figure("measured", "/Get", view.PerGet, func(p Proof) float64 { return p.Measured }),
 		view.Figure("predicted", "/Get", view.PerGet, func(p Proof) float64 { return p.Predicted }),
-		view.Figure("off", "%", nil, func(p Proof) float64 { return 100 * p.Off() }))
+		view.Figure("off", "%", nil, func(p Proof) float64 { return 100 * p.Off() }))...)
 }
 
 // Text prints the answer for a terminal.

@@ -151,6 +151,17 @@ func (g *Gets) Read(r *trace.Reader, keys []uint32) error {
 	return nil
 }
 
+// Absent is the share of the Gets that find nothing.
+func (g *Gets) Absent() float64 {
+	absent := 0
+	for _, found := range g.found[g.warmup:] {
+		if !found {
+			absent++
+		}
+	}
+	return float64(absent) / float64(max(1, len(g.found)-g.warmup))
+}
+
 // place puts the keys that were found in a data block into some of its entries, in their order, and those
 // that were not found anywhere in it. Were all drawn anywhere, parts of a block would differ more in
 // how often they are asked for than they do.

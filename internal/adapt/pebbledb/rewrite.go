@@ -1,0 +1,110 @@
+package pebbledb
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/sstable"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/observe/blockio"
+)
+
+// Rewrite implements engine.Rewriter. Each table goes to the deepest level that is above all older ones which it overlaps: where
+// it is, but for those of level 0, which come to lie below it. What the log or files of values hold is not taken over.
+func (d *DB) Rewrite(ctx context.Context, from engine.DB, done func(tables, of int)) (err error) {
+	source, is := from.(*DB)
+	if !is {
+		return engine.Fail(engine.CodeUnsupported, "%s: tables of another engine cannot be rewritten", d.config.adapter)
+	}
+	tables, err := source.version.Tables()
+	if err != nil {
+		return source.failed("list the tables", err)
+	}
+	build, err := d.sortedBuild()
+	if err != nil {
+		return err
+	}
+	folder := filepath.Join(d.config.dir, buildFolder)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	var paths [Levels][]string
+	for i, t := range tables {
+		done(i, len(tables))
+		path := filepath.Join(folder, fmt.Sprintf("L%d-%06d.table", t.Level, i))
+		file, err := os.Create(path)
+		if err != nil {
+			return err
+		}
+		out := build.NewTable(t.Level, newTableFile(file))
+		if err := errors.Join(source.copyTable(ctx, t, out), out.Close()); err != nil {
+			return source.failed("rewrite a table of", err)
+		}
+		paths[t.Level] = append(paths[t.Level], path)
+	}
+	if err := d.detach(); err != nil {
+		return err
+	}
+	if err := errors.Join(build.ingest(ctx, paths), d.reopen(ctx)); err != nil {
+		return d.failed("ingest tables of", err)
+	}
+	return nil
+}
+
+// copyTable writes the newest entry of each of a table's keys to another table. The first and the last must have no sequence
+// numbers to be ingested (writeTable).
+func (d *live) copyTable(ctx context.Context, t blockio.LiveTable, to TableWriter) (err error) {
+	table, err := openSampled(ctx, d.tablePath(t.Number), d.config.kept)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, table.reader.Close()) }()
+	properties, err := table.reader.ReadPropertiesBlock(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if t.Virtual || properties.NumRangeDeletions > 0 || properties.NumRangeKeys() > 0 || properties.NumMergeOperands > 0 {
+		return engine.Fail(engine.CodeUnsupported, "table %06d shares its file, or has merges or entries about ranges of keys, which are not rewritten",
+			uint64(t.Number))
+	}
+	keys, err := table.reader.NewIter(sstable.NoTransforms, nil, nil, sstable.AssertNoBlobHandles)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, keys.Close()) }()
+	var key, value []byte
+	var number uint64 // of the first one: none
+	var kind pebble.InternalKeyKind
+	put := func() error {
+		if kind == pebble.InternalKeyKindSet || kind == pebble.InternalKeyKindSetWithDelete {
+			return to.Set(key, value, number)
+		}
+		return to.Delete(key, number)
+	}
+	for kv := keys.First(); kv != nil; kv = keys.Next() {
+		if key != nil {
+			if bytes.Equal(kv.K.UserKey, key) {
+				continue // an older version
+			}
+			if err := put(); err != nil {
+				return err
+			}
+			number = uint64(kv.K.SeqNum())
+		}
+		key, kind = append(key[:0], kv.K.UserKey...), kv.K.Kind()
+		read, _, err := kv.Value(nil)
+		if err != nil {
+			return err
+		}
+		value = append(value[:0], read...)
+	}
+	number = 0
+	return errors.Join(put(), keys.Error(), context.Cause(ctx))
+}
