@@ -315,9 +315,11 @@ func (a *app) rewrite(asked *tune.Asked, c tuned.Config, dir string) (err error)
 		return err
 	}
 	if free, err := host.FreeBytes(filepath.Dir(dir)); err == nil && free < 2*c.Disk {
-		return engine.Fail(engine.CodeUsage, "a database of %s needs twice as much free space while it is written, and %s are free", unit.Bytes(c.Disk), unit.Bytes(free))
+		return engine.Fail(engine.CodeUsage, "a database of %s needs twice as much free space while it is written, and %s are free",
+			unit.Bytes(c.Disk), unit.Bytes(free))
 	}
-	from, err := dbformat.Open(a.ctx, asked.Gets.Engine, engine.Options{Dir: spec.Dir, Profile: spec.Profile, Foreign: true, ReadOnly: true, IgnoreLock: spec.IgnoreLock})
+	from, err := dbformat.Open(a.ctx, asked.Gets.Engine, engine.Options{Dir: spec.Dir, Profile: spec.Profile, Foreign: true, ReadOnly: true,
+		IgnoreLock: spec.IgnoreLock})
 	if err != nil {
 		return err
 	}
