@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,6 +41,7 @@ type tuneFlags struct {
 	memory           experiment.Size
 	accesses, scheme experiment.Text
 	trace            experiment.Text
+	table            experiment.Text
 	goal             experiment.Text
 	within           setting.Value[time.Duration]
 	verify           bool
@@ -50,10 +52,11 @@ func (a *app) tuneVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tune --db DIR | --keys N",
 		Short: "Find the options of tables with which Gets read least",
-		Long: `Tune predicts what other options of Pebble's tables would read in the same memory: sizes
-of data and index blocks, and bits of filters. It traces the Gets of a database once,
-works out which blocks they would access in tables of other options, and replays that
-through the engine's cache. It says how sure it is, what each option brings alone, and
+		Long: `Tune predicts what other options of the tables of Pebble, RocksDB and goleveldb would read
+in the same memory: sizes of data and index blocks, bits of filters and, of RocksDB,
+where filters and indexes are. It traces the Gets of a database once, works out which
+blocks they would access in tables of other options, and replays that through the
+engine's cache. It says how sure it is, what each option brings alone, and
 with --verify builds what it recommends and measures it.
 
   statelab tune --db D --memory 64MiB
@@ -65,7 +68,8 @@ with --verify builds what it recommends and measures it.
 	setting.Var(flag, &f.db, setting.Text, "db", "", "database to tune; it is only read")
 	setting.Var(flag, &f.keys, setting.Count(1, "20B"), "keys", "", "number of keys of a database that does not exist, loaded in random order")
 	f.shapeFlags(flag)
-	setting.Var(flag, &f.engine, setting.Choice(subject.Pebbles()...).Optional(), "engine", "", "with --keys: pebble1 or pebble2 (default: pebble1)")
+	setting.Var(flag, &f.engine, setting.Choice(subject.Predicted()...).Optional(), "engine", "", "with --keys: pebble1, pebble2 or rocksdb (default: pebble1)")
+	setting.Var(flag, &f.table, setting.Text, "table", "", "column family to tune for, of a database with several (default: the largest)")
 	setting.Var(flag, &f.memory, setting.Memory, "memory", "", "memory for the database, such as 2GiB: cache and open tables")
 	setting.Var(flag, &f.missing, setting.Share, "missing", "0%", "share of Gets that ask for absent keys")
 	setting.Var(flag, &f.accesses, setting.Text, "accesses", "", "access list (statelab accesses): tune for the Gets of its blocks instead of random ones")
@@ -132,7 +136,7 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 		return a.orInterrupted(err)
 	}
 	if f.db.Given() {
-		found.Rewrite = tune.Rewriting("DB.Compact of all keys")
+		found.Rewrite = asked.Rewriting()
 	}
 	if f.verify {
 		if err := a.verifyTuned(f, &asked, found, words); err != nil {
@@ -161,11 +165,12 @@ func (a *app) tuned(f *tuneFlags, asked *tune.Asked) (words string, err error) {
 		profile := f.named(name)
 		var in predict.Input
 		f.imagined(new(mistakes), &in) // they were told
-		asked.OnlyLevels, asked.Source = true, f.keys.String()+" keys loaded in random order"
-		asked.Levels = lsm.WithCharge(in.Levels, subject.PebbleVersion(name).BlockCharge())
+		asked.OnlyLevels, asked.Source, asked.Levels = true, f.keys.String()+" keys loaded in random order", in.Levels
+		if in.Blocks == nil {
+			asked.Levels = lsm.WithCharge(in.Levels, subject.PebbleVersion(name).BlockCharge())
+		}
 		asked.Gets.Spec = bench.Spec{Engine: name, Profile: profile, MissingShare: f.missing.V()}
-		var errs []error
-		if asked.Present, errs = tune.Profile(profile, nil); len(errs) > 0 {
+		if errs := asked.Profiled(profile, nil); len(errs) > 0 {
 			return "", errors.Join(errs...)
 		}
 		for _, l := range asked.Levels {
@@ -184,8 +189,8 @@ func (a *app) tuned(f *tuneFlags, asked *tune.Asked) (words string, err error) {
 	m := new(mistakes)
 	t := a.find(sweep.WantedBy(e), m)
 	spec := sweep.ReadSpec(e, t, a.command(), &m.Mistakes)
-	if t.Engine != nil && !subject.IsPebble(spec.Engine) {
-		m.add("--db: a database of %s; tune supports Pebble", spec.Engine)
+	if traced := subject.Traced(); t.Engine != nil && !slices.Contains(traced, spec.Engine) {
+		m.add("--db: a database of %s; tune supports %s", spec.Engine, strings.Join(traced, ", "))
 	}
 	if err := m.err(); err != nil {
 		return "", err
@@ -194,17 +199,15 @@ func (a *app) tuned(f *tuneFlags, asked *tune.Asked) (words string, err error) {
 	if err != nil {
 		return "", err
 	}
-	asked.Gets, asked.Levels, asked.Source, asked.Tables = gets(t, spec), run.Database.Levels, f.db.V(), run.Database.Files
-	if run.Database.Values != nil {
-		return "", usage("--db: it has values outside of its tables, which tune does not rewrite")
-	}
-	asked.OnlyLevels = !f.accesses.Given() && !f.trace.Given() && !curve.Traceable(run.Database.Levels)
-	if t.Manifest == nil {
-		asked.Present, err = tune.Kept(f.db.V(), asked.Levels)
+	asked.Gets, asked.Source = gets(t, spec), f.db.V()
+	if err := asked.Choose(a.ctx, run, f.table.V()); err != nil {
 		return "", err
 	}
-	var errs []error
-	if asked.Present, errs = tune.Profile(spec.Profile, spec.Overrides); len(errs) > 0 {
+	asked.OnlyLevels = !f.accesses.Given() && !f.trace.Given() && !curve.Traceable(asked.Levels)
+	if t.Manifest == nil {
+		return "", asked.Kept(f.db.V())
+	}
+	if errs := asked.Profiled(spec.Profile, spec.Overrides); len(errs) > 0 {
 		return "", errors.Join(errs...)
 	}
 	return wordsOf(t.Manifest), nil
@@ -236,7 +239,7 @@ func (a *app) verifyTuned(f *tuneFlags, asked *tune.Asked, found *tuned.Tuning, 
 		built[options] = true
 		g := flags{out: filepath.Join(out, "verify", fmt.Sprint(len(built)))}
 		var err error
-		if g.Experiment, err = a.measuring(f, asked, c, found.CacheBytes, words, g.out+".db"); err != nil {
+		if g.Experiment, err = a.measuring(f, asked, c, c.Cache, words, g.out+".db"); err != nil {
 			return fmt.Errorf("verify: %w", err)
 		}
 		m := new(mistakes)

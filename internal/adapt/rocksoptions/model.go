@@ -81,7 +81,7 @@ func (f Filter) BitsOn(level int) float64 {
 
 // InForce are options as RocksDB takes them: it drops partitioned filters without an index of two levels.
 func InForce(options map[string]string) map[string]string {
-	if options["partition_filters"] == "true" && options["index_type"] != "kTwoLevelIndexSearch" {
+	if options["partition_filters"] == "true" && options["index_type"] != twoLevels {
 		return with(options, named{"partition_filters": "false"})
 	}
 	return options
@@ -106,7 +106,7 @@ func Imagine(options map[string]string) (load lsm.Leveled, reads *predict.BlockT
 	memTable := max(1, r.number("min_write_buffer_number_to_merge", 1)) * max(leastBuffer, r.number("write_buffer_size", 64<<20))
 	load = lsm.Leveled{
 		BlockBytes: int(r.size("block_size", 4096)), RestartInterval: int(r.number("block_restart_interval", 16)),
-		MetadataBytes: reads.PartBytes, PartedIndex: options["index_type"] == "kTwoLevelIndexSearch", PartedFilters: reads.PartedFilters,
+		MetadataBytes: reads.PartBytes, PartedIndex: options["index_type"] == twoLevels, PartedFilters: reads.PartedFilters,
 		FilterBits: filter.BitsOn, ForHits: r.is("optimize_filters_for_hits", false),
 		MemTableBytes: int64(min(memTable, blocktable.MostNumber)), L0Tables: int(r.number("level0_file_num_compaction_trigger", 4)),
 		BaseBytes: int64(r.number("max_bytes_for_level_base", 256<<20)), Multiplier: r.number("max_bytes_for_level_multiplier", 10),

@@ -43,6 +43,8 @@ type Of struct {
 
 	// Saw, unless it is nil, is told each key of the Gets that are traced, in order.
 	Saw func(key []byte)
+	// All blocks that Gets look at are traced, those beside the cache, too, with the sizes of their content.
+	All bool
 }
 
 // Fits refuses a kept trace of another database's engine, or of some of the keys alone.
@@ -217,6 +219,13 @@ func follow(ctx context.Context, o Of) (follower, error) {
 		if err != nil {
 			return nil, err
 		}
+		if o.All {
+			all := blocktable.Options{}
+			maps.Copy(all, options)
+			maps.Copy(all, blocktable.Options{"cache_index_and_filter_blocks": "true", "pin_top_level_index_and_filter": "false",
+				"pin_l0_filter_and_index_blocks_in_cache": "false", "metadata_cache_options": ""})
+			options = all
+		}
 		r, err := blocktable.Open(spec.Dir, spec.Overrides[tableOption], options)
 		if err != nil {
 			return nil, err
@@ -227,6 +236,9 @@ func follow(ctx context.Context, o Of) (follower, error) {
 		filters, blockBytes, errs := e.ReadsTables(engine.Options{Dir: spec.Dir, Profile: spec.Profile, Overrides: spec.Overrides, Foreign: spec.Foreign})
 		if len(errs) > 0 {
 			return nil, errors.Join(errs...)
+		}
+		if o.All {
+			blockBytes = 0 // no pool of buffers rounds sizes up
 		}
 		r, err := blocktable.OpenLevel(spec.Dir, filters, blockBytes)
 		if err != nil {
@@ -255,6 +267,23 @@ func follow(ctx context.Context, o Of) (follower, error) {
 		r.PassOverFilters()
 	}
 	return resolved{r}, nil
+}
+
+// Describe puts what filters and indexes take, without what a cache adds to a block, into levels of the database of o.
+func Describe(ctx context.Context, o Of, levels []engine.Level) (err error) {
+	f, err := follow(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	r, is := f.(resolved)
+	if !is {
+		return nil
+	}
+	if r, is := r.resolver.(*blocktable.Resolver); is {
+		return r.Describe(levels, func(b *cachesim.Block) int64 { return int64(b.Bytes) })
+	}
+	return nil
 }
 
 // Traced is the whole trace of o in memory.

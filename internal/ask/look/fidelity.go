@@ -1,6 +1,7 @@
 package look
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -158,6 +159,22 @@ func OnlyTable(tables []fidelity.Table, name, dir string) ([]fidelity.Table, err
 		return nil, engine.Fail(engine.CodeUsage, "--table %s: %s is a single table: leave --table out", name, dir)
 	}
 	return nil, engine.Fail(engine.CodeUsage, "--table %s: %s has no such table (tables: %s)", name, dir, strings.Join(names, ", "))
+}
+
+// Chosen is the table of a name, or the largest of all.
+func Chosen(run *result.Run, name string) (chosen fidelity.Table, err error) {
+	tables, err := Tables(run)
+	if err == nil {
+		tables, err = OnlyTable(tables, name, run.Database.Dir)
+	}
+	if err != nil {
+		return chosen, err
+	}
+	return largestOf(tables), nil
+}
+
+func largestOf(tables []fidelity.Table) fidelity.Table {
+	return slices.MaxFunc(tables, func(a, b fidelity.Table) int { return cmp.Compare(a.Bytes, b.Bytes) })
 }
 
 // rocksOptions are those of the newest OPTIONS file by column family; none without a file.

@@ -225,7 +225,7 @@ func (i *Inspection) lint(ctx context.Context, run *result.Run, cacheBytes int64
 		return err
 	}
 	if cacheBytes == 0 {
-		cacheBytes, _ = advise.RocksDBCache(rocksClient(run), 0)
+		cacheBytes, _ = advise.RocksDBCache(RocksClient(run), 0)
 	}
 	tables := i.Database.Tables
 	if len(tables) == 0 {

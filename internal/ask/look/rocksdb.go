@@ -22,7 +22,7 @@ func AdviseRocksDB(ctx context.Context, dir string, run *result.Run, asked strin
 	if err != nil {
 		return nil, err
 	}
-	out := &advise.RocksAdvice{Source: dir, Client: rocksClient(run), MemoryBytes: memoryBytes, NowBytes: cacheBytes}
+	out := &advise.RocksAdvice{Source: dir, Client: RocksClient(run), MemoryBytes: memoryBytes, NowBytes: cacheBytes}
 	if cacheShare > 0 {
 		out.NowBytes = max(1, int64(cacheShare*float64(Bytes(run.Database))))
 	}
@@ -73,7 +73,8 @@ func trace(ctx context.Context, out *advise.RocksAdvice, dir string, run *result
 	return nil
 }
 
-func rocksClient(run *result.Run) advise.Client {
+// RocksClient is the client whose database was inspected.
+func RocksClient(run *result.Run) advise.Client {
 	if run.Database.Written != "foreign" {
 		return advise.Statelab
 	}
@@ -93,12 +94,7 @@ func rocksClient(run *result.Run) advise.Client {
 // choose finds the tables that are asked for, or the largest, and what they keep outside.
 func choose(out *advise.RocksAdvice, tables []fidelity.Table, asked, dir string) (mix []fidelity.Portion, values *engine.Values, err error) {
 	if asked == "" {
-		largest := tables[0]
-		for _, t := range tables {
-			if t.Bytes > largest.Bytes {
-				largest = t
-			}
-		}
+		largest := largestOf(tables)
 		out.Tables = []advise.TableShare{{Name: largest.Name, Share: 1, Bytes: largest.Bytes}}
 		return []fidelity.Portion{{Levels: largest.Levels, Share: 1}}, largest.Values, nil
 	}

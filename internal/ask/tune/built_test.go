@@ -15,7 +15,6 @@ import (
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/reblock"
 	"github.com/statelab/statelab/internal/run/bench"
-	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
@@ -56,13 +55,13 @@ func TestPredictedIsBuilt(t *testing.T) {
 				from := built[0].gets(gets, missing)
 				traced := map[reblock.Tables]*cachesim.Trace{} // of caches of all sizes
 				for _, cache := range []int64{1 << 20, 2 << 20, 8 << 20} {
-					s := search{Asked: &Asked{Gets: from, Seeds: []uint64{5}, Cores: 2, Tell: func(result.Event) {}}, version: subject.PebbleVersion(name),
+					s := search{Asked: &Asked{Gets: from, Seeds: []uint64{5}, Cores: 2, Tell: func(result.Event) {}}, kind: pebble(name),
 						cache: cache, reserve: 256 << 10, gets: gets, rates: map[rateOf]float64{}}
+					s.kind.Rate = s.filterRate
 					var err error
-					if s.levels, err = reblock.Of(built[0].levels, s.version.BlockCharge(), some[0], s.filterRate); err != nil {
+					if s.levels, err = reblock.Of(built[0].levels, s.kind, some[0]); err != nil {
 						t.Fatal(err)
 					}
-					s.levels.GoesOn = true
 					if err := s.sample(t.Context(), 1); err != nil {
 						t.Fatal(err)
 					}

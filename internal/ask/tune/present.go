@@ -2,66 +2,256 @@ package tune
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/adapt/rocksoptions"
+	"github.com/statelab/statelab/internal/ask/curve"
+	"github.com/statelab/statelab/internal/ask/look"
 	"github.com/statelab/statelab/internal/base/optionsfile"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/advise"
+	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/reblock"
+	"github.com/statelab/statelab/internal/subject"
+	"github.com/statelab/statelab/result"
 )
 
 // libraryBlockBytes is what Pebble takes for blocks that are given no size.
 const libraryBlockBytes = 4096
 
-// Profile are the options of tables in a profile with overrides.
-func Profile(profile string, overrides map[string]string) (t reblock.Tables, errs []error) {
-	s, errs := pebbledb.Resolve(pebbledb.Profiles(), engine.Options{Profile: profile, Overrides: overrides})
-	if len(errs) > 0 {
-		return t, errs
-	}
-	l := s.Levels[0]
-	t.BlockBytes = int64(cmp.Or(l.BlockSize, libraryBlockBytes))
-	t.IndexBytes = cmp.Or(int64(l.IndexBlockSize), t.BlockBytes)
-	t.FilterBits = float64(l.FilterBitsPerKey)
-	return t, nil
+// tabled is implemented by engines of this process that know what their tables are like.
+type tabled interface {
+	Tables(o engine.Options) (reblock.Kind, reblock.Tables, []error)
 }
 
-// Kept are those that another program's database was last opened with, by its OPTIONS file, and the
-// bits that its filters have.
-func Kept(dir string, levels []engine.Level) (t reblock.Tables, err error) {
-	t = reblock.Tables{BlockBytes: libraryBlockBytes, IndexBytes: libraryBlockBytes}
+// Profiled fills in what tables are like with a profile and overrides.
+func (a *Asked) Profiled(profile string, overrides map[string]string) (errs []error) {
+	name := a.Gets.Spec.Engine
+	if of, _ := subject.EngineOf(name); of.BlockTables {
+		layout, err := rocksoptions.Find(profile)
+		if err == nil {
+			err = a.optioned(layout.All(overrides), "default")
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+		return errs
+	}
+	o := engine.Options{Profile: profile, Overrides: overrides}
+	if e, is := a.Gets.Engine.(tabled); is {
+		a.Kind, a.Present, errs = e.Tables(o)
+		return errs
+	}
+	s, errs := pebbledb.Resolve(pebbledb.Profiles(), o)
+	if len(errs) > 0 {
+		return errs
+	}
+	l := s.Levels[0]
+	a.Kind, a.Present = pebble(name), reblock.Tables{BlockBytes: int64(cmp.Or(l.BlockSize, libraryBlockBytes)), FilterBits: float64(l.FilterBitsPerKey)}
+	a.Present.IndexBytes = cmp.Or(int64(l.IndexBlockSize), a.Present.BlockBytes)
+	return nil
+}
+
+// optioned fills in what tables of a family with options by name are like.
+func (a *Asked) optioned(options map[string]string, family string) (err error) {
+	a.Options = options
+	a.Kind, a.Present, err = rocksoptions.Tables(options, family, func(cacheBytes int64) string {
+		_, flag := advise.RocksDBCache(a.Client, cacheBytes)
+		return flag
+	})
+	return err
+}
+
+// Choose fills in the levels of a database, or of the column family of it that is asked for, by a run of inspect;
+// "" is the largest one.
+func (a *Asked) Choose(ctx context.Context, run *result.Run, family string) error {
+	d := run.Database
+	a.Levels, a.Tables = slices.Clone(d.Levels), d.Files
+	of, _ := subject.EngineOf(run.Engine.Name)
+	values := d.Values
+	if of.BlockTables {
+		a.Client = look.RocksClient(run)
+		if family != "" || len(d.Tables) > 0 {
+			chosen, err := look.Chosen(run, family)
+			if err != nil {
+				return err
+			}
+			a.Levels, values = slices.Clone(chosen.Levels), chosen.Values
+			a.Source += ", " + chosen.Name
+			overrides := maps.Clone(a.Gets.Spec.Overrides)
+			if overrides == nil {
+				overrides = map[string]string{}
+			}
+			overrides[tableOption] = chosen.Name
+			a.Gets.Spec.Overrides = overrides
+		}
+	}
+	if values != nil {
+		return engine.Fail(engine.CodeUsage, "--db: it has values outside of its tables, which tune does not rewrite")
+	}
+	if curve.Traceable(a.Levels) {
+		all := a.Gets
+		all.All = true
+		return curve.Describe(ctx, all, a.Levels)
+	}
+	for i := range a.Levels {
+		if l := &a.Levels[i]; !l.InCacheKnown { // of properties, which tell sizes before compression
+			const lengthsBytes = 1.4 // of an entry beyond its key and value, and less the prefix that it shares
+			l.InCacheKnown, l.DataCacheBytes = true, l.RawKeyBytes+l.RawValueBytes+int64(lengthsBytes*float64(l.Keys))
+			l.IndexCacheBytes, l.SingleIndexCacheBytes, l.TopIndexCacheBytes, l.FilterCacheBytes = l.IndexBytes, l.SingleIndexBytes, l.TopIndexBytes, l.FilterBytes
+		}
+	}
+	return nil
+}
+
+// tableOption names the column family that Gets go to.
+const tableOption = "table"
+
+// Kept fills in what tables of another program's database are like: by its OPTIONS file, and by the filters that
+// they have.
+func (a *Asked) Kept(dir string) error {
+	family := a.Gets.Spec.Overrides[tableOption]
 	name, sections, err := optionsfile.Read(dir)
 	if err != nil {
-		return t, err
+		return err
 	}
-	for _, s := range sections {
-		if s.Kind != "Level" || s.Name != "0" {
-			continue
+	of, _ := subject.EngineOf(a.Gets.Spec.Engine)
+	switch {
+	case of.BlockTables:
+		family = cmp.Or(family, "default")
+		options := map[string]string{}
+		for _, s := range sections {
+			if s.Kind == "DBOptions" || s.Name == family || unit.Printable(s.Name) == family {
+				maps.Copy(options, s.Values)
+			}
 		}
-		for key, to := range map[string]*int64{"block_size": &t.BlockBytes, "index_block_size": &t.IndexBytes} {
-			if *to, err = strconv.ParseInt(s.Values[key], 10, 32); err != nil || *to < 1 {
-				return t, engine.Fail(engine.CodeDamaged, "%s: %s=%.40q is no size", name, key, s.Values[key])
+		if err := a.optioned(options, family); err != nil {
+			return err
+		}
+	case of.Cache == 0:
+		if errs := a.Profiled(a.Gets.Spec.Profile, nil); len(errs) > 0 {
+			return errs[0]
+		}
+	default:
+		a.Kind, a.Present = pebble(of.Name), reblock.Tables{BlockBytes: libraryBlockBytes, IndexBytes: libraryBlockBytes}
+		for _, s := range sections {
+			if s.Kind != "Level" || s.Name != "0" {
+				continue
+			}
+			for key, to := range map[string]*int64{"block_size": &a.Present.BlockBytes, "index_block_size": &a.Present.IndexBytes} {
+				if *to, err = strconv.ParseInt(s.Values[key], 10, 32); err != nil || *to < 1 {
+					return engine.Fail(engine.CodeDamaged, "%s: %s=%.40q is no size", name, key, s.Values[key])
+				}
 			}
 		}
 	}
+	a.measured()
+	return nil
+}
+
+// measured corrects what options say by what the tables have.
+func (a *Asked) measured() {
 	var bytes, keys int64
-	for _, l := range levels {
+	parted := false
+	for _, l := range a.Levels {
+		parted = parted || l.IndexBlocks > 0
 		if l.FilterBytes > 0 {
 			bytes, keys = bytes+l.FilterBytes, keys+cmp.Or(l.FilterKeys, l.Keys)
 		}
 	}
-	if keys > 0 { // each table's filter is rounded up
-		t.FilterBits = math.Floor(8*float64(bytes)/float64(keys) + 0.1)
+	if a.Kind.AlwaysTop && !parted {
+		a.Present.IndexBytes, a.Present.PartedFilters = 0, false
 	}
-	return t, nil
+	switch said := a.Present.FilterBits; {
+	case keys == 0:
+		a.Present.FilterBits = 0
+	case said == 0 || !a.Kind.AlwaysTop && a.Kind.FilterBytes == nil: // each table's filter is rounded up
+		a.Present.FilterBits = math.Floor(8*float64(bytes)/float64(keys) + 0.1)
+	}
 }
 
-// Rewriting says how a database comes to its options.
-func Rewriting(written string) string {
-	if written == "" {
-		return ""
+// pebble is what the tables of a version of Pebble are like.
+func pebble(name string) reblock.Kind {
+	version := subject.PebbleVersion(name)
+	return reblock.Kind{Charge: version.BlockCharge(), GoesOn: true, Error: tracedError, Rewrite: "DB.Compact of all keys", Lookup: lookup,
+		Options: []reblock.Option{
+			reblock.Values(func(t *reblock.Tables, v int64) { t.BlockBytes = v }, 1<<10, 2<<10, 4<<10, 8<<10, 16<<10, 32<<10, 64<<10),
+			reblock.Values(func(t *reblock.Tables, v int64) { t.IndexBytes = v }, 4<<10, 16<<10, 64<<10, 256<<10),
+			reblock.Values(func(t *reblock.Tables, v float64) { t.FilterBits = v }, 0, 5, 8, 10, 12, 14, 16, 20),
+			reblock.Values(func(t *reblock.Tables, v bool) { t.LastFilters = v }, false, true),
+		},
+		Words:   optionsOf,
+		Snippet: func(t reblock.Tables, cacheBytes int64) string { return snippet(version, cacheBytes, t) },
 	}
-	return fmt.Sprintf("Tables that are there keep their options until a compaction rewrites them. Pebble rewrites all of them with %s.", written)
+}
+
+// lastFilters is the option of reading with which the last level's filters are asked.
+const lastFilters = "UseL6Filters"
+
+// optionsOf are the options of statelab's adapters of Pebble, which are named as the library's are.
+func optionsOf(t reblock.Tables) map[string]string {
+	o := map[string]string{"BlockSize": size(t.BlockBytes), "IndexBlockSize": size(t.IndexBytes),
+		"FilterBitsPerKey": strconv.FormatFloat(t.FilterBits, 'f', -1, 64)}
+	if t.LastFilters {
+		o[lastFilters] = "true"
+	}
+	return o
+}
+
+func size(bytes int64) string {
+	if bytes%1024 == 0 {
+		return strconv.FormatInt(bytes>>10, 10) + "KiB"
+	}
+	return strconv.FormatInt(bytes, 10) + "B"
+}
+
+// snippet sets the options in a program.
+func snippet(version cachesim.PebbleVersion, cacheBytes int64, t reblock.Tables) string {
+	path, filters := "github.com/cockroachdb/pebble", ""
+	if version == cachesim.PebbleV2 {
+		path += "/v2"
+	}
+	if t.FilterBits > 0 {
+		filters = fmt.Sprintf("    options.Levels[i].FilterPolicy = bloom.FilterPolicy(%d)\n"+
+			"    options.Levels[i].FilterType = pebble.TableFilter\n", int(t.FilterBits))
+	}
+	if t.LastFilters && version == cachesim.PebbleV1 {
+		filters += "}\ncomparer := *pebble.DefaultComparer\ncomparer.Split = func(key []byte) int { return len(key) }\noptions.Comparer = &comparer\n"
+	} else {
+		filters += "}\n"
+	}
+	levels := ""
+	if version == cachesim.PebbleV1 {
+		levels = "options.Levels = make([]pebble.LevelOptions, 7)\n"
+	}
+	return fmt.Sprintf("// %s\noptions.Cache = pebble.NewCache(%d)\n%sfor i := range options.Levels {\n    options.Levels[i].BlockSize = %d\n"+
+		"    options.Levels[i].IndexBlockSize = %d\n%s", path, cacheBytes, levels, t.BlockBytes, t.IndexBytes, filters)
+}
+
+// lookup takes the place of DB.Get in a program whose best configuration asks the filters of the last level.
+const lookup = `// instead of db.Get(key); found: err is nil
+get := func(db *pebble.DB, key []byte) (value []byte, err error) {
+    i, err := db.NewIter(&pebble.IterOptions{UseL6Filters: true})
+    if err != nil {
+        return nil, err
+    }
+    if i.SeekPrefixGE(key) {
+        value = append(value, i.Value()...)
+    } else if err = i.Error(); err == nil {
+        err = pebble.ErrNotFound
+    }
+    return value, errors.Join(err, i.Close())
+}
+`
+
+// Rewriting says how a database comes to its options.
+func (a *Asked) Rewriting() string {
+	return fmt.Sprintf("Tables that are there keep their options until a compaction rewrites them. To rewrite all of them: %s.", a.Kind.Rewrite)
 }

@@ -17,11 +17,10 @@ import (
 	"math"
 	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/adapt/rocksoptions"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/advise"
@@ -50,7 +49,10 @@ type Asked struct {
 	OnlyLevels  bool   // there is no database, or it cannot be traced
 	Source      string
 	Tables      int // how many files
+	Kind        reblock.Kind
 	Present     reblock.Tables
+	Options     map[string]string // in force, by name, of an engine of block-based tables
+	Client      advise.Client     // whose database it is; "": not known
 	MemoryBytes int64
 	Goal        string
 	Cores       int
@@ -66,18 +68,11 @@ const (
 	levelsError = 0.05
 )
 
-// grid are the values that are tried; the present one is, too.
-var (
-	blockSizes = []int64{1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10}
-	indexSizes = []int64{4 << 10, 16 << 10, 64 << 10, 256 << 10}
-	filterBits = []float64{0, 5, 8, 10, 12, 14, 16, 20}
-)
-
 // search is one under way.
 type search struct {
 	*Asked
-	version cachesim.PebbleVersion
-	cache   int64
+	kind    reblock.Kind
+	cache   int64 // and what is kept beside it
 	reserve int64
 	gets    uint64 // of a sample
 	absent  float64
@@ -97,23 +92,24 @@ func (a *Asked) Tune(ctx context.Context) (*tuned.Tuning, error) {
 	// What is there is traced as Gets ask for it, also where it was loaded to be asked by iterators.
 	spec.Overrides = maps.Clone(spec.Overrides)
 	delete(spec.Overrides, lastFilters)
-	s := search{Asked: a, version: subject.PebbleVersion(spec.Engine), gets: leastGets, rates: map[rateOf]float64{},
+	s := search{Asked: a, kind: a.Kind, gets: leastGets, rates: map[rateOf]float64{}, setup: curve.Setup(trace.Header{Engine: spec.Engine, EngineVersion: a.Gets.Version}, a.Cores),
 		known: map[reblock.Tables]tuned.Config{}, ends: time.Now().Add(a.Within)}
 	if least := advise.LeastMemory(advise.Pebble, a.Tables); a.MemoryBytes < least {
 		return nil, engine.Fail(engine.CodeUsage, "--memory %s: too little for the smallest cache and the handles of %d tables: give at least --memory %dMiB",
 			unit.Bytes(a.MemoryBytes), a.Tables, (least+1<<20-1)>>20)
 	}
 	s.cache = advise.MostCache(advise.Pebble, a.MemoryBytes, a.Tables)
+	s.reserve = curve.MemTables(spec.Engine, spec.Profile, s.cache, false)
+	if s.kind.Rate == nil {
+		s.kind.Rate = s.filterRate
+	}
 	var err error
-	if s.reserve, err = pebbledb.OpenReserveBytes(spec.Engine, spec.Profile, s.cache, false); err != nil {
+	if s.levels, err = reblock.Of(a.Levels, s.kind, a.Present); err != nil {
 		return nil, err
 	}
-	if s.levels, err = reblock.Of(a.Levels, s.version.BlockCharge(), a.Present, s.filterRate); err != nil {
-		return nil, err
-	}
-	s.levels.GoesOn, s.absent = true, spec.MissingShare
+	s.absent = spec.MissingShare
 	t := &tuned.Tuning{Schema: tuned.Schema, Source: a.Source, Engine: spec.Engine, Version: a.Gets.Version, Missing: spec.MissingShare, Goal: a.Goal,
-		Memory: a.MemoryBytes, CacheBytes: s.cache, Tables: a.Tables, Error: tracedError, Traffic: "random keys", Method: "from the accesses of its Gets"}
+		Memory: a.MemoryBytes, Tables: a.Tables, Error: s.kind.Error, Traffic: "random keys", Method: "from the accesses of its Gets"}
 	if spec.AccessList != "" {
 		t.Traffic = "the Gets of " + spec.AccessList
 	}
@@ -161,6 +157,7 @@ func (s *search) sample(ctx context.Context, n int) error {
 		}
 		var keys []byte
 		var ends []int
+		o.All = !subject.IsPebble(o.Spec.Engine)
 		o.Saw = func(key []byte) {
 			keys = append(keys, key...)
 			ends = append(ends, len(keys))
@@ -178,6 +175,15 @@ func (s *search) sample(ctx context.Context, n int) error {
 		g := *s.levels
 		if err := g.Read(r, ranks(keys, ends)); err != nil {
 			return err
+		}
+		if o.All {
+			o.All, o.Saw = false, nil
+			asIs, header, err := curve.Traced(ctx, o, s.Tell)
+			if err != nil {
+				return err
+			}
+			s.setup = curve.Setup(header, s.Cores)
+			g.AsIs(asIs)
 		}
 		s.samples = append(s.samples, &g)
 	}
@@ -238,15 +244,17 @@ const leastGets, mostWarmup = 200_000, curve.MostGets / 2
 
 // warmup are Gets that fill the cache, were all blocks small.
 func (s *search) warmup() uint64 {
-	return min(max(uint64(4*s.cache/blockSizes[1]), s.gets), mostWarmup)
+	return min(max(uint64(4*s.cache/smallBlock), s.gets), mostWarmup)
 }
+
+const smallBlock = 2 << 10
 
 // descend changes one option after the other as long as that helps.
 func (s *search) descend(ctx context.Context) (best reblock.Tables, err error) {
 	best = s.Present
 	for {
 		from := best
-		for option := range options {
+		for option := range s.kind.Options {
 			for _, to := range s.others(best, option) {
 				better, err := s.better(ctx, to, best)
 				if err != nil {
@@ -266,59 +274,61 @@ func (s *search) descend(ctx context.Context) (best reblock.Tables, err error) {
 	}
 }
 
-// Options that are varied, in the order in which they are.
-const (
-	lastOption = iota
-	blockOption
-	indexOption
-	filterOption
-	options
-)
-
 // fits reports whether a shard of the cache has room for some blocks: else luck decides what is read.
 func (s *search) fits(t reblock.Tables) bool {
 	const blocks, filters = 16, 4
-	shard := (s.cache - s.reserve) / int64(cachesim.ShardCount(s.cache, s.Cores))
-	for _, l := range s.levels.Levels(t) {
-		if t.LastFilters && l.FilterConsulted && l.FilterCacheBytes/int64(l.Files) > shard/filters {
+	levels := s.predicted().Levels(t)
+	cache := max(leastCache, s.cacheBeside(levels, t))
+	shard := (cache - s.reserve) / int64(s.setup.Shards(cache))
+	for _, l := range levels {
+		whole := int64(0)
+		if t.LastFilters && l.FilterConsulted && !t.PartedFilters && !t.Outside {
+			whole = l.FilterCacheBytes
+		}
+		if s.kind.TopLast && !t.Outside { // an index may be one block, however large
+			whole = max(whole, l.SingleIndexCacheBytes)
+		}
+		if whole > int64(l.Files)*shard/filters {
 			return false
 		}
 	}
 	return max(t.BlockBytes, t.IndexBytes) <= shard/blocks
 }
 
-// others are from with every other value of an option.
-func (s *search) others(from reblock.Tables, option int) (all []reblock.Tables) {
-	add := func(to reblock.Tables) {
-		smaller := to.BlockBytes <= from.BlockBytes && to.IndexBytes <= from.IndexBytes && (from.LastFilters || !to.LastFilters)
-		if to != from && (s.fits(to) || smaller) {
-			all = append(all, to)
+// leastCache is the smallest cache beside which filters and indexes are kept.
+const leastCache = 64 << 10
+
+// cacheBeside is what filters and indexes that are not in the cache leave for it.
+func (s *search) cacheBeside(levels []engine.Level, t reblock.Tables) int64 {
+	cache := s.cache
+	for _, l := range levels {
+		if t.Outside {
+			cache -= l.SingleIndexCacheBytes + l.TopIndexCacheBytes
+		}
+		if t.Outside && l.FilterConsulted && !t.PartedFilters {
+			cache -= l.FilterCacheBytes
 		}
 	}
-	switch option {
-	case blockOption:
-		for _, size := range blockSizes {
-			to := from
-			to.BlockBytes = size
-			add(to)
+	return cache
+}
+
+// predicted are the samples, or the levels alone.
+func (s *search) predicted() *reblock.Gets {
+	if len(s.samples) > 0 {
+		return s.samples[0]
+	}
+	return s.levels
+}
+
+// others are from with every other value of an option.
+func (s *search) others(from reblock.Tables, option int) (all []reblock.Tables) {
+	for _, to := range s.kind.Options[option](from) {
+		smaller := to.BlockBytes <= from.BlockBytes && to.IndexBytes <= from.IndexBytes && to.Outside == from.Outside && (from.LastFilters || !to.LastFilters)
+		if s.kind.GoesOn && to.LastFilters != from.LastFilters && s.absent == 0 {
+			continue // they cannot save anything
 		}
-	case indexOption:
-		for _, size := range indexSizes {
-			to := from
-			to.IndexBytes = size
-			add(to)
-		}
-	case filterOption:
-		for _, bits := range filterBits {
-			to := from
-			to.FilterBits = bits
-			add(to)
-		}
-	case lastOption:
-		if s.absent > 0 { // else they cannot save anything
-			to := from
-			to.LastFilters = !from.LastFilters
-			add(to)
+		if to != from && (s.fits(to) || smaller) && s.cacheBeside(s.predicted().Levels(to), to) >= leastCache {
+			all = append(all, to)
 		}
 	}
 	return all
@@ -353,8 +363,8 @@ func (s *search) predict(ctx context.Context, to reblock.Tables) (tuned.Config, 
 		return c, nil
 	}
 	s.Tell(result.Event{Phase: "predicting", Done: uint64(len(s.known)), Unit: "configurations"})
-	levels := s.levels.Levels(to)
-	c := tuned.Config{Options: optionsOf(to)}
+	levels := s.predicted().Levels(to)
+	c := tuned.Config{Options: s.kind.Words(to), Cache: max(leastCache, s.cacheBeside(levels, to))}
 	for _, l := range levels {
 		c.Disk += l.Bytes
 		c.Memory += l.IndexCacheBytes + l.TopIndexCacheBytes
@@ -380,7 +390,7 @@ func (s *search) replay(ctx context.Context, c *tuned.Config, to reblock.Tables)
 	setup.ReservedBytes = s.reserve
 	var reads, stored []float64
 	for i, g := range s.samples {
-		points, err := cachesim.Curve(ctx, g.With(to, s.Seeds[i]), setup, []int64{s.cache})
+		points, err := cachesim.Curve(ctx, g.With(to, s.Seeds[i]), setup, []int64{c.Cache})
 		if err != nil {
 			return err
 		}
@@ -393,10 +403,19 @@ func (s *search) replay(ctx context.Context, c *tuned.Config, to reblock.Tables)
 
 // predictLevels predicts from the sizes of levels.
 func (s *search) predictLevels(ctx context.Context, c *tuned.Config, levels []engine.Level, to reblock.Tables) error {
-	in := predict.Input{Levels: levels, Version: s.version, Cores: s.Cores, ReservedBytes: s.reserve, AbsentShare: s.Gets.Spec.MissingShare,
-		CacheBytes: []int64{s.cache}, Seeds: s.Seeds,
-		LooksOn: to.LastFilters, FilterRate: func(l engine.Level) float64 { return s.filterRate(to.FilterBits, float64(l.Keys)/float64(l.Files)) }}
-	in.Gets, in.WarmupGets = s.gets, uint64(4*s.cache/blockSizes[1])
+	in := predict.Input{Levels: levels, Version: subject.PebbleVersion(s.Gets.Spec.Engine), Cores: s.Cores, ReservedBytes: s.reserve,
+		AbsentShare: s.Gets.Spec.MissingShare, CacheBytes: []int64{c.Cache}, Seeds: s.Seeds, LooksOn: s.kind.GoesOn && to.LastFilters}
+	if s.Options == nil {
+		in.FilterRate = func(l engine.Level) float64 { return s.kind.Rate(to, float64(l.Keys)/float64(l.Files)) }
+	} else {
+		options := maps.Clone(s.Options)
+		maps.Copy(options, c.Options)
+		var err error
+		if in.Blocks, err = rocksoptions.Reads(options); err != nil {
+			return err
+		}
+	}
+	in.Gets, in.WarmupGets = s.gets, uint64(4*s.cache/smallBlock)
 	points, err := predict.Run(ctx, in)
 	if err != nil {
 		return err
@@ -405,10 +424,16 @@ func (s *search) predictLevels(ctx context.Context, c *tuned.Config, levels []en
 	c.Reads, c.Low, c.High = p.SteadyState, min(p.Low, p.SteadyState), max(p.High, p.SteadyState)
 	stored := [engine.NumBlockTypes]float64{}
 	blocks := stored
+	filters := func(l engine.Level) int64 {
+		if to.PartedFilters {
+			return int64(in.Blocks.FilterParts(l))
+		}
+		return int64(l.Files)
+	}
 	for _, l := range levels {
 		for kind, of := range map[engine.BlockType][2]int64{engine.Data: {l.DataBytes, l.DataBlocks}, engine.SingleIndex: {l.SingleIndexBytes, l.SingleIndexes},
 			engine.Index: {l.IndexBytes - l.SingleIndexBytes, l.IndexBlocks}, engine.TopIndex: {l.TopIndexBytes, int64(l.Files)},
-			engine.Filter: {l.FilterBytes, int64(l.Files)}} {
+			engine.Filter: {l.FilterBytes, filters(l)}} {
 			stored[kind] += float64(of[0])
 			blocks[kind] += float64(of[1])
 		}
@@ -420,7 +445,8 @@ func (s *search) predictLevels(ctx context.Context, c *tuned.Config, levels []en
 }
 
 // filterRate remembers what filters of some bits let pass in tables of about as many keys.
-func (s *search) filterRate(bits, keys float64) float64 {
+func (s *search) filterRate(to reblock.Tables, keys float64) float64 {
+	bits := to.FilterBits
 	if bits <= 0 {
 		return 1
 	}
@@ -445,7 +471,7 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best reblock.Tables)
 	all := slices.SortedFunc(maps.Keys(s.known), func(a, b reblock.Tables) int { return cmp.Compare(s.score(s.known[a]), s.score(s.known[b])) })
 	t.Predicted = len(all)
 	tell := []reblock.Tables{s.Present, best}
-	for option := range options { // alone
+	for option := range s.kind.Options { // alone
 		others := s.others(s.Present, option)
 		others = slices.DeleteFunc(others, func(to reblock.Tables) bool { _, known := s.known[to]; return !known })
 		if len(others) > 0 {
@@ -473,6 +499,8 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best reblock.Tables)
 		return c
 	}
 	t.Present, t.Best = known(s.Present), known(best)
+	t.CacheBytes = t.Best.Cache
+	t.Over = max(0, leastCache-s.cacheBeside(s.predicted().Levels(s.Present), s.Present))
 	now, then := s.score(t.Present), s.score(t.Best)
 	t.Tied = best == s.Present || then > now*(1-t.Error)
 	for _, to := range alone {
@@ -484,9 +512,9 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best reblock.Tables)
 	for _, to := range front {
 		t.Front = append(t.Front, known(to))
 	}
-	t.Snippet, t.Lookup = snippet(t.Engine, t.CacheBytes, best), ""
+	t.Snippet, t.Lookup = s.kind.Snippet(best, t.Best.Cache), ""
 	if best.LastFilters {
-		t.Lookup = lookup
+		t.Lookup = s.kind.Lookup
 	}
 	t.Say()
 	return nil
@@ -508,62 +536,3 @@ func (s *search) front(all []reblock.Tables) (front []reblock.Tables) {
 	}
 	return front
 }
-
-// lastFilters is the option of reading with which the last level's filters are asked.
-const lastFilters = "UseL6Filters"
-
-// optionsOf are the options of statelab's adapters of Pebble, which are named as the library's are.
-func optionsOf(t reblock.Tables) map[string]string {
-	o := map[string]string{"BlockSize": size(t.BlockBytes), "IndexBlockSize": size(t.IndexBytes),
-		"FilterBitsPerKey": strconv.FormatFloat(t.FilterBits, 'f', -1, 64)}
-	if t.LastFilters {
-		o[lastFilters] = "true"
-	}
-	return o
-}
-
-func size(bytes int64) string {
-	if bytes%1024 == 0 {
-		return strconv.FormatInt(bytes>>10, 10) + "KiB"
-	}
-	return strconv.FormatInt(bytes, 10) + "B"
-}
-
-// snippet sets the options in a program.
-func snippet(name string, cacheBytes int64, t reblock.Tables) string {
-	path, filters := "github.com/cockroachdb/pebble", ""
-	if subject.PebbleVersion(name) == cachesim.PebbleV2 {
-		path += "/v2"
-	}
-	if t.FilterBits > 0 {
-		filters = fmt.Sprintf("    options.Levels[i].FilterPolicy = bloom.FilterPolicy(%d)\n"+
-			"    options.Levels[i].FilterType = pebble.TableFilter\n", int(t.FilterBits))
-	}
-	if t.LastFilters && subject.PebbleVersion(name) == cachesim.PebbleV1 {
-		filters += "}\ncomparer := *pebble.DefaultComparer\ncomparer.Split = func(key []byte) int { return len(key) }\noptions.Comparer = &comparer\n"
-	} else {
-		filters += "}\n"
-	}
-	levels := ""
-	if subject.PebbleVersion(name) == cachesim.PebbleV1 {
-		levels = "options.Levels = make([]pebble.LevelOptions, 7)\n"
-	}
-	return fmt.Sprintf("// %s\noptions.Cache = pebble.NewCache(%d)\n%sfor i := range options.Levels {\n    options.Levels[i].BlockSize = %d\n"+
-		"    options.Levels[i].IndexBlockSize = %d\n%s", path, cacheBytes, levels, t.BlockBytes, t.IndexBytes, filters)
-}
-
-// lookup takes the place of DB.Get in a program whose best configuration asks the filters of the last level.
-const lookup = `// instead of db.Get(key); found: err is nil
-get := func(db *pebble.DB, key []byte) (value []byte, err error) {
-    i, err := db.NewIter(&pebble.IterOptions{UseL6Filters: true})
-    if err != nil {
-        return nil, err
-    }
-    if i.SeekPrefixGE(key) {
-        value = append(value, i.Value()...)
-    } else if err = i.Error(); err == nil {
-        err = pebble.ErrNotFound
-    }
-    return value, errors.Join(err, i.Close())
-}
-`

@@ -44,7 +44,8 @@ type Tuning struct {
 	Goal       string   `json:"goal"`   // reads or bytes
 	Memory     int64    `json:"memory_bytes"`
 	CacheBytes int64    `json:"cache_bytes"`
-	Tables     int      `json:"tables"` // whose handles take the rest of the memory
+	Over       int64    `json:"present_over_memory_bytes,omitempty"` // by which filters and indexes beside the present cache exceed the memory
+	Tables     int      `json:"tables"`                              // whose handles take the rest of the memory
 	Present    Config   `json:"present"`
 	Best       Config   `json:"best"`
 	Tied       bool     `json:"tied"`  // the best cannot be told from the present one
@@ -66,7 +67,8 @@ type Config struct {
 	Low     float64           `json:"low"` // with the error that such predictions had
 	High    float64           `json:"high"`
 	Bytes   float64           `json:"bytes_read_per_get"` // as they are on disk
-	Memory  int64             `json:"memory_bytes"`       // filters and indexes, in the cache
+	Cache   int64             `json:"cache_bytes"`
+	Memory  int64             `json:"memory_bytes"` // filters and indexes, in the cache or beside it
 	Disk    int64             `json:"disk_bytes"`
 }
 
@@ -104,6 +106,9 @@ func (t *Tuning) Say() {
 	}
 	t.Answer = fmt.Sprintf("In %s, %s would read %s with %s. With the present options it reads %s: %s less.%s", memory, gets, figure(t.Best),
 		Words(changed(t.Present.Options, t.Best.Options)), figure(t.Present), view.Percent(100*(1-then/now)), t.price())
+	if t.Over > 0 {
+		t.Answer += fmt.Sprintf(" The present options need %s more memory than that: filters and indexes are beside the cache.", unit.Bytes(t.Over))
+	}
 	if p := t.proved(); p != "" {
 		t.Answer += " " + p
 	}
@@ -217,10 +222,15 @@ func halves(name string) (first, second string) {
 
 // method tells how the figures were made.
 func (t *Tuning) method() string {
-	text := fmt.Sprintf("%d configurations were predicted for %s (%s), each with a cache of %s; the handles of %s tables take the rest of the memory. "+
-		"From and to include the error that such predictions had when they were tested, %s. Metadata are filters and indexes, which the cache holds. "+
+	cache := "each with a cache of " + unit.Bytes(t.CacheBytes)
+	if t.Present.Cache != t.Best.Cache {
+		cache = fmt.Sprintf("with what the filters and indexes beside it leave for a cache, %s now and %s with the best options", unit.Bytes(t.Present.Cache),
+			unit.Bytes(t.CacheBytes))
+	}
+	text := fmt.Sprintf("%d configurations were predicted for %s (%s), %s; the handles of %s tables take the rest of the memory. "+
+		"From and to include the error that such predictions had when they were tested, %s. Metadata are filters and indexes. "+
 		"The last rows are those that no other one beats in reads, bytes read and size at once.",
-		t.Predicted, t.Traffic, t.Method, unit.Bytes(t.CacheBytes), unit.Count(uint64(t.Tables)), view.Percent(100*t.Error))
+		t.Predicted, t.Traffic, t.Method, cache, unit.Count(uint64(t.Tables)), view.Percent(100*t.Error))
 	if t.Stopped {
 		text += " The search was stopped by --within: with more time it may find a better one."
 	}

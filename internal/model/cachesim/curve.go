@@ -107,6 +107,9 @@ func (p *Point) HitRates() map[string]float64 {
 	return rates
 }
 
+// Shards is how many parts a cache of so many bytes is divided into.
+func (s Setup) Shards(cacheBytes int64) int { return groupOf(&Trace{}, s, cacheBytes).shards }
+
 // Curve replays the trace against caches of each size, on all processors.
 // Points come in the order of cacheBytes.
 func Curve(ctx context.Context, trace *Trace, setup Setup, cacheBytes []int64) ([]Point, error) {

@@ -126,6 +126,12 @@ func separatorOf(a, b uint64, shared int) float64 {
 
 func varint(n int) int { return max(1, (bits.Len(uint(n))+6)/7) }
 
+// Block is the mean content of a data block among n hashed keys, and how many entries it has.
+func (s *Leveled) Block(n float64) (bytes, entries float64) {
+	c := s.cut(n)
+	return c.raw, c.keys
+}
+
 // perKey are bytes that a key of a level adds: to the data of a table, and to all of it.
 func (s *Leveled) perKey(level int, c cutBlocks) (data, table float64) {
 	ratio := s.UpperRatio

@@ -30,10 +30,12 @@ type BlockTables struct {
 // topEntryBytes is a partition in the top of a filter or of an index.
 const topEntryBytes = 15
 
-// filterParts are the partitions of a level's filters, each filled to nine tenths of its target.
-func (b *BlockTables) filterParts(l engine.Level) float64 {
-	const full = 0.9
-	return math.Max(float64(l.Files), math.Round(float64(l.FilterBytes)/(full*float64(b.PartBytes))+float64(l.Files)/2))
+// PartFull is to which share of its target a partition of filters is filled.
+const PartFull = 0.9
+
+// FilterParts are the partitions of a level's filters.
+func (b *BlockTables) FilterParts(l engine.Level) float64 {
+	return math.Max(float64(l.Files), math.Round(float64(l.FilterBytes)/(PartFull*float64(b.PartBytes))+float64(l.Files)/2))
 }
 
 // pinned are the bytes of the cache that blocks take which never leave it.
@@ -46,7 +48,7 @@ func (b *BlockTables) pinned(levels []engine.Level) (bytes int64) {
 			bytes += l.TopIndexCacheBytes + int64(float64(l.Files)*cachesim.PooledCharge(false))
 		}
 		if b.PinTop && b.PartedFilters && l.FilterConsulted {
-			bytes += int64(topEntryBytes*b.filterParts(l) + float64(l.Files)*cachesim.PooledCharge(false))
+			bytes += int64(topEntryBytes*b.FilterParts(l) + float64(l.Files)*cachesim.PooledCharge(false))
 		}
 		if b.PinL0 && l.Level == 0 {
 			bytes += l.IndexCacheBytes + l.FilterCacheBytes
@@ -94,11 +96,8 @@ func (b *BlockTables) files(l engine.Level, base int) []File {
 	return files
 }
 
-// falsePositives is the share of absent keys that a level's filters let pass, all without filters.
-//
-// RocksDB's Bloom filter keeps the bits of a key within a line of 512, as Pebble's does, with more probes for
-// more bits (FastLocalBloomImpl::ChooseNumProbes) and independent ones; a Ribbon filter is nearly as good as
-// its bits can be.
+// falsePositives is the share of absent keys that a level's filters let pass, all without filters. A Ribbon filter
+// is nearly as good as its bits can be.
 func (b *BlockTables) falsePositives(l engine.Level) float64 {
 	if !l.FilterConsulted || l.FilterBytes == 0 {
 		return 1
@@ -108,6 +107,13 @@ func (b *BlockTables) falsePositives(l engine.Level) float64 {
 		const overhead = 0.96
 		return math.Exp2(-overhead * bits)
 	}
+	return BlockFilterRate(bits)
+}
+
+// BlockFilterRate is the share of absent keys that RocksDB's Bloom filter of so many bits a key lets pass. It keeps
+// the bits of a key within a line of 512, as Pebble's does, with more probes for more bits
+// (FastLocalBloomImpl::ChooseNumProbes) and independent ones.
+func BlockFilterRate(bits float64) float64 {
 	const lineBits = 512
 	return passesLines(lineBits/bits, lineBits, probesFor(bits))
 }
@@ -137,7 +143,7 @@ func (b *BlockTables) classes(l engine.Level, sublevels, touch, reach float64, g
 	if l.FilterConsulted && l.FilterBytes > 0 {
 		switch {
 		case b.PartedFilters:
-			parts := b.filterParts(l)
+			parts := b.FilterParts(l)
 			if b.MetadataInCache && !b.PinTop {
 				add(engine.Filter, touch, files, topEntryBytes*parts, true, false)
 			}

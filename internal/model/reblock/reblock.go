@@ -30,26 +30,73 @@ import (
 // before compression.
 type Tables struct {
 	BlockBytes int64   // at which a data block is closed
-	IndexBytes int64   // at which an index is divided into blocks, as one of them is closed
+	IndexBytes int64   // at which an index is divided into blocks, as one of them is closed; 0: it never is
 	FilterBits float64 // of a key; 0: no filters
 
 	// LastFilters: a Get asks the filters of the last level, too.
-	LastFilters bool
+	LastFilters   bool
+	PartedFilters bool // divided as indexes are
+	Outside       bool // filters and indexes that are not divided are in memory beside the cache
 }
 
-// FilterRate is the share of keys that a filter lets pass although its table lacks them: of bits a
-// key, in a table of so many keys.
-type FilterRate func(bits float64, keys float64) float64
+// FilterRate is the share of keys that a filter lets pass although its table lacks them, in a table of
+// so many keys.
+type FilterRate func(to Tables, keys float64) float64
+
+// Kind is how an engine writes tables, asks for their blocks and keeps them in its cache, and what it calls
+// their options. The zero value is Pebble's.
+type Kind struct {
+	Charge int64 // that the cache adds to each block; 0: the model of the cache does
+	Rate   FilterRate
+	// BlockBytes is the mean size of a data block of a level, in which entries have so many bytes.
+	BlockBytes func(l engine.Level, entryBytes float64, to Tables) float64
+	// FilterBytes is what a table's filter takes for so many bytes of bits; nil: as many.
+	FilterBytes func(bits, dataBlocks, dataBytes float64) float64
+	// Cached is what the cache takes for a block; nil: its content.
+	Cached func(bytes float64, to Tables) float64
+
+	// GoesOn: what asks the last level's filters looks into all levels below the one that has the key, as Pebble's
+	// iterators do. Of other engines those filters are a matter of options.
+	GoesOn        bool
+	TopLast       bool    // the index is asked only if the filter lets the Get pass
+	AlwaysTop     bool    // an index that may be divided has a top, even of one part
+	PartFull      float64 // how full parts of filters are
+	Trailer       int     // bytes behind a stored block; 0: sizes of stored indexes are not known
+	Filters       cachesim.Marks
+	Indexes       cachesim.Marks // and the tops of filters
+	PinTop, PinL0 bool           // what stays in the cache: tops, all of level 0
+
+	Options []Option
+	Words   func(Tables) map[string]string
+	// Snippet sets the options, and the size of the cache.
+	Snippet func(to Tables, cacheBytes int64) string
+	Lookup  string  // what looks a key up and asks the last level's filters, where that is not a Get
+	Rewrite string  // what in the engine rewrites all tables
+	Error   float64 // share by which predictions were off when they were tested
+}
+
+// Option is one that is varied: all tables that differ from those given in it.
+type Option func(from Tables) []Tables
+
+// Values is an option with these values, which set puts into tables.
+func Values[T any](set func(*Tables, T), values ...T) Option {
+	return func(from Tables) []Tables {
+		all := make([]Tables, len(values))
+		for i, v := range values {
+			all[i] = from
+			set(&all[i], v)
+		}
+		return all
+	}
+}
 
 // Gets are accesses as they are.
 type Gets struct {
-	// GoesOn: what asks the last level's filters looks into all levels below the one that has the key, as Pebble's
-	// iterators do.
-	GoesOn bool
-
 	present Tables
-	rate    FilterRate
+	kind    Kind
+	asIs    *cachesim.Trace // exact, if the accesses that were read show more than the cache sees
 	levels  []level
+	shapes  map[shape]float64
 	files   []file
 
 	blocks   []place
@@ -60,16 +107,23 @@ type Gets struct {
 	found    []bool
 	warmup   int
 	opening  bool
-	charge   int64
 	spans    [][]span // see below; nil: not looked for yet
+}
+
+// shape is a level with tables of some settings.
+type shape struct {
+	level int
+	to    Tables
 }
 
 // level is what the tables of a level have in common.
 type level struct {
 	engine.Level
+	last         bool    // no other lies below it
 	entryBytes   float64 // of a key and its value in a data block
 	rawPerStored float64
 	indexEntry   float64 // of a data block in an index block
+	indexRatio   float64 // stored/raw
 	cut          float64 // measured mean bytes of a data block over those of the rule
 	keysPerByte  float64 // stored
 	filterOf     float64 // measured bytes of filters over bits x keys
@@ -94,12 +148,16 @@ type place struct {
 	file int32
 }
 
-// Of are no Gets, of a database with these levels: what their blocks take in a cache includes charge
-// bytes for each.
-func Of(levels []engine.Level, charge int64, present Tables, rate FilterRate) (*Gets, error) {
-	g := &Gets{present: present, rate: rate, charge: charge}
+// Of are no Gets, of a database with these levels. What their blocks take in a cache includes the charge of
+// the kind.
+func Of(levels []engine.Level, kind Kind, present Tables) (*Gets, error) {
+	g := &Gets{present: present, kind: kind}
 	return g, g.measure(levels)
 }
+
+// AsIs are the accesses of the Gets with the present settings, where those that Read gets show more: all
+// blocks, whether they are in the cache or beside it.
+func (g *Gets) AsIs(t *cachesim.Trace) { g.asIs = t }
 
 // Read adds the Gets of a trace. keys has the rank of the key of each of them but that of the opening
 // among all keys, equal ones with equal ranks; nil where keys are not known: then all are taken for
@@ -145,6 +203,9 @@ func (g *Gets) Read(r *trace.Reader, keys []uint32) error {
 		}
 		g.blocks = append(g.blocks, place{b, n})
 	}
+	if err := g.measureData(); err != nil {
+		return err
+	}
 	g.place()
 	g.measureFiles()
 	g.measureGaps()
@@ -160,6 +221,31 @@ func (g *Gets) Absent() float64 {
 		}
 	}
 	return float64(absent) / float64(max(1, len(g.found)-g.warmup))
+}
+
+// measureData measures data blocks where the levels do not tell what their content takes.
+func (g *Gets) measureData() error {
+	raw, stored := make([]float64, len(g.levels)), make([]float64, len(g.levels))
+	for _, b := range g.blocks {
+		if int(b.Level) < len(raw) && b.Type == engine.Data {
+			raw[b.Level], stored[b.Level] = raw[b.Level]+float64(b.Bytes), stored[b.Level]+float64(b.DiskBytes)
+		}
+	}
+	var levels []engine.Level
+	unknown := false
+	for i, l := range g.levels {
+		if l.Files > 0 && l.DataCacheBytes == 0 {
+			unknown = true
+			if l.DataCacheBytes = l.DataBytes; stored[i] > 0 {
+				l.DataCacheBytes = int64(float64(l.DataBytes) * raw[i] / stored[i])
+			}
+		}
+		levels = append(levels, l.Level)
+	}
+	if !unknown {
+		return nil
+	}
+	return g.measure(levels)
 }
 
 // place puts the keys that were found in a data block into some of its entries, in their order, and those
@@ -213,6 +299,8 @@ func (g *Gets) place() {
 
 // measure works out what the levels are like.
 func (g *Gets) measure(levels []engine.Level) error {
+	g.levels, g.shapes = nil, map[shape]float64{}
+	last := -1
 	for _, l := range levels {
 		for len(g.levels) <= l.Level {
 			g.levels = append(g.levels, level{})
@@ -223,18 +311,43 @@ func (g *Gets) measure(levels []engine.Level) error {
 		if l.Keys <= 0 || l.DataBlocks <= 0 || l.DataBytes <= 0 || !l.InCacheKnown {
 			return fmt.Errorf("reblock: level %d does not tell what its blocks hold", l.Level)
 		}
-		raw := float64(l.DataCacheBytes - g.charge*l.DataBlocks)
-		v := level{Level: l, entryBytes: raw / float64(l.Keys), rawPerStored: raw / float64(l.DataBytes), keysPerByte: float64(l.Keys) / float64(l.DataBytes)}
-		v.cut = raw / float64(l.DataBlocks) / meanBlock(v.entryBytes, g.present.BlockBytes)
-		index := float64(l.IndexCacheBytes - g.charge*(l.IndexBlocks+l.SingleIndexes))
-		v.indexEntry = index / float64(l.DataBlocks)
+		raw := float64(l.DataCacheBytes - g.kind.Charge*l.DataBlocks)
+		v := level{Level: l, entryBytes: raw / float64(l.Keys), rawPerStored: raw / float64(l.DataBytes), keysPerByte: float64(l.Keys) / float64(l.DataBytes), cut: 1}
+		v.cut = raw / float64(l.DataBlocks) / g.blockBytes(&v, g.present)
+		index := float64(l.IndexCacheBytes - g.kind.Charge*(l.IndexBlocks+l.SingleIndexes))
+		v.indexEntry, v.indexRatio = index/float64(l.DataBlocks), 1
+		if g.kind.Trailer > 0 && index > 0 {
+			v.indexRatio = float64(l.IndexBytes) / index
+		}
 		v.filterOf, v.passedOver = 1, !l.FilterConsulted && (g.present.FilterBits > 0 || l.Level == engine.ModelLevels-1)
-		if l.FilterBytes > 0 && g.present.FilterBits > 0 {
+		if l.FilterBytes > 0 && g.present.FilterBits > 0 && g.kind.FilterBytes == nil {
 			v.filterOf = 8 * float64(l.FilterBytes) / (g.present.FilterBits * float64(cmp.Or(l.FilterKeys, l.Keys)))
 		}
-		g.levels[l.Level] = v
+		g.levels[l.Level], last = v, max(last, l.Level)
 	}
+	if last >= 0 {
+		g.levels[last].last = true
+	}
+	clear(g.shapes) // they were those of the rule alone
 	return nil
+}
+
+// blockBytes is the mean content of a level's data blocks with settings to.
+func (g *Gets) blockBytes(l *level, to Tables) float64 {
+	at := shape{l.Level.Level, Tables{BlockBytes: to.BlockBytes}}
+	if _, known := g.shapes[at]; !known {
+		rule := meanBlock(l.entryBytes, to.BlockBytes)
+		if g.kind.BlockBytes != nil {
+			rule = g.kind.BlockBytes(l.Level, l.entryBytes, to)
+		}
+		g.shapes[at] = l.cut * rule
+	}
+	return g.shapes[at]
+}
+
+// asks reports whether Gets ask the filters of a level.
+func (g *Gets) asks(l *level, to Tables) bool {
+	return to.FilterBits > 0 && (to.LastFilters || !l.passedOver && (g.kind.GoesOn || !l.last))
 }
 
 // measureFiles works out how large the tables are.
@@ -245,7 +358,7 @@ func (g *Gets) measureFiles() {
 		case engine.Data:
 			f.dataBytes = max(f.dataBytes, float64(b.Offset)+float64(b.DiskBytes))
 		case engine.Filter:
-			if l := g.levelOf(f); l != nil && g.present.FilterBits > 0 {
+			if l := g.levelOf(f); l != nil && g.present.FilterBits > 0 && !g.present.PartedFilters && g.kind.FilterBytes == nil {
 				f.filterKeys = 8 * float64(b.Bytes) / g.present.FilterBits / l.filterOf
 			}
 		}

@@ -1,6 +1,7 @@
 package reblock
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/statelab/statelab/engine"
@@ -16,18 +17,22 @@ type table struct {
 	blockBytes, blockDisk  float64 // of a data block; raw and stored
 	perPartition           float64 // data blocks
 	filterBytes            float64
-	asks                   bool    // the filter
+	filterParts            float64 // 0: it is not divided
+	asks                   bool
 	passes, passed         float64 // share of others' keys that the filter lets pass, then and now
 	numbers                []uint32
 }
 
-// The blocks of a table are numbered: filter, top of the index, partitions, data. The first numbers
-// are taken by these.
+// The blocks of a table are numbered: filter, or the top of its parts, top of the index, partitions,
+// data, parts of the filter. The first numbers are taken by these.
 const (
 	filterAt = iota
 	topAt
 	partitionsAt
 )
+
+// topEntry is a part in the top of a filter.
+const topEntry = 15
 
 // Levels are those of the database, with tables of settings to.
 func (g *Gets) Levels(to Tables) []engine.Level {
@@ -44,10 +49,10 @@ func (g *Gets) With(to Tables, luck uint64) *cachesim.Trace {
 	if to == g.present {
 		return g.asTheyAre()
 	}
-	if to.LastFilters && g.GoesOn && g.spans == nil {
+	if to.LastFilters && g.kind.GoesOn && g.spans == nil {
 		g.findSpans()
 	}
-	w := writer{to: to, luck: mix(luck) >> 8 &^ 0xfff, t: &cachesim.Trace{WarmupGets: g.warmup},
+	w := writer{to: to, kind: &g.kind, luck: mix(luck) >> 8 &^ 0xfff, t: &cachesim.Trace{WarmupGets: g.warmup},
 		tables: make([]table, len(g.files)), others: make([]uint32, len(g.blocks))}
 	for i := range g.files {
 		w.tables[i] = g.divide(&g.files[i], to)
@@ -63,6 +68,9 @@ func (g *Gets) With(to Tables, luck uint64) *cachesim.Trace {
 
 // asTheyAre are the accesses without a change.
 func (g *Gets) asTheyAre() *cachesim.Trace {
+	if g.asIs != nil {
+		return g.asIs
+	}
 	t := &cachesim.Trace{WarmupGets: g.warmup, Accesses: g.accesses, Gets: make([]uint32, len(g.ends))}
 	copy(t.Gets[1:], g.ends)
 	for _, b := range g.blocks {
@@ -78,8 +86,8 @@ func (l *level) with(g *Gets, to Tables) engine.Level {
 		return n
 	}
 	raw := l.entryBytes * float64(n.Keys)
-	blocks := math.Max(float64(n.Files), math.Round(raw/(l.cut*meanBlock(l.entryBytes, to.BlockBytes))))
-	charged := func(bytes, blocks float64) int64 { return int64(bytes) + g.charge*int64(blocks) }
+	blocks := math.Max(float64(n.Files), math.Round(raw/g.blockBytes(l, to)))
+	charged := func(bytes, blocks float64) int64 { return int64(bytes) + g.kind.Charge*int64(blocks) }
 	n.DataBlocks, n.DataCacheBytes = int64(blocks), charged(raw, blocks)
 	index := blocks * l.indexEntry
 	stored := 1.0
@@ -88,7 +96,7 @@ func (l *level) with(g *Gets, to Tables) engine.Level {
 	}
 	n.IndexBlocks, n.SingleIndexes, n.TopIndexCacheBytes, n.TopIndexBytes, n.SingleIndexCacheBytes, n.SingleIndexBytes = 0, 0, 0, 0, 0, 0
 	perFile := index / float64(n.Files)
-	if perFile > float64(to.IndexBytes) {
+	if g.divides(to, perFile) {
 		n.IndexBlocks = int64(math.Ceil(perFile/meanBlock(l.indexEntry, to.IndexBytes))) * int64(n.Files)
 		top := float64(n.IndexBlocks) * l.indexEntry
 		n.TopIndexCacheBytes, n.TopIndexBytes = charged(top, float64(n.Files)), int64(top*stored)
@@ -97,13 +105,19 @@ func (l *level) with(g *Gets, to Tables) engine.Level {
 		n.SingleIndexCacheBytes, n.SingleIndexBytes = charged(index, float64(n.Files)), int64(index*stored)
 	}
 	n.IndexCacheBytes, n.IndexBytes = charged(index, float64(n.IndexBlocks+n.SingleIndexes)), int64(index*stored)
-	n.FilterConsulted, n.FilterCacheBytes = l.asks(to), 0
-	switch {
-	case l.FilterBytes > 0 && g.present.FilterBits > 0:
+	n.FilterConsulted = g.asks(l, to)
+	switch keys := float64(cmp.Or(l.FilterKeys, l.Keys)); {
+	case l.FilterBytes > 0 && g.present.FilterBits > 0 && g.kind.FilterBytes == nil:
 		n.FilterBytes = int64(float64(l.FilterBytes) * to.FilterBits / g.present.FilterBits)
+		if l.last && !n.FilterConsulted && !g.kind.GoesOn {
+			n.FilterBytes = 0
+		}
 	case n.FilterConsulted:
-		n.FilterBytes = int64(to.FilterBits * float64(n.Keys) / 8)
+		n.FilterBytes = int64(g.filterBytes(to.FilterBits*keys/8, blocks, float64(n.DataBytes)))
+	default:
+		n.FilterBytes = 0
 	}
+	n.FilterCacheBytes = 0
 	if n.FilterConsulted {
 		n.FilterCacheBytes = charged(float64(n.FilterBytes), float64(n.Files))
 	}
@@ -111,8 +125,18 @@ func (l *level) with(g *Gets, to Tables) engine.Level {
 	return n
 }
 
-// asks reports whether Gets ask the filters.
-func (l *level) asks(to Tables) bool { return to.FilterBits > 0 && (!l.passedOver || to.LastFilters) }
+// divides reports whether an index of so many bytes is divided.
+func (g *Gets) divides(to Tables, index float64) bool {
+	return to.IndexBytes > 0 && (g.kind.AlwaysTop || index > float64(to.IndexBytes))
+}
+
+// filterBytes are those of a filter with so many bytes of bits.
+func (g *Gets) filterBytes(bits, dataBlocks, dataBytes float64) float64 {
+	if g.kind.FilterBytes == nil || bits == 0 {
+		return bits
+	}
+	return g.kind.FilterBytes(bits, dataBlocks, dataBytes)
+}
 
 // divide is how a table is divided into blocks.
 func (g *Gets) divide(f *file, to Tables) table {
@@ -121,31 +145,38 @@ func (g *Gets) divide(f *file, to Tables) table {
 		return t
 	}
 	raw := f.dataBytes * t.rawPerStored
-	t.blockBytes = t.cut * meanBlock(t.entryBytes, to.BlockBytes)
+	t.blockBytes = g.blockBytes(t.level, to)
 	t.blockDisk = t.blockBytes / t.rawPerStored
 	t.dataBlocks = math.Max(1, math.Ceil(raw/t.blockBytes))
-	t.perPartition = math.Max(1, meanBlock(t.indexEntry, to.IndexBytes)/t.indexEntry)
-	t.partitions = math.Ceil(t.dataBlocks / t.perPartition)
-	t.twoLevels = t.partitions > 1
+	t.perPartition, t.partitions = t.dataBlocks, 1
+	if to.IndexBytes > 0 {
+		t.perPartition = math.Max(1, meanBlock(t.indexEntry, to.IndexBytes)/t.indexEntry)
+		t.partitions = math.Ceil(t.dataBlocks / t.perPartition)
+	}
+	t.twoLevels = to.IndexBytes > 0 && (g.kind.AlwaysTop || t.partitions > 1)
 	keys := f.filterKeys
 	if keys == 0 {
 		keys = f.dataBytes * t.keysPerByte
 	}
-	t.filterBytes = to.FilterBits * keys / 8 * t.filterOf
-	t.asks, t.passes, t.passed = t.level.asks(to), 1, 1
-	if t.asks {
-		t.passes = g.rate(to.FilterBits, keys)
+	t.filterBytes = g.filterBytes(to.FilterBits*keys/8*t.filterOf, t.dataBlocks, f.dataBytes)
+	if to.PartedFilters {
+		t.filterParts = math.Ceil(t.filterBytes / (g.kind.PartFull * float64(to.IndexBytes)))
 	}
-	if g.present.FilterBits > 0 {
-		t.passed = g.rate(g.present.FilterBits, keys)
+	t.passes, t.passed = 1, 1
+	if t.asks = g.asks(t.level, to); t.asks {
+		t.passes = g.kind.Rate(to, keys)
 	}
-	t.numbers = make([]uint32, partitionsAt+int(t.partitions)+int(t.dataBlocks)+1)
+	if g.asks(t.level, g.present) {
+		t.passed = g.kind.Rate(g.present, keys)
+	}
+	t.numbers = make([]uint32, partitionsAt+int(t.partitions)+int(t.dataBlocks)+1+int(t.filterParts))
 	return t
 }
 
 // writer makes the accesses.
 type writer struct {
 	to     Tables
+	kind   *Kind
 	luck   uint64
 	t      *cachesim.Trace
 	tables []table
@@ -180,10 +211,10 @@ func (w *writer) get(g *Gets, i int, from, end uint32) {
 func (w *writer) lookOn(t *table, key uint32) {
 	w.top(t)
 	if t.asks {
-		w.ask(t, filterAt, engine.Filter, 0, t.filterBytes, t.filterBytes)
+		w.filter(t, 0)
 	}
 	if share(key, t.number+1) < t.passes {
-		w.falsely(t, key)
+		w.data(t, t.anywhere(key, true))
 	}
 }
 
@@ -209,49 +240,101 @@ func (w *writer) visit(g *Gets, from, to, key uint32, asked, read, finds bool) {
 			reads, appears = true, true
 		}
 	}
+	at := t.anywhere(key, appears)
+	place := func(i int) float64 {
+		b := &g.blocks[accesses[i]]
+		return (float64(b.Offset) + float64(g.within[from+uint32(i)])*float64(b.DiskBytes)) * t.rawPerStored
+	}
 	for i, n := range accesses {
-		b := &g.blocks[n]
-		switch b.Type {
+		if g.blocks[n].Type == engine.Data {
+			at = place(i)
+			break
+		}
+	}
+	topped, filtered := false, !t.asks
+	filter := func() {
+		if !filtered {
+			w.filter(t, at)
+		}
+		filtered = true
+	}
+	if w.kind.TopLast {
+		filter()
+	}
+	for i, n := range accesses {
+		switch g.blocks[n].Type {
 		case engine.Filter:
-			if t.asks {
-				w.ask(t, filterAt, engine.Filter, 0, t.filterBytes, t.filterBytes)
-			}
+			filter()
 		case engine.TopIndex, engine.SingleIndex:
-			w.top(t)
-			if t.asks && !asked {
-				w.ask(t, filterAt, engine.Filter, 0, t.filterBytes, t.filterBytes)
+			if topped = reads || !w.kind.TopLast; topped {
+				w.top(t)
+			}
+			if !asked {
+				filter()
 			}
 		case engine.Index: // with the data block
 		case engine.Data:
 			if reads {
-				w.data(t, (float64(b.Offset)+float64(g.within[from+uint32(i)])*float64(b.DiskBytes))*t.rawPerStored)
+				w.data(t, place(i))
 			}
 		default:
 			w.keep(g, n)
 		}
 	}
 	if appears {
-		w.falsely(t, key)
+		if w.kind.TopLast && !topped {
+			w.top(t)
+		}
+		w.data(t, at)
 	}
 }
 
-// falsely reads a data block of a table that has not the key.
-func (w *writer) falsely(t *table, key uint32) {
-	at := 0.0
-	if share(key, t.number+2) >= t.gaps {
-		at = share(key, t.number+3) * t.dataBytes * t.rawPerStored
+// anywhere is a place among a table's raw data for a key that it has not: the first one for some of the keys that
+// its filter lets pass.
+func (t *table) anywhere(key uint32, passed bool) float64 {
+	if passed && share(key, t.number+2) < t.gaps {
+		return 0
 	}
-	w.data(t, at)
+	return share(key, t.number+3) * t.dataBytes * t.rawPerStored
+}
+
+// filter asks for the filter, or for the part of it of a place among a table's raw data.
+func (w *writer) filter(t *table, at float64) {
+	if t.filterParts == 0 {
+		if !w.to.Outside {
+			w.ask(t, filterAt, engine.Filter, t.filterBytes, t.filterBytes, w.pinned(t, false)|w.kind.Filters)
+		}
+		return
+	}
+	if !w.to.Outside {
+		bytes := topEntry * t.filterParts
+		w.ask(t, filterAt, engine.Filter, bytes, bytes, w.pinned(t, true)|w.kind.Indexes)
+	}
+	part := math.Min(math.Floor(at/(t.dataBytes*t.rawPerStored)*t.filterParts), t.filterParts-1)
+	bytes := t.filterBytes / t.filterParts
+	w.ask(t, partitionsAt+int(t.partitions)+int(t.dataBlocks)+1+int(part), engine.Filter, bytes, bytes, w.pinned(t, false)|w.kind.Filters)
+}
+
+// pinned is the mark of filters and indexes that stay in the cache.
+func (w *writer) pinned(t *table, top bool) cachesim.Marks {
+	if w.kind.PinTop && top || w.kind.PinL0 && t.file.level == 0 {
+		return cachesim.Pinned
+	}
+	return 0
 }
 
 func (w *writer) top(t *table) {
+	if w.to.Outside {
+		return
+	}
+	mark := w.pinned(t, t.twoLevels) | w.kind.Indexes
 	if !t.twoLevels {
 		bytes := t.dataBlocks * t.indexEntry
-		w.ask(t, topAt, engine.SingleIndex, 1, bytes, bytes)
+		w.ask(t, topAt, engine.SingleIndex, bytes, bytes*t.indexRatio, mark)
 		return
 	}
 	bytes := t.partitions * t.indexEntry
-	w.ask(t, topAt, engine.TopIndex, 1, bytes, bytes)
+	w.ask(t, topAt, engine.TopIndex, bytes, bytes*t.indexRatio, mark)
 }
 
 // data asks for the data block at a place among a table's raw data, and for its part of the index.
@@ -260,17 +343,19 @@ func (w *writer) data(t *table, at float64) {
 	if t.twoLevels {
 		p := math.Floor(rank / t.perPartition)
 		bytes := math.Min(t.perPartition, t.dataBlocks-p*t.perPartition) * t.indexEntry
-		w.ask(t, partitionsAt+int(p), engine.Index, 2+p, bytes, bytes)
+		w.ask(t, partitionsAt+int(p), engine.Index, bytes, bytes*t.indexRatio, w.pinned(t, false)|w.kind.Indexes)
 	}
-	w.ask(t, partitionsAt+int(t.partitions)+int(rank), engine.Data, 2+t.partitions+rank, t.blockBytes, t.blockDisk)
+	w.ask(t, partitionsAt+int(t.partitions)+int(rank), engine.Data, t.blockBytes, t.blockDisk-float64(w.kind.Trailer), 0)
 }
 
-// ask accesses a block of a table, by its number in the table.
-func (w *writer) ask(t *table, number int, kind engine.BlockType, offset, bytes, stored float64) {
+// ask accesses a block of a table, by its number in the table. stored is without the trailer.
+func (w *writer) ask(t *table, number int, kind engine.BlockType, bytes, stored float64, marks cachesim.Marks) {
 	if t.numbers[number] == 0 {
-		w.t.Blocks = append(w.t.Blocks, cachesim.Block{File: t.file.number, Offset: uint64(offset)<<12 ^ w.luck, Bytes: int32(bytes),
-			DiskBytes: int32(stored), Type: kind,
-			Level: uint8(t.file.level)})
+		if w.kind.Cached != nil {
+			bytes = w.kind.Cached(bytes, w.to)
+		}
+		w.t.Blocks = append(w.t.Blocks, cachesim.Block{File: t.file.number, Offset: uint64(number)<<12 ^ w.luck, Bytes: int32(bytes),
+			DiskBytes: int32(stored) + int32(w.kind.Trailer), Type: kind, Level: uint8(t.file.level), Marks: marks})
 		t.numbers[number] = uint32(len(w.t.Blocks))
 	}
 	w.t.Accesses = append(w.t.Accesses, t.numbers[number]-1)

@@ -1,0 +1,108 @@
+package rocksoptions
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/model/lsm"
+	"github.com/statelab/statelab/internal/model/predict"
+	"github.com/statelab/statelab/internal/model/reblock"
+)
+
+// tunedError: see docs/tuning.md.
+const tunedError = 0.05
+
+// Tables are the settings of tables that a family with these options has, and what its tables are like. flag
+// is how its owner sets the size of the block cache.
+func Tables(options map[string]string, family string, flag func(cacheBytes int64) string) (kind reblock.Kind, present reblock.Tables, err error) {
+	options = InForce(options)
+	reads, err := Reads(options)
+	if err != nil {
+		return kind, present, err
+	}
+	r, filter := reader{options: options}, ParseFilter(options["filter_policy"])
+	present = reblock.Tables{BlockBytes: int64(r.size("block_size", 4096)), FilterBits: filter.Bits, LastFilters: !r.is(forHits, false),
+		Outside: !reads.MetadataInCache}
+	if options["index_type"] == twoLevels {
+		present.IndexBytes, present.PartedFilters = int64(reads.PartBytes), reads.PartedFilters
+	}
+	const kib = 1 << 10
+	const trailerBytes = 5
+	kind = reblock.Kind{
+		Rate:       func(to reblock.Tables, _ float64) float64 { return predict.BlockFilterRate(to.FilterBits) },
+		BlockBytes: blockBytes(options, &r), TopLast: true, AlwaysTop: true, PartFull: predict.PartFull, Trailer: trailerBytes,
+		Filters: cachesim.ParsedFilter, PinTop: reads.PinTop, PinL0: reads.PinL0, Error: tunedError,
+		Options: []reblock.Option{
+			reblock.Values(func(t *reblock.Tables, v int64) { t.BlockBytes = v }, kib, 2*kib, 4*kib, 8*kib, 16*kib, 32*kib, 64*kib),
+			reblock.Values(func(t *reblock.Tables, v int64) { t.IndexBytes, t.PartedFilters = v, v > 0 }, 0, 4*kib, 16*kib, 64*kib),
+			reblock.Values(func(t *reblock.Tables, v float64) { t.FilterBits = v }, 0, 5, 8, 10, 12, 14, 16, 20),
+			reblock.Values(func(t *reblock.Tables, v bool) { t.LastFilters = v }, false, true),
+			reblock.Values(func(t *reblock.Tables, v bool) { t.Outside = v }, false, true),
+		},
+		Rewrite: "DB::CompactRange of all keys and BottommostLevelCompaction::kForce",
+	}
+	if reads.HighPriority {
+		kind.Filters, kind.Indexes = kind.Filters|cachesim.HighPriority, cachesim.HighPriority
+	}
+	kind.Words = func(t reblock.Tables) map[string]string { return words(t, filter) }
+	kind.Snippet = func(t reblock.Tables, cacheBytes int64) string {
+		all := words(t, filter)
+		text := fmt.Sprintf("# %s\n[CFOptions %q]\n  %s=%s\n[TableOptions/BlockBasedTable %q]\n", flag(cacheBytes), family, forHits, all[forHits], family)
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			if name != forHits {
+				text += fmt.Sprintf("  %s=%s\n", name, all[name])
+			}
+		}
+		return text
+	}
+	return kind, present, r.err
+}
+
+const (
+	twoLevels = "kTwoLevelIndexSearch"
+	forHits   = "optimize_filters_for_hits" // of a family, where the others are of its tables
+)
+
+// words are the options that make tables, with filters of the kind that there are.
+func words(t reblock.Tables, filter Filter) map[string]string {
+	all := named{"block_size": strconv.FormatInt(t.BlockBytes, 10), "filter_policy": "nullptr", "index_type": "kBinarySearch",
+		"partition_filters": strconv.FormatBool(t.PartedFilters), forHits: strconv.FormatBool(!t.LastFilters),
+		"cache_index_and_filter_blocks": strconv.FormatBool(!t.Outside)}
+	bits := strconv.FormatFloat(t.FilterBits, 'f', -1, 64)
+	switch {
+	case t.FilterBits > 0 && filter.Ribbon:
+		all["filter_policy"] = fmt.Sprintf("ribbonfilter:%s:%d", bits, filter.BloomBelow)
+	case t.FilterBits > 0:
+		all["filter_policy"] = "bloomfilter:" + bits + ":false"
+	}
+	if t.IndexBytes > 0 {
+		all["index_type"], all["metadata_block_size"] = twoLevels, strconv.FormatInt(t.IndexBytes, 10)
+	}
+	return all
+}
+
+// blockBytes cuts blocks as the writer of tables does, of keys that are as far from each other as hashed ones, and
+// of entries as large as they are on average.
+func blockBytes(options map[string]string, r *reader) func(engine.Level, float64, reblock.Tables) float64 {
+	w := lsm.Leveled{RestartInterval: int(r.number("block_restart_interval", 16))}
+	if strings.HasSuffix(options["data_block_index_type"], "AndHash") {
+		w.HashRatio = r.number("data_block_hash_table_util_ratio", 0.75)
+	}
+	return func(l engine.Level, entryBytes float64, to reblock.Tables) float64 {
+		const sequence, otherKeys = 8, 4 // bytes; from which difference on keys share more or less than hashed ones do
+		w := w
+		w.BlockBytes, w.KeyBytes, w.ValueBytes = int(to.BlockBytes), max(1, int(l.RawKeyBytes/l.Keys)-sequence), int(l.RawValueBytes/l.Keys)
+		keys := float64(l.Keys) / float64(max(1, l.Sublevels))
+		raw, entries := w.Block(keys)
+		if more := entryBytes - raw/entries; more < -otherKeys || more > otherKeys {
+			w.ValueBytes = max(0, w.ValueBytes+int(more))
+			raw, _ = w.Block(keys)
+		}
+		return raw
+	}
+}
