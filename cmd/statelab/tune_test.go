@@ -27,21 +27,22 @@ func tuningOf(t *testing.T, text string) (found tuned.Tuning) {
 // TestTunedIsMeasured: what tune recommends is built and measured, and comes within 3 % of what it said.
 // The database has blocks of 1 KiB, whose indexes need more than the memory, so larger ones must win.
 func TestTunedIsMeasured(t *testing.T) {
-	engines := []string{"pebble1", "pebble2"}
-	if testing.Short() {
-		engines = engines[1:]
-	}
-	for _, engine := range engines {
+	for engine, options := range map[string]string{
+		"pebble1": "LBaseMaxBytes=4MiB BlockSize=1KiB", "pebble2": "LBaseMaxBytes=4MiB BlockSize=1KiB", "goleveldb": "WriteBuffer=1MiB BlockSize=1KiB",
+		"rocksdb": "block_size=1024 " + steadyRocks,
+	} {
 		t.Run(engine, func(t *testing.T) {
+			if testing.Short() && engine == "pebble1" {
+				t.Skip("as pebble2")
+			}
 			db := filepath.Join(t.TempDir(), "D")
-			must(t, "load", "--engine", engine, "--keys", "200k", "--set", "LBaseMaxBytes=4MiB",
-				"--set", "BlockSize=1KiB", "--db", db, "--quiet")
+			must(t, append([]string{"load", "--engine", engine, "--keys", "200k", "--db", db, "--quiet"}, setFlags(options)...)...)
 			before := fingerprint(t, db)
 			out := filepath.Join(t.TempDir(), "T")
 			o := must(t, "tune", "--db", db, "--memory", "1500KiB", "--missing", "30%", "--seeds", "1", "--verify", "--out", out, "--json", "--quiet")
 			found := tuningOf(t, o.stdout)
 			// With more processors the cache has more shards, which hold fewer large blocks.
-			won := !found.Tied && found.Best.Reads < 0.95*found.Present.Reads && found.Best.Options["BlockSize"] != found.Present.Options["BlockSize"]
+			won := !found.Tied && found.Best.Reads < 0.95*found.Present.Reads && tuned.Words(found.Best.Options) != tuned.Words(found.Present.Options)
 			if !won && runtime.NumCPU() <= 2 {
 				t.Errorf("present %+v, best %+v", found.Present, found.Best)
 			}
@@ -56,10 +57,57 @@ func TestTunedIsMeasured(t *testing.T) {
 			if diff := cmp.Diff(before, fingerprint(t, db)); diff != "" {
 				t.Errorf("the database was changed:\n%s", diff)
 			}
-			if page, err := os.ReadFile(filepath.Join(out, "report.html")); err != nil || !strings.Contains(string(page), "BlockSize=") {
+			if page, err := os.ReadFile(filepath.Join(out, "report.html")); err != nil || !strings.Contains(strings.ToLower(string(page)), "size=") {
 				t.Errorf("the page: %v", err)
 			}
 		})
+	}
+}
+
+// steadyRocks lets writes wait for each compaction: databases of the same keys get the same levels.
+const steadyRocks = "write_buffer_size=1048576 target_file_size_base=524288 max_bytes_for_level_base=2097152 level0_stop_writes_trigger=4 " +
+	"level0_slowdown_writes_trigger=4 soft_pending_compaction_bytes_limit=1 hard_pending_compaction_bytes_limit=1"
+
+// setFlags are flags for options.
+func setFlags(options string) (flags []string) {
+	for _, o := range strings.Fields(options) {
+		flags = append(flags, "--set", o)
+	}
+	return flags
+}
+
+// TestTunedOptionsFile: a database that is loaded with the lines of the answer has them in the OPTIONS file that RocksDB writes
+// itself, and a second look at its tables finds them.
+func TestTunedOptionsFile(t *testing.T) {
+	found := tuningOf(t, must(t, "tune", "--keys", "2M", "--engine", "rocksdb", "--memory", "4MiB", "--seeds", "1", "--within", "20s", "--json", "--quiet").stdout)
+	if found.Tied || found.Best.Reads >= found.Present.Reads {
+		t.Errorf("%+v", found)
+	}
+	var lines []string
+	for line := range strings.Lines(found.Snippet) {
+		if line = strings.TrimSpace(line); strings.Contains(line, "=") && !strings.HasPrefix(line, "#") {
+			lines = append(lines, line)
+		}
+	}
+	db := filepath.Join(t.TempDir(), "D")
+	must(t, append([]string{"load", "--engine", "rocksdb", "--keys", "50k", "--db", db, "--quiet"}, setFlags(strings.Join(lines, " "))...)...)
+	files, err := filepath.Glob(filepath.Join(db, "OPTIONS-*"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	text, err := os.ReadFile(files[len(files)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range lines {
+		name, value, _ := strings.Cut(line, "=")
+		if in := "\n  " + name + "="; !strings.Contains(string(text), in) || name != "filter_policy" && !strings.Contains(string(text), in+value+"\n") {
+			t.Errorf("RocksDB's OPTIONS file does not have %s:\n%s", line, text)
+		}
+	}
+	again := tuningOf(t, must(t, "tune", "--db", db, "--memory", "8MiB", "--seeds", "1", "--within", "1s", "--json", "--quiet").stdout)
+	if tuned.Words(again.Present.Options) != tuned.Words(found.Best.Options) {
+		t.Errorf("the tables have %v, recommended were %v", again.Present.Options, found.Best.Options)
 	}
 }
 

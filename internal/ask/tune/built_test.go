@@ -48,7 +48,9 @@ func TestPredictedIsBuilt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			built := make([]database, len(some))
 			for i, tables := range some {
-				built[i] = load(t, e, keys, shrink, tables)
+				options := optionsOf(tables)
+				options["LBaseMaxBytes"], options["TargetFileSize"] = size(16<<20/shrink), size(2<<20/shrink)
+				built[i] = load(t, e, pebbledb.BenchKVDB().Name, workload.FillSorted, keyspace.Table32, keys, options)
 			}
 			worst := 0.0
 			for _, missing := range []float64{0, 0.5} {
@@ -111,6 +113,7 @@ func reads(t *testing.T, accesses *cachesim.Trace, setup cachesim.Setup, cache i
 type database struct {
 	of     curve.Of
 	levels []engine.Level
+	run    *result.Run
 }
 
 // gets are random Gets of the database.
@@ -121,14 +124,12 @@ func (d database) gets(n uint64, missing float64) curve.Of {
 }
 
 // load builds a database.
-func load(t *testing.T, e engine.Engine, keys uint64, shrink int64, tables reblock.Tables) database {
+func load(t *testing.T, e engine.Engine, profile, fill, values string, keys uint64, options map[string]string) database {
 	t.Helper()
-	options := optionsOf(tables)
-	options["LBaseMaxBytes"], options["TargetFileSize"] = size(16<<20/shrink), size(2<<20/shrink)
 	spec := bench.Spec{Schema: bench.SpecSchema, Verb: bench.Load, Out: t.TempDir(), Engine: e.Info().Name, Dir: t.TempDir(),
-		Profile:    pebbledb.BenchKVDB().Name,
-		CacheBytes: 16 << 20, Overrides: options, PageCache: bench.AsIs, Workload: workload.FillSorted, Keys: keys,
-		KeyBytes: 32, ValueBytes: 110, KeyHash: keyspace.Mix, ValueModel: keyspace.Table32, BatchKeys: 100,
+		Profile:    profile,
+		CacheBytes: 16 << 20, Overrides: options, PageCache: bench.AsIs, Workload: fill, Keys: keys,
+		KeyBytes: 32, ValueBytes: 110, KeyHash: keyspace.Mix, ValueModel: values, BatchKeys: 100,
 		Seed: 1, Threads: 1}
 	run := func() *result.Run {
 		run, err := bench.Run(context.Background(), e, &spec, func(result.Event) {})
@@ -139,5 +140,6 @@ func load(t *testing.T, e engine.Engine, keys uint64, shrink int64, tables reblo
 	}
 	run()
 	spec.Verb, spec.Out, spec.ReadOnly = bench.Inspect, t.TempDir(), true
-	return database{curve.Of{Engine: e, Version: e.Info().Version, Spec: spec}, run().Database.Levels}
+	looked := run()
+	return database{curve.Of{Engine: e, Version: e.Info().Version, Spec: spec}, looked.Database.Levels, looked}
 }

@@ -57,9 +57,12 @@ type Kind struct {
 
 	// GoesOn: what asks the last level's filters looks into all levels below the one that has the key, as Pebble's
 	// iterators do. Of other engines those filters are a matter of options.
-	GoesOn        bool
-	TopLast       bool    // the index is asked only if the filter lets the Get pass
-	AlwaysTop     bool    // an index that may be divided has a top, even of one part
+	GoesOn    bool
+	TopLast   bool // the index is asked only if the filter lets the Get pass
+	AlwaysTop bool // an index that may be divided has a top, even of one part
+	// Beyond is how far a block reaches, by its index, into the gap behind its last key: a Get of a key therein
+	// reads the next block, too.
+	Beyond        float64
 	PartFull      float64 // how full parts of filters are
 	Trailer       int     // bytes behind a stored block; 0: sizes of stored indexes are not known
 	Filters       cachesim.Marks

@@ -251,7 +251,8 @@ func (w *writer) visit(g *Gets, from, to, key uint32, asked, read, finds bool) {
 			break
 		}
 	}
-	topped, filtered := false, !t.asks
+	beyond := !finds && w.kind.Beyond > 0
+	topped, filtered, first := false, !t.asks, true
 	filter := func() {
 		if !filtered {
 			w.filter(t, at)
@@ -274,9 +275,10 @@ func (w *writer) visit(g *Gets, from, to, key uint32, asked, read, finds bool) {
 			}
 		case engine.Index: // with the data block
 		case engine.Data:
-			if reads {
+			if reads && (first || !beyond) {
 				w.data(t, place(i))
 			}
+			first = false
 		default:
 			w.keep(g, n)
 		}
@@ -286,6 +288,9 @@ func (w *writer) visit(g *Gets, from, to, key uint32, asked, read, finds bool) {
 			w.top(t)
 		}
 		w.data(t, at)
+	}
+	if beyond && reads && share(key, t.number+4) < w.kind.Beyond*t.entryBytes/t.blockBytes {
+		w.data(t, at+t.blockBytes)
 	}
 }
 
