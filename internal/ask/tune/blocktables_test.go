@@ -35,12 +35,12 @@ func otherTables() []reblock.Tables {
 		parted(8<<10, 16<<10, 14), outside(1<<10, 5), outside(32<<10, 10), parted(2<<10, 4<<10, 20)}
 }
 
-// TestBlockTablesAreBuilt is TestPredictedIsBuilt with RocksDB, whose writes wait for each compaction, and with
-// values that do not compress, so that all databases have the same levels.
+// TestBlockTablesAreBuilt is TestPredictedIsBuilt with RocksDB, whose writes wait for each compaction, with two levels
+// and values that do not compress, so that all databases have the same levels.
 //
 //	CGO_ENABLED=1 go test -v -run BlockTablesAreBuilt ./internal/ask/tune
 func TestBlockTablesAreBuilt(t *testing.T) {
-	keys, gets, shrink, some := uint64(1_000_000), uint64(200_000), int64(1), otherTables()
+	keys, gets, shrink, some := uint64(390_000), uint64(200_000), int64(2), otherTables()
 	if testing.Short() {
 		keys, gets, shrink, some = 150_000, 60_000, 4, some[:3]
 	}
@@ -53,7 +53,7 @@ func TestBlockTablesAreBuilt(t *testing.T) {
 	built := make([]database, len(some))
 	for i, tables := range some {
 		options := map[string]string{"write_buffer_size": number(4 << 20 / shrink), "target_file_size_base": number(2 << 20 / shrink),
-			"max_bytes_for_level_base": number(8 << 20 / shrink), "level0_stop_writes_trigger": "4", "level0_slowdown_writes_trigger": "4",
+			"num_levels": "2", "level0_stop_writes_trigger": "4", "level0_slowdown_writes_trigger": "4",
 			"soft_pending_compaction_bytes_limit": "1", "hard_pending_compaction_bytes_limit": "1"}
 		maps.Copy(options, asked.Kind.Words(tables))
 		built[i] = load(t, e, "default", workload.FillRandom, keyspace.Random, keys, options)

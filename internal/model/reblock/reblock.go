@@ -63,6 +63,7 @@ type Kind struct {
 	// Beyond is how far a block reaches, by its index, into the gap behind its last key: a Get of a key therein
 	// reads the next block, too.
 	Beyond        float64
+	Coupled       bool    // where a filter is divided, the index is, too
 	PartFull      float64 // how full parts of filters are
 	Trailer       int     // bytes behind a stored block; 0: sizes of stored indexes are not known
 	Filters       cachesim.Marks

@@ -97,7 +97,11 @@ func (l *level) with(g *Gets, to Tables) engine.Level {
 	n.IndexBlocks, n.SingleIndexes, n.TopIndexCacheBytes, n.TopIndexBytes, n.SingleIndexCacheBytes, n.SingleIndexBytes = 0, 0, 0, 0, 0, 0
 	perFile := index / float64(n.Files)
 	if g.divides(to, perFile) {
-		n.IndexBlocks = int64(math.Ceil(perFile/meanBlock(l.indexEntry, to.IndexBytes))) * int64(n.Files)
+		parts := math.Ceil(perFile / meanBlock(l.indexEntry, to.IndexBytes))
+		if g.asks(l, to) {
+			parts, _ = g.parts(to, parts, to.FilterBits*float64(l.Keys)/8/float64(n.Files))
+		}
+		n.IndexBlocks = int64(parts) * int64(n.Files)
 		top := float64(n.IndexBlocks) * l.indexEntry
 		n.TopIndexCacheBytes, n.TopIndexBytes = charged(top, float64(n.Files)), int64(top*stored)
 	} else {
@@ -130,6 +134,19 @@ func (g *Gets) divides(to Tables, index float64) bool {
 	return to.IndexBytes > 0 && (g.kind.AlwaysTop || index > float64(to.IndexBytes))
 }
 
+// parts are those of an index and of a filter, of which the index alone would have so many.
+func (g *Gets) parts(to Tables, index, filterBytes float64) (ofIndex, ofFilter float64) {
+	if !to.PartedFilters {
+		return index, 0
+	}
+	ofFilter = math.Ceil(filterBytes / (g.kind.PartFull * float64(to.IndexBytes)))
+	if g.kind.Coupled {
+		most := math.Max(index, ofFilter)
+		return most, most
+	}
+	return index, ofFilter
+}
+
 // filterBytes are those of a filter with so many bytes of bits.
 func (g *Gets) filterBytes(bits, dataBlocks, dataBytes float64) float64 {
 	if g.kind.FilterBytes == nil || bits == 0 {
@@ -148,22 +165,26 @@ func (g *Gets) divide(f *file, to Tables) table {
 	t.blockBytes = g.blockBytes(t.level, to)
 	t.blockDisk = t.blockBytes / t.rawPerStored
 	t.dataBlocks = math.Max(1, math.Ceil(raw/t.blockBytes))
-	t.perPartition, t.partitions = t.dataBlocks, 1
-	if to.IndexBytes > 0 {
-		t.perPartition = math.Max(1, meanBlock(t.indexEntry, to.IndexBytes)/t.indexEntry)
-		t.partitions = math.Ceil(t.dataBlocks / t.perPartition)
-	}
-	t.twoLevels = to.IndexBytes > 0 && (g.kind.AlwaysTop || t.partitions > 1)
 	keys := f.filterKeys
 	if keys == 0 {
 		keys = f.dataBytes * t.keysPerByte
 	}
 	t.filterBytes = g.filterBytes(to.FilterBits*keys/8*t.filterOf, t.dataBlocks, f.dataBytes)
-	if to.PartedFilters {
-		t.filterParts = math.Ceil(t.filterBytes / (g.kind.PartFull * float64(to.IndexBytes)))
+	t.asks = g.asks(t.level, to)
+	t.perPartition, t.partitions = t.dataBlocks, 1
+	if to.IndexBytes > 0 {
+		t.perPartition = math.Max(1, meanBlock(t.indexEntry, to.IndexBytes)/t.indexEntry)
+		t.partitions = math.Ceil(t.dataBlocks / t.perPartition)
 	}
+	if t.asks && to.PartedFilters {
+		index := t.partitions
+		if t.partitions, t.filterParts = g.parts(to, index, t.filterBytes); t.partitions > index {
+			t.perPartition = t.dataBlocks / t.partitions
+		}
+	}
+	t.twoLevels = to.IndexBytes > 0 && (g.kind.AlwaysTop || t.partitions > 1)
 	t.passes, t.passed = 1, 1
-	if t.asks = g.asks(t.level, to); t.asks {
+	if t.asks {
 		t.passes = g.kind.Rate(to, keys)
 	}
 	if g.asks(t.level, g.present) {
