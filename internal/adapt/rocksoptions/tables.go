@@ -38,7 +38,8 @@ func Tables(options map[string]string, family string, flag func(cacheBytes int64
 	const trailerBytes = 5
 	kind = reblock.Kind{
 		Rate:       func(to reblock.Tables, _ float64) float64 { return predict.BlockFilterRate(to.FilterBits) },
-		BlockBytes: blockBytes(options, &r), TopLast: true, AlwaysTop: true, Beyond: beyond, Coupled: !r.is("decouple_partitioned_filters", false), PartFull: predict.PartFull, Trailer: trailerBytes,
+		BlockBytes: blockBytes(options, &r), TopLast: true, AlwaysTop: true, Beyond: beyond,
+		Coupled: !r.is("decouple_partitioned_filters", false), PartFull: predict.PartFull, Trailer: trailerBytes,
 		Filters: cachesim.ParsedFilter, PinTop: reads.PinTop, PinL0: reads.PinL0, Error: tunedError,
 		Options: []reblock.Option{
 			reblock.Values(func(t *reblock.Tables, v int64) { t.BlockBytes = v }, kib, 2*kib, 4*kib, 8*kib, 16*kib, 32*kib, 64*kib),

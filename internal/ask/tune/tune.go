@@ -92,7 +92,8 @@ func (a *Asked) Tune(ctx context.Context) (*tuned.Tuning, error) {
 	// What is there is traced as Gets ask for it, also where it was loaded to be asked by iterators.
 	spec.Overrides = maps.Clone(spec.Overrides)
 	delete(spec.Overrides, lastFilters)
-	s := search{Asked: a, kind: a.Kind, gets: leastGets, rates: map[rateOf]float64{}, setup: curve.Setup(trace.Header{Engine: spec.Engine, EngineVersion: a.Gets.Version}, a.Cores),
+	s := search{Asked: a, kind: a.Kind, gets: leastGets, rates: map[rateOf]float64{},
+		setup: curve.Setup(trace.Header{Engine: spec.Engine, EngineVersion: a.Gets.Version}, a.Cores),
 		known: map[reblock.Tables]tuned.Config{}, ends: time.Now().Add(a.Within)}
 	if least := advise.LeastMemory(advise.Pebble, a.Tables); a.MemoryBytes < least {
 		return nil, engine.Fail(engine.CodeUsage, "--memory %s: too little for the smallest cache and the handles of %d tables: give at least --memory %dMiB",
