@@ -128,6 +128,9 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 	if err != nil {
 		return err
 	}
+	if f.verify && words == "" && !subject.IsPebble(asked.Gets.Spec.Engine) {
+		return usage("--verify: another program's database is rewritten only where it is Pebble's")
+	}
 	p := a.progress()
 	asked.Tell = func(e result.Event) { p.Tell("", e) }
 	found, err := asked.Tune(a.ctx)
