@@ -36,7 +36,7 @@ func TestTunedIsMeasured(t *testing.T) {
 				t.Skip("as pebble2")
 			}
 			db := filepath.Join(t.TempDir(), "D")
-			must(t, append([]string{"load", "--engine", engine, "--keys", "200k", "--db", db, "--quiet"}, setFlags(options)...)...)
+			must(t, append([]string{"load", "--engine", engine, "--keys", "200k", "--db", db, "--quiet"}, tunedFlags(options)...)...)
 			before := fingerprint(t, db)
 			out := filepath.Join(t.TempDir(), "T")
 			o := must(t, "tune", "--db", db, "--memory", "1500KiB", "--missing", "30%", "--seeds", "1", "--verify", "--out", out, "--json", "--quiet")
@@ -68,8 +68,8 @@ func TestTunedIsMeasured(t *testing.T) {
 const steadyRocks = "write_buffer_size=1048576 target_file_size_base=524288 max_bytes_for_level_base=2097152 level0_stop_writes_trigger=4 " +
 	"level0_slowdown_writes_trigger=4 soft_pending_compaction_bytes_limit=1 hard_pending_compaction_bytes_limit=1"
 
-// setFlags are flags for options.
-func setFlags(options string) (flags []string) {
+// tunedFlags are flags for options.
+func tunedFlags(options string) (flags []string) {
 	for _, o := range strings.Fields(options) {
 		flags = append(flags, "--set", o)
 	}
@@ -90,7 +90,7 @@ func TestTunedOptionsFile(t *testing.T) {
 		}
 	}
 	db := filepath.Join(t.TempDir(), "D")
-	must(t, append([]string{"load", "--engine", "rocksdb", "--keys", "50k", "--db", db, "--quiet"}, setFlags(strings.Join(lines, " "))...)...)
+	must(t, append([]string{"load", "--engine", "rocksdb", "--keys", "50k", "--db", db, "--quiet"}, tunedFlags(strings.Join(lines, " "))...)...)
 	files, err := filepath.Glob(filepath.Join(db, "OPTIONS-*"))
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
