@@ -16,6 +16,7 @@ import (
 // copied.
 type directFile struct {
 	file    *os.File
+	fd      int // the file's
 	align   int64
 	buffers *sync.Pool // of *[]byte, aligned
 }
@@ -81,8 +82,8 @@ func (f *directFile) readAt(p []byte, offset int64) (n int, asked int64, err err
 		}
 	}()
 	// A short read is the end of the file, which seldom is aligned.
-	got, err := f.file.ReadAt((*pooled)[:asked], start)
-	if err != nil && err != io.EOF {
+	got, err := f.fill((*pooled)[:asked], start)
+	if err != nil {
 		return 0, asked, fmt.Errorf("direct read at %d: %w", offset, err)
 	}
 	if skip := int(offset - start); got > skip {

@@ -17,7 +17,7 @@ func openDirect(path string, buffers *sync.Pool) (*directFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &directFile{file: os.NewFile(uintptr(fd), path), align: directAlign(fd), buffers: buffers}, nil
+	return &directFile{file: os.NewFile(uintptr(fd), path), fd: fd, align: directAlign(fd), buffers: buffers}, nil
 }
 
 // directAlign is what the file system asks of offsets: the logical block size
@@ -31,4 +31,22 @@ func directAlign(fd int) int64 {
 		return assumed
 	}
 	return max(align, 512)
+}
+
+// fill reads to the end of p or of the file. What is not aligned is the end: another call, as os.File makes it, would find that
+// nothing is left, and count as a read.
+func (f *directFile) fill(p []byte, offset int64) (n int, err error) {
+	for n < len(p) && int64(n)%f.align == 0 {
+		got, err := unix.Pread(f.fd, p[n:], offset+int64(n))
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return n, err
+		case got == 0:
+			return n, nil
+		}
+		n += got
+	}
+	return n, nil
 }

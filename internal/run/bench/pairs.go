@@ -152,6 +152,9 @@ func (r *run) bytesOfKernel(m *measured) (ours, theirs float64, both bool) {
 		return 0, 0, false
 	}
 	bytes := m.Subject.Reads.Total().Bytes
+	if r.spec.PageCache == Direct && opensTables(m) {
+		return 0, 0, false // each ends with a sector that the file fills in part
+	}
 	if m.Subject.DirectBytes != nil && r.spec.PageCache == Direct {
 		bytes = *m.Subject.DirectBytes
 	}
@@ -164,6 +167,9 @@ func (r *run) bytesOfKernel(m *measured) (ours, theirs float64, both bool) {
 	return float64(bytes), float64(m.Process.ReadChars), true
 }
 
+// opensTables reports that more than one read in a hundred opened a table.
+func opensTables(m *measured) bool { return m.Subject.TableOpens != nil && 100**m.Subject.TableOpens > readsOf(m) }
+
 func (r *run) callsOfKernel(m *measured) (ours, theirs float64, both bool) {
 	if m.Subject.Reads == nil || r.spec.Workload == workload.ReadWhileWriting || r.spec.BatchGets > 0 || r.spec.Rate > 0 {
 		return 0, 0, false // one call may read for several keys of a batch, and Go's runtime reads to wake who sleeps until a Get is due
@@ -174,8 +180,8 @@ func (r *run) callsOfKernel(m *measured) (ours, theirs float64, both bool) {
 
 func (r *run) accessesOfEngine(m *measured) (ours, theirs float64, both bool) {
 	h, misses, f := m.Subject.CacheHits, m.Subject.CacheMisses, &r.Result.Figures
-	if h == nil || misses == nil || *h+*misses == 0 || f.BlockAccessesPerGet == nil {
-		return 0, 0, false
+	if h == nil || misses == nil || *h+*misses == 0 || f.BlockAccessesPerGet == nil || opensTables(m) {
+		return 0, 0, false // an opening asks the cache for blocks that no Get asks for
 	}
 	counted := *h + *misses
 	if m.Subject.Accesses != nil && m.Subject.UncachedReads != nil { // accesses by type include values past the cache
