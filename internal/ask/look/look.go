@@ -117,7 +117,11 @@ func Database(ctx context.Context, source string, run *result.Run, part engine.P
 			return nil, ctx.Err()
 		}
 	}
-	if isPebble && part.Of == 0 || of.BlockTables {
+	ownOptions := isPebble && run.Database.Written == "foreign" // else statelab chose them
+	if ownOptions && part.Of > 0 {
+		i.Warnings = append(i.Warnings, engine.Warning{Code: "not_linted", Text: "whether its options are in force is not known: it was looked at in parts"})
+	}
+	if ownOptions && part.Of == 0 || of.BlockTables {
 		if err := i.lint(ctx, run, cacheBytes); err != nil {
 			if ctx.Err() != nil {
 				return nil, err
