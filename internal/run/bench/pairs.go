@@ -168,7 +168,9 @@ func (r *run) bytesOfKernel(m *measured) (ours, theirs float64, both bool) {
 }
 
 // opensTables reports that more than one read in a hundred opened a table.
-func opensTables(m *measured) bool { return m.Subject.TableOpens != nil && 100**m.Subject.TableOpens > readsOf(m) }
+func opensTables(m *measured) bool {
+	return m.Subject.TableOpens != nil && 100**m.Subject.TableOpens > readsOf(m)
+}
 
 func (r *run) callsOfKernel(m *measured) (ours, theirs float64, both bool) {
 	if m.Subject.Reads == nil || r.spec.Workload == workload.ReadWhileWriting || r.spec.BatchGets > 0 || r.spec.Rate > 0 {
