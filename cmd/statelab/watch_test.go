@@ -63,6 +63,7 @@ func waitingRunner(t *testing.T, runner []string) *waiting {
 	}
 	w := &waiting{Cmd: command, out: t.TempDir()}
 	command.Stderr = os.Stderr
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -89,8 +89,8 @@ func (a *analysis) record(ctx context.Context, wanted []int, header trace.Header
 
 // events are the changes of the database as they come between the Gets, for a cache of a size, and what memtables took of it at first.
 func (a *analysis) events(wanted []int, cacheBytes int64) (events []cachesim.Event, reserved int64) {
-	memTable := int64(predict.OpenReserve)
-	if a.cache.MemTable != nil {
+	memTable, wrote := int64(predict.OpenReserve), a.cache.MemTable != nil
+	if wrote {
 		memTable = a.cache.MemTable(cacheBytes)
 	}
 	if a.follow.Following == nil {
@@ -99,7 +99,7 @@ func (a *analysis) events(wanted []int, cacheBytes int64) (events []cachesim.Eve
 	before := func(at time.Duration) int {
 		return sort.Search(len(wanted), func(i int) bool { return a.gets[wanted[i]].start > at })
 	}
-	changes, reserved := a.follow.Changes(memTable)
+	changes, reserved := a.follow.Changes(memTable, wrote)
 	for _, c := range changes {
 		events = append(events, cachesim.Event{Get: before(c.At), Gone: c.Gone, Held: c.Held})
 	}

@@ -112,7 +112,7 @@ func TestFollowing(t *testing.T) {
 					gone++
 				}
 			}
-			if changes, _ := following.Changes(memTableBytes); gone == 0 || len(changes) < gone {
+			if changes, _ := following.Changes(memTableBytes, true); gone == 0 || len(changes) < gone {
 				t.Errorf("%d tables are gone, and %d changes", gone, len(changes))
 			}
 			c.close()
@@ -154,7 +154,7 @@ func TestMemTablesGrow(t *testing.T) {
 				want[step] = s.memTables()
 			}
 			must(t, following.failed)
-			changes, held := following.Changes(memTableBytes)
+			changes, held := following.Changes(memTableBytes, true)
 			for step := 1; step <= steps; step++ {
 				for ; len(changes) > 0 && changes[0].At <= time.Duration(step); changes = changes[1:] {
 					held += changes[0].Held
@@ -166,7 +166,15 @@ func TestMemTablesGrow(t *testing.T) {
 			if diff := cmp.Diff(want[begin:], got[begin:]); diff != "" {
 				t.Errorf("memtables hold (-Pebble +followed):\n%s", diff)
 			}
+			must(t, s.flush())
 			must(t, s.close())
+			// One that opens it now has flushed nothing of that.
+			again, err := Follow(dir, f.version, appearing(dir))
+			must(t, err)
+			defer func() { must(t, again.Close()) }()
+			if changes, held := again.Changes(memTableBytes, false); held != firstMemTableBytes || len(changes) > 0 {
+				t.Errorf("memtables of a reader hold %d bytes, and then %v", held, changes)
+			}
 		})
 	}
 }

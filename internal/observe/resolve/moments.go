@@ -246,18 +246,11 @@ const firstMemTableBytes = 256 << 10
 
 // memTables are what an owner whose memtables have so many bytes when they have grown took of its cache for them, and held
 // at first. Each log is one. The last one that came into a table is kept until the next one begins, which takes it over if it is as large.
-func (f *Following) memTables(bytes int64) (changes []Change, held int64) {
+// An owner that did not write what is there has flushed nothing yet, and keeps none.
+func (f *Following) memTables(bytes int64, wrote bool) (changes []Change, held int64) {
 	size, kept := int64(min(firstMemTableBytes, bytes)), int64(0)
-	next := func() { kept, size = size, min(2*size, bytes) }
-	if f.reopened {
-		next()
-	}
-	if f.grown {
-		size, kept = bytes, bytes
-	}
-	const uncompressed = 1.5 // about
-	for rest := int64(uncompressed * float64(f.flushed)); rest > 0 && kept < bytes; rest -= kept {
-		next()
+	if wrote {
+		size, kept = f.grew(size, bytes)
 	}
 	logs := slices.Clone(f.logs)
 	slices.SortStableFunc(logs, func(a, b *followedLog) int { return cmp.Compare(a.number, b.number) })
@@ -292,9 +285,27 @@ func (f *Following) memTables(bytes int64) (changes []Change, held int64) {
 	return slices.DeleteFunc(changes, func(c Change) bool { return c.Held == 0 }), held
 }
 
-// Changes are those of an owner whose memtables have so many bytes when they have grown, and what they held at first.
-func (f *Following) Changes(memTableBytes int64) (changes []Change, held int64) {
-	changes, held = f.memTables(memTableBytes)
+// grew tells how large the memtable was that the owner wrote into when Follow began, of which the first had so many bytes, and what it kept.
+func (f *Following) grew(first, bytes int64) (size, kept int64) {
+	size = first
+	next := func() { kept, size = size, min(2*size, bytes) }
+	if f.reopened {
+		next()
+	}
+	if f.grown {
+		size, kept = bytes, bytes
+	}
+	const uncompressed = 1.5 // about
+	for rest := int64(uncompressed * float64(f.flushed)); rest > 0 && kept < bytes; rest -= kept {
+		next()
+	}
+	return size, kept
+}
+
+// Changes are those of an owner whose memtables have so many bytes when they have grown, and what they held at first. wrote: it had
+// opened the database for writing when Follow began; else what was written to tables until then is another's, as for one that reads.
+func (f *Following) Changes(memTableBytes int64, wrote bool) (changes []Change, held int64) {
+	changes, held = f.memTables(memTableBytes, wrote)
 	for file, l := range f.lives() {
 		if l.took >= 0 {
 			changes = append(changes, Change{At: f.changes[l.took].at, Gone: file})
