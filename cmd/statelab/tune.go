@@ -52,7 +52,7 @@ func (a *app) tuneVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tune --db DIR | --keys N",
 		Short: "Find the options of tables with which Gets read least",
-		Long: `Tune predicts what other options of the tables of Pebble, RocksDB and goleveldb would read
+		Long: `Tune predicts what other options of the tables of Pebble and RocksDB would read
 in the same memory: sizes of data and index blocks, bits of filters and, of RocksDB,
 where filters and indexes are. It traces the Gets of a database once, works out which
 blocks they would access in tables of other options, and replays that through the
@@ -192,8 +192,8 @@ func (a *app) tuned(f *tuneFlags, asked *tune.Asked) (words string, err error) {
 	m := new(mistakes)
 	t := a.find(sweep.WantedBy(e), m)
 	spec := sweep.ReadSpec(e, t, a.command(), &m.Mistakes)
-	if traced := subject.Traced(); t.Engine != nil && !slices.Contains(traced, spec.Engine) {
-		m.add("--db: a database of %s; tune supports %s", spec.Engine, strings.Join(traced, ", "))
+	if can := subject.Predicted(); t.Engine != nil && !slices.Contains(can, spec.Engine) {
+		m.add("--db: a database of %s; tune supports %s. Measure it with statelab sweep", spec.Engine, strings.Join(can, ", "))
 	}
 	if err := m.err(); err != nil {
 		return "", err

@@ -28,12 +28,15 @@ func tuningOf(t *testing.T, text string) (found tuned.Tuning) {
 // The database has blocks of 1 KiB, whose indexes need more than the memory, so larger ones must win.
 func TestTunedIsMeasured(t *testing.T) {
 	for engine, options := range map[string]string{
-		"pebble1": "LBaseMaxBytes=4MiB BlockSize=1KiB", "pebble2": "LBaseMaxBytes=4MiB BlockSize=1KiB", "goleveldb": "WriteBuffer=1MiB BlockSize=1KiB",
+		"pebble1": "LBaseMaxBytes=4MiB BlockSize=1KiB", "pebble2": "LBaseMaxBytes=4MiB BlockSize=1KiB",
 		"rocksdb": "block_size=1024 " + steadyRocks,
 	} {
 		t.Run(engine, func(t *testing.T) {
 			if testing.Short() && engine == "pebble1" {
 				t.Skip("as pebble2")
+			}
+			if engine == "rocksdb" {
+				withCRunners(t)
 			}
 			db := filepath.Join(t.TempDir(), "D")
 			must(t, append([]string{"load", "--engine", engine, "--keys", "200k", "--db", db, "--quiet"}, tunedFlags(options)...)...)
@@ -79,6 +82,7 @@ func tunedFlags(options string) (flags []string) {
 // TestTunedOptionsFile: a database that is loaded with the lines of the answer has them in the OPTIONS file that RocksDB writes
 // itself, and a second look at its tables finds them.
 func TestTunedOptionsFile(t *testing.T) {
+	withCRunners(t)
 	found := tuningOf(t, must(t, "tune", "--keys", "2M", "--engine", "rocksdb", "--memory", "4MiB", "--seeds", "1", "--within", "20s", "--json", "--quiet").stdout)
 	if found.Best.Reads >= found.Present.Reads {
 		t.Errorf("%+v", found)
@@ -111,6 +115,14 @@ func TestTunedOptionsFile(t *testing.T) {
 	}
 }
 
+// TestTuneRefuses databases of engines for which predictions were not right.
+func TestTuneRefuses(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "D")
+	must(t, "load", "--engine", "goleveldb", "--keys", "1k", "--db", db, "--quiet")
+	refused(t, statelab(t, "tune", "--db", db, "--memory", "64MiB"), exitUsage, "--db: a database of goleveldb; tune supports pebble1, pebble2, rocksdb",
+		"statelab sweep")
+}
+
 // TestTuneWithoutADatabase: of a database that was never built, larger blocks need less metadata.
 func TestTuneWithoutADatabase(t *testing.T) {
 	found := tuningOf(t, must(t, "tune", "--keys", "2M", "--memory", "2MiB", "--cores", "2", "--seeds", "1", "--json", "--quiet").stdout)
@@ -126,7 +138,7 @@ func TestTunedSnippet(t *testing.T) {
 		t.Run(engine, func(t *testing.T) {
 			// Half of the keys are absent: so the look-up must ask the last level's filters.
 			found := tuningOf(t, must(t, "tune", "--keys", "2M", "--engine", engine, "--memory", "32MiB", "--missing", "50%", "--cores", "2", "--seeds", "1",
-				"--within", "20s", "--json", "--quiet").stdout)
+				"--within", "20m", "--json", "--quiet").stdout)
 			if found.Lookup == "" {
 				t.Fatalf("no filters of the last level: %+v", found.Best)
 			}

@@ -26,11 +26,6 @@ import (
 // libraryBlockBytes is what Pebble takes for blocks that are given no size.
 const libraryBlockBytes = 4096
 
-// tabled is implemented by engines of this process that know what their tables are like.
-type tabled interface {
-	Tables(o engine.Options) (reblock.Kind, reblock.Tables, []error)
-}
-
 // Profiled fills in what tables are like with a profile and overrides.
 func (a *Asked) Profiled(profile string, overrides map[string]string) (errs []error) {
 	name := a.Gets.Spec.Engine
@@ -44,12 +39,7 @@ func (a *Asked) Profiled(profile string, overrides map[string]string) (errs []er
 		}
 		return errs
 	}
-	o := engine.Options{Profile: profile, Overrides: overrides}
-	if e, is := a.Gets.Engine.(tabled); is {
-		a.Kind, a.Present, errs = e.Tables(o)
-		return errs
-	}
-	s, errs := pebbledb.Resolve(pebbledb.Profiles(), o)
+	s, errs := pebbledb.Resolve(pebbledb.Profiles(), engine.Options{Profile: profile, Overrides: overrides})
 	if len(errs) > 0 {
 		return errs
 	}
@@ -135,10 +125,6 @@ func (a *Asked) Kept(dir string) error {
 		if err := a.optioned(options, family); err != nil {
 			return err
 		}
-	case of.Cache == 0:
-		if errs := a.Profiled(a.Gets.Spec.Profile, nil); len(errs) > 0 {
-			return errs[0]
-		}
 	default:
 		a.Kind, a.Present = pebble(of.Name), reblock.Tables{BlockBytes: libraryBlockBytes, IndexBytes: libraryBlockBytes}
 		for _, s := range sections {
@@ -172,7 +158,7 @@ func (a *Asked) measured() {
 	switch said := a.Present.FilterBits; {
 	case keys == 0:
 		a.Present.FilterBits = 0
-	case said == 0 || !a.Kind.AlwaysTop && a.Kind.FilterBytes == nil: // each table's filter is rounded up
+	case said == 0 || !a.Kind.AlwaysTop: // each table's filter is rounded up
 		a.Present.FilterBits = math.Floor(8*float64(bytes)/float64(keys) + 0.1)
 	}
 }

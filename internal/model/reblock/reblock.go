@@ -50,10 +50,6 @@ type Kind struct {
 	Rate   FilterRate
 	// BlockBytes is the mean size of a data block of a level, in which entries have so many bytes.
 	BlockBytes func(l engine.Level, entryBytes float64, to Tables) float64
-	// FilterBytes is what a table's filter takes for so many bytes of bits; nil: as many.
-	FilterBytes func(bits, dataBlocks, dataBytes float64) float64
-	// Cached is what the cache takes for a block; nil: its content.
-	Cached func(bytes float64, to Tables) float64
 
 	// GoesOn: what asks the last level's filters looks into all levels below the one that has the key, as Pebble's
 	// iterators do. Of other engines those filters are a matter of options.
@@ -324,7 +320,7 @@ func (g *Gets) measure(levels []engine.Level) error {
 			v.indexRatio = float64(l.IndexBytes) / index
 		}
 		v.filterOf, v.passedOver = 1, !l.FilterConsulted && (g.present.FilterBits > 0 || l.Level == engine.ModelLevels-1)
-		if l.FilterBytes > 0 && g.present.FilterBits > 0 && g.kind.FilterBytes == nil {
+		if l.FilterBytes > 0 && g.present.FilterBits > 0 {
 			v.filterOf = 8 * float64(l.FilterBytes) / (g.present.FilterBits * float64(cmp.Or(l.FilterKeys, l.Keys)))
 		}
 		g.levels[l.Level], last = v, max(last, l.Level)
@@ -362,7 +358,7 @@ func (g *Gets) measureFiles() {
 		case engine.Data:
 			f.dataBytes = max(f.dataBytes, float64(b.Offset)+float64(b.DiskBytes))
 		case engine.Filter:
-			if l := g.levelOf(f); l != nil && g.present.FilterBits > 0 && !g.present.PartedFilters && g.kind.FilterBytes == nil {
+			if l := g.levelOf(f); l != nil && g.present.FilterBits > 0 && !g.present.PartedFilters {
 				f.filterKeys = 8 * float64(b.Bytes) / g.present.FilterBits / l.filterOf
 			}
 		}

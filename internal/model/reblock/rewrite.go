@@ -111,13 +111,13 @@ func (l *level) with(g *Gets, to Tables) engine.Level {
 	n.IndexCacheBytes, n.IndexBytes = charged(index, float64(n.IndexBlocks+n.SingleIndexes)), int64(index*stored)
 	n.FilterConsulted = g.asks(l, to)
 	switch keys := float64(cmp.Or(l.FilterKeys, l.Keys)); {
-	case l.FilterBytes > 0 && g.present.FilterBits > 0 && g.kind.FilterBytes == nil:
+	case l.FilterBytes > 0 && g.present.FilterBits > 0:
 		n.FilterBytes = int64(float64(l.FilterBytes) * to.FilterBits / g.present.FilterBits)
 		if l.last && !n.FilterConsulted && !g.kind.GoesOn {
 			n.FilterBytes = 0
 		}
 	case n.FilterConsulted:
-		n.FilterBytes = int64(g.filterBytes(to.FilterBits*keys/8, blocks, float64(n.DataBytes)))
+		n.FilterBytes = int64(to.FilterBits * keys / 8)
 	default:
 		n.FilterBytes = 0
 	}
@@ -147,14 +147,6 @@ func (g *Gets) parts(to Tables, index, filterBytes float64) (ofIndex, ofFilter f
 	return index, ofFilter
 }
 
-// filterBytes are those of a filter with so many bytes of bits.
-func (g *Gets) filterBytes(bits, dataBlocks, dataBytes float64) float64 {
-	if g.kind.FilterBytes == nil || bits == 0 {
-		return bits
-	}
-	return g.kind.FilterBytes(bits, dataBlocks, dataBytes)
-}
-
 // divide is how a table is divided into blocks.
 func (g *Gets) divide(f *file, to Tables) table {
 	t := table{file: f, level: g.levelOf(f)}
@@ -169,7 +161,7 @@ func (g *Gets) divide(f *file, to Tables) table {
 	if keys == 0 {
 		keys = f.dataBytes * t.keysPerByte
 	}
-	t.filterBytes = g.filterBytes(to.FilterBits*keys/8*t.filterOf, t.dataBlocks, f.dataBytes)
+	t.filterBytes = to.FilterBits * keys / 8 * t.filterOf
 	t.asks = g.asks(t.level, to)
 	t.perPartition, t.partitions = t.dataBlocks, 1
 	if to.IndexBytes > 0 {
@@ -377,9 +369,6 @@ func (w *writer) data(t *table, at float64) {
 // ask accesses a block of a table, by its number in the table. stored is without the trailer.
 func (w *writer) ask(t *table, number int, kind engine.BlockType, bytes, stored float64, marks cachesim.Marks) {
 	if t.numbers[number] == 0 {
-		if w.kind.Cached != nil {
-			bytes = w.kind.Cached(bytes, w.to)
-		}
 		w.t.Blocks = append(w.t.Blocks, cachesim.Block{File: t.file.number, Offset: uint64(number)<<12 ^ w.luck, Bytes: int32(bytes),
 			DiskBytes: int32(stored) + int32(w.kind.Trailer), Type: kind, Level: uint8(t.file.level), Marks: marks})
 		t.numbers[number] = uint32(len(w.t.Blocks))
