@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"html"
 	"math"
 	"os"
 	"os/exec"
@@ -60,7 +61,7 @@ func TestTunedIsMeasured(t *testing.T) {
 			if diff := cmp.Diff(before, fingerprint(t, db)); diff != "" {
 				t.Errorf("the database was changed:\n%s", diff)
 			}
-			if page, err := os.ReadFile(filepath.Join(out, "report.html")); err != nil || !strings.Contains(strings.ToLower(string(page)), "size=") {
+			if page, err := os.ReadFile(filepath.Join(out, "report.html")); err != nil || found.Answer == "" || !strings.Contains(string(page), html.EscapeString(found.Answer)) {
 				t.Errorf("the page: %v", err)
 			}
 		})
