@@ -61,7 +61,8 @@ func TestTunedIsMeasured(t *testing.T) {
 			if diff := cmp.Diff(before, fingerprint(t, db)); diff != "" {
 				t.Errorf("the database was changed:\n%s", diff)
 			}
-			if page, err := os.ReadFile(filepath.Join(out, "report.html")); err != nil || found.Answer == "" || !strings.Contains(string(page), html.EscapeString(found.Answer)) {
+			page, err := os.ReadFile(filepath.Join(out, "report.html"))
+			if err != nil || found.Answer == "" || !strings.Contains(string(page), html.EscapeString(found.Answer)) {
 				t.Errorf("the page: %v", err)
 			}
 		})
