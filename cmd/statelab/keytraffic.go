@@ -165,7 +165,6 @@ not write is not in it.
 	flags.StringVar(&profile, "profile", "", "engine profile (default: the engine's first)")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		e := linked(name)
-		dir := absolute(db)
 		if err := output.NewFolder(db); db == "" {
 			m.add("--db is missing: name a new folder (example: --db D)")
 		} else if err != nil {
@@ -175,7 +174,7 @@ not write is not in it.
 			m.add("--engine %q: not an engine that this program links (example: --engine %s)", name, embedded()[0].Info().Name)
 			return m.err()
 		}
-		options := engine.Options{Dir: dir, Profile: profile, Create: true}
+		options := engine.Options{Dir: absolute(db), Profile: profile, Create: true}
 		for _, err := range e.Check(options) {
 			m.add("%v", err)
 		}
@@ -184,14 +183,18 @@ not write is not in it.
 			return err
 		}
 		defer source.Close() // it is only read
-		opened, err := e.Open(a.ctx, options)
-		if err != nil {
-			return err
-		}
 		told, done := a.following("build")
-		made, err := traffic.Apply(a.ctx, source, opened, told)
-		done()
-		if err = errors.Join(err, opened.Close()); err != nil {
+		var made traffic.Applied
+		err := output.WriteFolder(options.Dir, func(dir string) error {
+			options.Dir = dir
+			opened, err := e.Open(a.ctx, options)
+			if err != nil {
+				return err
+			}
+			made, err = traffic.Apply(a.ctx, source, opened, told)
+			return errors.Join(err, opened.Close())
+		})
+		if done(); err != nil {
 			return err
 		}
 		_, err = fmt.Fprintf(a.stdout, "%s: %s puts of %s and %s deletes, in %s batches\n", db, unit.Count(made.Puts), unit.Bytes(int64(made.Bytes)),

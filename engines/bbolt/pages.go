@@ -43,7 +43,7 @@ type page struct {
 	bytes    []byte
 }
 
-var errDamaged = engine.Fail(engine.CodeDamaged, "damaged: it is no page of a tree").
+var errDamaged = engine.Fail(engine.CodeDamaged, "damaged: not a page of a tree").
 	With("ask bbolt's own tool (bbolt check FILE), and copy the file again while the program that owns it is stopped")
 
 func (p *pages) read(id pgid) (page, error) {

@@ -251,17 +251,12 @@ type seeker struct{ pebble *pebble.DB }
 
 var lastFilters = pebble.IterOptions{UseL6Filters: true}
 
-func (s seeker) Get(key, dst []byte) (value []byte, found bool, err error) {
+func (s seeker) Get(key, dst []byte) ([]byte, bool, error) {
 	i, err := s.pebble.NewIter(&lastFilters)
 	if err != nil {
 		return dst[:0], false, err
 	}
-	dst = dst[:0]
-	if found = i.SeekPrefixGE(key); found {
-		value, err = i.ValueAndErr()
-		dst = append(dst, value...)
-	}
-	return dst, found, errors.Join(err, i.Error(), i.Close())
+	return pebbledb.Sought(i, key, dst)
 }
 
 func (seeker) Close() error { return nil }

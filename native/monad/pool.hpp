@@ -108,7 +108,7 @@ namespace statelab
 		{
 			char end[4] = {}, magic[detail::db_metadata::MAGIC_STRING_LEN] = {};
 			if (pread(fd_, end, 4, std::max<off_t>(stat.st_size - 4, 0)) != 4 || memcmp(end, "MND0", 4) != 0)
-				fail("it is no pool of Monad DB", STATELAB_NOT_A_DATABASE);
+				fail("not a pool of Monad DB", STATELAB_NOT_A_DATABASE);
 			if (pread(fd_, magic, sizeof magic, 0) != sizeof magic || memcmp(magic, detail::db_metadata::MAGIC, sizeof magic) != 0)
 				fail("it is damaged or of another version of Monad DB than " + std::string(detail::db_metadata::MAGIC), STATELAB_NOT_A_DATABASE);
 			ino_t was = 0;

@@ -193,7 +193,7 @@ func lintPebble(ctx context.Context, run *result.Run, cacheBytes int64) ([]Findi
 		if policy := s.Values["filter_policy"]; policy != "none" {
 			f.fresh.filters = policy
 		}
-		blocks[s.Name], _ = strconv.ParseFloat(s.Values["block_size"], 64)
+		blocks[s.Name], _ = strconv.ParseFloat(s.Values["block_size"], 64) // 0, of which no table differs, where it is not a number
 	}
 	f.fresh.bits = func(int) float64 { return bits }
 	f.fresh.blockBytes = func(level int) float64 { return blocks[strconv.Itoa(level)] }

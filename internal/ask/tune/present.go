@@ -133,7 +133,7 @@ func (a *Asked) Kept(dir string) error {
 			}
 			for key, to := range map[string]*int64{"block_size": &a.Present.BlockBytes, "index_block_size": &a.Present.IndexBytes} {
 				if *to, err = strconv.ParseInt(s.Values[key], 10, 32); err != nil || *to < 1 {
-					return engine.Fail(engine.CodeDamaged, "%s: %s=%.40q is no size", name, key, s.Values[key])
+					return engine.Fail(engine.CodeDamaged, "%s: %s=%.40q is not a size", name, key, s.Values[key])
 				}
 			}
 		}

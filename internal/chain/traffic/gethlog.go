@@ -270,7 +270,7 @@ func (c *cursor) hex(to []byte) []byte {
 	n := hexDigits(c.rest)
 	to, err := hex.AppendDecode(to, c.rest[:n])
 	if err != nil {
-		c.err = fmt.Errorf("%d hexadecimal digits are no whole bytes", n)
+		c.err = fmt.Errorf("an odd number of hexadecimal digits (%d)", n)
 	}
 	c.rest = c.rest[n:]
 	return to

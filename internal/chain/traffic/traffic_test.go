@@ -96,7 +96,7 @@ func TestLongValues(t *testing.T) {
 	}
 	wrong := []byte(goodLog + long)
 	wrong[len(wrong)-2000] = 'g'
-	if _, err := readAll(logOf(t, wrong)); err == nil || !strings.Contains(err.Error(), "line 18:") {
+	if _, err := readAll(logOf(t, wrong)); engine.CodeOf(err) != engine.CodeDamaged || !strings.Contains(err.Error(), "line 18:") {
 		t.Error(err)
 	}
 }
@@ -106,8 +106,8 @@ func TestWrongLogs(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{"OPType: Get, key: 4100ff, si", `line 18: it ends early`},
 		{"OPType: Get, key: 4100ff, size: 4\n", `line 18: its key has 3 bytes, and its size says 4`},
-		{"OPType: Get, key: 4100f, size: 3\n", `line 18: 5 hexadecimal digits are no whole bytes`},
-		{"OPType: Get, key: 4x, size: 1\n", `line 18: 1 hexadecimal digits are no whole bytes`},
+		{"OPType: Get, key: 4100f, size: 3\n", `line 18: an odd number of hexadecimal digits (5)`},
+		{"OPType: Get, key: 4x, size: 1\n", `line 18: an odd number of hexadecimal digits (1)`},
 		{"OPType: Get, key: 41, size: 1x\n", `line 18: the end of the line is expected, and "x" found`},
 		{"OPType: Put, key: 41, size: 1, value: f801, size: 3\n", `line 18: its value has 4 hexadecimal digits, and its size says 3 bytes`},
 		{"OPType: Put, key: 41, size: 1, value: fx01, size: 2\n", `line 18: ", size: " is expected, and "x01, size: 2" found`},
@@ -119,7 +119,7 @@ func TestWrongLogs(t *testing.T) {
 		{"OPType: Get, key: " + strings.Repeat("41", 1<<18) + ", size: 262144\n", `line 18: it is too long`},
 	} {
 		got, err := readAll(logOf(t, []byte(goodLog+lineHead+c.line)))
-		if got != goodOps || err == nil || !strings.Contains(err.Error(), c.want) {
+		if got != goodOps || engine.CodeOf(err) != engine.CodeDamaged || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.60q: %v", c.line, err)
 			continue
 		}
@@ -128,7 +128,8 @@ func TestWrongLogs(t *testing.T) {
 		}
 	}
 	cut := zipped(strings.Repeat(goodLog, 50))
-	if _, err := readAll(logOf(t, cut[:len(cut)-12])); err == nil || !strings.Contains(err.Error(), "the compressed file ends early") {
+	_, err := readAll(logOf(t, cut[:len(cut)-12]))
+	if engine.CodeOf(err) != engine.CodeDamaged || !strings.Contains(err.Error(), "the compressed file ends early") {
 		t.Error(err)
 	}
 }

@@ -52,7 +52,7 @@ func ParseOptions(r io.Reader) (Settings, error) {
 		}
 		v, err := strconv.ParseInt(value, 10, 64)
 		if err != nil || v < 0 || v > most[key] {
-			return Settings{}, fmt.Errorf("line %d: %s=%.40q is no size", n, key, value)
+			return Settings{}, fmt.Errorf("line %d: %s=%.40q is not a size", n, key, value)
 		}
 		found[key] = v
 	}
