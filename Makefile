@@ -178,6 +178,7 @@ WITH_CGO := 'Test(Engine|Oracles[12])/(PutGet|ValueSizes|Buffers|Readers|GetAllo
 c-engines: needs rocksdb
 	@scripts/needs db_bench:rocksdb-tools
 	CGO_ENABLED=1 $(GO) test -short -timeout 30m $(C_PACKAGES) ./cmd/statelab-run-native ./layouts/flat
+	CGO_ENABLED=1 $(GO) test -short -timeout 30m -run BlockTablesAreBuilt ./internal/ask/tune
 	CGO_ENABLED=1 $(GO) test -short -timeout 30m -run $(WITH_CGO) ./engines/pebble1 ./engines/pebble2 ./internal/adapt/pebbledb
 
 # One test at a time: a child that one test forks holds the locks of another's database until it has called exec.
