@@ -217,7 +217,7 @@ func closeAll(links []link.Link) error {
 const (
 	cycle      = time.Second
 	leastShare = 0.001
-	firstLook  = 50 * time.Millisecond // before the rate is known
+	firstLook  = 10 * time.Millisecond // before the rate is known
 )
 
 // Watch reports events until ctx ends or the process does. share is the part of the time that is watched, all Gets of
@@ -291,7 +291,10 @@ func (w *watching) window(ctx context.Context) error {
 		return err
 	}
 	w.on.Window(false, w.closed)
-	rest := time.Duration(float64(time.Since(began)) * (1/w.share - 1))
+	rest := time.Duration(float64(w.closed-w.attached)/w.share) - (Now() - w.attached)
+	if !w.fixed {
+		rest = time.Duration(float64(w.took())/MostOfCore) - time.Since(began)
+	}
 	for rest = min(rest, 100*cycle); rest > 0 && ctx.Err() == nil && w.target.Alive(); {
 		pause := min(rest, time.Until(w.nextSecond), cycle/10)
 		rest -= pause
@@ -303,14 +306,18 @@ func (w *watching) window(ctx context.Context) error {
 	return nil
 }
 
+// took is what the events of the window cost the process, those at its ends included.
+func (w *watching) took() time.Duration {
+	return time.Duration(w.gets)*w.cost.Get + time.Duration(w.reads)*w.cost.Read
+}
+
 // adapt chooses the share of time by what the events of a window took.
 func (w *watching) adapt(window time.Duration) {
 	if w.fixed {
 		return
 	}
-	took := time.Duration(w.gets)*w.cost.Get + time.Duration(w.reads)*w.cost.Read
 	w.share = 1
-	if took > 0 {
+	if took := w.took(); took > 0 {
 		w.share = max(leastShare, min(1, MostOfCore*window.Seconds()/took.Seconds()))
 	}
 }
