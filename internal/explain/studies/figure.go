@@ -190,18 +190,36 @@ func decode(text []byte) (any, error) {
 	return v, nil
 }
 
-// parsePublished reads "2.25" or "1-2".
-func parsePublished(text, unitName, source string) (p subject.Published, err error) {
-	low, high, isRange := strings.Cut(text, "-")
-	if !isRange {
-		high = low
+// parsePublished reads a figure or a range, "2.25" or "1-2", or what several give with " / " and " * " between them,
+// from left to right: a ratio of published figures. parts are these figures, as published.
+func parsePublished(text, unitName, source string) (p subject.Published, parts []subject.Published, err error) {
+	p = subject.Published{Low: 1, High: 1, Unit: unitName, Source: source}
+	words := strings.Fields(text)
+	for i := 0; i < len(words); i += 2 {
+		part, operator := subject.Published{}, "*"
+		low, high, isRange := strings.Cut(words[i], "-")
+		if !isRange {
+			high = low
+		}
+		var wrong error
+		part.Low, err = strconv.ParseFloat(low, 64)
+		part.High, wrong = strconv.ParseFloat(high, 64)
+		if i > 0 {
+			operator = words[i-1]
+		}
+		divides := operator == "/" && part.Low > 0
+		if err != nil || wrong != nil || part.High < part.Low || operator != "*" && !divides {
+			break
+		}
+		if divides {
+			p.Low, p.High = p.Low/part.High, p.High/part.Low
+		} else {
+			p.Low, p.High = p.Low*part.Low, p.High*part.High
+		}
+		parts = append(parts, part)
 	}
-	p.Unit, p.Source = unitName, source
-	var wrong error
-	p.Low, err = strconv.ParseFloat(low, 64)
-	p.High, wrong = strconv.ParseFloat(high, 64)
-	if err != nil || wrong != nil || p.High < p.Low {
-		return p, fmt.Errorf("published %q: must be a number or a range such as 1-2", text)
+	if len(words) != 2*len(parts)-1 {
+		return p, nil, fmt.Errorf("published %q: must be a number, a range such as 1-2, or a ratio such as 3 / 2", text)
 	}
-	return p, nil
+	return p, parts, nil
 }

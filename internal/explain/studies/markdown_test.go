@@ -53,6 +53,9 @@ func (s *Study) Markdown(w io.Writer) error {
 			part, common := uncommon(table(all, word), all)
 			if grid, is := grid(all); is {
 				part, common = grid, append(common, "Published/"+strings.Join(oursOf(all), "/")+".")
+				if mixed(all) {
+					common = append(common, "Figures in bold do not hold, the others do.")
+				}
 			}
 			text := strings.Join(append(append(common, limits(all)...), note(claims)), " ")
 			if n == 0 {
@@ -111,8 +114,8 @@ func told(all []Claim) (listed []Claim, untold [][]Claim) {
 	return listed, untold
 }
 
-// grid lays out claims "A: B", all with one verdict, with a line for each A and a column for each B, or
-// the other way round if there are fewer A. A cell has the published figure and ours.
+// grid lays out claims "A: B", all with one verdict, or that hold and do not, with a line for each A and a column
+// for each B, or the other way round if there are fewer A. A cell has the published figure and ours.
 func grid(all []Claim) (t view.Table, is bool) {
 	units := view.Distinct(all, func(c Claim) string { return c.Unit })
 	split := func(c Claim) (a, b string) {
@@ -125,7 +128,12 @@ func grid(all []Claim) (t view.Table, is bool) {
 	of := func(c Claim) string { a, _ := split(c); return a }
 	what := func(c Claim) string { _, b := split(c); return b }
 	lines, columns := view.Distinct(all, of), view.Distinct(all, what)
-	if min(len(lines), len(columns)) < 2 || max(len(lines), len(columns)) < 3 || len(view.Distinct(all, word)) > 1 || len(all) <= max(len(lines), len(columns)) {
+	if min(len(lines), len(columns)) < 2 || max(len(lines), len(columns)) < 3 || len(all) <= max(len(lines), len(columns)) {
+		return t, false
+	}
+	sparse := 2*len(all) < len(lines)*len(columns) || slices.ContainsFunc(all, func(c Claim) bool { return what(c) == "" })
+	mixed := mixed(all) && !sparse
+	if !mixed && len(view.Distinct(all, word)) > 1 {
 		return t, false
 	}
 	if len(lines) < len(columns) {
@@ -151,11 +159,22 @@ func grid(all []Claim) (t view.Table, is bool) {
 					figures = append(figures, number(ours))
 				}
 			}
-			cells[1+slices.Index(columns, what(c))] = strings.Join(figures, "/")
+			cell := strings.Join(figures, "/")
+			if mixed && c.Word == claims.Fails {
+				cell = "**" + cell + "**"
+			}
+			cells[1+slices.Index(columns, what(c))] = cell
 		}
 		t.Rows = append(t.Rows, view.Row{Cells: cells})
 	}
 	return t, true
+}
+
+// mixed tells whether some claims hold and the others do not.
+func mixed(all []Claim) bool {
+	fails := func(c Claim) bool { return c.Word == claims.Fails }
+	holds := func(c Claim) bool { return c.Word == claims.Holds }
+	return slices.ContainsFunc(all, fails) && slices.ContainsFunc(all, holds) && !slices.ContainsFunc(all, func(c Claim) bool { return !fails(c) && !holds(c) })
 }
 
 // oursOf are the kinds of our figures that claims have.

@@ -1,6 +1,7 @@
 package studies
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -57,8 +58,11 @@ func (s *Study) answers() (all []string, err error) {
 			case known:
 				return number(c.Ours())
 			}
-			err = fmt.Errorf("the answer names no claim: %s", place)
-			return place
+			ours, wrong := s.figure(s.Figures[id], "")
+			if err = errors.Join(err, wrong); s.Figures[id] == "" {
+				err = fmt.Errorf("the answer names no claim and no figure: %s", place)
+			}
+			return number(ours)
 		})
 		all = append(all, filled)
 	}

@@ -65,7 +65,7 @@ func TestEveryClaimIsJudged(t *testing.T) {
 	}
 }
 
-// Every figure of the published tables has a claim with a verdict and a command.
+// Every figure of the published tables has a claim with a verdict and a command: its own, or one of a ratio of such figures.
 func TestEveryPublishedRowHasAClaim(t *testing.T) {
 	text, err := os.ReadFile("testdata/tables.txt")
 	if err != nil {
@@ -85,13 +85,13 @@ func TestEveryPublishedRowHasAClaim(t *testing.T) {
 		}
 		for _, figure := range strings.Split(part[2], ", ") {
 			figures++
-			want, err := parsePublished(figure, "", "")
+			want, _, err := parsePublished(figure, "", "")
 			if err != nil {
 				t.Fatal(err)
 			}
 			s := open[part[0]]
 			if !slices.ContainsFunc(s.claims, func(c Claim) bool {
-				return strings.Contains(c.Says, part[1]) && c.Theirs.Low == want.Low && c.Theirs.High == want.High && c.Word != "" && s.Command(c) != ""
+				return strings.Contains(c.Says, part[1]) && slices.Contains(c.Parts, want) && c.Word != "" && s.Command(c) != ""
 			}) {
 				t.Errorf("%s: no claim %q of %s has a verdict and a command", part[0], part[1], figure)
 			}
@@ -99,6 +99,20 @@ func TestEveryPublishedRowHasAClaim(t *testing.T) {
 	}
 	if figures < 180 {
 		t.Errorf("only %d figures", figures)
+	}
+}
+
+func TestRatiosOfPublishedFigures(t *testing.T) {
+	for text, want := range map[string][3]float64{"2.5": {2.5, 2.5, 1}, "1-2": {1, 2, 1}, "12 / 3": {4, 4, 2}, "60-70 / 10 * 2 / 4-5": {2.4, 3.5, 4}} {
+		p, parts, err := parsePublished(text, "x", "")
+		if err != nil || p.Low != want[0] || p.High != want[1] || len(parts) != int(want[2]) {
+			t.Errorf("%q: %+v of %d figures, %v", text, p, len(parts), err)
+		}
+	}
+	for _, text := range []string{"", "a", "2-1", "1 /", "/ 2", "1 / 0", "1 + 2", "1 2", "1 / b"} {
+		if p, _, err := parsePublished(text, "", ""); err == nil {
+			t.Errorf("%q is accepted as %+v", text, p)
+		}
 	}
 }
 

@@ -43,11 +43,12 @@ const maxFileBytes = 16 << 20
 // Study is study.yaml as written.
 type Study struct {
 	Title, Question string
-	Sources         []string       // addresses
-	Answers         []string       // sentences; {id} stands for our figure of the claim with that id, {id.published} for theirs
-	Misleads        []string       // where its readers could go wrong
-	Runs            map[string]Run // results by the name of their folder or file below runs/
-	Groups          []Group        `yaml:"claims"`
+	Sources         []string          // addresses
+	Answers         []string          // sentences; {id} stands for our figure of the claim with that id, {id.published} for theirs
+	Figures         map[string]string // RUN PATH by id: figures of ours of which nothing is published, for the answers
+	Misleads        []string          // where its readers could go wrong
+	Runs            map[string]Run    // results by the name of their folder or file below runs/
+	Groups          []Group           `yaml:"claims"`
 	Charts          Charts
 	Layouts         string           // a run of statelab layouts, judged by package claims
 	results         map[string]any   // decoded
@@ -79,13 +80,14 @@ type Group struct {
 	Explained           string  // why the figures differ
 	Cannot              string  // why this machine cannot tell
 	Rows                []map[string]string
-	Published           string // of a group without rows
+	Published           string // of a group without rows; a ratio of published figures, "3 / 2", is computed
 }
 
 // Claim is one published figure with what was found of it.
 type Claim struct {
 	Group
 	Theirs                                       subject.Published
+	Parts                                        []subject.Published // of Theirs: the figures of a ratio
 	MeasuredFigure, PredictedFigure, ModelFigure *float64
 	low, high, withoutFigure                     *float64
 	Word, Clause                                 string
@@ -307,7 +309,7 @@ func (s *Study) claim(g Group, row map[string]string) (c Claim, err error) {
 		*text = fill.Replace(*text)
 	}
 	c.Group = g
-	if c.Theirs, err = parsePublished(row["published"], g.Unit, g.Source); err != nil {
+	if c.Theirs, c.Parts, err = parsePublished(row["published"], g.Unit, g.Source); err != nil {
 		return c, err
 	}
 	for _, of := range []struct {
