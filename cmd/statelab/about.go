@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 
@@ -12,8 +13,28 @@ import (
 	"github.com/statelab/statelab/internal/observe/host"
 )
 
+// released is the version of a module that was built from the tag of a release.
+var released = regexp.MustCompile(`^v(\d+\.\d+\.\d+)$`)
+
+// version is that of the release that module is, or the next one's.
+func version(module string) string {
+	if tag := released.FindStringSubmatch(module); tag != nil {
+		return tag[1]
+	}
+	return host.Version
+}
+
+// ownVersion is the version of this program.
+func ownVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return host.Version
+	}
+	return version(info.Main.Version)
+}
+
 func versionLine() string {
-	return fmt.Sprintf("statelab %s, %s %s/%s%s", host.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, revision())
+	return fmt.Sprintf("statelab %s, %s %s/%s%s", ownVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH, revision())
 }
 
 func revision() string {

@@ -19,8 +19,8 @@ import (
 	"text/tabwriter"
 )
 
-// Version of statelab; CHANGELOG.md tells what moved a number in it.
-const Version = "0.1.0"
+// Version of statelab where no tag names it; CHANGELOG.md tells what moved a number in it.
+const Version = "0.2.0-dev"
 
 // Device is the block device under a directory.
 type Device struct {
