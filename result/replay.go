@@ -197,8 +197,11 @@ type ReplayedTree struct {
 
 	// Figures are Run's. Versions before 0.2 stored them in replay.json as well.
 	Figures Figures `json:"figures,omitzero"`
-	Of      *Run    `json:"-"` // Run, as ReadReplay found it; nil: Problem
-	Problem error   `json:"-"` // why it could not be read
+	// Phases and Warnings are Run's, too: what each phase cost, and whether others used the machine meanwhile. Never stored.
+	Phases   []Phase          `json:"phases,omitempty"`
+	Warnings []engine.Warning `json:"warnings,omitempty"`
+	Of       *Run             `json:"-"` // Run, as ReadReplay found it; nil: Problem
+	Problem  error            `json:"-"` // why it could not be read
 }
 
 // Verdicts on roots and counters.
@@ -235,7 +238,7 @@ type CountersAgree struct {
 // WriteReplay writes replay.json into dir, whole or not at all. Figures are in the runs.
 func WriteReplay(dir string, r *ReplayOf) error {
 	return writeIndex(filepath.Join(dir, ReplayFile), r, &r.Trees, func(t ReplayedTree) ReplayedTree {
-		t.Figures = Figures{}
+		t.Figures, t.Phases, t.Warnings = Figures{}, nil, nil
 		return t
 	}, &r.Schema, ReplaySchema, &r.Warnings)
 }
@@ -249,7 +252,7 @@ func ReadReplay(dir string) (*ReplayOf, error) {
 	for i := range r.Trees {
 		t := &r.Trees[i]
 		if t.Of, t.Problem = readBelow(dir, t.Run); t.Problem == nil && t.Figures.IsZero() {
-			t.Figures = t.Of.Figures
+			t.Figures, t.Phases, t.Warnings = t.Of.Figures, t.Of.Phases, t.Of.Warnings
 		}
 	}
 	return r, nil

@@ -16,8 +16,8 @@ import (
 // figure finds "RUN PATH" among the study's results, in the claim's unit; nil for "", and
 // where the result has no such point. PATH is names with dots between them. Of a list,
 // [name=value] chooses the items in which a name has a value, and the figures of all that
-// are left are added up. "PATH + PATH" adds, "PATH / PATH" divides, "PATH - PATH"
-// subtracts, from left to right. RUN:PATH is of another run.
+// are left are added up. "PATH + PATH" adds, "PATH / PATH" divides, "PATH * PATH" multiplies,
+// "PATH - PATH" subtracts, from left to right. RUN:PATH is of another run.
 func (s *Study) figure(place, unitName string) (*float64, error) {
 	if place == "" {
 		return nil, nil
@@ -59,6 +59,8 @@ func (s *Study) figure(place, unitName string) (*float64, error) {
 			total += v
 		case "-":
 			total -= v
+		case "*":
+			total *= v
 		case "/":
 			if v == 0 {
 				return nil, nil

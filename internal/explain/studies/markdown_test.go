@@ -58,10 +58,9 @@ func (s *Study) Markdown(w io.Writer) error {
 				}
 			}
 			text := strings.Join(append(append(common, limits(all)...), note(claims)), " ")
-			if n == 0 {
-				t = part
-			} else {
-				t, text = beside(t, part, n+1), fmt.Sprintf("(%d): %s", n+1, text)
+			t = part
+			if len(group) > 1 {
+				t, text = together(group), fmt.Sprintf("(%d): %s", n+1, text)
 			}
 			sentences = append(sentences, text)
 		}
@@ -193,15 +192,27 @@ func samePublished(a, b []Claim) bool {
 	return slices.EqualFunc(a, b, func(x, y Claim) bool { return x.Says == y.Says && x.Theirs == y.Theirs })
 }
 
-// beside is a table with the columns of ours of another one of the same published figures.
-func beside(t, other view.Table, n int) view.Table {
-	const theirs = 2 // columns that both have: the claim and the published figure
-	for _, head := range other.Heads[theirs:] {
-		head.Name = fmt.Sprintf("%s (%d)", strings.TrimSpace(head.Name), n)
-		t.Heads = append(t.Heads, head)
+// together is a table of sections of the same published figures: each cell has theirs, then ours of each section.
+func together(group [][]Claim) (t view.Table) {
+	head := "published"
+	for n, section := range group {
+		for _, kind := range oursOf(section) {
+			head += fmt.Sprintf("/%s (%d)", kind, n+1)
+		}
 	}
-	for i := range t.Rows {
-		t.Rows[i].Cells = append(t.Rows[i].Cells, other.Rows[i].Cells[theirs:]...)
+	t.Heads = []view.Head{{Name: "claim", Text: true}, {Name: head + ", " + group[0][0].Unit}}
+	for i, c := range group[0] {
+		cell := published(c)
+		for _, section := range group {
+			for _, ours := range []*float64{section[i].PredictedFigure, section[i].MeasuredFigure} {
+				if text := "/" + number(ours); ours != nil && section[i].Word == claims.Fails {
+					cell += "**" + text + "**"
+				} else if ours != nil {
+					cell += text
+				}
+			}
+		}
+		t.Rows = append(t.Rows, view.Row{Cells: []string{c.Says, cell}})
 	}
 	return t
 }

@@ -158,8 +158,33 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// Speeds of a replay are judged by what others did while that tree ran.
+func TestBusyTrees(t *testing.T) {
+	s := &Study{results: map[string]any{}}
+	for name, text := range map[string]string{
+		"replay": `{"trees": [{"tree": "a", "warnings": [{"code": "busy_machine"}]}, {"tree": "b:set up", "warnings": [{"code": "other"}]}], "warnings": [{"code": "busy_machine"}]}`,
+		"quiet":  `{"trees": [{"tree": "a"}], "warnings": []}`,
+		"sweep":  `{"points": [], "warnings": [{"code": "busy_disk"}]}`,
+	} {
+		decoded, err := decode([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.results[name] = decoded
+	}
+	for place, want := range map[string]bool{
+		"replay trees[tree=a].n": true, "replay trees[tree=b:set up].n": false, "quiet trees[tree=a].n": false, "sweep points.n": true,
+		"replay trees[tree=b:set up].n / trees[tree=a].n": true, "replay trees[tree=b:set up].n / quiet:trees[tree=a].n": false,
+		"quiet trees[tree=a].n / replay:trees[tree=a].n": true, "quiet trees[tree=a].n / sweep:points.n": true,
+	} {
+		if got := s.busy(place); got != want {
+			t.Errorf("%s: %v, want %v", place, got, want)
+		}
+	}
+}
+
 func TestMistakesAreNamed(t *testing.T) {
-	for _, place := range []string{"two points", "one points +", "one points[name", "one points[name].reads", "one points.name", "one points.reads * 2"} {
+	for _, place := range []string{"two points", "one points +", "one points[name", "one points[name].reads", "one points.name", "one points.reads ^ 2"} {
 		s := &Study{results: map[string]any{}}
 		var err error
 		if s.results["one"], err = decode([]byte(`{"points": [{"name": "a", "reads": 2}]}`)); err != nil {

@@ -337,14 +337,41 @@ func (s *Study) claim(g Group, row map[string]string) (c Claim, err error) {
 	return c, nil
 }
 
-// busy tells whether a result warns that others used the machine.
+// busy tells whether a result at a place warns that others used the machine: of a replay, while that tree ran.
 func (s *Study) busy(place string) bool {
-	run, _, _ := strings.Cut(place, " ")
-	summary, _ := s.results[run].(map[string]any)
+	run, rest, _ := strings.Cut(place, " ")
+	paths := terms(rest)
+	for i := 0; i < len(paths); i += 2 { // an operator is between two
+		summary, path := s.results[run], paths[i]
+		if other, rest, named := strings.Cut(path, ":"); named && s.results[other] != nil {
+			summary, path = s.results[other], rest
+		}
+		choice, isTree := strings.CutPrefix(path, "trees[")
+		if !isTree {
+			if warnsOfOthers(summary) {
+				return true
+			}
+			continue
+		}
+		choice, _, _ = strings.Cut(choice, "]")
+		of, _ := summary.(map[string]any)
+		trees, _ := of["trees"].([]any)
+		if slices.ContainsFunc(trees, func(tree any) bool {
+			is, err := matches(tree, choice)
+			return is && err == nil && warnsOfOthers(tree)
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+func warnsOfOthers(node any) bool {
+	summary, _ := node.(map[string]any)
 	warnings, _ := summary["warnings"].([]any)
 	return slices.ContainsFunc(warnings, func(w any) bool {
 		warning, _ := w.(map[string]any)
-		return warning["code"] == "busy_machine" || warning["code"] == "busy_disk"
+		return warning["code"] == result.BusyMachine || warning["code"] == result.BusyDisk
 	})
 }
 
