@@ -162,9 +162,10 @@ func TestVerdicts(t *testing.T) {
 func TestBusyTrees(t *testing.T) {
 	s := &Study{results: map[string]any{}}
 	for name, text := range map[string]string{
-		"replay": `{"trees": [{"tree": "a", "warnings": [{"code": "busy_machine"}]}, {"tree": "b:set up", "warnings": [{"code": "other"}]}], "warnings": [{"code": "busy_machine"}]}`,
-		"quiet":  `{"trees": [{"tree": "a"}], "warnings": []}`,
-		"sweep":  `{"points": [], "warnings": [{"code": "busy_disk"}]}`,
+		"replay": `{"trees": [{"tree": "a", "warnings": [{"code": "busy_machine"}]}, {"tree": "b:set up", "warnings": [{"code": "other"}]}],
+			"warnings": [{"code": "busy_machine"}]}`,
+		"quiet": `{"trees": [{"tree": "a"}], "warnings": []}`,
+		"sweep": `{"points": [], "warnings": [{"code": "busy_disk"}]}`,
 	} {
 		decoded, err := decode([]byte(text))
 		if err != nil {
