@@ -298,6 +298,7 @@ type PriceRow struct {
 	Reads      Estimate `json:"reads"`
 	ReadUnit   string   `json:"read_unit"`
 	Bytes      *float64 `json:"device_bytes,omitempty"`
+	Share      *float64 `json:"share,omitempty"` // of what the blocks of an access list touch, or write, of an account or a slot
 	CPUNanos   float64  `json:"cpu_ns"`
 	CPUError   float64  `json:"cpu_error,omitempty"` // relative, of a prediction
 	QueueDepth int      `json:"queue_depth"`

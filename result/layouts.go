@@ -28,6 +28,23 @@ const (
 	BlockAccess         = "block_access" // the first of an account or slot in a block of an access list
 )
 
+// Ages of what a block of an access list touches: Recurring is what one of the 256 blocks before has touched, too. Of what
+// it writes, Rewritten is what an earlier block of the list has written, too.
+const (
+	Recurring = "recurring"
+	Lapsed    = "lapsed"
+	Rewritten = "rewritten"
+	Unwritten = "unwritten"
+)
+
+// AgedAccess is the kind of lookups of an age, where states are priced.
+func AgedAccess(age string, slot bool) string {
+	if slot {
+		return age + "_slot"
+	}
+	return age + "_account"
+}
+
 // Conditions of lookups.
 const (
 	// FirstLookups are each the first one of a state that has just been opened, no

@@ -78,6 +78,9 @@ func (a *app) accessesInfo() *cobra.Command {
 	log.declare(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
+		if log.blocks() {
+			return a.blockTrace(m, log, args, "", asJSON)
+		}
 		if log.given(args) {
 			source := log.open(m, args)
 			if err := m.err(); err != nil {
@@ -158,6 +161,9 @@ func (a *app) accessesImport() *cobra.Command {
 		if len(args) != 1 {
 			m.add("name one folder or file (example: statelab accesses import DIR --out list.slal)")
 			return m.err()
+		}
+		if log.blocks() {
+			return a.blockTrace(m, log, args, to, false)
 		}
 		if provenance == "" {
 			provenance = "imported from " + filepath.Base(args[0])

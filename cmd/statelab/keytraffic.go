@@ -17,6 +17,7 @@ import (
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/traffic"
+	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/observe/blocktable"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -28,6 +29,8 @@ const (
 	fromLists  = "lists"
 	fromGeth   = "geth-log"
 	fromTraces = "rocksdb-trace"
+	fromBlocks = "rocksdb-block-trace"
+	fromIO     = "rocksdb-io-trace"
 )
 
 // logFlags say how to read a log of a key-value store.
@@ -37,8 +40,9 @@ type logFlags struct {
 }
 
 func (l *logFlags) declare(flags *pflag.FlagSet) {
-	setting.Var(flags, &l.from, setting.Choice(fromLists, fromGeth, fromTraces), "from", fromLists,
-		"form of the input: access lists, which tell themselves apart, or geth-log (tinoryj/EthAnalysis) or rocksdb-trace (DB::StartTrace), from a file or -")
+	setting.Var(flags, &l.from, setting.Choice(fromLists, fromGeth, fromTraces, fromBlocks, fromIO), "from", fromLists,
+		"form of the input: access lists, which tell themselves apart, or geth-log (tinoryj/EthAnalysis), rocksdb-trace (DB::StartTrace), "+
+			"rocksdb-block-trace (StartBlockCacheTrace) or rocksdb-io-trace (StartIOTrace), from a file or -")
 	setting.Var(flags, &l.family, setting.Count(0, "0"), "family", "0", "with --from rocksdb-trace: number of the column family")
 }
 
@@ -46,6 +50,9 @@ func (l *logFlags) declare(flags *pflag.FlagSet) {
 func (l *logFlags) given(args []string) bool {
 	return l.from.V() != fromLists || len(args) == 1 && traffic.Is(args[0])
 }
+
+// blocks tells whether the argument has accesses to blocks, not operations on keys.
+func (l *logFlags) blocks() bool { return l.from.V() == fromBlocks || l.from.V() == fromIO }
 
 // openedLog closes the file of a log, too.
 type openedLog struct {
@@ -61,35 +68,86 @@ func (l *logFlags) open(m *mistakes, args []string) (log traffic.Source) {
 		m.add("name one log (example: statelab accesses import --from geth-log LOG --out log.slkt)")
 		return nil
 	}
-	file, err := os.Stdin, error(nil)
-	if args[0] != curve.Pipe {
-		if !m.readable("", args[0]) {
-			return nil
-		}
-		if l.from.V() == fromLists {
-			log, err := traffic.Open(args[0])
-			if err != nil {
-				m.cannotRead("%v", err)
-			}
-			return log
-		}
-		file, err = os.Open(args[0])
+	if l.blocks() {
+		m.add("--from %s: it has neither values nor all keys: accesses import makes a trace for statelab simulate of it", l.from.V())
+		return nil
 	}
-	var in *bufio.Reader
-	if err == nil {
-		in, err = traffic.Decompressed(file)
+	if l.from.V() == fromLists && args[0] != curve.Pipe && m.readable("", args[0]) {
+		log, err := traffic.Open(args[0])
+		if err != nil {
+			m.cannotRead("%v", err)
+		}
+		return log
 	}
-	switch {
-	case err != nil:
-	case l.from.V() == fromTraces:
+	in, file := l.input(m, args[0])
+	if in == nil {
+		return nil
+	}
+	var err error
+	if l.from.V() == fromTraces {
 		log, err = blocktable.OpenQueryTrace(in, args[0], uint32(l.family.V()))
-	default:
+	} else {
 		log = traffic.NewGethLog(in, args[0])
 	}
 	if err != nil {
 		m.cannotRead("%v", err)
 	}
 	return openedLog{log, file}
+}
+
+// input opens a file, or standard input; nil where it cannot be read.
+func (l *logFlags) input(m *mistakes, name string) (in *bufio.Reader, file *os.File) {
+	file, err := os.Stdin, error(nil)
+	if name != curve.Pipe {
+		if !m.readable("", name) {
+			return nil, nil
+		}
+		file, err = os.Open(name)
+	}
+	if err == nil {
+		in, err = traffic.Decompressed(file)
+	}
+	if err != nil {
+		m.cannotRead("%v", err)
+		return nil, file
+	}
+	return in, file
+}
+
+// blockTrace reads what Gets asked of RocksDB's block cache, and writes it as a trace for simulate, unless to is "".
+func (a *app) blockTrace(m *mistakes, l *logFlags, args []string, to string, asJSON bool) error {
+	if len(args) != 1 {
+		m.add("name one trace (example: statelab accesses import --from %s FILE --out T)", l.from.V())
+		return m.err()
+	}
+	in, file := l.input(m, args[0])
+	if err := m.err(); err != nil {
+		return err
+	}
+	defer file.Close() // it is only read
+	told, done := a.following("read")
+	blocks, err := blocktable.ReadBlockTrace(in, args[0], told)
+	if done(); err != nil {
+		return err
+	}
+	record := func(w io.Writer) (trace.Made, error) { return curve.Blocks(w, blocks, args[0]) }
+	var made *curve.Written
+	if to != "" {
+		made, err = curve.Write(to, nil, record)
+	} else {
+		made, err = curve.Counted(args[0], record)
+	}
+	if err != nil {
+		return err
+	}
+	if a.progress().Warn(made.Warnings...); asJSON {
+		return a.printJSON(made)
+	}
+	if err := made.Text(a.stdout); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.stdout, "RocksDB %s had %s misses of its own cache.\n", blocks.Version, unit.Count(blocks.Misses))
+	return err
 }
 
 // following hears how far the reading of a log is.

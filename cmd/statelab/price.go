@@ -29,6 +29,7 @@ reads, the CPU time and the disk. Sizes that are not built are predicted.
   statelab price --layout flat-pebble,geth-path --accounts 10k,100k --out P
   statelab price --hardware here,nvme.json,fio.json --at 1M,300M --out P
   statelab price --from L --hardware disk --out P  (price what layouts measured)
+  statelab price --accesses list.slal --out P      (also by the age of what blocks touch)
   statelab price --resume --out P                  (after Ctrl-C, a kill, a reboot)`,
 	})
 }
@@ -39,6 +40,7 @@ const here = "here"
 func (a *app) price(f *flags, m *mistakes) error {
 	s := experiment.Of[*experiment.Priced](f.Experiment)
 	pricing := m.pricing(s)
+	m.accessList(s.Accesses.V())
 	var builds []layouts.Build
 	if from := s.From.All(); len(from) > 0 {
 		for _, dir := range from {

@@ -126,6 +126,9 @@ func Policy(name string) cachesim.Policy {
 	return cmp.Or(e.CachePolicy, PebbleVersion(name).Policy())
 }
 
+// OfBlockTables is the engine of block-based tables, whose traces others write.
+func OfBlockTables() string { return enginesThat(func(e Engine) bool { return e.BlockTables })[0] }
+
 // Traced names the engines whose Gets can be resolved from filters and indexes.
 func Traced() []string {
 	return enginesThat(func(e Engine) bool { return e.Cache > 0 || e.BlockTables || e.LevelTables })

@@ -1,5 +1,5 @@
 // A program with RocksDB that knows nothing of Statelab: it writes a database of three column families, or makes Gets and tells what
-// RocksDB's own counters say of them. Usage: rocksgets LIBRARY write|read DIR GETS CACHE-BYTES
+// RocksDB's own counters say of them. Usage: [TRACES=PREFIX] rocksgets LIBRARY write|read DIR GETS CACHE-BYTES
 //
 // It has no headers of RocksDB: those of several versions are tried with it. Reading, it says when the library is loaded, waits for a byte before it opens
 // the database, and for the end of its input before it ends.
@@ -89,6 +89,26 @@ static long get_all(void *db, void **handles, long gets) {
 	return found;
 }
 
+// RocksDB's own traces of the Gets: of its cache and of its files.
+static void trace(void *db, const char *prefix) {
+	void *o = CALL(void *, trace_options_create);
+	char path[4096], *err = NULL;
+	snprintf(path, sizeof path, "%s.blocks", prefix);
+	CALL(void, start_block_cache_trace, db, NULL, NULL, o, path, &err);
+	check(err);
+	snprintf(path, sizeof path, "%s.io", prefix);
+	CALL(void, start_io_trace, db, NULL, NULL, o, path, &err);
+	check(err);
+}
+
+static void end_traces(void *db) {
+	char *err = NULL;
+	CALL(void, end_block_cache_trace, db, &err);
+	check(err);
+	CALL(void, end_io_trace, db, &err);
+	check(err);
+}
+
 static void tell(const char *when, void *options) {
 	char *text = CALL(char *, options_statistics_get_string, options), *rest = text, *line;
 	while ((line = strsep(&rest, "\n")) != NULL)
@@ -115,9 +135,14 @@ int main(int n, char **args) {
 	if (writes) {
 		put_all(db, handles);
 	} else {
+		const char *traces = getenv("TRACES");
+		if (traces != NULL)
+			trace(db, traces);
 		tell("before", options);
 		printf("found %ld\n", get_all(db, handles, atol(args[4])));
 		tell("after", options);
+		if (traces != NULL)
+			end_traces(db);
 		fflush(stdout);
 		while (read(0, &byte, 1) == 1) {
 		}

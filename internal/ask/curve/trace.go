@@ -336,6 +336,47 @@ type Written struct {
 	Warnings []engine.Warning `json:"warnings,omitempty"`
 }
 
+// Blocks writes a trace of a block cache, whose file is called name.
+func Blocks(w io.Writer, t *blocktable.BlockTrace, name string) (made trace.Made, err error) {
+	made.Header = trace.Header{Schema: trace.Schema, Engine: subject.OfBlockTables(), EngineVersion: t.Version, Database: name,
+		Keys: "imported", CacheKeys: t.CacheKeys}
+	if t.Others > 0 {
+		made.Warnings = []engine.Warning{{Code: "left_out", Text: unit.Count(t.Others) +
+			" accesses are left out: by others than Gets, or of other files than tables"}}
+	}
+	out, err := trace.NewWriter(w, made.Header)
+	if err != nil {
+		return made, err
+	}
+	written := make([]uint32, len(t.Trace.Blocks)) // numbers are of the first use; from 1
+	var numbers []uint32
+	for i, from := range t.Gets {
+		to := len(t.Accesses)
+		if i+1 < len(t.Gets) {
+			to = int(t.Gets[i+1])
+		}
+		numbers = numbers[:0]
+		for _, n := range t.Accesses[from:to] {
+			if written[n] == 0 {
+				written[n] = out.Block(t.Trace.Blocks[n]) + 1
+			}
+			numbers = append(numbers, written[n]-1)
+		}
+		if err := out.Get(t.Found[i], numbers); err != nil {
+			return made, err
+		}
+	}
+	made.Totals, err = out.Close(uint64(len(t.Gets)))
+	made.PerGet = out.PerGet()
+	return made, err
+}
+
+// Counted is what record would write for a file.
+func Counted(path string, record func(io.Writer) (trace.Made, error)) (*Written, error) {
+	made, err := record(io.Discard)
+	return written(path, made, 0, 0), err
+}
+
 // Write writes what record records to a file, or to standard output: then there is nothing to say
 // of it, nil.
 func Write(path string, replaces output.Replaces, record func(io.Writer) (trace.Made, error)) (*Written, error) {
@@ -358,8 +399,12 @@ func Write(path string, replaces output.Replaces, record func(io.Writer) (trace.
 	if err != nil {
 		return nil, err
 	}
+	return written(path, made, time.Since(began).Seconds(), info.Size()), nil
+}
+
+func written(path string, made trace.Made, seconds float64, bytes int64) *Written {
 	return &Written{"statelab.trace/1", path, made.Header, made.Totals, float64(made.Totals.Accesses) / float64(max(1, made.Totals.Gets)), made.PerGet,
-		time.Since(began).Seconds(), info.Size(), made.Warnings}, nil
+		seconds, bytes, made.Warnings}
 }
 
 // Text prints what the trace holds.

@@ -30,12 +30,14 @@ type Tally struct {
 	// Again is what share of a block's accounts and slots were touched by an earlier block of the list.
 	Again float64 `json:"touched_before"`
 	Roots uint64  `json:"roots"`
+	// Recurring are the windows that the list is long enough for.
+	Recurring []Window `json:"recurring,omitempty"`
 }
 
 // Count reads a list to its end.
 func Count(s Source, told func(*Block) error) (Tally, error) {
 	var b Block
-	c := counting{perAccount: map[Address]uint64{}, seen: map[Access]bool{}}
+	c := counting{perAccount: map[Address]uint64{}, windows: newWindows()}
 	for {
 		if err := s.Next(&b); err == io.EOF {
 			return c.tally(), nil
@@ -55,7 +57,8 @@ func Count(s Source, told func(*Block) error) (Tally, error) {
 type counting struct {
 	Tally
 	perAccount map[Address]uint64
-	seen       map[Access]bool // accounts and slots
+	ages       Ages
+	windows    []Window
 	// What blocks touched, each block for itself; first are accounts and slots, again those seen before.
 	accounts, read, written, codes, first, again uint64
 }
@@ -68,38 +71,35 @@ func (c *counting) block(b *Block) {
 	if b.Root != nil {
 		c.Roots++
 	}
-	writes := map[Access]bool{}
-	for _, a := range b.Accesses {
-		if a.Write {
-			writes[a.what()] = true
-		}
-	}
 	for _, a := range b.Accesses {
 		c.Accesses++
 		c.perAccount[a.Address]++
-		if !a.First {
-			continue
+		if a.First && a.Kind == Code {
+			c.codes++
 		}
-		what := a.what()
+	}
+	c.ages.Block(b, func(a Aged) {
+		for i := range c.windows {
+			c.windows[i].count(a, b.Number-c.Tally.First)
+		}
+		if !a.First {
+			return
+		}
 		switch {
 		case a.Kind == Account:
 			c.accounts++
-		case a.Kind == Code:
-			c.codes++
-			continue
-		case writes[what]:
+		case a.Write:
 			c.written++
 		default:
 			c.read++
 		}
 		c.first++
-		if c.seen[what] {
+		if a.Touched > 0 {
 			c.again++
 		} else if a.Kind == Slot {
 			c.Slots++
 		}
-		c.seen[what] = true
-	}
+	})
 }
 
 // what is touched, however it is.
@@ -117,6 +117,12 @@ func (c *counting) tally() Tally {
 		top += n
 	}
 	t.TopShare = float64(top) / float64(max(1, t.Accesses))
+	for _, w := range c.windows {
+		if w.Cold > 0 {
+			w.Again, w.Rewritten = w.Again/float64(w.Cold), w.Rewritten/float64(max(1, w.Writes))
+			t.Recurring = append(t.Recurring, w)
+		}
+	}
 	return t
 }
 
@@ -206,6 +212,10 @@ func (f Facts) Text(w io.Writer) error {
 	row("accounts in all", "%s", unit.Count(f.Accounts))
 	row("slots in all", "%s", unit.Count(f.Slots))
 	row("touched by an earlier block", "%.1f %%", 100*f.Again)
+	for _, w := range f.Recurring {
+		row(fmt.Sprintf("cold accesses touched in the %d blocks before", w.Blocks), "%s", fmt.Sprintf("%.1f %%; of its writes, %.1f %% written in them",
+			100*w.Again, 100*w.Rewritten))
+	}
 	row("accesses of the busiest 1 % of the accounts", "%.1f %%", 100*f.TopShare)
 	row("blocks with a state root", "%d", f.Roots)
 	row("state before the list", "%s", map[bool]string{true: "known in full", false: "made up, but for what the list tells"}[f.Complete])

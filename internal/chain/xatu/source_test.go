@@ -2,6 +2,7 @@ package xatu
 
 import (
 	"bytes"
+	order "cmp"
 	"io"
 	"os"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/statelab/statelab/internal/chain/accesses"
 )
@@ -104,6 +106,32 @@ func TestEveryCompression(t *testing.T) {
 		}
 		if d := cmp.Diff(want, got); d != "" || len(got) != 2 {
 			t.Errorf("%s: %d blocks: %s", name, len(got), d)
+		}
+	}
+}
+
+// TestTablesOfCryo: files with cryo's columns, which Polars wrote as cryo does, are the same lists as Xatu's, but for the order
+// within a transaction. Networks of two files must be one.
+func TestTablesOfCryo(t *testing.T) {
+	for name, of := range map[string]string{"storage_reads_cryo": "canonical_execution_storage_reads.parquet",
+		"storage_reads_cryo_hex": "canonical_execution_storage_reads.parquet", "storage_diffs_cryo": "canonical_execution_storage_diffs.parquet"} {
+		got, err := read(t, content(t, name))
+		want, wantErr := read(t, content(t, of))
+		if err != nil || wantErr != nil {
+			t.Fatalf("%s: %v, %v", name, err, wantErr)
+		}
+		sorted := cmpopts.SortSlices(func(a, b accesses.Stored) int { return bytes.Compare(a.Slot[:], b.Slot[:]) })
+		inTurn := cmpopts.SortSlices(func(a, b accesses.Access) int {
+			return order.Or(int(a.Tx)-int(b.Tx), int(a.Kind)-int(b.Kind), bytes.Compare(a.Slot[:], b.Slot[:]))
+		})
+		if d := cmp.Diff(want, got, sorted, inTurn); d != "" || len(got) == 0 {
+			t.Errorf("%s: %d blocks: %s", name, len(got), d)
+		}
+	}
+	both := fstest.MapFS{"a.parquet": {Data: content(t, "storage_reads_cryo")}, "b.parquet": {Data: content(t, "canonical_execution_storage_diffs.parquet")}}
+	if s, err := Open(both, "."); err == nil {
+		if _, err = all(s); err == nil {
+			t.Error("tables of chain 1 and of mainnet are read as one list")
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
@@ -30,7 +31,7 @@ var kindNames = [kinds]string{"storage_reads", "storage_diffs", "balance_reads",
 func (k kind) String() string { return "canonical_execution_" + kindNames[k] }
 
 // columnsOf are a table's beside block_number, transaction_index, internal_index and meta_network_name:
-// the account, the slot, the value before, the value after.
+// the account, the slot, the value before, the value after. Cryo, from which Xatu's come, has chain_id instead of the last two.
 var columnsOf = [kinds][4]string{
 	storageReads: {"contract_address", "slot", "value", ""},
 	storageDiffs: {"address", "slot", "from_value", "to_value"},
@@ -41,6 +42,9 @@ var columnsOf = [kinds][4]string{
 }
 
 var always = [4]string{"block_number", "transaction_index", "internal_index", "meta_network_name"}
+
+// chainID is of tables of cryo.
+const chainID = "chain_id"
 
 // row of any table.
 type row struct {
@@ -63,7 +67,7 @@ type table struct {
 
 // errNotTable is of a file without the columns of a table.
 var errNotTable = errors.New("its columns are not those of canonical_execution_storage_reads, _storage_diffs, _balance_reads, _balance_diffs, " +
-	"_nonce_reads or _nonce_diffs")
+	"_nonce_reads or _nonce_diffs, of Xatu or cryo")
 
 var (
 	// errOtherForm is of a column in a form that Xatu's has not.
@@ -106,6 +110,11 @@ func (t *table) is(k kind, at map[string]int) bool {
 			continue
 		}
 		column, has := at[name]
+		if chain, of := at[chainID]; !has && of && i >= 2 && i < len(always) {
+			if column, has = -1, true; i == 3 {
+				column = chain
+			}
+		}
 		if !has {
 			return false
 		}
@@ -175,20 +184,22 @@ func (t *table) row(readers *[8]*values, blockAlone bool, r *row) (err error) {
 	if r.tx, err = readers[1].uint64(); err != nil {
 		return err
 	}
-	if r.internal, err = readers[2].uint64(); err != nil {
-		return err
+	if readers[2] != nil {
+		if r.internal, err = readers[2].uint64(); err != nil {
+			return err
+		}
 	}
 	if r.tx >= 1<<32-1 {
 		return fmt.Errorf("transaction %d", r.tx)
 	}
-	network, err := readers[3].text()
+	network, err := readers[3].network()
 	if err != nil {
 		return err
 	}
 	if t.network == "" {
-		t.network = strings.Clone(string(network))
+		t.network = strings.Clone(network)
 	}
-	if string(network) != t.network {
+	if network != t.network {
 		return fmt.Errorf("the network %.40q, where rows before are of %.40q: one network at a time", network, t.network)
 	}
 	address, err := readers[4].text()
@@ -248,6 +259,16 @@ func (v *values) uint64() (uint64, error) {
 		return uint64(value.Uint32()), nil
 	}
 	return 0, fmt.Errorf("%w: column %s is not of integers", errOtherForm, v.name)
+}
+
+// network is a name, or the id of a chain.
+func (v *values) network() (string, error) {
+	if v.name == chainID {
+		id, err := v.uint64()
+		return strconv.FormatUint(id, 10), err
+	}
+	name, err := v.text()
+	return string(name), err
 }
 
 func (v *values) text() ([]byte, error) {

@@ -55,7 +55,7 @@ func band(name, unit string, scale float64, format func(float64) string, of func
 func (in Input) columns(keys ...column) []column {
 	price := func(name string, of func(result.PriceParameter) float64) column {
 		return view.Optional(name, "gas", gasText, func(r row) *float64 {
-			if p, known := in.parameter(r.Parameter); known {
+			if p, known := in.parameter(r.Parameter); known && of(p) > 0 {
 				return view.Some(of(p))
 			}
 			return nil
@@ -126,14 +126,39 @@ func (in Input) main() []row {
 	rows := in.having(func(r row) bool {
 		return r.Hardware == h.Name && r.Condition == result.FirstLookups && r.Accounts == accounts && r.ContractSlots == slots && !r.Predicted
 	})
+	in.sort(rows)
+	return rows
+}
+
+// sort orders rows as the parameters are.
+func (in Input) sort(rows []row) {
 	place := func(r row) int {
 		return slices.IndexFunc(in.Parameters, func(p result.PriceParameter) bool { return p.Name == r.Parameter })
 	}
 	slices.SortStableFunc(rows, func(a, b row) int {
 		return cmp.Or(place(a)-place(b), strings.Compare(parameter(a), parameter(b)))
 	})
+}
+
+// aged are the accesses of an access list by their age, at the largest size that was built.
+func (in Input) aged() []row {
+	h, accounts, slots := in.shown()
+	rows := in.having(func(r row) bool {
+		return gas.IsAged(r.Parameter) && r.Hardware == h.Name && r.Accounts == accounts && r.ContractSlots == slots
+	})
+	in.sort(rows)
 	return rows
 }
+
+// agedColumns are those of accesses by their age.
+func (in Input) agedColumns() []column {
+	narrow := in.narrow()
+	return slices.Insert(narrow, 2, view.Optional("share", "%", nil, func(r row) *float64 { return view.Times(r.Share, 100) }))
+}
+
+const agedNote = "Of the last blocks of the access list, with memory held and the caches as the blocks before have left them. Share: of the accounts " +
+	"or slots that a block touches, or writes. Recurring: one of the 256 blocks before has touched it, too; EIP-8289 says 79 % of cold accesses are. " +
+	"Rewritten: an earlier block of the list has written it, too. EIP-8295 sets no surcharge; the one here is what finding the old state costs more."
 
 // answers are one sentence for each of the two prices of cold accesses: at the largest size that was asked for, if it was not
 // built, and at the largest that was.
@@ -142,15 +167,16 @@ func (in Input) answers() (out []string) {
 		last := slices.MaxFunc(asked, func(a, b row) int {
 			return cmp.Or(cmp.Compare(a.Accounts, b.Accounts), cmp.Compare(a.ContractSlots, b.ContractSlots))
 		})
-		out = in.answersAt(asked, last.Accounts, last.ContractSlots, "predicted for ")
+		out = in.answersAt(asked, last.Accounts, last.ContractSlots, "predicted for ", "nothing cached", gas.ColdAccount, gas.ColdStorage)
 	}
 	_, accounts, slots := in.shown()
-	return append(out, in.answersAt(in.main(), accounts, slots, "measured at ")...)
+	out = append(out, in.answersAt(in.main(), accounts, slots, "measured at ", "nothing cached", gas.ColdAccount, gas.ColdStorage)...)
+	return append(out, in.answersAt(in.aged(), accounts, slots, "measured at ", "memory held", gas.RecurringAccount, gas.RecurringStorage)...)
 }
 
-func (in Input) answersAt(rows []row, accounts, slots uint64, how string) (out []string) {
+func (in Input) answersAt(rows []row, accounts, slots uint64, how, caches string, names ...string) (out []string) {
 	h, _, _ := in.shown()
-	for _, name := range []string{gas.ColdAccount, gas.ColdStorage} {
+	for _, name := range names {
 		p, _ := in.parameter(name)
 		const within, atDepth = "within it even one read at a time", "within it at the disk's useful queue depth only"
 		const above, untold = "above it", "too close to tell"
@@ -177,8 +203,8 @@ func (in Input) answersAt(rows []row, accounts, slots uint64, how string) (out [
 			}
 		}
 		if len(parts) > 0 {
-			out = append(out, fmt.Sprintf("%s, proposed %s gas, %s%s accounts, a contract of %s slots, nothing cached, disk %s, gas at %s in flight: %s.",
-				name, gasText(p.Proposed), how, count(accounts), count(slots), h.Name, readsWord(gas.Useful(h).InFlight), strings.Join(parts, "; ")))
+			out = append(out, fmt.Sprintf("%s, proposed %s gas, %s%s accounts, a contract of %s slots, %s, disk %s, gas at %s in flight: %s.",
+				name, gasText(p.Proposed), how, count(accounts), count(slots), caches, h.Name, readsWord(gas.Useful(h).InFlight), strings.Join(parts, "; ")))
 		}
 	}
 	return out
@@ -269,6 +295,9 @@ func (in Input) Page() *view.Page {
 	if asked := in.asked(); len(asked) > 0 {
 		p.Add("At the sizes asked for", view.Block{Title: "Predicted, nothing cached", Method: method, Note: askedNote,
 			Table: view.TableOf(asked, nil, in.askedColumns()...)})
+	}
+	if aged := in.aged(); len(aged) > 0 {
+		p.Add("By age", view.Block{Title: "What blocks touch, by age", Method: method, Note: agedNote, Table: view.TableOf(aged, nil, in.agedColumns()...)})
 	}
 	p.Add("Over the size of the state", in.charts()...)
 	p.Add("What would have to be true", view.Block{Title: "Safe at the proposed price", Method: method, Pre: strings.Join(in.safety(), "\n")})
@@ -391,6 +420,11 @@ func (in Input) Text(w io.Writer) error {
 		out.Table(view.TableOf(asked, nil, in.askedColumns()...))
 		out.Line("")
 		out.Wrap(askedNote, "  ")
+	}
+	if aged := in.aged(); len(aged) > 0 {
+		out.Table(view.TableOf(aged, nil, in.agedColumns()...))
+		out.Line("")
+		out.Wrap(agedNote, "  ")
 	}
 	out.Wrap(legend, "  ")
 	for _, formula := range in.Formula {

@@ -186,13 +186,23 @@ func (s Setup) rocksCharge(b *Block) int32 {
 		stored = b.DiskBytes
 	}
 	usable := (stored+8+15)&^15 - 8
-	if b.Marks&ParsedFilter != 0 {
-		return usable + filterBytes
+	return usable + rocksAround(b.Marks, s.Before83)
+}
+
+// rocksAround is what RocksDB keeps around a block.
+func rocksAround(m Marks, before83 bool) int32 {
+	switch {
+	case m&ParsedFilter != 0:
+		return filterBytes
+	case before83:
+		return oldBlockBytes
 	}
-	if s.Before83 {
-		return usable + oldBlockBytes
-	}
-	return usable + blockBytes
+	return blockBytes
+}
+
+// RocksBytes is how many bytes a block counts with here that RocksDB says takes so much memory.
+func RocksBytes(usage uint64, m Marks, before83 bool) int32 {
+	return int32(min(usage, 1<<30)) - min(rocksAround(m, before83), int32(min(usage, 1<<30)))
 }
 
 // What RocksDB keeps around a block and around a filter. Since 8.3 a block has room for checksums of its entries.

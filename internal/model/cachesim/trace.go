@@ -93,6 +93,12 @@ func (t *Trace) Touch(b Block) error {
 	if b.Type >= engine.NumBlockTypes || b.Bytes < 0 {
 		return fmt.Errorf("record access: file %d offset %d: impossible block of type %d, %d bytes", b.File, b.Offset, b.Type, b.Bytes)
 	}
+	t.Accesses = append(t.Accesses, t.Number(b))
+	return nil
+}
+
+// Number is that of a block in Blocks. The first time sets its facts.
+func (t *Trace) Number(b Block) uint32 {
 	if t.numbers == nil {
 		t.numbers = make(map[blockKey]uint32)
 	}
@@ -103,8 +109,7 @@ func (t *Trace) Touch(b Block) error {
 		t.numbers[key] = number
 		t.Blocks = append(t.Blocks, b)
 	}
-	t.Accesses = append(t.Accesses, number)
-	return nil
+	return number
 }
 
 // WithoutGets is the trace without the warm-up Gets from <= i < to. It shares the

@@ -28,8 +28,58 @@ const (
 	ListKey      = "ACCESS_LIST_KEY"
 )
 
+// Aged are accesses of one age of an access list, the caches as the blocks before have left them.
+type Aged struct {
+	result.PriceParameter
+	Age, Other string // that the rest is of
+	Slot       bool
+}
+
+// Names of prices that an age decides.
+const (
+	RecurringAccount = "RECURRING_ACCOUNT_ACCESS"
+	RecurringStorage = "RECURRING_STORAGE_ACCESS"
+	unwrittenAccount = "UNWRITTEN_ACCOUNT_ACCESS"
+	unwrittenStorage = "UNWRITTEN_STORAGE_ACCESS"
+	writtenAccount   = "REWRITTEN_ACCOUNT_ACCESS"
+	writtenStorage   = "REWRITTEN_STORAGE_ACCESS"
+)
+
+// ByAge are the accesses that EIP-8289 makes warm, the others, which stay cold, and those that find what is then written, for
+// which EIP-8295 charges by the age of the last write, that EIP-8188 stores (all ethereum/EIPs at f767a1e). It sets no amount.
+func ByAge() []Aged {
+	parameter := func(name string, today, proposed float64, about string) result.PriceParameter {
+		return result.PriceParameter{Name: name, Today: today, Proposed: proposed, About: about}
+	}
+	return []Aged{
+		{parameter(RecurringAccount, 2600, 100, "an account that one of the 256 blocks before has touched (EIP-8289)"), result.Recurring, result.Lapsed, false},
+		{parameter("LAPSED_ACCOUNT_ACCESS", 2600, 2600, "an account that none of them has touched"), result.Lapsed, result.Recurring, false},
+		{parameter(RecurringStorage, 2100, 100, "a slot that one of the 256 blocks before has touched (EIP-8289)"), result.Recurring, result.Lapsed, true},
+		{parameter("LAPSED_STORAGE_ACCESS", 2100, 2100, "a slot that none of them has touched"), result.Lapsed, result.Recurring, true},
+		{parameter(writtenAccount, 0, 0, "an account before it is written, which an earlier block has written"), result.Rewritten, result.Unwritten, false},
+		{parameter(unwrittenAccount, 0, 0, "an account before it is written, which none has written"), result.Unwritten, result.Rewritten, false},
+		{parameter(writtenStorage, 0, 0, "a slot before it is written, which an earlier block has written"), result.Rewritten, result.Unwritten, true},
+		{parameter(unwrittenStorage, 0, 0, "a slot before it is written, which none has written"), result.Unwritten, result.Rewritten, true},
+	}
+}
+
+// IsAged tells whether a parameter is of accesses by their age, or follows from those.
+func IsAged(name string) bool {
+	for _, a := range ByAge() {
+		if a.Name == name {
+			return true
+		}
+	}
+	for _, d := range Derived() {
+		if d.Name == name {
+			return IsAged(d.Of[0])
+		}
+	}
+	return false
+}
+
 // Parameters are those of EIP-8038 (ethereum/EIPs at f767a1e, November 2026), the first
-// six of which are measured.
+// six of which are measured, and those that an age decides. 0 is a price that no text sets.
 func Parameters() []result.PriceParameter {
 	measured := []result.PriceParameter{
 		{Name: ColdAccount, Today: 2600, Proposed: 3000, About: "load an account"},
@@ -38,6 +88,9 @@ func Parameters() []result.PriceParameter {
 		{Name: Code, Today: 100, Proposed: 100, About: "the second read of EXTCODESIZE and EXTCODECOPY: code by its hash"},
 		{Name: AccountWrite, Today: 6700, Proposed: 9000, About: "change an account that exists"},
 		{Name: StorageWrite, Today: 2800, Proposed: 10_000, About: "change a slot that exists"},
+	}
+	for _, a := range ByAge() {
+		measured = append(measured, a.PriceParameter)
 	}
 	proposed := map[string]float64{}
 	for _, p := range measured {
@@ -53,6 +106,7 @@ func Parameters() []result.PriceParameter {
 type Derivation struct {
 	Name, About string
 	Of          []string // parameters that it needs
+	Less        string   // the one of them that is taken away
 	Today       float64  // EIP-2930 and EIP-3529 do not compute theirs
 	Absent      bool     // of accesses to what does not exist, where they differ
 	From        func(gas map[string]float64) float64
@@ -65,11 +119,19 @@ func Derived() []Derivation {
 			From: func(g map[string]float64) float64 { return g[AccountWrite] + g[ColdAccount] }},
 		{Name: Refund, Today: 4800, About: "(STORAGE_WRITE + COLD_STORAGE_ACCESS) x 4800/5000", Of: []string{StorageWrite, ColdStorage},
 			From: func(g map[string]float64) float64 { return (g[StorageWrite] + g[ColdStorage]) * 4800 / 5000 }},
-		{Name: ListAddress, Today: 2400, About: "COLD_ACCOUNT_ACCESS - WARM_ACCESS", Of: []string{ColdAccount, Warm},
+		{Name: ListAddress, Today: 2400, About: "COLD_ACCOUNT_ACCESS - WARM_ACCESS", Of: []string{ColdAccount, Warm}, Less: Warm,
 			From: func(g map[string]float64) float64 { return g[ColdAccount] - g[Warm] }},
-		{Name: ListKey, Today: 1900, About: "COLD_STORAGE_ACCESS - WARM_ACCESS", Of: []string{ColdStorage, Warm},
+		{Name: ListKey, Today: 1900, About: "COLD_STORAGE_ACCESS - WARM_ACCESS", Of: []string{ColdStorage, Warm}, Less: Warm,
 			From: func(g map[string]float64) float64 { return g[ColdStorage] - g[Warm] }},
+		surcharge("INACTIVE_ACCOUNT_WRITE_SURCHARGE", unwrittenAccount, writtenAccount),
+		surcharge("INACTIVE_STORAGE_WRITE_SURCHARGE", unwrittenStorage, writtenStorage),
 	}
+}
+
+// surcharge is what finding old state costs more, for EIP-8295.
+func surcharge(name, old, recent string) Derivation {
+	return Derivation{Name: name, About: old + " - " + recent, Of: []string{old, recent}, Less: recent,
+		From: func(g map[string]float64) float64 { return g[old] - g[recent] }}
 }
 
 // usefulShare is the share of a disk's most reads a second from which more in flight are

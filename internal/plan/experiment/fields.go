@@ -232,6 +232,8 @@ func (s *States) states(e *Experiment, contracts, slots string, contractSlots Fi
 		{"state.reads", "reads", setting.One(&s.Lookup, setting.Count(1, "100k")), "20k", "number of lookups of each kind"},
 		{"state.first", "first", setting.One(&s.First, anyCount), "0",
 			"cold lookups of each kind, each right after the state was opened; 0: 1% of --reads, from 5 to 50"},
+		{"state.accesses", "accesses", setting.One(&s.Accesses, setting.Text), "",
+			"access list to play as well: a file of statelab accesses; --accounts 0 builds its state alone"},
 	}
 }
 
@@ -240,8 +242,6 @@ const contractAbout = "storage slots of one large contract; if there is one, slo
 func (s *States) fields(e *Experiment) []Field {
 	contract := Field{"state.contract_slots", "contract-slots", setting.One(&s.ContractSlots, anyCount), "0", contractAbout}
 	return slices.Concat(e.cluster(setting.One(&e.Constraint, setting.Text)), s.states(e, "10%", "16", contract), []Field{
-		{"state.accesses", "accesses", setting.One(&s.Accesses, setting.Text), "",
-			"access list to play as well: a file of statelab accesses; --accounts 0 builds its state alone"},
 		{"state.at", "at", setting.Axis(&s.Ahead, setting.Count(1, "50M")), "",
 			"numbers of accounts, such as 10M,1B, for which to predict which layout is best, without building them"},
 		{"state.at_memory", "at-memory", setting.Axis(&s.AheadMemory, setting.Size("memory", 0, "4GiB, 500MB")), "",

@@ -127,6 +127,7 @@ func pooled(all []access) (means []access) {
 			r.Reads = result.Estimate{Value: reads, Low: max(0, reads-off), High: reads + off}
 			r.CPUNanos = mean(func(b access) float64 { return b.CPUNanos })
 			r.Accesses, r.Bytes = optional(func(b access) *float64 { return b.Accesses }), optional(func(b access) *float64 { return b.Bytes })
+			r.Share = optional(func(b access) *float64 { return b.Share })
 			r.Basis += fmt.Sprintf("; the mean of %d builds", len(of))
 		}
 		means = append(means, r)
@@ -166,13 +167,13 @@ func derived(from map[string]result.PriceRow) (rows []result.PriceRow) {
 			for _, part := range parts {
 				e := of(part)
 				value[part.Parameter], low[part.Parameter], high[part.Parameter] = e.Value, e.Low, e.High
-				if part.Parameter == gas.Warm { // taken away
+				if part.Parameter == d.Less {
 					low[part.Parameter], high[part.Parameter] = e.High, e.Low
 				}
 			}
 			return result.Estimate{Value: d.From(value), Low: d.From(low), High: d.From(high)}
 		}
-		r.Parameter, r.Absent, r.Basis, r.Accesses, r.Bytes = d.Name, false, "= "+d.About, nil, nil
+		r.Parameter, r.Absent, r.Basis, r.Accesses, r.Bytes, r.Share = d.Name, false, "= "+d.About, nil, nil, nil
 		r.AloneGas = combined(func(r result.PriceRow) result.Estimate { return r.AloneGas })
 		r.QueuedGas = combined(func(r result.PriceRow) result.Estimate { return r.QueuedGas })
 		r.Reads = combined(func(r result.PriceRow) result.Estimate { return r.Reads })
@@ -212,6 +213,26 @@ func measuredAccesses(l *result.Layouts, of result.LayoutRow) (all []access) {
 			all = append(all, r)
 		}
 		all = append(all, others(blank, of, find, l)...)
+	}
+	return append(all, agedAccesses(blank, find)...)
+}
+
+// agedAccesses are those of the blocks of an access list.
+func agedAccesses(r access, find func(kind, condition string) *result.Lookups) (all []access) {
+	for _, a := range gas.ByAge() {
+		look, blocks := find(result.AgedAccess(a.Age, a.Slot), result.HeldLookups), find(result.BlockAccess, result.HeldLookups)
+		if look == nil || blocks == nil || look.ReadsUnknown {
+			continue
+		}
+		n := float64(look.Count)
+		r.Share = new(1.0)
+		if other := find(result.AgedAccess(a.Other, a.Slot), result.HeldLookups); other != nil {
+			*r.Share = n / (n + float64(other.Count))
+		}
+		r.Parameter, r.Basis = a.Name, "measured in blocks of the access list; CPU is the mean of all their lookups"
+		r.Reads, r.ReadUnit = readsOf(look)
+		r.Bytes, r.CPUNanos = &look.DeviceBytes, blocks.CPUNanos
+		all = append(all, r)
 	}
 	return all
 }

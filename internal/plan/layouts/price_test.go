@@ -21,6 +21,11 @@ func compared(layout string, slots uint64, reads map[uint64]float64) *result.Lay
 				row.Lookups = append(row.Lookups, result.Lookups{Kind: kind, Condition: condition, InFlight: 1, BlockReads: &r, ReadsError: new(float64), CPUNanos: 5000})
 			}
 		}
+		row.Lookups = append(row.Lookups, result.Lookups{Kind: result.BlockAccess, Condition: result.HeldLookups, InFlight: 1, BlockReads: &r, CPUNanos: 6000})
+		for _, a := range gas.ByAge() {
+			row.Lookups = append(row.Lookups, result.Lookups{Kind: result.AgedAccess(a.Age, a.Slot), Condition: result.HeldLookups, InFlight: 1, BlockReads: &r,
+				ReadsError: new(float64), Count: 10})
+		}
 		row.Lookups = append(row.Lookups, result.Lookups{Kind: result.AccountLookup, Condition: result.AgainLookups, InFlight: 1,
 			ServiceNanos: &result.Latency{P50: 900}})
 		l.Rows = append(l.Rows, row)

@@ -46,6 +46,7 @@ type touch struct {
 	want         layout.Account
 	value        []byte
 	absent       bool
+	kinds        []string // AgedAccess
 }
 
 // gets are the lookups of one worker, for the timed loop. Nothing in it is shared.

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/chain/accesses"
@@ -42,7 +45,8 @@ func readTraffic(path string) (*traffic, error) {
 	}
 	defer list.Close() // it is only read
 	t := &traffic{player: accesses.NewPlayer(list.Info()), complete: list.Info().Complete}
-	var first [][]accesses.Access
+	var first [][]accesses.Aged
+	var ages accesses.Ages
 	for {
 		var b accesses.Block
 		if err := list.Next(&b); err == io.EOF {
@@ -51,12 +55,12 @@ func readTraffic(path string) (*traffic, error) {
 			return nil, err
 		}
 		t.player.Before(&b)
-		var of []accesses.Access
-		for _, a := range b.Accesses {
-			if a.First && a.Kind != accesses.Code {
+		var of []accesses.Aged
+		ages.Block(&b, func(a accesses.Aged) {
+			if a.First {
 				of = append(of, a)
 			}
-		}
+		})
 		first = append(first, of)
 		b.Accesses, b.Before = nil, nil
 		t.blocks = append(t.blocks, b)
@@ -72,9 +76,10 @@ func readTraffic(path string) (*traffic, error) {
 }
 
 // touches are lookups of the state before the list.
-func (t *traffic) touches(of []accesses.Access) (all []touch) {
+func (t *traffic) touches(of []accesses.Aged) (all []touch) {
 	for _, a := range of {
 		q := touch{account: t.player.Name(a.Address), slot: a.Kind == accesses.Slot}
+		q.kinds = kindsOf(a, q.slot)
 		if q.slot {
 			q.key, q.value = t.player.Key(a.Slot), bytes.Clone(t.player.Slot(a.Address, a.Slot))
 			q.absent = q.value == nil
@@ -86,6 +91,20 @@ func (t *traffic) touches(of []accesses.Access) (all []touch) {
 		all = append(all, q)
 	}
 	return all
+}
+
+func kindsOf(a accesses.Aged, slot bool) []string {
+	age := func(young bool, is, isNot string) string {
+		if young {
+			return result.AgedAccess(is, slot)
+		}
+		return result.AgedAccess(isNot, slot)
+	}
+	kinds := []string{age(a.Touched > 0 && a.Touched <= accesses.WarmBlocks, result.Recurring, result.Lapsed)}
+	if a.Write {
+		kinds = append(kinds, age(a.Written > 0, result.Rewritten, result.Unwritten))
+	}
+	return kinds
 }
 
 // trafficBlocks are the blocks that make the state before the list.
@@ -138,6 +157,9 @@ func (r *run) playTraffic(ctx context.Context) error {
 	}
 	r.Result.Figures.State.Traffic = &result.StateTraffic{Blocks: uint64(len(t.blocks))}
 	if err := r.coldTraffic(ctx); err != nil {
+		return err
+	}
+	if err := r.playAges(ctx); err != nil {
 		return err
 	}
 	// The first half of the blocks warms the caches for the other.
@@ -196,6 +218,70 @@ func (r *run) coldTraffic(ctx context.Context) error {
 		return err
 	}
 	r.summarize(l, total)
+	return nil
+}
+
+// mostAged is how many lookups are measured one by one: the counters are read around each, which takes some 50 us.
+const mostAged = 50_000
+
+// playAges measures what the last blocks touch by its age, of states that are priced. The blocks before, at least half of
+// them, warm the caches of a state that was just opened: what no block has touched, no lookup has.
+func (r *run) playAges(ctx context.Context) error {
+	asked := r.traffic.asked
+	if r.spec.Chain.ContractSlots == 0 || len(asked) < 2 {
+		return nil
+	}
+	from, n := len(asked)-1, len(asked[len(asked)-1])
+	for from > (len(asked)+1)/2 && n+len(asked[from-1]) <= mostAged {
+		from--
+		n += len(asked[from])
+	}
+	if err := r.openCold(ctx); err != nil {
+		return err
+	}
+	r.LimitPageCache(1)
+	warm := flatten(asked[:from])
+	l := lookups{kind: "aged_access", condition: result.HeldLookups, inFlight: 1, touches: warm, count: uint64(len(warm)), warming: true}
+	if len(warm) > 0 {
+		if _, err := r.phaseOf(ctx, l); err != nil {
+			return err
+		}
+	}
+	l.touches, l.warming = flatten(asked[from:]), false
+	costs, reads := map[string]*outcome{}, map[string][]float64{}
+	if _, err := r.phase(l.name(), func() (done uint64, err error) {
+		team, readers, err := r.team(l)
+		if err != nil {
+			return 0, err
+		}
+		defer func() { err = errors.Join(err, closeAll(readers)) }()
+		for _, q := range l.touches {
+			c, err := r.Between(func() error { return team.Workers[0].Run(1) })
+			if err != nil {
+				return done, err
+			}
+			for _, kind := range q.kinds {
+				if costs[kind] == nil {
+					costs[kind] = newOutcome()
+				}
+				costs[kind].cost = costs[kind].Plus(c)
+				reads[kind] = append(reads[kind], readsOf(c))
+			}
+			if done++; ctx.Err() != nil {
+				return done, context.Cause(ctx)
+			}
+		}
+		return done, nil
+	}); err != nil {
+		return err
+	}
+	for _, kind := range slices.Sorted(maps.Keys(costs)) {
+		l.kind, l.count = kind, uint64(len(reads[kind]))
+		r.summarize(l, costs[kind])
+		of := &r.Result.Figures.State.Lookups[len(r.Result.Figures.State.Lookups)-1]
+		of.ReadsError, of.CPUNanos = standardError(reads[kind]), 0 // that includes reading the counters
+		of.Nodes, of.Pages, of.NodeBytes = nil, nil, nil
+	}
 	return nil
 }
 

@@ -1,10 +1,12 @@
-"""Makes the files of this folder: the tables as ClickHouse writes them, and one as Arrow does.
+"""Makes the files of this folder: the tables as ClickHouse writes them, one as Arrow does, and those of cryo as Polars does.
 
-pip install chdb==4.4.0 pyarrow; python make.py
-The columns are those of ethpandaops/xatu-data, schema/canonical_execution_.md; the rows are made up.
+pip install chdb==4.4.0 pyarrow polars==1.36.1; python make.py
+The columns are those of ethpandaops/xatu-data, schema/canonical_execution_.md, and of paradigmxyz/cryo,
+crates/freeze/src/datasets/storage_reads.rs and storage_diffs.rs; the rows are made up.
 """
 import os
 import chdb
+import polars
 import pyarrow.parquet as parquet
 
 A, B, C = ("0x" + c * 40 for c in "abc")
@@ -52,3 +54,18 @@ for codec in "none", "snappy", "lz4", "gzip":  # ClickHouse would pack the whole
 arrow = parquet.read_table("canonical_execution_storage_reads.parquet")
 parquet.write_table(arrow, "storage_reads_arrow2", data_page_version="2.0", compression="zstd")
 parquet.write_table(arrow, "storage_reads_arrow1", use_dictionary=False, compression="none")  # without checksums
+
+
+def cryo(table, out, text):
+    """The same rows in the form of cryo, whose words are bytes, or with --hex text."""
+    word = (lambda v: v) if text else (lambda v: bytes.fromhex(v[2:]))
+    names = [column.split()[0] for column in COLUMNS[table].split(", ")]
+    rows = [{"block_number": block, "transaction_index": tx, "transaction_hash": word("0x" + "11" * 32)}
+            | {name: word(value) for name, value in zip(names, values)} | {"chain_id": 1} for block, tx, _, *values in ROWS[table]]
+    schema = {"block_number": polars.UInt32, "transaction_index": polars.UInt32, "chain_id": polars.UInt64}
+    polars.DataFrame(rows, schema_overrides=schema).write_parquet(out, compression="lz4")
+
+
+cryo("storage_reads", "storage_reads_cryo", False)
+cryo("storage_reads", "storage_reads_cryo_hex", True)
+cryo("storage_diffs", "storage_diffs_cryo", False)
