@@ -48,7 +48,8 @@ func TestPricesByAge(t *testing.T) {
 "points": [{"in_flight": 1, "reads_per_second": 12500, "mean_ns": 80000}]}`)
 	out := filepath.Join(dir, "P")
 	said := must(t, "price", "--layout", "flat-pebble", "--accounts", "20k", "--contract-slots", "100", "--accesses", list,
-		"--at", "30k", "--contract-at", "100", "--reads", "500", "--updates", "20", "--update-blocks", "2", "--memory", "0", "--hardware", filepath.Join(dir, "disk.json"), "--out", out).stdout
+		"--at", "30k", "--contract-at", "100", "--reads", "500", "--updates", "20", "--update-blocks", "2",
+		"--memory", "0", "--hardware", filepath.Join(dir, "disk.json"), "--out", out).stdout
 	price, err := result.ReadPrice(out)
 	if err != nil {
 		t.Fatal(err)
