@@ -23,7 +23,29 @@ var untidy = []struct {
 	{"the host of a package registry", regexp.MustCompile(`https?://((proxy|sum)\.golang\.org|registry\.|(www\.|files\.)?pypi|` +
 		`(static\.|index\.)?crates\.io|[^/\s]*(artifactory|jfrog|nexus))`)},
 	{"a program that no package registry has is fetched", regexp.MustCompile(`\bgit (clone|fetch|submodule) .*(://|@)[^ ]*/` +
-		`|(^|[{, ])git *= *"|git\+(https|ssh):|(curl|wget) [^|]*://|codeload\.`)},
+		`|(^|[{, ])git *= *"|git\+(https|ssh):|(curl|wget) [^|]*://|codeload\.|\bgh repo [c]lone|install .*-[-]git\b` +
+		`|\bgit remote [a]dd .*://|Fetch[C]ontent_|External[P]roject_|^\[submodule `)},
+}
+
+// TestFetchingIsSeen: ways to get a program that no package registry has, and ways to get one that a registry has.
+func TestFetchingIsSeen(t *testing.T) {
+	fetched := untidy[len(untidy)-1].pattern
+	for _, line := range []string{
+		"git cl" + "one https://forge.example/a/b", "git cl" + "one --depth 1 git@forge.example:a/b",
+		"git sub" + "module add https://forge.example/a/b", "[sub" + `module "a"]`, "git remote a" + "dd up https://forge.example/a/b",
+		"triedb = { gi" + `t = "https://forge.example/a/b" }`, "pip install git" + "+https://forge.example/a/b",
+		"cargo install -" + "-git https://forge.example/a/b", "cu" + "rl -L https://forge.example/a.tar.gz", "gh repo c" + "lone a/b",
+		"Fetch" + "Content_Declare(a)", "External" + "Project_Add(a)",
+	} {
+		if !fetched.MatchString(line) {
+			t.Errorf("%q is not seen", line)
+		}
+	}
+	for _, line := range []string{"git log -1", "cargo build --locked", "go run honnef.co/go/tools/cmd/staticcheck", "apt-get install git", "mvn dependency:get"} {
+		if found := fetched.FindString(line); found != "" {
+			t.Errorf("%q is taken for a fetch: %q", line, found)
+		}
+	}
 }
 
 // ourClone is how a reader gets this repository.

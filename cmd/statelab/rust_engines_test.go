@@ -5,8 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/result"
@@ -33,7 +36,8 @@ func TestEnginesInRust(t *testing.T) {
 			db := filepath.Join(t.TempDir(), "db")
 			must(t, "load", "--engine", c.engine, "--db", db, "--keys", "20k", "--set", c.option)
 			out := filepath.Join(t.TempDir(), "S")
-			must(t, "sweep", "--db", db, "--memory", "16MiB", "--page-cache", "cold", "--missing", "0%,90%", "--gets", "20k", "--warmup", "0", "--out", out)
+			must(t, "sweep", "--db", db, "--memory", "16MiB", "--page-cache", "cold", "--missing", "0%,90%", "--threads", "1,8",
+				"--gets", "20k", "--warmup", "0", "--out", out)
 			for _, run := range runsOf(t, out, sweepOf(t, out)) {
 				f, absent := run.Figures, run.Workload.MissingShare
 				if share := float64(f.Missing) / 20_000; f.Found+f.Missing != 20_000 || math.Abs(share-absent) > 0.02 {
@@ -90,5 +94,29 @@ func TestKilledLoadsOfEnginesInRust(t *testing.T) {
 				t.Errorf("%d of 300,000 Gets found their key", f.Found)
 			}
 		})
+	}
+}
+
+// TestFormatsOfOtherVersionsOfEnginesInRust: a database that another version of the library wrote is refused and stays as it is.
+func TestFormatsOfOtherVersionsOfEnginesInRust(t *testing.T) {
+	withRustEngines(t)
+	for _, c := range []struct{ engine, file, own, other, says string }{
+		{"fjall", "version", "FJL\x03", "FJL\x02", "the file version is not of fjall 3"},
+		{"fjall", "version", "FJL\x03", "FJL\x04", "the file version is not of fjall 3"},
+		{"parity-db", "metadata", "version=9\n", "version=3\n", "Unsupported database version 3"},
+		{"parity-db", "metadata", "version=9\n", "version=10\n", "it has format 10, and this ParityDB reads formats up to 9"},
+	} {
+		db := small(t, "1k", "--engine", c.engine)
+		file := filepath.Join(db, c.file)
+		text, err := os.ReadFile(file)
+		if err != nil || !strings.HasPrefix(string(text), c.own) {
+			t.Fatalf("%s begins %q, %v", file, text, err)
+		}
+		write(t, file, c.other+strings.TrimPrefix(string(text), c.own))
+		before := fingerprint(t, db)
+		refused(t, statelab(t, "sweep", "--db", db, "--gets", "1k", "--warmup", "0", "--access-gets", "0"), exitFailed, db, c.says)
+		if diff := cmp.Diff(before, fingerprint(t, db)); diff != "" {
+			t.Errorf("the database changed:\n%s", diff)
+		}
 	}
 }

@@ -6,11 +6,16 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/layout"
@@ -112,4 +117,57 @@ func readCalls(t *testing.T) (calls int64) {
 	_, err = fmt.Sscan(after, &calls)
 	must(t, err)
 	return calls
+}
+
+// withoutEnv names what a child process of TestMonadWithoutItsMachine is refused.
+const withoutEnv = "STATELAB_TEST_MONAD_WITHOUT"
+
+// TestMonadWithoutItsMachine: what the kernel refuses is one sentence, where Monad DB would abort the process.
+func TestMonadWithoutItsMachine(t *testing.T) {
+	if _, err := os.Stat(monadLibrary); err != nil {
+		t.Skip("Monad DB is not installed: native/monad/README.md")
+	}
+	if what := os.Getenv(withoutEnv); what != "" {
+		refuse(t, what)
+		_, err := Layout{Library: monadLibrary}.Open(t.Context(), layout.Options{Dir: os.Getenv("TMPDIR"), Create: true})
+		fmt.Println(err)
+		os.Exit(0)
+	}
+	for what, want := range map[string]string{"io_uring": "Monad DB needs io_uring", "huge pages": "free huge pages of 2 MiB: sysctl vm.nr_hugepages",
+		"locks": "raise ulimit -l, or grant CAP_IPC_LOCK"} {
+		child, dir := exec.Command(os.Args[0], "-test.run=^TestMonadWithoutItsMachine$"), t.TempDir()
+		child.Env = append(os.Environ(), withoutEnv+"="+what, "TMPDIR="+dir)
+		out, err := child.CombinedOutput()
+		left, _ := os.ReadDir(dir)
+		if err != nil || strings.Count(string(out), "\n") != 1 || !strings.Contains(string(out), want) || len(left) > 0 {
+			t.Errorf("without %s: %v, %d files\n%s", what, err, len(left), out)
+		}
+	}
+}
+
+// refuse has the kernel refuse this process io_uring, huge pages, or locks in memory, by a filter of calls.
+func refuse(t *testing.T, what string) {
+	t.Helper()
+	number := map[string]uint32{"io_uring": unix.SYS_IO_URING_SETUP, "huge pages": unix.SYS_MMAP, "locks": unix.SYS_MLOCK}[what]
+	const flags = 16 + 3*8 // the fourth argument; the call's number is at 0
+	var bits uint32 = math.MaxUint32
+	load := uint32(0)
+	if what == "huge pages" {
+		load, bits = flags, unix.MAP_HUGETLB
+	}
+	program := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: number, Jf: 3},
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: load},
+		{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: bits, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	runtime.LockOSThread()
+	must(t, unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+	filter := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
+		uintptr(unsafe.Pointer(&filter))); errno != 0 {
+		t.Fatal(errno)
+	}
 }

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -288,6 +290,65 @@ func TestDamagedNodes(t *testing.T) {
 	if _, err := leaf(stem, 0); err == nil {
 		t.Error("a stem of two leaves with one of them is taken")
 	}
+}
+
+// TestDamagedTables: whatever is damaged in the tables, a lookup is right or fails.
+func TestDamagedTables(t *testing.T) {
+	const accounts, inputs = 300, 40
+	dir, random := t.TempDir(), rand.New(rand.NewPCG(9, 9))
+	s := openBinary(t, dir, true)
+	for i := range uint64(accounts) {
+		must(t, s.Change(layout.Change{Account: nameOf(i), New: &layout.Account{Nonce: i, CodeHash: layout.EmptyCode}}))
+	}
+	commit(t, s)
+	must(t, errors.Join(s.Settle(t.Context()), s.Close()))
+	failed := 0
+	for n := range inputs {
+		bad := filepath.Join(t.TempDir(), "bad")
+		must(t, os.CopyFS(bad, os.DirFS(dir)))
+		tables, err := filepath.Glob(filepath.Join(bad, "*.sst"))
+		must(t, err)
+		table := tables[random.IntN(len(tables))]
+		text, err := os.ReadFile(table)
+		must(t, err)
+		if at := random.IntN(len(text)); n%4 == 0 {
+			text = text[:at]
+		} else {
+			text[at] ^= 1 << random.IntN(8)
+		}
+		must(t, os.WriteFile(table, text, 0o644))
+		if err := lookAll(t, bad, accounts); err != nil {
+			failed++
+		}
+	}
+	if failed < inputs/4 {
+		t.Errorf("%d of %d damaged states failed", failed, inputs)
+	}
+}
+
+// lookAll looks accounts up, which must be right, until one fails. Pebble ends its process on damage: here the panic is the failure.
+func lookAll(t *testing.T, dir string, accounts uint64) (err error) {
+	defer func() {
+		if ended := recover(); ended != nil {
+			err = fmt.Errorf("%v", ended)
+		}
+	}()
+	s, err := binaryTrie.Open(t.Context(), layout.Options{Dir: dir, ReadOnly: true, MemoryBytes: minMemoryBytes})
+	if err != nil {
+		return err
+	}
+	r, err := s.Reader()
+	must(t, err)
+	for i := range accounts {
+		a, found, err := r.Account(nameOf(i))
+		if err != nil {
+			return errors.Join(err, r.Close(), s.Close())
+		}
+		if !found || a.Nonce != i {
+			t.Errorf("%s: account %d: %+v, %v, without an error", dir, i, a, found)
+		}
+	}
+	return errors.Join(r.Close(), s.Close())
 }
 
 // The nodes of a lookup are as many as theory says, whatever the group.

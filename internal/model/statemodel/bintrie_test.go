@@ -1,9 +1,12 @@
 package statemodel
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -198,9 +201,15 @@ func TestPartitionedNodes(t *testing.T) {
 		}
 	}
 	main := State{Accounts: 100e6, ContractShare: .01, SlotsPer: 300}
-	for _, group := range []float64{1, 5, 8} {
-		account, slot := partitionedNodes(main, group)
-		t.Logf("100 M accounts, a hundredth with 300 slots, groups of %g levels: %.1f nodes of an account, %.1f of a slot; EIP-7864: %.1f", group, account, slot,
-			BinaryNodes(main.Stems(), group))
+	text, err := os.ReadFile("../../../docs/studies/binary-trie.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	five, slotOfFive := partitionedNodes(main, 5)
+	eight, slotOfEight := partitionedNodes(main, 8)
+	want := fmt.Sprintf("groups of 5 levels take %.3g nodes for an account and %.3g for a slot, of 8 levels %.3g and %.3g; those of EIP-7864 take %.3g and %.3g",
+		five, slotOfFive, eight, slotOfEight, BinaryNodes(main.Stems(), 5), BinaryNodes(main.Stems(), 8))
+	if !strings.Contains(string(text), want) {
+		t.Errorf("the study does not say %q", want)
 	}
 }

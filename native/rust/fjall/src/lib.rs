@@ -104,7 +104,7 @@ impl Engine for Fjall {
         let handles = options.handles.unwrap_or(DEFAULT_HANDLES);
         let database = open(folder, cache_bytes, handles)?;
         let pairs = match keyspace_of(&database) {
-            None if !options.create => return Err(Error::NotADatabase(format!("open {}: another program's database of fjall", folder.display()))),
+            None if !options.create => return Err(Error::NotADatabase("another program's database of fjall".into())),
             found => found.unwrap_or_else(|| format!("{KEYSPACE}{memtable_bytes}")),
         };
         let pairs = database.keyspace(&pairs, || keyspace_options(options, memtable_bytes)).map_err(Error::doing("open the keyspace"))?;
@@ -126,10 +126,9 @@ fn open(folder: &Path, cache_bytes: u64, handles: u64) -> Result<fjall::Database
 /// Refuses a folder that fjall would make a database in, or take for damaged.
 fn recognise(folder: &Path) -> Result<()> {
     let (name, head) = VERSION;
-    let none = |why: String| Error::NotADatabase(format!("open {}: {why}", folder.display()));
-    let found = fs::read(folder.join(name)).map_err(|why| none(format!("{name}: {why}")))?;
+    let found = fs::read(folder.join(name)).map_err(|why| Error::NotADatabase(format!("{name}: {why}")))?;
     if found != head {
-        return Err(none(format!("the file {name} is not of fjall 3")));
+        return Err(Error::NotADatabase(format!("the file {name} is not of fjall 3")));
     }
     Ok(())
 }
@@ -157,8 +156,8 @@ struct Store {
     handles: u64,
     /// What two memtables may take. Those of a database that was made with other sizes can be larger.
     buffers: u64,
-    /// Reads as they were last told: fjall counts accesses and hits one after the other, so a
-    /// difference of both may be too small while Gets run.
+    /// Reads as they were last told. Accesses are asked for before hits, so while Gets run their difference may be
+    /// too small, and never too large.
     told: [AtomicU64; 3],
 }
 
@@ -225,8 +224,8 @@ impl Database for Store {
 
     fn stats(&self) -> Vec<Stat> {
         let metrics = self.pairs.metrics();
-        let cached = [metrics.data_block_load_cached_count(), metrics.index_block_load_cached_count(), metrics.filter_block_load_cached_count()];
         let needed = [metrics.data_block_load_count(), metrics.index_block_load_count(), metrics.filter_block_load_count()];
+        let cached = [metrics.data_block_load_cached_count(), metrics.index_block_load_cached_count(), metrics.filter_block_load_cached_count()];
         let mut reads = [0; 3];
         for (i, read) in reads.iter_mut().enumerate() {
             let now = needed[i].saturating_sub(cached[i]) as u64;

@@ -39,6 +39,9 @@ const BOOLEANS: [&str; 2] = ["false", "true"];
 
 const UNIFORM_KEY_BYTES: usize = 32;
 
+/// The format of this ParityDB's databases. It reads some older ones, and takes newer ones for its own.
+const FORMAT: u32 = 9;
+
 struct ParityDb;
 
 statelab_abi::export_engine!(ParityDb);
@@ -83,9 +86,13 @@ impl Engine for ParityDb {
 
 /// The options that a database was made with. ParityDB makes a file in any folder before it looks whose it is.
 fn recognise(folder: &Path) -> Result<DbOptions> {
-    let none = |why: &str| Error::NotADatabase(format!("open {}: {why}", folder.display()));
+    let none = |why: &str| Error::NotADatabase(why.into());
     let found = DbOptions::load_metadata(folder).map_err(|why| none(&format!("the file metadata: {why}")))?;
-    let columns = found.ok_or_else(|| none("there is no file metadata"))?.columns;
+    let found = found.ok_or_else(|| none("there is no file metadata"))?;
+    if found.version > FORMAT {
+        return Err(none(&format!("it has format {}, and this ParityDB reads formats up to {FORMAT}", found.version)));
+    }
+    let columns = found.columns;
     match columns.as_slice() {
         [column] if !column.btree_index && !column.multitree && !column.ref_counted => {}
         _ => return Err(none("another program's database of ParityDB: its columns are not one of keys and values")),
