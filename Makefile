@@ -54,7 +54,7 @@ help:
 	@echo "test      installs what is missing; lint, all tests of all modules, race, fuzz"
 	@echo "platforms  build the main binary for Windows (slow: for macOS too), where measuring commands say that they need Linux"
 	@echo "lint      gofmt, go vet and staticcheck of all modules, rustfmt, clippy, shellcheck (installs what is missing)"
-	@echo "watched   a process attached to 10,000 times, 100 watchers killed, and what watching costs: half an hour"
+	@echo "watched   a process attached to 10,000 times, 100 watchers killed, nodes that write, and what watching costs: 45 minutes"
 	@echo "slow      every published point predicted, every access resolved, 10,000 blocks and 50 kills of every layout: an hour"
 	@echo "cluster-test  Slurm on loopback, and twenty storms of failures: ten minutes (a short form is in test)"
 	@echo "race      tests of the concurrent packages under the race detector (needs a C compiler)"
@@ -246,10 +246,11 @@ fuzz: needs
 	@grep -roE --include='*_test.go' $(if $(filter test,$(MAKECMDGOALS)),$(FUZZED_IN_SLOW:%=--exclude-dir=%)) '^func Fuzz[A-Za-z0-9_]+' . | \
 		sed -E 's|/[^/]*:func | |' | sort | CGO_ENABLED=1 GO=$(GO) xargs -P $$(getconf _NPROCESSORS_ONLN) -I {} sh -c 'scripts/fuzz {} $(FUZZ_SECONDS)'
 
-# Processes are watched very often: 10,000 times attached to and detached from while their stacks grow, and 100 watchers killed.
+# Processes are watched very often: 10,000 times attached to and detached from while their stacks grow, and 100 watchers killed; and
+# nodes that write for five minutes.
 watched: runners
-	$(GO) test -v -timeout 0 -count=1 -run 'TestWatchInShortWindows|TestKilledWatchersLeaveNothing|TestWatchCostsLittle' ./cmd/statelab \
-		-attachments 10000 -killed 100 -overhead 10
+	$(GO) test -v -timeout 0 -count=1 -run 'TestWatchInShortWindows|TestKilledWatchersLeaveNothing|TestWatchCostsLittle|TestWatchedNodesThatWrite' ./cmd/statelab \
+		-attachments 10000 -killed 100 -overhead 10 -node-seconds 300
 
 STORM := 2h
 STORM_SEED := 1

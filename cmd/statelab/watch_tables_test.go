@@ -61,13 +61,20 @@ func rocksLibraries(t *testing.T) map[string]string {
 // What is seen of a program in C with RocksDB is exactly what RocksDB counted itself.
 func TestWatchCountsWhatRocksDBCounted(t *testing.T) {
 	watching(t)
+	program := rocksGets(t)
+	for name, library := range rocksLibraries(t) {
+		t.Run(name, func(t *testing.T) { watchRocks(t, program, library) })
+	}
+}
+
+// rocksGets is a program in C with RocksDB.
+func rocksGets(t *testing.T) string {
+	t.Helper()
 	program := filepath.Join(t.TempDir(), "rocksgets")
 	if text, err := exec.Command("cc", "-O1", "-o", program, "testdata/rocksgets.c", "-ldl").CombinedOutput(); err != nil {
 		t.Fatalf("cc (make test installs it): %v\n%s", err, text)
 	}
-	for name, library := range rocksLibraries(t) {
-		t.Run(name, func(t *testing.T) { watchRocks(t, program, library) })
-	}
+	return program
 }
 
 func watchRocks(t *testing.T, program, library string) {

@@ -87,10 +87,19 @@ func waitingRunner(t *testing.T, runner []string) *waiting {
 func runnerOf(t *testing.T, stripped bool) []string {
 	t.Helper()
 	if !stripped {
-		const name = "statelab-run-pebble"
-		dir := filepath.Join(scratch, "watched")
-		put(t, dir, []string{name})
-		return []string{filepath.Join(dir, name)}
+		path := filepath.Join(scratch, "watched", "statelab-run-pebble")
+		making.Lock()
+		defer making.Unlock()
+		if _, err := os.Stat(path); err == nil {
+			return []string{path}
+		}
+		// The flags of make test leave the symbols out.
+		build := exec.Command("go", "build", "-ldflags=", "-o", path, "../statelab-run-pebble")
+		build.Env = append(os.Environ(), "CGO_ENABLED=1")
+		if text, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		return []string{path}
 	}
 	path := filepath.Join(t.TempDir(), "stripped")
 	if text, err := exec.Command("strip", "-o", path, binary).CombinedOutput(); err != nil {
@@ -99,12 +108,30 @@ func runnerOf(t *testing.T, stripped bool) []string {
 	return []string{path, runnerVerb}
 }
 
+// symbols tells whether a program names its functions.
+func symbols(t *testing.T, program string) bool {
+	t.Helper()
+	file, err := elf.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close() // read only
+	named, err := file.Symbols()
+	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
+		t.Fatal(err)
+	}
+	return len(named) > 0
+}
+
 // What is seen of a run from outside is exactly what the run counted itself: its Gets, the absent keys, and its
 // block reads by type and level.
 func TestWatchCountsWhatTheRunCounted(t *testing.T) {
 	watching(t)
 	for _, stripped := range []bool{false, true} {
 		runner := runnerOf(t, stripped)
+		if symbols(t, runner[0]) == stripped {
+			t.Fatalf("%s has symbols: %v", runner[0], !stripped)
+		}
 		for _, name := range subject.Pebbles() {
 			t.Run(fmt.Sprintf("%s, stripped %v", name, stripped), func(t *testing.T) {
 				db, pages := database(t, name), protocol.Cold

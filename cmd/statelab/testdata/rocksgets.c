@@ -1,13 +1,15 @@
 // A program with RocksDB that knows nothing of Statelab: it writes a database of three column families, or makes Gets and tells what
-// RocksDB's own counters say of them. Usage: [TRACES=PREFIX] rocksgets LIBRARY write|read DIR GETS CACHE-BYTES
+// RocksDB's own counters say of them. Usage: [TRACES=PREFIX] rocksgets LIBRARY write|read|mix DIR GETS CACHE-BYTES [KEYS]
 //
 // It has no headers of RocksDB: those of several versions are tried with it. Reading, it says when the library is loaded, waits for a byte before it opens
-// the database, and for the end of its input before it ends.
+// the database, and for the end of its input before it ends. With mix it is a node that reads and writes until its input ends, with so many Gets a second.
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static void *library;
@@ -30,7 +32,9 @@ static void check(const char *err) {
 	}
 }
 
-enum { families = 3, keys = 40000 };
+enum { families = 3 };
+
+static long keys = 40000; // of a family
 
 static const char *names[families] = {"default", "accounts", "slots"};
 
@@ -38,11 +42,11 @@ static size_t key_of(char *to, uint64_t n) {
 	return sprintf(to, "%016llx", (unsigned long long)(n * 0x9e3779b97f4a7c15));
 }
 
-static void *options_of(int writes, size_t cache_bytes) {
+static void *options_of(int writes, int compacts, size_t cache_bytes) {
 	void *o = CALL(void *, options_create), *t = CALL(void *, block_based_options_create);
 	CALL(void, options_set_create_if_missing, o, writes);
 	CALL(void, options_set_create_missing_column_families, o, writes);
-	CALL(void, options_set_disable_auto_compactions, o, !writes);
+	CALL(void, options_set_disable_auto_compactions, o, !compacts);
 	CALL(void, options_set_write_buffer_size, o, (size_t)256 << 10);
 	CALL(void, options_set_target_file_size_base, o, (uint64_t)256 << 10);
 	CALL(void, options_set_max_bytes_for_level_base, o, (uint64_t)1 << 20);
@@ -58,7 +62,7 @@ static void put_all(void *db, void **handles) {
 	void *w = CALL(void *, writeoptions_create), *f = CALL(void *, flushoptions_create);
 	char key[32], value[100], *err = NULL;
 	memset(value, 'v', sizeof value);
-	for (uint64_t n = 0; n < (uint64_t)keys * families; n++) {
+	for (uint64_t n = 0; n < (uint64_t)(keys * families); n++) {
 		snprintf(value, sizeof value, "%llu", (unsigned long long)n * 7919);
 		CALL(void, put_cf, db, w, handles[n % families], key, key_of(key, n), value, sizeof value, &err);
 		check(err);
@@ -109,6 +113,60 @@ static void end_traces(void *db) {
 	check(err);
 }
 
+static uint64_t state = 1;
+
+static double uniform(void) {
+	state = state * 6364136223846793005u + 1442695040888963407u;
+	return (state >> 11) * 0x1p-53;
+}
+
+// Of which a few keys get most.
+static uint64_t often(void) {
+	double x = uniform();
+	return (uint64_t)(x * x * x * keys * families);
+}
+
+static double now(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+// Rounds of Gets, of which a tenth has no such key, each with a batch of writes, as a node does for each of its blocks. RocksDB counts what
+// this thread asks its cache for, and reads.
+static void mix_all(void *db, void **handles, double rate) {
+	enum { gets = 200, puts = 60, only_counts = 2, cache_hits = 1, block_reads = 2 };
+	void *r = CALL(void *, readoptions_create), *w = CALL(void *, writeoptions_create), *batch = CALL(void *, writebatch_create);
+	void *counters = CALL(void *, perfcontext_create);
+	CALL(void, set_perf_level, only_counts);
+	char key[32], value[100], byte, *err = NULL;
+	memset(value, 'v', sizeof value);
+	fcntl(0, F_SETFL, O_NONBLOCK);
+	long made = 0;
+	for (double began = now(); read(0, &byte, 1) != 0;) {
+		double wait = began + made / rate - now();
+		if (wait > 0)
+			usleep(wait * 1e6);
+		for (int i = 0; i < gets; i++) {
+			uint64_t n = often() + (uniform() < 0.1 ? keys * families : 0);
+			size_t length = 0;
+			free(CALL(char *, get_cf, db, r, handles[n % families], key, key_of(key, n), &length, &err));
+			check(err);
+		}
+		made += gets;
+		for (int i = 0; i < puts; i++) {
+			uint64_t n = often();
+			snprintf(value, sizeof value, "%llu", (unsigned long long)(n * 7919 + made));
+			CALL(void, writebatch_put_cf, batch, handles[n % families], key, key_of(key, n), value, sizeof value);
+		}
+		CALL(void, write, db, w, batch, &err);
+		check(err);
+		CALL(void, writebatch_clear, batch);
+	}
+	uint64_t (*count)(void *, int) = named("rocksdb_perfcontext_metric");
+	printf("gets %ld\naccesses %ld\nreads %ld\n", made, (long)(count(counters, cache_hits) + count(counters, block_reads)), (long)count(counters, block_reads));
+}
+
 static void tell(const char *when, void *options) {
 	char *text = CALL(char *, options_statistics_get_string, options), *rest = text, *line;
 	while ((line = strsep(&rest, "\n")) != NULL)
@@ -118,22 +176,26 @@ static void tell(const char *when, void *options) {
 }
 
 int main(int n, char **args) {
-	if (n != 6 || (library = dlopen(args[1], RTLD_NOW)) == NULL) {
-		fprintf(stderr, "%s\n", n == 6 ? dlerror() : "rocksgets LIBRARY write|read DIR GETS CACHE-BYTES");
+	if ((n != 6 && n != 7) || (library = dlopen(args[1], RTLD_NOW)) == NULL) {
+		fprintf(stderr, "%s\n", n == 6 || n == 7 ? dlerror() : "rocksgets LIBRARY write|read|mix DIR GETS CACHE-BYTES [KEYS]");
 		return 1;
 	}
 	puts("ready 0");
 	fflush(stdout);
-	int writes = strcmp(args[2], "write") == 0;
+	if (n == 7)
+		keys = atol(args[6]) / families;
+	int writes = strcmp(args[2], "write") == 0, mixes = strcmp(args[2], "mix") == 0;
 	char byte, *err = NULL;
 	if (!writes && read(0, &byte, 1) != 1)
 		return 1;
-	void *options = options_of(writes, strtoull(args[5], NULL, 10)), *handles[families], *all[families] = {options, options, options};
+	void *options = options_of(writes, writes || mixes, strtoull(args[5], NULL, 10)), *handles[families], *all[families] = {options, options, options};
 	CALL(void, options_enable_statistics, options);
 	void *db = CALL(void *, open_column_families, options, args[3], families, names, all, handles, &err);
 	check(err);
 	if (writes) {
 		put_all(db, handles);
+	} else if (mixes) {
+		mix_all(db, handles, atof(args[4]));
 	} else {
 		const char *traces = getenv("TRACES");
 		if (traces != NULL)

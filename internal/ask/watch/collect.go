@@ -121,7 +121,7 @@ func newCollector(t *probe.Target, dir string, layout Layout) *collector {
 	c := &collector{target: t, dir: dir, layout: layout, errors: map[uint64]int{}, pending: map[probe.GetID][]read{}, handles: map[uint64]int16{},
 		ours: map[uint64]bool{}, others: map[string]sum{}, histogram: measure.NewHistogram(),
 		second: measure.NewHistogram(), files: map[probe.File]*table{}, learn: make(chan *table, 1<<16),
-		follow: follow(dir, layout), listed: map[uint64]int{}}
+		follow: followDatabase(layout), listed: map[uint64]int{}}
 	c.list()
 	c.began = time.Now() // opening the tables of a large database takes a while
 	c.lastSecond = c.began
@@ -252,7 +252,7 @@ func (c *collector) tableOf(r *probe.Read) *table {
 
 // list learns on which level each table is now, where they are not followed.
 func (c *collector) list() {
-	if c.follow.Following != nil {
+	if c.follow.following != nil {
 		return
 	}
 	tables, err := c.layout.Tables()
@@ -272,7 +272,7 @@ func (c *collector) levels() {
 			continue
 		}
 		level, known := c.listed[t.number]
-		if c.follow.Following != nil {
+		if c.follow.following != nil {
 			level, known = c.follow.Level(t.number)
 		}
 		if known {

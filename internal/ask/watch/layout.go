@@ -2,10 +2,8 @@ package watch
 
 import (
 	"context"
-	"errors"
 	"io"
 	"path/filepath"
-	"strings"
 
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/model/cachesim"
@@ -25,13 +23,12 @@ type Layout struct {
 	Tables func() ([]blockio.LiveTable, error)
 	// Learn reads what lies where in a table.
 	Learn blockio.Learner
-	// Follow follows the tables and the logs while they change; nil: it cannot be done.
-	Follow func(appeared func() ([]string, error)) (*resolve.Following, error)
+	// Folders are where its files come and go, of which appeared tells for Follow, which follows its tables and logs while they change.
+	Folders []string
+	Follow  func(appeared func() ([]string, error)) (following, error)
 	// Families are the names of the column families by number; nil: the engine has none.
 	Families func() (map[uint32]string, error)
-	// Record writes the block accesses of Gets on the database as it is at the end, where it is not followed; nil: they
-	// cannot be worked out. The first byte of a key says to which of the families it goes, if there are any.
-	Record func(ctx context.Context, families []string, keys getpath.Keys, gets uint64, header trace.Header, out io.Writer) error
+	ByFamily bool // what is followed is asked with the number of a family in front of the key
 	// Setup is the engine's block cache; without a policy it is not modelled.
 	Setup cachesim.Setup
 }
@@ -46,7 +43,15 @@ func LayoutOf(engine, dir string) Layout {
 	}
 	setup := curve.Setup(header, 1)
 	if of.BlockTables || of.LevelTables {
-		l := Layout{Version: header.EngineVersion, Learn: blocktable.Learn, Setup: setup,
+		levelBlock := 0
+		if of.LevelTables {
+			levelBlock = defaultLevelBlock
+		}
+		l := Layout{Version: header.EngineVersion, Learn: blocktable.Learn, Setup: setup, ByFamily: true, Folders: blocktable.Folders(dir, levelBlock),
+			Follow: func(appeared func() ([]string, error)) (following, error) {
+				f, err := blocktable.Follow(dir, levelBlock, appeared)
+				return blockTables{f}, err
+			},
 			Tables: func() (tables []blockio.LiveTable, err error) {
 				families, err := blocktable.Families(dir)
 				for _, f := range families {
@@ -55,9 +60,6 @@ func LayoutOf(engine, dir string) Layout {
 					}
 				}
 				return tables, err
-			},
-			Record: func(ctx context.Context, names []string, keys getpath.Keys, gets uint64, header trace.Header, out io.Writer) error {
-				return recordFamilies(ctx, dir, names, keys, gets, header, out)
 			}}
 		if of.BlockTables {
 			l.Families = func() (map[uint32]string, error) {
@@ -73,50 +75,19 @@ func LayoutOf(engine, dir string) Layout {
 	}
 	pebble := subject.PebbleVersion(engine)
 	return Layout{
-		Tables: func() ([]blockio.LiveTable, error) { return resolve.Tables(dir, pebble) },
-		Learn:  pebble2fs.Learn, // which reads the tables of both versions
-		Setup:  setup,
-		Follow: func(appeared func() ([]string, error)) (*resolve.Following, error) {
-			return resolve.Follow(dir, pebble, appeared)
+		Tables:  func() ([]blockio.LiveTable, error) { return resolve.Tables(dir, pebble) },
+		Learn:   pebble2fs.Learn, // which reads the tables of both versions
+		Setup:   setup,
+		Folders: resolve.Folders(dir),
+		Follow: func(appeared func() ([]string, error)) (following, error) {
+			f, err := resolve.Follow(dir, pebble, appeared)
+			return oneTree{f}, err
 		},
 	}
 }
 
-// levelBlock is the block size by which goleveldb's buffers are given out, unless a program sets another: its default.
-const levelBlock = 4 << 10
-
-// recordFamilies records Gets of column families, or, without any, of a database of LevelDB. Its filters are asked where its tables have them,
-// since the program that asks is the one that wrote them.
-func recordFamilies(ctx context.Context, dir string, names []string, keys getpath.Keys, gets uint64, header trace.Header, out io.Writer) (err error) {
-	var members []*blocktable.Resolver
-	defer func() {
-		for _, r := range members {
-			err = errors.Join(err, r.Close())
-		}
-	}()
-	var identities []string
-	add := func(r *blocktable.Resolver, err error) error {
-		if err == nil {
-			members, identities = append(members, r), append(identities, r.Identity())
-		}
-		return err
-	}
-	if names == nil {
-		if err := add(blocktable.OpenLevel(dir, true, levelBlock)); err != nil {
-			return err
-		}
-		header.Database = identities[0]
-		return record(ctx, members[0], keys, gets, header, out)
-	}
-	for _, name := range names {
-		if err := add(blocktable.Open(dir, name, nil)); err != nil {
-			return err
-		}
-	}
-	mix := blocktable.NewMix(members...)
-	header.Database, header.CacheKeys = strings.Join(identities, "+"), mix.CacheKeys()
-	return record(ctx, mix, keys, gets, header, out)
-}
+// defaultLevelBlock is the block size by which goleveldb's buffers are given out, unless a program sets another: its default.
+const defaultLevelBlock = 4 << 10
 
 func record(ctx context.Context, source getpath.Source, keys getpath.Keys, gets uint64, header trace.Header, out io.Writer) error {
 	to, err := trace.NewWriter(out, header)

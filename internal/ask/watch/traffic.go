@@ -21,9 +21,9 @@ import (
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/observe/follow"
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/internal/observe/probe"
-	"github.com/statelab/statelab/internal/observe/resolve"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
@@ -115,7 +115,7 @@ func Traffic(ctx context.Context, t *probe.Target, p *probe.Probe, dir string, l
 	if err = errors.Join(err, c.finish()); err != nil {
 		return nil, err
 	}
-	if c.follow.Following != nil {
+	if c.follow.following != nil {
 		defer func() { err = errors.Join(err, c.follow.Close()) }()
 	}
 	o.Tell(result.Event{Phase: "explaining the reads"})
@@ -330,9 +330,6 @@ func (a *analysis) resolve(ctx context.Context) error {
 	if a.follow.err != nil {
 		return a.follow.err
 	}
-	if a.layout.Record == nil && a.follow.Following == nil {
-		return errors.New("the block accesses of this engine are not modelled")
-	}
 	var wanted []int
 	for _, i := range a.order {
 		if !a.gets[i].keyCut && a.gets[i].family >= 0 {
@@ -356,14 +353,11 @@ func (a *analysis) resolve(ctx context.Context) error {
 			a.options.Tell(result.Event{Phase: "working out block accesses", Done: uint64(at), Total: uint64(len(wanted)), Unit: "Gets"})
 		}
 		at++
-		key := a.key(wanted[at-1])
-		switch {
-		case a.follow.Following != nil:
-			key = resolve.At(key, a.gets[wanted[at-1]].start)
-		case a.families != nil:
-			key = append([]byte{byte(a.gets[wanted[at-1]].family)}, key...)
+		key, g := a.key(wanted[at-1]), &a.gets[wanted[at-1]]
+		if a.layout.ByFamily {
+			key = append([]byte{byte(g.family)}, key...)
 		}
-		return key, false, true
+		return follow.At(key, g.start), false, true
 	}, &out)
 	if err != nil {
 		return err
@@ -390,7 +384,7 @@ type first struct {
 func (a *analysis) accessed(t *cachesim.Trace, wanted []int) (firsts []first) {
 	a.accesses, a.tables = make([]int32, len(a.gets)), make([]int32, len(a.gets))
 	seen, came := make([]bool, len(t.Blocks)), map[uint64]bool{}
-	if a.follow.Following != nil {
+	if a.follow.following != nil {
 		came = a.follow.Came()
 	}
 	var bytes int64
@@ -418,9 +412,12 @@ func (a *analysis) accessed(t *cachesim.Trace, wanted []int) (firsts []first) {
 			}
 			if !seen[number] {
 				seen[number] = true
-				read := slices.ContainsFunc(a.gets[i].reads, func(r read) bool { return r.of(b) })
-				firsts = append(firsts, first{n, bytes, read, came[b.File]})
 				bytes += a.layout.Setup.Charge(b)
+				if came[b.File] && a.layout.Setup.Opens(b) {
+					continue // it is known: its table came with it
+				}
+				read := slices.ContainsFunc(a.gets[i].reads, func(r read) bool { return r.of(b) })
+				firsts = append(firsts, first{n, bytes - a.layout.Setup.Charge(b), read, came[b.File]})
 			}
 		}
 		a.accesses[i], a.tables[i] = int32(len(accesses)), int32(len(files))

@@ -166,7 +166,7 @@ func groupOf(trace *Trace, setup Setup, cacheBytes int64) group {
 	case PooledLRUPolicy, HyperClockPolicy, FixedClockPolicy:
 		return group{shards: setup.rocksShards(cacheBytes)}
 	case LRUPolicy:
-		fits := !slices.ContainsFunc(trace.Blocks, func(b Block) bool {
+		fits := len(trace.Events) == 0 && !slices.ContainsFunc(trace.Blocks, func(b Block) bool {
 			return int64(b.Bytes) > cacheBytes>>setup.sampleShift || b.Marks&Uncached != 0
 		})
 		return group{shards: 1, stack: fits}

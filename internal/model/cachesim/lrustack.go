@@ -202,17 +202,24 @@ func NewLRU(maxBytes int64) *LRU { return &LRU{queue: newQueue(maxBytes)} }
 
 // Access implements Cache.
 func (c *LRU) Access(id uint32, bytes int32) (hit bool) {
-	slot := c.index.get(id)
-	if slot == 0 {
-		c.admit(id, bytes, c.evict)
-		return false
+	if c.use(id) {
+		return true
 	}
-	if slot != c.newest {
+	c.admit(id, bytes, c.evict)
+	return false
+}
+
+// Touch uses a block if the cache has it.
+func (c *LRU) Touch(id uint32) { c.use(id) }
+
+func (c *LRU) use(id uint32) (is bool) {
+	slot := c.index.get(id)
+	if slot != 0 && slot != c.newest {
 		c.unlink(slot)
 		c.linkBefore(c.newest, slot)
 		c.newest = slot
 	}
-	return true
+	return slot != 0
 }
 
 func (c *LRU) evict() {

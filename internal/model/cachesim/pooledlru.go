@@ -57,12 +57,7 @@ func (c *PooledLRU) AccessAs(id uint32, bytes int32, high bool) (hit bool) {
 
 // access is Access with what the block is marked with.
 func (c *PooledLRU) access(q *request) (hit bool) {
-	slot := c.get(q.id)
-	if slot != 0 {
-		if p := &c.pages[slot]; p.next != 0 { // not pinned
-			c.unlink(slot)
-			c.enter(slot, true)
-		}
+	if c.use(q.id) {
 		return true
 	}
 	for c.usedBytes+int64(q.bytes) > c.maxBytes && c.evict() {
@@ -70,7 +65,7 @@ func (c *PooledLRU) access(q *request) (hit bool) {
 	if c.usedBytes+int64(q.bytes) > c.maxBytes && q.marks&Pinned == 0 {
 		return false // it leaves as soon as the Get is done with it
 	}
-	slot = c.page()
+	slot := c.page()
 	c.pages[slot] = pooledPage{id: q.id, bytes: q.bytes}
 	c.put(q.id, slot)
 	c.usedBytes += int64(q.bytes)
@@ -78,6 +73,18 @@ func (c *PooledLRU) access(q *request) (hit bool) {
 		c.enter(slot, q.marks&HighPriority != 0)
 	}
 	return false
+}
+
+// Touch uses a block if the cache has it.
+func (c *PooledLRU) Touch(id uint32) { c.use(id) }
+
+func (c *PooledLRU) use(id uint32) (is bool) {
+	slot := c.get(id)
+	if slot != 0 && c.pages[slot].next != 0 { // not pinned
+		c.unlink(slot)
+		c.enter(slot, true)
+	}
+	return slot != 0
 }
 
 // enter makes a page that is in no list the newest of a pool.

@@ -8,6 +8,8 @@ import (
 	"sort"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/statelab/statelab/engine"
 )
 
 // request is an access as a shard gets it, with all that is counted of it.
@@ -27,6 +29,7 @@ type request struct {
 type replay struct {
 	trace    *Trace
 	requests []request // by block number
+	setup    Setup
 	points   []*Point
 	players  []*player // of all points, shard by shard
 	accesses counts
@@ -65,7 +68,7 @@ type player struct {
 type apart [128]byte
 
 func newReplay(trace *Trace, setup Setup, shards int, points []*Point) *replay {
-	r := &replay{trace: trace, points: points, requests: make([]request, len(trace.Blocks))}
+	r := &replay{trace: trace, setup: setup, points: points, requests: make([]request, len(trace.Blocks))}
 	next := make([]uint32, shards)
 	keys := make([][]clockKey, shards)
 	for i := range trace.Blocks {
@@ -202,7 +205,13 @@ func (r *replay) run(ctx context.Context) error {
 	return nil
 }
 
-// happen lets an event happen to Pebble's caches; others keep blocks that nobody asks for any more until they are displaced.
+// Opens reports whether the cache gets a block when its table is made, before a Get asks for it.
+func (s Setup) Opens(b *Block) bool {
+	return s.Policy == PooledLRUPolicy && b.Type != engine.Data && b.Type != engine.Value
+}
+
+// happen lets an event happen to the caches. Those of LevelDB and RocksDB keep the blocks of a deleted table until they are displaced; the
+// compaction that deleted it had asked for all of them.
 func (r *replay) happen(e Event) {
 	if r.files == nil {
 		r.files = map[uint64]*file{}
@@ -218,13 +227,18 @@ func (r *replay) happen(e Event) {
 			slices.SortFunc(f.blocks, func(a, b uint32) int { return cmp.Compare(r.trace.Blocks[a].Offset, r.trace.Blocks[b].Offset) })
 		}
 	}
-	var touched, dropped []uint32
+	var touched, dropped, opened []uint32
 	if f := r.files[e.Passed]; f != nil {
 		end := sort.Search(len(f.blocks), func(i int) bool { return r.trace.Blocks[f.blocks[i]].Offset > e.Offset })
 		touched, f.passed = f.blocks[min(f.passed, end):end], end
 	}
 	if f := r.files[e.Gone]; f != nil {
-		dropped = f.blocks
+		if dropped = f.blocks; r.setup.version() == 0 {
+			touched, f.passed = f.blocks[f.passed:], len(f.blocks)
+		}
+	}
+	if f := r.files[e.Came]; f != nil {
+		opened = slices.DeleteFunc(slices.Clone(f.blocks), func(number uint32) bool { return !r.setup.Opens(&r.trace.Blocks[number]) })
 	}
 	shards := len(r.players) / len(r.points)
 	for i := 0; i < len(r.players); i += shards {
@@ -234,9 +248,12 @@ func (r *replay) happen(e Event) {
 			}
 		}
 		for _, number := range touched {
-			if cache, is := r.players[i+int(r.requests[number].shard)].cache.(*ClockPro); is {
+			if cache, is := r.players[i+int(r.requests[number].shard)].cache.(interface{ Touch(id uint32) }); is {
 				cache.Touch(r.requests[number].id)
 			}
+		}
+		for _, number := range opened {
+			r.players[i+int(r.requests[number].shard)].play(r.requests[number:number+1], false)
 		}
 		for _, number := range dropped {
 			if cache, is := r.players[i+int(r.requests[number].shard)].cache.(*ClockPro); is {

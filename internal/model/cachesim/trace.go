@@ -68,11 +68,12 @@ type Trace struct {
 	sample  *sample // nil: this is the whole trace
 }
 
-// Event is something that happened to a cache before a Get: a table was deleted, whose blocks Pebble's caches drop; the
-// database took memory from the cache (less than 0: gave it back); or a compaction had gone through a table up to an
-// offset, which marks the blocks that the cache has as used, and brings none.
+// Event is something that happened to a cache before a Get: a table was deleted, whose blocks Pebble's caches drop; one came, of
+// which RocksDB's caches are given all but the data; the database took memory from the cache (less than 0: gave it back); or a compaction
+// had gone through a table up to an offset, which marks the blocks that the cache has as used, and brings none.
 type Event struct {
 	Get    int    `json:"get"`
+	Came   uint64 `json:"came,omitempty"`   // file number
 	Gone   uint64 `json:"gone,omitempty"`   // file number
 	Held   int64  `json:"held,omitempty"`   // bytes
 	Passed uint64 `json:"passed,omitempty"` // file number

@@ -65,11 +65,12 @@ func resolvedTable(t *testing.T, content, key []byte) (found bool, err error) {
 		t.Fatal(err)
 	}
 	r := &Resolver{reading: Reading{Filters: true, WholeKeys: true, MetadataInCache: true}, unflushed: &unflushed{}}
-	if r.tables, err = openTables(dir, []Facts{{File: 1, Level: 1, Bytes: int64(len(content)), Largest: []byte("\xff")}}, &r.reading); err != nil {
+	open := func(facts Facts) (*table, error) { return openTable(dir, facts, &r.reading) }
+	if r.tables, err = eachTable([]Facts{{File: 1, Level: 1, Bytes: int64(len(content)), Largest: []byte("\xff")}}, open); err != nil {
 		return false, err
 	}
 	defer r.Close()
-	if err := r.arrange(); err != nil {
+	if err := r.arrange(newFamily(0, defaultFamily)); err != nil {
 		return false, err
 	}
 	mix := NewMix(r)

@@ -69,7 +69,7 @@ func (w *Walker) takeNewest(kind entryKind, seqNum uint64) answer {
 // until the key is met.
 func (w *Walker) getLevel() (numbers []uint32, found bool, err error) {
 	w.newest = levelEntry{}
-	levels := w.r.levels
+	levels := w.levels
 	for i := range levels {
 		l := &levels[i]
 		tables := l.tables

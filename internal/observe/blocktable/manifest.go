@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
 )
 
 // Facts are what the manifest says of a table.
@@ -50,7 +51,8 @@ type blobFile struct{ number, count, bytes uint64 }
 // manifest is what a database consists of.
 type manifest struct {
 	families []*Family
-	torn     string // the manifest, where its last record is not whole; "": it is
+	torn     string   // the manifest, where its last record is not whole; "": it is
+	group    [][]byte // edits that count together, as far as they have come
 }
 
 // Comparators whose order is that of bytes.
@@ -58,37 +60,16 @@ var byteComparators = []string{"leveldb.BytewiseComparator", ""}
 
 // readManifest reads the manifest that CURRENT names.
 func readManifest(dir string) (*manifest, error) {
-	current, err := os.ReadFile(filepath.Join(dir, "CURRENT"))
+	name, err := manifestName(dir)
 	if err != nil {
 		return nil, err
-	}
-	name := strings.TrimSpace(string(current))
-	if !filepath.IsLocal(name) {
-		return nil, fmt.Errorf("CURRENT names no manifest: %q", name)
 	}
 	log, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
 		return nil, err
 	}
-	m := &manifest{families: []*Family{newFamily(0, "default")}}
-	var group [][]byte // edits that count together
-	err = eachRecord(log, 0, func(record []byte) error {
-		left, is, err := groupOf(record)
-		if err != nil {
-			return err
-		}
-		group = append(group, bytes.Clone(record))
-		if is && left > 0 {
-			return nil
-		}
-		for _, edit := range group {
-			if err := m.apply(edit); err != nil {
-				return err
-			}
-		}
-		group = group[:0]
-		return nil
-	})
+	m := newManifest()
+	err = eachRecord(log, 0, m.edit)
 	if err == errCut { // RocksDB, too, opens it as it stood before, and says nothing
 		m.torn, err = name, nil
 	}
@@ -100,6 +81,54 @@ func readManifest(dir string) (*manifest, error) {
 		f.Tables = slices.SortedFunc(maps.Values(f.tables), inLevelOrder)
 	}
 	return m, nil
+}
+
+// manifestName is the one that CURRENT names.
+func manifestName(dir string) (string, error) {
+	current, err := os.ReadFile(filepath.Join(dir, "CURRENT"))
+	if err != nil {
+		return "", err
+	}
+	name := strings.TrimSpace(string(current))
+	if !filepath.IsLocal(name) {
+		return "", fmt.Errorf("CURRENT names no manifest: %q", name)
+	}
+	return name, nil
+}
+
+func newManifest() *manifest {
+	return &manifest{families: []*Family{newFamily(0, defaultFamily)}}
+}
+
+// edit takes the next edit, which may have to wait for others that count together with it.
+func (m *manifest) edit(record []byte) error {
+	left, is, err := groupOf(record)
+	if err != nil {
+		return err
+	}
+	m.group = append(m.group, bytes.Clone(record))
+	if is && left > 0 {
+		return nil
+	}
+	for _, edit := range m.group {
+		if err := m.apply(edit); err != nil {
+			return err
+		}
+	}
+	m.group = m.group[:0]
+	return nil
+}
+
+// family is the one of a name, whose order of keys is supported.
+func (m *manifest) family(name string) (*Family, error) {
+	var have []string
+	for _, f := range m.families {
+		if !f.dropped && (f.Name == name || unit.Printable(f.Name) == name) {
+			return f, f.supported()
+		}
+		have = append(have, unit.Printable(f.Name))
+	}
+	return nil, fmt.Errorf("there is no column family %q; those of the database: %s", name, strings.Join(have, ", "))
 }
 
 func newFamily(id uint32, name string) *Family {

@@ -3,6 +3,7 @@ package blocktable
 import (
 	"errors"
 	"math/rand/v2"
+	"strings"
 
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/getpath"
@@ -24,6 +25,15 @@ func NewMix(members ...*Resolver) *Mix {
 		next += r.blocks
 	}
 	return m
+}
+
+// Identity identifies the families by their tables.
+func (m *Mix) Identity() string {
+	var all []string
+	for _, r := range m.members {
+		all = append(all, r.Identity())
+	}
+	return strings.Join(all, "+")
 }
 
 func (m *Mix) last() int { return len(m.members) - 1 }

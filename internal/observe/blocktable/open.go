@@ -49,8 +49,12 @@ func Open(dir, family string, replaced Options) (*Resolver, error) {
 // with which it is opened, not what its tables have.
 func OpenLevel(dir string, filters bool, blockBytes int) (*Resolver, error) {
 	return retried(dir, func() (*Resolver, error) {
-		return open(dir, dir, defaultFamily, Reading{Level: true, Filters: filters, BlockBytes: blockBytes, MetadataInCache: true})
+		return open(dir, dir, defaultFamily, levelReading(filters, blockBytes))
 	})
+}
+
+func levelReading(filters bool, blockBytes int) Reading {
+	return Reading{Level: true, Filters: filters, BlockBytes: blockBytes, MetadataInCache: true}
 }
 
 // retried opens until no file vanishes meanwhile.
@@ -73,27 +77,21 @@ func open(dir, logs, name string, reading Reading) (*Resolver, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(m.families, func(f *Family) bool { return f.Name == name || unit.Printable(f.Name) == name })
-	if at < 0 {
-		var have []string
-		for _, f := range m.families {
-			have = append(have, unit.Printable(f.Name))
-		}
-		return nil, fmt.Errorf("there is no column family %q; those of the database: %s", name, strings.Join(have, ", "))
-	}
-	family := m.families[at]
-	if err := family.supported(); err != nil {
+	family, err := m.family(name)
+	if err != nil {
 		return nil, err
 	}
 	r := &Resolver{identity: identify(family.Tables), reading: reading, torn: m.torn}
 	if r.unflushed, err = readLogs(logs, family); err != nil {
 		return nil, err
 	}
-	if r.tables, err = openTables(dir, family.Tables, &r.reading); err != nil {
+	r.tables, err = eachTable(family.Tables, func(facts Facts) (*table, error) {
+		return openTable(dir, facts, &r.reading)
+	})
+	if err != nil {
 		return nil, err
 	}
-	r.blobs = slices.SortedFunc(maps.Values(family.blobs), func(a, b blobFile) int { return cmp.Compare(a.number, b.number) })
-	if err := r.arrange(); err != nil {
+	if err := r.arrange(family); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
@@ -107,13 +105,14 @@ func (f *Family) supported() error {
 	return nil
 }
 
-func openTables(dir string, facts []Facts, r *Reading) ([]*table, error) {
+// eachTable reads tables, several at a time.
+func eachTable(facts []Facts, read func(Facts) (*table, error)) ([]*table, error) {
 	tables := make([]*table, len(facts))
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range facts {
 		group.Go(func() (err error) {
-			tables[i], err = openTable(dir, facts[i], r)
+			tables[i], err = read(facts[i])
 			return err
 		})
 	}
@@ -130,40 +129,70 @@ func openTables(dir string, facts []Facts, r *Reading) ([]*table, error) {
 }
 
 // arrange numbers the blocks and puts the tables into the order in which a Get asks them.
-func (r *Resolver) arrange() error {
+func (r *Resolver) arrange(family *Family) error {
+	if err := r.number(family); err != nil {
+		return err
+	}
+	for from := 0; from < len(r.tables); {
+		number, to := r.tables[from].Level, from
+		for to < len(r.tables) && r.tables[to].Level == number {
+			to++
+		}
+		l, err := levelOf(number, r.tables[from:to])
+		if err != nil {
+			return err
+		}
+		r.levels, from = append(r.levels, l), to
+	}
+	r.filtersL0 = filtersL0(r.levels)
+	return nil
+}
+
+// number numbers the blocks of the family's tables, of all times.
+func (r *Resolver) number(family *Family) error {
+	r.blobs = slices.SortedFunc(maps.Values(family.blobs), func(a, b blobFile) int { return cmp.Compare(a.number, b.number) })
 	next := uint64(0)
-	deletesRanges, ingested := len(r.unflushed.tombstones) > 0, false
+	deletesRanges, ingested := r.unflushed != nil && len(r.unflushed.tombstones) > 0, false
 	for _, t := range r.tables {
 		t.prepare(&r.reading)
 		if next = t.number(next); next+uint64(len(r.blobs)) > math.MaxUint32 {
 			return fmt.Errorf("more than %d blocks", uint32(math.MaxUint32))
-		}
-		if n := len(r.levels); n == 0 || r.levels[n-1].number != t.Level {
-			r.levels = append(r.levels, level{number: t.Level})
-		}
-		l := &r.levels[len(r.levels)-1]
-		l.tables = append(l.tables, t)
-		if t.Level > 0 {
-			if err := addSeparator(&l.largest, &l.beyond, t.Largest, t.largestBeyond); err != nil {
-				return fmt.Errorf("level %d: %w", t.Level, err)
-			}
 		}
 		deletesRanges, ingested = deletesRanges || t.deletesRanges, ingested || t.ingested()
 	}
 	if deletesRanges && ingested {
 		return errors.New("range deletions together with tables that were ingested, whose entries have no sequence numbers, are not supported")
 	}
-	for i := range r.levels {
-		r.levels[i].largest.Finish()
-	}
-	// Up to three tables, and nothing below: then none is passed over by its bounds.
-	r.filtersL0 = len(r.levels) > 0 && (r.levels[len(r.levels)-1].number > 0 || len(r.levels[0].tables) > 3)
 	r.firstBlob, r.blocks = uint32(next), uint32(next)+uint32(len(r.blobs))
 	r.sizes = make([]atomic.Int32, r.blocks)
 	for i, b := range r.blobs {
 		r.sizes[r.firstBlob+uint32(i)].Store(int32(min(b.bytes/max(1, b.count), maxBlockBytes)) + 1)
 	}
 	return nil
+}
+
+// levelOf is a level of these tables, in the order in which a Get asks them.
+func levelOf(number int, tables []*table) (level, error) {
+	l := level{number: number, tables: slices.Clone(tables)}
+	slices.SortFunc(l.tables, func(a, b *table) int {
+		x, y := a.Facts, b.Facts
+		x.Level, y.Level = number, number // they can have come to another one first
+		return inLevelOrder(x, y)
+	})
+	if number > 0 {
+		for _, t := range l.tables {
+			if err := addSeparator(&l.largest, &l.beyond, t.Largest, t.largestBeyond); err != nil {
+				return l, fmt.Errorf("level %d: %w", number, err)
+			}
+		}
+	}
+	l.largest.Finish()
+	return l, nil
+}
+
+// filtersL0 tells whether tables of level 0 are asked within their bounds only: not if there are up to three, and nothing below.
+func filtersL0(levels []level) bool {
+	return len(levels) > 0 && (levels[len(levels)-1].number > 0 || len(levels[0].tables) > 3)
 }
 
 // prepare settles what of a table depends on how it is read.

@@ -8,7 +8,7 @@
 //
 // What it cannot resolve exactly it refuses to open, by name: plain and cuckoo tables, encrypted
 // files, orders of the user, timestamps of the user, tables in other folders, formats older than 2 or newer than 7, deletions of ranges beside ingested tables.
-// Non-goals: time; values; concurrent writes; tables that are opened by Gets.
+// Non-goals: time; values; writes after the last look (following.go); tables that are opened by Gets.
 //
 // Read open.go for what is taken from a database, walk.go for one Get, table.go for the format, level.go
 // for what is different in LevelDB.
@@ -22,6 +22,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/observe/follow"
 	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
@@ -40,6 +41,10 @@ type Resolver struct {
 	firstBlob uint32
 	sizes     []atomic.Int32 // decompressed, by number, plus one; 0: not learnt yet
 	unflushed *unflushed
+
+	// Of a database that was followed, instead of levels and unflushed:
+	states []state
+	memory *follow.Memory
 }
 
 // level is a level that has tables: those of level 0 from the newest to the oldest, the others in

@@ -102,6 +102,11 @@ func openTable(dir string, facts Facts, r *Reading) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
+	return readTable(opened, facts, r)
+}
+
+// readTable reads the metadata of a table, or else closes it.
+func readTable(opened *os.File, facts Facts, r *Reading) (*table, error) {
 	t := &table{Facts: facts, opened: opened}
 	if err := t.open(r); err != nil {
 		return nil, errors.Join(fmt.Errorf("table %06d: %w", facts.File, err), opened.Close())
@@ -109,15 +114,21 @@ func openTable(dir string, facts Facts, r *Reading) (*table, error) {
 	return t, nil
 }
 
-// openFile opens a table; it stays readable when its name is deleted.
-func openFile(dir string, facts Facts) (*os.File, error) {
-	path := filepath.Join(dir, fmt.Sprintf("%06d.sst", facts.File))
+// openNamed opens a table; it stays readable when its name is deleted.
+func openNamed(dir string, number uint64) (*os.File, error) {
+	path := filepath.Join(dir, fmt.Sprintf("%06d.sst", number))
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		if file, err = os.Open(strings.TrimSuffix(path, "sst") + "ldb"); errors.Is(err, os.ErrNotExist) {
 			_, err = os.Stat(path)
 		}
 	}
+	return file, err
+}
+
+// openFile opens a table as the manifest describes it.
+func openFile(dir string, facts Facts) (*os.File, error) {
+	file, err := openNamed(dir, facts.File)
 	if err != nil {
 		return nil, err
 	}

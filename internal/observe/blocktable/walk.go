@@ -9,12 +9,18 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/observe/follow"
 	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
 // Walker resolves Gets for one goroutine.
 type Walker struct {
 	r *Resolver
+
+	// Of the moment of the Get:
+	levels    []level
+	filtersL0 bool
+	memory    memory
 
 	// Of the Get being resolved:
 	key       []byte
@@ -37,11 +43,19 @@ type Walker struct {
 // lookEvery is how often a known key is looked for all the same.
 const lookEvery = 1024
 
+// memory is what was written and is not in the tables.
+type memory interface {
+	find(key []byte) (kind entryKind, gone bool)
+}
+
 // Walk implements getpath.Source.
 func (r *Resolver) Walk() getpath.Walker {
-	w := &Walker{r: r}
+	w := &Walker{r: r, levels: r.levels, filtersL0: r.filtersL0, memory: r.unflushed}
 	if w.takes = w.take; r.reading.Level {
 		w.takes = w.takeNewest
+	}
+	if r.states != nil {
+		return &momentWalker{Walker: w}
 	}
 	return w
 }
@@ -50,7 +64,7 @@ func (r *Resolver) Walk() getpath.Walker {
 // that a caller who does not know is found out.
 func (w *Walker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, found bool, err error) {
 	w.key, w.known, w.numbers, w.goneBelow, w.merging = key, known, dst[:0], 0, false
-	if kind, gone := w.r.unflushed.find(key); kind != noEntry || gone {
+	if kind, gone := w.memory.find(key); kind != noEntry || gone {
 		if kind != mergeEntry {
 			return w.numbers, kind == setEntry, nil
 		}
@@ -59,12 +73,12 @@ func (w *Walker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, fo
 	if w.r.reading.Level {
 		return w.getLevel()
 	}
-	levels := w.r.levels
+	levels := w.levels
 	for i := range levels {
 		l := &levels[i]
 		if l.number == 0 {
 			for at, t := range l.tables {
-				if w.r.filtersL0 && !t.holds(key) {
+				if w.filtersL0 && !t.holds(key) {
 					continue
 				}
 				if answer, err := w.lookInto(t, i == len(levels)-1, at == len(l.tables)-1); err != nil || answer != goOn {
@@ -100,13 +114,13 @@ const (
 )
 
 // entryKind is what an entry of a key says.
-type entryKind uint8
+type entryKind = follow.Entry
 
 const (
-	noEntry entryKind = iota
-	setEntry
-	deleteEntry
-	mergeEntry
+	noEntry     = follow.None
+	setEntry    = follow.Set
+	deleteEntry = follow.Delete
+	mergeEntry  = follow.Merge
 )
 
 func (w *Walker) ask(at uint32) { w.numbers = append(w.numbers, w.t.first+at) }

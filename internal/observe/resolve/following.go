@@ -15,10 +15,10 @@ import (
 	pebble2 "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/batchrepr"
 
-	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/observe/follow"
 )
 
 // Following follows a database while its owner writes into it: which tables there are from when to when, by the changes of its
@@ -30,7 +30,7 @@ type Following struct {
 	kept     dbformat.KeptByPebble
 	appeared func() ([]string, error)
 
-	manifest     tail
+	manifest     follow.Tail
 	manifestName string
 	live         map[uint64]int // levels of tables
 	minLog       uint64         // older logs are in tables
@@ -42,7 +42,7 @@ type Following struct {
 	files  map[uint64]*os.File   // tables, as soon as they are created
 	tables map[uint64]tableFacts // that belonged to the database, with the first level that they were on
 	logs   []*followedLog
-	keys   int // of all logs
+	memory follow.Memory
 	failed error
 }
 
@@ -52,28 +52,11 @@ type change struct {
 	at time.Duration
 }
 
-// followedLog is a write-ahead log, whose keys are in memory until they are in a table.
+// followedLog is a write-ahead log, and the batches in it that are kept apart.
 type followedLog struct {
-	tail
-	from       time.Duration
-	until      time.Duration // 0: still
-	keys       []writtenKey
-	tombstones []writtenRange
-	batches    []largeBatch
-}
-
-// writtenKey is an entry of a log. Keys are told apart by hashes.
-type writtenKey struct {
-	hash   uint64
-	at     time.Duration
-	number uint32 // among the entries of all logs
-	kind   entryKind
-}
-
-type writtenRange struct {
-	start, end string
-	at         time.Duration
-	number     uint32
+	*follow.Log
+	tail    follow.Tail
+	batches []largeBatch
 }
 
 // largeBatch is a batch that an engine with small memtables keeps apart from them, in memory that it takes from the
@@ -83,11 +66,7 @@ type largeBatch struct {
 	bytes, asKey int64 // as it is, and in a memtable
 }
 
-// Limits of what is kept.
-const (
-	leastLargeBatch = 64 << 10
-	mostWrittenKeys = 20_000_000
-)
+const leastLargeBatch = 64 << 10
 
 // Follow begins. appeared returns the paths of files that came into the folders of the database since it was last called, or
 // since Follow was.
@@ -194,13 +173,11 @@ func (f *Following) readManifest(at time.Duration, renewed bool) error {
 	if err != nil {
 		return err
 	}
-	if f.manifest.file != nil {
-		err = f.manifest.file.Close()
-	}
+	err = f.manifest.Close()
 	// A new manifest begins with all that there is, so its first edits together are one change.
 	was, before := f.live, len(f.changes)
 	first := f.manifestName == ""
-	f.manifestName, f.manifest, f.live = name, tail{file: file}, map[uint64]int{}
+	f.manifestName, f.manifest, f.live = name, follow.Tail{File: file}, map[uint64]int{}
 	if err := errors.Join(err, f.manifestEdits(at)); err != nil {
 		return err
 	}
@@ -257,10 +234,10 @@ func (f *Following) before(manifestName string) error {
 }
 
 func (f *Following) manifestEdits(at time.Duration) error {
-	if f.manifest.file == nil {
+	if f.manifest.File == nil {
 		return nil
 	}
-	return f.manifest.read(func(record []byte) error {
+	return f.manifest.Read(func(record []byte) error {
 		e, err := readEdit(record)
 		if err != nil {
 			return err
@@ -277,8 +254,8 @@ func (f *Following) manifestEdits(at time.Duration) error {
 		if e.minLog > f.minLog {
 			f.minLog = e.minLog
 			for _, l := range f.logs {
-				if l.until == 0 && uint64(l.number) < e.minLog {
-					l.until = at
+				if l.Until == 0 && l.Number < e.minLog {
+					l.Until = at
 				}
 			}
 		}
@@ -328,7 +305,7 @@ func (f *Following) openLogs() error {
 }
 
 func (f *Following) openLog(path string, number uint64, at time.Duration) error {
-	known := func(l *followedLog) bool { return uint64(l.number) == number }
+	known := func(l *followedLog) bool { return l.Number == number }
 	if number < f.minLog || number > math.MaxUint32 || slices.ContainsFunc(f.logs, known) {
 		return nil
 	}
@@ -339,25 +316,26 @@ func (f *Following) openLog(path string, number uint64, at time.Duration) error 
 	if err != nil {
 		return err
 	}
-	f.logs = append(f.logs, &followedLog{tail: tail{file: file, number: uint32(number)}, from: at})
+	l := &follow.Log{Number: number, From: at}
+	f.memory.Logs = append(f.memory.Logs, l)
+	f.logs = append(f.logs, &followedLog{Log: l, tail: follow.Tail{File: file, Number: uint32(number)}})
 	return nil
 }
 
 // readLogs reads on, and closes logs that are in tables.
 func (f *Following) readLogs(at time.Duration) error {
 	for _, l := range f.logs {
-		if l.file == nil {
+		if l.tail.File == nil {
 			continue
 		}
-		if l.until > 0 {
-			if err := l.file.Close(); err != nil {
+		if l.Until > 0 {
+			if err := l.tail.Close(); err != nil {
 				return err
 			}
-			l.file, l.block, l.record = nil, nil, nil
 			continue
 		}
-		if err := l.read(func(batch []byte) error { return f.written(l, batch, at) }); err != nil {
-			return fmt.Errorf("read log %06d: %w", l.number, err)
+		if err := l.tail.Read(func(batch []byte) error { return f.written(l, batch, at) }); err != nil {
+			return fmt.Errorf("read log %06d: %w", l.Number, err)
 		}
 	}
 	return nil
@@ -377,24 +355,24 @@ func (f *Following) written(l *followedLog, batch []byte, at time.Duration) erro
 			break
 		}
 		reckoned += inMemtable + int64(len(key)) + int64(len(value))
-		if f.keys++; f.keys > mostWrittenKeys {
-			return engine.Fail(engine.CodeUnsupported, "more than %d keys were written while it was watched: watch for a shorter time", mostWrittenKeys)
-		}
-		k := writtenKey{hash: hashOf(key), at: at, number: uint32(f.keys)}
+		entry := setEntry
 		switch kind {
 		case pebble2.InternalKeyKindSet, pebble2.InternalKeyKindSetWithDelete:
-			k.kind = setEntry
 		case pebble2.InternalKeyKindDelete, pebble2.InternalKeyKindSingleDelete, pebble2.InternalKeyKindDeleteSized:
-			k.kind = deleteEntry
+			entry = deleteEntry
 		case pebble2.InternalKeyKindMerge:
-			k.kind = mergeEntry
+			entry = mergeEntry
 		case pebble2.InternalKeyKindRangeDelete: // the value is the end
-			l.tombstones = append(l.tombstones, writtenRange{string(key), string(value), at, k.number})
+			if err := f.memory.DeletedRange(l.Log, at, key, value); err != nil {
+				return err
+			}
 			continue
 		default:
 			continue // no Get sees it
 		}
-		l.keys = append(l.keys, k)
+		if err := f.memory.Wrote(l.Log, at, entry, key); err != nil {
+			return err
+		}
 	}
 	if bytes := int64(len(batch)); bytes >= leastLargeBatch {
 		l.batches = append(l.batches, largeBatch{at, bytes, reckoned})
@@ -404,14 +382,9 @@ func (f *Following) written(l *followedLog, batch []byte, at time.Duration) erro
 
 // Close closes all tables and logs.
 func (f *Following) Close() error {
-	var errs []error
-	if f.manifest.file != nil {
-		errs = append(errs, f.manifest.file.Close())
-	}
+	errs := []error{f.manifest.Close()}
 	for _, l := range f.logs {
-		if l.file != nil {
-			errs = append(errs, l.file.Close())
-		}
+		errs = append(errs, l.tail.Close())
 	}
 	for _, file := range f.files {
 		errs = append(errs, file.Close())

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/observe/follow"
 	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
@@ -102,7 +103,7 @@ func TestFollowing(t *testing.T) {
 			w, gone := moments.Walk(), 0
 			for step := 1; step <= steps; step++ {
 				for i, key := range asking[step] {
-					if diff := cmp.Diff(wanted[step][i], asked(t, moments, w, At(key, time.Duration(step)))); diff != "" {
+					if diff := cmp.Diff(wanted[step][i], asked(t, moments, w, follow.At(key, time.Duration(step)))); diff != "" {
 						t.Fatalf("step %d, key %x (-then +now):\n%s", step, key, diff)
 					}
 				}

@@ -3,22 +3,21 @@ package resolve
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"errors"
-	"hash/maphash"
 	"slices"
 	"sort"
 	"time"
 
+	"github.com/statelab/statelab/internal/observe/follow"
 	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
 // Moments resolves Gets on a database that changed: each on the tables, and with the keys in memory, of its own moment. A key
-// is followed by its moment (At).
+// is followed by its moment (follow.At).
 type Moments struct {
 	*Resolver
 	states []state
-	logs   []*followedLog // oldest first
+	memory *follow.Memory
 }
 
 // state is what there was from a time on.
@@ -27,54 +26,27 @@ type state struct {
 	levels []level
 }
 
-const momentBytes = 8
-
-// At appends the moment of a Get to its key.
-func At(key []byte, at time.Duration) []byte {
-	return binary.BigEndian.AppendUint64(slices.Clone(key), uint64(at))
-}
-
-// life is which changes brought a table and took it away; took -1: it is still there.
-type life struct{ came, took int }
-
-func (f *Following) lives() map[uint64]life {
-	lives := map[uint64]life{}
-	for i, c := range f.changes {
+func (f *Following) history() *follow.History {
+	h := new(follow.History)
+	for _, c := range f.changes {
+		var gone, came []uint64
 		for _, t := range c.removed {
-			lives[t.file] = life{lives[t.file].came, i}
+			gone = append(gone, t.file)
 		}
 		for _, t := range c.added {
-			if l, moved := lives[t.file]; moved {
-				lives[t.file] = life{l.came, -1}
-			} else {
-				lives[t.file] = life{i, -1}
-			}
+			came = append(came, t.file)
 		}
+		h.Changed(c.at, gone, came)
 	}
-	return lives
+	return h
 }
 
-// Seen is a Get that began at a time and read a table.
-type Seen struct {
-	File uint64
-	At   time.Duration
-}
-
-// Correct moves changes to when they were made, since they are noticed a little later or earlier: when a Get began that
-// read a table, the change that brought it had been made, and the one that took it away had not.
-func (f *Following) Correct(all []Seen) {
-	lives := f.lives()
-	for _, s := range all {
-		l, known := lives[s.File]
-		if !known {
-			continue
-		}
-		for i := l.came; i >= 0 && f.changes[i].at > s.At; i-- {
-			f.changes[i].at = s.At
-		}
-		for i := l.took; i >= 0 && i < len(f.changes) && f.changes[i].at <= s.At; i++ {
-			f.changes[i].at = s.At + 1
-		}
+// Correct moves changes to when they were made: see follow.History.
+func (f *Following) Correct(all []follow.Seen) {
+	h := f.history()
+	h.Correct(all)
+	for i := range f.changes {
+		f.changes[i].at = h.At(i)
 	}
 }
 
@@ -90,11 +62,8 @@ func (f *Following) Moments() (*Moments, error) {
 	if err := f.openLive(); err != nil {
 		return nil, err
 	}
-	m := &Moments{Resolver: &Resolver{version: f.version, kept: f.kept}, logs: f.logs}
-	for _, l := range m.logs {
-		slices.SortStableFunc(l.keys, func(a, b writtenKey) int { return cmp.Compare(a.hash, b.hash) })
-	}
-	slices.SortStableFunc(m.logs, func(a, b *followedLog) int { return cmp.Compare(a.number, b.number) })
+	m := &Moments{Resolver: &Resolver{version: f.version, kept: f.kept}, memory: &f.memory}
+	m.memory.Sort()
 	var all, present []tableFacts
 	for number, t := range f.tables {
 		if f.files[number] == nil {
@@ -191,54 +160,15 @@ type momentWalker struct {
 
 // Get implements getpath.Walker.
 func (w *momentWalker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, found bool, err error) {
-	key, moment := key[:len(key)-momentBytes], key[len(key)-momentBytes:]
-	w.at = time.Duration(binary.BigEndian.Uint64(moment))
+	key, w.at = follow.Moment(key)
 	after := sort.Search(len(w.m.states), func(i int) bool { return w.m.states[i].from > w.at })
 	w.levels, w.memory = w.m.states[max(after-1, 0)].levels, w
 	return w.Walker.Get(key, known, dst)
 }
 
-var seed = maphash.MakeSeed()
-
-func hashOf(key []byte) uint64 { return maphash.Bytes(seed, key) }
-
 // find implements memory.
 func (w *momentWalker) find(key []byte) (newest entryKind, gone bool) {
-	hash := hashOf(key)
-	for _, l := range slices.Backward(w.m.logs) {
-		if l.until > 0 && l.until <= w.at {
-			continue
-		}
-		deleted := uint32(0) // entries with lower numbers are
-		for _, t := range l.tombstones {
-			if t.at <= w.at && t.start <= string(key) && string(key) < t.end {
-				deleted = max(deleted, t.number)
-			}
-		}
-		after := sort.Search(len(l.keys), func(i int) bool { return l.keys[i].hash > hash || l.keys[i].hash == hash && l.keys[i].at > w.at })
-		for i := after - 1; i >= 0 && l.keys[i].hash == hash && l.keys[i].number > deleted; i-- {
-			kind := l.keys[i].kind
-			switch {
-			case newest == mergeEntry && kind != mergeEntry:
-				return setEntry, deleted > 0 // a merge ends at what is not one
-			case kind != mergeEntry:
-				return kind, deleted > 0
-			}
-			newest = kind
-		}
-		if deleted > 0 {
-			return newest, true
-		}
-	}
-	return newest, false
-}
-
-// Change is what happened to the cache of the database's owner at a time: it dropped the blocks of a table that is
-// gone, or memory was taken from it or given back.
-type Change struct {
-	At   time.Duration
-	Gone uint64
-	Held int64
+	return w.m.memory.Find(key, w.at)
 }
 
 // A database is opened with a memtable of this size, and each is twice as large as the last until they have their full size.
@@ -247,13 +177,13 @@ const firstMemTableBytes = 256 << 10
 // memTables are what an owner whose memtables have so many bytes when they have grown took of its cache for them, and held
 // at first. Each log is one. The last one that came into a table is kept until the next one begins, which takes it over if it is as large.
 // An owner that did not write what is there has flushed nothing yet, and keeps none.
-func (f *Following) memTables(bytes int64, wrote bool) (changes []Change, held int64) {
+func (f *Following) memTables(bytes int64, wrote bool) (changes []follow.Change, held int64) {
 	size, kept := int64(min(firstMemTableBytes, bytes)), int64(0)
 	if wrote {
 		size, kept = f.grew(size, bytes)
 	}
 	logs := slices.Clone(f.logs)
-	slices.SortStableFunc(logs, func(a, b *followedLog) int { return cmp.Compare(a.number, b.number) })
+	slices.SortStableFunc(logs, func(a, b *followedLog) int { return cmp.Compare(a.Number, b.Number) })
 	type event struct {
 		at   time.Duration
 		size int64
@@ -261,9 +191,9 @@ func (f *Following) memTables(bytes int64, wrote bool) (changes []Change, held i
 	}
 	var begin, events []event
 	for _, l := range logs {
-		begin = append(begin, event{at: l.from, size: size})
-		if l.until > 0 {
-			events = append(events, event{l.until, size, true})
+		begin = append(begin, event{at: l.From, size: size})
+		if l.Until > 0 {
+			events = append(events, event{l.Until, size, true})
 		}
 		size = min(2*size, bytes)
 	}
@@ -273,16 +203,16 @@ func (f *Following) memTables(bytes int64, wrote bool) (changes []Change, held i
 	for i, e := range events {
 		switch {
 		case e.ends:
-			changes, kept = append(changes, Change{At: e.at, Held: -kept}), e.size
+			changes, kept = append(changes, follow.Change{At: e.at, Held: -kept}), e.size
 		case e.at > 0:
-			changes, kept = append(changes, Change{At: e.at, Held: e.size - kept}), 0
+			changes, kept = append(changes, follow.Change{At: e.at, Held: e.size - kept}), 0
 		case i > 0: // the last of several that were there took over what was kept
 			held, kept = held-kept+e.size, 0
 		default:
 			held += e.size
 		}
 	}
-	return slices.DeleteFunc(changes, func(c Change) bool { return c.Held == 0 }), held
+	return slices.DeleteFunc(changes, func(c follow.Change) bool { return c.Held == 0 }), held
 }
 
 // grew tells how large the memtable was that the owner wrote into when Follow began, of which the first had so many bytes, and what it kept.
@@ -304,36 +234,26 @@ func (f *Following) grew(first, bytes int64) (size, kept int64) {
 
 // Changes are those of an owner whose memtables have so many bytes when they have grown, and what they held at first. wrote: it had
 // opened the database for writing when Follow began; else what was written to tables until then is another's, as for one that reads.
-func (f *Following) Changes(memTableBytes int64, wrote bool) (changes []Change, held int64) {
+func (f *Following) Changes(memTableBytes int64, wrote bool) (changes []follow.Change, held int64) {
 	changes, held = f.memTables(memTableBytes, wrote)
-	for file, l := range f.lives() {
-		if l.took >= 0 {
-			changes = append(changes, Change{At: f.changes[l.took].at, Gone: file})
-		}
-	}
+	changes = append(changes, f.history().Changes()...)
 	for _, l := range f.logs {
 		for _, b := range l.batches {
 			if b.asKey < memTableBytes/2 {
 				continue
 			}
-			changes = append(changes, Change{At: b.at, Held: b.bytes})
-			if l.until > 0 {
-				changes = append(changes, Change{At: l.until, Held: -b.bytes})
+			changes = append(changes, follow.Change{At: b.at, Held: b.bytes})
+			if l.Until > 0 {
+				changes = append(changes, follow.Change{At: l.Until, Held: -b.bytes})
 			}
 		}
 	}
-	slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(changes, func(a, b follow.Change) int { return cmp.Compare(a.At, b.At) })
 	return changes, held
 }
 
 // Came tells of tables that came while the database was followed.
-func (f *Following) Came() map[uint64]bool {
-	came := map[uint64]bool{}
-	for file, l := range f.lives() {
-		came[file] = f.changes[l.came].at > 0
-	}
-	return came
-}
+func (f *Following) Came() map[uint64]bool { return f.history().Came() }
 
 // Level is that of a table, the last one if it is gone.
 func (f *Following) Level(file uint64) (level int, known bool) {

@@ -14,17 +14,18 @@ import (
 	"github.com/cockroachdb/pebble/v2/batchrepr"
 	"github.com/cockroachdb/pebble/v2/record"
 
+	"github.com/statelab/statelab/internal/observe/follow"
 	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
 // entryKind is what an entry of a key says.
-type entryKind uint8
+type entryKind = follow.Entry
 
 const (
-	noEntry entryKind = iota
-	setEntry
-	deleteEntry
-	mergeEntry
+	noEntry     = follow.None
+	setEntry    = follow.Set
+	deleteEntry = follow.Delete
+	mergeEntry  = follow.Merge
 )
 
 // unflushed is what the logs hold: what Pebble replays into memory at open.

@@ -1,4 +1,4 @@
-package resolve
+package follow
 
 import (
 	"encoding/binary"
@@ -8,12 +8,12 @@ import (
 	"os"
 )
 
-// tail reads the records of a manifest or a write-ahead log while its owner goes on writing: what
-// is not whole yet is read the next time. Pebble's own reader cannot go on behind an end.
-type tail struct {
-	file   *os.File
-	number uint32 // of the log: a file can be written over, and the rest of it is an older log's
-	at     int64  // up to where it was read
+// Tail reads the records of a manifest or a write-ahead log while its owner goes on writing: what
+// is not whole yet is read the next time. The form is that of LevelDB, RocksDB and Pebble, whose own readers cannot go on behind an end.
+type Tail struct {
+	File   *os.File // nil: closed
+	Number uint32   // of the log: a file can be written over, and the rest of it is an older log's
+	at     int64    // up to where it was read
 
 	head   int // bytes in front of a piece: all pieces of a file are of one form
 	block  []byte
@@ -35,14 +35,14 @@ const (
 	maskedCRCDelta  = 0xa282ead8
 )
 
-// read visits the records that have been written since.
-func (t *tail) read(visit func(record []byte) error) error {
+// Read visits the records that have been written since. A record is valid until visit returns.
+func (t *Tail) Read(visit func(record []byte) error) error {
 	if t.block == nil {
 		t.block = make([]byte, logBlockBytes)
 	}
 	for {
 		start := t.at - t.at%logBlockBytes
-		n, err := t.file.ReadAt(t.block, start)
+		n, err := t.File.ReadAt(t.block, start)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
@@ -52,8 +52,18 @@ func (t *tail) read(visit func(record []byte) error) error {
 	}
 }
 
+// Close closes the file, if it is open.
+func (t *Tail) Close() error {
+	if t.File == nil {
+		return nil
+	}
+	err := t.File.Close()
+	t.File, t.block, t.record = nil, nil, nil
+	return err
+}
+
 // readBlock reads the rest of a block, as far as it is written.
-func (t *tail) readBlock(start int64, block []byte, visit func(record []byte) error) error {
+func (t *Tail) readBlock(start int64, block []byte, visit func(record []byte) error) error {
 	for {
 		at := int(t.at - start)
 		if logBlockBytes-at < pieceHeadBytes {
@@ -82,7 +92,7 @@ func (t *tail) readBlock(start int64, block []byte, visit func(record []byte) er
 			return nil // left by an older log
 		}
 		end := from + size
-		if end > len(block) || kind >= pieceKinds && binary.LittleEndian.Uint32(block[at+pieceHeadBytes:]) != t.number ||
+		if end > len(block) || kind >= pieceKinds && binary.LittleEndian.Uint32(block[at+pieceHeadBytes:]) != t.Number ||
 			binary.LittleEndian.Uint32(block[at:]) != maskedCRC(block[at+6:end]) {
 			return nil
 		}
