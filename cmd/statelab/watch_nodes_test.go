@@ -208,9 +208,9 @@ func compareNode(t *testing.T, w *result.Watch, cacheBytes int, counts map[strin
 	for _, r := range w.Reads {
 		others[r.Purpose] = r.Reads
 	}
-	t.Logf("%s, cache of %d bytes: %d Gets, %.4f accesses and %.4f reads a Get, %d unexplained; simulated %.4f, seen of the same %.4f: %+.1f %%; reads %v; it counted %v",
-		w.Process.Engine, w.Cache.Bytes, w.Gets, *w.BlockAccessesPerGet, *w.BlockReadsPerGet, w.UnexplainedReads, s.BlockReadsPerGet, s.Seen,
-		100*(s.BlockReadsPerGet/s.Seen-1), others, counts)
+	t.Logf("%s, cache of %d bytes: %d Gets, %.4f accesses and %.4f reads a Get, %d unexplained; simulated %.4f, seen of the same %.4f: %+.1f %%; "+
+		"reads %v; it counted %v", w.Process.Engine, w.Cache.Bytes, w.Gets, *w.BlockAccessesPerGet, *w.BlockReadsPerGet, w.UnexplainedReads,
+		s.BlockReadsPerGet, s.Seen, 100*(s.BlockReadsPerGet/s.Seen-1), others, counts)
 	if w.Lost != (result.WatchLost{}) || w.Cache.Bytes != int64(cacheBytes) {
 		t.Errorf("lost %+v; a cache of %d bytes, not %d", w.Lost, w.Cache.Bytes, cacheBytes)
 	}
