@@ -10,6 +10,7 @@ var names = commandline.Names{
 	},
 	Flags: map[string]map[string]string{
 		"predict": {"layout": "levels"},
+		"load":    {"where": "on"}, "sweep": {"where": "on"}, "replay": {"where": "on"}, "layouts": {"where": "on"}, "run": {"where": "on"},
 	},
 	Removed: map[string]string{
 		"bisect": "bisect was removed: examples/bisect does the same with git bisect run and statelab compare --fail-if",

@@ -23,6 +23,8 @@ func TestRenamedCommandsAndFlags(t *testing.T) {
 		"predict --layout L --cache 1%":   "predict --levels L --cache 1%",
 		"predict --layout=L --cache 1%":   "predict --levels=L --cache 1%",
 		"layouts --layout flat-pebble":    "layouts --layout flat-pebble",
+		"sweep --where local --db D":      "sweep --on local --db D",
+		"read --where=local":              "sweep --on=local",
 		"changeset verify set.slcs":       "changeset verify set.slcs",
 		"help read":                       "help sweep",
 		"help fidelity":                   "help inspect",

@@ -66,7 +66,10 @@ func (l Look) Ceiling(ctx context.Context, from string, s sweep.Sweep, out strin
 	}
 	dir, err := out, error(nil)
 	if s.Base.Dir != "" {
-		dir, err = evidence.Elsewhere(s.Base.Dir, out)
+		var remove func()
+		if dir, remove, err = evidence.Elsewhere(s.Base.Dir, out); err == nil {
+			defer remove()
+		}
 	}
 	if err == nil {
 		err = l.store(ctx, dir, out, s.Flights())

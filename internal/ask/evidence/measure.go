@@ -34,10 +34,12 @@ func (a *Asked) probe(ctx context.Context, run *result.Run) (advise.Disk, error)
 	}
 	dir := a.Dir
 	if a.Gets.Spec.Foreign && run.Database.Bytes < enoughToProbe {
-		var err error
-		if dir, err = Elsewhere(a.Dir, a.Out); err != nil {
+		other, remove, err := Elsewhere(a.Dir, a.Out)
+		if err != nil {
 			return advise.Disk{Absent: err.Error()}, nil
 		}
+		defer remove()
+		dir = other
 	}
 	a.Tell(result.Event{Phase: "probing the disk"})
 	probing := host.LimitPlan{Dir: dir, InFlight: []int{1, 4, 16}, Seconds: a.ProbeSeconds / probeRepeats, Repeats: probeRepeats}
@@ -64,21 +66,27 @@ const probeRepeats = 3
 // enoughToProbe is well above what host.OpenProbe wants of a directory's files.
 const enoughToProbe = 512 << 20
 
-// Elsewhere is a folder on the disk of dir where a file may be written.
-func Elsewhere(dir, out string) (string, error) {
+// Elsewhere is a folder on the disk of dir where a file may be written: out, or a new one among the temporary files, which
+// belong to others and are not read. Remove it when the probe has ended.
+func Elsewhere(dir, out string) (folder string, remove func(), err error) {
 	own, err := host.DeviceOf(dir)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	for _, other := range []string{out, os.TempDir()} {
 		if other == "" {
 			continue
 		}
-		if d, err := host.DeviceOf(other); err == nil && d.Name == own.Name {
-			return other, nil
+		if d, err := host.DeviceOf(other); err != nil || d.Name != own.Name {
+			continue
 		}
+		if other == out {
+			return out, func() {}, nil
+		}
+		folder, err := os.MkdirTemp(other, "statelab-probe-")
+		return folder, func() { _ = os.RemoveAll(folder) }, err
 	}
-	return "", fmt.Errorf("the database is too small to be probed, and statelab writes nothing into its folder: name a folder on %s with --out", own.Name)
+	return "", nil, fmt.Errorf("the database is too small to be probed, and statelab writes nothing into its folder: name a folder on %s with --out", own.Name)
 }
 
 // verify measures the cache that runs and the recommended one, each in a
