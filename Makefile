@@ -67,7 +67,7 @@ help:
 	@echo "outdated  dependencies that have a newer version (needs the internet)"
 	@echo "bench     all benchmarks"
 	@echo "bench-peers  libcachesim, db_bench, pebble bench and bench_kvdb beside statelab, in turns; ratios (docs/speed.md)"
-	@echo "dist      a tarball of bin/ for machines without Go, with a bill of materials and checksums, in dist/"
+	@echo "dist      a tarball of bin/ for machines without Go (ARCH=arm64: for another processor), a bill of materials, checksums, in dist/"
 	@echo "dist-test  run TARBALL in an empty Debian system: the demo's commands, a report, RocksDB (needs root and the internet)"
 	@echo "clean     remove bin, demo, dist and peers"
 
@@ -292,9 +292,10 @@ bench-peers: build rocksdb
 	CGO_ENABLED=1 $(GO) build -o bin/statelab-run-rocksdb ./cmd/statelab-run-rocksdb
 	scripts/bench-peers
 
-# What is built is packed: make build alone, or runners and trees, too.
+# What is built is packed: make build alone, or runners and trees, too. For another processor (ARCH=arm64), programs in Go alone.
 dist: build go-runners
-	scripts/dist dist $(VERSION)
+	$(if $(ARCH),GOARCH=$(ARCH) $(GO) build -o dist/bin-$(ARCH)/ ./cmd/statelab ./cmd/statelab-run-parquet ./cmd/statelab-run-badger)
+	$(if $(ARCH),GOARCH=$(ARCH) BIN=dist/bin-$(ARCH)) scripts/dist dist $(VERSION)
 
 # TARBALL is one of make dist's.
 dist-test: tools
