@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -61,6 +62,9 @@ func (s *Study) answers() (all []string, err error) {
 			ours, wrong := s.figure(s.Figures[id], "")
 			if err = errors.Join(err, wrong); s.Figures[id] == "" {
 				err = fmt.Errorf("the answer names no claim and no figure: %s", place)
+			}
+			if ours != nil && *ours == math.Trunc(*ours) {
+				return fmt.Sprintf("%.0f", *ours) // a count
 			}
 			return number(ours)
 		})
