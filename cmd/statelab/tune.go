@@ -90,7 +90,11 @@ with --verify builds what it recommends and measures it.
 
 func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 	m.noArguments(args)
-	m.answerFolder(f.out)
+	_, unread := os.Stat(filepath.Join(f.out, tune.KeptFile))
+	goesOn := f.out != "" && unread == nil
+	if !goesOn {
+		m.answerFolder(f.out)
+	}
 	m.accessList(f.accesses.V())
 	if f.db.Given() == f.keys.Given() {
 		m.add("give one of --db and --keys (example: --keys 20B)")
@@ -113,14 +117,15 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 	if err := m.err(); err != nil {
 		return err
 	}
+	asked := tune.Asked{MemoryBytes: f.memory.V(), Goal: f.goal.V(), Cores: f.cores.V(), Within: f.within.V(), Trace: f.trace.V()}
 	if f.out != "" {
-		tidy, wrong := output.MakeFolder(f.out)
+		free, wrong := answerIn(f.out, goesOn)
 		if wrong != nil {
 			return usage("--out: %v", wrong)
 		}
-		defer func() { err = errors.Join(err, tidy()) }()
+		defer func() { err = errors.Join(err, free()) }()
+		asked.Keep = filepath.Join(absolute(f.out), tune.KeptFile)
 	}
-	asked := tune.Asked{MemoryBytes: f.memory.V(), Goal: f.goal.V(), Cores: f.cores.V(), Within: f.within.V(), Trace: f.trace.V()}
 	for n := range f.seeds.V() {
 		asked.Seeds = append(asked.Seeds, f.seed.V()+n)
 	}
@@ -135,8 +140,11 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 	asked.Tell = func(e result.Event) { p.Tell("", e) }
 	found, err := asked.Tune(a.ctx)
 	p.Done()
+	if err = a.orInterrupted(err); errors.Is(err, errInterrupted) && asked.Keep != "" {
+		return engine.Fail(engine.CodeInterrupted, "%w", err).With("the same command goes on from what was predicted")
+	}
 	if err != nil {
-		return a.orInterrupted(err)
+		return err
 	}
 	if f.db.Given() {
 		found.Rewrite = asked.Rewriting()
@@ -154,11 +162,26 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 		return found.Text(a.stdout)
 	}
 	dir := absolute(f.out)
-	if err := output.WriteJSON(filepath.Join(dir, tuned.File), found); err != nil {
+	if err := errors.Join(output.WriteJSON(filepath.Join(dir, tuned.File), found), os.Remove(asked.Keep)); err != nil {
 		return err
 	}
 	return a.explain(f.json, "", dir)
 }
+
+// answerIn takes the folder of the answer: a new one, or that of a search that was interrupted, in which nothing is measured yet.
+func answerIn(out string, goesOn bool) (free func() error, err error) {
+	if !goesOn {
+		return output.MakeFolder(out)
+	}
+	held, err := output.Hold(out)
+	if err != nil {
+		return nil, err
+	}
+	return held.Close, os.RemoveAll(filepath.Join(out, verifyFolder))
+}
+
+// verifyFolder has the databases and runs of --verify.
+const verifyFolder = "verify"
 
 // tuned fills in what is known of the database. words are the settings with which statelab would load
 // it again; "" if it cannot.
@@ -173,6 +196,8 @@ func (a *app) tuned(f *tuneFlags, asked *tune.Asked) (words string, err error) {
 			asked.Levels = lsm.WithCharge(in.Levels, subject.PebbleVersion(name).BlockCharge())
 		}
 		asked.Gets.Spec = bench.Spec{Engine: name, Profile: profile, MissingShare: f.missing.V()}
+		asked.Manifest = &keyspace.Manifest{Keys: f.keys.V(), KeyBytes: int(f.keyBytes.V()), KeyOrder: keyspace.Hashed, KeyHash: keyspace.Mix,
+			ValueModel: f.valueModel.V(), ValueBytes: int(f.valueBytes.V())}
 		if errs := asked.Profiled(profile, nil); len(errs) > 0 {
 			return "", errors.Join(errs...)
 		}
@@ -240,7 +265,7 @@ func (a *app) verifyTuned(f *tuneFlags, asked *tune.Asked, found *tuned.Tuning, 
 			continue
 		}
 		built[options] = true
-		g := flags{out: filepath.Join(out, "verify", fmt.Sprint(len(built)))}
+		g := flags{out: filepath.Join(out, verifyFolder, fmt.Sprint(len(built)))}
 		var err error
 		if g.Experiment, err = a.measuring(f, asked, c, c.Cache, words, g.out+".db"); err != nil {
 			return fmt.Errorf("verify: %w", err)

@@ -2,15 +2,19 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -114,6 +118,60 @@ func TestTunedOptionsFile(t *testing.T) {
 	again := tuningOf(t, must(t, "tune", "--db", db, "--memory", "8MiB", "--seeds", "1", "--within", "1s", "--json", "--quiet").stdout)
 	if tuned.Words(again.Present.Options) != tuned.Words(found.Best.Options) {
 		t.Errorf("the tables have %v, recommended were %v", again.Present.Options, found.Best.Options)
+	}
+}
+
+// TestTuneGoesOn: a search that is killed goes on from what it has predicted, and finds what one finds that was not.
+func TestTuneGoesOn(t *testing.T) {
+	dir := t.TempDir()
+	args := func(out string, more ...string) []string {
+		all := []string{"tune", "--keys", "100k", "--memory", "600KiB", "--cores", "2", "--seeds", "1", "--within", "20m", "--quiet"}
+		return append(append(all, "--out", filepath.Join(dir, out)), more...)
+	}
+	must(t, args("whole")...)
+	kept := filepath.Join(dir, "killed", "predicted.json")
+	s := start(t, args("killed")...)
+	for began := time.Now(); time.Since(began) < tooLong; time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(kept); err == nil {
+			break
+		}
+	}
+	s.signal(syscall.SIGKILL)
+	s.wait()
+	before, err := os.ReadFile(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused(t, statelab(t, args("killed", "--missing", "10%")...), exitFailed, "other flags", "choose another folder")
+	if err := os.WriteFile(kept, before[:len(before)/2], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, statelab(t, args("killed")...), exitFailed, "cut short")
+	if err := os.WriteFile(kept, before, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	must(t, args("killed")...)
+	if _, err := os.Stat(kept); !os.IsNotExist(err) {
+		t.Errorf("%s is left: %v", kept, err)
+	}
+	answer := func(out string) string {
+		text, err := os.ReadFile(filepath.Join(dir, out, "tuning.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if diff := cmp.Diff(answer("whole"), answer("killed")); diff != "" {
+		t.Error(diff)
+	}
+	// What is kept is not predicted again: so what it says comes out.
+	other := regexp.MustCompile(`"disk_bytes": \d+`).ReplaceAll(before, []byte(`"disk_bytes": 1`))
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "other"), 0o755), os.WriteFile(filepath.Join(dir, "other", "predicted.json"), other, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	must(t, args("other")...)
+	if found := tuningOf(t, answer("other")); found.Present.Disk != 1 {
+		t.Errorf("predicted again: %+v", found.Present)
 	}
 }
 

@@ -19,12 +19,16 @@ import (
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/reblock"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
 // libraryBlockBytes is what Pebble takes for blocks that are given no size.
 const libraryBlockBytes = 4096
+
+// libraryCompression is what all of these engines take where nothing is said.
+const libraryCompression = "snappy"
 
 // Profiled fills in what tables are like with a profile and overrides.
 func (a *Asked) Profiled(profile string, overrides map[string]string) (errs []error) {
@@ -45,13 +49,13 @@ func (a *Asked) Profiled(profile string, overrides map[string]string) (errs []er
 	}
 	l := s.Levels[0]
 	a.Kind, a.Present = pebble(name), reblock.Tables{BlockBytes: int64(cmp.Or(l.BlockSize, libraryBlockBytes)), FilterBits: float64(l.FilterBitsPerKey)}
-	a.Present.IndexBytes = cmp.Or(int64(l.IndexBlockSize), a.Present.BlockBytes)
+	a.Present.IndexBytes, a.Compression = cmp.Or(int64(l.IndexBlockSize), a.Present.BlockBytes), cmp.Or(l.Compression, libraryCompression)
 	return nil
 }
 
 // optioned fills in what tables of a family with options by name are like.
 func (a *Asked) optioned(options map[string]string, family string) (err error) {
-	a.Options = options
+	a.Options, a.Compression = options, cmp.Or(options["compression"], libraryCompression)
 	a.Kind, a.Present, err = rocksoptions.Tables(options, family, func(cacheBytes int64) string {
 		_, flag := advise.RocksDBCache(a.Client, cacheBytes)
 		return flag
@@ -126,11 +130,15 @@ func (a *Asked) Kept(dir string) error {
 			return err
 		}
 	default:
+		if client := dbformat.Client(dir, dbformat.Found{Engine: of.Name}, nil); client == dbformat.Geth || client == dbformat.BSC {
+			a.Client = advise.Geth
+		}
 		a.Kind, a.Present = pebble(of.Name), reblock.Tables{BlockBytes: libraryBlockBytes, IndexBytes: libraryBlockBytes}
 		for _, s := range sections {
 			if s.Kind != "Level" || s.Name != "0" {
 				continue
 			}
+			a.Compression = cmp.Or(s.Values["compression"], libraryCompression)
 			for key, to := range map[string]*int64{"block_size": &a.Present.BlockBytes, "index_block_size": &a.Present.IndexBytes} {
 				if *to, err = strconv.ParseInt(s.Values[key], 10, 32); err != nil || *to < 1 {
 					return engine.Fail(engine.CodeDamaged, "%s: %s=%.40q is not a size", name, key, s.Values[key])
@@ -163,10 +171,13 @@ func (a *Asked) measured() {
 	}
 }
 
+// beyond is that of separators between hashed keys, measured (docs/tuning.md).
+const beyond = 0.26
+
 // pebble is what the tables of a version of Pebble are like.
 func pebble(name string) reblock.Kind {
 	version := subject.PebbleVersion(name)
-	return reblock.Kind{Charge: version.BlockCharge(), GoesOn: true, Error: tracedError, Rewrite: "DB.Compact of all keys", Lookup: lookup,
+	return reblock.Kind{Charge: version.BlockCharge(), GoesOn: true, Beyond: beyond, Error: tracedError, Rewrite: "DB.Compact of all keys", Lookup: lookup,
 		Options: []reblock.Option{
 			reblock.Values(func(t *reblock.Tables, v int64) { t.BlockBytes = v }, 1<<10, 2<<10, 4<<10, 8<<10, 16<<10, 32<<10, 64<<10),
 			reblock.Values(func(t *reblock.Tables, v int64) { t.IndexBytes = v }, 4<<10, 16<<10, 64<<10, 256<<10),

@@ -16,12 +16,16 @@ import (
 	"maps"
 	"math"
 	"os"
+	"runtime"
 	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/rocksoptions"
 	"github.com/statelab/statelab/internal/ask/curve"
+	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/explain/tuned"
@@ -58,6 +62,9 @@ type Asked struct {
 	Cores       int
 	Seeds       []uint64
 	Within      time.Duration
+	Compression string             // of the present tables
+	Manifest    *keyspace.Manifest // of a database that does not exist, or was loaded by statelab; nil: it may have one
+	Keep        string             // file that keeps what was predicted, from which an interrupted search goes on; "": none does
 	Tell        result.Tell
 }
 
@@ -80,8 +87,13 @@ type search struct {
 	levels  *reblock.Gets
 	samples []*reblock.Gets // one for each seed; of the first alone during the search
 	rates   map[rateOf]float64
+	ratios  map[int64]float64 // by size of a data block, see stored
+	entries []entry
 	known   map[reblock.Tables]tuned.Config
-	ends    time.Time
+	ends    time.Time     // zero: it is not limited
+	took    time.Duration // that the last predictions took
+	kept    kept
+	owner   advise.Client // whose caches the memory is for: geth's, or those of the database alone
 }
 
 type rateOf struct{ bits, keys float64 }
@@ -92,19 +104,27 @@ func (a *Asked) Tune(ctx context.Context) (*tuned.Tuning, error) {
 	// What is there is traced as Gets ask for it, also where it was loaded to be asked by iterators.
 	spec.Overrides = maps.Clone(spec.Overrides)
 	delete(spec.Overrides, lastFilters)
-	s := search{Asked: a, kind: a.Kind, gets: leastGets, rates: map[rateOf]float64{},
+	s := search{Asked: a, kind: a.Kind, gets: leastGets, rates: map[rateOf]float64{}, ratios: map[int64]float64{},
 		setup: curve.Setup(trace.Header{Engine: spec.Engine, EngineVersion: a.Gets.Version}, a.Cores),
 		known: map[reblock.Tables]tuned.Config{}, ends: time.Now().Add(a.Within)}
-	if least := advise.LeastMemory(advise.Pebble, a.Tables); a.MemoryBytes < least {
+	s.owner = advise.Pebble
+	if a.Client == advise.Geth && a.MemoryBytes >= advise.LeastMemory(advise.Geth, a.Tables) {
+		s.owner = advise.Geth // which has caches of its own
+	}
+	if least := advise.LeastMemory(s.owner, a.Tables); a.MemoryBytes < least {
 		return nil, engine.Fail(engine.CodeUsage, "--memory %s: too little for the smallest cache and the handles of %d tables: give at least --memory %dMiB",
 			unit.Bytes(a.MemoryBytes), a.Tables, (least+1<<20-1)>>20)
 	}
-	s.cache = advise.MostCache(advise.Pebble, a.MemoryBytes, a.Tables)
+	s.cache = advise.MostCache(s.owner, a.MemoryBytes, a.Tables)
 	s.reserve = curve.MemTables(spec.Engine, spec.Profile, s.cache, false)
 	if s.kind.Rate == nil {
 		s.kind.Rate = s.filterRate
 	}
-	var err error
+	err := s.readEntries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.kind.Stored = s.stored
 	if s.levels, err = reblock.Of(a.Levels, s.kind, a.Present); err != nil {
 		return nil, err
 	}
@@ -127,13 +147,19 @@ func (a *Asked) Tune(ctx context.Context) (*tuned.Tuning, error) {
 		s.absent = s.samples[0].Absent()
 		t.Missing = s.absent
 	}
+	if err := s.resume(); err != nil {
+		return nil, err
+	}
 	best, err := s.descend(ctx)
 	if err != nil {
 		return nil, err
 	}
-	t.Stopped = time.Now().After(s.ends)
+	t.Stopped = s.over()
 	return t, s.fill(ctx, t, best)
 }
+
+// over reports whether the time for the search has passed, or would, were some more predicted.
+func (s *search) over() bool { return !s.ends.IsZero() && time.Now().Add(s.took).After(s.ends) }
 
 // sample traces the Gets of the first n seeds.
 func (s *search) sample(ctx context.Context, n int) error {
@@ -250,29 +276,20 @@ func (s *search) warmup() uint64 {
 
 const smallBlock = 2 << 10
 
-// descend changes one option after the other as long as that helps.
+// descend starts with the best change of one option, and changes one after the other as long as that helps.
 func (s *search) descend(ctx context.Context) (best reblock.Tables, err error) {
-	best = s.Present
-	for {
-		from := best
-		for option := range s.kind.Options {
-			for _, to := range s.others(best, option) {
-				better, err := s.better(ctx, to, best)
-				if err != nil {
-					return best, err
-				}
-				if better {
-					best = to
-				}
-				if time.Now().After(s.ends) {
-					return best, nil
-				}
-			}
-		}
-		if best == from {
-			return best, nil
+	var alone []reblock.Tables
+	for option := range s.kind.Options {
+		alone = append(alone, s.others(s.Present, option)...)
+	}
+	best, err = s.best(ctx, s.Present, alone)
+	for from := (reblock.Tables{}); err == nil && best != from && !s.over(); {
+		from = best
+		for option := 0; err == nil && option < len(s.kind.Options); option++ {
+			best, err = s.best(ctx, best, s.others(best, option))
 		}
 	}
+	return best, err
 }
 
 // fits reports whether a shard of the cache has room for some blocks: else luck decides what is read.
@@ -285,17 +302,24 @@ func (s *search) fits(t reblock.Tables) bool {
 	levels := s.predicted().Levels(t)
 	cache := max(leastCache, s.cacheBeside(levels, t))
 	shard := (cache - s.reserve) / int64(s.setup.Shards(cache))
+	all := int64(0)
 	for _, l := range levels {
 		whole := int64(0)
 		if t.LastFilters && l.FilterConsulted && !t.PartedFilters && !t.Outside {
 			whole = l.FilterCacheBytes
 		}
+		all += whole
 		if s.kind.TopLast && !t.Outside { // an index may be one block, however large
 			whole = max(whole, l.SingleIndexCacheBytes)
 		}
 		if whole > int64(l.Files)*shard/filters {
 			return false
 		}
+	}
+	// Where they all but fill it, some shards have too many of them.
+	const from, to = 0.6, 1.2
+	if share := float64(all) / float64(cache); share > from && share < to {
+		return false
 	}
 	return max(t.BlockBytes, t.IndexBytes) <= shard/blocks
 }
@@ -342,17 +366,18 @@ func (s *search) others(from reblock.Tables, option int) (all []reblock.Tables) 
 // worthwhile is the least gain for which an option is changed.
 const worthwhile = 0.003
 
-// better reports whether a configuration is worth a change of options.
-func (s *search) better(ctx context.Context, to, than reblock.Tables) (bool, error) {
-	a, err := s.predict(ctx, to)
-	if err != nil {
-		return false, err
+// best is the best of some configurations that is worth a change of options, or the one that is there.
+func (s *search) best(ctx context.Context, there reblock.Tables, of []reblock.Tables) (best reblock.Tables, err error) {
+	if err := s.predict(ctx, append([]reblock.Tables{there}, of...)); err != nil {
+		return there, err
 	}
-	b, err := s.predict(ctx, than)
-	if err != nil {
-		return false, err
+	best = there
+	for _, to := range of {
+		if c, known := s.known[to]; known && s.score(c) < (1-worthwhile)*s.score(s.known[best]) {
+			best = to
+		}
 	}
-	return s.score(a) < (1-worthwhile)*s.score(b), nil
+	return best, nil
 }
 
 func (s *search) score(c tuned.Config) float64 {
@@ -362,52 +387,83 @@ func (s *search) score(c tuned.Config) float64 {
 	return c.Reads
 }
 
-// predict is what a configuration would cost.
-func (s *search) predict(ctx context.Context, to reblock.Tables) (tuned.Config, error) {
-	if c, known := s.known[to]; known {
-		return c, nil
-	}
-	s.Tell(result.Event{Phase: "predicting", Done: uint64(len(s.known)), Unit: "configurations"})
-	levels := s.predicted().Levels(to)
-	c := tuned.Config{Options: s.kind.Words(to), Cache: max(leastCache, s.cacheBeside(levels, to))}
-	for _, l := range levels {
-		c.Disk += l.Bytes
-		c.Memory += l.IndexCacheBytes + l.TopIndexCacheBytes
-		if l.FilterConsulted {
-			c.Memory += l.FilterCacheBytes
+// predict works out what configurations would cost that are not known yet: the first few of them, and the others as long as there is
+// time.
+func (s *search) predict(ctx context.Context, all []reblock.Tables) error {
+	var unknown []reblock.Tables
+	for _, to := range all {
+		if _, known := s.known[to]; !known && !slices.Contains(unknown, to) {
+			unknown = append(unknown, to)
 		}
 	}
-	var err error
-	if s.OnlyLevels {
-		err = s.predictLevels(ctx, &c, levels, to)
-	} else {
-		err = s.replay(ctx, &c, to)
+	atOnce, predict := 4*runtime.GOMAXPROCS(0), s.replay
+	if s.OnlyLevels { // each on all processors
+		atOnce, predict = 1, s.predictLevels
 	}
-	if err == nil {
-		s.known[to] = c
-	}
-	return c, err
-}
-
-// replay predicts from the traced Gets. The range spans the samples.
-func (s *search) replay(ctx context.Context, c *tuned.Config, to reblock.Tables) error {
-	setup := s.setup
-	setup.ReservedBytes = s.reserve
-	var reads, stored []float64
-	for i, g := range s.samples {
-		points, err := cachesim.Curve(ctx, g.With(to, s.Seeds[i]), setup, []int64{c.Cache})
-		if err != nil {
+	for some := range slices.Chunk(unknown, atOnce) {
+		began := time.Now()
+		s.Tell(result.Event{Phase: "predicting", Done: uint64(len(s.known)), Unit: "configurations"})
+		configs := make([]tuned.Config, len(some))
+		for i, to := range some {
+			levels := s.predicted().Levels(to)
+			configs[i] = tuned.Config{Options: s.kind.Words(to), Cache: max(leastCache, s.cacheBeside(levels, to))}
+			for _, l := range levels {
+				configs[i].Disk += l.Bytes
+				configs[i].Memory += l.IndexCacheBytes + l.TopIndexCacheBytes
+				if l.FilterConsulted {
+					configs[i].Memory += l.FilterCacheBytes
+				}
+			}
+		}
+		if err := predict(ctx, some, configs); err != nil {
 			return err
 		}
-		reads = append(reads, points[0].BlockReadsPerGet())
-		stored = append(stored, float64(points[0].DiskBytesRead)/float64(points[0].Gets))
+		s.took = time.Since(began)
+		if err := s.keep(some, configs); err != nil || s.over() {
+			return err
+		}
 	}
-	c.Reads, c.Bytes, c.Low, c.High = mean(reads), mean(stored), slices.Min(reads), slices.Max(reads)
 	return nil
 }
 
-// predictLevels predicts from the sizes of levels.
-func (s *search) predictLevels(ctx context.Context, c *tuned.Config, levels []engine.Level, to reblock.Tables) error {
+// replay predicts from the traced Gets, on all processors. The range of a configuration spans the samples.
+func (s *search) replay(ctx context.Context, some []reblock.Tables, configs []tuned.Config) error {
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(runtime.GOMAXPROCS(0))
+	setup := s.setup
+	setup.ReservedBytes = s.reserve
+	points := make([]cachesim.Point, len(some)*len(s.samples))
+	for i, to := range some {
+		for n, g := range s.samples {
+			accesses := g.With(to, s.Seeds[n])
+			work.Go(func() error {
+				replayed, err := cachesim.Curve(ctx, accesses, setup, []int64{configs[i].Cache})
+				if err == nil {
+					points[i*len(s.samples)+n] = replayed[0]
+				}
+				return err
+			})
+		}
+	}
+	if err := work.Wait(); err != nil {
+		return err
+	}
+	for i := range configs {
+		var reads, stored []float64
+		for _, p := range points[i*len(s.samples):][:len(s.samples)] {
+			reads = append(reads, p.BlockReadsPerGet())
+			stored = append(stored, float64(p.DiskBytesRead)/float64(p.Gets))
+		}
+		c := &configs[i]
+		c.Reads, c.Bytes, c.Low, c.High = mean(reads), mean(stored), slices.Min(reads), slices.Max(reads)
+	}
+	return nil
+}
+
+// predictLevels predicts one configuration from the sizes of levels.
+func (s *search) predictLevels(ctx context.Context, some []reblock.Tables, configs []tuned.Config) error {
+	c, to := &configs[0], some[0]
+	levels := s.levels.Levels(to)
 	in := predict.Input{Levels: levels, Version: subject.PebbleVersion(s.Gets.Spec.Engine), Cores: s.Cores, ReservedBytes: s.reserve,
 		AbsentShare: s.Gets.Spec.MissingShare, CacheBytes: []int64{c.Cache}, Seeds: s.Seeds, LooksOn: s.kind.GoesOn && to.LastFilters}
 	if s.Options == nil {
@@ -479,6 +535,11 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best reblock.Tables)
 	for option := range s.kind.Options { // alone
 		others := s.others(s.Present, option)
 		others = slices.DeleteFunc(others, func(to reblock.Tables) bool { _, known := s.known[to]; return !known })
+		for _, to := range others {
+			c := s.known[to]
+			c.Low, c.High = c.Low*(1-t.Error), c.High*(1+t.Error)
+			t.Grid = append(t.Grid, c)
+		}
 		if len(others) > 0 {
 			tell = append(tell, slices.MinFunc(others, func(a, b reblock.Tables) int { return cmp.Compare(s.score(s.known[a]), s.score(s.known[b])) }))
 		}
@@ -490,11 +551,10 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best reblock.Tables)
 	if err := s.sample(ctx, len(s.Seeds)); err != nil {
 		return err
 	}
-	clear(s.known)
-	for _, to := range tell {
-		if _, err := s.predict(ctx, to); err != nil {
-			return err
-		}
+	s.recall()
+	s.ends = time.Time{}
+	if err := s.predict(ctx, tell); err != nil {
+		return err
 	}
 	known := func(to reblock.Tables) tuned.Config {
 		c := s.known[to]
@@ -517,7 +577,11 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best reblock.Tables)
 	for _, to := range front {
 		t.Front = append(t.Front, known(to))
 	}
+	t.MemTables, t.Beside = max(s.reserve, s.kind.MemTables), s.kind.MemTables > 0
 	t.Snippet, t.Lookup = s.kind.Snippet(best, t.Best.Cache), ""
+	if s.owner == advise.Geth {
+		t.Snippet = "// " + advise.GethFlags(t.Best.Cache, s.MemoryBytes) + "\n" + t.Snippet
+	}
 	if best.LastFilters {
 		t.Lookup = s.kind.Lookup
 	}

@@ -3,6 +3,7 @@ package advise
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/statelab/statelab/internal/base/unit"
 )
@@ -150,6 +151,13 @@ func gethPresent(cacheBytes int64, m MemTables) Setting {
 	s := gethSettingOf(all, gethDefaultPercent, m)
 	s.Flags = s.Flags[:1]
 	return s
+}
+
+// GethFlags are geth's flags for a database cache inside a budget for all of its caches, and what they give to which.
+func GethFlags(cacheBytes, budgetBytes int64) string {
+	s := gethSetting(cacheBytes, budgetBytes, 0, MemTables{})
+	return fmt.Sprintf("geth %s: %s for the database, %s for tries, garbage and snapshots", strings.Join(s.Flags, " "), unit.Bytes(s.CacheBytes),
+		unit.Bytes(s.OtherCacheBytes))
 }
 
 // gethMost is the largest database cache inside a budget for all of geth's.

@@ -46,10 +46,13 @@ type Tuning struct {
 	CacheBytes int64    `json:"cache_bytes"`
 	Over       int64    `json:"present_over_memory_bytes,omitempty"` // by which filters and indexes beside the present cache exceed the memory
 	Tables     int      `json:"tables"`                              // whose handles take the rest of the memory
+	MemTables  int64    `json:"memtable_bytes"`
+	Beside     bool     `json:"memtables_beside_memory,omitempty"` // else they are in the cache
 	Present    Config   `json:"present"`
 	Best       Config   `json:"best"`
 	Tied       bool     `json:"tied"`  // the best cannot be told from the present one
 	Alone      []Config `json:"alone"` // the present one with the best value of one option, from the largest gain on
+	Grid       []Config `json:"grid"`  // the present one with each other value of one option, predicted from one sample
 	Front      []Config `json:"front"` // none has another that is better in every respect
 	Predicted  int      `json:"predicted_configurations"`
 	Stopped    bool     `json:"stopped"`      // by the limit of time
@@ -231,6 +234,12 @@ func (t *Tuning) method() string {
 		"From and to include the error that such predictions had when they were tested, %s. Metadata are filters and indexes. "+
 		"The last rows are those that no other one beats in reads, bytes read and size at once.",
 		t.Predicted, t.Traffic, t.Method, cache, unit.Count(uint64(t.Tables)), view.Percent(100*t.Error))
+	switch {
+	case t.Beside:
+		text += fmt.Sprintf(" Memtables come on top: up to %s while the program writes.", unit.Bytes(t.MemTables))
+	case t.MemTables > 0:
+		text += fmt.Sprintf(" Memtables take %s of the cache.", unit.Bytes(t.MemTables))
+	}
 	if t.Stopped {
 		text += " The search was stopped by --within: with more time it may find a better one."
 	}

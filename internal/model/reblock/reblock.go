@@ -50,6 +50,8 @@ type Kind struct {
 	Rate   FilterRate
 	// BlockBytes is the mean size of a data block of a level, in which entries have so many bytes.
 	BlockBytes func(l engine.Level, entryBytes float64, to Tables) float64
+	// Stored is the share of a data block's bytes that it has when it is stored; nil: it is the same for all sizes.
+	Stored func(blockBytes int64) float64
 
 	// GoesOn: what asks the last level's filters looks into all levels below the one that has the key, as Pebble's
 	// iterators do. Of other engines those filters are a matter of options.
@@ -57,7 +59,7 @@ type Kind struct {
 	TopLast   bool // the index is asked only if the filter lets the Get pass
 	AlwaysTop bool // an index that may be divided has a top, even of one part
 	// Beyond is how far a block reaches, by its index, into the gap behind its last key: a Get of a key therein
-	// reads the next block, too.
+	// reads the next block, too. It is measured where enough of the Gets that are read show it.
 	Beyond        float64
 	Coupled       bool    // where a filter is divided, the index is, too
 	PartFull      float64 // how full parts of filters are
@@ -65,6 +67,7 @@ type Kind struct {
 	Filters       cachesim.Marks
 	Indexes       cachesim.Marks // and the tops of filters
 	PinTop, PinL0 bool           // what stays in the cache: tops, all of level 0
+	MemTables     int64          // bytes beside the cache, while the program writes; 0: they are in it
 
 	Options []Option
 	Words   func(Tables) map[string]string
@@ -105,6 +108,7 @@ type Gets struct {
 	keys     []uint32  // the rank of each Get's key among all of them
 	within   []float32 // of each access to a data block: the share of the block that lies before the key
 	found    []bool
+	beyond   float64 // see Kind
 	warmup   int
 	opening  bool
 	spans    [][]span // see below; nil: not looked for yet
@@ -345,6 +349,14 @@ func (g *Gets) blockBytes(l *level, to Tables) float64 {
 	return g.shapes[at]
 }
 
+// stored is by what factor data blocks of other settings compress worse than those that are there.
+func (g *Gets) stored(to Tables) float64 {
+	if g.kind.Stored == nil || to.BlockBytes == g.present.BlockBytes {
+		return 1
+	}
+	return g.kind.Stored(to.BlockBytes) / g.kind.Stored(g.present.BlockBytes)
+}
+
 // asks reports whether Gets ask the filters of a level.
 func (g *Gets) asks(l *level, to Tables) bool {
 	return to.FilterBits > 0 && (to.LastFilters || !l.passedOver && (g.kind.GoesOn || !l.last))
@@ -377,17 +389,27 @@ func (g *Gets) measureFiles() {
 	}
 }
 
-// measureGaps looks where Gets that filters let pass in vain go.
+// measureGaps looks where Gets that filters let pass in vain go, and how many of all that find nothing in a table read two blocks.
 func (g *Gets) measureGaps() {
 	passed, first := make([]float64, len(g.levels)), make([]float64, len(g.levels))
+	twice, entries := 0.0, 0.0 // and the shares of an entry in a block
 	from := uint32(0)
 	for i, end := range g.ends {
 		for from < end {
 			to, asked, data := g.visit(from, end)
-			if f := g.blocks[g.accesses[from]].file; asked && data >= 0 && !(g.found[i] && to == end) && g.levelOf(&g.files[f]) != nil {
-				passed[g.files[f].level]++
-				if g.blocks[g.accesses[data]].Offset == 0 {
-					first[g.files[f].level]++
+			f := &g.files[g.blocks[g.accesses[from]].file]
+			if l := g.levelOf(f); l != nil && data >= 0 && !(g.found[i] && to == end) {
+				entries += l.entryBytes / g.blockBytes(l, g.present)
+				for n := from; n < uint32(data); n++ {
+					if g.blocks[g.accesses[n]].Type == engine.Data {
+						twice++
+					}
+				}
+				if asked {
+					passed[f.level]++
+				}
+				if asked && g.blocks[g.accesses[data]].Offset == 0 {
+					first[f.level]++
 				}
 			}
 			from = to
@@ -395,6 +417,10 @@ func (g *Gets) measureGaps() {
 	}
 	for i := range g.levels {
 		g.levels[i].gaps = first[i] / max(1, passed[i])
+	}
+	const enough = 100
+	if g.beyond = g.kind.Beyond; entries > enough {
+		g.beyond = twice / entries
 	}
 }
 

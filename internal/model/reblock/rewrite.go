@@ -88,7 +88,7 @@ func (l *level) with(g *Gets, to Tables) engine.Level {
 	raw := l.entryBytes * float64(n.Keys)
 	blocks := math.Max(float64(n.Files), math.Round(raw/g.blockBytes(l, to)))
 	charged := func(bytes, blocks float64) int64 { return int64(bytes) + g.kind.Charge*int64(blocks) }
-	n.DataBlocks, n.DataCacheBytes = int64(blocks), charged(raw, blocks)
+	n.DataBlocks, n.DataCacheBytes, n.DataBytes = int64(blocks), charged(raw, blocks), int64(float64(l.DataBytes)*g.stored(to))
 	index := blocks * l.indexEntry
 	stored := 1.0
 	if l.IndexCacheBytes > 0 {
@@ -125,7 +125,7 @@ func (l *level) with(g *Gets, to Tables) engine.Level {
 	if n.FilterConsulted {
 		n.FilterCacheBytes = charged(float64(n.FilterBytes), float64(n.Files))
 	}
-	n.Bytes += n.IndexBytes + n.TopIndexBytes + n.FilterBytes - l.IndexBytes - l.TopIndexBytes - l.FilterBytes
+	n.Bytes += n.DataBytes - l.DataBytes + n.IndexBytes + n.TopIndexBytes + n.FilterBytes - l.IndexBytes - l.TopIndexBytes - l.FilterBytes
 	return n
 }
 
@@ -155,7 +155,7 @@ func (g *Gets) divide(f *file, to Tables) table {
 	}
 	raw := f.dataBytes * t.rawPerStored
 	t.blockBytes = g.blockBytes(t.level, to)
-	t.blockDisk = t.blockBytes / t.rawPerStored
+	t.blockDisk = t.blockBytes / t.rawPerStored * g.stored(to)
 	t.dataBlocks = math.Max(1, math.Ceil(raw/t.blockBytes))
 	keys := f.filterKeys
 	if keys == 0 {
@@ -264,7 +264,7 @@ func (w *writer) visit(g *Gets, from, to, key uint32, asked, read, finds bool) {
 			break
 		}
 	}
-	beyond := !finds && w.kind.Beyond > 0
+	beyond := !finds && g.beyond > 0
 	topped, filtered, first := false, !t.asks, true
 	filter := func() {
 		if !filtered {
@@ -302,7 +302,7 @@ func (w *writer) visit(g *Gets, from, to, key uint32, asked, read, finds bool) {
 		}
 		w.data(t, at)
 	}
-	if beyond && reads && share(key, t.number+4) < w.kind.Beyond*t.entryBytes/t.blockBytes {
+	if beyond && reads && share(key, t.number+4) < g.beyond*t.entryBytes/t.blockBytes {
 		w.data(t, at+t.blockBytes)
 	}
 }
