@@ -184,6 +184,23 @@ func TestBusyTrees(t *testing.T) {
 	}
 }
 
+// Answers name claims, and figures of which nothing is published; counts are whole numbers.
+func TestAnswers(t *testing.T) {
+	s := &Study{Figures: map[string]string{"n": "one reads", "half": "one reads / 4", "twice": "one reads * 2"}, results: map[string]any{}}
+	var err error
+	if s.results["one"], err = decode([]byte(`{"reads": 10}`)); err != nil {
+		t.Fatal(err)
+	}
+	s.Answers = []string{"{n} reads, {half}, {twice}"}
+	if all, err := s.answers(); err != nil || all[0] != "10 reads, 2.50, 20" {
+		t.Errorf("%q, %v", all, err)
+	}
+	s.Answers = []string{"{unknown} and {n}"}
+	if all, err := s.answers(); err == nil {
+		t.Errorf("an unknown figure is accepted: %q", all)
+	}
+}
+
 func TestMistakesAreNamed(t *testing.T) {
 	for _, place := range []string{"two points", "one points +", "one points[name", "one points[name].reads", "one points.name", "one points.reads ^ 2"} {
 		s := &Study{results: map[string]any{}}
