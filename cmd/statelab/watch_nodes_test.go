@@ -134,7 +134,7 @@ func TestWatchedNodesThatWrite(t *testing.T) {
 	const keys, cacheBytes = 180_000, 4 << 20
 	rate, warm, long := 10_000, time.Second, *nodeSeconds >= 60
 	if long {
-		rate, warm = 5_000, 20*time.Second
+		rate, warm = 1_000, 20*time.Second
 	}
 	for engine, programs := range nodes(t) {
 		t.Run(engine, func(t *testing.T) {

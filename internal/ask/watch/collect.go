@@ -109,7 +109,6 @@ type collector struct {
 
 	files  map[probe.File]*table // nil: not a table
 	follow *followed
-	listed map[uint64]int // levels of the tables at the beginning and at the end, where they are not followed
 	learn  chan *table
 	learnt sync.WaitGroup
 }
@@ -121,8 +120,7 @@ func newCollector(t *probe.Target, dir string, layout Layout) *collector {
 	c := &collector{target: t, dir: dir, layout: layout, errors: map[uint64]int{}, pending: map[probe.GetID][]read{}, handles: map[uint64]int16{},
 		ours: map[uint64]bool{}, others: map[string]sum{}, histogram: measure.NewHistogram(),
 		second: measure.NewHistogram(), files: map[probe.File]*table{}, learn: make(chan *table, 1<<16),
-		follow: followDatabase(layout), listed: map[uint64]int{}}
-	c.list()
+		follow: followDatabase(layout)}
 	c.began = time.Now() // opening the tables of a large database takes a while
 	c.lastSecond = c.began
 	c.learnt.Go(func() {
@@ -250,32 +248,13 @@ func (c *collector) tableOf(r *probe.Read) *table {
 	return t
 }
 
-// list learns on which level each table is now, where they are not followed.
-func (c *collector) list() {
-	if c.follow.following != nil {
-		return
-	}
-	tables, err := c.layout.Tables()
-	if err != nil {
-		return // levels stay unknown, which the answer says
-	}
-	for _, t := range tables {
-		c.listed[uint64(t.Number)] = t.Level
-	}
-}
-
-// levels learns on which level each table is that was read.
+// levels learns on which level each table is that was read, if they are followed.
 func (c *collector) levels() {
-	c.list()
 	for _, t := range c.files {
-		if t == nil {
+		if t == nil || c.follow.following == nil {
 			continue
 		}
-		level, known := c.listed[t.number]
-		if c.follow.following != nil {
-			level, known = c.follow.Level(t.number)
-		}
-		if known {
+		if level, known := c.follow.Level(t.number); known {
 			t.level = level
 		}
 	}

@@ -19,8 +19,6 @@ import (
 // Layout is what is known of the database of a watched engine.
 type Layout struct {
 	Version string // of the engine, where its files tell
-	// Tables are those of the present version, with their levels.
-	Tables func() ([]blockio.LiveTable, error)
 	// Learn reads what lies where in a table.
 	Learn blockio.Learner
 	// Folders are where its files come and go, of which appeared tells for Follow, which follows its tables and logs while they change.
@@ -51,15 +49,6 @@ func LayoutOf(engine, dir string) Layout {
 			Follow: func(appeared func() ([]string, error)) (following, error) {
 				f, err := blocktable.Follow(dir, levelBlock, appeared)
 				return blockTables{f}, err
-			},
-			Tables: func() (tables []blockio.LiveTable, err error) {
-				families, err := blocktable.Families(dir)
-				for _, f := range families {
-					for _, t := range f.Tables {
-						tables = append(tables, blockio.LiveTable{Number: blockio.FileNumber(t.File), Level: t.Level, Bytes: t.Bytes})
-					}
-				}
-				return tables, err
 			}}
 		if of.BlockTables {
 			l.Families = func() (map[uint32]string, error) {
@@ -75,7 +64,6 @@ func LayoutOf(engine, dir string) Layout {
 	}
 	pebble := subject.PebbleVersion(engine)
 	return Layout{
-		Tables:  func() ([]blockio.LiveTable, error) { return resolve.Tables(dir, pebble) },
 		Learn:   pebble2fs.Learn, // which reads the tables of both versions
 		Setup:   setup,
 		Folders: resolve.Folders(dir),

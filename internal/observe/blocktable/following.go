@@ -4,40 +4,32 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
+	"iter"
 	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"sort"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/statelab/statelab/internal/observe/follow"
 )
 
 // Following follows a database while its owner writes into it: which tables there are from when to when, by the changes of its
-// manifest, and which keys are in memory, by its logs. It opens tables as they come, so that they can be read when their owner
-// has deleted them. It writes nothing. Times are the caller's. For one goroutine.
+// manifest, and which keys are in memory, by its logs. Times are the caller's. For one goroutine.
 type Following struct {
-	dir, logs  string
+	follow.Database
+	dir        string
 	levelBlock int // see Follow
-	appeared   func() ([]string, error)
 
-	record       follow.Tail // of the manifest
-	manifestName string
-	manifest     *manifest
-	tables       map[uint64]placed // as the last change left them
-	levels       map[uint64]int    // the last ones of all tables that there have been
-	changes      []change
-
-	files    map[uint64]*os.File // tables, as soon as they are created
-	written  []*followedLog
+	manifest *manifest
+	tables   map[uint64]placed // as the last change left them
+	levels   map[uint64]int    // the last ones of all tables that there have been
+	changes  []change
+	logs     map[uint64]*followedLog
 	memories map[uint32]*follow.Memory // of families
 	made     []*Resolver
-	failed   error
 }
 
 // placed is a table of a family.
@@ -54,42 +46,23 @@ type change struct {
 
 // followedLog is a write-ahead log, which holds keys of several families.
 type followedLog struct {
-	tail   follow.Tail
-	number uint64
-	from   time.Duration
-	of     map[uint32]*follow.Log // families
+	from time.Duration
+	of   map[uint32]*follow.Log // families
 }
 
 // Follow begins. levelBlock is the option of that name with which a database of LevelDB is opened, see OpenLevel; 0: it is RocksDB's. appeared returns
 // the paths of files that came into its Folders since it was last called, or since Follow was.
 func Follow(dir string, levelBlock int, appeared func() ([]string, error)) (f *Following, err error) {
-	f = &Following{dir: dir, levelBlock: levelBlock, appeared: appeared, tables: map[uint64]placed{}, levels: map[uint64]int{}, files: map[uint64]*os.File{},
+	f = &Following{dir: dir, levelBlock: levelBlock, tables: map[uint64]placed{}, levels: map[uint64]int{}, logs: map[uint64]*followedLog{},
 		memories: map[uint32]*follow.Memory{}}
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("follow %s: %w", dir, err), f.Close())
-		}
-	}()
-	if f.logs, err = logFolder(dir, levelBlock); err != nil {
-		return f, err
-	}
-	for attempt := 1; ; attempt++ { // a table can go before it is opened
-		if err = f.readManifest(0, true); err == nil {
-			err = f.openTables()
-		}
-		if !errors.Is(err, fs.ErrNotExist) || attempt == vanishedRetries {
-			break
-		}
-		f.manifestName = ""
+	logs, err := logFolder(dir, levelBlock)
+	if err == nil {
+		err = f.Begin(format{f}, []string{logs}, appeared)
 	}
 	if err != nil {
-		return f, err
+		err = errors.Join(fmt.Errorf("follow %s: %w", dir, err), f.Close())
 	}
-	paths, err := filepath.Glob(filepath.Join(f.logs, "*.log"))
-	for _, path := range paths {
-		err = errors.Join(err, f.openLog(path, 0))
-	}
-	return f, errors.Join(err, f.readLogs(0))
+	return f, err
 }
 
 // Folders are where files of the database come and go.
@@ -109,94 +82,23 @@ func logFolder(dir string, levelBlock int) (logs string, err error) {
 	return logs, err
 }
 
-// Look notices what has changed. An error stays, and Source returns it.
-func (f *Following) Look(at time.Duration) {
-	if f.failed == nil {
-		f.failed = f.look(at)
-	}
+// format is what the files mean.
+type format struct{ *Following }
+
+// Manifest implements follow.Format.
+func (f format) Manifest() (string, error) {
+	name, err := manifestName(f.dir)
+	return filepath.Join(f.dir, name), err
 }
 
-func (f *Following) look(at time.Duration) error {
-	paths, err := f.appeared()
-	if err != nil {
-		return err
-	}
-	renewed := false
-	for _, path := range paths {
-		renewed = renewed || filepath.Base(path) == "CURRENT"
-		switch number, kind := numberOf(path); kind {
-		case ".sst", ".ldb":
-			if err := f.openFile(number); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-		case ".log":
-			if err := f.openLog(path, at); err != nil {
-				return err
-			}
-		}
-	}
-	// What is in memory is in the log first, and in the log before it is in a table.
-	if err := f.readLogs(at); err != nil {
-		return err
-	}
-	if err := f.readManifest(at, renewed); err != nil {
-		return err
-	}
-	if err := f.openTables(); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil // the edit that took it away comes next
-}
+// Begin implements follow.Format.
+func (f format) Begin() { f.manifest = newManifest() }
 
-// numberOf is that of a file, and what kind of file it is.
-func numberOf(path string) (number uint64, kind string) {
-	kind = filepath.Ext(path)
-	number, err := strconv.ParseUint(strings.TrimSuffix(filepath.Base(path), kind), 10, 64)
-	if err != nil {
-		return 0, ""
-	}
-	return number, kind
-}
+// Edit implements follow.Format.
+func (f format) Edit(record []byte, _ time.Duration) error { return f.manifest.edit(record) }
 
-// readManifest applies the edits that came since; renewed: there may be another manifest, which begins with all that there is.
-func (f *Following) readManifest(at time.Duration, renewed bool) error {
-	edits := 0
-	edit := func(record []byte) error {
-		edits++
-		return f.manifest.edit(record)
-	}
-	if f.manifest != nil {
-		if err := f.record.Read(edit); err != nil {
-			return fmt.Errorf("%s: %w", f.manifestName, err)
-		}
-	}
-	if renewed {
-		name, err := manifestName(f.dir)
-		if err != nil {
-			return err
-		}
-		if name != f.manifestName {
-			file, err := os.Open(filepath.Join(f.dir, name))
-			if err != nil {
-				return err
-			}
-			if f.record.File != nil {
-				err = f.record.File.Close()
-			}
-			f.manifestName, f.manifest, f.record = name, newManifest(), follow.Tail{File: file}
-			if err := errors.Join(err, f.record.Read(edit)); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-		}
-	}
-	if edits > 0 {
-		f.changed(at)
-	}
-	return nil
-}
-
-// changed notes what the manifest has otherwise than before.
-func (f *Following) changed(at time.Duration) {
+// Edited implements follow.Format: it notes what the manifest has otherwise than before.
+func (f format) Edited(at time.Duration, _ string) error {
 	c, now := change{at: at}, map[uint64]placed{}
 	for _, family := range f.manifest.families {
 		if family.dropped {
@@ -205,8 +107,8 @@ func (f *Following) changed(at time.Duration) {
 		for file, facts := range family.tables {
 			now[file] = placed{facts, family.Number}
 		}
-		for _, l := range f.written {
-			if of := l.of[family.Number]; of != nil && of.Until == 0 && l.number < family.firstLog {
+		for number, l := range f.logs {
+			if of := l.of[family.Number]; of != nil && of.Until == 0 && number < family.firstLog {
 				of.Until = at
 			}
 		}
@@ -226,33 +128,17 @@ func (f *Following) changed(at time.Duration) {
 	if len(c.gone)+len(c.came) > 0 {
 		f.changes = append(f.changes, c)
 	}
+	return nil
 }
 
-// openTables opens all tables that are there; its error may be that one is gone.
-func (f *Following) openTables() (gone error) {
-	for number := range f.tables {
-		if err := f.openFile(number); errors.Is(err, fs.ErrNotExist) {
-			gone = err
-		} else if err != nil {
-			return err
-		}
-	}
-	return gone
-}
+// Tables implements follow.Format.
+func (f format) Tables() iter.Seq[uint64] { return maps.Keys(f.tables) }
 
-func (f *Following) openFile(number uint64) error {
-	if f.files[number] != nil {
-		return nil
-	}
-	file, err := openNamed(f.dir, number)
-	if err == nil {
-		f.files[number] = file
-	}
-	return err
-}
+// OpenTable implements follow.Format.
+func (f format) OpenTable(number uint64) (*os.File, error) { return openNamed(f.dir, number) }
 
-// firstLog is the oldest log that some family needs.
-func (f *Following) firstLog() uint64 {
+// OldestLog implements follow.Format: some family needs it.
+func (f format) OldestLog() uint64 {
 	first := uint64(math.MaxUint64)
 	for _, family := range f.manifest.families {
 		if !family.dropped {
@@ -262,42 +148,14 @@ func (f *Following) firstLog() uint64 {
 	return first
 }
 
-func (f *Following) openLog(path string, at time.Duration) error {
-	number, kind := numberOf(path)
-	if kind != ".log" || number < f.firstLog() || slices.ContainsFunc(f.written, func(l *followedLog) bool { return l.number == number }) {
-		return nil
-	}
-	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		f.written = append(f.written, &followedLog{follow.Tail{File: file, Number: uint32(number)}, number, at, map[uint32]*follow.Log{}})
-	}
-	return err
+// LogOpened implements follow.Format.
+func (f format) LogOpened(number uint64, at time.Duration) {
+	f.logs[number] = &followedLog{at, map[uint32]*follow.Log{}}
 }
 
-// readLogs reads on, and closes logs that no family needs.
-func (f *Following) readLogs(at time.Duration) error {
-	first := f.firstLog()
-	for _, l := range f.written {
-		if l.tail.File == nil {
-			continue
-		}
-		if l.number < first {
-			if err := l.tail.Close(); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := l.tail.Read(func(batch []byte) error { return f.wrote(l, batch, at) }); err != nil {
-			return fmt.Errorf("read log %06d: %w", l.number, err)
-		}
-	}
-	return nil
-}
-
-func (f *Following) wrote(l *followedLog, batch []byte, at time.Duration) (failed error) {
+// Wrote implements follow.Format.
+func (f format) Wrote(number uint64, batch []byte, at time.Duration) (failed error) {
+	l := f.logs[number]
 	err := eachEntry(batch, func(family uint32, kind byte, key, end []byte) {
 		memory, log := f.memories[family], l.of[family]
 		if memory == nil {
@@ -305,7 +163,7 @@ func (f *Following) wrote(l *followedLog, batch []byte, at time.Duration) (faile
 			f.memories[family] = memory
 		}
 		if log == nil {
-			log = &follow.Log{Number: l.number, From: l.from}
+			log = &follow.Log{Number: number, From: l.from}
 			l.of[family], memory.Logs = log, append(memory.Logs, log)
 		}
 		var err error
@@ -360,8 +218,8 @@ func (f *Following) Level(file uint64) (level int, known bool) {
 // Source resolves the Gets of some families, each at its moment (follow.At); LevelDB's is the default one. The first byte of a key says which of them is
 // asked. Nothing may be followed any more, and it can be called once. The Following stays open.
 func (f *Following) Source(names []string) (*Mix, error) {
-	if f.failed != nil {
-		return nil, f.failed
+	if err := f.Failed(); err != nil {
+		return nil, err
 	}
 	for _, name := range names {
 		r, err := f.resolver(name)
@@ -398,9 +256,9 @@ func (f *Following) resolver(name string) (*Resolver, error) {
 	files := map[uint64]*os.File{} // they are the resolver's from now on
 	for _, c := range f.changes {
 		for _, t := range c.came {
-			if file := f.files[t.File]; t.family == family.Number && file != nil { // else it came and went between two looks
+			if file := f.Files[t.File]; t.family == family.Number && file != nil { // else it came and went between two looks
 				all, files[t.File] = append(all, t.Facts), file
-				delete(f.files, t.File)
+				delete(f.Files, t.File)
 			}
 		}
 	}
@@ -498,16 +356,9 @@ func (w *momentWalker) find(key []byte) (kind entryKind, gone bool) {
 
 // Close closes all tables and logs, also those of what was made of them.
 func (f *Following) Close() error {
-	var errs []error
+	errs := []error{f.Database.Close()}
 	for _, r := range f.made {
 		errs = append(errs, r.Close())
-	}
-	errs = append(errs, f.record.Close())
-	for _, l := range f.written {
-		errs = append(errs, l.tail.Close())
-	}
-	for _, file := range f.files {
-		errs = append(errs, file.Close())
 	}
 	return errors.Join(errs...)
 }

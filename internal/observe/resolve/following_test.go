@@ -79,7 +79,7 @@ func TestFollowing(t *testing.T) {
 				}
 				c.s.settle()
 				following.Look(time.Duration(step))
-				must(t, following.failed)
+				must(t, following.Failed())
 				levels := map[uint64]int{}
 				tables, err := Tables(dir, f.version)
 				must(t, err)
@@ -154,7 +154,7 @@ func TestMemTablesGrow(t *testing.T) {
 				following.Look(time.Duration(step))
 				want[step] = s.memTables()
 			}
-			must(t, following.failed)
+			must(t, following.Failed())
 			changes, held := following.Changes(memTableBytes, true)
 			for step := 1; step <= steps; step++ {
 				for ; len(changes) > 0 && changes[0].At <= time.Duration(step); changes = changes[1:] {

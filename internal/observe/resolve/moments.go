@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
+	"io/fs"
 	"slices"
 	"sort"
 	"time"
@@ -52,21 +54,23 @@ func (f *Following) Correct(all []follow.Seen) {
 
 // Moments opens the tables of all times. Nothing may be followed any more; the Following stays open.
 func (f *Following) Moments() (*Moments, error) {
-	errs := []error{f.failed}
+	errs := []error{f.Failed()}
 	for _, c := range f.changes {
 		errs = append(errs, c.unresolved)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	if err := f.openLive(); err != nil {
-		return nil, err
+	for number := range f.live {
+		if f.Files[number] == nil {
+			return nil, fmt.Errorf("table %06d was deleted before it could be read: %w", number, fs.ErrNotExist)
+		}
 	}
 	m := &Moments{Resolver: &Resolver{version: f.version, kept: f.kept}, memory: &f.memory}
 	m.memory.Sort()
 	var all, present []tableFacts
 	for number, t := range f.tables {
-		if f.files[number] == nil {
+		if f.Files[number] == nil {
 			continue // it came and went between two looks
 		}
 		all = append(all, t)
@@ -97,7 +101,7 @@ func (f *Following) Moments() (*Moments, error) {
 // openTables reads what is needed of tables, through the descriptors that are open.
 func (f *Following) openTables(facts []tableFacts) ([]*table, error) {
 	return eachTable(facts, func(facts tableFacts) (*table, error) {
-		t := &table{tableFacts: facts, opened: f.files[facts.file]}
+		t := &table{tableFacts: facts, opened: f.Files[facts.file]}
 		return t, t.open(f.kept)
 	})
 }
