@@ -18,17 +18,20 @@ func TestPublish(t *testing.T) {
 	must(t, "changeset", "generate", "--profile", "bank", "--versions", "3", "--scale", "0.001", "--out", at("set"))
 	must(t, "replay", "--tree", "null", "--changes", at("set"), "--repeats", "2", "--out", at("replay"))
 	must(t, "layouts", "--layout", "flat-pebble", "--accounts", "1k", "--reads", "100", "--repeats", "2", "--out", at("layouts"))
+	must(t, "predict", "--keys", "1M", "--cache", "1MiB", "--gets", "2k", "--warmup", "1k", "--out", at("predicted"))
+	must(t, "advise", at("db"), "--memory", "4MiB", "--probe-seconds", "0", "--out", at("advised"))
+	must(t, "tune", "--db", at("db"), "--memory", "4MiB", "--out", at("tuned"))
 	if err := os.Mkdir(at("packs"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"load", "sweep", "read", "replay", "layouts"} {
+	for _, name := range []string{"load", "sweep", "read", "replay", "layouts", "predicted", "advised", "tuned"} {
 		must(t, "pack", "create", at(name), "--out", at("packs/"+name+".zip"))
 		o := must(t, "pack", "verify", at("packs/"+name+".zip"), at(name))
 		if strings.Count(o.stdout, " passes: ") != 2 || strings.Count(o.stdout, "not compared") != 1 {
 			t.Errorf("%s: %s", name, o.stdout)
 		}
 	}
-	if o := must(t, "pack", "site", at("packs"), "--out", at("web")); !strings.Contains(o.stdout, "5 packs of 5") {
+	if o := must(t, "pack", "site", at("packs"), "--out", at("web")); !strings.Contains(o.stdout, "8 packs of 8") {
 		t.Error(o.stdout)
 	}
 	path := at("sweep/points/000-0/run.json")
