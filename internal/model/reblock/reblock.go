@@ -210,6 +210,7 @@ func (g *Gets) Read(r *trace.Reader, keys []uint32) error {
 	if err := g.measureData(); err != nil {
 		return err
 	}
+	g.measureIndexes()
 	g.place()
 	g.measureFiles()
 	g.measureGaps()
@@ -250,6 +251,24 @@ func (g *Gets) measureData() error {
 		return nil
 	}
 	return g.measure(levels)
+}
+
+// measureIndexes measures how much of an index is stored where the levels do not tell.
+func (g *Gets) measureIndexes() {
+	if g.kind.Trailer > 0 {
+		return
+	}
+	raw, stored := make([]float64, len(g.levels)), make([]float64, len(g.levels))
+	for _, b := range g.blocks {
+		if int(b.Level) < len(raw) && (b.Type == engine.Index || b.Type == engine.TopIndex || b.Type == engine.SingleIndex) {
+			raw[b.Level], stored[b.Level] = raw[b.Level]+float64(b.Bytes), stored[b.Level]+float64(b.DiskBytes)
+		}
+	}
+	for i := range g.levels {
+		if raw[i] > 0 {
+			g.levels[i].indexRatio = stored[i] / raw[i]
+		}
+	}
 }
 
 // place puts the keys that were found in a data block into some of its entries, in their order, and those
