@@ -29,17 +29,22 @@ const (
 // bench runs RocksDB's own benchmark, of Debian's version, and returns what it says.
 func bench(t *testing.T, dir string, arguments ...string) string {
 	t.Helper()
+	said, err := benchCommand(t, dir, arguments...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("db_bench %s: %v\n%s", arguments, err, said)
+	}
+	return string(said)
+}
+
+func benchCommand(t *testing.T, dir string, arguments ...string) *exec.Cmd {
+	t.Helper()
 	path, err := exec.LookPath("db_bench")
 	if err != nil {
 		t.Fatalf("%v: scripts/needs db_bench:rocksdb-tools installs it", err)
 	}
 	fixed := []string{"--db=" + dir, "--num=" + strconv.Itoa(benchKeys), "--write_buffer_size=1048576", "--target_file_size_base=1048576",
 		"--max_bytes_for_level_base=2097152", "--compression_type=none", "--bloom_bits=10", "--seed=1", "--cache_size=" + strconv.Itoa(benchCache)}
-	said, err := exec.Command(path, append(fixed, arguments...)...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("db_bench %s: %v\n%s", arguments, err, said)
-	}
-	return string(said)
+	return exec.Command(path, append(fixed, arguments...)...)
 }
 
 // benchKey is how db_bench makes key number i.

@@ -163,13 +163,11 @@ func TestResolvedGets(t *testing.T) {
 				compareTraces(t, accesses, readTrace(t, traced))
 			}
 			c := d.Counters().Sub(before)
-			said := map[string]int64{"data": want[engine.Data], "filter": want[engine.Filter],
-				"index": want[engine.Index] + want[engine.SingleIndex] + want[engine.TopIndex]}
-			counted := map[string]int64{"data": c.Accesses[engine.Data], "filter": c.Accesses[engine.Filter],
-				"index": c.Accesses[engine.Index] + c.Accesses[engine.SingleIndex] + c.Accesses[engine.TopIndex]}
+			said, counted := byKind(want), byKind(*c.Accesses)
 			if !maps.Equal(said, counted) {
 				t.Errorf("%v, RocksDB counts %v", said, counted)
 			}
+			batchesAgree(t, d, resolver, n+n/4)
 			shapeOf, err := d.Shape()
 			if err != nil {
 				t.Fatal(err)

@@ -55,6 +55,8 @@ func TestRefusedByName(t *testing.T) {
 		{"cuckoo tables", "a cuckoo table, which is not supported",
 			[]string{"--use_cuckoo_table=1", "--mmap_read=1", "--key_size=8", "--allow_concurrent_memtable_write=false"}},
 		{"comparator", "its keys are ordered by rocksdb.Uint64Comparator", []string{"--use_uint64_comparator=1", "--key_size=8"}},
+		{"encrypted files", "the files are encrypted, which is not supported",
+			[]string{"--fs_uri=provider={id=CTR;cipher={id=ROT13;block_size=32}};id=EncryptedFileSystem"}},
 		{"timestamps", "its keys are ordered by leveldb.BytewiseComparator.u64ts", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -75,6 +77,47 @@ func TestRefusedByName(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWhileItIsWritten: a database that another process overwrites is read as it stands at each moment, and as it is left when
+// that process is killed. All its keys are there all the time.
+func TestWhileItIsWritten(t *testing.T) {
+	dir, sized := filepath.Join(t.TempDir(), "db"), []string{"--key_size=16", "--value_size=100"}
+	bench(t, dir, append(sized, "--benchmarks=filluniquerandom,flush")...)
+	writer := benchCommand(t, dir, append(sized, "--benchmarks=overwrite", "--use_existing_db=1", "--writes=1000000000")...)
+	if err := writer.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- writer.Wait() }()
+	states, numbers := map[string]bool{}, []uint32(nil)
+	for len(states) < 5 {
+		r, err := blocktable.Open(dir, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		states[r.Identity()] = true
+		walk := r.Walk()
+		for i := 0; i < benchKeys; i += 29 {
+			var found bool
+			if numbers, found, err = walk.Get(benchKey(i, 16), false, numbers); err != nil || !found {
+				t.Fatalf("key %d: found %v: %v", i, found, err)
+			}
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-ended:
+			t.Fatal("the other process ended by itself: ", err)
+		default:
+		}
+	}
+	if err := writer.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	sameKeys(t, dir)
 }
 
 // sameKeys gets all keys of db_bench, and the same from the resolver, which stays open.

@@ -91,16 +91,19 @@ func Record(ctx context.Context, w io.Writer, o Of, sample trace.Sample, part en
 	if part.Number > 1 {
 		opening = nil
 	}
+	from, to := part.Range(spec.WarmupGets + spec.Gets)
 	if r, is := resolver.(resolved); is {
 		if r, is := r.resolver.(*blocktable.Resolver); is {
 			made.Header.CacheKeys, made.Warnings = r.CacheKeys(), r.Warnings()
+			if spec.BatchGets > 1 && spec.InFlight == 0 && sample.Shift == 0 {
+				r.InBatches(uint64(spec.BatchGets), spec.WarmupGets, from)
+			}
 		}
 	}
 	out, err := trace.NewWriter(w, made.Header)
 	if err != nil {
 		return made, err
 	}
-	from, to := part.Range(spec.WarmupGets + spec.Gets)
 	for range from {
 		keys() // of the parts before
 	}
@@ -146,7 +149,7 @@ type resolver interface {
 type resolved struct{ resolver }
 
 func (r resolved) Record(ctx context.Context, opening []uint32, keys getpath.Keys, about uint64, sample trace.Sample, out *trace.Writer) (uint64, error) {
-	return getpath.Record(ctx, r, opening, keys, about, sample, out)
+	return getpath.Record(ctx, r.resolver, opening, keys, about, sample, out)
 }
 
 // keyStream is the key stream of o. Keys of another program's database whose engine is not in this

@@ -133,20 +133,20 @@ func (s *Leveled) Block(n float64) (bytes, entries float64) {
 }
 
 // perKey are bytes that a key of a level adds: to the data of a table, and to all of it.
-func (s *Leveled) perKey(level int, c cutBlocks) (data, table float64) {
+func (s *Leveled) perKey(level, last int, c cutBlocks) (data, table float64) {
 	ratio := s.UpperRatio
-	if level == lastLevel {
+	if level == last {
 		ratio = s.LastRatio
 	}
 	if ratio > notWorthStoring {
 		ratio = 1
 	}
 	data = (c.raw*ratio + blockTrailerBytes) / c.keys
-	return data, data + s.indexEntry(c)*indexRatio/c.keys + s.filterBits(level)/8
+	return data, data + s.indexEntry(c)*indexRatio/c.keys + s.filterBits(level, last)/8
 }
 
-func (s *Leveled) filterBits(level int) float64 {
-	if s.FilterBits == nil || s.ForHits && level == lastLevel {
+func (s *Leveled) filterBits(level, last int) float64 {
+	if s.FilterBits == nil || s.ForHits && level == last {
 		return 0
 	}
 	return s.FilterBits(level)
@@ -171,7 +171,7 @@ func (s *Leveled) Levels() []engine.Level {
 	var keys, files [engine.ModelLevels]float64 // below L0
 	var l0 []float64
 	bytes := func(level int) float64 {
-		_, table := s.perKey(level, shape(keys[level]))
+		_, table := s.perKey(level, lastLevelWith(keys), shape(keys[level]))
 		return keys[level] * table
 	}
 	flushes := 0
@@ -198,8 +198,9 @@ func (s *Leveled) Levels() []engine.Level {
 			l0, keys[base] = []float64{perFlush}, keys[base]-perFlush
 		}
 	}
+	last := lastLevelWith(keys)
 	for level := 1; level < engine.ModelLevels; level++ {
-		data, _ := s.perKey(level, shape(keys[level]))
+		data, _ := s.perKey(level, last, shape(keys[level]))
 		files[level] = math.Ceil(keys[level] * data / s.fileBytes(level, base) / s.fill(level, keys))
 	}
 	levels := make([]engine.Level, engine.ModelLevels)
@@ -216,7 +217,7 @@ func (s *Leveled) Levels() []engine.Level {
 			if number == 0 {
 				c = shape(keys[0] / files[0])
 			}
-			s.describe(&levels[number], keys[number], math.Max(1, files[number]), c)
+			s.describe(&levels[number], last, keys[number], math.Max(1, files[number]), c)
 		}
 	}
 	levels[0].Sublevels = max(1, len(l0))
@@ -244,7 +245,7 @@ func lastLevelWith(keys [engine.ModelLevels]float64) int {
 			return level
 		}
 	}
-	return 0
+	return lastLevel
 }
 
 // FileDepth is how often the multiplier of sizes of tables applies on a level.
@@ -297,7 +298,7 @@ func (s *Leveled) rest(keys *[engine.ModelLevels]float64, bytes func(level int) 
 		if over <= 0 {
 			continue
 		}
-		_, table := s.perKey(level, shape(keys[level]))
+		_, table := s.perKey(level, lastLevelWith(*keys), shape(keys[level]))
 		file := s.fileBytes(level, base) * upperFill
 		moved := math.Min(keys[level], math.Ceil(over/file)*file/table)
 		keys[level] -= moved
@@ -306,9 +307,9 @@ func (s *Leveled) rest(keys *[engine.ModelLevels]float64, bytes func(level int) 
 }
 
 // describe sets the figures of a level of n keys in so many tables.
-func (s *Leveled) describe(l *engine.Level, n, files float64, c cutBlocks) {
+func (s *Leveled) describe(l *engine.Level, last int, n, files float64, c cutBlocks) {
 	blocks := math.Ceil(n / c.keys)
-	data, _ := s.perKey(l.Level, c)
+	data, _ := s.perKey(l.Level, last, c)
 	entry := s.indexEntry(c)
 	l.Files, l.Keys, l.DataBlocks = int(files), int64(n), int64(blocks)
 	l.DataBytes, l.DataCacheBytes = int64(n*data), int64(blocks*c.raw)
@@ -322,7 +323,7 @@ func (s *Leveled) describe(l *engine.Level, n, files float64, c cutBlocks) {
 		l.SingleIndexes, l.SingleIndexCacheBytes = int64(files), l.IndexCacheBytes
 	}
 	l.IndexBytes, l.TopIndexBytes, l.SingleIndexBytes = l.IndexCacheBytes, l.TopIndexCacheBytes, l.SingleIndexCacheBytes
-	if filter := s.filterBits(l.Level); filter > 0 {
+	if filter := s.filterBits(l.Level, last); filter > 0 {
 		l.FilterBytes, l.FilterKeys, l.FilterConsulted = int64(n*filter/8+files*filterFileBytes), l.Keys, true
 		l.FilterCacheBytes = l.FilterBytes
 	}

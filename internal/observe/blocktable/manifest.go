@@ -90,8 +90,8 @@ func manifestName(dir string) (string, error) {
 		return "", err
 	}
 	name := strings.TrimSpace(string(current))
-	if !filepath.IsLocal(name) {
-		return "", fmt.Errorf("CURRENT names no manifest: %q", name)
+	if !strings.HasPrefix(name, "MANIFEST-") || !filepath.IsLocal(name) {
+		return "", engine.Fail(engine.CodeUnsupported, "CURRENT names no manifest: the files are encrypted, which is not supported, or damaged")
 	}
 	return name, nil
 }

@@ -41,6 +41,7 @@ type Resolver struct {
 	firstBlob uint32
 	sizes     []atomic.Int32 // decompressed, by number, plus one; 0: not learnt yet
 	unflushed *unflushed
+	endsBatch func(made uint64) bool // nil: each Get is made alone
 
 	// Of a database that was followed, instead of levels and unflushed:
 	states []state

@@ -208,7 +208,7 @@ func (t *table) readFooter() (metaindex handle, err error) {
 	}
 	t.format, t.checksum = le32(tail[41:]), tail[0]
 	if t.format < oldestFormat || t.format > newestFormat {
-		return metaindex, fmt.Errorf("format version %d: those from %d to %d are supported", t.format, oldestFormat, newestFormat)
+		return metaindex, engine.Fail(engine.CodeUnsupported, "format version %d: those from %d to %d are supported", t.format, oldestFormat, newestFormat)
 	}
 	if t.checksum > xxh3Checksum {
 		return metaindex, fmt.Errorf("checksums of the unknown kind %d", t.checksum)

@@ -22,22 +22,31 @@ type Walker struct {
 	filtersL0 bool
 	memory    memory
 
-	// Of the Get being resolved:
-	key       []byte
-	known     bool // to be in the database
-	numbers   []uint32
-	trusted   uint   // how often known was believed
-	goneBelow uint64 // entries with lower sequence numbers are deleted by a range deletion
-	merging   bool   // a merge operand was seen: older entries belong to it
+	asked   // the Get being resolved
+	numbers []uint32
+	trusted uint // how often known was believed
 
 	// Of the table being looked into:
-	t         *table
-	partition int // of the index, last read; -1: none
-	buffer    buffer
-	entryKey  []byte
+	t                     *table
+	filtered              bool // its filter, or the top of it, was asked for
+	filterPart, partition int  // of the filter and of the index, last read; -1: none
+	buffer                buffer
+	entryKey              []byte
 
 	takes  func(kind entryKind, seqNum uint64) answer // takes an entry of the key
 	newest levelEntry
+
+	// Of the batch being resolved:
+	many               []together
+	left, some, passed []*together
+}
+
+// asked is a Get.
+type asked struct {
+	key       []byte
+	known     bool   // to be in the database
+	goneBelow uint64 // entries with lower sequence numbers are deleted by a range deletion
+	merging   bool   // a merge operand was seen: older entries belong to it
 }
 
 // lookEvery is how often a known key is looked for all the same.
@@ -63,7 +72,7 @@ func (r *Resolver) Walk() getpath.Walker {
 // Get implements getpath.Walker. Every 1024th time a key that is said to be known is looked for, so
 // that a caller who does not know is found out.
 func (w *Walker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, found bool, err error) {
-	w.key, w.known, w.numbers, w.goneBelow, w.merging = key, known, dst[:0], 0, false
+	w.asked, w.numbers = asked{key: key, known: known}, dst[:0]
 	if kind, gone := w.memory.find(key); kind != noEntry || gone {
 		if kind != mergeEntry {
 			return w.numbers, kind == setEntry, nil
@@ -131,27 +140,49 @@ func (w *Walker) lookInto(t *table, last, lastInLevel bool) (answer, error) {
 	if w.goneBelow > 0 {
 		return w.end(), nil // what is left is older
 	}
-	w.t, w.partition = t, -1
-	if seqNum, covered := getpath.CoveredBy(t.tombstones, w.key); covered {
-		w.goneBelow = max(w.goneBelow, seqNum)
-	}
+	w.enter(t)
+	w.cover()
 	skipsFilters := w.r.reading.ForHits && last && lastInLevel
 	if !skipsFilters && !w.mayContain() {
 		return goOn, nil
 	}
-	if !t.pinnedRoot && w.r.reading.MetadataInCache {
+	w.askRoot()
+	block, err := w.firstBlock(t)
+	if err != nil || !w.reach(block, skipsFilters) {
+		return goOn, err
+	}
+	w.askData(block)
+	return w.searchFrom(block, last, skipsFilters)
+}
+
+func (w *Walker) enter(t *table) { w.t, w.filtered, w.filterPart, w.partition = t, false, -1, -1 }
+
+// cover notes which entries the table's range deletions delete.
+func (w *Walker) cover() {
+	if seqNum, covered := getpath.CoveredBy(w.t.tombstones, w.key); covered {
+		w.goneBelow = max(w.goneBelow, seqNum)
+	}
+}
+
+func (w *Walker) askRoot() {
+	if !w.t.pinnedRoot && w.r.reading.MetadataInCache {
 		w.ask(rootNumber)
 	}
-	block, err := w.firstBlock(t)
-	if err != nil {
-		return isGone, err
+}
+
+// reach goes to a data block by the index, which may tell that no block has the key.
+func (w *Walker) reach(block int, skipsFilters bool) bool {
+	if block == len(w.t.data) {
+		return false
 	}
-	for ; block < len(t.data); block++ {
-		w.askPartition(block)
-		if t.index == firstKeyIndex && !skipsFilters && bytes.Compare(w.key, t.firstKeys.At(block)) < 0 {
-			return goOn, nil
-		}
-		w.askData(block)
+	w.askPartition(block)
+	return w.t.index != firstKeyIndex || skipsFilters || bytes.Compare(w.key, w.t.firstKeys.At(block)) >= 0
+}
+
+// searchFrom searches a data block that was asked for, and those behind it as far as they may have the key.
+func (w *Walker) searchFrom(first int, last, skipsFilters bool) (answer, error) {
+	t := w.t
+	for block := first; ; {
 		if w.known && last && !w.merging && w.goneBelow == 0 && !t.merges && !t.blobs {
 			if w.trusted++; w.trusted%lookEvery != 0 {
 				return isHere, nil
@@ -161,8 +192,15 @@ func (w *Walker) lookInto(t *table, last, lastInLevel bool) (answer, error) {
 		if err != nil || answer != goOn || !further {
 			return answer, err
 		}
+		if block == first {
+			w.askPartition(first) // the index may stand where a later Get of the batch wanted it
+		}
+		block++
+		if !w.reach(block, skipsFilters) {
+			return goOn, nil
+		}
+		w.askData(block)
 	}
-	return goOn, nil
 }
 
 // end is the answer where no older entry counts.
@@ -189,9 +227,10 @@ func (w *Walker) mayContain() bool {
 			return true
 		}
 	}
-	if !w.t.pinnedFilter && w.r.reading.MetadataInCache {
+	if !w.filtered && !w.t.pinnedFilter && w.r.reading.MetadataInCache {
 		w.ask(filterNumber)
 	}
+	w.filtered = true
 	if !f.parted {
 		return f.whole.mayContain(key)
 	}
@@ -202,9 +241,10 @@ func (w *Walker) mayContain() bool {
 	if f.partitions[at].bytes == 0 {
 		return false
 	}
-	if !w.t.pinnedPartitions {
+	if at != w.filterPart && !w.t.pinnedPartitions {
 		w.ask(w.t.firstFilter + uint32(at))
 	}
+	w.filterPart = at
 	return f.parts[at].mayContain(key)
 }
 

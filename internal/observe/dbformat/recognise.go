@@ -126,6 +126,8 @@ func family(dir string, names []string) (Found, error) {
 		}
 	}
 	switch {
+	case len(options) > 0 && unreadable(filepath.Join(dir, "CURRENT")):
+		return Found{}, &engine.NotADatabaseError{Dir: dir, Why: "its CURRENT file names no manifest: the files are encrypted, which is not supported, or damaged"}
 	case len(options) > 0:
 		return Found{}, &engine.NotADatabaseError{Dir: dir, Why: "its OPTIONS files are of no engine that is known here"}
 	case slices.Contains(names, "IDENTITY"): // RocksDB's before it wrote options
@@ -134,6 +136,12 @@ func family(dir string, names []string) (Found, error) {
 		return Found{"pebble1", 1}, nil // Pebble's before it wrote options
 	}
 	return Found{Engine: "goleveldb"}, nil
+}
+
+// unreadable tells whether a CURRENT file names no manifest.
+func unreadable(path string) bool {
+	current, err := os.ReadFile(path)
+	return err == nil && !strings.HasPrefix(string(current), "MANIFEST-")
 }
 
 // maxOptionsBytes bounds what is read of an options file.

@@ -37,6 +37,18 @@ type Walker interface {
 	Learn(numbers []uint32) error
 }
 
+// Batcher is a Source whose Gets may be made in batches. Its Walkers are BatchWalkers then.
+type Batcher interface {
+	// EndsBatch tells whether a batch ends with that Get, from 1 on. It is nil where each Get is made alone.
+	EndsBatch() func(made uint64) bool
+}
+
+// BatchWalker resolves Gets that are made together.
+type BatchWalker interface {
+	// GetMany appends the numbers of the blocks that the Gets ask for to numbers, in order, and says which of them find their key.
+	GetMany(keys [][]byte, known, found []bool, numbers []uint32) ([]uint32, error)
+}
+
 // Keys is a stream of Gets: it returns the next key (valid until the following
 // call) and whether that is known to be in the database. It is called from one
 // goroutine at a time.
@@ -45,7 +57,7 @@ type Keys func() (key []byte, known, more bool)
 // Record resolves the Gets of keys, about so many, those that sample takes, on all
 // cores and writes them in the stream's order, behind one Get that finds nothing and asks for the
 // blocks of opening, if there are any. It returns how many Gets the stream had, that one included,
-// for the writer's Close. A key that was said to be in the database and is found not
+// for the writer's Close. The first Get of a batch asks for the blocks of all of it. A key that was said to be in the database and is found not
 // to be is an error. Cancelled, it returns the context's error and what is written
 // stays usable.
 func Record(ctx context.Context, source Source, opening []uint32, keys Keys, about uint64, sample trace.Sample, out *trace.Writer) (offered uint64,
@@ -58,7 +70,11 @@ func Record(ctx context.Context, source Source, opening []uint32, keys Keys, abo
 		filled   = make(chan *batch, 2*workers)
 		inOrder  = make(chan *batch, 2*workers)
 		numbered = newNumbering(source)
+		ends     func(made uint64) bool
 	)
+	if b, is := source.(Batcher); is {
+		ends = b.EndsBatch()
+	}
 	if len(opening) > 0 {
 		b := batch{gets: []resolved{{to: int32(len(opening))}}, numbers: slices.Clone(opening)}
 		if err := b.write(numbered, out); err != nil {
@@ -77,7 +93,7 @@ func Record(ctx context.Context, source Source, opening []uint32, keys Keys, abo
 			if err != nil {
 				return err
 			}
-			more = b.fill(keys, sample, &offered)
+			more = b.fill(keys, sample, &offered, ends)
 			filled <- b // both have room for every batch
 			inOrder <- b
 		}
@@ -87,7 +103,12 @@ func Record(ctx context.Context, source Source, opening []uint32, keys Keys, abo
 		group.Go(func() error {
 			w := source.Walk()
 			for b := range filled {
-				b.resolve(w)
+				if ends != nil {
+					b.resolveTogether(w.(BatchWalker))
+				} else {
+					b.resolve(w)
+				}
+				b.learn(w)
 				b.done <- struct{}{}
 			}
 			return nil
@@ -124,6 +145,7 @@ type batch struct {
 	keys    []byte // one after the other
 	keyEnds []int
 	known   []bool
+	ends    []int // of the batches that the caller makes
 
 	order   []place // in which the Gets are resolved
 	gets    []resolved
@@ -146,11 +168,14 @@ type resolved struct {
 	found    bool
 }
 
-func (b *batch) fill(keys Keys, sample trace.Sample, offered *uint64) (more bool) {
-	b.keys, b.keyEnds, b.known = b.keys[:0], b.keyEnds[:0], b.known[:0]
-	for len(b.keyEnds) < batchGets {
+func (b *batch) fill(keys Keys, sample trace.Sample, offered *uint64, ends func(made uint64) bool) (more bool) {
+	b.keys, b.keyEnds, b.known, b.ends = b.keys[:0], b.keyEnds[:0], b.known[:0], b.ends[:0]
+	for ended := true; len(b.keyEnds) < batchGets || !ended; {
 		key, known, more := keys()
 		if !more {
+			if !ended {
+				b.ends = append(b.ends, len(b.keyEnds))
+			}
 			return false
 		}
 		*offered++
@@ -163,12 +188,18 @@ func (b *batch) fill(keys Keys, sample trace.Sample, offered *uint64) (more bool
 		b.keys = append(b.keys, key...)
 		b.keyEnds = append(b.keyEnds, len(b.keys))
 		b.known = append(b.known, known)
+		if ends == nil {
+			continue
+		}
+		if ended = ends(*offered); ended {
+			b.ends = append(b.ends, len(b.keyEnds))
+		}
 	}
 	return true
 }
 
 // resolve resolves the Gets in the order of their keys, which is that of blocks
-// in tables, and learns the sizes of the blocks.
+// in tables.
 func (b *batch) resolve(w Walker) {
 	b.order, b.numbers, b.gets, b.err = b.order[:0], b.numbers[:0], slices.Grow(b.gets[:0], len(b.keyEnds))[:len(b.keyEnds)], nil
 	for i := range b.keyEnds {
@@ -183,7 +214,7 @@ func (b *batch) resolve(w Walker) {
 		var found bool
 		var err error
 		if b.buffer, found, err = w.Get(b.key(i), b.known[i], b.buffer); err == nil && b.known[i] && !found {
-			err = fmt.Errorf("resolve key %x: it should be in the database and is not", b.key(i))
+			err = missed(b.key(i))
 		}
 		if err != nil {
 			b.gets, b.err = b.gets[:i], err
@@ -193,6 +224,39 @@ func (b *batch) resolve(w Walker) {
 		b.numbers = append(b.numbers, b.buffer...)
 		b.gets[i] = resolved{from, int32(len(b.numbers)), found}
 	}
+}
+
+func missed(key []byte) error {
+	return fmt.Errorf("resolve key %x: it should be in the database and is not", key)
+}
+
+// resolveTogether resolves the Gets batch by batch.
+func (b *batch) resolveTogether(w BatchWalker) {
+	b.numbers, b.gets, b.err = b.numbers[:0], b.gets[:0], nil
+	for _, end := range b.ends {
+		from, first := len(b.gets), int32(len(b.numbers))
+		var keys [][]byte
+		for i := from; i < end; i++ {
+			keys = append(keys, b.key(i))
+		}
+		found := make([]bool, len(keys))
+		if b.numbers, b.err = w.GetMany(keys, b.known[from:end], found, b.numbers); b.err != nil {
+			return
+		}
+		last := int32(len(b.numbers))
+		for i, is := range found {
+			if b.known[from+i] && !is {
+				b.gets, b.err = b.gets[:from], missed(keys[i])
+				return
+			}
+			b.gets = append(b.gets, resolved{first, last, is})
+			first = last
+		}
+	}
+}
+
+// learn learns the sizes of the blocks.
+func (b *batch) learn(w Walker) {
 	b.numbered = append(b.numbered[:0], b.numbers...)
 	if err := w.Learn(b.numbered); err != nil && b.err == nil {
 		b.err = err // unless it is met again where the block is first used
