@@ -65,7 +65,7 @@ func TestPredictedReads(t *testing.T) {
 			"target_file_size_base": "524288", "max_bytes_for_level_base": "2097152", "max_bytes_for_level_multiplier": "4"},
 			[]int64{256 << 10, 512 << 10, 2 << 20, 8 << 20}, []float64{0.04, 0.03, 0.03, 0.03}},
 		{"monolithic", map[string]string{"level_compaction_dynamic_level_bytes": "false", "write_buffer_size": "524288",
-			"target_file_size_base": "524288", "max_bytes_for_level_base": "2097152", "optimize_filters_for_hits": "true"},
+			"target_file_size_base": "524288", "max_bytes_for_level_base": "4194304", "optimize_filters_for_hits": "true"},
 			[]int64{256 << 10, 2 << 20, 8 << 20}, []float64{0.03, 0.03, 0.03}},
 	} {
 		t.Run(c.profile, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestPredictedReads(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			load.Keys, load.KeyBytes, load.ValueBytes, load.Behind = keys, keyBytes, valueBytes, 0
+			load.Keys, load.KeyBytes, load.ValueBytes = keys, keyBytes, valueBytes
 			in := predict.Input{Levels: load.Levels(), Blocks: reads, Cores: 1, WarmupGets: gets, Gets: gets, Seeds: []uint64{1}, CacheBytes: c.caches}
 			sizedLevels := c.set["level_compaction_dynamic_level_bytes"] == "false" // by memtables, of which those of 1 MiB hold fewer keys than computed
 			for _, l := range shape.Levels {

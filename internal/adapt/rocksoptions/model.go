@@ -101,8 +101,6 @@ func Imagine(options map[string]string) (load lsm.Leveled, reads *predict.BlockT
 	}
 	r := reader{options: options}
 	filter := ParseFilter(options["filter_policy"])
-	// While a database is loaded, L0 grows well beyond where its compaction is due. Levels of eight loads are as with this.
-	const fullL0 = 3
 	// RocksDB, too, takes more than what is asked for where that is less.
 	const leastBuffer = 64 << 10
 	memTable := max(1, r.number("min_write_buffer_number_to_merge", 1)) * max(leastBuffer, r.number("write_buffer_size", 64<<20))
@@ -112,7 +110,7 @@ func Imagine(options map[string]string) (load lsm.Leveled, reads *predict.BlockT
 		FilterBits: filter.BitsOn, ForHits: r.is("optimize_filters_for_hits", false),
 		MemTableBytes: int64(min(memTable, blocktable.MostNumber)), L0Tables: int(r.number("level0_file_num_compaction_trigger", 4)),
 		BaseBytes: int64(r.number("max_bytes_for_level_base", 256<<20)), Multiplier: r.number("max_bytes_for_level_multiplier", 10),
-		Behind: fullL0 * int(r.number("level0_file_num_compaction_trigger", 4)), Dynamic: reads.Dynamic, FileBytes: int64(reads.FileBytes), FileMultiplier: reads.FileMultiplier,
+		Dynamic: reads.Dynamic, FileBytes: int64(reads.FileBytes), FileMultiplier: reads.FileMultiplier,
 		UpperRatio: 1, LastRatio: 1,
 	}
 	if options["data_block_index_type"] == "kDataBlockBinaryAndHash" {

@@ -26,7 +26,6 @@ type Leveled struct {
 
 	MemTableBytes  int64 // that are flushed together
 	L0Tables       int   // from which on L0 is compacted
-	Behind         int   // tables of L0 that are compacted together because the load is faster; 0: L0Tables. Of levels of fixed sizes alone
 	BaseBytes      int64 // of the first level below L0, at most
 	Multiplier     float64
 	Dynamic        bool // levels are filled from the last one on
@@ -175,38 +174,30 @@ func (s *Leveled) Levels() []engine.Level {
 		_, table := s.perKey(level, lastLevelWith(keys), shape(keys[level]))
 		return keys[level] * table
 	}
-	var tables spans
 	compacted := func(l0 ...float64) {
 		base, _ := s.limits(bytes)
 		for _, n := range l0 {
 			keys[base] += n
-			if !s.Dynamic {
-				tables.add(base, span{0, 1, n}, s.tableKeys(base, keys, shape))
-			}
 		}
 	}
-	flushes, few, together := 0, 2*max(1, s.L0Tables), max(1, s.L0Tables)
-	if !s.Dynamic {
-		together = max(together, s.Behind)
-	}
+	flushes, few := 0, 2*max(1, s.L0Tables)
 	for left := float64(s.Keys); left > 0; flushes++ {
 		flushed := math.Min(left, math.Max(1, perFlush))
 		left -= flushed
-		if l0 = append(l0, flushed); len(l0) < together {
+		if l0 = append(l0, flushed); len(l0) < max(1, s.L0Tables) {
 			continue
 		}
 		compacted(l0...)
 		l0 = l0[:0]
-		s.rest(&keys, &tables, bytes, shape)
+		s.rest(&keys, bytes, shape)
 	}
 	base, _ := s.limits(bytes)
 	switch {
-	case !s.Dynamic:
-		if len(l0) >= s.L0Tables || s.Behind > 0 && flushes > few { // L0 was full when the load ended
-			compacted(l0...)
-			l0 = l0[:0]
-			s.rest(&keys, &tables, bytes, shape)
-		}
+	case flushes > few && !s.Dynamic:
+		// Loads of seven sizes ended while L0 was full, so that it was compacted once more.
+		compacted(l0...)
+		l0 = l0[:0]
+		s.rest(&keys, bytes, shape)
 	case flushes > few:
 		// After many flushes chance decides how many tables are left in L0, fewer than make a compaction: one here.
 		compacted(l0[min(1, len(l0)):]...)
@@ -234,9 +225,6 @@ func (s *Leveled) Levels() []engine.Level {
 				c = shape(keys[0] / files[0])
 			}
 			s.describe(&levels[number], last, keys[number], math.Max(1, files[number]), c)
-			if number > 0 && !s.Dynamic {
-				levels[number].Outside = tables.outside(number)
-			}
 		}
 	}
 	levels[0].Sublevels = max(1, len(l0))
@@ -309,26 +297,12 @@ func (s *Leveled) limits(bytes func(level int) float64) (base int, limits [engin
 	return base, limits
 }
 
-// tableKeys are the most keys of a table.
-func (s *Leveled) tableKeys(level int, keys [engine.ModelLevels]float64, shape func(n float64) cutBlocks) float64 {
-	data, _ := s.perKey(level, lastLevelWith(keys), shape(keys[level]))
-	return s.fileBytes(level, 1) * upperFill / data
-}
-
 // rest moves whole tables down until no level is above its limit.
-func (s *Leveled) rest(keys *[engine.ModelLevels]float64, tables *spans, bytes func(level int) float64, shape func(n float64) cutBlocks) {
+func (s *Leveled) rest(keys *[engine.ModelLevels]float64, bytes func(level int) float64, shape func(n float64) cutBlocks) {
 	base, limits := s.limits(bytes)
 	for level := base; level < lastLevel; level++ {
 		over := bytes(level) - limits[level]
 		if over <= 0 {
-			continue
-		}
-		if !s.Dynamic {
-			for bytes(level) > limits[level] && len(tables[level]) > 0 {
-				t := tables.give(level)
-				keys[level], keys[level+1] = keys[level]-t.keys, keys[level+1]+t.keys
-				tables.add(level+1, t, s.tableKeys(level+1, *keys, shape))
-			}
 			continue
 		}
 		_, table := s.perKey(level, lastLevelWith(*keys), shape(keys[level]))
