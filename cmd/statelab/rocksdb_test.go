@@ -8,13 +8,12 @@ import (
 )
 
 // TestPredictedCurvesOfRocksDB: what a sweep predicts is what RocksDB reads: with the profile that the database was loaded with, with
-// another one, whose options replace those of its OPTIONS file, with another kind of cache, and with MultiGet.
+// another one, whose options replace those of its OPTIONS file, and with another kind of cache.
 func TestPredictedCurvesOfRocksDB(t *testing.T) {
 	withCRunners(t)
 	db := filepath.Join(t.TempDir(), "db")
 	must(t, "load", "--engine", "rocksdb", "--profile", "default", "--db", db, "--keys", "30k")
-	for _, more := range [][]string{{"--profile", "default"}, {"--profile", "monolithic"}, {"--profile", "monolithic", "--set", "cache-kind=hyper-clock"},
-		{"--profile", "monolithic", "--workload", "multireadrandom", "--batch-gets", "64", "--batch-order", "sorted"}} {
+	for _, more := range [][]string{{"--profile", "default"}, {"--profile", "monolithic"}, {"--profile", "monolithic", "--set", "cache-kind=hyper-clock"}} {
 		text := must(t, append([]string{"sweep", "--db", db, "--use-existing", "--cache", "600KiB,2MiB", "--gets", "5k", "--warmup", "5k", "--json"},
 			more...)...).stdout
 		var swept struct {
