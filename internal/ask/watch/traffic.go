@@ -125,7 +125,7 @@ func Traffic(ctx context.Context, t *probe.Target, p *probe.Probe, dir string, l
 	}
 	a := analysis{collector: c, cache: cache, options: o, order: c.inOrder(), hasRead: hasRead}
 	a.w = result.Watch{Started: c.began.UTC(), Seconds: time.Since(c.began).Seconds(), Watched: c.watched.Seconds(),
-		Lost: result.WatchLost{Gets: lost.Gets, Reads: lost.Reads}, Cache: cache.WatchedCache, Why: map[string]string{},
+		Lost: result.WatchLost{Gets: lost.Gets, Reads: lost.Reads + c.readsGone}, Cache: cache.WatchedCache, Why: map[string]string{},
 		Process: result.WatchedProcess{PID: t.PID, Name: t.Name, Program: t.Main, Version: t.Version, Args: t.Args, Go: t.Go, Engine: t.Engine.Engine,
 			EngineVersion: cmp.Or(t.Module, layout.Version), Database: dir, Cores: t.Cores, Ended: !t.Alive(),
 			Client: dbformat.Client(dir, dbformat.Found{Engine: t.Engine.Engine}, nil)}}

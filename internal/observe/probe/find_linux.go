@@ -224,8 +224,9 @@ func (t *Target) Path(path string) string {
 }
 
 // OpenTable opens the file of a read, if it is one of the engine's files of keys and values in dir: through the process's own
-// descriptor, since the name may be gone, or by its name, since the descriptor may be that of another file by now.
-func (t *Target) OpenTable(r *Read, dir string) (file *os.File, path string) {
+// descriptor, since the name may be gone, or by its name, since the descriptor may be that of another file by now. gone says
+// that neither is there any more.
+func (t *Target) OpenTable(r *Read, dir string) (file *os.File, path string, gone bool) {
 	descriptor := t.proc("fd/" + strconv.Itoa(r.Descriptor))
 	path, err := os.Readlink(descriptor)
 	path = t.Path(strings.TrimSuffix(path, deleted))
@@ -235,15 +236,15 @@ func (t *Target) OpenTable(r *Read, dir string) (file *os.File, path string) {
 		descriptor = path
 	}
 	if filepath.Dir(path) != dir || !slices.Contains(t.Engine.TableSuffixes, filepath.Ext(path)) {
-		return nil, ""
+		return nil, "", path == ""
 	}
 	if file, err = os.Open(descriptor); err != nil { // the process ended meanwhile, or closed it
 		file, err = os.Open(path)
 	}
 	if err != nil {
-		return nil, path
+		return nil, path, true
 	}
-	return file, path
+	return file, path, false
 }
 
 // pathIn is the path of a file in a folder by its identity; "" if it is not there.

@@ -104,7 +104,7 @@ func (t *Target) Databases() []string { return nil }
 func (t *Target) Path(path string) string { return path }
 
 // OpenTable needs Linux.
-func (t *Target) OpenTable(*Read, string) (*os.File, string) { return nil, "" }
+func (t *Target) OpenTable(*Read, string) (*os.File, string, bool) { return nil, "", false }
 
 // Started needs Linux.
 func (t *Target) Started() (time.Time, error) { return time.Time{}, errNeedsLinux }

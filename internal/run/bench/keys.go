@@ -71,8 +71,8 @@ type sample struct {
 	longest int
 }
 
-// maxSampleBytes keeps the harness far below 100 MB.
-const maxSampleBytes = 48 << 20
+// maxSampleBytes are far more than the keys that are sampled by default take.
+const maxSampleBytes = 256 << 20
 
 // sampleKeys collects about n keys of db.
 func sampleKeys(ctx context.Context, db engine.DB, n int, seed uint64) (*sample, error) {
@@ -83,8 +83,12 @@ func sampleKeys(ctx context.Context, db engine.DB, n int, seed uint64) (*sample,
 	s := &sample{seed: maphash.MakeSeed()}
 	errFull := errors.New("sample is full")
 	err := sampler.SampleKeys(ctx, n, seed, func(key []byte) error {
-		if len(s.bytes)+len(key) > maxSampleBytes || len(s.ends) >= n {
+		switch {
+		case len(s.ends) >= n:
 			return errFull
+		case len(s.bytes)+len(key) > maxSampleBytes: // those of the tables that come last would be missing
+			return engine.Fail(engine.CodeUsage, "%d sampled keys take more than %d MiB", n, maxSampleBytes>>20).
+				With("ask for fewer, such as --sample-keys %d", len(s.ends)/2)
 		}
 		s.bytes = append(s.bytes, key...)
 		s.ends = append(s.ends, uint32(len(s.bytes)))
