@@ -44,7 +44,12 @@ func (a *app) price(f *flags, m *mistakes) error {
 	var builds []layouts.Build
 	if from := s.From.All(); len(from) > 0 {
 		for _, dir := range from {
-			pricing.Layouts = append(pricing.Layouts, m.pricedLayouts(dir))
+			if l := m.pricedLayouts(dir); l != nil {
+				pricing.Layouts = append(pricing.Layouts, l)
+			}
+		}
+		if err := layouts.SameSettings(pricing.Layouts); err != nil {
+			m.At("from", s.From.String(), "%v", err)
 		}
 	} else {
 		builds = layouts.Builds(f.Experiment, &m.Mistakes)

@@ -68,7 +68,7 @@ func TestGroupsAgainstATrie(t *testing.T) {
 //
 //	statelab layouts --layout geth-bintrie --set GroupDepth=1,2,3,4,5,6,7,8 --accounts 10k,100k --reads 2k --first 40 --memory 16MiB --out L
 //	statelab price --layout geth-bintrie --set GroupDepth=5 --accounts 10k,100k,1M --contract-slots 10k --first 60 --block 20k --out P
-//	statelab layouts --layout geth-bintrie --set GroupDepth=7,8 --accounts 1M --contracts 0% --slots 0 --contract-slots 10k --block 20k \
+//	statelab layouts --layout geth-bintrie --set GroupDepth=1,2,3,4,6,7,8 --accounts 1M --contracts 0% --slots 0 --contract-slots 10k --block 20k \
 //	  --reads 500 --first 40 --memory 16MiB --update-blocks 1 --out L
 var binaryMeasured = []struct {
 	accounts, group float64
@@ -79,6 +79,10 @@ var binaryMeasured = []struct {
 	{1e4, 5, true, [kinds]float64{3.18, 3.05, 3.23, 2.92}, .05},
 	{1e5, 5, true, [kinds]float64{4.62, 4.68, 4.73, 4.65}, .05},
 	{1e6, 5, true, [kinds]float64{9.32, 8.47, 9.12, 8.63}, .05},
+	{1e6, 2, true, [kinds]float64{16, 15.12, 16.73, 15.75}, .05},
+	{1e6, 3, true, [kinds]float64{12.25, 12.2, 13.07, 11.47}, .05},
+	{1e6, 4, true, [kinds]float64{10.85, 10.1, 10.97, 9.78}, .05},
+	{1e6, 6, true, [kinds]float64{8.47, 8.12, 8.62, 8.03}, .05},
 	{1e6, 7, true, [kinds]float64{7.53, 6.8, 7.83, 7.1}, .05},
 	{1e6, 8, true, [kinds]float64{7.23, 6.5, 7.48, 6.75}, .05},
 	{1e4, 1, false, [kinds]float64{7.4, 7.4, 8.35, 6.9}, .06},

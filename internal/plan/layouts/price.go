@@ -596,6 +596,30 @@ func (p Pricing) state(layout string, size Size) statemodel.State {
 	return s
 }
 
+// SameSettings refuses results in which a layout has one name and other settings, such as one group depth in each folder: they would be
+// taken for builds of one state.
+func SameSettings(all []*result.Layouts) error {
+	type state struct {
+		layout          string
+		accounts, slots uint64
+	}
+	settings := map[state]map[string]string{}
+	for _, l := range all {
+		for _, r := range l.Rows {
+			s := state{r.Layout, r.Accounts, l.Workload.ContractSlots}
+			before, known := settings[s]
+			settings[s] = r.Options
+			for _, name := range slices.Sorted(maps.Keys(r.Options)) {
+				if known && before[name] != r.Options[name] {
+					return fmt.Errorf("%s has %s=%s in one folder and %s in another: measure them in one run of statelab layouts, or price the folders one by one",
+						r.Layout, name, before[name], r.Options[name])
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // Build is a comparison of layouts with one size of the contract, which is then priced. A repeat
 // has other accounts: where the contract lies among them is chance, and so is what it shares
 // blocks with.

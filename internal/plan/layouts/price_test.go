@@ -139,6 +139,24 @@ func TestBuildsOfOneStateArePooled(t *testing.T) {
 	}
 }
 
+// Builds of one layout with other settings are not builds of one state.
+func TestOtherSettingsAreRefused(t *testing.T) {
+	var all []*result.Layouts
+	for _, depth := range []string{"6", "6", "7"} {
+		l := compared("geth-bintrie", 1000, map[uint64]float64{100_000: 2})
+		for i := range l.Rows {
+			l.Rows[i].Options = map[string]string{"GroupDepth": depth}
+		}
+		all = append(all, l)
+	}
+	if err := SameSettings(all[:2]); err != nil {
+		t.Error(err)
+	}
+	if err := SameSettings(all); err == nil || !strings.Contains(err.Error(), "GroupDepth=6 in one folder and 7 in another") {
+		t.Errorf("depths 6 and 7: %v", err)
+	}
+}
+
 // What was off by more than a quarter is not shown, and the reason is given.
 func TestABadPredictionIsNotShown(t *testing.T) {
 	p := Pricing{Layouts: []*result.Layouts{compared("flat-pebble", 1000, map[uint64]float64{10_000: 1, 100_000: 6})}, Hardware: disks(), GasPerSecond: 100e6,
