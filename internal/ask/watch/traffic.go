@@ -575,7 +575,7 @@ func (a *analysis) warn() {
 	w := &a.w
 	if w.Lost.Gets+w.Lost.Reads > 0 {
 		say("events_lost", "watch a smaller part of the time (--sample 10%)",
-			"%s Gets and %s reads came faster than they were taken and are missing from all figures",
+			"%s Gets and %s reads could not be looked at in time and are missing from all figures",
 			unit.Count(w.Lost.Gets), unit.Count(w.Lost.Reads))
 	}
 	if a.moreGets+a.moreReads > 0 {

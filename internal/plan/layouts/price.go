@@ -611,8 +611,8 @@ func SameSettings(all []*result.Layouts) error {
 			settings[s] = r.Options
 			for _, name := range slices.Sorted(maps.Keys(r.Options)) {
 				if known && before[name] != r.Options[name] {
-					return fmt.Errorf("%s has %s=%s in one folder and %s in another: measure them in one run of statelab layouts, or price the folders one by one",
-						r.Layout, name, before[name], r.Options[name])
+					return engine.Fail(engine.CodeUsage, "%s has %s=%s in one folder and %s in another: "+
+						"measure them in one run of statelab layouts, or price the folders one by one", r.Layout, name, before[name], r.Options[name])
 				}
 			}
 		}

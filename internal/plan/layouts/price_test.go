@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/gas"
 	"github.com/statelab/statelab/result"
 )
@@ -152,7 +153,7 @@ func TestOtherSettingsAreRefused(t *testing.T) {
 	if err := SameSettings(all[:2]); err != nil {
 		t.Error(err)
 	}
-	if err := SameSettings(all); err == nil || !strings.Contains(err.Error(), "GroupDepth=6 in one folder and 7 in another") {
+	if err := SameSettings(all); engine.CodeOf(err) != engine.CodeUsage {
 		t.Errorf("depths 6 and 7: %v", err)
 	}
 }
