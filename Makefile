@@ -97,7 +97,8 @@ rust: needs
 	mkdir -p bin/lib
 	install $(RUST_LIBRARIES:%=$(RUST_TARGET)/release/%) bin/lib
 
-trees: tools needs
+trees: tools
+	@scripts/needs cc:gcc
 	@set -e; for module in $(MODULES); do runner=statelab-run-$${module##*/}; echo "build bin/$$runner"; \
 		(cd $$module && CGO_ENABLED=1 $(GO) build -o ../../bin/$$runner ./cmd/$$runner); done
 

@@ -80,7 +80,7 @@ func (row EngineRow) Text(w io.Writer) {
 	}
 }
 
-// List names trees or layouts and what builds them. It asks no runner.
+// List names trees or layouts, and says what keeps each from running here.
 func List[Info protocol.Info](w io.Writer, heading string, t *Table[Info]) {
 	fmt.Fprintf(w, "\n%s:\n", heading)
 	for _, info := range t.Linked {
@@ -88,7 +88,10 @@ func List[Info protocol.Info](w io.Writer, heading string, t *Table[Info]) {
 		fmt.Fprintf(w, "%s (built in)\n", name)
 	}
 	for _, known := range t.Outside {
-		fmt.Fprintf(w, "%s (%s, %s)\n  %s\n  built by: %s\n", known.Name, known.Runner, known.Licence, known.About, known.Fix)
+		fmt.Fprintf(w, "%s (%s, %s)\n  %s\n", known.Name, known.Runner, known.Licence, known.About)
+		if _, err := t.Find(known.Name); err != nil {
+			fmt.Fprintf(w, "  does not run here: %v\n", err)
+		}
 	}
 }
 
