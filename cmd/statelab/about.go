@@ -55,8 +55,8 @@ func (a *app) doctorVerb() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{Use: "doctor", Short: "Find what distorts measurements on this machine, and how to fix it",
 		Long: `Doctor looks at processors, memory, the page cache and the disk under a folder for
-what makes times vary. For the disk's own limit use statelab disk; whether it limits
-your node, statelab advise says.
+what makes times vary. statelab disk measures the disk's own limit, and statelab
+advise says whether that limits your node.
 
   statelab doctor --db /var/lib/geth`, Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {

@@ -22,10 +22,10 @@ func (a *app) diskVerb() *cobra.Command {
 	return a.measuringVerb(experiment.Disk, &cobra.Command{
 		Use:   "disk [DIR]",
 		Short: "Measure the disk's own limit: random 4-KiB reads, 1 to 64 in flight",
-		Long: `Disk reads 4 KiB at random with O_DIRECT, without any engine: what the device
-under DIR (default: here) gives at most. It reads the files of DIR if they hold
+		Long: `Disk reads 4 KiB at random with O_DIRECT, without any engine: this is the most that
+the device under DIR (default: here) gives. It reads the files of DIR if they hold
 256 MiB, else a file that it writes and deletes. Where fio is installed, it repeats
-the measurement as a check. Whether this limits a node, statelab advise says.
+the measurement as a check. statelab advise says whether the disk limits a node.
 
   statelab disk /var/lib/geth
   statelab disk --out disk

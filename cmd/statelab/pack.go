@@ -88,7 +88,7 @@ all of it. Anything that contradicts is named, and the exit code is 1.
   statelab pack verify S
 
 What passes has not been changed since it was packed and does not contradict
-itself. Whether it was ever measured, no check of files can tell.`,
+itself. No check of files can tell whether it was ever measured.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return a.checked(cmd, func(m *mistakes, args []string) error {

@@ -350,6 +350,9 @@ func (f *predictFlags) imagined(m *mistakes, in *predict.Input) {
 // inspectDatabase runs inspect on a database, statelab's or another's, or on a part of it.
 func (a *app) inspectDatabase(dir, engineName string, ignoreLock bool, part engine.Part) (*result.Run, error) {
 	m := new(mistakes)
+	if !m.Present("", dir, engine.CodeNoDatabase) { // an argument, where other verbs have --db
+		return nil, m.err()
+	}
 	t := a.find(sweep.Wanted{Dir: dir, Engine: engineName, Existing: true, ReadOnly: true}, m)
 	if err := m.err(); err != nil {
 		return nil, err

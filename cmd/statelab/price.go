@@ -123,7 +123,10 @@ func (a *app) price(f *flags, m *mistakes) error {
 func (a *app) ahead(f *flags, pricing layouts.Pricing) string {
 	of := layouts.StatesOf(f.Experiment).Layout.All()
 	if slices.Contains(of, layouts.Every) {
-		of = a.tables.layouts.Names()
+		of = slices.DeleteFunc(a.tables.layouts.Names(), func(name string) bool {
+			_, err := a.tables.layouts.Find(name)
+			return err != nil // it is left out
+		})
 	}
 	return pricing.AheadText(max(1, len(of)), int(f.Repeats.V()))
 }

@@ -18,9 +18,9 @@ func (a *app) replayVerb() *cobra.Command {
 	return a.measuringVerb(experiment.Replay, &cobra.Command{
 		Use:   "replay --tree LIST --changes SET --out R",
 		Short: "Compare state trees (IAVL, memiavl) on a chain's change set",
-		Long: `Replay applies a change set (statelab changeset) version by version to each tree,
-a process each, and compares their speed, size and roots. "statelab engines" lists
-the trees and what is missing.
+		Long: `Replay applies a change set (statelab changeset) version by version to each tree, in
+a process of its own, and compares the trees' speed, size and roots. "statelab engines"
+lists the trees and what is missing.
 
   statelab replay --tree iavl1,memiavl --changes set.slcs --out R --repeats 2
   statelab replay --tree iavl1 --changes set.slcs --out R --gets 100k
