@@ -265,6 +265,9 @@ func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) curve.Of {
 	e.Seed, s.Gets, s.Missing, s.SampleKeys = f.seed, f.verifyGets, f.missing, f.sampleKeys
 	s.Accesses, s.KeyScheme, s.Table = f.accesses, f.scheme, f.table
 	m.accessList(f.accesses.V())
+	if !m.Present("", dir, engine.CodeNoDatabase) { // an argument: its place is no --db
+		return curve.Of{}
+	}
 	t := a.find(sweep.WantedBy(e), m)
 	spec := sweep.ReadSpec(e, t, a.command(), &m.Mistakes)
 	spec.AccessGets = 0

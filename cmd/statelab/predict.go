@@ -350,7 +350,7 @@ func (f *predictFlags) imagined(m *mistakes, in *predict.Input) {
 // inspectDatabase runs inspect on a database, statelab's or another's, or on a part of it.
 func (a *app) inspectDatabase(dir, engineName string, ignoreLock bool, part engine.Part) (*result.Run, error) {
 	m := new(mistakes)
-	if !m.Present("", dir, engine.CodeNoDatabase) { // an argument, where other verbs have --db
+	if !m.Present("", dir, engine.CodeNoDatabase) { // an argument: its place is no --db
 		return nil, m.err()
 	}
 	t := a.find(sweep.Wanted{Dir: dir, Engine: engineName, Existing: true, ReadOnly: true}, m)
