@@ -3,52 +3,13 @@ package main
 import (
 	"fmt"
 	"os"
-	"regexp"
-	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
+	"github.com/statelab/statelab/internal/ask/watch"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/observe/host"
 )
-
-// released is the version of a module that was built from the tag of a release.
-var released = regexp.MustCompile(`^v(\d+\.\d+\.\d+)$`)
-
-// version is that of the release that module is, or the next one's.
-func version(module string) string {
-	if tag := released.FindStringSubmatch(module); tag != nil {
-		return tag[1]
-	}
-	return host.Version
-}
-
-// ownVersion is the version of this program.
-func ownVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return host.Version
-	}
-	return version(info.Main.Version)
-}
-
-func versionLine() string {
-	return fmt.Sprintf("statelab %s, %s %s/%s%s", ownVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH, revision())
-}
-
-func revision() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return ", commit " + s.Value[:min(12, len(s.Value))]
-		}
-	}
-	return ""
-}
 
 func (a *app) doctorVerb() *cobra.Command {
 	var dir string
@@ -61,10 +22,10 @@ advise says whether that limits your node.
   statelab doctor --db /var/lib/geth`, Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			m := new(mistakes)
-			if !m.readable("db", dir) {
+			if !m.Readable("db", dir) {
 				return m.err()
 			}
-			findings := append(host.Doctor(a.ctx, dir), watchFinding())
+			findings := append(host.Doctor(a.ctx, dir), watch.Possible())
 			if asJSON {
 				return a.printJSON(findings)
 			}
@@ -97,7 +58,7 @@ its own, so the kernel's counters of that device count the database alone.
 		if len(args) != 1 {
 			m.add("name one image file (example: statelab volume create V --size 4GiB)")
 		} else {
-			m.newFile("", args[0], nil)
+			m.NewFile("", args[0], nil)
 		}
 		if err := m.err(); err != nil {
 			return err

@@ -12,9 +12,9 @@ import (
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/chain/accesses"
 	"github.com/statelab/statelab/internal/chain/mpt"
-	"github.com/statelab/statelab/internal/chain/traffic"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/runners"
+	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
 
@@ -42,18 +42,12 @@ _nonce_reads, and the _diffs of each.`,
 
 // accessList checks --accesses.
 func (m *mistakes) accessList(path string) {
-	if path == "" || !m.readable("accesses", path) {
+	if path == "" || !m.Readable("accesses", path) {
 		return
 	}
-	if traffic.Is(path) {
-		return
-	}
-	list, err := accesses.OpenFile(path)
-	if err != nil {
+	if err := bench.CheckList(path); err != nil {
 		m.Unread("accesses", "", "%v", err)
-		return
 	}
-	list.Close() // it was only looked at
 }
 
 func (m *mistakes) oneList(args []string, verb string) (list *accesses.Container) {
@@ -61,7 +55,7 @@ func (m *mistakes) oneList(args []string, verb string) (list *accesses.Container
 		m.add("name one access list (example: statelab accesses %s list.slal)", verb)
 		return nil
 	}
-	if !m.readable("", args[0]) {
+	if !m.Readable("", args[0]) {
 		return nil
 	}
 	list, err := accesses.OpenFile(args[0])
@@ -78,7 +72,7 @@ func (a *app) accessesInfo() *cobra.Command {
 	log.declare(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
-		if log.blocks() {
+		if log.form().Blocks() {
 			return a.blockTrace(m, log, args, "", asJSON)
 		}
 		if log.given(args) {
@@ -104,10 +98,7 @@ func (a *app) describeAccesses(list accesses.Source, name string, asJSON bool) e
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		return a.printJSON(facts)
-	}
-	return facts.Text(a.stdout)
+	return a.print(asJSON, facts)
 }
 
 // writeAccesses writes a list of statelab's own and describes it.
@@ -133,22 +124,6 @@ func (a *app) writeAccesses(from accesses.Source, info accesses.Info, out, typed
 // parquet is the program that reads tables of Xatu.
 var parquet = runners.Plug("parquet", "statelab-run-parquet", "go build -o bin/ ./cmd/statelab-run-parquet, in statelab's source")
 
-// foreignAccesses opens files of any form that is not ours.
-func (a *app) foreignAccesses(file string) (accesses.Source, error) {
-	fsys, name := os.DirFS(filepath.Dir(file)), filepath.Base(file)
-	switch tables, err := accesses.HasTables(fsys, name); {
-	case err != nil:
-		return nil, err
-	case !tables:
-		return accesses.OpenFolder(fsys, name)
-	}
-	program, err := parquet.Path()
-	if err != nil {
-		return nil, err
-	}
-	return accesses.OpenProgram(a.ctx, program, file)
-}
-
 func (a *app) accessesImport() *cobra.Command {
 	var out, provenance string
 	log := new(logFlags)
@@ -157,12 +132,12 @@ func (a *app) accessesImport() *cobra.Command {
 	cmd.Flags().StringVar(&out, "out", "", "new file to write, such as list.slal")
 	cmd.Flags().StringVar(&provenance, "provenance", "", "origin of the list, kept in the file (default: its name)")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
-		to := m.newOut(out, "list.slal")
+		to := m.NewOut(out, "list.slal")
 		if len(args) != 1 {
 			m.add("name one folder or file (example: statelab accesses import DIR --out list.slal)")
 			return m.err()
 		}
-		if log.blocks() {
+		if log.form().Blocks() {
 			return a.blockTrace(m, log, args, to, false)
 		}
 		if provenance == "" {
@@ -177,9 +152,9 @@ func (a *app) accessesImport() *cobra.Command {
 			return a.writeLog(source, to, out, provenance)
 		}
 		var from accesses.Source
-		if path := absolute(args[0]); m.readable("", args[0]) {
+		if path := absolute(args[0]); m.Readable("", args[0]) {
 			var err error
-			if from, err = a.foreignAccesses(path); err != nil {
+			if from, err = accesses.OpenAny(a.ctx, path, parquet.Path); err != nil {
 				m.cannotRead("%v", err)
 			}
 		}
@@ -209,7 +184,7 @@ func (a *app) accessesGenerate() *cobra.Command {
 	setting.Var(flag, &seed, setting.Seed, "seed", "1", "seed of all random choices")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		m.noArguments(args)
-		to := m.newOut(out, "list.slal")
+		to := m.NewOut(out, "list.slal")
 		profile := accesses.Profile{Blocks: blocks.V(), Accounts: accounts.V(), Seed: seed.V(), ContractShare: contracts.V()}
 		if err := profile.Check(); err != nil && m.err() == nil {
 			m.add("%v (example: --blocks 100 --accounts 1M --contracts 10%%)", err)

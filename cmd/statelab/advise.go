@@ -159,10 +159,7 @@ func (a *app) adviseRocksDB(r evidence.Asked, f *adviseFlags) error {
 		return err
 	}
 	a.progress().Warn(look.OfAllTables(run.Warnings)...)
-	if f.json {
-		return a.printJSON(out)
-	}
-	return out.Text(a.stdout)
+	return a.print(f.json, out)
 }
 
 // looked is what advise sees of a database: inspect's run, or a level table alone.
@@ -214,11 +211,7 @@ func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r evidenc
 			r.Gets = a.adviceTarget(f, r.Dir, m)
 		}
 	}
-	if f.out != "" {
-		if err := output.Folder(f.out); err != nil {
-			m.add("--out: %v", err)
-		}
-	}
+	m.Results(f.out)
 	return r, m.err()
 }
 
@@ -256,12 +249,7 @@ const maxProbeSeconds = 60
 // adviceTarget is the database and how --verify reads it: without a write, as
 // all that advise does.
 func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) curve.Of {
-	e := experiment.New(experiment.Sweep)
-	s := experiment.Of[*experiment.Swept](e)
-	e.DB.Let(dir)
-	s.Existing.Let(true)
-	s.ReadOnly.Let(true)
-	s.IgnoreLock.Let(f.ignoreLock)
+	e, s := sweep.Looking(dir, f.ignoreLock)
 	e.Seed, s.Gets, s.Missing, s.SampleKeys = f.seed, f.verifyGets, f.missing, f.sampleKeys
 	s.Accesses, s.KeyScheme, s.Table = f.accesses, f.scheme, f.table
 	m.accessList(f.accesses.V())
@@ -284,19 +272,11 @@ func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) curve.Of {
 // deliver prints the advice and fills the --out folder.
 func (a *app) deliver(f *adviseFlags, advice advise.Advice, p *console.Progress) error {
 	p.Say("")
-	if f.out == "" {
-		if f.json {
-			return a.printJSON(advice)
+	return a.delivered(f.out, f.json, advice, func(dir string) error {
+		advice.Started, advice.Command = time.Now().UTC(), a.command()
+		if err := output.WriteJSON(filepath.Join(dir, result.AdviceFile), advice); err != nil {
+			return err
 		}
-		return advice.Text(a.stdout)
-	}
-	advice.Started, advice.Command = time.Now().UTC(), a.command()
-	dir := absolute(f.out)
-	if err := output.WriteJSON(filepath.Join(dir, result.AdviceFile), advice); err != nil {
-		return err
-	}
-	if err := output.Write(filepath.Join(dir, advicePicture), nil, func(f *os.File) error { return advice.PNG(f) }); err != nil {
-		return err
-	}
-	return a.explain(f.json, "", dir)
+		return output.Write(filepath.Join(dir, advicePicture), nil, func(f *os.File) error { return advice.PNG(f) })
+	})
 }

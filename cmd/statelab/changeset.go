@@ -70,7 +70,7 @@ func (m *mistakes) openSet(args []string, format, example string) (set changeset
 		return nil, ""
 	}
 	path = args[0]
-	if !m.readable("", path) || m.Typed {
+	if !m.Readable("", path) || m.Typed {
 		return nil, path
 	}
 	if format == "auto" {
@@ -93,28 +93,7 @@ func (f *setFlags) window(set changeset.Source, m *mistakes) (changeset.Source, 
 	if err := m.err(); err != nil || set == nil {
 		return nil, err
 	}
-	if from > 0 {
-		var err error
-		if set, err = changeset.From(set, from); err != nil {
-			return nil, err
-		}
-	}
-	if to > 0 {
-		set = changeset.Until(set, to)
-	}
-	if f.sort {
-		set = changeset.Net(set)
-	}
-	return set, nil
-}
-
-// newOut checks --out of a set or a list, which never replaces a file.
-func (m *mistakes) newOut(out, example string) string {
-	if out == "" {
-		m.add("--out is missing: name a new file (example: --out %s)", example)
-		return ""
-	}
-	return m.newFile("--out: ", out, nil)
+	return changeset.Part(set, from, to, f.sort)
 }
 
 // copied shows how far a set is written, and ends the work when the user does.
@@ -166,7 +145,7 @@ func (a *app) changesetImport() *cobra.Command {
 	cmd.Flags().StringVar(&provenance, "provenance", "", "origin of the set, kept in the file (default: what the set says, or its name)")
 	cmd.Flags().StringVar(&roots, "roots", "", "run folder of a replay of this set; later replays must find its roots again, in each tree with the same root rule")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
-		out := m.newOut(f.out, "set.slcs")
+		out := m.NewOut(f.out, "set.slcs")
 		source, path := m.openSet(args, f.format.V(), "import DIR --out set.slcs")
 		if source != nil {
 			defer source.Close() // nothing was written
@@ -203,7 +182,7 @@ func (a *app) changesetExport() *cobra.Command {
 		if !f.format.Given() {
 			m.At("format", "", "must be one of %s", strings.Join(formats, ", "))
 		}
-		out := m.newFolder(f.out, "DIR")
+		out := m.NewFolder(f.out, "DIR")
 		source, path := m.openSet(args, "auto", "export set.slcs --format cronos --out DIR")
 		if source != nil {
 			defer source.Close() // nothing was written
@@ -258,7 +237,7 @@ func (a *app) changesetGenerate() *cobra.Command {
 	f.sortFlag(cmd)
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		m.noArguments(args)
-		out := m.newOut(f.out, "set.slcs")
+		out := m.NewOut(f.out, "set.slcs")
 		g.Profiles, g.Versions, g.Scale, g.Seed, g.EmptyValueShare = profiles.All(), int64(versions.V()), scale.V(), seed.V(), emptyValues.V()
 		g.GrowVersions = int64(grow.V())
 		m.All("", g.Check())
@@ -290,10 +269,7 @@ func (a *app) changesetInfo() *cobra.Command {
 		if err := a.warn(false, changeset.LeftOut(set.Info())...); err != nil {
 			return err
 		}
-		if f.json {
-			return a.printJSON(changeset.FactsOf(path, set.Info()))
-		}
-		return changeset.FactsOf(path, set.Info()).Text(a.stdout)
+		return a.print(f.json, changeset.FactsOf(path, set.Info()))
 	})
 }
 

@@ -2,16 +2,12 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/plan"
-	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/plan/slurm"
 )
@@ -23,26 +19,7 @@ func (f *flags) elsewhere() bool {
 
 // checkWhere checks the flags that say where to run.
 func (f *flags) checkWhere(m *mistakes) {
-	switch where := f.Where.String(); {
-	case !f.Where.V().Cluster:
-	case f.Measure == experiment.Price:
-		m.At("on", where, "prices are computed on this machine: measure on nodes first (statelab layouts --contract-slots 10k --on %s --out L), then "+
-			"statelab price --from L", where)
-	case f.Measure == experiment.Load:
-		m.At("on", where, "a load makes one database on one machine: load it there (srun --nodelist=NODE statelab load ...), or give sweep --keys, "+
-			"which loads on every node that needs it")
-	}
-	if f.point != "" {
-		f.Where.Let(setting.Place{})
-	}
-	if !f.elsewhere() && f.point == "" && !f.matrix {
-		for flag, value := range map[string]*experiment.Text{"constraint": &f.Constraint, "db-at": &f.DBAt, "sbatch": &f.Submit} {
-			// A file may say what matters on a cluster alone; classes are points.
-			if value.Given() && (m.In == nil || flag == "constraint" && value.Several()) {
-				m.At(flag, value.String(), "needs a cluster: add %s", m.Name("on", "slurm"))
-			}
-		}
-	}
+	slurm.CheckWhere(f.Experiment, f.point != "", f.matrix, &m.Mistakes)
 	if f.databases != "" && f.point == "" {
 		m.add("--databases: only with --point; databases of a sweep are in its --out")
 	}
@@ -53,12 +30,6 @@ func (f *flags) checkWhere(m *mistakes) {
 	if f.point != "" && f.matrix {
 		m.add("--point and --print-matrix: give one of them")
 	}
-	if f.elsewhere() && f.DB.Given() && (f.Measure == experiment.Replay || f.Measure == experiment.Layouts) {
-		m.At("db", f.DB.V(), "with %s the files that %s makes are on the scratch disk of each node: %s", m.Name("on", "slurm"), f.Measure, m.Name("scratch", "DIR"))
-	}
-	if f.point != "" {
-		slurm.DatabaseHere(f.Experiment)
-	}
 }
 
 // only is the step that --point names.
@@ -66,8 +37,8 @@ func (f *flags) only(how plan.Plan, points []plan.Point) (*int, error) {
 	if f.point == "" {
 		return nil, nil
 	}
-	n, err := strconv.Atoi(f.point)
-	if most := len(points)*how.Repeats - 1; err != nil || n < 0 || n > most {
+	n, most := how.Numbered(f.point, points)
+	if n < 0 {
 		return nil, usage("--point %q: must be from 0 to %d, a number that --print-matrix lists", f.point, most)
 	}
 	return &n, nil
@@ -136,12 +107,7 @@ that is free: scratch space, a shared folder, statelab itself, memory control gr
 				return err
 			}
 		} else {
-			for _, c := range checked {
-				fmt.Fprintf(a.stdout, "%s: %s\n", c.Where, c.Text)
-				if c.Remedy != "" {
-					fmt.Fprintf(a.stdout, "    remedy: %s\n", c.Remedy)
-				}
-			}
+			slurm.Tell(a.stdout, checked)
 		}
 		if slices.ContainsFunc(checked, func(c slurm.Finding) bool { return c.Remedy != "" && !c.OK }) {
 			return errors.New("the cluster is not ready: see the remedies")

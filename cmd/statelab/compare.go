@@ -7,14 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/ask/turns"
+	"github.com/statelab/statelab/internal/base/commandline"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/explain/compare"
@@ -80,11 +79,11 @@ flags outside the quotes apply to both sides.`,
 	flag.BoolVar(&c.ignoreSpace, "ignore-space", false, "with --run: start even if disk space or memory seem insufficient")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		if !c.run {
-			flag.Visit(func(set *pflag.Flag) {
-				if _, is := c.ByFlag(set.Name); is || slices.Contains([]string{"out", "ignore-space"}, set.Name) {
-					m.add("--%s: only with --run, which measures; without it compare reads folders", set.Name)
+			for _, name := range commandline.Typed(flag) {
+				if _, is := c.ByFlag(name); is || name == "out" || name == "ignore-space" {
+					m.add("--%s: only with --run, which measures; without it compare reads folders", name)
 				}
-			})
+			}
 		}
 		return a.compare(c, m, args)
 	})
@@ -95,11 +94,9 @@ func (a *app) compare(c *comparing, m *mistakes, args []string) error {
 	for _, err := range wrong {
 		m.add("--fail-if %v", err)
 	}
-	for name, path := range map[string]string{"--page: ": c.page, "--bench: ": c.benchOut, "--csv: ": c.csvs} {
-		if path != "" {
-			m.newFile(name, path, &c.force)
-		}
-	}
+	m.NewFileIf("page", c.page, &c.force)
+	m.NewFileIf("bench", c.benchOut, &c.force)
+	m.NewFileIf("csv", c.csvs, &c.force)
 	switch {
 	case c.run && len(args) != 2:
 		m.add("--run needs two settings in quotes (example: compare --run 'engine=pebble1' 'engine=pebble2' --keys 300k --cache 2MiB)")
@@ -115,7 +112,7 @@ func (a *app) compare(c *comparing, m *mistakes, args []string) error {
 	}
 	margin := c.margin.V()
 	for _, folder := range args {
-		m.readable("", folder)
+		m.Readable("", folder)
 	}
 	if err := m.err(); err != nil {
 		return err
@@ -134,11 +131,7 @@ func (c *comparing) judge(alpha, margin float64, folders ...string) (*compare.Co
 
 // tellComparison prints the verdicts and writes the files asked for.
 func (a *app) tellComparison(c *comparing, found *compare.Comparison, limits []compare.Limit) error {
-	if c.json {
-		if err := a.printJSON(found.JSON()); err != nil {
-			return err
-		}
-	} else if err := found.Text(a.stdout); err != nil {
+	if err := a.print(c.json, found); err != nil {
 		return err
 	}
 	for _, to := range []struct {
@@ -148,7 +141,7 @@ func (a *app) tellComparison(c *comparing, found *compare.Comparison, limits []c
 		if to.path == "" {
 			continue
 		}
-		if err := output.Write(to.path, replaces(&c.force), func(f *os.File) error { return to.write(f) }); err != nil {
+		if err := output.Write(to.path, commandline.Replaces(&c.force), func(f *os.File) error { return to.write(f) }); err != nil {
 			return err
 		}
 	}

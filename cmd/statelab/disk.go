@@ -63,22 +63,12 @@ func (a *app) disk(f *flags, m *mistakes) (err error) {
 		return fmt.Errorf("--with fio: %s", d.FioAbsent)
 	}
 	d.Command = a.command()
-	done := finished{status: result.OK, warnings: d.Warnings, out: f.out, explain: func() error { return a.tellDisk(f, d) }}
-	if f.out != "" {
-		err = errors.Join(result.WriteDisk(f.out, d), a.storeExperiment(f, f.out))
-	}
-	return a.finish(f, p, done, err)
-}
-
-// tellDisk prints the limit and writes its page.
-func (a *app) tellDisk(f *flags, d *result.Disk) error {
-	switch {
-	case f.out != "":
-		return a.explain(f.json, "", absolute(f.out))
-	case f.json:
-		return a.printJSON(d)
-	}
-	return enginereport.Disk{Disk: d}.Text(a.stdout)
+	done := finished{status: result.OK, warnings: d.Warnings, out: f.out, explain: func() error {
+		return a.delivered(f.out, f.json, enginereport.Disk{Disk: d}, func(dir string) error {
+			return errors.Join(result.WriteDisk(dir, d), a.storeExperiment(f, dir))
+		})
+	}}
+	return a.finish(f, p, done, nil)
 }
 
 func (m *mistakes) ceiling(text string) {

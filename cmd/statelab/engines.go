@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/plan/runners"
-	"github.com/statelab/statelab/internal/subject"
 )
 
 // engine finds an engine by name, here or in its runner.
@@ -56,17 +54,7 @@ func (a *app) enginesVerb() *cobra.Command {
 			}
 			runners.List(a.stdout, "Trees, for statelab replay --tree", a.tables.trees)
 			runners.List(a.stdout, "Layouts of state, for statelab layouts --layout", a.tables.layouts)
-			fmt.Fprintln(a.stdout, "\nWhat statelab watch can watch (statelab doctor says whether this machine allows it):")
-			for _, w := range subject.AllWatched() {
-				programs := "programs that Go built with " + w.Module + " " + strings.Join(w.Versions, "*, ") + "*"
-				if w.Module == "" {
-					programs = "programs that use its C++ library and have the symbols of its Gets"
-				}
-				fmt.Fprintf(a.stdout, "  %-15s %s\n", w.Engine, programs)
-			}
-			for _, layout := range subject.PageFiles() {
-				fmt.Fprintf(a.stdout, "  %-15s page faults of any process that maps its database\n", layout.Engine)
-			}
+			runners.Watchable(a.stdout)
 			runners.Capabilities(a.stdout, rows)
 			return nil
 		}}

@@ -40,7 +40,7 @@ Parts of the versions (--part) make the same file when they are put together (--
 	f.rangeFlags(cmd)
 	on.Flags(flag, "harvest part K/N of the versions only (example: 2/4)", "the arguments are the files of all parts, in order: write the whole set")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
-		out, p := m.newOut(f.out, "set.slcs"), a.progress()
+		out, p := m.NewOut(f.out, "set.slcs"), a.progress()
 		if on.Merge {
 			if len(args) == 0 {
 				m.add("--merge: name the files of all parts (statelab changeset harvest --part K/N --out FILE makes one)")
@@ -55,7 +55,7 @@ Parts of the versions (--part) make the same file when they are put together (--
 		if !db.Given() {
 			m.add("--db is missing: name the database of a stopped node (example: --db data/application.db)")
 		} else {
-			m.readable("db", db.V())
+			m.Readable("db", db.V())
 		}
 		a.tables.trees.FindAll("tree", []string{treeName.V()}, &m.Mistakes)
 		h := &harvest.Harvest{Tree: a.tables.trees.Found[treeName.V()], DB: absolute(db.V()), From: f.from.V(), To: f.to.V(), Part: on.Part.V(), Jobs: jobs.V(),

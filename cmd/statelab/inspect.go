@@ -10,7 +10,6 @@ import (
 	"github.com/statelab/statelab/engine"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/internal/ask/look"
 	"github.com/statelab/statelab/internal/base/setting"
@@ -68,11 +67,7 @@ or without --as a warning or a finding about the configuration.`,
 		if like.as != "" {
 			only, why = []string{"engine", "sample-keys", "part", "merge", "on", "constraint", "scratch", "sbatch", "parts", "nodes"}, "not with --as"
 		}
-		cmd.Flags().Visit(func(flag *pflag.Flag) {
-			if slices.Contains(only, flag.Name) {
-				m.add("--%s: %s", flag.Name, why)
-			}
-		})
+		m.Refuse(cmd.Flags(), why, only...)
 		if like.as != "" {
 			return a.fidelity(like, m, args)
 		}
@@ -232,14 +227,7 @@ func (a *app) fidelity(f *fidelityFlags, m *mistakes, args []string) error {
 		return err
 	}
 	a.progress().Warn(slices.DeleteFunc(slices.Clone(out.Warnings), look.InAnswer)...)
-	var verdict error
-	if n := out.Differences() + len(out.Warnings); f.strict && n > 0 {
-		verdict = madeFatal(n)
-	}
-	if f.json {
-		return errors.Join(a.printJSON(out), verdict)
-	}
-	return errors.Join(out.Text(a.stdout), verdict)
+	return a.judged(f, out, out.Differences()+len(out.Warnings))
 }
 
 // conformity compares the options of a database with those of a profile.
@@ -252,14 +240,16 @@ func (a *app) conformity(f *fidelityFlags, dir string) error {
 	if err != nil {
 		return err
 	}
-	var verdict error
-	if n := out.Differences(); f.strict && n > 0 {
-		verdict = madeFatal(n)
+	return a.judged(f, out, out.Differences())
+}
+
+// judged prints an answer with so many differences, which --strict makes fatal.
+func (a *app) judged(f *fidelityFlags, found answer, differences int) error {
+	err := a.print(f.json, found)
+	if f.strict && differences > 0 {
+		err = errors.Join(err, madeFatal(differences))
 	}
-	if f.json {
-		return errors.Join(a.printJSON(out), verdict)
-	}
-	return errors.Join(out.Text(a.stdout), verdict)
+	return err
 }
 
 func isThere(path string) bool {

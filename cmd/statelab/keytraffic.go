@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -13,24 +12,15 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/ask/curve"
+	"github.com/statelab/statelab/internal/ask/logs"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/traffic"
 	"github.com/statelab/statelab/internal/model/trace"
-	"github.com/statelab/statelab/internal/observe/blocktable"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/result"
-)
-
-// Forms that --from names: those of access lists, which tell themselves apart, and logs of a key-value store.
-const (
-	fromLists  = "lists"
-	fromGeth   = "geth-log"
-	fromTraces = "rocksdb-trace"
-	fromBlocks = "rocksdb-block-trace"
-	fromIO     = "rocksdb-io-trace"
 )
 
 // logFlags say how to read a log of a key-value store.
@@ -40,27 +30,18 @@ type logFlags struct {
 }
 
 func (l *logFlags) declare(flags *pflag.FlagSet) {
-	setting.Var(flags, &l.from, setting.Choice(fromLists, fromGeth, fromTraces, fromBlocks, fromIO), "from", fromLists,
+	setting.Var(flags, &l.from, setting.Choice(logs.Forms()...), "from", logs.Lists,
 		"form of the input: access lists, which tell themselves apart, or geth-log (tinoryj/EthAnalysis), rocksdb-trace (DB::StartTrace), "+
 			"rocksdb-block-trace (StartBlockCacheTrace) or rocksdb-io-trace (StartIOTrace), from a file or -")
 	setting.Var(flags, &l.family, setting.Count(0, "0"), "family", "0", "with --from rocksdb-trace: number of the column family")
 }
 
+func (l *logFlags) form() logs.Form { return logs.Form{Name: l.from.V(), Family: uint32(l.family.V())} }
+
 // given tells whether the argument is a log, not a list.
 func (l *logFlags) given(args []string) bool {
-	return l.from.V() != fromLists || len(args) == 1 && traffic.Is(args[0])
+	return l.from.V() != logs.Lists || len(args) == 1 && traffic.Is(args[0])
 }
-
-// blocks tells whether the argument has accesses to blocks, not operations on keys.
-func (l *logFlags) blocks() bool { return l.from.V() == fromBlocks || l.from.V() == fromIO }
-
-// openedLog closes the file of a log, too.
-type openedLog struct {
-	traffic.Source
-	file io.Closer
-}
-
-func (o openedLog) Close() error { return errors.Join(o.Source.Close(), o.file.Close()) }
 
 // open opens the log that is the only argument.
 func (l *logFlags) open(m *mistakes, args []string) (log traffic.Source) {
@@ -68,65 +49,30 @@ func (l *logFlags) open(m *mistakes, args []string) (log traffic.Source) {
 		m.add("name one log (example: statelab accesses import --from geth-log LOG --out log.slkt)")
 		return nil
 	}
-	if l.blocks() {
+	if l.form().Blocks() {
 		m.add("--from %s: it has neither values nor all keys: accesses import makes a trace for statelab simulate of it", l.from.V())
 		return nil
 	}
-	if l.from.V() == fromLists && args[0] != curve.Pipe && m.readable("", args[0]) {
-		log, err := traffic.Open(args[0])
-		if err != nil {
-			m.cannotRead("%v", err)
-		}
-		return log
-	}
-	in, file := l.input(m, args[0])
-	if in == nil {
+	if args[0] != curve.Pipe && !m.Readable("", args[0]) {
 		return nil
 	}
-	var err error
-	if l.from.V() == fromTraces {
-		log, err = blocktable.OpenQueryTrace(in, args[0], uint32(l.family.V()))
-	} else {
-		log = traffic.NewGethLog(in, args[0])
-	}
+	log, err := l.form().Open(args[0])
 	if err != nil {
 		m.cannotRead("%v", err)
 	}
-	return openedLog{log, file}
-}
-
-// input opens a file, or standard input; nil where it cannot be read.
-func (l *logFlags) input(m *mistakes, name string) (in *bufio.Reader, file *os.File) {
-	file, err := os.Stdin, error(nil)
-	if name != curve.Pipe {
-		if !m.readable("", name) {
-			return nil, nil
-		}
-		file, err = os.Open(name)
-	}
-	if err == nil {
-		in, err = traffic.Decompressed(file)
-	}
-	if err != nil {
-		m.cannotRead("%v", err)
-		return nil, file
-	}
-	return in, file
+	return log
 }
 
 // blockTrace reads what Gets asked of RocksDB's block cache, and writes it as a trace for simulate, unless to is "".
 func (a *app) blockTrace(m *mistakes, l *logFlags, args []string, to string, asJSON bool) error {
-	if len(args) != 1 {
-		m.add("name one trace (example: statelab accesses import --from %s FILE --out T)", l.from.V())
-		return m.err()
+	if len(args) != 1 || args[0] != curve.Pipe {
+		m.One(args, "trace (example: statelab accesses import --from "+l.from.V()+" FILE --out T)")
 	}
-	in, file := l.input(m, args[0])
 	if err := m.err(); err != nil {
 		return err
 	}
-	defer file.Close() // it is only read
 	told, done := a.following("read")
-	blocks, err := blocktable.ReadBlockTrace(in, args[0], told)
+	blocks, err := logs.ReadBlocks(args[0], told)
 	if done(); err != nil {
 		return err
 	}
@@ -140,10 +86,8 @@ func (a *app) blockTrace(m *mistakes, l *logFlags, args []string, to string, asJ
 	if err != nil {
 		return err
 	}
-	if a.progress().Warn(made.Warnings...); asJSON {
-		return a.printJSON(made)
-	}
-	if err := made.Text(a.stdout); err != nil {
+	a.progress().Warn(made.Warnings...)
+	if err := a.print(asJSON, made); err != nil || asJSON {
 		return err
 	}
 	_, err = fmt.Fprintf(a.stdout, "RocksDB %s had %s misses of its own cache.\n", blocks.Version, unit.Count(blocks.Misses))
@@ -166,22 +110,8 @@ func (a *app) describeLog(log traffic.Source, name string, asJSON bool) error {
 	if done(); err != nil {
 		return err
 	}
-	a.leftOut(log)
-	if asJSON {
-		return a.printJSON(facts)
-	}
-	return facts.Text(a.stdout)
-}
-
-// leftOut warns of operations that a log has and that are not read.
-func (a *app) leftOut(log traffic.Source) {
-	if opened, is := log.(openedLog); is {
-		log = opened.Source
-	}
-	if t, is := log.(*blocktable.QueryTrace); is && t.Others > 0 {
-		a.progress().Warn(engine.Warning{Code: "left_out", Text: unit.Count(t.Others) + " operations on other column families, or deletions of ranges, are left out",
-			Remedy: "--family N"})
-	}
+	a.progress().Warn(logs.LeftOut(log)...)
+	return a.print(asJSON, facts)
 }
 
 // writeLog writes a log in statelab's own form and describes it.
@@ -193,7 +123,7 @@ func (a *app) writeLog(log traffic.Source, to, typed, provenance string) error {
 	if done(); err != nil {
 		return err
 	}
-	a.leftOut(log)
+	a.progress().Warn(logs.LeftOut(log)...)
 	written, err := traffic.Open(to)
 	if err != nil {
 		return err

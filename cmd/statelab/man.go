@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra/doc"
 
 	"github.com/statelab/statelab/internal/base/materials"
+	"github.com/statelab/statelab/internal/observe/host"
 )
 
 // What scripts/dist asks for: manual pages, and a bill of materials.
@@ -48,5 +49,5 @@ func (a *app) manual(dir string) error {
 	date := time.Unix(0, 0).UTC() // the same pages from the same program
 	root := a.root()
 	root.DisableAutoGenTag = true
-	return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "statelab " + ownVersion(), Manual: "Statelab", Date: &date}, dir)
+	return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "statelab " + host.OwnVersion(), Manual: "Statelab", Date: &date}, dir)
 }

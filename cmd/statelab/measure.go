@@ -14,11 +14,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/ask/disk"
+	"github.com/statelab/statelab/internal/base/commandline"
 	"github.com/statelab/statelab/internal/base/console"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
@@ -114,11 +114,11 @@ func (a *app) measuringVerb(verb string, cmd *cobra.Command) *cobra.Command {
 			m.noArguments(args)
 		}
 		if f.resume && verb != experiment.Load {
-			cmd.Flags().Visit(func(flag *pflag.Flag) {
-				if _, is := f.ByFlag(flag.Name); is {
-					m.add("--%s: not with --resume, which continues the experiment stored in --out", flag.Name)
+			for _, flag := range commandline.Typed(cmd.Flags()) {
+				if _, is := f.ByFlag(flag); is {
+					m.add("--%s: not with --resume, which continues the experiment stored in --out", flag)
 				}
-			})
+			}
 			return a.goOn(f, verb, m)
 		}
 		return a.measure(f, m)
@@ -208,14 +208,12 @@ func (a *app) measure(f *flags, m *mistakes) error {
 		}
 		return f.Experiment.Write(a.stdout)
 	}
-	if f.metrics.Given() && m.err() == nil {
-		a.live = promexport.NewLive(f.Measure)
-		stop, address, err := a.live.Serve(f.metrics.V())
+	if m.err() == nil {
+		stop, err := a.serveMetrics(&f.metrics, f.Measure, a.progress())
 		if err != nil {
 			return err
 		}
 		defer stop()
-		a.progress().Say("metrics: http://%s/metrics", address)
 	}
 	switch f.Measure {
 	case experiment.Load:
@@ -232,6 +230,20 @@ func (a *app) measure(f *flags, m *mistakes) error {
 		return a.price(f, m)
 	}
 	return usage("there is no experiment %q", f.Measure)
+}
+
+// serveMetrics serves Prometheus metrics until stop is called, if an address is given.
+func (a *app) serveMetrics(at *experiment.Text, verb string, p *console.Progress) (stop func(), err error) {
+	if !at.Given() {
+		return func() {}, nil
+	}
+	a.live = promexport.NewLive(verb)
+	stop, address, err := a.live.Serve(at.V())
+	if err != nil {
+		return func() {}, err
+	}
+	p.Say("metrics: http://%s/metrics", address)
+	return stop, nil
 }
 
 func (a *app) progress() *console.Progress {
@@ -259,7 +271,7 @@ func (a *app) prepare(f *flags, direct bool,
 	dir := p.Out
 	if made := f.Measure == experiment.Replay || f.Measure == experiment.Layouts; made && f.DB.Given() {
 		m := new(mistakes)
-		if m.outside("db", f.DB.V()); m.err() != nil {
+		if m.Outside("db", f.DB.V()); m.err() != nil {
 			return p, m.err()
 		}
 		dir = absolute(f.DB.V())
@@ -293,15 +305,7 @@ func (a *app) prepare(f *flags, direct bool,
 	_, err = os.Lstat(p.Out)
 	f.madeOut = err != nil
 	// The experiment first: without it, a folder of points can neither be resumed nor used again.
-	if err := os.MkdirAll(p.Out, 0o755); err != nil {
-		return p, fmt.Errorf("make the folder of the results: %w", err)
-	}
-	if f.point == "" { // runs that somebody else starts share the folder
-		if err := a.hold(p.Out); err != nil {
-			return p, err
-		}
-	}
-	if err := a.storeExperiment(f, p.Out); err != nil {
+	if err := a.claim(f, p.Out); err != nil {
 		return p, err
 	}
 	if err := os.MkdirAll(filepath.Join(p.Out, result.PointsDir), 0o755); err != nil {
@@ -343,6 +347,19 @@ func (a *app) letGo() {
 	for _, held := range a.held {
 		held.Close() // its lock goes with it
 	}
+}
+
+// claim makes the folder of the results, takes it for this command and stores the experiment in it.
+func (a *app) claim(f *flags, out string) error {
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return fmt.Errorf("make the folder of the results: %w", err)
+	}
+	if f.point == "" { // runs that somebody else starts share the folder
+		if err := a.hold(out); err != nil {
+			return err
+		}
+	}
+	return a.storeExperiment(f, out)
 }
 
 // storeExperiment writes the experiment into the folder of its results.
@@ -407,6 +424,20 @@ func (a *app) compared(f *flags, p *console.Progress, d finished, so plan.Outcom
 		}
 	}
 	return a.finish(f, p, d, err)
+}
+
+// answer is what a verb finds out.
+type answer interface{ Text(io.Writer) error }
+
+// print prints an answer as text, or as JSON.
+func (a *app) print(asJSON bool, found answer) error {
+	if !asJSON {
+		return found.Text(a.stdout)
+	}
+	if as, is := found.(interface{ JSON() any }); is {
+		return a.printJSON(as.JSON())
+	}
+	return a.printJSON(found)
 }
 
 func (a *app) printJSON(v any) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -9,8 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/statelab/statelab/internal/base/commandline"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/explain/publish"
+	"github.com/statelab/statelab/internal/observe/host"
 )
 
 func (a *app) packVerb() *cobra.Command {
@@ -41,32 +44,28 @@ pack names paths and hardware of this machine.
 	cmd.Flags().StringVar(&out, "out", "", "the pack (default: FOLDER.zip in this folder)")
 	cmd.Flags().BoolVar(&force, "force", false, "replace the file if it exists")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
-		if len(args) != 1 {
-			m.add("name one folder of results (example: statelab pack create S --out S.zip)")
+		folder := m.One(args, "folder of results (example: statelab pack create S --out S.zip)")
+		if folder == "" {
 			return m.err()
 		}
-		m.readable("", args[0])
-		base := filepath.Base(absolute(args[0]))
-		if out == "" {
-			out = base + ".zip"
-		}
+		out = cmp.Or(out, filepath.Base(absolute(folder))+".zip")
 		if filepath.Ext(out) != ".zip" {
 			m.add("--out %s: the name of a pack ends in .zip", out)
 		}
-		m.newFile("--out: ", out, &force)
+		m.NewFile("--out: ", out, &force)
 		if err := m.err(); err != nil {
 			return err
 		}
 		name := strings.TrimSuffix(filepath.Base(out), ".zip")
 		// A pack that does not pass helps nobody.
-		found, err := publish.Verify(args[0], versionLine())
+		found, err := publish.Verify(args[0], host.VersionLine())
+		if err == nil {
+			err = found.Passes(args[0])
+		}
 		if err != nil {
 			return err
 		}
-		if len(found.Problems) > 0 {
-			return publish.Contradicted(args[0], found.Problems)
-		}
-		if err := output.Write(out, replaces(&force), func(f *os.File) error { return publish.Pack(f, args[0], name, versionLine()) }); err != nil {
+		if err := output.Write(out, commandline.Replaces(&force), func(f *os.File) error { return publish.Pack(f, args[0], name, host.VersionLine()) }); err != nil {
 			return err
 		}
 		fmt.Fprintf(a.stdout, "%s: %s, %s checked\n", out, plural(found.Runs, "run"), plural(found.Figures, "figure"))
@@ -96,7 +95,7 @@ itself. No check of files can tell whether it was ever measured.`,
 			m.add("name a pack or a folder of results (example: statelab pack verify S.zip)")
 		}
 		for _, path := range args {
-			m.readable("", path)
+			m.Readable("", path)
 		}
 		if err := m.err(); err != nil {
 			return err
@@ -104,22 +103,14 @@ itself. No check of files can tell whether it was ever measured.`,
 		verdicts := map[string]*publish.Verdict{}
 		var failed []error
 		for _, path := range args {
-			found, err := a.verify(path)
+			found, err := publish.Check(path, host.VersionLine())
+			if found != nil {
+				verdicts[path] = found
+			}
 			if err != nil {
 				failed = append(failed, err)
-				continue
-			}
-			verdicts[path] = found
-			if len(found.Problems) > 0 {
-				failed = append(failed, publish.Contradicted(path, found.Problems))
-				continue
-			}
-			if asJSON {
-				continue
-			}
-			fmt.Fprintf(a.stdout, "%s passes: %s, %s computed again\n", path, plural(found.Runs, "run"), plural(found.Figures, "figure"))
-			if found.PageNotCompared != "" {
-				fmt.Fprintf(a.stdout, "  its page was not compared: %s\n", found.PageNotCompared)
+			} else if !asJSON {
+				fmt.Fprintf(a.stdout, "%s passes: %s\n", path, found)
 			}
 		}
 		if asJSON {
@@ -127,15 +118,6 @@ itself. No check of files can tell whether it was ever measured.`,
 		}
 		return errors.Join(failed...)
 	})
-}
-
-func (a *app) verify(path string) (found *publish.Verdict, err error) {
-	dir, remove, err := publish.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, remove()) }()
-	return publish.Verify(dir, versionLine())
 }
 
 func (a *app) packSite() *cobra.Command {
@@ -155,12 +137,8 @@ named. The pages load nothing from elsewhere.
 	cmd.Flags().StringVar(&out, "out", "", "new folder for the pages")
 	cmd.Flags().StringVar(&title, "title", "Published results", "heading of the site")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
-		if len(args) != 1 {
-			m.add("name one folder of packs (example: statelab pack site packs --out web)")
-		} else {
-			m.readable("", args[0])
-		}
-		m.newFolder(out, "web")
+		m.One(args, "folder of packs (example: statelab pack site packs --out web)")
+		m.NewFolder(out, "web")
 		if err := m.err(); err != nil {
 			return err
 		}
@@ -173,7 +151,7 @@ named. The pages load nothing from elsewhere.
 		}
 		var shown []publish.Shown
 		if err := output.WriteFolder(out, func(dir string) error {
-			shown, err = publish.Site(dir, packs, title, versionLine())
+			shown, err = publish.Site(dir, packs, title, host.VersionLine())
 			return err
 		}); err != nil {
 			return err

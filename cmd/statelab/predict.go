@@ -14,8 +14,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/adapt/pebbledb"
-	"github.com/statelab/statelab/internal/adapt/rocksoptions"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/ask/look"
 	"github.com/statelab/statelab/internal/base/keyspace"
@@ -25,6 +23,7 @@ import (
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
 	"github.com/statelab/statelab/internal/plan/experiment"
+	"github.com/statelab/statelab/internal/plan/layouts"
 	"github.com/statelab/statelab/internal/plan/slurm"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
@@ -116,7 +115,7 @@ func (a *app) predict(f *predictFlags, flags *pflag.FlagSet, m *mistakes, args [
 	m.noArguments(args)
 	m.answerFolder(f.out)
 	in, p := f.input(m)
-	p.Hardware = m.hardware(f.hardware)
+	p.Hardware = layouts.HardwareOf(f.hardware, &m.Mistakes)
 	reserve := f.reserve.V().Of
 	f.checkSource(m)
 	if !f.cache.Given() {
@@ -178,14 +177,14 @@ func (f *predictFlags) checkSource(m *mistakes) {
 		m.add("give exactly one of --levels, --db and --keys (example: --keys 20B)")
 	}
 	if f.levels.Given() {
-		m.readable("levels", f.levels.V())
+		m.Readable("levels", f.levels.V())
 	}
 	f.on.Check(&m.Mistakes)
 	if f.on.On() != "" && f.db.Given() {
 		m.add("--on %s: with --db one trace of the database serves all cache sizes: predict on the machine that holds it", f.on.On())
 	}
 	if f.db.Given() {
-		m.database(f.db.V())
+		m.Database(f.db.V())
 	}
 	e, _ := subject.EngineOf(f.engine.V())
 	if e.BlockTables && f.levels.Given() {
@@ -201,23 +200,6 @@ func (f *predictFlags) checkSource(m *mistakes) {
 	if f.keys.Given() {
 		f.imagined(m, nil)
 	}
-}
-
-// hardware reads the profile of a disk; nil if none is named.
-func (m *mistakes) hardware(path string) *result.Hardware {
-	switch path {
-	case "":
-		return nil
-	case here:
-		m.At("hardware", here, "measure the disk first (statelab disk DIR --out DISK), and give %s", m.Name("hardware", "DISK"))
-		return nil
-	}
-	h, err := result.ReadHardware(path)
-	if err != nil {
-		m.Unread("hardware", "", "%v", err)
-		return nil
-	}
-	return h
 }
 
 // input reads the flags that do not depend on the level table.
@@ -310,10 +292,7 @@ func (a *app) levels(f *predictFlags, in *predict.Input, p *enginereport.Predict
 
 // named is the profile, by default an engine's first.
 func (f *predictFlags) named(engineName string) string {
-	if e, _ := subject.EngineOf(engineName); e.BlockTables {
-		return cmp.Or(f.profile.V(), rocksoptions.Profiles()[0].Name)
-	}
-	return cmp.Or(f.profile.V(), pebbledb.Profiles()[0].Name)
+	return cmp.Or(f.profile.V(), curve.FirstProfile(engineName))
 }
 
 // imagined gives in the levels of the database that --keys imagines.
@@ -328,23 +307,7 @@ func (f *predictFlags) imagined(m *mistakes, in *predict.Input) {
 	if in == nil {
 		in = new(predict.Input)
 	}
-	var errs []error
-	wrong := "profile"
-	if e, _ := subject.EngineOf(name); e.BlockTables {
-		var err error
-		if in.Levels, in.Blocks, err = of.Leveled(f.options.Fixed()); err != nil {
-			errs = append(errs, err)
-			if _, err := rocksoptions.Find(of.Profile); err == nil {
-				wrong = "set"
-			}
-		}
-	} else {
-		var spec lsm.NaturalSpec
-		if spec, errs = of.Natural(); len(errs) == 0 {
-			in.Levels = lsm.Natural(spec)
-		}
-	}
-	m.All(wrong, errs)
+	m.All(of.Levels(name, f.options.Fixed(), in))
 }
 
 // inspectDatabase runs inspect on a database, statelab's or another's, or on a part of it.

@@ -6,13 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/internal/base/console"
-	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/model/gas"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/layouts"
 	"github.com/statelab/statelab/result"
@@ -34,26 +31,10 @@ reads, the CPU time and the disk. Sizes that are not built are predicted.
 	})
 }
 
-// here stands for the disk under the folder of the results.
-const here = "here"
-
 func (a *app) price(f *flags, m *mistakes) error {
 	s := experiment.Of[*experiment.Priced](f.Experiment)
-	pricing := m.pricing(s)
+	pricing, builds := layouts.PricingOf(f.Experiment, &m.Mistakes)
 	m.accessList(s.Accesses.V())
-	var builds []layouts.Build
-	if from := s.From.All(); len(from) > 0 {
-		for _, dir := range from {
-			if l := m.pricedLayouts(dir); l != nil {
-				pricing.Layouts = append(pricing.Layouts, l)
-			}
-		}
-		if err := layouts.SameSettings(pricing.Layouts); err != nil {
-			m.At("from", s.From.String(), "%v", err)
-		}
-	} else {
-		builds = layouts.Builds(f.Experiment, &m.Mistakes)
-	}
 	if err := m.err(); err != nil {
 		return err
 	}
@@ -72,45 +53,27 @@ func (a *app) price(f *flags, m *mistakes) error {
 			return err
 		}
 	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		return fmt.Errorf("make the folder of the results: %w", err)
-	}
-	if err := a.hold(out); err != nil {
-		return err
-	}
-	if err := a.storeExperiment(f, out); err != nil {
+	if err := a.claim(f, out); err != nil {
 		return err
 	}
 	p := a.progress()
-	done := &result.Price{Status: result.Interrupted, Error: "not finished: statelab price --resume --out " + out, Started: time.Now().UTC(), Command: a.command(),
-		GasPerSecond: pricing.GasPerSecond, Formula: gas.Formula(pricing.GasPerSecond), Parameters: gas.Parameters(), Layouts: s.From.All()}
+	again := "statelab price --resume --out " + out
+	done := pricing.Begun(a.command(), again, s.From.All())
 	if err := result.WritePrice(out, done); err != nil { // until it is finished, the folder says what it is
 		return err
 	}
-	done.Status, done.Error = result.OK, ""
 	if text := a.ahead(f, pricing); text != "" {
 		p.Say("%s", text)
 	}
 	if err := a.hardware(s, out, &pricing, p); err != nil {
 		return err
 	}
-	if err := a.priceBuilds(f, builds, out, p, &pricing, done); err != nil {
+	measure := func(b layouts.Build) (*result.Layouts, error) { return a.priceBuild(f, b, out, p) }
+	if err := pricing.Measure(builds, done, measure, p.Say); err != nil {
 		return err
 	}
-	if done.Status != result.Interrupted {
-		err := pricing.Forecast(a.ctx, func(done, of int) {
-			p.Tell("", result.Event{Phase: "predict the sizes that are not built", Done: uint64(done), Total: uint64(of), Unit: "predictions"})
-		})
-		p.Done()
-		if err != nil {
-			done.Status, done.Error = result.Interrupted, "interrupted: sizes that are not built are not predicted; statelab price --resume --out "+out
-		}
-	}
-	if done.Status == result.Interrupted {
-		pricing.Ahead = nil
-	}
-	rows, unused := pricing.Rows()
-	done.Host, done.Hardware, done.Rows, done.Warnings = pricing.Layouts[0].Host, pricing.Hardware, rows, append(pricing.Warnings(), unused...)
+	pricing.Finish(a.ctx, done, again, func(e result.Event) { p.Tell("", e) })
+	p.Done()
 	d := finished{status: done.Status, error: done.Error, why: done.Why, warnings: done.Warnings, out: out}
 	err := result.WritePrice(out, done)
 	if err == nil && len(done.Rows) > 0 {
@@ -129,29 +92,6 @@ func (a *app) ahead(f *flags, pricing layouts.Pricing) string {
 		})
 	}
 	return pricing.AheadText(max(1, len(of)), int(f.Repeats.V()))
-}
-
-// priceBuilds measures the builds in order, until one is interrupted.
-func (a *app) priceBuilds(f *flags, builds []layouts.Build, out string, p *console.Progress, pricing *layouts.Pricing, done *result.Price) error {
-	for _, b := range builds {
-		l, err := a.priceBuild(f, b, out, p)
-		if err != nil {
-			return err
-		}
-		pricing.Layouts, done.Layouts = append(pricing.Layouts, l), append(done.Layouts, b.Folder())
-		if l.Status != result.OK {
-			done.Status, done.Error, done.Why = l.Status, l.Error, l.Why
-		}
-		for _, row := range l.Rows {
-			if row.Status == result.Failed {
-				p.Say("%s failed at %s accounts: %s", row.Layout, unit.Count(row.Accounts), row.Tell(row.Error))
-			}
-		}
-		if l.Status == result.Interrupted {
-			return nil
-		}
-	}
-	return nil
 }
 
 // dryPrice estimates the states of every build.
@@ -188,46 +128,16 @@ func (a *app) priceBuild(f *flags, b layouts.Build, out string, p *console.Progr
 	return work.Result, nil
 }
 
-// pricing reads what price takes besides what it measures.
-func (m *mistakes) pricing(s *experiment.Priced) (p layouts.Pricing) {
-	p = layouts.PricingOf(s)
-	if !s.Hardware.Given() {
-		m.At("hardware", "", "name at least one disk (example: %s)", m.Name("hardware", here))
-	}
-	for _, name := range s.Hardware.All() {
-		if name == here {
-			continue
-		}
-		if h := m.hardware(name); h != nil {
-			p.Hardware = append(p.Hardware, *h)
-		}
-	}
-	return p
-}
-
-// pricedLayouts reads a comparison of layouts that can be priced.
-func (m *mistakes) pricedLayouts(dir string) *result.Layouts {
-	l, err := result.ReadLayouts(dir)
-	if err != nil {
-		m.Unread("from", "", "%v", err)
-		return nil
-	}
-	if l.Workload.ContractSlots == 0 {
-		m.At("from", dir, "its states have no large contract, so slots have no price: measure them with statelab layouts --contract-slots 10k")
-	}
-	return l
-}
-
 // hardware adds the disk under out where the experiment names it.
 func (a *app) hardware(s *experiment.Priced, out string, pricing *layouts.Pricing, p *console.Progress) error {
-	if !slices.Contains(s.Hardware.All(), here) {
+	if !slices.Contains(s.Hardware.All(), layouts.Here) {
 		return nil
 	}
 	h, err := a.diskLook(p).Hardware(a.ctx, out)
 	if err != nil {
 		return err
 	}
-	h.Name = here
+	h.Name = layouts.Here
 	pricing.Hardware = append([]result.Hardware{*h}, pricing.Hardware...)
 	return nil
 }

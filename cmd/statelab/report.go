@@ -7,13 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
+	"github.com/statelab/statelab/internal/base/commandline"
 	"github.com/statelab/statelab/internal/explain/serve"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
@@ -53,28 +52,18 @@ network.`,
 	setting.Var(cmd.Flags(), &listen, setting.Address, "listen", ":8111", "with --serve: where, as :PORT for this machine only, or HOST:PORT")
 	return a.checked(cmd, func(m *mistakes, folders []string) error {
 		if serves {
-			cmd.Flags().Visit(func(flag *pflag.Flag) {
-				if slices.Contains([]string{"out", "picture", "csv", "force"}, flag.Name) {
-					m.add("--%s: not with --serve", flag.Name)
-				}
-			})
+			m.Refuse(cmd.Flags(), "not with --serve", "out", "picture", "csv", "force")
 			return a.serve(m, folders, listen.V())
 		}
-		if cmd.Flags().Changed("listen") {
-			m.add("--listen: only with --serve")
-		}
+		m.Refuse(cmd.Flags(), "only with --serve", "listen")
 		if len(folders) == 0 {
 			m.add("no folder given: statelab report S")
 		}
 		for _, folder := range folders {
-			m.readable("", folder)
+			m.Readable("", folder)
 		}
-		if picture != "" {
-			m.newFile("--picture: ", picture, &force)
-		}
-		if tables != "" {
-			m.newFile("--csv: ", tables, &force)
-		}
+		m.NewFileIf("picture", picture, &force)
+		m.NewFileIf("csv", tables, &force)
 		if out != "" {
 			if err := output.File(out, output.Reports); err != nil {
 				m.add("--out: %v", err)
@@ -91,7 +80,7 @@ network.`,
 			if err != nil {
 				return err
 			}
-			if err := output.Write(tables, replaces(&force), func(f *os.File) error { return r.Page().CSV(f) }); err != nil {
+			if err := output.Write(tables, commandline.Replaces(&force), func(f *os.File) error { return r.Page().CSV(f) }); err != nil {
 				return err
 			}
 		}
@@ -102,7 +91,7 @@ network.`,
 		if err != nil {
 			return fmt.Errorf("--picture draws the curve of sweeps and single runs; other charts can be saved as PNG from the page: %w", err)
 		}
-		return output.Write(picture, replaces(&force), func(f *os.File) error { return in.Picture(f) })
+		return output.Write(picture, commandline.Replaces(&force), func(f *os.File) error { return in.Picture(f) })
 	})
 }
 
@@ -116,12 +105,7 @@ func (a *app) explain(asJSON bool, path string, folders ...string) error {
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		err = a.printJSON(r.JSON())
-	} else {
-		err = r.Text(a.stdout)
-	}
-	if err != nil {
+	if err := a.print(asJSON, r); err != nil {
 		return err
 	}
 	path = cmp.Or(path, filepath.Join(folders[0], result.ReportFile))
@@ -153,12 +137,8 @@ json) and writes one replay folder.
 	}
 	cmd.Flags().StringVar(&out, "out", "", "new folder for the sweep folders")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
-		if len(args) != 1 {
-			m.add("name one folder of logs (example: statelab import LOGS --out DIR)")
-		} else {
-			m.readable("", args[0])
-		}
-		m.newFolder(out, "published")
+		m.One(args, "folder of logs (example: statelab import LOGS --out DIR)")
+		m.NewFolder(out, "published")
 		if err := m.err(); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/internal/ask/curve"
+	"github.com/statelab/statelab/internal/base/commandline"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/explain/report"
@@ -66,16 +67,14 @@ func (a *app) simulate(f *simulateFlags, m *mistakes, args []string) error {
 	if len(args) != 1 {
 		m.add("name one trace (example: statelab simulate T)")
 	} else if args[0] != curve.Pipe {
-		m.readable("", args[0])
+		m.Readable("", args[0])
 	}
 	shift := f.sample.V()
 	m.answerFolder(f.out)
 	if f.export != "" && shift > 0 {
 		m.add("--sample-shift: a sample cannot be exported")
 	}
-	if f.export != "" {
-		m.newFile("--export: ", f.export, &f.force)
-	}
+	m.NewFileIf("export", f.export, &f.force)
 	sizes := f.caches(m)
 	if err := m.err(); err != nil {
 		return err
@@ -123,32 +122,29 @@ func (f *simulateFlags) caches(m *mistakes) (sizes []int64) {
 // deliverAnswer prints what was computed. With --out it also stores it, marked with when
 // and by which command it was made, and its page.
 func (a *app) deliverAnswer(out, file string, asJSON bool, answer report.Report, marked func(started time.Time, command []string) any) (err error) {
-	switch {
-	case out == "" && asJSON:
-		return a.printJSON(answer.JSON())
-	case out == "":
-		return answer.Text(a.stdout)
+	if out == "" {
+		return a.print(asJSON, answer)
 	}
 	tidy, err := output.MakeFolder(out)
 	if err != nil {
 		return usage("--out: %v", err)
 	}
 	defer func() { err = errors.Join(err, tidy()) }()
+	return a.delivered(out, asJSON, answer, func(dir string) error {
+		return output.WriteJSON(filepath.Join(dir, file), marked(time.Now().UTC(), a.command()))
+	})
+}
+
+// delivered prints an answer. In the folder out, if there is one, it is stored and explained.
+func (a *app) delivered(out string, asJSON bool, found answer, store func(dir string) error) error {
+	if out == "" {
+		return a.print(asJSON, found)
+	}
 	dir := absolute(out)
-	if err := output.WriteJSON(filepath.Join(dir, file), marked(time.Now().UTC(), a.command())); err != nil {
+	if err := store(dir); err != nil {
 		return err
 	}
 	return a.explain(asJSON, "", dir)
-}
-
-// answerFolder checks the --out folder of what is computed without a run.
-func (m *mistakes) answerFolder(out string) {
-	if out == "" {
-		return
-	}
-	if err := output.Folder(out); err != nil {
-		m.add("--out: %v", err)
-	}
 }
 
 // reserveFlag is --reserve.
@@ -164,7 +160,7 @@ func shiftOf(what string) setting.Kind[int] {
 
 func (a *app) export(f *simulateFlags, t *cachesim.Trace, header trace.Header) error {
 	charge := subject.PebbleVersion(header.Engine).BlockCharge()
-	return output.Write(f.export, replaces(&f.force), func(file *os.File) error {
+	return output.Write(f.export, commandline.Replaces(&f.force), func(file *os.File) error {
 		out := bufio.NewWriterSize(file, 1<<20)
 		return errors.Join(trace.WriteOracleGeneral(out, t, charge), out.Flush())
 	})

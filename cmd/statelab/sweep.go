@@ -65,17 +65,7 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 	so, err := plan.Run(a.ctx, how, work, steps(p, ""))
 	p.Say("")
 	done := work.Result
-	failed, again := 0, 0 // again: those that --resume would measure to the same end
-	for _, point := range done.Points {
-		if point.Status == result.Failed {
-			p.Say("the point with %s failed: %s", sweep.AxesWords(point.Axes), point.Tell(point.Error))
-			failed++
-			if point.Code == engine.CodeNoBlocks {
-				again++
-			}
-		}
-	}
-	if again > 0 && again == failed {
+	if sweep.TellFailures(done, p.Say) {
 		so.Again = ""
 	}
 	err = errors.Join(err, s.JudgeCeiling(done, how.Out))

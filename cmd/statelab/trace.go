@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/internal/ask/curve"
+	"github.com/statelab/statelab/internal/base/commandline"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -76,7 +77,7 @@ func (a *app) trace(f *traceFlags, m *mistakes, args []string) error {
 	if f.out == "" {
 		m.add("--out is missing: name the trace file (example: --out T)")
 	} else if f.out != curve.Pipe {
-		m.newFile("--out: ", f.out, &f.force)
+		m.NewFile("--out: ", f.out, &f.force)
 	} else if f.json {
 		m.add("--json: not with --out -, which writes the trace to standard output")
 	}
@@ -144,7 +145,7 @@ func gets(t target, spec bench.Spec) curve.Of {
 
 // writeTrace writes a trace to --out and says what it holds.
 func (a *app) writeTrace(f *traceFlags, record func(io.Writer) (trace.Made, error)) error {
-	made, err := curve.Write(f.out, replaces(&f.force), record)
+	made, err := curve.Write(f.out, commandline.Replaces(&f.force), record)
 	switch {
 	case err != nil:
 		return fmt.Errorf("trace %s: %w", cmp.Or(f.DB.V(), f.out), err)
@@ -152,8 +153,5 @@ func (a *app) writeTrace(f *traceFlags, record func(io.Writer) (trace.Made, erro
 		return nil
 	}
 	a.progress().Warn(made.Warnings...)
-	if f.json {
-		return a.printJSON(made)
-	}
-	return made.Text(a.stdout)
+	return a.print(f.json, made)
 }

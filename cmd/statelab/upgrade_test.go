@@ -89,7 +89,7 @@ func unzip(t *testing.T, archive, dir string) {
 func TestVersionIsOfTheTag(t *testing.T) {
 	for module, want := range map[string]string{"v0.2.0": "0.2.0", "v0.2.0+dirty": host.Version, "v0.2.1-0.20261126120000-0123456789ab": host.Version,
 		"(devel)": host.Version, "": host.Version} {
-		if got := version(module); got != want {
+		if got := host.VersionOf(module); got != want {
 			t.Errorf("%q: %s, want %s", module, got, want)
 		}
 	}

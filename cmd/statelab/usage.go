@@ -8,7 +8,7 @@ import (
 )
 
 // mistakes collects what is wrong with a command line or an experiment file.
-type mistakes struct{ setting.Mistakes }
+type mistakes struct{ commandline.Line }
 
 // add notes a mistake, once.
 func (m *mistakes) add(format string, args ...any) { m.Add(format, args...) }
@@ -19,6 +19,9 @@ func (m *mistakes) cannotRead(format string, args ...any) { m.Unread("", "", for
 
 // err is nil if nothing is wrong.
 func (m *mistakes) err() error { return m.Err() }
+
+// answerFolder checks the --out folder of what is computed without a run.
+func (m *mistakes) answerFolder(out string) { m.Results(out) }
 
 func (m *mistakes) noArguments(args []string) { commandline.NoArguments(&m.Mistakes, args) }
 
@@ -46,7 +49,7 @@ func (a *app) group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Comma
 // checked makes cmd do its work with a list of the mistakes on its command line.
 func (a *app) checked(cmd *cobra.Command, do func(m *mistakes, args []string) error) *cobra.Command {
 	return commandline.Check(cmd, func() []string { return a.args }, func(m *setting.Mistakes, args []string) error {
-		return do(&mistakes{*m}, args)
+		return do(&mistakes{commandline.Line{Mistakes: *m}}, args)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/internal/base/commandline"
+	"github.com/statelab/statelab/internal/observe/host"
 )
 
 // questions are the verbs by what they answer, in the order of the help.
@@ -30,7 +31,7 @@ explains it by block type and level, and says how large a cache must be.`,
 		Example: `  sudo statelab watch --name geth               what your running node reads
   statelab advise CHAINDATA                     which cache your node needs
   statelab sweep --keys 5M --cache 0.1%,1%,3%   make a database and measure it`,
-		SilenceUsage: true, SilenceErrors: true, Version: versionLine(),
+		SilenceUsage: true, SilenceErrors: true, Version: host.VersionLine(),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return unknownCommand(cmd, args[0])

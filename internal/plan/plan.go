@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -244,6 +245,16 @@ func (p Plan) Matrix(points []Point) (steps []Listed) {
 		steps = append(steps, Listed{Number: n, Label: p.label(points, s), Class: points[s.Point].Class, Folder: p.Folder(points, s)})
 	}
 	return steps
+}
+
+// Numbered is the step with a number that Matrix lists, -1 if there is none, and the last one.
+func (p Plan) Numbered(text string, points []Point) (step, last int) {
+	last = len(points)*p.Repeats - 1
+	step, err := strconv.Atoi(text)
+	if err != nil || step > last {
+		step = -1
+	}
+	return max(step, -1), last
 }
 
 // Listed is a step in a list for other programs.

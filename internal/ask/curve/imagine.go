@@ -50,8 +50,35 @@ func (i Imagined) values() lsm.NaturalSpec {
 	return spec
 }
 
-// Natural are its levels with Pebble. The errors say what is wrong with the profile.
-func (i Imagined) Natural() (lsm.NaturalSpec, []error) {
+// Levels fills in the levels of such a database of an engine, with some options replaced. The errors are about the setting of a flag.
+func (i Imagined) Levels(engineName string, overrides map[string]string, in *predict.Input) (flag string, errs []error) {
+	if e, _ := subject.EngineOf(engineName); !e.BlockTables {
+		spec, errs := i.natural()
+		if len(errs) == 0 {
+			in.Levels = lsm.Natural(spec)
+		}
+		return "profile", errs
+	}
+	var err error
+	if in.Levels, in.Blocks, err = i.leveled(overrides); err == nil {
+		return "", nil
+	}
+	if _, unknown := rocksoptions.Find(i.Profile); unknown == nil {
+		return "set", []error{err}
+	}
+	return "profile", []error{err}
+}
+
+// FirstProfile is the profile that an engine has if none is named.
+func FirstProfile(engineName string) string {
+	if e, _ := subject.EngineOf(engineName); e.BlockTables {
+		return rocksoptions.Profiles()[0].Name
+	}
+	return pebbledb.Profiles()[0].Name
+}
+
+// natural are its levels with Pebble. The errors say what is wrong with the profile.
+func (i Imagined) natural() (lsm.NaturalSpec, []error) {
 	spec := i.values()
 	s, errs := pebbledb.Resolve(pebbledb.Profiles(), engine.Options{Profile: i.Profile})
 	if len(errs) > 0 {
@@ -73,8 +100,8 @@ func (i Imagined) Natural() (lsm.NaturalSpec, []error) {
 	return spec, nil
 }
 
-// Leveled are the levels of such a database of RocksDB, with some options replaced, and how its Gets ask for blocks.
-func (i Imagined) Leveled(overrides map[string]string) ([]engine.Level, *predict.BlockTables, error) {
+// leveled are the levels of such a database of RocksDB, with some options replaced, and how its Gets ask for blocks.
+func (i Imagined) leveled(overrides map[string]string) ([]engine.Level, *predict.BlockTables, error) {
 	values := i.values()
 	layout, err := rocksoptions.Find(i.Profile)
 	if err != nil {

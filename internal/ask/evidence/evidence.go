@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -141,23 +140,16 @@ func SettingsOf(run *result.Run) (advise.Settings, error) {
 		s.Source = "the profile " + profile
 		return s, err
 	}
-	name, err := optionsfile.Newest(dir)
-	if err != nil {
-		return advise.Settings{}, err
-	}
-	if name == "" {
-		return ProfileSettings(profile, nil)
-	}
-	f, err := os.Open(filepath.Join(dir, name))
-	if errors.Is(err, fs.ErrNotExist) { // its node has just written the next one
+	name, file, err := optionsfile.Read(dir)
+	if err == nil && name == "" || errors.Is(err, fs.ErrNotExist) { // its node has just written the next one
 		return ProfileSettings(profile, nil)
 	}
 	if err != nil {
 		return advise.Settings{}, err
 	}
-	s, err := advise.ParseOptions(f)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return s, fmt.Errorf("read %s: %w", f.Name(), err)
+	s, err := advise.SettingsOf(file)
+	if err != nil {
+		return s, fmt.Errorf("read %s: %w", filepath.Join(dir, name), err)
 	}
 	s.Source = name + ", written when the database was last opened for writing"
 	return s, nil

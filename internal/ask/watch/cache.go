@@ -44,16 +44,12 @@ func noMemTable(int64) int64 { return 0 }
 // optionsCache is of Pebble: its OPTIONS file.
 func optionsCache(t *probe.Target, dir string) Cache {
 	var settings advise.Settings
-	name, err := optionsfile.Newest(dir)
+	name, file, err := optionsfile.Read(dir)
 	switch {
 	case err == nil && name == "":
 		err = errors.New("there is no OPTIONS file")
 	case err == nil:
-		var file *os.File
-		if file, err = os.Open(filepath.Join(dir, name)); err == nil {
-			settings, err = advise.ParseOptions(file)
-			err = errors.Join(err, file.Close())
-		}
+		settings, err = advise.SettingsOf(file)
 	}
 	c := Cache{}
 	readOnly := err == nil && olderThan(filepath.Join(dir, name), t)

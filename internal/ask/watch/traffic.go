@@ -30,12 +30,11 @@ import (
 
 // Options say how a process is watched.
 type Options struct {
-	Seconds  float64 // 0: until the context ends
-	Share    float64 // of the time; 0: as much as probe.MostOfCore allows
-	Sizes    []int64 // caches to simulate besides the present one; nil: half, twice and four times
-	Tick     func(result.Tick)
-	Tell     result.Tell
-	Attached func(dir string)
+	Seconds float64 // 0: until the context ends
+	Share   float64 // of the time; 0: as much as probe.MostOfCore allows
+	Sizes   []int64 // caches to simulate besides the present one; nil: half, twice and four times
+	Tick    func(result.Tick)
+	Tell    result.Tell
 }
 
 // Cache is what is known of a process's block cache.
@@ -102,9 +101,6 @@ func Traffic(ctx context.Context, t *probe.Target, p *probe.Probe, dir string, l
 		if o.Tick != nil {
 			o.Tick(tick)
 		}
-	}
-	if o.Attached != nil {
-		o.Attached(dir)
 	}
 	limited, stop := ctx, context.CancelFunc(func() {})
 	if o.Seconds > 0 {

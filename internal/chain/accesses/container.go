@@ -311,8 +311,24 @@ func (p *Program) end(out io.Closer, why error) error {
 // crashStatus is the exit status of a Go program that had not enough memory, or panicked.
 const crashStatus = 2
 
-// HasTables tells whether there is a Parquet file under a name, which may be one.
-func HasTables(fsys fs.FS, name string) (found bool, err error) {
+// OpenAny opens a file or a folder of any form that is not ours. Tables are read by a program.
+func OpenAny(ctx context.Context, file string, parquet func() (program string, err error)) (Source, error) {
+	fsys, name := os.DirFS(filepath.Dir(file)), filepath.Base(file)
+	switch tables, err := hasTables(fsys, name); {
+	case err != nil:
+		return nil, err
+	case !tables:
+		return OpenFolder(fsys, name)
+	}
+	program, err := parquet()
+	if err != nil {
+		return nil, err
+	}
+	return OpenProgram(ctx, program, file)
+}
+
+// hasTables tells whether there is a Parquet file under a name, which may be one.
+func hasTables(fsys fs.FS, name string) (found bool, err error) {
 	err = fs.WalkDir(fsys, name, func(file string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() && path.Ext(file) == ".parquet" {
 			found = true

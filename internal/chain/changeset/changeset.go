@@ -175,6 +175,24 @@ func (s *skipping) Next(batch *Batch) error {
 // Until is s up to and with version last.
 func Until(s Source, last int64) Source { return &ending{Source: s, last: last} }
 
+// Part is the part of a set from one version to another, 0 for its own first and last, net of what is overwritten within a version if
+// that is asked for.
+func Part(s Source, first, last int64, net bool) (Source, error) {
+	if first > 0 {
+		var err error
+		if s, err = From(s, first); err != nil {
+			return nil, err
+		}
+	}
+	if last > 0 {
+		s = Until(s, last)
+	}
+	if net {
+		s = Net(s)
+	}
+	return s, nil
+}
+
 type ending struct {
 	Source
 	last  int64

@@ -1,15 +1,13 @@
 package advise
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/unit"
 )
 
@@ -25,39 +23,28 @@ type Settings struct {
 	Source          string `json:"source"`            // in words
 }
 
-// maxOptionsBytes bounds what is read of a foreign file; real ones have 3 KB.
-const maxOptionsBytes = 1 << 20
-
-// ParseOptions reads the OPTIONS file that Pebble writes each time it opens a
-// database for writing: what the node runs with. Source is left to the caller.
-func ParseOptions(r io.Reader) (Settings, error) {
-	var s Settings
-	section := ""
-	most := map[string]int64{"cache_size": math.MaxInt64, "mem_table_size": math.MaxInt64,
-		"mem_table_stop_writes_threshold": math.MaxInt32, "max_open_files": math.MaxInt32}
+// SettingsOf reads what Pebble writes into its OPTIONS file each time it opens a database for writing: what the node runs with. Source
+// is left to the caller.
+func SettingsOf(file []optionsfile.Section) (s Settings, err error) {
+	sizes := []struct {
+		name string
+		most int64
+	}{{"cache_size", math.MaxInt64}, {"mem_table_size", math.MaxInt64}, {"mem_table_stop_writes_threshold", math.MaxInt32}, {"max_open_files", math.MaxInt32}}
 	found := map[string]int64{}
-	lines := bufio.NewScanner(io.LimitReader(r, maxOptionsBytes))
-	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(lines.Text())
-		if strings.HasPrefix(line, "[") {
-			section = line
-			continue
+	for _, section := range file {
+		if section.Kind == "Level" && section.Name == "6" {
+			policy := section.Values["filter_policy"]
+			s.LastLevelFilter = policy != "none" && policy != ""
 		}
-		key, value, _ := strings.Cut(line, "=")
-		if section == `[Level "6"]` && key == "filter_policy" {
-			s.LastLevelFilter = value != "none" && value != ""
+		for _, size := range sizes {
+			text, is := section.Values[size.name]
+			if !is || section.Kind != "Options" {
+				continue
+			}
+			if found[size.name], err = strconv.ParseInt(text, 10, 64); err != nil || found[size.name] < 0 || found[size.name] > size.most {
+				return Settings{}, fmt.Errorf("%s=%.40q is not a size", size.name, text)
+			}
 		}
-		if section != "[Options]" || most[key] == 0 {
-			continue
-		}
-		v, err := strconv.ParseInt(value, 10, 64)
-		if err != nil || v < 0 || v > most[key] {
-			return Settings{}, fmt.Errorf("line %d: %s=%.40q is not a size", n, key, value)
-		}
-		found[key] = v
-	}
-	if err := lines.Err(); err != nil {
-		return Settings{}, err
 	}
 	cache, hasCache := found["cache_size"]
 	memTable, hasMemTable := found["mem_table_size"]

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/statelab/statelab/internal/base/optionsfile"
 )
 
 func readFile(t testing.TB, path string) string {
@@ -15,10 +17,18 @@ func readFile(t testing.TB, path string) string {
 	return string(text)
 }
 
+func parse(text string) (Settings, error) {
+	file, err := optionsfile.Parse(strings.NewReader(text))
+	if err != nil {
+		return Settings{}, err
+	}
+	return SettingsOf(file)
+}
+
 // The file go-ethereum 1.17.10 left behind with --cache 128. geth sets no filter
 // for the last level, but its Pebble takes that of the level above.
 func TestParseOptionsOfGeth(t *testing.T) {
-	s, err := ParseOptions(strings.NewReader(readFile(t, "testdata/OPTIONS-geth")))
+	s, err := parse(readFile(t, "testdata/OPTIONS-geth"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,13 +56,13 @@ func TestParseOptionsRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                      "no cache_size",
 		"[Options]\ncache_size=1":               "no cache_size and mem_table_size",
-		"[Options]\ncache_size=-1":              "line 2: cache_size",
-		"[Options]\n\ncache_size=8MB":           "line 3: cache_size",
-		"[Options]\nmax_open_files=99999999999": "line 2: max_open_files",
+		"[Options]\ncache_size=-1":              "cache_size=\"-1\" is not a size",
+		"[Options]\n\ncache_size=8MB":           "cache_size=\"8MB\" is not a size",
+		"[Options]\nmax_open_files=99999999999": "max_open_files=\"99999999999\" is not",
 		"[Level \"0\"]\ncache_size=1\nmem_table_size=1":              "no cache_size",
-		"[Options]\ncache_size=99999999999999999999\nmem_table_size": "line 2",
+		"[Options]\ncache_size=99999999999999999999\nmem_table_size": "cache_size=\"9999",
 	} {
-		if s, err := ParseOptions(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if s, err := parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %+v, error %v, want %q", text, s, err, want)
 		}
 	}
@@ -62,7 +72,7 @@ func FuzzParseOptions(f *testing.F) {
 	f.Add(readFile(f, "testdata/OPTIONS-geth"))
 	f.Add("[Options]\ncache_size=0\nmem_table_size=0\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := ParseOptions(strings.NewReader(text))
+		s, err := parse(text)
 		if err != nil {
 			return
 		}

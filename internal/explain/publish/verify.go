@@ -334,6 +334,19 @@ func pageOf(dir string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
+// Check is Verify of a pack or a folder. The error says what contradicts, too, and then there is a verdict.
+func Check(path, by string) (found *Verdict, err error) {
+	dir, remove, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	if found, err = Verify(dir, by); err != nil {
+		return nil, err
+	}
+	return found, found.Passes(path)
+}
+
 // Open makes the results in a pack, or in a folder, readable at dir. remove gives back
 // what was unpacked.
 func Open(path string) (dir string, remove func() error, err error) {
@@ -425,12 +438,24 @@ func sums(dir string) (packed bool, problems []string, err error) {
 // mostProblems are listed of results that do not pass.
 const mostProblems = 20
 
-// Contradicted says that results at path do not pass, and why.
-func Contradicted(path string, problems []string) error {
-	list := problems[:min(len(problems), mostProblems)]
-	more := ""
-	if len(problems) > len(list) {
-		more = fmt.Sprintf("\n  and %d more", len(problems)-len(list))
+// Passes is nil if nothing in the results at path contradicts itself, else it says what does.
+func (v *Verdict) Passes(path string) error {
+	if len(v.Problems) == 0 {
+		return nil
 	}
-	return fmt.Errorf("%s does not pass: %s\n  %s%s", path, unit.Plural(len(problems), "contradiction"), strings.Join(list, "\n  "), more)
+	list := v.Problems[:min(len(v.Problems), mostProblems)]
+	more := ""
+	if len(v.Problems) > len(list) {
+		more = fmt.Sprintf("\n  and %d more", len(v.Problems)-len(list))
+	}
+	return fmt.Errorf("%s does not pass: %s\n  %s%s", path, unit.Plural(len(v.Problems), "contradiction"), strings.Join(list, "\n  "), more)
+}
+
+// String is what was checked.
+func (v *Verdict) String() string {
+	text := fmt.Sprintf("%s, %s computed again", unit.Plural(v.Runs, "run"), unit.Plural(v.Figures, "figure"))
+	if v.PageNotCompared != "" {
+		text += "\n  its page was not compared: " + v.PageNotCompared
+	}
+	return text
 }

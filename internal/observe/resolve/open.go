@@ -126,22 +126,6 @@ func open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
 	return r, nil
 }
 
-// Tables lists the tables of the database in dir, with their levels, as they are now. It reads no table.
-func Tables(dir string, version cachesim.PebbleVersion) (tables []blockio.LiveTable, err error) {
-	for attempt := 1; ; attempt++ {
-		found, err := listAlone(dir, version)
-		if err == nil {
-			for _, t := range found.tables {
-				tables = append(tables, blockio.LiveTable{Number: blockio.FileNumber(t.file), Level: t.level, Bytes: t.bytes, Smallest: t.smallest, Largest: t.largest})
-			}
-			return tables, nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) || attempt == vanishedRetries {
-			return nil, fmt.Errorf("list the tables of %s: %w", dir, err)
-		}
-	}
-}
-
 // manifest is what a version says a database consists of.
 type manifest struct {
 	tables []tableFacts // from L0 to L6

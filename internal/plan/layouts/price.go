@@ -9,6 +9,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/setting"
@@ -466,6 +467,53 @@ func (p Pricing) Warnings() (all []engine.Warning) {
 	return all
 }
 
+// Begun is what is told of prices until they are finished; again is the command that goes on, from the folders of a comparison that
+// was measured before, if any.
+func (p Pricing) Begun(command []string, again string, from []string) *result.Price {
+	return &result.Price{Status: result.Interrupted, Error: "not finished: " + again, Started: time.Now().UTC(), Command: command,
+		GasPerSecond: p.GasPerSecond, Formula: gas.Formula(p.GasPerSecond), Parameters: gas.Parameters(), Layouts: from}
+}
+
+// Measure measures the builds in order, until one is interrupted. say hears which layouts failed.
+func (p *Pricing) Measure(builds []Build, done *result.Price, measure func(Build) (*result.Layouts, error), say func(format string, args ...any)) error {
+	done.Status, done.Error = result.OK, ""
+	for _, b := range builds {
+		l, err := measure(b)
+		if err != nil {
+			return err
+		}
+		p.Layouts, done.Layouts = append(p.Layouts, l), append(done.Layouts, b.Folder())
+		if l.Status != result.OK {
+			done.Status, done.Error, done.Why = l.Status, l.Error, l.Why
+		}
+		for _, row := range l.Rows {
+			if row.Status == result.Failed {
+				say("%s failed at %s accounts: %s", row.Layout, unit.Count(row.Accounts), row.Tell(row.Error))
+			}
+		}
+		if l.Status == result.Interrupted {
+			return nil
+		}
+	}
+	return nil
+}
+
+// Finish predicts the sizes that were not built, unless the measurement was interrupted, and prices all.
+func (p *Pricing) Finish(ctx context.Context, done *result.Price, again string, tell result.Tell) {
+	if done.Status != result.Interrupted {
+		if err := p.Forecast(ctx, func(done, of int) {
+			tell(result.Event{Phase: "predict the sizes that are not built", Done: uint64(done), Total: uint64(of), Unit: "predictions"})
+		}); err != nil {
+			done.Status, done.Error = result.Interrupted, "interrupted: sizes that are not built are not predicted; "+again
+		}
+	}
+	if done.Status == result.Interrupted {
+		p.Ahead = nil
+	}
+	rows, unused := p.Rows()
+	done.Host, done.Hardware, done.Rows, done.Warnings = p.Layouts[0].Host, p.Hardware, rows, append(p.Warnings(), unused...)
+}
+
 // Forecast asks the models what Rows needs to know of sizes that were not built, which can take seconds of each. tell is told how
 // many of the answers there are. Where ctx ends it, Ahead is to be left out.
 func (p *Pricing) Forecast(ctx context.Context, tell func(done, of int)) error {
@@ -674,13 +722,62 @@ func (b Build) Of(e *experiment.Experiment) *experiment.Experiment {
 	return build
 }
 
-// PricingOf is what s says of the prices.
-func PricingOf(s *experiment.Priced) (p Pricing) {
+// Here stands for the disk under the folder of the results.
+const Here = "here"
+
+// PricingOf is what to price, and what to build for that: nothing if comparisons are named.
+func PricingOf(e *experiment.Experiment, m *setting.Mistakes) (p Pricing, builds []Build) {
+	s := experiment.Of[*experiment.Priced](e)
 	p.GasPerSecond = float64(s.GasPerSecond.V())
 	for _, accounts := range s.At.All() {
 		for _, slots := range s.ContractAt.All() {
 			p.Ahead = append(p.Ahead, Size{Accounts: accounts, ContractSlots: slots})
 		}
 	}
-	return p
+	if !s.Hardware.Given() {
+		m.At("hardware", "", "name at least one disk (example: %s)", m.Name("hardware", Here))
+	}
+	for _, name := range s.Hardware.All() {
+		if name == Here {
+			continue
+		}
+		if h := HardwareOf(name, m); h != nil {
+			p.Hardware = append(p.Hardware, *h)
+		}
+	}
+	if !s.From.Given() {
+		return p, Builds(e, m)
+	}
+	for _, dir := range s.From.All() {
+		l, err := result.ReadLayouts(dir)
+		if err != nil {
+			m.Unread("from", "", "%v", err)
+			continue
+		}
+		if l.Workload.ContractSlots == 0 {
+			m.At("from", dir, "its states have no large contract, so slots have no price: measure them with statelab layouts --contract-slots 10k")
+		}
+		p.Layouts = append(p.Layouts, l)
+	}
+	if err := SameSettings(p.Layouts); err != nil {
+		m.At("from", s.From.String(), "%v", err)
+	}
+	return p, nil
+}
+
+// HardwareOf reads the profile of a disk; nil if none is named.
+func HardwareOf(path string, m *setting.Mistakes) *result.Hardware {
+	switch path {
+	case "":
+		return nil
+	case Here:
+		m.At("hardware", Here, "measure the disk first (statelab disk DIR --out DISK), and give %s", m.Name("hardware", "DISK"))
+		return nil
+	}
+	h, err := result.ReadHardware(path)
+	if err != nil {
+		m.Unread("hardware", "", "%v", err)
+		return nil
+	}
+	return h
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/run/protocol"
+	"github.com/statelab/statelab/internal/subject"
 )
 
 // EngineRow is an engine of a list, with --json too.
@@ -174,4 +175,19 @@ func TellLibrary(overrides ...map[string]string) []error {
 		}
 	}
 	return nil
+}
+
+// Watchable lists what statelab watch can watch.
+func Watchable(to io.Writer) {
+	fmt.Fprintln(to, "\nWhat statelab watch can watch (statelab doctor says whether this machine allows it):")
+	for _, w := range subject.AllWatched() {
+		programs := "programs that Go built with " + w.Module + " " + strings.Join(w.Versions, "*, ") + "*"
+		if w.Module == "" {
+			programs = "programs that use its C++ library and have the symbols of its Gets"
+		}
+		fmt.Fprintf(to, "  %-15s %s\n", w.Engine, programs)
+	}
+	for _, layout := range subject.PageFiles() {
+		fmt.Fprintf(to, "  %-15s page faults of any process that maps its database\n", layout.Engine)
+	}
 }

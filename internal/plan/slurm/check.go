@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,16 @@ type Finding struct {
 	OK     bool   `json:"ok"`
 	Text   string `json:"text"`
 	Remedy string `json:"remedy,omitempty"`
+}
+
+// Tell writes findings, each with its remedy.
+func Tell(to io.Writer, all []Finding) {
+	for _, f := range all {
+		fmt.Fprintf(to, "%s: %s\n", f.Where, f.Text)
+		if f.Remedy != "" {
+			fmt.Fprintf(to, "    remedy: %s\n", f.Remedy)
+		}
+	}
 }
 
 // Alike refuses a class that no node has, or whose nodes differ: points of one class are

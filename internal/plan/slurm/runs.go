@@ -196,3 +196,33 @@ func DatabaseHere(e *experiment.Experiment) {
 		}
 	}
 }
+
+// CheckWhere checks what an experiment says of where to run. A single run is for this machine, wherever the others are; listed: runs
+// are listed for somebody else to start.
+func CheckWhere(e *experiment.Experiment, single, listed bool, m *setting.Mistakes) {
+	where := e.Where.String()
+	switch {
+	case !e.Where.V().Cluster:
+	case e.Measure == experiment.Price:
+		m.At("on", where, "prices are computed on this machine: measure on nodes first (statelab layouts --contract-slots 10k --on %s --out L), then "+
+			"statelab price --from L", where)
+	case e.Measure == experiment.Load:
+		m.At("on", where, "a load makes one database on one machine: load it there (srun --nodelist=NODE statelab load ...), or give sweep --keys, "+
+			"which loads on every node that needs it")
+	case !single && e.DB.Given() && (e.Measure == experiment.Replay || e.Measure == experiment.Layouts):
+		m.At("db", e.DB.V(), "with %s the files that %s makes are on the scratch disk of each node: %s", m.Name("on", "slurm"), e.Measure, m.Name("scratch", "DIR"))
+	}
+	if single {
+		e.Where.Let(setting.Place{})
+		DatabaseHere(e)
+	}
+	if single || listed || e.Where.V().Cluster {
+		return
+	}
+	for flag, value := range map[string]*experiment.Text{"constraint": &e.Constraint, "db-at": &e.DBAt, "sbatch": &e.Submit} {
+		// A file may say what matters on a cluster alone; classes are points.
+		if value.Given() && (m.In == nil || flag == "constraint" && value.Several()) {
+			m.At(flag, value.String(), "needs a cluster: add %s", m.Name("on", "slurm"))
+		}
+	}
+}

@@ -163,6 +163,17 @@ func axes(e *experiment.Experiment, options *setting.Options) (axes []Axis) {
 	return axes
 }
 
+// Looking is a sweep of a database that is only looked at: nothing is written.
+func Looking(dir string, ignoreLock bool) (*experiment.Experiment, *experiment.Swept) {
+	e := experiment.New(experiment.Sweep)
+	s := experiment.Of[*experiment.Swept](e)
+	e.DB.Let(dir)
+	s.Existing.Let(true)
+	s.ReadOnly.Let(true)
+	s.IgnoreLock.Let(ignoreLock)
+	return e, s
+}
+
 // ReadSpec is what all points of e share that read t: axes have their first value.
 func ReadSpec(e *experiment.Experiment, t Target, command []string, m *setting.Mistakes) bench.Spec {
 	s := experiment.Of[*experiment.Swept](e)

@@ -312,3 +312,18 @@ func AxesWords(axes map[string]string) string {
 	}
 	return strings.Join(words, ", ")
 }
+
+// TellFailures tells which points failed, and whether measuring them again would come to the same end.
+func TellFailures(done *result.Sweep, say func(format string, args ...any)) (forGood bool) {
+	failed, again := 0, 0
+	for _, point := range done.Points {
+		if point.Status == result.Failed {
+			say("the point with %s failed: %s", AxesWords(point.Axes), point.Tell(point.Error))
+			failed++
+			if point.Code == engine.CodeNoBlocks {
+				again++
+			}
+		}
+	}
+	return again > 0 && again == failed
+}

@@ -66,6 +66,18 @@ func ListGets(ctx context.Context, e engine.Engine, spec *Spec) (uint64, error) 
 	return uint64(len(keys.played.order)), nil
 }
 
+// CheckList reports why a file is neither an access list nor a log.
+func CheckList(path string) error {
+	if traffic.Is(path) {
+		return nil
+	}
+	list, err := accesses.OpenFile(path)
+	if err != nil {
+		return err
+	}
+	return list.Close()
+}
+
 func sharesOf(gets uint64, threads int) []uint64 {
 	shares := make([]uint64, threads)
 	for i := range shares {
