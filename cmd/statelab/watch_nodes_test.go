@@ -306,7 +306,7 @@ func TestWatchedNodesThatEnd(t *testing.T) {
 	}
 }
 
-// With two databases in a process, one has to be named; that one is watched.
+// With two databases in a process, one has to be named, unless it has nearly all bytes; that one is watched.
 func TestWatchAsksWhichDatabase(t *testing.T) {
 	watching(t)
 	a, b := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")
@@ -315,6 +315,13 @@ func TestWatchAsksWhichDatabase(t *testing.T) {
 	var w result.Watch
 	o := statelab(t, "watch", b, "--seconds", "0.5", "--json")
 	if err := json.Unmarshal([]byte(o.stdout), &w); err != nil || w.Process.Database != b || w.Process.PID != n.Process.Pid {
+		t.Error(o)
+	}
+	if err := os.WriteFile(filepath.Join(a, "LOG.old"), make([]byte, 8<<20), 0o644); err != nil { // geth's chaindata, beside its database of peers
+		t.Fatal(err)
+	}
+	o = statelab(t, "watch", "--pid", fmt.Sprint(n.Process.Pid), "--seconds", "0.5", "--json")
+	if err := json.Unmarshal([]byte(o.stdout), &w); err != nil || w.Process.Database != a {
 		t.Error(o)
 	}
 }

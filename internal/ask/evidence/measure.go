@@ -50,7 +50,7 @@ func (a *Asked) probe(ctx context.Context, run *result.Run) (advise.Disk, error)
 	case err != nil:
 		return advise.Disk{}, err
 	case probed.Contradicted != "":
-		return advise.Disk{Absent: "its probe contradicts itself, as beside other users of the disk: " + probed.Contradicted, Failed: true}, nil
+		return advise.Disk{Absent: "its probe contradicts itself, perhaps because others use the disk: " + probed.Contradicted, Failed: true}, nil
 	}
 	var disk advise.Disk
 	for _, point := range probed.Points {

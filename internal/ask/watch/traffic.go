@@ -23,6 +23,7 @@ import (
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/observe/follow"
 	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/observe/probe"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
@@ -59,7 +60,7 @@ type KeptKey struct {
 	Found bool
 }
 
-// Database is the one database of the engine that the process has open; it waits for one that is not open yet.
+// Database is the database that the process has open, of several the one with nearly all bytes; it waits for one that is not open yet.
 func Database(ctx context.Context, t *probe.Target, tell result.Tell) (dir string, err error) {
 	for {
 		dirs := slices.DeleteFunc(t.Databases(), func(dir string) bool { return !holds(t, t.Path(dir)) })
@@ -67,6 +68,9 @@ func Database(ctx context.Context, t *probe.Target, tell result.Tell) (dir strin
 		case len(dirs) == 1:
 			return t.Path(dirs[0]), nil
 		case len(dirs) > 1:
+			if dir := mostOf(t, dirs); dir != "" {
+				return dir, nil
+			}
 			return "", engine.Fail(engine.CodeUsage, "%s has %d databases open: name one of them instead of the process (%s)", t, len(dirs), strings.Join(dirs, ", "))
 		case !t.Alive():
 			return "", engine.Fail(engine.CodeNotFound, "%s ended before it opened a database", t).With("name a process that runs: ps -e lists all")
@@ -78,6 +82,21 @@ func Database(ctx context.Context, t *probe.Target, tell result.Tell) (dir strin
 		case <-time.After(lookForDatabase):
 		}
 	}
+}
+
+// mostOf is the database that has nearly all bytes of those in dirs, as that of a node's state has beside the one of its peers; "": none.
+func mostOf(t *probe.Target, dirs []string) (largest string) {
+	var all, most int64
+	for _, dir := range dirs {
+		bytes, _ := host.FilesIn(t.Path(dir))
+		if all += bytes; bytes > most {
+			most, largest = bytes, t.Path(dir)
+		}
+	}
+	if most < all/10*9 {
+		return ""
+	}
+	return largest
 }
 
 // holds reports whether the files of a folder are a database of an engine that the process was found to hold. Both versions of

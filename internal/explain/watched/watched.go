@@ -145,7 +145,7 @@ func (w Watched) skew() string {
 
 // method tells how much was seen and what that took.
 func (w Watched) method() string {
-	text := fmt.Sprintf("Observed: %s Gets in %s s", unit.Count(w.Gets), unit.Significant(w.Watched, 3))
+	text := fmt.Sprintf("Observed: %s Gets of %s in %s s", unit.Count(w.Gets), w.Process.Database, unit.Significant(w.Watched, 3))
 	if w.Watched < 0.95*w.Seconds {
 		text += fmt.Sprintf(", spread over %s s", unit.Significant(w.Seconds, 3))
 		if w.BlockReadsError != nil {
