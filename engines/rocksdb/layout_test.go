@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -107,16 +108,29 @@ func TestReadOnlyCountsTheSameReads(t *testing.T) {
 	}
 }
 
-// layoutDir is a settled database of layoutKeys keys.
+// layoutDirs are databases by profile, each made once and removed after all tests.
+var layoutDirs = map[string]string{}
+
+// layoutDir is a copy of a settled database of layoutKeys keys.
 func layoutDir(t *testing.T, profile string) string {
 	t.Helper()
-	dir := t.TempDir()
-	opened, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, Create: true, Profile: profile})
-	if err != nil {
-		t.Fatal(err)
+	if layoutDirs[profile] == "" {
+		dir, err := os.MkdirTemp("", "statelab-layout-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		opened, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, Create: true, Profile: profile})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fill(t, opened.(*db), layoutKeys)
+		if err := opened.Close(); err != nil {
+			t.Fatal(err)
+		}
+		layoutDirs[profile] = dir
 	}
-	fill(t, opened.(*db), layoutKeys)
-	if err := opened.Close(); err != nil {
+	dir := filepath.Join(t.TempDir(), "db")
+	if err := os.CopyFS(dir, os.DirFS(layoutDirs[profile])); err != nil {
 		t.Fatal(err)
 	}
 	return dir

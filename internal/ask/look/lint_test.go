@@ -2,6 +2,7 @@ package look
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -73,6 +74,14 @@ func pebbleOf(t *testing.T, e engine.Engine, profile string, options, later map[
 func TestLintOfPebble(t *testing.T) {
 	const cache = 512 << 10
 	lacking := map[string]string{"FilterLevels": "0-5"} // which is as good as it gets
+	made := map[string]string{}                         // databases, which are only read, by what they were made with
+	database := func(e engine.Engine, options, later map[string]string) string {
+		as := fmt.Sprint(e.Info().Name, options, later, later == nil)
+		if made[as] == "" {
+			made[as] = pebbleOf(t, e, "bench-kvdb", options, later)
+		}
+		return made[as]
+	}
 	for _, c := range []struct {
 		code                   string
 		options, later, remedy map[string]string // remedy: of the database as it would be; nil: its reads are the same
@@ -87,7 +96,7 @@ func TestLintOfPebble(t *testing.T) {
 	} {
 		for name, e := range map[string]engine.Engine{"pebble1": pebble1.Engine{}, "pebble2": pebble2.Engine{}} {
 			t.Run(name+" "+c.code, func(t *testing.T) {
-				dir := pebbleOf(t, e, "bench-kvdb", c.options, c.later)
+				dir := database(e, c.options, c.later)
 				found := inspected(t, e, name, dir, cache).Findings
 				if c.code == "" && len(found) == 0 {
 					return
@@ -103,7 +112,7 @@ func TestLintOfPebble(t *testing.T) {
 				if c.code == UnaskedFilters {
 					again = nil
 				}
-				measured := readsOf(t, e, dir, cache) - readsOf(t, e, pebbleOf(t, e, "bench-kvdb", c.remedy, again), cache)
+				measured := readsOf(t, e, dir, cache) - readsOf(t, e, database(e, c.remedy, again), cache)
 				t.Logf("%+.4f block reads per Get told, %+.4f measured", found[0].ExtraReads, measured)
 				if math.Abs(found[0].ExtraReads-measured) > 0.03 {
 					t.Errorf("%+.4f block reads per Get told, %+.4f measured", found[0].ExtraReads, measured)
