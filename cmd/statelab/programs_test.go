@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -14,8 +15,51 @@ import (
 // test` builds them. Where it is not set, tests build what they need.
 const madePrograms = "STATELAB_TEST_PROGRAMS"
 
+// keptFolder names a folder in which tests, each in a process of its own (scripts/e2e), keep what takes long to make for each other.
+// Where it is not set, each process makes its own.
+const keptFolder = "STATELAB_TEST_KEPT"
+
 // making is held while a program is made: tests that run at the same time need the same ones.
 var making sync.Mutex
+
+// kept is a file or a folder that is made once for all processes; "" if nothing is kept.
+func kept(name string, create func(path string) error) (path string, err error) {
+	dir := os.Getenv(keptFolder)
+	if dir == "" {
+		return "", nil
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, name+".lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close() // the lock goes with it
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return "", err
+	}
+	path = filepath.Join(dir, name)
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	if err := create(path + ".part"); err != nil {
+		return "", err
+	}
+	return path, os.Rename(path+".part", path)
+}
+
+// placed has a program at path: a link to the one that all processes keep, or one of its own. A link costs nothing.
+func placed(path string, create func(path string) error) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	from, err := kept(filepath.Base(path), create)
+	if err != nil {
+		return err
+	}
+	if from == "" {
+		return create(path)
+	}
+	return os.Link(from, path)
+}
 
 // program puts a program of this repository into a folder.
 func program(dir, name string) error {
@@ -29,8 +73,12 @@ func program(dir, name string) error {
 		return err
 	}
 	if made := os.Getenv(madePrograms); made != "" {
-		// A copy: the programs that lie beside the others would be found.
-		text, err := os.ReadFile(filepath.Join(made, name))
+		// Not where they are: the programs that lie beside them would be found.
+		made = filepath.Join(made, name)
+		if os.Link(made, path) == nil {
+			return nil
+		}
+		text, err := os.ReadFile(made) // on another file system
 		if err == nil {
 			return os.WriteFile(path, text, 0o755)
 		} else if !os.IsNotExist(err) {
@@ -46,12 +94,14 @@ func program(dir, name string) error {
 		if name == "statelab" {
 			cgo = "0"
 		}
-		build := exec.Command("go", "build", "-C", found[0], "-o", absolute(path), ".")
-		build.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
-		if text, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("build %s (make test installs a C compiler): %w\n%s", name, err, text)
-		}
-		return nil
+		return placed(path, func(path string) error {
+			build := exec.Command("go", "build", "-C", found[0], "-o", absolute(path), ".")
+			build.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
+			if text, err := build.CombinedOutput(); err != nil {
+				return fmt.Errorf("build %s (make test installs a C compiler): %w\n%s", name, err, text)
+			}
+			return nil
+		})
 	}
 	return fmt.Errorf("no source of %s", name)
 }

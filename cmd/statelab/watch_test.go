@@ -87,17 +87,22 @@ func waitingRunner(t *testing.T, runner []string) *waiting {
 func runnerOf(t *testing.T, stripped bool) []string {
 	t.Helper()
 	if !stripped {
-		path := filepath.Join(scratch, "watched", "statelab-run-pebble")
+		path := filepath.Join(scratch, "watched", "statelab-run-pebble-with-symbols")
 		making.Lock()
 		defer making.Unlock()
 		if _, err := os.Stat(path); err == nil {
 			return []string{path}
 		}
 		// The flags of make test leave the symbols out.
-		build := exec.Command("go", "build", "-ldflags=", "-o", path, "../statelab-run-pebble")
-		build.Env = append(os.Environ(), "CGO_ENABLED=1")
-		if text, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, text)
+		if err := placed(path, func(path string) error {
+			build := exec.Command("go", "build", "-ldflags=", "-o", path, "../statelab-run-pebble")
+			build.Env = append(os.Environ(), "CGO_ENABLED=1")
+			if text, err := build.CombinedOutput(); err != nil {
+				return fmt.Errorf("%w\n%s", err, text)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
 		}
 		return []string{path}
 	}
