@@ -51,16 +51,12 @@ func (m *mistakes) accessList(path string) {
 }
 
 func (m *mistakes) oneList(args []string, verb string) (list *accesses.Container) {
-	if len(args) != 1 {
-		m.add("name one access list (example: statelab accesses %s list.slal)", verb)
-		return nil
-	}
-	if !m.Readable("", args[0]) {
+	if !m.One(args, "access list (example: statelab accesses "+verb+" list.slal)") {
 		return nil
 	}
 	list, err := accesses.OpenFile(args[0])
 	if err != nil {
-		m.cannotRead("%v", err)
+		m.Unread("", "", "%v", err)
 	}
 	return list
 }
@@ -155,7 +151,7 @@ func (a *app) accessesImport() *cobra.Command {
 		if path := absolute(args[0]); m.Readable("", args[0]) {
 			var err error
 			if from, err = accesses.OpenAny(a.ctx, path, parquet.Path); err != nil {
-				m.cannotRead("%v", err)
+				m.Unread("", "", "%v", err)
 			}
 		}
 		if err := m.err(); err != nil {

@@ -65,20 +65,16 @@ func (f *setFlags) outFlag(cmd *cobra.Command) {
 
 // openSet opens the set that args name; its errors name the path as typed.
 func (m *mistakes) openSet(args []string, format, example string) (set changeset.Source, path string) {
-	if len(args) != 1 {
-		m.add("name one change set (example: statelab changeset %s)", example)
+	if !m.One(args, "change set (example: statelab changeset "+example+")") || m.Typed {
 		return nil, ""
 	}
 	path = args[0]
-	if !m.Readable("", path) || m.Typed {
-		return nil, path
-	}
 	if format == "auto" {
 		format = ""
 	}
 	set, err := changeset.OpenFile(absolute(path), changeset.Format(format))
 	if err != nil {
-		m.cannotRead("%v", err)
+		m.Unread("", "", "%v", err)
 		return nil, path
 	}
 	return set, path

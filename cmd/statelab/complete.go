@@ -8,6 +8,7 @@ import (
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/base/commandline"
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/chain/accesses"
 	"github.com/statelab/statelab/internal/chain/changeset"
@@ -65,7 +66,7 @@ func profilesOf(cmd *cobra.Command, all tables) (names []string) {
 			add(p.Name)
 		}
 	default:
-		for _, name := range list(cmp.Or(chosen.Value.String(), embedded()[0].Info().Name)) {
+		for _, name := range setting.Split(cmp.Or(chosen.Value.String(), embedded()[0].Info().Name)) {
 			if found, err := all.engines.Find(name); err == nil {
 				for _, p := range found.Info.Profiles {
 					add(p.Name)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/internal/base/output"
-	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/plan/sweep"
 )
@@ -17,9 +16,6 @@ type target = sweep.Target
 func (a *app) find(w sweep.Wanted, m *mistakes) target {
 	return w.Find(finder{a, m}, &m.Mistakes)
 }
-
-// list splits a value that may be an axis.
-func list(text string) []string { return setting.Split(text) }
 
 // outFolder is where results go: --out, or a new folder.
 func outFolder(out, verb string) string {

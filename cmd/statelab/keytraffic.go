@@ -58,7 +58,7 @@ func (l *logFlags) open(m *mistakes, args []string) (log traffic.Source) {
 	}
 	log, err := l.form().Open(args[0])
 	if err != nil {
-		m.cannotRead("%v", err)
+		m.Unread("", "", "%v", err)
 	}
 	return log
 }

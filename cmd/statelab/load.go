@@ -33,11 +33,7 @@ some keys back and leaves a manifest in the database.
 }
 
 func (a *app) load(f *flags, m *mistakes) (err error) {
-	if f.out != "" {
-		if err := refuseOther(f.out); err != nil {
-			m.add("%v", err)
-		}
-	}
+	m.Results(f.out)
 	spec := sweep.LoadDeclared(f.Experiment, f.resume, finder{a, m}, a.command(), &m.Mistakes)
 	if err := m.err(); err != nil {
 		return err

@@ -44,11 +44,10 @@ pack names paths and hardware of this machine.
 	cmd.Flags().StringVar(&out, "out", "", "the pack (default: FOLDER.zip in this folder)")
 	cmd.Flags().BoolVar(&force, "force", false, "replace the file if it exists")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
-		folder := m.One(args, "folder of results (example: statelab pack create S --out S.zip)")
-		if folder == "" {
+		if m.One(args, "folder of results (example: statelab pack create S --out S.zip)"); len(args) != 1 {
 			return m.err()
 		}
-		out = cmp.Or(out, filepath.Base(absolute(folder))+".zip")
+		out = cmp.Or(out, filepath.Base(absolute(args[0]))+".zip")
 		if filepath.Ext(out) != ".zip" {
 			m.add("--out %s: the name of a pack ends in .zip", out)
 		}

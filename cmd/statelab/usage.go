@@ -13,10 +13,6 @@ type mistakes struct{ commandline.Line }
 // add notes a mistake, once.
 func (m *mistakes) add(format string, args ...any) { m.Add(format, args...) }
 
-// cannotRead notes a file or folder that cannot be read: no mistake in what was typed as far as
-// anybody knows, unless it does not exist.
-func (m *mistakes) cannotRead(format string, args ...any) { m.Unread("", "", format, args...) }
-
 // err is nil if nothing is wrong.
 func (m *mistakes) err() error { return m.Err() }
 
@@ -26,9 +22,7 @@ func (m *mistakes) answerFolder(out string) { m.Results(out) }
 func (m *mistakes) noArguments(args []string) { commandline.NoArguments(&m.Mistakes, args) }
 
 // usage is one mistake.
-func usage(format string, args ...any) error {
-	return setting.Usage(format, args...)
-}
+func usage(format string, args ...any) error { return setting.Usage(format, args...) }
 
 func unknownCommand(parent *cobra.Command, name string) error {
 	return commandline.Unknown(new(setting.Mistakes), parent, name)

@@ -19,14 +19,13 @@ func (l *Line) Readable(flag, path string) bool { return l.Present(flag, path, e
 // Database is Readable for the path of a database.
 func (l *Line) Database(path string) bool { return l.Present("db", path, engine.CodeNoDatabase) }
 
-// One is the only argument, which must be there; asked says what to name.
-func (l *Line) One(args []string, asked string) string {
+// One reports whether there is one argument, a path that is there; asked says what to name.
+func (l *Line) One(args []string, asked string) bool {
 	if len(args) != 1 {
 		l.Add("name one %s", asked)
-		return ""
+		return false
 	}
-	l.Readable("", args[0])
-	return args[0]
+	return l.Readable("", args[0])
 }
 
 // Typed are the flags that were given, of those named; none named: of all.
