@@ -169,9 +169,10 @@ shellcheck:
 	@scripts/needs shellcheck:shellcheck
 	shellcheck .ci/run scripts/* engines/rocksdb/fetch.sh examples/run examples/*/*.sh
 
-# The slow ones, marked by testing.Short, have a target of their own.
+# The slow ones, marked by testing.Short, have a target of their own. In test, race runs all tests of its packages.
 unit:
-	$(GO) test -short -timeout 30m $$($(GO) list ./... | grep -vxF -e $(MODULE) -e $(MODULE)/cmd/statelab)
+	$(GO) test -short -timeout 30m $$($(GO) list ./... | grep -vxF -e $(MODULE) -e $(MODULE)/cmd/statelab \
+		$(if $(filter test,$(MAKECMDGOALS)),$$($(GO) list $(RACE_PACKAGES) | sed 's/^/-e /')))
 
 # Pebble with cgo has other memory and another zstd: what depends on them. Unit has the whole suite without cgo, slow with it.
 WITH_CGO := 'Test(Engine|Oracles[12])/(PutGet|ValueSizes|Buffers|Readers|GetAllocates|ReadsAre|Memory|GetMany|Survives|InCache|CacheReserved|LogTakes)'
