@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"runtime"
@@ -332,8 +333,13 @@ func (a *app) inspectDatabase(dir, engineName string, ignoreLock bool, part engi
 		spec.Overrides = t.Manifest.Overrides
 	}
 	p := a.progress()
-	run, err := a.Do(a.ctx, sweep.JobOf(&spec), func(e result.Event) { p.Tell("", e) })
-	p.Done()
+	defer p.Done()
+	return a.ran(a.ctx, &spec, func(e result.Event) { p.Tell("", e) })
+}
+
+// ran is a point that was measured, or why it was not.
+func (a *app) ran(ctx context.Context, spec *bench.Spec, tell result.Tell) (*result.Run, error) {
+	run, err := a.Do(ctx, sweep.JobOf(spec), tell)
 	if err == nil && run.Status != result.OK {
 		err = run.Failure(run.Error)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -43,7 +44,7 @@ type tuneFlags struct {
 	trace            experiment.Text
 	table            experiment.Text
 	goal             experiment.Text
-	within           setting.Value[time.Duration]
+	within, readTime setting.Value[time.Duration]
 	verify           bool
 }
 
@@ -53,14 +54,16 @@ func (a *app) tuneVerb() *cobra.Command {
 		Use:   "tune --db DIR | --keys N",
 		Short: "Find the options of tables with which Gets read least",
 		Long: `Tune predicts what other options of the tables of Pebble and RocksDB would read
-in the same memory: sizes of data and index blocks, bits of filters and, of RocksDB,
-where filters and indexes are. It traces the Gets of a database once, works out which
+in the same memory: sizes of data and index blocks, bits of filters (of Pebble, by
+level), compression unless the goal is reads and, of RocksDB, where filters and
+indexes are. It traces the Gets of a database once, works out which
 blocks they would access in tables of other options, and replays that through the
 engine's cache. It says how sure it is, what each option brings alone, and
 with --verify builds what it recommends and measures it.
 
   statelab tune --db D --memory 64MiB
   statelab tune --db D --memory 64MiB --missing 50% --verify --out T
+  statelab tune --db D --memory 64MiB --goal time --read-time 80us
   statelab tune --db CHAINDATA --memory 2GiB --accesses list.slal --scheme path
   statelab tune --keys 20B --memory 8GiB            (a database that was never built)`,
 	}
@@ -76,7 +79,10 @@ with --verify builds what it recommends and measures it.
 	setting.Var(flag, &f.scheme, setting.Choice(accesses.KeySchemes()...), "scheme", "flat",
 		"with --accesses: keys that the client uses: flat (geth's snapshot), path or hash (its tries)")
 	setting.Var(flag, &f.trace, setting.Text, "trace", "", "trace (statelab watch --trace-out, statelab trace): tune for its Gets instead of random ones")
-	setting.Var(flag, &f.goal, setting.Choice(tune.Reads, tune.Bytes), "goal", tune.Reads, "what is to be least for a Get: reads (of blocks), or bytes read")
+	setting.Var(flag, &f.goal, setting.Choice(tune.Reads, tune.Bytes, tune.Time), "goal", tune.Reads,
+		"what is to be least for a Get: reads (of blocks), bytes read, or time (of a processor and of reads of the device)")
+	setting.Var(flag, &f.readTime, setting.Duration("100us"), "read-time", "100us",
+		"with --goal time: how long a read of a block takes on the device (statelab disk measures it)")
 	setting.Var(flag, &f.within, setting.Duration("5m"), "within", "5m", "longest time to search")
 	coresFlag(flag, &f.cores, "processors of the machine; Pebble's cache has shards for each")
 	setting.Var(flag, &f.seed, setting.Seed, "seed", "1", "seed of all random choices")
@@ -108,6 +114,9 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 	if f.trace.Given() && (f.keys.Given() || f.accesses.Given() || f.missing.V() > 0 || f.verify) {
 		m.add("--trace: it has no keys, and its Gets are what they are: not with --keys, --accesses, --missing or --verify")
 	}
+	if f.readTime.Given() && f.goal.V() != tune.Time {
+		m.add("--read-time: only with --goal time")
+	}
 	if f.seeds.V() > 20 {
 		m.add("--seeds %s: must be from 1 to 20", &f.seeds)
 	}
@@ -117,7 +126,10 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 	if err := m.err(); err != nil {
 		return err
 	}
-	asked := tune.Asked{MemoryBytes: f.memory.V(), Goal: f.goal.V(), Cores: f.cores.V(), Within: f.within.V(), Trace: f.trace.V()}
+	asked := tune.Asked{MemoryBytes: f.memory.V(), Goal: f.goal.V(), Cores: f.cores.V(), Within: f.within.V(), Trace: f.trace.V(), ReadTime: f.readTime.V(),
+		Run: func(ctx context.Context, spec *bench.Spec) (*result.Run, error) {
+			return a.ran(ctx, spec, func(result.Event) {})
+		}}
 	if f.out != "" {
 		free, wrong := answerIn(f.out, goesOn)
 		if wrong != nil {
@@ -218,7 +230,11 @@ func (a *app) tuned(f *tuneFlags, asked *tune.Asked) (words string, err error) {
 	t := a.find(sweep.WantedBy(e), m)
 	spec := sweep.ReadSpec(e, t, a.command(), &m.Mistakes)
 	if can := subject.Predicted(); t.Engine != nil && !slices.Contains(can, spec.Engine) {
-		m.add("--db: a database of %s; tune supports %s. Measure it with statelab sweep", spec.Engine, strings.Join(can, ", "))
+		why := ""
+		if of, _ := subject.EngineOf(spec.Engine); of.LevelTables {
+			why = ", as what was predicted of such tables was too far from what they read when they were built"
+		}
+		m.add("--db: a database of %s; tune supports %s%s. Measure it with statelab sweep", spec.Engine, strings.Join(can, ", "), why)
 	}
 	if err := m.err(); err != nil {
 		return "", err

@@ -315,12 +315,16 @@ func count[N int | uint64](name, example string, to *N) adapter.Option {
 	}}
 }
 
-// everyLevel is an option of a level, said of all of them.
+// everyLevel is an option of a level, said of all of them: once, or once for each.
 func everyLevel(s *Settings, name, example string) adapter.Option {
 	set := levelOptions()[name]
 	return adapter.Option{Name: name, Example: example, Set: func(v string) error {
+		parts := strings.Split(v, ":")
+		if len(parts) != 1 && len(parts) != Levels {
+			return fmt.Errorf("%d values, not 1 or %d", len(parts), Levels)
+		}
 		for i := range s.Levels {
-			if err := set(&s.Levels[i], v); err != nil {
+			if err := set(&s.Levels[i], strings.TrimSpace(parts[min(i, len(parts)-1)])); err != nil {
 				return err
 			}
 		}

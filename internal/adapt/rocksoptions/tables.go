@@ -1,6 +1,7 @@
 package rocksoptions
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -54,18 +55,51 @@ func Tables(options map[string]string, family string, flag func(cacheBytes int64
 	if reads.HighPriority {
 		kind.Filters, kind.Indexes = kind.Filters|cachesim.HighPriority, cachesim.HighPriority
 	}
-	kind.Words = func(t reblock.Tables) map[string]string { return words(t, filter) }
-	kind.Snippet = func(t reblock.Tables, cacheBytes int64) string {
+	compressed, last := named{compressionOf: cmp.Or(options[compressionOf], compressions()[reblock.DefaultCompression])}, options[lastCompression]
+	if last != "" && last != asOthers {
+		compressed[lastCompression] = last
+	}
+	kind.Compression = reblock.Compression(cmp.Or(compressed[lastCompression], compressed[compressionOf]))
+	if options["compression_per_level"] == "" {
+		kind.Compressions = slices.Sorted(maps.Keys(compressions()))
+	}
+	kind.Words = func(t reblock.Tables) map[string]string {
 		all := words(t, filter)
-		text := fmt.Sprintf("# %s\n[CFOptions %q]\n  %s=%s\n[TableOptions/BlockBasedTable %q]\n", flag(cacheBytes), family, forHits, all[forHits], family)
-		for _, name := range slices.Sorted(maps.Keys(all)) {
-			if name != forHits {
-				text += fmt.Sprintf("  %s=%s\n", name, all[name])
+		if len(kind.Compressions) > 0 {
+			maps.Copy(all, compressed)
+		}
+		if t.Compression != "" {
+			all[compressionOf] = compressions()[t.Compression]
+			if compressed[lastCompression] != "" {
+				all[lastCompression] = asOthers
 			}
 		}
-		return text
+		return all
+	}
+	kind.Snippet = func(t reblock.Tables, cacheBytes int64) string {
+		all, ofFamily, ofTables := kind.Words(t), "", ""
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			line := fmt.Sprintf("  %s=%s\n", name, all[name])
+			if name == forHits || name == compressionOf || name == lastCompression {
+				ofFamily += line
+			} else {
+				ofTables += line
+			}
+		}
+		return fmt.Sprintf("# %s\n[CFOptions %q]\n%s[TableOptions/BlockBasedTable %q]\n%s", flag(cacheBytes), family, ofFamily, family, ofTables)
 	}
 	return kind, present, r.err
+}
+
+// Options of a family, and that its last level has the compression of the others.
+const (
+	compressionOf, lastCompression = "compression", "bottommost_compression"
+	asOthers                       = "kDisableCompressionOption"
+)
+
+// compressions are those that are tried, in RocksDB's words.
+func compressions() map[string]string {
+	return map[string]string{reblock.NoCompression: "kNoCompression", "snappy": "kSnappyCompression", "lz4": "kLZ4Compression", "zstd": "kZSTD"}
 }
 
 const (

@@ -40,6 +40,8 @@ var others = []reblock.Tables{
 	{BlockBytes: 4 << 10, IndexBytes: 256 << 10, FilterBits: 10},
 	{BlockBytes: 32 << 10, IndexBytes: 32 << 10, FilterBits: 20},
 	{BlockBytes: 2 << 10, IndexBytes: 16 << 10, FilterBits: 8, LastFilters: true},
+	{BlockBytes: 4 << 10, IndexBytes: 4 << 10, FilterBits: 5, MoreBits: 5},
+	{BlockBytes: 4 << 10, IndexBytes: 4 << 10, FilterBits: 8, MoreBits: 2, LastFilters: true},
 	{BlockBytes: 8 << 10, IndexBytes: 4 << 10, FilterBits: 10},
 	{BlockBytes: 16 << 10, IndexBytes: 16 << 10, FilterBits: 14},
 	{BlockBytes: 8 << 10, IndexBytes: 4 << 10, FilterBits: 10, LastFilters: true},
@@ -61,7 +63,7 @@ var others = []reblock.Tables{
 //	go test -v -timeout 1h -run PredictedIsBuilt/pebble2 ./internal/ask/tune -proved-keys 2000000
 func TestPredictedIsBuilt(t *testing.T) {
 	keys, shrink := uint64(1_000_000), int64(1)
-	p := proof{tables: others[:10], missing: []float64{0, 0.5}, caches: []int64{1 << 20, 2 << 20, 8 << 20}, gets: 200_000}
+	p := proof{tables: others[:12], missing: []float64{0, 0.5}, caches: []int64{1 << 20, 2 << 20, 8 << 20}, gets: 200_000}
 	if testing.Short() {
 		keys, shrink, p.gets, p.tables = 250_000, 4, 100_000, others[:4]
 	}
@@ -79,14 +81,9 @@ func TestPredictedIsBuilt(t *testing.T) {
 				return load(t, e, profile, workload.FillSorted, values, keys, options)
 			}
 			p.search = func(t *testing.T, from curve.Of, levels []engine.Level) *search {
-				s := &search{Asked: &Asked{Gets: from, Seeds: []uint64{5}, Cores: 2, Tell: func(result.Event) {}}, kind: pebble(name),
-					gets: p.gets, rates: map[rateOf]float64{}, ratios: map[int64]float64{}}
-				s.kind.Rate, s.kind.Stored, s.Compression = s.filterRate, s.stored, libraryCompression
-				err := s.readEntries(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				if s.levels, err = reblock.Of(levels, s.kind, p.tables[0]); err != nil {
+				s := &search{Asked: &Asked{Gets: from, Levels: levels, Present: p.tables[0], Seeds: []uint64{5}, Cores: 2, Tell: func(result.Event) {}},
+					kind: pebble(name, ""), gets: p.gets, rates: map[rateOf]float64{}, ratios: map[ratioOf]float64{}}
+				if err := s.look(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				return s
@@ -269,7 +266,8 @@ func reads(t *testing.T, accesses *cachesim.Trace, setup cachesim.Setup, cache i
 type database struct {
 	of     curve.Of
 	levels []engine.Level
-	run    *result.Run
+	run    *result.Run // of inspect
+	loaded *result.Run
 }
 
 // gets are random Gets of the database.
@@ -294,8 +292,8 @@ func load(t *testing.T, e engine.Engine, profile, fill, values string, keys uint
 		}
 		return run
 	}
-	run()
+	loaded := run()
 	spec.Verb, spec.Out, spec.ReadOnly = bench.Inspect, t.TempDir(), true
 	looked := run()
-	return database{curve.Of{Engine: e, Version: e.Info().Version, Spec: spec}, looked.Database.Levels, looked}
+	return database{curve.Of{Engine: e, Version: e.Info().Version, Spec: spec}, looked.Database.Levels, looked, loaded}
 }

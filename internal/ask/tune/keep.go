@@ -23,6 +23,8 @@ type kept struct {
 	Schema    string      `json:"schema"`
 	Question  string      `json:"question"` // a hash of all that predictions depend on
 	Predicted []predicted `json:"predicted"`
+	// Costs are those on which the predictions of time rest.
+	Costs *tuned.Costs `json:"costs,omitempty"`
 }
 
 type predicted struct {
@@ -35,7 +37,8 @@ type predicted struct {
 func (s *search) question() (string, error) {
 	spec := &s.Gets.Spec
 	text, err := json.Marshal([]any{s.Source, s.Gets.Version, spec.Engine, spec.Profile, spec.Overrides, spec.MissingShare, spec.AccessList, spec.KeyScheme,
-		s.Trace, s.MemoryBytes, s.Cores, s.Seeds, s.OnlyLevels, s.Present, s.Options, s.Levels})
+		s.Trace, s.MemoryBytes, s.Cores, s.Seeds, s.OnlyLevels, s.Present, s.Options, s.Levels, s.kind.Compression,
+		s.Goal == Time, s.ReadTime})
 	return fmt.Sprintf("%x", sha256.Sum256(text)), err
 }
 

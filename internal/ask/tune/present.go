@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
@@ -27,9 +28,6 @@ import (
 // libraryBlockBytes is what Pebble takes for blocks that are given no size.
 const libraryBlockBytes = 4096
 
-// libraryCompression is what all of these engines take where nothing is said.
-const libraryCompression = "snappy"
-
 // Profiled fills in what tables are like with a profile and overrides.
 func (a *Asked) Profiled(profile string, overrides map[string]string) (errs []error) {
 	name := a.Gets.Spec.Engine
@@ -48,14 +46,20 @@ func (a *Asked) Profiled(profile string, overrides map[string]string) (errs []er
 		return errs
 	}
 	l := s.Levels[0]
-	a.Kind, a.Present = pebble(name), reblock.Tables{BlockBytes: int64(cmp.Or(l.BlockSize, libraryBlockBytes)), FilterBits: float64(l.FilterBitsPerKey)}
-	a.Present.IndexBytes, a.Compression = cmp.Or(int64(l.IndexBlockSize), a.Present.BlockBytes), cmp.Or(l.Compression, libraryCompression)
+	a.Present = reblock.Tables{BlockBytes: int64(cmp.Or(l.BlockSize, libraryBlockBytes)), FilterBits: float64(l.FilterBitsPerKey)}
+	a.Present.IndexBytes = cmp.Or(int64(l.IndexBlockSize), a.Present.BlockBytes)
+	const above = pebbledb.Levels - 2 // the last level, whose filters Gets do not ask
+	bits := float64(s.Levels[above].FilterBitsPerKey)
+	if more := float64(s.Levels[above-1].FilterBitsPerKey) - bits; more > 0 && bits > more {
+		a.Present.FilterBits, a.Present.MoreBits = bits-more, more
+	}
+	a.Kind = pebble(name, l.Compression)
 	return nil
 }
 
 // optioned fills in what tables of a family with options by name are like.
 func (a *Asked) optioned(options map[string]string, family string) (err error) {
-	a.Options, a.Compression = options, cmp.Or(options["compression"], libraryCompression)
+	a.Options = options
 	a.Kind, a.Present, err = rocksoptions.Tables(options, family, func(cacheBytes int64) string {
 		_, flag := advise.RocksDBCache(a.Client, cacheBytes)
 		return flag
@@ -133,12 +137,13 @@ func (a *Asked) Kept(dir string) error {
 		if client := dbformat.Client(dir, dbformat.Found{Engine: of.Name}, nil); client == dbformat.Geth || client == dbformat.BSC {
 			a.Client = advise.Geth
 		}
-		a.Kind, a.Present = pebble(of.Name), reblock.Tables{BlockBytes: libraryBlockBytes, IndexBytes: libraryBlockBytes}
+		a.Present = reblock.Tables{BlockBytes: libraryBlockBytes, IndexBytes: libraryBlockBytes}
+		a.Kind = pebble(of.Name, "")
 		for _, s := range sections {
 			if s.Kind != "Level" || s.Name != "0" {
 				continue
 			}
-			a.Compression = cmp.Or(s.Values["compression"], libraryCompression)
+			a.Kind = pebble(of.Name, s.Values["compression"])
 			for key, to := range map[string]*int64{"block_size": &a.Present.BlockBytes, "index_block_size": &a.Present.IndexBytes} {
 				if *to, err = strconv.ParseInt(s.Values[key], 10, 32); err != nil || *to < 1 {
 					return engine.Fail(engine.CodeDamaged, "%s: %s=%.40q is not a size", name, key, s.Values[key])
@@ -174,18 +179,26 @@ func (a *Asked) measured() {
 // beyond is that of separators between hashed keys, measured (docs/tuning.md).
 const beyond = 0.26
 
-// pebble is what the tables of a version of Pebble are like.
-func pebble(name string) reblock.Kind {
-	version := subject.PebbleVersion(name)
+// pebble is what the tables of a version of Pebble with a compression in its own words are like.
+func pebble(name, compressed string) reblock.Kind {
+	version, present, can := subject.PebbleVersion(name), reblock.Compression(compressed), []string{reblock.NoCompression, "snappy", "zstd"}
+	said := func(t reblock.Tables) reblock.Tables {
+		if t.Compression == "" && slices.Contains(can, present) {
+			t.Compression = present
+		}
+		return t
+	}
 	return reblock.Kind{Charge: version.BlockCharge(), GoesOn: true, Beyond: beyond, Error: tracedError, Rewrite: "DB.Compact of all keys", Lookup: lookup,
+		Compression: present, Compressions: can,
 		Options: []reblock.Option{
 			reblock.Values(func(t *reblock.Tables, v int64) { t.BlockBytes = v }, 1<<10, 2<<10, 4<<10, 8<<10, 16<<10, 32<<10, 64<<10),
 			reblock.Values(func(t *reblock.Tables, v int64) { t.IndexBytes = v }, 4<<10, 16<<10, 64<<10, 256<<10),
-			reblock.Values(func(t *reblock.Tables, v float64) { t.FilterBits = v }, 0, 5, 8, 10, 12, 14, 16, 20),
+			reblock.Values(func(t *reblock.Tables, v float64) { t.FilterBits, t.MoreBits = v, min(t.MoreBits, v) }, 0, 5, 8, 10, 12, 14, 16, 20),
+			reblock.Values(func(t *reblock.Tables, v float64) { t.MoreBits = min(v, t.FilterBits) }, 0, 2, 5), // Monkey's optimum is 4.8
 			reblock.Values(func(t *reblock.Tables, v bool) { t.LastFilters = v }, false, true),
 		},
-		Words:   optionsOf,
-		Snippet: func(t reblock.Tables, cacheBytes int64) string { return snippet(version, cacheBytes, t) },
+		Words:   func(t reblock.Tables) map[string]string { return optionsOf(said(t)) },
+		Snippet: func(t reblock.Tables, cacheBytes int64) string { return snippet(version, cacheBytes, said(t)) },
 	}
 }
 
@@ -194,10 +207,19 @@ const lastFilters = "UseL6Filters"
 
 // optionsOf are the options of statelab's adapters of Pebble, which are named as the library's are.
 func optionsOf(t reblock.Tables) map[string]string {
-	o := map[string]string{"BlockSize": size(t.BlockBytes), "IndexBlockSize": size(t.IndexBytes),
-		"FilterBitsPerKey": strconv.FormatFloat(t.FilterBits, 'f', -1, 64)}
+	var bits []string
+	for level := range pebbledb.Levels {
+		bits = append(bits, strconv.FormatFloat(t.On(level).FilterBits, 'f', -1, 64))
+	}
+	if t.MoreBits == 0 {
+		bits = bits[:1]
+	}
+	o := map[string]string{"BlockSize": size(t.BlockBytes), "IndexBlockSize": size(t.IndexBytes), "FilterBitsPerKey": strings.Join(bits, ":")}
 	if t.LastFilters {
 		o[lastFilters] = "true"
+	}
+	if t.Compression != "" {
+		o["Compression"] = t.Compression
 	}
 	return o
 }
@@ -216,20 +238,32 @@ func snippet(version cachesim.PebbleVersion, cacheBytes int64, t reblock.Tables)
 		path += "/v2"
 	}
 	if t.FilterBits > 0 {
-		filters = fmt.Sprintf("    options.Levels[i].FilterPolicy = bloom.FilterPolicy(%d)\n"+
-			"    options.Levels[i].FilterType = pebble.TableFilter\n", int(t.FilterBits))
+		bits := strconv.Itoa(int(t.FilterBits))
+		if t.MoreBits > 0 {
+			bits += fmt.Sprintf(" + %d*(len(options.Levels)-1-i)", int(t.MoreBits))
+		}
+		filters = "    options.Levels[i].FilterPolicy = bloom.FilterPolicy(" + bits + ")\n    options.Levels[i].FilterType = pebble.TableFilter\n"
+	}
+	if name := map[string]string{reblock.NoCompression: "No", "snappy": "Snappy", "zstd": "Zstd"}[t.Compression]; name != "" {
+		value := "pebble." + name + "Compression"
+		if version == cachesim.PebbleV2 {
+			value = "func() *sstable.CompressionProfile { return sstable." + name + "Compression }"
+		}
+		filters += "    options.Levels[i].Compression = " + value + "\n"
 	}
 	if t.LastFilters && version == cachesim.PebbleV1 {
 		filters += "}\ncomparer := *pebble.DefaultComparer\ncomparer.Split = func(key []byte) int { return len(key) }\noptions.Comparer = &comparer\n"
 	} else {
 		filters += "}\n"
 	}
-	levels := ""
-	if version == cachesim.PebbleV1 {
+	levels, packages := "", path+", "+path+"/bloom"
+	if version == cachesim.PebbleV2 {
+		packages += ", " + path + "/sstable"
+	} else {
 		levels = "options.Levels = make([]pebble.LevelOptions, 7)\n"
 	}
 	return fmt.Sprintf("// %s\noptions.Cache = pebble.NewCache(%d)\n%sfor i := range options.Levels {\n    options.Levels[i].BlockSize = %d\n"+
-		"    options.Levels[i].IndexBlockSize = %d\n%s", path, cacheBytes, levels, t.BlockBytes, t.IndexBytes, filters)
+		"    options.Levels[i].IndexBlockSize = %d\n%s", packages, cacheBytes, levels, t.BlockBytes, t.IndexBytes, filters)
 }
 
 // lookup takes the place of DB.Get in a program whose best configuration asks the filters of the last level.

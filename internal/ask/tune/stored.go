@@ -2,11 +2,11 @@ package tune
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/golang/snappy"
 	"github.com/klauspost/compress/zstd"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/model/reblock"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 )
 
@@ -36,6 +37,7 @@ func (s *search) readEntries(ctx context.Context) (err error) {
 	case errors.Is(err, keyspace.ErrNoManifest):
 		return nil
 	case err == nil:
+		s.Manifest = m
 		err = s.makeAgain(m)
 	}
 	slices.SortFunc(s.entries, func(a, b entry) int { return bytes.Compare(a.key, b.key) })
@@ -79,13 +81,21 @@ func (s *search) lookUp(ctx context.Context) (err error) {
 	})
 }
 
-// stored is the share of a data block's bytes that it has when it is stored, by blocks of the entries.
-func (s *search) stored(blockBytes int64) float64 {
-	if known, is := s.ratios[blockBytes]; is {
+// ratioOf are data blocks of a size in a compression.
+type ratioOf struct {
+	blockBytes  int64
+	compression string
+}
+
+// stored is the share of a data block's bytes that it has when it is stored, by blocks of the entries; 1 of a compression that cannot
+// be tried.
+func (s *search) stored(blockBytes int64, compression string) float64 {
+	of := ratioOf{blockBytes, cmp.Or(compression, s.kind.Compression)}
+	if known, is := s.ratios[of]; is {
 		return known
 	}
 	ratio := 1.0
-	if compress := compressors()[strings.TrimSuffix(strings.TrimPrefix(strings.ToLower(s.Compression), "k"), "compression")]; compress != nil {
+	if compress := compressors()[of.compression]; compress != nil {
 		raw, stored := 0, 0
 		var block []byte
 		for i, e := range s.entries {
@@ -104,8 +114,29 @@ func (s *search) stored(blockBytes int64) float64 {
 			ratio = float64(stored) / float64(raw)
 		}
 	}
-	s.ratios[blockBytes] = ratio
+	s.ratios[of] = ratio
 	return ratio
+}
+
+// compressed is the option of the compressions that the engine takes and that can be predicted: without entries to try others with,
+// that is none at all.
+func (s *search) compressed() reblock.Option {
+	var can []string
+	_, tried := compressors()[s.kind.Compression]
+	for _, name := range s.kind.Compressions {
+		to := s.Present
+		to.Compression = name
+		spec := &s.Gets.Spec
+		switch {
+		case name == s.kind.Compression:
+			can = append(can, "")
+		case name != reblock.NoCompression && (len(s.entries) == 0 || !tried && s.kind.Compression != reblock.NoCompression):
+		case s.Gets.Engine != nil && len(s.Gets.Engine.Check(engine.Options{Profile: spec.Profile, Overrides: s.kind.Words(to)})) > 0:
+		default:
+			can = append(can, name)
+		}
+	}
+	return reblock.Values(func(t *reblock.Tables, v string) { t.Compression = v }, can...)
 }
 
 // sequenceBytes are those behind a key in a table, of which the last level has zeros.
@@ -113,6 +144,7 @@ const sequenceBytes = 8
 
 // compressors are the compressions that can be tried, by their names in small letters.
 func compressors() map[string]func([]byte) []byte {
+	var w *zstd.Encoder // which is large
 	return map[string]func([]byte) []byte{
 		"snappy": func(block []byte) []byte { return snappy.Encode(nil, block) },
 		"lz4": func(block []byte) []byte {
@@ -124,11 +156,12 @@ func compressors() map[string]func([]byte) []byte {
 			return to[:n]
 		},
 		"zstd": func(block []byte) []byte {
-			w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
-			if err != nil {
-				return block
+			if w == nil {
+				var err error
+				if w, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1)); err != nil {
+					return block
+				}
 			}
-			defer w.Close()
 			return w.EncodeAll(block, nil)
 		},
 	}

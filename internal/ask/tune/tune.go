@@ -30,6 +30,7 @@ import (
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/explain/tuned"
 	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
 	"github.com/statelab/statelab/internal/model/reblock"
 	"github.com/statelab/statelab/internal/model/trace"
@@ -43,6 +44,7 @@ import (
 const (
 	Reads = "reads" // block reads per Get
 	Bytes = "bytes" // bytes read per Get
+	Time  = "time"  // of a processor and of reads of a device, per Get
 )
 
 // Asked is a database, how it is used, and what the search must respect.
@@ -62,7 +64,8 @@ type Asked struct {
 	Cores       int
 	Seeds       []uint64
 	Within      time.Duration
-	Compression string             // of the present tables
+	ReadTime    time.Duration      // of a block from the device, for Time
+	Run         Runner             // measures what a Get costs a processor, for Time
 	Manifest    *keyspace.Manifest // of a database that does not exist, or was loaded by statelab; nil: it may have one
 	Keep        string             // file that keeps what was predicted, from which an interrupted search goes on; "": none does
 	Tell        result.Tell
@@ -74,6 +77,11 @@ const (
 	tracedError = 0.05
 	levelsError = 0.05
 )
+
+// testedErrors are the shares by which other figures were off when they were tested (docs/tuning.md), by their names.
+func testedErrors() map[string]float64 {
+	return map[string]float64{"bytes_read_per_get": 0.05, "memory_bytes": 0.03, "disk_bytes": 0.03, "time_us_per_get": 0.2, "write_amplification": 0.2}
+}
 
 // search is one under way.
 type search struct {
@@ -87,8 +95,10 @@ type search struct {
 	levels  *reblock.Gets
 	samples []*reblock.Gets // one for each seed; of the first alone during the search
 	rates   map[rateOf]float64
-	ratios  map[int64]float64 // by size of a data block, see stored
+	ratios  map[ratioOf]float64
 	entries []entry
+	costs   *tuned.Costs // nil: they are not asked for
+	user    float64      // bytes of all keys and values; 0: not known
 	known   map[reblock.Tables]tuned.Config
 	ends    time.Time     // zero: it is not limited
 	took    time.Duration // that the last predictions took
@@ -104,7 +114,7 @@ func (a *Asked) Tune(ctx context.Context) (*tuned.Tuning, error) {
 	// What is there is traced as Gets ask for it, also where it was loaded to be asked by iterators.
 	spec.Overrides = maps.Clone(spec.Overrides)
 	delete(spec.Overrides, lastFilters)
-	s := search{Asked: a, kind: a.Kind, gets: leastGets, rates: map[rateOf]float64{}, ratios: map[int64]float64{},
+	s := search{Asked: a, kind: a.Kind, gets: leastGets, rates: map[rateOf]float64{}, ratios: map[ratioOf]float64{},
 		setup: curve.Setup(trace.Header{Engine: spec.Engine, EngineVersion: a.Gets.Version}, a.Cores),
 		known: map[reblock.Tables]tuned.Config{}, ends: time.Now().Add(a.Within)}
 	s.owner = advise.Pebble
@@ -117,20 +127,16 @@ func (a *Asked) Tune(ctx context.Context) (*tuned.Tuning, error) {
 	}
 	s.cache = advise.MostCache(s.owner, a.MemoryBytes, a.Tables)
 	s.reserve = curve.MemTables(spec.Engine, spec.Profile, s.cache, false)
-	if s.kind.Rate == nil {
-		s.kind.Rate = s.filterRate
-	}
-	err := s.readEntries(ctx)
+	err := s.look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s.kind.Stored = s.stored
-	if s.levels, err = reblock.Of(a.Levels, s.kind, a.Present); err != nil {
-		return nil, err
+	if a.Goal != Reads { // of which compression changes none, as a cache has blocks decoded
+		s.kind.Options = append(slices.Clone(s.kind.Options), s.compressed())
 	}
 	s.absent = spec.MissingShare
 	t := &tuned.Tuning{Schema: tuned.Schema, Source: a.Source, Engine: spec.Engine, Version: a.Gets.Version, Missing: spec.MissingShare, Goal: a.Goal,
-		Memory: a.MemoryBytes, Tables: a.Tables, Error: s.kind.Error, Traffic: "random keys", Method: "from the accesses of its Gets"}
+		Memory: a.MemoryBytes, Tables: a.Tables, Error: s.kind.Error, Errors: testedErrors(), Traffic: "random keys", Method: "from the accesses of its Gets"}
 	if spec.AccessList != "" {
 		t.Traffic = "the Gets of " + spec.AccessList
 	}
@@ -150,12 +156,40 @@ func (a *Asked) Tune(ctx context.Context) (*tuned.Tuning, error) {
 	if err := s.resume(); err != nil {
 		return nil, err
 	}
+	if t.Costs, err = s.measureCosts(ctx); err != nil {
+		return nil, err
+	}
+	if t.Costs != nil {
+		t.ReadTime = float64(a.ReadTime) / float64(time.Microsecond)
+	}
 	best, err := s.descend(ctx)
 	if err != nil {
 		return nil, err
 	}
 	t.Stopped = s.over()
 	return t, s.fill(ctx, t, best)
+}
+
+// look finds out what the entries and the levels are like.
+func (s *search) look(ctx context.Context) (err error) {
+	if s.kind.Rate == nil {
+		s.kind.Rate = s.filterRate
+	}
+	if err = s.readEntries(ctx); err != nil {
+		return err
+	}
+	s.kind.Stored = s.stored
+	entry := 0.0 // bytes
+	for _, e := range s.entries {
+		entry += float64(len(e.key)+len(e.value)) / float64(len(s.entries))
+	}
+	for _, l := range s.Levels {
+		if s.user += entry * float64(l.Keys); entry == 0 {
+			s.user += float64(l.RawKeyBytes + l.RawValueBytes - sequenceBytes*l.Keys)
+		}
+	}
+	s.levels, err = reblock.Of(s.Levels, s.kind, s.Present)
+	return err
 }
 
 // over reports whether the time for the search has passed, or would, were some more predicted.
@@ -381,8 +415,11 @@ func (s *search) best(ctx context.Context, there reblock.Tables, of []reblock.Ta
 }
 
 func (s *search) score(c tuned.Config) float64 {
-	if s.Goal == Bytes {
+	switch s.Goal {
+	case Bytes:
 		return c.Bytes
+	case Time:
+		return c.Time
 	}
 	return c.Reads
 }
@@ -405,18 +442,15 @@ func (s *search) predict(ctx context.Context, all []reblock.Tables) error {
 		s.Tell(result.Event{Phase: "predicting", Done: uint64(len(s.known)), Unit: "configurations"})
 		configs := make([]tuned.Config, len(some))
 		for i, to := range some {
-			levels := s.predicted().Levels(to)
-			configs[i] = tuned.Config{Options: s.kind.Words(to), Cache: max(leastCache, s.cacheBeside(levels, to))}
-			for _, l := range levels {
-				configs[i].Disk += l.Bytes
-				configs[i].Memory += l.IndexCacheBytes + l.TopIndexCacheBytes
-				if l.FilterConsulted {
-					configs[i].Memory += l.FilterCacheBytes
-				}
-			}
+			configs[i] = s.described(to)
 		}
 		if err := predict(ctx, some, configs); err != nil {
 			return err
+		}
+		for i, to := range some {
+			if err := s.time(&configs[i], to); err != nil {
+				return err
+			}
 		}
 		s.took = time.Since(began)
 		if err := s.keep(some, configs); err != nil || s.over() {
@@ -450,11 +484,16 @@ func (s *search) replay(ctx context.Context, some []reblock.Tables, configs []tu
 	}
 	for i := range configs {
 		var reads, stored []float64
+		byType := [engine.NumBlockTypes]float64{}
 		for _, p := range points[i*len(s.samples):][:len(s.samples)] {
 			reads = append(reads, p.BlockReadsPerGet())
 			stored = append(stored, float64(p.DiskBytesRead)/float64(p.Gets))
+			for kind, n := range p.Reads {
+				byType[kind] += float64(n) / float64(p.Gets) / float64(len(s.samples))
+			}
 		}
 		c := &configs[i]
+		c.ByType = named(byType)
 		c.Reads, c.Bytes, c.Low, c.High = mean(reads), mean(stored), slices.Min(reads), slices.Max(reads)
 	}
 	return nil
@@ -463,18 +502,14 @@ func (s *search) replay(ctx context.Context, some []reblock.Tables, configs []tu
 // predictLevels predicts one configuration from the sizes of levels.
 func (s *search) predictLevels(ctx context.Context, some []reblock.Tables, configs []tuned.Config) error {
 	c, to := &configs[0], some[0]
-	levels := s.levels.Levels(to)
-	in := predict.Input{Levels: levels, Version: subject.PebbleVersion(s.Gets.Spec.Engine), Cores: s.Cores, ReservedBytes: s.reserve,
+	how, err := s.reading(to)
+	if err != nil {
+		return err
+	}
+	in := predict.Input{Levels: s.levels.Levels(to), Blocks: how, Version: subject.PebbleVersion(s.Gets.Spec.Engine), Cores: s.Cores, ReservedBytes: s.reserve,
 		AbsentShare: s.Gets.Spec.MissingShare, CacheBytes: []int64{c.Cache}, Seeds: s.Seeds, LooksOn: s.kind.GoesOn && to.LastFilters}
-	if s.Options == nil {
-		in.FilterRate = func(l engine.Level) float64 { return s.kind.Rate(to, float64(l.Keys)/float64(l.Files)) }
-	} else {
-		options := maps.Clone(s.Options)
-		maps.Copy(options, c.Options)
-		var err error
-		if in.Blocks, err = rocksoptions.Reads(options); err != nil {
-			return err
-		}
+	if how == nil {
+		in.FilterRate = func(l engine.Level) float64 { return s.kind.Rate(to.On(l.Level), float64(l.Keys)/float64(l.Files)) }
 	}
 	in.Gets, in.WarmupGets = s.gets, uint64(4*s.cache/smallBlock)
 	points, err := predict.Run(ctx, in)
@@ -483,26 +518,75 @@ func (s *search) predictLevels(ctx context.Context, some []reblock.Tables, confi
 	}
 	p := points[0]
 	c.Reads, c.Low, c.High = p.SteadyState, min(p.Low, p.SteadyState), max(p.High, p.SteadyState)
-	stored := [engine.NumBlockTypes]float64{}
-	blocks := stored
-	filters := func(l engine.Level) int64 {
-		if to.PartedFilters {
-			return int64(in.Blocks.FilterParts(l))
-		}
-		return int64(l.Files)
-	}
-	for _, l := range levels {
-		for kind, of := range map[engine.BlockType][2]int64{engine.Data: {l.DataBytes, l.DataBlocks}, engine.SingleIndex: {l.SingleIndexBytes, l.SingleIndexes},
-			engine.Index: {l.IndexBytes - l.SingleIndexBytes, l.IndexBlocks}, engine.TopIndex: {l.TopIndexBytes, int64(l.Files)},
-			engine.Filter: {l.FilterBytes, filters(l)}} {
-			stored[kind] += float64(of[0])
-			blocks[kind] += float64(of[1])
-		}
-	}
+	stored, _, err := s.means(to)
 	for kind, reads := range p.ReadsPerGet {
-		c.Bytes += reads * stored[kind] / max(1, blocks[kind])
+		c.Bytes += reads * stored[kind]
 	}
-	return nil
+	c.ByType = named(p.ReadsPerGet)
+	return err
+}
+
+// means are the mean bytes of a block of each type, as it is stored and as it is in the cache.
+func (s *search) means(to reblock.Tables) (stored, raw [engine.NumBlockTypes]float64, err error) {
+	how, err := s.reading(to)
+	if err != nil {
+		return stored, raw, err
+	}
+	blocks := stored
+	for _, l := range s.predicted().Levels(to) {
+		filters := int64(l.Files)
+		if to.PartedFilters && how != nil {
+			filters = int64(how.FilterParts(l))
+		}
+		for kind, of := range map[engine.BlockType][3]int64{engine.Data: {l.DataBytes, l.DataBlocks, l.DataCacheBytes},
+			engine.SingleIndex: {l.SingleIndexBytes, l.SingleIndexes, l.SingleIndexCacheBytes},
+			engine.Index:       {l.IndexBytes - l.SingleIndexBytes, l.IndexBlocks, l.IndexCacheBytes - l.SingleIndexCacheBytes},
+			engine.TopIndex:    {l.TopIndexBytes, int64(l.Files), l.TopIndexCacheBytes}, engine.Filter: {l.FilterBytes, filters, l.FilterBytes}} {
+			stored[kind], blocks[kind], raw[kind] = stored[kind]+float64(of[0]), blocks[kind]+float64(of[1]), raw[kind]+float64(of[2])
+		}
+	}
+	for i, n := range blocks {
+		stored[i], raw[i] = stored[i]/max(1, n), raw[i]/max(1, n)
+	}
+	return stored, raw, nil
+}
+
+// reading is how an engine whose options have names reads tables of settings to; nil of another.
+func (s *search) reading(to reblock.Tables) (*predict.BlockTables, error) {
+	if s.Options == nil {
+		return nil, nil
+	}
+	options := maps.Clone(s.Options)
+	maps.Copy(options, s.kind.Words(to))
+	return rocksoptions.Reads(options)
+}
+
+// described is a configuration with what follows from the sizes of its levels.
+func (s *search) described(to reblock.Tables) tuned.Config {
+	levels := s.predicted().Levels(to)
+	c := tuned.Config{Options: s.kind.Words(to), Cache: max(leastCache, s.cacheBeside(levels, to))}
+	for _, l := range levels {
+		c.Disk += l.Bytes
+		c.Memory += l.IndexCacheBytes + l.TopIndexCacheBytes
+		if l.FilterConsulted {
+			c.Memory += l.FilterCacheBytes
+		}
+	}
+	if s.user > 0 { // the log has them once
+		c.Writes = 1 + lsm.Passes(s.Levels)*float64(c.Disk)/s.user
+	}
+	return c
+}
+
+// named are reads by the names of block types, without those that are not read.
+func named(reads [engine.NumBlockTypes]float64) map[string]float64 {
+	by := map[string]float64{}
+	for kind, n := range reads {
+		if n > 0 {
+			by[engine.BlockType(kind).String()] = n
+		}
+	}
+	return by
 }
 
 // filterRate remembers what filters of some bits let pass in tables of about as many keys.
@@ -529,7 +613,9 @@ func mean(values []float64) (sum float64) {
 
 // fill says what was found, each configuration that is told predicted from all samples.
 func (s *search) fill(ctx context.Context, t *tuned.Tuning, best reblock.Tables) error {
-	all := slices.SortedFunc(maps.Keys(s.known), func(a, b reblock.Tables) int { return cmp.Compare(s.score(s.known[a]), s.score(s.known[b])) })
+	all := slices.SortedFunc(maps.Keys(s.known), func(a, b reblock.Tables) int {
+		return cmp.Or(cmp.Compare(s.score(s.known[a]), s.score(s.known[b])), cmp.Compare(tuned.Words(s.known[a].Options), tuned.Words(s.known[b].Options)))
+	})
 	t.Predicted = len(all)
 	tell := []reblock.Tables{s.Present, best}
 	for option := range s.kind.Options { // alone
@@ -567,7 +653,11 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best reblock.Tables)
 	t.CacheBytes = t.Best.Cache
 	t.Over = max(0, leastCache-s.cacheBeside(s.predicted().Levels(s.Present), s.Present))
 	now, then := s.score(t.Present), s.score(t.Best)
-	t.Tied = best == s.Present || then > now*(1-t.Error)
+	off := t.Error
+	if s.Goal == Time {
+		off = t.Errors["time_us_per_get"]
+	}
+	t.Tied = best == s.Present || then > now*(1-off)
 	for _, to := range alone {
 		if c := known(to); s.score(c) < now {
 			t.Alone = append(t.Alone, c)
@@ -589,7 +679,7 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best reblock.Tables)
 	return nil
 }
 
-// front are the configurations that no other one beats in reads, bytes read and size, the best of the
+// front are the configurations that no other one beats in reads, bytes read, size and time, the best of the
 // goal first.
 func (s *search) front(all []reblock.Tables) (front []reblock.Tables) {
 	const most = 8
@@ -597,7 +687,8 @@ func (s *search) front(all []reblock.Tables) (front []reblock.Tables) {
 		c := s.known[to]
 		beaten := slices.ContainsFunc(all, func(other reblock.Tables) bool {
 			o := s.known[other]
-			return o.Reads <= c.Reads && o.Bytes <= c.Bytes && o.Disk <= c.Disk && (o.Reads < c.Reads || o.Bytes < c.Bytes || o.Disk < c.Disk)
+			return o.Reads <= c.Reads && o.Bytes <= c.Bytes && o.Disk <= c.Disk && o.Time <= c.Time &&
+				(o.Reads < c.Reads || o.Bytes < c.Bytes || o.Disk < c.Disk || o.Time < c.Time)
 		})
 		if !beaten && len(front) < most {
 			front = append(front, to)

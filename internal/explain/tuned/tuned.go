@@ -41,7 +41,7 @@ type Tuning struct {
 	Traffic    string   `json:"traffic"`
 	Missing    float64  `json:"missing_share"`
 	Method     string   `json:"method"` // how reads are predicted
-	Goal       string   `json:"goal"`   // reads or bytes
+	Goal       string   `json:"goal"`   // reads, bytes or time
 	Memory     int64    `json:"memory_bytes"`
 	CacheBytes int64    `json:"cache_bytes"`
 	Over       int64    `json:"present_over_memory_bytes,omitempty"` // by which filters and indexes beside the present cache exceed the memory
@@ -57,10 +57,14 @@ type Tuning struct {
 	Predicted  int      `json:"predicted_configurations"`
 	Stopped    bool     `json:"stopped"`      // by the limit of time
 	Error      float64  `json:"tested_error"` // share by which such predictions were off
-	Snippet    string   `json:"snippet"`
-	Lookup     string   `json:"lookup,omitempty"` // the function that looks a key up, where that changes
-	Rewrite    string   `json:"rewrite,omitempty"`
-	Verified   []Proof  `json:"verified,omitempty"`
+	// Errors are such shares of other figures, by their names.
+	Errors   map[string]float64 `json:"tested_errors,omitempty"`
+	Costs    *Costs             `json:"costs,omitempty"`          // of the goal time
+	ReadTime float64            `json:"device_read_us,omitempty"` // of a block, as was said
+	Snippet  string             `json:"snippet"`
+	Lookup   string             `json:"lookup,omitempty"` // the function that looks a key up, where that changes
+	Rewrite  string             `json:"rewrite,omitempty"`
+	Verified []Proof            `json:"verified,omitempty"`
 }
 
 // Config is a configuration with what is predicted of it.
@@ -73,6 +77,20 @@ type Config struct {
 	Cache   int64             `json:"cache_bytes"`
 	Memory  int64             `json:"memory_bytes"` // filters and indexes, in the cache or beside it
 	Disk    int64             `json:"disk_bytes"`
+
+	ByType map[string]float64 `json:"block_reads_per_get_by_type,omitempty"`
+	Writes float64            `json:"write_amplification,omitempty"` // of a load in random order, with the log; 0: not known
+	CPU    float64            `json:"cpu_us_per_get,omitempty"`
+	Time   float64            `json:"time_us_per_get,omitempty"` // of the processor and of reads of the device
+}
+
+// Costs are what Gets cost a processor, measured on this machine with small databases: nanoseconds, with blocks as they are in the cache.
+type Costs struct {
+	Get         float64            `json:"get_ns"` // that finds all blocks in the cache
+	GetByte     float64            `json:"get_ns_per_block_byte"`
+	LastFilters float64            `json:"last_filters_ns,omitempty"` // of a look-up that asks the last level's filters, beyond a Get
+	Read        float64            `json:"read_ns"`                   // of a block from the page cache
+	ReadByte    map[string]float64 `json:"read_ns_per_byte"`          // by compression
 }
 
 // Proof is a configuration that was built and measured.
@@ -93,22 +111,32 @@ func (t *Tuning) Say() {
 		gets = fmt.Sprintf("a Get (%s of the keys absent)", view.Percent(100*t.Missing))
 	}
 	figure := func(c Config) string {
-		if t.Goal == "bytes" {
+		switch t.Goal {
+		case "bytes":
 			return unit.Bytes(int64(math.Round(c.Bytes)))
+		case "time":
+			return view.PerGet(c.Time) + " us"
 		}
 		return view.PerGet(c.Reads) + " blocks"
 	}
+	reads, read := "reads", "read"
+	if t.Goal == "time" {
+		reads, read = "takes", "take"
+	}
 	if t.Tied {
-		t.Answer = fmt.Sprintf("In %s, no other options are known to be better than the present ones: %s reads %s with them, and %s with the best that were found, "+
-			"which is within the error of the prediction.", memory, gets, figure(t.Present), figure(t.Best))
+		t.Answer = fmt.Sprintf("In %s, no other options are known to be better than the present ones: %s %s %s with them, and %s with the best that were found, "+
+			"which is within the error of the prediction.", memory, gets, reads, figure(t.Present), figure(t.Best))
 		return
 	}
 	now, then := t.Present.Reads, t.Best.Reads
-	if t.Goal == "bytes" {
+	switch t.Goal {
+	case "bytes":
 		now, then = t.Present.Bytes, t.Best.Bytes
+	case "time":
+		now, then = t.Present.Time, t.Best.Time
 	}
-	t.Answer = fmt.Sprintf("In %s, %s would read %s with %s. With the present options it reads %s: %s less.%s", memory, gets, figure(t.Best),
-		Words(changed(t.Present.Options, t.Best.Options)), figure(t.Present), view.Percent(100*(1-then/now)), t.price())
+	t.Answer = fmt.Sprintf("In %s, %s would %s %s with %s. With the present options it %s %s: %s less.%s", memory, gets, read, figure(t.Best),
+		Words(changed(t.Present.Options, t.Best.Options)), reads, figure(t.Present), view.Percent(100*(1-then/now)), t.price())
 	if t.Over > 0 {
 		t.Answer += fmt.Sprintf(" The present options need %s more memory than that: filters and indexes are beside the cache.", unit.Bytes(t.Over))
 	}
@@ -119,7 +147,7 @@ func (t *Tuning) Say() {
 
 // price is what the fewest reads cost in bytes.
 func (t *Tuning) price() string {
-	if t.Goal == "bytes" || t.Best.Bytes <= t.Present.Bytes {
+	if t.Goal != "reads" || t.Best.Bytes <= t.Present.Bytes {
 		return ""
 	}
 	return fmt.Sprintf(" Its reads are larger: %s instead of %s for a Get.", unit.Bytes(int64(t.Best.Bytes)), unit.Bytes(int64(t.Present.Bytes)))
@@ -190,13 +218,19 @@ func (t *Tuning) rows() []row {
 func (t *Tuning) table() view.Table {
 	rows := t.rows()
 	columns := []view.Column[row]{view.Words("", func(r row) string { return r.name })}
-	return view.TableOf(rows, nil, append(append(columns, optionColumns(rows, func(r row) map[string]string { return r.Options })...),
+	columns = append(columns, optionColumns(rows, func(r row) map[string]string { return r.Options })...)
+	if t.Costs != nil {
+		columns = append(columns, view.Figure("time", "us/Get", view.PerGet, func(r row) float64 { return r.Time }),
+			view.Figure("processor", "us/Get", view.PerGet, func(r row) float64 { return r.CPU }).Spared(2))
+	}
+	return view.TableOf(rows, nil, append(columns,
 		view.Figure("reads", "/Get", view.PerGet, func(r row) float64 { return r.Reads }),
 		view.Figure("from", "/Get", view.PerGet, func(r row) float64 { return r.Low }).Spared(2),
 		view.Figure("to", "/Get", view.PerGet, func(r row) float64 { return r.High }).Spared(2),
 		view.Figure("read", "KiB/Get", nil, func(r row) float64 { return r.Bytes / (1 << 10) }),
 		view.Figure("metadata", "MiB", nil, func(r row) float64 { return float64(r.Memory) / (1 << 20) }).Spared(1),
-		view.Figure("disk", "MiB", nil, func(r row) float64 { return float64(r.Disk) / (1 << 20) }).Spared(1))...)
+		view.Figure("disk", "MiB", nil, func(r row) float64 { return float64(r.Disk) / (1 << 20) }).Spared(1),
+		view.Figure("writes", "/byte", nil, func(r row) float64 { return r.Writes }).Spared(2))...)
 }
 
 // optionColumns have the options of each row, in a column each.
@@ -234,6 +268,14 @@ func (t *Tuning) method() string {
 		"From and to include the error that such predictions had when they were tested, %s. Metadata are filters and indexes. "+
 		"The last rows are those that no other one beats in reads, bytes read and size at once.",
 		t.Predicted, t.Traffic, t.Method, cache, unit.Count(uint64(t.Tables)), view.Percent(100*t.Error))
+	if off := func(name string) string { return view.Percent(100 * t.Errors[name]) }; t.Errors != nil {
+		text += fmt.Sprintf(" Tested, bytes read were within %s, metadata within %s, disk within %s and write amplification (of a load in random order) within %s "+
+			"of what was built.", off("bytes_read_per_get"), off("memory_bytes"), off("disk_bytes"), off("write_amplification"))
+		if t.Costs != nil {
+			text += fmt.Sprintf(" Time is that of a processor, as measured on this machine with small databases, and %s us for each read of the device (--read-time). "+
+				"Two configurations whose times differ by more than %s were in the measured order.", view.PerGet(t.ReadTime), off("time_us_per_get"))
+		}
+	}
 	switch {
 	case t.Beside:
 		text += fmt.Sprintf(" Memtables come on top: up to %s while the program writes.", unit.Bytes(t.MemTables))

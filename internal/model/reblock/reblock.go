@@ -19,6 +19,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
@@ -37,6 +38,39 @@ type Tables struct {
 	LastFilters   bool
 	PartedFilters bool // divided as indexes are
 	Outside       bool // filters and indexes that are not divided are in memory beside the cache
+
+	// Compression of blocks, in small letters; "": that of the present ones.
+	Compression string
+	// MoreBits are those of a key that each level has beyond the one below it; the last one has FilterBits. The same memory lets fewer
+	// Gets pass in vain, as a level has fewer keys the higher it is (Monkey: Dayan, Athanassoulis, Idreos, SIGMOD 2017).
+	MoreBits float64
+}
+
+// On are the settings of the tables of a level.
+func (t Tables) On(level int) Tables {
+	if t.FilterBits > 0 {
+		t.FilterBits += t.MoreBits * float64(engine.ModelLevels-1-level)
+	}
+	t.MoreBits = 0
+	return t
+}
+
+// NoCompression is the Compression of blocks that are stored as they are, and DefaultCompression that of an engine that is told nothing.
+const (
+	NoCompression      = "none"
+	DefaultCompression = "snappy"
+)
+
+// Compression is the name here of an engine's word for a compression, such as kNoCompression.
+func Compression(word string) string {
+	name := strings.TrimSuffix(strings.TrimPrefix(strings.ToLower(word), "k"), "compression")
+	switch name {
+	case "", "default":
+		return DefaultCompression
+	case "no":
+		return NoCompression
+	}
+	return name
 }
 
 // FilterRate is the share of keys that a filter lets pass although its table lacks them, in a table of
@@ -51,7 +85,9 @@ type Kind struct {
 	// BlockBytes is the mean size of a data block of a level, in which entries have so many bytes.
 	BlockBytes func(l engine.Level, entryBytes float64, to Tables) float64
 	// Stored is the share of a data block's bytes that it has when it is stored; nil: it is the same for all sizes.
-	Stored func(blockBytes int64) float64
+	Stored       func(blockBytes int64, compression string) float64
+	Compression  string   // the present one
+	Compressions []string // that may take its place
 
 	// GoesOn: what asks the last level's filters looks into all levels below the one that has the key, as Pebble's
 	// iterators do. Of other engines those filters are a matter of options.
@@ -344,7 +380,7 @@ func (g *Gets) measure(levels []engine.Level) error {
 		}
 		v.filterOf, v.passedOver = 1, !l.FilterConsulted && (g.present.FilterBits > 0 || l.Level == engine.ModelLevels-1)
 		if l.FilterBytes > 0 && g.present.FilterBits > 0 {
-			v.filterOf = 8 * float64(l.FilterBytes) / (g.present.FilterBits * float64(cmp.Or(l.FilterKeys, l.Keys)))
+			v.filterOf = 8 * float64(l.FilterBytes) / (g.present.On(l.Level).FilterBits * float64(cmp.Or(l.FilterKeys, l.Keys)))
 		}
 		g.levels[l.Level], last = v, max(last, l.Level)
 	}
@@ -368,12 +404,29 @@ func (g *Gets) blockBytes(l *level, to Tables) float64 {
 	return g.shapes[at]
 }
 
-// stored is by what factor data blocks of other settings compress worse than those that are there.
-func (g *Gets) stored(to Tables) float64 {
-	if g.kind.Stored == nil || to.BlockBytes == g.present.BlockBytes {
+// stored is by what factor data blocks of other settings compress worse than those of a level that are there.
+func (g *Gets) stored(l *level, to Tables) float64 {
+	switch {
+	case to.Compression == NoCompression:
+		const behindBlock = 5 // bytes, of engines with such tables
+		return l.rawPerStored * (1 + behindBlock/g.blockBytes(l, to))
+	case g.kind.Stored == nil || to.BlockBytes == g.present.BlockBytes && to.Compression == "":
 		return 1
 	}
-	return g.kind.Stored(to.BlockBytes) / g.kind.Stored(g.present.BlockBytes)
+	return g.kind.Stored(to.BlockBytes, to.Compression) / g.kind.Stored(g.present.BlockBytes, "")
+}
+
+// storedIndex is the share of an index block's bytes that it has when it is stored with settings to, and present that
+// of those that are there.
+func (g *Gets) storedIndex(present float64, to Tables) float64 {
+	ratio := map[string]float64{"snappy": 0.62, "lz4": 0.62, "zstd": 0.5} // of hashed keys, measured (docs/tuning.md)
+	switch {
+	case to.Compression == "":
+		return present
+	case to.Compression == NoCompression:
+		return 1
+	}
+	return math.Min(1, present*ratio[to.Compression]/cmp.Or(ratio[g.kind.Compression], 1))
 }
 
 // asks reports whether Gets ask the filters of a level.
@@ -390,7 +443,7 @@ func (g *Gets) measureFiles() {
 			f.dataBytes = max(f.dataBytes, float64(b.Offset)+float64(b.DiskBytes))
 		case engine.Filter:
 			if l := g.levelOf(f); l != nil && g.present.FilterBits > 0 && !g.present.PartedFilters {
-				f.filterKeys = 8 * float64(b.Bytes) / g.present.FilterBits / l.filterOf
+				f.filterKeys = 8 * float64(b.Bytes) / g.present.On(f.level).FilterBits / l.filterOf
 			}
 		}
 	}

@@ -15,6 +15,7 @@ type table struct {
 	twoLevels              bool
 	dataBlocks, partitions float64
 	blockBytes, blockDisk  float64 // of a data block; raw and stored
+	indexStored            float64 // share of an index block
 	perPartition           float64 // data blocks
 	filterBytes            float64
 	filterParts            float64 // 0: it is not divided
@@ -88,18 +89,20 @@ func (l *level) with(g *Gets, to Tables) engine.Level {
 	raw := l.entryBytes * float64(n.Keys)
 	blocks := math.Max(float64(n.Files), math.Round(raw/g.blockBytes(l, to)))
 	charged := func(bytes, blocks float64) int64 { return int64(bytes) + g.kind.Charge*int64(blocks) }
-	n.DataBlocks, n.DataCacheBytes, n.DataBytes = int64(blocks), charged(raw, blocks), int64(float64(l.DataBytes)*g.stored(to))
+	n.DataBlocks, n.DataCacheBytes, n.DataBytes = int64(blocks), charged(raw, blocks), int64(float64(l.DataBytes)*g.stored(l, to))
 	index := blocks * l.indexEntry
 	stored := 1.0
 	if l.IndexCacheBytes > 0 {
 		stored = float64(l.IndexBytes) / float64(l.IndexCacheBytes)
 	}
+	stored = g.storedIndex(stored, to)
+	bits := to.On(n.Level).FilterBits
 	n.IndexBlocks, n.SingleIndexes, n.TopIndexCacheBytes, n.TopIndexBytes, n.SingleIndexCacheBytes, n.SingleIndexBytes = 0, 0, 0, 0, 0, 0
 	perFile := index / float64(n.Files)
 	if g.divides(to, perFile) {
 		parts := math.Ceil(perFile / meanBlock(l.indexEntry, to.IndexBytes))
 		if g.asks(l, to) {
-			parts, _ = g.parts(to, parts, to.FilterBits*float64(l.Keys)/8/float64(n.Files))
+			parts, _ = g.parts(to, parts, bits*float64(l.Keys)/8/float64(n.Files))
 		}
 		n.IndexBlocks = int64(parts) * int64(n.Files)
 		top := float64(n.IndexBlocks) * l.indexEntry
@@ -112,12 +115,12 @@ func (l *level) with(g *Gets, to Tables) engine.Level {
 	n.FilterConsulted = g.asks(l, to)
 	switch keys := float64(cmp.Or(l.FilterKeys, l.Keys)); {
 	case l.FilterBytes > 0 && g.present.FilterBits > 0:
-		n.FilterBytes = int64(float64(l.FilterBytes) * to.FilterBits / g.present.FilterBits)
+		n.FilterBytes = int64(float64(l.FilterBytes) * bits / g.present.On(n.Level).FilterBits)
 		if l.last && !n.FilterConsulted && !g.kind.GoesOn {
 			n.FilterBytes = 0
 		}
 	case n.FilterConsulted:
-		n.FilterBytes = int64(to.FilterBits * keys / 8)
+		n.FilterBytes = int64(bits * keys / 8)
 	default:
 		n.FilterBytes = 0
 	}
@@ -155,13 +158,15 @@ func (g *Gets) divide(f *file, to Tables) table {
 	}
 	raw := f.dataBytes * t.rawPerStored
 	t.blockBytes = g.blockBytes(t.level, to)
-	t.blockDisk = t.blockBytes / t.rawPerStored * g.stored(to)
+	t.blockDisk = t.blockBytes / t.rawPerStored * g.stored(t.level, to)
+	t.indexStored = g.storedIndex(t.indexRatio, to)
 	t.dataBlocks = math.Max(1, math.Ceil(raw/t.blockBytes))
 	keys := f.filterKeys
 	if keys == 0 {
 		keys = f.dataBytes * t.keysPerByte
 	}
-	t.filterBytes = to.FilterBits * keys / 8 * t.filterOf
+	on, now := to.On(f.level), g.present.On(f.level)
+	t.filterBytes = on.FilterBits * keys / 8 * t.filterOf
 	t.asks = g.asks(t.level, to)
 	t.perPartition, t.partitions = t.dataBlocks, 1
 	if to.IndexBytes > 0 {
@@ -177,10 +182,10 @@ func (g *Gets) divide(f *file, to Tables) table {
 	t.twoLevels = to.IndexBytes > 0 && (g.kind.AlwaysTop || t.partitions > 1)
 	t.passes, t.passed = 1, 1
 	if t.asks {
-		t.passes = g.kind.Rate(to, keys)
+		t.passes = g.kind.Rate(on, keys)
 	}
 	if g.asks(t.level, g.present) {
-		t.passed = g.kind.Rate(g.present, keys)
+		t.passed = g.kind.Rate(now, keys)
 	}
 	t.numbers = make([]uint32, partitionsAt+int(t.partitions)+int(t.dataBlocks)+1+int(t.filterParts))
 	return t
@@ -348,11 +353,11 @@ func (w *writer) top(t *table) {
 	mark := w.pinned(t, t.twoLevels) | w.kind.Indexes
 	if !t.twoLevels {
 		bytes := t.dataBlocks * t.indexEntry
-		w.ask(t, topAt, engine.SingleIndex, bytes, bytes*t.indexRatio, mark)
+		w.ask(t, topAt, engine.SingleIndex, bytes, bytes*t.indexStored, mark)
 		return
 	}
 	bytes := t.partitions * t.indexEntry
-	w.ask(t, topAt, engine.TopIndex, bytes, bytes*t.indexRatio, mark)
+	w.ask(t, topAt, engine.TopIndex, bytes, bytes*t.indexStored, mark)
 }
 
 // data asks for the data block at a place among a table's raw data, and for its part of the index.
@@ -361,7 +366,7 @@ func (w *writer) data(t *table, at float64) {
 	if t.twoLevels {
 		p := math.Floor(rank / t.perPartition)
 		bytes := math.Min(t.perPartition, t.dataBlocks-p*t.perPartition) * t.indexEntry
-		w.ask(t, partitionsAt+int(p), engine.Index, bytes, bytes*t.indexRatio, w.pinned(t, false)|w.kind.Indexes)
+		w.ask(t, partitionsAt+int(p), engine.Index, bytes, bytes*t.indexStored, w.pinned(t, false)|w.kind.Indexes)
 	}
 	w.ask(t, partitionsAt+int(t.partitions)+int(rank), engine.Data, t.blockBytes, t.blockDisk-float64(w.kind.Trailer), 0)
 }

@@ -1,0 +1,236 @@
+package tune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"testing"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/engines/pebble1"
+	"github.com/statelab/statelab/engines/pebble2"
+	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/ask/curve"
+	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/explain/tuned"
+	"github.com/statelab/statelab/internal/model/reblock"
+	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/result"
+)
+
+// TestCompressionIsBuilt predicts what Gets read of tables of other compressions and sizes of blocks, and what those take on the
+// disk and in the cache. Then the engine rewrites the database into such tables.
+//
+//	go test -v -run CompressionIsBuilt ./internal/ask/tune
+func TestCompressionIsBuilt(t *testing.T) {
+	keys := uint64(1_000_000)
+	if testing.Short() {
+		keys = 150_000
+	}
+	for name, e := range map[string]engine.Engine{"pebble1": pebble1.Engine{}, "pebble2": pebble2.Engine{}} {
+		for _, values := range []string{keyspace.TrieNode, keyspace.Table32} {
+			t.Run(name+" "+values, func(t *testing.T) {
+				size := int64(keys) * 16
+				shape := map[string]string{"LBaseMaxBytes": fmt.Sprint(size, "B"), "TargetFileSize": fmt.Sprint(size/8, "B"), "BlockSize": "4KiB"}
+				profile := pebbledb.BenchKVDB().Name
+				base := load(t, e, profile, workload.FillSorted, values, keys, shape)
+				a := Asked{Gets: base.gets(100_000, 0.5), Levels: base.levels, Seeds: []uint64{5}, Cores: 2, Tell: func(result.Event) {}}
+				if errs := a.Profiled(profile, shape); len(errs) > 0 {
+					t.Fatal(errs)
+				}
+				proveCompressions(t, &a, int64(keys)*5, func(options map[string]string) database { return rewritten(t, e, base, options) })
+			})
+		}
+	}
+}
+
+// proveCompressions compares what is predicted of tables of each compression with what build makes of them.
+func proveCompressions(t *testing.T, a *Asked, cache int64, build func(options map[string]string) database) {
+	s := &search{Asked: a, kind: a.Kind, gets: 100_000, cache: cache, rates: map[rateOf]float64{}, ratios: map[ratioOf]float64{},
+		known: map[reblock.Tables]tuned.Config{}}
+	s.reserve = curve.MemTables(a.Gets.Spec.Engine, a.Gets.Spec.Profile, cache, true)
+	if err := errors.Join(s.look(t.Context()), s.sample(t.Context(), 1)); err != nil {
+		t.Fatal(err)
+	}
+	small, large := s.Present, s.Present
+	large.BlockBytes = 16 << 10
+	all := append(s.compressed()(small), s.compressed()(large)...)
+	if len(all) < 4 { // Pebble v1 takes no zstd where it is built with cgo
+		t.Fatalf("%+v", all)
+	}
+	worst := map[string]float64{}
+	for _, to := range all {
+		if to == s.Present {
+			continue
+		}
+		if err := s.predict(t.Context(), []reblock.Tables{to}); err != nil {
+			t.Fatal(err)
+		}
+		c := s.known[to]
+		built := build(c.Options)
+		of := built.of
+		of.Spec.Workload, of.Spec.Threads, of.Spec.Gets, of.Spec.MissingShare = workload.ReadRandom, 1, s.gets, a.Gets.Spec.MissingShare
+		of.Spec.WarmupGets, of.Spec.Seed = s.warmup(), s.Seeds[0]
+		traced, _, err := curve.Traced(t.Context(), of, s.Tell)
+		if err != nil {
+			t.Fatal(err)
+		}
+		setup := s.setup
+		setup.ReservedBytes = s.reserve
+		var disk, memory int64
+		for _, l := range built.levels {
+			disk, memory = disk+l.Bytes, memory+l.IndexCacheBytes+l.TopIndexCacheBytes
+			if l.FilterConsulted {
+				memory += l.FilterCacheBytes
+			}
+		}
+		blocks, bytes := reads(t, traced, setup, c.Cache)
+		for _, f := range []struct {
+			name        string
+			said, built float64
+			most        float64
+		}{{"block_reads_per_get", c.Reads, blocks, tracedError}, {"bytes_read_per_get", c.Bytes, bytes, testedErrors()["bytes_read_per_get"]},
+			{"disk_bytes", float64(c.Disk), float64(disk), testedErrors()["disk_bytes"]},
+			{"memory_bytes", float64(c.Memory), float64(memory), testedErrors()["memory_bytes"]}} {
+			off := f.said/f.built - 1
+			t.Logf("%v: %s %.5g, built %.5g (%+.2f %%)", c.Options, f.name, f.said, f.built, 100*off)
+			if worst[f.name] = max(worst[f.name], math.Abs(off)); math.Abs(off) > f.most {
+				t.Errorf("%v: %s is off by %.2f %%", c.Options, f.name, 100*off)
+			}
+		}
+	}
+	t.Logf("worst: %v", worst)
+}
+
+// rewritten is a database of the tables of another one, with other options.
+func rewritten(t *testing.T, e engine.Engine, base database, options map[string]string) database {
+	t.Helper()
+	spec := base.of.Spec
+	from, err := e.Open(t.Context(), engine.Options{Dir: spec.Dir, Profile: spec.Profile, Foreign: true, ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	options = maps.Clone(options)
+	options["FormatMajorVersion"], options["DisableAutomaticCompactions"] = from.Effective()["format_major_version"], "true"
+	dir := t.TempDir()
+	to, err := e.Open(t.Context(), engine.Options{Dir: dir, Create: true, Profile: spec.Profile, Overrides: options})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(to.(engine.Rewriter).Rewrite(t.Context(), from, func(int, int) {}), to.Close(), from.Close()); err != nil {
+		t.Fatal(err)
+	}
+	m, err := keyspace.ReadManifest(spec.Dir) // of the same keys
+	if err == nil {
+		err = keyspace.WriteManifest(dir, m)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.Verb, spec.Out, spec.Dir, spec.ReadOnly = bench.Inspect, t.TempDir(), dir, true
+	run, err := bench.Run(t.Context(), e, &spec, func(result.Event) {})
+	if err != nil || run.Status != result.OK {
+		t.Fatal(err, run)
+	}
+	of := base.of
+	of.Spec = spec
+	return database{of, run.Database.Levels, run, nil}
+}
+
+// TestTimeIsMeasured predicts what Gets of tables of several options cost a processor, in an order that is compared with what they cost
+// when the tables are built and read from the page cache. Time depends on what else runs, so that it is tested only if that is asked for.
+//
+//	go test -v -run TimeIsMeasured ./internal/ask/tune -proved-keys 1000000
+func TestTimeIsMeasured(t *testing.T) {
+	if *provedKeys == 0 {
+		t.Skip("it measures time")
+	}
+	e, profile := pebble2.Engine{}, pebbledb.BenchKVDB().Name
+	base := load(t, e, profile, workload.FillSorted, keyspace.TrieNode, *provedKeys, nil)
+	a := Asked{Gets: base.gets(200_000, 0.3), Levels: base.levels, Seeds: []uint64{5}, Cores: 2, Tell: func(result.Event) {}, Goal: Time}
+	a.Run = func(ctx context.Context, spec *bench.Spec) (*result.Run, error) {
+		return bench.Run(ctx, e, spec, a.Tell)
+	}
+	if errs := a.Profiled(profile, nil); len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	cache := int64(*provedKeys) * 5
+	s := &search{Asked: &a, kind: a.Kind, gets: 200_000, cache: cache, absent: 0.3, rates: map[rateOf]float64{}, ratios: map[ratioOf]float64{},
+		known: map[reblock.Tables]tuned.Config{}, reserve: curve.MemTables("pebble2", profile, cache, true)}
+	if err := errors.Join(s.look(t.Context()), s.sample(t.Context(), 1)); err != nil {
+		t.Fatal(err)
+	}
+	costs, err := s.measureCosts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%+v", costs)
+	type point struct{ said, measured float64 }
+	var points []point
+	for _, change := range []func(*reblock.Tables){
+		func(*reblock.Tables) {}, func(t *reblock.Tables) { t.Compression = "none" }, func(t *reblock.Tables) { t.Compression = "zstd" },
+		func(t *reblock.Tables) { t.BlockBytes = 1 << 10 }, func(t *reblock.Tables) { t.BlockBytes = 16 << 10 },
+		func(t *reblock.Tables) { t.BlockBytes, t.Compression = 32<<10, "none" }, func(t *reblock.Tables) { t.BlockBytes, t.Compression = 32<<10, "zstd" },
+		func(t *reblock.Tables) { t.LastFilters = true }, func(t *reblock.Tables) { t.FilterBits = 5 },
+		func(t *reblock.Tables) { t.BlockBytes, t.Compression, t.LastFilters = 16<<10, "zstd", true },
+	} {
+		to := s.Present
+		change(&to)
+		if err := s.predict(t.Context(), []reblock.Tables{to}); err != nil {
+			t.Fatal(err)
+		}
+		c := s.known[to]
+		built := load(t, e, profile, workload.FillSorted, keyspace.TrieNode, *provedKeys, c.Options)
+		spec := built.gets(s.gets, 0.3).Spec
+		spec.Verb, spec.Out, spec.ReadOnly, spec.CacheBytes, spec.WarmupGets = bench.Read, t.TempDir(), true, cache, s.warmup()
+		run, err := a.Run(t.Context(), &spec)
+		if err != nil || run.Status != result.OK {
+			t.Fatal(err, run)
+		}
+		points = append(points, point{c.CPU, run.Figures.CPUNanosPerGet / 1e3})
+		t.Logf("%v: %.4f blocks, %.4f measured; %.2f us, measured %.2f us", c.Options, c.Reads, *run.Figures.BlockReadsPerGet, c.CPU, run.Figures.CPUNanosPerGet/1e3)
+	}
+	pairs, wrong, worst := 0, 0, 0.0
+	for i, a := range points {
+		for _, b := range points[:i] {
+			if pairs++; (a.said < b.said) != (a.measured < b.measured) {
+				wrong, worst = wrong+1, max(worst, math.Abs(a.said/b.said-1))
+			}
+		}
+	}
+	t.Logf("%d of %d pairs in another order than measured; they were predicted to differ by up to %.1f %%", wrong, pairs, 100*worst)
+	if worst > testedErrors()["time_us_per_get"] {
+		t.Error("times that differ by more than is said were in another order")
+	}
+}
+
+// TestPassesAreCounted compares write amplification with the engine's own count of a load in random order.
+func TestPassesAreCounted(t *testing.T) {
+	keys := uint64(300_000)
+	if *provedKeys > 0 {
+		keys = *provedKeys
+	}
+	for name, e := range map[string]engine.Engine{"pebble1": pebble1.Engine{}, "pebble2": pebble2.Engine{}} {
+		for _, base := range []int{1, 4, 16} {
+			options := map[string]string{"LBaseMaxBytes": fmt.Sprint(base, "MiB"), "MemTableSize": fmt.Sprint(base, "MiB"), "TargetFileSize": "1MiB"}
+			profile := pebbledb.BenchKVDB().Name
+			built := load(t, e, profile, workload.FillRandom, keyspace.TrieNode, keys, options)
+			a := Asked{Gets: built.gets(1000, 0), Levels: built.levels}
+			if errs := a.Profiled(profile, options); len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			s := &search{Asked: &a, kind: a.Kind, ratios: map[ratioOf]float64{}, rates: map[rateOf]float64{}}
+			if err := s.look(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			said, counted := s.described(s.Present).Writes, *built.loaded.Figures.WriteAmplification
+			t.Logf("%s, levels from %d MiB: %.2f, counted %.2f (%+.1f %%)", name, base, said, counted, 100*(said/counted-1))
+			if math.Abs(said/counted-1) > testedErrors()["write_amplification"] {
+				t.Errorf("%s, levels from %d MiB: %.2f, counted %.2f", name, base, said, counted)
+			}
+		}
+	}
+}
