@@ -54,16 +54,14 @@ func (a *app) tuneVerb() *cobra.Command {
 		Use:   "tune --db DIR | --keys N",
 		Short: "Find the options of tables with which Gets read least",
 		Long: `Tune predicts what other options of the tables of Pebble and RocksDB would read
-in the same memory: sizes of data and index blocks, bits of filters (of Pebble, by
-level), compression unless the goal is reads and, of RocksDB, where filters and
-indexes are. It traces the Gets of a database once, works out which
+in the same memory: sizes of data and index blocks, bits of filters, compression and,
+of RocksDB, where filters and indexes are. It traces the Gets of a database once, works out which
 blocks they would access in tables of other options, and replays that through the
 engine's cache. It says how sure it is, what each option brings alone, and
 with --verify builds what it recommends and measures it.
 
   statelab tune --db D --memory 64MiB
   statelab tune --db D --memory 64MiB --missing 50% --verify --out T
-  statelab tune --db D --memory 64MiB --goal time --read-time 80us
   statelab tune --db CHAINDATA --memory 2GiB --accesses list.slal --scheme path
   statelab tune --keys 20B --memory 8GiB            (a database that was never built)`,
 	}
@@ -81,8 +79,8 @@ with --verify builds what it recommends and measures it.
 	setting.Var(flag, &f.trace, setting.Text, "trace", "", "trace (statelab watch --trace-out, statelab trace): tune for its Gets instead of random ones")
 	setting.Var(flag, &f.goal, setting.Choice(tune.Reads, tune.Bytes, tune.Time), "goal", tune.Reads,
 		"what is to be least for a Get: reads (of blocks), bytes read, or time (of a processor and of reads of the device)")
-	setting.Var(flag, &f.readTime, setting.Duration("100us"), "read-time", "100us",
-		"with --goal time: how long a read of a block takes on the device (statelab disk measures it)")
+	setting.Var(flag, &f.readTime, setting.Duration("100us").Optional(), "read-time", "",
+		"with --goal time: how long a read of a block takes on the device, as statelab disk measures it (default: 100us)")
 	setting.Var(flag, &f.within, setting.Duration("5m"), "within", "5m", "longest time to search")
 	coresFlag(flag, &f.cores, "processors of the machine; Pebble's cache has shards for each")
 	setting.Var(flag, &f.seed, setting.Seed, "seed", "1", "seed of all random choices")
@@ -126,10 +124,13 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 	if err := m.err(); err != nil {
 		return err
 	}
-	asked := tune.Asked{MemoryBytes: f.memory.V(), Goal: f.goal.V(), Cores: f.cores.V(), Within: f.within.V(), Trace: f.trace.V(), ReadTime: f.readTime.V(),
+	asked := tune.Asked{MemoryBytes: f.memory.V(), Goal: f.goal.V(), Cores: f.cores.V(), Within: f.within.V(), Trace: f.trace.V(), ReadTime: 100 * time.Microsecond,
 		Run: func(ctx context.Context, spec *bench.Spec) (*result.Run, error) {
 			return a.ran(ctx, spec, func(result.Event) {})
 		}}
+	if f.readTime.Given() {
+		asked.ReadTime = f.readTime.V()
+	}
 	if f.out != "" {
 		free, wrong := answerIn(f.out, goesOn)
 		if wrong != nil {

@@ -4,6 +4,7 @@ package tune
 
 import (
 	"maps"
+	"strconv"
 	"testing"
 
 	"github.com/statelab/statelab/engines/rocksdb"
@@ -34,4 +35,12 @@ func TestBlockCompressionIsBuilt(t *testing.T) {
 		t.Fatal(err)
 	}
 	proveCompressions(t, &a, int64(keys)*5, build)
+}
+
+// TestBlockPassesAreCounted is TestPassesAreCounted with RocksDB.
+func TestBlockPassesAreCounted(t *testing.T) {
+	for _, buffer := range []int{1 << 20, 4 << 20} {
+		comparePasses(t, rocksdb.Engine{}, "default", map[string]string{"write_buffer_size": strconv.Itoa(buffer), "target_file_size_base": strconv.Itoa(buffer),
+			"max_bytes_for_level_base": strconv.Itoa(4 * buffer)}, "rocksdb")
+	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/reblock"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/subject"
@@ -54,12 +55,17 @@ func (a *Asked) Profiled(profile string, overrides map[string]string) (errs []er
 		a.Present.FilterBits, a.Present.MoreBits = bits-more, more
 	}
 	a.Kind = pebble(name, l.Compression)
+	a.Loading = lsm.Loading{BaseBytes: cmp.Or(s.LBaseMaxBytes, 64<<20), BufferBytes: cmp.Or(int64(s.MemTableSize), 4<<20),
+		Flushes: cmp.Or(s.L0CompactionThreshold, 4)}
 	return nil
 }
 
 // optioned fills in what tables of a family with options by name are like.
 func (a *Asked) optioned(options map[string]string, family string) (err error) {
 	a.Options = options
+	if load, _, err := rocksoptions.Imagine(options); err == nil { // else its compactions are of another style
+		a.Loading = lsm.Loading{BaseBytes: load.BaseBytes, BufferBytes: load.MemTableBytes, Flushes: load.L0Tables}
+	}
 	a.Kind, a.Present, err = rocksoptions.Tables(options, family, func(cacheBytes int64) string {
 		_, flag := advise.RocksDBCache(a.Client, cacheBytes)
 		return flag
@@ -140,6 +146,9 @@ func (a *Asked) Kept(dir string) error {
 		a.Present = reblock.Tables{BlockBytes: libraryBlockBytes, IndexBytes: libraryBlockBytes}
 		a.Kind = pebble(of.Name, "")
 		for _, s := range sections {
+			if number := func(name string) (n int64) { n, _ = strconv.ParseInt(s.Values[name], 10, 32); return n }; s.Kind == "Options" { // else not known
+				a.Loading = lsm.Loading{BaseBytes: number("lbase_max_bytes"), BufferBytes: number("mem_table_size"), Flushes: int(number("l0_compaction_threshold"))}
+			}
 			if s.Kind != "Level" || s.Name != "0" {
 				continue
 			}

@@ -57,6 +57,7 @@ type Asked struct {
 	Tables      int // how many files
 	Kind        reblock.Kind
 	Present     reblock.Tables
+	Loading     lsm.Loading       // Flushes 0: not known
 	Options     map[string]string // in force, by name, of an engine of block-based tables
 	Client      advise.Client     // whose database it is; "": not known
 	MemoryBytes int64
@@ -80,7 +81,7 @@ const (
 
 // testedErrors are the shares by which other figures were off when they were tested (docs/tuning.md), by their names.
 func testedErrors() map[string]float64 {
-	return map[string]float64{"bytes_read_per_get": 0.05, "memory_bytes": 0.03, "disk_bytes": 0.03, "time_us_per_get": 0.2, "write_amplification": 0.2}
+	return map[string]float64{"bytes_read_per_get": 0.05, "memory_bytes": 0.03, "disk_bytes": 0.03, "cpu_us_per_get": 0.2, "write_amplification": 0.15}
 }
 
 // search is one under way.
@@ -572,8 +573,10 @@ func (s *search) described(to reblock.Tables) tuned.Config {
 			c.Memory += l.FilterCacheBytes
 		}
 	}
-	if s.user > 0 { // the log has them once
-		c.Writes = 1 + lsm.Passes(s.Levels)*float64(c.Disk)/s.user
+	if disk := float64(c.Disk); s.user > 0 && s.Loading.Flushes > 0 {
+		const inBuffer = 1.35 // bytes of a memtable for one of keys and values
+		stored, log := disk/s.user, 1.0
+		c.Writes = log + stored*s.Loading.Passes(disk, float64(s.Loading.BufferBytes)/inBuffer*stored)
 	}
 	return c
 }
@@ -655,7 +658,7 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best reblock.Tables)
 	now, then := s.score(t.Present), s.score(t.Best)
 	off := t.Error
 	if s.Goal == Time {
-		off = t.Errors["time_us_per_get"]
+		off += (t.Errors["cpu_us_per_get"] - off) * t.Best.CPU / t.Best.Time
 	}
 	t.Tied = best == s.Present || then > now*(1-off)
 	for _, to := range alone {

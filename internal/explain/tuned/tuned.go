@@ -273,7 +273,7 @@ func (t *Tuning) method() string {
 			"of what was built.", off("bytes_read_per_get"), off("memory_bytes"), off("disk_bytes"), off("write_amplification"))
 		if t.Costs != nil {
 			text += fmt.Sprintf(" Time is that of a processor, as measured on this machine with small databases, and %s us for each read of the device (--read-time). "+
-				"Two configurations whose times differ by more than %s were in the measured order.", view.PerGet(t.ReadTime), off("time_us_per_get"))
+				"Two configurations whose processor times differ by more than %s were in the measured order.", view.PerGet(t.ReadTime), off("cpu_us_per_get"))
 		}
 	}
 	switch {
