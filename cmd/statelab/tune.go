@@ -124,7 +124,8 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 	if err := m.err(); err != nil {
 		return err
 	}
-	asked := tune.Asked{MemoryBytes: f.memory.V(), Goal: f.goal.V(), Cores: f.cores.V(), Within: f.within.V(), Trace: f.trace.V(), ReadTime: 100 * time.Microsecond,
+	asked := tune.Asked{MemoryBytes: f.memory.V(), Goal: f.goal.V(), Cores: f.cores.V(), Within: f.within.V(), Trace: f.trace.V(),
+		ReadTime: 100 * time.Microsecond,
 		Run: func(ctx context.Context, spec *bench.Spec) (*result.Run, error) {
 			return a.ran(ctx, spec, func(result.Event) {})
 		}}

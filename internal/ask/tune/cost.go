@@ -90,7 +90,8 @@ func (s *search) costOf(ctx context.Context, dir string, to reblock.Tables) (get
 	if _, err := run(); err != nil {
 		return 0, 0, err
 	}
-	spec.Verb, spec.Workload, spec.ReadOnly, spec.MissingShare, spec.Gets, spec.WarmupGets = bench.Read, workload.ReadRandom, true, s.absent, 2*spec.Keys, 2*spec.Keys
+	spec.Verb, spec.Workload, spec.ReadOnly = bench.Read, workload.ReadRandom, true
+	spec.MissingShare, spec.Gets, spec.WarmupGets = s.absent, 2*spec.Keys, 2*spec.Keys
 	var cpu, reads [2]float64
 	for i, cacheBytes := range []int64{all, dataBytes / 4} {
 		spec.CacheBytes = cacheBytes
