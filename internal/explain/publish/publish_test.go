@@ -14,6 +14,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/explain/kinds"
+	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/result"
 )
 
@@ -156,6 +157,25 @@ func TestDamagedLatencies(t *testing.T) {
 	c.latencies(".", &result.Run{Status: result.OK, Figures: result.Figures{ServiceNanos: &result.Latency{N: 1}}})
 	if want := ".: latency.hlog is damaged: it holds no service times"; len(c.Problems) != 1 || c.Problems[0] != want {
 		t.Errorf("%q", c.Problems)
+	}
+}
+
+// TestQuantilesOfFewTimes: of 620 times, the 99.9 % quantile is the longest one, which is told by their order.
+func TestQuantilesOfFewTimes(t *testing.T) {
+	dir := t.TempDir()
+	h, times := measure.NewHistogram(), make([]int64, 620)
+	for i := range times {
+		times[i] = int64(i+1) * int64(i+1) * 1000
+		h.Add(times[i])
+	}
+	var log bytes.Buffer
+	must(t, measure.WriteLog(&log, time.Unix(1, 0), []measure.LogEntry{{Tag: "commit", Start: time.Unix(1, 0), End: time.Unix(2, 0), Durations: h}}))
+	must(t, os.WriteFile(filepath.Join(dir, result.LatencyFile), log.Bytes(), 0o644))
+	run := &result.Run{Figures: result.Figures{Replay: &result.Replay{CommitNanos: &result.Latency{N: 620, Mean: h.Mean(),
+		P50: times[309], P90: times[557], P99: times[613], P999: times[619], Max: times[619]}}}}
+	c := &check{kinds.Check{Dir: dir, Findings: new(kinds.Findings)}, new(Verdict)}
+	if c.latencies(".", run); len(c.Problems) > 0 || c.Figures != 7 {
+		t.Errorf("%d figures, %q", c.Figures, c.Problems)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -220,7 +221,9 @@ func (c *check) latencies(folder string, run *result.Run) {
 			at    float64
 			value int64
 		}{{"p50", 50, l.P50}, {"p90", 90, l.P90}, {"p99", 99, l.P99}, {"p999", 99.9, l.P999}, {"max", 100, l.Max}} {
-			c.Figure(where, name+q.name, float64(q.value), float64(h.ValueAtQuantile(q.at)), resolution)
+			n := float64(h.TotalCount())
+			rank := math.Ceil(q.at / 100 * n * (1 - 0x1p-51)) // as of measure.Histogram; the library rounds to the nearest one
+			c.Figure(where, name+q.name, float64(q.value), float64(h.ValueAtQuantile(100*rank/n)), resolution)
 		}
 		c.Figure(where, name+"mean", l.Mean, h.Mean(), resolution)
 	}
