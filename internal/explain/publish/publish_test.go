@@ -84,7 +84,8 @@ func TestPackPasses(t *testing.T) {
 	if bytes.Contains(first, []byte("secret")) {
 		t.Error("a file that is no result was packed")
 	}
-	pack(t, filepath.Join(root, "S"), path)
+	must(t, os.Symlink(filepath.Join(root, "S"), filepath.Join(root, "link")))
+	pack(t, filepath.Join(root, "link"), path)
 	if second, err := os.ReadFile(path); err != nil || !bytes.Equal(first, second) {
 		t.Error("equal results give different packs")
 	}

@@ -313,10 +313,10 @@ func store(out *zip.Writer, path string, text []byte) error {
 	return err
 }
 
-// files are those of the results in dir, by their path with slashes.
+// files are those of the results in dir, by their path with slashes. The separator behind dir makes a link be followed.
 func files(dir string) (paths []string, err error) {
 	taken := published()
-	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(dir+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() || !slices.Contains(taken, d.Name()) {
 			return err
 		}
