@@ -137,7 +137,7 @@ var ladder = []rung{
 		"internal/plan/experiment": {"internal/base/keyspace", "internal/base/setting", "internal/base/workload", "internal/chain/accesses", "internal/run/bench",
 			"internal/subject"},
 		"internal/plan/runners": {"engine", "internal/base/output", "internal/base/setting", "internal/base/failure", "internal/run/protocol", "internal/run/session",
-			"internal/base/unit", "internal/subject", "result"},
+			"internal/base/unit", "internal/subject", "layout", "result", "tree"},
 		"internal/plan/sweep": {"engine", "internal/chain/traffic", "internal/base/keyspace", "internal/base/output", "internal/base/setting",
 			"internal/base/unit", "internal/base/workload", "internal/observe/dbformat", "internal/observe/host", "internal/plan",
 			"internal/plan/estimate", "internal/plan/experiment", "internal/plan/runners", "internal/run/bench", "internal/subject", "result"},

@@ -191,7 +191,11 @@ func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r evidenc
 	if r.Limits.GetsPerSecond = f.gets.V(); f.gets.Given() && r.Limits.GetsPerSecond == 0 {
 		m.At("gets-per-second", "0", "must be at least 1 (example: 5k)")
 	}
-	f.checkNodeMetrics(f.nodeSeconds.V(), m)
+	if len(f.nodeMetrics) > 0 && f.gets.Given() {
+		m.add("--gets-per-second and --node-metrics both say how many Gets there are: give one")
+	} else {
+		watch.CheckNode(f.nodeMetrics, f.nodeSeconds.V(), &m.Mistakes)
+	}
 	if r.Trace = f.trace.V(); r.Trace != "" && (f.verify || f.accesses.Given() || f.table.Given()) {
 		m.add("--trace: it has no keys, and its Gets are what they are: not with --verify, --accesses or --table")
 	}
@@ -213,21 +217,6 @@ func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r evidenc
 	}
 	m.Results(f.out)
 	return r, m.err()
-}
-
-func (f *adviseFlags) checkNodeMetrics(seconds float64, m *mistakes) {
-	switch n := len(f.nodeMetrics); {
-	case n == 0:
-	case f.gets.Given():
-		m.add("--gets-per-second and --node-metrics both say how many Gets there are: give one")
-	case !(seconds > 0):
-		m.add("--node-seconds %s: must be above 0 (example: 30)", &f.nodeSeconds)
-	case n == 1 && !watch.IsURL(f.nodeMetrics[0]):
-		m.add("--node-metrics %s: one scrape has no rates; save another one some time later, and give --node-metrics FIRST,SECOND --node-seconds N",
-			f.nodeMetrics[0])
-	case n > 2 || n == 2 && (watch.IsURL(f.nodeMetrics[0]) || watch.IsURL(f.nodeMetrics[1])):
-		m.add("--node-metrics: give one address, or two files")
-	}
 }
 
 // checkTable checks what is asked of a level table without its database.

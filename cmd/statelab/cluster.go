@@ -52,15 +52,9 @@ func (a *app) printMatrix(f *flags, how plan.Plan, points []plan.Point) error {
 	return a.printJSON(map[string]any{"include": how.Matrix(points)})
 }
 
-// programs are this binary and the runners that were found for what is measured.
-func (a *app) programs() []string {
-	all := append([]string{runners.Self()}, a.tables.engines.Paths()...)
-	return runners.Unique(append(append(all, a.tables.trees.Paths()...), a.tables.layouts.Paths()...))
-}
-
 // divide has the nodes of a cluster carry out commands, and hands their results over.
 func (a *app) divide(on *slurm.Fan, verb string, commands func(parts int) [][]string, use func(folders []string) error) error {
-	return on.Divide(a.ctx, slurm.Division{Verb: verb, Out: outFolder("", verb), Programs: a.programs(), Commands: commands, Use: use}, a.progress())
+	return on.Divide(a.ctx, slurm.Division{Verb: verb, Out: outFolder("", verb), Programs: a.tables.Programs(), Commands: commands, Use: use}, a.progress())
 }
 
 func (a *app) clusterVerb() *cobra.Command {

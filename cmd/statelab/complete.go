@@ -15,17 +15,18 @@ import (
 	"github.com/statelab/statelab/internal/explain/compare"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/plan/experiment"
+	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/internal/subject"
 )
 
 // completeValues lets shells complete what the flags of a command and of those below it can be.
-func completeValues(cmd *cobra.Command, all tables) {
+func completeValues(cmd *cobra.Command, all runners.Tables) {
 	for _, below := range cmd.Commands() {
 		completeValues(below, all)
 	}
 	fixed := map[string][]string{
-		"engine": all.engines.Names(), "tree": all.trees.Names(), "layout": all.layouts.Names(), "page-cache": bench.PageCacheModes(),
+		"engine": all.Engines.Names(), "tree": all.Trees.Names(), "layout": all.Layouts.Names(), "page-cache": bench.PageCacheModes(),
 		"workload": workload.Names(cmd.Name()), "key-hash": {keyspace.Mix, keyspace.Keccak256},
 		"value-model": {keyspace.Random, keyspace.Table32, keyspace.TrieNode}, "batch-order": {experiment.RandomOrder, experiment.SortedOrder},
 		"scheme": accesses.KeySchemes(), "policy": nil, "fail-if": compare.Names(),
@@ -47,7 +48,7 @@ func completeValues(cmd *cobra.Command, all tables) {
 
 // profilesOf are those of the engines that the command line names, where the command has
 // --engine. An engine that is not here has none.
-func profilesOf(cmd *cobra.Command, all tables) (names []string) {
+func profilesOf(cmd *cobra.Command, all runners.Tables) (names []string) {
 	seen := map[string]bool{}
 	add := func(name string) {
 		if !seen[name] {
@@ -67,7 +68,7 @@ func profilesOf(cmd *cobra.Command, all tables) (names []string) {
 		}
 	default:
 		for _, name := range setting.Split(cmp.Or(chosen.Value.String(), embedded()[0].Info().Name)) {
-			if found, err := all.engines.Find(name); err == nil {
+			if found, err := all.Engines.Find(name); err == nil {
 				for _, p := range found.Info.Profiles {
 					add(p.Name)
 				}

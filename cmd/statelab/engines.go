@@ -14,8 +14,8 @@ import (
 
 // engine finds an engine by name, here or in its runner.
 func (a *app) engine(name string, m *mistakes) engine.Engine {
-	a.tables.engines.FindAll("engine", []string{name}, &m.Mistakes)
-	found := a.tables.engines.Found[name]
+	a.tables.Engines.FindAll("engine", []string{name}, &m.Mistakes)
+	found := a.tables.Engines.Found[name]
 	if found == nil {
 		return nil
 	}
@@ -45,15 +45,15 @@ func (a *app) enginesVerb() *cobra.Command {
 				}
 				return nil
 			}
-			rows := runners.EngineRows(a.tables.engines)
+			rows := runners.EngineRows(a.tables.Engines)
 			if asJSON {
 				return a.printJSON(rows)
 			}
 			for _, row := range rows {
 				row.Text(a.stdout)
 			}
-			runners.List(a.stdout, "Trees, for statelab replay --tree", a.tables.trees)
-			runners.List(a.stdout, "Layouts of state, for statelab layouts --layout", a.tables.layouts)
+			runners.List(a.stdout, "Trees, for statelab replay --tree", a.tables.Trees)
+			runners.List(a.stdout, "Layouts of state, for statelab layouts --layout", a.tables.Layouts)
 			runners.Watchable(a.stdout)
 			runners.Capabilities(a.stdout, rows)
 			return nil
@@ -78,9 +78,9 @@ type finder struct {
 
 // Find implements sweep.Engines.
 func (f finder) Find(names ...string) engine.Engine {
-	f.tables.engines.FindAll("engine", names, &f.m.Mistakes)
+	f.tables.Engines.FindAll("engine", names, &f.m.Mistakes)
 	for _, name := range names {
-		if f.tables.engines.Found[name] != nil {
+		if f.tables.Engines.Found[name] != nil {
 			return f.engine(name, f.m)
 		}
 	}
@@ -88,7 +88,7 @@ func (f finder) Find(names ...string) engine.Engine {
 }
 
 // Known implements sweep.Engines.
-func (f finder) Known(name string) bool { return slices.Contains(f.tables.engines.Names(), name) }
+func (f finder) Known(name string) bool { return slices.Contains(f.tables.Engines.Names(), name) }
 
 // UseLibrary implements sweep.Engines.
 func (f finder) UseLibrary(options ...map[string]string) {

@@ -20,7 +20,7 @@ import (
 func withCRunners(t *testing.T) {
 	t.Helper()
 	dir := filepath.Join(scratch, "runners")
-	for _, known := range newTables().engines.Outside {
+	for _, known := range newTables().Engines.Outside {
 		put(t, dir, []string{known.Runner})
 	}
 	rocksLibrary(t)

@@ -57,8 +57,8 @@ Parts of the versions (--part) make the same file when they are put together (--
 		} else {
 			m.Readable("db", db.V())
 		}
-		a.tables.trees.FindAll("tree", []string{treeName.V()}, &m.Mistakes)
-		h := &harvest.Harvest{Tree: a.tables.trees.Found[treeName.V()], DB: absolute(db.V()), From: f.from.V(), To: f.to.V(), Part: on.Part.V(), Jobs: jobs.V(),
+		a.tables.Trees.FindAll("tree", []string{treeName.V()}, &m.Mistakes)
+		h := &harvest.Harvest{Tree: a.tables.Trees.Found[treeName.V()], DB: absolute(db.V()), From: f.from.V(), To: f.to.V(), Part: on.Part.V(), Jobs: jobs.V(),
 			Out: out, Tell: func(e result.Event) { p.Tell("", e) }, Copied: a.copied(p, "join")}
 		if h.Tree != nil && !h.Tree.Info.Has(tree.Harvests) {
 			m.add("--tree %s cannot be harvested: use iavl1, which reads the databases of nodes", treeName.V())

@@ -17,6 +17,7 @@ import (
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/slurm"
 	"github.com/statelab/statelab/internal/subject"
+	"github.com/statelab/statelab/result"
 )
 
 // inspectFlags are the flags of inspect.
@@ -205,24 +206,9 @@ func (a *app) fidelity(f *fidelityFlags, m *mistakes, args []string) error {
 	if err := m.err(); err != nil {
 		return err
 	}
-	var sides []look.Side
-	for _, dir := range args {
-		run, err := a.inspectDatabase(dir, "", f.ignoreLock, engine.Part{})
-		if err != nil {
-			return err
-		}
-		side, err := look.Of(dir, run, f.table)
-		if err != nil {
-			return err
-		}
-		sides = append(sides, side)
-	}
-	var beside *look.Side
-	if len(sides) == 2 {
-		beside = &sides[1]
-	}
 	cache := f.cache.V()
-	out, err := look.Compare(a.ctx, sides[0], beside, look.Wish{CacheBytes: cache.Bytes, CacheShare: cache.Share, Missing: f.missing.V(), Seed: f.seed.V()})
+	inspect := func(dir string) (*result.Run, error) { return a.inspectDatabase(dir, "", f.ignoreLock, engine.Part{}) }
+	out, err := look.CompareFolders(a.ctx, args, f.table, inspect, look.Wish{CacheBytes: cache.Bytes, CacheShare: cache.Share, Missing: f.missing.V(), Seed: f.seed.V()})
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func (a *app) layouts(f *flags, m *mistakes) error {
 // measureLayouts measures the layouts that f declares; nil where it did not begin.
 func (a *app) measureLayouts(f *flags, m *mistakes, p *console.Progress, before string) (work *layouts.Work, how plan.Plan, so plan.Outcome, err error) {
 	m.accessList(layouts.StatesOf(f.Experiment).Accesses.V())
-	l := layouts.Declared(f.Experiment, a.tables.layouts, a.command(), func(label string, why error) {
+	l := layouts.Declared(f.Experiment, a.tables.Layouts, a.command(), func(label string, why error) {
 		fmt.Fprintf(a.stderr, "left out: %s: %v\n", label, why)
 	}, &m.Mistakes)
 	if err := m.err(); err != nil {

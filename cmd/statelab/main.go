@@ -16,9 +16,11 @@ import (
 	"github.com/statelab/statelab/internal/base/commandline"
 	"github.com/statelab/statelab/internal/base/console"
 	"github.com/statelab/statelab/internal/base/failure"
+	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/explain/promexport"
 	"github.com/statelab/statelab/internal/observe/host"
+	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/plan/slurm"
 	"github.com/statelab/statelab/runner"
 )
@@ -87,9 +89,9 @@ type app struct {
 	events         io.Writer // of a node's part of a job: what progress shows, as JSON; nil elsewhere
 	quiet          bool      // --quiet, which every verb has
 	helpAll        bool      // --help-all, which every verb has
-	tables         tables
-	live           *promexport.Live    // --metrics; nil: not asked for
-	held           map[string]*os.File // folders of results that this command writes into
+	tables         runners.Tables
+	live           *promexport.Live // --metrics; nil: not asked for
+	held           output.Held      // folders of results that this command writes into
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -97,7 +99,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 func (a *app) run() int {
-	defer a.letGo()
+	defer a.held.Release()
 	a.stdout, a.stderr, a.tables = console.Plain{Writer: a.stdout}, console.Plain{Writer: a.stderr}, newTables()
 	stderr := a.stderr
 	if err := commandline.NotUTF8(a.args); err != nil {

@@ -277,7 +277,7 @@ func (a *app) prepare(f *flags, direct bool,
 		dir = absolute(f.DB.V())
 	}
 	if f.elsewhere() {
-		runs, err := slurm.For(f.Experiment, p.Out, a.programs(), a.progress().Say)
+		runs, err := slurm.For(f.Experiment, p.Out, a.tables.Programs(), a.progress().Say)
 		if err != nil {
 			return p, err
 		}
@@ -321,32 +321,7 @@ func (f *flags) leaveNoTrace(out string, why engine.Code) (bool, error) {
 	if f.resume || f.elsewhere() || f.point != "" || why != engine.CodeInUse {
 		return false, nil
 	}
-	ours := []string{experiment.File}
-	for _, k := range kinds.All() {
-		if k.Around {
-			ours = append(ours, k.File)
-		}
-	}
-	return plan.Undo(out, ours, f.madeOut)
-}
-
-// hold takes a folder of results for this command, until it ends.
-func (a *app) hold(dir string) error {
-	held, err := output.Hold(dir)
-	if err != nil {
-		return err
-	}
-	if a.held == nil {
-		a.held = map[string]*os.File{}
-	}
-	a.held[dir] = held
-	return nil
-}
-
-func (a *app) letGo() {
-	for _, held := range a.held {
-		held.Close() // its lock goes with it
-	}
+	return plan.Undo(out, append(kinds.Around(), experiment.File), f.madeOut)
 }
 
 // claim makes the folder of the results, takes it for this command and stores the experiment in it.
@@ -355,7 +330,7 @@ func (a *app) claim(f *flags, out string) error {
 		return fmt.Errorf("make the folder of the results: %w", err)
 	}
 	if f.point == "" { // runs that somebody else starts share the folder
-		if err := a.hold(out); err != nil {
+		if err := a.held.Take(out); err != nil {
 			return err
 		}
 	}
@@ -451,7 +426,7 @@ func (a *app) printJSON(v any) error {
 
 // Do carries a job out on this machine, in the runner of its subject.
 func (a *app) Do(ctx context.Context, job runners.Job, tell result.Tell) (*result.Run, error) {
-	r, err := a.tables.runner(job.Spec)
+	r, err := a.tables.Runner(job.Spec)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", job.Spec.Head().Subject, err)
 	}
@@ -485,7 +460,7 @@ func (a *app) estimated(f *flags, dir string, steps []estimate.Step) (estimate.E
 
 // sweepSteps are what each run of a sweep will take.
 func (a *app) sweepSteps(s sweep.Sweep, how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
-	return s.Steps(how, on, a.tables.engines.WithCgo, curve.Predictable(s))
+	return s.Steps(how, on, a.tables.Engines.WithCgo, curve.Predictable(s))
 }
 
 func bytesIn(dir string) int64 {

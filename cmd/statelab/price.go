@@ -86,8 +86,8 @@ func (a *app) price(f *flags, m *mistakes) error {
 func (a *app) ahead(f *flags, pricing layouts.Pricing) string {
 	of := layouts.StatesOf(f.Experiment).Layout.All()
 	if slices.Contains(of, layouts.Every) {
-		of = slices.DeleteFunc(a.tables.layouts.Names(), func(name string) bool {
-			_, err := a.tables.layouts.Find(name)
+		of = slices.DeleteFunc(a.tables.Layouts.Names(), func(name string) bool {
+			_, err := a.tables.Layouts.Find(name)
 			return err != nil // it is left out
 		})
 	}

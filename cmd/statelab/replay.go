@@ -31,7 +31,7 @@ Exit 1 if trees of one root rule disagree, or one fails.`,
 }
 
 func (a *app) replay(f *flags, m *mistakes) error {
-	r, info := replays.Declared(f.Experiment, a.tables.trees, a.command(), &m.Mistakes)
+	r, info := replays.Declared(f.Experiment, a.tables.Trees, a.command(), &m.Mistakes)
 	if !experiment.Of[*experiment.Replayed](f.Experiment).Tree.Given() {
 		m.At("tree", "", "name the trees to compare: %s", m.Name("tree", "iavl1,memiavl"))
 	}

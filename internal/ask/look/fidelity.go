@@ -68,6 +68,26 @@ type Wish struct {
 	Seed       uint64
 }
 
+// CompareFolders is Compare of the database in the first folder and, if there is one, that in the second. table names the only one of
+// their tables that counts, "" all.
+func CompareFolders(ctx context.Context, dirs []string, table string, inspect func(dir string) (*result.Run, error), wish Wish) (*Comparison, error) {
+	var sides [2]Side
+	var beside *Side
+	for i, dir := range dirs {
+		run, err := inspect(dir)
+		if err != nil {
+			return nil, err
+		}
+		if sides[i], err = Of(dir, run, table); err != nil {
+			return nil, err
+		}
+		if i == 1 {
+			beside = &sides[i]
+		}
+	}
+	return Compare(ctx, sides[0], beside, wish)
+}
+
 // Compare tells in what a differs from a node's usual shape or, unless it is nil, from b, and what each
 // difference costs.
 func Compare(ctx context.Context, a Side, b *Side, wish Wish) (*Comparison, error) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/explain/nodemetrics"
 	"github.com/statelab/statelab/result"
 )
@@ -52,15 +53,28 @@ func Node(ctx context.Context, from []string, seconds float64, tell result.Tell)
 	return node, nil
 }
 
-// IsURL tells an address from a file.
-func IsURL(text string) bool {
+// CheckNode notes what is wrong with where a node's metrics come from.
+func CheckNode(from []string, seconds float64, m *setting.Mistakes) {
+	switch n := len(from); {
+	case n == 0:
+	case !(seconds > 0):
+		m.At("node-seconds", fmt.Sprint(seconds), "must be above 0 (example: 30)")
+	case n == 1 && !isURL(from[0]):
+		m.At("node-metrics", from[0], "one scrape has no rates; save another one some time later, and give --node-metrics FIRST,SECOND --node-seconds N")
+	case n > 2 || n == 2 && (isURL(from[0]) || isURL(from[1])):
+		m.At("node-metrics", "", "give one address, or two files")
+	}
+}
+
+// isURL tells an address from a file.
+func isURL(text string) bool {
 	return strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://")
 }
 
 // scrape reads metrics from an address or a file.
 func scrape(ctx context.Context, from string) (all map[string]float64, err error) {
 	var in io.ReadCloser
-	if IsURL(from) {
+	if isURL(from) {
 		bounded, cancel := context.WithTimeout(ctx, scrapeWithin)
 		defer cancel()
 		request, err := http.NewRequestWithContext(bounded, http.MethodGet, from, nil)

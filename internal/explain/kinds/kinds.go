@@ -89,6 +89,16 @@ func All() []Kind {
 // alone is a folder of one run.
 func alone(string) ([]Setting, error) { return []Setting{{map[string]string{}, []string{"."}}}, nil }
 
+// Around are the files of results that lie around runs: without one of these, nothing is measured.
+func Around() (files []string) {
+	for _, k := range All() {
+		if k.Around {
+			files = append(files, k.File)
+		}
+	}
+	return files
+}
+
 // Of is the kind of a folder's result; ok is false of a folder without one.
 func Of(dir string) (k Kind, ok bool) {
 	for _, k := range All() {
