@@ -206,9 +206,9 @@ func (a *app) fidelity(f *fidelityFlags, m *mistakes, args []string) error {
 	if err := m.err(); err != nil {
 		return err
 	}
-	cache := f.cache.V()
+	wish := look.Wish{CacheBytes: f.cache.V().Bytes, CacheShare: f.cache.V().Share, Missing: f.missing.V(), Seed: f.seed.V()}
 	inspect := func(dir string) (*result.Run, error) { return a.inspectDatabase(dir, "", f.ignoreLock, engine.Part{}) }
-	out, err := look.CompareFolders(a.ctx, args, f.table, inspect, look.Wish{CacheBytes: cache.Bytes, CacheShare: cache.Share, Missing: f.missing.V(), Seed: f.seed.V()})
+	out, err := look.CompareFolders(a.ctx, args, f.table, inspect, wish)
 	if err != nil {
 		return err
 	}
