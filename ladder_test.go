@@ -111,7 +111,7 @@ var ladder = []rung{
 		"engines/pebble2": {"engine", "internal/observe/blockio", "internal/observe/blockio/pebble2fs", "internal/observe/dbformat", "internal/adapt/adapter",
 			"internal/adapt/pebbledb"},
 		"engines/rocksdb": {"engine", "internal/base/failure", "internal/base/optionsfile", "internal/adapt/adapter", "internal/base/unit",
-			"internal/adapt/rocksoptions", "internal/model/cachesim", "internal/observe/blockio", "internal/observe/dbformat"},
+			"internal/adapt/rocksoptions", "internal/model/cachesim", "internal/observe/blockio", "internal/observe/blocktable", "internal/observe/dbformat"},
 		"engines/rocksdb/familytest": {"engine", "engines/rocksdb"},
 	}},
 	{"run", map[string][]string{

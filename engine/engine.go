@@ -290,6 +290,9 @@ type SortedBuilder interface {
 // Rewriter is an empty DB that takes over the tables of another one of its engine, and writes them with its
 // own options.
 type Rewriter interface {
+	// RewriteOptions are options with which a DB is to be opened that is to take over the tables of this one, besides
+	// those that it shall have instead.
+	RewriteOptions() (map[string]string, error)
 	// Rewrite returns when all is written; done is told how many of the tables are.
 	Rewrite(ctx context.Context, from DB, done func(tables, of int)) error
 }

@@ -321,20 +321,25 @@ func (a *app) inspectDatabase(dir, engineName string, ignoreLock bool, part engi
 	if err := m.err(); err != nil {
 		return nil, err
 	}
-	out, err := os.MkdirTemp("", "statelab-inspect-")
+	spec := bench.Spec{Verb: bench.Inspect, Engine: t.Engine.Info().Name, Dir: absolute(dir), Profile: cmp.Or(t.Profile, t.Engine.Info().Profiles[0].Name),
+		ReadOnly: true, Foreign: t.Foreign, IgnoreLock: ignoreLock, Part: part}
+	if t.Manifest != nil {
+		spec.Overrides = t.Manifest.Overrides
+	}
+	return a.once(&spec)
+}
+
+// once carries out a spec whose run folder nobody looks at.
+func (a *app) once(spec *bench.Spec) (*result.Run, error) {
+	out, err := os.MkdirTemp("", "statelab-"+spec.Verb+"-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(out)
-	spec := bench.Spec{Schema: bench.SpecSchema, Verb: bench.Inspect, Out: out, Command: a.command(), Engine: t.Engine.Info().Name, Dir: absolute(dir),
-		Profile: cmp.Or(t.Profile, t.Engine.Info().Profiles[0].Name), ReadOnly: true, Foreign: t.Foreign,
-		IgnoreLock: ignoreLock, PageCache: bench.AsIs, Part: part}
-	if t.Manifest != nil {
-		spec.Overrides = t.Manifest.Overrides
-	}
+	spec.Schema, spec.Out, spec.Command, spec.PageCache = bench.SpecSchema, out, a.command(), bench.AsIs
 	p := a.progress()
 	defer p.Done()
-	return a.ran(a.ctx, &spec, func(e result.Event) { p.Tell("", e) })
+	return a.ran(a.ctx, spec, func(e result.Event) { p.Tell("", e) })
 }
 
 // ran is a point that was measured, or why it was not.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,7 +24,6 @@ import (
 	"github.com/statelab/statelab/internal/explain/tuned"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
-	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/estimate"
@@ -146,9 +144,6 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 	words, err := a.tuned(f, &asked)
 	if err != nil {
 		return err
-	}
-	if f.verify && words == "" && !subject.IsPebble(asked.Gets.Spec.Engine) {
-		return usage("--verify: another program's database is rewritten only where it is Pebble's")
 	}
 	p := a.progress()
 	asked.Tell = func(e result.Event) { p.Tell("", e) }
@@ -323,8 +318,12 @@ func (a *app) verifyTuned(f *tuneFlags, asked *tune.Asked, found *tuned.Tuning, 
 // into which the tables of another program's are rewritten.
 func (a *app) measuring(f *tuneFlags, asked *tune.Asked, c tuned.Config, cacheBytes int64, words, dir string) (*experiment.Experiment, error) {
 	how := fmt.Sprintf("missing=%s repeats=1", &f.missing)
+	var stored []string // options that the tables have
+	if words == "" {
+		stored = a.engine(asked.Gets.Spec.Engine, new(mistakes)).Info().StoredOptions
+	}
 	for name, value := range c.Options {
-		if words != "" || !slices.Contains(asked.Gets.Engine.Info().StoredOptions, name) {
+		if !slices.Contains(stored, name) {
 			how += " set=" + name + "=" + value
 		}
 	}
@@ -358,7 +357,7 @@ func (a *app) measuring(f *tuneFlags, asked *tune.Asked, c tuned.Config, cacheBy
 }
 
 // rewrite makes a database in dir out of the tables of the one that was tuned.
-func (a *app) rewrite(asked *tune.Asked, c tuned.Config, dir string) (err error) {
+func (a *app) rewrite(asked *tune.Asked, c tuned.Config, dir string) error {
 	spec := &asked.Gets.Spec
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
@@ -367,27 +366,10 @@ func (a *app) rewrite(asked *tune.Asked, c tuned.Config, dir string) (err error)
 		return engine.Fail(engine.CodeUsage, "a database of %s needs twice as much free space while it is written, and %s are free",
 			unit.Bytes(c.Disk), unit.Bytes(free))
 	}
-	from, err := dbformat.Open(a.ctx, asked.Gets.Engine, engine.Options{Dir: spec.Dir, Profile: spec.Profile, Foreign: true, ReadOnly: true,
-		IgnoreLock: spec.IgnoreLock})
-	if err != nil {
-		return err
+	run, err := a.once(&bench.Spec{Verb: bench.Rewrite, Engine: spec.Engine, Dir: dir, Profile: spec.Profile, Overrides: c.Options, From: spec.Dir,
+		FromOverrides: spec.Overrides, IgnoreLock: spec.IgnoreLock})
+	if err == nil {
+		a.progress().Warn(run.Warnings...)
 	}
-	defer func() { err = errors.Join(err, from.Close()) }()
-	options := maps.Clone(c.Options)
-	// Of the same format, and as it is: compactions would change what is compared.
-	options["FormatMajorVersion"], options["DisableAutomaticCompactions"] = from.Effective()["format_major_version"], "true"
-	to, err := asked.Gets.Engine.Open(a.ctx, engine.Options{Dir: dir, Create: true, Profile: spec.Profile, Overrides: options})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, to.Close()) }()
-	into, can := to.(engine.Rewriter)
-	if !can {
-		return engine.Fail(engine.CodeUnsupported, "databases of %s that another program made cannot be rewritten", spec.Engine)
-	}
-	p := a.progress()
-	defer p.Done()
-	return into.Rewrite(a.ctx, from, func(tables, of int) {
-		p.Tell("", result.Event{Phase: "rewriting", Done: uint64(tables), Total: uint64(of), Unit: "tables"})
-	})
+	return err
 }

@@ -26,6 +26,9 @@ typedef struct rocksdb_column_family_handle_t rocksdb_family_t;
 typedef struct rocksdb_env_t rocksdb_env_t;
 typedef struct rocksdb_mergeoperator_t rocksdb_mergeoperator_t;
 typedef struct rocksdb_dbpath_t rocksdb_dbpath_t;
+typedef struct rocksdb_envoptions_t rocksdb_envoptions_t;
+typedef struct rocksdb_sstfilewriter_t rocksdb_sstfilewriter_t;
+typedef struct rocksdb_ingestexternalfileoptions_t rocksdb_ingestoptions_t;
 typedef unsigned char rocksdb_bool;
 
 // What a merge operator does: operands are merged into the old value, or with one another.
@@ -109,7 +112,21 @@ typedef char *rocks_partial_merge(void *state, const char *key, size_t n, const 
 	FUNCTION(void, iter_next, (rocksdb_iterator_t *it), (it)) \
 	FUNCTION(rocksdb_bool, iter_valid, (const rocksdb_iterator_t *it), (it)) \
 	FUNCTION(const char *, iter_key, (const rocksdb_iterator_t *it, size_t *n), (it, n)) \
-	FUNCTION(void, iter_get_error, (const rocksdb_iterator_t *it, char **err), (it, err))
+	FUNCTION(void, iter_get_error, (const rocksdb_iterator_t *it, char **err), (it, err)) \
+	FUNCTION(rocksdb_envoptions_t *, envoptions_create, (void), ()) \
+	FUNCTION(void, envoptions_destroy, (rocksdb_envoptions_t *e), (e)) \
+	FUNCTION(rocksdb_sstfilewriter_t *, sstfilewriter_create, (const rocksdb_envoptions_t *e, const rocksdb_options_t *o), (e, o)) \
+	FUNCTION(void, sstfilewriter_destroy, (rocksdb_sstfilewriter_t *w), (w)) \
+	FUNCTION(void, sstfilewriter_open, (rocksdb_sstfilewriter_t *w, const char *path, char **err), (w, path, err)) \
+	FUNCTION(void, sstfilewriter_put, (rocksdb_sstfilewriter_t *w, const char *key, size_t n, const char *value, size_t m, char **err), \
+		(w, key, n, value, m, err)) \
+	FUNCTION(void, sstfilewriter_delete, (rocksdb_sstfilewriter_t *w, const char *key, size_t n, char **err), (w, key, n, err)) \
+	FUNCTION(void, sstfilewriter_finish, (rocksdb_sstfilewriter_t *w, char **err), (w, err)) \
+	FUNCTION(rocksdb_ingestoptions_t *, ingestexternalfileoptions_create, (void), ()) \
+	FUNCTION(void, ingestexternalfileoptions_destroy, (rocksdb_ingestoptions_t *o), (o)) \
+	FUNCTION(void, ingestexternalfileoptions_set_move_files, (rocksdb_ingestoptions_t *o, rocksdb_bool on), (o, on)) \
+	FUNCTION(void, ingest_external_file_cf, (rocksdb_t *db, rocksdb_family_t *family, const char *const *paths, size_t count, \
+		const rocksdb_ingestoptions_t *o, char **err), (db, family, paths, count, o, err))
 
 // Exported by newer versions only; NULL where it is missing.
 #define ROCKSDB_OPTIONAL(FUNCTION) \

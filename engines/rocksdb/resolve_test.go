@@ -79,8 +79,8 @@ func optionSets() map[string]map[string]string {
 // resolvedGets is how many Gets of each option set are compared: make slow asks for more.
 var resolvedGets = flag.Int("resolved-gets", 5_000, "Gets of each option set")
 
-// TestResolvedGetsOfDebian is TestResolvedGets, TestResolvedRanges and TestSimulatedReads with the library of Debian's tools, and with -short
-// a third of the option sets.
+// TestResolvedGetsOfDebian is TestResolvedGets, TestResolvedRanges, TestSimulatedReads and TestRewrite with the library of Debian's tools, and
+// with -short a third of the option sets.
 func TestResolvedGetsOfDebian(t *testing.T) {
 	tool, err := exec.LookPath("db_bench")
 	if err != nil {
@@ -94,8 +94,8 @@ func TestResolvedGetsOfDebian(t *testing.T) {
 	if library == nil {
 		t.Fatalf("%s has no library of RocksDB's:\n%s", tool, needs)
 	}
-	again := exec.Command(os.Args[0], "-test.run=^(TestResolvedGets|TestResolvedRanges|TestSimulatedReads)$", fmt.Sprintf("-resolved-gets=%d", *resolvedGets),
-		fmt.Sprintf("-test.short=%t", testing.Short()))
+	again := exec.Command(os.Args[0], "-test.run=^(TestResolvedGets|TestResolvedRanges|TestSimulatedReads|TestRewrite)$",
+		fmt.Sprintf("-resolved-gets=%d", *resolvedGets), fmt.Sprintf("-test.short=%t", testing.Short()))
 	again.Env = append(os.Environ(), LibraryVariable+"="+string(library[1]))
 	if said, err := again.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, said)

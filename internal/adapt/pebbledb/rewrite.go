@@ -15,6 +15,11 @@ import (
 	"github.com/statelab/statelab/internal/observe/blockio"
 )
 
+// RewriteOptions implements engine.Rewriter: of the same format, and without compactions, which would change what is compared.
+func (d *DB) RewriteOptions() (map[string]string, error) {
+	return map[string]string{"FormatMajorVersion": d.Effective()["format_major_version"], "DisableAutomaticCompactions": "true"}, nil
+}
+
 // Rewrite implements engine.Rewriter. Each table goes to the deepest level that is above all older ones which it overlaps: where
 // it is, but for those of level 0, which come to lie below it. What the log or files of values hold is not taken over.
 func (d *DB) Rewrite(ctx context.Context, from engine.DB, done func(tables, of int)) (err error) {

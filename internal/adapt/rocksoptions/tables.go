@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +39,11 @@ func Tables(options map[string]string, family string, flag func(cacheBytes int64
 	const kib = 1 << 10
 	const trailerBytes = 5
 	kind = reblock.Kind{
-		Rate:       func(to reblock.Tables, _ float64) float64 { return predict.BlockFilterRate(to.FilterBits) },
+		Rate: func(to reblock.Tables, keys float64) float64 {
+			const line = 512 // bits, whole ones alone
+			lines := math.Ceil(to.FilterBits * keys / line)
+			return predict.BlockFilterRate(lines * line / keys)
+		},
 		BlockBytes: blockBytes(options, &r), TopLast: true, AlwaysTop: true, Beyond: beyond,
 		Coupled: !r.is("decouple_partitioned_filters", false), PartFull: predict.PartFull, Trailer: trailerBytes,
 		Filters: cachesim.ParsedFilter, PinTop: reads.PinTop, PinL0: reads.PinL0, Error: tunedError,

@@ -48,9 +48,8 @@ func otherTables() []reblock.Tables {
 		forHits(parted(16<<10, 4<<10, 14)), outside(4<<10, 20), parted(4<<10, 16<<10, 5), forHits(whole(8<<10, 10))}
 }
 
-// TestBlockTablesAreBuilt is TestPredictedIsBuilt with RocksDB, whose writes wait for each compaction, and with
-// values that do not compress. Databases that came to have other levels than the first one, in which sizes of tables play a
-// part, too, are told, not judged: the levels are not what is predicted.
+// TestBlockTablesAreBuilt is TestPredictedIsBuilt with RocksDB and values that do not compress. The first database is loaded in
+// random order.
 //
 //	CGO_ENABLED=1 go test -v -run BlockTablesAreBuilt ./internal/ask/tune
 //	CGO_ENABLED=1 go test -v -timeout 1h -run BlockTablesAreBuilt ./internal/ask/tune -proved-keys 2000000
@@ -70,18 +69,16 @@ func TestBlockTablesAreBuilt(t *testing.T) {
 	}
 	number := func(bytes int64) string { return strconv.FormatInt(bytes, 10) }
 	var run *result.Run // of inspect, of the first one
-	p.build = func(t *testing.T, tables reblock.Tables) database {
+	p.engine, p.options = e, func(tables reblock.Tables) map[string]string {
 		options := map[string]string{"write_buffer_size": number(buffer), "target_file_size_base": number(buffer / 2),
 			"max_bytes_for_level_base": number(2 * buffer), "level0_stop_writes_trigger": "4", "level0_slowdown_writes_trigger": "4",
 			"soft_pending_compaction_bytes_limit": "1", "hard_pending_compaction_bytes_limit": "1"}
 		maps.Copy(options, asked.Kind.Words(tables))
+		return options
+	}
+	p.load = func(t *testing.T, options map[string]string) database {
 		d := load(t, e, "default", workload.FillRandom, keyspace.Random, keys, options)
-		if run == nil {
-			run = d.run
-		}
-		for _, l := range d.levels {
-			t.Logf("%+v: L%d has %d keys in %d tables, %d parts of indexes", tables, l.Level, l.Keys, l.Files, l.IndexBlocks)
-		}
+		run = d.run
 		return d
 	}
 	p.search = func(t *testing.T, from curve.Of, _ []engine.Level) *search {

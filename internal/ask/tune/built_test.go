@@ -55,9 +55,8 @@ var others = []reblock.Tables{
 }
 
 // TestPredictedIsBuilt predicts from the accesses of one database what others would read, which are
-// built and whose own accesses are replayed. Two databases that are loaded in random order with the same
-// options differ, too, as compactions happen to run: so these are built from sorted tables, in the shape
-// that such a load has.
+// built and whose own accesses are replayed. Two databases that are loaded with the same options may have other levels, which are
+// not what is predicted: so the others are made of the tables of the first one.
 //
 //	go test -v -run PredictedIsBuilt ./internal/ask/tune
 //	go test -v -timeout 1h -run PredictedIsBuilt/pebble2 ./internal/ask/tune -proved-keys 2000000
@@ -75,9 +74,12 @@ func TestPredictedIsBuilt(t *testing.T) {
 			if *provedKeys > 0 { // those compress better in larger blocks, which makes other levels
 				values = keyspace.Random
 			}
-			p.build = func(t *testing.T, tables reblock.Tables) database {
+			p.engine, p.options = e, func(tables reblock.Tables) map[string]string {
 				options := optionsOf(tables)
 				options["LBaseMaxBytes"], options["TargetFileSize"] = size(16<<20/shrink), size(2<<20/shrink)
+				return options
+			}
+			p.load = func(t *testing.T, options map[string]string) database {
 				return load(t, e, profile, workload.FillSorted, values, keys, options)
 			}
 			p.search = func(t *testing.T, from curve.Of, levels []engine.Level) *search {
@@ -101,7 +103,9 @@ type proof struct {
 	caches  []int64
 	gets    uint64
 	exact   bool // the first one is predicted as it is
-	build   func(*testing.T, reblock.Tables) database
+	engine  engine.Engine
+	options func(reblock.Tables) map[string]string
+	load    func(t *testing.T, options map[string]string) database // the first one
 	search  func(t *testing.T, from curve.Of, levels []engine.Level) *search
 	reserve func(cache int64) int64 // of memtables
 }
@@ -113,7 +117,7 @@ func (p *proof) enlarge(keys *uint64, all []reblock.Tables) {
 	}
 	*keys, p.tables, p.missing = *provedKeys, all[:min(*provedTables, len(all))], []float64{0, 1}
 	onePercent := int64(*keys) * 150 / 100
-	p.caches, p.gets = []int64{onePercent, 3 * onePercent, 6 * onePercent}, 100_000
+	p.caches, p.gets = []int64{onePercent, 3 * onePercent, 6 * onePercent}, 200_000
 }
 
 // point is where a configuration is predicted and built.
@@ -130,7 +134,7 @@ type compared struct{ said, built float64 }
 func (c compared) off() float64 { return (c.said - c.built) / max(c.built, 0.1) }
 
 func (p *proof) run(t *testing.T) {
-	base := p.build(t, p.tables[0])
+	base := p.load(t, p.options(p.tables[0]))
 	said, stored, searches := map[reblock.Tables]map[point]float64{}, map[reblock.Tables]map[point]float64{}, map[float64]*search{}
 	for _, missing := range p.missing {
 		s := p.search(t, base.gets(p.gets, missing), base.levels)
@@ -142,10 +146,14 @@ func (p *proof) run(t *testing.T) {
 			if said[tables] == nil {
 				said[tables], stored[tables] = map[point]float64{}, map[point]float64{}
 			}
-			accesses := s.samples[0].With(tables, 1)
-			for _, cache := range p.caches {
-				at := point{missing, cache}
-				said[tables][at], stored[tables][at] = reads(t, accesses, p.setup(s, cache), cache)
+			const places = 3 // of the blocks, as tune has with its seeds
+			for luck := range uint64(places) {
+				accesses := s.samples[0].With(tables, luck+1)
+				for _, cache := range p.caches {
+					at := point{missing, cache}
+					blocks, bytes := reads(t, accesses, p.setup(s, cache), cache)
+					said[tables][at], stored[tables][at] = said[tables][at]+blocks/places, stored[tables][at]+bytes/places
+				}
 			}
 		}
 	}
@@ -156,7 +164,16 @@ func (p *proof) run(t *testing.T) {
 	for i, tables := range p.tables {
 		built := base
 		if i > 0 {
-			built = p.build(t, tables)
+			built = rewritten(t, p.engine, base, p.options(tables))
+		}
+		if len(built.levels) != len(base.levels) {
+			t.Fatalf("%+v: levels %+v, of the first one %+v", tables, built.levels, base.levels)
+		}
+		for i, l := range built.levels {
+			if l.Keys != base.levels[i].Keys || l.Files != base.levels[i].Files {
+				t.Errorf("%+v: level %+v, of the first one %+v", tables, l, base.levels[i])
+			}
+			t.Logf("%+v: L%d has %d keys in %d tables, %d parts of indexes", tables, l.Level, l.Keys, l.Files, l.IndexBlocks)
 		}
 		for _, missing := range p.missing {
 			s := searches[missing]
@@ -177,10 +194,10 @@ func (p *proof) run(t *testing.T) {
 				if *provedKeys > 0 && n == 1 {
 					c.built, how = measured(t, of, cache), "measured"
 				}
-				judged := s.fits(tables) && alike(base.levels, built.levels)
+				judged := s.fits(tables)
 				t.Logf("%+v, %.0f %% absent, cache %d KiB: predicted %.4f, %s %.4f (%+.2f %%; bytes %+.2f %%), judged %v", tables, 100*missing, cache>>10, c.said, how,
 					c.built, 100*c.off(), 100*bytes.off(), judged)
-				if p.exact && i == 0 && how == "built" && c.said != c.built {
+				if p.exact && i == 0 && how == "built" && math.Abs(c.off()) > 1e-9 {
 					t.Errorf("the database itself: off by %.2f %%", 100*c.off())
 				}
 				if !judged {
@@ -196,8 +213,10 @@ func (p *proof) run(t *testing.T) {
 				}
 			}
 		}
-		if err := os.RemoveAll(built.of.Spec.Dir); err != nil {
-			t.Fatal(err)
+		if i > 0 {
+			if err := os.RemoveAll(built.of.Spec.Dir); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	sum := within[0] + within[1] + within[2] + within[3]
@@ -231,27 +250,11 @@ func (p *proof) setup(s *search, cache int64) cachesim.Setup {
 func measured(t *testing.T, of curve.Of, cache int64) float64 {
 	spec := of.Spec
 	spec.Verb, spec.Out, spec.ReadOnly, spec.CacheBytes = bench.Read, t.TempDir(), true, cache
-	run, err := bench.Run(t.Context(), of.Engine, &spec, func(result.Event) {})
-	if err != nil || run.Status != result.OK || run.Figures.BlockReadsPerGet == nil {
-		t.Fatal(err, run)
+	run := done(t, of.Engine, spec)
+	if run.Figures.BlockReadsPerGet == nil {
+		t.Fatal(run)
 	}
 	return *run.Figures.BlockReadsPerGet
-}
-
-// alike reports whether all but few keys are on the same levels.
-func alike(a, b []engine.Level) bool {
-	var keys [engine.MaxLevels]float64
-	all, moved := 0.0, 0.0
-	for _, l := range a {
-		keys[l.Level], all = float64(l.Keys), all+float64(l.Keys)
-	}
-	for _, l := range b {
-		keys[l.Level] -= float64(l.Keys)
-	}
-	for _, k := range keys {
-		moved += math.Abs(k) / 2
-	}
-	return moved < 0.02*all
 }
 
 // reads are blocks and stored bytes that a Get reads.
@@ -285,15 +288,42 @@ func load(t *testing.T, e engine.Engine, profile, fill, values string, keys uint
 		CacheBytes: 16 << 20, Overrides: options, PageCache: bench.AsIs, Workload: fill, Keys: keys,
 		KeyBytes: 32, ValueBytes: 110, KeyHash: keyspace.Mix, ValueModel: values, BatchKeys: 100,
 		Seed: 1, Threads: 1}
-	run := func() *result.Run {
-		run, err := bench.Run(context.Background(), e, &spec, func(result.Event) {})
-		if err != nil || run.Status != result.OK {
-			t.Fatal(err, run)
-		}
-		return run
+	loaded := done(t, e, spec)
+	d := inspected(t, e, spec)
+	d.loaded = loaded
+	return d
+}
+
+// rewritten is d with tables that are written with these options, on the same levels.
+func rewritten(t *testing.T, e engine.Engine, d database, options map[string]string) database {
+	t.Helper()
+	spec := d.of.Spec
+	spec.Verb, spec.From, spec.Out, spec.Dir, spec.Overrides, spec.ReadOnly = bench.Rewrite, spec.Dir, t.TempDir(), t.TempDir(), options, false
+	done(t, e, spec)
+	m, err := keyspace.ReadManifest(spec.From)
+	if err == nil {
+		err = keyspace.WriteManifest(spec.Dir, m)
 	}
-	loaded := run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inspected(t, e, spec)
+}
+
+// done carries out spec.
+func done(t *testing.T, e engine.Engine, spec bench.Spec) *result.Run {
+	t.Helper()
+	run, err := bench.Run(context.Background(), e, &spec, func(result.Event) {})
+	if err != nil || run.Status != result.OK {
+		t.Fatal(err, run)
+	}
+	return run
+}
+
+// inspected is the database that spec made.
+func inspected(t *testing.T, e engine.Engine, spec bench.Spec) database {
+	t.Helper()
 	spec.Verb, spec.Out, spec.ReadOnly = bench.Inspect, t.TempDir(), true
-	looked := run()
-	return database{curve.Of{Engine: e, Version: e.Info().Version, Spec: spec}, looked.Database.Levels, looked, loaded}
+	looked := done(t, e, spec)
+	return database{of: curve.Of{Engine: e, Version: e.Info().Version, Spec: spec}, levels: looked.Database.Levels, run: looked}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"testing"
 
@@ -106,41 +105,6 @@ func proveCompressions(t *testing.T, a *Asked, cache int64, build func(options m
 		}
 	}
 	t.Logf("worst: %v", worst)
-}
-
-// rewritten is a database of the tables of another one, with other options.
-func rewritten(t *testing.T, e engine.Engine, base database, options map[string]string) database {
-	t.Helper()
-	spec := base.of.Spec
-	from, err := e.Open(t.Context(), engine.Options{Dir: spec.Dir, Profile: spec.Profile, Foreign: true, ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	options = maps.Clone(options)
-	options["FormatMajorVersion"], options["DisableAutomaticCompactions"] = from.Effective()["format_major_version"], "true"
-	dir := t.TempDir()
-	to, err := e.Open(t.Context(), engine.Options{Dir: dir, Create: true, Profile: spec.Profile, Overrides: options})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(to.(engine.Rewriter).Rewrite(t.Context(), from, func(int, int) {}), to.Close(), from.Close()); err != nil {
-		t.Fatal(err)
-	}
-	m, err := keyspace.ReadManifest(spec.Dir) // of the same keys
-	if err == nil {
-		err = keyspace.WriteManifest(dir, m)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	spec.Verb, spec.Out, spec.Dir, spec.ReadOnly = bench.Inspect, t.TempDir(), dir, true
-	run, err := bench.Run(t.Context(), e, &spec, func(result.Event) {})
-	if err != nil || run.Status != result.OK {
-		t.Fatal(err, run)
-	}
-	of := base.of
-	of.Spec = spec
-	return database{of, run.Database.Levels, run, nil}
 }
 
 // TestTimeIsMeasured predicts what Gets of tables of several options cost a processor, in an order that is compared with what they cost

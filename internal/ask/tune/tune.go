@@ -344,6 +344,9 @@ func (s *search) fits(t reblock.Tables) bool {
 			whole = l.FilterCacheBytes
 		}
 		all += whole
+		if t.LastFilters && l.FilterConsulted && t.PartedFilters {
+			all += l.FilterCacheBytes
+		}
 		if s.kind.TopLast && !t.Outside { // an index may be one block, however large
 			whole = max(whole, l.SingleIndexCacheBytes)
 		}
@@ -351,7 +354,7 @@ func (s *search) fits(t reblock.Tables) bool {
 			return false
 		}
 	}
-	// Where they all but fill it, some shards have too many of them.
+	// Where they all but fill it, whole or in parts, some shards have too many of them.
 	const from, to = 0.6, 1.2
 	if share := float64(all) / float64(cache); share > from && share < to {
 		return false

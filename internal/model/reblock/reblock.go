@@ -170,6 +170,8 @@ type level struct {
 	// gaps is the share of the Gets that a filter lets pass in vain which ask for the first block of the
 	// table: those of keys in a gap before it (Pebble v1).
 	gaps float64
+	// passed is the share of the Gets that do not find their key in a table which its filter lets pass, measured; 0: too few show it.
+	passed float64
 	// passedOver: Gets do not ask the filters.
 	passedOver bool
 }
@@ -463,14 +465,18 @@ func (g *Gets) measureFiles() {
 
 // measureGaps looks where Gets that filters let pass in vain go, and how many of all that find nothing in a table read two blocks.
 func (g *Gets) measureGaps() {
-	passed, first := make([]float64, len(g.levels)), make([]float64, len(g.levels))
+	asks, passed, first := make([]float64, len(g.levels)), make([]float64, len(g.levels)), make([]float64, len(g.levels))
 	twice, entries := 0.0, 0.0 // and the shares of an entry in a block
 	from := uint32(0)
 	for i, end := range g.ends {
 		for from < end {
 			to, asked, data := g.visit(from, end)
 			f := &g.files[g.blocks[g.accesses[from]].file]
-			if l := g.levelOf(f); l != nil && data >= 0 && !(g.found[i] && to == end) {
+			l, finds := g.levelOf(f), g.found[i] && to == end
+			if l != nil && asked && !finds {
+				asks[f.level]++
+			}
+			if l != nil && data >= 0 && !finds {
 				entries += l.entryBytes / g.blockBytes(l, g.present)
 				for n := from; n < uint32(data); n++ {
 					if g.blocks[g.accesses[n]].Type == engine.Data {
@@ -487,10 +493,13 @@ func (g *Gets) measureGaps() {
 			from = to
 		}
 	}
+	const enough = 100
 	for i := range g.levels {
 		g.levels[i].gaps = first[i] / max(1, passed[i])
+		if passed[i] > enough {
+			g.levels[i].passed = passed[i] / asks[i]
+		}
 	}
-	const enough = 100
 	if g.beyond = g.kind.Beyond; entries > enough {
 		g.beyond = twice / entries
 	}

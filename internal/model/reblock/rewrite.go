@@ -3,6 +3,7 @@ package reblock
 import (
 	"cmp"
 	"math"
+	"sort"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
@@ -19,6 +20,8 @@ type table struct {
 	perPartition           float64 // data blocks
 	filterBytes            float64
 	filterParts            float64 // 0: it is not divided
+	topEntry               float64 // of a part in the top of the filter
+	edges                  []float64
 	asks                   bool
 	passes, passed         float64 // share of others' keys that the filter lets pass, then and now
 	numbers                []uint32
@@ -32,8 +35,9 @@ const (
 	partitionsAt
 )
 
-// topEntry is a part in the top of a filter.
-const topEntry = 15
+// topEntry is a part in the top of a filter that is divided where the index is, with a key that is cut short; without, it has
+// a whole key and otherEntry.
+const topEntry, otherEntry = 15, 8
 
 // Levels are those of the database, with tables of settings to.
 func (g *Gets) Levels(to Tables) []engine.Level {
@@ -179,13 +183,19 @@ func (g *Gets) divide(f *file, to Tables) table {
 			t.perPartition = t.dataBlocks / t.partitions
 		}
 	}
+	if t.topEntry = topEntry; !g.kind.Coupled && t.RawKeyBytes > 0 {
+		const sequence = 8
+		t.topEntry = float64(t.RawKeyBytes)/float64(t.Keys) - sequence + otherEntry
+	}
 	t.twoLevels = to.IndexBytes > 0 && (g.kind.AlwaysTop || t.partitions > 1)
 	t.passes, t.passed = 1, 1
 	if t.asks {
 		t.passes = g.kind.Rate(on, keys)
 	}
 	if g.asks(t.level, g.present) {
-		t.passed = g.kind.Rate(now, keys)
+		if t.passed = t.level.passed; t.passed == 0 {
+			t.passed = g.kind.Rate(now, keys)
+		}
 	}
 	t.numbers = make([]uint32, partitionsAt+int(t.partitions)+int(t.dataBlocks)+1+int(t.filterParts))
 	return t
@@ -318,7 +328,28 @@ func (t *table) anywhere(key uint32, passed bool) float64 {
 	if passed && share(key, t.number+2) < t.gaps {
 		return 0
 	}
-	return share(key, t.number+3) * t.dataBytes * t.rawPerStored
+	return t.hashed(share(key, t.number+3)) * t.blockBytes
+}
+
+// hashed is in which data block, and where in it, a key falls that lies at a share of the space of keys. Hashed keys are apart as chance
+// has it, so that blocks of n of them span parts of it that differ: they are drawn from the gamma distribution, as Wilson and Hilferty
+// approximate it.
+func (t *table) hashed(at float64) float64 {
+	if t.edges == nil {
+		n, end := math.Max(1, t.blockBytes/t.entryBytes), 0.0
+		for i := range int(t.dataBlocks) {
+			z := math.Sqrt2 * math.Erfinv(2*share(uint32(i), t.number+5)-1)
+			const least = 0.01
+			end += math.Pow(math.Max(least, 1-1/(9*n)+z/(3*math.Sqrt(n))), 3)
+			t.edges = append(t.edges, end)
+		}
+	}
+	at *= t.edges[len(t.edges)-1]
+	block, from := sort.SearchFloat64s(t.edges, at), 0.0
+	if block > 0 {
+		from = t.edges[block-1]
+	}
+	return float64(block) + (at-from)/(t.edges[block]-from)
 }
 
 // filter asks for the filter, or for the part of it of a place among a table's raw data.
@@ -330,7 +361,7 @@ func (w *writer) filter(t *table, at float64) {
 		return
 	}
 	if !w.to.Outside {
-		bytes := topEntry * t.filterParts
+		bytes := t.topEntry * t.filterParts
 		w.ask(t, filterAt, engine.Filter, bytes, bytes, w.pinned(t, true)|w.kind.Indexes)
 	}
 	part := math.Min(math.Floor(at/(t.dataBytes*t.rawPerStored)*t.filterParts), t.filterParts-1)

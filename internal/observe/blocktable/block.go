@@ -94,7 +94,7 @@ func (t *table) decode(h handle, in *buffer) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if want, is := le32(stored[h.bytes+1:]), t.blockChecksum(h.offset, stored[:h.bytes+1]); t.checksum != noChecksum && want != is {
+	if t.checksum != noChecksum && !t.sound(h, stored) && !t.sound(h, beforeIngestion(stored)) {
 		return nil, t.damaged(h, "its checksum does not match")
 	}
 	payload, compression := stored[:h.bytes], stored[h.bytes]
@@ -110,6 +110,24 @@ func (t *table) decode(h handle, in *buffer) ([]byte, error) {
 		return nil, t.damaged(h, err.Error())
 	}
 	return in.content, nil
+}
+
+// sound reports whether the checksum of a block with its trailer matches.
+func (t *table) sound(h handle, stored []byte) bool {
+	return le32(stored[h.bytes+1:]) == t.blockChecksum(h.offset, stored[:h.bytes+1])
+}
+
+// beforeIngestion is a block as it was before RocksDB took its table over: versions before 8.0 then write a sequence number over the
+// zeros in the properties, and leave the checksum as it was.
+func beforeIngestion(stored []byte) []byte {
+	const name, numberBytes = "external_sst_file.global_seqno", 8 // keys may share how they begin
+	at := bytes.Index(stored, []byte(name))
+	if at < 0 || at+len(name)+numberBytes > len(stored) {
+		return stored
+	}
+	was := bytes.Clone(stored)
+	clear(was[at+len(name):][:numberBytes])
+	return was
 }
 
 // blockChecksum is that of a block at offset with its compression byte.

@@ -30,7 +30,7 @@ func (t *table) cacheKey() (key [2]uint64, is bool) {
 	session, file := t.properties["rocksdb.creating.session.identity"], t.count("rocksdb.original.file.number")
 	upper, lower, is := sessionWords(session)
 	id := []byte(t.properties["rocksdb.creating.db.identity"])
-	if !is || file == 0 || len(id) < 17 || len(id) > 64 || lower == 0 {
+	if !is || file == 0 || len(id) < 9 || len(id) > 64 || lower == 0 {
 		return key, false // of an old program, or odd: its keys change with every opening
 	}
 	etc := highHash(id, upper) ^ file
@@ -52,9 +52,18 @@ func sessionWords(id string) (upper, lower uint64, is bool) {
 	return high >> 2, low&lowBits | high<<62, err == nil && err2 == nil
 }
 
-// highHash is the upper half of XXH3's 128 bits with a seed, of 17 to 64 bytes.
+// highHash is the upper half of XXH3's 128 bits with a seed, of 9 to 64 bytes.
 func highHash(b []byte, seed uint64) uint64 {
 	n := uint64(len(b))
+	if n <= 16 {
+		end := le64(b[n-8:])
+		upper, lower := bits.Mul64(le64(b)^end^((secret64(32)^secret64(40))-seed), prime64x1)
+		end ^= (secret64(48) ^ secret64(56)) + seed
+		upper += end + uint64(uint32(end))*(prime32x2-1)
+		lower = (lower + (n-1)<<54) ^ bits.ReverseBytes64(upper)
+		whole, _ := bits.Mul64(lower, prime64x2)
+		return avalanche3(whole + upper*prime64x2)
+	}
 	low, high := n*prime64x1, uint64(0)
 	mix := func(first, second []byte, at int) {
 		low = (low + mix16(first, at, seed)) ^ (le64(second) + le64(second[8:]))

@@ -250,15 +250,16 @@ func (t *table) readNewFooter(tail []byte) (metaindex handle, err error) {
 	return handle{at - trailerBytes - uint64(size), size}, nil
 }
 
-func (t *table) eachRow(at handle, visit func(key, value []byte) error) error {
-	content, err := t.decode(at, new(buffer))
+func (t *table) eachRow(at handle, in *buffer, visit func(key, value []byte) error) error {
+	content, err := t.decode(at, in)
 	if err != nil {
 		return err
 	}
-	entries, err := newRows(content, false, nil)
+	entries, err := newRows(content, false, in.key)
 	if err != nil {
 		return t.damaged(at, err.Error())
 	}
+	defer func() { in.key = entries.key }()
 	for entries.next() {
 		if err := visit(entries.key, entries.value); err != nil {
 			return err
@@ -272,7 +273,7 @@ func (t *table) eachRow(at handle, visit func(key, value []byte) error) error {
 
 func (t *table) readMetaindex(at handle) (map[string]handle, error) {
 	meta := map[string]handle{}
-	return meta, t.eachRow(at, func(key, value []byte) error {
+	return meta, t.eachRow(at, new(buffer), func(key, value []byte) error {
 		h, _, err := readHandle(value)
 		if err == nil {
 			meta[string(key)] = h
@@ -288,7 +289,7 @@ func (t *table) readProperties(at handle) error {
 		return errors.New("it has no properties")
 	}
 	t.properties = map[string]string{}
-	err := t.eachRow(at, func(key, value []byte) error {
+	err := t.eachRow(at, new(buffer), func(key, value []byte) error {
 		t.properties[string(key)] = string(value)
 		return nil
 	})
@@ -484,7 +485,7 @@ func (t *table) readTombstones(at handle) error {
 		return nil
 	}
 	var all []getpath.Tombstone
-	err := t.eachRow(at, func(key, value []byte) error {
+	err := t.eachRow(at, new(buffer), func(key, value []byte) error {
 		if len(key) < 8 {
 			return t.damaged(at, "damaged range deletion")
 		}

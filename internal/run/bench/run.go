@@ -96,6 +96,8 @@ func (r *run) do(ctx context.Context) error {
 		return r.load(ctx)
 	case Read:
 		return r.read(ctx)
+	case Rewrite:
+		return r.rewrite(ctx)
 	}
 	return fmt.Errorf("this runner knows no verb %q", r.spec.Verb)
 }
@@ -220,7 +222,8 @@ type Spec = protocol.EngineSpec
 
 const (
 	SpecSchema               = protocol.EngineSchema
-	Inspect, Load, Read      = protocol.Inspect, protocol.Load, protocol.Read
+	Inspect, Load            = protocol.Inspect, protocol.Load
+	Read, Rewrite            = protocol.Read, protocol.Rewrite
 	Direct, Cold, Warm, AsIs = protocol.Direct, protocol.Cold, protocol.Warm, protocol.AsIs
 )
 

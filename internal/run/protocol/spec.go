@@ -33,6 +33,7 @@ const (
 	Inspect = "inspect"
 	Load    = "load"
 	Read    = "read"
+	Rewrite = "rewrite"
 )
 
 // Page cache modes of an EngineSpec.
@@ -61,6 +62,10 @@ type EngineSpec struct {
 	CacheBytes int64             `json:"cache_bytes"` // 0: the profile's
 	// MemoryBytes is one budget for the engine, its page cache included. 0: none.
 	MemoryBytes int64 `json:"memory_bytes,omitempty"`
+
+	// From is the database whose tables are rewritten into Dir, opened with FromOverrides.
+	From          string            `json:"from,omitempty"`
+	FromOverrides map[string]string `json:"from_overrides,omitempty"`
 
 	// Part is the part of the tables to inspect.
 	Part engine.Part `json:"part,omitzero"`
