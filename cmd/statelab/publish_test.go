@@ -16,7 +16,8 @@ func TestPublish(t *testing.T) {
 	must(t, "sweep", "--db", at("db"), "--cache", "1MiB,2MiB", "--gets", "1k", "--warmup", "0", "--repeats", "2", "--out", at("sweep"))
 	must(t, "sweep", "--db", at("db"), "--rate", "5k", "--gets", "1k", "--warmup", "0", "--out", at("read"))
 	must(t, "changeset", "generate", "--profile", "bank", "--versions", "3", "--scale", "0.001", "--out", at("set"))
-	must(t, "replay", "--tree", "null", "--changes", at("set"), "--repeats", "2", "--out", at("replay"))
+	onPath(t, "statelab-run-iavl1") // a tree with roots has a chart of its versions
+	must(t, "replay", "--tree", "null,iavl1", "--changes", at("set"), "--repeats", "2", "--out", at("replay"))
 	must(t, "layouts", "--layout", "flat-pebble", "--accounts", "1k", "--reads", "100", "--repeats", "2", "--out", at("layouts"))
 	must(t, "predict", "--keys", "1M", "--cache", "1MiB", "--gets", "2k", "--warmup", "1k", "--out", at("predicted"))
 	must(t, "advise", at("db"), "--memory", "4MiB", "--probe-seconds", "0", "--out", at("advised"))

@@ -80,7 +80,8 @@ func All() []Kind {
 			Settings: alone, Packed: []string{result.WatchFile, result.RunFile, result.SeriesFile, result.LatencyFile}},
 		{Name: "run", Words: "a run", File: result.RunFile, Schema: result.RunSchema, Read: many(engines.Read), Subject: "engines",
 			Named: true, Listed: "host",
-			Settings: alone, Packed: []string{result.RunFile, result.SeriesFile, result.LatencyFile, result.RootsFile, result.StacksFile}},
+			Settings: alone, Packed: []string{result.RunFile, result.SeriesFile, result.LatencyFile, result.RootsFile, result.VersionsFile,
+				result.EventsFile, result.StacksFile}},
 		{Name: "disk", Words: "a measurement of a disk", File: result.DiskFile, Schema: result.DiskSchema, Read: one(engines.ReadDisk),
 			Around: true, Packed: []string{result.DiskFile}},
 	}
