@@ -46,7 +46,7 @@ type setFlags struct {
 }
 
 func (f *setFlags) formatFlag(cmd *cobra.Command) {
-	formats := append([]string{"auto"}, words(changeset.Formats())...)
+	formats := append([]string{"auto"}, setting.Words(changeset.Formats())...)
 	setting.Var(cmd.Flags(), &f.format, setting.Choice(formats...), "format", "auto", "format of the set: "+strings.Join(formats, ", "))
 }
 
@@ -171,7 +171,7 @@ func (a *app) changesetExport() *cobra.Command {
 	cmd := &cobra.Command{Use: "export SET --format FORM --out DIR", Short: "Convert a set to the format of another tool"}
 	f.rangeFlags(cmd)
 	f.sortFlag(cmd)
-	formats := words(changeset.ExportFormats())
+	formats := setting.Words(changeset.ExportFormats())
 	setting.Var(cmd.Flags(), &f.format, setting.Choice(formats...), "format", "", "format to write: "+strings.Join(formats, ", "))
 	cmd.Flags().StringVar(&f.out, "out", "", "new folder to write")
 	return a.checked(cmd, func(m *mistakes, args []string) error {

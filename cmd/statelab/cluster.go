@@ -32,24 +32,21 @@ func (f *flags) checkWhere(m *mistakes) {
 	}
 }
 
-// only is the step that --point names.
-func (f *flags) only(how plan.Plan, points []plan.Point) (*int, error) {
+// listed prints the steps as the strategy.matrix of GitHub Actions takes them, if that is all that is asked for; else how gets the only
+// step that --point names.
+func (a *app) listed(f *flags, how *plan.Plan, points []plan.Point) (bool, error) {
+	if f.matrix {
+		return true, a.printJSON(map[string]any{"include": how.Matrix(points)})
+	}
 	if f.point == "" {
-		return nil, nil
+		return false, nil
 	}
 	n, most := how.Numbered(f.point, points)
 	if n < 0 {
-		return nil, usage("--point %q: must be from 0 to %d, a number that --print-matrix lists", f.point, most)
+		return false, usage("--point %q: must be from 0 to %d, a number that --print-matrix lists", f.point, most)
 	}
-	return &n, nil
-}
-
-// printMatrix prints the steps as the strategy.matrix of GitHub Actions takes them.
-func (a *app) printMatrix(f *flags, how plan.Plan, points []plan.Point) error {
-	if !f.matrix {
-		return nil
-	}
-	return a.printJSON(map[string]any{"include": how.Matrix(points)})
+	how.Only = &n
+	return false, nil
 }
 
 // divide has the nodes of a cluster carry out commands, and hands their results over.

@@ -49,31 +49,24 @@ func completeValues(cmd *cobra.Command, all runners.Tables) {
 // profilesOf are those of the engines that the command line names, where the command has
 // --engine. An engine that is not here has none.
 func profilesOf(cmd *cobra.Command, all runners.Tables) (names []string) {
-	seen := map[string]bool{}
-	add := func(name string) {
-		if !seen[name] {
-			names = append(names, name)
-		}
-		seen[name] = true
-	}
 	chosen := cmd.Flags().Lookup("engine")
 	switch {
 	case cmd.Name() == "generate":
 		for _, p := range changeset.Profiles() {
-			add(p.Name)
+			names = append(names, p.Name)
 		}
 	case chosen == nil || cmd.Name() == "predict":
 		for _, p := range pebbledb.Profiles() {
-			add(p.Name)
+			names = append(names, p.Name)
 		}
 	default:
 		for _, name := range setting.Split(cmp.Or(chosen.Value.String(), embedded()[0].Info().Name)) {
 			if found, err := all.Engines.Find(name); err == nil {
 				for _, p := range found.Info.Profiles {
-					add(p.Name)
+					names = append(names, p.Name)
 				}
 			}
 		}
 	}
-	return names
+	return runners.Unique(names)
 }

@@ -71,15 +71,6 @@ func (a *app) disk(f *flags, m *mistakes) (err error) {
 	return a.finish(f, p, done, nil)
 }
 
-func (m *mistakes) ceiling(text string) {
-	if text == "" || text == disk.Auto || text == disk.None {
-		return
-	}
-	if _, err := result.ReadDisk(text); err != nil {
-		m.At("disk", "", "%v: name a folder of statelab disk --out, or write none", err)
-	}
-}
-
 func (a *app) diskLook(p *console.Progress) disk.Look {
 	return disk.Look{Command: a.command(), Tell: func(e result.Event) { p.Tell("", e) }, Say: p.Say}
 }

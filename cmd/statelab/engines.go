@@ -63,13 +63,6 @@ func (a *app) enginesVerb() *cobra.Command {
 	return cmd
 }
 
-func words[T ~string](values []T) (words []string) {
-	for _, v := range values {
-		words = append(words, string(v))
-	}
-	return words
-}
-
 // finder finds engines for a sweep, and reports what is missing to m.
 type finder struct {
 	*app

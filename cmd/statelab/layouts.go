@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -64,8 +63,8 @@ func (a *app) measureLayouts(f *flags, m *mistakes, p *console.Progress, before 
 	}
 	l.States = cmp.Or(absolute(f.DB.V()), filepath.Join(how.Out, "states"))
 	work = layouts.New(l, how, a)
-	if how.Only, err = f.only(how, work.Points()); err != nil || f.matrix {
-		return nil, how, so, errors.Join(err, a.printMatrix(f, how, work.Points()))
+	if listed, err := a.listed(f, &how, work.Points()); listed || err != nil {
+		return nil, how, so, err
 	}
 	so, err = plan.Run(a.ctx, how, work, steps(p, before))
 	p.Say("")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -46,8 +45,8 @@ func (a *app) replay(f *flags, m *mistakes) error {
 	}
 	r.Trees = cmp.Or(absolute(f.DB.V()), filepath.Join(how.Out, "trees"))
 	work := replays.New(r, how, a)
-	if how.Only, err = f.only(how, work.Points()); err != nil || f.matrix {
-		return errors.Join(err, a.printMatrix(f, how, work.Points()))
+	if listed, err := a.listed(f, &how, work.Points()); listed || err != nil {
+		return err
 	}
 	p := a.progress()
 	show := steps(p, "")

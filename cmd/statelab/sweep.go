@@ -10,6 +10,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/ask/curve"
+	"github.com/statelab/statelab/internal/ask/disk"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -55,8 +56,8 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 	s.Name = cmp.Or(f.Name.V(), filepath.Base(how.Out))
 	s.Databases = absolute(f.databases)
 	work := sweep.New(s, how, a)
-	if how.Only, err = f.only(how, work.Points()); err != nil || f.matrix {
-		return errors.Join(err, a.printMatrix(f, how, work.Points()))
+	if listed, err := a.listed(f, &how, work.Points()); listed || err != nil {
+		return err
 	}
 	p := a.progress()
 	if err := a.diskLook(p).Ceiling(a.ctx, experiment.Of[*experiment.Swept](f.Experiment).Ceiling.V(), s, how.Out); err != nil {
@@ -87,7 +88,9 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 // sweepOf is the sweep that f declares.
 func (a *app) sweepOf(f *flags, m *mistakes) sweep.Sweep {
 	s := experiment.Of[*experiment.Swept](f.Experiment)
-	m.ceiling(s.Ceiling.V())
+	if err := disk.CheckCeiling(s.Ceiling.V()); err != nil {
+		m.At("disk", "", "%v: name a folder of statelab disk --out, or write none", err)
+	}
 	m.accessList(s.Accesses.V())
 	return sweep.Declared(f.Experiment, finder{a, m}, a.command(), bytesIn, &m.Mistakes)
 }

@@ -139,7 +139,7 @@ func (a *app) traceOnNodes(f *traceFlags) error {
 }
 
 // gets are the Gets of spec from t.
-func gets(t target, spec bench.Spec) curve.Of {
+func gets(t sweep.Target, spec bench.Spec) curve.Of {
 	return curve.Of{Engine: linked(spec.Engine), Version: t.Engine.Info().Version, Spec: spec}
 }
 

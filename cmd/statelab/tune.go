@@ -131,7 +131,7 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 		asked.ReadTime = f.readTime.V()
 	}
 	if f.out != "" {
-		free, wrong := answerIn(f.out, goesOn)
+		free, wrong := tune.Folder(f.out, goesOn)
 		if wrong != nil {
 			return usage("--out: %v", wrong)
 		}
@@ -176,21 +176,6 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 	}
 	return a.explain(f.json, "", dir)
 }
-
-// answerIn takes the folder of the answer: a new one, or that of a search that was interrupted, in which nothing is measured yet.
-func answerIn(out string, goesOn bool) (free func() error, err error) {
-	if !goesOn {
-		return output.MakeFolder(out)
-	}
-	held, err := output.Hold(out)
-	if err != nil {
-		return nil, err
-	}
-	return held.Close, os.RemoveAll(filepath.Join(out, verifyFolder))
-}
-
-// verifyFolder has the databases and runs of --verify.
-const verifyFolder = "verify"
 
 // tuned fills in what is known of the database. words are the settings with which statelab would load
 // it again; "" if it cannot.
@@ -251,18 +236,7 @@ func (a *app) tuned(f *tuneFlags, asked *tune.Asked) (words string, err error) {
 	if errs := asked.Profiled(spec.Profile, spec.Overrides); len(errs) > 0 {
 		return "", errors.Join(errs...)
 	}
-	return wordsOf(t.Manifest), nil
-}
-
-// wordsOf are the settings that load a database again.
-func wordsOf(k *keyspace.Manifest) string {
-	words := fmt.Sprintf("engine=%s keys=%d key-bytes=%d value-bytes=%d value-model=%s profile=%s seed=%d",
-		k.Engine, k.Keys, k.KeyBytes, k.ValueBytes, k.ValueModel,
-		k.Profile, k.Seed)
-	for name, value := range k.Overrides {
-		words += " set=" + name + "=" + value
-	}
-	return words
+	return tune.Words(t.Manifest), nil
 }
 
 // verifyTuned builds the present and the best configurations and measures them, with the Gets that were
@@ -278,7 +252,7 @@ func (a *app) verifyTuned(f *tuneFlags, asked *tune.Asked, found *tuned.Tuning, 
 			continue
 		}
 		built[options] = true
-		g := flags{out: filepath.Join(out, verifyFolder, fmt.Sprint(len(built)))}
+		g := flags{out: filepath.Join(out, tune.VerifyFolder, fmt.Sprint(len(built)))}
 		var err error
 		if g.Experiment, err = a.measuring(f, asked, c, c.Cache, words, g.out+".db"); err != nil {
 			return fmt.Errorf("verify: %w", err)

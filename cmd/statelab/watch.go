@@ -67,9 +67,6 @@ See statelab doctor.
 	return a.checked(cmd, func(m *mistakes, args []string) error { return a.watch(f, flag, m, args) })
 }
 
-// watchesGets are the flags that say how Gets are watched.
-var watchesGets = []string{"sample", "cache", "what-if", "trace-out", "keep-keys"}
-
 func (a *app) watch(f *watchFlags, flags *pflag.FlagSet, m *mistakes, args []string) (err error) {
 	ways := len(args)
 	if f.pid.V() > 0 {
@@ -86,7 +83,8 @@ func (a *app) watch(f *watchFlags, flags *pflag.FlagSet, m *mistakes, args []str
 	m.NewFileIf("keep-keys", f.keep, &f.force)
 	p := a.progress()
 	defer p.Done()
-	w := watch.Wanted{PID: f.pid.V(), Name: f.name, Dir: strings.Join(args, ""), CacheBytes: f.cache.V().Bytes, OfGets: commandline.Typed(flags, watchesGets...),
+	w := watch.Wanted{PID: f.pid.V(), Name: f.name, Dir: strings.Join(args, ""), CacheBytes: f.cache.V().Bytes,
+		OfGets:  commandline.Typed(flags, "sample", "cache", "what-if", "trace-out", "keep-keys"),
 		Options: watch.Options{Seconds: f.seconds.V(), Share: f.sample.V(), Tell: func(e result.Event) { p.Tell("", e) }}}
 	for i, size := range f.whatIf.All() {
 		if size.Share > 0 {

@@ -26,6 +26,15 @@ const (
 	None = "none"
 )
 
+// CheckCeiling reports why what --disk names is no result of a disk.
+func CheckCeiling(text string) error {
+	if text == "" || text == Auto || text == None {
+		return nil
+	}
+	_, err := result.ReadDisk(text)
+	return err
+}
+
 // Seconds are those of a short look, for each number of reads in flight.
 const Seconds = 0.3
 

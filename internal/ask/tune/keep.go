@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/explain/tuned"
 	"github.com/statelab/statelab/internal/model/reblock"
@@ -15,6 +18,31 @@ import (
 
 // KeptFile is what an unfinished search leaves in the folder of its answer.
 const KeptFile = "predicted.json"
+
+// VerifyFolder has the databases and runs of --verify, in the folder of the answer.
+const VerifyFolder = "verify"
+
+// Folder takes the folder of the answer: a new one, or that of a search that was interrupted, in which nothing is measured yet.
+func Folder(out string, goesOn bool) (free func() error, err error) {
+	if !goesOn {
+		return output.MakeFolder(out)
+	}
+	held, err := output.Hold(out)
+	if err != nil {
+		return nil, err
+	}
+	return held.Close, os.RemoveAll(filepath.Join(out, VerifyFolder))
+}
+
+// Words are the settings that load a database again.
+func Words(k *keyspace.Manifest) string {
+	words := fmt.Sprintf("engine=%s keys=%d key-bytes=%d value-bytes=%d value-model=%s profile=%s seed=%d", k.Engine, k.Keys, k.KeyBytes, k.ValueBytes,
+		k.ValueModel, k.Profile, k.Seed)
+	for name, value := range k.Overrides {
+		words += " set=" + name + "=" + value
+	}
+	return words
+}
 
 const keptSchema = "statelab.tune.predicted/1"
 

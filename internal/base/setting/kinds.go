@@ -53,6 +53,14 @@ func Choice(legal ...string) Kind[string] {
 	return kind("", "one of "+strings.Join(legal, ", "), func(text string) (string, bool) { return text, slices.Contains(legal, text) })
 }
 
+// Words are values as a choice has them.
+func Words[T ~string](values []T) (words []string) {
+	for _, v := range values {
+		words = append(words, string(v))
+	}
+	return words
+}
+
 // Count is a number such as 500k.
 func Count(least uint64, example string) Kind[uint64] {
 	return Kind[uint64]{Name: "count", Parse: func(text string) (uint64, error) {
