@@ -24,7 +24,7 @@ func TestBlockCompressionIsBuilt(t *testing.T) {
 	build := func(options map[string]string) database {
 		all := map[string]string{"max_bytes_for_level_base": "1073741824", "target_file_size_base": "1073741824", "level0_file_num_compaction_trigger": "1"}
 		maps.Copy(all, options)
-		return load(t, e, "partitioned", workload.FillSorted, keyspace.TrieNode, keys, all)
+		return load(t, e, "partitioned", workload.FillRandom, keyspace.TrieNode, keys, all)
 	}
 	base := build(nil)
 	a := Asked{Gets: base.gets(100_000, 0.5), Seeds: []uint64{5}, Cores: 2, Tell: func(result.Event) {}}

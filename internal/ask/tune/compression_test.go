@@ -189,7 +189,10 @@ func TestPassesAreCounted(t *testing.T) {
 
 func comparePasses(t *testing.T, e engine.Engine, profile string, options map[string]string, name string) {
 	built := load(t, e, profile, workload.FillRandom, keyspace.TrieNode, 300_000, options)
-	a := Asked{Gets: built.gets(1000, 0), Levels: built.levels}
+	a := Asked{Gets: built.gets(1000, 0)}
+	if err := a.Choose(t.Context(), built.run, ""); err != nil {
+		t.Fatal(err)
+	}
 	if errs := a.Profiled(profile, options); len(errs) > 0 {
 		t.Fatal(errs)
 	}
