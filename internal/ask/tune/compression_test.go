@@ -82,8 +82,12 @@ func proveCompressions(t *testing.T, a *Asked, cache int64, build func(options m
 		}
 		setup := s.setup
 		setup.ReservedBytes = s.reserve
+		there := Asked{Gets: built.of}
+		if err := there.Choose(t.Context(), built.run, ""); err != nil {
+			t.Fatal(err)
+		}
 		var disk, memory int64
-		for _, l := range built.levels {
+		for _, l := range there.Levels {
 			disk, memory = disk+l.Bytes, memory+l.IndexCacheBytes+l.TopIndexCacheBytes
 			if l.FilterConsulted {
 				memory += l.FilterCacheBytes
@@ -189,15 +193,15 @@ func TestPassesAreCounted(t *testing.T) {
 
 func comparePasses(t *testing.T, e engine.Engine, profile string, options map[string]string, name string) {
 	built := load(t, e, profile, workload.FillRandom, keyspace.TrieNode, 300_000, options)
-	a := Asked{Gets: built.gets(1000, 0)}
+	a := Asked{Gets: built.gets(1000, 0), Seeds: []uint64{5}, Cores: 2, Tell: func(result.Event) {}}
 	if err := a.Choose(t.Context(), built.run, ""); err != nil {
 		t.Fatal(err)
 	}
 	if errs := a.Profiled(profile, options); len(errs) > 0 {
 		t.Fatal(errs)
 	}
-	s := &search{Asked: &a, kind: a.Kind, ratios: map[ratioOf]float64{}, rates: map[rateOf]float64{}}
-	if err := s.look(t.Context()); err != nil {
+	s := &search{Asked: &a, kind: a.Kind, gets: 1000, ratios: map[ratioOf]float64{}, rates: map[rateOf]float64{}}
+	if err := errors.Join(s.look(t.Context()), s.sample(t.Context(), 1)); err != nil {
 		t.Fatal(err)
 	}
 	said, counted := s.described(s.Present).Writes, *built.loaded.Figures.WriteAmplification
