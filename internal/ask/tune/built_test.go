@@ -166,14 +166,15 @@ func (p *proof) run(t *testing.T) {
 		if i > 0 {
 			built = rewritten(t, p.engine, base, p.options(tables))
 		}
-		if len(built.levels) != len(base.levels) {
-			t.Fatalf("%+v: levels %+v, of the first one %+v", tables, built.levels, base.levels)
-		}
+		moved := int64(0) // a table may come to lie in a gap of the next level
 		for i, l := range built.levels {
-			if l.Keys != base.levels[i].Keys || l.Files != base.levels[i].Files {
-				t.Errorf("%+v: level %+v, of the first one %+v", tables, l, base.levels[i])
+			if at := i + len(base.levels) - len(built.levels); at >= 0 {
+				moved += max(l.Keys-base.levels[at].Keys, 0)
 			}
 			t.Logf("%+v: L%d has %d keys in %d tables, %d parts of indexes", tables, l.Level, l.Keys, l.Files, l.IndexBlocks)
+		}
+		if 50*uint64(moved) > base.of.Spec.Keys {
+			t.Errorf("%+v: levels %+v, of the first one %+v", tables, built.levels, base.levels)
 		}
 		for _, missing := range p.missing {
 			s := searches[missing]
