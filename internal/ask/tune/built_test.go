@@ -62,7 +62,7 @@ var others = []reblock.Tables{
 //	go test -v -timeout 1h -run PredictedIsBuilt/pebble2 ./internal/ask/tune -proved-keys 2000000
 func TestPredictedIsBuilt(t *testing.T) {
 	keys, shrink := uint64(1_000_000), int64(1)
-	p := proof{tables: others[:12], missing: []float64{0, 0.5}, caches: []int64{1 << 20, 2 << 20, 8 << 20}, gets: 200_000}
+	p := proof{tables: others[:10], missing: []float64{0, 0.5}, caches: []int64{1 << 20, 2 << 20, 8 << 20}, gets: 200_000}
 	if testing.Short() {
 		keys, shrink, p.gets, p.tables = 250_000, 4, 100_000, others[:4]
 	}
