@@ -93,10 +93,11 @@ func UnknownFlags(m *setting.Mistakes, cmd *cobra.Command, args []string) {
 	}
 }
 
+// nearest is the name that was meant: at most two letters differ, and no more than half of them.
 func nearest(names []string, name string) (best string) {
 	least := 3
 	for _, n := range names {
-		if d := editDistance(n, name); d < least {
+		if d := editDistance(n, name); d < least && 2*d <= min(len(n), len(name)) {
 			best, least = n, d
 		}
 	}
