@@ -2,6 +2,7 @@ package goleveldb
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -9,15 +10,18 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/syndtr/goleveldb/leveldb"
 	"github.com/syndtr/goleveldb/leveldb/comparer"
 	"github.com/syndtr/goleveldb/leveldb/opt"
 	"github.com/syndtr/goleveldb/leveldb/storage"
+	leveldbtable "github.com/syndtr/goleveldb/leveldb/table"
 	"github.com/syndtr/goleveldb/leveldb/util"
 
 	"github.com/statelab/statelab/engine"
@@ -54,13 +58,16 @@ func key(i uint64) []byte {
 	return k
 }
 
+// levelBytes times 2 to the power of its number is what a level of TestLevelsBeyondTheSeventh may hold.
+const levelBytes = 1 << 10
+
 // TestLevelsBeyondTheSeventh: LevelDB adds levels as it grows. What the library counts by level, Stats
-// has; where a Get reads, its list of tables says.
+// has; what Gets read of each, its own reader of tables says.
 func TestLevelsBeyondTheSeventh(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	small := &opt.Options{
-		WriteBuffer: 16 << 10, CompactionTableSize: 4 << 10, CompactionTotalSize: 1 << 10, CompactionTotalSizeMultiplier: 2, BlockSize: 1 << 10,
-		Compression: opt.NoCompression,
+		WriteBuffer: 16 << 10, CompactionTableSize: 4 << 10, CompactionTotalSize: levelBytes, CompactionTotalSizeMultiplier: 2, BlockSize: 1 << 10,
+		Compression: opt.NoCompression, NoSync: true,
 	}
 	writer, err := leveldb.OpenFile(dir, small)
 	must(t, err)
@@ -68,15 +75,19 @@ func TestLevelsBeyondTheSeventh(t *testing.T) {
 	for i := range uint64(keys) {
 		must(t, writer.Put(key(i), make([]byte, 100), nil))
 	}
-	must(t, writer.CompactRange(util.Range{}))
+	awaitLevels(t, writer, small)
 	must(t, writer.Close())
 
-	// Without a further level, a compaction of all keys would leave all in one: some are written again.
+	// A quarter of the keys is written again, and stays on level 0.
+	small.CompactionL0Trigger, small.WriteL0SlowdownTrigger, small.WriteL0PauseTrigger = 1000, 1000, 1000
 	writer, err = leveldb.OpenFile(dir, small)
 	must(t, err)
 	for i := range uint64(keys / 4) {
 		must(t, writer.Put(key(4*i), make([]byte, 100), nil))
 	}
+	must(t, writer.Close())
+	writer, err = leveldb.OpenFile(dir, small) // makes a table of the journal
+	must(t, err)
 	must(t, writer.Close())
 
 	d := opened(t, engine.Options{Dir: dir, Foreign: true, TraceAccesses: true})
@@ -94,22 +105,126 @@ func TestLevelsBeyondTheSeventh(t *testing.T) {
 	if deepest < 8 || shape.Bytes != bytes {
 		t.Fatalf("levels down to L%d, %d bytes of %d", deepest, bytes, shape.Bytes)
 	}
+	tables := libraryTables(t, d)
+	var want [engine.MaxLevels]int64
 	r, err := d.Reader()
 	must(t, err)
 	before := d.Counters()
 	for i := range uint64(keys) {
-		if _, found, err := r.Get(key(i), nil); !found || err != nil {
-			t.Fatal(i, found, err)
-		}
+		get(t, r, i)
+		ask(t, tables, key(i), &want)
 	}
 	c := d.Counters().Sub(before)
-	if data := c.Reads[deepest][engine.Data].Count; data < keys/4 {
-		t.Errorf("%d data blocks of L%d were read for %d Gets, many of whose keys are there", data, deepest, keys)
+	var beyond int64
+	for level, want := range want {
+		if level > 7 {
+			beyond += want
+		}
+		if data := c.Reads[level][engine.Data].Count; data != want {
+			t.Errorf("%d data blocks of L%d were read, the library's reader of tables reads %d", data, level, want)
+		}
+	}
+	if want[0] == 0 || beyond == 0 {
+		t.Errorf("data blocks read by level, none of L0 or none beyond L7: %v", want)
 	}
 	if unknown := c.Reads.Level(engine.LevelUnknown).Count; unknown != 0 {
 		t.Errorf("%d reads of no known level", unknown)
 	}
 	must(t, d.Close())
+}
+
+// awaitLevels waits until goleveldb has no compaction left to do, which is when no level holds more than it
+// may. Then a database that is larger than the upper levels together has deeper ones.
+func awaitLevels(t *testing.T, database *leveldb.DB, o *opt.Options) {
+	t.Helper()
+	beyond := bytes.Repeat([]byte{255}, 64) // all keys
+	for due := true; due; time.Sleep(time.Millisecond) {
+		// A flush that ends while goleveldb is about to sleep does not wake it. A range without keys does, and compacts nothing.
+		must(t, database.CompactRange(util.Range{Start: beyond}))
+		var told leveldb.DBStats
+		must(t, database.Stats(&told))
+		due = told.LevelTablesCounts[0] >= o.GetCompactionL0Trigger()
+		for level, bytes := range told.LevelSizes {
+			due = due || level > 0 && bytes >= o.GetCompactionTotalSize(level)
+		}
+	}
+}
+
+// libraryTable is a table that goleveldb's own reader reads, which holds the index in memory.
+type libraryTable struct {
+	*leveldbtable.Reader
+	level    int
+	from, to []byte
+	reads    *countedReads
+}
+
+type countedReads struct {
+	io.ReaderAt
+	count int64
+}
+
+func (c *countedReads) ReadAt(p []byte, offset int64) (int, error) {
+	c.count++
+	return c.ReaderAt.ReadAt(p, offset)
+}
+
+// internalOrder is that of the keys in tables: the newest of a key first.
+type internalOrder struct{ comparer.Comparer }
+
+func (internalOrder) Compare(a, b []byte) int {
+	x, y := len(a)-internalBytes, len(b)-internalBytes
+	return cmp.Or(bytes.Compare(a[:x], b[:y]), cmp.Compare(binary.LittleEndian.Uint64(b[y:]), binary.LittleEndian.Uint64(a[x:])))
+}
+
+// libraryTables opens all tables of a database, the upper levels first.
+func libraryTables(t *testing.T, d *db) []libraryTable {
+	t.Helper()
+	listed, err := d.tables()
+	must(t, err)
+	slices.SortStableFunc(listed, func(a, b blockio.LiveTable) int { return cmp.Compare(a.Level, b.Level) })
+	var tables []libraryTable
+	for _, l := range listed {
+		content, err := os.ReadFile(d.storage.tablePath(l.Number))
+		must(t, err)
+		reads := &countedReads{ReaderAt: bytes.NewReader(content)}
+		options := &opt.Options{Comparer: internalOrder{comparer.DefaultComparer}}
+		reader, err := leveldbtable.NewReader(reads, int64(len(content)), storage.FileDesc{}, nil, nil, options)
+		must(t, err)
+		opened := libraryTable{Reader: reader, level: l.Level, reads: reads}
+		all := reader.NewIterator(nil, nil)
+		if !all.First() {
+			t.Fatalf("table %d: %v", l.Number, all.Error())
+		}
+		opened.from = bytes.Clone(all.Key()[:len(all.Key())-internalBytes])
+		all.Last()
+		opened.to = bytes.Clone(all.Key()[:len(all.Key())-internalBytes])
+		all.Release()
+		tables = append(tables, opened)
+	}
+	return tables
+}
+
+// ask reads a key as LevelDB's format demands, and counts data blocks by level: every table of level 0 that
+// may hold it, then the one of each level, until a level has it.
+func ask(t *testing.T, tables []libraryTable, key []byte, reads *[engine.MaxLevels]int64) {
+	t.Helper()
+	newest := append(bytes.Clone(key), 1, 255, 255, 255, 255, 255, 255, 255)
+	found := engine.MaxLevels
+	for _, l := range tables {
+		if l.level > found || bytes.Compare(key, l.from) < 0 || bytes.Compare(key, l.to) > 0 {
+			continue
+		}
+		before := l.reads.count
+		next, _, err := l.Find(newest, false, nil)
+		must(t, err)
+		reads[l.level] += l.reads.count - before
+		if bytes.Equal(next[:len(next)-internalBytes], key) {
+			found = l.level
+		}
+	}
+	if found == engine.MaxLevels {
+		t.Fatalf("key %x is in no table", key)
+	}
 }
 
 // load makes a settled database of several levels and closes it.
@@ -213,7 +328,7 @@ func TestParseTables(t *testing.T) {
 	got, err := parseTables("--- level 0 ---\n12:345[\"a[:]\" .. \"b\\n\"]\n9:7[\"c\" .. \"d\"]\n--- level 1 ---\n--- level 2 ---\n10:20[\"e\" .. \"f\"]\n")
 	must(t, err)
 	want := []blockio.LiveTable{{Number: 9, Level: 0, Bytes: 7}, {Number: 10, Level: 2, Bytes: 20}, {Number: 12, Level: 0, Bytes: 345}}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	for _, damaged := range []string{"1:2[", "--- level x ---\n", "--- level 0 ---\n1[", "--- level 0 ---\n1:x["} {
@@ -351,7 +466,8 @@ func TestOwnersOrder(t *testing.T) {
 // TestTablesThatAreNotThere: a copy of which a table was lost is refused, not shown as empty.
 func TestTablesThatAreNotThere(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
-	owner, err := leveldb.OpenFile(dir, &opt.Options{WriteBuffer: 32 << 10})
+	// No table is compacted: one that was could still be there when it is listed no more.
+	owner, err := leveldb.OpenFile(dir, &opt.Options{WriteBuffer: 32 << 10, CompactionL0Trigger: 100, WriteL0SlowdownTrigger: 100, WriteL0PauseTrigger: 100})
 	must(t, err)
 	for i := range 2000 {
 		must(t, owner.Put(binary.BigEndian.AppendUint64(nil, uint64(i)), make([]byte, 100), nil))

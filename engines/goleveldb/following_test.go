@@ -59,11 +59,15 @@ func TestFollowing(t *testing.T) {
 		if step%2 == 0 {
 			must(t, d.Settle(t.Context(), nil))
 			must(t, w.Put(key(1), value))
-			must(t, w.Commit())
 		} else {
-			must(t, d.awaitQuiet(t.Context(), nil)) // keys stay in memory
+			must(t, d.flush())
+			for range 100 { // stay in memory
+				must(t, w.Put(key(rng.Uint64N(keys)), value))
+			}
 		}
+		must(t, w.Commit())
 		must(t, w.Close())
+		awaitLevels(t, d.leveldb, d.settings.translate(o))
 		following.Look(time.Duration(step))
 		r, err := d.Reader()
 		must(t, err)

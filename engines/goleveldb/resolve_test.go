@@ -23,8 +23,8 @@ func TestResolvedGets(t *testing.T) {
 		if len(errs) > 0 {
 			t.Fatal(errs)
 		}
-		must(t, opened(t, o).Close()) // makes a table of the journal
-		o.Overrides["CompactionL0Trigger"] = "100"
+		o.Overrides["CompactionL0Trigger"] = "100" // from here on nothing is compacted
+		must(t, opened(t, o).Close())              // makes a table of the journal
 		for _, cacheBytes := range []int64{300_000, 1 << 20, 3 << 20} {
 			o.CacheBytes = cacheBytes
 			d := opened(t, o)
