@@ -221,6 +221,7 @@ slow: needs rocksdb
 	$(MAKE) platforms PLATFORMS=darwin/arm64
 	$(GO) test -timeout 60m -run "TestOutcomesAreHonest|TestDiskAgreesWithFio|TestBisect|TestTheBooks|TestDamagedInputs" ./cmd/statelab
 	$(GO) test -timeout 60m ./internal/model/predict ./internal/observe/resolve ./layouts/pagetrie ./layouts/chunktrie
+	$(GO) test -timeout 60m -run TestPrivateDevice ./internal/observe/host
 	CGO_ENABLED=1 $(GO) test -timeout 60m -run TestResolvedGets ./engines/rocksdb -resolved-gets 200000
 	CGO_ENABLED=1 $(GO) test -timeout 60m ./layouts/flat ./engines/pebble1 ./engines/pebble2 ./internal/adapt/pebbledb
 	$(RACE) ./internal/observe/resolve ./internal/adapt/pebbledb ./engines/pebble1 ./engines/goleveldb ./layouts/chunktrie ./internal/model/cachesim

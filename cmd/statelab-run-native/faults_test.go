@@ -24,7 +24,7 @@ import (
 func TestFaultsOfALibraryAreResults(t *testing.T) {
 	runner, library := buildRunner(t), buildFaulty(t)
 	db := filepath.Join(t.TempDir(), "db")
-	if run := measure(t, runner, loadSpec(t, db, library)); run.Status != result.OK {
+	if run := measure(t, runner, loadSpec(t, db, library), time.Minute); run.Status != result.OK {
 		t.Fatalf("the sound load %s: %s", run.Status, run.Error)
 	}
 	for _, c := range []struct {
@@ -39,7 +39,11 @@ func TestFaultsOfALibraryAreResults(t *testing.T) {
 		{"abort", "8000", []string{"killed by signal 6 (aborted) in phase measure at op ", "SIGABRT"}},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
-			run := measure(t, runner, readSpec(t, db, library, c.fault, c.after))
+			patience := time.Minute
+			if c.fault == "hang" {
+				patience = 3 * time.Second
+			}
+			run := measure(t, runner, readSpec(t, db, library, c.fault, c.after), patience)
 			if run.Status != result.Failed {
 				t.Errorf("status %s", run.Status)
 			}
@@ -52,14 +56,14 @@ func TestFaultsOfALibraryAreResults(t *testing.T) {
 		})
 	}
 	t.Run("leak", func(t *testing.T) {
-		run := measure(t, runner, readSpec(t, db, library, "leak", "0"))
+		run := measure(t, runner, readSpec(t, db, library, "leak", "0"), time.Minute)
 		named := slices.ContainsFunc(run.Warnings, func(w engine.Warning) bool { return w.Code == "memory_grows" })
 		if run.Status != result.OK || !named {
 			t.Errorf("%s %s, warnings %v", run.Status, run.Error, run.Warnings)
 		}
 	})
 	t.Run("none", func(t *testing.T) { // the counters of a library reach the figures
-		run := measure(t, runner, readSpec(t, db, library, "none", "0"))
+		run := measure(t, runner, readSpec(t, db, library, "none", "0"), time.Minute)
 		if run.Status != result.OK || run.Figures.BlockReadsPerGet == nil || *run.Figures.BlockReadsPerGet < 0.5 {
 			t.Fatalf("%s: %s, %v block reads a Get", run.Status, run.Error, run.Figures.BlockReadsPerGet)
 		}
@@ -79,9 +83,9 @@ func TestFaultsOfALibraryAreResults(t *testing.T) {
 	})
 }
 
-func measure(t *testing.T, runner string, spec *bench.Spec) *result.Run {
+func measure(t *testing.T, runner string, spec *bench.Spec, patience time.Duration) *result.Run {
 	t.Helper()
-	run, err := runners.Runner{Path: runner, Patience: 3 * time.Second}.Do(t.Context(),
+	run, err := runners.Runner{Path: runner, Patience: patience}.Do(t.Context(),
 		runners.Job{Spec: spec, Blank: func() *result.Run { return bench.Blank(spec, "") }}, func(result.Event) {})
 	if err != nil {
 		t.Fatal(err)

@@ -360,8 +360,7 @@ func TestClusterStorms(t *testing.T) {
 	if testing.Short() {
 		storms = 1
 	}
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := drawn(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	for n := range storms {
 		began := time.Now()

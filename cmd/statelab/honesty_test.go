@@ -98,13 +98,23 @@ func summaryStatus(t *testing.T, out string) string {
 	return ""
 }
 
+// drawn is a seed: another one each time, and with -short always the same.
+func drawn(t *testing.T) uint64 {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	if testing.Short() {
+		seed = 1
+	}
+	t.Logf("seed %d", seed)
+	return seed
+}
+
 // TestOutcomesAreHonest: for every verb with steps and every step, the last one
 // included, whoever is interrupted or killed: exit 0 and status ok if and only if every
 // step has a run that is ok; then --resume ends with the figures of a run that was left
 // alone.
 func TestOutcomesAreHonest(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := drawn(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	for _, v := range steppedVerbs(t) {
 		alone := filepath.Join(t.TempDir(), "alone")

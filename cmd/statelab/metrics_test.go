@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 )
@@ -75,12 +77,31 @@ func TestPrometheusScrapesWhatRuns(t *testing.T) {
 // freeAddress is a port of this machine that nobody listens at now.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	return fmt.Sprint("127.0.0.1:", freePorts(t, 1)[0])
+}
+
+// seenPorts is how many freePorts has looked at.
+var seenPorts atomic.Int64
+
+// freePorts are ports of this machine that nobody listens at now, and which the kernel gives to nobody who asks for any, so that they
+// stay free.
+func freePorts(t testing.TB, n int) (ports []int) {
+	t.Helper()
+	for len(ports) < n {
+		port := 20_000 + (37*os.Getpid()+int(seenPorts.Add(1)))%10_000 // each process begins at another
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		ports = append(ports, port)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return ports
 }
 
 // queries are those of a dashboard's panels.

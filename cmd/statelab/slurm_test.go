@@ -8,7 +8,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -165,18 +164,6 @@ func (c *slurmCluster) configureCgroups() {
 	if err := os.WriteFile(c.path("cgroup.conf"), []byte(text), 0o644); err != nil {
 		c.t.Fatal(err)
 	}
-}
-
-func freePorts(t testing.TB, n int) (ports []int) {
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports
 }
 
 // start runs a daemon in the foreground of this test.

@@ -469,7 +469,7 @@ func writeOn(ctx context.Context, db engine.DB) error {
 // values, in separate ranges as the tables of a node are, each comes up by its
 // number, not by its bytes.
 func (l lab) testSampleMixedSizes(t *testing.T) {
-	const samples = 3000
+	const samples = 30_000 // with which a quarter is seven standard deviations or more
 	kinds := []struct {
 		prefix string
 		count  int

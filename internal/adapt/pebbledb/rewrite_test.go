@@ -25,30 +25,39 @@ type iterator interface {
 	Error() error
 }
 
+// written is what both versions' databases have.
+type written struct {
+	set                   func(k, v []byte) error
+	remove                func(k []byte) error
+	flush, compact, close func() error
+}
+
 // TestRewrite rewrites databases that Pebble wrote through its own API, with keys that were deleted and written again,
 // and compares what Pebble's own iterators find in both.
 func TestRewrite(t *testing.T) {
 	const keys = 40_000
-	write := func(t *testing.T, set func(k, v []byte) error, remove func(k []byte) error, flush func() error) {
-		random := rand.New(rand.NewPCG(1, 1))
+	write := func(t *testing.T, open func(compactions bool) written) {
+		db, random := open(true), rand.New(rand.NewPCG(1, 1))
 		for round := range 6 {
+			if round == 5 { // What comes now stays on level 0, and all before it is below.
+				must(t, errors.Join(db.compact(), db.close()))
+				db = open(false)
+			}
 			for range keys / 6 {
 				k := fmt.Appendf(nil, "key-%08d", random.IntN(keys))
 				var err error
 				if round > 0 && random.IntN(5) == 0 {
-					err = remove(k)
+					err = db.remove(k)
 				} else {
-					err = set(k, fmt.Appendf(nil, "%d %x", round, random.Uint64()))
+					err = db.set(k, fmt.Appendf(nil, "%d %x", round, random.Uint64()))
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 			}
-			if err := flush(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, db.flush())
 		}
+		must(t, db.close())
 	}
+	first, last := []byte("key"), []byte("kez")
 	read := func(t *testing.T, i iterator, err error, closed ...io.Closer) (all []string) {
 		if err != nil {
 			t.Fatal(err)
@@ -67,10 +76,12 @@ func TestRewrite(t *testing.T) {
 	}
 	t.Run("pebble1", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "from")
-		db, err := v1.Open(dir, &v1.Options{LBaseMaxBytes: 64 << 10, MemTableSize: 256 << 10})
-		must(t, err)
-		write(t, func(k, v []byte) error { return db.Set(k, v, v1.NoSync) }, func(k []byte) error { return db.Delete(k, v1.NoSync) }, db.Flush)
-		must(t, db.Close())
+		write(t, func(compactions bool) written {
+			db, err := v1.Open(dir, &v1.Options{LBaseMaxBytes: 64 << 10, MemTableSize: 256 << 10, DisableAutomaticCompactions: !compactions})
+			must(t, err)
+			return written{func(k, v []byte) error { return db.Set(k, v, v1.NoSync) }, func(k []byte) error { return db.Delete(k, v1.NoSync) }, db.Flush,
+				func() error { return db.Compact(first, last, false) }, db.Close}
+		})
 		checkRewritten(t, pebble1.Engine{}, dir, func(dir string) []string {
 			db, err := v1.Open(dir, &v1.Options{ReadOnly: true})
 			must(t, err)
@@ -80,10 +91,12 @@ func TestRewrite(t *testing.T) {
 	})
 	t.Run("pebble2", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "from")
-		db, err := v2.Open(dir, &v2.Options{LBaseMaxBytes: 64 << 10, MemTableSize: 256 << 10})
-		must(t, err)
-		write(t, func(k, v []byte) error { return db.Set(k, v, v2.NoSync) }, func(k []byte) error { return db.Delete(k, v2.NoSync) }, db.Flush)
-		must(t, db.Close())
+		write(t, func(compactions bool) written {
+			db, err := v2.Open(dir, &v2.Options{LBaseMaxBytes: 64 << 10, MemTableSize: 256 << 10, DisableAutomaticCompactions: !compactions})
+			must(t, err)
+			return written{func(k, v []byte) error { return db.Set(k, v, v2.NoSync) }, func(k []byte) error { return db.Delete(k, v2.NoSync) }, db.Flush,
+				func() error { return db.Compact(t.Context(), first, last, false) }, db.Close}
+		})
 		checkRewritten(t, pebble2.Engine{}, dir, func(dir string) []string {
 			db, err := v2.Open(dir, &v2.Options{ReadOnly: true})
 			must(t, err)

@@ -47,7 +47,8 @@ func TestProbeReadsReachTheDevice(t *testing.T) {
 		if busy > float64(p.InFlight) || busy < 0.5*float64(p.InFlight) {
 			t.Errorf("%d in flight were wanted, %.2f seen", p.InFlight, busy)
 		}
-		if p.P99Nanos < int64(p.MeanNanos)/2 {
+		// One of a hundred reads takes as long or longer.
+		if p.P99Nanos <= 0 || float64(p.P99Nanos) > 101*p.MeanNanos {
 			t.Errorf("p99 %d ns, mean %.0f ns", p.P99Nanos, p.MeanNanos)
 		}
 	}

@@ -56,26 +56,13 @@ func TestTakeDoesNotWaitForAStuckWriter(t *testing.T) {
 	both := []*Recorder{stuck, busy}
 	stuck.Add(10)
 	busy.Add(20)
-	quit, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		for {
-			select {
-			case <-quit:
-				return
-			default:
-				busy.Add(20)
-			}
-		}
-	}()
 	first := NewHistogram()
 	Offer(both, first)
+	busy.Add(20) // hands the first over
 	Take(both, 100*time.Millisecond, first)
 	if first.N() == 0 || first.Quantile(0) != 20 {
 		t.Errorf("the first interval holds %d durations from %d ns; want the busy writer's alone", first.N(), first.Quantile(0))
 	}
-	close(quit)
-	<-stopped
 
 	stuck.Add(11) // hands 10 over
 	second := NewHistogram()

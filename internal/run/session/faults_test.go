@@ -316,7 +316,7 @@ func TestAFailureInAnyPhaseIsInTheRunFolder(t *testing.T) {
 	read := engineRun(false, func(*bench.Spec) {})
 	overwrite := engineRun(false, func(s *bench.Spec) { s.Workload = workload.Overwrite })
 	both := engineRun(false, func(s *bench.Spec) {
-		s.Workload, s.Rate = workload.ReadWhileWriting, 5000
+		s.Workload, s.Rate, s.Gets = workload.ReadWhileWriting, 5000, 1<<40 // the writer's failure ends them
 	})
 	build, look := layoutRun(protocol.Build), layoutRun(protocol.Lookup)
 	// Of each of four kinds 5 first lookups and 100 cold ones; then 100 to warm the caches
