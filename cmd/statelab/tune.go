@@ -51,12 +51,12 @@ func (a *app) tuneVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tune --db DIR | --keys N",
 		Short: "Find the options of tables with which Gets read least",
-		Long: `Tune predicts what other options of the tables of Pebble and RocksDB would read
+		Long: `Tune predicts what other options of the tables of Pebble, RocksDB and goleveldb would read
 in the same memory: sizes of data and index blocks, bits of filters, compression and,
 of RocksDB, where filters and indexes are. It traces the Gets of a database once, works out which
 blocks they would access in tables of other options, and replays that through the
 engine's cache. It says how sure it is, what each option brings alone, and
-with --verify builds what it recommends and measures it.
+with --verify writes the tables with what it recommends and measures that.
 
   statelab tune --db D --memory 64MiB
   statelab tune --db D --memory 64MiB --missing 50% --verify --out T
@@ -83,7 +83,7 @@ with --verify builds what it recommends and measures it.
 	coresFlag(flag, &f.cores, "processors of the machine; Pebble's cache has shards for each")
 	setting.Var(flag, &f.seed, setting.Seed, "seed", "1", "seed of all random choices")
 	setting.Var(flag, &f.seeds, setting.Count(1, "3"), "seeds", "3", "number of independent samples of Gets")
-	flag.BoolVar(&f.verify, "verify", false, "build the present and the best three configurations, and measure them (another program's database is rewritten)")
+	flag.BoolVar(&f.verify, "verify", false, "measure the present and the best three configurations, in databases into which the tables are rewritten")
 	flag.StringVar(&f.out, "out", "", "new folder for the answer: its page (report.html), JSON, and the runs of --verify")
 	flag.BoolVar(&f.ignoreLock, "ignore-lock", false, "with --db: read even if another process has the database open")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
@@ -141,8 +141,7 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 	for n := range f.seeds.V() {
 		asked.Seeds = append(asked.Seeds, f.seed.V()+n)
 	}
-	words, err := a.tuned(f, &asked)
-	if err != nil {
+	if err := a.tuned(f, &asked); err != nil {
 		return err
 	}
 	p := a.progress()
@@ -159,7 +158,7 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 		found.Rewrite = asked.Rewriting()
 	}
 	if f.verify {
-		if err := a.verifyTuned(f, &asked, found, words); err != nil {
+		if err := a.verifyTuned(f, &asked, found); err != nil {
 			return err
 		}
 		found.Say()
@@ -177,9 +176,8 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 	return a.explain(f.json, "", dir)
 }
 
-// tuned fills in what is known of the database. words are the settings with which statelab would load
-// it again; "" if it cannot.
-func (a *app) tuned(f *tuneFlags, asked *tune.Asked) (words string, err error) {
+// tuned fills in what is known of the database.
+func (a *app) tuned(f *tuneFlags, asked *tune.Asked) error {
 	if f.keys.Given() {
 		name := cmp.Or(f.engine.V(), subject.DefaultEngine())
 		profile := f.named(name)
@@ -192,14 +190,10 @@ func (a *app) tuned(f *tuneFlags, asked *tune.Asked) (words string, err error) {
 		asked.Gets.Spec = bench.Spec{Engine: name, Profile: profile, MissingShare: f.missing.V()}
 		asked.Manifest = &keyspace.Manifest{Keys: f.keys.V(), KeyBytes: int(f.keyBytes.V()), KeyOrder: keyspace.Hashed, KeyHash: keyspace.Mix,
 			ValueModel: f.valueModel.V(), ValueBytes: int(f.valueBytes.V())}
-		if errs := asked.Profiled(profile, nil); len(errs) > 0 {
-			return "", errors.Join(errs...)
-		}
 		for _, l := range asked.Levels {
 			asked.Tables += l.Files
 		}
-		return fmt.Sprintf("engine=%s keys=%s key-bytes=%s value-bytes=%s value-model=%s profile=%s", name,
-			&f.keys, &f.keyBytes, &f.valueBytes, &f.valueModel, profile), nil
+		return errors.Join(asked.Profiled(profile, nil)...)
 	}
 	e := experiment.New(experiment.Sweep)
 	s := experiment.Of[*experiment.Swept](e)
@@ -211,37 +205,30 @@ func (a *app) tuned(f *tuneFlags, asked *tune.Asked) (words string, err error) {
 	m := new(mistakes)
 	t := a.find(sweep.WantedBy(e), m)
 	spec := sweep.ReadSpec(e, t, a.command(), &m.Mistakes)
-	if can := subject.Predicted(); t.Engine != nil && !slices.Contains(can, spec.Engine) {
-		why := ""
-		if of, _ := subject.EngineOf(spec.Engine); of.LevelTables {
-			why = ", as what was predicted of such tables was too far from what they read when they were built"
-		}
-		m.add("--db: a database of %s; tune supports %s%s. Measure it with statelab sweep", spec.Engine, strings.Join(can, ", "), why)
+	if can := subject.Traced(); t.Engine != nil && !slices.Contains(can, spec.Engine) {
+		m.add("--db: a database of %s; tune supports %s. Measure it with statelab sweep", spec.Engine, strings.Join(can, ", "))
 	}
 	if err := m.err(); err != nil {
-		return "", err
+		return err
 	}
 	run, err := a.inspectDatabase(f.db.V(), "", f.ignoreLock, engine.Part{})
 	if err != nil {
-		return "", err
+		return err
 	}
 	asked.Gets, asked.Source = gets(t, spec), f.db.V()
 	if err := asked.Choose(a.ctx, run, f.table.V()); err != nil {
-		return "", err
+		return err
 	}
 	asked.OnlyLevels = !f.accesses.Given() && !f.trace.Given() && !curve.Traceable(asked.Levels)
 	if t.Manifest == nil {
-		return "", asked.Kept(f.db.V())
+		return asked.Kept(f.db.V())
 	}
-	if errs := asked.Profiled(spec.Profile, spec.Overrides); len(errs) > 0 {
-		return "", errors.Join(errs...)
-	}
-	return tune.Words(t.Manifest), nil
+	return errors.Join(asked.Profiled(spec.Profile, spec.Overrides)...)
 }
 
 // verifyTuned builds the present and the best configurations and measures them, with the Gets that were
 // predicted.
-func (a *app) verifyTuned(f *tuneFlags, asked *tune.Asked, found *tuned.Tuning, words string) error {
+func (a *app) verifyTuned(f *tuneFlags, asked *tune.Asked, found *tuned.Tuning) error {
 	out := outFolder(f.out, "tune")
 	const best = 3
 	all := append([]tuned.Config{found.Present, found.Best}, found.Front...)
@@ -254,7 +241,7 @@ func (a *app) verifyTuned(f *tuneFlags, asked *tune.Asked, found *tuned.Tuning, 
 		built[options] = true
 		g := flags{out: filepath.Join(out, tune.VerifyFolder, fmt.Sprint(len(built)))}
 		var err error
-		if g.Experiment, err = a.measuring(f, asked, c, c.Cache, words, g.out+".db"); err != nil {
+		if g.Experiment, err = a.measuring(f, asked, found, c, g.out+".db"); err != nil {
 			return fmt.Errorf("verify: %w", err)
 		}
 		m := new(mistakes)
@@ -288,45 +275,46 @@ func (a *app) verifyTuned(f *tuneFlags, asked *tune.Asked, found *tuned.Tuning, 
 	return nil
 }
 
-// measuring is how a configuration is measured: in a database that is loaded as words say, or without words in one in dir
-// into which the tables of another program's are rewritten.
-func (a *app) measuring(f *tuneFlags, asked *tune.Asked, c tuned.Config, cacheBytes int64, words, dir string) (*experiment.Experiment, error) {
-	how := fmt.Sprintf("missing=%s repeats=1", &f.missing)
-	var stored []string // options that the tables have
-	if words == "" {
-		stored = a.engine(asked.Gets.Spec.Engine, new(mistakes)).Info().StoredOptions
-	}
+// measuring is how a configuration is measured: in the database itself, which is only read, if its tables have these options; else in
+// one in dir into which they are rewritten, on the same levels. A database that does not exist is loaded.
+func (a *app) measuring(f *tuneFlags, asked *tune.Asked, found *tuned.Tuning, c tuned.Config, dir string) (*experiment.Experiment, error) {
+	spec, cacheBytes := &asked.Gets.Spec, c.Cache
+	how := fmt.Sprintf("profile=%s missing=%s gets=%d warmup=%d seed=%s repeats=1", spec.Profile, &f.missing, found.Gets, found.WarmupGets, &f.seed)
+	info := a.engine(spec.Engine, new(mistakes)).Info()
+	same := true
 	for name, value := range c.Options {
-		if !slices.Contains(stored, name) {
+		if stored := f.db.Given() && info.Stores(name); !stored {
 			how += " set=" + name + "=" + value
+		} else if value != found.Present.Options[name] {
+			same = false
 		}
 	}
-	if words != "" {
-		return experiment.New(experiment.Sweep).With(fmt.Sprintf("%s cache=%dB gets=200k warmup=400k %s", words, cacheBytes, how))
+	if c.Options[tune.LastFiltersOption] == "" && subject.IsPebble(spec.Engine) { // also where the database was loaded to be read with it
+		how += " set=" + tune.LastFiltersOption + "=false"
 	}
-	if err := a.rewrite(asked, c, dir); err != nil {
-		return nil, err
+	if f.db.Given() { // reading alone, memtables take less of the cache than was predicted for a program that writes
+		taken := func(readOnly bool) int64 { return curve.MemTables(spec.Engine, spec.Profile, c.Cache, readOnly) }
+		cacheBytes += taken(true) - taken(false)
+	} else {
+		how += fmt.Sprintf(" engine=%s keys=%s key-bytes=%s value-bytes=%s value-model=%s", spec.Engine, &f.keys, &f.keyBytes, &f.valueBytes, &f.valueModel)
 	}
-	spec := asked.Gets.Spec
-	gets, warmup := uint64(200_000), uint64(400_000)
-	if f.accesses.Given() { // the halves that were predicted
-		all, err := bench.ListGets(a.ctx, asked.Gets.Engine, &spec)
-		if err != nil {
-			return nil, err
-		}
-		gets, warmup = all-all/2, all/2
+	e, err := experiment.New(experiment.Sweep).With(fmt.Sprintf("%s cache=%dB", how, cacheBytes))
+	if err != nil || !f.db.Given() {
+		return e, err
 	}
-	// Reading alone, memtables take less of the cache than was predicted for a program that writes.
-	taken := func(readOnly bool) int64 { return curve.MemTables(spec.Engine, spec.Profile, cacheBytes, readOnly) }
-	e, err := experiment.New(experiment.Sweep).With(fmt.Sprintf("profile=%s cache=%dB gets=%d warmup=%d %s", spec.Profile, cacheBytes-taken(false)+taken(true),
-		gets, warmup, how))
-	if err != nil {
-		return nil, err
-	}
-	e.DB.Let(dir)
 	s := experiment.Of[*experiment.Swept](e)
 	s.Existing.Let(true)
+	s.ReadOnly.Let(true)
 	s.Accesses, s.KeyScheme = f.accesses, f.scheme
+	if !same {
+		e.DB.Let(dir)
+		return e, a.rewrite(asked, c, dir)
+	}
+	e.DB.Let(spec.Dir)
+	s.IgnoreLock.Let(spec.IgnoreLock)
+	if table := spec.Overrides[tune.TableOption]; table != "" {
+		s.Table.Let(table)
+	}
 	return e, nil
 }
 
@@ -340,8 +328,11 @@ func (a *app) rewrite(asked *tune.Asked, c tuned.Config, dir string) error {
 		return engine.Fail(engine.CodeUsage, "a database of %s needs twice as much free space while it is written, and %s are free",
 			unit.Bytes(c.Disk), unit.Bytes(free))
 	}
-	run, err := a.once(&bench.Spec{Verb: bench.Rewrite, Engine: spec.Engine, Dir: dir, Profile: spec.Profile, Overrides: c.Options, From: spec.Dir,
-		FromOverrides: spec.Overrides, IgnoreLock: spec.IgnoreLock})
+	to := &bench.Spec{Verb: bench.Rewrite, Engine: spec.Engine, Dir: dir, Profile: spec.Profile, Overrides: c.Options, From: spec.Dir, IgnoreLock: spec.IgnoreLock}
+	if asked.Manifest == nil {
+		to.FromOverrides = spec.Overrides
+	}
+	run, err := a.once(to)
 	if err == nil {
 		a.progress().Warn(run.Warnings...)
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,7 +19,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/tuned"
+	"github.com/statelab/statelab/result"
 )
 
 func tuningOf(t *testing.T, text string) (found tuned.Tuning) {
@@ -33,21 +36,26 @@ func tuningOf(t *testing.T, text string) (found tuned.Tuning) {
 // The database has blocks of 1 KiB, whose indexes need more than the memory, so larger ones must win.
 func TestTunedIsMeasured(t *testing.T) {
 	for engine, options := range map[string]string{
-		"pebble1": "LBaseMaxBytes=4MiB BlockSize=1KiB", "pebble2": "LBaseMaxBytes=4MiB BlockSize=1KiB",
-		"rocksdb": "block_size=1024 " + steadyRocks,
+		"pebble1": levelled + "BlockSize=1KiB", "pebble2": levelled + "BlockSize=1KiB",
+		"rocksdb":   "block_size=1024 " + steadyRocks,
+		"goleveldb": "BloomBitsPerKey=10 WriteBuffer=1MiB CompactionTableSize=256KiB CompactionTotalSize=256KiB",
 	} {
 		t.Run(engine, func(t *testing.T) {
 			if testing.Short() && engine == "pebble1" {
 				t.Skip("as pebble2")
 			}
-			if engine == "rocksdb" {
+			memory := "1500KiB"
+			switch engine {
+			case "rocksdb":
 				withCRunners(t)
+			case "goleveldb": // whose buffers for blocks of metadata are larger than these
+				memory = "4MiB"
 			}
 			db := filepath.Join(t.TempDir(), "D")
 			must(t, append([]string{"load", "--engine", engine, "--keys", "200k", "--db", db, "--quiet"}, tunedFlags(options)...)...)
 			before := fingerprint(t, db)
 			out := filepath.Join(t.TempDir(), "T")
-			o := must(t, "tune", "--db", db, "--memory", "1500KiB", "--missing", "30%", "--seeds", "1", "--verify", "--out", out, "--json", "--quiet")
+			o := must(t, "tune", "--db", db, "--memory", memory, "--missing", "30%", "--seeds", "1", "--verify", "--out", out, "--json", "--quiet")
 			found := tuningOf(t, o.stdout)
 			// With more processors the cache has more shards, which hold fewer large blocks.
 			won := !found.Tied && found.Best.Reads < 0.95*found.Present.Reads && tuned.Words(found.Best.Options) != tuned.Words(found.Present.Options)
@@ -57,8 +65,9 @@ func TestTunedIsMeasured(t *testing.T) {
 			if len(found.Verified) < 1 {
 				t.Fatalf("verified %+v", found.Verified)
 			}
-			for _, p := range found.Verified {
-				if math.Abs(p.Off()) > 0.03 {
+			for i, p := range found.Verified {
+				// The present options are measured in the database itself, of which the Gets were traced.
+				if most := 0.03; math.Abs(p.Off()) > most || i == 0 && math.Abs(p.Off()) > 0.001 {
 					t.Errorf("%v: predicted %.4f, measured %.4f", p.Options, p.Predicted, p.Measured)
 				}
 			}
@@ -72,6 +81,9 @@ func TestTunedIsMeasured(t *testing.T) {
 		})
 	}
 }
+
+// levelled is for databases with several levels in few keys.
+const levelled = "LBaseMaxBytes=1MiB MemTableSize=1MiB TargetFileSize=256KiB "
 
 // steadyRocks lets writes wait for each compaction: databases of the same keys get the same levels.
 const steadyRocks = "write_buffer_size=1048576 target_file_size_base=524288 max_bytes_for_level_base=2097152 level0_stop_writes_trigger=4 " +
@@ -176,12 +188,12 @@ func TestTuneGoesOn(t *testing.T) {
 	}
 }
 
-// TestTuneRefuses databases of engines for which predictions were not right.
+// TestTuneRefuses databases of engines without such tables.
 func TestTuneRefuses(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "D")
-	must(t, "load", "--engine", "goleveldb", "--keys", "1k", "--db", db, "--quiet")
+	must(t, "load", "--engine", "bbolt", "--keys", "1k", "--db", db, "--quiet")
 	refused(t, statelab(t, "tune", "--db", db, "--memory", "64MiB"), exitUsage,
-		"--db: a database of goleveldb; tune supports pebble1, pebble2, rocksdb, as what was predicted of such tables", "statelab sweep")
+		"--db: a database of bbolt; tune supports pebble1, pebble2, goleveldb, rocksdb", "statelab sweep")
 	refused(t, statelab(t, "tune", "--keys", "1k", "--memory", "64MiB", "--read-time", "1ms"), exitUsage, "--read-time: only with --goal time")
 }
 
@@ -288,6 +300,72 @@ func main() {
 	}
 }
 
+// TestTunedLevelSnippet: a program with goleveldb that has the answer's options pasted into it writes blocks and filters of
+// these sizes.
+func TestTunedLevelSnippet(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	db := filepath.Join(dir, "D")
+	must(t, "load", "--engine", "goleveldb", "--keys", "100k", "--set", "WriteBuffer=1MiB", "--db", db, "--quiet")
+	found := tuningOf(t, must(t, "tune", "--db", db, "--memory", "4MiB", "--missing", "50%", "--seeds", "1", "--json", "--quiet").stdout)
+	block, err := unit.ParseBytes(found.Best.Options["BlockSize"])
+	bits, wrong := strconv.ParseFloat(found.Best.Options["BloomBitsPerKey"], 64)
+	if err := errors.Join(err, wrong); err != nil || found.Tied || bits == 0 {
+		t.Fatalf("%v: best %+v", err, found.Best)
+	}
+	text := fmt.Sprintf(`package main
+
+import (
+	"math/rand"
+	"os"
+
+	"github.com/syndtr/goleveldb/leveldb"
+	"github.com/syndtr/goleveldb/leveldb/filter"
+	"github.com/syndtr/goleveldb/leveldb/opt"
+)
+
+func main() {
+%s	db, err := leveldb.OpenFile(os.Args[1], options)
+	if err != nil {
+		panic(err)
+	}
+	random, key, value := rand.New(rand.NewSource(1)), make([]byte, 32), make([]byte, 100)
+	for range 20000 { // which one memtable holds
+		random.Read(key)
+		random.Read(value)
+		if err := db.Put(key, value, nil); err != nil {
+			panic(err)
+		}
+	}
+	flush, err := db.OpenTransaction()
+	if err != nil {
+		panic(err)
+	}
+	flush.Discard()
+	if err := db.Close(); err != nil {
+		panic(err)
+	}
+}
+`, found.Snippet)
+	program, written := filepath.Join(dir, "main.go"), filepath.Join(dir, "W")
+	if err := os.WriteFile(program, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command("go", "run", program, written)
+	c.Dir, c.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, out, text)
+	}
+	var run result.Run
+	if err := json.Unmarshal([]byte(must(t, "inspect", written, "--json", "--quiet").stdout), &run); err != nil || len(run.Database.Levels) != 1 {
+		t.Fatalf("%v: %+v", err, run.Database)
+	}
+	l := run.Database.Levels[0]
+	if mean, each := l.DataBytes/l.DataBlocks, 8*float64(l.FilterBytes)/20000; mean < block-100 || mean > block+200 || each < bits || each > bits+3 {
+		t.Errorf("blocks of %d bytes and %.1f bits a key, recommended were %v: %+v", mean, each, found.Best.Options, l)
+	}
+}
+
 // TestTuneOfATrace: the Gets of a trace are predicted as those of the database that they were traced of, and what was
 // predicted of the best options is measured in a database into which the tables are rewritten, as another program's are.
 func TestTuneOfATrace(t *testing.T) {
@@ -300,6 +378,11 @@ func TestTuneOfATrace(t *testing.T) {
 	traced := tuningOf(t, must(t, append(args, "--trace", trace)...).stdout)
 	if math.Abs(traced.Missing-0.5) > 0.01 || traced.Best.Options["UseL6Filters"] != "true" || traced.Best.Reads > 0.6*traced.Present.Reads {
 		t.Errorf("of a trace of half absent keys: %+v", traced)
+	}
+	b := traced.Buffers
+	if len(b) < 3 || b[0].Reads > b[2].Reads || b[0].Writes <= b[2].Writes || b[0].Cache-b[2].Cache != 2*(1<<20-256<<10) ||
+		b[2].Options["MemTableSize"] != "1024KiB" {
+		t.Errorf("memtables of other sizes: %+v", b)
 	}
 	if err := os.RemoveAll(filepath.Join(db, "statelab")); err != nil { // as if another program had made it
 		t.Fatal(err)

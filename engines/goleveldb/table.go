@@ -10,6 +10,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/observe/blockio"
+	"github.com/statelab/statelab/internal/observe/blocktable"
 )
 
 // table is the layout of a LevelDB table: data blocks, then filter, metaindex and
@@ -228,13 +229,14 @@ func learner(blockSize int) blockio.Learner {
 			return nil, err
 		}
 		charge := func(kind engine.BlockType, contentBytes int64) {
-			anatomy.DecodedBytes[kind] = bufferBytes(contentBytes, blockSize)
+			anatomy.DecodedBytes[kind] = int64(blocktable.Buffer(int(contentBytes), blockSize))
 		}
 		charge(engine.SingleIndex, anatomy.DecodedBytes[engine.SingleIndex])
 		if t.filter.length > 0 {
 			charge(engine.Filter, int64(t.filter.length)+trailerBytes)
 		}
-		anatomy.DecodedBytes[engine.Data] = bufferBytes(sample.blockBytes, blockSize) * int64(len(t.data))
+		charge(engine.Data, sample.blockBytes)
+		anatomy.DecodedBytes[engine.Data] *= int64(len(t.data))
 		return anatomy, nil
 	}
 }
@@ -281,18 +283,6 @@ func (t *table) sample() (s sampled, err error) {
 		s.blockBytes = int64(bytes / n)
 	}
 	return s, nil
-}
-
-// bufferBytes is what the cache charges for a block: the buffer it is in, which
-// the pool rounds up. (Source: goleveldb's util/buffer_pool.go.)
-func bufferBytes(content int64, blockSize int) int64 {
-	base := int64(blockSize) + trailerBytes
-	for _, size := range []int64{base / 4, base / 2, base, base * 2, base * 4} {
-		if content <= size {
-			return size
-		}
-	}
-	return content
 }
 
 // bounds are the first and last user key.

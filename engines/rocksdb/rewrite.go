@@ -180,7 +180,7 @@ func (b *build) write(ctx context.Context, path, dir string, t blocktable.Facts)
 	if err := taken(message); err != nil {
 		return err
 	}
-	if err := blocktable.EachEntry(dir, t, func(key, value []byte, deleted bool) error {
+	if err := blocktable.EachEntry(dir, t, &blocktable.Reading{}, func(key, value []byte, deleted bool) error {
 		if deleted {
 			C.rocks_sstfilewriter_delete(b.writer, chars(key), C.size_t(len(key)), &message)
 		} else {

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/observe/blockio"
 )
 
@@ -21,7 +22,7 @@ func (d *DB) RewriteOptions() (map[string]string, error) {
 }
 
 // Rewrite implements engine.Rewriter. Each table goes to the deepest level that is above all older ones which it overlaps: where
-// it is, but for those of level 0, which come to lie below it. What the log or files of values hold is not taken over.
+// it is, but for those of level 0, which come to lie below it: few are allowed. What the log or files of values hold is not taken over.
 func (d *DB) Rewrite(ctx context.Context, from engine.DB, done func(tables, of int)) (err error) {
 	source, is := from.(*DB)
 	if !is {
@@ -30,6 +31,16 @@ func (d *DB) Rewrite(ctx context.Context, from engine.DB, done func(tables, of i
 	tables, err := source.version.Tables()
 	if err != nil {
 		return source.failed("list the tables", err)
+	}
+	var top, all int64 // bytes
+	for _, t := range tables {
+		if all += t.Bytes; t.Level == 0 {
+			top += t.Bytes
+		}
+	}
+	if 10*top > all {
+		return engine.Fail(engine.CodeUnsupported, "%s of the %s in tables of %s are on level 0, and would come to lie on another one", unit.Bytes(top),
+			unit.Bytes(all), source.config.dir).With("let its engine compact level 0 first (statelab load --set MemTableSize=4MiB makes a database with levels)")
 	}
 	build, err := d.sortedBuild()
 	if err != nil {

@@ -47,7 +47,7 @@ func Tables(options map[string]string, family string, flag func(cacheBytes int64
 		BlockBytes: blockBytes(options, &r), TopLast: true, AlwaysTop: true, Beyond: beyond,
 		Coupled: !r.is("decouple_partitioned_filters", false), PartFull: predict.PartFull, Trailer: trailerBytes,
 		Filters: cachesim.ParsedFilter, PinTop: reads.PinTop, PinL0: reads.PinL0, Error: tunedError,
-		MemTables: int64(r.number("write_buffer_size", 64<<20) * r.number("max_write_buffer_number", 2)),
+		BufferOption: "write_buffer_size", MemTables: int64(r.number("write_buffer_size", 64<<20) * r.number("max_write_buffer_number", 2)),
 		Options: []reblock.Option{
 			reblock.Values(func(t *reblock.Tables, v int64) { t.BlockBytes = v }, kib, 2*kib, 4*kib, 8*kib, 16*kib, 32*kib, 64*kib),
 			reblock.Values(func(t *reblock.Tables, v int64) { t.IndexBytes, t.PartedFilters = v, v > 0 }, 0, 4*kib, 16*kib, 64*kib),

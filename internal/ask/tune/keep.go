@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/explain/tuned"
 	"github.com/statelab/statelab/internal/model/reblock"
@@ -32,16 +31,6 @@ func Folder(out string, goesOn bool) (free func() error, err error) {
 		return nil, err
 	}
 	return held.Close, os.RemoveAll(filepath.Join(out, VerifyFolder))
-}
-
-// Words are the settings that load a database again.
-func Words(k *keyspace.Manifest) string {
-	words := fmt.Sprintf("engine=%s keys=%d key-bytes=%d value-bytes=%d value-model=%s profile=%s seed=%d", k.Engine, k.Keys, k.KeyBytes, k.ValueBytes,
-		k.ValueModel, k.Profile, k.Seed)
-	for name, value := range k.Overrides {
-		words += " set=" + name + "=" + value
-	}
-	return words
 }
 
 const keptSchema = "statelab.tune.predicted/1"

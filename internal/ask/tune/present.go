@@ -3,6 +3,7 @@ package tune
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -29,6 +30,12 @@ import (
 // libraryBlockBytes is what Pebble takes for blocks that are given no size.
 const libraryBlockBytes = 4096
 
+// tabled is implemented by engines of this process that know what their tables are like.
+type tabled interface {
+	// Tables are those written with o, whose Handles are the tables that there are.
+	Tables(o engine.Options) (reblock.Kind, reblock.Tables, []error)
+}
+
 // Profiled fills in what tables are like with a profile and overrides.
 func (a *Asked) Profiled(profile string, overrides map[string]string) (errs []error) {
 	name := a.Gets.Spec.Engine
@@ -42,7 +49,13 @@ func (a *Asked) Profiled(profile string, overrides map[string]string) (errs []er
 		}
 		return errs
 	}
-	s, errs := pebbledb.Resolve(pebbledb.Profiles(), engine.Options{Profile: profile, Overrides: overrides})
+	o := engine.Options{Profile: profile, Overrides: overrides}
+	if e, is := a.Gets.Engine.(tabled); is {
+		o.Handles = a.Tables
+		a.Kind, a.Present, errs = e.Tables(o)
+		return errs
+	}
+	s, errs := pebbledb.Resolve(pebbledb.Profiles(), o)
 	if len(errs) > 0 {
 		return errs
 	}
@@ -93,12 +106,20 @@ func (a *Asked) Choose(ctx context.Context, run *result.Run, family string) erro
 			if overrides == nil {
 				overrides = map[string]string{}
 			}
-			overrides[tableOption] = chosen.Name
+			overrides[TableOption] = chosen.Name
 			a.Gets.Spec.Overrides = overrides
 		}
 	}
 	if values != nil {
 		return engine.Fail(engine.CodeUsage, "--db: it has values outside of its tables, which tune does not rewrite")
+	}
+	if of.LevelTables {
+		if !curve.Traceable(a.Levels) {
+			return engine.Fail(engine.CodeUsage, "--db: filters and indexes of %s are too large to be traced (at most %s)", of.Name, unit.Bytes(curve.MostMetadata))
+		}
+		for i := range a.Levels {
+			a.Levels[i].DataCacheBytes = 0 // those of buffers, not of what blocks hold
+		}
 	}
 	if curve.Traceable(a.Levels) {
 		all := a.Gets
@@ -115,13 +136,13 @@ func (a *Asked) Choose(ctx context.Context, run *result.Run, family string) erro
 	return nil
 }
 
-// tableOption names the column family that Gets go to.
-const tableOption = "table"
+// TableOption names the column family that Gets go to.
+const TableOption = "table"
 
 // Kept fills in what tables of another program's database are like: by its OPTIONS file, and by the filters that
 // they have.
 func (a *Asked) Kept(dir string) error {
-	family := a.Gets.Spec.Overrides[tableOption]
+	family := a.Gets.Spec.Overrides[TableOption]
 	name, sections, err := optionsfile.Read(dir)
 	if err != nil {
 		return err
@@ -138,6 +159,10 @@ func (a *Asked) Kept(dir string) error {
 		}
 		if err := a.optioned(options, family); err != nil {
 			return err
+		}
+	case of.LevelTables:
+		if errs := a.Profiled(a.Gets.Spec.Profile, nil); len(errs) > 0 {
+			return errors.Join(errs...)
 		}
 	default:
 		if client := dbformat.Client(dir, dbformat.Found{Engine: of.Name}, nil); client == dbformat.Geth || client == dbformat.BSC {
@@ -180,7 +205,7 @@ func (a *Asked) measured() {
 	switch said := a.Present.FilterBits; {
 	case keys == 0:
 		a.Present.FilterBits = 0
-	case said == 0 || !a.Kind.AlwaysTop: // each table's filter is rounded up
+	case said == 0 || !a.Kind.AlwaysTop && a.Kind.FilterBytes == nil: // each table's filter is rounded up
 		a.Present.FilterBits = math.Floor(8*float64(bytes)/float64(keys) + 0.1)
 	}
 }
@@ -198,7 +223,7 @@ func pebble(name, compressed string) reblock.Kind {
 		return t
 	}
 	return reblock.Kind{Charge: version.BlockCharge(), GoesOn: true, Beyond: beyond, Error: tracedError, Rewrite: "DB.Compact of all keys", Lookup: lookup,
-		Compression: present, Compressions: can,
+		BufferOption: "MemTableSize", Compression: present, Compressions: can,
 		Options: []reblock.Option{
 			reblock.Values(func(t *reblock.Tables, v int64) { t.BlockBytes = v }, 1<<10, 2<<10, 4<<10, 8<<10, 16<<10, 32<<10, 64<<10),
 			reblock.Values(func(t *reblock.Tables, v int64) { t.IndexBytes = v }, 4<<10, 16<<10, 64<<10, 256<<10),
@@ -211,8 +236,8 @@ func pebble(name, compressed string) reblock.Kind {
 	}
 }
 
-// lastFilters is the option of reading with which the last level's filters are asked.
-const lastFilters = "UseL6Filters"
+// LastFiltersOption is one of reading with which the last level's filters are asked.
+const LastFiltersOption = "UseL6Filters"
 
 // optionsOf are the options of statelab's adapters of Pebble, which are named as the library's are.
 func optionsOf(t reblock.Tables) map[string]string {
@@ -225,7 +250,7 @@ func optionsOf(t reblock.Tables) map[string]string {
 	}
 	o := map[string]string{"BlockSize": size(t.BlockBytes), "IndexBlockSize": size(t.IndexBytes), "FilterBitsPerKey": strings.Join(bits, ":")}
 	if t.LastFilters {
-		o[lastFilters] = "true"
+		o[LastFiltersOption] = "true"
 	}
 	if t.Compression != "" {
 		o["Compression"] = t.Compression

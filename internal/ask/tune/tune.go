@@ -18,6 +18,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -91,6 +92,7 @@ type search struct {
 	cache   int64 // and what is kept beside it
 	reserve int64
 	gets    uint64 // of a sample
+	listed  uint64 // Gets of an access list, half of them before a sample; 0: there is none
 	absent  float64
 	setup   cachesim.Setup
 	levels  *reblock.Gets
@@ -114,7 +116,7 @@ func (a *Asked) Tune(ctx context.Context) (*tuned.Tuning, error) {
 	spec := &a.Gets.Spec
 	// What is there is traced as Gets ask for it, also where it was loaded to be asked by iterators.
 	spec.Overrides = maps.Clone(spec.Overrides)
-	delete(spec.Overrides, lastFilters)
+	delete(spec.Overrides, LastFiltersOption)
 	s := search{Asked: a, kind: a.Kind, gets: leastGets, rates: map[rateOf]float64{}, ratios: map[ratioOf]float64{},
 		setup: curve.Setup(trace.Header{Engine: spec.Engine, EngineVersion: a.Gets.Version}, a.Cores),
 		known: map[reblock.Tables]tuned.Config{}, ends: time.Now().Add(a.Within)}
@@ -147,8 +149,12 @@ func (a *Asked) Tune(ctx context.Context) (*tuned.Tuning, error) {
 	if err := s.sample(ctx, 1); err != nil {
 		return nil, err
 	}
+	if t.WarmupGets, t.Gets = s.warmup(), s.gets; s.listed > 0 {
+		t.WarmupGets, t.Gets = s.listed/2, s.listed-s.listed/2
+	}
 	if s.Trace != "" {
 		t.Traffic = "the Gets of " + s.Trace
+		t.WarmupGets, t.Gets = 0, 0 // those of the trace, which are not made again
 	}
 	if len(s.samples) > 0 && s.absent == 0 { // what the keys are decides
 		s.absent = s.samples[0].Absent()
@@ -215,7 +221,7 @@ func (s *search) sample(ctx context.Context, n int) error {
 				return fmt.Errorf("--accesses %s: its blocks ask for %s keys, tune needs from 2 to %s: use a list of other blocks", o.Spec.AccessList,
 					unit.Count(gets), unit.Count(uint64(curve.MostGets)))
 			}
-			o.Spec.WarmupGets, o.Spec.Gets = gets/2, gets-gets/2
+			s.listed, o.Spec.WarmupGets, o.Spec.Gets = gets, gets/2, gets-gets/2
 		}
 		var keys []byte
 		var ends []int
@@ -347,6 +353,9 @@ func (s *search) fits(t reblock.Tables) bool {
 		if t.LastFilters && l.FilterConsulted && t.PartedFilters {
 			all += l.FilterCacheBytes
 		}
+		if s.kind.Cached != nil {
+			all += l.SingleIndexCacheBytes
+		}
 		if s.kind.TopLast && !t.Outside { // an index may be one block, however large
 			whole = max(whole, l.SingleIndexCacheBytes)
 		}
@@ -354,9 +363,10 @@ func (s *search) fits(t reblock.Tables) bool {
 			return false
 		}
 	}
-	// Where they all but fill it, whole or in parts, some shards have too many of them.
+	// Where they all but fill it, whole or in parts, some shards have too many of them. Buffers that are used again (goleveldb's) can be
+	// larger than what they hold.
 	const from, to = 0.6, 1.2
-	if share := float64(all) / float64(cache); share > from && share < to {
+	if share := float64(all) / float64(cache); share > from && (share < to || s.kind.Cached != nil) {
 		return false
 	}
 	return max(t.BlockBytes, t.IndexBytes) <= shard/blocks
@@ -367,7 +377,7 @@ const leastCache = 64 << 10
 
 // cacheBeside is what filters and indexes that are not in the cache leave for it.
 func (s *search) cacheBeside(levels []engine.Level, t reblock.Tables) int64 {
-	cache := s.cache
+	cache := s.cache - 2*t.BufferBytes // one that is filled and one that is flushed
 	for _, l := range levels {
 		if t.Outside {
 			cache -= l.SingleIndexCacheBytes + l.TopIndexCacheBytes
@@ -473,6 +483,7 @@ func (s *search) replay(ctx context.Context, some []reblock.Tables, configs []tu
 	points := make([]cachesim.Point, len(some)*len(s.samples))
 	for i, to := range some {
 		for n, g := range s.samples {
+			to.BufferBytes = 0 // which changes no accesses
 			accesses := g.With(to, s.Seeds[n])
 			work.Go(func() error {
 				replayed, err := cachesim.Curve(ctx, accesses, setup, []int64{configs[i].Cache})
@@ -576,13 +587,21 @@ func (s *search) described(to reblock.Tables) tuned.Config {
 			c.Memory += l.FilterCacheBytes
 		}
 	}
-	if disk := float64(c.Disk); s.user > 0 && s.Loading.Flushes > 0 {
+	if disk := float64(c.Disk); s.writes() {
 		const inBuffer = 1.35 // bytes of a memtable for one of keys and values
 		stored, log := disk/s.user, 1.0
-		c.Writes = log + stored*s.Loading.Passes(disk, float64(s.Loading.BufferBytes)/inBuffer*stored)
+		c.Writes = log + stored*s.Loading.Passes(disk, float64(cmp.Or(to.BufferBytes, s.Loading.BufferBytes))/inBuffer*stored)
+	}
+	if bytes := to.BufferBytes; bytes > 0 && s.Options != nil { // in bytes
+		c.Options[s.kind.BufferOption] = strconv.FormatInt(bytes, 10)
+	} else if bytes > 0 {
+		c.Options[s.kind.BufferOption] = size(bytes)
 	}
 	return c
 }
+
+// writes reports whether it is known how the program writes.
+func (s *search) writes() bool { return s.user > 0 && s.Loading.Flushes > 0 }
 
 // named are reads by the names of block types, without those that are not read.
 func named(reads [engine.NumBlockTypes]float64) map[string]float64 {
@@ -645,7 +664,7 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best reblock.Tables)
 	}
 	s.recall()
 	s.ends = time.Time{}
-	if err := s.predict(ctx, tell); err != nil {
+	if err := s.predict(ctx, append(tell, s.buffers(best)...)); err != nil {
 		return err
 	}
 	known := func(to reblock.Tables) tuned.Config {
@@ -673,6 +692,9 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best reblock.Tables)
 	for _, to := range front {
 		t.Front = append(t.Front, known(to))
 	}
+	for _, to := range s.buffers(best) {
+		t.Buffers = append(t.Buffers, known(to))
+	}
 	t.MemTables, t.Beside = max(s.reserve, s.kind.MemTables), s.kind.MemTables > 0
 	t.Snippet, t.Lookup = s.kind.Snippet(best, t.Best.Cache), ""
 	if s.owner == advise.Geth {
@@ -683,6 +705,17 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best reblock.Tables)
 	}
 	t.Say()
 	return nil
+}
+
+// buffers are a configuration with memtables of other sizes, if what is written is known.
+func (s *search) buffers(to reblock.Tables) (all []reblock.Tables) {
+	for _, quarters := range []int64{1, 2, 4, 8, 16} {
+		to.BufferBytes = quarters * s.Loading.BufferBytes / 4
+		if s.writes() && s.cacheBeside(s.predicted().Levels(to), to) >= leastCache+s.reserve {
+			all = append(all, to)
+		}
+	}
+	return all
 }
 
 // front are the configurations that no other one beats in reads, bytes read, size and time, the best of the

@@ -39,6 +39,8 @@ type Tuning struct {
 	Engine     string   `json:"engine"`
 	Version    string   `json:"engine_version,omitempty"`
 	Traffic    string   `json:"traffic"`
+	WarmupGets uint64   `json:"warmup_gets,omitempty"` // before those that are predicted and measured
+	Gets       uint64   `json:"gets,omitempty"`
 	Missing    float64  `json:"missing_share"`
 	Method     string   `json:"method"` // how reads are predicted
 	Goal       string   `json:"goal"`   // reads, bytes or time
@@ -50,10 +52,11 @@ type Tuning struct {
 	Beside     bool     `json:"memtables_beside_memory,omitempty"` // else they are in the cache
 	Present    Config   `json:"present"`
 	Best       Config   `json:"best"`
-	Tied       bool     `json:"tied"`  // the best cannot be told from the present one
-	Alone      []Config `json:"alone"` // the present one with the best value of one option, from the largest gain on
-	Grid       []Config `json:"grid"`  // the present one with each other value of one option, predicted from one sample
-	Front      []Config `json:"front"` // none has another that is better in every respect
+	Tied       bool     `json:"tied"`                     // the best cannot be told from the present one
+	Alone      []Config `json:"alone"`                    // the present one with the best value of one option, from the largest gain on
+	Grid       []Config `json:"grid"`                     // the present one with each other value of one option, predicted from one sample
+	Front      []Config `json:"front"`                    // none has another that is better in every respect
+	Buffers    []Config `json:"memtable_sizes,omitempty"` // the best one with memtables of other sizes, two of which take memory
 	Predicted  int      `json:"predicted_configurations"`
 	Stopped    bool     `json:"stopped"`      // by the limit of time
 	Error      float64  `json:"tested_error"` // share by which such predictions were off
@@ -163,7 +166,7 @@ func (t *Tuning) proved() string {
 	for _, p := range t.Verified {
 		worst = max(worst, math.Abs(p.Off()))
 	}
-	return fmt.Sprintf("Measured, after both were built: %s and %s, %s less. The predictions of all %d that were built are within %s of what was measured.",
+	return fmt.Sprintf("Measured: %s and %s, %s less. The predictions of all %d that were measured are within %s of what was measured.",
 		view.PerGet(best.Measured), view.PerGet(present.Measured), view.Percent(100*(1-best.Measured/present.Measured)), len(t.Verified),
 		unit.Significant(100*worst, 1)+"%")
 }
@@ -211,6 +214,9 @@ func (t *Tuning) rows() []row {
 	}
 	for _, c := range t.Front {
 		add("", c)
+	}
+	for _, c := range t.Buffers {
+		add("memtables", c)
 	}
 	return rows
 }
@@ -281,6 +287,9 @@ func (t *Tuning) method() string {
 		text += fmt.Sprintf(" Memtables come on top: up to %s while the program writes.", unit.Bytes(t.MemTables))
 	case t.MemTables > 0:
 		text += fmt.Sprintf(" Memtables take %s of the cache.", unit.Bytes(t.MemTables))
+	}
+	if len(t.Buffers) > 0 {
+		text += " Rows of memtables are the best options while the program writes, when two memtables of that size take memory from the cache."
 	}
 	if t.Stopped {
 		text += " The search was stopped by --within: with more time it may find a better one."

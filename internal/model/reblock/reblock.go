@@ -44,6 +44,8 @@ type Tables struct {
 	// MoreBits are those of a key that each level has beyond the one below it; the last one has FilterBits. The same memory lets fewer
 	// Gets pass in vain, as a level has fewer keys the higher it is (Monkey: Dayan, Athanassoulis, Idreos, SIGMOD 2017).
 	MoreBits float64
+
+	BufferBytes int64 // of a memtable, which changes no tables; 0: memtables do not fill
 }
 
 // On are the settings of the tables of a level.
@@ -84,6 +86,10 @@ type Kind struct {
 	Rate   FilterRate
 	// BlockBytes is the mean size of a data block of a level, in which entries have so many bytes.
 	BlockBytes func(l engine.Level, entryBytes float64, to Tables) float64
+	// FilterBytes is what a table's filter takes for so many bytes of bits; nil: as many.
+	FilterBytes func(bits, dataBlocks, dataBytes float64) float64
+	// Cached is what the cache takes for a block with so much content; nil: as much.
+	Cached func(kind engine.BlockType, bytes float64, to Tables) float64
 	// Stored is the share of a data block's bytes that it has when it is stored; nil: it is the same for all sizes.
 	Stored       func(blockBytes int64, compression string) float64
 	Compression  string   // the present one
@@ -104,6 +110,7 @@ type Kind struct {
 	Indexes       cachesim.Marks // and the tops of filters
 	PinTop, PinL0 bool           // what stays in the cache: tops, all of level 0
 	MemTables     int64          // bytes beside the cache, while the program writes; 0: they are in it
+	BufferOption  string         // sets the size of one
 
 	Options []Option
 	Words   func(Tables) map[string]string
@@ -166,6 +173,7 @@ type level struct {
 	indexRatio   float64 // stored/raw
 	cut          float64 // measured mean bytes of a data block over those of the rule
 	keysPerByte  float64 // stored
+	cached       float64 // measured mean bytes that the cache takes for a data block, where there is a rule; 0: not known
 	filterOf     float64 // measured bytes of filters over bits x keys
 	// gaps is the share of the Gets that a filter lets pass in vain which ask for the first block of the
 	// table: those of keys in a gap before it (Pebble v1).
@@ -199,7 +207,20 @@ func Of(levels []engine.Level, kind Kind, present Tables) (*Gets, error) {
 
 // AsIs are the accesses of the Gets with the present settings, where those that Read gets show more: all
 // blocks, whether they are in the cache or beside it.
-func (g *Gets) AsIs(t *cachesim.Trace) { g.asIs = t }
+func (g *Gets) AsIs(t *cachesim.Trace) {
+	g.asIs = t
+	bytes, blocks := make([]float64, len(g.levels)), make([]float64, len(g.levels))
+	for _, b := range t.Blocks {
+		if int(b.Level) < len(bytes) && b.Type == engine.Data {
+			bytes[b.Level], blocks[b.Level] = bytes[b.Level]+float64(b.Bytes), blocks[b.Level]+1
+		}
+	}
+	for i := range g.levels {
+		if g.kind.Cached != nil && blocks[i] > 0 {
+			g.levels[i].cached = bytes[i] / blocks[i]
+		}
+	}
+}
 
 // Read adds the Gets of a trace. keys has the rank of the key of each of them but that of the opening
 // among all keys, equal ones with equal ranks; nil where keys are not known: then all are taken for
@@ -319,11 +340,12 @@ func (g *Gets) place() {
 	from := uint32(0)
 	for i, end := range g.ends {
 		for from < end {
-			to, _, _ := g.visit(from, end)
+			to, _, data := g.visit(from, end)
+			finds := g.finds(i, data)
 			for ; from < to; from++ {
 				switch n := g.accesses[from]; {
 				case g.blocks[n].Type != engine.Data:
-				case g.found[i] && to == end:
+				case finds:
 					found = append(found, asked{n, g.keys[i], from})
 				default:
 					g.within[from] = float32(share(g.keys[i], uint64(n)))
@@ -381,7 +403,7 @@ func (g *Gets) measure(levels []engine.Level) error {
 			v.indexRatio = float64(l.IndexBytes) / index
 		}
 		v.filterOf, v.passedOver = 1, !l.FilterConsulted && (g.present.FilterBits > 0 || l.Level == engine.ModelLevels-1)
-		if l.FilterBytes > 0 && g.present.FilterBits > 0 {
+		if l.FilterBytes > 0 && g.present.FilterBits > 0 && g.kind.FilterBytes == nil {
 			v.filterOf = 8 * float64(l.FilterBytes) / (g.present.On(l.Level).FilterBits * float64(cmp.Or(l.FilterKeys, l.Keys)))
 		}
 		g.levels[l.Level], last = v, max(last, l.Level)
@@ -444,7 +466,7 @@ func (g *Gets) measureFiles() {
 		case engine.Data:
 			f.dataBytes = max(f.dataBytes, float64(b.Offset)+float64(b.DiskBytes))
 		case engine.Filter:
-			if l := g.levelOf(f); l != nil && g.present.FilterBits > 0 && !g.present.PartedFilters {
+			if l := g.levelOf(f); l != nil && g.present.FilterBits > 0 && !g.present.PartedFilters && g.kind.FilterBytes == nil {
 				f.filterKeys = 8 * float64(b.Bytes) / g.present.On(f.level).FilterBits / l.filterOf
 			}
 		}
@@ -472,7 +494,7 @@ func (g *Gets) measureGaps() {
 		for from < end {
 			to, asked, data := g.visit(from, end)
 			f := &g.files[g.blocks[g.accesses[from]].file]
-			l, finds := g.levelOf(f), g.found[i] && to == end
+			l, finds := g.levelOf(f), g.finds(i, data)
 			if l != nil && asked && !finds {
 				asks[f.level]++
 			}
@@ -518,6 +540,11 @@ func (g *Gets) visit(from, end uint32) (to uint32, asked bool, data int) {
 		}
 	}
 	return to, asked, data
+}
+
+// finds reports whether Get i finds its key by the access to data: the last one that it makes. LevelDB's look into all tables of level 0.
+func (g *Gets) finds(i, data int) bool {
+	return g.found[i] && data >= 0 && !slices.ContainsFunc(g.accesses[data+1:g.ends[i]], func(n uint32) bool { return g.blocks[n].Type == engine.Data })
 }
 
 // span is the table of a level into which a Get of the key looks; -1: none.

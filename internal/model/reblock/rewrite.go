@@ -57,7 +57,7 @@ func (g *Gets) With(to Tables, luck uint64) *cachesim.Trace {
 	if to.LastFilters && g.kind.GoesOn && g.spans == nil {
 		g.findSpans()
 	}
-	w := writer{to: to, kind: &g.kind, luck: mix(luck) >> 8 &^ 0xfff, t: &cachesim.Trace{WarmupGets: g.warmup},
+	w := writer{to: to, kind: &g.kind, sameBlocks: to.BlockBytes == g.present.BlockBytes, luck: mix(luck) >> 8 &^ 0xfff, t: &cachesim.Trace{WarmupGets: g.warmup},
 		tables: make([]table, len(g.files)), others: make([]uint32, len(g.blocks))}
 	for i := range g.files {
 		w.tables[i] = g.divide(&g.files[i], to)
@@ -92,8 +92,13 @@ func (l *level) with(g *Gets, to Tables) engine.Level {
 	}
 	raw := l.entryBytes * float64(n.Keys)
 	blocks := math.Max(float64(n.Files), math.Round(raw/g.blockBytes(l, to)))
-	charged := func(bytes, blocks float64) int64 { return int64(bytes) + g.kind.Charge*int64(blocks) }
-	n.DataBlocks, n.DataCacheBytes, n.DataBytes = int64(blocks), charged(raw, blocks), int64(float64(l.DataBytes)*g.stored(l, to))
+	charged := func(kind engine.BlockType, bytes, blocks float64) int64 {
+		if g.kind.Cached != nil && blocks > 0 {
+			bytes = blocks * g.kind.Cached(kind, bytes/blocks, to)
+		}
+		return int64(bytes) + g.kind.Charge*int64(blocks)
+	}
+	n.DataBlocks, n.DataCacheBytes, n.DataBytes = int64(blocks), charged(engine.Data, raw, blocks), int64(float64(l.DataBytes)*g.stored(l, to))
 	index := blocks * l.indexEntry
 	stored := 1.0
 	if l.IndexCacheBytes > 0 {
@@ -110,27 +115,27 @@ func (l *level) with(g *Gets, to Tables) engine.Level {
 		}
 		n.IndexBlocks = int64(parts) * int64(n.Files)
 		top := float64(n.IndexBlocks) * l.indexEntry
-		n.TopIndexCacheBytes, n.TopIndexBytes = charged(top, float64(n.Files)), int64(top*stored)
+		n.TopIndexCacheBytes, n.TopIndexBytes = charged(engine.TopIndex, top, float64(n.Files)), int64(top*stored)
 	} else {
 		n.SingleIndexes = int64(n.Files)
-		n.SingleIndexCacheBytes, n.SingleIndexBytes = charged(index, float64(n.Files)), int64(index*stored)
+		n.SingleIndexCacheBytes, n.SingleIndexBytes = charged(engine.SingleIndex, index, float64(n.Files)), int64(index*stored)
 	}
-	n.IndexCacheBytes, n.IndexBytes = charged(index, float64(n.IndexBlocks+n.SingleIndexes)), int64(index*stored)
+	n.IndexCacheBytes, n.IndexBytes = charged(engine.Index, index, float64(n.IndexBlocks+n.SingleIndexes)), int64(index*stored)
 	n.FilterConsulted = g.asks(l, to)
 	switch keys := float64(cmp.Or(l.FilterKeys, l.Keys)); {
-	case l.FilterBytes > 0 && g.present.FilterBits > 0:
+	case l.FilterBytes > 0 && g.present.FilterBits > 0 && g.kind.FilterBytes == nil:
 		n.FilterBytes = int64(float64(l.FilterBytes) * bits / g.present.On(n.Level).FilterBits)
 		if l.last && !n.FilterConsulted && !g.kind.GoesOn {
 			n.FilterBytes = 0
 		}
 	case n.FilterConsulted:
-		n.FilterBytes = int64(bits * keys / 8)
+		n.FilterBytes = int64(g.filterBytes(bits*keys/8, blocks, float64(n.DataBytes)))
 	default:
 		n.FilterBytes = 0
 	}
 	n.FilterCacheBytes = 0
 	if n.FilterConsulted {
-		n.FilterCacheBytes = charged(float64(n.FilterBytes), float64(n.Files))
+		n.FilterCacheBytes = charged(engine.Filter, float64(n.FilterBytes), float64(n.Files))
 	}
 	n.Bytes += n.DataBytes - l.DataBytes + n.IndexBytes + n.TopIndexBytes + n.FilterBytes - l.IndexBytes - l.TopIndexBytes - l.FilterBytes
 	return n
@@ -154,6 +159,14 @@ func (g *Gets) parts(to Tables, index, filterBytes float64) (ofIndex, ofFilter f
 	return index, ofFilter
 }
 
+// filterBytes are those of a filter with so many bytes of bits.
+func (g *Gets) filterBytes(bits, dataBlocks, dataBytes float64) float64 {
+	if g.kind.FilterBytes == nil || bits == 0 {
+		return bits
+	}
+	return g.kind.FilterBytes(bits, dataBlocks, dataBytes)
+}
+
 // divide is how a table is divided into blocks.
 func (g *Gets) divide(f *file, to Tables) table {
 	t := table{file: f, level: g.levelOf(f)}
@@ -170,7 +183,7 @@ func (g *Gets) divide(f *file, to Tables) table {
 		keys = f.dataBytes * t.keysPerByte
 	}
 	on, now := to.On(f.level), g.present.On(f.level)
-	t.filterBytes = on.FilterBits * keys / 8 * t.filterOf
+	t.filterBytes = g.filterBytes(on.FilterBits*keys/8*t.filterOf, t.dataBlocks, f.dataBytes*g.stored(t.level, to))
 	t.asks = g.asks(t.level, to)
 	t.perPartition, t.partitions = t.dataBlocks, 1
 	if to.IndexBytes > 0 {
@@ -208,7 +221,9 @@ type writer struct {
 	luck   uint64
 	t      *cachesim.Trace
 	tables []table
-	others []uint32 // numbers of blocks that stay as they are, plus one
+
+	sameBlocks bool     // data blocks have their present size
+	others     []uint32 // numbers of blocks that stay as they are, plus one
 }
 
 // get makes the accesses of Get i from those that it makes now.
@@ -225,7 +240,7 @@ func (w *writer) get(g *Gets, i int, from, end uint32) {
 	for from < end {
 		to, asked, data := g.visit(from, end)
 		depth = g.files[g.blocks[g.accesses[from]].file].level
-		w.visit(g, from, to, g.keys[i], asked, data >= 0, to == end && g.found[i])
+		w.visit(g, from, to, g.keys[i], asked, data >= 0, g.finds(i, data))
 		from = to
 	}
 	for depth++; w.to.LastFilters && g.spans != nil && g.found[i] && depth < len(g.levels); depth++ {
@@ -405,6 +420,12 @@ func (w *writer) data(t *table, at float64) {
 // ask accesses a block of a table, by its number in the table. stored is without the trailer.
 func (w *writer) ask(t *table, number int, kind engine.BlockType, bytes, stored float64, marks cachesim.Marks) {
 	if t.numbers[number] == 0 {
+		if w.kind.Cached != nil {
+			bytes = w.kind.Cached(kind, bytes, w.to)
+		}
+		if kind == engine.Data && t.cached > 0 && w.sameBlocks {
+			bytes = t.cached
+		}
 		w.t.Blocks = append(w.t.Blocks, cachesim.Block{File: t.file.number, Offset: uint64(number)<<12 ^ w.luck, Bytes: int32(bytes),
 			DiskBytes: int32(stored) + int32(w.kind.Trailer), Type: kind, Level: uint8(t.file.level), Marks: marks})
 		t.numbers[number] = uint32(len(w.t.Blocks))

@@ -9,8 +9,8 @@ import (
 
 // EachEntry visits the newest entry of each key of a table in dir, in the order of keys. key and value are valid until visit returns. Refused
 // is a table whose entries say more than that a key has a value or is deleted.
-func EachEntry(dir string, facts Facts, visit func(key, value []byte, deleted bool) error) (err error) {
-	t, err := openTable(dir, facts, &Reading{})
+func EachEntry(dir string, facts Facts, r *Reading, visit func(key, value []byte, deleted bool) error) (err error) {
+	t, err := openTable(dir, facts, r)
 	if err != nil {
 		return err
 	}

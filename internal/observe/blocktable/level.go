@@ -122,13 +122,18 @@ func (w *Walker) lookIntoLevel(t *table, last bool) error {
 	return err
 }
 
-// buffer is the size of the buffer in which goleveldb keeps a block: a pool gives out a few sizes, and
-// what is larger as it is. (Source: its util/buffer_pool.go.)
+// buffer is the size of the buffer in which goleveldb keeps a block.
 func (r *Reading) buffer(stored, content int, plain bool) int {
 	if plain {
 		content = stored + trailerBytes
 	}
-	base := r.BlockBytes + trailerBytes
+	return Buffer(content, r.BlockBytes)
+}
+
+// Buffer is the size of the buffer in which goleveldb keeps a block with so much content: a pool for blocks of one size gives out a
+// few sizes, and what is larger as it is. (Source: its util/buffer_pool.go.)
+func Buffer(content, blockBytes int) int {
+	base := blockBytes + trailerBytes
 	for _, size := range []int{base / 4, base / 2, base, base * 2, base * 4} {
 		if content <= size {
 			return size

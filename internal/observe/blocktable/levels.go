@@ -14,7 +14,7 @@ func (r *Resolver) Describe(levels []engine.Level, charge func(*cachesim.Block) 
 	for i := range described {
 		l := &described[i]
 		l.IndexBlocks, l.SingleIndexes, l.IndexBytes, l.SingleIndexBytes, l.TopIndexBytes, l.FilterBytes = 0, 0, 0, 0, 0, 0
-		l.InCacheKnown = true
+		l.IndexCacheBytes, l.SingleIndexCacheBytes, l.TopIndexCacheBytes, l.FilterCacheBytes, l.InCacheKnown = 0, 0, 0, 0, true
 		// Only a table that nothing follows is passed over, and the last of level 0 is one.
 		l.FilterConsulted = r.reading.Filters && !(r.reading.ForHits && i == len(levels)-1 && (l.Level > 0 || l.Files == 1))
 		for _, t := range r.tables {

@@ -6,13 +6,23 @@ import (
 	"maps"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/result"
 )
 
-// rewrite is the verb rewrite: a new database takes over the tables of another one.
+// rewrite is the verb rewrite: a new database takes over the tables of another one, and its keys are known if those of the other are.
 func (r *run) rewrite(ctx context.Context) (err error) {
-	s := r.spec
+	s, options := r.spec, map[string]string{}
+	m, err := keyspace.ReadManifest(s.From)
+	switch {
+	case err == nil:
+		maps.Copy(options, m.Overrides)
+		m.Overrides = maps.Clone(options)
+		maps.Copy(m.Overrides, s.Overrides)
+	case !errors.Is(err, keyspace.ErrNoManifest):
+		return err
+	}
 	var from engine.DB
 	defer func() {
 		if from != nil {
@@ -28,12 +38,14 @@ func (r *run) rewrite(ctx context.Context) (err error) {
 		if !can {
 			return engine.Fail(engine.CodeUnsupported, "databases of %s cannot be rewritten", s.Engine)
 		}
-		o := openOptions(s)
-		o.Create = true
-		if o.Overrides, err = source.RewriteOptions(); err != nil {
+		like, err := source.RewriteOptions()
+		if err != nil {
 			return err
 		}
-		maps.Copy(o.Overrides, s.Overrides)
+		maps.Copy(options, like)
+		maps.Copy(options, s.Overrides)
+		o := openOptions(s)
+		o.Create, o.Overrides = true, options
 		return r.open(ctx, o)
 	}); err != nil {
 		return err
@@ -43,6 +55,11 @@ func (r *run) rewrite(ctx context.Context) (err error) {
 			r.Tell(result.Event{Phase: "rewriting", Done: uint64(tables), Total: uint64(of), Unit: "tables"})
 		}); err != nil {
 			return err
+		}
+		if m != nil {
+			if err := keyspace.WriteManifest(s.Dir, m); err != nil {
+				return err
+			}
 		}
 		return r.noteDatabase()
 	})
