@@ -38,7 +38,7 @@ func (d *DB) Rewrite(ctx context.Context, from engine.DB, done func(tables, of i
 			top += t.Bytes
 		}
 	}
-	if 10*top > all {
+	if 2*top > all {
 		return engine.Fail(engine.CodeUnsupported, "%s of the %s in tables of %s are on level 0, and would come to lie on another one", unit.Bytes(top),
 			unit.Bytes(all), source.config.dir).With("let its engine compact level 0 first (statelab load --set MemTableSize=4MiB makes a database with levels)")
 	}
