@@ -212,7 +212,7 @@ func (s suite) testEffective(t *testing.T) {
 }
 
 func (s suite) testShape(t *testing.T) {
-	const n = 50_000
+	const n = blockKeys
 	db := s.open(t, engine.Options{Dir: s.loaded(t, n)})
 	defer func() { must(t, db.Close()) }()
 	shape, err := db.Shape()

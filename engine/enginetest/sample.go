@@ -17,7 +17,7 @@ import (
 // testSampleKeys checks that sampled keys exist and are spread evenly: the
 // numbers in them fall into equal buckets as chance allows.
 func (s suite) testSampleKeys(t *testing.T) {
-	const keys, samples, buckets = 50_000, 4000, 16
+	const keys, samples, buckets = blockKeys, 4000, 16
 	dir := s.loaded(t, keys)
 	db := s.open(t, engine.Options{Dir: dir})
 	defer func() { must(t, db.Close()) }()

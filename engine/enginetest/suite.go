@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/statelab/statelab/engine"
@@ -22,7 +23,7 @@ func Run(t *testing.T, e engine.Engine) {
 	if job := os.Getenv(childJob); job != "" {
 		child(e, job, os.Getenv(childDir))
 	}
-	s := suite{engine: e, info: e.Info()}
+	s := suite{engine: e, info: e.Info(), home: t.TempDir(), made: map[uint64]string{}}
 	durable := !s.info.Has(engine.IsVolatile)
 	for _, c := range []struct {
 		name  string
@@ -67,6 +68,8 @@ func Run(t *testing.T, e engine.Engine) {
 type suite struct {
 	engine engine.Engine
 	info   engine.Info
+	home   string
+	made   map[uint64]string // databases in home by their number of keys, which are copied
 }
 
 // cacheBytes is small against what the tests load.
@@ -92,15 +95,19 @@ func (s suite) create(t *testing.T) engine.DB {
 	return db
 }
 
-// loaded makes a settled database of keys 0..n-1, closes it and returns its
-// directory.
+// loaded returns the directory of a settled database of keys 0..n-1 that is closed, for the caller alone.
 func (s suite) loaded(t *testing.T, n uint64) string {
 	t.Helper()
+	if s.made[n] == "" {
+		made := filepath.Join(s.home, strconv.FormatUint(n, 10))
+		db := s.open(t, engine.Options{Dir: made, Create: true})
+		load(t, db, n)
+		must(t, db.Settle(t.Context(), nil))
+		must(t, db.Close())
+		s.made[n] = made
+	}
 	dir := newDir(t)
-	db := s.open(t, engine.Options{Dir: dir, Create: true})
-	load(t, db, n)
-	must(t, db.Settle(t.Context(), nil))
-	must(t, db.Close())
+	must(t, os.CopyFS(dir, os.DirFS(s.made[n])))
 	return dir
 }
 
