@@ -171,8 +171,8 @@ shellcheck:
 
 # The slow ones, marked by testing.Short, have a target of their own. In test, race runs all tests of its packages.
 unit:
-	$(GO) test -short -timeout 30m $$($(GO) list ./... | grep -vxF -e $(MODULE) -e $(MODULE)/cmd/statelab \
-		$(if $(filter test,$(MAKECMDGOALS)),$$($(GO) list $(RACE_PACKAGES) | sed 's/^/-e /')))
+	$(GO) test -short -timeout 30m $$($(GO) list -find ./... | grep -vxF -e $(MODULE) -e $(MODULE)/cmd/statelab \
+		$(if $(filter test,$(MAKECMDGOALS)),$$($(GO) list -find $(RACE_PACKAGES) | sed 's/^/-e /')))
 
 # Pebble with cgo has other memory and another zstd: what depends on them. Unit has the whole suite without cgo, slow with it.
 WITH_CGO := 'Test(Engine|Oracles[12])/(PutGet|ValueSizes|Buffers|Readers|GetAllocates|ReadsAre|Memory|GetMany|Survives|InCache|CacheReserved|LogTakes)'
@@ -219,10 +219,11 @@ slow: needs rocksdb
 	@scripts/needs db_bench:rocksdb-tools
 	$(MAKE) staticcheck
 	$(MAKE) platforms PLATFORMS=darwin/arm64
-	$(GO) test -timeout 60m -run "TestOutcomesAreHonest|TestDiskAgreesWithFio|TestBisect|TestTheBooks|TestDamagedInputs" ./cmd/statelab
-	$(GO) test -timeout 60m ./internal/model/predict ./internal/observe/resolve ./layouts/pagetrie ./layouts/chunktrie
+	$(GO) test -timeout 60m -run "TestOutcomesAreHonest|TestDiskAgreesWithFio|TestBisect|TestTheBooks|TestDamagedInputs|TestClientsOfRocksDB|TestAdviceComesTrue" \
+		./cmd/statelab
+	$(GO) test -timeout 60m ./internal/model/predict ./internal/observe/resolve ./internal/ask/tune ./layouts/pagetrie ./layouts/chunktrie
 	$(GO) test -timeout 60m -run TestPrivateDevice ./internal/observe/host
-	CGO_ENABLED=1 $(GO) test -timeout 60m -run TestResolvedGets ./engines/rocksdb -resolved-gets 200000
+	CGO_ENABLED=1 $(GO) test -timeout 60m -run 'TestResolvedGets|TestPredictedReads|TestRewrite' ./engines/rocksdb -resolved-gets 200000
 	CGO_ENABLED=1 $(GO) test -timeout 60m ./layouts/flat ./engines/pebble1 ./engines/pebble2 ./internal/adapt/pebbledb
 	$(RACE) ./internal/observe/resolve ./internal/adapt/pebbledb ./engines/pebble1 ./engines/goleveldb ./layouts/chunktrie ./internal/model/cachesim
 	cd layouts/geth && CGO_ENABLED=1 $(GO) test -timeout 60m ./...

@@ -30,6 +30,9 @@ func adviceOf(t *testing.T, text string) (a advise.Advice) {
 func TestAdviceComesTrue(t *testing.T) {
 	for _, engine := range []string{"pebble1", "pebble2"} {
 		t.Run(engine, func(t *testing.T) {
+			if testing.Short() && engine == "pebble2" {
+				t.Skip("the same as pebble1, for as long again")
+			}
 			db := database(t, engine)
 			before := fingerprint(t, db)
 			out := filepath.Join(t.TempDir(), "A")

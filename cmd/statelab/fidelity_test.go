@@ -182,10 +182,13 @@ func TestClientsOfRocksDB(t *testing.T) {
 				t.Errorf("%d caches of %d bytes in %d", c.caches, cache, room)
 			}
 			for name, place := range map[string]advise.RocksPlace{"present": advice.Now, "recommended": advice.Then} {
+				if testing.Short() && name == "present" && c.client != "nethermind" {
+					continue // the smaller of two caches, which are predicted in one way
+				}
 				measured := 0.0
 				for table, share := range runs {
 					out := filepath.Join(t.TempDir(), "R")
-					read := []string{"sweep", "--db", db, "--use-existing", "--gets", "100k", "--warmup", "60k", "--threads", "1",
+					read := []string{"sweep", "--db", db, "--use-existing", "--gets", "60k", "--warmup", "30k", "--threads", "1",
 						"--sample-keys", strconv.Itoa(c.samples * *familyKeys), "--access-gets", "0", "--cache", strconv.FormatInt(place.CacheBytes, 10) + "B", "--out", out}
 					if table != "" {
 						read = append(read, "--table", table)

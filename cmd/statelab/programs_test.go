@@ -46,7 +46,7 @@ func kept(name string, create func(path string) error) (path string, err error) 
 	return path, os.Rename(path+".part", path)
 }
 
-// placed has a program at path: a link to the one that all processes keep, or one of its own. A link costs nothing.
+// placed has a program at path: the one that all processes keep, or one of its own.
 func placed(path string, create func(path string) error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -58,7 +58,19 @@ func placed(path string, create func(path string) error) error {
 	if from == "" {
 		return create(path)
 	}
-	return os.Link(from, path)
+	return linkOrCopy(from, path)
+}
+
+// linkOrCopy has the program from at path, too: a link, or on another file system a copy.
+func linkOrCopy(from, path string) error {
+	if os.Link(from, path) == nil {
+		return nil
+	}
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, 0o755)
 }
 
 // program puts a program of this repository into a folder.
@@ -74,14 +86,7 @@ func program(dir, name string) error {
 	}
 	if made := os.Getenv(madePrograms); made != "" {
 		// Not where they are: the programs that lie beside them would be found.
-		made = filepath.Join(made, name)
-		if os.Link(made, path) == nil {
-			return nil
-		}
-		text, err := os.ReadFile(made) // on another file system
-		if err == nil {
-			return os.WriteFile(path, text, 0o755)
-		} else if !os.IsNotExist(err) {
+		if err := linkOrCopy(filepath.Join(made, name), path); err == nil || !os.IsNotExist(err) {
 			return err
 		}
 	}

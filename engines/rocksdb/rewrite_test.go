@@ -86,7 +86,7 @@ func TestRewrite(t *testing.T) {
 					t.Fatal(err)
 				}
 				strict := overrides == nil && !byPlace
-				if len(before) < 3 || len(after) != len(before) {
+				if len(before) < 2 || len(after) != len(before) { // how many there are is a matter of when RocksDB compacts
 					t.Fatalf("levels %+v, rewritten %+v", before, after)
 				}
 				was, is := sum(before), sum(after)
@@ -120,7 +120,7 @@ func levelsOf(t *testing.T, d *db) []engine.Level {
 	return shape.Levels
 }
 
-// sameGets makes the same Gets of both databases. sameBlocks: each asks for as many blocks.
+// sameGets makes the same Gets of both databases, with -short of every fourth key. sameBlocks: each asks for as many blocks.
 func sameGets(t *testing.T, dir, rewritten string, sameBlocks bool) {
 	t.Helper()
 	type answer struct {
@@ -129,7 +129,10 @@ func sameGets(t *testing.T, dir, rewritten string, sameBlocks bool) {
 		blocks int
 	}
 	var first []answer
-	there := 0
+	there, step := 0, 1
+	if testing.Short() {
+		step = 4
+	}
 	for _, dir := range []string{dir, rewritten} {
 		d := openAt(t, engine.Options{Dir: dir, Foreign: true, ReadOnly: true, CacheBytes: 1}) // so that each access is a read
 		resolver, err := blocktable.Open(dir, "", nil)
@@ -144,7 +147,7 @@ func sameGets(t *testing.T, dir, rewritten string, sameBlocks bool) {
 		before := d.Counters()
 		var all []answer
 		var accesses []access
-		for i := range rewrittenKeys * 11 / 10 {
+		for i := 0; i < rewrittenKeys*11/10; i += step {
 			key := append(binary.BigEndian.AppendUint64(nil, uint64(i)), "00000000"...) // as db_bench makes it
 			value, found, err := r.Get(key, make([]byte, 0, 128))
 			numbers, foundToo, err2 := walk.Get(key, false, nil)
@@ -182,8 +185,8 @@ func sameGets(t *testing.T, dir, rewritten string, sameBlocks bool) {
 		}
 		first = all
 	}
-	if there < rewrittenKeys || there == 2*rewrittenKeys {
-		t.Errorf("%d of %d keys are there", there/2, rewrittenKeys)
+	if all := 2 * rewrittenKeys / step; there < all/2 || there == all {
+		t.Errorf("%d of %d keys are there", there/2, all/2)
 	}
 }
 

@@ -66,7 +66,7 @@ func TestPredictedIsBuilt(t *testing.T) {
 	keys, shrink := uint64(1_000_000), int64(1)
 	p := proof{tables: others[:10], missing: []float64{0, 0.5}, caches: []int64{1 << 20, 2 << 20, 8 << 20}, gets: 200_000}
 	if testing.Short() {
-		keys, shrink, p.gets, p.tables = 250_000, 4, 100_000, others[:4]
+		keys, shrink, p.gets, p.tables = 250_000, 4, 40_000, others[:4]
 	}
 	p.enlarge(&keys, others)
 	p.exact = true

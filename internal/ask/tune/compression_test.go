@@ -25,9 +25,9 @@ import (
 //
 //	go test -v -run CompressionIsBuilt ./internal/ask/tune
 func TestCompressionIsBuilt(t *testing.T) {
-	keys := uint64(1_000_000)
+	keys, gets := uint64(1_000_000), uint64(100_000)
 	if testing.Short() {
-		keys = 150_000
+		keys, gets = 150_000, 40_000
 	}
 	for name, e := range map[string]engine.Engine{"pebble1": pebble1.Engine{}, "pebble2": pebble2.Engine{}} {
 		for _, values := range []string{keyspace.TrieNode, keyspace.Table32} {
@@ -39,7 +39,7 @@ func TestCompressionIsBuilt(t *testing.T) {
 				shape := map[string]string{"LBaseMaxBytes": fmt.Sprint(size, "B"), "TargetFileSize": fmt.Sprint(size/8, "B"), "BlockSize": "4KiB"}
 				profile := pebbledb.BenchKVDB().Name
 				base := load(t, e, profile, workload.FillSorted, values, keys, shape)
-				a := Asked{Gets: base.gets(100_000, 0.5), Levels: base.levels, Seeds: []uint64{5}, Cores: 2, Tell: func(result.Event) {}}
+				a := Asked{Gets: base.gets(gets, 0.5), Levels: base.levels, Seeds: []uint64{5}, Cores: 2, Tell: func(result.Event) {}}
 				if errs := a.Profiled(profile, shape); len(errs) > 0 {
 					t.Fatal(errs)
 				}
@@ -51,7 +51,7 @@ func TestCompressionIsBuilt(t *testing.T) {
 
 // proveCompressions compares what is predicted of tables of each compression with what build makes of them.
 func proveCompressions(t *testing.T, a *Asked, cache int64, build func(options map[string]string) database) {
-	s := &search{Asked: a, kind: a.Kind, gets: 100_000, cache: cache, rates: map[rateOf]float64{}, ratios: map[ratioOf]float64{},
+	s := &search{Asked: a, kind: a.Kind, gets: a.Gets.Spec.Gets, cache: cache, rates: map[rateOf]float64{}, ratios: map[ratioOf]float64{},
 		known: map[reblock.Tables]tuned.Config{}}
 	s.reserve = curve.MemTables(a.Gets.Spec.Engine, a.Gets.Spec.Profile, cache, true)
 	if err := errors.Join(s.look(t.Context()), s.sample(t.Context(), 1)); err != nil {

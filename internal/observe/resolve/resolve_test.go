@@ -15,7 +15,7 @@ import (
 func TestAccessesAreTheEngines(t *testing.T) {
 	keys, gets := uint64(2_000_000), 100_000
 	if testing.Short() {
-		keys, gets = 200_000, 10_000
+		keys, gets = 120_000, 10_000
 	}
 	for _, f := range flavours() {
 		t.Run(f.name, func(t *testing.T) {

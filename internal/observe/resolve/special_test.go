@@ -232,7 +232,7 @@ func allGets(t *testing.T, r *Resolver) [][]uint32 {
 
 func getAll(r *Resolver) (accesses [][]uint32, err error) {
 	w, maker, key := r.Walker(), testKeys(5_000).Maker(), make([]byte, 32)
-	for i := range uint64(10_000) {
+	for i := uint64(0); i < 10_000; i += 3 { // of each block several keys
 		maker.Key(key, i)
 		numbers, _, err := w.Get(key, false, nil)
 		if err != nil {
