@@ -169,7 +169,7 @@ func foreignReaders() []foreignReader {
 			path := filepath.Join(t.TempDir(), "in.zip")
 			must(t, "pack", "create", dir, "--out", path)
 			return path
-		}, "pack verify IN --json", true},
+		}, "verify IN --json", true},
 		{"disk folder", func(t *testing.T) string {
 			return measured("disk", ".", "--seconds", "0.05", "--repeats", "1", "--in-flight", "1,2", "--with", "none")(t)
 		}, "report IN --out NEW.html", false},

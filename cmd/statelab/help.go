@@ -35,19 +35,20 @@ var usual = map[string]string{
 const controls = `"statelab COMMAND --help" shows its flags. Progress and warnings go to stderr.
 Exit codes: 0 done; 1 failed; 2 a mistaken command; 3 a warning, with --strict.`
 
-// Names of earlier releases, and what to say to those who type them.
-var (
-	formerCommands = map[string]string{
-		"read": "read is now statelab sweep", "fidelity": "fidelity A B is now statelab inspect A --as B",
-		"serve": "serve is now statelab report --serve", "publish": "publish is now statelab pack create",
-		"verify": "verify is now statelab pack verify", "site": "site is now statelab pack site",
-		"workloads": "workloads is now statelab engines --workloads", "version": "version is now statelab --version",
+// Names of the release before this one work until the next one. Each use prints the new name.
+var names = commandline.Names{
+	Commands: map[string]string{
+		"read": "sweep", "fidelity": "inspect --as node", "serve": "report --serve", "publish": "pack create", "verify": "pack verify", "site": "pack site",
+		"workloads": "engines --workloads", "version": "--version",
+	},
+	Flags: map[string]map[string]string{
+		"predict": {"layout": "levels"},
+		"load":    {"where": "on"}, "sweep": {"where": "on"}, "replay": {"where": "on"}, "layouts": {"where": "on"}, "run": {"where": "on"},
+	},
+	Removed: map[string]string{
 		"bisect": "bisect was removed: examples/bisect does the same with git bisect run and statelab compare --fail-if",
-	}
-	where       = map[string]string{"--where": "--where is now --on"}
-	formerFlags = map[string]map[string]string{
-		"load": where, "sweep": where, "replay": where, "layouts": where, "run": where,
-		"predict": {"--layout": "predict --layout is now predict --levels",
-			"--validate": "predict --validate was removed: statelab-studies validate LOGS does it (in statelab's source: go run ./cmd/statelab-studies validate LOGS)"},
-	}
-)
+	},
+	RemovedFlags: map[string]map[string]string{"predict": {
+		"validate": "predict --validate was removed: statelab-studies validate LOGS does it (in statelab's source: go run ./cmd/statelab-studies validate LOGS)",
+	}},
+}

@@ -106,12 +106,17 @@ func (a *app) run() int {
 		fmt.Fprintln(stderr, err)
 		return exitUsage
 	}
-	if was := commandline.Gone(a.args, formerCommands, formerFlags); was != "" {
+	if was := names.Gone(a.args); was != "" {
 		fmt.Fprintln(stderr, "statelab:", was)
 		return exitUsage
 	}
+	args, notes := names.Current(a.args)
+	for _, note := range notes {
+		fmt.Fprintln(stderr, "note:", note)
+	}
+	a.args = args
 	root := a.root()
-	root.SetArgs(a.args)
+	root.SetArgs(args)
 	root.SetOut(a.stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(a.ctx)

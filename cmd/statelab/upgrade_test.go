@@ -46,6 +46,7 @@ func TestUpgradeFrom010(t *testing.T) {
 		"ran": {"run", "sweep.yaml", "--out", "ran"},
 		"swept": {"sweep", "--db", "db", "--cache", "90KiB,130KiB", "--gets", "3k", "--warmup", "2k", "--threads", "1", "--access-gets", "500",
 			"--out", "swept"},
+		"old": {"read", "--db", "db", "--cache", "90KiB,130KiB", "--gets", "3k", "--warmup", "2k", "--threads", "1", "--out", "old"},
 	} {
 		in(args...)
 		if now := counts(name); !reflect.DeepEqual(now, before) {

@@ -2,6 +2,7 @@ package commandline
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -12,22 +13,76 @@ import (
 	"github.com/statelab/statelab/internal/base/setting"
 )
 
-// Gone is what to say of args that name a command, or one of its flags, which is called otherwise now or was removed; "" of others.
-func Gone(args []string, commands map[string]string, flags map[string]map[string]string) string {
-	words := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !isWord(arg) })
-	if len(words) > 1 && words[0] == "help" {
-		words = words[1:]
+// Names are those that commands and flags had in earlier releases.
+type Names struct {
+	Commands     map[string]string            // now: a command with flags, perhaps
+	Flags        map[string]map[string]string // by the command that has them now
+	Removed      map[string]string            // commands, with what to do instead
+	RemovedFlags map[string]map[string]string // of commands, with what to do instead
+}
+
+// command is the place of the command in args, behind help if help is asked for; -1: there is none.
+func command(args []string) (at int, helps bool) {
+	at = slices.IndexFunc(args, isWord)
+	if helps = at >= 0 && args[at] == "help"; helps {
+		next := slices.IndexFunc(args[at+1:], isWord)
+		if next < 0 {
+			return -1, true
+		}
+		at += 1 + next
 	}
-	if len(words) == 0 {
+	return at, helps
+}
+
+// Current are args with the names of this release, and what to tell the user about those that
+// were replaced.
+func (n Names) Current(args []string) (now, notes []string) {
+	now = slices.Clone(args)
+	at, helps := command(now)
+	if at < 0 {
+		return now, nil
+	}
+	note := func(before, after string) {
+		notes = append(notes, fmt.Sprintf("%q is now %q; the old name works until the next release", before, after))
+	}
+	if name, is := n.Commands[now[at]]; is {
+		note("statelab "+now[at], "statelab "+name)
+		words := strings.Fields(name)
+		if helps { // help names commands alone
+			words = slices.DeleteFunc(words, func(word string) bool { return !isWord(word) || word == "node" })
+		}
+		now = slices.Replace(now, at, at+1, words...)
+	}
+	if at >= len(now) {
+		return now, notes
+	}
+	for before, after := range n.Flags[now[at]] {
+		for i, arg := range now {
+			name, value, together := strings.Cut(arg, "=")
+			if name != "--"+before {
+				continue
+			}
+			note(name, "--"+after)
+			if now[i] = "--" + after; together {
+				now[i] += "=" + value
+			}
+		}
+	}
+	return now, notes
+}
+
+// Gone is what to say of args that name a command or a flag that was removed; "" of others.
+func (n Names) Gone(args []string) string {
+	at, _ := command(args)
+	if at < 0 {
 		return ""
 	}
-	for _, arg := range args {
-		flag, _, _ := strings.Cut(arg, "=")
-		if text, is := flags[words[0]][flag]; is {
+	for flag, text := range n.RemovedFlags[args[at]] {
+		if slices.ContainsFunc(args, func(arg string) bool { return arg == "--"+flag || strings.HasPrefix(arg, "--"+flag+"=") }) {
 			return text
 		}
 	}
-	return commands[words[0]]
+	return n.Removed[args[at]]
 }
 
 func isWord(arg string) bool { return !strings.HasPrefix(arg, "-") }
