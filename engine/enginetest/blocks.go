@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -146,8 +147,11 @@ func (s suite) testForeignLeavesEveryByte(t *testing.T) {
 func (s suite) testLocked(t *testing.T) {
 	const n = 20_000
 	dir := s.loaded(t, n)
-	startChild(t, jobHold, dir)
-	before := settledFingerprint(t, dir)
+	holder, _ := startChild(t, jobHold, dir)
+	must(t, holder.Signal(syscall.SIGSTOP)) // what changes from here on, the holder does not change
+	_, err := syscall.Wait4(holder.Pid, nil, syscall.WUNTRACED, nil)
+	must(t, err)
+	before := fingerprint(t, dir)
 	beside, err := s.engine.Open(t.Context(), engine.Options{Dir: dir, IgnoreLock: true})
 	var locked *engine.LockedError
 	refused := errors.As(err, &locked)
@@ -174,22 +178,6 @@ func (s suite) testLocked(t *testing.T) {
 		t.Error("the lock of the other process is gone")
 		must(t, db.Close())
 	}
-}
-
-// settledFingerprint waits until the holder of dir has tidied up after its open.
-func settledFingerprint(t *testing.T, dir string) string {
-	t.Helper()
-	before := fingerprint(t, dir)
-	for range 100 {
-		time.Sleep(200 * time.Millisecond)
-		now := fingerprint(t, dir)
-		if now == before {
-			return now
-		}
-		before = now
-	}
-	t.Fatal("the holder keeps changing files")
-	return ""
 }
 
 // fingerprint is a line for every file of dir: name, time of change and hash.

@@ -97,7 +97,7 @@ func doChildJob(e engine.Engine, job, dir string) error {
 
 // startChild runs job on dir in another process and returns when it is ready.
 // The returned function kills it, as kill -9 does.
-func startChild(t *testing.T, job, dir string) (kill func()) {
+func startChild(t *testing.T, job, dir string) (child *os.Process, kill func()) {
 	t.Helper()
 	top, _, _ := strings.Cut(t.Name(), "/")
 	cmd := exec.Command(os.Args[0], "-test.run=^"+top+"$")
@@ -120,14 +120,14 @@ func startChild(t *testing.T, job, dir string) (kill func()) {
 	if err != nil && !errors.Is(err, io.EOF) || strings.TrimSpace(line) != childReady {
 		t.Fatalf("the child said %q, %v", line, err)
 	}
-	return kill
+	return cmd.Process, kill
 }
 
 // testSurvivesKill kills a writer and checks that all it synced is there, and
 // of what it committed later, whole batches in order.
 func (s suite) testSurvivesKill(t *testing.T) {
 	dir := newDir(t)
-	kill := startChild(t, jobWrite, dir)
+	_, kill := startChild(t, jobWrite, dir)
 	time.Sleep(20 * time.Millisecond) // let it write on
 	kill()
 

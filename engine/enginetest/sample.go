@@ -60,7 +60,7 @@ func (s suite) testSampleKeys(t *testing.T) {
 		expected := float64(len(got)) / buckets
 		chi2 += (c - expected) * (c - expected) / expected
 	}
-	if p := (distuv.ChiSquared{K: buckets - 1}).Survival(chi2); p < 1e-4 {
+	if p := (distuv.ChiSquared{K: buckets - 1}).Survival(chi2); p < 1e-10 {
 		t.Errorf("unevenly spread (p = %.2g): %v", p, count)
 	}
 
