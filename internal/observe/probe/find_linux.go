@@ -211,14 +211,14 @@ func (t *Target) hasManifest(dir string) bool {
 	return err == nil && len(found) > 0
 }
 
-// Path is where this process finds a path of the target's, which may live in another mount namespace.
+// Path is where this process finds a path of the target's, which may live in another mount namespace or below another root.
 func (t *Target) Path(path string) string {
 	own, err := os.Readlink("/proc/self/ns/mnt")
 	others, err2 := os.Readlink(t.proc("ns/mnt"))
-	if err == nil && err2 == nil && own == others {
-		if root, err := os.Readlink(t.proc("root")); err == nil && root == "/" {
-			return path
-		}
+	root, err3 := os.Stat("/proc/self/root")
+	othersRoot, err4 := os.Stat(t.proc("root"))
+	if errors.Join(err, err2, err3, err4) == nil && own == others && os.SameFile(root, othersRoot) {
+		return path
 	}
 	return filepath.Join(t.proc("root"), path)
 }

@@ -3,13 +3,17 @@ package probe
 import (
 	"debug/elf"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"runtime"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,5 +78,44 @@ func TestFunctionsAreFoundWhereverTheyAreLoaded(t *testing.T) {
 	function := runtime.FuncForPC(reflect.ValueOf(calibrated).Pointer())
 	if got := (functions{i.bias, i.table.Funcs}).name(uint64(function.Entry())); got != function.Name() {
 		t.Errorf("%s at %#x is told as %q", function.Name(), function.Entry(), got)
+	}
+}
+
+// target and path are what TestPathBelowAnotherRoot tells itself below another root.
+var (
+	target = flag.Int("target", 0, "a process with another root")
+	path   = flag.String("path", "", "a file that this process sees")
+)
+
+// A watcher below a root of its own (chroot) finds the files of a process of the machine, though both have one mount namespace.
+func TestPathBelowAnotherRoot(t *testing.T) {
+	if *target != 0 {
+		text, err := os.ReadFile((&Target{PID: *target}).Path(*path))
+		if err != nil || string(text) != "the machine's" {
+			t.Errorf("%q, %v", text, err)
+		}
+		return
+	}
+	if err := exec.Command("unshare", "--mount", "true").Run(); err != nil {
+		t.Skip("no mounts of its own, as root has them: ", err)
+	}
+	self, err := elf.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer self.Close()
+	if libraries, err := self.ImportedLibraries(); err != nil || len(libraries) > 0 {
+		t.Skip("this test was built with cgo, whose libraries are not below the other root")
+	}
+	root, file := t.TempDir(), filepath.Join(t.TempDir(), "file")
+	if err := errors.Join(os.Mkdir(filepath.Join(root, "proc"), 0o755), os.WriteFile(file, []byte("the machine's"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	// A namespace of their own for both processes, so that the mount of /proc ends with them.
+	out, err := exec.Command("unshare", "--mount", "sh", "-c", `cp /proc/$2/exe "$1/test" && mount -t proc proc "$1/proc" || exit
+		sleep 60 & PATH=$PATH:/usr/sbin chroot "$1" /test -test.v -test.run TestPathBelowAnotherRoot -target $! -path "$3"
+		status=$?; kill $!; exit $status`, "sh", root, strconv.Itoa(os.Getpid()), file).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "PASS: TestPathBelowAnotherRoot") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
