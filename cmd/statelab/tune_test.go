@@ -364,6 +364,17 @@ func main() {
 	if mean, each := l.DataBytes/l.DataBlocks, 8*float64(l.FilterBytes)/20000; mean < block-100 || mean > block+200 || each < bits || each > bits+3 {
 		t.Errorf("blocks of %d bytes and %.1f bits a key, recommended were %v: %+v", mean, each, found.Best.Options, l)
 	}
+	// The program's database is tuned and rewritten itself.
+	again := tuningOf(t, must(t, "tune", "--db", written, "--memory", "2MiB", "--missing", "30%", "--seeds", "1", "--within", "5s", "--verify",
+		"--out", filepath.Join(dir, "T"), "--json", "--quiet").stdout)
+	if len(again.Verified) < 2 {
+		t.Fatalf("verified %+v", again.Verified)
+	}
+	for i, p := range again.Verified {
+		if off := math.Abs(p.Off()); off > 0.03 || i == 0 && off > 0.001 {
+			t.Errorf("%v: predicted %.4f, measured %.4f", p.Options, p.Predicted, p.Measured)
+		}
+	}
 }
 
 // TestTuneOfATrace: the Gets of a trace are predicted as those of the database that they were traced of, and what was

@@ -102,14 +102,11 @@ func filterBytes(bits, dataBlocks, dataBytes float64) float64 {
 
 // snippet sets the options in a program.
 func snippet(t reblock.Tables, compression string, cacheBytes int64, files int) string {
-	filters, compressed := "", "Snappy"
+	filters := ""
 	if t.FilterBits > 0 {
 		filters = fmt.Sprintf("    Filter:                 filter.NewBloomFilter(%d),\n", int(t.FilterBits))
 	}
-	if compression == reblock.NoCompression {
-		compressed = "No"
-	}
 	return fmt.Sprintf("// github.com/syndtr/goleveldb/leveldb/opt, .../filter\noptions := &opt.Options{\n    BlockCacheCapacity:     %d,\n"+
 		"    OpenFilesCacheCapacity: %d, // all tables\n    BlockSize:              %d,\n    Compression:            opt.%sCompression,\n%s}\n",
-		cacheBytes, files, t.BlockBytes, compressed, filters)
+		cacheBytes, files, t.BlockBytes, map[string]string{reblock.NoCompression: "No", reblock.DefaultCompression: "Snappy"}[compression], filters)
 }

@@ -166,9 +166,12 @@ func (t *Tuning) proved() string {
 	for _, p := range t.Verified {
 		worst = max(worst, math.Abs(p.Off()))
 	}
-	return fmt.Sprintf("Measured: %s and %s, %s less. The predictions of all %d that were measured are within %s of what was measured.",
-		view.PerGet(best.Measured), view.PerGet(present.Measured), view.Percent(100*(1-best.Measured/present.Measured)), len(t.Verified),
-		unit.Significant(100*worst, 1)+"%")
+	less := ""
+	if t.Goal == "reads" {
+		less = fmt.Sprintf(", %s less", view.Percent(100*(1-best.Measured/present.Measured)))
+	}
+	return fmt.Sprintf("Measured: %s and %s blocks%s. The predictions of all %d that were measured are within %s of what was measured.",
+		view.PerGet(best.Measured), view.PerGet(present.Measured), less, len(t.Verified), unit.Significant(100*worst, 1)+"%")
 }
 
 // changed are the options of to that from has not.
