@@ -60,9 +60,12 @@ func (o *Options) Set(text string) error {
 }
 
 func (o *Options) add(name, value string) {
-	values := Split(value)
-	if len(values) < 2 {
-		values = []string{value}
+	values := []string{value}
+	if several := Split(value); len(several) > 1 { // nothing between commas is no value, as in a list of a file
+		values = slices.DeleteFunc(several, func(v string) bool { return v == "" || v == "~" })
+	}
+	if len(values) == 0 {
+		values = []string{""}
 	}
 	o.all = append(slices.Clip(o.all), Option{name, values})
 }

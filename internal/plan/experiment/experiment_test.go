@@ -225,6 +225,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("measure: sweep\nsubject:\n  cache: [1%, 2%]\n"))
 	f.Add([]byte("measure: replay\nsubject: {options: {A: [1, 2]}}\n"))
 	f.Add([]byte("measure: sweep\nsubject: {cache: '1%, 2%', options: {A: '1, 2'}}\n"))
+	f.Add([]byte("measure: sweep\nsubject: {cache: '1%, 2%', options: {A: ' ,12'}}\n"))
 	f.Add([]byte("measure: sweep\nworkload: {gets: '', threads: ' ', page_cache: [' ', cold]}\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		d, err := Parse("e.yaml", text)
