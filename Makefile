@@ -244,13 +244,11 @@ race: needs
 # Every target gets its seconds of one core.
 FUZZ_SECONDS := 1
 
-# RocksDB's adapter is a package with cgo alone. Test leaves to slow what compiles a node, an engine or Parquet's library once
-# more, instrumented, for one fuzz test: that costs more than the other fuzz tests together. Their seeds are in unit.
+# RocksDB's adapter is a package with cgo alone. Test leaves to slow what links a node, an engine or Parquet's library for one fuzz
+# test. Their seeds are in unit.
 FUZZED_IN_SLOW := fixtures rocksdb pebbledb flat statelab-run-parquet
 fuzz: needs
-	@grep -roE --include='*_test.go' $(if $(filter test,$(MAKECMDGOALS)),$(FUZZED_IN_SLOW:%=--exclude-dir=%)) '^func Fuzz[A-Za-z0-9_]+' . | \
-		sed -E 's|/[^/]*:func | |' | sort | awk '{ of[$$1] = of[$$1] " " $$2 } END { for (dir in of) print dir of[dir] }' | sort | \
-		CGO_ENABLED=1 GO=$(GO) xargs -P $$(getconf _NPROCESSORS_ONLN) -I {} sh -c 'scripts/fuzz $(FUZZ_SECONDS) {}'
+	@CGO_ENABLED=1 GO=$(GO) scripts/fuzz $(FUZZ_SECONDS) $(if $(filter test,$(MAKECMDGOALS)),$(FUZZED_IN_SLOW))
 
 # Processes are watched very often: 10,000 times attached to and detached from while their stacks grow, and 100 watchers killed; and
 # nodes that write for five minutes.
