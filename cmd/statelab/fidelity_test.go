@@ -131,7 +131,7 @@ func TestClientsOfRocksDB(t *testing.T) {
 	}{
 		{"besu", "database", []string{`\x06=40`, `\a=5`, `\b=25`, `\t=30`}, 7, []string{"of Besu", `\x06 (flat accounts)`, `\b (flat storage slots)`,
 			`\t (trie nodes)`, `\n (trie logs)`}, "--Xplugin-rocksdb-cache-capacity=", 6, 1, 12, 1},
-		{"nethermind", "nethermind_db/mainnet/state/0", nil, 0, []string{"of Nethermind"}, "--Db.SharedBlockCacheSize ", 1, 1, 2, 2},
+		{"nethermind", "nethermind_db/mainnet/state/0", nil, 0, []string{"of Nethermind"}, "--Db.SharedBlockCacheSize ", 1, 1, 2, 10},
 		{"nethermind-flat", "nethermind_db/mainnet/flat", []string{"Account=30", "Storage=40", "StateNodes=10", "StorageNodes=20"}, 5,
 			[]string{"of Nethermind"}, "--Db.SharedBlockCacheSize ", 1, 2, 4, 5},
 	} {
