@@ -170,8 +170,9 @@ func (t *Tuning) proved() string {
 	if t.Goal == "reads" {
 		less = fmt.Sprintf(", %s less", view.Percent(100*(1-best.Measured/present.Measured)))
 	}
+	// Rounded up: none is further off.
 	return fmt.Sprintf("Measured: %s and %s blocks%s. The predictions of all %d that were measured are within %s of what was measured.",
-		view.PerGet(best.Measured), view.PerGet(present.Measured), less, len(t.Verified), unit.Significant(100*worst, 1)+"%")
+		view.PerGet(best.Measured), view.PerGet(present.Measured), less, len(t.Verified), unit.Significant(math.Ceil(1000*worst)/10, 3)+"%")
 }
 
 // changed are the options of to that from has not.
