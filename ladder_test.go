@@ -80,7 +80,7 @@ var ladder = []rung{
 	}},
 	{"adapt", map[string][]string{
 		"internal/adapt/pebbledb": {"engine", "internal/adapt/adapter", "internal/observe/blockio",
-			"internal/observe/blockio/pebble2fs", "internal/observe/dbformat",
+			"internal/observe/blockio/pebble2fs", "internal/observe/dbformat", "internal/observe/resolve",
 			"internal/model/cachesim", "internal/model/lsm", "internal/base/unit"},
 		"internal/adapt/adapter": {"engine", "internal/base/unit", "internal/observe/dbformat"},
 		"internal/adapt/rocksoptions": {"engine", "internal/adapt/adapter", "internal/model/cachesim", "internal/model/lsm", "internal/model/predict",

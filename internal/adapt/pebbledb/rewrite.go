@@ -5,15 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/record"
 	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/observe/blockio"
+	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/observe/resolve"
 )
 
 // RewriteOptions implements engine.Rewriter: of the same format, and without compactions, which would change what is compared.
@@ -21,8 +24,8 @@ func (d *DB) RewriteOptions() (map[string]string, error) {
 	return map[string]string{"FormatMajorVersion": d.Effective()["format_major_version"], "DisableAutomaticCompactions": "true"}, nil
 }
 
-// Rewrite implements engine.Rewriter. Each table goes to the deepest level that is above all older ones which it overlaps: where
-// it is, but for those of level 0, which come to lie below it: few are allowed. What the log or files of values hold is not taken over.
+// Rewrite implements engine.Rewriter. Pebble ingests each table, and the manifest then puts it on the level where it was. What the log
+// or files of values hold is not taken over.
 func (d *DB) Rewrite(ctx context.Context, from engine.DB, done func(tables, of int)) (err error) {
 	source, is := from.(*DB)
 	if !is {
@@ -31,16 +34,6 @@ func (d *DB) Rewrite(ctx context.Context, from engine.DB, done func(tables, of i
 	tables, err := source.version.Tables()
 	if err != nil {
 		return source.failed("list the tables", err)
-	}
-	var top, all int64 // bytes
-	for _, t := range tables {
-		if all += t.Bytes; t.Level == 0 {
-			top += t.Bytes
-		}
-	}
-	if 2*top > all {
-		return engine.Fail(engine.CodeUnsupported, "%s of the %s in tables of %s are on level 0, and would come to lie on another one", unit.Bytes(top),
-			unit.Bytes(all), source.config.dir).With("let its engine compact level 0 first (statelab load --set MemTableSize=4MiB makes a database with levels)")
 	}
 	build, err := d.sortedBuild()
 	if err != nil {
@@ -68,10 +61,61 @@ func (d *DB) Rewrite(ctx context.Context, from engine.DB, done func(tables, of i
 	if err := d.detach(); err != nil {
 		return err
 	}
-	if err := errors.Join(build.ingest(ctx, paths), d.reopen(ctx)); err != nil {
+	err = build.ingest(ctx, paths)
+	if err == nil {
+		err = relevel(d.config.dir, paths)
+	}
+	if err = errors.Join(err, d.reopen(ctx)); err != nil {
 		return d.failed("ingest tables of", err)
 	}
 	return nil
+}
+
+// relevel puts the tables of a closed database on the levels from which they come. Pebble ingested each into the deepest one that is
+// above all older ones which it overlaps.
+func relevel(dir string, paths [Levels][]string) error {
+	name, err := dbformat.PebbleManifest(dir)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, name)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var records [][]byte
+	for in := record.NewReader(bytes.NewReader(content), 0); ; {
+		next, err := in.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		edit, err := io.ReadAll(next)
+		if err != nil {
+			return err
+		}
+		records = append(records, edit)
+	}
+	tables := make([]int, Levels)
+	for level := range paths {
+		tables[level] = len(paths[level])
+	}
+	if err := resolve.Relevel(records, tables); err != nil {
+		return err
+	}
+	var changed bytes.Buffer
+	out := record.NewWriter(&changed)
+	for _, edit := range records {
+		if _, err := out.WriteRecord(edit); err != nil {
+			return err
+		}
+	}
+	if err := out.Close(); err != nil {
+		return err
+	}
+	return os.WriteFile(path, changed.Bytes(), 0o644)
 }
 
 // copyTable writes the newest entry of each of a table's keys to another table. The first and the last must have no sequence

@@ -129,9 +129,12 @@ func checkRewritten(t *testing.T, e engine.Engine, dir string, all func(dir stri
 			}
 		}
 	}
-	last, lastAfter := before.Levels[len(before.Levels)-1], after.Levels[len(after.Levels)-1]
-	if len(before.Levels) < 2 || before.Files != after.Files || last.Level != lastAfter.Level || last.Keys != lastAfter.Keys ||
-		last.DataBlocks < 3*lastAfter.DataBlocks {
-		t.Errorf("levels %+v, rewritten %+v", before.Levels, after.Levels)
+	if len(before.Levels) < 2 || before.Levels[0].Level != 0 || len(before.Levels) != len(after.Levels) {
+		t.Fatalf("levels %+v, rewritten %+v", before.Levels, after.Levels)
+	}
+	for i, l := range before.Levels {
+		if now := after.Levels[i]; l.Level != now.Level || l.Files != now.Files || l.Keys != now.Keys || l.DataBlocks < 3*now.DataBlocks {
+			t.Errorf("level %+v, rewritten %+v", l, now)
+		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/statelab/statelab/engine"
 )
@@ -59,6 +61,7 @@ var errEdit = errors.New("the manifest has a damaged edit")
 // editReader reads an edit. After an error all is zero.
 type editReader struct {
 	rest []byte
+	size int // of the whole edit
 	err  error
 }
 
@@ -110,7 +113,7 @@ func (r *editReader) key() (user []byte, exclusive bool) {
 
 // readEdit reads a record of a manifest of either version.
 func readEdit(record []byte) (e edit, err error) {
-	r := &editReader{rest: record}
+	r := &editReader{rest: record, size: len(record)}
 	for len(r.rest) > 0 {
 		switch field := r.number(); field {
 		case comparatorField:
@@ -143,7 +146,39 @@ func readEdit(record []byte) (e edit, err error) {
 	return e, r.err
 }
 
+// Relevel changes, in the records of a manifest of either version, on which levels tables are that were ingested one level after the
+// other, from the last one on: so many are on each.
+func Relevel(records [][]byte, tables []int) error {
+	levels := map[uint64]*byte{} // by a table's number, which ascend; a level is one byte
+	for _, record := range records {
+		e, err := readEdit(record)
+		if err != nil {
+			return err
+		}
+		for _, t := range e.added {
+			if levels[t.file] != nil {
+				return fmt.Errorf("the manifest has table %06d twice", t.file)
+			}
+			levels[t.file] = &record[t.levelAt]
+		}
+	}
+	files := slices.Sorted(maps.Keys(levels))
+	for level := len(tables) - 1; level >= 0; level-- {
+		for range tables[level] {
+			if len(files) == 0 {
+				return errors.New("the manifest has fewer tables than were ingested")
+			}
+			*levels[files[0]], files = byte(level), files[1:]
+		}
+	}
+	if len(files) > 0 {
+		return fmt.Errorf("the manifest has %d tables that were not ingested", len(files))
+	}
+	return nil
+}
+
 func (r *editReader) table(field uint64) (t tableFacts, virtual bool) {
+	t.levelAt = r.size - len(r.rest)
 	t.level, t.file = int(r.number()), r.number()
 	if field == added3Field {
 		r.number() // an unused part of its path

@@ -32,6 +32,8 @@ type tableFacts struct {
 	bytes int64
 	bounds
 	smallestSeqNum, largestSeqNum uint64
+
+	levelAt int // where in a record of the manifest the level is
 }
 
 // bounds are the first and the last key of a table.
