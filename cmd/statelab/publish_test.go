@@ -21,7 +21,7 @@ func TestPublish(t *testing.T) {
 	must(t, "layouts", "--layout", "flat-pebble", "--accounts", "1k", "--reads", "100", "--repeats", "2", "--out", at("layouts"))
 	must(t, "predict", "--keys", "1M", "--cache", "1MiB", "--gets", "2k", "--warmup", "1k", "--out", at("predicted"))
 	must(t, "advise", at("db"), "--memory", "4MiB", "--probe-seconds", "0", "--out", at("advised"))
-	must(t, "tune", "--db", at("db"), "--memory", "4MiB", "--out", at("tuned"))
+	must(t, "tune", "--db", at("db"), "--memory", "4MiB", "--gets", "30k", "--out", at("tuned"))
 	if err := os.Mkdir(at("packs"), 0o755); err != nil {
 		t.Fatal(err)
 	}

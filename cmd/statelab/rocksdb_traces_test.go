@@ -84,8 +84,8 @@ func TestTunedOfAnotherProgram(t *testing.T) {
 	}
 	before := fingerprint(t, db)
 	out := filepath.Join(t.TempDir(), "T")
-	found := tuningOf(t, must(t, "tune", "--db", db, "--memory", "2MiB", "--missing", "30%", "--seeds", "1", "--within", "1s", "--verify", "--out", out,
-		"--json", "--quiet").stdout)
+	found := tuningOf(t, must(t, "tune", "--db", db, "--memory", "2MiB", "--missing", "30%", "--seeds", "1", "--gets", "30k", "--within", "1s",
+		"--verify", "--out", out, "--json", "--quiet").stdout)
 	if len(found.Verified) < 2 {
 		t.Errorf("verified %+v", found.Verified)
 	}

@@ -52,11 +52,10 @@ func (a *app) tuneVerb() *cobra.Command {
 		Use:   "tune --db DIR | --keys N",
 		Short: "Find the options of tables with which Gets read least",
 		Long: `Tune predicts what other options of the tables of Pebble, RocksDB and goleveldb would read
-in the same memory: sizes of data and index blocks, bits of filters, compression and,
-of RocksDB, where filters and indexes are. It traces the Gets of a database once, works out which
-blocks they would access in tables of other options, and replays that through the
-engine's cache. It says how sure it is, what each option brings alone, and
-with --verify writes the tables with what it recommends and measures that.
+in the same memory: sizes of data and index blocks, bits of filters, compression and, of
+RocksDB, where filters and indexes are. It traces the Gets of a database once, works out
+which blocks they would access in tables of other options, and replays that through the
+engine's cache. With --verify it writes such tables and measures them.
 
   statelab tune --db D --memory 64MiB
   statelab tune --db D --memory 64MiB --missing 50% --verify --out T
@@ -74,6 +73,7 @@ with --verify writes the tables with what it recommends and measures that.
 	setting.Var(flag, &f.accesses, setting.Text, "accesses", "", "access list (statelab accesses): tune for the Gets of its blocks instead of random ones")
 	setting.Var(flag, &f.scheme, setting.Choice(accesses.KeySchemes()...), "scheme", "flat",
 		"with --accesses: keys that the client uses: flat (geth's snapshot), path or hash (its tries)")
+	setting.Var(flag, &f.gets, setting.Count(1000, "200k"), "gets", "200k", "random Gets of a sample, after those that fill the cache")
 	setting.Var(flag, &f.trace, setting.Text, "trace", "", "trace (statelab watch --trace-out, statelab trace): tune for its Gets instead of random ones")
 	setting.Var(flag, &f.goal, setting.Choice(tune.Reads, tune.Bytes, tune.Time), "goal", tune.Reads,
 		"what is to be least for a Get: reads (of blocks), bytes read, or time (of a processor and of reads of the device)")
@@ -144,6 +144,7 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 	if err := a.tuned(f, &asked); err != nil {
 		return err
 	}
+	asked.Gets.Spec.Gets = f.gets.V()
 	p := a.progress()
 	asked.Tell = func(e result.Event) { p.Tell("", e) }
 	found, err := asked.Tune(a.ctx)

@@ -55,7 +55,7 @@ func TestTunedIsMeasured(t *testing.T) {
 			must(t, append([]string{"load", "--engine", engine, "--keys", "200k", "--db", db, "--quiet"}, tunedFlags(options)...)...)
 			before := fingerprint(t, db)
 			out := filepath.Join(t.TempDir(), "T")
-			o := must(t, "tune", "--db", db, "--memory", memory, "--missing", "30%", "--seeds", "1", "--verify", "--out", out, "--json", "--quiet")
+			o := must(t, "tune", "--db", db, "--memory", memory, "--missing", "30%", "--seeds", "1", "--gets", "30k", "--verify", "--out", out, "--json", "--quiet")
 			found := tuningOf(t, o.stdout)
 			// With more processors the cache has more shards, which hold fewer large blocks.
 			won := !found.Tied && found.Best.Reads < 0.95*found.Present.Reads && tuned.Words(found.Best.Options) != tuned.Words(found.Present.Options)
@@ -101,7 +101,8 @@ func tunedFlags(options string) (flags []string) {
 // itself, and a second look at its tables finds them.
 func TestTunedOptionsFile(t *testing.T) {
 	withCRunners(t)
-	found := tuningOf(t, must(t, "tune", "--keys", "2M", "--engine", "rocksdb", "--memory", "4MiB", "--seeds", "1", "--within", "20s", "--goal", "bytes",
+	found := tuningOf(t, must(t, "tune", "--keys", "2M", "--engine", "rocksdb", "--memory", "4MiB", "--seeds", "1", "--gets", "30k",
+		"--within", "20s", "--goal", "bytes",
 		"--value-model", "trie-node", "--json", "--quiet").stdout)
 	if found.Best.Bytes >= found.Present.Bytes || found.Best.Options["compression"] != "kZSTD" {
 		t.Errorf("%+v", found)
@@ -128,7 +129,7 @@ func TestTunedOptionsFile(t *testing.T) {
 			t.Errorf("RocksDB's OPTIONS file does not have %s:\n%s", line, text)
 		}
 	}
-	again := tuningOf(t, must(t, "tune", "--db", db, "--memory", "8MiB", "--seeds", "1", "--within", "1s", "--json", "--quiet").stdout)
+	again := tuningOf(t, must(t, "tune", "--db", db, "--memory", "8MiB", "--seeds", "1", "--gets", "30k", "--within", "1s", "--json", "--quiet").stdout)
 	if tuned.Words(again.Present.Options) != tuned.Words(found.Best.Options) {
 		t.Errorf("the tables have %v, recommended were %v", again.Present.Options, found.Best.Options)
 	}
@@ -138,7 +139,7 @@ func TestTunedOptionsFile(t *testing.T) {
 func TestTuneGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	args := func(out string, more ...string) []string {
-		all := []string{"tune", "--keys", "100k", "--memory", "600KiB", "--cores", "2", "--seeds", "1", "--within", "20m", "--quiet"}
+		all := []string{"tune", "--keys", "100k", "--memory", "600KiB", "--cores", "2", "--seeds", "1", "--gets", "30k", "--within", "20m", "--quiet"}
 		return append(append(all, "--out", filepath.Join(dir, out)), more...)
 	}
 	must(t, args("whole")...)
@@ -201,7 +202,8 @@ func TestTuneRefuses(t *testing.T) {
 func TestTuneForTime(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "D")
 	must(t, "load", "--engine", "pebble2", "--keys", "100k", "--value-model", "trie-node", "--set", "LBaseMaxBytes=1MiB", "--db", db, "--quiet")
-	found := tuningOf(t, must(t, "tune", "--db", db, "--memory", "2MiB", "--missing", "30%", "--goal", "time", "--read-time", "80us", "--seeds", "1",
+	found := tuningOf(t, must(t, "tune", "--db", db, "--memory", "2MiB", "--missing", "30%", "--goal", "time",
+		"--read-time", "80us", "--seeds", "1", "--gets", "30k",
 		"--json", "--quiet").stdout)
 	if k := found.Costs; k == nil || k.Get <= 0 || k.Read <= 0 || len(k.ReadByte) != 3 {
 		t.Errorf("costs %+v", k)
@@ -215,7 +217,7 @@ func TestTuneForTime(t *testing.T) {
 
 // TestTuneWithoutADatabase: of a database that was never built, larger blocks need less metadata.
 func TestTuneWithoutADatabase(t *testing.T) {
-	found := tuningOf(t, must(t, "tune", "--keys", "2M", "--memory", "2MiB", "--cores", "2", "--seeds", "1", "--json", "--quiet").stdout)
+	found := tuningOf(t, must(t, "tune", "--keys", "1M", "--memory", "1MiB", "--cores", "2", "--seeds", "1", "--gets", "30k", "--json", "--quiet").stdout)
 	if found.Tied || found.Best.Reads >= found.Present.Reads || found.Best.High < found.Best.Reads || !strings.Contains(found.Snippet, "IndexBlockSize = ") {
 		t.Errorf("%+v", found)
 	}
@@ -226,17 +228,20 @@ func TestTuneWithoutADatabase(t *testing.T) {
 func TestTunedSnippet(t *testing.T) {
 	for engine, path := range map[string]string{"pebble1": "github.com/cockroachdb/pebble", "pebble2": "github.com/cockroachdb/pebble/v2"} {
 		t.Run(engine, func(t *testing.T) {
-			// Half of the keys are absent: so the look-up must ask the last level's filters. Bytes are fewest in another compression.
-			found := tuningOf(t, must(t, "tune", "--keys", "2M", "--engine", engine, "--memory", "32MiB", "--missing", "50%", "--cores", "2", "--seeds", "1",
-				"--goal", "bytes", "--value-model", "trie-node", "--within", "20m", "--json", "--quiet").stdout)
-			if found.Lookup == "" || found.Best.Options["Compression"] != "zstd" {
-				t.Fatalf("no filters of the last level, or its compression: %+v", found.Best)
+			dir := t.TempDir()
+			small := filepath.Join(dir, "small")
+			must(t, append([]string{"load", "--engine", engine, "--keys", "100k", "--value-model", "trie-node", "--db", small, "--quiet"},
+				tunedFlags(levelled)...)...)
+			// Half of the keys are absent: so the look-up must ask the last level's filters.
+			found := tuningOf(t, must(t, "tune", "--db", small, "--memory", "4MiB", "--missing", "50%", "--cores", "2", "--seeds", "1", "--gets", "30k",
+				"--goal", "bytes", "--within", "20m", "--json", "--quiet").stdout)
+			if found.Lookup == "" || found.Best.Options["Compression"] == "" {
+				t.Fatalf("no filters of the last level, or no compression: %+v", found.Best)
 			}
 			compression := ""
 			if engine == "pebble2" {
 				compression = `"` + path + `/sstable"`
 			}
-			dir := t.TempDir()
 			program, db := filepath.Join(dir, "main.go"), filepath.Join(dir, "D")
 			text := fmt.Sprintf(`package main
 
@@ -290,7 +295,7 @@ func main() {
 			if out, err := c.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s\n%s", err, out, text)
 			}
-			again := tuningOf(t, must(t, "tune", "--db", db, "--memory", "8MiB", "--seeds", "1", "--within", "1s", "--json", "--quiet").stdout)
+			again := tuningOf(t, must(t, "tune", "--db", db, "--memory", "8MiB", "--seeds", "1", "--gets", "30k", "--within", "1s", "--json", "--quiet").stdout)
 			delete(found.Best.Options, "UseL6Filters")                                                              // no option of tables
 			found.Best.Options["FilterBitsPerKey"], _, _ = strings.Cut(found.Best.Options["FilterBitsPerKey"], ":") // of level 0, where all keys are
 			if tuned.Words(again.Present.Options) != tuned.Words(found.Best.Options) {
@@ -307,7 +312,7 @@ func TestTunedLevelSnippet(t *testing.T) {
 	dir := t.TempDir()
 	db := filepath.Join(dir, "D")
 	must(t, "load", "--engine", "goleveldb", "--keys", "100k", "--set", "WriteBuffer=1MiB", "--db", db, "--quiet")
-	found := tuningOf(t, must(t, "tune", "--db", db, "--memory", "4MiB", "--missing", "50%", "--seeds", "1", "--json", "--quiet").stdout)
+	found := tuningOf(t, must(t, "tune", "--db", db, "--memory", "4MiB", "--missing", "50%", "--seeds", "1", "--gets", "30k", "--json", "--quiet").stdout)
 	block, err := unit.ParseBytes(found.Best.Options["BlockSize"])
 	bits, wrong := strconv.ParseFloat(found.Best.Options["BloomBitsPerKey"], 64)
 	if err := errors.Join(err, wrong); err != nil || bits == 0 {
@@ -365,7 +370,7 @@ func main() {
 		t.Errorf("blocks of %d bytes and %.1f bits a key, recommended were %v: %+v", mean, each, found.Best.Options, l)
 	}
 	// The program's database is tuned and rewritten itself.
-	again := tuningOf(t, must(t, "tune", "--db", written, "--memory", "2MiB", "--missing", "30%", "--seeds", "1", "--within", "5s", "--verify",
+	again := tuningOf(t, must(t, "tune", "--db", written, "--memory", "2MiB", "--missing", "30%", "--seeds", "1", "--gets", "30k", "--within", "5s", "--verify",
 		"--out", filepath.Join(dir, "T"), "--json", "--quiet").stdout)
 	if len(again.Verified) < 2 {
 		t.Fatalf("verified %+v", again.Verified)
@@ -384,8 +389,8 @@ func TestTuneOfATrace(t *testing.T) {
 	must(t, "load", "--engine", "pebble2", "--keys", "200k", "--set", "LBaseMaxBytes=1MiB", "--set", "MemTableSize=1MiB", "--set", "TargetFileSize=256KiB",
 		"--db", db, "--quiet")
 	trace := filepath.Join(t.TempDir(), "T")
-	must(t, "trace", "--db", db, "--missing", "50%", "--warmup", "200k", "--gets", "200k", "--out", trace, "--quiet")
-	args := []string{"tune", "--db", db, "--memory", "4MiB", "--seeds", "1", "--json", "--quiet"}
+	must(t, "trace", "--db", db, "--missing", "50%", "--warmup", "60k", "--gets", "60k", "--out", trace, "--quiet")
+	args := []string{"tune", "--db", db, "--memory", "4MiB", "--seeds", "1", "--gets", "60k", "--json", "--quiet"}
 	traced := tuningOf(t, must(t, append(args, "--trace", trace)...).stdout)
 	if math.Abs(traced.Missing-0.5) > 0.01 || traced.Best.Options["UseL6Filters"] != "true" || traced.Best.Reads > 0.6*traced.Present.Reads {
 		t.Errorf("of a trace of half absent keys: %+v", traced)

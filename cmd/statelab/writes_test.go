@@ -50,7 +50,7 @@ var writers = map[string]writer{
 	"load":    {"load --db NEW1 --keys 1k --out NEW", []string{"--out", "--db"}},
 	"price": {"price --layout flat-pebble --accounts 1k --contract-slots 100 --at 2k --contract-at 100 --reads 100 --update-blocks 0 --memory 0 " +
 		"--hardware nvme.json --out NEW", []string{"--out"}},
-	"tune":          {"tune --keys 1000000 --memory 64MiB --within 1s --seeds 1 --out NEW", []string{"--out"}},
+	"tune":          {"tune --keys 1000000 --memory 64MiB --within 1s --seeds 1 --gets 10k --out NEW", []string{"--out"}},
 	"predict":       {"predict --keys 1M --cache 1% --gets 10k --out NEW", []string{"--out"}},
 	"replay":        {"replay --tree null --changes SET --db NEW1 --out NEW", []string{"--out", "--db/"}},
 	"report":        {"report RUN --picture NEW1 --out NEW", []string{"--out", "--picture"}},

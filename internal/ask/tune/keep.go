@@ -53,8 +53,8 @@ type predicted struct {
 // question is a hash of all that the predictions of the search depend on.
 func (s *search) question() (string, error) {
 	spec := &s.Gets.Spec
-	text, err := json.Marshal([]any{s.Source, s.Gets.Version, spec.Engine, spec.Profile, spec.Overrides, spec.MissingShare, spec.AccessList, spec.KeyScheme,
-		s.Trace, s.MemoryBytes, s.Cores, s.Seeds, s.OnlyLevels, s.Present, s.Options, s.Levels, s.kind.Compression,
+	text, err := json.Marshal([]any{s.Source, s.Gets.Version, spec.Engine, spec.Profile, spec.Overrides, spec.MissingShare, spec.AccessList,
+		spec.KeyScheme, s.gets, s.Trace, s.MemoryBytes, s.Cores, s.Seeds, s.OnlyLevels, s.Present, s.Options, s.Levels, s.kind.Compression,
 		s.Goal == Time, s.ReadTime})
 	return fmt.Sprintf("%x", sha256.Sum256(text)), err
 }

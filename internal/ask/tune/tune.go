@@ -50,7 +50,7 @@ const (
 
 // Asked is a database, how it is used, and what the search must respect.
 type Asked struct {
-	Gets        curve.Of // Spec has the engine, the Gets and, unless OnlyLevels, the database
+	Gets        curve.Of // Spec has the engine, the Gets of a sample and, unless OnlyLevels, the database
 	Levels      []engine.Level
 	Trace       string // file with the Gets; "": those of Gets
 	OnlyLevels  bool   // there is no database, or it cannot be traced
@@ -117,7 +117,7 @@ func (a *Asked) Tune(ctx context.Context) (*tuned.Tuning, error) {
 	// What is there is traced as Gets ask for it, also where it was loaded to be asked by iterators.
 	spec.Overrides = maps.Clone(spec.Overrides)
 	delete(spec.Overrides, LastFiltersOption)
-	s := search{Asked: a, kind: a.Kind, gets: leastGets, rates: map[rateOf]float64{}, ratios: map[ratioOf]float64{},
+	s := search{Asked: a, kind: a.Kind, gets: spec.Gets, rates: map[rateOf]float64{}, ratios: map[ratioOf]float64{},
 		setup: curve.Setup(trace.Header{Engine: spec.Engine, EngineVersion: a.Gets.Version}, a.Cores),
 		known: map[reblock.Tables]tuned.Config{}, ends: time.Now().Add(a.Within)}
 	s.owner = advise.Pebble
@@ -308,7 +308,7 @@ func ranks(keys []byte, ends []int) []uint32 {
 	return ranks
 }
 
-const leastGets, mostWarmup = 200_000, curve.MostGets / 2
+const mostWarmup = curve.MostGets / 2
 
 // warmup are Gets that fill the cache, were all blocks small.
 func (s *search) warmup() uint64 {
