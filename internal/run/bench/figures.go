@@ -339,19 +339,11 @@ func ratio(n int64, by float64) *float64 {
 	return new(float64(n) / by)
 }
 
-func abs(v float64) float64 { return max(v, -v) }
-
-// floor measures the harness by itself: the same loop on an engine that answers
-// "absent" at once.
-func (r *run) floor() {
-	r.Result.Figures.HarnessNanosPerGet = new(HarnessFloor(r.Clock))
-}
-
 // floorGets is short enough to go before every run: some 20 ms.
 const floorGets = 200_000
 
-// HarnessFloor is the cost of the loop around a Get, in nanoseconds: choosing and
-// making a 32-byte key, two clock reads, recording.
+// HarnessFloor is the cost of the loop around a Get, in nanoseconds, on an engine that answers
+// "absent" at once: choosing and making a 32-byte key, two clock reads, recording.
 func HarnessFloor(clock *measure.Clock) float64 {
 	m := floorManifest()
 	keys := &keyset{choice: workload.Choice{Keys: m.Keys, MissingShare: 1, Seed: 1}, space: m.KeySpace(), values: new(keyspace.Values)}

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
@@ -72,7 +73,7 @@ func (r *run) compare(m *measured, all []pair) {
 			continue
 		}
 		c := result.Check{Name: p.name, Ours: ours, Theirs: theirs, Limit: p.limit(r, m), Note: p.note}
-		c.OK = ours == theirs || (ours > 0 && abs(theirs-ours)/ours <= c.Limit)
+		c.OK = ours == theirs || (ours > 0 && math.Abs(theirs-ours)/ours <= c.Limit)
 		r.Result.Checks = append(r.Result.Checks, c)
 		if !c.OK {
 			r.Warn(engine.Warning{Code: "check_failed", Text: fmt.Sprintf("self-check %q: %s against %s, allowed %s %%", p.name, counted(ours), counted(theirs),

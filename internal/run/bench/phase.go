@@ -25,8 +25,6 @@ func (r *run) counters() *engine.Counters {
 	return new(r.db.Counters())
 }
 
-func between(before, after engine.Counters) engine.Counters { return after.Sub(before) }
-
 func note(c engine.Counters, p *result.Phase) { p.Reads, p.Engine = byType(c.Reads), named(c) }
 
 // written are the bytes that reached a private device. Without one they are the

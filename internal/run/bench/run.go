@@ -51,7 +51,7 @@ func Run(ctx context.Context, e engine.Engine, spec *Spec, tell result.Tell) (*r
 	}
 	r := &run{spec: spec, engine: e, putLatency: measure.NewHistogram()}
 	r.Session = session.Begin(Blank(spec, e.Info().Version), spec.Out, spec.Dir, tell,
-		session.Subject[engine.Counters]{Now: r.counters, Between: between, Note: note})
+		session.Subject[engine.Counters]{Now: r.counters, Between: func(before, after engine.Counters) engine.Counters { return after.Sub(before) }, Note: note})
 	if spec.Verb == Read {
 		var err error
 		if r.Result.Host.SwitchNanos, err = host.SwitchNanos(); err != nil {

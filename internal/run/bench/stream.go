@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,8 +117,12 @@ func streamKeys(ctx context.Context, e engine.Engine, spec *Spec) (*keyset, erro
 		if err != nil {
 			return nil, errors.Join(err, db.Close())
 		}
-		keys, err := playedKeys(reader, spec, choice)
-		return keys, errors.Join(err, reader.Close(), db.Close())
+		p, err := readPlayed(reader, spec)
+		if err := errors.Join(err, reader.Close(), db.Close()); err != nil {
+			return nil, err
+		}
+		choice.Keys = p.len()
+		return &keyset{choice: choice, sample: p.sample, played: p, threads: spec.Threads}, nil
 	}
 	found, err := sampleKeys(ctx, db, spec.SampleKeys, spec.Seed)
 	if err := errors.Join(err, db.Close()); err != nil {
@@ -244,15 +249,6 @@ func (p *playing) check(asked *choice, value []byte) error {
 
 func (p *playing) mayExist() bool { return false }
 
-func playedKeys(reader engine.Reader, spec *Spec, choice workload.Choice) (*keyset, error) {
-	p, err := readPlayed(reader, spec)
-	if err != nil {
-		return nil, err
-	}
-	choice.Keys = p.len()
-	return &keyset{choice: choice, sample: p.sample, played: p, threads: spec.Threads}, nil
-}
-
 // accesses learns how many blocks of each type a Get needs. Some engines count
 // them. Else, since they do not depend on the cache, a cache that admits nothing
 // shows every access as a block read.
@@ -304,8 +300,8 @@ func (r *run) accesses(ctx context.Context, keys *keyset, m *measured) error {
 		d := r.db.Counters().Sub(before)
 		for name, tally := range byType(d.Reads) {
 			n := tally.Count
-			if name == engine.Meta.String() { // tables are opened once, whatever the cache
-				n = rangeDeletions(d)
+			if name == engine.Meta.String() { // tables are opened once, whatever the cache: a Get reads range deletions alone
+				n = *cmp.Or(d.RangeDeletionReads, new(int64))
 			}
 			if n > 0 {
 				found[name] = float64(n) / float64(max(1, ops.Load()))
@@ -318,12 +314,4 @@ func (r *run) accesses(ctx context.Context, keys *keyset, m *measured) error {
 	}
 	r.hitRates(found, m)
 	return nil
-}
-
-// rangeDeletions are the Meta reads that a Get makes of tables that are open.
-func rangeDeletions(c engine.Counters) int64 {
-	if c.RangeDeletionReads == nil {
-		return 0
-	}
-	return *c.RangeDeletionReads
 }

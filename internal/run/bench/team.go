@@ -85,13 +85,16 @@ type stretch struct {
 // drive runs the team until every worker has done its share of the stretch's Gets,
 // writing a line a second to the series.
 func (r *run) drive(ctx context.Context, t *team, s stretch) error {
-	before := t.puts()
+	before, total := t.puts(), s.gets
+	if s.phase == "warm" && r.spec.WarmupAuto { // it ends by itself
+		total = 0
+	}
 	return timed.Run(ctx, r.Session, &t.Team, s.phase, s.gets, timed.Times{Service: s.service, Response: s.response, Beside: r.putLatency},
 		func(tick *timed.Tick[engine.Counters]) error {
 			s.ops.Add(tick.Gets)
 			r.complete(tick, tick.BesideDone-before)
 			before = tick.BesideDone
-			e := result.Event{Phase: s.phase, Done: s.ops.Load(), Total: r.expected(s), Unit: "Gets"}
+			e := result.Event{Phase: s.phase, Done: s.ops.Load(), Total: total, Unit: "Gets"}
 			if tick.Short {
 				r.Tell(e)
 				return nil
@@ -112,14 +115,6 @@ func (r *run) complete(tick *timed.Tick[engine.Counters], puts uint64) {
 		tick.CacheReserved = *reserved
 		r.reservedMax = max(r.reservedMax, tick.CacheReserved)
 	}
-}
-
-// expected is how many Gets a phase is going to be, 0 where it ends by itself.
-func (r *run) expected(s stretch) uint64 {
-	if s.phase == "warm" && r.spec.WarmupAuto {
-		return 0
-	}
-	return s.gets
 }
 
 func (t *team) puts() (n uint64) {

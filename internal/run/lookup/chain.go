@@ -1,6 +1,7 @@
 package lookup
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 
@@ -112,14 +113,7 @@ func (g *Generator) HasStorage(index uint64) bool {
 
 // Account is what the newest block left of an account.
 func (g *Generator) Account(index uint64) layout.Account {
-	return g.accountAt(index, g.changedAt(index))
-}
-
-func (g *Generator) changedAt(index uint64) uint64 {
-	if block, updated := g.account[index]; updated {
-		return block
-	}
-	return index/g.chain.BlockAccounts + 1
+	return g.accountAt(index, cmp.Or(g.account[index], index/g.chain.BlockAccounts+1))
 }
 
 // accountAt is what a block writes: balances of 8 to 11 bytes, as of up to some
@@ -138,11 +132,7 @@ func (g *Generator) accountAt(index, block uint64) layout.Account {
 
 // Slot appends what the newest block left of a slot to dst.
 func (g *Generator) Slot(dst []byte, index, j uint64) []byte {
-	block, updated := g.slot[slotNumber(index, j)]
-	if !updated {
-		block = index/g.chain.BlockAccounts + 1
-	}
-	return g.slotAt(dst, index, j, block)
+	return g.slotAt(dst, index, j, cmp.Or(g.slot[slotNumber(index, j)], index/g.chain.BlockAccounts+1))
 }
 
 // slotAt is a value of 32 bytes, or of 8 as counters and small amounts have.

@@ -246,17 +246,11 @@ func written(c cost) (bytes int64, source string) {
 
 func each(total *int64, ops uint64) *float64 { return session.Per(total, float64(ops)) }
 
-// floor measures the harness by itself: the same loop on a layout that answers
-// "absent" at once.
-func (r *run) floor() {
-	r.Result.Figures.HarnessNanosPerGet = new(HarnessFloor(r.Clock))
-}
-
 // floorLookups is short enough to go before every run: some 50 ms.
 const floorLookups = 100_000
 
-// HarnessFloor is the cost of the loop around a lookup of an absent account, in
-// nanoseconds: choosing and naming it, two clock reads, recording.
+// HarnessFloor is the cost of the loop around a lookup of an absent account, in nanoseconds, in a
+// layout that answers at once: choosing and naming it, two clock reads, recording.
 func HarnessFloor(clock *measure.Clock) float64 {
 	return session.Floor(clock, floorLookups, nullWorker(clock).Run)
 }

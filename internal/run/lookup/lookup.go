@@ -41,7 +41,8 @@ func (r *run) lookUp(ctx context.Context) error {
 		}
 	}
 	for _, kind := range r.kinds() {
-		if err := r.cold(ctx, kind); err != nil {
+		l := lookups{kind: kind, condition: result.ColdLookups, inFlight: 1, count: min(ColdLookups, r.spec.Reads), reopens: true}
+		if err := r.measure(ctx, l); err != nil {
 			return err
 		}
 	}
@@ -64,7 +65,7 @@ func (r *run) lookUp(ctx context.Context) error {
 
 // prepare opens the state with no page of it in memory.
 func (r *run) prepare(ctx context.Context) error {
-	r.floor()
+	r.Result.Figures.HarnessNanosPerGet = new(HarnessFloor(r.Clock))
 	if err := r.evict(ctx); err != nil {
 		return err
 	}
@@ -215,12 +216,6 @@ func (r *run) evict(ctx context.Context) error {
 	r.Warn(engine.Warning{Code: "not_cold", Text: r.spec.Dir + " is on a filesystem in memory: no lookup waits for a disk, and times, page faults and " +
 		"device reads say nothing of one; block reads that the store counts are right", Remedy: "put --db on a disk"})
 	return nil
-}
-
-// cold measures lookups of a state that was just opened.
-func (r *run) cold(ctx context.Context, kind string) error {
-	l := lookups{kind: kind, condition: result.ColdLookups, inFlight: 1, count: min(ColdLookups, r.spec.Reads), reopens: true}
-	return r.measure(ctx, l)
 }
 
 // openCold opens the state again, with no page of it in memory. Opening may write

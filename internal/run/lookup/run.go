@@ -61,7 +61,10 @@ func (r *run) do(ctx context.Context) error {
 		if r.traffic, err = readTraffic(r.spec.Accesses); err != nil {
 			return err
 		}
-		r.warnTraffic()
+		if len(r.traffic.blocks) < 2 {
+			r.Warn(engine.Warning{Code: "short_list", Text: "the access list has only one block, so nothing warms the cache before warm lookups",
+				Remedy: "use a list of more blocks"})
+		}
 	}
 	if err := os.MkdirAll(r.spec.Dir, 0o755); err != nil {
 		return fmt.Errorf("make the state's folder: %w", err)
@@ -94,15 +97,6 @@ func (r *run) open(ctx context.Context) error {
 	return nil
 }
 
-// accounts are all that the build made.
-func (r *run) accounts() uint64 {
-	accounts := r.spec.Chain.Accounts
-	if r.traffic != nil {
-		accounts += uint64(len(r.traffic.initial))
-	}
-	return accounts
-}
-
 func (r *run) close() error {
 	state := r.state
 	r.state = nil
@@ -125,8 +119,8 @@ func (r *run) settle(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("measure the state's files: %w", err)
 	}
-	f := r.Result.Figures.State
-	f.DiskBytes, f.DiskBytesPerAccount = bytes, float64(bytes)/float64(max(1, r.accounts()))
+	f, accounts := r.Result.Figures.State, options(r.spec, r.traffic).Accounts
+	f.DiskBytes, f.DiskBytesPerAccount = bytes, float64(bytes)/float64(max(1, accounts))
 	return nil
 }
 

@@ -2,6 +2,7 @@ package lookup
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -11,7 +12,6 @@ import (
 	"os"
 	"slices"
 
-	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/chain/accesses"
 	"github.com/statelab/statelab/internal/chain/mpt"
 	"github.com/statelab/statelab/internal/observe/measure"
@@ -164,7 +164,7 @@ func (r *run) playTraffic(ctx context.Context) error {
 	}
 	// The first half of the blocks warms the caches for the other.
 	half := len(t.asked) / 2
-	warm, measured := flatten(t.asked[:half]), flatten(t.asked[half:])
+	warm, measured := slices.Concat(t.asked[:half]...), slices.Concat(t.asked[half:]...)
 	r.LimitPageCache(1)
 	for _, inFlight := range InFlight() {
 		if inFlight > 1 {
@@ -182,13 +182,6 @@ func (r *run) playTraffic(ctx context.Context) error {
 		}
 	}
 	return r.playWrites(ctx)
-}
-
-func flatten(blocks [][]touch) (all []touch) {
-	for _, of := range blocks {
-		all = append(all, of...)
-	}
-	return all
 }
 
 // coldTraffic plays blocks each of a state that was just opened.
@@ -240,14 +233,14 @@ func (r *run) playAges(ctx context.Context) error {
 		return err
 	}
 	r.LimitPageCache(1)
-	warm := flatten(asked[:from])
+	warm := slices.Concat(asked[:from]...)
 	l := lookups{kind: "aged_access", condition: result.HeldLookups, inFlight: 1, touches: warm, count: uint64(len(warm)), warming: true}
 	if len(warm) > 0 {
 		if _, err := r.phaseOf(ctx, l); err != nil {
 			return err
 		}
 	}
-	l.touches, l.warming = flatten(asked[from:]), false
+	l.touches, l.warming = slices.Concat(asked[from:]...), false
 	costs, reads := map[string]*outcome{}, map[string][]float64{}
 	if _, err := r.phase(l.name(), func() (done uint64, err error) {
 		team, readers, err := r.team(l)
@@ -360,14 +353,14 @@ func (r *run) readBack() (lookups uint64, root string, err error) {
 		name := r.traffic.player.Name(a)
 		got, found, err := reader.Account(name)
 		if lookups++; err != nil || !found || got != want {
-			return fmt.Errorf("after the last block, account %v: %+v, %v, not %+v: %w", a, got, found, want, orWrong(err))
+			return fmt.Errorf("after the last block, account %v: %+v, %v, not %+v: %w", a, got, found, want, cmp.Or(err, errWrong))
 		}
 		c := layout.Change{Account: name, New: &got}
 		for slot := range slots {
 			wanted := r.traffic.player.Slot(a, slot)
 			value, found, err := reader.Slot(name, r.traffic.player.Key(slot), nil)
 			if lookups++; err != nil || found != (wanted != nil) || !bytes.Equal(value, wanted) {
-				return fmt.Errorf("after the last block, slot %v of account %v: %x, not %x: %w", slot, a, value, wanted, orWrong(err))
+				return fmt.Errorf("after the last block, slot %v of account %v: %x, not %x: %w", slot, a, value, wanted, cmp.Or(err, errWrong))
 			}
 			if found {
 				c.Slots = append(c.Slots, layout.Slot{Key: r.traffic.player.Key(slot), Value: value})
@@ -382,19 +375,4 @@ func (r *run) readBack() (lookups uint64, root string, err error) {
 	return lookups, hex.EncodeToString(made[:]), err
 }
 
-var errWrong = fmt.Errorf("wrong answer")
-
-func orWrong(err error) error {
-	if err == nil {
-		return errWrong
-	}
-	return err
-}
-
-// warnTraffic says where a list is too short to warm anything.
-func (r *run) warnTraffic() {
-	if r.traffic != nil && len(r.traffic.blocks) < 2 {
-		r.Warn(engine.Warning{Code: "short_list", Text: "the access list has only one block, so nothing warms the cache before warm lookups",
-			Remedy: "use a list of more blocks"})
-	}
-}
+var errWrong = errors.New("wrong answer")

@@ -67,7 +67,10 @@ func (r *run) figures() {
 		if f.HarnessNanos != nil {
 			percent := 100 * *f.HarnessNanos * float64(t.leaves) / float64(t.applyNanos+t.commitNanos)
 			f.HarnessPercent = &percent
-			r.judgeHarness(percent)
+			if percent > maxHarnessPercent && r.Result.Engine.RootRule != result.NoRoots {
+				r.Warn(engine.Warning{Code: "harness_share", Text: fmt.Sprintf("statelab's own work took %.1f%% of the time per leaf", percent),
+					Remedy: "to compare the trees alone, subtract harness_ns_per_leaf from the time"})
+			}
 		}
 	}
 	if r.roots != nil && r.roots.roots != nil {
@@ -91,13 +94,6 @@ func (r *run) figures() {
 
 // maxHarnessPercent is what the harness may take of a tree's time unnoticed.
 const maxHarnessPercent = 3
-
-func (r *run) judgeHarness(percent float64) {
-	if percent > maxHarnessPercent && r.Result.Engine.RootRule != result.NoRoots {
-		r.Warn(engine.Warning{Code: "harness_share", Text: fmt.Sprintf("statelab's own work took %.1f%% of the time per leaf", percent),
-			Remedy: "to compare the trees alone, subtract harness_ns_per_leaf from the time"})
-	}
-}
 
 // treeFigures are what the tree itself counted until the writes were settled.
 func (r *run) treeFigures(f *result.Replay, t totals) {
@@ -144,15 +140,10 @@ func (r *run) diskFigures(f *result.Replay) {
 	}
 }
 
-// floor measures the harness by itself: the same batches into no tree.
-func (r *run) floor() {
-	r.Result.Figures.Replay.HarnessNanos = new(HarnessFloor(r.Clock))
-}
-
 // floorLeaves is short enough to go before every run: some milliseconds.
 const floorLeaves = 1_000_000
 
-// HarnessFloor is what the timed part of the harness costs per leaf, in
+// HarnessFloor is what the timed part of the harness costs per leaf of no tree, in
 // nanoseconds: the loop, the call through the interface and, once a batch, the
 // clock. Batches hold 100 changes, fewer than blocks of a busy chain.
 func HarnessFloor(clock *measure.Clock) float64 {

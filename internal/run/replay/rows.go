@@ -183,5 +183,3 @@ func (a *acknowledged) write(version int64) error {
 	}
 	return nil
 }
-
-func (a *acknowledged) close() error { return a.file.Close() }

@@ -167,7 +167,7 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	r.totals.version = at
 	r.ahead = readAhead(source, window{above: at, last: r.last, stores: numbers, sample: r.sample})
-	r.floor()
+	r.Result.Figures.Replay.HarnessNanos = new(HarnessFloor(r.Clock))
 	return nil
 }
 
@@ -212,14 +212,14 @@ func (r *run) rootsEvery() int64 {
 }
 
 func (r *run) open(ctx context.Context) error {
-	if !r.spec.Resume {
-		if entries, err := os.ReadDir(r.spec.Dir); err != nil {
-			return err
-		} else if len(entries) > 0 {
-			return fmt.Errorf("%s is not empty: a replay begins with a new tree; --resume continues one", r.spec.Dir)
-		}
+	entries, err := os.ReadDir(r.spec.Dir)
+	if err != nil {
+		return err
 	}
-	create := !r.spec.Resume || empty(r.spec.Dir)
+	create := len(entries) == 0
+	if !r.spec.Resume && !create {
+		return fmt.Errorf("%s is not empty: a replay begins with a new tree; --resume continues one", r.spec.Dir)
+	}
 	if r.spec.MemoryBytes > 0 {
 		if err := r.BeginBudget(ctx, r.spec.MemoryBytes); err != nil {
 			return err
@@ -240,11 +240,6 @@ func (r *run) open(ctx context.Context) error {
 	r.Result.Engine.Options = forest.Effective()
 	r.LimitPageCache(1)
 	return nil
-}
-
-func empty(dir string) bool {
-	entries, err := os.ReadDir(dir)
-	return err == nil && len(entries) == 0
 }
 
 // judgeVersion compares where the tree is with what was acknowledged before.
@@ -336,7 +331,7 @@ func (r *run) closeAll() error {
 		errs = append(errs, r.roots.close())
 	}
 	if r.ack != nil {
-		errs = append(errs, r.ack.close())
+		errs = append(errs, r.ack.file.Close())
 	}
 	if forest := r.forest; forest != nil {
 		r.Warn(forest.Warnings()...)

@@ -1,10 +1,8 @@
 package session
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -337,12 +335,6 @@ func (s *Session[C]) releaseMemory() error {
 // TickEvery is how often a line is added to the series.
 const TickEvery = time.Second
 
-// series is series.jsonl, a line at a time, so that a kill loses a second.
-type series struct {
-	file  *os.File
-	lines *bufio.Writer
-}
-
 // OpenSeries begins series.jsonl. A run that continues an earlier one appends.
 func (s *Session[C]) OpenSeries(continues bool) error {
 	mode := os.O_CREATE | os.O_WRONLY | os.O_TRUNC
@@ -353,19 +345,17 @@ func (s *Session[C]) OpenSeries(continues bool) error {
 	if err != nil {
 		return fmt.Errorf("open the series: %w", err)
 	}
-	s.series = &series{f, bufio.NewWriter(f)}
+	s.series = f
 	return nil
 }
 
-// WriteTick adds a line to the series.
+// WriteTick adds a line to the series at once: a kill loses a second.
 func (s *Session[C]) WriteTick(t result.Tick) error {
-	if err := errors.Join(json.NewEncoder(s.series.lines).Encode(t), s.series.lines.Flush()); err != nil {
+	if err := json.NewEncoder(s.series).Encode(t); err != nil {
 		return fmt.Errorf("write series: %w", err)
 	}
 	return nil
 }
-
-func (s *series) close() error { return s.file.Close() }
 
 // Interval is the part of a phase that the next line of the series is of.
 type Interval[C any] struct {

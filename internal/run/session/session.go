@@ -46,8 +46,8 @@ type Session[C any] struct {
 	out, dir   string
 	subject    Subject[C]
 	machine    *host.Watch
-	series     *series
-	phase      string // "": none
+	series     *os.File // series.jsonl
+	phase      string   // "": none
 	phaseBegan time.Time
 	latencies  []measure.LogEntry
 	looks      int64            // times that the counters were read so far
@@ -134,7 +134,7 @@ func besides(ctx context.Context, err error) (others error, stopped bool) {
 func (s *Session[C]) store() error {
 	var errs []error
 	if s.series != nil {
-		errs = append(errs, s.series.close())
+		errs = append(errs, s.series.Close())
 	}
 	if len(s.latencies) > 0 {
 		errs = append(errs, s.storeLatencies())
