@@ -151,8 +151,8 @@ var ladder = []rung{
 			"internal/plan", "internal/plan/runners", "internal/run/lookup", "internal/run/protocol", "internal/subject", "layout", "result"},
 		"internal/plan/estimate": {"internal/base/unit", "internal/run/protocol", "internal/subject", "result"},
 		"internal/plan/harvest":  {"engine", "internal/base/output", "internal/chain/changeset", "internal/plan/runners", "internal/run/protocol", "result", "tree"},
-		"internal/plan/slurm": {"engine", "internal/base/console", "internal/base/setting", "internal/base/failure",
-			"internal/base/unit", "internal/plan", "internal/plan/experiment", "result"},
+		"internal/plan/slurm": {"engine", "internal/base/console", "internal/base/output", "internal/base/setting", "internal/base/failure",
+			"internal/base/unit", "internal/plan", "internal/plan/experiment", "internal/plan/runners", "result"},
 	}},
 	{"explain", map[string][]string{
 		"web":                          {},

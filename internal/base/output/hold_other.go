@@ -6,3 +6,6 @@ import "os"
 
 // Hold opens a folder and keeps nobody out: nothing is measured here.
 func Hold(dir string) (held *os.File, err error) { return os.Open(dir) }
+
+// Lock takes nothing.
+func Lock(*os.File) error { return nil }

@@ -19,9 +19,12 @@ func Hold(dir string) (held *os.File, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("take the folder of the results: %w", err)
 	}
-	if err := unix.Flock(int(held.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+	if err := Lock(held); errors.Is(err, unix.EWOULDBLOCK) {
 		return nil, errors.Join(engine.Fail(engine.CodeInUse, "another statelab command is writing into %s: wait until it has ended, or choose another --out", dir),
 			held.Close())
 	}
 	return held, nil
 }
+
+// Lock takes a file for this process if no other one has taken it, which is syscall.EWOULDBLOCK.
+func Lock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) }

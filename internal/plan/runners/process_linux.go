@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func apart(command *exec.Cmd) {
+// Apart gives a command a process group of its own, and it ends with statelab.
+func Apart(command *exec.Cmd) {
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 

@@ -183,8 +183,7 @@ func (e Engine) Info() engine.Info { return e.Found.Info }
 
 // Check asks the runner what is wrong with o.
 func (e Engine) Check(o engine.Options) []error {
-	return e.Found.Check(protocol.EngineQuestion{Engine: e.Found.Info.Name, Options: protocol.EngineOptions{Dir: o.Dir, Profile: o.Profile, ReadOnly: o.ReadOnly,
-		Foreign: o.Foreign, CacheBytes: o.CacheBytes, MemoryBytes: o.MemoryBytes, Handles: o.Handles, Direct: o.Direct, Overrides: o.Overrides}})
+	return e.Found.Check(protocol.EngineQuestion{Engine: e.Found.Info.Name, Options: o})
 }
 
 // Open is the runner's business.
@@ -285,7 +284,7 @@ func (r Runner) start(spec protocol.Spec) (*process, error) {
 	command.Stdin = bytes.NewReader(text)
 	// A process group of its own: Ctrl-C at the terminal reaches statelab alone,
 	// which passes it on. If statelab is killed the kernel kills the runner.
-	apart(command)
+	Apart(command)
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err

@@ -131,7 +131,7 @@ func Check(ctx context.Context, c Cluster, shared string) (found []Finding, err 
 	if err != nil {
 		return nil, err
 	}
-	settings, err := output("", "scontrol", "show", "config")
+	settings, err := ask("", "scontrol", "show", "config")
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (c Cluster) checkNode(n Node, script, shared string) (found []Finding) {
 		add(true, "it is busy ("+n.State+"), so that it was not looked at from within", "")
 		return found
 	}
-	text, err := output(script, "srun", c.aside(n.Name, "statelab-check")...)
+	text, err := ask(script, "srun", c.aside(n.Name, "statelab-check")...)
 	if err != nil {
 		if away(err) {
 			err = errors.New("the controller does not answer")
@@ -260,7 +260,7 @@ func (c Cluster) Clean(folder string, nodes []string) error {
 	for i, n := range nodes {
 		group.Go(func() {
 			script := fmt.Sprintf("rm -rf %s/statelab-$(id -u)-${SLURMD_NODENAME:-$(hostname)}/%s", quote(c.Scratch), Name(folder))
-			if _, err := output(script, "srun", c.aside(n, "statelab-clean")...); err != nil {
+			if _, err := ask(script, "srun", c.aside(n, "statelab-clean")...); err != nil {
 				errs[i] = fmt.Errorf("databases are left on %s in %s/statelab-*/%s: %s", n, c.Scratch, Name(folder), firstLine(err.Error()))
 			}
 		})

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/statelab/statelab/internal/plan/runners"
 )
 
 // Where a node does not see the folder of the results, what a task says and what it made
@@ -78,7 +80,7 @@ func (w *batch) collect(ctx context.Context, t *task, job, node string) {
 func (w *batch) receive(ctx context.Context, t *task, job, node string) error {
 	text := fmt.Sprintf(collectScript, quote(w.Scratch), w.name, t.number, EndFile, collectedFile)
 	step := exec.CommandContext(ctx, "srun", "--jobid="+job, "--overlap", "--nodes=1", "--ntasks=1", "--nodelist="+node, "--chdir=/", "/bin/sh", "-c", text)
-	apart(step)
+	runners.Apart(step)
 	var words bytes.Buffer
 	step.Stderr = &words
 	out, err := step.StdoutPipe()

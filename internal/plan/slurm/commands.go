@@ -16,6 +16,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/failure"
+	"github.com/statelab/statelab/internal/plan/runners"
 )
 
 // Slurm's programs are asked in a form of our choice, never in the one for people: their
@@ -30,15 +31,15 @@ const longestAnswer = 64 << 20
 // away is the failure of a controller that could not be reached; it may come back.
 func away(err error) bool { return engine.CodeOf(err) == engine.CodeAway }
 
-// output runs one of Slurm's programs with text on its standard input.
-func output(text, name string, args ...string) (string, error) {
+// ask runs one of Slurm's programs with text on its standard input.
+func ask(text, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
 	defer cancel()
 	command := exec.CommandContext(ctx, name, args...)
 	command.Env = append(os.Environ(), "SLURM_TIME_FORMAT=standard", "LC_ALL=C")
 	command.Stdin = strings.NewReader(text)
 	// In a group of its own: Ctrl-C is for statelab. What is killed is not to submit later.
-	apart(command)
+	runners.Apart(command)
 	var words bytes.Buffer
 	command.Stderr = &words
 	answer, err := command.StdoutPipe()
@@ -70,7 +71,7 @@ func output(text, name string, args ...string) (string, error) {
 }
 
 func run(name string, args ...string) error {
-	_, err := output("", name, args...)
+	_, err := ask("", name, args...)
 	return err
 }
 
@@ -89,7 +90,7 @@ type row struct {
 
 // queue are the elements of the jobs with a name, by their number in the array.
 func queue(name string) (map[int]*row, error) {
-	text, err := output("", "squeue", "--noheader", "--array", "--name="+name, "--user="+userName(), "--format=%A|%K|%t|%N|%n|%r")
+	text, err := ask("", "squeue", "--noheader", "--array", "--name="+name, "--user="+userName(), "--format=%A|%K|%t|%N|%n|%r")
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +131,7 @@ func fate(job, name string, number int) (string, error) {
 	if job == "" {
 		return "", nil
 	}
-	text, err := output("", "scontrol", "--oneliner", "show", "job", job)
+	text, err := ask("", "scontrol", "--oneliner", "show", "job", job)
 	if err != nil {
 		if away(err) {
 			return "", err
@@ -175,7 +176,7 @@ func (n Node) Down() bool {
 
 // Nodes are those of a partition, "" is the default one.
 func Nodes(partition string) ([]Node, error) {
-	text, err := output("", "sinfo", "--noheader", "--Node", "--format=%N|%t|%f|%c|%m|%P|%E")
+	text, err := ask("", "sinfo", "--noheader", "--Node", "--format=%N|%t|%f|%c|%m|%P|%E")
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +217,7 @@ func parseNodes(text, partition string) (nodes []Node, err error) {
 }
 
 func downNodes() (names []string) {
-	text, err := output("", "sinfo", "--noheader", "--Node", "--format=%N|%t")
+	text, err := ask("", "sinfo", "--noheader", "--Node", "--format=%N|%t")
 	if err != nil {
 		return nil
 	}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/statelab/statelab/internal/base/output"
 )
 
 // ElementVerb starts statelab as an element of a job array.
@@ -224,7 +226,7 @@ func exclusively(ctx context.Context, path string) (*os.File, error) {
 		return nil, fmt.Errorf("lock the node: %w", err)
 	}
 	for {
-		err := tryLock(f)
+		err := output.Lock(f)
 		if err == nil {
 			return f, nil
 		}

@@ -119,9 +119,8 @@ type batch struct {
 	tell     func(Update)
 	silent   int // polls that the controller did not answer
 	avoid    []string
-	apart    map[string]bool    // nodes that results were collected from: they do not see our folders
-	asked    map[string]bool    // jobs that were interrupted
-	cancel   context.CancelFunc // of collectors
+	apart    map[string]bool // nodes that results were collected from: they do not see our folders
+	asked    map[string]bool // jobs that were interrupted
 	came     chan collected
 }
 
@@ -140,7 +139,6 @@ func (b Batch) Do(ctx context.Context, tell func(Update)) error {
 		return err
 	}
 	collecting, cancel := context.WithCancel(context.Background())
-	w.cancel = cancel
 	defer cancel()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -151,7 +149,7 @@ func (b Batch) Do(ctx context.Context, tell func(Update)) error {
 		if err := w.poll(collecting); err != nil {
 			return err
 		}
-		if w.all(func(t *task) bool { return t.ended }) {
+		if !slices.ContainsFunc(w.tasks, func(t *task) bool { return !t.ended }) {
 			w.settle()
 			return w.failures()
 		}
@@ -202,10 +200,6 @@ func (w *batch) prepare() error {
 
 func (w *batch) log(t *task, kind string) string {
 	return filepath.Join(w.Folder, fmt.Sprint(t.number)+kind)
-}
-
-func (w *batch) all(is func(*task) bool) bool {
-	return !slices.ContainsFunc(w.tasks, func(t *task) bool { return !is(t) })
 }
 
 // poll asks Slurm where the tasks are, and looks at what they have left.
@@ -414,7 +408,7 @@ func (w *batch) submit() error {
 		if err != nil {
 			return err
 		}
-		if _, err := output(text, "sbatch", append(args, "--array="+strings.Join(numbers, ","))...); err != nil {
+		if _, err := ask(text, "sbatch", append(args, "--array="+strings.Join(numbers, ","))...); err != nil {
 			if away(err) {
 				return nil // the controller comes back
 			}

@@ -275,7 +275,7 @@ func TestWords(t *testing.T) {
 	if _, err := queue("none"); !away(err) {
 		t.Errorf("%v", err)
 	}
-	if _, err := output("", "sinfo", "--no-such-option"); err == nil || away(err) {
+	if _, err := ask("", "sinfo", "--no-such-option"); err == nil || away(err) {
 		t.Errorf("%v", err)
 	}
 }
