@@ -124,45 +124,45 @@ const MixSeparator = ";"
 // Options say how to open a database. The zero value of a field means "what
 // the profile says".
 type Options struct {
-	Dir     string
-	Profile string // "" is the engine's first profile
+	Dir     string `json:"dir"`
+	Profile string `json:"profile"` // "" is the engine's first profile
 
-	Create   bool // Dir holds no database yet
-	ReadOnly bool // write nothing
-	Foreign  bool // another program's database: implies ReadOnly; no file in Dir may change
+	Create   bool `json:"-"`         // Dir holds no database yet
+	ReadOnly bool `json:"read_only"` // write nothing
+	Foreign  bool `json:"foreign"`   // another program's database: implies ReadOnly; no file in Dir may change
 	// IgnoreLock opens read-only although another process holds the database.
 	// Refused (ErrLocked, naming the way out) where that is not safe.
-	IgnoreLock bool
+	IgnoreLock bool `json:"-"`
 
-	CacheBytes int64 // block cache; 0 is the profile's
+	CacheBytes int64 `json:"cache_bytes"` // block cache; 0 is the profile's
 	// MemoryBytes is one budget for all that the engine keeps in memory: block
 	// cache, filters and indexes outside it, write buffers, open tables. The
 	// adapter splits it and says how (MemoryReporter). 0: no budget. With
 	// CacheBytes too, Check refuses.
-	MemoryBytes int64
-	Handles     int // open files the engine may keep; 0 is the profile's
+	MemoryBytes int64 `json:"memory_bytes"`
+	Handles     int   `json:"handles"` // open files the engine may keep; 0 is the profile's
 
-	Direct bool // block reads bypass the page cache (O_DIRECT)
+	Direct bool `json:"direct"` // block reads bypass the page cache (O_DIRECT)
 
 	// TraceAccesses opens with a cache that admits nothing, so that every block
 	// access becomes a block read: Counters then hold the accesses of a Get.
-	TraceAccesses bool
+	TraceAccesses bool `json:"-"`
 
 	// Accessed is told, with TraceAccesses, of every block that a Get needs, in order, by the
 	// goroutine that makes the Get; nil: nobody asks. Engines that count block reads at the file
 	// layer honour it.
-	Accessed func(Access)
+	Accessed func(Access) `json:"-"`
 
 	// Part is the part of the tables that Shape is to describe, alone. Engines whose Shape
 	// is not the sum over table files ignore it.
-	Part Part
+	Part Part `json:"-"`
 
 	// Overrides are engine options by the engine's own names, such as
 	// "MemTableSize": "64MiB" or "Levels[0].BlockSize": "8192".
-	Overrides map[string]string
+	Overrides map[string]string `json:"overrides,omitempty"`
 
 	// Log receives the engine's own messages; nil drops them.
-	Log func(string)
+	Log func(string) `json:"-"`
 }
 
 // Access is a block that a Get needed.

@@ -92,33 +92,14 @@ type Question interface {
 	Subject() string // name of the engine, tree or layout
 }
 
-// EngineQuestion asks what is wrong with options of an engine.
+// EngineQuestion asks what is wrong with options of an engine, those that can be checked before
+// anything is opened.
 type EngineQuestion struct {
-	Engine  string        `json:"engine"`
-	Options EngineOptions `json:"options"`
+	Engine  string         `json:"engine"`
+	Options engine.Options `json:"options"`
 }
 
 func (q EngineQuestion) Subject() string { return q.Engine }
-
-// EngineOptions are the engine's options that can be checked before anything is
-// opened.
-type EngineOptions struct {
-	Dir         string            `json:"dir"`
-	Profile     string            `json:"profile"`
-	ReadOnly    bool              `json:"read_only"`
-	Foreign     bool              `json:"foreign"`
-	CacheBytes  int64             `json:"cache_bytes"`
-	MemoryBytes int64             `json:"memory_bytes"`
-	Handles     int               `json:"handles"`
-	Direct      bool              `json:"direct"`
-	Overrides   map[string]string `json:"overrides,omitempty"`
-}
-
-// Options are o as the engine takes them.
-func (o EngineOptions) Options() engine.Options {
-	return engine.Options{Dir: o.Dir, Profile: o.Profile, ReadOnly: o.ReadOnly, Foreign: o.Foreign, CacheBytes: o.CacheBytes,
-		MemoryBytes: o.MemoryBytes, Handles: o.Handles, Direct: o.Direct, Overrides: o.Overrides}
-}
 
 // TreeQuestion asks what is wrong with options of a tree.
 type TreeQuestion struct {
@@ -133,12 +114,6 @@ type TreeQuestion struct {
 
 func (q TreeQuestion) Subject() string { return q.Tree }
 
-// Options are those of the question.
-func (q TreeQuestion) Options() tree.Options {
-	return tree.Options{Dir: q.Dir, Profile: q.Profile, CacheNodes: q.CacheNodes, MemoryBytes: q.MemoryBytes,
-		Overrides: q.Overrides, Stores: q.Stores, Create: true}
-}
-
 // LayoutQuestion asks what is wrong with options of a layout.
 type LayoutQuestion struct {
 	Layout      string            `json:"layout"`
@@ -148,11 +123,6 @@ type LayoutQuestion struct {
 }
 
 func (q LayoutQuestion) Subject() string { return q.Layout }
-
-// Options are those of the question.
-func (q LayoutQuestion) Options() layout.Options {
-	return layout.Options{Profile: q.Profile, MemoryBytes: q.MemoryBytes, Overrides: q.Overrides, Create: true}
-}
 
 // HarvestOrder says what to harvest from a tree's forest into the file Out.
 type HarvestOrder struct {
