@@ -173,7 +173,6 @@ type LoadSpec struct {
 	PairBytes  float64 // key and value, mean
 	Table32    bool    // values that compress
 	CacheBytes int64   // of the load
-	Threads    int
 }
 
 // tableSpace: values from a table of 32 compress; 200M keys of 32 + 110 bytes took 22.1 GiB.

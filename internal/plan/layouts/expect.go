@@ -101,14 +101,6 @@ func memoryOf(row result.LayoutRow, cores int) (m subject.Memory) {
 	return m
 }
 
-// outlookAccounts are the sizes of the question that no test machine builds, and those that
-// were asked for.
-func outlookAccounts(w result.StateWorkload) []uint64 {
-	all := append([]uint64{1e9, 1e10}, w.At...)
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
 // budget is a memory of the outlook.
 type budget struct {
 	bytes      int64
@@ -121,9 +113,7 @@ func budgets(row result.LayoutRow, w result.StateWorkload, accounts uint64) (all
 	if w.MemoryBytes > 0 {
 		all = append(all, budget{int64(float64(w.MemoryBytes) / float64(row.Accounts) * float64(accounts)), true})
 	}
-	fixed := append([]int64{2 << 30, 16 << 30, 64 << 30}, w.AtMemory...)
-	slices.Sort(fixed)
-	for _, bytes := range slices.Compact(fixed) {
+	for _, bytes := range slices.Compact(slices.Sorted(slices.Values(append(w.AtMemory, 2<<30, 16<<30, 64<<30)))) {
 		all = append(all, budget{bytes: bytes})
 	}
 	return all
@@ -142,7 +132,8 @@ func outlook(layout string, rows []result.LayoutRow, w result.StateWorkload) (ou
 	if largest.Accounts == 0 {
 		return nil
 	}
-	for _, accounts := range outlookAccounts(w) {
+	// The sizes of the question that no test machine builds, and those that were asked for.
+	for _, accounts := range slices.Compact(slices.Sorted(slices.Values(append(w.At, 1e9, 1e10)))) {
 		s := modelled(largest, w, float64(accounts))
 		add := func(figure string, value *float64, of budget, basis string) {
 			if value != nil {

@@ -440,31 +440,15 @@ func firstLookups(built []access, layout string, k pricedKind) (at []access) {
 // forecastSeconds is about what the forecasts of one layout and size that was not built take of a processor.
 const forecastSeconds = 4
 
-// ForecastSeconds is about what Forecast takes, of so many layouts that are built so often.
-func (p Pricing) ForecastSeconds(layouts, builds int) float64 {
-	return float64(forecastSeconds*layouts*len(p.Ahead)*max(1, builds)) / float64(runtime.GOMAXPROCS(0))
-}
-
-// AheadText says what Forecast takes, after the builds; "" if nothing is predicted.
+// AheadText says about how long Forecast takes, after the builds, of so many layouts that are built so often; "" if nothing is
+// predicted.
 func (p Pricing) AheadText(layouts, builds int) string {
-	seconds := p.ForecastSeconds(layouts, builds)
-	if seconds == 0 {
+	if len(p.Ahead) == 0 {
 		return ""
 	}
+	seconds := float64(forecastSeconds*layouts*len(p.Ahead)*max(1, builds)) / float64(runtime.GOMAXPROCS(0))
 	return fmt.Sprintf("predicting %s in %s takes about %s, after what is built", unit.Plural(len(p.Ahead), "size"), unit.Plural(layouts, "layout"),
 		unit.Seconds(seconds))
-}
-
-// Warnings are those of the states that are priced, each once.
-func (p Pricing) Warnings() (all []engine.Warning) {
-	for _, l := range p.Layouts {
-		for _, w := range l.Warnings {
-			if !result.Told(all, w) {
-				all = append(all, w)
-			}
-		}
-	}
-	return all
 }
 
 // Begun is what is told of prices until they are finished; again is the command that goes on, from the folders of a comparison that
@@ -511,7 +495,15 @@ func (p *Pricing) Finish(ctx context.Context, done *result.Price, again string, 
 		p.Ahead = nil
 	}
 	rows, unused := p.Rows()
-	done.Host, done.Hardware, done.Rows, done.Warnings = p.Layouts[0].Host, p.Hardware, rows, append(p.Warnings(), unused...)
+	done.Host, done.Hardware, done.Rows, done.Warnings = p.Layouts[0].Host, p.Hardware, rows, nil
+	for _, l := range p.Layouts {
+		for _, w := range l.Warnings {
+			if !result.Told(done.Warnings, w) {
+				done.Warnings = append(done.Warnings, w)
+			}
+		}
+	}
+	done.Warnings = append(done.Warnings, unused...)
 }
 
 // Forecast asks the models what Rows needs to know of sizes that were not built, which can take seconds of each. tell is told how

@@ -30,8 +30,7 @@ func LoadStep(spec *bench.Spec, on estimate.Machine) (estimate.Step, error) {
 		return estimate.Step{}, err
 	}
 	return estimate.Load(estimate.LoadSpec{Engine: spec.Engine, Sorted: spec.Workload == workload.FillSorted, Keys: spec.Keys,
-		PairBytes: float64(spec.KeyBytes) + values.MeanBytes(), Table32: spec.ValueModel == keyspace.Table32, CacheBytes: spec.CacheBytes,
-		Threads: spec.Threads}, on), nil
+		PairBytes: float64(spec.KeyBytes) + values.MeanBytes(), Table32: spec.ValueModel == keyspace.Table32, CacheBytes: spec.CacheBytes}, on), nil
 }
 
 // Steps are what each run of s will take, in their order: the first on a database that is to be made

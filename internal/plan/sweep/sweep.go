@@ -95,7 +95,7 @@ func (w *Work) Measure(ctx context.Context, step plan.Step, folder string, tell 
 	spec = setting.Spec(database.Database.Bytes)
 	spec.Dir, spec.Out = dir, filepath.Join(w.out, folder)
 	spec.Accesses = w.accesses[dir]
-	run, err := w.measure(ctx, &spec, tell)
+	run, err := w.executor.Do(ctx, JobOf(&spec), tell)
 	if err != nil {
 		return nil, err
 	}
@@ -121,8 +121,18 @@ func JobOf(spec *bench.Spec) runners.Job {
 	return runners.Job{Spec: spec, Blank: func() *result.Run { return bench.Blank(spec, "") }}
 }
 
-func (w *Work) measure(ctx context.Context, spec *bench.Spec, tell result.Tell) (*result.Run, error) {
-	return w.executor.Do(ctx, JobOf(spec), tell)
+// whole carries out what measuring rests on: an error unless it is done, with the run that failed.
+func (w *Work) whole(ctx context.Context, spec *bench.Spec, tell result.Tell) (*result.Run, error) {
+	run, err := w.executor.Do(ctx, JobOf(spec), tell)
+	switch {
+	case err != nil:
+		return nil, err
+	case run.Status == result.Interrupted && ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case run.Status != result.OK:
+		return run, run.Failure(run.Error)
+	}
+	return run, nil
 }
 
 // keep takes a finished run into the sweep. The accesses of a Get do not depend
@@ -146,17 +156,11 @@ func (w *Work) ensureLoaded(ctx context.Context, setting Setting, tell result.Te
 	case !errors.Is(err, keyspace.ErrNoManifest):
 		return "", err
 	}
-	run, err := w.measure(ctx, &load, tell)
-	if err != nil {
-		return "", err
+	run, err := w.whole(ctx, &load, tell)
+	if err != nil && run != nil {
+		err = fmt.Errorf("load %s: %w", load.Dir, err)
 	}
-	if run.Status == result.Interrupted && ctx.Err() != nil {
-		return "", context.Cause(ctx)
-	}
-	if run.Status != result.OK {
-		return "", fmt.Errorf("load %s: %w", load.Dir, run.Failure(run.Error))
-	}
-	return load.Dir, nil
+	return load.Dir, err
 }
 
 // inspect learns the size and shape of the database that spec reads.
@@ -167,18 +171,11 @@ func (w *Work) inspect(ctx context.Context, spec bench.Spec, tell result.Tell) (
 	spec.Verb, spec.ReadOnly, spec.PageCache = bench.Inspect, true, bench.AsIs
 	spec.Out = filepath.Join(w.out, "inspect", fmt.Sprintf("%03d", len(w.databases)))
 	spec.CacheBytes, spec.CacheAsked, spec.MemoryBytes = 0, "", 0
-	run, err := w.measure(ctx, &spec, tell)
-	if err != nil {
-		return nil, err
+	run, err := w.whole(ctx, &spec, tell)
+	if err == nil {
+		w.databases[spec.Dir] = run
 	}
-	if run.Status == result.Interrupted && ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	if run.Status != result.OK {
-		return nil, run.Failure(run.Error)
-	}
-	w.databases[spec.Dir] = run
-	return run, nil
+	return run, err
 }
 
 // Conclude writes sweep.json.
