@@ -1,6 +1,9 @@
 package engine
 
-import "cmp"
+import (
+	"cmp"
+	"fmt"
+)
 
 // BlockType says what a block holds.
 type BlockType uint8
@@ -59,6 +62,14 @@ func (t Tally) Add(u Tally) Tally { return Tally{t.Count + u.Count, t.Bytes + u.
 
 // Sub returns the difference.
 func (t Tally) Sub(u Tally) Tally { return Tally{t.Count - u.Count, t.Bytes - u.Bytes} }
+
+// LevelName is what figures call a level.
+func LevelName(level int) string {
+	if level == LevelUnknown {
+		return "unknown"
+	}
+	return fmt.Sprintf("L%d", level)
+}
 
 // BlockReads are block reads by level (LevelUnknown last) and type.
 type BlockReads [numLevelRows][NumBlockTypes]Tally

@@ -208,7 +208,7 @@ func (a *app) fidelity(f *fidelityFlags, m *mistakes, args []string) error {
 	}
 	wish := look.Wish{CacheBytes: f.cache.V().Bytes, CacheShare: f.cache.V().Share, Missing: f.missing.V(), Seed: f.seed.V()}
 	inspect := func(dir string) (*result.Run, error) { return a.inspectDatabase(dir, "", f.ignoreLock, engine.Part{}) }
-	out, err := look.CompareFolders(a.ctx, args, f.table, inspect, wish)
+	out, err := look.Compare(a.ctx, args, f.table, inspect, wish)
 	if err != nil {
 		return err
 	}

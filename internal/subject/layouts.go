@@ -55,27 +55,30 @@ func Layouts() []Layout {
 		{Label: "flat-pebble", Cost: LayoutCost{245, 70e6, 80e6, 1.4, 160e3, 90e6, 0, .05, 0, 15e-6}, Model: flatPebble(), KeepsRecords: true},
 		{Label: "flat-mdbx", Program: Program{"statelab-run-flatmdbx", "accounts and slots as keys of libmdbx", "Apache-2.0", makeRunners},
 			Cost: LayoutCost{356, 8e6, 8e6, 1.1, 60e3, 70e6, 0, .006, 0, 20e-6}, Model: flatMDBX()},
-		{Label: "pagetrie", Cost: LayoutCost{554, 28e6, 28e6, 1.1, 17e3, 110e6, 0, .001, 0, 35e-6}, Formula: pagesOf, Model: pageTrie()},
+		{Label: "pagetrie", Cost: LayoutCost{554, 28e6, 28e6, 1.1, 17e3, 110e6, 0, .001, 0, 35e-6},
+			Formula: formula(foldedNodes, splitPages, "pages by simulated splits"), Model: pageTrie()},
 		{Label: "triedb", Program: Program{"statelab-run-states", "Base's TrieDB: Ethereum's trie in pages of a mapped file", "MIT", makeTrieDB},
-			Formula: pagesAlike, Model: trieDB()},
-		{Label: "chunktrie", Cost: chunks, Formula: unpinnedNodes, Model: chunkTrie(statemodel.Pinned)},
-		{Label: "chunktrie:unpinned", Cost: chunks, Formula: everyNode, Model: chunkTrie(nil)},
+			Formula: formula(nil, splitPages, "pages by simulated splits of pagetrie"), Model: trieDB()},
+		{Label: "chunktrie", Cost: chunks,
+			Formula: formula(foldedNodes, unpinnedNodes, "nodes below the pinned depth, one read each"), Model: chunkTrie(statemodel.Pinned)},
+		{Label: "chunktrie:unpinned", Cost: chunks, Formula: formula(foldedNodes, foldedNodes, "one read for every node"), Model: chunkTrie(nil)},
 		{Label: "monad", Program: Program{"statelab-run-monad", "Monad DB: Ethereum's trie in an append-only pool, a read for every node",
-			"GPL-3.0-or-later", makeMonad}, Formula: everyNodeBelow},
+			"GPL-3.0-or-later", makeMonad}, Formula: formula(twoMoreNodes, twoMoreNodes, "one read for every node, two of them above the accounts")},
 		{Label: "geth-flat", Program: geth("go-ethereum's flat state beside its trie, on Pebble"), Cost: inTrie,
 			Model: inGeth("flat states, blocks, and their pages", statemodel.GethFlat, statemodel.FirstGethFlat)},
-		{Label: "geth-path", Program: geth("go-ethereum's trie, nodes under their paths, on Pebble"), Cost: inTrie, Formula: nodesAlone,
+		{Label: "geth-path", Program: geth("go-ethereum's trie, nodes under their paths, on Pebble"), Cost: inTrie, Formula: formula(plainNodes, nil, ""),
 			Model: inGeth("nodes, blocks of parts of the trie, and their pages", statemodel.GethPath, statemodel.FirstGethPath)},
-		{Label: "geth-hash", Program: geth("go-ethereum's trie, nodes under their hashes, on Pebble"), Formula: nodesAlone,
+		{Label: "geth-hash", Program: geth("go-ethereum's trie, nodes under their hashes, on Pebble"), Formula: formula(plainNodes, nil, ""),
 			Cost:  LayoutCost{1154, 15e6, 70e6, 1.4, 8e3, 170e6, 0, .3, 0, 90e-6},
 			Model: inGeth("nodes, blocks of any nodes, and their pages", statemodel.GethHash, statemodel.FirstGethHash)},
 		{Label: "geth-bintrie", Program: geth("go-ethereum's binary trie (EIP-7864), groups of its levels under their paths, on Pebble"),
-			Cost: LayoutCost{340, 15e6, 70e6, 1.6, 5e3, 900e6, 0, .1, 0, 90e-6}, Formula: groupsAlone, Options: groupsOf,
+			Cost: LayoutCost{340, 15e6, 70e6, 1.6, 5e3, 900e6, 0, .1, 0, 90e-6}, Formula: formula(binaryNodes, nil, ""), Options: groupsOf,
 			Model: inGeth("groups, stems and their blocks, and their pages", statemodel.BinaryTrie, statemodel.FirstBinaryTrie)},
-		{Label: "nomt", Program: nomt, Cost: leaves, Formula: leafPage, Model: leafPages()},
-		{Label: "nomt:prove", Program: nomt, Cost: leaves, Formula: provenPages},
+		{Label: "nomt", Program: nomt, Cost: leaves, Formula: formula(nil, leafPage, "one leaf page"), Model: leafPages()},
+		{Label: "nomt:prove", Program: nomt, Cost: leaves, Formula: formula(nil, provenPages, "stored pages of the trie, and the leaf")},
 		{Label: "qmdb", Program: Program{"statelab-run-states", "QMDB: an append-only log with an index in memory", "MIT OR Apache-2.0", makeLibraries},
-			Cost: LayoutCost{453, 4e6, 4e6, 1.1, 200e3, 100e6, 75, .02, 4.5e-6, 90e-6}, Formula: newestPage, Model: logPages()},
+			Cost:    LayoutCost{453, 4e6, 4e6, 1.1, 200e3, 100e6, 75, .02, 4.5e-6, 90e-6},
+			Formula: formula(nil, newestPage, "the page of the newest operation"), Model: logPages()},
 	}
 }
 
@@ -111,63 +114,45 @@ type Formula struct {
 	Basis        string // of the reads
 }
 
-func unpinnedNodes(s statemodel.State) Formula {
-	nodes, reads := mpt.ExpectedFoldedNodes(s.Accounts), statemodel.UnpinnedNodes(s.Accounts)
-	return Formula{&nodes, &reads, "nodes below the pinned depth, one read each"}
-}
-
-func everyNode(s statemodel.State) Formula {
-	nodes := mpt.ExpectedFoldedNodes(s.Accounts)
-	return Formula{&nodes, &nodes, "one read for every node"}
-}
-
-// everyNodeBelow is of a layout that keeps the accounts' trie below two nodes of its own.
-func everyNodeBelow(s statemodel.State) Formula {
-	nodes := 2 + mpt.ExpectedFoldedNodes(s.Accounts)
-	return Formula{&nodes, &nodes, "one read for every node, two of them above the accounts"}
-}
-
-func pagesOf(s statemodel.State) Formula {
-	nodes := mpt.ExpectedFoldedNodes(s.Accounts)
-	if pages, ok := statemodel.Pages(s); ok {
-		return Formula{&nodes, &pages, "pages by simulated splits"}
+// formula makes one of functions, nil where there is none; basis is that of reads.
+func formula(nodes, reads func(statemodel.State) *float64, basis string) func(statemodel.State) Formula {
+	return func(s statemodel.State) (f Formula) {
+		if nodes != nil {
+			f.Nodes = nodes(s)
+		}
+		if reads != nil {
+			f.Reads = reads(s)
+		}
+		if f.Reads != nil {
+			f.Basis = basis
+		}
+		return f
 	}
-	return Formula{Nodes: &nodes}
 }
 
-// pagesAlike is of a layout that keeps its trie as pagetrie does, which is built after it.
-func pagesAlike(s statemodel.State) Formula {
+func foldedNodes(s statemodel.State) *float64  { return new(mpt.ExpectedFoldedNodes(s.Accounts)) }
+func twoMoreNodes(s statemodel.State) *float64 { return new(2 + mpt.ExpectedFoldedNodes(s.Accounts)) }
+func plainNodes(s statemodel.State) *float64   { return new(mpt.ExpectedNodes(s.Accounts)) }
+func binaryNodes(s statemodel.State) *float64 {
+	return new(statemodel.BinaryNodes(s.Stems(), s.Group()))
+}
+func unpinnedNodes(s statemodel.State) *float64 { return new(statemodel.UnpinnedNodes(s.Accounts)) }
+func provenPages(s statemodel.State) *float64   { return new(statemodel.NOMTProof(s)) }
+func leafPage(s statemodel.State) *float64 {
+	return &statemodel.Steady(statemodel.NOMT(s, 0), statemodel.Account)[0]
+}
+func newestPage(s statemodel.State) *float64 {
+	return &statemodel.Steady(statemodel.QMDB(s, 0), statemodel.Account)[0]
+}
+func splitPages(s statemodel.State) *float64 {
 	if pages, ok := statemodel.Pages(s); ok {
-		return Formula{Reads: &pages, Basis: "pages by simulated splits of pagetrie"}
+		return &pages
 	}
-	return Formula{}
-}
-
-func nodesAlone(s statemodel.State) Formula {
-	nodes := mpt.ExpectedNodes(s.Accounts)
-	return Formula{Nodes: &nodes}
+	return nil
 }
 
 // groupsOf are the levels of a binary trie's group, and the blocks that its store was asked for.
 func groupsOf(s *statemodel.State, effective map[string]string) {
 	s.GroupDepth, _ = strconv.ParseFloat(effective["GroupDepth"], 64)
 	s.BlockBytes, _ = strconv.ParseFloat(effective["Levels[0].block_size"], 64)
-}
-
-func groupsAlone(s statemodel.State) Formula {
-	nodes := statemodel.BinaryNodes(s.Stems(), s.Group())
-	return Formula{Nodes: &nodes}
-}
-
-func leafPage(s statemodel.State) Formula {
-	return Formula{Reads: &statemodel.Steady(statemodel.NOMT(s, 0), statemodel.Account)[0], Basis: "one leaf page"}
-}
-
-func provenPages(s statemodel.State) Formula {
-	reads := statemodel.NOMTProof(s)
-	return Formula{Reads: &reads, Basis: "stored pages of the trie, and the leaf"}
-}
-
-func newestPage(s statemodel.State) Formula {
-	return Formula{Reads: &statemodel.Steady(statemodel.QMDB(s, 0), statemodel.Account)[0], Basis: "the page of the newest operation"}
 }

@@ -38,15 +38,22 @@ type Comparison struct {
 	Warnings   []engine.Warning   `json:"warnings,omitempty"`
 }
 
-// Side is a database that was looked at, and its tables.
-type Side struct {
-	Dir    string
-	Run    *result.Run
-	Tables []fidelity.Table
+// Wish is how the reads of a comparison are counted.
+type Wish struct {
+	CacheBytes int64 // or, if CacheShare is not 0, a share of the database; neither: the node's own
+	CacheShare float64
+	Missing    float64
+	Seed       uint64
 }
 
-// Of is the side of a database; table names its only table that counts, "" all.
-func Of(dir string, run *result.Run, table string) (Side, error) {
+// side is a database that was looked at, and its tables.
+type side struct {
+	run    *result.Run
+	tables []fidelity.Table
+}
+
+// sideOf is the side of a database; table names its only table that counts, "" all.
+func sideOf(dir string, run *result.Run, table string) (side, error) {
 	tables, err := Tables(run)
 	if err == nil {
 		tables, err = OnlyTable(tables, table, dir)
@@ -57,60 +64,47 @@ func Of(dir string, run *result.Run, table string) (Side, error) {
 			err = advise.OnlyLevels(dir, t.Values)
 		}
 	}
-	return Side{dir, run, tables}, err
+	return side{run, tables}, err
 }
 
-// Wish is how the reads of a comparison are counted.
-type Wish struct {
-	CacheBytes int64 // or, if CacheShare is not 0, a share of the database; neither: the node's own
-	CacheShare float64
-	Missing    float64
-	Seed       uint64
-}
-
-// CompareFolders is Compare of the database in the first folder and, if there is one, that in the second. table names the only one of
-// their tables that counts, "" all.
-func CompareFolders(ctx context.Context, dirs []string, table string, inspect func(dir string) (*result.Run, error), wish Wish) (*Comparison, error) {
-	var sides [2]Side
-	var beside *Side
-	for i, dir := range dirs {
+// Compare tells in what the database in the first folder differs from a node's usual shape or, if there is one, from that in the
+// second, and what each difference costs. table names the only one of their tables that counts, "" all.
+func Compare(ctx context.Context, dirs []string, table string, inspect func(dir string) (*result.Run, error), wish Wish) (*Comparison, error) {
+	var sides []side
+	for _, dir := range dirs {
 		run, err := inspect(dir)
 		if err != nil {
 			return nil, err
 		}
-		if sides[i], err = Of(dir, run, table); err != nil {
+		s, err := sideOf(dir, run, table)
+		if err != nil {
 			return nil, err
 		}
-		if i == 1 {
-			beside = &sides[i]
-		}
+		sides = append(sides, s)
 	}
-	return Compare(ctx, sides[0], beside, wish)
-}
-
-// Compare tells in what a differs from a node's usual shape or, unless it is nil, from b, and what each
-// difference costs.
-func Compare(ctx context.Context, a Side, b *Side, wish Wish) (*Comparison, error) {
-	out := &Comparison{Schema: "statelab.fidelity/1", Source: a.Dir, Engine: a.Run.Engine.Name, Warnings: OfAllTables(a.Run.Warnings), CacheBytes: wish.CacheBytes}
-	if format, err := dbformat.Recognise(a.Run.Database.Dir); err == nil && a.Run.Database.Written == "foreign" {
-		out.Client = dbformat.Client(a.Run.Database.Dir, format, a.Run.Database.Tables)
+	a := sides[0]
+	out := &Comparison{Schema: "statelab.fidelity/1", Source: dirs[0], Engine: a.run.Engine.Name, Warnings: OfAllTables(a.run.Warnings),
+		CacheBytes: wish.CacheBytes}
+	if format, err := dbformat.Recognise(a.run.Database.Dir); err == nil && a.run.Database.Written == "foreign" {
+		out.Client = dbformat.Client(a.run.Database.Dir, format, a.run.Database.Tables)
 	}
 	var beside []fidelity.Table
-	if b != nil {
-		if own, other := a.Run.Engine.Name, b.Run.Engine.Name; own != other && !(subject.IsPebble(own) && subject.IsPebble(other)) {
-			return nil, engine.Fail(engine.CodeUsage, "%s is a database of %s, and %s of %s: their levels cannot be compared", a.Dir, own, b.Dir, other)
+	if len(sides) > 1 {
+		b := sides[1]
+		if own, other := a.run.Engine.Name, b.run.Engine.Name; own != other && !(subject.IsPebble(own) && subject.IsPebble(other)) {
+			return nil, engine.Fail(engine.CodeUsage, "%s is a database of %s, and %s of %s: their levels cannot be compared", dirs[0], own, dirs[1], other)
 		}
-		out.Beside, beside = b.Dir, b.Tables
+		out.Beside, beside = dirs[1], b.tables
 	}
 	if wish.CacheShare > 0 {
-		out.CacheBytes = max(1, int64(wish.CacheShare*float64(Bytes(a.Run.Database))))
+		out.CacheBytes = max(1, int64(wish.CacheShare*float64(Bytes(a.run.Database))))
 	}
-	price, err := out.pricing(ctx, a.Run, wish.Missing, wish.Seed)
+	price, err := out.pricing(ctx, a.run, wish.Missing, wish.Seed)
 	if err != nil {
 		return nil, err
 	}
-	if out.Tables, err = fidelity.JudgeAll(a.Tables, beside, price); err != nil {
-		return nil, fmt.Errorf("%s: %w", a.Dir, err)
+	if out.Tables, err = fidelity.JudgeAll(a.tables, beside, price); err != nil {
+		return nil, fmt.Errorf("%s: %w", dirs[0], err)
 	}
 	return out, nil
 }

@@ -370,9 +370,7 @@ func printSections(w io.Writer, sections []Section, asked string) {
 		fmt.Fprintf(table, "%s%%\t%s\t%s%%\t%.0f B\t  %s\n", unit.Significant(s.KeysPercent, 3), unit.Significant(s.ErrorPercent, 2),
 			unit.Significant(s.BytesPercent, 3), s.ValueBytes, s.Name)
 	}
-	if err := table.Flush(); err != nil {
-		return // stdout is gone: the exit will tell
-	}
+	_ = table.Flush() // where stdout is gone, the exit will tell
 	fmt.Fprintf(w, "estimated from %s keys (--sample-keys); measure one kind: statelab sweep --use-existing --table NAME\n\n", asked)
 }
 
@@ -399,9 +397,7 @@ func (i *Inspection) printCost(w io.Writer, family string) {
 		row(kind.String())
 	}
 	row("all")
-	if err := table.Flush(); err != nil {
-		return // stdout is gone: the exit will tell
-	}
+	_ = table.Flush() // where stdout is gone, the exit will tell
 	fmt.Fprintf(w, "Blocks and bytes with an empty cache, estimated from %s keys of each kind.\n", unit.Count(c.Keys))
 	if c.Outside {
 		fmt.Fprintln(w, "Filters and indexes are in memory with open tables, beside the cache.")
@@ -436,9 +432,7 @@ func (i *Inspection) printTables(w io.Writer) {
 		}
 		fmt.Fprintf(table, "%s\t%s\t  %s%s\n", unit.Count(t.Keys), unit.Bytes(t.Bytes), t.Name, mark)
 	}
-	if err := table.Flush(); err != nil {
-		return // stdout is gone: the exit will tell
-	}
+	_ = table.Flush() // where stdout is gone, the exit will tell
 	if empty > mostEmpty {
 		fmt.Fprintf(w, "and %s without entries (--json lists them)\n", unit.Plural(empty, "table"))
 	}
@@ -472,9 +466,7 @@ func Levels(w io.Writer, levels []engine.Level, i *result.Inflection, bytes, res
 		fmt.Fprintf(table, "L%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t\n", l.Level, l.Files, unit.Bytes(l.Bytes), unit.Count(l.Keys), unit.Count(l.DataBlocks),
 			unit.Bytes(l.IndexBytes), unit.Bytes(l.TopIndexBytes), filters)
 	}
-	if err := table.Flush(); err != nil {
-		return // stdout is gone: the exit will tell
-	}
+	_ = table.Flush() // where stdout is gone, the exit will tell
 	if i == nil {
 		return
 	}

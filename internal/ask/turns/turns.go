@@ -25,17 +25,6 @@ type Side struct {
 	Work *sweep.Work
 }
 
-// looks are the pairs of runs after which compare --run judges, as long as nothing is
-// decided. Each judges with its part of the accepted false alarms.
-func looks(most int) (at []int) {
-	for _, n := range []int{6, 10, 20, 40} {
-		if n < most {
-			at = append(at, n)
-		}
-	}
-	return append(at, most)
-}
-
 // Take measures two sides in turns until the figures of the limits (none: all) are decided by
 // judge, which gets the part of the false alarms that a look may have; 0: all. It returns how many
 // pairs were measured; of an interrupted comparison what they say, if one is complete.
@@ -45,7 +34,8 @@ func Take(ctx context.Context, sides [2]Side, most int, limits []compare.Limit, 
 	for _, limit := range limits {
 		names = append(names, limit.Figure)
 	}
-	at := looks(most)
+	// The pairs of runs after which is judged, as long as nothing is decided. Each judges with its part of the accepted false alarms.
+	at := append(slices.DeleteFunc([]int{6, 10, 20, 40}, func(n int) bool { return n >= most }), most)
 	for pair := 1; pair <= most; pair++ {
 		for n := range sides {
 			s := &sides[(n+pair-1)%2] // A B, B A, ...: drift meets both alike

@@ -17,7 +17,6 @@ import (
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/internal/observe/probe"
 	"github.com/statelab/statelab/internal/subject"
-	"github.com/statelab/statelab/result"
 )
 
 // Limits of what is kept of single Gets and reads; what comes later is counted.
@@ -61,7 +60,6 @@ func (r read) of(b *cachesim.Block) bool {
 // table is a file of the database that was read.
 type table struct {
 	number  uint64
-	path    string
 	level   int
 	file    *os.File // stays readable when the engine deletes it
 	anatomy *blockio.Anatomy
@@ -81,7 +79,6 @@ type collector struct {
 	target *probe.Target
 	dir    string
 	layout Layout
-	tick   func(result.Tick)
 
 	keys       []byte
 	gets       []get
@@ -99,11 +96,9 @@ type collector struct {
 	reads      uint64 // of tables
 	readsKept  int
 	histogram  *measure.Histogram
-	second     *measure.Histogram // of the last one
+	second     seconds
 	secondGets int
 	secondRead int
-	began      time.Time
-	lastSecond time.Time
 
 	opened  time.Duration // the open window
 	watched time.Duration // in closed ones
@@ -118,13 +113,11 @@ type collector struct {
 // window is a stretch of time in which every Get was seen.
 type window struct{ from, to time.Duration }
 
-func newCollector(t *probe.Target, dir string, layout Layout) *collector {
+func newCollector(t *probe.Target, dir string, layout Layout, seen *Seen, o Options) *collector {
 	c := &collector{target: t, dir: dir, layout: layout, errors: map[uint64]int{}, pending: map[probe.GetID][]read{}, handles: map[uint64]int16{},
-		ours: map[uint64]bool{}, others: map[string]sum{}, histogram: measure.NewHistogram(),
-		second: measure.NewHistogram(), files: map[probe.File]*table{}, learn: make(chan *table, 1<<16),
+		ours: map[uint64]bool{}, others: map[string]sum{}, histogram: seen.Latency,
+		second: seen.seconds(time.Now(), o), files: map[probe.File]*table{}, learn: make(chan *table, 1<<16),
 		follow: followDatabase(layout)}
-	c.began = time.Now() // opening the tables of a large database takes a while
-	c.lastSecond = c.began
 	c.learnt.Go(func() {
 		for t := range c.learn {
 			t.anatomy, t.err = layout.Learn(fmt.Sprintf("/proc/self/fd/%d", t.file.Fd()))
@@ -143,7 +136,7 @@ func (c *collector) Get(g *probe.Get) {
 	}
 	ours := len(c.ours) == 0 || c.ours[g.Database]
 	if ours {
-		c.second.Add(int64(g.End - g.Start))
+		c.second.latency.Add(int64(g.End - g.Start))
 		c.secondGets++
 	}
 	if len(c.gets) == mostGets {
@@ -251,7 +244,7 @@ func (c *collector) tableOf(r *probe.Read) *table {
 	if err != nil {
 		return nil
 	}
-	t := &table{number: number, path: path, level: engine.LevelUnknown, file: file}
+	t := &table{number: number, level: engine.LevelUnknown, file: file}
 	c.files[r.File] = t
 	if file != nil {
 		c.learn <- t
@@ -289,17 +282,13 @@ func (c *collector) Window(open bool, at time.Duration) {
 
 // Second implements probe.Events.
 func (c *collector) Second() error {
-	took := time.Since(c.lastSecond).Seconds()
-	c.lastSecond = time.Now()
-	tick := result.Tick{Phase: Phase, Seconds: time.Since(c.began).Seconds(), Ops: uint64(c.secondGets), OpsPerSecond: float64(c.secondGets) / took}
+	tick, took := c.second.end(uint64(c.secondGets))
+	tick.Ops, tick.OpsPerSecond = uint64(c.secondGets), float64(c.secondGets)/took
 	if c.secondGets > 0 {
-		per := float64(c.secondRead) / float64(c.secondGets)
-		tick.BlockReadsPerOp = &per
-		tick.P50, tick.P99 = c.second.Quantile(0.5), c.second.Quantile(0.99)
+		tick.BlockReadsPerOp = new(float64(c.secondRead) / float64(c.secondGets))
 	}
-	c.second.Reset()
 	c.secondGets, c.secondRead = 0, 0
-	c.tick(tick)
+	c.second.tick(tick)
 	return nil
 }
 

@@ -110,11 +110,8 @@ type faults struct {
 	bytes   uint64
 	latency *measure.Histogram
 
-	began      time.Time
-	lastSecond time.Time
-	second     *measure.Histogram
-	inSecond   uint64
-	tick       func(result.Tick)
+	second   seconds
+	inSecond uint64
 }
 
 type seenPage struct {
@@ -145,22 +142,12 @@ func Faults(ctx context.Context, t *probe.Target, p *probe.FaultProbe, of *Mappe
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	c := &faults{target: t, probe: p, of: of, file: file, pages: map[uint64]*seenPage{}, latency: measure.NewHistogram(), second: measure.NewHistogram(),
-		began: p.Attached, lastSecond: p.Attached}
-	seen := &Seen{Latency: c.latency}
-	c.tick = func(tick result.Tick) {
-		seen.Ticks = append(seen.Ticks, tick)
-		if o.Tick != nil {
-			o.Tick(tick)
-		}
-	}
+	seen := &Seen{Latency: measure.NewHistogram()}
+	c := &faults{target: t, probe: p, of: of, file: file, pages: map[uint64]*seenPage{}, latency: seen.Latency, second: seen.seconds(p.Attached, o)}
 	if err := c.locate(); err != nil {
 		return nil, err
 	}
-	limited, stop := ctx, context.CancelFunc(func() {})
-	if o.Seconds > 0 {
-		limited, stop = context.WithTimeout(ctx, time.Duration(o.Seconds*float64(time.Second)))
-	}
+	limited, stop := o.limited(ctx)
 	err = p.Watch(limited, c)
 	stop()
 	if err != nil {
@@ -171,7 +158,7 @@ func Faults(ctx context.Context, t *probe.Target, p *probe.FaultProbe, of *Mappe
 	if strings.HasPrefix(program, t.Name) { // the kernel cuts the name of a process
 		t.Name = program
 	}
-	*w = result.Watch{Started: c.began.UTC(), Seconds: time.Since(c.began).Seconds(), Why: map[string]string{},
+	*w = result.Watch{Started: p.Attached.UTC(), Seconds: time.Since(p.Attached).Seconds(), Why: map[string]string{},
 		Process: result.WatchedProcess{PID: t.PID, Name: t.Name, Program: cmp.Or(t.Main, program), Version: t.Version, Args: t.Args,
 			Engine: of.Layout.Engine, Database: of.Dir, Cores: t.Cores, Ended: !t.Alive()}}
 	w.Watched, w.Cost.Core = w.Seconds, p.Core()
@@ -252,7 +239,7 @@ func (c *faults) Fault(f *probe.Fault) {
 		c.inSecond++
 		if took >= 0 {
 			c.latency.Add(int64(took))
-			c.second.Add(int64(took))
+			c.second.latency.Add(int64(took))
 		}
 	} else {
 		c.minor++
@@ -274,15 +261,9 @@ func (c *faults) Fault(f *probe.Fault) {
 
 // Second implements probe.Faults.
 func (c *faults) Second() error {
-	took := time.Since(c.lastSecond).Seconds()
-	c.lastSecond = time.Now()
-	tick := result.Tick{Phase: Phase, Seconds: time.Since(c.began).Seconds(), PageFaults: float64(c.inSecond) / took}
-	if c.inSecond > 0 {
-		tick.P50, tick.P99 = c.second.Quantile(0.5), c.second.Quantile(0.99)
-	}
-	c.second.Reset()
-	c.inSecond = 0
-	c.tick(tick)
+	tick, took := c.second.end(c.inSecond)
+	tick.PageFaults, c.inSecond = float64(c.inSecond)/took, 0
+	c.second.tick(tick)
 	if err := c.locate(); err != nil {
 		return err
 	}

@@ -50,14 +50,44 @@ type Seen struct {
 	Watch   result.Watch
 	Ticks   []result.Tick
 	Latency *measure.Histogram
-	Trace   []byte // in the format of model/trace; nil if there is none
-	Keys    []KeptKey
+	Trace   []byte   // in the format of model/trace; nil if there is none
+	Keys    [][]byte // of the Gets, for --keep-keys
 }
 
-// KeptKey is a Get's key, for --keep-keys.
-type KeptKey struct {
-	Key   []byte
-	Found bool
+// limited is ctx until the time is over for which is watched.
+func (o Options) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if o.Seconds == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, time.Duration(o.Seconds*float64(time.Second)))
+}
+
+// seconds tells of each second.
+type seconds struct {
+	tick        func(result.Tick)
+	began, last time.Time
+	latency     *measure.Histogram // of what came since
+}
+
+// seconds begin with a watch, which keeps what is told.
+func (s *Seen) seconds(began time.Time, o Options) seconds {
+	return seconds{began: began, last: began, latency: measure.NewHistogram(), tick: func(tick result.Tick) {
+		s.Ticks = append(s.Ticks, tick)
+		if o.Tick != nil {
+			o.Tick(tick)
+		}
+	}}
+}
+
+// end ends one in which so many calls came; took is how long it was.
+func (s *seconds) end(calls uint64) (tick result.Tick, took float64) {
+	took, s.last = time.Since(s.last).Seconds(), time.Now()
+	tick = result.Tick{Phase: Phase, Seconds: time.Since(s.began).Seconds()}
+	if calls > 0 {
+		tick.P50, tick.P99 = s.latency.Quantile(0.5), s.latency.Quantile(0.99)
+	}
+	s.latency.Reset()
+	return tick, took
 }
 
 // Database is the database that the process has open, of several the one with nearly all bytes; it waits for one that is not open yet.
@@ -112,19 +142,10 @@ const lookForDatabase = 20 * time.Millisecond
 
 // Traffic watches the Gets of a process on the database in dir, and explains them.
 func Traffic(ctx context.Context, t *probe.Target, p *probe.Probe, dir string, layout Layout, cache Cache, o Options) (seen *Seen, err error) {
-	c := newCollector(t, dir, layout)
+	seen = &Seen{Latency: measure.NewHistogram()}
+	c := newCollector(t, dir, layout, seen, o)
 	hasRead, noDevice := t.HasRead(), p.OnDevice(dir)
-	seen = &Seen{Latency: c.histogram}
-	c.tick = func(tick result.Tick) {
-		seen.Ticks = append(seen.Ticks, tick)
-		if o.Tick != nil {
-			o.Tick(tick)
-		}
-	}
-	limited, stop := ctx, context.CancelFunc(func() {})
-	if o.Seconds > 0 {
-		limited, stop = context.WithTimeout(ctx, time.Duration(o.Seconds*float64(time.Second)))
-	}
+	limited, stop := o.limited(ctx)
 	err = p.Watch(limited, o.Share, c)
 	stop()
 	if err = errors.Join(err, c.finish()); err != nil {
@@ -139,7 +160,7 @@ func Traffic(ctx context.Context, t *probe.Target, p *probe.Probe, dir string, l
 		return nil, err
 	}
 	a := analysis{collector: c, cache: cache, options: o, order: c.inOrder(), hasRead: hasRead}
-	a.w = result.Watch{Started: c.began.UTC(), Seconds: time.Since(c.began).Seconds(), Watched: c.watched.Seconds(),
+	a.w = result.Watch{Started: c.second.began.UTC(), Seconds: time.Since(c.second.began).Seconds(), Watched: c.watched.Seconds(),
 		Lost: result.WatchLost{Gets: lost.Gets, Reads: lost.Reads + c.readsGone}, Cache: cache.WatchedCache, Why: map[string]string{},
 		Process: result.WatchedProcess{PID: t.PID, Name: t.Name, Program: t.Main, Version: t.Version, Args: t.Args, Go: t.Go, Engine: t.Engine.Engine,
 			EngineVersion: cmp.Or(t.Module, layout.Version), Database: dir, Cores: t.Cores, Ended: !t.Alive(),
@@ -152,7 +173,9 @@ func Traffic(ctx context.Context, t *probe.Target, p *probe.Probe, dir string, l
 		a.w.Device, a.w.Why["device"] = nil, noDevice.Error()
 	}
 	a.count()
-	a.cost(p.Cost())
+	cost := p.Cost()
+	events := float64(a.w.Gets)*cost.Get.Seconds() + float64(a.reads)*cost.Read.Seconds()
+	a.w.Cost = result.WatchCost{GetNanos: cost.Get.Nanoseconds(), ReadNanos: cost.Read.Nanoseconds(), Core: events / max(a.w.Seconds, 1e-9)}
 	a.kinds()
 	// What was seen is worth an answer even if somebody ended the watch.
 	if err := a.resolve(context.WithoutCancel(ctx)); err != nil {
@@ -162,7 +185,7 @@ func Traffic(ctx context.Context, t *probe.Target, p *probe.Probe, dir string, l
 	a.warn()
 	seen.Watch, seen.Trace = a.w, a.traced
 	for _, i := range a.order {
-		seen.Keys = append(seen.Keys, KeptKey{c.key(i), c.gets[i].outcome == found})
+		seen.Keys = append(seen.Keys, c.key(i))
 	}
 	return seen, nil
 }
@@ -208,7 +231,7 @@ func (a *analysis) count() {
 			}
 			tally := w.BlockReads[kind.String()]
 			w.BlockReads[kind.String()] = tally.Add(engine.Tally{Count: 1, Bytes: int64(r.bytes)})
-			w.BlockReadsByLevel[levelName(r.table.level)]++
+			w.BlockReadsByLevel[engine.LevelName(r.table.level)]++
 			reads++
 			bytes += uint64(r.bytes)
 			if r.device {
@@ -295,18 +318,6 @@ func tenths(gets map[string]uint64) []float64 {
 		shares[i*parts/len(counts)] += float64(n) / float64(all)
 	}
 	return shares
-}
-
-func levelName(level int) string {
-	if level == engine.LevelUnknown {
-		return "unknown"
-	}
-	return fmt.Sprintf("L%d", level)
-}
-
-func (a *analysis) cost(c probe.Cost) {
-	events := float64(a.w.Gets)*c.Get.Seconds() + float64(a.reads)*c.Read.Seconds()
-	a.w.Cost = result.WatchCost{GetNanos: c.Get.Nanoseconds(), ReadNanos: c.Read.Nanoseconds(), Core: events / max(a.w.Seconds, 1e-9)}
 }
 
 // kinds sorts the keys into kinds: those of the client whose database it is; else by their first byte, if there are few.
@@ -620,8 +631,8 @@ func (s *Seen) WriteTrace(path string, replaces output.Replaces) error {
 // WriteKeys writes the keys of the Gets to a file that only its owner reads, in hexadecimal, one a line.
 func (s *Seen) WriteKeys(path string, replaces output.Replaces) error {
 	var lines strings.Builder
-	for _, k := range s.Keys {
-		lines.WriteString(hex.EncodeToString(k.Key) + "\n")
+	for _, key := range s.Keys {
+		lines.WriteString(hex.EncodeToString(key) + "\n")
 	}
 	err := output.Write(path, replaces, func(file *os.File) error {
 		_, err := file.WriteString(lines.String())

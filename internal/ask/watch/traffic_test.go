@@ -62,7 +62,7 @@ func TestFirstAccesses(t *testing.T) {
 // Of a process with several databases, the Gets count whose handle reads tables of the one that is watched.
 func TestGetsOfAnotherDatabaseAreLeftOut(t *testing.T) {
 	c := &collector{pending: map[probe.GetID][]read{}, ours: map[uint64]bool{}, errors: map[uint64]int{}, histogram: measure.NewHistogram(),
-		second: measure.NewHistogram()}
+		second: seconds{latency: measure.NewHistogram()}}
 	const ours, other = 0xa000, 0xb000
 	for i, g := range []struct {
 		key      string

@@ -83,7 +83,7 @@ func (r *run) blockFigures(m *measured, gets float64) {
 	f.BlockReadsPerGetByLevel = map[string]float64{}
 	for level := range m.Subject.Reads {
 		if n := m.Subject.Reads.Level(level).Count; n > 0 {
-			f.BlockReadsPerGetByLevel[levelName(level)] = float64(n) / gets
+			f.BlockReadsPerGetByLevel[engine.LevelName(level)] = float64(n) / gets
 		}
 	}
 	if m.Subject.TableOpens != nil {
@@ -326,13 +326,6 @@ func engineWrites(c engine.Counters) (n int64) {
 		}
 	}
 	return n
-}
-
-func levelName(level int) string {
-	if level == engine.LevelUnknown {
-		return "unknown"
-	}
-	return fmt.Sprintf("L%d", level)
 }
 
 func ratio(n int64, by float64) *float64 {
