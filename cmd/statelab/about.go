@@ -23,7 +23,7 @@ advise says whether that limits your node.
 		RunE: func(*cobra.Command, []string) error {
 			m := new(mistakes)
 			if !m.Readable("db", dir) {
-				return m.err()
+				return m.Err()
 			}
 			findings := append(host.Doctor(a.ctx, dir), watch.Possible())
 			if asJSON {
@@ -53,14 +53,14 @@ its own, so the kernel's counters of that device count the database alone.
 		m := new(mistakes)
 		bytes, err := unit.ParseSize("volume size", size, "4GiB, 500MB")
 		if err != nil {
-			m.add("--size: %v", err)
+			m.Add("--size: %v", err)
 		}
 		if len(args) != 1 {
-			m.add("name one image file (example: statelab volume create V --size 4GiB)")
+			m.Add("name one image file (example: statelab volume create V --size 4GiB)")
 		} else {
 			m.NewFile("", args[0], nil)
 		}
-		if err := m.err(); err != nil {
+		if err := m.Err(); err != nil {
 			return err
 		}
 		mount, err := host.VolumeCreate(a.ctx, absolute(args[0]), bytes)

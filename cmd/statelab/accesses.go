@@ -73,14 +73,14 @@ func (a *app) accessesInfo() *cobra.Command {
 		}
 		if log.given(args) {
 			source := log.open(m, args)
-			if err := m.err(); err != nil {
+			if err := m.Err(); err != nil {
 				return err
 			}
 			defer source.Close() // it is only read
 			return a.describeLog(source, args[0], asJSON)
 		}
 		list := m.oneList(args, "info")
-		if err := m.err(); err != nil {
+		if err := m.Err(); err != nil {
 			return err
 		}
 		defer list.Close() // it is only read
@@ -130,8 +130,8 @@ func (a *app) accessesImport() *cobra.Command {
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		to := m.NewOut(out, "list.slal")
 		if len(args) != 1 {
-			m.add("name one folder or file (example: statelab accesses import DIR --out list.slal)")
-			return m.err()
+			m.Add("name one folder or file (example: statelab accesses import DIR --out list.slal)")
+			return m.Err()
 		}
 		if log.form().Blocks() {
 			return a.blockTrace(m, log, args, to, false)
@@ -141,7 +141,7 @@ func (a *app) accessesImport() *cobra.Command {
 		}
 		if log.given(args) {
 			source := log.open(m, args)
-			if err := m.err(); err != nil {
+			if err := m.Err(); err != nil {
 				return err
 			}
 			defer source.Close() // it is only read
@@ -154,7 +154,7 @@ func (a *app) accessesImport() *cobra.Command {
 				m.Unread("", "", "%v", err)
 			}
 		}
-		if err := m.err(); err != nil {
+		if err := m.Err(); err != nil {
 			return err
 		}
 		defer from.Close() // it is only read
@@ -179,13 +179,13 @@ func (a *app) accessesGenerate() *cobra.Command {
 	setting.Var(flag, &contracts, setting.Share, "contracts", "10%", "share of them that have code")
 	setting.Var(flag, &seed, setting.Seed, "seed", "1", "seed of all random choices")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
-		m.noArguments(args)
+		m.NoArguments(args)
 		to := m.NewOut(out, "list.slal")
 		profile := accesses.Profile{Blocks: blocks.V(), Accounts: accounts.V(), Seed: seed.V(), ContractShare: contracts.V()}
-		if err := profile.Check(); err != nil && m.err() == nil {
-			m.add("%v (example: --blocks 100 --accounts 1M --contracts 10%%)", err)
+		if err := profile.Check(); err != nil && m.Err() == nil {
+			m.Add("%v (example: --blocks 100 --accounts 1M --contracts 10%%)", err)
 		}
-		if err := m.err(); err != nil {
+		if err := m.Err(); err != nil {
 			return err
 		}
 		from := accesses.Generate(profile)
@@ -200,7 +200,7 @@ func (a *app) accessesVerify() *cobra.Command {
 	}
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		list := m.oneList(args, "verify")
-		if err := m.err(); err != nil {
+		if err := m.Err(); err != nil {
 			return err
 		}
 		defer list.Close() // it is only read

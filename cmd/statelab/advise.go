@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -112,12 +111,8 @@ func (a *app) advise(f *adviseFlags, m *mistakes, args []string) (err error) {
 	if e, _ := subject.EngineOf(r.Gets.Spec.Engine); e.ReadsOptions {
 		return a.adviseRocksDB(r, f)
 	}
-	if f.out != "" {
-		tidy, wrong := output.MakeFolder(f.out)
-		if wrong != nil {
-			return usage("--out: %v", wrong)
-		}
-		defer func() { err = errors.Join(err, tidy()) }()
+	if err := a.makeOut(f.out, output.MakeFolder); err != nil {
+		return err
 	}
 	p := a.progress()
 	defer p.Done()
@@ -181,23 +176,23 @@ func (a *app) orInterrupted(err error) error {
 // adviceAsked reads the flags, all mistakes at once.
 func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r evidence.Asked, err error) {
 	if len(args) != 1 {
-		m.add("name one database (example: statelab advise CHAINDATA)")
+		m.Add("name one database (example: statelab advise CHAINDATA)")
 	}
 	r.Missing, r.Seed, r.Out = f.missing.V(), f.seed.V(), f.out
 	if f.verify && runtime.GOOS != "linux" {
-		m.add("--verify: %v", errNeedsLinux("it", runtime.GOOS))
+		m.Add("--verify: %v", errNeedsLinux("it", runtime.GOOS))
 	}
 	r.Limits.MemoryBytes, r.CacheBytes, r.CacheShare = f.memory.V(), f.cache.V().Bytes, f.cache.V().Share
 	if r.Limits.GetsPerSecond = f.gets.V(); f.gets.Given() && r.Limits.GetsPerSecond == 0 {
 		m.At("gets-per-second", "0", "must be at least 1 (example: 5k)")
 	}
 	if len(f.nodeMetrics) > 0 && f.gets.Given() {
-		m.add("--gets-per-second and --node-metrics both say how many Gets there are: give one")
+		m.Add("--gets-per-second and --node-metrics both say how many Gets there are: give one")
 	} else {
 		watch.CheckNode(f.nodeMetrics, f.nodeSeconds.V(), &m.Mistakes)
 	}
 	if r.Trace = f.trace.V(); r.Trace != "" && (f.verify || f.accesses.Given() || f.table.Given()) {
-		m.add("--trace: it has no keys, and its Gets are what they are: not with --verify, --accesses or --table")
+		m.Add("--trace: it has no keys, and its Gets are what they are: not with --verify, --accesses or --table")
 	}
 	if r.Limits.LatencyGoal = f.latency.V(); f.latency.Given() && r.Limits.LatencyGoal <= 0 {
 		m.At("latency-goal", f.latency.String(), "must be a duration (example: 1ms)")
@@ -216,19 +211,19 @@ func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r evidenc
 		}
 	}
 	m.Results(f.out)
-	return r, m.err()
+	return r, m.Err()
 }
 
 // checkTable checks what is asked of a level table without its database.
 func (f *adviseFlags) checkTable(m *mistakes) {
 	if _, err := evidence.ProfileSettings(f.profile.V(), nil); err != nil {
-		m.add("--profile: %v", err)
+		m.Add("--profile: %v", err)
 	}
 	if f.verify {
-		m.add("--verify: a level table cannot be measured: name the database")
+		m.Add("--verify: a level table cannot be measured: name the database")
 	}
 	if f.accesses.Given() || f.table.Given() || f.trace.Given() {
-		m.add("--accesses, --table and --trace: a level table has no keys to look up: name the database")
+		m.Add("--accesses, --table and --trace: a level table has no keys to look up: name the database")
 	}
 }
 
@@ -249,7 +244,7 @@ func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) curve.Of {
 	spec := sweep.ReadSpec(e, t, a.command(), &m.Mistakes)
 	spec.AccessGets = 0
 	if of, _ := subject.EngineOf(spec.Engine); t.Engine != nil && of.Cache == 0 && !of.ReadsOptions {
-		m.add("%s: a database of %s; advise supports Pebble and RocksDB. %s", dir, spec.Engine,
+		m.Add("%s: a database of %s; advise supports Pebble and RocksDB. %s", dir, spec.Engine,
 			advise.NoCacheFlag(dbformat.Client(dir, dbformat.Found{Engine: spec.Engine}, nil), t.Engine.Info().Has(engine.HasNoCache)))
 	}
 	if t.Engine == nil {

@@ -84,9 +84,9 @@ func (m *mistakes) openSet(args []string, format, example string) (set changeset
 func (f *setFlags) window(set changeset.Source, m *mistakes) (changeset.Source, error) {
 	from, to := f.from.V(), f.to.V()
 	if to > 0 && to < from {
-		m.add("--to %d: must be at least --from (%d)", to, from)
+		m.Add("--to %d: must be at least --from (%d)", to, from)
 	}
-	if err := m.err(); err != nil || set == nil {
+	if err := m.Err(); err != nil || set == nil {
 		return nil, err
 	}
 	return changeset.Part(set, from, to, f.sort)
@@ -153,7 +153,7 @@ func (a *app) changesetImport() *cobra.Command {
 		if roots != "" {
 			set = replays.ExpectRoots(set, roots, &m.Mistakes)
 		}
-		if err := m.err(); err != nil {
+		if err := m.Err(); err != nil {
 			return err
 		}
 		if err := a.warn(f.strict, changeset.LeftOut(source.Info())...); err != nil {
@@ -232,12 +232,12 @@ func (a *app) changesetGenerate() *cobra.Command {
 	f.outFlag(cmd)
 	f.sortFlag(cmd)
 	return a.checked(cmd, func(m *mistakes, args []string) error {
-		m.noArguments(args)
+		m.NoArguments(args)
 		out := m.NewOut(f.out, "set.slcs")
 		g.Profiles, g.Versions, g.Scale, g.Seed, g.EmptyValueShare = profiles.All(), int64(versions.V()), scale.V(), seed.V(), emptyValues.V()
 		g.GrowVersions = int64(grow.V())
 		m.All("", g.Check())
-		if err := m.err(); err != nil {
+		if err := m.Err(); err != nil {
 			return err
 		}
 		set, err := changeset.Generate(g)
@@ -258,7 +258,7 @@ func (a *app) changesetInfo() *cobra.Command {
 	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		set, path := m.openSet(args, f.format.V(), "info set.slcs")
-		if err := m.err(); err != nil {
+		if err := m.Err(); err != nil {
 			return err
 		}
 		defer set.Close() // nothing was written
@@ -280,7 +280,7 @@ versions and files whose names the format does not know exit 3.`}
 	cmd.Flags().BoolVar(&f.strict, "strict", false, "exit 3 if versions are missing, or files have names that the format does not know")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		set, path := m.openSet(args, f.format.V(), "verify set.slcs")
-		if err := m.err(); err != nil {
+		if err := m.Err(); err != nil {
 			return err
 		}
 		defer set.Close() // nothing was written

@@ -21,14 +21,14 @@ func (f *flags) elsewhere() bool {
 func (f *flags) checkWhere(m *mistakes) {
 	slurm.CheckWhere(f.Experiment, f.point != "", f.matrix, &m.Mistakes)
 	if f.databases != "" && f.point == "" {
-		m.add("--databases: only with --point; databases of a sweep are in its --out")
+		m.Add("--databases: only with --point; databases of a sweep are in its --out")
 	}
 	if f.versionParts != "" {
-		m.add("--parts %s: a replay cannot be divided by versions, since a tree applies a version to the state that all versions before it have left, and no "+
+		m.Add("--parts %s: a replay cannot be divided by versions, since a tree applies a version to the state that all versions before it have left, and no "+
 			"tree here can begin with that state: several trees, profiles and --repeats are runs that nodes share", f.versionParts)
 	}
 	if f.point != "" && f.matrix {
-		m.add("--point and --print-matrix: give one of them")
+		m.Add("--point and --print-matrix: give one of them")
 	}
 }
 
@@ -83,9 +83,9 @@ that is free: scratch space, a shared folder, statelab itself, memory control gr
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		if len(args) > 1 {
-			m.add("name one partition (example: statelab cluster check fast)")
+			m.Add("name one partition (example: statelab cluster check fast)")
 		}
-		if err := m.err(); err != nil {
+		if err := m.Err(); err != nil {
 			return err
 		}
 		partition := strings.Join(args, "")

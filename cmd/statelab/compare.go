@@ -81,7 +81,7 @@ flags outside the quotes apply to both sides.`,
 		if !c.run {
 			for _, name := range commandline.Typed(flag) {
 				if _, is := c.ByFlag(name); is || name == "out" || name == "ignore-space" {
-					m.add("--%s: only with --run, which measures; without it compare reads folders", name)
+					m.Add("--%s: only with --run, which measures; without it compare reads folders", name)
 				}
 			}
 		}
@@ -92,20 +92,20 @@ flags outside the quotes apply to both sides.`,
 func (a *app) compare(c *comparing, m *mistakes, args []string) error {
 	limits, wrong := compare.ParseLimits(c.failIf)
 	for _, err := range wrong {
-		m.add("--fail-if %v", err)
+		m.Add("--fail-if %v", err)
 	}
 	m.NewFileIf("page", c.page, &c.force)
 	m.NewFileIf("bench", c.benchOut, &c.force)
 	m.NewFileIf("csv", c.csvs, &c.force)
 	switch {
 	case c.run && len(args) != 2:
-		m.add("--run needs two settings in quotes (example: compare --run 'engine=pebble1' 'engine=pebble2' --keys 300k --cache 2MiB)")
+		m.Add("--run needs two settings in quotes (example: compare --run 'engine=pebble1' 'engine=pebble2' --keys 300k --cache 2MiB)")
 	case c.run && c.by != "":
-		m.add("--by: not with --run")
+		m.Add("--by: not with --run")
 	case !c.run && c.by != "" && len(args) != 1:
-		m.add("--by splits one folder: name exactly one")
+		m.Add("--by splits one folder: name exactly one")
 	case !c.run && c.by == "" && len(args) < 2:
-		m.add("name at least two folders (example: statelab compare OLD NEW), or split one sweep: statelab compare S --by engine")
+		m.Add("name at least two folders (example: statelab compare OLD NEW), or split one sweep: statelab compare S --by engine")
 	}
 	if c.run {
 		return a.compareRuns(c, limits, m, args)
@@ -114,7 +114,7 @@ func (a *app) compare(c *comparing, m *mistakes, args []string) error {
 	for _, folder := range args {
 		m.Readable("", folder)
 	}
-	if err := m.err(); err != nil {
+	if err := m.Err(); err != nil {
 		return err
 	}
 	result, err := c.judge(0, margin, args...)
@@ -158,22 +158,17 @@ func (a *app) tellComparison(c *comparing, found *compare.Comparison, limits []c
 // mostPairs is how many pairs of runs compare --run measures if --repeats is not given.
 const mostPairs = 20
 
-// most is how many pairs of runs may be measured.
-func (c *comparing) most() int {
-	if c.Repeats.V() <= 1 {
-		c.Repeats.Let(mostPairs)
-	}
-	return int(c.Repeats.V())
-}
-
 // compareRuns measures two settings in turns (A B, B A, ...) until their figures are
 // decided.
 func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, settings []string) error {
 	if runtime.GOOS != "linux" {
 		return errNeedsLinux("compare --run", runtime.GOOS)
 	}
-	margin, most := c.margin.V(), c.most()
-	if err := m.err(); err != nil {
+	if c.Repeats.V() <= 1 {
+		c.Repeats.Let(mostPairs)
+	}
+	margin, most := c.margin.V(), int(c.Repeats.V())
+	if err := m.Err(); err != nil {
 		return err
 	}
 	out := outFolder(c.out, "compare")
@@ -226,7 +221,7 @@ func leaveNoTrace(out string, why engine.Code, sides [2]*flags) error {
 // sideOf prepares a side.
 func (a *app) sideOf(f *flags, name, databases string, m *mistakes) (turns.Side, error) {
 	s := a.sweepOf(f, m)
-	if err := m.err(); err != nil {
+	if err := m.Err(); err != nil {
 		return turns.Side{}, err
 	}
 	for _, axis := range s.Axes {

@@ -38,17 +38,13 @@ func (a *app) disk(f *flags, m *mistakes) (err error) {
 	limit := host.LimitPlan{Dir: absolute(s.Dir.V()), Fio: s.With.V() != disk.None, InFlight: slices.Compact(slices.Sorted(slices.Values(s.InFlight.All()))),
 		Seconds: s.Seconds.V(), Repeats: int(f.Repeats.V())}
 	if info, err := os.Stat(limit.Dir); err != nil || !info.IsDir() {
-		m.add("%s: no such directory (usage: statelab disk DIR)", s.Dir.V())
+		m.Add("%s: no such directory (usage: statelab disk DIR)", s.Dir.V())
 	}
-	if err := m.err(); err != nil {
+	if err := m.Err(); err != nil {
 		return err
 	}
-	if f.out != "" {
-		tidy, wrong := output.MakeFolder(f.out)
-		if wrong != nil {
-			return usage("--out: %v", wrong)
-		}
-		defer func() { err = errors.Join(err, tidy()) }()
+	if err := a.makeOut(f.out, output.MakeFolder); err != nil {
+		return err
 	}
 	if _, err := a.estimated(f, limit.Dir, []estimate.Step{disk.Step(limit)}); err != nil {
 		return err

@@ -43,17 +43,17 @@ Parts of the versions (--part) make the same file when they are put together (--
 		out, p := m.NewOut(f.out, "set.slcs"), a.progress()
 		if on.Merge {
 			if len(args) == 0 {
-				m.add("--merge: name the files of all parts (statelab changeset harvest --part K/N --out FILE makes one)")
+				m.Add("--merge: name the files of all parts (statelab changeset harvest --part K/N --out FILE makes one)")
 			}
-			if err := m.err(); err != nil {
+			if err := m.Err(); err != nil {
 				return err
 			}
 			return a.written(f, p, out, harvest.Join(out, args, "", a.copied(p, "join")))
 		}
-		m.noArguments(args)
+		m.NoArguments(args)
 		on.Check(&m.Mistakes)
 		if !db.Given() {
-			m.add("--db is missing: name the database of a stopped node (example: --db data/application.db)")
+			m.Add("--db is missing: name the database of a stopped node (example: --db data/application.db)")
 		} else {
 			m.Readable("db", db.V())
 		}
@@ -61,9 +61,9 @@ Parts of the versions (--part) make the same file when they are put together (--
 		h := &harvest.Harvest{Tree: a.tables.Trees.Found[treeName.V()], DB: absolute(db.V()), From: f.from.V(), To: f.to.V(), Part: on.Part.V(), Jobs: jobs.V(),
 			Out: out, Tell: func(e result.Event) { p.Tell("", e) }, Copied: a.copied(p, "join")}
 		if h.Tree != nil && !h.Tree.Info.Has(tree.Harvests) {
-			m.add("--tree %s cannot be harvested: use iavl1, which reads the databases of nodes", treeName.V())
+			m.Add("--tree %s cannot be harvested: use iavl1, which reads the databases of nodes", treeName.V())
 		}
-		if err := m.err(); err != nil {
+		if err := m.Err(); err != nil {
 			return err
 		}
 		versions, warnings, err := h.Survey(a.ctx)

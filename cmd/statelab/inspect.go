@@ -28,6 +28,10 @@ type inspectFlags struct {
 	sampleKeys experiment.Count
 	cache      setting.Value[setting.CacheSize]
 	on         slurm.Fan
+	// Of --as:
+	as, table string
+	missing   experiment.Float
+	seed      experiment.Count
 }
 
 func (a *app) inspectVerb() *cobra.Command {
@@ -54,8 +58,7 @@ database also the sizes of keys and values. For each difference it says how many
 reads per Get it costs. With --strict inspect exits with 3 if there is a difference,
 or without --as a warning or a finding about the configuration.`,
 	}
-	like := &fidelityFlags{inspectFlags: f}
-	like.add(cmd)
+	f.likeFlags(cmd)
 	f.displayFlags(cmd)
 	setting.Var(cmd.Flags(), &f.sampleKeys, setting.Count(0, ""), "sample-keys", "5k",
 		"number of keys to sample to find out what a client's database holds; 0: none")
@@ -65,19 +68,19 @@ or without --as a warning or a finding about the configuration.`,
 		"print the whole from the JSON files of all parts, which are the arguments")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		only, why := []string{"missing", "table", "seed"}, "only with --as"
-		if like.as != "" {
+		if f.as != "" {
 			only, why = []string{"engine", "sample-keys", "part", "merge", "on", "constraint", "scratch", "sbatch", "parts", "nodes"}, "not with --as"
 		}
 		m.Refuse(cmd.Flags(), why, only...)
-		if like.as != "" {
-			return a.fidelity(like, m, args)
+		if f.as != "" {
+			return a.fidelity(f, m, args)
 		}
 		f.on.Check(&m.Mistakes)
 		if f.on.Merge {
 			if len(args) == 0 {
-				m.add("--merge: name the files of all parts (statelab inspect DIR --part K/N --json > FILE makes one)")
+				m.Add("--merge: name the files of all parts (statelab inspect DIR --part K/N --json > FILE makes one)")
 			}
-			if err := m.err(); err != nil {
+			if err := m.Err(); err != nil {
 				return err
 			}
 			return a.mergeParts(f, args)
@@ -88,7 +91,7 @@ or without --as a warning or a finding about the configuration.`,
 
 func (a *app) inspect(f *inspectFlags, m *mistakes, args []string) error {
 	if len(args) != 1 {
-		m.add("name one database or one level table (example: statelab inspect DIR)")
+		m.Add("name one database or one level table (example: statelab inspect DIR)")
 	}
 	if len(args) == 1 && f.engine != "" && isFile(args[0]) {
 		if _, err := setting.Choice(subject.Pebbles()...).Parse(f.engine); err != nil {
@@ -97,9 +100,9 @@ func (a *app) inspect(f *inspectFlags, m *mistakes, args []string) error {
 	}
 	part := f.on.Part.V()
 	if part.Of > 0 && !f.json {
-		m.add("--part: prints JSON only: add --json")
+		m.Add("--part: prints JSON only: add --json")
 	}
-	if err := m.err(); err != nil {
+	if err := m.Err(); err != nil {
 		return err
 	}
 	if f.on.On() != "" {
@@ -165,18 +168,11 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// fidelityFlags are the flags of inspect --as.
-type fidelityFlags struct {
-	*inspectFlags
-	missing   experiment.Float
-	as, table string
-	seed      experiment.Count
-}
-
 // anyNode is what --as says for the shape that a database has in a node after a long time.
 const anyNode = "node"
 
-func (f *fidelityFlags) add(cmd *cobra.Command) {
+// likeFlags are those of --as.
+func (f *inspectFlags) likeFlags(cmd *cobra.Command) {
 	flag := cmd.Flags()
 	flag.StringVar(&f.as, "as", "", "compare the shape: --as node, with that of a long-running node of the same client; --as DIR, with another database's")
 	setting.Var(flag, &f.cache, setting.Cache, "cache", "",
@@ -187,12 +183,12 @@ func (f *fidelityFlags) add(cmd *cobra.Command) {
 	setting.Var(flag, &f.seed, setting.Seed, "seed", "1", "with --as: seed of all random choices")
 }
 
-func (a *app) fidelity(f *fidelityFlags, m *mistakes, args []string) error {
+func (a *app) fidelity(f *inspectFlags, m *mistakes, args []string) error {
 	if len(args) == 1 && !isThere(f.as) && look.IsProfile(f.as) {
 		if f.cache.Given() {
-			m.add("--cache: not with --as PROFILE, which compares options alone")
+			m.Add("--cache: not with --as PROFILE, which compares options alone")
 		}
-		if err := m.err(); err != nil {
+		if err := m.Err(); err != nil {
 			return err
 		}
 		return a.conformity(f, args[0])
@@ -201,9 +197,9 @@ func (a *app) fidelity(f *fidelityFlags, m *mistakes, args []string) error {
 		args = append(args, f.as)
 	} // else a second one may follow: of fidelity A B, the name of the release before
 	if len(args) != 1 && len(args) != 2 || len(args) == 1 && f.as != anyNode {
-		m.add("name one database (example: statelab inspect DIR --as node)")
+		m.Add("name one database (example: statelab inspect DIR --as node)")
 	}
-	if err := m.err(); err != nil {
+	if err := m.Err(); err != nil {
 		return err
 	}
 	wish := look.Wish{CacheBytes: f.cache.V().Bytes, CacheShare: f.cache.V().Share, Missing: f.missing.V(), Seed: f.seed.V()}
@@ -217,7 +213,7 @@ func (a *app) fidelity(f *fidelityFlags, m *mistakes, args []string) error {
 }
 
 // conformity compares the options of a database with those of a profile.
-func (a *app) conformity(f *fidelityFlags, dir string) error {
+func (a *app) conformity(f *inspectFlags, dir string) error {
 	run, err := a.inspectDatabase(dir, "", f.ignoreLock, engine.Part{})
 	if err != nil {
 		return err
@@ -230,7 +226,7 @@ func (a *app) conformity(f *fidelityFlags, dir string) error {
 }
 
 // judged prints an answer with so many differences, which --strict makes fatal.
-func (a *app) judged(f *fidelityFlags, found answer, differences int) error {
+func (a *app) judged(f *inspectFlags, found answer, differences int) error {
 	err := a.print(f.json, found)
 	if f.strict && differences > 0 {
 		err = errors.Join(err, madeFatal(differences))

@@ -46,11 +46,11 @@ func (l *logFlags) given(args []string) bool {
 // open opens the log that is the only argument.
 func (l *logFlags) open(m *mistakes, args []string) (log traffic.Source) {
 	if len(args) != 1 {
-		m.add("name one log (example: statelab accesses import --from geth-log LOG --out log.slkt)")
+		m.Add("name one log (example: statelab accesses import --from geth-log LOG --out log.slkt)")
 		return nil
 	}
 	if l.form().Blocks() {
-		m.add("--from %s: it has neither values nor all keys: accesses import makes a trace for statelab simulate of it", l.from.V())
+		m.Add("--from %s: it has neither values nor all keys: accesses import makes a trace for statelab simulate of it", l.from.V())
 		return nil
 	}
 	if args[0] != curve.Pipe && !m.Readable("", args[0]) {
@@ -68,7 +68,7 @@ func (a *app) blockTrace(m *mistakes, l *logFlags, args []string, to string, asJ
 	if len(args) != 1 || args[0] != curve.Pipe {
 		m.One(args, "trace (example: statelab accesses import --from "+l.from.V()+" FILE --out T)")
 	}
-	if err := m.err(); err != nil {
+	if err := m.Err(); err != nil {
 		return err
 	}
 	told, done := a.following("read")
@@ -154,20 +154,20 @@ not write is not in it.
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		e := linked(name)
 		if err := output.NewFolder(db); db == "" {
-			m.add("--db is missing: name a new folder (example: --db D)")
+			m.Add("--db is missing: name a new folder (example: --db D)")
 		} else if err != nil {
-			m.add("--db: %v", err)
+			m.Add("--db: %v", err)
 		}
 		if e == nil {
-			m.add("--engine %q: not an engine that this program links (example: --engine %s)", name, embedded()[0].Info().Name)
-			return m.err()
+			m.Add("--engine %q: not an engine that this program links (example: --engine %s)", name, embedded()[0].Info().Name)
+			return m.Err()
 		}
 		options := engine.Options{Dir: absolute(db), Profile: profile, Create: true}
 		for _, err := range e.Check(options) {
-			m.add("%v", err)
+			m.Add("%v", err)
 		}
 		source := log.open(m, args)
-		if err := m.err(); err != nil {
+		if err := m.Err(); err != nil {
 			return err
 		}
 		defer source.Close() // it is only read

@@ -54,7 +54,7 @@ func (a *app) measureLayouts(f *flags, m *mistakes, p *console.Progress, before 
 	l := layouts.Declared(f.Experiment, a.tables.Layouts, a.command(), func(label string, why error) {
 		fmt.Fprintf(a.stderr, "left out: %s: %v\n", label, why)
 	}, &m.Mistakes)
-	if err := m.err(); err != nil {
+	if err := m.Err(); err != nil {
 		return nil, how, so, err
 	}
 	how, err = a.prepare(f, true, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) { return l.Steps(how, on), nil })

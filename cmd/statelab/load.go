@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -35,7 +34,7 @@ some keys back and leaves a manifest in the database.
 func (a *app) load(f *flags, m *mistakes) (err error) {
 	m.Results(f.out)
 	spec := sweep.LoadDeclared(f.Experiment, f.resume, finder{a, m}, a.command(), &m.Mistakes)
-	if err := m.err(); err != nil {
+	if err := m.Err(); err != nil {
 		return err
 	}
 	near := host.Existing(spec.Dir)
@@ -51,12 +50,8 @@ func (a *app) load(f *flags, m *mistakes) (err error) {
 		return err
 	}
 	spec.Out = cmp.Or(absolute(f.out), filepath.Join(spec.Dir, engine.OwnFolder, "load"))
-	if f.out != "" {
-		tidy, wrong := output.MakeFolder(f.out)
-		if wrong != nil {
-			return usage("--out: %v", wrong)
-		}
-		defer func() { err = errors.Join(err, tidy()) }()
+	if err := a.makeOut(f.out, output.MakeFolder); err != nil {
+		return err
 	}
 	p := a.progress()
 	p.Say("loading %s keys into %s with %s, profile %s", unit.Count(spec.Keys), spec.Dir, spec.Engine, spec.Profile)

@@ -16,7 +16,6 @@ import (
 	"github.com/statelab/statelab/internal/base/commandline"
 	"github.com/statelab/statelab/internal/base/console"
 	"github.com/statelab/statelab/internal/base/failure"
-	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/explain/promexport"
 	"github.com/statelab/statelab/internal/observe/host"
@@ -91,7 +90,7 @@ type app struct {
 	helpAll        bool      // --help-all, which every verb has
 	tables         runners.Tables
 	live           *promexport.Live // --metrics; nil: not asked for
-	held           output.Held      // folders of results that this command writes into
+	ends           []func() error   // what comes last: folders of results are tidied and released
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -99,7 +98,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 func (a *app) run() int {
-	defer a.held.Release()
 	a.stdout, a.stderr, a.tables = console.Plain{Writer: a.stdout}, console.Plain{Writer: a.stderr}, newTables()
 	stderr := a.stderr
 	if err := commandline.NotUTF8(a.args); err != nil {
@@ -120,6 +118,9 @@ func (a *app) run() int {
 	root.SetOut(a.stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(a.ctx)
+	for _, end := range a.ends {
+		err = errors.Join(err, end())
+	}
 	if err == nil || errors.As(err, new(dryRun)) {
 		return exitDone
 	}

@@ -105,18 +105,18 @@ func (a *app) measuringVerb(verb string, cmd *cobra.Command) *cobra.Command {
 	}
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		if verb == experiment.Price && cmd.Flags().NFlag() == 0 {
-			m.add("price builds states and measures them, which takes minutes: name a folder for the results (--out P), and, to build less, --layout and " +
+			m.Add("price builds states and measures them, which takes minutes: name a folder for the results (--out P), and, to build less, --layout and " +
 				"--accounts; --from L prices the results of statelab layouts instead")
 		}
 		if verb == experiment.Disk && len(args) == 1 {
 			experiment.Of[*experiment.Probed](f.Experiment).Dir.Let(args[0])
 		} else {
-			m.noArguments(args)
+			m.NoArguments(args)
 		}
 		if f.resume && verb != experiment.Load {
 			for _, flag := range commandline.Typed(cmd.Flags()) {
 				if _, is := f.ByFlag(flag); is {
-					m.add("--%s: not with --resume, which continues the experiment stored in --out", flag)
+					m.Add("--%s: not with --resume, which continues the experiment stored in --out", flag)
 				}
 			}
 			return a.goOn(f, verb, m)
@@ -152,13 +152,13 @@ Relative paths in the file start from the current directory.`,
 			return a.printJSON(experiment.JSONSchema())
 		case f.resume && len(args) == 0:
 			if on.Given() {
-				m.add("--on: not with --resume, which continues where the experiment in --out runs")
+				m.Add("--on: not with --resume, which continues where the experiment in --out runs")
 			}
 			return a.goOn(f, "", m)
 		case len(args) != 1 || f.resume:
-			m.add("name one experiment file (statelab run FILE), or a folder to continue (statelab run --resume --out S)")
+			m.Add("name one experiment file (statelab run FILE), or a folder to continue (statelab run --resume --out S)")
 		}
-		if err := m.err(); err != nil {
+		if err := m.Err(); err != nil {
 			return err
 		}
 		d, err := experiment.ReadFile(args[0])
@@ -183,9 +183,9 @@ Relative paths in the file start from the current directory.`,
 // for any.
 func (a *app) goOn(f *flags, verb string, m *mistakes) error {
 	if f.out == "" {
-		m.add("--resume: name the folder to continue: --out FOLDER")
+		m.Add("--resume: name the folder to continue: --out FOLDER")
 	}
-	if err := m.err(); err != nil {
+	if err := m.Err(); err != nil {
 		return err
 	}
 	d, err := experiment.Stored(f.out, verb)
@@ -200,36 +200,23 @@ func (a *app) goOn(f *flags, verb string, m *mistakes) error {
 func (a *app) measure(f *flags, m *mistakes) error {
 	f.checkWhere(m)
 	if !startsOneByOne(f.Measure) && (f.matrix || f.point != "") {
-		m.add("--print-matrix and --point: the runs of statelab %s cannot be started one by one", f.Measure)
+		m.Add("--print-matrix and --point: the runs of statelab %s cannot be started one by one", f.Measure)
 	}
 	if f.printsOnly {
-		if err := m.err(); err != nil {
+		if err := m.Err(); err != nil {
 			return err
 		}
 		return f.Experiment.Write(a.stdout)
 	}
-	if m.err() == nil {
+	if m.Err() == nil {
 		stop, err := a.serveMetrics(&f.metrics, f.Measure, a.progress())
 		if err != nil {
 			return err
 		}
 		defer stop()
 	}
-	switch f.Measure {
-	case experiment.Load:
-		return a.load(f, m)
-	case experiment.Sweep:
-		return a.sweep(f, m)
-	case experiment.Replay:
-		return a.replay(f, m)
-	case experiment.Layouts:
-		return a.layouts(f, m)
-	case experiment.Disk:
-		return a.disk(f, m)
-	case experiment.Price:
-		return a.price(f, m)
-	}
-	return usage("there is no experiment %q", f.Measure)
+	return map[string]func(*flags, *mistakes) error{experiment.Load: a.load, experiment.Sweep: a.sweep, experiment.Replay: a.replay,
+		experiment.Layouts: a.layouts, experiment.Disk: a.disk, experiment.Price: a.price}[f.Measure](f, m)
 }
 
 // serveMetrics serves Prometheus metrics until stop is called, if an address is given.
@@ -270,9 +257,8 @@ func (a *app) prepare(f *flags, direct bool,
 	}
 	dir := p.Out
 	if made := f.Measure == experiment.Replay || f.Measure == experiment.Layouts; made && f.DB.Given() {
-		m := new(mistakes)
-		if m.Outside("db", f.DB.V()); m.err() != nil {
-			return p, m.err()
+		if err := output.OutsideDatabases(f.DB.V()); err != nil {
+			return p, usage("--db: %v", err)
 		}
 		dir = absolute(f.DB.V())
 	}
@@ -330,9 +316,11 @@ func (a *app) claim(f *flags, out string) error {
 		return fmt.Errorf("make the folder of the results: %w", err)
 	}
 	if f.point == "" { // runs that somebody else starts share the folder
-		if err := a.held.Take(out); err != nil {
+		held, err := output.Hold(out)
+		if err != nil {
 			return err
 		}
+		a.ends = append(a.ends, held.Close) // its lock goes with it
 	}
 	return a.storeExperiment(f, out)
 }
@@ -461,9 +449,4 @@ func (a *app) estimated(f *flags, dir string, steps []estimate.Step) (estimate.E
 // sweepSteps are what each run of a sweep will take.
 func (a *app) sweepSteps(s sweep.Sweep, how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
 	return s.Steps(how, on, a.tables.Engines.WithCgo, curve.Predictable(s))
-}
-
-func bytesIn(dir string) int64 {
-	bytes, _ := host.FilesIn(dir)
-	return bytes
 }

@@ -45,14 +45,14 @@ pack names paths and hardware of this machine.
 	cmd.Flags().BoolVar(&force, "force", false, "replace the file if it exists")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		if m.One(args, "folder of results (example: statelab pack create S --out S.zip)"); len(args) != 1 {
-			return m.err()
+			return m.Err()
 		}
 		out = cmp.Or(out, filepath.Base(absolute(args[0]))+".zip")
 		if filepath.Ext(out) != ".zip" {
-			m.add("--out %s: the name of a pack ends in .zip", out)
+			m.Add("--out %s: the name of a pack ends in .zip", out)
 		}
 		m.NewFile("--out: ", out, &force)
-		if err := m.err(); err != nil {
+		if err := m.Err(); err != nil {
 			return err
 		}
 		name := strings.TrimSuffix(filepath.Base(out), ".zip")
@@ -91,12 +91,12 @@ itself. No check of files can tell whether it was ever measured.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		if len(args) == 0 {
-			m.add("name a pack or a folder of results (example: statelab pack verify S.zip)")
+			m.Add("name a pack or a folder of results (example: statelab pack verify S.zip)")
 		}
 		for _, path := range args {
 			m.Readable("", path)
 		}
-		if err := m.err(); err != nil {
+		if err := m.Err(); err != nil {
 			return err
 		}
 		verdicts := map[string]*publish.Verdict{}
@@ -138,7 +138,7 @@ named. The pages load nothing from elsewhere.
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		m.One(args, "folder of packs (example: statelab pack site packs --out web)")
 		m.NewFolder(out, "web")
-		if err := m.err(); err != nil {
+		if err := m.Err(); err != nil {
 			return err
 		}
 		packs, err := publish.Packs(args[0])

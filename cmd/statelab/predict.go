@@ -113,16 +113,16 @@ func coresFlag(flags *pflag.FlagSet, to *experiment.Int, about string) {
 }
 
 func (a *app) predict(f *predictFlags, flags *pflag.FlagSet, m *mistakes, args []string) error {
-	m.noArguments(args)
-	m.answerFolder(f.out)
+	m.NoArguments(args)
+	m.Results(f.out)
 	in, p := f.input(m)
 	p.Hardware = layouts.HardwareOf(f.hardware, &m.Mistakes)
 	reserve := f.reserve.V().Of
 	f.checkSource(m)
 	if !f.cache.Given() {
-		m.add("--cache is empty (example: 1%%)")
+		m.Add("--cache is empty (example: 1%%)")
 	}
-	if err := m.err(); err != nil {
+	if err := m.Err(); err != nil {
 		return err
 	}
 	values, err := a.levels(f, &in, &p)
@@ -175,17 +175,17 @@ func (f *predictFlags) checkSource(m *mistakes) {
 		}
 	}
 	if sources != 1 {
-		m.add("give exactly one of --levels, --db and --keys (example: --keys 20B)")
+		m.Add("give exactly one of --levels, --db and --keys (example: --keys 20B)")
 	}
 	if f.levels.Given() {
 		m.Readable("levels", f.levels.V())
 	}
 	f.on.Check(&m.Mistakes)
 	if f.on.On() != "" && f.db.Given() {
-		m.add("--on %s: with --db one trace of the database serves all cache sizes: predict on the machine that holds it", f.on.On())
+		m.Add("--on %s: with --db one trace of the database serves all cache sizes: predict on the machine that holds it", f.on.On())
 	}
 	if f.db.Given() {
-		m.Database(f.db.V())
+		m.Present("db", f.db.V(), engine.CodeNoDatabase)
 	}
 	e, _ := subject.EngineOf(f.engine.V())
 	if e.BlockTables && f.levels.Given() {
@@ -206,12 +206,12 @@ func (f *predictFlags) checkSource(m *mistakes) {
 // input reads the flags that do not depend on the level table.
 func (f *predictFlags) input(m *mistakes) (predict.Input, enginereport.Prediction) {
 	if f.warmup.V().Auto {
-		m.add("--warmup auto: a prediction needs a number such as 100k, or a share of the keys such as 0.05%%")
+		m.Add("--warmup auto: a prediction needs a number such as 100k, or a share of the keys such as 0.05%%")
 	}
 	in := predict.Input{Cores: f.cores.V(), Gets: f.gets.V(), AbsentShare: f.missing.V()}
 	seeds := f.seeds.V()
 	if seeds > 100 {
-		m.add("--seeds %s: must be from 1 to 100", &f.seeds)
+		m.Add("--seeds %s: must be from 1 to 100", &f.seeds)
 		seeds = 1
 	}
 	for n := range seeds {
@@ -249,7 +249,7 @@ func (a *app) predictHere(f *predictFlags, in predict.Input, p enginereport.Pred
 	s.IgnoreLock.Let(f.ignoreLock)
 	s.Warmup.Let(setting.Warmup{Gets: in.WarmupGets})
 	spec := sweep.ReadSpec(e, t, a.command(), &m.Mistakes)
-	if err := m.err(); err != nil {
+	if err := m.Err(); err != nil {
 		return nil, err
 	}
 	return curve.Predict(a.ctx, gets(t, spec), in.Cores, reserve, in.CacheBytes, nil)
@@ -300,7 +300,7 @@ func (f *predictFlags) named(engineName string) string {
 func (f *predictFlags) imagined(m *mistakes, in *predict.Input) {
 	ratios := f.compression.All()
 	if len(ratios) > 2 {
-		m.add("--compression %s: must be one or two ratios (example: 0.935,0.775)", &f.compression)
+		m.Add("--compression %s: must be one or two ratios (example: 0.935,0.775)", &f.compression)
 	}
 	name := cmp.Or(f.engine.V(), subject.DefaultEngine())
 	of := curve.Imagined{Keys: f.keys.V(), KeyBytes: f.keyBytes.V(), ValueBytes: f.valueBytes.V(), ValueModel: f.valueModel.V(),
@@ -315,10 +315,10 @@ func (f *predictFlags) imagined(m *mistakes, in *predict.Input) {
 func (a *app) inspectDatabase(dir, engineName string, ignoreLock bool, part engine.Part) (*result.Run, error) {
 	m := new(mistakes)
 	if !m.Present("", dir, engine.CodeNoDatabase) { // an argument: its place is no --db
-		return nil, m.err()
+		return nil, m.Err()
 	}
 	t := a.find(sweep.Wanted{Dir: dir, Engine: engineName, Existing: true, ReadOnly: true}, m)
-	if err := m.err(); err != nil {
+	if err := m.Err(); err != nil {
 		return nil, err
 	}
 	spec := bench.Spec{Verb: bench.Inspect, Engine: t.Engine.Info().Name, Dir: absolute(dir), Profile: cmp.Or(t.Profile, t.Engine.Info().Profiles[0].Name),

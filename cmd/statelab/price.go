@@ -35,7 +35,7 @@ func (a *app) price(f *flags, m *mistakes) error {
 	s := experiment.Of[*experiment.Priced](f.Experiment)
 	pricing, builds := layouts.PricingOf(f.Experiment, &m.Mistakes)
 	m.accessList(s.Accesses.V())
-	if err := m.err(); err != nil {
+	if err := m.Err(); err != nil {
 		return err
 	}
 	out := outFolder(f.out, f.Measure)

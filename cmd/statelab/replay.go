@@ -34,7 +34,7 @@ func (a *app) replay(f *flags, m *mistakes) error {
 	if !experiment.Of[*experiment.Replayed](f.Experiment).Tree.Given() {
 		m.At("tree", "", "name the trees to compare: %s", m.Name("tree", "iavl1,memiavl"))
 	}
-	if err := m.err(); err != nil {
+	if err := m.Err(); err != nil {
 		return err
 	}
 	how, err := a.prepare(f, false, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {

@@ -57,7 +57,7 @@ network.`,
 		}
 		m.Refuse(cmd.Flags(), "only with --serve", "listen")
 		if len(folders) == 0 {
-			m.add("no folder given: statelab report S")
+			m.Add("no folder given: statelab report S")
 		}
 		for _, folder := range folders {
 			m.Readable("", folder)
@@ -66,10 +66,10 @@ network.`,
 		m.NewFileIf("csv", tables, &force)
 		if out != "" {
 			if err := output.File(out, output.Reports); err != nil {
-				m.add("--out: %v", err)
+				m.Add("--out: %v", err)
 			}
 		}
-		if err := m.err(); err != nil {
+		if err := m.Err(); err != nil {
 			return err
 		}
 		if err := a.explain(false, out, folders...); err != nil {
@@ -139,7 +139,7 @@ json) and writes one replay folder.
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		m.One(args, "folder of logs (example: statelab import LOGS --out DIR)")
 		m.NewFolder(out, "published")
-		if err := m.err(); err != nil {
+		if err := m.Err(); err != nil {
 			return err
 		}
 		var folders []string
@@ -170,12 +170,12 @@ func (a *app) serve(m *mistakes, args []string, listen string) error {
 	if len(args) == 1 {
 		root = args[0]
 	} else if len(args) > 1 {
-		m.add("name one folder (example: statelab report --serve results)")
+		m.Add("name one folder (example: statelab report --serve results)")
 	}
 	if info, err := os.Stat(root); err != nil || !info.IsDir() {
-		m.add("%s: no such folder (name the folder that holds your results: statelab report --serve FOLDER)", root)
+		m.Add("%s: no such folder (name the folder that holds your results: statelab report --serve FOLDER)", root)
 	}
-	if err := m.err(); err != nil {
+	if err := m.Err(); err != nil {
 		return err
 	}
 	return serve.Serve(a.ctx, root, listen, func(shown string) { fmt.Fprintf(a.stdout, "http://%s/ (stop with Ctrl-C)\n", shown) })

@@ -65,18 +65,18 @@ blocks.
 
 func (a *app) simulate(f *simulateFlags, m *mistakes, args []string) error {
 	if len(args) != 1 {
-		m.add("name one trace (example: statelab simulate T)")
+		m.Add("name one trace (example: statelab simulate T)")
 	} else if args[0] != curve.Pipe {
 		m.Readable("", args[0])
 	}
 	shift := f.sample.V()
-	m.answerFolder(f.out)
+	m.Results(f.out)
 	if f.export != "" && shift > 0 {
-		m.add("--sample-shift: a sample cannot be exported")
+		m.Add("--sample-shift: a sample cannot be exported")
 	}
 	m.NewFileIf("export", f.export, &f.force)
 	sizes := f.caches(m)
-	if err := m.err(); err != nil {
+	if err := m.Err(); err != nil {
 		return err
 	}
 	t, header, err := curve.Load(args[0], shift)
@@ -108,11 +108,11 @@ var policy = setting.Kind[cachesim.Policy]{Parse: cachesim.ParsePolicy}.Optional
 // caches are the sizes to simulate.
 func (f *simulateFlags) caches(m *mistakes) (sizes []int64) {
 	if !f.cache.Given() {
-		m.add("--cache is empty (example: 64MiB)")
+		m.Add("--cache is empty (example: 64MiB)")
 	}
 	for i, size := range f.cache.All() {
 		if size.Share > 0 {
-			m.add("--cache: %s: a trace does not contain the size of its database; use a size such as 64MiB", f.cache.Texts()[i])
+			m.Add("--cache: %s: a trace does not contain the size of its database; use a size such as 64MiB", f.cache.Texts()[i])
 		}
 		sizes = append(sizes, size.Bytes)
 	}
@@ -121,15 +121,13 @@ func (f *simulateFlags) caches(m *mistakes) (sizes []int64) {
 
 // deliverAnswer prints what was computed. With --out it also stores it, marked with when
 // and by which command it was made, and its page.
-func (a *app) deliverAnswer(out, file string, asJSON bool, answer report.Report, marked func(started time.Time, command []string) any) (err error) {
+func (a *app) deliverAnswer(out, file string, asJSON bool, answer report.Report, marked func(started time.Time, command []string) any) error {
 	if out == "" {
 		return a.print(asJSON, answer)
 	}
-	tidy, err := output.MakeFolder(out)
-	if err != nil {
-		return usage("--out: %v", err)
+	if err := a.makeOut(out, output.MakeFolder); err != nil {
+		return err
 	}
-	defer func() { err = errors.Join(err, tidy()) }()
 	return a.delivered(out, asJSON, answer, func(dir string) error {
 		return output.WriteJSON(filepath.Join(dir, file), marked(time.Now().UTC(), a.command()))
 	})

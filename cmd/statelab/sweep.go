@@ -40,7 +40,7 @@ that folder.
 // sweep carries out an experiment on an engine.
 func (a *app) sweep(f *flags, m *mistakes) error {
 	s := a.sweepOf(f, m)
-	if err := m.err(); err != nil {
+	if err := m.Err(); err != nil {
 		return err
 	}
 	how, err := a.prepare(f, s.Base.PageCache == bench.Direct, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
@@ -76,7 +76,7 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 		curve.Beside(a.ctx, s, done, func(w sweep.Wanted) (sweep.Target, engine.Engine, error) {
 			m := new(mistakes)
 			t := a.find(w, m)
-			return t, linked(w.Engine), m.err()
+			return t, linked(w.Engine), m.Err()
 		})
 		done.PhaseSeconds["predict"] = time.Since(began).Seconds()
 		err = errors.Join(err, result.WriteSweep(how.Out, done))
@@ -92,5 +92,5 @@ func (a *app) sweepOf(f *flags, m *mistakes) sweep.Sweep {
 		m.At("disk", "", "%v: name a folder of statelab disk --out, or write none", err)
 	}
 	m.accessList(s.Accesses.V())
-	return sweep.Declared(f.Experiment, finder{a, m}, a.command(), bytesIn, &m.Mistakes)
+	return sweep.Declared(f.Experiment, finder{a, m}, a.command(), &m.Mistakes)
 }

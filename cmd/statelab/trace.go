@@ -66,23 +66,23 @@ Parts of a trace (--part) make the same file when they are put together (--merge
 
 func (a *app) trace(f *traceFlags, m *mistakes, args []string) error {
 	if !f.on.Merge {
-		m.noArguments(args)
+		m.NoArguments(args)
 	} else if len(args) == 0 {
-		m.add("--merge: name the files of all parts (statelab trace --part K/N --out FILE makes one)")
+		m.Add("--merge: name the files of all parts (statelab trace --part K/N --out FILE makes one)")
 	}
 	f.on.Check(&m.Mistakes)
 	if f.on.On() != "" && f.out == curve.Pipe {
-		m.add("--on %s: divides the work itself and writes one file: name it (example: --out T)", f.on.On())
+		m.Add("--on %s: divides the work itself and writes one file: name it (example: --out T)", f.on.On())
 	}
 	if f.out == "" {
-		m.add("--out is missing: name the trace file (example: --out T)")
+		m.Add("--out is missing: name the trace file (example: --out T)")
 	} else if f.out != curve.Pipe {
 		m.NewFile("--out: ", f.out, &f.force)
 	} else if f.json {
-		m.add("--json: not with --out -, which writes the trace to standard output")
+		m.Add("--json: not with --out -, which writes the trace to standard output")
 	}
 	if f.on.Merge {
-		if err := m.err(); err != nil {
+		if err := m.Err(); err != nil {
 			return err
 		}
 		return a.writeTrace(f, func(to io.Writer) (trace.Made, error) { return trace.MergeFiles(to, args) })
@@ -91,7 +91,7 @@ func (a *app) trace(f *traceFlags, m *mistakes, args []string) error {
 		run, err := result.ReadRun(f.run)
 		if err != nil {
 			m.Unread("run", "", "%v", err)
-			return m.err()
+			return m.Err()
 		}
 		sweep.StreamOf(f.Experiment, run)
 	}
@@ -104,7 +104,7 @@ func (a *app) trace(f *traceFlags, m *mistakes, args []string) error {
 	if spec.Engine != "" && !slices.Contains(subject.Traced(), spec.Engine) {
 		m.At("db", f.DB.V(), "a database of %s; only those of %s can be traced. Measure it with statelab sweep", spec.Engine, strings.Join(subject.Traced(), ", "))
 	}
-	if err := m.err(); err != nil {
+	if err := m.Err(); err != nil {
 		return err
 	}
 	if f.on.On() != "" {

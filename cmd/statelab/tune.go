@@ -91,35 +91,35 @@ engine's cache. With --verify it writes such tables and measures them.
 }
 
 func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
-	m.noArguments(args)
+	m.NoArguments(args)
 	_, unread := os.Stat(filepath.Join(f.out, tune.KeptFile))
 	goesOn := f.out != "" && unread == nil
 	if !goesOn {
-		m.answerFolder(f.out)
+		m.Results(f.out)
 	}
 	m.accessList(f.accesses.V())
 	if f.db.Given() == f.keys.Given() {
-		m.add("give one of --db and --keys (example: --keys 20B)")
+		m.Add("give one of --db and --keys (example: --keys 20B)")
 	}
 	if !f.memory.Given() {
-		m.add("--memory is missing: how much may the database take? (example: --memory 2GiB)")
+		m.Add("--memory is missing: how much may the database take? (example: --memory 2GiB)")
 	}
 	if f.accesses.Given() && f.keys.Given() {
-		m.add("--accesses: a database that does not exist has no keys to look up: name one with --db")
+		m.Add("--accesses: a database that does not exist has no keys to look up: name one with --db")
 	}
 	if f.trace.Given() && (f.keys.Given() || f.accesses.Given() || f.missing.V() > 0 || f.verify) {
-		m.add("--trace: it has no keys, and its Gets are what they are: not with --keys, --accesses, --missing or --verify")
+		m.Add("--trace: it has no keys, and its Gets are what they are: not with --keys, --accesses, --missing or --verify")
 	}
 	if f.readTime.Given() && f.goal.V() != tune.Time {
-		m.add("--read-time: only with --goal time")
+		m.Add("--read-time: only with --goal time")
 	}
 	if f.seeds.V() > 20 {
-		m.add("--seeds %s: must be from 1 to 20", &f.seeds)
+		m.Add("--seeds %s: must be from 1 to 20", &f.seeds)
 	}
 	if f.keys.Given() {
 		f.imagined(m, nil)
 	}
-	if err := m.err(); err != nil {
+	if err := m.Err(); err != nil {
 		return err
 	}
 	asked := tune.Asked{MemoryBytes: f.memory.V(), Goal: f.goal.V(), Cores: f.cores.V(), Within: f.within.V(), Trace: f.trace.V(),
@@ -130,12 +130,10 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 	if f.readTime.Given() {
 		asked.ReadTime = f.readTime.V()
 	}
+	if err := a.makeOut(f.out, func(out string) (func() error, error) { return tune.Folder(out, goesOn) }); err != nil {
+		return err
+	}
 	if f.out != "" {
-		free, wrong := tune.Folder(f.out, goesOn)
-		if wrong != nil {
-			return usage("--out: %v", wrong)
-		}
-		defer func() { err = errors.Join(err, free()) }()
 		asked.Keep = filepath.Join(absolute(f.out), tune.KeptFile)
 	}
 	for n := range f.seeds.V() {
@@ -196,20 +194,15 @@ func (a *app) tuned(f *tuneFlags, asked *tune.Asked) error {
 		}
 		return errors.Join(asked.Profiled(profile, nil)...)
 	}
-	e := experiment.New(experiment.Sweep)
-	s := experiment.Of[*experiment.Swept](e)
-	e.DB.Let(f.db.V())
-	s.Existing.Let(true)
-	s.ReadOnly.Let(true)
-	s.IgnoreLock.Let(f.ignoreLock)
+	e, s := sweep.Looking(f.db.V(), f.ignoreLock)
 	s.Missing, s.Accesses, s.KeyScheme = f.missing, f.accesses, f.scheme
 	m := new(mistakes)
 	t := a.find(sweep.WantedBy(e), m)
 	spec := sweep.ReadSpec(e, t, a.command(), &m.Mistakes)
 	if can := subject.Traced(); t.Engine != nil && !slices.Contains(can, spec.Engine) {
-		m.add("--db: a database of %s; tune supports %s. Measure it with statelab sweep", spec.Engine, strings.Join(can, ", "))
+		m.Add("--db: a database of %s; tune supports %s. Measure it with statelab sweep", spec.Engine, strings.Join(can, ", "))
 	}
-	if err := m.err(); err != nil {
+	if err := m.Err(); err != nil {
 		return err
 	}
 	run, err := a.inspectDatabase(f.db.V(), "", f.ignoreLock, engine.Part{})
@@ -247,7 +240,7 @@ func (a *app) verifyTuned(f *tuneFlags, asked *tune.Asked, found *tuned.Tuning) 
 		}
 		m := new(mistakes)
 		s := a.sweepOf(&g, m)
-		if err := m.err(); err != nil {
+		if err := m.Err(); err != nil {
 			return err
 		}
 		s.Name, s.Databases = options, filepath.Join(g.out, "databases")

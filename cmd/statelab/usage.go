@@ -16,17 +16,6 @@ import (
 // mistakes collects what is wrong with a command line or an experiment file.
 type mistakes struct{ commandline.Line }
 
-// add notes a mistake, once.
-func (m *mistakes) add(format string, args ...any) { m.Add(format, args...) }
-
-// err is nil if nothing is wrong.
-func (m *mistakes) err() error { return m.Err() }
-
-// answerFolder checks the --out folder of what is computed without a run.
-func (m *mistakes) answerFolder(out string) { m.Results(out) }
-
-func (m *mistakes) noArguments(args []string) { commandline.NoArguments(&m.Mistakes, args) }
-
 // usage is one mistake.
 func usage(format string, args ...any) error { return setting.Usage(format, args...) }
 
@@ -41,8 +30,8 @@ func (a *app) group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Comma
 		if len(args) > 0 {
 			return unknownCommand(cmd, args[0])
 		}
-		m.add("%s needs a command: %s --help lists them", cmd.Name(), cmd.CommandPath())
-		return m.err()
+		m.Add("%s needs a command: %s --help lists them", cmd.Name(), cmd.CommandPath())
+		return m.Err()
 	})
 }
 
@@ -56,8 +45,8 @@ func (a *app) checked(cmd *cobra.Command, do func(m *mistakes, args []string) er
 // noArguments is for commands that take none.
 func noArguments(_ *cobra.Command, args []string) error {
 	m := new(mistakes)
-	m.noArguments(args)
-	return m.err()
+	m.NoArguments(args)
+	return m.Err()
 }
 
 // find finds a database that is only looked at, and the engine that reads it.
@@ -71,6 +60,19 @@ func outFolder(out, verb string) string {
 		return absolute(out)
 	}
 	return absolute(filepath.Join("statelab-runs", verb+"-"+time.Now().UTC().Format("20060102-150405.000")))
+}
+
+// makeOut makes the folder of --out, if it is asked for; the end of the command tidies it.
+func (a *app) makeOut(out string, folder func(string) (tidy func() error, err error)) error {
+	if out == "" {
+		return nil
+	}
+	tidy, err := folder(out)
+	if err != nil {
+		return usage("--out: %v", err)
+	}
+	a.ends = append(a.ends, tidy)
+	return nil
 }
 
 // refuseOther keeps results from being mixed with a folder's other contents.

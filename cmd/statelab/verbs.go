@@ -38,7 +38,7 @@ explains it by block type and level, and says how large a cache must be.`,
 			}
 			m := new(mistakes)
 			commandline.UnknownFlags(&m.Mistakes, cmd, a.args)
-			return m.err()
+			return m.Err()
 		},
 		PersistentPreRunE: func(*cobra.Command, []string) error {
 			if a.helpAll {

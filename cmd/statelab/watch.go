@@ -76,9 +76,9 @@ func (a *app) watch(f *watchFlags, flags *pflag.FlagSet, m *mistakes, args []str
 		ways++
 	}
 	if ways != 1 {
-		m.add("name one process: --pid 4242, --name geth, or the database that it has open")
+		m.Add("name one process: --pid 4242, --name geth, or the database that it has open")
 	}
-	m.answerFolder(f.out)
+	m.Results(f.out)
 	m.NewFileIf("trace-out", f.traceOut, &f.force)
 	m.NewFileIf("keep-keys", f.keep, &f.force)
 	p := a.progress()
@@ -88,19 +88,15 @@ func (a *app) watch(f *watchFlags, flags *pflag.FlagSet, m *mistakes, args []str
 		Options: watch.Options{Seconds: f.seconds.V(), Share: f.sample.V(), Tell: func(e result.Event) { p.Tell("", e) }}}
 	for i, size := range f.whatIf.All() {
 		if size.Share > 0 {
-			m.add("--what-if: %s: write a size such as 4GiB", f.whatIf.Texts()[i])
+			m.Add("--what-if: %s: write a size such as 4GiB", f.whatIf.Texts()[i])
 		}
 		w.Sizes = append(w.Sizes, size.Bytes)
 	}
-	if err := m.err(); err != nil {
+	if err := m.Err(); err != nil {
 		return err
 	}
-	if f.out != "" {
-		tidy, wrong := output.MakeFolder(f.out)
-		if wrong != nil {
-			return usage("--out: %v", wrong)
-		}
-		defer func() { err = errors.Join(err, tidy()) }()
+	if err := a.makeOut(f.out, output.MakeFolder); err != nil {
+		return err
 	}
 	stop := func() {}
 	defer func() { stop() }()

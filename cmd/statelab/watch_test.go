@@ -194,8 +194,8 @@ func storedWatch(t *testing.T, seen *watch.Seen) {
 		advised(t, &seen.Watch, file)
 	}
 	for _, k := range seen.Keys[:100] {
-		if bytes.Contains(seen.Trace, k.Key) {
-			t.Fatalf("the trace has the key %x", k.Key)
+		if bytes.Contains(seen.Trace, k) {
+			t.Fatalf("the trace has the key %x", k)
 		}
 	}
 }

@@ -48,13 +48,6 @@ func Unknown(m *setting.Mistakes, parent *cobra.Command, name string) error {
 	return m.Err()
 }
 
-// NoArguments notes arguments of a command that takes none.
-func NoArguments(m *setting.Mistakes, args []string) {
-	for _, arg := range args {
-		m.Add("%q: unexpected argument; a value follows its flag, as in --db DIR", arg)
-	}
-}
-
 // Dashed is the name of a flag that was typed with underscores.
 func Dashed(name string) string { return strings.ReplaceAll(name, "_", "-") }
 

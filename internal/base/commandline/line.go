@@ -16,8 +16,12 @@ type Line struct{ setting.Mistakes }
 // Readable notes a path that is not there, as it was typed; flag is "" for an argument.
 func (l *Line) Readable(flag, path string) bool { return l.Present(flag, path, engine.CodeNotFound) }
 
-// Database is Readable for the path of a database.
-func (l *Line) Database(path string) bool { return l.Present("db", path, engine.CodeNoDatabase) }
+// NoArguments notes arguments of a command that takes none.
+func (l *Line) NoArguments(args []string) {
+	for _, arg := range args {
+		l.Add("%q: unexpected argument; a value follows its flag, as in --db DIR", arg)
+	}
+}
 
 // One reports whether there is one argument, a path that is there; asked says what to name.
 func (l *Line) One(args []string, asked string) bool {
@@ -42,13 +46,6 @@ func Typed(flags *pflag.FlagSet, names ...string) (given []string) {
 func (l *Line) Refuse(flags *pflag.FlagSet, why string, names ...string) {
 	for _, flag := range Typed(flags, names...) {
 		l.Add("--%s: %s", flag, why)
-	}
-}
-
-// Outside refuses a folder inside a database.
-func (l *Line) Outside(flag, dir string) {
-	if err := output.OutsideDatabases(dir); err != nil {
-		l.At(flag, "", "%v", err)
 	}
 }
 

@@ -221,25 +221,6 @@ func MakeFolder(path string) (tidy func() error, err error) {
 	}, nil
 }
 
-// Held are folders that this process has taken (Hold), until they are released.
-type Held []*os.File
-
-// Take takes a folder.
-func (h *Held) Take(dir string) error {
-	held, err := Hold(dir)
-	if err == nil {
-		*h = append(*h, held)
-	}
-	return err
-}
-
-// Release releases all of them.
-func (h *Held) Release() {
-	for _, held := range *h {
-		held.Close() // its lock goes with it
-	}
-}
-
 // OutsideDatabases refuses a path inside the folder of a database, however deep.
 // Links are followed first, so that none leads into one.
 func OutsideDatabases(path string) error {

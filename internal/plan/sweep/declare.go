@@ -13,6 +13,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/chain/traffic"
+	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/internal/subject"
@@ -48,9 +49,8 @@ func allOptions(e *experiment.Experiment) *setting.Options {
 	return &options
 }
 
-// Declared is the sweep that e declares; what is wrong with it goes to m. size tells how many
-// bytes the files of a database hold.
-func Declared(e *experiment.Experiment, engines Engines, command []string, size func(dir string) int64, m *setting.Mistakes) Sweep {
+// Declared is the sweep that e declares; what is wrong with it goes to m.
+func Declared(e *experiment.Experiment, engines Engines, command []string, m *setting.Mistakes) Sweep {
 	e = e.Clone()
 	s := experiment.Of[*experiment.Swept](e)
 	p := Sweep{Command: command}
@@ -95,7 +95,7 @@ func Declared(e *experiment.Experiment, engines Engines, command []string, size 
 	if s.Memory.Given() && s.Cache.Given() {
 		m.Add("%s and %s: a memory budget covers the cache: give one of them", m.Name("memory", ""), m.Name("cache", ""))
 	}
-	p.judge(e, engines, size, m)
+	p.judge(e, engines, m)
 	return p
 }
 
@@ -276,11 +276,11 @@ func loadOf(e *experiment.Experiment, engines Engines, command []string, m *sett
 }
 
 // judge asks the engines what they think of the options of the points.
-func (p Sweep) judge(e *experiment.Experiment, engines Engines, size func(dir string) int64, m *setting.Mistakes) {
+func (p Sweep) judge(e *experiment.Experiment, engines Engines, m *setting.Mistakes) {
 	checked := map[string]bool{}
 	held := int64(0) // at most what a share of the database is a share of
 	if e.DB.Given() && !e.Where.V().Cluster {
-		held = size(e.DB.V())
+		held, _ = host.FilesIn(e.DB.V())
 	}
 	points := 1
 	for _, axis := range p.Axes {

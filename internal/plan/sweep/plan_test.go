@@ -109,7 +109,7 @@ func TestDeclaredNamesEveryMistake(t *testing.T) {
 	s.Engine.Let(experiment.Named{Name: "mem"}, experiment.Named{Name: "mem"})
 	s.InFlight.Let(3)
 	m := new(setting.Mistakes)
-	p := Declared(e, only{t}, nil, func(string) int64 { return 0 }, m)
+	p := Declared(e, only{t}, nil, m)
 	text := strings.Join(m.Found, "\n")
 	for _, want := range []string{"--memory and --cache: a memory budget covers the cache", "--engine: mem is listed twice",
 		"--in-flight: only with --workload multireadrandom",
@@ -134,7 +134,7 @@ func TestDeclaredNamesEveryMistake(t *testing.T) {
 		}
 	})...)
 	m = new(setting.Mistakes)
-	Declared(e, only{t}, nil, func(string) int64 { return 0 }, m)
+	Declared(e, only{t}, nil, m)
 	if text := strings.Join(m.Found, "\n"); !strings.Contains(text, "the lists make more than 100000 points: shorten --threads") {
 		t.Errorf("%s", text)
 	}
