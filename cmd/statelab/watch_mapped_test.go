@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/procfs"
+
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/ask/watch"
 	"github.com/statelab/statelab/internal/observe/probe"
@@ -78,21 +80,18 @@ func TestWatchCountsThePageFaultsThatTheKernelCounts(t *testing.T) {
 }
 
 // countedOf is what the kernel has counted of a process so far.
-func countedOf(t *testing.T, p *probe.Target) (c counted) {
+func countedOf(t *testing.T, p *probe.Target) counted {
 	t.Helper()
-	var err error
-	if c.major, c.minor, err = p.Faulted(); err != nil {
-		t.Fatal(err)
-	}
-	io, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", p.PID))
+	process, err := procfs.NewProc(p.PID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, after, _ := strings.Cut(string(io), "\nread_bytes: ")
-	if _, err := fmt.Sscan(after, &c.readBytes); err != nil {
+	stat, err := process.Stat()
+	io, wrong := process.IO()
+	if err := errors.Join(err, wrong); err != nil {
 		t.Fatal(err)
 	}
-	return c
+	return counted{uint64(stat.MajFlt), uint64(stat.MinFlt), io.ReadBytes}
 }
 
 // counted is what the kernel counts of a process.

@@ -2,11 +2,13 @@ package watch
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/statelab/statelab/internal/base/output"
@@ -14,6 +16,15 @@ import (
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/result"
 )
+
+// Seen is what came out.
+type Seen struct {
+	Watch   result.Watch
+	Ticks   []result.Tick
+	Latency *measure.Histogram
+	Trace   []byte   // in the format of model/trace; nil if there is none
+	Keys    [][]byte // of the Gets, for --keep-keys
+}
 
 // Write writes the folder of a watch: watch.json, and the files of a run with the same figures.
 func (s *Seen) Write(dir string, command []string) error {
@@ -56,4 +67,28 @@ func (s *Seen) run(command []string) *result.Run {
 		run.Host.Go = w.Process.Go
 	}
 	return run
+}
+
+// WriteTrace writes the block accesses of the Gets to a file, for simulate.
+func (s *Seen) WriteTrace(path string, replaces output.Replaces) error {
+	return output.Write(path, replaces, func(file *os.File) error {
+		_, err := file.Write(s.Trace)
+		return err
+	})
+}
+
+// WriteKeys writes the keys of the Gets to a file that only its owner reads, in hexadecimal, one a line.
+func (s *Seen) WriteKeys(path string, replaces output.Replaces) error {
+	var lines strings.Builder
+	for _, key := range s.Keys {
+		lines.WriteString(hex.EncodeToString(key) + "\n")
+	}
+	err := output.Write(path, replaces, func(file *os.File) error {
+		_, err := file.WriteString(lines.String())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return os.Chmod(path, 0o600)
 }

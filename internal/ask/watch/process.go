@@ -1,18 +1,8 @@
 package watch
 
 import (
-	"cmp"
-	"context"
-	"errors"
-	"path/filepath"
-
 	"github.com/statelab/statelab/internal/base/failure"
-	"github.com/statelab/statelab/internal/base/output"
-	"github.com/statelab/statelab/internal/base/setting"
-	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/observe/host"
-	"github.com/statelab/statelab/internal/observe/probe"
-	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
@@ -29,110 +19,22 @@ type Wanted struct {
 	Attached func(faults bool) (func(result.Tick), error)
 }
 
-// Process watches a process: its page faults if it maps its database into memory, else its Gets.
-func Process(ctx context.Context, w Wanted) (*Seen, error) {
-	pid, err := w.PID, error(nil)
-	switch {
-	case w.Name != "":
-		pid, err = probe.Named(w.Name)
-	case w.Dir != "":
-		pid, err = probe.With(w.Dir)
-	}
-	if err != nil {
-		return nil, err
-	}
-	t, err := probe.Process(pid)
-	if err != nil {
-		return nil, err
-	}
-	mapped, err := MappedBy(t, w.Dir)
-	if err != nil {
-		return nil, err
-	}
-	if mapped != nil {
-		return w.faults(ctx, t, mapped)
-	}
-	if t, err = probe.Find(pid, subject.AllWatched()); err != nil {
-		return nil, err
-	}
-	return w.gets(ctx, t)
+// Options say how a process is watched.
+type Options struct {
+	Seconds float64 // 0: until the context ends
+	Share   float64 // of the time; 0: as much as costs the process 2 % of a processor
+	Sizes   []int64 // caches to simulate besides the present one; nil: half, twice and four times
+	Tick    func(result.Tick)
+	Tell    result.Tell
 }
 
-// faults watches the page faults of a process on the database that it maps.
-func (w Wanted) faults(ctx context.Context, t *probe.Target, of *MappedFile) (seen *Seen, err error) {
-	m := new(setting.Mistakes)
-	for _, flag := range w.OfGets {
-		m.At(flag, "", "%s maps its database into memory, so that page faults are seen instead of Gets: leave the flag out", t)
-	}
-	if err := m.Err(); err != nil {
-		return nil, err
-	}
-	p, err := probe.OpenFaults(t, of.Path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, p.Close()) }()
-	if err := p.Attach(); err != nil {
-		return nil, err
-	}
-	if w.Tick, err = w.Attached(true); err != nil {
-		return nil, err
-	}
-	return Faults(ctx, t, p, of, w.Options)
-}
-
-// gets attaches to the process and watches its Gets.
-func (w Wanted) gets(ctx context.Context, t *probe.Target) (seen *Seen, err error) {
-	dir := ""
-	find := func() (err error) {
-		if w.Dir == "" {
-			dir, err = Database(ctx, t, w.Tell)
-		} else if dir, err = filepath.EvalSymlinks(output.Absolute(w.Dir)); err == nil {
-			dir = cmp.Or(t.Opened(dir), dir)
-		}
-		return err
-	}
-	// Which of several engines it is, its database tells. A process with one is watched before it opens its database; once it has, it
-	// is left alone until all is ready.
-	several := len(t.Engines()) > 1
-	early := w.Dir == "" && !several && len(t.Databases()) == 0
-	if !early {
-		if err := find(); err != nil {
-			return nil, err
-		}
-	}
-	if several {
-		of, err := dbformat.Recognise(dir)
-		if err != nil {
-			return nil, err
-		}
-		if err := t.Choose(of.Engine); err != nil {
-			return nil, err
-		}
-	}
-	p, err := probe.Open(t)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, p.Close()) }()
-	if early {
-		if err := p.Attach(); err != nil {
-			return nil, err
-		}
-		if err := find(); err != nil {
-			return nil, err
-		}
-	}
-	if w.Tick, err = w.Attached(false); err != nil {
-		return nil, err
-	}
-	return Traffic(ctx, t, p, dir, LayoutOf(t.Engine.Engine, dir), CacheOf(t, dir, w.CacheBytes), w.Options)
-}
+// Phase is the name of the only phase of what was watched.
+const Phase = "watch"
 
 // Possible tells whether other processes can be watched. No measurement depends on it.
 func Possible() host.Finding {
 	f := host.Finding{Name: "statelab watch", State: "other processes can be watched", Verdict: host.OK}
-	if wrong := failure.Of(probe.Possible()); wrong != nil {
+	if wrong := failure.Of(possible()); wrong != nil {
 		f.State = "other processes cannot be watched: " + wrong.Error()
 		if wrong.Remedy != "" {
 			f.State += " (" + wrong.Remedy + ")"

@@ -75,7 +75,7 @@ func (t *Target) locate() error {
 		return engine.Fail(engine.CodeUnsupported, "%s was built for %v: Gets can be watched in programs for amd64 alone", t, file.Machine)
 	}
 	i := image{file: file}
-	if err := i.readFunctions(t.PID); err != nil {
+	if err := i.readFunctions(t); err != nil {
 		return fmt.Errorf("find the functions of %s: %w", t, err)
 	}
 	t.code.functions = functions{i.bias, i.table.Funcs}
@@ -120,7 +120,7 @@ func (t *Target) findEngines(info *debug.BuildInfo, known []subject.Watched) (ot
 }
 
 // readFunctions reads the table of functions, which stripped binaries have, too.
-func (i *image) readFunctions(pid int) error {
+func (i *image) readFunctions(t *Target) error {
 	section := i.file.Section(".gopclntab")
 	if section == nil {
 		section = i.file.Section(".data.rel.ro.gopclntab")
@@ -132,7 +132,7 @@ func (i *image) readFunctions(pid int) error {
 	if err != nil {
 		return err
 	}
-	text, err := i.locate(pid, section.Addr)
+	text, err := i.locate(t, section.Addr)
 	if err != nil {
 		return err
 	}
@@ -142,15 +142,15 @@ func (i *image) readFunctions(pid int) error {
 
 // locate finds where the binary lies in memory, and the address in the file of its first Go function. Go's runtime
 // keeps it in its description of the module, which begins with the address of the function table.
-func (i *image) locate(pid int, functionTable uint64) (text uint64, err error) {
-	regions, err := mapped(pid)
+func (i *image) locate(t *Target, functionTable uint64) (text uint64, err error) {
+	regions, err := t.process().ProcMaps()
 	if err != nil {
+		return 0, refused(err)
+	}
+	if i.bias, err = bias(t.PID, i.file); err != nil {
 		return 0, err
 	}
-	if i.bias, err = bias(pid, i.file); err != nil {
-		return 0, err
-	}
-	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	memory, err := os.Open(t.proc("mem"))
 	if err != nil {
 		return 0, refused(err)
 	}
@@ -159,11 +159,12 @@ func (i *image) locate(pid int, functionTable uint64) (text uint64, err error) {
 	binary.LittleEndian.PutUint64(wanted[:], functionTable+i.bias)
 	const minAt, textAt = 20, 22 // words of runtime.moduledata
 	for _, r := range regions {
-		if !r.data {
+		// The description is in data that a position-independent binary makes read-only once it is relocated.
+		if r.Pathname != t.Program || r.Perms.Execute {
 			continue
 		}
-		content := make([]byte, r.end-r.start)
-		if n, err := memory.ReadAt(content, int64(r.start)); err != nil && err != io.EOF {
+		content := make([]byte, r.EndAddr-r.StartAddr)
+		if n, err := memory.ReadAt(content, int64(r.StartAddr)); err != nil && err != io.EOF {
 			content = content[:n] // a part of it may not be readable
 		}
 		for from := 0; ; {

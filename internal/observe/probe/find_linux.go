@@ -1,7 +1,6 @@
 package probe
 
 import (
-	"bufio"
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
@@ -18,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"github.com/statelab/statelab/engine"
@@ -39,19 +39,19 @@ func Find(pid int, known []subject.Watched) (*Target, error) {
 // Process is the process of a number, whatever runs in it.
 func Process(pid int) (*Target, error) {
 	t := &Target{PID: pid}
-	name, err := os.ReadFile(t.proc("comm"))
+	process, err := procfs.NewProc(pid)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, engine.Fail(engine.CodeNotFound, "no process has the number %d", pid).With("pgrep -a geth lists the processes of geth")
 	}
+	if err == nil {
+		t.Name, err = process.Comm()
+	}
+	if err == nil {
+		t.Args, err = process.CmdLine()
+	}
 	if err != nil {
 		return nil, refused(err)
 	}
-	t.Name = strings.TrimSpace(string(name))
-	command, err := os.ReadFile(t.proc("cmdline"))
-	if err != nil {
-		return nil, refused(err)
-	}
-	t.Args = strings.Split(strings.TrimRight(string(command), "\x00"), "\x00")
 	if t.Program, err = os.Readlink(t.proc("exe")); errors.Is(err, fs.ErrPermission) {
 		return nil, refused(err)
 	} else if err != nil {
@@ -62,6 +62,12 @@ func Process(pid int) (*Target, error) {
 }
 
 func (t *Target) proc(name string) string { return fmt.Sprintf("/proc/%d/%s", t.PID, name) }
+
+// process is what reads the kernel's files about the process; they are not there if it has ended.
+func (t *Target) process() procfs.Proc {
+	p, _ := procfs.NewProc(t.PID)
+	return p
+}
 
 // Choose makes one of the binary's engines the one that is watched; Find takes the first.
 func (t *Target) Choose(name string) error {
@@ -79,30 +85,17 @@ func (t *Target) Choose(name string) error {
 
 // Named is the one other process of a name: that of its command or of its program's file.
 func Named(name string) (pid int, err error) {
-	var found []int
-	err = processes(func(pid int) error {
-		comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-		if err != nil || pid == os.Getpid() {
-			return nil // it has ended, or is this one
+	return one(func(p procfs.Proc) bool {
+		comm, err := p.Comm()
+		if err != nil {
+			return false // it has ended
 		}
-		program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-		if err != nil && !errors.Is(err, fs.ErrPermission) {
-			return nil // of the kernel, or it has ended
+		program, err := p.Executable()
+		if program == "" && !errors.Is(err, fs.ErrPermission) {
+			return false // of the kernel, or it has ended
 		}
-		if strings.TrimSpace(string(comm)) == name || filepath.Base(strings.TrimSuffix(program, deleted)) == name {
-			found = append(found, pid)
-		}
-		return nil
-	})
-	switch {
-	case err != nil:
-		return 0, err
-	case len(found) == 0:
-		return 0, engine.Fail(engine.CodeNotFound, "no process has the name %s", name).With("ps -e lists all names")
-	case len(found) > 1:
-		return 0, engine.Fail(engine.CodeUsage, "%d processes have the name %s: name one with --pid (%s)", len(found), name, joined(found))
-	}
-	return found[0], nil
+		return comm == name || filepath.Base(strings.TrimSuffix(program, deleted)) == name
+	}, "the name "+name, engine.Fail(engine.CodeNotFound, "no process has the name %s", name).With("ps -e lists all names"))
 }
 
 // With is the process that has files of the database in dir open.
@@ -110,25 +103,32 @@ func With(dir string) (pid int, err error) {
 	if _, err := os.Stat(dir); err != nil {
 		return 0, engine.Fail(engine.CodeNotFound, "the database %s is not there", dir)
 	}
-	var found []int
-	err = processes(func(pid int) error {
-		if pid != os.Getpid() && (&Target{PID: pid}).Opened(dir) != "" {
-			found = append(found, pid)
-		}
-		return nil
-	})
-	switch {
-	case err != nil:
-		return 0, err
-	case len(found) == 0 && os.Geteuid() != 0:
-		return 0, refused(fmt.Errorf("the files that other processes have open are hidden: %w", fs.ErrPermission))
-	case len(found) == 0:
-		return 0, engine.Fail(engine.CodeNotFound, "no process has the database %s open", dir).
-			With("start its node, or name the process with --pid")
-	case len(found) > 1:
-		return 0, engine.Fail(engine.CodeUsage, "%d processes have the database %s open: name one with --pid (%s)", len(found), dir, joined(found))
+	none := error(engine.Fail(engine.CodeNotFound, "no process has the database %s open", dir).With("start its node, or name the process with --pid"))
+	if os.Geteuid() != 0 {
+		none = refused(fmt.Errorf("the files that other processes have open are hidden: %w", fs.ErrPermission))
 	}
-	return found[0], nil
+	return one(func(p procfs.Proc) bool { return (&Target{PID: p.PID}).Opened(dir) != "" }, fmt.Sprintf("the database %s open", dir), none)
+}
+
+// one is the one other process that is meant. What several have is told, and none is the error where there is no such process.
+func one(is func(procfs.Proc) bool, have string, none error) (pid int, err error) {
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return 0, err
+	}
+	var pids []string
+	for _, p := range all {
+		if p.PID != os.Getpid() && is(p) {
+			pid, pids = p.PID, append(pids, strconv.Itoa(p.PID))
+		}
+	}
+	switch len(pids) {
+	case 0:
+		return 0, none
+	case 1:
+		return pid, nil
+	}
+	return 0, engine.Fail(engine.CodeUsage, "%d processes have %s: name one with --pid (%s)", len(pids), have, strings.Join(pids, ", "))
 }
 
 // Opened is the folder dir as Path tells it, if the process has files in it open: a container can see it elsewhere. "": it has none.
@@ -138,7 +138,7 @@ func (t *Target) Opened(dir string) string {
 		return ""
 	}
 	looked := map[string]bool{}
-	for _, path := range openFiles(t.PID) {
+	for _, path := range t.openFiles() {
 		// Other folders, which can be slow to look at, seldom have files of the same name.
 		if _, err := os.Lstat(filepath.Join(dir, filepath.Base(path))); err != nil || looked[filepath.Dir(path)] {
 			continue
@@ -152,41 +152,14 @@ func (t *Target) Opened(dir string) string {
 	return ""
 }
 
-func joined(pids []int) string {
-	var texts []string
-	for _, pid := range pids {
-		texts = append(texts, strconv.Itoa(pid))
-	}
-	return strings.Join(texts, ", ")
-}
-
-func processes(each func(pid int) error) error {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil {
-			if err := each(pid); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // deleted is what the kernel adds to the path of a file that has no name any more.
 const deleted = " (deleted)"
 
-// openFiles are the paths of a process's open files, as it sees them.
-func openFiles(pid int) (paths []string) {
-	dir := fmt.Sprintf("/proc/%d/fd", pid)
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil // it has ended, or is somebody else's
-	}
-	for _, e := range entries {
-		if path, err := os.Readlink(filepath.Join(dir, e.Name())); err == nil && strings.HasPrefix(path, "/") {
+// openFiles are the paths of a process's open files, as it sees them; none if it has ended, or is somebody else's.
+func (t *Target) openFiles() (paths []string) {
+	targets, _ := t.process().FileDescriptorTargets()
+	for _, path := range targets {
+		if strings.HasPrefix(path, "/") {
 			paths = append(paths, strings.TrimSuffix(path, deleted))
 		}
 	}
@@ -195,7 +168,7 @@ func openFiles(pid int) (paths []string) {
 
 // Databases are the folders whose files of keys and values, locks or logs the process has open, as it sees them.
 func (t *Target) Databases() (dirs []string) {
-	for _, path := range openFiles(t.PID) {
+	for _, path := range t.openFiles() {
 		base, dir := filepath.Base(path), filepath.Dir(path)
 		if (base == "LOCK" && t.hasManifest(dir) || slices.Contains(t.Engine.TableSuffixes, filepath.Ext(base))) && !slices.Contains(dirs, dir) {
 			dirs = append(dirs, dir)
@@ -265,37 +238,22 @@ func pathIn(dir string, f File) string {
 
 // Started is when the process began.
 func (t *Target) Started() (time.Time, error) {
-	status, err := os.ReadFile(t.proc("stat"))
+	status, err := t.process().Stat()
 	if err != nil {
 		return time.Time{}, err
 	}
-	// The name, which comes first, can hold anything.
-	fields := bytes.Fields(status[bytes.LastIndexByte(status, ')')+1:])
-	const startAt, perSecond = 19, 100 // the 22nd of all; the kernel tells it in hundredths of a second since it booted
-	if len(fields) <= startAt {
-		return time.Time{}, fmt.Errorf("%s says nothing of its beginning", t.proc("stat"))
-	}
-	ticks, err := strconv.ParseInt(string(fields[startAt]), 10, 64)
-	if err != nil {
-		return time.Time{}, err
-	}
+	const perSecond = 100 // the kernel tells it in hundredths of a second since it booted
 	var up unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err != nil {
 		return time.Time{}, err
 	}
-	return time.Now().Add(time.Duration(ticks)*(time.Second/perSecond) - time.Duration(up.Nano())), nil
+	return time.Now().Add(time.Duration(status.Starttime)*(time.Second/perSecond) - time.Duration(up.Nano())), nil
 }
 
 // HasRead are the bytes that the process has read from files so far; 0 if the kernel does not tell.
 func (t *Target) HasRead() (bytes int64) {
-	counters, err := os.ReadFile(t.proc("io"))
-	if err != nil {
-		return 0
-	}
-	if _, err := fmt.Sscanf(string(counters), "rchar: %d", &bytes); err != nil {
-		return 0
-	}
-	return bytes
+	counters, _ := t.process().IO()
+	return int64(counters.RChar)
 }
 
 // Alive reports whether the process runs.
@@ -315,16 +273,14 @@ func (t *Target) cores(info *debug.BuildInfo) int {
 			}
 		}
 	}
-	environment, err := os.ReadFile(t.proc("environ"))
-	if err == nil {
-		for entry := range strings.SplitSeq(string(environment), "\x00") {
-			name, value, _ := strings.Cut(entry, "=")
-			if n, err := strconv.Atoi(value); name == "GOMAXPROCS" && err == nil && n > 0 {
-				return n
-			}
-			if name == "GODEBUG" {
-				debugging += "," + value
-			}
+	environment, _ := t.process().Environ()
+	for _, entry := range environment {
+		name, value, _ := strings.Cut(entry, "=")
+		if n, err := strconv.Atoi(value); name == "GOMAXPROCS" && err == nil && n > 0 {
+			return n
+		}
+		if name == "GODEBUG" {
+			debugging += "," + value
 		}
 	}
 	var set unix.CPUSet
@@ -341,7 +297,7 @@ func (t *Target) cores(info *debug.BuildInfo) int {
 	if info == nil {
 		return max(1, n)
 	}
-	_, err = fmt.Sscanf(info.GoVersion, "go1.%d", &minor)
+	_, err := fmt.Sscanf(info.GoVersion, "go1.%d", &minor)
 	off, on := strings.LastIndex(debugging, "containermaxprocs=0"), strings.LastIndex(debugging, "containermaxprocs=1")
 	if err == nil && minor >= firstLimited && off <= on {
 		n = min(n, t.quota())
@@ -352,22 +308,17 @@ func (t *Target) cores(info *debug.BuildInfo) int {
 // quota is how many processors the control group of the process may use, as Go rounds it.
 func (t *Target) quota() int {
 	const root, least = "/sys/fs/cgroup", 2
-	groups, err := os.ReadFile(t.proc("cgroup"))
+	groups, err := t.process().Cgroups()
 	if err != nil {
 		return math.MaxInt
 	}
-	for line := range strings.Lines(string(groups)) {
-		const parts = 3 // number, controllers, path
-		fields := strings.SplitN(strings.TrimSpace(line), ":", parts)
-		if len(fields) < parts {
-			continue
-		}
+	for _, group := range groups {
 		var files []string
 		switch {
-		case fields[1] == "":
-			files = []string{filepath.Join(root, fields[2], "cpu.max")}
-		case slices.Contains(strings.Split(fields[1], ","), "cpu"):
-			files = []string{filepath.Join(root, "cpu", fields[2], "cpu.cfs_quota_us"), filepath.Join(root, "cpu", fields[2], "cpu.cfs_period_us")}
+		case len(group.Controllers) == 0:
+			files = []string{filepath.Join(root, group.Path, "cpu.max")}
+		case slices.Contains(group.Controllers, "cpu"):
+			files = []string{filepath.Join(root, "cpu", group.Path, "cpu.cfs_quota_us"), filepath.Join(root, "cpu", group.Path, "cpu.cfs_period_us")}
 		}
 		text := ""
 		for _, file := range files {
@@ -380,12 +331,6 @@ func (t *Target) quota() int {
 		}
 	}
 	return math.MaxInt
-}
-
-// region is a part of a process's memory.
-type region struct {
-	start, end uint64
-	data       bool // it can be written
 }
 
 // bias is that of addresses in the memory of a process over those in the file of its program.
@@ -401,33 +346,6 @@ func bias(pid int, program *elf.File) (uint64, error) {
 		}
 	}
 	return 0, errors.New("the kernel does not tell where its program begins")
-}
-
-// mapped are the regions of the process's binary, in order, and the memory behind it that holds its variables.
-func mapped(pid int) (regions []region, err error) {
-	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-	if err != nil {
-		return nil, refused(err)
-	}
-	file, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
-	if err != nil {
-		return nil, refused(err)
-	}
-	defer file.Close() // read only
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		fields := strings.Fields(lines.Text())
-		if len(fields) < 6 || strings.Join(fields[5:], " ") != program {
-			continue
-		}
-		var r region
-		if _, err := fmt.Sscanf(fields[0], "%x-%x", &r.start, &r.end); err != nil {
-			return nil, err
-		}
-		// The module's description is in data that a position-independent binary makes read-only once it is relocated.
-		r.data = !strings.Contains(fields[1], "x")
-		regions = append(regions, r)
-	}
-	return regions, nil
 }
 
 // namespace is how the kernel tells the process: by its number in its own namespace.

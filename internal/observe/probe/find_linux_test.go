@@ -71,8 +71,12 @@ func TestFunctionsAreFoundWhereverTheyAreLoaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close() // read only
+	own, err := Process(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
 	i := image{file: file}
-	if err := i.readFunctions(os.Getpid()); err != nil {
+	if err := i.readFunctions(own); err != nil {
 		t.Fatal(err)
 	}
 	function := runtime.FuncForPC(reflect.ValueOf(calibrated).Pointer())

@@ -1,7 +1,6 @@
 package probe
 
 import (
-	"bufio"
 	"debug/elf"
 	"debug/gosym"
 	"encoding/binary"
@@ -41,23 +40,18 @@ func (t *Target) findLibraries(known []subject.Watched) (without string, err err
 
 // codeFiles are the files whose code the process has mapped: by the path that it knows, where this process can open them.
 func (t *Target) codeFiles() (map[string]string, error) {
-	file, err := os.Open(t.proc("maps"))
+	mappings, err := t.process().ProcMaps()
 	if err != nil {
 		return nil, refused(err)
 	}
-	defer file.Close() // read only
 	files := map[string]string{t.Program: t.proc("exe")}
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		fields := strings.Fields(lines.Text())
-		if len(fields) < 6 || !strings.Contains(fields[1], "x") || !strings.HasPrefix(fields[5], "/") {
-			continue
-		}
-		path := strings.Join(fields[5:], " ")
-		if files[path] != "" {
+	for _, m := range mappings {
+		path := m.Pathname
+		if !m.Perms.Execute || !strings.HasPrefix(path, "/") || files[path] != "" {
 			continue
 		}
 		// A library may have no name any more: Java unpacks its own and deletes them. Its mapping can be opened with more rights.
-		files[path] = t.proc("map_files/" + fields[0])
+		files[path] = t.proc(fmt.Sprintf("map_files/%x-%x", m.StartAddr, m.EndAddr))
 		if opened, err := os.Open(files[path]); err != nil {
 			files[path] = t.Path(path)
 		} else if err := opened.Close(); err != nil {
@@ -124,7 +118,7 @@ func (t *Target) locateNative() error {
 // address of its methods, that of the family, which begins with both. The caller has to compare them with the database: other versions may
 // differ.
 func (t *Target) Family(handle uint64) (number uint32, name string, err error) {
-	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", t.PID))
+	memory, err := os.Open(t.proc("mem"))
 	if err != nil {
 		return 0, "", refused(err)
 	}

@@ -1,39 +1,59 @@
 package probe
 
 import (
-	"bufio"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/statelab/statelab/engine"
 )
 
+// Fault is a page fault of the process: it touched a page of its memory that was not there.
+type Fault struct {
+	Thread      uint64
+	Start, End  time.Duration // no Start: the kernel does not tell
+	Address     uint64
+	Major       bool   // the page had to be read; else it was in the page cache
+	DeviceReads uint64 // that it asked the block device for, with what the kernel read ahead
+	DeviceBytes uint64
+}
+
+// Faults are events of a process that maps its database.
+type Faults interface {
+	Fault(*Fault)
+	// Second comes about once a second.
+	Second() error
+}
+
+// Elsewhere counts faults that were not reported: minor ones outside the range, and what was lost.
+type Elsewhere struct{ Minor, Lost uint64 }
+
+// Mapping is a file in a process's memory.
+type Mapping struct {
+	Path      string // as the process sees it; where it was last, if it has been deleted
+	Inode     uint64
+	Low, High uint64 // addresses
+	Offset    uint64 // in the file, at Low
+}
+
+// DeviceCounts are reads of a block device, by the process and by all others.
+type DeviceCounts struct{ Reads, Bytes, OtherReads, OtherBytes uint64 }
+
 // Mappings are the files of some names that the process maps, in the order of their addresses. One that is mapped in
 // several neighbouring parts is one.
 func (t *Target) Mappings(names []string) (all []Mapping, err error) {
-	file, err := os.Open(t.proc("maps"))
+	mappings, err := t.process().ProcMaps()
 	if err != nil {
 		return nil, refused(err)
 	}
-	defer file.Close() // read only
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		const parts = 6 // addresses, rights, offset, device, inode, path
-		fields := strings.Fields(lines.Text())
-		if len(fields) < parts {
-			continue
-		}
-		m := Mapping{Path: strings.TrimSuffix(strings.Join(fields[parts-1:], " "), deleted)}
+	for _, of := range mappings {
+		m := Mapping{strings.TrimSuffix(of.Pathname, deleted), of.Inode, uint64(of.StartAddr), uint64(of.EndAddr), uint64(of.Offset)}
 		if !slices.Contains(names, filepath.Base(m.Path)) {
 			continue
-		}
-		if _, err := fmt.Sscanf(fields[0]+" "+fields[2]+" "+fields[4], "%x-%x %x %d", &m.Low, &m.High, &m.Offset, &m.Inode); err != nil {
-			return nil, fmt.Errorf("%s: %w", t.proc("maps"), err)
 		}
 		if i := slices.IndexFunc(all, func(o Mapping) bool { return o.Inode == m.Inode }); i >= 0 {
 			all[i].High = m.High
@@ -69,21 +89,4 @@ func (t *Target) Mapped(m Mapping) (string, error) {
 		}
 	}
 	return "", engine.Fail(engine.CodeNotFound, "%s maps %s, which has been deleted or moved since, and has no descriptor of it open: restart the node", t, m.Path)
-}
-
-// Faulted are the page faults that the kernel counts of the process, major and minor ones, since it began.
-func (t *Target) Faulted() (major, minor uint64, err error) {
-	status, err := os.ReadFile(t.proc("stat"))
-	if err != nil {
-		return 0, 0, refused(err)
-	}
-	const minorAt, majorAt = 7, 9 // behind the name: the 10th and the 12th of all
-	fields := strings.Fields(string(status[strings.LastIndexByte(string(status), ')')+1:]))
-	if len(fields) > majorAt {
-		minor, err = strconv.ParseUint(fields[minorAt], 10, 64)
-		if err == nil {
-			major, err = strconv.ParseUint(fields[majorAt], 10, 64)
-		}
-	}
-	return major, minor, err
 }

@@ -292,9 +292,6 @@ func (c *collector) Second() error {
 	return nil
 }
 
-// Phase is the name of the only phase of what was watched.
-const Phase = "watch"
-
 // finish waits until the tables are learnt, and puts the Gets in the order in which they began.
 func (c *collector) finish() error {
 	close(c.learn)

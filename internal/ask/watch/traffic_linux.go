@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +14,6 @@ import (
 	"github.com/aclements/go-moremath/stats"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
@@ -29,29 +26,11 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-// Options say how a process is watched.
-type Options struct {
-	Seconds float64 // 0: until the context ends
-	Share   float64 // of the time; 0: as much as probe.MostOfCore allows
-	Sizes   []int64 // caches to simulate besides the present one; nil: half, twice and four times
-	Tick    func(result.Tick)
-	Tell    result.Tell
-}
-
 // Cache is what is known of a process's block cache.
 type Cache struct {
 	result.WatchedCache
 	MemTable func(cacheBytes int64) int64 // the size of memtables, when they have grown; nil: nothing is written
 	Absent   string                       // why its size is not known
-}
-
-// Seen is what came out.
-type Seen struct {
-	Watch   result.Watch
-	Ticks   []result.Tick
-	Latency *measure.Histogram
-	Trace   []byte   // in the format of model/trace; nil if there is none
-	Keys    [][]byte // of the Gets, for --keep-keys
 }
 
 // limited is ctx until the time is over for which is watched.
@@ -618,28 +597,4 @@ func (a *analysis) warn() {
 	if w.Gets == 0 {
 		say("no_gets", "watch for longer (--seconds), or while the node has work", "no Get was seen in %.1f s", w.Watched)
 	}
-}
-
-// WriteTrace writes the block accesses of the Gets to a file, for simulate.
-func (s *Seen) WriteTrace(path string, replaces output.Replaces) error {
-	return output.Write(path, replaces, func(file *os.File) error {
-		_, err := file.Write(s.Trace)
-		return err
-	})
-}
-
-// WriteKeys writes the keys of the Gets to a file that only its owner reads, in hexadecimal, one a line.
-func (s *Seen) WriteKeys(path string, replaces output.Replaces) error {
-	var lines strings.Builder
-	for _, key := range s.Keys {
-		lines.WriteString(hex.EncodeToString(key) + "\n")
-	}
-	err := output.Write(path, replaces, func(file *os.File) error {
-		_, err := file.WriteString(lines.String())
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return os.Chmod(path, 0o600)
 }
