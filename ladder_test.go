@@ -70,7 +70,7 @@ var ladder = []rung{
 		"internal/observe/resolve": {"engine", "internal/base/failure", "internal/base/optionsfile", "internal/observe/dbformat",
 			"internal/observe/blockio", "internal/observe/blockio/pebble1fs", "internal/observe/blockio/pebble2fs",
 			"internal/model/cachesim", "internal/observe/follow", "internal/observe/getpath"},
-		"internal/observe/follow":  {"engine"},
+		"internal/observe/follow":  {"engine", "internal/observe/getpath"},
 		"internal/observe/getpath": {"internal/model/cachesim", "internal/model/trace"},
 		"internal/observe/blocktable": {"engine", "internal/base/failure", "internal/base/optionsfile", "internal/base/unit", "internal/model/cachesim",
 			"internal/observe/blockio",
@@ -80,7 +80,7 @@ var ladder = []rung{
 	}},
 	{"adapt", map[string][]string{
 		"internal/adapt/pebbledb": {"engine", "internal/adapt/adapter", "internal/observe/blockio",
-			"internal/observe/blockio/pebble2fs", "internal/observe/dbformat", "internal/observe/resolve",
+			"internal/observe/blockio/pebble2fs", "internal/observe/dbformat", "internal/observe/follow",
 			"internal/model/cachesim", "internal/model/lsm", "internal/base/unit"},
 		"internal/adapt/adapter": {"engine", "internal/base/unit", "internal/observe/dbformat"},
 		"internal/adapt/rocksoptions": {"engine", "internal/adapt/adapter", "internal/model/cachesim", "internal/model/lsm", "internal/model/predict",

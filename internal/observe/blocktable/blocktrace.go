@@ -14,6 +14,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/observe/follow"
 )
 
 // BlockTrace is what Gets asked of RocksDB's block cache, as DB::StartBlockCacheTrace writes it (trace_replay/block_cache_tracer.cc),
@@ -105,59 +106,59 @@ func ReadBlockTrace(in *bufio.Reader, name string, told func(records uint64) err
 
 // addRead reads a record of an I/O trace.
 func (t *BlockTrace) addRead(all []blockGet, payload []byte) ([]blockGet, error) {
-	f := fields{rest: payload}
-	has, operation := f.fixed(8), f.bytes()
-	f.fixed(8) // how long it took
-	f.bytes()  // whether it failed
-	file := path.Base(string(f.bytes()))
+	f := follow.Fields{Rest: payload}
+	has, operation := f.Fixed(8), f.Text()
+	f.Fixed(8) // how long it took
+	f.Text()   // whether it failed
+	file := path.Base(string(f.Text()))
 	var of [3]uint64 // the size of the file, the bytes that are read, the offset
 	for i := range of {
 		if has>>i&1 != 0 {
-			of[i] = f.fixed(8)
+			of[i] = f.Fixed(8)
 		}
 	}
 	number, err := strconv.ParseUint(strings.TrimSuffix(file, ".sst"), 10, 64)
 	if err != nil || has>>2&1 == 0 || !strings.Contains(string(operation), "Read") {
 		t.Others++
-		return all, f.err
+		return all, f.Err
 	}
 	if of[1] > 1<<30 {
-		f.fail(fmt.Sprintf("a read of %d bytes", of[1]))
+		f.Fail("a read of %d bytes", of[1])
 	}
 	t.Misses++
 	b := cachesim.Block{File: number, Offset: of[2], Bytes: int32(of[1] & (1<<31 - 1)), Level: engine.LevelUnknown, Type: engine.Data}
-	return append(all, blockGet{uint64(len(all)), t.Number(b)}), f.err
+	return append(all, blockGet{uint64(len(all)), t.Number(b)}), f.Err
 }
 
 // add reads a record of a block-cache trace.
 func (t *BlockTrace) add(all []blockGet, found map[uint64]bool, kind byte, before83 bool, payload []byte) ([]blockGet, error) {
-	f := fields{rest: payload}
-	key, usage := f.bytes(), f.fixed(8)
-	f.fixed(8) // the family's number
-	f.bytes()  // and name
-	level, file := f.fixed(4), f.fixed(8)
-	caller, hit := f.fixed(1), f.fixed(1)
-	f.fixed(1) // whether it may enter the cache
-	if f.err != nil {
-		return all, f.err
+	f := follow.Fields{Rest: payload}
+	key, usage := f.Text(), f.Fixed(8)
+	f.Fixed(8) // the family's number
+	f.Text()   // and name
+	level, file := f.Fixed(4), f.Fixed(8)
+	caller, hit := f.Fixed(1), f.Fixed(1)
+	f.Fixed(1) // whether it may enter the cache
+	if f.Err != nil {
+		return all, f.Err
 	}
 	if caller != callerGet && caller != callerMultiGet {
 		t.Others++
 		return all, nil
 	}
-	get := f.fixed(8)
-	f.fixed(1) // whether it is of a snapshot
-	f.bytes()  // the key, of a block of data
+	get := f.Fixed(8)
+	f.Fixed(1) // whether it is of a snapshot
+	f.Text()   // the key, of a block of data
 	if kind == traceDataBlock {
-		f.fixed(8)
-		f.fixed(8)
-		found[get] = f.fixed(1) == 1 || found[get]
+		f.Fixed(8)
+		f.Fixed(8)
+		found[get] = f.Fixed(1) == 1 || found[get]
 	}
 	if len(key) != cacheKeyBytes {
-		f.fail(fmt.Sprintf("a key of %d bytes in the cache, where RocksDB has 16 since 7.0", len(key)))
+		f.Fail("a key of %d bytes in the cache, where RocksDB has 16 since 7.0", len(key))
 	}
-	if f.err != nil {
-		return all, f.err
+	if f.Err != nil {
+		return all, f.Err
 	}
 	b := cachesim.Block{File: file, Level: engine.LevelUnknown, Type: engine.Data}
 	if level < uint64(engine.LevelUnknown) {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/statelab/statelab/internal/observe/follow"
 )
 
 // made is a table without checksums, so that what is changed in it is read.
@@ -64,9 +66,10 @@ func resolvedTable(t *testing.T, content, key []byte) (found bool, err error) {
 	if err := os.WriteFile(filepath.Join(dir, "000001.sst"), content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := &Resolver{reading: Reading{Filters: true, WholeKeys: true, MetadataInCache: true}, unflushed: &unflushed{}}
+	r := &Resolver{reading: Reading{Filters: true, WholeKeys: true, MetadataInCache: true}, unflushed: new(follow.Unflushed)}
 	open := func(facts Facts) (*table, error) { return openTable(dir, facts, &r.reading) }
-	if r.tables, err = eachTable([]Facts{{File: 1, Level: 1, Bytes: int64(len(content)), Largest: []byte("\xff")}}, open); err != nil {
+	all := []Facts{{File: 1, Level: 1, Bytes: int64(len(content)), Bounds: follow.Bounds{Largest: []byte("\xff")}}}
+	if r.tables, err = follow.EachTable(all, open); err != nil {
 		return false, err
 	}
 	defer r.Close()
@@ -141,37 +144,42 @@ func batchOf(key string) []byte {
 func TestLogOverAnOlderOne(t *testing.T) {
 	number := []byte{7, 0, 0, 0}
 	log := append(pieceOf(wholePiece+recyclableShift, number, batchOf("new")), strings.Repeat("the middle of an old record ", 2000)...)
-	for name, want := range map[string]int{"000007.log": 1, "000008.log": 0} {
+	for name, want := range map[string]follow.Entry{"000007.log": follow.Set, "000008.log": follow.None} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, name), log, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if u, err := readLogs(dir, newFamily(0, "")); err != nil || len(u.newest) != want {
-			t.Errorf("%s: %v, %v; want %d keys", name, u, err, want)
+		u, err := readLogs(dir, newFamily(0, ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if entry, _ := u.Find([]byte("new")); entry != want {
+			t.Errorf("%s: %v, want %v", name, entry, want)
 		}
 	}
 }
 
 // FuzzRecords: no edit, batch or log, however damaged, does more than fail.
 func FuzzRecords(f *testing.F) {
-	edit := []byte{comparatorField, 1, 'x', newFileField, 1, 9, 20, 9, 'a', 0, 0, 0, 0, 0, 0, 0, 0, 9, 'b', 0, 0, 0, 0, 0, 0, 0, 0}
+	edit := []byte{1, 1, 'x', 7, 1, 9, 20, 9, 'a', 0, 0, 0, 0, 0, 0, 0, 0, 9, 'b', 0, 0, 0, 0, 0, 0, 0, 0}
 	f.Add(edit, []byte("a"))
 	f.Add(batchOf("a"), []byte("a"))
 	f.Add(pieceOf(wholePiece, nil, batchOf("a")), []byte("a"))
 	f.Add(pieceOf(wholePiece+recyclableShift, make([]byte, 4), edit), []byte("a"))
 	f.Fuzz(func(t *testing.T, content, key []byte) {
 		m := &manifest{families: []*Family{newFamily(0, "")}}
-		if _, _, err := groupOf(content); err == nil && m.apply(content) == nil {
+		if _, err := m.edits(content); err == nil {
 			for _, table := range m.families[0].tables {
 				if table.Level < 0 || table.Level > 63 || table.Bytes < 0 {
 					t.Errorf("%+v", table)
 				}
 			}
 		}
-		u := &unflushed{newest: map[string]logged{}}
-		err := u.read(content, 0)
-		if e := eachRecord(content, 0, func(record []byte) error { return u.read(record, 0) }); err == nil && e == nil {
-			u.find(key)
+		u := new(follow.Unflushed)
+		err := replay(content, 0, u)
+		if e := eachRecord(content, 0, func(record []byte) error { return replay(record, 0, u) }); err == nil && e == nil {
+			u.Finish()
+			u.Find(key)
 		}
 	})
 }

@@ -78,7 +78,7 @@ func (w *Walker) getLevel() (numbers []uint32, found bool, err error) {
 			tables = tables[at:min(at+1, len(tables))]
 		}
 		for _, t := range tables {
-			if !t.holds(w.key) {
+			if !t.Holds(w.key) {
 				continue
 			}
 			if err := w.lookIntoLevel(t, l.number > 0 && i == len(levels)-1); err != nil {

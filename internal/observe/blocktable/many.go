@@ -57,7 +57,7 @@ func (w *Walker) getTogether(gets []together) error {
 	left := w.left[:0]
 	for i := range gets {
 		g := &gets[i]
-		switch kind, gone := w.memory.find(g.key); {
+		switch kind, gone := w.memory.Find(g.key); {
 		case kind == mergeEntry:
 			g.merging = true
 		case kind == setEntry:
@@ -80,7 +80,7 @@ func (w *Walker) getTogether(gets []together) error {
 		for at, t := range l.tables {
 			w.some = w.some[:0]
 			for _, g := range left {
-				if g.answer == goOn && (!w.filtersL0 || t.holds(g.key)) {
+				if g.answer == goOn && (!w.filtersL0 || t.Holds(g.key)) {
 					w.some = append(w.some, g)
 				}
 			}

@@ -2,27 +2,19 @@ package blocktable
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/failure"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/observe/follow"
 )
-
-// vanishedRetries bounds how often Open starts again because the process that holds the database
-// deleted a file meanwhile.
-const vanishedRetries = 20
 
 // Open reads the manifest, the logs, and of every table of a family ("" is the default one) the
 // filters and the index, as a database is read that is opened with these options: those of its OPTIONS
@@ -58,16 +50,15 @@ func levelReading(filters bool, blockBytes int) Reading {
 }
 
 // retried opens until no file vanishes meanwhile.
-func retried(dir string, open func() (*Resolver, error)) (*Resolver, error) {
-	for attempt := 1; ; attempt++ {
-		r, err := open()
-		if err == nil {
-			return r, nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errCut) || attempt == vanishedRetries {
-			return nil, engine.Fail(engine.CodeOf(err), "resolve %s: %w", dir, err).With(failure.Measure, dir)
-		}
+func retried(dir string, open func() (*Resolver, error)) (r *Resolver, err error) {
+	err = follow.Again(func() (err error) {
+		r, err = open()
+		return err
+	}, errCut)
+	if err != nil {
+		return nil, engine.Fail(engine.CodeOf(err), "resolve %s: %w", dir, err).With(failure.Measure, dir)
 	}
+	return r, nil
 }
 
 const defaultFamily = "default"
@@ -81,17 +72,17 @@ func open(dir, logs, name string, reading Reading) (*Resolver, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Resolver{identity: identify(family.Tables), reading: reading, torn: m.torn}
+	r := &Resolver{identity: follow.Identify(family.Tables), reading: reading, torn: m.torn}
 	if r.unflushed, err = readLogs(logs, family); err != nil {
 		return nil, err
 	}
-	r.tables, err = eachTable(family.Tables, func(facts Facts) (*table, error) {
+	r.tables, err = follow.EachTable(family.Tables, func(facts Facts) (*table, error) {
 		return openTable(dir, facts, &r.reading)
 	})
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = r.arrange(family)
 	}
-	if err := r.arrange(family); err != nil {
+	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
@@ -103,29 +94,6 @@ func (f *Family) supported() error {
 			unit.Printable(f.Name), f.comparator)
 	}
 	return nil
-}
-
-// eachTable reads tables, several at a time.
-func eachTable(facts []Facts, read func(Facts) (*table, error)) ([]*table, error) {
-	tables := make([]*table, len(facts))
-	var group errgroup.Group
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range facts {
-		group.Go(func() (err error) {
-			tables[i], err = read(facts[i])
-			return err
-		})
-	}
-	err := group.Wait()
-	if err == nil {
-		return tables, nil
-	}
-	for _, t := range tables {
-		if t != nil {
-			err = errors.Join(err, t.opened.Close())
-		}
-	}
-	return nil, err
 }
 
 // arrange numbers the blocks and puts the tables into the order in which a Get asks them.
@@ -150,9 +118,9 @@ func (r *Resolver) arrange(family *Family) error {
 
 // number numbers the blocks of the family's tables, of all times.
 func (r *Resolver) number(family *Family) error {
-	r.blobs = slices.SortedFunc(maps.Values(family.blobs), func(a, b blobFile) int { return cmp.Compare(a.number, b.number) })
+	r.blobs = slices.SortedFunc(maps.Values(family.blobs), func(a, b follow.BlobFile) int { return cmp.Compare(a.Number, b.Number) })
 	next := uint64(0)
-	deletesRanges, ingested := r.unflushed != nil && len(r.unflushed.tombstones) > 0, false
+	deletesRanges, ingested := r.unflushed != nil && r.unflushed.DeletesRanges(), false
 	for _, t := range r.tables {
 		t.prepare(&r.reading)
 		if next = t.number(next); next+uint64(len(r.blobs)) > math.MaxUint32 {
@@ -166,7 +134,7 @@ func (r *Resolver) number(family *Family) error {
 	r.firstBlob, r.blocks = uint32(next), uint32(next)+uint32(len(r.blobs))
 	r.sizes = make([]atomic.Int32, r.blocks)
 	for i, b := range r.blobs {
-		r.sizes[r.firstBlob+uint32(i)].Store(int32(min(b.bytes/max(1, b.count), maxBlockBytes)) + 1)
+		r.sizes[r.firstBlob+uint32(i)].Store(int32(min(b.Bytes/max(1, b.Count), maxBlockBytes)) + 1)
 	}
 	return nil
 }
@@ -181,7 +149,7 @@ func levelOf(number int, tables []*table) (level, error) {
 	})
 	if number > 0 {
 		for _, t := range l.tables {
-			if err := addSeparator(&l.largest, &l.beyond, t.Largest, t.largestBeyond); err != nil {
+			if err := addSeparator(&l.largest, &l.beyond, t.Largest, t.Exclusive); err != nil {
 				return l, fmt.Errorf("level %d: %w", number, err)
 			}
 		}
@@ -218,12 +186,4 @@ func samePrefixes(written, read string) bool {
 		return strings.ReplaceAll(name, "rocksdb.CappedPrefix.", "capped:")
 	}
 	return read != "" && plain(written) == plain(read)
-}
-
-func identify(tables []Facts) string {
-	h := sha256.New()
-	for _, t := range tables {
-		fmt.Fprintf(h, "%d %d %d\n", t.Level, t.File, t.Bytes) // a hash never fails
-	}
-	return fmt.Sprintf("%x", h.Sum(nil)[:8])
 }

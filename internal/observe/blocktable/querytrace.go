@@ -11,6 +11,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/chain/traffic"
+	"github.com/statelab/statelab/internal/observe/follow"
 )
 
 // QueryTrace reads a trace of queries, as DB::StartTrace of RocksDB writes it (trace_replay/trace_replay.cc): records of a time, a
@@ -124,14 +125,14 @@ func (t *QueryTrace) add(family uint32, op traffic.Op) {
 
 func (t *QueryTrace) parse(kind byte) error {
 	t.queue = t.queue[:0]
-	f := fields{rest: t.payload}
-	has := f.fixed(8)
+	f := follow.Fields{Rest: t.payload}
+	has := f.Fixed(8)
 	var family uint32
 	var key, families, keys []byte
-	for ; has != 0 && f.err == nil; has &= has - 1 {
+	for ; has != 0 && f.Err == nil; has &= has - 1 {
 		switch field := bits.TrailingZeros64(has); field {
 		case traceBatch:
-			err := eachEntry(f.bytes(), func(family uint32, kind byte, key, value []byte) {
+			err := eachEntry(f.Text(), func(family uint32, kind byte, key, value []byte) {
 				switch kind {
 				case kindValue, kindMerge:
 					t.add(family, traffic.Op{Kind: traffic.BatchPut, Key: key, Number: uint64(len(value))})
@@ -145,17 +146,17 @@ func (t *QueryTrace) parse(kind byte) error {
 				return err
 			}
 		case traceGetFamily, traceSeekFamily:
-			family = uint32(f.fixed(4))
+			family = uint32(f.Fixed(4))
 		case traceGetKey, traceSeekKey:
-			key = f.bytes()
+			key = f.Text()
 		case traceKeys:
-			f.fixed(4)
+			f.Fixed(4)
 		case traceFamilies:
-			families = f.bytes()
+			families = f.Text()
 		case traceKeysOf:
-			keys = f.bytes()
+			keys = f.Text()
 		case traceLower, traceUpper:
-			f.bytes()
+			f.Text()
 		default:
 			return fmt.Errorf("a payload with the unknown field %d", field)
 		}
@@ -170,25 +171,13 @@ func (t *QueryTrace) parse(kind byte) error {
 	case traceSeek, traceSeekForPrev:
 		t.add(family, traffic.Op{Kind: traffic.Scan, Key: key})
 	case traceMultiGet:
-		of, asked := fields{rest: families}, fields{rest: keys}
-		for len(of.rest) > 0 && of.err == nil && asked.err == nil {
-			t.add(uint32(of.fixed(4)), traffic.Op{Kind: traffic.Get, Key: asked.bytes()})
+		of, asked := follow.Fields{Rest: families}, follow.Fields{Rest: keys}
+		for len(of.Rest) > 0 && of.Err == nil && asked.Err == nil {
+			t.add(uint32(of.Fixed(4)), traffic.Op{Kind: traffic.Get, Key: asked.Text()})
 		}
-		f.err = errors.Join(f.err, of.err, asked.err)
+		f.Err = errors.Join(f.Err, of.Err, asked.Err)
 	default:
 		return fmt.Errorf("a record of the unknown kind %d", kind)
 	}
-	return f.err
-}
-
-// fixed is a number of n bytes.
-func (f *fields) fixed(n int) uint64 {
-	if n > len(f.rest) {
-		f.fail("it is too short")
-		return 0
-	}
-	var word [8]byte
-	copy(word[:], f.rest[:n])
-	f.rest = f.rest[n:]
-	return binary.LittleEndian.Uint64(word[:])
+	return f.Err
 }

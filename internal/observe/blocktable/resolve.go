@@ -37,14 +37,14 @@ type Resolver struct {
 	tables    []*table // by the numbers of their blocks
 	filtersL0 bool     // tables of level 0 are asked within their bounds only
 	blocks    uint32
-	blobs     []blobFile // by number; their blocks, one each, are behind those of the tables
+	blobs     []follow.BlobFile // by number; their blocks, one each, are behind those of the tables
 	firstBlob uint32
 	sizes     []atomic.Int32 // decompressed, by number, plus one; 0: not learnt yet
-	unflushed *unflushed
+	unflushed *follow.Unflushed
 	endsBatch func(made uint64) bool // nil: each Get is made alone
 
 	// Of a database that was followed, instead of levels and unflushed:
-	states []state
+	states []follow.State[level]
 	memory *follow.Memory
 }
 
@@ -80,7 +80,7 @@ func (*Resolver) Expect(uint64) {}
 func (r *Resolver) Block(number uint32) (cachesim.Block, error) {
 	if number >= r.firstBlob {
 		// A value is read each time. How large it is is not looked up: it is the mean of its file.
-		return cachesim.Block{File: r.blobs[number-r.firstBlob].number, Level: engine.LevelUnknown, Type: engine.Value, Bytes: r.sizes[number].Load() - 1,
+		return cachesim.Block{File: r.blobs[number-r.firstBlob].Number, Level: engine.LevelUnknown, Type: engine.Value, Bytes: r.sizes[number].Load() - 1,
 			DiskBytes: r.sizes[number].Load() - 1, Marks: cachesim.Uncached}, nil
 	}
 	t := r.tableOf(number)
@@ -172,7 +172,9 @@ func (r *Resolver) Opening() (numbers []uint32) {
 func (r *Resolver) Close() error {
 	var errs []error
 	for _, t := range r.tables {
-		errs = append(errs, t.opened.Close())
+		if t != nil { // what could not be opened
+			errs = append(errs, t.opened.Close())
+		}
 	}
 	r.tables, r.levels = nil, nil
 	return errors.Join(errs...)

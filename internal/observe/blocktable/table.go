@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -98,9 +96,9 @@ const (
 
 // openTable opens a table and reads its metadata.
 func openTable(dir string, facts Facts, r *Reading) (*table, error) {
-	opened, err := openFile(dir, facts)
+	opened, err := facts.Open(dir)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("table %06d: %w", facts.File, err)
 	}
 	return readTable(opened, facts, r)
 }
@@ -112,34 +110,6 @@ func readTable(opened *os.File, facts Facts, r *Reading) (*table, error) {
 		return nil, errors.Join(fmt.Errorf("table %06d: %w", facts.File, err), opened.Close())
 	}
 	return t, nil
-}
-
-// openNamed opens a table; it stays readable when its name is deleted.
-func openNamed(dir string, number uint64) (*os.File, error) {
-	path := filepath.Join(dir, fmt.Sprintf("%06d.sst", number))
-	file, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		if file, err = os.Open(strings.TrimSuffix(path, "sst") + "ldb"); errors.Is(err, os.ErrNotExist) {
-			_, err = os.Stat(path)
-		}
-	}
-	return file, err
-}
-
-// openFile opens a table as the manifest describes it.
-func openFile(dir string, facts Facts) (*os.File, error) {
-	file, err := openNamed(dir, facts.File)
-	if err != nil {
-		return nil, err
-	}
-	info, err := file.Stat()
-	if err == nil && info.Size() != facts.Bytes {
-		err = fmt.Errorf("table %06d: %d bytes long, %d in the manifest", facts.File, info.Size(), facts.Bytes)
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return file, nil
 }
 
 func (t *table) open(r *Reading) error {

@@ -1,8 +1,6 @@
 package blocktable
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -12,26 +10,12 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/observe/getpath"
+	"github.com/statelab/statelab/internal/observe/follow"
 )
 
-// unflushed is what the write-ahead logs hold: what the engine replays into memory when it opens the
-// database for reading only.
-type unflushed struct {
-	newest     map[string]logged
-	tombstones []getpath.Tombstone
-}
-
-// logged is the newest entry of a key, and under a merge operand the older ones.
-type logged struct {
-	kind   entryKind
-	seqNum uint64
-	older  *logged
-}
-
 // readLogs reads the logs that may hold something of the family, oldest first.
-func readLogs(dir string, family *Family) (*unflushed, error) {
-	u := &unflushed{newest: map[string]logged{}}
+func readLogs(dir string, family *Family) (*follow.Unflushed, error) {
+	u := new(follow.Unflushed)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -50,13 +34,13 @@ func readLogs(dir string, family *Family) (*unflushed, error) {
 		if err != nil {
 			return nil, err
 		}
-		err = eachRecord(log, number, func(record []byte) error { return u.read(record, family.Number) })
+		err = eachRecord(log, number, func(batch []byte) error { return replay(batch, family.Number, u) })
 		// The torn end of a log in use is where the engine's replay ends, too.
 		if err != nil && !errors.Is(err, errCut) {
 			return nil, fmt.Errorf("log %s: %w", name, err)
 		}
 	}
-	u.tombstones = getpath.Disjoint(u.tombstones)
+	u.Finish()
 	return u, nil
 }
 
@@ -71,20 +55,30 @@ const (
 	kindRange         = 15
 )
 
-// read reads a batch: a sequence number, a count, and entries.
-func (u *unflushed) read(batch []byte, family uint32) error {
-	if len(batch) < batchHeadBytes {
-		return errors.New("damaged batch")
-	}
-	seqNum := binary.LittleEndian.Uint64(batch)
-	return eachEntry(batch, func(of uint32, kind byte, key, end []byte) {
+// replay adds the entries of a family.
+func replay(batch []byte, family uint32, to *follow.Unflushed) error {
+	return entries(batch, func(of uint32, entry follow.Entry, key, end []byte) {
 		if of == family {
-			u.add(kind, key, end, seqNum)
+			to.Wrote(entry, key, end)
 		}
-		seqNum++
 	})
 }
 
+// visitor is told an entry of a family: of a deleted range also the end.
+type visitor = func(family uint32, entry follow.Entry, key, end []byte)
+
+// entries visits those of a batch.
+func entries(batch []byte, visit visitor) error {
+	return eachEntry(batch, func(family uint32, kind byte, key, end []byte) {
+		entry := kindOf(kind)
+		if kind == kindRange {
+			entry = follow.Range
+		}
+		visit(family, entry, key, end)
+	})
+}
+
+// A batch begins with a sequence number and a count.
 const batchHeadBytes = 12
 
 // eachEntry visits the entries of a batch: its family, its kind as of the first family, its key, and a value or the end of a range.
@@ -92,73 +86,36 @@ func eachEntry(batch []byte, visit func(family uint32, kind byte, key, end []byt
 	if len(batch) < batchHeadBytes {
 		return errors.New("damaged batch")
 	}
-	f := &fields{rest: batch[batchHeadBytes:]}
-	for len(f.rest) > 0 && f.err == nil {
-		kind := f.rest[0]
-		f.rest = f.rest[1:]
+	f := &follow.Fields{Rest: batch[batchHeadBytes:]}
+	for len(f.Rest) > 0 && f.Err == nil {
+		kind := f.Rest[0]
+		f.Rest = f.Rest[1:]
 		of := uint32(0)
 		switch kind {
 		case kindOfFamily, kindOfFamily + 1, kindOfFamily + 2:
-			of, kind = uint32(f.number()), kind-kindOfFamily
+			of, kind = uint32(f.Number()), kind-kindOfFamily
 		case kindSingleFamily:
-			of, kind = uint32(f.number()), kindSingleDelete
+			of, kind = uint32(f.Number()), kindSingleDelete
 		case kindRangeOfFamily:
-			of, kind = uint32(f.number()), kindRange
+			of, kind = uint32(f.Number()), kindRange
 		}
 		var key, end []byte
 		switch kind {
 		case kindValue, kindMerge, kindRange:
-			key, end = f.bytes(), f.bytes()
+			key, end = f.Text(), f.Text()
 		case kindDelete, kindSingleDelete:
-			key = f.bytes()
+			key = f.Text()
 		case kindLogData:
-			f.bytes()
+			f.Text()
 			continue
 		case kindNothing:
 			continue
 		default:
 			return engine.Fail(engine.CodeUnsupported, "it holds an entry of kind %d, which is not supported", kind)
 		}
-		if f.err == nil {
+		if f.Err == nil {
 			visit(of, kind, key, end)
 		}
 	}
-	return f.err
-}
-
-func (u *unflushed) add(kind byte, key, end []byte, seqNum uint64) {
-	if kind == kindRange {
-		u.tombstones = append(u.tombstones, getpath.Tombstone{Start: bytes.Clone(key), End: bytes.Clone(end), SeqNum: seqNum})
-		return
-	}
-	e := logged{kind: kindOf(kind), seqNum: seqNum}
-	if before, is := u.newest[string(key)]; is && e.kind == mergeEntry {
-		e.older = &before
-	}
-	u.newest[string(key)] = e
-}
-
-// find tells what a Get meets in memory: the newest entry that counts, a merge operand only where
-// everything older is in the tables. gone: a range deletion hides what lies below.
-func (u *unflushed) find(key []byte) (kind entryKind, gone bool) {
-	if len(u.newest)+len(u.tombstones) == 0 {
-		return noEntry, false
-	}
-	deletedAt, gone := getpath.CoveredBy(u.tombstones, key)
-	newest, is := u.newest[string(key)]
-	if !is || gone && newest.seqNum < deletedAt {
-		return noEntry, gone
-	}
-	if newest.kind != mergeEntry {
-		return newest.kind, gone
-	}
-	for e := newest.older; e != nil; e = e.older {
-		if gone && e.seqNum < deletedAt || e.kind != mergeEntry {
-			return setEntry, gone // a merge ends at what is not one
-		}
-	}
-	if gone {
-		return setEntry, gone
-	}
-	return mergeEntry, gone
+	return f.Err
 }

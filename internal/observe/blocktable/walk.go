@@ -54,7 +54,7 @@ const lookEvery = 1024
 
 // memory is what was written and is not in the tables.
 type memory interface {
-	find(key []byte) (kind entryKind, gone bool)
+	Find(key []byte) (kind entryKind, gone bool)
 }
 
 // Walk implements getpath.Source.
@@ -64,7 +64,9 @@ func (r *Resolver) Walk() getpath.Walker {
 		w.takes = w.takeNewest
 	}
 	if r.states != nil {
-		return &momentWalker{Walker: w}
+		m := &momentWalker{Walker: w, then: follow.Then{Memory: r.memory}}
+		w.memory = &m.then
+		return m
 	}
 	return w
 }
@@ -73,7 +75,7 @@ func (r *Resolver) Walk() getpath.Walker {
 // that a caller who does not know is found out.
 func (w *Walker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, found bool, err error) {
 	w.asked, w.numbers = asked{key: key, known: known}, dst[:0]
-	if kind, gone := w.memory.find(key); kind != noEntry || gone {
+	if kind, gone := w.memory.Find(key); kind != noEntry || gone {
 		if kind != mergeEntry {
 			return w.numbers, kind == setEntry, nil
 		}
@@ -87,7 +89,7 @@ func (w *Walker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, fo
 		l := &levels[i]
 		if l.number == 0 {
 			for at, t := range l.tables {
-				if w.filtersL0 && !t.holds(key) {
+				if w.filtersL0 && !t.Holds(key) {
 					continue
 				}
 				if answer, err := w.lookInto(t, i == len(levels)-1, at == len(l.tables)-1); err != nil || answer != goOn {
@@ -106,11 +108,6 @@ func (w *Walker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, fo
 		}
 	}
 	return w.numbers, w.merging, nil
-}
-
-// holds reports whether key is within the bounds of the table.
-func (f *Facts) holds(key []byte) bool {
-	return bytes.Compare(f.Smallest, key) <= 0 && bytes.Compare(key, f.Largest) <= 0
 }
 
 // answer is what a table says of a key.
@@ -183,7 +180,7 @@ func (w *Walker) reach(block int, skipsFilters bool) bool {
 func (w *Walker) searchFrom(first int, last, skipsFilters bool) (answer, error) {
 	t := w.t
 	for block := first; ; {
-		if w.known && last && !w.merging && w.goneBelow == 0 && !t.merges && !t.blobs {
+		if w.known && last && !w.merging && w.goneBelow == 0 && !t.merges && !t.Blobs {
 			if w.trusted++; w.trusted%lookEvery != 0 {
 				return isHere, nil
 			}
@@ -325,17 +322,17 @@ func (w *Walker) search(block int) (a answer, further bool, err error) {
 // in it.
 func (w *Walker) askValue(stored []byte) error {
 	const inTable, elsewhere, elsewhereForATime = 0, 1, 2
-	f := &fields{rest: stored[min(1, len(stored)):]}
+	f := &follow.Fields{Rest: stored[min(1, len(stored)):]}
 	switch {
 	case len(stored) == 0 || stored[0] > elsewhereForATime:
 		return errors.New("damaged value in a blob file")
 	case stored[0] == inTable:
 		return nil
 	case stored[0] == elsewhereForATime:
-		f.number()
+		f.Number()
 	}
-	file := f.number()
-	at, is := slices.BinarySearchFunc(w.r.blobs, file, func(b blobFile, number uint64) int { return cmp.Compare(b.number, number) })
+	file := f.Number()
+	at, is := slices.BinarySearchFunc(w.r.blobs, file, func(b follow.BlobFile, number uint64) int { return cmp.Compare(b.Number, number) })
 	if !is {
 		return fmt.Errorf("table %06d: a value is in the blob file %d, which the manifest does not have", w.t.File, file)
 	}

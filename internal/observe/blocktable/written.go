@@ -3,8 +3,9 @@ package blocktable
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
+
+	"github.com/statelab/statelab/internal/observe/follow"
 )
 
 // Written is what a table holds, as it was written, whatever it is read with.
@@ -31,12 +32,11 @@ type WrittenFamily struct {
 // Look tells what the tables of all column families hold, by the manifest and the properties of each
 // table: three small reads a table.
 func Look(dir string) (families []WrittenFamily, err error) {
-	for attempt := 1; ; attempt++ {
-		// Tables vanish while another process compacts them.
-		if families, err = look(dir); !errors.Is(err, fs.ErrNotExist) || attempt == vanishedRetries {
-			return families, err
-		}
-	}
+	err = follow.Again(func() (err error) { // tables vanish while another process compacts them
+		families, err = look(dir)
+		return err
+	})
+	return families, err
 }
 
 func look(dir string) (families []WrittenFamily, err error) {
@@ -60,7 +60,7 @@ func look(dir string) (families []WrittenFamily, err error) {
 
 func lookAt(dir string, facts Facts) (w Written, err error) {
 	t := &table{Facts: facts}
-	if t.opened, err = openFile(dir, facts); err != nil {
+	if t.opened, err = facts.Open(dir); err != nil {
 		return w, err
 	}
 	defer func() { err = errors.Join(err, t.opened.Close()) }()

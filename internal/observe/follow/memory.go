@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"bytes"
 	"cmp"
 	"hash/maphash"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
 // Entry is what an entry of a key says.
@@ -19,6 +21,7 @@ const (
 	Set
 	Delete
 	Merge
+	Range // the deletion of a range of keys
 )
 
 // Memory is which keys a database had in memory at every time, by its logs. Keys are told apart by hashes.
@@ -59,17 +62,25 @@ func (m *Memory) next() (number uint32, err error) {
 	return uint32(m.entries), nil
 }
 
-// Wrote adds an entry of a log.
-func (m *Memory) Wrote(to *Log, at time.Duration, entry Entry, key []byte) error {
-	number, err := m.next()
-	to.keys = append(to.keys, writtenKey{hashOf(key), at, number, entry})
-	return err
+// log is the one of a number, which began at a time.
+func (m *Memory) log(number uint64, from time.Duration) *Log {
+	for _, l := range slices.Backward(m.Logs) {
+		if l.Number == number {
+			return l
+		}
+	}
+	m.Logs = append(m.Logs, &Log{Number: number, From: from})
+	return m.Logs[len(m.Logs)-1]
 }
 
-// DeletedRange adds the deletion of all keys from start on, and below end.
-func (m *Memory) DeletedRange(to *Log, at time.Duration, start, end []byte) error {
+// wrote adds an entry of a log. A deleted range begins with key, and end is behind it.
+func (m *Memory) wrote(to *Log, at time.Duration, entry Entry, key, end []byte) error {
 	number, err := m.next()
-	to.tombstones = append(to.tombstones, writtenRange{string(start), string(end), at, number})
+	if entry == Range {
+		to.tombstones = append(to.tombstones, writtenRange{string(key), string(end), at, number})
+	} else {
+		to.keys = append(to.keys, writtenKey{hashOf(key), at, number, entry})
+	}
 	return err
 }
 
@@ -84,6 +95,15 @@ func (m *Memory) Sort() {
 var seed = maphash.MakeSeed()
 
 func hashOf(key []byte) uint64 { return maphash.Bytes(seed, key) }
+
+// Then is what was in memory at a time.
+type Then struct {
+	Memory *Memory
+	At     time.Duration
+}
+
+// Find is that of the Memory at that time.
+func (t *Then) Find(key []byte) (newest Entry, gone bool) { return t.Memory.Find(key, t.At) }
 
 // Find tells what a Get meets in memory at a time: the newest entry that counts, a merge operand only where everything older is in the
 // tables. gone: a range deletion hides what lies below.
@@ -110,9 +130,75 @@ func (m *Memory) Find(key []byte, when time.Duration) (newest Entry, gone bool) 
 			}
 			newest = entry
 		}
+		if deleted > 0 && newest == Merge {
+			return Set, true // it ends there, too
+		}
 		if deleted > 0 {
 			return newest, true
 		}
 	}
 	return newest, false
+}
+
+// Unflushed is what logs hold that are read at one moment: what an engine replays into memory when it opens a database. Entries are added
+// from the oldest to the newest; then comes Finish, and then Find.
+type Unflushed struct {
+	newest     map[string]logged
+	tombstones []getpath.Tombstone // in the order written, then disjoint; numbered by entry
+	entries    uint64              // so far
+}
+
+// logged is the newest entry of a key, and under a merge operand the older ones.
+type logged struct {
+	entry  Entry
+	number uint64 // among the entries of the logs
+	older  *logged
+}
+
+// Wrote adds an entry. A deleted range begins with key, and end is behind it.
+func (u *Unflushed) Wrote(entry Entry, key, end []byte) {
+	u.entries++
+	if entry == Range {
+		u.tombstones = append(u.tombstones, getpath.Tombstone{Start: bytes.Clone(key), End: bytes.Clone(end), SeqNum: u.entries})
+		return
+	}
+	e := logged{entry: entry, number: u.entries}
+	if before, is := u.newest[string(key)]; is && entry == Merge {
+		e.older = &before
+	}
+	if u.newest == nil {
+		u.newest = map[string]logged{}
+	}
+	u.newest[string(key)] = e
+}
+
+// Finish has to be called before Find.
+func (u *Unflushed) Finish() { u.tombstones = getpath.Disjoint(u.tombstones) }
+
+// DeletesRanges tells whether ranges of keys are deleted.
+func (u *Unflushed) DeletesRanges() bool { return len(u.tombstones) > 0 }
+
+// Find tells what a Get meets in memory: the newest entry that counts, a merge operand only where everything older is in the tables.
+// gone: a range deletion hides what lies below.
+func (u *Unflushed) Find(key []byte) (entry Entry, gone bool) {
+	if u.entries == 0 {
+		return None, false
+	}
+	deletedAt, gone := getpath.CoveredBy(u.tombstones, key)
+	newest, is := u.newest[string(key)]
+	if !is || gone && newest.number < deletedAt {
+		return None, gone
+	}
+	if newest.entry != Merge {
+		return newest.entry, gone
+	}
+	for e := newest.older; e != nil; e = e.older {
+		if gone && e.number < deletedAt || e.entry != Merge {
+			return Set, gone // a merge ends at what is not one
+		}
+	}
+	if gone {
+		return Set, gone
+	}
+	return Merge, gone
 }

@@ -150,7 +150,7 @@ func (i *image) locate(t *Target, functionTable uint64) (text uint64, err error)
 	if i.bias, err = bias(t.PID, i.file); err != nil {
 		return 0, err
 	}
-	memory, err := os.Open(t.proc("mem"))
+	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", t.PID))
 	if err != nil {
 		return 0, refused(err)
 	}

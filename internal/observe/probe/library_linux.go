@@ -118,7 +118,7 @@ func (t *Target) locateNative() error {
 // address of its methods, that of the family, which begins with both. The caller has to compare them with the database: other versions may
 // differ.
 func (t *Target) Family(handle uint64) (number uint32, name string, err error) {
-	memory, err := os.Open(t.proc("mem"))
+	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", t.PID))
 	if err != nil {
 		return 0, "", refused(err)
 	}

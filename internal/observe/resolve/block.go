@@ -2,9 +2,7 @@ package resolve
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2/objstorage"
@@ -29,7 +27,7 @@ func newHandle(h block.Handle) (handle, error) {
 }
 
 func (t *table) corrupt(h handle, why string) error {
-	return fmt.Errorf("table %06d, block at %d: %s", t.file, h.offset, why)
+	return fmt.Errorf("table %06d, block at %d: %s", t.File, h.offset, why)
 }
 
 // buffer is memory for one block at a time. The zero value is ready.
@@ -38,12 +36,12 @@ type buffer struct{ stored, content []byte }
 // read returns the block as stored, with its trailer, in the buffer.
 func (t *table) read(h handle, in *buffer) ([]byte, error) {
 	end := h.offset + uint64(h.bytes) + trailerBytes
-	if h.offset > uint64(t.bytes) || end > uint64(t.bytes) {
+	if h.offset > uint64(t.Bytes) || end > uint64(t.Bytes) {
 		return nil, t.corrupt(h, "beyond the end of the table")
 	}
 	in.stored = slices.Grow(in.stored[:0], int(end-h.offset))[:end-h.offset]
 	if _, err := t.opened.ReadAt(in.stored, int64(h.offset)); err != nil {
-		return nil, fmt.Errorf("table %06d, block at %d: %w", t.file, h.offset, err)
+		return nil, fmt.Errorf("table %06d, block at %d: %w", t.File, h.offset, err)
 	}
 	return in.stored, nil
 }
@@ -74,24 +72,6 @@ func (t *table) decode(h handle, in *buffer) ([]byte, error) {
 	return in.content, nil
 }
 
-// openFile opens a table; it stays readable when its name is deleted. Tables
-// never change once written. They are read, not mapped: mapped, all that was
-// ever looked at would count as this process's memory.
-func openFile(path string, bytes int64) (*os.File, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	info, err := file.Stat()
-	if err == nil && info.Size() != bytes {
-		err = fmt.Errorf("%d bytes long, %d in the manifest", info.Size(), bytes)
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return file, nil
-}
-
 // readable lets Pebble's reader read the table. Closing it does not close the
 // file.
 type readable struct{ t *table }
@@ -103,7 +83,7 @@ func (f readable) ReadAt(_ context.Context, p []byte, offset int64) error {
 
 func (f readable) Close() error { return nil }
 
-func (f readable) Size() int64 { return f.t.bytes }
+func (f readable) Size() int64 { return f.t.Bytes }
 
 func (f readable) NewReadHandle(objstorage.ReadBeforeSize) objstorage.ReadHandle {
 	h := objstorage.MakeNoopReadHandle(f)

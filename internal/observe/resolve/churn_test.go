@@ -175,7 +175,7 @@ func TestChurnedDatabases(t *testing.T) {
 			maker, key := keys.Maker(), make([]byte, 32)
 			var bounds [][]byte
 			for _, table := range r.tables {
-				bounds = append(bounds, table.smallest, table.largest)
+				bounds = append(bounds, table.Smallest, table.Largest)
 				for i := range table.separators.Len() {
 					if i%7 == 0 {
 						bounds = append(bounds, table.separators.At(i))
@@ -214,7 +214,7 @@ func checkChurned(t *testing.T, f flavour, r *Resolver) {
 		switch {
 		case table.points == nil:
 			noPoints++
-		case !bytes.Equal(table.points.largest, table.largest):
+		case !bytes.Equal(table.points.Largest, table.Largest):
 			beyondPoints++
 		}
 		if table.merges {
@@ -234,7 +234,7 @@ func checkChurned(t *testing.T, f flavour, r *Resolver) {
 			tables++
 		}
 		tombstones += len(table.tombstones)
-		if table.largestExclusive {
+		if table.Exclusive {
 			endWithOne++
 		}
 	}

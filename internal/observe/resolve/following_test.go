@@ -45,6 +45,15 @@ func asked(t *testing.T, r getpath.Source, w getpath.Walker, key []byte) (asked 
 	return append(asked, fmt.Sprint(found))
 }
 
+// levelsNow are the levels of the tables to which a database was followed, by their numbers.
+func levelsNow(f *Following) map[uint64]int {
+	levels := map[uint64]int{}
+	for file, t := range f.Live {
+		levels[file] = t.Level
+	}
+	return levels
+}
+
 // listed are the levels of the tables that Pebble lists, by their numbers.
 func listed(t *testing.T, f flavour, dir string) map[uint64]int {
 	t.Helper()
@@ -52,7 +61,7 @@ func listed(t *testing.T, f flavour, dir string) map[uint64]int {
 	now, err := listAlone(dir, f.version)
 	must(t, err)
 	for _, table := range now.tables {
-		levels[uint64(blockio.FileNumber(table.file))] = table.level
+		levels[uint64(blockio.FileNumber(table.File))] = table.Level
 	}
 	return levels
 }
@@ -104,7 +113,7 @@ func TestFollowing(t *testing.T) {
 						before, r = levels, nil
 					}
 				}
-				if diff := cmp.Diff(levels, following.live); diff != "" {
+				if diff := cmp.Diff(levels, levelsNow(following)); diff != "" {
 					t.Fatalf("step %d: tables and their levels (-Pebble +followed):\n%s", step, diff)
 				}
 				for range gets {
@@ -124,8 +133,8 @@ func TestFollowing(t *testing.T) {
 					}
 				}
 			}
-			for file := range following.tables {
-				if _, still := following.live[file]; !still {
+			for file := range following.Known {
+				if _, still := following.Live[file]; !still {
 					gone++
 				}
 			}

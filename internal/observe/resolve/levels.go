@@ -24,7 +24,7 @@ func newLevel(number int, tables []*table) level {
 	for _, t := range tables {
 		if t.points != nil {
 			l.tables = append(l.tables, t)
-			l.largest.Add(t.points.largest)
+			l.largest.Add(t.points.Largest)
 		}
 	}
 	l.largest.Finish()
@@ -36,13 +36,13 @@ func newLevel(number int, tables []*table) level {
 // the gap before it.
 func (l *level) find(key []byte, version cachesim.PebbleVersion) (at int, found bool) {
 	at = l.seek(key)
-	if at < len(l.tables) && l.tables[at].points.largestExclusive && bytes.Equal(l.tables[at].points.largest, key) {
+	if at < len(l.tables) && l.tables[at].points.Exclusive && bytes.Equal(l.tables[at].points.Largest, key) {
 		at++
 	}
 	if at == len(l.tables) {
 		return at, false
 	}
-	return at, version == cachesim.PebbleV1 || bytes.Compare(l.tables[at].points.smallest, key) <= 0
+	return at, version == cachesim.PebbleV1 || bytes.Compare(l.tables[at].points.Smallest, key) <= 0
 }
 
 // inGetOrder arranges tables as a Get looks at them: sublevels of L0 from the
@@ -50,7 +50,7 @@ func (l *level) find(key []byte, version cachesim.PebbleVersion) (at int, found 
 func inGetOrder(tables []*table) []level {
 	byLevel := make([][]*table, lastLevel+1)
 	for _, t := range tables {
-		byLevel[t.level] = append(byLevel[t.level], t)
+		byLevel[t.Level] = append(byLevel[t.Level], t)
 	}
 	var levels []level
 	for _, sublevel := range slices.Backward(sublevels(byLevel[0])) {
@@ -71,9 +71,9 @@ func sublevels(tables []*table) [][]*table {
 	byAge := slices.Clone(tables)
 	slices.SortFunc(byAge, func(a, b *table) int {
 		return cmp.Or(
-			cmp.Compare(a.largestSeqNum, b.largestSeqNum),
-			cmp.Compare(a.smallestSeqNum, b.smallestSeqNum),
-			cmp.Compare(a.file, b.file),
+			cmp.Compare(a.LargestSeqNum, b.LargestSeqNum),
+			cmp.Compare(a.SmallestSeqNum, b.SmallestSeqNum),
+			cmp.Compare(a.File, b.File),
 		)
 	})
 	var divided [][]*table
@@ -94,12 +94,12 @@ func sublevels(tables []*table) [][]*table {
 }
 
 func sortByKey(tables []*table) {
-	slices.SortFunc(tables, func(a, b *table) int { return bytes.Compare(a.smallest, b.smallest) })
+	slices.SortFunc(tables, func(a, b *table) int { return bytes.Compare(a.Smallest, b.Smallest) })
 }
 
 func (t *table) overlaps(u *table) bool { return !t.endsBefore(u) && !u.endsBefore(t) }
 
 func (t *table) endsBefore(u *table) bool {
-	c := bytes.Compare(t.largest, u.smallest)
-	return c < 0 || c == 0 && t.largestExclusive
+	c := bytes.Compare(t.Largest, u.Smallest)
+	return c < 0 || c == 0 && t.Exclusive
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/blockio/pebble1fs"
 	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/observe/follow"
 )
 
 // list1 lists a database as Pebble v1 sees it.
@@ -43,10 +44,10 @@ func list1(dir string, kept dbformat.KeptByPebble) (found manifest, err error) {
 			if t.Virtual || t.BackingType != pebble1.BackingTypeLocal {
 				found.unresolved = engine.Fail(engine.CodeUnsupported, "table %s is virtual or not local, which is not resolved", t.FileNum).With(failure.Measure, dir)
 			}
-			found.tables = append(found.tables, tableFacts{
-				file: uint64(t.FileNum), level: number, bytes: int64(t.Size),
-				bounds:         bounds{t.Smallest.UserKey, t.Largest.UserKey, t.Largest.IsExclusiveSentinel()},
-				smallestSeqNum: t.SmallestSeqNum, largestSeqNum: t.LargestSeqNum,
+			found.tables = append(found.tables, follow.Facts{
+				File: uint64(t.FileNum), Level: number, Bytes: int64(t.Size),
+				Bounds:         follow.Bounds{Smallest: t.Smallest.UserKey, Largest: t.Largest.UserKey, Exclusive: t.Largest.IsExclusiveSentinel()},
+				SmallestSeqNum: t.SmallestSeqNum, LargestSeqNum: t.LargestSeqNum,
 			})
 		}
 	}

@@ -1,26 +1,18 @@
 package resolve
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
-	"runtime"
 	"strings"
 	"sync/atomic"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/observe/follow"
 )
-
-// vanishedRetries bounds how often Open starts again because the process that
-// holds the database deleted a table or a log meanwhile.
-const vanishedRetries = 20
 
 // Open reads the manifest, the log, and of every table the filter and the index
 // of the database in dir, as Pebble of that version sees it. It writes nothing
@@ -31,15 +23,15 @@ const vanishedRetries = 20
 // anything in it that could not be resolved exactly: of that the code is
 // engine.CodeUnsupported.
 func Open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
-	for attempt := 1; ; attempt++ {
-		r, err := open(dir, version)
-		if err == nil {
-			return r, nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) || attempt == vanishedRetries {
-			return nil, fmt.Errorf("resolve %s: %w", dir, err)
-		}
+	var r *Resolver
+	err := follow.Again(func() (err error) {
+		r, err = open(dir, version)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("resolve %s: %w", dir, err)
 	}
+	return r, nil
 }
 
 // PassOverFilters resolves Gets of a database whose options name no filter: Pebble asks
@@ -55,16 +47,16 @@ func (r *Resolver) PassOverFilters() {
 // with deletions, merges or keys in the log it is not known which blocks an iterator steps on to: the
 // code of that error is engine.CodeUnsupported.
 func (r *Resolver) AskLastFilters() error {
-	if r.unflushed != nil && r.unflushed.entries > 0 {
+	if r.unflushed != nil && r.inLog > 0 {
 		return engine.Fail(engine.CodeUnsupported, "iterators over keys in the log are not resolved")
 	}
 	for _, t := range r.tables {
 		if t.deletes || t.merges || t.excluded != nil || t.rangeDelAt.bytes > 0 {
 			return engine.Fail(engine.CodeUnsupported, "iterators over deletions and merges are not resolved")
 		}
-		if t.level == lastLevel && t.filterAt.bytes > 0 {
+		if t.Level == lastLevel && t.filterAt.bytes > 0 {
 			if err := t.loadFilter(); err != nil {
-				return fmt.Errorf("table %06d: %w", t.file, err)
+				return fmt.Errorf("table %06d: %w", t.File, err)
 			}
 		}
 	}
@@ -78,7 +70,7 @@ func (r *Resolver) Kept() dbformat.KeptByPebble { return r.kept }
 // Identify is the identity that a Resolver of the database would have, also where it cannot be resolved.
 func Identify(dir string, version cachesim.PebbleVersion) (string, error) {
 	found, err := listAlone(dir, version)
-	return identify(found.tables), err
+	return follow.Identify(found.tables), err
 }
 
 func listAlone(dir string, version cachesim.PebbleVersion) (manifest, error) {
@@ -108,18 +100,19 @@ func open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
 	var found manifest
 	err = blockio.KeepingLogs(kept.Logs, true, func() (err error) {
 		if found, err = list(dir, version, kept); err == nil {
-			r.unflushed, err = readLogs(found.logs)
+			r.unflushed, r.inLog, err = readLogs(found.logs)
 		}
 		return err
 	})
 	if err = errors.Join(err, found.unresolved); err != nil {
 		return nil, err
 	}
-	r.identity = identify(found.tables)
-	if r.tables, err = openTables(dir, found.tables, kept); err != nil {
-		return nil, err
+	r.identity = follow.Identify(found.tables)
+	r.tables, err = follow.EachTable(found.tables, func(facts follow.Facts) (*table, error) { return openTable(dir, facts, kept) })
+	if err == nil {
+		err = r.number()
 	}
-	if err := r.number(); err != nil {
+	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	r.levels = inGetOrder(r.tables)
@@ -128,8 +121,8 @@ func open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
 
 // manifest is what a version says a database consists of.
 type manifest struct {
-	tables []tableFacts // from L0 to L6
-	logs   []string     // paths, oldest first, of those that hold what no table does
+	tables []follow.Facts // from L0 to L6
+	logs   []string       // paths, oldest first, of those that hold what no table does
 
 	unresolved error // a table that cannot be opened here
 }
@@ -139,33 +132,6 @@ func (m *manifest) noteLog(path string) {
 	if strings.HasSuffix(path, ".log") {
 		m.logs = append(m.logs, path)
 	}
-}
-
-func openTables(dir string, facts []tableFacts, kept dbformat.KeptByPebble) ([]*table, error) {
-	tables, err := eachTable(facts, func(facts tableFacts) (*table, error) { return openTable(dir, facts, kept) })
-	if err == nil {
-		return tables, nil
-	}
-	for i := range tables {
-		if tables[i] != nil {
-			err = errors.Join(err, tables[i].opened.Close())
-		}
-	}
-	return nil, err
-}
-
-// eachTable opens tables on all processors.
-func eachTable[T any](facts []tableFacts, open func(tableFacts) (T, error)) ([]T, error) {
-	tables := make([]T, len(facts))
-	var group errgroup.Group
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range facts {
-		group.Go(func() (err error) {
-			tables[i], err = open(facts[i])
-			return err
-		})
-	}
-	return tables, group.Wait()
 }
 
 func (r *Resolver) number() error {
@@ -180,14 +146,6 @@ func (r *Resolver) number() error {
 	r.blocks = uint32(next)
 	r.sizes = make([]atomic.Int32, next)
 	return nil
-}
-
-func identify(tables []tableFacts) string {
-	h := sha256.New()
-	for _, t := range tables {
-		fmt.Fprintf(h, "%d %d %d\n", t.level, t.file, t.bytes) // a hash never fails
-	}
-	return fmt.Sprintf("%x", h.Sum(nil)[:8])
 }
 
 // Opening implements getpath.Source, in the order of the level table. v1 reads the properties of tables

@@ -65,8 +65,8 @@ func afterOpening(t *testing.T, f flavour, dir string, recorded *cachesim.Trace,
 	opened.Accesses, opened.Gets, opened.Blocks = nil, nil, slices.Clone(recorded.Blocks)
 	for i := properties; i < len(reads); i += 3 {
 		seen, table := reads[i], r.tables[i/3]
-		if seen.file != table.file || seen.offset != table.propertiesAt.offset || seen.bytes != int(table.propertiesAt.bytes)+trailerBytes {
-			t.Fatalf("opening read %+v, the resolver has %+v of table %d", seen, table.propertiesAt, table.file)
+		if seen.file != table.File || seen.offset != table.propertiesAt.offset || seen.bytes != int(table.propertiesAt.bytes)+trailerBytes {
+			t.Fatalf("opening read %+v, the resolver has %+v of table %d", seen, table.propertiesAt, table.File)
 		}
 		opened.Accesses = append(opened.Accesses, uint32(len(opened.Blocks)))
 		opened.Blocks = append(opened.Blocks, cachesim.Block{

@@ -29,6 +29,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/observe/follow"
 	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
@@ -44,9 +45,14 @@ type Resolver struct {
 	blocks    uint32
 	sizes     []atomic.Int32 // decompressed, by number, plus one; 0: not learnt yet
 	kept      dbformat.KeptByPebble
-	unflushed *unflushed // what no table holds yet
-	iterates  bool       // see AskLastFilters
-	scanShare int        // see sizes.go
+	unflushed *follow.Unflushed // what no table holds yet
+	inLog     uint64            // entries of the logs
+	iterates  bool              // see AskLastFilters
+	scanShare int               // see Expect
+
+	// Of a database that was followed, instead of levels and unflushed:
+	states []follow.State[level]
+	memory *follow.Memory
 }
 
 // Identity identifies the database by its tables: their numbers, levels and
@@ -76,13 +82,23 @@ func (r *Resolver) tableOf(number uint32) *table {
 func (r *Resolver) Blocks() uint32 { return r.blocks }
 
 // Walk implements getpath.Source.
-func (r *Resolver) Walk() getpath.Walker { return r.Walker() }
+func (r *Resolver) Walk() getpath.Walker {
+	w := r.Walker()
+	if r.states == nil {
+		return w
+	}
+	m := &momentWalker{Walker: w, then: follow.Then{Memory: r.memory}}
+	w.memory = &m.then
+	return m
+}
 
 // Close closes the tables. No Walker may be used afterwards.
 func (r *Resolver) Close() error {
 	var errs []error
 	for _, t := range r.tables {
-		errs = append(errs, t.opened.Close())
+		if t != nil { // what could not be opened
+			errs = append(errs, t.opened.Close())
+		}
 	}
 	r.tables, r.levels = nil, nil
 	return errors.Join(errs...)
@@ -100,7 +116,7 @@ const (
 
 // describe tells all of a block that does not need its content.
 func (t *table) describe(number uint32) (b cachesim.Block, h handle) {
-	b = cachesim.Block{File: t.file, Level: uint8(t.level)}
+	b = cachesim.Block{File: t.File, Level: uint8(t.Level)}
 	switch at := number - t.first; {
 	case at == rootNumber:
 		b.Type, h = engine.SingleIndex, t.root

@@ -84,9 +84,13 @@ func TestKeysInTheLog(t *testing.T) {
 			crashed := writeAndCrash(t, f, dir)
 			r := openResolver(t, f, crashed)
 			kinds := map[entryKind]int{}
-			for key := range r.unflushed.newest {
-				kind, gone := r.unflushed.find([]byte(key))
-				kinds[kind]++
+			maker, key := keys.Maker(), make([]byte, 32)
+			for i := range keys.Count {
+				maker.Key(key, i)
+				kind, gone := r.unflushed.Find(key)
+				if kind != noEntry || gone {
+					kinds[kind]++
+				}
 				if gone && kind != setEntry {
 					kinds[mergeEntry+1]++
 				}
@@ -96,7 +100,6 @@ func TestKeysInTheLog(t *testing.T) {
 				t.Error("the log lacks what this test is about")
 			}
 			random := rand.New(rand.NewPCG(4, 4))
-			maker, key := keys.Maker(), make([]byte, 32)
 			compare(t, f, crashed, r, 10_000, func() ([]byte, bool) {
 				maker.Key(key, random.Uint64N(keys.Count/5))
 				return key, false
@@ -274,7 +277,7 @@ func TestDecompressedSizes(t *testing.T) {
 				must(t, err)
 				content, err := table.decode(h, new(buffer))
 				must(t, err)
-				if int(b.Bytes) != len(content) || b.Offset != h.offset || b.File != table.file || int(b.Level) != table.level {
+				if int(b.Bytes) != len(content) || b.Offset != h.offset || b.File != table.File || int(b.Level) != table.Level {
 					t.Fatalf("%+v, content of %d bytes", b, len(content))
 				}
 				checked[b.Type]++

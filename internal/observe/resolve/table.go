@@ -9,7 +9,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync/atomic"
 
@@ -22,30 +21,13 @@ import (
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/blockio/pebble2fs"
 	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/observe/follow"
 	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
-// tableFacts are what the manifest says of a table.
-type tableFacts struct {
-	file  uint64
-	level int
-	bytes int64
-	bounds
-	smallestSeqNum, largestSeqNum uint64
-
-	levelAt int // where in a record of the manifest the level is
-}
-
-// bounds are the first and the last key of a table.
-type bounds struct {
-	smallest, largest []byte
-	// largestExclusive: the bound is the end of a range deletion, no key.
-	largestExclusive bool
-}
-
 // table is one table, open for resolving. Immutable once its numbers are set.
 type table struct {
-	tableFacts
+	follow.Facts
 	opened   *os.File
 	checksum block.ChecksumType
 	columnar bool
@@ -56,7 +38,7 @@ type table struct {
 
 	// points are the bounds without range keys, which no Get sees; nil: there are only
 	// range keys.
-	points *bounds
+	points *follow.Bounds
 
 	first, firstData uint32 // block numbers; firstData counts from first
 
@@ -85,14 +67,14 @@ type table struct {
 
 // openTable opens the table and reads its index and range deletions. The
 // reader of v2 reads tables of v1 as well.
-func openTable(dir string, facts tableFacts, kept dbformat.KeptByPebble) (*table, error) {
-	opened, err := openFile(filepath.Join(dir, fmt.Sprintf("%06d.sst", facts.file)), facts.bytes)
+func openTable(dir string, facts follow.Facts, kept dbformat.KeptByPebble) (*table, error) {
+	opened, err := facts.Open(dir)
 	if err != nil {
-		return nil, fmt.Errorf("table %06d: %w", facts.file, err)
+		return nil, fmt.Errorf("table %06d: %w", facts.File, err)
 	}
-	t := &table{tableFacts: facts, opened: opened}
+	t := &table{Facts: facts, opened: opened}
 	if err := t.open(kept); err != nil {
-		return nil, fmt.Errorf("table %06d: %w", facts.file, errors.Join(err, opened.Close()))
+		return nil, fmt.Errorf("table %06d: %w", facts.File, errors.Join(err, opened.Close()))
 	}
 	return t, nil
 }
@@ -136,7 +118,7 @@ func (t *table) open(kept dbformat.KeptByPebble) (err error) {
 	if err := t.readTombstones(ctx, reader, layout); err != nil {
 		return err
 	}
-	t.points = &t.bounds
+	t.points = &t.Bounds
 	if properties.NumRangeKeys() > 0 {
 		t.points, err = t.pointBounds(reader)
 	}
@@ -145,27 +127,27 @@ func (t *table) open(kept dbformat.KeptByPebble) (err error) {
 
 // pointBounds are those of keys and range deletions: the manifest tells them
 // together with those of range keys.
-func (t *table) pointBounds(reader *sstable.Reader) (_ *bounds, err error) {
+func (t *table) pointBounds(reader *sstable.Reader) (_ *follow.Bounds, err error) {
 	keys, err := reader.NewIter(sstable.NoTransforms, nil, nil, sstable.AssertNoBlobHandles)
 	if err != nil {
 		return nil, fmt.Errorf("read keys: %w", err)
 	}
 	defer func() { err = errors.Join(err, keys.Close()) }()
-	var b *bounds
+	var b *follow.Bounds
 	if first := keys.First(); first != nil {
-		b = &bounds{smallest: bytes.Clone(first.K.UserKey)}
-		b.largest = bytes.Clone(keys.Last().K.UserKey)
+		b = &follow.Bounds{Smallest: bytes.Clone(first.K.UserKey)}
+		b.Largest = bytes.Clone(keys.Last().K.UserKey)
 	}
 	if n := len(t.tombstones); n > 0 {
 		start, end := t.tombstones[0].Start, t.tombstones[n-1].End
 		if b == nil {
-			b = &bounds{start, end, true}
+			b = &follow.Bounds{Smallest: start, Largest: end, Exclusive: true}
 		}
-		if bytes.Compare(start, b.smallest) < 0 {
-			b.smallest = start
+		if bytes.Compare(start, b.Smallest) < 0 {
+			b.Smallest = start
 		}
-		if bytes.Compare(end, b.largest) > 0 {
-			b.largest, b.largestExclusive = end, true
+		if bytes.Compare(end, b.Largest) > 0 {
+			b.Largest, b.Exclusive = end, true
 		}
 	}
 	return b, keys.Error()
@@ -219,7 +201,7 @@ func (t *table) readFilter(layout *sstable.Layout, policy string) (err error) {
 		if t.filterAt, err = newHandle(f.Handle); err != nil {
 			return err
 		}
-		if t.level == lastLevel {
+		if t.Level == lastLevel {
 			return nil // a Get never asks for it there
 		}
 		return t.loadFilter()

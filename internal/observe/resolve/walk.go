@@ -39,7 +39,7 @@ const lookEvery = 1024
 // Walker returns a walker for one goroutine.
 func (r *Resolver) Walker() *Walker {
 	w := &Walker{r: r, policy: filterPolicy(), levels: r.levels}
-	if r.unflushed != nil && r.unflushed.entries > 0 {
+	if r.unflushed != nil && r.inLog > 0 {
 		w.memory = r.unflushed
 	}
 	return w
@@ -48,7 +48,7 @@ func (r *Resolver) Walker() *Walker {
 // memory is what a Get looks into before the tables: the kind of the key's newest entry, if it counts, and whether a range
 // deletion hides what lies below.
 type memory interface {
-	find(key []byte) (kind entryKind, gone bool)
+	Find(key []byte) (kind entryKind, gone bool)
 }
 
 // Get appends the numbers of the blocks that a Get of key asks for to dst[:0],
@@ -59,7 +59,7 @@ type memory interface {
 func (w *Walker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, found bool, err error) {
 	w.key, w.known, w.numbers, w.deleted, w.merging = key, known, dst[:0], false, false
 	if w.memory != nil {
-		kind, gone := w.memory.find(key)
+		kind, gone := w.memory.Find(key)
 		if kind == setEntry || gone {
 			return w.numbers, kind == setEntry || kind == mergeEntry, nil
 		}
@@ -102,7 +102,7 @@ func (w *Walker) lookInto(last bool) (answer, error) {
 	if err != nil || certain {
 		return isHere, err
 	}
-	if e.end && w.r.version == cachesim.PebbleV1 && w.table().rangeDelAt.bytes == 0 && bytes.Equal(w.key, w.table().points.largest) {
+	if e.end && w.r.version == cachesim.PebbleV1 && w.table().rangeDelAt.bytes == 0 && bytes.Equal(w.key, w.table().points.Largest) {
 		// The table was searched to its end without its own largest key.
 		if err := w.enterNext(&goneBelow, &gone); err != nil {
 			return isGone, err
@@ -249,7 +249,7 @@ func (w *Walker) advance(from int) bool {
 // it opens the next ones and reads their first entries, until one has a visible
 // entry or range deletions that the level must not leave behind.
 func (w *Walker) enterNext(goneBelow *uint64, gone *bool) error {
-	for !w.table().points.largestExclusive && w.tableAt+1 < len(w.level.tables) {
+	for !w.table().points.Exclusive && w.tableAt+1 < len(w.level.tables) {
 		w.tableAt++
 		t := w.table()
 		if below, is := w.enter(); t.rangeDelAt.bytes > 0 {

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 
 	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/blockio/pebble2fs"
 	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/observe/follow"
 )
 
 // Written is what a table holds, as it was written, whatever it is read with.
@@ -31,32 +30,30 @@ func Look(dir string, version cachesim.PebbleVersion) (all []Written, err error)
 	if err != nil {
 		return nil, err
 	}
-	for attempt := 1; ; attempt++ {
+	err = follow.Again(func() error { // tables vanish while another process compacts them
 		found, err := list(dir, version, kept)
 		if err = errors.Join(err, found.unresolved); err == nil {
-			all, err = eachTable(found.tables, func(facts tableFacts) (Written, error) { return written(dir, facts, kept) })
+			all, err = follow.EachTable(found.tables, func(facts follow.Facts) (Written, error) { return written(dir, facts, kept) })
 		}
-		// Tables vanish while another process compacts them.
-		if !errors.Is(err, fs.ErrNotExist) || attempt == vanishedRetries {
-			return all, err
-		}
-	}
+		return err
+	})
+	return all, err
 }
 
 // written reads the properties of a table.
-func written(dir string, facts tableFacts, kept dbformat.KeptByPebble) (w Written, err error) {
-	t := &table{tableFacts: facts}
-	if t.opened, err = openFile(filepath.Join(dir, fmt.Sprintf("%06d.sst", facts.file)), facts.bytes); err != nil {
+func written(dir string, facts follow.Facts, kept dbformat.KeptByPebble) (w Written, err error) {
+	t := &table{Facts: facts}
+	if t.opened, err = facts.Open(dir); err != nil {
 		return w, err
 	}
 	defer func() { err = errors.Join(err, t.opened.Close()) }()
 	reader, err := sstable.NewReader(context.Background(), readable{t}, pebble2fs.TableOptions(kept))
 	if err != nil {
-		return w, fmt.Errorf("table %06d: %w", facts.file, err)
+		return w, fmt.Errorf("table %06d: %w", facts.File, err)
 	}
 	defer func() { err = errors.Join(err, reader.Close()) }()
 	p, err := reader.ReadPropertiesBlock(context.Background(), nil)
-	w = Written{t.file, t.level, t.bytes, int64(p.NumEntries), int64(p.NumDataBlocks), int64(p.RawKeySize + p.RawValueSize), int64(p.RawValueSize),
+	w = Written{t.File, t.Level, t.Bytes, int64(p.NumEntries), int64(p.NumDataBlocks), int64(p.RawKeySize + p.RawValueSize), int64(p.RawValueSize),
 		int64(p.FilterSize)}
 	if p.ValueBlocksSize > 0 || p.NumValuesInBlobFiles > 0 {
 		w.DataBlocks = 0
