@@ -49,24 +49,26 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// sorted is a cursor over keys.
-func sorted(keys [][]byte) Cursor {
+// sorted walks over keys.
+func sorted(keys [][]byte) walker {
+	const first, last, next, setRange = 1, 2, 3, 4
 	at := 0
-	get := func() ([]byte, error) {
+	return walker{Words{First: first, Last: last, Next: next, SetRange: setRange}, func(key []byte, operation uint) ([]byte, error) {
+		switch operation {
+		case first:
+			at = 0
+		case last:
+			at = len(keys) - 1
+		case next:
+			at++
+		default:
+			at, _ = slices.BinarySearchFunc(keys, key, bytes.Compare)
+		}
 		if at < 0 || at >= len(keys) {
 			return nil, nil
 		}
 		return keys[at], nil
-	}
-	return Cursor{
-		First: func() ([]byte, error) { at = 0; return get() },
-		Last:  func() ([]byte, error) { at = len(keys) - 1; return get() },
-		Next:  func() ([]byte, error) { at++; return get() },
-		Seek: func(key []byte) ([]byte, error) {
-			at, _ = slices.BinarySearchFunc(keys, key, bytes.Compare)
-			return get()
-		},
-	}
+	}}
 }
 
 func TestSampleIsSpreadOverDenseKeys(t *testing.T) {
@@ -76,7 +78,7 @@ func TestSampleIsSpreadOverDenseKeys(t *testing.T) {
 		keys = append(keys, binary.BigEndian.AppendUint64([]byte("account/"), 1_000_000+i))
 	}
 	var count [buckets]int
-	err := Sample(t.Context(), sorted(keys), samples, 3, func(key []byte) error {
+	err := sample(t.Context(), sorted(keys), samples, 3, func(key []byte) error {
 		count[(binary.BigEndian.Uint64(key[8:])-1_000_000)*buckets/n]++
 		return nil
 	})
@@ -94,13 +96,13 @@ func TestSampleOfFewKeys(t *testing.T) {
 	stop := errors.New("stop")
 	for _, keys := range [][][]byte{{}, {[]byte("one")}, {[]byte("a"), []byte("ab")}, {{}, []byte("z")}} {
 		got := 0
-		if err := Sample(t.Context(), sorted(keys), 50, 1, func([]byte) error { got++; return nil }); err != nil {
+		if err := sample(t.Context(), sorted(keys), 50, 1, func([]byte) error { got++; return nil }); err != nil {
 			t.Error(err)
 		}
 		if want := min(len(keys), 1) * 50; got != want {
 			t.Errorf("%q: %d samples, want %d", keys, got, want)
 		}
-		if err := Sample(t.Context(), sorted(keys), 50, 1, func([]byte) error { return stop }); len(keys) > 0 && !errors.Is(err, stop) {
+		if err := sample(t.Context(), sorted(keys), 50, 1, func([]byte) error { return stop }); len(keys) > 0 && !errors.Is(err, stop) {
 			t.Errorf("%q: error %v, want the one of yield", keys, err)
 		}
 	}

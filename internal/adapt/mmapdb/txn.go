@@ -39,7 +39,7 @@ func (w Words) absentIsNil(err error) error {
 	return err
 }
 
-// SampleTable calls Sample with a cursor on table.
+// SampleTable calls yield with n keys of a table: see sample.
 func SampleTable[T any, C LibraryCursor](
 	ctx context.Context, txn Txn[T, C], table T, w Words, n int, seed uint64, yield func(key []byte) error,
 ) error {
@@ -48,19 +48,13 @@ func SampleTable[T any, C LibraryCursor](
 		return fmt.Errorf("sample keys: %w", err)
 	}
 	defer cursor.Close()
-	get := func(key []byte, operation uint) ([]byte, error) {
+	return sample(ctx, walker{w, func(key []byte, operation uint) ([]byte, error) {
 		key, _, err := cursor.Get(key, nil, operation)
 		if w.IsNotFound(err) {
 			return nil, nil
 		}
 		return key, err
-	}
-	return Sample(ctx, Cursor{
-		First: func() ([]byte, error) { return get(nil, w.First) },
-		Last:  func() ([]byte, error) { return get(nil, w.Last) },
-		Next:  func() ([]byte, error) { return get(nil, w.Next) },
-		Seek:  func(key []byte) ([]byte, error) { return get(key, w.SetRange) },
-	}, n, seed, yield)
+	}}, n, seed, yield)
 }
 
 // namedTables lists the named tables: the keys of the root, where its first key is the
@@ -141,22 +135,21 @@ func (w *writer) Commit() error {
 
 func (*writer) Close() error { return nil }
 
-// Cursor walks keys in order. Each call returns a key, valid until the next call,
-// or nil where there is none.
-type Cursor struct {
-	First, Last, Next func() ([]byte, error)
-	Seek              func(key []byte) ([]byte, error) // the first key from there on
+// walker walks keys in order. Each operation gets a key, valid until the next one, or nil where there is none.
+type walker struct {
+	Words
+	get func(key []byte, operation uint) ([]byte, error)
 }
 
 // mostSteps is how far a sample may lie behind the place that was drawn: without
 // steps, a key after a wide gap would be drawn more often than its neighbours.
 const mostSteps = 16
 
-// Sample calls yield with n keys from places drawn evenly between the first key
+// sample calls yield with n keys from places drawn evenly between the first key
 // and the last, read as numbers. That is evenly over the data where keys are
 // hashes or a dense sequence; where a few prefixes hold most keys, the others are
 // drawn too often.
-func Sample(ctx context.Context, c Cursor, n int, seed uint64, yield func(key []byte) error) error {
+func sample(ctx context.Context, c walker, n int, seed uint64, yield func(key []byte) error) error {
 	places, any, err := placesIn(c)
 	if err != nil || !any {
 		return err
@@ -178,30 +171,30 @@ func Sample(ctx context.Context, c Cursor, n int, seed uint64, yield func(key []
 }
 
 // placesIn is the interval of all keys; any is false for an empty database.
-func placesIn(c Cursor) (places adapter.Interval, any bool, err error) {
-	key, err := c.First()
+func placesIn(c walker) (places adapter.Interval, any bool, err error) {
+	key, err := c.get(nil, c.First)
 	if err != nil || key == nil {
 		return places, false, err
 	}
 	first := bytes.Clone(key)
-	last, err := c.Last()
+	last, err := c.get(nil, c.Last)
 	if err != nil || last == nil {
 		return places, false, err
 	}
 	return adapter.Between(first, last), true, nil
 }
 
-func draw(c Cursor, p adapter.Interval, rng *rand.Rand) ([]byte, error) {
+func draw(c walker, p adapter.Interval, rng *rand.Rand) ([]byte, error) {
 	at := rng.Uint64()
 	if width := p.High - p.Low; width != math.MaxUint64 {
 		at = p.Low + rng.Uint64N(width+1)
 	}
-	key, err := c.Seek(p.At(at))
+	key, err := c.get(p.At(at), c.SetRange)
 	for steps := rng.IntN(mostSteps); steps > 0 && key != nil && err == nil; steps-- {
-		key, err = c.Next()
+		key, err = c.get(nil, c.Next)
 	}
 	if key == nil && err == nil { // beyond the end
-		return c.Last()
+		return c.get(nil, c.Last)
 	}
 	return key, err
 }

@@ -13,13 +13,13 @@ import (
 
 // reader reads options by their names and keeps the first that says nothing.
 type reader struct {
-	options map[string]string
-	err     error
+	blocktable.Options
+	err error
 }
 
 // number is an option's value, where RocksDB's default is otherwise.
 func (r *reader) number(name string, otherwise float64) float64 {
-	n, err := blocktable.Options(r.options).Number(name, otherwise)
+	n, err := r.Number(name, otherwise)
 	r.err = cmp.Or(r.err, err)
 	return n
 }
@@ -28,19 +28,9 @@ func (r *reader) number(name string, otherwise float64) float64 {
 func (r *reader) size(name string, otherwise float64) float64 {
 	n := r.number(name, otherwise)
 	if n < 1 && r.err == nil {
-		r.err = fmt.Errorf("option %s=%s must be at least 1", name, r.options[name])
+		r.err = fmt.Errorf("option %s=%s must be at least 1", name, r.Options[name])
 	}
 	return n
-}
-
-func (r *reader) is(name string, otherwise bool) bool {
-	switch r.options[name] {
-	case "":
-		return otherwise
-	case "true", "1":
-		return true
-	}
-	return false
 }
 
 // Filter is a filter policy.
@@ -99,7 +89,7 @@ func Imagine(options map[string]string) (load lsm.Leveled, reads *predict.BlockT
 			return load, nil, fmt.Errorf("option %s=%s: a database that does not exist can be computed with %s only", name, asked, only)
 		}
 	}
-	r := reader{options: options}
+	r := reader{Options: options}
 	filter := ParseFilter(options["filter_policy"])
 	// RocksDB, too, takes more than what is asked for where that is less.
 	const leastBuffer = 64 << 10
@@ -107,7 +97,7 @@ func Imagine(options map[string]string) (load lsm.Leveled, reads *predict.BlockT
 	load = lsm.Leveled{
 		BlockBytes: int(r.size("block_size", 4096)), RestartInterval: int(r.number("block_restart_interval", 16)),
 		MetadataBytes: reads.PartBytes, PartedIndex: options["index_type"] == twoLevels, PartedFilters: reads.PartedFilters,
-		FilterBits: filter.BitsOn, ForHits: r.is("optimize_filters_for_hits", false),
+		FilterBits: filter.BitsOn, ForHits: r.Is("optimize_filters_for_hits", false),
 		MemTableBytes: int64(min(memTable, blocktable.MostNumber)), L0Tables: int(r.number("level0_file_num_compaction_trigger", 4)),
 		BaseBytes: int64(r.number("max_bytes_for_level_base", 256<<20)), Multiplier: r.number("max_bytes_for_level_multiplier", 10),
 		Dynamic: reads.Dynamic, FileBytes: int64(reads.FileBytes), FileMultiplier: reads.FileMultiplier,
@@ -138,13 +128,13 @@ func Reads(options map[string]string) (*predict.BlockTables, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := reader{options: options}
+	r := reader{Options: options}
 	return &predict.BlockTables{
-		MetadataInCache: how.MetadataInCache, HighPriority: how.HighPriority, PartedFilters: r.is("partition_filters", false),
+		MetadataInCache: how.MetadataInCache, HighPriority: how.HighPriority, PartedFilters: r.Is("partition_filters", false),
 		PartBytes: int(r.size("metadata_block_size", 4096)), PinTop: how.Top == blocktable.PinAll, PinL0: how.Unpartitioned != blocktable.PinNone,
 		Ribbon:    ParseFilter(options["filter_policy"]).ribbonOn,
 		FileBytes: r.size("target_file_size_base", 64<<20), FileMultiplier: r.number("target_file_size_multiplier", 1),
-		Dynamic: r.is("level_compaction_dynamic_level_bytes", true),
+		Dynamic: r.Is("level_compaction_dynamic_level_bytes", true),
 	}, r.err
 }
 

@@ -30,8 +30,8 @@ func Tables(options map[string]string, family string, flag func(cacheBytes int64
 	if err != nil {
 		return kind, present, err
 	}
-	r, filter := reader{options: options}, ParseFilter(options["filter_policy"])
-	present = reblock.Tables{BlockBytes: int64(r.size("block_size", 4096)), FilterBits: filter.Bits, LastFilters: !r.is(forHits, false),
+	r, filter := reader{Options: options}, ParseFilter(options["filter_policy"])
+	present = reblock.Tables{BlockBytes: int64(r.size("block_size", 4096)), FilterBits: filter.Bits, LastFilters: !r.Is(forHits, false),
 		Outside: !reads.MetadataInCache}
 	if options["index_type"] == twoLevels {
 		present.IndexBytes, present.PartedFilters = int64(reads.PartBytes), reads.PartedFilters
@@ -45,7 +45,7 @@ func Tables(options map[string]string, family string, flag func(cacheBytes int64
 			return predict.BlockFilterRate(lines * line / keys)
 		},
 		BlockBytes: blockBytes(options, &r), TopLast: true, AlwaysTop: true, Beyond: beyond,
-		Coupled: !r.is("decouple_partitioned_filters", false), PartFull: predict.PartFull, Trailer: trailerBytes,
+		Coupled: !r.Is("decouple_partitioned_filters", false), PartFull: predict.PartFull, Trailer: trailerBytes,
 		Filters: cachesim.ParsedFilter, PinTop: reads.PinTop, PinL0: reads.PinL0, Error: tunedError,
 		BufferOption: "write_buffer_size", MemTables: int64(r.number("write_buffer_size", 64<<20) * r.number("max_write_buffer_number", 2)),
 		Options: []reblock.Option{

@@ -25,7 +25,7 @@ const lockHint = "stop it, or add --ignore-lock"
 func LockExisting(path string) (io.Closer, error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		return checkLock(path)
+		return io.NopCloser(nil), CheckUnlocked(path)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return io.NopCloser(nil), nil
@@ -35,22 +35,6 @@ func LockExisting(path string) (io.Closer, error) {
 	}
 	if err := setLock(file); err != nil {
 		return nil, errors.Join(AsLocked(err, path), file.Close())
-	}
-	return file, nil
-}
-
-// checkLock fails if another process holds the lock.
-func checkLock(path string) (io.Closer, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("open lock file: %w", err)
-	}
-	held, err := lockHeld(file)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("ask for the lock of %s: %w", path, err), file.Close())
-	}
-	if held {
-		return nil, errors.Join(Locked(path), file.Close())
 	}
 	return file, nil
 }

@@ -32,6 +32,8 @@ type Reading struct {
 	// asking. Its cache charges buffers that a pool of this block size gives out.
 	Level      bool
 	BlockBytes int
+
+	places bool // of filters, it matters where they are, and not what they say
 }
 
 // Pinning says of which tables metadata stay in the cache.
@@ -99,24 +101,26 @@ func (o Options) Number(name string, otherwise float64) (float64, error) {
 	return n, nil
 }
 
+// Is tells whether an option is on, where RocksDB's default is otherwise.
+func (o Options) Is(name string, otherwise bool) bool {
+	switch o[name] {
+	case "":
+		return otherwise
+	case "true", "1":
+		return true
+	}
+	return false
+}
+
 // Reading is how a database with these options is read.
 func (o Options) Reading() (r Reading, err error) {
-	is := func(name string, otherwise bool) bool {
-		switch o[name] {
-		case "":
-			return otherwise
-		case "true", "1":
-			return true
-		}
-		return false
-	}
 	r = Reading{
 		Filters:         o["filter_policy"] != "" && o["filter_policy"] != none,
-		WholeKeys:       is("whole_key_filtering", true),
-		ForHits:         is("optimize_filters_for_hits", false),
-		MetadataInCache: is("cache_index_and_filter_blocks", false),
-		HighPriority:    is("cache_index_and_filter_blocks_with_high_priority", true),
-		NoCache:         is("no_block_cache", false),
+		WholeKeys:       o.Is("whole_key_filtering", true),
+		ForHits:         o.Is("optimize_filters_for_hits", false),
+		MetadataInCache: o.Is("cache_index_and_filter_blocks", false),
+		HighPriority:    o.Is("cache_index_and_filter_blocks_with_high_priority", true),
+		NoCache:         o.Is("no_block_cache", false),
 	}
 	if extractor := o["prefix_extractor"]; extractor != none {
 		r.PrefixExtractor = extractor
@@ -143,10 +147,10 @@ func (o Options) Reading() (r Reading, err error) {
 		return fallback
 	}
 	top, flushed := PinNone, PinNone
-	if is("pin_top_level_index_and_filter", true) {
+	if o.Is("pin_top_level_index_and_filter", true) {
 		top = PinAll
 	}
-	if is("pin_l0_filter_and_index_blocks_in_cache", false) {
+	if o.Is("pin_l0_filter_and_index_blocks_in_cache", false) {
 		flushed = PinFlushed
 	}
 	r.Top, r.Partitions, r.Unpartitioned = tier("top_level_index_pinning", top), tier("partition_pinning", flushed), tier("unpartitioned_pinning", flushed)
