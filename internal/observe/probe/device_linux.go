@@ -2,17 +2,60 @@ package probe
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
 )
 
+// inKernel are maps and programs of ours in the kernel, and what attaches the programs.
+type inKernel []io.Closer
+
+// newMap makes a map.
+func (k *inKernel) newMap(to **ebpf.Map, spec ebpf.MapSpec) error {
+	made, err := ebpf.NewMap(&spec)
+	if err != nil {
+		return refused(fmt.Errorf("make a map in the kernel: %w", err))
+	}
+	*to, *k = made, append(*k, made)
+	return nil
+}
+
+// counters is a map of so many words under one key.
+func counters(name string, words uint32) ebpf.MapSpec {
+	return ebpf.MapSpec{Name: name, Type: ebpf.Array, KeySize: 4, ValueSize: 8 * words, MaxEntries: 1}
+}
+
+// newProgram loads a program.
+func (k *inKernel) newProgram(to **ebpf.Program, name string, spec ebpf.ProgramSpec, code asm.Instructions) error {
+	spec.License, spec.Name, spec.Instructions = licence, name, code
+	made, err := ebpf.NewProgram(&spec)
+	if err != nil {
+		return refused(fmt.Errorf("load the program %s into the kernel: %w", name, err))
+	}
+	*to, *k = made, append(*k, made)
+	return nil
+}
+
+// close removes all, the last one first.
+func (k *inKernel) close() error {
+	var errs []error
+	for _, made := range slices.Backward(*k) {
+		errs = append(errs, made.Close())
+	}
+	*k = nil
+	return errors.Join(errs...)
+}
+
 // device counts what is read from the block device of the database, by the process and by all others. The kernel tells of a read
 // when a filesystem asks the device for it, in the thread that needs it or reads ahead.
 type device struct {
+	inKernel
 	program *ebpf.Program
 	counts  *ebpf.Map
 }
@@ -34,10 +77,9 @@ type marked struct {
 }
 
 // load loads the program. It begins with first, which can end it.
-func (d *device) load(of namespace, first asm.Instructions, marks ...marked) (err error) {
-	d.counts, err = ebpf.NewMap(&ebpf.MapSpec{Name: "device", Type: ebpf.Array, KeySize: 4, ValueSize: 8 * deviceWords, MaxEntries: 1})
-	if err != nil {
-		return refused(fmt.Errorf("make a map in the kernel: %w", err))
+func (d *device) load(of namespace, first asm.Instructions, marks ...marked) error {
+	if err := d.newMap(&d.counts, counters("device", deviceWords)); err != nil {
+		return err
 	}
 	const deviceAt, sectorsAt, operationAt, sectorShift = 8, 24, 28, 9 // in the tracepoint's record
 	counted := func(in asm.Register, at int16) asm.Instructions {
@@ -70,19 +112,7 @@ func (d *device) load(of namespace, first asm.Instructions, marks ...marked) (er
 		parts = append(parts, lookUp(m.by, thread), asm.JEq.Imm(asm.R0, 0, next), counted(asm.R0, m.at),
 			labelled(next, asm.Instructions{asm.Mov.Imm(asm.R1, 0)}))
 	}
-	d.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.TracePoint, License: licence, Name: "device_read", Instructions: join(parts...)})
-	if err != nil {
-		return refused(fmt.Errorf("load the program device_read into the kernel: %w", err))
-	}
-	return nil
-}
-
-func (d *device) close() error {
-	err := d.program.Close()
-	if err2 := d.counts.Close(); err == nil {
-		err = err2
-	}
-	return err
+	return d.newProgram(&d.program, "device_read", ebpf.ProgramSpec{Type: ebpf.TracePoint}, join(parts...))
 }
 
 // on chooses the device that holds a file. A filesystem on several devices, or in memory, has no number of a device.

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -8,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"time"
 	"unsafe"
 
@@ -34,7 +34,7 @@ type FaultProbe struct {
 	unreported   *ebpf.Map // counters; the programs alone write them
 	ring         *ebpf.Map
 	reader       *ringbuf.Reader
-	links        []io.Closer
+	attached     inKernel
 	// Attached is when it began to watch.
 	Attached time.Time
 	// Untimed is why faults have no beginning and no device reads, NoDevice why the reads of the device that holds the database are
@@ -84,32 +84,21 @@ func OpenFaults(t *Target, path string) (_ *FaultProbe, err error) {
 			_ = p.Close() // err tells why
 		}
 	}()
-	for _, m := range []struct {
-		to   **ebpf.Map
-		spec ebpf.MapSpec
-	}{
-		{&p.faulting, ebpf.MapSpec{Name: "faulting", Type: ebpf.LRUHash, KeySize: 8, ValueSize: faultingBytes, MaxEntries: mostActive}},
-		{&p.bounds, ebpf.MapSpec{Name: "bounds", Type: ebpf.Array, KeySize: 4, ValueSize: 8 * boundWords, MaxEntries: 1}},
-		{&p.unreported, ebpf.MapSpec{Name: "unreported", Type: ebpf.Array, KeySize: 4, ValueSize: 8 * unreportedWords, MaxEntries: 1}},
-		{&p.ring, ebpf.MapSpec{Name: "events", Type: ebpf.RingBuf, MaxEntries: ringBytes}},
-	} {
-		if *m.to, err = ebpf.NewMap(&m.spec); err != nil {
-			return nil, fmt.Errorf("make a map in the kernel: %w", err)
-		}
+	event := ebpf.ProgramSpec{Type: ebpf.PerfEvent}
+	err = cmp.Or(
+		p.newMap(&p.faulting, ebpf.MapSpec{Name: "faulting", Type: ebpf.LRUHash, KeySize: 8, ValueSize: faultingBytes, MaxEntries: mostActive}),
+		p.newMap(&p.bounds, counters("bounds", boundWords)),
+		p.newMap(&p.unreported, counters("unreported", unreportedWords)),
+		p.newMap(&p.ring, ebpf.MapSpec{Name: "events", Type: ebpf.RingBuf, MaxEntries: ringBytes}))
+	if err != nil {
+		return nil, err
 	}
-	for _, s := range []struct {
-		to   **ebpf.Program
-		kind ebpf.ProgramType
-		name string
-		code asm.Instructions
-	}{
-		{&p.major, ebpf.PerfEvent, "major_fault", p.faultEnds(of, true)},
-		{&p.minor, ebpf.PerfEvent, "minor_fault", p.faultEnds(of, false)},
-		{&p.begins, ebpf.TracePoint, "fault_begins", p.faultBegins(of)},
-	} {
-		if *s.to, err = ebpf.NewProgram(&ebpf.ProgramSpec{Type: s.kind, License: licence, Name: s.name, Instructions: s.code}); err != nil {
-			return nil, fmt.Errorf("load the program %s into the kernel: %w", s.name, err)
-		}
+	err = cmp.Or(
+		p.newProgram(&p.major, "major_fault", event, p.faultEnds(of, true)),
+		p.newProgram(&p.minor, "minor_fault", event, p.faultEnds(of, false)),
+		p.newProgram(&p.begins, "fault_begins", ebpf.ProgramSpec{Type: ebpf.TracePoint}, p.faultBegins(of)))
+	if err != nil {
+		return nil, err
 	}
 	if err := p.load(of, nil, marked{p.faulting, faultReads - faultStart}); err != nil {
 		return nil, err
@@ -121,22 +110,18 @@ func OpenFaults(t *Target, path string) (_ *FaultProbe, err error) {
 
 // Close detaches, and removes everything from the kernel.
 func (p *FaultProbe) Close() error {
-	var errs []error
-	for _, l := range slices.Backward(p.links) {
-		errs = append(errs, l.Close())
-	}
+	err := p.attached.close()
 	if p.reader != nil {
-		errs = append(errs, p.reader.Close())
+		err = errors.Join(err, p.reader.Close())
 	}
-	return errors.Join(append(errs, p.major.Close(), p.minor.Close(), p.begins.Close(), p.device.close(), p.faulting.Close(), p.bounds.Close(),
-		p.unreported.Close(), p.ring.Close())...)
+	return errors.Join(err, p.inKernel.close())
 }
 
 // Attach begins to watch; what is seen waits for Watch.
 func (p *FaultProbe) Attach() error {
 	// The kernel measures what the programs take, where it can.
 	if stats, err := ebpf.EnableStats(uint32(unix.BPF_STATS_RUN_TIME)); err == nil {
-		p.links = append(p.links, stats)
+		p.attached = append(p.attached, stats)
 	}
 	p.Attached = time.Now()
 	for _, t := range []struct {
@@ -151,7 +136,7 @@ func (p *FaultProbe) Attach() error {
 		if err != nil {
 			return noTracepoint(t.group+":"+t.name, err)
 		}
-		p.links = append(p.links, l)
+		p.attached = append(p.attached, l)
 	}
 	processors, err := ebpf.PossibleCPU()
 	if err != nil {
@@ -166,7 +151,7 @@ func (p *FaultProbe) Attach() error {
 			if err != nil {
 				return refused(fmt.Errorf("attach to the page faults on processor %d: %w", processor, err))
 			}
-			p.links = append(p.links, l)
+			p.attached = append(p.attached, l)
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -77,6 +78,7 @@ const (
 
 // programs are what runs in the kernel, and the maps between.
 type programs struct {
+	inKernel
 	entry, exit                 []*ebpf.Program // of each place
 	readEntry, readNext         *ebpf.Program
 	readExit, uring             *ebpf.Program
@@ -93,66 +95,33 @@ func load(t *Target, namespace namespace, multi bool) (_ *programs, err error) {
 			_ = p.close() // err tells why
 		}
 	}()
-	for _, m := range []struct {
-		to   **ebpf.Map
-		spec ebpf.MapSpec
-	}{
-		{&p.active, ebpf.MapSpec{Name: "gets", Type: ebpf.Hash, KeySize: 8, ValueSize: getBytes, MaxEntries: mostActive}},
-		{&p.reading, ebpf.MapSpec{Name: "reads", Type: ebpf.Hash, KeySize: 8, ValueSize: readHead, MaxEntries: mostActive}},
-		{&p.lost, ebpf.MapSpec{Name: "lost", Type: ebpf.Array, KeySize: 4, ValueSize: 8 * lostKinds, MaxEntries: 1}},
-		{&p.ring, ebpf.MapSpec{Name: "events", Type: ebpf.RingBuf, MaxEntries: ringBytes}},
-		{&p.window, ebpf.MapSpec{Name: "window", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1}},
-	} {
-		if *m.to, err = ebpf.NewMap(&m.spec); err != nil {
-			return nil, refused(fmt.Errorf("make a map in the kernel: %w", err))
-		}
+	err = cmp.Or(
+		p.newMap(&p.active, ebpf.MapSpec{Name: "gets", Type: ebpf.Hash, KeySize: 8, ValueSize: getBytes, MaxEntries: mostActive}),
+		p.newMap(&p.reading, ebpf.MapSpec{Name: "reads", Type: ebpf.Hash, KeySize: 8, ValueSize: readHead, MaxEntries: mostActive}),
+		p.newMap(&p.lost, counters("lost", lostKinds)),
+		p.newMap(&p.ring, ebpf.MapSpec{Name: "events", Type: ebpf.RingBuf, MaxEntries: ringBytes}),
+		p.newMap(&p.window, counters("window", 1)))
+	if err != nil {
+		return nil, err
 	}
 	where, err := kernelOffsets()
 	if err != nil {
 		return nil, err
 	}
-	probe := ebpf.ProgramSpec{Type: ebpf.Kprobe, License: licence}
+	probe, trace := ebpf.ProgramSpec{Type: ebpf.Kprobe}, ebpf.ProgramSpec{Type: ebpf.TracePoint}
 	if multi {
 		probe.AttachType = ebpf.AttachTraceUprobeMulti
 	}
-	trace := ebpf.ProgramSpec{Type: ebpf.TracePoint, License: licence}
-	type program struct {
-		to   **ebpf.Program
-		spec ebpf.ProgramSpec
-		name string
-		code asm.Instructions
-	}
-	all := []program{
-		{&p.readEntry, trace, "read_begins", p.readBegins(e, namespace, where, false)},
-		{&p.readNext, trace, "read_next", p.readBegins(e, namespace, where, true)},
-		{&p.readExit, trace, "read_ends", p.readEnds(e)},
-		{&p.uring, trace, "uring_ends", p.uringEnds(e, namespace, where)},
-	}
+	err = cmp.Or(
+		p.newProgram(&p.readEntry, "read_begins", trace, p.readBegins(e, namespace, where, false)),
+		p.newProgram(&p.readNext, "read_next", trace, p.readBegins(e, namespace, where, true)),
+		p.newProgram(&p.readExit, "read_ends", trace, p.readEnds(e)),
+		p.newProgram(&p.uring, "uring_ends", trace, p.uringEnds(e, namespace, where)))
 	for i, at := range places {
-		all = append(all, program{&p.entry[i], probe, "get_begins", p.getBegins(e, at.function)}, program{&p.exit[i], probe, "get_ends", p.getEnds(e, at.function)})
+		err = cmp.Or(err, p.newProgram(&p.entry[i], "get_begins", probe, p.getBegins(e, at.function)),
+			p.newProgram(&p.exit[i], "get_ends", probe, p.getEnds(e, at.function)))
 	}
-	for _, s := range all {
-		s.spec.Name, s.spec.Instructions = s.name, s.code
-		if *s.to, err = ebpf.NewProgram(&s.spec); err != nil {
-			return nil, refused(fmt.Errorf("load the program %s into the kernel: %w", s.name, err))
-		}
-	}
-	return p, nil
-}
-
-func (p *programs) close() error {
-	var errs []error
-	for _, program := range append(append(p.entry, p.exit...), p.readEntry, p.readNext, p.readExit, p.uring) {
-		if program != nil {
-			errs = append(errs, program.Close())
-		}
-	}
-	for _, m := range []*ebpf.Map{p.active, p.reading, p.lost, p.ring, p.window} {
-		if m != nil {
-			errs = append(errs, m.Close())
-		}
-	}
-	return errors.Join(errs...)
+	return p, err
 }
 
 // forget drops what was under way when the probes were last attached.
