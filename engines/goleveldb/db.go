@@ -21,6 +21,7 @@ import (
 	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/observe/blockio"
+	"github.com/statelab/statelab/internal/observe/blocktable"
 )
 
 type db struct {
@@ -220,18 +221,11 @@ func (d *db) shape() (engine.Shape, error) {
 	return shape, nil
 }
 
-func (d *db) readBounds(t *blockio.LiveTable) (err error) {
-	file, err := blockio.OpenLearning(d.storage.tablePath(t.Number))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	layout, err := readTable(file)
-	if err != nil {
-		return err
-	}
-	t.Smallest, t.Largest, err = layout.bounds()
-	return err
+func (d *db) readBounds(t *blockio.LiveTable) error {
+	return withTable(d.storage.tablePath(t.Number), func(table *blocktable.Table) (err error) {
+		t.Smallest, t.Largest, err = boundsOf(table)
+		return asDamaged(err)
+	})
 }
 
 // Memory is what the options allow.

@@ -3,7 +3,6 @@ package goleveldb
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -27,6 +26,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engine/enginetest"
 	"github.com/statelab/statelab/internal/observe/blockio"
+	"github.com/statelab/statelab/internal/observe/blocktable"
 )
 
 func TestEngine(t *testing.T) { enginetest.Run(t, Engine{}) }
@@ -338,18 +338,6 @@ func TestParseTables(t *testing.T) {
 	}
 }
 
-// inMemory is a table in memory.
-type inMemory []byte
-
-func (m inMemory) ReadAt(_ context.Context, p []byte, offset int64) error {
-	if _, err := bytes.NewReader(m).ReadAt(p, offset); err != nil && err != io.EOF {
-		return err
-	}
-	return nil
-}
-
-func (m inMemory) Size() int64 { return int64(len(m)) }
-
 // FuzzTable wants an error, never a panic, for whatever a table may hold.
 func FuzzTable(f *testing.F) {
 	dir := filepath.Join(f.TempDir(), "db")
@@ -371,17 +359,23 @@ func FuzzTable(f *testing.F) {
 		f.Add(content[len(content)/2:])
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
-		table, err := readTable(inMemory(content))
+		path := filepath.Join(t.TempDir(), "000001.ldb")
+		must(t, os.WriteFile(path, content, 0o600))
+		table, err := blocktable.OpenTable(path)
 		if err != nil {
 			return
 		}
-		_, sampleErr := table.sample()
-		_, _, boundsErr := table.bounds()
-		if sampleErr == nil && boundsErr == nil && len(table.data) == 0 {
+		defer table.Close()
+		_, sampleErr := sampleOf(table)
+		_, _, boundsErr := boundsOf(table)
+		if sampleErr == nil && boundsErr == nil && table.DataBlocks() == 0 {
 			t.Error("bounds of a table without data")
 		}
 	})
 }
+
+// internalBytes are behind every user key in a table: sequence number and kind.
+const internalBytes = 8
 
 func must(t testing.TB, err error) {
 	t.Helper()

@@ -12,7 +12,7 @@ import (
 	"github.com/syndtr/goleveldb/leveldb/opt"
 
 	"github.com/statelab/statelab/internal/adapt/adapter"
-	"github.com/statelab/statelab/internal/observe/blockio"
+	"github.com/statelab/statelab/internal/observe/blocktable"
 )
 
 // SampleKeys calls yield with n keys (fewer where nearly all are deleted). A draw
@@ -81,28 +81,18 @@ func sampleJournals(ctx context.Context, db *leveldb.DB, n int, seed uint64, yie
 	return nil
 }
 
-func sampleTable(ctx context.Context, sampled *adapter.SampledTable, path string, draws int, yield func(key []byte) error) (err error) {
+func sampleTable(ctx context.Context, sampled *adapter.SampledTable, path string, draws int, yield func(key []byte) error) error {
 	if draws == 0 {
 		return nil
 	}
-	file, err := blockio.OpenLearning(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	t, err := readTable(file)
-	if err != nil {
-		return err
-	}
-	if len(t.data) == 0 {
-		return fmt.Errorf("%w: no data blocks", errDamaged)
-	}
-	sampled.Blocks, sampled.Block = len(t.data), func(i int) ([][]byte, error) {
-		keys, err := t.keys(t.data[i])
-		if err == nil && len(keys) == 0 {
-			err = fmt.Errorf("%w: an empty data block", errDamaged)
+	return withTable(path, func(t *blocktable.Table) error {
+		if t.DataBlocks() == 0 {
+			return fmt.Errorf("%w: no data blocks", errDamaged)
 		}
-		return keys, err
-	}
-	return sampled.Sample(ctx, draws, yield)
+		sampled.Blocks, sampled.Block = t.DataBlocks(), func(i int) ([][]byte, error) {
+			keys, _, err := t.Keys(i)
+			return keys, asDamaged(err)
+		}
+		return sampled.Sample(ctx, draws, yield)
+	})
 }

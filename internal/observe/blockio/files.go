@@ -208,7 +208,7 @@ func (f *LearningFile) Anatomy(blocks []Block, entries uint64) (*Anatomy, error)
 	if err := f.sampleData(blocks); err != nil {
 		return nil, err
 	}
-	return newAnatomy(blocks, f.bytes, entries, f.decoded)
+	return NewAnatomy(blocks, f.bytes, entries, f.decoded)
 }
 
 func (f *LearningFile) sampleData(blocks []Block) error {

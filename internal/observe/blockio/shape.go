@@ -135,9 +135,9 @@ type Anatomy struct {
 // trailerBytes follow every block: one for the compression, four of checksum.
 const trailerBytes = 5
 
-// newAnatomy makes an anatomy from the blocks of a table and the decompressed
+// NewAnatomy makes an anatomy from the blocks of a table and the decompressed
 // size, by offset, of those that were read.
-func newAnatomy(blocks []Block, tableBytes int64, entries uint64, decoded map[uint64]int64) (*Anatomy, error) {
+func NewAnatomy(blocks []Block, tableBytes int64, entries uint64, decoded map[uint64]int64) (*Anatomy, error) {
 	layout, err := NewBlockMap(blocks, tableBytes)
 	if err != nil {
 		return nil, err

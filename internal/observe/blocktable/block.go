@@ -103,7 +103,7 @@ func (t *table) decode(h handle, in *buffer) ([]byte, error) {
 	}
 	size, payload, err := t.decodedBytes(compression, payload)
 	if err != nil {
-		return nil, t.damaged(h, err.Error())
+		return nil, fmt.Errorf("table %06d, block at %d: %w", t.File, h.offset, err)
 	}
 	in.content = slices.Grow(in.content[:0], size)[:size]
 	if err := t.decompress(compression, payload, in); err != nil {
@@ -164,7 +164,8 @@ func (t *table) decodedBytes(compression byte, payload []byte) (size int, rest [
 	rest = payload
 	gain := 0                                       // beyond what the compression reaches
 	if t.format == 0 && compression > snappyBlock { // what the numbers mean is RocksDB's
-		return 0, nil, fmt.Errorf("its compression (%d) is not supported in tables of LevelDB", compression)
+		return 0, nil, engine.Fail(engine.CodeUnsupported, "its compression (%d) is not supported in tables of LevelDB", compression).
+			With("let the program that owns the database write a copy with snappy, or without compression")
 	}
 	switch compression {
 	case notCompressed:

@@ -13,7 +13,10 @@ type levelFilter struct {
 }
 
 // readLevelFilter reads a filter block: filters, their offsets, where these begin, log2 of a stretch.
-func (t *table) readLevelFilter(at handle) error {
+func (t *table) readLevelFilter(at handle, r *Reading) error {
+	if r.places {
+		return nil
+	}
 	content, err := t.decode(at, new(buffer))
 	if err != nil {
 		return err
@@ -22,7 +25,6 @@ func (t *table) readLevelFilter(at handle) error {
 	if n < 0 {
 		return t.damaged(at, "damaged filter")
 	}
-	t.filters.at = at
 	f := &t.filters.level
 	f.content, f.offsets, f.log2 = bytes.Clone(content), int(le32(content[n:])), uint(content[n+4])
 	if f.offsets > n || f.log2 > 62 {

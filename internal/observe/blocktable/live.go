@@ -1,6 +1,7 @@
 package blocktable
 
 import (
+	"bytes"
 	"errors"
 	"os"
 
@@ -17,25 +18,38 @@ func Families(dir string) ([]*Family, error) {
 	return m.families, nil
 }
 
-// Learn tells what lies where in a table. It is a blockio.Learner, but tells no sizes.
-func Learn(path string) (_ *blockio.Anatomy, err error) {
+// Table is a table by itself, whatever database it is of. It is for one goroutine.
+type Table struct {
+	*table
+	in buffer
+}
+
+// OpenTable opens the table at path.
+func OpenTable(path string) (*Table, error) {
 	opened, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, opened.Close()) }()
+	t := &table{opened: opened}
 	info, err := opened.Stat()
+	if err == nil {
+		t.Bytes = info.Size()
+		_, err = t.readFooter() // whose format says whether it is LevelDB's
+	}
+	if err == nil {
+		err = t.open(&Reading{Filters: true, places: true, Level: t.format == 0})
+	}
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, opened.Close())
 	}
-	t := &table{Facts: Facts{Bytes: info.Size()}, opened: opened}
-	if _, err := t.readFooter(); err != nil { // whose format says whether it is LevelDB's
-		return nil, err
-	}
-	if err := t.open(&Reading{Filters: true, Level: t.format == 0}); err != nil {
-		return nil, err
-	}
-	var blocks []blockio.Block
+	return &Table{table: t}, nil
+}
+
+// Close closes it.
+func (t *Table) Close() error { return t.opened.Close() }
+
+// Blocks are what lies where in it.
+func (t *Table) Blocks() (blocks []blockio.Block) {
 	for number := range uint32(t.number(0)) {
 		if b, h := t.describe(number); h.bytes > 0 {
 			blocks = append(blocks, blockio.Block{Type: b.Type, Offset: h.offset, Length: uint64(h.bytes)})
@@ -44,6 +58,45 @@ func Learn(path string) (_ *blockio.Anatomy, err error) {
 	for _, h := range t.others {
 		blocks = append(blocks, blockio.Block{Type: engine.Meta, Offset: h.offset, Length: uint64(h.bytes)})
 	}
-	layout, err := blockio.NewBlockMap(blocks, t.Bytes)
+	return blocks
+}
+
+// DataBlocks is how many there are.
+func (t *Table) DataBlocks() int { return len(t.data) }
+
+// Keys are those of a data block, as users know them. buffered are the bytes that it fills when it is read: of one that is not
+// compressed also its trailer.
+func (t *Table) Keys(block int) (keys [][]byte, buffered int, err error) {
+	at := t.data[block]
+	err = t.eachRow(at, &t.in, func(key, _ []byte) error {
+		if len(key) < 8 {
+			return t.damaged(at, "damaged key")
+		}
+		keys = append(keys, bytes.Clone(key[:len(key)-8]))
+		return nil
+	})
+	if err == nil && len(keys) == 0 {
+		err = t.damaged(at, "no keys")
+	}
+	if buffered = len(t.in.content); err == nil && t.in.stored[at.bytes] == notCompressed {
+		buffered = int(at.bytes) + trailerBytes
+	}
+	return keys, buffered, err
+}
+
+// Index is the index, or of several the top one: where it is, and how large decompressed.
+func (t *Table) Index() (offset uint64, bytes int, err error) {
+	content, err := t.decode(t.root, &t.in)
+	return t.root.offset, len(content), err
+}
+
+// Learn tells what lies where in a table. It is a blockio.Learner, but tells no sizes.
+func Learn(path string) (_ *blockio.Anatomy, err error) {
+	t, err := OpenTable(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	layout, err := blockio.NewBlockMap(t.Blocks(), t.Bytes)
 	return &blockio.Anatomy{Map: layout, TableBytes: t.Bytes}, err
 }

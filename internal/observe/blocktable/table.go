@@ -405,7 +405,8 @@ func (t *table) readFilters(meta map[string]handle, r *Reading) (err error) {
 	f := &t.filters
 	if t.format == 0 {
 		if at, is := meta["filter."+levelPolicy]; is && r.Filters {
-			return t.readLevelFilter(at)
+			t.filters.at = at
+			return t.readLevelFilter(at, r)
 		}
 		return nil
 	}
@@ -416,7 +417,7 @@ func (t *table) readFilters(meta map[string]handle, r *Reading) (err error) {
 	f.prefixes = t.properties["rocksdb.block.based.table.prefix.filtering"] != "0"
 	if at, is := meta["fullfilter."+filterPolicy]; is {
 		f.at = at
-		f.whole, err = t.readFilter(at)
+		f.whole, err = t.readFilter(at, r)
 		return err
 	}
 	at, is := meta["partitionedfilter."+filterPolicy]
@@ -432,7 +433,7 @@ func (t *table) readFilters(meta map[string]handle, r *Reading) (err error) {
 		if err := addSeparator(&f.separators, &f.beyond, key, beyond); err != nil {
 			return err
 		}
-		part, err := t.readFilter(h)
+		part, err := t.readFilter(h, r)
 		f.partitions, f.parts = append(f.partitions, h), append(f.parts, part)
 		return err
 	})
@@ -440,7 +441,10 @@ func (t *table) readFilters(meta map[string]handle, r *Reading) (err error) {
 	return err
 }
 
-func (t *table) readFilter(at handle) (filter, error) {
+func (t *table) readFilter(at handle, r *Reading) (filter, error) {
+	if r.places {
+		return filter{}, nil
+	}
 	content, err := t.decode(at, new(buffer))
 	if err != nil {
 		return filter{}, err
