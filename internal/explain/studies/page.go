@@ -234,35 +234,6 @@ func (s *Study) Text(w io.Writer) error {
 	return t.Flush()
 }
 
-// Line is a claim as JSON.
-type Line struct {
-	Section   string   `json:"section"`
-	Says      string   `json:"says"`
-	Low       float64  `json:"published_low"`
-	High      float64  `json:"published_high"`
-	Unit      string   `json:"unit"`
-	Source    string   `json:"source"`
-	Measured  *float64 `json:"measured,omitempty"`
-	Predicted *float64 `json:"predicted,omitempty"`
-	Model     *float64 `json:"model,omitempty"`
-	Verdict   string   `json:"verdict"`
-	Command   string   `json:"command,omitempty"`
-}
-
-// JSON is what report --json prints.
-func (s *Study) JSON() any {
-	var lines []Line
-	for _, j := range s.judged() {
-		lines = append(lines, Line{Section: j.By, Says: j.Says, Low: j.Low, High: j.High, Unit: j.Unit, Source: j.Source, Verdict: j.Verdict(),
-			Command: s.Runs[s.Layouts].Command})
-	}
-	for _, c := range s.claims {
-		lines = append(lines, Line{c.Section, c.Says, c.Theirs.Low, c.Theirs.High, c.Unit, c.Source, c.MeasuredFigure, c.PredictedFigure, c.ModelFigure, c.Verdict(),
-			s.Command(c)})
-	}
-	return lines
-}
-
 // Charts are a study's published curves with those that were predicted and measured.
 type Charts struct {
 	Sets  []Set

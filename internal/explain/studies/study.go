@@ -91,7 +91,6 @@ type Claim struct {
 	MeasuredFigure, PredictedFigure, ModelFigure *float64
 	low, high, withoutFigure                     *float64
 	Word, Clause                                 string
-	run                                          string // of the figure that decided
 }
 
 // Open reads a study. More folders hold results measured elsewhere: one whose sweep has
@@ -325,15 +324,6 @@ func (s *Study) claim(g Group, row map[string]string) (c Claim, err error) {
 		c.MeasuredFigure, c.Cannot = nil, "other work used the machine during the run"
 	}
 	c.Word, c.Clause = c.verdict()
-	for _, of := range []struct {
-		figure *float64
-		place  string
-	}{{c.MeasuredFigure, g.Measured}, {c.PredictedFigure, g.Predicted}, {c.ModelFigure, g.Model}} {
-		if of.figure != nil {
-			c.run, _, _ = strings.Cut(of.place, " ")
-			break
-		}
-	}
 	return c, nil
 }
 
@@ -431,16 +421,6 @@ func (c Claim) Difference(ours *float64) *float64 {
 		return nil
 	}
 	return view.Some(*ours/c.Theirs.Low - 1)
-}
-
-// Command makes the result that decided a claim, or would decide it.
-func (s *Study) Command(c Claim) string {
-	for _, place := range []string{c.run, c.Measured, c.Predicted, c.Model} {
-		if run, _, _ := strings.Cut(place, " "); run != "" {
-			return s.Runs[run].Command
-		}
-	}
-	return ""
 }
 
 // errors of a group: mean and worst size of the differences.
