@@ -18,20 +18,14 @@ import (
 )
 
 // Read reads a folder that holds advice.json.
-func Read(dir string) (Advice, error) {
+func Read(dir string) (*Advice, error) {
 	path := filepath.Join(dir, result.AdviceFile)
 	a, err := output.ReadJSON(path, Schema, func(a *Advice) string { return a.Schema })
-	switch {
-	case err != nil:
-		return Advice{}, err
-	case len(a.Settings) == 0:
-		return Advice{}, engine.Fail(engine.CodeDamaged, "%s is damaged: it has no settings", path)
+	if err == nil && len(a.Settings) == 0 {
+		err = engine.Fail(engine.CodeDamaged, "%s is damaged: it has no settings", path)
 	}
-	return *a, nil
+	return a, err
 }
-
-// JSON is what the folder says, for a program.
-func (a Advice) JSON() any { return a }
 
 // Chart is the curve with where the node is, where it should go and what was measured;
 // nil if there is no curve to draw.

@@ -318,19 +318,12 @@ func (e Evidence) Predicted(layout string, accounts uint64, memoryBytes int64) *
 }
 
 // Value is that of a figure of the outlook, for a column.
-func Value(o result.LayoutOutlook, _ string, ok bool) *float64 {
-	if !ok {
-		return nil
-	}
-	return &o.Value
-}
+func Value(o result.LayoutOutlook, _ string, ok bool) *float64 { return view.When(ok, o.Value) }
 
 // ReadsValue is that of ReadsOf, for a column.
 func (e Evidence) ReadsValue(i int, kind, condition string) *float64 {
-	if r, ok := e.ReadsOf(i, kind, condition); ok {
-		return &r.Value
-	}
-	return nil
+	r, ok := e.ReadsOf(i, kind, condition)
+	return view.When(ok, r.Value)
 }
 
 // SizesAhead are the numbers of accounts that a layout has figures of without having been

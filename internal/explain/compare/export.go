@@ -312,10 +312,7 @@ func metrics() []metric {
 		{name: "device_reads_per_get", noun: "device reads per Get", bench: "device-reads/op", least: leastReads,
 			value: func(r *result.Run) *float64 { return r.Figures.DeviceReadsPerGet }},
 		{name: "gets_per_second", noun: "Gets per second", bench: "gets/s", higher: true, value: func(r *result.Run) *float64 {
-			if r.Workload.Rate > 0 {
-				return nil // the schedule's
-			}
-			return view.Of(r.Figures.GetsPerSecond)
+			return view.When(r.Workload.Rate == 0 && r.Figures.GetsPerSecond > 0, r.Figures.GetsPerSecond) // else it is the schedule's
 		}},
 		closed(latencyMetric("service_p50_ns", "p50 service time", "p50-ns", service, p50)),
 		closed(latencyMetric("service_p99_ns", "p99 service time", "p99-ns", service, p99)),

@@ -246,9 +246,6 @@ func (c *Comparison) Text(w io.Writer) error {
 	return out.Flush()
 }
 
-// JSON is the comparison for a program.
-func (c *Comparison) JSON() any { return c }
-
 // Page is the comparison for a browser.
 func (c *Comparison) Page() *view.Page {
 	page := &view.Page{Title: "Comparison"}
@@ -267,10 +264,7 @@ func (c *Comparison) Page() *view.Page {
 		}
 		change := func(name string, of func(Figure) float64) view.Column[Figure] {
 			return view.Optional(name, "%", nil, func(f Figure) *float64 {
-				if !f.Relative || name != "change" && f.few {
-					return nil
-				}
-				return view.Some(100 * of(f))
+				return view.When(f.Relative && (name == "change" || !f.few), 100*of(f))
 			})
 		}
 		table := view.TableOf(p.Figures, nil,
@@ -280,12 +274,7 @@ func (c *Comparison) Page() *view.Page {
 			change("change", func(f Figure) float64 { return f.Change }), change("from", func(f Figure) float64 { return f.Low }),
 			change("to", func(f Figure) float64 { return f.High }),
 			words("verdict", func(f Figure) string { return strings.ReplaceAll(string(f.Verdict), "_", " ") }),
-			view.Optional("p", "", nil, func(f Figure) *float64 {
-				if f.few {
-					return nil
-				}
-				return view.Of(f.P)
-			}), words("method", func(f Figure) string { return f.Method }))
+			view.Optional("p", "", nil, func(f Figure) *float64 { return view.When(!f.few && f.P > 0, f.P) }), words("method", func(f Figure) string { return f.Method }))
 		sentences := view.ListOf([]string{"verdict"}, p.Figures, func(f Figure) []string { return []string{p.Sentence(f)} })
 		page.Add(p.Title(),
 			view.Block{Title: "Verdicts", Note: p.differing(), Method: "compare.md", Table: sentences, Chart: changes(p)},

@@ -394,10 +394,8 @@ func axisTable(x string, curves []curve) view.Table {
 		view.Words("curve", func(p Point) string { return labels[pointLabel(p)] }),
 		axis(x), gets,
 		column{Name: "x first row", Value: func(p Point) *float64 {
-			if of := first[labels[pointLabel(p)]]; of > 0 {
-				return view.Some(p.Figures.GetsPerSecond / of)
-			}
-			return nil
+			of := first[labels[pointLabel(p)]]
+			return view.When(of > 0, p.Figures.GetsPerSecond/of)
 		}},
 		latency("p50", service, p50Of), latency("p99", service, p99Of), cpuPercent.Named("CPU", "% of all cores"), cpuTime,
 		figure("in flight", "", nil, func(f result.Figures) *float64 { return view.Of(f.InFlight) }))
@@ -481,10 +479,7 @@ func axisPlaces(x string, curves []curve) (place func(Point) *float64, places []
 			return view.Of(p.CacheBytes)
 		}
 		n, err := unit.ParseCount(p.Axes[x])
-		if err != nil {
-			return nil
-		}
-		return view.Of(n)
+		return view.When(err == nil && n > 0, float64(n))
 	}
 	pts := pointsOf(curves)
 	if places = (column{Value: place}).Values(pts); len(places) < len(pts) {
@@ -532,10 +527,8 @@ func (c curve) enginesChart() *view.Chart {
 	most := slices.Max(append(gets.Values(c.measured()), 0))
 	limits := func(of func(limit) float64) column {
 		return column{Value: func(p Point) *float64 {
-			if l, ok := c.sweep.limitOf(p); ok && l.getsPerSecond <= 20*most {
-				return view.Of(of(l))
-			}
-			return nil
+			l, ok := c.sweep.limitOf(p)
+			return view.When(ok && l.getsPerSecond <= 20*most, of(l))
 		}}
 	}
 	for i, name := range c.entrants() {

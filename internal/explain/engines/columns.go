@@ -68,10 +68,7 @@ func readsOf(name string, kinds ...engine.BlockType) column {
 
 func readsAtLevel(level string) column {
 	return perGet(level, func(f result.Figures) *float64 {
-		if len(f.BlockReadsPerGetByLevel) == 0 {
-			return nil
-		}
-		return view.Some(f.BlockReadsPerGetByLevel[level])
+		return view.When(len(f.BlockReadsPerGetByLevel) > 0, f.BlockReadsPerGetByLevel[level])
 	})
 }
 

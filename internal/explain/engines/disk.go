@@ -22,9 +22,6 @@ func ReadDisk(dir string) (Disk, error) {
 	return Disk{d}, err
 }
 
-// JSON is what the folder says, for a program.
-func (d Disk) JSON() any { return d.Disk }
-
 // answer is what the disk gives at its best.
 func (d Disk) answer() string {
 	if len(d.Points) == 0 {

@@ -136,10 +136,8 @@ func (c curve) loadTable() view.Table {
 	}
 	return c.table(gets.Named("achieved", "per s"),
 		column{Name: "achieved", Unit: "% of offered", Value: func(p Point) *float64 {
-			if rate := p.offered(); rate > 0 {
-				return view.Some(100 * p.Figures.GetsPerSecond / rate)
-			}
-			return nil
+			rate := p.offered()
+			return view.When(rate > 0, 100*p.Figures.GetsPerSecond/rate)
 		}},
 		latency("response p50", response, p50Of), latency("response p99", response, p99Of), latency("service p50", service, p50Of), latency("service p99",
 			service, p99Of),

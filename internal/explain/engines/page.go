@@ -433,10 +433,8 @@ func (c curve) efficiencyTable() view.Table {
 		cpuTime, peakMemory.Named("peak RSS", "MiB"),
 		column{Name: "budget", Value: func(p Point) *float64 { return view.Of(p.budget()) }}.In(view.MiB),
 		column{Name: "disk's limit", Unit: "% reached", Format: sharePercent, Value: func(p Point) *float64 {
-			if l, ok := c.sweep.limitOf(p); ok {
-				return &l.share
-			}
-			return nil
+			l, ok := c.sweep.limitOf(p)
+			return view.When(ok, l.share)
 		}})
 }
 

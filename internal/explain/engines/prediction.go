@@ -65,16 +65,9 @@ func (p Prediction) timeSentence() string {
 }
 
 // ReadPrediction reads a folder that holds prediction.json.
-func ReadPrediction(dir string) (Prediction, error) {
-	p, err := output.ReadJSON(filepath.Join(dir, result.PredictionFile), PredictionSchema, func(p *Prediction) string { return p.Schema })
-	if err != nil {
-		return Prediction{}, err
-	}
-	return *p, nil
+func ReadPrediction(dir string) (*Prediction, error) {
+	return output.ReadJSON(filepath.Join(dir, result.PredictionFile), PredictionSchema, func(p *Prediction) string { return p.Schema })
 }
-
-// JSON is what the folder says, for a program.
-func (p Prediction) JSON() any { return p }
 
 // transient is how far a run is from the steady state if it ended while its cache was still
 // filling.

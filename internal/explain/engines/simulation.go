@@ -41,16 +41,9 @@ type SimulatedPoint struct {
 }
 
 // ReadSimulation reads a folder that holds simulation.json.
-func ReadSimulation(dir string) (Simulation, error) {
-	s, err := output.ReadJSON(filepath.Join(dir, result.SimulationFile), SimulationSchema, func(s *Simulation) string { return s.Schema })
-	if err != nil {
-		return Simulation{}, err
-	}
-	return *s, nil
+func ReadSimulation(dir string) (*Simulation, error) {
+	return output.ReadJSON(filepath.Join(dir, result.SimulationFile), SimulationSchema, func(s *Simulation) string { return s.Schema })
 }
-
-// JSON is what the folder says, for a program.
-func (s Simulation) JSON() any { return s }
 
 func (s Simulation) policies() []string {
 	return view.Distinct(s.Points, func(p SimulatedPoint) string { return p.Policy })

@@ -27,7 +27,6 @@ import (
 type Report interface {
 	Page() *view.Page
 	Text(io.Writer) error
-	JSON() any
 }
 
 // Kind is a kind of result.

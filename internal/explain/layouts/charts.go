@@ -81,10 +81,7 @@ func (in Input) charts() (blocks []view.Block) {
 				by:    "formula", formula: orAhead(func(of row) *float64 { return of.PredictedReads }, "reads_per_lookup", false, subject.Billion)},
 			line{y: counted("reads, memory held"), head: "memory held", unit: "reads", value: reads(result.HeldLookups), print: view.PerGet,
 				by: "model", formula: orAhead(func(of row) *float64 {
-					if of.DeviceReads == nil {
-						return nil
-					}
-					return of.PredictedDeviceReads
+					return view.From(of.DeviceReads, func(*float64) *float64 { return of.PredictedDeviceReads })
 				}, "device_reads_per_lookup", true, subject.Billion)}),
 		single("Nodes per lookup", "Trie nodes met on the way to an account, the leaf included; dashed: the formula.", counted("nodes per lookup"),
 			built(func(of row) *float64 { return of.Nodes }), orAhead(func(of row) *float64 { return of.PredictedNodes }, "nodes_per_lookup", false, 0)),

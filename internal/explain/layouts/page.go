@@ -32,9 +32,6 @@ func Read(dir string) (Input, error) {
 	return Input{l}, err
 }
 
-// JSON is what the folder says, for a program.
-func (in Input) JSON() any { return in.Layouts }
-
 // Page is what a browser shows.
 func (in Input) Page() *view.Page {
 	judged := claims.Judge(in.Layouts)

@@ -234,10 +234,7 @@ func (in Input) nodeBytes() view.Table {
 		in.reads("a chunk", "of code", result.CodeLookup, result.FirstLookups),
 		in.reads("absent", "chunk", result.AbsentCodeLookup, result.FirstLookups),
 		duration("root", "CPU us", view.Micros, func(r result.LayoutRow) *float64 {
-			if r.Updates == nil {
-				return nil
-			}
-			return r.Updates.HashNanos
+			return view.From(r.Updates, func(u *result.StateUpdates) *float64 { return u.HashNanos })
 		}))
 }
 
@@ -267,10 +264,7 @@ func (in Input) traffic() view.Table {
 		of("1 in flight", "per s", view.ShortCount, result.BlockAccess, result.HeldLookups, false, rate),
 		of("64 in flight", "per s", view.ShortCount, result.BlockAccess, result.HeldLookups, true, rate),
 		duration("a write", "us", view.Micros, func(r result.LayoutRow) *float64 {
-			if r.Traffic.Writes == 0 {
-				return nil
-			}
-			return &r.Traffic.WriteNanos
+			return view.When(r.Traffic.Writes > 0, r.Traffic.WriteNanos)
 		}))
 }
 

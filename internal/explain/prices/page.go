@@ -28,9 +28,6 @@ func Read(dir string) (Input, error) {
 	return Input{p}, err
 }
 
-// JSON is what the folder says, for a program.
-func (in Input) JSON() any { return in.Price }
-
 type row = result.PriceRow
 
 type column = view.Column[row]
@@ -55,10 +52,8 @@ func band(name, unit string, scale float64, format func(float64) string, of func
 func (in Input) columns(keys ...column) []column {
 	price := func(name string, of func(result.PriceParameter) float64) column {
 		return view.Optional(name, "gas", gasText, func(r row) *float64 {
-			if p, known := in.parameter(r.Parameter); known && of(p) > 0 {
-				return view.Some(of(p))
-			}
-			return nil
+			p, known := in.parameter(r.Parameter)
+			return view.When(known && of(p) > 0, of(p))
 		})
 	}
 	return append(keys,

@@ -54,10 +54,7 @@ func measures() []measure {
 			note: "Bytes the process sent to devices so far, per byte of keys and values. Pages that the kernel still holds are not counted.",
 			Column: of("x", func(t *result.TreeTick) *float64 {
 				written, user = written+float64(t.WriteBytes), user+float64(t.UserBytes)
-				if user == 0 {
-					return nil
-				}
-				return view.Some(written / user)
+				return view.When(user > 0, written/user)
 			})},
 		{title: "Lookups in the store below", note: "Gets of the database under the tree, over the time in the tree.",
 			y: counted("db gets per second"), Column: of("gets/s", func(t *result.TreeTick) *float64 { return t.DBGetsPerSecond })},
@@ -200,10 +197,7 @@ func (w *window) add(t *result.TreeTick) *float64 {
 	for _, p := range w.parts {
 		sum.leaves, sum.seconds = sum.leaves+p.leaves, sum.seconds+p.seconds
 	}
-	if sum.leaves <= 0 || sum.seconds <= 0 {
-		return nil
-	}
-	return view.Some(sum.leaves / sum.seconds)
+	return view.When(sum.leaves > 0 && sum.seconds > 0, sum.leaves/sum.seconds)
 }
 
 // otherSets warns of folders whose changes were others.

@@ -137,7 +137,7 @@ func (in Input) options() view.Table {
 // Input is a folder in which a change set was replayed into trees.
 type Input struct {
 	result.ReplayOf
-	Dir   string
+	Dir   string `json:"-"`
 	trees []replayed
 	// others are the change sets of the folders after the first.
 	others []other
@@ -147,9 +147,6 @@ type other struct {
 	name    string
 	changes result.ChangeSet
 }
-
-// JSON is what the folder says, for a program.
-func (in Input) JSON() any { return in.ReplayOf }
 
 // replayed is a tree with the folder of its median run.
 type replayed struct {
@@ -418,10 +415,7 @@ func (in Input) speed() view.Table {
 			return view.ShortCount(r.Low) + " " + view.ShortCount(r.High)
 		}},
 		figure("settled", "per s", func(f result.Figures) *float64 {
-			if f.SettledPerSecond < .99*f.LeavesPerSecond {
-				return view.Some(f.SettledPerSecond)
-			}
-			return nil
+			return view.When(f.SettledPerSecond < .99*f.LeavesPerSecond, f.SettledPerSecond)
 		}),
 		figure("last window", "per s", func(f result.Figures) *float64 {
 			return view.Via(f.LastWindow, func(w *result.Window) float64 { return w.LeavesPerSecond })

@@ -25,9 +25,6 @@ func Read(dir string) (*Tuning, error) {
 	return output.ReadJSON(filepath.Join(dir, File), Schema, func(t *Tuning) string { return t.Schema })
 }
 
-// JSON is what the folder says, for a program.
-func (t *Tuning) JSON() any { return t }
-
 // Schema is the version of Tuning as JSON.
 const Schema = "statelab.tune/1"
 

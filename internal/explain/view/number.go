@@ -135,13 +135,16 @@ func Wrap(text string, used, width int, indent string) string {
 // Some is a figure that is there.
 func Some(v float64) *float64 { return &v }
 
-// Of is a figure for which 0 means that it was not measured.
-func Of[N int | int64 | uint64 | float64](v N) *float64 {
-	if v <= 0 {
+// When is a figure that is there if something holds.
+func When(is bool, v float64) *float64 {
+	if !is {
 		return nil
 	}
-	return Some(float64(v))
+	return &v
 }
+
+// Of is a figure for which 0 means that it was not measured.
+func Of[N int | int64 | uint64 | float64](v N) *float64 { return When(v > 0, float64(v)) }
 
 // Times is a figure that may be absent, in another measure.
 func Times(v *float64, by float64) *float64 {
@@ -163,10 +166,8 @@ func From[T any](p *T, of func(*T) *float64) *float64 {
 
 // At is the figure that a map has by a name.
 func At(figures map[string]float64, name string) *float64 {
-	if v, known := figures[name]; known {
-		return &v
-	}
-	return nil
+	v, known := figures[name]
+	return When(known, v)
 }
 
 // Whole is a count that may be absent.

@@ -19,7 +19,7 @@ import (
 // Watched is a folder that statelab watch wrote, or what it prints.
 type Watched struct {
 	*result.Watch
-	Series []result.Tick
+	Series []result.Tick `json:"-"`
 }
 
 // Read reads a folder that holds watch.json.
@@ -34,9 +34,6 @@ func Read(dir string) (Watched, error) {
 	}
 	return Watched{w, series}, err
 }
-
-// JSON is what the folder says, for a program.
-func (w Watched) JSON() any { return w.Watch }
 
 const textWidth = 80
 
