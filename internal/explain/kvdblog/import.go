@@ -13,6 +13,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"math"
@@ -109,65 +110,57 @@ func openDataset(dir fs.FS, text string) (*dataset, error) {
 		return nil, fmt.Errorf("dataset %q: no number of keys", text)
 	}
 	set := &dataset{keys: keys, text: text}
-	properties := "Properties_" + text + ".log"
-	content, err := readFile(dir, properties)
-	if err != nil {
-		return nil, fmt.Errorf("the layout of the %s-key database: %w", text, err)
+	properties, load := "Properties_"+text+".log", "Write_"+text+".log"
+	if set.levels, err = read(dir, properties, lsm.ParseProperties); err != nil {
+		return nil, fmt.Errorf("%s, the layout of the %s-key database: %w", properties, text, err)
 	}
-	if set.levels, err = lsm.ParseProperties(bytes.NewReader(content)); err != nil {
-		return nil, fmt.Errorf("%s: %w", properties, err)
-	}
-	load := "Write_" + text + ".log"
-	content, err = readFile(dir, load)
-	if errors.Is(err, fs.ErrNotExist) {
+	set.written, err = read(dir, load, parseWriteLog)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return set, nil
+	case err == nil && set.written.keys != keys:
+		err = fmt.Errorf("the log is of %d keys", set.written.keys)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the load of the %s-key database: %w", text, err)
-	}
-	if set.written, err = parseWriteLog(bytes.NewReader(content)); err != nil {
-		return nil, fmt.Errorf("%s: %w", load, err)
-	}
-	if set.written.keys != keys {
-		return nil, fmt.Errorf("%s: the log is of %d keys", load, set.written.keys)
+		return nil, fmt.Errorf("%s, the load of the %s-key database: %w", load, text, err)
 	}
 	return set, nil
 }
 
 // openReadLog reads one point and holds the log against its name.
 func openReadLog(dir fs.FS, name string, keys uint64, mebibytes string) (logFile, error) {
-	content, err := readFile(dir, name)
-	if err != nil {
-		return logFile{}, err
-	}
-	log, err := parseReadLog(bytes.NewReader(content))
+	log, err := read(dir, name, parseReadLog)
 	if err != nil {
 		return logFile{}, err
 	}
 	cache, err := strconv.ParseInt(mebibytes, 10, 32)
-	if err != nil || cache == 0 {
+	switch {
+	case err != nil || cache == 0:
 		return logFile{}, fmt.Errorf("%s MiB is not a cache size", mebibytes)
-	}
-	file := logFile{name: name, cacheBytes: cache << 20, log: log}
-	if log.keys != keys {
+	case log.keys != keys:
 		return logFile{}, fmt.Errorf("the log is of %d keys", log.keys)
-	}
-	// Both are rounded to two or three digits.
-	if float64(log.cacheUsedBytes) > 1.1*float64(file.cacheBytes) {
+	case float64(log.cacheUsedBytes) > 1.1*float64(cache<<20): // both are rounded to two or three digits
 		return logFile{}, fmt.Errorf("the log's cache holds %s at the end", unit.Bytes(log.cacheUsedBytes))
 	}
-	return file, nil
+	return logFile{name: name, cacheBytes: cache << 20, log: log}, nil
 }
 
-func readFile(dir fs.FS, name string) ([]byte, error) {
+// maxLogBytes bounds a log: the published ones have 3 kB.
+const maxLogBytes = 1 << 20
+
+func read[T any](dir fs.FS, name string, parse func(io.Reader) (T, error)) (log T, err error) {
 	info, err := fs.Stat(dir, name)
 	if err != nil {
-		return nil, err
+		return log, err
 	}
 	if info.Size() > maxLogBytes {
-		return nil, fmt.Errorf("%s: longer than %s: no log of this tool", name, unit.Bytes(maxLogBytes))
+		return log, fmt.Errorf("longer than %s: no log of this tool", unit.Bytes(maxLogBytes))
 	}
-	return fs.ReadFile(dir, name)
+	content, err := fs.ReadFile(dir, name)
+	if err != nil {
+		return log, err
+	}
+	return parse(bytes.NewReader(content))
 }
 
 // write makes the sweep folder.
@@ -263,7 +256,7 @@ func (f logFile) run(database result.Database) *result.Run {
 				Engine: map[string]int64{
 					"block_cache_hits": l.blockCache.hits, "block_cache_misses": l.blockCache.misses,
 					"table_cache_hits": l.tableCache.hits, "table_cache_misses": l.tableCache.misses,
-					"filter_negative": l.filterNegative, "filter_positive": l.filterPositive,
+					"filter_negative": l.filter.hits, "filter_positive": l.filter.misses,
 				}},
 		},
 		Figures:  l.figures(),

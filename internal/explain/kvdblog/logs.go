@@ -6,15 +6,13 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
 )
-
-// maxLogBytes bounds a log: the published ones have 3 kB.
-const maxLogBytes = 1 << 20
 
 // class is a call site of Pebble's block reads, as the tool names it.
 type class struct {
@@ -40,123 +38,67 @@ type served struct{ hits, misses int64 }
 // byType is one "Cache Statistics" table.
 type byType map[engine.BlockType]served
 
-// readLog is what one RadmonRead log says.
-type readLog struct {
+// header is what both logs begin with.
+type header struct {
 	threads int
 	keys    uint64
-	gets    uint64
-	millis  float64
+}
+
+func (h *header) forms() []form {
+	return []form{
+		{"Threads", `^Threads: (\d+)$`, func(p *numbers) { h.threads = int(p.count(1)) }},
+		{"Total data", `^Total data: (\d+) while needInit=(true|false)$`, func(p *numbers) { h.keys = uint64(p.count(1)) }},
+	}
+}
+
+// readLog is what one RadmonRead log says.
+type readLog struct {
+	header
+	gets   uint64
+	millis float64
 
 	warm, end byType // totals since open, after the warm-up and after the reads
 
-	// Of the measured window.
-	filterNegative, filterPositive int64
-	blockCache, tableCache         served
+	// Of the measured window. Pebble's "hit" of a filter: it said no, a table was saved.
+	filter, blockCache, tableCache served
 	ioPerGet                       float64 // as printed, 4 decimals
 
 	cacheUsedBytes int64 // at the end, two or three digits
 }
 
-// rowLine is a row of a table of cache statistics, countsLine of the counters at the end.
-var (
-	rowLine    = regexp.MustCompile(`^github\.com/cockroachdb/pebble/sstable\.(\S+)\t(\d+)\t(\d+)\t(\d+)\t[\d.]+$`)
-	countsLine = regexp.MustCompile(`^(Filter|BlockCache|TableCache): Hit Count (\d+); Miss Count: (\d+)$`)
-)
-
-// forms are those of the lines that are read, by what they are about.
-var forms = map[string]*regexp.Regexp{
-	"Threads":         regexp.MustCompile(`^Threads: (\d+)$`),
-	"Total data":      regexp.MustCompile(`^Total data: (\d+) while needInit=(true|false)$`),
-	"Random read":     regexp.MustCompile(`^Random read: (\d+) ops in ([\d.]+) ms \(([\d.]+) ops/s\)$`),
-	"Filter":          countsLine,
-	"BlockCache":      countsLine,
-	"TableCache":      countsLine,
-	"Avg I/O per Get": regexp.MustCompile(`^Avg I/O per Get ≈ ([\d.]+)$`),
-	"Block cache":     regexp.MustCompile(`^Block cache: \S+ entries \(([\d.]+[KMGT]?B)\)`),
-}
-
-// parseReadLog reads one RadmonRead log. Lines it does not know are Pebble's
-// own metrics and are passed over; a line it needs must be there once.
+// parseReadLog reads one RadmonRead log.
 func parseReadLog(r io.Reader) (*readLog, error) {
-	p := parsing{seen: map[string]int{}}
-	if err := eachLine(r, p.line); err != nil {
-		return nil, err
+	l := new(readLog)
+	counts := func(begins string, to *served) form {
+		return form{begins, "^" + begins + `: Hit Count (\d+); Miss Count: (\d+)$`, func(p *numbers) { *to = served{p.count(1), p.count(2)} }}
 	}
-	for _, what := range []string{"Threads", "Total data", "Random read", "Filter", "BlockCache", "TableCache", "Avg I/O per Get", "Block cache"} {
-		if p.seen[what] == 0 {
-			return nil, fmt.Errorf("the log ends without its %q line: cut short?", what)
-		}
-	}
-	if len(p.tables) != 2 {
-		return nil, fmt.Errorf("the log ends after %d of 2 tables of cache statistics: cut short?", len(p.tables))
-	}
-	p.log.warm, p.log.end = p.tables[0], p.tables[1]
-	return &p.log, p.log.check()
-}
-
-// parsing is a log of which some lines are read.
-type parsing struct {
-	log    readLog
-	tables []byType
-	seen   map[string]int // what was read -> its line
-}
-
-func (p *parsing) line(n int, line string) error {
-	what, _, _ := strings.Cut(line, ":")
-	switch {
-	case line == "Cache Statistics:":
-		if len(p.tables) == 2 {
+	var tables []byType
+	err := parse(r, append(l.forms(),
+		form{"Random read", `^Random read: (\d+) ops in ([\d.]+) ms \(([\d.]+) ops/s\)$`, func(p *numbers) { l.gets, l.millis = uint64(p.count(1)), p.float(2) }},
+		counts("Filter", &l.filter), counts("BlockCache", &l.blockCache), counts("TableCache", &l.tableCache),
+		form{"Avg I/O per Get", `^Avg I/O per Get ≈ ([\d.]+)$`, func(p *numbers) { l.ioPerGet = p.float(1) }},
+		form{"Block cache", `^Block cache: \S+ entries \(([\d.]+[KMGT]?B)\)`, func(p *numbers) { l.cacheUsedBytes = p.bytes(1) }},
+	), func(line string) error {
+		switch {
+		case line == "Cache Statistics:" && len(tables) == 2:
 			return errors.New("a third table of cache statistics")
-		}
-		p.tables = append(p.tables, byType{})
-		return nil
-	case strings.HasPrefix(line, "github.com/"):
-		if len(p.tables) == 0 {
+		case line == "Cache Statistics:":
+			tables = append(tables, byType{})
+		case strings.HasPrefix(line, "github.com/") && len(tables) == 0:
 			return errors.New("a row before its \"Cache Statistics:\"")
+		case strings.HasPrefix(line, "github.com/"):
+			return addRow(tables[len(tables)-1], line)
 		}
-		return addRow(p.tables[len(p.tables)-1], line)
-	case strings.HasPrefix(line, "Avg I/O per Get"): // without a colon
-		what = "Avg I/O per Get"
-	case what == line:
 		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(tables) != 2:
+		return nil, fmt.Errorf("the log ends after %d of 2 tables of cache statistics: cut short?", len(tables))
 	}
-	known, err := p.log.read(what, line)
-	if err != nil || !known {
-		return err
-	}
-	if first := p.seen[what]; first != 0 {
-		return fmt.Errorf("a second %q, the first is in line %d", what, first)
-	}
-	p.seen[what] = n
-	return nil
-}
-
-// read reads a line that is about what; known tells whether such a line is needed.
-func (l *readLog) read(what, line string) (known bool, err error) {
-	form, known := forms[what]
-	if !known {
-		return false, nil
-	}
-	var p numbers
-	switch m := p.match(form, line); what {
-	case "Threads":
-		l.threads = int(p.count(m, 1))
-	case "Total data":
-		l.keys = uint64(p.count(m, 1))
-	case "Random read":
-		l.gets, l.millis = uint64(p.count(m, 1)), p.float(m, 2)
-	case "Filter": // Pebble's "hit": the filter said no, a table was saved
-		l.filterNegative, l.filterPositive = p.count(m, 2), p.count(m, 3)
-	case "BlockCache":
-		l.blockCache = served{p.count(m, 2), p.count(m, 3)}
-	case "TableCache":
-		l.tableCache = served{p.count(m, 2), p.count(m, 3)}
-	case "Avg I/O per Get":
-		l.ioPerGet = p.float(m, 1)
-	case "Block cache":
-		l.cacheUsedBytes = p.bytes(m, 1)
-	}
-	return true, p.err
+	l.warm, l.end = tables[0], tables[1]
+	return l, l.check()
 }
 
 // check refuses a log whose numbers cannot all be true.
@@ -188,66 +130,89 @@ func (l *readLog) measured(kind engine.BlockType) (s served, known bool) {
 	return served{end.hits - warm.hits, end.misses - warm.misses}, known
 }
 
+const row = `^github\.com/cockroachdb/pebble/sstable\.(\S+)\t(\d+)\t(\d+)\t(\d+)\t[\d.]+$`
+
 func addRow(table byType, line string) error {
-	var p numbers
-	m := p.match(rowLine, line)
-	hits, misses, calls := p.count(m, 2), p.count(m, 3), p.count(m, 4)
+	p := match(row, line)
+	hits, misses, calls := p.count(2), p.count(3), p.count(4)
 	if p.err != nil {
 		return p.err
 	}
-	for _, c := range classes() {
-		if c.caller != m[1] {
-			continue
-		}
-		if _, twice := table[c.kind]; twice {
-			return fmt.Errorf("%s twice in one table", c.caller)
-		}
-		if hits+misses != calls {
-			return fmt.Errorf("%s: %d hits and %d misses are not %d calls", c.caller, hits, misses, calls)
-		}
-		table[c.kind] = served{hits, misses}
-		return nil
+	i := slices.IndexFunc(classes(), func(c class) bool { return c.caller == p.groups[1] })
+	if i < 0 {
+		return fmt.Errorf("call site %q is not known: its reads belong to no block type", p.groups[1])
 	}
-	return fmt.Errorf("call site %q is not known: its reads belong to no block type", m[1])
+	c := classes()[i]
+	if _, twice := table[c.kind]; twice {
+		return fmt.Errorf("%s twice in one table", c.caller)
+	}
+	if hits+misses != calls {
+		return fmt.Errorf("%s: %d hits and %d misses are not %d calls", c.caller, hits, misses, calls)
+	}
+	table[c.kind] = served{hits, misses}
+	return nil
 }
 
-// eachLine calls yield with every line and its number, from 1, and puts the
-// number before yield's error.
-func eachLine(r io.Reader, yield func(n int, line string) error) error {
-	limited := &io.LimitedReader{R: r, N: maxLogBytes + 1}
-	lines := bufio.NewScanner(limited)
-	n := 0
-	for lines.Scan() {
-		n++
-		if err := yield(n, strings.TrimRight(lines.Text(), " \r")); err != nil {
+// form is a line that is read: how it begins, how all of it reads, and what is taken of it.
+type form struct {
+	begins, reads string
+	take          func(*numbers)
+}
+
+// parse reads the lines that have a form; each must be there once. Others are Pebble's own
+// metrics, or are for other. Errors have the number of the line.
+func parse(r io.Reader, forms []form, other func(line string) error) error {
+	lines := bufio.NewScanner(r)
+	seen := make([]int, len(forms)) // in which line
+	n := 1
+	for ; lines.Scan(); n++ {
+		line := strings.TrimRight(lines.Text(), " \r")
+		i := slices.IndexFunc(forms, func(f form) bool {
+			return strings.HasPrefix(line, f.begins+":") || strings.HasPrefix(line, f.begins+" ")
+		})
+		var err error
+		switch {
+		case i < 0:
+			err = other(line)
+		case seen[i] > 0:
+			err = fmt.Errorf("a second %q, the first is in line %d", forms[i].begins, seen[i])
+		default:
+			p := match(forms[i].reads, line)
+			forms[i].take(p)
+			seen[i], err = n, p.err
+		}
+		if err != nil {
 			return fmt.Errorf("line %d: %w", n, err)
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return fmt.Errorf("line %d: %w", n+1, err)
+		return fmt.Errorf("line %d: %w", n, err)
 	}
-	if limited.N <= 0 {
-		return fmt.Errorf("longer than %s: no log of this tool", unit.Bytes(maxLogBytes))
+	if i := slices.Index(seen, 0); i >= 0 {
+		return fmt.Errorf("the log ends without its %q line: cut short?", forms[i].begins)
 	}
 	return nil
 }
 
 // numbers reads the groups of a match and keeps the first error.
-type numbers struct{ err error }
+type numbers struct {
+	groups []string
+	err    error
+}
 
-func (p *numbers) match(re *regexp.Regexp, line string) []string {
-	m := re.FindStringSubmatch(line)
-	if m == nil {
-		p.err = fmt.Errorf("%q does not read like %s", line, re)
+func match(reads, line string) *numbers {
+	p := &numbers{groups: regexp.MustCompile(reads).FindStringSubmatch(line)}
+	if p.groups == nil {
+		p.err = fmt.Errorf("%q does not read like %s", line, reads)
 	}
-	return m
+	return p
 }
 
 // maxCount keeps sums of a few counts inside an int64.
 const maxCount = 1 << 60
 
-func (p *numbers) count(m []string, group int) int64 {
-	return parsed(p, m, group, func(text string) (int64, error) {
+func (p *numbers) count(group int) int64 {
+	return parsed(p, group, func(text string) (int64, error) {
 		v, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || v > maxCount {
 			return 0, fmt.Errorf("%q is not a count below 2^60", text)
@@ -256,8 +221,8 @@ func (p *numbers) count(m []string, group int) int64 {
 	})
 }
 
-func (p *numbers) float(m []string, group int) float64 {
-	return parsed(p, m, group, func(text string) (float64, error) {
+func (p *numbers) float(group int) float64 {
+	return parsed(p, group, func(text string) (float64, error) {
 		v, err := strconv.ParseFloat(text, 64)
 		if err != nil {
 			err = fmt.Errorf("%q is not a number", text)
@@ -267,73 +232,37 @@ func (p *numbers) float(m []string, group int) float64 {
 }
 
 // bytes reads Pebble's "135MB", which means MiB.
-func (p *numbers) bytes(m []string, group int) int64 {
-	return parsed(p, m, group, func(text string) (int64, error) { return unit.ParseBytes(unit.WithUnit(strings.TrimSuffix(text, "B"))) })
+func (p *numbers) bytes(group int) int64 {
+	return parsed(p, group, func(text string) (int64, error) { return unit.ParseBytes(unit.WithUnit(strings.TrimSuffix(text, "B"))) })
 }
 
 // parsed is a group of a match, unless there was an error before.
-func parsed[T any](p *numbers, m []string, group int, parse func(string) (T, error)) (v T) {
+func parsed[T any](p *numbers, group int, parse func(string) (T, error)) (v T) {
 	if p.err == nil {
-		v, p.err = parse(m[group])
+		v, p.err = parse(p.groups[group])
 	}
 	return v
 }
 
 // writeLog is what one Write log says of the load.
 type writeLog struct {
-	threads            int
-	keys               uint64
+	header
 	puts               uint64
 	millis             float64
 	writeAmplification float64 // Pebble's count, when the tool stopped
 	debtBytes          int64   // compactions left undone then
 }
 
-var (
-	initLine  = regexp.MustCompile(`^Init write: (\d+) ops in ([\d.]+) ms \(([\d.]+) ops/s\)$`)
-	totalLine = regexp.MustCompile(`^total \|(?:[^|]*\|){7}\s*\d+\s+([\d.]+)(?:\s*\|.*)?$`)
-	debtLine  = regexp.MustCompile(`^Compactions: \d+\s+estimated debt: ([\d.]+[KMGT]?B)`)
-)
-
 // parseWriteLog reads one Write log.
 func parseWriteLog(r io.Reader) (*writeLog, error) {
-	var log writeLog
-	seen := map[string]bool{}
-	err := eachLine(r, func(_ int, line string) error {
-		var p numbers
-		what, _, _ := strings.Cut(line, ":")
-		switch {
-		case strings.HasPrefix(line, "Threads:"):
-			log.threads = int(p.count(p.match(forms["Threads"], line), 1))
-		case strings.HasPrefix(line, "Total data:"):
-			log.keys = uint64(p.count(p.match(forms["Total data"], line), 1))
-		case strings.HasPrefix(line, "Init write:"):
-			m := p.match(initLine, line)
-			log.puts, log.millis = uint64(p.count(m, 1)), p.float(m, 2)
-		case strings.HasPrefix(line, "total |"):
-			what = "total"
-			log.writeAmplification = p.float(p.match(totalLine, line), 1)
-		case strings.HasPrefix(line, "Compactions:"):
-			log.debtBytes = p.bytes(p.match(debtLine, line), 1)
-		default:
-			return nil
-		}
-		if seen[what] && p.err == nil {
-			return fmt.Errorf("a second %q", what)
-		}
-		seen[what] = true
-		return p.err
-	})
-	if err != nil {
-		return nil, err
+	l := new(writeLog)
+	err := parse(r, append(l.forms(),
+		form{"Init write", `^Init write: (\d+) ops in ([\d.]+) ms \(([\d.]+) ops/s\)$`, func(p *numbers) { l.puts, l.millis = uint64(p.count(1)), p.float(2) }},
+		form{"total", `^total \|(?:[^|]*\|){7}\s*\d+\s+([\d.]+)(?:\s*\|.*)?$`, func(p *numbers) { l.writeAmplification = p.float(1) }},
+		form{"Compactions", `^Compactions: \d+\s+estimated debt: ([\d.]+[KMGT]?B)`, func(p *numbers) { l.debtBytes = p.bytes(1) }},
+	), func(string) error { return nil })
+	if err == nil && (l.puts == 0 || l.millis <= 0) {
+		err = errors.New("nothing was written")
 	}
-	for _, what := range []string{"Threads", "Total data", "Init write", "total", "Compactions"} {
-		if !seen[what] {
-			return nil, fmt.Errorf("the log ends without its %q line: cut short?", what)
-		}
-	}
-	if log.puts == 0 || log.millis <= 0 {
-		return nil, errors.New("nothing was written")
-	}
-	return &log, nil
+	return l, err
 }
