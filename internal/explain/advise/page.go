@@ -30,16 +30,12 @@ func Read(dir string) (*Advice, error) {
 // Chart is the curve with where the node is, where it should go and what was measured;
 // nil if there is no curve to draw.
 func (a Advice) Chart() *view.Chart {
-	chart := view.NewChart("predicted block reads per Get by cache size", view.Sizes(float64(a.Database.Bytes)), view.Axis{Label: "block reads per Get"})
-	panel := chart.Panels[0]
+	chart, panel := view.OnePanel("predicted block reads per Get by cache size", view.Sizes(float64(a.Database.Bytes)), view.Axis{Label: "block reads per Get"})
 	curve := spots(rowsOf(a.Curve))
 	panel.Line("predicted", curve, view.Style{Color: view.Muted, Dash: view.Dashed()})
 	places := spots(a.named())
 	panel.Dots("", places, view.Style{Color: view.Ink, Shape: view.Circle})
-	var measured view.XYs
-	for _, v := range a.Verified {
-		measured = append(measured, view.XY{X: float64(v.CacheBytes), Y: v.Measured})
-	}
+	measured := view.Points(a.Verified, func(v Verified) view.XY { return view.XY{X: float64(v.CacheBytes), Y: v.Measured} })
 	panel.Dots("measured, at rest", measured, view.Style{Color: view.Vermilion, Shape: view.Box})
 	if low, high := chart.SpanX(); len(curve) < 2 || !(high > low) {
 		return nil
@@ -52,11 +48,10 @@ func (a Advice) Chart() *view.Chart {
 }
 
 // spots are places on the chart.
-func spots(places []place) (xys view.XYs) {
-	for _, p := range places {
-		xys = append(xys, view.XY{X: float64(p.CacheBytes), Y: p.BlockReadsPerGet, Text: view.PerGet(p.BlockReadsPerGet)})
-	}
-	return xys
+func spots(places []place) view.XYs {
+	return view.Points(places, func(p place) view.XY {
+		return view.XY{X: float64(p.CacheBytes), Y: p.BlockReadsPerGet, Text: view.PerGet(p.BlockReadsPerGet)}
+	})
 }
 
 // PNG draws the chart.

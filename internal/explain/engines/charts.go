@@ -69,12 +69,6 @@ func markInflection(c *view.Chart, i *result.Inflection, reserved int64) {
 	}
 }
 
-// onePanel is a chart of one panel.
-func onePanel(about string, x, y view.Axis) (*view.Chart, *view.Panel) {
-	c := view.NewChart(about, x, y)
-	return c, c.Panels[0]
-}
-
 var readsPerGet = view.Axis{Label: "block reads per Get"}
 
 // readsChart is the main chart: block reads per Get by cache size, stacked by
@@ -84,7 +78,7 @@ func readsChart(c curve) *view.Chart {
 	if len(pts) < 2 {
 		return nil
 	}
-	chart, panel := onePanel("block reads per Get by cache size, stacked by block type", c.sweep.sizes(), readsPerGet)
+	chart, panel := view.OnePanel("block reads per Get by cache size, stacked by block type", c.sweep.sizes(), readsPerGet)
 	for _, kind := range slices.Backward(typesIn(pts, readsByType)) {
 		reads := column{Value: func(p Point) *float64 { return view.Some(p.Figures.BlockReadsPerGetByType[kind.String()]) }}
 		panel.Area(typeLabel(kind), reads.Against(cacheBytes, pts), typeColor(kind))
@@ -102,15 +96,10 @@ func readsChart(c curve) *view.Chart {
 
 // labels are written above the block reads of points, or above their device reads.
 func labels(panel *view.Panel, pts []Point, text func(Point) string) {
-	var at view.XYs
-	for _, p := range pts {
-		top := *p.Figures.BlockReadsPerGet
-		if d := p.Figures.DeviceReadsPerGet; d != nil {
-			top = math.Max(top, *d)
-		}
-		at = append(at, view.XY{X: float64(p.CacheBytes), Y: top, Text: text(p)})
-	}
-	panel.Labels(at)
+	panel.Labels(view.Points(pts, func(p Point) view.XY {
+		top := math.Max(*p.Figures.BlockReadsPerGet, result.OrZero(p.Figures.DeviceReadsPerGet))
+		return view.XY{X: float64(p.CacheBytes), Y: top, Text: text(p)}
+	}))
 }
 
 // predictedIn is the predicted line with its range between two cache sizes.
@@ -180,7 +169,7 @@ func hitRateChart(c curve) *view.Chart {
 
 // hitChart has a line for each type of blocks.
 func hitChart(about string, x view.Axis, kinds []engine.BlockType, line func(engine.BlockType) view.XYs, i *result.Inflection, reserved int64) *view.Chart {
-	chart, panel := onePanel(about, x, view.Percents("hit rate"))
+	chart, panel := view.OnePanel(about, x, view.Percents("hit rate"))
 	for n, kind := range kinds { // thinner and thinner: all that is cached has the same rate
 		look := typeLook(kind)
 		look.Width = view.CurveStyle(n).Width
@@ -197,7 +186,7 @@ func deviceChart(c curve) *view.Chart {
 	if len(device) < 2 {
 		return nil
 	}
-	chart, panel := onePanel("device reads and block reads per Get by cache size", c.sweep.sizes(), view.Axis{Label: "reads per Get"})
+	chart, panel := view.OnePanel("device reads and block reads per Get by cache size", c.sweep.sizes(), view.Axis{Label: "reads per Get"})
 	panel.Line("block reads", blockReads.Against(cacheBytes, pts), view.Style{Color: view.Ink, Shape: view.Circle, Width: 2.6})
 	panel.Line("device reads", device, deviceLook())
 	labels(panel, slices.DeleteFunc(pts, func(p Point) bool { return p.Figures.DeviceReadsPerGet == nil || p.Figures.Agreement == nil }),
@@ -208,7 +197,7 @@ func deviceChart(c curve) *view.Chart {
 // overlay draws one column of several curves. With more than one sweep the x axis is
 // the share of the database, so that databases of any size compare.
 func overlay(curves []curve, shares bool, title string, y column, axis view.Axis, guess bool) *view.Chart {
-	chart, panel := onePanel(title, view.Decades("cache size as a share of the database", view.AsPercent), axis)
+	chart, panel := view.OnePanel(title, view.Decades("cache size as a share of the database", view.AsPercent), axis)
 	x := cacheShare
 	if !shares {
 		x = cacheBytes
@@ -232,16 +221,13 @@ func overlay(curves []curve, shares bool, title string, y column, axis view.Axis
 		if drawn++; drawn == 1 {
 			first = c
 		}
-		var guesses view.XYs
-		for _, g := range c.sweep.Predicted {
-			at := view.XY{X: float64(g.CacheBytes), Y: g.BlockReadsPerGet}
-			if shares {
-				at.X = view.PercentOf(g.CacheBytes, c.sweep.Database.Bytes)
-			}
-			guesses = append(guesses, at)
-		}
 		if guess {
-			panel.Line("predicted", guesses, view.Style{Color: look.Color, Dash: view.Dashed(), Width: 1.2, Guide: true})
+			panel.Line("predicted", view.Points(c.sweep.Predicted, func(g result.PredictedPoint) view.XY {
+				if shares {
+					return view.XY{X: view.PercentOf(g.CacheBytes, c.sweep.Database.Bytes), Y: g.BlockReadsPerGet}
+				}
+				return view.XY{X: float64(g.CacheBytes), Y: g.BlockReadsPerGet}
+			}), view.Style{Color: look.Color, Dash: view.Dashed(), Width: 1.2, Guide: true})
 		}
 	}
 	if low, high := chart.SpanX(); !(high > low) {
@@ -297,7 +283,7 @@ const latencyLines = 6
 // towards 100, y the duration.
 func latencyChart(c curve, kind string, of func(Point) *hdrhistogram.Histogram) *view.Chart {
 	pts := c.having(func(p Point) bool { return p.Status == result.OK && of(p) != nil && of(p).TotalCount() > 0 })
-	chart, panel := onePanel("distribution of "+kind+" times by percentile", view.Percentiles(),
+	chart, panel := view.OnePanel("distribution of "+kind+" times by percentile", view.Percentiles(),
 		view.Axis{Label: kind + " time", Kind: view.Logs, Format: view.AsNanos})
 	most := latencyLines
 	if competes(c.x) {

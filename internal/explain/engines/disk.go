@@ -108,17 +108,11 @@ func (d Disk) Page() *view.Page {
 	for _, w := range d.Warnings {
 		p.Warnings = append(p.Warnings, view.Warning{Text: w.Text, Remedy: w.Remedy})
 	}
-	chart, panel := onePanel("random reads per second by reads in flight", view.Decades("reads in flight", view.AsCount),
+	chart, panel := view.OnePanel("random reads per second by reads in flight", view.Decades("reads in flight", view.AsCount),
 		view.Axis{Label: "reads per second", Kind: view.Logs, Format: view.AsCount})
-	var xys view.XYs
-	for _, at := range d.Points {
-		xys = append(xys, view.XY{X: float64(at.InFlight), Y: at.ReadsPerSecond})
-	}
-	if !panel.Line("", xys, view.CurveStyle(0)) {
-		chart = nil
-	}
+	panel.Line("", view.Points(d.Points, func(at result.DiskPoint) view.XY { return view.XY{X: float64(at.InFlight), Y: at.ReadsPerSecond} }), view.CurveStyle(0))
 	p.Add("Measured", view.Block{Title: "Random reads", Note: "4 KiB with O_DIRECT, without an engine: " + d.Dir + ".", Method: "disks.md",
-		Chart: chart, Table: ceilingTable(d.Disk)})
+		Chart: chart.OrNil(), Table: ceilingTable(d.Disk)})
 	p.Add("Run it again", view.Block{Title: "Command", Pre: view.Shell(d.Command)}, view.Block{Title: "Host", Table: hostTable(d.Host), Folded: true})
 	return p
 }

@@ -95,7 +95,7 @@ func (c curve) loadFigure() view.Block {
 		return view.Block{}
 	}
 	offered := column{Value: func(p Point) *float64 { return view.Of(p.offered()) }}
-	chart, panel := onePanel("response time by offered rate", view.Places("Gets per second offered", offered.Values(c.measured()), view.AsCount),
+	chart, panel := view.OnePanel("response time by offered rate", view.Places("Gets per second offered", offered.Values(c.measured()), view.AsCount),
 		orLog(timeOf("response")))
 	p50, p99 := latency("", response, p50Of), latency("", response, p99Of)
 	for i, name := range c.entrants() {

@@ -212,12 +212,11 @@ func (p Prediction) curve() *view.Chart {
 	if len(p.Points) < 2 {
 		return nil
 	}
-	chart, panel := onePanel("predicted block reads per Get by cache size", view.Sizes(float64(p.Database)), readsPerGet)
+	chart, panel := view.OnePanel("predicted block reads per Get by cache size", view.Sizes(float64(p.Database)), readsPerGet)
 	points := p.bySize()
-	var steady view.XYs
-	for _, q := range points {
-		steady = append(steady, view.XY{X: float64(q.CacheBytes), Y: q.SteadyState, Text: view.PerGet(q.SteadyState)})
-	}
+	steady := view.Points(points, func(q result.PredictedPoint) view.XY {
+		return view.XY{X: float64(q.CacheBytes), Y: q.SteadyState, Text: view.PerGet(q.SteadyState)}
+	})
 	other := view.CurveStyle(1)
 	other.Dash, other.Band = view.Dashed(), true
 	panel.Line("this run", predictedIn(points, steady[0].X, steady[len(steady)-1].X), other)

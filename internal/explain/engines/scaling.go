@@ -181,7 +181,7 @@ func (s *Sweep) scalingBlocks() (out []view.Block) {
 
 func (l law) chart() *view.Chart {
 	_, places := axisPlaces(l.x, []curve{l.curve})
-	chart, panel := onePanel("Gets per second by "+l.x+", with the Universal Scalability Law", view.Places(l.x, places, view.AsCount), orLog(getsASecond))
+	chart, panel := view.OnePanel("Gets per second by "+l.x+", with the Universal Scalability Law", view.Places(l.x, places, view.AsCount), orLog(getsASecond))
 	at := column{Value: l.place}
 	pts := l.measured()
 	first, last := *l.place(pts[0]), *l.place(pts[len(pts)-1])

@@ -133,16 +133,10 @@ func (s Simulation) Page() *view.Page {
 }
 
 func (s Simulation) curve() *view.Chart {
-	chart, panel := onePanel("block reads per Get by cache size and policy", view.Sizes(0), readsPerGet)
-	for i, name := range s.policies() {
-		if i == view.MaxLines {
-			break // the table has the rest
-		}
-		var xys view.XYs
-		for _, p := range s.of(name) {
-			xys = append(xys, view.XY{X: float64(p.CacheBytes), Y: p.ReadsPerGet})
-		}
-		panel.Line(name, xys, view.CurveStyle(i))
+	chart, panel := view.OnePanel("block reads per Get by cache size and policy", view.Sizes(0), readsPerGet)
+	names := s.policies()
+	for i, name := range names[:min(len(names), view.MaxLines)] { // the table has the rest
+		panel.Line(name, view.Points(s.of(name), func(p SimulatedPoint) view.XY { return view.XY{X: float64(p.CacheBytes), Y: p.ReadsPerGet} }), view.CurveStyle(i))
 	}
 	if low, high := chart.SpanX(); !(high > low) {
 		return nil

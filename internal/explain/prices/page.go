@@ -350,33 +350,21 @@ func (in Input) charts() (blocks []view.Block) {
 		rows := in.having(func(r row) bool {
 			return r.Parameter == name && !r.Absent && r.Condition == result.FirstLookups && r.Hardware == h.Name && r.ContractSlots == slots
 		})
-		chart := view.NewChart(name+" in gas by accounts, nothing cached", view.Decades("accounts", view.AsCount),
+		chart, panel := view.OnePanel(name+" in gas by accounts, nothing cached", view.Decades("accounts", view.AsCount),
 			view.Axis{Label: "gas at the useful depth", Kind: view.Logs, Format: view.AsCount})
-		panel := chart.Panels[0]
-		low, high := 0.0, 0.0
-		for _, r := range rows {
-			if n := float64(r.Accounts); low == 0 || n < low {
-				low = n
-			}
-			high = max(high, float64(r.Accounts))
-		}
 		for i, layout := range view.Distinct(rows, func(r row) string { return r.Layout }) {
-			var xys view.XYs
-			for _, r := range rows {
-				if r.Layout == layout {
-					xys = append(xys, view.XY{X: float64(r.Accounts), Y: max(1, r.QueuedGas.Value)})
-				}
-			}
-			slices.SortFunc(xys, func(a, b view.XY) int { return cmp.Compare(a.X, b.X) })
-			panel.Line(layout, xys, view.CurveStyle(i))
+			of := slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return r.Layout != layout })
+			slices.SortFunc(of, func(a, b row) int { return cmp.Compare(a.Accounts, b.Accounts) })
+			panel.Line(layout, view.Points(of, func(r row) view.XY { return view.XY{X: float64(r.Accounts), Y: max(1, r.QueuedGas.Value)} }), view.CurveStyle(i))
 		}
+		low, high := chart.SpanX()
 		p, _ := in.parameter(name)
 		line := func(text string, price float64, dashed view.Style) {
 			panel.Line(text, view.XYs{{X: low, Y: price}, {X: high, Y: price}}, dashed)
 		}
 		line("today", p.Today, view.Style{Color: view.Muted, Dash: view.Dotted()})
 		line("proposed", p.Proposed, view.Style{Color: view.Ink, Dash: view.Dashed()})
-		if len(rows) == 0 || low == high || !chart.Drawn() {
+		if !(low < high) || !chart.Drawn() {
 			continue
 		}
 		blocks = append(blocks, view.Block{Title: name, Method: method, Chart: chart,

@@ -304,15 +304,11 @@ func (s *Study) blocks() (blocks []view.Block) {
 		if chart.Unit == "%" {
 			y.Kind = view.Shares
 		}
-		drawn := view.NewChart(chart.Title, view.Decades("cache size, share of the database", view.AsPercent), y)
-		panel := drawn.Panels[0]
+		drawn, panel := view.OnePanel(chart.Title, view.Decades("cache size, share of the database", view.AsPercent), y)
 		var all []at
 		for _, set := range s.Charts.Sets {
 			points := s.points(set, chart.Figure[set.As], chart.Unit)
-			var xys view.XYs
-			for _, p := range points {
-				xys = append(xys, view.XY{X: p.share, Y: p.value})
-			}
+			xys := view.Points(points, func(p at) view.XY { return view.XY{X: p.share, Y: p.value} })
 			look := view.CurveStyle(set.Colour)
 			switch set.As {
 			case asPublished:

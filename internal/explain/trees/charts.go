@@ -134,8 +134,7 @@ func (in Input) chart(fresh func() measure, x view.Column[result.Tick]) view.Blo
 			}
 		}
 	}
-	chart := view.NewChart(m.title+" against "+x.Name, view.Linear(x.Name, view.AsCount), m.y)
-	panel := chart.Panels[0]
+	chart, panel := view.OnePanel(m.title+" against "+x.Name, view.Linear(x.Name, view.AsCount), m.y)
 	for _, t := range all {
 		if t.nth >= view.MaxLines {
 			m.note += " " + t.tree + " is in the table only."

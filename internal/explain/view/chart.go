@@ -210,6 +210,20 @@ func NewChart(about string, x Axis, ys ...Axis) *Chart {
 	return c
 }
 
+// OnePanel is a chart of one panel.
+func OnePanel(about string, x, y Axis) (*Chart, *Panel) {
+	c := NewChart(about, x, y)
+	return c, c.Panels[0]
+}
+
+// Points are those of rows.
+func Points[R any](rows []R, at func(R) XY) (xys XYs) {
+	for _, r := range rows {
+		xys = append(xys, at(r))
+	}
+	return xys
+}
+
 // OrNil is the chart, or nil of one without a series.
 func (c *Chart) OrNil() *Chart {
 	if !c.Drawn() {

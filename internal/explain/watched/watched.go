@@ -230,15 +230,10 @@ func (w Watched) caches() view.Table {
 func (w Watched) series() *view.Chart {
 	chart := view.NewChart("Gets a second and block reads per Get over time", view.Linear("seconds", view.AsCount),
 		view.Linear("Gets a second", view.AsCount), view.Linear("block reads per Get", view.AsCount))
-	var gets, reads view.XYs
-	for _, t := range w.Series {
-		gets = append(gets, view.XY{X: t.Seconds, Y: t.OpsPerSecond})
-		if t.BlockReadsPerOp != nil {
-			reads = append(reads, view.XY{X: t.Seconds, Y: *t.BlockReadsPerOp})
-		}
-	}
-	chart.Panels[0].Line("Gets", gets, view.CurveStyle(0))
-	chart.Panels[1].Line("block reads", reads, view.CurveStyle(1))
+	type column = view.Column[result.Tick]
+	seconds := column{Value: func(t result.Tick) *float64 { return &t.Seconds }}
+	chart.Panels[0].Line("Gets", column{Value: func(t result.Tick) *float64 { return &t.OpsPerSecond }}.Against(seconds, w.Series), view.CurveStyle(0))
+	chart.Panels[1].Line("block reads", column{Value: func(t result.Tick) *float64 { return t.BlockReadsPerOp }}.Against(seconds, w.Series), view.CurveStyle(1))
 	return chart.OrNil()
 }
 
