@@ -3,6 +3,7 @@ package advise
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strconv"
 	"time"
@@ -26,34 +27,31 @@ type Settings struct {
 // SettingsOf reads what Pebble writes into its OPTIONS file each time it opens a database for writing: what the node runs with. Source
 // is left to the caller.
 func SettingsOf(file []optionsfile.Section) (s Settings, err error) {
-	sizes := []struct {
-		name string
-		most int64
-	}{{"cache_size", math.MaxInt64}, {"mem_table_size", math.MaxInt64}, {"mem_table_stop_writes_threshold", math.MaxInt32}, {"max_open_files", math.MaxInt32}}
-	found := map[string]int64{}
+	values := map[string]string{}
 	for _, section := range file {
 		if section.Kind == "Level" && section.Name == "6" {
 			policy := section.Values["filter_policy"]
 			s.LastLevelFilter = policy != "none" && policy != ""
 		}
-		for _, size := range sizes {
-			text, is := section.Values[size.name]
-			if !is || section.Kind != "Options" {
-				continue
-			}
-			if found[size.name], err = strconv.ParseInt(text, 10, 64); err != nil || found[size.name] < 0 || found[size.name] > size.most {
-				return Settings{}, fmt.Errorf("%s=%.40q is not a size", size.name, text)
-			}
+		if section.Kind == "Options" {
+			maps.Copy(values, section.Values)
 		}
 	}
-	cache, hasCache := found["cache_size"]
-	memTable, hasMemTable := found["mem_table_size"]
-	if !hasCache || !hasMemTable {
-		return Settings{}, errors.New("no cache_size and mem_table_size: not an OPTIONS file of Pebble")
+	if values["cache_size"] == "" || values["mem_table_size"] == "" {
+		err = errors.New("no cache_size and mem_table_size: not an OPTIONS file of Pebble")
 	}
-	s.CacheBytes, s.MemTableBytes = cache, memTable
-	s.StopMemTables, s.Handles = int(found["mem_table_stop_writes_threshold"]), int(found["max_open_files"])
-	return s, nil
+	size := func(name string, most int64) (n int64) {
+		if text, is := values[name]; is {
+			var wrong error
+			if n, wrong = strconv.ParseInt(text, 10, 64); wrong != nil || n < 0 || n > most {
+				err = fmt.Errorf("%s=%.40q is not a size", name, text)
+			}
+		}
+		return n
+	}
+	s.CacheBytes, s.MemTableBytes = size("cache_size", math.MaxInt64), size("mem_table_size", math.MaxInt64)
+	s.StopMemTables, s.Handles = int(size("mem_table_stop_writes_threshold", math.MaxInt32)), int(size("max_open_files", math.MaxInt32))
+	return s, err
 }
 
 // WithCache are the settings with another cache: memtables follow it where they

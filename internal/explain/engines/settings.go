@@ -141,14 +141,11 @@ func (in *Input) tellApart() {
 		in.Sweeps[i].optionsAsAxes()
 		all[i] = in.Sweeps[i].optionValues()
 	}
-	alone := map[string]map[string]bool{} // values of an option that some sweep has as its only one
+	alone := map[string][]string{} // values of an option that some sweep has as its only one
 	for _, of := range all {
 		for name, values := range of {
-			if len(values) == 1 {
-				if alone[name] == nil {
-					alone[name] = map[string]bool{}
-				}
-				alone[name][values[0]] = true
+			if len(values) == 1 && !slices.Contains(alone[name], values[0]) {
+				alone[name] = append(alone[name], values[0])
 			}
 		}
 	}
@@ -187,13 +184,12 @@ func (s *Sweep) optionsAsAxes() {
 			alike.Points = append(alike.Points, s.Points[i])
 		}
 		for name, values := range alike.optionValues() {
-			options[name] = options[name] || len(values) > 1
+			if len(values) > 1 {
+				options[name] = true
+			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(options)) {
-		if !options[name] {
-			continue
-		}
 		axis := result.Axis{Name: name}
 		for i, p := range s.Points {
 			if p.Run == nil {

@@ -62,10 +62,7 @@ func (s *Sweep) text(out *view.Text, named bool) {
 			out.Wrap(line, indent)
 		}
 	}
-	if t := s.ledger(); len(t.Rows) > 0 {
-		out.Line("")
-		out.Table(t)
-	}
+	out.Part(s.ledger())
 	for _, l := range s.laws() {
 		paragraph("  ", l.sentences()...)
 	}

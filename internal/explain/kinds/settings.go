@@ -13,42 +13,27 @@ type Setting struct {
 	Runs []string
 }
 
-func sweepSettings(dir string) (all []Setting, err error) {
-	sweep, err := result.ReadSweep(dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range sweep.Points {
-		all = append(all, Setting{p.Axes, p.Runs})
-	}
-	return all, nil
-}
-
-func replaySettings(dir string) (all []Setting, err error) {
-	replay, err := result.ReadReplay(dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, t := range replay.Trees {
-		all = append(all, Setting{map[string]string{"tree": t.Tree}, t.Runs})
-	}
-	return all, nil
-}
-
-func layoutSettings(dir string) (all []Setting, err error) {
-	layouts, err := result.ReadLayouts(dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range layouts.Rows {
-		reads := []string{row.Read}
-		if len(row.Runs) > 0 {
-			reads = nil
-			for _, folder := range row.Runs {
-				reads = append(reads, folder+"/"+filepath.Base(row.Read))
-			}
+// settingsOf has a setting for each row of a summary.
+func settingsOf[Summary, Row any](read func(dir string) (*Summary, error), rows func(*Summary) []Row, of func(Row) Setting) func(string) ([]Setting, error) {
+	return func(dir string) (all []Setting, err error) {
+		summary, err := read(dir)
+		if err != nil {
+			return nil, err
 		}
-		all = append(all, Setting{map[string]string{"layout": row.Layout, "accounts": fmt.Sprint(row.Accounts)}, reads})
+		for _, row := range rows(summary) {
+			all = append(all, of(row))
+		}
+		return all, nil
 	}
-	return all, nil
+}
+
+func layoutSetting(row result.LayoutRow) Setting {
+	reads := []string{row.Read}
+	if len(row.Runs) > 0 {
+		reads = nil
+		for _, folder := range row.Runs {
+			reads = append(reads, folder+"/"+filepath.Base(row.Read))
+		}
+	}
+	return Setting{map[string]string{"layout": row.Layout, "accounts": fmt.Sprint(row.Accounts)}, reads}
 }

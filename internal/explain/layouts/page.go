@@ -143,10 +143,8 @@ func (in Input) Text(w io.Writer) error {
 		out.Wrap(claims.Elsewhere(judged), "")
 	}
 	part("all sizes, caches warm, memory held", in.lookup())
-	for _, table := range []view.Table{in.device(), in.upkeep()} {
-		out.Line("")
-		out.Table(table)
-	}
+	out.Part(in.device())
+	out.Part(in.upkeep())
 	part("nodes and block reads with nothing cached", in.nodeBytes())
 	part("blocks of "+filepath.Base(in.Workload.Accesses)+", beside random accounts and slots", in.traffic())
 	part("lowest and highest of the repeats", in.spread())

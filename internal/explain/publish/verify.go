@@ -130,16 +130,19 @@ func (c *check) gets(where string, run *result.Run, p result.Phase) {
 	f, gets := run.Figures, float64(run.Figures.Gets)
 	c.Figure(where, "gets", gets, float64(f.Found+f.Missing+f.FailedGets), kinds.Exact)
 	c.Figure(where, "gets_per_second", f.GetsPerSecond, gets/p.Seconds, kinds.Exact)
+	perGet := func(name string, stored *float64, count int64) {
+		if stored != nil {
+			c.Figure(where, name, *stored, float64(count)/gets, kinds.Exact)
+		}
+	}
 	if f.BlockReadsPerGet != nil && f.BlockReadSource == "" {
 		var total engine.Tally
 		for kind, t := range p.Reads {
 			total.Count, total.Bytes = total.Count+t.Count, total.Bytes+t.Bytes
 			c.Figure(where, "block_reads_per_get_by_type."+kind, f.BlockReadsPerGetByType[kind], float64(t.Count)/gets, kinds.Exact)
 		}
-		c.Figure(where, "block_reads_per_get", *f.BlockReadsPerGet, float64(total.Count)/gets, kinds.Exact)
-		if f.BlockReadBytesPerGet != nil {
-			c.Figure(where, "block_read_bytes_per_get", *f.BlockReadBytesPerGet, float64(total.Bytes)/gets, kinds.Exact)
-		}
+		perGet("block_reads_per_get", f.BlockReadsPerGet, total.Count)
+		perGet("block_read_bytes_per_get", f.BlockReadBytesPerGet, total.Bytes)
 		levels := 0.0
 		for _, v := range f.BlockReadsPerGetByLevel {
 			levels += v
@@ -150,19 +153,17 @@ func (c *check) gets(where string, run *result.Run, p result.Phase) {
 		}
 	}
 	if io := p.Process; io != nil {
-		c.Figure(where, "cpu_ns_per_get", f.CPUNanosPerGet, float64(io.UserNanos+io.SystemNanos)/gets, kinds.Exact)
-		c.Figure(where, "read_calls_per_get", f.ReadCallsPerGet, float64(io.ReadCalls)/gets, kinds.Exact)
-		c.Figure(where, "major_faults_per_get", f.MajorFaultsPerGet, float64(io.MajorFaults)/gets, kinds.Exact)
-		if f.DeviceReadBytesPerGet != nil {
-			bytes := io.ReadBytes
-			if p.Device != nil {
-				bytes = p.Device.ReadBytes
-			}
-			c.Figure(where, "device_read_bytes_per_get", *f.DeviceReadBytesPerGet, float64(bytes)/gets, kinds.Exact)
+		perGet("cpu_ns_per_get", &f.CPUNanosPerGet, io.UserNanos+io.SystemNanos)
+		perGet("read_calls_per_get", &f.ReadCallsPerGet, io.ReadCalls)
+		perGet("major_faults_per_get", &f.MajorFaultsPerGet, io.MajorFaults)
+		bytes := io.ReadBytes
+		if p.Device != nil {
+			bytes = p.Device.ReadBytes
 		}
+		perGet("device_read_bytes_per_get", f.DeviceReadBytesPerGet, bytes)
 	}
-	if p.Device != nil && f.DeviceReadsPerGet != nil {
-		c.Figure(where, "device_reads_per_get", *f.DeviceReadsPerGet, float64(p.Device.Reads)/gets, kinds.Exact)
+	if p.Device != nil {
+		perGet("device_reads_per_get", f.DeviceReadsPerGet, p.Device.Reads)
 	}
 }
 

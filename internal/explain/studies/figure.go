@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -93,66 +94,62 @@ func scale(unitName string) float64 {
 
 // walk adds up what is at path below node.
 func walk(node any, path string) (sum float64, found bool, err error) {
-	if path == "" {
-		switch v := node.(type) {
-		case json.Number:
+	switch v := node.(type) {
+	case nil:
+		return 0, false, nil
+	case []any:
+		for _, item := range v {
+			one, ok, err := walk(item, path)
+			if err != nil {
+				return 0, false, err
+			}
+			sum, found = sum+one, found || ok
+		}
+		return sum, found, nil
+	case map[string]any:
+		if path == "" {
+			break
+		}
+		name, choice, rest, err := step(path)
+		below := v[name]
+		if list, is := below.([]any); is {
+			below = slices.DeleteFunc(slices.Clone(list), func(item any) bool {
+				chosen, wrong := matches(item, choice)
+				err = cmp.Or(err, wrong)
+				return !chosen
+			})
+		}
+		if err != nil {
+			return 0, false, err
+		}
+		return walk(below, rest)
+	case json.Number:
+		if path == "" {
 			sum, err = v.Float64()
 			return sum, err == nil, err
-		case []any:
-			for _, item := range v {
-				one, ok, err := walk(item, "")
-				if err != nil {
-					return 0, false, err
-				}
-				sum, found = sum+one, found || ok
-			}
-			return sum, found, nil
-		case nil:
-			return 0, false, nil
 		}
-		return 0, false, fmt.Errorf("%T is no figure", node)
 	}
-	name, rest := path, ""
+	if path == "" {
+		err = fmt.Errorf("%T is no figure", node)
+	}
+	return 0, false, err
+}
+
+// step is the first name of a path with the choice behind it, and what follows.
+func step(path string) (name, choice, rest string, err error) {
+	name = path
 	if at := strings.IndexAny(path, ".["); at >= 0 {
 		name, rest = path[:at], strings.TrimPrefix(path[at:], ".")
 	}
-	choice := ""
 	if strings.HasPrefix(rest, "[") {
-		end := strings.Index(rest, "]")
-		if end < 0 {
-			return 0, false, fmt.Errorf("%q: no ] after [", path)
-		}
-		choice, rest = rest[1:end], strings.TrimPrefix(rest[end+1:], ".")
-		if strings.HasPrefix(rest, "[") {
-			return 0, false, fmt.Errorf("%q: several choices go into one pair of brackets, with commas", path)
+		inside, after, closed := strings.Cut(rest[1:], "]")
+		if choice, rest = inside, strings.TrimPrefix(after, "."); !closed {
+			err = fmt.Errorf("%q: no ] after [", path)
+		} else if strings.HasPrefix(rest, "[") {
+			err = fmt.Errorf("%q: several choices go into one pair of brackets, with commas", path)
 		}
 	}
-	object, ok := node.(map[string]any)
-	if !ok {
-		return 0, false, nil
-	}
-	list, isList := object[name].([]any)
-	if !isList {
-		if object[name] == nil {
-			return 0, false, nil
-		}
-		return walk(object[name], rest)
-	}
-	for _, item := range list {
-		chosen, err := matches(item, choice)
-		if err != nil {
-			return 0, false, err
-		}
-		if !chosen {
-			continue
-		}
-		one, ok, err := walk(item, rest)
-		if err != nil {
-			return 0, false, err
-		}
-		sum, found = sum+one, found || ok
-	}
-	return sum, found, nil
+	return name, choice, rest, err
 }
 
 // matches tells whether an item has the values that a choice names. A size such as 32MiB

@@ -359,10 +359,8 @@ func (in Input) Text(w io.Writer) error {
 		out.Wrap(answer, "  ")
 	}
 	out.Warnings(append(in.damages(), in.otherSets()...))
-	for _, table := range []view.Table{in.speed(), in.state()} {
-		out.Line("")
-		out.Table(table)
-	}
+	out.Part(in.speed())
+	out.Part(in.state())
 	out.Line("\nDurability and history (a tree that keeps less can be faster):")
 	for _, t := range in.trees {
 		out.Wrap(fmt.Sprintf("- %s: %s; history: %s", t.Tree, t.Durability, t.History), "  ")

@@ -310,12 +310,8 @@ func (t *Tuning) Text(w io.Writer) error {
 	const width = 80
 	out := view.NewText(w, width)
 	out.Wrap(t.Answer, "")
-	out.Line("")
-	out.Table(t.table())
-	if len(t.Verified) > 0 {
-		out.Line("")
-		out.Table(t.proofs())
-	}
+	out.Part(t.table())
+	out.Part(t.proofs())
 	out.Line("")
 	out.Wrap(t.method(), "")
 	if !t.Tied {
@@ -336,9 +332,7 @@ func (t *Tuning) Page() *view.Page {
 	page.Cards = []view.Card{{Name: "database", Facts: view.Known([][2]string{{"database", t.Source}, {"engine", t.Engine + " " + t.Version}, {"Gets", t.Traffic},
 		{"memory", unit.Bytes(t.Memory)}})}}
 	page.Add("What other options would read", view.Block{Title: "Block reads per Get", Method: method, Table: t.table(), Note: t.method()})
-	if len(t.Verified) > 0 {
-		page.Add("What was measured", view.Block{Title: "Predicted and measured", Method: method, Table: t.proofs()})
-	}
+	page.Add("What was measured", view.Block{Title: "Predicted and measured", Method: method, Table: t.proofs()})
 	if !t.Tied {
 		page.Add("How to set them", view.Block{Title: "Options", Method: method, Pre: t.Snippet + t.Lookup, Note: t.Rewrite})
 	}

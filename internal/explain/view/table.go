@@ -346,6 +346,14 @@ func (t *Text) Table(table Table) {
 	}
 }
 
+// Part writes a table below an empty line; nothing of one without rows.
+func (t *Text) Part(table Table) {
+	if len(table.Rows) > 0 {
+		t.Line("")
+		t.Table(table)
+	}
+}
+
 // label names a row by its keys.
 func (t *Table) label(row Row) string {
 	var parts []string
