@@ -35,7 +35,7 @@ func (a Advice) Chart() *view.Chart {
 	panel.Line("predicted", curve, view.Style{Color: view.Muted, Dash: view.Dashed()})
 	places := spots(a.named())
 	panel.Dots("", places, view.Style{Color: view.Ink, Shape: view.Circle})
-	measured := view.Points(a.Verified, func(v Verified) view.XY { return view.XY{X: float64(v.CacheBytes), Y: v.Measured} })
+	measured := view.Each(a.Verified, func(v Verified) view.XY { return view.XY{X: float64(v.CacheBytes), Y: v.Measured} })
 	panel.Dots("measured, at rest", measured, view.Style{Color: view.Vermilion, Shape: view.Box})
 	if low, high := chart.SpanX(); len(curve) < 2 || !(high > low) {
 		return nil
@@ -49,7 +49,7 @@ func (a Advice) Chart() *view.Chart {
 
 // spots are places on the chart.
 func spots(places []place) view.XYs {
-	return view.Points(places, func(p place) view.XY {
+	return view.Each(places, func(p place) view.XY {
 		return view.XY{X: float64(p.CacheBytes), Y: p.BlockReadsPerGet, Text: view.PerGet(p.BlockReadsPerGet)}
 	})
 }
@@ -90,11 +90,7 @@ func (a Advice) Page() *view.Page {
 			Note: fmt.Sprintf("Open-file handles for the database: %s.", unit.Count(a.Recommendation.Handles))},
 		view.Block{Title: "Other programs", Method: "choosing-a-cache.md", Table: settingsTable(a.Settings[1:]), Note: a.othersSentence(), Folded: true},
 		view.Block{Title: "Memory", Table: a.memoryTable()})
-	var reasons []string
-	for _, r := range a.Reasons {
-		reasons = append(reasons, view.Upper(r.Text)+".")
-	}
-	page.Add("Why", view.Block{List: reasons},
+	page.Add("Why", view.Block{List: view.Each(a.Reasons, func(r Reason) string { return view.Upper(r.Text) + "." })},
 		view.Block{Title: "Gets of the node, by its own metrics", Table: a.nodeTable()},
 		view.Block{Title: "The disk: random 4-KiB reads past the page cache", Method: "choosing-a-cache.md", Table: a.diskTable()})
 	page.Add("How it was computed", view.Block{Title: "Command", Method: "choosing-a-cache.md", Pre: view.Shell(a.Command)},
@@ -108,11 +104,8 @@ type place struct {
 	Place
 }
 
-func rowsOf(places []Place) (rows []place) {
-	for _, p := range places {
-		rows = append(rows, place{"", p})
-	}
-	return rows
+func rowsOf(places []Place) []place {
+	return view.Each(places, func(p Place) place { return place{"", p} })
 }
 
 // named are where the node is and where it should go.

@@ -112,11 +112,8 @@ func inMemory(r *result.Run) bool {
 // budget is what the subject was given: threads, and its memory or else its cache.
 func budget(r *result.Run) string {
 	text := ""
-	switch n := r.Workload.Threads; {
-	case n == 1:
-		text = "1 thread, "
-	case n > 1:
-		text = fmt.Sprintf("%d threads, ", n)
+	if n := r.Workload.Threads; n > 0 {
+		text = unit.Plural(n, "thread") + ", "
 	}
 	if m := r.Memory; m != nil && m.BudgetBytes > 0 {
 		return text + view.ShortBytes(m.BudgetBytes) + " of memory"

@@ -298,13 +298,8 @@ func (p pair) tookTurns() bool {
 		at    time.Time
 		first bool
 	}
-	var turns []turn
-	for _, run := range p.a.Runs {
-		turns = append(turns, turn{run.Started, true})
-	}
-	for _, run := range p.b.Runs {
-		turns = append(turns, turn{run.Started, false})
-	}
+	turns := append(view.Each(p.a.Runs, func(run *result.Run) turn { return turn{run.Started, true} }),
+		view.Each(p.b.Runs, func(run *result.Run) turn { return turn{run.Started, false} })...)
 	slices.SortStableFunc(turns, func(x, y turn) int { return x.at.Compare(y.at) })
 	changes := 0
 	for i := range turns[1:] {

@@ -379,12 +379,7 @@ func ofReplay(of func(*result.Replay) *float64) func(*result.Run) *float64 {
 }
 
 // Names are those of all metrics.
-func Names() (names []string) {
-	for _, m := range metrics() {
-		names = append(names, m.name)
-	}
-	return names
-}
+func Names() []string { return view.Each(metrics(), func(m metric) string { return m.name }) }
 
 // print writes a value in the metric's unit.
 func (m metric) print(v float64) string {

@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/internal/explain/kinds"
+	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
 )
 
@@ -122,11 +123,7 @@ func pairs(a, b Side) (matched []pair, left []string) {
 	names := slices.Sorted(maps.Keys(valuesOf(Side{Groups: slices.Concat(a.Groups, b.Groups)})))
 	names = slices.DeleteFunc(names, func(name string) bool { return len(ours[name]) < 2 && len(theirs[name]) < 2 })
 	label := func(g Group) string {
-		var parts []string
-		for _, name := range names {
-			parts = append(parts, name+" "+g.Axes[name])
-		}
-		return strings.Join(parts, ", ")
+		return view.List(names, func(name string) string { return name + " " + g.Axes[name] })
 	}
 	used := map[string]bool{}
 	for _, g := range a.Groups {

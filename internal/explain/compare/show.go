@@ -214,10 +214,7 @@ func (p Pair) lead() string {
 	if p.shapes != "" && slices.ContainsFunc(p.Figures, func(f Figure) bool { return f.Method == Exact && f.Better != nil }) {
 		parts = append(parts, "Counts are exact only for these two databases ("+p.shapes+"): another load gives slightly different counts.")
 	}
-	for _, note := range p.Notes {
-		parts = append(parts, note+".")
-	}
-	return strings.Join(parts, " ")
+	return strings.Join(append(parts, view.Each(p.Notes, func(note string) string { return note + "." })...), " ")
 }
 
 // Text writes the verdicts for a terminal.
@@ -274,7 +271,8 @@ func (c *Comparison) Page() *view.Page {
 			change("change", func(f Figure) float64 { return f.Change }), change("from", func(f Figure) float64 { return f.Low }),
 			change("to", func(f Figure) float64 { return f.High }),
 			words("verdict", func(f Figure) string { return strings.ReplaceAll(string(f.Verdict), "_", " ") }),
-			view.Optional("p", "", nil, func(f Figure) *float64 { return view.When(!f.few && f.P > 0, f.P) }), words("method", func(f Figure) string { return f.Method }))
+			view.Optional("p", "", nil, func(f Figure) *float64 { return view.When(!f.few && f.P > 0, f.P) }),
+			words("method", func(f Figure) string { return f.Method }))
 		sentences := view.ListOf([]string{"verdict"}, p.Figures, func(f Figure) []string { return []string{p.Sentence(f)} })
 		page.Add(p.Title(),
 			view.Block{Title: "Verdicts", Note: p.differing(), Method: "compare.md", Table: sentences, Chart: changes(p)},

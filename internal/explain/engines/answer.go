@@ -301,11 +301,7 @@ func cacheText(p Point) string {
 }
 
 func plain(pts []Point) []result.Point {
-	var out []result.Point
-	for _, p := range pts {
-		out = append(out, p.Point)
-	}
-	return out
+	return view.Each(pts, func(p Point) result.Point { return p.Point })
 }
 
 // ranking is who may be called fastest: everybody who is not certainly slower than the

@@ -96,7 +96,7 @@ func readsChart(c curve) *view.Chart {
 
 // labels are written above the block reads of points, or above their device reads.
 func labels(panel *view.Panel, pts []Point, text func(Point) string) {
-	panel.Labels(view.Points(pts, func(p Point) view.XY {
+	panel.Labels(view.Each(pts, func(p Point) view.XY {
 		top := math.Max(*p.Figures.BlockReadsPerGet, result.OrZero(p.Figures.DeviceReadsPerGet))
 		return view.XY{X: float64(p.CacheBytes), Y: top, Text: text(p)}
 	}))
@@ -125,11 +125,9 @@ func spread(pts []Point, x, y column, name string) (xys view.XYs) {
 
 // readsColumns are the data of readsChart.
 func (c curve) readsColumns() []column {
-	columns := []column{blockReads}
-	for _, kind := range typesIn(c.measured(), readsByType) {
-		columns = append(columns, readsOf(typeLabel(kind), kind))
-	}
-	return append(columns, repeats("over repeats", "low to high", "block_reads_per_get", " to ", 1, view.PerGet), deviceReads, c.sweep.predicted())
+	types := view.Each(typesIn(c.measured(), readsByType), func(kind engine.BlockType) column { return readsOf(typeLabel(kind), kind) })
+	return append(append([]column{blockReads}, types...), repeats("over repeats", "low to high", "block_reads_per_get", " to ", 1, view.PerGet),
+		deviceReads, c.sweep.predicted())
 }
 
 // typeBars stands for readsChart where the cache does not vary: a stacked bar for each
@@ -141,17 +139,11 @@ func typeBars(c curve) *view.Chart {
 
 // stackedTypes has a bar for each row, stacked by what it reads of each block type.
 func stackedTypes[R any](about, x string, rows []R, name func(R) string, reads func(R) map[string]float64) *view.Chart {
-	bars := view.Bars{About: about, X: x, Stacked: true, Panels: []view.Axis{readsPerGet}}
-	for _, r := range rows {
-		bars.Groups = append(bars.Groups, name(r))
-	}
+	bars := view.Bars{About: about, X: x, Stacked: true, Panels: []view.Axis{readsPerGet}, Groups: view.Each(rows, name)}
 	for _, kind := range stackOrder() {
-		set := view.BarSet{Name: typeLabel(kind), Color: typeColor(kind), Values: [][]float64{nil}}
-		for _, r := range rows {
-			set.Values[0] = append(set.Values[0], reads(r)[kind.String()])
-		}
-		if slices.ContainsFunc(set.Values[0], func(v float64) bool { return v >= least }) {
-			bars.Sets = append(bars.Sets, set)
+		values := view.Each(rows, func(r R) float64 { return reads(r)[kind.String()] })
+		if slices.ContainsFunc(values, func(v float64) bool { return v >= least }) {
+			bars.Sets = append(bars.Sets, view.BarSet{Name: typeLabel(kind), Color: typeColor(kind), Values: [][]float64{values}})
 		}
 	}
 	return bars.Chart(view.PerGet)
@@ -222,7 +214,7 @@ func overlay(curves []curve, shares bool, title string, y column, axis view.Axis
 			first = c
 		}
 		if guess {
-			panel.Line("predicted", view.Points(c.sweep.Predicted, func(g result.PredictedPoint) view.XY {
+			panel.Line("predicted", view.Each(c.sweep.Predicted, func(g result.PredictedPoint) view.XY {
 				if shares {
 					return view.XY{X: view.PercentOf(g.CacheBytes, c.sweep.Database.Bytes), Y: g.BlockReadsPerGet}
 				}
@@ -249,13 +241,8 @@ type ofCurve struct {
 // curvesTable has the points of all curves below each other, ordered by cache, so that
 // those of the same size are next to each other. Folders tell curves of one name apart.
 func curvesTable(curves []curve, ys ...column) view.Table {
-	var rows []ofCurve
 	alone := sameSweep(curves)
-	for _, c := range curves {
-		for _, p := range c.pts {
-			rows = append(rows, ofCurve{p, c})
-		}
-	}
+	rows := view.Flat(curves, func(c curve) []ofCurve { return view.Each(c.pts, func(p Point) ofCurve { return ofCurve{p, c} }) })
 	of := func(c column) view.Column[ofCurve] {
 		return view.Column[ofCurve]{Name: c.Name, Unit: c.Unit, Format: c.Format, Per: c.Per, Key: c.Key, Value: func(o ofCurve) *float64 { return c.Value(o.Point) }}
 	}
@@ -267,9 +254,7 @@ func curvesTable(curves []curve, ys ...column) view.Table {
 	})
 	columns := []view.Column[ofCurve]{view.Words("curve", func(o ofCurve) string { return o.of.name(alone) }),
 		of(cacheBytes.Suited(pointsOf(curves))), of(cacheShare)}
-	for _, y := range ys {
-		columns = append(columns, of(y))
-	}
+	columns = append(columns, view.Each(ys, of)...)
 	if len(ys) > 1 && !alone {
 		columns = append(columns, view.Words("folder", func(o ofCurve) string { return o.of.sweep.Dir }))
 	}
@@ -450,11 +435,8 @@ func (c curve) ceiling(x column, most float64) (xys view.XYs) {
 	return xys
 }
 
-func pointsOf(curves []curve) (all []Point) {
-	for _, c := range curves {
-		all = append(all, c.pts...)
-	}
-	return all
+func pointsOf(curves []curve) []Point {
+	return view.Flat(curves, func(c curve) []Point { return c.pts })
 }
 
 // axisPlaces says where a point is on x, and all places; nil where its values are not

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/explain/view"
@@ -290,9 +289,5 @@ func (s *Sweep) ledger() view.Table {
 
 // differing names a point by what varies in its sweep.
 func (s *Sweep) differing(p Point) string {
-	var parts []string
-	for _, axis := range s.varied {
-		parts = append(parts, axisValue(axis, p.Axes[axis]))
-	}
-	return cmp.Or(strings.Join(parts, ", "), "all")
+	return cmp.Or(view.List(s.varied, func(axis string) string { return axisValue(axis, p.Axes[axis]) }), "all")
 }

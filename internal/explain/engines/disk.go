@@ -110,7 +110,7 @@ func (d Disk) Page() *view.Page {
 	}
 	chart, panel := view.OnePanel("random reads per second by reads in flight", view.Decades("reads in flight", view.AsCount),
 		view.Axis{Label: "reads per second", Kind: view.Logs, Format: view.AsCount})
-	panel.Line("", view.Points(d.Points, func(at result.DiskPoint) view.XY { return view.XY{X: float64(at.InFlight), Y: at.ReadsPerSecond} }), view.CurveStyle(0))
+	panel.Line("", view.Each(d.Points, func(at result.DiskPoint) view.XY { return view.XY{X: float64(at.InFlight), Y: at.ReadsPerSecond} }), view.CurveStyle(0))
 	p.Add("Measured", view.Block{Title: "Random reads", Note: "4 KiB with O_DIRECT, without an engine: " + d.Dir + ".", Method: "disks.md",
 		Chart: chart.OrNil(), Table: ceilingTable(d.Disk)})
 	p.Add("Run it again", view.Block{Title: "Command", Pre: view.Shell(d.Command)}, view.Block{Title: "Host", Table: hostTable(d.Host), Folded: true})

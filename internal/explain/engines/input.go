@@ -23,11 +23,8 @@ type Input struct {
 }
 
 // points are those of all sweeps.
-func (in Input) points() (all []Point) {
-	for _, s := range in.Sweeps {
-		all = append(all, s.Points...)
-	}
-	return all
+func (in Input) points() []Point {
+	return view.Flat(in.Sweeps, func(s Sweep) []Point { return s.Points })
 }
 
 // JSON is what the first folder says, for a program.
@@ -129,10 +126,7 @@ func readFolder(dir string) (Sweep, error) {
 		if s.Disk, err = result.ReadDisk(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 			s.Warnings = append(s.Warnings, engine.Warning{Code: "disk", Text: "the disk's limit could not be read: " + err.Error()})
 		}
-		var made []result.DiskPoint
-		for _, p := range s.Points {
-			made = append(made, p.DeviceReads(p.threads()))
-		}
+		made := view.Each(s.Points, func(p Point) result.DiskPoint { return p.DeviceReads(p.threads()) })
 		told := func(w engine.Warning) bool { return w.Code == result.DiskContradicted }
 		if s.Disk.Judge(made...) != "" && !slices.ContainsFunc(s.Warnings, told) {
 			s.Warnings = append(slices.Clip(s.Warnings), s.Disk.Warning())

@@ -214,10 +214,7 @@ func (c curve) blocks() []view.Block {
 	}
 	add(reads)
 	if c.x == "cache" {
-		var rates []column
-		for _, kind := range typesIn(c.withReads(), hitsByType) {
-			rates = append(rates, hitRate(typeLabel(kind), kind.String()))
-		}
+		rates := view.Each(typesIn(c.withReads(), hitsByType), func(kind engine.BlockType) column { return hitRate(typeLabel(kind), kind.String()) })
 		all := hitRate("all", "all")
 		add(view.Block{Title: "Hit rate, by type", Note: "Share of block accesses that the cache served.", Method: "reads.md",
 			Chart: hitRateChart(c), Table: c.table(append(rates, all)...)})

@@ -151,9 +151,7 @@ func (p Prediction) Page() *view.Page {
 	lead := p.lead()
 	page := &view.Page{Title: "Statelab: what a Get is predicted to cost"}
 	page.Answer("", lead[0])
-	for _, text := range lead[1:] {
-		page.Advice = append(page.Advice, view.Said{Text: text})
-	}
+	page.Advice = view.Each(lead[1:], func(text string) view.Said { return view.Said{Text: text} })
 	page.Cards = []view.Card{
 		{Name: "database", Facts: view.Known([][2]string{{"source", p.Source}, {"keys", unit.Count(p.Keys)}, {"size", unit.Bytes(p.Database)},
 			{"filters and top indexes (IP1)", unit.Bytes(p.Inflection.IP1.CacheBytes) + " in cache"},
@@ -214,7 +212,7 @@ func (p Prediction) curve() *view.Chart {
 	}
 	chart, panel := view.OnePanel("predicted block reads per Get by cache size", view.Sizes(float64(p.Database)), readsPerGet)
 	points := p.bySize()
-	steady := view.Points(points, func(q result.PredictedPoint) view.XY {
+	steady := view.Each(points, func(q result.PredictedPoint) view.XY {
 		return view.XY{X: float64(q.CacheBytes), Y: q.SteadyState, Text: view.PerGet(q.SteadyState)}
 	})
 	other := view.CurveStyle(1)
@@ -257,11 +255,7 @@ func rateOf(kind engine.BlockType) view.Column[result.PredictedPoint] {
 }
 
 func (p Prediction) hitTable() view.Table {
-	columns := p.sizes()
-	for _, kind := range p.types() {
-		columns = append(columns, rateOf(kind))
-	}
-	return view.TableOf(p.Points, nil, columns...)
+	return view.TableOf(p.Points, nil, append(p.sizes(), view.Each(p.types(), rateOf)...)...)
 }
 
 // compared is a point of a study or of ours, in one table.

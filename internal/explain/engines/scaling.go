@@ -37,10 +37,7 @@ func (s *Sweep) laws() (found []law) {
 			continue
 		}
 		for _, c := range curves {
-			var all []scaling.Sample
-			for _, p := range c.measured() {
-				all = append(all, samples(p, *place(p))...)
-			}
+			all := view.Flat(c.measured(), func(p Point) []scaling.Sample { return samples(p, *place(p)) })
 			if fitted, err := scaling.Fit(all, lawSeed); err == nil {
 				found = append(found, law{c, fitted, place})
 			}
@@ -319,10 +316,7 @@ func restarted(tick result.Tick, last float64) bool {
 
 // seriesTable summarises each phase of each line; every tick is in series.jsonl.
 func seriesTable(c curve, all []timed) view.Table {
-	var parts []timed
-	for _, t := range all {
-		parts = append(parts, byPhase(t)...)
-	}
+	parts := view.Flat(all, byPhase)
 	rate := func(name string, pick func(sorted []float64) float64) view.Column[timed] {
 		return view.Figure(name, "ops/s", nil, func(t timed) float64 { return pick(slices.Sorted(slices.Values(speed.Values(t.ticks)))) })
 	}

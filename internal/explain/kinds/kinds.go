@@ -127,10 +127,7 @@ func named[Row any](of func(Row) string) func(json.RawMessage) ([]string, error)
 	return func(member json.RawMessage) (names []string, err error) {
 		var rows []Row
 		err = json.Unmarshal(member, &rows)
-		for _, row := range rows {
-			names = append(names, of(row))
-		}
-		return names, err
+		return view.Each(rows, of), err
 	}
 }
 

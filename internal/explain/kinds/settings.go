@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
 )
 
@@ -15,25 +16,19 @@ type Setting struct {
 
 // settingsOf has a setting for each row of a summary.
 func settingsOf[Summary, Row any](read func(dir string) (*Summary, error), rows func(*Summary) []Row, of func(Row) Setting) func(string) ([]Setting, error) {
-	return func(dir string) (all []Setting, err error) {
+	return func(dir string) ([]Setting, error) {
 		summary, err := read(dir)
 		if err != nil {
 			return nil, err
 		}
-		for _, row := range rows(summary) {
-			all = append(all, of(row))
-		}
-		return all, nil
+		return view.Each(rows(summary), of), nil
 	}
 }
 
 func layoutSetting(row result.LayoutRow) Setting {
 	reads := []string{row.Read}
 	if len(row.Runs) > 0 {
-		reads = nil
-		for _, folder := range row.Runs {
-			reads = append(reads, folder+"/"+filepath.Base(row.Read))
-		}
+		reads = view.Each(row.Runs, func(folder string) string { return folder + "/" + filepath.Base(row.Read) })
 	}
 	return Setting{map[string]string{"layout": row.Layout, "accounts": fmt.Sprint(row.Accounts)}, reads}
 }

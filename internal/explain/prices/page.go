@@ -199,18 +199,10 @@ func (in Input) answersAt(rows []row, accounts, slots uint64, how, caches string
 		}
 		if len(parts) > 0 {
 			out = append(out, fmt.Sprintf("%s, proposed %s gas, %s%s accounts, a contract of %s slots, %s, disk %s, gas at %s in flight: %s.",
-				name, gasText(p.Proposed), how, count(accounts), count(slots), caches, h.Name, readsWord(gas.Useful(h).InFlight), strings.Join(parts, "; ")))
+				name, gasText(p.Proposed), how, count(accounts), count(slots), caches, h.Name, unit.Plural(gas.Useful(h).InFlight, "read"), strings.Join(parts, "; ")))
 		}
 	}
 	return out
-}
-
-// readsWord is "1 read" or "8 reads".
-func readsWord(n int) string {
-	if n == 1 {
-		return "1 read"
-	}
-	return fmt.Sprintf("%d reads", n)
 }
 
 // busy tells whether other processes used the processors meanwhile.
@@ -266,7 +258,7 @@ func (in Input) safety() (out []string) {
 			text += fmt.Sprintf("safe if %.0f%% of its %s reads are cached, if a read takes at most %s us, or ", 100*s.CachedPart,
 				view.PerGet(r.Reads.Value), view.Number(s.ReadNanos/1e3))
 			if s.InFlight > 0 {
-				text += fmt.Sprintf("with %s or more in flight on this disk.", readsWord(s.InFlight))
+				text += fmt.Sprintf("with %s or more in flight on this disk.", unit.Plural(s.InFlight, "read"))
 			} else {
 				text += "on a disk that does more reads at the same time: no number in flight that was measured is enough on this one."
 			}
@@ -322,12 +314,9 @@ type reading struct {
 }
 
 func (in Input) disks() view.Table {
-	var all []reading
-	for _, h := range in.Hardware {
-		for _, at := range h.Points {
-			all = append(all, reading{h, at})
-		}
-	}
+	all := view.Flat(in.Hardware, func(h result.Hardware) []reading {
+		return view.Each(h.Points, func(at result.DiskPoint) reading { return reading{h, at} })
+	})
 	return view.TableOf(all, nil,
 		view.Words("disk", func(r reading) string { return r.of.Name }),
 		view.Figure("in flight", "", view.Digits, func(r reading) float64 { return float64(r.at.InFlight) }),
@@ -355,7 +344,7 @@ func (in Input) charts() (blocks []view.Block) {
 		for i, layout := range view.Distinct(rows, func(r row) string { return r.Layout }) {
 			of := slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return r.Layout != layout })
 			slices.SortFunc(of, func(a, b row) int { return cmp.Compare(a.Accounts, b.Accounts) })
-			panel.Line(layout, view.Points(of, func(r row) view.XY { return view.XY{X: float64(r.Accounts), Y: max(1, r.QueuedGas.Value)} }), view.CurveStyle(i))
+			panel.Line(layout, view.Each(of, func(r row) view.XY { return view.XY{X: float64(r.Accounts), Y: max(1, r.QueuedGas.Value)} }), view.CurveStyle(i))
 		}
 		low, high := chart.SpanX()
 		p, _ := in.parameter(name)

@@ -35,6 +35,7 @@ import (
 	"github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/explain/kinds"
 	"github.com/statelab/statelab/internal/explain/report"
+	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
 )
 
@@ -263,11 +264,7 @@ const (
 
 // published are the files of results that a pack takes: nothing else, and no database.
 func published() []string {
-	files := []string{"experiment.yaml"}
-	for _, k := range kinds.All() {
-		files = append(files, k.Packed...)
-	}
-	return files
+	return append(view.Flat(kinds.All(), func(k kinds.Kind) []string { return k.Packed }), "experiment.yaml")
 }
 
 // mostFiles and mostBytes bound what is taken out of a pack.

@@ -25,14 +25,8 @@ func (s *Study) Sentence() string {
 		len(all), count[claims.Holds]+count[claims.HoldsIf], count[claims.HoldsIf], count[claims.Fails], count[claims.CannotTell]+count[claims.Untested])
 }
 
-func (s *Study) words() (all []string) {
-	for _, c := range s.claims {
-		all = append(all, c.Word)
-	}
-	for _, j := range s.judged() {
-		all = append(all, j.Word)
-	}
-	return all
+func (s *Study) words() []string {
+	return append(view.Each(s.claims, word), view.Each(s.judged(), func(j claims.Judged) string { return j.Word })...)
 }
 
 // judged are the claims about layouts, by package claims.
@@ -172,9 +166,7 @@ func (s *Study) Page() *view.Page {
 	for _, text := range answers {
 		p.Answer("", strings.ReplaceAll(text, "**", "")) // emphasis is Markdown's
 	}
-	for _, text := range s.Misleads {
-		p.Warnings = append(p.Warnings, view.Warning{Text: text})
-	}
+	p.Warnings = view.Each(s.Misleads, func(text string) view.Warning { return view.Warning{Text: text} })
 	p.Add("Charts", s.blocks()...)
 	names, by := s.sections()
 	for _, name := range names {
@@ -308,7 +300,7 @@ func (s *Study) blocks() (blocks []view.Block) {
 		var all []at
 		for _, set := range s.Charts.Sets {
 			points := s.points(set, chart.Figure[set.As], chart.Unit)
-			xys := view.Points(points, func(p at) view.XY { return view.XY{X: p.share, Y: p.value} })
+			xys := view.Each(points, func(p at) view.XY { return view.XY{X: p.share, Y: p.value} })
 			look := view.CurveStyle(set.Colour)
 			switch set.As {
 			case asPublished:

@@ -122,11 +122,7 @@ func (in Input) chart(fresh func() measure, x view.Column[result.Tick]) view.Blo
 		return view.Block{}
 	}
 	if m.bytes {
-		var most []float64
-		for _, t := range all {
-			most = append(most, slices.Max(t.values))
-		}
-		scale := view.ByteScale(most)
+		scale := view.ByteScale(view.Each(all, func(t told) float64 { return slices.Max(t.values) }))
 		m.Column, m.y.Unit = m.In(scale), scale.Name
 		for _, t := range all {
 			for i := range t.xys {

@@ -56,11 +56,8 @@ func (in Input) damages() (list []view.Warning) {
 }
 
 // Damaged names what could not be read of the folders; the rest is reported.
-func (in Input) Damaged() (problems []string) {
-	for _, w := range in.damages() {
-		problems = append(problems, w.Where+": "+w.Text)
-	}
-	return problems
+func (in Input) Damaged() []string {
+	return view.Each(in.damages(), func(w view.Warning) string { return w.Where + ": " + w.Text })
 }
 
 func (in Input) card() view.Card {
@@ -107,15 +104,11 @@ func (in Input) counters() view.Table {
 			rows = append(rows, []string{c.Tree, view.None, view.None, c.Why})
 		}
 		for _, name := range slices.Sorted(maps.Keys(c.Values)) {
-			var values []string
-			for _, v := range c.Values[name] {
-				values = append(values, unit.Count(v))
-			}
 			verdict := result.Identical
 			if slices.Contains(c.Differ, name) {
 				verdict = result.Different
 			}
-			rows = append(rows, []string{c.Tree, name, strings.Join(values, " / "), verdict})
+			rows = append(rows, []string{c.Tree, name, strings.Join(view.Each(c.Values[name], unit.Count[int64]), " / "), verdict})
 		}
 	}
 	return view.Listing([]string{"tree", "counter", "passes", "verdict"}, rows)
@@ -225,11 +218,7 @@ func readTree(dir string, t result.ReplayedTree) replayed {
 // answers are the sentences that the user came for: who is fastest, and whether
 // the trees are the same.
 func (in Input) answers() []string {
-	all := []string{in.fastest()}
-	for _, v := range in.Roots {
-		all = append(all, rootsSentence(v))
-	}
-	return all
+	return append([]string{in.fastest()}, view.Each(in.Roots, rootsSentence)...)
 }
 
 // fastest ranks the trees that keep something.

@@ -241,15 +241,14 @@ func (t *Tuning) table() view.Table {
 }
 
 // optionColumns have the options of each row, in a column each.
-func optionColumns[R any](rows []R, of func(R) map[string]string) (columns []view.Column[R]) {
+func optionColumns[R any](rows []R, of func(R) map[string]string) []view.Column[R] {
 	names := map[string]string{}
 	for _, r := range rows {
 		maps.Copy(names, of(r))
 	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		columns = append(columns, view.Words("", func(r R) string { return of(r)[name] }).Named(halves(name)))
-	}
-	return columns
+	return view.Each(slices.Sorted(maps.Keys(names)), func(name string) view.Column[R] {
+		return view.Words("", func(r R) string { return of(r)[name] }).Named(halves(name))
+	})
 }
 
 // halves divides the name of an option between two words, so that its column is narrow.

@@ -216,14 +216,6 @@ func OnePanel(about string, x, y Axis) (*Chart, *Panel) {
 	return c, c.Panels[0]
 }
 
-// Points are those of rows.
-func Points[R any](rows []R, at func(R) XY) (xys XYs) {
-	for _, r := range rows {
-		xys = append(xys, at(r))
-	}
-	return xys
-}
-
 // OrNil is the chart, or nil of one without a series.
 func (c *Chart) OrNil() *Chart {
 	if !c.Drawn() {
@@ -397,12 +389,7 @@ func (c *Chart) legend() (all []entry) {
 }
 
 // Legend are the names that the legend shows.
-func (c *Chart) Legend() (names []string) {
-	for _, e := range c.legend() {
-		names = append(names, e.name)
-	}
-	return names
-}
+func (c *Chart) Legend() []string { return Each(c.legend(), func(e entry) string { return e.name }) }
 
 // Spaced picks at most k of n places, evenly, with the first and the last.
 func Spaced(n, k int) []int {

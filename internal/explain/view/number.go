@@ -240,9 +240,16 @@ func Unless0[N int | int64 | float64](v N, print func(N) string) string {
 
 // List joins what is said of each, by commas.
 func List[T any](all []T, say func(T) string) string {
-	texts := make([]string, len(all))
-	for i, one := range all {
-		texts[i] = say(one)
-	}
-	return strings.Join(texts, ", ")
+	return strings.Join(Each(all, say), ", ")
 }
+
+// Each is what is made of each.
+func Each[T, R any](all []T, of func(T) R) (each []R) {
+	for _, one := range all {
+		each = append(each, of(one))
+	}
+	return each
+}
+
+// Flat is what each has, one after the other.
+func Flat[T, R any](all []T, of func(T) []R) []R { return slices.Concat(Each(all, of)...) }

@@ -81,9 +81,7 @@ func (p *Page) Add(title string, blocks ...Block) {
 
 // Answer adds sentences; of says what they tell of.
 func (p *Page) Answer(of string, texts ...string) {
-	for _, text := range texts {
-		p.Answers = append(p.Answers, Said{Of: of, Text: text})
-	}
+	p.Answers = append(p.Answers, Each(texts, func(text string) Said { return Said{of, text} })...)
 }
 
 // Style is the page's own style sheet.

@@ -192,10 +192,7 @@ func (f *frame) series(nth int) {
 	default:
 		if s.Band {
 			inside.fill(s.Color.ink(0x40), outline())
-			tops = nil
-			for _, xy := range s.Points {
-				tops = append(tops, f.at(xy.X, xy.Y))
-			}
+			tops = Each(s.Points, func(xy XY) point { return f.at(xy.X, xy.Y) })
 		}
 		if s.Form == aLine {
 			inside.line(s.Style, tops...)
@@ -280,10 +277,7 @@ func (f *frame) marks(marks []Mark, first bool) {
 // beside writes texts next to points, away from each other and from the points, the outermost
 // first; one that finds no room is left out: the table under the chart has it.
 func (f *frame) beside(points XYs, dots []point) {
-	var taken []box
-	for _, dot := range dots {
-		taken = append(taken, box{dot.minus(point{3, 3}), dot.plus(point{3, 3})})
-	}
+	taken := Each(dots, func(dot point) box { return box{dot.minus(point{3, 3}), dot.plus(point{3, 3})} })
 	for low, high := 0, len(points)-1; low <= high; low, high = low+1, high-1 {
 		for _, i := range slices.Compact([]int{low, high}) {
 			width, height := textWidth(markSize, points[i].Text), float64(markSize)
