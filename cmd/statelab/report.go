@@ -18,8 +18,8 @@ import (
 	"github.com/statelab/statelab/internal/base/setting"
 	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/explain/iavlbench"
+	"github.com/statelab/statelab/internal/explain/kinds"
 	"github.com/statelab/statelab/internal/explain/kvdblog"
-	"github.com/statelab/statelab/internal/explain/report"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/result"
 )
@@ -76,7 +76,7 @@ network.`,
 			return err
 		}
 		if tables != "" {
-			r, err := report.Open(folders...)
+			r, err := kinds.Open(folders...)
 			if err != nil {
 				return err
 			}
@@ -98,8 +98,8 @@ network.`,
 // explain prints what folders say and writes their page, into the first of them
 // unless a path is given.
 func (a *app) explain(asJSON bool, path string, folders ...string) error {
-	r, err := report.Open(folders...)
-	if errors.Is(err, report.ErrOneAtATime) {
+	r, err := kinds.Open(folders...)
+	if errors.Is(err, kinds.ErrOneAtATime) {
 		return usage("%v", err)
 	}
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/statelab/statelab/internal/base/commandline"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
-	"github.com/statelab/statelab/internal/explain/report"
+	"github.com/statelab/statelab/internal/explain/kinds"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -121,7 +121,7 @@ func (f *simulateFlags) caches(m *mistakes) (sizes []int64) {
 
 // deliverAnswer prints what was computed. With --out it also stores it, marked with when
 // and by which command it was made, and its page.
-func (a *app) deliverAnswer(out, file string, asJSON bool, answer report.Report, marked func(started time.Time, command []string) any) error {
+func (a *app) deliverAnswer(out, file string, asJSON bool, answer kinds.Report, marked func(started time.Time, command []string) any) error {
 	if out == "" {
 		return a.print(asJSON, answer)
 	}

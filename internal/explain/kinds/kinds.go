@@ -2,12 +2,18 @@
 // schema, how it is read and shown, which runs it is made of, and how it is computed again.
 //
 // Reports, the list of statelab report --serve, comparisons and packs loop over All; a new kind is a
-// value there. Non-goals: drawing (engines, trees, layouts and the like), the format of the
-// files (result).
+// value there. It reads folders only, never a live object, so that a report made years later
+// from the same folder says the same. A figure that a folder does not hold is
+// shown as absent with its reason; a point that failed is shown with its error.
+// Non-goals: drawing (engines, trees, layouts and the like), the format of the
+// files (result), statistics between two runs (compare), recommendations that need
+// more than the measured points (advise).
 package kinds
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -112,6 +118,27 @@ func Of(dir string) (k Kind, ok bool) {
 		}
 	}
 	return k, false
+}
+
+// ErrOneAtATime is of folders that are explained on their own only.
+var ErrOneAtATime = errors.New("report it on its own")
+
+// Open reads folders: several runs and sweeps, several replays, or one folder of another kind.
+func Open(folders ...string) (Report, error) {
+	var first Kind
+	for i, folder := range folders {
+		kind, ok := Of(folder)
+		if i == 0 {
+			first = kind
+		}
+		if ok && len(folders) > 1 && (kind.Subject == "" || kind.Subject != first.Subject) {
+			return nil, fmt.Errorf("%s holds %s: %w", folder, kind.Words, ErrOneAtATime)
+		}
+	}
+	if first.Read == nil {
+		return engines.Read(folders...) // which says what is wrong with the first
+	}
+	return first.Read(folders...)
 }
 
 func many[R Report](read func(...string) (R, error)) func(...string) (Report, error) {

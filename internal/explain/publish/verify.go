@@ -34,7 +34,6 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/explain/kinds"
-	"github.com/statelab/statelab/internal/explain/report"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
 )
@@ -326,7 +325,7 @@ func files(dir string) (paths []string, err error) {
 }
 
 func pageOf(dir string) ([]byte, error) {
-	found, err := report.Open(dir)
+	found, err := kinds.Open(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/report"
+	"github.com/statelab/statelab/internal/explain/kinds"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/web"
@@ -86,7 +86,7 @@ func Handler(root, bound string) (http.Handler, error) {
 			fail(w, http.StatusBadRequest, err)
 			return
 		}
-		found, err := report.Open(folders...)
+		found, err := kinds.Open(folders...)
 		if err != nil {
 			fail(w, http.StatusUnprocessableEntity, err)
 			return
