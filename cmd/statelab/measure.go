@@ -307,7 +307,8 @@ func (f *flags) leaveNoTrace(out string, why engine.Code) (bool, error) {
 	if f.resume || f.elsewhere() || f.point != "" || why != engine.CodeInUse {
 		return false, nil
 	}
-	return plan.Undo(out, append(kinds.Around(), experiment.File), f.madeOut)
+	around := kinds.Files(func(k kinds.Kind) bool { return k.Around })
+	return plan.Undo(out, append(around, experiment.File), f.madeOut)
 }
 
 // claim makes the folder of the results, takes it for this command and stores the experiment in it.

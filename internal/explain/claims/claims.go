@@ -97,7 +97,7 @@ var rules = map[subject.Rule]func(Evidence, subject.Claim) finding{subject.Growt
 // judge is the finding of a claim. A state that fitted in memory confirms nothing about one that
 // does not.
 func judge(e Evidence, c subject.Claim) finding {
-	here := slices.DeleteFunc(slices.Clone(c.Layouts), func(layout string) bool { return len(e.Sizes(layout)) == 0 })
+	here := view.Where(c.Layouts, func(layout string) bool { return len(e.Sizes(layout)) > 0 })
 	if len(here) == 0 {
 		return finding{Word: Untested, Clause: "needs --layout " + strings.Join(c.Layouts, " or "), Needs: c.Layouts}
 	}

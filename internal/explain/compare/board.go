@@ -214,7 +214,7 @@ func (b *Board) short(row Ranked) string {
 		func(r Ranked) string { return strings.Fields(r.Subject)[0] },
 		func(r Ranked) string { return r.folder },
 	} {
-		others := slices.DeleteFunc(slices.Clone(b.Rows), func(r Ranked) bool { return name(r) != name(row) })
+		others := view.Where(b.Rows, func(r Ranked) bool { return name(r) == name(row) })
 		if len(others) == 1 {
 			return name(row)
 		}

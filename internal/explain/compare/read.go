@@ -73,14 +73,7 @@ func Open(dir string) (Side, error) {
 }
 
 // comparable are the files of results that are compared.
-func comparable() (files []string) {
-	for _, k := range kinds.All() {
-		if k.Settings != nil {
-			files = append(files, k.File)
-		}
-	}
-	return files
-}
+func comparable() []string { return kinds.Files(func(k kinds.Kind) bool { return k.Settings != nil }) }
 
 func (s Side) empty() error {
 	if slices.ContainsFunc(s.Groups, func(g Group) bool { return len(g.Runs) > 0 }) {
@@ -121,7 +114,7 @@ type pair struct {
 func pairs(a, b Side) (matched []pair, left []string) {
 	ours, theirs := valuesOf(a), valuesOf(b)
 	names := slices.Sorted(maps.Keys(valuesOf(Side{Groups: slices.Concat(a.Groups, b.Groups)})))
-	names = slices.DeleteFunc(names, func(name string) bool { return len(ours[name]) < 2 && len(theirs[name]) < 2 })
+	names = view.Where(names, func(name string) bool { return len(ours[name]) > 1 || len(theirs[name]) > 1 })
 	label := func(g Group) string {
 		return view.List(names, func(name string) string { return name + " " + g.Axes[name] })
 	}

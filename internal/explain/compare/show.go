@@ -303,7 +303,7 @@ func (p Pair) estimates() string {
 
 // changes is a bar of every relative change that these runs tell, with its interval.
 func changes(p Pair) *view.Chart {
-	told := slices.DeleteFunc(slices.Clone(p.Figures), func(f Figure) bool { return !f.Relative || f.Verdict == difference.CannotTell })
+	told := view.Where(p.Figures, func(f Figure) bool { return f.Relative && f.Verdict != difference.CannotTell })
 	return view.Ranges("change of each figure that these runs decide", "figure", view.Axis{Label: "compared / baseline"}, told,
 		func(f Figure) string { return strings.ReplaceAll(f.metric.noun, " per ", "/") },
 		func(f Figure) (at float64, span view.Range) {

@@ -234,7 +234,7 @@ func (p Point) topIndexReads() float64 {
 // largestFilter is the level whose filters that Gets consult are the largest, with their mean
 // size in a cache. Filters of the last level are not consulted.
 func largestFilter(levels []engine.Level) (level int, bytes int64) {
-	levels = slices.DeleteFunc(slices.Clone(levels), func(l engine.Level) bool { return l.Files == 0 })
+	levels = view.Where(levels, func(l engine.Level) bool { return l.Files > 0 })
 	for _, l := range levels[:max(0, len(levels)-1)] {
 		if l.FilterCacheBytes/int64(l.Files) > bytes {
 			level, bytes = l.Level, l.FilterCacheBytes/int64(l.Files)
@@ -403,7 +403,7 @@ func counted1(along string, stops []string) string {
 // mixedKinds are the kinds of machines that points were measured on. Where the hardware class
 // is an axis they are those of one class, if any class has several.
 func mixedKinds(pts []Point) (kinds []string) {
-	pts = slices.DeleteFunc(slices.Clone(pts), func(p Point) bool { return p.Run == nil })
+	pts = view.Where(pts, func(p Point) bool { return p.Run != nil })
 	known := view.Without(view.Distinct(pts, func(p Point) string { return p.Run.Host.Class }))
 	byClass := map[string][]string{}
 	for _, p := range pts {

@@ -20,8 +20,8 @@ func stackOrder() []engine.BlockType {
 
 // typesIn are the types of which any point has something to show.
 func typesIn(pts []Point, of func(result.Figures) map[string]float64) []engine.BlockType {
-	return slices.DeleteFunc(stackOrder(), func(kind engine.BlockType) bool {
-		return !slices.ContainsFunc(pts, func(p Point) bool { return of(p.Figures)[kind.String()] >= least })
+	return view.Where(stackOrder(), func(kind engine.BlockType) bool {
+		return slices.ContainsFunc(pts, func(p Point) bool { return of(p.Figures)[kind.String()] >= least })
 	})
 }
 
@@ -181,7 +181,7 @@ func deviceChart(c curve) *view.Chart {
 	chart, panel := view.OnePanel("device reads and block reads per Get by cache size", c.sweep.sizes(), view.Axis{Label: "reads per Get"})
 	panel.Line("block reads", blockReads.Against(cacheBytes, pts), view.Style{Color: view.Ink, Shape: view.Circle, Width: 2.6})
 	panel.Line("device reads", device, deviceLook())
-	labels(panel, slices.DeleteFunc(pts, func(p Point) bool { return p.Figures.DeviceReadsPerGet == nil || p.Figures.Agreement == nil }),
+	labels(panel, view.Where(pts, func(p Point) bool { return p.Figures.DeviceReadsPerGet != nil && p.Figures.Agreement != nil }),
 		func(p Point) string { return "×" + view.Number(*p.Figures.Agreement) })
 	return chart.OrNil()
 }

@@ -176,12 +176,9 @@ type levelRow struct {
 
 // levels has a row per level with files, and their sum.
 func levels(list []engine.Level) view.Table {
-	var rows []levelRow
-	for _, l := range list {
-		if l.Files > 0 {
-			rows = append(rows, levelRow{fmt.Sprintf("L%d", l.Level), map[bool]string{true: "yes", false: "no"}[l.FilterConsulted], []engine.Level{l}})
-		}
-	}
+	rows := view.Each(view.Where(list, func(l engine.Level) bool { return l.Files > 0 }), func(l engine.Level) levelRow {
+		return levelRow{fmt.Sprintf("L%d", l.Level), map[bool]string{true: "yes", false: "no"}[l.FilterConsulted], []engine.Level{l}}
+	})
 	if len(rows) == 0 {
 		return view.Table{}
 	}
@@ -270,7 +267,7 @@ func (s *Sweep) phases() view.Table {
 // ledger is what the points that wrote wrote, by cause, beside what they read meanwhile;
 // without rows where none did.
 func (s *Sweep) ledger() view.Table {
-	wrote := slices.DeleteFunc(slices.Clone(s.Points), func(p Point) bool { return len(p.Figures.WriteBytesPerPut) == 0 })
+	wrote := view.Where(s.Points, func(p Point) bool { return len(p.Figures.WriteBytesPerPut) > 0 })
 	bytes := func(cause string) column {
 		return figure(cause, "B/put", nil, func(f result.Figures) *float64 { return view.At(f.WriteBytesPerPut, cause) })
 	}

@@ -145,7 +145,7 @@ func sameSweep(curves []curve) bool {
 
 // having are the points that fulfil a condition.
 func (c curve) having(is func(Point) bool) []Point {
-	return slices.DeleteFunc(slices.Clone(c.pts), func(p Point) bool { return !is(p) })
+	return view.Where(c.pts, is)
 }
 
 // measured are the points that did not fail, and whose run can be read.

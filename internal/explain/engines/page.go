@@ -65,7 +65,7 @@ func (in Input) Page() *view.Page {
 			}
 		}
 	}
-	byCache := slices.DeleteFunc(slices.Clone(curves), func(c curve) bool { return c.sweep.compares() })
+	byCache := view.Where(curves, func(c curve) bool { return !c.sweep.compares() })
 	for _, c := range byCache {
 		of := ""
 		if len(curves) > 1 {
@@ -162,7 +162,7 @@ func comparedCurves(curves []curve, shares bool) (out []view.Block) {
 		{"Overall hit rate", view.Percents("hit rate of all blocks"), "reads.md", hitRate("hit rate", "all")},
 		{"Device reads per Get", view.Axis{Label: "device reads per Get"}, "disks.md", deviceReads},
 	} {
-		with := slices.DeleteFunc(slices.Clone(curves), func(c curve) bool { return len(f.Values(c.measured())) == 0 })
+		with := view.Where(curves, func(c curve) bool { return len(f.Values(c.measured())) > 0 })
 		if len(with) < 2 {
 			continue // nothing to compare
 		}
@@ -232,8 +232,8 @@ func (c curve) blocks() []view.Block {
 	for level := range engine.MaxLevels {
 		levels = append(levels, readsAtLevel(fmt.Sprintf("L%d", level)))
 	}
-	levels = slices.DeleteFunc(append(levels, readsAtLevel("unknown")), func(at column) bool {
-		return !slices.ContainsFunc(at.Values(c.measured()), func(v float64) bool { return v > 0 })
+	levels = view.Where(append(levels, readsAtLevel("unknown")), func(at column) bool {
+		return slices.ContainsFunc(at.Values(c.measured()), func(v float64) bool { return v > 0 })
 	})
 	if len(levels) > 0 {
 		out = append(out, view.Block{Title: "Block reads per Get, by level", Method: "reads.md", Table: c.table(levels...), Folded: true})
@@ -347,13 +347,10 @@ func (s *Sweep) warnEach(all *view.Warnings, name string) {
 }
 
 // damages tell which folders of points could not be read.
-func (s *Sweep) damages() (list []view.Warning) {
-	for _, p := range s.Points {
-		if p.Problem != "" {
-			list = append(list, view.Warning{Text: "part of the folder of " + pointLabel(p) + " could not be read: " + p.Problem})
-		}
-	}
-	return list
+func (s *Sweep) damages() []view.Warning {
+	return view.Each(view.Where(s.Points, func(p Point) bool { return p.Problem != "" }), func(p Point) view.Warning {
+		return view.Warning{Text: "part of the folder of " + pointLabel(p) + " could not be read: " + p.Problem}
+	})
 }
 
 // pointLabel tells a point by all its axes.
@@ -524,7 +521,7 @@ func (p Point) budget() int64 {
 
 // pagesNote tells whose block reads are something else.
 func (c curve) pagesNote() string {
-	pts := slices.DeleteFunc(c.measured(), func(p Point) bool { return p.Figures.BlockReadSource == "" })
+	pts := view.Where(c.measured(), func(p Point) bool { return p.Figures.BlockReadSource != "" })
 	names := view.Without(view.Distinct(pts, c.sweep.entrant))
 	switch {
 	case len(pts) == 0:

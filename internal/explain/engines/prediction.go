@@ -84,12 +84,7 @@ func (p Prediction) lead() []string {
 	steady := func(q result.PredictedPoint) float64 { return q.SteadyState }
 	run := func(q result.PredictedPoint) float64 { return q.BlockReadsPerGet }
 	list := []string{"Block reads per Get in steady state, by cache: " + say(steady, p.Points) + "."}
-	var filling []result.PredictedPoint
-	for _, q := range p.Points {
-		if q.BlockReadsPerGet > (1+transient)*q.SteadyState {
-			filling = append(filling, q)
-		}
-	}
+	filling := view.Where(p.Points, func(q result.PredictedPoint) bool { return q.BlockReadsPerGet > (1+transient)*q.SteadyState })
 	if len(filling) > 0 {
 		list = append(list, fmt.Sprintf("A run of %s Gets after %s warm-up Gets ends while its cache still fills: it would measure %s.",
 			unit.Count(p.Gets), unit.Count(p.WarmupGets), say(run, filling)))
@@ -236,8 +231,8 @@ func (p Prediction) reserved() (most int64) {
 
 // types are those of which any point tells a hit rate.
 func (p Prediction) types() []engine.BlockType {
-	return slices.DeleteFunc(stackOrder(), func(kind engine.BlockType) bool {
-		return !slices.ContainsFunc(p.Points, func(q result.PredictedPoint) bool { _, is := q.HitRate[kind.String()]; return is })
+	return view.Where(stackOrder(), func(kind engine.BlockType) bool {
+		return slices.ContainsFunc(p.Points, func(q result.PredictedPoint) bool { _, is := q.HitRate[kind.String()]; return is })
 	})
 }
 

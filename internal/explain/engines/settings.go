@@ -95,23 +95,14 @@ func (s *Sweep) getsText(w result.Workload) string {
 // runs are those of all points that can be read.
 func (s *Sweep) runs() []*result.Run { return runsOf(s.Points) }
 
-func runsOf(pts []Point) (all []*result.Run) {
-	for _, p := range pts {
-		if p.Run != nil {
-			all = append(all, p.Run)
-		}
-	}
-	return all
+func runsOf(pts []Point) []*result.Run {
+	runs := view.Each(pts, func(p Point) *result.Run { return p.Run })
+	return view.Where(runs, func(run *result.Run) bool { return run != nil })
 }
 
 // firstRun is the first run that can be read, measured ones before failed ones.
 func (s *Sweep) firstRun() *result.Run {
-	for _, p := range append(measured(s.Points), s.Points...) {
-		if p.Run != nil {
-			return p.Run
-		}
-	}
-	return nil
+	return append(runsOf(append(measured(s.Points), s.Points...)), nil)[0]
 }
 
 // builds are those of all runs of engines that can be built in pure Go or with cgo.
@@ -238,7 +229,7 @@ type miss struct {
 }
 
 func missOf(pts []Point) (m miss, ok bool) {
-	pts = slices.DeleteFunc(slices.Clone(pts), func(p Point) bool { return p.Figures.TableOpensPerGet == nil || p.Figures.ServiceNanos == nil })
+	pts = view.Where(pts, func(p Point) bool { return p.Figures.TableOpensPerGet != nil && p.Figures.ServiceNanos != nil })
 	if len(pts) == 0 {
 		return m, false
 	}

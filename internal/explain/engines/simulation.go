@@ -51,7 +51,7 @@ func (s Simulation) policies() []string {
 
 // of are the points of a policy in ascending order of their caches.
 func (s Simulation) of(policy string) []SimulatedPoint {
-	points := slices.DeleteFunc(slices.Clone(s.Points), func(p SimulatedPoint) bool { return p.Policy != policy })
+	points := view.Where(s.Points, func(p SimulatedPoint) bool { return p.Policy == policy })
 	slices.SortStableFunc(points, func(a, b SimulatedPoint) int { return cmp.Compare(a.CacheBytes, b.CacheBytes) })
 	return points
 }

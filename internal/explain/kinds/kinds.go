@@ -100,14 +100,9 @@ func All() []Kind {
 // alone is a folder of one run.
 func alone(string) ([]Setting, error) { return []Setting{{map[string]string{}, []string{"."}}}, nil }
 
-// Around are the files of results that lie around runs: without one of these, nothing is measured.
-func Around() (files []string) {
-	for _, k := range All() {
-		if k.Around {
-			files = append(files, k.File)
-		}
-	}
-	return files
+// Files are those of the kinds of which something holds.
+func Files(is func(Kind) bool) []string {
+	return view.Each(view.Where(All(), is), func(k Kind) string { return k.File })
 }
 
 // Of is the kind of a folder's result; ok is false of a folder without one.

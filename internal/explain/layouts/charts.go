@@ -29,7 +29,7 @@ type line struct {
 // points are all places of a layout: the sizes built, smallest first, then one ahead.
 func (in Input) points() (all []point) {
 	for _, name := range claims.Names(in.Layouts) {
-		rows := slices.DeleteFunc(in.measured(), func(of row) bool { return of.Layout != name })
+		rows := view.Where(in.measured(), func(of row) bool { return of.Layout == name })
 		slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.Accounts, b.Accounts) })
 		for i := range rows {
 			all = append(all, point{name, float64(rows[i].Accounts), &rows[i]})
@@ -72,7 +72,7 @@ func (in Input) charts() (blocks []view.Block) {
 	single := func(title, note string, y view.Axis, value, formula func(point) *float64) view.Block {
 		return in.chart(title, note, line{y: y, head: "measured", value: value, formula: formula})
 	}
-	all := []view.Block{
+	return []view.Block{
 		in.chart("Reads per lookup", "Above: each the first lookup of a state that was just opened; dashed: without any cache, by a formula. "+
 			"Below: caches warm, memory held; dashed: by a model, with as much memory for each account at 1B. A state that fits into memory is read little.",
 			line{y: view.Axis{Label: "reads, nothing cached", Kind: view.Logs}, head: "nothing cached", unit: "reads",
@@ -92,7 +92,6 @@ func (in Input) charts() (blocks []view.Block) {
 		single("Disk per account", "Blocks allocated below the state's folder, over its accounts: slots and updates included.", counted("bytes per account"),
 			built(disk.Value), absent),
 	}
-	return slices.DeleteFunc(all, func(b view.Block) bool { return b.Chart == nil })
 }
 
 func counted(label string) view.Axis { return view.Axis{Label: label, Format: view.AsCount} }
@@ -132,7 +131,7 @@ func (in Input) chart(title, note string, lines ...line) view.Block {
 	var drawn []point
 	points := in.points()
 	for n, name := range claims.Names(in.Layouts) {
-		of := slices.DeleteFunc(slices.Clone(points), func(p point) bool { return p.layout != name })
+		of := view.Where(points, func(p point) bool { return p.layout == name })
 		look := styleOf(n)
 		for i, l := range lines {
 			panel := chart.Panels[i]
@@ -151,8 +150,8 @@ func (in Input) chart(title, note string, lines ...line) view.Block {
 	if !chart.Drawn() {
 		return view.Block{}
 	}
-	drawn = slices.DeleteFunc(drawn, func(p point) bool {
-		return !slices.ContainsFunc(columns[2:], func(c view.Column[point]) bool { return c.Value(p) != nil })
+	drawn = view.Where(drawn, func(p point) bool {
+		return slices.ContainsFunc(columns[2:], func(c view.Column[point]) bool { return c.Value(p) != nil })
 	})
 	return view.Block{Title: title, Note: note, Method: method, Aside: true, Chart: chart, Table: view.TableOf(drawn, nil, columns...)}
 }

@@ -36,7 +36,7 @@ func (in Input) rows() (all []row) {
 
 // measured are the rows that have figures.
 func (in Input) measured() []row {
-	return slices.DeleteFunc(in.rows(), func(of row) bool { return of.Status != result.OK })
+	return view.Where(in.rows(), func(of row) bool { return of.Status == result.OK })
 }
 
 func failure(of row) string {
@@ -216,8 +216,8 @@ const nodeBytesNote = "Of first lookups of present accounts; a chunk of code: of
 
 // nodeBytes is what first lookups read by the type of blocks, of layouts that tell how long their nodes are.
 func (in Input) nodeBytes() view.Table {
-	rows := slices.DeleteFunc(in.measured(), func(of row) bool {
-		return !slices.ContainsFunc(of.Lookups, func(l result.Lookups) bool { return l.NodeBytes != nil && l.BlockTypes != nil })
+	rows := view.Where(in.measured(), func(of row) bool {
+		return slices.ContainsFunc(of.Lookups, func(l result.Lookups) bool { return l.NodeBytes != nil && l.BlockTypes != nil })
 	})
 	first := func(name, unit string, value func(result.Lookups) *float64) column {
 		return lookedUp(name, unit, nil, func(l result.Lookups) bool {
@@ -246,7 +246,7 @@ const (
 
 // traffic is what blocks of an access list cost beside lookups of random accounts and slots.
 func (in Input) traffic() view.Table {
-	played := slices.DeleteFunc(in.measured(), func(of row) bool { return of.Traffic == nil })
+	played := view.Where(in.measured(), func(of row) bool { return of.Traffic != nil })
 	of := func(name, unit string, format func(float64) string, kind, condition string, many bool, value func(result.Lookups) *float64) column {
 		return lookedUp(name, unit, format, func(l result.Lookups) bool {
 			return l.Kind == kind && l.Condition == condition && l.InFlight > 1 == many
@@ -307,7 +307,7 @@ func (in Input) upkeep() view.Table {
 // model compares the reads that a model of the caches predicted with those that were
 // measured, below the layout's own caches and below the page cache.
 func (in Input) model() view.Table {
-	rows := slices.DeleteFunc(in.measured(), func(of row) bool { return of.PredictedHeldReads == nil && of.PredictedDeviceReads == nil })
+	rows := view.Where(in.measured(), func(of row) bool { return of.PredictedHeldReads != nil || of.PredictedDeviceReads != nil })
 	held := figure("predicted", "reads", view.PerGet, func(r result.LayoutRow) *float64 { return r.PredictedHeldReads })
 	device := figure("predicted", "device", view.PerGet, func(r result.LayoutRow) *float64 { return r.PredictedDeviceReads })
 	return view.TableOf(rows, nil, layoutKey, blockReads, held, offBy(blockReads, held), deviceReads, device, offBy(deviceReads, device))
@@ -442,7 +442,7 @@ func (in Input) spread() view.Table {
 			return view.Number(r.Low*scale) + " to " + view.Number(r.High*scale)
 		}}
 	}
-	repeated := slices.DeleteFunc(in.measured(), func(of row) bool { return len(of.Spread) == 0 })
+	repeated := view.Where(in.measured(), func(of row) bool { return len(of.Spread) > 0 })
 	return view.TableOf(repeated, failure, layoutKey, column{Name: "runs", Words: func(of row) string { return fmt.Sprint(len(of.Runs)) }},
 		between("lookup", "us, mean", "lookup_ns", 1e-3), between("reads", "/lookup", "block_reads_per_lookup", 1),
 		between("device reads", "/lookup", "device_reads_per_lookup", 1), between("update", "us", "update_ns", 1e-3))

@@ -97,11 +97,6 @@ func size(r row) string {
 	return text
 }
 
-// having are the rows that fulfil a condition.
-func (in Input) having(is func(row) bool) []row {
-	return slices.DeleteFunc(slices.Clone(in.Rows), func(r row) bool { return !is(r) })
-}
-
 // shown is the hardware that the first tables are of, and the largest size built.
 func (in Input) shown() (h result.Hardware, accounts, slots uint64) {
 	if len(in.Hardware) > 0 {
@@ -118,7 +113,7 @@ func (in Input) shown() (h result.Hardware, accounts, slots uint64) {
 // main is the table of the largest size that was built, with nothing cached.
 func (in Input) main() []row {
 	h, accounts, slots := in.shown()
-	rows := in.having(func(r row) bool {
+	rows := view.Where(in.Rows, func(r row) bool {
 		return r.Hardware == h.Name && r.Condition == result.FirstLookups && r.Accounts == accounts && r.ContractSlots == slots && !r.Predicted
 	})
 	in.sort(rows)
@@ -138,7 +133,7 @@ func (in Input) sort(rows []row) {
 // aged are the accesses of an access list by their age, at the largest size that was built.
 func (in Input) aged() []row {
 	h, accounts, slots := in.shown()
-	rows := in.having(func(r row) bool {
+	rows := view.Where(in.Rows, func(r row) bool {
 		return gas.IsAged(r.Parameter) && r.Hardware == h.Name && r.Accounts == accounts && r.ContractSlots == slots
 	})
 	in.sort(rows)
@@ -213,7 +208,7 @@ func (in Input) busy() bool {
 // asked are the accesses at sizes that were not built, on the first disk.
 func (in Input) asked() []row {
 	h, _, _ := in.shown()
-	rows := in.having(func(r row) bool {
+	rows := view.Where(in.Rows, func(r row) bool {
 		return r.Predicted && r.Hardware == h.Name && !r.Absent && (r.Parameter == gas.ColdAccount || r.Parameter == gas.ColdStorage)
 	})
 	slices.SortStableFunc(rows, func(a, b row) int {
@@ -336,13 +331,13 @@ func (in Input) disks() view.Table {
 func (in Input) charts() (blocks []view.Block) {
 	h, _, slots := in.shown()
 	for _, name := range []string{gas.ColdAccount, gas.ColdStorage} {
-		rows := in.having(func(r row) bool {
+		rows := view.Where(in.Rows, func(r row) bool {
 			return r.Parameter == name && !r.Absent && r.Condition == result.FirstLookups && r.Hardware == h.Name && r.ContractSlots == slots
 		})
 		chart, panel := view.OnePanel(name+" in gas by accounts, nothing cached", view.Decades("accounts", view.AsCount),
 			view.Axis{Label: "gas at the useful depth", Kind: view.Logs, Format: view.AsCount})
 		for i, layout := range view.Distinct(rows, func(r row) string { return r.Layout }) {
-			of := slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return r.Layout != layout })
+			of := view.Where(rows, func(r row) bool { return r.Layout == layout })
 			slices.SortFunc(of, func(a, b row) int { return cmp.Compare(a.Accounts, b.Accounts) })
 			panel.Line(layout, view.Each(of, func(r row) view.XY { return view.XY{X: float64(r.Accounts), Y: max(1, r.QueuedGas.Value)} }), view.CurveStyle(i))
 		}

@@ -74,9 +74,7 @@ func measures() []measure {
 func (in Input) charts() (blocks []view.Block) {
 	x := in.against()
 	for n := range measures() {
-		if b := in.chart(func() measure { return measures()[n] }, x); b.Chart != nil {
-			blocks = append(blocks, b)
-		}
+		blocks = append(blocks, in.chart(func() measure { return measures()[n] }, x))
 	}
 	return blocks
 }
@@ -219,12 +217,9 @@ func (in Input) perVersion() view.Block {
 		if nth++; len(of.versions) == 0 || nth >= view.MaxLines {
 			continue
 		}
-		var xys view.XYs
-		for _, v := range of.versions {
-			if nanos := v.ApplyNanos + v.CommitNanos; nanos > 0 {
-				xys = append(xys, view.XY{X: float64(v.Version), Y: float64(nanos) / float64(max(v.Versions, 1))})
-			}
-		}
+		xys := view.Each(view.Where(of.versions, func(v result.VersionRow) bool { return v.ApplyNanos+v.CommitNanos > 0 }), func(v result.VersionRow) view.XY {
+			return view.XY{X: float64(v.Version), Y: float64(v.ApplyNanos+v.CommitNanos) / float64(max(v.Versions, 1))}
+		})
 		look := view.CurveStyle(nth)
 		look.Shape = ""
 		chart.Panels[0].Line(of.Tree, view.Thin(xys), look)

@@ -46,13 +46,10 @@ func (in Input) Page() *view.Page {
 }
 
 // damages tell which folders could not be read.
-func (in Input) damages() (list []view.Warning) {
-	for _, t := range in.trees {
-		if t.problem != "" {
-			list = append(list, view.Warning{Text: "part of a run folder could not be read: " + t.problem, Where: t.Tree})
-		}
-	}
-	return list
+func (in Input) damages() []view.Warning {
+	return view.Each(view.Where(in.trees, func(t replayed) bool { return t.problem != "" }), func(t replayed) view.Warning {
+		return view.Warning{Text: "part of a run folder could not be read: " + t.problem, Where: t.Tree}
+	})
 }
 
 // Damaged names what could not be read of the folders; the rest is reported.
@@ -201,11 +198,7 @@ func readTree(dir string, t result.ReplayedTree) replayed {
 	if err != nil {
 		of.problem = err.Error()
 	}
-	for _, tick := range ticks {
-		if tick.Tree != nil {
-			of.ticks = append(of.ticks, tick)
-		}
-	}
+	of.ticks = view.Where(ticks, func(tick result.Tick) bool { return tick.Tree != nil })
 	var errVersions, errEvents error
 	of.versions, errVersions = result.ReadVersions(folder)
 	of.events, errEvents = result.ReadEvents(folder)
@@ -223,11 +216,9 @@ func (in Input) answers() []string {
 
 // fastest ranks the trees that keep something.
 func (in Input) fastest() string {
-	ok := slices.DeleteFunc(slices.Clone(in.trees), func(t replayed) bool {
-		return t.Status != result.OK || t.Figures.Leaves == 0 // its run cannot be read
-	})
+	ok := view.Where(in.trees, func(t replayed) bool { return t.Status == result.OK && t.Figures.Leaves > 0 }) // else its run cannot be read
 	failed := len(in.trees) - len(ok)
-	done := slices.DeleteFunc(ok, func(t replayed) bool { return t.RootRule == result.NoRoots })
+	done := view.Where(ok, func(t replayed) bool { return t.RootRule != result.NoRoots })
 	slices.SortStableFunc(done, func(a, b replayed) int { return cmp.Compare(b.Figures.LeavesPerSecond, a.Figures.LeavesPerSecond) })
 	var text string
 	switch {
@@ -251,7 +242,7 @@ func ranked(done []replayed) string {
 	var sentences []string
 	groups := view.Distinct(done, kept)
 	for _, keeps := range groups {
-		equals := slices.DeleteFunc(slices.Clone(done), func(t replayed) bool { return kept(t) != keeps })
+		equals := view.Where(done, func(t replayed) bool { return kept(t) == keeps })
 		text := among(equals)
 		if len(groups) > 1 {
 			text += " (" + keeps + ")"

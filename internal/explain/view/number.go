@@ -251,5 +251,10 @@ func Each[T, R any](all []T, of func(T) R) (each []R) {
 	return each
 }
 
+// Where are those of which something holds.
+func Where[T any](all []T, is func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(all), func(one T) bool { return !is(one) })
+}
+
 // Flat is what each has, one after the other.
 func Flat[T, R any](all []T, of func(T) []R) []R { return slices.Concat(Each(all, of)...) }
