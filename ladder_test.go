@@ -156,7 +156,7 @@ var ladder = []rung{
 	}},
 	{"explain", map[string][]string{
 		"web":                          {},
-		"internal/explain/nodemetrics": {"internal/base/unit"},
+		"internal/explain/nodemetrics": {"internal/base/unit", "internal/explain/view"},
 		"internal/explain/advise": {"engine", "internal/base/optionsfile",
 			"internal/explain/nodemetrics", "internal/explain/view", "internal/model/fidelity", "internal/model/lsm",
 			"internal/model/predict", "internal/base/failure", "internal/base/unit", "result", "internal/base/output"},

@@ -1,7 +1,6 @@
 package advise
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
 	"io"
@@ -195,28 +194,24 @@ const textWidth = 80
 // Text prints the advice for a terminal of 80 columns: the answer, what to set,
 // what it rests on.
 func (a Advice) Text(w io.Writer) error {
-	out := bufio.NewWriter(w) // keeps the first error for Flush
-	fmt.Fprintln(out, wrap(a.Answer, ""))
+	out := view.NewText(w, textWidth)
+	out.Wrap(a.Answer, "")
 	a.places(out)
 	a.flags(out)
 	a.memory(out)
 	a.Node.Text(out)
 	a.disk(out)
 	a.measured(out)
-	fmt.Fprintln(out, "\nWhy")
+	out.Line("\nWhy")
 	for _, r := range a.Reasons {
-		fmt.Fprintln(out, wrap("- "+r.Text, "  "))
+		out.Wrap("- "+r.Text, "  ")
 	}
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("print the advice: %w", err)
-	}
-	return nil
+	return out.Flush()
 }
 
 // places are the cache sizes that answer questions.
-func (a *Advice) places(out io.Writer) {
+func (a *Advice) places(out *view.Text) {
 	writes, rate := a.Settings[0].MemTables > 0, a.Limits.GetsPerSecond
-	const format = "%-24s %10s %11s %9s %9s %12s\n"
 	line := func(name, cache, blocks, writing, rest, perSecond string) {
 		if !writes {
 			blocks, rest = "", ""
@@ -224,10 +219,10 @@ func (a *Advice) places(out io.Writer) {
 		if rate == 0 {
 			perSecond = ""
 		}
-		fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf(format, name, cache, blocks, writing, rest, perSecond), " \n"))
+		out.Line(strings.TrimRight(fmt.Sprintf("%-24s %10s %11s %9s %9s %12s", name, cache, blocks, writing, rest, perSecond), " "))
 	}
 	if writes || rate > 0 {
-		fmt.Fprintln(out)
+		out.Line("")
 	}
 	if writes {
 		line("", "", "", "reads/Get", "reads/Get", "reads/s at")
@@ -248,13 +243,13 @@ func (a *Advice) places(out io.Writer) {
 	}
 	line(a.floorName()+" alone", "", "", perGet(a.Floor), "", "")
 	if rules := a.rules(); rules != "" {
-		fmt.Fprintln(out, wrap(rules, ""))
+		out.Wrap(rules, "")
 	}
 	if writes {
-		fmt.Fprintln(out, wrap("Writing: memtables take their part of the cache, as in a running node. At rest: they take as little as in a sweep.", ""))
+		out.Wrap("Writing: memtables take their part of the cache, as in a running node. At rest: they take as little as in a sweep.", "")
 	}
 	if source := a.sourceSentence(); source != "" {
-		fmt.Fprintln(out, wrap(source, ""))
+		out.Wrap(source, "")
 	}
 }
 
@@ -298,21 +293,21 @@ func (a *Advice) sourceSentence() string {
 	return view.Upper(cmp.Or(a.Now.Whose, "the present cache")) + " is known from: " + a.Now.Source + "."
 }
 
-func (a *Advice) flags(out io.Writer) {
+func (a *Advice) flags(out *view.Text) {
 	switch {
 	case a.Recommendation.Keep && a.Settings[0].CacheBytes == a.Now.CacheBytes:
-		fmt.Fprintln(out, "\nFlags: none needs to change. These set the present cache:")
+		out.Line("\nFlags: none needs to change. These set the present cache:")
 		printSettings(out, a.Settings[:1])
 	case a.Recommendation.Keep:
-		fmt.Fprintf(out, "\nFlags: none needs to change. Which ones set the present cache of %s is not known.\n", size(a.Now.CacheBytes))
+		out.Linef("\nFlags: none needs to change. Which ones set the present cache of %s is not known.", size(a.Now.CacheBytes))
 	default:
-		fmt.Fprintln(out, "\nFlags")
+		out.Line("\nFlags")
 		printSettings(out, a.Settings[:1])
 	}
-	fmt.Fprintf(out, "  %-17s %s\n", "file handles", unit.Count(a.Recommendation.Handles))
+	out.Linef("  %-17s %s", "file handles", unit.Count(a.Recommendation.Handles))
 	if others := a.Settings[1:]; len(others) > 0 {
-		fmt.Fprintln(out, "\nOther programs")
-		fmt.Fprintln(out, "  "+wrap(a.othersSentence(), "  "))
+		out.Line("\nOther programs")
+		out.Line("  " + view.Wrap(a.othersSentence(), 2, textWidth, "  "))
 		printSettings(out, others)
 	}
 }
@@ -331,14 +326,14 @@ func (a *Advice) othersSentence() string {
 	return text
 }
 
-func printSettings(out io.Writer, settings []Setting) {
+func printSettings(out *view.Text, settings []Setting) {
 	for _, s := range settings {
-		fmt.Fprintf(out, "  %-17s %s\n", clientName(s.Client), strings.ReplaceAll(strings.Join(s.Flags, s.between()), "; ", "\n"+strings.Repeat(" ", 20)))
+		out.Linef("  %-17s %s", clientName(s.Client), strings.ReplaceAll(strings.Join(s.Flags, s.between()), "; ", "\n"+strings.Repeat(" ", 20)))
 		text := size(s.CacheBytes) + " for the database"
 		if s.MemTables > 0 {
 			text += fmt.Sprintf(": %s for blocks while it writes (%d memtables of %s)", size(s.BlockCacheBytes), s.MemTables, size(s.MemTableBytes))
 		}
-		fmt.Fprintln(out, strings.Repeat(" ", 20)+wrap(text, strings.Repeat(" ", 20)))
+		out.Line(strings.Repeat(" ", 20) + view.Wrap(text, 20, textWidth, strings.Repeat(" ", 20)))
 	}
 }
 
@@ -346,48 +341,38 @@ func clientName(c Client) string {
 	return map[Client]string{Geth: "geth, op-geth", Statelab: "statelab", Cosmos: "Cosmos SDK, code", Pebble: "Pebble's options"}[c]
 }
 
-func (a *Advice) memory(out io.Writer) {
+func (a *Advice) memory(out *view.Text) {
 	if a.Limits.MemoryBytes > 0 {
-		fmt.Fprintf(out, "\nMemory, of %s\n", size(a.Limits.MemoryBytes))
+		out.Linef("\nMemory, of %s", size(a.Limits.MemoryBytes))
 	} else {
-		fmt.Fprintln(out, "\nMemory")
+		out.Line("\nMemory")
 	}
 	for _, s := range a.Memory {
-		fmt.Fprintf(out, "  %-26s %10s\n", s.Name, size(s.Bytes))
+		out.Linef("  %-26s %10s", s.Name, size(s.Bytes))
 	}
 }
 
-func (a *Advice) disk(out io.Writer) {
+func (a *Advice) disk(out *view.Text) {
 	if len(a.Disk.Points) == 0 {
 		return
 	}
-	fmt.Fprintf(out, "\nDisk: random 4-KiB reads past the page cache\n  %9s %10s %10s %10s\n", "in flight", "reads/s", "mean", "p99")
+	out.Linef("\nDisk: random 4-KiB reads past the page cache\n  %9s %10s %10s %10s", "in flight", "reads/s", "mean", "p99")
 	for _, p := range a.Disk.Points {
-		fmt.Fprintf(out, "  %9d %10s %10s %10s\n", p.InFlight, unit.Count(int64(p.ReadsPerSecond)), unit.Nanos(p.MeanNanos), unit.Nanos(float64(p.P99Nanos)))
+		out.Linef("  %9d %10s %10s %10s", p.InFlight, unit.Count(int64(p.ReadsPerSecond)), unit.Nanos(p.MeanNanos), unit.Nanos(float64(p.P99Nanos)))
 	}
 }
 
-func (a *Advice) measured(out io.Writer) {
+func (a *Advice) measured(out *view.Text) {
 	if len(a.Verified) == 0 {
 		return
 	}
-	fmt.Fprintf(out, "\nVerified: block reads per Get at rest, after the warm-up of the run\n  %10s %10s %10s %8s %10s\n",
+	out.Linef("\nVerified: block reads per Get at rest, after the warm-up of the run\n  %10s %10s %10s %8s %10s",
 		"cache", "predicted", "measured", "error", "at device")
 	for _, v := range a.Verified {
 		device := "–"
 		if v.DeviceReadsPerGet != nil {
 			device = perGet(*v.DeviceReadsPerGet)
 		}
-		fmt.Fprintf(out, "  %10s %10s %10s %+7.1f%% %10s\n", size(v.CacheBytes), perGet(v.Predicted), perGet(v.Measured), v.ErrorPercent, device)
+		out.Linef("  %10s %10s %10s %+7.1f%% %10s", size(v.CacheBytes), perGet(v.Predicted), perGet(v.Measured), v.ErrorPercent, device)
 	}
-}
-
-// wrap breaks text into lines of at most textWidth; further ones start with
-// indent, which the first is taken to have already.
-func wrap(text, indent string) string {
-	used := len(indent)
-	if strings.HasPrefix(text, "- ") {
-		used = 0
-	}
-	return view.Wrap(text, used, textWidth, indent)
 }

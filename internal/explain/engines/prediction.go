@@ -95,8 +95,8 @@ func (p Prediction) lead() []string {
 // Text writes the prediction for a terminal.
 func (p Prediction) Text(w io.Writer) error {
 	out := view.NewText(w, textWidth)
-	out.Line(fmt.Sprintf("%s: %s keys, %s, %s on %s\n", p.Source, unit.ShortCount(float64(p.Keys)), unit.Bytes(p.Database), p.Engine,
-		map[bool]string{true: "1 core", false: fmt.Sprintf("%d cores", p.Cores)}[p.Cores == 1]))
+	out.Linef("%s: %s keys, %s, %s on %s\n", p.Source, unit.ShortCount(float64(p.Keys)), unit.Bytes(p.Database), p.Engine,
+		map[bool]string{true: "1 core", false: fmt.Sprintf("%d cores", p.Cores)}[p.Cores == 1])
 	for _, sentence := range p.lead() {
 		out.Wrap(sentence, "")
 	}
@@ -124,12 +124,12 @@ func (p Prediction) Text(w io.Writer) error {
 		}
 		share := unit.Significant(view.PercentOf(q.CacheBytes, p.Database), 3)
 		if nanos := p.DeviceNanos(q); nanos != nil {
-			out.Line(fmt.Sprintf("%9s %5s %7.3f %8s %7.3f %11s %6s %6s %5s %5s", unit.Bytes(q.CacheBytes), share, q.SteadyState, unit.Nanos(*nanos),
-				q.BlockReadsPerGet, band, hit(engine.Filter), hit(engine.TopIndex), hit(engine.Index), hit(engine.Data)))
+			out.Linef("%9s %5s %7.3f %8s %7.3f %11s %6s %6s %5s %5s", unit.Bytes(q.CacheBytes), share, q.SteadyState, unit.Nanos(*nanos),
+				q.BlockReadsPerGet, band, hit(engine.Filter), hit(engine.TopIndex), hit(engine.Index), hit(engine.Data))
 			continue
 		}
-		out.Line(fmt.Sprintf("%10s  %7s  %8.3f  %5.3f  %11s  %6s  %6s  %6s  %6s", unit.Bytes(q.CacheBytes), share, q.SteadyState, q.BlockReadsPerGet, band,
-			hit(engine.Filter), hit(engine.TopIndex), hit(engine.Index), hit(engine.Data)))
+		out.Linef("%10s  %7s  %8.3f  %5.3f  %11s  %6s  %6s  %6s  %6s", unit.Bytes(q.CacheBytes), share, q.SteadyState, q.BlockReadsPerGet, band,
+			hit(engine.Filter), hit(engine.TopIndex), hit(engine.Index), hit(engine.Data))
 	}
 	out.Line("")
 	out.Wrap(fmt.Sprintf("run: after %s warm-up and %s measured Gets from an empty cache, hit rates too; range: of the run with several random seeds (--seeds)",

@@ -85,7 +85,7 @@ func (s Simulation) answer() string {
 func (s Simulation) Text(w io.Writer) error {
 	out := view.NewText(w, textWidth)
 	out.Wrap(s.answer(), "")
-	out.Line(fmt.Sprintf("\n%s Gets of %s\n", unit.Count(s.Gets), s.Trace.Engine))
+	out.Linef("\n%s Gets of %s\n", unit.Count(s.Gets), s.Trace.Engine)
 	out.Line("                            block reads per Get                hit rate, %")
 	out.Line("                                    top")
 	out.Line("policy       cache    all filter  index  index   data filter  index   data    all")
@@ -98,9 +98,9 @@ func (s Simulation) Text(w io.Writer) error {
 		if p.Error > 0 {
 			within += fmt.Sprintf("  all: +- %.4f", p.Error)
 		}
-		out.Line(fmt.Sprintf("%-9s %8s%7.4f%7.4f%7.4f%7.4f%7.4f%7.2f%7.2f%7.2f%7.2f%s", p.Policy, unit.Bytes(p.CacheBytes), p.ReadsPerGet,
+		out.Linef("%-9s %8s%7.4f%7.4f%7.4f%7.4f%7.4f%7.2f%7.2f%7.2f%7.2f%s", p.Policy, unit.Bytes(p.CacheBytes), p.ReadsPerGet,
 			p.ByType[engine.Filter.String()], top, p.ByType[engine.Index.String()], p.ByType[engine.Data.String()],
-			100*p.HitRate[engine.Filter.String()], 100*p.HitRate[engine.Index.String()], 100*p.HitRate[engine.Data.String()], 100*p.HitRate["all"], within))
+			100*p.HitRate[engine.Filter.String()], 100*p.HitRate[engine.Index.String()], 100*p.HitRate[engine.Data.String()], 100*p.HitRate["all"], within)
 	}
 	return out.Flush()
 }

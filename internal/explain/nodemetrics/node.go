@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/view"
 )
 
 // Node is what a node's own metrics tell of its lookups.
@@ -196,21 +197,21 @@ func notGeth(scrape map[string]float64) error {
 }
 
 // Text says where the Gets come from.
-func (n *Node) Text(out io.Writer) {
+func (n *Node) Text(out *view.Text) {
 	if n == nil {
 		return
 	}
-	fmt.Fprintf(out, "\nGets of the node, by its own metrics over %s\n", unit.Nanos(n.Seconds*1e9))
+	out.Linef("\nGets of the node, by its own metrics over %s", unit.Nanos(n.Seconds*1e9))
 	for _, s := range n.Sources {
 		share := 0.0
 		if n.GetsPerSecond > 0 {
 			share = 100 * s.PerSecond / n.GetsPerSecond
 		}
-		fmt.Fprintf(out, "  %-38s %10s/s %5.1f%%\n", s.Name, unit.Count(int64(s.PerSecond+0.5)), share)
+		out.Linef("  %-38s %10s/s %5.1f%%", s.Name, unit.Count(int64(s.PerSecond+0.5)), share)
 	}
-	fmt.Fprintf(out, "  %-38s %10s/s\n", "together", unit.Count(int64(n.GetsPerSecond+0.5)))
-	fmt.Fprintln(out, "  not counted by its metrics: headers, bodies, receipts, history")
+	out.Linef("  %-38s %10s/s", "together", unit.Count(int64(n.GetsPerSecond+0.5)))
+	out.Line("  not counted by its metrics: headers, bodies, receipts, history")
 	if n.HitRate != nil {
-		fmt.Fprintf(out, "  block cache: %.1f%% hits, %s misses/s, with those of compactions\n", 100**n.HitRate, unit.Count(int64(*n.BlockReadsPerSecond+0.5)))
+		out.Linef("  block cache: %.1f%% hits, %s misses/s, with those of compactions", 100**n.HitRate, unit.Count(int64(*n.BlockReadsPerSecond+0.5)))
 	}
 }

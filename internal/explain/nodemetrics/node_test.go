@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/statelab/statelab/internal/explain/view"
 )
 
 const scrape = `# TYPE pathdb_clean_state_miss counter
@@ -35,7 +37,11 @@ func TestNode(t *testing.T) {
 		t.Errorf("%+v, %v", n, err)
 	}
 	var out bytes.Buffer
-	n.Text(&out)
+	text := view.NewText(&out, 80)
+	n.Text(text)
+	if err := text.Flush(); err != nil {
+		t.Fatal(err)
+	}
 	for _, want := range []string{"trie nodes                                    100/s  25.0%", "together                                      400/s",
 		"75.0% hits, 200 misses/s"} {
 		if !strings.Contains(out.String(), want) {

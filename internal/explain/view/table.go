@@ -258,6 +258,9 @@ func (t *Text) Line(text string) {
 	}
 }
 
+// Linef writes a line by its format.
+func (t *Text) Linef(format string, args ...any) { t.Line(fmt.Sprintf(format, args...)) }
+
 // Wrap writes a paragraph; its second and further lines start with indent.
 func (t *Text) Wrap(text, indent string) {
 	rest := strings.TrimLeft(text, " ")
