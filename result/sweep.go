@@ -196,12 +196,9 @@ func ReadIndex(dir string) (*Sweep, error) {
 // reads per Get. Only measured points count: nothing is interpolated. All
 // points must share their other axes; failed ones are passed over.
 func Answers(points []Point, limits ...float64) []Answer {
-	var measured []Point
-	for _, p := range points {
-		if p.Status == OK && p.Figures.BlockReadsPerGet != nil && p.CacheBytes > 0 {
-			measured = append(measured, p)
-		}
-	}
+	measured := slices.DeleteFunc(slices.Clone(points), func(p Point) bool {
+		return p.Status != OK || p.Figures.BlockReadsPerGet == nil || p.CacheBytes <= 0
+	})
 	slices.SortStableFunc(measured, func(a, b Point) int { return cmp.Compare(a.CacheBytes, b.CacheBytes) })
 	answers := make([]Answer, 0, len(limits))
 	for _, limit := range limits {

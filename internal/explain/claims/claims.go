@@ -329,11 +329,8 @@ func (e Evidence) ReadsValue(i int, kind, condition string) *float64 {
 // SizesAhead are the numbers of accounts that a layout has figures of without having been
 // built so large; layout "": any.
 func (e Evidence) SizesAhead(layout string) (sizes []uint64) {
-	for _, o := range e.Outlook {
-		if layout == "" || o.Layout == layout {
-			sizes = append(sizes, o.Accounts)
-		}
-	}
+	of := view.Where(e.Outlook, func(o result.LayoutOutlook) bool { return layout == "" || o.Layout == layout })
+	sizes = view.Each(of, func(o result.LayoutOutlook) uint64 { return o.Accounts })
 	slices.Sort(sizes)
 	return slices.Compact(sizes)
 }

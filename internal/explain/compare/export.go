@@ -69,35 +69,29 @@ func ParseLimit(text string) (Limit, error) {
 // Failures says where a limit is certainly passed, and where that cannot be told: both
 // fail a comparison, since a check that cannot tell has not passed.
 func (c *Comparison) Failures(l Limit) (failed []string) {
-	seen, few, needs := false, 0, ""
-	for _, p := range c.Pairs {
-		for _, f := range p.Figures {
-			if f.Name != l.Figure {
-				continue
+	all, few, needs := c.figures(l.Figure), 0, ""
+	for _, f := range all {
+		if f.few {
+			few, needs = few+1, f.needs(min(f.of.Runs[0], f.of.Runs[1]))
+			switch f.Reason {
+			case difference.FewRuns:
+				needs += " in one sweep, or with statelab compare --run"
+			case difference.NoTurns:
+				needs += ", so the machine may have changed between the sides: measure both with statelab compare --run"
 			}
-			seen = true
-			if f.few {
-				few, needs = few+1, f.needs(min(p.Runs[0], p.Runs[1]))
-				switch f.Reason {
-				case difference.FewRuns:
-					needs += " in one sweep, or with statelab compare --run"
-				case difference.NoTurns:
-					needs += ", so the machine may have changed between the sides: measure both with statelab compare --run"
-				}
-				continue
-			}
-			switch passed, unclear := l.passed(f); {
-			case l.undefined(f):
-				failed = append(failed, fmt.Sprintf("%s: %s was 0 in one of the runs, so a change in %% is undefined: give the limit without %%", l.Text, f.metric.noun))
-			case passed, unclear:
-				failed = append(failed, l.Text+": "+p.Sentence(f))
-			}
+			continue
+		}
+		switch passed, unclear := l.passed(f.Figure); {
+		case l.undefined(f.Figure):
+			failed = append(failed, fmt.Sprintf("%s: %s was 0 in one of the runs, so a change in %% is undefined: give the limit without %%", l.Text, f.metric.noun))
+		case passed, unclear:
+			failed = append(failed, l.Text+": "+f.of.Sentence(f.Figure))
 		}
 	}
 	if few > 0 {
 		failed = append(failed, fmt.Sprintf("%s: cannot tell at %d of %d settings: %s", l.Text, few, len(c.Pairs), needs))
 	}
-	if !seen {
+	if len(all) == 0 {
 		failed = append(failed, fmt.Sprintf("%s: the runs do not have this figure", l.Text))
 	}
 	return failed
@@ -122,46 +116,39 @@ func (l Limit) passed(f Figure) (passed, unclear bool) {
 
 // Known tells whether every limit's figure is there, and whether it is beyond the limit.
 func (c *Comparison) Known(limits []Limit) bool {
-	for _, l := range limits {
-		seen := false
-		for _, p := range c.Pairs {
-			for _, f := range p.Figures {
-				if _, unclear := l.passed(f); f.Name == l.Figure && (unclear || l.undefined(f)) {
-					return false
-				}
-				seen = seen || f.Name == l.Figure
-			}
-		}
-		if !seen {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(limits, func(l Limit) bool {
+		all := c.figures(l.Figure)
+		return len(all) == 0 || slices.ContainsFunc(all, func(t told) bool {
+			_, unclear := l.passed(t.Figure)
+			return unclear || l.undefined(t.Figure)
+		})
+	})
 }
 
 // Says are the verdicts on a limit's figure.
-func (c *Comparison) Says(l Limit) (sentences []string) {
-	for _, p := range c.Pairs {
-		for _, f := range p.Figures {
-			if f.Name == l.Figure {
-				sentences = append(sentences, p.Sentence(f))
-			}
-		}
-	}
-	return sentences
+func (c *Comparison) Says(l Limit) []string {
+	return view.Each(c.figures(l.Figure), func(t told) string { return t.of.Sentence(t.Figure) })
 }
 
 // Decided tells whether the figures named (none: all) need no more runs: each is exact,
 // or differs, or its interval lies within the margin.
 func (c *Comparison) Decided(names ...string) bool {
-	for _, p := range c.Pairs {
-		for _, f := range p.Figures {
-			if (len(names) == 0 || slices.Contains(names, f.Name)) && f.Verdict == difference.CannotTell {
-				return false
-			}
-		}
-	}
-	return len(c.Pairs) > 0
+	unclear := func(t told) bool { return t.Verdict == difference.CannotTell }
+	return len(c.Pairs) > 0 && !slices.ContainsFunc(c.figures(names...), unclear)
+}
+
+// told is a figure with the pair that it is of.
+type told struct {
+	Figure
+	of Pair
+}
+
+// figures are those of all pairs; of names, if any are given.
+func (c *Comparison) figures(names ...string) []told {
+	return view.Flat(c.Pairs, func(p Pair) []told {
+		of := view.Where(p.Figures, func(f Figure) bool { return len(names) == 0 || slices.Contains(names, f.Name) })
+		return view.Each(of, func(f Figure) told { return told{f, p} })
+	})
 }
 
 // Bench writes a line of the Go benchmark format for each run, so that benchstat reads

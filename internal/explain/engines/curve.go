@@ -44,13 +44,10 @@ func (s *Sweep) along() string {
 }
 
 // varying are the axes with more than one value among the points.
-func (s *Sweep) varying() (names []string) {
-	for _, axis := range s.Axes {
-		if len(view.Distinct(s.Points, func(p Point) string { return p.Axes[axis.Name] })) > 1 {
-			names = append(names, axis.Name)
-		}
-	}
-	return names
+func (s *Sweep) varying() []string {
+	return view.Where(view.Each(s.Axes, func(axis result.Axis) string { return axis.Name }), func(name string) bool {
+		return len(view.Distinct(s.Points, func(p Point) string { return p.Axes[name] })) > 1
+	})
 }
 
 // values are those of an axis in their order.
@@ -81,13 +78,7 @@ func (s *Sweep) split(x string, held func(axis string) bool) []curve {
 	var out []curve
 	index := map[string]int{}
 	for _, p := range s.Points {
-		var parts []string
-		for _, axis := range s.varied {
-			if held(axis) {
-				parts = append(parts, axisValue(axis, p.Axes[axis]))
-			}
-		}
-		label := strings.Join(parts, ", ")
+		label := view.List(view.Where(s.varied, held), func(axis string) string { return axisValue(axis, p.Axes[axis]) })
 		i, known := index[label]
 		if !known {
 			i = len(out)
@@ -174,13 +165,7 @@ func (c curve) of(entrant string) curve {
 
 // entrant names what competes: "rocksdb:partitioned"; "" where nothing does.
 func (s *Sweep) entrant(p Point) string {
-	var parts []string
-	for _, axis := range s.varied {
-		if competes(axis) {
-			parts = append(parts, p.Axes[axis])
-		}
-	}
-	return strings.Join(parts, " ")
+	return strings.Join(view.Each(view.Where(s.varied, competes), func(axis string) string { return p.Axes[axis] }), " ")
 }
 
 // entrants are the names in the order of their axes, failed ones too; stops are the

@@ -433,12 +433,11 @@ func (c curve) efficiencyTable() view.Table {
 }
 
 // ofEachEntrant is a measured point of every engine, with its run.
-func (c curve) ofEachEntrant() (pts []Point) {
-	for _, name := range c.entrants() {
+func (c curve) ofEachEntrant() []Point {
+	return view.Flat(c.entrants(), func(name string) []Point {
 		of := c.of(name).having(func(p Point) bool { return p.Run != nil && p.Status == result.OK })
-		pts = append(pts, of[:min(1, len(of))]...)
-	}
-	return pts
+		return of[:min(1, len(of))]
+	})
 }
 
 // entrantTable says what each engine is: version, what survives, and how its

@@ -189,13 +189,10 @@ func (in Input) answers(judged []claims.Judged) (answers []string) {
 
 // readsUnknown are the layouts whose reads at a size no count has.
 func (in Input) readsUnknown(accounts uint64) string {
-	var names []string
-	for _, row := range in.Rows {
-		if row.Accounts == accounts && slices.ContainsFunc(row.Lookups, func(l result.Lookups) bool { return l.ReadsUnknown && l.Condition == result.FirstLookups }) {
-			names = append(names, row.Layout)
-		}
-	}
-	return strings.Join(names, ", ")
+	unknown := view.Where(in.Rows, func(r result.LayoutRow) bool {
+		return r.Accounts == accounts && slices.ContainsFunc(r.Lookups, func(l result.Lookups) bool { return l.ReadsUnknown && l.Condition == result.FirstLookups })
+	})
+	return view.List(unknown, func(r result.LayoutRow) string { return r.Layout })
 }
 
 // nothing is fewer reads than any device shows.

@@ -336,12 +336,8 @@ type ahead struct {
 // reads without a cache, device reads by the memory.
 func (in Input) outlook() view.Table {
 	e := claims.Evidence{Layouts: in.Layouts}
-	var budgets []int64
-	for _, o := range in.Outlook {
-		if o.MemoryBytes > 0 && !o.PerAccount {
-			budgets = append(budgets, o.MemoryBytes)
-		}
-	}
+	held := view.Where(in.Outlook, func(o result.LayoutOutlook) bool { return o.MemoryBytes > 0 && !o.PerAccount })
+	budgets := view.Each(held, func(o result.LayoutOutlook) int64 { return o.MemoryBytes })
 	slices.Sort(budgets)
 	reads := func(name, unit string, value func(ahead) *float64) view.Column[ahead] {
 		return view.Optional(name, unit, view.PerGet, value)
