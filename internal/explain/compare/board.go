@@ -313,11 +313,7 @@ type refusal struct {
 }
 
 func (r *refusal) Error() string {
-	var texts, flags []string
-	for _, d := range r.list {
-		texts = append(texts, d.String())
-		flags = append(flags, d.Setting)
-	}
+	flags := view.Each(r.list, func(d Difference) string { return d.Setting })
 	return fmt.Sprintf("%s and %s were measured under different conditions: %s. Measure both alike, or compare them all the same with --allow %s",
-		r.a, r.b, strings.Join(texts, ", "), strings.Join(flags, ","))
+		r.a, r.b, view.List(r.list, Difference.String), strings.Join(flags, ","))
 }

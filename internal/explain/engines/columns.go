@@ -234,14 +234,12 @@ func (s *Sweep) accessesNote() string {
 
 // phases has a row per phase of every point.
 func (s *Sweep) phases() view.Table {
-	var rows []phased
-	for _, p := range s.Points {
-		if p.Run != nil {
-			for _, phase := range p.Run.Phases {
-				rows = append(rows, phased{p, phase})
-			}
+	rows := view.Flat(s.Points, func(p Point) []phased {
+		if p.Run == nil {
+			return nil
 		}
-	}
+		return view.Each(p.Run.Phases, func(phase result.Phase) phased { return phased{p, phase} })
+	})
 	process := func(name string, format func(float64) string, of func(*result.ProcessIO) float64) view.Column[phased] {
 		return view.Optional(name, "", format, func(p phased) *float64 { return view.Via(p.Process, of) })
 	}

@@ -114,12 +114,8 @@ func axisValue(axis, value string) string {
 }
 
 // curves are those of all sweeps along their own x axes.
-func (in Input) curves() (all []curve) {
-	for i := range in.Sweeps {
-		s := &in.Sweeps[i]
-		all = append(all, s.curves(s.xAxis())...)
-	}
-	return all
+func (in Input) curves() []curve {
+	return view.Flat(in.Sweeps, func(s *Sweep) []curve { return s.curves(s.xAxis()) })
 }
 
 // name is how a legend calls the curve. alone: no other sweep in the picture.

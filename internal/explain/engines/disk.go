@@ -124,7 +124,6 @@ const fewestReads = 0.01
 // limit is what the disk leaves to a point.
 type limit struct {
 	disk           result.DiskPoint
-	inFlight       int     // threads: each has one Get, and that at most one read, under way
 	getsPerSecond  float64 // the disk's reads a second / device reads per Get
 	share          float64 // reached of it
 	nanosPerGet    float64 // the mean Get is no shorter: in flight / getsPerSecond
@@ -137,14 +136,14 @@ func (s *Sweep) limitOf(p Point) (l limit, ok bool) {
 	if s.Disk == nil || s.Disk.Contradicted != "" || reads == nil || *reads < fewestReads || p.Status != result.OK {
 		return l, false
 	}
-	l.inFlight = p.threads()
-	if l.disk, ok = s.Disk.At(float64(l.inFlight)); !ok {
+	inFlight := p.threads() // each has one Get, and that at most one read, under way
+	if l.disk, ok = s.Disk.At(float64(inFlight)); !ok {
 		return l, false
 	}
-	l.beyondMeasured = l.inFlight > s.Disk.Points[len(s.Disk.Points)-1].InFlight
+	l.beyondMeasured = inFlight > s.Disk.Points[len(s.Disk.Points)-1].InFlight
 	l.getsPerSecond = l.disk.ReadsPerSecond / *reads
 	l.share = p.Figures.GetsPerSecond / l.getsPerSecond
-	l.nanosPerGet = 1e9 * float64(l.inFlight) / l.getsPerSecond
+	l.nanosPerGet = 1e9 * float64(inFlight) / l.getsPerSecond
 	return l, !math.IsNaN(l.share) && !math.IsInf(l.share, 0) && l.getsPerSecond < 1e15
 }
 

@@ -23,8 +23,7 @@ func (in Input) addFacts(p *view.Page) {
 		view.Block{Title: "Points without figures", Table: in.failed()},
 		view.Block{Title: "Figures that are absent, and why", Table: in.absent(), Folded: true})
 	var database, again []view.Block
-	for i := range in.Sweeps[:min(mostSampled, len(in.Sweeps))] {
-		s := &in.Sweeps[i]
+	for _, s := range in.Sweeps[:min(mostSampled, len(in.Sweeps))] {
 		name := in.suffix(s)
 		database = append(database, view.Block{Title: "Inflection points" + name, Method: "reads.md", Table: s.inflectionTable()},
 			view.Block{Title: "Levels" + name, Note: "On disk unless it says in cache. A filter that no Get consults costs no cache.", Method: "reads.md",

@@ -19,12 +19,12 @@ import (
 
 // Input is what a report is made from.
 type Input struct {
-	Sweeps []Sweep
+	Sweeps []*Sweep
 }
 
 // points are those of all sweeps.
 func (in Input) points() []Point {
-	return view.Flat(in.Sweeps, func(s Sweep) []Point { return s.Points })
+	return view.Flat(in.Sweeps, func(s *Sweep) []Point { return s.Points })
 }
 
 // JSON is what the first folder says, for a program.
@@ -81,20 +81,17 @@ func Read(dirs ...string) (Input, error) {
 		in.Sweeps = append(in.Sweeps, s)
 	}
 	in.tellApart()
-	for i := range in.Sweeps {
-		in.Sweeps[i].varied = in.Sweeps[i].varying()
+	for _, s := range in.Sweeps {
+		s.varied = s.varying()
 	}
 	return in, in.nothing()
 }
 
 // Damaged names what could not be read of the folders; the rest is reported.
-func (in Input) Damaged() (problems []string) {
-	for i := range in.Sweeps {
-		for _, w := range in.Sweeps[i].damages() {
-			problems = append(problems, in.Sweeps[i].Dir+": "+w.Text)
-		}
-	}
-	return problems
+func (in Input) Damaged() []string {
+	return view.Flat(in.Sweeps, func(s *Sweep) []string {
+		return view.Each(s.damages(), func(w view.Warning) string { return s.Dir + ": " + w.Text })
+	})
 }
 
 // nothing is the error that no point of any folder could be read; nil if there is one
@@ -112,10 +109,10 @@ func (in Input) nothing() error {
 	return errors.New("nothing could be drawn: " + problem)
 }
 
-func readFolder(dir string) (Sweep, error) {
+func readFolder(dir string) (*Sweep, error) {
 	sweep, err := result.ReadSweep(dir)
 	if err == nil {
-		s := Sweep{Sweep: *sweep, Dir: dir}
+		s := &Sweep{Sweep: *sweep, Dir: dir}
 		for i, of := range sweep.Points {
 			p := readPoint(dir, of)
 			if i%(len(sweep.Points)/mostHeld+1) > 0 {
@@ -134,21 +131,21 @@ func readFolder(dir string) (Sweep, error) {
 		return s, nil
 	}
 	if !errors.Is(err, os.ErrNotExist) {
-		return Sweep{}, err
+		return nil, err
 	}
 	run, err := result.ReadRun(dir)
 	var none *result.NoRunError
 	if errors.As(err, &none) && !none.Begun() {
-		return Sweep{}, fmt.Errorf("%s is not a folder of results: it has neither %s nor %s%s", dir, result.SweepFile, result.RunFile, nearby(dir))
+		return nil, fmt.Errorf("%s is not a folder of results: it has neither %s nor %s%s", dir, result.SweepFile, result.RunFile, nearby(dir))
 	}
 	if err != nil {
-		return Sweep{}, err
+		return nil, err
 	}
 	return fromRun(dir, run), nil
 }
 
 // fromRun sees a run as a sweep without axes.
-func fromRun(dir string, run *result.Run) Sweep {
+func fromRun(dir string, run *result.Run) *Sweep {
 	database := run.Database
 	if run.After != nil {
 		database = *run.After
@@ -157,7 +154,7 @@ func fromRun(dir string, run *result.Run) Sweep {
 	p.Show(run)
 	p.Figures, p.CachePercent = run.Figures, view.PercentOf(run.Cache.Effective, database.Bytes)
 	p.readSamples(dir)
-	return Sweep{Dir: dir, Points: []Point{p}, Sweep: result.Sweep{
+	return &Sweep{Dir: dir, Points: []Point{p}, Sweep: result.Sweep{
 		Status: run.Status, Error: run.Error, Why: run.Why, Name: run.Engine.Name, Started: run.Started, Command: run.Command,
 		Host: run.Host, Database: database, Inflection: run.Inflection, Warnings: []engine.Warning{}}}
 }

@@ -25,7 +25,7 @@ const maxDetailed = 4
 func (in Input) Picture(w io.Writer) error {
 	curves := in.curves()
 	var chart *view.Chart
-	if s := &in.Sweeps[0]; s.compares() {
+	if s := in.Sweeps[0]; s.compares() {
 		a := s.comparisons()[0]
 		if chart = a.loadFigure().Chart; chart == nil && a.rivals() {
 			chart = a.enginesChart()
@@ -51,8 +51,7 @@ func (in Input) Page() *view.Page {
 	curves := in.curves()
 	p := &view.Page{Title: "Statelab: what a lookup costs", Warnings: in.warnings()}
 	several := len(in.Sweeps) > 1
-	for i := range in.Sweeps {
-		s := &in.Sweeps[i]
+	for i, s := range in.Sweeps {
 		if i < mostSampled {
 			p.Cards = append(p.Cards, view.Card{Name: cmp.Or(s.Name, "settings"), Facts: s.settings()})
 		}
@@ -77,8 +76,8 @@ func (in Input) Page() *view.Page {
 		}
 	}
 	of := func(title string, s *Sweep) string { return title + in.suffix(s) }
-	for i := range in.Sweeps {
-		if s := &in.Sweeps[i]; s.compares() {
+	for _, s := range in.Sweeps {
+		if s.compares() {
 			p.Add(of("Compared", s), s.comparedEngines()...)
 		}
 	}
@@ -87,8 +86,7 @@ func (in Input) Page() *view.Page {
 	} else {
 		addCurves(p, curves)
 	}
-	for i := range in.Sweeps {
-		s := &in.Sweeps[i]
+	for _, s := range in.Sweeps {
 		p.Add(of("Speed", s), s.speedBlocks()...)
 	}
 	if len(curves) > 1 {
@@ -268,8 +266,7 @@ func (in Input) warnings() []view.Warning {
 		all.Add("mixed_hardware", "the points were measured on machines of different kinds ("+strings.Join(kinds, "; ")+"): their counts can be compared, "+
 			"their times cannot", "on a cluster, --constraint with a feature that only nodes of one kind have, or a list of classes as an axis", "")
 	}
-	for i := range in.Sweeps {
-		s := &in.Sweeps[i]
+	for _, s := range in.Sweeps {
 		name := strings.TrimPrefix(in.suffix(s), ": ")
 		if s.Status == result.Interrupted {
 			all.Add("interrupted", "the sweep was interrupted: points are missing", "run it again with --resume", name)

@@ -127,11 +127,10 @@ func (s *Sweep) optionValues() map[string][]string {
 // differ that share all axes: such an option is an axis of the sweep. Sweeps of one name
 // are called by what differs.
 func (in *Input) tellApart() {
-	all := make([]map[string][]string, len(in.Sweeps))
-	for i := range in.Sweeps {
-		in.Sweeps[i].optionsAsAxes()
-		all[i] = in.Sweeps[i].optionValues()
-	}
+	all := view.Each(in.Sweeps, func(s *Sweep) map[string][]string {
+		s.optionsAsAxes()
+		return s.optionValues()
+	})
 	alone := map[string][]string{} // values of an option that some sweep has as its only one
 	for _, of := range all {
 		for name, values := range of {
@@ -140,8 +139,7 @@ func (in *Input) tellApart() {
 			}
 		}
 	}
-	for i := range in.Sweeps {
-		s := &in.Sweeps[i]
+	for i, s := range in.Sweeps {
 		for _, name := range slices.Sorted(maps.Keys(all[i])) {
 			mine := all[i][name]
 			if len(mine) == 1 && len(alone[name]) > 1 { // an option with several values follows an axis
@@ -154,8 +152,8 @@ func (in *Input) tellApart() {
 	for _, s := range in.Sweeps {
 		names[s.Name]++
 	}
-	for i := range in.Sweeps {
-		if s := &in.Sweeps[i]; names[s.Name] > 1 && len(s.differs) > 0 {
+	for _, s := range in.Sweeps {
+		if names[s.Name] > 1 && len(s.differs) > 0 {
 			s.Name = strings.TrimSpace(s.Name + " " + strings.Join(s.differs[:min(most, len(s.differs))], " "))
 		}
 	}

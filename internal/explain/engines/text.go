@@ -17,8 +17,7 @@ const textWidth = 80
 // Text writes the answer and its table for a terminal of 80 columns.
 func (in Input) Text(w io.Writer) error {
 	out := view.NewText(w, textWidth)
-	for i := range in.Sweeps {
-		s := &in.Sweeps[i]
+	for i, s := range in.Sweeps {
 		if i > 0 {
 			out.Line("")
 		}
@@ -109,10 +108,7 @@ func adviceOf(curves []curve) (lines []string) {
 			}
 		}
 	}
-	for i := range lines {
-		lines[i] = "- " + lines[i]
-	}
-	return lines
+	return view.Each(lines, func(line string) string { return "- " + line })
 }
 
 // enginesText tells of each engine's memory and, where something was written, what a kill leaves

@@ -247,9 +247,9 @@ const (
 // traffic is what blocks of an access list cost beside lookups of random accounts and slots.
 func (in Input) traffic() view.Table {
 	played := view.Where(in.measured(), func(of row) bool { return of.Traffic != nil })
-	of := func(name, unit string, format func(float64) string, kind, condition string, many bool, value func(result.Lookups) *float64) column {
+	of := func(name, unit string, format func(float64) string, kind string, many bool, value func(result.Lookups) *float64) column {
 		return lookedUp(name, unit, format, func(l result.Lookups) bool {
-			return l.Kind == kind && l.Condition == condition && l.InFlight > 1 == many
+			return l.Kind == kind && l.Condition == result.HeldLookups && l.InFlight > 1 == many
 		}, value)
 	}
 	device := func(l result.Lookups) *float64 { return view.Some(l.DeviceBytes) }
@@ -259,10 +259,10 @@ func (in Input) traffic() view.Table {
 		in.reads("random", "slots", result.SlotLookup, result.HeldLookups),
 		in.reads("blocks", "held", result.BlockAccess, result.HeldLookups),
 		in.reads("blocks", "cold", result.BlockAccess, result.ColdLookups),
-		of("random", "B, slots", nil, result.SlotLookup, result.HeldLookups, false, device),
-		of("blocks", "B, held", nil, result.BlockAccess, result.HeldLookups, false, device),
-		of("1 in flight", "per s", view.ShortCount, result.BlockAccess, result.HeldLookups, false, rate),
-		of("64 in flight", "per s", view.ShortCount, result.BlockAccess, result.HeldLookups, true, rate),
+		of("random", "B, slots", nil, result.SlotLookup, false, device),
+		of("blocks", "B, held", nil, result.BlockAccess, false, device),
+		of("1 in flight", "per s", view.ShortCount, result.BlockAccess, false, rate),
+		of("64 in flight", "per s", view.ShortCount, result.BlockAccess, true, rate),
 		duration("a write", "us", view.Micros, func(r result.LayoutRow) *float64 {
 			return view.When(r.Traffic.Writes > 0, r.Traffic.WriteNanos)
 		}))

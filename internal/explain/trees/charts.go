@@ -240,16 +240,12 @@ func (in Input) slowest() view.Table {
 		tree string
 		result.VersionRow
 	}
-	var all []row
-	for _, of := range in.trees {
-		sorted := slices.Clone(of.versions)
-		slices.SortStableFunc(sorted, func(a, b result.VersionRow) int {
+	all := view.Flat(in.trees, func(of replayed) []row {
+		sorted := slices.SortedStableFunc(slices.Values(of.versions), func(a, b result.VersionRow) int {
 			return cmp.Compare(b.ApplyNanos+b.CommitNanos, a.ApplyNanos+a.CommitNanos)
 		})
-		for _, v := range sorted[:min(slowestOf, len(sorted))] {
-			all = append(all, row{of.Tree, v})
-		}
-	}
+		return view.Each(sorted[:min(slowestOf, len(sorted))], func(v result.VersionRow) row { return row{of.Tree, v} })
+	})
 	millis := func(name string, value func(row) int64) view.Column[row] {
 		return view.Figure(name, "", nil, func(r row) float64 { return float64(value(r)) }).In(view.Millis)
 	}
