@@ -335,8 +335,9 @@ func (e Evidence) SizesAhead(layout string) (sizes []uint64) {
 	return slices.Compact(sizes)
 }
 
-func Names(l *result.Layouts) []string {
-	return view.Distinct(l.Rows, func(r result.LayoutRow) string { return r.Layout })
+// Names are those of the layouts, in order.
+func (e Evidence) Names() []string {
+	return view.Distinct(e.Rows, func(r result.LayoutRow) string { return r.Layout })
 }
 
 // Basis is the first word of what a figure stands on.

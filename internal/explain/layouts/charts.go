@@ -28,13 +28,13 @@ type line struct {
 
 // points are all places of a layout: the sizes built, smallest first, then one ahead.
 func (in Input) points() (all []point) {
-	for _, name := range claims.Names(in.Layouts) {
+	for _, name := range in.Names() {
 		rows := view.Where(in.measured(), func(of row) bool { return of.Layout == name })
 		slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.Accounts, b.Accounts) })
 		for i := range rows {
 			all = append(all, point{name, float64(rows[i].Accounts), &rows[i]})
 		}
-		for _, n := range (claims.Evidence{Layouts: in.Layouts}).SizesAhead(name) {
+		for _, n := range in.SizesAhead(name) {
 			all = append(all, point{name, float64(n), nil})
 		}
 	}
@@ -50,9 +50,8 @@ func absent(point) *float64 { return nil }
 
 // charts are over the size: reads first, in both conditions.
 func (in Input) charts() (blocks []view.Block) {
-	e := claims.Evidence{Layouts: in.Layouts}
 	reads := func(condition string) func(point) *float64 {
-		return built(func(of row) *float64 { return e.ReadsValue(of.at, result.AccountLookup, condition) })
+		return built(func(of row) *float64 { return in.ReadsValue(of.at, result.AccountLookup, condition) })
 	}
 	// orAhead is a prediction of rows, carried on to a size that was not built.
 	orAhead := func(value func(row) *float64, figure string, alike bool, only uint64) func(point) *float64 {
@@ -64,9 +63,9 @@ func (in Input) charts() (blocks []view.Block) {
 			case only > 0 && n != only:
 				return nil
 			case alike:
-				return claims.Value(e.AheadAlike(p.layout, figure, n))
+				return claims.Value(in.AheadAlike(p.layout, figure, n))
 			}
-			return claims.Value(e.Ahead(p.layout, figure, n, 0))
+			return claims.Value(in.Ahead(p.layout, figure, n, 0))
 		}
 	}
 	single := func(title, note string, y view.Axis, value, formula func(point) *float64) view.Block {
@@ -117,7 +116,7 @@ func (in Input) chart(title, note string, lines ...line) view.Block {
 		columns = append(columns, view.Column[point]{Name: l.head, Unit: l.unit, Format: l.print, Value: l.value})
 	}
 	if len(lines) > 1 {
-		share := shareColumn(claims.Evidence{Layouts: in.Layouts})
+		share := in.share()
 		columns = append(columns, view.Column[point]{Name: share.Name, Unit: share.Unit, Format: share.Format, Value: built(share.Value)})
 	}
 	for _, l := range lines {
@@ -130,7 +129,7 @@ func (in Input) chart(title, note string, lines ...line) view.Block {
 	chart := view.NewChart(title+" against accounts", view.Decades("accounts", view.AsCount), ys...)
 	var drawn []point
 	points := in.points()
-	for n, name := range claims.Names(in.Layouts) {
+	for n, name := range in.Names() {
 		of := view.Where(points, func(p point) bool { return p.layout == name })
 		look := styleOf(n)
 		for i, l := range lines {

@@ -13,10 +13,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/statelab/statelab/internal/explain/claims"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/web"
 )
+
+func of(l *result.Layouts) Input { return Input{claims.Evidence{Layouts: l}} }
 
 func ptr[T any](v T) *T { return &v }
 
@@ -42,7 +45,7 @@ func measuredLayouts(t testing.TB) *result.Layouts {
 
 func TestLayoutsText(t *testing.T) {
 	var out bytes.Buffer
-	must(t, Input{measuredLayouts(t)}.Text(&out))
+	must(t, of(measuredLayouts(t)).Text(&out))
 	for n, line := range strings.Split(out.String(), "\n") {
 		if len([]rune(line)) > width {
 			t.Errorf("line %d has %d columns: %s", n+1, len([]rune(line)), line)
@@ -141,7 +144,7 @@ func wellFormed(t *testing.T, text string) {
 
 var update = flag.Bool("update", false, "rewrite the expected texts in testdata")
 
-func writePage(w io.Writer, l *result.Layouts) error { return Input{l}.Page().Write(w) }
+func writePage(w io.Writer, l *result.Layouts) error { return of(l).Page().Write(w) }
 
 // Figures that no machine measures are drawn as absent, with a word.
 func TestAbsurdFiguresAreBounded(t *testing.T) {
@@ -159,7 +162,7 @@ func TestAbsurdFiguresAreBounded(t *testing.T) {
 		change(l)
 		var page, text bytes.Buffer
 		must(t, writePage(&page, l))
-		must(t, Input{l}.Text(&text))
+		must(t, of(l).Text(&text))
 		wellFormed(t, page.String())
 		if name != "tiny" && !strings.Contains(page.String(), view.Absurd) {
 			t.Errorf("%s: the page does not say %q", name, view.Absurd)
@@ -173,9 +176,9 @@ func TestWhichLayout(t *testing.T) {
 	ahead := func(layout string, memory int64, reads float64) result.LayoutOutlook {
 		return result.LayoutOutlook{Layout: layout, Figure: "device_reads_per_lookup", Accounts: 5e7, MemoryBytes: memory, Value: reads}
 	}
-	in := Input{&result.Layouts{Workload: result.StateWorkload{At: []uint64{5e7}, AtMemory: []int64{4 << 30, 64 << 30}},
+	in := of(&result.Layouts{Workload: result.StateWorkload{At: []uint64{5e7}, AtMemory: []int64{4 << 30, 64 << 30}},
 		Rows:    []result.LayoutRow{{Layout: "b", Status: result.OK}, {Layout: "a", Status: result.OK}, {Layout: "c", Status: result.OK}},
-		Outlook: []result.LayoutOutlook{ahead("a", 4<<30, 2), ahead("b", 4<<30, 1), ahead("a", 64<<30, 0), ahead("b", 64<<30, 0)}}}
+		Outlook: []result.LayoutOutlook{ahead("a", 4<<30, 2), ahead("b", 4<<30, 1), ahead("a", 64<<30, 0), ahead("b", 64<<30, 0)}})
 	got := strings.Join(in.asked(), "\n")
 	want := "With 50M accounts and 4 GiB of memory, b reads least: 1.00 device reads for each lookup of an account with warm caches, by prediction " +
 		"(the first lookup of a state, which statelab price predicts, reads many times as much); a 2.00. " +
@@ -192,10 +195,10 @@ func TestWhichLayout(t *testing.T) {
 // As much memory for each account as in the run says nothing where the state fitted in it.
 func TestOutlookWithMemoryAlike(t *testing.T) {
 	for disk, want := range map[int64]bool{32 << 20: false, 128 << 20: true} {
-		in := Input{&result.Layouts{Workload: result.StateWorkload{MemoryBytes: 64 << 20},
+		in := of(&result.Layouts{Workload: result.StateWorkload{MemoryBytes: 64 << 20},
 			Rows: []result.LayoutRow{{Layout: "a", Status: result.OK, Accounts: 1 << 20, DiskBytes: disk}},
 			Outlook: []result.LayoutOutlook{{Layout: "a", Figure: "device_reads_per_lookup", Accounts: 1e9, MemoryBytes: 64e9, PerAccount: true, Value: 1},
-				{Layout: "a", Figure: "device_reads_per_lookup", Accounts: 1e9, MemoryBytes: 2 << 30, Value: 2}}}}
+				{Layout: "a", Figure: "device_reads_per_lookup", Accounts: 1e9, MemoryBytes: 2 << 30, Value: 2}}})
 		if got := slices.ContainsFunc(in.outlook().Heads, func(h view.Head) bool { return h.Unit == "64 B/account" }); got != want {
 			t.Errorf("state of %d bytes: %+v", disk, in.outlook().Heads)
 		}

@@ -17,7 +17,7 @@ func TestPredictedReadsStandBesideMeasuredOnes(t *testing.T) {
 		{Layout: "unmodelled", Accounts: 1e6, Status: result.OK, BlockReads: some(1)},
 		{Layout: "failed", Accounts: 1e6, Status: result.Failed, Error: "killed"},
 	}}
-	got := (Input{l}).model()
+	got := (of(l)).model()
 	want := [][]string{
 		{"pagetrie 1M", "0.800", "0.880", "+10 %", "0.010", "0.030", view.None},
 		{"mapped 1M", view.None, view.None, view.None, "0.500", "0.400", "-20 %"},

@@ -24,12 +24,12 @@ const (
 )
 
 // Input is a comparison of layouts.
-type Input struct{ *result.Layouts }
+type Input struct{ claims.Evidence }
 
 // Read reads a folder that holds layouts.json.
 func Read(dir string) (Input, error) {
 	l, err := result.ReadLayouts(dir)
-	return Input{l}, err
+	return Input{claims.Evidence{Layouts: l}}, err
 }
 
 // Page is what a browser shows.
@@ -200,7 +200,6 @@ const nothing = 0.001
 
 // asked answers which layout suits the sizes and the memory that the run was asked about.
 func (in Input) asked() (answers []string) {
-	e := claims.Evidence{Layouts: in.Layouts}
 	type choice struct {
 		layout string
 		reads  float64
@@ -209,8 +208,8 @@ func (in Input) asked() (answers []string) {
 		for _, memory := range in.Workload.AtMemory {
 			var choices []choice
 			var unknown []string
-			for _, name := range claims.Names(in.Layouts) {
-				if reads := e.Predicted(name, accounts, memory); reads != nil && view.Sane(*reads) {
+			for _, name := range in.Names() {
+				if reads := in.Predicted(name, accounts, memory); reads != nil && view.Sane(*reads) {
 					choices = append(choices, choice{name, *reads})
 				} else {
 					unknown = append(unknown, name)
@@ -245,14 +244,13 @@ func (in Input) asked() (answers []string) {
 // readsRange names the layouts that read least and most at a size: "flat-pebble 0.53
 // to geth-hash 2.12 device reads".
 func (in Input) readsRange(accounts uint64, condition string) string {
-	e := claims.Evidence{Layouts: in.Layouts}
 	type reading struct {
 		claims.Reading
 		layout string
 	}
 	var all []reading
 	for i, row := range in.Rows {
-		if r, ok := e.Reads(i, condition); ok && row.Status == result.OK && row.Accounts == accounts {
+		if r, ok := in.Reads(i, condition); ok && row.Status == result.OK && row.Accounts == accounts {
 			all = append(all, reading{r, row.Layout})
 		}
 	}

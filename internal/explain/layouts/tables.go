@@ -24,7 +24,7 @@ type column = view.Column[row]
 
 // rows are those of all layouts, grouped by layout.
 func (in Input) rows() (all []row) {
-	for _, name := range claims.Names(in.Layouts) {
+	for _, name := range in.Names() {
 		for i, of := range in.Rows {
 			if of.Layout == name {
 				all = append(all, row{of, i})
@@ -73,16 +73,14 @@ func p99Of(l *result.Latency) float64 { return float64(l.P99) }
 
 // reads is a column of the reads of lookups of a kind in a condition.
 func (in Input) reads(name, unit, kind, condition string) column {
-	e := claims.Evidence{Layouts: in.Layouts}
-	return view.Optional(name, unit, view.PerGet, func(of row) *float64 { return e.ReadsValue(of.at, kind, condition) })
+	return view.Optional(name, unit, view.PerGet, func(of row) *float64 { return in.ReadsValue(of.at, kind, condition) })
 }
 
 // costs is what to know of every layout at the largest size.
 func (in Input) costs() view.Table {
-	e := claims.Evidence{Layouts: in.Layouts}
 	var largest []row
-	for _, name := range claims.Names(in.Layouts) {
-		if i, ok := e.Largest(name); ok {
+	for _, name := range in.Names() {
+		if i, ok := in.Largest(name); ok {
 			largest = append(largest, row{in.Rows[i], i})
 		}
 	}
@@ -95,11 +93,11 @@ func (in Input) costs() view.Table {
 		}),
 		in.reads("nothing", "cached", result.AccountLookup, result.FirstLookups),
 		in.reads("memory", "held", result.AccountLookup, result.HeldLookups),
-		shareColumn(e),
+		in.share(),
 	}
 	for _, at := range in.ahead() {
 		columns = append(columns, view.Optional("at "+accountsText(at.accounts)+" with", view.ShortBytes(at.memory), view.PerGet,
-			func(of row) *float64 { return e.Predicted(of.Layout, at.accounts, at.memory) }))
+			func(of row) *float64 { return in.Predicted(of.Layout, at.accounts, at.memory) }))
 	}
 	return view.TableOf(largest, nil, append(columns, in.reads("a slot", "held", result.SlotLookup, result.HeldLookups),
 		p50.Named("p50", "us, held"), nodes, disk)...)
@@ -127,8 +125,8 @@ func (in Input) ahead() (places []place) {
 	return places[:min(len(places), mostAhead)]
 }
 
-func shareColumn(e claims.Evidence) column {
-	return column{Name: "in memory", Unit: "% of state", Value: func(of row) *float64 { return view.Of(e.Share(of.at)) }, Format: func(share float64) string {
+func (in Input) share() column {
+	return column{Name: "in memory", Unit: "% of state", Value: func(of row) *float64 { return view.Of(in.Share(of.at)) }, Format: func(share float64) string {
 		if share >= 1 {
 			return "all"
 		}
@@ -141,10 +139,9 @@ func (in Input) costsNote() string {
 	if claims.Largest(in.Layouts) == 0 {
 		return "the state of the access list alone"
 	}
-	e := claims.Evidence{Layouts: in.Layouts}
 	var counts []string
 	for i := range in.Rows {
-		if r, ok := e.Reads(i, result.HeldLookups); ok && !slices.Contains(counts, r.Unit) {
+		if r, ok := in.Reads(i, result.HeldLookups); ok && !slices.Contains(counts, r.Unit) {
 			counts = append(counts, r.Unit)
 		}
 	}
@@ -335,7 +332,6 @@ type ahead struct {
 // outlook has figures of sizes that were not built, a row per layout and size: nodes,
 // reads without a cache, device reads by the memory.
 func (in Input) outlook() view.Table {
-	e := claims.Evidence{Layouts: in.Layouts}
 	held := view.Where(in.Outlook, func(o result.LayoutOutlook) bool { return o.MemoryBytes > 0 && !o.PerAccount })
 	budgets := view.Each(held, func(o result.LayoutOutlook) int64 { return o.MemoryBytes })
 	slices.Sort(budgets)
@@ -344,21 +340,21 @@ func (in Input) outlook() view.Table {
 	}
 	columns := []view.Column[ahead]{
 		view.Words("layout", func(a ahead) string { return a.layout + " " + accountsText(a.accounts) }).Named("layout", "accounts"),
-		reads("nodes", "", func(a ahead) *float64 { return claims.Value(e.Ahead(a.layout, "nodes_per_lookup", a.accounts, 0)) }),
-		reads("reads", "no cache", func(a ahead) *float64 { return claims.Value(e.Ahead(a.layout, "reads_per_lookup", a.accounts, 0)) }),
+		reads("nodes", "", func(a ahead) *float64 { return claims.Value(in.Ahead(a.layout, "nodes_per_lookup", a.accounts, 0)) }),
+		reads("reads", "no cache", func(a ahead) *float64 { return claims.Value(in.Ahead(a.layout, "reads_per_lookup", a.accounts, 0)) }),
 		reads("device reads", in.memoryAlike(), func(a ahead) *float64 {
-			if i, ok := e.Largest(a.layout); ok && e.Share(i) >= 1 {
+			if i, ok := in.Largest(a.layout); ok && in.Share(i) >= 1 {
 				return nil // it fitted in memory, and would again
 			}
-			return claims.Value(e.AheadAlike(a.layout, "device_reads_per_lookup", a.accounts))
+			return claims.Value(in.AheadAlike(a.layout, "device_reads_per_lookup", a.accounts))
 		}),
 	}
 	for _, budget := range slices.Compact(budgets) {
-		columns = append(columns, reads("device reads", view.ShortBytes(budget), func(a ahead) *float64 { return e.Predicted(a.layout, a.accounts, budget) }))
+		columns = append(columns, reads("device reads", view.ShortBytes(budget), func(a ahead) *float64 { return in.Predicted(a.layout, a.accounts, budget) }))
 	}
 	var rows []ahead
-	for _, name := range claims.Names(in.Layouts) {
-		for _, accounts := range e.SizesAhead("") {
+	for _, name := range in.Names() {
+		for _, accounts := range in.SizesAhead("") {
 			a := ahead{name, accounts}
 			if slices.ContainsFunc(columns[1:], func(c view.Column[ahead]) bool { return c.Value(a) != nil }) {
 				rows = append(rows, a)
