@@ -15,6 +15,7 @@ import (
 	"github.com/golang/snappy"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
+	"github.com/zeebo/xxh3"
 
 	"github.com/statelab/statelab/engine"
 )
@@ -148,7 +149,7 @@ func checksumOf(kind byte, b []byte) uint32 {
 	case xxh64Checksum:
 		return uint32(xxhash.Sum64(b))
 	case xxh3Checksum: // the last byte apart
-		return uint32(xxh3(b[:len(b)-1])) ^ uint32(b[len(b)-1])*0x6b9083d9
+		return uint32(xxh3.Hash(b[:len(b)-1])) ^ uint32(b[len(b)-1])*0x6b9083d9
 	}
 	return 0
 }

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// Hashes that tables are written with: XXH3 and the 32-bit xxHash of checksums, the preview of
+// Hashes that tables are written with and no library has: the 32-bit xxHash of checksums, the preview of
 // XXH3 that filters and cache keys use, and LevelDB's hash of older filters. Formulas are those of
 // the xxHash specification (github.com/Cyan4973/xxHash, doc/xxhash_spec.md).
 
@@ -57,15 +57,9 @@ func avalanche3(h uint64) uint64 {
 	return h ^ h>>32
 }
 
-// avalanchePreview ends the preview of XXH3.
-func avalanchePreview(h uint64) uint64 {
+// avalanche ends a hash.
+func avalanche(h uint64) uint64 {
 	h = (h ^ h>>37) * prime64x3
-	return h ^ h>>32
-}
-
-func avalanche64(h uint64) uint64 {
-	h = (h ^ h>>33) * prime64x2
-	h = (h ^ h>>29) * prime64x3
 	return h ^ h>>32
 }
 
@@ -73,49 +67,40 @@ func mix16(b []byte, at int, seed uint64) uint64 {
 	return fold(le64(b)^(secret64(at)+seed), le64(b[8:])^(secret64(at+8)-seed))
 }
 
-// middle hashes 17 to 240 bytes, where XXH3 and its preview differ in the end only.
-func middle(b []byte, seed uint64, end func(uint64) uint64) uint64 {
+// middle hashes 17 to 240 bytes.
+func middle(b []byte, seed uint64) uint64 {
 	n := len(b)
 	acc := uint64(n) * prime64x1
 	if n > 128 {
 		for i := range 8 {
 			acc += mix16(b[16*i:], 16*i, seed)
 		}
-		acc = end(acc)
+		acc = avalanche(acc)
 		for i := 8; i < n/16; i++ {
 			acc += mix16(b[16*i:], 16*(i-8)+3, seed)
 		}
-		return end(acc + mix16(b[n-16:], secretLeast-17, seed))
+		return avalanche(acc + mix16(b[n-16:], secretLeast-17, seed))
 	}
 	for i := (n - 1) / 32; i >= 0; i-- {
 		acc += mix16(b[16*i:], 32*i, seed)
 		acc += mix16(b[n-16*(i+1):], 32*i+16, seed)
 	}
-	return end(acc)
+	return avalanche(acc)
 }
 
-// long hashes more than 240 bytes. swap says that XXH3 adds each word to its neighbour.
-func long(b []byte, whole bool, end func(uint64) uint64) uint64 {
+// long hashes more than 240 bytes. Unlike XXH3 it adds a word to its own place, not to its neighbour's.
+func long(b []byte) uint64 {
 	acc := [8]uint64{prime32x3, prime64x1, prime64x2, prime64x3, prime64x4, prime32x2, prime64x5, prime32x1}
-	swap := 0
-	if whole {
-		swap = 1
-	}
 	stripe := func(in []byte, at int) {
 		in = in[:stripeBytes]
 		for i := range acc {
 			word := le64(in[8*i:])
 			key := word ^ secret64(at+8*i)
-			acc[i^swap] += word
-			acc[i] += (key & 0xFFFFFFFF) * (key >> 32)
+			acc[i] += word + (key&0xFFFFFFFF)*(key>>32)
 		}
 	}
 	n := len(b)
-	counted := n
-	if whole {
-		counted = n - 1 // the last stripe is always taken from the end
-	}
-	blocks := counted / blockBytes
+	blocks := n / blockBytes
 	for k := range blocks {
 		for s := range blockBytes / stripeBytes {
 			stripe(b[k*blockBytes+s*stripeBytes:], 8*s)
@@ -124,41 +109,17 @@ func long(b []byte, whole bool, end func(uint64) uint64) uint64 {
 			acc[i] = (acc[i] ^ acc[i]>>47 ^ secret64(secretBytes-stripeBytes+8*i)) * prime32x1
 		}
 	}
-	for s := range (counted - blocks*blockBytes) / stripeBytes {
+	for s := range (n - blocks*blockBytes) / stripeBytes {
 		stripe(b[blocks*blockBytes+s*stripeBytes:], 8*s)
 	}
-	if whole || n%stripeBytes != 0 {
+	if n%stripeBytes != 0 {
 		stripe(b[n-stripeBytes:], secretBytes-stripeBytes-7)
 	}
 	h := uint64(n) * prime64x1
 	for i := 0; i < 8; i += 2 {
 		h += fold(acc[i]^secret64(11+8*i), acc[i+1]^secret64(19+8*i))
 	}
-	return end(h)
-}
-
-// xxh3 is XXH3's 64 bits without a seed.
-func xxh3(b []byte) uint64 {
-	switch n := len(b); {
-	case n == 0:
-		return avalanche64(secret64(56) ^ secret64(64))
-	case n <= 3:
-		mixed := uint32(b[0])<<16 | uint32(b[n>>1])<<24 | uint32(b[n-1]) | uint32(n)<<8
-		return avalanche64(uint64(mixed ^ uint32(secret64(0)) ^ uint32(secret64(4))))
-	case n <= 8:
-		keyed := (uint64(le32(b[n-4:])) + uint64(le32(b))<<32) ^ secret64(8) ^ secret64(16)
-		h := keyed ^ bits.RotateLeft64(keyed, 49) ^ bits.RotateLeft64(keyed, 24)
-		h *= 0x9FB21C651E98DF25
-		h = (h ^ (h>>35 + uint64(n))) * 0x9FB21C651E98DF25
-		return h ^ h>>28
-	case n <= 16:
-		low := le64(b) ^ secret64(24) ^ secret64(32)
-		high := le64(b[n-8:]) ^ secret64(40) ^ secret64(48)
-		return avalanche3(uint64(n) + bits.ReverseBytes64(low) + high + fold(low, high))
-	case n <= 240:
-		return middle(b, 0, avalanche3)
-	}
-	return long(b, true, avalanche3)
+	return avalanche(h)
 }
 
 // hashPreview is the hash of keys in filters and of blocks in caches: a preview of XXH3. Of more
@@ -169,19 +130,19 @@ func hashPreview(b []byte, seed uint64) uint64 {
 		return fold(seed+secret64(0), prime64x2)
 	case n <= 3:
 		mixed := uint32(b[0]) | uint32(b[n>>1])<<8 | uint32(b[n-1])<<16 | uint32(n)<<24
-		return avalanchePreview((uint64(mixed) ^ (secret64(0)&0xFFFFFFFF + seed)) * prime64x1)
+		return avalanche((uint64(mixed) ^ (secret64(0)&0xFFFFFFFF + seed)) * prime64x1)
 	case n <= 8:
 		keyed := (uint64(le32(b)) | uint64(le32(b[n-4:]))<<32) ^ (secret64(0) + seed)
 		mixed := uint64(n) + (keyed^keyed>>51)*prime32x1
-		return avalanchePreview((mixed ^ mixed>>47) * prime64x2)
+		return avalanche((mixed ^ mixed>>47) * prime64x2)
 	case n <= 16:
 		low := le64(b) ^ (secret64(0) + seed)
 		high := le64(b[n-8:]) ^ (secret64(8) - seed)
-		return avalanchePreview(uint64(n) + low + high + fold(low, high))
+		return avalanche(uint64(n) + low + high + fold(low, high))
 	case n <= 240:
-		return middle(b, seed, avalanchePreview)
+		return middle(b, seed)
 	}
-	return long(b, false, avalanchePreview)
+	return long(b)
 }
 
 // xxh32 is the 32-bit xxHash without a seed.
