@@ -7,12 +7,20 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/engines"
+	"github.com/statelab/statelab/internal/explain/kvdblog"
 	"github.com/statelab/statelab/internal/explain/studies"
+	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/model/lsm"
+	"github.com/statelab/statelab/internal/model/predict"
 	"github.com/statelab/statelab/result"
 )
 
@@ -75,4 +83,114 @@ func report(stdout io.Writer, out string, folders []string) error {
 	}
 	_, err = fmt.Fprintf(stdout, "\nreport: %s\n", out)
 	return err
+}
+
+// The machine and the runs of the study.
+const (
+	studyCores  = 32
+	studyWarmup = 0.0005 // of the keys
+)
+
+// validate predicts every published point from the published level table and prints both. With a
+// folder, the table and a chart of each dataset are written there, in the place of older ones.
+func validate(ctx context.Context, stdout io.Writer, logs, out string, gets uint64) error {
+	dir, err := os.MkdirTemp("", "statelab-validate-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	folders, err := kvdblog.Import(os.DirFS(logs), dir)
+	if err != nil {
+		return fmt.Errorf("import %s: %w", logs, err)
+	}
+	var total validated
+	var table strings.Builder
+	fmt.Fprintln(&table, "| dataset | cache | published block reads per Get | predicted | error | largest error of a type's hit rate |")
+	fmt.Fprintln(&table, "|---|--:|--:|--:|--:|--:|")
+	for _, folder := range folders {
+		published, err := result.ReadSweep(folder)
+		if err != nil {
+			return err
+		}
+		if err := predictSweep(ctx, published, gets); err != nil {
+			return err
+		}
+		if err := result.WriteSweep(folder, published); err != nil {
+			return err
+		}
+		total.rows(&table, published)
+		if out != "" {
+			if err := picture(folder, filepath.Join(out, "predicted-"+strings.ToLower(filepath.Base(folder))+".png")); err != nil {
+				return err
+			}
+		}
+	}
+	fmt.Fprintf(&table, "\n%d points: mean error %.2f %%, worst %.2f %%\n", total.points, 100*total.sum/float64(total.points), 100*total.worst)
+	if _, err := fmt.Fprint(stdout, table.String()); err != nil || out == "" {
+		return err
+	}
+	text := "# Published runs against the prediction\n\nMade by `statelab-studies validate`; do not edit.\n\n" + table.String()
+	return os.WriteFile(filepath.Join(out, "prediction-validation.md"), []byte(text), 0o644)
+}
+
+// validated are the errors of predicted points so far.
+type validated struct {
+	worst, sum float64
+	points     int
+}
+
+// rows writes a row for each point that was published and predicted.
+func (v *validated) rows(table io.Writer, published *result.Sweep) {
+	for i, p := range published.Points {
+		if p.Figures.BlockReadsPerGet == nil {
+			continue
+		}
+		q := published.Predicted[i]
+		miss := q.BlockReadsPerGet / *p.Figures.BlockReadsPerGet - 1
+		hits := 0.0
+		for _, kind := range []string{"filter", "top_index", "index", "data"} {
+			hits = max(hits, math.Abs(q.HitRate[kind]-p.Figures.HitRate[kind]))
+		}
+		fmt.Fprintf(table, "| %s | %s | %.4f | %.4f | %+.2f %% | %.4f |\n", published.Name, unit.Bytes(p.CacheBytes), *p.Figures.BlockReadsPerGet,
+			q.BlockReadsPerGet, 100*miss, hits)
+		v.worst, v.sum, v.points = max(v.worst, math.Abs(miss)), v.sum+math.Abs(miss), v.points+1
+	}
+}
+
+// predictSweep fills the predicted points of an imported sweep.
+func predictSweep(ctx context.Context, s *result.Sweep, gets uint64) error {
+	in := predict.Input{Cores: studyCores, Seeds: []uint64{1, 2, 3}, Version: cachesim.PebbleV1, ReservedBytes: predict.OpenReserve, Gets: gets}
+	in.Levels = lsm.WithCharge(s.Database.Levels, in.Version.BlockCharge())
+	keys := int64(0)
+	for _, l := range in.Levels {
+		keys += l.Keys
+	}
+	in.WarmupGets = uint64(studyWarmup * float64(keys))
+	for _, p := range s.Points {
+		in.CacheBytes = append(in.CacheBytes, p.CacheBytes)
+	}
+	points, err := predict.Run(ctx, in)
+	if err != nil {
+		return fmt.Errorf("predict %s: %w", s.Name, err)
+	}
+	s.Predicted = nil
+	for _, p := range points {
+		s.Predicted = append(s.Predicted, p.PredictedPoint)
+	}
+	return nil
+}
+
+func picture(folder, path string) error {
+	in, err := engines.Read(folder)
+	if err != nil {
+		return err
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := in.Picture(file); err != nil {
+		return err
+	}
+	return file.Close()
 }

@@ -2,16 +2,26 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/ask/curve"
+	"github.com/statelab/statelab/internal/ask/logs"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/accesses"
 	"github.com/statelab/statelab/internal/chain/mpt"
+	"github.com/statelab/statelab/internal/chain/traffic"
+	"github.com/statelab/statelab/internal/model/trace"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/bench"
@@ -211,5 +221,173 @@ func (a *app) accessesVerify() *cobra.Command {
 		}
 		fmt.Fprintf(a.stdout, "%s: %s\n", args[0], accesses.Verdict(list.Info(), blocks, roots))
 		return nil
+	})
+}
+
+// logFlags say how to read a log of a key-value store.
+type logFlags struct {
+	from   experiment.Text
+	family experiment.Count
+}
+
+func (l *logFlags) declare(flags *pflag.FlagSet) {
+	setting.Var(flags, &l.from, setting.Choice(logs.Forms()...), "from", logs.Lists,
+		"form of the input: access lists, which tell themselves apart, or geth-log (tinoryj/EthAnalysis), rocksdb-trace (DB::StartTrace), "+
+			"rocksdb-block-trace (StartBlockCacheTrace) or rocksdb-io-trace (StartIOTrace), from a file or -")
+	setting.Var(flags, &l.family, setting.Count(0, "0"), "family", "0", "with --from rocksdb-trace: number of the column family")
+}
+
+func (l *logFlags) form() logs.Form { return logs.Form{Name: l.from.V(), Family: uint32(l.family.V())} }
+
+// given tells whether the argument is a log, not a list.
+func (l *logFlags) given(args []string) bool {
+	return l.from.V() != logs.Lists || len(args) == 1 && traffic.Is(args[0])
+}
+
+// open opens the log that is the only argument.
+func (l *logFlags) open(m *mistakes, args []string) (log traffic.Source) {
+	if len(args) != 1 {
+		m.Add("name one log (example: statelab accesses import --from geth-log LOG --out log.slkt)")
+		return nil
+	}
+	if l.form().Blocks() {
+		m.Add("--from %s: it has neither values nor all keys: accesses import makes a trace for statelab simulate of it", l.from.V())
+		return nil
+	}
+	if args[0] != curve.Pipe && !m.Readable("", args[0]) {
+		return nil
+	}
+	log, err := l.form().Open(args[0])
+	if err != nil {
+		m.Unread("", "", "%v", err)
+	}
+	return log
+}
+
+// blockTrace reads what Gets asked of RocksDB's block cache, and writes it as a trace for simulate, unless to is "".
+func (a *app) blockTrace(m *mistakes, l *logFlags, args []string, to string, asJSON bool) error {
+	if len(args) != 1 || args[0] != curve.Pipe {
+		m.One(args, "trace (example: statelab accesses import --from "+l.from.V()+" FILE --out T)")
+	}
+	if err := m.Err(); err != nil {
+		return err
+	}
+	told, done := a.following("read")
+	blocks, err := logs.ReadBlocks(args[0], told)
+	if done(); err != nil {
+		return err
+	}
+	record := func(w io.Writer) (trace.Made, error) { return curve.Blocks(w, blocks, args[0]) }
+	var made *curve.Written
+	if to != "" {
+		made, err = curve.Write(to, nil, record)
+	} else {
+		made, err = curve.Counted(args[0], record)
+	}
+	if err != nil {
+		return err
+	}
+	a.progress().Warn(made.Warnings...)
+	if err := a.print(asJSON, made); err != nil || asJSON {
+		return err
+	}
+	_, err = fmt.Fprintf(a.stdout, "RocksDB %s had %s misses of its own cache.\n", blocks.Version, unit.Count(blocks.Misses))
+	return err
+}
+
+// following hears how far the reading of a log is.
+func (a *app) following(phase string) (told func(ops uint64) error, done func()) {
+	p := a.progress()
+	return func(ops uint64) error {
+		p.Tell("", result.Event{Phase: phase, Done: ops, Unit: "operations"})
+		return context.Cause(a.ctx)
+	}, p.Done
+}
+
+func (a *app) describeLog(log traffic.Source, name string, asJSON bool) error {
+	told, done := a.following("read")
+	client := log.Info().Client
+	facts, err := traffic.Count(name, log, func(key []byte) string { return dbformat.Section(client, key) }, told)
+	if done(); err != nil {
+		return err
+	}
+	a.progress().Warn(logs.LeftOut(log)...)
+	return a.print(asJSON, facts)
+}
+
+// writeLog writes a log in statelab's own form and describes it.
+func (a *app) writeLog(log traffic.Source, to, typed, provenance string) error {
+	info := log.Info()
+	info.Provenance = provenance
+	told, done := a.following("import")
+	err := output.Write(to, nil, func(f *os.File) error { return traffic.Write(f, log, info, told) })
+	if done(); err != nil {
+		return err
+	}
+	a.progress().Warn(logs.LeftOut(log)...)
+	written, err := traffic.Open(to)
+	if err != nil {
+		return err
+	}
+	defer written.Close() // it is only read
+	return a.describeLog(written, typed, false)
+}
+
+func (a *app) accessesBuild() *cobra.Command {
+	var db, name, profile string
+	log := new(logFlags)
+	cmd := &cobra.Command{
+		Use:   "build LOG --db DIR",
+		Short: "Make a database of what a log writes",
+		Long: `Build makes a database of the writes of a log that statelab accesses import has read,
+in their order and batches, with values of the logged sizes and random bytes: so its
+levels are as those of the program that wrote the log. What the log reads and does
+not write is not in it.
+
+  statelab accesses build log.slkt --db D
+  statelab sweep --db D --use-existing --accesses log.slkt --out R`,
+	}
+	flags := cmd.Flags()
+	log.declare(flags)
+	flags.StringVar(&db, "db", "", "new folder of the database")
+	flags.StringVar(&name, "engine", embedded()[0].Info().Name, "engine that makes it, of those that this program links")
+	flags.StringVar(&profile, "profile", "", "engine profile (default: the engine's first)")
+	return a.checked(cmd, func(m *mistakes, args []string) error {
+		e := linked(name)
+		if err := output.NewFolder(db); db == "" {
+			m.Add("--db is missing: name a new folder (example: --db D)")
+		} else if err != nil {
+			m.Add("--db: %v", err)
+		}
+		if e == nil {
+			m.Add("--engine %q: not an engine that this program links (example: --engine %s)", name, embedded()[0].Info().Name)
+			return m.Err()
+		}
+		options := engine.Options{Dir: absolute(db), Profile: profile, Create: true}
+		for _, err := range e.Check(options) {
+			m.Add("%v", err)
+		}
+		source := log.open(m, args)
+		if err := m.Err(); err != nil {
+			return err
+		}
+		defer source.Close() // it is only read
+		told, done := a.following("build")
+		var made traffic.Applied
+		err := output.WriteFolder(options.Dir, func(dir string) error {
+			options.Dir = dir
+			opened, err := e.Open(a.ctx, options)
+			if err != nil {
+				return err
+			}
+			made, err = traffic.Apply(a.ctx, source, opened, told)
+			return errors.Join(err, opened.Close())
+		})
+		if done(); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(a.stdout, "%s: %s puts of %s and %s deletes, in %s batches\n", db, unit.Count(made.Puts), unit.Bytes(int64(made.Bytes)),
+			unit.Count(made.Deletes), unit.Count(made.Batches))
+		return err
 	})
 }

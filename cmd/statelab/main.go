@@ -11,11 +11,15 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
+
+	"github.com/spf13/cobra/doc"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/commandline"
 	"github.com/statelab/statelab/internal/base/console"
 	"github.com/statelab/statelab/internal/base/failure"
+	"github.com/statelab/statelab/internal/base/materials"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/explain/promexport"
 	"github.com/statelab/statelab/internal/observe/host"
@@ -161,4 +165,43 @@ func (a *app) warn(strict bool, warnings ...engine.Warning) error {
 // madeFatal is the failure of so many warnings that --strict made fatal.
 func madeFatal(warnings int) error {
 	return engine.Fail(engine.CodeStrict, "--strict: %s", plural(warnings, "warning"))
+}
+
+// What scripts/dist asks for: manual pages, and a bill of materials.
+const (
+	manVerb       = "__man"
+	materialsVerb = "__sbom"
+)
+
+// distribute answers scripts/dist.
+func distribute(verb string, args []string, stdout, stderr io.Writer) int {
+	a := &app{ctx: context.Background(), stdout: stdout, stderr: stderr, tables: newTables()}
+	var err error
+	switch {
+	case verb == materialsVerb:
+		var bill any
+		if bill, err = materials.Of(args); err == nil {
+			err = a.printJSON(bill)
+		}
+	case len(args) == 1:
+		err = a.manual(args[0])
+	default:
+		err = fmt.Errorf("%s: name one folder", verb)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "statelab:", err)
+		return exitFailed
+	}
+	return exitDone
+}
+
+// manual writes a page for every verb.
+func (a *app) manual(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make the folder of the manual: %w", err)
+	}
+	date := time.Unix(0, 0).UTC() // the same pages from the same program
+	root := a.root()
+	root.DisableAutoGenTag = true
+	return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "statelab " + host.OwnVersion(), Manual: "Statelab", Date: &date}, dir)
 }

@@ -2,21 +2,26 @@ package evidence
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/advise"
+	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/predict"
+	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
@@ -173,4 +178,158 @@ func (a *Asked) predictRun(ctx context.Context, model advise.Model, traced bool,
 		v.ErrorPercent = 100 * (v.Predicted/v.Measured - 1)
 	}
 	return v, nil
+}
+
+// A trace costs memory and, of a large database, all its metadata to be read.
+// Beyond these the level model has to do.
+const (
+	leastTracedGets     = 200_000
+	tracedWarmupShare   = 4 // parts of five
+	tracedBlocksPerFill = 2 // a cache is full after its blocks were asked for twice over
+	usualBlockBytes     = 4 << 10
+)
+
+// draw predicts the curve of e: from a trace of the database's own blocks where it can be traced, and
+// else from the sizes of its levels. It tells whether there is a trace.
+func (a *Asked) draw(ctx context.Context, run *result.Run, model *advise.Model, e *advise.Evidence) (traced bool, err error) {
+	var t *cachesim.Trace
+	gets := uint64(0)
+	switch {
+	case a.Table:
+	case a.Trace != "":
+		if t, model.List, err = a.traceKept(); err == nil {
+			gets = model.List.WarmupGets + model.List.Gets
+		}
+	case a.Gets.Spec.AccessList != "":
+		if t, model.List, err = a.traceList(ctx, run); err == nil {
+			gets = model.List.WarmupGets + model.List.Gets
+		}
+	default:
+		t, gets, err = a.traceRandom(ctx, run)
+	}
+	if err != nil {
+		return false, err
+	}
+	if t != nil {
+		model.Cost = a.costOf(ctx, t)
+	}
+	e.Curve, err = advise.Draw(ctx, *model, func(done int) {
+		a.Tell(result.Event{Phase: "predicting", Done: uint64(done), Unit: "points"})
+	})
+	e.Curve.TracedGets = int(gets)
+	return t != nil, err
+}
+
+// traceRandom traces Gets that fill every cache of the curve, unless the database is too large
+// for that, or changes underneath: then nil, and why is said.
+func (a *Asked) traceRandom(ctx context.Context, run *result.Run) (t *cachesim.Trace, traced uint64, err error) {
+	gets := max(leastTracedGets, 5*tracedBlocksPerFill*advise.MostDrawn(run.Database.Levels, run.Database.Values)/usualBlockBytes/tracedWarmupShare)
+	table := a.Gets.Spec.Overrides["table"]
+	if gets > curve.MostGets || !curve.Traceable(run.Database.Levels) {
+		if table != "" {
+			return nil, 0, errors.New("--table: the database is too large to be traced, and the sizes of its levels do not tell kinds of keys apart: " +
+				"measure with statelab sweep --table")
+		}
+		if err := advise.OnlyLevels(a.Dir, run.Database.Values); err != nil {
+			return nil, 0, err
+		}
+		a.Say("the database is too large to be traced: the prediction uses the sizes of its levels")
+		return nil, 0, nil
+	}
+	warmup := uint64(gets) * tracedWarmupShare / (tracedWarmupShare + 1)
+	t, err = a.trace(ctx, warmup, uint64(gets)-warmup)
+	if err != nil && ctx.Err() == nil && table == "" && run.Database.Values == nil {
+		a.Say("the database cannot be traced (%v): the prediction uses the sizes of its levels", err)
+		return nil, 0, nil
+	}
+	return t, uint64(gets), err
+}
+
+// traceList traces the Gets of an access list, once: the first half fills the cache, the other counts. A
+// curve for random keys is no stand-in where that cannot be done.
+func (a *Asked) traceList(ctx context.Context, run *result.Run) (*cachesim.Trace, *advise.List, error) {
+	if metadata := curve.MetadataBytes(run.Database.Levels); metadata > curve.MostMetadata {
+		return nil, nil, fmt.Errorf("--accesses: a trace needs %s of filters and indexes in memory, at most %s are read: measure with statelab sweep --accesses",
+			unit.Bytes(metadata), unit.Bytes(curve.MostMetadata))
+	}
+	spec := a.Gets.Spec
+	gets, err := bench.ListGets(ctx, a.Gets.Engine, &spec)
+	if err != nil {
+		return nil, nil, err
+	}
+	if gets < 2 || gets > curve.MostGets {
+		return nil, nil, fmt.Errorf("--accesses %s: its blocks ask for %s keys, advise needs from 2 to %s: use a list of other blocks", spec.AccessList,
+			unit.Count(gets), unit.Count(uint64(curve.MostGets)))
+	}
+	list := &advise.List{Name: filepath.Base(spec.AccessList), KeyScheme: spec.KeyScheme, Gets: gets - gets/2, WarmupGets: gets / 2}
+	t, err := a.trace(ctx, list.WarmupGets, list.Gets)
+	if err != nil {
+		return nil, nil, err
+	}
+	return t, a.sum(list, t), nil
+}
+
+// sum adds what the blocks of the list's trace come to.
+func (a *Asked) sum(list *advise.List, t *cachesim.Trace) *advise.List {
+	for _, b := range t.Blocks {
+		list.Bytes += int64(b.Bytes) + subject.PebbleVersion(a.Gets.Spec.Engine).BlockCharge()
+	}
+	list.FirstReads = float64(firstReads(t)) / float64(list.Gets)
+	return list
+}
+
+// traceKept reads a trace that was kept, such as that of a node's own Gets. What memtables took of its cache is left out: for other
+// caches they are reckoned.
+func (a *Asked) traceKept() (*cachesim.Trace, *advise.List, error) {
+	file, err := os.Open(a.Trace)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--trace: %w", err)
+	}
+	defer file.Close() // read only
+	t, header, err := trace.Load(file)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--trace %s: %w", a.Trace, err)
+	}
+	if err := a.Gets.Fits(a.Trace, header); err != nil {
+		return nil, nil, err
+	}
+	counted := len(t.Gets) - t.WarmupGets
+	if counted < 1 {
+		return nil, nil, engine.Fail(engine.CodeUsage, "--trace %s: it has no Get behind those that fill the cache: watch for longer", a.Trace)
+	}
+	t.Events = slices.DeleteFunc(t.Events, func(e cachesim.Event) bool { return e.Held != 0 })
+	list := &advise.List{Name: filepath.Base(a.Trace), Gets: uint64(counted), WarmupGets: uint64(t.WarmupGets)}
+	return t, a.sum(list, t), nil
+}
+
+// trace traces as many Gets.
+func (a *Asked) trace(ctx context.Context, warmup, gets uint64) (*cachesim.Trace, error) {
+	of := a.Gets
+	of.Spec.Threads, of.Spec.WarmupAuto, of.Spec.WarmupGets, of.Spec.Gets = 1, false, warmup, gets
+	t, _, err := curve.Traced(ctx, of, a.Tell)
+	return t, err
+}
+
+// costOf is the advise.Model's.
+func (a *Asked) costOf(ctx context.Context, t *cachesim.Trace) func(cacheBytes, reservedBytes int64) (advise.Cost, error) {
+	return func(cacheBytes, reservedBytes int64) (advise.Cost, error) {
+		setup := cachesim.Setup{Policy: subject.PebbleVersion(a.Gets.Spec.Engine).Policy(), Cores: a.Cores, ReservedBytes: reservedBytes}
+		points, err := cachesim.Curve(ctx, t, setup, []int64{cacheBytes})
+		if err != nil {
+			return advise.Cost{}, fmt.Errorf("simulate a cache of %s: %w", unit.Bytes(cacheBytes), err)
+		}
+		return advise.Cost{BlockReadsPerGet: points[0].BlockReadsPerGet(), DataBlocksPerGet: points[0].DataBlocksPerGet()}, nil
+	}
+}
+
+// firstReads are the accesses after the warm-up to blocks that were not accessed before.
+func firstReads(t *cachesim.Trace) (reads int) {
+	seen := make([]bool, len(t.Blocks))
+	for i, number := range t.Accesses {
+		if !seen[number] && uint32(i) >= t.Gets[t.WarmupGets] {
+			reads++
+		}
+		seen[number] = true
+	}
+	return reads
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -12,7 +13,10 @@ import (
 	"text/tabwriter"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/adapt/rocksoptions"
+	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/ask/evidence"
 	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/unit"
@@ -340,4 +344,234 @@ func (out *Comparison) verdicts(w io.Writer) error {
 			bits, unit.Bytes(int64(t.BlockBytes)), t.ReadsPerGet, t.ExpectedReadsPerGet, t.Name)
 	}
 	return table.Flush()
+}
+
+// Conformity is what inspect --as PROFILE says of a database, with --json too: its options beside those of a
+// profile, such as a client's.
+type Conformity struct {
+	Schema  string       `json:"schema"`
+	Source  string       `json:"source"`
+	Engine  string       `json:"engine"`
+	Profile string       `json:"profile"`
+	File    string       `json:"file"` // where the options stand
+	Options []OptionPair `json:"options"`
+}
+
+// OptionPair is an option that matters for reads.
+type OptionPair struct {
+	Part    string `json:"part"` // column family, or level
+	Name    string `json:"name"`
+	Here    string `json:"here"`
+	Profile string `json:"profile"`
+	Differs bool   `json:"differs"`
+}
+
+// IsProfile reports whether a name is that of a profile of an engine whose databases name their options.
+func IsProfile(name string) bool {
+	if name == "" {
+		return false
+	}
+	_, err := rocksoptions.Find(name)
+	return err == nil || slices.ContainsFunc(pebbledb.Profiles(), func(p pebbledb.Profile) bool { return p.Name == name })
+}
+
+// AsProfile compares the OPTIONS file of a database with a profile; table names the only column family that
+// counts, "" those that the profile is about.
+func AsProfile(dir string, run *result.Run, profile, table string) (*Conformity, error) {
+	file, sections, err := optionsfile.Read(dir)
+	if err != nil {
+		return nil, err
+	}
+	if file == "" {
+		return nil, engine.Fail(engine.CodeUnsupported, "%s has no OPTIONS file, so its options are not known", dir)
+	}
+	out := &Conformity{Schema: "statelab.conformity/1", Source: dir, Engine: run.Engine.Name, Profile: profile, File: file, Options: []OptionPair{}}
+	if e, _ := subject.EngineOf(run.Engine.Name); e.BlockTables {
+		err = out.families(sections, table)
+	} else {
+		err = out.levels(sections)
+	}
+	if err == nil && len(out.Options) == 0 {
+		err = engine.Fail(engine.CodeUsage, "%s: no column family is one of those of the profile %s: name one with --table", dir, profile)
+	}
+	return out, err
+}
+
+func (out *Conformity) families(sections []optionsfile.Section, table string) error {
+	layout, err := rocksoptions.Find(out.Profile)
+	if err != nil {
+		return engine.Fail(engine.CodeUsage, "--as: %v", err)
+	}
+	here := map[string]map[string]string{}
+	for _, s := range sections {
+		if name := unit.Printable(s.Name); s.Kind == "CFOptions" || s.Kind == "TableOptions/BlockBasedTable" {
+			if here[name] == nil {
+				here[name] = map[string]string{}
+			}
+			maps.Copy(here[name], s.Values)
+		}
+	}
+	names := slices.Sorted(maps.Keys(here))
+	if table != "" && here[table] == nil {
+		return engine.Fail(engine.CodeUsage, "--table %s: %s has no such column family (families: %s)", table, out.Source, strings.Join(names, ", "))
+	}
+	for _, name := range names {
+		if table != "" && name != table || table == "" && !layout.Has(name) {
+			continue
+		}
+		for _, option := range rocksoptions.Compare(rocksoptions.InForce(here[name]), rocksoptions.InForce(layout.All(nil))) {
+			out.Options = append(out.Options, OptionPair{name, option.Name, option.Here, option.There, option.Differs})
+		}
+	}
+	return nil
+}
+
+func (out *Conformity) levels(sections []optionsfile.Section) error {
+	s, errs := pebbledb.Resolve(pebbledb.Profiles(), engine.Options{Profile: out.Profile})
+	if len(errs) > 0 {
+		return engine.Fail(engine.CodeUsage, "--as: %v", errs[0])
+	}
+	want := s.Written(out.Engine)
+	for _, section := range sections {
+		part := strings.TrimSpace(section.Kind + " " + section.Name)
+		for _, name := range slices.Sorted(maps.Keys(want[part])) {
+			here := strings.ToLower(section.Values[name])
+			out.Options = append(out.Options, OptionPair{part, name, here, want[part][name], here != want[part][name]})
+		}
+	}
+	return nil
+}
+
+// Differences are the options that differ.
+func (out *Conformity) Differences() (n int) {
+	for _, o := range out.Options {
+		if o.Differs {
+			n++
+		}
+	}
+	return n
+}
+
+// Text prints the options that differ.
+func (out *Conformity) Text(w io.Writer) error {
+	n := out.Differences()
+	if n == 0 {
+		_, err := fmt.Fprintf(w, "%s has the options of %s: %s that matter for reads are the same (%s).\n", out.Source, out.Profile,
+			unit.Plural(len(out.Options), "option"), out.File)
+		return err
+	}
+	fmt.Fprintf(w, "%s of %d that matter for reads between %s (%s) and the profile %s.\n\n", unit.Plural(n, "difference"), len(out.Options), out.Source,
+		out.File, out.Profile)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "of\toption\there\tprofile")
+	for _, o := range out.Options {
+		if o.Differs {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", o.Part, o.Name, cmp.Or(o.Here, "(not said)"), cmp.Or(o.Profile, "(not said)"))
+		}
+	}
+	return table.Flush()
+}
+
+// AdviseRocksDB recommends a block cache for Gets of one column family, or of a mix of several: asked is
+// what --table says, "" the largest. memoryBytes, cacheBytes and cacheShare are 0 where they are not known. The
+// reads are those of a trace where the database can be traced, else of its levels; say tells why.
+func AdviseRocksDB(ctx context.Context, dir string, run *result.Run, asked string, memoryBytes, cacheBytes int64, cacheShare, missing float64, seed uint64,
+	say func(format string, args ...any)) (*advise.RocksAdvice, error) {
+	tables, err := Tables(run)
+	if err != nil {
+		return nil, err
+	}
+	out := &advise.RocksAdvice{Source: dir, Client: RocksClient(run), MemoryBytes: memoryBytes, NowBytes: cacheBytes}
+	if cacheShare > 0 {
+		out.NowBytes = max(1, int64(cacheShare*float64(Bytes(run.Database))))
+	}
+	mix, values, err := choose(out, tables, asked, dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := trace(ctx, out, dir, run, missing, seed); ctx.Err() != nil {
+		return nil, ctx.Err()
+	} else if err != nil {
+		if err := advise.OnlyLevels(dir, values); err != nil {
+			return nil, err
+		}
+		say("the database cannot be traced (%v): the prediction uses the sizes of its levels", err)
+	}
+	return out, out.Judge(tables, mix, missing)
+}
+
+// trace lets the reads of out be those of a trace.
+func trace(ctx context.Context, out *advise.RocksAdvice, dir string, run *result.Run, missing float64, seed uint64) error {
+	var all []curve.Family
+	for _, t := range out.Tables {
+		all = append(all, curve.Family{Name: t.Name, Share: t.Share})
+	}
+	caches := map[int][]curve.Family{advise.Together: all}
+	if out.Client == advise.Besu { // which has one for each family
+		delete(caches, advise.Together)
+		for i, f := range all {
+			caches[i] = []curve.Family{{Name: f.Name, Share: 1}}
+		}
+	}
+	traced, metadata := map[int]*curve.Steady{}, false
+	for portion, families := range caches {
+		s, err := curve.NewSteady(ctx, dir, run.Engine.Name, run.Engine.Version, families, missing, seed)
+		if err != nil {
+			return err
+		}
+		traced[portion] = s
+		metadata = metadata || s.Metadata
+		share := 1.0
+		if portion != advise.Together {
+			share = all[portion].Share
+		}
+		out.ValueReadsPerGet += share * s.ValueReads
+	}
+	out.Metadata = metadata
+	out.Reads = func(portion int, cacheBytes int64) (float64, error) { return traced[portion].Reads(ctx, cacheBytes) }
+	return nil
+}
+
+// RocksClient is the client whose database was inspected.
+func RocksClient(run *result.Run) advise.Client {
+	if run.Database.Written != "foreign" {
+		return advise.Statelab
+	}
+	switch dbformat.Client(run.Database.Dir, dbformat.Found{Engine: run.Engine.Name}, run.Database.Tables) {
+	case dbformat.Besu:
+		return advise.Besu
+	case dbformat.Nethermind:
+		return advise.Nethermind
+	case dbformat.Ethrex:
+		return advise.Ethrex
+	case dbformat.Reth:
+		return advise.Reth
+	}
+	return advise.RocksDB
+}
+
+// choose finds the tables that are asked for, or the largest, and what they keep outside.
+func choose(out *advise.RocksAdvice, tables []fidelity.Table, asked, dir string) (mix []fidelity.Portion, values *engine.Values, err error) {
+	if asked == "" {
+		largest := largestOf(tables)
+		out.Tables = []advise.TableShare{{Name: largest.Name, Share: 1, Bytes: largest.Bytes}}
+		return []fidelity.Portion{{Levels: largest.Levels, Share: 1}}, largest.Values, nil
+	}
+	if strings.Contains(asked, "=") {
+		asked = strings.ReplaceAll(asked, ",", engine.MixSeparator)
+	}
+	portions, err := adapter.ParseMix(asked)
+	if err != nil {
+		return nil, nil, engine.Fail(engine.CodeUsage, "--table: %v", err)
+	}
+	for _, p := range portions {
+		found, err := OnlyTable(tables, p.Name, dir)
+		if err != nil {
+			return nil, nil, err
+		}
+		values = values.Plus(found[0].Values)
+		out.Tables = append(out.Tables, advise.TableShare{Name: p.Name, Share: p.Share, Bytes: found[0].Bytes})
+		mix = append(mix, fidelity.Portion{Levels: found[0].Levels, Share: p.Share})
+	}
+	return mix, values, nil
 }

@@ -4,8 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/golang/snappy"
@@ -14,8 +20,13 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/explain/tuned"
 	"github.com/statelab/statelab/internal/model/reblock"
 	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/result"
 )
 
 // sampledEntries are looked at to learn how blocks compress.
@@ -165,4 +176,212 @@ func compressors() map[string]func([]byte) []byte {
 			return w.EncodeAll(block, nil)
 		},
 	}
+}
+
+// Runner measures a point of an engine, in a process of its own.
+type Runner func(ctx context.Context, spec *bench.Spec) (*result.Run, error)
+
+// measureCosts measures in small databases what Gets cost a processor: all of one with blocks of two sizes, which tells what a block
+// and its bytes cost, and blocks of each other compression. nil if the goal is not time.
+func (s *search) measureCosts(ctx context.Context) (_ *tuned.Costs, err error) {
+	if s.Goal != Time {
+		return nil, nil
+	}
+	if s.costs = s.kept.Costs; s.costs != nil {
+		return s.costs, nil
+	}
+	dir, err := os.MkdirTemp("", "statelab-costs-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	const small, large = 4 << 10, 32 << 10
+	measure := func(blockBytes int64, compression string, lastFilters bool) (get, read float64) {
+		to := s.Present
+		if to.BlockBytes, to.Compression = blockBytes, compression; s.kind.GoesOn {
+			to.LastFilters = lastFilters
+		}
+		if err == nil {
+			get, read, err = s.costOf(ctx, dir, to)
+		}
+		return get, read
+	}
+	smallGet, smallRead := measure(small, reblock.NoCompression, false)
+	largeGet, largeRead := measure(large, reblock.NoCompression, false)
+	getByte, readByte := max(0, (largeGet-smallGet)/(large-small)), max(0, (largeRead-smallRead)/(large-small))
+	c := &tuned.Costs{GetByte: getByte, Get: smallGet - small*getByte, Read: smallRead - small*readByte,
+		ReadByte: map[string]float64{s.kind.Compression: readByte, reblock.NoCompression: readByte}}
+	for _, to := range s.compressed()(s.Present) {
+		if name := cmp.Or(to.Compression, s.kind.Compression); name != reblock.NoCompression {
+			_, read := measure(large, name, false)
+			c.ReadByte[name] = max(readByte, (read-c.Read)/large)
+		}
+	}
+	if s.kind.GoesOn {
+		looked, _ := measure(small, reblock.NoCompression, true)
+		c.LastFilters = max(0, looked-smallGet)
+	}
+	s.costs, s.kept.Costs = c, c
+	return c, err
+}
+
+// costOf is what a Get costs a processor that finds all blocks in the cache, and a block that it reads from the page cache, in
+// nanoseconds, with tables of settings to.
+func (s *search) costOf(ctx context.Context, dir string, to reblock.Tables) (get, read float64, err error) {
+	dir, err = os.MkdirTemp(dir, "")
+	if err != nil {
+		return 0, 0, err
+	}
+	const dataBytes, mostKeys, leastKeys, all = 4 << 20, 30_000, 2_000, 64 << 20
+	spec := bench.Spec{Schema: bench.SpecSchema, Engine: s.Gets.Spec.Engine, Dir: filepath.Join(dir, "D"), Profile: s.Gets.Spec.Profile,
+		Overrides: s.kind.Words(to), PageCache: bench.AsIs, KeyHash: keyspace.Mix, BatchKeys: 100, Seed: 1, Threads: 1,
+		Verb: bench.Load, Workload: workload.FillRandom, CacheBytes: all, KeyBytes: 32, ValueBytes: 110, ValueModel: "trie-node"}
+	if m := s.Manifest; m != nil {
+		spec.KeyBytes, spec.ValueBytes, spec.ValueModel = m.KeyBytes, m.ValueBytes, m.ValueModel
+	}
+	spec.Keys = uint64(min(max(dataBytes/(spec.KeyBytes+spec.ValueBytes), leastKeys), mostKeys))
+	run := func() (*result.Run, error) {
+		spec.Out, err = os.MkdirTemp(dir, "")
+		if err != nil {
+			return nil, err
+		}
+		return s.Run(ctx, &spec)
+	}
+	s.Tell(result.Event{Phase: "measuring what a Get costs"})
+	if _, err := run(); err != nil {
+		return 0, 0, err
+	}
+	spec.Verb, spec.Workload, spec.ReadOnly = bench.Read, workload.ReadRandom, true
+	spec.MissingShare, spec.Gets, spec.WarmupGets = s.absent, 2*spec.Keys, 2*spec.Keys
+	var cpu, reads [2]float64
+	for i, cacheBytes := range []int64{all, dataBytes / 4} {
+		spec.CacheBytes = cacheBytes
+		measured, err := run()
+		if err != nil {
+			return 0, 0, err
+		}
+		if measured.Figures.BlockReadsPerGet == nil {
+			return 0, 0, fmt.Errorf("measure what a Get costs: block reads were not counted")
+		}
+		cpu[i], reads[i] = measured.Figures.CPUNanosPerGet, *measured.Figures.BlockReadsPerGet
+	}
+	if more := reads[1] - reads[0]; more > 0 {
+		read = max(0, (cpu[1]-cpu[0])/more)
+	}
+	return max(0, cpu[0]-reads[0]*read), read, nil
+}
+
+// time fills in what a Get of a configuration costs, unless that is not asked for.
+func (s *search) time(c *tuned.Config, to reblock.Tables) error {
+	if s.costs == nil {
+		return nil
+	}
+	_, raw, err := s.means(to)
+	if err != nil {
+		return err
+	}
+	k, ns := s.costs, s.costs.Get+s.costs.GetByte*float64(to.BlockBytes)
+	if s.kind.GoesOn && to.LastFilters {
+		ns += k.LastFilters
+	}
+	for i, bytes := range raw {
+		kind, compression := engine.BlockType(i), cmp.Or(to.Compression, s.kind.Compression)
+		if kind == engine.Filter {
+			compression = reblock.NoCompression
+		}
+		ns += c.ByType[kind.String()] * (k.Read + k.ReadByte[compression]*bytes)
+	}
+	const micro = 1e3
+	c.CPU = ns / micro
+	c.Time = c.CPU + c.Reads*float64(s.ReadTime.Nanoseconds())/micro
+	return nil
+}
+
+// KeptFile is what an unfinished search leaves in the folder of its answer.
+const KeptFile = "predicted.json"
+
+// VerifyFolder has the databases and runs of --verify, in the folder of the answer.
+const VerifyFolder = "verify"
+
+// Folder takes the folder of the answer: a new one, or that of a search that was interrupted, in which nothing is measured yet.
+func Folder(out string, goesOn bool) (free func() error, err error) {
+	if !goesOn {
+		return output.MakeFolder(out)
+	}
+	held, err := output.Hold(out)
+	if err != nil {
+		return nil, err
+	}
+	return held.Close, os.RemoveAll(filepath.Join(out, VerifyFolder))
+}
+
+const keptSchema = "statelab.tune.predicted/1"
+
+// kept are the configurations that a search has predicted.
+type kept struct {
+	Schema    string      `json:"schema"`
+	Question  string      `json:"question"` // a hash of all that predictions depend on
+	Predicted []predicted `json:"predicted"`
+	// Costs are those on which the predictions of time rest.
+	Costs *tuned.Costs `json:"costs,omitempty"`
+}
+
+type predicted struct {
+	Samples int            `json:"samples"` // from which it was
+	Tables  reblock.Tables `json:"tables"`
+	Config  tuned.Config   `json:"config"`
+}
+
+// question is a hash of all that the predictions of the search depend on.
+func (s *search) question() (string, error) {
+	spec := &s.Gets.Spec
+	text, err := json.Marshal([]any{s.Source, s.Gets.Version, spec.Engine, spec.Profile, spec.Overrides, spec.MissingShare, spec.AccessList,
+		spec.KeyScheme, s.gets, s.Trace, s.MemoryBytes, s.Cores, s.Seeds, s.OnlyLevels, s.Present, s.Options, s.Levels, s.kind.Compression,
+		s.Goal == Time, s.ReadTime})
+	return fmt.Sprintf("%x", sha256.Sum256(text)), err
+}
+
+// resume takes over what an interrupted search of the same question has kept.
+func (s *search) resume() error {
+	if s.Keep == "" {
+		return nil
+	}
+	question, err := s.question()
+	if err != nil {
+		return err
+	}
+	before, err := output.ReadJSON(s.Keep, keptSchema, func(k *kept) string { return k.Schema })
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		before = &kept{Schema: keptSchema, Question: question}
+	case err != nil:
+		return err
+	case before.Question != question:
+		return engine.Fail(engine.CodeExists, "%s is of a search with other flags or of another database: choose another folder", s.Keep)
+	}
+	s.kept = *before
+	s.recall()
+	return nil
+}
+
+// recall makes those predictions known that were made from as many samples as there are.
+func (s *search) recall() {
+	clear(s.known)
+	for _, p := range s.kept.Predicted {
+		if p.Samples == len(s.samples) {
+			s.known[p.Tables] = p.Config
+		}
+	}
+}
+
+// keep remembers predictions.
+func (s *search) keep(some []reblock.Tables, configs []tuned.Config) error {
+	for i, to := range some {
+		s.known[to] = configs[i]
+		s.kept.Predicted = append(s.kept.Predicted, predicted{len(s.samples), to, configs[i]})
+	}
+	if s.Keep == "" {
+		return nil
+	}
+	return output.WriteJSON(s.Keep, s.kept)
 }

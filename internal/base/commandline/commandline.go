@@ -5,13 +5,19 @@
 package commandline
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 )
 
@@ -221,4 +227,212 @@ func Complete(cmd *cobra.Command, flag string, values func() []string) {
 	if err != nil {
 		panic("completion of --" + flag + " is registered twice")
 	}
+}
+
+// Line is a command line that is checked: all that is wrong with it is told together.
+type Line struct{ setting.Mistakes }
+
+// Readable notes a path that is not there, as it was typed; flag is "" for an argument.
+func (l *Line) Readable(flag, path string) bool { return l.Present(flag, path, engine.CodeNotFound) }
+
+// NoArguments notes arguments of a command that takes none.
+func (l *Line) NoArguments(args []string) {
+	for _, arg := range args {
+		l.Add("%q: unexpected argument; a value follows its flag, as in --db DIR", arg)
+	}
+}
+
+// One reports whether there is one argument, a path that is there; asked says what to name.
+func (l *Line) One(args []string, asked string) bool {
+	if len(args) != 1 {
+		l.Add("name one %s", asked)
+		return false
+	}
+	return l.Readable("", args[0])
+}
+
+// Typed are the flags that were given, of those named; none named: of all.
+func Typed(flags *pflag.FlagSet, names ...string) (given []string) {
+	flags.Visit(func(flag *pflag.Flag) {
+		if len(names) == 0 || slices.Contains(names, flag.Name) {
+			given = append(given, flag.Name)
+		}
+	})
+	return given
+}
+
+// Refuse notes the flags that were given, of those named.
+func (l *Line) Refuse(flags *pflag.FlagSet, why string, names ...string) {
+	for _, flag := range Typed(flags, names...) {
+		l.Add("--%s: %s", flag, why)
+	}
+}
+
+// NewFile checks the path of a file to make, and returns it in full; before is what a mistake begins with. force, where the verb has
+// that flag, lets it replace one.
+func (l *Line) NewFile(before, path string, force *bool) string {
+	err := output.File(path, Replaces(force))
+	switch {
+	case engine.CodeOf(err) == engine.CodeExists && force != nil:
+		l.Add("%s%v, or add --force to replace it", before, err)
+	case err != nil:
+		l.Add("%s%v", before, err)
+	}
+	return output.Absolute(path)
+}
+
+// NewFileIf is NewFile for the value of a flag that may be left out.
+func (l *Line) NewFileIf(flag, path string, force *bool) {
+	if path != "" {
+		l.NewFile("--"+flag+": ", path, force)
+	}
+}
+
+// NewOut checks the file of --out, which never replaces one, and returns it in full.
+func (l *Line) NewOut(out, example string) string {
+	if out == "" {
+		l.Add("--out is missing: name a new file (example: --out %s)", example)
+		return ""
+	}
+	return l.NewFile("--out: ", out, nil)
+}
+
+// NewFolder checks --out of a verb that makes a whole folder, and returns it in full.
+func (l *Line) NewFolder(out, example string) string {
+	if out == "" {
+		l.Add("--out is missing: name a new folder (example: --out %s)", example)
+	} else if err := output.NewFolder(out); err != nil {
+		l.Add("--out: %v", err)
+	}
+	return output.Absolute(out)
+}
+
+// Results checks --out of a verb that adds to a folder, where it is given.
+func (l *Line) Results(out string) {
+	if out == "" {
+		return
+	}
+	if err := output.Folder(out); err != nil {
+		l.Add("--out: %v", err)
+	}
+}
+
+// Replaces is what --force allows; nil is a verb without that flag.
+func Replaces(force *bool) output.Replaces {
+	if force != nil && *force {
+		return output.Anything
+	}
+	return nil
+}
+
+// Names are those that commands and flags had in earlier releases.
+type Names struct {
+	Commands     map[string]string            // now: a command with flags, perhaps
+	Flags        map[string]map[string]string // by the command that has them now
+	Removed      map[string]string            // commands, with what to do instead
+	RemovedFlags map[string]map[string]string // of commands, with what to do instead
+}
+
+// command is the place of the command in args, behind help if help is asked for; -1: there is none.
+func command(args []string) (at int, helps bool) {
+	at = slices.IndexFunc(args, isWord)
+	if helps = at >= 0 && args[at] == "help"; helps {
+		next := slices.IndexFunc(args[at+1:], isWord)
+		if next < 0 {
+			return -1, true
+		}
+		at += 1 + next
+	}
+	return at, helps
+}
+
+// Current are args with the names of this release, and what to tell the user about those that
+// were replaced.
+func (n Names) Current(args []string) (now, notes []string) {
+	now = slices.Clone(args)
+	at, helps := command(now)
+	if at < 0 {
+		return now, nil
+	}
+	note := func(before, after string) {
+		notes = append(notes, fmt.Sprintf("%q is now %q; the old name works until the next release", before, after))
+	}
+	if name, is := n.Commands[now[at]]; is {
+		note("statelab "+now[at], "statelab "+name)
+		words := strings.Fields(name)
+		if helps { // help names commands alone
+			words = slices.DeleteFunc(words, func(word string) bool { return !isWord(word) || word == "node" })
+		}
+		now = slices.Replace(now, at, at+1, words...)
+	}
+	if at >= len(now) {
+		return now, notes
+	}
+	for before, after := range n.Flags[now[at]] {
+		for i, arg := range now {
+			name, value, together := strings.Cut(arg, "=")
+			if name != "--"+before {
+				continue
+			}
+			note(name, "--"+after)
+			if now[i] = "--" + after; together {
+				now[i] += "=" + value
+			}
+		}
+	}
+	return now, notes
+}
+
+// Gone is what to say of args that name a command or a flag that was removed; "" of others.
+func (n Names) Gone(args []string) string {
+	at, _ := command(args)
+	if at < 0 {
+		return ""
+	}
+	for flag, text := range n.RemovedFlags[args[at]] {
+		if slices.ContainsFunc(args, func(arg string) bool { return arg == "--"+flag || strings.HasPrefix(arg, "--"+flag+"=") }) {
+			return text
+		}
+	}
+	return n.Removed[args[at]]
+}
+
+func isWord(arg string) bool { return !strings.HasPrefix(arg, "-") }
+
+// AsTyped is a message with paths as args name them: what worked knows full paths only.
+func AsTyped(message string, args []string) string {
+	for _, arg := range args {
+		if _, value, is := strings.Cut(arg, "="); is {
+			arg = value
+		}
+		if arg != "" {
+			message = strings.ReplaceAll(message, output.Absolute(arg), arg)
+		}
+	}
+	return message
+}
+
+// NamesNothing reports whether err is that one of args names a path that does not exist.
+func NamesNothing(err error, args []string) bool {
+	at, is := errors.AsType[*fs.PathError](err)
+	return is && slices.ContainsFunc(args, func(arg string) bool {
+		_, value, _ := strings.Cut(arg, "=")
+		full := output.Absolute(at.Path)
+		return full == output.Absolute(arg) || value != "" && full == output.Absolute(value)
+	})
+}
+
+// NotUTF8 refuses paths that plans and result folders, which are JSON, cannot name: a
+// runner would be sent to another path.
+func NotUTF8(args []string) error {
+	here, err := os.Getwd()
+	if err != nil {
+		return setting.Usage("find the current directory: %v", err)
+	}
+	for _, path := range append([]string{here}, args...) {
+		if !utf8.ValidString(path) {
+			return setting.Usage("%q is not valid UTF-8: rename the file or folder, or name it through a link", path)
+		}
+	}
+	return nil
 }

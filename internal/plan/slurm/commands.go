@@ -9,9 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/statelab/statelab/engine"
@@ -228,4 +230,270 @@ func downNodes() (names []string) {
 		}
 	}
 	return names
+}
+
+// Finding is a sentence about a cluster or one of its nodes.
+type Finding struct {
+	Where  string `json:"where"` // "cluster", or the node
+	OK     bool   `json:"ok"`
+	Text   string `json:"text"`
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// Tell writes findings, each with its remedy.
+func Tell(to io.Writer, all []Finding) {
+	for _, f := range all {
+		fmt.Fprintf(to, "%s: %s\n", f.Where, f.Text)
+		if f.Remedy != "" {
+			fmt.Fprintf(to, "    remedy: %s\n", f.Remedy)
+		}
+	}
+}
+
+// Alike refuses a class that no node has, or whose nodes differ: points of one class are
+// compared. "" or a space is the class of all nodes.
+func Alike(nodes []Node, class string) error {
+	class = strings.TrimSpace(class)
+	if err := HasClass(nodes, class); err != nil {
+		return err
+	}
+	kinds := map[string][]string{}
+	var features []string
+	for _, n := range nodes {
+		features = append(features, n.Features...)
+		if has(n, class) {
+			kinds[n.Kind()] = append(kinds[n.Kind()], n.Name)
+		}
+	}
+	what := "the partition"
+	if class != "" {
+		what = "class " + class
+	}
+	if len(kinds) == 1 {
+		return nil
+	}
+	var texts []string
+	for kind, names := range kinds {
+		texts = append(texts, strings.Join(names, ", ")+" with "+kind)
+	}
+	slices.Sort(texts)
+	return fmt.Errorf("%s has nodes of different kinds: %s. Choose a feature that only nodes of one kind have (features: %s)",
+		what, strings.Join(texts, "; "), strings.Join(unique(features), ", "))
+}
+
+// HasClass refuses a class that no node has.
+func HasClass(nodes []Node, class string) error {
+	if strings.ContainsAny(class, "|[]()*,") {
+		return fmt.Errorf("%q: must be one feature, or several joined by & (example: nvme&64gb)", class)
+	}
+	var features []string
+	for _, n := range nodes {
+		if has(n, class) {
+			return nil
+		}
+		features = append(features, n.Features...)
+	}
+	return fmt.Errorf("no node has %q (features of the nodes: %s)", class, strings.Join(unique(features), ", "))
+}
+
+// Processors are those of the nodes of a class that jobs can run on, at least 1.
+func Processors(nodes []Node, class string) (all int) {
+	for _, n := range nodes {
+		if has(n, class) && !n.Down() {
+			all += n.CPUs
+		}
+	}
+	return max(all, 1)
+}
+
+// Ready are the nodes of a class that can run a job now.
+func Ready(nodes []Node, class string) (names []string) {
+	for _, n := range nodes {
+		if has(n, strings.TrimSpace(class)) && !n.Down() {
+			names = append(names, n.Name)
+		}
+	}
+	return names
+}
+
+func has(n Node, class string) bool {
+	if class == "" {
+		return true
+	}
+	for feature := range strings.SplitSeq(class, "&") {
+		if !slices.Contains(n.Features, feature) {
+			return false
+		}
+	}
+	return true
+}
+
+// checkScript answers in NAME=VALUE lines.
+const checkScript = `
+scratch=%s shared=%s nonce=%s
+if mkdir -p "$scratch" 2>/dev/null && [ -w "$scratch" ]; then
+	echo scratch=yes
+	df -Pk "$scratch" | awk 'NR==2 {print "free=" $4}'
+	case "$(stat -f -c %%T "$scratch")" in tmpfs|ramfs|nfs*) echo "kind=$(stat -f -c %%T "$scratch")" ;; esac
+fi
+[ "$(cat "$shared" 2>/dev/null)" = "$nonce" ] && echo shared=yes
+printf %%s %s | sha256sum --check --status 2>/dev/null && echo program=yes
+command -v sha256sum >/dev/null && echo sha256sum=yes
+echo "memory=$(awk -F: '$2 == "memory" || $1 == 0 {print $3; exit}' /proc/self/cgroup)"
+[ "$(id -u)" = 0 ] && echo root=yes
+true
+`
+
+// Check says what is missing on which node. Only nodes that are free are looked at from
+// within.
+func Check(ctx context.Context, c Cluster, shared string) (found []Finding, err error) {
+	nodes, err := Nodes(c.Partition)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := ask("", "scontrol", "show", "config")
+	if err != nil {
+		return nil, err
+	}
+	found = judgeSettings(settings)
+	mark, err := os.CreateTemp(shared, ".statelab-check-")
+	if err != nil {
+		return nil, fmt.Errorf("--shared: %w", err)
+	}
+	defer os.Remove(mark.Name())
+	nonce := randomText()
+	if _, err = mark.WriteString(nonce); err == nil {
+		err = mark.Close()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--shared: %w", err)
+	}
+	all, err := programs(c.Programs)
+	if err != nil {
+		return nil, err
+	}
+	script := fmt.Sprintf(checkScript, quote(c.Scratch), quote(mark.Name()), quote(nonce), quote(all[0].Sum+"  "+all[0].Path+"\n"))
+	of := make([][]Finding, len(nodes))
+	var group sync.WaitGroup
+	slots := make(chan struct{}, 8)
+	for i, n := range nodes {
+		group.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			if ctx.Err() == nil {
+				of[i] = c.checkNode(n, script, filepath.Dir(mark.Name()))
+			}
+		})
+	}
+	group.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return append(found, slices.Concat(of...)...), nil
+}
+
+func (c Cluster) checkNode(n Node, script, shared string) (found []Finding) {
+	add := func(ok bool, text, remedy string) { found = append(found, Finding{n.Name, ok, text, remedy}) }
+	if n.Down() {
+		why := ""
+		if n.Reason != "" {
+			why = " (" + n.Reason + ")"
+		}
+		add(false, "it is "+n.State+why+", so that no job can run on it", "start slurmd there, then scontrol update NodeName="+n.Name+" State=RESUME")
+		return found
+	}
+	if n.State != "idle" {
+		add(true, "it is busy ("+n.State+"), so that it was not looked at from within", "")
+		return found
+	}
+	text, err := ask(script, "srun", c.aside(n.Name, "statelab-check")...)
+	if err != nil {
+		if away(err) {
+			err = errors.New("the controller does not answer")
+		}
+		add(false, "a job could not be started on it: "+firstLine(err.Error()), "look into the node's slurmd log")
+		return found
+	}
+	return append(found, judgeNode(n, text, c.Scratch, shared)...)
+}
+
+// judgeNode reads what checkScript said on a node.
+func judgeNode(n Node, text, scratch, shared string) (found []Finding) {
+	add := func(ok bool, text, remedy string) { found = append(found, Finding{n.Name, ok, text, remedy}) }
+	said := map[string]string{}
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		said[name] = value
+	}
+	add(true, "ready: "+n.Kind()+", features "+strings.Join(n.Features, ","), "")
+	if said["scratch"] == "" {
+		add(false, "the scratch folder "+scratch+" cannot be written", "--scratch DIR, a folder on the node's own disk")
+	} else if kind := said["kind"]; kind != "" {
+		add(false, "the scratch folder "+scratch+" is on "+kind+", not on a disk of the node's own", "--scratch DIR, a folder on the node's own disk")
+	}
+	if said["sha256sum"] == "" {
+		add(false, "sha256sum is missing, with which jobs compare versions", "install coreutils")
+	}
+	if said["shared"] == "" {
+		add(true, "it does not see "+shared+": results come back over the network, one srun step for each run", "")
+	}
+	if said["program"] == "" {
+		add(true, "it has no copy of this statelab at the same path: sbcast delivers it", "")
+	}
+	if said["root"] == "" {
+		add(true, "jobs run as an ordinary user: memory budgets (--memory) need a delegated control group or root, and are reported as not held otherwise", "")
+	}
+	return found
+}
+
+// judgeSettings reads `scontrol show config`.
+func judgeSettings(text string) (found []Finding) {
+	value := map[string]string{}
+	for line := range strings.Lines(text) {
+		if name, v, is := strings.Cut(line, " = "); is {
+			value[strings.TrimSpace(name)] = strings.TrimSpace(v)
+		}
+	}
+	add := func(ok bool, text, remedy string) { found = append(found, Finding{"cluster", ok, text, remedy}) }
+	add(true, "Slurm "+value["SLURM_VERSION"]+", cluster "+value["ClusterName"], "")
+	if value["JobRequeue"] == "0" {
+		add(true, "JobRequeue is 0 in slurm.conf; runs ask for --requeue themselves", "")
+	}
+	if strings.Contains(value["SelectType"], "linear") {
+		add(true, "SelectType is select/linear: every job has a whole node", "")
+	}
+	if !strings.Contains(value["TaskPlugin"], "cgroup") && !strings.Contains(value["TaskPlugin"], "affinity") {
+		add(true, "TaskPlugin is "+value["TaskPlugin"]+": Slurm does not bind jobs to processors and does not limit their memory; alone on a node (--exclusive) "+
+			"nothing else runs there", "")
+	}
+	if value["ConstrainRAMSpace"] == "yes" {
+		add(true, "Slurm limits the memory of jobs (ConstrainRAMSpace): --sbatch=--mem=0 asks for all of a node's; --memory holds within that limit", "")
+	}
+	return found
+}
+
+// Clean removes what a batch's tasks have left on the nodes for each other. The error names
+// what could not be removed.
+func (c Cluster) Clean(folder string, nodes []string) error {
+	errs := make([]error, len(nodes))
+	var group sync.WaitGroup
+	for i, n := range nodes {
+		group.Go(func() {
+			script := fmt.Sprintf("rm -rf %s/statelab-$(id -u)-${SLURMD_NODENAME:-$(hostname)}/%s", quote(c.Scratch), Name(folder))
+			if _, err := ask(script, "srun", c.aside(n, "statelab-clean")...); err != nil {
+				errs[i] = fmt.Errorf("databases are left on %s in %s/statelab-*/%s: %s", n, c.Scratch, Name(folder), firstLine(err.Error()))
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// aside are srun's arguments for a short shell script on a node, if that is free.
+func (c Cluster) aside(node, name string) []string {
+	args := []string{"--nodelist=" + node, "--nodes=1", "--ntasks=1", "--immediate=20", "--quiet", "--chdir=/", "--job-name=" + name}
+	if c.Partition != "" {
+		args = append(args, "--partition="+c.Partition)
+	}
+	return append(append(args, c.Submit...), "/bin/sh", "-s")
 }

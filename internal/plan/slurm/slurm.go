@@ -6,7 +6,7 @@
 // Non-goals: scheduling, accounts and limits (Slurm); what a task does (its arguments).
 //
 // Read in this order: slurm.go (a batch and its one loop), commands.go (Slurm's programs),
-// script.go (what an element is), element.go (its node's side), check.go.
+// element.go (what an element is, and its node's side).
 package slurm
 
 import (

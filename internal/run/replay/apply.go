@@ -2,7 +2,9 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/statelab/statelab/internal/chain/changeset"
@@ -155,4 +157,174 @@ func (r *run) lastTick() error {
 		return nil
 	}
 	return r.ticks.tick(r, time.Now(), true)
+}
+
+// The ring bounds what is decoded ahead of the tree, whatever a block's size: a
+// version larger than a batch comes in several.
+const (
+	ringBatches = 64
+	batchBytes  = 256 << 10
+)
+
+// decoded is one batch with what is counted of it, so that the tree's side
+// counts nothing per change.
+type decoded struct {
+	changeset.Batch
+	removes   uint64
+	userBytes int64
+}
+
+// ahead reads and decodes batches in a goroutine of its own.
+type ahead struct {
+	full, free chan *decoded
+	stop       chan struct{}
+	stopped    chan struct{}
+	err        error // once full is closed
+}
+
+// window is the part of a set that is wanted.
+type window struct {
+	above, last int64          // versions
+	stores      map[string]int // number in the tree, by name
+	sample      *sample        // sees changes of earlier versions too; nil: none wanted
+}
+
+func readAhead(source changeset.Source, w window) *ahead {
+	a := &ahead{full: make(chan *decoded, ringBatches), free: make(chan *decoded, ringBatches), stop: make(chan struct{}), stopped: make(chan struct{})}
+	for range ringBatches {
+		a.free <- &decoded{Batch: changeset.Batch{MaxBytes: batchBytes}}
+	}
+	go a.run(source, w)
+	return a
+}
+
+func (a *ahead) run(source changeset.Source, w window) {
+	defer close(a.stopped)
+	defer close(a.full)
+	var numbers []int // in the tree, by number in the source; -1: not wanted
+	for {
+		var d *decoded
+		select {
+		case d = <-a.free:
+		case <-a.stop:
+			return
+		}
+		for wanted := false; !wanted; {
+			if err := source.Next(&d.Batch); err == io.EOF {
+				return
+			} else if err != nil {
+				a.err = fmt.Errorf("read the change set: %w", err)
+				return
+			}
+			if d.Version > w.last {
+				return
+			}
+			numbers = w.number(numbers, source.Info().Stores)
+			d.renumber(numbers)
+			if w.sample != nil {
+				w.sample.see(d.Changes)
+			}
+			wanted = d.Version > w.above
+		}
+		select {
+		case a.full <- d:
+		case <-a.stop:
+			return
+		}
+	}
+}
+
+// number extends numbers to the stores that the source has come across.
+func (w window) number(numbers []int, stores []string) []int {
+	for _, name := range stores[len(numbers):] {
+		at, wanted := w.stores[name]
+		if !wanted {
+			at = -1
+		}
+		numbers = append(numbers, at)
+	}
+	return numbers
+}
+
+// renumber gives changes and roots the tree's numbers and drops those of stores
+// that are not wanted.
+func (d *decoded) renumber(numbers []int) {
+	d.removes, d.userBytes = 0, 0
+	kept := d.Changes[:0]
+	for _, c := range d.Changes {
+		if c.Store = numbers[c.Store]; c.Store < 0 {
+			continue
+		}
+		if c.Delete {
+			d.removes++
+		}
+		d.userBytes += int64(len(c.Key) + len(c.Value))
+		kept = append(kept, c)
+	}
+	d.Changes = kept
+	if d.Roots.Stores == nil {
+		return
+	}
+	roots := make([][]byte, 0, len(numbers))
+	for from, to := range numbers {
+		if from >= len(d.Roots.Stores) || to < 0 {
+			continue
+		}
+		for len(roots) <= to {
+			roots = append(roots, nil)
+		}
+		roots[to] = d.Roots.Stores[from]
+	}
+	d.Roots.Stores = roots
+}
+
+// next is the next batch, nil at the end. It must be given back.
+func (a *ahead) next() (*decoded, error) {
+	d, more := <-a.full
+	if !more {
+		return nil, a.err
+	}
+	return d, nil
+}
+
+func (a *ahead) giveBack(d *decoded) { a.free <- d }
+
+// close ends the reading; batches handed out are lost.
+func (a *ahead) close() {
+	close(a.stop)
+	<-a.stopped
+}
+
+// storesOf is what to replay of a set: the names in the order that numbers them
+// in the tree, the set's own where none are asked for.
+func storesOf(info changeset.Info, asked []string) ([]string, map[string]int, error) {
+	stores := info.Stores
+	if len(asked) > 0 {
+		stores = asked
+	} else if !info.Complete && info.Damage == nil { // of a damaged set, what can be read
+		return nil, nil, errors.New("the list of stores of this change set is not known before it is read: name those to replay with --stores, " +
+			"or convert the set first: statelab changeset import SET --out NEW.slcs")
+	}
+	if len(stores) == 0 {
+		return nil, nil, errors.Join(errors.New("the change set has no stores"), info.Damage)
+	}
+	numbers := map[string]int{}
+	for i, name := range stores {
+		if _, twice := numbers[name]; twice {
+			return nil, nil, fmt.Errorf("store %q is named twice", name)
+		}
+		numbers[name] = i
+	}
+	if info.Complete {
+		known := map[string]bool{}
+		for _, name := range info.Stores {
+			known[name] = true
+		}
+		for _, name := range asked {
+			if !known[name] {
+				return nil, nil, fmt.Errorf("the change set has no store %q, only %q", name, info.Stores)
+			}
+		}
+	}
+	return stores, numbers, nil
 }

@@ -8,8 +8,7 @@
 // Non-goals: choosing trees and comparing them (plan/replays),
 // surviving a tree's crash (runners), explaining figures (report).
 //
-// Read in this order: run.go, apply.go, ahead.go, guard.go; then ticks.go, roots.go,
-// sample.go.
+// Read in this order: run.go, apply.go, guard.go; then figures.go, rows.go, sample.go.
 package replay
 
 import (
