@@ -149,7 +149,7 @@ var ladder = []rung{
 			"internal/base/setting", "internal/base/unit", "internal/plan/estimate", "internal/plan/experiment",
 			"internal/model/cachesim", "internal/model/gas", "internal/model/statemodel",
 			"internal/plan", "internal/plan/runners", "internal/run/lookup", "internal/run/protocol", "internal/subject", "layout", "result"},
-		"internal/plan/estimate": {"internal/base/unit", "internal/run/protocol", "internal/subject", "result"},
+		"internal/plan/estimate": {"internal/base/keyspace", "internal/base/unit", "internal/base/workload", "internal/run/protocol", "internal/subject", "result"},
 		"internal/plan/harvest":  {"engine", "internal/base/output", "internal/chain/changeset", "internal/plan/runners", "internal/run/protocol", "result", "tree"},
 		"internal/plan/slurm": {"engine", "internal/base/console", "internal/base/output", "internal/base/setting", "internal/base/failure",
 			"internal/base/unit", "internal/plan", "internal/plan/experiment", "internal/plan/runners", "result"},

@@ -34,7 +34,7 @@ func harvest(ctx context.Context, in io.Reader, out io.Writer, find func(string)
 		return fmt.Errorf("survey %s: %w", order.Dir, err)
 	}
 	if order.Out == "" {
-		return json.NewEncoder(out).Encode(protocol.Harvested{Stores: survey.Stores, First: survey.First, Last: survey.Last, Pruned: survey.Pruned})
+		return json.NewEncoder(out).Encode(survey)
 	}
 	first, last := max(order.First, survey.First), survey.Last
 	if order.Last > 0 {
@@ -54,7 +54,7 @@ func harvest(ctx context.Context, in io.Reader, out io.Writer, find func(string)
 	if err != nil {
 		return fmt.Errorf("harvest %s: %w", order.Dir, errors.Join(err, os.Remove(f.Name())))
 	}
-	return json.NewEncoder(out).Encode(protocol.Harvested{Stores: survey.Stores, First: first, Last: last})
+	return json.NewEncoder(out).Encode(tree.Survey{Stores: survey.Stores, First: first, Last: last})
 }
 
 // writeHarvest streams versions into a container: empty ones too, so that they stay

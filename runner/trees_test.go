@@ -59,7 +59,7 @@ func ask(t *testing.T, question string, in any, trees ...tree.Tree) (code int, o
 func TestHarvestKeepsEveryVersion(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "set.slcs")
 	code, out, words := ask(t, protocol.Harvest, protocol.HarvestOrder{Tree: "replaytest", Dir: "db", First: 1, Last: 20, Out: path}, keeper{})
-	var h protocol.Harvested
+	var h tree.Survey
 	if err := json.Unmarshal([]byte(out), &h); code != 0 || err != nil || h.First != 3 || h.Last != 9 {
 		t.Fatal(code, out, words, err)
 	}

@@ -178,11 +178,12 @@ type Harvester interface {
 
 // Survey is what a forest's directory holds.
 type Survey struct {
-	Stores      []string
-	First, Last int64 // versions that can be harvested
+	Stores []string `json:"stores"`
+	First  int64    `json:"first_version"` // that can be harvested
+	Last   int64    `json:"last_version"`
 	// Pruned: the forest began before First. The state before it is not in what is
 	// harvested, and nor are the roots that go with it.
-	Pruned bool
+	Pruned bool `json:"pruned,omitempty"`
 }
 
 // RootKeeper is a Harvester whose forests keep the roots that the chain agreed on.

@@ -42,7 +42,7 @@ func (a *app) load(f *flags, m *mistakes) (err error) {
 	if err != nil {
 		return err
 	}
-	step, err := sweep.LoadStep(&spec, on)
+	step, err := estimate.Load(&spec, on)
 	if err != nil {
 		return err
 	}

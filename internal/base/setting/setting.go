@@ -8,6 +8,7 @@
 package setting
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -183,10 +184,7 @@ func (v *Value[T]) String() string { return strings.Join(v.texts, ",") }
 
 // Type implements pflag.Value.
 func (v *Value[T]) Type() string {
-	if v.kind.Name == "" {
-		return "string"
-	}
-	return v.kind.Name
+	return cmp.Or(v.kind.Name, "string")
 }
 
 // Form implements Setting.

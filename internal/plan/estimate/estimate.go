@@ -15,7 +15,9 @@ import (
 	"math"
 	"text/tabwriter"
 
+	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
@@ -164,19 +166,13 @@ func bytes(v float64) int64 {
 }
 
 func (m Machine) cores() float64 {
-	if m.Cores < 1 {
-		return 2
-	}
-	return float64(m.Cores)
+	return float64(cmp.Or(m.Cores, 2))
 }
 
 // writeRate: 200M keys by fillsorted, 22 GiB in 60 s. `dd bs=1M count=2048 conv=fsync` on
 // the same machine, busy, gave 221 MB/s.
 func (m Machine) writeRate() float64 {
-	if m.WriteBytes > 0 {
-		return m.WriteBytes
-	}
-	return 400e6
+	return cmp.Or(m.WriteBytes, 400e6)
 }
 
 // defaultDisk are the reads a second that docs/engines.md tells of `statelab disk`.
@@ -193,10 +189,7 @@ func (m Machine) readRate(inFlight int) float64 {
 }
 
 func (m Machine) memory() int64 {
-	if m.AvailableMemory > 0 {
-		return m.AvailableMemory
-	}
-	return 16 << 30
+	return cmp.Or(m.AvailableMemory, 16<<30)
 }
 
 const valuesPerAccount = 2.6 // of the measurements that subject.LayoutCost is of
@@ -252,10 +245,7 @@ func Replay(r ReplaySpec, m Machine) Step {
 	kept := 1.0
 	if costs.Bounded {
 		const usualNodes = 1_000_000 // of a store, by the trees' profiles
-		nodes := r.CacheNodes
-		if nodes == 0 {
-			nodes = usualNodes
-		}
+		nodes := cmp.Or(r.CacheNodes, usualNodes)
 		kept = min(1, float64(max(1, r.Stores))*float64(nodes)/max(1, changes))
 	}
 	const compactions = 1.2
@@ -289,23 +279,12 @@ func (e Estimate) Text(w io.Writer, free, memory int64) error {
 	return table.Flush()
 }
 
-// ReadSpec is a point of a read or a sweep.
+// ReadSpec is a point of a read or a sweep, and what is known of its database.
 type ReadSpec struct {
-	Engine        string
-	Keys          uint64
+	protocol.EngineSpec
 	DatabaseBytes int64 // 0: as Load makes it of Keys pairs of 142 bytes
 	Files         int   // of the database; 0: as many as its bytes make
-	CacheBytes    int64 // of the engine; of a mapped one what its page cache may be
-	MemoryBytes   int64 // budget; 0: none
-	Threads       int
-	Gets          uint64
-	WarmupGets    uint64
-	WarmupAuto    bool
-	AccessGets    uint64 // replayed without a cache
-	Direct        bool
-	Cold          bool
-	Rate          float64 // Gets a second; 0: closed loop
-	Cgo           bool    // a cache in C's memory of an engine that has it on the Go heap otherwise
+	Cgo           bool  // a cache in C's memory of an engine that has it on the Go heap otherwise
 }
 
 // pointSeconds are what a process takes besides its Gets: two points of `sweep --cache
@@ -333,9 +312,7 @@ func (r ReadSpec) openSeconds() float64 {
 func Read(r ReadSpec, m Machine) Step {
 	e, _ := subject.EngineOf(r.Engine)
 	costs := e.Cost
-	if r.DatabaseBytes == 0 {
-		r.DatabaseBytes = bytes(float64(r.Keys) * 142 * costs.Space)
-	}
+	r.DatabaseBytes = cmp.Or(r.DatabaseBytes, bytes(float64(r.Keys)*142*costs.Space))
 	cache := r.CacheBytes
 	if cache == 0 && costs.Mapped {
 		cache = m.memory()
@@ -347,12 +324,12 @@ func Read(r ReadSpec, m Machine) Step {
 	}
 	threads := max(1, r.Threads)
 	fromDevice := 1.0
-	if !r.Direct && !costs.Mapped {
+	if r.PageCache != protocol.Direct && !costs.Mapped {
 		fromDevice = max(0, 1-float64(m.memory())/float64(max(1, r.DatabaseBytes)))
 	}
 	gets := warm + float64(r.Gets)
 	device := gets * reads * fromDevice
-	if r.Cold { // what is read for the first time comes from the device, whatever memory there is
+	if r.PageCache == protocol.Cold { // what is read for the first time comes from the device, whatever memory there is
 		device = max(device, min(gets*reads, float64(r.DatabaseBytes)/4096))
 	}
 	// A block read that the page cache serves: with 1 MiB of cache a Get of 300k keys takes
@@ -445,26 +422,20 @@ func Curve(points []ReadSpec) Step {
 		Seconds: tables + gets*traceSeconds + simulated*simulateSeconds, Basis: "a trace of the longest point's Gets, simulated for each cache"}
 }
 
-// LoadSpec is a database to make.
-type LoadSpec struct {
-	Engine     string // without a profile
-	Sorted     bool   // fillsorted
-	Keys       uint64
-	PairBytes  float64 // key and value, mean
-	Table32    bool    // values that compress
-	CacheBytes int64   // of the load
-}
-
 // tableSpace: values from a table of 32 compress; 200M keys of 32 + 110 bytes took 22.1 GiB.
 const tableSpace = 0.77
 
 // Load is what making a database takes.
-func Load(l LoadSpec, m Machine) Step {
+func Load(l *protocol.EngineSpec, m Machine) (Step, error) {
+	values, err := keyspace.NewValues(l.ValueModel, l.ValueBytes, l.Seed)
+	if err != nil {
+		return Step{}, err
+	}
 	e, taken := subject.EngineOf(l.Engine)
-	costs := e.Cost
-	user := float64(l.Keys) * l.PairBytes
+	costs, pairBytes := e.Cost, float64(l.KeyBytes)+values.MeanBytes()
+	user := float64(l.Keys) * pairBytes
 	compressed := 1.0
-	if l.Table32 && !costs.Mapped {
+	if l.ValueModel == keyspace.Table32 && !costs.Mapped {
 		compressed = tableSpace
 	}
 	space := compressed * costs.Space
@@ -473,7 +444,7 @@ func Load(l LoadSpec, m Machine) Step {
 	peak, memory, basis := max(space, compressed*costs.Peak), costs.Memory*cache+128<<20, "measured with 1M keys"
 	switch sorted := costs.Sorted; {
 	case sorted == nil:
-	case l.Sorted:
+	case l.Workload == workload.FillSorted:
 		logs, peakLogs, rate, written = sorted.Logs*cache, sorted.PeakLogs*cache, sorted.KeysPerSecond, user*compressed*sorted.Amplification
 		peak, memory, basis = space, sorted.Memory, "measured with 200M keys"
 	default:
@@ -490,7 +461,7 @@ func Load(l LoadSpec, m Machine) Step {
 		s.MemoryBytes = bytes(2*user + 128<<20)
 	}
 	const measuredPair = 142 // bytes of a pair that the rates are of
-	s.Seconds = 1 + max(float64(l.Keys)*max(1, l.PairBytes/measuredPair)/rate, written/m.writeRate())
+	s.Seconds = 1 + max(float64(l.Keys)*max(1, pairBytes/measuredPair)/rate, written/m.writeRate())
 	if costs.Mapped && s.DiskBytes > m.memory() {
 		// Every key then reads a leaf page, and later writes it.
 		beyond := 1 - float64(m.memory())/float64(s.DiskBytes)
@@ -498,7 +469,7 @@ func Load(l LoadSpec, m Machine) Step {
 		s.Basis += "; the file outgrows memory, so that each key waits for a random read"
 	}
 	s.Basis = cmp.Or(taken, s.Basis)
-	return s
+	return s, nil
 }
 
 // amplification is what the device is given for a byte of user data: 4.2 with 5M keys,

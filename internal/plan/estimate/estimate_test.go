@@ -1,11 +1,14 @@
 package estimate
 
 import (
+	"cmp"
 	"math"
 	"strings"
 	"testing"
 
+	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/result"
 )
@@ -14,6 +17,16 @@ const (
 	gib  = 1 << 30
 	pair = 142 // bytes of the default key and value
 )
+
+// load is of pairs as they are by default.
+func load(spec protocol.EngineSpec, m Machine) Step {
+	spec.KeyBytes, spec.ValueBytes, spec.ValueModel = 32, pair-32, cmp.Or(spec.ValueModel, keyspace.Random)
+	s, err := Load(&spec, m)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
 
 var studyMachine = Machine{Cores: 2, AvailableMemory: 20 * gib}
 
@@ -26,22 +39,26 @@ func within(t *testing.T, about string, got, want, factor float64) {
 
 // The study's Small set as it was measured: docs/shape.md and its command.
 func TestTheSmallSetOfTheStudy(t *testing.T) {
-	sorted := Load(LoadSpec{Engine: "pebble1", Sorted: true, Keys: 200e6, PairBytes: pair, Table32: true, CacheBytes: 512 << 20}, studyMachine)
+	sorted := load(protocol.EngineSpec{Engine: "pebble1", Workload: workload.FillSorted, Keys: 200e6, ValueModel: keyspace.Table32,
+		CacheBytes: 512 << 20}, studyMachine)
 	within(t, "seconds of fillsorted", sorted.Seconds, 60, 2)
 	within(t, "bytes of fillsorted", float64(sorted.DiskBytes), 22.1*gib, 1.2)
-	random := Load(LoadSpec{Engine: "pebble1", Keys: 200e6, PairBytes: pair, Table32: true, CacheBytes: 512 << 20}, studyMachine)
+	random := load(protocol.EngineSpec{Engine: "pebble1", Keys: 200e6, ValueModel: keyspace.Table32,
+		CacheBytes: 512 << 20}, studyMachine)
 	within(t, "seconds of fillrandom", random.Seconds, 744, 2)
 
 	sweep := func(warmup uint64, megabytes ...int64) float64 {
 		var steps []Step
 		for _, cache := range megabytes {
-			steps = append(steps, Read(ReadSpec{Engine: "pebble1", Keys: 200e6, DatabaseBytes: 22 * gib, CacheBytes: cache << 20, Threads: 8, Gets: 200e3,
-				WarmupGets: warmup, Direct: true}, studyMachine))
+			steps = append(steps, Read(ReadSpec{EngineSpec: protocol.EngineSpec{Engine: "pebble1", Keys: 200e6, CacheBytes: cache << 20, Threads: 8, Gets: 200e3,
+				WarmupGets: warmup, PageCache: protocol.Direct},
+				DatabaseBytes: 22 * gib}, studyMachine))
 		}
 		return Total(steps).Seconds
 	}
-	small := ReadSpec{Engine: "pebble1", Keys: 5e6, DatabaseBytes: 769e6, CacheBytes: 16 << 20, Threads: 8, Gets: 200e3, WarmupAuto: true,
-		AccessGets: 20e3, Direct: true}
+	small := ReadSpec{EngineSpec: protocol.EngineSpec{Engine: "pebble1", Keys: 5e6, CacheBytes: 16 << 20, Threads: 8, Gets: 200e3, WarmupAuto: true,
+		AccessGets: 20e3, PageCache: protocol.Direct},
+		DatabaseBytes: 769e6}
 	next := small
 	next.CacheBytes, next.AccessGets = 64<<20, 0
 	within(t, "two caches of a small database", Read(small, studyMachine).Seconds+Read(next, studyMachine).Seconds, 39, 2)
@@ -63,7 +80,8 @@ func TestMeasuredLoads(t *testing.T) {
 		{"goleveldb", 1e6, false, 154e6, 299e6}, {"goleveldb", 5e6, false, 771e6, 978e6},
 		{"badger", 1e6, false, 164e6, 322e6}, {"bbolt", 1e6, false, 246e6, 246e6}, {"mdbx", 1e6, false, 249e6, 249e6}, {"lmdb", 1e6, false, 248e6, 248e6},
 	} {
-		s := Load(LoadSpec{Engine: c.engine, Keys: c.keys, Sorted: c.sorted, PairBytes: pair, CacheBytes: 512 << 20}, studyMachine)
+		s := load(protocol.EngineSpec{Engine: c.engine, Keys: c.keys, Workload: map[bool]string{true: workload.FillSorted}[c.sorted],
+			CacheBytes: 512 << 20}, studyMachine)
 		within(t, c.engine+" at the end", float64(s.DiskBytes), c.disk, 1.7)
 		within(t, c.engine+" at most", float64(s.PeakDiskBytes), c.peak, 1.6)
 		if s.PeakDiskBytes < s.DiskBytes {
@@ -71,12 +89,12 @@ func TestMeasuredLoads(t *testing.T) {
 		}
 	}
 	// A share for the cache is of the tables: write-ahead logs are most of a small database.
-	small := Load(LoadSpec{Engine: "pebble1", Keys: 50e3, PairBytes: pair, CacheBytes: 512 << 20}, studyMachine)
+	small := load(protocol.EngineSpec{Engine: "pebble1", Keys: 50e3, CacheBytes: 512 << 20}, studyMachine)
 	within(t, "tables of 50k keys", float64(small.TableBytes), 7.3*(1<<20), 1.1)
 }
 
 func TestNullKeepsNothing(t *testing.T) {
-	if s := Load(LoadSpec{Engine: "null", Keys: 1e6, PairBytes: pair, CacheBytes: 512 << 20}, Machine{}); s.PeakDiskBytes != 0 || s.DiskBytes != 0 ||
+	if s := load(protocol.EngineSpec{Engine: "null", Keys: 1e6, CacheBytes: 512 << 20}, Machine{}); s.PeakDiskBytes != 0 || s.DiskBytes != 0 ||
 		!(s.Seconds > 0) {
 		t.Errorf("%+v", s)
 	}
@@ -85,7 +103,7 @@ func TestNullKeepsNothing(t *testing.T) {
 func TestScaleIsLinear(t *testing.T) {
 	for about, step := range map[string]func(n uint64) Step{
 		"load": func(n uint64) Step {
-			return Load(LoadSpec{Engine: "pebble1", Sorted: true, Keys: n, PairBytes: pair}, studyMachine)
+			return load(protocol.EngineSpec{Engine: "pebble1", Workload: workload.FillSorted, Keys: n}, studyMachine)
 		},
 		"layout": func(n uint64) Step {
 			return Layout(protocol.LayoutSpec{Layout: "pagetrie", Chain: protocol.Chain{Accounts: n, ContractShare: 0.1, SlotsPer: 16}}, true, studyMachine)
@@ -99,7 +117,8 @@ func TestScaleIsLinear(t *testing.T) {
 		within(t, about+": bytes", float64(ten.DiskBytes), 10*float64(one.DiskBytes), 1.01)
 		within(t, about+": bytes at most", float64(ten.PeakDiskBytes), 10*float64(one.PeakDiskBytes), 1.01)
 	}
-	spec := ReadSpec{Engine: "rocksdb", DatabaseBytes: 100 * gib, CacheBytes: gib, Threads: 4, Gets: 1e7, Direct: true}
+	spec := ReadSpec{EngineSpec: protocol.EngineSpec{Engine: "rocksdb", CacheBytes: gib, Threads: 4, Gets: 1e7, PageCache: protocol.Direct},
+		DatabaseBytes: 100 * gib}
 	one := Read(spec, studyMachine)
 	spec.Gets *= 10
 	within(t, "read: seconds", Read(spec, studyMachine).Seconds, 10*one.Seconds, 1.1)
@@ -107,7 +126,7 @@ func TestScaleIsLinear(t *testing.T) {
 
 func TestRefusalSaysWhatFits(t *testing.T) {
 	load := func(keys uint64) Step {
-		return Load(LoadSpec{Engine: "pebble1", Keys: keys, PairBytes: pair, CacheBytes: 512 << 20}, studyMachine)
+		return load(protocol.EngineSpec{Engine: "pebble1", Keys: keys, CacheBytes: 512 << 20}, studyMachine)
 	}
 	refused := Total([]Step{load(2e9)}).Fits(75*gib, 20*gib)
 	if refused == nil {
@@ -131,7 +150,7 @@ func TestRefusalSaysWhatFits(t *testing.T) {
 		t.Errorf("%d keys are said to fit, and a fifth more do", keys)
 	}
 
-	both := Total([]Step{load(2e8), Read(ReadSpec{Engine: "pebble1", Keys: 2e8, CacheBytes: 64 * gib, Threads: 1}, studyMachine)})
+	both := Total([]Step{load(2e8), Read(ReadSpec{EngineSpec: protocol.EngineSpec{Engine: "pebble1", Keys: 2e8, CacheBytes: 64 * gib, Threads: 1}}, studyMachine)})
 	if err := both.Fits(100*gib, 20*gib); err == nil || strings.Contains(err.Error(), "of disk") ||
 		!strings.Contains(err.Error(), "of memory, but only 20.0 GiB is available: use a smaller --cache or --memory") {
 		t.Errorf("a cache of 64 GiB: %v", err)
@@ -175,7 +194,8 @@ func TestFinishedPointsCorrectTheRest(t *testing.T) {
 }
 
 func TestTheDisksOwnReadsCount(t *testing.T) {
-	spec := ReadSpec{Engine: "pebble1", Keys: 200e6, DatabaseBytes: 22 * gib, CacheBytes: 64 << 20, Threads: 8, Gets: 5e6, Direct: true}
+	spec := ReadSpec{EngineSpec: protocol.EngineSpec{Engine: "pebble1", Keys: 200e6, CacheBytes: 64 << 20, Threads: 8, Gets: 5e6, PageCache: protocol.Direct},
+		DatabaseBytes: 22 * gib}
 	usual := Read(spec, studyMachine).Seconds
 	slow := studyMachine
 	slow.Disk = &result.Disk{Points: []result.DiskPoint{{InFlight: 1, ReadsPerSecond: 200}}}
@@ -186,7 +206,7 @@ func TestTheDisksOwnReadsCount(t *testing.T) {
 	if got := Read(spec, slow).Seconds; got != usual {
 		t.Errorf("%g s by a probe that is contradicted, %g s without", got, usual)
 	}
-	spec.Direct = false
+	spec.PageCache = protocol.AsIs
 	large := Machine{Cores: 2, AvailableMemory: 64 * gib}
 	if got := Read(spec, large).Seconds; got > usual/2 {
 		t.Errorf("%g s from the page cache, %g s from the disk", got, usual)

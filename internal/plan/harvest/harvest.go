@@ -64,7 +64,7 @@ func (h *Harvest) Survey(ctx context.Context) (versions int64, warnings []engine
 
 // judge warns of versions that were asked for and cannot be had, and of a set without
 // the state that it begins on.
-func (h *Harvest) judge(survey protocol.Harvested) (warnings []engine.Warning) {
+func (h *Harvest) judge(survey tree.Survey) (warnings []engine.Warning) {
 	if h.From > 0 && h.From < h.first || h.To > h.last {
 		warnings = append(warnings, engine.Warning{Code: "versions_missing",
 			Text: fmt.Sprintf("the database can tell the changes of versions %d to %d only: the set holds %d to %d", survey.First, survey.Last, h.first, h.last)})
@@ -144,7 +144,7 @@ func (h *Harvest) read(parent context.Context, dir string) (paths []string, err 
 }
 
 // ask gives an order to a process of the tree's runner.
-func (h *Harvest) ask(ctx context.Context, order protocol.HarvestOrder) (harvested protocol.Harvested, err error) {
+func (h *Harvest) ask(ctx context.Context, order protocol.HarvestOrder) (harvested tree.Survey, err error) {
 	order.Tree, order.Dir = h.Tree.Info.Name, h.DB
 	err = h.Tree.Ask(ctx, protocol.Harvest, order, &harvested)
 	return harvested, err

@@ -291,10 +291,7 @@ func (r Runner) start(spec protocol.Spec) (*process, error) {
 	}
 	words := new(tail)
 	command.Stdout, command.Stderr = write, words
-	p := &process{command: command, events: read, words: words, done: make(chan struct{}), patience: r.Patience}
-	if p.patience == 0 {
-		p.patience = DefaultPatience
-	}
+	p := &process{command: command, events: read, words: words, done: make(chan struct{}), patience: cmp.Or(r.Patience, DefaultPatience)}
 	started := make(chan error)
 	go func() {
 		// The parent-death signal is tied to the thread that forked.

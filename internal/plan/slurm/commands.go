@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,10 +67,7 @@ func ask(text, name string, args ...string) (string, error) {
 	if failure.Slurm(said) == engine.CodeAway {
 		return "", engine.Fail(engine.CodeAway, "%s", firstLine(said))
 	}
-	if said == "" {
-		said = err.Error()
-	}
-	return string(out), engine.Fail("", "%s: %s", name, said).With("run this on a machine of the cluster, where %s works", name)
+	return string(out), engine.Fail("", "%s: %s", name, cmp.Or(said, err.Error())).With("run this on a machine of the cluster, where %s works", name)
 }
 
 func run(name string, args ...string) error {

@@ -474,7 +474,7 @@ func (w Wanted) Find(engines Engines, m *setting.Mistakes) (t Target) {
 		unrecognised(err, m)
 		return t
 	}
-	engines.UseLibrary(w.Options, t.loadedWith())
+	engines.UseLibrary(w.Options, cmp.Or(t.Manifest, new(keyspace.Manifest)).Overrides)
 	t.Engine = engines.Find(name)
 	if t.Foreign && t.Engine != nil && !t.Engine.Info().Has(engine.CanReadForeign) {
 		m.At("engine", name, "of %s, only databases that statelab loaded are read. Measure one like it: statelab load --engine %s --db NEW --keys N", name, name)
@@ -490,14 +490,6 @@ func (w Wanted) Find(engines Engines, m *setting.Mistakes) (t Target) {
 		t.stored(m, "", name, value)
 	}
 	return t
-}
-
-// loadedWith are the options that the database was loaded with.
-func (t Target) loadedWith() map[string]string {
-	if t.Manifest == nil {
-		return nil
-	}
-	return t.Manifest.Overrides
 }
 
 // unrecognised says what to do about a directory whose engine is not known, or cannot read it.

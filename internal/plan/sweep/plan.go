@@ -23,7 +23,6 @@ import (
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan"
@@ -171,16 +170,6 @@ func optionsName(overrides map[string]string) string {
 	return fmt.Sprintf("options-%x", sha256.Sum256([]byte(strings.Join(parts, "\x00"))))[:len("options-")+16]
 }
 
-// LoadStep is what loading a database takes.
-func LoadStep(spec *bench.Spec, on estimate.Machine) (estimate.Step, error) {
-	values, err := keyspace.NewValues(spec.ValueModel, spec.ValueBytes, spec.Seed)
-	if err != nil {
-		return estimate.Step{}, err
-	}
-	return estimate.Load(estimate.LoadSpec{Engine: spec.Engine, Sorted: spec.Workload == workload.FillSorted, Keys: spec.Keys,
-		PairBytes: float64(spec.KeyBytes) + values.MeanBytes(), Table32: spec.ValueModel == keyspace.Table32, CacheBytes: spec.CacheBytes}, on), nil
-}
-
 // Steps are what each run of s will take, in their order: the first on a database that is to be made
 // makes it. withCgo tells of an engine whether it is measured built with cgo; predicts, whether the
 // curve is predicted at the end.
@@ -197,7 +186,7 @@ func (s Sweep) Steps(how plan.Plan, on estimate.Machine, withCgo func(engine str
 			spec := setting.Made()
 			var known bool
 			if load, known = made[spec.Dir]; !known {
-				if load, err = LoadStep(&spec, on); err != nil {
+				if load, err = estimate.Load(&spec, on); err != nil {
 					return nil, err
 				}
 				made[spec.Dir], first = load, true
@@ -205,10 +194,8 @@ func (s Sweep) Steps(how plan.Plan, on estimate.Machine, withCgo func(engine str
 			held = load.TableBytes
 		}
 		spec := setting.Spec(held)
-		point := estimate.ReadSpec{Engine: spec.Engine, Keys: max(setting.Load.Keys, uint64(spec.SampleKeys)), DatabaseBytes: held, Files: files,
-			CacheBytes: spec.CacheBytes, MemoryBytes: spec.MemoryBytes, Threads: spec.Threads, Gets: spec.Gets, WarmupGets: spec.WarmupGets,
-			WarmupAuto: spec.WarmupAuto, AccessGets: spec.AccessGets, Direct: spec.PageCache == bench.Direct, Cold: spec.PageCache == bench.Cold,
-			Rate: spec.Rate, Cgo: withCgo(spec.Engine)}
+		point := estimate.ReadSpec{EngineSpec: spec, DatabaseBytes: held, Files: files, Cgo: withCgo(spec.Engine)}
+		point.Keys = max(setting.Load.Keys, uint64(spec.SampleKeys))
 		points = append(points, point)
 		read := estimate.Read(point, on)
 		if first {

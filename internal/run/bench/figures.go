@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -269,9 +270,7 @@ func (r *run) writeFigures(m *measured, settled *cost) {
 	if m.Seconds > 0 {
 		f.PutsPerSecond = float64(m.puts) / m.Seconds
 	}
-	if f.Seconds == 0 {
-		f.Seconds = m.Seconds
-	}
+	f.Seconds = cmp.Or(f.Seconds, m.Seconds)
 	if r.putLatency.N() > 0 {
 		f.PutNanos = new(r.putLatency.Summary())
 	}

@@ -23,7 +23,7 @@ import (
 const (
 	Describe = "describe" // Description on stdout
 	Check    = "check"    // a question about options on stdin, a list of mistakes on stdout
-	Harvest  = "harvest"  // HarvestOrder on stdin, Harvested on stdout; trees only
+	Harvest  = "harvest"  // HarvestOrder on stdin, tree.Survey of what was harvested on stdout; trees only
 )
 
 // maxBytes bounds what either side reads of the other's JSON.
@@ -135,14 +135,6 @@ type HarvestOrder struct {
 	Out   string `json:"out"`           // "": only describe the forest
 	// Whole: the set will begin where the forest does, so the chain's own roots are its.
 	Whole bool `json:"whole,omitempty"`
-}
-
-// Harvested is what was harvested.
-type Harvested struct {
-	Stores []string `json:"stores"`
-	First  int64    `json:"first_version"`
-	Last   int64    `json:"last_version"`
-	Pruned bool     `json:"pruned,omitempty"` // the forest began before First
 }
 
 // Versions of the specs.
