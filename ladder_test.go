@@ -184,7 +184,7 @@ var ladder = []rung{
 		"internal/explain/serve": {"internal/base/unit", "internal/explain/kinds", "internal/explain/view", "result", "web"},
 	}},
 	{"ask", map[string][]string{
-		"internal/ask/curve": {"engine", "internal/adapt/pebbledb", "internal/adapt/rocksoptions", "internal/base/keyspace",
+		"internal/ask/curve": {"engine", "internal/adapt/adapter", "internal/adapt/pebbledb", "internal/adapt/rocksoptions", "internal/base/keyspace",
 			"internal/base/optionsfile", "internal/base/output",
 			"internal/base/setting",
 			"internal/base/unit", "internal/base/workload", "internal/explain/engines", "internal/model/cachesim", "internal/model/lsm",

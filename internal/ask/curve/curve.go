@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
@@ -264,12 +265,6 @@ func Beside(ctx context.Context, s sweep.Sweep, done *result.Sweep, open func(sw
 	slices.SortFunc(done.Predicted, func(a, b result.PredictedPoint) int { return cmp.Compare(a.CacheBytes, b.CacheBytes) })
 }
 
-// Family is a column family and its share of the Gets.
-type Family struct {
-	Name  string
-	Share float64
-}
-
 // Steady is what Gets of some column families read with a block cache that they share, when it has
 // been in use for long.
 type Steady struct {
@@ -292,7 +287,7 @@ const (
 // NewSteady draws keys of the families in dir evenly, of which missing is the share of absent ones, and
 // resolves their Gets as version of the engine would make them. A database that is too large for that
 // is an error.
-func NewSteady(ctx context.Context, dir, name, version string, families []Family, missing float64, seed uint64) (s *Steady, err error) {
+func NewSteady(ctx context.Context, dir, name, version string, families []adapter.Portion, missing float64, seed uint64) (s *Steady, err error) {
 	var members []*blocktable.Resolver
 	defer func() {
 		for _, r := range members {

@@ -93,12 +93,10 @@ func Record(ctx context.Context, w io.Writer, o Of, sample trace.Sample, part en
 		opening = nil
 	}
 	from, to := part.Range(spec.WarmupGets + spec.Gets)
-	if r, is := resolver.(resolved); is {
-		if r, is := r.resolver.(*blocktable.Resolver); is {
-			made.Header.CacheKeys, made.Warnings = r.CacheKeys(), r.Warnings()
-			if spec.BatchGets > 1 && spec.InFlight == 0 && sample.Shift == 0 {
-				r.InBatches(uint64(spec.BatchGets), spec.WarmupGets, from)
-			}
+	if r, is := resolver.(*blocktable.Resolver); is {
+		made.Header.CacheKeys, made.Warnings = r.CacheKeys(), r.Warnings()
+		if spec.BatchGets > 1 && spec.InFlight == 0 && sample.Shift == 0 {
+			r.InBatches(uint64(spec.BatchGets), spec.WarmupGets, from)
 		}
 	}
 	out, err := trace.NewWriter(w, made.Header)
@@ -109,7 +107,7 @@ func Record(ctx context.Context, w io.Writer, o Of, sample trace.Sample, part en
 		keys() // of the parts before
 	}
 	asked := uint64(0)
-	offered, err := resolver.Record(ctx, opening, func() (key []byte, known, more bool) {
+	following := func() (key []byte, known, more bool) {
 		if part.Of > 0 && asked == to-from {
 			return nil, false, false
 		}
@@ -121,7 +119,13 @@ func Record(ctx context.Context, w io.Writer, o Of, sample trace.Sample, part en
 			o.Saw(key)
 		}
 		return key, known, more
-	}, to-from, sample, out)
+	}
+	var offered uint64
+	if gets, are := resolver.(*maker); are {
+		offered, err = gets.record(ctx, following, sample, out)
+	} else {
+		offered, err = getpath.Record(ctx, resolver.(getpath.Source), opening, following, to-from, sample, out)
+	}
 	if err = errors.Join(err, undrawn); err != nil {
 		return made, err
 	}
@@ -130,38 +134,22 @@ func Record(ctx context.Context, w io.Writer, o Of, sample trace.Sample, part en
 	return made, err
 }
 
-// follower tells which blocks Gets access.
+// follower tells which blocks Gets access: a getpath.Source without making them, or maker.
 type follower interface {
 	Identity() string
 	// Opening are the blocks that opening the tables brings into the block cache.
 	Opening() []uint32
-	// Record is getpath.Record.
-	Record(ctx context.Context, opening []uint32, keys getpath.Keys, about uint64, sample trace.Sample, out *trace.Writer) (offered uint64, err error)
 	Close() error
-}
-
-// resolver resolves Gets without making them.
-type resolver interface {
-	getpath.Source
-	Identity() string
-	Close() error
-}
-
-type resolved struct{ resolver }
-
-func (r resolved) Record(ctx context.Context, opening []uint32, keys getpath.Keys, about uint64, sample trace.Sample, out *trace.Writer) (uint64, error) {
-	return getpath.Record(ctx, r.resolver, opening, keys, about, sample, out)
 }
 
 // keyStream is the key stream of o. Keys of another program's database whose engine is not in this
 // process are drawn from its tables, not as a run samples them; what goes wrong then is told in *undrawn.
 func keyStream(ctx context.Context, o Of, from follower, undrawn *error) (getpath.Keys, error) {
 	spec := &o.Spec
-	r, is := from.(resolved)
-	if !spec.Foreign || o.Engine != nil || !is {
+	if _, are := from.(*maker); !spec.Foreign || o.Engine != nil || are {
 		return bench.KeyStream(ctx, o.Engine, spec)
 	}
-	tables, is := r.resolver.(*blocktable.Resolver)
+	tables, is := from.(*blocktable.Resolver)
 	if !is || spec.AccessList != "" || spec.ZipfTheta > 0 {
 		return nil, engine.Fail(engine.CodeUsage, "keys of a database of %s that another program made are drawn evenly from its tables: "+
 			"access lists and --zipf are not supported", spec.Engine)
@@ -215,6 +203,14 @@ func readWith(spec *bench.Spec) (blocktable.Options, error) {
 	return layout.All(spec.Overrides), nil
 }
 
+// opened is a resolver that was opened, or why not.
+func opened(r *blocktable.Resolver, err error) (follower, error) {
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
 // follow resolves the Gets where that is possible, and else makes them.
 func follow(ctx context.Context, o Of) (follower, error) {
 	spec := &o.Spec
@@ -230,11 +226,7 @@ func follow(ctx context.Context, o Of) (follower, error) {
 				"pin_l0_filter_and_index_blocks_in_cache": "false", "metadata_cache_options": ""})
 			options = all
 		}
-		r, err := blocktable.Open(spec.Dir, spec.Overrides[tableOption], options)
-		if err != nil {
-			return nil, err
-		}
-		return resolved{r}, nil
+		return opened(blocktable.Open(spec.Dir, spec.Overrides[tableOption], options))
 	}
 	if e, is := o.Engine.(levelReader); is {
 		filters, blockBytes, errs := e.ReadsTables(engine.Options{Dir: spec.Dir, Profile: spec.Profile, Overrides: spec.Overrides, Foreign: spec.Foreign})
@@ -244,11 +236,7 @@ func follow(ctx context.Context, o Of) (follower, error) {
 		if o.All {
 			blockBytes = 0 // no pool of buffers rounds sizes up
 		}
-		r, err := blocktable.OpenLevel(spec.Dir, filters, blockBytes)
-		if err != nil {
-			return nil, err
-		}
-		return resolved{r}, nil
+		return opened(blocktable.OpenLevel(spec.Dir, filters, blockBytes))
 	}
 	version := subject.PebbleVersion(spec.Engine)
 	s, errs := pebbledb.Resolve(pebbledb.Profiles(), engine.Options{Profile: spec.Profile, Overrides: spec.Overrides, Foreign: spec.Foreign})
@@ -270,7 +258,7 @@ func follow(ctx context.Context, o Of) (follower, error) {
 	if !s.AsksFilters() || spec.Foreign && r.Kept().NoFilters {
 		r.PassOverFilters()
 	}
-	return resolved{r}, nil
+	return r, nil
 }
 
 // Describe puts what filters and indexes take, without what a cache adds to a block, into levels of the database of o.
@@ -280,11 +268,7 @@ func Describe(ctx context.Context, o Of, levels []engine.Level) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	r, is := f.(resolved)
-	if !is {
-		return nil
-	}
-	if r, is := r.resolver.(*blocktable.Resolver); is {
+	if r, is := f.(*blocktable.Resolver); is {
 		return r.Describe(levels, func(b *cachesim.Block) int64 { return int64(b.Bytes) })
 	}
 	return nil
@@ -423,10 +407,10 @@ func (t *Written) Text(w io.Writer) error {
 	return err
 }
 
-// made records the accesses of Gets that are made, with a cache that admits nothing. It needs
+// maker records the accesses of Gets that are made, with a cache that admits nothing. It needs
 // no model of what a Get does, so it follows whatever the engine does: values in files of their
 // own, tables that share a file. It takes about ten times as long as resolving.
-type made struct {
+type maker struct {
 	identity string
 	db       engine.DB
 	reader   engine.Reader
@@ -438,9 +422,9 @@ type made struct {
 
 type blockAt struct{ file, offset uint64 }
 
-func openMade(ctx context.Context, o Of) (_ *made, err error) {
+func openMade(ctx context.Context, o Of) (_ *maker, err error) {
 	spec := &o.Spec
-	m := &made{known: map[blockAt]uint32{}}
+	m := &maker{known: map[blockAt]uint32{}}
 	if m.identity, err = resolve.Identify(spec.Dir, subject.PebbleVersion(spec.Engine)); err != nil {
 		return nil, err
 	}
@@ -455,7 +439,7 @@ func openMade(ctx context.Context, o Of) (_ *made, err error) {
 	return m, nil
 }
 
-func (m *made) accessed(a engine.Access) {
+func (m *maker) accessed(a engine.Access) {
 	if m.out == nil {
 		return // of opening the database
 	}
@@ -468,13 +452,13 @@ func (m *made) accessed(a engine.Access) {
 	m.numbers = append(m.numbers, number)
 }
 
-func (m *made) Identity() string { return m.identity }
+func (m *maker) Identity() string { return m.identity }
 
 // Opening are none: the engine whose Gets are made keeps what opening a table reads elsewhere.
-func (*made) Opening() []uint32 { return nil }
+func (*maker) Opening() []uint32 { return nil }
 
-// Record makes the Gets of keys, one after the other.
-func (m *made) Record(ctx context.Context, _ []uint32, keys getpath.Keys, _ uint64, sample trace.Sample, out *trace.Writer) (offered uint64, err error) {
+// record makes the Gets of keys, one after the other.
+func (m *maker) record(ctx context.Context, keys getpath.Keys, sample trace.Sample, out *trace.Writer) (offered uint64, err error) {
 	m.out = out
 	var value []byte
 	for {
@@ -503,4 +487,4 @@ func (m *made) Record(ctx context.Context, _ []uint32, keys getpath.Keys, _ uint
 	}
 }
 
-func (m *made) Close() error { return errors.Join(m.reader.Close(), m.db.Close()) }
+func (m *maker) Close() error { return errors.Join(m.reader.Close(), m.db.Close()) }

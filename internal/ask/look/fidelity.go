@@ -502,15 +502,15 @@ func AdviseRocksDB(ctx context.Context, dir string, run *result.Run, asked strin
 
 // trace lets the reads of out be those of a trace.
 func trace(ctx context.Context, out *advise.RocksAdvice, dir string, run *result.Run, missing float64, seed uint64) error {
-	var all []curve.Family
+	var all []adapter.Portion
 	for _, t := range out.Tables {
-		all = append(all, curve.Family{Name: t.Name, Share: t.Share})
+		all = append(all, adapter.Portion{Name: t.Name, Share: t.Share})
 	}
-	caches := map[int][]curve.Family{advise.Together: all}
+	caches := map[int][]adapter.Portion{advise.Together: all}
 	if out.Client == advise.Besu { // which has one for each family
 		delete(caches, advise.Together)
 		for i, f := range all {
-			caches[i] = []curve.Family{{Name: f.Name, Share: 1}}
+			caches[i] = []adapter.Portion{{Name: f.Name, Share: 1}}
 		}
 	}
 	traced, metadata := map[int]*curve.Steady{}, false
