@@ -184,7 +184,7 @@ func (f *inspectFlags) likeFlags(cmd *cobra.Command) {
 }
 
 func (a *app) fidelity(f *inspectFlags, m *mistakes, args []string) error {
-	if len(args) == 1 && !isThere(f.as) && look.IsProfile(f.as) {
+	if _, missing := os.Stat(f.as); len(args) == 1 && missing != nil && look.IsProfile(f.as) {
 		if f.cache.Given() {
 			m.Add("--cache: not with --as PROFILE, which compares options alone")
 		}
@@ -232,9 +232,4 @@ func (a *app) judged(f *inspectFlags, found answer, differences int) error {
 		err = errors.Join(err, madeFatal(differences))
 	}
 	return err
-}
-
-func isThere(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }

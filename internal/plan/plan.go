@@ -151,7 +151,11 @@ func Run[T any](ctx context.Context, p Plan, w Work[T], tell func(Progress)) (Ou
 	if len(missing) > 0 && err != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		err = nil // said by the outcome
 	}
-	so := p.outcome(ctx, len(steps), counts(w, done), err)
+	by := map[string]int{} // steps by status
+	for _, came := range done {
+		by[w.Status(came)]++
+	}
+	so := p.outcome(ctx, len(steps), by, err)
 	so.Whole = len(missing) == 0
 	return so, errors.Join(err, w.Conclude(done, so))
 }
@@ -263,15 +267,6 @@ type Listed struct {
 	Label  string `json:"label"`
 	Class  string `json:"class,omitempty"`
 	Folder string `json:"folder"`
-}
-
-// counts are the steps by status.
-func counts[T any](w Work[T], done map[Step]T) map[string]int {
-	by := map[string]int{}
-	for _, came := range done {
-		by[w.Status(came)]++
-	}
-	return by
 }
 
 // outcome: ok if and only if every step is.

@@ -252,18 +252,6 @@ func (c *collector) tableOf(r *probe.Read) *table {
 	return t
 }
 
-// levels learns on which level each table is that was read, if they are followed.
-func (c *collector) levels() {
-	for _, t := range c.files {
-		if t == nil || c.follow.following == nil {
-			continue
-		}
-		if level, known := c.follow.Level(t.number); known {
-			t.level = level
-		}
-	}
-}
-
 // Window implements probe.Events.
 func (c *collector) Window(open bool, at time.Duration) {
 	if open {
@@ -300,7 +288,14 @@ func (c *collector) finish() error {
 		return err
 	}
 	c.choose()
-	c.levels()
+	for _, t := range c.files {
+		if t == nil || c.follow.following == nil {
+			continue
+		}
+		if level, known := c.follow.Level(t.number); known {
+			t.level = level
+		}
+	}
 	absent, most := uint64(0), 0
 	for address, n := range c.errors {
 		if n > most && c.target.Engine.Module != "" {

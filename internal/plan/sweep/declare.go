@@ -84,7 +84,11 @@ func Declared(e *experiment.Experiment, engines Engines, command []string, m *se
 		if t.Profile = s.Profile.V(); t.Profile == "" && !s.Engine.Several() && t.Engine != nil {
 			t.Profile = cmp.Or(s.Engine.V().Profile, t.Engine.Info().Profiles[0].Name)
 		}
-		twice(s.Engine.Texts(), m)
+		for i, name := range s.Engine.Texts() {
+			if slices.Contains(s.Engine.Texts()[:i], name) { // their points could not be told apart
+				m.At("engine", "", "%s is listed twice", name)
+			}
+		}
 		p.Load = loadOf(e, engines, command, m)
 	}
 	if !s.Profile.Given() && t.Profile != "" {
@@ -113,15 +117,6 @@ func onlyOne(e *experiment.Experiment, m *setting.Mistakes) {
 	}
 	if s.Keys.Given() {
 		m.At("keys", s.Keys.String(), "not with %s, whose number of keys is fixed", m.Name("db", ""))
-	}
-}
-
-// twice names engines that a list holds twice: their points could not be told apart.
-func twice(names []string, m *setting.Mistakes) {
-	for i, name := range names {
-		if slices.Contains(names[:i], name) {
-			m.At("engine", "", "%s is listed twice", name)
-		}
 	}
 }
 

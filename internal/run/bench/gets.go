@@ -195,7 +195,7 @@ func (s *sampled) next(c *choice) {
 
 func (s *sampled) mayExist() bool { return true }
 
-func (s *sampled) check(asked *choice, value []byte) error {
+func (s *sample) check(asked *choice, value []byte) error {
 	sum := maphash.Bytes(s.seed, value) | 1 // 0 is "not read yet"
 	if s.seen[asked.index].CompareAndSwap(0, sum) {
 		return nil

@@ -243,10 +243,6 @@ func (p *playing) next(c *choice) {
 	c.key, c.index, c.absent = p.key(uint64(i)), uint64(i), p.absent[i]
 }
 
-func (p *playing) check(asked *choice, value []byte) error {
-	return (&sampled{sample: p.sample}).check(asked, value)
-}
-
 func (p *playing) mayExist() bool { return false }
 
 // accesses learns how many blocks of each type a Get needs. Some engines count

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/internal/chain/changeset"
+	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/tree"
 )
 
@@ -39,7 +40,9 @@ func (t totals) seconds() float64 { return float64(t.applyNanos+t.commitNanos) /
 // replay is the data path: wait for a batch, apply it, commit where the version
 // ends, check what the commit returned. Only the tree is between clock readings.
 func (r *run) replay(ctx context.Context) error {
-	if err := r.ticks.begin(r); err != nil {
+	var err error
+	r.ticks.commits = measure.NewHistogram()
+	if r.ticks.Interval, err = r.Interval(replayPhase); err != nil {
 		return err
 	}
 	for {
@@ -70,7 +73,7 @@ func (r *run) replay(ctx context.Context) error {
 				return err
 			}
 		}
-		r.ahead.giveBack(batch)
+		r.ahead.free <- batch
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -278,7 +281,7 @@ func (d *decoded) renumber(numbers []int) {
 	d.Roots.Stores = roots
 }
 
-// next is the next batch, nil at the end. It must be given back.
+// next is the next batch, nil at the end. It must be given back to free.
 func (a *ahead) next() (*decoded, error) {
 	d, more := <-a.full
 	if !more {
@@ -286,8 +289,6 @@ func (a *ahead) next() (*decoded, error) {
 	}
 	return d, nil
 }
-
-func (a *ahead) giveBack(d *decoded) { a.free <- d }
 
 // close ends the reading; batches handed out are lost.
 func (a *ahead) close() {

@@ -192,13 +192,6 @@ type ticker struct {
 	window   []part // one a tick
 }
 
-// begin starts the clock of the series.
-func (t *ticker) begin(r *run) (err error) {
-	t.commits = measure.NewHistogram()
-	t.Interval, err = r.Interval(replayPhase)
-	return err
-}
-
 // tick writes what happened since the last one. between is true where the tree
 // has committed all it was given, so that its shape may be asked for.
 func (t *ticker) tick(r *run, now time.Time, between bool) error {

@@ -3,8 +3,6 @@ package replay
 import (
 	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime/pprof"
 	"strings"
 	"sync"
@@ -40,11 +38,6 @@ func (e *stuckError) Error() string {
 
 // FailureCode is CodeHung.
 func (*stuckError) FailureCode() engine.Code { return engine.CodeHung }
-
-// store writes the stacks into the run folder.
-func (e *stuckError) store(dir string) error {
-	return os.WriteFile(filepath.Join(dir, result.StacksFile), e.stacks, 0o644)
-}
 
 const (
 	guardEvery = 100 * time.Millisecond

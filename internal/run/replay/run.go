@@ -82,7 +82,7 @@ func Run(ctx context.Context, t tree.Tree, spec *protocol.TreeSpec, tell result.
 	select {
 	case err = <-done:
 	case stuck := <-r.guard.stuck:
-		err = errors.Join(stuck, stuck.store(spec.Out))
+		err = errors.Join(stuck, os.WriteFile(filepath.Join(spec.Out, result.StacksFile), stuck.stacks, 0o644))
 		if r.roots != nil {
 			err = errors.Join(err, r.roots.close())
 		}
@@ -158,7 +158,7 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	from := at + 1
 	if r.spec.Gets > 0 && r.tree.Info().RootRule != result.NoRoots {
-		r.sample, from = newSample(r.spec.Seed), r.first
+		r.sample, from = &sample{seed: r.spec.Seed, limit: math.MaxUint64, most: maxSample, keys: map[string]expected{}}, r.first
 	}
 	source, err := changeset.From(r.source, from)
 	if err != nil {
@@ -228,7 +228,8 @@ func (r *run) open(ctx context.Context) error {
 			Remedy: "compare peak_rss_bytes as well"})
 	}
 	r.guard.enter("Open", r.first, 0)
-	forest, err := r.tree.Open(ctx, openOptions(r.spec, r.stores, r.first, create, r.rows.tell))
+	forest, err := r.tree.Open(ctx, tree.Options{Dir: r.spec.Dir, Profile: r.spec.Profile, Create: create, Stores: r.stores, FirstVersion: r.first,
+		CacheNodes: r.spec.CacheNodes, MemoryBytes: r.spec.MemoryBytes, Overrides: r.spec.Overrides, Log: func(string) {}, Tell: r.rows.tell})
 	r.guard.leave()
 	if err != nil && !create {
 		return fmt.Errorf("open %s with %s: %w; to replay from the start instead, remove that folder", r.spec.Dir, r.spec.Tree, err)
@@ -373,11 +374,6 @@ func Blank(spec *protocol.TreeSpec, info tree.Info) *result.Run {
 		Absent:    map[string]string{},
 		Warnings:  []engine.Warning{},
 	}
-}
-
-func openOptions(s *protocol.TreeSpec, stores []string, first int64, create bool, tell func(tree.Event)) tree.Options {
-	return tree.Options{Dir: s.Dir, Profile: s.Profile, Create: create, Stores: stores, FirstVersion: first,
-		CacheNodes: s.CacheNodes, MemoryBytes: s.MemoryBytes, Overrides: s.Overrides, Log: func(string) {}, Tell: tell}
 }
 
 // openSet opens the change set at path, in whatever form it is.

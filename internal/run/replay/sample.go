@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -36,10 +35,6 @@ type expected struct {
 	live  bool
 	value uint64 // hash
 	bytes int
-}
-
-func newSample(seed uint64) *sample {
-	return &sample{seed: seed, limit: math.MaxUint64, most: maxSample, keys: map[string]expected{}}
 }
 
 func (s *sample) see(changes []changeset.Change) {
