@@ -377,12 +377,12 @@ Parts of the versions (--part) make the same file when they are put together (--
 		if on.On() == "" {
 			return a.written(f, p, out, h.Run(a.ctx))
 		}
-		return a.written(f, p, out, a.harvestOn(on, h, versions, p))
+		return a.written(f, p, out, a.harvestOn(on, h, versions))
 	})
 }
 
 // harvestOn has nodes harvest parts. All of them must see the database.
-func (a *app) harvestOn(on *slurm.Fan, h *harvest.Harvest, versions int64, p *console.Progress) error {
+func (a *app) harvestOn(on *slurm.Fan, h *harvest.Harvest, versions int64) error {
 	const part = "part.slcs"
 	return a.divide(on, "harvest", func(parts int) [][]string {
 		return slurm.Parted(int(min(int64(parts), versions)), "changeset", "harvest", "--tree="+h.Tree.Info.Name, "--db="+h.DB, "--jobs=1",

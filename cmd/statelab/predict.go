@@ -151,7 +151,7 @@ func (a *app) predict(f *predictFlags, flags *pflag.FlagSet, m *mistakes, args [
 	case f.on.On() != "":
 		p.Points, err = a.predictOnNodes(f, flags)
 	case f.db.Given():
-		p.Points, err = a.predictHere(f, in, p, reserve)
+		p.Points, err = a.predictHere(f, in, reserve)
 	default:
 		shown := a.progress()
 		p.Points, err = curve.OfLevels(a.ctx, in, p.Engine, p.Profile, reserve, func(e result.Event) { shown.Tell("", e) })
@@ -240,7 +240,7 @@ func (a *app) predictOnNodes(f *predictFlags, flags *pflag.FlagSet) (points []re
 
 // predictHere works the curve out from the filters and indexes of a database that
 // is on this machine: nothing about its shape is assumed.
-func (a *app) predictHere(f *predictFlags, in predict.Input, p enginereport.Prediction, reserve curve.Reserve) ([]result.PredictedPoint, error) {
+func (a *app) predictHere(f *predictFlags, in predict.Input, reserve curve.Reserve) ([]result.PredictedPoint, error) {
 	m := new(mistakes)
 	t := a.find(sweep.Wanted{Dir: f.db.V(), Engine: f.engine.V(), Existing: true, ReadOnly: true}, m)
 	e := experiment.New(experiment.Sweep)

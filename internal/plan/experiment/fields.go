@@ -57,11 +57,10 @@ func (e *Experiment) cluster(constraint *Text, with ...Field) []Field {
 		Field{"cluster.submit", "sbatch", setting.Axis(&e.Submit, setting.Text), "", "further arguments of sbatch, such as --sbatch=--account=research"})
 }
 
-func (e *Experiment) options(about string) Field {
-	return Field{"subject.options", "set", &e.Options, "", about}
+func (e *Experiment) options() Field {
+	return Field{"subject.options", "set", &e.Options, "",
+		"set an option of the engine, tree or layout: --set Name=Value (repeatable; Name=A,B is an axis)"}
 }
-
-const setAbout = "set an option of the engine, tree or layout: --set Name=Value (repeatable; Name=A,B is an axis)"
 
 func (e *Experiment) dir(about string) Field {
 	return Field{"database.dir", "db", setting.One(&e.DB, setting.Text), "", about}
@@ -124,7 +123,7 @@ func (m *Made) batch(about string) Field {
 
 func (s *Loaded) fields(e *Experiment) []Field {
 	return slices.Concat([]Field{e.where()}, s.Opened.fields(false), []Field{
-		e.options(setAbout),
+		e.options(),
 		e.dir("directory of the database"),
 	}, s.Made.fields(false, "1M", "number of keys"), []Field{
 		s.workload("load", workload.FillRandom),
@@ -141,7 +140,7 @@ func (s *Swept) fields(e *Experiment) []Field {
 		"nodes that hold the database: NODE, or NODE=DIR where it has another path there"}), s.Opened.fields(!e.OnePoint,
 		Field{"subject.memory", "memory", declare(!e.OnePoint, &s.Memory, setting.Memory), "",
 			"equal memory for all engines, caches and page cache together, instead of --cache (default: no limit)"}), []Field{
-		e.options(setAbout),
+		e.options(),
 		e.dir("directory of the database"),
 		{"database.use_existing", "use-existing", setting.One(&s.Existing, setting.Yes), "",
 			"read a database that statelab did not load (a node's chaindata); it is never written"},
@@ -197,7 +196,7 @@ func (s *Replayed) fields(e *Experiment) []Field {
 		Field{"subject.memory", "memory", setting.One(&s.Memory, setting.Size("size", 0, "64MiB, 1.5GiB")), "0",
 			"memory budget of one process, page cache included, such as 512MiB (0: the profile's, without a limit)"},
 		Field{"subject.cache_nodes", "cache-nodes", setting.One(&s.CacheNodes, anyCount), "0", "nodes that a tree may keep in its cache; 0: the profile's"},
-		e.options(setAbout),
+		e.options(),
 		e.dir("folder for the files of the trees (default: in --out)"),
 		Field{"database.discard", "discard", setting.One(&s.Discard, setting.Yes), "", "delete a tree's files when its run has succeeded"},
 		Field{"workload.gets", "gets", setting.One(&s.Gets, anyCount), "0", "Gets after the last version, half of them of absent keys"},
@@ -217,7 +216,7 @@ func (s *States) states(e *Experiment, contracts, slots string, contractSlots Fi
 		{"subject.layout", "layout", setting.Axis(&s.Layout, setting.Text), "all", "layouts, LAYOUT or LAYOUT:PROFILE; all: every one that is installed"},
 		{"subject.memory", "memory", setting.One(&s.Memory, setting.Size("size", 0, "64MiB, 1.5GiB")), "64MiB",
 			"memory budget of one process, page cache included, such as 512MiB (0: the profile's, without a limit)"},
-		e.options(setAbout),
+		e.options(),
 		e.dir("folder for the files of the states (default: in --out)"),
 		{"database.keep", "keep", setting.One(&s.Keep, setting.Yes), "", "keep the files of the states, which are deleted otherwise"},
 		{"state.accounts", "accounts", setting.Axis(&s.Accounts, anyCount), "10k,100k", "numbers of accounts to build"},

@@ -216,20 +216,6 @@ func parseNodes(text, partition string) (nodes []Node, err error) {
 	return nil, fmt.Errorf("the cluster has no partition %q (partitions: %s)", partition, strings.Join(unique(others), ", "))
 }
 
-func downNodes() (names []string) {
-	text, err := ask("", "sinfo", "--noheader", "--Node", "--format=%N|%t")
-	if err != nil {
-		return nil
-	}
-	for line := range strings.Lines(text) {
-		name, state, _ := strings.Cut(strings.TrimSpace(line), "|")
-		if (Node{State: state}).Down() {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // Finding is a sentence about a cluster or one of its nodes.
 type Finding struct {
 	Where  string `json:"where"` // "cluster", or the node
@@ -452,20 +438,20 @@ func judgeSettings(text string) (found []Finding) {
 			value[strings.TrimSpace(name)] = strings.TrimSpace(v)
 		}
 	}
-	add := func(ok bool, text, remedy string) { found = append(found, Finding{"cluster", ok, text, remedy}) }
-	add(true, "Slurm "+value["SLURM_VERSION"]+", cluster "+value["ClusterName"], "")
+	add := func(text string) { found = append(found, Finding{Where: "cluster", OK: true, Text: text}) }
+	add("Slurm " + value["SLURM_VERSION"] + ", cluster " + value["ClusterName"])
 	if value["JobRequeue"] == "0" {
-		add(true, "JobRequeue is 0 in slurm.conf; runs ask for --requeue themselves", "")
+		add("JobRequeue is 0 in slurm.conf; runs ask for --requeue themselves")
 	}
 	if strings.Contains(value["SelectType"], "linear") {
-		add(true, "SelectType is select/linear: every job has a whole node", "")
+		add("SelectType is select/linear: every job has a whole node")
 	}
 	if !strings.Contains(value["TaskPlugin"], "cgroup") && !strings.Contains(value["TaskPlugin"], "affinity") {
-		add(true, "TaskPlugin is "+value["TaskPlugin"]+": Slurm does not bind jobs to processors and does not limit their memory; alone on a node (--exclusive) "+
-			"nothing else runs there", "")
+		add("TaskPlugin is " + value["TaskPlugin"] + ": Slurm does not bind jobs to processors and does not limit their memory; alone on a node (--exclusive) " +
+			"nothing else runs there")
 	}
 	if value["ConstrainRAMSpace"] == "yes" {
-		add(true, "Slurm limits the memory of jobs (ConstrainRAMSpace): --sbatch=--mem=0 asks for all of a node's; --memory holds within that limit", "")
+		add("Slurm limits the memory of jobs (ConstrainRAMSpace): --sbatch=--mem=0 asks for all of a node's; --memory holds within that limit")
 	}
 	return found
 }

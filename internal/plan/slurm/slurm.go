@@ -303,7 +303,11 @@ func (w *batch) letGo(t *task) {
 		w.say(run("scontrol", "update", "JobId="+t.row.job, "StartTime=now"))
 	case t.row.needed != "" && strings.HasPrefix(reason, "ReqNodeNotAvail"):
 		t.freed = time.Now()
-		if t.Together == "" || !slices.Contains(downNodes(), t.node) {
+		isDown := func() bool {
+			nodes, _ := Nodes(w.Partition) // of an error, none
+			return slices.ContainsFunc(nodes, func(n Node) bool { return n.Name == t.node && n.Down() })
+		}
+		if t.Together == "" || !isDown() {
 			return
 		}
 		w.note(fmt.Sprintf("%s is not available: its points go to other nodes", t.node))

@@ -101,7 +101,7 @@ func (r *run) prepare(ctx context.Context) (*keyset, error) {
 			return err
 		}
 		var err error
-		if keys, err = r.keyset(ctx); err != nil {
+		if keys, err = r.keyset(); err != nil {
 			return err
 		}
 		if r.usesPageCache() { // it is to warm no more than it may keep
@@ -112,7 +112,7 @@ func (r *run) prepare(ctx context.Context) (*keyset, error) {
 	return keys, err
 }
 
-func (r *run) keyset(ctx context.Context) (*keyset, error) {
+func (r *run) keyset() (*keyset, error) {
 	choice := workload.Choice{MissingShare: r.spec.MissingShare, ZipfTheta: r.spec.ZipfTheta, Seed: r.spec.Seed}
 	w := &r.Result.Workload
 	if r.spec.AccessList != "" {
