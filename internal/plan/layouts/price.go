@@ -186,48 +186,56 @@ func derived(from map[string]result.PriceRow) (rows []result.PriceRow) {
 	return rows
 }
 
+// found is the measurement of lookups of a kind, one at a time; nil if there is none.
+func found(of result.LayoutRow, kind, condition string) *result.Lookups {
+	for i := range of.Lookups {
+		if look := &of.Lookups[i]; look.Kind == kind && look.Condition == condition && look.InFlight == 1 {
+			return look
+		}
+	}
+	return nil
+}
+
+// measured fills in what lookups of a kind in a row cost; not ok if nobody measured that.
+func measured(r access, of result.LayoutRow, kind string) (_ access, ok bool) {
+	look, cpu := found(of, kind, r.Condition), found(of, kind, result.HeldLookups)
+	if r.Condition == result.FirstLookups { // opening is part of a first lookup's CPU time
+		cpu = found(of, kind, result.ColdLookups)
+	}
+	if look == nil || cpu == nil || look.ReadsUnknown {
+		return r, false
+	}
+	r.Reads, r.ReadUnit = readsOf(look)
+	r.Accesses, r.Bytes, r.CPUNanos = cmp.Or(look.Nodes, look.Pages), &look.DeviceBytes, cpu.CPUNanos
+	return r, true
+}
+
 // measuredAccesses are those of a layout at a size, in both conditions.
 func measuredAccesses(l *result.Layouts, of result.LayoutRow) (all []access) {
-	find := func(kind, condition string) *result.Lookups {
-		for i := range of.Lookups {
-			if look := &of.Lookups[i]; look.Kind == kind && look.Condition == condition && look.InFlight == 1 {
-				return look
-			}
-		}
-		return nil
-	}
 	blank := access{Layout: of.Layout, Accounts: of.Accounts, ContractSlots: l.Workload.ContractSlots}
 	for _, condition := range []string{result.FirstLookups, result.HeldLookups} {
 		blank.Condition = condition
 		for _, k := range pricedKinds() {
-			look, cpu := find(k.lookup, condition), find(k.lookup, result.HeldLookups)
-			if condition == result.FirstLookups { // opening is part of a first lookup's CPU time
-				cpu = find(k.lookup, result.ColdLookups)
+			if r, ok := measured(blank, of, k.lookup); ok {
+				r.Parameter, r.Absent, r.Basis = k.parameter, k.absent, "measured"
+				all = append(all, r)
 			}
-			if look == nil || cpu == nil || look.ReadsUnknown {
-				continue
-			}
-			r := blank
-			r.Parameter, r.Absent, r.Basis = k.parameter, k.absent, "measured"
-			r.Reads, r.ReadUnit = readsOf(look)
-			r.Accesses, r.Bytes, r.CPUNanos = cmp.Or(look.Nodes, look.Pages), &look.DeviceBytes, cpu.CPUNanos
-			all = append(all, r)
 		}
-		all = append(all, others(blank, of, find, l)...)
+		all = append(all, others(blank, of, l)...)
 	}
-	return append(all, agedAccesses(blank, find)...)
+	return append(all, agedAccesses(blank, of)...)
 }
 
 // agedAccesses are those of the blocks of an access list.
-func agedAccesses(r access, find func(kind, condition string) *result.Lookups) (all []access) {
+func agedAccesses(r access, of result.LayoutRow) (all []access) {
 	for _, a := range gas.ByAge() {
-		look, blocks := find(result.AgedAccess(a.Age, a.Slot), result.HeldLookups), find(result.BlockAccess, result.HeldLookups)
+		look, blocks := found(of, result.AgedAccess(a.Age, a.Slot), result.HeldLookups), found(of, result.BlockAccess, result.HeldLookups)
 		if look == nil || blocks == nil || look.ReadsUnknown {
 			continue
 		}
 		n := float64(look.Count)
 		r.Share = new(1.0)
-		if other := find(result.AgedAccess(a.Other, a.Slot), result.HeldLookups); other != nil {
+		if other := found(of, result.AgedAccess(a.Other, a.Slot), result.HeldLookups); other != nil {
 			*r.Share = n / (n + float64(other.Count))
 		}
 		r.Parameter, r.Basis = a.Name, "measured in blocks of the access list; CPU is the mean of all their lookups"
@@ -253,19 +261,22 @@ func pricedKinds() []pricedKind {
 }
 
 // others are warm accesses, code and writes.
-func others(blank access, of result.LayoutRow, find func(kind, condition string) *result.Lookups, l *result.Layouts) (all []access) {
-	if again := find(result.AccountLookup, result.AgainLookups); again != nil && again.ServiceNanos != nil {
+func others(blank access, of result.LayoutRow, l *result.Layouts) (all []access) {
+	if again := found(of, result.AccountLookup, result.AgainLookups); again != nil && again.ServiceNanos != nil {
 		r := blank
 		r.Parameter, r.ReadUnit, r.CPUNanos = gas.Warm, "device reads", float64(again.ServiceNanos.P50)
 		r.Basis = "measured: the median time of a lookup right after the same one, all of it taken as CPU"
 		all = append(all, r)
 	}
-	if code, found := codeRead(l, of.Accounts, blank.Condition); found {
-		r := blank
-		code.Layout = of.Layout
-		r.Parameter, r.Reads, r.ReadUnit, r.CPUNanos, r.Bytes = gas.Code, code.Reads, code.ReadUnit, code.CPUNanos, code.Bytes
-		r.Basis = "one Get of the flat table on Pebble, as of code by its hash; the length of the code is not included"
-		all = append(all, r)
+	records := slices.IndexFunc(l.Rows, func(row result.LayoutRow) bool {
+		return row.Layout == subject.Records().Label && row.Accounts == of.Accounts && row.Status == result.OK
+	})
+	if records >= 0 {
+		if r, ok := measured(blank, l.Rows[records], result.AccountLookup); ok {
+			r.Parameter, r.Accesses = gas.Code, nil
+			r.Basis = "one Get of the flat table on Pebble, as of code by its hash; the length of the code is not included"
+			all = append(all, r)
+		}
 	}
 	if of.Updates == nil {
 		return all
@@ -288,30 +299,6 @@ func others(blank access, of result.LayoutRow, find func(kind, condition string)
 		all = append(all, r)
 	}
 	return all
-}
-
-// codeRead is a Get of the flat table at that size.
-func codeRead(l *result.Layouts, accounts uint64, condition string) (r access, found bool) {
-	records := subject.Records().Label
-	for _, of := range l.Rows {
-		if of.Layout != records || of.Accounts != accounts || of.Status != result.OK {
-			continue
-		}
-		for i := range of.Lookups {
-			look := &of.Lookups[i]
-			if look.Kind != result.AccountLookup || look.InFlight != 1 || look.ReadsUnknown {
-				continue
-			}
-			if look.Condition == condition {
-				r.Reads, r.ReadUnit = readsOf(look)
-				r.Bytes, found = &look.DeviceBytes, true
-			}
-			if look.Condition == condition && condition == result.HeldLookups || look.Condition == result.ColdLookups && condition == result.FirstLookups {
-				r.CPUNanos = look.CPUNanos
-			}
-		}
-	}
-	return r, found
 }
 
 // readsOf are the reads of a lookup by the best count there is, with twice their standard
