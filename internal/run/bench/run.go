@@ -70,7 +70,7 @@ func Run(ctx context.Context, e engine.Engine, spec *Spec, tell result.Tell) (*r
 // Blank is a run of which only the plan is known.
 func Blank(spec *Spec, engineVersion string) *result.Run {
 	return &result.Run{
-		Schema: result.RunSchema, Status: result.Failed, Verb: spec.Verb, Started: time.Now().UTC(), Command: spec.Command,
+		Status: result.Failed, Verb: spec.Verb, Started: time.Now().UTC(), Command: spec.Command,
 		Engine:    result.Engine{Name: spec.Engine, Version: engineVersion, Profile: spec.Profile, Options: map[string]string{}},
 		Cache:     result.Cache{Requested: spec.CacheAsked, Effective: spec.CacheBytes},
 		PageCache: spec.PageCache,
@@ -82,7 +82,6 @@ func Blank(spec *Spec, engineVersion string) *result.Run {
 		},
 		Database: result.Database{Dir: spec.Dir},
 		Absent:   map[string]string{},
-		Warnings: []engine.Warning{},
 	}
 }
 

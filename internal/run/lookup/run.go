@@ -168,7 +168,7 @@ func options(s *protocol.LayoutSpec, t *traffic) layout.Options {
 // Blank is a run of which only the plan is known.
 func Blank(spec *protocol.LayoutSpec, info layout.Info) *result.Run {
 	return &result.Run{
-		Schema: result.RunSchema, Status: result.Failed, Verb: Verb, Started: time.Now().UTC(), Command: spec.Command,
+		Status: result.Failed, Verb: Verb, Started: time.Now().UTC(), Command: spec.Command,
 		Engine: result.Engine{Name: spec.Layout, Version: info.Version, Profile: spec.Profile, Options: map[string]string{},
 			RootRule: string(info.Root), Durability: info.Durability, History: info.History},
 		Workload:  result.Workload{Name: spec.Stage, Keys: spec.Chain.Accounts, Threads: 1, Gets: spec.Reads, Seed: spec.Chain.Seed},
@@ -176,6 +176,5 @@ func Blank(spec *protocol.LayoutSpec, info layout.Info) *result.Run {
 		Database:  result.Database{Dir: spec.Dir},
 		Figures:   result.Figures{State: &result.State{Accounts: spec.Chain.Accounts}},
 		Absent:    map[string]string{},
-		Warnings:  []engine.Warning{},
 	}
 }

@@ -363,7 +363,7 @@ const Verb = "replay"
 // could not be asked.
 func Blank(spec *protocol.TreeSpec, info tree.Info) *result.Run {
 	return &result.Run{
-		Schema: result.RunSchema, Status: result.Failed, Verb: Verb, Started: time.Now().UTC(), Command: spec.Command,
+		Status: result.Failed, Verb: Verb, Started: time.Now().UTC(), Command: spec.Command,
 		Engine: result.Engine{Name: spec.Tree, Version: info.Version, Profile: spec.Profile, Options: map[string]string{},
 			RootRule: info.RootRule, Durability: info.Durability, History: info.History},
 		Workload:  result.Workload{Name: Verb, Threads: 1, Gets: spec.Gets, Seed: spec.Seed},
@@ -372,7 +372,6 @@ func Blank(spec *protocol.TreeSpec, info tree.Info) *result.Run {
 		Changes:   &result.ChangeSet{Path: spec.Changes},
 		Figures:   result.Figures{Replay: new(result.Replay)},
 		Absent:    map[string]string{},
-		Warnings:  []engine.Warning{},
 	}
 }
 
