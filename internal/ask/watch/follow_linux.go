@@ -1,23 +1,36 @@
 package watch
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"sort"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/statelab/statelab/internal/ask/curve"
+	"github.com/statelab/statelab/internal/base/optionsfile"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/predict"
 	"github.com/statelab/statelab/internal/model/trace"
+	"github.com/statelab/statelab/internal/observe/blockio"
+	"github.com/statelab/statelab/internal/observe/blockio/pebble2fs"
 	"github.com/statelab/statelab/internal/observe/blocktable"
 	"github.com/statelab/statelab/internal/observe/follow"
 	"github.com/statelab/statelab/internal/observe/getpath"
 	"github.com/statelab/statelab/internal/observe/probe"
 	"github.com/statelab/statelab/internal/observe/resolve"
+	"github.com/statelab/statelab/internal/subject"
 )
 
 // following is a database that is followed while its owner writes into it.
@@ -157,4 +170,211 @@ func (a *analysis) passes(gets int, before func(time.Duration) int) (events []ca
 		events = append(events, cachesim.Event{Get: key.get, Passed: key.file, Offset: uint64(p.offset)})
 	}
 	return events
+}
+
+// Layout is what is known of the database of a watched engine.
+type Layout struct {
+	Version string // of the engine, where its files tell
+	// Learn reads what lies where in a table.
+	Learn blockio.Learner
+	// Folders are where its files come and go, of which appeared tells for Follow, which follows its tables and logs while they change.
+	Folders []string
+	Follow  func(appeared func() ([]string, error)) (following, error)
+	// Families are the names of the column families by number; nil: the engine has none.
+	Families func() (map[uint32]string, error)
+	ByFamily bool // what is followed is asked with the number of a family in front of the key
+	// Setup is the engine's block cache; without a policy it is not modelled.
+	Setup cachesim.Setup
+}
+
+// LayoutOf is the layout of an engine's database in dir.
+func LayoutOf(engine, dir string) Layout {
+	of, _ := subject.EngineOf(engine)
+	header := trace.Header{Engine: engine}
+	if of.BlockTables {
+		log, _ := readLog(filepath.Join(dir, logName)) // CacheOf tells of an error
+		header.EngineVersion = log.version
+	}
+	setup := curve.Setup(header, 1)
+	if of.BlockTables || of.LevelTables {
+		levelBlock := 0
+		if of.LevelTables {
+			levelBlock = defaultLevelBlock
+		}
+		l := Layout{Version: header.EngineVersion, Learn: blocktable.Learn, Setup: setup, ByFamily: true, Folders: blocktable.Folders(dir, levelBlock),
+			Follow: func(appeared func() ([]string, error)) (following, error) {
+				f, err := blocktable.Follow(dir, levelBlock, appeared)
+				return blockTables{f}, err
+			}}
+		if of.BlockTables {
+			l.Families = func() (map[uint32]string, error) {
+				families, err := blocktable.Families(dir)
+				names := map[uint32]string{}
+				for _, f := range families {
+					names[f.Number] = f.Name
+				}
+				return names, err
+			}
+		}
+		return l
+	}
+	pebble := subject.PebbleVersion(engine)
+	return Layout{
+		Learn:   pebble2fs.Learn, // which reads the tables of both versions
+		Setup:   setup,
+		Folders: resolve.Folders(dir),
+		Follow: func(appeared func() ([]string, error)) (following, error) {
+			f, err := resolve.Follow(dir, pebble, appeared)
+			return oneTree{f}, err
+		},
+	}
+}
+
+// defaultLevelBlock is the block size by which goleveldb's buffers are given out, unless a program sets another: its default.
+const defaultLevelBlock = 4 << 10
+
+func record(ctx context.Context, source getpath.Source, keys getpath.Keys, gets uint64, header trace.Header, out io.Writer) error {
+	to, err := trace.NewWriter(out, header)
+	if err != nil {
+		return err
+	}
+	offered, err := getpath.Record(ctx, source, nil, keys, gets, trace.Sample{}, to)
+	if err != nil {
+		return err
+	}
+	_, err = to.Close(offered)
+	return err
+}
+
+// logName is the file to which RocksDB logs.
+const logName = "LOG"
+
+const unknownCache = "the size of its cache is not known (%s): name it with --cache"
+
+// CacheOf is the block cache of a process, from what it wrote when it opened its database; given is what the user says instead, 0: nothing.
+func CacheOf(t *probe.Target, dir string, given int64) (c Cache) {
+	switch of, _ := subject.EngineOf(t.Engine.Engine); {
+	case of.BlockTables:
+		c = loggedCache(t, dir)
+	case of.LevelTables:
+		c = Cache{MemTable: noMemTable, Absent: fmt.Sprintf(unknownCache, "its engine keeps no record of it")}
+	default:
+		c = optionsCache(t, dir)
+	}
+	if given > 0 {
+		c.Bytes, c.Source, c.Absent = given, "--cache", ""
+	}
+	return c
+}
+
+// noMemTable: memtables are not in the cache.
+func noMemTable(int64) int64 { return 0 }
+
+// optionsCache is of Pebble: its OPTIONS file.
+func optionsCache(t *probe.Target, dir string) Cache {
+	var settings advise.Settings
+	name, file, err := optionsfile.Read(dir)
+	switch {
+	case err == nil && name == "":
+		err = errors.New("there is no OPTIONS file")
+	case err == nil:
+		settings, err = advise.SettingsOf(file)
+	}
+	c := Cache{}
+	readOnly := err == nil && olderThan(filepath.Join(dir, name), t)
+	if err == nil && !readOnly {
+		c.MemTable = settings.MemTables(advise.Writes{}).Each
+	}
+	switch {
+	case err != nil:
+		c.Absent = fmt.Sprintf(unknownCache, err)
+	case readOnly:
+		c.Absent = fmt.Sprintf(unknownCache, name+" is older than the process, which has opened the database for reading only")
+	default:
+		c.Bytes, c.Source = settings.CacheBytes, name
+	}
+	return c
+}
+
+// loggedCache is of RocksDB: its LOG, to which it writes its options when it opens a database, for each family.
+func loggedCache(t *probe.Target, dir string) Cache {
+	c := Cache{MemTable: noMemTable}
+	logged, err := readLog(filepath.Join(dir, logName))
+	var caches []pooledCache
+	for _, of := range logged.caches {
+		caches = append(caches, *of)
+	}
+	switch {
+	case err != nil:
+		c.Absent = fmt.Sprintf(unknownCache, err)
+	case olderThan(filepath.Join(dir, logName), t):
+		c.Absent = fmt.Sprintf(unknownCache, logName+" is older than the process, which logs elsewhere")
+	case len(caches) != 1:
+		c.Absent = fmt.Sprintf(unknownCache, fmt.Sprintf("%s tells of %s", logName, unit.Plural(len(caches), "cache")))
+	case caches[0] != pooledCache{"LRUCache", caches[0].bytes, 0.5, 0}:
+		c.Absent = fmt.Sprintf("its cache is of a kind that is not modelled (%+v)", caches[0])
+	default:
+		c.Bytes, c.Source = caches[0].bytes, logName
+	}
+	return c
+}
+
+// pooledCache is what RocksDB logs of a block cache: for high and for low priority it has shares.
+type pooledCache struct {
+	Kind      string
+	bytes     int64
+	High, Low float64
+}
+
+// databaseLog is what the LOG of a database tells of its last opening.
+type databaseLog struct {
+	version string
+	caches  map[string]*pooledCache // by their addresses: families can share one
+}
+
+func readLog(path string) (log databaseLog, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return log, err
+	}
+	defer file.Close() // read only
+	var at *pooledCache
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		if _, version, is := strings.Cut(lines.Text(), "RocksDB version: "); is {
+			log, at = databaseLog{version, map[string]*pooledCache{}}, nil
+			continue
+		}
+		option, value, is := strings.Cut(lines.Text(), ":")
+		value = strings.TrimSpace(value)
+		if option = strings.TrimSpace(option); is && option == "block_cache" && log.caches != nil {
+			at = new(pooledCache)
+			log.caches[value] = at
+		}
+		if at == nil {
+			continue
+		}
+		var failed error
+		switch option {
+		case "block_cache_name":
+			at.Kind = value
+		case "capacity":
+			at.bytes, failed = strconv.ParseInt(value, 10, 64)
+		case "high_pri_pool_ratio":
+			at.High, failed = strconv.ParseFloat(value, 64)
+		case "low_pri_pool_ratio":
+			at.Low, failed = strconv.ParseFloat(value, 64)
+		case "persistent_cache":
+			at = nil // what follows is not of the cache
+		}
+		err = errors.Join(err, failed)
+	}
+	return log, err
+}
+
+// olderThan reports whether a file was written before the process began.
+func olderThan(path string, t *probe.Target) bool {
+	info, err := os.Stat(path)
+	started, err2 := t.Started()
+	const granularity = time.Second // of both times
+	return err == nil && err2 == nil && info.ModTime().Add(granularity).Before(started)
 }
