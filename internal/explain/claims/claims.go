@@ -252,7 +252,7 @@ func (e Evidence) fitted(i int) bool {
 // scarce tells whether memory was held to much less than the state.
 func (e Evidence) scarce(i int) bool { return e.Share(i) > 0 && e.Share(i) < mostlyCached }
 
-func (e Evidence) Accounts(i int) string { return view.ShortCount(float64(e.Rows[i].Accounts)) }
+func (e Evidence) Accounts(i int) string { return view.ShortCount(e.Rows[i].Accounts) }
 
 func (e Evidence) memory(i int) string {
 	return "memory of " + shortShare(e.Share(i)) + " of the state"

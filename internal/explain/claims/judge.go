@@ -328,7 +328,7 @@ func judgeSpeed(e Evidence, c subject.Claim) finding {
 	f := finding{Word: Untested, Clause: c.Why}
 	if nanos := e.Rows[i].UpdateNanos; nanos != nil && *nanos > 0 {
 		f.note(fmt.Sprintf("%s at %s: %s updates a second on %d cores, in blocks of %s", layout, e.Accounts(i), view.ShortCount(1e9 / *nanos), e.Host.Cores,
-			view.ShortCount(float64(e.Workload.UpdateAccounts))), fmt.Sprintf("rows[%d].update_ns", i))
+			view.ShortCount(e.Workload.UpdateAccounts)), fmt.Sprintf("rows[%d].update_ns", i))
 	}
 	return f
 }
@@ -348,7 +348,7 @@ func judgeWrites(e Evidence, c subject.Claim) finding {
 	pages := u.WriteBytes / writtenPage
 	f := finding{Word: Fails}
 	f.note(fmt.Sprintf("%s at %s: %s pages of 4 KiB for a changed account with its slot, in blocks of %s", layout, e.Accounts(i), view.Number(pages),
-		view.ShortCount(float64(e.Workload.UpdateAccounts))),
+		view.ShortCount(e.Workload.UpdateAccounts)),
 		fmt.Sprintf("rows[%d].updates.write_bytes_per_update", i))
 	if pages <= c.High*(1+tolerance) {
 		f.Word, f.Clause = HoldsIf, "there are at most "+e.Accounts(i)+" accounts (larger states were not built)"

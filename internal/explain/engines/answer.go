@@ -127,7 +127,7 @@ func withoutReads(p Point) string {
 			text += " at a " + view.ShortBytes(p.CacheBytes) + " cache"
 		}
 		if l := f.ServiceNanos; l != nil {
-			text += fmt.Sprintf(", p50 %s, p99 %s", view.Nanos(float64(l.P50)), view.Nanos(float64(l.P99)))
+			text += fmt.Sprintf(", p50 %s, p99 %s", view.Nanos(l.P50), view.Nanos(l.P99))
 		}
 		return text + "; " + readsAt(p) + "."
 	case f.Puts > 0:

@@ -67,16 +67,16 @@ func (c curve) kneeSentences() []string {
 		if at < 0 {
 			text := fmt.Sprintf("%sno knee up to %s Gets/s offered", name, view.ShortCount(last.offered()))
 			if l := last.Figures.ResponseNanos; l != nil {
-				text += ", response p99 " + view.Nanos(float64(l.P99)) + " there"
+				text += ", response p99 " + view.Nanos(l.P99) + " there"
 			}
 			out = append(out, view.Upper(text)+".")
 			continue
 		}
 		p, base := pts[at], pts[0].Figures.ResponseNanos
 		text := fmt.Sprintf("%sknee at %s Gets/s offered: %s achieved, response p99 %s", name, view.ShortCount(p.offered()),
-			view.ShortCount(p.Figures.GetsPerSecond), view.Nanos(float64(p.Figures.ResponseNanos.P99)))
+			view.ShortCount(p.Figures.GetsPerSecond), view.Nanos(p.Figures.ResponseNanos.P99))
 		if at > 0 && base != nil {
-			text += fmt.Sprintf(" (%s at %s)", view.Nanos(float64(base.P99)), view.ShortCount(pts[0].offered()))
+			text += fmt.Sprintf(" (%s at %s)", view.Nanos(base.P99), view.ShortCount(pts[0].offered()))
 		} else {
 			text += ", at the lowest rate offered already"
 		}

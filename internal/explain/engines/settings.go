@@ -60,7 +60,7 @@ func (s *Sweep) settings() [][2]string {
 		date = s.Started.UTC().Format("2006-01-02 15:04 UTC")
 	}
 	list := [][2]string{
-		{"engine", engine}, {"profile", profile}, {"workload", w.Name}, {"keys", say("keys", view.ShortCount(float64(w.Keys)))},
+		{"engine", engine}, {"profile", profile}, {"workload", w.Name}, {"keys", say("keys", view.ShortCount(w.Keys))},
 		{"key, value", strings.TrimSpace(fmt.Sprintf("%d B, %s B %s", w.KeyBytes, unit.Significant(w.ValueBytes, 3), w.ValueModel))},
 		{"database", database}, {"Gets", s.getsText(w)}, {"threads", say("threads", fmt.Sprint(w.Threads))}, {"page cache", say("page-cache", run.PageCache)},
 		{"seed", seed}, {"harness overhead", harness}, {"options that differ", strings.Join(s.differs, ", ")}, {"repeats", repeats},
@@ -85,11 +85,11 @@ func (s *Sweep) getsText(w result.Workload) string {
 			}
 		}
 	}
-	warm := view.ShortCount(float64(least))
+	warm := view.ShortCount(least)
 	if most > least {
-		warm += " to " + view.ShortCount(float64(most))
+		warm += " to " + view.ShortCount(most)
 	}
-	return view.ShortCount(float64(w.Gets)) + " after a warm-up of " + warm
+	return view.ShortCount(w.Gets) + " after a warm-up of " + warm
 }
 
 // runs are those of all points that can be read.

@@ -109,7 +109,7 @@ func styleOf(i int) view.Style {
 // and dashed what a formula says of it, up to sizes that nobody built.
 func (in Input) chart(title, note string, lines ...line) view.Block {
 	var ys []view.Axis
-	accounts := view.Column[point]{Name: "accounts", Format: view.ShortCount, Value: func(p point) *float64 { return &p.accounts }}
+	accounts := view.Column[point]{Name: "accounts", Format: view.ShortCount[float64], Value: func(p point) *float64 { return &p.accounts }}
 	columns := []view.Column[point]{view.Words("layout", func(p point) string { return p.layout }), accounts}
 	for _, l := range lines {
 		ys = append(ys, l.y)

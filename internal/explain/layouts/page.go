@@ -106,7 +106,7 @@ func (in Input) warnings() (list []view.Warning) {
 func (in Input) setting() string {
 	w := in.Workload
 	return fmt.Sprintf("%s accounts, %d slots of %s of them; %d blocks of %d updates; %s lookups of each kind; seed %d. %s, %d cores, %s, %s; %s.",
-		view.List(w.Accounts, accountsText), w.SlotsPer, unit.Percent(w.ContractShare), w.UpdateBlocks, w.UpdateAccounts, unit.Count(w.Reads), w.Seed,
+		view.List(w.Accounts, view.ShortCount[uint64]), w.SlotsPer, unit.Percent(w.ContractShare), w.UpdateBlocks, w.UpdateAccounts, unit.Count(w.Reads), w.Seed,
 		in.Host.CPU, in.Host.Cores, unit.Bytes(in.Host.MemoryBytes), strings.TrimSpace(in.Host.Device+" "+in.Host.Filesystem),
 		in.Started.UTC().Format("2006-01-02 15:04 UTC"))
 }
@@ -169,14 +169,14 @@ func (in Input) answers(judged []claims.Judged) (answers []string) {
 	}
 	answers = in.asked()
 	if len(costs) > 0 {
-		answers = append(answers, fmt.Sprintf("A lookup of one of %s accounts costs, %s.", accountsText(largest), strings.Join(costs, "; ")))
+		answers = append(answers, fmt.Sprintf("A lookup of one of %s accounts costs, %s.", view.ShortCount(largest), strings.Join(costs, "; ")))
 	}
 	if unknown := in.readsUnknown(largest); unknown != "" {
 		answers = append(answers, "The reads of "+unknown+" cannot be counted: mapped files on a filesystem in memory cause none. Put --db on a disk.")
 	}
 	agree := "" // of the largest size
 	for _, v := range in.Roots {
-		size, names := accountsText(v.Accounts), strings.Join(v.Layouts, ", ")
+		size, names := view.ShortCount(v.Accounts), strings.Join(v.Layouts, ", ")
 		switch v.Verdict {
 		case result.Identical:
 			agree = fmt.Sprintf("Roots at %s accounts: identical, %d blocks of %s.", size, v.Compared, names)
@@ -215,7 +215,7 @@ func (in Input) asked() (answers []string) {
 					unknown = append(unknown, name)
 				}
 			}
-			at := fmt.Sprintf("With %s accounts and %s of memory", accountsText(accounts), view.ShortBytes(memory))
+			at := fmt.Sprintf("With %s accounts and %s of memory", view.ShortCount(accounts), view.ShortBytes(memory))
 			if len(choices) == 0 {
 				answers = append(answers, at+": no layout here has a model that predicts this.")
 				continue

@@ -46,8 +46,6 @@ func failure(of row) string {
 	return cmp.Or(of.Tell(of.Error), of.Status)
 }
 
-func accountsText(n uint64) string { return view.ShortCount(float64(n)) }
-
 // figure is a column of figures of a layout at a size.
 func figure(name, unit string, format func(float64) string, value func(result.LayoutRow) *float64) column {
 	return view.Optional(name, unit, format, func(of row) *float64 { return value(of.LayoutRow) })
@@ -55,7 +53,7 @@ func figure(name, unit string, format func(float64) string, value func(result.La
 
 // Columns that several tables share.
 var (
-	layoutKey   = column{Name: "layout", Unit: "accounts", Left: true, Key: true, Words: func(r row) string { return r.Layout + " " + accountsText(r.Accounts) }}
+	layoutKey   = column{Name: "layout", Unit: "accounts", Left: true, Key: true, Words: func(r row) string { return r.Layout + " " + view.ShortCount(r.Accounts) }}
 	nodes       = figure("nodes", "", nil, func(r result.LayoutRow) *float64 { return r.Nodes })
 	blockReads  = figure("reads", "", view.PerGet, func(r result.LayoutRow) *float64 { return r.BlockReads })
 	deviceReads = figure("device", "reads", view.PerGet, func(r result.LayoutRow) *float64 { return r.DeviceReads })
@@ -96,7 +94,7 @@ func (in Input) costs() view.Table {
 		in.share(),
 	}
 	for _, at := range in.ahead() {
-		columns = append(columns, view.Optional("at "+accountsText(at.accounts)+" with", view.ShortBytes(at.memory), view.PerGet,
+		columns = append(columns, view.Optional("at "+view.ShortCount(at.accounts)+" with", view.ShortBytes(at.memory), view.PerGet,
 			func(of row) *float64 { return in.Predicted(of.Layout, at.accounts, at.memory) }))
 	}
 	return view.TableOf(largest, nil, append(columns, in.reads("a slot", "held", result.SlotLookup, result.HeldLookups),
@@ -145,7 +143,7 @@ func (in Input) costsNote() string {
 			counts = append(counts, r.Unit)
 		}
 	}
-	return fmt.Sprintf("%s of a lookup of one of %s accounts", strings.Join(counts, " or "), accountsText(claims.Largest(in.Layouts)))
+	return fmt.Sprintf("%s of a lookup of one of %s accounts", strings.Join(counts, " or "), view.ShortCount(claims.Largest(in.Layouts)))
 }
 
 // samples says that the conditions were measured with lookups of different accounts, which lie at
@@ -339,7 +337,7 @@ func (in Input) outlook() view.Table {
 		return view.Optional(name, unit, view.PerGet, value)
 	}
 	columns := []view.Column[ahead]{
-		view.Words("layout", func(a ahead) string { return a.layout + " " + accountsText(a.accounts) }).Named("layout", "accounts"),
+		view.Words("layout", func(a ahead) string { return a.layout + " " + view.ShortCount(a.accounts) }).Named("layout", "accounts"),
 		reads("nodes", "", func(a ahead) *float64 { return claims.Value(in.Ahead(a.layout, "nodes_per_lookup", a.accounts, 0)) }),
 		reads("reads", "no cache", func(a ahead) *float64 { return claims.Value(in.Ahead(a.layout, "reads_per_lookup", a.accounts, 0)) }),
 		reads("device reads", in.memoryAlike(), func(a ahead) *float64 {

@@ -32,8 +32,6 @@ type row = result.PriceRow
 
 type column = view.Column[row]
 
-func count(n uint64) string { return view.ShortCount(float64(n)) }
-
 func gasText(v float64) string { return unit.Count(int64(v + .5)) }
 
 // band is an estimate with its range where that is wide enough to be seen.
@@ -90,7 +88,7 @@ func parameter(r row) string {
 }
 
 func size(r row) string {
-	text := count(r.Accounts) + " / " + count(r.ContractSlots)
+	text := view.ShortCount(r.Accounts) + " / " + view.ShortCount(r.ContractSlots)
 	if r.Predicted {
 		text += " predicted"
 	}
@@ -194,7 +192,7 @@ func (in Input) answersAt(rows []row, accounts, slots uint64, how, caches string
 		}
 		if len(parts) > 0 {
 			out = append(out, fmt.Sprintf("%s, proposed %s gas, %s%s accounts, a contract of %s slots, %s, disk %s, gas at %s in flight: %s.",
-				name, gasText(p.Proposed), how, count(accounts), count(slots), caches, h.Name, unit.Plural(gas.Useful(h).InFlight, "read"), strings.Join(parts, "; ")))
+				name, gasText(p.Proposed), how, view.ShortCount(accounts), view.ShortCount(slots), caches, h.Name, unit.Plural(gas.Useful(h).InFlight, "read"), strings.Join(parts, "; ")))
 		}
 	}
 	return out
@@ -221,7 +219,7 @@ func (in Input) asked() []row {
 // askedColumns are those of predictions, with their bands.
 func (in Input) askedColumns() []column {
 	return []column{view.Words("parameter", parameter),
-		view.Words("accounts / slots", func(r row) string { return count(r.Accounts) + " / " + count(r.ContractSlots) }),
+		view.Words("accounts / slots", func(r row) string { return view.ShortCount(r.Accounts) + " / " + view.ShortCount(r.ContractSlots) }),
 		view.Words("layout", func(r row) string { return r.Layout }),
 		band("reads", "", 1, view.PerGet, func(r row) result.Estimate { return r.Reads }),
 		band("at depth", "gas", 1, gasText, func(r row) result.Estimate { return r.QueuedGas }),
@@ -272,8 +270,8 @@ func (in Input) Page() *view.Page {
 		p.Warnings = append(p.Warnings, view.Warning{Text: w.Text, Remedy: w.Remedy})
 	}
 	p.Add("Prices", view.Block{Title: "Nothing cached", Method: method, Table: view.TableOf(in.main(), nil, in.narrow()...),
-		Note: fmt.Sprintf("%s accounts, a contract of %s slots, disk %s. Formula: %s. Accesses, bytes and times are in the table of all rows.", count(accounts),
-			count(slots), h.Name, strings.Join(in.Formula, "; ")) + " " + legend})
+		Note: fmt.Sprintf("%s accounts, a contract of %s slots, disk %s. Formula: %s. Accesses, bytes and times are in the table of all rows.", view.ShortCount(accounts),
+			view.ShortCount(slots), h.Name, strings.Join(in.Formula, "; ")) + " " + legend})
 	if asked := in.asked(); len(asked) > 0 {
 		p.Add("At the sizes asked for", view.Block{Title: "Predicted, nothing cached", Method: method, Note: askedNote,
 			Table: view.TableOf(asked, nil, in.askedColumns()...)})
@@ -352,7 +350,7 @@ func (in Input) charts() (blocks []view.Block) {
 			continue
 		}
 		blocks = append(blocks, view.Block{Title: name, Method: method, Chart: chart,
-			Note:  fmt.Sprintf("Nothing cached, a contract of %s slots, disk %s. Sizes that were not built are predicted.", count(slots), h.Name),
+			Note:  fmt.Sprintf("Nothing cached, a contract of %s slots, disk %s. Sizes that were not built are predicted.", view.ShortCount(slots), h.Name),
 			Table: view.TableOf(rows, nil, in.columns(view.Words("layout", func(r row) string { return r.Layout }), view.Words("accounts / slots", size))...),
 			Aside: true})
 	}

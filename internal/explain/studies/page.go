@@ -192,7 +192,7 @@ func (s *Study) states() string {
 	}
 	w := s.layouts.Workload
 	return fmt.Sprintf("States of %s accounts, a memory of %s, %s lookups of each kind.",
-		view.List(w.Accounts, func(n uint64) string { return view.ShortCount(float64(n)) }), view.ShortBytes(w.MemoryBytes), unit.Count(w.Reads))
+		view.List(w.Accounts, func(n uint64) string { return view.ShortCount(n) }), view.ShortBytes(w.MemoryBytes), unit.Count(w.Reads))
 }
 
 // Text is what a terminal shows: the word of each verdict in the tables, what limits

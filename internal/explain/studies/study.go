@@ -141,7 +141,7 @@ func Open(dir string, fresh ...string) (*Study, error) {
 		own, err := result.ReadSweep(filepath.Join(dir, RunsDir, sweep.Name))
 		if has, wants := keysOf(sweep), keysOf(own); err == nil && has > 0 && wants > 0 && (has > 2*wants || wants > 2*has) {
 			return nil, fmt.Errorf("%s: its database has %s keys, the run %s of %s has %s: its figures cannot be put beside figures of that size",
-				folder, view.ShortCount(float64(has)), sweep.Name, dir, view.ShortCount(float64(wants)))
+				folder, view.ShortCount(has), sweep.Name, dir, view.ShortCount(wants))
 		}
 		if err := s.add(sweep.Name, folder); err != nil {
 			return nil, err

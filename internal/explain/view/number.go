@@ -43,8 +43,8 @@ func PerGet(v float64) string {
 // ShortBytes prints a size that somebody chose: 64 MiB, not 64.0 MiB.
 func ShortBytes(n int64) string { return WithoutZeros(unit.Bytes(n)) }
 
-// ShortNanos and shortPercent print ticks: 30 us, 0.1%.
-func ShortNanos(ns float64) string { return WithoutZeros(Nanos(ns)) }
+// ShortNanos and ShortPercent print ticks: 30 us, 0.1%.
+func ShortNanos[N Figures](ns N) string { return WithoutZeros(Nanos(ns)) }
 
 func ShortPercent(p float64) string { return WithoutZeros(Number(p)) + "%" }
 
@@ -144,7 +144,7 @@ func When(is bool, v float64) *float64 {
 }
 
 // Of is a figure for which 0 means that it was not measured.
-func Of[N int | int64 | uint64 | float64](v N) *float64 { return When(v > 0, float64(v)) }
+func Of[N Figures](v N) *float64 { return When(v > 0, float64(v)) }
 
 // Times is a figure that may be absent, in another measure.
 func Times(v *float64, by float64) *float64 {
@@ -202,10 +202,13 @@ func Upper(text string) string {
 }
 
 // ShortCount prints a count for a sentence or an axis: 1.05k.
-func ShortCount(v float64) string { return orAbsurd(v, unit.ShortCount) }
+func ShortCount[N Figures](v N) string { return orAbsurd(float64(v), unit.ShortCount) }
 
 // Nanos prints a duration.
-func Nanos(ns float64) string { return orAbsurd(ns, unit.Nanos) }
+func Nanos[N Figures](ns N) string { return orAbsurd(float64(ns), unit.Nanos) }
+
+// Figures are all types of figures.
+type Figures interface{ int | int64 | uint64 | float64 }
 
 func orAbsurd(v float64, print func(float64) string) string {
 	if !Sane(v) {

@@ -29,8 +29,8 @@ func (w Watched) mappedAnswer(program string) string {
 		text = fmt.Sprintf("%s (pid %d) found every page of its database in the page cache: it had no major page fault in %s s", program, w.Process.PID,
 			unit.Significant(w.Watched, 2))
 	} else if w.FaultNanos != nil {
-		text += fmt.Sprintf("; half of these took less than %s, 1%% more than %s", view.ShortNanos(float64(w.FaultNanos.P50)),
-			view.ShortNanos(float64(w.FaultNanos.P99)))
+		text += fmt.Sprintf("; half of these took less than %s, 1%% more than %s", view.ShortNanos(w.FaultNanos.P50),
+			view.ShortNanos(w.FaultNanos.P99))
 	}
 	return text + fmt.Sprintf(". Another %s pages a second were in the page cache, but not yet in the memory of the process (minor page faults).",
 		view.ShortCount(all.MinorRate))
@@ -100,7 +100,7 @@ func (w Watched) mappedPage(page *view.Page, method string) {
 func FaultSecond(t result.Tick) string {
 	text := fmt.Sprintf("%4.0f s  %s major page faults/s", t.Seconds, view.ShortCount(t.PageFaults))
 	if t.P99 > 0 {
-		text += fmt.Sprintf(", p50 %s, p99 %s", view.ShortNanos(float64(t.P50)), view.ShortNanos(float64(t.P99)))
+		text += fmt.Sprintf(", p50 %s, p99 %s", view.ShortNanos(t.P50), view.ShortNanos(t.P99))
 	}
 	return text
 }

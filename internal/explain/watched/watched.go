@@ -150,7 +150,7 @@ func (w Watched) method() string {
 		}
 	}
 	return text + fmt.Sprintf("; %s events lost. Watching took about %s of one processor (%s a Get).",
-		unit.Count(w.Lost.Gets+w.Lost.Reads), view.Percent(100*w.Cost.Core), view.Nanos(float64(w.Cost.GetNanos)))
+		unit.Count(w.Lost.Gets+w.Lost.Reads), view.Percent(100*w.Cost.Core), view.Nanos(w.Cost.GetNanos))
 }
 
 // Text writes the answer for a terminal.
@@ -241,8 +241,8 @@ func (w Watched) series() *view.Chart {
 func Second(t result.Tick) string {
 	text := fmt.Sprintf("%4.0f s  %s Gets/s", t.Seconds, view.ShortCount(t.OpsPerSecond))
 	if t.BlockReadsPerOp != nil {
-		text += fmt.Sprintf(", %s block reads/Get, p50 %s, p99 %s", view.PerGet(*t.BlockReadsPerOp), view.ShortNanos(float64(t.P50)),
-			view.ShortNanos(float64(t.P99)))
+		text += fmt.Sprintf(", %s block reads/Get, p50 %s, p99 %s", view.PerGet(*t.BlockReadsPerOp), view.ShortNanos(t.P50),
+			view.ShortNanos(t.P99))
 	}
 	return text
 }
