@@ -1,6 +1,7 @@
 package result
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"os"
@@ -100,30 +101,29 @@ const (
 // a second, with so many in flight, beyond what it says the disk can give. It stores
 // the reason in Contradicted and returns it.
 func (d *Disk) Judge(measured ...DiskPoint) string {
-	switch {
-	case d == nil:
+	if d == nil {
 		return ""
-	case d.Contradicted != "":
-		return d.Contradicted
 	}
+	d.Contradicted = cmp.Or(d.Contradicted, d.contradiction(measured))
+	return d.Contradicted
+}
+
+func (d *Disk) contradiction(measured []DiskPoint) string {
 	for _, p := range d.Points {
 		if p.Spread.High > mostProbeSpread*p.Spread.Low {
-			d.Contradicted = fmt.Sprintf("with %d in flight its repeats gave %.0f to %.0f reads/s", p.InFlight, p.Spread.Low, p.Spread.High)
-			return d.Contradicted
+			return fmt.Sprintf("with %d in flight its repeats gave %.0f to %.0f reads/s", p.InFlight, p.Spread.Low, p.Spread.High)
 		}
 	}
 	for i, p := range d.Points {
 		for _, fewer := range d.Points[:i] {
 			if fewer.ReadsPerSecond > mostProbeSpread*p.ReadsPerSecond {
-				d.Contradicted = fmt.Sprintf("it gave %.0f reads/s with %d in flight, but %.0f with %d", fewer.ReadsPerSecond, fewer.InFlight, p.ReadsPerSecond, p.InFlight)
-				return d.Contradicted
+				return fmt.Sprintf("it gave %.0f reads/s with %d in flight, but %.0f with %d", fewer.ReadsPerSecond, fewer.InFlight, p.ReadsPerSecond, p.InFlight)
 			}
 		}
 	}
 	for _, m := range measured {
 		if limit, ok := d.At(float64(m.InFlight)); ok && m.ReadsPerSecond > mostBeyondLimit*limit.ReadsPerSecond {
-			d.Contradicted = fmt.Sprintf("it gave %.0f reads/s with %d in flight, the engine then made %.0f", limit.ReadsPerSecond, m.InFlight, m.ReadsPerSecond)
-			return d.Contradicted
+			return fmt.Sprintf("it gave %.0f reads/s with %d in flight, the engine then made %.0f", limit.ReadsPerSecond, m.InFlight, m.ReadsPerSecond)
 		}
 	}
 	return ""

@@ -143,17 +143,12 @@ func Sentence(all []Judged) string {
 
 // Elsewhere counts the claims about layouts that the run does not have.
 func Elsewhere(all []Judged) string {
-	var needs []string
-	n := 0
-	for _, j := range all {
-		if j.Needs != nil {
-			n, needs = n+1, append(needs, j.Needs...)
-		}
-	}
-	if n == 0 {
+	elsewhere := view.Where(all, func(j Judged) bool { return j.Needs != nil })
+	if len(elsewhere) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Claims about layouts that are not in this run: %d, for --layout %s.", n, strings.Join(view.Distinct(needs, strings.Clone), ","))
+	needs := view.Distinct(view.Flat(elsewhere, func(j Judged) []string { return j.Needs }), strings.Clone)
+	return fmt.Sprintf("Claims about layouts that are not in this run: %d, for --layout %s.", len(elsewhere), strings.Join(needs, ","))
 }
 
 // Evidence is a comparison of layouts as claims look at it.

@@ -139,7 +139,7 @@ func (c curve) having(is func(Point) bool) []Point {
 func (c curve) measured() []Point { return measured(c.pts) }
 
 func measured(pts []Point) []Point {
-	return curve{pts: pts}.having(func(p Point) bool { return p.Status == result.OK && !p.Figures.IsZero() })
+	return view.Where(pts, func(p Point) bool { return p.Status == result.OK && !p.Figures.IsZero() })
 }
 
 // withReads are the measured points that have a place on a cache axis.

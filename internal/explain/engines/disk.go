@@ -79,27 +79,22 @@ func (d Disk) besideFio() string {
 
 // ceilingTable is the disk's own account, with fio's where it was measured.
 func ceilingTable(d *result.Disk) view.Table {
-	type row struct{ ours, fio result.DiskPoint }
-	var rows []row
-	for i, p := range d.Points {
-		r := row{ours: p}
-		if d.Fio != nil {
-			r.fio = d.Fio[i]
-		}
-		rows = append(rows, r)
-	}
-	inFlight := view.Figure("in flight", "", view.Digits, func(r row) float64 { return float64(r.ours.InFlight) })
+	type row = result.DiskPoint
+	inFlight := view.Figure("in flight", "", view.Digits, func(r row) float64 { return float64(r.InFlight) })
 	inFlight.Key = true
-	columns := []view.Column[row]{inFlight,
-		view.Figure("reads", "per s", nil, func(r row) float64 { return r.ours.ReadsPerSecond }),
-		view.Figure("lowest repeat", "per s", nil, func(r row) float64 { return r.ours.Spread.Low }),
-		view.Figure("highest repeat", "per s", nil, func(r row) float64 { return r.ours.Spread.High }),
-		view.Figure("mean", "", nil, func(r row) float64 { return r.ours.MeanNanos }).In(view.Micros),
-		view.Figure("p99", "", nil, func(r row) float64 { return r.ours.P99Nanos }).In(view.Micros)}
-	if d.Fio != nil {
-		columns = append(columns, view.Figure("fio", "per s", nil, func(r row) float64 { return r.fio.ReadsPerSecond }))
-	}
-	return view.TableOf(rows, nil, columns...)
+	return view.TableOf(d.Points, nil, inFlight,
+		view.Figure("reads", "per s", nil, func(r row) float64 { return r.ReadsPerSecond }),
+		view.Figure("lowest repeat", "per s", nil, func(r row) float64 { return r.Spread.Low }),
+		view.Figure("highest repeat", "per s", nil, func(r row) float64 { return r.Spread.High }),
+		view.Figure("mean", "", nil, func(r row) float64 { return r.MeanNanos }).In(view.Micros),
+		view.Figure("p99", "", nil, func(r row) float64 { return r.P99Nanos }).In(view.Micros),
+		view.Optional("fio", "per s", nil, func(r row) *float64 { // a column without values is left out
+			at := slices.IndexFunc(d.Fio, func(f row) bool { return f.InFlight == r.InFlight })
+			if at < 0 {
+				return nil
+			}
+			return &d.Fio[at].ReadsPerSecond
+		}))
 }
 
 // Page is what a browser shows.

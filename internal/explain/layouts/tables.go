@@ -53,7 +53,7 @@ func figure(name, unit string, format func(float64) string, value func(result.La
 
 // Columns that several tables share.
 var (
-	layoutKey   = column{Name: "layout", Unit: "accounts", Left: true, Key: true, Words: func(r row) string { return r.Layout + " " + view.ShortCount(r.Accounts) }}
+	layoutKey   = view.Words("layout", func(r row) string { return r.Layout + " " + view.ShortCount(r.Accounts) }).Named("layout", "accounts")
 	nodes       = figure("nodes", "", nil, func(r result.LayoutRow) *float64 { return r.Nodes })
 	blockReads  = figure("reads", "", view.PerGet, func(r result.LayoutRow) *float64 { return r.BlockReads })
 	deviceReads = figure("device", "reads", view.PerGet, func(r result.LayoutRow) *float64 { return r.DeviceReads })
@@ -265,21 +265,15 @@ func (in Input) traffic() view.Table {
 
 // trafficRoots says what the blocks' roots were held against.
 func (in Input) trafficRoots() string {
-	var own, back []string
-	for _, of := range in.measured() {
-		switch t := of.Traffic; {
-		case t != nil && t.RootsCompared > 0:
-			own = append(own, of.Layout)
-		case t != nil && t.ReadBackRoot != "":
-			back = append(back, of.Layout)
-		}
+	names := func(is func(*result.StateTraffic) bool) string {
+		return view.List(view.Where(in.measured(), func(of row) bool { return of.Traffic != nil && is(of.Traffic) }), func(of row) string { return of.Layout })
 	}
 	var texts []string
-	if len(own) > 0 {
-		texts = append(texts, fmt.Sprintf("State roots after each block equal the headers': %s.", strings.Join(own, ", ")))
+	if own := names(func(t *result.StateTraffic) bool { return t.RootsCompared > 0 }); own != "" {
+		texts = append(texts, "State roots after each block equal the headers': "+own+".")
 	}
-	if len(back) > 0 {
-		texts = append(texts, fmt.Sprintf("Read back after the last block, all accounts and slots make its header's root: %s.", strings.Join(back, ", ")))
+	if back := names(func(t *result.StateTraffic) bool { return t.RootsCompared == 0 && t.ReadBackRoot != "" }); back != "" {
+		texts = append(texts, "Read back after the last block, all accounts and slots make its header's root: "+back+".")
 	}
 	return strings.Join(texts, " ")
 }

@@ -6,6 +6,7 @@ package nodemetrics
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -151,11 +152,8 @@ func Between(first, second map[string]float64, seconds float64) (*Node, error) {
 		return nil, notGeth(second)
 	}
 	hits, _, err := between(first, second, blockHits)
-	if err != nil {
-		return nil, err
-	}
-	misses, _, err := between(first, second, blockMisses)
-	if err != nil {
+	misses, _, err2 := between(first, second, blockMisses)
+	if err = cmp.Or(err, err2); err != nil {
 		return nil, err
 	}
 	if hits+misses > 0 {

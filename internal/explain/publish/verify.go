@@ -12,7 +12,6 @@ package publish
 
 import (
 	"archive/zip"
-	"bufio"
 	"bytes"
 	"cmp"
 	"crypto/sha256"
@@ -394,20 +393,19 @@ func Open(path string) (dir string, remove func() error, err error) {
 // sums checks the checksums of a folder that was packed. packed is false of a folder that
 // has none.
 func sums(dir string) (packed bool, problems []string, err error) {
-	f, err := os.Open(filepath.Join(dir, Sums))
+	list, err := os.ReadFile(filepath.Join(dir, Sums))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil, nil
 	}
 	if err != nil {
 		return false, nil, err
 	}
-	defer f.Close() // nothing was written
 	listed := map[string]bool{Sums: true}
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		sum, path, ok := strings.Cut(lines.Text(), "  ")
+	for line := range strings.Lines(string(list)) {
+		line = strings.TrimRight(line, "\r\n")
+		sum, path, ok := strings.Cut(line, "  ")
 		if !ok || !filepath.IsLocal(filepath.FromSlash(path)) {
-			return true, append(problems, fmt.Sprintf("%s: damaged line %.80q", Sums, lines.Text())), nil
+			return true, append(problems, fmt.Sprintf("%s: damaged line %.80q", Sums, line)), nil
 		}
 		listed[path] = true
 		text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(path)))
@@ -418,9 +416,6 @@ func sums(dir string) (packed bool, problems []string, err error) {
 		if is := sha256.Sum256(text); hex.EncodeToString(is[:]) != sum {
 			problems = append(problems, path+": its checksum is not the one in "+Sums)
 		}
-	}
-	if err := lines.Err(); err != nil {
-		return true, append(problems, fmt.Sprintf("%s: %v", Sums, err)), nil
 	}
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

@@ -17,16 +17,12 @@ import (
 // Sentence counts the verdicts.
 func (s *Study) Sentence() string {
 	count := map[string]int{}
-	all := s.words()
+	all := append(view.Each(s.claims, word), view.Each(s.judged(), func(j claims.Judged) string { return j.Word })...)
 	for _, word := range all {
 		count[word]++
 	}
 	return fmt.Sprintf("Of %d published claims and figures, %d hold here (%d of them under a condition), %d do not, %d cannot be told here.",
 		len(all), count[claims.Holds]+count[claims.HoldsIf], count[claims.HoldsIf], count[claims.Fails], count[claims.CannotTell]+count[claims.Untested])
-}
-
-func (s *Study) words() []string {
-	return append(view.Each(s.claims, word), view.Each(s.judged(), func(j claims.Judged) string { return j.Word })...)
 }
 
 // judged are the claims about layouts, by package claims.
@@ -136,27 +132,18 @@ func note(all []Claim) string {
 			parts = append(parts, fmt.Sprintf("%s against published, %d figures: mean difference %.2f%%, worst %.2f%%.", of.name, n, 100*mean, 100*worst))
 		}
 	}
-	for _, of := range []func(Claim) string{
-		func(c Claim) string { return c.Given },
-		func(c Claim) string { return c.Explained },
-		func(c Claim) string { return "Source: " + c.Source + "." },
-	} {
-		parts = append(parts, view.Distinct(all, of)...)
-	}
-	return strings.Join(view.Without(view.Distinct(parts, strings.Clone)), " ")
+	given, explained := view.Each(all, func(c Claim) string { return c.Given }), view.Each(all, func(c Claim) string { return c.Explained })
+	sources := view.Each(all, func(c Claim) string { return "Source: " + c.Source + "." })
+	return strings.Join(view.Without(view.Distinct(slices.Concat(parts, given, explained, sources), strings.Clone)), " ")
 }
 
 // commands are those that made the results of some claims, each once.
-func (s *Study) commands(all []Claim) (commands []string) {
-	for _, c := range all {
-		for _, place := range []string{c.Measured, c.Predicted, c.Model, c.Band, c.Without} {
-			run, _, _ := strings.Cut(place, " ")
-			if command := s.Runs[run].Command; command != "" && !slices.Contains(commands, command) {
-				commands = append(commands, command)
-			}
-		}
-	}
-	return commands
+func (s *Study) commands(all []Claim) []string {
+	places := view.Flat(all, func(c Claim) []string { return []string{c.Measured, c.Predicted, c.Model, c.Band, c.Without} })
+	return view.Without(view.Distinct(places, func(place string) string {
+		run, _, _ := strings.Cut(place, " ")
+		return s.Runs[run].Command
+	}))
 }
 
 // Page is what a browser shows.

@@ -83,13 +83,18 @@ func (in Input) charts() (blocks []view.Block) {
 // that keeps something tells it, else the version.
 func (in Input) against() view.Column[result.Tick] {
 	size := view.Optional("leaves in the tree", "", nil, func(t result.Tick) *float64 { return view.Whole(t.Tree.TreeSize) })
-	for _, of := range in.trees {
+	for _, of := range in.keeping() {
 		known := slices.ContainsFunc(of.ticks, func(t result.Tick) bool { return t.Tree.TreeSize != nil && *t.Tree.TreeSize > 0 })
-		if len(of.ticks) > 0 && !known && of.RootRule != result.NoRoots {
+		if len(of.ticks) > 0 && !known {
 			return view.Figure("version", "", nil, func(t result.Tick) float64 { return float64(t.Tree.Version) })
 		}
 	}
 	return size
+}
+
+// keeping are the trees that keep something.
+func (in Input) keeping() []replayed {
+	return view.Where(in.trees, func(of replayed) bool { return of.RootRule != result.NoRoots })
 }
 
 // told is what a tree tells of one measure.
@@ -105,12 +110,7 @@ type told struct {
 func (in Input) chart(fresh func() measure, x view.Column[result.Tick]) view.Block {
 	m := fresh()
 	var all []told
-	nth := -1
-	for _, of := range in.trees {
-		if of.RootRule == result.NoRoots {
-			continue
-		}
-		nth++
+	for nth, of := range in.keeping() {
 		t := told{tree: of.Tree, nth: nth, values: fresh().Values(of.ticks), xys: fresh().Against(x, of.ticks)}
 		if len(t.xys) > 0 {
 			all = append(all, t)
@@ -209,12 +209,8 @@ func (in Input) otherSets() (list []view.Warning) {
 func (in Input) perVersion() view.Block {
 	chart := view.NewChart("Time of each version", view.Linear("version", view.AsCount),
 		view.Axis{Label: "time of a version", Kind: view.Logs, Format: view.AsNanos})
-	nth := -1
-	for _, of := range in.trees {
-		if of.RootRule == result.NoRoots {
-			continue
-		}
-		if nth++; len(of.versions) == 0 || nth >= view.MaxLines {
+	for nth, of := range in.keeping() {
+		if len(of.versions) == 0 || nth >= view.MaxLines {
 			continue
 		}
 		xys := view.Each(view.Where(of.versions, func(v result.VersionRow) bool { return v.ApplyNanos+v.CommitNanos > 0 }), func(v result.VersionRow) view.XY {

@@ -110,33 +110,23 @@ func (t *Tuning) Say() {
 	if t.Missing > 0 {
 		gets = fmt.Sprintf("a Get (%s of the keys absent)", view.Percent(100*t.Missing))
 	}
-	figure := func(c Config) string {
-		switch t.Goal {
-		case "bytes":
-			return unit.Bytes(int64(math.Round(c.Bytes)))
-		case "time":
-			return view.PerGet(c.Time) + " us"
-		}
-		return view.PerGet(c.Reads) + " blocks"
-	}
+	value, print := func(c Config) float64 { return c.Reads }, func(v float64) string { return view.PerGet(v) + " blocks" }
 	reads, read := "reads", "read"
-	if t.Goal == "time" {
-		reads, read = "takes", "take"
-	}
-	if t.Tied {
-		t.Answer = fmt.Sprintf("In %s, no other options are known to be better than the present ones: %s %s %s with them, and %s with the best that were found, "+
-			"which is within the error of the prediction.", memory, gets, reads, figure(t.Present), figure(t.Best))
-		return
-	}
-	now, then := t.Present.Reads, t.Best.Reads
 	switch t.Goal {
 	case "bytes":
-		now, then = t.Present.Bytes, t.Best.Bytes
+		value, print = func(c Config) float64 { return c.Bytes }, func(v float64) string { return unit.Bytes(int64(math.Round(v))) }
 	case "time":
-		now, then = t.Present.Time, t.Best.Time
+		value, print = func(c Config) float64 { return c.Time }, func(v float64) string { return view.PerGet(v) + " us" }
+		reads, read = "takes", "take"
 	}
-	t.Answer = fmt.Sprintf("In %s, %s would %s %s with %s. With the present options it %s %s: %s less.%s", memory, gets, read, figure(t.Best),
-		Words(changed(t.Present.Options, t.Best.Options)), reads, figure(t.Present), view.Percent(100*(1-then/now)), t.price())
+	now, then := value(t.Present), value(t.Best)
+	if t.Tied {
+		t.Answer = fmt.Sprintf("In %s, no other options are known to be better than the present ones: %s %s %s with them, and %s with the best that were found, "+
+			"which is within the error of the prediction.", memory, gets, reads, print(now), print(then))
+		return
+	}
+	t.Answer = fmt.Sprintf("In %s, %s would %s %s with %s. With the present options it %s %s: %s less.%s", memory, gets, read, print(then),
+		Words(changed(t.Present.Options, t.Best.Options)), reads, print(now), view.Percent(100*(1-then/now)), t.price())
 	if t.Over > 0 {
 		t.Answer += fmt.Sprintf(" The present options need %s more memory than that: filters and indexes are beside the cache.", unit.Bytes(t.Over))
 	}
