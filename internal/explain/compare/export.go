@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"maps"
@@ -158,6 +159,7 @@ func (c *Comparison) figures(names ...string) []told {
 // before them; one in which the sides differ is what they compare, and the side's name tells
 // it: in the name of a benchmark it would keep benchstat from comparing anything.
 func (c *Comparison) Bench(w io.Writer) error {
+	out := bufio.NewWriter(w) // keeps the first error for Flush
 	var all Side
 	varies := map[string]bool{}
 	for _, side := range c.sides {
@@ -169,15 +171,11 @@ func (c *Comparison) Bench(w io.Writer) error {
 	everywhere := valuesOf(all)
 	for _, name := range slices.Sorted(maps.Keys(everywhere)) {
 		if values := slices.Collect(maps.Keys(everywhere[name])); len(values) == 1 && name != "threads" {
-			if _, err := fmt.Fprintf(w, "%s: %s\n", benchWord(strings.ToLower(name)), benchWord(values[0])); err != nil {
-				return err
-			}
+			fmt.Fprintf(out, "%s: %s\n", benchWord(strings.ToLower(name)), benchWord(values[0]))
 		}
 	}
 	for _, side := range c.sides {
-		if _, err := fmt.Fprintf(w, "side: %s\n", strings.Join(strings.Fields(side.Name), "-")); err != nil {
-			return err
-		}
+		fmt.Fprintf(out, "side: %s\n", strings.Join(strings.Fields(side.Name), "-"))
 		for _, g := range side.Groups {
 			for _, run := range g.Runs {
 				line := "Benchmark" + benchName(run.Workload.Name)
@@ -199,13 +197,11 @@ func (c *Comparison) Bench(w io.Writer) error {
 						line += " " + strconv.FormatFloat(*v, 'g', -1, 64) + " " + m.bench
 					}
 				}
-				if _, err := fmt.Fprintln(w, line); err != nil {
-					return err
-				}
+				fmt.Fprintln(out, line)
 			}
 		}
 	}
-	return nil
+	return out.Flush()
 }
 
 func benchName(s string) string {

@@ -101,15 +101,15 @@ func (p Prediction) Text(w io.Writer) error {
 		out.Wrap(sentence, "")
 	}
 	out.Line("")
-	if p.Hardware == nil {
-		out.Line("                               block reads/Get             hit rate in run, %")
-		out.Line("                                                              top")
-		out.Line("     cache  % of DB    steady    run        range  filter   index   index    data")
-	} else {
-		out.Line("                steady   device  block reads/Get    hit rate in run, %")
-		out.Line("    cache % of   reads     time     run       range filter    top index  data")
-		out.Line("            DB    /Get     /Get                             index")
+	heads, format := `                               block reads/Get             hit rate in run, %
+                                                              top
+     cache  % of DB    steady    run        range  filter   index   index    data`, "%10s  %7s  %8.3f  %5.3f  %11s  %6s  %6s  %6s  %6s"
+	if p.Hardware != nil {
+		heads, format = `                steady   device  block reads/Get    hit rate in run, %
+    cache % of   reads     time     run       range filter    top index  data
+            DB    /Get     /Get                             index`, "%9s %5s %7.3f %8s %7.3f %11s %6s %6s %5s %5s"
 	}
+	out.Line(heads)
 	for _, q := range p.Points {
 		band := "-"
 		if q.High > q.Low {
@@ -122,14 +122,11 @@ func (p Prediction) Text(w io.Writer) error {
 			}
 			return strconv.FormatFloat(100*rate, 'f', 1, 64)
 		}
-		share := unit.Significant(view.PercentOf(q.CacheBytes, p.Database), 3)
+		cells := []any{unit.Bytes(q.CacheBytes), unit.Significant(view.PercentOf(q.CacheBytes, p.Database), 3), q.SteadyState}
 		if nanos := p.DeviceNanos(q); nanos != nil {
-			out.Linef("%9s %5s %7.3f %8s %7.3f %11s %6s %6s %5s %5s", unit.Bytes(q.CacheBytes), share, q.SteadyState, unit.Nanos(*nanos),
-				q.BlockReadsPerGet, band, hit(engine.Filter), hit(engine.TopIndex), hit(engine.Index), hit(engine.Data))
-			continue
+			cells = append(cells, unit.Nanos(*nanos))
 		}
-		out.Linef("%10s  %7s  %8.3f  %5.3f  %11s  %6s  %6s  %6s  %6s", unit.Bytes(q.CacheBytes), share, q.SteadyState, q.BlockReadsPerGet, band,
-			hit(engine.Filter), hit(engine.TopIndex), hit(engine.Index), hit(engine.Data))
+		out.Linef(format, append(cells, q.BlockReadsPerGet, band, hit(engine.Filter), hit(engine.TopIndex), hit(engine.Index), hit(engine.Data))...)
 	}
 	out.Line("")
 	out.Wrap(fmt.Sprintf("run: after %s warm-up and %s measured Gets from an empty cache, hit rates too; range: of the run with several random seeds (--seeds)",

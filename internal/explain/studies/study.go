@@ -109,6 +109,7 @@ func Open(dir string, fresh ...string) (*Study, error) {
 			return nil, err
 		}
 	}
+	layouts := filepath.Join(dir, RunsDir, s.Layouts)
 	for _, folder := range fresh {
 		if name, file, given := strings.Cut(folder, "="); given && s.Runs[name].Command != "" {
 			if err := s.add(name, strings.TrimSuffix(file, ".json")); err != nil {
@@ -124,9 +125,7 @@ func Open(dir string, fresh ...string) (*Study, error) {
 				return nil, err
 			}
 			if name == s.Layouts {
-				if s.layouts, err = result.ReadLayouts(folder); err != nil {
-					return nil, err
-				}
+				layouts = folder
 			}
 			continue
 		}
@@ -147,15 +146,15 @@ func Open(dir string, fresh ...string) (*Study, error) {
 			return nil, err
 		}
 	}
-	if s.Layouts != "" && s.layouts == nil {
-		if s.layouts, err = result.ReadLayouts(filepath.Join(dir, RunsDir, s.Layouts)); err != nil {
+	if s.Layouts != "" {
+		if s.layouts, err = result.ReadLayouts(layouts); err != nil {
 			return nil, err
 		}
 	}
-	if err := s.judge(); err != nil {
-		return nil, fmt.Errorf("%s: %w", dir, err)
+	if err = s.judge(); err == nil {
+		_, err = s.answers()
 	}
-	if _, err := s.answers(); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	return s, nil
