@@ -88,7 +88,9 @@ func (a Advice) Page() *view.Page {
 		view.Block{Title: "Flags", Method: "choosing-a-cache.md", Table: settingsTable(a.Settings[:1]),
 			Note: fmt.Sprintf("Open-file handles for the database: %s.", unit.Count(a.Recommendation.Handles))},
 		view.Block{Title: "Other programs", Method: "choosing-a-cache.md", Table: settingsTable(a.Settings[1:]), Note: a.othersSentence(), Folded: true},
-		view.Block{Title: "Memory", Table: a.memoryTable()})
+		view.Block{Title: "Memory", Table: view.ListOf([]string{"use", "memory"}, a.Memory, func(s Share) []string {
+			return []string{s.Name, unit.Bytes(s.Bytes)}
+		})})
 	page.Add("Why", view.Block{List: view.Each(a.Reasons, func(r Reason) string { return view.Upper(r.Text) + "." })},
 		view.Block{Title: "Gets of the node, by its own metrics", Table: a.nodeTable()},
 		view.Block{Title: "The disk: random 4-KiB reads past the page cache", Method: "choosing-a-cache.md", Table: a.diskTable()})
@@ -164,10 +166,6 @@ func settingsTable(settings []Setting) view.Table {
 		}
 		return []string{clientName(s.Client), strings.Join(s.Flags, s.between()), unit.Bytes(s.CacheBytes), unit.Bytes(s.BlockCacheBytes), memtables}
 	})
-}
-
-func (a *Advice) memoryTable() view.Table {
-	return view.ListOf([]string{"use", "memory"}, a.Memory, func(s Share) []string { return []string{s.Name, unit.Bytes(s.Bytes)} })
 }
 
 func (a *Advice) nodeTable() view.Table {

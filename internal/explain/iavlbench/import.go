@@ -110,6 +110,7 @@ type runLog struct {
 	complete      bool
 	problem       string // an error that was logged
 
+	version  int64 // the last of versions
 	versions []result.VersionRow
 	events   []result.EventRow
 	ticks    []result.Tick
@@ -213,26 +214,19 @@ func (l *runLog) add(of line) (err error) {
 		l.problem = fmt.Sprint("panic: ", of.Error)
 	}
 	if step, is := steps[of.Message]; is {
-		l.events = append(l.events, result.EventRow{Seconds: seconds, At: l.version(), Version: of.Version, Step: step})
+		l.events = append(l.events, result.EventRow{Seconds: seconds, At: l.version, Version: of.Version, Step: step})
 	}
 	return nil
-}
-
-func (l *runLog) version() int64 {
-	if n := len(l.versions); n > 0 {
-		return l.versions[n-1].Version
-	}
-	return 0
 }
 
 // commit takes a version. The one duration that a log has is of reading the version's
 // file, of its changes and of the commit.
 func (l *runLog) commit(of line, seconds float64) error {
-	if of.Duration < 0 || of.Version <= l.version() || len(l.versions) >= maxVersions {
-		return fmt.Errorf("version %d in %d ns after version %d, %d versions so far: no log of one run", of.Version, of.Duration, l.version(), len(l.versions))
+	if of.Duration < 0 || of.Version <= l.version || len(l.versions) >= maxVersions {
+		return fmt.Errorf("version %d in %d ns after version %d, %d versions so far: no log of one run", of.Version, of.Duration, l.version, len(l.versions))
 	}
 	l.versions = append(l.versions, result.VersionRow{Version: of.Version, Seconds: seconds, Leaves: of.Count, ApplyNanos: of.Duration})
-	l.leaves, l.nanos = l.leaves+of.Count, l.nanos+of.Duration
+	l.version, l.leaves, l.nanos = of.Version, l.leaves+of.Count, l.nanos+of.Duration
 	if of.DiskUsage != "" {
 		return l.setDisk(of.DiskUsage)
 	}
@@ -250,7 +244,7 @@ func (l *runLog) setDisk(text string) error {
 // tick is the line of the series that a line about memory makes.
 func (l *runLog) tick(seconds float64, heap, collections int64) {
 	leaves, nanos := l.leaves-l.ticked.leaves, l.nanos-l.ticked.nanos
-	t := result.Tick{Phase: "replay", Seconds: seconds, Ops: leaves, Tree: &result.TreeTick{Version: l.version(), Leaves: l.leaves, GoHeapBytes: &heap,
+	t := result.Tick{Phase: "replay", Seconds: seconds, Ops: leaves, Tree: &result.TreeTick{Version: l.version, Leaves: l.leaves, GoHeapBytes: &heap,
 		GoCollections: &collections, DiskBytes: l.disk}}
 	if passed := seconds - l.ticked.seconds; passed > 0 {
 		t.OpsPerSecond = float64(leaves) / passed
