@@ -136,11 +136,11 @@ func Of(sides []Side, o Options) (*Comparison, error) {
 
 // kind is what the runs of a side measured.
 func (s Side) kind() string {
-	at := slices.IndexFunc(s.Groups, func(g Group) bool { return len(g.Runs) > 0 })
-	if at < 0 {
+	runs := view.Flat(s.Groups, func(g Group) []*result.Run { return g.Runs })
+	if len(runs) == 0 {
 		return ""
 	}
-	switch run := s.Groups[at].Runs[0]; {
+	switch run := runs[0]; {
 	case run.Figures.State != nil:
 		return "lookups in state layouts"
 	case run.Changes != nil:
@@ -157,17 +157,13 @@ func (p pair) judge(a, b string, o Options) (Pair, error) {
 		return out, nil
 	}
 	refused := &refusal{a: a, b: b}
-	for _, g := range []Group{p.a, p.b} { // the runs of a group, too: a folder may have been added to
-		for _, run := range g.Runs {
-			for _, d := range differing(p.a.Runs[0], run, conditions) {
-				switch known := slices.Contains(refused.list, d) || slices.Contains(out.Allowed, d); {
-				case known:
-				case slices.Contains(o.Allow, d.Setting):
-					out.Allowed = append(out.Allowed, d)
-				default:
-					refused.list = append(refused.list, d)
-				}
-			}
+	// The runs of a group are compared, too: a folder may have been added to.
+	all := view.Flat(slices.Concat(p.a.Runs, p.b.Runs), func(run *result.Run) []Difference { return differing(p.a.Runs[0], run, conditions) })
+	for _, d := range view.Distinct(all, func(d Difference) Difference { return d }) {
+		if slices.Contains(o.Allow, d.Setting) {
+			out.Allowed = append(out.Allowed, d)
+		} else {
+			refused.list = append(refused.list, d)
 		}
 	}
 	if len(refused.list) > 0 {
@@ -179,7 +175,7 @@ func (p pair) judge(a, b string, o Options) (Pair, error) {
 		out.shapes = shapes(x, y)
 	}
 	out.turns = p.tookTurns()
-	if share := busiest(append(slices.Clone(p.a.Runs), p.b.Runs...)); share > 0.2 && out.turns {
+	if share := busiest(slices.Concat(p.a.Runs, p.b.Runs)); share > 0.2 && out.turns {
 		out.Notes = append(out.Notes, fmt.Sprintf("Other processes used up to %.0f %% of the processors meanwhile", 100*share))
 	}
 	for _, m := range metrics() {

@@ -103,11 +103,8 @@ func (in Input) Page() *view.Page {
 
 // speedBlocks are what bounds the speed: processors, writes, the disk.
 func (s *Sweep) speedBlocks() []view.Block {
-	blocks := append(s.scalingBlocks(), axisFigures(s)...)
-	if t := s.ledger(); len(t.Rows) > 0 {
-		blocks = append(blocks, view.Block{Title: "The ledger of writes", Method: "reads.md", Table: t,
-			Note: "Bytes written for each key that was put, by what wrote them, and reads meanwhile."})
-	}
+	blocks := append(append(s.scalingBlocks(), axisFigures(s)...), view.Block{Title: "The ledger of writes", Method: "reads.md", Table: s.ledger(),
+		Note: "Bytes written for each key that was put, by what wrote them, and reads meanwhile."})
 	if s.Disk != nil {
 		note := "Random 4-KiB reads with O_DIRECT, without an engine: " + s.Disk.Dir + "."
 		if s.Disk.Contradicted != "" {

@@ -20,28 +20,25 @@ func (s *Sweep) settings() [][2]string {
 		return [][2]string{{"source", s.Source}}
 	}
 	w := run.Workload
-	varies := map[string]bool{}
-	for _, axis := range s.varied {
-		varies[axis] = true
-	}
+	varies := func(axis string) bool { return slices.Contains(s.varied, axis) }
 	say := func(axis, value string) string {
-		if varies[axis] {
+		if varies(axis) {
 			return strings.Join(s.values(axis), ", ")
 		}
 		return value
 	}
 	engine := say("engine", run.Engine.Name)
-	if !varies["engine"] {
+	if !varies("engine") {
 		engine += " " + run.Engine.Version
 	}
 	if builds := s.builds(); len(builds) > 0 {
 		engine += " (" + strings.Join(builds, " and ") + ")"
 	}
 	profile, database := say("profile", run.Engine.Profile), size(s.Database.Bytes)
-	if varies["engine"] { // each has its own
+	if varies("engine") { // each has its own
 		database = ""
 		for _, p := range s.Points {
-			if p.Run != nil && p.Run.Engine.Profile != profile && !varies["profile"] {
+			if p.Run != nil && p.Run.Engine.Profile != profile && !varies("profile") {
 				profile = ""
 			}
 		}

@@ -192,7 +192,8 @@ func (in Input) answersAt(rows []row, accounts, slots uint64, how, caches string
 		}
 		if len(parts) > 0 {
 			out = append(out, fmt.Sprintf("%s, proposed %s gas, %s%s accounts, a contract of %s slots, %s, disk %s, gas at %s in flight: %s.",
-				name, gasText(p.Proposed), how, view.ShortCount(accounts), view.ShortCount(slots), caches, h.Name, unit.Plural(gas.Useful(h).InFlight, "read"), strings.Join(parts, "; ")))
+				name, gasText(p.Proposed), how, view.ShortCount(accounts), view.ShortCount(slots), caches, h.Name,
+				unit.Plural(gas.Useful(h).InFlight, "read"), strings.Join(parts, "; ")))
 		}
 	}
 	return out
@@ -270,15 +271,12 @@ func (in Input) Page() *view.Page {
 		p.Warnings = append(p.Warnings, view.Warning{Text: w.Text, Remedy: w.Remedy})
 	}
 	p.Add("Prices", view.Block{Title: "Nothing cached", Method: method, Table: view.TableOf(in.main(), nil, in.narrow()...),
-		Note: fmt.Sprintf("%s accounts, a contract of %s slots, disk %s. Formula: %s. Accesses, bytes and times are in the table of all rows.", view.ShortCount(accounts),
-			view.ShortCount(slots), h.Name, strings.Join(in.Formula, "; ")) + " " + legend})
-	if asked := in.asked(); len(asked) > 0 {
-		p.Add("At the sizes asked for", view.Block{Title: "Predicted, nothing cached", Method: method, Note: askedNote,
-			Table: view.TableOf(asked, nil, in.askedColumns()...)})
-	}
-	if aged := in.aged(); len(aged) > 0 {
-		p.Add("By age", view.Block{Title: "What blocks touch, by age", Method: method, Note: agedNote, Table: view.TableOf(aged, nil, in.agedColumns()...)})
-	}
+		Note: fmt.Sprintf("%s accounts, a contract of %s slots, disk %s. Formula: %s. Accesses, bytes and times are in the table of all rows.",
+			view.ShortCount(accounts), view.ShortCount(slots), h.Name, strings.Join(in.Formula, "; ")) + " " + legend})
+	p.Add("At the sizes asked for", view.Block{Title: "Predicted, nothing cached", Method: method, Note: askedNote,
+		Table: view.TableOf(in.asked(), nil, in.askedColumns()...)})
+	p.Add("By age", view.Block{Title: "What blocks touch, by age", Method: method, Note: agedNote,
+		Table: view.TableOf(in.aged(), nil, in.agedColumns()...)})
 	p.Add("Over the size of the state", in.charts()...)
 	p.Add("What would have to be true", view.Block{Title: "Safe at the proposed price", Method: method, Pre: strings.Join(in.safety(), "\n")})
 	p.Add("All rows", view.Block{Title: "Every size, condition and disk", Method: method, Folded: true, Table: view.TableOf(in.Rows, nil,

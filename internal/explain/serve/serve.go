@@ -301,10 +301,7 @@ func runsOf(sweep *result.Sweep, dir string) int {
 		total *= max(1, len(axis.Values))
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "experiment.yaml"))
-	if err != nil {
-		return total
-	}
-	if found := repeatsLine.FindSubmatch(text); found != nil {
+	if found := repeatsLine.FindSubmatch(text); err == nil && found != nil {
 		if n, err := strconv.Atoi(string(found[1])); err == nil {
 			total *= max(1, n)
 		}

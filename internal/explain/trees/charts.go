@@ -285,9 +285,6 @@ func (in Input) background() view.Block {
 			}
 		}
 	}
-	if len(all) == 0 {
-		return view.Block{}
-	}
 	return view.Block{Title: "Snapshots", Method: method,
 		Note: "When each began, counted from the beginning of the replay, and how long after that it was written, " +
 			"had caught up with the newer versions, and took the tree's place.",

@@ -268,13 +268,11 @@ type Bars struct {
 // Ranges is a bar for each row, with its range; nil if there is none.
 func Ranges[R any](about, x string, y Axis, rows []R, name func(R) string, of func(R) (float64, Range)) *Chart {
 	set := BarSet{Color: Blue, Values: [][]float64{nil}}
-	b := Bars{About: about, X: x, Panels: []Axis{y}}
 	for _, r := range rows {
 		at, span := of(r)
-		b.Groups, set.Values[0], set.Spans = append(b.Groups, name(r)), append(set.Values[0], at), append(set.Spans, span)
+		set.Values[0], set.Spans = append(set.Values[0], at), append(set.Spans, span)
 	}
-	b.Sets = []BarSet{set}
-	return b.Chart(nil)
+	return Bars{About: about, X: x, Panels: []Axis{y}, Groups: Each(rows, name), Sets: []BarSet{set}}.Chart(nil)
 }
 
 // BarSet is a bar of each group.
