@@ -162,7 +162,7 @@ var ladder = []rung{
 			"internal/model/predict", "internal/base/failure", "internal/base/unit", "result", "internal/base/output"},
 		"internal/explain/iavlbench": {"internal/base/unit", "result"},
 		"internal/explain/kvdblog":   {"engine", "internal/model/lsm", "internal/base/unit", "result"},
-		"internal/explain/view":      {"internal/base/unit", "web"},
+		"internal/explain/view":      {"engine", "internal/base/unit", "web"},
 		"internal/explain/compare": {"engine", "internal/base/unit", "internal/explain/kinds", "internal/explain/view", "internal/model/difference",
 			"internal/subject", "result"},
 		"internal/explain/claims": {"engine", "internal/base/unit", "internal/explain/view", "internal/subject", "result"},

@@ -99,10 +99,7 @@ func ceilingTable(d *result.Disk) view.Table {
 
 // Page is what a browser shows.
 func (d Disk) Page() *view.Page {
-	p := &view.Page{Title: "Statelab: a disk's own limit", Answers: []view.Said{{Text: d.answer()}}}
-	for _, w := range d.Warnings {
-		p.Warnings = append(p.Warnings, view.Warning{Text: w.Text, Remedy: w.Remedy})
-	}
+	p := &view.Page{Title: "Statelab: a disk's own limit", Answers: []view.Said{{Text: d.answer()}}, Warnings: view.Warned(d.Warnings)}
 	chart, panel := view.OnePanel("random reads per second by reads in flight", view.Decades("reads in flight", view.AsCount),
 		view.Axis{Label: "reads per second", Kind: view.Logs, Format: view.AsCount})
 	panel.Line("", view.Each(d.Points, func(at result.DiskPoint) view.XY { return view.XY{X: float64(at.InFlight), Y: at.ReadsPerSecond} }), view.CurveStyle(0))

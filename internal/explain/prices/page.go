@@ -265,11 +265,8 @@ func (in Input) safety() (out []string) {
 // Page is what a browser shows.
 func (in Input) Page() *view.Page {
 	h, accounts, slots := in.shown()
-	p := &view.Page{Title: "Statelab: what a state access should cost"}
+	p := &view.Page{Title: "Statelab: what a state access should cost", Warnings: view.Warned(in.Warnings)}
 	p.Answer("", in.answers()...)
-	for _, w := range in.Warnings {
-		p.Warnings = append(p.Warnings, view.Warning{Text: w.Text, Remedy: w.Remedy})
-	}
 	p.Add("Prices", view.Block{Title: "Nothing cached", Method: method, Table: view.TableOf(in.main(), nil, in.narrow()...),
 		Note: fmt.Sprintf("%s accounts, a contract of %s slots, disk %s. Formula: %s. Accesses, bytes and times are in the table of all rows.",
 			view.ShortCount(accounts), view.ShortCount(slots), h.Name, strings.Join(in.Formula, "; ")) + " " + legend})

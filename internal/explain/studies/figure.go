@@ -94,6 +94,10 @@ func scale(unitName string) float64 {
 
 // walk adds up what is at path below node.
 func walk(node any, path string) (sum float64, found bool, err error) {
+	name, choice, rest, err := step(path)
+	if err != nil {
+		return 0, false, err
+	}
 	switch v := node.(type) {
 	case nil:
 		return 0, false, nil
@@ -110,7 +114,6 @@ func walk(node any, path string) (sum float64, found bool, err error) {
 		if path == "" {
 			break
 		}
-		name, choice, rest, err := step(path)
 		below := v[name]
 		if list, is := below.([]any); is {
 			below = slices.DeleteFunc(slices.Clone(list), func(item any) bool {

@@ -22,10 +22,7 @@ const method = "trees.md"
 func (in Input) Page() *view.Page {
 	p := &view.Page{Title: "Statelab: change sets into state trees", Cards: []view.Card{in.card()}}
 	p.Answer("", in.answers()...)
-	for _, w := range in.Warnings {
-		p.Warnings = append(p.Warnings, view.Warning{Text: w.Text, Remedy: w.Remedy})
-	}
-	p.Warnings = append(p.Warnings, in.damages()...)
+	p.Warnings = append(view.Warned(in.Warnings), in.damages()...)
 	if in.Status == result.Interrupted {
 		p.Warnings = append(p.Warnings, view.Warning{Text: "the replay was interrupted: runs are missing", Remedy: "run it again with --resume"})
 	}

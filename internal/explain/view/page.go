@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/web"
 )
@@ -30,6 +31,11 @@ type Said struct{ Of, Text string }
 
 // Warning is what a reader must know before the figures.
 type Warning struct{ Text, Where, Remedy string }
+
+// Warned are the warnings of a folder.
+func Warned(list []engine.Warning) []Warning {
+	return Each(list, func(w engine.Warning) Warning { return Warning{Text: w.Text, Remedy: w.Remedy} })
+}
 
 // Card is a list of facts.
 type Card struct {

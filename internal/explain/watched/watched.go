@@ -157,9 +157,7 @@ func (w Watched) method() string {
 func (w Watched) Text(to io.Writer) error {
 	out := view.NewText(to, textWidth)
 	out.Wrap(w.Answer(), "")
-	for _, warning := range w.Warnings {
-		out.Warnings([]view.Warning{{Text: warning.Text, Remedy: warning.Remedy}})
-	}
+	out.Warnings(view.Warned(w.Warnings))
 	table, notes := w.keys(), []string{w.sources(), w.device(), w.skew(), w.proof(), w.method()}
 	if w.mapped() {
 		table, notes = w.faultTable(), []string{w.unseen(), w.device(), w.mappedMethod()}
@@ -189,11 +187,8 @@ func (w Watched) keys() view.Table {
 
 // Page is what a browser shows.
 func (w Watched) Page() *view.Page {
-	page := &view.Page{Title: "Statelab: what a running process reads"}
+	page := &view.Page{Title: "Statelab: what a running process reads", Warnings: view.Warned(w.Warnings)}
 	page.Answer("", w.Answer())
-	for _, warning := range w.Warnings {
-		page.Warnings = append(page.Warnings, view.Warning{Text: warning.Text, Remedy: warning.Remedy})
-	}
 	p := w.Process
 	page.Cards = []view.Card{{Name: "process", Facts: view.Known([][2]string{{"program", p.Program + " " + p.Version},
 		{"engine", p.Engine + " " + p.EngineVersion}, {"database", p.Database}, {"cache", view.ShortBytes(w.Cache.Bytes)}, {"Go", p.Go}})}}
