@@ -102,7 +102,8 @@ func (d Disk) Page() *view.Page {
 	p := &view.Page{Title: "Statelab: a disk's own limit", Answers: []view.Said{{Text: d.answer()}}, Warnings: view.Warned(d.Warnings)}
 	chart, panel := view.OnePanel("random reads per second by reads in flight", view.Decades("reads in flight", view.AsCount),
 		view.Axis{Label: "reads per second", Kind: view.Logs, Format: view.AsCount})
-	panel.Line("", view.Each(d.Points, func(at result.DiskPoint) view.XY { return view.XY{X: float64(at.InFlight), Y: at.ReadsPerSecond} }), view.CurveStyle(0))
+	xys := view.Each(d.Points, func(at result.DiskPoint) view.XY { return view.XY{X: float64(at.InFlight), Y: at.ReadsPerSecond} })
+	panel.Line("", xys, view.CurveStyle(0))
 	p.Add("Measured", view.Block{Title: "Random reads", Note: "4 KiB with O_DIRECT, without an engine: " + d.Dir + ".", Method: "disks.md",
 		Chart: chart.OrNil(), Table: ceilingTable(d.Disk)})
 	p.Add("Run it again", view.Block{Title: "Command", Pre: view.Shell(d.Command)}, view.Block{Title: "Host", Table: hostTable(d.Host), Folded: true})

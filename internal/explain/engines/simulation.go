@@ -136,7 +136,8 @@ func (s Simulation) curve() *view.Chart {
 	chart, panel := view.OnePanel("block reads per Get by cache size and policy", view.Sizes(0), readsPerGet)
 	names := s.policies()
 	for i, name := range names[:min(len(names), view.MaxLines)] { // the table has the rest
-		panel.Line(name, view.Each(s.of(name), func(p SimulatedPoint) view.XY { return view.XY{X: float64(p.CacheBytes), Y: p.ReadsPerGet} }), view.CurveStyle(i))
+		xys := view.Each(s.of(name), func(p SimulatedPoint) view.XY { return view.XY{X: float64(p.CacheBytes), Y: p.ReadsPerGet} })
+		panel.Line(name, xys, view.CurveStyle(i))
 	}
 	if low, high := chart.SpanX(); !(high > low) {
 		return nil

@@ -332,7 +332,8 @@ func (in Input) charts() (blocks []view.Block) {
 		for i, layout := range view.Distinct(rows, func(r row) string { return r.Layout }) {
 			of := view.Where(rows, func(r row) bool { return r.Layout == layout })
 			slices.SortFunc(of, func(a, b row) int { return cmp.Compare(a.Accounts, b.Accounts) })
-			panel.Line(layout, view.Each(of, func(r row) view.XY { return view.XY{X: float64(r.Accounts), Y: max(1, r.QueuedGas.Value)} }), view.CurveStyle(i))
+			xys := view.Each(of, func(r row) view.XY { return view.XY{X: float64(r.Accounts), Y: max(1, r.QueuedGas.Value)} })
+			panel.Line(layout, xys, view.CurveStyle(i))
 		}
 		low, high := chart.SpanX()
 		p, _ := in.parameter(name)

@@ -213,7 +213,8 @@ func (in Input) perVersion() view.Block {
 		if len(of.versions) == 0 || nth >= view.MaxLines {
 			continue
 		}
-		xys := view.Each(view.Where(of.versions, func(v result.VersionRow) bool { return v.ApplyNanos+v.CommitNanos > 0 }), func(v result.VersionRow) view.XY {
+		timed := view.Where(of.versions, func(v result.VersionRow) bool { return v.ApplyNanos+v.CommitNanos > 0 })
+		xys := view.Each(timed, func(v result.VersionRow) view.XY {
 			return view.XY{X: float64(v.Version), Y: float64(v.ApplyNanos+v.CommitNanos) / float64(max(v.Versions, 1))}
 		})
 		look := view.CurveStyle(nth)

@@ -92,7 +92,8 @@ func (w Watched) faultTable() view.Table {
 func (w Watched) mappedPage(page *view.Page, method string) {
 	page.Add("What is read", view.Block{Title: "Page faults by table", Method: method, Table: w.faultTable(), Note: w.unseen() + " " + w.device()})
 	chart, panel := view.OnePanel("Major page faults a second over time", view.Linear("seconds", view.AsCount), view.Linear("page faults a second", view.AsCount))
-	panel.Line("major page faults", view.Each(w.Series, func(t result.Tick) view.XY { return view.XY{X: t.Seconds, Y: t.PageFaults} }), view.CurveStyle(0))
+	faults := view.Each(w.Series, func(t result.Tick) view.XY { return view.XY{X: t.Seconds, Y: t.PageFaults} })
+	panel.Line("major page faults", faults, view.CurveStyle(0))
 	page.Add("Over time", view.Block{Title: "Major page faults", Method: method, Chart: chart.OrNil(), Note: w.mappedMethod()})
 }
 

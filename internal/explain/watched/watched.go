@@ -227,8 +227,10 @@ func (w Watched) series() *view.Chart {
 		view.Linear("Gets a second", view.AsCount), view.Linear("block reads per Get", view.AsCount))
 	type column = view.Column[result.Tick]
 	seconds := column{Value: func(t result.Tick) *float64 { return &t.Seconds }}
-	chart.Panels[0].Line("Gets", column{Value: func(t result.Tick) *float64 { return &t.OpsPerSecond }}.Against(seconds, w.Series), view.CurveStyle(0))
-	chart.Panels[1].Line("block reads", column{Value: func(t result.Tick) *float64 { return t.BlockReadsPerOp }}.Against(seconds, w.Series), view.CurveStyle(1))
+	gets := column{Value: func(t result.Tick) *float64 { return &t.OpsPerSecond }}
+	reads := column{Value: func(t result.Tick) *float64 { return t.BlockReadsPerOp }}
+	chart.Panels[0].Line("Gets", gets.Against(seconds, w.Series), view.CurveStyle(0))
+	chart.Panels[1].Line("block reads", reads.Against(seconds, w.Series), view.CurveStyle(1))
 	return chart.OrNil()
 }
 
