@@ -1,8 +1,20 @@
 package watch
 
 import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
 	"github.com/statelab/statelab/internal/base/failure"
+	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/observe/host"
+	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/result"
 )
 
@@ -41,4 +53,80 @@ func Possible() host.Finding {
 		}
 	}
 	return f
+}
+
+// Seen is what came out.
+type Seen struct {
+	Watch   result.Watch
+	Ticks   []result.Tick
+	Latency *measure.Histogram
+	Trace   []byte   // in the format of model/trace; nil if there is none
+	Keys    [][]byte // of the Gets, for --keep-keys
+}
+
+// Write writes the folder of a watch: watch.json, and the files of a run with the same figures.
+func (s *Seen) Write(dir string, command []string) error {
+	s.Watch.Command = command
+	run := s.run(command)
+	var series bytes.Buffer
+	for _, t := range s.Ticks {
+		if err := json.NewEncoder(&series).Encode(t); err != nil {
+			return err
+		}
+	}
+	ended := s.Watch.Started.Add(time.Duration(s.Watch.Seconds * float64(time.Second)))
+	return errors.Join(
+		result.WriteWatch(dir, &s.Watch),
+		result.WriteRun(dir, run),
+		os.WriteFile(filepath.Join(dir, result.SeriesFile), series.Bytes(), 0o644),
+		output.Write(filepath.Join(dir, result.LatencyFile), output.Anything, func(file *os.File) error {
+			return measure.WriteLog(file, s.Watch.Started, []measure.LogEntry{{Start: s.Watch.Started, End: ended, Durations: s.Latency}})
+		}))
+}
+
+// run has the figures of a watch under the names of a measured run.
+func (s *Seen) run(command []string) *result.Run {
+	w := &s.Watch
+	levels := map[string]float64{}
+	for name, n := range w.BlockReadsByLevel {
+		levels[name] = float64(n) / float64(max(1, w.Gets))
+	}
+	run := &result.Run{Status: result.OK, Verb: "watch", Started: w.Started, Command: command,
+		Engine:   result.Engine{Name: w.Process.Engine, Version: w.Process.EngineVersion, Options: map[string]string{}},
+		Workload: result.Workload{Name: "watched", KeyOrder: "foreign"},
+		Cache:    result.Cache{Requested: w.Cache.Source, Effective: w.Cache.Bytes}, PageCache: "asis", Host: host.Facts(w.Process.Database),
+		Database: result.Database{Dir: w.Process.Database, Written: "foreign"},
+		Phases:   []result.Phase{{Name: Phase, Seconds: w.Watched, Ops: w.Gets, Reads: w.BlockReads}},
+		Figures: result.Figures{Gets: w.Gets, Found: w.Found, Missing: w.Missing, FailedGets: w.Failed, Seconds: w.Watched, GetsPerSecond: w.Rate,
+			BlockReadsPerGet: w.BlockReadsPerGet, BlockReadsPerGetByType: w.BlockReadsPerGetByType, BlockReadsPerGetByLevel: levels,
+			BlockAccessesPerGet: w.BlockAccessesPerGet, HitRate: w.HitRate, BlockReadBytesPerGet: w.BlockReadBytesPerGet, ServiceNanos: w.ServiceNanos},
+		Absent: w.Why, Warnings: slices.Clone(w.Warnings)}
+	if w.Process.Go != "" {
+		run.Host.Go = w.Process.Go
+	}
+	return run
+}
+
+// WriteTrace writes the block accesses of the Gets to a file, for simulate.
+func (s *Seen) WriteTrace(path string, replaces output.Replaces) error {
+	return output.Write(path, replaces, func(file *os.File) error {
+		_, err := file.Write(s.Trace)
+		return err
+	})
+}
+
+// WriteKeys writes the keys of the Gets to a file that only its owner reads, in hexadecimal, one a line.
+func (s *Seen) WriteKeys(path string, replaces output.Replaces) error {
+	var lines strings.Builder
+	for _, key := range s.Keys {
+		lines.WriteString(hex.EncodeToString(key) + "\n")
+	}
+	err := output.Write(path, replaces, func(file *os.File) error {
+		_, err := file.WriteString(lines.String())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return os.Chmod(path, 0o600)
 }
