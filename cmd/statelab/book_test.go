@@ -17,7 +17,7 @@ var typed = regexp.MustCompile(`(?m)^    \$ ((?:statelab|mkdir|mv) .*)$`)
 
 // fewer makes what a chapter measures take a third of the time.
 var fewer = strings.NewReplacer(" --repeats 5", " --repeats 2", "--gets 50k", "--gets 10k", "--gets 20k", "--gets 5k",
-	"--gets 100k --warmup 200k", "--gets 20k --warmup 40k", "--gets 100k", "--gets 30k")
+	"--gets 100k --warmup 200k", "--gets 20k --warmup 40k", "--gets 100k", "--gets 30k", "goleveldb --keys 300k", "goleveldb --keys 60k")
 
 // TestTheBooksCommandsRun carries out every command that a chapter shows behind a "$", in order.
 func TestTheBooksCommandsRun(t *testing.T) {

@@ -21,7 +21,7 @@ func TestPredictedCurveIsTheMeasuredOne(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			db, out := small(t, "200k", "--engine", c.engine, "--profile", c.loaded), filepath.Join(t.TempDir(), "S")
-			must(t, "sweep", "--db", db, "--profile", c.opened, "--cache", "1MiB,1500KiB,3MiB,12MiB", "--gets", "30k", "--missing", "20%",
+			must(t, "sweep", "--db", db, "--profile", c.opened, "--cache", "1MiB,1500KiB,12MiB", "--gets", "15k", "--missing", "20%",
 				"--access-gets", "0", "--out", out)
 			s := readSweep(t, out)
 			if warned := slices.ContainsFunc(s.Warnings, func(w engine.Warning) bool { return w.Code == "profile_of_the_load" }); warned != (c.loaded != c.opened) {

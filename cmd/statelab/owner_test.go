@@ -36,7 +36,7 @@ func embeddedNames() (names []string) {
 func leaveEachOther(t *testing.T, engines, more []string) {
 	t.Helper()
 	all := slices.Concat(engines, more)
-	for _, writer := range all {
+	for i, writer := range all {
 		loaded, foreign := small(t, "3k", "--engine", writer), filepath.Join(t.TempDir(), "foreign")
 		if err := os.CopyFS(foreign, os.DirFS(loaded)); err != nil {
 			t.Fatal(err)
@@ -47,12 +47,15 @@ func leaveEachOther(t *testing.T, engines, more []string) {
 		if slices.Contains(engines, writer) && slices.Contains([]string{"pebble1", "pebble2", "goleveldb", "rocksdb", "mdbx", "lmdb"}, writer) {
 			untouched(t, foreign, true, "", "", "inspect", foreign) // known without --engine
 		}
-		for _, asked := range all {
+		for j, asked := range all {
 			if asked == writer || slices.Contains(more, asked) && slices.Contains(more, writer) {
 				continue
 			}
+			reads := slices.Contains(readers(writer), asked)
+			if testing.Short() && !reads && (i+j)%3 != 0 { // each meets a third of the others
+				continue
+			}
 			t.Run(asked+" on "+writer, func(t *testing.T) {
-				reads := slices.Contains(readers(writer), asked)
 				read := []string{"sweep", "--engine", asked, "--gets", "1k", "--warmup", "0", "--access-gets", "0", "--db"}
 				untouched(t, loaded, reads && asked == "null", writer, asked, append(read, loaded)...)
 				untouched(t, loaded, reads, writer, asked, append(read, loaded, "--read-only")...)

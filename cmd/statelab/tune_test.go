@@ -44,15 +44,15 @@ func TestTunedIsMeasured(t *testing.T) {
 			if testing.Short() && engine == "pebble1" {
 				t.Skip("as pebble2")
 			}
-			memory := "1500KiB"
+			memory, keys := "1500KiB", "200k"
 			switch engine {
 			case "rocksdb":
 				withCRunners(t)
 			case "goleveldb": // whose buffers for blocks of metadata are larger than these
-				memory = "4MiB"
+				memory, keys = "4MiB", "100k"
 			}
 			db := filepath.Join(t.TempDir(), "D")
-			must(t, append([]string{"load", "--engine", engine, "--keys", "200k", "--db", db, "--quiet"}, tunedFlags(options)...)...)
+			must(t, append([]string{"load", "--engine", engine, "--keys", keys, "--db", db, "--quiet"}, tunedFlags(options)...)...)
 			before := fingerprint(t, db)
 			out := filepath.Join(t.TempDir(), "T")
 			o := must(t, "tune", "--db", db, "--memory", memory, "--missing", "30%", "--seeds", "1", "--gets", "30k", "--verify", "--out", out, "--json", "--quiet")

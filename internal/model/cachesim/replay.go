@@ -38,7 +38,7 @@ type replay struct {
 
 // stretchAccesses are dealt at a time: so many that a player seldom finds its cache's lists put out
 // of the processor's caches by the players before it, and so few that they fit in 40 MB.
-const stretchAccesses = 1 << 21
+var stretchAccesses = 1 << 21
 
 // hand is a stretch as dealt, by shard.
 type hand [][]request

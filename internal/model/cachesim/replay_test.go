@@ -80,6 +80,9 @@ func TestCurveIsOneCacheAfterTheOther(t *testing.T) {
 	for seed, shape := range []struct{ gets, blocks, maxBytes, unit int }{
 		{20_000, 3000, 6000, 1}, {20_000, 300, 60_000, 1}, {3, 5, 100, 1}, {8000, 8000, 1, 1}, {8000, 2000, 6000, 1000},
 	} {
+		if testing.Short() {
+			shape.gets, shape.blocks = min(shape.gets, 5000), min(shape.blocks, 2000)
+		}
 		trace := mixedTrace(t, uint64(seed), shape.gets, shape.blocks, shape.maxBytes, shape.unit)
 		for _, policy := range Policies() {
 			for cores, reserved := range map[int]int64{1: 0, 3: 256 << 10, 2: 1 << 20} {
@@ -101,6 +104,8 @@ func TestCurveIsOneCacheAfterTheOther(t *testing.T) {
 
 // TestLongTracesAreDealtWhole replays more than one stretch.
 func TestLongTracesAreDealtWhole(t *testing.T) {
+	defer func(before int) { stretchAccesses = before }(stretchAccesses)
+	stretchAccesses = 1 << 16
 	trace := mixedTrace(t, 9, 2*stretchAccesses/3, 20_000, 6000, 1)
 	for _, policy := range []Policy{ClockPro2Policy, LRUPolicy, SievePolicy} {
 		setup := Setup{Policy: policy, Cores: 1}

@@ -50,7 +50,11 @@ func TestSampleOfAllIsTheTrace(t *testing.T) {
 // fixed, so the same ones always do.
 func TestSampleIsWithinItsError(t *testing.T) {
 	all, outside, worst, widest := 0, 0, 0.0, 0.0
-	for seed := range uint64(2) {
+	seeds := uint64(2)
+	if testing.Short() {
+		seeds = 1
+	}
+	for seed := range seeds {
 		trace := mixedTrace(t, 20+seed, 200_000, 150_000, 6000, 1)
 		for _, policy := range Policies() {
 			sizes := []int64{4 << 20, 16 << 20, 64 << 20, 256 << 20}

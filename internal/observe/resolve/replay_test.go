@@ -15,7 +15,10 @@ import (
 // replayed through the simulated cache, reads as many blocks as the engine
 // reads with a real one. Exactly as many.
 func TestReplayReadsWhatTheEngineReads(t *testing.T) {
-	const gets = 50_000
+	gets := 50_000
+	if testing.Short() {
+		gets = 15_000
+	}
 	for _, f := range flavours() {
 		t.Run(f.name, func(t *testing.T) {
 			dir := t.TempDir()
