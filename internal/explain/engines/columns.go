@@ -148,16 +148,12 @@ func reserved(cacheBytes, blockBytes int64) int64 {
 // table has a row for every point, the failed ones with their reason. What a cache has for
 // blocks, and its regime, come last: on a phone the first columns alone are seen.
 func (c curve) table(columns ...column) view.Table {
-	var keys, last []column
-	for _, k := range c.keys() {
-		if k.Name == blockBytes.Name || k.Name == phase.Name {
-			k.Key = false
-			last = append(last, k)
-		} else {
-			keys = append(keys, k)
-		}
+	comesLast := func(k column) bool { return k.Name == blockBytes.Name || k.Name == phase.Name }
+	last := view.Where(c.keys(), comesLast)
+	for i := range last {
+		last[i].Key = false
 	}
-	return view.TableOf(c.pts, failure, slices.Concat(keys, columns, last)...)
+	return view.TableOf(c.pts, failure, slices.Concat(slices.DeleteFunc(c.keys(), comesLast), columns, last)...)
 }
 
 // failure is why a point has no figures; "" if it has.

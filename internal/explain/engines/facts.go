@@ -119,19 +119,13 @@ func (in Input) failed() view.Table {
 
 // absent has each absent figure once per sweep.
 func (in Input) absent() view.Table {
-	var rows [][]string
-	for _, s := range in.Sweeps {
-		seen := map[string]bool{}
-		for _, run := range s.runs() {
-			for _, figure := range slices.Sorted(maps.Keys(run.Absent)) {
-				if line := figure + run.Absent[figure]; !seen[line] {
-					seen[line] = true
-					rows = append(rows, []string{s.Name, figure, run.Absent[figure]})
-				}
-			}
-		}
-	}
-	return view.Listing([]string{"sweep", "figure", "reason"}, rows)
+	all := view.Flat(in.Sweeps, func(s *Sweep) [][3]string {
+		return view.Distinct(view.Flat(s.runs(), func(run *result.Run) [][3]string {
+			figures := slices.Sorted(maps.Keys(run.Absent))
+			return view.Each(figures, func(figure string) [3]string { return [3]string{s.Name, figure, run.Absent[figure]} })
+		}), func(row [3]string) [3]string { return row })
+	})
+	return view.ListOf([]string{"sweep", "figure", "reason"}, all, func(row [3]string) []string { return row[:] })
 }
 
 // inflected is an inflection point with what it holds.

@@ -160,20 +160,12 @@ func (s *Sweep) oneLine() string {
 		case "keys":
 			parts = append(parts, kv[1]+" keys")
 		case "threads":
-			parts = append(parts, countOf(kv[1], "thread"))
+			parts = append(parts, counted1("threads", strings.Split(kv[1], ", ")))
 		case "seed", "page cache":
 			parts = append(parts, kv[0]+" "+kv[1])
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-// countOf is "1 thread", "8 threads" or "1, 2, 4 threads".
-func countOf(count, noun string) string {
-	if count == "1" {
-		return "1 " + noun
-	}
-	return count + " " + noun + "s"
 }
 
 // readsTable is what the points of a curve read, in the columns a terminal has room for.

@@ -191,25 +191,20 @@ type row struct {
 
 // rows are the configurations that are shown, each once.
 func (t *Tuning) rows() []row {
-	rows := []row{{"present", t.Present}}
-	shown := map[string]bool{Words(t.Present.Options): true}
-	add := func(name string, c Config) {
-		if all := Words(c.Options); !shown[all] {
-			shown[all] = true
-			rows = append(rows, row{name, c})
-		}
+	rows := []row{{"present", t.Present}, {"best", t.Best}}
+	for _, of := range []struct {
+		name string
+		list []Config
+	}{{"one option", t.Alone}, {"", t.Front}, {"memtables", t.Buffers}} {
+		rows = append(rows, view.Each(of.list, func(c Config) row { return row{of.name, c} })...)
 	}
-	add("best", t.Best)
-	for _, c := range t.Alone {
-		add("one option", c)
-	}
-	for _, c := range t.Front {
-		add("", c)
-	}
-	for _, c := range t.Buffers {
-		add("memtables", c)
-	}
-	return rows
+	shown := map[string]bool{}
+	return view.Where(rows, func(r row) bool {
+		all := Words(r.Options)
+		known := shown[all]
+		shown[all] = true
+		return !known
+	})
 }
 
 func (t *Tuning) table() view.Table {

@@ -207,14 +207,7 @@ func (t *Table) without(i int) Table {
 // csv writes the table for a program: values in full, a row that failed with its reason.
 func (t *Table) csv(w io.Writer) error {
 	out := csv.NewWriter(w)
-	var heads []string
-	for _, h := range t.Heads {
-		name := h.Name
-		if h.Unit != "" {
-			name += " [" + h.Unit + "]"
-		}
-		heads = append(heads, name)
-	}
+	heads := Each(t.Heads, func(h Head) string { return strings.TrimSuffix(h.Name+" ["+h.Unit+"]", " []") })
 	records := [][]string{append(heads, "failed")}
 	for _, row := range t.Rows {
 		record := make([]string, len(heads)+1)
