@@ -157,10 +157,6 @@ func named[Row any](of func(Row) string) func(json.RawMessage) ([]string, error)
 func enginesOf(member json.RawMessage) (names []string, err error) {
 	var axes []result.Axis
 	err = json.Unmarshal(member, &axes)
-	for _, a := range axes {
-		if a.Name == "engine" {
-			names = append(names, a.Values...)
-		}
-	}
-	return names, err
+	engines := view.Where(axes, func(a result.Axis) bool { return a.Name == "engine" })
+	return view.Flat(engines, func(a result.Axis) []string { return a.Values }), err
 }
