@@ -219,8 +219,8 @@ slow: needs rocksdb
 	@scripts/needs db_bench:rocksdb-tools
 	$(MAKE) staticcheck
 	$(MAKE) platforms PLATFORMS=darwin/arm64
-	$(GO) test -timeout 60m -run "TestOutcomesAreHonest|TestDiskAgreesWithFio|TestBisect|TestTheBooks|TestDamagedInputs|TestClientsOfRocksDB|TestAdviceComesTrue|LeaveEachOthers" \
-		./cmd/statelab
+	$(GO) test -timeout 60m ./cmd/statelab \
+		-run "TestOutcomesAreHonest|TestDiskAgreesWithFio|TestBisect|TestTheBooks|TestDamagedInputs|TestClientsOfRocksDB|TestAdviceComesTrue|LeaveEachOthers"
 	$(GO) test -timeout 60m ./internal/model/predict ./internal/model/cachesim ./internal/observe/resolve ./internal/ask/... ./layouts/pagetrie ./layouts/chunktrie
 	$(GO) test -timeout 60m -run TestPrivateDevice ./internal/observe/host
 	CGO_ENABLED=1 $(GO) test -timeout 60m -run 'TestResolvedGets|TestPredictedReads|TestRewrite' ./engines/rocksdb -resolved-gets 200000
