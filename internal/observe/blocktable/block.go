@@ -18,19 +18,10 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
-// maxBlockBytes is beyond any block; a larger claim is damage.
-const maxBlockBytes = 1 << 30
-
-// trailerBytes follow a block: its compression and its checksum.
-const trailerBytes = 5
-
-// handle is where a block is; without the trailer.
-type handle struct {
-	offset uint64
-	bytes  uint32
-}
+type handle = getpath.Handle
 
 func readHandle(from []byte) (h handle, rest []byte, err error) {
 	offset, n := binary.Uvarint(from)
@@ -38,10 +29,10 @@ func readHandle(from []byte) (h handle, rest []byte, err error) {
 		return h, nil, errors.New("damaged block handle")
 	}
 	size, m := binary.Uvarint(from[n:])
-	if m <= 0 || size > maxBlockBytes {
+	if m <= 0 || size > getpath.MaxBlockBytes {
 		return h, nil, errors.New("damaged block handle")
 	}
-	return handle{offset, uint32(size)}, from[n+m:], nil
+	return handle{Offset: offset, Bytes: uint32(size)}, from[n+m:], nil
 }
 
 // Checksums by the number that a footer has.
@@ -72,50 +63,33 @@ type buffer struct {
 	zstd            *zstd.Decoder
 }
 
-func (t *table) damaged(h handle, why string) error {
-	return fmt.Errorf("table %06d, block at %d: %s", t.File, h.offset, why)
-}
-
-// read returns the block as stored, with its trailer, in the buffer.
-func (t *table) read(h handle, in *buffer) ([]byte, error) {
-	end := h.offset + uint64(h.bytes) + trailerBytes
-	if h.offset > uint64(t.Bytes) || end > uint64(t.Bytes) {
-		return nil, t.damaged(h, "beyond the end of the table")
-	}
-	in.stored = slices.Grow(in.stored[:0], int(end-h.offset))[:end-h.offset]
-	if _, err := t.opened.ReadAt(in.stored, int64(h.offset)); err != nil {
-		return nil, fmt.Errorf("table %06d, block at %d: %w", t.File, h.offset, err)
-	}
-	return in.stored, nil
-}
-
 // decode checks the block and returns its content, in the buffer.
 func (t *table) decode(h handle, in *buffer) ([]byte, error) {
-	stored, err := t.read(h, in)
+	stored, err := t.Read(h, &in.stored)
 	if err != nil {
 		return nil, err
 	}
 	if t.checksum != noChecksum && !t.sound(h, stored) && !t.sound(h, beforeIngestion(stored)) {
-		return nil, t.damaged(h, "its checksum does not match")
+		return nil, t.Damaged(h, "its checksum does not match")
 	}
-	payload, compression := stored[:h.bytes], stored[h.bytes]
+	payload, compression := stored[:h.Bytes], stored[h.Bytes]
 	if compression == notCompressed {
 		return payload, nil
 	}
 	size, payload, err := t.decodedBytes(compression, payload)
 	if err != nil {
-		return nil, fmt.Errorf("table %06d, block at %d: %w", t.File, h.offset, err)
+		return nil, fmt.Errorf("table %06d, block at %d: %w", t.File, h.Offset, err)
 	}
 	in.content = slices.Grow(in.content[:0], size)[:size]
 	if err := t.decompress(compression, payload, in); err != nil {
-		return nil, t.damaged(h, err.Error())
+		return nil, t.Damaged(h, err.Error())
 	}
 	return in.content, nil
 }
 
 // sound reports whether the checksum of a block with its trailer matches.
 func (t *table) sound(h handle, stored []byte) bool {
-	return le32(stored[h.bytes+1:]) == t.blockChecksum(h.offset, stored[:h.bytes+1])
+	return le32(stored[h.Bytes+1:]) == t.blockChecksum(h.Offset, stored[:h.Bytes+1])
 }
 
 // beforeIngestion is a block as it was before RocksDB took its table over: versions before 8.0 then write a sequence number over the
@@ -176,7 +150,7 @@ func (t *table) decodedBytes(compression byte, payload []byte) (size int, rest [
 		size, err = snappy.DecodedLen(payload)
 	case zlibBlock, lz4Block, lz4hcBlock, zstdBlock, oldZstdBlock:
 		n, width := binary.Uvarint(payload)
-		if width <= 0 || n > maxBlockBytes {
+		if width <= 0 || n > getpath.MaxBlockBytes {
 			return 0, nil, errors.New("impossible decompressed size")
 		}
 		size, rest = int(n), payload[width:]
@@ -194,7 +168,7 @@ func (t *table) decodedBytes(compression byte, payload []byte) (size int, rest [
 		}
 		return 0, nil, fmt.Errorf("its compression (%d) is not supported", compression)
 	}
-	if err != nil || size < 1 || size > min(maxBlockBytes, gain*(len(rest)+1)) { // no block is empty, and LZ4's code cannot bear one
+	if err != nil || size < 1 || size > min(getpath.MaxBlockBytes, gain*(len(rest)+1)) { // no block is empty, and LZ4's code cannot bear one
 		return 0, nil, errors.New("impossible decompressed size")
 	}
 	return size, rest, nil
@@ -334,26 +308,26 @@ func (t *table) eachIndexEntry(index handle, firstKeys bool, visit func(separato
 	}
 	entries, err := newRows(content, t.deltas, nil)
 	if err != nil {
-		return t.damaged(index, err.Error())
+		return t.Damaged(index, err.Error())
 	}
 	var h handle
 	for entries.next() {
 		rest := entries.value
 		if t.deltas && entries.shared {
 			delta, n := binary.Varint(rest)
-			size := int64(h.bytes) + delta
-			if n <= 0 || size < 0 || size > maxBlockBytes {
-				return t.damaged(index, "damaged block handle")
+			size := int64(h.Bytes) + delta
+			if n <= 0 || size < 0 || size > getpath.MaxBlockBytes {
+				return t.Damaged(index, "damaged block handle")
 			}
-			h, rest = handle{h.offset + uint64(h.bytes) + trailerBytes, uint32(size)}, rest[n:]
+			h, rest = handle{Offset: h.Offset + uint64(h.Bytes) + getpath.TrailerBytes, Bytes: uint32(size)}, rest[n:]
 		} else if h, rest, err = readHandle(rest); err != nil {
-			return t.damaged(index, err.Error())
+			return t.Damaged(index, err.Error())
 		}
 		var first []byte
 		if firstKeys {
 			size, n := binary.Uvarint(rest)
 			if n <= 0 || size > uint64(len(rest)-n) {
-				return t.damaged(index, "damaged first key of a block")
+				return t.Damaged(index, "damaged first key of a block")
 			}
 			first, rest = rest[n:n+int(size)], rest[n+int(size):]
 		}
@@ -365,7 +339,7 @@ func (t *table) eachIndexEntry(index handle, firstKeys bool, visit func(separato
 		}
 	}
 	if entries.err != nil {
-		return t.damaged(index, entries.err.Error())
+		return t.Damaged(index, entries.err.Error())
 	}
 	return nil
 }

@@ -14,11 +14,11 @@ const mostCacheKeys = 50_000
 // block's offset they decide in which shard it is. They follow from the ids of the database and of the
 // session that wrote the table.
 func (r *Resolver) CacheKeys() map[uint64][2]uint64 {
-	if len(r.tables) > mostCacheKeys {
+	if len(r.All) > mostCacheKeys {
 		return nil
 	}
-	keys := make(map[uint64][2]uint64, len(r.tables))
-	for _, t := range r.tables {
+	keys := make(map[uint64][2]uint64, len(r.All))
+	for _, t := range r.All {
 		if key, is := t.cacheKey(); is {
 			keys[t.File] = key
 		}

@@ -14,7 +14,7 @@ func EachEntry(dir string, facts Facts, r *Reading, visit func(key, value []byte
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, t.opened.Close()) }()
+	defer func() { err = errors.Join(err, t.Opened.Close()) }()
 	refused := engine.Fail(engine.CodeUnsupported,
 		"table %06d has merges, values with columns or in other files, or deletions of ranges of keys, which are not rewritten", t.File)
 	if t.deletesRanges {
@@ -23,10 +23,10 @@ func EachEntry(dir string, facts Facts, r *Reading, visit func(key, value []byte
 	var in buffer
 	var last []byte // key
 	first := true
-	for _, at := range t.data {
+	for _, at := range t.Data {
 		err := t.eachRow(at, &in, func(key, value []byte) error {
 			if len(key) < 8 {
-				return t.damaged(at, "damaged key")
+				return t.Damaged(at, "damaged key")
 			}
 			user := key[:len(key)-8]
 			if !first && bytes.Equal(user, last) {

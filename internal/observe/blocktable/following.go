@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/internal/observe/follow"
+	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
 // Following follows a database while its owner writes into it: which tables there are from when to when, by the changes of its
@@ -88,8 +89,7 @@ func (f *Following) resolver(name string) (*Resolver, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Resolver{identity: follow.Identify(slices.SortedFunc(maps.Values(family.tables), inLevelOrder)), memory: f.Memory(family.Number),
-		reading: levelReading(true, f.levelBlock)}
+	r := &Resolver{memory: f.Memory(family.Number), reading: levelReading(true, f.levelBlock)}
 	if f.levelBlock == 0 {
 		own, _, err := readOptions(f.Dir, name, "")
 		if err == nil {
@@ -109,13 +109,13 @@ func (f *Following) resolver(name string) (*Resolver, error) {
 		}
 	}
 	slices.SortFunc(all, inLevelOrder)
-	r.tables, err = follow.EachTable(all, func(facts Facts) (*table, error) { return readTable(files[facts.File], facts, &r.reading) })
-	if err == nil {
+	tables, err := follow.EachTable(all, func(facts Facts) (*table, error) { return readTable(files[facts.File], facts, &r.reading) })
+	if r.Tables = getpath.Opened(tables, slices.SortedFunc(maps.Values(family.tables), inLevelOrder)); err == nil {
 		err = r.number(family)
 	}
 	if err == nil {
 		opened := map[uint64]*table{}
-		for _, t := range r.tables {
+		for _, t := range r.All {
 			opened[t.File] = t
 		}
 		r.states, err = follow.States(&f.Database, family.Number, opened, func(number int, tables []*table) ([]level, error) {

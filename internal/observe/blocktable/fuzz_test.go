@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/internal/observe/follow"
+	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
 // made is a table without checksums, so that what is changed in it is read.
@@ -66,10 +67,10 @@ func resolvedTable(t *testing.T, content, key []byte) (found bool, err error) {
 	if err := os.WriteFile(filepath.Join(dir, "000001.sst"), content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := &Resolver{reading: Reading{Filters: true, WholeKeys: true, MetadataInCache: true}, unflushed: new(follow.Unflushed)}
+	r := &Resolver{reading: Reading{Filters: true, WholeKeys: true, MetadataInCache: true}, unflushed: new(getpath.Unflushed)}
 	open := func(facts Facts) (*table, error) { return openTable(dir, facts, &r.reading) }
 	all := []Facts{{File: 1, Level: 1, Bytes: int64(len(content)), Bounds: follow.Bounds{Largest: []byte("\xff")}}}
-	if r.tables, err = follow.EachTable(all, open); err != nil {
+	if r.All, err = follow.EachTable(all, open); err != nil {
 		return false, err
 	}
 	defer r.Close()
@@ -175,7 +176,7 @@ func FuzzRecords(f *testing.F) {
 				}
 			}
 		}
-		u := new(follow.Unflushed)
+		u := new(getpath.Unflushed)
 		err := replay(content, 0, u)
 		if e := eachRecord(content, 0, func(record []byte) error { return replay(record, 0, u) }); err == nil && e == nil {
 			u.Finish()

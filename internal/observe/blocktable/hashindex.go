@@ -13,7 +13,7 @@ type prefixIndex [][]uint32
 
 // readPrefixIndex reads the prefixes, one after the other, and of each its length, its first block and how many blocks it has.
 func (t *table) readPrefixIndex(prefixes, metadata handle) error {
-	if prefixes.bytes == 0 || metadata.bytes == 0 {
+	if prefixes.Bytes == 0 || metadata.Bytes == 0 {
 		return nil // then RocksDB searches the index as it does others
 	}
 	var in buffer
@@ -27,8 +27,8 @@ func (t *table) readPrefixIndex(prefixes, metadata handle) error {
 		var numbers [3]uint64
 		for i := range numbers {
 			n, width := binary.Uvarint(rest)
-			if width <= 0 || n > uint64(len(t.data)) && i > 0 {
-				return t.damaged(metadata, "damaged hash index")
+			if width <= 0 || n > uint64(len(t.Data)) && i > 0 {
+				return t.Damaged(metadata, "damaged hash index")
 			}
 			numbers[i], rest = n, rest[width:]
 		}
@@ -39,8 +39,8 @@ func (t *table) readPrefixIndex(prefixes, metadata handle) error {
 	}
 	t.prefixes = make(prefixIndex, len(all)+1)
 	for _, p := range all {
-		if p.length > uint64(len(content)) || p.first+p.blocks > uint64(len(t.data)) {
-			return t.damaged(prefixes, "damaged hash index")
+		if p.length > uint64(len(content)) || p.first+p.blocks > uint64(len(t.Data)) {
+			return t.Damaged(prefixes, "damaged hash index")
 		}
 		bucket := t.prefixes.bucket(content[:p.length])
 		content = content[p.length:]
@@ -57,9 +57,9 @@ func (x prefixIndex) bucket(prefix []byte) *[]uint32 {
 	return &x[hashOld(prefix, 0, true)%uint32(len(x))]
 }
 
-// firstBlock is the data block where a search for the key begins; len(t.data): it is in none.
+// firstBlock is the data block where a search for the key begins; len(t.Data): it is in none.
 func (w *Walker) firstBlock(t *table) (int, error) {
-	rank := seek(&t.separators, t.beyond, w.key) // separators below the key
+	rank := seek(&t.Separators, t.beyond, w.key) // separators below the key
 	if t.prefixes == nil || !t.samePrefixes {
 		return rank, nil
 	}
@@ -69,7 +69,7 @@ func (w *Walker) firstBlock(t *table) (int, error) {
 	}
 	blocks := *t.prefixes.bucket(prefix)
 	if len(blocks) == 0 {
-		return len(t.data), nil
+		return len(t.Data), nil
 	}
 	i, _ := slices.BinarySearch(blocks, uint32(rank))
 	if i == len(blocks) {
@@ -77,12 +77,12 @@ func (w *Walker) firstBlock(t *table) (int, error) {
 		if next := int(blocks[i-1]) + 1; next == rank {
 			return next, nil
 		}
-		return len(t.data), nil
+		return len(t.Data), nil
 	}
 	block := int(blocks[i])
 	before := block - 1
-	if block > 0 && (i == 0 || int(blocks[i-1]) != before) && before >= rank && !(t.userKeys && bytes.Equal(t.separators.At(before), w.key)) {
-		return len(t.data), nil // the key belongs to a block of other prefixes
+	if block > 0 && (i == 0 || int(blocks[i-1]) != before) && before >= rank && !(t.userKeys && bytes.Equal(t.Separators.At(before), w.key)) {
+		return len(t.Data), nil // the key belongs to a block of other prefixes
 	}
 	return block, nil
 }

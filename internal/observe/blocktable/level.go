@@ -3,6 +3,9 @@ package blocktable
 import (
 	"bytes"
 	"encoding/binary"
+
+	"github.com/statelab/statelab/internal/observe/follow"
+	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
 // levelFilter is LevelDB's: one Bloom filter for the data blocks that begin in each stretch of a table.
@@ -23,12 +26,12 @@ func (t *table) readLevelFilter(at handle, r *Reading) error {
 	}
 	n := len(content) - 5
 	if n < 0 {
-		return t.damaged(at, "damaged filter")
+		return t.Damaged(at, "damaged filter")
 	}
 	f := &t.filters.level
 	f.content, f.offsets, f.log2 = bytes.Clone(content), int(le32(content[n:])), uint(content[n+4])
 	if f.offsets > n || f.log2 > 62 {
-		return t.damaged(at, "damaged filter")
+		return t.Damaged(at, "damaged filter")
 	}
 	return nil
 }
@@ -56,12 +59,12 @@ func (f *levelFilter) mayContain(offset uint64, key []byte) bool {
 
 // levelEntry is the newest entry of the key that was met.
 type levelEntry struct {
-	kind   entryKind
+	kind   follow.Entry
 	seqNum uint64
 }
 
-func (w *Walker) takeNewest(kind entryKind, seqNum uint64) answer {
-	if w.newest.kind == noEntry || seqNum >= w.newest.seqNum {
+func (w *Walker) takeNewest(kind follow.Entry, seqNum uint64) answer {
+	if w.newest.kind == follow.None || seqNum >= w.newest.seqNum {
 		w.newest = levelEntry{kind, seqNum}
 	}
 	return isHere
@@ -87,8 +90,8 @@ func (w *Walker) getLevel() (numbers []uint32, found bool, err error) {
 				return w.numbers, false, err
 			}
 		}
-		if w.newest.kind != noEntry {
-			return w.numbers, w.newest.kind == setEntry, nil
+		if w.newest.kind != follow.None {
+			return w.numbers, w.newest.kind == follow.Set, nil
 		}
 	}
 	return w.numbers, false, nil
@@ -99,26 +102,26 @@ func (w *Walker) getLevel() (numbers []uint32, found bool, err error) {
 func (w *Walker) lookIntoLevel(t *table, last bool) error {
 	w.t = t
 	w.ask(rootNumber)
-	block := seek(&t.separators, t.beyond, w.key)
-	if block == len(t.data) {
+	block := seek(&t.Separators, t.beyond, w.key)
+	if block == len(t.Data) {
 		return nil
 	}
-	if t.filters.at.bytes > 0 {
+	if t.filters.at.Bytes > 0 {
 		w.ask(filterNumber)
-		if !t.filters.level.mayContain(t.data[block].offset, w.key) {
+		if !t.filters.level.mayContain(t.Data[block].Offset, w.key) {
 			return nil
 		}
 	}
-	w.ask(t.firstData + uint32(block))
+	w.ask(t.FirstData + uint32(block))
 	if w.known && last {
-		if w.trusted++; w.trusted%lookEvery != 0 {
-			w.newest.kind = setEntry
+		if w.trusted++; w.trusted%getpath.LookEvery != 0 {
+			w.newest.kind = follow.Set
 			return nil
 		}
 	}
 	_, further, err := w.search(block)
-	if further && block+1 < len(t.data) && err == nil {
-		w.ask(t.firstData + uint32(block) + 1)
+	if further && block+1 < len(t.Data) && err == nil {
+		w.ask(t.FirstData + uint32(block) + 1)
 		_, _, err = w.search(block + 1)
 	}
 	return err
@@ -127,7 +130,7 @@ func (w *Walker) lookIntoLevel(t *table, last bool) error {
 // buffer is the size of the buffer in which goleveldb keeps a block.
 func (r *Reading) buffer(stored, content int, plain bool) int {
 	if plain {
-		content = stored + trailerBytes
+		content = stored + getpath.TrailerBytes
 	}
 	return Buffer(content, r.BlockBytes)
 }
@@ -135,7 +138,7 @@ func (r *Reading) buffer(stored, content int, plain bool) int {
 // Buffer is the size of the buffer in which goleveldb keeps a block with so much content: a pool for blocks of one size gives out a
 // few sizes, and what is larger as it is. (Source: its util/buffer_pool.go.)
 func Buffer(content, blockBytes int) int {
-	base := blockBytes + trailerBytes
+	base := blockBytes + getpath.TrailerBytes
 	for _, size := range []int{base / 4, base / 2, base, base * 2, base * 4} {
 		if content <= size {
 			return size

@@ -17,12 +17,12 @@ func (r *Resolver) Describe(levels []engine.Level, charge func(*cachesim.Block) 
 		l.IndexCacheBytes, l.SingleIndexCacheBytes, l.TopIndexCacheBytes, l.FilterCacheBytes, l.InCacheKnown = 0, 0, 0, 0, true
 		// Only a table that nothing follows is passed over, and the last of level 0 is one.
 		l.FilterConsulted = r.reading.Filters && !(r.reading.ForHits && i == len(levels)-1 && (l.Level > 0 || l.Files == 1))
-		for _, t := range r.tables {
+		for _, t := range r.All {
 			if t.Level != l.Level {
 				continue
 			}
-			for number := t.first; number < t.first+t.firstData; number++ {
-				if _, h := t.describe(number); h.bytes == 0 {
+			for number := t.First; number < t.First+t.FirstData; number++ {
+				if _, h := t.Describe(number); h.Bytes == 0 {
 					continue
 				}
 				b, err := r.Block(number)

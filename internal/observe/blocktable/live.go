@@ -7,6 +7,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/observe/blockio"
+	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
 // Families are the column families of a database in use as it is now; one of LevelDB has one.
@@ -30,7 +31,7 @@ func OpenTable(path string) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &table{opened: opened}
+	t := &table{Table: getpath.Table{Opened: opened}}
 	info, err := opened.Stat()
 	if err == nil {
 		t.Bytes = info.Size()
@@ -46,48 +47,49 @@ func OpenTable(path string) (*Table, error) {
 }
 
 // Close closes it.
-func (t *Table) Close() error { return t.opened.Close() }
+func (t *Table) Close() error { return t.Opened.Close() }
 
 // Blocks are what lies where in it.
 func (t *Table) Blocks() (blocks []blockio.Block) {
-	for number := range uint32(t.number(0)) {
-		if b, h := t.describe(number); h.bytes > 0 {
-			blocks = append(blocks, blockio.Block{Type: b.Type, Offset: h.offset, Length: uint64(h.bytes)})
+	t.number()
+	for number := range t.FirstData + uint32(len(t.Data)) {
+		if b, h := t.Describe(number); h.Bytes > 0 {
+			blocks = append(blocks, blockio.Block{Type: b.Type, Offset: h.Offset, Length: uint64(h.Bytes)})
 		}
 	}
 	for _, h := range t.others {
-		blocks = append(blocks, blockio.Block{Type: engine.Meta, Offset: h.offset, Length: uint64(h.bytes)})
+		blocks = append(blocks, blockio.Block{Type: engine.Meta, Offset: h.Offset, Length: uint64(h.Bytes)})
 	}
 	return blocks
 }
 
 // DataBlocks is how many there are.
-func (t *Table) DataBlocks() int { return len(t.data) }
+func (t *Table) DataBlocks() int { return len(t.Data) }
 
 // Keys are those of a data block, as users know them. buffered are the bytes that it fills when it is read: of one that is not
 // compressed also its trailer.
 func (t *Table) Keys(block int) (keys [][]byte, buffered int, err error) {
-	at := t.data[block]
+	at := t.Data[block]
 	err = t.eachRow(at, &t.in, func(key, _ []byte) error {
 		if len(key) < 8 {
-			return t.damaged(at, "damaged key")
+			return t.Damaged(at, "damaged key")
 		}
 		keys = append(keys, bytes.Clone(key[:len(key)-8]))
 		return nil
 	})
 	if err == nil && len(keys) == 0 {
-		err = t.damaged(at, "no keys")
+		err = t.Damaged(at, "no keys")
 	}
-	if buffered = len(t.in.content); err == nil && t.in.stored[at.bytes] == notCompressed {
-		buffered = int(at.bytes) + trailerBytes
+	if buffered = len(t.in.content); err == nil && t.in.stored[at.Bytes] == notCompressed {
+		buffered = int(at.Bytes) + getpath.TrailerBytes
 	}
 	return keys, buffered, err
 }
 
 // Index is the index, or of several the top one: where it is, and how large decompressed.
 func (t *Table) Index() (offset uint64, bytes int, err error) {
-	content, err := t.decode(t.root, &t.in)
-	return t.root.offset, len(content), err
+	content, err := t.decode(t.Root, &t.in)
+	return t.Root.Offset, len(content), err
 }
 
 // Learn tells what lies where in a table. It is a blockio.Learner, but tells no sizes.

@@ -3,6 +3,8 @@ package blocktable
 import (
 	"bytes"
 	"slices"
+
+	"github.com/statelab/statelab/internal/observe/follow"
 )
 
 // mostTogether is how many Gets of a batch RocksDB makes together (MultiGetContext::MAX_BATCH_SIZE).
@@ -58,11 +60,11 @@ func (w *Walker) getTogether(gets []together) error {
 	for i := range gets {
 		g := &gets[i]
 		switch kind, gone := w.memory.Find(g.key); {
-		case kind == mergeEntry:
+		case kind == follow.Merge:
 			g.merging = true
-		case kind == setEntry:
+		case kind == follow.Set:
 			g.answer = isHere
-		case kind != noEntry || gone:
+		case kind != follow.None || gone:
 			g.answer = isGone
 		}
 		left = append(left, g)
@@ -153,7 +155,7 @@ func (w *Walker) lookIntoTogether(t *table, gets []*together, last, lastInLevel 
 		if previous < 0 {
 			w.askData(g.block)
 		} else if g.block != previous && !w.r.reading.NoCache {
-			w.ask(t.firstData + uint32(g.block)) // the dictionary is at hand
+			w.ask(t.FirstData + uint32(g.block)) // the dictionary is at hand
 		}
 		previous = g.block
 	}

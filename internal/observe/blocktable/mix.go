@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/observe/follow"
 	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
@@ -22,7 +23,7 @@ func NewMix(members ...*Resolver) *Mix {
 	next := uint32(0)
 	for _, r := range members {
 		m.firsts = append(m.firsts, next)
-		next += r.blocks
+		next += r.Blocks()
 	}
 	return m
 }
@@ -39,12 +40,12 @@ func (m *Mix) Identity() string {
 func (m *Mix) last() int { return len(m.members) - 1 }
 
 // Blocks implements getpath.Source.
-func (m *Mix) Blocks() uint32 { return m.firsts[m.last()] + m.members[m.last()].blocks }
+func (m *Mix) Blocks() uint32 { return m.firsts[m.last()] + m.members[m.last()].Blocks() }
 
 // DataBytes are those of all tables on disk.
 func (m *Mix) DataBytes() (bytes int64) {
 	for _, r := range m.members {
-		for _, t := range r.tables {
+		for _, t := range r.All {
 			bytes += t.Bytes
 		}
 	}
@@ -171,11 +172,11 @@ func (r *Resolver) draw(rng *rand.Rand, in *buffer, key []byte) ([]byte, error) 
 	}
 	for range mostDraws {
 		number := rng.Uint32N(r.firstBlob)
-		t := r.tableOf(number)
-		if number-t.first < t.firstData {
+		t := r.Of(number)
+		if number-t.First < t.FirstData {
 			continue
 		}
-		content, err := t.decode(t.data[number-t.first-t.firstData], in)
+		content, err := t.decode(t.Data[number-t.First-t.FirstData], in)
 		if err != nil {
 			return key, err
 		}
@@ -186,7 +187,7 @@ func (r *Resolver) draw(rng *rand.Rand, in *buffer, key []byte) ([]byte, error) 
 		values := uint32(0) // reservoir sampling: each is the chosen one as often
 		for entries.next() {
 			n := len(entries.key) - 8
-			if n < 0 || kindOf(entries.key[n]) != setEntry {
+			if n < 0 || kindOf(entries.key[n]) != follow.Set {
 				continue
 			}
 			if values++; rng.Uint32N(values) == 0 {

@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/failure"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/observe/follow"
+	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
 // Open reads the manifest, the logs, and of every table of a family ("" is the default one) the
@@ -72,14 +71,14 @@ func open(dir, logs, name string, reading Reading) (*Resolver, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Resolver{identity: follow.Identify(family.Tables), reading: reading, torn: m.torn}
+	r := &Resolver{reading: reading, torn: m.torn}
 	if r.unflushed, err = readLogs(logs, family); err != nil {
 		return nil, err
 	}
-	r.tables, err = follow.EachTable(family.Tables, func(facts Facts) (*table, error) {
+	all, err := follow.EachTable(family.Tables, func(facts Facts) (*table, error) {
 		return openTable(dir, facts, &r.reading)
 	})
-	if err == nil {
+	if r.Tables = getpath.Opened(all, family.Tables); err == nil {
 		err = r.arrange(family)
 	}
 	if err != nil {
@@ -101,12 +100,12 @@ func (r *Resolver) arrange(family *Family) error {
 	if err := r.number(family); err != nil {
 		return err
 	}
-	for from := 0; from < len(r.tables); {
-		number, to := r.tables[from].Level, from
-		for to < len(r.tables) && r.tables[to].Level == number {
+	for from := 0; from < len(r.All); {
+		number, to := r.All[from].Level, from
+		for to < len(r.All) && r.All[to].Level == number {
 			to++
 		}
-		l, err := levelOf(number, r.tables[from:to])
+		l, err := levelOf(number, r.All[from:to])
 		if err != nil {
 			return err
 		}
@@ -117,26 +116,22 @@ func (r *Resolver) arrange(family *Family) error {
 }
 
 // number numbers the blocks of the family's tables, of all times.
-func (r *Resolver) number(family *Family) error {
+func (r *Resolver) number(family *Family) (err error) {
 	r.blobs = slices.SortedFunc(maps.Values(family.blobs), func(a, b follow.BlobFile) int { return cmp.Compare(a.Number, b.Number) })
-	next := uint64(0)
 	deletesRanges, ingested := r.unflushed != nil && r.unflushed.DeletesRanges(), false
-	for _, t := range r.tables {
+	for _, t := range r.All {
 		t.prepare(&r.reading)
-		if next = t.number(next); next+uint64(len(r.blobs)) > math.MaxUint32 {
-			return fmt.Errorf("more than %d blocks", uint32(math.MaxUint32))
-		}
+		t.number()
 		deletesRanges, ingested = deletesRanges || t.deletesRanges, ingested || t.ingested()
 	}
 	if deletesRanges && ingested {
 		return errors.New("range deletions together with tables that were ingested, whose entries have no sequence numbers, are not supported")
 	}
-	r.firstBlob, r.blocks = uint32(next), uint32(next)+uint32(len(r.blobs))
-	r.sizes = make([]atomic.Int32, r.blocks)
+	r.firstBlob, err = r.Number(len(r.blobs))
 	for i, b := range r.blobs {
-		r.sizes[r.firstBlob+uint32(i)].Store(int32(min(b.Bytes/max(1, b.Count), maxBlockBytes)) + 1)
+		r.Keep(r.firstBlob+uint32(i), int(min(b.Bytes/max(1, b.Count), getpath.MaxBlockBytes)))
 	}
-	return nil
+	return err
 }
 
 // levelOf is a level of these tables, in the order in which a Get asks them.
@@ -165,10 +160,11 @@ func filtersL0(levels []level) bool {
 
 // prepare settles what of a table depends on how it is read.
 func (t *table) prepare(r *Reading) {
+	t.reading = r
 	unpartitioned, top := r.Unpartitioned.of(&t.Facts, r), r.Top.of(&t.Facts, r)
 	t.pinnedPartitions, t.pinnedDictionary = r.Partitions.of(&t.Facts, r), unpartitioned
 	t.pinnedRoot, t.pinnedFilter = unpartitioned, unpartitioned
-	if len(t.partitions) > 0 {
+	if len(t.Partitions) > 0 {
 		t.pinnedRoot = top
 	}
 	if t.filters.parted {

@@ -15,10 +15,6 @@
 package blocktable
 
 import (
-	"errors"
-	"slices"
-	"sort"
-	"sync/atomic"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
@@ -30,17 +26,14 @@ import (
 // owner deletes them. It holds all indexes and filters decompressed. Data stay in the files. Safe for
 // concurrent use through Walkers.
 type Resolver struct {
+	getpath.Tables[*table]
 	reading   Reading
-	torn      string // see manifest
-	identity  string
-	levels    []level  // in the order in which a Get looks
-	tables    []*table // by the numbers of their blocks
-	filtersL0 bool     // tables of level 0 are asked within their bounds only
-	blocks    uint32
+	torn      string            // see manifest
+	levels    []level           // in the order in which a Get looks
+	filtersL0 bool              // tables of level 0 are asked within their bounds only
 	blobs     []follow.BlobFile // by number; their blocks, one each, are behind those of the tables
 	firstBlob uint32
-	sizes     []atomic.Int32 // decompressed, by number, plus one; 0: not learnt yet
-	unflushed *follow.Unflushed
+	unflushed *getpath.Unflushed
 	endsBatch func(made uint64) bool // nil: each Get is made alone
 
 	// Of a database that was followed, instead of levels and unflushed:
@@ -57,9 +50,6 @@ type level struct {
 	beyond  []bool // of largest: the end of a range deletion, which is not in the table
 }
 
-// Identity identifies the family by its tables: their numbers, levels and sizes.
-func (r *Resolver) Identity() string { return r.identity }
-
 // Warnings tell what of the database was passed over.
 func (r *Resolver) Warnings() []engine.Warning {
 	if r.torn == "" {
@@ -70,9 +60,6 @@ func (r *Resolver) Warnings() []engine.Warning {
 		Remedy: "if a process writes to the database, wait until it has flushed, and try again"}}
 }
 
-// Blocks implements getpath.Source.
-func (r *Resolver) Blocks() uint32 { return r.blocks }
-
 // Expect implements getpath.Source.
 func (*Resolver) Expect(uint64) {}
 
@@ -80,52 +67,32 @@ func (*Resolver) Expect(uint64) {}
 func (r *Resolver) Block(number uint32) (cachesim.Block, error) {
 	if number >= r.firstBlob {
 		// A value is read each time. How large it is is not looked up: it is the mean of its file.
-		return cachesim.Block{File: r.blobs[number-r.firstBlob].Number, Level: engine.LevelUnknown, Type: engine.Value, Bytes: r.sizes[number].Load() - 1,
-			DiskBytes: r.sizes[number].Load() - 1, Marks: cachesim.Uncached}, nil
+		return cachesim.Block{File: r.blobs[number-r.firstBlob].Number, Level: engine.LevelUnknown, Type: engine.Value, Bytes: r.Size(number),
+			DiskBytes: r.Size(number), Marks: cachesim.Uncached}, nil
 	}
-	t := r.tableOf(number)
-	b, h := t.describe(number)
-	if r.sizes[number].Load() == 0 {
-		if err := r.learn(t, number, new(buffer)); err != nil {
-			return b, err
-		}
-	}
-	b.Offset, b.DiskBytes, b.Bytes = h.offset, int32(h.bytes)+trailerBytes, r.sizes[number].Load()-1
-	return b, nil
-}
-
-func (r *Resolver) tableOf(number uint32) *table {
-	return r.tables[sort.Search(len(r.tables), func(i int) bool { return r.tables[i].first > number })-1]
+	return r.Tables.Block(number)
 }
 
 // Learn implements getpath.Walker.
 func (w *Walker) Learn(numbers []uint32) error {
-	numbers = slices.DeleteFunc(numbers, func(number uint32) bool { return w.r.sizes[number].Load() != 0 })
-	slices.Sort(numbers)
-	for _, number := range slices.Compact(numbers) {
-		if err := w.r.learn(w.r.tableOf(number), number, &w.buffer); err != nil {
+	for _, number := range w.r.Unknown(numbers) {
+		if err := w.r.Tables.Learn(number, &w.buffer.stored); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// learn learns the decompressed size of a block.
-func (r *Resolver) learn(t *table, number uint32, in *buffer) error {
-	_, h := t.describe(number)
-	stored, err := t.read(h, in)
+// Decoded implements getpath.Described.
+func (t *table) Decoded(h handle, stored []byte) (int, error) {
+	size, _, err := t.decodedBytes(stored[h.Bytes], stored[:h.Bytes])
 	if err != nil {
-		return err
+		return 0, t.Damaged(h, err.Error())
 	}
-	size, _, err := t.decodedBytes(stored[h.bytes], stored[:h.bytes])
-	if err != nil {
-		return t.damaged(h, err.Error())
+	if t.reading.Level {
+		size = t.reading.buffer(int(h.Bytes), size, stored[h.Bytes] == notCompressed)
 	}
-	if r.reading.Level {
-		size = r.reading.buffer(int(h.bytes), size, stored[h.bytes] == notCompressed)
-	}
-	r.sizes[number].Store(int32(size) + 1)
-	return nil
+	return size, nil
 }
 
 // Opening implements getpath.Source. Tables of level 0 are opened with all their metadata, the others
@@ -134,21 +101,21 @@ func (r *Resolver) Opening() (numbers []uint32) {
 	if r.reading.Level {
 		return nil
 	}
-	for _, t := range r.tables {
-		ask := func(at uint32) { numbers = append(numbers, t.first+at) }
+	for _, t := range r.All {
+		ask := func(at uint32) { numbers = append(numbers, t.First+at) }
 		all, cached := t.Level == 0, r.reading.MetadataInCache
 		if cached && (all || t.pinnedRoot) {
 			ask(rootNumber)
 		}
 		if all || t.pinnedPartitions {
-			if len(t.partitions) > 0 && cached && !t.pinnedRoot {
+			if len(t.Partitions) > 0 && cached && !t.pinnedRoot {
 				ask(rootNumber)
 			}
-			for p := range t.partitions {
+			for p := range t.Partitions {
 				ask(fixedNumbers + uint32(p))
 			}
 		}
-		if t.filters.at.bytes > 0 {
+		if t.filters.at.Bytes > 0 {
 			if cached && (all || t.pinnedFilter) {
 				ask(filterNumber)
 			}
@@ -161,21 +128,9 @@ func (r *Resolver) Opening() (numbers []uint32) {
 				}
 			}
 		}
-		if t.dictionaryAt.bytes > 0 && cached && (all || t.pinnedDictionary) {
+		if t.dictionaryAt.Bytes > 0 && cached && (all || t.pinnedDictionary) {
 			ask(dictionaryNumber)
 		}
 	}
 	return numbers
-}
-
-// Close closes the tables. No Walker may be used afterwards.
-func (r *Resolver) Close() error {
-	var errs []error
-	for _, t := range r.tables {
-		if t != nil { // what could not be opened
-			errs = append(errs, t.opened.Close())
-		}
-	}
-	r.tables, r.levels = nil, nil
-	return errors.Join(errs...)
 }

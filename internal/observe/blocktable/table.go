@@ -17,8 +17,8 @@ import (
 
 // table is one table, open for resolving. Immutable once its numbers are set.
 type table struct {
-	Facts
-	opened     *os.File
+	getpath.Table
+	reading    *Reading // that it was prepared for
 	properties map[string]string
 	format     uint32 // 0: LevelDB's
 
@@ -28,21 +28,16 @@ type table struct {
 	dictionaryAt handle
 	zstd         *zstd.Decoder // with the dictionary
 
-	first, firstFilter, firstData uint32 // block numbers; the last two count from first
+	firstFilter uint32 // a block number, from the first one on
 
-	root       handle
-	index      indexKind
-	deltas     bool // handles in the index are differences
-	userKeys   bool // separators have no sequence numbers
-	separators getpath.SortedKeys
+	index    indexKind
+	deltas   bool // handles in the index are differences
+	userKeys bool // separators have no sequence numbers
 	// beyond are separators that a Get of the same key passes over: they were made up, with the
 	// highest sequence number. nil: none.
-	beyond        []bool
-	firstKeys     getpath.SortedKeys // of data blocks, if the index has them
-	data          []handle
-	partitions    []handle // empty with an index of one level
-	partitionEnds []uint32 // where each ends in data
-	prefixes      prefixIndex
+	beyond    []bool
+	firstKeys getpath.SortedKeys // of data blocks, if the index has them
+	prefixes  prefixIndex
 
 	filters filters
 
@@ -105,7 +100,7 @@ func openTable(dir string, facts Facts, r *Reading) (*table, error) {
 
 // readTable reads the metadata of a table, or else closes it.
 func readTable(opened *os.File, facts Facts, r *Reading) (*table, error) {
-	t := &table{Facts: facts, opened: opened}
+	t := &table{Table: getpath.Table{Facts: facts, Opened: opened}}
 	if err := t.open(r); err != nil {
 		return nil, errors.Join(fmt.Errorf("table %06d: %w", facts.File, err), opened.Close())
 	}
@@ -132,7 +127,7 @@ func (t *table) open(r *Reading) error {
 			return err
 		}
 		if at, is := meta["rocksdb.index"]; is {
-			t.root = at
+			t.Root = at
 		}
 	}
 	if err := t.readDictionary(meta["rocksdb.compression_dict"]); err != nil {
@@ -158,7 +153,7 @@ func (t *table) readFooter() (metaindex handle, err error) {
 	if t.Bytes < levelFooterBytes {
 		return metaindex, errors.New("too short for a table")
 	}
-	if _, err := t.opened.ReadAt(tail, t.Bytes-int64(len(tail))); err != nil {
+	if _, err := t.Opened.ReadAt(tail, t.Bytes-int64(len(tail))); err != nil {
 		return metaindex, err
 	}
 	switch magic := binary.LittleEndian.Uint64(tail[len(tail)-8:]); magic {
@@ -192,7 +187,7 @@ func (t *table) readFooter() (metaindex handle, err error) {
 func (t *table) readHandles(from []byte) (metaindex handle, err error) {
 	metaindex, from, err = readHandle(from)
 	if err == nil {
-		t.root, _, err = readHandle(from)
+		t.Root, _, err = readHandle(from)
 	}
 	return metaindex, err
 }
@@ -214,10 +209,10 @@ func (t *table) readNewFooter(tail []byte) (metaindex handle, err error) {
 			return metaindex, errors.New("the checksum of the footer does not match")
 		}
 	}
-	if uint64(size)+trailerBytes > at {
+	if uint64(size)+getpath.TrailerBytes > at {
 		return metaindex, errors.New("damaged footer")
 	}
-	return handle{at - trailerBytes - uint64(size), size}, nil
+	return handle{Offset: at - getpath.TrailerBytes - uint64(size), Bytes: size}, nil
 }
 
 func (t *table) eachRow(at handle, in *buffer, visit func(key, value []byte) error) error {
@@ -227,7 +222,7 @@ func (t *table) eachRow(at handle, in *buffer, visit func(key, value []byte) err
 	}
 	entries, err := newRows(content, false, in.key)
 	if err != nil {
-		return t.damaged(at, err.Error())
+		return t.Damaged(at, err.Error())
 	}
 	defer func() { in.key = entries.key }()
 	for entries.next() {
@@ -236,7 +231,7 @@ func (t *table) eachRow(at handle, in *buffer, visit func(key, value []byte) err
 		}
 	}
 	if entries.err != nil {
-		return t.damaged(at, entries.err.Error())
+		return t.Damaged(at, entries.err.Error())
 	}
 	return nil
 }
@@ -255,7 +250,7 @@ func (t *table) readMetaindex(at handle) (map[string]handle, error) {
 }
 
 func (t *table) readProperties(at handle) error {
-	if at.bytes == 0 {
+	if at.Bytes == 0 {
 		return errors.New("it has no properties")
 	}
 	t.properties = map[string]string{}
@@ -286,7 +281,7 @@ func (t *table) count(property string) uint64 {
 }
 
 func (t *table) readDictionary(at handle) error {
-	if at.bytes == 0 {
+	if at.Bytes == 0 {
 		return nil
 	}
 	content, err := t.decode(at, new(buffer))
@@ -311,10 +306,10 @@ func (t *table) readIndex() error {
 		if err != nil {
 			return err
 		}
-		if err := addSeparator(&t.separators, &t.beyond, key, beyond); err != nil {
+		if err := addSeparator(&t.Separators, &t.beyond, key, beyond); err != nil {
 			return err
 		}
-		t.data = append(t.data, h)
+		t.Data = append(t.Data, h)
 		if firstKeys {
 			if len(first) < 8 {
 				return errors.New("damaged first key of a block")
@@ -324,11 +319,11 @@ func (t *table) readIndex() error {
 		return nil
 	}
 	if t.index != twoLevelIndex {
-		if err := t.eachIndexEntry(t.root, firstKeys, add); err != nil {
+		if err := t.eachIndexEntry(t.Root, firstKeys, add); err != nil {
 			return err
 		}
 	} else {
-		err := t.eachIndexEntry(t.root, false, func(separator []byte, h handle, _ []byte) error {
+		err := t.eachIndexEntry(t.Root, false, func(separator []byte, h handle, _ []byte) error {
 			key, _, err := t.separator(separator)
 			if err != nil {
 				return err
@@ -337,20 +332,13 @@ func (t *table) readIndex() error {
 			if err := t.eachIndexEntry(h, false, add); err != nil {
 				return err
 			}
-			// One search over all partitions equals the engine's two only if the top index repeats
-			// each partition's last separator.
-			if n := t.separators.Len(); n == 0 || !bytes.Equal(t.separators.At(n-1), key) {
-				return t.damaged(h, "its last separator differs from the top index")
-			}
-			t.partitions = append(t.partitions, h)
-			t.partitionEnds = append(t.partitionEnds, uint32(len(t.data)))
-			return nil
+			return t.EndPartition(h, key)
 		})
 		if err != nil {
 			return err
 		}
 	}
-	t.separators.Finish()
+	t.Separators.Finish()
 	t.firstKeys.Finish()
 	return nil
 }
@@ -455,13 +443,13 @@ func (t *table) readFilter(at handle, r *Reading) (filter, error) {
 
 // readTombstones reads the range deletions; keys are those of their starts, values their ends.
 func (t *table) readTombstones(at handle) error {
-	if at.bytes == 0 {
+	if at.Bytes == 0 {
 		return nil
 	}
 	var all []getpath.Tombstone
 	err := t.eachRow(at, new(buffer), func(key, value []byte) error {
 		if len(key) < 8 {
-			return t.damaged(at, "damaged range deletion")
+			return t.Damaged(at, "damaged range deletion")
 		}
 		start := key[:len(key)-8]
 		all = append(all, getpath.Tombstone{Start: bytes.Clone(start), End: bytes.Clone(value), SeqNum: le64(key[len(start):]) >> 8})
@@ -489,16 +477,8 @@ const (
 	fixedNumbers     = 3
 )
 
-// number sets the numbers of the blocks and returns the first of the next table.
-func (t *table) number(first uint64) uint64 {
-	t.first = uint32(first)
-	t.firstFilter = fixedNumbers + uint32(len(t.partitions))
-	t.firstData = t.firstFilter + uint32(len(t.filters.partitions))
-	return first + uint64(t.firstData) + uint64(len(t.data))
-}
-
-// partitionOf returns the index partition that holds data block i.
-func (t *table) partitionOf(i int) int {
-	p, _ := slices.BinarySearch(t.partitionEnds, uint32(i)+1)
-	return p
+// number sets the numbers of blocks that count from the first one.
+func (t *table) number() {
+	t.firstFilter = fixedNumbers + uint32(len(t.Partitions))
+	t.FirstData = t.firstFilter + uint32(len(t.filters.partitions))
 }

@@ -11,11 +11,12 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/observe/follow"
+	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
 // readLogs reads the logs that may hold something of the family, oldest first.
-func readLogs(dir string, family *Family) (*follow.Unflushed, error) {
-	u := new(follow.Unflushed)
+func readLogs(dir string, family *Family) (*getpath.Unflushed, error) {
+	u := new(getpath.Unflushed)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -56,7 +57,7 @@ const (
 )
 
 // replay adds the entries of a family.
-func replay(batch []byte, family uint32, to *follow.Unflushed) error {
+func replay(batch []byte, family uint32, to *getpath.Unflushed) error {
 	return entries(batch, func(of uint32, entry follow.Entry, key, end []byte) {
 		if of == family {
 			to.Wrote(entry, key, end)

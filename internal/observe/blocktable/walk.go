@@ -33,7 +33,7 @@ type Walker struct {
 	buffer                buffer
 	entryKey              []byte
 
-	takes  func(kind entryKind, seqNum uint64) answer // takes an entry of the key
+	takes  func(kind follow.Entry, seqNum uint64) answer // takes an entry of the key
 	newest levelEntry
 
 	// Of the batch being resolved:
@@ -49,12 +49,9 @@ type asked struct {
 	merging   bool   // a merge operand was seen: older entries belong to it
 }
 
-// lookEvery is how often a known key is looked for all the same.
-const lookEvery = 1024
-
 // memory is what was written and is not in the tables.
 type memory interface {
-	Find(key []byte) (kind entryKind, gone bool)
+	Find(key []byte) (kind follow.Entry, gone bool)
 }
 
 // Walk implements getpath.Source.
@@ -75,9 +72,9 @@ func (r *Resolver) Walk() getpath.Walker {
 // that a caller who does not know is found out.
 func (w *Walker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, found bool, err error) {
 	w.asked, w.numbers = asked{key: key, known: known}, dst[:0]
-	if kind, gone := w.memory.Find(key); kind != noEntry || gone {
-		if kind != mergeEntry {
-			return w.numbers, kind == setEntry, nil
+	if kind, gone := w.memory.Find(key); kind != follow.None || gone {
+		if kind != follow.Merge {
+			return w.numbers, kind == follow.Set, nil
 		}
 		w.merging = true
 	}
@@ -119,17 +116,7 @@ const (
 	isGone               // no older entry counts
 )
 
-// entryKind is what an entry of a key says.
-type entryKind = follow.Entry
-
-const (
-	noEntry     = follow.None
-	setEntry    = follow.Set
-	deleteEntry = follow.Delete
-	mergeEntry  = follow.Merge
-)
-
-func (w *Walker) ask(at uint32) { w.numbers = append(w.numbers, w.t.first+at) }
+func (w *Walker) ask(at uint32) { w.numbers = append(w.numbers, w.t.First+at) }
 
 // lookInto walks through a table. last: no table of a lower level follows; lastInLevel: and none
 // of the same level.
@@ -169,7 +156,7 @@ func (w *Walker) askRoot() {
 
 // reach goes to a data block by the index, which may tell that no block has the key.
 func (w *Walker) reach(block int, skipsFilters bool) bool {
-	if block == len(w.t.data) {
+	if block == len(w.t.Data) {
 		return false
 	}
 	w.askPartition(block)
@@ -181,7 +168,7 @@ func (w *Walker) searchFrom(first int, last, skipsFilters bool) (answer, error) 
 	t := w.t
 	for block := first; ; {
 		if w.known && last && !w.merging && w.goneBelow == 0 && !t.merges && !t.Blobs {
-			if w.trusted++; w.trusted%lookEvery != 0 {
+			if w.trusted++; w.trusted%getpath.LookEvery != 0 {
 				return isHere, nil
 			}
 		}
@@ -211,7 +198,7 @@ func (w *Walker) end() answer {
 // mayContain asks the filter.
 func (w *Walker) mayContain() bool {
 	f, key := &w.t.filters, w.key
-	if f.at.bytes == 0 {
+	if f.at.Bytes == 0 {
 		return true
 	}
 	if !f.wholeKeys {
@@ -235,7 +222,7 @@ func (w *Walker) mayContain() bool {
 		return true
 	}
 	at := min(seek(&f.separators, f.beyond, w.key), len(f.parts)-1)
-	if f.partitions[at].bytes == 0 {
+	if f.partitions[at].Bytes == 0 {
 		return false
 	}
 	if at != w.filterPart && !w.t.pinnedPartitions {
@@ -247,10 +234,10 @@ func (w *Walker) mayContain() bool {
 
 func (w *Walker) askPartition(block int) {
 	t := w.t
-	if len(t.partitions) == 0 {
+	if len(t.Partitions) == 0 {
 		return
 	}
-	if p := t.partitionOf(block); p != w.partition {
+	if p := t.PartitionOf(block); p != w.partition {
 		w.partition = p
 		if !t.pinnedPartitions {
 			w.ask(fixedNumbers + uint32(p))
@@ -259,38 +246,38 @@ func (w *Walker) askPartition(block int) {
 }
 
 func (w *Walker) askData(block int) {
-	if w.t.dictionaryAt.bytes > 0 && w.r.reading.MetadataInCache && !w.t.pinnedDictionary {
+	if w.t.dictionaryAt.Bytes > 0 && w.r.reading.MetadataInCache && !w.t.pinnedDictionary {
 		w.ask(dictionaryNumber)
 	}
 	if !w.r.reading.NoCache {
-		w.ask(w.t.firstData + uint32(block))
+		w.ask(w.t.FirstData + uint32(block))
 	}
 }
 
 // search looks for the key in a data block. further: the entries end before one that is above the
 // key, so the next block is asked, too.
 func (w *Walker) search(block int) (a answer, further bool, err error) {
-	at := w.t.data[block]
+	at := w.t.Data[block]
 	content, err := w.t.decode(at, &w.buffer)
 	if err != nil {
 		return isGone, false, err
 	}
 	entries, err := newRows(content, false, w.entryKey)
 	if err != nil {
-		return isGone, false, w.t.damaged(at, err.Error())
+		return isGone, false, w.t.Damaged(at, err.Error())
 	}
 	defer func() { w.entryKey = entries.key }()
 	limit := len(entries.entries)
 	if restart, is, err := w.hashed(content); err != nil {
-		return isGone, false, w.t.damaged(at, err.Error())
+		return isGone, false, w.t.Damaged(at, err.Error())
 	} else if is {
 		entries.at, limit = restart.from, restart.to
 	} else if entries.at, err = restartBefore(content, w.key); err != nil {
-		return isGone, false, w.t.damaged(at, err.Error())
+		return isGone, false, w.t.Damaged(at, err.Error())
 	}
 	for entries.at < limit && entries.next() {
 		if len(entries.key) < 8 {
-			return isGone, false, w.t.damaged(at, "damaged key")
+			return isGone, false, w.t.Damaged(at, "damaged key")
 		}
 		user := entries.key[:len(entries.key)-8]
 		switch order := bytes.Compare(user, w.key); {
@@ -302,8 +289,8 @@ func (w *Walker) search(block int) (a answer, further bool, err error) {
 		limit = len(entries.entries) // versions of the key may go on behind a restart point
 		trailer := le64(entries.key[len(user):])
 		kind := kindOf(byte(trailer))
-		if kind == noEntry {
-			return isGone, false, w.t.damaged(at, fmt.Sprintf("it holds an entry of kind %d, which is not supported", byte(trailer)))
+		if kind == follow.None {
+			return isGone, false, w.t.Damaged(at, fmt.Sprintf("it holds an entry of kind %d, which is not supported", byte(trailer)))
 		}
 		if a := w.takes(kind, trailer>>8); a != goOn {
 			if a == isHere && byte(trailer) == kindBlob {
@@ -313,7 +300,7 @@ func (w *Walker) search(block int) (a answer, further bool, err error) {
 		}
 	}
 	if entries.err != nil {
-		return isGone, false, w.t.damaged(at, entries.err.Error())
+		return isGone, false, w.t.Damaged(at, entries.err.Error())
 	}
 	return goOn, entries.at >= len(entries.entries), nil
 }
@@ -341,11 +328,11 @@ func (w *Walker) askValue(stored []byte) error {
 }
 
 // take takes an entry of the key, the newest first.
-func (w *Walker) take(kind entryKind, seqNum uint64) answer {
+func (w *Walker) take(kind follow.Entry, seqNum uint64) answer {
 	switch {
-	case seqNum < w.goneBelow, kind == deleteEntry:
+	case seqNum < w.goneBelow, kind == follow.Delete:
 		return w.end()
-	case kind == setEntry:
+	case kind == follow.Set:
 		return isHere
 	}
 	w.merging = true
@@ -365,17 +352,17 @@ const (
 	kindPreferred      = 24
 )
 
-// kindOf is noEntry for a kind that is not known.
-func kindOf(kind byte) entryKind {
+// kindOf is follow.None for a kind that is not known.
+func kindOf(kind byte) follow.Entry {
 	switch kind {
 	case kindValue, kindBlob, kindEntity, kindPreferred:
-		return setEntry
+		return follow.Set
 	case kindDelete, kindSingleDelete, kindDeleteWithTime:
-		return deleteEntry
+		return follow.Delete
 	case kindMerge:
-		return mergeEntry
+		return follow.Merge
 	}
-	return noEntry
+	return follow.None
 }
 
 // stretch is a part of the entries of a block.
@@ -448,12 +435,12 @@ func restartBefore(content []byte, key []byte) (int, error) {
 }
 
 // describe tells all of a block that does not need its content.
-func (t *table) describe(number uint32) (b cachesim.Block, h handle) {
+func (t *table) Describe(number uint32) (b cachesim.Block, h handle) {
 	b = cachesim.Block{File: t.File, Level: uint8(min(t.Level, engine.LevelUnknown))}
-	switch at := number - t.first; {
+	switch at := number - t.First; {
 	case at == rootNumber:
-		b.Type, h = engine.SingleIndex, t.root
-		if len(t.partitions) > 0 {
+		b.Type, h = engine.SingleIndex, t.Root
+		if len(t.Partitions) > 0 {
 			b.Type = engine.TopIndex
 		}
 		b.Marks = marked(t.pinnedRoot, cachesim.Pinned)
@@ -464,13 +451,13 @@ func (t *table) describe(number uint32) (b cachesim.Block, h handle) {
 		b.Type, h = engine.Meta, t.dictionaryAt
 		b.Marks = marked(t.pinnedDictionary, cachesim.Pinned)
 	case at < t.firstFilter:
-		b.Type, h = engine.Index, t.partitions[at-fixedNumbers]
+		b.Type, h = engine.Index, t.Partitions[at-fixedNumbers]
 		b.Marks = marked(t.pinnedPartitions, cachesim.Pinned)
-	case at < t.firstData:
+	case at < t.FirstData:
 		b.Type, h = engine.Filter, t.filters.partitions[at-t.firstFilter]
 		b.Marks = marked(t.pinnedPartitions, cachesim.Pinned) | cachesim.ParsedFilter
 	default:
-		b.Type, h = engine.Data, t.data[at-t.firstData]
+		b.Type, h = engine.Data, t.Data[at-t.FirstData]
 		return b, h
 	}
 	b.Marks |= marked(t.highPriority, cachesim.HighPriority)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/internal/observe/follow"
+	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
 // Written is what a table holds, as it was written, whatever it is read with.
@@ -59,11 +60,11 @@ func look(dir string) (families []WrittenFamily, err error) {
 }
 
 func lookAt(dir string, facts Facts) (w Written, err error) {
-	t := &table{Facts: facts}
-	if t.opened, err = facts.Open(dir); err != nil {
+	t := &table{Table: getpath.Table{Facts: facts}}
+	if t.Opened, err = facts.Open(dir); err != nil {
 		return w, err
 	}
-	defer func() { err = errors.Join(err, t.opened.Close()) }()
+	defer func() { err = errors.Join(err, t.Opened.Close()) }()
 	at, err := t.readFooter()
 	if err != nil {
 		return w, err

@@ -1,7 +1,6 @@
 package follow
 
 import (
-	"bytes"
 	"cmp"
 	"hash/maphash"
 	"slices"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
 // Entry is what an entry of a key says.
@@ -138,67 +136,4 @@ func (m *Memory) Find(key []byte, when time.Duration) (newest Entry, gone bool) 
 		}
 	}
 	return newest, false
-}
-
-// Unflushed is what logs hold that are read at one moment: what an engine replays into memory when it opens a database. Entries are added
-// from the oldest to the newest; then comes Finish, and then Find.
-type Unflushed struct {
-	newest     map[string]logged
-	tombstones []getpath.Tombstone // in the order written, then disjoint; numbered by entry
-	entries    uint64              // so far
-}
-
-// logged is the newest entry of a key, and under a merge operand the older ones.
-type logged struct {
-	entry  Entry
-	number uint64 // among the entries of the logs
-	older  *logged
-}
-
-// Wrote adds an entry. A deleted range begins with key, and end is behind it.
-func (u *Unflushed) Wrote(entry Entry, key, end []byte) {
-	u.entries++
-	if entry == Range {
-		u.tombstones = append(u.tombstones, getpath.Tombstone{Start: bytes.Clone(key), End: bytes.Clone(end), SeqNum: u.entries})
-		return
-	}
-	e := logged{entry: entry, number: u.entries}
-	if before, is := u.newest[string(key)]; is && entry == Merge {
-		e.older = &before
-	}
-	if u.newest == nil {
-		u.newest = map[string]logged{}
-	}
-	u.newest[string(key)] = e
-}
-
-// Finish has to be called before Find.
-func (u *Unflushed) Finish() { u.tombstones = getpath.Disjoint(u.tombstones) }
-
-// DeletesRanges tells whether ranges of keys are deleted.
-func (u *Unflushed) DeletesRanges() bool { return len(u.tombstones) > 0 }
-
-// Find tells what a Get meets in memory: the newest entry that counts, a merge operand only where everything older is in the tables.
-// gone: a range deletion hides what lies below.
-func (u *Unflushed) Find(key []byte) (entry Entry, gone bool) {
-	if u.entries == 0 {
-		return None, false
-	}
-	deletedAt, gone := getpath.CoveredBy(u.tombstones, key)
-	newest, is := u.newest[string(key)]
-	if !is || gone && newest.number < deletedAt {
-		return None, gone
-	}
-	if newest.entry != Merge {
-		return newest.entry, gone
-	}
-	for e := newest.older; e != nil; e = e.older {
-		if gone && e.number < deletedAt || e.entry != Merge {
-			return Set, gone // a merge ends at what is not one
-		}
-	}
-	if gone {
-		return Set, gone
-	}
-	return Merge, gone
 }

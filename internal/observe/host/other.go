@@ -28,7 +28,6 @@ type (
 		Within int64
 		Own    OwnReads
 	}
-	Probe struct{}
 	Watch struct{}
 )
 
@@ -70,7 +69,6 @@ func StartWatch(string) *Watch                           { return new(Watch) }
 func (*Watch) Stop() (*result.Machine, []engine.Warning) { return nil, nil }
 func DeviceOf(string) (Device, error)                    { return Device{}, errLinux }
 func (Device) Now() (io result.DeviceIO, err error)      { return io, errLinux }
-func (Device) ReadAheadKB() (int, error)                 { return 0, errLinux }
 func DirectSupported(string) error                       { return errLinux }
 func InMemory(string) (bool, error)                      { return false, errLinux }
 func FreeBytes(string) (int64, error)                    { return 0, errLinux }
@@ -87,7 +85,6 @@ func Evict(context.Context, string) (string, error)               { return "", e
 func SyncFilesystem(string) error                                 { return errLinux }
 func Warm(context.Context, string, func(_, _ int64)) error        { return errLinux }
 func Resident(string) (resident, total int64, err error)          { return 0, 0, errLinux }
-func OpenProbe(context.Context, string) (*Probe, error)           { return nil, errLinux }
 func ProbeWrite(context.Context, string) (float64, error)         { return 0, errLinux }
 func ProcessNow() (p result.ProcessIO, err error)                 { return p, errLinux }
 func PeakRSS() (int64, error)                                     { return 0, errLinux }

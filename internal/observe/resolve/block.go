@@ -7,67 +7,44 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/objstorage"
 	"github.com/cockroachdb/pebble/v2/sstable/block"
+
+	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
-// maxBlockBytes is beyond any block; a larger claim is damage.
-const maxBlockBytes = 1 << 30
-
-const trailerBytes = block.TrailerLen
-
-type handle struct {
-	offset uint64
-	bytes  uint32 // without the trailer
-}
+type handle = getpath.Handle
 
 func newHandle(h block.Handle) (handle, error) {
-	if h.Length > maxBlockBytes {
+	if h.Length > getpath.MaxBlockBytes {
 		return handle{}, fmt.Errorf("block at %d: %d bytes long", h.Offset, h.Length)
 	}
-	return handle{h.Offset, uint32(h.Length)}, nil
-}
-
-func (t *table) corrupt(h handle, why string) error {
-	return fmt.Errorf("table %06d, block at %d: %s", t.File, h.offset, why)
+	return handle{Offset: h.Offset, Bytes: uint32(h.Length)}, nil
 }
 
 // buffer is memory for one block at a time. The zero value is ready.
 type buffer struct{ stored, content []byte }
 
-// read returns the block as stored, with its trailer, in the buffer.
-func (t *table) read(h handle, in *buffer) ([]byte, error) {
-	end := h.offset + uint64(h.bytes) + trailerBytes
-	if h.offset > uint64(t.Bytes) || end > uint64(t.Bytes) {
-		return nil, t.corrupt(h, "beyond the end of the table")
-	}
-	in.stored = slices.Grow(in.stored[:0], int(end-h.offset))[:end-h.offset]
-	if _, err := t.opened.ReadAt(in.stored, int64(h.offset)); err != nil {
-		return nil, fmt.Errorf("table %06d, block at %d: %w", t.File, h.offset, err)
-	}
-	return in.stored, nil
-}
-
 // decode checks the block and returns its content, in the buffer. It begins
 // where memory was allocated, so that columns are aligned.
 func (t *table) decode(h handle, in *buffer) ([]byte, error) {
-	stored, err := t.read(h, in)
+	stored, err := t.Read(h, &in.stored)
 	if err != nil {
 		return nil, err
 	}
-	if err := block.ValidateChecksum(t.checksum, stored, block.Handle{Offset: h.offset, Length: uint64(h.bytes)}); err != nil {
-		return nil, t.corrupt(h, err.Error())
+	if err := block.ValidateChecksum(t.checksum, stored, block.Handle{Offset: h.Offset, Length: uint64(h.Bytes)}); err != nil {
+		return nil, t.Damaged(h, err.Error())
 	}
-	payload := stored[:h.bytes]
-	compression := block.CompressionIndicator(stored[h.bytes])
+	payload := stored[:h.Bytes]
+	compression := block.CompressionIndicator(stored[h.Bytes])
 	if compression == block.NoCompressionIndicator {
 		return payload, nil
 	}
 	bytes, err := block.DecompressedLen(compression, payload)
-	if err != nil || bytes > maxBlockBytes {
-		return nil, t.corrupt(h, "impossible decompressed size")
+	if err != nil || bytes > getpath.MaxBlockBytes {
+		return nil, t.Damaged(h, "impossible decompressed size")
 	}
 	in.content = slices.Grow(in.content[:0], bytes)[:bytes]
 	if err := block.DecompressInto(compression, payload, in.content); err != nil {
-		return nil, t.corrupt(h, err.Error())
+		return nil, t.Damaged(h, err.Error())
 	}
 	return in.content, nil
 }
@@ -77,7 +54,7 @@ func (t *table) decode(h handle, in *buffer) ([]byte, error) {
 type readable struct{ t *table }
 
 func (f readable) ReadAt(_ context.Context, p []byte, offset int64) error {
-	_, err := f.t.opened.ReadAt(p, offset)
+	_, err := f.t.Opened.ReadAt(p, offset)
 	return err
 }
 

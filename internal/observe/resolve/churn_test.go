@@ -174,11 +174,11 @@ func TestChurnedDatabases(t *testing.T) {
 			random := rand.New(rand.NewPCG(6, 6))
 			maker, key := keys.Maker(), make([]byte, 32)
 			var bounds [][]byte
-			for _, table := range r.tables {
+			for _, table := range r.All {
 				bounds = append(bounds, table.Smallest, table.Largest)
-				for i := range table.separators.Len() {
+				for i := range table.Separators.Len() {
 					if i%7 == 0 {
-						bounds = append(bounds, table.separators.At(i))
+						bounds = append(bounds, table.Separators.At(i))
 					}
 				}
 			}
@@ -210,7 +210,7 @@ func TestChurnedDatabases(t *testing.T) {
 // checkChurned makes sure that the database has what it was churned for.
 func checkChurned(t *testing.T, f flavour, r *Resolver) {
 	var blocks, partitions, tables, tombstones, endWithOne, merges, beyondPoints, noPoints int
-	for _, table := range r.tables {
+	for _, table := range r.All {
 		switch {
 		case table.points == nil:
 			noPoints++
@@ -225,7 +225,7 @@ func checkChurned(t *testing.T, f flavour, r *Resolver) {
 				blocks++
 			}
 		}
-		for p := range table.partitions {
+		for p := range table.Partitions {
 			if table.partitionExcluded(p) {
 				partitions++
 			}

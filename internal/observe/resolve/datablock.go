@@ -7,12 +7,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable/block"
 	"github.com/cockroachdb/pebble/v2/sstable/colblk"
 	"github.com/cockroachdb/pebble/v2/sstable/rowblk"
+
+	"github.com/statelab/statelab/internal/observe/follow"
 )
 
-// entry is an entry of the key looked for; kind noEntry: the search went past
+// entry is an entry of the key looked for; kind follow.None: the search went past
 // it.
 type entry struct {
-	kind   entryKind
+	kind   follow.Entry
 	seqNum uint64
 	// end: the block ended before an entry that is not below the key.
 	end bool
@@ -31,7 +33,7 @@ type dataBlock struct {
 
 // load makes data block i of t the one to search for key.
 func (d *dataBlock) load(t *table, i int, key []byte) error {
-	content, err := t.decode(t.data[i], &d.buffer)
+	content, err := t.decode(t.Data[i], &d.buffer)
 	if err != nil {
 		return err
 	}
@@ -86,14 +88,14 @@ func (d *dataBlock) row(k pebble2.InternalKey) entry {
 	return entry{kind: kindOf(uint8(k.Kind())), seqNum: uint64(k.SeqNum())}
 }
 
-func kindOf(kind uint8) entryKind {
+func kindOf(kind uint8) follow.Entry {
 	switch pebble2.InternalKeyKind(kind) {
 	case pebble2.InternalKeyKindSet, pebble2.InternalKeyKindSetWithDelete:
-		return setEntry
+		return follow.Set
 	case pebble2.InternalKeyKindDelete, pebble2.InternalKeyKindSingleDelete, pebble2.InternalKeyKindDeleteSized:
-		return deleteEntry
+		return follow.Delete
 	}
-	return mergeEntry // whatever else there is
+	return follow.Merge // whatever else there is
 }
 
 // columns is a columnar data block of Pebble's default key schema, whose first

@@ -105,7 +105,7 @@ func (f *Following) entries(log uint64, batch []byte, at time.Duration, visit fu
 	reckoned := int64(0)
 	err := eachEntry(batch, func(kind pebble2.InternalKeyKind, key, value []byte) error {
 		reckoned += inMemtable + int64(len(key)) + int64(len(value))
-		if entry, _ := entryOf(kind); entry != noEntry {
+		if entry, _ := entryOf(kind); entry != follow.None {
 			visit(0, entry, key, value)
 		}
 		return nil

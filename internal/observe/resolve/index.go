@@ -1,7 +1,6 @@
 package resolve
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -29,22 +28,22 @@ func (t *table) readIndex(layout *sstable.Layout, userProperties map[string]stri
 		return err
 	}
 	t.allObsolete = t.hidesObsolete && obsolete.ofTable
-	t.data = make([]handle, 0, len(layout.Data))
+	t.Data = make([]handle, 0, len(layout.Data))
 	if layout.TopIndex.Length == 0 {
 		if len(layout.Index) != 1 {
 			return fmt.Errorf("%d index blocks, no top index", len(layout.Index))
 		}
-		if t.root, err = newHandle(layout.Index[0]); err != nil {
+		if t.Root, err = newHandle(layout.Index[0]); err != nil {
 			return err
 		}
-		if err := t.readDataHandles(t.root, obsolete); err != nil {
+		if err := t.readDataHandles(t.Root, obsolete); err != nil {
 			return err
 		}
 	} else {
-		if t.root, err = newHandle(layout.TopIndex); err != nil {
+		if t.Root, err = newHandle(layout.TopIndex); err != nil {
 			return err
 		}
-		err := t.eachIndexEntry(t.root, func(separator []byte, entry block.HandleWithProperties) error {
+		err := t.eachIndexEntry(t.Root, func(separator []byte, entry block.HandleWithProperties) error {
 			partition, err := newHandle(entry.Handle)
 			if err != nil {
 				return err
@@ -52,24 +51,17 @@ func (t *table) readIndex(layout *sstable.Layout, userProperties map[string]stri
 			if err := t.readDataHandles(partition, obsolete); err != nil {
 				return err
 			}
-			// One search over all partitions equals the engine's two only if the
-			// top index repeats each partition's last separator, as Pebble writes it.
-			if n := t.separators.Len(); n == 0 || !bytes.Equal(t.separators.At(n-1), separator) {
-				return t.corrupt(partition, "its last separator differs from the top index")
-			}
-			t.partitions = append(t.partitions, partition)
-			t.partitionEnds = append(t.partitionEnds, uint32(len(t.data)))
-			return nil
+			return t.EndPartition(partition, separator)
 		})
 		if err != nil {
 			return err
 		}
 	}
-	t.separators.Finish()
-	if len(t.data) != len(layout.Data) {
-		return fmt.Errorf("%d data blocks in the index, %d in Pebble's own layout", len(t.data), len(layout.Data))
+	t.Separators.Finish()
+	if len(t.Data) != len(layout.Data) {
+		return fmt.Errorf("%d data blocks in the index, %d in Pebble's own layout", len(t.Data), len(layout.Data))
 	}
-	t.firstData = fixedNumbers + uint32(len(t.partitions))
+	t.FirstData = fixedNumbers + uint32(len(t.Partitions))
 	return nil
 }
 
@@ -80,7 +72,7 @@ func (t *table) readDataHandles(index handle, obsolete obsoleteProperty) error {
 		if err != nil {
 			return err
 		}
-		if t.separators.Bytes()+len(separator) > math.MaxUint32 {
+		if t.Separators.Bytes()+len(separator) > math.MaxUint32 {
 			return errors.New("more than 4 GiB of separators")
 		}
 		excluded, err := obsolete.of(entry.Props)
@@ -88,13 +80,13 @@ func (t *table) readDataHandles(index handle, obsolete obsoleteProperty) error {
 			return err
 		}
 		if excluded && t.hidesObsolete && t.excluded == nil {
-			t.excluded = make([]bool, len(t.data), cap(t.data))
+			t.excluded = make([]bool, len(t.Data), cap(t.Data))
 		}
 		if t.excluded != nil {
 			t.excluded = append(t.excluded, excluded)
 		}
-		t.separators.Add(separator)
-		t.data = append(t.data, h)
+		t.Separators.Add(separator)
+		t.Data = append(t.Data, h)
 		return nil
 	})
 }
@@ -113,12 +105,12 @@ func (t *table) eachIndexEntry(index handle, visit func(separator []byte, entry 
 		entries, err = rows, rows.Init(pebble2.DefaultComparer, content, block.NoTransforms)
 	}
 	if err != nil {
-		return fmt.Errorf("read index block at %d: %w", index.offset, err)
+		return fmt.Errorf("read index block at %d: %w", index.Offset, err)
 	}
 	for valid := entries.First(); valid; valid = entries.Next() {
 		entry, err := entries.BlockHandleWithProperties()
 		if err != nil {
-			return fmt.Errorf("read index block at %d: %w", index.offset, err)
+			return fmt.Errorf("read index block at %d: %w", index.Offset, err)
 		}
 		if err := visit(entries.Separator(), entry); err != nil {
 			return err
@@ -127,13 +119,7 @@ func (t *table) eachIndexEntry(index handle, visit func(separator []byte, entry 
 	return nil
 }
 
-func (t *table) twoLevels() bool { return len(t.partitions) > 0 }
-
-// partitionOf returns the index partition that holds data block i.
-func (t *table) partitionOf(i int) int {
-	p, _ := slices.BinarySearch(t.partitionEnds, uint32(i)+1)
-	return p
-}
+func (t *table) twoLevels() bool { return len(t.Partitions) > 0 }
 
 // partitionExcluded: all its data blocks are.
 func (t *table) partitionExcluded(p int) bool {
@@ -142,7 +128,7 @@ func (t *table) partitionExcluded(p int) bool {
 	}
 	start := 0
 	if p > 0 {
-		start = int(t.partitionEnds[p-1])
+		start = int(t.PartitionEnds[p-1])
 	}
-	return !slices.Contains(t.excluded[start:t.partitionEnds[p]], false)
+	return !slices.Contains(t.excluded[start:t.PartitionEnds[p]], false)
 }

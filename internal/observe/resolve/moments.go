@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/internal/observe/follow"
+	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
 // Moments resolves Gets on a database that changed: each on the tables, and with the keys in memory, of its own moment. A key
@@ -30,22 +31,22 @@ func (f *Following) Moments() (*Resolver, error) {
 	inOrder := func(a, b follow.Facts) int { return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(a.File, b.File)) }
 	all := slices.SortedFunc(maps.Values(f.Known), inOrder)
 	all = slices.DeleteFunc(all, func(t follow.Facts) bool { return f.Files[t.File] == nil }) // it came and went between two looks
-	r.identity = follow.Identify(slices.SortedFunc(maps.Values(f.Live), inOrder))
-	var err error
-	if r.tables, err = follow.EachTable(all, func(facts follow.Facts) (*table, error) {
-		t := &table{Facts: facts, opened: f.Files[facts.File]}
+	tables, err := follow.EachTable(all, func(facts follow.Facts) (*table, error) {
+		t := &table{Table: getpath.Table{Facts: facts, Opened: f.Files[facts.File]}}
 		return t, t.open(f.kept)
-	}); err != nil {
+	})
+	if err != nil {
 		return nil, err
 	}
-	if err := r.number(); err != nil {
+	r.Tables = getpath.Opened(tables, slices.SortedFunc(maps.Values(f.Live), inOrder))
+	if _, err := r.Number(0); err != nil {
 		return nil, err
 	}
 	if f.kept.NoFilters {
 		r.PassOverFilters()
 	}
 	opened := map[uint64]*table{}
-	for _, t := range r.tables {
+	for _, t := range r.All {
 		opened[t.File] = t
 	}
 	r.states, err = follow.States(&f.Database, 0, opened, levelsOf)

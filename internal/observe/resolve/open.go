@@ -3,15 +3,14 @@ package resolve
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strings"
-	"sync/atomic"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/observe/follow"
+	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
 // Open reads the manifest, the log, and of every table the filter and the index
@@ -37,7 +36,7 @@ func Open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
 // PassOverFilters resolves Gets of a database whose options name no filter: Pebble asks
 // none then, whatever its tables have.
 func (r *Resolver) PassOverFilters() {
-	for _, t := range r.tables {
+	for _, t := range r.All {
 		t.filter = nil
 	}
 }
@@ -50,11 +49,11 @@ func (r *Resolver) AskLastFilters() error {
 	if r.unflushed != nil && r.inLog > 0 {
 		return engine.Fail(engine.CodeUnsupported, "iterators over keys in the log are not resolved")
 	}
-	for _, t := range r.tables {
-		if t.deletes || t.merges || t.excluded != nil || t.rangeDelAt.bytes > 0 {
+	for _, t := range r.All {
+		if t.deletes || t.merges || t.excluded != nil || t.rangeDelAt.Bytes > 0 {
 			return engine.Fail(engine.CodeUnsupported, "iterators over deletions and merges are not resolved")
 		}
-		if t.Level == lastLevel && t.filterAt.bytes > 0 {
+		if t.Level == lastLevel && t.filterAt.Bytes > 0 {
 			if err := t.loadFilter(); err != nil {
 				return fmt.Errorf("table %06d: %w", t.File, err)
 			}
@@ -107,15 +106,14 @@ func open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
 	if err = errors.Join(err, found.unresolved); err != nil {
 		return nil, err
 	}
-	r.identity = follow.Identify(found.tables)
-	r.tables, err = follow.EachTable(found.tables, func(facts follow.Facts) (*table, error) { return openTable(dir, facts, kept) })
-	if err == nil {
-		err = r.number()
+	all, err := follow.EachTable(found.tables, func(facts follow.Facts) (*table, error) { return openTable(dir, facts, kept) })
+	if r.Tables = getpath.Opened(all, found.tables); err == nil {
+		_, err = r.Number(0)
 	}
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
-	r.levels = inGetOrder(r.tables)
+	r.levels = inGetOrder(r.All)
 	return r, nil
 }
 
@@ -134,26 +132,12 @@ func (m *manifest) noteLog(path string) {
 	}
 }
 
-func (r *Resolver) number() error {
-	next := uint64(0)
-	for _, t := range r.tables {
-		t.first = uint32(next)
-		next += uint64(t.firstData) + uint64(len(t.data))
-		if next > math.MaxUint32 {
-			return fmt.Errorf("more than %d blocks", uint32(math.MaxUint32))
-		}
-	}
-	r.blocks = uint32(next)
-	r.sizes = make([]atomic.Int32, next)
-	return nil
-}
-
 // Opening implements getpath.Source, in the order of the level table. v1 reads the properties of tables
 // through the block cache, v2 keeps them elsewhere.
 func (r *Resolver) Opening() (numbers []uint32) {
 	if r.version == cachesim.PebbleV1 {
-		for _, t := range r.tables {
-			numbers = append(numbers, t.first+propertiesNumber)
+		for _, t := range r.All {
+			numbers = append(numbers, t.First+propertiesNumber)
 		}
 	}
 	return numbers

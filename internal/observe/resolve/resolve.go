@@ -22,9 +22,6 @@
 package resolve
 
 import (
-	"errors"
-	"sort"
-	"sync/atomic"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
@@ -38,48 +35,19 @@ import (
 // decompressed, and the filters that a Get asks for: about 45 bytes a data block.
 // Data stay in the files. Safe for concurrent use through Walkers.
 type Resolver struct {
+	getpath.Tables[*table]
 	version   cachesim.PebbleVersion
-	identity  string
-	levels    []level  // in the order a Get looks
-	tables    []*table // by the numbers of their blocks
-	blocks    uint32
-	sizes     []atomic.Int32 // decompressed, by number, plus one; 0: not learnt yet
+	levels    []level // in the order a Get looks
 	kept      dbformat.KeptByPebble
-	unflushed *follow.Unflushed // what no table holds yet
-	inLog     uint64            // entries of the logs
-	iterates  bool              // see AskLastFilters
-	scanShare int               // see Expect
+	unflushed *getpath.Unflushed // what no table holds yet
+	inLog     uint64             // entries of the logs
+	iterates  bool               // see AskLastFilters
+	scanShare int                // see Expect
 
 	// Of a database that was followed, instead of levels and unflushed:
 	states []follow.State[level]
 	memory *follow.Memory
 }
-
-// Identity identifies the database by its tables: their numbers, levels and
-// sizes.
-func (r *Resolver) Identity() string { return r.identity }
-
-// Block describes the block of a number that a Walker returned. Unless Record
-// has learnt its decompressed size, it reads the block.
-func (r *Resolver) Block(number uint32) (cachesim.Block, error) {
-	t := r.tableOf(number)
-	b, h := t.describe(number)
-	if r.sizes[number].Load() == 0 {
-		if err := r.learn(t, number, new(buffer)); err != nil {
-			return b, err
-		}
-	}
-	b.Offset, b.DiskBytes, b.Bytes = h.offset, int32(h.bytes)+trailerBytes, r.sizes[number].Load()-1
-	return b, nil
-}
-
-func (r *Resolver) tableOf(number uint32) *table {
-	i := sort.Search(len(r.tables), func(i int) bool { return r.tables[i].first > number }) - 1
-	return r.tables[i]
-}
-
-// Blocks implements getpath.Source.
-func (r *Resolver) Blocks() uint32 { return r.blocks }
 
 // Walk implements getpath.Source.
 func (r *Resolver) Walk() getpath.Walker {
@@ -92,18 +60,6 @@ func (r *Resolver) Walk() getpath.Walker {
 	return m
 }
 
-// Close closes the tables. No Walker may be used afterwards.
-func (r *Resolver) Close() error {
-	var errs []error
-	for _, t := range r.tables {
-		if t != nil { // what could not be opened
-			errs = append(errs, t.opened.Close())
-		}
-	}
-	r.tables, r.levels = nil, nil
-	return errors.Join(errs...)
-}
-
 // Numbers of a table's blocks, from its first on: the fixed ones, then index
 // partitions, then data blocks.
 const (
@@ -114,12 +70,12 @@ const (
 	fixedNumbers     = 4
 )
 
-// describe tells all of a block that does not need its content.
-func (t *table) describe(number uint32) (b cachesim.Block, h handle) {
+// Describe implements getpath.Described. It tells all of a block that does not need its content.
+func (t *table) Describe(number uint32) (b cachesim.Block, h handle) {
 	b = cachesim.Block{File: t.File, Level: uint8(t.Level)}
-	switch at := number - t.first; {
+	switch at := number - t.First; {
 	case at == rootNumber:
-		b.Type, h = engine.SingleIndex, t.root
+		b.Type, h = engine.SingleIndex, t.Root
 		if t.twoLevels() {
 			b.Type = engine.TopIndex
 		}
@@ -129,10 +85,10 @@ func (t *table) describe(number uint32) (b cachesim.Block, h handle) {
 		b.Type, h = engine.Meta, t.rangeDelAt
 	case at == propertiesNumber:
 		b.Type, h = engine.Meta, t.propertiesAt
-	case at < t.firstData:
-		b.Type, h = engine.Index, t.partitions[at-fixedNumbers]
+	case at < t.FirstData:
+		b.Type, h = engine.Index, t.Partitions[at-fixedNumbers]
 	default:
-		b.Type, h = engine.Data, t.data[at-t.firstData]
+		b.Type, h = engine.Data, t.Data[at-t.FirstData]
 	}
 	return b, h
 }

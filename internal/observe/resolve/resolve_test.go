@@ -112,7 +112,7 @@ func shapeOf(r *Resolver) string {
 			if t.twoLevels() {
 				two++
 			}
-			data += len(t.data)
+			data += len(t.Data)
 		}
 		text += fmt.Sprintf("L%d: %d tables, %d of two index levels, %d data blocks; ", l.number, len(l.tables), two, data)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/statelab/statelab/engine/enginetest"
 	"github.com/statelab/statelab/internal/base/failure"
 	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/observe/follow"
 )
 
 // TestOtherTables: tables that are compressed with zstd, whose indexes have one
@@ -62,7 +63,7 @@ func TestOtherTables(t *testing.T) {
 			must(t, s.close())
 			r := openResolver(t, f, dir)
 			t.Log(shapeOf(r))
-			for _, table := range r.tables {
+			for _, table := range r.All {
 				if f.noIndexLevels && table.twoLevels() {
 					t.Fatal("an index of two levels")
 				}
@@ -83,16 +84,16 @@ func TestKeysInTheLog(t *testing.T) {
 			buildPlain(t, f, dir, keys.Count)
 			crashed := writeAndCrash(t, f, dir)
 			r := openResolver(t, f, crashed)
-			kinds := map[entryKind]int{}
+			kinds := map[follow.Entry]int{}
 			maker, key := keys.Maker(), make([]byte, 32)
 			for i := range keys.Count {
 				maker.Key(key, i)
 				kind, gone := r.unflushed.Find(key)
-				if kind != noEntry || gone {
+				if kind != follow.None || gone {
 					kinds[kind]++
 				}
-				if gone && kind != setEntry {
-					kinds[mergeEntry+1]++
+				if gone && kind != follow.Set {
+					kinds[follow.Merge+1]++
 				}
 			}
 			t.Logf("keys in the log by kind, the last those in a deleted range: %v", kinds)
@@ -271,27 +272,27 @@ func TestDecompressedSizes(t *testing.T) {
 		buildPlain(t, f, dir, 10_000)
 		r := openResolver(t, f, dir)
 		checked := map[engine.BlockType]int{}
-		for _, table := range r.tables {
+		for _, table := range r.All {
 			check := func(number uint32, h handle) cachesim.Block {
-				b, err := r.Block(table.first + number)
+				b, err := r.Block(table.First + number)
 				must(t, err)
 				content, err := table.decode(h, new(buffer))
 				must(t, err)
-				if int(b.Bytes) != len(content) || b.Offset != h.offset || b.File != table.File || int(b.Level) != table.Level {
+				if int(b.Bytes) != len(content) || b.Offset != h.Offset || b.File != table.File || int(b.Level) != table.Level {
 					t.Fatalf("%+v, content of %d bytes", b, len(content))
 				}
 				checked[b.Type]++
 				return b
 			}
-			check(rootNumber, table.root)
+			check(rootNumber, table.Root)
 			if table.filter != nil {
 				check(filterNumber, table.filterAt)
 			}
-			for i, h := range table.partitions {
+			for i, h := range table.Partitions {
 				check(uint32(fixedNumbers+i), h)
 			}
-			for i, h := range table.data {
-				check(table.firstData+uint32(i), h)
+			for i, h := range table.Data {
+				check(table.FirstData+uint32(i), h)
 			}
 		}
 		t.Log(f.name, checked)

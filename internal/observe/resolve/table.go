@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"sync/atomic"
 
@@ -27,8 +26,7 @@ import (
 
 // table is one table, open for resolving. Immutable once its numbers are set.
 type table struct {
-	follow.Facts
-	opened   *os.File
+	getpath.Table
 	checksum block.ChecksumType
 	columnar bool
 	// hidesObsolete: entries marked obsolete (shadowed within the table) are
@@ -40,19 +38,12 @@ type table struct {
 	// range keys.
 	points *follow.Bounds
 
-	first, firstData uint32 // block numbers; firstData counts from first
-
 	propertiesAt handle
-	root         handle
 	filterAt     handle
 	filter       []byte // nil: none
 	rangeDelAt   handle // bytes 0: none
 	tombstones   []getpath.Tombstone
 
-	separators    getpath.SortedKeys // of data blocks, all partitions together
-	data          []handle
-	partitions    []handle // empty with an index of one level
-	partitionEnds []uint32 // where each ends in data
 	// excluded are data blocks with nothing but obsolete entries, which a Get
 	// steps over by a property in the index. nil: none.
 	excluded []bool
@@ -72,7 +63,7 @@ func openTable(dir string, facts follow.Facts, kept dbformat.KeptByPebble) (*tab
 	if err != nil {
 		return nil, fmt.Errorf("table %06d: %w", facts.File, err)
 	}
-	t := &table{Facts: facts, opened: opened}
+	t := &table{Table: getpath.Table{Facts: facts, Opened: opened}}
 	if err := t.open(kept); err != nil {
 		return nil, fmt.Errorf("table %06d: %w", facts.File, errors.Join(err, opened.Close()))
 	}
@@ -100,12 +91,12 @@ func (t *table) open(kept dbformat.KeptByPebble) (err error) {
 	if err := supported(&properties); err != nil {
 		return err
 	}
-	t.propertiesAt = handle{layout.Properties.Offset, uint32(layout.Properties.Length)}
+	t.propertiesAt = handle{Offset: layout.Properties.Offset, Bytes: uint32(layout.Properties.Length)}
 	t.columnar, t.merges = layout.Format.BlockColumnar(), properties.NumMergeOperands > 0
 	t.deletes = properties.NumDeletions > 0
 	t.hidesObsolete = layout.Format >= sstable.TableFormatPebblev4
 	var checksum [1]byte
-	if _, err := t.opened.ReadAt(checksum[:], int64(layout.Footer.Offset)); err != nil {
+	if _, err := t.Opened.ReadAt(checksum[:], int64(layout.Footer.Offset)); err != nil {
 		return fmt.Errorf("read footer: %w", err)
 	}
 	t.checksum = block.ChecksumType(checksum[0])
@@ -228,7 +219,7 @@ const (
 // Expect is told about how many Gets are going to be recorded.
 func (r *Resolver) Expect(gets uint64) {
 	r.scanShare = scanShare
-	if gets > uint64(r.blocks) { // 63 % of them, if keys are drawn evenly
+	if gets > uint64(r.Blocks()) { // 63 % of them, if keys are drawn evenly
 		r.scanShare = scanAllShare
 	}
 }
@@ -236,13 +227,11 @@ func (r *Resolver) Expect(gets uint64) {
 // Learn implements getpath.Walker.
 func (w *Walker) Learn(numbers []uint32) error {
 	r, in := w.r, &w.data.buffer
-	numbers = slices.DeleteFunc(numbers, func(number uint32) bool { return r.sizes[number].Load() != 0 })
-	slices.Sort(numbers)
-	numbers = slices.Compact(numbers)
+	numbers = r.Unknown(numbers)
 	for rest := numbers; len(rest) > 0; {
-		t := r.tableOf(rest[0])
-		n, _ := slices.BinarySearch(rest, t.first+t.firstData+uint32(len(t.data)))
-		looked, limit := int(t.looked.Add(int32(n))), len(t.data)/r.scanShare
+		t := r.Of(rest[0])
+		n, _ := slices.BinarySearch(rest, t.First+t.FirstData+uint32(len(t.Data)))
+		looked, limit := int(t.looked.Add(int32(n))), len(t.Data)/r.scanShare
 		if looked > limit && looked-n <= limit { // true for one worker only
 			if err := r.scan(t, in); err != nil {
 				return err
@@ -250,61 +239,54 @@ func (w *Walker) Learn(numbers []uint32) error {
 		}
 		rest = rest[n:]
 	}
-	numbers = slices.DeleteFunc(numbers, func(number uint32) bool { return r.sizes[number].Load() != 0 })
+	numbers = slices.DeleteFunc(numbers, r.Known)
 	ahead := 0
 	for i, number := range numbers {
 		for ; ahead < min(i+readsAhead, len(numbers)); ahead++ {
-			t := r.tableOf(numbers[ahead])
-			_, h := t.describe(numbers[ahead])
-			willNeed(t.opened, int64(h.offset), int64(h.bytes)+trailerBytes)
+			t := r.Of(numbers[ahead])
+			_, h := t.Describe(numbers[ahead])
+			willNeed(t.Opened, int64(h.Offset), int64(h.Bytes)+getpath.TrailerBytes)
 		}
-		if err := r.learn(r.tableOf(number), number, in); err != nil {
+		if err := r.Tables.Learn(number, &in.stored); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (r *Resolver) learn(t *table, number uint32, in *buffer) error {
-	_, h := t.describe(number)
-	stored, err := t.read(h, in)
-	if err != nil {
-		return err
-	}
-	return r.keepSize(t, number, h, stored)
 }
 
 // scan learns the sizes of all data blocks of t. They are in the file in order.
 func (r *Resolver) scan(t *table, in *buffer) error {
-	for i := 0; i < len(t.data); {
-		run, first := t.data[i], i
-		for i++; i < len(t.data); i++ {
-			h := t.data[i]
-			if h.offset < run.offset+uint64(run.bytes) || h.offset+uint64(h.bytes)-run.offset > scanBytes {
+	for i := 0; i < len(t.Data); {
+		run, first := t.Data[i], i
+		for i++; i < len(t.Data); i++ {
+			h := t.Data[i]
+			if h.Offset < run.Offset+uint64(run.Bytes) || h.Offset+uint64(h.Bytes)-run.Offset > scanBytes {
 				break
 			}
-			run.bytes = uint32(h.offset + uint64(h.bytes) - run.offset)
+			run.Bytes = uint32(h.Offset + uint64(h.Bytes) - run.Offset)
 		}
-		stored, err := t.read(run, in)
+		stored, err := t.Read(run, &in.stored)
 		if err != nil {
 			return err
 		}
 		for j := first; j < i; j++ {
-			h := t.data[j]
-			from := h.offset - run.offset
-			if err := r.keepSize(t, t.first+t.firstData+uint32(j), h, stored[from:from+uint64(h.bytes)+trailerBytes]); err != nil {
+			h := t.Data[j]
+			from := h.Offset - run.Offset
+			size, err := t.Decoded(h, stored[from:from+uint64(h.Bytes)+getpath.TrailerBytes])
+			if err != nil {
 				return err
 			}
+			r.Keep(t.First+t.FirstData+uint32(j), size)
 		}
 	}
 	return nil
 }
 
-func (r *Resolver) keepSize(t *table, number uint32, h handle, stored []byte) error {
+// Decoded implements getpath.Described.
+func (t *table) Decoded(h handle, stored []byte) (int, error) {
 	bytes, ok := blockio.DecodedBytes(stored)
-	if !ok || bytes > maxBlockBytes {
-		return t.corrupt(h, "unknown compression")
+	if !ok || bytes > getpath.MaxBlockBytes {
+		return 0, t.Damaged(h, "unknown compression")
 	}
-	r.sizes[number].Store(int32(bytes) + 1)
-	return nil
+	return int(bytes), nil
 }

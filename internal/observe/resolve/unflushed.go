@@ -14,21 +14,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/record"
 
 	"github.com/statelab/statelab/internal/observe/follow"
-)
-
-// entryKind is what an entry of a key says.
-type entryKind = follow.Entry
-
-const (
-	noEntry     = follow.None
-	setEntry    = follow.Set
-	deleteEntry = follow.Delete
-	mergeEntry  = follow.Merge
+	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
 // readLogs reads the logs, oldest first, of so many entries. Both versions write the same records.
-func readLogs(paths []string) (u *follow.Unflushed, entries uint64, err error) {
-	u = new(follow.Unflushed)
+func readLogs(paths []string) (u *getpath.Unflushed, entries uint64, err error) {
+	u = new(getpath.Unflushed)
 	for _, path := range paths {
 		err := readLog(path, func(batch []byte) error {
 			return eachEntry(batch, func(kind pebble2.InternalKeyKind, key, value []byte) error {
@@ -37,7 +28,7 @@ func readLogs(paths []string) (u *follow.Unflushed, entries uint64, err error) {
 				if !known {
 					return fmt.Errorf("it holds an entry of kind %v, which is not supported", kind)
 				}
-				if entry != noEntry {
+				if entry != follow.None {
 					u.Wrote(entry, key, value)
 				}
 				return nil
@@ -100,8 +91,8 @@ func eachEntry(batch []byte, visit func(kind pebble2.InternalKeyKind, key, value
 	}
 }
 
-// entryOf is what a kind of entry says of its key; noEntry if no Get sees it.
-func entryOf(kind pebble2.InternalKeyKind) (entry entryKind, known bool) {
+// entryOf is what a kind of entry says of its key; follow.None if no Get sees it.
+func entryOf(kind pebble2.InternalKeyKind) (entry follow.Entry, known bool) {
 	switch kind {
 	case pebble2.InternalKeyKindSet, pebble2.InternalKeyKindSetWithDelete, pebble2.InternalKeyKindDelete, pebble2.InternalKeyKindSingleDelete,
 		pebble2.InternalKeyKindDeleteSized, pebble2.InternalKeyKindMerge:
@@ -109,7 +100,7 @@ func entryOf(kind pebble2.InternalKeyKind) (entry entryKind, known bool) {
 	case pebble2.InternalKeyKindRangeDelete:
 		return follow.Range, true
 	case pebble2.InternalKeyKindLogData, pebble2.InternalKeyKindRangeKeySet, pebble2.InternalKeyKindRangeKeyUnset, pebble2.InternalKeyKindRangeKeyDelete:
-		return noEntry, true
+		return follow.None, true
 	}
-	return noEntry, false
+	return follow.None, false
 }

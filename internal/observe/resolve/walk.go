@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/bloom"
 
 	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/observe/follow"
 	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
@@ -33,9 +34,6 @@ type Walker struct {
 	data      dataBlock
 }
 
-// lookEvery is how often a known key is looked for all the same.
-const lookEvery = 1024
-
 // Walker returns a walker for one goroutine.
 func (r *Resolver) Walker() *Walker {
 	w := &Walker{r: r, policy: filterPolicy(), levels: r.levels}
@@ -48,7 +46,7 @@ func (r *Resolver) Walker() *Walker {
 // memory is what a Get looks into before the tables: the kind of the key's newest entry, if it counts, and whether a range
 // deletion hides what lies below.
 type memory interface {
-	Find(key []byte) (kind entryKind, gone bool)
+	Find(key []byte) (kind follow.Entry, gone bool)
 }
 
 // Get appends the numbers of the blocks that a Get of key asks for to dst[:0],
@@ -60,10 +58,10 @@ func (w *Walker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, fo
 	w.key, w.known, w.numbers, w.deleted, w.merging = key, known, dst[:0], false, false
 	if w.memory != nil {
 		kind, gone := w.memory.Find(key)
-		if kind == setEntry || gone {
-			return w.numbers, kind == setEntry || kind == mergeEntry, nil
+		if kind == follow.Set || gone {
+			return w.numbers, kind == follow.Set || kind == follow.Merge, nil
 		}
-		w.deleted, w.merging = kind == deleteEntry, kind == mergeEntry
+		w.deleted, w.merging = kind == follow.Delete, kind == follow.Merge
 	}
 	for i := range w.levels {
 		w.level = &w.levels[i]
@@ -102,22 +100,22 @@ func (w *Walker) lookInto(last bool) (answer, error) {
 	if err != nil || certain {
 		return isHere, err
 	}
-	if e.end && w.r.version == cachesim.PebbleV1 && w.table().rangeDelAt.bytes == 0 && bytes.Equal(w.key, w.table().points.Largest) {
+	if e.end && w.r.version == cachesim.PebbleV1 && w.table().rangeDelAt.Bytes == 0 && bytes.Equal(w.key, w.table().points.Largest) {
 		// The table was searched to its end without its own largest key.
 		if err := w.enterNext(&goneBelow, &gone); err != nil {
 			return isGone, err
 		}
 	}
-	for e.kind != noEntry {
+	for e.kind != follow.None {
 		if gone && e.seqNum < goneBelow {
 			return isGone, nil
 		}
 		switch {
 		case w.deleted:
-		case e.kind == setEntry, w.merging && e.kind == deleteEntry:
+		case e.kind == follow.Set, w.merging && e.kind == follow.Delete:
 			return isHere, nil
 		default:
-			w.deleted, w.merging = e.kind == deleteEntry, e.kind == mergeEntry
+			w.deleted, w.merging = e.kind == follow.Delete, e.kind == follow.Merge
 		}
 		if e, err = w.next(); err != nil {
 			return isGone, err
@@ -136,14 +134,14 @@ func (w *Walker) lookInto(last bool) (answer, error) {
 
 func (w *Walker) table() *table { return w.level.tables[w.tableAt] }
 
-func (w *Walker) ask(t *table, at uint32) { w.numbers = append(w.numbers, t.first+at) }
+func (w *Walker) ask(t *table, at uint32) { w.numbers = append(w.numbers, t.First+at) }
 
 // enter reads what opening an iterator on the table reads: its range deletions,
 // and its root index even if the filter is going to say no.
 func (w *Walker) enter() (goneBelow uint64, gone bool) {
 	t := w.table()
 	w.partition = -1
-	if t.rangeDelAt.bytes > 0 {
+	if t.rangeDelAt.Bytes > 0 {
 		w.ask(t, rangeDelNumber)
 		goneBelow, gone = getpath.CoveredBy(t.tombstones, w.key)
 	}
@@ -166,12 +164,12 @@ func (w *Walker) seek(last bool) (e entry, certain bool, err error) {
 			return entry{end: true}, false, nil
 		}
 	}
-	wanted := t.separators.Seek(w.key)
+	wanted := t.Separators.Seek(w.key)
 	if !w.advance(wanted) {
 		return entry{end: true}, false, nil
 	}
-	if w.known && last && !w.deleted && !w.merging && !t.merges && t.excluded == nil && t.rangeDelAt.bytes == 0 {
-		if w.trusted++; w.trusted%lookEvery != 0 {
+	if w.known && last && !w.deleted && !w.merging && !t.merges && t.excluded == nil && t.rangeDelAt.Bytes == 0 {
+		if w.trusted++; w.trusted%getpath.LookEvery != 0 {
 			return entry{}, true, nil
 		}
 	}
@@ -224,11 +222,11 @@ func (w *Walker) first() (e entry, certain bool, err error) {
 // the index partitions on the way there. It reports false at the table's end.
 func (w *Walker) advance(from int) bool {
 	t := w.table()
-	for i := from; i < len(t.data); i++ {
+	for i := from; i < len(t.Data); i++ {
 		if t.twoLevels() {
-			if p := t.partitionOf(i); p != w.partition {
+			if p := t.PartitionOf(i); p != w.partition {
 				if t.partitionExcluded(p) {
-					i = int(t.partitionEnds[p]) - 1
+					i = int(t.PartitionEnds[p]) - 1
 					continue
 				}
 				w.partition = p
@@ -239,7 +237,7 @@ func (w *Walker) advance(from int) bool {
 			continue
 		}
 		w.block = i
-		w.ask(t, t.firstData+uint32(i))
+		w.ask(t, t.FirstData+uint32(i))
 		return true
 	}
 	return false
@@ -252,7 +250,7 @@ func (w *Walker) enterNext(goneBelow *uint64, gone *bool) error {
 	for !w.table().points.Exclusive && w.tableAt+1 < len(w.level.tables) {
 		w.tableAt++
 		t := w.table()
-		if below, is := w.enter(); t.rangeDelAt.bytes > 0 {
+		if below, is := w.enter(); t.rangeDelAt.Bytes > 0 {
 			*goneBelow, *gone = below, is
 		}
 		if !t.allObsolete && w.advance(0) {
@@ -263,7 +261,7 @@ func (w *Walker) enterNext(goneBelow *uint64, gone *bool) error {
 				return err
 			}
 		}
-		if t.rangeDelAt.bytes > 0 && (t.allObsolete || t.excluded != nil) {
+		if t.rangeDelAt.Bytes > 0 && (t.allObsolete || t.excluded != nil) {
 			return nil
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/statelab/statelab/internal/observe/blockio/pebble2fs"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/observe/follow"
+	"github.com/statelab/statelab/internal/observe/getpath"
 )
 
 // Written is what a table holds, as it was written, whatever it is read with.
@@ -42,11 +43,11 @@ func Look(dir string, version cachesim.PebbleVersion) (all []Written, err error)
 
 // written reads the properties of a table.
 func written(dir string, facts follow.Facts, kept dbformat.KeptByPebble) (w Written, err error) {
-	t := &table{Facts: facts}
-	if t.opened, err = facts.Open(dir); err != nil {
+	t := &table{Table: getpath.Table{Facts: facts}}
+	if t.Opened, err = facts.Open(dir); err != nil {
 		return w, err
 	}
-	defer func() { err = errors.Join(err, t.opened.Close()) }()
+	defer func() { err = errors.Join(err, t.Opened.Close()) }()
 	reader, err := sstable.NewReader(context.Background(), readable{t}, pebble2fs.TableOptions(kept))
 	if err != nil {
 		return w, fmt.Errorf("table %06d: %w", facts.File, err)

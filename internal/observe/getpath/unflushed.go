@@ -1,0 +1,70 @@
+package getpath
+
+import (
+	"bytes"
+
+	"github.com/statelab/statelab/internal/observe/follow"
+)
+
+// Unflushed is what logs hold that are read at one moment: what an engine replays into memory when it opens a database. Entries are added
+// from the oldest to the newest; then comes Finish, and then Find.
+type Unflushed struct {
+	newest     map[string]logged
+	tombstones []Tombstone // in the order written, then disjoint; numbered by entry
+	entries    uint64      // so far
+}
+
+// logged is the newest entry of a key, and under a merge operand the older ones.
+type logged struct {
+	entry  follow.Entry
+	number uint64 // among the entries of the logs
+	older  *logged
+}
+
+// Wrote adds an entry. A deleted range begins with key, and end is behind it.
+func (u *Unflushed) Wrote(entry follow.Entry, key, end []byte) {
+	u.entries++
+	if entry == follow.Range {
+		u.tombstones = append(u.tombstones, Tombstone{Start: bytes.Clone(key), End: bytes.Clone(end), SeqNum: u.entries})
+		return
+	}
+	e := logged{entry: entry, number: u.entries}
+	if before, is := u.newest[string(key)]; is && entry == follow.Merge {
+		e.older = &before
+	}
+	if u.newest == nil {
+		u.newest = map[string]logged{}
+	}
+	u.newest[string(key)] = e
+}
+
+// Finish has to be called before Find.
+func (u *Unflushed) Finish() { u.tombstones = Disjoint(u.tombstones) }
+
+// DeletesRanges tells whether ranges of keys are deleted.
+func (u *Unflushed) DeletesRanges() bool { return len(u.tombstones) > 0 }
+
+// Find tells what a Get meets in memory: the newest entry that counts, a merge operand only where everything older is in the tables.
+// gone: a range deletion hides what lies below.
+func (u *Unflushed) Find(key []byte) (entry follow.Entry, gone bool) {
+	if u.entries == 0 {
+		return follow.None, false
+	}
+	deletedAt, gone := CoveredBy(u.tombstones, key)
+	newest, is := u.newest[string(key)]
+	if !is || gone && newest.number < deletedAt {
+		return follow.None, gone
+	}
+	if newest.entry != follow.Merge {
+		return newest.entry, gone
+	}
+	for e := newest.older; e != nil; e = e.older {
+		if gone && e.number < deletedAt || e.entry != follow.Merge {
+			return follow.Set, gone // a merge ends at what is not one
+		}
+	}
+	if gone {
+		return follow.Set, gone
+	}
+	return follow.Merge, gone
+}
