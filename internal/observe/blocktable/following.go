@@ -132,20 +132,6 @@ func (f *Following) resolver(name string) (*Resolver, error) {
 	return r, nil
 }
 
-// momentWalker resolves Gets for one goroutine, each at its moment.
-type momentWalker struct {
-	*Walker
-	then follow.Then
-}
-
-// Get implements getpath.Walker.
-func (w *momentWalker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, found bool, err error) {
-	key, w.then.At = follow.Moment(key)
-	w.levels = follow.LevelsAt(w.r.states, w.then.At)
-	w.filtersL0 = filtersL0(w.levels)
-	return w.Walker.Get(key, known, dst)
-}
-
 // Close closes all tables and logs, also those of what was made of them.
 func (f *Following) Close() error {
 	errs := []error{f.Database.Close()}

@@ -70,6 +70,7 @@ func (w *Walker) getTogether(gets []together) error {
 		left = append(left, g)
 	}
 	w.left = left
+	filtersL0 := filtersL0(w.levels)
 	for i := range w.levels {
 		left = slices.DeleteFunc(left, func(g *together) bool { return g.answer != goOn })
 		l, last := &w.levels[i], i == len(w.levels)-1
@@ -82,7 +83,7 @@ func (w *Walker) getTogether(gets []together) error {
 		for at, t := range l.tables {
 			w.some = w.some[:0]
 			for _, g := range left {
-				if g.answer == goOn && (!w.filtersL0 || t.Holds(g.key)) {
+				if g.answer == goOn && (!filtersL0 || t.Holds(g.key)) {
 					w.some = append(w.some, g)
 				}
 			}

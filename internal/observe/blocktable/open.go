@@ -111,7 +111,6 @@ func (r *Resolver) arrange(family *Family) error {
 		}
 		r.levels, from = append(r.levels, l), to
 	}
-	r.filtersL0 = filtersL0(r.levels)
 	return nil
 }
 

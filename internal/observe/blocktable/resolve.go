@@ -15,7 +15,6 @@
 package blocktable
 
 import (
-
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/follow"
@@ -30,7 +29,6 @@ type Resolver struct {
 	reading   Reading
 	torn      string            // see manifest
 	levels    []level           // in the order in which a Get looks
-	filtersL0 bool              // tables of level 0 are asked within their bounds only
 	blobs     []follow.BlobFile // by number; their blocks, one each, are behind those of the tables
 	firstBlob uint32
 	unflushed *getpath.Unflushed

@@ -18,9 +18,8 @@ type Walker struct {
 	r *Resolver
 
 	// Of the moment of the Get:
-	levels    []level
-	filtersL0 bool
-	memory    memory
+	levels []level
+	memory getpath.Memory
 
 	asked   // the Get being resolved
 	numbers []uint32
@@ -49,21 +48,14 @@ type asked struct {
 	merging   bool   // a merge operand was seen: older entries belong to it
 }
 
-// memory is what was written and is not in the tables.
-type memory interface {
-	Find(key []byte) (kind follow.Entry, gone bool)
-}
-
 // Walk implements getpath.Source.
 func (r *Resolver) Walk() getpath.Walker {
-	w := &Walker{r: r, levels: r.levels, filtersL0: r.filtersL0, memory: r.unflushed}
+	w := &Walker{r: r, levels: r.levels, memory: r.unflushed}
 	if w.takes = w.take; r.reading.Level {
 		w.takes = w.takeNewest
 	}
 	if r.states != nil {
-		m := &momentWalker{Walker: w, then: follow.Then{Memory: r.memory}}
-		w.memory = &m.then
-		return m
+		return getpath.AtMoments(w, &w.levels, &w.memory, r.states, r.memory)
 	}
 	return w
 }
@@ -81,12 +73,12 @@ func (w *Walker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, fo
 	if w.r.reading.Level {
 		return w.getLevel()
 	}
-	levels := w.levels
+	levels, filtersL0 := w.levels, filtersL0(w.levels)
 	for i := range levels {
 		l := &levels[i]
 		if l.number == 0 {
 			for at, t := range l.tables {
-				if w.filtersL0 && !t.Holds(key) {
+				if filtersL0 && !t.Holds(key) {
 					continue
 				}
 				if answer, err := w.lookInto(t, i == len(levels)-1, at == len(l.tables)-1); err != nil || answer != goOn {

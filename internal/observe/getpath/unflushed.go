@@ -68,3 +68,31 @@ func (u *Unflushed) Find(key []byte) (entry follow.Entry, gone bool) {
 	}
 	return follow.Merge, gone
 }
+
+// Memory is what a Get looks into before the tables: what the newest entry of the key says, if it counts, and whether a range deletion
+// hides what lies below.
+type Memory interface {
+	Find(key []byte) (entry follow.Entry, gone bool)
+}
+
+// atMoment resolves each Get on the levels, and with the keys in memory, of its own moment, which follows its key (follow.At).
+type atMoment[L any] struct {
+	Walker
+	levels *[]L
+	states []follow.State[L]
+	then   follow.Then
+}
+
+// AtMoments is a Walker whose Gets have a moment each. levels and memory are what w looks into.
+func AtMoments[L any](w Walker, levels *[]L, memory *Memory, states []follow.State[L], then *follow.Memory) Walker {
+	m := &atMoment[L]{Walker: w, levels: levels, states: states, then: follow.Then{Memory: then}}
+	*memory = &m.then
+	return m
+}
+
+// Get implements Walker.
+func (m *atMoment[L]) Get(key []byte, known bool, dst []uint32) (numbers []uint32, found bool, err error) {
+	key, m.then.At = follow.Moment(key)
+	*m.levels = follow.LevelsAt(m.states, m.then.At)
+	return m.Walker.Get(key, known, dst)
+}

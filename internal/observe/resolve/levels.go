@@ -16,19 +16,7 @@ const lastLevel = 6
 type level struct {
 	number  int
 	tables  []*table
-	largest getpath.SortedKeys // of the tables
-}
-
-func newLevel(number int, tables []*table) level {
-	l := level{number: number}
-	for _, t := range tables {
-		if t.points != nil {
-			l.tables = append(l.tables, t)
-			l.largest.Add(t.points.Largest)
-		}
-	}
-	l.largest.Finish()
-	return l
+	largest getpath.SortedKeys // of the tables; of a level at a moment: none
 }
 
 // find returns the table that a Get of key looks into. Both versions take the
@@ -53,16 +41,34 @@ func inGetOrder(tables []*table) []level {
 		byLevel[t.Level] = append(byLevel[t.Level], t)
 	}
 	var levels []level
-	for _, sublevel := range slices.Backward(sublevels(byLevel[0])) {
-		levels = append(levels, newLevel(0, sublevel))
+	for number, of := range byLevel {
+		some, _ := levelsOf(number, of)
+		levels = append(levels, some...)
 	}
-	for number := 1; number <= lastLevel; number++ {
-		if len(byLevel[number]) > 0 {
-			sortByKey(byLevel[number])
-			levels = append(levels, newLevel(number, byLevel[number]))
+	for i := range levels {
+		l := &levels[i]
+		for _, t := range l.tables {
+			l.largest.Add(t.points.Largest)
 		}
+		l.largest.Finish()
 	}
 	return levels
+}
+
+// levelsOf are the levels that the tables of one are, which it may reorder. No Get sees tables without points.
+func levelsOf(number int, tables []*table) (levels []level, _ error) {
+	sortByKey(tables)
+	parts := [][]*table{tables}
+	if number == 0 {
+		parts = sublevels(tables)
+		slices.Reverse(parts)
+	}
+	for _, part := range parts {
+		if len(part) > 0 {
+			levels = append(levels, level{number: number, tables: slices.DeleteFunc(part, func(t *table) bool { return t.points == nil })})
+		}
+	}
+	return levels, nil
 }
 
 // sublevels divides L0 as Pebble does: oldest first, each table one above the

@@ -53,40 +53,6 @@ func (f *Following) Moments() (*Resolver, error) {
 	return r, err
 }
 
-// levelsOf are the levels of the tables of one.
-func levelsOf(number int, tables []*table) (levels []level, _ error) {
-	if number == 0 {
-		for _, sublevel := range slices.Backward(sublevels(tables)) {
-			levels = append(levels, level{number: 0, tables: withPoints(sublevel)})
-		}
-		return levels, nil
-	}
-	if sortByKey(tables); len(tables) > 0 {
-		levels = append(levels, level{number: number, tables: withPoints(tables)})
-	}
-	return levels, nil
-}
-
-func withPoints(tables []*table) []*table {
-	if !slices.ContainsFunc(tables, func(t *table) bool { return t.points == nil }) {
-		return tables
-	}
-	return slices.DeleteFunc(slices.Clone(tables), func(t *table) bool { return t.points == nil })
-}
-
-// momentWalker resolves Gets for one goroutine, each at its moment.
-type momentWalker struct {
-	*Walker
-	then follow.Then
-}
-
-// Get implements getpath.Walker.
-func (w *momentWalker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, found bool, err error) {
-	key, w.then.At = follow.Moment(key)
-	w.levels = follow.LevelsAt(w.r.states, w.then.At)
-	return w.Walker.Get(key, known, dst)
-}
-
 // A database is opened with a memtable of this size, and each is twice as large as the last until they have their full size.
 const firstMemTableBytes = 256 << 10
 

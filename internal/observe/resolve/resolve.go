@@ -22,7 +22,6 @@
 package resolve
 
 import (
-
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/dbformat"
@@ -55,9 +54,7 @@ func (r *Resolver) Walk() getpath.Walker {
 	if r.states == nil {
 		return w
 	}
-	m := &momentWalker{Walker: w, then: follow.Then{Memory: r.memory}}
-	w.memory = &m.then
-	return m
+	return getpath.AtMoments(w, &w.levels, &w.memory, r.states, r.memory)
 }
 
 // Numbers of a table's blocks, from its first on: the fixed ones, then index

@@ -15,8 +15,8 @@ import (
 type Walker struct {
 	r      *Resolver
 	policy bloom.FilterPolicy
-	levels []level // in the order a Get looks
-	memory memory  // what no table holds yet; nil: nothing
+	levels []level        // in the order a Get looks
+	memory getpath.Memory // what no table holds yet; nil: nothing
 
 	// Of the Get being resolved:
 	key     []byte
@@ -41,12 +41,6 @@ func (r *Resolver) Walker() *Walker {
 		w.memory = r.unflushed
 	}
 	return w
-}
-
-// memory is what a Get looks into before the tables: the kind of the key's newest entry, if it counts, and whether a range
-// deletion hides what lies below.
-type memory interface {
-	Find(key []byte) (kind follow.Entry, gone bool)
 }
 
 // Get appends the numbers of the blocks that a Get of key asks for to dst[:0],
