@@ -1,6 +1,6 @@
-// Package follow has what is common to those who follow a database while its owner writes into it, whatever engine it is: the records of
-// its logs and manifests as they are written (Tail), which tables there are by the edits of a manifest (Edit), when they came and went
-// (Database), and what was in memory (Memory).
+// Package follow has what manifests and logs of databases say, whatever engine it is: the edits of a manifest (Edit), and, of a database
+// that is followed while its owner writes into it, records as they are written (Tail), when tables came and went (Database), and what was
+// in memory at each time (Memory).
 //
 // Non-goals: what is in a table (internal/observe/resolve and internal/observe/blocktable); which blocks a Get asks for.
 package follow
