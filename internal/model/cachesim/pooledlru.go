@@ -14,27 +14,21 @@ type PooledLRU struct {
 	maxBytes, usedBytes int64
 	highMax, highBytes  int64
 	index
-	pages []pooledPage // from 1
-	free  int32
-	// The lists are rings around pages that hold no block.
+	ring
+	// The lists are around pages that hold no block; the next of a page is newer. Pinned pages are in neither.
 	high, bottom int32
 }
 
-type pooledPage struct {
-	id         uint32
-	bytes      int32
-	next, prev int32 // next is older
-	inHigh     bool
-}
+// inHigh is the kind of the pages of the high-priority pool.
+const inHigh uint8 = 1
 
 // highShare is high_pri_pool_ratio.
 const highShare = 0.5
 
 // NewPooledLRU returns an empty shard of maxBytes.
 func NewPooledLRU(maxBytes int64) *PooledLRU {
-	c := &PooledLRU{maxBytes: maxBytes, highMax: int64(float64(maxBytes) * highShare), index: newIndex()}
-	c.pages = []pooledPage{{}, {next: 1, prev: 1}, {next: 2, prev: 2}}
-	c.high, c.bottom = 1, 2
+	c := &PooledLRU{maxBytes: maxBytes, highMax: int64(float64(maxBytes) * highShare), index: newIndex(), ring: newRing()}
+	c.high, c.bottom = c.take(0, 0), c.take(0, 0)
 	return c
 }
 
@@ -65,8 +59,7 @@ func (c *PooledLRU) access(q *request) (hit bool) {
 	if c.usedBytes+int64(q.bytes) > c.maxBytes && q.marks&Pinned == 0 {
 		return false // it leaves as soon as the Get is done with it
 	}
-	slot := c.page()
-	c.pages[slot] = pooledPage{id: q.id, bytes: q.bytes}
+	slot := c.take(q.id, q.bytes)
 	c.put(q.id, slot)
 	c.usedBytes += int64(q.bytes)
 	if q.marks&Pinned == 0 {
@@ -80,8 +73,8 @@ func (c *PooledLRU) Touch(id uint32) { c.use(id) }
 
 func (c *PooledLRU) use(id uint32) (is bool) {
 	slot := c.get(id)
-	if slot != 0 && c.pages[slot].next != 0 { // not pinned
-		c.unlink(slot)
+	if slot != 0 && c.pages[slot].next != slot { // not pinned
+		c.leave(slot)
 		c.enter(slot, true)
 	}
 	return slot != 0
@@ -90,56 +83,40 @@ func (c *PooledLRU) use(id uint32) (is bool) {
 // enter makes a page that is in no list the newest of a pool.
 func (c *PooledLRU) enter(slot int32, high bool) {
 	if !high {
-		c.link(c.bottom, slot)
+		c.linkBefore(c.bottom, slot)
 		return
 	}
-	c.link(c.high, slot)
-	c.pages[slot].inHigh = true
-	c.highBytes += int64(c.pages[slot].bytes)
+	c.linkBefore(c.high, slot)
+	p := &c.pages[slot]
+	p.kind = inHigh
+	c.highBytes += int64(p.bytes)
 	for c.highBytes > c.highMax {
-		oldest := c.pages[c.high].prev
-		c.unlink(oldest)
-		c.link(c.bottom, oldest)
+		oldest := c.pages[c.high].next
+		c.leave(oldest)
+		c.enter(oldest, false)
 	}
 }
 
 func (c *PooledLRU) evict() bool {
-	oldest := c.pages[c.bottom].prev
+	oldest := c.pages[c.bottom].next
 	if oldest == c.bottom {
-		if oldest = c.pages[c.high].prev; oldest == c.high {
+		if oldest = c.pages[c.high].next; oldest == c.high {
 			return false
 		}
 	}
-	c.unlink(oldest)
-	p := &c.pages[oldest]
-	c.usedBytes -= int64(p.bytes)
-	c.remove(p.id)
-	p.next, c.free = c.free, oldest
+	c.leave(oldest)
+	c.usedBytes -= int64(c.pages[oldest].bytes)
+	c.remove(c.pages[oldest].id)
+	c.release(oldest)
 	return true
 }
 
-func (c *PooledLRU) page() int32 {
-	if slot := c.free; slot != 0 {
-		c.free = c.pages[slot].next
-		return slot
-	}
-	c.pages = append(c.pages, pooledPage{})
-	return int32(len(c.pages) - 1)
-}
-
-// link makes a page the newest of the list around a page.
-func (c *PooledLRU) link(list, slot int32) {
-	p, l := &c.pages[slot], &c.pages[list]
-	p.next, p.prev = l.next, list
-	c.pages[l.next].prev = slot
-	l.next = slot
-}
-
-func (c *PooledLRU) unlink(slot int32) {
+// leave takes a page out of its pool, for another one or for good.
+func (c *PooledLRU) leave(slot int32) {
 	p := &c.pages[slot]
 	c.pages[p.prev].next, c.pages[p.next].prev = p.next, p.prev
-	if p.inHigh {
-		p.inHigh = false
+	if p.kind == inHigh {
+		p.kind = 0
 		c.highBytes -= int64(p.bytes)
 	}
 }
