@@ -49,19 +49,5 @@ func convert(from string, to io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, tables.Close()) }()
-	list, err := accesses.NewWriter(to, tables.Info())
-	if err != nil {
-		return err
-	}
-	for block := new(accesses.Block); ; {
-		switch err := tables.Next(block); {
-		case err == io.EOF:
-			return list.Close()
-		case err != nil:
-			return err
-		}
-		if err := list.Add(block); err != nil {
-			return err
-		}
-	}
+	return accesses.Write(to, tables, tables.Info(), func(uint64) error { return nil })
 }

@@ -15,6 +15,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/statelab/statelab/internal/chain/ethjson"
@@ -91,6 +92,21 @@ type Source interface {
 	Close() error
 }
 
+// Each visits all blocks, each of which is valid until the next.
+func Each(s Source, visit func(b *Block) error) error {
+	var b Block
+	for {
+		if err := s.Next(&b); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := visit(&b); err != nil {
+			return err
+		}
+	}
+}
+
 // Limits of every form: what exceeds them is damage.
 const (
 	MaxBlockBytes = 256 << 20 // of a block in its foreign form, decoded
@@ -124,8 +140,7 @@ var emptyCode, emptyRoot = Word(layout.EmptyCode), Word(layout.EmptyRoot)
 type Joiner struct {
 	accounts map[Address]bool
 	slots    map[slotOf]bool
-	last     Block
-	any      bool
+	order    order
 }
 
 type slotOf struct {
@@ -140,12 +155,9 @@ func NewJoiner() *Joiner {
 
 // Join makes a block of what decoders have added to it.
 func (j *Joiner) Join(b *Block) error {
-	if j.any {
-		if err := follows(&j.last, b); err != nil {
-			return err
-		}
+	if err := j.order.add(b); err != nil {
+		return err
 	}
-	j.last, j.any = Block{Number: b.Number, Hash: b.Hash}, true
 	if len(b.Accesses) > MaxAccesses {
 		return fmt.Errorf("block %d has %d accesses, at most %d are read", b.Number, len(b.Accesses), MaxAccesses)
 	}

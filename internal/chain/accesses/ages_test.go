@@ -59,7 +59,7 @@ func TestRecurrenceByHand(t *testing.T) {
 	if of := seen[260]; len(of) != 1 || of[0].Written != 1 {
 		t.Errorf("block 260: %+v", of)
 	}
-	tally, err := Count(&blocks, nil)
+	tally, err := Count(&blocks, func(*Block) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

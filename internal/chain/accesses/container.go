@@ -125,8 +125,7 @@ type Container struct {
 	unpack *zstd.Decoder
 	closer io.Closer
 	info   Info
-	last   Block // the newest block, without its parts
-	any    bool
+	order  order
 	line   []byte
 }
 
@@ -170,7 +169,7 @@ func (c *Container) Next(b *Block) error {
 		return io.EOF
 	}
 	if err != nil {
-		return c.damage(c.last.Number+1, err)
+		return c.damage(c.order.number+1, err)
 	}
 	*b = Block{Number: l.Number, Hash: l.Hash, Parent: l.Parent, Root: l.Root, Before: l.Before, After: l.After, Accesses: b.Accesses[:0]}
 	if len(l.Accesses) > MaxAccesses {
@@ -184,12 +183,9 @@ func (c *Container) Next(b *Block) error {
 		b.Accesses = append(b.Accesses, a)
 	}
 	markFirst(b.Accesses)
-	if c.any {
-		if err := follows(&c.last, b); err != nil {
-			return fmt.Errorf("%s: %w", c.name, err)
-		}
+	if err := c.order.add(b); err != nil {
+		return fmt.Errorf("%s: %w", c.name, err)
 	}
-	c.last, c.any = Block{Number: b.Number, Hash: b.Hash}, true
 	return nil
 }
 
@@ -197,15 +193,23 @@ func (c *Container) damage(number uint64, err error) error {
 	return fmt.Errorf("%s: block %d: %w: the file is damaged or incomplete, import or generate it again", c.name, number, err)
 }
 
-// follows tells whether a block can come after another.
-func follows(last, b *Block) error {
-	if b.Number <= last.Number {
-		return fmt.Errorf("block %d comes after block %d: blocks must ascend", b.Number, last.Number)
+// order is that of blocks: the newest one.
+type order struct {
+	any    bool
+	number uint64
+	hash   *Word
+}
+
+// add tells whether a block can come after those before it.
+func (o *order) add(b *Block) error {
+	if o.any && b.Number <= o.number {
+		return fmt.Errorf("block %d comes after block %d: blocks must ascend", b.Number, o.number)
 	}
-	if b.Number == last.Number+1 && last.Hash != nil && b.Parent != nil && *last.Hash != *b.Parent {
+	if o.any && b.Number == o.number+1 && o.hash != nil && b.Parent != nil && *o.hash != *b.Parent {
 		return fmt.Errorf("block %d has the parent %v, and block %d of this list is %v: the chain was reorganised between them; fetch both again",
-			b.Number, *b.Parent, last.Number, *last.Hash)
+			b.Number, *b.Parent, o.number, *o.hash)
 	}
+	*o = order{true, b.Number, b.Hash}
 	return nil
 }
 
@@ -359,15 +363,13 @@ func Write(to io.Writer, from Source, info Info, told func(blocks uint64) error)
 	if err != nil {
 		return err
 	}
-	var b Block
-	for n := uint64(1); ; n++ {
-		if err := from.Next(&b); err == io.EOF {
-			return w.Close()
-		} else if err != nil {
-			return err
-		}
-		if err := errors.Join(w.Add(&b), told(n)); err != nil {
-			return err
-		}
+	n := uint64(0)
+	err = Each(from, func(b *Block) error {
+		n++
+		return errors.Join(w.Add(b), told(n))
+	})
+	if err != nil {
+		return err
 	}
+	return w.Close()
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -35,22 +34,19 @@ func Keys(scheme string, get Get, list Source, visit func(key []byte, found bool
 			return err
 		}
 	}
-	var b Block
-	for n := 0; ; n++ {
-		if err := list.Next(&b); err == io.EOF {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		if err := k.block(&b); err != nil {
+	first := true
+	return Each(list, func(b *Block) error {
+		if err := k.block(b); err != nil {
 			return fmt.Errorf("block %d: %w", b.Number, err)
 		}
 		// Blocks make few accounts; those of the system, and what is deployed at one address on many chains, are everywhere.
-		if n == 0 && k.present < (k.accounts+3)/4 {
+		if first && k.present < (k.accounts+3)/4 {
 			return fmt.Errorf("block %d: %d of its %d accounts are in the database under %s keys, account %v is not: the list is of another chain, or "+
 				"the database keeps its state otherwise (--scheme %s)", b.Number, k.present, k.accounts, scheme, k.absent, othersOf(scheme))
 		}
-	}
+		first = false
+		return nil
+	})
 }
 
 func othersOf(scheme string) string {

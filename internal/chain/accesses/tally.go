@@ -36,21 +36,15 @@ type Tally struct {
 
 // Count reads a list to its end.
 func Count(s Source, told func(*Block) error) (Tally, error) {
-	var b Block
 	c := counting{perAccount: map[Address]uint64{}, windows: newWindows()}
-	for {
-		if err := s.Next(&b); err == io.EOF {
-			return c.tally(), nil
-		} else if err != nil {
-			return c.Tally, err
-		}
-		c.block(&b)
-		if told != nil {
-			if err := told(&b); err != nil {
-				return c.Tally, err
-			}
-		}
+	err := Each(s, func(b *Block) error {
+		c.block(b)
+		return told(b)
+	})
+	if err != nil {
+		return c.Tally, err
 	}
+	return c.tally(), nil
 }
 
 // counting is a Tally in the making.
@@ -141,50 +135,46 @@ func Verdict(of Info, blocks, roots uint64) string {
 // and holds its root against each block's.
 func Verify(s Source, reference *mpt.Reference, told func(block uint64) error) (blocks, roots uint64, err error) {
 	player := NewPlayer(s.Info())
-	var b Block
-	for {
-		if err := s.Next(&b); err == io.EOF {
-			return blocks, roots, nil
-		} else if err != nil {
-			return blocks, roots, err
-		}
+	err = Each(s, func(b *Block) error {
 		if err := told(b.Number); err != nil {
-			return blocks, roots, err
+			return err
 		}
 		blocks++
 		if !s.Info().Complete {
-			continue
+			return nil
 		}
 		if len(b.Before) > 0 && blocks > 1 {
-			return blocks, roots, fmt.Errorf("block %d tells of the state before the list, "+
+			return fmt.Errorf("block %d tells of the state before the list, "+
 				"which the first block has told in full: import the list again from genesis.json and lists of one chain", b.Number)
 		}
 		if blocks == 1 {
-			player.Before(&b)
+			player.Before(b)
 			for _, c := range player.Initial() {
 				if err := reference.Change(c); err != nil {
-					return blocks, roots, err
+					return err
 				}
 			}
 		}
-		changes, err := player.Changes(&b)
+		changes, err := player.Changes(b)
 		if err != nil {
-			return blocks, roots, err
+			return err
 		}
 		for _, c := range changes {
 			if err := reference.Change(c); err != nil {
-				return blocks, roots, fmt.Errorf("block %d: %w", b.Number, err)
+				return fmt.Errorf("block %d: %w", b.Number, err)
 			}
 		}
 		if b.Root == nil {
-			continue
+			return nil
 		}
 		roots++
 		if root := reference.Root(); root != *b.Root {
-			return blocks, roots, fmt.Errorf("block %d: what it writes makes the state root %v, its header says %v: "+
+			return fmt.Errorf("block %d: what it writes makes the state root %v, its header says %v: "+
 				"the list leaves out a change, or is of another chain; import it again from the node that has this block", b.Number, Word(root), *b.Root)
 		}
-	}
+		return nil
+	})
+	return blocks, roots, err
 }
 
 // Facts are what statelab accesses info prints.

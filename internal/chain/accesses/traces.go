@@ -69,15 +69,8 @@ func (d *traces) transaction(trace ethjson.Object) error {
 	return d.prestate(trace)
 }
 
-// accountsOf decodes an object of accounts; none of no text.
-func accountsOf[T any](text []byte) (accounts map[Address]*T, err error) {
-	var object ethjson.Object
-	if text != nil {
-		err = ethjson.Strict(text, &object)
-	}
-	if err == nil {
-		accounts, err = ethjson.Accounts[T](object)
-	}
+func accountsOf[T any](text []byte) (map[Address]*T, error) {
+	accounts, err := ethjson.AccountsIn[T](text)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoTrace, err)
 	}

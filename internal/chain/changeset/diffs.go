@@ -56,8 +56,7 @@ type diffSource struct {
 	numbers []int64
 	at      int // the file being read
 
-	changes []Change // of the block
-	given   int
+	listed // of the block
 }
 
 func openDiffs(fsys fs.FS, name string) (Source, error) {
@@ -108,14 +107,6 @@ func (s *diffSource) begin() (version int64, err error) {
 	}
 	s.at++
 	return version, nil
-}
-
-func (s *diffSource) change() (c Change, more bool, err error) {
-	if s.given == len(s.changes) {
-		return c, false, nil
-	}
-	s.given++
-	return s.changes[s.given-1], true, nil
 }
 
 func (s *diffSource) readFile() (err error) {
@@ -195,15 +186,8 @@ func (s *diffSource) transaction(trace ethjson.Object) error {
 }
 
 // accountsOf decodes one side of a diff; none of no text.
-func accountsOf(text []byte) (accounts map[ethjson.Address]*ethjson.Account, err error) {
-	if text == nil {
-		return nil, nil
-	}
-	var object ethjson.Object
-	if err := ethjson.Strict(text, &object); err != nil {
-		return nil, err
-	}
-	accounts, err = ethjson.Accounts[ethjson.Account](object)
+func accountsOf(text []byte) (map[ethjson.Address]*ethjson.Account, error) {
+	accounts, err := ethjson.AccountsIn[ethjson.Account](text)
 	for at, account := range accounts {
 		if account == nil {
 			return nil, fmt.Errorf("account %v is null", at)

@@ -194,6 +194,17 @@ func Accounts[T any](object Object) (map[Address]*T, error) {
 	return accounts, nil
 }
 
+// AccountsIn is Accounts of an object that is not decoded yet; none of no text.
+func AccountsIn[T any](text []byte) (map[Address]*T, error) {
+	var object Object
+	if text != nil {
+		if err := Strict(text, &object); err != nil {
+			return nil, err
+		}
+	}
+	return Accounts[T](object)
+}
+
 // Address is an account's, 0x-hex as text.
 type Address [20]byte
 

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"slices"
@@ -47,23 +46,21 @@ func readTraffic(path string) (*traffic, error) {
 	t := &traffic{player: accesses.NewPlayer(list.Info()), complete: list.Info().Complete}
 	var first [][]accesses.Aged
 	var ages accesses.Ages
-	for {
-		var b accesses.Block
-		if err := list.Next(&b); err == io.EOF {
-			break
-		} else if err != nil {
-			return nil, err
-		}
-		t.player.Before(&b)
+	err = accesses.Each(list, func(b *accesses.Block) error {
+		t.player.Before(b)
 		var of []accesses.Aged
-		ages.Block(&b, func(a accesses.Aged) {
+		ages.Block(b, func(a accesses.Aged) {
 			if a.First {
 				of = append(of, a)
 			}
 		})
 		first = append(first, of)
 		b.Accesses, b.Before = nil, nil
-		t.blocks = append(t.blocks, b)
+		t.blocks = append(t.blocks, *b)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	t.initial = t.player.Initial()
 	for _, c := range t.initial {
