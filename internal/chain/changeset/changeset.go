@@ -14,6 +14,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 )
 
@@ -148,32 +149,11 @@ func From(s Source, first int64) (Source, error) {
 		}
 		return s, nil
 	}
-	return &skipping{Source: s, first: first}, nil
-}
-
-type skipping struct {
-	Source
-	first int64
-}
-
-func (s *skipping) Info() Info {
-	info := s.Source.Info()
-	if info.First < s.first {
-		info.First, info.Totals = 0, nil
-	}
-	return info
-}
-
-func (s *skipping) Next(batch *Batch) error {
-	for {
-		if err := s.Source.Next(batch); err != nil || batch.Version >= s.first {
-			return err
-		}
-	}
+	return &part{Source: s, first: first, last: math.MaxInt64}, nil
 }
 
 // Until is s up to and with version last.
-func Until(s Source, last int64) Source { return &ending{Source: s, last: last} }
+func Until(s Source, last int64) Source { return &part{Source: s, last: last} }
 
 // Part is the part of a set from one version to another, 0 for its own first and last, net of what is overwritten within a version if
 // that is asked for.
@@ -193,33 +173,35 @@ func Part(s Source, first, last int64, net bool) (Source, error) {
 	return s, nil
 }
 
-type ending struct {
+// part is the versions from first to last of a source.
+type part struct {
 	Source
-	last  int64
-	ended bool // it was given: what comes next may be damaged
+	first, last int64
+	ended       bool // the last was given: what comes next may be damaged
 }
 
-func (s *ending) Info() Info {
+func (s *part) Info() Info {
 	info := s.Source.Info()
+	if info.First < s.first {
+		info.First, info.Totals = 0, nil
+	}
 	if info.Last > s.last {
 		info.Last, info.Totals = 0, nil // what lies between is not known
 	}
 	return info
 }
 
-func (s *ending) Next(batch *Batch) error {
-	if s.ended {
-		return io.EOF
+func (s *part) Next(batch *Batch) error {
+	for !s.ended {
+		if err := s.Source.Next(batch); err != nil {
+			return err
+		}
+		s.ended = batch.Version > s.last || batch.Version == s.last && batch.Last
+		if batch.Version >= s.first && batch.Version <= s.last {
+			return nil
+		}
 	}
-	if err := s.Source.Next(batch); err != nil {
-		return err
-	}
-	if batch.Version > s.last {
-		s.ended = true
-		return io.EOF
-	}
-	s.ended = batch.Version == s.last && batch.Last
-	return nil
+	return io.EOF
 }
 
 // compareKeys orders changes by store and key.

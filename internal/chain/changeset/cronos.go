@@ -37,9 +37,7 @@ type cronosSource struct {
 
 // cronosStore is one store's files and where reading is in them.
 type cronosStore struct {
-	name    string
-	files   []string
-	in      *stream
+	succession
 	version int64 // whose header was read; 0 at the end
 	left    int64 // bytes of its changes
 	key     []byte
@@ -55,7 +53,7 @@ func openCronos(fsys fs.FS, dir string) (Source, error) {
 		return nil, closeAfter(s, err)
 	}
 	for _, store := range s.stores {
-		if err := store.nextVersion(fsys); err != nil {
+		if err := store.nextVersion(); err != nil {
 			return nil, closeAfter(s, err)
 		}
 		if store.version > 0 && (s.first == 0 || store.version < s.first) {
@@ -82,7 +80,7 @@ func (s *cronosSource) find(dir string) error {
 		}
 		s.unknown = append(s.unknown, unknown...)
 		s.names = append(s.names, entry.Name())
-		s.stores = append(s.stores, &cronosStore{name: entry.Name(), files: files})
+		s.stores = append(s.stores, &cronosStore{succession: succession{fsys: s.fsys, files: files, unpack: cronosPacking}})
 	}
 	if !slices.ContainsFunc(s.stores, func(store *cronosStore) bool { return len(store.files) > 0 }) {
 		return fmt.Errorf("%s: no file is called STORE/block-NUMBER", dir)
@@ -100,10 +98,7 @@ func (s *cronosSource) Info() Info {
 func (s *cronosSource) Close() error {
 	var first error
 	for _, store := range s.stores {
-		if store.in != nil {
-			first = cmp.Or(first, store.in.close())
-			store.in = nil
-		}
+		first = cmp.Or(first, store.Close())
 	}
 	return first
 }
@@ -142,7 +137,7 @@ func (s *cronosSource) change() (c Change, more bool, err error) {
 			}
 			return c, true, err
 		}
-		if err := store.nextVersion(s.fsys); err != nil {
+		if err := store.nextVersion(); err != nil {
 			return c, false, err
 		}
 	}
@@ -150,28 +145,11 @@ func (s *cronosSource) change() (c Change, more bool, err error) {
 }
 
 // nextVersion reads the header of the store's next version.
-func (s *cronosStore) nextVersion(fsys fs.FS) error {
-	for {
-		if s.in == nil {
-			if len(s.files) == 0 {
-				s.version = 0
-				return nil
-			}
-			if err := s.openFile(fsys); err != nil {
-				return err
-			}
-		}
-		ended, err := s.in.atEnd()
-		if err != nil {
-			return s.in.damage(s.last, err)
-		}
-		if !ended {
-			break
-		}
-		if err := s.in.close(); err != nil {
-			return s.in.damage(s.last, err)
-		}
-		s.in = nil
+func (s *cronosStore) nextVersion() error {
+	more, err := s.more(s.last)
+	if err != nil || !more {
+		s.version = 0
+		return err
 	}
 	var head [16]byte
 	if err := s.in.full(head[:]); err != nil {
@@ -191,20 +169,15 @@ func (s *cronosStore) nextVersion(fsys fs.FS) error {
 // maxVersionBytes is more than any block can write.
 const maxVersionBytes = 1 << 40
 
-func (s *cronosStore) openFile(fsys fs.FS) (err error) {
-	file := s.files[0]
-	s.files = s.files[1:]
-	var unpack func(io.Reader) (io.Reader, error)
+// cronosPacking is how a file is decompressed.
+func cronosPacking(file string) func(io.Reader) (io.Reader, error) {
 	switch path.Ext(file) {
 	case ".zz":
-		unpack = inflate
+		return inflate
 	case ".snappy", ".sz":
-		unpack = func(r io.Reader) (io.Reader, error) {
-			return s2.NewReader(r, s2.ReaderMaxBlockSize(1<<20)), nil
-		}
+		return func(r io.Reader) (io.Reader, error) { return s2.NewReader(r, s2.ReaderMaxBlockSize(1<<20)), nil }
 	}
-	s.in, err = openStream(fsys, file, unpack)
-	return err
+	return nil
 }
 
 // inflate decompresses a stream of zlib and refuses a file that goes on behind it: what follows would be lost.

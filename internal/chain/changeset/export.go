@@ -100,9 +100,7 @@ func (e *benchExport) add(b *Batch, stores []string) error {
 	}
 	for _, c := range b.Changes {
 		e.pair = appendPair(e.pair[:0], stores[c.Store], c)
-		e.open.out = binary.AppendUvarint(e.open.out, uint64(len(e.pair)))
-		e.open.out = append(e.open.out, e.pair...)
-		if len(e.open.out) >= outBufferBytes {
+		if e.open.out = appendSized(e.open.out, e.pair); len(e.open.out) >= outBufferBytes {
 			if err := e.open.flush(); err != nil {
 				return err
 			}
@@ -140,21 +138,15 @@ func (e *benchExport) abandon() error {
 // appendPair is a StoreKVPair message. Deletes have no value, and protobuf leaves
 // out what is empty or false.
 func appendPair(dst []byte, store string, c Change) []byte {
-	dst = appendBytesField(dst, 1, []byte(store))
+	dst = appendSized(append(dst, 1<<3|bytesWire), []byte(store))
 	if c.Delete {
 		dst = append(dst, 2<<3|varintWire, 1)
 	}
-	dst = appendBytesField(dst, 3, c.Key)
+	dst = appendSized(append(dst, 3<<3|bytesWire), c.Key)
 	if len(c.Value) > 0 {
-		dst = appendBytesField(dst, 4, c.Value)
+		dst = appendSized(append(dst, 4<<3|bytesWire), c.Value)
 	}
 	return dst
-}
-
-func appendBytesField(dst []byte, number byte, b []byte) []byte {
-	dst = append(dst, number<<3|bytesWire)
-	dst = binary.AppendUvarint(dst, uint64(len(b)))
-	return append(dst, b...)
 }
 
 func (e *benchExport) finish(stores []string) error {
@@ -216,12 +208,9 @@ func (e *cronosExport) add(b *Batch, stores []string) error {
 
 func appendCronosChange(dst []byte, c Change) []byte {
 	if c.Delete {
-		dst = append(dst, 1)
-		return append(binary.AppendUvarint(dst, uint64(len(c.Key))), c.Key...)
+		return appendSized(append(dst, 1), c.Key)
 	}
-	dst = append(dst, 0)
-	dst = append(binary.AppendUvarint(dst, uint64(len(c.Key))), c.Key...)
-	return append(binary.AppendUvarint(dst, uint64(len(c.Value))), c.Value...)
+	return appendSized(appendSized(append(dst, 0), c.Key), c.Value)
 }
 
 func (e *cronosExport) finish([]string) error { return e.abandon() }

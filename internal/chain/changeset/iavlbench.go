@@ -139,38 +139,11 @@ func (s *benchSource) readPair() (c Change, err error) {
 	if err != nil {
 		return c, err
 	}
-	if length > maxMessageBytes {
-		return c, fmt.Errorf("a message of %d bytes, at most %d are believed", length, maxMessageBytes)
-	}
-	s.message = grow(s.message, int(length))
-	if err := s.in.full(s.message); err != nil {
+	if s.message, err = s.in.message(s.message, length); err != nil {
 		return c, err
 	}
-	return s.decodePair()
-}
-
-func (s *benchSource) decodePair() (c Change, err error) {
-	var store []byte
-	for rest := s.message; len(rest) > 0; {
-		var f field
-		if f, rest, err = cutField(rest); err != nil {
-			return c, err
-		}
-		switch f.number {
-		case 1:
-			store, err = f.bytes, f.want(true)
-		case 2:
-			c.Delete, err = f.value != 0, f.want(false)
-		case 3:
-			c.Key, err = f.bytes, f.want(true)
-		case 4:
-			c.Value, err = f.bytes, f.want(true)
-		}
-		if err != nil {
-			return c, err
-		}
-	}
-	if err := checkPair(c); err != nil {
+	c, store, _, err := numbering{store: 1, remove: 2, key: 3, value: 4}.decode(s.message)
+	if err != nil {
 		return c, err
 	}
 	if c.Store = s.stores.number(store); c.Store < 0 {

@@ -23,9 +23,9 @@ func Net(s Source) Source {
 
 type netSource struct {
 	Source
-	in    Batch
-	whole Batch // one version, sorted
-	given int
+	in     Batch
+	whole  Batch // one version
+	listed       // of it, sorted
 }
 
 func (s *netSource) Info() Info {
@@ -35,17 +35,8 @@ func (s *netSource) Info() Info {
 }
 
 func (s *netSource) begin() (version int64, err error) {
-	s.given = 0
 	err = s.gather()
 	return s.whole.Version, err
-}
-
-func (s *netSource) change() (c Change, more bool, err error) {
-	if s.given == len(s.whole.Changes) {
-		return c, false, nil
-	}
-	s.given++
-	return s.whole.Changes[s.given-1], true, nil
 }
 
 // gather reads one version and sorts it.
@@ -69,7 +60,7 @@ func (s *netSource) gather() error {
 		}
 	}
 	slices.SortStableFunc(s.whole.Changes, compareKeys)
-	s.whole.Changes = lastOfEach(s.whole.Changes)
+	s.listed = listed{changes: lastOfEach(s.whole.Changes)}
 	return nil
 }
 

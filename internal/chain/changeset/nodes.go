@@ -23,11 +23,9 @@ const defaultStore = "default"
 var nodesFile = regexp.MustCompile(`^(\d{1,18})(-\d{1,18})?\.pb\.gz$`)
 
 type nodesSource struct {
-	fsys    fs.FS
-	files   []string
+	succession
 	unknown []string
 	stores  *storeTable
-	in      *stream
 	message []byte
 	version int64 // being read, or the last
 
@@ -38,7 +36,7 @@ type nodesSource struct {
 }
 
 func openNodes(fsys fs.FS, name string) (Source, error) {
-	s := &nodesSource{fsys: fsys, stores: &storeTable{numbers: map[string]int{}}}
+	s := &nodesSource{succession: succession{fsys: fsys, unpack: gunzipped}, stores: &storeTable{numbers: map[string]int{}}}
 	info, err := fs.Stat(fsys, name)
 	if err != nil {
 		return nil, fmt.Errorf("open change set: %w", err)
@@ -58,13 +56,6 @@ func openNodes(fsys fs.FS, name string) (Source, error) {
 
 func (s *nodesSource) Info() Info {
 	return Info{Format: FormatNodes, Order: OrderInsertion, Stores: s.stores.names, Unknown: s.unknown}
-}
-
-func (s *nodesSource) Close() error {
-	if s.in == nil {
-		return nil
-	}
-	return s.in.close()
 }
 
 func (s *nodesSource) begin() (version int64, err error) {
@@ -92,86 +83,42 @@ func (s *nodesSource) change() (c Change, more bool, err error) {
 
 // nextNode decodes the next node; io.EOF is the end of the last file.
 func (s *nodesSource) nextNode() error {
-	for {
-		if s.in == nil {
-			if len(s.files) == 0 {
-				return io.EOF
-			}
-			var err error
-			if s.in, err = openStream(s.fsys, s.files[0], gunzip); err != nil {
-				return err
-			}
-			s.files = s.files[1:]
-		}
-		ended, err := s.in.atEnd()
-		if err != nil {
-			return s.in.damage(s.version, err)
-		}
-		if !ended {
-			if err := s.readNode(); err != nil {
-				return s.in.damage(s.version, err)
-			}
-			return nil
-		}
-		in := s.in
-		s.in = nil
-		if err := in.close(); err != nil {
-			return in.damage(s.version, err)
-		}
+	more, err := s.more(s.version)
+	if err != nil {
+		return err
 	}
+	if !more {
+		return io.EOF
+	}
+	if err := s.readNode(); err != nil {
+		return s.in.damage(s.version, err)
+	}
+	return nil
 }
 
 func gunzip(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }
 
-func (s *nodesSource) readNode() error {
+func gunzipped(string) func(io.Reader) (io.Reader, error) { return gunzip }
+
+func (s *nodesSource) readNode() (err error) {
 	var head [4]byte
 	if err := s.in.full(head[:]); err != nil {
 		return err
 	}
-	length := binary.LittleEndian.Uint32(head[:])
-	if length > maxMessageBytes {
-		return fmt.Errorf("a message of %d bytes, at most %d are believed", length, maxMessageBytes)
-	}
-	s.message = grow(s.message, int(length))
-	if err := s.in.full(s.message); err != nil {
+	if s.message, err = s.in.message(s.message, uint64(binary.LittleEndian.Uint32(head[:]))); err != nil {
 		return err
 	}
-	return s.decode()
-}
-
-func (s *nodesSource) decode() (err error) {
-	store, block := []byte(defaultStore), uint64(0)
-	s.node = Change{}
-	for rest := s.message; len(rest) > 0; {
-		var f field
-		if f, rest, err = cutField(rest); err != nil {
-			return err
-		}
-		switch f.number {
-		case 1:
-			s.node.Key, err = f.bytes, f.want(true)
-		case 2:
-			s.node.Value, err = f.bytes, f.want(true)
-		case 3:
-			s.node.Delete, err = f.value != 0, f.want(false)
-		case 4:
-			block, err = f.value, f.want(false)
-		case 5:
-			if err = f.want(true); len(f.bytes) > 0 {
-				store = f.bytes
-			}
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if err := checkPair(s.node); err != nil {
+	node, store, block, err := numbering{key: 1, value: 2, remove: 3, block: 4, store: 5}.decode(s.message)
+	if err != nil {
 		return err
+	}
+	if len(store) == 0 {
+		store = []byte(defaultStore)
 	}
 	if block == 0 || block > math.MaxInt64 || int64(block) < s.version {
 		return fmt.Errorf("block %d after block %d", block, s.version)
 	}
-	s.block, s.pending = int64(block), true
+	s.node, s.block, s.pending = node, int64(block), true
 	s.node.Store, err = s.stores.add(store)
 	return err
 }

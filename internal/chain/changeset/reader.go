@@ -33,7 +33,7 @@ type Container struct {
 	stored, raw []byte
 	pos         int   // in raw
 	sought      bool  // a seek went to at
-	again       bool  // and into a version before the one sought
+	partial     bool  // and into the open version, which is before the one sought
 	version     int64 // open, or the last
 	open        bool
 	changes     uint64 // of the open version so far
@@ -101,7 +101,7 @@ func (c *Container) SeekVersion(version int64) error {
 // rewind goes to the first version.
 func (c *Container) rewind() {
 	c.at, c.raw, c.pos = c.begins, c.raw[:0], 0
-	c.version, c.open, c.sought, c.again, c.done = 0, false, false, false, nil
+	c.version, c.open, c.sought, c.partial, c.done = 0, false, false, false, nil
 }
 
 // skipVersion reads to the end of the open version.
@@ -173,10 +173,6 @@ func (c *Container) record() error {
 		return c.readName()
 	case beginTag:
 		return c.readBegin(tag >> tagBits)
-	case setTag, deleteTag, endTag:
-		if c.again {
-			return c.skipRecord(tag)
-		}
 	}
 	return fmt.Errorf("record %#x outside of a version", tag)
 }
@@ -218,38 +214,12 @@ func (c *Container) readBegin(again uint64) error {
 	case again == 1 && (c.open && version == c.version):
 		return nil
 	case again == 1 && c.sought && c.version == 0:
-		c.version, c.again = version, true
-		return nil
+		c.partial = true
 	case again != 0 || c.open:
 		return fmt.Errorf("version %d where version %d goes on", version, c.version)
 	}
-	c.version, c.open, c.again, c.changes = version, true, false, 0
+	c.version, c.open, c.changes = version, true, 0
 	return nil
-}
-
-// skipRecord passes a change or an end of a version that is not wanted.
-func (c *Container) skipRecord(tag uint64) error {
-	var err error
-	switch tag & (1<<tagBits - 1) {
-	case setTag:
-		var keyBytes, valueBytes uint64
-		if keyBytes, err = c.number(); err != nil {
-			return err
-		}
-		if valueBytes, err = c.number(); err != nil {
-			return err
-		}
-		if keyBytes > MaxKeyBytes || valueBytes > MaxValueBytes || keyBytes+valueBytes > uint64(len(c.raw)-c.pos) {
-			return errShort
-		}
-		c.pos += int(keyBytes + valueBytes)
-	case deleteTag:
-		_, err = c.bytes(MaxKeyBytes, "a key")
-	case endTag:
-		c.again = false
-		err = c.readEnd(tag>>tagBits, nil)
-	}
-	return err
 }
 
 // fill copies changes of the open version until the batch is full or it ends.
@@ -330,7 +300,7 @@ func (c *Container) change(b *Batch, kind, store uint64, at int) (full bool, err
 	return false, nil
 }
 
-// readEnd reads what closes a version into b, or past it.
+// readEnd reads what closes a version into b.
 func (c *Container) readEnd(known uint64, b *Batch) error {
 	var roots Roots
 	switch known {
@@ -347,13 +317,10 @@ func (c *Container) readEnd(known uint64, b *Batch) error {
 	if err != nil {
 		return err
 	}
-	if b == nil {
-		return nil
-	}
-	if changes != c.changes {
+	if changes != c.changes && !c.partial {
 		return fmt.Errorf("%d changes, written as %d", c.changes, changes)
 	}
-	b.Last, b.Roots, c.open = true, roots, false
+	b.Last, b.Roots, c.open, c.partial = true, roots, false, false
 	return nil
 }
 
@@ -380,7 +347,7 @@ func (c *Container) readRoots(b *Batch) (Roots, error) {
 
 func (c *Container) root(b *Batch) ([]byte, error) {
 	root, err := c.bytes(MaxRootBytes, "a root")
-	if err != nil || len(root) == 0 || b == nil {
+	if err != nil || len(root) == 0 {
 		return nil, err
 	}
 	return b.keep(root), nil

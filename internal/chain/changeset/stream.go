@@ -120,8 +120,73 @@ func (s *stream) full(b []byte) error {
 	return short(err)
 }
 
+// message fills b with a message of so many bytes.
+func (s *stream) message(b []byte, length uint64) ([]byte, error) {
+	if length > maxMessageBytes {
+		return b, fmt.Errorf("a message of %d bytes, at most %d are believed", length, maxMessageBytes)
+	}
+	b = grow(b, int(length))
+	return b, s.full(b)
+}
+
 func (s *stream) damage(version int64, err error) error {
 	return &DamageError{File: s.file, Offset: s.offset, Version: version, Err: err}
+}
+
+// succession is files that are read one after the other.
+type succession struct {
+	fsys   fs.FS
+	files  []string // still to come
+	unpack func(file string) func(io.Reader) (io.Reader, error)
+	in     *stream // nil between files
+}
+
+// more goes to the next record, in the file that follows where one ends. last is the version that was read.
+func (s *succession) more(last int64) (is bool, err error) {
+	for {
+		if s.in == nil {
+			if len(s.files) == 0 {
+				return false, nil
+			}
+			if s.in, err = openStream(s.fsys, s.files[0], s.unpack(s.files[0])); err != nil {
+				return false, err
+			}
+			s.files = s.files[1:]
+		}
+		in := s.in
+		ended, err := in.atEnd()
+		if ended {
+			s.in = nil
+			err = in.close()
+		}
+		if err != nil {
+			return false, in.damage(last, err)
+		}
+		if !ended {
+			return true, nil
+		}
+	}
+}
+
+func (s *succession) Close() error {
+	if s.in == nil {
+		return nil
+	}
+	return s.in.close()
+}
+
+// listed are the changes of a version in memory, of which some were given.
+type listed struct {
+	changes []Change
+	given   int
+}
+
+func (l *listed) change() (c Change, more bool, err error) {
+	if l.given == len(l.changes) {
+		return c, false, nil
+	}
+	l.given++
+	return l.changes[l.given-1], true, nil
 }
 
 // form reads one of the forms that are not ours: version after version, change after change.
@@ -363,6 +428,35 @@ func cutField(message []byte) (f field, rest []byte, err error) {
 	return f, nil, fmt.Errorf("field %d of wire type %d", f.number, tag&7)
 }
 
+// numbering is which fields of a message are what; 0 is none.
+type numbering struct{ key, value, remove, store, block uint64 }
+
+// decode reads a message with one change, and what it says of its store and block.
+func (n numbering) decode(message []byte) (c Change, store []byte, block uint64, err error) {
+	for len(message) > 0 {
+		var f field
+		if f, message, err = cutField(message); err != nil {
+			return c, nil, 0, err
+		}
+		switch f.number {
+		case n.key:
+			c.Key, err = f.bytes, f.want(true)
+		case n.value:
+			c.Value, err = f.bytes, f.want(true)
+		case n.remove:
+			c.Delete, err = f.value != 0, f.want(false)
+		case n.store:
+			store, err = f.bytes, f.want(true)
+		case n.block:
+			block, err = f.value, f.want(false)
+		}
+		if err != nil {
+			return c, nil, 0, err
+		}
+	}
+	return c, store, block, checkPair(c)
+}
+
 // want reports a known field of the wrong wire type.
 func (f field) want(isBytes bool) error {
 	if isBytes != (f.bytes != nil) {
@@ -383,9 +477,25 @@ const (
 	FormatGenerated Format = "generated"  // by a profile and a seed
 )
 
+// readable are the formats that Open reads, and what files of those that are directories are called.
+var readable = []struct {
+	Format
+	open  func(fsys fs.FS, name string) (Source, error)
+	files string
+}{
+	{FormatContainer, openContainerFile, ""},
+	{FormatIAVLBench, openBench, "a version is in a file such as 000000017.delimpb"},
+	{FormatCronos, openCronos, "the files of a store are STORE/block-NUMBER, also with .zz, .snappy or .sz behind"},
+	{FormatNodes, openNodes, "blocks are in files such as 00000001-00000500.pb.gz or 00000005.pb.gz"},
+	{FormatDiffs, openDiffs, "a block is in a file such as 17.json, 0x11.json or block-17.jsonl, also with .gz behind"},
+}
+
 // Formats are those that Open reads.
-func Formats() []Format {
-	return []Format{FormatContainer, FormatIAVLBench, FormatCronos, FormatNodes, FormatDiffs}
+func Formats() (all []Format) {
+	for _, f := range readable {
+		all = append(all, f.Format)
+	}
+	return all
 }
 
 // Open opens the set called name, a file or a directory of fsys ("." is fsys
@@ -397,17 +507,10 @@ func Open(fsys fs.FS, name string, format Format) (Source, error) {
 			return nil, err
 		}
 	}
-	switch format {
-	case FormatContainer:
-		return openContainerFile(fsys, name)
-	case FormatIAVLBench:
-		return openBench(fsys, name)
-	case FormatCronos:
-		return openCronos(fsys, name)
-	case FormatNodes:
-		return openNodes(fsys, name)
-	case FormatDiffs:
-		return openDiffs(fsys, name)
+	for _, f := range readable {
+		if f.Format == format {
+			return f.open(fsys, name)
+		}
 	}
 	return nil, fmt.Errorf("format %q: there are %v", format, Formats())
 }

@@ -157,19 +157,17 @@ func LeftOut(info Info) []engine.Warning {
 	if n > mostNamed {
 		named, more = named[:mostNamed], fmt.Sprintf(" and %d more", n-mostNamed)
 	}
+	remedy := "if they hold changes, rename them; "
+	for _, f := range readable {
+		if f.Format == info.Format {
+			remedy += f.files
+		}
+	}
 	return []engine.Warning{{
 		Code:   "unknown_files",
 		Text:   fmt.Sprintf("%s left out, since the format %s does not know such names: %s%s", unit.Plural(n, "file"), info.Format, strings.Join(named, ", "), more),
-		Remedy: "if they hold changes, rename them; " + fileNames[info.Format],
+		Remedy: remedy,
 	}}
-}
-
-// fileNames are those of the formats that are directories.
-var fileNames = map[Format]string{
-	FormatIAVLBench: "a version is in a file such as 000000017.delimpb",
-	FormatCronos:    "the files of a store are STORE/block-NUMBER, also with .zz, .snappy or .sz behind",
-	FormatNodes:     "blocks are in files such as 00000001-00000500.pb.gz or 00000005.pb.gz",
-	FormatDiffs:     "a block is in a file such as 17.json, 0x11.json or block-17.jsonl, also with .gz behind",
 }
 
 // Facts are what the commands info and verify print, with --json too. Pointers are nil where only

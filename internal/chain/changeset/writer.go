@@ -68,9 +68,7 @@ func (w *Writer) Store(name string) (int, error) {
 		return number, err
 	}
 	w.totals.Stores = append(w.totals.Stores, StoreTotals{})
-	w.raw = binary.AppendUvarint(w.raw, nameTag)
-	w.raw = binary.AppendUvarint(w.raw, uint64(len(name)))
-	w.raw = append(w.raw, name...)
+	w.raw = appendSized(binary.AppendUvarint(w.raw, nameTag), []byte(name))
 	return number, nil
 }
 
@@ -115,9 +113,7 @@ func (w *Writer) Change(c Change) error {
 	}
 	w.totals.Stores[c.Store].count(c)
 	if c.Delete {
-		w.raw = binary.AppendUvarint(w.raw, deleteTag|uint64(c.Store)<<tagBits)
-		w.raw = binary.AppendUvarint(w.raw, uint64(len(c.Key)))
-		w.raw = append(w.raw, c.Key...)
+		w.raw = appendSized(binary.AppendUvarint(w.raw, deleteTag|uint64(c.Store)<<tagBits), c.Key)
 	} else {
 		w.raw = binary.AppendUvarint(w.raw, setTag|uint64(c.Store)<<tagBits)
 		w.raw = binary.AppendUvarint(w.raw, uint64(len(c.Key)))
@@ -163,10 +159,10 @@ func (w *Writer) End(r Roots) error {
 	}
 	w.raw = binary.AppendUvarint(w.raw, endTag|known<<tagBits)
 	if known == 1 {
-		w.raw = appendRoot(w.raw, r.Combined)
+		w.raw = appendSized(w.raw, r.Combined)
 		w.raw = binary.AppendUvarint(w.raw, uint64(len(r.Stores)))
 		for _, root := range r.Stores {
-			w.raw = appendRoot(w.raw, root)
+			w.raw = appendSized(w.raw, root)
 		}
 	}
 	w.raw = binary.AppendUvarint(w.raw, uint64(w.changes))
@@ -191,8 +187,9 @@ func (r Roots) check(stores int) error {
 	return nil
 }
 
-func appendRoot(raw, root []byte) []byte {
-	return append(binary.AppendUvarint(raw, uint64(len(root))), root...)
+// appendSized appends bytes behind their length.
+func appendSized(dst, b []byte) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
 }
 
 // Append writes a batch whose store numbers are the writer's: the whole of a
@@ -285,7 +282,7 @@ func (w *Writer) Close() error {
 func (w *Writer) footer() []byte {
 	raw := binary.AppendUvarint(nil, uint64(len(w.stores.names)))
 	for i, name := range w.stores.names {
-		raw = append(binary.AppendUvarint(raw, uint64(len(name))), name...)
+		raw = appendSized(raw, []byte(name))
 		t := w.totals.Stores[i]
 		for _, n := range []int64{t.Sets, t.Deletes, t.KeyBytes, t.ValueBytes} {
 			raw = binary.AppendUvarint(raw, uint64(n))
