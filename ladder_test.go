@@ -91,7 +91,7 @@ var ladder = []rung{
 		"engine/enginetest":                {"engine"},
 		"tree/treetest":                    {"engine", "tree"},
 		"layout/layouttest":                {"internal/chain/mpt", "layout"},
-		"internal/adapt/iavlforest":        {"engine", "tree"},
+		"internal/adapt/iavlforest":        {"engine", "internal/adapt/adapter", "tree"},
 		"engines/badger":                   {"engine", "internal/base/failure", "internal/adapt/adapter"},
 		"engines/bbolt":                    {"engine", "internal/adapt/adapter", "internal/base/unit"},
 		"engines/goleveldb": {"engine", "internal/adapt/adapter", "internal/base/unit", "internal/model/reblock", "internal/observe/blockio",

@@ -3,11 +3,8 @@ package tree
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -91,35 +88,6 @@ func storeProblems(stores []string) (errs []error) {
 		}
 	}
 	return errs
-}
-
-// MakeDir makes o.Dir for a new forest. It must hold nothing yet but what is the
-// harness's.
-func (o Options) MakeDir() error {
-	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
-		return fmt.Errorf("create %s: %w", o.Dir, err)
-	}
-	entries, err := os.ReadDir(o.Dir)
-	if err != nil {
-		return fmt.Errorf("create %s: %w", o.Dir, err)
-	}
-	for _, entry := range entries {
-		if !engine.MayBeIn(entry.Name()) {
-			return fmt.Errorf("create %s: the directory is not empty: it holds %s", o.Dir, entry.Name())
-		}
-	}
-	return nil
-}
-
-// NeedsFile refuses o.Dir if the file that a forest of this tree always has is
-// missing, before the tree would create one there.
-func (o Options) NeedsFile(name string) error {
-	if _, err := os.Stat(filepath.Join(o.Dir, name)); errors.Is(err, fs.ErrNotExist) {
-		return &engine.NotADatabaseError{Dir: o.Dir, Why: "it has no " + name}
-	} else if err != nil {
-		return fmt.Errorf("open %s: %w", o.Dir, err)
-	}
-	return nil
 }
 
 // SameStores wants o.Stores to be what the forest in o.Dir holds, in any order.

@@ -3,8 +3,6 @@ package tree
 import (
 	"bytes"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -49,26 +47,6 @@ func TestOverrideIn(t *testing.T) {
 		if got := interval.In(o); got != want {
 			t.Errorf("interval of %q is %d, want %d", text, got, want)
 		}
-	}
-}
-
-func TestMakeDirWantsItEmpty(t *testing.T) {
-	o := Options{Dir: filepath.Join(t.TempDir(), "a", "b")}
-	if err := errors.Join(o.MakeDir(), os.Mkdir(filepath.Join(o.Dir, engine.OwnFolder), 0o755), o.MakeDir()); err != nil {
-		t.Fatal(err)
-	}
-	var foreign *engine.NotADatabaseError
-	if err := o.NeedsFile("current"); !errors.As(err, &foreign) {
-		t.Errorf("a directory without the file: %v", err)
-	}
-	if err := os.WriteFile(filepath.Join(o.Dir, "current"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := o.NeedsFile("current"); err != nil {
-		t.Error(err)
-	}
-	if err := o.MakeDir(); err == nil || !strings.Contains(err.Error(), "it holds current") {
-		t.Errorf("a directory with a file: %v", err)
 	}
 }
 

@@ -150,6 +150,15 @@ type Reader interface {
 	Close() error
 }
 
+// Lookup is a Reader of a forest that keeps nothing for its readers.
+type Lookup func(store int, key, dst []byte) (value []byte, found bool, err error)
+
+// Get implements Reader.
+func (l Lookup) Get(store int, key, dst []byte) ([]byte, bool, error) { return l(store, key, dst) }
+
+// Close implements Reader.
+func (Lookup) Close() error { return nil }
+
 // StoreShape is the size of one store.
 type StoreShape struct {
 	Leaves int64 `json:"leaves"`

@@ -34,6 +34,7 @@ import (
 	"github.com/cosmos/iavl"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/tree"
 )
 
@@ -72,7 +73,7 @@ func (t Tree) Open(_ context.Context, o tree.Options) (tree.Forest, error) {
 	if errs := t.Check(o); len(errs) > 0 {
 		return nil, fmt.Errorf("avlite: %w", errs[0])
 	}
-	if err := o.MakeDir(); err != nil {
+	if err := adapter.MakeEmpty(o.Dir); err != nil {
 		return nil, fmt.Errorf("avlite: %w", err)
 	}
 	if o.CacheNodes == 0 {
@@ -210,16 +211,12 @@ func (f *forest) Sync(ctx context.Context) error {
 	return nil
 }
 
-func (f *forest) Reader() (tree.Reader, error) { return reader{f}, nil }
+func (f *forest) Reader() (tree.Reader, error) { return tree.Lookup(f.get), nil }
 
-type reader struct{ forest *forest }
-
-func (r reader) Get(store int, key, dst []byte) ([]byte, bool, error) {
-	value, err := r.forest.stores[store].tree.Get(key)
+func (f *forest) get(store int, key, dst []byte) ([]byte, bool, error) {
+	value, err := f.stores[store].tree.Get(key)
 	return append(dst[:0], value...), value != nil, err
 }
-
-func (reader) Close() error { return nil }
 
 func (f *forest) Shape() ([]tree.StoreShape, error) {
 	shapes := make([]tree.StoreShape, len(f.stores))

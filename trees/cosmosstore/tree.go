@@ -232,16 +232,12 @@ func (f *forest) Commit(context.Context) (tree.Commit, error) {
 // Sync has nothing to wait for: every commit ends with an fsync.
 func (*forest) Sync(context.Context) error { return nil }
 
-func (f *forest) Reader() (tree.Reader, error) { return reader{f}, nil }
+func (f *forest) Reader() (tree.Reader, error) { return tree.Lookup(f.get), nil }
 
-type reader struct{ forest *forest }
-
-func (r reader) Get(store int, key, dst []byte) ([]byte, bool, error) {
-	value := r.forest.stores[store].Get(key)
+func (f *forest) get(store int, key, dst []byte) ([]byte, bool, error) {
+	value := f.stores[store].Get(key)
 	return append(dst[:0], value...), value != nil, nil
 }
-
-func (reader) Close() error { return nil }
 
 // Shape opens every tree a second time, for reading: the multistore does not hand
 // out its own.

@@ -32,6 +32,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/tree"
 )
 
@@ -99,15 +100,9 @@ func (f *forest) Commit(context.Context) (tree.Commit, error) {
 // Sync has nothing to wait for: a commit is in SQLite's files when it returns.
 func (f *forest) Sync(context.Context) error { return nil }
 
-func (f *forest) Reader() (tree.Reader, error) { return reader{f}, nil }
-
-type reader struct{ forest *forest }
-
-func (r reader) Get(store int, key, dst []byte) ([]byte, bool, error) {
-	return r.forest.stores[store].get(key, dst)
+func (f *forest) Reader() (tree.Reader, error) {
+	return tree.Lookup(func(store int, key, dst []byte) ([]byte, bool, error) { return f.stores[store].get(key, dst) }), nil
 }
-
-func (reader) Close() error { return nil }
 
 func (f *forest) Shape() ([]tree.StoreShape, error) {
 	shapes := make([]tree.StoreShape, len(f.stores))
@@ -284,14 +279,14 @@ const rootsFile = "root.sqlite"
 // expectDir wants an empty directory, or the folders of exactly these stores.
 func expectDir(o tree.Options) error {
 	if o.Create {
-		return o.MakeDir()
+		return adapter.MakeEmpty(o.Dir)
 	}
 	roots, err := filepath.Glob(filepath.Join(o.Dir, "*", rootsFile))
 	if err != nil {
 		return fmt.Errorf("open %s: %w", o.Dir, err)
 	}
 	if len(roots) == 0 {
-		return o.NeedsFile(filepath.Join(o.Stores[0], rootsFile))
+		return adapter.CheckHolds(o.Dir, filepath.Join(o.Stores[0], rootsFile))
 	}
 	var held []string
 	for _, path := range roots {

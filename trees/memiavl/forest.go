@@ -27,6 +27,7 @@ import (
 	"github.com/crypto-org-chain/cronos/memiavl"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/tree"
 )
 
@@ -173,16 +174,12 @@ func (f *forest) Sync(ctx context.Context) error {
 	return nil
 }
 
-func (f *forest) Reader() (tree.Reader, error) { return reader{f}, nil }
+func (f *forest) Reader() (tree.Reader, error) { return tree.Lookup(f.get), nil }
 
-type reader struct{ forest *forest }
-
-func (r reader) Get(store int, key, dst []byte) ([]byte, bool, error) {
-	_, value := r.forest.trees[store].GetWithIndex(key)
+func (f *forest) get(store int, key, dst []byte) ([]byte, bool, error) {
+	_, value := f.trees[store].GetWithIndex(key)
 	return append(dst[:0], value...), value != nil, nil
 }
-
-func (reader) Close() error { return nil }
 
 func (f *forest) Shape() ([]tree.StoreShape, error) {
 	shapes := make([]tree.StoreShape, len(f.trees))
@@ -303,7 +300,7 @@ func (o opener) Open(_ context.Context, options tree.Options) (tree.Forest, erro
 	if errs := o.Check(options); len(errs) > 0 {
 		return nil, fmt.Errorf("%s: open: %w", name, errs[0])
 	}
-	if err := expectDir(options); err != nil {
+	if err := adapter.CheckDir(engine.Options{Dir: options.Dir, Create: options.Create}, metadataFile); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	f := &forest{
@@ -327,13 +324,6 @@ func (o opener) Open(_ context.Context, options tree.Options) (tree.Forest, erro
 
 // metadataFile is in every forest.
 const metadataFile = "current/" + memiavl.MetadataFileName
-
-func expectDir(o tree.Options) error {
-	if o.Create {
-		return o.MakeDir()
-	}
-	return o.NeedsFile(metadataFile)
-}
 
 // shapeOf reads a tree's size and height from the proof of one of its keys:
 // memiavl keeps the root node to itself, but the last step of a proof is the root

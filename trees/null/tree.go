@@ -62,7 +62,9 @@ func (f *forest) Commit(context.Context) (tree.Commit, error) {
 
 func (*forest) Sync(context.Context) error { return nil }
 
-func (*forest) Reader() (tree.Reader, error) { return reader{}, nil }
+func (*forest) Reader() (tree.Reader, error) {
+	return tree.Lookup(func(_ int, _, dst []byte) ([]byte, bool, error) { return dst[:0], false, nil }), nil
+}
 
 // Shape is not known: there is nothing of a size.
 func (*forest) Shape() ([]tree.StoreShape, error) { return nil, nil }
@@ -74,9 +76,3 @@ func (*forest) Effective() map[string]string { return map[string]string{} }
 func (*forest) Warnings() []engine.Warning { return nil }
 
 func (*forest) Close() error { return nil }
-
-type reader struct{}
-
-func (reader) Get(_ int, _, dst []byte) ([]byte, bool, error) { return dst[:0], false, nil }
-
-func (reader) Close() error { return nil }

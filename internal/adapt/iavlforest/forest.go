@@ -21,6 +21,7 @@ import (
 	"sync/atomic"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/tree"
 )
 
@@ -134,19 +135,15 @@ func (f *forest) Commit(context.Context) (tree.Commit, error) {
 func (f *forest) Sync(context.Context) error { return nil }
 
 // Reader reads the newest version.
-func (f *forest) Reader() (tree.Reader, error) { return reader{f}, nil }
+func (f *forest) Reader() (tree.Reader, error) { return tree.Lookup(f.get), nil }
 
-type reader struct{ forest *forest }
-
-func (r reader) Get(store int, key, dst []byte) ([]byte, bool, error) {
-	value, err := r.forest.stores[store].Get(key)
+func (f *forest) get(store int, key, dst []byte) ([]byte, bool, error) {
+	value, err := f.stores[store].Get(key)
 	if err != nil {
-		return dst[:0], false, fmt.Errorf("%s: get %x from %s: %w", r.forest.library.Name, key, r.forest.names[store], err)
+		return dst[:0], false, fmt.Errorf("%s: get %x from %s: %w", f.library.Name, key, f.names[store], err)
 	}
 	return append(dst[:0], value...), value != nil, nil
 }
-
-func (reader) Close() error { return nil }
 
 // Shape is what the root nodes say.
 func (f *forest) Shape() ([]tree.StoreShape, error) {
@@ -427,11 +424,7 @@ func Prepare(name string, o tree.Options, problems []error) (tree.Options, error
 	if len(problems) > 0 {
 		return o, fmt.Errorf("%s: open: %w", name, problems[0])
 	}
-	expect := func() error { return o.NeedsFile(databaseDir + "/CURRENT") }
-	if o.Create {
-		expect = o.MakeDir
-	}
-	if err := expect(); err != nil {
+	if err := adapter.CheckDir(engine.Options{Dir: o.Dir, Create: o.Create}, databaseDir+"/CURRENT"); err != nil {
 		return o, fmt.Errorf("%s: %w", name, err)
 	}
 	return WithCache(o), nil
