@@ -12,11 +12,11 @@ import (
 	"math"
 	"os"
 	"slices"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/chain/mpt"
 )
 
@@ -232,12 +232,7 @@ const (
 	minReadAlign = sectorBytes
 )
 
-// newReadBuffer returns room at an address that O_DIRECT accepts.
-func newReadBuffer() []byte {
-	raw := make([]byte, readBytes+maxAlign)
-	skip := -int(uintptr(unsafe.Pointer(&raw[0]))) & (maxAlign - 1)
-	return raw[skip : skip+readBytes : skip+readBytes]
-}
+func newReadBuffer() []byte { return adapter.Aligned(readBytes, maxAlign) }
 
 // read reads the node at p into buffer and tells how much it asked for.
 func (f *nodeFile) read(p pointer, buffer []byte) (n node, asked int64, err error) {

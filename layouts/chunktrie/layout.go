@@ -17,11 +17,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/adapter"
@@ -110,15 +106,13 @@ func (Layout) Open(ctx context.Context, o layout.Options) (layout.State, error) 
 	if len(errs) > 0 {
 		return nil, fmt.Errorf("chunktrie: open: %w", errors.Join(errs...))
 	}
-	path := filepath.Join(o.Dir, fileName)
+	doing := "open"
 	if o.Create {
-		if err := create(o.Dir, path, s.header); err != nil {
-			return nil, fmt.Errorf("chunktrie: create: %w", err)
-		}
+		doing = "create"
 	}
-	file, err := openLocked(o, path)
+	file, err := openFile(o, s.header)
 	if err != nil {
-		return nil, fmt.Errorf("chunktrie: open: %w", err)
+		return nil, fmt.Errorf("chunktrie: %s: %w", doing, err)
 	}
 	store, err := newStore(ctx, o, s, file)
 	if err != nil {
@@ -127,16 +121,23 @@ func (Layout) Open(ctx context.Context, o layout.Options) (layout.State, error) 
 	return store, nil
 }
 
-// create writes an empty state of block 0.
-func create(dir, path string, h header) (err error) {
-	if err := adapter.MakeEmpty(dir); err != nil {
-		return err
+// openFile opens the file of a state, or makes that of an empty one.
+func openFile(o layout.Options, h header) (*os.File, error) {
+	if err := adapter.CheckDir(engine.Options{Dir: o.Dir, Create: o.Create}, fileName); err != nil {
+		return nil, err
 	}
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
+	file, err := adapter.OpenLocked(o.Dir, fileName, o.Create, o.ReadOnly, "close it there, or read a copy")
+	if err != nil || !o.Create {
+		return file, err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
+	if err := format(o.Dir, file, h); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// format writes an empty state of block 0.
+func format(dir string, file *os.File, h header) error {
 	f := newChunkFile(file, h)
 	for list := range lists {
 		if err := f.room(list, 1); err != nil {
@@ -162,26 +163,4 @@ func syncDir(dir string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
-}
-
-// openLocked opens the file, for this process alone unless it is only read.
-func openLocked(o layout.Options, path string) (*os.File, error) {
-	access, lock := os.O_RDWR, unix.LOCK_EX
-	if o.ReadOnly {
-		access, lock = os.O_RDONLY, unix.LOCK_SH
-	}
-	file, err := os.OpenFile(path, access, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &engine.NotADatabaseError{Dir: o.Dir, Why: "there is no file " + fileName}
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(file.Fd()), lock|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
-		err = &engine.LockedError{Dir: o.Dir, Hint: "close it there, or read a copy"}
-		return nil, errors.Join(err, file.Close())
-	} else if err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
-	}
-	return file, nil
 }

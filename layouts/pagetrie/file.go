@@ -9,14 +9,15 @@ import (
 	"hash/crc32"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
 
-	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/layout"
 	"golang.org/x/sys/unix"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
+	"github.com/statelab/statelab/layout"
 )
 
 const (
@@ -37,30 +38,9 @@ type file struct {
 	writes, writeBytes atomic.Int64
 }
 
-// openFile opens dir's file and holds it against other processes: readers share
-// it, a writer is alone.
 func openFile(dir string, create, readOnly bool) (*file, error) {
-	path := filepath.Join(dir, fileName)
-	flags := os.O_RDWR
-	lock := unix.LOCK_EX
-	switch {
-	case create:
-		flags |= os.O_CREATE | os.O_EXCL
-	case readOnly:
-		flags, lock = os.O_RDONLY, unix.LOCK_SH
-	}
-	f, err := os.OpenFile(path, flags, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), lock|unix.LOCK_NB); err != nil {
-		err = errors.Join(err, f.Close())
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, &engine.LockedError{Dir: dir, Hint: "end that process, or read with it"}
-		}
-		return nil, fmt.Errorf("lock %s: %w", path, err)
-	}
-	return &file{File: f, durable: true}, nil
+	f, err := adapter.OpenLocked(dir, fileName, create, readOnly, "end that process, or read with it")
+	return &file{File: f, durable: true}, err
 }
 
 // writePages writes pages in the order of the file, neighbours together.

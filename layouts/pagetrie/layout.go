@@ -76,11 +76,7 @@ func (l Layout) Open(_ context.Context, o layout.Options) (layout.State, error) 
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	if o.Create {
-		if err := adapter.MakeEmpty(o.Dir); err != nil {
-			return nil, err
-		}
-	} else if err := adapter.CheckHolds(o.Dir, fileName); err != nil {
+	if err := adapter.CheckDir(engine.Options{Dir: o.Dir, Create: o.Create}, fileName); err != nil {
 		return nil, err
 	}
 	f, err := openFile(o.Dir, o.Create, o.ReadOnly)

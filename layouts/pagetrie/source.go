@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/statelab/statelab/internal/adapt/adapter"
 )
 
 // source reads committed pages. Safe for concurrent use.
@@ -66,7 +68,7 @@ func openCalled(f *file, direct bool, cacheBytes int64) (*called, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open for reading by calls: %w", err)
 	}
-	c := &called{file: own, aligned: sync.Pool{New: func() any { return newAligned() }}}
+	c := &called{file: own, aligned: sync.Pool{New: func() any { return (*page)(adapter.Aligned(pageBytes, pageBytes)) }}}
 	if pages := cacheBytes / pageBytes; pages > 0 {
 		if c.cache, err = newCache(int(pages)); err != nil {
 			return nil, errors.Join(err, own.Close())
@@ -122,13 +124,6 @@ func (c *called) close() error {
 		err = errors.Join(err, c.cache.close())
 	}
 	return err
-}
-
-// newAligned returns a page as O_DIRECT wants it.
-func newAligned() *page {
-	b := make([]byte, 2*pageBytes)
-	skip := -int(uintptr(unsafe.Pointer(&b[0]))) & (pageBytes - 1)
-	return (*page)(b[skip:])
 }
 
 // cache keeps pages, by second chance, in shards with a lock each. They lie outside

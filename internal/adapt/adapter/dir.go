@@ -2,7 +2,7 @@
 // engine: named profiles, overrides by the engine's own option names, and the
 // checks of options and directory that every engine owes the harness.
 //
-// Non-goals: opening anything, and Pebble, whose two versions share more
+// Non-goals: opening databases, and Pebble, whose two versions share more
 // (internal/adapt/pebbledb).
 package adapter
 
