@@ -112,15 +112,21 @@ func (w *writer) change(t trieOf, d *draft, edits []edit) (*draft, error) {
 	same := min(d.common(&edits[0].key), d.common(&edits[len(edits)-1].key))
 	switch {
 	case same < d.nibbles:
-		return w.part(t, d, same, edits)
+		d = w.part(t, d, same)
 	case d.kind.leaf():
 		return w.changeLeaf(d, &edits[0])
 	}
 	for rest := edits; len(rest) > 0; {
 		var nibble byte
 		var group []edit
+		var err error
 		nibble, group, rest = below(rest, d.end())
-		child, err := w.update(t, d.children[nibble], d.end()+1, group)
+		child := d.drafts[nibble]
+		if child != nil {
+			child, err = w.change(t, child, group)
+		} else {
+			child, err = w.update(t, d.children[nibble], d.end()+1, group)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -137,30 +143,15 @@ func (d *draft) common(key *layout.Hash) (n int) {
 	return n
 }
 
-// part puts a branch where edits leave d's path.
-func (w *writer) part(t trieOf, d *draft, same int, edits []edit) (*draft, error) {
+// part puts a branch where edits leave d's path, with d below it.
+func (w *writer) part(t trieOf, d *draft, same int) *draft {
 	b := w.draft(t.branch, d.begin)
 	b.nibbles = copy(b.path[:], d.path[:same])
 	own := d.path[same]
 	d.begin += same + 1
 	d.nibbles = copy(d.path[:], d.path[same+1:d.nibbles])
 	b.drafts[own] = d
-	for rest := edits; len(rest) > 0; {
-		nibble, group, left := below(rest, b.end())
-		rest = left
-		var child *draft
-		var err error
-		if nibble == own {
-			child, err = w.change(t, d, group)
-		} else {
-			child, err = w.build(t, b.end()+1, group)
-		}
-		if err != nil {
-			return nil, err
-		}
-		b.drafts[nibble] = child
-	}
-	return w.collapse(t, b)
+	return b
 }
 
 // changeLeaf gives a leaf its new value, or deletes it with all its storage.

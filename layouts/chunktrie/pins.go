@@ -26,13 +26,6 @@ type pins struct {
 	budgetBytes int64                 // 0: no budget
 }
 
-func (p *pins) bytes() (sum int64) {
-	for _, level := range p.levels {
-		sum += level
-	}
-	return sum
-}
-
 // keeps tells whether a node belongs in memory.
 func (p *pins) keeps(n node) bool {
 	return n.kind() == accountBranch && (n.begin() < p.depth || n.begin() == p.depth && p.fits(n))
@@ -47,11 +40,13 @@ func (p *pins) fits(n node) bool {
 }
 
 // above is what the levels above the deepest take.
-func (p *pins) above() (sum int64) {
-	for _, level := range p.levels[:max(p.depth, 0)] {
-		sum += level
+func (p *pins) above() int64 { return sum(p.levels[:max(p.depth, 0)]) }
+
+func sum(levels []int64) (bytes int64) {
+	for _, level := range levels {
+		bytes += level
 	}
-	return sum
+	return bytes
 }
 
 // put pins a node; 0 where there is no room.
@@ -72,7 +67,7 @@ func (p *pins) giveUp(block uint64, old pin) {
 
 // fit gives up the deepest levels until the rest is within the budget.
 func (p *pins) fit(block uint64, root pin) pin {
-	for p.budgetBytes > 0 && p.bytes()+p.above() > p.budgetBytes && p.depth >= 0 {
+	for p.budgetBytes > 0 && sum(p.levels[:])+p.above() > p.budgetBytes && p.depth >= 0 {
 		p.depth--
 		root = p.cut(block, root, p.depth)
 	}
