@@ -202,19 +202,9 @@ func isKnown(name string) bool { return field(new(layout.Counters), name) != nil
 
 // field is where a counter of that name goes; nil for other names.
 func field(c *layout.Counters, name string) **int64 {
-	switch name {
-	case "reads":
-		return &c.Reads
-	case "read_bytes":
-		return &c.ReadBytes
-	case "writes":
-		return &c.Writes
-	case "write_bytes":
-		return &c.WriteBytes
-	case "nodes_new":
-		return &c.NodesNew
-	}
-	return nil
+	return map[string]**int64{
+		"reads": &c.Reads, "read_bytes": &c.ReadBytes, "writes": &c.Writes, "write_bytes": &c.WriteBytes, "nodes_new": &c.NodesNew,
+	}[name]
 }
 
 func (s *opened) DiskBytes() (int64, error) {
