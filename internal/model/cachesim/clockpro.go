@@ -283,18 +283,6 @@ func ShardCount(cacheBytes int64, cores int) int {
 	return 4
 }
 
-// newPebbleShards returns the shards of a Pebble cache, reservedBytes of it taken by
-// memtables.
-func newPebbleShards(cacheBytes int64, count int, reservedBytes int64) []*ClockPro {
-	n := int64(count)
-	shards := make([]*ClockPro, n)
-	for i := range shards {
-		shards[i] = NewClockPro(cacheBytes / n)
-		shards[i].Reserve((reservedBytes + n - 1) / n)
-	}
-	return shards
-}
-
 // Shard is the shard among n that holds the block at offset of a file, for the
 // first database opened with the cache.
 func (v PebbleVersion) Shard(file, offset uint64, n int) int {

@@ -44,7 +44,7 @@ func TestClockProIsPebblesCache(t *testing.T) {
 					real = newRealCache2(t, c.cacheBytes)
 				}
 				real.reserve(int(c.reserved))
-				shards := newPebbleShards(c.cacheBytes, ShardCount(c.cacheBytes, runtime.GOMAXPROCS(0)), c.reserved)
+				shards := newShards(Setup{Policy: version.Policy(), Cores: runtime.GOMAXPROCS(0), ReservedBytes: c.reserved}, c.cacheBytes)
 				random := rand.New(rand.NewPCG(seed, 7))
 				popular := newZipf(random, int(c.blocks), c.theta)
 				for i := range 25_000 {

@@ -137,33 +137,31 @@ func (s Setup) version() PebbleVersion {
 }
 
 func newShards(setup Setup, cacheBytes int64) (shards []shardCache) {
-	full := cacheBytes
+	n, reserved := int64(setup.Shards(cacheBytes)), setup.ReservedBytes>>setup.sampleShift
 	cacheBytes >>= setup.sampleShift
-	switch setup.Policy {
-	case LRUPolicy:
-		return []shardCache{NewLRU(cacheBytes)}
-	case ClockPolicy:
-		return []shardCache{NewClock(cacheBytes)}
-	case SievePolicy:
-		return []shardCache{NewSieve(cacheBytes)}
-	case S3FIFOPolicy:
-		return []shardCache{NewS3FIFO(cacheBytes)}
-	case PooledLRUPolicy, HyperClockPolicy, FixedClockPolicy:
-		n := setup.rocksShards(full)
-		each := (cacheBytes - setup.ReservedBytes>>setup.sampleShift + int64(n) - 1) / int64(n)
-		for range n {
-			switch setup.Policy {
-			case PooledLRUPolicy:
-				shards = append(shards, NewPooledLRU(each))
-			case HyperClockPolicy:
-				shards = append(shards, newHyperClock(each, 0))
-			default:
-				shards = append(shards, newHyperClock(each, cmp.Or(setup.EntryBytes, defaultEntry)))
-			}
+	unreserved := (cacheBytes - reserved + n - 1) / n // of a shard of RocksDB's
+	for range n {
+		var shard shardCache
+		switch setup.Policy {
+		case LRUPolicy:
+			shard = NewLRU(cacheBytes)
+		case ClockPolicy:
+			shard = NewClock(cacheBytes)
+		case SievePolicy:
+			shard = NewSieve(cacheBytes)
+		case S3FIFOPolicy:
+			shard = NewS3FIFO(cacheBytes)
+		case PooledLRUPolicy:
+			shard = NewPooledLRU(unreserved)
+		case HyperClockPolicy:
+			shard = newHyperClock(unreserved, 0)
+		case FixedClockPolicy:
+			shard = newHyperClock(unreserved, cmp.Or(setup.EntryBytes, defaultEntry))
+		default:
+			clock := NewClockPro(cacheBytes / n)
+			clock.Reserve((reserved + n - 1) / n)
+			shard = clock
 		}
-		return shards
-	}
-	for _, shard := range newPebbleShards(cacheBytes, ShardCount(full, setup.Cores), setup.ReservedBytes>>setup.sampleShift) {
 		shards = append(shards, shard)
 	}
 	return shards
