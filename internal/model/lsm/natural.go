@@ -32,21 +32,14 @@ type NaturalSpec struct {
 // level tables, where they print three digits; the last level holds more keys with the
 // same value in a block. docs/prediction.md says how the others were measured.
 func ValueCompression(model string) (ratios [engine.ModelLevels]float64, err error) {
-	upper, last := 0.0, 0.0
-	switch model {
-	case "table32":
-		upper, last = 0.94, 0.763
-	case "random":
-		upper, last = 1, 1
-	case "trie-node":
-		upper, last = 0.8, 0.8
-	default:
+	of, known := map[string]struct{ upper, last float64 }{"table32": {0.94, 0.763}, "random": {1, 1}, "trie-node": {0.8, 0.8}}[model]
+	if !known {
 		return ratios, fmt.Errorf("unknown value model %q: use table32, random or trie-node", model)
 	}
 	for level := range ratios {
-		ratios[level] = upper
+		ratios[level] = of.upper
 	}
-	ratios[lastLevel] = last
+	ratios[lastLevel] = of.last
 	return ratios, nil
 }
 
