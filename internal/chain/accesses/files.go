@@ -112,47 +112,38 @@ func (f *Folder) Next(b *Block) error {
 	f.at++
 	files := f.files[b.Number]
 	if f.at == 1 && f.genesis != "" {
-		if err := f.decode(f.genesis, b.Number, func(text []byte) (err error) {
-			b.Before, err = Genesis(text)
-			return err
-		}); err != nil {
-			return err
-		}
+		files["genesis"] = f.genesis
 	}
 	var balHash *Word
-	if name := files["block.json"]; name != "" {
-		if err := f.decode(name, b.Number, func(text []byte) (err error) {
-			balHash, err = decodeHeader(b, text)
-			return err
-		}); err != nil {
-			return err
+	var hash Word
+	for _, kind := range []string{"genesis", "block.json", "rlp", "json", "diff.json"} {
+		name := files[kind]
+		if name == "" {
+			continue
 		}
-	}
-	if name := files["rlp"]; name != "" {
-		var hash Word
+		if files["rlp"] != "" && (kind == "json" || kind == "diff.json") {
+			return fmt.Errorf("%s: block %d has a block access list too: keep one of them", name, b.Number)
+		}
 		if err := f.decode(name, b.Number, func(text []byte) (err error) {
-			if text, err = listBytes(text); err == nil {
-				hash, err = DecodeBAL(b, text)
+			switch kind {
+			case "genesis":
+				b.Before, err = Genesis(text)
+			case "block.json":
+				balHash, err = decodeHeader(b, text)
+			case "rlp":
+				if text, err = listBytes(text); err == nil {
+					hash, err = DecodeBAL(b, text)
+				}
+			default:
+				err = DecodeTraces(b, text)
 			}
 			return err
 		}); err != nil {
 			return err
 		}
-		if balHash != nil && hash != *balHash {
+		if kind == "rlp" && balHash != nil && hash != *balHash {
 			return fmt.Errorf("%s: block %d: the list's hash is %v, the block's header says %v: they are of different blocks, fetch both again", name, b.Number,
 				hash, *balHash)
-		}
-	}
-	for _, kind := range []string{"json", "diff.json"} {
-		name := files[kind]
-		if name == "" {
-			continue
-		}
-		if files["rlp"] != "" {
-			return fmt.Errorf("%s: block %d has a block access list too: keep one of them", name, b.Number)
-		}
-		if err := f.decode(name, b.Number, func(text []byte) error { return DecodeTraces(b, text) }); err != nil {
-			return err
 		}
 	}
 	return f.join.Join(b)
