@@ -136,7 +136,7 @@ func (c *Container) toVersion() error {
 		return c.done
 	}
 	for !c.open {
-		err := c.record()
+		_, err := c.record(nil)
 		if err == io.EOF {
 			if c.info.Damage != nil {
 				err = c.info.Damage
@@ -156,25 +156,6 @@ func (c *Container) toVersion() error {
 func (c *Container) end(err error) error {
 	c.done = err
 	return err
-}
-
-// record reads what may stand between versions: a name or the beginning of one.
-func (c *Container) record() error {
-	if c.pos == len(c.raw) {
-		return c.nextFrame()
-	}
-	tag, n := uvarint(c.raw[c.pos:])
-	if n <= 0 {
-		return badVarint(n)
-	}
-	c.pos += n
-	switch tag & (1<<tagBits - 1) {
-	case nameTag:
-		return c.readName()
-	case beginTag:
-		return c.readBegin(tag >> tagBits)
-	}
-	return fmt.Errorf("record %#x outside of a version", tag)
 }
 
 func (c *Container) readName() error {
@@ -225,47 +206,31 @@ func (c *Container) readBegin(again uint64) error {
 // fill copies changes of the open version until the batch is full or it ends.
 // The loop is what replaying waits for: it allocates nothing.
 func (c *Container) fill(b *Batch) error {
-	for {
-		if c.pos == len(c.raw) {
-			if err := c.nextFrame(); err == io.EOF {
-				return fmt.Errorf("the changes end inside version %d", c.version)
-			} else if err != nil {
-				return err
-			}
-			continue
-		}
-		tag, at := uvarint(c.raw[c.pos:])
-		if at <= 0 {
-			return badVarint(at)
-		}
-		kind, store := tag&(1<<tagBits-1), tag>>tagBits
-		if kind == setTag || kind == deleteTag {
-			if full, err := c.change(b, kind, store, at); err != nil || full {
-				return err
-			}
-			continue
-		}
-		c.pos += at
-		var err error
-		switch kind {
-		case endTag:
-			return c.readEnd(store, b)
-		case nameTag:
-			err = c.readName()
-		case beginTag:
-			err = c.readBegin(store)
-		default:
-			err = fmt.Errorf("a record of kind %d", kind)
-		}
-		if err != nil {
+	for c.open {
+		if full, err := c.record(b); err == io.EOF {
+			return fmt.Errorf("the changes end inside version %d", c.version)
+		} else if err != nil || full {
 			return err
 		}
 	}
+	return nil
 }
 
-// change copies the change at the position, whose tag has at bytes, into a batch, if that is not full.
-func (c *Container) change(b *Batch, kind, store uint64, at int) (full bool, err error) {
+// record reads the next one. A change of the open version is copied into a batch, if that is not full.
+func (c *Container) record(b *Batch) (full bool, err error) {
+	if c.pos == len(c.raw) {
+		return false, c.nextFrame()
+	}
 	rest := c.raw[c.pos:]
+	tag, at := uvarint(rest)
+	if at <= 0 {
+		return false, badVarint(at)
+	}
+	kind, store := tag&(1<<tagBits-1), tag>>tagBits
+	if !c.open || kind != setTag && kind != deleteTag {
+		c.pos += at
+		return false, c.mark(tag, b)
+	}
 	keyBytes, n := uvarint(rest[at:])
 	if n <= 0 {
 		return false, badVarint(n)
@@ -298,6 +263,22 @@ func (c *Container) change(b *Batch, kind, store uint64, at int) (full bool, err
 	c.pos += end
 	c.changes++
 	return false, nil
+}
+
+// mark reads a record that is no change of the open version.
+func (c *Container) mark(tag uint64, b *Batch) error {
+	switch kind, number := tag&(1<<tagBits-1), tag>>tagBits; {
+	case kind == nameTag:
+		return c.readName()
+	case kind == beginTag:
+		return c.readBegin(number)
+	case !c.open:
+		return fmt.Errorf("record %#x outside of a version", tag)
+	case kind == endTag:
+		return c.readEnd(number, b)
+	default:
+		return fmt.Errorf("a record of kind %d", kind)
+	}
 }
 
 // readEnd reads what closes a version into b.
