@@ -27,7 +27,7 @@ import (
 func TestCompressionIsBuilt(t *testing.T) {
 	keys, gets := uint64(1_000_000), uint64(100_000)
 	if testing.Short() {
-		keys, gets = 80_000, 20_000
+		keys, gets = 150_000, 40_000
 	}
 	for name, e := range map[string]engine.Engine{"pebble1": pebble1.Engine{}, "pebble2": pebble2.Engine{}} {
 		for _, values := range []string{keyspace.TrieNode, keyspace.Table32} {
