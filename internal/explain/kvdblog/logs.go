@@ -168,7 +168,8 @@ func parse(r io.Reader, forms []form, other func(line string) error) error {
 	for ; lines.Scan(); n++ {
 		line := strings.TrimRight(lines.Text(), " \r")
 		i := slices.IndexFunc(forms, func(f form) bool {
-			return strings.HasPrefix(line, f.begins+":") || strings.HasPrefix(line, f.begins+" ")
+			rest, begins := strings.CutPrefix(line, f.begins)
+			return begins && (strings.HasPrefix(rest, ":") || strings.HasPrefix(rest, " ≈") || strings.HasPrefix(rest, " |"))
 		})
 		var err error
 		switch {
