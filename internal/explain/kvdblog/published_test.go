@@ -254,7 +254,7 @@ func TestDamagedReadLog(t *testing.T) {
 		from, to string // "": cut the log at from
 		want     string
 	}{
-		"cut within a row":          {"\t100470\t", "", "line 33: "},
+		"cut within a row":          {"\t100470\t", "", "line 34: "},
 		"cut before the reads":      {"Random read:", "", `without its "Random read" line: cut short?`},
 		"no second table":           {whole[strings.LastIndex(whole, "\nCache Statistics:"):], "", "after 1 of 2 tables"},
 		"calls that do not add up":  {"4500\t500\t5000", "4500\t500\t5001", "line 8: (*Reader).readFilter: 4500 hits and 500 misses are not 5001 calls"},
