@@ -73,7 +73,7 @@ engine's cache. With --verify it writes such tables and measures them.
 	setting.Var(flag, &f.accesses, setting.Text, "accesses", "", "access list (statelab accesses): tune for the Gets of its blocks instead of random ones")
 	setting.Var(flag, &f.scheme, setting.Choice(accesses.KeySchemes()...), "scheme", "flat",
 		"with --accesses: keys that the client uses: flat (geth's snapshot), path or hash (its tries)")
-	setting.Var(flag, &f.gets, setting.Count(1000, "200k"), "gets", "200k", "random Gets of a sample, after those that fill the cache")
+	setting.Var(flag, &f.gets, setting.Count(1000, "200k").Optional(), "gets", "", "random Gets of a sample, after those that fill the cache (default: 200k)")
 	setting.Var(flag, &f.trace, setting.Text, "trace", "", "trace (statelab watch --trace-out, statelab trace): tune for its Gets instead of random ones")
 	setting.Var(flag, &f.goal, setting.Choice(tune.Reads, tune.Bytes, tune.Time), "goal", tune.Reads,
 		"what is to be least for a Get: reads (of blocks), bytes read, or time (of a processor and of reads of the device)")
@@ -116,6 +116,12 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 	if f.seeds.V() > 20 {
 		m.Add("--seeds %s: must be from 1 to 20", &f.seeds)
 	}
+	if f.gets.Given() && (f.trace.Given() || f.accesses.Given()) {
+		m.Add("--gets: of random Gets: those of --trace and --accesses are what they are")
+	}
+	if f.gets.V() > curve.MostGets/2 { // with as many that fill the cache
+		m.Add("--gets %s: must be from 1k to 2M", &f.gets)
+	}
 	if f.keys.Given() {
 		f.imagined(m, nil)
 	}
@@ -142,7 +148,10 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 	if err := a.tuned(f, &asked); err != nil {
 		return err
 	}
-	asked.Gets.Spec.Gets = f.gets.V()
+	asked.Gets.Spec.Gets = 200_000
+	if f.gets.Given() {
+		asked.Gets.Spec.Gets = f.gets.V()
+	}
 	p := a.progress()
 	asked.Tell = func(e result.Event) { p.Tell("", e) }
 	found, err := asked.Tune(a.ctx)

@@ -196,6 +196,8 @@ func TestTuneRefuses(t *testing.T) {
 	refused(t, statelab(t, "tune", "--db", db, "--memory", "64MiB"), exitUsage,
 		"--db: a database of bbolt; tune supports pebble1, pebble2, goleveldb, rocksdb", "statelab sweep")
 	refused(t, statelab(t, "tune", "--keys", "1k", "--memory", "64MiB", "--read-time", "1ms"), exitUsage, "--read-time: only with --goal time")
+	refused(t, statelab(t, "tune", "--keys", "1k", "--memory", "64MiB", "--gets", "3M"), exitUsage, "--gets 3M: must be from 1k to 2M")
+	refused(t, statelab(t, "tune", "--db", db, "--trace", db, "--memory", "64MiB", "--gets", "3k"), exitUsage, "--gets: of random Gets")
 }
 
 // TestTuneForTime: a Get takes what was measured of the processor, and so long for each read.
@@ -390,7 +392,7 @@ func TestTuneOfATrace(t *testing.T) {
 		"--db", db, "--quiet")
 	trace := filepath.Join(t.TempDir(), "T")
 	must(t, "trace", "--db", db, "--missing", "50%", "--warmup", "60k", "--gets", "60k", "--out", trace, "--quiet")
-	args := []string{"tune", "--db", db, "--memory", "4MiB", "--seeds", "1", "--gets", "60k", "--json", "--quiet"}
+	args := []string{"tune", "--db", db, "--memory", "4MiB", "--seeds", "1", "--json", "--quiet"}
 	traced := tuningOf(t, must(t, append(args, "--trace", trace)...).stdout)
 	if math.Abs(traced.Missing-0.5) > 0.01 || traced.Best.Options["UseL6Filters"] != "true" || traced.Best.Reads > 0.6*traced.Present.Reads {
 		t.Errorf("of a trace of half absent keys: %+v", traced)
@@ -404,7 +406,7 @@ func TestTuneOfATrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := filepath.Join(t.TempDir(), "O")
-	found := tuningOf(t, must(t, append(args, "--missing", "50%", "--verify", "--out", out)...).stdout)
+	found := tuningOf(t, must(t, append(args, "--missing", "50%", "--gets", "60k", "--verify", "--out", out)...).stdout)
 	if off := traced.Present.Reads/found.Present.Reads - 1; math.Abs(off) > 0.02 {
 		t.Errorf("present, of the trace %v, of the database %v", traced.Present, found.Present)
 	}

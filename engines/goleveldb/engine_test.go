@@ -18,6 +18,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/syndtr/goleveldb/leveldb"
 	"github.com/syndtr/goleveldb/leveldb/comparer"
+	"github.com/syndtr/goleveldb/leveldb/filter"
 	"github.com/syndtr/goleveldb/leveldb/opt"
 	"github.com/syndtr/goleveldb/leveldb/storage"
 	leveldbtable "github.com/syndtr/goleveldb/leveldb/table"
@@ -454,6 +455,32 @@ func TestOwnersOrder(t *testing.T) {
 	must(t, os.Truncate(manifests[0], 0)) // as a full disk leaves it; goleveldb says that its comparer is missing
 	if _, err = (Engine{}).Open(t.Context(), engine.Options{Dir: dir, Foreign: true}); engine.CodeOf(err) != engine.CodeNotDatabase {
 		t.Errorf("a manifest that was cut: %v, want the code %s", err, engine.CodeNotDatabase)
+	}
+}
+
+// ownersFilter has a name of its own, as that of LevelDB itself does.
+type ownersFilter struct{ filter.Filter }
+
+func (ownersFilter) Name() string { return "leveldb.BuiltinBloomFilter2" }
+
+func TestOwnersFilter(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	owner, err := leveldb.OpenFile(dir, &opt.Options{Filter: ownersFilter{filter.NewBloomFilter(10)}})
+	must(t, err)
+	for i := range uint64(1000) {
+		must(t, owner.Put(key(i), []byte("value"), nil))
+	}
+	must(t, errors.Join(owner.CompactRange(util.Range{}), owner.Close()))
+	tables, err := filepath.Glob(filepath.Join(dir, "*.ldb"))
+	if err != nil || len(tables) == 0 {
+		t.Fatalf("tables %v, %v", tables, err)
+	}
+	for _, path := range tables {
+		anatomy, err := learner(4 << 10)(path)
+		must(t, err)
+		if filters := anatomy.Blocks[engine.Filter]; filters.Count != 1 || filters.Bytes < 1000 {
+			t.Errorf("%s: filters %+v, want one", path, filters)
+		}
 	}
 }
 

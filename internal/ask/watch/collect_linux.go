@@ -116,8 +116,8 @@ type window struct{ from, to time.Duration }
 func newCollector(t *probe.Target, dir string, layout Layout, seen *Seen, o Options) *collector {
 	c := &collector{target: t, dir: dir, layout: layout, errors: map[uint64]int{}, pending: map[probe.GetID][]read{}, handles: map[uint64]int16{},
 		ours: map[uint64]bool{}, others: map[string]sum{}, histogram: seen.Latency,
-		second: seen.seconds(time.Now(), o), files: map[probe.File]*table{}, learn: make(chan *table, 1<<16),
-		follow: followDatabase(layout)}
+		files: map[probe.File]*table{}, learn: make(chan *table, 1<<16), follow: followDatabase(layout)}
+	c.second = seen.seconds(time.Now(), o) // opening the tables of a large database takes a while
 	c.learnt.Go(func() {
 		for t := range c.learn {
 			t.anatomy, t.err = layout.Learn(fmt.Sprintf("/proc/self/fd/%d", t.file.Fd()))

@@ -126,11 +126,13 @@ func (r *Resolver) number(family *Family) (err error) {
 	if deletesRanges && ingested {
 		return errors.New("range deletions together with tables that were ingested, whose entries have no sequence numbers, are not supported")
 	}
-	r.firstBlob, err = r.Number(len(r.blobs))
+	if r.firstBlob, err = r.Number(len(r.blobs)); err != nil {
+		return err
+	}
 	for i, b := range r.blobs {
 		r.Keep(r.firstBlob+uint32(i), int(min(b.Bytes/max(1, b.Count), getpath.MaxBlockBytes)))
 	}
-	return err
+	return nil
 }
 
 // levelOf is a level of these tables, in the order in which a Get asks them.

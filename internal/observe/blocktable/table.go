@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -392,7 +393,13 @@ const (
 func (t *table) readFilters(meta map[string]handle, r *Reading) (err error) {
 	f := &t.filters
 	if t.format == 0 {
-		if at, is := meta["filter."+levelPolicy]; is && r.Filters {
+		at, is := meta["filter."+levelPolicy]
+		for name, other := range meta {
+			if r.places && !is && strings.HasPrefix(name, "filter.") { // of LevelDB itself, for example, with another name
+				at, is = other, true
+			}
+		}
+		if is && r.Filters {
 			t.filters.at = at
 			return t.readLevelFilter(at, r)
 		}

@@ -426,7 +426,7 @@ func restartBefore(content []byte, key []byte) (int, error) {
 	return int(le32(points[4*(low-1):])), nil
 }
 
-// describe tells all of a block that does not need its content.
+// Describe implements getpath.Described. It tells all of a block that does not need its content.
 func (t *table) Describe(number uint32) (b cachesim.Block, h handle) {
 	b = cachesim.Block{File: t.File, Level: uint8(min(t.Level, engine.LevelUnknown))}
 	switch at := number - t.First; {
