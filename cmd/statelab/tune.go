@@ -117,7 +117,7 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 		m.Add("--seeds %s: must be from 1 to 20", &f.seeds)
 	}
 	if f.gets.Given() && (f.trace.Given() || f.accesses.Given()) {
-		m.Add("--gets: of random Gets: those of --trace and --accesses are what they are")
+		m.Add("--gets: only of random Gets, not with --trace or --accesses")
 	}
 	if f.gets.V() > curve.MostGets/2 { // with as many that fill the cache
 		m.Add("--gets %s: must be from 1k to 2M", &f.gets)

@@ -197,7 +197,7 @@ func TestTuneRefuses(t *testing.T) {
 		"--db: a database of bbolt; tune supports pebble1, pebble2, goleveldb, rocksdb", "statelab sweep")
 	refused(t, statelab(t, "tune", "--keys", "1k", "--memory", "64MiB", "--read-time", "1ms"), exitUsage, "--read-time: only with --goal time")
 	refused(t, statelab(t, "tune", "--keys", "1k", "--memory", "64MiB", "--gets", "3M"), exitUsage, "--gets 3M: must be from 1k to 2M")
-	refused(t, statelab(t, "tune", "--db", db, "--trace", db, "--memory", "64MiB", "--gets", "3k"), exitUsage, "--gets: of random Gets")
+	refused(t, statelab(t, "tune", "--db", db, "--trace", db, "--memory", "64MiB", "--gets", "3k"), exitUsage, "--gets: only of random Gets")
 }
 
 // TestTuneForTime: a Get takes what was measured of the processor, and so long for each read.
