@@ -41,7 +41,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 CLUSTER_NEEDS := slurmctld:slurmctld,slurm-wlm slurmd:slurmd,slurm-wlm munged:munge sbatch:slurm-client,slurm-wlm
 
 .PHONY: help statelab build platforms go-runners runners rocksdb rust trees demo test tools needs lint format vet staticcheck clippy shellcheck
-.PHONY: unit e2e soak watched c-engines rust-tests tree-modules fixtures slow race fuzz bench dist dist-test clean cluster-needs cluster-test storm damage
+.PHONY: unit e2e soak watched c-engines rust-tests tree-modules fixtures slow race fuzz bench dist dist-test clean test-needs cluster-needs cluster-test storm damage
 .PHONY: audit bench-peers outdated
 
 help:
@@ -136,6 +136,10 @@ tools:
 needs:
 	@scripts/needs cc:gcc mvn:maven unzip:unzip cargo@$(RUST_VERSION):cargo-web,rustup,cargo fio:fio
 
+# What tests run beside our own programs.
+test-needs: tools
+	@scripts/needs prometheus:prometheus db_bench:rocksdb-tools
+
 # What needs no Linux must build elsewhere: predict, simulate, inspect, advise, report, compare, serve. Files that hold tests
 # are compiled on Linux alone. Windows has least in common with Linux; slow builds for macOS too.
 PLATFORMS := windows/amd64
@@ -170,15 +174,14 @@ shellcheck:
 	shellcheck .ci/run scripts/* engines/rocksdb/fetch.sh examples/run examples/*/*.sh
 
 # The slow ones, marked by testing.Short, have a target of their own. In test, race runs all tests of its packages.
-unit:
+unit: test-needs
 	$(GO) test -short -timeout 30m $$($(GO) list -find ./... | grep -vxF -e $(MODULE) -e $(MODULE)/cmd/statelab \
 		$(if $(filter test,$(MAKECMDGOALS)),$$($(GO) list -find $(RACE_PACKAGES) | sed 's/^/-e /')))
 
 # Pebble with cgo has other memory and another zstd: what depends on them. Unit has the whole suite without cgo, slow with it.
 WITH_CGO := 'Test(Engine|Oracles[12])/(PutGet|ValueSizes|Buffers|Readers|GetAllocates|ReadsAre|Memory|GetMany|Survives|InCache|CacheReserved|LogTakes)'
 
-c-engines: needs rocksdb
-	@scripts/needs db_bench:rocksdb-tools
+c-engines: needs rocksdb test-needs
 	CGO_ENABLED=1 $(GO) test -short -timeout 30m $(C_PACKAGES) ./cmd/statelab-run-native ./layouts/flat
 	CGO_ENABLED=1 $(GO) test -short -timeout 30m -run BlockTablesAreBuilt ./internal/ask/tune
 	CGO_ENABLED=1 $(GO) test -short -timeout 30m -run $(WITH_CGO) ./engines/pebble1 ./engines/pebble2 ./internal/adapt/pebbledb
@@ -202,8 +205,7 @@ fixtures: statelab
 	cd fixtures/erigon && CGO_ENABLED=1 $(GO) test -short ./...
 
 # Go's test cache does not see what a child process read: never cached.
-e2e: build runners trees cluster-needs
-	@scripts/needs prometheus:prometheus
+e2e: build runners trees cluster-needs test-needs
 	$(GO) test -short -count=1 .
 	@GO=$(GO) scripts/e2e
 
@@ -215,8 +217,7 @@ cluster-test: tools cluster-needs
 	$(GO) test -count=1 -timeout 60m ./internal/plan/slurm
 	$(GO) test -count=1 -timeout 60m -v -run 'Cluster|InParts|OneByOne' ./cmd/statelab
 
-slow: needs rocksdb
-	@scripts/needs db_bench:rocksdb-tools
+slow: needs rocksdb test-needs
 	$(MAKE) staticcheck
 	$(MAKE) platforms PLATFORMS=darwin/arm64
 	$(GO) test -timeout 60m ./cmd/statelab \
