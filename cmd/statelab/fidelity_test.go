@@ -136,6 +136,9 @@ func TestClientsOfRocksDB(t *testing.T) {
 			[]string{"of Nethermind"}, "--Db.SharedBlockCacheSize ", 1, 2, 4, 5},
 	} {
 		t.Run(c.client, func(t *testing.T) {
+			if testing.Short() && c.client == "nethermind-flat" {
+				t.Skip("families are Besu's, too")
+			}
 			db := filepath.Join(ofRocksDB(t, c.client, *familyKeys), filepath.FromSlash(c.database))
 			before := fingerprint(t, db)
 			var seen look.Inspection

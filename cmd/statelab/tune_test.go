@@ -41,8 +41,8 @@ func TestTunedIsMeasured(t *testing.T) {
 		"goleveldb": "BloomBitsPerKey=10 WriteBuffer=4MiB CompactionL0Trigger=1000000 CompactionTotalSize=1024GiB", // no compactions
 	} {
 		t.Run(engine, func(t *testing.T) {
-			if testing.Short() && engine == "pebble1" {
-				t.Skip("as pebble2")
+			if testing.Short() && (engine == "pebble1" || engine == "goleveldb") {
+				t.Skip("as pebble2, or TestTunedLevelSnippet")
 			}
 			memory, keys := "1500KiB", "200k"
 			switch engine {
@@ -391,7 +391,7 @@ func TestTuneOfATrace(t *testing.T) {
 	must(t, "load", "--engine", "pebble2", "--keys", "200k", "--set", "LBaseMaxBytes=1MiB", "--set", "MemTableSize=1MiB", "--set", "TargetFileSize=256KiB",
 		"--db", db, "--quiet")
 	trace := filepath.Join(t.TempDir(), "T")
-	must(t, "trace", "--db", db, "--missing", "50%", "--warmup", "60k", "--gets", "60k", "--out", trace, "--quiet")
+	must(t, "trace", "--db", db, "--missing", "50%", "--warmup", "30k", "--gets", "30k", "--out", trace, "--quiet")
 	args := []string{"tune", "--db", db, "--memory", "4MiB", "--seeds", "1", "--json", "--quiet"}
 	traced := tuningOf(t, must(t, append(args, "--trace", trace)...).stdout)
 	if math.Abs(traced.Missing-0.5) > 0.01 || traced.Best.Options["UseL6Filters"] != "true" || traced.Best.Reads > 0.6*traced.Present.Reads {
@@ -406,7 +406,7 @@ func TestTuneOfATrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := filepath.Join(t.TempDir(), "O")
-	found := tuningOf(t, must(t, append(args, "--missing", "50%", "--gets", "60k", "--verify", "--out", out)...).stdout)
+	found := tuningOf(t, must(t, append(args, "--missing", "50%", "--gets", "30k", "--verify", "--out", out)...).stdout)
 	if off := traced.Present.Reads/found.Present.Reads - 1; math.Abs(off) > 0.02 {
 		t.Errorf("present, of the trace %v, of the database %v", traced.Present, found.Present)
 	}

@@ -11,14 +11,6 @@ import (
 	"github.com/statelab/statelab/internal/adapt/sharedlib/libtest"
 )
 
-func TestTheRouteCostsLittle(t *testing.T) {
-	const gets = 500_000
-	d := openNull(t, map[string]string{"loop": strconv.Itoa(gets)})
-	r, err := d.Reader()
-	must(t, err)
-	libtest.CheckRoute(t, gets, func() { must(t, d.Sync(t.Context())) }, func() { getLoop(t, r, gets) })
-}
-
 func BenchmarkGetInC(b *testing.B) {
 	d := openNull(b, map[string]string{"loop": strconv.Itoa(b.N)})
 	libtest.BenchmarkCPU(b, func() { must(b, d.Sync(b.Context())) })

@@ -357,7 +357,7 @@ func (s suite) write(ctx context.Context, dir string) error {
 func (s suite) testSurvivesKills(t *testing.T) {
 	kills := 50
 	if testing.Short() {
-		kills = 4
+		kills = 3
 	}
 	w, dir := s.killed(), newDir(t)
 	o := s.create(t, dir)

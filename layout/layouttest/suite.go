@@ -186,7 +186,7 @@ func (s suite) workload(name string) Workload {
 func (s suite) testBlocks(t *testing.T) {
 	blocks, reopens := uint64(10_000), uint64(20)
 	if testing.Short() {
-		blocks, reopens = 60, 3
+		blocks, reopens = 40, 2
 	}
 	for name := range Workloads() {
 		t.Run(name, func(t *testing.T) {

@@ -10,12 +10,6 @@ import (
 	"github.com/statelab/statelab/layout"
 )
 
-func TestTheRouteCostsLittle(t *testing.T) {
-	const lookups = 500_000
-	s, r := openLoop(t, lookups)
-	libtest.CheckRoute(t, lookups, func() { must(t, s.Settle(t.Context())) }, func() { lookUp(t, r, lookups) })
-}
-
 func TestLookupsAllocateNothing(t *testing.T) {
 	_, r := openLoop(t, 0)
 	buffer := make([]byte, 0, 32)

@@ -195,6 +195,9 @@ func checkFiles(t *testing.T, dir string, tables int) {
 func TestBuildSortedHasTheShapeOfRandomLoading(t *testing.T) {
 	for _, e := range engines() {
 		t.Run(e.Info().Name, func(t *testing.T) {
+			if testing.Short() && e.Info().Name == "pebble1" {
+				t.Skip("as pebble2")
+			}
 			t.Parallel()
 			sorted, _ := create(t, e, smallLevels())
 			if err := build(context.Background(), sorted, newPairs(t, testKeys, keyspace.Sorted), 2, func(uint64) {}); err != nil {
@@ -383,6 +386,9 @@ func TestBuildSortedOfFewKeys(t *testing.T) {
 // A build that was stopped and resumed ends as one that was not.
 func TestBuildSortedCancelledAndResumed(t *testing.T) {
 	for _, e := range engines() {
+		if testing.Short() && e.Info().Name == "pebble1" {
+			continue // as pebble2
+		}
 		p := newPairs(t, testKeys, keyspace.Sorted)
 		whole, _ := create(t, e, smallLevels())
 		if err := build(context.Background(), whole, p, 2, func(uint64) {}); err != nil {

@@ -29,6 +29,9 @@ func TestOracles1(t *testing.T) { testOracles(t, pebble1.Engine{}) }
 func TestOracles2(t *testing.T) { testOracles(t, pebble2.Engine{}) }
 
 func testOracles(t *testing.T, e engine.Engine) {
+	if testing.Short() {
+		gets = 8000
+	}
 	l := lab{engine: e}
 	l.dir = l.load(t)
 	t.Run("OpensAndMisses", l.testOpensAndMisses)
@@ -52,10 +55,9 @@ type lab struct {
 	dir    string // a settled database of several levels with keys 0..n-1
 }
 
-const (
-	n    = 200_000
-	gets = 20_000
-)
+const n = 200_000
+
+var gets = 20_000
 
 // small makes a tree of several levels of a few MiB.
 func small() map[string]string {

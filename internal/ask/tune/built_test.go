@@ -77,6 +77,9 @@ func TestPredictedIsBuilt(t *testing.T) {
 	p.exact = true
 	for name, e := range map[string]engine.Engine{"pebble1": pebble1.Engine{}, "pebble2": pebble2.Engine{}} {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && name == "pebble1" {
+				t.Skip("as pebble2")
+			}
 			profile, values, p := pebbledb.BenchKVDB().Name, keyspace.Table32, p
 			if *provedKeys > 0 { // those compress better in larger blocks, which makes other levels
 				values = keyspace.Random

@@ -174,6 +174,9 @@ func TestDrawOfAList(t *testing.T) {
 }
 
 func TestDrawOfLevelsWithoutFilters(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it draws a second curve")
+	}
 	c, _ := drawn(t, func(m *Model) {
 		m.MemTables = MemTables{}
 		m.Levels = append([]engine.Level(nil), m.Levels...)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/statelab/statelab/engine"
@@ -22,6 +23,9 @@ func TestReplayReadsWhatTheEngineReads(t *testing.T) {
 	}
 	for _, f := range flavours() {
 		t.Run(f.name, func(t *testing.T) {
+			if testing.Short() && !strings.HasSuffix(f.name, "newest") {
+				t.Skip("TestAccessesAreTheEngines has its accesses")
+			}
 			dir := t.TempDir()
 			buildPlain(t, f, dir, recordedKeys)
 			r := openResolver(t, f, dir)
