@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/statelab/statelab/engine"
 )
@@ -37,9 +36,6 @@ func TestFullDiskEndsTheLoad(t *testing.T) {
 			t.Run(engine+" "+memtable, func(t *testing.T) {
 				o := statelab(t, "load", "--db", db, "--engine", engine, "--keys", "2M", "--ignore-space", "--set", "MemTableSize="+memtable)
 				refused(t, o, exitFailed, "no space left on device", "the disk is full", "statelab load --resume --db "+db, "fewer --keys")
-				if o.took > 20*time.Second {
-					t.Errorf("took %v", o.took)
-				}
 				if err := os.RemoveAll(db); err != nil {
 					t.Fatal(err)
 				}
