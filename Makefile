@@ -228,7 +228,8 @@ slow: needs rocksdb test-needs
 	$(GO) test -timeout 60m -run TestPrivateDevice ./internal/observe/host
 	CGO_ENABLED=1 $(GO) test -timeout 60m -run 'TestResolvedGets|TestPredictedReads|TestRewrite' ./engines/rocksdb -resolved-gets 200000
 	CGO_ENABLED=1 $(GO) test -timeout 60m ./layouts/flat ./engines/pebble1 ./engines/pebble2 ./internal/adapt/pebbledb
-	$(RACE) ./internal/observe/resolve ./internal/adapt/pebbledb ./engines/pebble1 ./engines/goleveldb ./layouts/chunktrie ./internal/model/cachesim
+	$(RACE) ./internal/observe/resolve ./internal/adapt/pebbledb ./engines/pebble1 ./engines/goleveldb ./layouts/chunktrie \
+		./internal/model/cachesim ./internal/run/session
 	cd layouts/geth && CGO_ENABLED=1 $(GO) test -timeout 60m ./...
 	$(MAKE) fuzz
 	cd fixtures/gethchain && $(GO) test -timeout 60m -run 'ReferenceTrie|StoppedNode|Inflated|Played' .

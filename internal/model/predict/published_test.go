@@ -118,7 +118,7 @@ func TestPublishedPoints(t *testing.T) {
 		limit   float64
 	}{{"200M", 45, 0.01}, {"200M", 135, 0.01}, {"2B", 1360, 0.015}, {"2B", 6789, 0.01}} {
 		if testing.Short() && (c.mib == 135 || c.mib == 6789) {
-			continue // the caches in which next to all is found
+			continue // the larger cache of each
 		}
 		run := published(t, c.dataset, c.mib)
 		in := inputOf(c.dataset, publishedLevels(t, c.dataset), c.mib)

@@ -10,21 +10,16 @@ func BenchmarkCPU(b *testing.B, loop func()) {
 	b.Helper()
 	b.ReportAllocs()
 	b.ResetTimer()
-	b.ReportMetric(float64(cpuNanosOf(b, loop))/float64(b.N), "cpu-ns/op")
-}
-
-func cpuNanosOf(t testing.TB, loop func()) int64 {
-	t.Helper()
-	before := cpuNanos(t)
+	before := cpuNanos(b)
 	loop()
-	return cpuNanos(t) - before
+	b.ReportMetric(float64(cpuNanos(b)-before)/float64(b.N), "cpu-ns/op")
 }
 
-func cpuNanos(t testing.TB) int64 {
-	t.Helper()
+func cpuNanos(b *testing.B) int64 {
+	b.Helper()
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
+		b.Fatal(err)
 	}
 	return u.Utime.Nano() + u.Stime.Nano()
 }
