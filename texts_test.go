@@ -17,7 +17,7 @@ import (
 const foreignTexts = "internal/base/failure/foreign.go"
 
 // foreignTextsRust is its twin for libraries that only Rust links.
-const foreignTextsRust = "native/rust/nomt/src/words.rs"
+const foreignTextsRust = "native/rust/nomt/src/error_text.rs"
 
 var rustSearch = regexp.MustCompile(`\b(words|why|err|error|e)(\.to_string\(\))?\.(contains|starts_with|ends_with)\(`)
 

@@ -18,8 +18,8 @@ import (
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/accesses"
+	"github.com/statelab/statelab/internal/chain/kvlog"
 	"github.com/statelab/statelab/internal/chain/mpt"
-	"github.com/statelab/statelab/internal/chain/traffic"
 	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -241,11 +241,11 @@ func (l *logFlags) form() logs.Form { return logs.Form{Name: l.from.V(), Family:
 
 // given tells whether the argument is a log, not a list.
 func (l *logFlags) given(args []string) bool {
-	return l.from.V() != logs.Lists || len(args) == 1 && traffic.Is(args[0])
+	return l.from.V() != logs.Lists || len(args) == 1 && kvlog.Is(args[0])
 }
 
 // open opens the log that is the only argument.
-func (l *logFlags) open(m *mistakes, args []string) (log traffic.Source) {
+func (l *logFlags) open(m *mistakes, args []string) (log kvlog.Source) {
 	if len(args) != 1 {
 		m.Add("name one log (example: statelab accesses import --from geth-log LOG --out log.slkt)")
 		return nil
@@ -304,10 +304,10 @@ func (a *app) following(phase string) (told func(ops uint64) error, done func())
 	}, p.Done
 }
 
-func (a *app) describeLog(log traffic.Source, name string, asJSON bool) error {
+func (a *app) describeLog(log kvlog.Source, name string, asJSON bool) error {
 	told, done := a.following("read")
 	client := log.Info().Client
-	facts, err := traffic.Count(name, log, func(key []byte) string { return dbformat.Section(client, key) }, told)
+	facts, err := kvlog.Count(name, log, func(key []byte) string { return dbformat.Section(client, key) }, told)
 	if done(); err != nil {
 		return err
 	}
@@ -316,16 +316,16 @@ func (a *app) describeLog(log traffic.Source, name string, asJSON bool) error {
 }
 
 // writeLog writes a log in statelab's own form and describes it.
-func (a *app) writeLog(log traffic.Source, to, typed, provenance string) error {
+func (a *app) writeLog(log kvlog.Source, to, typed, provenance string) error {
 	info := log.Info()
 	info.Provenance = provenance
 	told, done := a.following("import")
-	err := output.Write(to, nil, func(f *os.File) error { return traffic.Write(f, log, info, told) })
+	err := output.Write(to, nil, func(f *os.File) error { return kvlog.Write(f, log, info, told) })
 	if done(); err != nil {
 		return err
 	}
 	a.progress().Warn(logs.LeftOut(log)...)
-	written, err := traffic.Open(to)
+	written, err := kvlog.Open(to)
 	if err != nil {
 		return err
 	}
@@ -373,14 +373,14 @@ not write is not in it.
 		}
 		defer source.Close() // it is only read
 		told, done := a.following("build")
-		var made traffic.Applied
+		var made kvlog.Applied
 		err := output.WriteFolder(options.Dir, func(dir string) error {
 			options.Dir = dir
 			opened, err := e.Open(a.ctx, options)
 			if err != nil {
 				return err
 			}
-			made, err = traffic.Apply(a.ctx, source, opened, told)
+			made, err = kvlog.Apply(a.ctx, source, opened, told)
 			return errors.Join(err, opened.Close())
 		})
 		if done(); err != nil {

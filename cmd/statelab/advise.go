@@ -11,7 +11,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/ask/evidence"
-	"github.com/statelab/statelab/internal/ask/look"
+	"github.com/statelab/statelab/internal/ask/inspect"
 	"github.com/statelab/statelab/internal/ask/watch"
 	"github.com/statelab/statelab/internal/base/console"
 	"github.com/statelab/statelab/internal/base/output"
@@ -149,18 +149,18 @@ func (a *app) adviseRocksDB(r evidence.Asked, f *adviseFlags) error {
 	if err != nil {
 		return err
 	}
-	out, err := look.AdviseRocksDB(a.ctx, r.Dir, run, f.table.V(), r.Limits.MemoryBytes, r.CacheBytes, r.CacheShare, r.Missing, r.Seed, a.progress().Say)
+	out, err := inspect.AdviseRocksDB(a.ctx, r.Dir, run, f.table.V(), r.Limits.MemoryBytes, r.CacheBytes, r.CacheShare, r.Missing, r.Seed, a.progress().Say)
 	if err != nil {
 		return err
 	}
-	a.progress().Warn(look.OfAllTables(run.Warnings)...)
+	a.progress().Warn(inspect.OfAllTables(run.Warnings)...)
 	return a.print(f.json, out)
 }
 
 // looked is what advise sees of a database: inspect's run, or a level table alone.
 func (a *app) looked(r evidence.Asked, f *adviseFlags) (*result.Run, error) {
 	if r.Table {
-		return look.RunOfTable(r.Dir, f.profile.V())
+		return inspect.RunOfTable(r.Dir, f.profile.V())
 	}
 	return a.inspectDatabase(r.Dir, "", f.ignoreLock, engine.Part{})
 }

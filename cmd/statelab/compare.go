@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/ask/turns"
+	"github.com/statelab/statelab/internal/ask/interleave"
 	"github.com/statelab/statelab/internal/base/commandline"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
@@ -175,7 +175,7 @@ func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, set
 	if err := refuseOther(out); err != nil {
 		return err
 	}
-	var sides [2]turns.Side
+	var sides [2]interleave.Side
 	var of [2]*flags
 	for i, setting := range settings {
 		e, err := c.With(setting)
@@ -190,7 +190,7 @@ func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, set
 	}
 	c.names = settings
 	p := a.progress()
-	found, pairs, err := turns.Take(a.ctx, sides, most, limits, func(alpha float64) (*compare.Comparison, error) {
+	found, pairs, err := interleave.Take(a.ctx, sides, most, limits, func(alpha float64) (*compare.Comparison, error) {
 		return c.judge(alpha, margin, sides[0].Plan.Out, sides[1].Plan.Out)
 	}, p)
 	switch {
@@ -219,14 +219,14 @@ func leaveNoTrace(out string, why engine.Code, sides [2]*flags) error {
 }
 
 // sideOf prepares a side.
-func (a *app) sideOf(f *flags, name, databases string, m *mistakes) (turns.Side, error) {
+func (a *app) sideOf(f *flags, name, databases string, m *mistakes) (interleave.Side, error) {
 	s := a.sweepOf(f, m)
 	if err := m.Err(); err != nil {
-		return turns.Side{}, err
+		return interleave.Side{}, err
 	}
 	for _, axis := range s.Axes {
 		if len(axis.Values) > 1 {
-			return turns.Side{}, usage("%q: --%s has %d values; give one value of each setting", name, axis.Name, len(axis.Values))
+			return interleave.Side{}, usage("%q: --%s has %d values; give one value of each setting", name, axis.Name, len(axis.Values))
 		}
 	}
 	s.Name, s.Databases = name, databases
@@ -234,7 +234,7 @@ func (a *app) sideOf(f *flags, name, databases string, m *mistakes) (turns.Side,
 		return a.sweepSteps(s, how, on)
 	})
 	if err != nil {
-		return turns.Side{}, err
+		return interleave.Side{}, err
 	}
-	return turns.Side{Plan: how, Work: sweep.New(s, how, a)}, nil
+	return interleave.Side{Plan: how, Work: sweep.New(s, how, a)}, nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/statelab/statelab/internal/ask/look"
+	"github.com/statelab/statelab/internal/ask/inspect"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/model/fidelity"
 )
@@ -35,9 +35,9 @@ func ofRocksDB(t *testing.T, client string, keys int) string {
 }
 
 // judged is what inspect --as says: of a database as it would be in a node, or as another.
-func judged(t *testing.T, as string, args ...string) look.Comparison {
+func judged(t *testing.T, as string, args ...string) inspect.Comparison {
 	t.Helper()
-	var found look.Comparison
+	var found inspect.Comparison
 	if err := json.Unmarshal([]byte(must(t, append([]string{"inspect", "--json", "--as", as}, args...)...).stdout), &found); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func judged(t *testing.T, as string, args ...string) look.Comparison {
 func TestFamilies(t *testing.T) {
 	db := ofRocksDB(t, "families", 60_000)
 	before := fingerprint(t, db)
-	var seen look.Inspection
+	var seen inspect.Inspection
 	if err := json.Unmarshal([]byte(must(t, "inspect", db, "--json").stdout), &seen); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestClientsOfRocksDB(t *testing.T) {
 			}
 			db := filepath.Join(ofRocksDB(t, c.client, *familyKeys), filepath.FromSlash(c.database))
 			before := fingerprint(t, db)
-			var seen look.Inspection
+			var seen inspect.Inspection
 			if err := json.Unmarshal([]byte(must(t, "inspect", db, "--json").stdout), &seen); err != nil {
 				t.Fatal(err)
 			}
@@ -222,7 +222,7 @@ func TestConformity(t *testing.T) {
 	} {
 		db := filepath.Join(t.TempDir(), "db")
 		must(t, "load", "--engine", c.engine, "--profile", c.own, "--keys", "5k", "--db", db)
-		as := func(profile string) (found look.Conformity) {
+		as := func(profile string) (found inspect.Conformity) {
 			if err := json.Unmarshal([]byte(must(t, "inspect", db, "--as", profile, "--table", "default", "--json").stdout), &found); err != nil {
 				t.Fatal(err)
 			}
@@ -231,7 +231,7 @@ func TestConformity(t *testing.T) {
 		if same := as(c.own); same.Differences() > 0 || len(same.Options) < 20 {
 			t.Errorf("%s as itself: %+v", c.own, same)
 		}
-		if !slices.ContainsFunc(as(c.other).Options, func(o look.OptionPair) bool { return o.Differs && o.Name == c.differs }) {
+		if !slices.ContainsFunc(as(c.other).Options, func(o inspect.OptionPair) bool { return o.Differs && o.Name == c.differs }) {
 			t.Errorf("%s as %s: no word of %s", c.own, c.other, c.differs)
 		}
 	}

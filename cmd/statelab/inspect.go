@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/statelab/statelab/internal/ask/look"
+	"github.com/statelab/statelab/internal/ask/inspect"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -113,11 +113,11 @@ func (a *app) inspect(f *inspectFlags, m *mistakes, args []string) error {
 			return usage("--cache: only with --as, or for a database of RocksDB")
 		}
 		name := cmp.Or(f.engine, subject.DefaultEngine())
-		levels, err := look.LevelTable(args[0])
+		levels, err := inspect.LevelTable(args[0])
 		if err != nil {
 			return err
 		}
-		return a.printInspection(f, look.Table(args[0], name, lsm.WithCharge(levels, subject.PebbleVersion(name).BlockCharge())))
+		return a.printInspection(f, inspect.Table(args[0], name, lsm.WithCharge(levels, subject.PebbleVersion(name).BlockCharge())))
 	}
 	run, err := a.inspectDatabase(args[0], f.engine, f.ignoreLock, part)
 	if err != nil {
@@ -126,7 +126,7 @@ func (a *app) inspect(f *inspectFlags, m *mistakes, args []string) error {
 	if e, _ := subject.EngineOf(run.Engine.Name); f.cache.Given() && !e.BlockTables {
 		return usage("--cache: only with --as, or for a database of RocksDB")
 	}
-	found, err := look.Database(a.ctx, args[0], run, part, linked(run.Engine.Name), f.sampleKeys.V(), f.ignoreLock, f.cache.V().Of(look.Bytes(run.Database)))
+	found, err := inspect.Database(a.ctx, args[0], run, part, linked(run.Engine.Name), f.sampleKeys.V(), f.ignoreLock, f.cache.V().Of(inspect.Bytes(run.Database)))
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (a *app) inspectParts(f *inspectFlags, dir string) error {
 
 // mergeParts prints the whole that the parts in files make, under the name of the database as typed.
 func (a *app) mergeParts(f *inspectFlags, paths []string, typed ...string) error {
-	whole, err := look.Merge(paths)
+	whole, err := inspect.Merge(paths)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (a *app) mergeParts(f *inspectFlags, paths []string, typed ...string) error
 }
 
 // printInspection prints what was found.
-func (a *app) printInspection(f *inspectFlags, found *look.Inspection) (err error) {
+func (a *app) printInspection(f *inspectFlags, found *inspect.Inspection) (err error) {
 	a.progress().Warn(found.Warnings...)
 	if n := len(found.Warnings) + len(found.Findings); f.strict && n > 0 {
 		defer func() { err = cmp.Or(err, madeFatal(n)) }()
@@ -184,7 +184,7 @@ func (f *inspectFlags) likeFlags(cmd *cobra.Command) {
 }
 
 func (a *app) fidelity(f *inspectFlags, m *mistakes, args []string) error {
-	if _, missing := os.Stat(f.as); len(args) == 1 && missing != nil && look.IsProfile(f.as) {
+	if _, missing := os.Stat(f.as); len(args) == 1 && missing != nil && inspect.IsProfile(f.as) {
 		if f.cache.Given() {
 			m.Add("--cache: not with --as PROFILE, which compares options alone")
 		}
@@ -202,13 +202,13 @@ func (a *app) fidelity(f *inspectFlags, m *mistakes, args []string) error {
 	if err := m.Err(); err != nil {
 		return err
 	}
-	wish := look.Wish{CacheBytes: f.cache.V().Bytes, CacheShare: f.cache.V().Share, Missing: f.missing.V(), Seed: f.seed.V()}
-	inspect := func(dir string) (*result.Run, error) { return a.inspectDatabase(dir, "", f.ignoreLock, engine.Part{}) }
-	out, err := look.Compare(a.ctx, args, f.table, inspect, wish)
+	wish := inspect.Wish{CacheBytes: f.cache.V().Bytes, CacheShare: f.cache.V().Share, Missing: f.missing.V(), Seed: f.seed.V()}
+	inspectDir := func(dir string) (*result.Run, error) { return a.inspectDatabase(dir, "", f.ignoreLock, engine.Part{}) }
+	out, err := inspect.Compare(a.ctx, args, f.table, inspectDir, wish)
 	if err != nil {
 		return err
 	}
-	a.progress().Warn(slices.DeleteFunc(slices.Clone(out.Warnings), look.InAnswer)...)
+	a.progress().Warn(slices.DeleteFunc(slices.Clone(out.Warnings), inspect.InAnswer)...)
 	return a.judged(f, out, out.Differences()+len(out.Warnings))
 }
 
@@ -218,7 +218,7 @@ func (a *app) conformity(f *inspectFlags, dir string) error {
 	if err != nil {
 		return err
 	}
-	out, err := look.AsProfile(dir, run, f.as, f.table)
+	out, err := inspect.AsProfile(dir, run, f.as, f.table)
 	if err != nil {
 		return err
 	}

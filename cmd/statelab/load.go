@@ -8,7 +8,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/ask/disk"
-	"github.com/statelab/statelab/internal/ask/look"
+	"github.com/statelab/statelab/internal/ask/inspect"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/observe/host"
@@ -68,7 +68,7 @@ func (a *app) load(f *flags, m *mistakes) (err error) {
 			return a.printJSON(run)
 		}
 		if run.Status == result.OK {
-			look.Load(a.stdout, run)
+			inspect.Load(a.stdout, run)
 		}
 		return nil
 	}}, err)

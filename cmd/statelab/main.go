@@ -19,7 +19,7 @@ import (
 	"github.com/statelab/statelab/internal/base/commandline"
 	"github.com/statelab/statelab/internal/base/console"
 	"github.com/statelab/statelab/internal/base/failure"
-	"github.com/statelab/statelab/internal/base/materials"
+	"github.com/statelab/statelab/internal/base/sbom"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/explain/promexport"
 	"github.com/statelab/statelab/internal/observe/host"
@@ -180,7 +180,7 @@ func distribute(verb string, args []string, stdout, stderr io.Writer) int {
 	switch {
 	case verb == materialsVerb:
 		var bill any
-		if bill, err = materials.Of(args); err == nil {
+		if bill, err = sbom.Of(args); err == nil {
 			err = a.printJSON(bill)
 		}
 	case len(args) == 1:

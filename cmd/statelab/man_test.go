@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/statelab/statelab/internal/base/materials"
+	"github.com/statelab/statelab/internal/base/sbom"
 )
 
 // Every verb has a manual page, and the bill of materials of the binary names its engines.
@@ -27,7 +27,7 @@ func TestWhatATarballHas(t *testing.T) {
 	if code := distribute(materialsVerb, []string{binary, "man_test.go"}, &out, &errs); code != exitDone {
 		t.Fatal(errs.String())
 	}
-	var found struct{ Components []materials.Component }
+	var found struct{ Components []sbom.Component }
 	if err := json.Unmarshal(out.Bytes(), &found); err != nil {
 		t.Fatal(err)
 	}

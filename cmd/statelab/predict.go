@@ -16,7 +16,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/ask/curve"
-	"github.com/statelab/statelab/internal/ask/look"
+	"github.com/statelab/statelab/internal/ask/inspect"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
@@ -261,7 +261,7 @@ func (a *app) levels(f *predictFlags, in *predict.Input, p *enginereport.Predict
 	p.Profile = f.named(p.Engine)
 	switch {
 	case f.levels.Given():
-		if in.Levels, err = look.LevelTable(f.levels.V()); err != nil {
+		if in.Levels, err = inspect.LevelTable(f.levels.V()); err != nil {
 			return nil, err
 		}
 		p.Source = f.levels.V()

@@ -20,8 +20,8 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 	"github.com/statelab/statelab/internal/observe/blockio"
-	"github.com/statelab/statelab/internal/observe/blocktable"
 )
 
 type db struct {
@@ -222,7 +222,7 @@ func (d *db) shape() (engine.Shape, error) {
 }
 
 func (d *db) readBounds(t *blockio.LiveTable) error {
-	return withTable(d.storage.tablePath(t.Number), func(table *blocktable.Table) (err error) {
+	return withTable(d.storage.tablePath(t.Number), func(table *blockbased.Table) (err error) {
 		t.Smallest, t.Largest, err = boundsOf(table)
 		return asDamaged(err)
 	})

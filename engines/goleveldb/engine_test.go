@@ -26,8 +26,8 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engine/enginetest"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 	"github.com/statelab/statelab/internal/observe/blockio"
-	"github.com/statelab/statelab/internal/observe/blocktable"
 )
 
 func TestEngine(t *testing.T) { enginetest.Run(t, Engine{}) }
@@ -362,7 +362,7 @@ func FuzzTable(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content []byte) {
 		path := filepath.Join(t.TempDir(), "000001.ldb")
 		must(t, os.WriteFile(path, content, 0o600))
-		table, err := blocktable.OpenTable(path)
+		table, err := blockbased.OpenTable(path)
 		if err != nil {
 			return
 		}

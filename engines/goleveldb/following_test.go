@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/observe/blocktable"
-	"github.com/statelab/statelab/internal/observe/follow"
+	"github.com/statelab/statelab/internal/observe/blockbased"
+	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
 
 // While goleveldb writes, flushes and compacts, Gets ask for as many blocks as it counts, and find what it finds. Afterwards that is worked out
@@ -23,7 +23,7 @@ func TestFollowing(t *testing.T) {
 	o.Create = false
 	d := opened(t, o)
 	known := map[string]bool{}
-	following, err := blocktable.Follow(o.Dir, levelBlock, func() (paths []string, err error) {
+	following, err := blockbased.Follow(o.Dir, levelBlock, func() (paths []string, err error) {
 		entries, err := os.ReadDir(o.Dir)
 		for _, e := range entries {
 			if path := filepath.Join(o.Dir, e.Name()); e.Name() == "CURRENT" || !known[path] {
@@ -89,7 +89,7 @@ func TestFollowing(t *testing.T) {
 	var numbers []uint32
 	for _, g := range all {
 		var found bool
-		if numbers, found, err = walk.Get(follow.At(append([]byte{0}, g.key...), time.Duration(g.step)), false, numbers); err != nil || found != g.found {
+		if numbers, found, err = walk.Get(lsmtail.At(append([]byte{0}, g.key...), time.Duration(g.step)), false, numbers); err != nil || found != g.found {
 			t.Fatalf("step %d, key %x: found %v, goleveldb %v: %v", g.step, g.key, found, g.found, err)
 		}
 		accesses[g.step] -= int64(len(numbers))

@@ -7,7 +7,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
-	"github.com/statelab/statelab/internal/observe/blocktable"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 )
 
 // TestResolvedGets compares the blocks that Gets are said to ask for, and what a simulated cache reads of
@@ -28,7 +28,7 @@ func TestResolvedGets(t *testing.T) {
 		for _, cacheBytes := range []int64{300_000, 1 << 20, 3 << 20} {
 			o.CacheBytes = cacheBytes
 			d := opened(t, o)
-			resolver, err := blocktable.OpenLevel(o.Dir, filters, blockBytes)
+			resolver, err := blockbased.OpenLevel(o.Dir, filters, blockBytes)
 			must(t, err)
 			r, err := d.Reader()
 			must(t, err)

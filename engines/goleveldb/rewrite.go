@@ -14,8 +14,8 @@ import (
 	"github.com/syndtr/goleveldb/leveldb/storage"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 	"github.com/statelab/statelab/internal/observe/blockio"
-	"github.com/statelab/statelab/internal/observe/blocktable"
 )
 
 // RewriteOptions implements engine.Rewriter: no compactions, and a write buffer that holds the entries of any table.
@@ -40,7 +40,7 @@ func (d *db) Rewrite(ctx context.Context, from engine.DB, done func(tables, of i
 	if !is {
 		return engine.Fail(engine.CodeUnsupported, "goleveldb: tables of another engine cannot be rewritten")
 	}
-	families, err := blocktable.Families(source.dir)
+	families, err := blockbased.Families(source.dir)
 	if err != nil {
 		return err
 	}
@@ -80,13 +80,13 @@ func (d *db) Rewrite(ctx context.Context, from engine.DB, done func(tables, of i
 }
 
 // copyTable writes the newest entry of each key of a table in dir.
-func (d *db) copyTable(dir string, t blocktable.Facts) (entries uint64, err error) {
+func (d *db) copyTable(dir string, t blockbased.Facts) (entries uint64, err error) {
 	to, err := d.leveldb.OpenTransaction()
 	if err != nil {
 		return 0, err
 	}
 	defer to.Discard() // unless it is committed
-	if err := blocktable.EachEntry(dir, t, &blocktable.Reading{Level: true}, func(key, value []byte, deleted bool) error {
+	if err := blockbased.EachEntry(dir, t, &blockbased.Reading{Level: true}, func(key, value []byte, deleted bool) error {
 		entries++
 		if deleted {
 			return to.Delete(key, nil)

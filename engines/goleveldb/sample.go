@@ -12,7 +12,7 @@ import (
 	"github.com/syndtr/goleveldb/leveldb/opt"
 
 	"github.com/statelab/statelab/internal/adapt/adapter"
-	"github.com/statelab/statelab/internal/observe/blocktable"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 )
 
 // SampleKeys calls yield with n keys (fewer where nearly all are deleted). A draw
@@ -85,7 +85,7 @@ func sampleTable(ctx context.Context, sampled *adapter.SampledTable, path string
 	if draws == 0 {
 		return nil
 	}
-	return withTable(path, func(t *blocktable.Table) error {
+	return withTable(path, func(t *blockbased.Table) error {
 		if t.DataBlocks() == 0 {
 			return fmt.Errorf("%w: no data blocks", errDamaged)
 		}

@@ -6,8 +6,8 @@ import (
 	"io/fs"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 	"github.com/statelab/statelab/internal/observe/blockio"
-	"github.com/statelab/statelab/internal/observe/blocktable"
 )
 
 // trailerBytes follow every block: its compression and its checksum.
@@ -27,8 +27,8 @@ func asDamaged(err error) error {
 }
 
 // withTable calls read with the table at path.
-func withTable(path string, read func(*blocktable.Table) error) error {
-	t, err := blocktable.OpenTable(path)
+func withTable(path string, read func(*blockbased.Table) error) error {
+	t, err := blockbased.OpenTable(path)
 	if err != nil {
 		return asDamaged(err)
 	}
@@ -39,7 +39,7 @@ func withTable(path string, read func(*blocktable.Table) error) error {
 // blockSize is that of the options: it decides on the size of buffers.
 func learner(blockSize int) blockio.Learner {
 	return func(path string) (anatomy *blockio.Anatomy, err error) {
-		err = withTable(path, func(t *blocktable.Table) error {
+		err = withTable(path, func(t *blockbased.Table) error {
 			sample, err := sampleOf(t)
 			if err != nil {
 				return err
@@ -53,7 +53,7 @@ func learner(blockSize int) blockio.Learner {
 				return err
 			}
 			charge := func(kind engine.BlockType, contentBytes int64) {
-				anatomy.DecodedBytes[kind] = int64(blocktable.Buffer(int(contentBytes), blockSize))
+				anatomy.DecodedBytes[kind] = int64(blockbased.Buffer(int(contentBytes), blockSize))
 			}
 			charge(engine.SingleIndex, int64(index))
 			if filter := anatomy.Blocks[engine.Filter]; filter.Count > 0 {
@@ -78,7 +78,7 @@ type sampled struct {
 
 // sampleOf estimates the number of entries, which LevelDB tables do not tell: blocks
 // are cut by size, so all but the last hold about as many.
-func sampleOf(t *blocktable.Table) (s sampled, err error) {
+func sampleOf(t *blockbased.Table) (s sampled, err error) {
 	if t.DataBlocks() == 0 {
 		return s, nil
 	}
@@ -105,7 +105,7 @@ func sampleOf(t *blocktable.Table) (s sampled, err error) {
 }
 
 // boundsOf are the first and last user key.
-func boundsOf(t *blocktable.Table) (first, last []byte, err error) {
+func boundsOf(t *blockbased.Table) (first, last []byte, err error) {
 	if t.DataBlocks() == 0 {
 		return nil, nil, errDamaged
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/syndtr/goleveldb/leveldb/util"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/model/reblock"
-	"github.com/statelab/statelab/internal/observe/blocktable"
+	"github.com/statelab/statelab/internal/model/tablemodel"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 )
 
 // tunedError: see docs/tuning.md.
@@ -22,19 +22,19 @@ const tunedError = 0.05
 const beyond = 0.2
 
 // Tables are the settings of tables with these options, and what tables of LevelDB are like. Of o, Handles are the tables that there are.
-func (e Engine) Tables(o engine.Options) (kind reblock.Kind, present reblock.Tables, errs []error) {
+func (e Engine) Tables(o engine.Options) (kind tablemodel.Kind, present tablemodel.Tables, errs []error) {
 	s, errs := resolve(e.Info(), o)
-	present = reblock.Tables{BlockBytes: int64(s.BlockSize), FilterBits: float64(s.BloomBitsPerKey), LastFilters: true}
-	rates := map[reblock.Tables]float64{}
-	said := func(t reblock.Tables) string {
+	present = tablemodel.Tables{BlockBytes: int64(s.BlockSize), FilterBits: float64(s.BloomBitsPerKey), LastFilters: true}
+	rates := map[tablemodel.Tables]float64{}
+	said := func(t tablemodel.Tables) string {
 		if t.Compression == "" {
 			return s.Compression
 		}
 		return t.Compression
 	}
-	return reblock.Kind{
-		Rate: func(to reblock.Tables, _ float64) float64 {
-			of := reblock.Tables{BlockBytes: max(to.BlockBytes, stretch), FilterBits: to.FilterBits}
+	return tablemodel.Kind{
+		Rate: func(to tablemodel.Tables, _ float64) float64 {
+			of := tablemodel.Tables{BlockBytes: max(to.BlockBytes, stretch), FilterBits: to.FilterBits}
 			if _, known := rates[of]; !known {
 				const entryBytes = 150 // about
 				rates[of] = filterRate(int(of.FilterBits), int(of.BlockBytes/entryBytes))
@@ -42,27 +42,27 @@ func (e Engine) Tables(o engine.Options) (kind reblock.Kind, present reblock.Tab
 			return rates[of]
 		},
 		// A block is closed by the entry that reaches its size.
-		BlockBytes: func(_ engine.Level, entryBytes float64, to reblock.Tables) float64 {
+		BlockBytes: func(_ engine.Level, entryBytes float64, to tablemodel.Tables) float64 {
 			return entryBytes * math.Ceil(float64(to.BlockBytes)/entryBytes)
 		},
 		FilterBytes: filterBytes,
-		Cached: func(kind engine.BlockType, bytes float64, to reblock.Tables) float64 {
+		Cached: func(kind engine.BlockType, bytes float64, to tablemodel.Tables) float64 {
 			if kind == engine.Data { // nearly all are larger than what a buffer of their size holds
 				bytes = max(bytes, float64(to.BlockBytes+trailerBytes+1))
 			}
-			return float64(blocktable.Buffer(int(bytes), int(to.BlockBytes)))
+			return float64(blockbased.Buffer(int(bytes), int(to.BlockBytes)))
 		},
 		Beyond: beyond, Trailer: trailerBytes, Error: tunedError, MemTables: 2 * int64(s.WriteBuffer),
-		Compression: s.Compression, Compressions: []string{reblock.NoCompression, reblock.DefaultCompression},
-		Options: []reblock.Option{
-			reblock.Values(func(t *reblock.Tables, v int64) { t.BlockBytes = v }, 1*kib, 2*kib, 4*kib, 8*kib, 16*kib, 32*kib, 64*kib),
-			reblock.Values(func(t *reblock.Tables, v float64) { t.FilterBits = v }, 0, 5, 8, 10, 12, 14, 16, 20),
+		Compression: s.Compression, Compressions: []string{tablemodel.NoCompression, tablemodel.DefaultCompression},
+		Options: []tablemodel.Option{
+			tablemodel.Values(func(t *tablemodel.Tables, v int64) { t.BlockBytes = v }, 1*kib, 2*kib, 4*kib, 8*kib, 16*kib, 32*kib, 64*kib),
+			tablemodel.Values(func(t *tablemodel.Tables, v float64) { t.FilterBits = v }, 0, 5, 8, 10, 12, 14, 16, 20),
 		},
-		Words: func(t reblock.Tables) map[string]string {
+		Words: func(t tablemodel.Tables) map[string]string {
 			return map[string]string{"BlockSize": fmt.Sprintf("%dKiB", t.BlockBytes/kib), "BloomBitsPerKey": strconv.FormatFloat(t.FilterBits, 'f', -1, 64),
 				"Compression": said(t)}
 		},
-		Snippet: func(t reblock.Tables, cacheBytes int64) string {
+		Snippet: func(t tablemodel.Tables, cacheBytes int64) string {
 			return snippet(t, said(t), cacheBytes, s.OpenFilesCacheCapacity)
 		},
 		Rewrite: "DB.CompactRange of all keys (util.Range{})",
@@ -101,12 +101,12 @@ func filterBytes(bits, dataBlocks, dataBytes float64) float64 {
 }
 
 // snippet sets the options in a program.
-func snippet(t reblock.Tables, compression string, cacheBytes int64, files int) string {
+func snippet(t tablemodel.Tables, compression string, cacheBytes int64, files int) string {
 	filters := ""
 	if t.FilterBits > 0 {
 		filters = fmt.Sprintf("    Filter:                 filter.NewBloomFilter(%d),\n", int(t.FilterBits))
 	}
 	return fmt.Sprintf("// github.com/syndtr/goleveldb/leveldb/opt, .../filter\noptions := &opt.Options{\n    BlockCacheCapacity:     %d,\n"+
 		"    OpenFilesCacheCapacity: %d, // all tables\n    BlockSize:              %d,\n    Compression:            opt.%sCompression,\n%s}\n",
-		cacheBytes, files, t.BlockBytes, map[string]string{reblock.NoCompression: "No", reblock.DefaultCompression: "Snappy"}[compression], filters)
+		cacheBytes, files, t.BlockBytes, map[string]string{tablemodel.NoCompression: "No", tablemodel.DefaultCompression: "Snappy"}[compression], filters)
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engines/rocksdb"
-	"github.com/statelab/statelab/internal/observe/blocktable"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 )
 
 // TestResolvedBlobs: values that Debian's db_bench put into blob files are read where RocksDB reads them: its counters of block
@@ -25,7 +25,7 @@ func TestResolvedBlobs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resolver, err := blocktable.Open(dir, "", nil)
+	resolver, err := blockbased.Open(dir, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

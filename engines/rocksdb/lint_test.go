@@ -13,7 +13,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/ask/curve"
-	"github.com/statelab/statelab/internal/ask/look"
+	"github.com/statelab/statelab/internal/ask/inspect"
 )
 
 const lintKeys, lintCache = 60_000, 512 << 10
@@ -49,7 +49,7 @@ func twice(t *testing.T, profile string, options, later map[string]string) strin
 }
 
 // lintOf are the findings about a database.
-func lintOf(t *testing.T, dir string, cacheBytes int64) []look.Finding {
+func lintOf(t *testing.T, dir string, cacheBytes int64) []inspect.Finding {
 	t.Helper()
 	opened, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, ReadOnly: true, Foreign: true})
 	if err != nil {
@@ -62,7 +62,7 @@ func lintOf(t *testing.T, dir string, cacheBytes int64) []look.Finding {
 	if _, _, err := curve.Inspect(t.Context(), dir, "rocksdb", Engine{}.Info().Version, "", shape.Levels, 0); err != nil {
 		t.Fatal(err)
 	}
-	found, err := look.Lint(t.Context(), dir, []engine.Table{{Levels: shape.Levels}}, cacheBytes)
+	found, err := inspect.Lint(t.Context(), dir, []engine.Table{{Levels: shape.Levels}}, cacheBytes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,21 +90,21 @@ func TestLint(t *testing.T) {
 		{"", "partitioned", nil, map[string]string{}, nil, 0},
 		{"", "partitioned", map[string]string{"prefix_extractor": "fixed:8"}, nil, nil, 0}, // filters of keys and prefixes, twice as large
 		// Here the two databases have levels of other sizes.
-		{look.NoFilters, "partitioned", map[string]string{"filter_policy": "nullptr", "partition_filters": "false"}, nil, map[string]string{}, 0.09},
-		{look.NotParted, "monolithic", nil, parted, parted, 0.2},
-		{look.OtherBits, "partitioned", map[string]string{"filter_policy": "bloomfilter:2:false"}, map[string]string{"filter_policy": "bloomfilter:16:false"},
+		{inspect.NoFilters, "partitioned", map[string]string{"filter_policy": "nullptr", "partition_filters": "false"}, nil, map[string]string{}, 0.09},
+		{inspect.NotParted, "monolithic", nil, parted, parted, 0.2},
+		{inspect.OtherBits, "partitioned", map[string]string{"filter_policy": "bloomfilter:2:false"}, map[string]string{"filter_policy": "bloomfilter:16:false"},
 			map[string]string{"filter_policy": "bloomfilter:16:false"}, 0.03},
-		{look.OtherBlocks, "partitioned", map[string]string{"block_size": "16384"}, map[string]string{"block_size": "4096"}, map[string]string{}, 0.06},
-		{look.UnaskedFilters, "partitioned", nil, map[string]string{"optimize_filters_for_hits": "true"}, nil, 0},
-		{look.UnboundedMemory, "default", nil, nil, nil, 0},
+		{inspect.OtherBlocks, "partitioned", map[string]string{"block_size": "16384"}, map[string]string{"block_size": "4096"}, map[string]string{}, 0.06},
+		{inspect.UnaskedFilters, "partitioned", nil, map[string]string{"optimize_filters_for_hits": "true"}, nil, 0},
+		{inspect.UnboundedMemory, "default", nil, nil, nil, 0},
 	} {
 		t.Run(c.code, func(t *testing.T) {
 			dir := database(c.profile, c.options, c.later)
 			cacheBytes := int64(lintCache)
 			switch c.code {
-			case look.UnboundedMemory:
+			case inspect.UnboundedMemory:
 				cacheBytes = 64 << 10
-			case look.NotParted: // which holds some of the whole filters and indexes
+			case inspect.NotParted: // which holds some of the whole filters and indexes
 				cacheBytes = 128 << 10
 			}
 			found := lintOf(t, dir, cacheBytes)
@@ -114,7 +114,7 @@ func TestLint(t *testing.T) {
 				}
 				return
 			}
-			at := slices.IndexFunc(found, func(f look.Finding) bool { return f.Code == c.code })
+			at := slices.IndexFunc(found, func(f inspect.Finding) bool { return f.Code == c.code })
 			if at < 0 || len(found) > 1 {
 				t.Fatalf("%+v, want %s alone", found, c.code)
 			}

@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/observe/blocktable"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 )
 
 // batchesAgree compares the blocks that batches of Gets of keys below n are said to ask for with RocksDB's counters of its MultiGet. The
 // keys of a batch are near each other, so that they share blocks, and some are asked for twice.
-func batchesAgree(t *testing.T, d *db, resolver *blocktable.Resolver, n uint64) {
+func batchesAgree(t *testing.T, d *db, resolver *blockbased.Resolver, n uint64) {
 	t.Helper()
 	opened, err := d.Reader()
 	if err != nil {
@@ -24,7 +24,7 @@ func batchesAgree(t *testing.T, d *db, resolver *blocktable.Resolver, n uint64) 
 	if !is {
 		t.Fatal("no MultiGet")
 	}
-	walk := resolver.Walk().(*blocktable.Walker)
+	walk := resolver.Walk().(*blockbased.Walker)
 	rng := rand.New(rand.NewPCG(3, 4))
 	before := d.Counters()
 	var want [engine.NumBlockTypes]int64

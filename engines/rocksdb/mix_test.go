@@ -12,7 +12,7 @@ import (
 	"github.com/statelab/statelab/engines/rocksdb"
 	"github.com/statelab/statelab/engines/rocksdb/familytest"
 	"github.com/statelab/statelab/internal/model/cachesim"
-	"github.com/statelab/statelab/internal/observe/blocktable"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 )
 
 // TestMixInOneCache: two families that share a cache, three Gets of ten for the one, read as many blocks
@@ -22,16 +22,16 @@ func TestMixInOneCache(t *testing.T) {
 	if err := familytest.Write(t.Context(), dir, familyKeys); err != nil {
 		t.Fatal(err)
 	}
-	var members []*blocktable.Resolver
+	var members []*blockbased.Resolver
 	for _, name := range []string{familytest.Accounts, familytest.Storage} {
-		r, err := blocktable.Open(dir, name, nil)
+		r, err := blockbased.Open(dir, name, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer r.Close()
 		members = append(members, r)
 	}
-	mix := blocktable.NewMix(members...)
+	mix := blockbased.NewMix(members...)
 	for _, c := range []struct {
 		bytes int64
 		kind  string
@@ -85,7 +85,7 @@ func TestMixInOneCache(t *testing.T) {
 			t.Fatal(err)
 		}
 		setup := cachesim.Setup{Policy: policy, Cores: 1}
-		setup.HashSeed, setup.Before83 = blocktable.CacheOf(rocksdb.Engine{}.Info().Version)
+		setup.HashSeed, setup.Before83 = blockbased.CacheOf(rocksdb.Engine{}.Info().Version)
 		points, err := cachesim.Curve(t.Context(), trace, setup, []int64{cacheBytes})
 		if err != nil {
 			t.Fatal(err)

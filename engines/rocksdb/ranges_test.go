@@ -9,7 +9,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engines/rocksdb"
 	"github.com/statelab/statelab/engines/rocksdb/familytest"
-	"github.com/statelab/statelab/internal/observe/blocktable"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 )
 
 // TestResolvedRanges: deletions of ranges and merges, in tables of several levels and in a log that is written
@@ -41,7 +41,7 @@ func TestResolvedRanges(t *testing.T) {
 // comparedRanges gets all keys and some absent ones, and returns how many are missing.
 func comparedRanges(t *testing.T, dir string, keys int, db engine.DB) (missing int) {
 	t.Helper()
-	resolver, err := blocktable.Open(dir, "", nil)
+	resolver, err := blockbased.Open(dir, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/observe/blocktable"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 )
 
 // TestResolverRefuses: what could not be resolved exactly is refused by its name.
@@ -53,7 +53,7 @@ func TestResolverRefuses(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			r, err := blocktable.Open(o.Dir, "", nil)
+			r, err := blockbased.Open(o.Dir, "", nil)
 			if err == nil {
 				r.Close()
 			}
@@ -97,7 +97,7 @@ func TestKeysOfAllLengths(t *testing.T) {
 			t.Run("flush the log", func(t *testing.T) { openAt(t, o) })
 			d := openAt(t, o)
 			r := reading(t, d)
-			resolver, err := blocktable.Open(o.Dir, "", nil)
+			resolver, err := blockbased.Open(o.Dir, "", nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
-	"github.com/statelab/statelab/internal/observe/blocktable"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 )
 
 // optionSets are the option sets whose Gets are resolved: every kind of index and of filter, metadata in
@@ -130,7 +130,7 @@ func TestResolvedGets(t *testing.T) {
 			t.Run("flush the log", func(t *testing.T) { openAt(t, o) })
 			d := openAt(t, o)
 			r := reading(t, d)
-			resolver, err := blocktable.Open(o.Dir, "", nil)
+			resolver, err := blockbased.Open(o.Dir, "", nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -19,16 +19,16 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/rocksoptions"
-	"github.com/statelab/statelab/internal/observe/blocktable"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 )
 
 // tablesByLevel are those of the family that Gets go to: of level 0, the newest first, and of each lower level that has some.
-func (d *db) tablesByLevel() (levels [][]blocktable.Facts, err error) {
-	families, err := blocktable.Families(d.settings.dir)
+func (d *db) tablesByLevel() (levels [][]blockbased.Facts, err error) {
+	families, err := blockbased.Families(d.settings.dir)
 	if err != nil {
 		return nil, err
 	}
-	levels = make([][]blocktable.Facts, 1)
+	levels = make([][]blockbased.Facts, 1)
 	for _, f := range families {
 		if f.Name != d.own().name {
 			continue
@@ -134,7 +134,7 @@ type build struct {
 
 // newBuild is for one of the levels. What RocksDB decides by the level of a table is decided here, because it does not know
 // that of one which is written beside a database: it takes it for one of the last level, but writes filters all the same.
-func (d *db) newBuild(levels [][]blocktable.Facts, number int) (*build, error) {
+func (d *db) newBuild(levels [][]blockbased.Facts, number int) (*build, error) {
 	level, first, last := levels[number][0].Level, 0, number == len(levels)-1
 	if len(levels) > 1 {
 		first = levels[1][0].Level
@@ -172,7 +172,7 @@ func (b *build) destroy() {
 }
 
 // write writes the newest entry of each key of a table in dir to another one at path.
-func (b *build) write(ctx context.Context, path, dir string, t blocktable.Facts) error {
+func (b *build) write(ctx context.Context, path, dir string, t blockbased.Facts) error {
 	name := C.CString(path)
 	defer C.free(unsafe.Pointer(name))
 	var message *C.char
@@ -180,7 +180,7 @@ func (b *build) write(ctx context.Context, path, dir string, t blocktable.Facts)
 	if err := taken(message); err != nil {
 		return err
 	}
-	if err := blocktable.EachEntry(dir, t, &blocktable.Reading{}, func(key, value []byte, deleted bool) error {
+	if err := blockbased.EachEntry(dir, t, &blockbased.Reading{}, func(key, value []byte, deleted bool) error {
 		if deleted {
 			C.rocks_sstfilewriter_delete(b.writer, chars(key), C.size_t(len(key)), &message)
 		} else {
@@ -214,7 +214,7 @@ func (d *db) ingest(paths []string) error {
 
 // checkPlaces compares the levels of the tables with those of the database that they are of. A table whose keys lie in a gap
 // of the next level comes to lie there, which changes nothing for Gets unless it is the last one.
-func (d *db) checkPlaces(levels [][]blocktable.Facts) error {
+func (d *db) checkPlaces(levels [][]blockbased.Facts) error {
 	have := make([]int, engine.MaxLevels)
 	for _, t := range d.liveTables()[d.own().name] {
 		have[t.level]++

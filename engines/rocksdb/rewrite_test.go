@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/observe/blocktable"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 )
 
 const rewrittenKeys = 20_000
@@ -139,7 +139,7 @@ func sameGets(t *testing.T, dir, rewritten string, sameBlocks bool) {
 	}
 	for _, dir := range []string{dir, rewritten} {
 		d := openAt(t, engine.Options{Dir: dir, Foreign: true, ReadOnly: true, CacheBytes: 1}) // so that each access is a read
-		resolver, err := blocktable.Open(dir, "", nil)
+		resolver, err := blockbased.Open(dir, "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

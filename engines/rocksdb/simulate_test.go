@@ -12,7 +12,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
-	"github.com/statelab/statelab/internal/observe/blocktable"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 )
 
 // TestSimulatedReads compares what a simulated cache reads with what RocksDB reads: blocks by type, at
@@ -58,7 +58,7 @@ func TestSimulatedReads(t *testing.T) {
 func simulatedReads(t *testing.T, o engine.Options, n uint64, warmup, gets int) (said, read int64) {
 	d := openAt(t, o)
 	r := reading(t, d)
-	resolver, err := blocktable.Open(o.Dir, "", nil)
+	resolver, err := blockbased.Open(o.Dir, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func simulatedReads(t *testing.T, o engine.Options, n uint64, warmup, gets int) 
 		t.Fatal(err)
 	}
 	setup := cachesim.Setup{Policy: policy, EntryBytes: entryBytes, Cores: 1}
-	setup.HashSeed, setup.Before83 = blocktable.CacheOf(Engine{}.Info().Version)
+	setup.HashSeed, setup.Before83 = blockbased.CacheOf(Engine{}.Info().Version)
 	points, err := cachesim.Curve(t.Context(), trace, setup, []int64{o.CacheBytes})
 	if err != nil {
 		t.Fatal(err)

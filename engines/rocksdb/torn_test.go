@@ -10,7 +10,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engines/rocksdb/familytest"
-	"github.com/statelab/statelab/internal/observe/blocktable"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 )
 
 // TestTornManifest: a manifest that ends in the middle of a record is read as it stood before, as RocksDB reads it, with a
@@ -68,7 +68,7 @@ func TestRefusedByName(t *testing.T) {
 			} else {
 				bench(t, dir, append([]string{"--benchmarks=filluniquerandom,flush"}, c.arguments...)...)
 			}
-			r, err := blocktable.Open(dir, "", nil)
+			r, err := blockbased.Open(dir, "", nil)
 			if err == nil {
 				r.Close()
 			}
@@ -92,7 +92,7 @@ func TestWhileItIsWritten(t *testing.T) {
 	go func() { ended <- writer.Wait() }()
 	states, numbers := map[string]bool{}, []uint32(nil)
 	for len(states) < 5 {
-		r, err := blocktable.Open(dir, "", nil)
+		r, err := blockbased.Open(dir, "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,14 +121,14 @@ func TestWhileItIsWritten(t *testing.T) {
 }
 
 // sameKeys gets all keys of db_bench, and the same from the resolver, which stays open.
-func sameKeys(t *testing.T, dir string) *blocktable.Resolver {
+func sameKeys(t *testing.T, dir string) *blockbased.Resolver {
 	t.Helper()
 	db := open(t, engine.Options{Dir: dir, CacheBytes: benchCache})
 	reader, err := db.Reader()
 	if err != nil {
 		t.Fatal(err)
 	}
-	resolver, err := blocktable.Open(dir, "", nil)
+	resolver, err := blockbased.Open(dir, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

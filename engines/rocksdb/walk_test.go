@@ -8,17 +8,17 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/observe/blocktable"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 )
 
 const walkedKeys = 100_000
 
-func walked(t testing.TB, set map[string]string) *blocktable.Resolver {
+func walked(t testing.TB, set map[string]string) *blockbased.Resolver {
 	t.Helper()
 	o := engine.Options{Dir: filepath.Join(t.TempDir(), "db"), Create: true, Overrides: set}
 	d := openAt(t, o)
 	fill(t, d, walkedKeys)
-	r, err := blocktable.Open(o.Dir, "", nil)
+	r, err := blockbased.Open(o.Dir, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ type Engine struct {
 	Cost    EngineCost
 	// Cache is the version of Pebble whose cache it has; 0: it is not Pebble.
 	Cache cachesim.PebbleVersion
-	// BlockTables: its tables are block-based, and package blocktable resolves its Gets.
+	// BlockTables: its tables are block-based, and package blockbased resolves its Gets.
 	BlockTables bool
 	// LevelTables: its tables are LevelDB's, which that package resolves, too.
 	LevelTables bool

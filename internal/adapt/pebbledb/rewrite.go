@@ -16,7 +16,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/dbformat"
-	"github.com/statelab/statelab/internal/observe/follow"
+	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
 
 // RewriteOptions implements engine.Rewriter: of the same format, and without compactions, which would change what is compared.
@@ -102,7 +102,7 @@ func relevel(dir string, paths [Levels][]string) error {
 	for level := range paths {
 		tables[level] = len(paths[level])
 	}
-	if err := follow.Relevel(records, tables); err != nil {
+	if err := lsmtail.Relevel(records, tables); err != nil {
 		return err
 	}
 	var changed bytes.Buffer

@@ -8,12 +8,12 @@ import (
 
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
-	"github.com/statelab/statelab/internal/observe/blocktable"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 )
 
 // reader reads options by their names and keeps the first that says nothing.
 type reader struct {
-	blocktable.Options
+	blockbased.Options
 	err error
 }
 
@@ -98,7 +98,7 @@ func Imagine(options map[string]string) (load lsm.Leveled, reads *predict.BlockT
 		BlockBytes: int(r.size("block_size", 4096)), RestartInterval: int(r.number("block_restart_interval", 16)),
 		MetadataBytes: reads.PartBytes, PartedIndex: options["index_type"] == twoLevels, PartedFilters: reads.PartedFilters,
 		FilterBits: filter.BitsOn, ForHits: r.Is("optimize_filters_for_hits", false),
-		MemTableBytes: int64(min(memTable, blocktable.MostNumber)), L0Tables: int(r.number("level0_file_num_compaction_trigger", 4)),
+		MemTableBytes: int64(min(memTable, blockbased.MostNumber)), L0Tables: int(r.number("level0_file_num_compaction_trigger", 4)),
 		BaseBytes: int64(r.number("max_bytes_for_level_base", 256<<20)), Multiplier: r.number("max_bytes_for_level_multiplier", 10),
 		Dynamic: reads.Dynamic, FileBytes: int64(reads.FileBytes), FileMultiplier: reads.FileMultiplier,
 		UpperRatio: 1, LastRatio: 1,
@@ -124,14 +124,14 @@ func Modelled() []string {
 // Reads is how Gets of a database with these options ask for blocks.
 func Reads(options map[string]string) (*predict.BlockTables, error) {
 	options = InForce(options)
-	how, err := blocktable.Options(options).Reading()
+	how, err := blockbased.Options(options).Reading()
 	if err != nil {
 		return nil, err
 	}
 	r := reader{Options: options}
 	return &predict.BlockTables{
 		MetadataInCache: how.MetadataInCache, HighPriority: how.HighPriority, PartedFilters: r.Is("partition_filters", false),
-		PartBytes: int(r.size("metadata_block_size", 4096)), PinTop: how.Top == blocktable.PinAll, PinL0: how.Unpartitioned != blocktable.PinNone,
+		PartBytes: int(r.size("metadata_block_size", 4096)), PinTop: how.Top == blockbased.PinAll, PinL0: how.Unpartitioned != blockbased.PinNone,
 		Ribbon:    ParseFilter(options["filter_policy"]).ribbonOn,
 		FileBytes: r.size("target_file_size_base", 64<<20), FileMultiplier: r.number("target_file_size_multiplier", 1),
 		Dynamic: r.Is("level_compaction_dynamic_level_bytes", true),

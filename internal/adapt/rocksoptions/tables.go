@@ -13,7 +13,7 @@ import (
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
-	"github.com/statelab/statelab/internal/model/reblock"
+	"github.com/statelab/statelab/internal/model/tablemodel"
 )
 
 // tunedError: see docs/tuning.md.
@@ -24,22 +24,22 @@ const beyond = 0.2
 
 // Tables are the settings of tables that a family with these options has, and what its tables are like. flag
 // is how its owner sets the size of the block cache.
-func Tables(options map[string]string, family string, flag func(cacheBytes int64) string) (kind reblock.Kind, present reblock.Tables, err error) {
+func Tables(options map[string]string, family string, flag func(cacheBytes int64) string) (kind tablemodel.Kind, present tablemodel.Tables, err error) {
 	options = InForce(options)
 	reads, err := Reads(options)
 	if err != nil {
 		return kind, present, err
 	}
 	r, filter := reader{Options: options}, ParseFilter(options["filter_policy"])
-	present = reblock.Tables{BlockBytes: int64(r.size("block_size", 4096)), FilterBits: filter.Bits, LastFilters: !r.Is(forHits, false),
+	present = tablemodel.Tables{BlockBytes: int64(r.size("block_size", 4096)), FilterBits: filter.Bits, LastFilters: !r.Is(forHits, false),
 		Outside: !reads.MetadataInCache}
 	if options["index_type"] == twoLevels {
 		present.IndexBytes, present.PartedFilters = int64(reads.PartBytes), reads.PartedFilters
 	}
 	const kib = 1 << 10
 	const trailerBytes = 5
-	kind = reblock.Kind{
-		Rate: func(to reblock.Tables, keys float64) float64 {
+	kind = tablemodel.Kind{
+		Rate: func(to tablemodel.Tables, keys float64) float64 {
 			const line = 512 // bits, whole ones alone
 			lines := math.Ceil(to.FilterBits * keys / line)
 			return predict.BlockFilterRate(lines * line / keys)
@@ -48,27 +48,27 @@ func Tables(options map[string]string, family string, flag func(cacheBytes int64
 		Coupled: !r.Is("decouple_partitioned_filters", false), PartFull: predict.PartFull, Trailer: trailerBytes,
 		Filters: cachesim.ParsedFilter, PinTop: reads.PinTop, PinL0: reads.PinL0, Error: tunedError,
 		BufferOption: "write_buffer_size", MemTables: int64(r.number("write_buffer_size", 64<<20) * r.number("max_write_buffer_number", 2)),
-		Options: []reblock.Option{
-			reblock.Values(func(t *reblock.Tables, v int64) { t.BlockBytes = v }, kib, 2*kib, 4*kib, 8*kib, 16*kib, 32*kib, 64*kib),
-			reblock.Values(func(t *reblock.Tables, v int64) { t.IndexBytes, t.PartedFilters = v, v > 0 }, 0, 4*kib, 16*kib, 64*kib),
-			reblock.Values(func(t *reblock.Tables, v float64) { t.FilterBits = v }, 0, 5, 8, 10, 12, 14, 16, 20),
-			reblock.Values(func(t *reblock.Tables, v bool) { t.LastFilters = v }, false, true),
-			reblock.Values(func(t *reblock.Tables, v bool) { t.Outside = v }, false, true),
+		Options: []tablemodel.Option{
+			tablemodel.Values(func(t *tablemodel.Tables, v int64) { t.BlockBytes = v }, kib, 2*kib, 4*kib, 8*kib, 16*kib, 32*kib, 64*kib),
+			tablemodel.Values(func(t *tablemodel.Tables, v int64) { t.IndexBytes, t.PartedFilters = v, v > 0 }, 0, 4*kib, 16*kib, 64*kib),
+			tablemodel.Values(func(t *tablemodel.Tables, v float64) { t.FilterBits = v }, 0, 5, 8, 10, 12, 14, 16, 20),
+			tablemodel.Values(func(t *tablemodel.Tables, v bool) { t.LastFilters = v }, false, true),
+			tablemodel.Values(func(t *tablemodel.Tables, v bool) { t.Outside = v }, false, true),
 		},
 		Rewrite: "DB::CompactRange of all keys and BottommostLevelCompaction::kForce",
 	}
 	if reads.HighPriority {
 		kind.Filters, kind.Indexes = kind.Filters|cachesim.HighPriority, cachesim.HighPriority
 	}
-	compressed, last := named{compressionOf: cmp.Or(options[compressionOf], compressions()[reblock.DefaultCompression])}, options[lastCompression]
+	compressed, last := named{compressionOf: cmp.Or(options[compressionOf], compressions()[tablemodel.DefaultCompression])}, options[lastCompression]
 	if last != "" && last != asOthers {
 		compressed[lastCompression] = last
 	}
-	kind.Compression = reblock.Compression(cmp.Or(compressed[lastCompression], compressed[compressionOf]))
+	kind.Compression = tablemodel.Compression(cmp.Or(compressed[lastCompression], compressed[compressionOf]))
 	if options["compression_per_level"] == "" {
 		kind.Compressions = slices.Sorted(maps.Keys(compressions()))
 	}
-	kind.Words = func(t reblock.Tables) map[string]string {
+	kind.Words = func(t tablemodel.Tables) map[string]string {
 		all := words(t, filter)
 		if len(kind.Compressions) > 0 {
 			maps.Copy(all, compressed)
@@ -81,7 +81,7 @@ func Tables(options map[string]string, family string, flag func(cacheBytes int64
 		}
 		return all
 	}
-	kind.Snippet = func(t reblock.Tables, cacheBytes int64) string {
+	kind.Snippet = func(t tablemodel.Tables, cacheBytes int64) string {
 		all, ofFamily, ofTables := kind.Words(t), "", ""
 		for _, name := range slices.Sorted(maps.Keys(all)) {
 			line := fmt.Sprintf("  %s=%s\n", name, all[name])
@@ -104,7 +104,7 @@ const (
 
 // compressions are those that are tried, in RocksDB's words.
 func compressions() map[string]string {
-	return map[string]string{reblock.NoCompression: "kNoCompression", "snappy": "kSnappyCompression", "lz4": "kLZ4Compression", "zstd": "kZSTD"}
+	return map[string]string{tablemodel.NoCompression: "kNoCompression", "snappy": "kSnappyCompression", "lz4": "kLZ4Compression", "zstd": "kZSTD"}
 }
 
 const (
@@ -113,7 +113,7 @@ const (
 )
 
 // words are the options that make tables, with filters of the kind that there are.
-func words(t reblock.Tables, filter Filter) map[string]string {
+func words(t tablemodel.Tables, filter Filter) map[string]string {
 	all := named{"block_size": strconv.FormatInt(t.BlockBytes, 10), "filter_policy": "nullptr", "index_type": "kBinarySearch",
 		"partition_filters": strconv.FormatBool(t.PartedFilters), forHits: strconv.FormatBool(!t.LastFilters),
 		"cache_index_and_filter_blocks": strconv.FormatBool(!t.Outside)}
@@ -132,12 +132,12 @@ func words(t reblock.Tables, filter Filter) map[string]string {
 
 // blockBytes cuts blocks as the writer of tables does, of keys that are as far from each other as hashed ones, and
 // of entries as large as they are on average.
-func blockBytes(options map[string]string, r *reader) func(engine.Level, float64, reblock.Tables) float64 {
+func blockBytes(options map[string]string, r *reader) func(engine.Level, float64, tablemodel.Tables) float64 {
 	w := lsm.Leveled{RestartInterval: int(r.number("block_restart_interval", 16))}
 	if strings.HasSuffix(options["data_block_index_type"], "AndHash") {
 		w.HashRatio = r.number("data_block_hash_table_util_ratio", 0.75)
 	}
-	return func(l engine.Level, entryBytes float64, to reblock.Tables) float64 {
+	return func(l engine.Level, entryBytes float64, to tablemodel.Tables) float64 {
 		const sequence, otherKeys = 8, 4 // bytes; from which difference on keys share more or less than hashed ones do
 		w := w
 		w.BlockBytes, w.KeyBytes, w.ValueBytes = int(to.BlockBytes), max(1, int(l.RawKeyBytes/l.Keys)-sequence), int(l.RawValueBytes/l.Keys)

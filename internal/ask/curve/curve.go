@@ -18,8 +18,8 @@ import (
 	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
-	"github.com/statelab/statelab/internal/observe/blocktable"
-	"github.com/statelab/statelab/internal/observe/getpath"
+	"github.com/statelab/statelab/internal/observe/blockbased"
+	"github.com/statelab/statelab/internal/observe/lookuppath"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
@@ -102,7 +102,7 @@ func Predict(ctx context.Context, o Of, cores int, reserve Reserve, cacheBytes [
 // Setup is the cache of the engine of a trace, on this machine.
 func Setup(header trace.Header, cores int) cachesim.Setup {
 	s := cachesim.Setup{Policy: cmp.Or(header.Cache, subject.Policy(header.Engine)), Cores: cores, EntryBytes: header.CacheEntryBytes}
-	s.HashSeed, s.Before83 = blocktable.CacheOf(header.EngineVersion)
+	s.HashSeed, s.Before83 = blockbased.CacheOf(header.EngineVersion)
 	return s
 }
 
@@ -288,7 +288,7 @@ const (
 // resolves their Gets as version of the engine would make them. A database that is too large for that
 // is an error.
 func NewSteady(ctx context.Context, dir, name, version string, families []adapter.Portion, missing float64, seed uint64) (s *Steady, err error) {
-	var members []*blocktable.Resolver
+	var members []*blockbased.Resolver
 	defer func() {
 		for _, r := range members {
 			err = errors.Join(err, r.Close())
@@ -296,13 +296,13 @@ func NewSteady(ctx context.Context, dir, name, version string, families []adapte
 	}()
 	var shares []float64
 	for _, f := range families {
-		r, err := blocktable.Open(dir, f.Name, nil)
+		r, err := blockbased.Open(dir, f.Name, nil)
 		if err != nil {
 			return nil, err
 		}
 		members, shares = append(members, r), append(shares, f.Share)
 	}
-	mix := blocktable.NewMix(members...)
+	mix := blockbased.NewMix(members...)
 	blocks := uint64(mix.Blocks())
 	if blocks > mostSteady {
 		return nil, fmt.Errorf("%d blocks are too many to be traced in memory: at most %d are", blocks, mostSteady)
@@ -320,7 +320,7 @@ func NewSteady(ctx context.Context, dir, name, version string, families []adapte
 		return nil, err
 	}
 	var failed error
-	offered, err := getpath.Record(ctx, mix, opening, mix.Keys(shares, missing, gets, seed, &failed), gets, trace.Sample{}, out)
+	offered, err := lookuppath.Record(ctx, mix, opening, mix.Keys(shares, missing, gets, seed, &failed), gets, trace.Sample{}, out)
 	if err = errors.Join(err, failed); err != nil {
 		return nil, err
 	}
@@ -400,7 +400,7 @@ func Inspect(ctx context.Context, dir, name, version, family string, levels []en
 				cmp.Or(family, "the database"), unit.Bytes(bytes), unit.Bytes(mostInspected)),
 			Remedy: "measure what a Get reads with statelab sweep"}}, nil
 	}
-	r, err := blocktable.Open(dir, family, nil)
+	r, err := blockbased.Open(dir, family, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -417,8 +417,8 @@ func Inspect(ctx context.Context, dir, name, version, family string, levels []en
 }
 
 // emptyCache are the means over so many Gets, of which missing is the share of absent keys.
-func emptyCache(ctx context.Context, r *blocktable.Resolver, missing float64, keys int) (map[string]PerGet, error) {
-	mix, sums, numbers := blocktable.NewMix(r), [engine.NumBlockTypes]PerGet{}, []uint32(nil)
+func emptyCache(ctx context.Context, r *blockbased.Resolver, missing float64, keys int) (map[string]PerGet, error) {
+	mix, sums, numbers := blockbased.NewMix(r), [engine.NumBlockTypes]PerGet{}, []uint32(nil)
 	walk := mix.Walk()
 	var undrawn error
 	next := mix.Keys([]float64{1}, missing, uint64(keys), 1, &undrawn)

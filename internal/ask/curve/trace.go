@@ -27,9 +27,9 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
-	"github.com/statelab/statelab/internal/observe/blocktable"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 	"github.com/statelab/statelab/internal/observe/dbformat"
-	"github.com/statelab/statelab/internal/observe/getpath"
+	"github.com/statelab/statelab/internal/observe/lookuppath"
 	"github.com/statelab/statelab/internal/observe/resolve"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/internal/subject"
@@ -93,7 +93,7 @@ func Record(ctx context.Context, w io.Writer, o Of, sample trace.Sample, part en
 		opening = nil
 	}
 	from, to := part.Range(spec.WarmupGets + spec.Gets)
-	if r, is := resolver.(*blocktable.Resolver); is {
+	if r, is := resolver.(*blockbased.Resolver); is {
 		made.Header.CacheKeys, made.Warnings = r.CacheKeys(), r.Warnings()
 		if spec.BatchGets > 1 && spec.InFlight == 0 && sample.Shift == 0 {
 			r.InBatches(uint64(spec.BatchGets), spec.WarmupGets, from)
@@ -124,7 +124,7 @@ func Record(ctx context.Context, w io.Writer, o Of, sample trace.Sample, part en
 	if gets, are := resolver.(*maker); are {
 		offered, err = gets.record(ctx, following, sample, out)
 	} else {
-		offered, err = getpath.Record(ctx, resolver.(getpath.Source), opening, following, to-from, sample, out)
+		offered, err = lookuppath.Record(ctx, resolver.(lookuppath.Source), opening, following, to-from, sample, out)
 	}
 	if err = errors.Join(err, undrawn); err != nil {
 		return made, err
@@ -134,7 +134,7 @@ func Record(ctx context.Context, w io.Writer, o Of, sample trace.Sample, part en
 	return made, err
 }
 
-// follower tells which blocks Gets access: a getpath.Source without making them, or maker.
+// follower tells which blocks Gets access: a lookuppath.Source without making them, or maker.
 type follower interface {
 	Identity() string
 	// Opening are the blocks that opening the tables brings into the block cache.
@@ -144,17 +144,17 @@ type follower interface {
 
 // keyStream is the key stream of o. Keys of another program's database whose engine is not in this
 // process are drawn from its tables, not as a run samples them; what goes wrong then is told in *undrawn.
-func keyStream(ctx context.Context, o Of, from follower, undrawn *error) (getpath.Keys, error) {
+func keyStream(ctx context.Context, o Of, from follower, undrawn *error) (lookuppath.Keys, error) {
 	spec := &o.Spec
 	if _, are := from.(*maker); !spec.Foreign || o.Engine != nil || are {
 		return bench.KeyStream(ctx, o.Engine, spec)
 	}
-	tables, is := from.(*blocktable.Resolver)
+	tables, is := from.(*blockbased.Resolver)
 	if !is || spec.AccessList != "" || spec.ZipfTheta > 0 {
 		return nil, engine.Fail(engine.CodeUsage, "keys of a database of %s that another program made are drawn evenly from its tables: "+
 			"access lists and --zipf are not supported", spec.Engine)
 	}
-	drawn := blocktable.NewMix(tables).Keys([]float64{1}, spec.MissingShare, spec.WarmupGets+spec.Gets, spec.Seed, undrawn)
+	drawn := blockbased.NewMix(tables).Keys([]float64{1}, spec.MissingShare, spec.WarmupGets+spec.Gets, spec.Seed, undrawn)
 	return func() (key []byte, known, more bool) {
 		if key, known, more = drawn(); more {
 			key = key[1:] // the first byte tells the only member
@@ -179,7 +179,7 @@ const cacheOption = "cache-kind"
 // readWith are the options that replace those of a RocksDB database's OPTIONS file, as the engine opens it: those of the profile
 // and what was set. Of another program's database that has such a file, a profile replaces what applies to Gets alone, and the first
 // profile nothing.
-func readWith(spec *bench.Spec) (blocktable.Options, error) {
+func readWith(spec *bench.Spec) (blockbased.Options, error) {
 	if spec.Profile == "" {
 		return maps.Clone(spec.Overrides), nil
 	}
@@ -204,7 +204,7 @@ func readWith(spec *bench.Spec) (blocktable.Options, error) {
 }
 
 // opened is a resolver that was opened, or why not.
-func opened(r *blocktable.Resolver, err error) (follower, error) {
+func opened(r *blockbased.Resolver, err error) (follower, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -220,13 +220,13 @@ func follow(ctx context.Context, o Of) (follower, error) {
 			return nil, err
 		}
 		if o.All {
-			all := blocktable.Options{}
+			all := blockbased.Options{}
 			maps.Copy(all, options)
-			maps.Copy(all, blocktable.Options{"cache_index_and_filter_blocks": "true", "pin_top_level_index_and_filter": "false",
+			maps.Copy(all, blockbased.Options{"cache_index_and_filter_blocks": "true", "pin_top_level_index_and_filter": "false",
 				"pin_l0_filter_and_index_blocks_in_cache": "false", "metadata_cache_options": ""})
 			options = all
 		}
-		return opened(blocktable.Open(spec.Dir, spec.Overrides[tableOption], options))
+		return opened(blockbased.Open(spec.Dir, spec.Overrides[tableOption], options))
 	}
 	if e, is := o.Engine.(levelReader); is {
 		filters, blockBytes, errs := e.ReadsTables(engine.Options{Dir: spec.Dir, Profile: spec.Profile, Overrides: spec.Overrides, Foreign: spec.Foreign})
@@ -236,7 +236,7 @@ func follow(ctx context.Context, o Of) (follower, error) {
 		if o.All {
 			blockBytes = 0 // no pool of buffers rounds sizes up
 		}
-		return opened(blocktable.OpenLevel(spec.Dir, filters, blockBytes))
+		return opened(blockbased.OpenLevel(spec.Dir, filters, blockBytes))
 	}
 	version := subject.PebbleVersion(spec.Engine)
 	s, errs := pebbledb.Resolve(pebbledb.Profiles(), engine.Options{Profile: spec.Profile, Overrides: spec.Overrides, Foreign: spec.Foreign})
@@ -268,7 +268,7 @@ func Describe(ctx context.Context, o Of, levels []engine.Level) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if r, is := f.(*blocktable.Resolver); is {
+	if r, is := f.(*blockbased.Resolver); is {
 		return r.Describe(levels, func(b *cachesim.Block) int64 { return int64(b.Bytes) })
 	}
 	return nil
@@ -325,7 +325,7 @@ type Written struct {
 }
 
 // Blocks writes a trace of a block cache, whose file is called name.
-func Blocks(w io.Writer, t *blocktable.BlockTrace, name string) (made trace.Made, err error) {
+func Blocks(w io.Writer, t *blockbased.BlockTrace, name string) (made trace.Made, err error) {
 	made.Header = trace.Header{Schema: trace.Schema, Engine: subject.OfBlockTables(), EngineVersion: t.Version, Database: name,
 		Keys: "imported", CacheKeys: t.CacheKeys}
 	if t.Others > 0 {
@@ -458,7 +458,7 @@ func (m *maker) Identity() string { return m.identity }
 func (*maker) Opening() []uint32 { return nil }
 
 // record makes the Gets of keys, one after the other.
-func (m *maker) record(ctx context.Context, keys getpath.Keys, sample trace.Sample, out *trace.Writer) (offered uint64, err error) {
+func (m *maker) record(ctx context.Context, keys lookuppath.Keys, sample trace.Sample, out *trace.Writer) (offered uint64, err error) {
 	m.out = out
 	var value []byte
 	for {

@@ -1,6 +1,6 @@
 // Package logs opens what programs logged of their calls of a key-value store, in the forms that --from names.
 //
-// Non-goals: the forms themselves (chain/traffic, observe/blocktable), and access lists of blocks (chain/accesses).
+// Non-goals: the forms themselves (chain/kvlog, observe/blockbased), and access lists of blocks (chain/accesses).
 package logs
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/chain/traffic"
-	"github.com/statelab/statelab/internal/observe/blocktable"
+	"github.com/statelab/statelab/internal/chain/kvlog"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 )
 
 // Forms that --from names: those of access lists, which tell themselves apart, and logs of a key-value store.
@@ -39,26 +39,26 @@ func (f Form) Blocks() bool { return f.Name == blocks || f.Name == calls }
 
 // opened closes the file of a log, too.
 type opened struct {
-	traffic.Source
+	kvlog.Source
 	file io.Closer
 }
 
 func (o opened) Close() error { return errors.Join(o.Source.Close(), o.file.Close()) }
 
 // Open opens a log: statelab's own, or in another form from a file or standard input.
-func (f Form) Open(path string) (traffic.Source, error) {
+func (f Form) Open(path string) (kvlog.Source, error) {
 	if f.Name == Lists && path != curve.Pipe {
-		return traffic.Open(path)
+		return kvlog.Open(path)
 	}
 	in, file, err := input(path)
 	if err != nil {
 		return nil, err
 	}
-	var log traffic.Source
+	var log kvlog.Source
 	if f.Name == traces {
-		log, err = blocktable.OpenQueryTrace(in, path, f.Family)
+		log, err = blockbased.OpenQueryTrace(in, path, f.Family)
 	} else {
-		log = traffic.NewGethLog(in, path)
+		log = kvlog.NewGethLog(in, path)
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
@@ -67,13 +67,13 @@ func (f Form) Open(path string) (traffic.Source, error) {
 }
 
 // ReadBlocks reads what Gets asked of RocksDB's block cache.
-func ReadBlocks(path string, told func(ops uint64) error) (*blocktable.BlockTrace, error) {
+func ReadBlocks(path string, told func(ops uint64) error) (*blockbased.BlockTrace, error) {
 	in, file, err := input(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close() // it is only read
-	return blocktable.ReadBlockTrace(in, path, told)
+	return blockbased.ReadBlockTrace(in, path, told)
 }
 
 func input(path string) (in *bufio.Reader, file *os.File, err error) {
@@ -82,18 +82,18 @@ func input(path string) (in *bufio.Reader, file *os.File, err error) {
 			return nil, nil, err
 		}
 	}
-	if in, err = traffic.Decompressed(file); err != nil {
+	if in, err = kvlog.Decompressed(file); err != nil {
 		return nil, nil, errors.Join(err, file.Close())
 	}
 	return in, file, nil
 }
 
 // LeftOut warns of operations that a log has and that were not read.
-func LeftOut(log traffic.Source) []engine.Warning {
+func LeftOut(log kvlog.Source) []engine.Warning {
 	if of, is := log.(opened); is {
 		log = of.Source
 	}
-	if t, is := log.(*blocktable.QueryTrace); is && t.Others > 0 {
+	if t, is := log.(*blockbased.QueryTrace); is && t.Others > 0 {
 		return []engine.Warning{{Code: "left_out", Text: unit.Count(t.Others) + " operations on other column families, or deletions of ranges, are left out",
 			Remedy: "--family N"}}
 	}

@@ -12,37 +12,37 @@ import (
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/workload"
-	"github.com/statelab/statelab/internal/model/reblock"
+	"github.com/statelab/statelab/internal/model/tablemodel"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
 
 // outside is RocksDB's own way: filters and indexes whole, beside the cache.
-func outside(blockBytes int64, bits float64) reblock.Tables {
-	return reblock.Tables{BlockBytes: blockBytes, FilterBits: bits, LastFilters: true, Outside: true}
+func outside(blockBytes int64, bits float64) tablemodel.Tables {
+	return tablemodel.Tables{BlockBytes: blockBytes, FilterBits: bits, LastFilters: true, Outside: true}
 }
 
 // parted has filters and indexes in parts, in the cache.
-func parted(blockBytes, partBytes int64, bits float64) reblock.Tables {
-	return reblock.Tables{BlockBytes: blockBytes, IndexBytes: partBytes, FilterBits: bits, PartedFilters: true, LastFilters: true}
+func parted(blockBytes, partBytes int64, bits float64) tablemodel.Tables {
+	return tablemodel.Tables{BlockBytes: blockBytes, IndexBytes: partBytes, FilterBits: bits, PartedFilters: true, LastFilters: true}
 }
 
 // whole has filters and indexes whole, in the cache.
-func whole(blockBytes int64, bits float64) reblock.Tables {
+func whole(blockBytes int64, bits float64) tablemodel.Tables {
 	t := outside(blockBytes, bits)
 	t.Outside = false
 	return t
 }
 
 // forHits has no filters on the last level.
-func forHits(t reblock.Tables) reblock.Tables {
+func forHits(t tablemodel.Tables) tablemodel.Tables {
 	t.LastFilters = false
 	return t
 }
 
 // otherTables are predicted from the first one. The short form builds the first three, the long one all.
-func otherTables() []reblock.Tables {
-	return []reblock.Tables{outside(4<<10, 10), parted(16<<10, 4<<10, 10), forHits(parted(4<<10, 4<<10, 10)), outside(16<<10, 10), whole(4<<10, 10),
+func otherTables() []tablemodel.Tables {
+	return []tablemodel.Tables{outside(4<<10, 10), parted(16<<10, 4<<10, 10), forHits(parted(4<<10, 4<<10, 10)), outside(16<<10, 10), whole(4<<10, 10),
 		parted(4<<10, 4<<10, 10), parted(8<<10, 16<<10, 14), outside(1<<10, 5), outside(32<<10, 10), parted(2<<10, 4<<10, 20),
 		outside(8<<10, 10), forHits(outside(4<<10, 10)), parted(8<<10, 4<<10, 10), outside(2<<10, 14), whole(16<<10, 10), parted(32<<10, 4<<10, 8),
 		forHits(parted(16<<10, 4<<10, 14)), outside(4<<10, 20), parted(4<<10, 16<<10, 5), forHits(whole(8<<10, 10))}
@@ -69,7 +69,7 @@ func TestBlockTablesAreBuilt(t *testing.T) {
 	}
 	number := func(bytes int64) string { return strconv.FormatInt(bytes, 10) }
 	var run *result.Run // of inspect, of the first one
-	p.engine, p.options = e, func(tables reblock.Tables) map[string]string {
+	p.engine, p.options = e, func(tables tablemodel.Tables) map[string]string {
 		options := map[string]string{"write_buffer_size": number(buffer), "target_file_size_base": number(buffer / 2),
 			"max_bytes_for_level_base": number(2 * buffer), "level0_stop_writes_trigger": "4", "level0_slowdown_writes_trigger": "4",
 			"soft_pending_compaction_bytes_limit": "1", "hard_pending_compaction_bytes_limit": "1"}
@@ -94,7 +94,7 @@ func TestBlockTablesAreBuilt(t *testing.T) {
 		}
 		s := &search{Asked: &a, kind: a.Kind, gets: p.gets}
 		var err error
-		if s.levels, err = reblock.Of(a.Levels, s.kind, a.Present); err != nil {
+		if s.levels, err = tablemodel.Of(a.Levels, s.kind, a.Present); err != nil {
 			t.Fatal(err)
 		}
 		return s

@@ -24,7 +24,7 @@ import (
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/model/cachesim"
-	"github.com/statelab/statelab/internal/model/reblock"
+	"github.com/statelab/statelab/internal/model/tablemodel"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
@@ -36,7 +36,7 @@ var (
 )
 
 // others are built and predicted from the first one. The short form builds the first four, the long one all.
-var others = []reblock.Tables{
+var others = []tablemodel.Tables{
 	{BlockBytes: 4 << 10, IndexBytes: 4 << 10, FilterBits: 10},
 	{BlockBytes: 4 << 10, IndexBytes: 4 << 10, FilterBits: 10, LastFilters: true},
 	{BlockBytes: 16 << 10, IndexBytes: 4 << 10, FilterBits: 10},
@@ -84,7 +84,7 @@ func TestPredictedIsBuilt(t *testing.T) {
 			if *provedKeys > 0 { // those compress better in larger blocks, which makes other levels
 				values = keyspace.Random
 			}
-			p.engine, p.options = e, func(tables reblock.Tables) map[string]string {
+			p.engine, p.options = e, func(tables tablemodel.Tables) map[string]string {
 				options := optionsOf(tables)
 				options["LBaseMaxBytes"], options["TargetFileSize"] = size(16<<20/shrink), size(2<<20/shrink)
 				return options
@@ -107,7 +107,7 @@ func TestPredictedIsBuilt(t *testing.T) {
 }
 
 // levelTables are predicted from the first one, as others are.
-var levelTables = []reblock.Tables{
+var levelTables = []tablemodel.Tables{
 	{BlockBytes: 4 << 10, FilterBits: 10, LastFilters: true},
 	{BlockBytes: 16 << 10, FilterBits: 10, LastFilters: true},
 	{BlockBytes: 2 << 10, FilterBits: 14, LastFilters: true},
@@ -136,7 +136,7 @@ func TestLevelTablesAreBuilt(t *testing.T) {
 		t.Fatal(errs)
 	}
 	var run *result.Run // of inspect, of the first one
-	p.engine, p.options = e, func(tables reblock.Tables) map[string]string {
+	p.engine, p.options = e, func(tables tablemodel.Tables) map[string]string {
 		options := kind.Words(tables)
 		if tables == p.tables[0] { // the others have its tables
 			maps.Copy(options, map[string]string{"WriteBuffer": "64MiB", "CompactionL0Trigger": "1000000", "CompactionTotalSize": "1024GiB"})
@@ -197,20 +197,20 @@ func underNewer(t *testing.T, dir string) {
 
 // proof builds databases with other tables and compares what they read with what was predicted from the first one.
 type proof struct {
-	tables  []reblock.Tables
+	tables  []tablemodel.Tables
 	missing []float64 // shares of the Gets
 	caches  []int64
 	gets    uint64
 	exact   bool // the first one is predicted as it is
 	engine  engine.Engine
-	options func(reblock.Tables) map[string]string
+	options func(tablemodel.Tables) map[string]string
 	load    func(t *testing.T, options map[string]string) database // the first one
 	search  func(t *testing.T, from curve.Of, levels []engine.Level) *search
 	reserve func(cache int64) int64 // of memtables
 }
 
 // enlarge makes it the long form if that is asked for.
-func (p *proof) enlarge(keys *uint64, all []reblock.Tables) {
+func (p *proof) enlarge(keys *uint64, all []tablemodel.Tables) {
 	if *provedKeys == 0 {
 		return
 	}
@@ -234,7 +234,7 @@ func (c compared) off() float64 { return (c.said - c.built) / max(c.built, 0.1) 
 
 func (p *proof) run(t *testing.T) {
 	base := p.load(t, p.options(p.tables[0]))
-	said, stored, searches := map[reblock.Tables]map[point]float64{}, map[reblock.Tables]map[point]float64{}, map[float64]*search{}
+	said, stored, searches := map[tablemodel.Tables]map[point]float64{}, map[tablemodel.Tables]map[point]float64{}, map[float64]*search{}
 	for _, missing := range p.missing {
 		s := p.search(t, base.gets(p.gets, missing), base.levels)
 		if err := s.sample(t.Context(), 1); err != nil {

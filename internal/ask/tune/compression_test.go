@@ -15,7 +15,7 @@ import (
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/explain/tuned"
-	"github.com/statelab/statelab/internal/model/reblock"
+	"github.com/statelab/statelab/internal/model/tablemodel"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
@@ -52,7 +52,7 @@ func TestCompressionIsBuilt(t *testing.T) {
 // proveCompressions compares what is predicted of tables of each compression with what build makes of them.
 func proveCompressions(t *testing.T, a *Asked, cache int64, build func(options map[string]string) database) {
 	s := &search{Asked: a, kind: a.Kind, gets: a.Gets.Spec.Gets, cache: cache, rates: map[rateOf]float64{}, ratios: map[ratioOf]float64{},
-		known: map[reblock.Tables]tuned.Config{}}
+		known: map[tablemodel.Tables]tuned.Config{}}
 	s.reserve = curve.MemTables(a.Gets.Spec.Engine, a.Gets.Spec.Profile, cache, true)
 	if err := errors.Join(s.look(t.Context()), s.sample(t.Context(), 1)); err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func proveCompressions(t *testing.T, a *Asked, cache int64, build func(options m
 		if to == s.Present {
 			continue
 		}
-		if err := s.predict(t.Context(), []reblock.Tables{to}); err != nil {
+		if err := s.predict(t.Context(), []tablemodel.Tables{to}); err != nil {
 			t.Fatal(err)
 		}
 		c := s.known[to]
@@ -130,7 +130,7 @@ func TestTimeIsMeasured(t *testing.T) {
 	}
 	cache := int64(*provedKeys) * 5
 	s := &search{Asked: &a, kind: a.Kind, gets: 200_000, cache: cache, absent: 0.3, rates: map[rateOf]float64{}, ratios: map[ratioOf]float64{},
-		known: map[reblock.Tables]tuned.Config{}, reserve: curve.MemTables("pebble2", profile, cache, true)}
+		known: map[tablemodel.Tables]tuned.Config{}, reserve: curve.MemTables("pebble2", profile, cache, true)}
 	if err := errors.Join(s.look(t.Context()), s.sample(t.Context(), 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -141,16 +141,16 @@ func TestTimeIsMeasured(t *testing.T) {
 	t.Logf("%+v", costs)
 	type point struct{ said, measured float64 }
 	var points []point
-	for _, change := range []func(*reblock.Tables){
-		func(*reblock.Tables) {}, func(t *reblock.Tables) { t.Compression = "none" }, func(t *reblock.Tables) { t.Compression = "zstd" },
-		func(t *reblock.Tables) { t.BlockBytes = 1 << 10 }, func(t *reblock.Tables) { t.BlockBytes = 16 << 10 },
-		func(t *reblock.Tables) { t.BlockBytes, t.Compression = 32<<10, "none" }, func(t *reblock.Tables) { t.BlockBytes, t.Compression = 32<<10, "zstd" },
-		func(t *reblock.Tables) { t.LastFilters = true }, func(t *reblock.Tables) { t.FilterBits = 5 },
-		func(t *reblock.Tables) { t.BlockBytes, t.Compression, t.LastFilters = 16<<10, "zstd", true },
+	for _, change := range []func(*tablemodel.Tables){
+		func(*tablemodel.Tables) {}, func(t *tablemodel.Tables) { t.Compression = "none" }, func(t *tablemodel.Tables) { t.Compression = "zstd" },
+		func(t *tablemodel.Tables) { t.BlockBytes = 1 << 10 }, func(t *tablemodel.Tables) { t.BlockBytes = 16 << 10 },
+		func(t *tablemodel.Tables) { t.BlockBytes, t.Compression = 32<<10, "none" }, func(t *tablemodel.Tables) { t.BlockBytes, t.Compression = 32<<10, "zstd" },
+		func(t *tablemodel.Tables) { t.LastFilters = true }, func(t *tablemodel.Tables) { t.FilterBits = 5 },
+		func(t *tablemodel.Tables) { t.BlockBytes, t.Compression, t.LastFilters = 16<<10, "zstd", true },
 	} {
 		to := s.Present
 		change(&to)
-		if err := s.predict(t.Context(), []reblock.Tables{to}); err != nil {
+		if err := s.predict(t.Context(), []tablemodel.Tables{to}); err != nil {
 			t.Fatal(err)
 		}
 		c := s.known[to]

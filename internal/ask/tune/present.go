@@ -15,13 +15,13 @@ import (
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/adapt/rocksoptions"
 	"github.com/statelab/statelab/internal/ask/curve"
-	"github.com/statelab/statelab/internal/ask/look"
+	"github.com/statelab/statelab/internal/ask/inspect"
 	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/lsm"
-	"github.com/statelab/statelab/internal/model/reblock"
+	"github.com/statelab/statelab/internal/model/tablemodel"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
@@ -33,7 +33,7 @@ const libraryBlockBytes = 4096
 // tabled is implemented by engines of this process that know what their tables are like.
 type tabled interface {
 	// Tables are those written with o, whose Handles are the tables that there are.
-	Tables(o engine.Options) (reblock.Kind, reblock.Tables, []error)
+	Tables(o engine.Options) (tablemodel.Kind, tablemodel.Tables, []error)
 }
 
 // Profiled fills in what tables are like with a profile and overrides.
@@ -60,7 +60,7 @@ func (a *Asked) Profiled(profile string, overrides map[string]string) (errs []er
 		return errs
 	}
 	l := s.Levels[0]
-	a.Present = reblock.Tables{BlockBytes: int64(cmp.Or(l.BlockSize, libraryBlockBytes)), FilterBits: float64(l.FilterBitsPerKey)}
+	a.Present = tablemodel.Tables{BlockBytes: int64(cmp.Or(l.BlockSize, libraryBlockBytes)), FilterBits: float64(l.FilterBitsPerKey)}
 	a.Present.IndexBytes = cmp.Or(int64(l.IndexBlockSize), a.Present.BlockBytes)
 	const above = pebbledb.Levels - 2 // the last level, whose filters Gets do not ask
 	bits := float64(s.Levels[above].FilterBitsPerKey)
@@ -94,9 +94,9 @@ func (a *Asked) Choose(ctx context.Context, run *result.Run, family string) erro
 	of, _ := subject.EngineOf(run.Engine.Name)
 	values := d.Values
 	if of.BlockTables {
-		a.Client = look.RocksClient(run)
+		a.Client = inspect.RocksClient(run)
 		if family != "" || len(d.Tables) > 0 {
-			chosen, err := look.Chosen(run, family)
+			chosen, err := inspect.Chosen(run, family)
 			if err != nil {
 				return err
 			}
@@ -168,7 +168,7 @@ func (a *Asked) Kept(dir string) error {
 		if client := dbformat.Client(dir, dbformat.Found{Engine: of.Name}, nil); client == dbformat.Geth || client == dbformat.BSC {
 			a.Client = advise.Geth
 		}
-		a.Present = reblock.Tables{BlockBytes: libraryBlockBytes, IndexBytes: libraryBlockBytes}
+		a.Present = tablemodel.Tables{BlockBytes: libraryBlockBytes, IndexBytes: libraryBlockBytes}
 		a.Kind = pebble(of.Name, "")
 		for _, s := range sections {
 			if number := func(name string) (n int64) { n, _ = strconv.ParseInt(s.Values[name], 10, 32); return n }; s.Kind == "Options" { // else not known
@@ -214,25 +214,25 @@ func (a *Asked) measured() {
 const beyond = 0.26
 
 // pebble is what the tables of a version of Pebble with a compression in its own words are like.
-func pebble(name, compressed string) reblock.Kind {
-	version, present, can := subject.PebbleVersion(name), reblock.Compression(compressed), []string{reblock.NoCompression, "snappy", "zstd"}
-	said := func(t reblock.Tables) reblock.Tables {
+func pebble(name, compressed string) tablemodel.Kind {
+	version, present, can := subject.PebbleVersion(name), tablemodel.Compression(compressed), []string{tablemodel.NoCompression, "snappy", "zstd"}
+	said := func(t tablemodel.Tables) tablemodel.Tables {
 		if t.Compression == "" && slices.Contains(can, present) {
 			t.Compression = present
 		}
 		return t
 	}
-	return reblock.Kind{Charge: version.BlockCharge(), GoesOn: true, Beyond: beyond, Error: tracedError, Rewrite: "DB.Compact of all keys", Lookup: lookup,
+	return tablemodel.Kind{Charge: version.BlockCharge(), GoesOn: true, Beyond: beyond, Error: tracedError, Rewrite: "DB.Compact of all keys", Lookup: lookup,
 		BufferOption: "MemTableSize", Compression: present, Compressions: can,
-		Options: []reblock.Option{
-			reblock.Values(func(t *reblock.Tables, v int64) { t.BlockBytes = v }, 1<<10, 2<<10, 4<<10, 8<<10, 16<<10, 32<<10, 64<<10),
-			reblock.Values(func(t *reblock.Tables, v int64) { t.IndexBytes = v }, 4<<10, 16<<10, 64<<10, 256<<10),
-			reblock.Values(func(t *reblock.Tables, v float64) { t.FilterBits, t.MoreBits = v, min(t.MoreBits, v) }, 0, 5, 8, 10, 12, 14, 16, 20),
-			reblock.Values(func(t *reblock.Tables, v float64) { t.MoreBits = min(v, t.FilterBits) }, 0, 2, 5), // Monkey's optimum is 4.8
-			reblock.Values(func(t *reblock.Tables, v bool) { t.LastFilters = v }, false, true),
+		Options: []tablemodel.Option{
+			tablemodel.Values(func(t *tablemodel.Tables, v int64) { t.BlockBytes = v }, 1<<10, 2<<10, 4<<10, 8<<10, 16<<10, 32<<10, 64<<10),
+			tablemodel.Values(func(t *tablemodel.Tables, v int64) { t.IndexBytes = v }, 4<<10, 16<<10, 64<<10, 256<<10),
+			tablemodel.Values(func(t *tablemodel.Tables, v float64) { t.FilterBits, t.MoreBits = v, min(t.MoreBits, v) }, 0, 5, 8, 10, 12, 14, 16, 20),
+			tablemodel.Values(func(t *tablemodel.Tables, v float64) { t.MoreBits = min(v, t.FilterBits) }, 0, 2, 5), // Monkey's optimum is 4.8
+			tablemodel.Values(func(t *tablemodel.Tables, v bool) { t.LastFilters = v }, false, true),
 		},
-		Words:   func(t reblock.Tables) map[string]string { return optionsOf(said(t)) },
-		Snippet: func(t reblock.Tables, cacheBytes int64) string { return snippet(version, cacheBytes, said(t)) },
+		Words:   func(t tablemodel.Tables) map[string]string { return optionsOf(said(t)) },
+		Snippet: func(t tablemodel.Tables, cacheBytes int64) string { return snippet(version, cacheBytes, said(t)) },
 	}
 }
 
@@ -240,7 +240,7 @@ func pebble(name, compressed string) reblock.Kind {
 const LastFiltersOption = "UseL6Filters"
 
 // optionsOf are the options of statelab's adapters of Pebble, which are named as the library's are.
-func optionsOf(t reblock.Tables) map[string]string {
+func optionsOf(t tablemodel.Tables) map[string]string {
 	var bits []string
 	for level := range pebbledb.Levels {
 		bits = append(bits, strconv.FormatFloat(t.On(level).FilterBits, 'f', -1, 64))
@@ -266,7 +266,7 @@ func size(bytes int64) string {
 }
 
 // snippet sets the options in a program.
-func snippet(version cachesim.PebbleVersion, cacheBytes int64, t reblock.Tables) string {
+func snippet(version cachesim.PebbleVersion, cacheBytes int64, t tablemodel.Tables) string {
 	path, filters := "github.com/cockroachdb/pebble", ""
 	if version == cachesim.PebbleV2 {
 		path += "/v2"
@@ -278,7 +278,7 @@ func snippet(version cachesim.PebbleVersion, cacheBytes int64, t reblock.Tables)
 		}
 		filters = "    options.Levels[i].FilterPolicy = bloom.FilterPolicy(" + bits + ")\n    options.Levels[i].FilterType = pebble.TableFilter\n"
 	}
-	if name := map[string]string{reblock.NoCompression: "No", "snappy": "Snappy", "zstd": "Zstd"}[t.Compression]; name != "" {
+	if name := map[string]string{tablemodel.NoCompression: "No", "snappy": "Snappy", "zstd": "Zstd"}[t.Compression]; name != "" {
 		value := "pebble." + name + "Compression"
 		if version == cachesim.PebbleV2 {
 			value = "func() *sstable.CompressionProfile { return sstable." + name + "Compression }"

@@ -23,7 +23,7 @@ import (
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/explain/tuned"
-	"github.com/statelab/statelab/internal/model/reblock"
+	"github.com/statelab/statelab/internal/model/tablemodel"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
@@ -131,7 +131,7 @@ func (s *search) stored(blockBytes int64, compression string) float64 {
 
 // compressed is the option of the compressions that the engine takes and that can be predicted: without entries to try others with,
 // that is none at all.
-func (s *search) compressed() reblock.Option {
+func (s *search) compressed() tablemodel.Option {
 	var can []string
 	_, tried := compressors()[s.kind.Compression]
 	for _, name := range s.kind.Compressions {
@@ -141,13 +141,13 @@ func (s *search) compressed() reblock.Option {
 		switch {
 		case name == s.kind.Compression:
 			can = append(can, "")
-		case name != reblock.NoCompression && (len(s.entries) == 0 || !tried && s.kind.Compression != reblock.NoCompression):
+		case name != tablemodel.NoCompression && (len(s.entries) == 0 || !tried && s.kind.Compression != tablemodel.NoCompression):
 		case s.Gets.Engine != nil && len(s.Gets.Engine.Check(engine.Options{Profile: spec.Profile, Overrides: s.kind.Words(to)})) > 0:
 		default:
 			can = append(can, name)
 		}
 	}
-	return reblock.Values(func(t *reblock.Tables, v string) { t.Compression = v }, can...)
+	return tablemodel.Values(func(t *tablemodel.Tables, v string) { t.Compression = v }, can...)
 }
 
 // sequenceBytes are those behind a key in a table, of which the last level has zeros.
@@ -206,19 +206,19 @@ func (s *search) measureCosts(ctx context.Context) (_ *tuned.Costs, err error) {
 		}
 		return get, read
 	}
-	smallGet, smallRead := measure(small, reblock.NoCompression, false)
-	largeGet, largeRead := measure(large, reblock.NoCompression, false)
+	smallGet, smallRead := measure(small, tablemodel.NoCompression, false)
+	largeGet, largeRead := measure(large, tablemodel.NoCompression, false)
 	getByte, readByte := max(0, (largeGet-smallGet)/(large-small)), max(0, (largeRead-smallRead)/(large-small))
 	c := &tuned.Costs{GetByte: getByte, Get: smallGet - small*getByte, Read: smallRead - small*readByte,
-		ReadByte: map[string]float64{s.kind.Compression: readByte, reblock.NoCompression: readByte}}
+		ReadByte: map[string]float64{s.kind.Compression: readByte, tablemodel.NoCompression: readByte}}
 	for _, to := range s.compressed()(s.Present) {
-		if name := cmp.Or(to.Compression, s.kind.Compression); name != reblock.NoCompression {
+		if name := cmp.Or(to.Compression, s.kind.Compression); name != tablemodel.NoCompression {
 			_, read := measure(large, name, false)
 			c.ReadByte[name] = max(readByte, (read-c.Read)/large)
 		}
 	}
 	if s.kind.GoesOn {
-		looked, _ := measure(small, reblock.NoCompression, true)
+		looked, _ := measure(small, tablemodel.NoCompression, true)
 		c.LastFilters = max(0, looked-smallGet)
 	}
 	s.costs, s.kept.Costs = c, c
@@ -227,7 +227,7 @@ func (s *search) measureCosts(ctx context.Context) (_ *tuned.Costs, err error) {
 
 // costOf is what a Get costs a processor that finds all blocks in the cache, and a block that it reads from the page cache, in
 // nanoseconds, with tables of settings to.
-func (s *search) costOf(ctx context.Context, dir string, to reblock.Tables) (get, read float64, err error) {
+func (s *search) costOf(ctx context.Context, dir string, to tablemodel.Tables) (get, read float64, err error) {
 	dir, err = os.MkdirTemp(dir, "")
 	if err != nil {
 		return 0, 0, err
@@ -272,7 +272,7 @@ func (s *search) costOf(ctx context.Context, dir string, to reblock.Tables) (get
 }
 
 // time fills in what a Get of a configuration costs, unless that is not asked for.
-func (s *search) time(c *tuned.Config, to reblock.Tables) error {
+func (s *search) time(c *tuned.Config, to tablemodel.Tables) error {
 	if s.costs == nil {
 		return nil
 	}
@@ -287,7 +287,7 @@ func (s *search) time(c *tuned.Config, to reblock.Tables) error {
 	for i, bytes := range raw {
 		kind, compression := engine.BlockType(i), cmp.Or(to.Compression, s.kind.Compression)
 		if kind == engine.Filter {
-			compression = reblock.NoCompression
+			compression = tablemodel.NoCompression
 		}
 		ns += c.ByType[kind.String()] * (k.Read + k.ReadByte[compression]*bytes)
 	}
@@ -327,9 +327,9 @@ type kept struct {
 }
 
 type predicted struct {
-	Samples int            `json:"samples"` // from which it was
-	Tables  reblock.Tables `json:"tables"`
-	Config  tuned.Config   `json:"config"`
+	Samples int               `json:"samples"` // from which it was
+	Tables  tablemodel.Tables `json:"tables"`
+	Config  tuned.Config      `json:"config"`
 }
 
 // question is a hash of all that the predictions of the search depend on.
@@ -375,7 +375,7 @@ func (s *search) recall() {
 }
 
 // keep remembers predictions.
-func (s *search) keep(some []reblock.Tables, configs []tuned.Config) error {
+func (s *search) keep(some []tablemodel.Tables, configs []tuned.Config) error {
 	for i, to := range some {
 		s.known[to] = configs[i]
 		s.kept.Predicted = append(s.kept.Predicted, predicted{len(s.samples), to, configs[i]})

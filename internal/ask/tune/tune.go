@@ -1,6 +1,6 @@
 // Package tune searches the options of tables with which Gets read least in a budget of memory.
 //
-// Each configuration is predicted from the database as it is (model/reblock): its Gets are traced
+// Each configuration is predicted from the database as it is (model/tablemodel): its Gets are traced
 // once, rewritten for the tables that other options would make, and replayed through the engine's
 // cache. A database that is too large for that, or does not exist, is predicted from the sizes of its
 // levels (model/predict). Non-goals: building what was found (the verb does), and its text
@@ -33,7 +33,7 @@ import (
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
-	"github.com/statelab/statelab/internal/model/reblock"
+	"github.com/statelab/statelab/internal/model/tablemodel"
 	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/observe/resolve"
 	"github.com/statelab/statelab/internal/run/bench"
@@ -56,8 +56,8 @@ type Asked struct {
 	OnlyLevels  bool   // there is no database, or it cannot be traced
 	Source      string
 	Tables      int // how many files
-	Kind        reblock.Kind
-	Present     reblock.Tables
+	Kind        tablemodel.Kind
+	Present     tablemodel.Tables
 	Loading     lsm.Loading       // Flushes 0: not known
 	Options     map[string]string // in force, by name, of an engine of block-based tables
 	Client      advise.Client     // whose database it is; "": not known
@@ -88,21 +88,21 @@ func testedErrors() map[string]float64 {
 // search is one under way.
 type search struct {
 	*Asked
-	kind    reblock.Kind
+	kind    tablemodel.Kind
 	cache   int64 // and what is kept beside it
 	reserve int64
 	gets    uint64 // of a sample
 	listed  uint64 // Gets of an access list, half of them before a sample; 0: there is none
 	absent  float64
 	setup   cachesim.Setup
-	levels  *reblock.Gets
-	samples []*reblock.Gets // one for each seed; of the first alone during the search
+	levels  *tablemodel.Gets
+	samples []*tablemodel.Gets // one for each seed; of the first alone during the search
 	rates   map[rateOf]float64
 	ratios  map[ratioOf]float64
 	entries []entry
 	costs   *tuned.Costs // nil: they are not asked for
 	user    float64      // bytes of all keys and values; 0: not known
-	known   map[reblock.Tables]tuned.Config
+	known   map[tablemodel.Tables]tuned.Config
 	ends    time.Time     // zero: it is not limited
 	took    time.Duration // that the last predictions took
 	kept    kept
@@ -119,7 +119,7 @@ func (a *Asked) Tune(ctx context.Context) (*tuned.Tuning, error) {
 	delete(spec.Overrides, LastFiltersOption)
 	s := search{Asked: a, kind: a.Kind, gets: spec.Gets, rates: map[rateOf]float64{}, ratios: map[ratioOf]float64{},
 		setup: curve.Setup(trace.Header{Engine: spec.Engine, EngineVersion: a.Gets.Version}, a.Cores),
-		known: map[reblock.Tables]tuned.Config{}, ends: time.Now().Add(a.Within)}
+		known: map[tablemodel.Tables]tuned.Config{}, ends: time.Now().Add(a.Within)}
 	s.owner = advise.Pebble
 	if a.Client == advise.Geth && a.MemoryBytes >= advise.LeastMemory(advise.Geth, a.Tables) {
 		s.owner = advise.Geth // which has caches of its own
@@ -195,7 +195,7 @@ func (s *search) look(ctx context.Context) (err error) {
 			s.user += float64(l.RawKeyBytes + l.RawValueBytes - sequenceBytes*l.Keys)
 		}
 	}
-	s.levels, err = reblock.Of(s.Levels, s.kind, s.Present)
+	s.levels, err = tablemodel.Of(s.Levels, s.kind, s.Present)
 	return err
 }
 
@@ -280,7 +280,7 @@ func (s *search) read(n int) error {
 	if err != nil {
 		return fmt.Errorf("--trace %s: %w", s.Trace, err)
 	}
-	s.setup, s.samples = curve.Setup(r.Header(), s.Cores), []*reblock.Gets{s.levels}
+	s.setup, s.samples = curve.Setup(r.Header(), s.Cores), []*tablemodel.Gets{s.levels}
 	return nil
 }
 
@@ -318,13 +318,13 @@ func (s *search) warmup() uint64 {
 const smallBlock = 2 << 10
 
 // descend starts with the best change of one option, and changes one after the other as long as that helps.
-func (s *search) descend(ctx context.Context) (best reblock.Tables, err error) {
-	var alone []reblock.Tables
+func (s *search) descend(ctx context.Context) (best tablemodel.Tables, err error) {
+	var alone []tablemodel.Tables
 	for option := range s.kind.Options {
 		alone = append(alone, s.others(s.Present, option)...)
 	}
 	best, err = s.best(ctx, s.Present, alone)
-	for from := (reblock.Tables{}); err == nil && best != from && !s.over(); {
+	for from := (tablemodel.Tables{}); err == nil && best != from && !s.over(); {
 		from = best
 		for option := 0; err == nil && option < len(s.kind.Options); option++ {
 			best, err = s.best(ctx, best, s.others(best, option))
@@ -334,7 +334,7 @@ func (s *search) descend(ctx context.Context) (best reblock.Tables, err error) {
 }
 
 // fits reports whether a shard of the cache has room for some blocks: else luck decides what is read.
-func (s *search) fits(t reblock.Tables) bool {
+func (s *search) fits(t tablemodel.Tables) bool {
 	const blocks = 16
 	filters := int64(4)
 	if s.kind.GoesOn { // few of them are spread unevenly over shards
@@ -376,7 +376,7 @@ func (s *search) fits(t reblock.Tables) bool {
 const leastCache = 64 << 10
 
 // cacheBeside is what filters and indexes that are not in the cache leave for it.
-func (s *search) cacheBeside(levels []engine.Level, t reblock.Tables) int64 {
+func (s *search) cacheBeside(levels []engine.Level, t tablemodel.Tables) int64 {
 	cache := s.cache - 2*t.BufferBytes // one that is filled and one that is flushed
 	for _, l := range levels {
 		if t.Outside {
@@ -390,7 +390,7 @@ func (s *search) cacheBeside(levels []engine.Level, t reblock.Tables) int64 {
 }
 
 // predicted are the samples, or the levels alone.
-func (s *search) predicted() *reblock.Gets {
+func (s *search) predicted() *tablemodel.Gets {
 	if len(s.samples) > 0 {
 		return s.samples[0]
 	}
@@ -398,7 +398,7 @@ func (s *search) predicted() *reblock.Gets {
 }
 
 // others are from with every other value of an option.
-func (s *search) others(from reblock.Tables, option int) (all []reblock.Tables) {
+func (s *search) others(from tablemodel.Tables, option int) (all []tablemodel.Tables) {
 	for _, to := range s.kind.Options[option](from) {
 		smaller := to.BlockBytes <= from.BlockBytes && to.IndexBytes <= from.IndexBytes && to.Outside == from.Outside && (from.LastFilters || !to.LastFilters)
 		if s.kind.GoesOn && to.LastFilters != from.LastFilters && s.absent == 0 {
@@ -415,8 +415,8 @@ func (s *search) others(from reblock.Tables, option int) (all []reblock.Tables) 
 const worthwhile = 0.003
 
 // best is the best of some configurations that is worth a change of options, or the one that is there.
-func (s *search) best(ctx context.Context, there reblock.Tables, of []reblock.Tables) (best reblock.Tables, err error) {
-	if err := s.predict(ctx, append([]reblock.Tables{there}, of...)); err != nil {
+func (s *search) best(ctx context.Context, there tablemodel.Tables, of []tablemodel.Tables) (best tablemodel.Tables, err error) {
+	if err := s.predict(ctx, append([]tablemodel.Tables{there}, of...)); err != nil {
 		return there, err
 	}
 	best = there
@@ -440,8 +440,8 @@ func (s *search) score(c tuned.Config) float64 {
 
 // predict works out what configurations would cost that are not known yet: the first few of them, and the others as long as there is
 // time.
-func (s *search) predict(ctx context.Context, all []reblock.Tables) error {
-	var unknown []reblock.Tables
+func (s *search) predict(ctx context.Context, all []tablemodel.Tables) error {
+	var unknown []tablemodel.Tables
 	for _, to := range all {
 		if _, known := s.known[to]; !known && !slices.Contains(unknown, to) {
 			unknown = append(unknown, to)
@@ -475,7 +475,7 @@ func (s *search) predict(ctx context.Context, all []reblock.Tables) error {
 }
 
 // replay predicts from the traced Gets, on all processors. The range of a configuration spans the samples.
-func (s *search) replay(ctx context.Context, some []reblock.Tables, configs []tuned.Config) error {
+func (s *search) replay(ctx context.Context, some []tablemodel.Tables, configs []tuned.Config) error {
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(runtime.GOMAXPROCS(0))
 	setup := s.setup
@@ -515,7 +515,7 @@ func (s *search) replay(ctx context.Context, some []reblock.Tables, configs []tu
 }
 
 // predictLevels predicts one configuration from the sizes of levels.
-func (s *search) predictLevels(ctx context.Context, some []reblock.Tables, configs []tuned.Config) error {
+func (s *search) predictLevels(ctx context.Context, some []tablemodel.Tables, configs []tuned.Config) error {
 	c, to := &configs[0], some[0]
 	how, err := s.reading(to)
 	if err != nil {
@@ -542,7 +542,7 @@ func (s *search) predictLevels(ctx context.Context, some []reblock.Tables, confi
 }
 
 // means are the mean bytes of a block of each type, as it is stored and as it is in the cache.
-func (s *search) means(to reblock.Tables) (stored, raw [engine.NumBlockTypes]float64, err error) {
+func (s *search) means(to tablemodel.Tables) (stored, raw [engine.NumBlockTypes]float64, err error) {
 	how, err := s.reading(to)
 	if err != nil {
 		return stored, raw, err
@@ -567,7 +567,7 @@ func (s *search) means(to reblock.Tables) (stored, raw [engine.NumBlockTypes]flo
 }
 
 // reading is how an engine whose options have names reads tables of settings to; nil of another.
-func (s *search) reading(to reblock.Tables) (*predict.BlockTables, error) {
+func (s *search) reading(to tablemodel.Tables) (*predict.BlockTables, error) {
 	if s.Options == nil {
 		return nil, nil
 	}
@@ -577,7 +577,7 @@ func (s *search) reading(to reblock.Tables) (*predict.BlockTables, error) {
 }
 
 // described is a configuration with what follows from the sizes of its levels.
-func (s *search) described(to reblock.Tables) tuned.Config {
+func (s *search) described(to tablemodel.Tables) tuned.Config {
 	levels := s.predicted().Levels(to)
 	c := tuned.Config{Options: s.kind.Words(to), Cache: max(leastCache, s.cacheBeside(levels, to))}
 	for _, l := range levels {
@@ -615,7 +615,7 @@ func named(reads [engine.NumBlockTypes]float64) map[string]float64 {
 }
 
 // filterRate remembers what filters of some bits let pass in tables of about as many keys.
-func (s *search) filterRate(to reblock.Tables, keys float64) float64 {
+func (s *search) filterRate(to tablemodel.Tables, keys float64) float64 {
 	bits := to.FilterBits
 	if bits <= 0 {
 		return 1
@@ -637,22 +637,22 @@ func mean(values []float64) (sum float64) {
 }
 
 // fill says what was found, each configuration that is told predicted from all samples.
-func (s *search) fill(ctx context.Context, t *tuned.Tuning, best reblock.Tables) error {
-	all := slices.SortedFunc(maps.Keys(s.known), func(a, b reblock.Tables) int {
+func (s *search) fill(ctx context.Context, t *tuned.Tuning, best tablemodel.Tables) error {
+	all := slices.SortedFunc(maps.Keys(s.known), func(a, b tablemodel.Tables) int {
 		return cmp.Or(cmp.Compare(s.score(s.known[a]), s.score(s.known[b])), cmp.Compare(tuned.Words(s.known[a].Options), tuned.Words(s.known[b].Options)))
 	})
 	t.Predicted = len(all)
-	tell := []reblock.Tables{s.Present, best}
+	tell := []tablemodel.Tables{s.Present, best}
 	for option := range s.kind.Options { // alone
 		others := s.others(s.Present, option)
-		others = slices.DeleteFunc(others, func(to reblock.Tables) bool { _, known := s.known[to]; return !known })
+		others = slices.DeleteFunc(others, func(to tablemodel.Tables) bool { _, known := s.known[to]; return !known })
 		for _, to := range others {
 			c := s.known[to]
 			c.Low, c.High = c.Low*(1-t.Error), c.High*(1+t.Error)
 			t.Grid = append(t.Grid, c)
 		}
 		if len(others) > 0 {
-			tell = append(tell, slices.MinFunc(others, func(a, b reblock.Tables) int { return cmp.Compare(s.score(s.known[a]), s.score(s.known[b])) }))
+			tell = append(tell, slices.MinFunc(others, func(a, b tablemodel.Tables) int { return cmp.Compare(s.score(s.known[a]), s.score(s.known[b])) }))
 		}
 	}
 	alone := tell[2:]
@@ -667,7 +667,7 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best reblock.Tables)
 	if err := s.predict(ctx, append(tell, s.buffers(best)...)); err != nil {
 		return err
 	}
-	known := func(to reblock.Tables) tuned.Config {
+	known := func(to tablemodel.Tables) tuned.Config {
 		c := s.known[to]
 		if to != s.Present || s.OnlyLevels {
 			c.Low, c.High = c.Low*(1-t.Error), c.High*(1+t.Error)
@@ -708,7 +708,7 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best reblock.Tables)
 }
 
 // buffers are a configuration with memtables of other sizes, if what is written is known.
-func (s *search) buffers(to reblock.Tables) (all []reblock.Tables) {
+func (s *search) buffers(to tablemodel.Tables) (all []tablemodel.Tables) {
 	for _, quarters := range []int64{1, 2, 4, 8, 16} {
 		to.BufferBytes = quarters * s.Loading.BufferBytes / 4
 		if s.writes() && s.cacheBeside(s.predicted().Levels(to), to) >= leastCache+s.reserve {
@@ -720,11 +720,11 @@ func (s *search) buffers(to reblock.Tables) (all []reblock.Tables) {
 
 // front are the configurations that no other one beats in reads, bytes read, size and time, the best of the
 // goal first.
-func (s *search) front(all []reblock.Tables) (front []reblock.Tables) {
+func (s *search) front(all []tablemodel.Tables) (front []tablemodel.Tables) {
 	const most = 8
 	for _, to := range all {
 		c := s.known[to]
-		beaten := slices.ContainsFunc(all, func(other reblock.Tables) bool {
+		beaten := slices.ContainsFunc(all, func(other tablemodel.Tables) bool {
 			o := s.known[other]
 			return o.Reads <= c.Reads && o.Bytes <= c.Bytes && o.Disk <= c.Disk && o.Time <= c.Time &&
 				(o.Reads < c.Reads || o.Bytes < c.Bytes || o.Disk < c.Disk || o.Time < c.Time)

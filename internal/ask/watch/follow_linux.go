@@ -23,11 +23,11 @@ import (
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/predict"
 	"github.com/statelab/statelab/internal/model/trace"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/blockio/pebble2fs"
-	"github.com/statelab/statelab/internal/observe/blocktable"
-	"github.com/statelab/statelab/internal/observe/follow"
-	"github.com/statelab/statelab/internal/observe/getpath"
+	"github.com/statelab/statelab/internal/observe/lookuppath"
+	"github.com/statelab/statelab/internal/observe/lsmtail"
 	"github.com/statelab/statelab/internal/observe/probe"
 	"github.com/statelab/statelab/internal/observe/resolve"
 	"github.com/statelab/statelab/internal/subject"
@@ -36,8 +36,8 @@ import (
 // following is a database that is followed while its owner writes into it.
 type following interface {
 	Look(at time.Duration)
-	Correct(all []follow.Seen)
-	Changes(memTableBytes int64, wrote bool) (changes []follow.Change, held int64)
+	Correct(all []lsmtail.Seen)
+	Changes(memTableBytes int64, wrote bool) (changes []lsmtail.Change, held int64)
 	Came() map[uint64]bool
 	Level(file uint64) (level int, known bool)
 	Close() error
@@ -46,7 +46,7 @@ type following interface {
 }
 
 type source interface {
-	getpath.Source
+	lookuppath.Source
 	Identity() string
 }
 
@@ -56,7 +56,7 @@ type oneTree struct{ *resolve.Following }
 func (f oneTree) source([]string) (source, error) { return f.Moments() }
 
 // blockTables is a database with column families, whose number begins a key.
-type blockTables struct{ *blocktable.Following }
+type blockTables struct{ *blockbased.Following }
 
 func (f blockTables) source(families []string) (source, error) { return f.Source(families) }
 
@@ -108,10 +108,10 @@ func (f *followed) end() error {
 
 // record writes the block accesses of the Gets of some numbers, each at its own moment.
 func (a *analysis) record(ctx context.Context, wanted []int, header trace.Header, next func() ([]byte, bool, bool), out io.Writer) (err error) {
-	var seen []follow.Seen
+	var seen []lsmtail.Seen
 	for _, i := range wanted {
 		for _, r := range a.gets[i].reads {
-			seen = append(seen, follow.Seen{File: r.table.number, At: a.gets[i].start})
+			seen = append(seen, lsmtail.Seen{File: r.table.number, At: a.gets[i].start})
 		}
 	}
 	a.follow.Correct(seen)
@@ -201,14 +201,14 @@ func LayoutOf(engine, dir string) Layout {
 		if of.LevelTables {
 			levelBlock = defaultLevelBlock
 		}
-		l := Layout{Version: header.EngineVersion, Learn: blocktable.Learn, Setup: setup, ByFamily: true, Folders: blocktable.Folders(dir, levelBlock),
+		l := Layout{Version: header.EngineVersion, Learn: blockbased.Learn, Setup: setup, ByFamily: true, Folders: blockbased.Folders(dir, levelBlock),
 			Follow: func(appeared func() ([]string, error)) (following, error) {
-				f, err := blocktable.Follow(dir, levelBlock, appeared)
+				f, err := blockbased.Follow(dir, levelBlock, appeared)
 				return blockTables{f}, err
 			}}
 		if of.BlockTables {
 			l.Families = func() (map[uint32]string, error) {
-				families, err := blocktable.Families(dir)
+				families, err := blockbased.Families(dir)
 				names := map[uint32]string{}
 				for _, f := range families {
 					names[f.Number] = f.Name
@@ -233,12 +233,12 @@ func LayoutOf(engine, dir string) Layout {
 // defaultLevelBlock is the block size by which goleveldb's buffers are given out, unless a program sets another: its default.
 const defaultLevelBlock = 4 << 10
 
-func record(ctx context.Context, source getpath.Source, keys getpath.Keys, gets uint64, header trace.Header, out io.Writer) error {
+func record(ctx context.Context, source lookuppath.Source, keys lookuppath.Keys, gets uint64, header trace.Header, out io.Writer) error {
 	to, err := trace.NewWriter(out, header)
 	if err != nil {
 		return err
 	}
-	offered, err := getpath.Record(ctx, source, nil, keys, gets, trace.Sample{}, to)
+	offered, err := lookuppath.Record(ctx, source, nil, keys, gets, trace.Sample{}, to)
 	if err != nil {
 		return err
 	}

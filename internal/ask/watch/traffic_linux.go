@@ -18,8 +18,8 @@ import (
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/observe/dbformat"
-	"github.com/statelab/statelab/internal/observe/follow"
 	"github.com/statelab/statelab/internal/observe/host"
+	"github.com/statelab/statelab/internal/observe/lsmtail"
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/internal/observe/probe"
 	"github.com/statelab/statelab/internal/subject"
@@ -362,7 +362,7 @@ func (a *analysis) resolve(ctx context.Context) error {
 		if a.layout.ByFamily {
 			key = append([]byte{byte(g.family)}, key...)
 		}
-		return follow.At(key, g.start), false, true
+		return lsmtail.At(key, g.start), false, true
 	}, &out)
 	if err != nil {
 		return err

@@ -48,7 +48,7 @@ type Setup struct {
 	Policy        Policy
 	Cores         int   // Pebble divides its cache by them
 	ReservedBytes int64 // taken by memtables (Pebble)
-	// HashSeed decides which block is in which shard, and Before83 how much a block is charged with (RocksDB): blocktable.CacheOf
+	// HashSeed decides which block is in which shard, and Before83 how much a block is charged with (RocksDB): blockbased.CacheOf
 	// knows both.
 	HashSeed uint32
 	Before83 bool

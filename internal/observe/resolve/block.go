@@ -8,13 +8,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/objstorage"
 	"github.com/cockroachdb/pebble/v2/sstable/block"
 
-	"github.com/statelab/statelab/internal/observe/getpath"
+	"github.com/statelab/statelab/internal/observe/lookuppath"
 )
 
-type handle = getpath.Handle
+type handle = lookuppath.Handle
 
 func newHandle(h block.Handle) (handle, error) {
-	if h.Length > getpath.MaxBlockBytes {
+	if h.Length > lookuppath.MaxBlockBytes {
 		return handle{}, fmt.Errorf("block at %d: %d bytes long", h.Offset, h.Length)
 	}
 	return handle{Offset: h.Offset, Bytes: uint32(h.Length)}, nil
@@ -39,7 +39,7 @@ func (t *table) decode(h handle, in *buffer) ([]byte, error) {
 		return payload, nil
 	}
 	bytes, err := block.DecompressedLen(compression, payload)
-	if err != nil || bytes > getpath.MaxBlockBytes {
+	if err != nil || bytes > lookuppath.MaxBlockBytes {
 		return nil, t.Damaged(h, "impossible decompressed size")
 	}
 	in.content = slices.Grow(in.content[:0], bytes)[:bytes]

@@ -8,13 +8,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable/colblk"
 	"github.com/cockroachdb/pebble/v2/sstable/rowblk"
 
-	"github.com/statelab/statelab/internal/observe/follow"
+	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
 
 // entry is an entry of the key looked for; kind follow.None: the search went past
 // it.
 type entry struct {
-	kind   follow.Entry
+	kind   lsmtail.Entry
 	seqNum uint64
 	// end: the block ended before an entry that is not below the key.
 	end bool
@@ -88,14 +88,14 @@ func (d *dataBlock) row(k pebble2.InternalKey) entry {
 	return entry{kind: kindOf(uint8(k.Kind())), seqNum: uint64(k.SeqNum())}
 }
 
-func kindOf(kind uint8) follow.Entry {
+func kindOf(kind uint8) lsmtail.Entry {
 	switch pebble2.InternalKeyKind(kind) {
 	case pebble2.InternalKeyKindSet, pebble2.InternalKeyKindSetWithDelete:
-		return follow.Set
+		return lsmtail.Set
 	case pebble2.InternalKeyKindDelete, pebble2.InternalKeyKindSingleDelete, pebble2.InternalKeyKindDeleteSized:
-		return follow.Delete
+		return lsmtail.Delete
 	}
-	return follow.Merge // whatever else there is
+	return lsmtail.Merge // whatever else there is
 }
 
 // columns is a columnar data block of Pebble's default key schema, whose first

@@ -13,13 +13,13 @@ import (
 	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/dbformat"
-	"github.com/statelab/statelab/internal/observe/follow"
+	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
 
 // Following follows a database while its owner writes into it: which tables there are from when to when, by the changes of its
 // manifest, and which keys are in memory, by its log. Times are the caller's. For one goroutine.
 type Following struct {
-	follow.Database
+	lsmtail.Database
 	version cachesim.PebbleVersion
 	kept    dbformat.KeptByPebble
 
@@ -42,15 +42,15 @@ const leastLargeBatch = 64 << 10
 // since Follow was.
 func Follow(dir string, version cachesim.PebbleVersion, appeared func() ([]string, error)) (f *Following, err error) {
 	f = &Following{version: version, batches: map[uint64][]largeBatch{}}
-	format := follow.Format{
+	format := lsmtail.Format{
 		Manifest: func() (string, error) {
 			name, err := dbformat.PebbleManifest(dir)
 			return filepath.Join(dir, name), err
 		},
 		Begin: func() {},
-		Edits: func(record []byte) ([]follow.Edit, error) {
-			e, err := follow.ReadEdit(record, false)
-			return []follow.Edit{e}, err
+		Edits: func(record []byte) ([]lsmtail.Edit, error) {
+			e, err := lsmtail.ReadEdit(record, false)
+			return []lsmtail.Edit{e}, err
 		},
 		Began:   f.since,
 		Entries: f.entries,
@@ -67,12 +67,12 @@ func Follow(dir string, version cachesim.PebbleVersion, appeared func() ([]strin
 // Folders are where files of the database come and go.
 func Folders(dir string) []string {
 	kept, err := dbformat.ReadKeptByPebble(dir)
-	return follow.Folders(dir, kept.Logs, err)
+	return lsmtail.Folders(dir, kept.Logs, err)
 }
 
 // since learns how much was written to tables since the owner opened the database. It began a manifest then, with all that there was,
 // and then wrote its options. It begins another manifest when that is long.
-func (f *Following) since(manifestName string, edits []follow.Edit) error {
+func (f *Following) since(manifestName string, edits []lsmtail.Edit) error {
 	options, err := optionsfile.Newest(f.Dir)
 	if err != nil {
 		return err
@@ -101,11 +101,11 @@ func (f *Following) since(manifestName string, edits []follow.Edit) error {
 const inMemtable = 195
 
 // entries visits those of a batch, and notes a large one.
-func (f *Following) entries(log uint64, batch []byte, at time.Duration, visit func(family uint32, entry follow.Entry, key, end []byte)) error {
+func (f *Following) entries(log uint64, batch []byte, at time.Duration, visit func(family uint32, entry lsmtail.Entry, key, end []byte)) error {
 	reckoned := int64(0)
 	err := eachEntry(batch, func(kind pebble2.InternalKeyKind, key, value []byte) error {
 		reckoned += inMemtable + int64(len(key)) + int64(len(value))
-		if entry, _ := entryOf(kind); entry != follow.None {
+		if entry, _ := entryOf(kind); entry != lsmtail.None {
 			visit(0, entry, key, value)
 		}
 		return nil

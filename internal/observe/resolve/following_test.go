@@ -14,8 +14,8 @@ import (
 
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/blockio"
-	"github.com/statelab/statelab/internal/observe/follow"
-	"github.com/statelab/statelab/internal/observe/getpath"
+	"github.com/statelab/statelab/internal/observe/lookuppath"
+	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
 
 // appearing lists the files of a folder that it did not list before.
@@ -34,7 +34,7 @@ func appearing(dir string) func() ([]string, error) {
 }
 
 // asked are the blocks that a Get asks for, and whether it finds the key.
-func asked(t *testing.T, r getpath.Source, w getpath.Walker, key []byte) (asked []string) {
+func asked(t *testing.T, r lookuppath.Source, w lookuppath.Walker, key []byte) (asked []string) {
 	t.Helper()
 	numbers, found, err := w.Get(key, false, nil)
 	must(t, err)
@@ -129,7 +129,7 @@ func TestFollowing(t *testing.T) {
 			w, gone := moments.Walk(), 0
 			for step := 1; step <= steps; step++ {
 				for i, key := range asking[step] {
-					if diff := cmp.Diff(wanted[step][i], asked(t, moments, w, follow.At(key, time.Duration(step)))); diff != "" {
+					if diff := cmp.Diff(wanted[step][i], asked(t, moments, w, lsmtail.At(key, time.Duration(step)))); diff != "" {
 						t.Fatalf("step %d, key %x (-then +now):\n%s", step, key, diff)
 					}
 				}

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/statelab/statelab/internal/model/cachesim"
-	"github.com/statelab/statelab/internal/observe/getpath"
+	"github.com/statelab/statelab/internal/observe/lookuppath"
 )
 
 const lastLevel = 6
@@ -16,7 +16,7 @@ const lastLevel = 6
 type level struct {
 	number  int
 	tables  []*table
-	largest getpath.SortedKeys // of the tables; of a level at a moment: none
+	largest lookuppath.SortedKeys // of the tables; of a level at a moment: none
 }
 
 // find returns the table that a Get of key looks into. Both versions take the

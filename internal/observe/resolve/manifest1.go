@@ -13,7 +13,7 @@ import (
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/blockio/pebble1fs"
 	"github.com/statelab/statelab/internal/observe/dbformat"
-	"github.com/statelab/statelab/internal/observe/follow"
+	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
 
 // list1 lists a database as Pebble v1 sees it.
@@ -44,9 +44,9 @@ func list1(dir string, kept dbformat.KeptByPebble) (found manifest, err error) {
 			if t.Virtual || t.BackingType != pebble1.BackingTypeLocal {
 				found.unresolved = engine.Fail(engine.CodeUnsupported, "table %s is virtual or not local, which is not resolved", t.FileNum).With(failure.Measure, dir)
 			}
-			found.tables = append(found.tables, follow.Facts{
+			found.tables = append(found.tables, lsmtail.Facts{
 				File: uint64(t.FileNum), Level: number, Bytes: int64(t.Size),
-				Bounds:         follow.Bounds{Smallest: t.Smallest.UserKey, Largest: t.Largest.UserKey, Exclusive: t.Largest.IsExclusiveSentinel()},
+				Bounds:         lsmtail.Bounds{Smallest: t.Smallest.UserKey, Largest: t.Largest.UserKey, Exclusive: t.Largest.IsExclusiveSentinel()},
 				SmallestSeqNum: t.SmallestSeqNum, LargestSeqNum: t.LargestSeqNum,
 			})
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/blockio/pebble2fs"
 	"github.com/statelab/statelab/internal/observe/dbformat"
-	"github.com/statelab/statelab/internal/observe/follow"
+	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
 
 // list2 lists a database as Pebble v2 sees it.
@@ -43,9 +43,9 @@ func list2(dir string, kept dbformat.KeptByPebble) (found manifest, err error) {
 			if t.Virtual || t.BackingType != pebble2.BackingTypeLocal {
 				found.unresolved = engine.Fail(engine.CodeUnsupported, "table %s is virtual or not local, which is not resolved", t.FileNum).With(failure.Measure, dir)
 			}
-			found.tables = append(found.tables, follow.Facts{
+			found.tables = append(found.tables, lsmtail.Facts{
 				File: uint64(t.BackingSSTNum), Level: number, Bytes: int64(t.Size),
-				Bounds:         follow.Bounds{Smallest: t.Smallest.UserKey, Largest: t.Largest.UserKey, Exclusive: t.Largest.IsExclusiveSentinel()},
+				Bounds:         lsmtail.Bounds{Smallest: t.Smallest.UserKey, Largest: t.Largest.UserKey, Exclusive: t.Largest.IsExclusiveSentinel()},
 				SmallestSeqNum: uint64(t.SmallestSeqNum), LargestSeqNum: uint64(t.LargestSeqNum),
 			})
 		}

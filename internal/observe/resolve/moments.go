@@ -11,12 +11,12 @@ import (
 	"sort"
 	"time"
 
-	"github.com/statelab/statelab/internal/observe/follow"
-	"github.com/statelab/statelab/internal/observe/getpath"
+	"github.com/statelab/statelab/internal/observe/lookuppath"
+	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
 
 // Moments resolves Gets on a database that changed: each on the tables, and with the keys in memory, of its own moment. A key
-// is followed by its moment (follow.At). Nothing may be followed any more; the Following stays open.
+// is followed by its moment (lsmtail.At). Nothing may be followed any more; the Following stays open.
 func (f *Following) Moments() (*Resolver, error) {
 	if err := errors.Join(f.Failed(), f.Unresolved()); err != nil {
 		return nil, err
@@ -28,17 +28,19 @@ func (f *Following) Moments() (*Resolver, error) {
 	}
 	r := &Resolver{version: f.version, kept: f.kept, memory: f.Memory(0)}
 	r.memory.Sort()
-	inOrder := func(a, b follow.Facts) int { return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(a.File, b.File)) }
+	inOrder := func(a, b lsmtail.Facts) int {
+		return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(a.File, b.File))
+	}
 	all := slices.SortedFunc(maps.Values(f.Known), inOrder)
-	all = slices.DeleteFunc(all, func(t follow.Facts) bool { return f.Files[t.File] == nil }) // it came and went between two looks
-	tables, err := follow.EachTable(all, func(facts follow.Facts) (*table, error) {
-		t := &table{Table: getpath.Table{Facts: facts, Opened: f.Files[facts.File]}}
+	all = slices.DeleteFunc(all, func(t lsmtail.Facts) bool { return f.Files[t.File] == nil }) // it came and went between two looks
+	tables, err := lsmtail.EachTable(all, func(facts lsmtail.Facts) (*table, error) {
+		t := &table{Table: lookuppath.Table{Facts: facts, Opened: f.Files[facts.File]}}
 		return t, t.open(f.kept)
 	})
 	if err != nil {
 		return nil, err
 	}
-	r.Tables = getpath.Opened(tables, slices.SortedFunc(maps.Values(f.Live), inOrder))
+	r.Tables = lookuppath.Opened(tables, slices.SortedFunc(maps.Values(f.Live), inOrder))
 	if _, err := r.Number(0); err != nil {
 		return nil, err
 	}
@@ -49,7 +51,7 @@ func (f *Following) Moments() (*Resolver, error) {
 	for _, t := range r.All {
 		opened[t.File] = t
 	}
-	r.states, err = follow.States(&f.Database, 0, opened, levelsOf)
+	r.states, err = lsmtail.States(&f.Database, 0, opened, levelsOf)
 	return r, err
 }
 
@@ -59,13 +61,13 @@ const firstMemTableBytes = 256 << 10
 // memTables are what an owner whose memtables have so many bytes when they have grown took of its cache for them, and held
 // at first. Each log is one. The last one that came into a table is kept until the next one begins, which takes it over if it is as large.
 // An owner that did not write what is there has flushed nothing yet, and keeps none.
-func (f *Following) memTables(bytes int64, wrote bool) (changes []follow.Change, held int64) {
+func (f *Following) memTables(bytes int64, wrote bool) (changes []lsmtail.Change, held int64) {
 	size, kept := int64(min(firstMemTableBytes, bytes)), int64(0)
 	if wrote {
 		size, kept = f.grew(size, bytes)
 	}
 	logs := slices.Clone(f.Memory(0).Logs)
-	slices.SortStableFunc(logs, func(a, b *follow.Log) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortStableFunc(logs, func(a, b *lsmtail.Log) int { return cmp.Compare(a.Number, b.Number) })
 	type event struct {
 		at   time.Duration
 		size int64
@@ -85,16 +87,16 @@ func (f *Following) memTables(bytes int64, wrote bool) (changes []follow.Change,
 	for i, e := range events {
 		switch {
 		case e.ends:
-			changes, kept = append(changes, follow.Change{At: e.at, Held: -kept}), e.size
+			changes, kept = append(changes, lsmtail.Change{At: e.at, Held: -kept}), e.size
 		case e.at > 0:
-			changes, kept = append(changes, follow.Change{At: e.at, Held: e.size - kept}), 0
+			changes, kept = append(changes, lsmtail.Change{At: e.at, Held: e.size - kept}), 0
 		case i > 0: // the last of several that were there took over what was kept
 			held, kept = held-kept+e.size, 0
 		default:
 			held += e.size
 		}
 	}
-	return slices.DeleteFunc(changes, func(c follow.Change) bool { return c.Held == 0 }), held
+	return slices.DeleteFunc(changes, func(c lsmtail.Change) bool { return c.Held == 0 }), held
 }
 
 // grew tells how large the memtable was that the owner wrote into when Follow began, of which the first had so many bytes, and what it kept.
@@ -116,7 +118,7 @@ func (f *Following) grew(first, bytes int64) (size, kept int64) {
 
 // Changes are those of an owner whose memtables have so many bytes when they have grown, and what they held at first. wrote: it had
 // opened the database for writing when Follow began; else what was written to tables until then is another's, as for one that reads.
-func (f *Following) Changes(memTableBytes int64, wrote bool) (changes []follow.Change, held int64) {
+func (f *Following) Changes(memTableBytes int64, wrote bool) (changes []lsmtail.Change, held int64) {
 	changes, held = f.memTables(memTableBytes, wrote)
 	changes = append(changes, f.Database.Changes()...)
 	for _, l := range f.Memory(0).Logs {
@@ -124,13 +126,13 @@ func (f *Following) Changes(memTableBytes int64, wrote bool) (changes []follow.C
 			if b.asKey < memTableBytes/2 {
 				continue
 			}
-			changes = append(changes, follow.Change{At: b.at, Held: b.bytes})
+			changes = append(changes, lsmtail.Change{At: b.at, Held: b.bytes})
 			if l.Until > 0 {
-				changes = append(changes, follow.Change{At: l.Until, Held: -b.bytes})
+				changes = append(changes, lsmtail.Change{At: l.Until, Held: -b.bytes})
 			}
 		}
 	}
-	slices.SortStableFunc(changes, func(a, b follow.Change) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(changes, func(a, b lsmtail.Change) int { return cmp.Compare(a.At, b.At) })
 	return changes, held
 }
 

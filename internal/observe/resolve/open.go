@@ -9,8 +9,8 @@ import (
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/dbformat"
-	"github.com/statelab/statelab/internal/observe/follow"
-	"github.com/statelab/statelab/internal/observe/getpath"
+	"github.com/statelab/statelab/internal/observe/lookuppath"
+	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
 
 // Open reads the manifest, the log, and of every table the filter and the index
@@ -23,7 +23,7 @@ import (
 // engine.CodeUnsupported.
 func Open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
 	var r *Resolver
-	err := follow.Again(func() (err error) {
+	err := lsmtail.Again(func() (err error) {
 		r, err = open(dir, version)
 		return err
 	})
@@ -69,7 +69,7 @@ func (r *Resolver) Kept() dbformat.KeptByPebble { return r.kept }
 // Identify is the identity that a Resolver of the database would have, also where it cannot be resolved.
 func Identify(dir string, version cachesim.PebbleVersion) (string, error) {
 	found, err := listAlone(dir, version)
-	return follow.Identify(found.tables), err
+	return lsmtail.Identify(found.tables), err
 }
 
 func listAlone(dir string, version cachesim.PebbleVersion) (manifest, error) {
@@ -106,8 +106,8 @@ func open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
 	if err = errors.Join(err, found.unresolved); err != nil {
 		return nil, err
 	}
-	all, err := follow.EachTable(found.tables, func(facts follow.Facts) (*table, error) { return openTable(dir, facts, kept) })
-	if r.Tables = getpath.Opened(all, found.tables); err == nil {
+	all, err := lsmtail.EachTable(found.tables, func(facts lsmtail.Facts) (*table, error) { return openTable(dir, facts, kept) })
+	if r.Tables = lookuppath.Opened(all, found.tables); err == nil {
 		_, err = r.Number(0)
 	}
 	if err != nil {
@@ -119,8 +119,8 @@ func open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
 
 // manifest is what a version says a database consists of.
 type manifest struct {
-	tables []follow.Facts // from L0 to L6
-	logs   []string       // paths, oldest first, of those that hold what no table does
+	tables []lsmtail.Facts // from L0 to L6
+	logs   []string        // paths, oldest first, of those that hold what no table does
 
 	unresolved error // a table that cannot be opened here
 }
@@ -132,7 +132,7 @@ func (m *manifest) noteLog(path string) {
 	}
 }
 
-// Opening implements getpath.Source, in the order of the level table. v1 reads the properties of tables
+// Opening implements lookuppath.Source, in the order of the level table. v1 reads the properties of tables
 // through the block cache, v2 keeps them elsewhere.
 func (r *Resolver) Opening() (numbers []uint32) {
 	if r.version == cachesim.PebbleV1 {

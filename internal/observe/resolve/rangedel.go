@@ -7,7 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/sstable"
 
-	"github.com/statelab/statelab/internal/observe/getpath"
+	"github.com/statelab/statelab/internal/observe/lookuppath"
 )
 
 func (t *table) readTombstones(ctx context.Context, reader *sstable.Reader, layout *sstable.Layout) (err error) {
@@ -25,7 +25,7 @@ func (t *table) readTombstones(ctx context.Context, reader *sstable.Reader, layo
 	span, err := spans.First()
 	for ; span != nil && err == nil; span, err = spans.Next() {
 		if len(span.Keys) > 0 {
-			t.tombstones = append(t.tombstones, getpath.Tombstone{
+			t.tombstones = append(t.tombstones, lookuppath.Tombstone{
 				Start: bytes.Clone(span.Start), End: bytes.Clone(span.End), SeqNum: uint64(span.Keys[0].SeqNum()), // newest first
 			})
 		}

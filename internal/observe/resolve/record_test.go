@@ -11,13 +11,13 @@ import (
 
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
-	"github.com/statelab/statelab/internal/observe/getpath"
+	"github.com/statelab/statelab/internal/observe/lookuppath"
 )
 
 const recordedKeys = 20_000
 
 // recordedStream is gets Gets, two of three of present keys.
-func recordedStream(gets int) getpath.Keys {
+func recordedStream(gets int) lookuppath.Keys {
 	maker, key := testKeys(recordedKeys).Maker(), make([]byte, 32)
 	i := 0
 	return func() ([]byte, bool, bool) {
@@ -76,12 +76,12 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-func recordAll(t *testing.T, r *Resolver, keys getpath.Keys, sample trace.Sample) (*cachesim.Trace, uint64) {
+func recordAll(t *testing.T, r *Resolver, keys lookuppath.Keys, sample trace.Sample) (*cachesim.Trace, uint64) {
 	t.Helper()
 	var out bytes.Buffer
 	w, err := trace.NewWriter(&out, trace.Header{Database: r.Identity(), SampleShift: sample.Shift})
 	must(t, err)
-	offered, err := getpath.Record(t.Context(), r, nil, keys, 0, sample, w)
+	offered, err := lookuppath.Record(t.Context(), r, nil, keys, 0, sample, w)
 	must(t, err)
 	_, err = w.Close(offered)
 	must(t, err)
@@ -112,7 +112,7 @@ func TestRecordStops(t *testing.T) {
 	w, err := trace.NewWriter(&out, trace.Header{})
 	must(t, err)
 	stream, i := recordedStream(5000), 0
-	_, err = getpath.Record(t.Context(), r, nil, func() ([]byte, bool, bool) {
+	_, err = lookuppath.Record(t.Context(), r, nil, func() ([]byte, bool, bool) {
 		key, known, more := stream()
 		if i++; i == 4001 {
 			return bytes.Repeat([]byte{255}, 40), true, true
@@ -132,7 +132,7 @@ func TestRecordStops(t *testing.T) {
 	w, err = trace.NewWriter(&out, trace.Header{})
 	must(t, err)
 	stream = recordedStream(5000)
-	_, err = getpath.Record(t.Context(), r, nil, func() ([]byte, bool, bool) {
+	_, err = lookuppath.Record(t.Context(), r, nil, func() ([]byte, bool, bool) {
 		key, _, more := stream()
 		return key, true, more
 	}, 0, trace.Sample{}, w)
@@ -145,7 +145,7 @@ func TestRecordStops(t *testing.T) {
 	w, err = trace.NewWriter(&out, trace.Header{})
 	must(t, err)
 	endless, calls := recordedStream(-1), 0
-	_, err = getpath.Record(ctx, r, nil, func() ([]byte, bool, bool) {
+	_, err = lookuppath.Record(ctx, r, nil, func() ([]byte, bool, bool) {
 		if calls++; calls == 10_000 {
 			cancel()
 		}
@@ -158,7 +158,7 @@ func TestRecordStops(t *testing.T) {
 	// When the trace cannot be written.
 	w, err = trace.NewWriter(&fullDisk{left: 1}, trace.Header{})
 	must(t, err)
-	if _, err = getpath.Record(t.Context(), r, nil, recordedStream(100_000), 0, trace.Sample{}, w); !errors.Is(err, errFull) {
+	if _, err = lookuppath.Record(t.Context(), r, nil, recordedStream(100_000), 0, trace.Sample{}, w); !errors.Is(err, errFull) {
 		t.Fatal(err)
 	}
 }
@@ -190,7 +190,7 @@ func BenchmarkRecord(b *testing.B) {
 			must(b, err)
 			random := rand.New(rand.NewPCG(1, 1))
 			maker, key, i := testKeys(keys).Maker(), make([]byte, 32), 0
-			offered, err := getpath.Record(b.Context(), r, nil, func() ([]byte, bool, bool) {
+			offered, err := lookuppath.Record(b.Context(), r, nil, func() ([]byte, bool, bool) {
 				maker.Key(key, random.Uint64N(keys))
 				i++
 				return key, true, i <= b.N

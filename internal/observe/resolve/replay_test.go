@@ -10,7 +10,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
-	"github.com/statelab/statelab/internal/observe/getpath"
+	"github.com/statelab/statelab/internal/observe/lookuppath"
 )
 
 // TestReplayReadsWhatTheEngineReads closes the circle: a resolved trace,
@@ -73,12 +73,12 @@ func afterOpening(t *testing.T, f flavour, dir string, recorded *cachesim.Trace,
 	opened.Accesses, opened.Gets, opened.Blocks = nil, nil, slices.Clone(recorded.Blocks)
 	for i := properties; i < len(reads); i += 3 {
 		seen, table := reads[i], r.All[i/3]
-		if seen.file != table.File || seen.offset != table.propertiesAt.Offset || seen.bytes != int(table.propertiesAt.Bytes)+getpath.TrailerBytes {
+		if seen.file != table.File || seen.offset != table.propertiesAt.Offset || seen.bytes != int(table.propertiesAt.Bytes)+lookuppath.TrailerBytes {
 			t.Fatalf("opening read %+v, the resolver has %+v of table %d", seen, table.propertiesAt, table.File)
 		}
 		opened.Accesses = append(opened.Accesses, uint32(len(opened.Blocks)))
 		opened.Blocks = append(opened.Blocks, cachesim.Block{
-			File: seen.file, Offset: seen.offset, DiskBytes: int32(seen.bytes), Bytes: int32(seen.bytes) - getpath.TrailerBytes, Type: engine.Meta,
+			File: seen.file, Offset: seen.offset, DiskBytes: int32(seen.bytes), Bytes: int32(seen.bytes) - lookuppath.TrailerBytes, Type: engine.Meta,
 		})
 	}
 	shift := uint32(len(opened.Accesses))

@@ -25,8 +25,8 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/dbformat"
-	"github.com/statelab/statelab/internal/observe/follow"
-	"github.com/statelab/statelab/internal/observe/getpath"
+	"github.com/statelab/statelab/internal/observe/lookuppath"
+	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
 
 // Resolver knows the tables of a database as they were at Open; they stay
@@ -34,27 +34,27 @@ import (
 // decompressed, and the filters that a Get asks for: about 45 bytes a data block.
 // Data stay in the files. Safe for concurrent use through Walkers.
 type Resolver struct {
-	getpath.Tables[*table]
+	lookuppath.Tables[*table]
 	version   cachesim.PebbleVersion
 	levels    []level // in the order a Get looks
 	kept      dbformat.KeptByPebble
-	unflushed *getpath.Unflushed // what no table holds yet
-	inLog     uint64             // entries of the logs
-	iterates  bool               // see AskLastFilters
-	scanShare int                // see Expect
+	unflushed *lookuppath.Unflushed // what no table holds yet
+	inLog     uint64                // entries of the logs
+	iterates  bool                  // see AskLastFilters
+	scanShare int                   // see Expect
 
 	// Of a database that was followed, instead of levels and unflushed:
-	states []follow.State[level]
-	memory *follow.Memory
+	states []lsmtail.State[level]
+	memory *lsmtail.Memory
 }
 
-// Walk implements getpath.Source.
-func (r *Resolver) Walk() getpath.Walker {
+// Walk implements lookuppath.Source.
+func (r *Resolver) Walk() lookuppath.Walker {
 	w := r.Walker()
 	if r.states == nil {
 		return w
 	}
-	return getpath.AtMoments(w, &w.levels, &w.memory, r.states, r.memory)
+	return lookuppath.AtMoments(w, &w.levels, &w.memory, r.states, r.memory)
 }
 
 // Numbers of a table's blocks, from its first on: the fixed ones, then index
@@ -67,7 +67,7 @@ const (
 	fixedNumbers     = 4
 )
 
-// Describe implements getpath.Described. It tells all of a block that does not need its content.
+// Describe implements lookuppath.Described. It tells all of a block that does not need its content.
 func (t *table) Describe(number uint32) (b cachesim.Block, h handle) {
 	b = cachesim.Block{File: t.File, Level: uint8(t.Level)}
 	switch at := number - t.First; {

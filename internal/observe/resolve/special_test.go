@@ -18,7 +18,7 @@ import (
 	"github.com/statelab/statelab/engine/enginetest"
 	"github.com/statelab/statelab/internal/base/failure"
 	"github.com/statelab/statelab/internal/model/cachesim"
-	"github.com/statelab/statelab/internal/observe/follow"
+	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
 
 // TestOtherTables: tables that are compressed with zstd, whose indexes have one
@@ -84,16 +84,16 @@ func TestKeysInTheLog(t *testing.T) {
 			buildPlain(t, f, dir, keys.Count)
 			crashed := writeAndCrash(t, f, dir)
 			r := openResolver(t, f, crashed)
-			kinds := map[follow.Entry]int{}
+			kinds := map[lsmtail.Entry]int{}
 			maker, key := keys.Maker(), make([]byte, 32)
 			for i := range keys.Count {
 				maker.Key(key, i)
 				kind, gone := r.unflushed.Find(key)
-				if kind != follow.None || gone {
+				if kind != lsmtail.None || gone {
 					kinds[kind]++
 				}
-				if gone && kind != follow.Set {
-					kinds[follow.Merge+1]++
+				if gone && kind != lsmtail.Set {
+					kinds[lsmtail.Merge+1]++
 				}
 			}
 			t.Logf("keys in the log by kind, the last those in a deleted range: %v", kinds)

@@ -20,13 +20,13 @@ import (
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/blockio/pebble2fs"
 	"github.com/statelab/statelab/internal/observe/dbformat"
-	"github.com/statelab/statelab/internal/observe/follow"
-	"github.com/statelab/statelab/internal/observe/getpath"
+	"github.com/statelab/statelab/internal/observe/lookuppath"
+	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
 
 // table is one table, open for resolving. Immutable once its numbers are set.
 type table struct {
-	getpath.Table
+	lookuppath.Table
 	checksum block.ChecksumType
 	columnar bool
 	// hidesObsolete: entries marked obsolete (shadowed within the table) are
@@ -36,13 +36,13 @@ type table struct {
 
 	// points are the bounds without range keys, which no Get sees; nil: there are only
 	// range keys.
-	points *follow.Bounds
+	points *lsmtail.Bounds
 
 	propertiesAt handle
 	filterAt     handle
 	filter       []byte // nil: none
 	rangeDelAt   handle // bytes 0: none
-	tombstones   []getpath.Tombstone
+	tombstones   []lookuppath.Tombstone
 
 	// excluded are data blocks with nothing but obsolete entries, which a Get
 	// steps over by a property in the index. nil: none.
@@ -58,12 +58,12 @@ type table struct {
 
 // openTable opens the table and reads its index and range deletions. The
 // reader of v2 reads tables of v1 as well.
-func openTable(dir string, facts follow.Facts, kept dbformat.KeptByPebble) (*table, error) {
+func openTable(dir string, facts lsmtail.Facts, kept dbformat.KeptByPebble) (*table, error) {
 	opened, err := facts.Open(dir)
 	if err != nil {
 		return nil, fmt.Errorf("table %06d: %w", facts.File, err)
 	}
-	t := &table{Table: getpath.Table{Facts: facts, Opened: opened}}
+	t := &table{Table: lookuppath.Table{Facts: facts, Opened: opened}}
 	if err := t.open(kept); err != nil {
 		return nil, fmt.Errorf("table %06d: %w", facts.File, errors.Join(err, opened.Close()))
 	}
@@ -118,21 +118,21 @@ func (t *table) open(kept dbformat.KeptByPebble) (err error) {
 
 // pointBounds are those of keys and range deletions: the manifest tells them
 // together with those of range keys.
-func (t *table) pointBounds(reader *sstable.Reader) (_ *follow.Bounds, err error) {
+func (t *table) pointBounds(reader *sstable.Reader) (_ *lsmtail.Bounds, err error) {
 	keys, err := reader.NewIter(sstable.NoTransforms, nil, nil, sstable.AssertNoBlobHandles)
 	if err != nil {
 		return nil, fmt.Errorf("read keys: %w", err)
 	}
 	defer func() { err = errors.Join(err, keys.Close()) }()
-	var b *follow.Bounds
+	var b *lsmtail.Bounds
 	if first := keys.First(); first != nil {
-		b = &follow.Bounds{Smallest: bytes.Clone(first.K.UserKey)}
+		b = &lsmtail.Bounds{Smallest: bytes.Clone(first.K.UserKey)}
 		b.Largest = bytes.Clone(keys.Last().K.UserKey)
 	}
 	if n := len(t.tombstones); n > 0 {
 		start, end := t.tombstones[0].Start, t.tombstones[n-1].End
 		if b == nil {
-			b = &follow.Bounds{Smallest: start, Largest: end, Exclusive: true}
+			b = &lsmtail.Bounds{Smallest: start, Largest: end, Exclusive: true}
 		}
 		if bytes.Compare(start, b.Smallest) < 0 {
 			b.Smallest = start
@@ -224,7 +224,7 @@ func (r *Resolver) Expect(gets uint64) {
 	}
 }
 
-// Learn implements getpath.Walker.
+// Learn implements lookuppath.Walker.
 func (w *Walker) Learn(numbers []uint32) error {
 	r, in := w.r, &w.data.buffer
 	numbers = r.Unknown(numbers)
@@ -245,7 +245,7 @@ func (w *Walker) Learn(numbers []uint32) error {
 		for ; ahead < min(i+readsAhead, len(numbers)); ahead++ {
 			t := r.Of(numbers[ahead])
 			_, h := t.Describe(numbers[ahead])
-			willNeed(t.Opened, int64(h.Offset), int64(h.Bytes)+getpath.TrailerBytes)
+			willNeed(t.Opened, int64(h.Offset), int64(h.Bytes)+lookuppath.TrailerBytes)
 		}
 		if err := r.Tables.Learn(number, &in.stored); err != nil {
 			return err
@@ -272,7 +272,7 @@ func (r *Resolver) scan(t *table, in *buffer) error {
 		for j := first; j < i; j++ {
 			h := t.Data[j]
 			from := h.Offset - run.Offset
-			size, err := t.Decoded(h, stored[from:from+uint64(h.Bytes)+getpath.TrailerBytes])
+			size, err := t.Decoded(h, stored[from:from+uint64(h.Bytes)+lookuppath.TrailerBytes])
 			if err != nil {
 				return err
 			}
@@ -282,10 +282,10 @@ func (r *Resolver) scan(t *table, in *buffer) error {
 	return nil
 }
 
-// Decoded implements getpath.Described.
+// Decoded implements lookuppath.Described.
 func (t *table) Decoded(h handle, stored []byte) (int, error) {
 	bytes, ok := blockio.DecodedBytes(stored)
-	if !ok || bytes > getpath.MaxBlockBytes {
+	if !ok || bytes > lookuppath.MaxBlockBytes {
 		return 0, t.Damaged(h, "unknown compression")
 	}
 	return int(bytes), nil

@@ -13,13 +13,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/batchrepr"
 	"github.com/cockroachdb/pebble/v2/record"
 
-	"github.com/statelab/statelab/internal/observe/follow"
-	"github.com/statelab/statelab/internal/observe/getpath"
+	"github.com/statelab/statelab/internal/observe/lookuppath"
+	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
 
 // readLogs reads the logs, oldest first, of so many entries. Both versions write the same records.
-func readLogs(paths []string) (u *getpath.Unflushed, entries uint64, err error) {
-	u = new(getpath.Unflushed)
+func readLogs(paths []string) (u *lookuppath.Unflushed, entries uint64, err error) {
+	u = new(lookuppath.Unflushed)
 	for _, path := range paths {
 		err := readLog(path, func(batch []byte) error {
 			return eachEntry(batch, func(kind pebble2.InternalKeyKind, key, value []byte) error {
@@ -28,7 +28,7 @@ func readLogs(paths []string) (u *getpath.Unflushed, entries uint64, err error) 
 				if !known {
 					return fmt.Errorf("it holds an entry of kind %v, which is not supported", kind)
 				}
-				if entry != follow.None {
+				if entry != lsmtail.None {
 					u.Wrote(entry, key, value)
 				}
 				return nil
@@ -92,15 +92,15 @@ func eachEntry(batch []byte, visit func(kind pebble2.InternalKeyKind, key, value
 }
 
 // entryOf is what a kind of entry says of its key; follow.None if no Get sees it.
-func entryOf(kind pebble2.InternalKeyKind) (entry follow.Entry, known bool) {
+func entryOf(kind pebble2.InternalKeyKind) (entry lsmtail.Entry, known bool) {
 	switch kind {
 	case pebble2.InternalKeyKindSet, pebble2.InternalKeyKindSetWithDelete, pebble2.InternalKeyKindDelete, pebble2.InternalKeyKindSingleDelete,
 		pebble2.InternalKeyKindDeleteSized, pebble2.InternalKeyKindMerge:
 		return kindOf(uint8(kind)), true
 	case pebble2.InternalKeyKindRangeDelete:
-		return follow.Range, true
+		return lsmtail.Range, true
 	case pebble2.InternalKeyKindLogData, pebble2.InternalKeyKindRangeKeySet, pebble2.InternalKeyKindRangeKeyUnset, pebble2.InternalKeyKindRangeKeyDelete:
-		return follow.None, true
+		return lsmtail.None, true
 	}
-	return follow.None, false
+	return lsmtail.None, false
 }

@@ -7,16 +7,16 @@ import (
 	"github.com/cockroachdb/pebble/v2/bloom"
 
 	"github.com/statelab/statelab/internal/model/cachesim"
-	"github.com/statelab/statelab/internal/observe/follow"
-	"github.com/statelab/statelab/internal/observe/getpath"
+	"github.com/statelab/statelab/internal/observe/lookuppath"
+	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
 
 // Walker resolves Gets for one goroutine.
 type Walker struct {
 	r      *Resolver
 	policy bloom.FilterPolicy
-	levels []level        // in the order a Get looks
-	memory getpath.Memory // what no table holds yet; nil: nothing
+	levels []level           // in the order a Get looks
+	memory lookuppath.Memory // what no table holds yet; nil: nothing
 
 	// Of the Get being resolved:
 	key     []byte
@@ -52,10 +52,10 @@ func (w *Walker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, fo
 	w.key, w.known, w.numbers, w.deleted, w.merging = key, known, dst[:0], false, false
 	if w.memory != nil {
 		kind, gone := w.memory.Find(key)
-		if kind == follow.Set || gone {
-			return w.numbers, kind == follow.Set || kind == follow.Merge, nil
+		if kind == lsmtail.Set || gone {
+			return w.numbers, kind == lsmtail.Set || kind == lsmtail.Merge, nil
 		}
-		w.deleted, w.merging = kind == follow.Delete, kind == follow.Merge
+		w.deleted, w.merging = kind == lsmtail.Delete, kind == lsmtail.Merge
 	}
 	for i := range w.levels {
 		w.level = &w.levels[i]
@@ -100,16 +100,16 @@ func (w *Walker) lookInto(last bool) (answer, error) {
 			return isGone, err
 		}
 	}
-	for e.kind != follow.None {
+	for e.kind != lsmtail.None {
 		if gone && e.seqNum < goneBelow {
 			return isGone, nil
 		}
 		switch {
 		case w.deleted:
-		case e.kind == follow.Set, w.merging && e.kind == follow.Delete:
+		case e.kind == lsmtail.Set, w.merging && e.kind == lsmtail.Delete:
 			return isHere, nil
 		default:
-			w.deleted, w.merging = e.kind == follow.Delete, e.kind == follow.Merge
+			w.deleted, w.merging = e.kind == lsmtail.Delete, e.kind == lsmtail.Merge
 		}
 		if e, err = w.next(); err != nil {
 			return isGone, err
@@ -137,7 +137,7 @@ func (w *Walker) enter() (goneBelow uint64, gone bool) {
 	w.partition = -1
 	if t.rangeDelAt.Bytes > 0 {
 		w.ask(t, rangeDelNumber)
-		goneBelow, gone = getpath.CoveredBy(t.tombstones, w.key)
+		goneBelow, gone = lookuppath.CoveredBy(t.tombstones, w.key)
 	}
 	if !t.allObsolete {
 		w.ask(t, rootNumber)
@@ -163,7 +163,7 @@ func (w *Walker) seek(last bool) (e entry, certain bool, err error) {
 		return entry{end: true}, false, nil
 	}
 	if w.known && last && !w.deleted && !w.merging && !t.merges && t.excluded == nil && t.rangeDelAt.Bytes == 0 {
-		if w.trusted++; w.trusted%getpath.LookEvery != 0 {
+		if w.trusted++; w.trusted%lookuppath.LookEvery != 0 {
 			return entry{}, true, nil
 		}
 	}

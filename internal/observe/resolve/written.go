@@ -10,8 +10,8 @@ import (
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/blockio/pebble2fs"
 	"github.com/statelab/statelab/internal/observe/dbformat"
-	"github.com/statelab/statelab/internal/observe/follow"
-	"github.com/statelab/statelab/internal/observe/getpath"
+	"github.com/statelab/statelab/internal/observe/lookuppath"
+	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
 
 // Written is what a table holds, as it was written, whatever it is read with.
@@ -31,10 +31,10 @@ func Look(dir string, version cachesim.PebbleVersion) (all []Written, err error)
 	if err != nil {
 		return nil, err
 	}
-	err = follow.Again(func() error { // tables vanish while another process compacts them
+	err = lsmtail.Again(func() error { // tables vanish while another process compacts them
 		found, err := list(dir, version, kept)
 		if err = errors.Join(err, found.unresolved); err == nil {
-			all, err = follow.EachTable(found.tables, func(facts follow.Facts) (Written, error) { return written(dir, facts, kept) })
+			all, err = lsmtail.EachTable(found.tables, func(facts lsmtail.Facts) (Written, error) { return written(dir, facts, kept) })
 		}
 		return err
 	})
@@ -42,8 +42,8 @@ func Look(dir string, version cachesim.PebbleVersion) (all []Written, err error)
 }
 
 // written reads the properties of a table.
-func written(dir string, facts follow.Facts, kept dbformat.KeptByPebble) (w Written, err error) {
-	t := &table{Table: getpath.Table{Facts: facts}}
+func written(dir string, facts lsmtail.Facts, kept dbformat.KeptByPebble) (w Written, err error) {
+	t := &table{Table: lookuppath.Table{Facts: facts}}
 	if t.Opened, err = facts.Open(dir); err != nil {
 		return w, err
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
-	"github.com/statelab/statelab/internal/chain/traffic"
+	"github.com/statelab/statelab/internal/chain/kvlog"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -187,13 +187,13 @@ func ReadSpec(e *experiment.Experiment, t Target, command []string, m *setting.M
 			m.At("accesses", list, "an access list needs a client's database: add %s and %s", m.Name("db", "DIR"), m.Name("use-existing", ""))
 		}
 		if spec.Workload != workload.ReadRandom || s.Missing.Several() || s.Zipf.Several() || spec.MissingShare > 0 || spec.ZipfTheta > 0 ||
-			s.Table.Given() && !traffic.Is(list) {
+			s.Table.Given() && !kvlog.Is(list) {
 			m.At("accesses", list, "the list chooses the keys: remove %s, %s, %s and %s", m.Name("workload", ""), m.Name("missing", ""), m.Name("zipf", ""),
 				m.Name("table", ""))
 		}
 		spec.AccessList, spec.KeyScheme = output.Absolute(list), s.KeyScheme.V()
-		if traffic.Is(list) {
-			spec.KeyScheme = traffic.Logged
+		if kvlog.Is(list) {
+			spec.KeyScheme = kvlog.Logged
 		}
 	}
 	if t.Engine != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/chain/accesses"
-	"github.com/statelab/statelab/internal/chain/traffic"
+	"github.com/statelab/statelab/internal/chain/kvlog"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/run/session"
 )
@@ -287,7 +287,7 @@ func ListGets(ctx context.Context, e engine.Engine, spec *Spec) (uint64, error) 
 
 // CheckList reports why a file is neither an access list nor a log.
 func CheckList(path string) error {
-	if traffic.Is(path) {
+	if kvlog.Is(path) {
 		return nil
 	}
 	list, err := accesses.OpenFile(path)
@@ -387,7 +387,7 @@ func readPlayed(reader engine.Reader, spec *Spec) (*played, error) {
 		return nil
 	}
 	var err error
-	if spec.KeyScheme == traffic.Logged {
+	if spec.KeyScheme == kvlog.Logged {
 		err = p.readLogged(spec, get, visit)
 	} else {
 		err = readList(spec, get, visit)
@@ -416,19 +416,19 @@ func readList(spec *Spec, get accesses.Get, visit func(key []byte, found func() 
 
 // readLogged visits the keys of a log's Gets: those that a run of spec makes, or all.
 func (p *played) readLogged(spec *Spec, get accesses.Get, visit func(key []byte, found func() (bool, error)) error) error {
-	log, err := traffic.Open(spec.AccessList)
+	log, err := kvlog.Open(spec.AccessList)
 	if err != nil {
 		return err
 	}
 	defer log.Close() // it is only read
-	var op traffic.Op
+	var op kvlog.Op
 	for wanted := spec.WarmupGets + spec.Gets; spec.WarmupAuto || wanted == 0 || uint64(len(p.order)) < wanted; {
 		if err := log.Next(&op); err == io.EOF {
 			return nil
 		} else if err != nil {
 			return err
 		}
-		if op.Kind != traffic.Get && op.Kind != traffic.Has {
+		if op.Kind != kvlog.Get && op.Kind != kvlog.Has {
 			continue
 		}
 		if err := visit(op.Key, func() (bool, error) {

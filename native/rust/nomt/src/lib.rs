@@ -6,7 +6,7 @@
 //! - `plan.rs`: what the options come to: the budget divided, the hash table sized.
 //! - `place.rs`: what the machine and the folder must be like.
 //! - `state.rs`: blocks; `lookup.rs`: lookups; `eviction.rs`: why lookups commit now and then.
-//! - `input.rs`: what has been read; `words.rs`: what NOMT's errors mean.
+//! - `input.rs`: what has been read; `error_text.rs`: what NOMT's errors mean.
 //!
 //! # What NOMT is, as far as a lookup goes
 //!
@@ -23,6 +23,7 @@
 //!
 //! Commits and lookups exclude each other in NOMT, and do here.
 
+mod error_text;
 mod eviction;
 mod input;
 mod keys;
@@ -30,7 +31,6 @@ mod lookup;
 mod place;
 mod plan;
 mod state;
-mod words;
 
 use std::fs;
 

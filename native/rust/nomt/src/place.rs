@@ -9,8 +9,8 @@ use nix::sys::statfs::{TMPFS_MAGIC, statfs};
 use nomt::IoUringPermission;
 use statelab_abi::state::{Error, Result};
 
+use crate::error_text::{Meaning, meaning};
 use crate::plan::PAGE_BYTES;
-use crate::words::{Meaning, meaning};
 
 /// NOMT's threads end the process where the kernel has no io_uring for them.
 pub fn can_ring() -> Result<()> {

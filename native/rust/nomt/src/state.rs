@@ -8,12 +8,12 @@ use nomt::{FinishedSession, KeyReadWrite, Session, SessionParams};
 use statelab_abi::state::{Account, EMPTY_CODE, Error, Hash, Head, Memory, Result, Slot, Stat, State, Unsettled, decode_account, encode_account};
 
 use crate::Database;
+use crate::error_text::{Meaning, meaning};
 use crate::eviction::Eviction;
 use crate::input::read_bytes;
 use crate::keys::{self, Path};
 use crate::lookup::Lookup;
 use crate::plan::{PAGE_BYTES, Plan};
-use crate::words::{Meaning, meaning};
 
 /// An open state.
 pub struct Opened {

@@ -1,0 +1,206 @@
+package blockbased
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/observe/lookuppath"
+	"github.com/statelab/statelab/internal/observe/lsmtail"
+)
+
+// Mix is several families of one database whose Gets share a block cache. The first byte of a key says
+// to which family it goes.
+type Mix struct {
+	members []*Resolver
+	firsts  []uint32 // number of each member's first block
+}
+
+// NewMix puts families together. They stay the caller's to close.
+func NewMix(members ...*Resolver) *Mix {
+	m := &Mix{members: members}
+	next := uint32(0)
+	for _, r := range members {
+		m.firsts = append(m.firsts, next)
+		next += r.Blocks()
+	}
+	return m
+}
+
+// Identity identifies the families by their tables.
+func (m *Mix) Identity() string {
+	var all []string
+	for _, r := range m.members {
+		all = append(all, r.Identity())
+	}
+	return strings.Join(all, "+")
+}
+
+func (m *Mix) last() int { return len(m.members) - 1 }
+
+// Blocks implements lookuppath.Source.
+func (m *Mix) Blocks() uint32 { return m.firsts[m.last()] + m.members[m.last()].Blocks() }
+
+// DataBytes are those of all tables on disk.
+func (m *Mix) DataBytes() (bytes int64) {
+	for _, r := range m.members {
+		for _, t := range r.All {
+			bytes += t.Bytes
+		}
+	}
+	return bytes
+}
+
+// Block implements lookuppath.Source.
+func (m *Mix) Block(number uint32) (cachesim.Block, error) {
+	of := m.of(number)
+	return m.members[of].Block(number - m.firsts[of])
+}
+
+func (m *Mix) of(number uint32) int {
+	of := m.last()
+	for m.firsts[of] > number {
+		of--
+	}
+	return of
+}
+
+// Expect implements lookuppath.Source.
+func (*Mix) Expect(uint64) {}
+
+// Opening implements lookuppath.Source.
+func (m *Mix) Opening() (numbers []uint32) {
+	for i, r := range m.members {
+		for _, number := range r.Opening() {
+			numbers = append(numbers, m.firsts[i]+number)
+		}
+	}
+	return numbers
+}
+
+// CacheKeys are those of all members: files of one database have numbers of their own.
+func (m *Mix) CacheKeys() map[uint64][2]uint64 {
+	keys := map[uint64][2]uint64{}
+	for _, r := range m.members {
+		for file, key := range r.CacheKeys() {
+			keys[file] = key
+		}
+	}
+	return keys
+}
+
+// Walk implements lookuppath.Source.
+func (m *Mix) Walk() lookuppath.Walker {
+	w := &mixWalker{m: m, walkers: make([]lookuppath.Walker, len(m.members)), learn: make([][]uint32, len(m.members))}
+	for i, r := range m.members {
+		w.walkers[i] = r.Walk()
+	}
+	return w
+}
+
+type mixWalker struct {
+	m       *Mix
+	walkers []lookuppath.Walker
+	learn   [][]uint32
+}
+
+// Get implements lookuppath.Walker.
+func (w *mixWalker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, found bool, err error) {
+	of := int(key[0])
+	numbers, found, err = w.walkers[of].Get(key[1:], known, dst)
+	for i := range numbers {
+		numbers[i] += w.m.firsts[of]
+	}
+	return numbers, found, err
+}
+
+// Learn implements lookuppath.Walker.
+func (w *mixWalker) Learn(numbers []uint32) error {
+	for i := range w.learn {
+		w.learn[i] = w.learn[i][:0]
+	}
+	for _, number := range numbers {
+		of := w.m.of(number)
+		w.learn[of] = append(w.learn[of], number-w.m.firsts[of])
+	}
+	for i, some := range w.learn {
+		if err := w.walkers[i].Learn(some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Keys is a stream of Gets that go to the members in these shares: of keys that are drawn from all
+// entries evenly, and of absent ones, which begin as a key of the database does and go on at random. It
+// returns the first error in *failed and ends there.
+func (m *Mix) Keys(shares []float64, missing float64, gets, seed uint64, failed *error) lookuppath.Keys {
+	rng := rand.New(rand.NewPCG(seed, 0x6d6978))
+	var in buffer
+	var key []byte
+	return func() ([]byte, bool, bool) {
+		if gets == 0 || *failed != nil {
+			return nil, false, false
+		}
+		gets--
+		of, at := 0, rng.Float64()
+		for of < m.last() && at >= shares[of] {
+			at -= shares[of]
+			of++
+		}
+		key = append(key[:0], byte(of))
+		if key, *failed = m.members[of].draw(rng, &in, key); *failed != nil {
+			return nil, false, false
+		}
+		if rng.Float64() < missing {
+			for i := 1 + len(key)/2; i < len(key); i++ {
+				key[i] = byte(rng.Uint32())
+			}
+		}
+		return key, false, true // it may have been deleted
+	}
+}
+
+// mostDraws bounds the search for an entry that is not a deletion.
+const mostDraws = 1000
+
+// draw appends the key of a random entry to key.
+func (r *Resolver) draw(rng *rand.Rand, in *buffer, key []byte) ([]byte, error) {
+	if r.firstBlob == 0 {
+		return key, errors.New("the column family has no tables")
+	}
+	for range mostDraws {
+		number := rng.Uint32N(r.firstBlob)
+		t := r.Of(number)
+		if number-t.First < t.FirstData {
+			continue
+		}
+		content, err := t.decode(t.Data[number-t.First-t.FirstData], in)
+		if err != nil {
+			return key, err
+		}
+		entries, err := newRows(content, false, in.key)
+		if err != nil {
+			return key, err
+		}
+		values := uint32(0) // reservoir sampling: each is the chosen one as often
+		for entries.next() {
+			n := len(entries.key) - 8
+			if n < 0 || kindOf(entries.key[n]) != lsmtail.Set {
+				continue
+			}
+			if values++; rng.Uint32N(values) == 0 {
+				in.chosen = append(in.chosen[:0], entries.key[:n]...)
+			}
+		}
+		in.key = entries.key
+		if entries.err != nil {
+			return key, entries.err
+		}
+		if values > 0 {
+			return append(key, in.chosen...), nil
+		}
+	}
+	return key, errors.New("the column family has hardly any values")
+}
