@@ -26,27 +26,51 @@ type Snapshot[C any] struct {
 	device  *result.DeviceIO
 }
 
-// patience is for a read of the harness's own to end: its thread may wait for a processor meanwhile.
-const patience = time.Second
+// snapshotPatience is how long a snapshot waits for a read of the harness's own to end: its thread
+// may wait for a processor meanwhile.
+const snapshotPatience = time.Second
 
-// Snapshot reads every counter. What that takes is not counted, nor what it takes to
-// look after the limit on memory: how much that was and the kernel's count are of one moment, however long
-// this thread waits for a processor between the two.
+// Snapshot reads every counter. What that takes is not counted, nor what it takes to look after
+// the limit on memory: how much that was and the kernel's count are of one moment, however long
+// this thread waits for a processor between the two. If such a moment does not come within
+// s.patience, the counters are taken as they are, and the run carries a warning (warnOfUnsettled).
 func (s *Session[C]) Snapshot() (now Snapshot[C], err error) {
 	for begun := time.Now(); ; {
 		before, settled := s.ownReads()
-		late := time.Since(begun) > patience
+		late := time.Since(begun) > s.patience
 		if !settled && !late {
-			time.Sleep(patience / 10_000)
+			time.Sleep(s.patience / 10_000)
 			continue
 		}
-		if now, err = s.lookOnce(before); err != nil || late {
+
+		if now, err = s.lookOnce(before); err != nil {
 			return now, err
 		}
-		if after, settled := s.ownReads(); settled && after == before {
+
+		after, settledAfter := s.ownReads()
+		if settled && settledAfter && after == before {
+			return now, nil
+		}
+		if late {
+			s.unsettled.Add(1)
 			return now, nil
 		}
 	}
+}
+
+// warnOfUnsettled warns if snapshots were taken while the process was reading its own counters:
+// those reads may be in the figures.
+func (s *Session[C]) warnOfUnsettled() {
+	n := s.unsettled.Load()
+	if n == 0 {
+		return
+	}
+
+	s.Warn(engine.Warning{Code: "counters_unsettled",
+		Text: fmt.Sprintf("%s of the counters did not wait for statelab's reads of its own process, "+
+			"which took longer than %s: read calls, bytes read and context switches of the process "+
+			"may include them", unit.Plural(int(n), "snapshot"), unit.Seconds(s.patience.Seconds())),
+		Remedy: "end other programs that use the processors, and measure again"})
 }
 
 // ownReads are what the process has read to watch itself, and those of them that look after its memory; settled: no read is under way.

@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/statelab/statelab/engine"
@@ -54,12 +55,16 @@ type Session[C any] struct {
 	look       result.ProcessIO // what one of them reads
 	own        host.OwnReads    // by which a harness watches the process
 	memory     memory
+
+	patience  time.Duration // snapshotPatience; shorter in tests
+	unsettled atomic.Int64  // snapshots during which reads of own did not end
 }
 
 // Begin starts a session. run is what is known of the run so far, out the run
 // folder, and dir where the database is or will be.
 func Begin[C any](run *result.Run, out, dir string, tell result.Tell, subject Subject[C]) *Session[C] {
-	s := &Session[C]{Result: run, Clock: measure.NewClock(), Tell: tell, out: out, dir: dir, subject: subject, machine: host.StartWatch(dir)}
+	s := &Session[C]{Result: run, Clock: measure.NewClock(), Tell: tell, out: out, dir: dir, subject: subject, machine: host.StartWatch(dir),
+		patience: snapshotPatience}
 	run.Host = host.Facts(host.Existing(dir))
 	run.Host.Clock, run.Host.ClockNanos = s.Clock.Kind(), s.Clock.CostNanos()
 	var err error
@@ -85,6 +90,7 @@ func (s *Session[C]) End(ctx context.Context, err error, fullDisk string) (*resu
 	var warnings []engine.Warning
 	s.Result.Machine, warnings = s.machine.Stop()
 	s.Warn(warnings...)
+	s.warnOfUnsettled()
 	return s.Result, errors.Join(err, s.store())
 }
 

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -110,6 +111,40 @@ func TestNoReadIsTakenOffTwice(t *testing.T) {
 	watching.Wait()
 	if least < 0 || most > 20 {
 		t.Errorf("from %d to %d read calls of nothing", least, most)
+	}
+}
+
+// TestUnsettledCountersAreToldOf: a read of the harness's own that does not end leaves no moment at
+// which the counters and what is to be taken off them agree.
+func TestUnsettledCountersAreToldOf(t *testing.T) {
+	const unsettled = "counters_unsettled"
+	s := begin(t, func(result.Event) {})
+	s.patience = time.Millisecond
+	told := func() bool {
+		return slices.ContainsFunc(s.Result.Warnings, func(w engine.Warning) bool { return w.Code == unsettled })
+	}
+
+	if _, err := s.Snapshot(); err != nil {
+		t.Fatal(err)
+	}
+	if s.warnOfUnsettled(); told() {
+		t.Errorf("nothing else was read: %+v", s.Result.Warnings)
+	}
+
+	begun, end := make(chan struct{}), make(chan struct{})
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		s.OwnRead(func() int64 { close(begun); <-end; return 0 })
+	})
+	<-begun
+	if _, err := s.Snapshot(); err != nil {
+		t.Fatal(err)
+	}
+	close(end)
+	reading.Wait()
+
+	if run, err := s.End(context.Background(), nil, ""); err != nil || !told() {
+		t.Errorf("%+v, %v", run.Warnings, err)
 	}
 }
 
