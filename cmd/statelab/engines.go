@@ -85,7 +85,7 @@ func (f finder) Known(name string) bool { return slices.Contains(f.tables.Engine
 
 // UseLibrary implements sweep.Engines.
 func (f finder) UseLibrary(options ...map[string]string) {
-	f.m.All("set", runners.TellLibrary(options...))
+	f.tables.Engines.UseLibrary(options...)
 }
 
 // MemTables implements sweep.Engines.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -162,19 +161,22 @@ func Unique(paths []string) (once []string) {
 	return once
 }
 
-// TellLibrary lets the native runner know which library it is asked about before any option reaches
-// it: its answers depend on that.
-func TellLibrary(overrides ...map[string]string) []error {
-	for _, o := range overrides {
-		// engines/cengine takes its library by these names.
-		if path, given := o["library"]; given {
-			if err := os.Setenv("STATELAB_NATIVE_LIBRARY", output.Absolute(path)); err != nil {
-				return []error{fmt.Errorf("library=%s: %w", path, err)}
-			}
-			return nil
+// The option and the variable by which engines/cengine takes its library.
+const (
+	nativeLibraryOption = "library"
+	nativeLibraryEnv    = "STATELAB_NATIVE_LIBRARY"
+)
+
+// UseLibrary makes the runners that are found from now on load the library that the first of
+// options names, if any does: what a runner says of the engine "native" depends on its library, and
+// it is asked before any option reaches it. This process's own environment stays as it is.
+func (t *Table[Info]) UseLibrary(options ...map[string]string) {
+	for _, o := range options {
+		if path, given := o[nativeLibraryOption]; given {
+			t.env = []string{nativeLibraryEnv + "=" + output.Absolute(path)}
+			return
 		}
 	}
-	return nil
 }
 
 // Watchable lists what statelab watch can watch.

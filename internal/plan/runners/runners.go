@@ -62,13 +62,14 @@ type Found[Info protocol.Info] struct {
 	Missing string // what keeps it from running here, and the way to get it; "" if it runs
 }
 
-// Find finds the runner of k and asks it for what k names.
-func Find[Info protocol.Info](k Known) (*Found[Info], error) {
+// Find finds the runner of k and asks it for what k names. env is added to the environment of its
+// processes, now and whenever the runner is started.
+func Find[Info protocol.Info](k Known, env ...string) (*Found[Info], error) {
 	path, err := k.Path()
 	if err != nil {
 		return nil, err
 	}
-	found := &Found[Info]{Runner: Runner{Path: path}}
+	found := &Found[Info]{Runner: Runner{Path: path, Env: env}}
 	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
 	defer cancel()
 	text, err := found.ask(ctx, protocol.Describe, nil)

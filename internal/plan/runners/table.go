@@ -30,6 +30,8 @@ type Table[Info protocol.Info] struct {
 	Rebuilt Programs
 	Cgo     string
 	Found   map[string]*Found[Info] // a runner is asked once
+
+	env []string // of its runners, added to this process's
 }
 
 // CgoVariable says how engines are measured that runners hold built with cgo.
@@ -102,7 +104,7 @@ func (t *Table[Info]) Look(name string) (*Found[Info], error) {
 		}
 	}
 	if known := t.Outside.Of(name); known != nil {
-		return Find[Info](*known)
+		return Find[Info](*known, t.env...)
 	}
 	word, _, _ := protocol.Common(*new(Info))
 	unknown := fmt.Errorf("unknown %s %q (known: %s; statelab engines says which are missing here)", word, name, strings.Join(t.Names(), ", "))
@@ -111,7 +113,7 @@ func (t *Table[Info]) Look(name string) (*Found[Info], error) {
 	}
 	maybe, advice := t.Plugged(name)
 	for _, known := range maybe {
-		found, err := Find[Info](known)
+		found, err := Find[Info](known, t.env...)
 		if err == nil {
 			return found, nil
 		}
@@ -132,7 +134,7 @@ func (t *Table[Info]) withCgo(name string, linked Info) (*Found[Info], error) {
 	case t.Cgo != "" && t.Cgo != AlwaysCgo:
 		return nil, fmt.Errorf("%s=%s: must be 0 (measure %s in pure Go), 1 (with cgo, or fail) or unset", CgoVariable, t.Cgo, name)
 	}
-	found, err := Find[Info](*known)
+	found, err := Find[Info](*known, t.env...)
 	if err == nil && versionOf(found.Info) != versionOf(linked) {
 		err = fmt.Errorf("%s holds %s %s, statelab %s: %s", found.Path, name, versionOf(found.Info), versionOf(linked), known.Fix)
 	}
