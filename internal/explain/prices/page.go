@@ -48,24 +48,44 @@ func band(name, unit string, scale float64, format func(float64) string, of func
 
 // The columns of every table of prices.
 func (in Input) columns(keys ...column) []column {
-	price := func(name string, of func(result.PriceParameter) float64) column {
-		return view.Optional(name, "gas", gasText, func(r row) *float64 {
-			p, known := in.parameter(r.Parameter)
-			return view.When(known && of(p) > 0, of(p))
-		})
-	}
 	return append(keys,
 		view.Optional("accesses", "", nil, func(r row) *float64 { return r.Accesses }),
 		band("reads", "", 1, view.PerGet, func(r row) result.Estimate { return r.Reads }),
 		view.Optional("bytes", "of device", nil, func(r row) *float64 { return r.Bytes }),
-		view.Figure("CPU", "us", nil, func(r row) float64 { return r.CPUNanos / 1e3 }),
+		cpuColumn(),
 		band("alone", "us", 1e3, view.Number, func(r row) result.Estimate { return r.AloneNanos }),
 		band("at depth", "us", 1e3, view.Number, func(r row) result.Estimate { return r.QueuedNanos }),
 		band("alone", "gas", 1, gasText, func(r row) result.Estimate { return r.AloneGas }),
 		band("at depth", "gas", 1, gasText, func(r row) result.Estimate { return r.QueuedGas }),
-		price("today", func(p result.PriceParameter) float64 { return p.Today }),
-		price("proposed", func(p result.PriceParameter) float64 { return p.Proposed }),
-		column{Name: "set by", Left: true, Words: func(r row) string { return r.Binds }})
+		in.todayColumn(),
+		in.proposedColumn(),
+		setByColumn())
+}
+
+// Columns that the page's table and the terminal's both have.
+
+func cpuColumn() column {
+	return view.Figure("CPU", "us", nil, func(r row) float64 { return r.CPUNanos / 1e3 })
+}
+
+func (in Input) todayColumn() column {
+	return in.parameterColumn("today", func(p result.PriceParameter) float64 { return p.Today })
+}
+
+func (in Input) proposedColumn() column {
+	return in.parameterColumn("proposed", func(p result.PriceParameter) float64 { return p.Proposed })
+}
+
+// parameterColumn is a price in gas of the parameter that a row is of, empty where it has none.
+func (in Input) parameterColumn(name string, of func(result.PriceParameter) float64) column {
+	return view.Optional(name, "gas", gasText, func(r row) *float64 {
+		p, known := in.parameter(r.Parameter)
+		return view.When(known && of(p) > 0, of(p))
+	})
+}
+
+func setByColumn() column {
+	return column{Name: "set by", Left: true, Words: func(r row) string { return r.Binds }}
 }
 
 func (in Input) parameter(name string) (p result.PriceParameter, known bool) {
@@ -355,14 +375,14 @@ func (in Input) charts() (blocks []view.Block) {
 
 // narrow are the columns that a terminal has room for.
 func (in Input) narrow() []column {
-	all := in.columns()
 	return []column{view.Words("parameter", parameter), view.Words("layout", func(r row) string { return r.Layout }),
-		view.Optional("reads", "", view.PerGet, func(r row) *float64 { return &r.Reads.Value }), all[3],
+		view.Optional("reads", "", view.PerGet, func(r row) *float64 { return &r.Reads.Value }),
+		cpuColumn(),
 		view.Figure("alone", "gas", gasText, func(r row) float64 { return r.AloneGas.Value }),
 		view.Figure("at depth", "gas", gasText, func(r row) float64 { return r.QueuedGas.Value }),
 		view.Figure("lowest", "gas", gasText, func(r row) float64 { return r.QueuedGas.Low }),
 		view.Figure("highest", "gas", gasText, func(r row) float64 { return r.QueuedGas.High }),
-		all[8], all[9], all[10]}
+		in.todayColumn(), in.proposedColumn(), setByColumn()}
 }
 
 // width is that of a terminal for a price table.

@@ -80,3 +80,15 @@ func TestAnEmptyTableIsDrawn(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestNarrowColumns: a terminal shows the columns by name, wherever those of the page stand.
+func TestNarrowColumns(t *testing.T) {
+	var names []string
+	for _, c := range (Input{Price: &result.Price{}}).narrow() {
+		names = append(names, c.Name)
+	}
+	want := "parameter layout reads CPU alone at depth lowest highest today proposed set by"
+	if got := strings.Join(names, " "); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

@@ -12,11 +12,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/kinds"
@@ -216,8 +216,6 @@ type livePoint struct {
 // mostTicks are drawn; the page is no archive.
 const mostTicks = 300
 
-var repeatsLine = regexp.MustCompile(`(?m)^\s*repeats:\s*"?(\d+)`)
-
 // points remembers the points that were read, by the folder of their run: a page asks every
 // second, on a machine that measures.
 type points struct{ known sync.Map }
@@ -300,11 +298,30 @@ func runsOf(sweep *result.Sweep, dir string) int {
 	for _, axis := range sweep.Axes {
 		total *= max(1, len(axis.Values))
 	}
+	return total * repeatsOf(dir)
+}
+
+// mostRepeats bounds what a file may claim.
+const mostRepeats = 1_000_000
+
+// repeatsOf is how often the experiment of a folder measures each point; 1 if its file does not say
+// so. Who measures has read the file by its schema: here it only tells how much is still to come.
+func repeatsOf(dir string) int {
 	text, err := os.ReadFile(filepath.Join(dir, "experiment.yaml"))
-	if found := repeatsLine.FindSubmatch(text); err == nil && found != nil {
-		if n, err := strconv.Atoi(string(found[1])); err == nil {
-			total *= max(1, n)
-		}
+	if err != nil {
+		return 1
 	}
-	return total
+
+	var experiment struct {
+		Repeats string `yaml:"repeats"`
+	}
+	if yaml.Unmarshal(text, &experiment) != nil {
+		return 1
+	}
+
+	n, err := unit.ParseCount(experiment.Repeats)
+	if err != nil {
+		return 1
+	}
+	return max(1, int(min(n, mostRepeats)))
 }

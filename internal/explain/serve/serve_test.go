@@ -123,6 +123,26 @@ func TestDamagedRunsOfASweep(t *testing.T) {
 	}
 }
 
+// TestRepeats: of the experiment, not of a section or a text that has such a line too.
+func TestRepeats(t *testing.T) {
+	for text, want := range map[string]int{
+		"schema: statelab.experiment/1\nrepeats: 2\n":   2,
+		"{schema: statelab.experiment/1, repeats: 3}\n": 3,
+		"repeats: \"4\"\n": 4,
+		"name: |\n  seven\n  repeats: 7\nrepeats: 5\n": 5,
+		"axes:\n  repeats: 7\n":                        1,
+		"schema: statelab.experiment/1\n":              1,
+		"repeats: several\n":                           1,
+		"repeats: 6\nname: [not ended\n":               1,
+	} {
+		dir := t.TempDir()
+		must(t, os.WriteFile(filepath.Join(dir, "experiment.yaml"), []byte(text), 0o644))
+		if n := repeatsOf(dir); n != want {
+			t.Errorf("%q: %d repeats, not %d", text, n, want)
+		}
+	}
+}
+
 func TestLive(t *testing.T) {
 	root := t.TempDir()
 	dir, began := filepath.Join(root, "S"), time.Now().Add(-time.Minute)
