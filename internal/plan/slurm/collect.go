@@ -197,6 +197,15 @@ type follower struct {
 	offset int64
 }
 
+// size is that of the file in bytes, 0 if there is none.
+func (f *follower) size() int64 {
+	info, err := os.Stat(f.path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
 // mostNews bounds what is read of a log at once; what came before it is left out.
 const mostNews = 1 << 20
 

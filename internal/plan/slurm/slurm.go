@@ -78,12 +78,12 @@ type Update struct {
 	Finished               bool // the task has ended, and To is there
 }
 
-// pollEvery is how often Slurm is asked; a controller serves many users.
-const pollEvery = time.Second
-
 // Of a task that is no longer in the queue.
 const (
-	missedPolls  = 4 // its result may take this long to be seen over a shared file system
+	// resultWithin is how long its result may take to be seen over a shared file system.
+	resultWithin = 4 * time.Second
+	// fateWithin is how long a controller that does not answer is asked what became of it.
+	fateWithin   = 40 * time.Second
 	mostAttempts = 4
 )
 
@@ -100,9 +100,10 @@ type task struct {
 	row       *row   // in the queue; nil: not there
 	lastJob   string // raw job id
 	node      string
-	missed    int
+	missing   time.Time // since when it is not in the queue; zero: it is
 	attempts  int
 	log       follower
+	logged    int64           // bytes of the log when Slurm was last asked
 	served    map[string]bool // job starts that were given their programs
 	freed     time.Time       // when Slurm was last asked to let it go on
 	since     time.Time       // it runs, or has been asked for its result in vain
@@ -113,15 +114,16 @@ type task struct {
 // batch is a Batch while it is carried out.
 type batch struct {
 	Batch
-	name     string
-	programs []program
-	tasks    []*task
-	tell     func(Update)
-	silent   int // polls that the controller did not answer
-	avoid    []string
-	apart    map[string]bool // nodes that results were collected from: they do not see our folders
-	asked    map[string]bool // jobs that were interrupted
-	came     chan collected
+	name      string
+	programs  []program
+	tasks     []*task
+	tell      func(Update)
+	questions backoff
+	silent    int // questions in a row that the controller did not answer
+	avoid     []string
+	apart     map[string]bool // nodes that results were collected from: they do not see our folders
+	asked     map[string]bool // jobs that were interrupted
+	came      chan collected
 }
 
 // Name is what the jobs of a folder are called: Slurm finds them by it, whoever submitted them.
@@ -140,13 +142,17 @@ func (b Batch) Do(ctx context.Context, tell func(Update)) error {
 	}
 	collecting, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	tick := time.NewTicker(pollEvery)
+	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
 	interrupt := ctx.Done()
 	var last <-chan time.Time
 	for {
 		interrupted := ctx.Err() != nil // before it is asked what is in the queue
-		if err := w.poll(collecting); err != nil {
+		if interrupted {
+			w.questions.changed() // and each second, until what runs has stored what it has
+		}
+		asked, err := w.poll(collecting)
+		if err != nil {
 			return err
 		}
 		if !slices.ContainsFunc(w.tasks, func(t *task) bool { return !t.ended }) {
@@ -158,7 +164,7 @@ func (b Batch) Do(ctx context.Context, tell func(Update)) error {
 				return context.Cause(ctx)
 			}
 			w.interrupt()
-		} else {
+		} else if asked {
 			if err := w.submit(); err != nil {
 				return err
 			}
@@ -202,30 +208,15 @@ func (w *batch) log(t *task, kind string) string {
 	return filepath.Join(w.Folder, fmt.Sprint(t.number)+kind)
 }
 
-// poll asks Slurm where the tasks are, and looks at what they have left.
-func (w *batch) poll(collecting context.Context) error {
-	rows, err := queue(w.name)
-	if err != nil {
-		if w.silent++; w.silent == 3 {
-			w.note("Slurm's controller does not answer (" + err.Error() + "); running points go on")
-		}
-		return nil
+// poll looks at what the tasks have left, and asks Slurm where they are if that is due. asked: Slurm
+// has answered.
+func (w *batch) poll(collecting context.Context) (asked bool, err error) {
+	if w.questions.due(time.Now()) {
+		asked = w.askQueue()
 	}
-	if w.silent >= 3 {
-		w.note("Slurm's controller answers again")
-	}
-	w.silent = 0
 	for _, t := range w.tasks {
 		if t.ended {
 			continue
-		}
-		before := t.row
-		t.row = rows[t.number]
-		if t.row != nil {
-			t.submitted, t.missed, t.lastJob = true, 0, t.row.job
-			if t.row.node != "" {
-				t.node = t.row.node
-			}
 		}
 		if end, err := readEnd(t.To); err == nil {
 			w.end(t, end.Node)
@@ -233,24 +224,71 @@ func (w *batch) poll(collecting context.Context) error {
 		}
 		switch {
 		case t.row == nil && t.submitted:
+			if !asked {
+				continue
+			}
 			if err := w.missing(t); err != nil {
-				return err
+				return asked, err
 			}
 		case t.row == nil:
 		case t.row.state == "R":
-			if before == nil || before.state != "R" {
-				t.since = time.Now()
-			}
 			w.follow(collecting, t)
-		case t.row.state == "PD":
+		case t.log.size() > t.logged: // it has begun since Slurm was asked
+			w.questions.changed()
+		case t.row.state == "PD" && asked:
 			w.letGo(t)
 		}
 	}
-	return nil
+	return asked, nil
 }
 
-// end: the result of t is there.
+// askQueue asks Slurm where all tasks are, in one question; false: it does not answer.
+func (w *batch) askQueue() bool {
+	rows, err := queue(w.name)
+	w.questions.asked(time.Now())
+	if err != nil {
+		if w.silent++; w.silent == 3 {
+			w.note("Slurm's controller does not answer (" + err.Error() + "); running points go on")
+		}
+		return false
+	}
+
+	if w.silent >= 3 {
+		w.note("Slurm's controller answers again")
+	}
+	w.silent = 0
+	for _, t := range w.tasks {
+		if !t.ended && w.seen(t, rows[t.number]) {
+			w.questions.changed()
+		}
+	}
+	return true
+}
+
+// seen notes where t is in the queue, nil if it is not there. changed: more is to be expected soon.
+func (w *batch) seen(t *task, now *row) (changed bool) {
+	before := t.row
+	t.row, t.logged = now, t.log.size()
+	if now == nil {
+		if t.submitted && t.missing.IsZero() {
+			t.missing = time.Now()
+		}
+		return t.submitted && !t.collects // its result is near, or it is lost
+	}
+
+	t.submitted, t.missing, t.lastJob = true, time.Time{}, now.job
+	if now.node != "" {
+		t.node = now.node
+	}
+	if now.state == "R" && (before == nil || before.state != "R") {
+		t.since = time.Now()
+	}
+	return before == nil || before.job != now.job || before.state != now.state || before.node != now.node
+}
+
+// end: the result of t is there. Others may have waited for it.
 func (w *batch) end(t *task, node string) {
+	w.questions.changed()
 	t.ended, t.row, t.failed = true, nil, ""
 	t.node = cmp.Or(node, t.node)
 	w.update(Update{Task: slices.Index(w.tasks, t), Node: t.node, Finished: true})
@@ -258,11 +296,12 @@ func (w *batch) end(t *task, node string) {
 
 // missing is called for a task that has left the queue without a result in sight.
 func (w *batch) missing(t *task) error {
-	if t.missed++; t.missed < missedPolls || t.collects && t.missed < int(patience/pollEvery) { // what was sent is being stored
+	gone := time.Since(t.missing)
+	if gone < resultWithin || t.collects && gone < patience { // what was sent is being stored
 		return nil
 	}
 	became, err := fate(t.lastJob, w.name, t.number)
-	if err != nil && t.missed < 10*missedPolls { // the controller may be away
+	if err != nil && gone < fateWithin { // the controller may be away
 		return nil
 	}
 	where := ""
@@ -272,7 +311,7 @@ func (w *batch) missing(t *task) error {
 	switch became {
 	case "", "NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "REQUEUED":
 		// The controller lost it, or it cannot be requeued: it is submitted again.
-		t.submitted, t.missed = false, 0
+		t.submitted, t.missing = false, time.Time{}
 		if t.attempts < mostAttempts {
 			w.note(fmt.Sprintf("%s left no result%s (%s): submitted again", t.Label, where, cmp.Or(strings.ToLower(became), "Slurm does not know it any more")))
 			return nil
@@ -289,20 +328,23 @@ func (w *batch) missing(t *task) error {
 // letGo lets a task go on that Slurm holds back for a time after a node failed, or for
 // good after it could not be started; one whose node is gone goes elsewhere.
 func (w *batch) letGo(t *task) {
-	if time.Since(t.freed) < 5*pollEvery {
+	if time.Since(t.freed) < 5*time.Second {
 		return
 	}
 	switch reason := t.row.reason; {
 	case strings.Contains(reason, "launch") && strings.Contains(reason, "held"):
 		t.freed = time.Now()
+		w.questions.changed()
 		w.note(t.Label + " could not be started on a node: released")
 		w.say(run("scontrol", "release", t.row.job))
 	case reason == "BeginTime":
 		t.freed = time.Now()
+		w.questions.changed()
 		w.note(t.Label + " was put back into the queue (its node failed)")
 		w.say(run("scontrol", "update", "JobId="+t.row.job, "StartTime=now"))
 	case t.row.needed != "" && strings.HasPrefix(reason, "ReqNodeNotAvail"):
 		t.freed = time.Now()
+		w.questions.changed()
 		isDown := func() bool {
 			nodes, _ := Nodes(w.Partition) // of an error, none
 			return slices.ContainsFunc(nodes, func(n Node) bool { return n.Name == t.node && n.Down() })
@@ -319,11 +361,15 @@ func (w *batch) letGo(t *task) {
 	}
 }
 
+// aloneWithin is how long a running task may write nothing that is seen here before its result is
+// collected from its node.
+const aloneWithin = 8 * time.Second
+
 // follow tells what a running task says, and serves what it needs.
 func (w *batch) follow(collecting context.Context, t *task) {
 	lines := t.log.lines()
 	silent := len(lines) == 0 && t.log.offset == 0
-	if silent && !t.collects && (w.apart[t.row.node] && t.alone == 0 || time.Since(t.since) > 8*pollEvery) {
+	if silent && w.silent == 0 && !t.collects && (w.apart[t.row.node] && t.alone == 0 || time.Since(t.since) > aloneWithin) {
 		t.collects = true
 		go w.collect(collecting, t, t.row.job, t.row.node)
 	}
@@ -342,7 +388,10 @@ func (w *batch) heard(t *task, line []byte) {
 		return // a library's words
 	}
 	if said.Needs != "" && t.row != nil {
-		w.serve(t, t.row.job)
+		w.askQueue() // since the last question it may have gone to another node
+		if t.row != nil {
+			w.serve(t, t.row.job)
+		}
 		return
 	}
 	if said.Phase != "" {
@@ -419,8 +468,9 @@ func (w *batch) submit() error {
 			return fmt.Errorf("hand %d tasks to Slurm: %w", len(numbers), err)
 		}
 		for _, t := range groups[at] {
-			t.submitted, t.missed = true, 0
+			t.submitted, t.missing = true, time.Now()
 			t.attempts++
+			w.questions.changed()
 		}
 	}
 	return nil
@@ -490,7 +540,7 @@ func (w *batch) stop(jobs []string) {
 // settle lets the last jobs leave the queue. One that goes back into it, since its node was
 // given up although it finished, is taken back.
 func (w *batch) settle() {
-	for range 10 {
+	for wait := tickEvery / 2; wait < 8*tickEvery; wait *= 2 {
 		rows, err := queue(w.name)
 		if err != nil {
 			return // what is left finds its result and ends
@@ -508,7 +558,7 @@ func (w *batch) settle() {
 		if !running && len(waiting) == 0 {
 			return
 		}
-		time.Sleep(pollEvery / 2)
+		time.Sleep(wait)
 	}
 }
 
