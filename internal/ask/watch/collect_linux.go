@@ -14,6 +14,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/blockio"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/internal/observe/probe"
 	"github.com/statelab/statelab/internal/subject"
@@ -168,7 +169,7 @@ func (c *collector) familyOf(handle uint64) int16 {
 	number, name, err := c.target.Family(handle)
 	if err == nil {
 		var names map[uint32]string
-		if names, err = c.layout.Families(); err == nil && names[number] == name && len(c.families) < mostFamilies {
+		if names, err = c.layout.Families(); err == nil && names[number] == name && len(c.families) < blockbased.MaxMembers {
 			if family = int16(slices.Index(c.families, name)); family < 0 {
 				c.families, family = append(c.families, name), int16(len(c.families))
 			}
@@ -177,9 +178,6 @@ func (c *collector) familyOf(handle uint64) int16 {
 	c.handles[handle] = family
 	return family
 }
-
-// mostFamilies are told apart: a byte says which.
-const mostFamilies = 256
 
 // Read implements probe.Events.
 func (c *collector) Read(r *probe.Read) {

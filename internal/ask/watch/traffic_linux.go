@@ -17,6 +17,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/observe/lsmtail"
@@ -360,7 +361,7 @@ func (a *analysis) resolve(ctx context.Context) error {
 		at++
 		key, g := a.key(wanted[at-1]), &a.gets[wanted[at-1]]
 		if a.layout.ByFamily {
-			key = append([]byte{byte(g.family)}, key...)
+			key = blockbased.MemberKey(int(g.family), key)
 		}
 		return lsmtail.At(key, g.start), false, true
 	}, &out)

@@ -2,6 +2,7 @@ package blockbased
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 
@@ -10,8 +11,24 @@ import (
 	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
 
-// Mix is several families of one database whose Gets share a block cache. The first byte of a key says
-// to which family it goes.
+// MaxMembers is how many families a Mix can have: a byte says which one a key is of (MemberKey).
+const MaxMembers = 256
+
+// MemberKey is a key of a Mix: that of a Get in its member of this index, which is below
+// MaxMembers.
+func MemberKey(member int, key []byte) []byte { return append(memberPrefix(nil, member), key...) }
+
+// memberPrefix appends to dst what MemberKey puts in front of a key. An index that does not fit a
+// byte would ask another family, so it is a mistake of the caller's.
+func memberPrefix(dst []byte, member int) []byte {
+	if member < 0 || member >= MaxMembers {
+		panic(fmt.Sprintf("blockbased: family %d of a mix of at most %d", member, MaxMembers))
+	}
+	return append(dst, byte(member))
+}
+
+// Mix is several families of one database, at most MaxMembers, whose Gets share a block cache. Its
+// keys are of MemberKey.
 type Mix struct {
 	members []*Resolver
 	firsts  []uint32 // number of each member's first block
@@ -107,6 +124,9 @@ type mixWalker struct {
 
 // Get implements lookuppath.Walker.
 func (w *mixWalker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, found bool, err error) {
+	if len(key) == 0 || int(key[0]) >= len(w.walkers) {
+		return dst[:0], false, fmt.Errorf("the key %x belongs to none of %d families", key, len(w.walkers))
+	}
 	of := int(key[0])
 	numbers, found, err = w.walkers[of].Get(key[1:], known, dst)
 	for i := range numbers {
@@ -149,7 +169,7 @@ func (m *Mix) Keys(shares []float64, missing float64, gets, seed uint64, failed 
 			at -= shares[of]
 			of++
 		}
-		key = append(key[:0], byte(of))
+		key = memberPrefix(key[:0], of)
 		if key, *failed = m.members[of].draw(rng, &in, key); *failed != nil {
 			return nil, false, false
 		}
