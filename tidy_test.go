@@ -2,13 +2,18 @@ package statelab_test
 
 import (
 	"bytes"
+	"cmp"
+	"go/ast"
 	"go/format"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -165,6 +170,65 @@ func TestPackagesSayWhatTheyAreFor(t *testing.T) {
 			t.Errorf("%s has no package comment", name)
 		}
 	}
+}
+
+// TestCommentsBelongToWhatFollows: code that is moved or put between a comment and its declaration
+// leaves the comment at the wrong one. It then begins with the name of another declaration of its
+// package, which has none, or has two comments that begin with names. No linter compares names
+// across declarations.
+func TestCommentsBelongToWhatFollows(t *testing.T) {
+	type declared struct {
+		path, name string
+		doc        []string // lines
+	}
+	folders := map[string][]declared{}
+	for _, path := range tracked(t) {
+		text, err := os.ReadFile(path)
+		if filepath.Ext(path) != ".go" || os.IsNotExist(err) {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		add := func(name string, doc *ast.CommentGroup) {
+			folder := filepath.Dir(path)
+			folders[folder] = append(folders[folder], declared{path, name, strings.Split(doc.Text(), "\n")})
+		}
+		for _, d := range file.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				add(d.Name.Name, d.Doc)
+			case *ast.GenDecl:
+				for _, s := range d.Specs {
+					if s, is := s.(*ast.TypeSpec); is {
+						add(s.Name.Name, cmp.Or(s.Doc, d.Doc))
+					}
+				}
+			}
+		}
+	}
+	for _, all := range folders {
+		bare := map[string]bool{} // names without a comment
+		for _, d := range all {
+			if d.doc[0] == "" {
+				bare[d.name] = true
+			}
+		}
+		for _, d := range all {
+			for n, line := range d.doc {
+				first, _, _ := strings.Cut(line, " ")
+				if first = strings.TrimRight(first, ":,"); first != d.name && bare[first] && (n == 0 || isName(first)) {
+					t.Errorf("%s: the comment of %s begins a line with %s, which has no comment", d.path, d.name, first)
+				}
+			}
+		}
+	}
+}
+
+// isName tells an identifier of several words from a word of a sentence.
+func isName(word string) bool {
+	return word != "" && strings.ContainsFunc(word[1:], unicode.IsUpper)
 }
 
 // tracked lists the files of the repository.

@@ -42,7 +42,6 @@ func TestAWriterWhileReading(t *testing.T) {
 	}
 }
 
-// TestFullMap wants the way out, and the batch refused whole.
 // TestNamedDatabases: what the root of an environment with named databases holds is
 // not measured; a database is chosen by name.
 func TestNamedDatabases(t *testing.T) {
@@ -114,6 +113,7 @@ func TestNamedDatabases(t *testing.T) {
 	}
 }
 
+// TestFullMap wants the way out, and the batch refused whole.
 func TestFullMap(t *testing.T) {
 	db := create(t, map[string]string{"map_size": "1MiB"})
 	w, err := db.Writer()

@@ -250,7 +250,7 @@ func Merge(paths []string) (whole Inspection, err error) {
 	return whole, nil
 }
 
-// sections samples n keys and their values.
+// readPart reads one part of an inspection from the file that --part --json wrote.
 func readPart(path string) (part Inspection, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -266,6 +266,7 @@ func readPart(path string) (part Inspection, err error) {
 	return part, nil
 }
 
+// sections samples n keys and their values.
 func sections(ctx context.Context, e engine.Engine, o engine.Options, client string, n int) (found []Section, err error) {
 	db, err := dbformat.Open(ctx, e, o)
 	if err != nil {

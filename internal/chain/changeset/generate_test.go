@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// generated reads a set of one store and follows its keys.
+// followed is what the keys of a set of one store go through.
 type followed struct {
 	live             map[string]int // key -> times updated
 	creates, updates int64

@@ -118,8 +118,6 @@ func TestTraceComesBack(t *testing.T) {
 	}
 }
 
-// TestCutTrace cuts a trace everywhere: what was complete is read, what was not
-// is said.
 // TestLevelsAreStoredAsBefore: in files of the first versions, which told seven levels apart, 7 is no
 // known level.
 func TestLevelsAreStoredAsBefore(t *testing.T) {
@@ -136,6 +134,8 @@ func TestLevelsAreStoredAsBefore(t *testing.T) {
 	}
 }
 
+// TestCutTrace cuts a trace everywhere: what was complete is read, what was not
+// is said.
 func TestCutTrace(t *testing.T) {
 	want := write(t, 3, 20_000)
 	if len(want.ends) < 4 {
