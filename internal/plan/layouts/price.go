@@ -9,6 +9,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/statelab/statelab/engine"
@@ -518,35 +519,63 @@ func (p *Pricing) Forecast(ctx context.Context, tell func(done, of int)) error {
 		statemodel.Reads
 		known bool
 	}
-	questions, answers := make(chan forecast, len(asked)), make(chan answer, len(asked))
-	for f := range asked {
-		questions <- f
+	questions := slices.Collect(maps.Keys(asked))
+	known, done := map[forecast]statemodel.Reads{}, 0
+	tell(done, len(questions))
+	err := inParallel(ctx, questions, func(f forecast) answer {
+		reads, known := p.uncached(f.layout, f.size, f.kind)
+		return answer{f, reads, known}
+	}, func(a answer) {
+		if a.known {
+			known[a.forecast] = a.Reads
+		}
+		if done++; done < len(questions) {
+			tell(done, len(questions))
+		}
+	})
+	if err != nil {
+		return err
 	}
-	close(questions)
+	p.forecasts = known
+	return nil
+}
+
+// inParallel answers every question on all processors. take is called with the answers, one at a
+// time and in no order. When ctx ends, no further question is begun, and the error is the context's.
+// In either case no worker is left when it returns.
+func inParallel[Q, A any](ctx context.Context, questions []Q, answer func(Q) A, take func(A)) error {
+	asked, answers := make(chan Q, len(questions)), make(chan A, len(questions))
+	for _, q := range questions {
+		asked <- q
+	}
+	close(asked)
+
+	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
-		go func() {
-			for f := range questions {
+		workers.Go(func() {
+			for q := range asked {
 				if ctx.Err() != nil {
 					return
 				}
-				reads, known := p.uncached(f.layout, f.size, f.kind)
-				answers <- answer{f, reads, known}
+				answers <- answer(q)
 			}
-		}()
+		})
 	}
-	known := map[forecast]statemodel.Reads{}
-	for done := range len(asked) {
-		tell(done, len(asked))
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case a := <-answers:
-			if a.known {
-				known[a.forecast] = a.Reads
-			}
+	go func() {
+		workers.Wait()
+		close(answers)
+	}()
+
+	taken := 0
+	for a := range answers {
+		if ctx.Err() == nil {
+			take(a)
+			taken++
 		}
 	}
-	p.forecasts = known
+	if taken < len(questions) {
+		return context.Cause(ctx)
+	}
 	return nil
 }
 

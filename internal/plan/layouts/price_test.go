@@ -1,8 +1,12 @@
 package layouts
 
 import (
+	"context"
+	"errors"
 	"math"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/statelab/statelab/engine"
@@ -159,6 +163,44 @@ func TestOtherSettingsAreRefused(t *testing.T) {
 }
 
 // What was off by more than a quarter is not shown, and the reason is given.
+// TestNoWorkerOutlivesACancellation: those at work when the context ends have ended when inParallel
+// returns, and no question is begun after that.
+func TestNoWorkerOutlivesACancellation(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	stop := errors.New("stop")
+	questions := make([]int, 100)
+	for i := range questions {
+		questions[i] = i
+	}
+
+	var working, begun atomic.Int64
+	err := inParallel(ctx, questions, func(q int) int {
+		working.Add(1)
+		defer working.Add(-1)
+		if begun.Add(1) == 3 {
+			cancel(stop)
+		}
+		if q >= 2 {
+			<-ctx.Done()
+		}
+		for range 1000 { // the caller could run meanwhile
+			runtime.Gosched()
+		}
+		return q
+	}, func(int) {})
+	if !errors.Is(err, stop) || working.Load() != 0 {
+		t.Errorf("%v; %d workers at work", err, working.Load())
+	}
+	if n := begun.Load(); n > 3+int64(runtime.GOMAXPROCS(0)) {
+		t.Errorf("%d questions were begun", n)
+	}
+
+	sum := 0
+	if err := inParallel(t.Context(), questions, func(q int) int { return 2 * q }, func(a int) { sum += a }); err != nil || sum != 9900 {
+		t.Errorf("%d, %v", sum, err)
+	}
+}
+
 func TestABadPredictionIsNotShown(t *testing.T) {
 	p := Pricing{Layouts: []*result.Layouts{compared("flat-pebble", 1000, map[uint64]float64{10_000: 1, 100_000: 6})}, Hardware: disks(), GasPerSecond: 100e6,
 		Ahead: []Size{{1_000_000, 1000}}}
