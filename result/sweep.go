@@ -142,6 +142,10 @@ func (p *Point) Read(dir string) {
 	}
 }
 
+// SustainedShare is the share of an arrival rate that must be achieved for the rate to count as
+// sustained.
+const SustainedShare = 0.98
+
 // Range is the least and the greatest of a figure over repeats.
 type Range struct {
 	Low  float64 `json:"low"`

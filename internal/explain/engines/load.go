@@ -8,6 +8,7 @@ import (
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/result"
 )
 
 // The knee is the first rate that an engine does not keep up with: its response p99 is
@@ -15,7 +16,7 @@ import (
 // kneeShare of what was offered.
 const (
 	kneeTimes = 2.0
-	kneeShare = 0.98
+	kneeShare = result.SustainedShare
 )
 
 // offered is the rate that a schedule asked for.

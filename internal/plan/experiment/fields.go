@@ -158,7 +158,8 @@ func (s *Swept) fields(e *Experiment) []Field {
 		{"workload.missing", "missing", declare(!e.OnePoint, &s.Missing, setting.Share), "0%", "share of Gets that ask for absent keys"},
 		{"workload.zipf", "zipf", declare(!e.OnePoint, &s.Zipf, setting.Number), "0", "Zipf exponent of key popularity: 0 is uniform, 0.99 is YCSB's"},
 		{"workload.rate", "rate", declare(!e.OnePoint, &s.Rate, setting.Rate), "0",
-			"Gets per second to issue, whether answered or not (open loop); 0: as fast as they are answered"},
+			"constant arrival rate in Gets per second (open loop): response times count from the intended start, and " +
+				"at most --threads Gets are outstanding; 0: each Get follows the one before (closed loop)"},
 		{"workload.threads", "threads", declare(!e.OnePoint, &s.Threads, setting.Threads), "1", "threads that make Gets"},
 		{"workload.batch_gets", "batch-gets", declare(!e.OnePoint, &s.BatchGets, setting.Count(1, "16")), "16", "workload multireadrandom: keys per batch"},
 		{"workload.batch_order", "batch-order", declare(!e.OnePoint, &s.BatchOrder, setting.Choice(RandomOrder, SortedOrder)), RandomOrder,

@@ -47,6 +47,7 @@ func (r *run) figures(m *measured) {
 	r.compare(m, pairs())
 	r.deviceFigures(m, gets)
 	r.inFlight(m)
+	r.judgeRate(m)
 	r.judgeFit(m)
 	r.growth.judge(r, m.gets, m.room)
 	if r.spec.Workload == workload.ReadWhileWriting {
@@ -234,6 +235,40 @@ func (r *run) inFlight(m *measured) {
 			Text: fmt.Sprintf("only %.1f of %d requests were in flight on average: threads waited for a processor outside the timed call",
 				f.InFlight, asked), Remedy: remedy})
 	}
+}
+
+// judgeRate warns where the arrival rate was not sustained: all threads were busy when Gets were due,
+// so the Gets waited for a thread. Response times include that waiting; fewer Gets than asked for
+// reached the engine at a time.
+func (r *run) judgeRate(m *measured) {
+	offered := r.spec.Rate
+	achieved := r.Result.Figures.GetsPerSecond
+	late := float64(m.response.Sum()-m.service.Sum()) / 1e9 / float64(m.gets)
+	if offered == 0 || sustained(offered, achieved, float64(m.gets), late) {
+		return
+	}
+	r.Warn(engine.Warning{Code: "rate_not_sustained",
+		Text: fmt.Sprintf("the arrival rate of %s Gets/s was not sustained: %s Gets/s were achieved, and a Get started %s after its "+
+			"intended start on average, because %s busy", unit.Significant(offered, 3), unit.Significant(achieved, 3),
+			unit.Nanos(late*1e9), busyThreads(r.spec.Threads)),
+		Remedy: "add --threads if the engine can serve more Gets at a time, or lower --rate"})
+}
+
+func busyThreads(threads int) string {
+	if threads == 1 {
+		return "the only thread was"
+	}
+	return fmt.Sprintf("all %d threads were", threads)
+}
+
+// sustained tells whether so many Gets were made at the rate that was offered, in Gets per second
+// like what was achieved. late is by how many seconds they started after their intended start, in
+// the mean. Where threads are busy all the time, delays add up: the last Get is twice as late as the
+// mean one. A run that took longer than its schedule without such delays is short: its last Gets
+// and the reading of counters make it longer.
+func sustained(offered, achieved, gets, late float64) bool {
+	schedule := gets / offered // seconds
+	return achieved >= result.SustainedShare*offered || schedule >= result.SustainedShare*(schedule+2*late)
 }
 
 // hitRates derives hits from accesses and reads: what was needed and not read was

@@ -45,6 +45,37 @@ func TestEveryGetIsRecordedOnce(t *testing.T) {
 	}
 }
 
+// TestARateThatIsNotSustained is told of: no engine answers a Get in two nanoseconds.
+func TestARateThatIsNotSustained(t *testing.T) {
+	const code = "rate_not_sustained"
+	for rate, want := range map[float64]bool{0: false, 1e9: true} {
+		s, spec := loaded(t)
+		spec.Rate = rate
+		run := runOn(t, s, spec)
+		if told := slices.ContainsFunc(run.Warnings, func(w engine.Warning) bool { return w.Code == code }); told != want {
+			t.Errorf("%v Gets/s: %+v", rate, run.Warnings)
+		}
+	}
+}
+
+func TestSustained(t *testing.T) {
+	for _, c := range []struct {
+		what                          string
+		offered, achieved, gets, late float64
+		want                          bool
+	}{
+		{"as offered", 1000, 999, 10_000, 1e-4, true},
+		{"a tenth is missing: of 10 s, the last Get is late by one, the mean one by half of that", 1000, 900, 9000, 0.5, false},
+		{"half is missing", 1000, 500, 5000, 2.5, false},
+		{"100 Gets in time, of which the last took 10 ms", 1000, 917, 100, 1e-4, true},
+		{"a stall that was made up for", 1000, 990, 10_000, 0.3, true},
+	} {
+		if got := sustained(c.offered, c.achieved, c.gets, c.late); got != c.want {
+			t.Errorf("%s: %v", c.what, got)
+		}
+	}
+}
+
 // TestSameSeedSameGets: what is asked depends on the seed alone.
 func TestSameSeedSameGets(t *testing.T) {
 	s, spec := loaded(t)

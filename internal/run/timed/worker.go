@@ -58,7 +58,8 @@ func NewWorker(clock *measure.Clock, source Source, reader Reader) *Worker {
 	return &Worker{source: source, reader: reader, clock: clock, service: measure.NewRecorder(), stop: new(atomic.Bool)}
 }
 
-// OnSchedule makes it issue Gets when they are due, whether answered in time or not.
+// OnSchedule makes it issue Gets when they are due by p, or, where the one before has not returned
+// then, right after it. Response times count from when they were due.
 func (w *Worker) OnSchedule(p pace.Pace) { w.pace, w.response = p, measure.NewRecorder() }
 
 // ErrStopped ends a worker early; what it has measured stays.
