@@ -24,37 +24,89 @@ func Spread[T any](repeats []T, figure func(T) float64) Range {
 	return r
 }
 
+// RepeatRule says, of one kind of subject, which repeat stands for a point and which figures have a
+// range over its repeats. T is what one repeat came to.
+type RepeatRule[T any] struct {
+	// Cost is what Representative sorts repeats by; it may depend on all of them.
+	Cost func(repeats []T) func(T) float64
+	// Ranges are the figures, by the names that ranges are stored under.
+	Ranges map[string]func(T) float64
+}
+
+// Spreads are the ranges over repeats by name, nil of a single one.
+func (r RepeatRule[T]) Spreads(repeats []T) map[string]Range {
+	if len(repeats) < 2 {
+		return nil
+	}
+	spreads := map[string]Range{}
+	for name, figure := range r.Ranges {
+		spreads[name] = Spread(repeats, figure)
+	}
+	return spreads
+}
+
+// Apply returns the repeat that stands for a point, of at least one that is ok, and Spreads.
+func (r RepeatRule[T]) Apply(repeats []T) (T, map[string]Range) {
+	return Representative(repeats, r.Cost(repeats)), r.Spreads(repeats)
+}
+
 // alike are repeats that read the same to 1 %: their speed says which of them is
 // the one in the middle.
 const alike = 1.01
 
-// OfPoint is the run that stands for a point of a sweep, by block reads per Get (by Gets a
-// second where those are unknown or the same), and the spread of all; none of one run.
-func OfPoint(runs []*Run) (*Run, map[string]Range) {
+// PointRule is of the points of a sweep: by block reads per Get, by Gets a second where those are
+// unknown or the same.
+func PointRule() RepeatRule[*Run] {
 	reads := func(run *Run) float64 { return OrZero(run.Figures.BlockReadsPerGet) }
 	speed := func(run *Run) float64 { return run.Figures.GetsPerSecond }
-	spread := map[string]Range{}
-	cost := func(run *Run) float64 { return -speed(run) }
-	all := Spread(runs, reads)
-	if all.High > alike*all.Low {
-		cost = reads
+	return RepeatRule[*Run]{
+		Cost: func(runs []*Run) func(*Run) float64 {
+			if all := Spread(runs, reads); all.High > alike*all.Low {
+				return reads
+			}
+			return func(run *Run) float64 { return -speed(run) }
+		},
+		Ranges: map[string]func(*Run) float64{
+			"block_reads_per_get":  reads,
+			"gets_per_second":      speed,
+			"device_reads_per_get": func(run *Run) float64 { return OrZero(run.Figures.DeviceReadsPerGet) },
+		},
 	}
-	if len(runs) > 1 {
-		spread["block_reads_per_get"], spread["gets_per_second"] = all, Spread(runs, speed)
-		spread["device_reads_per_get"] = Spread(runs, func(run *Run) float64 { return OrZero(run.Figures.DeviceReadsPerGet) })
-	}
-	return Representative(runs, cost), spread
 }
 
-// OfTree is the run that stands for a tree of a replay, and the spread of all.
-func OfTree(runs []*Run) (*Run, map[string]Range) {
+// TreeRule is of the trees of a replay: by leaves per second.
+func TreeRule() RepeatRule[*Run] {
 	speed := func(run *Run) float64 { return run.Figures.Replay.LeavesPerSecond }
-	var spread map[string]Range
-	if len(runs) > 1 {
-		spread = map[string]Range{"leaves_per_second": Spread(runs, speed)}
+	return RepeatRule[*Run]{
+		Cost:   func([]*Run) func(*Run) float64 { return func(run *Run) float64 { return -speed(run) } },
+		Ranges: map[string]func(*Run) float64{"leaves_per_second": speed},
 	}
-	return Representative(runs, func(run *Run) float64 { return -speed(run) }), spread
 }
+
+// LayoutRule is of the layouts of state at one size: by the mean time of a lookup.
+func LayoutRule() RepeatRule[LayoutRow] {
+	nanos := func(row LayoutRow) float64 {
+		if row.LookupNanos == nil {
+			return 0
+		}
+		return row.LookupNanos.Mean
+	}
+	return RepeatRule[LayoutRow]{
+		Cost: func([]LayoutRow) func(LayoutRow) float64 { return nanos },
+		Ranges: map[string]func(LayoutRow) float64{
+			"lookup_ns":               nanos,
+			"device_reads_per_lookup": func(row LayoutRow) float64 { return OrZero(row.DeviceReads) },
+			"block_reads_per_lookup":  func(row LayoutRow) float64 { return OrZero(row.BlockReads) },
+			"update_ns":               func(row LayoutRow) float64 { return OrZero(row.UpdateNanos) },
+		},
+	}
+}
+
+// OfPoint applies PointRule to the runs of a point that are ok.
+func OfPoint(runs []*Run) (*Run, map[string]Range) { return PointRule().Apply(runs) }
+
+// OfTree applies TreeRule to the runs of a tree that are ok.
+func OfTree(runs []*Run) (*Run, map[string]Range) { return TreeRule().Apply(runs) }
 
 // OrZero is a figure, 0 where it is not known.
 func OrZero(v *float64) float64 {

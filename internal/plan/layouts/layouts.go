@@ -19,7 +19,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
@@ -157,27 +156,18 @@ func (w *Work) Conclude(done map[plan.Step]Runs, so plan.Outcome) error {
 	var builds []built
 	for i := range w.Points() {
 		accounts, e := w.at(i)
-		var repeats, ok []repeat
-		for n := range w.plan.Repeats {
-			step := plan.Step{Point: i, Repeat: n}
-			runs, known := done[step]
-			if !known {
-				continue
+		var repeats []plan.Repeat[result.LayoutRow]
+		for _, r := range plan.Repeats(w.plan, w.Points(), i, done) {
+			w.note(e, r.Of)
+			row := w.row(e, accounts, r)
+			builds = append(builds, built{row: row, run: r.Of.Build})
+			if r.Of.Read != nil && r.Of.Build.Figures.State != nil {
+				builds = append(builds, built{row, r.Of.Read, r.Of.Build.Figures.State.Block})
 			}
-			w.note(e, runs)
-			r := repeat{folder: w.plan.Folder(w.Points(), step), Runs: runs}
-			r.row = w.row(e, accounts, r)
-			builds = append(builds, built{row: r.row, run: runs.Build})
-			if runs.Read != nil && runs.Build.Figures.State != nil {
-				builds = append(builds, built{r.row, runs.Read, runs.Build.Figures.State.Block})
-			}
-			repeats = append(repeats, r)
-			if r.row.Status == result.OK {
-				ok = append(ok, r)
-			}
+			repeats = append(repeats, plan.Repeat[result.LayoutRow]{Number: r.Number, Folder: r.Folder, Of: row})
 		}
 		if len(repeats) > 0 {
-			l.Rows = append(l.Rows, rowOf(repeats, ok))
+			l.Rows = append(l.Rows, rowOf(repeats))
 		}
 	}
 	l.Roots = rootVerdicts(builds)
@@ -191,41 +181,14 @@ func (w *Work) Conclude(done map[plan.Step]Runs, so plan.Outcome) error {
 	return result.WriteLayouts(w.plan.Out, l)
 }
 
-// repeat is one measurement of a point.
-type repeat struct {
-	Runs
-	folder string
-	row    result.LayoutRow
-}
-
-// rowOf is the repeat that represents a point, by the time of a lookup, and the
-// spread of all; a failed one where none is ok.
-func rowOf(repeats, ok []repeat) result.LayoutRow {
-	shown := repeats[len(repeats)-1]
-	if len(ok) > 0 {
-		shown = result.Representative(ok, lookupNanos)
-	}
-	row := shown.row
-	for _, r := range repeats {
-		row.Runs = append(row.Runs, r.folder)
-		if r.row.Status != result.OK {
-			row.Status, row.Error, row.Why = r.row.Status, r.row.Error, r.row.Why
-		}
-	}
-	if len(ok) > 1 {
-		row.Spread = map[string]result.Range{"lookup_ns": result.Spread(ok, lookupNanos),
-			"device_reads_per_lookup": result.Spread(ok, func(r repeat) float64 { return result.OrZero(r.row.DeviceReads) }),
-			"block_reads_per_lookup":  result.Spread(ok, func(r repeat) float64 { return result.OrZero(r.row.BlockReads) }),
-			"update_ns":               result.Spread(ok, func(r repeat) float64 { return result.OrZero(r.row.UpdateNanos) })}
-	}
+// rowOf is what the repeats of a point come to.
+func rowOf(repeats []plan.Repeat[result.LayoutRow]) result.LayoutRow {
+	s := plan.Summarize(repeats, result.LayoutRule(), func(row result.LayoutRow) plan.End {
+		return plan.End{Status: row.Status, Error: row.Error, Why: row.Why}
+	})
+	row := s.Shown.Of
+	row.Runs, row.Status, row.Error, row.Why, row.Spread = s.Runs, s.Status, s.Error, s.Why, s.Spread
 	return row
-}
-
-func lookupNanos(r repeat) float64 {
-	if r.row.LookupNanos == nil {
-		return 0
-	}
-	return r.row.LookupNanos.Mean
 }
 
 // wrong is what went wrong, if anything did.
@@ -256,30 +219,9 @@ func (w *Work) note(e Entry, runs Runs) {
 		}
 		maps.Copy(l.Absent, run.Absent)
 		for _, warning := range run.Warnings {
-			l.Warnings = labelled(l.Warnings, e.Label, warning)
+			l.Warnings = plan.AddWarning(l.Warnings, e.Label, warning)
 		}
 	}
-}
-
-// labelled adds a warning: one of a code for each label, a sentence that several say
-// once with all their labels, and those about the machine once.
-func labelled(all []engine.Warning, label string, w engine.Warning) []engine.Warning {
-	if result.Told(all, w) {
-		return all
-	}
-	for i, known := range all {
-		switch {
-		case known.Code != w.Code:
-		case slices.Contains(strings.Split(known.Of, ", "), label):
-			return all
-		case known.Text == known.Of+": "+w.Text:
-			all[i].Of = known.Of + ", " + label
-			all[i].Text = all[i].Of + ": " + w.Text
-			return all
-		}
-	}
-	w.Of, w.Text = label, label+": "+w.Text
-	return append(all, w)
 }
 
 // built is a build with the row that it belongs to.
@@ -291,10 +233,10 @@ type built struct {
 }
 
 // row is what both runs found.
-func (w *Work) row(e Entry, accounts uint64, r repeat) result.LayoutRow {
-	info, build, read := e.Info, r.Build, r.Read
+func (w *Work) row(e Entry, accounts uint64, r plan.Repeat[Runs]) result.LayoutRow {
+	info, build, read := e.Info, r.Of.Build, r.Of.Read
 	row := result.LayoutRow{Layout: e.Label, Version: info.Version, RootRule: string(info.Root), Status: build.Status, Error: build.Error, Why: build.Why,
-		Build: filepath.Join(r.folder, protocol.Build), Read: filepath.Join(r.folder, protocol.Lookup), Accounts: accounts,
+		Build: filepath.Join(r.Folder, protocol.Build), Read: filepath.Join(r.Folder, protocol.Lookup), Accounts: accounts,
 		Durability: info.Durability, History: info.History}
 	row.Show(build, read)
 	if read == nil || read.Figures.State == nil {

@@ -20,7 +20,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
@@ -152,23 +151,22 @@ func (c *Work) Conclude(done map[plan.Step]*result.Run, so plan.Outcome) error {
 	return result.WriteReplay(c.plan.Out, r)
 }
 
-// tree is what came of an entry: the repeat that represents it by its rate, and
-// the spread of all.
+// repeats are the runs of an entry that are there.
+func (c *Work) repeats(i int) []plan.Repeat[*result.Run] {
+	return plan.Repeats(c.plan, c.Points(), i, c.runs)
+}
+
+// tree is what came of an entry; not ok: none of its runs is there.
 func (c *Work) tree(i int, e Entry) (t result.ReplayedTree, ok bool) {
-	t = result.ReplayedTree{Tree: e.Label, Version: e.Info.Version, RootRule: e.Info.RootRule, Durability: e.Info.Durability, History: e.Info.History,
-		Status: result.OK}
-	var done []*result.Run
-	folder := map[*result.Run]string{}
-	for repeat := range c.plan.Repeats {
-		s := plan.Step{Point: i, Repeat: repeat}
-		run := c.runs[s]
-		if run == nil {
-			continue
-		}
-		folder[run] = c.plan.Folder(c.Points(), s)
-		t.Runs = append(t.Runs, folder[run])
+	repeats := c.repeats(i)
+	if len(repeats) == 0 {
+		return t, false
+	}
+
+	for _, r := range repeats {
+		run := r.Of
 		for _, w := range run.Warnings {
-			c.warn(e.Label, w)
+			c.Result.Warnings = plan.AddWarning(c.Result.Warnings, e.Label, w)
 		}
 		if c.Result.Host.Kernel == "" && run.Host.Kernel != "" {
 			c.Result.Host = run.Host
@@ -176,29 +174,11 @@ func (c *Work) tree(i int, e Entry) (t result.ReplayedTree, ok bool) {
 		if run.Changes != nil && run.Changes.Format != "" {
 			c.Result.Changes = *run.Changes
 		}
-		if run.Status != result.OK && t.Status == result.OK {
-			t.Status, t.Error, t.Why, t.Figures, t.Run = run.Status, run.Error, run.Why, run.Figures, folder[run]
-		}
-		if run.Status == result.OK {
-			done = append(done, run)
-		}
 	}
-	if len(done) > 0 {
-		shown, spread := result.OfTree(done)
-		t.Figures, t.Run, t.Spread = shown.Figures, folder[shown], spread
-	}
-	return t, len(t.Runs) > 0
-}
 
-// warn notes a warning of a tree's run, once per tree; one about the machine, once.
-func (c *Work) warn(label string, w engine.Warning) {
-	if result.Told(c.Result.Warnings, w) {
-		return
-	}
-	w.Text = label + ": " + w.Text
-	if !slices.Contains(c.Result.Warnings, w) {
-		c.Result.Warnings = append(c.Result.Warnings, w)
-	}
+	s := plan.Summarize(repeats, result.TreeRule(), plan.EndOfRun)
+	return result.ReplayedTree{Tree: e.Label, Version: e.Info.Version, RootRule: e.Info.RootRule, Durability: e.Info.Durability, History: e.Info.History,
+		Run: s.Shown.Folder, Runs: s.Runs, Status: s.Status, Error: s.Error, Why: s.Why, Spread: s.Spread, Figures: s.Shown.Of.Figures}, true
 }
 
 // WithNote says in a replay's event where the tree stands.
@@ -305,8 +285,8 @@ func (c *Work) counterVerdicts() []result.CountersAgree {
 	var verdicts []result.CountersAgree
 	for i, e := range c.Entries {
 		var passes []*result.Replay
-		for repeat := range c.plan.Repeats {
-			if run := c.runs[plan.Step{Point: i, Repeat: repeat}]; run != nil && run.Status == result.OK && run.Figures.ResumedAt == nil {
+		for _, r := range c.repeats(i) {
+			if run := r.Of; run.Status == result.OK && run.Figures.ResumedAt == nil {
 				passes = append(passes, run.Figures.Replay)
 			}
 		}
@@ -362,20 +342,15 @@ func (c *Work) rootVerdicts() ([]result.RootsVerdict, error) {
 		if rule == result.NoRoots {
 			continue
 		}
-		for repeat := range c.plan.Repeats {
-			s := plan.Step{Point: i, Repeat: repeat}
-			run := c.runs[s]
-			if run == nil {
-				continue
-			}
-			folder := c.plan.Folder(c.Points(), s)
-			stored, err := result.ReadRoots(filepath.Join(c.plan.Out, folder))
+		for _, r := range c.repeats(i) {
+			run := r.Of
+			stored, err := result.ReadRoots(filepath.Join(c.plan.Out, r.Folder))
 			if err != nil {
-				return nil, fmt.Errorf("roots of %s: %w", folder, err)
+				return nil, fmt.Errorf("roots of %s: %w", r.Folder, err)
 			}
 			name := e.Label
-			if repeat > 0 {
-				name += fmt.Sprintf(" (repeat %d)", repeat+1)
+			if r.Number > 0 {
+				name += fmt.Sprintf(" (repeat %d)", r.Number+1)
 			}
 			roots := make(map[int64]result.Roots, len(stored))
 			for _, r := range stored {

@@ -226,52 +226,27 @@ func mixed(done map[plan.Step]*result.Run) (warnings []engine.Warning) {
 	return warnings
 }
 
-// point is the outcome of a setting: the repeat that represents it, by block reads
-// per Get (by Gets a second where those are unknown or the same), and the spread of
-// all.
+// point is the outcome of a setting; not ok: none of its runs is there.
 func (w *Work) point(i int, done map[plan.Step]*result.Run) (p result.Point, ok bool) {
-	var runs []*result.Run
-	folders := map[*result.Run]string{}
-	p = result.Point{Axes: w.settings[i].Values, Status: result.OK, Spread: map[string]result.Range{}}
-	for repeat := range w.plan.Repeats {
-		step := plan.Step{Point: i, Repeat: repeat}
-		run := done[step]
-		if run == nil {
-			continue
-		}
-		folders[run] = w.plan.Folder(w.Points(), step)
-		p.Runs = append(p.Runs, folders[run])
-		w.warn(p.Axes[EngineAxis], run.Warnings)
-		if run.Status != result.OK {
-			p.Status, p.Error, p.Why, p.Run = run.Status, run.Error, run.Why, folders[run]
-			p.Show(run)
-			continue
-		}
-		runs = append(runs, run)
-		w.describe(run)
+	repeats := plan.Repeats(w.plan, w.Points(), i, done)
+	if len(repeats) == 0 {
+		return p, false
 	}
-	if len(runs) == 0 {
-		return p, len(p.Runs) > 0
-	}
-	shown, spread := result.OfPoint(runs)
-	p.Run, p.Spread = folders[shown], spread
-	p.Show(shown)
-	return p, true
-}
 
-// warn keeps one warning of a kind for each engine: points differ in its figures
-// only.
-func (w *Work) warn(engineName string, warnings []engine.Warning) {
-	for _, warning := range warnings {
-		if engineName != "" {
-			warning.Of, warning.Text = engineName, engineName+": "+warning.Text
+	axes := w.settings[i].Values
+	for _, r := range repeats {
+		for _, warning := range r.Of.Warnings {
+			w.Result.Warnings = plan.AddWarning(w.Result.Warnings, axes[EngineAxis], warning)
 		}
-		if !slices.ContainsFunc(w.Result.Warnings, func(known engine.Warning) bool {
-			return known.Code == warning.Code && known.Of == engineName
-		}) {
-			w.Result.Warnings = append(w.Result.Warnings, warning)
+		if r.Of.Status == result.OK {
+			w.describe(r.Of)
 		}
 	}
+
+	s := plan.Summarize(repeats, result.PointRule(), plan.EndOfRun)
+	p = result.Point{Axes: axes, Run: s.Shown.Folder, Runs: s.Runs, Status: s.Status, Error: s.Error, Why: s.Why, Spread: s.Spread}
+	p.Show(s.Shown.Of)
+	return p, true
 }
 
 // describe takes host and database from the first run that knows them.
