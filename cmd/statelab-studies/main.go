@@ -120,7 +120,7 @@ func validate(ctx context.Context, stdout io.Writer, logs, out string, gets uint
 		}
 		total.rows(&table, published)
 		if out != "" {
-			if err := picture(folder, filepath.Join(out, "predicted-"+strings.ToLower(filepath.Base(folder))+".png")); err != nil {
+			if err := picture(folder, filepath.Join(out, "predicted-"+strings.ToLower(filepath.Base(folder))+".svg")); err != nil {
 				return err
 			}
 		}

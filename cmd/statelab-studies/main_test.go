@@ -32,7 +32,7 @@ func TestValidate(t *testing.T) {
 		!strings.Contains(said.String(), "1 points: mean error") {
 		t.Errorf("%v: %s", err, said.String())
 	}
-	if _, err := os.Stat(filepath.Join(out, "predicted-3m.png")); err != nil {
+	if _, err := os.Stat(filepath.Join(out, "predicted-3m.svg")); err != nil {
 		t.Error(err)
 	}
 }

@@ -40,7 +40,7 @@ type adviseFlags struct {
 }
 
 // advicePicture is in an --out folder, besides its summary and its page.
-const advicePicture = "advice.png"
+const advicePicture = "advice.svg"
 
 func (a *app) adviseVerb() *cobra.Command {
 	f := new(adviseFlags)
@@ -261,6 +261,6 @@ func (a *app) deliver(f *adviseFlags, advice advise.Advice, p *console.Progress)
 		if err := output.WriteJSON(filepath.Join(dir, result.AdviceFile), advice); err != nil {
 			return err
 		}
-		return output.Write(filepath.Join(dir, advicePicture), nil, func(f *os.File) error { return advice.PNG(f) })
+		return output.Write(filepath.Join(dir, advicePicture), nil, func(f *os.File) error { return advice.Picture(f) })
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,7 +17,6 @@ import (
 
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
-	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/explain/iavlbench"
 	"github.com/statelab/statelab/internal/explain/kinds"
 	"github.com/statelab/statelab/internal/explain/kvdblog"
@@ -35,7 +35,7 @@ func (a *app) reportVerb() *cobra.Command {
 
   statelab report S                                (writes S/report.html)
   statelab report MINE THEIRS --out both.html      (one picture, x = % of the database)
-  statelab report S --picture curve.png --csv figures.csv
+  statelab report S --picture curve.svg --csv figures.csv
   statelab report --serve                          (local pages of all results below statelab-runs)
   statelab report --serve results --listen 192.168.1.5:8080   (for others, too: anybody there
                                                     can read the results)
@@ -45,7 +45,7 @@ overlay chosen runs, and show a sweep while it is measured. They load nothing fr
 network.`,
 	}
 	cmd.Flags().StringVar(&out, "out", "", "the HTML file (default: report.html in the first folder)")
-	cmd.Flags().StringVar(&picture, "picture", "", "also draw the main chart into this PNG file")
+	cmd.Flags().StringVar(&picture, "picture", "", "also draw the main chart into this file, as SVG (the page's button saves PNG)")
 	cmd.Flags().BoolVar(&force, "force", false, "with --picture or --csv: replace the file if it exists")
 	cmd.Flags().StringVar(&tables, "csv", "", "also write all tables, with values in full, into this CSV file")
 	cmd.Flags().BoolVar(&serves, "serve", false, "serve pages of all results below a folder (default: statelab-runs) until Ctrl-C")
@@ -63,6 +63,10 @@ network.`,
 			m.Readable("", folder)
 		}
 		m.NewFileIf("picture", picture, &force)
+		if picture != "" && filepath.Ext(picture) != ".svg" {
+			m.Add("--picture: the picture is SVG: name a file that ends in .svg, not %s "+
+				"(for a PNG, use the button \"save PNG\" of the page)", filepath.Base(picture))
+		}
 		m.NewFileIf("csv", tables, &force)
 		if out != "" {
 			if err := output.File(out, output.Reports); err != nil {
@@ -75,11 +79,14 @@ network.`,
 		if err := a.explain(false, out, folders...); err != nil {
 			return err
 		}
+		if tables == "" && picture == "" {
+			return nil
+		}
+		r, err := kinds.Open(folders...)
+		if err != nil {
+			return err
+		}
 		if tables != "" {
-			r, err := kinds.Open(folders...)
-			if err != nil {
-				return err
-			}
 			if err := output.Write(tables, commandline.Replaces(&force), func(f *os.File) error { return r.Page().CSV(f) }); err != nil {
 				return err
 			}
@@ -87,12 +94,16 @@ network.`,
 		if picture == "" {
 			return nil
 		}
-		in, err := enginereport.Read(folders...)
-		if err != nil {
-			return fmt.Errorf("--picture draws the curve of sweeps and single runs; other charts can be saved as PNG from the page: %w", err)
-		}
-		return output.Write(picture, commandline.Replaces(&force), func(f *os.File) error { return in.Picture(f) })
+		return output.Write(picture, commandline.Replaces(&force), func(f *os.File) error { return drawMain(r, f) })
 	})
+}
+
+// drawMain draws the chart that a report chooses, or the first of its page, as SVG.
+func drawMain(r kinds.Report, w io.Writer) error {
+	if own, is := r.(interface{ Picture(io.Writer) error }); is {
+		return own.Picture(w)
+	}
+	return r.Page().Picture(w)
 }
 
 // explain prints what folders say and writes their page, into the first of them

@@ -53,7 +53,7 @@ var writers = map[string]writer{
 	"tune":          {"tune --keys 1000000 --memory 64MiB --within 1s --seeds 1 --gets 10k --out NEW", []string{"--out"}},
 	"predict":       {"predict --keys 1M --cache 1% --gets 10k --out NEW", []string{"--out"}},
 	"replay":        {"replay --tree null --changes SET --db NEW1 --out NEW", []string{"--out", "--db/"}},
-	"report":        {"report RUN --picture NEW1 --out NEW", []string{"--out", "--picture"}},
+	"report":        {"report RUN --picture NEW1.svg --out NEW", []string{"--out", "--picture"}},
 	"run":           {"run EXPERIMENT --out NEW", []string{"--out"}},
 	"pack create":   {"pack create RUN --out NEW.zip", []string{"--out"}},
 	"pack site":     {"pack site PACKS --out NEW", []string{"--out"}},
@@ -100,9 +100,9 @@ func TestOnlyNamedPathsChange(t *testing.T) {
 	before := holding(t, tree)
 	at := func(name string) string { return filepath.Join(tree, name) }
 	targets := map[string]string{
-		"file": at("mine/notes.txt"), "page": at("mine/page.html"), "folder": at("mine"), "run": at("run"), "link": at("link"),
-		"linked folder": at("linked"), "dangling link": at("dangling"),
-		"file of a database": at("db/CURRENT"), "new in a database": at("db/new/deeper"), "new in a linked database": at("linked/new"),
+		"file": at("mine/notes.svg"), "page": at("mine/page.html"), "folder": at("mine"), "run": at("run"), "link": at("link.svg"),
+		"linked folder": at("linked"), "dangling link": at("dangling.svg"),
+		"file of a database": at("db/CURRENT"), "new in a database": at("db/new/deeper.svg"), "new in a linked database": at("linked/new.svg"),
 	}
 	for name, w := range writers {
 		if w.args == "" {
@@ -186,7 +186,7 @@ func sentinels(t *testing.T) string {
 	if err := os.RemoveAll(at("db/" + engine.OwnFolder)); err != nil { // another program's from now on
 		t.Fatal(err)
 	}
-	files := map[string]string{"mine/notes.txt": "mine", "mine/page.html": "<!DOCTYPE html>\n<p>my page</p>"}
+	files := map[string]string{"mine/notes.svg": "mine", "mine/page.html": "<!DOCTYPE html>\n<p>my page</p>"}
 	for _, name := range []string{"RadmonRead_3M_2M.log", "Properties_3M.log"} {
 		text, err := os.ReadFile(filepath.Join("../../internal/explain/kvdblog/testdata", name))
 		if err != nil {
@@ -202,7 +202,7 @@ func sentinels(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	for link, to := range map[string]string{"link": "mine/notes.txt", "linked": "db", "dangling": "nowhere"} {
+	for link, to := range map[string]string{"link.svg": "mine/notes.svg", "linked": "db", "dangling.svg": "nowhere"} {
 		if err := os.Symlink(to, at(link)); err != nil {
 			t.Fatal(err)
 		}

@@ -53,13 +53,13 @@ func spots(places []place) view.XYs {
 	})
 }
 
-// PNG draws the chart.
-func (a Advice) PNG(w io.Writer) error {
+// Picture draws the chart as SVG.
+func (a Advice) Picture(w io.Writer) error {
 	chart := a.Chart()
 	if chart == nil {
 		return fmt.Errorf("the curve has fewer than two points: there is nothing to draw")
 	}
-	return chart.PNG(w)
+	return chart.SVG(w)
 }
 
 // Page is what a browser shows.

@@ -20,7 +20,7 @@ import (
 // 1 MB. Further ones are in the compared charts and in the tables.
 const maxDetailed = 4
 
-// Picture draws the main chart as a PNG: the stacked reads of one curve, or the
+// Picture draws the main chart as SVG: the stacked reads of one curve, or the
 // block reads of several in one picture.
 func (in Input) Picture(w io.Writer) error {
 	curves := in.curves()
@@ -42,7 +42,7 @@ func (in Input) Picture(w io.Writer) error {
 	if chart == nil {
 		return errors.New("nothing to draw: no point has block reads per Get")
 	}
-	return chart.PNG(w)
+	return chart.SVG(w)
 }
 
 // Page is what a browser shows: what answers most first; of several curves, all of them

@@ -3,15 +3,15 @@ package view
 import (
 	"encoding/json"
 	"fmt"
-	"image/color"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
 
-// Chart is declared once. A page carries it as JSON, which the page's script draws; canvas
-// draws it as a PNG. What a reader sees of the figures is decided here, how it is put on
-// paper or a screen by the two that draw.
+// Chart is declared once. A page carries it as JSON, which the page's script draws, and as SVG,
+// which is printed and shown without scripts, and which is a file of its own, too. What a reader
+// sees of the figures is decided here, how it is put on paper or a screen by the two that draw.
 type Chart struct {
 	About   string   `json:"about"` // for readers who cannot see it
 	X       Axis     `json:"x"`
@@ -34,9 +34,6 @@ type Mark struct {
 	Name   string  `json:"name"`
 	Color  Color   `json:"color"`
 	Dashed bool    `json:"dashed,omitempty"`
-
-	row  int     // of its name on paper, 0 next to the data
-	left float64 // of its name, from the line
 }
 
 // Form is how a series is drawn.
@@ -91,6 +88,27 @@ const (
 	Plus     Shape = "plus"
 )
 
+// outline is that of a shape: the commands of an SVG path, from the middle of the point, in pixels.
+type outline struct {
+	Path string `json:"path"`
+	Fill Color  `json:"fill,omitzero"` // not that of the series
+}
+
+// outlines are those of all shapes.
+var outlines = map[Shape]outline{
+	Circle:   {"m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z", Color{}},
+	Ring:     {"m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z", paper},
+	Box:      {"m-3.1-3.1h6.2v6.2h-6.2z", Color{}},
+	Square:   {"m-3.1-3.1h6.2v6.2h-6.2z", paper},
+	Pyramid:  {"m0-3.5l3.5 6.3h-7z", Color{}},
+	Triangle: {"m0-3.5l3.5 6.3h-7z", paper},
+	Cross:    {"m-3.1-3.1l6.2 6.2m0-6.2l-6.2 6.2", Color{}}, // lines, which have nothing to fill
+	Plus:     {"m-3.5 0h7m-3.5-3.5v7", Color{}},
+}
+
+// MarshalJSON writes the outline.
+func (s Shape) MarshalJSON() ([]byte, error) { return json.Marshal(outlines[s]) }
+
 // XY is a point of a chart.
 type XY struct {
 	X, Y      float64
@@ -140,37 +158,60 @@ func (v short) MarshalJSON() ([]byte, error) {
 // Range is from the least to the greatest.
 type Range struct{ Low, High float64 }
 
-// Color is one of the palette, on white paper and on a dark page.
-type Color struct{ light, dark uint32 }
-
-// MarshalJSON writes both as CSS colours.
-func (c Color) MarshalJSON() ([]byte, error) {
-	return json.Marshal([]string{hex(c.light), hex(c.dark)})
+// Color is one of the palette: its name, and as RGB on white paper and on a dark page.
+type Color struct {
+	name        string
+	light, dark uint32
 }
 
-func hex(rgb uint32) string { return fmt.Sprintf("#%06x", rgb) }
-
-// ink is the colour on paper.
-func (c Color) ink(alpha uint8) color.Color {
-	return color.NRGBA{uint8(c.light >> 16), uint8(c.light >> 8), uint8(c.light), alpha}
-}
+// MarshalJSON writes its name, which a page's style sheet knows (PaletteStyle).
+func (c Color) MarshalJSON() ([]byte, error) { return json.Marshal(c.name) }
 
 // The palette: colours that readers with any kind of colour vision can tell apart (Okabe and
 // Ito, "Color Universal Design", 2008), with a darker yellow; lighter ones for the dark.
 var (
-	Ink       = Color{0x222222, 0xececea}
-	Muted     = Color{0x666666, 0xa8a8a4}
-	Blue      = Color{0x0072b2, 0x4a8fe8}
-	Sky       = Color{0x56b4e9, 0xa6e1ff}
-	Orange    = Color{0xe69f00, 0xf2b233}
-	Vermilion = Color{0xd55e00, 0xff7f4d}
-	Green     = Color{0x009e73, 0x2fbf92}
-	Purple    = Color{0xcc79a7, 0xe39ac6}
-	Yellow    = Color{0xc9b800, 0xf0e35a}
-	Brown     = Color{0x8c5a32, 0xb98660}
-	Grey      = Color{0x999999, 0x7f7f7f}
-	Red       = Color{0xb00020, 0xff6b7a} // of limits
+	Ink       = Color{"ink", 0x222222, 0xececea}
+	Muted     = Color{"muted", 0x5f5f5f, 0xa5a5a2}
+	Blue      = Color{"blue", 0x0072b2, 0x4a8fe8}
+	Sky       = Color{"sky", 0x56b4e9, 0xa6e1ff}
+	Orange    = Color{"orange", 0xe69f00, 0xf2b233}
+	Vermilion = Color{"vermilion", 0xd55e00, 0xff7f4d}
+	Green     = Color{"green", 0x009e73, 0x2fbf92}
+	Purple    = Color{"purple", 0xcc79a7, 0xe39ac6}
+	Yellow    = Color{"yellow", 0xc9b800, 0xf0e35a}
+	Brown     = Color{"brown", 0x8c5a32, 0xb98660}
+	Grey      = Color{"grey", 0x999999, 0x7f7f7f}
+	Red       = Color{"red", 0xb00020, 0xff6b7a} // of limits
+	paper     = Color{"paper", 0xffffff, 0x16181b}
+	grid      = Color{"grid", 0xe4e4e4, 0x33363a}
 )
+
+// ramp is from dark to light on paper.
+var ramp = [...]Color{
+	{"ramp1", 0x440154, 0xc08be0}, {"ramp2", 0x46327e, 0xa39df0}, {"ramp3", 0x365c8d, 0x7fb2ee},
+	{"ramp4", 0x277f8e, 0x58c4d4}, {"ramp5", 0x1fa187, 0x3fcfa6}, {"ramp6", 0x4ac16d, 0x7fdc78},
+	{"ramp7", 0x8fc72e, 0xb9e35a}, {"ramp8", 0xd0b400, 0xf4e04a},
+}
+
+// hex is the colour on white paper.
+func (c Color) hex() string { return fmt.Sprintf("#%06x", c.light) }
+
+// variable is the colour on a page whose style sheet has PaletteStyle, and the one on white
+// paper without it.
+func (c Color) variable() string { return fmt.Sprintf("var(--chart-%s,%s)", c.name, c.hex()) }
+
+// PaletteStyle is a style sheet that declares the palette, on a light and on a dark screen.
+func PaletteStyle() string {
+	var light, dark strings.Builder
+	palette := []Color{Ink, Muted, Blue, Sky, Orange, Vermilion, Green, Purple, Yellow, Brown, Grey, Red,
+		paper, grid}
+	for _, c := range append(palette, ramp[:]...) {
+		fmt.Fprintf(&light, " --chart-%s: %s;", c.name, c.hex())
+		fmt.Fprintf(&dark, " --chart-%s: #%06x;", c.name, c.dark)
+	}
+	return ":root {" + light.String() + " }\n" +
+		"@media screen and (prefers-color-scheme: dark) { :root {" + dark.String() + " } }\n"
+}
 
 // MaxLines is how many lines a chart holds before it stops being read.
 const MaxLines = 9
@@ -186,8 +227,6 @@ func CurveStyle(i int) Style {
 // RampStyle is the look of the i-th of n points in ascending order: from dark to light on
 // paper, so that the order is seen.
 func RampStyle(i, n int) Style {
-	ramp := [...]Color{{0x440154, 0xc08be0}, {0x46327e, 0xa39df0}, {0x365c8d, 0x7fb2ee}, {0x277f8e, 0x58c4d4},
-		{0x1fa187, 0x3fcfa6}, {0x4ac16d, 0x7fdc78}, {0x8fc72e, 0xb9e35a}, {0xd0b400, 0xf4e04a}}
 	if n <= 1 {
 		return Style{Color: ramp[2]}
 	}

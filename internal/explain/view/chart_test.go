@@ -3,10 +3,12 @@ package view
 import (
 	"bytes"
 	"encoding/json"
+	"encoding/xml"
 	"fmt"
-	"image/png"
 	"math"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -59,20 +61,18 @@ func TestNamesOfCloseLines(t *testing.T) {
 	}
 	for _, width := range []float64{300, 700} {
 		c.fit()
-		toX := func(x float64) float64 { return c.X.place(x) * width }
-		c.markRows(toX, width)
-		for i, m := range c.Marks {
-			from := toX(m.X) + m.left
-			to := from + textWidth(markSize, m.Name)
-			if to > width+0.01 {
-				t.Errorf("%s ends at %.0f of %.0f", m.Name, to, width)
+		f := frame{Panel: c.Panels[0], x: c.X, data: box{point{pictureWidth - width, 0}, point{pictureWidth, 100}}}
+		marks, _ := c.marksIn(&f)
+		for i, m := range marks {
+			to := m.left + textWidth(m.Name)
+			if m.left < 0 || to > pictureWidth {
+				t.Errorf("%s is from %.0f to %.0f of %d", m.Name, m.left, to, pictureWidth)
 			}
-			for j, other := range c.Marks {
-				start := toX(other.X) + other.left
-				if i != j && other.row == m.row && start < to && from < start+textWidth(markSize, other.Name) {
+			for j, other := range marks {
+				if i != j && other.row == m.row && other.left < to && m.left < other.left+textWidth(other.Name) {
 					t.Errorf("%s lies over %s", m.Name, other.Name)
 				}
-				if x := toX(other.X); j > i && other.row >= m.row && x > from && x < to {
+				if j > i && other.row >= m.row && other.at > m.left && other.at < to {
 					t.Errorf("%s lies over the line of %s", m.Name, other.Name)
 				}
 			}
@@ -87,7 +87,7 @@ func TestLogarithmicAxis(t *testing.T) {
 		c := NewChart("test", Linear("x", AsNumber), Axis{Label: "Gets per second", Kind: Logs, Format: AsCount})
 		c.Panels[0].Line("a", XYs{{X: 1, Y: low}, {X: 2, Y: high}}, Style{Color: Ink})
 		c.fit()
-		for _, tick := range c.Panels[0].ticks(mostTicks) {
+		for _, tick := range c.Panels[0].ticks(xTicks) {
 			labels = append(labels, tick.label)
 		}
 		return c.Panels[0].title(true), labels
@@ -100,48 +100,140 @@ func TestLogarithmicAxis(t *testing.T) {
 	}
 }
 
-// TestFarPointsAreDrawn: a line ends at the edge of the panel, however far its points are, and a picture does not take long.
+// element is one of a picture, with the attributes and the elements in it.
+type element struct {
+	XMLName    xml.Name
+	Attributes []xml.Attr `xml:",any,attr"`
+	Text       string     `xml:",chardata"`
+	Elements   []element  `xml:",any"`
+}
+
+// attribute is the value of an attribute; "" of none.
+func (e element) attribute(name string) string {
+	for _, a := range e.Attributes {
+		if a.Name.Local == name {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// all are the element and those in it of which something holds.
+func (e element) all(is func(element) bool) (found []element) {
+	if is(e) {
+		found = append(found, e)
+	}
+	for _, in := range e.Elements {
+		found = append(found, in.all(is)...)
+	}
+	return found
+}
+
+// drawn is the picture of a chart, which is XML.
+func drawn(t *testing.T, c *Chart) (root element) {
+	t.Helper()
+	var file bytes.Buffer
+	if err := c.SVG(&file); err != nil {
+		t.Fatal(err)
+	}
+	if err := xml.Unmarshal(file.Bytes(), &root); err != nil {
+		t.Fatalf("%v in %s", err, file.String())
+	}
+	return root
+}
+
+// A line ends at the edge of the panel, however far its points are: what is around the data hides
+// it, and no coordinate is too large for a renderer.
 func TestFarPointsAreDrawn(t *testing.T) {
 	c := NewChart("test", Linear("x", AsNumber), Axis{Label: "y"})
 	panel := c.Panels[0]
 	panel.Line("measured", XYs{{X: 1, Y: 1}, {X: 2, Y: 2}, {X: 3, Y: 1}}, CurveStyle(0))
 	panel.Line("", XYs{{X: 1, Y: 1, Low: .5, High: 1e14}, {X: 3, Y: 1, Low: .5, High: 1e14}}, Style{Color: Green, Band: true, Guide: true})
 	panel.Line("", XYs{{X: 1, Y: 1}, {X: 2, Y: 1e14}, {X: 3, Y: 1}}, Style{Color: Red, Dash: Dashed(), Guide: true})
-	var file bytes.Buffer
-	if err := c.PNG(&file); err != nil {
-		t.Fatal(err)
+	root := drawn(t, c)
+	windows := root.all(func(e element) bool { return e.XMLName.Local == "svg" && e.attribute("class") == "" })
+	if len(windows) != 1 {
+		t.Fatalf("%d windows", len(windows))
 	}
-	picture, err := png.Decode(&file)
-	if err != nil {
-		t.Fatal(err)
+	inside := func(e element) bool { return e.XMLName.Local == "path" && e.attribute("stroke") == Red.hex() }
+	if n := len(windows[0].all(inside)); n != 1 || len(root.all(inside)) != n {
+		t.Errorf("of %d red lines %d are behind the window", len(root.all(inside)), n)
 	}
-	red := map[int]bool{} // rows
-	for y := range picture.Bounds().Dy() {
-		for x := range picture.Bounds().Dx() {
-			if r, g, _, _ := picture.At(x, y).RGBA(); r > 0xa000 && g < 0x3000 {
-				red[y] = true
-			}
-		}
-	}
-	if len(red) < 50 {
-		t.Errorf("red in %d rows", len(red))
-	}
-	for _, c := range []struct{ from, to, begin, end point }{
-		{point{-1, 1}, point{3, 1}, point{0, 1}, point{2, 1}}, {point{1, -1e20}, point{1, 1}, point{1, 0}, point{1, 1}},
-		{point{.5, .5}, point{1, 1}, point{.5, .5}, point{1, 1}},
-	} {
-		if begin, end, is := (box{max: point{2, 2}}).clip(c.from, c.to); !is || distance(begin, c.begin) > 1e-6 || end != c.end {
-			t.Errorf("%v: from %v to %v, %t", c, begin, end, is)
-		}
-	}
-	for _, outside := range [][2]point{{{3, 0}, {3, 5}}, {{-1, 1.5}, {1.5, 4}}} {
-		if begin, end, is := (box{max: point{2, 2}}).clip(outside[0], outside[1]); is {
-			t.Errorf("%v: from %v to %v", outside, begin, end)
-		}
+	far := regexp.MustCompile(`[0-9]{6}|e\+|NaN|Inf`)
+	for _, path := range root.all(func(e element) bool { return far.MatchString(e.attribute("d")) }) {
+		t.Errorf("a path along %s", path.attribute("d"))
 	}
 }
 
-func distance(a, b point) float64 { return math.Hypot(a.x-b.x, a.y-b.y) }
+// A picture is XML whatever names it has, with all that a reader sees on the page: title and
+// description, axes, labels, marks, what failed, limits, and the legend below, inside its edges.
+func TestPictureIsComplete(t *testing.T) {
+	const odd = "a <b> & \"c\" \x01"
+	curves := NewChart(odd, Sizes(64<<20), Axis{Label: "block reads per Get"}, Percents("hit rate"))
+	curves.Panels[0].Line(odd, XYs{{X: 1 << 20, Y: 3, Low: 2, High: 4}, {X: 4 << 20, Y: 2}}, CurveStyle(0))
+	curves.Panels[0].Line("predicted", XYs{{X: 1 << 20, Y: 3, Low: 2, High: 4}, {X: 4 << 20, Y: 2, Low: 1, High: 3}},
+		Style{Color: Blue, Band: true, Dash: Dashed()})
+	curves.Panels[0].Labels(XYs{{X: 1 << 20, Y: 3, Text: "three"}})
+	curves.Panels[1].Dots("hits", XYs{{X: 1 << 20, Y: 50}, {X: 4 << 20, Y: math.NaN()}}, CurveStyle(1))
+	curves.Panels[1].Failed("broken", Ink)
+	curves.Marks = []Mark{{X: 2 << 20, Name: "IP1: 2 MiB", Color: Ink, Dashed: true}}
+	bars := Bars{About: "Gets per second", X: "engine", Groups: []string{"a group whose name is long", "b", "c"}, Panels: []Axis{{Label: "Gets per second"}},
+		Sets: []BarSet{{Name: "measured", Color: Blue, Values: [][]float64{{2, 3, 0}}, Spans: []Range{{1, 3}, {}, {}},
+			Failed: []bool{false, false, true}, Limits: [][]float64{{2.5, 0, 0}}}}}.Chart(nil)
+	for name, c := range map[string]struct {
+		*Chart
+		texts   []string
+		strokes map[string]int // how many paths are stroked in a colour
+	}{
+		"curves": {curves, []string{"block reads per Get", "hit rate, %", "cache size, and as a share of the database", "1 MiB", "1.6%",
+			"IP1: 2 MiB", "three", "a <b> & \"c\" \uFFFD", "predicted", "hits", "broken (failed)"},
+			// The line, its range, its points and its sample (line and point); the line of the prediction, and its sample.
+			map[string]int{Blue.hex(): 5 + 2}},
+		"bars": {bars, []string{"Gets per second", "engine", "measured", "a group whose n…", "0"},
+			map[string]int{Red.hex(): 1, Muted.hex(): 2, Blue.hex(): 1}}, // a limit; the axis and a range; a cross
+	} {
+		root := drawn(t, c.Chart)
+		text := func(e element) bool { return e.XMLName.Local == "text" }
+		var seen []string
+		for _, e := range root.all(text) {
+			seen = append(seen, e.Text)
+			x, err := strconv.ParseFloat(e.attribute("x"), 64)
+			switch width := textWidth(e.Text); {
+			case e.attribute("transform") != "":
+				continue
+			case err != nil:
+				t.Errorf("%s: %q is at %q", name, e.Text, e.attribute("x"))
+			case e.attribute("text-anchor") == "middle":
+				x -= width / 2
+				fallthrough
+			case e.attribute("text-anchor") == "":
+				if x < 0 || x+width > pictureWidth {
+					t.Errorf("%s: %q is from %.0f to %.0f", name, e.Text, x, x+width)
+				}
+			case x-width < 0:
+				t.Errorf("%s: %q begins at %.0f", name, e.Text, x-width)
+			}
+		}
+		for _, want := range c.texts {
+			if !slices.Contains(seen, want) {
+				t.Errorf("%s: %q is not among %q", name, want, seen)
+			}
+		}
+		for color, want := range c.strokes {
+			if n := len(root.all(func(e element) bool { return e.attribute("stroke") == color })); n != want {
+				t.Errorf("%s: %d paths in %s, not %d", name, n, color, want)
+			}
+		}
+		if root.Elements[0].XMLName.Local != "title" || root.Elements[1].XMLName.Local != "desc" {
+			t.Errorf("%s: begins with %v and %v", name, root.Elements[0].XMLName.Local, root.Elements[1].XMLName.Local)
+		}
+	}
+	root := drawn(t, curves)
+	if got := root.Elements[1].Text; !strings.Contains(got, "Block reads per Get; hit rate, % by cache size") ||
+		!strings.HasSuffix(got, "Not drawn: 1 implausible figures.") {
+		t.Errorf("description %q", got)
+	}
+}
 
 // Sizes have ticks at powers of two, fewer where they would touch.
 func TestSizesHaveRoom(t *testing.T) {
@@ -196,7 +288,7 @@ func TestChartsAreData(t *testing.T) {
 		Panels []struct {
 			Series []struct {
 				Name   string
-				Color  []string
+				Color  string
 				Points struct{ X, Y, Low, High []*float64 }
 			}
 		}
@@ -205,7 +297,7 @@ func TestChartsAreData(t *testing.T) {
 		t.Fatalf("%v in %s", err, text)
 	}
 	s := got.Panels[0].Series[0]
-	if got.About != c.About || s.Name != "a & b" || !slices.Equal(s.Color, []string{"#0072b2", "#4a8fe8"}) {
+	if got.About != c.About || s.Name != "a & b" || s.Color != "blue" || !strings.Contains(page.String(), " --chart-blue: #4a8fe8;") {
 		t.Errorf("%+v", got)
 	}
 	if at := s.Points; len(at.X) != 2 || *at.X[0] != 1 || *at.Y[0] != 0.3 || *at.Low[0] != 0.25 || at.Low[1] != nil || *at.Y[1] != 3 {

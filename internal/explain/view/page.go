@@ -4,6 +4,7 @@ package view
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"html/template"
 	"io"
@@ -91,19 +92,40 @@ func (p *Page) Answer(of string, texts ...string) {
 }
 
 // Style is the page's own style sheet.
-func (p *Page) Style() template.CSS { return template.CSS(web.ChartStyle + web.ReportStyle) }
+func (p *Page) Style() template.CSS {
+	return template.CSS(PaletteStyle() + web.ChartStyle + web.ReportStyle)
+}
 
 // Script saves tables and charts.
 func (p *Page) Script() template.JS { return template.JS(web.ReportScript) }
 
 // Library draws the charts; "" if the page has none.
 func (p *Page) Library() template.JS {
+	if p.mainChart() == nil {
+		return ""
+	}
+	return template.JS(web.ChartLibrary + "\n" + web.ChartScript)
+}
+
+// mainChart is the first one; nil if the page has none.
+func (p *Page) mainChart() *Chart {
 	for _, s := range p.Sections {
-		if slices.ContainsFunc(s.Blocks, func(b Block) bool { return b.Chart != nil }) {
-			return template.JS(web.ChartLibrary + "\n" + web.ChartScript)
+		for _, b := range s.Blocks {
+			if b.Chart != nil {
+				return b.Chart
+			}
 		}
 	}
-	return ""
+	return nil
+}
+
+// Picture draws the first chart of the page as SVG.
+func (p *Page) Picture(w io.Writer) error {
+	chart := p.mainChart()
+	if chart == nil {
+		return errors.New("nothing to draw: the report has no chart")
+	}
+	return chart.SVG(w)
 }
 
 // Data is the block's table; nil if it has none.
