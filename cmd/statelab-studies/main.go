@@ -21,6 +21,7 @@ import (
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
+	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
 )
 
@@ -72,13 +73,13 @@ func report(stdout io.Writer, out string, folders []string) error {
 	if err != nil {
 		return err
 	}
-	if err := study.Text(stdout); err != nil {
+	if err := render.Terminal(stdout, study.Document()); err != nil {
 		return err
 	}
 	if out == "" {
 		out = filepath.Join(folders[0], result.ReportFile)
 	}
-	if err := output.Write(out, output.Reports, func(f *os.File) error { return study.Page().Write(f) }); err != nil {
+	if err := output.Write(out, output.Reports, func(f *os.File) error { return render.Page(f, study.Document()) }); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(stdout, "\nreport: %s\n", out)

@@ -33,7 +33,7 @@ advise says whether that limits your node.
 			if dir == "." {
 				where = "the current directory"
 			}
-			return host.Tell(a.stdout, where, findings)
+			return a.show(host.Document(where, findings))
 		}}
 	cmd.Flags().StringVar(&dir, "db", ".", "folder of the databases to measure")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -130,7 +130,7 @@ func (a *app) written(f *setFlags, p *console.Progress, out string, err error) e
 	if err != nil {
 		return err
 	}
-	return errors.Join(changeset.FactsOf(f.out, set.Info()).Text(a.stdout), set.Close())
+	return errors.Join(a.show(changeset.FactsOf(f.out, set.Info()).Document()), set.Close())
 }
 
 func (a *app) changesetImport() *cobra.Command {
@@ -302,7 +302,7 @@ versions and files whose names the format does not know exit 3.`}
 			if err := a.printJSON(facts); err != nil {
 				return err
 			}
-		} else if err := facts.VerdictText(a.stdout); err != nil {
+		} else if err := a.show(facts.VerdictDocument()); err != nil {
 			return err
 		}
 		if damage != nil {

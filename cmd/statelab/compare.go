@@ -17,10 +17,12 @@ import (
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/explain/compare"
+	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
+	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/internal/run/bench"
 )
 
@@ -134,10 +136,14 @@ func (a *app) tellComparison(c *comparing, found *compare.Comparison, limits []c
 	if err := a.print(c.json, found); err != nil {
 		return err
 	}
+
+	shown := func(as func(io.Writer, *view.Document) error) func(io.Writer) error {
+		return func(w io.Writer) error { return as(w, found.Document()) }
+	}
 	for _, to := range []struct {
 		path  string
 		write func(io.Writer) error
-	}{{c.page, found.Page().Write}, {c.benchOut, found.Bench}, {c.csvs, found.Page().CSV}} {
+	}{{c.page, shown(render.Page)}, {c.benchOut, found.Bench}, {c.csvs, shown(render.CSV)}} {
 		if to.path == "" {
 			continue
 		}

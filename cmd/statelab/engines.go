@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -9,6 +8,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/plan/runners"
 )
 
@@ -36,31 +36,29 @@ func linked(name string) engine.Engine {
 }
 
 func (a *app) enginesVerb() *cobra.Command {
-	var asJSON, workloads bool
+	var asJSON, listsWorkloads bool
 	cmd := &cobra.Command{Use: "engines", Short: "List engines, trees, layouts and profiles, and what is missing", Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			if workloads {
-				for _, w := range workload.All() {
-					fmt.Fprintf(a.stdout, "%-5s --workload %-17s %s\n", w.Verb, w.Name, w.Text)
-				}
-				return nil
+			if listsWorkloads {
+				return a.show(workloads())
 			}
 			rows := runners.EngineRows(a.tables.Engines)
 			if asJSON {
 				return a.printJSON(rows)
 			}
-			for _, row := range rows {
-				row.Text(a.stdout)
-			}
-			runners.List(a.stdout, "Trees, for statelab replay --tree", a.tables.Trees)
-			runners.List(a.stdout, "Layouts of state, for statelab layouts --layout", a.tables.Layouts)
-			runners.Watchable(a.stdout)
-			runners.Capabilities(a.stdout, rows)
-			return nil
+			return a.show(runners.ListOf(rows, a.tables))
 		}}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&workloads, "workloads", false, "list the workloads of load and sweep instead")
+	cmd.Flags().BoolVar(&listsWorkloads, "workloads", false, "list the workloads of load and sweep instead")
 	return cmd
+}
+
+// workloads lists those that load and sweep can issue, under their names in db_bench.
+func workloads() *view.Document {
+	d := &view.Document{Title: "Workloads"}
+	d.Add("Workloads", view.Block{Table: view.ListOf([]string{"verb", "--workload", "what it does"}, workload.All(),
+		func(w workload.About) []string { return []string{w.Verb, w.Name, w.Text} })})
+	return d
 }
 
 // finder finds engines for a sweep, and reports what is missing to m.

@@ -160,7 +160,7 @@ func (a *app) printInspection(f *inspectFlags, found *inspect.Inspection) (err e
 	if f.json {
 		return a.printJSON(found)
 	}
-	return found.Text(a.stdout, f.sampleKeys.String())
+	return a.show(found.Document(f.sampleKeys.String()))
 }
 
 func isFile(path string) bool {

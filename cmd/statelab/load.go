@@ -68,7 +68,7 @@ func (a *app) load(f *flags, m *mistakes) (err error) {
 			return a.printJSON(run)
 		}
 		if run.Status == result.OK {
-			inspect.Load(a.stdout, run)
+			return a.show(inspect.Load(run))
 		}
 		return nil
 	}}, err)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,6 +23,7 @@ import (
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/explain/kinds"
 	"github.com/statelab/statelab/internal/explain/promexport"
+	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/estimate"
@@ -31,6 +31,7 @@ import (
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/plan/slurm"
 	"github.com/statelab/statelab/internal/plan/sweep"
+	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
 )
 
@@ -391,12 +392,15 @@ func (a *app) compared(f *flags, p *console.Progress, d finished, so plan.Outcom
 }
 
 // answer is what a verb finds out.
-type answer interface{ Text(io.Writer) error }
+type answer interface{ Document() *view.Document }
+
+// show prints a document.
+func (a *app) show(d *view.Document) error { return render.Terminal(a.stdout, d) }
 
 // print prints an answer as text, or as JSON.
 func (a *app) print(asJSON bool, found answer) error {
 	if !asJSON {
-		return found.Text(a.stdout)
+		return a.show(found.Document())
 	}
 	if as, is := found.(interface{ JSON() any }); is {
 		return a.printJSON(as.JSON())
@@ -431,11 +435,11 @@ func (dryRun) Error() string { return "dry run" }
 // the estimate for --dry-run.
 func (a *app) estimated(f *flags, dir string, steps []estimate.Step) (estimate.Estimate, error) {
 	e := estimate.Total(steps)
-	var shown io.Writer
+	var show func(*view.Document) error
 	if f.dryRun {
-		shown = a.stdout
+		show = a.show
 	}
-	wrong, err := disk.Room(e, dir, shown)
+	wrong, err := disk.Room(e, dir, show)
 	switch {
 	case err != nil:
 		return e, err

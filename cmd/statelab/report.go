@@ -20,12 +20,14 @@ import (
 	"github.com/statelab/statelab/internal/explain/iavlbench"
 	"github.com/statelab/statelab/internal/explain/kinds"
 	"github.com/statelab/statelab/internal/explain/kvdblog"
+	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/plan/experiment"
+	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
 )
 
 func (a *app) reportVerb() *cobra.Command {
-	var out, picture, tables string
+	var out, picture, tables, markdown string
 	var listen experiment.Text
 	var force, serves bool
 	cmd := &cobra.Command{
@@ -36,6 +38,7 @@ func (a *app) reportVerb() *cobra.Command {
   statelab report S                                (writes S/report.html)
   statelab report MINE THEIRS --out both.html      (one picture, x = % of the database)
   statelab report S --picture curve.svg --csv figures.csv
+  statelab report S --markdown result.md           (for an issue or a wiki)
   statelab report --serve                          (local pages of all results below statelab-runs)
   statelab report --serve results --listen 192.168.1.5:8080   (for others, too: anybody there
                                                     can read the results)
@@ -46,13 +49,14 @@ network.`,
 	}
 	cmd.Flags().StringVar(&out, "out", "", "the HTML file (default: report.html in the first folder)")
 	cmd.Flags().StringVar(&picture, "picture", "", "also draw the main chart into this file, as SVG (the page's button saves PNG)")
-	cmd.Flags().BoolVar(&force, "force", false, "with --picture or --csv: replace the file if it exists")
+	cmd.Flags().BoolVar(&force, "force", false, "with --picture, --csv or --markdown: replace the file if it exists")
 	cmd.Flags().StringVar(&tables, "csv", "", "also write all tables, with values in full, into this CSV file")
+	cmd.Flags().StringVar(&markdown, "markdown", "", "also write the report, without charts, into this Markdown file")
 	cmd.Flags().BoolVar(&serves, "serve", false, "serve pages of all results below a folder (default: statelab-runs) until Ctrl-C")
 	setting.Var(cmd.Flags(), &listen, setting.Address, "listen", ":8111", "with --serve: where, as :PORT for this machine only, or HOST:PORT")
 	return a.checked(cmd, func(m *mistakes, folders []string) error {
 		if serves {
-			m.Refuse(cmd.Flags(), "not with --serve", "out", "picture", "csv", "force")
+			m.Refuse(cmd.Flags(), "not with --serve", "out", "picture", "csv", "markdown", "force")
 			return a.serve(m, folders, listen.V())
 		}
 		m.Refuse(cmd.Flags(), "only with --serve", "listen")
@@ -68,6 +72,7 @@ network.`,
 				"(for a PNG, use the button \"save PNG\" of the page)", filepath.Base(picture))
 		}
 		m.NewFileIf("csv", tables, &force)
+		m.NewFileIf("markdown", markdown, &force)
 		if out != "" {
 			if err := output.File(out, output.Reports); err != nil {
 				m.Add("--out: %v", err)
@@ -79,15 +84,22 @@ network.`,
 		if err := a.explain(false, out, folders...); err != nil {
 			return err
 		}
-		if tables == "" && picture == "" {
+		if tables == "" && markdown == "" && picture == "" {
 			return nil
 		}
 		r, err := kinds.Open(folders...)
 		if err != nil {
 			return err
 		}
-		if tables != "" {
-			if err := output.Write(tables, commandline.Replaces(&force), func(f *os.File) error { return r.Page().CSV(f) }); err != nil {
+		for _, to := range []struct {
+			path   string
+			render func(io.Writer, *view.Document) error
+		}{{tables, render.CSV}, {markdown, render.Markdown}} {
+			if to.path == "" {
+				continue
+			}
+			write := func(f *os.File) error { return to.render(f, r.Document()) }
+			if err := output.Write(to.path, commandline.Replaces(&force), write); err != nil {
 				return err
 			}
 		}
@@ -103,7 +115,7 @@ func drawMain(r kinds.Report, w io.Writer) error {
 	if own, is := r.(interface{ Picture(io.Writer) error }); is {
 		return own.Picture(w)
 	}
-	return r.Page().Picture(w)
+	return render.Picture(w, r.Document())
 }
 
 // explain prints what folders say and writes their page, into the first of them
@@ -120,7 +132,7 @@ func (a *app) explain(asJSON bool, path string, folders ...string) error {
 		return err
 	}
 	path = cmp.Or(path, filepath.Join(folders[0], result.ReportFile))
-	if err := output.Write(path, output.Reports, func(f *os.File) error { return r.Page().Write(f) }); err != nil {
+	if err := output.Write(path, output.Reports, func(f *os.File) error { return render.Page(f, r.Document()) }); err != nil {
 		return err
 	}
 	if !asJSON {

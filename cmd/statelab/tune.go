@@ -175,7 +175,7 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 	case f.out == "" && f.json:
 		return a.printJSON(found)
 	case f.out == "":
-		return found.Text(a.stdout)
+		return a.show(found.Document())
 	}
 	dir := absolute(f.out)
 	if err := errors.Join(output.WriteJSON(filepath.Join(dir, tuned.File), found), os.Remove(asked.Keep)); err != nil {

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"runtime"
 
 	"github.com/statelab/statelab/internal/ask/evidence"
+	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/sweep"
@@ -138,8 +138,8 @@ func Machine(ctx context.Context, dir string, measured, direct bool) (estimate.M
 }
 
 // Room tells why the disk under dir or the memory cannot hold what is estimated; nil if they can.
-// It prints the estimate, if there is a place for it.
-func Room(e estimate.Estimate, dir string, shown io.Writer) (wrong, err error) {
+// It shows the estimate, if there is a place for it.
+func Room(e estimate.Estimate, dir string, show func(*view.Document) error) (wrong, err error) {
 	free, err := host.FreeBytes(dir)
 	if err != nil {
 		return nil, fmt.Errorf("find out how much space is free: %w", err)
@@ -148,8 +148,8 @@ func Room(e estimate.Estimate, dir string, shown io.Writer) (wrong, err error) {
 	if memory == 0 {
 		memory = math.MaxInt64 // the kernel does not tell
 	}
-	if shown != nil {
-		err = e.Text(shown, free, memory)
+	if show != nil {
+		err = show(e.Document(free, memory))
 	}
 	return e.Fits(free, memory), err
 }

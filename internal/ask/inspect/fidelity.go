@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/adapter"
@@ -21,6 +19,7 @@ import (
 	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/advise"
+	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/fidelity"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
@@ -272,49 +271,56 @@ func steadyReads(ctx context.Context, in predict.Input, levels []engine.Level) (
 // pricedGets are simulated before the cache's steady state is looked for.
 const pricedGets = 200_000
 
-// Text prints the differences.
-func (out *Comparison) Text(w io.Writer) error {
-	differences := out.Differences()
+// Document says what differs, and what each difference costs.
+func (out *Comparison) Document() *view.Document {
+	d := &view.Document{Title: "The shape of " + out.Source, Warnings: view.Detailed(view.WarningsOf(out.Warnings))}
+	d.Answer("", out.sentence())
+	for _, warning := range out.Warnings {
+		if InAnswer(warning) {
+			d.Answer("", fmt.Sprintf("All of this is about tables, and a Get reads less than they tell: %s. To compare the whole, %s.",
+				warning.Text, warning.Remedy))
+		}
+	}
+
+	d.Add("Tables", view.Block{Title: "Tables", Table: out.table(), Texts: []string{"Block reads: " + out.Basis + "."}})
+	for _, t := range out.Tables {
+		d.Add(cmp.Or(t.Name, "Differences"), view.Each(t.Differences, func(one fidelity.Difference) view.Block {
+			return differenceBlock(t.Name, one)
+		})...)
+	}
+	return d
+}
+
+// sentence says in how many things the database differs.
+func (out *Comparison) sentence() string {
 	than := "a long-running node's shape"
 	if out.Beside != "" {
 		than = "the shape of " + out.Beside
 	}
 	small := slices.IndexFunc(out.Tables, func(t fidelity.Verdict) bool { return t.TooSmall > 0 })
-	if small >= 0 {
-		fmt.Fprintf(w, "%s is too small to tell whether it has %s: with less than about %s all of its keys lie in one level, and those of a node lie "+
-			"in several. Load more keys.\n\n", out.Source, than, unit.Bytes(out.Tables[small].TooSmall))
-	} else if differences == 0 {
-		fmt.Fprintf(w, "%s has %s: no difference found.\n\n", out.Source, than)
-	} else {
-		fmt.Fprintf(w, "%s between %s and %s.\n\n", unit.Plural(differences, "difference"), out.Source, than)
+	differences := out.Differences()
+	switch {
+	case small >= 0:
+		return fmt.Sprintf("%s is too small to tell whether it has %s: with less than about %s all of its keys lie in one level, "+
+			"and those of a node lie in several. Load more keys.", out.Source, than, unit.Bytes(out.Tables[small].TooSmall))
+	case differences == 0:
+		return fmt.Sprintf("%s has %s: no difference found.", out.Source, than)
 	}
-	for _, warning := range out.Warnings {
-		if InAnswer(warning) {
-			fmt.Fprintf(w, "All of this is about tables, and a Get reads less than they tell: %s. To compare the whole, %s.\n\n", warning.Text, warning.Remedy)
-		}
+	return fmt.Sprintf("%s between %s and %s.", unit.Plural(differences, "difference"), out.Source, than)
+}
+
+// differenceBlock is one difference of a table.
+func differenceBlock(table string, d fidelity.Difference) view.Block {
+	title := d.Kind
+	if table != "" {
+		title = table + ", " + title
 	}
-	if err := out.verdicts(w); err != nil {
-		return err
+	effect := signed(d.Extra) + " block reads per Get because of this"
+	if math.Abs(d.Extra) < 0.0005 {
+		effect = "no effect on block reads per Get with this cache"
 	}
-	for _, t := range out.Tables {
-		for _, d := range t.Differences {
-			name := ""
-			if t.Name != "" {
-				name = t.Name + ", "
-			}
-			effect := signed(d.Extra) + " block reads per Get because of this"
-			if math.Abs(d.Extra) < 0.0005 {
-				effect = "no effect on block reads per Get with this cache"
-			}
-			fmt.Fprintf(w, "\n%s%s: %s\n", name, d.Kind, effect)
-			fmt.Fprintf(w, "  here:     %s\n  expected: %s\n", d.Here, d.Expected)
-			if d.Remedy != "" {
-				fmt.Fprintf(w, "  remedy:   %s\n", d.Remedy)
-			}
-		}
-	}
-	_, err := fmt.Fprintf(w, "\nblock reads: %s\n", out.Basis)
-	return err
+	return view.Block{Facts: view.Known([][2]string{{"difference", title + ": " + effect},
+		{"here", d.Here}, {"expected", d.Expected}, {"remedy", d.Remedy}})}
 }
 
 // InAnswer reports whether a warning is a part of the answer, since it changes what that means.
@@ -327,23 +333,35 @@ func signed(v float64) string {
 	return unit.Significant(v, 3)
 }
 
-func (out *Comparison) verdicts(w io.Writer) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "entries\tsize\tsorted\tfiltered\tbits\tblock\treads/Get\treads/Get\t")
-	fmt.Fprintln(table, "\t\truns\tkeys\t/key\t\there\texpected\t  table")
-	for _, t := range out.Tables {
-		if t.Keys == 0 {
-			fmt.Fprintf(table, "0\t%s\t\t\t\t\t\t\t  %s\n", unit.Bytes(t.Bytes), t.Name)
-			continue
-		}
-		filtered, bits := fmt.Sprintf("%.0f%%", t.FilteredPercent), fmt.Sprintf("%.0f", t.FilterBits)
-		if t.FilterBits == 0 && t.SortedRuns < 2 { // there is no level that needs filters
-			filtered, bits = "", ""
-		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%.3f\t%.3f\t  %s\n", unit.Count(t.Keys), unit.Bytes(t.Bytes), t.SortedRuns, filtered,
-			bits, unit.Bytes(int64(t.BlockBytes)), t.ReadsPerGet, t.ExpectedReadsPerGet, t.Name)
+// table is every table with what its Gets read.
+func (out *Comparison) table() view.Table {
+	type column = view.Column[fidelity.Verdict]
+	words := func(name, unitName string, of func(fidelity.Verdict) string) column {
+		return column{Name: name, Unit: unitName, Words: func(t fidelity.Verdict) string {
+			if t.Keys == 0 {
+				return ""
+			}
+			return of(t)
+		}}
 	}
-	return table.Flush()
+	filtered := func(name, unitName, format string, of func(fidelity.Verdict) float64) column {
+		return words(name, unitName, func(t fidelity.Verdict) string {
+			if t.FilterBits == 0 && t.SortedRuns < 2 { // there is no level that needs filters
+				return ""
+			}
+			return fmt.Sprintf(format, of(t))
+		})
+	}
+	return view.TableOf(out.Tables, nil,
+		column{Name: "entries", Words: func(t fidelity.Verdict) string { return unit.Count(t.Keys) }},
+		column{Name: "size", Words: func(t fidelity.Verdict) string { return unit.Bytes(t.Bytes) }},
+		words("sorted", "runs", func(t fidelity.Verdict) string { return fmt.Sprint(t.SortedRuns) }),
+		filtered("filtered", "keys", "%.0f%%", func(t fidelity.Verdict) float64 { return t.FilteredPercent }),
+		filtered("bits", "/key", "%.0f", func(t fidelity.Verdict) float64 { return t.FilterBits }),
+		words("block", "", func(t fidelity.Verdict) string { return unit.Bytes(int64(t.BlockBytes)) }),
+		words("reads here", "/Get", func(t fidelity.Verdict) string { return fmt.Sprintf("%.3f", t.ReadsPerGet) }),
+		words("expected", "/Get", func(t fidelity.Verdict) string { return fmt.Sprintf("%.3f", t.ExpectedReadsPerGet) }),
+		view.Words("table", func(t fidelity.Verdict) string { return t.Name }))
 }
 
 // Conformity is what inspect --as PROFILE says of a database, with --json too: its options beside those of a
@@ -452,24 +470,24 @@ func (out *Conformity) Differences() (n int) {
 	return n
 }
 
-// Text prints the options that differ.
-func (out *Conformity) Text(w io.Writer) error {
+// Document says which options differ.
+func (out *Conformity) Document() *view.Document {
+	d := &view.Document{Title: "The options of " + out.Source}
 	n := out.Differences()
 	if n == 0 {
-		_, err := fmt.Fprintf(w, "%s has the options of %s: %s that matter for reads are the same (%s).\n", out.Source, out.Profile,
-			unit.Plural(len(out.Options), "option"), out.File)
-		return err
+		d.Answer("", fmt.Sprintf("%s has the options of %s: %s that matter for reads are the same (%s).", out.Source,
+			out.Profile, unit.Plural(len(out.Options), "option"), out.File))
+		return d
 	}
-	fmt.Fprintf(w, "%s of %d that matter for reads between %s (%s) and the profile %s.\n\n", unit.Plural(n, "difference"), len(out.Options), out.Source,
-		out.File, out.Profile)
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "of\toption\there\tprofile")
-	for _, o := range out.Options {
-		if o.Differs {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", o.Part, o.Name, cmp.Or(o.Here, "(not said)"), cmp.Or(o.Profile, "(not said)"))
-		}
-	}
-	return table.Flush()
+	d.Answer("", fmt.Sprintf("%s of %d that matter for reads between %s (%s) and the profile %s.", unit.Plural(n, "difference"),
+		len(out.Options), out.Source, out.File, out.Profile))
+
+	differ := view.Where(out.Options, func(o OptionPair) bool { return o.Differs })
+	d.Add("Options that differ", view.Block{Table: view.ListOf([]string{"of", "option", "here", "profile"}, differ,
+		func(o OptionPair) []string {
+			return []string{o.Part, o.Name, cmp.Or(o.Here, "(not said)"), cmp.Or(o.Profile, "(not said)")}
+		})})
+	return d
 }
 
 // AdviseRocksDB recommends a block cache for Gets of one column family, or of a mix of several: asked is

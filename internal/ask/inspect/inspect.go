@@ -10,12 +10,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
@@ -308,48 +307,59 @@ func sections(ctx context.Context, e engine.Engine, o engine.Options, client str
 	return found, nil
 }
 
-// Text prints it; sampled is how many keys Sections are estimated from, as it was asked for.
-func (i *Inspection) Text(w io.Writer, sampled string) error {
+// Document says what was found; sampled is how many keys Sections are estimated from, as it was
+// asked for.
+func (i *Inspection) Document(sampled string) *view.Document {
 	files, ofTables := i.files()
 	whose := ""
 	if i.Client != "" {
 		whose = ", of " + i.Client
 	}
-	fmt.Fprintf(w, "%s in %s (%s%s)\n\n", unit.Bytes(Bytes(i.Database)), unit.Plural(files, "file"), i.By, whose)
+	d := &view.Document{Title: "What is in " + i.Source, Warnings: view.Detailed(view.WarningsOf(i.Warnings))}
+	d.Answer("", fmt.Sprintf("%s in %s (%s%s)", unit.Bytes(Bytes(i.Database)), unit.Plural(files, "file"), i.By, whose))
+
 	if ofTables == 0 {
-		Levels(w, i.Levels, i.Inflection, i.Database.Bytes, i.atRest)
-		i.printCost(w, "")
+		d.Add("Levels", append(levelBlocks(i.Levels, i.Inflection, i.Database.Bytes, i.atRest), i.costBlock(""))...)
 	}
-	printValues(w, i.Database.Values)
-	i.printTables(w)
-	printSections(w, i.Sections, sampled)
-	i.printFindings(w)
-	for _, other := range i.Others {
-		fmt.Fprintf(w, "also of this node: %s\n", other)
-	}
-	if i.Handles > 0 {
-		fmt.Fprintf(w, "file handles: %s for %s\n", unit.Count(uint64(i.Handles)), i.handlesRule)
-	}
-	if t := i.MemTables; t != nil {
-		fmt.Fprintf(w, "memtables: %s of a %s cache while a node writes (%s)\n", unit.Bytes(t.ReservedBytes), unit.Bytes(t.CacheBytes), t.Source)
-	}
-	return nil
+	d.Add("Values outside the tables", valuesBlock(i.Database.Values))
+	i.addTables(d)
+	d.Add("What the keys are", sectionsBlock(i.Sections, sampled))
+	d.Add("Configuration", view.Each(i.Findings, i.findingBlock)...)
+	d.Add("Of the node", i.nodeBlock())
+	return d
 }
 
-// printValues says what of a database is outside its tables.
-func printValues(w io.Writer, v *engine.Values) {
+// nodeBlock says what a node with the database needs beside the cache.
+func (i *Inspection) nodeBlock() view.Block {
+	var facts [][2]string
+	for _, other := range i.Others {
+		facts = append(facts, [2]string{"also of this node", other})
+	}
+	if i.Handles > 0 {
+		facts = append(facts, [2]string{"file handles", unit.Count(uint64(i.Handles)) + " for " + i.handlesRule})
+	}
+	if t := i.MemTables; t != nil {
+		facts = append(facts, [2]string{"memtables", fmt.Sprintf("%s of a %s cache while a node writes (%s)",
+			unit.Bytes(t.ReservedBytes), unit.Bytes(t.CacheBytes), t.Source)})
+	}
+	return view.Block{Facts: facts}
+}
+
+// valuesBlock says what of a database is outside its tables; nothing of nil.
+func valuesBlock(v *engine.Values) (b view.Block) {
 	if v == nil {
-		return
+		return b
 	}
 	where := "overflow pages"
 	if v.Files > 0 {
 		where = unit.Plural(v.Files, "file") + " of their own"
 	}
-	fmt.Fprintf(w, "values outside the tables: %s in %s", unit.Bytes(v.Bytes), where)
+	text := fmt.Sprintf("Values outside the tables: %s in %s", unit.Bytes(v.Bytes), where)
 	if v.IndexBytes > 0 {
-		fmt.Fprintf(w, ", with indexes of %s, which Gets\nconsult as they do top indexes", unit.Bytes(v.IndexBytes))
+		text += fmt.Sprintf(", with indexes of %s, which Gets consult as they do top indexes", unit.Bytes(v.IndexBytes))
 	}
-	fmt.Fprintln(w)
+	b.Texts = []string{text + "."}
+	return b
 }
 
 // files are those of the whole database, and those that belong to its tables.
@@ -360,155 +370,199 @@ func (i *Inspection) files() (all, ofTables int) {
 	return max(ofTables, i.Database.Files), ofTables
 }
 
-// printSections prints what a sample of the keys showed.
-func printSections(w io.Writer, sections []Section, asked string) {
+// sectionsBlock is what a sample of the keys showed.
+func sectionsBlock(sections []Section, asked string) (b view.Block) {
 	if len(sections) == 0 {
-		return
+		return b
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "\nkeys\t+-\tbytes\tmean value\t  what")
-	for _, s := range sections {
-		fmt.Fprintf(table, "%s%%\t%s\t%s%%\t%.0f B\t  %s\n", unit.Significant(s.KeysPercent, 3), unit.Significant(s.ErrorPercent, 2),
-			unit.Significant(s.BytesPercent, 3), s.ValueBytes, s.Name)
+	digits := func(n int) func(float64) string {
+		return func(v float64) string { return unit.Significant(v, n) }
 	}
-	_ = table.Flush() // where stdout is gone, the exit will tell
-	fmt.Fprintf(w, "estimated from %s keys (--sample-keys); measure one kind: statelab sweep --use-existing --table NAME\n\n", asked)
+	b.Title = "Parts by the keys"
+	b.Table = view.TableOf(sections, nil,
+		view.Figure("keys", "%", digits(3), func(s Section) float64 { return s.KeysPercent }),
+		view.Figure("+-", "%", digits(2), func(s Section) float64 { return s.ErrorPercent }),
+		view.Figure("bytes", "%", digits(3), func(s Section) float64 { return s.BytesPercent }),
+		view.Figure("mean value", "B", wholeNumber, func(s Section) float64 { return s.ValueBytes }),
+		view.Words("what", func(s Section) string { return s.Name }))
+	b.Texts = []string{"Estimated from " + asked + " keys (--sample-keys). " +
+		"Measure one kind: statelab sweep --use-existing --table NAME"}
+	return b
 }
+
+func wholeNumber(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) }
+
+// costBlock is what Gets of a table read while the cache is empty.
+func (i *Inspection) costBlock(family string) (b view.Block) {
+	at := slices.IndexFunc(i.Costs, func(c curve.Cost) bool { return c.Table == family })
+	if at < 0 {
+		return b
+	}
+	c := i.Costs[at]
+
+	type cost struct {
+		kind            string
+		present, absent curve.PerGet
+	}
+	var costs []cost
+	for _, kind := range append(view.Each(engine.BlockTypes(), engine.BlockType.String), "all") {
+		if p, a := c.Present[kind], c.Absent[kind]; p.Reads+a.Reads > 0 {
+			costs = append(costs, cost{kind, p, a})
+		}
+	}
+	reads := func(name string, of func(cost) curve.PerGet) view.Column[cost] {
+		return view.Figure(name, "blocks", threeDigits, func(c cost) float64 { return of(c).Reads })
+	}
+	bytes := func(name string, of func(cost) curve.PerGet) view.Column[cost] {
+		return view.Column[cost]{Name: name, Words: func(c cost) string { return unit.Bytes(int64(of(c).Bytes)) }}
+	}
+	present, absent := func(c cost) curve.PerGet { return c.present }, func(c cost) curve.PerGet { return c.absent }
+
+	b.Title = "Read by a Get of a present and of an absent key"
+	b.Table = view.TableOf(costs, nil, view.Words("block", func(c cost) string { return c.kind }),
+		reads("present", present), bytes("", present), reads("absent", absent), bytes("", absent))
+	b.Texts = []string{fmt.Sprintf("Blocks and bytes with an empty cache, estimated from %s keys of each kind.", unit.Count(c.Keys))}
+	if c.Outside {
+		b.Texts = append(b.Texts, "Filters and indexes are in memory with open tables, beside the cache.")
+	}
+	return b
+}
+
+func threeDigits(v float64) string { return unit.Significant(v, 3) }
 
 // mostEmpty is how many tables without entries are listed: Erigon makes all that it knows, more than
 // a hundred.
 const mostEmpty = 10
 
-// printCost prints what Gets of a table read while the cache is empty.
-func (i *Inspection) printCost(w io.Writer, family string) {
-	at := slices.IndexFunc(i.Costs, func(c curve.Cost) bool { return c.Table == family })
-	if at < 0 {
-		return
-	}
-	c := i.Costs[at]
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "\nread by a Get\tpresent\t\tabsent\t\t")
-	row := func(kind string) {
-		if p, a := c.Present[kind], c.Absent[kind]; p.Reads+a.Reads > 0 {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t\n", kind, unit.Significant(p.Reads, 3), unit.Bytes(int64(p.Bytes)), unit.Significant(a.Reads, 3),
-				unit.Bytes(int64(a.Bytes)))
-		}
-	}
-	for _, kind := range engine.BlockTypes() {
-		row(kind.String())
-	}
-	row("all")
-	_ = table.Flush() // where stdout is gone, the exit will tell
-	fmt.Fprintf(w, "Blocks and bytes with an empty cache, estimated from %s keys of each kind.\n", unit.Count(c.Keys))
-	if c.Outside {
-		fmt.Fprintln(w, "Filters and indexes are in memory with open tables, beside the cache.")
-	}
-}
-
-// printTables prints the tables that a database has by name.
-func (i *Inspection) printTables(w io.Writer) {
-	client, tables := i.Client, i.Database.Tables
+// addTables adds the tables that a database has by name.
+func (i *Inspection) addTables(d *view.Document) {
+	tables := i.Database.Tables
 	if len(tables) == 0 {
 		return
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "entries\tsize\t  table")
-	empty := 0
-	for _, t := range tables {
-		if t.Keys == 0 && t.Bytes == 0 {
-			empty++
-		}
+	isEmpty := func(t engine.Table) bool { return t.Keys == 0 && t.Bytes == 0 }
+	shown, empty := tables, view.Where(tables, isEmpty)
+	if len(empty) > mostEmpty {
+		shown = view.Where(tables, func(t engine.Table) bool { return !isEmpty(t) })
 	}
-	several := false
+
+	list := view.Block{Title: "Tables", Table: view.TableOf(shown, nil,
+		view.Figure("entries", "", view.Digits, func(t engine.Table) float64 { return float64(t.Keys) }),
+		view.Column[engine.Table]{Name: "size", Words: func(t engine.Table) string { return unit.Bytes(t.Bytes) }},
+		view.Words("table", i.tableName))}
+	if len(empty) > mostEmpty {
+		list.Texts = append(list.Texts, "and "+unit.Plural(len(empty), "table")+" without entries (--json lists them)")
+	}
+	if slices.ContainsFunc(shown, func(t engine.Table) bool { return t.SeveralValues }) {
+		list.Texts = append(list.Texts, "* a key may have several values there; a Get returns the first")
+	}
+	list.Texts = append(list.Texts, "Measure one: statelab sweep --use-existing --table NAME")
+	d.Add("Tables", list)
+
 	for _, t := range tables {
-		if empty > mostEmpty && t.Keys == 0 && t.Bytes == 0 {
+		if len(t.Levels) == 0 {
 			continue
 		}
-		mark := ""
-		if t.SeveralValues {
-			several, mark = true, " *"
-		}
-		if words := dbformat.TableWords(client, t.Name); words != "" {
-			mark += " (" + words + ")"
-		}
-		fmt.Fprintf(table, "%s\t%s\t  %s%s\n", unit.Count(t.Keys), unit.Bytes(t.Bytes), t.Name, mark)
+		inflection := lsm.Inflect(t.Levels, t.Values, t.Bytes)
+		blocks := levelBlocks(t.Levels, &inflection, t.Bytes, 0)
+		blocks[0].Title = t.Name + ", " + unit.Plural(t.Files, "file")
+		d.Add(t.Name, append(blocks, i.costBlock(t.Name))...)
 	}
-	_ = table.Flush() // where stdout is gone, the exit will tell
-	if empty > mostEmpty {
-		fmt.Fprintf(w, "and %s without entries (--json lists them)\n", unit.Plural(empty, "table"))
-	}
-	if several {
-		fmt.Fprintln(w, "* a key may have several values there; a Get returns the first")
-	}
-	for _, t := range tables {
-		if len(t.Levels) > 0 {
-			fmt.Fprintf(w, "\n%s, %s:\n", t.Name, unit.Plural(t.Files, "file"))
-			inflection := lsm.Inflect(t.Levels, t.Values, t.Bytes)
-			Levels(w, t.Levels, &inflection, t.Bytes, 0)
-			i.printCost(w, t.Name)
-		}
-	}
-	fmt.Fprintln(w, "\nmeasure one: statelab sweep --use-existing --table NAME")
 }
 
-// Levels prints the level table and the inflection points of a database of bytes, with a cache of
+// tableName is a table with what its client keeps in it.
+func (i *Inspection) tableName(t engine.Table) string {
+	name := t.Name
+	if t.SeveralValues {
+		name += " *"
+	}
+	if words := dbformat.TableWords(i.Client, t.Name); words != "" {
+		name += " (" + words + ")"
+	}
+	return name
+}
+
+// levelBlocks are the level table and the inflection points of a database of bytes, with a cache of
 // which memtables take reserved.
-func Levels(w io.Writer, levels []engine.Level, i *result.Inflection, bytes, reserved int64) {
-	if len(levels) == 0 {
-		return
+func levelBlocks(levels []engine.Level, i *result.Inflection, bytes, reserved int64) []view.Block {
+	type column = view.Column[engine.Level]
+	words := func(name string, of func(engine.Level) string) column { return column{Name: name, Words: of} }
+	size := func(name string, of func(engine.Level) int64) column {
+		return words(name, func(l engine.Level) string { return unit.Bytes(of(l)) })
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "level\tfiles\tsize\tkeys\tdata blocks\tindex\ttop index\tfilters\t")
-	for _, l := range levels {
-		filters := unit.Bytes(l.FilterBytes)
-		if !l.FilterConsulted && l.FilterBytes > 0 {
-			filters += " *"
+	number := words("level", func(l engine.Level) string { return fmt.Sprintf("L%d", l.Level) })
+	number.Key = true
+	table := view.Block{Title: "Levels", Table: view.TableOf(levels, nil, number,
+		view.Figure("files", "", view.Digits, func(l engine.Level) float64 { return float64(l.Files) }),
+		size("size", func(l engine.Level) int64 { return l.Bytes }),
+		words("keys", func(l engine.Level) string { return unit.Count(l.Keys) }),
+		words("data blocks", func(l engine.Level) string { return unit.Count(l.DataBlocks) }),
+		size("index", func(l engine.Level) int64 { return l.IndexBytes }),
+		size("top index", func(l engine.Level) int64 { return l.TopIndexBytes }),
+		words("filters", func(l engine.Level) string {
+			if !l.FilterConsulted && l.FilterBytes > 0 {
+				return unit.Bytes(l.FilterBytes) + " *"
+			}
+			return unit.Bytes(l.FilterBytes)
+		}))}
+	if i == nil || len(levels) == 0 {
+		return []view.Block{table}
+	}
+	return []view.Block{table, inflectionBlock(levels, i, bytes, reserved)}
+}
+
+// inflectionBlock is how large caches must be for the metadata of levels.
+func inflectionBlock(levels []engine.Level, i *result.Inflection, bytes, reserved int64) view.Block {
+	type point struct {
+		name string
+		result.Size
+	}
+	told := func(p point) bool { return p.CacheBytes > 0 || p.DiskBytes == 0 } // by the engine
+	words := func(name, unitName string, of func(point) string) view.Column[point] {
+		return view.Column[point]{Name: name, Unit: unitName, Words: of}
+	}
+	inCache := func(name string, reserved int64) view.Column[point] {
+		return words(name, "", func(p point) string {
+			if !told(p) {
+				return ""
+			}
+			return unit.Bytes(p.CacheBytes + reserved)
+		})
+	}
+	columns := []view.Column[point]{view.Words("", func(p point) string { return p.name }),
+		words("on disk", "", func(p point) string { return unit.Bytes(p.DiskBytes) }), inCache("in cache", 0)}
+	if reserved > 0 {
+		columns = append(columns, inCache("cache needed", reserved))
+	}
+	columns = append(columns, words("% of DB", "", func(p point) string {
+		if !told(p) {
+			return ""
 		}
-		fmt.Fprintf(table, "L%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t\n", l.Level, l.Files, unit.Bytes(l.Bytes), unit.Count(l.Keys), unit.Count(l.DataBlocks),
-			unit.Bytes(l.IndexBytes), unit.Bytes(l.TopIndexBytes), filters)
-	}
-	_ = table.Flush() // where stdout is gone, the exit will tell
-	if i == nil {
-		return
-	}
-	line := func(name, onDisk, inCache, needed, percent string) {
-		if reserved == 0 {
-			needed = ""
-		} else {
-			needed = fmt.Sprintf("  %12s", needed)
-		}
-		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-36s %9s  %9s%s  %7s", name, onDisk, inCache, needed, percent), " "))
-	}
-	row := func(name string, s result.Size) {
-		inCache, cache, percent := "", "", ""
-		if s.CacheBytes > 0 || s.DiskBytes == 0 { // the engine tells
-			inCache, cache = unit.Bytes(s.CacheBytes), unit.Bytes(s.CacheBytes+reserved)
-			percent = unit.Significant(view.PercentOf(s.CacheBytes+reserved, bytes), 3)
-		}
-		line(name, unit.Bytes(s.DiskBytes), inCache, cache, percent)
-	}
-	fmt.Fprintln(w)
-	line("", "on disk", "in cache", "cache needed", "% of DB")
-	row("IP1: filters, top and single indexes", i.IP1)
-	row("IP2: IP1 and all other indexes", i.IP2)
+		return unit.Significant(view.PercentOf(p.CacheBytes+reserved, bytes), 3)
+	}))
+	b := view.Block{Title: "Inflection points", Table: view.TableOf([]point{{"IP1: filters, top and single indexes", i.IP1},
+		{"IP2: IP1 and all other indexes", i.IP2}}, nil, columns...)}
+
 	if i.LastLevelFilterBytes > 0 {
-		fmt.Fprintln(w, "* filters of the last level are never consulted by a Get")
+		b.Texts = append(b.Texts, "* filters of the last level are never consulted by a Get")
 	}
 	single := int64(0)
 	for _, l := range levels {
 		single += l.SingleIndexBytes
 	}
 	if single > 0 {
-		fmt.Fprintf(w, "Single indexes: %s of the indexes, in tables too small for a top index; Gets\nconsult them as they do top indexes.\n",
-			unit.Bytes(single))
+		b.Texts = append(b.Texts, fmt.Sprintf("Single indexes: %s of the indexes, in tables too small for a top index; "+
+			"Gets consult them as they do top indexes.", unit.Bytes(single)))
 	}
 	const compressed = 1.05 // more than what a cache adds to a block
 	if float64(i.IP2.CacheBytes-i.IP1.CacheBytes) > compressed*float64(i.IP2.DiskBytes-i.IP1.DiskBytes) {
-		fmt.Fprintln(w, "Index blocks are compressed on disk, and not in a cache.")
+		b.Texts = append(b.Texts, "Index blocks are compressed on disk, and not in a cache.")
 	}
 	if reserved > 0 {
-		fmt.Fprintf(w, "Cache needed: with the %s that memtables take while nothing is written.\n", unit.Bytes(reserved))
+		b.Texts = append(b.Texts, fmt.Sprintf("Cache needed: with the %s that memtables take while nothing is written.",
+			unit.Bytes(reserved)))
 	}
+	return b
 }
 
 // AtRest is what memtables take of the cache of a database that is open for its next run, and not
@@ -557,17 +611,19 @@ func RunOfTable(path, profile string) (*result.Run, error) {
 	return run, nil
 }
 
-// Load prints what a load made.
-func Load(w io.Writer, run *result.Run) {
+// Load says what a load made.
+func Load(run *result.Run) *view.Document {
 	f := run.Figures
-	if f.Puts == 0 {
-		fmt.Fprintf(w, "Nothing was missing: the load of %s keys had finished before.", unit.Count(run.Workload.Keys))
-	} else {
-		fmt.Fprintf(w, "%s keys in %s: %s keys/s", unit.Count(run.Workload.Keys), unit.Seconds(f.Seconds), unit.Count(uint64(f.PutsPerSecond)))
+	text := fmt.Sprintf("Nothing was missing: the load of %s keys had finished before.", unit.Count(run.Workload.Keys))
+	if f.Puts > 0 {
+		text = fmt.Sprintf("%s keys in %s: %s keys/s", unit.Count(run.Workload.Keys), unit.Seconds(f.Seconds),
+			unit.Count(uint64(f.PutsPerSecond)))
 	}
 	if f.WriteAmplification != nil {
-		fmt.Fprintf(w, ", write amplification %s", unit.Significant(*f.WriteAmplification, 3))
+		text += ", write amplification " + unit.Significant(*f.WriteAmplification, 3)
 	}
-	fmt.Fprintf(w, "\n%s in %s\n\n", unit.Bytes(run.Database.Bytes), unit.Plural(run.Database.Files, "file"))
-	Levels(w, run.Database.Levels, run.Inflection, run.Database.Bytes, AtRest(run))
+	d := &view.Document{Title: "What a load made", Warnings: view.Detailed(view.WarningsOf(run.Warnings))}
+	d.Answer("", text, fmt.Sprintf("%s in %s", unit.Bytes(run.Database.Bytes), unit.Plural(run.Database.Files, "file")))
+	d.Add("Levels", levelBlocks(run.Database.Levels, run.Inflection, run.Database.Bytes, AtRest(run))...)
+	return d
 }

@@ -2,10 +2,13 @@ package inspect
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/lsm"
+	"github.com/statelab/statelab/internal/report/render"
 )
 
 // TestLevels: what IP1 and IP2 hold adds up, and the cache for it has room for memtables.
@@ -17,31 +20,34 @@ func TestLevels(t *testing.T) {
 			TopIndexCacheBytes: 2 << 10, FilterBytes: 700 << 10, FilterCacheBytes: 700 << 10, InCacheKnown: true},
 	}
 	inflection := lsm.Inflect(levels, nil, 100<<20)
-	const table = `  level  files      size     keys  data blocks     index  top index    filters
-     L0      1  8.00 MiB   50,000        1,852  52.0 KiB        0 B        0 B
-     L6      4  92.0 MiB  600,000       23,000   300 KiB   2.00 KiB  700 KiB *
+	const table = `Levels
+level  files      size     keys  data blocks     index  top index    filters
+   L0      1  8.00 MiB   50,000        1,852  52.0 KiB        0 B        0 B
+   L6      4  92.0 MiB  600,000       23,000   300 KiB   2.00 KiB  700 KiB *
 
+Inflection points
 `
 	const notes = `* filters of the last level are never consulted by a Get
-Single indexes: 52.0 KiB of the indexes, in tables too small for a top index; Gets
-consult them as they do top indexes.
+Single indexes: 52.0 KiB of the indexes, in tables too small for a top index;
+Gets consult them as they do top indexes.
 Index blocks are compressed on disk, and not in a cache.
 `
 	for reserved, want := range map[int64]string{
-		0: table + `                                       on disk   in cache  % of DB
-IP1: filters, top and single indexes  54.0 KiB   62.0 KiB   0.0605
-IP2: IP1 and all other indexes         354 KiB    562 KiB    0.549
+		0: table + `                                       on disk  in cache  % of DB
+IP1: filters, top and single indexes  54.0 KiB  62.0 KiB   0.0605
+IP2: IP1 and all other indexes         354 KiB   562 KiB    0.549
 ` + notes,
-		256 << 10: table + `                                       on disk   in cache  cache needed  % of DB
-IP1: filters, top and single indexes  54.0 KiB   62.0 KiB       318 KiB    0.311
-IP2: IP1 and all other indexes         354 KiB    562 KiB       818 KiB    0.799
+		256 << 10: table + `                                       on disk  in cache  cache needed  % of DB
+IP1: filters, top and single indexes  54.0 KiB  62.0 KiB       318 KiB    0.311
+IP2: IP1 and all other indexes         354 KiB   562 KiB       818 KiB    0.799
 ` + notes + `Cache needed: with the 256 KiB that memtables take while nothing is written.
 `,
 	} {
+		d := new(view.Document)
+		d.Add("Levels", levelBlocks(levels, &inflection, 100<<20, reserved)...)
 		var out bytes.Buffer
-		Levels(&out, levels, &inflection, 100<<20, reserved)
-		if out.String() != want {
-			t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
+		if err := render.Terminal(&out, d); err != nil || out.String() != want {
+			t.Errorf("printed\n%s\nwant\n%s\n%v", out.String(), want, err)
 		}
 	}
 }
@@ -52,9 +58,8 @@ func TestUnknownPrice(t *testing.T) {
 	if extra, err := f.extra(t.Context(), nil, nil); extra != 0 || err != nil || !f.unpriced {
 		t.Errorf("%g, %v, unpriced: %v", extra, err, f.unpriced)
 	}
-	var text bytes.Buffer
-	(&Inspection{Findings: []Finding{{Text: "nothing", ReadsUnknown: true}}}).printFindings(&text)
-	if !bytes.Contains(text.Bytes(), []byte("costs:  an unknown number of block reads")) {
-		t.Error(text.String())
+	facts := (&Inspection{}).findingBlock(Finding{Text: "nothing", ReadsUnknown: true}).Facts
+	if !strings.HasPrefix(facts[1][1], "an unknown number of block reads") {
+		t.Error(facts)
 	}
 }

@@ -3,7 +3,6 @@ package inspect
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/advise"
+	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/fidelity"
 	"github.com/statelab/statelab/internal/model/predict"
@@ -480,31 +480,28 @@ func (f *family) unbounded(context.Context) (*Finding, error) {
 		Remedy: "set cache_index_and_filter_blocks, or max_open_files below the number of tables"}, nil
 }
 
-// printFindings prints what was found of the configuration.
-func (i *Inspection) printFindings(w io.Writer) {
-	for _, f := range i.Findings {
-		name := ""
-		if len(i.Database.Tables) > 0 {
-			name = f.Table + ": "
-		}
-		fmt.Fprintf(w, "\nconfiguration: %s%s\n", name, f.Text)
-		if math.Abs(f.ExtraReads) < 0.0005 {
-			f.ExtraReads = 0
-		}
-		reads := signed(f.ExtraReads)
-		if f.ReadsUnknown {
-			reads = "an unknown number of"
-		}
-		fmt.Fprintf(w, "  costs:  %s block reads per Get with a cache of %s", reads, unit.Bytes(f.CacheBytes))
-		switch {
-		case f.MemoryBytes > 0:
-			fmt.Fprintf(w, ", %s of memory", unit.Bytes(f.MemoryBytes))
-		case f.MemoryBytes < 0:
-			fmt.Fprintf(w, "; saves %s of memory", unit.Bytes(-f.MemoryBytes))
-		}
-		if f.DiskBytes > 0 {
-			fmt.Fprintf(w, ", %s on disk", unit.Bytes(f.DiskBytes))
-		}
-		fmt.Fprintf(w, "\n  remedy: %s\n", f.Remedy)
+// findingBlock is one thing that was found of the configuration.
+func (i *Inspection) findingBlock(f Finding) view.Block {
+	name := ""
+	if len(i.Database.Tables) > 0 {
+		name = f.Table + ": "
 	}
+	if math.Abs(f.ExtraReads) < 0.0005 {
+		f.ExtraReads = 0
+	}
+	costs := signed(f.ExtraReads)
+	if f.ReadsUnknown {
+		costs = "an unknown number of"
+	}
+	costs += " block reads per Get with a cache of " + unit.Bytes(f.CacheBytes)
+	switch {
+	case f.MemoryBytes > 0:
+		costs += ", " + unit.Bytes(f.MemoryBytes) + " of memory"
+	case f.MemoryBytes < 0:
+		costs += "; saves " + unit.Bytes(-f.MemoryBytes) + " of memory"
+	}
+	if f.DiskBytes > 0 {
+		costs += ", " + unit.Bytes(f.DiskBytes) + " on disk"
+	}
+	return view.Block{Facts: [][2]string{{"configuration", name + f.Text}, {"costs", costs}, {"remedy", f.Remedy}}}
 }

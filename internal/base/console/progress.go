@@ -127,10 +127,7 @@ func (p *Progress) show(now time.Time) {
 			fmt.Fprintln(p.out, p.line(now))
 		}
 	case !p.isDrawn || now.Sub(p.shown) >= drawEvery:
-		width, _, err := term.GetSize(int(p.screen.Fd()))
-		if err != nil || width < 2 {
-			width = 80
-		}
+		width := Columns(p.screen)
 		line := []rune(cleaned(p.line(now)))
 		p.shown, p.isDrawn = now, true
 		fmt.Fprint(p.screen, "\r\x1b[K"+string(line[:min(len(line), width-1)]))
@@ -222,6 +219,25 @@ func (p *Progress) Warn(warnings ...engine.Warning) {
 
 // Plain keeps escape sequences, which names in files may hold, from a terminal.
 type Plain struct{ io.Writer }
+
+// Columns is the width of the terminal that w writes to; 80, that of a terminal nobody has
+// resized, if it is none.
+func Columns(w io.Writer) int {
+	const usual, least = 80, 2
+	if plain, is := w.(Plain); is {
+		w = plain.Writer
+	}
+
+	screen, is := w.(*os.File)
+	if !is {
+		return usual
+	}
+	width, _, err := term.GetSize(int(screen.Fd()))
+	if err != nil || width < least {
+		return usual
+	}
+	return width
+}
 
 // Write implements io.Writer.
 func (p Plain) Write(text []byte) (int, error) {

@@ -2,13 +2,12 @@ package accesses
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/mpt"
+	"github.com/statelab/statelab/internal/explain/view"
 )
 
 // Tally is what a list comes to.
@@ -191,11 +190,16 @@ func FactsOf(file string, list Source, told func(*Block) error) (Facts, error) {
 	return Facts{"statelab.accessinfo/1", file, list.Info(), tally}, err
 }
 
-// Text prints the facts.
-func (f Facts) Text(w io.Writer) error {
-	fmt.Fprintf(w, "%s: %s blocks, %d to %d, %s accesses\n\n", f.File, unit.Count(f.Blocks), f.First, f.Last, unit.Count(f.Accesses))
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	row := func(what, format string, value any) { fmt.Fprintf(t, "%s\t"+format+"\n", what, value) }
+// Document says what the list holds.
+func (f Facts) Document() *view.Document {
+	d := &view.Document{Title: "A list of accesses"}
+	d.Answer("", fmt.Sprintf("%s: %s blocks, %d to %d, %s accesses.", f.File, unit.Count(f.Blocks),
+		f.First, f.Last, unit.Count(f.Accesses)))
+
+	var facts [][2]string
+	row := func(what, format string, values ...any) {
+		facts = append(facts, [2]string{what, fmt.Sprintf(format, values...)})
+	}
 	row("accounts a block touches", "%.1f", f.AccountsPerBlock)
 	row("slots it only reads", "%.1f", f.SlotsReadPerBlock)
 	row("slots it writes", "%.1f", f.SlotsWrittenPerBlock)
@@ -203,13 +207,19 @@ func (f Facts) Text(w io.Writer) error {
 	row("slots in all", "%s", unit.Count(f.Slots))
 	row("touched by an earlier block", "%.1f %%", 100*f.Again)
 	for _, w := range f.Recurring {
-		row(fmt.Sprintf("cold accesses touched in the %d blocks before", w.Blocks), "%s", fmt.Sprintf("%.1f %%; of its writes, %.1f %% written in them",
-			100*w.Again, 100*w.Rewritten))
+		row(fmt.Sprintf("cold accesses touched in the %d blocks before", w.Blocks),
+			"%.1f %%; of its writes, %.1f %% written in them", 100*w.Again, 100*w.Rewritten)
 	}
 	row("accesses of the busiest 1 % of the accounts", "%.1f %%", 100*f.TopShare)
 	row("blocks with a state root", "%d", f.Roots)
-	row("state before the list", "%s", map[bool]string{true: "known in full", false: "made up, but for what the list tells"}[f.Complete])
+	before := "made up, but for what the list tells"
+	if f.Complete {
+		before = "known in full"
+	}
+	row("state before the list", "%s", before)
 	row("form", "%s", f.Form)
 	row("provenance", "%s", f.Provenance)
-	return t.Flush()
+
+	d.Add("What it holds", view.Block{Facts: facts})
+	return d
 }

@@ -3,13 +3,12 @@ package changeset
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/view"
 )
 
 // maxGaps bounds the gaps that a verdict lists; all are counted.
@@ -235,32 +234,40 @@ func (s Facts) With(v Verdict) Facts {
 	return s
 }
 
-// Text prints the facts.
-func (s Facts) Text(w io.Writer) error {
-	fmt.Fprintf(w, "%s: %s\n", s.Path, s.sentence())
+// Document says what the set holds.
+func (s Facts) Document() *view.Document {
+	d := &view.Document{Title: "A change set"}
+	d.Answer("", s.Path+": "+s.sentence()+".")
 	if s.Damage != "" {
-		fmt.Fprintf(w, "damaged: %s\n", s.Damage)
+		d.Warnings = []view.Warning{{Text: "damaged: " + s.Damage}}
 	}
-	fmt.Fprintln(w)
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "sets\tdeletes\tkeys, bytes\tvalues, bytes\t  store")
-	for _, store := range s.Stores {
-		if t := store.Totals; t != nil {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t  %s\n", unit.Count(t.Sets), unit.Count(t.Deletes), unit.Count(t.KeyBytes), unit.Count(t.ValueBytes), store.Name)
-		} else {
-			fmt.Fprintf(table, "-\t-\t-\t-\t  %s\n", store.Name)
-		}
+	s.add(d)
+	return d
+}
+
+// add adds the stores, and where the set is from.
+func (s Facts) add(d *view.Document) {
+	type column = view.Column[StoreFacts]
+	count := func(name, unit string, of func(*StoreTotals) int64) column {
+		return view.Optional(name, unit, view.Digits, func(store StoreFacts) *float64 {
+			return view.Via(store.Totals, func(t *StoreTotals) float64 { return float64(of(t)) })
+		})
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
+	stores := view.TableOf(s.Stores, nil,
+		count("sets", "", func(t *StoreTotals) int64 { return t.Sets }),
+		count("deletes", "", func(t *StoreTotals) int64 { return t.Deletes }),
+		count("keys", "bytes", func(t *StoreTotals) int64 { return t.KeyBytes }),
+		count("values", "bytes", func(t *StoreTotals) int64 { return t.ValueBytes }),
+		view.Words("store", func(store StoreFacts) string { return store.Name }))
+
+	var texts []string
 	if s.Roots != nil && *s.Roots > 0 {
-		fmt.Fprintf(w, "\nexpected roots (%s) of %s versions\n", s.RootRule, unit.Count(*s.Roots))
+		texts = append(texts, fmt.Sprintf("Expected roots (%s) of %s versions.", s.RootRule, unit.Count(*s.Roots)))
 	}
 	if s.Provenance != "" {
-		fmt.Fprintf(w, "\n%s\n", s.Provenance)
+		texts = append(texts, s.Provenance)
 	}
-	return nil
+	d.Add("Stores", view.Block{Table: stores, Texts: texts})
 }
 
 func (s Facts) sentence() string {
@@ -281,28 +288,28 @@ func (s Facts) sentence() string {
 	return text
 }
 
-// VerdictText prints the facts of a set that was read to its end, and what was found.
-func (s Facts) VerdictText(w io.Writer) error {
-	if s.Damage == "" {
-		fmt.Fprintln(w, "sound: every check of this format passed")
-	} else {
-		fmt.Fprintln(w, "DAMAGED: the counts below end where the damage begins")
+// VerdictDocument says what the set holds that was read to its end, and what was found. The
+// damage itself is the error of the verb.
+func (s Facts) VerdictDocument() *view.Document {
+	d := &view.Document{Title: "A change set, verified"}
+	verdict := "Sound: every check of this format passed."
+	if s.Damage != "" {
+		verdict = "DAMAGED: the counts below end where the damage begins."
 	}
-	s.Damage = "" // the error follows on stderr
-	if err := s.Text(w); err != nil {
-		return err
-	}
+	d.Answer("", verdict, s.Path+": "+s.sentence()+".")
+	s.add(d)
+
 	v := s.Verified
-	fmt.Fprintf(w, "\n%s empty versions, %s missing", unit.Count(v.EmptyVersions), unit.Count(v.MissingVersions))
+	text := fmt.Sprintf("%s empty versions, %s missing", unit.Count(v.EmptyVersions), unit.Count(v.MissingVersions))
 	if len(v.Gaps) > 0 {
-		fmt.Fprintf(w, " (the first gap: %d to %d)", v.Gaps[0].From, v.Gaps[0].To)
+		text += fmt.Sprintf(" (the first gap: %d to %d)", v.Gaps[0].From, v.Gaps[0].To)
 	}
-	sorted := "not all versions are sorted"
+	sorted := "; not all versions are sorted."
 	if v.IsSortedNet {
-		sorted = "every version is sorted and net"
+		sorted = "; every version is sorted and net."
 	}
-	_, err := fmt.Fprintf(w, "; %s\n", sorted)
-	return err
+	d.Add("Versions", view.Block{Texts: []string{text + sorted}})
+	return d
 }
 
 // WithoutBase is in the provenance of a set that begins on a state which it does not hold, before

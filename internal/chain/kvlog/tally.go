@@ -3,12 +3,12 @@ package kvlog
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
-	"text/tabwriter"
+	"strconv"
 
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/view"
 )
 
 // WarmBlocks is for how many blocks EIP-8289 keeps an account warm.
@@ -217,28 +217,40 @@ func (c *counting) class(name string, t *tally) Class {
 		Again: share(of.again, of.reads), Deleted: share(of.deleted, of.reads), Unwritten: share(of.unwritten, of.reads)}
 }
 
-// Text prints the facts.
-func (f Facts) Text(w io.Writer) error {
+// Document says what the log holds.
+func (f Facts) Document() *view.Document {
 	blocks := "no blocks"
 	if f.Blocks > 0 {
 		blocks = fmt.Sprintf("%s blocks, %d to %d", unit.Count(f.Blocks), f.First, f.Last)
 	}
-	fmt.Fprintf(w, "%s: %s, %s operations, %s of them Gets\n\n", f.File, blocks, unit.Count(f.Operations), unit.Count(f.Reads))
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "operations\twrites\tGets\tscans\tdeletes\tkey, B\tvalue, B\tread again\t  keys\n")
+	d := &view.Document{Title: "A log of the calls of a key-value store"}
+	d.Answer("", fmt.Sprintf("%s: %s, %s operations, %s of them Gets.", f.File, blocks,
+		unit.Count(f.Operations), unit.Count(f.Reads)))
+
 	rows := f.Classes
 	if len(rows) != 1 {
 		rows = append(slices.Clone(rows), f.All)
 	}
-	for _, c := range rows {
-		fmt.Fprintf(t, "%.2f %%\t%.1f %%\t%.1f %%\t%.1f %%\t%.1f %%\t%.1f\t%.1f\t%.1f %%\t  %s\n", 100*c.OfAll, 100*c.Writes, 100*c.Reads, 100*c.Scans, 100*c.Deletes,
-			c.KeyBytes, c.ValueBytes, 100*c.Again, cmp.Or(c.Class, f.All.Class))
+	decimals := func(n int) func(float64) string {
+		return func(v float64) string { return strconv.FormatFloat(v, 'f', n, 64) }
 	}
-	if err := t.Flush(); err != nil {
-		return err
+	percent := func(name string, n int, of func(Class) float64) view.Column[Class] {
+		return view.Figure(name, "%", decimals(n), func(c Class) float64 { return 100 * of(c) })
 	}
-	_, err := fmt.Fprintf(w, "\nRead again: the share of Gets whose key was read in the same block or one of the %d before it.\n"+
-		"Of all Gets, %.1f %% ask for keys that were deleted before, %.1f %% for keys that the\nlog has not written before; whether these exist it does not tell.\n",
-		WarmBlocks, 100*f.All.Deleted, 100*f.All.Unwritten)
-	return err
+	table := view.TableOf(rows, nil,
+		percent("operations", 2, func(c Class) float64 { return c.OfAll }),
+		percent("writes", 1, func(c Class) float64 { return c.Writes }),
+		percent("Gets", 1, func(c Class) float64 { return c.Reads }),
+		percent("scans", 1, func(c Class) float64 { return c.Scans }),
+		percent("deletes", 1, func(c Class) float64 { return c.Deletes }),
+		view.Figure("key", "bytes", decimals(1), func(c Class) float64 { return c.KeyBytes }),
+		view.Figure("value", "bytes", decimals(1), func(c Class) float64 { return c.ValueBytes }),
+		percent("read again", 1, func(c Class) float64 { return c.Again }),
+		view.Words("keys", func(c Class) string { return cmp.Or(c.Class, f.All.Class) }))
+
+	d.Add("Operations", view.Block{Title: "Operations by class of key", Table: table, Texts: []string{
+		fmt.Sprintf("Read again: the share of Gets whose key was read in the same block or one of the %d before it.", WarmBlocks),
+		fmt.Sprintf("Of all Gets, %.1f %% ask for keys that were deleted before, %.1f %% for keys that the log has not "+
+			"written before; whether these exist it does not tell.", 100*f.All.Deleted, 100*f.All.Unwritten)}})
+	return d
 }

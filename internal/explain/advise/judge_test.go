@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
 )
 
@@ -110,7 +111,7 @@ func TestNobodysCache(t *testing.T) {
 	e.Limits = Limits{GetsPerSecond: 5000, LatencyGoal: time.Millisecond}
 	a := Judge(e)
 	var out strings.Builder
-	if err := a.Text(&out); err != nil {
+	if err := render.Terminal(&out, a.Document()); err != nil {
 		t.Fatal(err)
 	}
 	for _, words := range []string{"present cache", "cache now", "the node's"} {
@@ -232,7 +233,7 @@ func TestFlagsOfThePresentCache(t *testing.T) {
 		t.Errorf("keep %v: %v give %d bytes", a.Recommendation.Keep, a.Recommendation.Flags, a.Settings[0].CacheBytes)
 	}
 	var text strings.Builder
-	if err := a.Text(&text); err != nil || !strings.Contains(text.String(), "These set the present cache:") {
+	if err := render.Terminal(&text, a.Document()); err != nil || !strings.Contains(text.String(), "These set the present cache:") {
 		t.Errorf("%v: %s", err, text.String())
 	}
 }
@@ -305,7 +306,7 @@ func TestText(t *testing.T) {
 	e.Verified = []Verified{{CacheBytes: 2 * gib, Predicted: 1.05, Measured: 1.06, ErrorPercent: -0.9, DeviceReadsPerGet: &device},
 		{CacheBytes: 3800 * mib, Predicted: 1, Measured: 0.99, ErrorPercent: 1}}
 	var out strings.Builder
-	if err := Judge(e).Text(&out); err != nil {
+	if err := render.Terminal(&out, Judge(e).Document()); err != nil {
 		t.Fatal(err)
 	}
 	const path = "testdata/advice.txt"
@@ -317,9 +318,10 @@ func TestText(t *testing.T) {
 	if want := readFile(t, path); out.String() != want {
 		t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
 	}
+	const columns = 80 // of a terminal nobody has resized
 	for _, line := range strings.Split(out.String(), "\n") {
-		if utf8.RuneCountInString(line) > textWidth {
-			t.Errorf("wider than %d: %s", textWidth, line)
+		if utf8.RuneCountInString(line) > columns {
+			t.Errorf("wider than %d: %s", columns, line)
 		}
 	}
 }

@@ -3,13 +3,13 @@ package advise
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/fidelity"
 )
 
@@ -188,24 +188,25 @@ func forEach(memoryBytes int64, tables []fidelity.Table) int64 {
 // leastRocksCache is where the curve begins, and the least cache that is recommended.
 const leastRocksCache = 1 << 20
 
-// Text prints the advice.
-func (r *RocksAdvice) Text(w io.Writer) error {
-	fmt.Fprintf(w, "%s\n\nset:  %s\n\n", r.Answer, strings.Join(r.Flags, " "))
-	for _, t := range r.Tables {
-		fmt.Fprintf(w, "%3.0f%% of the Gets go to %s, %s\n", 100*t.Share, cmp.Or(t.Name, "the database"), unit.Bytes(t.Bytes))
-	}
-	fmt.Fprintf(w, "filters and indexes outside the cache, of all tables: %s\n\n", unit.Bytes(r.OutsideBytes))
+// Document says which block cache to set, and what each size reads.
+func (r *RocksAdvice) Document() *view.Document {
+	d := &view.Document{Title: "Statelab: the block cache of " + r.Source}
+	d.Answer("", r.Answer)
+	d.Advice = view.Statements("Set", strings.Join(r.Flags, " "))
+
+	gets := view.Each(r.Tables, func(t TableShare) string {
+		return fmt.Sprintf("%.0f%% of the Gets go to %s, %s", 100*t.Share, cmp.Or(t.Name, "the database"), unit.Bytes(t.Bytes))
+	})
+	texts := []string{"Filters and indexes outside the cache, of all tables: " + unit.Bytes(r.OutsideBytes) + "."}
 	if r.ValueReadsPerGet > 0 {
-		fmt.Fprintf(w, "values in blob files: %s more reads per Get, which no block cache saves\n\n", unit.Significant(r.ValueReadsPerGet, 3))
+		texts = append(texts, fmt.Sprintf("Values in blob files: %s more reads per Get, which no block cache saves.",
+			unit.Significant(r.ValueReadsPerGet, 3)))
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "cache\treads/Get\t")
-	for _, p := range r.Curve {
-		fmt.Fprintf(table, "%s\t%.3f\t\n", unit.Bytes(p.CacheBytes), p.BlockReadsPerGet)
-	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "\nreads: %s\n", r.Basis)
-	return err
+	d.Add("Gets", view.Block{Title: "Where Gets go", List: gets, Texts: texts})
+	d.Add("Cache and block reads", view.Block{Title: "Block reads by cache size", Table: view.TableOf(r.Curve, nil,
+		view.Column[RocksPlace]{Name: "cache", Key: true, Words: func(p RocksPlace) string { return unit.Bytes(p.CacheBytes) }},
+		view.Figure("reads", "/Get", func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) },
+			func(p RocksPlace) float64 { return p.BlockReadsPerGet })),
+		Texts: []string{"Reads: " + r.Basis + "."}})
+	return d
 }

@@ -340,3 +340,14 @@ func Basis(basis string) string {
 	word, _, _ := strings.Cut(basis, " ")
 	return strings.TrimSuffix(word, ":")
 }
+
+// Verdicts are judged claims as a document shows them.
+func Verdicts(judged []Judged) []view.Verdict {
+	class := map[string]string{Holds: "holds", HoldsIf: "if", Fails: "fails", Untested: "untested", CannotTell: "untested"}
+	return view.Each(judged, func(j Judged) view.Verdict {
+		clause := strings.TrimLeft(strings.TrimPrefix(j.Verdict(), j.Word), ": ")
+		return view.Verdict{Word: j.Word, Clause: clause, Class: class[j.Word], Says: view.Upper(j.Says), By: j.By,
+			Source: strings.TrimPrefix(j.Source, "https://"), Given: j.Given, Figures: j.Figures(),
+			Where: strings.Join(j.Places, ", ")}
+	})
+}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/internal/model/difference"
+	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
 )
 
@@ -386,7 +387,7 @@ func TestFoldersAndPage(t *testing.T) {
 	}
 	c := compared(t, sides...)
 	var page, text, bench bytes.Buffer
-	for _, err := range []error{c.Page().Write(&page), c.Text(&text), c.Bench(&bench)} {
+	for _, err := range []error{render.Page(&page, c.Document()), render.Terminal(&text, c.Document()), c.Bench(&bench)} {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,6 @@ package compare
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
@@ -217,42 +216,16 @@ func (p Pair) lead() string {
 	return strings.Join(append(parts, view.Each(p.Notes, func(note string) string { return note + "." })...), " ")
 }
 
-// Text writes the verdicts for a terminal.
-func (c *Comparison) Text(w io.Writer) error {
-	out := view.NewText(w, 80)
-	for i, p := range c.Pairs {
-		if i > 0 {
-			out.Line("")
-		}
-		out.Wrap(p.Title(), "")
-		out.Wrap(p.lead(), "")
-		out.Wrap(p.differing(), "")
-		for _, d := range p.Allowed {
-			out.Wrap("Warning: measured under different conditions: "+d.String(), "  ")
-		}
-		for _, f := range p.Figures {
-			out.Wrap("- "+p.Sentence(f), "  ")
-		}
-		if note := p.estimates(); note != "" {
-			out.Wrap(note, "")
-		}
-	}
-	for _, left := range c.Unmatched {
-		out.Wrap("Not compared: "+left, "  ")
-	}
-	return out.Flush()
-}
-
-// Page is the comparison for a browser.
-func (c *Comparison) Page() *view.Page {
-	page := &view.Page{Title: "Comparison"}
+// Document says which figures differ between the sides.
+func (c *Comparison) Document() *view.Document {
+	page := &view.Document{Title: "Comparison"}
 	var all view.Warnings
 	for _, p := range c.Pairs {
 		of := ""
 		if len(c.Pairs) > 1 {
 			of = cmp.Or(p.At, p.B)
 		}
-		page.Answer(of, p.lead())
+		page.Answer(p.Title(), p.lead())
 		for _, d := range p.Allowed {
 			all.Add("allowed", "measured under different conditions: "+d.String(), "measure both alike", of)
 		}
@@ -273,12 +246,14 @@ func (c *Comparison) Page() *view.Page {
 			words("verdict", func(f Figure) string { return strings.ReplaceAll(string(f.Verdict), "_", " ") }),
 			view.Optional("p", "", nil, func(f Figure) *float64 { return view.When(!f.few && f.P > 0, f.P) }),
 			words("method", func(f Figure) string { return f.Method }))
-		sentences := view.ListOf([]string{"verdict"}, p.Figures, func(f Figure) []string { return []string{p.Sentence(f)} })
 		page.Add(p.Title(),
-			view.Block{Title: "Verdicts", Note: p.differing(), Method: "compare.md", Table: sentences, Chart: changes(p)},
-			view.Block{Title: "Figures", Note: strings.TrimSpace(fmt.Sprintf("Runs: %d and %d. %s %s", p.Runs[0], p.Runs[1], p.confidence(), p.estimates())),
-				Method: "compare.md", Table: table})
+			view.Block{List: view.Each(p.Figures, p.Sentence), Method: "compare.md",
+				Texts: view.Without([]string{p.differing(), p.estimates()})},
+			view.Block{Title: "Changes", Detail: true, Method: "compare.md", Chart: changes(p)},
+			view.Block{Title: "Figures", Detail: true, Method: "compare.md", Table: table,
+				Note: fmt.Sprintf("Runs: %d and %d. %s", p.Runs[0], p.Runs[1], p.confidence())})
 	}
+	page.Add("Not compared", view.Block{List: c.Unmatched})
 	page.Warnings = all.List()
 	return page
 }

@@ -156,8 +156,8 @@ func (c curve) whyNothing() string {
 	return cmp.Or(c.sweep.Error, "the sweep has no points")
 }
 
-// advice are the cache sizes that the measured points speak for.
-func (c curve) advice() []string {
+// limits are the smallest measured caches that read less than each limit.
+func (c curve) limits() []string {
 	read := c.withReads()
 	if c.x != "cache" || len(read) < 2 {
 		return nil
@@ -179,7 +179,7 @@ func (c curve) advice() []string {
 		}
 		lines = append(lines, line)
 	}
-	return view.Without(append(lines, c.beyond()))
+	return lines
 }
 
 // beyond is where a larger cache stops helping; "" if no measured point shows it.
@@ -257,26 +257,6 @@ func plateau(pts []Point) (Point, bool) {
 		}
 	}
 	return Point{}, false
-}
-
-// inflectionLines tell both points of a database of dbBytes, both ways, and the caches that hold them beside
-// reserved bytes of memtables.
-func inflectionLines(i *result.Inflection, dbBytes, reserved int64) []string {
-	if i == nil || i.IP2.DiskBytes == 0 {
-		return nil
-	}
-	say := func(name string, s result.Size, what string) string {
-		line := name + " "
-		switch {
-		case s.CacheBytes > 0 && reserved > 0:
-			line += "needs a cache of " + view.ShortBytes(s.CacheBytes+reserved) + " (" + view.Percent(view.PercentOf(s.CacheBytes+reserved, dbBytes)) +
-				" of the database), " + view.ShortBytes(s.CacheBytes) + " of it for blocks, "
-		case s.CacheBytes > 0:
-			line += view.ShortBytes(s.CacheBytes) + " in cache (" + view.Percent(s.CachePercent) + " of the database), "
-		}
-		return line + view.ShortBytes(s.DiskBytes) + " on disk (" + view.Percent(s.PercentOfDB) + "): " + what
-	}
-	return []string{say("IP1, the first inflection point:", i.IP1, holdsIP1), say("IP2, the second:", i.IP2, holdsIP2)}
 }
 
 // What the inflection points hold.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
 )
 
@@ -241,7 +242,7 @@ func TestMissCost(t *testing.T) {
 		}}
 	}
 	var out bytes.Buffer
-	must(t, read(t, enginesSweep(t, at("3", 0.6, 3.1, 250_000), at("500", 0.1, 0.6, 100_000))).Text(&out))
+	must(t, render.Terminal(&out, read(t, enginesSweep(t, at("3", 0.6, 3.1, 250_000), at("500", 0.1, 0.6, 100_000))).Document()))
 	// 0.5 opens more cost 150 us and 2.5 reads more.
 	if got := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(got,
 		"a closed table costs about 300 us and 5.00 reads (0.600 against 0.100 opens per Get)") {

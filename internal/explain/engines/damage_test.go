@@ -12,6 +12,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
 )
 
@@ -19,7 +20,7 @@ import (
 func flat(t testing.TB, dirs ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	must(t, read(t, dirs...).Text(&out))
+	must(t, render.Terminal(&out, read(t, dirs...).Document()))
 	return strings.Join(strings.Fields(out.String()), " ")
 }
 
@@ -117,7 +118,7 @@ func TestControlCharactersDoNotReachTheTerminal(t *testing.T) {
 		r.Engine.Version, r.Engine.Durability, r.Workload.Name = evil, evil, evil
 	})
 	var out bytes.Buffer
-	must(t, read(t, dir).Text(&out))
+	must(t, render.Terminal(&out, read(t, dir).Document()))
 	if at := strings.IndexAny(out.String(), "\x1b\x07\u009b\u202e\r"); at >= 0 {
 		t.Errorf("a control character reaches the terminal: %q", out.String()[max(0, at-30):at+5])
 	}

@@ -3,12 +3,12 @@ package engines
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
 )
@@ -37,22 +37,16 @@ func (d Disk) answer() string {
 	return text
 }
 
-// Text writes the limit for a terminal: how it was measured, the points, and what fio says.
-func (d Disk) Text(w io.Writer) error {
-	out := view.NewText(w, textWidth)
-	out.Wrap(d.answer(), "")
-	out.Line("")
-	out.Wrap(fmt.Sprintf("%s, %s read at random, 4 KiB, O_DIRECT; %d x %g s a point", d.Dir, view.ShortBytes(d.AreaBytes), d.Repeats, d.Seconds), "")
-	out.Table(ceilingTable(d.Disk))
-	if a := d.Allocation; a != nil {
-		out.Line("")
-		out.Wrap(fmt.Sprintf("An engine also needs a buffer for what it reads. To get one of %s takes %s if it is reused, %s from Go's heap, and %s if it "+
-			"is mapped, as C's malloc maps it (%s with all its pages touched).", view.ShortBytes(int64(a.Bytes)), view.Nanos(a.ReusedNanos), view.Nanos(a.HeapNanos),
-			view.Nanos(a.MappedNanos), view.Nanos(a.TouchedNanos)), "")
+// allocation says what a buffer for a read costs; "" if that was not measured.
+func (d Disk) allocation() string {
+	a := d.Allocation
+	if a == nil {
+		return ""
 	}
-	out.Line("")
-	out.Wrap(d.besideFio(), "")
-	return out.Flush()
+	return fmt.Sprintf("An engine also needs a buffer for what it reads. To get one of %s takes %s if it is reused, "+
+		"%s from Go's heap, and %s if it is mapped, as C's malloc maps it (%s with all its pages touched).",
+		view.ShortBytes(int64(a.Bytes)), view.Nanos(a.ReusedNanos), view.Nanos(a.HeapNanos),
+		view.Nanos(a.MappedNanos), view.Nanos(a.TouchedNanos))
 }
 
 // besideFio tells whether fio's readings differ by more than each of the two differs from itself.
@@ -97,16 +91,23 @@ func ceilingTable(d *result.Disk) view.Table {
 		}))
 }
 
-// Page is what a browser shows.
-func (d Disk) Page() *view.Page {
-	p := &view.Page{Title: "Statelab: a disk's own limit", Answers: []view.Said{{Text: d.answer()}}, Warnings: view.Warned(d.Warnings)}
+// Document says what the disk gives, how that was measured, and what fio says.
+func (d Disk) Document() *view.Document {
+	p := &view.Document{Title: "Statelab: a disk's own limit", Answers: view.Statements("", d.answer()),
+		Warnings: view.Detailed(view.WarningsOf(d.Warnings))}
+	p.Cards = []view.Card{{Name: "measured", Facts: [][2]string{{"folder", d.Dir}, {"area", view.ShortBytes(d.AreaBytes)},
+		{"repeats of a point", unit.Count(d.Repeats)}, {"seconds of a repeat", fmt.Sprintf("%g", d.Seconds)}},
+		Brief: fmt.Sprintf("%s, %s read at random, 4 KiB, O_DIRECT; %d x %g s a point", d.Dir,
+			view.ShortBytes(d.AreaBytes), d.Repeats, d.Seconds)}}
+
 	chart, panel := view.OnePanel("random reads per second by reads in flight", view.Decades("reads in flight", view.AsCount),
 		view.Axis{Label: "reads per second", Kind: view.Logs, Format: view.AsCount})
 	xys := view.Each(d.Points, func(at result.DiskPoint) view.XY { return view.XY{X: float64(at.InFlight), Y: at.ReadsPerSecond} })
 	panel.Line("", xys, view.CurveStyle(0))
 	p.Add("Measured", view.Block{Title: "Random reads", Note: "4 KiB with O_DIRECT, without an engine: " + d.Dir + ".", Method: "disks.md",
-		Chart: chart.OrNil(), Table: ceilingTable(d.Disk)})
-	p.Add("Run it again", view.Block{Title: "Command", Pre: view.Shell(d.Command)}, view.Block{Title: "Host", Table: hostTable(d.Host), Folded: true})
+		Chart: chart.OrNil(), Table: ceilingTable(d.Disk),
+		Texts: view.Without([]string{d.allocation(), d.besideFio()})})
+	p.Add("Run it again", view.Block{Title: "Command", Pre: view.Shell(d.Command), Detail: true}, view.Block{Title: "Host", Table: hostTable(d.Host), Folded: true})
 	return p
 }
 

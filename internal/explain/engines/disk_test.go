@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
 )
 
@@ -24,7 +25,7 @@ func TestDiskBesideFio(t *testing.T) {
 	} {
 		d := Disk{&result.Disk{Dir: "/data", Repeats: c.repeats, Points: []result.DiskPoint{c.ours}, Fio: []result.DiskPoint{c.theirs}, FioVersion: "fio-3"}}
 		var text bytes.Buffer
-		if err := d.Text(&text); err != nil || !strings.Contains(strings.ReplaceAll(text.String(), "\n", " "), c.want) {
+		if err := render.Terminal(&text, d.Document()); err != nil || !strings.Contains(strings.ReplaceAll(text.String(), "\n", " "), c.want) {
 			t.Errorf("%v against %v: %v, %s, want %s", c.ours.Spread, c.theirs.Spread, err, &text, c.want)
 		}
 	}

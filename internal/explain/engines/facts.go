@@ -16,17 +16,18 @@ import (
 
 // addFacts adds what the figures rest on: checks, database, phases, options,
 // host and commands.
-func (in Input) addFacts(p *view.Page) {
+func (in Input) addFacts(p *view.Document) {
 	p.Add("Can it be trusted?",
 		view.Block{Title: "Self-checks", Note: "What Statelab counts must agree with a counter that is independent of it. " +
-			"Shown: the point with the largest difference.", Method: "reads.md", Table: in.checks()},
-		view.Block{Title: "Points without figures", Table: in.failed()},
+			"Shown: the point with the largest difference.", Detail: true, Method: "reads.md", Table: in.checks()},
+		view.Block{Title: "Points without figures", Detail: true, Table: in.failed()},
 		view.Block{Title: "Figures that are absent, and why", Table: in.absent(), Folded: true})
 	var database, again []view.Block
 	for _, s := range in.Sweeps[:min(mostSampled, len(in.Sweeps))] {
 		name := in.suffix(s)
-		database = append(database, view.Block{Title: "Inflection points" + name, Method: "reads.md", Table: s.inflectionTable()},
-			view.Block{Title: "Levels" + name, Note: "On disk unless it says in cache. A filter that no Get consults costs no cache.", Method: "reads.md",
+		database = append(database, view.Block{Title: "Inflection points" + name, Detail: s.compares() && slices.Contains(s.varied, "engine"),
+			Method: "reads.md", Table: s.inflectionTable()},
+			view.Block{Title: "Levels" + name, Detail: true, Note: "On disk unless it says in cache. A filter that no Get consults costs no cache.", Method: "reads.md",
 				Table: levels(s.Database.Levels)})
 		b := view.Block{Title: "Host" + name, Table: hostTable(s.Host), Folded: true}
 		if run := s.firstRun(); run != nil {
@@ -155,6 +156,11 @@ func (s *Sweep) inflectionTable() view.Table {
 				return 0
 			}
 			return r.CacheBytes + reserved
+		}), percent("cache needed", func(r inflected) float64 {
+			if r.CacheBytes == 0 {
+				return 0
+			}
+			return view.PercentOf(r.CacheBytes+reserved, s.Database.Bytes)
 		}))
 	}
 	return view.TableOf(rows, nil, append(columns,
@@ -214,7 +220,7 @@ func size(n int64) string { return view.Unless0(n, unit.Bytes) }
 
 // commandBlock is what made the sweep, else what made its first point.
 func (s *Sweep) commandBlock(name string) view.Block {
-	b := view.Block{Title: "Command" + name, Pre: view.Shell(s.Command)}
+	b := view.Block{Title: "Command" + name, Detail: true, Pre: view.Shell(s.Command)}
 	if run := s.firstRun(); len(s.Command) == 0 && run != nil && len(run.Command) > 0 {
 		b.Pre, b.Note = view.Shell(run.Command), "Of the first point; the others differ in their axes."
 	}

@@ -45,65 +45,69 @@ func (in Input) Picture(w io.Writer) error {
 	return chart.SVG(w)
 }
 
-// Page is what a browser shows: what answers most first; of several curves, all of them
-// together.
-func (in Input) Page() *view.Page {
+// Document says what Gets cost: what answers most first; of several curves, all of them together.
+// The short form has the points of every curve in one table each.
+func (in Input) Document() *view.Document {
 	curves := in.curves()
-	p := &view.Page{Title: "Statelab: what a lookup costs", Warnings: in.warnings()}
+	d := &view.Document{Title: "Statelab: what a lookup costs", Warnings: in.warnings()}
 	several := len(in.Sweeps) > 1
 	for i, s := range in.Sweeps {
 		if i < mostSampled {
-			p.Cards = append(p.Cards, view.Card{Name: cmp.Or(s.Name, "settings"), Facts: s.settings()})
+			d.Cards = append(d.Cards, view.Card{Name: cmp.Or(s.Name, "settings"), Facts: s.settings(), Brief: s.oneLine()})
 		}
 		switch {
 		case len(s.Points) == 0:
-			p.Answer(s.Name, curve{sweep: s, x: "cache"}.sentence())
+			d.Answer(s.Name, curve{sweep: s, x: "cache"}.sentence())
 		case s.compares():
 			for _, a := range s.comparisons() {
-				p.Answer(before(a.heading(several), ":"), a.sentences()...)
+				d.Answer(a.heading(several), a.sentences()...)
 			}
 		}
 	}
+
 	byCache := view.Where(curves, func(c curve) bool { return !c.sweep.compares() })
 	for _, c := range byCache {
-		of := ""
+		about := ""
 		if len(curves) > 1 {
-			of = c.name(!several)
+			about = c.name(!several)
 		}
-		p.Answer(before(of, ":"), c.sentence())
+		d.Answer(about, c.sentence())
 		if line := c.beyond(); line != "" {
-			p.Advice = append(p.Advice, view.Said{Of: of, Text: line})
+			d.Advice = append(d.Advice, view.Statement{About: about, Text: view.Upper(line) + "."})
 		}
 	}
+
 	of := func(title string, s *Sweep) string { return title + in.suffix(s) }
 	for _, s := range in.Sweeps {
 		if s.compares() {
-			p.Add(of("Compared", s), s.comparedEngines()...)
+			d.Add(of("Compared", s), s.comparedEngines()...)
 		}
 	}
 	if len(curves) > 1 {
-		p.Add("Compared", comparedCurves(byCache, several)...)
+		d.Add("Compared", view.AsDetail(comparedCurves(byCache, several))...)
 	} else {
-		addCurves(p, curves)
+		addCurves(d, curves)
 	}
 	for _, s := range in.Sweeps {
-		p.Add(of("Speed", s), s.speedBlocks()...)
+		d.Add(of("Speed", s), s.speedBlocks()...)
 	}
 	if len(curves) > 1 {
-		addCurves(p, curves)
+		addCurves(d, curves)
 	}
-	in.addFacts(p)
+	in.addFacts(d)
+
 	if more := len(in.Sweeps) - mostSampled; more > 0 {
-		p.Cards = append(p.Cards, view.Card{Name: unit.Count(more) + " more folders", Facts: [][2]string{
-			{"settings", "not shown: report fewer folders"}}})
+		d.Cards = append(d.Cards, view.Card{Name: unit.Count(more) + " more folders",
+			Facts: [][2]string{{"settings", "not shown: report fewer folders"}},
+			Brief: unit.Count(more) + " more folders are not shown here; the page has a table of them, which --csv FILE writes for a program."})
 	}
-	p.Answers, p.Advice = first(p.Answers), first(p.Advice)
-	return p
+	d.Answers, d.Advice = first(d.Answers), first(d.Advice)
+	return d
 }
 
 // speedBlocks are what bounds the speed: processors, writes, the disk.
 func (s *Sweep) speedBlocks() []view.Block {
-	blocks := append(append(s.scalingBlocks(), axisFigures(s)...), view.Block{Title: "The ledger of writes", Method: "reads.md", Table: s.ledger(),
+	blocks := append(append(s.scalingBlocks(), view.AsDetail(axisFigures(s))...), view.Block{Title: "The ledger of writes", Method: "reads.md", Table: s.ledger(),
 		Note: "Bytes written for each key that was put, by what wrote them, and reads meanwhile."})
 	if s.Disk != nil {
 		note := "Random 4-KiB reads with O_DIRECT, without an engine: " + s.Disk.Dir + "."
@@ -117,9 +121,9 @@ func (s *Sweep) speedBlocks() []view.Block {
 }
 
 // first are as many sentences as can be read, and how many more there are.
-func first(said []view.Said) []view.Said {
+func first(said []view.Statement) []view.Statement {
 	if more := len(said) - mostSampled; more > 0 {
-		return append(said[:mostSampled:mostSampled], view.Said{Text: unit.Count(more) + " more are left out: their figures are in the tables."})
+		return append(said[:mostSampled:mostSampled], view.Statement{Text: unit.Count(more) + " more are left out: their figures are in the tables."})
 	}
 	return said
 }
@@ -132,16 +136,37 @@ func before(name, mark string) string {
 	return name + mark
 }
 
-func addCurves(p *view.Page, curves []curve) {
-	for i, c := range curves {
-		if i == maxDetailed {
-			p.Add("Further curves", view.Block{Title: unit.Count(len(curves)-i) + " curves without charts of their own",
-				Note: "A report of fewer folders draws them.", Method: "reads.md",
-				Table: curvesTable(curves[i:], blockReads, deviceReads, latency("p50", service, p50Of), latency("p99", service, p99Of), gets)})
-			break
-		}
-		p.Add(cmp.Or(c.name(false), "Measured"), c.blocks()...)
+// addCurves adds a section for each curve; those that have no charts of their own share one.
+func addCurves(d *view.Document, curves []curve) {
+	detailed := min(len(curves), maxDetailed)
+	for _, c := range curves[:detailed] {
+		d.Add(cmp.Or(c.name(false), "Measured"), append(c.points(), view.AsDetail(c.blocks())...)...)
 	}
+
+	further := curves[detailed:]
+	if len(further) == 0 {
+		return
+	}
+	blocks := []view.Block{{Title: unit.Count(len(further)) + " curves without charts of their own",
+		Note: "A report of fewer folders draws them.", Method: "reads.md", Detail: true,
+		Table: curvesTable(further, blockReads, deviceReads, latency("p50", service, p50Of), latency("p99", service, p99Of), gets)}}
+	for _, c := range further[:min(len(further), mostSampled)] {
+		blocks = append(blocks, c.points()...)
+	}
+	d.Add("Further curves", blocks...)
+}
+
+// points are the points of a curve by cache in one table, and which caches answer questions; none
+// of a sweep that compares something else, or that made no Gets.
+func (c curve) points() []view.Block {
+	if c.sweep.compares() || !c.looksUp() {
+		return nil
+	}
+	blocks := []view.Block{{Title: c.label, Method: "reads.md", Table: c.readsTable(), Texts: view.Without([]string{c.tooLarge()})}}
+	if c.label == "" { // of several curves the answer tells the sizes of each
+		blocks = append(blocks, view.Block{Title: "Cache sizes", List: c.limits()})
+	}
+	return blocks
 }
 
 // comparedCurves lay all curves over each other.
@@ -201,9 +226,6 @@ func (c curve) blocks() []view.Block {
 				"IP2: all indexes too. " +
 				"Solid: the cache that holds them" + besideMemtables(reservedOf(c.pts)) + "; dashed: their size on disk."
 		}
-		if text := c.tooLarge(); text != "" {
-			reads.Note += " " + text
-		}
 	} else {
 		reads.Chart, reads.Note = typeBars(c), "Each part of a bar is a block type."
 	}
@@ -258,7 +280,7 @@ func countedBy(c curve) string {
 // warnings are those of sweeps and runs, each once, with the points where it holds; of
 // one that holds everywhere, no points.
 func (in Input) warnings() []view.Warning {
-	var all view.Warnings
+	var all, missing view.Warnings // of what is missing, the short form tells, too
 	if kinds := mixedKinds(in.points()); len(kinds) > 1 {
 		all.Add("mixed_hardware", "the points were measured on machines of different kinds ("+strings.Join(kinds, "; ")+"): their counts can be compared, "+
 			"their times cannot", "on a cluster, --constraint with a feature that only nodes of one kind have, or a list of classes as an axis", "")
@@ -266,11 +288,11 @@ func (in Input) warnings() []view.Warning {
 	for _, s := range in.Sweeps {
 		name := strings.TrimPrefix(in.suffix(s), ": ")
 		if s.Status == result.Interrupted {
-			all.Add("interrupted", "the sweep was interrupted: points are missing", "run it again with --resume", name)
+			missing.Add("interrupted", "the sweep was interrupted: points are missing", "run it again with --resume", name)
 		}
 		s.warnEach(&all, name)
 		for _, w := range s.damages() {
-			all.Add("damaged", w.Text, "", name)
+			missing.Add("damaged", w.Text, "", name)
 		}
 		for _, p := range s.Points {
 			at := strings.TrimPrefix(name+", "+pointLabel(p), ", ")
@@ -287,7 +309,7 @@ func (in Input) warnings() []view.Warning {
 			}
 		}
 	}
-	return all.List()
+	return append(missing.List(), view.Detailed(all.List())...)
 }
 
 // warnEach adds what the sweep and its runs warn of. A sweep keeps one text of a kind,
@@ -366,9 +388,12 @@ func (s *Sweep) comparedEngines() (out []view.Block) {
 	comparisons := s.comparisons()
 	for _, a := range comparisons {
 		of := strings.TrimSuffix(": "+a.label, ": ")
-		b := view.Block{Title: "Speed by " + a.x, Method: "comparing-engines.md", Table: a.speedTable()}
+		b := view.Block{Title: "Speed by " + a.x, Method: "comparing-engines.md", Table: a.speedTable(),
+			Texts: view.Without([]string{a.pagesNote()})}
 		if load := a.loadFigure(); load.Chart != nil {
-			b = load
+			load.Detail = true
+			load.Title += of
+			out = append(out, load)
 		} else if a.rivals() {
 			b.Title, b.Note = "Speed by engine", "A group of bars for each value of "+a.x+", a bar an engine; a cross where a point failed."
 			if a.x == "" {
@@ -384,12 +409,37 @@ func (s *Sweep) comparedEngines() (out []view.Block) {
 			b.Chart = a.enginesChart()
 		}
 		b.Title += of
-		out = append(out, b, view.Block{Title: "What a Get takes" + of, Note: a.pagesNote(), Method: "comparing-engines.md", Table: a.efficiencyTable()},
-			view.Block{Title: "What a closed table costs" + of, Note: a.missSentence(), Method: "comparing-engines.md", Table: a.handlesTable()})
+		out = append(out, b, view.Block{Title: "What a Get takes" + of, Detail: true, Method: "comparing-engines.md", Table: a.efficiencyTable()},
+			a.handlesBlock(of))
 	}
-	out = append(out, view.Block{Title: "The engines, their memory, what survives", Method: "comparing-engines.md", Table: comparisons[0].entrantTable(),
-		Note: "Survives: what a kill of the process and a power cut leave of acknowledged writes. Memory: how the budget was spent."})
+	out = append(out, view.Block{Title: "The engines, their memory, what survives", List: comparisons[0].told()},
+		view.Block{Title: "What the engines are", Detail: true, Method: "comparing-engines.md", Table: comparisons[0].entrantTable(),
+			Note: "Survives: what a kill of the process and a power cut leave of acknowledged writes. Memory: how the budget was spent."})
 	return append(out, s.published()...)
+}
+
+// handlesBlock is what it costs to open tables again.
+func (c curve) handlesBlock(of string) view.Block {
+	b := view.Block{Title: "What a closed table costs" + of, Method: "comparing-engines.md", Table: c.handlesTable()}
+	if len(b.Table.Rows) > 0 {
+		b.Texts = view.Without([]string{c.missSentence()})
+	}
+	return b
+}
+
+// told says of each engine how it spent its memory and, where something was written, what a kill
+// leaves of that.
+func (c curve) told() (lines []string) {
+	for _, p := range c.ofEachEntrant() {
+		told := memorySpent(p.Run.Memory)
+		if p.Figures.Puts > 0 {
+			told = p.Run.Engine.Durability + ". " + told
+		}
+		if told = strings.Trim(told, ". "); told != "" {
+			lines = append(lines, p.Run.Engine.Name+" "+p.Run.Engine.Version+": "+told)
+		}
+	}
+	return lines
 }
 
 // speedTable is what every point costs, in the columns a terminal has room for.

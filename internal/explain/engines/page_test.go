@@ -14,6 +14,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/web"
 )
@@ -23,7 +24,7 @@ const maxPageBytes = 5 << 18
 func page1(t testing.TB, in Input) string {
 	t.Helper()
 	var out bytes.Buffer
-	must(t, in.Page().Write(&out))
+	must(t, render.Page(&out, in.Document()))
 	return out.String()
 }
 
@@ -115,7 +116,7 @@ func TestManyFolders(t *testing.T) {
 	in := read(t, slices.Repeat([]string{filepath.Join(fixture(t, "demo", someCaches, "", nil, 3), "points", "001")}, 3*mostSampled)...)
 	page := page1(t, in)
 	var text bytes.Buffer
-	must(t, in.Text(&text))
+	must(t, render.Terminal(&text, in.Document()))
 	for what, n := range map[string][2]int{
 		"cards":         {strings.Count(page, `<section class="card">`), mostSampled + 1},
 		"answers":       {strings.Count(page, `<p class="answer">`), mostSampled + 1},

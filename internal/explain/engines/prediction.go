@@ -3,7 +3,6 @@ package engines
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -92,80 +91,62 @@ func (p Prediction) lead() []string {
 	return append(list, p.timeSentence())
 }
 
-// Text writes the prediction for a terminal.
-func (p Prediction) Text(w io.Writer) error {
-	out := view.NewText(w, textWidth)
-	out.Linef("%s: %s keys, %s, %s on %s\n", p.Source, unit.ShortCount(float64(p.Keys)), unit.Bytes(p.Database), p.Engine,
-		map[bool]string{true: "1 core", false: fmt.Sprintf("%d cores", p.Cores)}[p.Cores == 1])
-	for _, sentence := range p.lead() {
-		out.Wrap(sentence, "")
-	}
-	out.Line("")
-	heads, format := `                               block reads/Get             hit rate in run, %
-                                                              top
-     cache  % of DB    steady    run        range  filter   index   index    data`, "%10s  %7s  %8.3f  %5.3f  %11s  %6s  %6s  %6s  %6s"
-	if p.Hardware != nil {
-		heads, format = `                steady   device  block reads/Get    hit rate in run, %
-    cache % of   reads     time     run       range filter    top index  data
-            DB    /Get     /Get                             index`, "%9s %5s %7.3f %8s %7.3f %11s %6s %6s %5s %5s"
-	}
-	out.Line(heads)
-	for _, q := range p.Points {
-		band := "-"
-		if q.High > q.Low {
-			band = fmt.Sprintf("%.3f-%.3f", q.Low, q.High)
-		}
-		hit := func(kind engine.BlockType) string {
-			rate, ok := q.HitRate[kind.String()]
-			if !ok {
-				return "-"
-			}
-			return strconv.FormatFloat(100*rate, 'f', 1, 64)
-		}
-		cells := []any{unit.Bytes(q.CacheBytes), unit.Significant(view.PercentOf(q.CacheBytes, p.Database), 3), q.SteadyState}
-		if nanos := p.DeviceNanos(q); nanos != nil {
-			cells = append(cells, unit.Nanos(*nanos))
-		}
-		out.Linef(format, append(cells, q.BlockReadsPerGet, band, hit(engine.Filter), hit(engine.TopIndex), hit(engine.Index), hit(engine.Data))...)
-	}
-	out.Line("")
-	out.Wrap(fmt.Sprintf("run: after %s warm-up and %s measured Gets from an empty cache, hit rates too; range: of the run with several random seeds (--seeds)",
-		unit.Count(p.WarmupGets), unit.Count(p.Gets)), "")
-	if p.Inflection.IP1.CacheBytes > 0 { // known
-		out.Wrap(fmt.Sprintf("In cache, filters and top-level indexes take %s (first inflection point, IP1), with all indexes %s (second, IP2)%s.",
-			unit.Bytes(p.Inflection.IP1.CacheBytes), unit.Bytes(p.Inflection.IP2.CacheBytes), besideMemtables(p.reserved())), "")
-	}
-	return out.Flush()
-}
-
-// Page is what a browser shows.
-func (p Prediction) Page() *view.Page {
+// Document says what Gets are predicted to read, and why.
+func (p Prediction) Document() *view.Document {
 	lead := p.lead()
-	page := &view.Page{Title: "Statelab: what a Get is predicted to cost"}
+	page := &view.Document{Title: "Statelab: what a Get is predicted to cost"}
 	page.Answer("", lead[0])
-	page.Advice = view.Each(lead[1:], func(text string) view.Said { return view.Said{Text: text} })
+	page.Advice = view.Each(lead[1:], func(text string) view.Statement { return view.Statement{Text: text} })
 	page.Cards = []view.Card{
 		{Name: "database", Facts: view.Known([][2]string{{"source", p.Source}, {"keys", unit.Count(p.Keys)}, {"size", unit.Bytes(p.Database)},
 			{"filters and top indexes (IP1)", unit.Bytes(p.Inflection.IP1.CacheBytes) + " in cache"},
-			{"with all indexes (IP2)", unit.Bytes(p.Inflection.IP2.CacheBytes) + " in cache"}})},
+			{"with all indexes (IP2)", unit.Bytes(p.Inflection.IP2.CacheBytes) + " in cache"}}),
+			Brief: p.brief()},
 		{Name: "predicted run", Facts: view.Known([][2]string{{"engine", p.Engine}, {"profile", p.Profile}, {"processors", unit.Count(p.Cores)},
 			{"warm-up Gets", unit.Count(p.WarmupGets)}, {"measured Gets", unit.Count(p.Gets)}, {"Gets of absent keys", view.ShortPercent(100 * p.Missing)}})}}
 	page.Add("Block reads by cache size",
 		view.Block{Title: "Block reads per Get", Method: "prediction.md", Chart: p.curve(), Table: p.table(),
-			Note: "Steady state: a cache that has been in use for long. This run: the warm-up and the measured Gets above, from an empty cache." +
-				" Marked: the caches that hold IP1 and IP2" + besideMemtables(p.reserved()) + "."})
+			Note: "Steady state: a cache that has been in use for long. " +
+				"Marked: the caches that hold IP1 and IP2" + besideMemtables(p.reserved()) + ".",
+			Texts: p.explained()})
 	page.Add("Why",
 		view.Block{Title: "Hit rate by block type", Method: "prediction.md", Chart: p.hits(), Aside: true, Table: p.hitTable(),
 			Note: "The share of accesses that the cache serves. Filters and top indexes are asked for most often, so a cache holds them first. " +
 				"The rates are those of this run, not of a steady state."},
-		view.Block{Title: "Levels", Note: "On disk unless it says in cache. A filter that no Get consults costs no cache.", Method: "reads.md",
+		view.Block{Title: "Levels", Detail: true, Note: "On disk unless it says in cache. A filter that no Get consults costs no cache.", Method: "reads.md",
 			Table: levels(p.Levels)})
 	how := "Random block accesses were drawn from the level table and replayed through a model of the engine's cache."
 	if p.Method == "trace" {
 		how = "The accesses of the run's Gets were traced in the database itself and replayed through a model of the engine's cache."
 	}
-	page.Add("How it was computed", view.Block{Title: "Command", Note: how, Method: "prediction.md", Pre: view.Shell(p.Command)})
+	page.Add("How it was computed", view.Block{Title: "Command", Detail: true, Note: how, Method: "prediction.md", Pre: view.Shell(p.Command)})
 	return page
+}
+
+// thousandths prints reads per Get as they are predicted: neighbouring cache sizes can differ in
+// the third decimal.
+func thousandths(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
+
+// brief is what is predicted of, in one line.
+func (p Prediction) brief() string {
+	cores := fmt.Sprintf("%d cores", p.Cores)
+	if p.Cores == 1 {
+		cores = "1 core"
+	}
+	return fmt.Sprintf("%s: %s keys, %s, %s on %s", p.Source, unit.ShortCount(float64(p.Keys)), unit.Bytes(p.Database),
+		p.Engine, cores)
+}
+
+// explained says what the columns are, and how much cache the metadata takes.
+func (p Prediction) explained() []string {
+	texts := []string{fmt.Sprintf("This run: after %s warm-up and %s measured Gets from an empty cache, hit rates too. "+
+		"Lowest and highest: of the run with several random seeds (--seeds).", unit.Count(p.WarmupGets), unit.Count(p.Gets))}
+	if p.Inflection.IP1.CacheBytes > 0 { // known
+		texts = append(texts, fmt.Sprintf("In cache, filters and top-level indexes take %s (first inflection point, IP1), "+
+			"with all indexes %s (second, IP2)%s.", unit.Bytes(p.Inflection.IP1.CacheBytes),
+			unit.Bytes(p.Inflection.IP2.CacheBytes), besideMemtables(p.reserved())))
+	}
+	return texts
 }
 
 // sizeColumns tell the rows of the tables of a curve apart: the cache and, of a known
@@ -185,12 +166,18 @@ func (p Prediction) sizes() []view.Column[result.PredictedPoint] {
 
 func (p Prediction) table() view.Table {
 	of := func(name string, value func(result.PredictedPoint) float64) view.Column[result.PredictedPoint] {
-		return view.Figure(name, "/Get", view.PerGet, value)
+		return view.Figure(name, "/Get", thousandths, value)
+	}
+	end := func(name string, value func(result.PredictedPoint) float64) view.Column[result.PredictedPoint] {
+		return view.Optional(name, "/Get", thousandths, func(q result.PredictedPoint) *float64 {
+			return view.When(q.High > q.Low, value(q)) // of several seeds
+		})
 	}
 	deviceTime := view.Optional("device time", "", nil, p.DeviceNanos).In(view.Micros).Named("device time", view.Micros.Name+"/Get")
 	return view.TableOf(p.Points, nil, append(p.sizes(), of("steady state", func(q result.PredictedPoint) float64 { return q.SteadyState }), deviceTime,
 		of("this run", func(q result.PredictedPoint) float64 { return q.BlockReadsPerGet }),
-		of("lowest", func(q result.PredictedPoint) float64 { return q.Low }), of("highest", func(q result.PredictedPoint) float64 { return q.High }))...)
+		end("lowest", func(q result.PredictedPoint) float64 { return q.Low }),
+		end("highest", func(q result.PredictedPoint) float64 { return q.High }))...)
 }
 
 // bySize are the points in ascending order of their caches.
@@ -283,7 +270,7 @@ func (s *Sweep) published() (out []view.Block) {
 		}
 		out = append(out, view.Block{
 			Title: fmt.Sprintf("Published %s and %s figures", study.Of[0], study.Of[1]), Method: "comparing-engines.md",
-			Note: "Theirs were measured by others on another machine (" + study.What + "): compare the shape, not the size.",
+			Texts: []string{"Theirs were measured by others on another machine (" + study.What + "): compare the shape, not the size."},
 			Table: view.TableOf(rows, func(c compared) string { return c.failed },
 				view.Words("cache", func(c compared) string { return c.pageCache }),
 				view.Column[compared]{Name: "threads", Key: true, Format: view.Digits, Value: func(c compared) *float64 { return view.Some(float64(c.threads)) }},

@@ -3,12 +3,11 @@ package engines
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
-	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/view"
@@ -81,40 +80,17 @@ func (s Simulation) answer() string {
 	}) + "."
 }
 
-// Text writes the simulation for a terminal.
-func (s Simulation) Text(w io.Writer) error {
-	out := view.NewText(w, textWidth)
-	out.Wrap(s.answer(), "")
-	out.Linef("\n%s Gets of %s\n", unit.Count(s.Gets), s.Trace.Engine)
-	out.Line("                            block reads per Get                hit rate, %")
-	out.Line("                                    top")
-	out.Line("policy       cache    all filter  index  index   data filter  index   data    all")
-	for _, p := range s.Points {
-		top := p.ByType[engine.TopIndex.String()] + p.ByType[engine.SingleIndex.String()]
-		within := ""
-		if values := p.ByType[engine.Value.String()]; values > 0 {
-			within = fmt.Sprintf("  values: %.4f", values)
-		}
-		if p.Error > 0 {
-			within += fmt.Sprintf("  all: +- %.4f", p.Error)
-		}
-		out.Linef("%-9s %8s%7.4f%7.4f%7.4f%7.4f%7.4f%7.2f%7.2f%7.2f%7.2f%s", p.Policy, unit.Bytes(p.CacheBytes), p.ReadsPerGet,
-			p.ByType[engine.Filter.String()], top, p.ByType[engine.Index.String()], p.ByType[engine.Data.String()],
-			100*p.HitRate[engine.Filter.String()], 100*p.HitRate[engine.Index.String()], 100*p.HitRate[engine.Data.String()], 100*p.HitRate["all"], within)
-	}
-	return out.Flush()
-}
-
-// Page is what a browser shows.
-func (s Simulation) Page() *view.Page {
-	page := &view.Page{Title: "Statelab: block reads of simulated caches"}
+// Document says what caches of each policy and size would read.
+func (s Simulation) Document() *view.Document {
+	page := &view.Document{Title: "Statelab: block reads of simulated caches"}
 	page.Answer("", s.answer())
 	sampled := ""
 	if slices.ContainsFunc(s.Points, func(p SimulatedPoint) bool { return p.Error > 0 }) {
 		sampled = "from a sample of the blocks: each figure has a 95 % interval"
 	}
 	page.Cards = []view.Card{{Name: "trace", Facts: view.Known([][2]string{{"engine", s.Trace.Engine + " " + s.Trace.EngineVersion}, {"profile", s.Trace.Profile},
-		{"Gets", unit.Count(s.Gets)}, {"keys", s.Trace.Keys}, {"seed", fmt.Sprint(s.Trace.Seed)}, {"sample", sampled}})}}
+		{"Gets", unit.Count(s.Gets)}, {"keys", s.Trace.Keys}, {"seed", fmt.Sprint(s.Trace.Seed)}, {"sample", sampled}}),
+		Brief: unit.Count(s.Gets) + " Gets of " + s.Trace.Engine}}
 	page.Add("Block reads by cache size",
 		view.Block{Title: "Block reads per Get", Method: "simulation.md", Chart: s.curve(), Table: s.table(),
 			Note: "clockpro1 and clockpro2 behave as the caches of Pebble v1 and v2; the other policies show what a different cache would read."})
@@ -126,8 +102,10 @@ func (s Simulation) Page() *view.Page {
 		}
 		why = append(why, view.Block{Title: title, Method: "simulation.md", Chart: s.byType(name)})
 	}
-	page.Add("Why", append(why, view.Block{Title: "Block reads and hit rates by type", Table: s.typeTable(), Folded: len(why) > 0})...)
-	page.Add("How it was computed", view.Block{Title: "Command", Method: "simulation.md", Pre: view.Shell(s.Command),
+	page.Add("Why", append(why,
+		view.Block{Title: "Block reads by type of block", Table: s.readsByType()},
+		view.Block{Title: "Hit rate by type of block", Table: s.hitRates()})...)
+	page.Add("How it was computed", view.Block{Title: "Command", Detail: true, Method: "simulation.md", Pre: view.Shell(s.Command),
 		Note: "A trace lists the blocks that each Get asks for. It does not depend on the cache, so one trace is replayed through every policy and size."})
 	return page
 }
@@ -164,20 +142,33 @@ func (s Simulation) columns() []simulated {
 
 func (s Simulation) table() view.Table {
 	return view.TableOf(s.Points, nil, append(s.columns(),
-		view.Figure("block reads", "/Get", view.PerGet, func(p SimulatedPoint) float64 { return p.ReadsPerGet }),
-		view.Optional("+-", "95 %", view.PerGet, func(p SimulatedPoint) *float64 { return view.Of(p.Error) }),
-		view.Figure("hit rate", "%", nil, func(p SimulatedPoint) float64 { return 100 * p.HitRate["all"] }))...)
+		view.Figure("block reads", "/Get", tenThousandths, func(p SimulatedPoint) float64 { return p.ReadsPerGet }),
+		view.Optional("+-", "95 %", tenThousandths, func(p SimulatedPoint) *float64 { return view.Of(p.Error) }),
+		view.Figure("hit rate", "%", hundredths, func(p SimulatedPoint) float64 { return 100 * p.HitRate["all"] }))...)
 }
 
-func (s Simulation) typeTable() view.Table {
+// tenThousandths prints reads per Get as they are simulated: policies can differ in the fourth
+// decimal.
+func tenThousandths(v float64) string { return strconv.FormatFloat(v, 'f', 4, 64) }
+
+func hundredths(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
+
+// readsByType are the block reads of each type.
+func (s Simulation) readsByType() view.Table {
 	columns := s.columns()
 	for _, kind := range stackOrder() {
-		columns = append(columns, view.Optional("reads of "+typeLabel(kind), "/Get", view.PerGet, func(p SimulatedPoint) *float64 {
+		columns = append(columns, view.Optional(typeLabel(kind), "/Get", tenThousandths, func(p SimulatedPoint) *float64 {
 			return view.At(p.ByType, kind.String())
 		}))
 	}
+	return view.TableOf(s.Points, nil, columns...)
+}
+
+// hitRates are the shares of accesses of each type that the cache serves.
+func (s Simulation) hitRates() view.Table {
+	columns := s.columns()
 	for _, kind := range stackOrder() {
-		columns = append(columns, view.Optional("hit rate of "+typeLabel(kind), "%", nil, func(p SimulatedPoint) *float64 {
+		columns = append(columns, view.Optional(typeLabel(kind), "%", hundredths, func(p SimulatedPoint) *float64 {
 			return view.Times(view.At(p.HitRate, kind.String()), 100)
 		}))
 	}

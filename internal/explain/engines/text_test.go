@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/explain/kvdblog"
+	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
 )
 
@@ -66,6 +67,9 @@ func read(t testing.TB, dirs ...string) Input {
 
 var someCaches = []float64{0.5, 1, 1.5, 2, 4, 6, 9.6, 16, 32}
 
+// columns are those of a terminal nobody has resized.
+const columns = 80
+
 func TestText(t *testing.T) {
 	demo := fixture(t, "demo", someCaches, "", nil, 3)
 	for name, dirs := range map[string][]string{
@@ -82,11 +86,11 @@ func TestText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := read(t, dirs...).Text(&out); err != nil {
+			if err := render.Terminal(&out, read(t, dirs...).Document()); err != nil {
 				t.Fatal(err)
 			}
 			for n, line := range strings.Split(out.String(), "\n") {
-				if len([]rune(line)) > textWidth {
+				if len([]rune(line)) > columns {
 					t.Errorf("line %d has %d columns: %s", n+1, len([]rune(line)), line)
 				}
 			}
@@ -222,12 +226,12 @@ func TestPredictionInTime(t *testing.T) {
 		Points: []result.PredictedPoint{{CacheBytes: mib, SteadyState: 2, BlockReadsPerGet: 2.01}, {CacheBytes: 10 * mib, SteadyState: 1, BlockReadsPerGet: 1}}}
 	text := func() string {
 		var out bytes.Buffer
-		if err := p.Text(&out); err != nil {
+		if err := render.Terminal(&out, p.Document()); err != nil {
 			t.Fatal(err)
 		}
 		for _, line := range strings.Split(out.String(), "\n") {
-			if p.Hardware != nil && len([]rune(line)) > textWidth {
-				t.Errorf("%q has more than %d columns", line, textWidth)
+			if p.Hardware != nil && len([]rune(line)) > columns {
+				t.Errorf("%q has more than %d columns", line, columns)
 			}
 		}
 		return strings.Join(strings.Fields(out.String()), " ")
@@ -236,22 +240,24 @@ func TestPredictionInTime(t *testing.T) {
 		t.Errorf("without a disk: %s", got)
 	}
 	p.Hardware = &result.Hardware{Name: "nvme", Points: []result.DiskPoint{{InFlight: 1, ReadsPerSecond: 10_000, MeanNanos: 100_000}}}
-	for _, want := range []string{"takes 100 us on average with one in flight", "take 200 us at 1 MiB, 100 us at 10 MiB in steady state", "2.000 200 us 2.010"} {
+	for _, want := range []string{"takes 100 us on average with one in flight", "take 200 us at 1 MiB, 100 us at 10 MiB in steady state", "2.000 200 2.010"} {
 		if got := text(); !strings.Contains(got, want) {
 			t.Errorf("lacks %q: %s", want, got)
 		}
 	}
 }
 
-// TestInflectionLines: a cache has to hold memtables as well.
-func TestInflectionLines(t *testing.T) {
+// TestInflectionTable: a cache has to hold memtables as well.
+func TestInflectionTable(t *testing.T) {
 	i := &result.Inflection{IP1: result.Size{DiskBytes: 518 << 10, CacheBytes: 534 << 10, PercentOfDB: 0.43, CachePercent: 0.445},
 		IP2: result.Size{DiskBytes: 973 << 10, CacheBytes: 1229 << 10, PercentOfDB: 0.81, CachePercent: 1.02}}
 	for reserved, want := range map[int64]string{
-		0:         "IP1, the first inflection point: 534 KiB in cache (0.445% of the database), 518 KiB on disk (0.430%)",
-		256 << 10: "IP1, the first inflection point: needs a cache of 790 KiB (0.658% of the database), 534 KiB of it for blocks, 518 KiB on disk (0.430%)",
+		0:         "IP1 534 0.445 518 0.430",
+		256 << 10: "IP1 0.771 0.658 534 0.445 518 0.430",
 	} {
-		if got := inflectionLines(i, 120_000<<10, reserved)[0]; got != want+": filters that Gets consult, top and single indexes" {
+		s := &Sweep{Sweep: result.Sweep{Inflection: i, Database: result.Database{Bytes: 120_000 << 10}},
+			Points: []Point{{Point: result.Point{CacheBytes: mib, BlockBytes: mib - reserved}}}}
+		if got := strings.Join(s.inflectionTable().Rows[0].Cells, " "); got != want+" "+holdsIP1 {
 			t.Errorf("%d reserved: %s", reserved, got)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -29,11 +28,8 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-// Report is what a folder says: as a page for a browser and as text for a terminal.
-type Report interface {
-	Page() *view.Page
-	Text(io.Writer) error
-}
+// Report is what a folder says.
+type Report interface{ Document() *view.Document }
 
 // Kind is a kind of result.
 type Kind struct {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/statelab/statelab/internal/report/render"
 )
 
 // What version 0.1.0 wrote stays readable: testdata/0.1.0 holds folders made by it,
@@ -35,10 +37,10 @@ func TestFoldersOf010(t *testing.T) {
 				t.Fatal(err)
 			}
 			var text, page bytes.Buffer
-			if err := r.Text(&text); err != nil {
+			if err := render.Terminal(&text, r.Document()); err != nil {
 				t.Error(err)
 			}
-			if err := r.Page().Write(&page); err != nil {
+			if err := render.Page(&page, r.Document()); err != nil {
 				t.Error(err)
 			}
 			for _, want := range says[entry.Name()] {

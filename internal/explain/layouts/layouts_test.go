@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/statelab/statelab/internal/explain/claims"
 	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/web"
 )
@@ -45,9 +46,9 @@ func measuredLayouts(t testing.TB) *result.Layouts {
 
 func TestLayoutsText(t *testing.T) {
 	var out bytes.Buffer
-	must(t, of(measuredLayouts(t)).Text(&out))
+	must(t, render.Terminal(&out, of(measuredLayouts(t)).Document()))
 	for n, line := range strings.Split(out.String(), "\n") {
-		if len([]rune(line)) > width {
+		if len([]rune(line)) > 80 {
 			t.Errorf("line %d has %d columns: %s", n+1, len([]rune(line)), line)
 		}
 	}
@@ -144,7 +145,7 @@ func wellFormed(t *testing.T, text string) {
 
 var update = flag.Bool("update", false, "rewrite the expected texts in testdata")
 
-func writePage(w io.Writer, l *result.Layouts) error { return of(l).Page().Write(w) }
+func writePage(w io.Writer, l *result.Layouts) error { return render.Page(w, of(l).Document()) }
 
 // Figures that no machine measures are drawn as absent, with a word.
 func TestAbsurdFiguresAreBounded(t *testing.T) {
@@ -162,7 +163,7 @@ func TestAbsurdFiguresAreBounded(t *testing.T) {
 		change(l)
 		var page, text bytes.Buffer
 		must(t, writePage(&page, l))
-		must(t, of(l).Text(&text))
+		must(t, render.Terminal(&text, of(l).Document()))
 		wellFormed(t, page.String())
 		if name != "tiny" && !strings.Contains(page.String(), view.Absurd) {
 			t.Errorf("%s: the page does not say %q", name, view.Absurd)

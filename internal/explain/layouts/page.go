@@ -5,9 +5,7 @@ package layouts
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -32,18 +30,18 @@ func Read(dir string) (Input, error) {
 	return Input{claims.Evidence{Layouts: l}}, err
 }
 
-// Page is what a browser shows.
-func (in Input) Page() *view.Page {
+// Document says what a lookup costs in each layout, and which claims to believe.
+func (in Input) Document() *view.Document {
 	judged := claims.Judge(in.Layouts)
-	p := &view.Page{Title: "Statelab: state layouts", Advice: []view.Said{{Text: in.setting()}}, Warnings: in.warnings()}
+	p := &view.Document{Title: "Statelab: state layouts", Advice: []view.Statement{{Text: in.setting(), Detail: true}}, Warnings: view.Detailed(in.warnings())}
 	p.Answer("", in.answers(judged)...)
-	p.Add("What a lookup costs", view.Block{Method: method, Table: in.costs(),
-		Note: view.Upper(in.costsNote()) + ". Nothing cached: each is the first lookup of a state that was just opened. " +
-			"Memory held: caches warm, the process held to its budget. At a number of accounts with a memory: predicted, not measured. " + in.samples()})
-	p.Add("Which claims to believe", view.Block{Method: claimsMethod, Verdicts: verdicts(judged),
-		Note: "Claims of others, each with what this run says of it. A smaller state refutes a bound that it exceeds; it confirms one only up to its size. " +
-			claims.Elsewhere(judged)})
-	p.Add("Over the size", in.charts()...)
+	p.Add("What a lookup costs", view.Block{Title: view.Upper(in.costsNote()), Method: method, Table: in.costs(),
+		Texts: view.Without([]string{in.samples()}), Note: "Nothing cached: each is the first lookup of a state that was just opened. " +
+			"Memory held: caches warm, the process held to its budget. At a number of accounts with a memory: predicted, not measured."})
+	p.Add("Which claims to believe", view.Block{Method: claimsMethod, Verdicts: claims.Verdicts(view.Where(judged, func(j claims.Judged) bool { return j.Needs == nil })),
+		Note:  "Claims of others, each with what this run says of it. A smaller state refutes a bound that it exceeds; it confirms one only up to its size.",
+		Texts: view.Without([]string{claims.Elsewhere(judged)})})
+	p.Add("Over the size", view.AsDetail(in.charts())...)
 	p.Add("All figures",
 		view.Block{Title: "A lookup", Method: method, Table: in.lookup(),
 			Note: "Of a present account, caches warm, memory held, one lookup in flight. Formulas are next to what they predict."},
@@ -55,7 +53,7 @@ func (in Input) Page() *view.Page {
 			Note: "Written: times the bytes of what changed. Memory: the peak of the process that looked up."},
 		view.Block{Title: "Lowest and highest of the repeats", Method: method, Table: in.spread(),
 			Note: "The other tables show the run with the median time of a lookup."},
-		view.Block{Title: "Predicted with this memory", Method: method, Table: in.model(),
+		view.Block{Title: "With this memory, by a model of the caches", Method: method, Table: in.model(),
 			Note: "By a model of each layout's caches and of the page cache, next to what was measured."},
 		view.Block{Title: "Not built, but predicted", Method: method, Table: in.outlook(),
 			Note: "Nodes by a formula, device reads by a model of each layout's caches and of the page cache: no measurement. " +
@@ -66,17 +64,6 @@ func (in Input) Page() *view.Page {
 		view.Block{Title: "What the layouts are", Table: in.labels(), Folded: true},
 		view.Block{Title: "Command", Pre: view.Shell(in.Command), Folded: true})
 	return p
-}
-
-func verdicts(judged []claims.Judged) (list []view.Verdict) {
-	class := map[string]string{claims.Holds: "holds", claims.HoldsIf: "if", claims.Fails: "fails", claims.Untested: "untested", claims.CannotTell: "untested"}
-	for _, j := range judged {
-		if j.Needs == nil {
-			list = append(list, view.Verdict{Word: j.Word, Clause: j.Clause, Class: class[j.Word], Says: view.Upper(j.Says), By: j.By,
-				Source: strings.TrimPrefix(j.Source, "https://"), Given: j.Given, Figures: j.Figures(), Where: strings.Join(j.Places, ", ")})
-		}
-	}
-	return list
 }
 
 // warnings are those of one kind and layout once, and what is absent.
@@ -109,48 +96,6 @@ func (in Input) setting() string {
 		view.List(w.Accounts, view.ShortCount[uint64]), w.SlotsPer, unit.Percent(w.ContractShare), w.UpdateBlocks, w.UpdateAccounts, unit.Count(w.Reads), w.Seed,
 		in.Host.CPU, in.Host.Cores, unit.Bytes(in.Host.MemoryBytes), strings.TrimSpace(in.Host.Device+" "+in.Host.Filesystem),
 		in.Started.UTC().Format("2006-01-02 15:04 UTC"))
-}
-
-// width is that of a terminal for a comparison of layouts.
-const width = 100
-
-// Text prints the answer, what a lookup costs, and what to think of the claims; then
-// all figures.
-func (in Input) Text(w io.Writer) error {
-	out := view.NewText(w, width)
-	judged := claims.Judge(in.Layouts)
-	for _, answer := range in.answers(judged) {
-		out.Wrap(answer, "  ")
-	}
-	part := func(title string, table view.Table) {
-		if len(table.Rows) > 0 {
-			out.Line("\n" + title + ":")
-			out.Table(table)
-		}
-	}
-	part(in.costsNote(), in.costs())
-	if samples := in.samples(); samples != "" {
-		out.Wrap(samples, "")
-	}
-	if len(judged) > 0 {
-		out.Line("\nwhich claims to believe:")
-		for _, j := range judged {
-			if j.Needs == nil {
-				out.Wrap(j.By+": "+j.Says, "  ")
-				out.Wrap("  "+view.Upper(j.Verdict())+". "+strings.TrimSuffix(j.Figures(), view.None), "  ")
-			}
-		}
-		out.Wrap(claims.Elsewhere(judged), "")
-	}
-	part("all sizes, caches warm, memory held", in.lookup())
-	out.Part(in.device())
-	out.Part(in.upkeep())
-	part("nodes and block reads with nothing cached", in.nodeBytes())
-	part("blocks of "+filepath.Base(in.Workload.Accesses)+", beside random accounts and slots", in.traffic())
-	part("lowest and highest of the repeats", in.spread())
-	part("with this memory, by a model of the caches", in.model())
-	part("not built, but predicted", in.outlook())
-	return out.Flush()
 }
 
 // answers are the sentences that the user came for.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -194,22 +195,24 @@ func notGeth(scrape map[string]float64) error {
 		"is this geth, or a client made from it, with --metrics?")
 }
 
-// Text says where the Gets come from.
-func (n *Node) Text(out *view.Text) {
+// Block says where the Gets come from; nothing of nil.
+func (n *Node) Block() (b view.Block) {
 	if n == nil {
-		return
+		return b
 	}
-	out.Linef("\nGets of the node, by its own metrics over %s", unit.Nanos(n.Seconds*1e9))
-	for _, s := range n.Sources {
-		share := 0.0
-		if n.GetsPerSecond > 0 {
-			share = 100 * s.PerSecond / n.GetsPerSecond
-		}
-		out.Linef("  %-38s %10s/s %5.1f%%", s.Name, unit.Count(int64(s.PerSecond+0.5)), share)
-	}
-	out.Linef("  %-38s %10s/s", "together", unit.Count(int64(n.GetsPerSecond+0.5)))
-	out.Line("  not counted by its metrics: headers, bodies, receipts, history")
+	rows := append(slices.Clone(n.Sources), Source{Name: "together", PerSecond: n.GetsPerSecond})
+	b.Title = "Gets of the node, by its own metrics over " + unit.Nanos(n.Seconds*1e9)
+	b.Table = view.TableOf(rows, nil,
+		view.Words("what for", func(s Source) string { return s.Name }),
+		view.Figure("Gets", "per s", view.Digits, func(s Source) float64 { return math.Floor(s.PerSecond + 0.5) }),
+		view.Optional("share", "%", nil, func(s Source) *float64 {
+			return view.When(n.GetsPerSecond > 0, 100*s.PerSecond/n.GetsPerSecond)
+		}))
+
+	b.Texts = []string{"Not counted by its metrics: headers, bodies, receipts, history."}
 	if n.HitRate != nil {
-		out.Linef("  block cache: %.1f%% hits, %s misses/s, with those of compactions", 100**n.HitRate, unit.Count(int64(*n.BlockReadsPerSecond+0.5)))
+		b.Texts = append(b.Texts, fmt.Sprintf("Block cache: %.1f%% hits, %s misses/s, with those of compactions.",
+			100**n.HitRate, unit.Count(int64(*n.BlockReadsPerSecond+0.5))))
 	}
+	return b
 }

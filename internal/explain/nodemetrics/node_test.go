@@ -1,11 +1,8 @@
 package nodemetrics
 
 import (
-	"bytes"
 	"strings"
 	"testing"
-
-	"github.com/statelab/statelab/internal/explain/view"
 )
 
 const scrape = `# TYPE pathdb_clean_state_miss counter
@@ -36,16 +33,14 @@ func TestNode(t *testing.T) {
 	if err != nil || n.GetsPerSecond != 400 || len(n.Sources) != 2 || n.Sources[0].PerSecond != 300 || *n.HitRate != 0.75 || *n.BlockReadsPerSecond != 200 {
 		t.Errorf("%+v, %v", n, err)
 	}
-	var out bytes.Buffer
-	text := view.NewText(&out, 80)
-	n.Text(text)
-	if err := text.Flush(); err != nil {
-		t.Fatal(err)
+	block := n.Block()
+	got := strings.Join(block.Texts, " ")
+	for _, row := range block.Table.Rows {
+		got += "\n" + strings.Join(row.Cells, " ")
 	}
-	for _, want := range []string{"trie nodes                                    100/s  25.0%", "together                                      400/s",
-		"75.0% hits, 200 misses/s"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in\n%s", want, out.String())
+	for _, want := range []string{"trie nodes 100 25.0", "together 400 100", "75.0% hits, 200 misses/s"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
 	if _, err := Between(second, first, 10); err == nil || !strings.Contains(err.Error(), "wrong order") {

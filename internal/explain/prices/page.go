@@ -5,7 +5,6 @@ package prices
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -282,30 +281,39 @@ func (in Input) safety() (out []string) {
 	return out
 }
 
-// Page is what a browser shows.
-func (in Input) Page() *view.Page {
+// Document says what accesses of the state should cost.
+func (in Input) Document() *view.Document {
 	h, accounts, slots := in.shown()
-	p := &view.Page{Title: "Statelab: what a state access should cost", Warnings: view.Warned(in.Warnings)}
+	p := &view.Document{Title: "Statelab: what a state access should cost", Warnings: view.Detailed(view.WarningsOf(in.Warnings))}
 	p.Answer("", in.answers()...)
 	p.Add("Prices", view.Block{Title: "Nothing cached", Method: method, Table: view.TableOf(in.main(), nil, in.narrow()...),
-		Note: fmt.Sprintf("%s accounts, a contract of %s slots, disk %s. Formula: %s. Accesses, bytes and times are in the table of all rows.",
-			view.ShortCount(accounts), view.ShortCount(slots), h.Name, strings.Join(in.Formula, "; ")) + " " + legend})
-	p.Add("At the sizes asked for", view.Block{Title: "Predicted, nothing cached", Method: method, Note: askedNote,
-		Table: view.TableOf(in.asked(), nil, in.askedColumns()...)})
-	p.Add("By age", view.Block{Title: "What blocks touch, by age", Method: method, Note: agedNote,
-		Table: view.TableOf(in.aged(), nil, in.agedColumns()...)})
-	p.Add("Over the size of the state", in.charts()...)
-	p.Add("What would have to be true", view.Block{Title: "Safe at the proposed price", Method: method, Pre: strings.Join(in.safety(), "\n")})
+		Note: fmt.Sprintf("%s accounts, a contract of %s slots, disk %s. Accesses, bytes and times are in the table of all rows.",
+			view.ShortCount(accounts), view.ShortCount(slots), h.Name),
+		Texts: append([]string{legend}, in.Formula...)})
+	p.Add("At the sizes asked for", view.Block{Title: "Predicted, nothing cached", Method: method,
+		Table: view.TableOf(in.asked(), nil, in.askedColumns()...), Texts: noteOf(in.asked(), askedNote)})
+	p.Add("By age", view.Block{Title: "What blocks touch, by age", Method: method,
+		Table: view.TableOf(in.aged(), nil, in.agedColumns()...), Texts: noteOf(in.aged(), agedNote)})
+	p.Add("Over the size of the state", view.AsDetail(in.charts())...)
+	p.Add("What would have to be true", view.Block{Title: "Safe at the proposed price", Method: method, List: in.safety()})
 	p.Add("All rows", view.Block{Title: "Every size, condition and disk", Method: method, Folded: true, Table: view.TableOf(in.Rows, nil,
 		append(in.columns(view.Words("parameter", parameter), view.Words("layout", func(r row) string { return r.Layout }),
 			view.Words("accounts / slots", size), view.Words("caches", condition), view.Words("disk", func(r row) string { return r.Hardware })),
 			view.Optional("tested error", "%", nil, func(r row) *float64 { return view.Times(r.TestedError, 100) }),
 			view.Words("basis", func(r row) string { return r.Basis }))...),
 		Note: "Predicted rows are of states that were not built: their error is what the same prediction was off by at the largest size that was."})
-	p.Add("Hardware", view.Block{Title: "Disks", Method: method, Table: in.disks(),
+	p.Add("Hardware", view.Block{Title: "Disks", Detail: true, Method: method, Table: in.disks(),
 		Note: "Random reads of 4 KiB. The useful depth has nine tenths of the most reads a second."})
 	p.Add("Run it again", view.Block{Title: "Command", Pre: view.Shell(in.Command), Folded: true})
 	return p
+}
+
+// noteOf explains a table; nothing of one without rows.
+func noteOf[R any](rows []R, note string) []string {
+	if len(rows) == 0 {
+		return nil
+	}
+	return []string{note}
 }
 
 func condition(r row) string {
@@ -383,37 +391,4 @@ func (in Input) narrow() []column {
 		view.Figure("lowest", "gas", gasText, func(r row) float64 { return r.QueuedGas.Low }),
 		view.Figure("highest", "gas", gasText, func(r row) float64 { return r.QueuedGas.High }),
 		in.todayColumn(), in.proposedColumn(), setByColumn()}
-}
-
-// width is that of a terminal for a price table.
-const width = 110
-
-// Text writes the answers, the table and what would have to be true.
-func (in Input) Text(w io.Writer) error {
-	out := view.NewText(w, width)
-	for _, answer := range in.answers() {
-		out.Wrap(answer, "  ")
-	}
-	out.Line("")
-	out.Table(view.TableOf(in.main(), nil, in.narrow()...))
-	out.Line("")
-	if asked := in.asked(); len(asked) > 0 {
-		out.Table(view.TableOf(asked, nil, in.askedColumns()...))
-		out.Line("")
-		out.Wrap(askedNote, "  ")
-	}
-	if aged := in.aged(); len(aged) > 0 {
-		out.Table(view.TableOf(aged, nil, in.agedColumns()...))
-		out.Line("")
-		out.Wrap(agedNote, "  ")
-	}
-	out.Wrap(legend, "  ")
-	for _, formula := range in.Formula {
-		out.Wrap(formula, "  ")
-	}
-	out.Line("")
-	for _, text := range in.safety() {
-		out.Wrap("- "+text, "  ")
-	}
-	return out.Flush()
 }

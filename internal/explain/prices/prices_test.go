@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/internal/model/gas"
+	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
 )
 
@@ -51,10 +52,10 @@ func TestAnswersAndSafetyByHand(t *testing.T) {
 
 func TestThePageHasItsFormulaAndMarksPredictions(t *testing.T) {
 	var page, text bytes.Buffer
-	if err := table().Page().Write(&page); err != nil {
+	if err := render.Page(&page, table().Document()); err != nil {
 		t.Fatal(err)
 	}
-	if err := table().Text(&text); err != nil {
+	if err := render.Terminal(&text, table().Document()); err != nil {
 		t.Fatal(err)
 	}
 	for _, formula := range gas.Formula(100e6) {
@@ -73,10 +74,10 @@ func TestThePageHasItsFormulaAndMarksPredictions(t *testing.T) {
 // A folder without a row that was built, as after an interrupt, can still be drawn.
 func TestAnEmptyTableIsDrawn(t *testing.T) {
 	var out bytes.Buffer
-	if err := (Input{&result.Price{}}).Page().Write(&out); err != nil {
+	if err := render.Page(&out, (Input{&result.Price{}}).Document()); err != nil {
 		t.Error(err)
 	}
-	if err := (Input{&result.Price{}}).Text(&out); err != nil {
+	if err := render.Terminal(&out, (Input{&result.Price{}}).Document()); err != nil {
 		t.Error(err)
 	}
 }

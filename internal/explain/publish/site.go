@@ -14,6 +14,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/compare"
 	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/render"
 )
 
 // Packs are the packs in a folder, by name.
@@ -47,7 +48,7 @@ func Site(dir string, packs []string, title, by string) (shown []Shown, err erro
 	if err != nil {
 		return nil, err
 	}
-	return shown, errors.Join(siteOf(shown, title).Write(index), index.Close())
+	return shown, errors.Join(render.Page(index, siteOf(shown, title)), index.Close())
 }
 
 // add checks a pack and, if it passes, puts its page and a copy of it into dir.
@@ -89,8 +90,8 @@ func add(dir, pack, by string) (s Shown, err error) {
 
 func link(file string) string { return "./" + url.PathEscape(file) }
 
-func siteOf(shown []Shown, title string) *view.Page {
-	page := &view.Page{Title: title}
+func siteOf(shown []Shown, title string) *view.Document {
+	page := &view.Document{Title: title}
 	var sides []compare.Side
 	results := view.Listing([]string{"result", "pack", "runs", "figures checked", "SHA-256 of the pack"}, nil)
 	for _, s := range shown {
@@ -114,7 +115,7 @@ func siteOf(shown []Shown, title string) *view.Page {
 	if slices.ContainsFunc(boards, func(b *compare.Board) bool { return len(b.Rows) > 1 }) {
 		text += " The column \"difference\" says whether a result differs from the first by more than chance."
 	}
-	page.Advice = append(page.Advice, view.Said{Text: text})
+	page.Advice = append(page.Advice, view.Statement{Text: text})
 	var blocks []view.Block
 	for i, b := range boards {
 		table := view.Listing([]string{"subject", b.Figure, "range", "runs", "difference", "result"}, nil)

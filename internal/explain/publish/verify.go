@@ -34,6 +34,7 @@ import (
 	"github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/explain/kinds"
 	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
 )
 
@@ -329,7 +330,7 @@ func pageOf(dir string) ([]byte, error) {
 		return nil, err
 	}
 	var out bytes.Buffer
-	err = found.Page().Write(&out)
+	err = render.Page(&out, found.Document())
 	return out.Bytes(), err
 }
 

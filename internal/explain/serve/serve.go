@@ -21,6 +21,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/kinds"
 	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/web"
 )
@@ -91,7 +92,7 @@ func Handler(root, bound string) (http.Handler, error) {
 			fail(w, http.StatusUnprocessableEntity, err)
 			return
 		}
-		page(w, func(out *bytes.Buffer) error { return found.Page().Write(out) })
+		page(w, func(out *bytes.Buffer) error { return render.Page(out, found.Document()) })
 	})
 	mux.HandleFunc("GET /live", func(w http.ResponseWriter, r *http.Request) {
 		folders, err := x.folders(r.URL.Query()["dir"])

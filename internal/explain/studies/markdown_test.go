@@ -252,6 +252,13 @@ func uncommon(t view.Table, all []Claim) (shorter view.Table, common []string) {
 	return shorter, common
 }
 
+// verdicts are those on layouts of state.
+func (s *Study) verdicts() view.Table {
+	return view.ListOf([]string{"by", "claim", "condition", "verdict", "our figures", "source"}, s.judged(), func(j claims.Judged) []string {
+		return []string{j.By, j.Says, j.Given, j.Verdict(), j.Figures(), j.Source}
+	})
+}
+
 // markdownTable writes a table without bars around it.
 func markdownTable(b *strings.Builder, t view.Table) {
 	row := func(cells []string) {

@@ -3,7 +3,6 @@ package studies
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"regexp"
 	"slices"
@@ -146,30 +145,23 @@ func (s *Study) commands(all []Claim) []string {
 	}))
 }
 
-// Page is what a browser shows.
-func (s *Study) Page() *view.Page {
-	p := &view.Page{Title: "Statelab: " + s.Title}
+// Document says what a study claims, and what came out here.
+func (s *Study) Document() *view.Document {
+	p := &view.Document{Title: "Statelab: " + s.Title}
 	answers, _ := s.answers() // Open checks them
 	for _, text := range answers {
 		p.Answer("", strings.ReplaceAll(text, "**", "")) // emphasis is Markdown's
 	}
 	p.Warnings = view.Each(s.Misleads, func(text string) view.Warning { return view.Warning{Text: text} })
-	p.Add("Charts", s.blocks()...)
+	p.Add("Charts", view.AsDetail(s.blocks())...)
 	names, by := s.sections()
 	for _, name := range names {
-		p.Add(name, view.Block{Title: "Figures", Note: strings.Join(append(limits(by[name]), note(by[name])), " "), Table: table(by[name], word)},
+		p.Add(name, view.Block{Table: table(by[name], word), Texts: append(limits(by[name]), note(by[name]))},
 			view.Block{Title: "Commands", Pre: strings.Join(s.commands(by[name]), "\n"), Folded: true})
 	}
-	p.Add("Claims about layouts of state", view.Block{Title: "Verdicts", Method: "layouts.md", Note: s.states(), Table: s.verdicts()},
+	p.Add("Claims about layouts of state", view.Block{Method: "layouts.md", Note: s.states(), Verdicts: claims.Verdicts(s.judged())},
 		view.Block{Title: "Commands", Pre: s.Runs[s.Layouts].Command, Folded: true})
 	return p
-}
-
-// verdicts are those on layouts of state.
-func (s *Study) verdicts() view.Table {
-	return view.ListOf([]string{"by", "claim", "condition", "verdict", "our figures", "source"}, s.judged(), func(j claims.Judged) []string {
-		return []string{j.By, j.Says, j.Given, j.Verdict(), j.Figures(), j.Source}
-	})
 }
 
 // states says which states the layouts kept.
@@ -180,37 +172,6 @@ func (s *Study) states() string {
 	w := s.layouts.Workload
 	return fmt.Sprintf("States of %s accounts, a memory of %s, %s lookups of each kind.",
 		view.List(w.Accounts, func(n uint64) string { return view.ShortCount(n) }), view.ShortBytes(w.MemoryBytes), unit.Count(w.Reads))
-}
-
-// Text is what a terminal shows: the word of each verdict in the tables, what limits
-// them below.
-func (s *Study) Text(w io.Writer) error {
-	const width = 100
-	t := view.NewText(w, width)
-	p := s.Page()
-	for _, answer := range p.Answers {
-		t.Wrap(answer.Text, "  ")
-	}
-	names, by := s.sections()
-	for _, name := range names {
-		t.Line("")
-		t.Line(name)
-		clipped := slices.Clone(by[name])
-		for i := range clipped {
-			clipped[i].Says = view.Clip(clipped[i].Says, width/2)
-		}
-		t.Table(table(clipped, word))
-		for _, text := range limits(by[name]) {
-			t.Wrap(text, "  ")
-		}
-		t.Wrap(note(by[name]), "  ")
-	}
-	for _, j := range s.judged() {
-		t.Wrap(fmt.Sprintf("%s: %s: %s. %s", j.By, j.Says, j.Verdict(), j.Figures()), "  ")
-	}
-	t.Line("")
-	t.Warnings(p.Warnings)
-	return t.Flush()
 }
 
 // Charts are a study's published curves with those that were predicted and measured.

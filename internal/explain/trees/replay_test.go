@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/web"
 )
@@ -76,7 +77,7 @@ func TestReplayTellsWhatItsFolderHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text, page bytes.Buffer
-	if err := in.Text(&text); err != nil {
+	if err := render.Terminal(&text, in.Document()); err != nil {
 		t.Fatal(err)
 	}
 	flat := strings.Join(strings.Fields(text.String()), " ")
@@ -97,7 +98,7 @@ func TestReplayTellsWhatItsFolderHolds(t *testing.T) {
 			t.Errorf("line %d has %d columns: %s", n+1, len([]rune(line)), line)
 		}
 	}
-	if err := in.Page().Write(&page); err != nil {
+	if err := render.Page(&page, in.Document()); err != nil {
 		t.Fatal(err)
 	}
 	html := strings.NewReplacer("<script>"+web.ReportScript+"</script>", "",

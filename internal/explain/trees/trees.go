@@ -4,7 +4,6 @@ package trees
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -18,22 +17,24 @@ import (
 
 const method = "trees.md"
 
-// Page is what a browser shows.
-func (in Input) Page() *view.Page {
-	p := &view.Page{Title: "Statelab: change sets into state trees", Cards: []view.Card{in.card()}}
+// Document says how fast trees take a change set, and whether they agree.
+func (in Input) Document() *view.Document {
+	p := &view.Document{Title: "Statelab: change sets into state trees", Cards: []view.Card{in.card()}}
 	p.Answer("", in.answers()...)
-	p.Warnings = append(view.Warned(in.Warnings), in.damages()...)
+	p.Warnings = append(view.Detailed(view.WarningsOf(in.Warnings)), in.damages()...)
 	if in.Status == result.Interrupted {
-		p.Warnings = append(p.Warnings, view.Warning{Text: "the replay was interrupted: runs are missing", Remedy: "run it again with --resume"})
+		p.Warnings = append(p.Warnings, view.Warning{Text: "the replay was interrupted: runs are missing", Remedy: "run it again with --resume", Detail: true})
 	}
 	p.Warnings = append(p.Warnings, in.otherSets()...)
 	p.Add("All figures",
 		view.Block{Title: "Speed", Method: method, Table: in.speed(),
-			Note: "Leaves are changes; settled counts the final sync too, where it took a hundredth of the time or more. " + in.harness()},
+			Note:  "Leaves are changes; settled counts the final sync too, where it took a hundredth of the time or more.",
+			Texts: view.Without([]string{in.harness()})},
 		view.Block{Title: "State and cost", Note: "Memory is the peak of the process.", Method: method, Table: in.state()},
-		view.Block{Title: "What the figures depend on", Note: "A tree that keeps less, or writes later, is faster for it.", Table: in.labels()})
-	p.Add("As the tree grows", in.charts()...)
-	p.Add("Version by version", in.perVersion(), in.background())
+		view.Block{Title: "Durability and history", Note: "A tree that keeps less, or writes later, is faster for it.", Table: in.labels()})
+	p.Add("Counters", view.Block{Title: "Counters that must repeat", List: view.Each(in.Counters, countersSentence)})
+	p.Add("As the tree grows", view.AsDetail(in.charts())...)
+	p.Add("Version by version", view.AsDetail([]view.Block{in.perVersion(), in.background()})...)
 	p.Add("Facts",
 		view.Block{Title: "Roots at the last version", Method: method, Table: in.roots(), Folded: true},
 		view.Block{Title: "Counters of every pass", Method: method, Table: in.counters(), Folded: true},
@@ -327,30 +328,6 @@ func countersSentence(c result.CountersAgree) string {
 		return fmt.Sprintf("%s: %s differ between passes", c.Tree, strings.Join(c.Differ, ", "))
 	}
 	return fmt.Sprintf("%s: cannot tell, %s", c.Tree, c.Why)
-}
-
-// Text prints the answer, the table of figures and what they depend on.
-func (in Input) Text(w io.Writer) error {
-	out := view.NewText(w, 80)
-	for _, answer := range in.answers() {
-		out.Wrap(answer, "  ")
-	}
-	out.Warnings(append(in.damages(), in.otherSets()...))
-	out.Part(in.speed())
-	out.Part(in.state())
-	out.Line("\nDurability and history (a tree that keeps less can be faster):")
-	for _, t := range in.trees {
-		out.Wrap(fmt.Sprintf("- %s: %s; history: %s", t.Tree, t.Durability, t.History), "  ")
-	}
-	out.Line("\nCounters that must repeat:")
-	for _, c := range in.Counters {
-		out.Wrap("- "+countersSentence(c), "  ")
-	}
-	if line := in.harness(); line != "" {
-		out.Line("")
-		out.Wrap(line, "  ")
-	}
-	return out.Flush()
 }
 
 type column = view.Column[replayed]

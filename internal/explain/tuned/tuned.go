@@ -5,7 +5,6 @@ package tuned
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"path/filepath"
@@ -289,36 +288,20 @@ func (t *Tuning) proofs() view.Table {
 		view.Figure("off", "%", nil, func(p Proof) float64 { return 100 * p.Off() }))...)
 }
 
-// Text prints the answer for a terminal.
-func (t *Tuning) Text(w io.Writer) error {
-	const width = 80
-	out := view.NewText(w, width)
-	out.Wrap(t.Answer, "")
-	out.Part(t.table())
-	out.Part(t.proofs())
-	out.Line("")
-	out.Wrap(t.method(), "")
-	if !t.Tied {
-		out.Line("")
-		for line := range strings.Lines(t.Snippet + t.Lookup) {
-			out.Line(strings.TrimRight(line, "\n"))
-		}
-		out.Wrap(t.Rewrite, "")
-	}
-	return out.Flush()
-}
-
-// Page is what a browser shows.
-func (t *Tuning) Page() *view.Page {
+// Document says what was found, and how to set it.
+func (t *Tuning) Document() *view.Document {
 	const method = "tuning.md"
-	page := &view.Page{Title: "Statelab: the best options for a budget"}
-	page.Answer("", t.Answer)
-	page.Cards = []view.Card{{Name: "database", Facts: view.Known([][2]string{{"database", t.Source}, {"engine", t.Engine + " " + t.Version}, {"Gets", t.Traffic},
-		{"memory", unit.Bytes(t.Memory)}})}}
-	page.Add("What other options would read", view.Block{Title: "Block reads per Get", Method: method, Table: t.table(), Note: t.method()})
-	page.Add("What was measured", view.Block{Title: "Predicted and measured", Method: method, Table: t.proofs()})
+	d := &view.Document{Title: "Statelab: the best options for a budget"}
+	d.Answer("", t.Answer)
+	d.Cards = []view.Card{{Name: "database", Facts: view.Known([][2]string{{"database", t.Source},
+		{"engine", t.Engine + " " + t.Version}, {"Gets", t.Traffic}, {"memory", unit.Bytes(t.Memory)}})}}
+
+	d.Add("What other options would read",
+		view.Block{Title: "Block reads per Get", Method: method, Table: t.table(), Texts: []string{t.method()}})
+	d.Add("What was measured", view.Block{Title: "Predicted and measured", Method: method, Table: t.proofs()})
 	if !t.Tied {
-		page.Add("How to set them", view.Block{Title: "Options", Method: method, Pre: t.Snippet + t.Lookup, Note: t.Rewrite})
+		d.Add("How to set them", view.Block{Title: "Options", Method: method, Pre: t.Snippet + t.Lookup,
+			Texts: view.Without([]string{t.Rewrite})})
 	}
-	return page
+	return d
 }

@@ -2,7 +2,6 @@ package view
 
 import (
 	"bytes"
-	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"math"
@@ -267,40 +266,5 @@ func TestLegendNamesWhatIsDrawn(t *testing.T) {
 	}
 	if c.Omitted != 1 || panel.Max > 5 {
 		t.Errorf("%d omitted, y to %v", c.Omitted, panel.Max)
-	}
-}
-
-// A page carries figures as data: no text in it ends the element, no figure is lost but what
-// nobody measures.
-func TestChartsAreData(t *testing.T) {
-	c := NewChart("</script><script>alert(1)</script>", Sizes(1000), Axis{Label: "y"})
-	c.Panels[0].Line("a & b", XYs{{X: 1.00000001, Y: 0.1 + 0.2, Low: 0.25, High: 0.5}, {X: 2, Y: math.NaN()}, {X: 0, Y: 1}, {X: 4, Y: 3}}, CurveStyle(0))
-	var page strings.Builder
-	p := Page{}
-	p.Add("s", Block{Title: "t", Chart: c})
-	if err := p.Write(&page); err != nil {
-		t.Fatal(err)
-	}
-	_, text, _ := strings.Cut(page.String(), `class="chart-data">`)
-	text, _, _ = strings.Cut(text, "</script>")
-	var got struct {
-		About  string
-		Panels []struct {
-			Series []struct {
-				Name   string
-				Color  string
-				Points struct{ X, Y, Low, High []*float64 }
-			}
-		}
-	}
-	if err := json.Unmarshal([]byte(text), &got); err != nil {
-		t.Fatalf("%v in %s", err, text)
-	}
-	s := got.Panels[0].Series[0]
-	if got.About != c.About || s.Name != "a & b" || s.Color != "blue" || !strings.Contains(page.String(), " --chart-blue: #4a8fe8;") {
-		t.Errorf("%+v", got)
-	}
-	if at := s.Points; len(at.X) != 2 || *at.X[0] != 1 || *at.Y[0] != 0.3 || *at.Low[0] != 0.25 || at.Low[1] != nil || *at.Y[1] != 3 {
-		t.Errorf("%s", text)
 	}
 }

@@ -111,27 +111,6 @@ func Clip(s string, n int) string {
 	return string(runes[:n-1]) + "…"
 }
 
-// Wrap breaks text into lines of at most width runes, of which the first has used some
-// already; the second and further lines start with indent.
-func Wrap(text string, used, width int, indent string) string {
-	var b strings.Builder
-	for i, word := range strings.Fields(text) {
-		n := len([]rune(word))
-		switch {
-		case i == 0:
-		case used+1+n > width:
-			b.WriteString("\n" + indent)
-			used = len(indent)
-		default:
-			b.WriteByte(' ')
-			used++
-		}
-		b.WriteString(word)
-		used += n
-	}
-	return b.String()
-}
-
 // Some is a figure that is there.
 func Some(v float64) *float64 { return &v }
 

@@ -1,19 +1,8 @@
 package view
 
-import (
-	"bufio"
-	"encoding/csv"
-	"fmt"
-	"io"
-	"math"
-	"slices"
-	"strconv"
-	"strings"
-	"unicode"
-)
+import "math"
 
-// Column is declared once and feeds the table of a page, that of a terminal, a chart
-// and a CSV file.
+// Column is declared once and feeds tables in every medium, a chart and a CSV file.
 type Column[R any] struct {
 	Name, Unit string
 	Value      func(R) *float64     // nil: absent
@@ -112,8 +101,8 @@ type Table struct {
 type Head struct {
 	Name, Unit string
 	Text       bool // words, left-aligned; else numbers, right-aligned
-	key        bool
-	spare      int
+	Key        bool // says which row it is
+	Spare      int  // rank in which it gives way on a narrow terminal; 0: never
 }
 
 // Row is a row as it is shown, with the values of its cells for a program.
@@ -167,7 +156,7 @@ func Listing(heads []string, rows [][]string) Table {
 // ListOf is a table of words with a row for each of all.
 func ListOf[T any](heads []string, all []T, cells func(T) []string) (t Table) {
 	for i, name := range heads {
-		t.Heads = append(t.Heads, Head{Name: name, Text: true, key: i == 0})
+		t.Heads = append(t.Heads, Head{Name: name, Text: true, Key: i == 0})
 	}
 	for _, one := range all {
 		t.Add(cells(one))
@@ -180,49 +169,12 @@ func (t *Table) Add(cells []string, links ...string) {
 	t.Rows = append(t.Rows, Row{Cells: cells, Values: make([]*float64, len(cells)), Links: links})
 }
 
-// IsText tells how a cell is aligned; Left is how many columns a failed row has not
-// filled. The page's template asks.
-func (t *Table) IsText(i int) bool { return i < len(t.Heads) && t.Heads[i].Text }
-func (t *Table) Left(row Row) int  { return max(1, len(t.Heads)-len(row.Cells)) }
-
 // Link is where a cell leads; "": nowhere.
 func (r Row) Link(i int) string {
 	if i < len(r.Links) {
 		return r.Links[i]
 	}
 	return ""
-}
-
-func (t *Table) without(i int) Table {
-	out := Table{Heads: slices.Delete(slices.Clone(t.Heads), i, i+1)}
-	for _, row := range t.Rows {
-		if i < len(row.Cells) {
-			row.Cells = slices.Delete(slices.Clone(row.Cells), i, i+1)
-		}
-		out.Rows = append(out.Rows, row)
-	}
-	return out
-}
-
-// csv writes the table for a program: values in full, a row that failed with its reason.
-func (t *Table) csv(w io.Writer) error {
-	out := csv.NewWriter(w)
-	heads := Each(t.Heads, func(h Head) string { return strings.TrimSuffix(h.Name+" ["+h.Unit+"]", " []") })
-	records := [][]string{append(heads, "failed")}
-	for _, row := range t.Rows {
-		record := make([]string, len(heads)+1)
-		for i, cell := range row.Cells {
-			if row.Values[i] != nil {
-				cell = strconv.FormatFloat(*row.Values[i], 'g', -1, 64)
-			} else if cell == None {
-				cell = ""
-			}
-			record[i] = cell
-		}
-		record[len(heads)] = row.Note
-		records = append(records, record)
-	}
-	return out.WriteAll(records)
 }
 
 // mostOf is what a figure may be at most: no machine measures more of anything.
@@ -233,193 +185,3 @@ const Absurd = "implausible"
 
 // Sane tells whether a figure can be shown.
 func Sane(v float64) bool { return !math.IsNaN(v) && math.Abs(v) <= mostOf }
-
-// Text writes for a terminal. All that a folder says passes through it: control
-// characters, which could move the cursor or recolour the screen, do not.
-type Text struct {
-	out   *bufio.Writer // keeps the first error for Flush
-	Width int
-}
-
-// NewText writes to a terminal of a width.
-func NewText(w io.Writer, width int) *Text { return &Text{bufio.NewWriter(w), width} }
-
-// Line writes a line as it is, or an empty one.
-func (t *Text) Line(text string) {
-	for _, line := range strings.Split(text, "\n") {
-		fmt.Fprintln(t.out, Printable(line))
-	}
-}
-
-// Linef writes a line by its format.
-func (t *Text) Linef(format string, args ...any) { t.Line(fmt.Sprintf(format, args...)) }
-
-// Wrap writes a paragraph; its second and further lines start with indent.
-func (t *Text) Wrap(text, indent string) {
-	rest := strings.TrimLeft(text, " ")
-	lead := text[:len(text)-len(rest)]
-	t.Line(lead + Wrap(rest, 0, t.Width-len(lead), indent))
-}
-
-// Flush writes what is left and returns the first error.
-func (t *Text) Flush() error {
-	if err := t.out.Flush(); err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return nil
-}
-
-// Printable is text without what a terminal would obey.
-func Printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsGraphic(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, text)
-}
-
-// Warnings writes what a reader must know before the figures.
-func (t *Text) Warnings(list []Warning) {
-	for _, w := range list {
-		text := "Warning: " + w.Text
-		if w.Where != "" {
-			text += " (" + w.Where + ")"
-		}
-		t.Wrap(text, "  ")
-	}
-}
-
-// Table writes a table within the width: its heads are broken into lines, then columns
-// that can be spared give way. The reasons of failed rows follow.
-func (t *Text) Table(table Table) {
-	if len(table.Rows) == 0 {
-		return
-	}
-	heads := plainHeads
-	if table.width(heads, 2) > t.Width {
-		heads = brokenHeads
-	}
-	for spare := 1; spare <= 3 && table.width(heads, 1) > t.Width; spare++ {
-		for i := len(table.Heads) - 1; i >= 0 && table.width(heads, 1) > t.Width; i-- {
-			if table.Heads[i].spare == spare {
-				table = table.without(i)
-			}
-		}
-	}
-	gap := 2
-	if table.width(heads, gap) > t.Width {
-		gap = 1
-	}
-	lines, widths := table.layout(heads)
-	for _, cells := range lines {
-		var b strings.Builder
-		for i, cell := range cells {
-			space := strings.Repeat(" ", max(0, widths[i]-runes(cell)))
-			if i > 0 {
-				b.WriteString(strings.Repeat(" ", gap))
-			}
-			if table.Heads[i].Text {
-				b.WriteString(cell + space)
-			} else {
-				b.WriteString(space + cell)
-			}
-		}
-		t.Line(strings.TrimRight(Clip(b.String(), t.Width), " "))
-	}
-	var reasons []string
-	failed := map[string][]string{}
-	for _, row := range table.Rows {
-		if row.Failed {
-			if failed[row.Note] == nil {
-				reasons = append(reasons, row.Note)
-			}
-			failed[row.Note] = append(failed[row.Note], table.label(row))
-		}
-	}
-	for _, why := range reasons {
-		t.Wrap(strings.TrimSpace(strings.Join(failed[why], "; ")+" failed: "+why), "  ")
-	}
-}
-
-// Part writes a table below an empty line; nothing of one without rows.
-func (t *Text) Part(table Table) {
-	if len(table.Rows) > 0 {
-		t.Line("")
-		t.Table(table)
-	}
-}
-
-// label names a row by its keys.
-func (t *Table) label(row Row) string {
-	var parts []string
-	numbers := 0 // the first tells which row it is: further ones say the same in another unit
-	for i, h := range t.Heads {
-		if !h.key || i >= len(row.Cells) || row.Cells[i] == None || row.Cells[i] == "" {
-			continue
-		}
-		text := row.Cells[i]
-		if !h.Text {
-			if numbers++; numbers > 1 {
-				continue
-			}
-			text = strings.TrimSpace(h.Name + " " + text + " " + h.Unit)
-		}
-		parts = append(parts, text)
-	}
-	return strings.Join(parts, ", ")
-}
-
-func runes(s string) int { return len([]rune(s)) }
-
-func plainHeads(h Head) []string { return []string{h.Name, h.Unit} }
-
-func brokenHeads(h Head) []string { return append(strings.Fields(h.Name), h.Unit) }
-
-// layout is the lines of a table, cell by cell, and the width of every column.
-func (t *Table) layout(heads func(Head) []string) (lines [][]string, widths []int) {
-	tall := 0
-	for _, h := range t.Heads {
-		tall = max(tall, len(heads(h)))
-	}
-	lines = make([][]string, tall)
-	for _, h := range t.Heads {
-		words := heads(h)
-		for n := range lines {
-			word := ""
-			if at := n - (tall - len(words)); at >= 0 { // heads end above the figures
-				word = words[at]
-			}
-			lines[n] = append(lines[n], word)
-		}
-	}
-	// The last head line are units, which may all be empty; a table of failures has none.
-	if tall > 0 && strings.Join(lines[tall-1], "") == "" {
-		lines = lines[:tall-1]
-	}
-	for _, row := range t.Rows {
-		cells := slices.Clone(row.Cells)
-		if row.Failed {
-			cells = append(cells, "failed")
-		}
-		cells = append(cells, make([]string, len(t.Heads))...)
-		lines = append(lines, cells[:len(t.Heads)])
-	}
-	widths = make([]int, len(t.Heads))
-	for _, cells := range lines {
-		for i, cell := range cells {
-			widths[i] = max(widths[i], runes(cell))
-		}
-	}
-	return lines, widths
-}
-
-// width of the table with a gap between its columns.
-func (t *Table) width(heads func(Head) []string, gap int) int {
-	sum := -gap
-	_, widths := t.layout(heads)
-	for _, w := range widths {
-		sum += w + gap
-	}
-	return sum
-}

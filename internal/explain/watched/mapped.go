@@ -88,13 +88,18 @@ func (w Watched) faultTable() view.Table {
 		view.Figure("p99", "", nil, func(f result.WatchedFaults) float64 { return float64(f.P99) }).In(view.Micros))
 }
 
-// mappedPage is what a browser shows.
-func (w Watched) mappedPage(page *view.Page, method string) {
-	page.Add("What is read", view.Block{Title: "Page faults by table", Method: method, Table: w.faultTable(), Note: w.unseen() + " " + w.device()})
-	chart, panel := view.OnePanel("Major page faults a second over time", view.Linear("seconds", view.AsCount), view.Linear("page faults a second", view.AsCount))
+// addMapped adds what is seen of a process that maps its database.
+func (w Watched) addMapped(d *view.Document, method string) {
+	d.Add("What is read", view.Block{Title: "Page faults by table", Method: method, Table: w.faultTable(),
+		Texts: []string{w.unseen(), w.device()}})
+
+	chart, panel := view.OnePanel("Major page faults a second over time", view.Linear("seconds", view.AsCount),
+		view.Linear("page faults a second", view.AsCount))
 	faults := view.Each(w.Series, func(t result.Tick) view.XY { return view.XY{X: t.Seconds, Y: t.PageFaults} })
 	panel.Line("major page faults", faults, view.CurveStyle(0))
-	page.Add("Over time", view.Block{Title: "Major page faults", Method: method, Chart: chart.OrNil(), Note: w.mappedMethod()})
+	d.Add("Over time",
+		view.Block{Texts: []string{w.mappedMethod()}},
+		view.Block{Title: "Major page faults", Detail: true, Method: method, Chart: chart.OrNil()})
 }
 
 // FaultSecond is a line about one second of a process that maps its database, while it is watched.

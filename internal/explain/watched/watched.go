@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"strings"
 
@@ -34,8 +33,6 @@ func Read(dir string) (Watched, error) {
 	}
 	return Watched{w, series}, err
 }
-
-const textWidth = 80
 
 // Answer is what was asked: what the process reads, and what another cache would bring.
 func (w Watched) Answer() string {
@@ -153,26 +150,6 @@ func (w Watched) method() string {
 		unit.Count(w.Lost.Gets+w.Lost.Reads), view.Percent(100*w.Cost.Core), view.Nanos(w.Cost.GetNanos))
 }
 
-// Text writes the answer for a terminal.
-func (w Watched) Text(to io.Writer) error {
-	out := view.NewText(to, textWidth)
-	out.Wrap(w.Answer(), "")
-	out.Warnings(view.Warned(w.Warnings))
-	table, notes := w.keys(), []string{w.sources(), w.device(), w.skew(), w.proof(), w.method()}
-	if w.mapped() {
-		table, notes = w.faultTable(), []string{w.unseen(), w.device(), w.mappedMethod()}
-	}
-	out.Line("")
-	out.Table(table)
-	out.Line("")
-	for _, text := range notes {
-		if text != "" {
-			out.Wrap(text, "")
-		}
-	}
-	return out.Flush()
-}
-
 func (w Watched) keys() view.Table {
 	return view.TableOf(w.Keys, nil,
 		view.Words("keys", func(k result.WatchedKeys) string { return k.Kind }),
@@ -185,28 +162,42 @@ func (w Watched) keys() view.Table {
 		view.Figure("p99", "", nil, func(k result.WatchedKeys) float64 { return float64(k.P99) }).In(view.Micros))
 }
 
-// Page is what a browser shows.
-func (w Watched) Page() *view.Page {
-	page := &view.Page{Title: "Statelab: what a running process reads", Warnings: view.Warned(w.Warnings)}
-	page.Answer("", w.Answer())
+// Document says what the process reads, and for whom.
+func (w Watched) Document() *view.Document {
+	d := &view.Document{Title: "Statelab: what a running process reads", Warnings: view.WarningsOf(w.Warnings)}
+	d.Answer("", w.Answer())
 	p := w.Process
-	page.Cards = []view.Card{{Name: "process", Facts: view.Known([][2]string{{"program", p.Program + " " + p.Version},
-		{"engine", p.Engine + " " + p.EngineVersion}, {"database", p.Database}, {"cache", view.ShortBytes(w.Cache.Bytes)}, {"Go", p.Go}})}}
+	d.Cards = []view.Card{{Name: "process", Facts: view.Known([][2]string{{"program", p.Program + " " + p.Version},
+		{"engine", p.Engine + " " + p.EngineVersion}, {"database", p.Database},
+		{"cache", view.ShortBytes(w.Cache.Bytes)}, {"Go", p.Go}})}}
+
 	const method = "watching-a-node.md"
-	page.Add("Watch it again", view.Block{Title: "Command", Method: method, Pre: view.Shell(w.Command)})
+	d.Add("Watch it again", view.Block{Title: "Command", Detail: true, Method: method, Pre: view.Shell(w.Command)})
 	if w.mapped() {
-		w.mappedPage(page, method)
-		return page
+		w.addMapped(d, method)
+		return d
 	}
-	page.Add("Who asks", view.Block{Title: "Gets by kind of key", Method: method, Table: w.keys(), Note: w.skew()})
-	page.Add("What is read", view.Block{Title: "Reads of tables by purpose", Method: method, Note: w.sources() + " " + w.device(),
-		Table: view.TableOf(w.Reads, nil,
-			view.Words("purpose", func(r result.WatchedReads) string { return r.Purpose }),
-			view.Figure("reads", "per s", nil, func(r result.WatchedReads) float64 { return r.PerSecond }),
-			view.Figure("read", "MiB/s", nil, func(r result.WatchedReads) float64 { return r.Bytes / (1 << 20) }))})
-	page.Add("What another cache would read", view.Block{Title: "Block reads per Get by cache size", Method: method, Note: w.proof(), Table: w.caches()})
-	page.Add("Over time", view.Block{Title: "Gets and block reads", Method: method, Chart: w.series(), Note: w.method()})
-	return page
+
+	d.Add("Who asks", view.Block{Title: "Gets by kind of key", Method: method, Table: w.keys(),
+		Texts: view.Without([]string{w.skew()})})
+	d.Add("What is read",
+		view.Block{Texts: []string{w.sources(), w.device()}},
+		view.Block{Title: "Reads of tables by purpose", Detail: true, Method: method, Table: w.purposes()})
+	d.Add("What another cache would read",
+		view.Block{Texts: []string{w.proof()}},
+		view.Block{Title: "Block reads per Get by cache size", Detail: true, Method: method, Table: w.caches()})
+	d.Add("Over time",
+		view.Block{Texts: []string{w.method()}},
+		view.Block{Title: "Gets and block reads", Detail: true, Method: method, Chart: w.series()})
+	return d
+}
+
+// purposes are what tables are read for.
+func (w Watched) purposes() view.Table {
+	return view.TableOf(w.Reads, nil,
+		view.Words("purpose", func(r result.WatchedReads) string { return r.Purpose }),
+		view.Figure("reads", "per s", nil, func(r result.WatchedReads) float64 { return r.PerSecond }),
+		view.Figure("read", "MiB/s", nil, func(r result.WatchedReads) float64 { return r.Bytes / (1 << 20) }))
 }
 
 func (w Watched) caches() view.Table {

@@ -10,13 +10,13 @@ package host
 
 import (
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
 	"sync/atomic"
-	"text/tabwriter"
+
+	"github.com/statelab/statelab/internal/explain/view"
 )
 
 // Version of statelab where no tag names it; CHANGELOG.md tells what moved a number in it.
@@ -141,21 +141,21 @@ func FilesIn(dir string) (bytes int64, files int) {
 	return bytes, files
 }
 
-// Tell prints what was found at a place.
-func Tell(w io.Writer, where string, findings []Finding) error {
-	doubts := 0
-	for _, f := range findings {
-		if f.Verdict != OK {
-			doubts++
-		}
-	}
-	fmt.Fprintf(w, "%d of %d checks found something that affects measurements in %s\n\n", doubts, len(findings), where)
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, f := range findings {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", f.Verdict, f.Name, f.State)
-		if f.Verdict != OK {
-			fmt.Fprintf(table, "\t\taffects: %s\n\t\tremedy: %s\n", f.Spoils, f.Remedy)
-		}
-	}
-	return table.Flush()
+// Document says what was found at a place: every check with its verdict, and what a doubt or a
+// problem would do to the figures.
+func Document(where string, findings []Finding) *view.Document {
+	doubts := view.Where(findings, func(f Finding) bool { return f.Verdict != OK })
+	d := &view.Document{Title: "What distorts measurements on this machine"}
+	d.Answer("", fmt.Sprintf("%d of %d checks found something that affects measurements in %s.",
+		len(doubts), len(findings), where))
+
+	d.Warnings = view.Each(doubts, func(f Finding) view.Warning {
+		return view.Warning{Text: f.Name + " affects " + f.Spoils, Remedy: f.Remedy}
+	})
+
+	d.Add("Checks", view.Block{Title: "Checks", Table: view.TableOf(findings, nil,
+		view.Words("verdict", func(f Finding) string { return string(f.Verdict) }),
+		view.Words("check", func(f Finding) string { return f.Name }),
+		view.Words("found", func(f Finding) string { return f.State }))})
+	return d
 }

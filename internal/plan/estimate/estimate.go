@@ -11,13 +11,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"text/tabwriter"
 
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
@@ -260,23 +259,34 @@ func Replay(r ReplaySpec, m Machine) Step {
 // mostRows is how many steps a dry run lists.
 const mostRows = 20
 
-// Text prints what a dry run says, with the free disk space and memory.
-func (e Estimate) Text(w io.Writer, free, memory int64) error {
+// Document is what a dry run says, with the free disk space and memory in bytes.
+func (e Estimate) Document(free, memory int64) *view.Document {
 	runs := len(e.Steps)
 	if runs > 0 && e.Steps[runs-1].Kind == CurveKind {
 		runs--
 	}
-	fmt.Fprintf(w, "%s, about %s: %s of disk (%s at the end), %s of memory.\nFree: %s of disk, %s of memory.\n\n", unit.Plural(runs, "run"),
-		unit.Roughly(e.Seconds), unit.Bytes(e.PeakDiskBytes), unit.Bytes(e.DiskBytes), unit.Bytes(e.MemoryBytes), unit.Bytes(free), unit.Bytes(memory))
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "run\ttime\tdisk\tmemory\testimated from")
-	for _, s := range e.Steps[:min(len(e.Steps), mostRows)] {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", s.Name, unit.Roughly(s.Seconds), unit.Bytes(s.PeakDiskBytes), unit.Bytes(s.MemoryBytes), s.Basis)
+	d := &view.Document{Title: "What would be measured"}
+	d.Answer("", fmt.Sprintf("%s, about %s: %s of disk (%s at the end), %s of memory.",
+		unit.Plural(runs, "run"), unit.Roughly(e.Seconds), unit.Bytes(e.PeakDiskBytes),
+		unit.Bytes(e.DiskBytes), unit.Bytes(e.MemoryBytes)))
+	d.Cards = []view.Card{{Name: "free", Facts: [][2]string{
+		{"disk", unit.Bytes(free)}, {"memory", unit.Bytes(memory)}},
+		Brief: fmt.Sprintf("Free: %s of disk, %s of memory.", unit.Bytes(free), unit.Bytes(memory))}}
+
+	words := func(name string, of func(Step) string) view.Column[Step] {
+		return view.Column[Step]{Name: name, Words: of, Left: true}
 	}
+	runsBlock := view.Block{Title: "Runs", Table: view.TableOf(e.Steps[:min(len(e.Steps), mostRows)], nil,
+		view.Words("run", func(s Step) string { return s.Name }),
+		words("time", func(s Step) string { return unit.Roughly(s.Seconds) }),
+		words("disk", func(s Step) string { return unit.Bytes(s.PeakDiskBytes) }),
+		words("memory", func(s Step) string { return unit.Bytes(s.MemoryBytes) }),
+		words("estimated from", func(s Step) string { return s.Basis }))}
 	if more := len(e.Steps) - mostRows; more > 0 {
-		fmt.Fprintf(table, "and %d more\n", more)
+		runsBlock.Texts = []string{fmt.Sprintf("and %d more", more)}
 	}
-	return table.Flush()
+	d.Add("Runs", runsBlock)
+	return d
 }
 
 // ReadSpec is a point of a read or a sweep, and what is known of its database.

@@ -3,12 +3,12 @@ package runners
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/subject"
 )
@@ -57,47 +57,58 @@ func EngineRows(t *Table[engine.Info]) (rows []EngineRow) {
 	return rows
 }
 
-// Text prints the row.
-func (row EngineRow) Text(w io.Writer) {
-	fmt.Fprintf(w, "%s %s (%s, %s)\n", row.Name, cmp.Or(row.Version, "?"), row.Route, row.Licence)
-	line := func(what, text string) {
-		if text != "" {
-			fmt.Fprintf(w, "  %s: %s\n", what, text)
-		}
-	}
-	line("measured by", row.measures)
-	if !row.Available {
-		line("does not run here", row.Missing)
-	}
-	var can []string
-	for _, c := range row.Capabilities {
-		can = append(can, string(c))
-	}
-	line("can", strings.Join(can, ", "))
-	line("durability", row.Durability)
-	for _, p := range row.Profiles {
-		fmt.Fprintf(w, "  --profile %-14s %s\n", p.Name, p.About)
-	}
+// ListOf is all that this machine can measure: engines with what they can, trees, layouts of
+// state, and what statelab watch can watch.
+func ListOf(rows []EngineRow, t Tables) *view.Document {
+	available := view.Where(rows, func(r EngineRow) bool { return r.Available })
+	d := &view.Document{Title: "Engines, trees and layouts"}
+	d.Answer("", fmt.Sprintf("%d of %d engines run here.", len(available), len(rows)))
+
+	d.Add("Engines, for --engine", view.Each(rows, EngineRow.block)...)
+	addList(d, "Trees, for statelab replay --tree", t.Trees)
+	addList(d, "Layouts of state, for statelab layouts --layout", t.Layouts)
+
+	const watch = "What statelab watch can watch (statelab doctor says whether this machine allows it)"
+	d.Add(watch, view.Block{Title: watch, Facts: watchable()})
+	const can = "What \"can\" lists"
+	d.Add(can, view.Block{Title: can, Facts: capabilities(rows)})
+	return d
 }
 
-// List names trees or layouts, and says what keeps each from running here.
-func List[Info protocol.Info](w io.Writer, heading string, t *Table[Info]) {
-	fmt.Fprintf(w, "\n%s:\n", heading)
+// block is an engine: what measures it, what it can, and its profiles.
+func (row EngineRow) block() view.Block {
+	facts := [][2]string{{"measured by", row.measures}}
+	if !row.Available {
+		facts = append(facts, [2]string{"does not run here", row.Missing})
+	}
+	can := view.List(row.Capabilities, func(c engine.Capability) string { return string(c) })
+	facts = append(facts, [2]string{"can", can}, [2]string{"durability", row.Durability})
+	for _, p := range row.Profiles {
+		facts = append(facts, [2]string{"--profile " + p.Name, p.About})
+	}
+	return view.Block{Facts: view.Known(facts),
+		Title: fmt.Sprintf("%s %s (%s, %s)", row.Name, cmp.Or(row.Version, "?"), row.Route, row.Licence)}
+}
+
+// addList names trees or layouts, and says what keeps each from running here.
+func addList[Info protocol.Info](d *view.Document, heading string, t *Table[Info]) {
+	var facts [][2]string
 	for _, info := range t.Linked {
 		_, name, _ := protocol.Common(info)
-		fmt.Fprintf(w, "%s (built in)\n", name)
+		facts = append(facts, [2]string{name, "built in"})
 	}
 	for _, known := range t.Outside {
-		fmt.Fprintf(w, "%s (%s, %s)\n  %s\n", known.Name, known.Runner, known.Licence, known.About)
+		about := fmt.Sprintf("%s (%s, %s)", known.About, known.Runner, known.Licence)
 		if _, err := t.Find(known.Name); err != nil {
-			fmt.Fprintf(w, "  does not run here: %v\n", err)
+			about += fmt.Sprintf("; does not run here: %v", err)
 		}
+		facts = append(facts, [2]string{known.Name, about})
 	}
+	d.Add(heading, view.Block{Title: heading, Facts: facts})
 }
 
-// Capabilities says what those of the rows mean to a user.
-func Capabilities(w io.Writer, rows []EngineRow) {
-	fmt.Fprintln(w, "\nWhat \"can\" lists:")
+// capabilities says what those of the rows mean to a user.
+func capabilities(rows []EngineRow) (facts [][2]string) {
 	for _, c := range [][2]engine.Capability{
 		{engine.CanReadBlocks, "block reads are counted by type and level"},
 		{engine.CanTraceAccesses, "the block accesses of a Get can be shown"},
@@ -108,7 +119,7 @@ func Capabilities(w io.Writer, rows []EngineRow) {
 		{engine.CanGetMany, "--workload multireadrandom: a call of its own for several keys"},
 		{engine.SharesReads, "a Get that waits for another Get's read of a block counts as a cache miss"},
 		{engine.UsesPageCache, "it maps its files: the operating system's page cache is its cache"},
-		{engine.FaultsInGo, "a page fault keeps one of Go's processors waiting"},
+		{engine.FaultsInGo, "a page fault blocks a GOMAXPROCS slot"},
 		{engine.HasNoCache, "it has no block cache: --cache has no effect"},
 		{engine.HasNoHandles, "it keeps all files open: --handles has no effect"},
 		{engine.AllocatesPerGet, "a Get allocates memory"},
@@ -116,9 +127,25 @@ func Capabilities(w io.Writer, rows []EngineRow) {
 		{engine.KeepsNothing, "every key is found, with any value: answers are not checked"},
 	} {
 		if slices.ContainsFunc(rows, func(row EngineRow) bool { return row.Has(c[0]) }) {
-			fmt.Fprintf(w, "  %-15s %s\n", c[0], c[1])
+			facts = append(facts, [2]string{string(c[0]), string(c[1])})
 		}
 	}
+	return facts
+}
+
+// watchable are the engines whose Gets or page faults statelab watch sees.
+func watchable() (facts [][2]string) {
+	for _, w := range subject.AllWatched() {
+		programs := "programs that Go built with " + w.Module + " " + strings.Join(w.Versions, "*, ") + "*"
+		if w.Module == "" {
+			programs = "programs that use its C++ library and have the symbols of its Gets"
+		}
+		facts = append(facts, [2]string{w.Engine, programs})
+	}
+	for _, layout := range subject.PageFiles() {
+		facts = append(facts, [2]string{layout.Engine, "page faults of any process that maps its database"})
+	}
+	return facts
 }
 
 // PluggedTrees are runners that somebody plugged in: statelab-run-NAME, or for
@@ -176,20 +203,5 @@ func (t *Table[Info]) UseLibrary(options ...map[string]string) {
 			t.env = []string{nativeLibraryEnv + "=" + output.Absolute(path)}
 			return
 		}
-	}
-}
-
-// Watchable lists what statelab watch can watch.
-func Watchable(to io.Writer) {
-	fmt.Fprintln(to, "\nWhat statelab watch can watch (statelab doctor says whether this machine allows it):")
-	for _, w := range subject.AllWatched() {
-		programs := "programs that Go built with " + w.Module + " " + strings.Join(w.Versions, "*, ") + "*"
-		if w.Module == "" {
-			programs = "programs that use its C++ library and have the symbols of its Gets"
-		}
-		fmt.Fprintf(to, "  %-15s %s\n", w.Engine, programs)
-	}
-	for _, layout := range subject.PageFiles() {
-		fmt.Fprintf(to, "  %-15s page faults of any process that maps its database\n", layout.Engine)
 	}
 }

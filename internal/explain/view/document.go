@@ -1,66 +1,98 @@
-// Package view lays out what a report shows: columns, tables, charts, a page and
-// text for a terminal. It knows no subject.
+// Package view holds what a result says, as values: sentences, warnings, facts, tables and
+// charts. A kind of result builds one Document; package render shows it on a terminal, as a
+// page, as Markdown and as CSV.
+//
+// Non-goals: widths, HTML, alignment, files (render). It knows no engine, tree or layout.
 package view
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"html/template"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/web"
 )
 
-// Page is what the template lays out.
-type Page struct {
+// Document is all that a result says. The short form, which a terminal shows, leaves out
+// what is marked as detail; every other medium shows all.
+type Document struct {
 	Title    string
-	Answers  []Said
-	Advice   []Said
+	Answers  []Statement
+	Advice   []Statement
 	Warnings []Warning
 	Cards    []Card
 	Sections []Section
 }
 
-// Said is a sentence, and of what it is if a page tells of several things.
-type Said struct{ Of, Text string }
+// Statement is a sentence, and what it is about if a document is about several things.
+type Statement struct {
+	About, Text string
+	Detail      bool // not in the short form
+}
 
-// Warning is what a reader must know before the figures.
-type Warning struct{ Text, Where, Remedy string }
+// Warning is what a reader must know before the figures: where it holds, and what to do.
+type Warning struct {
+	Text, Where, Remedy string
+	Detail              bool // not in the short form
+}
 
-// Warned are the warnings of a folder.
-func Warned(list []engine.Warning) []Warning {
+// WarningsOf are the warnings of a result.
+func WarningsOf(list []engine.Warning) []Warning {
 	return Each(list, func(w engine.Warning) Warning { return Warning{Text: w.Text, Remedy: w.Remedy} })
 }
 
-// Card is a list of facts.
+// Detailed are warnings that the short form leaves out: whoever measures has read them already,
+// on the standard error.
+func Detailed(list []Warning) []Warning {
+	return Each(list, func(w Warning) Warning {
+		w.Detail = true
+		return w
+	})
+}
+
+// Card is a list of facts, each a name and a value. The short form has Brief in its place.
 type Card struct {
 	Name  string
 	Facts [][2]string
+	Brief string
 }
 
-// Section is a part of a page under one title.
+// Section is a part of a document under one title.
 type Section struct {
 	Title  string
 	Blocks []Block
 }
 
-// Block is a chart, a table, a text or a list of sentences with what explains it.
+// Block is a chart, a table, facts or texts, with what explains it. What it has is shown in the
+// order of the fields.
 type Block struct {
-	Title, Note string
-	Method      string // file in docs
-	Chart       *Chart
-	Table       Table
-	Aside       bool // the table is folded below its chart
-	Pre         string
-	List        []string // sentences
-	Verdicts    []Verdict
-	Folded      bool
+	Title    string
+	Note     string   // how to read it; not in the short form
+	Method   string   // file in docs that says how it is measured; not in the short form
+	Chart    *Chart   // not in the short form
+	Pre      string   // lines that stay as they are: commands, files
+	List     []string // sentences, one an item
+	Facts    [][2]string
+	Table    Table
+	Aside    bool     // the table has the figures of the chart
+	Texts    []string // paragraphs
+	Verdicts []Verdict
+
+	Detail bool // not in the short form
+	Folded bool // a detail that even a page shows only to those who ask
+}
+
+// Brief reports whether the block belongs to the short form.
+func (b Block) Brief() bool { return !b.Detail && !b.Folded }
+
+// AsDetail are blocks that the short form leaves out.
+func AsDetail(blocks []Block) []Block {
+	return Each(blocks, func(b Block) Block {
+		b.Detail = true
+		return b
+	})
 }
 
 // Verdict is a claim and what is found of it.
@@ -71,99 +103,42 @@ type Verdict struct {
 	Given, Figures, Where string
 }
 
+// empty reports whether the block shows nothing.
+func (b Block) empty() bool {
+	return b.Chart == nil && len(b.Table.Rows) == 0 && b.Pre == "" && len(b.Texts) == 0 && len(b.Facts) == 0 &&
+		len(b.List) == 0 && len(b.Verdicts) == 0
+}
+
 // Add adds a section of the blocks that show anything; none, no section.
-func (p *Page) Add(title string, blocks ...Block) {
-	blocks = slices.DeleteFunc(slices.Clone(blocks), func(b Block) bool {
-		return b.Chart == nil && len(b.Table.Rows) == 0 && b.Pre == "" && len(b.List) == 0 && len(b.Verdicts) == 0
-	})
+func (d *Document) Add(title string, blocks ...Block) {
+	blocks = slices.DeleteFunc(slices.Clone(blocks), Block.empty)
+
 	for i := range blocks {
 		if c := blocks[i].Chart; c != nil && c.Omitted > 0 {
 			blocks[i].Note += fmt.Sprintf(" Not drawn: %d %s figures.", c.Omitted, Absurd)
 		}
 	}
 	if len(blocks) > 0 {
-		p.Sections = append(p.Sections, Section{title, blocks})
+		d.Sections = append(d.Sections, Section{title, blocks})
 	}
 }
 
-// Answer adds sentences; of says what they tell of.
-func (p *Page) Answer(of string, texts ...string) {
-	p.Answers = append(p.Answers, Each(texts, func(text string) Said { return Said{of, text} })...)
+// Answer adds sentences, which tell about the same thing if about is not "".
+func (d *Document) Answer(about string, texts ...string) {
+	d.Answers = append(d.Answers, Statements(about, texts...)...)
 }
 
-// Style is the page's own style sheet.
-func (p *Page) Style() template.CSS {
-	return template.CSS(PaletteStyle() + web.ChartStyle + web.ReportStyle)
+// Statements are sentences about one thing.
+func Statements(about string, texts ...string) []Statement {
+	return Each(texts, func(text string) Statement { return Statement{About: about, Text: text} })
 }
 
-// Script saves tables and charts.
-func (p *Page) Script() template.JS { return template.JS(web.ReportScript) }
-
-// Library draws the charts; "" if the page has none.
-func (p *Page) Library() template.JS {
-	if p.mainChart() == nil {
-		return ""
-	}
-	return template.JS(web.ChartLibrary + "\n" + web.ChartScript)
-}
-
-// mainChart is the first one; nil if the page has none.
-func (p *Page) mainChart() *Chart {
-	for _, s := range p.Sections {
+// MainChart is the first one; nil if the document has none.
+func (d *Document) MainChart() *Chart {
+	for _, s := range d.Sections {
 		for _, b := range s.Blocks {
 			if b.Chart != nil {
 				return b.Chart
-			}
-		}
-	}
-	return nil
-}
-
-// Picture draws the first chart of the page as SVG.
-func (p *Page) Picture(w io.Writer) error {
-	chart := p.mainChart()
-	if chart == nil {
-		return errors.New("nothing to draw: the report has no chart")
-	}
-	return chart.SVG(w)
-}
-
-// Data is the block's table; nil if it has none.
-func (b Block) Data() *Table {
-	if len(b.Table.Rows) == 0 {
-		return nil
-	}
-	return &b.Table
-}
-
-// Write makes the page: one file that loads nothing.
-func (p *Page) Write(w io.Writer) error {
-	t, err := template.New("report").Parse(web.Report)
-	if err != nil {
-		return fmt.Errorf("read the report's template: %w", err)
-	}
-	var out bytes.Buffer // nothing is written of a page that fails halfway
-	if err := t.Execute(&out, p); err != nil {
-		return fmt.Errorf("lay out report: %w", err)
-	}
-	if _, err := out.WriteTo(w); err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return nil
-}
-
-// CSV writes all tables of the page for a program, each below a line with its title.
-func (p *Page) CSV(w io.Writer) error {
-	for _, s := range p.Sections {
-		for _, b := range s.Blocks {
-			if b.Data() == nil {
-				continue
-			}
-			if _, err := fmt.Fprintf(w, "# %s: %s\n", s.Title, b.Title); err != nil {
-				return fmt.Errorf("write CSV: %w", err)
-			}
-			if err := b.Table.csv(w); err != nil {
-				return fmt.Errorf("write CSV: %w", err)
 			}
 		}
 	}

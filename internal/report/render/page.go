@@ -1,0 +1,89 @@
+package render
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+
+	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/web"
+)
+
+// Page writes the document as HTML: one file that loads nothing. Nothing is written of a page
+// that fails halfway.
+func Page(w io.Writer, d *view.Document) error {
+	t, err := template.New("report").Parse(web.Report)
+	if err != nil {
+		return fmt.Errorf("read the report's template: %w", err)
+	}
+
+	var out bytes.Buffer
+	if err := t.Execute(&out, page{d}); err != nil {
+		return fmt.Errorf("lay out report: %w", err)
+	}
+
+	if _, err := out.WriteTo(w); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// Picture draws the first chart of the document as SVG.
+func Picture(w io.Writer, d *view.Document) error {
+	chart := d.MainChart()
+	if chart == nil {
+		return errors.New("nothing to draw: the report has no chart")
+	}
+	return chart.SVG(w)
+}
+
+// page is what the template asks for.
+type page struct{ *view.Document }
+
+// Style is the page's own style sheet.
+func (page) Style() template.CSS {
+	return template.CSS(view.PaletteStyle() + web.ChartStyle + web.ReportStyle)
+}
+
+// Script saves tables and charts.
+func (page) Script() template.JS { return template.JS(web.ReportScript) }
+
+// Library draws the charts; "" if the page has none.
+func (p page) Library() template.JS {
+	if p.MainChart() == nil {
+		return ""
+	}
+	return template.JS(web.ChartLibrary + "\n" + web.ChartScript)
+}
+
+// Sections are those of the document.
+func (p page) Sections() []section {
+	return view.Each(p.Document.Sections, func(s view.Section) section {
+		return section{s.Title, view.Each(s.Blocks, func(b view.Block) block { return block{b} })}
+	})
+}
+
+type section struct {
+	Title  string
+	Blocks []block
+}
+
+type block struct{ view.Block }
+
+// Data is the block's table; nil if it has none.
+func (b block) Data() *table {
+	if len(b.Table.Rows) == 0 {
+		return nil
+	}
+	return &table{b.Table}
+}
+
+type table struct{ view.Table }
+
+// IsText reports whether a cell is aligned to the left.
+func (t *table) IsText(i int) bool { return i < len(t.Heads) && t.Heads[i].Text }
+
+// Left is how many columns a failed row has not filled.
+func (t *table) Left(row view.Row) int { return max(1, len(t.Heads)-len(row.Cells)) }
