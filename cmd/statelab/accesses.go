@@ -18,6 +18,7 @@ import (
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/accesses"
+	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/chain/kvlog"
 	"github.com/statelab/statelab/internal/chain/mpt"
 	"github.com/statelab/statelab/internal/model/trace"
@@ -306,7 +307,7 @@ func (a *app) following(phase string) (told func(ops uint64) error, done func())
 
 func (a *app) describeLog(log kvlog.Source, name string, asJSON bool) error {
 	told, done := a.following("read")
-	client := log.Info().Client
+	client := clients.Named(log.Info().Client)
 	facts, err := kvlog.Count(name, log, func(key []byte) string { return dbformat.Section(client, key) }, told)
 	if done(); err != nil {
 		return err

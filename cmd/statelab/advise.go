@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/ask/evidence"
 	"github.com/statelab/statelab/internal/ask/inspect"
@@ -245,7 +246,7 @@ func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) curve.Of {
 	spec.AccessGets = 0
 	if of, _ := subject.EngineOf(spec.Engine); t.Engine != nil && of.Cache == 0 && !of.ReadsOptions {
 		m.Add("%s: a database of %s; advise supports Pebble and RocksDB. %s", dir, spec.Engine,
-			advise.NoCacheFlag(dbformat.Client(dir, dbformat.Found{Engine: spec.Engine}, nil), t.Engine.Info().Has(engine.HasNoCache)))
+			advice.NoCacheFlag(dbformat.Client(dir, dbformat.Found{Engine: spec.Engine}, nil), t.Engine.Info().Has(engine.HasNoCache)))
 	}
 	if t.Engine == nil {
 		return curve.Of{Spec: spec}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 )
 
@@ -49,7 +50,7 @@ func (s *Sections) Check(o engine.Options) error {
 }
 
 // kinds tells which portion a key belongs to: the first that fits; -1 for none.
-func (s *Sections) kinds(client string) func(key []byte) int {
+func (s *Sections) kinds(client clients.Client) func(key []byte) int {
 	prefixes := make([][]byte, len(s.Mix))
 	for i, p := range s.Mix {
 		if digits, is := strings.CutPrefix(p.Name, "0x"); is {

@@ -15,10 +15,12 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/explain/nodemetrics"
 	"github.com/statelab/statelab/internal/model/predict"
@@ -100,7 +102,7 @@ func (a *Asked) evidence(run *result.Run) (advise.Evidence, error) {
 		return e, fmt.Errorf("%s has no tables yet: advise needs a database with data", a.Dir)
 	}
 	if a.KeysWritten != nil {
-		e.Writes = advise.Writes{Known: true, BytesPerSecond: *a.KeysWritten * float64(run.Database.Bytes) / float64(keys)}
+		e.Writes = advice.Writes{Known: true, BytesPerSecond: *a.KeysWritten * float64(run.Database.Bytes) / float64(keys)}
 	}
 	var err error
 	if a.Table {
@@ -119,7 +121,7 @@ func (a *Asked) evidence(run *result.Run) (advise.Evidence, error) {
 		e.Settings = e.Settings.WithCache(a.CacheBytes)
 	}
 	e.Client = a.client(e.Settings)
-	if least := advise.LeastMemory(e.Client, run.Database.Files); a.Limits.MemoryBytes > 0 && a.Limits.MemoryBytes < least {
+	if least := advice.LeastMemory(e.Client, run.Database.Files); a.Limits.MemoryBytes > 0 && a.Limits.MemoryBytes < least {
 		return e, engine.Fail(engine.CodeUsage, "--memory %s: too little for %s, whose smallest caches and open tables take %s: give at least --memory %dMiB",
 			unit.Bytes(a.Limits.MemoryBytes), e.Client, unit.Bytes(least), (least+1<<20-1)>>20)
 	}
@@ -129,12 +131,12 @@ func (a *Asked) evidence(run *result.Run) (advise.Evidence, error) {
 // SettingsOf are those of the newest OPTIONS file of a node's database, or of its profile where
 // there is none. In a database that statelab loaded, the file tells what the last command used, and
 // nothing about a node: its settings are its profile's.
-func SettingsOf(run *result.Run) (advise.Settings, error) {
+func SettingsOf(run *result.Run) (advice.Settings, error) {
 	dir, profile := run.Database.Dir, run.Engine.Profile
 	if run.Database.Written != "foreign" {
 		manifest, err := keyspace.ReadManifest(dir)
 		if err != nil {
-			return advise.Settings{}, err
+			return advice.Settings{}, err
 		}
 		s, err := ProfileSettings(profile, manifest.Overrides)
 		s.Source = "the profile " + profile
@@ -145,9 +147,9 @@ func SettingsOf(run *result.Run) (advise.Settings, error) {
 		return ProfileSettings(profile, nil)
 	}
 	if err != nil {
-		return advise.Settings{}, err
+		return advice.Settings{}, err
 	}
-	s, err := advise.SettingsOf(file)
+	s, err := advice.SettingsOf(file)
 	if err != nil {
 		return s, fmt.Errorf("read %s: %w", filepath.Join(dir, name), err)
 	}
@@ -156,13 +158,13 @@ func SettingsOf(run *result.Run) (advise.Settings, error) {
 }
 
 // ProfileSettings assume that the node runs a profile, changed by overrides alone.
-func ProfileSettings(profile string, overrides map[string]string) (advise.Settings, error) {
+func ProfileSettings(profile string, overrides map[string]string) (advice.Settings, error) {
 	s, errs := pebbledb.Resolve(pebbledb.Profiles(), engine.Options{Profile: profile, Overrides: overrides})
 	if len(errs) > 0 {
-		return advise.Settings{}, errors.Join(errs...)
+		return advice.Settings{}, errors.Join(errs...)
 	}
 	const libraryMemTableBytes, libraryStop = 4 << 20, 2 // where a profile says nothing
-	return advise.Settings{
+	return advice.Settings{
 		CacheBytes: s.CacheBytes, MemTableBytes: cmp.Or(int64(s.MemTableSize), libraryMemTableBytes),
 		StopMemTables: cmp.Or(s.MemTableStopWritesThreshold, libraryStop),
 		Handles:       s.MaxOpenFiles, LastLevelFilter: s.Levels[pebbledb.Levels-1].FilterBitsPerKey > 0,
@@ -172,26 +174,23 @@ func ProfileSettings(profile string, overrides map[string]string) (advise.Settin
 
 // client tells whose database it is. Eight memtables of an eighth of the cache stop geth's writes,
 // wherever its database lies.
-func (a *Asked) client(s advise.Settings) advise.Client {
+func (a *Asked) client(s advice.Settings) clients.Client {
 	if a.Table && strings.HasPrefix(a.Gets.Spec.Profile, "geth-") {
-		return advise.Geth
+		return clients.Geth
 	}
 	if a.Table {
-		return advise.Pebble
+		return clients.AnyPebble
 	}
 	if !a.Gets.Spec.Foreign {
-		return advise.Statelab
+		return clients.Statelab
 	}
-	switch dbformat.Client(a.Dir, dbformat.Found{Engine: a.Gets.Spec.Engine}, nil) {
-	case dbformat.CosmosSDK:
-		return advise.Cosmos
-	case dbformat.Geth, dbformat.BSC:
-		return advise.Geth
+	if client := dbformat.Client(a.Dir, dbformat.Found{Engine: a.Gets.Spec.Engine}, nil); client != "" {
+		return client.WithFlags()
 	}
-	if s.StopMemTables == 8 && s.MemTables(advise.Writes{}).CacheShare == 8 {
-		return advise.Geth
+	if s.StopMemTables == 8 && s.MemTables(advice.Writes{}).CacheShare == 8 {
+		return clients.Geth
 	}
-	return advise.Pebble
+	return clients.AnyPebble
 }
 
 // model is what the curve is drawn from.
@@ -201,14 +200,14 @@ func (a *Asked) model(e advise.Evidence) advise.Model {
 		Input:       predict.Input{Version: subject.PebbleVersion(e.Engine.Name), Cores: a.Cores, AbsentShare: a.Missing, Seeds: []uint64{a.Seed}},
 		RestReserve: a.restReserve(e.Engine.Name, false),
 	}
-	if e.Client != advise.Statelab || e.Settings.Given { // no client uses the cache of a profile
+	if e.Client != clients.Statelab || e.Settings.Given { // no client uses the cache of a profile
 		m.NowBytes = e.Settings.CacheBytes
 	}
-	if e.Client == advise.Geth {
-		m.LeastBytes = advise.GethLeastCache
+	if e.Client == clients.Geth {
+		m.LeastBytes = advice.GethLeastCache
 	}
 	if a.Limits.MemoryBytes > 0 {
-		m.MostBytes = advise.MostCache(e.Client, a.Limits.MemoryBytes, e.Database.Files)
+		m.MostBytes = advice.MostCache(e.Client, a.Limits.MemoryBytes, e.Database.Files)
 	}
 	return m
 }

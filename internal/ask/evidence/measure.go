@@ -10,6 +10,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
@@ -30,18 +31,18 @@ const verifyFolder = "verify"
 
 // probe reads from the disk of the database. Its own files are read if they are
 // large enough; nothing is written beside the files of another's database.
-func (a *Asked) probe(ctx context.Context, run *result.Run) (advise.Disk, error) {
+func (a *Asked) probe(ctx context.Context, run *result.Run) (advice.Disk, error) {
 	if a.ProbeSeconds == 0 {
 		if a.Table {
-			return advise.Disk{Absent: "a level table has no disk to read from"}, nil
+			return advice.Disk{Absent: "a level table has no disk to read from"}, nil
 		}
-		return advise.Disk{Absent: "--probe-seconds 0"}, nil
+		return advice.Disk{Absent: "--probe-seconds 0"}, nil
 	}
 	dir := a.Dir
 	if a.Gets.Spec.Foreign && run.Database.Bytes < enoughToProbe {
 		other, remove, err := Elsewhere(a.Dir, a.Out)
 		if err != nil {
-			return advise.Disk{Absent: err.Error()}, nil
+			return advice.Disk{Absent: err.Error()}, nil
 		}
 		defer remove()
 		dir = other
@@ -51,15 +52,15 @@ func (a *Asked) probe(ctx context.Context, run *result.Run) (advise.Disk, error)
 	probed, err := host.Limit(ctx, probing, func(string) {})
 	switch {
 	case err != nil && ctx.Err() == nil:
-		return advise.Disk{Absent: err.Error(), Failed: true}, nil // the rest of the advice stands
+		return advice.Disk{Absent: err.Error(), Failed: true}, nil // the rest of the advice stands
 	case err != nil:
-		return advise.Disk{}, err
+		return advice.Disk{}, err
 	case probed.Contradicted != "":
-		return advise.Disk{Absent: "its probe contradicts itself, perhaps because others use the disk: " + probed.Contradicted, Failed: true}, nil
+		return advice.Disk{Absent: "its probe contradicts itself, perhaps because others use the disk: " + probed.Contradicted, Failed: true}, nil
 	}
-	var disk advise.Disk
+	var disk advice.Disk
 	for _, point := range probed.Points {
-		disk.Points = append(disk.Points, advise.ProbePoint{InFlight: point.InFlight, ReadsPerSecond: point.ReadsPerSecond, MeanNanos: point.MeanNanos,
+		disk.Points = append(disk.Points, advice.ProbePoint{InFlight: point.InFlight, ReadsPerSecond: point.ReadsPerSecond, MeanNanos: point.MeanNanos,
 			P99Nanos: int64(point.P99Nanos)})
 	}
 	return disk, nil

@@ -18,6 +18,7 @@ import (
 	"github.com/statelab/statelab/internal/ask/evidence"
 	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/fidelity"
@@ -89,7 +90,7 @@ func Compare(ctx context.Context, dirs []string, table string, inspect func(dir 
 	out := &Comparison{Schema: "statelab.fidelity/1", Source: dirs[0], Engine: a.run.Engine.Name, Warnings: OfAllTables(a.run.Warnings),
 		CacheBytes: wish.CacheBytes}
 	if format, err := dbformat.Recognise(a.run.Database.Dir); err == nil && a.run.Database.Written == "foreign" {
-		out.Client = dbformat.Client(a.run.Database.Dir, format, a.run.Database.Tables)
+		out.Client = dbformat.Client(a.run.Database.Dir, format, a.run.Database.Tables).Name()
 	}
 	var beside []fidelity.Table
 	if len(sides) > 1 {
@@ -525,7 +526,7 @@ func trace(ctx context.Context, out *advise.RocksAdvice, dir string, run *result
 		all = append(all, adapter.Portion{Name: t.Name, Share: t.Share})
 	}
 	caches := map[int][]adapter.Portion{advise.Together: all}
-	if out.Client == advise.Besu { // which has one for each family
+	if out.Client == clients.Besu { // which has one for each family
 		delete(caches, advise.Together)
 		for i, f := range all {
 			caches[i] = []adapter.Portion{{Name: f.Name, Share: 1}}
@@ -551,21 +552,12 @@ func trace(ctx context.Context, out *advise.RocksAdvice, dir string, run *result
 }
 
 // RocksClient is the client whose database was inspected.
-func RocksClient(run *result.Run) advise.Client {
+func RocksClient(run *result.Run) clients.Client {
 	if run.Database.Written != "foreign" {
-		return advise.Statelab
+		return clients.Statelab
 	}
-	switch dbformat.Client(run.Database.Dir, dbformat.Found{Engine: run.Engine.Name}, run.Database.Tables) {
-	case dbformat.Besu:
-		return advise.Besu
-	case dbformat.Nethermind:
-		return advise.Nethermind
-	case dbformat.Ethrex:
-		return advise.Ethrex
-	case dbformat.Reth:
-		return advise.Reth
-	}
-	return advise.RocksDB
+	client := dbformat.Client(run.Database.Dir, dbformat.Found{Engine: run.Engine.Name}, run.Database.Tables)
+	return cmp.Or(client, clients.AnyRocksDB)
 }
 
 // choose finds the tables that are asked for, or the largest, and what they keep outside.

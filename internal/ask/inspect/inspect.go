@@ -18,10 +18,11 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/ask/evidence"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/advise"
+	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/observe/dbformat"
@@ -108,7 +109,7 @@ func Database(ctx context.Context, source string, run *result.Run, part engine.P
 			return nil, err
 		}
 		i.atRest = AtRest(run)
-		i.MemTables = &MemTableShare{settings.CacheBytes, settings.MemTables(advise.Writes{}).Reserved(settings.CacheBytes), settings.Source}
+		i.MemTables = &MemTableShare{settings.CacheBytes, settings.MemTables(advice.Writes{}).Reserved(settings.CacheBytes), settings.Source}
 	}
 	of, _ := subject.EngineOf(run.Engine.Name)
 	if of.BlockTables {
@@ -135,14 +136,15 @@ func Database(ctx context.Context, source string, run *result.Run, part engine.P
 	if err != nil {
 		return i, nil // what only a library recognises is of no client
 	}
-	i.Client = dbformat.Client(run.Database.Dir, format, run.Database.Tables)
-	if i.Client == dbformat.BSC {
+	client := dbformat.Client(run.Database.Dir, format, run.Database.Tables)
+	i.Client = client.Name()
+	if client == clients.BSC {
 		i.Others = dbformat.Siblings(run.Database.Dir)
 	}
-	if e == nil || sampleKeys == 0 || dbformat.Section(i.Client, []byte{0}) == "" {
+	if e == nil || sampleKeys == 0 || dbformat.Section(client, []byte{0}) == "" {
 		return i, nil
 	}
-	i.Sections, err = sections(ctx, e, engine.Options{Dir: run.Database.Dir, Foreign: true, IgnoreLock: ignoreLock}, i.Client, int(sampleKeys))
+	i.Sections, err = sections(ctx, e, engine.Options{Dir: run.Database.Dir, Foreign: true, IgnoreLock: ignoreLock}, client, int(sampleKeys))
 	if err != nil {
 		return nil, fmt.Errorf("look what is in %s: %w", source, err)
 	}
@@ -178,9 +180,9 @@ func (i *Inspection) lookInto(ctx context.Context, run *result.Run, keys int) {
 
 func (i *Inspection) handles(engine string) {
 	if files, ofTables := i.files(); len(i.Levels) > 0 || ofTables > 0 {
-		i.Handles, i.handlesRule = advise.OpenTables(files)
+		i.Handles, i.handlesRule = advice.OpenTables(files)
 		if subject.IsPebble(engine) {
-			i.Handles, i.handlesRule = advise.Handles(files), advise.HandlesRule(files)
+			i.Handles, i.handlesRule = advice.Handles(files), advice.HandlesRule(files)
 		}
 	}
 }
@@ -266,7 +268,7 @@ func readPart(path string) (part Inspection, err error) {
 }
 
 // sections samples n keys and their values.
-func sections(ctx context.Context, e engine.Engine, o engine.Options, client string, n int) (found []Section, err error) {
+func sections(ctx context.Context, e engine.Engine, o engine.Options, client clients.Client, n int) (found []Section, err error) {
 	db, err := dbformat.Open(ctx, e, o)
 	if err != nil {
 		return nil, err
@@ -476,7 +478,7 @@ func (i *Inspection) tableName(t engine.Table) string {
 	if t.SeveralValues {
 		name += " *"
 	}
-	if words := dbformat.TableWords(i.Client, t.Name); words != "" {
+	if words := dbformat.TableWords(clients.Named(i.Client), t.Name); words != "" {
 		name += " (" + words + ")"
 	}
 	return name

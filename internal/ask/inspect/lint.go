@@ -10,9 +10,9 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/rocksoptions"
+	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/fidelity"
@@ -225,7 +225,7 @@ func (i *Inspection) lint(ctx context.Context, run *result.Run, cacheBytes int64
 		return err
 	}
 	if cacheBytes == 0 {
-		cacheBytes, _ = advise.RocksDBCache(RocksClient(run), 0)
+		cacheBytes, _ = advice.RocksDBCache(RocksClient(run), 0)
 	}
 	tables := i.Database.Tables
 	if len(tables) == 0 {

@@ -14,11 +14,12 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/adapt/rocksoptions"
+	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/ask/inspect"
 	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/advise"
+	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/tablemodel"
@@ -80,7 +81,7 @@ func (a *Asked) optioned(options map[string]string, family string) (err error) {
 		a.Loading = lsm.Loading{BaseBytes: load.BaseBytes, BufferBytes: load.MemTableBytes, Flushes: load.L0Tables}
 	}
 	a.Kind, a.Present, err = rocksoptions.Tables(options, family, func(cacheBytes int64) string {
-		_, flag := advise.RocksDBCache(a.Client, cacheBytes)
+		_, flag := advice.RocksDBCache(a.Client, cacheBytes)
 		return flag
 	})
 	return err
@@ -165,8 +166,8 @@ func (a *Asked) Kept(dir string) error {
 			return errors.Join(errs...)
 		}
 	default:
-		if client := dbformat.Client(dir, dbformat.Found{Engine: of.Name}, nil); client == dbformat.Geth || client == dbformat.BSC {
-			a.Client = advise.Geth
+		if client := dbformat.Client(dir, dbformat.Found{Engine: of.Name}, nil).WithFlags(); client == clients.Geth {
+			a.Client = client
 		}
 		a.Present = tablemodel.Tables{BlockBytes: libraryBlockBytes, IndexBytes: libraryBlockBytes}
 		a.Kind = pebble(of.Name, "")

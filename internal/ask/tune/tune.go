@@ -25,10 +25,11 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/rocksoptions"
+	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/advise"
+	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/explain/tuned"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/lsm"
@@ -60,7 +61,7 @@ type Asked struct {
 	Present     tablemodel.Tables
 	Loading     lsm.Loading       // Flushes 0: not known
 	Options     map[string]string // in force, by name, of an engine of block-based tables
-	Client      advise.Client     // whose database it is; "": not known
+	Client      clients.Client    // whose database it is; "": not known
 	MemoryBytes int64
 	Goal        string
 	Cores       int
@@ -106,7 +107,7 @@ type search struct {
 	ends    time.Time     // zero: it is not limited
 	took    time.Duration // that the last predictions took
 	kept    kept
-	owner   advise.Client // whose caches the memory is for: geth's, or those of the database alone
+	owner   clients.Client // whose caches the memory is for: geth's, or those of the database alone
 }
 
 type rateOf struct{ bits, keys float64 }
@@ -120,15 +121,15 @@ func (a *Asked) Tune(ctx context.Context) (*tuned.Tuning, error) {
 	s := search{Asked: a, kind: a.Kind, gets: spec.Gets, rates: map[rateOf]float64{}, ratios: map[ratioOf]float64{},
 		setup: curve.Setup(trace.Header{Engine: spec.Engine, EngineVersion: a.Gets.Version}, a.Cores),
 		known: map[tablemodel.Tables]tuned.Config{}, ends: time.Now().Add(a.Within)}
-	s.owner = advise.Pebble
-	if a.Client == advise.Geth && a.MemoryBytes >= advise.LeastMemory(advise.Geth, a.Tables) {
-		s.owner = advise.Geth // which has caches of its own
+	s.owner = clients.AnyPebble
+	if a.Client == clients.Geth && a.MemoryBytes >= advice.LeastMemory(clients.Geth, a.Tables) {
+		s.owner = clients.Geth // which has caches of its own
 	}
-	if least := advise.LeastMemory(s.owner, a.Tables); a.MemoryBytes < least {
+	if least := advice.LeastMemory(s.owner, a.Tables); a.MemoryBytes < least {
 		return nil, engine.Fail(engine.CodeUsage, "--memory %s: too little for the smallest cache and the handles of %d tables: give at least --memory %dMiB",
 			unit.Bytes(a.MemoryBytes), a.Tables, (least+1<<20-1)>>20)
 	}
-	s.cache = advise.MostCache(s.owner, a.MemoryBytes, a.Tables)
+	s.cache = advice.MostCache(s.owner, a.MemoryBytes, a.Tables)
 	s.reserve = curve.MemTables(spec.Engine, spec.Profile, s.cache, false)
 	err := s.look(ctx)
 	if err != nil {
@@ -697,8 +698,8 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best tablemodel.Tabl
 	}
 	t.MemTables, t.Beside = max(s.reserve, s.kind.MemTables), s.kind.MemTables > 0
 	t.Snippet, t.Lookup = s.kind.Snippet(best, t.Best.Cache), ""
-	if s.owner == advise.Geth {
-		t.Snippet = "// " + advise.GethFlags(t.Best.Cache, s.MemoryBytes) + "\n" + t.Snippet
+	if s.owner == clients.Geth {
+		t.Snippet = "// " + advice.GethFlags(t.Best.Cache, s.MemoryBytes) + "\n" + t.Snippet
 	}
 	if best.LastFilters {
 		t.Lookup = s.kind.Lookup

@@ -16,10 +16,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/predict"
 	"github.com/statelab/statelab/internal/model/trace"
@@ -272,18 +272,18 @@ func noMemTable(int64) int64 { return 0 }
 
 // optionsCache is of Pebble: its OPTIONS file.
 func optionsCache(t *probe.Target, dir string) Cache {
-	var settings advise.Settings
+	var settings advice.Settings
 	name, file, err := optionsfile.Read(dir)
 	switch {
 	case err == nil && name == "":
 		err = errors.New("there is no OPTIONS file")
 	case err == nil:
-		settings, err = advise.SettingsOf(file)
+		settings, err = advice.SettingsOf(file)
 	}
 	c := Cache{}
 	readOnly := err == nil && olderThan(filepath.Join(dir, name), t)
 	if err == nil && !readOnly {
-		c.MemTable = settings.MemTables(advise.Writes{}).Each
+		c.MemTable = settings.MemTables(advice.Writes{}).Each
 	}
 	switch {
 	case err != nil:

@@ -181,7 +181,7 @@ func Faults(ctx context.Context, t *probe.Target, p *probe.FaultProbe, of *Mappe
 	if err := c.look(lookAtTheEnd); err != nil {
 		return nil, err
 	}
-	w.Process.Client = dbformat.Client(filepath.Dir(t.Path(filepath.Join(of.Dir, "x"))), dbformat.Found{Engine: of.Layout.Engine}, c.file.Tables())
+	w.Process.Client = dbformat.Client(filepath.Dir(t.Path(filepath.Join(of.Dir, "x"))), dbformat.Found{Engine: of.Layout.Engine}, c.file.Tables()).Name()
 	c.explain(w)
 	return seen, nil
 }

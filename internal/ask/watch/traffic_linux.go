@@ -15,6 +15,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/observe/blockbased"
@@ -144,7 +145,7 @@ func Traffic(ctx context.Context, t *probe.Target, p *probe.Probe, dir string, l
 		Lost: result.WatchLost{Gets: lost.Gets, Reads: lost.Reads + c.readsGone}, Cache: cache.WatchedCache, Why: map[string]string{},
 		Process: result.WatchedProcess{PID: t.PID, Name: t.Name, Program: t.Main, Version: t.Version, Args: t.Args, Go: t.Go, Engine: t.Engine.Engine,
 			EngineVersion: cmp.Or(t.Module, layout.Version), Database: dir, Cores: t.Cores, Ended: !t.Alive(),
-			Client: dbformat.Client(dir, dbformat.Found{Engine: t.Engine.Engine}, nil)}}
+			Client: dbformat.Client(dir, dbformat.Found{Engine: t.Engine.Engine}, nil).Name()}}
 	device, err := p.Device()
 	if err != nil {
 		return nil, err
@@ -312,14 +313,14 @@ func (a *analysis) kinds() {
 	a.kindOf = make([]string, len(a.gets))
 	for i := range a.gets {
 		key := a.key(i)
-		kind := dbformat.Section(a.w.Process.Client, key)
+		kind := dbformat.Section(clients.Named(a.w.Process.Client), key)
 		switch family := a.gets[i].family; {
 		case kind != "":
 		case family < 0:
 			kind = "unknown column family"
 		case len(a.families) > 1:
 			name := unit.Printable(a.families[family])
-			kind = cmp.Or(dbformat.TableWords(a.w.Process.Client, name), "column family "+name)
+			kind = cmp.Or(dbformat.TableWords(clients.Named(a.w.Process.Client), name), "column family "+name)
 		case len(first) > fewBytes:
 			kind = "all keys"
 		case len(key) == 0:

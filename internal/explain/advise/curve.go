@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/base/failure"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/lsm"
@@ -19,7 +20,7 @@ type Model struct {
 	Levels      []engine.Level
 	Values      *engine.Values // outside the tables; then Cost must be there
 	Input       predict.Input  // its levels, caches, reserve and Gets are Draw's
-	MemTables   MemTables
+	MemTables   advice.MemTables
 	RestReserve func(cacheBytes int64) int64 // what memtables take of the cache of an open database at rest
 	NowBytes    int64                        // the cache the node runs; 0: none is known
 	LeastBytes  int64                        // the smallest cache the client takes

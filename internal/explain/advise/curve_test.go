@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
@@ -51,7 +52,7 @@ func drawn(t *testing.T, change func(*Model)) (Curve, Model) {
 	m := Model{
 		Levels:    lsm.Natural(lsm.BenchKVDB(2_000_000)),
 		Input:     predict.Input{Version: cachesim.PebbleV1, Cores: 2, Seeds: []uint64{1}},
-		MemTables: MemTables{CacheShare: 8, Live: 4}, RestReserve: func(int64) int64 { return predict.OpenReserve }, NowBytes: 2 << 20,
+		MemTables: advice.MemTables{CacheShare: 8, Live: 4}, RestReserve: func(int64) int64 { return predict.OpenReserve }, NowBytes: 2 << 20,
 	}
 	change(&m)
 	predictions := 0
@@ -122,7 +123,7 @@ func TestKnees(t *testing.T) {
 		return Cost{BlockReadsPerGet: 1 + 4/(1+math.Pow(float64(cacheBytes-reservedBytes)/(2<<20), 6)), DataBlocksPerGet: 1}, nil
 	}
 	c, _ := drawn(t, func(m *Model) { m.Cost = cost })
-	d := drawer{ctx: context.Background(), Model: Model{Cost: cost, MemTables: MemTables{CacheShare: 8, Live: 4}, RestReserve: func(int64) int64 { return 0 }},
+	d := drawer{ctx: context.Background(), Model: Model{Cost: cost, MemTables: advice.MemTables{CacheShare: 8, Live: 4}, RestReserve: func(int64) int64 { return 0 }},
 		tell: func(int) {}}
 	last := int64(0)
 	for _, q := range []struct {
@@ -151,7 +152,7 @@ func TestKnees(t *testing.T) {
 func TestDrawOfAList(t *testing.T) {
 	list := &List{Bytes: 1 << 20, FirstReads: 0.1}
 	c, m := drawn(t, func(m *Model) {
-		m.List, m.MemTables = list, MemTables{}
+		m.List, m.MemTables = list, advice.MemTables{}
 		m.RestReserve = func(int64) int64 { return 0 }
 		m.Cost = func(cacheBytes, reservedBytes int64) (Cost, error) {
 			missed := max(0, 1-float64(cacheBytes-reservedBytes)/float64(list.Bytes))
@@ -178,7 +179,7 @@ func TestDrawOfLevelsWithoutFilters(t *testing.T) {
 		t.Skip("it draws a second curve")
 	}
 	c, _ := drawn(t, func(m *Model) {
-		m.MemTables = MemTables{}
+		m.MemTables = advice.MemTables{}
 		m.Levels = append([]engine.Level(nil), m.Levels...)
 		for i := range m.Levels {
 			m.Levels[i].FilterConsulted, m.Levels[i].FilterBytes, m.Levels[i].FilterCacheBytes = false, 0, 0

@@ -3,9 +3,8 @@
 // it, and whether the disk is the limit at all.
 //
 // Everything comes in as values: a level table, the settings the node runs with and
-// a disk's probe (settings.go), the operator's limits. Draw predicts the curve
-// (curve.go), Judge reads it (judge.go, clients.go, reasons.go), Text prints the
-// judgement.
+// a disk's probe (internal/advice), the operator's limits. Draw predicts the curve
+// (curve.go), Judge reads it (judge.go, reasons.go), Text prints the judgement.
 //
 // Non-goals: opening a database, measuring, probing a disk: the verb does that.
 package advise
@@ -16,7 +15,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/explain/nodemetrics"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/lsm"
@@ -30,11 +31,11 @@ const Schema = "statelab.advise/1"
 type Evidence struct {
 	Database   result.Database
 	Engine     result.Engine
-	Client     Client
-	Settings   Settings // what the node runs
-	Writes     Writes
+	Client     clients.Client
+	Settings   advice.Settings // what the node runs
+	Writes     advice.Writes
 	Curve      Curve
-	Disk       Disk
+	Disk       advice.Disk
 	Machine    result.Host
 	Limits     Limits
 	Node       *nodemetrics.Node // nil: its metrics were not read
@@ -85,22 +86,22 @@ type Advice struct {
 	Floor          float64           `json:"floor_block_reads_per_get"`
 	WholeBytes     int64             `json:"whole_database_cache_bytes"`
 	Curve          []Place           `json:"curve"`
-	Settings       []Setting         `json:"settings"` // how each kind of client is told
-	Memory         []Share           `json:"memory"`
-	Disk           Disk              `json:"disk"`
+	Settings       []advice.Setting  `json:"settings"` // how each kind of client is told
+	Memory         []advice.Share    `json:"memory"`
+	Disk           advice.Disk       `json:"disk"`
 	Reasons        []Reason          `json:"reasons"`
 	Verified       []Verified        `json:"verified,omitempty"`
 }
 
 // Recommendation is what to do.
 type Recommendation struct {
-	Keep            bool     `json:"keep"` // what runs now is enough
-	CacheBytes      int64    `json:"cache_bytes"`
-	BlockCacheBytes int64    `json:"block_cache_bytes"` // of these, while the node writes
-	Client          Client   `json:"client"`
-	Flags           []string `json:"flags"`
-	Handles         int      `json:"handles"`
-	Rule            string   `json:"rule,omitempty"` // what makes this cache the recommended one
+	Keep            bool           `json:"keep"` // what runs now is enough
+	CacheBytes      int64          `json:"cache_bytes"`
+	BlockCacheBytes int64          `json:"block_cache_bytes"` // of these, while the node writes
+	Client          clients.Client `json:"client"`
+	Flags           []string       `json:"flags"`
+	Handles         int            `json:"handles"`
+	Rule            string         `json:"rule,omitempty"` // what makes this cache the recommended one
 }
 
 // State is a place with what it means for this node and disk.
@@ -128,7 +129,7 @@ const (
 const nothing = 0.02
 
 // tinyCacheBytes is what no node would save.
-const tinyCacheBytes = GethLeastCache
+const tinyCacheBytes = advice.GethLeastCache
 
 // Judge reads the evidence.
 func Judge(e Evidence) Advice {
@@ -146,33 +147,33 @@ func Judge(e Evidence) Advice {
 	a.Then = e.state(then)
 
 	m := e.Settings.MemTables(e.Writes)
-	own := pebbleSetting(Pebble, then.CacheBytes, m)
+	own := advice.PebbleSetting(clients.AnyPebble, then.CacheBytes, m)
 	switch e.Client {
-	case Statelab, Cosmos:
-		own = pebbleSetting(e.Client, then.CacheBytes, m)
-	case Geth:
-		own = gethSetting(then.CacheBytes, e.memoryOfCaches(), e.memoryOfMachine(), gethMemTables(m))
+	case clients.Statelab, clients.CosmosSDK:
+		own = advice.PebbleSetting(e.Client, then.CacheBytes, m)
+	case clients.Geth:
+		own = advice.GethSetting(then.CacheBytes, e.memoryOfCaches(), e.memoryOfMachine(), advice.GethMemTables(m))
 		if v == keep || v == tiny {
-			own = gethPresent(then.CacheBytes, gethMemTables(m))
+			own = advice.GethPresent(then.CacheBytes, advice.GethMemTables(m))
 		}
 	}
 	a.Settings = append(a.Settings, own)
-	other := func(s Setting) { // another client has memtables of its own, and may not fit
+	other := func(s advice.Setting) { // another client has memtables of its own, and may not fit
 		if most := e.memoryOfCaches(); most == 0 || s.CacheBytes+s.OtherCacheBytes <= most {
 			a.Settings = append(a.Settings, s)
 		}
 	}
-	if e.Client != Geth && e.Client != Cosmos {
-		g := gethMemTables(m)
-		other(gethSetting(g.Total(then.BlockCacheBytes), e.memoryOfCaches(), e.memoryOfMachine(), g))
+	if e.Client != clients.Geth && e.Client != clients.CosmosSDK {
+		g := advice.GethMemTables(m)
+		other(advice.GethSetting(g.Total(then.BlockCacheBytes), e.memoryOfCaches(), e.memoryOfMachine(), g))
 	}
-	if e.Client != Pebble && e.Client != Cosmos {
-		p := MemTables{Bytes: 4 << 20, Live: min(m.Live, 2)} // the library's own defaults
-		other(pebbleSetting(Pebble, p.Total(then.BlockCacheBytes), p))
+	if e.Client != clients.AnyPebble && e.Client != clients.CosmosSDK {
+		p := advice.MemTables{Bytes: 4 << 20, Live: min(m.Live, 2)} // the library's own defaults
+		other(advice.PebbleSetting(clients.AnyPebble, p.Total(then.BlockCacheBytes), p))
 	}
 	a.Recommendation = Recommendation{Keep: v == keep || v == tiny, CacheBytes: then.CacheBytes, BlockCacheBytes: then.BlockCacheBytes,
-		Client: e.Client, Flags: own.Flags, Handles: Handles(e.Database.Files), Rule: e.rule(v)}
-	a.Memory = shares(own, e.Database.Files, e.Limits.MemoryBytes)
+		Client: e.Client, Flags: own.Flags, Handles: advice.Handles(e.Database.Files), Rule: e.rule(v)}
+	a.Memory = advice.Shares(own, e.Database.Files, e.Limits.MemoryBytes)
 	a.Answer = e.answer(v, then)
 	a.Reasons = e.reasons(v, a)
 	if text := e.disk(a); e.diskAsked() && text != "" {
@@ -207,13 +208,13 @@ func (e *Evidence) decide(i result.Inflection) (verdict, Place) {
 
 // tooLarge reports whether a cache does not fit the memory that was given.
 func (e *Evidence) tooLarge(cacheBytes int64) bool {
-	return e.Limits.MemoryBytes > 0 && cacheBytes > MostCache(e.Client, e.Limits.MemoryBytes, e.Database.Files)
+	return e.Limits.MemoryBytes > 0 && cacheBytes > advice.MostCache(e.Client, e.Limits.MemoryBytes, e.Database.Files)
 }
 
 func (e *Evidence) state(p Place) State {
 	s := State{Place: p, BlockReadsPerSecond: p.BlockReadsPerGet * e.Limits.GetsPerSecond}
 	if len(e.Disk.Points) > 0 {
-		s.DeviceNanosPerGet = int64(e.Disk.latency(p.BlockReadsPerGet, s.BlockReadsPerSecond))
+		s.DeviceNanosPerGet = int64(e.Disk.Latency(p.BlockReadsPerGet, s.BlockReadsPerSecond))
 	}
 	return s
 }
@@ -222,7 +223,7 @@ func (e *Evidence) memoryOfCaches() int64 {
 	if e.Limits.MemoryBytes == 0 {
 		return 0
 	}
-	return max(e.Limits.MemoryBytes-tableBytes*int64(e.Database.Files), 1)
+	return max(e.Limits.MemoryBytes-advice.TableBytes*int64(e.Database.Files), 1)
 }
 
 // memoryOfMachine is what geth takes for the machine's memory.
@@ -243,7 +244,7 @@ func (e *Evidence) whose() string {
 
 // owner is whose settings the evidence has.
 func (e *Evidence) owner() string {
-	if e.Client == Statelab {
+	if e.Client == clients.Statelab {
 		return "statelab's"
 	}
 	return "the node's"

@@ -11,13 +11,21 @@ import (
 	"unicode/utf8"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/advice"
+	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/advice.txt with what is printed now")
 
-const gib = 1 << 30
+const mib, gib = 1 << 20, 1 << 30
+
+// someDisk is a virtual disk as fio saw it (4 KiB random direct reads).
+func someDisk() advice.Disk {
+	return advice.Disk{Points: []advice.ProbePoint{{InFlight: 1, ReadsPerSecond: 27e3, MeanNanos: 36e3, P99Nanos: 90e3},
+		{InFlight: 4, ReadsPerSecond: 54e3, MeanNanos: 73e3, P99Nanos: 200e3}, {InFlight: 16, ReadsPerSecond: 67e3, MeanNanos: 240e3, P99Nanos: 900e3}}}
+}
 
 // someEvidence is a database of the study's Medium size behind a geth that
 // writes, with round figures.
@@ -35,8 +43,8 @@ func someEvidence() Evidence {
 				IndexBlocks: 414_000, IndexCacheBytes: 1500 * mib, DataCacheBytes: 300 * gib, InCacheKnown: true},
 		}},
 		Engine:   result.Engine{Name: "pebble1", Version: "v1.1.5"},
-		Client:   Geth,
-		Settings: Settings{CacheBytes: 2 * gib, MemTableBytes: 256 * mib, StopMemTables: 8, Handles: 5000, Source: "OPTIONS-000007"},
+		Client:   clients.Geth,
+		Settings: advice.Settings{CacheBytes: 2 * gib, MemTableBytes: 256 * mib, StopMemTables: 8, Handles: 5000, Source: "OPTIONS-000007"},
 		Machine:  result.Host{MemoryBytes: 64 * gib},
 		Disk:     someDisk(),
 		Curve: Curve{
@@ -82,7 +90,7 @@ func TestAnswers(t *testing.T) {
 		{"more than the memory runs", func(e *Evidence) {
 			e.Limits.MemoryBytes, e.Curve.Now = 6*gib, Place{CacheBytes: 8 * gib, BlockReadsPerGet: 1.01}
 		}, "The node's cache of 8.00 GiB does not fit 6.00 GiB of memory, and 3.71 GiB is enough: " + best + little, false, 3800 * mib},
-		{"nobody's cache", func(e *Evidence) { e.Client, e.Curve.Now, e.Limits.MemoryBytes = Statelab, Place{}, 6*gib },
+		{"nobody's cache", func(e *Evidence) { e.Client, e.Curve.Now, e.Limits.MemoryBytes = clients.Statelab, Place{}, 6*gib },
 			"With a cache of 3.71 GiB: " + best + little, false, 3800 * mib},
 		{"memory below IP1", func(e *Evidence) {
 			e.Limits.MemoryBytes, e.Curve.Most = 256*mib, &Place{CacheBytes: 150 * mib, BlockCacheBytes: 75 * mib, BlockReadsPerGet: 4.4}
@@ -107,7 +115,7 @@ func TestAnswers(t *testing.T) {
 // TestNobodysCache: a database that only statelab used has no present cache, and nothing says otherwise.
 func TestNobodysCache(t *testing.T) {
 	e := someEvidence()
-	e.Client, e.Curve.Now, e.Engine.Profile = Statelab, Place{}, "bench-kvdb"
+	e.Client, e.Curve.Now, e.Engine.Profile = clients.Statelab, Place{}, "bench-kvdb"
 	e.Limits = Limits{GetsPerSecond: 5000, LatencyGoal: time.Millisecond}
 	a := Judge(e)
 	var out strings.Builder
@@ -147,9 +155,9 @@ func TestReasons(t *testing.T) {
 		{"shape", func(e *Evidence) { e.Database.Levels[1].FilterConsulted = false }, "no filters are consulted; top indexes take 44.0 MiB of a cache (IP1), with"},
 		{"memtables", func(*Evidence) {}, "a node that writes keeps 4 of 475 MiB, so 1.86 GiB of the 3.71 GiB hold blocks; while it writes nothing a Get costs " +
 			"1.00; in a write stall 8 of them leave nothing"},
-		{"memtables", func(e *Evidence) { e.Writes = Writes{Known: true, BytesPerSecond: 1 << 20} }, "keeps 2 of 475 MiB"},
-		{"memtables", func(e *Evidence) { e.Writes = Writes{Known: true, BytesPerSecond: 1 << 20} }, "one fills in 7.9 min at 1.00 MiB/s"},
-		{"memtables", func(e *Evidence) { e.Writes = Writes{Known: true} }, ""},
+		{"memtables", func(e *Evidence) { e.Writes = advice.Writes{Known: true, BytesPerSecond: 1 << 20} }, "keeps 2 of 475 MiB"},
+		{"memtables", func(e *Evidence) { e.Writes = advice.Writes{Known: true, BytesPerSecond: 1 << 20} }, "one fills in 7.9 min at 1.00 MiB/s"},
+		{"memtables", func(e *Evidence) { e.Writes = advice.Writes{Known: true} }, ""},
 		{"disk", func(*Evidence) {}, "the disk gives 67k reads/s: enough for 63.8k Gets/s, with the present cache 41.9k; give --gets-per-second"},
 		{"disk", func(e *Evidence) { e.Limits.GetsPerSecond = 5000 },
 			"At 5k Gets/s, with the present cache it needs 8k reads/s of this disk's 27k at 1 in flight: not the disk; with 3.71 GiB it needs 5.25k reads/s"},
@@ -157,8 +165,8 @@ func TestReasons(t *testing.T) {
 			"with the present cache it needs 80k reads/s of this disk's 67k at 16 in flight: the disk is the limit; " +
 				"with 3.71 GiB it needs 52.5k reads/s of this disk's 67k at 16 in " +
 				"flight: close"},
-		{"disk", func(e *Evidence) { e.Disk = Disk{Absent: "tmpfs", Failed: true} }, "Whether the disk is the limit cannot be told: tmpfs."},
-		{"disk", func(e *Evidence) { e.Disk = Disk{Absent: "--probe-seconds 0"} }, "whether the disk is the limit cannot be told: --probe-seconds 0"},
+		{"disk", func(e *Evidence) { e.Disk = advice.Disk{Absent: "tmpfs", Failed: true} }, "Whether the disk is the limit cannot be told: tmpfs."},
+		{"disk", func(e *Evidence) { e.Disk = advice.Disk{Absent: "--probe-seconds 0"} }, "whether the disk is the limit cannot be told: --probe-seconds 0"},
 		{"latency", func(e *Evidence) { e.Limits.LatencyGoal = 50 * time.Microsecond },
 			"a Get of 1.05 x 36.0 us = 37.8 us meets the goal of 50.0 us; " +
 				"with the present cache 1.60 x 36.0 us = 57.6 us misses it (device time, 1 in flight, p99 of one read 90.0 us)"},
@@ -205,10 +213,10 @@ func TestReasons(t *testing.T) {
 }
 
 func TestRecommendedFlagsAreTheClients(t *testing.T) {
-	for client, want := range map[Client][]string{
-		Geth:     {"--cache 4223", "--cache.database 90"},
-		Statelab: {"--cache 3800MiB"},
-		Pebble:   {"Options.Cache = pebble.NewCache(3984588800)", "Options.MemTableSize = 498073600"},
+	for client, want := range map[clients.Client][]string{
+		clients.Geth:      {"--cache 4223", "--cache.database 90"},
+		clients.Statelab:  {"--cache 3800MiB"},
+		clients.AnyPebble: {"Options.Cache = pebble.NewCache(3984588800)", "Options.MemTableSize = 498073600"},
 	} {
 		e := someEvidence()
 		e.Client = client
@@ -227,7 +235,7 @@ func TestRecommendedFlagsAreTheClients(t *testing.T) {
 // The flags that are called those of the present cache give it.
 func TestFlagsOfThePresentCache(t *testing.T) {
 	e := someEvidence()
-	e.Client, e.Curve.Now = Geth, Place{CacheBytes: 8 * gib, BlockReadsPerGet: 1.01}
+	e.Client, e.Curve.Now = clients.Geth, Place{CacheBytes: 8 * gib, BlockReadsPerGet: 1.01}
 	a := Judge(e)
 	if !a.Recommendation.Keep || a.Settings[0].CacheBytes != 8*gib || !slices.Equal(a.Recommendation.Flags, []string{"--cache 16384"}) {
 		t.Errorf("keep %v: %v give %d bytes", a.Recommendation.Keep, a.Recommendation.Flags, a.Settings[0].CacheBytes)
@@ -241,15 +249,15 @@ func TestFlagsOfThePresentCache(t *testing.T) {
 // Nobody is told flags that need more memory than there is.
 func TestFlagsFitTheMemory(t *testing.T) {
 	e := someEvidence()
-	e.Client, e.Database.Files, e.Limits.MemoryBytes = Statelab, 2, 4*mib
-	e.Settings = Settings{CacheBytes: 3 * mib, MemTableBytes: 256 << 10, StopMemTables: 2}
+	e.Client, e.Database.Files, e.Limits.MemoryBytes = clients.Statelab, 2, 4*mib
+	e.Settings = advice.Settings{CacheBytes: 3 * mib, MemTableBytes: 256 << 10, StopMemTables: 2}
 	e.Curve.Most = &Place{CacheBytes: 3 * mib, BlockCacheBytes: 2 * mib, BlockReadsPerGet: 1.5}
 	for _, s := range Judge(e).Settings {
 		if s.CacheBytes+s.OtherCacheBytes > e.Limits.MemoryBytes {
 			t.Errorf("%s: %v take %d bytes", s.Client, s.Flags, s.CacheBytes+s.OtherCacheBytes)
 		}
 	}
-	if least := LeastMemory(Geth, 2); least < GethLeastCache || least > 64*mib {
+	if least := advice.LeastMemory(clients.Geth, 2); least < advice.GethLeastCache || least > 64*mib {
 		t.Errorf("geth needs %d bytes", least)
 	}
 }
@@ -315,7 +323,11 @@ func TestText(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if want := readFile(t, path); out.String() != want {
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.String() != string(want) {
 		t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
 	}
 	const columns = 80 // of a terminal nobody has resized

@@ -10,8 +10,10 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/result"
 )
@@ -90,8 +92,8 @@ func (a Advice) Document() *view.Document {
 				"At rest means that nothing is written."})
 	d.Add("Settings", a.settingsBlocks()...)
 	d.Add("Memory", view.Block{Title: a.memoryTitle(), Table: view.TableOf(a.Memory, nil,
-		view.Words("use", func(s Share) string { return s.Name }),
-		view.Column[Share]{Name: "memory", Words: func(s Share) string { return size(s.Bytes) }})})
+		view.Words("use", func(s advice.Share) string { return s.Name }),
+		view.Column[advice.Share]{Name: "memory", Words: func(s advice.Share) string { return size(s.Bytes) }})})
 	d.Add("The node", a.Node.Block())
 	d.Add("The disk", view.Block{Title: "Disk: random 4-KiB reads past the page cache", Method: method, Table: a.diskTable()})
 	d.Add("Verified", view.Block{Title: "Verified: block reads per Get at rest, after the warm-up of the run", Method: method,
@@ -211,8 +213,8 @@ func (a *Advice) settingsBlocks() (blocks []view.Block) {
 }
 
 // settingBlock are the flags of a program, as they are typed, and the cache that they make.
-func settingBlock(title string, s Setting) view.Block {
-	flags := strings.ReplaceAll(strings.Join(s.Flags, s.between()), "; ", "\n")
+func settingBlock(title string, s advice.Setting) view.Block {
+	flags := strings.ReplaceAll(strings.Join(s.Flags, s.Separator()), "; ", "\n")
 	text := size(s.CacheBytes) + " for the database"
 	if s.MemTables > 0 {
 		text += fmt.Sprintf(": %s for blocks while it writes (%d memtables of %s)", size(s.BlockCacheBytes),
@@ -229,12 +231,12 @@ func (a *Advice) memoryTitle() string {
 }
 
 func (a *Advice) diskTable() view.Table {
-	type column = view.Column[ProbePoint]
+	type column = view.Column[advice.ProbePoint]
 	return view.TableOf(a.Disk.Points, nil,
-		column{Name: "in flight", Key: true, Format: view.Digits, Value: func(p ProbePoint) *float64 { return view.Of(p.InFlight) }},
-		column{Name: "reads", Unit: "per s", Value: func(p ProbePoint) *float64 { return &p.ReadsPerSecond }},
-		column{Name: "mean", Value: func(p ProbePoint) *float64 { return &p.MeanNanos }}.In(view.Micros),
-		column{Name: "p99", Value: func(p ProbePoint) *float64 { return view.Of(p.P99Nanos) }}.In(view.Micros))
+		column{Name: "in flight", Key: true, Format: view.Digits, Value: func(p advice.ProbePoint) *float64 { return view.Of(p.InFlight) }},
+		column{Name: "reads", Unit: "per s", Value: func(p advice.ProbePoint) *float64 { return &p.ReadsPerSecond }},
+		column{Name: "mean", Value: func(p advice.ProbePoint) *float64 { return &p.MeanNanos }}.In(view.Micros),
+		column{Name: "p99", Value: func(p advice.ProbePoint) *float64 { return view.Of(p.P99Nanos) }}.In(view.Micros))
 }
 
 // floorName is what a Get reads once all else is cached. A cache that holds data blocks as
@@ -279,18 +281,19 @@ func (a *Advice) sourceSentence() string {
 
 // othersSentence says whose the further settings are, and why they are listed.
 func (a *Advice) othersSentence() string {
-	owner := map[Client]string{Geth: "geth or op-geth", Statelab: "statelab"}[a.Settings[0].Client]
+	owner := map[clients.Client]string{clients.Geth: "geth or op-geth", clients.Statelab: "statelab"}[a.Settings[0].Client]
 	if owner == "" {
 		owner = "a program that is not known here"
 	}
 	text := "This database belongs to " + owner + ", and the flags above are for it. If another program is to use a database of this size and shape, " +
 		"these settings leave it at least as much cache for blocks. Its cache has another size because its memtables take another part of it."
-	if slices.ContainsFunc(a.Settings[1:], func(s Setting) bool { return s.Client == Geth }) {
-		text += " geth's --cache.database is a whole percentage of --cache, and its database gets at least " + size(GethLeastCache) + "."
+	if slices.ContainsFunc(a.Settings[1:], func(s advice.Setting) bool { return s.Client == clients.Geth }) {
+		text += " geth's --cache.database is a whole percentage of --cache, and its database gets at least " + size(advice.GethLeastCache) + "."
 	}
 	return text
 }
 
-func clientName(c Client) string {
-	return map[Client]string{Geth: "geth, op-geth", Statelab: "statelab", Cosmos: "Cosmos SDK, code", Pebble: "Pebble's options"}[c]
+func clientName(c clients.Client) string {
+	return map[clients.Client]string{clients.Geth: "geth, op-geth", clients.Statelab: "statelab",
+		clients.CosmosSDK: "Cosmos SDK, code", clients.AnyPebble: "Pebble's options"}[c]
 }

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/chain/clients"
 )
 
 // Reason is one ground for the recommendation, or a doubt about it.
@@ -105,15 +107,15 @@ func (e *Evidence) disk(a Advice) string {
 		return "whether the disk is the limit cannot be told: " + e.Disk.Absent
 	}
 	if e.Limits.GetsPerSecond == 0 {
-		text := fmt.Sprintf("the disk gives %s reads/s: enough for %s Gets/s", unit.ShortCount(e.Disk.most().ReadsPerSecond), e.fed(a.Then))
+		text := fmt.Sprintf("the disk gives %s reads/s: enough for %s Gets/s", unit.ShortCount(e.Disk.Most().ReadsPerSecond), e.fed(a.Then))
 		if a.compares() {
 			text += ", with the present cache " + e.fed(a.Now)
 		}
 		return text + "; give --gets-per-second, or --node-metrics for geth, to find out whether it is the limit"
 	}
 	at := "at " + unit.ShortCount(e.Limits.GetsPerSecond) + " Gets/s, "
-	then := fmt.Sprintf("with %s it %s", size(a.Then.CacheBytes), e.Disk.verdict(a.Then.BlockReadsPerSecond))
-	now := "with the present cache it " + e.Disk.verdict(a.Now.BlockReadsPerSecond)
+	then := fmt.Sprintf("with %s it %s", size(a.Then.CacheBytes), e.Disk.Verdict(a.Then.BlockReadsPerSecond))
+	now := "with the present cache it " + e.Disk.Verdict(a.Now.BlockReadsPerSecond)
 	switch {
 	case a.Recommendation.Keep:
 		return at + now
@@ -128,7 +130,7 @@ func (e *Evidence) fed(s State) string {
 	if s.BlockReadsPerGet < 0.001 {
 		return "any number of"
 	}
-	return unit.ShortCount(e.Disk.most().ReadsPerSecond / s.BlockReadsPerGet)
+	return unit.ShortCount(e.Disk.Most().ReadsPerSecond / s.BlockReadsPerGet)
 }
 
 func (e *Evidence) latency(a Advice) string {
@@ -136,7 +138,7 @@ func (e *Evidence) latency(a Advice) string {
 	if goal == 0 || len(e.Disk.Points) == 0 {
 		return ""
 	}
-	p := e.Disk.feeding(a.Then.BlockReadsPerSecond)
+	p := e.Disk.Feeding(a.Then.BlockReadsPerSecond)
 	say := func(s State) string {
 		met := "misses"
 		if time.Duration(s.DeviceNanosPerGet) <= goal {
@@ -173,8 +175,8 @@ func (e *Evidence) oneByOne(a Advice) string {
 func (e *Evidence) handles(a Advice) string {
 	tables := e.Database.Files
 	need := a.Recommendation.Handles
-	text := fmt.Sprintf("%s file handles for %s", unit.Count(need), HandlesRule(tables))
-	if e.Client == Geth {
+	text := fmt.Sprintf("%s file handles for %s", unit.Count(need), advice.HandlesRule(tables))
+	if e.Client == clients.Geth {
 		text += fmt.Sprintf(" (geth gives the database half of its limit: ulimit -n %d or more)", 2*need)
 	}
 	whose := e.owner()
@@ -182,11 +184,11 @@ func (e *Evidence) handles(a Advice) string {
 	case has == 0:
 	case has >= need:
 		text += fmt.Sprintf("; %s %s are enough", whose, unit.Count(has))
-	case has-otherHandles >= tables:
+	case has-advice.OtherHandles >= tables:
 		text += fmt.Sprintf("; %s %s are just enough", whose, unit.Count(has))
 	default:
 		text += fmt.Sprintf("; %s %s keep %s open: opening one again costs three more reads", whose, unit.Count(has),
-			unit.Count(max(has-otherHandles, leastOpenTables)))
+			unit.Count(max(has-advice.OtherHandles, advice.LeastOpenTables)))
 	}
 	return text
 }
@@ -218,7 +220,7 @@ func (e *Evidence) levelZero() string {
 
 func (e *Evidence) pageCache(a Advice) string {
 	for _, s := range a.Memory {
-		if s.Name == pageCacheShare && s.Bytes > 0 {
+		if s.Name == advice.PageCacheShare && s.Bytes > 0 {
 			share := math.Min(1, float64(s.Bytes)/float64(max(e.Database.Bytes, 1)))
 			return fmt.Sprintf("the %s left can hold up to %s of the database in the page cache: at most that share of the block reads does not reach the device",
 				size(s.Bytes), unit.Percent(share))
@@ -239,7 +241,7 @@ func (e *Evidence) whole(v verdict) string {
 
 func (e *Evidence) gethLimit(a Advice) string {
 	machine := e.memoryOfMachine()
-	if e.Client != Geth || machine == 0 || a.Settings[0].CacheBytes >= a.Then.CacheBytes {
+	if e.Client != clients.Geth || machine == 0 || a.Settings[0].CacheBytes >= a.Then.CacheBytes {
 		return ""
 	}
 	return fmt.Sprintf("geth cuts --cache to a third of the machine's memory (%s here): the database gets %s of it, not %s",
@@ -248,7 +250,7 @@ func (e *Evidence) gethLimit(a Advice) string {
 
 // noFlag: cosmos-db v1.1 gives Pebble no cache and reads maxopenfiles alone from the node's options.
 func (e *Evidence) noFlag() string {
-	if e.Client != Cosmos {
+	if e.Client != clients.CosmosSDK {
 		return ""
 	}
 	return "no setting in app.toml gives Pebble a cache: cosmos-db opens it with the library's 8 MiB, so Options.Cache has to be set in its NewPebbleDB; " +

@@ -8,17 +8,19 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/fidelity"
 )
 
 // RocksAdvice is what advise prints of a database of RocksDB, with --json too.
 type RocksAdvice struct {
-	Schema string       `json:"schema"`
-	Source string       `json:"source"`
-	Client Client       `json:"client"`
-	Tables []TableShare `json:"tables"` // that Gets go to
+	Schema string         `json:"schema"`
+	Source string         `json:"source"`
+	Client clients.Client `json:"client"`
+	Tables []TableShare   `json:"tables"` // that Gets go to
 	// NowBytes is the client's default, or --cache.
 	NowBytes int64 `json:"now_cache_bytes"`
 	// OutsideBytes are filters and indexes of all tables, which open tables keep outside the
@@ -79,12 +81,12 @@ func (r *RocksAdvice) Judge(tables []fidelity.Table, mix []fidelity.Portion, mis
 		}
 	}
 	if r.NowBytes == 0 {
-		r.NowBytes, _ = RocksDBCache(r.Client, 0)
+		r.NowBytes, _ = advice.RocksDBCache(r.Client, 0)
 	}
 	most := r.NowBytes
 	if r.MemoryBytes > 0 {
 		most = r.MemoryBytes - r.OutsideBytes
-		if r.Client == Besu {
+		if r.Client == clients.Besu {
 			most = forEach(most, tables)
 		}
 		if most < leastRocksCache {
@@ -99,7 +101,7 @@ func (r *RocksAdvice) Judge(tables []fidelity.Table, mix []fidelity.Portion, mis
 	if err != nil {
 		return err
 	}
-	_, flag := RocksDBCache(r.Client, r.Then.CacheBytes)
+	_, flag := advice.RocksDBCache(r.Client, r.Then.CacheBytes)
 	r.Now, r.Flags, r.Answer = now, []string{flag}, r.answer(now)
 	return nil
 }
@@ -113,7 +115,7 @@ func (r *RocksAdvice) price(mix []fidelity.Portion, missing float64, cacheBytes 
 		}
 		return fidelity.ReadsOf(levels, missing, cacheBytes)
 	}
-	if r.Client != Besu {
+	if r.Client != clients.Besu {
 		place.BlockReadsPerGet, err = of(Together, mix)
 		return place, err
 	}
@@ -143,7 +145,7 @@ func (r *RocksAdvice) draw(mix []fidelity.Portion, missing float64, most int64) 
 
 func (r *RocksAdvice) answer(now RocksPlace) string {
 	each := ""
-	if r.Client == Besu {
+	if r.Client == clients.Besu {
 		each = " for each column family"
 	}
 	kind := "data block"

@@ -10,23 +10,12 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/engine"
-)
-
-// Clients whose databases are known.
-const (
-	Geth       = "geth" // and its kin with the same files, such as op-geth
-	BSC        = "bsc"  // with --multidatabase: geth's keys in several databases
-	Reth       = "reth"
-	Erigon     = "Erigon"
-	Besu       = "Besu"
-	Nethermind = "Nethermind"
-	Ethrex     = "ethrex"
-	CosmosSDK  = "a node of the Cosmos SDK"
+	"github.com/statelab/statelab/internal/chain/clients"
 )
 
 // Client tells which program a database belongs to, by the files around it and the
 // names of its tables; "" where they do not tell.
-func Client(dir string, found Found, tables []engine.Table) string {
+func Client(dir string, found Found, tables []engine.Table) clients.Client {
 	full, err := filepath.Abs(dir)
 	if err != nil {
 		return ""
@@ -44,29 +33,29 @@ func Client(dir string, found Found, tables []engine.Table) string {
 	case "pebble1", "pebble2", "goleveldb":
 		switch base := filepath.Base(full); {
 		case base == "application.db":
-			return CosmosSDK
+			return clients.CosmosSDK
 		case len(Siblings(full)) > 0:
-			return BSC
+			return clients.BSC
 		case base == "chaindata", beside("ancient"):
-			return Geth
+			return clients.Geth
 		}
 	case "mdbx":
 		switch {
 		case beside("database.version"), has("HashedAccounts", "PlainAccountState"):
-			return Reth
+			return clients.Reth
 		case has("TblAccountVals", "AccountVals", "PlainState"), filepath.Base(full) == "chaindata":
-			return Erigon
+			return clients.Erigon
 		}
 	case "rocksdb":
 		switch {
 		case beside("../DATABASE_METADATA.json"):
-			return Besu
+			return clients.Besu
 		case strings.Contains(full, "nethermind_db"):
-			return Nethermind
+			return clients.Nethermind
 		case has("account_flatkeyvalue", "storage_flatkeyvalue"):
-			return Ethrex
+			return clients.Ethrex
 		case has("TransactionHashNumbers", "StoragesHistory"):
-			return Reth
+			return clients.Reth
 		}
 	}
 	return ""
@@ -96,11 +85,11 @@ func Siblings(dir string) (dirs []string) {
 
 // Section names the part of a client's database that a key belongs to; "" for a client
 // whose keys are not told apart.
-func Section(client string, key []byte) string {
+func Section(client clients.Client, key []byte) string {
 	switch client {
-	case Geth, BSC:
+	case clients.Geth, clients.BSC:
 		return gethSection(key)
-	case CosmosSDK:
+	case clients.CosmosSDK:
 		return cosmosSection(key)
 	}
 	return ""
@@ -108,8 +97,8 @@ func Section(client string, key []byte) string {
 
 // TableWords says what a client keeps in a table whose name does not tell; "" for others. Besu
 // names its column families by bytes (KeyValueSegmentIdentifier).
-func TableWords(client, table string) string {
-	if client != Besu {
+func TableWords(client clients.Client, table string) string {
+	if client != clients.Besu {
 		return ""
 	}
 	return map[string]string{

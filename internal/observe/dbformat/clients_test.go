@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/chain/clients"
 )
 
 func TestClient(t *testing.T) {
@@ -30,13 +31,14 @@ func TestClient(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		dir, engine, table, want string
+		dir, engine, table string
+		want               clients.Client
 	}{
-		{"geth/chaindata", "pebble2", "", Geth}, {"geth/chaindata", "goleveldb", "", Geth}, {"other", "pebble1", "", Geth},
-		{"bsc/chaindata", "pebble2", "", BSC}, {"bsc/chaindata/state", "pebble2", "", BSC}, {"geth/chaindata", "mdbx", "", Erigon},
-		{"cosmos/application.db", "goleveldb", "", CosmosSDK}, {"besu/database", "rocksdb", "", Besu},
-		{"nethermind_db/mainnet/state0", "rocksdb", "", Nethermind}, {"reth/db", "mdbx", "", Reth}, {"plain", "mdbx", "HashedAccounts", Reth},
-		{"plain", "mdbx", "TblAccountVals", Erigon}, {"plain", "mdbx", "Something", ""}, {"plain", "pebble1", "", ""}, {"plain", "rocksdb", "", ""},
+		{"geth/chaindata", "pebble2", "", clients.Geth}, {"geth/chaindata", "goleveldb", "", clients.Geth}, {"other", "pebble1", "", clients.Geth},
+		{"bsc/chaindata", "pebble2", "", clients.BSC}, {"bsc/chaindata/state", "pebble2", "", clients.BSC}, {"geth/chaindata", "mdbx", "", clients.Erigon},
+		{"cosmos/application.db", "goleveldb", "", clients.CosmosSDK}, {"besu/database", "rocksdb", "", clients.Besu},
+		{"nethermind_db/mainnet/state0", "rocksdb", "", clients.Nethermind}, {"reth/db", "mdbx", "", clients.Reth}, {"plain", "mdbx", "HashedAccounts", clients.Reth},
+		{"plain", "mdbx", "TblAccountVals", clients.Erigon}, {"plain", "mdbx", "Something", ""}, {"plain", "pebble1", "", ""}, {"plain", "rocksdb", "", ""},
 	} {
 		tables := []engine.Table{{Name: c.table}}
 		if got := Client(filepath.Join(root, c.dir), Found{Engine: c.engine}, tables); got != c.want {
@@ -72,7 +74,7 @@ func TestSection(t *testing.T) {
 		"h" + number + "n": "canonical hashes", "H" + hash: "header numbers", "b" + number + hash: "bodies", "r" + number + hash: "receipts",
 		"l" + hash: "transaction lookups", "L" + hash: "state ids", hash: "trie nodes by hash", "LastBlock": "other", "": "other",
 	} {
-		if got := Section(Geth, []byte(key)); got != want {
+		if got := Section(clients.Geth, []byte(key)); got != want {
 			t.Errorf("%q: %s, want %s", key, got, want)
 		}
 	}
@@ -80,11 +82,11 @@ func TestSection(t *testing.T) {
 		"s/k:bank/s\x01": "bank: nodes", "s/k:bank/fkey": "bank: fast nodes", "s/k:bank/o1": "bank: orphans", "s/k:bank/r1": "bank: roots", "s/latest": "other",
 		"s/k:bank": "other", "s/k:bank/": "other",
 	} {
-		if got := Section(CosmosSDK, []byte(key)); got != want {
+		if got := Section(clients.CosmosSDK, []byte(key)); got != want {
 			t.Errorf("%q: %s, want %s", key, got, want)
 		}
 	}
-	if Section(Besu, []byte("x")) != "" {
+	if Section(clients.Besu, []byte("x")) != "" {
 		t.Error("Besu's keys are told apart")
 	}
 }
@@ -110,17 +112,17 @@ func FuzzSection(f *testing.F) {
 	f.Add([]byte("A\x01"))
 	f.Add([]byte("s/k:bank/s"))
 	f.Fuzz(func(t *testing.T, key []byte) {
-		if Section(Geth, key) == "" || Section(CosmosSDK, key) == "" {
+		if Section(clients.Geth, key) == "" || Section(clients.CosmosSDK, key) == "" {
 			t.Errorf("%q belongs to nothing", key)
 		}
 	})
 }
 
 func TestTableWords(t *testing.T) {
-	if got := TableWords(Besu, `\b`); got != "flat storage slots" {
+	if got := TableWords(clients.Besu, `\b`); got != "flat storage slots" {
 		t.Errorf("Besu's family 8: %q", got)
 	}
-	if got := TableWords(Nethermind, `\b`) + TableWords(Besu, "default"); got != "" {
+	if got := TableWords(clients.Nethermind, `\b`) + TableWords(clients.Besu, "default"); got != "" {
 		t.Errorf("names that tell: %q", got)
 	}
 }

@@ -1,29 +1,21 @@
-package advise
+// Package advice is arithmetic about the memory and the flags of programs that own databases: how a
+// node's cache is shared between blocks and write buffers, how many files it keeps open, which flags
+// give it a cache, and whether a disk feeds the reads that are left.
+//
+// Goals: the same numbers for whoever asks, reports or prints them. Pure: no clock, no files.
+// Non-goals: which cache is the right one (explain/advise), how many blocks a Get reads (model).
+//
+// Read in this order: settings.go, clients.go.
+package advice
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
 
 	"github.com/statelab/statelab/internal/base/unit"
-)
-
-// Client is the program that owns a database.
-type Client string
-
-// Clients whose flags are known.
-const (
-	Geth     Client = "geth" // and op-geth, which has its flags
-	Statelab Client = "statelab"
-	Cosmos   Client = "cosmos" // a node of the Cosmos SDK with app-db-backend pebbledb
-	Pebble   Client = "pebble" // any other program that embeds it
-
-	// Of RocksDB.
-	Besu       Client = "Besu"
-	Nethermind Client = "Nethermind"
-	Ethrex     Client = "ethrex"
-	Reth       Client = "reth"
-	RocksDB    Client = "rocksdb" // any other program that embeds it
+	"github.com/statelab/statelab/internal/chain/clients"
 )
 
 // RocksDBCache is the block cache of a client of RocksDB as it comes, in bytes, and the flag
@@ -34,37 +26,35 @@ const (
 // DbConfig.SharedBlockCacheSize, 256 MiB by default, one cache for all its databases. ethrex:
 // pull request 6735, 12 GiB. reth: DEFAULT_CACHE_SIZE of its RocksDB provider, 128 MiB, set by its code alone. RocksDB
 // itself has had 32 MiB since version 8.
-func RocksDBCache(client Client, cacheBytes int64) (defaultBytes int64, flag string) {
+func RocksDBCache(client clients.Client, cacheBytes int64) (defaultBytes int64, flag string) {
 	switch client {
-	case Besu:
+	case clients.Besu:
 		return 128 * mib, fmt.Sprintf("--Xplugin-rocksdb-cache-capacity=%d", cacheBytes)
-	case Nethermind:
+	case clients.Nethermind:
 		return 256 * mib, fmt.Sprintf("--Db.SharedBlockCacheSize %d", cacheBytes)
-	case Ethrex:
+	case clients.Ethrex:
 		return 12 << 30, fmt.Sprintf("--rocksdb.block-cache-size=%d", cacheBytes)
-	case Reth:
+	case clients.Reth:
 		return 128 * mib, fmt.Sprintf("RocksDBBuilder::with_block_cache_size(%d)", cacheBytes)
-	case Statelab:
+	case clients.Statelab:
 		return 32 * mib, "--cache " + exact(cacheBytes)
 	}
 	return 32 * mib, fmt.Sprintf("BlockBasedTableOptions::block_cache = NewLRUCache(%d)", cacheBytes)
 }
 
 // NoCacheFlag says how to give more memory to a database that advise cannot compute: what its
-// client, by the name that inspect shows, has instead of a flag for a block cache.
-// mapped: its engine has no block cache.
-func NoCacheFlag(client string, mapped bool) string {
+// client, "" if it is not known, has instead of a flag for a block cache. mapped: its engine has no
+// block cache.
+func NoCacheFlag(client clients.Client, mapped bool) string {
 	switch {
 	case mapped:
-		if client == "" {
-			client = "its program"
-		}
+		owner := cmp.Or(client.Name(), "its program")
 		return "It has no block cache: the operating system's page cache is its cache, so leave memory free " +
-			"(" + client + " has no flag for it; statelab sweep --memory measures what memory gains)"
-	case client == "geth":
+			"(" + owner + " has no flag for it; statelab sweep --memory measures what memory gains)"
+	case client == clients.Geth:
 		return "geth's --cache and --cache.database set its block cache, half of what the database gets " +
 			"(statelab sweep --cache measures what a block cache gains)"
-	case client == "a node of the Cosmos SDK":
+	case client == clients.CosmosSDK:
 		return "The Cosmos SDK sets no block cache by a flag; iavl-cache-size in app.toml is a number of nodes, 781250 by default " +
 			"(statelab sweep --cache measures what a block cache gains)"
 	}
@@ -73,10 +63,10 @@ func NoCacheFlag(client string, mapped bool) string {
 
 // Setting is how a client is told the recommendation.
 type Setting struct {
-	Client          Client   `json:"client"`
-	Flags           []string `json:"flags"`
-	CacheBytes      int64    `json:"cache_bytes"`       // of the database, once the flags are set
-	BlockCacheBytes int64    `json:"block_cache_bytes"` // of these, while the node writes
+	Client          clients.Client `json:"client"`
+	Flags           []string       `json:"flags"`
+	CacheBytes      int64          `json:"cache_bytes"`       // of the database, once the flags are set
+	BlockCacheBytes int64          `json:"block_cache_bytes"` // of these, while the node writes
 	// OtherCacheBytes are what the same flags give to the client's other caches.
 	OtherCacheBytes int64 `json:"other_cache_bytes,omitempty"`
 	MemTableBytes   int64 `json:"memtable_bytes"`
@@ -103,9 +93,9 @@ const (
 	gethMemoryShare = 3
 )
 
-// gethMemTables are those of geth 1.17 under the writes of m: eight of an
+// GethMemTables are those of geth 1.17 under the writes of m: eight of an
 // eighth of the cache stop writes.
-func gethMemTables(m MemTables) MemTables {
+func GethMemTables(m MemTables) MemTables {
 	if m.CacheShare == 0 {
 		m = MemTables{CacheShare: 8, Live: m.Live}
 		if m.Live > 2 {
@@ -115,9 +105,9 @@ func gethMemTables(m MemTables) MemTables {
 	return m
 }
 
-// gethSetting gives a database cacheBytes. budgetBytes and machineBytes bound
+// GethSetting gives a database cacheBytes. budgetBytes and machineBytes bound
 // all of geth's caches; 0 does not.
-func gethSetting(cacheBytes, budgetBytes, machineBytes int64, m MemTables) Setting {
+func GethSetting(cacheBytes, budgetBytes, machineBytes int64, m MemTables) Setting {
 	database := max(ceilDiv(cacheBytes, mib), gethDatabaseMinMiB)
 	least := ceilDiv(100*database, gethMostPercent)
 	all := int64(gethCacheMiB)
@@ -136,7 +126,7 @@ func gethSetting(cacheBytes, budgetBytes, machineBytes int64, m MemTables) Setti
 func gethSettingOf(all, percent int64, m MemTables) Setting {
 	given := all * percent / 100 * mib
 	return Setting{
-		Client:     Geth,
+		Client:     clients.Geth,
 		Flags:      []string{fmt.Sprintf("--cache %d", all), fmt.Sprintf("--cache.database %d", percent)},
 		CacheBytes: given, BlockCacheBytes: given - m.Reserved(given),
 		OtherCacheBytes: all * gethOtherPercent / 100 * mib,
@@ -144,9 +134,9 @@ func gethSettingOf(all, percent int64, m MemTables) Setting {
 	}
 }
 
-// gethPresent is what gives a database the cache that it has, with geth's default of --cache.database. A
-// node can have come to it by other shares.
-func gethPresent(cacheBytes int64, m MemTables) Setting {
+// GethPresent is what gives a database the cache that it has, with geth's default of --cache.database. A
+// node can have come to it by other Shares.
+func GethPresent(cacheBytes int64, m MemTables) Setting {
 	all := ceilDiv(100*cacheBytes, gethDefaultPercent*mib)
 	s := gethSettingOf(all, gethDefaultPercent, m)
 	s.Flags = s.Flags[:1]
@@ -155,7 +145,7 @@ func gethPresent(cacheBytes int64, m MemTables) Setting {
 
 // GethFlags are geth's flags for a database cache inside a budget for all of its caches, and what they give to which.
 func GethFlags(cacheBytes, budgetBytes int64) string {
-	s := gethSetting(cacheBytes, budgetBytes, 0, MemTables{})
+	s := GethSetting(cacheBytes, budgetBytes, 0, MemTables{})
 	return fmt.Sprintf("geth %s: %s for the database, %s for tries, garbage and snapshots", strings.Join(s.Flags, " "), unit.Bytes(s.CacheBytes),
 		unit.Bytes(s.OtherCacheBytes))
 }
@@ -165,22 +155,22 @@ func gethMost(budgetBytes int64) int64 {
 	return int64(float64(budgetBytes) / (1 + float64(gethOtherPercent)/gethMostPercent))
 }
 
-// pebbleSetting is how a program that embeds Pebble, or statelab, gets a cache.
-func pebbleSetting(client Client, cacheBytes int64, m MemTables) Setting {
+// PebbleSetting is how a program that embeds Pebble, or statelab, gets a cache.
+func PebbleSetting(client clients.Client, cacheBytes int64, m MemTables) Setting {
 	flags := []string{fmt.Sprintf("Options.Cache = pebble.NewCache(%d)", cacheBytes), fmt.Sprintf("Options.MemTableSize = %d", m.Each(cacheBytes))}
 	switch client {
-	case Statelab:
+	case clients.Statelab:
 		flags = []string{"--cache " + exact(cacheBytes)}
-	case Cosmos:
+	case clients.CosmosSDK:
 		flags = flags[:1]
 	}
 	return Setting{Client: client, Flags: flags, CacheBytes: cacheBytes, BlockCacheBytes: cacheBytes - m.Reserved(cacheBytes),
 		MemTableBytes: m.Each(cacheBytes), MemTables: m.Live}
 }
 
-// between the flags of a command line, or the lines of a program.
-func (s Setting) between() string {
-	if s.Client == Pebble {
+// Separator is what stands between the flags of a command line, or the lines of a program.
+func (s Setting) Separator() string {
+	if s.Client == clients.AnyPebble {
 		return "; "
 	}
 	return " "
@@ -200,20 +190,20 @@ func exact(bytes int64) string {
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
 
 // Pebble keeps as many tables open as it has handles, less those that it sets aside for other files
-// (the log, the manifest), and never fewer than leastOpenTables.
+// (the log, the manifest), and never fewer than LeastOpenTables.
 const (
-	otherHandles    = 10
-	leastOpenTables = 64
+	OtherHandles    = 10
+	LeastOpenTables = 64
 )
 
 // Handles is what a database of so many tables needs: a quarter more for those
 // that compactions make before they drop the old ones, and Pebble's own.
-func Handles(tables int) int { return max(withCompactions(tables), leastOpenTables) + otherHandles }
+func Handles(tables int) int { return max(withCompactions(tables), LeastOpenTables) + OtherHandles }
 
 // OpenTables is what a database of another engine needs for its tables, and how that comes about.
 func OpenTables(tables int) (handles int, rule string) {
-	return withCompactions(tables) + otherHandles, fmt.Sprintf("%s, a quarter more that compactions write, and %d other files",
-		unit.Plural(tables, "table"), otherHandles)
+	return withCompactions(tables) + OtherHandles, fmt.Sprintf("%s, a quarter more that compactions write, and %d other files",
+		unit.Plural(tables, "table"), OtherHandles)
 }
 
 // HandlesRule says how Handles comes to its number.
@@ -222,10 +212,10 @@ func HandlesRule(tables int) string {
 	if tables == 1 {
 		number = "1 table"
 	}
-	if withCompactions(tables) < leastOpenTables {
-		return fmt.Sprintf("%s: Pebble makes room for at least %d, and for %d other files", number, leastOpenTables, otherHandles)
+	if withCompactions(tables) < LeastOpenTables {
+		return fmt.Sprintf("%s: Pebble makes room for at least %d, and for %d other files", number, LeastOpenTables, OtherHandles)
 	}
-	return fmt.Sprintf("%s, a quarter more that compactions write, and %d other files", number, otherHandles)
+	return fmt.Sprintf("%s, a quarter more that compactions write, and %d other files", number, OtherHandles)
 }
 
 func withCompactions(tables int) int {

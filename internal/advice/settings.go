@@ -1,4 +1,4 @@
-package advise
+package advice
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/chain/clients"
 )
 
 // Settings are those of a node that decide how its cache is shared out.
@@ -156,8 +157,8 @@ type ProbePoint struct {
 	P99Nanos       int64   `json:"p99_ns"`
 }
 
-// most is the point of the most reads a second.
-func (d Disk) most() (best ProbePoint) {
+// Most is the point of the most reads a second.
+func (d Disk) Most() (best ProbePoint) {
 	for _, p := range d.Points {
 		if p.ReadsPerSecond > best.ReadsPerSecond {
 			best = p
@@ -166,15 +167,15 @@ func (d Disk) most() (best ProbePoint) {
 	return best
 }
 
-// feeding is the first point that gives so many reads a second; the one that
+// Feeding is the first point that gives so many reads a second; the one that
 // gives most where none does.
-func (d Disk) feeding(readsPerSecond float64) ProbePoint {
+func (d Disk) Feeding(readsPerSecond float64) ProbePoint {
 	for _, p := range d.Points {
 		if p.ReadsPerSecond >= readsPerSecond {
 			return p
 		}
 	}
-	return d.most()
+	return d.Most()
 }
 
 // The share of a disk's reads from which it is close, and beyond, its limit:
@@ -184,10 +185,10 @@ const (
 	atLimit      = 1.0
 )
 
-// verdict says whether the disk can give so many reads a second.
-func (d Disk) verdict(readsPerSecond float64) string {
-	p := d.feeding(readsPerSecond)
-	if most := d.most(); readsPerSecond > closeToLimit*p.ReadsPerSecond && most.ReadsPerSecond > p.ReadsPerSecond {
+// Verdict says whether the disk can give so many reads a second.
+func (d Disk) Verdict(readsPerSecond float64) string {
+	p := d.Feeding(readsPerSecond)
+	if most := d.Most(); readsPerSecond > closeToLimit*p.ReadsPerSecond && most.ReadsPerSecond > p.ReadsPerSecond {
 		p = most
 	}
 	needs := fmt.Sprintf("needs %s reads/s of this disk's %s at %d in flight", unit.ShortCount(readsPerSecond), unit.ShortCount(p.ReadsPerSecond), p.InFlight)
@@ -200,9 +201,9 @@ func (d Disk) verdict(readsPerSecond float64) string {
 	return needs + ": not the disk"
 }
 
-// latency is the device time of a Get: its block reads follow one another.
-func (d Disk) latency(readsPerGet, readsPerSecond float64) time.Duration {
-	return time.Duration(math.Round(readsPerGet * d.feeding(readsPerSecond).MeanNanos))
+// Latency is the device time of a Get: its block reads follow one another.
+func (d Disk) Latency(readsPerGet, readsPerSecond float64) time.Duration {
+	return time.Duration(math.Round(readsPerGet * d.Feeding(readsPerSecond).MeanNanos))
 }
 
 // Share is one use of the memory.
@@ -211,40 +212,40 @@ type Share struct {
 	Bytes int64  `json:"bytes"`
 }
 
-const pageCacheShare = "left for the page cache"
+const PageCacheShare = "left for the page cache"
 
-// tableBytes is what an open table takes beside the cache: 2 to 3 KB of the Go
+// TableBytes is what an open table takes beside the cache: 2 to 3 KB of the Go
 // heap were measured, and the kernel's file is as much again
 // (docs/choosing-a-cache.md).
-const tableBytes = 8 << 10
+const TableBytes = 8 << 10
 
-// leastCache is the smallest cache that is ever recommended.
-const leastCache = 1 << 16
+// LeastCache is the smallest cache that is ever recommended.
+const LeastCache = 1 << 16
 
 // MostCache is the largest cache of a database inside a budget of memory for
 // it, and for what the client's flags give to its other caches.
-func MostCache(client Client, budgetBytes int64, tables int) int64 {
-	left := budgetBytes - tableBytes*int64(tables)
-	if client == Geth {
+func MostCache(client clients.Client, budgetBytes int64, tables int) int64 {
+	left := budgetBytes - TableBytes*int64(tables)
+	if client == clients.Geth {
 		left = gethMost(left)
 	}
-	return max(left, leastCache)
+	return max(left, LeastCache)
 }
 
 // LeastMemory is the smallest budget in which the client can run with so many tables, in
 // bytes.
-func LeastMemory(client Client, tables int) int64 {
-	least := int64(leastCache)
-	if client == Geth {
-		s := gethSetting(0, 1, 0, MemTables{})
+func LeastMemory(client clients.Client, tables int) int64 {
+	least := int64(LeastCache)
+	if client == clients.Geth {
+		s := GethSetting(0, 1, 0, MemTables{})
 		least = s.CacheBytes + s.OtherCacheBytes
 	}
-	return least + tableBytes*int64(tables)
+	return least + TableBytes*int64(tables)
 }
 
-// shares divides a budget; without one the page cache is whatever is left of
+// Shares divides a budget; without one the page cache is whatever is left of
 // the machine, and not told.
-func shares(s Setting, tables int, budgetBytes int64) []Share {
+func Shares(s Setting, tables int, budgetBytes int64) []Share {
 	list := []Share{
 		{"cache, for blocks", s.BlockCacheBytes},
 		{"cache, for memtables", s.CacheBytes - s.BlockCacheBytes},
@@ -252,13 +253,13 @@ func shares(s Setting, tables int, budgetBytes int64) []Share {
 	if s.OtherCacheBytes > 0 {
 		list = append(list, Share{"geth's other caches", s.OtherCacheBytes})
 	}
-	list = append(list, Share{"open tables", tableBytes * int64(tables)})
+	list = append(list, Share{"open tables", TableBytes * int64(tables)})
 	if budgetBytes > 0 {
 		rest := budgetBytes
 		for _, share := range list {
 			rest -= share.Bytes
 		}
-		list = append(list, Share{pageCacheShare, max(rest, 0)})
+		list = append(list, Share{PageCacheShare, max(rest, 0)})
 	}
 	return list
 }

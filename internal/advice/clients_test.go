@@ -1,9 +1,11 @@
-package advise
+package advice
 
 import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/statelab/statelab/internal/chain/clients"
 )
 
 func TestGethSetting(t *testing.T) {
@@ -23,7 +25,7 @@ func TestGethSetting(t *testing.T) {
 		{"a budget", 2 * gib, 4 * gib, 64 * gib, 2276, 90, 2048},
 		{"a wide budget", 2 * gib, 16 * gib, 64 * gib, 4096, 50, 2048},
 	} {
-		s := gethSetting(c.cache, c.budget, c.machine, m)
+		s := GethSetting(c.cache, c.budget, c.machine, m)
 		flags := []string{fmt.Sprintf("--cache %d", c.all), fmt.Sprintf("--cache.database %d", c.percent)}
 		if !slices.Equal(s.Flags, flags) || s.CacheBytes != c.gives*mib || s.CacheBytes != c.all*c.percent/100*mib {
 			t.Errorf("%s: %v gives %d MiB, want %v and %d", c.name, s.Flags, s.CacheBytes/mib, flags, c.gives)
@@ -39,12 +41,12 @@ func TestGethSetting(t *testing.T) {
 
 func TestMostCacheIsInsideTheBudget(t *testing.T) {
 	const budget, tables = 8 << 30, 10_000
-	if got := MostCache(Pebble, budget, tables); got != budget-tables*tableBytes {
+	if got := MostCache(clients.AnyPebble, budget, tables); got != budget-tables*TableBytes {
 		t.Errorf("pebble: %d", got)
 	}
-	most := MostCache(Geth, budget, tables)
-	s := gethSetting(most, budget-tables*tableBytes, 0, MemTables{CacheShare: 8})
-	if sum := s.CacheBytes + s.OtherCacheBytes + tables*tableBytes; sum > budget+64*mib || sum < budget*9/10 {
+	most := MostCache(clients.Geth, budget, tables)
+	s := GethSetting(most, budget-tables*TableBytes, 0, MemTables{CacheShare: 8})
+	if sum := s.CacheBytes + s.OtherCacheBytes + tables*TableBytes; sum > budget+64*mib || sum < budget*9/10 {
 		t.Errorf("geth: %d MiB of %d", sum/mib, budget/mib)
 	}
 }
@@ -58,9 +60,9 @@ func TestHandles(t *testing.T) {
 }
 
 func TestRocksDBCache(t *testing.T) {
-	for client, want := range map[Client]string{
-		Besu: "--Xplugin-rocksdb-cache-capacity=1073741824", Nethermind: "--Db.SharedBlockCacheSize 1073741824", Statelab: "--cache 1024MiB",
-		RocksDB: "BlockBasedTableOptions::block_cache = NewLRUCache(1073741824)",
+	for client, want := range map[clients.Client]string{
+		clients.Besu: "--Xplugin-rocksdb-cache-capacity=1073741824", clients.Nethermind: "--Db.SharedBlockCacheSize 1073741824", clients.Statelab: "--cache 1024MiB",
+		clients.AnyRocksDB: "BlockBasedTableOptions::block_cache = NewLRUCache(1073741824)",
 	} {
 		if bytes, got := RocksDBCache(client, 1<<30); got != want || bytes < 32*mib {
 			t.Errorf("%s: %q, %d bytes by default; want %q", client, got, bytes, want)

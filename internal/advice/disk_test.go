@@ -1,4 +1,4 @@
-package advise
+package advice
 
 import (
 	"testing"
@@ -17,7 +17,7 @@ func TestDiskVerdict(t *testing.T) {
 		40e3:  "needs 40k reads/s of this disk's 67k at 16 in flight: close to the disk's limit",
 		90e3:  "needs 90k reads/s of this disk's 67k at 16 in flight: the disk is the limit",
 	} {
-		if got := someDisk().verdict(needed); got != want {
+		if got := someDisk().Verdict(needed); got != want {
 			t.Errorf("%v: %s, want %s", needed, got, want)
 		}
 	}
@@ -30,7 +30,7 @@ func TestDiskLatency(t *testing.T) {
 		perGet, perSecond float64
 		want              time.Duration
 	}{{1, 0, 36 * time.Microsecond}, {1.5, 0, 54 * time.Microsecond}, {2, 40e3, 146 * time.Microsecond}, {1, 1e6, 240 * time.Microsecond}} {
-		if got := d.latency(c.perGet, c.perSecond); got != c.want {
+		if got := d.Latency(c.perGet, c.perSecond); got != c.want {
 			t.Errorf("%v reads at %v/s: %v, want %v", c.perGet, c.perSecond, got, c.want)
 		}
 	}
