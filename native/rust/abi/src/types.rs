@@ -9,7 +9,7 @@ pub struct Unsettled {
     pub jobs: u64,
 }
 
-/// A counter: a total since open, which never falls.
+/// A counter, cumulative since open and monotonic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
     /// One of the header's.
