@@ -23,7 +23,7 @@ func (s *Study) Markdown(w io.Writer) error {
 	}
 	fmt.Fprintf(&b, "\nSources: %s.\n", strings.Join(s.Sources, ", "))
 	if len(s.Misleads) > 0 {
-		fmt.Fprint(&b, "\n## Where a reader could be misled\n\n")
+		fmt.Fprint(&b, "\n## Caveats\n\n")
 		for _, text := range s.Misleads {
 			fmt.Fprintf(&b, "- %s\n", text)
 		}

@@ -20,7 +20,7 @@ func (s *Study) Sentence() string {
 	for _, word := range all {
 		count[word]++
 	}
-	return fmt.Sprintf("Of %d published claims and figures, %d hold here (%d of them under a condition), %d do not, %d cannot be told here.",
+	return fmt.Sprintf("Of %d published claims and figures, %d hold here (%d of them under a condition), %d do not, %d cannot be decided here.",
 		len(all), count[claims.Holds]+count[claims.HoldsIf], count[claims.HoldsIf], count[claims.Fails], count[claims.CannotTell]+count[claims.Untested])
 }
 
