@@ -64,8 +64,8 @@ costs at every cache size, probes the disk (Pebble), and recommends settings.
 The settings of the node are read from the OPTIONS file of its database; --cache
 overrides the cache size. A database that statelab loaded belongs to no node: its
 memtables are those of its profile, and only --cache names a cache to compare with.
-While a node writes, memtables take part of its cache; advise allows for that
-unless --write-rate 0 says that nothing is written, as in a sweep.`,
+While a node writes, its memtables are charged to the block cache. Advise assumes
+that it writes, unless --write-rate 0 says that it is idle, as in a sweep.`,
 	}
 	flag := cmd.Flags()
 	setting.Var(flag, &f.profile, setting.Text, "profile", "geth-1.17-v1",
@@ -81,8 +81,8 @@ unless --write-rate 0 says that nothing is written, as in a sweep.`,
 		"instead of --gets-per-second: geth's Prometheus metrics, as an address that is read twice, or as two saved files FIRST,SECOND")
 	setting.Var(flag, &f.nodeSeconds, setting.Number, "node-seconds", "30", "with --node-metrics: seconds between the two readings")
 	setting.Var(flag, &f.latency, setting.Duration("1ms").Optional(), "latency-goal", "", "longest acceptable device time of a Get, such as 1ms")
-	setting.Var(flag, &f.writeRate, setting.Rate.Optional(), "write-rate", "", "keys that the node writes per second; 0: none (default: as many as it can)")
-	setting.Var(flag, &f.missing, setting.Share, "missing", "0%", "share of Gets that ask for absent keys")
+	setting.Var(flag, &f.writeRate, setting.Rate.Optional(), "write-rate", "", "write rate of the node in keys per second; 0: idle (default: write-saturated)")
+	setting.Var(flag, &f.missing, setting.Share, "missing", "0%", "share of negative lookups: Gets of missing keys")
 	setting.Var(flag, &f.accesses, setting.Text, "accesses", "",
 		"access list (statelab accesses): recommend a cache for the Gets of its blocks instead of random ones")
 	setting.Var(flag, &f.trace, setting.Text, "trace", "", "trace (statelab watch --trace-out): recommend a cache for its Gets instead of random ones")

@@ -55,23 +55,23 @@ Gets, page cache, machine). Sweeps are compared at the settings that both have.
   statelab compare OLD NEW --bench old-new.txt     (lines that benchstat reads)
 
 Block reads of one thread with equal seeds repeat exactly: one run each shows a change.
-Times and rates need at least 5 runs each that took turns, in one sweep or with --run,
-and get an interval by a Mann-Whitney test.
-With --run, compare measures both settings in turns until every figure is decided,
-for at most --repeats pairs. Settings are flags of statelab sweep without dashes;
+Times and rates need at least 5 runs each, interleaved (in one sweep, or by --run); their
+confidence interval follows from a Mann-Whitney test.
+With --run, compare measures interleaved runs of both settings until every figure is
+decided, for at most --repeats pairs. Settings are flags of statelab sweep without dashes;
 flags outside the quotes apply to both sides.`,
 	}
 	c.Experiment.Flags(cmd.Flags())
 	flag := cmd.Flags()
-	flag.Lookup("repeats").Usage, flag.Lookup("repeats").DefValue = "with --run: the most pairs of runs to measure", fmt.Sprint(mostPairs)
-	flag.BoolVar(&c.run, "run", false, "measure two settings in turns instead of reading folders")
+	flag.Lookup("repeats").Usage, flag.Lookup("repeats").DefValue = "with --run: maximum number of pairs of runs", fmt.Sprint(mostPairs)
+	flag.BoolVar(&c.run, "run", false, "measure interleaved runs of two settings instead of reading folders")
 	flag.StringVar(&c.by, "by", "", "compare the values of this axis within one folder; the first value is the baseline")
 	flag.StringSliceVar(&c.allow, "allow", nil, "conditions that may differ, separated by commas, by the names that the error message gives")
 	flag.StringArrayVar(&c.failIf, "fail-if", nil,
 		"exit 1 if a figure certainly changed by more than this, or if there are too few runs to tell: 'FIGURE > +N%', or without % in the "+
 			"figure's unit; figures by their names in --json, such as gets_per_second")
 	setting.Var(flag, &c.margin, setting.Share, "margin", "2%",
-		"a change that is too small to matter: no difference is found only if the whole interval is within it")
+		"equivalence margin: \"no difference found\" requires that the whole confidence interval lies inside")
 	flag.StringVar(&c.page, "page", "", "also write an HTML page to this file")
 	flag.StringVar(&c.benchOut, "bench", "", "also write the runs as Go benchmark lines to this file")
 	flag.StringVar(&c.csvs, "csv", "", "also write all tables, with values in full, into this CSV file")

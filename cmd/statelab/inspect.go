@@ -178,7 +178,7 @@ func (f *inspectFlags) likeFlags(cmd *cobra.Command) {
 	setting.Var(flag, &f.cache, setting.Cache, "cache", "",
 		"cache for which to count block reads (default: with RocksDB its client's; with --as and Pebble, a node's from its OPTIONS file, "+
 			"and what filters and indexes need in a database that statelab loaded; none for other engines)")
-	setting.Var(flag, &f.missing, setting.Share, "missing", "0%", "with --as: share of Gets that ask for absent keys")
+	setting.Var(flag, &f.missing, setting.Share, "missing", "0%", "with --as: share of negative lookups: Gets of missing keys")
 	flag.StringVar(&f.table, "table", "", "with --as: column family of RocksDB to look at (default: all)")
 	setting.Var(flag, &f.seed, setting.Seed, "seed", "1", "with --as: seed of all random choices")
 }

@@ -80,13 +80,13 @@ func (a *app) packVerify() *cobra.Command {
 		Long: `Verify checks packs made by statelab pack create, and folders of results. It compares
 the checksum of every file, computes figures again from the counters, the time
 series and the latency histograms, summaries from their runs, and the page from
-all of it. Anything that contradicts is named, and the exit code is 1.
+all of it. Every inconsistency is reported, and the exit code is then 1.
 
   statelab pack verify pebble1-800k.zip
   statelab pack verify S
 
-What passes has not been changed since it was packed and does not contradict
-itself. No check of files can tell whether it was ever measured.`,
+A pack that passes is consistent and unchanged since it was made. No check of files
+can show that its figures were ever measured.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return a.checked(cmd, func(m *mistakes, args []string) error {

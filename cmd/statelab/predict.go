@@ -76,7 +76,7 @@ accesses of those Gets instead.
 	setting.Var(flag, &f.threads, setting.Threads, "threads", "1", "Gets in flight; they change the speed, not the block reads")
 	setting.Var(flag, &f.gets, setting.Count(1, "10M"), "gets", "500k", "number of measured Gets of the predicted run")
 	setting.Var(flag, &f.warmup, setting.WarmupKind, "warmup", "0.05%", "Gets before the measured ones: a number, or a share of the keys")
-	setting.Var(flag, &f.missing, setting.Share, "missing", "0%", "share of Gets that ask for absent keys")
+	setting.Var(flag, &f.missing, setting.Share, "missing", "0%", "share of negative lookups: Gets of missing keys")
 	setting.ListVar(flag, &f.cache, setting.Cache, "cache", "0.1%,0.2%,0.5%,1%,2%,3%", "cache sizes, or shares of the database, separated by commas")
 	reserveFlag(flag, &f.reserve)
 	setting.Var(flag, &f.seed, setting.Seed, "seed", "1", "seed of all random choices")

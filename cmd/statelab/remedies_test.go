@@ -124,7 +124,7 @@ func TestRemedies(t *testing.T) {
 		}
 		turns := must(t, "compare", "--run", "cache=1MiB", "cache=2MiB", "--db", client, "--use-existing", "--gets", "100", "--warmup", "100",
 			"--sample-keys", "100", "--access-gets", "0", "--repeats", "5", "--out", in("C")).stdout
-		if strings.Contains(turns, "did not take turns") || strings.Contains(turns, "runs of each side that take turns") {
+		if strings.Contains(turns, "were not interleaved") || strings.Contains(turns, "runs of each side that take turns") {
 			t.Error(turns)
 		}
 	})

@@ -40,9 +40,9 @@ func (a *app) simulateVerb() *cobra.Command {
 		Short: "Replay a trace through models of block caches, at each cache size",
 		Long: `Simulate replays a trace of block accesses (made by statelab trace) through models
 of block caches. clockpro1 and clockpro2 behave exactly as the caches of Pebble v1
-and v2, rocksdb-lru and rocksdb-hyper-clock as RocksDB's; the other policies show what a
-different cache would read. A cache size includes what memtables take of it (--reserve); the rest is for
-blocks.
+and v2, rocksdb-lru and rocksdb-hyper-clock as RocksDB's; the other policies are textbook
+caches to compare with. The result is a miss-ratio curve: block reads per Get by cache
+size. Cache sizes include the memtable reservation (--reserve).
 
   statelab simulate T --cache 1MiB,2MiB,4MiB,8MiB,16MiB
   statelab simulate T --policy clockpro1,lru,s3fifo --cache 8MiB --json

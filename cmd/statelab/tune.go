@@ -50,12 +50,12 @@ func (a *app) tuneVerb() *cobra.Command {
 	f := new(tuneFlags)
 	cmd := &cobra.Command{
 		Use:   "tune --db DIR | --keys N",
-		Short: "Find the options of tables with which Gets read least",
-		Long: `Tune predicts what other options of the tables of Pebble, RocksDB and goleveldb would read
-in the same memory: sizes of data and index blocks, bits of filters, compression and, of
-RocksDB, where filters and indexes are. It traces the Gets of a database once, works out
-which blocks they would access in tables of other options, and replays that through the
-engine's cache. With --verify it writes such tables and measures them.
+		Short: "Find the table options with which Gets read the fewest blocks",
+		Long: `Tune predicts block reads under other table options of Pebble, RocksDB and goleveldb, in
+the same memory: sizes of data and index blocks, filter bits per key, compression and, for
+RocksDB, where filters and indexes are kept. It traces the Gets of a database once, computes
+which blocks they would access in tables with other options, and replays these accesses
+through a model of the engine's cache. With --verify it writes such tables and measures them.
 
   statelab tune --db D --memory 64MiB
   statelab tune --db D --memory 64MiB --missing 50% --verify --out T
@@ -69,16 +69,16 @@ engine's cache. With --verify it writes such tables and measures them.
 	setting.Var(flag, &f.engine, setting.Choice(subject.Predicted()...).Optional(), "engine", "", "with --keys: pebble1, pebble2 or rocksdb (default: pebble1)")
 	setting.Var(flag, &f.table, setting.Text, "table", "", "column family to tune for, of a database with several (default: the largest)")
 	setting.Var(flag, &f.memory, setting.Memory, "memory", "", "memory for the database, such as 2GiB: cache and open tables")
-	setting.Var(flag, &f.missing, setting.Share, "missing", "0%", "share of Gets that ask for absent keys")
+	setting.Var(flag, &f.missing, setting.Share, "missing", "0%", "share of negative lookups: Gets of missing keys")
 	setting.Var(flag, &f.accesses, setting.Text, "accesses", "", "access list (statelab accesses): tune for the Gets of its blocks instead of random ones")
 	setting.Var(flag, &f.scheme, setting.Choice(accesses.KeySchemes()...), "scheme", "flat",
 		"with --accesses: keys that the client uses: flat (geth's snapshot), path or hash (its tries)")
 	setting.Var(flag, &f.gets, setting.Count(1000, "200k").Optional(), "gets", "", "random Gets of a sample, after those that fill the cache (default: 200k)")
 	setting.Var(flag, &f.trace, setting.Text, "trace", "", "trace (statelab watch --trace-out, statelab trace): tune for its Gets instead of random ones")
 	setting.Var(flag, &f.goal, setting.Choice(tune.Reads, tune.Bytes, tune.Time), "goal", tune.Reads,
-		"what is to be least for a Get: reads (of blocks), bytes read, or time (of a processor and of reads of the device)")
+		"objective to minimize per Get: reads (blocks), bytes (read), or time (of the processor and of device reads)")
 	setting.Var(flag, &f.readTime, setting.Duration("100us").Optional(), "read-time", "",
-		"with --goal time: how long a read of a block takes on the device, as statelab disk measures it (default: 100us)")
+		"with --goal time: latency of one device read, as statelab disk measures it (default: 100us)")
 	setting.Var(flag, &f.within, setting.Duration("5m"), "within", "5m", "longest time to search")
 	coresFlag(flag, &f.cores, "processors of the machine; Pebble's cache has shards for each")
 	setting.Var(flag, &f.seed, setting.Seed, "seed", "1", "seed of all random choices")

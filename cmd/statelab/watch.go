@@ -54,11 +54,11 @@ See statelab doctor.
 	flag.StringVar(&f.name, "name", "", "name of the process")
 	setting.Var(flag, &f.seconds, setting.Seconds(0, 30*24*3600, "60"), "seconds", "60", "how long to watch; 0: until Ctrl-C")
 	setting.Var(flag, &f.sample, setting.Share, "sample", "0%",
-		"share of the time in which all Gets are watched; 0%: chosen so that the process loses at most 2 % of a processor")
+		"share of the time in which all Gets are watched; 0%: automatic, with an overhead of at most 2 % of one processor")
 	setting.Var(flag, &f.cache, setting.Cache, "cache", "", "size of the process's block cache (default: from the files of its database)")
 	setting.ListVar(flag, &f.whatIf, setting.Cache, "what-if", "", "cache sizes to simulate (default: half, twice and four times the present one)")
 	flag.StringVar(&f.traceOut, "trace-out", "", "write the block accesses of the Gets to this file, for simulate; it contains no keys")
-	flag.StringVar(&f.keep, "keep-keys", "", "write the keys of the Gets to this file, in hexadecimal, one a line")
+	flag.StringVar(&f.keep, "keep-keys", "", "write the keys of the Gets to this file, in hexadecimal, one per line")
 	flag.StringVar(&f.out, "out", "", "new folder for the results: page (report.html), JSON, series and latencies")
 	setting.Var(flag, &f.metrics, setting.Address.Optional(), "metrics", "",
 		"serve Prometheus metrics while it watches, at :PORT for this machine only, or at HOST:PORT")

@@ -46,7 +46,7 @@ func (d *db) examine() error {
 	effective := d.Effective()
 	for _, name := range []string{"cache_bytes", "handles"} {
 		if _, told := effective[name]; !told {
-			return fmt.Errorf("%s is not among the effective settings: the library's function effective must tell it", name)
+			return fmt.Errorf("%s is not among the effective settings: effective() of the library must return it", name)
 		}
 	}
 	var err error

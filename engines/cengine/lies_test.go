@@ -24,7 +24,7 @@ func TestLiesAreNamed(t *testing.T) {
 		"other size":              "its table has 16 bytes, want",
 		"no get":                  "get is NULL in its table",
 		"capability":              `declares the capability "ingest", which a library cannot have`,
-		"silent failure":          "the library failed with code -1 and left no sentence",
+		"silent failure":          "the library returned error -1 without a message",
 		"unknown code":            "the library answered 77, which means nothing here",
 		"endless sentence":        strings.Repeat("a", 1024),
 		"no database":             "open said it was done but gave nothing",

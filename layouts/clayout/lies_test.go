@@ -24,7 +24,7 @@ func TestLiesAreNamed(t *testing.T) {
 		"NO_PROFILE":       "its table names 0 profiles",
 		"ENDLESS_PROFILES": "its table names 64 profiles",
 		"OTHER_RULE":       `its root is made by the rule "secret"`,
-		"SILENT_CHECK":     "the library failed with code -1 and left no sentence",
+		"SILENT_CHECK":     "the library returned error -1 without a message",
 		"UNKNOWN_CODE":     "the library answered 77, which means nothing here",
 		"NO_STATE":         "open said it was done but gave nothing",
 		"NOT_NEW":          "a new state is at block 7",

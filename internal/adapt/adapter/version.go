@@ -85,7 +85,7 @@ func (q Quiet) Await(
 func Unsettled(remedy string) engine.Warning {
 	return engine.Warning{
 		Code:   "unsettled",
-		Text:   "a level is due for compaction, but none starts: later writes may change the shape of the database",
+		Text:   "a level exceeds its target size but no compaction runs: later writes may change the shape of the database",
 		Remedy: remedy,
 	}
 }

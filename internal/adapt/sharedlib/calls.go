@@ -100,7 +100,7 @@ func Answered[E any, Code ~int32](sentence *E, doing string, code Code) error {
 	}
 	said := clip((*C.statelab_error)(unsafe.Pointer(sentence)).text[:])
 	if said == "" {
-		said = fmt.Sprintf("the library failed with code %d and left no sentence", code)
+		said = fmt.Sprintf("the library returned error %d without a message", code)
 	}
 	return errors.New(said)
 }

@@ -294,7 +294,7 @@ func streamWords(spec *bench.Spec) string {
 	}
 	words := string(spec.Workload) + ", " + threads
 	if spec.MissingShare > 0 {
-		words += fmt.Sprintf(", %g %% of keys absent", 100*spec.MissingShare)
+		words += fmt.Sprintf(", %g %% negative lookups", 100*spec.MissingShare)
 	}
 	if spec.ZipfTheta > 0 {
 		words += fmt.Sprintf(", Zipf exponent %g", spec.ZipfTheta)

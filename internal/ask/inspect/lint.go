@@ -352,10 +352,10 @@ func (f *family) notParted(ctx context.Context) (*Finding, error) {
 		memory += l.FilterBytes
 	}
 	extra, err := f.extra(ctx, levels, &parted)
-	found := &Finding{Code: NotParted, ExtraReads: extra, Text: f.of(whole) + " have whole filters or indexes, though partitions are asked for",
+	found := &Finding{Code: NotParted, ExtraReads: extra, Text: f.of(whole) + " have unpartitioned filters or indexes although partitioning is configured",
 		Remedy: "tables that are written from now on have partitions; " + rewrite}
 	if asked && !twoLevels {
-		found.Text += ": RocksDB passes over partition_filters without index_type=kTwoLevelIndexSearch"
+		found.Text += ": RocksDB ignores partition_filters without index_type=kTwoLevelIndexSearch"
 		found.Remedy = "set index_type=kTwoLevelIndexSearch and " + rewrite + ", or remove partition_filters"
 	}
 	if f.outside() {
@@ -438,7 +438,7 @@ func (f *family) unasked(context.Context) (*Finding, error) {
 		return nil, nil
 	}
 	return &Finding{Code: UnaskedFilters, DiskBytes: f.levels[last].FilterBytes, Remedy: rewrite + ", which leaves them out",
-		Text: "the last level has filters that no Get asks, since optimize_filters_for_hits is set"}, nil
+		Text: "bottommost-level filters are never consulted by Gets, because optimize_filters_for_hits is set"}, nil
 }
 
 // unaskedOfPebble: filters of the last level, which Pebble passes over by its number, or of all, where no level has a policy.
@@ -454,11 +454,11 @@ func (f *family) unaskedOfPebble(ctx context.Context) (found *Finding, err error
 	case bytes == 0:
 		return nil, nil
 	case !all:
-		return &Finding{Code: UnaskedFilters, DiskBytes: bytes, Text: "the last level has filters that no Get asks",
+		return &Finding{Code: UnaskedFilters, DiskBytes: bytes, Text: "bottommost-level filters are never consulted by Gets",
 			Remedy: "leave the last level without a filter policy, then " + rewrite}, nil
 	}
 	levels, _ := f.withBits(func(level int) float64 { return max(10, f.fresh.bits(level)) }, above)
-	found = &Finding{Code: UnaskedFilters, DiskBytes: bytes, Text: "tables have filters that no Get asks, since no level has a filter policy",
+	found = &Finding{Code: UnaskedFilters, DiskBytes: bytes, Text: "filters of tables are never consulted by Gets, because no level has a filter policy",
 		Remedy: "set a filter policy, then " + rewrite}
 	found.ExtraReads, err = f.extra(ctx, levels, f.reads)
 	return found, err
@@ -475,7 +475,7 @@ func (f *family) unbounded(context.Context) (*Finding, error) {
 		return nil, nil
 	}
 	return &Finding{Code: UnboundedMemory, MemoryBytes: bytes,
-		Text: fmt.Sprintf("filters and indexes are kept beside the cache without a limit: %s bytes for each key, which is more than the cache",
+		Text: fmt.Sprintf("filters and indexes are kept outside the block cache without a limit: %s bytes per key, in all more than the cache",
 			unit.Significant(float64(bytes)/float64(keys), 3)),
 		Remedy: "set cache_index_and_filter_blocks, or max_open_files below the number of tables"}, nil
 }

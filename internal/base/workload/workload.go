@@ -31,9 +31,9 @@ func All() []About {
 	return []About{
 		{FillRandom, "load", "write every key once, in random key order, through the engine's write path"},
 		{FillSorted, "load", "build sorted tables and ingest them into the level shape that fillrandom settles into"},
-		{ReadRandom, "sweep", "Gets of existing keys, uniform or --zipf; --missing 20% mixes absent keys in"},
+		{ReadRandom, "sweep", "Gets of existing keys, uniform or --zipf; --missing 20% adds negative lookups"},
 		{MultiReadRandom, "sweep", "Gets of existing keys in batches of --batch-gets, --in-flight of them at once"},
-		{ReadMissing, "sweep", "Gets of absent keys only"},
+		{ReadMissing, "sweep", "negative lookups only: Gets of missing keys"},
 		{Overwrite, "sweep", "random updates of existing keys, in batches, settled afterwards"},
 		{ReadWhileWriting, "sweep", "readrandom while writers update random keys at --write-rate"},
 	}

@@ -171,7 +171,7 @@ func TestReasons(t *testing.T) {
 			"a Get of 1.05 x 36.0 us = 37.8 us meets the goal of 50.0 us; " +
 				"with the present cache 1.60 x 36.0 us = 57.6 us misses it (device time, 1 in flight, p99 of one read 90.0 us)"},
 		{"latency", func(*Evidence) {}, ""},
-		{"one_by_one", func(*Evidence) {}, "one Get after another, at 36.0 us a read, goes no faster than 26.5k Gets/s, with the present cache 17.4k"},
+		{"one_by_one", func(*Evidence) {}, "at queue depth 1 (36.0 us per read), throughput is at most 26.5k Gets/s, with the present cache 17.4k"},
 		{"handles", func(e *Evidence) { e.Database.Files = 8 }, "74 file handles for 8 tables: Pebble makes room for at least 64, and for 10 other files"},
 		{"handles", func(*Evidence) {}, "8,892 file handles for 7,105 tables, a quarter more that compactions write, and 10 other files " +
 			"(geth gives the database half of its limit: ulimit -n 17784 or more); the node's " +

@@ -58,8 +58,7 @@ func (e *Evidence) shape(a Advice) string {
 	}
 	then := "a Get then reads %s data blocks, which no cache much smaller than the database saves"
 	if e.Curve.List != nil {
-		then = "the Gets " + e.Curve.List.whose() + " ask for few of them, and again and again: with all that they ask for cached, a Get still reads %s blocks " +
-			"that none before it has read"
+		then = "the Gets " + e.Curve.List.whose() + " access few blocks, repeatedly: compulsory misses remain, %s blocks per Get even with an unlimited cache"
 	}
 	return fmt.Sprintf("%s %s of a cache (IP1), with all indexes %s (IP2); "+then,
 		first, size(i.IP1.CacheBytes), size(i.IP2.CacheBytes), perGet(e.Curve.Floor))
@@ -71,8 +70,9 @@ func (e *Evidence) memtables(a Advice) string {
 		return ""
 	}
 	then := a.Then
-	text := fmt.Sprintf("memtables come out of the cache: a node that writes keeps %d of %s, so %s of the %s hold blocks", m.Live, size(m.Each(then.CacheBytes)),
-		size(then.BlockCacheBytes), size(then.CacheBytes))
+	text := fmt.Sprintf("memtables are charged to the block cache: a node that writes keeps %d of %s, "+
+		"so %s of the %s hold blocks",
+		m.Live, size(m.Each(then.CacheBytes)), size(then.BlockCacheBytes), size(then.CacheBytes))
 	if then.AtRest > 0 && then.AtRest < 0.99*then.BlockReadsPerGet {
 		text += fmt.Sprintf("; while it writes nothing a Get costs %s", perGet(then.AtRest))
 	}
@@ -165,7 +165,7 @@ func (e *Evidence) oneByOne(a Advice) string {
 		return ""
 	}
 	rate := func(s State) string { return unit.ShortCount(1e9 / (one.MeanNanos * s.BlockReadsPerGet)) }
-	text := fmt.Sprintf("one Get after another, at %s a read, goes no faster than %s Gets/s", unit.Nanos(one.MeanNanos), rate(a.Then))
+	text := fmt.Sprintf("at queue depth 1 (%s per read), throughput is at most %s Gets/s", unit.Nanos(one.MeanNanos), rate(a.Then))
 	if a.compares() {
 		text += ", with the present cache " + rate(a.Now)
 	}

@@ -129,7 +129,7 @@ func TestVerdicts(t *testing.T) {
 			"block reads per Get: cannot tell: needs 5 runs each, has 2: --repeats 5 (middle runs 2.50 and 3.50)",
 			group("a", 2, 1000, func(r *result.Run) { r.Workload.Threads = 2 }), group("b", 2, 1000, func(r *result.Run) { r.Workload.Threads = 2 }, extraRead)},
 		{"other seeds are no exact count", "block_reads_per_get", difference.CannotTell,
-			"block reads per Get: cannot tell: the keys differ, and the runs do not say how much that matters: give both the same --seed (2.50 and 3.50)",
+			"block reads per Get: cannot tell: the keys differ, and the runs do not say how much that matters: use the same --seed on both sides (2.50 and 3.50)",
 			group("a", 1, 1000), group("b", 1, 1000, func(r *result.Run) { r.Workload.Seed = 2 }, extraRead)},
 		{"faster", "gets_per_second", difference.Differs, "20 % more Gets per second (95 % CI 18 to 23 %, 10 runs each; middle runs 1,020 and 1,226)",
 			group("a", 10, 1000), group("b", 10, 1202)},
@@ -141,7 +141,7 @@ func TestVerdicts(t *testing.T) {
 			"Gets per second: cannot tell: needs about 11 runs each, has 10: --repeats 11 (95 % CI −1.9 to +2.1 %, 10 runs each; middle runs 1,020 and 1,021)",
 			group("a", 10, 1000), group("b", 10, 1000.5)},
 		{"an interval much wider than the margin", "gets_per_second", difference.CannotTell,
-			"Gets per second: cannot tell: the runs scatter too much: measure longer ones, or on a quieter machine " +
+			"Gets per second: cannot tell: the variance between runs is too large: measure longer runs, or on a quieter machine " +
 				"(95 % CI −40 to +67 %, 10 runs each; middle runs 1,889 and 1,891)", noisy("a", 10, 1000), noisy("b", 10, 1001)},
 		{"device reads that no decision depends on", "device_reads_per_get", difference.NotFound,
 			"no difference found in device reads per Get (at most 0.0010 either way with 95 % confidence, 5 runs each; middle runs 0.0000 and 0.0000)",
@@ -150,23 +150,23 @@ func TestVerdicts(t *testing.T) {
 			"0.040 % more block reads per Get, too little to matter (exact count, 1 run each; 2.50000 and 2.50100)",
 			group("a", 1, 1000), group("b", 1, 1000, moreReads(0.001))},
 		{"copies of other keys", "block_reads_per_get", difference.NotFound,
-			"no difference found in block reads per Get (95 % CI −0.31 to +0.39 %, the chance in the keys, 6 runs each; 2.50 and 2.50)",
+			"no difference found in block reads per Get (95 % CI −0.31 to +0.39 %, sampling error of the keys, 6 runs each; 2.50 and 2.50)",
 			group("a", 6, 1000, keysOf(1, 0.002)), group("b", 6, 1000, keysOf(2, 0.002), moreReads(0.001))},
 		{"too few other keys", "block_reads_per_get", difference.CannotTell,
-			"block reads per Get: cannot tell: the keys differ by chance: give both the same --seed, or about 13 times as many Gets " +
-				"(95 % CI −6.3 to +7.6 %, the chance in the keys, 6 runs each; 2.50 and 2.51)",
+			"block reads per Get: cannot tell: the key samples differ: use the same --seed on both sides, or about 13 times as many Gets " +
+				"(95 % CI −6.3 to +7.6 %, sampling error of the keys, 6 runs each; 2.50 and 2.51)",
 			group("a", 6, 1000, keysOf(1, 0.04)), group("b", 6, 1000, keysOf(2, 0.04), moreReads(0.01))},
 		{"an extra read of other keys", "block_reads_per_get", difference.Differs,
-			"40 % more block reads per Get (95 % CI 36 to 44 %, the chance in the keys, 6 runs each; 2.50 and 3.50)",
+			"40 % more block reads per Get (95 % CI 36 to 44 %, sampling error of the keys, 6 runs each; 2.50 and 3.50)",
 			group("a", 6, 1000, keysOf(1, 0.02)), group("b", 6, 1000, keysOf(2, 0.02), extraRead)},
 		{"keys of two databases with one seed", "block_reads_per_get", difference.NotFound,
-			"no difference found in block reads per Get (95 % CI −0.31 to +0.39 %, the chance in the keys, 1 run each; 2.50 and 2.50)",
+			"no difference found in block reads per Get (95 % CI −0.31 to +0.39 %, sampling error of the keys, 1 run each; 2.50 and 2.50)",
 			group("a", 1, 1000, keysOf(1, 0.002), drawnFrom(1e9)), group("b", 1, 1000, keysOf(1, 0.002), drawnFrom(2e9), moreReads(0.001))},
 		{"keys of copies of one database", "block_reads_per_get", difference.Changed,
 			"0.040 % more block reads per Get, too little to matter (exact count, 1 run each; 2.50000 and 2.50100)",
 			group("a", 1, 1000, drawnFrom(1e9)), group("b", 1, 1000, drawnFrom(1e9), moreReads(0.001))},
 		{"one side after the other", "gets_per_second", difference.CannotTell,
-			"Gets per second: cannot tell: its runs did not take turns (middle runs 1,020 and 1,226)",
+			"Gets per second: cannot tell: its runs were not interleaved (middle runs 1,020 and 1,226)",
 			group("a", 10, 1000, startedIn(2020)), group("b", 10, 1202, startedIn(2021))},
 	} {
 		result := compared(t, c.a, c.b)

@@ -56,7 +56,7 @@ func (p Pair) Sentence(f Figure) string {
 	case Exact:
 		basis = p.exact() + ", " + basis
 	case ByKeys:
-		basis = "the chance in the keys, " + basis
+		basis = "sampling error of the keys, " + basis
 	}
 	brackets := func(low, high string) string {
 		if f.Method == Exact {
@@ -115,19 +115,19 @@ const (
 func (f Figure) needs(has int) string {
 	switch {
 	case f.Reason == difference.NoTurns:
-		return "its runs did not take turns"
+		return "its runs were not interleaved"
 	case f.drawn && f.Reason == difference.OtherKeys:
 		return "the keys were drawn from two databases, and the runs do not say how much that matters: measure both again"
 	case f.drawn && f.Reason == difference.FewKeys:
-		return fmt.Sprintf("the keys were drawn from two databases and differ by chance: needs about %d times as many Gets", rounded(int(f.Longer)))
+		return fmt.Sprintf("the key samples of the two databases differ: needs about %d times as many Gets", rounded(int(f.Longer)))
 	case f.Reason == difference.OtherKeys:
-		return "the keys differ, and the runs do not say how much that matters: give both the same --seed"
+		return "the keys differ, and the runs do not say how much that matters: use the same --seed on both sides"
 	case f.Reason == difference.FewKeys && f.Longer <= mostGets:
-		return fmt.Sprintf("the keys differ by chance: give both the same --seed, or about %d times as many Gets", rounded(int(f.Longer)))
+		return fmt.Sprintf("the key samples differ: use the same --seed on both sides, or about %d times as many Gets", rounded(int(f.Longer)))
 	case f.Reason == difference.FewKeys:
-		return "the keys differ by chance: give both the same --seed"
+		return "the key samples differ: use the same --seed on both sides"
 	case f.Needs > mostRepeats:
-		return "the runs scatter too much: measure longer ones, or on a quieter machine"
+		return "the variance between runs is too large: measure longer runs, or on a quieter machine"
 	}
 	runs, about := f.Needs, ""
 	if !f.few {
@@ -176,7 +176,7 @@ func (p Pair) lead() string {
 	if len(p.Figures) == 0 {
 		return "Nothing can be compared: " + cmp.Or(strings.Join(p.Notes, "; "), "the runs have no figure in common") + "."
 	}
-	const better, worse, alike, untold, turns = "Better", "Worse", "Equal within ", "Cannot tell", "Not compared, since the sides did not take turns"
+	const better, worse, alike, untold, turns = "Better", "Worse", "Equal within ", "Cannot tell", "Not compared, because the runs were not interleaved"
 	said := map[string][]string{}
 	for _, f := range p.Figures {
 		word := alike

@@ -192,7 +192,7 @@ func (c curve) beyond() string {
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf("beyond %s nothing is gained: up to %s, a larger cache saved less than %g%% of the block reads",
+	return fmt.Sprintf("returns diminish beyond %s: up to %s, a larger cache saved less than %g%% of the block reads",
 		view.ShortBytes(p.CacheBytes), view.ShortBytes(read[len(read)-1].CacheBytes), 100*gained)
 }
 
@@ -454,7 +454,7 @@ func (c curve) rankStops() string {
 		text += fmt.Sprintf(", %s times those with %s", view.Number(best.Figures.GetsPerSecond/first.Figures.GetsPerSecond), at(first))
 	}
 	if len(r.leaders) > 1 {
-		text += "; cannot tell " + view.List(r.leaders[1:], func(p Point) string { return p.Axes[c.x] }) + " from it"
+		text += "; not significantly different: " + view.List(r.leaders[1:], func(p Point) string { return p.Axes[c.x] })
 	}
 	return text + "; " + readsAt(best) + "."
 }

@@ -220,7 +220,7 @@ func TestKnee(t *testing.T) {
 		{"not achieved", []setting{at("1k", 1000, 1e6), at("2k", 1950, 1e6), at("4k", 2000, 9e6)},
 			"Knee at 2k Gets/s offered: 1.95k achieved, response p99 1.00 ms (1.00 ms at 1k)."},
 		{"borne again", []setting{at("1k", 1000, 1e6), at("2k", 1000, 1e6), at("4k", 4000, 1e6)},
-			"Knee at 2k Gets/s offered: 1k achieved, response p99 1.00 ms (1.00 ms at 1k); but 4k was achieved again: noise, more --gets would tell."},
+			"Knee at 2k Gets/s offered: 1k achieved, response p99 1.00 ms (1.00 ms at 1k); but 4k, a higher rate, was sustained: likely noise, increase --gets."},
 		{"none", []setting{at("1k", 1000, 1e6), at("2k", 1990, 1e6)}, "No knee up to 2k Gets/s offered, response p99 1.00 ms there."},
 	} {
 		dir := enginesSweep(t, c.points...)

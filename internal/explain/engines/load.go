@@ -83,7 +83,7 @@ func (c curve) kneeSentences() []string {
 		}
 		again := func(q Point) bool { return base != nil && q.bears(float64(base.P99)) }
 		if i := slices.IndexFunc(pts[at+1:], again); i >= 0 {
-			text += "; but " + view.ShortCount(pts[at+1+i].offered()) + " was achieved again: noise, more --gets would tell"
+			text += "; but " + view.ShortCount(pts[at+1+i].offered()) + ", a higher rate, was sustained: likely noise, increase --gets"
 		}
 		out = append(out, view.Upper(text)+".")
 	}

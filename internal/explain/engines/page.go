@@ -107,7 +107,7 @@ func (in Input) Document() *view.Document {
 
 // speedBlocks are what bounds the speed: processors, writes, the disk.
 func (s *Sweep) speedBlocks() []view.Block {
-	blocks := append(append(s.scalingBlocks(), view.AsDetail(axisFigures(s))...), view.Block{Title: "The ledger of writes", Method: "reads.md", Table: s.ledger(),
+	blocks := append(append(s.scalingBlocks(), view.AsDetail(axisFigures(s))...), view.Block{Title: "Write bytes by cause", Method: "reads.md", Table: s.ledger(),
 		Note: "Bytes written for each key that was put, by what wrote them, and reads meanwhile."})
 	if s.Disk != nil {
 		note := "Random 4-KiB reads with O_DIRECT, without an engine: " + s.Disk.Dir + "."

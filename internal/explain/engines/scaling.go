@@ -148,10 +148,10 @@ func (l law) sentences() []string {
 	if float64(at) > measured {
 		where = fmt.Sprintf("Throughput still grows at %s %s, the most that was measured", view.ShortCount(measured), word)
 	} else {
-		where = fmt.Sprintf("%d %s give nine tenths of the most, %s Gets/s (95%% of the fits: %d to %d %s)", at, word, view.ShortCount(most), low, high, word)
+		where = fmt.Sprintf("%d %s give 90%% of the peak throughput of %s Gets/s (95%% of the fits: %d to %d %s)", at, word, view.ShortCount(most), low, high, word)
 	}
 	resource, why := l.evidence(last).Binds()
-	out := []string{before(l.heading(false), ": ") + where + ". What binds at " + view.ShortCount(measured) + ": " + string(resource) + " (" + why + ")."}
+	out := []string{before(l.heading(false), ": ") + where + ". Bottleneck at " + view.ShortCount(measured) + ": " + string(resource) + " (" + why + ")."}
 	out = append(out, l.heldOut(word)...)
 	half := l.At(measured) / 2
 	if advised, needed, ok := l.AdviceAt(half); ok {

@@ -114,7 +114,7 @@ func TestBeyond(t *testing.T) {
 		reads []float64 // at 1, 2, 4, ... MiB
 		want  string
 	}{
-		{"flat after the second", []float64{2, 1.02, 1.019, 1.018}, "beyond 2 MiB nothing is gained: up to 8 MiB"},
+		{"flat after the second", []float64{2, 1.02, 1.019, 1.018}, "returns diminish beyond 2 MiB: up to 8 MiB"},
 		{"still falling", []float64{2, 1.5, 1.2, 1.1}, ""},
 		{"falls at the very end", []float64{1.5, 1.5, 1.5, 1.1}, ""},
 		{"one point", []float64{1}, ""},

@@ -129,9 +129,9 @@ func TestOnlyEqualsAreRanked(t *testing.T) {
 	elsewhere := slow
 	elsewhere.folder = 1
 	for want, trees := range map[string][]replayed{
-		"fast applies 400 leaves/s; not compared with slow, which did not take turns with it.": {fast, elsewhere},
-		"fast applies 400 leaves/s, 2.00 times slow.":                                          {fast, slow},
-		"fast applies 400 leaves/s; cannot tell near from it.":                                 {fast, tree("near", "kill: all", 397, 396, 398, 399)},
+		"fast applies 400 leaves/s; not compared with slow, whose runs were not interleaved with it.": {fast, elsewhere},
+		"fast applies 400 leaves/s, 2.00 times slow.":                                                 {fast, slow},
+		"fast applies 400 leaves/s; not significantly different: near.":                               {fast, tree("near", "kill: all", 397, 396, 398, 399)},
 		"loses applies 900 leaves/s (kill: everything lost; history: all). fast applies 400 leaves/s (kill: all; history: all). " +
 			"Only trees with equal durability and history are ranked: " +
 			"a tree that keeps less can be faster.": {tree("loses", "kill: everything lost", 900, 901, 902, 903), fast},

@@ -281,10 +281,10 @@ func among(equals []replayed) string {
 		text += ", " + strings.Join(slower, ", ")
 	}
 	if len(alike) > 0 {
-		text += "; cannot tell " + strings.Join(alike, ", ") + " from it"
+		text += "; not significantly different: " + strings.Join(alike, ", ")
 	}
 	if len(apart) > 0 {
-		text += "; not compared with " + strings.Join(apart, ", ") + ", which did not take turns with it"
+		text += "; not compared with " + strings.Join(apart, ", ") + ", whose runs were not interleaved with it"
 	}
 	return text
 }

@@ -120,7 +120,7 @@ func (t *Tuning) Say() {
 	}
 	now, then := value(t.Present), value(t.Best)
 	if t.Tied {
-		t.Answer = fmt.Sprintf("In %s, no other options are known to be better than the present ones: %s %s %s with them, and %s with the best that were found, "+
+		t.Answer = fmt.Sprintf("In %s, no tested configuration is significantly better than the current one: %s %s %s with it, and %s with the best one, "+
 			"which is within the error of the prediction.", memory, gets, reads, print(now), print(then))
 		return
 	}
@@ -139,7 +139,7 @@ func (t *Tuning) price() string {
 	if t.Goal != "reads" || t.Best.Bytes <= t.Present.Bytes {
 		return ""
 	}
-	return fmt.Sprintf(" Its reads are larger: %s instead of %s for a Get.", unit.Bytes(int64(t.Best.Bytes)), unit.Bytes(int64(t.Present.Bytes)))
+	return fmt.Sprintf(" Each Get reads more bytes: %s instead of %s.", unit.Bytes(int64(t.Best.Bytes)), unit.Bytes(int64(t.Present.Bytes)))
 }
 
 // proved is what measuring says of the gain.
@@ -255,8 +255,8 @@ func (t *Tuning) method() string {
 			unit.Bytes(t.CacheBytes))
 	}
 	text := fmt.Sprintf("%d configurations were predicted for %s (%s), %s; the handles of %s tables take the rest of the memory. "+
-		"From and to include the error that such predictions had when they were tested, %s. Metadata are filters and indexes. "+
-		"The last rows are those that no other one beats in reads, bytes read and size at once.",
+		"Columns from and to include the validation error, %s. Metadata are filters and indexes. "+
+		"The last rows are the Pareto front: no other configuration is better in reads, bytes read and size at once.",
 		t.Predicted, t.Traffic, t.Method, cache, unit.Count(uint64(t.Tables)), view.Percent(100*t.Error))
 	if off := func(name string) string { return view.Percent(100 * t.Errors[name]) }; t.Errors != nil {
 		text += fmt.Sprintf(" Tested, bytes read were within %s, metadata within %s, disk within %s and write amplification (of a load in random order) within %s "+

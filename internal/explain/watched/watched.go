@@ -103,7 +103,7 @@ func (w Watched) proof() string {
 	}
 	text += ". The first half fills the simulated cache."
 	if strange := float64(w.UnexplainedReads) / max(1, *w.BlockReadsPerGet*float64(w.Gets)); strange >= aFew {
-		text += fmt.Sprintf(" %s of the reads were of blocks that the Gets were not worked out to ask for.", view.Percent(100*strange))
+		text += fmt.Sprintf(" %s of the reads were of blocks that the trace resolver did not predict.", view.Percent(100*strange))
 	}
 	return text
 }
@@ -130,9 +130,9 @@ func (w Watched) skew() string {
 	if len(w.Tenths) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("The most requested tenth of the %s keys gets %s of the Gets", unit.Count(w.DistinctKeys), view.Percent(100*w.Tenths[0]))
+	text := fmt.Sprintf("Access skew: the most requested tenth of the %s keys gets %s of the Gets", unit.Count(w.DistinctKeys), view.Percent(100*w.Tenths[0]))
 	if w.WorkingSetBytes != nil {
-		text += fmt.Sprintf("; the blocks that all Gets access take %s", view.ShortBytes(*w.WorkingSetBytes))
+		text += fmt.Sprintf("; the working set, all blocks that they access, is %s", view.ShortBytes(*w.WorkingSetBytes))
 	}
 	return text + "."
 }

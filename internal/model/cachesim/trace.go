@@ -1,13 +1,13 @@
 // Package cachesim replays block accesses through models of block caches.
 //
 // The CLOCK-Pro here makes the decisions of Pebble's cache, block for block; a
-// test holds it against the caches of Pebble v1 and v2 themselves. The other
-// policies are for comparison: what another cache would have read.
+// test compares it with the caches of Pebble v1 and v2 themselves. The other
+// policies show what a different cache would have read.
 //
-// Read clockpro.go for the policy, pebble.go for how Pebble divides a cache
-// into shards, trace.go and curve.go for replaying one trace against many
-// sizes: replay.go does it shard by shard, lrustack.go all sizes of LRU at once,
-// sample.go with a part of the blocks.
+// Read clockpro.go for the policy and for how Pebble divides a cache into shards,
+// trace.go and curve.go for the miss-ratio curve, which replays one trace at many
+// sizes: replay.go does it shard by shard, lrustack.go for all sizes of LRU at once,
+// sample.go with a sample of the blocks.
 //
 // Accesses are replayed one after the other. Two lookups that miss one block at
 // the same time (two reads in Pebble v1) are not modelled, nor is time.

@@ -196,7 +196,7 @@ func judgeClock(kind, doubt string, costNanos float64) Finding {
 
 func judgeVirtualisation(machine string) Finding {
 	return judged("virtualisation", cmp.Or(machine, "none in sight"), graded(false, machine != ""),
-		"latency: the disk can be cached outside, and other machines share it unseen", "trust counts more than times, and use --repeats")
+		"latency: the hypervisor may cache the disk and share it with other guests", "trust counts more than times, and use --repeats")
 }
 
 func judgeCPUNeighbours(m *result.Machine) Finding {

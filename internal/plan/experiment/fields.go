@@ -70,7 +70,7 @@ func (e *Experiment) repeats(value, about string) Field {
 	return Field{"repeats", "repeats", setting.One(&e.Repeats, repeats), value, about}
 }
 
-const turns = "runs of each point, which take turns"
+const turns = "runs per point, interleaved across points"
 
 func (e *Experiment) seed() Field {
 	return Field{"seed", "seed", setting.One(&e.Seed, setting.Seed), "1", "seed of all random choices"}
@@ -93,7 +93,7 @@ func (o *Opened) fields(axes bool, memory ...Field) []Field {
 		{"subject.cache", "cache", declare(axes, &o.Cache, setting.Cache), "",
 			"size of the block cache: 64MiB, or 0.1% of the database (default: the profile's)"},
 	}, memory, []Field{
-		{"subject.handles", "handles", declare(axes, &o.Handles, setting.Count(1, "1000")), "", "files that the engine may keep open (default: the profile's)"},
+		{"subject.handles", "handles", declare(axes, &o.Handles, setting.Count(1, "1000")), "", "open-file limit of the engine (default: the profile's)"},
 	})
 }
 
@@ -105,10 +105,10 @@ func (m *Made) fields(axes bool, keys, about string) []Field {
 			"how keys are hashed: mix, or keccak256 as bench_kvdb does"},
 		{"load.value_bytes", "value-bytes", setting.One(&m.ValueBytes, valueSize), "110", "size of a value in bytes"},
 		{"load.value_model", "value-model", setting.One(&m.ValueModel, setting.Choice(keyspace.Random, keyspace.Table32, keyspace.TrieNode)), "random",
-			"what values look like: random, table32, trie-node"},
+			"content of values, which decides how they compress: random, table32, trie-node"},
 		{"load.age", "age", declare(axes, &m.Age, age), "none",
-			"after the load, overwrite keys: none, steady (until level sizes and write amplification stop changing), or a number of rounds, each a " +
-				"quarter of the keys"},
+			"precondition by overwriting random keys after the load: none, steady (until level sizes and write " +
+				"amplification stop changing), or a number of rounds, each a quarter of the keys"},
 	}
 }
 
@@ -155,7 +155,7 @@ func (s *Swept) fields(e *Experiment) []Field {
 		{"workload.gets", "gets", setting.One(&s.Gets, setting.Count(1, "500k")), "500k", "number of measured Gets"},
 		{"workload.warmup", "warmup", setting.One(&s.Warmup, setting.WarmupKind), "auto",
 			"Gets before the measured ones: auto (until the reads per Get stop changing), a count, or a share of the keys such as 0.05%"},
-		{"workload.missing", "missing", declare(!e.OnePoint, &s.Missing, setting.Share), "0%", "share of Gets that ask for absent keys"},
+		{"workload.missing", "missing", declare(!e.OnePoint, &s.Missing, setting.Share), "0%", "share of negative lookups: Gets of missing keys"},
 		{"workload.zipf", "zipf", declare(!e.OnePoint, &s.Zipf, setting.Number), "0", "Zipf exponent of key popularity: 0 is uniform, 0.99 is YCSB's"},
 		{"workload.rate", "rate", declare(!e.OnePoint, &s.Rate, setting.Rate), "0",
 			"constant arrival rate in Gets per second (open loop): response times count from the intended start, and " +
@@ -167,7 +167,7 @@ func (s *Swept) fields(e *Experiment) []Field {
 		{"workload.in_flight", "in-flight", declare(!e.OnePoint, &s.InFlight, atOnce), "0",
 			"workload multireadrandom: Gets of a batch that run at the same time, each in a goroutine; 0: the engine's own multi-key call if it has one, else 1"},
 		{"workload.procs", "procs", declare(!e.OnePoint, &s.Procs, atOnce), "0",
-			"processors that Go may use (GOMAXPROCS) while measuring; 0: as many as Gets run at the same time"},
+			"GOMAXPROCS during measurement; 0: as many as Gets run at the same time"},
 		{"workload.writers", "writers", setting.One(&s.Writers, setting.Count(1, "1")), "1", "workload readwhilewriting: writing threads"},
 		{"workload.write_rate", "write-rate", setting.One(&s.WriteRate, setting.Rate), "10k",
 			"workload readwhilewriting: keys written per second; 0: as fast as possible"},
@@ -176,7 +176,7 @@ func (s *Swept) fields(e *Experiment) []Field {
 		{"workload.page_cache", "page-cache", declare(!e.OnePoint, &s.PageCache, setting.Choice(bench.PageCacheModes()...)), bench.AsIs,
 			"operating system's page cache: asis (left as it is), direct (bypassed with O_DIRECT), cold (dropped first, and checked), warm (filled first)"},
 		{"workload.access_gets", "access-gets", setting.One(&s.AccessGets, anyCount), "20k",
-			"measured Gets that are replayed without a cache to learn block accesses and hit rates by type; 0: none"},
+			"measured Gets to replay without a cache, for block accesses and hit rates by type; 0: none"},
 		{"workload.accesses", "accesses", setting.One(&s.Accesses, setting.Text), "",
 			"access list to play on a client's database (--use-existing), instead of random keys"},
 		{"workload.key_scheme", "scheme", setting.One(&s.KeyScheme, setting.Choice(accesses.KeySchemes()...)), "flat",
@@ -195,12 +195,12 @@ func (s *Replayed) fields(e *Experiment) []Field {
 		Field{"subject.tree", "tree", setting.Axis(&s.Tree, setting.Text), "",
 			"trees to compare, TREE or TREE:PROFILE; statelab engines lists them"},
 		Field{"subject.memory", "memory", setting.One(&s.Memory, setting.Size("size", 0, "64MiB, 1.5GiB")), "0",
-			"memory budget of one process, page cache included, such as 512MiB (0: the profile's, without a limit)"},
+			"memory budget of one process, page cache included, such as 512MiB (0: no limit, and the profile's caches)"},
 		Field{"subject.cache_nodes", "cache-nodes", setting.One(&s.CacheNodes, anyCount), "0", "nodes that a tree may keep in its cache; 0: the profile's"},
 		e.options(),
 		e.dir("folder for the files of the trees (default: in --out)"),
 		Field{"database.discard", "discard", setting.One(&s.Discard, setting.Yes), "", "delete a tree's files when its run has succeeded"},
-		Field{"workload.gets", "gets", setting.One(&s.Gets, anyCount), "0", "Gets after the last version, half of them of absent keys"},
+		Field{"workload.gets", "gets", setting.One(&s.Gets, anyCount), "0", "Gets after the last version, half of them negative lookups"},
 		Field{"changes.path", "changes", setting.One(&s.Changes, setting.Text), "", "the change set: a file or a directory"},
 		Field{"changes.versions", "versions", setting.One(&s.Versions, anyCount), "0",
 			"number of versions to apply, from the first of the change set; 0: all"},
@@ -216,7 +216,7 @@ func (s *States) states(e *Experiment, contracts, slots string, contractSlots Fi
 	return []Field{
 		{"subject.layout", "layout", setting.Axis(&s.Layout, setting.Text), "all", "layouts, LAYOUT or LAYOUT:PROFILE; all: every one that is installed"},
 		{"subject.memory", "memory", setting.One(&s.Memory, setting.Size("size", 0, "64MiB, 1.5GiB")), "64MiB",
-			"memory budget of one process, page cache included, such as 512MiB (0: the profile's, without a limit)"},
+			"memory budget of one process, page cache included, such as 512MiB (0: no limit, and the profile's caches)"},
 		e.options(),
 		e.dir("folder for the files of the states (default: in --out)"),
 		{"database.keep", "keep", setting.One(&s.Keep, setting.Yes), "", "keep the files of the states, which are deleted otherwise"},
