@@ -263,7 +263,7 @@ func (s *Study) verdicts() view.Table {
 func markdownTable(b *strings.Builder, t view.Table) {
 	row := func(cells []string) {
 		line := strings.Join(cells, "\x00")
-		b.WriteString(strings.NewReplacer("|", "\\|", "\n", " ", "\x00", " | ").Replace(line) + "\n")
+		b.WriteString(strings.NewReplacer("|", "\\|", "\n", " ", "\x00", "|").Replace(line) + "\n")
 	}
 	var heads, rules []string
 	for _, head := range t.Heads {
