@@ -5,7 +5,7 @@
 // system's.
 //
 // Block reads, accesses and bytes come from RocksDB's own statistics; what they
-// leave open is said in docs/engines.md.
+// leave open is said in docs/rocksdb.md.
 //
 // A Get goes to one column family, which the option table names.
 //

@@ -81,7 +81,7 @@ type Writes struct {
 
 // calmWriteBytes a second leave two memtables live: one being filled, one being
 // flushed or kept for reuse. Writers without a limit were seen to fill two to
-// seven of geth's eight, most often four (docs/choosing-a-cache.md).
+// seven of geth's eight, most often four (docs/recommendation.md).
 const calmWriteBytes = 4 << 20
 
 // MemTables tells how the write buffers follow the cache, and how many live
@@ -216,7 +216,7 @@ const PageCacheShare = "left for the page cache"
 
 // TableBytes is what an open table takes beside the cache: 2 to 3 KB of the Go
 // heap were measured, and the kernel's file is as much again
-// (docs/choosing-a-cache.md).
+// (docs/recommendation.md).
 const TableBytes = 8 << 10
 
 // LeastCache is the smallest cache that is ever recommended.

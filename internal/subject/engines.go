@@ -56,7 +56,7 @@ type SortedCost struct {
 }
 
 // pebble: 1M, 4M, 5M keys: 449 MB, 1.21 GB, 1.36 GB, at most 1.43, 1.42, 1.45 GB; a database of
-// 154, 615, 769 MB. Rate: 200M keys, docs/shape.md; CPU: ten caches of 5M keys.
+// 154, 615, 769 MB. Rate: 200M keys, docs/speed.md; CPU: ten caches of 5M keys.
 //
 // Sorted: `load --keys 200M --workload fillsorted` took 60 s; 20M keys made 1.5 M keys/s, 4M keys
 // 1.4 M on a busy machine. 4M keys took 910 MB for a database of 615 MB, and 1.34 GB at most.

@@ -27,7 +27,7 @@ type Layout struct {
 func (l Layout) Name() string { return base(l.Label) }
 
 // LayoutCost is what a layout takes. Bytes are of the million accounts of
-// docs/layouts.md, with 16 slots for a tenth of them, so 2.6 values an account. Rates and
+// docs/layouts-measured.md, with 16 slots for a tenth of them, so 2.6 values an account. Rates and
 // seconds of openings and lookups lie between those of `statelab layouts --layout L --accounts 100k
 // --reads 2000 --memory 64MiB` on a busy machine with two cores and those of
 // docs/prices.md on an idle one; the memory of the build is of the former.

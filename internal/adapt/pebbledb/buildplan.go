@@ -105,7 +105,7 @@ const (
 )
 
 // shape is how a level's files lie in the key space after random loading, fitted to settled loads
-// (docs/shape.md): the part of it that they span, and how many are side by side between two
+// (docs/loading.md): the part of it that they span, and how many are side by side between two
 // gaps. A compaction out of L0 brings flushes that span all of it; the base level, limited to
 // flushShare times fewer bytes, can then keep a part only. A level's keys must also leave room for
 // others in the ranges they are squeezed into.
@@ -128,7 +128,7 @@ func shape(level, base int, share, flushShare float64) (covered float64, runFile
 
 const (
 	// fileSpread is the standard deviation of a level's file sizes over their
-	// mean after random loading (docs/shape.md).
+	// mean after random loading (docs/loading.md).
 	fileSpread, lastFileSpread = 0.6, 0.48
 	minFileShare, maxFileShare = 0.1, 2 // of the mean
 	// What came down with one flush is sparse and spans much, what has been merged

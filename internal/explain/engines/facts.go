@@ -19,7 +19,7 @@ import (
 func (in Input) addFacts(p *view.Document) {
 	p.Add("Can it be trusted?",
 		view.Block{Title: "Self-checks", Note: "What Statelab counts must agree with a counter that is independent of it. " +
-			"Shown: the point with the largest difference.", Detail: true, Method: "reads.md", Table: in.checks()},
+			"Shown: the point with the largest difference.", Detail: true, Method: "runs.md", Table: in.checks()},
 		view.Block{Title: "Points without figures", Detail: true, Table: in.failed()},
 		view.Block{Title: "Figures that are absent, and why", Table: in.absent(), Folded: true})
 	var database, again []view.Block

@@ -124,7 +124,7 @@ func (c curve) loadFigure() view.Block {
 	}
 	note := fmt.Sprintf("Response time: from when the schedule wanted the call. Knee: the first rate whose response p99 is "+
 		"over %g times that of the lowest rate, or that is achieved to less than %.0f%%.", kneeTimes, 100*kneeShare)
-	return view.Block{Title: "Latency against load", Note: note, Method: "comparing-engines.md", Chart: chart, Table: c.loadTable()}
+	return view.Block{Title: "Latency against load", Note: note, Method: "scaling.md", Chart: chart, Table: c.loadTable()}
 }
 
 func (c curve) loadTable() view.Table {

@@ -169,8 +169,8 @@ func (l law) sentences() []string {
 // scalingBlocks are a chart and a table for each law.
 func (s *Sweep) scalingBlocks() (out []view.Block) {
 	for _, l := range s.laws() {
-		out = append(out, view.Block{Title: strings.TrimSuffix("What binds: "+l.label, ": "), Texts: l.sentences()})
-		out = append(out, view.Block{Detail: true, Title: strings.TrimSuffix("How it scales: "+l.label, ": "), Method: "comparing-engines.md", Chart: l.chart(), Table: l.table(),
+		out = append(out, view.Block{Title: strings.TrimSuffix("Bottleneck: "+l.label, ": "), Texts: l.sentences()})
+		out = append(out, view.Block{Detail: true, Title: strings.TrimSuffix("How it scales: "+l.label, ": "), Method: "scaling.md", Chart: l.chart(), Table: l.table(),
 			Note: fmt.Sprintf("Universal Scalability Law: %s Gets/s of one, contention %.3g, coherency %.2g. Shaded: where 95 of 100 measurements are expected. "+
 				"Dotted: the disk's limit.", view.ShortCount(l.Lambda), l.Sigma, l.Kappa)})
 	}

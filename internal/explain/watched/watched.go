@@ -132,7 +132,7 @@ func (w Watched) skew() string {
 	}
 	text := fmt.Sprintf("Access skew: the most requested tenth of the %s keys gets %s of the Gets", unit.Count(w.DistinctKeys), view.Percent(100*w.Tenths[0]))
 	if w.WorkingSetBytes != nil {
-		text += fmt.Sprintf("; the working set, all blocks that they access, is %s", view.ShortBytes(*w.WorkingSetBytes))
+		text += fmt.Sprintf("; the working set of all Gets is %s", view.ShortBytes(*w.WorkingSetBytes))
 	}
 	return text + "."
 }

@@ -232,7 +232,7 @@ func BaseStarts(base int, baseBytes float64) float64 {
 // are, which grows with the database; and when a new base level moves all
 // targets up by one, the last level keeps its old files until they are merged
 // again. The exponents are fitted to settled loads of 1 to 20 M keys and to the
-// published level tables, all within a quarter (docs/shape.md);
+// published level tables, all within a quarter (docs/loading.md);
 // from layouts alone, not from read figures.
 func fileBytes(base int, growth float64, target [engine.ModelLevels]int64) (mean [engine.ModelLevels]float64) {
 	if base == lastLevel {

@@ -37,7 +37,7 @@ func within(t *testing.T, about string, got, want, factor float64) {
 	}
 }
 
-// The study's Small set as it was measured: docs/shape.md and its command.
+// The study's Small set as it was measured: docs/speed.md and its command.
 func TestTheSmallSetOfTheStudy(t *testing.T) {
 	sorted := load(protocol.EngineSpec{Engine: "pebble1", Workload: workload.FillSorted, Keys: 200e6, ValueModel: keyspace.Table32,
 		CacheBytes: 512 << 20}, studyMachine)

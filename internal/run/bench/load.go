@@ -421,7 +421,7 @@ const (
 	Steady = "steady" // until its level sizes and its write amplification stop changing
 )
 
-// The rule of steady, told in docs/reads.md.
+// The rule of steady, told in docs/loading.md.
 const (
 	agePart       = 4   // a round overwrites one in so many keys
 	fewestRounds  = 3   // compared

@@ -11,7 +11,7 @@ import (
 )
 
 // Two countings of one thing are compared in every run that has both. The pairs and their
-// tolerances are told in docs/reads.md.
+// tolerances are told in docs/runs.md.
 
 // pair are two counters that should agree.
 type pair struct {

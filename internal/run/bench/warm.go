@@ -44,7 +44,7 @@ func (r *run) warm(ctx context.Context, keys *keyset) error {
 	return err
 }
 
-// The rule of warmUntilSteady, told in warmup_rule and docs/reads.md.
+// The rule of warmUntilSteady, told in warmup_rule and docs/runs.md.
 const (
 	minWarmWindows = 8
 	maxWarmWindows = 64
