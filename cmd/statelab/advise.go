@@ -73,7 +73,7 @@ that it writes, unless --write-rate 0 says that it is idle, as in a sweep.`,
 	setting.Var(flag, &f.memory, setting.Memory, "memory", "",
 		"memory for the database, such as 8GiB: cache, memtables, open tables, page cache; for geth also its other caches")
 	setting.Var(flag, &f.table, setting.Text, "table", "",
-		"kind of keys (statelab inspect lists them) or column family of RocksDB that Gets ask for, or a mix: a=70,b=30 (default: all; of RocksDB the largest)")
+		"kind of keys (statelab inspect lists them) or column family of RocksDB that Gets look up, or a mix: a=70,b=30 (default: all; of RocksDB the largest)")
 	setting.Var(flag, &f.cache, setting.Cache, "cache", "",
 		"present cache of the node, to compare with; not a limit, which is --memory (default: from its OPTIONS file)")
 	setting.Var(flag, &f.gets, setting.Rate.Optional(), "gets-per-second", "", "lookups that the node makes per second")

@@ -217,10 +217,10 @@ func TestARunnerThatIsNotHere(t *testing.T) {
 	refused(t, statelab(t, "sweep", "--engine", "pebble1,mdbx,pebble1:nothing", "--keys", "1k", "--out", "S"), exitUsage, "statelab-run-mdbx", "nothing")
 	refused(t, statelab(t, "sweep", "--engine", "pebble1,mdbx,pebble9,mdbx:default,lmdb", "--keys", "1k", "--out", "S"), exitUsage,
 		`--engine: unknown engine "pebble9" (known: pebble1, `,
-		"--engine: found no runner for mdbx (statelab-run-mdbx), lmdb (statelab-run-lmdb) beside statelab or on PATH: make runners")
+		"--engine: found no runner for mdbx (statelab-run-mdbx), lmdb (statelab-run-lmdb) next to statelab or on PATH: make runners")
 	refused(t, statelab(t, "layouts", "--layout", "flat-pebble,geth-path,flat-mdbx,geth-flat", "--out", "L"), exitUsage,
-		"--layout: found no runner for geth-path (statelab-run-geth), geth-flat (statelab-run-geth) beside statelab or on PATH: make trees",
-		"--layout: found no runner for flat-mdbx (statelab-run-flatmdbx) beside statelab or on PATH: make runners")
+		"--layout: found no runner for geth-path (statelab-run-geth), geth-flat (statelab-run-geth) next to statelab or on PATH: make trees",
+		"--layout: found no runner for flat-mdbx (statelab-run-flatmdbx) next to statelab or on PATH: make runners")
 }
 
 // TestNullMeasuresTheHarness: it keeps nothing, so it needs no database and its

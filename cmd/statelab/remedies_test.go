@@ -119,12 +119,12 @@ func TestRemedies(t *testing.T) {
 			must(t, append(slices.Clone(args[:len(args)-1]), out)...)
 		}
 		text := strings.Join(strings.Fields(must(t, "compare", a, b).stdout), " ")
-		if !strings.Contains(text, "5 runs of each side that take turns: one sweep, or statelab compare --run, with --repeats 5.") {
+		if !strings.Contains(text, "5 interleaved runs of each side: one sweep, or statelab compare --run, with --repeats 5.") {
 			t.Error(text)
 		}
 		turns := must(t, "compare", "--run", "cache=1MiB", "cache=2MiB", "--db", client, "--use-existing", "--gets", "100", "--warmup", "100",
 			"--sample-keys", "100", "--access-gets", "0", "--repeats", "5", "--out", in("C")).stdout
-		if strings.Contains(turns, "were not interleaved") || strings.Contains(turns, "runs of each side that take turns") {
+		if strings.Contains(turns, "were not interleaved") || strings.Contains(turns, "interleaved runs of each side") {
 			t.Error(turns)
 		}
 	})

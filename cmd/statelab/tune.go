@@ -157,7 +157,7 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 	found, err := asked.Tune(a.ctx)
 	p.Done()
 	if err = a.orInterrupted(err); errors.Is(err, errInterrupted) && asked.Keep != "" {
-		return engine.Fail(engine.CodeInterrupted, "%w", err).With("the same command goes on from what was predicted")
+		return engine.Fail(engine.CodeInterrupted, "%w", err).With("the same command continues from the predictions so far")
 	}
 	if err != nil {
 		return err

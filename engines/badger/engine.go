@@ -112,7 +112,7 @@ func checkUnlocked(dir string, readOnly bool) error {
 	}
 	err = unix.Flock(int(file.Fd()), kind|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = &engine.LockedError{Dir: dir, Hint: "stop that process: Badger cannot read beside a writer"}
+		err = &engine.LockedError{Dir: dir, Hint: "stop that process: Badger cannot read while another process writes"}
 	}
 	return errors.Join(err, file.Close())
 }

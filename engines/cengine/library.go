@@ -128,11 +128,11 @@ func (s *stats) examine(told []sharedlib.Stat, capabilities []engine.Capability)
 	}
 	for _, t := range told {
 		if partner := partnerOf(t.Name); partner != "" && !slices.ContainsFunc(told, func(t sharedlib.Stat) bool { return t.Name == partner }) {
-			return fmt.Errorf("the counter %s is told without %s", t.Name, partner)
+			return fmt.Errorf("the counter %s is reported without %s", t.Name, partner)
 		}
 	}
 	if slices.Contains(capabilities, engine.CanReadBlocks) && counters(told).Reads == nil {
-		return fmt.Errorf("the capability %s is declared, but no counter reads.TYPE is told", engine.CanReadBlocks)
+		return fmt.Errorf("the capability %s is declared, but no counter reads.TYPE is reported", engine.CanReadBlocks)
 	}
 	s.believable(told) // the next look is compared with it
 	return nil

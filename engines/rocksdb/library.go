@@ -58,7 +58,7 @@ func load() (version string, err error) {
 		}
 		failures = append(failures, err.Error())
 	}
-	return "", fmt.Errorf("RocksDB's library is missing: %s; not beside this program as %s, nor the system's (%s)",
+	return "", fmt.Errorf("RocksDB's library is not installed: %s; not next to this program as %s, nor the system's (%s)",
 		howToGet, filepath.Join("lib", libraryName), strings.Join(failures, "; "))
 }
 

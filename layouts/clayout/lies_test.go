@@ -30,7 +30,7 @@ func TestLiesAreNamed(t *testing.T) {
 		"NOT_NEW":          "a new state is at block 7",
 		"NEGATIVE_COUNTER": "the counter write_bytes is -3: it cannot be negative",
 		"UNKNOWN_COUNTER":  `the counter "raeds" is none of statelab_state.h`,
-		"COUNTER_TWICE":    "the counter writes is told twice",
+		"COUNTER_TWICE":    "the counter writes is reported twice",
 		"GUESSED_MEMORY":   `basis "guess": want a positive size known by limit, measured or estimate`,
 		"NO_READER":        "the library said it was done but gave no reader",
 		"NO_LENGTH":        "the library answered a value of -1 bytes: want 1 to 32",

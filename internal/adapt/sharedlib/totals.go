@@ -13,7 +13,7 @@ func ExamineStats(told []Stat, header string, isKnown func(name string) bool) er
 	seen := map[string]bool{}
 	for _, t := range told {
 		if seen[t.Name] {
-			return fmt.Errorf("the counter %s is told twice", t.Name)
+			return fmt.Errorf("the counter %s is reported twice", t.Name)
 		}
 		seen[t.Name] = true
 		if t.Value < 0 {

@@ -425,7 +425,7 @@ func (i *Inspection) costBlock(family string) (b view.Block) {
 		reads("present", present), bytes("", present), reads("absent", absent), bytes("", absent))
 	b.Texts = []string{fmt.Sprintf("Blocks and bytes with an empty cache, estimated from %s keys of each kind.", unit.Count(c.Keys))}
 	if c.Outside {
-		b.Texts = append(b.Texts, "Filters and indexes are in memory with open tables, beside the cache.")
+		b.Texts = append(b.Texts, "Filters and indexes are kept with open tables (table-reader memory), outside the block cache.")
 	}
 	return b
 }

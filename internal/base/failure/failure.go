@@ -51,7 +51,7 @@ var meanings = map[engine.Code]meaning{
 	engine.CodeMappedFile: {Failed, "a file that is mapped into memory could not be read or written, because the disk is full or fails " +
 		"(dmesg names the cause): remove the cause" + again},
 	engine.CodeMemory:      {Failed, "memory ran out: free some, or lower --cache or --memory" + again},
-	engine.CodeKilled:      {Failed, "if nobody killed it, memory ran out (dmesg tells): free some, or lower --cache or --memory" + again},
+	engine.CodeKilled:      {Failed, "if nobody killed it, memory ran out (see dmesg): free some, or lower --cache or --memory" + again},
 	engine.CodeNotHere:     {exit: Failed}, // the text says how to get it
 	engine.CodeWrong:       {exit: Failed},
 	engine.CodeCrashed:     {exit: Failed},

@@ -18,7 +18,7 @@ const (
 	FillSorted       = "fillsorted"       // build sorted tables and ingest them into the shape fillrandom settles into
 	ReadRandom       = "readrandom"       // Gets of existing keys
 	MultiReadRandom  = "multireadrandom"  // readrandom in batches: MultiGet
-	ReadMissing      = "readmissing"      // Gets of absent keys
+	ReadMissing      = "readmissing"      // negative lookups
 	Overwrite        = "overwrite"        // random updates of existing keys
 	ReadWhileWriting = "readwhilewriting" // readrandom beside one or more writers
 )

@@ -250,7 +250,7 @@ func (f Facts) Document() *view.Document {
 
 	d.Add("Operations", view.Block{Title: "Operations by class of key", Table: table, Texts: []string{
 		fmt.Sprintf("Read again: the share of Gets whose key was read in the same block or one of the %d before it.", WarmBlocks),
-		fmt.Sprintf("Of all Gets, %.1f %% ask for keys that were deleted before, %.1f %% for keys that the log has not "+
-			"written before; whether these exist it does not tell.", 100*f.All.Deleted, 100*f.All.Unwritten)}})
+		fmt.Sprintf("Of all Gets, %.1f %% are of keys that were deleted before, %.1f %% of keys that the log has not "+
+			"written before; the log does not show whether these exist.", 100*f.All.Deleted, 100*f.All.Unwritten)}})
 	return d
 }

@@ -207,7 +207,7 @@ func (p Pair) lead() string {
 		parts = append(parts, "Between them the machine may have changed. Measure both in one command: statelab compare --run, or one sweep.")
 	}
 	if i := slices.IndexFunc(p.Figures, func(f Figure) bool { return f.Reason == difference.FewRuns }); i >= 0 {
-		parts = append(parts, fmt.Sprintf("Figures that scatter need %d runs of each side that take turns: one sweep, or statelab compare --run, "+
+		parts = append(parts, fmt.Sprintf("Figures with variance need %d interleaved runs of each side: one sweep, or statelab compare --run, "+
 			"with --repeats %[1]d.", p.Figures[i].Needs))
 	}
 	if p.shapes != "" && slices.ContainsFunc(p.Figures, func(f Figure) bool { return f.Method == Exact && f.Better != nil }) {

@@ -21,7 +21,7 @@ func (in Input) addFacts(p *view.Document) {
 		view.Block{Title: "Self-checks", Note: "What Statelab counts must agree with a counter that is independent of it. " +
 			"Shown: the point with the largest difference.", Detail: true, Method: "runs.md", Table: in.checks()},
 		view.Block{Title: "Points without figures", Detail: true, Table: in.failed()},
-		view.Block{Title: "Figures that are absent, and why", Table: in.absent(), Folded: true})
+		view.Block{Title: "Unavailable figures, and why", Table: in.absent(), Folded: true})
 	var database, again []view.Block
 	for _, s := range in.Sweeps[:min(mostSampled, len(in.Sweeps))] {
 		name := in.suffix(s)

@@ -103,7 +103,7 @@ func (p Prediction) Document() *view.Document {
 			{"with all indexes (IP2)", unit.Bytes(p.Inflection.IP2.CacheBytes) + " in cache"}}),
 			Brief: p.brief()},
 		{Name: "predicted run", Facts: view.Known([][2]string{{"engine", p.Engine}, {"profile", p.Profile}, {"processors", unit.Count(p.Cores)},
-			{"warm-up Gets", unit.Count(p.WarmupGets)}, {"measured Gets", unit.Count(p.Gets)}, {"Gets of absent keys", view.ShortPercent(100 * p.Missing)}})}}
+			{"warm-up Gets", unit.Count(p.WarmupGets)}, {"measured Gets", unit.Count(p.Gets)}, {"negative lookups", view.ShortPercent(100 * p.Missing)}})}}
 	page.Add("Block reads by cache size",
 		view.Block{Title: "Block reads per Get", Method: "prediction.md", Chart: p.curve(), Table: p.table(),
 			Note: "Steady state: a cache that has been in use for long. " +

@@ -84,7 +84,7 @@ func (in Input) warnings() (list []view.Warning) {
 		list[at[k]].Where = fmt.Sprintf("and %d more of the kind", n)
 	}
 	for _, figure := range slices.Sorted(maps.Keys(in.Absent)) {
-		list = append(list, view.Warning{Text: strings.ReplaceAll(figure, "_", " ") + " is absent: " + in.Absent[figure]})
+		list = append(list, view.Warning{Text: strings.ReplaceAll(figure, "_", " ") + " is unavailable: " + in.Absent[figure]})
 	}
 	return list
 }

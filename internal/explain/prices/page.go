@@ -303,7 +303,7 @@ func (in Input) Document() *view.Document {
 			view.Words("basis", func(r row) string { return r.Basis }))...),
 		Note: "Predicted rows are of states that were not built: their error is what the same prediction was off by at the largest size that was."})
 	p.Add("Hardware", view.Block{Title: "Disks", Detail: true, Method: method, Table: in.disks(),
-		Note: "Random reads of 4 KiB. The useful depth has nine tenths of the most reads a second."})
+		Note: "Random reads of 4 KiB. The useful depth is the smallest with 90 % of the highest number of reads per second."})
 	p.Add("Run it again", view.Block{Title: "Command", Pre: view.Shell(in.Command), Folded: true})
 	return p
 }

@@ -107,7 +107,7 @@ func (p Proof) Off() float64 { return p.Predicted/p.Measured - 1 }
 func (t *Tuning) Say() {
 	memory, gets := unit.Bytes(t.Memory), "a Get"
 	if t.Missing > 0 {
-		gets = fmt.Sprintf("a Get (%s of the keys absent)", view.Percent(100*t.Missing))
+		gets = fmt.Sprintf("a Get (%s negative lookups)", view.Percent(100*t.Missing))
 	}
 	value, print := func(c Config) float64 { return c.Reads }, func(v float64) string { return view.PerGet(v) + " blocks" }
 	reads, read := "reads", "read"
@@ -127,7 +127,7 @@ func (t *Tuning) Say() {
 	t.Answer = fmt.Sprintf("In %s, %s would %s %s with %s. With the present options it %s %s: %s less.%s", memory, gets, read, print(then),
 		Words(changed(t.Present.Options, t.Best.Options)), reads, print(now), view.Percent(100*(1-then/now)), t.price())
 	if t.Over > 0 {
-		t.Answer += fmt.Sprintf(" The present options need %s more memory than that: filters and indexes are beside the cache.", unit.Bytes(t.Over))
+		t.Answer += fmt.Sprintf(" The present options need %s more memory than that: filters and indexes are outside the block cache.", unit.Bytes(t.Over))
 	}
 	if p := t.proved(); p != "" {
 		t.Answer += " " + p

@@ -157,8 +157,8 @@ func Useful(h result.Hardware) result.DiskPoint {
 func Formula(gasPerSecond float64) []string {
 	return []string{
 		"time alone = CPU + reads x the disk's mean latency with one read in flight",
-		"time at depth Q = CPU + reads / the disk's reads a second with Q in flight, Q the fewest with 90% of the most",
-		fmt.Sprintf("gas = %.0f gas a second x time", gasPerSecond),
+		"time at depth Q = CPU + reads / the disk's reads per second with Q in flight, Q the smallest with 90% of the highest",
+		fmt.Sprintf("gas = %.0f gas per second x time", gasPerSecond),
 		"lowest and highest: those of the reads and of a predicted CPU time, with the fastest and slowest repeat of the disk's reading",
 	}
 }

@@ -216,7 +216,7 @@ func judgeCPUNeighbours(m *result.Machine) Finding {
 func judgeDiskNeighbours(m *result.Machine) Finding {
 	state, v := "unknown: "+m.Absent[diskBusy], Doubt
 	if m.DiskBusyShare != nil {
-		state = fmt.Sprintf("%s busy %s of the time, %s read and %s written a second", m.Disk, unit.Percent(*m.DiskBusyShare),
+		state = fmt.Sprintf("%s busy %s of the time, %s read and %s written per second", m.Disk, unit.Percent(*m.DiskBusyShare),
 			unit.Bytes(int64(*m.DiskOthersReadBytes)), unit.Bytes(int64(*m.DiskOthersWriteBytes)))
 		v = graded(*m.DiskBusyShare > 0.3, *m.DiskBusyShare > 0.05)
 	}

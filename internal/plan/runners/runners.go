@@ -49,7 +49,7 @@ type Known struct {
 type NotHere struct{ Known }
 
 func (e *NotHere) Error() string {
-	return fmt.Sprintf("%s is neither beside statelab nor on PATH: %s", e.Runner, e.Fix)
+	return fmt.Sprintf("%s is neither next to statelab nor on PATH: %s", e.Runner, e.Fix)
 }
 
 // FailureCode is CodeNotHere.

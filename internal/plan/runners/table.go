@@ -202,7 +202,7 @@ func (t *Table[Info]) FindAll(flag string, names []string, m *setting.Mistakes) 
 		}
 	}
 	for _, fix := range fixes {
-		m.At(flag, "", "found no runner for %s beside statelab or on PATH: %s", strings.Join(missing[fix], ", "), fix)
+		m.At(flag, "", "found no runner for %s next to statelab or on PATH: %s", strings.Join(missing[fix], ", "), fix)
 	}
 }
 
