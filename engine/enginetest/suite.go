@@ -1,4 +1,4 @@
-// Package enginetest is the admission suite: what every adapter has to show
+// Package enginetest is the conformance suite: what every adapter has to show
 // before its figures are worth anything. It runs the real engine on real files.
 //
 // Non-goals: speed, and what is special to one engine.

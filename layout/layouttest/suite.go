@@ -1,4 +1,4 @@
-// Package layouttest is the admission suite for layouts of state: what every layout
+// Package layouttest is the conformance suite for layouts of state: what every layout
 // has to show before its figures are worth anything. It runs the real layout on
 // real files, and holds roots and lookups against a trie in memory that shares no
 // code with any layout but the encoding of nodes, and is itself held against

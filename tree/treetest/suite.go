@@ -1,4 +1,4 @@
-// Package treetest is the admission suite for trees: what every adapter has to
+// Package treetest is the conformance suite for trees: what every adapter has to
 // show before its figures are worth anything. It runs the real tree on real
 // files, and holds its roots against those of another implementation.
 //

@@ -1,5 +1,5 @@
 //! An engine that keeps its pairs in a map, driven through the table as the harness does. That
-//! engines on disks work is for the admission suite to say.
+//! engines on disks work is for the conformance suite to say.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;

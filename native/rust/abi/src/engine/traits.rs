@@ -126,7 +126,7 @@ pub struct Description {
     pub licence: &'static str,
     /// What survives a kill, and what a power cut, after a commit and after a sync.
     pub durability: &'static str,
-    /// What the admission suite can rely on, and will.
+    /// What the conformance suite can rely on, and will.
     pub capabilities: &'static [Capability],
 }
 
