@@ -41,7 +41,7 @@ func TestLiesAreNamed(t *testing.T) {
 		"huge value":              "the library speaks of a value of 1099511627776 bytes",
 		"ever larger value":       "the library found every buffer too small",
 		"negative shape":          "shape of -1 bytes in 0 files",
-		"failing get":             "null: the library failed with code -1",
+		"failing get":             "null: the library returned error -1",
 	} {
 		t.Run(lie, func(t *testing.T) {
 			t.Setenv(lieEnv, lie)
