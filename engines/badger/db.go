@@ -140,17 +140,20 @@ func (d *db) Shape() (engine.Shape, error) {
 // emptyLogBytes are those that a file of the value log takes before it holds a value.
 const emptyLogBytes = 4096
 
-// bytesOf are those that files take on the disk: Badger makes its logs larger than what they hold.
+// bytesOf are those that files take on the disk: Badger makes its logs larger than what they hold. It may
+// delete some meanwhile.
 func bytesOf(pattern string) (bytes int64, files int, err error) {
 	paths, err := filepath.Glob(pattern)
 	for _, path := range paths {
 		var stat unix.Stat_t
-		if err := unix.Stat(path, &stat); err != nil {
+		if err := unix.Stat(path, &stat); errors.Is(err, unix.ENOENT) {
+			continue
+		} else if err != nil {
 			return 0, 0, err
 		}
-		bytes += min(stat.Size, stat.Blocks*512)
+		bytes, files = bytes+min(stat.Size, stat.Blocks*512), files+1
 	}
-	return bytes, len(paths), err
+	return bytes, files, err
 }
 
 func (d *db) tableBytes() (bytes int64) {

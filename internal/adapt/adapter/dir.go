@@ -12,11 +12,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/livedir"
 )
 
 // CheckEmpty refuses to create a database in a directory that holds something
@@ -106,7 +105,7 @@ func Beside[DB any](ctx context.Context, dir string, ignoreLock bool, open func(
 		return open()
 	}
 	for try := 1; ; try++ {
-		before := files(dir)
+		before := livedir.State(dir)
 		db, err := open()
 		if _, locked := errors.AsType[*engine.LockedError](err); err == nil || locked {
 			return db, err
@@ -116,28 +115,11 @@ func Beside[DB any](ctx context.Context, dir string, ignoreLock bool, open func(
 			return db, errors.Join(err, ctx.Err())
 		case <-time.After(besidePause): // a slow writer shows itself, too
 		}
-		if files(dir) == before {
+		if livedir.State(dir) == before {
 			return db, err
 		}
 		if try == besideTries {
-			return db, fmt.Errorf("%w; another process changed the database during each of %d attempts to open it:"+
-				" stop that process, or read a checkpoint or a copy", err, try)
+			return db, livedir.Busy(dir, try, err)
 		}
 	}
-}
-
-// files tells the names, sizes and times of the files below dir. What cannot be
-// read is left out: open reports it.
-func files(dir string) string {
-	var b strings.Builder
-	_ = filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
-		if err != nil {
-			return nil
-		}
-		if info, err := entry.Info(); err == nil {
-			fmt.Fprintln(&b, path, info.Size(), info.ModTime().UnixNano())
-		}
-		return nil
-	})
-	return b.String()
 }

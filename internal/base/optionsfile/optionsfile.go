@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/statelab/statelab/internal/base/livedir"
 )
 
 // maxBytes bounds what is read of a foreign file; those of databases with tens of families have
@@ -42,8 +44,25 @@ func Newest(dir string) (name string, err error) {
 	return name, nil
 }
 
-// Read parses the newest OPTIONS file in dir; no name and no sections if there is none.
+// errUnwritten is that of a file which its writer has created, but not written yet.
+var errUnwritten = errors.New("it is empty")
+
+// Read parses the newest OPTIONS file in dir; no name and no sections if there is none. The owner of the
+// database may replace it meanwhile.
 func Read(dir string) (name string, sections []Section, err error) {
+	err = livedir.Again(dir, func() (err error) {
+		if name, sections, err = read(dir); err == nil && name != "" && len(sections) == 0 {
+			err = errUnwritten
+		}
+		return err
+	}, errUnwritten)
+	if err == errUnwritten { // and nobody writes it
+		err = nil
+	}
+	return name, sections, err
+}
+
+func read(dir string) (name string, sections []Section, err error) {
 	if name, err = Newest(dir); err != nil || name == "" {
 		return "", nil, err
 	}

@@ -1,11 +1,14 @@
 package optionsfile
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/statelab/statelab/internal/base/livedir/churn"
 )
 
 func TestParse(t *testing.T) {
@@ -44,5 +47,16 @@ func FuzzParse(f *testing.F) {
 		if err == nil && len(sections) > strings.Count(text, "[") {
 			t.Errorf("%d sections", len(sections))
 		}
+	})
+}
+
+func TestReadBesideAWriter(t *testing.T) {
+	dir := t.TempDir()
+	churn.Replace(t, dir, "OPTIONS-%06d", "[DBOptions]\n  wal_dir=w\n", churn.Times, func() error {
+		name, sections, err := Read(dir)
+		if err == nil && (name == "" || len(sections) != 1 || sections[0].Values["wal_dir"] != "w") {
+			err = fmt.Errorf("%s: %v", name, sections)
+		}
+		return err
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -75,6 +76,9 @@ func (x *index) list() (all []listed, err error) {
 	visit = func(dir string) error {
 		if k, ok := kinds.Of(dir); ok {
 			found, err := x.entry(dir, k)
+			if errors.Is(err, fs.ErrNotExist) { // it is measured again, or removed, since it was found
+				return nil
+			}
 			if err != nil {
 				return err
 			}
@@ -110,7 +114,7 @@ func (x *index) entry(dir string, kind kinds.Kind) (listed, error) {
 	path := filepath.Join(dir, kind.File)
 	info, err := os.Stat(path)
 	if err != nil {
-		return listed{}, err // it may be measured again, and gone for a moment
+		return listed{}, err
 	}
 	was, _ := x.known.Load(dir)
 	now, _ := was.(listed)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/failure"
+	"github.com/statelab/statelab/internal/base/livedir"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/observe/lookuppath"
 	"github.com/statelab/statelab/internal/observe/lsmtail"
@@ -50,7 +51,7 @@ func levelReading(filters bool, blockBytes int) Reading {
 
 // retried opens until no file vanishes meanwhile.
 func retried(dir string, open func() (*Resolver, error)) (r *Resolver, err error) {
-	err = lsmtail.Again(func() (err error) {
+	err = livedir.Again(dir, func() (err error) {
 		r, err = open()
 		return err
 	}, errCut)

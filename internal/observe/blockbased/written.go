@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/statelab/statelab/internal/base/livedir"
 	"github.com/statelab/statelab/internal/observe/lookuppath"
-	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
 
 // Written is what a table holds, as it was written, whatever it is read with.
@@ -33,7 +33,7 @@ type WrittenFamily struct {
 // Look tells what the tables of all column families hold, by the manifest and the properties of each
 // table: three small reads a table.
 func Look(dir string) (families []WrittenFamily, err error) {
-	err = lsmtail.Again(func() (err error) { // tables vanish while another process compacts them
+	err = livedir.Again(dir, func() (err error) { // tables vanish while another process compacts them
 		families, err = look(dir)
 		return err
 	})

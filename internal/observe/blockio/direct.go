@@ -1,8 +1,10 @@
 package blockio
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -25,7 +27,8 @@ type directFile struct {
 var errNoDirect = engine.Fail(engine.CodeNoDirect, "the file system refuses O_DIRECT")
 
 // CheckDirect fails where the files of dir cannot be read past the page cache.
-// It looks at any file there and creates none.
+// It looks at any file there that can be opened, and creates none: a file that is deleted
+// meanwhile tells nothing.
 func CheckDirect(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -36,6 +39,9 @@ func CheckDirect(dir string) error {
 			continue
 		}
 		file, err := openDirect(filepath.Join(dir, e.Name()), nil)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("direct reads in %s: %w", dir, err)
 		}

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/livedir"
+	"github.com/statelab/statelab/internal/base/optionsfile"
 )
 
 // Found is what the files of a directory say about their writer.
@@ -41,27 +43,35 @@ func (f Found) opens(name string) bool {
 	return name == "pebble2" && f.PebbleFormat >= FirstOfPebble2
 }
 
-// vanishedRetries bounds how often a directory is looked at again because the
-// process that holds the database replaced a file meanwhile.
-const vanishedRetries = 20
-
 // Recognise tells whose database the files of dir are, without opening a database
 // or taking a lock. Any other directory is an engine.NotADatabaseError.
 func Recognise(dir string) (Found, error) {
-	for attempt := 1; ; attempt++ {
-		found, err := recognise(dir)
-		if !errors.Is(err, fs.ErrNotExist) || attempt == vanishedRetries {
-			if none := new(engine.NotADatabaseError); errors.As(err, &none) {
-				if other, is := nearby(dir); is {
-					none.Why += fmt.Sprintf("; %s is a database: give that folder", other)
-				}
-			}
-			return found, err
+	found, err := recognise(dir)
+	if none := new(engine.NotADatabaseError); errors.As(err, &none) {
+		if other, is := nearby(dir); is {
+			none.Why += fmt.Sprintf("; %s is a database: give that folder", other)
 		}
 	}
+	return found, err
 }
 
-func recognise(dir string) (Found, error) {
+// recognise is Recognise of this directory alone. The process that holds the database may replace its
+// files meanwhile.
+func recognise(dir string) (found Found, err error) {
+	err = livedir.Again(dir, func() (err error) {
+		found, err = recogniseOnce(dir)
+		return err
+	}, errUnwritten)
+	if err == errUnwritten { // and nobody writes them
+		err = &engine.NotADatabaseError{Dir: dir, Why: "its OPTIONS files are empty"}
+	}
+	return found, err
+}
+
+// errUnwritten is that of a database whose owner has created its only OPTIONS file, but not written it yet.
+var errUnwritten = errors.New("its OPTIONS files are empty")
+
+func recogniseOnce(dir string) (Found, error) {
 	not := func(why string) (Found, error) {
 		return Found{}, &engine.NotADatabaseError{Dir: dir, Why: why}
 	}
@@ -89,7 +99,7 @@ func recognise(dir string) (Found, error) {
 			return Found{"pebble2", version}, nil
 		}
 		return Found{"pebble1", max(version, 1)}, nil
-	case slices.Contains(names, "CURRENT"):
+	case slices.Contains(names, current) || exists(filepath.Join(dir, current)):
 		return family(dir, names)
 	case len(names) == 0:
 		return not("it is empty")
@@ -103,6 +113,14 @@ func recognise(dir string) (Found, error) {
 		}
 	}
 	return not("it has no CURRENT file")
+}
+
+// current names the manifest. Engines replace it by a rename, during which a listing can miss it.
+const current = "CURRENT"
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 func isTable(name string) bool {
@@ -119,15 +137,19 @@ func family(dir string, names []string) (Found, error) {
 		}
 	}
 	slices.SortFunc(options, func(a, b string) int { return strings.Compare(b, a) }) // numbers of six digits
+	written := false
 	for _, name := range options {
-		found, err := optionsOf(filepath.Join(dir, name))
-		if found != (Found{}) || err != nil {
+		names, err := optionNames(filepath.Join(dir, name))
+		if found := writerOf(names); found != (Found{}) || err != nil {
 			return found, err
 		}
+		written = written || len(names) > 0
 	}
 	switch {
-	case len(options) > 0 && unreadable(filepath.Join(dir, "CURRENT")):
+	case len(options) > 0 && unreadable(filepath.Join(dir, current)):
 		return Found{}, &engine.NotADatabaseError{Dir: dir, Why: "its CURRENT file names no manifest: the files are encrypted, which is not supported, or damaged"}
+	case len(options) > 0 && !written:
+		return Found{}, errUnwritten
 	case len(options) > 0:
 		return Found{}, &engine.NotADatabaseError{Dir: dir, Why: "its OPTIONS files are of no engine that is known here"}
 	case slices.Contains(names, "IDENTITY"): // RocksDB's before it wrote options
@@ -140,8 +162,8 @@ func family(dir string, names []string) (Found, error) {
 
 // unreadable tells whether a CURRENT file names no manifest.
 func unreadable(path string) bool {
-	current, err := os.ReadFile(path)
-	return err == nil && !strings.HasPrefix(string(current), "MANIFEST-")
+	manifest, err := os.ReadFile(path)
+	return err == nil && !strings.HasPrefix(string(manifest), "MANIFEST-")
 }
 
 // maxOptionsBytes bounds what is read of an options file.
@@ -162,32 +184,30 @@ func optionNames(path string) (names []string, err error) {
 	return names, lines.Err()
 }
 
-// optionsOf says who wrote an options file; nobody, if it does not tell.
-func optionsOf(path string) (Found, error) {
-	names, err := optionNames(path)
+// writerOf says who wrote an options file of these names; nobody, if they do not tell.
+func writerOf(names []string) Found {
 	for _, name := range names {
 		switch name {
 		case "pebble_version":
-			return Found{"pebble1", 1}, nil
+			return Found{"pebble1", 1}
 		case "rocksdb_version":
-			return Found{Engine: "rocksdb"}, nil
+			return Found{Engine: "rocksdb"}
 		}
 	}
-	return Found{}, err
+	return Found{}
 }
 
 // pebbleWriter is the version of Pebble that wrote the newest options file in dir, as an
 // engine's name; "" if that is not known. Version 2 alone has a schema of keys, for columnar blocks.
 func pebbleWriter(dir string) string {
-	files, err := fs.Glob(os.DirFS(dir), "OPTIONS-*")
-	if err != nil || len(files) == 0 {
-		return ""
+	_, sections, _ := optionsfile.Read(dir) // nobody, if it cannot be read
+	has := func(option string) bool {
+		return slices.ContainsFunc(sections, func(s optionsfile.Section) bool { return s.Values[option] != "" })
 	}
-	names, _ := optionNames(filepath.Join(dir, slices.Max(files))) // numbers of six digits; nobody, if it cannot be read
 	switch {
-	case slices.Contains(names, "key_schema"):
+	case has("key_schema"):
 		return "pebble2"
-	case slices.Contains(names, "pebble_version"):
+	case has("pebble_version"):
 		return "pebble1"
 	}
 	return ""
@@ -195,17 +215,20 @@ func pebbleWriter(dir string) string {
 
 const formatMarker = "marker.format-version."
 
-// PebbleManifest is the name of the manifest that a database of Pebble in dir is described by.
+// PebbleManifest is the name of the manifest that a database of Pebble in dir is described by. If the
+// database's owner began another one meanwhile, the error can wrap fs.ErrNotExist: ask again.
 func PebbleManifest(dir string) (name string, err error) {
-	names, err := fs.Glob(os.DirFS(dir), "marker.manifest.*")
-	if err != nil {
-		return "", err
+	for range 2 { // a listing can miss both the marker that is being replaced and its successor
+		names, err := fs.Glob(os.DirFS(dir), "marker.manifest.*")
+		if err != nil {
+			return "", err
+		}
+		if name, err = newestMarker(names, "marker.manifest."); err != nil || name != "" {
+			return name, err
+		}
 	}
-	if name, err = newestMarker(names, "marker.manifest."); err != nil || name != "" {
-		return name, err
-	}
-	current, err := os.ReadFile(filepath.Join(dir, "CURRENT"))
-	if name = strings.TrimSpace(string(current)); err == nil && !filepath.IsLocal(name) {
+	text, err := os.ReadFile(filepath.Join(dir, current))
+	if name = strings.TrimSpace(string(text)); err == nil && !filepath.IsLocal(name) {
 		err = engine.Fail(engine.CodeDamaged, "CURRENT names no manifest: %q", name)
 	}
 	return name, err

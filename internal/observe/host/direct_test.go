@@ -3,6 +3,7 @@
 package host
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -37,13 +38,22 @@ func TestDirectLeavesNothingBehind(t *testing.T) {
 }
 
 func TestDirectReadsWhatIsThere(t *testing.T) {
-	if path, err := firstFile(t.TempDir()); path != "" || err != nil {
-		t.Errorf("an empty directory holds %q, error %v", path, err)
+	seen := ""
+	read := func(f *os.File, bytes int64) (bool, error) {
+		seen = f.Name()
+		return bytes > 0, nil
+	}
+	if found, err := eachUntil(t.TempDir(), read); found || err != nil {
+		t.Errorf("an empty directory holds %q, error %v", seen, err)
 	}
 	dir := t.TempDir()
 	f := randomFile(t, dir, 4096)
-	if path, err := firstFile(dir); err != nil || path != f.Name() {
-		t.Errorf("found %q, error %v", path, err)
+	if found, err := eachUntil(dir, read); err != nil || !found || seen != f.Name() {
+		t.Errorf("found %q, error %v", seen, err)
+	}
+	refusal := errors.New("refused")
+	if _, err := eachUntil(dir, func(*os.File, int64) (bool, error) { return true, refusal }); !errors.Is(err, refusal) {
+		t.Errorf("error %v, want %v", err, refusal)
 	}
 	block := alignedBlock()
 	if at := uintptr(unsafe.Pointer(&block[0])); len(block) != directBytes || at%directBytes != 0 {

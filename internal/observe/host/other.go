@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/livedir"
 	"github.com/statelab/statelab/result"
 )
 
@@ -49,12 +49,9 @@ func Doctor(context.Context, string) []Finding {
 
 // Allocated is the length of the files below dir.
 func Allocated(dir string) (bytes int64, files int, err error) {
-	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
+	err = livedir.Walk(dir, func(_ string, entry fs.DirEntry) error {
+		if !entry.Type().IsRegular() {
 			return nil
-		}
-		if err != nil || !entry.Type().IsRegular() {
-			return err
 		}
 		info, err := entry.Info()
 		if err == nil {
@@ -62,6 +59,9 @@ func Allocated(dir string) (bytes int64, files int, err error) {
 		}
 		return err
 	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
 	return bytes, files, err
 }
 

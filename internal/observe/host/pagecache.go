@@ -14,6 +14,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/statelab/statelab/internal/base/livedir"
 )
 
 // Evict takes the files below dir out of the page cache and says how. It needs
@@ -137,6 +139,7 @@ func Resident(dir string) (resident, total int64, err error) {
 	return resident, total, err
 }
 
+// residentPages are those of the first bytes of a file that the page cache holds.
 func residentPages(f *os.File, bytes int64) (int64, error) {
 	var fs unix.Statfs_t
 	if err := unix.Fstatfs(int(f.Fd()), &fs); err != nil {
@@ -149,17 +152,16 @@ func residentPages(f *os.File, bytes int64) (int64, error) {
 	case unix.OVERLAYFS_SUPER_MAGIC: // its own files have no pages; a mapping is one of the file below
 		return mincorePages(f, bytes)
 	}
-	pages, err := cachestatPages(f)
+	pages, err := cachestatPages(f, bytes)
 	if errors.Is(err, unix.ENOSYS) { // before Linux 6.5
 		return mincorePages(f, bytes)
 	}
 	return pages, err
 }
 
-func cachestatPages(f *os.File) (int64, error) {
+func cachestatPages(f *os.File, bytes int64) (int64, error) {
 	var stat unix.Cachestat_t
-	toTheEnd := unix.CachestatRange{}
-	if err := unix.Cachestat(uint(f.Fd()), &toTheEnd, &stat, 0); err != nil {
+	if err := unix.Cachestat(uint(f.Fd()), &unix.CachestatRange{Len: uint64(bytes)}, &stat, 0); err != nil {
 		return 0, os.NewSyscallError("cachestat", err)
 	}
 	return int64(stat.Cache), nil
@@ -222,21 +224,18 @@ func wrap(err *error, format string, args ...any) {
 }
 
 // eachFile opens every regular file below dir, and those that links there lead to, for reading and
-// hands it over. A file that a running database deletes meanwhile is left out.
+// hands it over. A file that a running database deletes before it is open is left out.
 func eachFile(ctx context.Context, dir string, visit func(f *os.File, bytes int64) error) error {
 	root, err := filepath.EvalSymlinks(dir) // WalkDir does not follow dir itself
 	if err != nil {
 		return err
 	}
-	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	return livedir.Walk(root, func(path string, entry fs.DirEntry) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if errors.Is(err, fs.ErrNotExist) && path != root {
+		if !entry.Type().IsRegular() && entry.Type() != fs.ModeSymlink {
 			return nil
-		}
-		if err != nil || !entry.Type().IsRegular() && entry.Type() != fs.ModeSymlink {
-			return err
 		}
 		if entry.Type() == fs.ModeSymlink {
 			if target, err := os.Stat(path); err != nil || !target.Mode().IsRegular() {
@@ -244,9 +243,6 @@ func eachFile(ctx context.Context, dir string, visit func(f *os.File, bytes int6
 			}
 		}
 		f, err := os.Open(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
 		if err != nil {
 			return err
 		}
@@ -254,7 +250,10 @@ func eachFile(ctx context.Context, dir string, visit func(f *os.File, bytes int6
 		if err == nil {
 			err = visit(f, info.Size())
 		}
-		return errors.Join(err, f.Close())
+		if closed := f.Close(); closed != nil {
+			return errors.Join(err, closed)
+		}
+		return err // fs.SkipAll as it is
 	})
 }
 
@@ -286,17 +285,27 @@ func tryDirect(dir string) error {
 	if m.inMemory() {
 		return fmt.Errorf("%s keeps its files in memory: there is no device to read from", m.filesystem)
 	}
-	path, remove, err := fileToRead(dir)
+	found, err := eachUntil(dir, func(f *os.File, bytes int64) (enough bool, err error) {
+		if bytes == 0 {
+			return false, nil
+		}
+		return true, readDirect(f, m.filesystem)
+	})
+	if found || err != nil {
+		return err
+	}
+	f, err := fileToRead(dir)
 	if err != nil {
 		return err
 	}
-	return errors.Join(readDirect(path, m.filesystem), remove())
+	return errors.Join(readDirect(f, m.filesystem), f.Close(), os.Remove(f.Name()))
 }
 
-// readDirect also watches the page cache: a filesystem that fills it serves
-// such reads from memory.
-func readDirect(path, filesystem string) (err error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECT, 0)
+// readDirect reads from the file of a descriptor, which is there whether or not it still has a name. It
+// also watches the page cache: a filesystem that fills it serves such reads from memory. Only the pages
+// that are read count: whoever writes the file adds others.
+func readDirect(of *os.File, filesystem string) (err error) {
+	f, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", of.Fd()), os.O_RDONLY|unix.O_DIRECT, 0)
 	if errors.Is(err, unix.EINVAL) {
 		return fmt.Errorf("%s does not support it", filesystem)
 	}
@@ -321,16 +330,12 @@ func readDirect(path, filesystem string) (err error) {
 	return nil
 }
 
-// fileToRead finds a file, so that another program's directory is left alone, or
-// makes a small one outside the page cache.
-func fileToRead(dir string) (path string, remove func() error, err error) {
-	path, err = firstFile(dir)
-	if err != nil || path != "" {
-		return path, func() error { return nil }, err
-	}
+// fileToRead makes a small file outside the page cache. Only a directory without files gets one: another
+// program's is left alone.
+func fileToRead(dir string) (*os.File, error) {
 	f, err := os.CreateTemp(dir, ".statelab-direct-*")
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	_, err = f.Write(make([]byte, directBytes))
 	if err == nil {
@@ -339,26 +344,22 @@ func fileToRead(dir string) (path string, remove func() error, err error) {
 	if err == nil {
 		err = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
 	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return "", nil, errors.Join(err, os.Remove(f.Name()))
+	if err != nil {
+		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
-	return f.Name(), func() error { return os.Remove(f.Name()) }, nil
+	return f, nil
 }
 
-// firstFile is the path of a file that is not empty; "" where there is none.
-func firstFile(dir string) (path string, err error) {
-	found := errors.New("found")
+// eachUntil is eachFile until one is enough, or an error. It reports whether one was.
+func eachUntil(dir string, visit func(f *os.File, bytes int64) (enough bool, err error)) (found bool, err error) {
+	var failed error
 	err = eachFile(context.Background(), dir, func(f *os.File, bytes int64) error {
-		if bytes == 0 {
-			return nil
+		if found, failed = visit(f, bytes); found || failed != nil {
+			return fs.SkipAll
 		}
-		path = f.Name()
-		return found
+		return nil
 	})
-	if errors.Is(err, found) {
-		err = nil
-	}
-	return path, err
+	return found, errors.Join(failed, err)
 }
 
 // alignedBlock returns directBytes of memory at a multiple of directBytes.

@@ -148,7 +148,7 @@ func TestMincoreAgreesWithCachestat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	byCachestat, err := cachestatPages(f)
+	byCachestat, err := cachestatPages(f, 0)
 	if err != nil {
 		t.Skip(err)
 	}

@@ -8,11 +8,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/statelab/statelab/internal/base/livedir"
 
 	"github.com/statelab/statelab/result"
 )
@@ -168,17 +169,12 @@ func parseCounters(text []byte) (map[string]int64, error) {
 // A file that is deleted meanwhile is left out; a dir that does not exist has
 // none.
 func Allocated(dir string) (allocated int64, files int, err error) {
-	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
+	err = livedir.Walk(dir, func(path string, entry fs.DirEntry) error {
+		if !entry.Type().IsRegular() {
 			return nil
-		}
-		if err != nil || !entry.Type().IsRegular() {
-			return err
 		}
 		var stat unix.Stat_t
-		if err := unix.Lstat(path, &stat); errors.Is(err, unix.ENOENT) {
-			return nil
-		} else if err != nil {
+		if err := unix.Lstat(path, &stat); err != nil {
 			return &fs.PathError{Op: "stat", Path: path, Err: err}
 		}
 		const blockBytes = 512 // of st_blocks, see stat(2)
@@ -186,6 +182,9 @@ func Allocated(dir string) (allocated int64, files int, err error) {
 		files++
 		return nil
 	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
 	return allocated, files, err
 }
 

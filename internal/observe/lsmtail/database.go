@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/statelab/statelab/internal/base/livedir"
 )
 
 // Database follows the files of a database while its owner writes into it: it opens tables as they come, so that they can be read when
@@ -63,21 +65,6 @@ type openLog struct {
 	Tail
 	number uint64
 	from   time.Duration
-}
-
-// attempts bounds how often something is read again because a file of it goes before it is opened.
-const attempts = 20
-
-// Again calls read again as long as the process that holds the database deletes a file before it is read, or it fails with one of
-// further errors.
-func Again(read func() error, further ...error) error {
-	further = append(further, fs.ErrNotExist)
-	for attempt := 1; ; attempt++ {
-		err := read()
-		if attempt == attempts || !slices.ContainsFunc(further, func(of error) bool { return errors.Is(err, of) }) {
-			return err
-		}
-	}
 }
 
 // OpenTable opens a table; it stays readable when its name is deleted. Tables never change once written. They are read, not mapped:
@@ -137,7 +124,7 @@ func (d *Database) Begin(dir string, format Format, logs []string, appeared func
 	d.Dir, d.format, d.appeared = dir, format, appeared
 	d.Files, d.Live, d.Known, d.levels = map[uint64]*os.File{}, map[uint64]Facts{}, map[uint64]Facts{}, map[uint64]int{}
 	d.memories = map[uint32]*Memory{}
-	err := Again(func() error {
+	err := livedir.Again(dir, func() error {
 		d.name = ""
 		if err := d.readManifest(0, true); err != nil {
 			return err
@@ -237,15 +224,11 @@ func (d *Database) readManifest(at time.Duration, renewed bool) error {
 		}
 	}
 	if renewed {
-		path, err := d.format.Manifest()
+		path, file, err := d.openManifest()
 		if err != nil {
 			return err
 		}
-		if path != d.name {
-			file, err := os.Open(path)
-			if err != nil {
-				return err
-			}
+		if file != nil {
 			err = d.manifest.Close()
 			was, before := d.Live, len(d.changes)
 			d.name, d.manifest, d.Live, d.minLogs, edited = path, Tail{File: file}, map[uint64]Facts{}, map[uint32]uint64{0: 0}, true
@@ -266,6 +249,18 @@ func (d *Database) readManifest(at time.Duration, renewed bool) error {
 		}
 	}
 	return nil
+}
+
+// openManifest opens the present manifest; no file if it is the one that is read already. The database's owner
+// may delete it for the next one before it is open.
+func (d *Database) openManifest() (path string, file *os.File, err error) {
+	err = livedir.Again(d.Dir, func() (err error) {
+		if path, err = d.format.Manifest(); err == nil && path != d.name {
+			file, err = os.Open(path)
+		}
+		return err
+	})
+	return path, file, err
 }
 
 // apply takes an edit.

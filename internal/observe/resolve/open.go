@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/livedir"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/dbformat"
@@ -23,7 +24,7 @@ import (
 // engine.CodeUnsupported.
 func Open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
 	var r *Resolver
-	err := lsmtail.Again(func() (err error) {
+	err := livedir.Again(dir, func() (err error) {
 		r, err = open(dir, version)
 		return err
 	})
@@ -68,7 +69,11 @@ func (r *Resolver) Kept() dbformat.KeptByPebble { return r.kept }
 
 // Identify is the identity that a Resolver of the database would have, also where it cannot be resolved.
 func Identify(dir string, version cachesim.PebbleVersion) (string, error) {
-	found, err := listAlone(dir, version)
+	var found manifest
+	err := livedir.Again(dir, func() (err error) {
+		found, err = listAlone(dir, version)
+		return err
+	})
 	return lsmtail.Identify(found.tables), err
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/sstable"
 
+	"github.com/statelab/statelab/internal/base/livedir"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/blockio/pebble2fs"
 	"github.com/statelab/statelab/internal/observe/dbformat"
@@ -31,7 +32,7 @@ func Look(dir string, version cachesim.PebbleVersion) (all []Written, err error)
 	if err != nil {
 		return nil, err
 	}
-	err = lsmtail.Again(func() error { // tables vanish while another process compacts them
+	err = livedir.Again(dir, func() error { // tables vanish while another process compacts them
 		found, err := list(dir, version, kept)
 		if err = errors.Join(err, found.unresolved); err == nil {
 			all, err = lsmtail.EachTable(found.tables, func(facts lsmtail.Facts) (Written, error) { return written(dir, facts, kept) })
