@@ -46,7 +46,7 @@ func Run(t *testing.T, tr tree.Tree) {
 		{"Roots", suite.testRoots, true},
 		{"ReadersSideBySide", suite.testReadersSideBySide, true},
 		{"CountersOnlyGrow", suite.testCountersOnlyGrow, true},
-		{"CloseLeavesNothingBehind", suite.testCloseLeavesNothingBehind, true},
+		{"CloseEndsAllWork", suite.testCloseEndsAllWork, true},
 
 		{"Reopen", suite.testReopen, lasting},
 		{"UncommittedIsDropped", suite.testUncommittedIsDropped, lasting},

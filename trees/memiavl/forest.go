@@ -68,7 +68,7 @@ func (f *forest) open(o tree.Options) error {
 	f.db, f.ignored = db, o.CacheNodes > 0 || o.MemoryBytes > 0
 	f.version, f.snapshotAt = db.Version(), db.SnapshotVersion()
 	if f.logOffset, err = logOffset(f.dir); err != nil {
-		return errors.Join(err, db.Close())
+		return errors.Join(err, closeDB(db, f.dir))
 	}
 	f.next = max(f.version, f.logOffset) + 1
 	var held []string
@@ -76,7 +76,7 @@ func (f *forest) open(o tree.Options) error {
 		held = append(held, t.Name)
 	}
 	if err := o.SameStores(held); err != nil {
-		return errors.Join(err, db.Close())
+		return errors.Join(err, closeDB(db, f.dir))
 	}
 	f.takeTrees()
 	return nil
@@ -223,16 +223,9 @@ func (f *forest) Warnings() (warnings []engine.Warning) {
 	return warnings
 }
 
-// closePatience bounds how long Close waits for files to be removed: memiavl
-// would stumble over its own closed log.
-const closePatience = time.Minute
-
-// Close drops a snapshot that is being written: the log has its versions.
+// Close finishes a snapshot that is being written, and waits for all else that memiavl does in the background.
 func (f *forest) Close() error {
-	patience, stop := context.WithTimeout(context.Background(), closePatience)
-	defer stop()
-	pruned := f.waitPruned(patience)
-	if err := errors.Join(pruned, f.db.Close()); err != nil {
+	if err := closeDB(f.db, f.dir); err != nil {
 		return fmt.Errorf("%s: close: %w", f.name, err)
 	}
 	return nil

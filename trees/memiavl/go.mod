@@ -4,15 +4,16 @@ go 1.26.0
 
 require (
 	cosmossdk.io/log v1.3.1
+	github.com/alitto/pond v1.8.3
 	github.com/cosmos/iavl v1.2.0
 	github.com/crypto-org-chain/cronos/memiavl v0.1.0
 	github.com/statelab/statelab v0.0.0
+	golang.org/x/sys v0.49.0
 )
 
 require (
 	github.com/DataDog/zstd v1.5.7 // indirect
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0 // indirect
-	github.com/alitto/pond v1.8.3 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/cockroachdb/errors v1.11.3 // indirect
@@ -57,7 +58,6 @@ require (
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/exp v0.0.0-20240314144324-c7f7c6466f7f // indirect
 	golang.org/x/sync v0.24.0 // indirect
-	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	google.golang.org/protobuf v1.36.8 // indirect
 )
