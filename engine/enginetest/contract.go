@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/engine/closetest"
 )
 
 func (s suite) testInfo(t *testing.T) {
@@ -299,4 +301,34 @@ func (s suite) testSettleEnds(t *testing.T) {
 	}
 	must(t, db.Sync(t.Context()))
 	readAll(t, reader(t, db), 50_000, 5000)
+}
+
+// testCloseEndsAllWork closes databases behind a load, behind a Settle, and behind a Settle that was
+// interrupted while it worked.
+func (s suite) testCloseEndsAllWork(t *testing.T) {
+	for name, settle := range map[string]func(db engine.DB){
+		"NotSettled": func(engine.DB) {},
+		"Settled":    func(db engine.DB) { must(t, db.Settle(t.Context(), nil)) },
+		"Interrupted": func(db engine.DB) {
+			soon, stop := context.WithTimeout(t.Context(), time.Millisecond)
+			defer stop()
+			if err := db.Settle(soon, nil); err != nil && soon.Err() == nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			session := func(dir string) {
+				db := s.open(t, engine.Options{Dir: dir, Create: true})
+				load(t, db, 20_000)
+				settle(db)
+				must(t, db.Close())
+			}
+			session(newDir(t))
+
+			before, dir := closetest.Now(t), newDir(t)
+			session(dir)
+			closetest.Closed(t, dir, before)
+		})
+	}
 }

@@ -40,6 +40,7 @@ func Run(t *testing.T, e engine.Engine) {
 		{"ReadOnlyRefusesWrites", suite.testReadOnlyRefusesWrites, true},
 		{"CountersOnlyGrow", suite.testCountersOnlyGrow, true},
 		{"SettleEnds", suite.testSettleEnds, true},
+		{"CloseEndsAllWork", suite.testCloseEndsAllWork, true},
 
 		{"Reopen", suite.testReopen, durable},
 		{"SurvivesKill", suite.testSurvivesKill, durable},

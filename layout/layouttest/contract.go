@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statelab/statelab/engine/closetest"
 	"github.com/statelab/statelab/layout"
 )
 
@@ -281,6 +282,39 @@ func (s suite) testClosedHandlesAnswerErrors(t *testing.T) {
 		if _, err := o.Commit(t.Context()); err == nil {
 			t.Error("a closed state commits")
 		}
+	}
+}
+
+// testCloseEndsAllWork closes states behind their last block, behind a Settle, and behind a Settle that was
+// interrupted while it worked.
+func (s suite) testCloseEndsAllWork(t *testing.T) {
+	w := s.workload(manyAccounts)
+	for name, settle := range map[string]func(o *open){
+		"NotSettled": func(*open) {},
+		"Settled":    func(o *open) { must(t, o.Settle(t.Context())) },
+		"Interrupted": func(o *open) {
+			soon, stop := context.WithTimeout(t.Context(), time.Millisecond)
+			defer stop()
+			if err := o.Settle(soon); err != nil && soon.Err() == nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			session := func(dir string) {
+				o := s.create(t, dir)
+				for range 10 {
+					must(t, w.Play(t.Context(), o, o.reference, s.info.Root))
+				}
+				settle(o)
+				must(t, o.close())
+			}
+			session(newDir(t))
+
+			before, dir := closetest.Now(t), newDir(t)
+			session(dir)
+			closetest.Closed(t, dir, before)
+		})
 	}
 }
 

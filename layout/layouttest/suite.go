@@ -63,6 +63,7 @@ func Admit(t *testing.T, l layout.Layout, e Expectations) {
 		{"NotAState", suite.testNotAState, true},
 		{"ReadOnly", suite.testReadOnly, true},
 		{"ClosedHandlesAnswerErrors", suite.testClosedHandlesAnswerErrors, true},
+		{"CloseEndsAllWork", suite.testCloseEndsAllWork, true},
 		{"ContractsStay", suite.testContractsStay, e.KeepsContracts},
 		{"TwoStatesAgree", suite.testTwoStatesAgree, s.info.Root != layout.NoRoot},
 		{"Blocks", suite.testBlocks, true},
