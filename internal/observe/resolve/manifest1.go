@@ -3,6 +3,9 @@ package resolve
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 
 	pebble1 "github.com/cockroachdb/pebble"
 	"github.com/cockroachdb/pebble/bloom"
@@ -30,9 +33,10 @@ func list1(dir string, kept dbformat.KeptByPebble) (found manifest, err error) {
 		Logger:           silent{},
 	}
 	pebble1fs.Obey(options, kept)
+	before := manifestSize(dir)
 	db, err := pebble1.Open(dir, options)
 	if err != nil {
-		return found, fmt.Errorf("open with Pebble v1: %w", dbformat.RemoteObjects(dir, err))
+		return found, fmt.Errorf("open with Pebble v1: %w", duringAnEdit(dir, before, dbformat.RemoteObjects(dir, err)))
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	levels, err := db.SSTables()
@@ -53,6 +57,32 @@ func list1(dir string, kept dbformat.KeptByPebble) (found manifest, err error) {
 	}
 	return found, nil
 }
+
+// manifestSize tells how much the manifest in dir holds. Pebble adds an edit to it before it deletes the tables
+// that the edit removes.
+func manifestSize(dir string) string {
+	name, _ := dbformat.PebbleManifest(dir) // of one that cannot be read, Pebble says why
+	info, err := os.Stat(filepath.Join(dir, name))
+	if err != nil {
+		return name
+	}
+	return fmt.Sprint(name, info.Size())
+}
+
+// duringAnEdit marks the error of an opening during which the database's owner edited the manifest as one of a
+// file that vanished: Pebble says in words alone that a table is not there.
+func duringAnEdit(dir, before string, err error) error {
+	if manifestSize(dir) == before {
+		return err
+	}
+	return vanished{err}
+}
+
+type vanished struct{ error }
+
+func (v vanished) Unwrap() error { return v.error }
+
+func (v vanished) Is(target error) bool { return target == fs.ErrNotExist }
 
 // silent drops the messages of an engine that is opened to look only. What
 // stops it comes back as an error.
