@@ -127,7 +127,7 @@ func samePlaces(t *testing.T, dir, rewritten string, forHits bool) {
 
 	places := make([]int, len(was)) // levels of the rewritten tables
 	for i, table := range was {
-		at := slices.IndexFunc(is, func(r blocktable.Written) bool {
+		at := slices.IndexFunc(is, func(r blockbased.Written) bool {
 			return bytes.Equal(r.Smallest, table.Smallest) && bytes.Equal(r.Largest, table.Largest) && r.Keys == table.Keys
 		})
 		if at < 0 {
@@ -154,9 +154,9 @@ func samePlaces(t *testing.T, dir, rewritten string, forHits bool) {
 }
 
 // tablesIn are the tables of the default family in dir, by level; those of level 0 from the newest.
-func tablesIn(t *testing.T, dir string) []blocktable.Written {
+func tablesIn(t *testing.T, dir string) []blockbased.Written {
 	t.Helper()
-	families, err := blocktable.Look(dir)
+	families, err := blockbased.Look(dir)
 	if err != nil || len(families) != 1 {
 		t.Fatalf("%d families: %v", len(families), err)
 	}
