@@ -135,7 +135,7 @@
   };
   const pointsOf = s => ({
     show: Boolean(s.shape && (s.form !== "line" || s.points.x.length <= few)), width: 1.4,
-    stroke: () => color(s.color), fill: () => color(s.shape.fill || s.color),
+    stroke: () => color(s.color), fill: () => color(s.shape?.fill || s.color),
     paths: shapes(s),
   });
   const seriesOf = s => {
