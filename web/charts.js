@@ -111,7 +111,6 @@
   /* How uPlot draws a series: by its own paths, or by one of these. */
   const stacks = s => s.form === "area" || s.form === "stack";
   const filled = s => stacks(s) || s.form === "bar";
-  const few = 60; /* points of a line that can be told apart */
   const pixel = (u, x, y) => [u.valToPos(x, "x", true), u.valToPos(y, "y", true)];
   const linear = uPlot.paths.linear();
   const lineWithBand = s => (u, ...of) => {
@@ -134,7 +133,7 @@
     return { stroke: path, fill: path };
   };
   const pointsOf = s => ({
-    show: Boolean(s.shape && (s.form !== "line" || s.points.x.length <= few)), width: 1.4,
+    show: Boolean(s.shape), width: 1.4,
     stroke: () => color(s.color), fill: () => color(s.shape?.fill || s.color),
     paths: shapes(s),
   });
@@ -287,12 +286,8 @@
       size: (u, values) => 10 + Math.max(20, widest(values)),
     }];
   };
-  /* A scale reaches as far as the data, or as was asked for by enlarging a part. */
   const scaleOf = axis => ({ time: false, auto: false, distr: logarithmic(axis) ? 3 : 1,
-    range: (u, min, max, key) => {
-      const xs = u.data[0], ofData = min == null || min === xs[0] && max === xs.at(-1);
-      return key === "y" || ofData ? [axis.min, axis.max] : [min, max];
-    } });
+    min: axis.min, max: axis.max, range: (u, min, max) => [min ?? axis.min, max ?? axis.max] });
 
   const make = (name, attributes, ...content) => {
     const element = Object.assign(document.createElement(name), attributes);

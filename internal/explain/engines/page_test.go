@@ -254,9 +254,11 @@ func TestNoResultFolder(t *testing.T) {
 
 func TestPicture(t *testing.T) {
 	for name, c := range map[string]struct{ dirs, texts []string }{
-		"stacked":  {study(t)[:1], nil},
-		"overlaid": {study(t), nil},
-		"bars":     {[]string{fixture(t, "threads", []float64{9.6}, "threads", []string{"1", "2"}, -1)}, nil},
+		"stacked": {study(t)[:1], []string{"block reads per Get", "IP1", "IP2", "3.13", "1.04",
+			"filter", "top index", "index", "data", "measured"}},
+		"overlaid": {study(t), []string{"cache size as a share of the database", "study Small", "study Medium"}},
+		"one cache": {[]string{fixture(t, "threads", []float64{9.6}, "threads", []string{"1", "2"}, -1)},
+			[]string{"IP2: cache needed", "1.05", "device reads", "measured"}},
 	} {
 		var out bytes.Buffer
 		if err := read(t, c.dirs...).Picture(&out); err != nil {

@@ -297,10 +297,17 @@ func (p *Panel) add(s Series) bool {
 	return true
 }
 
-// Line adds a line with its points. It reports whether there was anything to draw.
+// fewPoints of a line can be told apart.
+const fewPoints = 60
+
+// Line adds a line with its points, which have no shapes where they are too many. It reports
+// whether there was anything to draw.
 func (p *Panel) Line(name string, xys XYs, s Style) bool {
 	if s.Width == 0 {
 		s.Width = 1.8
+	}
+	if len(xys) > fewPoints {
+		s.Shape = ""
 	}
 	return p.add(Series{Name: name, Form: aLine, Style: s, Points: xys})
 }

@@ -25,7 +25,6 @@ const (
 	xTicks       = 9
 	turnedName   = 110.0 // most that a turned name of a group takes
 	dotSize      = 3.5   // of points: half of their width
-	fewPoints    = 60    // of a line, so that they can be told apart
 )
 
 // sampleSize is that of a series in the legend, which the page's script knows, too.
@@ -336,7 +335,7 @@ func (f *frame) lineOf(s *Series, at []point) {
 			ranges.line(high.minus(end), high.plus(end))
 			ranges.line(low.minus(end), low.plus(end))
 		}
-		if f.data.contains(at[i]) && (len(at) <= fewPoints || s.Form != aLine) {
+		if f.data.contains(at[i]) {
 			dots.shape(s.Shape, at[i])
 		}
 	}
