@@ -1,10 +1,6 @@
-# The main binary is built without cgo: Go alone is enough for `make demo`. Engines
-# in C, C++ and Rust and the trees live in runner binaries of their own; `make
-# test` installs what those need.
-#
-#   make demo     two minutes: build, load, sweep, the answer and a report in demo/
-#   make test     what CI runs
-#   make help     the rest
+# The main binary is built without cgo: Go alone is enough for `make demo` and `make test`. Engines
+# in C, C++ and Rust and the trees live in runner binaries of their own; `make ci` installs what
+# those need, and says so before it does. `make help` lists all targets.
 
 GO := go
 MODULE := github.com/statelab/statelab
@@ -33,6 +29,10 @@ MODULES := $(patsubst %/go.mod,%,$(wildcard trees/*/go.mod layouts/*/go.mod))
 # Modules of their own without a runner.
 FIXTURES := fixtures/gethchain fixtures/cosmos fixtures/erigon fixtures/browser
 
+# Runs the rings of tests, and go test within them: scripts/ring/main.go.
+RINGS := GO=$(GO) $(GO) run ./scripts/ring
+GOTEST := $(RINGS) gotest
+
 # An exact version: what it finds is new because the code is. Go's checksum database
 # holds what is run to it.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -40,37 +40,35 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # What a cluster on loopback takes.
 CLUSTER_NEEDS := slurmctld:slurmctld,slurm-wlm slurmd:slurmd,slurm-wlm munged:munge sbatch:slurm-client,slurm-wlm
 
-.PHONY: help statelab build platforms go-runners runners rocksdb rust trees demo test tools needs lint format vet staticcheck clippy shellcheck
-.PHONY: unit e2e soak watched c-engines rust-tests tree-modules fixtures slow race fuzz bench dist dist-test clean
-.PHONY: test-needs cluster-needs cluster-test storm damage
-.PHONY: audit bench-peers outdated
+.PHONY: help statelab build platforms go-runners runners rocksdb rust trees demo tools needs lint format vet
+.PHONY: test ci slow check ci-under-load tidy test-unit test-e2e unit e2e c-engines rust-tests tree-modules fixtures
+.PHONY: slow-parts staticcheck clippy shellcheck soak watched race fuzz bench dist dist-test clean
+.PHONY: ci-needs test-needs cluster-needs cluster-test storm damage audit bench-peers outdated
 
 help:
-	@echo "build     bin/statelab and, with a C compiler, bin/statelab-run-pebble: Pebble with cgo, as nodes run it"
-	@echo "runners   bin/statelab-run-* of engines and layouts in C, C++ and Rust (installs compilers and Maven if missing)"
-	@echo "rocksdb   RocksDB's library into bin/lib (Maven fetches it)"
-	@echo "rust      libraries of the layouts and engines in Rust into bin/lib"
-	@echo "trees     bin/statelab-run-* of state trees and layouts"
-	@echo "demo      load a database, sweep its cache, print the answer, write demo/sweep/report.html"
-	@echo "test      installs what is missing; lint, all tests of all modules, race, fuzz"
-	@echo "platforms  build the main binary for Windows (slow: for macOS too), where measuring commands say that they need Linux"
-	@echo "lint      gofmt, go vet and staticcheck of all modules, rustfmt, clippy, shellcheck (installs what is missing)"
-	@echo "watched   a process attached to 10,000 times, 100 watchers killed, nodes that write, and what watching costs: 45 minutes"
-	@echo "slow      every published point predicted, every access resolved, 10,000 blocks and 50 kills of every layout: an hour"
-	@echo "cluster-test  Slurm on loopback, and twenty storms of failures: ten minutes (a short form is in test)"
-	@echo "race      tests of the concurrent packages under the race detector (needs a C compiler)"
-	@echo "fuzz      every fuzz test for FUZZ_SECONDS (default 1) on one core, as many at a time as there are cores;"
-	@echo "          inputs that reach new code stay in Go's cache, those that fail a test in testdata/fuzz beside it"
-	@echo "storm     kills, signals and failing disks from STORM_SEED for STORM (default 2h); as root also disks that fill up and fail"
-	@echo "damage    10,000 damaged inputs for every reader, 100 damaged databases for every engine, 100 lies for every verb: hours"
-	@echo "soak      measurements, a database that is written, and serve, for SOAK (default 2h): what they hold does not grow"
-	@echo "audit     known vulnerabilities of all dependencies, licences and sources of crates (needs the internet)"
-	@echo "outdated  dependencies that have a newer version (needs the internet)"
-	@echo "bench     all benchmarks"
-	@echo "bench-peers  libcachesim, db_bench, pebble bench and bench_kvdb beside statelab, in turns; ratios (docs/speed.md)"
-	@echo "dist      a tarball of bin/ for machines without Go (ARCH=arm64: for another processor), a bill of materials, checksums, in dist/"
-	@echo "dist-test  run TARBALL in an empty Debian system: the demo's commands, a report, RocksDB (needs root and the internet)"
-	@echo "clean     remove bin, demo, dist and peers"
+	@sed -n 's/^#: \{0,1\}//p' Makefile
+
+#: BUILD AND TRY
+#:   demo      two minutes: load a database, sweep its cache, write a report
+#:   build     bin/statelab; with a C compiler bin/statelab-run-pebble, too
+#:   runners   engines and layouts in C, C++ and Rust (installs what is missing)
+#:   trees     state trees and go-ethereum's layouts (needs a C compiler)
+#:   clean     remove bin, demo, dist and peers
+#: TEST
+#:   check     a minute: the tests of what depends on the files you changed
+#:   test      Go alone: no root, nothing is installed
+#:   ci        everything else: engines, trees, Rust, browser, Slurm, race, fuzz,
+#:             lint (installs what is missing, and says what before it does)
+#:   slow      hours: published points, every access, 10,000 blocks, 50 kills
+#:   unit e2e c-engines rust-tests tree-modules fixtures race fuzz lint
+#:             parts of ci; make e2e RUN=Budget runs the tests of that name
+#:   watched storm damage soak cluster-test
+#:             hours of one kind of test each (the Makefile says what they do)
+#:   ci-under-load   ci beside busy loops, fsync and memory pressure
+#: RELEASE AND MAINTAIN
+#:   dist      a tarball of bin/ in dist/ (ARCH=arm64); dist-test TARBALL=...
+#:   bench     all benchmarks; bench-peers: beside db_bench and others
+#:   audit outdated   vulnerabilities; newer versions (both need the internet)
 
 # go itself collects less garbage as well.
 statelab: tools
@@ -121,25 +119,63 @@ demo: $(if $(wildcard bin/statelab-run-pebble),build,statelab)
 	@echo "Open demo/sweep/report.html, or measure a database of your own:"
 	@echo "  bin/statelab sweep --db DIR --use-existing --cache $(DEMO_CACHES) --page-cache direct --out S"
 
-test: tools needs lint runners trees cluster-needs e2e platforms unit c-engines rust-tests tree-modules fixtures race fuzz
-	@echo "make test: all passed"
+# The inner ring: Go alone. Tests of what is not here skip and say so (internal/base/testring).
+test: tools
+	@$(RINGS) run test $(MAKE_COMMAND) $(MAKEOVERRIDES) tidy test-e2e test-unit
 
-# e2e takes longest and waits most. With --jobs it begins before other tests, because they wait for what it needs.
-ifneq ($(filter test,$(MAKECMDGOALS)),)
+# The outer ring: all that the inner one skipped. What Debian has is installed at once, before
+# anything else: the parts then find it there.
+CI_PARTS := lint runners trees e2e platforms unit c-engines rust-tests tree-modules fixtures race fuzz
+
+ci: ci-needs
+	@$(RINGS) run ci $(MAKE_COMMAND) $(MAKEOVERRIDES) $(CI_PARTS)
+
+ci-needs: tools
+	@echo "make ci installs what is missing: packages of Debian (as root; named below), Go's modules, crates of Rust, and with"
+	@echo "Maven RocksDB's library into bin/lib. make test needs none of them."
+	@PATH="$$PATH:/usr/sbin" scripts/needs $(RUNNER_NEEDS) $(TEST_NEEDS) $(CLUSTER_NEEDS) $(LINT_NEEDS) chromium:chromium
+
+# e2e takes longest and waits most: it begins before other tests, because they wait for what it needs.
+ifeq ($(RING),ci)
 platforms unit c-engines rust-tests tree-modules fixtures race fuzz: | runners trees cluster-needs
 endif
+
+# What the outer rings run skips nothing for lack of a program. Tests look for it in the environment.
+unit e2e c-engines tree-modules fixtures race slow-parts cluster-test watched storm damage soak: export STATELAB_TEST_ALL := 1
+
+# One more part at a time than there are cores: some wait for a disk or a clock.
+ci-under-load: ci-needs
+	$(GO) run ./scripts/load $(MAKE_COMMAND) $(MAKEOVERRIDES) ci
+
+# What depends on the files that git says are changed, and no more than fits into a minute.
+check: tools
+	@$(RINGS) check
+
+# The rules of the repository itself. Go's test cache does not see which files there are.
+tidy: tools
+	$(GOTEST) -short -count=1 .
+
+test-unit: tools
+	$(GOTEST) -short -timeout 30m $$($(GO) list -find ./... | grep -vxF -e $(MODULE) -e $(MODULE)/cmd/statelab)
+
+test-e2e: statelab
+	@$(RINGS) e2e '$(RUN)'
 
 tools:
 	@command -v $(GO) >/dev/null || { echo "make: Go is missing: install Go 1.26 or newer (https://go.dev/dl)" >&2; exit 1; }
 
 # What the runners are built with. Installed from Debian's packages where that is
 # possible, else named.
+RUNNER_NEEDS := cc:gcc mvn:maven unzip:unzip cargo@$(RUST_VERSION):cargo-web,rustup,cargo fio:fio
+
 needs:
-	@scripts/needs cc:gcc mvn:maven unzip:unzip cargo@$(RUST_VERSION):cargo-web,rustup,cargo fio:fio
+	@scripts/needs $(RUNNER_NEEDS)
 
 # What tests run beside our own programs.
+TEST_NEEDS := prometheus:prometheus db_bench:rocksdb-tools
+
 test-needs: tools
-	@scripts/needs prometheus:prometheus db_bench:rocksdb-tools
+	@scripts/needs $(TEST_NEEDS)
 
 # What needs no Linux must build elsewhere: predict, simulate, inspect, advise, report, compare, serve. Files that hold tests
 # are compiled on Linux alone. Windows has least in common with Linux; slow builds for macOS too.
@@ -159,80 +195,83 @@ vet: needs
 	$(GO) vet $$(grep -rlE --include='*.go' '^//go:build.*!cgo' . | xargs -n 1 dirname | sort -u)
 	@set -e; for module in . $(FIXTURES) $(MODULES); do echo "vet $$module"; (cd $$module && CGO_ENABLED=1 $(GO) vet ./...); done
 
-# It reads all that a module depends on. Test leaves the small modules to slow, and vets them.
+# It reads all that a module depends on. In ci the small modules are vetted alone; slow checks them.
 staticcheck: needs
-	@set -e; for module in . $(if $(filter test,$(MAKECMDGOALS)),,$(FIXTURES) $(MODULES)); do echo "staticcheck $$module"; \
+	@set -e; for module in . $(if $(filter ci,$(RING)),,$(FIXTURES) $(MODULES)); do echo "staticcheck $$module"; \
 		(cd $$module && CGO_ENABLED=1 $(GO) run $(STATICCHECK) ./...); done
 
 # As the libraries are built, so that what builds them is compiled once.
+CLIPPY_NEEDS := rustfmt@1.8:rustfmt-web,rustfmt cargo-clippy@0.$(RUST_VERSION):rust-web-clippy,rust-clippy
+LINT_NEEDS := $(CLIPPY_NEEDS) shellcheck:shellcheck
+
 clippy: needs
-	@scripts/needs rustfmt@1.8:rustfmt-web,rustfmt cargo-clippy@0.$(RUST_VERSION):rust-web-clippy,rust-clippy
+	@scripts/needs $(CLIPPY_NEEDS)
 	cargo fmt --all --check --manifest-path native/rust/Cargo.toml
-	$(CARGO) clippy --all-targets -- -D warnings
+	$(RINGS) step clippy $(CARGO) clippy --no-deps --all-targets -- -D warnings
 
 shellcheck:
 	@scripts/needs shellcheck:shellcheck
 	shellcheck .ci/run scripts/* engines/rocksdb/fetch.sh examples/run examples/*/*.sh
 
-# The slow ones, marked by testing.Short, have a target of their own. In test, race runs all tests of its packages.
+# The slow ones, marked by testing.Short, have a target of their own. In ci, race runs all tests of its packages.
 unit: test-needs
-	$(GO) test -short -timeout 30m $$($(GO) list -find ./... | grep -vxF -e $(MODULE) -e $(MODULE)/cmd/statelab \
-		$(if $(filter test,$(MAKECMDGOALS)),$$($(GO) list -find $(RACE_PACKAGES) | sed 's/^/-e /')))
+	$(GOTEST) -short -timeout 30m $$($(GO) list -find ./... | grep -vxF -e $(MODULE) -e $(MODULE)/cmd/statelab \
+		$(if $(filter ci,$(RING)),$$($(GO) list -find $(RACE_PACKAGES) | sed 's/^/-e /')))
 
 # Pebble with cgo has other memory and another zstd: what depends on them. Unit has the whole suite without cgo, slow with it.
 WITH_CGO := 'Test(Engine|Oracles[12])/(PutGet|ValueSizes|Buffers|Readers|GetAllocates|ReadsAre|Memory|GetMany|Survives|InCache|CacheReserved|LogTakes)'
 
 c-engines: needs rocksdb test-needs
-	CGO_ENABLED=1 $(GO) test -short -timeout 30m $(C_PACKAGES) ./cmd/statelab-run-native ./layouts/flat
-	CGO_ENABLED=1 $(GO) test -short -timeout 30m -run BlockTablesAreBuilt ./internal/ask/tune
-	CGO_ENABLED=1 $(GO) test -short -timeout 30m -run $(WITH_CGO) ./engines/pebble1 ./engines/pebble2 ./internal/adapt/pebbledb
+	CGO_ENABLED=1 $(GOTEST) -short -timeout 30m $(C_PACKAGES) ./cmd/statelab-run-native ./layouts/flat
+	CGO_ENABLED=1 $(GOTEST) -short -timeout 30m -run BlockTablesAreBuilt ./internal/ask/tune
+	CGO_ENABLED=1 $(GOTEST) -short -timeout 30m -run $(WITH_CGO) ./engines/pebble1 ./engines/pebble2 ./internal/adapt/pebbledb
 
 # One test at a time: a child that one test forks holds the locks of another's database until it has called exec.
 rust-tests: rust
-	$(CARGO) test -- --test-threads=1
-	@set -e; tests=$$(mktemp -d); trap 'rm -rf "$$tests"' EXIT; CGO_ENABLED=1 $(GO) test -c -o "$$tests/" ./engines/cengine ./layouts/clayout; \
-	for library in $(RUST_LIBRARIES:%=$(CURDIR)/bin/lib/%); do echo "admit $$library"; \
+	$(RINGS) step 'cargo test' $(CARGO) test -- --test-threads=1
+	@set -e; for library in $(RUST_LIBRARIES:%=$(CURDIR)/bin/lib/%); do echo "admit $$library"; \
 		case $$library in *_engine.so) suite=engines/cengine ;; *) suite=layouts/clayout ;; esac; \
-		(cd $$suite && STATELAB_NATIVE_TEST_LIBRARY=$$library STATELAB_STATE_TEST_LIBRARY=$$library STATELAB_STATE_TEST_KEEPS_CONTRACTS=1 \
-		"$$tests/$${suite##*/}.test" -test.short -test.timeout 30m -test.run 'TestAdmitted$$'); done
+		STATELAB_NATIVE_TEST_LIBRARY=$$library STATELAB_STATE_TEST_LIBRARY=$$library STATELAB_STATE_TEST_KEEPS_CONTRACTS=1 \
+		STATELAB_TEST_ALL=1 CGO_ENABLED=1 $(GOTEST) -short -count=1 -timeout 30m -run 'TestAdmitted$$' ./$$suite; done
 
 tree-modules: needs
-	@set -e; for module in $(MODULES); do (cd $$module && CGO_ENABLED=1 $(GO) test -short -timeout 30m ./...); done
+	@set -e; for module in $(MODULES); do CGO_ENABLED=1 $(GOTEST) -C $$module -short -timeout 30m ./...; done
 
 fixtures: statelab
 	@scripts/needs cc:gcc chromium:chromium
-	@set -e; for module in $(filter-out fixtures/erigon fixtures/gethchain,$(FIXTURES)); do (cd $$module && $(GO) test -short ./...); done
-	cd fixtures/gethchain && STATELAB_TEST_PROGRAMS=$(CURDIR)/bin $(GO) test -short ./...
-	cd fixtures/erigon && CGO_ENABLED=1 $(GO) test -short ./...
+	@set -e; for module in $(filter-out fixtures/erigon fixtures/gethchain,$(FIXTURES)); do $(GOTEST) -C $$module -short ./...; done
+	STATELAB_TEST_PROGRAMS=$(CURDIR)/bin $(GOTEST) -C fixtures/gethchain -short ./...
+	CGO_ENABLED=1 $(GOTEST) -C fixtures/erigon -short ./...
 
-# Go's test cache does not see what a child process read: never cached.
 e2e: build runners trees cluster-needs test-needs
-	$(GO) test -short -count=1 .
-	@GO=$(GO) scripts/e2e
+	@$(RINGS) e2e '$(RUN)'
 
 # Daemons that the packages start are of no use to the tests, which start their own.
 cluster-needs:
 	@PATH="$$PATH:/usr/sbin" scripts/needs $(CLUSTER_NEEDS)
 
 cluster-test: tools cluster-needs
-	$(GO) test -count=1 -timeout 60m ./internal/plan/slurm
-	$(GO) test -count=1 -timeout 60m -v -run 'Cluster|InParts|OneByOne' ./cmd/statelab
+	$(GOTEST) -count=1 -timeout 60m ./internal/plan/slurm
+	$(GOTEST) -count=1 -timeout 60m -v -run 'Cluster|InParts|OneByOne' ./cmd/statelab
 
-slow: needs rocksdb test-needs
+slow: tools
+	@$(RINGS) run slow $(MAKE_COMMAND) $(MAKEOVERRIDES) slow-parts
+
+slow-parts: needs rocksdb test-needs
 	$(MAKE) staticcheck
 	$(MAKE) platforms PLATFORMS=darwin/arm64
-	$(GO) test -timeout 60m ./cmd/statelab \
+	$(GOTEST) -timeout 60m ./cmd/statelab \
 		-run "TunedIsMeasured|Outcomes|DiskAgreesWithFio|Bisect|TheBooks|DamagedInputs|ClientsOfRocksDB|AdviceComesTrue|LeaveEachOthers"
-	$(GO) test -timeout 60m ./internal/model/predict ./internal/model/cachesim ./internal/observe/resolve ./internal/explain/advise \
+	$(GOTEST) -timeout 60m ./internal/model/predict ./internal/model/cachesim ./internal/observe/resolve ./internal/explain/advise \
 		./internal/ask/... ./layouts/pagetrie ./layouts/chunktrie
-	$(GO) test -timeout 60m -run TestPrivateDevice ./internal/observe/host
-	CGO_ENABLED=1 $(GO) test -timeout 60m -run 'TestResolvedGets|TestPredictedReads|TestRewrite' ./engines/rocksdb -resolved-gets 200000
-	CGO_ENABLED=1 $(GO) test -timeout 60m ./layouts/flat ./engines/pebble1 ./engines/pebble2 ./internal/adapt/pebbledb
+	$(GOTEST) -timeout 60m -run TestPrivateDevice ./internal/observe/host
+	CGO_ENABLED=1 $(GOTEST) -timeout 60m -run 'TestResolvedGets|TestPredictedReads|TestRewrite' ./engines/rocksdb -resolved-gets 200000
+	CGO_ENABLED=1 $(GOTEST) -timeout 60m ./layouts/flat ./engines/pebble1 ./engines/pebble2 ./internal/adapt/pebbledb
 	$(RACE) ./internal/observe/resolve ./internal/adapt/pebbledb ./engines/pebble1 ./engines/goleveldb ./layouts/chunktrie \
 		./internal/model/cachesim ./internal/run/session
-	cd layouts/geth && CGO_ENABLED=1 $(GO) test -timeout 60m ./...
+	CGO_ENABLED=1 $(GOTEST) -C layouts/geth -timeout 60m ./...
 	$(MAKE) fuzz
-	cd fixtures/gethchain && $(GO) test -timeout 60m -run 'ReferenceTrie|StoppedNode|Inflated|Played' .
+	$(GOTEST) -C fixtures/gethchain -timeout 60m -run 'ReferenceTrie|StoppedNode|Inflated|Played' .
 
 # What runs on several goroutines, and of engines, layouts and the simulator the tests that do.
 # Those that take more than a minute are in slow.
@@ -240,27 +279,27 @@ RACE_PACKAGES := ./internal/observe/measure ./internal/observe/blockio/... ./int
 	./internal/plan/sweep ./internal/explain/promexport ./engines/null ./engines/mem ./runner
 # Sixty short runs, each of which measures what the harness itself takes.
 UNRACED := AFailureInAnyPhase
-RACE := CGO_ENABLED=1 $(GO) test -race -short -timeout 30m
+RACE := CGO_ENABLED=1 $(GOTEST) -race -short -timeout 30m
 
 race: needs
 	$(RACE) -skip $(UNRACED) $(RACE_PACKAGES)
-	$(GO) test -short -run $(UNRACED) ./internal/run/session
+	$(GOTEST) -short -run $(UNRACED) ./internal/run/session
 	$(RACE) -run 'TestEngine/(PutGetDelete|ReadersBesideAWriter|SettleEnds)' ./engines/pebble1 ./engines/goleveldb
 	$(RACE) -run 'Reader|Curve|LongTraces' ./layouts/chunktrie ./internal/model/cachesim
 
-# Every target gets its seconds of one core; in test a third of one.
+# Every target gets its seconds of one core; in ci a third of one.
 FUZZ_SECONDS := 1
 
-# RocksDB's adapter is a package with cgo alone. Test leaves to slow what links a node, an engine or Parquet's library for one fuzz
+# RocksDB's adapter is a package with cgo alone. Ci leaves to slow what links a node, an engine or Parquet's library for one fuzz
 # test. Their seeds are in unit.
 FUZZED_IN_SLOW := fixtures rocksdb pebbledb flat statelab-run-parquet
 fuzz: needs
-	@CGO_ENABLED=1 GO=$(GO) scripts/fuzz $(if $(filter test,$(MAKECMDGOALS)),0.3 $(FUZZED_IN_SLOW),$(FUZZ_SECONDS))
+	@CGO_ENABLED=1 GO=$(GO) scripts/fuzz $(if $(filter ci,$(RING)),0.3 $(FUZZED_IN_SLOW),$(FUZZ_SECONDS))
 
 # Processes are watched very often: 10,000 times attached to and detached from while their stacks grow, and 100 watchers killed; and
 # nodes that write for five minutes.
 watched: runners
-	$(GO) test -v -timeout 0 -count=1 -run 'TestWatchInShortWindows|TestKilledWatchersLeaveNothing|TestWatchCostsLittle|TestWatchedNodesThatWrite' ./cmd/statelab \
+	$(GOTEST) -v -timeout 0 -count=1 -run 'TestWatchInShortWindows|TestKilledWatchersLeaveNothing|TestWatchCostsLittle|TestWatchedNodesThatWrite' ./cmd/statelab \
 		-attachments 10000 -killed 100 -overhead 10 -node-seconds 300
 
 STORM := 2h
@@ -269,16 +308,16 @@ STORM_SEED := 1
 # The ledger is storm.jsonl: a line for each round, with its seed. make storm
 # STORM_SEED=N STORM=1s repeats the round of seed N; STORM_ONLY='^(load|replay) tmpfs' leaves only full disks.
 storm: runners trees
-	$(GO) test -v -short -timeout 0 -count=1 -run 'TestStorm$$' ./cmd/statelab -storm $(STORM) \
+	$(GOTEST) -v -short -timeout 0 -count=1 -run 'TestStorm$$' ./cmd/statelab -storm $(STORM) \
 		-storm-seed $(STORM_SEED) -storm-only '$(STORM_ONLY)' -storm-ledger $(CURDIR)/storm.jsonl
 
 damage: runners
-	$(GO) test -v -timeout 0 -count=1 -run 'TestDamagedInputs|TestEnginesAgainstDamage|TestOneLieIsCaught' ./cmd/statelab -damaged 10000 -lies 100
+	$(GOTEST) -v -timeout 0 -count=1 -run 'TestDamagedInputs|TestEnginesAgainstDamage|TestOneLieIsCaught' ./cmd/statelab -damaged 10000 -lies 100
 
 # Measurements and serve that run for SOAK: memory, open files, threads and goroutines stay what they are.
 SOAK ?= 2h
 soak: needs
-	$(GO) test -v -short -timeout 0 -count=1 -run 'TestSoak$$' ./cmd/statelab -soak $(SOAK)
+	$(GOTEST) -v -short -timeout 0 -count=1 -run 'TestSoak$$' ./cmd/statelab -soak $(SOAK)
 
 # Exact versions, as of staticcheck.
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0

@@ -35,6 +35,7 @@ var ladder = []rung{
 		"internal/base/sbom":        {},
 		"internal/base/livedir":     {"engine"},
 		"internal/base/optionsfile": {"internal/base/livedir"},
+		"internal/base/testring":    {},
 		"result":                    {"engine", "internal/base/output"},
 		"tree":                      {"engine"},
 		"layout":                    {"engine"},
@@ -254,6 +255,7 @@ var ladder = []rung{
 		"cmd/statelab-run-parquet": {"internal/chain/accesses", "internal/chain/xatu"},
 		"cmd/statelab-run-pebble":  {"engines/pebble1", "engines/pebble2", "runner"},
 		"cmd/statelab-run-rocksdb": {"engines/rocksdb", "runner"},
+		"scripts/ring":             {"internal/base/testring"},
 	}},
 }
 

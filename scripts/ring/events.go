@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+)
+
+// An event is a line of `go test -json` (see `go doc test2json`).
+type event struct {
+	Action     string
+	Package    string
+	ImportPath string // of build-output
+	Test       string
+	Elapsed    float64 // seconds
+	Output     string
+}
+
+// A packageLog is what a package's tests printed, until the package has ended.
+type packageLog struct {
+	lines   []event           // with output
+	outcome map[string]string // of tests that have ended
+	records []record
+	cached  bool
+}
+
+// read follows the events of tests. It prints a line for each package that passes, and of each
+// that fails all that its failing tests printed; if verbose, everything as it comes. What is no
+// event is printed as it is. The records are of all tests that ended, and of each package that
+// failed outside its tests.
+func read(
+	events io.Reader, out io.Writer, name func(pkg string) string, verbose bool,
+) (records []record, err error) {
+	l := listener{out, name, verbose, map[string]*packageLog{}}
+	lines := bufio.NewReader(events)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(line) > 0 {
+			r, err := l.take(line)
+			if err != nil {
+				return records, err
+			}
+			records = append(records, r...)
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return records, fmt.Errorf("read the events of tests: %w", err)
+		}
+	}
+	// A package without an end: its process was killed, or the stream was cut.
+	for pkg, p := range l.packages {
+		if _, err := io.WriteString(out, p.failures()); err != nil {
+			return records, err
+		}
+		records = append(records, p.records...)
+		records = append(records, record{Package: name(pkg), Outcome: failed})
+	}
+	return records, nil
+}
+
+// A listener follows the events of all packages.
+type listener struct {
+	out      io.Writer
+	name     func(pkg string) string
+	verbose  bool
+	packages map[string]*packageLog // those that have not ended
+}
+
+// take takes one line; the records are those of a package that has ended with it.
+func (l listener) take(line []byte) ([]record, error) {
+	var e event
+	if line[0] != '{' || json.Unmarshal(line, &e) != nil {
+		_, err := l.out.Write(line)
+		return nil, err
+	}
+	if e.Action == "build-output" {
+		_, err := io.WriteString(l.out, e.Output)
+		return nil, err
+	}
+	if e.Package == "" {
+		return nil, nil
+	}
+	p := l.packages[e.Package]
+	if p == nil {
+		p = &packageLog{outcome: map[string]string{}}
+		l.packages[e.Package] = p
+	}
+
+	switch e.Action {
+	case "output":
+		p.lines = append(p.lines, e)
+		p.cached = p.cached || e.Test == "" && strings.HasSuffix(e.Output, "\t(cached)\n")
+		if !l.verbose {
+			return nil, nil
+		}
+		_, err := io.WriteString(l.out, e.Output)
+		return nil, err
+	case passed, failed, skipped:
+	default:
+		return nil, nil
+	}
+	if e.Test != "" {
+		p.outcome[e.Test] = e.Action
+		r := record{Package: l.name(e.Package), Test: e.Test, Outcome: e.Action, Seconds: e.Elapsed}
+		if e.Action == skipped {
+			r.Reason = p.reason(e.Test)
+		}
+		p.records = append(p.records, r)
+		return nil, nil
+	}
+
+	delete(l.packages, e.Package)
+	for i := range p.records {
+		p.records[i].Cached = p.cached
+	}
+	text := p.verdict()
+	if e.Action == failed {
+		text = p.failures()
+		if !containsFailure(p.records) {
+			p.records = append(p.records, record{Package: l.name(e.Package), Outcome: failed})
+		}
+	}
+	if l.verbose {
+		return p.records, nil
+	}
+	_, err := io.WriteString(l.out, text)
+	return p.records, err
+}
+
+func containsFailure(records []record) bool {
+	for _, r := range records {
+		if r.Outcome == failed {
+			return true
+		}
+	}
+	return false
+}
+
+// verdict is the line in which go test says how the package ended.
+func (p *packageLog) verdict() string {
+	for i := len(p.lines) - 1; i >= 0; i-- {
+		if e := p.lines[i]; e.Test == "" && (strings.HasPrefix(e.Output, "ok") || strings.HasPrefix(e.Output, "?")) {
+			return e.Output
+		}
+	}
+	return ""
+}
+
+var progress = regexp.MustCompile(`^\s*=== (RUN|PAUSE|CONT|NAME) `)
+
+// failures is all that was printed, but for the tests that passed or were skipped.
+func (p *packageLog) failures() string {
+	var b bytes.Buffer
+	for _, e := range p.lines {
+		outcome := p.outcome[e.Test]
+		if e.Test != "" && (outcome == passed || outcome == skipped) || progress.MatchString(e.Output) {
+			continue
+		}
+		b.WriteString(e.Output)
+	}
+	return b.String()
+}
+
+var source = regexp.MustCompile(`^\s+[\w.-]+\.go:\d+: `)
+
+// reason is the last thing that a skipped test said, without the place in the source.
+func (p *packageLog) reason(test string) string {
+	said := ""
+	for _, e := range p.lines {
+		switch {
+		case e.Test != test:
+		case source.MatchString(e.Output):
+			said = strings.TrimSpace(source.ReplaceAllString(e.Output, ""))
+		case said != "" && strings.HasPrefix(e.Output, "        "): // a reason of more lines
+			said += " " + strings.TrimSpace(e.Output)
+		}
+	}
+	return said
+}
