@@ -3,7 +3,10 @@
 //
 // Names follow the Prometheus conventions: statelab_<subsystem>_<noun>_<unit>,
 // base units, counters end in _total; the only label is the tree, of which a
-// replay has a closed list. Non-goals: storing (the run folder does).
+// replay has a closed list. The text format is written here: Prometheus' client would bring
+// protobuf, and most of its weight would be in the main binary for this alone. A test compares what
+// is served with that client. Non-goals: storing (the run folder does), and the newer formats that
+// a scraper can ask for, since all of them read this one.
 package promexport
 
 import (
@@ -15,10 +18,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/statelab/statelab/result"
 )
@@ -44,9 +43,14 @@ func NewLive(verb string) *Live {
 // Handler serves /metrics' content: besides the progress, the memory, goroutines and open
 // files of the process that asks the runners to measure.
 func (l *Live) Handler() http.Handler {
-	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(l, l.Replay, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		f := families{}
+		f.process()
+		l.collect(f)
+		l.Replay.collect(f)
+		w.Header().Set("Content-Type", contentType)
+		_ = f.write(w) // a scraper that hung up knows that it got nothing
+	})
 }
 
 // Serve serves /metrics at an address until stop is called.
@@ -89,44 +93,40 @@ func (l *Live) Run(n, total int) {
 	l.run = [2]int{n, total}
 }
 
-// Describe implements prometheus.Collector: an unchecked one, as Replay is.
-func (l *Live) Describe(chan<- *prometheus.Desc) {}
-
-// Collect implements prometheus.Collector.
-func (l *Live) Collect(out chan<- prometheus.Metric) {
+// collect adds the progress.
+func (l *Live) collect(f families) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	send := func(name, help string, kind prometheus.ValueType, v float64, label ...string) { // a name and its value, or none
-		names, values := []string{"verb"}, []string{l.verb}
-		if len(label) > 0 {
-			names, values = append(names, label[0]), append(values, label[1])
-		}
-		out <- prometheus.MustNewConstMetric(prometheus.NewDesc("statelab_run_"+name, help, names, nil), kind, v, values...)
+	send := func(name, help, kind string, v float64, label ...string) { // a name and its value, or none
+		f.add("statelab_run_"+name, help, kind, v, append(label, "verb", l.verb)...)
 	}
-	help := map[string]string{"operations": "Operations of all phases so far.", "device_read_bytes": "Bytes that the runners fetched from devices."}
-	for _, name := range slices.Sorted(maps.Keys(l.sums)) {
-		send(name+"_total", help[name], prometheus.CounterValue, l.sums[name])
-	}
+	send("operations_total", "Operations of all phases so far.", counter, l.sums["operations"])
+	send("device_read_bytes_total", "Bytes that the runners fetched from devices.", counter,
+		l.sums["device_read_bytes"])
 	if l.run[1] > 0 {
-		send("number", "The run of the plan that is going on, counted from 1.", prometheus.GaugeValue, float64(l.run[0]))
-		send("expected", "How many runs the plan has.", prometheus.GaugeValue, float64(l.run[1]))
+		send("number", "The run of the plan that is going on, counted from 1.", gauge, float64(l.run[0]))
+		send("expected", "How many runs the plan has.", gauge, float64(l.run[1]))
 	}
 	if l.event.Phase == "" {
 		return
 	}
-	send("phase", "1, with the phase that is going on as a label.", prometheus.GaugeValue, 1, "phase", l.event.Phase)
-	send("phase_done", "What is done of the phase, in its own unit.", prometheus.GaugeValue, float64(l.event.Done))
-	send("phase_expected", "What the phase will do; 0: not known.", prometheus.GaugeValue, float64(l.event.Total))
-	if t := l.tick; t != nil {
-		send("operations_per_second", "Operations of the last second.", prometheus.GaugeValue, t.OpsPerSecond)
-		const service = "Service time of the last second, by quantile."
-		if t.P99 > 0 {
-			send("service_seconds", service, prometheus.GaugeValue, float64(t.P50)/1e9, "quantile", "0.5")
-			send("service_seconds", service, prometheus.GaugeValue, float64(t.P99)/1e9, "quantile", "0.99")
-		}
-		if t.BlockReadsPerOp != nil {
-			send("block_reads_per_operation", "Block reads per operation of the last second.", prometheus.GaugeValue, *t.BlockReadsPerOp)
-		}
+
+	send("phase", "1, with the phase that is going on as a label.", gauge, 1, "phase", l.event.Phase)
+	send("phase_done", "What is done of the phase, in its own unit.", gauge, float64(l.event.Done))
+	send("phase_expected", "What the phase will do; 0: not known.", gauge, float64(l.event.Total))
+	t := l.tick
+	if t == nil {
+		return
+	}
+	send("operations_per_second", "Operations of the last second.", gauge, t.OpsPerSecond)
+	const service = "Service time of the last second, by quantile."
+	if t.P99 > 0 {
+		send("service_seconds", service, gauge, float64(t.P50)/1e9, "quantile", "0.5")
+		send("service_seconds", service, gauge, float64(t.P99)/1e9, "quantile", "0.99")
+	}
+	if t.BlockReadsPerOp != nil {
+		send("block_reads_per_operation", "Block reads per operation of the last second.", gauge,
+			*t.BlockReadsPerOp)
 	}
 }
 
@@ -179,41 +179,36 @@ var counterHelp = map[string]string{
 	"device_read_bytes": "Bytes the runner fetched from devices.", "device_written_bytes": "Bytes the runner sent to devices.",
 }
 
-// Describe implements prometheus.Collector: what there is depends on what trees
-// can tell, so the collector is an unchecked one.
-func (r *Replay) Describe(chan<- *prometheus.Desc) {}
-
-// Collect implements prometheus.Collector.
-func (r *Replay) Collect(out chan<- prometheus.Metric) {
+// collect adds what is known of every tree: what a tree does not tell is not there.
+func (r *Replay) collect(f families) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	for _, tree := range slices.Sorted(maps.Keys(r.trees)) {
 		s := r.trees[tree]
-		send := func(kind prometheus.ValueType, name, help string, v float64, quantile ...string) {
-			desc := prometheus.NewDesc("statelab_replay_"+name, help, []string{"tree", "quantile"}[:1+len(quantile)], nil)
-			out <- prometheus.MustNewConstMetric(desc, kind, v, append([]string{tree}, quantile...)...)
+		send := func(kind, name, help string, v float64, label ...string) {
+			f.add("statelab_replay_"+name, help, kind, v, append(label, "tree", tree)...)
 		}
-		gauge := func(name, text string, v *int64) {
+		known := func(name, text string, v *int64) {
 			if v != nil {
-				send(prometheus.GaugeValue, name, text, float64(*v))
+				send(gauge, name, text, float64(*v))
 			}
 		}
 		for name, sum := range s.sums {
-			send(prometheus.CounterValue, name+"_total", counterHelp[name], sum)
+			send(counter, name+"_total", counterHelp[name], sum)
 		}
 		t := s.last.Tree
-		send(prometheus.CounterValue, "versions_total", "Versions committed by the running replay.", float64(s.versions))
-		gauge("version_number", "The last version that is committed.", &t.Version)
-		gauge("resident_memory_bytes", "Resident memory of the runner.", &t.RSSBytes)
-		gauge("tree_size_leaves", "Leaves of all stores.", t.TreeSize)
+		send(counter, "versions_total", "Versions committed by the running replay.", float64(s.versions))
+		known("version_number", "The last version that is committed.", &t.Version)
+		known("resident_memory_bytes", "Resident memory of the runner.", &t.RSSBytes)
+		known("tree_size_leaves", "Leaves of all stores.", t.TreeSize)
 		if t.TreeHeight != nil {
-			send(prometheus.GaugeValue, "tree_height_levels", "Height of the highest store.", float64(*t.TreeHeight))
+			send(gauge, "tree_height_levels", "Height of the highest store.", float64(*t.TreeHeight))
 		}
-		gauge("disk_bytes", "Disk space below the tree's folder.", t.DiskBytes)
+		known("disk_bytes", "Disk space below the tree's folder.", t.DiskBytes)
 		const commits = "Commit time of the last second, by quantile."
 		if s.last.P99 > 0 {
-			send(prometheus.GaugeValue, "commit_seconds", commits, float64(s.last.P50)/1e9, "0.5")
-			send(prometheus.GaugeValue, "commit_seconds", commits, float64(s.last.P99)/1e9, "0.99")
+			send(gauge, "commit_seconds", commits, float64(s.last.P50)/1e9, "quantile", "0.5")
+			send(gauge, "commit_seconds", commits, float64(s.last.P99)/1e9, "quantile", "0.99")
 		}
 	}
 }
