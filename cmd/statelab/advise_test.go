@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/result"
 )
@@ -28,6 +29,7 @@ func adviceOf(t *testing.T, text string) (a advise.Advice) {
 // A cache that is too small, the recommended one, and both measured: the advice
 // must come true, and the database stay as it was.
 func TestAdviceComesTrue(t *testing.T) {
+	testring.Outer(t, "it measures what was advised")
 	for _, engine := range []string{"pebble1", "pebble2"} {
 		t.Run(engine, func(t *testing.T) {
 			if testing.Short() && engine == "pebble2" {

@@ -6,11 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/statelab/statelab/internal/base/testring"
 )
 
 // goleveldb with a commit that reads every block twice, behind one that does not compile:
 // git bisect finds it with the script of the example.
 func TestBisectOfRealCommits(t *testing.T) {
+	testring.Outer(t, "it builds statelab five times")
 	if testing.Short() {
 		t.Skip("builds statelab five times: make slow")
 	}

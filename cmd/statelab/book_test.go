@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/statelab/statelab/internal/base/testring"
 )
 
 // The chapters whose commands a reader types, each from an empty folder.
@@ -21,6 +23,7 @@ var fewer = strings.NewReplacer(" --repeats 5", " --repeats 2", "--gets 50k", "-
 
 // TestTheBooksCommandsRun carries out every command that a chapter shows behind a "$", in order.
 func TestTheBooksCommandsRun(t *testing.T) {
+	testring.Outer(t, "it runs every command of the documents")
 	for _, chapter := range chapters {
 		t.Run(chapter, func(t *testing.T) {
 			t.Parallel()

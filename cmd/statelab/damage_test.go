@@ -9,15 +9,14 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/testring"
 )
 
 // Full disks, damaged files and wrong folders: each ends soon, with words that
 // name the thing and the way out.
 
 func TestFullDiskEndsTheLoad(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root may mount a small disk to fill")
-	}
+	testring.Root(t, "to mount a small disk that the test fills")
 	disk := t.TempDir()
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=64m"); err != nil {
 		t.Skipf("this machine does not let root mount a small disk: %v", err)

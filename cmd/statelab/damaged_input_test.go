@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/testring"
 )
 
 // Every reader of foreign bytes against every kind of damage: an error that names the
@@ -235,6 +236,7 @@ func foreignDatabase(t *testing.T) string {
 }
 
 func TestDamagedInputs(t *testing.T) {
+	testring.Outer(t, "thousands of damaged inputs")
 	onPath(t, "statelab-run-parquet")
 	inputs := *damagedInputs
 	if testing.Short() {
@@ -415,6 +417,7 @@ const (
 // Whatever the engine does, statelab ends, and success means that every value was right;
 // what the engines do is logged as a table, and is in docs/reliability.md.
 func TestEnginesAgainstDamage(t *testing.T) {
+	testring.Outer(t, "it opens damaged databases with every engine")
 	names, each := []string{"pebble1", "pebble2", "goleveldb", "bbolt", "badger", "fjall", "parity-db"}, min(*damagedInputs, 100)
 	onPath(t, "statelab-run-badger")
 	withRustEngines(t)

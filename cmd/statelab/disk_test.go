@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/result"
 )
@@ -16,6 +17,7 @@ import (
 // fio and the prober see the same disk: their figures are of one size, Little's
 // law holds for both, and the folder holds what was printed.
 func TestDiskAgreesWithFio(t *testing.T) {
+	testring.Outer(t, "it measures a disk, and needs fio")
 	dir, out := t.TempDir(), filepath.Join(t.TempDir(), "disk")
 	if err := host.DirectSupported(dir); err != nil {
 		t.Skip(err)

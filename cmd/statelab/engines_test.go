@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/result"
 )
@@ -19,6 +20,7 @@ import (
 // withCRunners puts the runners of the C engines on PATH.
 func withCRunners(t *testing.T) {
 	t.Helper()
+	testring.Outer(t, "it needs the engines in C, C++ and Rust")
 	dir := filepath.Join(scratch, "runners")
 	for _, known := range newTables().Engines.Outside {
 		put(t, dir, []string{known.Runner})
@@ -31,6 +33,7 @@ func withCRunners(t *testing.T) {
 // rocksLibrary is RocksDB's, beside the runners that withCRunners puts on PATH.
 func rocksLibrary(t *testing.T) string {
 	t.Helper()
+	testring.Outer(t, "it needs RocksDB's library")
 	library := filepath.Join(scratch, "runners", "lib", "librocksdb.so")
 	if text, err := exec.Command("../../engines/rocksdb/fetch.sh", fetched(t, library)).CombinedOutput(); err != nil {
 		t.Fatalf("fetch RocksDB: %v\n%s", err, text)
@@ -179,6 +182,7 @@ func TestHandles(t *testing.T) {
 
 // TestALibraryOfOnesOwn: the example engine in C through the verbs.
 func TestALibraryOfOnesOwn(t *testing.T) {
+	testring.Outer(t, "it needs a C compiler")
 	withCRunners(t)
 	dir := t.TempDir()
 	if text, err := exec.Command("make", "-C", "../../examples/native-c", "OUT="+filepath.Join(dir, "libexample.so")).CombinedOutput(); err != nil {

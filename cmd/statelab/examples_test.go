@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/statelab/statelab/internal/base/testring"
 )
 
 // short is how an example runs in a test: the same commands on less data.
@@ -28,6 +30,7 @@ var (
 // TestExamples runs every example in a short form. The output stored beside it answers the
 // question too, and is of the same commands with the values that the script has.
 func TestExamples(t *testing.T) {
+	testring.Outer(t, "it runs every example")
 	scripts, err := filepath.Glob("../../examples/*/run.sh")
 	if err != nil || len(scripts) != len(short) {
 		t.Fatalf("%d examples, %d of them here: %v", len(scripts), len(short), err)

@@ -14,14 +14,15 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/statelab/statelab/internal/base/testring"
 )
 
 // Debian's Prometheus scrapes a sweep and a replay while they run, and every query of the
 // Grafana dashboard gives a series of one of them; promtool accepts the alerts.
 func TestPrometheusScrapesWhatRuns(t *testing.T) {
-	if _, err := exec.LookPath("prometheus"); err != nil {
-		t.Fatalf("%v: scripts/needs prometheus:prometheus installs it", err)
-	}
+	testring.Outer(t, "it runs Prometheus beside a sweep and a replay")
+	testring.Program(t, "prometheus")
 	examples, err := filepath.Abs("../../examples/grafana")
 	if err != nil {
 		t.Fatal(err)

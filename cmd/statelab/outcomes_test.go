@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/result"
 )
@@ -114,6 +115,7 @@ func drawn(t *testing.T) uint64 {
 // step has a run that is ok; then --resume ends with the figures of a run that was left
 // alone.
 func TestOutcomesAreHonest(t *testing.T) {
+	testring.Outer(t, "it runs every measuring command with every failure")
 	seed := drawn(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	fates := []string{"SIGINT", "kill statelab", "kill its runner", "SIGTERM", "SIGHUP"}

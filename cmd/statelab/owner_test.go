@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/testring"
 )
 
 // Whose database a directory is: no engine may touch what another one wrote.
@@ -18,6 +19,7 @@ func TestEmbeddedEnginesLeaveEachOthersDatabases(t *testing.T) {
 }
 
 func TestAllEnginesLeaveEachOthersDatabases(t *testing.T) {
+	testring.Outer(t, "it needs every engine")
 	withCRunners(t)
 	leaveEachOther(t, []string{"rocksdb", "mdbx", "lmdb", "fjall", "parity-db"}, embeddedNames())
 }

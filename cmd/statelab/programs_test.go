@@ -5,17 +5,20 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/statelab/statelab/internal/base/testring"
 )
 
 // madePrograms names a folder with programs that are built from this source already, as `make
-// test` builds them. Where it is not set, tests build what they need.
+// build` builds them. Where it is not set, tests build what they need.
 const madePrograms = "STATELAB_TEST_PROGRAMS"
 
-// keptFolder names a folder in which tests, each in a process of its own (scripts/e2e), keep what takes long to make for each other.
+// keptFolder names a folder in which tests, each in a process of its own (make e2e), keep what takes long to make for each other.
 // Where it is not set, each process makes its own.
 const keptFolder = "STATELAB_TEST_KEPT"
 
@@ -96,14 +99,14 @@ func program(dir, name string) error {
 			continue
 		}
 		cgo := "1"
-		if name == "statelab" {
+		if slices.Contains(goAlone, name) {
 			cgo = "0"
 		}
 		return placed(path, func(path string) error {
 			build := exec.Command("go", "build", "-C", found[0], "-o", absolute(path), ".")
 			build.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
 			if text, err := build.CombinedOutput(); err != nil {
-				return fmt.Errorf("build %s (make test installs a C compiler): %w\n%s", name, err, text)
+				return fmt.Errorf("build %s (make ci installs a C compiler): %w\n%s", name, err, text)
 			}
 			return nil
 		})
@@ -125,9 +128,16 @@ func onPath(t *testing.T, names ...string) {
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
+// goAlone are the programs that Go builds without a C compiler and without other modules.
+var goAlone = []string{"statelab", "statelab-studies", "statelab-run-badger", "statelab-run-parquet", "statelab-run-replaytest"}
+
+// put skips the test in the inner ring if a program needs more than Go.
 func put(t *testing.T, dir string, names []string) {
 	t.Helper()
 	for _, name := range names {
+		if !slices.Contains(goAlone, name) {
+			testring.Outer(t, "it needs "+name)
+		}
 		if err := program(dir, name); err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,8 @@ import (
 	pebble1 "github.com/cockroachdb/pebble"
 	"github.com/cockroachdb/pebble/v2"
 	"go.etcd.io/bbolt"
+
+	"github.com/statelab/statelab/internal/base/testring"
 )
 
 // remedy is a refusal and what it says to type.
@@ -31,6 +33,7 @@ type remedy struct {
 
 // TestRemedies: what refusals say to type is typed, and works. Other programs made the databases.
 func TestRemedies(t *testing.T) {
+	testring.Outer(t, "it runs every remedy that a message names")
 	withCRunners(t)
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }

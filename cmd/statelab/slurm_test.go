@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/statelab/statelab/internal/base/testring"
 )
 
 // slurmNode is a node to be.
@@ -50,10 +52,9 @@ const slurmWithin = 90 * time.Second
 // skips the test where the kernel forbids what Slurm needs.
 func startSlurm(t testing.TB, nodes []slurmNode, more ...string) *slurmCluster {
 	t.Helper()
+	testring.Outer(t, "it starts a Slurm")
 	for _, program := range slurmNeeds {
-		if _, err := slurmProgram(program); err != nil {
-			t.Fatalf("%s is not installed: make cluster-needs", program)
-		}
+		testring.Program(t, program)
 	}
 	dir, err := os.MkdirTemp("", "slurmtest-") // short: a socket's path has 108 bytes
 	if err != nil {
@@ -94,15 +95,6 @@ func startSlurm(t testing.TB, nodes []slurmNode, more ...string) *slurmCluster {
 }
 
 func (c *slurmCluster) path(name string) string { return filepath.Join(c.dir, name) }
-
-// slurmProgram looks where daemons are, too, which an ordinary user's PATH leaves out.
-func slurmProgram(program string) (string, error) {
-	path, err := exec.LookPath(program)
-	if err == nil {
-		return path, nil
-	}
-	return exec.LookPath(filepath.Join("/usr/sbin", program))
-}
 
 func (c *slurmCluster) configure(nodes []slurmNode, more []string) {
 	me, err := user.Current()
@@ -169,11 +161,7 @@ func (c *slurmCluster) configureCgroups() {
 // start runs a daemon in the foreground of this test.
 func (c *slurmCluster) start(name, program string, args ...string) {
 	c.t.Helper()
-	path, err := slurmProgram(program)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	command := exec.Command(path, args...)
+	command := exec.Command(testring.Program(c.t, program), args...)
 	command.Env = append(os.Environ(), "SLURM_CONF="+c.Conf)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	words, err := os.OpenFile(c.path(name+".out"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -204,10 +192,7 @@ func (c *slurmCluster) StartController() {
 // StartNode starts a node's slurmd, perhaps again.
 func (c *slurmCluster) StartNode(name string) {
 	c.t.Helper()
-	path, err := slurmProgram("slurmd")
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	path := testring.Program(c.t, "slurmd")
 	if hides := c.hides[name]; len(hides) > 0 {
 		// In a mount namespace of its own.
 		script := `for dir; do mount -t tmpfs none "$dir" || exit 1; done; exec "$0" -D -N ` + name

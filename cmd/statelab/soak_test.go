@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/statelab/statelab/internal/base/testring"
 )
 
 var soakFor = flag.Duration("soak", 20*time.Second, "how long the soak lasts (make soak: SOAK)")
@@ -36,6 +38,7 @@ type soaker struct {
 // TestSoak runs measurements, a database that is written and the page of results for a long
 // time: after a third of it, what they hold does not grow any more.
 func TestSoak(t *testing.T) {
+	testring.Outer(t, "it runs for a long time")
 	t.Parallel()
 	results := t.TempDir()
 	seconds := soakFor.Seconds() + 600 // none ends by itself

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/result"
 )
@@ -142,6 +143,7 @@ func everyKey(t *testing.T, db, _ string) string {
 }
 
 func TestStorm(t *testing.T) {
+	testring.Outer(t, "it kills commands at random")
 	subjects := stormSubjects(t)
 	undisturbed := map[int]*calm{}
 	faults, rounds := map[string]int{}, 0

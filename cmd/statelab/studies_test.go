@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/observe/host"
 )
 
@@ -28,6 +29,7 @@ var tiny = []struct{ pattern, replacement string }{
 
 // TestStudiesRun runs every experiment of every study in a small size and reports it with the study.
 func TestStudiesRun(t *testing.T) {
+	testring.Outer(t, "it runs the published studies")
 	withCRunners(t)
 	beside(t, "statelab-studies")
 	files, err := filepath.Glob("../../studies/*/*.yaml")

@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/tuned"
 	"github.com/statelab/statelab/result"
@@ -35,6 +36,7 @@ func tuningOf(t *testing.T, text string) (found tuned.Tuning) {
 // TestTunedIsMeasured: what tune recommends is built and measured, and comes within 3 % of what it said.
 // The database has blocks of 1 KiB, whose indexes need more than the memory, so larger ones must win.
 func TestTunedIsMeasured(t *testing.T) {
+	testring.Outer(t, "it measures what was proposed")
 	for engine, options := range map[string]string{
 		"pebble1": levelled + "BlockSize=1KiB", "pebble2": levelled + "BlockSize=1KiB",
 		"rocksdb":   "block_size=1024 " + steadyRocks,

@@ -336,7 +336,7 @@ func TestWatchRefusesUnknownVersions(t *testing.T) {
 	}
 	stripped := filepath.Join(t.TempDir(), "stripped")
 	if text, err := exec.Command("strip", "-o", stripped, program).CombinedOutput(); err != nil {
-		t.Fatalf("strip (make test installs it with the C compiler): %v\n%s", err, text)
+		t.Fatalf("strip (make ci installs it with the C compiler): %v\n%s", err, text)
 	}
 	if text, err = os.ReadFile(stripped); err != nil {
 		t.Fatal(err)

@@ -72,7 +72,7 @@ func rocksGets(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "rocksgets")
 	if text, err := exec.Command("cc", "-O1", "-o", program, "testdata/rocksgets.c", "-ldl").CombinedOutput(); err != nil {
-		t.Fatalf("cc (make test installs it): %v\n%s", err, text)
+		t.Fatalf("cc (make ci installs it): %v\n%s", err, text)
 	}
 	return program
 }
@@ -153,7 +153,7 @@ func TestWatchRefusesALibraryWithoutItsFunctions(t *testing.T) {
 	}
 	for _, args := range [][]string{{"-o", program, "testdata/rocksgets.c", "-ldl"}, {"-shared", "-fPIC", "-o", library, source}} {
 		if text, err := exec.Command("cc", args...).CombinedOutput(); err != nil {
-			t.Fatalf("cc (make test installs it): %v\n%s", err, text)
+			t.Fatalf("cc (make ci installs it): %v\n%s", err, text)
 		}
 	}
 	command := exec.Command(program, library, "read", dir, "1", "1")

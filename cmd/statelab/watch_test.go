@@ -33,15 +33,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/statelab/statelab/internal/ask/watch"
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/observe/probe"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
-// watching skips a test where the kernel or the rights do not allow to watch a process.
+// watching skips a test where the kernel or the rights do not allow to watch a process, and in the
+// inner ring: targets are built with a C compiler, and watched by root.
 func watching(t *testing.T) {
 	t.Helper()
+	testring.Outer(t, "it watches processes, as root, and needs a C compiler")
 	if err := probe.Possible(); err != nil {
 		t.Skipf("processes cannot be watched here: %v", err)
 	}
@@ -93,7 +96,7 @@ func runnerOf(t *testing.T, stripped bool) []string {
 		if _, err := os.Stat(path); err == nil {
 			return []string{path}
 		}
-		// The flags of make test leave the symbols out.
+		// The flags of the Makefile leave the symbols out.
 		if err := placed(path, func(path string) error {
 			build := exec.Command("go", "build", "-ldflags=", "-o", path, "../statelab-run-pebble")
 			build.Env = append(os.Environ(), "CGO_ENABLED=1")
@@ -108,7 +111,7 @@ func runnerOf(t *testing.T, stripped bool) []string {
 	}
 	path := filepath.Join(t.TempDir(), "stripped")
 	if text, err := exec.Command("strip", "-o", path, binary).CombinedOutput(); err != nil {
-		t.Fatalf("strip (make test installs it with the C compiler): %v\n%s", err, text)
+		t.Fatalf("strip (make ci installs it with the C compiler): %v\n%s", err, text)
 	}
 	return []string{path, runnerVerb}
 }
@@ -283,6 +286,7 @@ func deviceTold(t *testing.T, dir string) bool {
 // otherMounts skips a test where processes cannot have mounts of their own.
 func otherMounts(t *testing.T) {
 	t.Helper()
+	testring.Root(t, "mounts of one's own")
 	if text, err := exec.Command("unshare", "--mount", "true").CombinedOutput(); err != nil {
 		t.Skipf("unshare --mount: %v: %s", err, text)
 	}

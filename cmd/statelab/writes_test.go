@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/testring"
 )
 
 // A writer is a command and the flags of it that name what it writes. Words in
@@ -96,6 +97,7 @@ func TestEveryCommandIsAWriter(t *testing.T) {
 // Every flag that names what a command writes is pointed at files of others, into a
 // database and through links: nothing that was there may change.
 func TestOnlyNamedPathsChange(t *testing.T) {
+	testring.Outer(t, "it runs every command")
 	tree := sentinels(t)
 	before := holding(t, tree)
 	at := func(name string) string { return filepath.Join(tree, name) }
