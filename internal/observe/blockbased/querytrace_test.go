@@ -14,16 +14,14 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/chain/kvlog"
 )
 
 // traced runs a benchmark of Debian's db_bench, which traces its queries, and returns what it says.
 func traced(t *testing.T, dir, benchmark string, arguments ...string) (trace []byte, said string) {
 	t.Helper()
-	program, err := exec.LookPath("db_bench")
-	if err != nil {
-		t.Fatalf("%v: scripts/needs db_bench:rocksdb-tools installs it", err)
-	}
+	program := testring.Program(t, "db_bench")
 	file := filepath.Join(dir, benchmark+".trace")
 	arguments = append([]string{"--db=" + filepath.Join(dir, "db"), "--num=2000", "--reads=1500", "--seed=7", "--threads=1", "--compression_type=none",
 		"--statistics", "--value_size=77", "--benchmarks=" + benchmark, "--trace_file=" + file}, arguments...)

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/subject"
 )
 
@@ -44,10 +45,7 @@ func TestReadsOfEveryCall(t *testing.T) {
 	if err := Possible(); err != nil {
 		t.Skipf("processes cannot be watched here: %v", err)
 	}
-	fio, err := exec.LookPath("fio")
-	if err != nil {
-		t.Skip("fio is not there: make test installs it")
-	}
+	fio := testring.Program(t, "fio")
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, make([]byte, blocks*blockBytes), 0o600); err != nil {
 		t.Fatal(err)

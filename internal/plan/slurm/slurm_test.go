@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/internal/base/setting"
+	"github.com/statelab/statelab/internal/base/testring"
 )
 
 func TestQueueIsRead(t *testing.T) {
@@ -270,9 +271,7 @@ func TestWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("SLURM_CONF", conf)
-	if _, err := exec.LookPath("squeue"); err != nil {
-		t.Skip("Slurm's programs are not here")
-	}
+	testring.Program(t, "squeue")
 	if _, err := queue("none"); !away(err) {
 		t.Errorf("%v", err)
 	}
