@@ -93,6 +93,7 @@ func TestAdviceForgetsCommands(t *testing.T) {
 
 // A node's database: what it runs is in its OPTIONS file, and only read.
 func TestAdviceForANode(t *testing.T) {
+	testring.Outer(t, "it measures a node for advice")
 	for _, engine := range []string{"pebble1", "pebble2"} {
 		t.Run(engine, func(t *testing.T) {
 			db := newForeign(t, engine)

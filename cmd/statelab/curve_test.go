@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/testring"
 )
 
 // The curve worked out from filters and indexes is the measured one, to the last
 // read: with one thread nothing is left to chance.
 func TestPredictedCurveIsTheMeasuredOne(t *testing.T) {
+	testring.Outer(t, "it measures a whole curve")
 	t.Parallel()
 	for _, c := range []struct{ name, engine, loaded, opened string }{
 		{"pebble1", "pebble1", "bench-kvdb", "bench-kvdb"},

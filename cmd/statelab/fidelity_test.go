@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/statelab/statelab/internal/ask/inspect"
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/model/fidelity"
 )
@@ -239,6 +240,7 @@ func TestConformity(t *testing.T) {
 
 // TestFidelityOfPebble: tables without filters are told, and cost more in a small cache.
 func TestFidelityOfPebble(t *testing.T) {
+	testring.Outer(t, "it builds databases as nodes have them")
 	bare, whole := filepath.Join(t.TempDir(), "bare"), filepath.Join(t.TempDir(), "whole")
 	// Sorted, four levels whose sizes do not depend on when compactions ran.
 	small := []string{"--keys", "200k", "--workload", "fillsorted", "--set", "LBaseMaxBytes=1MiB", "--set", "MemTableSize=1MiB"}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/chain/mpt"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/layout/layouttest"
@@ -162,6 +163,7 @@ func (s snapshot) expect(t *testing.T) {
 // TestOldReaders holds readers of old blocks against what they saw first, while
 // chunks are emptied and used again.
 func TestOldReaders(t *testing.T) {
+	testring.Outer(t, "it compares every old block with a reference")
 	for name, overrides := range map[string]map[string]string{"small chunks": small, "nothing pinned, eager": eager} {
 		t.Run(name, func(t *testing.T) {
 			o := layout.Options{Dir: newDir(t), Create: true, Overrides: overrides}

@@ -5,6 +5,7 @@ package pagetrie
 import (
 	"testing"
 
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/chain/mpt"
 	"github.com/statelab/statelab/layout"
 )
@@ -12,6 +13,7 @@ import (
 // TestBlocksSpill makes a block that changes many more pages than it may hold, and
 // one after it; reopened, all is there.
 func TestBlocksSpill(t *testing.T) {
+	testring.Outer(t, "it changes many pages twice")
 	const accounts, budget = 20_000, 400 * pageBytes
 	dir := t.TempDir()
 	s := grow(t, layout.Options{Dir: dir, MemoryBytes: budget}, accounts, 5000)

@@ -4,6 +4,7 @@
 //	ring run NAME MAKE TARGET...   make's targets, then the summary
 //	ring gotest ARG...             go test with these arguments
 //	ring e2e [PATTERN]             the tests of cmd/statelab, each in a process of its own
+//	ring skip REASON PACKAGE...    records what a ring leaves out as a whole
 //	ring step NAME COMMAND ARG...  any other command, timed
 //	ring check                     the tests of what depends on the files that git says are changed
 //
@@ -32,7 +33,7 @@ var errReported = errors.New("tests failed")
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return errors.New("want run, gotest, e2e, step or check")
+		return errors.New("want run, gotest, e2e, skip, step or check")
 	}
 	verb, rest := args[0], args[1:]
 	switch {
@@ -48,6 +49,8 @@ func run(args []string) error {
 		return endToEnd(pattern)
 	case verb == "step" && len(rest) > 1:
 		return step(rest[0], rest[1:])
+	case verb == "skip" && len(rest) > 1:
+		return skip(rest[0], rest[1:])
 	case verb == "check" && len(rest) == 0:
 		return check()
 	}

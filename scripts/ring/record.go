@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 )
 
@@ -51,6 +52,17 @@ func keep(records ...record) error {
 	}
 	_, err = file.Write(lines) // one write: others append at the same time
 	return errors.Join(err, file.Close())
+}
+
+// skip records packages that a ring leaves out.
+func skip(reason string, packages []string) error {
+	var records []record
+	for _, name := range packages {
+		records = append(records, record{
+			Package: strings.TrimPrefix(name, "./"), Outcome: skipped, Reason: reason,
+		})
+	}
+	return keep(records...)
 }
 
 // step runs a command and records how long it took.

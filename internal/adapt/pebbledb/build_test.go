@@ -20,6 +20,7 @@ import (
 	"github.com/statelab/statelab/engines/pebble2"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/result"
 )
 
@@ -123,6 +124,7 @@ func closeDB(t testing.TB, db engine.DB) {
 const testKeys = 300_000
 
 func TestBuildSortedHoldsEveryKeyAndLeavesNothingBehind(t *testing.T) {
+	testring.Outer(t, "it builds large databases")
 	for _, e := range engines() {
 		t.Run(e.Info().Name, func(t *testing.T) {
 			t.Parallel()
@@ -193,6 +195,7 @@ func checkFiles(t *testing.T, dir string, tables int) {
 // Real random loading is the oracle. What it leaves varies with the timing of
 // its compactions, most of all near the top.
 func TestBuildSortedHasTheShapeOfRandomLoading(t *testing.T) {
+	testring.Outer(t, "it builds large databases")
 	for _, e := range engines() {
 		t.Run(e.Info().Name, func(t *testing.T) {
 			if testing.Short() && e.Info().Name == "pebble1" {
@@ -280,6 +283,7 @@ func below(shape engine.Shape) []engine.Level {
 // The plan alone, for the published databases: their values repeat, so that how
 // well a level compresses decides how many keys it takes.
 func TestPlannedLevelsArePublishedOnes(t *testing.T) {
+	testring.Outer(t, "it plans databases of billions of keys")
 	t.Parallel()
 	values, err := keyspace.NewValues(keyspace.Table32, 110, 1)
 	if err != nil {

@@ -19,14 +19,21 @@ import (
 	"github.com/statelab/statelab/engine/enginetest"
 	"github.com/statelab/statelab/engines/pebble1"
 	"github.com/statelab/statelab/engines/pebble2"
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/result"
 )
 
 // TestOracles1 and TestOracles2 hold the counters of both versions' adapters against what Pebble and
 // the kernel count themselves. What every engine has to show is in engine/enginetest.
-func TestOracles1(t *testing.T) { testOracles(t, pebble1.Engine{}) }
-func TestOracles2(t *testing.T) { testOracles(t, pebble2.Engine{}) }
+func TestOracles1(t *testing.T) {
+	testring.Outer(t, "it compares counts with Pebble for a minute")
+	testOracles(t, pebble1.Engine{})
+}
+func TestOracles2(t *testing.T) {
+	testring.Outer(t, "it compares counts with Pebble for a minute")
+	testOracles(t, pebble2.Engine{})
+}
 
 func testOracles(t *testing.T, e engine.Engine) {
 	if testing.Short() {

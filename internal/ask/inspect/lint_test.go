@@ -14,6 +14,7 @@ import (
 	"github.com/statelab/statelab/engines/pebble1"
 	"github.com/statelab/statelab/engines/pebble2"
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/result"
 )
 
@@ -72,6 +73,7 @@ func pebbleOf(t *testing.T, e engine.Engine, profile string, options, later map[
 // TestLintOfPebble: each option that is not in force is seeded by Pebble itself, named alone, and its price is what Gets read of the
 // database as it is and as it would be.
 func TestLintOfPebble(t *testing.T) {
+	testring.Outer(t, "it builds a database for each option")
 	const cache = 512 << 10
 	lacking := map[string]string{"FilterLevels": "0-5"} // which is as good as it gets
 	made := map[string]string{}                         // databases, which are only read, by what they were made with

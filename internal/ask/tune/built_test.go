@@ -22,6 +22,7 @@ import (
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/tablemodel"
@@ -68,6 +69,7 @@ var others = []tablemodel.Tables{
 //	go test -v -run PredictedIsBuilt ./internal/ask/tune
 //	go test -v -timeout 1h -run PredictedIsBuilt/pebble2 ./internal/ask/tune -proved-keys 2000000
 func TestPredictedIsBuilt(t *testing.T) {
+	testring.Outer(t, "it builds what tune predicts")
 	keys, shrink := uint64(1_000_000), int64(1)
 	p := proof{tables: others[:10], missing: []float64{0, 0.5}, caches: []int64{1 << 20, 2 << 20, 8 << 20}, gets: 200_000}
 	if testing.Short() {
@@ -125,6 +127,7 @@ var levelTables = []tablemodel.Tables{
 //	go test -v -run LevelTablesAreBuilt ./internal/ask/tune
 //	go test -v -timeout 1h -run LevelTablesAreBuilt ./internal/ask/tune -proved-keys 1000000
 func TestLevelTablesAreBuilt(t *testing.T) {
+	testring.Outer(t, "it builds what tune predicts")
 	keys, p := uint64(400_000), proof{tables: levelTables, missing: []float64{0, 0.5}, caches: []int64{1 << 20, 3 << 20, 8 << 20}, gets: 200_000, exact: true}
 	if testing.Short() {
 		keys, p.gets, p.tables, p.caches = 100_000, 60_000, levelTables[:4], []int64{512 << 10, 1536 << 10, 4 << 20}

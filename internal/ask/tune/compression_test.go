@@ -13,6 +13,7 @@ import (
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/explain/tuned"
 	"github.com/statelab/statelab/internal/model/tablemodel"
@@ -25,6 +26,7 @@ import (
 //
 //	go test -v -run CompressionIsBuilt ./internal/ask/tune
 func TestCompressionIsBuilt(t *testing.T) {
+	testring.Outer(t, "it builds what tune predicts")
 	keys, gets := uint64(1_000_000), uint64(100_000)
 	if testing.Short() {
 		keys, gets = 150_000, 40_000

@@ -8,6 +8,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/advice"
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
@@ -79,6 +80,7 @@ func ofRandomKeys(t *testing.T) (Curve, Model) {
 }
 
 func TestDraw(t *testing.T) {
+	testring.Outer(t, "it simulates a curve of every cache size")
 	c, m := ofRandomKeys(t)
 	inflection := lsm.Inflect(m.Levels, nil, 0)
 	if len(c.Points) != gridPoints+2 || c.Points[0].BlockCacheBytes > inflection.IP1.CacheBytes/2 ||

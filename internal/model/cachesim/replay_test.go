@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/testring"
 )
 
 // mixedTrace is Gets of one to six accesses to blocks of all types and sizes,
@@ -73,6 +74,7 @@ func oneAfterTheOther(trace *Trace, setup Setup, cacheBytes int64) Point {
 // LRU as one stack change nothing, whatever is reserved and however many
 // processors there are.
 func TestCurveIsOneCacheAfterTheOther(t *testing.T) {
+	testring.Outer(t, "it plays each cache by itself")
 	before := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(before)
 	// Not in order, one twice; some smaller than the largest block.

@@ -3,6 +3,8 @@ package cachesim
 import (
 	"math"
 	"testing"
+
+	"github.com/statelab/statelab/internal/base/testring"
 )
 
 // sampled is the sample of a trace as Trace keeps it.
@@ -49,6 +51,7 @@ func TestSampleOfAllIsTheTrace(t *testing.T) {
 // with the exact curve. The interval is of 95 %, so some may miss; hashes are
 // fixed, so the same ones always do.
 func TestSampleIsWithinItsError(t *testing.T) {
+	testring.Outer(t, "it plays large traces")
 	all, outside, worst, widest := 0, 0, 0.0, 0.0
 	seeds := uint64(2)
 	if testing.Short() {

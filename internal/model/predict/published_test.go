@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/result"
@@ -112,6 +113,7 @@ func TestAllPublishedPoints(t *testing.T) {
 
 // A few points where little is left to luck, with fewer Gets and one seed.
 func TestPublishedPoints(t *testing.T) {
+	testring.Outer(t, "it plays millions of Gets")
 	for _, c := range []struct {
 		dataset string
 		mib     int64

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/statelab/statelab/internal/base/testring"
 )
 
 // TestGroupsAgainstATrie counts the groups of a trie of random stems, their children, and those on the way to every
@@ -107,6 +109,7 @@ func firstBinary(accounts, group float64, contract bool) float64 {
 }
 
 func TestFirstBinaryLookupsAreAsMeasured(t *testing.T) {
+	testring.Outer(t, "it models states of millions of accounts")
 	var modelled, counted []float64
 	for _, c := range binaryMeasured {
 		model, measured := firstBinary(c.accounts, c.group, c.contract), sum(c.measured[:])/float64(kinds)
@@ -135,6 +138,7 @@ func TestFirstBinaryLookupsAreAsMeasured(t *testing.T) {
 //	statelab layouts --layout geth-bintrie --set GroupDepth=5,6,7,8 --set BlockSize=4KiB,8KiB,16KiB --contracts 0% --slots 0 --block 20k \
 //	  --accounts 100k --first 40 --memory 16MiB --update-blocks 2 --out L
 func TestFirstBinaryLookupsInLargerBlocks(t *testing.T) {
+	testring.Outer(t, "it models states of millions of accounts")
 	for _, c := range []struct {
 		group    float64
 		measured [3]float64 // with blocks of 4, 8 and 16 KiB

@@ -3,6 +3,8 @@ package statemodel
 import (
 	"math"
 	"testing"
+
+	"github.com/statelab/statelab/internal/base/testring"
 )
 
 // TestFirstLookupsAreAsMeasured has block reads (flat-pebble), page faults (flat-mdbx) and
@@ -13,6 +15,7 @@ import (
 //
 //	statelab price --layout L --accounts 10k,100k,1M --at 2M --contract-at 10k --repeats 12 --first 100 --out P
 func TestFirstLookupsAreAsMeasured(t *testing.T) {
+	testring.Outer(t, "it models states of millions of accounts")
 	for _, c := range []struct {
 		layout   string
 		first    func(State, Kind) Reads
@@ -42,6 +45,7 @@ func TestFirstLookupsAreAsMeasured(t *testing.T) {
 // A table in one file of one level: opening has read its index, so that a Get reads a
 // block of data; one in many files reads an index of two levels as well.
 func TestFirstLookupsOfAFlatTable(t *testing.T) {
+	testring.Outer(t, "it models states of millions of accounts")
 	s := State{Accounts: 1e4, ContractShare: 1e-4, SlotsPer: 1e3}
 	if got := FirstFlatPebble(s, Account).Mean; math.Abs(got-1) > .05 {
 		t.Errorf("%.2f reads of a table of one file", got)

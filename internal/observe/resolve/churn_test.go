@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/testring"
 )
 
 // churner writes what plain loads never have: keys written again, deleted and
@@ -161,6 +162,7 @@ func (c *churner) onlyRangeKeys(start, end []byte) {
 }
 
 func TestChurnedDatabases(t *testing.T) {
+	testring.Outer(t, "it overwrites a database in every format")
 	const count = 60_000
 	for _, f := range flavours() {
 		t.Run(f.name, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engines/mem"
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/chain/changeset"
 	"github.com/statelab/statelab/internal/run/bench"
@@ -312,6 +313,7 @@ func layoutRun(stage string) runWith {
 // TestAFailureInAnyPhaseIsInTheRunFolder: whatever call fails, run.json has the phase's
 // name, in the error and in the list, and what the subject said.
 func TestAFailureInAnyPhaseIsInTheRunFolder(t *testing.T) {
+	testring.Outer(t, "it makes sixty runs")
 	load := engineRun(true, nil)
 	read := engineRun(false, func(*bench.Spec) {})
 	overwrite := engineRun(false, func(s *bench.Spec) { s.Workload = workload.Overwrite })
