@@ -35,33 +35,19 @@ type packageLog struct {
 func read(
 	events io.Reader, out io.Writer, name func(pkg string) string, verbose bool,
 ) (records []record, err error) {
-	l := listener{out, name, verbose, map[string]*packageLog{}}
-	lines := bufio.NewReader(events)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if len(line) > 0 {
-			r, err := l.take(line)
-			if err != nil {
-				return records, err
-			}
-			records = append(records, r...)
-		}
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return records, fmt.Errorf("read the events of tests: %w", err)
-		}
+	l := &listener{out: out, name: name, verbose: verbose, packages: map[string]*packageLog{}}
+	if err := l.follow(events); err != nil {
+		return l.records, err
 	}
 	// A package without an end: its process was killed, or the stream was cut.
 	for pkg, p := range l.packages {
 		if _, err := io.WriteString(out, p.failures()); err != nil {
-			return records, err
+			return l.records, err
 		}
-		records = append(records, p.records...)
-		records = append(records, record{Package: name(pkg), Outcome: failed})
+		l.records = append(l.records, p.records...)
+		l.records = append(l.records, record{Package: name(pkg), Outcome: failed})
 	}
-	return records, nil
+	return l.records, nil
 }
 
 // A listener follows the events of all packages.
@@ -70,10 +56,33 @@ type listener struct {
 	name     func(pkg string) string
 	verbose  bool
 	packages map[string]*packageLog // those that have not ended
+	ended    []string               // packages
+	records  []record               // of packages that have ended
+}
+
+// follow reads events to their end.
+func (l *listener) follow(events io.Reader) error {
+	lines := bufio.NewReader(events)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(line) > 0 {
+			r, err := l.take(line)
+			if err != nil {
+				return err
+			}
+			l.records = append(l.records, r...)
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read the events of tests: %w", err)
+		}
+	}
 }
 
 // take takes one line; the records are those of a package that has ended with it.
-func (l listener) take(line []byte) ([]record, error) {
+func (l *listener) take(line []byte) ([]record, error) {
 	var e event
 	if line[0] != '{' || json.Unmarshal(line, &e) != nil {
 		_, err := l.out.Write(line)
@@ -116,6 +125,7 @@ func (l listener) take(line []byte) ([]record, error) {
 	}
 
 	delete(l.packages, e.Package)
+	l.ended = append(l.ended, e.Package)
 	for i := range p.records {
 		p.records[i].Cached = p.cached
 	}

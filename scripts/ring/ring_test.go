@@ -140,3 +140,17 @@ func TestRunKeepsTheExitCode(t *testing.T) {
 		t.Error("a ring with a target that fails passes")
 	}
 }
+
+// TestDependentsAreInOrder: the nearest importers first, those whose tests alone import a package
+// too, and nothing that imports nothing of it.
+func TestDependentsAreInOrder(t *testing.T) {
+	listed := []goPackage{
+		{ImportPath: "a"}, {ImportPath: "b", Imports: []string{"a"}}, {ImportPath: "c", Imports: []string{"b"}},
+		{ImportPath: "d", TestImports: []string{"b"}}, {ImportPath: "e", Imports: []string{"d"}},
+		{ImportPath: "f", XTestImports: []string{"a"}}, {ImportPath: "g"},
+	}
+	got := dependents(listed, []string{"a"})
+	if want := []string{"a", "b", "f", "c", "d"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
