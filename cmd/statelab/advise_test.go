@@ -75,6 +75,7 @@ func TestAdviceComesTrue(t *testing.T) {
 // TestAdviceForgetsCommands: of a database that statelab loaded, what a command opened it with says
 // nothing about a node.
 func TestAdviceForgetsCommands(t *testing.T) {
+	testring.Outer(t, "it measures for advice")
 	db := database(t, "pebble1")
 	advice := func() string {
 		return must(t, "advise", db, "--memory", "4MiB", "--probe-seconds", "0", "--quiet").stdout

@@ -165,6 +165,7 @@ func TestThreeLayoutsOfRocksDB(t *testing.T) {
 
 // TestHandles: with fewer handles than tables, a Get opens tables again.
 func TestHandles(t *testing.T) {
+	testring.Outer(t, "it measures with few open files")
 	dir := t.TempDir()
 	db, out := filepath.Join(dir, "D"), filepath.Join(dir, "S")
 	must(t, "load", "--db", db, "--keys", "200k", "--set", "TargetFileSize=32KiB", "--quiet")
@@ -251,6 +252,7 @@ func TestNullMeasuresTheHarness(t *testing.T) {
 
 // TestBudgets: what cannot be held to is refused before anything is measured.
 func TestBudgets(t *testing.T) {
+	testring.Outer(t, "it measures engines in budgets of memory")
 	db := database(t, "pebble1")
 	refused(t, statelab(t, "sweep", "--db", db, "--memory", "64MiB", "--cache", "8MiB"), exitUsage, "--memory and --cache")
 	refused(t, statelab(t, "sweep", "--db", db, "--memory", "lots"), exitUsage, "examples: 512MiB")

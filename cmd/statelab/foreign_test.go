@@ -23,6 +23,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/result"
 )
 
@@ -92,6 +93,7 @@ func writeForeign(engine, dir string) error {
 }
 
 func TestForeignDatabaseIsReadAndNeverChanged(t *testing.T) {
+	testring.Outer(t, "it runs every command on databases of others")
 	for _, engine := range []string{"pebble1", "pebble2"} {
 		t.Run(engine, func(t *testing.T) {
 			db := newForeign(t, engine)

@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/observe/host"
 )
 
 // TestOneCommandWritesIntoAFolder: whatever makes a folder of results refuses one that another process writes into, leaves
 // it as it is, and works when that has ended.
 func TestOneCommandWritesIntoAFolder(t *testing.T) {
+	testring.Outer(t, "it starts every pair of commands that write")
 	db := database(t, "pebble1")
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/result"
 )
 
@@ -196,6 +197,7 @@ func TestInterruptedReadKeepsWhatItMeasured(t *testing.T) {
 
 // TestKilledLoadResumes kills a load before and after its first checkpoint.
 func TestKilledLoadResumes(t *testing.T) {
+	testring.Outer(t, "it kills and resumes many loads")
 	for _, c := range []struct {
 		name     string
 		memtable string // a small one makes a load take seconds

@@ -183,6 +183,7 @@ func (v stepped) meets(t *testing.T, step int, fate string, wait time.Duration, 
 // TestFlagsAndFileMeasureTheSame: what --print-experiment prints does what the flags
 // do, for every verb that measures.
 func TestFlagsAndFileMeasureTheSame(t *testing.T) {
+	testring.Outer(t, "it measures everything twice")
 	db := database(t, "pebble1")
 	set := changes(t, 10)
 	for _, c := range []struct {
