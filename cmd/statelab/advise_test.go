@@ -104,12 +104,12 @@ func TestAdviceForANode(t *testing.T) {
 				t.Errorf("the database was changed:\n%s", diff)
 			}
 			first, _, _ := strings.Cut(o.stdout, "\n")
-			if !strings.Contains(o.stdout, "8.00 MiB") || !strings.Contains(o.stdout, "The node's cache is known from: OPTIONS-") || !strings.Contains(first, "cache") {
+			if !o.says("8.00 MiB") || !o.says("The node's cache is known from: OPTIONS-") || !strings.Contains(first, "cache") {
 				t.Errorf("8 MiB is the library's default\n%v", o)
 			}
 			for _, words := range []string{"--cache.database", "Options.Cache = pebble.NewCache(", "file handles", "IP1", "Disk: random", "never consulted"} {
 				doubted := words == "Disk: random" && strings.Contains(strings.Join(strings.Fields(o.stdout), " "), "Whether the disk is the limit cannot be told")
-				if !strings.Contains(o.stdout, words) && !doubted {
+				if !o.says(words) && !doubted {
 					t.Errorf("does not say %q\n%v", words, o)
 				}
 			}

@@ -69,7 +69,7 @@ func TestPebbleWithCgo(t *testing.T) {
 			}
 		}
 		o := ok(as(engine.PureGo, "compare", filepath.Join(at, engine.PureGo), filepath.Join(at, engine.WithCgo)))
-		if !strings.Contains(o.stdout, "build") || !strings.Contains(o.stdout, "pure Go") || !strings.Contains(o.stdout, "cgo") {
+		if !o.says("build") || !o.says("pure Go") || !o.says("cgo") {
 			t.Errorf("compare does not name the builds: %v", o)
 		}
 
@@ -122,7 +122,7 @@ func TestPebbleWithCgo(t *testing.T) {
 		}
 	}
 	for build, say := range map[string]string{engine.PureGo: "this program, in pure Go, as STATELAB_CGO=0 asks", engine.WithCgo: "statelab-run-pebble, with cgo"} {
-		if o := ok(as(build, "engines")); !strings.Contains(o.stdout, say) {
+		if o := ok(as(build, "engines")); !o.says(say) {
 			t.Errorf("no %q in %v", say, o)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -76,7 +75,7 @@ func TestSetsSurviveOtherForms(t *testing.T) {
 			must(t, "changeset", "export", set, "--format", c.format, "--out", dir)
 			back := filepath.Join(t.TempDir(), "back.slcs")
 			o := must(t, "changeset", "import", dir, "--out", back)
-			if !strings.Contains(o.stdout, "in 50 versions (1 to 50)") {
+			if !o.says("in 50 versions (1 to 50)") {
 				t.Error(o)
 			}
 			want, got := facts(t, must(t, "changeset", "info", set, "--json")), facts(t, must(t, "changeset", "info", back, "--json"))
@@ -143,7 +142,7 @@ func TestDamagedSets(t *testing.T) {
 	if s := facts(t, o); s.Damage == "" || s.Last < 2 || s.Last >= 50 || *s.Versions != s.Last {
 		t.Errorf("%+v", s)
 	}
-	if o := must(t, "changeset", "info", cut); !strings.Contains(o.stdout, "damaged: cut.slcs: offset ") {
+	if o := must(t, "changeset", "info", cut); !o.says("damaged: cut.slcs: offset ") {
 		t.Error(o)
 	}
 	// What is whole can be saved; all of it cannot.
@@ -172,7 +171,7 @@ func TestMissingVersionsAreSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if o := must(t, "changeset", "verify", diffs); !strings.Contains(o.stdout, "1 missing (the first gap: 18 to 18)") {
+	if o := must(t, "changeset", "verify", diffs); !o.says("1 missing (the first gap: 18 to 18)") {
 		t.Error(o)
 	}
 	refused(t, statelab(t, "changeset", "verify", diffs, "--strict"), exitStrict, "1 warning")

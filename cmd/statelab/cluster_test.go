@@ -128,7 +128,7 @@ func TestCluster(t *testing.T) {
 		c.Ask("scontrol", "update", "NodeName=n3", "State=RESUME") // refused if its slurmd was faster
 		refused(t, o, exitFailed, "the cluster is not ready")
 		for _, want := range []string{"cluster: Slurm ", "n1: ready: 1 CPUs", "n3: it is down (broken fan)", "remedy: start slurmd there"} {
-			if !strings.Contains(o.stdout, want) {
+			if !o.says(want) {
 				t.Errorf("check does not say %q\n%v", want, o)
 			}
 		}
@@ -189,7 +189,7 @@ func TestClusterMemory(t *testing.T) {
 	if m := run.Memory; run.Host.MemoryLimit != 600<<20 || m.PageCacheBytes == nil || !strings.Contains(m.HeldBy, "within a limit of 600 MiB") {
 		t.Errorf("limit %d, %+v", run.Host.MemoryLimit, m)
 	}
-	if o := must(t, "cluster", "check"); !strings.Contains(o.stdout, "Slurm limits the memory of jobs (ConstrainRAMSpace)") {
+	if o := must(t, "cluster", "check"); !o.says("Slurm limits the memory of jobs (ConstrainRAMSpace)") {
 		t.Error(o)
 	}
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/explain/compare"
-	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/internal/run/bench"
 )
@@ -137,7 +137,7 @@ func (a *app) tellComparison(c *comparing, found *compare.Comparison, limits []c
 		return err
 	}
 
-	shown := func(as func(io.Writer, *view.Document) error) func(io.Writer) error {
+	shown := func(as func(io.Writer, *doc.Document) error) func(io.Writer) error {
 		return func(w io.Writer) error { return as(w, found.Document()) }
 	}
 	for _, to := range []struct {

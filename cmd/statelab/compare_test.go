@@ -86,7 +86,7 @@ func TestAnExtraReadPerGetIsFound(t *testing.T) {
 		t.Errorf("%d block reads of 5,000 Gets became %d", before, after)
 	}
 	o := statelab(t, "compare", at("before"), at("after"), "--fail-if", "block_reads_per_get > +2%")
-	if o.exit != exitFailed || !strings.Contains(o.stdout, "more block reads per Get (exact count, 1 run each") {
+	if o.exit != exitFailed || !o.says("more block reads per Get (exact count, 1 run each") {
 		t.Errorf("%v", o)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/workload"
-	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/plan/runners"
+	"github.com/statelab/statelab/internal/report/doc"
 )
 
 // engine finds an engine by name, here or in its runner.
@@ -54,9 +54,9 @@ func (a *app) enginesVerb() *cobra.Command {
 }
 
 // workloads lists those that load and sweep can issue, under their names in db_bench.
-func workloads() *view.Document {
-	d := &view.Document{Title: "Workloads"}
-	d.Add("Workloads", view.Block{Table: view.ListOf([]string{"verb", "--workload", "what it does"}, workload.All(),
+func workloads() *doc.Document {
+	d := &doc.Document{Title: "Workloads"}
+	d.Add("Workloads", doc.Block{Table: doc.ListOf([]string{"verb", "--workload", "what it does"}, workload.All(),
 		func(w workload.About) []string { return []string{w.Verb, w.Name, w.Text} })})
 	return d
 }

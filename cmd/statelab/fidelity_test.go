@@ -146,10 +146,10 @@ func TestClientsOfRocksDB(t *testing.T) {
 			if err := json.Unmarshal([]byte(must(t, "inspect", db, "--json").stdout), &seen); err != nil {
 				t.Fatal(err)
 			}
-			text := must(t, "inspect", db).stdout
+			o := must(t, "inspect", db)
 			for _, w := range c.words {
-				if !strings.Contains(text, w) {
-					t.Errorf("no word of %q in\n%s", w, text)
+				if !o.says(w) {
+					t.Errorf("no word of %q in\n%s", w, o.stdout)
 				}
 			}
 			if len(seen.Database.Tables) != c.families {
@@ -283,7 +283,7 @@ func TestLogIsInTheAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := must(t, "inspect", dir, "--as", "node")
-	if !strings.Contains(o.stdout, "All of this is about tables, and a Get reads less than they tell: the write-ahead log holds writes") ||
+	if !o.says("All of this is about tables, and a Get reads less than they tell: the write-ahead log holds writes") ||
 		strings.Contains(o.stderr, "write-ahead log") {
 		t.Errorf("%+v", o)
 	}

@@ -29,7 +29,7 @@ func TestHarvestGivesBackWhatWasReplayed(t *testing.T) {
 	db := file("R/trees/iavl1/application.db")
 
 	o := must(t, "changeset", "harvest", "--tree", "iavl1", "--db", db, "--out", file("whole.slcs"))
-	if !strings.Contains(o.stdout, "in 120 versions (1 to 120), 3 stores, order sorted-net") {
+	if !o.says("in 120 versions (1 to 120), 3 stores, order sorted-net") {
 		t.Error(o)
 	}
 	want := changesOf(t, file("sorted.slcs"))
@@ -61,7 +61,7 @@ func TestHarvestGivesBackWhatWasReplayed(t *testing.T) {
 	// The roots of the replay become the set's; the order they came from is kept.
 	run := file("R/points/iavl1")
 	o = must(t, "changeset", "import", file("set.slcs"), "--roots", run, "--out", file("rooted.slcs"))
-	if !strings.Contains(o.stdout, "expected roots (iavl) of 120 versions") {
+	if !o.says("Expected roots (iavl) of 120 versions") {
 		t.Error(o)
 	}
 	must(t, "replay", "--tree", "iavl1", "--changes", file("rooted.slcs"), "--out", file("R2"), "--quiet")
@@ -220,11 +220,11 @@ func TestHarvestKeepsTheChainsRoots(t *testing.T) {
 	must(t, "replay", "--tree", "cosmosstore", "--changes", file("set.slcs"), "--out", file("R"), "--quiet")
 	db := file("R/trees/cosmosstore/application.db")
 	o := must(t, "changeset", "harvest", "--tree", "iavl1", "--db", db, "--out", file("whole.slcs"))
-	if !strings.Contains(o.stdout, "expected roots (iavl) of 20 versions") {
+	if !o.says("Expected roots (iavl) of 20 versions") {
 		t.Error(o)
 	}
 	o = must(t, "changeset", "harvest", "--tree", "iavl1", "--db", db, "--from", "5", "--out", file("some.slcs"))
-	if strings.Contains(o.stdout, "expected roots") || !strings.Contains(o.stderr, "earlier versions were left out") {
+	if o.says("Expected roots") || !strings.Contains(o.stderr, "earlier versions were left out") {
 		t.Error(o)
 	}
 	must(t, "replay", "--tree", "iavl1", "--changes", file("whole.slcs"), "--out", file("R2"), "--quiet")

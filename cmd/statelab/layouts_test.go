@@ -60,7 +60,7 @@ func TestLayoutsAgreeAndAreExplained(t *testing.T) {
 	again := must(t, "report", out)
 	for _, words := range []string{"A lookup of one of 3k accounts costs, memory held to 64 MiB: flat-pebble", "Roots at 3k accounts: identical, 9 blocks",
 		"geth-path 3k"} {
-		if !strings.Contains(again.stdout, words) {
+		if !again.says(words) {
 			t.Errorf("the report does not say %q:\n%s", words, again.stdout)
 		}
 	}

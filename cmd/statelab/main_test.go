@@ -69,6 +69,12 @@ func (o outcome) String() string {
 	return fmt.Sprintf("statelab %s: exit %d after %v\n--- stdout\n%s--- stderr\n%s", strings.Join(o.args, " "), o.exit, o.took, o.stdout, o.stderr)
 }
 
+// says reports whether stdout has words, wherever its lines are broken.
+func (o outcome) says(words string) bool {
+	oneLine := func(text string) string { return strings.Join(strings.Fields(text), " ") }
+	return strings.Contains(oneLine(o.stdout), oneLine(words))
+}
+
 // statelab runs a command to its end.
 func statelab(t *testing.T, args ...string) outcome {
 	t.Helper()

@@ -23,7 +23,6 @@ import (
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/explain/kinds"
 	"github.com/statelab/statelab/internal/explain/promexport"
-	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/estimate"
@@ -31,6 +30,7 @@ import (
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/plan/slurm"
 	"github.com/statelab/statelab/internal/plan/sweep"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
 )
@@ -392,10 +392,10 @@ func (a *app) compared(f *flags, p *console.Progress, d finished, so plan.Outcom
 }
 
 // answer is what a verb finds out.
-type answer interface{ Document() *view.Document }
+type answer interface{ Document() *doc.Document }
 
 // show prints a document.
-func (a *app) show(d *view.Document) error { return render.Terminal(a.stdout, d) }
+func (a *app) show(d *doc.Document) error { return render.Terminal(a.stdout, d) }
 
 // print prints an answer as text, or as JSON.
 func (a *app) print(asJSON bool, found answer) error {
@@ -435,7 +435,7 @@ func (dryRun) Error() string { return "dry run" }
 // the estimate for --dry-run.
 func (a *app) estimated(f *flags, dir string, steps []estimate.Step) (estimate.Estimate, error) {
 	e := estimate.Total(steps)
-	var show func(*view.Document) error
+	var show func(*doc.Document) error
 	if f.dryRun {
 		show = a.show
 	}

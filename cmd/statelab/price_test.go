@@ -40,8 +40,8 @@ func TestPricesByAge(t *testing.T) {
 	dir := t.TempDir()
 	list := agedList(t, dir)
 	for _, text := range []string{"66.7 %; of its writes, 50.0 % written in them", "touched in the 8 blocks before", "touched in the 256 blocks before"} {
-		if said := must(t, "accesses", "info", list).stdout; !strings.Contains(said, text) {
-			t.Errorf("%q is not in:\n%s", text, said)
+		if o := must(t, "accesses", "info", list); !o.says(text) {
+			t.Errorf("%q is not in:\n%s", text, o.stdout)
 		}
 	}
 	write(t, filepath.Join(dir, "disk.json"), `{"schema": "statelab.hardware/1", "name": "nvme",

@@ -32,7 +32,7 @@ func TestPublish(t *testing.T) {
 			t.Errorf("%s: %s", name, o.stdout)
 		}
 	}
-	if o := must(t, "pack", "site", at("packs"), "--out", at("web")); !strings.Contains(o.stdout, "8 packs of 8") {
+	if o := must(t, "pack", "site", at("packs"), "--out", at("web")); !o.says("8 packs of 8") {
 		t.Error(o.stdout)
 	}
 	path := at("sweep/points/000-0/run.json")

@@ -61,7 +61,7 @@ func TestReplayComparesRootsOfTrees(t *testing.T) {
 	set, out := changes(t, 50), filepath.Join(t.TempDir(), "R")
 	o := must(t, "replay", "--tree", "replaytest,null", "--changes", set, "--out", out, "--repeats", "2", "--gets", "2000")
 	for _, says := range []string{"identical at all 50 versions compared", "Statelab's own work:", "a kill loses nothing"} {
-		if !strings.Contains(o.stdout, says) {
+		if !o.says(says) {
 			t.Errorf("stdout lacks %q\n%v", says, o)
 		}
 	}

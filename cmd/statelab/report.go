@@ -20,8 +20,8 @@ import (
 	"github.com/statelab/statelab/internal/explain/iavlbench"
 	"github.com/statelab/statelab/internal/explain/kinds"
 	"github.com/statelab/statelab/internal/explain/kvdblog"
-	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/plan/experiment"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
 )
@@ -93,7 +93,7 @@ network.`,
 		}
 		for _, to := range []struct {
 			path   string
-			render func(io.Writer, *view.Document) error
+			render func(io.Writer, *doc.Document) error
 		}{{tables, render.CSV}, {markdown, render.Markdown}} {
 			if to.path == "" {
 				continue

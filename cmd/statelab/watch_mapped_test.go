@@ -211,7 +211,7 @@ func TestWatchFindsTheMappedDatabase(t *testing.T) {
 		}
 	}
 	seen("in a container", inside)
-	if o := statelab(t, "watch", db, "--json", "--seconds", "0.2"); o.exit != 0 || !strings.Contains(o.stdout, strconv.Quote(inside)) {
+	if o := statelab(t, "watch", db, "--json", "--seconds", "0.2"); o.exit != 0 || !o.says(strconv.Quote(inside)) {
 		t.Errorf("by the path that it has here: %v", o)
 	}
 	refused(t, look("--cache", "1GiB", "--trace-out", filepath.Join(t.TempDir(), "T")), exitUsage, "--cache: ", "--trace-out: ", "leave the flag out")

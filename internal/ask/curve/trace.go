@@ -25,13 +25,13 @@ import (
 	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/observe/blockbased"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/observe/lookuppath"
 	"github.com/statelab/statelab/internal/observe/resolve"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
@@ -397,16 +397,16 @@ func written(path string, made trace.Made, seconds float64, bytes int64) *Writte
 }
 
 // Document says what the trace holds.
-func (t *Written) Document() *view.Document {
+func (t *Written) Document() *doc.Document {
 	gets := unit.Count(t.Totals.Gets) + " Gets of this part"
 	if warmup := uint64(t.Header.WarmupGets); t.Header.Part.Of == 0 && warmup <= t.Totals.Gets {
 		gets = unit.Count(warmup) + " warm-up Gets and " + unit.Count(t.Totals.Gets-warmup) + " measured Gets"
 	}
-	d := &view.Document{Title: "A trace of block accesses"}
+	d := &doc.Document{Title: "A trace of block accesses"}
 	d.Answer("", fmt.Sprintf("%s access %s blocks each on average (at most %d); %s distinct blocks. "+
 		"Blocks that are read to open tables are included.",
 		gets, unit.Significant(t.Accesses, 3), t.PerGet.Most, unit.Count(t.Totals.Blocks)))
-	d.Cards = []view.Card{{Name: "file", Facts: [][2]string{{"file", t.File}, {"size", unit.Bytes(t.Bytes)},
+	d.Cards = []doc.Card{{Name: "file", Facts: [][2]string{{"file", t.File}, {"size", unit.Bytes(t.Bytes)},
 		{"made in", unit.Seconds(t.Seconds)}},
 		Brief: fmt.Sprintf("%s: %s, made in %s", t.File, unit.Bytes(t.Bytes), unit.Seconds(t.Seconds))}}
 	return d

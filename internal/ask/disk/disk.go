@@ -16,10 +16,10 @@ import (
 	"runtime"
 
 	"github.com/statelab/statelab/internal/ask/evidence"
-	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/sweep"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
@@ -139,7 +139,7 @@ func Machine(ctx context.Context, dir string, measured, direct bool) (estimate.M
 
 // Room tells why the disk under dir or the memory cannot hold what is estimated; nil if they can.
 // It shows the estimate, if there is a place for it.
-func Room(e estimate.Estimate, dir string, show func(*view.Document) error) (wrong, err error) {
+func Room(e estimate.Estimate, dir string, show func(*doc.Document) error) (wrong, err error) {
 	free, err := host.FreeBytes(dir)
 	if err != nil {
 		return nil, fmt.Errorf("find out how much space is free: %w", err)

@@ -20,11 +20,11 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/explain/advise"
-	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/fidelity"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
 	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
@@ -273,8 +273,8 @@ func steadyReads(ctx context.Context, in predict.Input, levels []engine.Level) (
 const pricedGets = 200_000
 
 // Document says what differs, and what each difference costs.
-func (out *Comparison) Document() *view.Document {
-	d := &view.Document{Title: "The shape of " + out.Source, Warnings: view.Detailed(view.WarningsOf(out.Warnings))}
+func (out *Comparison) Document() *doc.Document {
+	d := &doc.Document{Title: "The shape of " + out.Source, Warnings: doc.Detailed(doc.WarningsOf(out.Warnings))}
 	d.Answer("", out.sentence())
 	for _, warning := range out.Warnings {
 		if InAnswer(warning) {
@@ -283,9 +283,9 @@ func (out *Comparison) Document() *view.Document {
 		}
 	}
 
-	d.Add("Tables", view.Block{Title: "Tables", Table: out.table(), Texts: []string{"Block reads: " + out.Basis + "."}})
+	d.Add("Tables", doc.Block{Title: "Tables", Table: out.table(), Texts: []string{"Block reads: " + out.Basis + "."}})
 	for _, t := range out.Tables {
-		d.Add(cmp.Or(t.Name, "Differences"), view.Each(t.Differences, func(one fidelity.Difference) view.Block {
+		d.Add(cmp.Or(t.Name, "Differences"), doc.Each(t.Differences, func(one fidelity.Difference) doc.Block {
 			return differenceBlock(t.Name, one)
 		})...)
 	}
@@ -311,7 +311,7 @@ func (out *Comparison) sentence() string {
 }
 
 // differenceBlock is one difference of a table.
-func differenceBlock(table string, d fidelity.Difference) view.Block {
+func differenceBlock(table string, d fidelity.Difference) doc.Block {
 	title := d.Kind
 	if table != "" {
 		title = table + ", " + title
@@ -320,7 +320,7 @@ func differenceBlock(table string, d fidelity.Difference) view.Block {
 	if math.Abs(d.Extra) < 0.0005 {
 		effect = "no effect on block reads per Get with this cache"
 	}
-	return view.Block{Facts: view.Known([][2]string{{"difference", title + ": " + effect},
+	return doc.Block{Facts: doc.Known([][2]string{{"difference", title + ": " + effect},
 		{"here", d.Here}, {"expected", d.Expected}, {"remedy", d.Remedy}})}
 }
 
@@ -335,8 +335,8 @@ func signed(v float64) string {
 }
 
 // table is every table with what its Gets read.
-func (out *Comparison) table() view.Table {
-	type column = view.Column[fidelity.Verdict]
+func (out *Comparison) table() doc.Table {
+	type column = doc.Column[fidelity.Verdict]
 	words := func(name, unitName string, of func(fidelity.Verdict) string) column {
 		return column{Name: name, Unit: unitName, Words: func(t fidelity.Verdict) string {
 			if t.Keys == 0 {
@@ -353,7 +353,7 @@ func (out *Comparison) table() view.Table {
 			return fmt.Sprintf(format, of(t))
 		})
 	}
-	return view.TableOf(out.Tables, nil,
+	return doc.TableOf(out.Tables, nil,
 		column{Name: "entries", Words: func(t fidelity.Verdict) string { return unit.Count(t.Keys) }},
 		column{Name: "size", Words: func(t fidelity.Verdict) string { return unit.Bytes(t.Bytes) }},
 		words("sorted", "runs", func(t fidelity.Verdict) string { return fmt.Sprint(t.SortedRuns) }),
@@ -362,7 +362,7 @@ func (out *Comparison) table() view.Table {
 		words("block", "", func(t fidelity.Verdict) string { return unit.Bytes(int64(t.BlockBytes)) }),
 		words("reads here", "/Get", func(t fidelity.Verdict) string { return fmt.Sprintf("%.3f", t.ReadsPerGet) }),
 		words("expected", "/Get", func(t fidelity.Verdict) string { return fmt.Sprintf("%.3f", t.ExpectedReadsPerGet) }),
-		view.Words("table", func(t fidelity.Verdict) string { return t.Name }))
+		doc.Words("table", func(t fidelity.Verdict) string { return t.Name }))
 }
 
 // Conformity is what inspect --as PROFILE says of a database, with --json too: its options beside those of a
@@ -472,8 +472,8 @@ func (out *Conformity) Differences() (n int) {
 }
 
 // Document says which options differ.
-func (out *Conformity) Document() *view.Document {
-	d := &view.Document{Title: "The options of " + out.Source}
+func (out *Conformity) Document() *doc.Document {
+	d := &doc.Document{Title: "The options of " + out.Source}
 	n := out.Differences()
 	if n == 0 {
 		d.Answer("", fmt.Sprintf("%s has the options of %s: %s that matter for reads are the same (%s).", out.Source,
@@ -483,8 +483,8 @@ func (out *Conformity) Document() *view.Document {
 	d.Answer("", fmt.Sprintf("%s of %d that matter for reads between %s (%s) and the profile %s.", unit.Plural(n, "difference"),
 		len(out.Options), out.Source, out.File, out.Profile))
 
-	differ := view.Where(out.Options, func(o OptionPair) bool { return o.Differs })
-	d.Add("Options that differ", view.Block{Table: view.ListOf([]string{"of", "option", "here", "profile"}, differ,
+	differ := doc.Where(out.Options, func(o OptionPair) bool { return o.Differs })
+	d.Add("Options that differ", doc.Block{Table: doc.ListOf([]string{"of", "option", "here", "profile"}, differ,
 		func(o OptionPair) []string {
 			return []string{o.Part, o.Name, cmp.Or(o.Here, "(not said)"), cmp.Or(o.Profile, "(not said)")}
 		})})

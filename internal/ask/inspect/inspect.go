@@ -23,10 +23,10 @@ import (
 	"github.com/statelab/statelab/internal/ask/evidence"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/clients"
-	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/observe/host"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
@@ -311,13 +311,13 @@ func sections(ctx context.Context, e engine.Engine, o engine.Options, client cli
 
 // Document says what was found; sampled is how many keys Sections are estimated from, as it was
 // asked for.
-func (i *Inspection) Document(sampled string) *view.Document {
+func (i *Inspection) Document(sampled string) *doc.Document {
 	files, ofTables := i.files()
 	whose := ""
 	if i.Client != "" {
 		whose = ", of " + i.Client
 	}
-	d := &view.Document{Title: "What is in " + i.Source, Warnings: view.Detailed(view.WarningsOf(i.Warnings))}
+	d := &doc.Document{Title: "What is in " + i.Source, Warnings: doc.Detailed(doc.WarningsOf(i.Warnings))}
 	d.Answer("", fmt.Sprintf("%s in %s (%s%s)", unit.Bytes(Bytes(i.Database)), unit.Plural(files, "file"), i.By, whose))
 
 	if ofTables == 0 {
@@ -326,13 +326,13 @@ func (i *Inspection) Document(sampled string) *view.Document {
 	d.Add("Values outside the tables", valuesBlock(i.Database.Values))
 	i.addTables(d)
 	d.Add("What the keys are", sectionsBlock(i.Sections, sampled))
-	d.Add("Configuration", view.Each(i.Findings, i.findingBlock)...)
+	d.Add("Configuration", doc.Each(i.Findings, i.findingBlock)...)
 	d.Add("Of the node", i.nodeBlock())
 	return d
 }
 
 // nodeBlock says what a node with the database needs beside the cache.
-func (i *Inspection) nodeBlock() view.Block {
+func (i *Inspection) nodeBlock() doc.Block {
 	var facts [][2]string
 	for _, other := range i.Others {
 		facts = append(facts, [2]string{"also of this node", other})
@@ -344,11 +344,11 @@ func (i *Inspection) nodeBlock() view.Block {
 		facts = append(facts, [2]string{"memtables", fmt.Sprintf("%s of a %s cache while a node writes (%s)",
 			unit.Bytes(t.ReservedBytes), unit.Bytes(t.CacheBytes), t.Source)})
 	}
-	return view.Block{Facts: facts}
+	return doc.Block{Facts: facts}
 }
 
 // valuesBlock says what of a database is outside its tables; nothing of nil.
-func valuesBlock(v *engine.Values) (b view.Block) {
+func valuesBlock(v *engine.Values) (b doc.Block) {
 	if v == nil {
 		return b
 	}
@@ -373,7 +373,7 @@ func (i *Inspection) files() (all, ofTables int) {
 }
 
 // sectionsBlock is what a sample of the keys showed.
-func sectionsBlock(sections []Section, asked string) (b view.Block) {
+func sectionsBlock(sections []Section, asked string) (b doc.Block) {
 	if len(sections) == 0 {
 		return b
 	}
@@ -381,12 +381,12 @@ func sectionsBlock(sections []Section, asked string) (b view.Block) {
 		return func(v float64) string { return unit.Significant(v, n) }
 	}
 	b.Title = "Parts by the keys"
-	b.Table = view.TableOf(sections, nil,
-		view.Figure("keys", "%", digits(3), func(s Section) float64 { return s.KeysPercent }),
-		view.Figure("+-", "%", digits(2), func(s Section) float64 { return s.ErrorPercent }),
-		view.Figure("bytes", "%", digits(3), func(s Section) float64 { return s.BytesPercent }),
-		view.Figure("mean value", "B", wholeNumber, func(s Section) float64 { return s.ValueBytes }),
-		view.Words("what", func(s Section) string { return s.Name }))
+	b.Table = doc.TableOf(sections, nil,
+		doc.Figure("keys", "%", digits(3), func(s Section) float64 { return s.KeysPercent }),
+		doc.Figure("+-", "%", digits(2), func(s Section) float64 { return s.ErrorPercent }),
+		doc.Figure("bytes", "%", digits(3), func(s Section) float64 { return s.BytesPercent }),
+		doc.Figure("mean value", "B", wholeNumber, func(s Section) float64 { return s.ValueBytes }),
+		doc.Words("what", func(s Section) string { return s.Name }))
 	b.Texts = []string{"Estimated from " + asked + " keys (--sample-keys). " +
 		"Measure one kind: statelab sweep --use-existing --table NAME"}
 	return b
@@ -395,7 +395,7 @@ func sectionsBlock(sections []Section, asked string) (b view.Block) {
 func wholeNumber(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) }
 
 // costBlock is what Gets of a table read while the cache is empty.
-func (i *Inspection) costBlock(family string) (b view.Block) {
+func (i *Inspection) costBlock(family string) (b doc.Block) {
 	at := slices.IndexFunc(i.Costs, func(c curve.Cost) bool { return c.Table == family })
 	if at < 0 {
 		return b
@@ -407,21 +407,21 @@ func (i *Inspection) costBlock(family string) (b view.Block) {
 		present, absent curve.PerGet
 	}
 	var costs []cost
-	for _, kind := range append(view.Each(engine.BlockTypes(), engine.BlockType.String), "all") {
+	for _, kind := range append(doc.Each(engine.BlockTypes(), engine.BlockType.String), "all") {
 		if p, a := c.Present[kind], c.Absent[kind]; p.Reads+a.Reads > 0 {
 			costs = append(costs, cost{kind, p, a})
 		}
 	}
-	reads := func(name string, of func(cost) curve.PerGet) view.Column[cost] {
-		return view.Figure(name, "blocks", threeDigits, func(c cost) float64 { return of(c).Reads })
+	reads := func(name string, of func(cost) curve.PerGet) doc.Column[cost] {
+		return doc.Figure(name, "blocks", threeDigits, func(c cost) float64 { return of(c).Reads })
 	}
-	bytes := func(name string, of func(cost) curve.PerGet) view.Column[cost] {
-		return view.Column[cost]{Name: name, Words: func(c cost) string { return unit.Bytes(int64(of(c).Bytes)) }}
+	bytes := func(name string, of func(cost) curve.PerGet) doc.Column[cost] {
+		return doc.Column[cost]{Name: name, Words: func(c cost) string { return unit.Bytes(int64(of(c).Bytes)) }}
 	}
 	present, absent := func(c cost) curve.PerGet { return c.present }, func(c cost) curve.PerGet { return c.absent }
 
 	b.Title = "Read by a Get of a present and of an absent key"
-	b.Table = view.TableOf(costs, nil, view.Words("block", func(c cost) string { return c.kind }),
+	b.Table = doc.TableOf(costs, nil, doc.Words("block", func(c cost) string { return c.kind }),
 		reads("present", present), bytes("", present), reads("absent", absent), bytes("", absent))
 	b.Texts = []string{fmt.Sprintf("Blocks and bytes with an empty cache, estimated from %s keys of each kind.", unit.Count(c.Keys))}
 	if c.Outside {
@@ -437,21 +437,21 @@ func threeDigits(v float64) string { return unit.Significant(v, 3) }
 const mostEmpty = 10
 
 // addTables adds the tables that a database has by name.
-func (i *Inspection) addTables(d *view.Document) {
+func (i *Inspection) addTables(d *doc.Document) {
 	tables := i.Database.Tables
 	if len(tables) == 0 {
 		return
 	}
 	isEmpty := func(t engine.Table) bool { return t.Keys == 0 && t.Bytes == 0 }
-	shown, empty := tables, view.Where(tables, isEmpty)
+	shown, empty := tables, doc.Where(tables, isEmpty)
 	if len(empty) > mostEmpty {
-		shown = view.Where(tables, func(t engine.Table) bool { return !isEmpty(t) })
+		shown = doc.Where(tables, func(t engine.Table) bool { return !isEmpty(t) })
 	}
 
-	list := view.Block{Title: "Tables", Table: view.TableOf(shown, nil,
-		view.Figure("entries", "", view.Digits, func(t engine.Table) float64 { return float64(t.Keys) }),
-		view.Column[engine.Table]{Name: "size", Words: func(t engine.Table) string { return unit.Bytes(t.Bytes) }},
-		view.Words("table", i.tableName))}
+	list := doc.Block{Title: "Tables", Table: doc.TableOf(shown, nil,
+		doc.Figure("entries", "", doc.Digits, func(t engine.Table) float64 { return float64(t.Keys) }),
+		doc.Column[engine.Table]{Name: "size", Words: func(t engine.Table) string { return unit.Bytes(t.Bytes) }},
+		doc.Words("table", i.tableName))}
 	if len(empty) > mostEmpty {
 		list.Texts = append(list.Texts, "and "+unit.Plural(len(empty), "table")+" without entries (--json lists them)")
 	}
@@ -486,16 +486,16 @@ func (i *Inspection) tableName(t engine.Table) string {
 
 // levelBlocks are the level table and the inflection points of a database of bytes, with a cache of
 // which memtables take reserved.
-func levelBlocks(levels []engine.Level, i *result.Inflection, bytes, reserved int64) []view.Block {
-	type column = view.Column[engine.Level]
+func levelBlocks(levels []engine.Level, i *result.Inflection, bytes, reserved int64) []doc.Block {
+	type column = doc.Column[engine.Level]
 	words := func(name string, of func(engine.Level) string) column { return column{Name: name, Words: of} }
 	size := func(name string, of func(engine.Level) int64) column {
 		return words(name, func(l engine.Level) string { return unit.Bytes(of(l)) })
 	}
 	number := words("level", func(l engine.Level) string { return fmt.Sprintf("L%d", l.Level) })
 	number.Key = true
-	table := view.Block{Title: "Levels", Table: view.TableOf(levels, nil, number,
-		view.Figure("files", "", view.Digits, func(l engine.Level) float64 { return float64(l.Files) }),
+	table := doc.Block{Title: "Levels", Table: doc.TableOf(levels, nil, number,
+		doc.Figure("files", "", doc.Digits, func(l engine.Level) float64 { return float64(l.Files) }),
 		size("size", func(l engine.Level) int64 { return l.Bytes }),
 		words("keys", func(l engine.Level) string { return unit.Count(l.Keys) }),
 		words("data blocks", func(l engine.Level) string { return unit.Count(l.DataBlocks) }),
@@ -508,22 +508,22 @@ func levelBlocks(levels []engine.Level, i *result.Inflection, bytes, reserved in
 			return unit.Bytes(l.FilterBytes)
 		}))}
 	if i == nil || len(levels) == 0 {
-		return []view.Block{table}
+		return []doc.Block{table}
 	}
-	return []view.Block{table, inflectionBlock(levels, i, bytes, reserved)}
+	return []doc.Block{table, inflectionBlock(levels, i, bytes, reserved)}
 }
 
 // inflectionBlock is how large caches must be for the metadata of levels.
-func inflectionBlock(levels []engine.Level, i *result.Inflection, bytes, reserved int64) view.Block {
+func inflectionBlock(levels []engine.Level, i *result.Inflection, bytes, reserved int64) doc.Block {
 	type point struct {
 		name string
 		result.Size
 	}
 	told := func(p point) bool { return p.CacheBytes > 0 || p.DiskBytes == 0 } // by the engine
-	words := func(name, unitName string, of func(point) string) view.Column[point] {
-		return view.Column[point]{Name: name, Unit: unitName, Words: of}
+	words := func(name, unitName string, of func(point) string) doc.Column[point] {
+		return doc.Column[point]{Name: name, Unit: unitName, Words: of}
 	}
-	inCache := func(name string, reserved int64) view.Column[point] {
+	inCache := func(name string, reserved int64) doc.Column[point] {
 		return words(name, "", func(p point) string {
 			if !told(p) {
 				return ""
@@ -531,7 +531,7 @@ func inflectionBlock(levels []engine.Level, i *result.Inflection, bytes, reserve
 			return unit.Bytes(p.CacheBytes + reserved)
 		})
 	}
-	columns := []view.Column[point]{view.Words("", func(p point) string { return p.name }),
+	columns := []doc.Column[point]{doc.Words("", func(p point) string { return p.name }),
 		words("on disk", "", func(p point) string { return unit.Bytes(p.DiskBytes) }), inCache("in cache", 0)}
 	if reserved > 0 {
 		columns = append(columns, inCache("cache needed", reserved))
@@ -540,9 +540,9 @@ func inflectionBlock(levels []engine.Level, i *result.Inflection, bytes, reserve
 		if !told(p) {
 			return ""
 		}
-		return unit.Significant(view.PercentOf(p.CacheBytes+reserved, bytes), 3)
+		return unit.Significant(doc.PercentOf(p.CacheBytes+reserved, bytes), 3)
 	}))
-	b := view.Block{Title: "Inflection points", Table: view.TableOf([]point{{"IP1: filters, top and single indexes", i.IP1},
+	b := doc.Block{Title: "Inflection points", Table: doc.TableOf([]point{{"IP1: filters, top and single indexes", i.IP1},
 		{"IP2: IP1 and all other indexes", i.IP2}}, nil, columns...)}
 
 	if i.LastLevelFilterBytes > 0 {
@@ -614,7 +614,7 @@ func RunOfTable(path, profile string) (*result.Run, error) {
 }
 
 // Load says what a load made.
-func Load(run *result.Run) *view.Document {
+func Load(run *result.Run) *doc.Document {
 	f := run.Figures
 	text := fmt.Sprintf("Nothing was missing: the load of %s keys had finished before.", unit.Count(run.Workload.Keys))
 	if f.Puts > 0 {
@@ -624,7 +624,7 @@ func Load(run *result.Run) *view.Document {
 	if f.WriteAmplification != nil {
 		text += ", write amplification " + unit.Significant(*f.WriteAmplification, 3)
 	}
-	d := &view.Document{Title: "What a load made", Warnings: view.Detailed(view.WarningsOf(run.Warnings))}
+	d := &doc.Document{Title: "What a load made", Warnings: doc.Detailed(doc.WarningsOf(run.Warnings))}
 	d.Answer("", text, fmt.Sprintf("%s in %s", unit.Bytes(run.Database.Bytes), unit.Plural(run.Database.Files, "file")))
 	d.Add("Levels", levelBlocks(run.Database.Levels, run.Inflection, run.Database.Bytes, AtRest(run))...)
 	return d

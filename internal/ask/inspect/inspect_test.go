@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/lsm"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/report/render"
 )
 
@@ -43,7 +43,7 @@ IP2: IP1 and all other indexes         354 KiB   562 KiB       818 KiB    0.799
 ` + notes + `Cache needed: with the 256 KiB that memtables take while nothing is written.
 `,
 	} {
-		d := new(view.Document)
+		d := new(doc.Document)
 		d.Add("Levels", levelBlocks(levels, &inflection, 100<<20, reserved)...)
 		var out bytes.Buffer
 		if err := render.Terminal(&out, d); err != nil || out.String() != want {

@@ -13,12 +13,12 @@ import (
 	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/fidelity"
 	"github.com/statelab/statelab/internal/model/predict"
 	"github.com/statelab/statelab/internal/observe/blockbased"
 	"github.com/statelab/statelab/internal/observe/resolve"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
@@ -481,7 +481,7 @@ func (f *family) unbounded(context.Context) (*Finding, error) {
 }
 
 // findingBlock is one thing that was found of the configuration.
-func (i *Inspection) findingBlock(f Finding) view.Block {
+func (i *Inspection) findingBlock(f Finding) doc.Block {
 	name := ""
 	if len(i.Database.Tables) > 0 {
 		name = f.Table + ": "
@@ -503,5 +503,5 @@ func (i *Inspection) findingBlock(f Finding) view.Block {
 	if f.DiskBytes > 0 {
 		costs += ", " + unit.Bytes(f.DiskBytes) + " on disk"
 	}
-	return view.Block{Facts: [][2]string{{"configuration", name + f.Text}, {"costs", costs}, {"remedy", f.Remedy}}}
+	return doc.Block{Facts: [][2]string{{"configuration", name + f.Text}, {"costs", costs}, {"remedy", f.Remedy}}}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/mpt"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 )
 
 // Tally is what a list comes to.
@@ -191,8 +191,8 @@ func FactsOf(file string, list Source, told func(*Block) error) (Facts, error) {
 }
 
 // Document says what the list holds.
-func (f Facts) Document() *view.Document {
-	d := &view.Document{Title: "A list of accesses"}
+func (f Facts) Document() *doc.Document {
+	d := &doc.Document{Title: "A list of accesses"}
 	d.Answer("", fmt.Sprintf("%s: %s blocks, %d to %d, %s accesses.", f.File, unit.Count(f.Blocks),
 		f.First, f.Last, unit.Count(f.Accesses)))
 
@@ -220,6 +220,6 @@ func (f Facts) Document() *view.Document {
 	row("form", "%s", f.Form)
 	row("provenance", "%s", f.Provenance)
 
-	d.Add("What it holds", view.Block{Facts: facts})
+	d.Add("What it holds", doc.Block{Facts: facts})
 	return d
 }

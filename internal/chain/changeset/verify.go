@@ -8,7 +8,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 )
 
 // maxGaps bounds the gaps that a verdict lists; all are counted.
@@ -235,30 +235,30 @@ func (s Facts) With(v Verdict) Facts {
 }
 
 // Document says what the set holds.
-func (s Facts) Document() *view.Document {
-	d := &view.Document{Title: "A change set"}
+func (s Facts) Document() *doc.Document {
+	d := &doc.Document{Title: "A change set"}
 	d.Answer("", s.Path+": "+s.sentence()+".")
 	if s.Damage != "" {
-		d.Warnings = []view.Warning{{Text: "damaged: " + s.Damage}}
+		d.Warnings = []doc.Warning{{Text: "damaged: " + s.Damage}}
 	}
 	s.add(d)
 	return d
 }
 
 // add adds the stores, and where the set is from.
-func (s Facts) add(d *view.Document) {
-	type column = view.Column[StoreFacts]
+func (s Facts) add(d *doc.Document) {
+	type column = doc.Column[StoreFacts]
 	count := func(name, unit string, of func(*StoreTotals) int64) column {
-		return view.Optional(name, unit, view.Digits, func(store StoreFacts) *float64 {
-			return view.Via(store.Totals, func(t *StoreTotals) float64 { return float64(of(t)) })
+		return doc.Optional(name, unit, doc.Digits, func(store StoreFacts) *float64 {
+			return doc.Via(store.Totals, func(t *StoreTotals) float64 { return float64(of(t)) })
 		})
 	}
-	stores := view.TableOf(s.Stores, nil,
+	stores := doc.TableOf(s.Stores, nil,
 		count("sets", "", func(t *StoreTotals) int64 { return t.Sets }),
 		count("deletes", "", func(t *StoreTotals) int64 { return t.Deletes }),
 		count("keys", "bytes", func(t *StoreTotals) int64 { return t.KeyBytes }),
 		count("values", "bytes", func(t *StoreTotals) int64 { return t.ValueBytes }),
-		view.Words("store", func(store StoreFacts) string { return store.Name }))
+		doc.Words("store", func(store StoreFacts) string { return store.Name }))
 
 	var texts []string
 	if s.Roots != nil && *s.Roots > 0 {
@@ -267,7 +267,7 @@ func (s Facts) add(d *view.Document) {
 	if s.Provenance != "" {
 		texts = append(texts, s.Provenance)
 	}
-	d.Add("Stores", view.Block{Table: stores, Texts: texts})
+	d.Add("Stores", doc.Block{Table: stores, Texts: texts})
 }
 
 func (s Facts) sentence() string {
@@ -290,8 +290,8 @@ func (s Facts) sentence() string {
 
 // VerdictDocument says what the set holds that was read to its end, and what was found. The
 // damage itself is the error of the verb.
-func (s Facts) VerdictDocument() *view.Document {
-	d := &view.Document{Title: "A change set, verified"}
+func (s Facts) VerdictDocument() *doc.Document {
+	d := &doc.Document{Title: "A change set, verified"}
 	verdict := "Sound: every check of this format passed."
 	if s.Damage != "" {
 		verdict = "DAMAGED: the counts below end where the damage begins."
@@ -308,7 +308,7 @@ func (s Facts) VerdictDocument() *view.Document {
 	if v.IsSortedNet {
 		sorted = "; every version is sorted and net."
 	}
-	d.Add("Versions", view.Block{Texts: []string{text + sorted}})
+	d.Add("Versions", doc.Block{Texts: []string{text + sorted}})
 	return d
 }
 

@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 )
 
 // WarmBlocks is for how many blocks EIP-8289 keeps an account warm.
@@ -218,12 +218,12 @@ func (c *counting) class(name string, t *tally) Class {
 }
 
 // Document says what the log holds.
-func (f Facts) Document() *view.Document {
+func (f Facts) Document() *doc.Document {
 	blocks := "no blocks"
 	if f.Blocks > 0 {
 		blocks = fmt.Sprintf("%s blocks, %d to %d", unit.Count(f.Blocks), f.First, f.Last)
 	}
-	d := &view.Document{Title: "A log of the calls of a key-value store"}
+	d := &doc.Document{Title: "A log of the calls of a key-value store"}
 	d.Answer("", fmt.Sprintf("%s: %s, %s operations, %s of them Gets.", f.File, blocks,
 		unit.Count(f.Operations), unit.Count(f.Reads)))
 
@@ -234,21 +234,21 @@ func (f Facts) Document() *view.Document {
 	decimals := func(n int) func(float64) string {
 		return func(v float64) string { return strconv.FormatFloat(v, 'f', n, 64) }
 	}
-	percent := func(name string, n int, of func(Class) float64) view.Column[Class] {
-		return view.Figure(name, "%", decimals(n), func(c Class) float64 { return 100 * of(c) })
+	percent := func(name string, n int, of func(Class) float64) doc.Column[Class] {
+		return doc.Figure(name, "%", decimals(n), func(c Class) float64 { return 100 * of(c) })
 	}
-	table := view.TableOf(rows, nil,
+	table := doc.TableOf(rows, nil,
 		percent("operations", 2, func(c Class) float64 { return c.OfAll }),
 		percent("writes", 1, func(c Class) float64 { return c.Writes }),
 		percent("Gets", 1, func(c Class) float64 { return c.Reads }),
 		percent("scans", 1, func(c Class) float64 { return c.Scans }),
 		percent("deletes", 1, func(c Class) float64 { return c.Deletes }),
-		view.Figure("key", "bytes", decimals(1), func(c Class) float64 { return c.KeyBytes }),
-		view.Figure("value", "bytes", decimals(1), func(c Class) float64 { return c.ValueBytes }),
+		doc.Figure("key", "bytes", decimals(1), func(c Class) float64 { return c.KeyBytes }),
+		doc.Figure("value", "bytes", decimals(1), func(c Class) float64 { return c.ValueBytes }),
 		percent("read again", 1, func(c Class) float64 { return c.Again }),
-		view.Words("keys", func(c Class) string { return cmp.Or(c.Class, f.All.Class) }))
+		doc.Words("keys", func(c Class) string { return cmp.Or(c.Class, f.All.Class) }))
 
-	d.Add("Operations", view.Block{Title: "Operations by class of key", Table: table, Texts: []string{
+	d.Add("Operations", doc.Block{Title: "Operations by class of key", Table: table, Texts: []string{
 		fmt.Sprintf("Read again: the share of Gets whose key was read in the same block or one of the %d before it.", WarmBlocks),
 		fmt.Sprintf("Of all Gets, %.1f %% are of keys that were deleted before, %.1f %% of keys that the log has not "+
 			"written before; the log does not show whether these exist.", 100*f.All.Deleted, 100*f.All.Unwritten)}})

@@ -19,8 +19,8 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/explain/nodemetrics"
-	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/lsm"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
@@ -285,10 +285,10 @@ func (e *Evidence) answer(v verdict, then Place) string {
 	c := e.Curve
 	switch v {
 	case tiny:
-		return fmt.Sprintf("%s is large enough: the whole database takes %s in a cache.", view.Upper(e.present()), size(c.WholeBytes))
+		return fmt.Sprintf("%s is large enough: the whole database takes %s in a cache.", doc.Upper(e.present()), size(c.WholeBytes))
 	case shrink:
 		return fmt.Sprintf("%s does not fit %s of memory, and %s is enough: %s%s.",
-			view.Upper(e.present()), size(e.Limits.MemoryBytes), size(then.CacheBytes), e.needs(then), e.beyond())
+			doc.Upper(e.present()), size(e.Limits.MemoryBytes), size(then.CacheBytes), e.needs(then), e.beyond())
 	case hopeless:
 		return fmt.Sprintf("The largest cache that fits %s of memory is %s. It has %s for blocks, too little even for the filters and top-level indexes (IP1, %s): "+
 			"%s%s%s.", size(e.Limits.MemoryBytes), size(then.CacheBytes), size(then.BlockCacheBytes),
@@ -296,7 +296,7 @@ func (e *Evidence) answer(v verdict, then Place) string {
 	case limited:
 		return fmt.Sprintf("In %s of memory a cache of %s fits: %s%s%s.", size(e.Limits.MemoryBytes), size(then.CacheBytes), e.needs(then), e.beside(), e.wanted())
 	case keep:
-		text := fmt.Sprintf("%s is large enough: %s", view.Upper(e.present()), e.needs(c.Now))
+		text := fmt.Sprintf("%s is large enough: %s", doc.Upper(e.present()), e.needs(c.Now))
 		if c.Near != nil && c.Near.CacheBytes < c.Now.CacheBytes {
 			text += e.wanted()
 		}

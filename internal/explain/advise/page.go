@@ -14,7 +14,7 @@ import (
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/clients"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
@@ -30,28 +30,28 @@ func Read(dir string) (*Advice, error) {
 
 // Chart is the curve with where the node is, where it should go and what was measured;
 // nil if there is no curve to draw.
-func (a Advice) Chart() *view.Chart {
-	chart, panel := view.OnePanel("predicted block reads per Get by cache size", view.Sizes(float64(a.Database.Bytes)), view.Axis{Label: "block reads per Get"})
+func (a Advice) Chart() *doc.Chart {
+	chart, panel := doc.OnePanel("predicted block reads per Get by cache size", doc.Sizes(float64(a.Database.Bytes)), doc.Axis{Label: "block reads per Get"})
 	curve := spots(rowsOf(a.Curve))
-	panel.Line("predicted", curve, view.Style{Color: view.Muted, Dash: view.Dashed()})
+	panel.Line("predicted", curve, doc.Style{Color: doc.Muted, Dash: doc.Dashed()})
 	places := spots(a.named())
-	panel.Dots("", places, view.Style{Color: view.Ink, Shape: view.Circle})
-	measured := view.Each(a.Verified, func(v Verified) view.XY { return view.XY{X: float64(v.CacheBytes), Y: v.Measured} })
-	panel.Dots("measured, at rest", measured, view.Style{Color: view.Vermilion, Shape: view.Box})
+	panel.Dots("", places, doc.Style{Color: doc.Ink, Shape: doc.Circle})
+	measured := doc.Each(a.Verified, func(v Verified) doc.XY { return doc.XY{X: float64(v.CacheBytes), Y: v.Measured} })
+	panel.Dots("measured, at rest", measured, doc.Style{Color: doc.Vermilion, Shape: doc.Box})
 	if low, high := chart.SpanX(); len(curve) < 2 || !(high > low) {
 		return nil
 	}
 	for _, p := range a.named() {
-		chart.Marks = append(chart.Marks, view.Mark{X: float64(p.CacheBytes), Name: p.name + ": " + view.ShortBytes(p.CacheBytes), Color: view.Ink})
+		chart.Marks = append(chart.Marks, doc.Mark{X: float64(p.CacheBytes), Name: p.name + ": " + doc.ShortBytes(p.CacheBytes), Color: doc.Ink})
 	}
 	panel.Labels(places)
 	return chart
 }
 
 // spots are places on the chart.
-func spots(places []place) view.XYs {
-	return view.Each(places, func(p place) view.XY {
-		return view.XY{X: float64(p.CacheBytes), Y: p.BlockReadsPerGet, Text: view.PerGet(p.BlockReadsPerGet)}
+func spots(places []place) doc.XYs {
+	return doc.Each(places, func(p place) doc.XY {
+		return doc.XY{X: float64(p.CacheBytes), Y: p.BlockReadsPerGet, Text: doc.PerGet(p.BlockReadsPerGet)}
 	})
 }
 
@@ -65,43 +65,43 @@ func (a Advice) Picture(w io.Writer) error {
 }
 
 // Document says what to set, and why.
-func (a Advice) Document() *view.Document {
+func (a Advice) Document() *doc.Document {
 	const method = "choosing-a-cache.md"
-	d := &view.Document{Title: "Statelab: the cache of a node"}
+	d := &doc.Document{Title: "Statelab: the cache of a node"}
 	d.Answer("", a.Answer)
-	set := view.Statement{About: "Set", Text: strings.Join(a.Recommendation.Flags, " "), Detail: true}
+	set := doc.Statement{About: "Set", Text: strings.Join(a.Recommendation.Flags, " "), Detail: true}
 	if a.Recommendation.Keep {
-		set = view.Statement{Text: "No flag needs to change.", Detail: true}
+		set = doc.Statement{Text: "No flag needs to change.", Detail: true}
 	}
-	d.Advice = []view.Statement{set}
-	d.Cards = []view.Card{
-		{Name: "node", Facts: view.Known([][2]string{{"database", a.Database.Dir}, {"size", unit.Bytes(a.Database.Bytes)},
+	d.Advice = []doc.Statement{set}
+	d.Cards = []doc.Card{
+		{Name: "node", Facts: doc.Known([][2]string{{"database", a.Database.Dir}, {"size", unit.Bytes(a.Database.Bytes)},
 			{"engine", strings.TrimSpace(a.Engine.Name + " " + a.Engine.Profile)},
-			{"cache", view.Unless0(a.Now.CacheBytes, unit.Bytes)}, {"known from", a.Now.Source}})},
-		{Name: "needs", Facts: view.Known([][2]string{
+			{"cache", doc.Unless0(a.Now.CacheBytes, unit.Bytes)}, {"known from", a.Now.Source}})},
+		{Name: "needs", Facts: doc.Known([][2]string{
 			{"filters and top indexes (IP1)", unit.Bytes(a.Inflection.IP1.CacheBytes) + " in cache"},
 			{"with all indexes (IP2)", unit.Bytes(a.Inflection.IP2.CacheBytes) + " in cache"},
-			{"memory", view.Unless0(a.Limits.MemoryBytes, unit.Bytes)},
-			{"Gets per second", view.Unless0(a.Limits.GetsPerSecond, view.ShortCount)},
-			{"latency goal", view.Unless0(float64(a.Limits.LatencyGoal), unit.Nanos)}})}}
+			{"memory", doc.Unless0(a.Limits.MemoryBytes, unit.Bytes)},
+			{"Gets per second", doc.Unless0(a.Limits.GetsPerSecond, doc.ShortCount)},
+			{"latency goal", doc.Unless0(float64(a.Limits.LatencyGoal), unit.Nanos)}})}}
 
 	d.Add("Cache and block reads",
-		view.Block{Title: "Predicted block reads per Get", Method: method, Chart: a.Chart(),
+		doc.Block{Title: "Predicted block reads per Get", Method: method, Chart: a.Chart(),
 			Table: a.placesTable(append(a.questions(), a.floor())), Texts: a.placesTexts(),
 			Note: "While the node writes, its memtables take part of the cache: those reads are the curve. " +
 				"At rest means that nothing is written."})
 	d.Add("Settings", a.settingsBlocks()...)
-	d.Add("Memory", view.Block{Title: a.memoryTitle(), Table: view.TableOf(a.Memory, nil,
-		view.Words("use", func(s advice.Share) string { return s.Name }),
-		view.Column[advice.Share]{Name: "memory", Words: func(s advice.Share) string { return size(s.Bytes) }})})
+	d.Add("Memory", doc.Block{Title: a.memoryTitle(), Table: doc.TableOf(a.Memory, nil,
+		doc.Words("use", func(s advice.Share) string { return s.Name }),
+		doc.Column[advice.Share]{Name: "memory", Words: func(s advice.Share) string { return size(s.Bytes) }})})
 	d.Add("The node", a.Node.Block())
-	d.Add("The disk", view.Block{Title: "Disk: random 4-KiB reads past the page cache", Method: method, Table: a.diskTable()})
-	d.Add("Verified", view.Block{Title: "Verified: block reads per Get at rest, after the warm-up of the run", Method: method,
+	d.Add("The disk", doc.Block{Title: "Disk: random 4-KiB reads past the page cache", Method: method, Table: a.diskTable()})
+	d.Add("Verified", doc.Block{Title: "Verified: block reads per Get at rest, after the warm-up of the run", Method: method,
 		Table: a.verifiedTable()})
-	d.Add("Why", view.Block{List: view.Each(a.Reasons, func(r Reason) string { return view.Upper(r.Text) + "." })})
+	d.Add("Why", doc.Block{List: doc.Each(a.Reasons, func(r Reason) string { return doc.Upper(r.Text) + "." })})
 	d.Add("How it was computed",
-		view.Block{Title: "Command", Detail: true, Method: method, Pre: view.Shell(a.Command)},
-		view.Block{Title: "The whole curve", Folded: true, Table: a.placesTable(rowsOf(a.Curve))})
+		doc.Block{Title: "Command", Detail: true, Method: method, Pre: doc.Shell(a.Command)},
+		doc.Block{Title: "The whole curve", Folded: true, Table: a.placesTable(rowsOf(a.Curve))})
 	return d
 }
 
@@ -112,7 +112,7 @@ type place struct {
 }
 
 func rowsOf(places []Place) []place {
-	return view.Each(places, func(p Place) place { return place{"", p} })
+	return doc.Each(places, func(p Place) place { return place{"", p} })
 }
 
 // named are where the node is and where it should go.
@@ -145,22 +145,22 @@ func (a *Advice) questions() []place {
 
 // placesTable are caches with what Gets read and, where the node's Gets a second are known, what it
 // reads in a second.
-func (a *Advice) placesTable(rows []place) view.Table {
-	type column = view.Column[place]
+func (a *Advice) placesTable(rows []place) doc.Table {
+	type column = doc.Column[place]
 	bytes := func(name string, of func(Place) int64) column {
-		return column{Name: name, Words: func(p place) string { return view.Unless0(of(p.Place), unit.Bytes) }}
+		return column{Name: name, Words: func(p place) string { return doc.Unless0(of(p.Place), unit.Bytes) }}
 	}
 	reads := func(name string, of func(Place) float64) column {
-		return view.Optional(name, "reads/Get", perGet, func(p place) *float64 { return view.Of(of(p.Place)) })
+		return doc.Optional(name, "reads/Get", perGet, func(p place) *float64 { return doc.Of(of(p.Place)) })
 	}
 	rate := a.Limits.GetsPerSecond
-	return view.TableOf(rows, nil, view.Words("which cache", func(p place) string { return p.name }),
+	return doc.TableOf(rows, nil, doc.Words("which cache", func(p place) string { return p.name }),
 		bytes("cache", func(p Place) int64 { return p.CacheBytes }),
 		bytes("for blocks", func(p Place) int64 { return p.BlockCacheBytes }),
 		reads("writing", func(p Place) float64 { return p.BlockReadsPerGet }),
 		reads("at rest", func(p Place) float64 { return p.AtRest }),
-		view.Optional("reads/s", "at "+unit.ShortCount(rate)+" Gets/s", view.Digits, func(p place) *float64 {
-			return view.When(rate > 0 && p.CacheBytes > 0, math.Floor(p.BlockReadsPerGet*rate+0.5))
+		doc.Optional("reads/s", "at "+unit.ShortCount(rate)+" Gets/s", doc.Digits, func(p place) *float64 {
+			return doc.When(rate > 0 && p.CacheBytes > 0, math.Floor(p.BlockReadsPerGet*rate+0.5))
 		}))
 }
 
@@ -176,28 +176,28 @@ func (a *Advice) placesTexts() []string {
 		texts = append(texts, "Writing: memtables take their part of the cache, as in a running node. "+
 			"At rest: they take as little as in a sweep.")
 	}
-	return view.Without(append(texts, a.sourceSentence()))
+	return doc.Without(append(texts, a.sourceSentence()))
 }
 
-func (a *Advice) verifiedTable() view.Table {
-	return view.TableOf(a.Verified, nil, view.Column[Verified]{Name: "cache", Key: true, Words: func(v Verified) string { return unit.Bytes(v.CacheBytes) }},
-		view.Figure("predicted", "/Get", view.PerGet, func(v Verified) float64 { return v.Predicted }),
-		view.Figure("measured", "/Get", view.PerGet, func(v Verified) float64 { return v.Measured }),
-		view.Figure("error", "%", func(v float64) string { return fmt.Sprintf("%+.1f", v) }, func(v Verified) float64 { return v.ErrorPercent }),
-		view.Optional("device reads", "/Get", view.PerGet, func(v Verified) *float64 { return v.DeviceReadsPerGet }))
+func (a *Advice) verifiedTable() doc.Table {
+	return doc.TableOf(a.Verified, nil, doc.Column[Verified]{Name: "cache", Key: true, Words: func(v Verified) string { return unit.Bytes(v.CacheBytes) }},
+		doc.Figure("predicted", "/Get", doc.PerGet, func(v Verified) float64 { return v.Predicted }),
+		doc.Figure("measured", "/Get", doc.PerGet, func(v Verified) float64 { return v.Measured }),
+		doc.Figure("error", "%", func(v float64) string { return fmt.Sprintf("%+.1f", v) }, func(v Verified) float64 { return v.ErrorPercent }),
+		doc.Optional("device reads", "/Get", doc.PerGet, func(v Verified) *float64 { return v.DeviceReadsPerGet }))
 }
 
 // settingsBlocks are the flags of the database's own program, then those of others.
-func (a *Advice) settingsBlocks() (blocks []view.Block) {
+func (a *Advice) settingsBlocks() (blocks []doc.Block) {
 	handles := fmt.Sprintf("file handles: %s", unit.Count(a.Recommendation.Handles))
 	switch {
 	case a.Recommendation.Keep && a.Settings[0].CacheBytes == a.Now.CacheBytes:
-		blocks = []view.Block{settingBlock("Flags: none needs to change. These set the present cache", a.Settings[0])}
+		blocks = []doc.Block{settingBlock("Flags: none needs to change. These set the present cache", a.Settings[0])}
 	case a.Recommendation.Keep:
-		blocks = []view.Block{{Title: "Flags", Texts: []string{fmt.Sprintf("None needs to change. "+
+		blocks = []doc.Block{{Title: "Flags", Texts: []string{fmt.Sprintf("None needs to change. "+
 			"Which ones set the present cache of %s is not known.", size(a.Now.CacheBytes))}}}
 	default:
-		blocks = []view.Block{settingBlock("Flags", a.Settings[0])}
+		blocks = []doc.Block{settingBlock("Flags", a.Settings[0])}
 	}
 	blocks[0].Texts = append(blocks[0].Texts, handles)
 
@@ -205,7 +205,7 @@ func (a *Advice) settingsBlocks() (blocks []view.Block) {
 	if len(others) == 0 {
 		return blocks
 	}
-	blocks = append(blocks, view.Block{Title: "Other programs", Texts: []string{a.othersSentence()}})
+	blocks = append(blocks, doc.Block{Title: "Other programs", Texts: []string{a.othersSentence()}})
 	for _, s := range others {
 		blocks = append(blocks, settingBlock("Other programs", s))
 	}
@@ -213,14 +213,14 @@ func (a *Advice) settingsBlocks() (blocks []view.Block) {
 }
 
 // settingBlock are the flags of a program, as they are typed, and the cache that they make.
-func settingBlock(title string, s advice.Setting) view.Block {
+func settingBlock(title string, s advice.Setting) doc.Block {
 	flags := strings.ReplaceAll(strings.Join(s.Flags, s.Separator()), "; ", "\n")
 	text := size(s.CacheBytes) + " for the database"
 	if s.MemTables > 0 {
 		text += fmt.Sprintf(": %s for blocks while it writes (%d memtables of %s)", size(s.BlockCacheBytes),
 			s.MemTables, size(s.MemTableBytes))
 	}
-	return view.Block{Title: title + ": " + clientName(s.Client), Method: "choosing-a-cache.md", Pre: flags, Texts: []string{text}}
+	return doc.Block{Title: title + ": " + clientName(s.Client), Method: "choosing-a-cache.md", Pre: flags, Texts: []string{text}}
 }
 
 func (a *Advice) memoryTitle() string {
@@ -230,13 +230,13 @@ func (a *Advice) memoryTitle() string {
 	return "Memory"
 }
 
-func (a *Advice) diskTable() view.Table {
-	type column = view.Column[advice.ProbePoint]
-	return view.TableOf(a.Disk.Points, nil,
-		column{Name: "in flight", Key: true, Format: view.Digits, Value: func(p advice.ProbePoint) *float64 { return view.Of(p.InFlight) }},
+func (a *Advice) diskTable() doc.Table {
+	type column = doc.Column[advice.ProbePoint]
+	return doc.TableOf(a.Disk.Points, nil,
+		column{Name: "in flight", Key: true, Format: doc.Digits, Value: func(p advice.ProbePoint) *float64 { return doc.Of(p.InFlight) }},
 		column{Name: "reads", Unit: "per s", Value: func(p advice.ProbePoint) *float64 { return &p.ReadsPerSecond }},
-		column{Name: "mean", Value: func(p advice.ProbePoint) *float64 { return &p.MeanNanos }}.In(view.Micros),
-		column{Name: "p99", Value: func(p advice.ProbePoint) *float64 { return view.Of(p.P99Nanos) }}.In(view.Micros))
+		column{Name: "mean", Value: func(p advice.ProbePoint) *float64 { return &p.MeanNanos }}.In(doc.Micros),
+		column{Name: "p99", Value: func(p advice.ProbePoint) *float64 { return doc.Of(p.P99Nanos) }}.In(doc.Micros))
 }
 
 // floorName is what a Get reads once all else is cached. A cache that holds data blocks as
@@ -265,7 +265,7 @@ func (a *Advice) rules() string {
 	if strings.HasPrefix(rule, "the smallest") {
 		flat = fmt.Sprintf("the same with %.0f%%", 100*flatFloor)
 	}
-	return text + fmt.Sprintf("%s + %.0f%%: %s.", view.Upper(a.floorName()), 100*flatFloor, flat)
+	return text + fmt.Sprintf("%s + %.0f%%: %s.", doc.Upper(a.floorName()), 100*flatFloor, flat)
 }
 
 // sourceSentence says how the present cache is known, or whose memtables are assumed where there is none.
@@ -276,7 +276,7 @@ func (a *Advice) sourceSentence() string {
 	if a.Now.Source == "--cache" {
 		return ""
 	}
-	return view.Upper(cmp.Or(a.Now.Whose, "the present cache")) + " is known from: " + a.Now.Source + "."
+	return doc.Upper(cmp.Or(a.Now.Whose, "the present cache")) + " is known from: " + a.Now.Source + "."
 }
 
 // othersSentence says whose the further settings are, and why they are listed.

@@ -11,8 +11,8 @@ import (
 	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/clients"
-	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/fidelity"
+	"github.com/statelab/statelab/internal/report/doc"
 )
 
 // RocksAdvice is what advise prints of a database of RocksDB, with --json too.
@@ -191,12 +191,12 @@ func forEach(memoryBytes int64, tables []fidelity.Table) int64 {
 const leastRocksCache = 1 << 20
 
 // Document says which block cache to set, and what each size reads.
-func (r *RocksAdvice) Document() *view.Document {
-	d := &view.Document{Title: "Statelab: the block cache of " + r.Source}
+func (r *RocksAdvice) Document() *doc.Document {
+	d := &doc.Document{Title: "Statelab: the block cache of " + r.Source}
 	d.Answer("", r.Answer)
-	d.Advice = view.Statements("Set", strings.Join(r.Flags, " "))
+	d.Advice = doc.Statements("Set", strings.Join(r.Flags, " "))
 
-	gets := view.Each(r.Tables, func(t TableShare) string {
+	gets := doc.Each(r.Tables, func(t TableShare) string {
 		return fmt.Sprintf("%.0f%% of the Gets go to %s, %s", 100*t.Share, cmp.Or(t.Name, "the database"), unit.Bytes(t.Bytes))
 	})
 	texts := []string{"Filters and indexes outside the cache, of all tables: " + unit.Bytes(r.OutsideBytes) + "."}
@@ -204,10 +204,10 @@ func (r *RocksAdvice) Document() *view.Document {
 		texts = append(texts, fmt.Sprintf("Values in blob files: %s more reads per Get, which no block cache saves.",
 			unit.Significant(r.ValueReadsPerGet, 3)))
 	}
-	d.Add("Gets", view.Block{Title: "Where Gets go", List: gets, Texts: texts})
-	d.Add("Cache and block reads", view.Block{Title: "Block reads by cache size", Table: view.TableOf(r.Curve, nil,
-		view.Column[RocksPlace]{Name: "cache", Key: true, Words: func(p RocksPlace) string { return unit.Bytes(p.CacheBytes) }},
-		view.Figure("reads", "/Get", func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) },
+	d.Add("Gets", doc.Block{Title: "Where Gets go", List: gets, Texts: texts})
+	d.Add("Cache and block reads", doc.Block{Title: "Block reads by cache size", Table: doc.TableOf(r.Curve, nil,
+		doc.Column[RocksPlace]{Name: "cache", Key: true, Words: func(p RocksPlace) string { return unit.Bytes(p.CacheBytes) }},
+		doc.Figure("reads", "/Get", func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) },
 			func(p RocksPlace) float64 { return p.BlockReadsPerGet })),
 		Texts: []string{"Reads: " + r.Basis + "."}})
 	return d

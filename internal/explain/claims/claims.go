@@ -10,7 +10,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
@@ -47,7 +47,7 @@ func (f finding) Verdict() string {
 // Figures are our figures as a sentence.
 func (f finding) Figures() string {
 	if len(f.ours) == 0 {
-		return view.None
+		return doc.None
 	}
 	return strings.Join(f.ours, "; ") + "."
 }
@@ -97,7 +97,7 @@ var rules = map[subject.Rule]func(Evidence, subject.Claim) finding{subject.Growt
 // judge is the finding of a claim. A state that fitted in memory confirms nothing about one that
 // does not.
 func judge(e Evidence, c subject.Claim) finding {
-	here := view.Where(c.Layouts, func(layout string) bool { return len(e.Sizes(layout)) > 0 })
+	here := doc.Where(c.Layouts, func(layout string) bool { return len(e.Sizes(layout)) > 0 })
 	if len(here) == 0 {
 		return finding{Word: Untested, Clause: "needs --layout " + strings.Join(c.Layouts, " or "), Needs: c.Layouts}
 	}
@@ -143,11 +143,11 @@ func Sentence(all []Judged) string {
 
 // Elsewhere counts the claims about layouts that the run does not have.
 func Elsewhere(all []Judged) string {
-	elsewhere := view.Where(all, func(j Judged) bool { return j.Needs != nil })
+	elsewhere := doc.Where(all, func(j Judged) bool { return j.Needs != nil })
 	if len(elsewhere) == 0 {
 		return ""
 	}
-	needs := view.Distinct(view.Flat(elsewhere, func(j Judged) []string { return j.Needs }), strings.Clone)
+	needs := doc.Distinct(doc.Flat(elsewhere, func(j Judged) []string { return j.Needs }), strings.Clone)
 	return fmt.Sprintf("Claims about layouts that are not in this run: %d, for --layout %s.", len(elsewhere), strings.Join(needs, ","))
 }
 
@@ -247,7 +247,7 @@ func (e Evidence) fitted(i int) bool {
 // scarce tells whether memory was held to much less than the state.
 func (e Evidence) scarce(i int) bool { return e.Share(i) > 0 && e.Share(i) < mostlyCached }
 
-func (e Evidence) Accounts(i int) string { return view.ShortCount(e.Rows[i].Accounts) }
+func (e Evidence) Accounts(i int) string { return doc.ShortCount(e.Rows[i].Accounts) }
 
 func (e Evidence) memory(i int) string {
 	return "memory of " + shortShare(e.Share(i)) + " of the state"
@@ -255,17 +255,17 @@ func (e Evidence) memory(i int) string {
 
 func (e Evidence) isHeld(i int) string { return shortShare(e.Share(i)) + " of the state is in memory" }
 
-func shortShare(share float64) string { return view.WithoutZeros(unit.Significant(100*share, 2)) + "%" }
+func shortShare(share float64) string { return doc.WithoutZeros(unit.Significant(100*share, 2)) + "%" }
 
 // cost says what a lookup in a row takes, with nothing cached and with memory held.
 func (e Evidence) cost(i int) (text string, places []string) {
 	var parts []string
 	counted := ""
 	if r, ok := e.Reads(i, result.FirstLookups); ok {
-		parts, places, counted = append(parts, fmt.Sprintf("%s %s with nothing cached", view.PerGet(r.Value), r.Unit)), append(places, r.place), r.Unit
+		parts, places, counted = append(parts, fmt.Sprintf("%s %s with nothing cached", doc.PerGet(r.Value), r.Unit)), append(places, r.place), r.Unit
 	}
 	if r, ok := e.Reads(i, result.HeldLookups); ok && e.scarce(i) {
-		text := view.PerGet(r.Value)
+		text := doc.PerGet(r.Value)
 		if r.Unit != counted {
 			text += " " + r.Unit
 		}
@@ -313,26 +313,26 @@ func (e Evidence) Predicted(layout string, accounts uint64, memoryBytes int64) *
 }
 
 // Value is that of a figure of the outlook, for a column.
-func Value(o result.LayoutOutlook, _ string, ok bool) *float64 { return view.When(ok, o.Value) }
+func Value(o result.LayoutOutlook, _ string, ok bool) *float64 { return doc.When(ok, o.Value) }
 
 // ReadsValue is that of ReadsOf, for a column.
 func (e Evidence) ReadsValue(i int, kind, condition string) *float64 {
 	r, ok := e.ReadsOf(i, kind, condition)
-	return view.When(ok, r.Value)
+	return doc.When(ok, r.Value)
 }
 
 // SizesAhead are the numbers of accounts that a layout has figures of without having been
 // built so large; layout "": any.
 func (e Evidence) SizesAhead(layout string) (sizes []uint64) {
-	of := view.Where(e.Outlook, func(o result.LayoutOutlook) bool { return layout == "" || o.Layout == layout })
-	sizes = view.Each(of, func(o result.LayoutOutlook) uint64 { return o.Accounts })
+	of := doc.Where(e.Outlook, func(o result.LayoutOutlook) bool { return layout == "" || o.Layout == layout })
+	sizes = doc.Each(of, func(o result.LayoutOutlook) uint64 { return o.Accounts })
 	slices.Sort(sizes)
 	return slices.Compact(sizes)
 }
 
 // Names are those of the layouts, in order.
 func (e Evidence) Names() []string {
-	return view.Distinct(e.Rows, func(r result.LayoutRow) string { return r.Layout })
+	return doc.Distinct(e.Rows, func(r result.LayoutRow) string { return r.Layout })
 }
 
 // Basis is the first word of what a figure stands on.
@@ -342,11 +342,12 @@ func Basis(basis string) string {
 }
 
 // Verdicts are judged claims as a document shows them.
-func Verdicts(judged []Judged) []view.Verdict {
+func Verdicts(judged []Judged) []doc.Verdict {
 	class := map[string]string{Holds: "holds", HoldsIf: "if", Fails: "fails", Untested: "untested", CannotTell: "untested"}
-	return view.Each(judged, func(j Judged) view.Verdict {
-		clause := strings.TrimLeft(strings.TrimPrefix(j.Verdict(), j.Word), ": ")
-		return view.Verdict{Word: j.Word, Clause: clause, Class: class[j.Word], Says: view.Upper(j.Says), By: j.By,
+	return doc.Each(judged, func(j Judged) doc.Verdict {
+		standIn := strings.TrimPrefix(j.Verdict(), j.finding.Verdict()) // " (of the layout that was judged)"
+		clause := strings.TrimSpace(j.Clause + standIn)
+		return doc.Verdict{Word: j.Word, Clause: clause, Class: class[j.Word], Says: doc.Upper(j.Says), By: j.By,
 			Source: strings.TrimPrefix(j.Source, "https://"), Given: j.Given, Figures: j.Figures(),
 			Where: strings.Join(j.Places, ", ")}
 	})

@@ -6,7 +6,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
@@ -41,7 +41,7 @@ func judgeManyReads(e Evidence, c subject.Claim) finding {
 		f.note(text, places...)
 		if o, place, ok := e.Ahead(layout, "nodes_per_lookup", subject.Billion, 0); ok && first.of.Nodes != nil && largest < 0 {
 			f.note(fmt.Sprintf("for the %s nodes of 1B accounts it would be %s reads a node, and a node takes %s here",
-				view.Number(o.Value), view.Number(c.Low/o.Value), view.PerGet(first.Value / *first.of.Nodes)), place)
+				doc.Number(o.Value), doc.Number(c.Low/o.Value), doc.PerGet(first.Value / *first.of.Nodes)), place)
 		}
 		if first.Value >= c.Low*(1-tolerance) {
 			f.Word, f.Clause = HoldsIf, "nothing is cached"
@@ -83,7 +83,7 @@ func judgeGrowth(e Evidence, c subject.Claim) finding {
 		}
 		small, large := rows[0], rows[len(rows)-1]
 		f.note(fmt.Sprintf("%s, nothing cached: %s reads a node at %s accounts, %s at %s", layout,
-			view.PerGet(reads[0]/same[0]), e.Accounts(small), view.PerGet(reads[len(reads)-1]/same[len(same)-1]), e.Accounts(large)))
+			doc.PerGet(reads[0]/same[0]), e.Accounts(small), doc.PerGet(reads[len(reads)-1]/same[len(same)-1]), e.Accounts(large)))
 		decades := math.Log10(float64(e.Rows[large].Accounts) / float64(e.Rows[small].Accounts))
 		if len(rows) < 3 || decades < spanOfGrowth-1e-9 {
 			if f.Word == Untested {
@@ -93,12 +93,12 @@ func judgeGrowth(e Evidence, c subject.Claim) finding {
 		}
 		_, bySame := fit(same, reads)
 		slope, bySearch := fit(search, reads)
-		f.note(fmt.Sprintf("RMS error of reads = c * nodes: %s, of reads = c * nodes * log N: %s", view.PerGet(bySame), view.PerGet(bySearch)))
+		f.note(fmt.Sprintf("RMS error of reads = c * nodes: %s, of reads = c * nodes * log N: %s", doc.PerGet(bySame), doc.PerGet(bySearch)))
 		switch {
 		case bySearch < bySame/2:
 			f.Word, f.Clause = HoldsIf, "nothing is cached"
 			if o, place, ok := e.Ahead(layout, "nodes_per_lookup", subject.Billion, 0); ok {
-				f.note(fmt.Sprintf("that law extrapolated to 1B accounts: %s reads", view.Number(slope*o.Value*math.Log(subject.Billion))), place)
+				f.note(fmt.Sprintf("that law extrapolated to 1B accounts: %s reads", doc.Number(slope*o.Value*math.Log(subject.Billion))), place)
 			}
 		case bySame < bySearch/2 && f.Word != HoldsIf:
 			f.Word, f.Clause = Fails, ""
@@ -139,8 +139,8 @@ func judgeNodes(e Evidence, c subject.Claim) finding {
 	perNode, off := first.Value / *first.of.Nodes, *row.Nodes / *row.PredictedNodes - 1
 	reads := o.Value * perNode
 	f := finding{Word: Fails}
-	f.note(fmt.Sprintf("%s: %s reads a node; %s nodes at %s, %s off the formula, which gives %s at 1B", layout, view.PerGet(perNode),
-		view.Number(*row.Nodes), e.Accounts(i), unit.Percent(math.Abs(off)), view.Number(o.Value)),
+	f.note(fmt.Sprintf("%s: %s reads a node; %s nodes at %s, %s off the formula, which gives %s at 1B", layout, doc.PerGet(perNode),
+		doc.Number(*row.Nodes), e.Accounts(i), unit.Percent(math.Abs(off)), doc.Number(o.Value)),
 		first.place, fmt.Sprintf("rows[%d].nodes_per_lookup", i), place)
 	switch {
 	case math.Abs(off) > tolerance/2:
@@ -176,13 +176,13 @@ func judgeFewReads(e Evidence, c subject.Claim) finding {
 	text, places := e.cost(last)
 	f.note(text, places...)
 	if absent, ok := e.ReadsOf(last, result.AbsentAccountLookup, result.FirstLookups); ok && c.High == 1 {
-		f.note(fmt.Sprintf("%s for an absent account", view.PerGet(absent.Value)), absent.place)
+		f.note(fmt.Sprintf("%s for an absent account", doc.PerGet(absent.Value)), absent.place)
 	}
 	if o, place, ok := e.Ahead(layout, "reads_per_lookup", subject.Billion, 0); ok {
-		f.note(fmt.Sprintf("%s at 1B without a cache by %s", view.Number(o.Value), Basis(o.Basis)), place)
+		f.note(fmt.Sprintf("%s at 1B without a cache by %s", doc.Number(o.Value), Basis(o.Basis)), place)
 	}
 	if o, place, ok := e.Ahead(layout, "device_reads_per_lookup", subject.Billion, ServerMemory); ok {
-		f.note(fmt.Sprintf("%s at 1B with %s by %s", view.PerGet(o.Value), view.ShortBytes(o.MemoryBytes), Basis(o.Basis)), place)
+		f.note(fmt.Sprintf("%s at 1B with %s by %s", doc.PerGet(o.Value), doc.ShortBytes(o.MemoryBytes), Basis(o.Basis)), place)
 	}
 	held, ok := e.Reads(last, result.HeldLookups)
 	switch {
@@ -226,9 +226,9 @@ func judgeReadPerNode(e Evidence, c subject.Claim) finding {
 		} else if f.Word == Untested {
 			f.Word, f.Clause = Holds, ""
 		}
-		text := fmt.Sprintf("%s at %s: %s %s for %s nodes", layout, e.Accounts(i), view.PerGet(first.Value), first.Unit, view.PerGet(*first.of.Nodes))
+		text := fmt.Sprintf("%s at %s: %s %s for %s nodes", layout, e.Accounts(i), doc.PerGet(first.Value), first.Unit, doc.PerGet(*first.of.Nodes))
 		if first.of.DeviceReads != nil {
-			text += fmt.Sprintf(", %s of the device, which reads pages", view.PerGet(*first.of.DeviceReads))
+			text += fmt.Sprintf(", %s of the device, which reads pages", doc.PerGet(*first.of.DeviceReads))
 		}
 		f.ours, f.Places = []string{text}, append(f.Places, first.place)
 	}
@@ -255,7 +255,7 @@ func judgePerGet(e Evidence, c subject.Claim) finding {
 		if held.of.Nodes != nil {
 			perGetReads, what = held.Value / *held.of.Nodes, "a node"
 		}
-		text := fmt.Sprintf("%s at %s: %s %s %s with %s", layout, e.Accounts(i), view.PerGet(perGetReads), held.Unit, what, e.memory(i))
+		text := fmt.Sprintf("%s at %s: %s %s %s with %s", layout, e.Accounts(i), doc.PerGet(perGetReads), held.Unit, what, e.memory(i))
 		f = finding{Word: HoldsIf, Clause: e.isHeld(i), ours: []string{text}, Places: []string{held.place}}
 		switch {
 		case perGetReads > c.High*(1+tolerance):
@@ -273,7 +273,7 @@ func judgePerGet(e Evidence, c subject.Claim) finding {
 		if first.of.Nodes != nil {
 			first.Value /= *first.of.Nodes
 		}
-		f.note(view.PerGet(first.Value)+" with nothing cached at "+e.Accounts(i), first.place)
+		f.note(doc.PerGet(first.Value)+" with nothing cached at "+e.Accounts(i), first.place)
 	}
 	o, place, ok := e.Ahead(layout, "held_reads_per_lookup", subject.Billion, defaultCache)
 	nodes, _, walks := e.Ahead(layout, "nodes_per_lookup", subject.Billion, 0)
@@ -281,7 +281,7 @@ func judgePerGet(e Evidence, c subject.Claim) finding {
 		o.Value /= nodes.Value
 	}
 	if ok {
-		f.note(fmt.Sprintf("%s at 1B with %s by %s", view.PerGet(o.Value), view.ShortBytes(o.MemoryBytes), Basis(o.Basis)), place)
+		f.note(fmt.Sprintf("%s at 1B with %s by %s", doc.PerGet(o.Value), doc.ShortBytes(o.MemoryBytes), Basis(o.Basis)), place)
 	}
 	return f
 }
@@ -309,13 +309,13 @@ func judgeIndexMemory(e Evidence, c subject.Claim) finding {
 	if row.Memory != nil {
 		for n, share := range row.Memory.Shares {
 			if share.Holds == engine.EntryIndex {
-				f.note(fmt.Sprintf("%s at %s: %s bytes an entry of %s", layout, e.Accounts(i), view.Number(float64(share.Bytes)/entries), share.Use),
+				f.note(fmt.Sprintf("%s at %s: %s bytes an entry of %s", layout, e.Accounts(i), doc.Number(float64(share.Bytes)/entries), share.Use),
 					fmt.Sprintf("rows[%d].memory.shares[%d]", i, n))
 			}
 		}
 	}
 	if len(f.ours) == 0 {
-		f.note(fmt.Sprintf("%s at %s: %s bytes an entry of the whole process", layout, e.Accounts(i), view.Number(float64(row.PeakRSSBytes)/entries)),
+		f.note(fmt.Sprintf("%s at %s: %s bytes an entry of the whole process", layout, e.Accounts(i), doc.Number(float64(row.PeakRSSBytes)/entries)),
 			fmt.Sprintf("rows[%d].peak_rss_bytes", i))
 	}
 	return f
@@ -327,8 +327,8 @@ func judgeSpeed(e Evidence, c subject.Claim) finding {
 	i, _ := e.Largest(layout)
 	f := finding{Word: Untested, Clause: c.Why}
 	if nanos := e.Rows[i].UpdateNanos; nanos != nil && *nanos > 0 {
-		f.note(fmt.Sprintf("%s at %s: %s updates a second on %d cores, in blocks of %s", layout, e.Accounts(i), view.ShortCount(1e9 / *nanos), e.Host.Cores,
-			view.ShortCount(e.Workload.UpdateAccounts)), fmt.Sprintf("rows[%d].update_ns", i))
+		f.note(fmt.Sprintf("%s at %s: %s updates a second on %d cores, in blocks of %s", layout, e.Accounts(i), doc.ShortCount(1e9 / *nanos), e.Host.Cores,
+			doc.ShortCount(e.Workload.UpdateAccounts)), fmt.Sprintf("rows[%d].update_ns", i))
 	}
 	return f
 }
@@ -347,8 +347,8 @@ func judgeWrites(e Evidence, c subject.Claim) finding {
 	}
 	pages := u.WriteBytes / writtenPage
 	f := finding{Word: Fails}
-	f.note(fmt.Sprintf("%s at %s: %s pages of 4 KiB for a changed account with its slot, in blocks of %s", layout, e.Accounts(i), view.Number(pages),
-		view.ShortCount(e.Workload.UpdateAccounts)),
+	f.note(fmt.Sprintf("%s at %s: %s pages of 4 KiB for a changed account with its slot, in blocks of %s", layout, e.Accounts(i), doc.Number(pages),
+		doc.ShortCount(e.Workload.UpdateAccounts)),
 		fmt.Sprintf("rows[%d].updates.write_bytes_per_update", i))
 	if pages <= c.High*(1+tolerance) {
 		f.Word, f.Clause = HoldsIf, "there are at most "+e.Accounts(i)+" accounts (larger states were not built)"

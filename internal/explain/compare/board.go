@@ -11,8 +11,8 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/difference"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
@@ -96,7 +96,7 @@ func Boards(sides []Side) (boards []*Board) {
 
 // nameBuilds says of each line how its engine was built, where lines differ in it.
 func (b *Board) nameBuilds() {
-	builds := view.Without(view.Distinct(b.Rows, func(r Ranked) string { return r.group.Runs[0].Build() }))
+	builds := doc.Without(doc.Distinct(b.Rows, func(r Ranked) string { return r.group.Runs[0].Build() }))
 	for i := range b.Rows {
 		if row := &b.Rows[i]; len(builds) > 1 && row.group.Runs[0].Build() != "" {
 			row.Subject += ", " + row.group.Runs[0].Build()
@@ -116,10 +116,10 @@ func budget(r *result.Run) string {
 		text = unit.Plural(n, "thread") + ", "
 	}
 	if m := r.Memory; m != nil && m.BudgetBytes > 0 {
-		return text + view.ShortBytes(m.BudgetBytes) + " of memory"
+		return text + doc.ShortBytes(m.BudgetBytes) + " of memory"
 	}
 	if r.Cache.Effective > 0 {
-		return text + "a cache of " + view.ShortBytes(r.Cache.Effective)
+		return text + "a cache of " + doc.ShortBytes(r.Cache.Effective)
 	}
 	return strings.TrimSuffix(text, ", ")
 }
@@ -137,13 +137,13 @@ func place(r *result.Run, budget string) string {
 		parts = []string{fmt.Sprintf("versions %d to %d of %s", r.Changes.First, r.Changes.Last, r.Changes.Format)}
 	}
 	if w.Rate > 0 {
-		parts = append(parts, view.ShortCount(w.Rate)+" Gets/s asked for")
+		parts = append(parts, doc.ShortCount(w.Rate)+" Gets/s asked for")
 	}
 	parts = append(parts, budget)
 	if r.PageCache != "" {
 		parts = append(parts, "page cache "+r.PageCache)
 	}
-	return strings.Join(view.Without(parts), ", ") + "; " + h.Kind() + ", " + h.Filesystem + " on " + h.Device
+	return strings.Join(doc.Without(parts), ", ") + "; " + h.Kind() + ", " + h.Filesystem + " on " + h.Device
 }
 
 func subjectOf(g Group) string {
@@ -197,13 +197,13 @@ func (b *Board) rank() {
 func (b *Board) Print(v float64) string { return b.metric.print(v) }
 
 // Chart is a bar for each line, with the range of its runs; nil of one line.
-func (b *Board) Chart() *view.Chart {
+func (b *Board) Chart() *doc.Chart {
 	if len(b.Rows) < 2 {
 		return nil
 	}
 	scale := cmp.Or(b.metric.scale.Size, 1)
-	return view.Ranges(b.Question, "", view.Axis{Label: b.Figure, Unit: b.metric.scale.Name}, b.Rows, b.short, func(r Ranked) (at float64, span view.Range) {
-		return r.Middle / scale, view.Range{Low: slices.Min(r.Values) / scale, High: slices.Max(r.Values) / scale}
+	return doc.Ranges(b.Question, "", doc.Axis{Label: b.Figure, Unit: b.metric.scale.Name}, b.Rows, b.short, func(r Ranked) (at float64, span doc.Range) {
+		return r.Middle / scale, doc.Range{Low: slices.Min(r.Values) / scale, High: slices.Max(r.Values) / scale}
 	})
 }
 
@@ -214,7 +214,7 @@ func (b *Board) short(row Ranked) string {
 		func(r Ranked) string { return strings.Fields(r.Subject)[0] },
 		func(r Ranked) string { return r.folder },
 	} {
-		others := view.Where(b.Rows, func(r Ranked) bool { return name(r) == name(row) })
+		others := doc.Where(b.Rows, func(r Ranked) bool { return name(r) == name(row) })
 		if len(others) == 1 {
 			return name(row)
 		}
@@ -313,7 +313,7 @@ type refusal struct {
 }
 
 func (r *refusal) Error() string {
-	flags := view.Each(r.list, func(d Difference) string { return d.Setting })
+	flags := doc.Each(r.list, func(d Difference) string { return d.Setting })
 	return fmt.Sprintf("%s and %s were measured under different conditions: %s. Measure both alike, or compare them all the same with --allow %s",
-		r.a, r.b, view.List(r.list, Difference.String), strings.Join(flags, ","))
+		r.a, r.b, doc.List(r.list, Difference.String), strings.Join(flags, ","))
 }

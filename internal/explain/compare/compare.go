@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/difference"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
@@ -136,7 +136,7 @@ func Of(sides []Side, o Options) (*Comparison, error) {
 
 // kind is what the runs of a side measured.
 func (s Side) kind() string {
-	runs := view.Flat(s.Groups, func(g Group) []*result.Run { return g.Runs })
+	runs := doc.Flat(s.Groups, func(g Group) []*result.Run { return g.Runs })
 	if len(runs) == 0 {
 		return ""
 	}
@@ -158,8 +158,8 @@ func (p pair) judge(a, b string, o Options) (Pair, error) {
 	}
 	refused := &refusal{a: a, b: b}
 	// The runs of a group are compared, too: a folder may have been added to.
-	all := view.Flat(slices.Concat(p.a.Runs, p.b.Runs), func(run *result.Run) []Difference { return differing(p.a.Runs[0], run, conditions) })
-	for _, d := range view.Distinct(all, func(d Difference) Difference { return d }) {
+	all := doc.Flat(slices.Concat(p.a.Runs, p.b.Runs), func(run *result.Run) []Difference { return differing(p.a.Runs[0], run, conditions) })
+	for _, d := range doc.Distinct(all, func(d Difference) Difference { return d }) {
 		if slices.Contains(o.Allow, d.Setting) {
 			out.Allowed = append(out.Allowed, d)
 		} else {
@@ -294,8 +294,8 @@ func (p pair) tookTurns() bool {
 		at    time.Time
 		first bool
 	}
-	turns := append(view.Each(p.a.Runs, func(run *result.Run) turn { return turn{run.Started, true} }),
-		view.Each(p.b.Runs, func(run *result.Run) turn { return turn{run.Started, false} })...)
+	turns := append(doc.Each(p.a.Runs, func(run *result.Run) turn { return turn{run.Started, true} }),
+		doc.Each(p.b.Runs, func(run *result.Run) turn { return turn{run.Started, false} })...)
 	slices.SortStableFunc(turns, func(x, y turn) int { return x.at.Compare(y.at) })
 	changes := 0
 	for i := range turns[1:] {
@@ -308,7 +308,7 @@ func (p pair) tookTurns() bool {
 
 func values(m metric, runs []*result.Run) (all Values) {
 	for _, run := range runs {
-		if v := m.value(run); v != nil && view.Sane(*v) {
+		if v := m.value(run); v != nil && doc.Sane(*v) {
 			all = append(all, *v)
 		}
 	}
@@ -317,7 +317,7 @@ func values(m metric, runs []*result.Run) (all Values) {
 
 // shapes tells the sizes of two databases, to the byte where they are as good as equal.
 func shapes(x, y result.Database) string {
-	size := view.ShortBytes
+	size := doc.ShortBytes
 	if size(x.Bytes) == size(y.Bytes) {
 		size = func(bytes int64) string { return unit.Count(uint64(bytes)) + " bytes" }
 	}

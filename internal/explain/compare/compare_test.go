@@ -395,7 +395,7 @@ func TestFoldersAndPage(t *testing.T) {
 	if strings.Contains(page.String(), "<script>\"x\"") || !strings.Contains(page.String(), "b &lt;script&gt;") {
 		t.Error("the page does not escape a name")
 	}
-	if !strings.Contains(text.String(), "Worse: block reads per Get. Cannot tell: device reads per Get, ") {
+	if !strings.Contains(strings.Join(strings.Fields(text.String()), " "), "Worse: block reads per Get. Cannot tell: device reads per Get, ") {
 		t.Error(text.String())
 	}
 	if got := strings.Count(bench.String(), "\nBenchmarkReadrandom/threads=1 1000 2.5 block-reads/op"); got != 1 {

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/difference"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
@@ -128,7 +128,7 @@ func (c *Comparison) Known(limits []Limit) bool {
 
 // Says are the verdicts on a limit's figure.
 func (c *Comparison) Says(l Limit) []string {
-	return view.Each(c.figures(l.Figure), func(t told) string { return t.of.Sentence(t.Figure) })
+	return doc.Each(c.figures(l.Figure), func(t told) string { return t.of.Sentence(t.Figure) })
 }
 
 // Decided tells whether the figures named (none: all) need no more runs: each is exact,
@@ -146,9 +146,9 @@ type told struct {
 
 // figures are those of all pairs; of names, if any are given.
 func (c *Comparison) figures(names ...string) []told {
-	return view.Flat(c.Pairs, func(p Pair) []told {
-		of := view.Where(p.Figures, func(f Figure) bool { return len(names) == 0 || slices.Contains(names, f.Name) })
-		return view.Each(of, func(f Figure) told { return told{f, p} })
+	return doc.Flat(c.Pairs, func(p Pair) []told {
+		of := doc.Where(p.Figures, func(f Figure) bool { return len(names) == 0 || slices.Contains(names, f.Name) })
+		return doc.Each(of, func(f Figure) told { return told{f, p} })
 	})
 }
 
@@ -227,7 +227,7 @@ type metric struct {
 	name   string // in JSON, in --fail-if
 	noun   string // in a sentence: 18 % fewer <noun>
 	bench  string // unit of a Go benchmark line
-	scale  view.Scale
+	scale  doc.Scale
 	higher bool // is better
 	count  bool // repeats exactly with one thread and equal seeds
 	much   bool // an amount: less and more, not fewer; lower and higher of times
@@ -274,8 +274,8 @@ func (m metric) edge(margin, a, b float64, relative bool) float64 {
 }
 
 func latencyMetric(name, noun, unit string, of func(result.Figures) *result.Latency, pick func(*result.Latency) float64) metric {
-	return metric{name: name, noun: noun, bench: unit, scale: view.Micros, time: true,
-		value: func(r *result.Run) *float64 { return view.Via(of(r.Figures), pick) }}
+	return metric{name: name, noun: noun, bench: unit, scale: doc.Micros, time: true,
+		value: func(r *result.Run) *float64 { return doc.Via(of(r.Figures), pick) }}
 }
 
 // leastReads is a difference in reads per Get that no decision depends on; tables and charts
@@ -295,25 +295,25 @@ func metrics() []metric {
 		{name: "device_reads_per_get", noun: "device reads per Get", bench: "device-reads/op", least: leastReads,
 			value: func(r *result.Run) *float64 { return r.Figures.DeviceReadsPerGet }},
 		{name: "gets_per_second", noun: "Gets per second", bench: "gets/s", higher: true, value: func(r *result.Run) *float64 {
-			return view.When(r.Workload.Rate == 0 && r.Figures.GetsPerSecond > 0, r.Figures.GetsPerSecond) // else it is the schedule's
+			return doc.When(r.Workload.Rate == 0 && r.Figures.GetsPerSecond > 0, r.Figures.GetsPerSecond) // else it is the schedule's
 		}},
 		closed(latencyMetric("service_p50_ns", "p50 service time", "p50-ns", service, p50)),
 		closed(latencyMetric("service_p99_ns", "p99 service time", "p99-ns", service, p99)),
 		latencyMetric("response_p50_ns", "p50 response time", "p50-response-ns", response, p50),
 		latencyMetric("response_p99_ns", "p99 response time", "p99-response-ns", response, p99),
-		{name: "cpu_ns_per_get", noun: "CPU time per Get", bench: "cpu-ns/op", scale: view.Micros, time: true,
-			value: func(r *result.Run) *float64 { return view.Of(r.Figures.CPUNanosPerGet) }},
+		{name: "cpu_ns_per_get", noun: "CPU time per Get", bench: "cpu-ns/op", scale: doc.Micros, time: true,
+			value: func(r *result.Run) *float64 { return doc.Of(r.Figures.CPUNanosPerGet) }},
 		{name: "puts_per_second", noun: "Puts per second", bench: "puts/s", higher: true,
-			value: func(r *result.Run) *float64 { return view.Of(r.Figures.PutsPerSecond) }},
+			value: func(r *result.Run) *float64 { return doc.Of(r.Figures.PutsPerSecond) }},
 		{name: "write_amplification", noun: "write amplification", bench: "write-amplification", time: true,
 			value: func(r *result.Run) *float64 { return r.Figures.WriteAmplification }},
 		{name: "leaves_per_second", noun: "leaves per second", bench: "leaves/s", higher: true,
-			value: ofReplay(func(f *result.Replay) *float64 { return view.Of(f.LeavesPerSecond) })},
-		{name: "commit_p99_ns", noun: "p99 commit time", bench: "p99-commit-ns", scale: view.Millis, time: true,
-			value: ofReplay(func(f *result.Replay) *float64 { return view.Via(f.CommitNanos, p99) })},
-		{name: "nodes", noun: "nodes written", bench: "nodes", count: true, value: ofReplay(func(f *result.Replay) *float64 { return view.Whole(f.Nodes) })},
-		{name: "disk_bytes", noun: "disk space", bench: "disk-B", scale: view.MiB, much: true,
-			value: ofReplay(func(f *result.Replay) *float64 { return view.Whole(f.DiskBytes) })},
+			value: ofReplay(func(f *result.Replay) *float64 { return doc.Of(f.LeavesPerSecond) })},
+		{name: "commit_p99_ns", noun: "p99 commit time", bench: "p99-commit-ns", scale: doc.Millis, time: true,
+			value: ofReplay(func(f *result.Replay) *float64 { return doc.Via(f.CommitNanos, p99) })},
+		{name: "nodes", noun: "nodes written", bench: "nodes", count: true, value: ofReplay(func(f *result.Replay) *float64 { return doc.Whole(f.Nodes) })},
+		{name: "disk_bytes", noun: "disk space", bench: "disk-B", scale: doc.MiB, much: true,
+			value: ofReplay(func(f *result.Replay) *float64 { return doc.Whole(f.DiskBytes) })},
 	}
 	list = append(list, lookupMetrics(result.AccountLookup, "an account lookup")...)
 	return append(list, lookupMetrics(result.SlotLookup, "a slot lookup")...)
@@ -340,8 +340,8 @@ func lookupMetrics(kind, one string) []metric {
 			value: of(func(l *result.Lookups) *float64 { return l.Nodes })},
 		{name: kind + "_device_bytes_per_lookup", noun: "device bytes per " + kind + " lookup", bench: kind + "-device-B/op",
 			value: of(func(l *result.Lookups) *float64 { return &l.DeviceBytes })},
-		{name: kind + "_service_p50_ns", noun: "p50 time of " + one, bench: kind + "-p50-ns", scale: view.Micros, time: true,
-			value: of(func(l *result.Lookups) *float64 { return view.Via(l.ServiceNanos, p50) })},
+		{name: kind + "_service_p50_ns", noun: "p50 time of " + one, bench: kind + "-p50-ns", scale: doc.Micros, time: true,
+			value: of(func(l *result.Lookups) *float64 { return doc.Via(l.ServiceNanos, p50) })},
 	}
 }
 
@@ -358,22 +358,22 @@ func closed(m metric) metric {
 }
 
 func ofReplay(of func(*result.Replay) *float64) func(*result.Run) *float64 {
-	return func(r *result.Run) *float64 { return view.From(r.Figures.Replay, of) }
+	return func(r *result.Run) *float64 { return doc.From(r.Figures.Replay, of) }
 }
 
 // Names are those of all metrics.
-func Names() []string { return view.Each(metrics(), func(m metric) string { return m.name }) }
+func Names() []string { return doc.Each(metrics(), func(m metric) string { return m.name }) }
 
 // print writes a value in the metric's unit.
 func (m metric) print(v float64) string {
 	if m.scale.Size > 0 {
-		return view.Number(v/m.scale.Size) + " " + m.scale.Name
+		return doc.Number(v/m.scale.Size) + " " + m.scale.Name
 	}
 	if m.least > 0 && math.Abs(v) < 100*m.least { // nothing finer than a tenth of what matters
 		return strconv.FormatFloat(v, 'f', 4, 64)
 	}
 	if m.count {
-		return view.PerGet(v)
+		return doc.PerGet(v)
 	}
-	return view.Number(v)
+	return doc.Number(v)
 }

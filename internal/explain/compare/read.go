@@ -19,7 +19,7 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/internal/explain/kinds"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
@@ -114,9 +114,9 @@ type pair struct {
 func pairs(a, b Side) (matched []pair, left []string) {
 	ours, theirs := valuesOf(a), valuesOf(b)
 	names := slices.Sorted(maps.Keys(valuesOf(Side{Groups: slices.Concat(a.Groups, b.Groups)})))
-	names = view.Where(names, func(name string) bool { return len(ours[name]) > 1 || len(theirs[name]) > 1 })
+	names = doc.Where(names, func(name string) bool { return len(ours[name]) > 1 || len(theirs[name]) > 1 })
 	label := func(g Group) string {
-		return view.List(names, func(name string) string { return name + " " + g.Axes[name] })
+		return doc.List(names, func(name string) string { return name + " " + g.Axes[name] })
 	}
 	used := map[string]bool{}
 	for _, g := range a.Groups {

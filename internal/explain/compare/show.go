@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/difference"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
@@ -168,7 +168,7 @@ func (p Pair) differing() string {
 	if len(p.Differs) == 0 {
 		return "Their settings are the same."
 	}
-	return "They differ in " + view.List(p.Differs, Difference.String) + "."
+	return "They differ in " + doc.List(p.Differs, Difference.String) + "."
 }
 
 // lead is the answer: first what differs, then what does not, then what these runs cannot tell, and why.
@@ -199,7 +199,7 @@ func (p Pair) lead() string {
 			continue
 		}
 		if word == alike {
-			word += view.WithoutZeros(percent(p.margin)) + " %"
+			word += doc.WithoutZeros(percent(p.margin)) + " %"
 		}
 		parts = append(parts, word+": "+strings.Join(nouns, ", ")+".")
 	}
@@ -213,13 +213,13 @@ func (p Pair) lead() string {
 	if p.shapes != "" && slices.ContainsFunc(p.Figures, func(f Figure) bool { return f.Method == Exact && f.Better != nil }) {
 		parts = append(parts, "Counts are exact only for these two databases ("+p.shapes+"): another load gives slightly different counts.")
 	}
-	return strings.Join(append(parts, view.Each(p.Notes, func(note string) string { return note + "." })...), " ")
+	return strings.Join(append(parts, doc.Each(p.Notes, func(note string) string { return note + "." })...), " ")
 }
 
 // Document says which figures differ between the sides.
-func (c *Comparison) Document() *view.Document {
-	page := &view.Document{Title: "Comparison"}
-	var all view.Warnings
+func (c *Comparison) Document() *doc.Document {
+	page := &doc.Document{Title: "Comparison"}
+	var all doc.Warnings
 	for _, p := range c.Pairs {
 		of := ""
 		if len(c.Pairs) > 1 {
@@ -229,31 +229,31 @@ func (c *Comparison) Document() *view.Document {
 		for _, d := range p.Allowed {
 			all.Add("allowed", "measured under different conditions: "+d.String(), "measure both alike", of)
 		}
-		words := func(name string, of func(Figure) string) view.Column[Figure] {
-			return view.Column[Figure]{Name: name, Left: true, Words: of}
+		words := func(name string, of func(Figure) string) doc.Column[Figure] {
+			return doc.Column[Figure]{Name: name, Left: true, Words: of}
 		}
-		change := func(name string, of func(Figure) float64) view.Column[Figure] {
-			return view.Optional(name, "%", nil, func(f Figure) *float64 {
-				return view.When(f.Relative && (name == "change" || !f.few), 100*of(f))
+		change := func(name string, of func(Figure) float64) doc.Column[Figure] {
+			return doc.Optional(name, "%", nil, func(f Figure) *float64 {
+				return doc.When(f.Relative && (name == "change" || !f.few), 100*of(f))
 			})
 		}
-		table := view.TableOf(p.Figures, nil,
+		table := doc.TableOf(p.Figures, nil,
 			words("figure", func(f Figure) string { return f.metric.noun }),
 			words("baseline, middle run", func(f Figure) string { return f.metric.print(f.A) }),
 			words("compared, middle run", func(f Figure) string { return f.metric.print(f.B) }),
 			change("change", func(f Figure) float64 { return f.Change }), change("from", func(f Figure) float64 { return f.Low }),
 			change("to", func(f Figure) float64 { return f.High }),
 			words("verdict", func(f Figure) string { return strings.ReplaceAll(string(f.Verdict), "_", " ") }),
-			view.Optional("p", "", nil, func(f Figure) *float64 { return view.When(!f.few && f.P > 0, f.P) }),
+			doc.Optional("p", "", nil, func(f Figure) *float64 { return doc.When(!f.few && f.P > 0, f.P) }),
 			words("method", func(f Figure) string { return f.Method }))
 		page.Add(p.Title(),
-			view.Block{List: view.Each(p.Figures, p.Sentence), Method: "compare.md",
-				Texts: view.Without([]string{p.differing(), p.estimates()})},
-			view.Block{Title: "Changes", Detail: true, Method: "compare.md", Chart: changes(p)},
-			view.Block{Title: "Figures", Detail: true, Method: "compare.md", Table: table,
+			doc.Block{List: doc.Each(p.Figures, p.Sentence), Method: "compare.md",
+				Texts: doc.Without([]string{p.differing(), p.estimates()})},
+			doc.Block{Title: "Changes", Detail: true, Method: "compare.md", Chart: changes(p)},
+			doc.Block{Title: "Figures", Detail: true, Method: "compare.md", Table: table,
 				Note: fmt.Sprintf("Runs: %d and %d. %s", p.Runs[0], p.Runs[1], p.confidence())})
 	}
-	page.Add("Not compared", view.Block{List: c.Unmatched})
+	page.Add("Not compared", doc.Block{List: c.Unmatched})
 	page.Warnings = all.List()
 	return page
 }
@@ -273,15 +273,15 @@ func (p Pair) estimates() string {
 		return ""
 	}
 	return fmt.Sprintf("A change is the median of the ratios of all pairs of runs: the middle runs can differ by more or less. "+
-		"\"No difference found\" needs an interval within ±%s%% (--margin).", view.WithoutZeros(percent(p.margin)))
+		"\"No difference found\" needs an interval within ±%s%% (--margin).", doc.WithoutZeros(percent(p.margin)))
 }
 
 // changes is a bar of every relative change that these runs tell, with its interval.
-func changes(p Pair) *view.Chart {
-	told := view.Where(p.Figures, func(f Figure) bool { return f.Relative && f.Verdict != difference.CannotTell })
-	return view.Ranges("change of each figure that these runs decide", "figure", view.Axis{Label: "compared / baseline"}, told,
+func changes(p Pair) *doc.Chart {
+	told := doc.Where(p.Figures, func(f Figure) bool { return f.Relative && f.Verdict != difference.CannotTell })
+	return doc.Ranges("change of each figure that these runs decide", "figure", doc.Axis{Label: "compared / baseline"}, told,
 		func(f Figure) string { return strings.ReplaceAll(f.metric.noun, " per ", "/") },
-		func(f Figure) (at float64, span view.Range) {
-			return 1 + f.Change, view.Range{Low: 1 + f.Low, High: 1 + f.High}
+		func(f Figure) (at float64, span doc.Range) {
+			return 1 + f.Change, doc.Range{Low: 1 + f.Low, High: 1 + f.High}
 		})
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/difference"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
@@ -68,28 +68,28 @@ func readsAt(p Point) string {
 	if f.BlockReadsPerGet == nil {
 		return "block reads: " + p.absent("block_reads_per_get")
 	}
-	text := view.PerGet(*f.BlockReadsPerGet) + " block reads per Get"
+	text := doc.PerGet(*f.BlockReadsPerGet) + " block reads per Get"
 	switch bytes := f.DeviceReadBytesPerGet; {
 	case f.BlockReadSource == "":
 	case bytes != nil && *bytes > readAheadTimes*pageBytes**f.BlockReadsPerGet && *bytes >= 1:
-		text = view.Number(*bytes) + " bytes per Get from the device (" +
-			view.PerGet(*f.BlockReadsPerGet) + " page faults: read-ahead hides the rest from that count)"
+		text = doc.Number(*bytes) + " bytes per Get from the device (" +
+			doc.PerGet(*f.BlockReadsPerGet) + " page faults: read-ahead hides the rest from that count)"
 	default:
-		text = view.PerGet(*f.BlockReadsPerGet) + " page faults per Get"
+		text = doc.PerGet(*f.BlockReadsPerGet) + " page faults per Get"
 	}
 	if d := f.DeviceReadsPerGet; d != nil {
-		text += " (" + view.PerGet(*d) + " device reads)"
+		text += " (" + doc.PerGet(*d) + " device reads)"
 	} else if bytes := f.DeviceReadBytesPerGet; bytes != nil && f.BlockReadSource == "" {
-		text += " (" + view.Number(*bytes) + " bytes from the device)" // whose reads are not known
+		text += " (" + doc.Number(*bytes) + " bytes from the device)" // whose reads are not known
 	}
 	switch {
 	case p.CacheBytes > 0:
-		text += " at a " + view.ShortBytes(p.CacheBytes) + " cache"
+		text += " at a " + doc.ShortBytes(p.CacheBytes) + " cache"
 	case p.budget() > 0:
-		text += " in a budget of " + view.ShortBytes(p.budget())
+		text += " in a budget of " + doc.ShortBytes(p.budget())
 	}
 	if p.CachePercent > 0 {
-		text += " (" + view.Percent(p.CachePercent) + " of the database)"
+		text += " (" + doc.Percent(p.CachePercent) + " of the database)"
 	}
 	return text
 }
@@ -102,10 +102,10 @@ func reached(answers []result.Answer, measured []Point) string {
 	of, in := " block reads per Get", "a cache of " // once
 	for _, a := range answers {
 		limit := fmt.Sprintf("%g", a.Limit) + of
-		switch size := view.ShortBytes(a.CacheBytes); {
+		switch size := doc.ShortBytes(a.CacheBytes); {
 		case a.CacheBytes == 0:
 			return strings.Join(append(parts, fmt.Sprintf("no measured cache (largest: %s) gets below %s",
-				view.ShortBytes(measured[len(measured)-1].CacheBytes), limit)), "; ")
+				doc.ShortBytes(measured[len(measured)-1].CacheBytes), limit)), "; ")
 		case a.NotAtCacheBytes == 0:
 			parts = append(parts, "fewer than "+limit+" even with the smallest cache measured ("+size+")")
 		default:
@@ -122,18 +122,18 @@ func withoutReads(p Point) string {
 	f := p.Figures
 	switch {
 	case f.Gets > 0:
-		text := view.Number(f.GetsPerSecond) + " Gets/s"
+		text := doc.Number(f.GetsPerSecond) + " Gets/s"
 		if p.CacheBytes > 0 {
-			text += " at a " + view.ShortBytes(p.CacheBytes) + " cache"
+			text += " at a " + doc.ShortBytes(p.CacheBytes) + " cache"
 		}
 		if l := f.ServiceNanos; l != nil {
-			text += fmt.Sprintf(", p50 %s, p99 %s", view.Nanos(l.P50), view.Nanos(l.P99))
+			text += fmt.Sprintf(", p50 %s, p99 %s", doc.Nanos(l.P50), doc.Nanos(l.P99))
 		}
 		return text + "; " + readsAt(p) + "."
 	case f.Puts > 0:
-		text := fmt.Sprintf("%s Puts at %s Puts/s", unit.Count(f.Puts), view.Number(f.PutsPerSecond))
+		text := fmt.Sprintf("%s Puts at %s Puts/s", unit.Count(f.Puts), doc.Number(f.PutsPerSecond))
 		if f.WriteAmplification != nil {
-			text += fmt.Sprintf("; write amplification %s", view.Number(*f.WriteAmplification))
+			text += fmt.Sprintf("; write amplification %s", doc.Number(*f.WriteAmplification))
 		}
 		return text + "."
 	}
@@ -166,16 +166,16 @@ func (c curve) limits() []string {
 	for _, a := range result.Answers(plain(read), nearTwo, nearOne) {
 		if a.CacheBytes == 0 {
 			lines = append(lines, fmt.Sprintf("fewer than %g block reads per Get need more than %s, the largest cache measured",
-				a.Limit, view.ShortBytes(read[len(read)-1].CacheBytes)))
+				a.Limit, doc.ShortBytes(read[len(read)-1].CacheBytes)))
 			continue
 		}
-		line := fmt.Sprintf("fewer than %g block reads per Get: a cache of %s", a.Limit, view.ShortBytes(a.CacheBytes))
+		line := fmt.Sprintf("fewer than %g block reads per Get: a cache of %s", a.Limit, doc.ShortBytes(a.CacheBytes))
 		if a.CachePercent > 0 {
-			line += fmt.Sprintf(" (%s of the database)", view.Percent(a.CachePercent))
+			line += fmt.Sprintf(" (%s of the database)", doc.Percent(a.CachePercent))
 		}
 		line += ", the smallest measured that does it"
 		if a.NotAtCacheBytes > 0 {
-			line += fmt.Sprintf("; %s does not", view.ShortBytes(a.NotAtCacheBytes))
+			line += fmt.Sprintf("; %s does not", doc.ShortBytes(a.NotAtCacheBytes))
 		}
 		lines = append(lines, line)
 	}
@@ -193,7 +193,7 @@ func (c curve) beyond() string {
 		return ""
 	}
 	return fmt.Sprintf("returns diminish beyond %s: up to %s, a larger cache saved less than %g%% of the block reads",
-		view.ShortBytes(p.CacheBytes), view.ShortBytes(read[len(read)-1].CacheBytes), 100*gained)
+		doc.ShortBytes(p.CacheBytes), doc.ShortBytes(read[len(read)-1].CacheBytes), 100*gained)
 }
 
 // tooLarge says where shards of the cache are smaller than the filters that Gets consult; ""
@@ -216,10 +216,10 @@ func (c curve) tooLarge() string {
 		level, bytes := largestFilter(p.Run.Database.Levels)
 		if room := p.BlockBytes / shards; bytes > room {
 			text := fmt.Sprintf("At %s the cache has %d shards with %s for blocks each. The filters of level %d take %s on average: those that are larger "+
-				"than a shard are never cached, so each Get that consults one reads it", view.ShortBytes(p.CacheBytes), shards, unit.Bytes(room), level, unit.Bytes(bytes))
+				"than a shard are never cached, so each Get that consults one reads it", doc.ShortBytes(p.CacheBytes), shards, unit.Bytes(room), level, unit.Bytes(bytes))
 			if i+1 < len(read) && p.topIndexReads() < read[i+1].topIndexReads() {
 				text += fmt.Sprintf(". They also take no room from other blocks, so fewer top indexes are read than at %s, where filters displace them",
-					view.ShortBytes(read[i+1].CacheBytes))
+					doc.ShortBytes(read[i+1].CacheBytes))
 			}
 			return text + "."
 		}
@@ -234,7 +234,7 @@ func (p Point) topIndexReads() float64 {
 // largestFilter is the level whose filters that Gets consult are the largest, with their mean
 // size in a cache. Filters of the last level are not consulted.
 func largestFilter(levels []engine.Level) (level int, bytes int64) {
-	levels = view.Where(levels, func(l engine.Level) bool { return l.Files > 0 })
+	levels = doc.Where(levels, func(l engine.Level) bool { return l.Files > 0 })
 	for _, l := range levels[:max(0, len(levels)-1)] {
 		if l.FilterCacheBytes/int64(l.Files) > bytes {
 			level, bytes = l.Level, l.FilterCacheBytes/int64(l.Files)
@@ -275,13 +275,13 @@ func (c curve) pointName(p Point) string {
 
 func cacheText(p Point) string {
 	if p.CacheBytes > 0 {
-		return view.ShortBytes(p.CacheBytes)
+		return doc.ShortBytes(p.CacheBytes)
 	}
 	return cmp.Or(p.Axes["cache"], "run")
 }
 
 func plain(pts []Point) []result.Point {
-	return view.Each(pts, func(p Point) result.Point { return p.Point })
+	return doc.Each(pts, func(p Point) result.Point { return p.Point })
 }
 
 // ranking is who may be called fastest: everybody who is not certainly slower than the
@@ -330,7 +330,7 @@ func (c curve) sentences() []string {
 	default:
 		out = append(out, c.rankStops())
 	}
-	return view.Without(append(out, c.ceilingSentence(), strings.TrimSpace(c.left())))
+	return doc.Without(append(out, c.ceilingSentence(), strings.TrimSpace(c.left())))
 }
 
 // rankRivals is a sentence for each outcome, with the stops at which it came.
@@ -347,7 +347,7 @@ func (c curve) rankRivals() []string {
 		if ok && len(r.leaders) == 1 {
 			outcome = c.sweep.entrant(r.leaders[0]) + " is fastest"
 		} else if ok {
-			outcome = "cannot tell who is fastest of " + view.List(r.leaders, c.sweep.entrant)
+			outcome = "cannot tell who is fastest of " + doc.List(r.leaders, c.sweep.entrant)
 		}
 		if stops[outcome] == nil {
 			outcomes = append(outcomes, outcome)
@@ -361,7 +361,7 @@ func (c curve) rankRivals() []string {
 		if c.x != "" && (len(outcomes) > 1 || len(c.stops()) > 1) {
 			text = "With " + counted1(c.x, at) + ", " + text
 		}
-		out = append(out, view.Upper(text)+": "+c.speeds(measured(c.at(last)), last)+".")
+		out = append(out, doc.Upper(text)+": "+c.speeds(measured(c.at(last)), last)+".")
 	}
 	if len(out) == 0 {
 		out = append(out, "Only one was measured: "+c.speeds(c.measured(), "")+".")
@@ -383,8 +383,8 @@ func counted1(along string, stops []string) string {
 // mixedKinds are the kinds of machines that points were measured on. Where the hardware class
 // is an axis they are those of one class, if any class has several.
 func mixedKinds(pts []Point) (kinds []string) {
-	pts = view.Where(pts, func(p Point) bool { return p.Run != nil })
-	known := view.Without(view.Distinct(pts, func(p Point) string { return p.Run.Host.Class }))
+	pts = doc.Where(pts, func(p Point) bool { return p.Run != nil })
+	known := doc.Without(doc.Distinct(pts, func(p Point) string { return p.Run.Host.Class }))
 	byClass := map[string][]string{}
 	for _, p := range pts {
 		h, class := p.Run.Host, p.Axes["class"]
@@ -414,8 +414,8 @@ func (r ranking) unranked() string {
 
 // speeds lists Gets a second with their ranges, in the order of the axes.
 func (c curve) speeds(pts []Point, stop string) string {
-	text := view.List(pts, func(p Point) string {
-		return c.sweep.entrant(p) + " " + view.ShortCount(p.Figures.GetsPerSecond) + p.getsRange()
+	text := doc.List(pts, func(p Point) string {
+		return c.sweep.entrant(p) + " " + doc.ShortCount(p.Figures.GetsPerSecond) + p.getsRange()
 	}) + " Gets/s"
 	if stop != "" && c.x != "" && len(c.stops()) > 1 {
 		text += " with " + counted1(c.x, []string{stop})
@@ -426,7 +426,7 @@ func (c curve) speeds(pts []Point, stop string) string {
 // getsRange is the range of Gets a second over the repeats, in brackets.
 func (p Point) getsRange() string {
 	if r := p.Spread["gets_per_second"]; r.Low < r.High {
-		return " (" + view.ShortCount(r.Low) + " to " + view.ShortCount(r.High) + ")"
+		return " (" + doc.ShortCount(r.Low) + " to " + doc.ShortCount(r.High) + ")"
 	}
 	return ""
 }
@@ -436,7 +436,7 @@ func (c curve) rankStops() string {
 	ok := c.measured()
 	at := func(p Point) string { return counted1(c.x, []string{p.Axes[c.x]}) }
 	speed := func(p Point) string {
-		return view.ShortCount(p.Figures.GetsPerSecond) + " Gets/s" + p.getsRange() + " with " + at(p)
+		return doc.ShortCount(p.Figures.GetsPerSecond) + " Gets/s" + p.getsRange() + " with " + at(p)
 	}
 	r, ranked := rank(ok)
 	if !ranked {
@@ -451,10 +451,10 @@ func (c curve) rankStops() string {
 	best := r.leaders[0]
 	text := speed(best)
 	if first := ok[0]; first.Figures.GetsPerSecond > 0 && best.Axes[c.x] != first.Axes[c.x] {
-		text += fmt.Sprintf(", %s times those with %s", view.Number(best.Figures.GetsPerSecond/first.Figures.GetsPerSecond), at(first))
+		text += fmt.Sprintf(", %s times those with %s", doc.Number(best.Figures.GetsPerSecond/first.Figures.GetsPerSecond), at(first))
 	}
 	if len(r.leaders) > 1 {
-		text += "; not significantly different: " + view.List(r.leaders[1:], func(p Point) string { return p.Axes[c.x] })
+		text += "; not significantly different: " + doc.List(r.leaders[1:], func(p Point) string { return p.Axes[c.x] })
 	}
 	return text + "; " + readsAt(best) + "."
 }

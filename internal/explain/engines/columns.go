@@ -6,19 +6,19 @@ import (
 	"slices"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
 // Every figure of a point is declared here once, for tables, charts and texts.
-type column = view.Column[Point]
+type column = doc.Column[Point]
 
 func figure(name, unit string, format func(float64) string, value func(result.Figures) *float64) column {
-	return view.Optional(name, unit, format, func(p Point) *float64 { return value(p.Figures) })
+	return doc.Optional(name, unit, format, func(p Point) *float64 { return value(p.Figures) })
 }
 
 func perGet(name string, value func(result.Figures) *float64) column {
-	return figure(name, "/Get", view.PerGet, value)
+	return figure(name, "/Get", doc.PerGet, value)
 }
 
 // Columns of a point that several tables and charts share.
@@ -27,15 +27,15 @@ var (
 	deviceReads = perGet("device reads", func(f result.Figures) *float64 { return f.DeviceReadsPerGet })
 	deviceBytes = figure("device bytes", "/Get", nil, func(f result.Figures) *float64 { return f.DeviceReadBytesPerGet })
 	agreement   = figure("agreement", "device / block", nil, func(f result.Figures) *float64 { return f.Agreement })
-	gets        = figure("Gets", "/s", nil, func(f result.Figures) *float64 { return view.Of(f.GetsPerSecond) })
-	kiloGets    = gets.In(view.Scale{Name: "k/s", Size: 1e3}).Named("Gets", "k/s")
-	cpuPercent  = figure("CPU", "% of all", nil, func(f result.Figures) *float64 { return view.Of(f.CPUPercent) })
-	cpuTime     = figure("CPU", "", nil, func(f result.Figures) *float64 { return view.Of(f.CPUNanosPerGet) }).In(view.Micros).Named("CPU", "us/Get")
-	peakMemory  = figure("memory", "", nil, func(f result.Figures) *float64 { return view.Of(f.PeakRSSBytes) }).In(view.MiB)
-	cacheBytes  = column{Name: "cache", Key: true, Value: func(p Point) *float64 { return view.Of(p.CacheBytes) }}
-	cacheShare  = column{Name: "cache", Unit: "% of DB", Key: true, Spare: 1, Value: func(p Point) *float64 { return view.Of(p.CachePercent) }}
-	blockBytes  = column{Name: "for blocks", Key: true, Value: func(p Point) *float64 { return view.Of(p.BlockBytes) }}
-	phase       = column{Name: "regime", Key: true, Format: view.Digits, Value: func(p Point) *float64 { return view.Of(p.Regime) }}
+	gets        = figure("Gets", "/s", nil, func(f result.Figures) *float64 { return doc.Of(f.GetsPerSecond) })
+	kiloGets    = gets.In(doc.Scale{Name: "k/s", Size: 1e3}).Named("Gets", "k/s")
+	cpuPercent  = figure("CPU", "% of all", nil, func(f result.Figures) *float64 { return doc.Of(f.CPUPercent) })
+	cpuTime     = figure("CPU", "", nil, func(f result.Figures) *float64 { return doc.Of(f.CPUNanosPerGet) }).In(doc.Micros).Named("CPU", "us/Get")
+	peakMemory  = figure("memory", "", nil, func(f result.Figures) *float64 { return doc.Of(f.PeakRSSBytes) }).In(doc.MiB)
+	cacheBytes  = column{Name: "cache", Key: true, Value: func(p Point) *float64 { return doc.Of(p.CacheBytes) }}
+	cacheShare  = column{Name: "cache", Unit: "% of DB", Key: true, Spare: 1, Value: func(p Point) *float64 { return doc.Of(p.CachePercent) }}
+	blockBytes  = column{Name: "for blocks", Key: true, Value: func(p Point) *float64 { return doc.Of(p.BlockBytes) }}
+	phase       = column{Name: "regime", Key: true, Format: doc.Digits, Value: func(p Point) *float64 { return doc.Of(p.Regime) }}
 )
 
 // Latencies that a column can take a quantile of.
@@ -47,7 +47,7 @@ func p99Of(l *result.Latency) float64  { return float64(l.P99) }
 func meanOf(l *result.Latency) float64 { return l.Mean }
 
 func latency(name string, of func(result.Figures) *result.Latency, quantile func(*result.Latency) float64) column {
-	return figure(name, "", nil, func(f result.Figures) *float64 { return view.Via(of(f), quantile) }).In(view.Micros)
+	return figure(name, "", nil, func(f result.Figures) *float64 { return doc.Via(of(f), quantile) }).In(doc.Micros)
 }
 
 // readsOf are the block reads of some types. Where any type was counted, a type that is
@@ -67,7 +67,7 @@ func readsOf(name string, kinds ...engine.BlockType) column {
 
 func readsAtLevel(level string) column {
 	return perGet(level, func(f result.Figures) *float64 {
-		return view.When(len(f.BlockReadsPerGetByLevel) > 0, f.BlockReadsPerGetByLevel[level])
+		return doc.When(len(f.BlockReadsPerGetByLevel) > 0, f.BlockReadsPerGetByLevel[level])
 	})
 }
 
@@ -80,13 +80,13 @@ func hitRate(label, name string) column {
 		case p < 10:
 			return fmt.Sprintf("%.2f", p)
 		}
-		return view.Number(p)
-	}, func(f result.Figures) *float64 { return view.Times(view.At(f.HitRate, name), 100) })
+		return doc.Number(p)
+	}, func(f result.Figures) *float64 { return doc.Times(doc.At(f.HitRate, name), 100) })
 }
 
 // predicted is what the prediction of the sweep says of a point's cache.
 func (s *Sweep) predicted() column {
-	return column{Name: "predicted", Unit: "/Get", Format: view.PerGet, Value: func(p Point) *float64 {
+	return column{Name: "predicted", Unit: "/Get", Format: doc.PerGet, Value: func(p Point) *float64 {
 		for _, g := range s.Predicted {
 			if g.CacheBytes == p.CacheBytes {
 				return &g.BlockReadsPerGet
@@ -101,7 +101,7 @@ func repeats(name, unit, spread, between string, scale float64, format func(floa
 	return column{Name: name, Unit: unit, Spare: 1, Words: func(p Point) string {
 		r, ok := p.Spread[spread]
 		if !ok || len(p.Runs) < 2 {
-			return view.None
+			return doc.None
 		}
 		return format(r.Low/scale) + between + format(r.High/scale)
 	}}
@@ -115,12 +115,12 @@ func axis(name string) column {
 // keys say which point of a curve a row is.
 func (c curve) keys() (keys []column) {
 	if c.rivals() && !competes(c.x) {
-		keys = append(keys, view.Words("engine", c.sweep.entrant))
+		keys = append(keys, doc.Words("engine", c.sweep.entrant))
 	}
 	switch c.x {
 	case "cache":
 		if keys = append(keys, cacheBytes.Suited(c.pts)); reservedOf(c.pts) > 0 {
-			keys = append(keys, blockBytes.In(view.ByteScale(cacheBytes.Values(c.pts))))
+			keys = append(keys, blockBytes.In(doc.ByteScale(cacheBytes.Values(c.pts))))
 		}
 		return append(keys, cacheShare, phase)
 	case "":
@@ -147,13 +147,13 @@ func reserved(cacheBytes, blockBytes int64) int64 {
 
 // table has a row for every point, the failed ones with their reason. What a cache has for
 // blocks, and its regime, come last: on a phone the first columns alone are seen.
-func (c curve) table(columns ...column) view.Table {
+func (c curve) table(columns ...column) doc.Table {
 	comesLast := func(k column) bool { return k.Name == blockBytes.Name || k.Name == phase.Name }
-	last := view.Where(c.keys(), comesLast)
+	last := doc.Where(c.keys(), comesLast)
 	for i := range last {
 		last[i].Key = false
 	}
-	return view.TableOf(c.pts, failure, slices.Concat(slices.DeleteFunc(c.keys(), comesLast), columns, last)...)
+	return doc.TableOf(c.pts, failure, slices.Concat(slices.DeleteFunc(c.keys(), comesLast), columns, last)...)
 }
 
 // failure is why a point has no figures; "" if it has.
@@ -171,30 +171,30 @@ type levelRow struct {
 }
 
 // levels has a row per level with files, and their sum.
-func levels(list []engine.Level) view.Table {
-	rows := view.Each(view.Where(list, func(l engine.Level) bool { return l.Files > 0 }), func(l engine.Level) levelRow {
+func levels(list []engine.Level) doc.Table {
+	rows := doc.Each(doc.Where(list, func(l engine.Level) bool { return l.Files > 0 }), func(l engine.Level) levelRow {
 		return levelRow{fmt.Sprintf("L%d", l.Level), map[bool]string{true: "yes", false: "no"}[l.FilterConsulted], []engine.Level{l}}
 	})
 	if len(rows) == 0 {
-		return view.Table{}
+		return doc.Table{}
 	}
 	rows = append(rows, levelRow{name: "all", of: list})
-	type column = view.Column[levelRow]
+	type column = doc.Column[levelRow]
 	sum := func(name string, format func(float64) string, of func(engine.Level) int64) column {
 		return column{Name: name, Format: format, Value: func(r levelRow) *float64 {
 			total := int64(0)
 			for _, l := range r.of {
 				total += of(l)
 			}
-			return view.Of(total)
+			return doc.Of(total)
 		}}
 	}
-	count := func(name string, of func(engine.Level) int64) column { return sum(name, view.Digits, of) }
+	count := func(name string, of func(engine.Level) int64) column { return sum(name, doc.Digits, of) }
 	size := func(name string, of func(engine.Level) int64) column {
 		return sum(name, nil, of).Suited(rows[:len(rows)-1])
 	}
-	return view.TableOf(rows, nil,
-		view.Words("level", func(r levelRow) string { return r.name }),
+	return doc.TableOf(rows, nil,
+		doc.Words("level", func(r levelRow) string { return r.name }),
 		count("files", func(l engine.Level) int64 { return int64(l.Files) }), count("keys", func(l engine.Level) int64 { return int64(l.Keys) }),
 		count("data blocks", func(l engine.Level) int64 { return int64(l.DataBlocks) }),
 		count("index blocks", func(l engine.Level) int64 { return int64(l.IndexBlocks) }),
@@ -229,56 +229,56 @@ func (s *Sweep) accessesNote() string {
 }
 
 // phases has a row per phase of every point.
-func (s *Sweep) phases() view.Table {
-	rows := view.Flat(s.Points, func(p Point) []phased {
+func (s *Sweep) phases() doc.Table {
+	rows := doc.Flat(s.Points, func(p Point) []phased {
 		if p.Run == nil {
 			return nil
 		}
-		return view.Each(p.Run.Phases, func(phase result.Phase) phased { return phased{p, phase} })
+		return doc.Each(p.Run.Phases, func(phase result.Phase) phased { return phased{p, phase} })
 	})
-	process := func(name string, format func(float64) string, of func(*result.ProcessIO) float64) view.Column[phased] {
-		return view.Optional(name, "", format, func(p phased) *float64 { return view.Via(p.Process, of) })
+	process := func(name string, format func(float64) string, of func(*result.ProcessIO) float64) doc.Column[phased] {
+		return doc.Optional(name, "", format, func(p phased) *float64 { return doc.Via(p.Process, of) })
 	}
-	return view.TableOf(rows, nil,
-		view.Words("point", func(p phased) string { return pointLabel(p.of) }), view.Words("phase", func(p phased) string { return p.Name }),
-		view.Optional("seconds", "", nil, func(p phased) *float64 { return view.Of(p.Seconds) }),
-		view.Figure("operations", "", view.Digits, func(p phased) float64 { return float64(p.Ops) }),
-		view.Optional("CPU", "s", nil, func(p phased) *float64 { return view.Of(float64(p.CPUNanos) / 1e9) }),
-		view.Figure("block reads", "", view.Digits, func(p phased) (sum float64) {
+	return doc.TableOf(rows, nil,
+		doc.Words("point", func(p phased) string { return pointLabel(p.of) }), doc.Words("phase", func(p phased) string { return p.Name }),
+		doc.Optional("seconds", "", nil, func(p phased) *float64 { return doc.Of(p.Seconds) }),
+		doc.Figure("operations", "", doc.Digits, func(p phased) float64 { return float64(p.Ops) }),
+		doc.Optional("CPU", "s", nil, func(p phased) *float64 { return doc.Of(float64(p.CPUNanos) / 1e9) }),
+		doc.Figure("block reads", "", doc.Digits, func(p phased) (sum float64) {
 			for _, tally := range p.Reads {
 				sum += float64(tally.Count)
 			}
 			return sum
 		}),
-		process("read calls", view.Digits, func(io *result.ProcessIO) float64 { return float64(io.ReadCalls) }),
-		process("read from device", nil, func(io *result.ProcessIO) float64 { return float64(io.ReadBytes) }).In(view.MiB),
-		view.Optional("device reads", "", view.Digits, func(p phased) *float64 {
-			return view.Via(p.Device, func(d *result.DeviceIO) float64 { return float64(d.Reads) })
+		process("read calls", doc.Digits, func(io *result.ProcessIO) float64 { return float64(io.ReadCalls) }),
+		process("read from device", nil, func(io *result.ProcessIO) float64 { return float64(io.ReadBytes) }).In(doc.MiB),
+		doc.Optional("device reads", "", doc.Digits, func(p phased) *float64 {
+			return doc.Via(p.Device, func(d *result.DeviceIO) float64 { return float64(d.Reads) })
 		}),
-		process("major faults", view.Digits, func(io *result.ProcessIO) float64 { return float64(io.MajorFaults) }))
+		process("major faults", doc.Digits, func(io *result.ProcessIO) float64 { return float64(io.MajorFaults) }))
 }
 
 // ledger is what the points that wrote wrote, by cause, beside what they read meanwhile;
 // without rows where none did.
-func (s *Sweep) ledger() view.Table {
-	wrote := view.Where(s.Points, func(p Point) bool { return len(p.Figures.WriteBytesPerPut) > 0 })
+func (s *Sweep) ledger() doc.Table {
+	wrote := doc.Where(s.Points, func(p Point) bool { return len(p.Figures.WriteBytesPerPut) > 0 })
 	bytes := func(cause string) column {
-		return figure(cause, "B/put", nil, func(f result.Figures) *float64 { return view.At(f.WriteBytesPerPut, cause) })
+		return figure(cause, "B/put", nil, func(f result.Figures) *float64 { return doc.At(f.WriteBytesPerPut, cause) })
 	}
 	commits := func(f result.Figures) *result.Latency { return f.PutNanos }
-	return view.TableOf(wrote, failure, view.Words("point", s.differing),
-		figure("puts", "/s", view.ShortCount, func(f result.Figures) *float64 { return view.Of(f.PutsPerSecond) }),
+	return doc.TableOf(wrote, failure, doc.Words("point", s.differing),
+		figure("puts", "/s", doc.ShortCount, func(f result.Figures) *float64 { return doc.Of(f.PutsPerSecond) }),
 		bytes(result.LedgerUser).Named("user", "B/put"), bytes(result.LedgerJournal), bytes(result.LedgerFlush),
 		bytes(result.LedgerCompaction).Named("compact", "B/put"),
 		bytes(result.LedgerSynced), bytes(result.LedgerDevice),
-		figure("syncs", "", view.ShortCount, func(f result.Figures) *float64 { return view.Whole(f.Syncs) }).Spared(2),
+		figure("syncs", "", doc.ShortCount, func(f result.Figures) *float64 { return doc.Whole(f.Syncs) }).Spared(2),
 		latency("commit p50", commits, p50Of), latency("commit p99", commits, p99Of),
-		figure("stalls", "", view.Digits, func(f result.Figures) *float64 { return view.Whole(f.Stalls) }).Spared(2),
+		figure("stalls", "", doc.Digits, func(f result.Figures) *float64 { return doc.Whole(f.Stalls) }).Spared(2),
 		figure("stalled", "s", nil, func(f result.Figures) *float64 { return f.StallSeconds }).Spared(2),
 		gets.Spared(1), latency("Get p99", service, p99Of).Spared(1))
 }
 
 // differing names a point by what varies in its sweep.
 func (s *Sweep) differing(p Point) string {
-	return cmp.Or(view.List(s.varied, func(axis string) string { return axisValue(axis, p.Axes[axis]) }), "all")
+	return cmp.Or(doc.List(s.varied, func(axis string) string { return axisValue(axis, p.Axes[axis]) }), "all")
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
 )
@@ -253,7 +253,7 @@ func TestMissCost(t *testing.T) {
 // The study's figures are next to ours where both of its engines are there.
 func TestPublishedFigures(t *testing.T) {
 	in := read(t, enginesSweep(t, fourEngines(6)...))
-	got := map[string]view.Table{}
+	got := map[string]doc.Table{}
 	for _, f := range in.Sweeps[0].published() {
 		got[f.Title] = f.Table
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
@@ -45,8 +45,8 @@ func (s *Sweep) along() string {
 
 // varying are the axes with more than one value among the points.
 func (s *Sweep) varying() []string {
-	return view.Where(view.Each(s.Axes, func(axis result.Axis) string { return axis.Name }), func(name string) bool {
-		return len(view.Distinct(s.Points, func(p Point) string { return p.Axes[name] })) > 1
+	return doc.Where(doc.Each(s.Axes, func(axis result.Axis) string { return axis.Name }), func(name string) bool {
+		return len(doc.Distinct(s.Points, func(p Point) string { return p.Axes[name] })) > 1
 	})
 }
 
@@ -78,7 +78,7 @@ func (s *Sweep) split(x string, held func(axis string) bool) []curve {
 	var out []curve
 	index := map[string]int{}
 	for _, p := range s.Points {
-		label := view.List(view.Where(s.varied, held), func(axis string) string { return axisValue(axis, p.Axes[axis]) })
+		label := doc.List(doc.Where(s.varied, held), func(axis string) string { return axisValue(axis, p.Axes[axis]) })
 		i, known := index[label]
 		if !known {
 			i = len(out)
@@ -115,7 +115,7 @@ func axisValue(axis, value string) string {
 
 // curves are those of all sweeps along their own x axes.
 func (in Input) curves() []curve {
-	return view.Flat(in.Sweeps, func(s *Sweep) []curve { return s.curves(s.xAxis()) })
+	return doc.Flat(in.Sweeps, func(s *Sweep) []curve { return s.curves(s.xAxis()) })
 }
 
 // name is how a legend calls the curve. alone: no other sweep in the picture.
@@ -132,14 +132,14 @@ func sameSweep(curves []curve) bool {
 
 // having are the points that fulfil a condition.
 func (c curve) having(is func(Point) bool) []Point {
-	return view.Where(c.pts, is)
+	return doc.Where(c.pts, is)
 }
 
 // measured are the points that did not fail, and whose run can be read.
 func (c curve) measured() []Point { return measured(c.pts) }
 
 func measured(pts []Point) []Point {
-	return view.Where(pts, func(p Point) bool { return p.Status == result.OK && !p.Figures.IsZero() })
+	return doc.Where(pts, func(p Point) bool { return p.Status == result.OK && !p.Figures.IsZero() })
 }
 
 // withReads are the measured points that have a place on a cache axis.
@@ -161,14 +161,14 @@ func (c curve) of(entrant string) curve {
 
 // entrant names what competes: "rocksdb:partitioned"; "" where nothing does.
 func (s *Sweep) entrant(p Point) string {
-	return strings.Join(view.Each(view.Where(s.varied, competes), func(axis string) string { return p.Axes[axis] }), " ")
+	return strings.Join(doc.Each(doc.Where(s.varied, competes), func(axis string) string { return p.Axes[axis] }), " ")
 }
 
 // entrants are the names in the order of their axes, failed ones too; stops are the
 // values of the x axis.
-func (c curve) entrants() []string { return view.Distinct(c.pts, c.sweep.entrant) }
+func (c curve) entrants() []string { return doc.Distinct(c.pts, c.sweep.entrant) }
 func (c curve) stops() []string {
-	return view.Distinct(c.pts, func(p Point) string { return p.Axes[c.x] })
+	return doc.Distinct(c.pts, func(p Point) string { return p.Axes[c.x] })
 }
 
 // rivals tells whether engines or profiles compete, rather than threads alone.

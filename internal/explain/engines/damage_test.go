@@ -11,7 +11,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
 )
@@ -71,8 +71,8 @@ func TestAbsurdFiguresAreBounded(t *testing.T) {
 				wellFormed(t, page1(t, read(t, dir)))
 			}
 			page := page1(t, read(t, dirs[0], dirs[1]))
-			if name != "spread" && name != "percent" && !strings.Contains(page, view.Absurd) {
-				t.Errorf("the page does not say %q", view.Absurd)
+			if name != "spread" && name != "percent" && !strings.Contains(page, doc.Absurd) {
+				t.Errorf("the page does not say %q", doc.Absurd)
 			}
 		})
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
@@ -29,8 +29,8 @@ func (d Disk) answer() string {
 	}
 	best := slices.MaxFunc(d.Points, func(a, b result.DiskPoint) int { return cmp.Compare(a.ReadsPerSecond, b.ReadsPerSecond) })
 	text := fmt.Sprintf("%s reads/s of 4 KiB with %d in flight (%s to %s over its repeats), mean %s. One read at a time takes %s.",
-		view.ShortCount(best.ReadsPerSecond), best.InFlight, view.ShortCount(best.Spread.Low), view.ShortCount(best.Spread.High),
-		view.Nanos(best.MeanNanos), view.Nanos(d.Points[0].MeanNanos))
+		doc.ShortCount(best.ReadsPerSecond), best.InFlight, doc.ShortCount(best.Spread.Low), doc.ShortCount(best.Spread.High),
+		doc.Nanos(best.MeanNanos), doc.Nanos(d.Points[0].MeanNanos))
 	if d.Contradicted != "" {
 		text += " The readings differ too much to call that the disk's limit."
 	}
@@ -45,8 +45,8 @@ func (d Disk) allocation() string {
 	}
 	return fmt.Sprintf("An engine also needs a buffer for what it reads. To get one of %s takes %s if it is reused, "+
 		"%s from Go's heap, and %s if it is mapped, as C's malloc maps it (%s with all its pages touched).",
-		view.ShortBytes(int64(a.Bytes)), view.Nanos(a.ReusedNanos), view.Nanos(a.HeapNanos),
-		view.Nanos(a.MappedNanos), view.Nanos(a.TouchedNanos))
+		doc.ShortBytes(int64(a.Bytes)), doc.Nanos(a.ReusedNanos), doc.Nanos(a.HeapNanos),
+		doc.Nanos(a.MappedNanos), doc.Nanos(a.TouchedNanos))
 }
 
 // besideFio tells whether fio's readings differ by more than each of the two differs from itself.
@@ -61,7 +61,7 @@ func (d Disk) besideFio() string {
 		}
 		most = max(most, math.Abs(p.ReadsPerSecond/d.Fio[i].ReadsPerSecond-1))
 	}
-	text := fmt.Sprintf("%s: medians at most %s apart; ", d.FioVersion, view.Percent(100*most))
+	text := fmt.Sprintf("%s: medians at most %s apart; ", d.FioVersion, doc.Percent(100*most))
 	switch {
 	case d.Repeats < 2:
 		return text + "one reading each cannot tell whether that is noise: --repeats 3"
@@ -72,17 +72,17 @@ func (d Disk) besideFio() string {
 }
 
 // ceilingTable is the disk's own account, with fio's where it was measured.
-func ceilingTable(d *result.Disk) view.Table {
+func ceilingTable(d *result.Disk) doc.Table {
 	type row = result.DiskPoint
-	inFlight := view.Figure("in flight", "", view.Digits, func(r row) float64 { return float64(r.InFlight) })
+	inFlight := doc.Figure("in flight", "", doc.Digits, func(r row) float64 { return float64(r.InFlight) })
 	inFlight.Key = true
-	return view.TableOf(d.Points, nil, inFlight,
-		view.Figure("reads", "per s", nil, func(r row) float64 { return r.ReadsPerSecond }),
-		view.Figure("lowest repeat", "per s", nil, func(r row) float64 { return r.Spread.Low }),
-		view.Figure("highest repeat", "per s", nil, func(r row) float64 { return r.Spread.High }),
-		view.Figure("mean", "", nil, func(r row) float64 { return r.MeanNanos }).In(view.Micros),
-		view.Figure("p99", "", nil, func(r row) float64 { return r.P99Nanos }).In(view.Micros),
-		view.Optional("fio", "per s", nil, func(r row) *float64 { // a column without values is left out
+	return doc.TableOf(d.Points, nil, inFlight,
+		doc.Figure("reads", "per s", nil, func(r row) float64 { return r.ReadsPerSecond }),
+		doc.Figure("lowest repeat", "per s", nil, func(r row) float64 { return r.Spread.Low }),
+		doc.Figure("highest repeat", "per s", nil, func(r row) float64 { return r.Spread.High }),
+		doc.Figure("mean", "", nil, func(r row) float64 { return r.MeanNanos }).In(doc.Micros),
+		doc.Figure("p99", "", nil, func(r row) float64 { return r.P99Nanos }).In(doc.Micros),
+		doc.Optional("fio", "per s", nil, func(r row) *float64 { // a column without values is left out
 			at := slices.IndexFunc(d.Fio, func(f row) bool { return f.InFlight == r.InFlight })
 			if at < 0 {
 				return nil
@@ -92,22 +92,22 @@ func ceilingTable(d *result.Disk) view.Table {
 }
 
 // Document says what the disk gives, how that was measured, and what fio says.
-func (d Disk) Document() *view.Document {
-	p := &view.Document{Title: "Statelab: a disk's own limit", Answers: view.Statements("", d.answer()),
-		Warnings: view.Detailed(view.WarningsOf(d.Warnings))}
-	p.Cards = []view.Card{{Name: "measured", Facts: [][2]string{{"folder", d.Dir}, {"area", view.ShortBytes(d.AreaBytes)},
+func (d Disk) Document() *doc.Document {
+	p := &doc.Document{Title: "Statelab: a disk's own limit", Answers: doc.Statements("", d.answer()),
+		Warnings: doc.Detailed(doc.WarningsOf(d.Warnings))}
+	p.Cards = []doc.Card{{Name: "measured", Facts: [][2]string{{"folder", d.Dir}, {"area", doc.ShortBytes(d.AreaBytes)},
 		{"repeats of a point", unit.Count(d.Repeats)}, {"seconds of a repeat", fmt.Sprintf("%g", d.Seconds)}},
 		Brief: fmt.Sprintf("%s, %s read at random, 4 KiB, O_DIRECT; %d x %g s a point", d.Dir,
-			view.ShortBytes(d.AreaBytes), d.Repeats, d.Seconds)}}
+			doc.ShortBytes(d.AreaBytes), d.Repeats, d.Seconds)}}
 
-	chart, panel := view.OnePanel("random reads per second by reads in flight", view.Decades("reads in flight", view.AsCount),
-		view.Axis{Label: "reads per second", Kind: view.Logs, Format: view.AsCount})
-	xys := view.Each(d.Points, func(at result.DiskPoint) view.XY { return view.XY{X: float64(at.InFlight), Y: at.ReadsPerSecond} })
-	panel.Line("", xys, view.CurveStyle(0))
-	p.Add("Measured", view.Block{Title: "Random reads", Note: "4 KiB with O_DIRECT, without an engine: " + d.Dir + ".", Method: "disks.md",
+	chart, panel := doc.OnePanel("random reads per second by reads in flight", doc.Decades("reads in flight", doc.AsCount),
+		doc.Axis{Label: "reads per second", Kind: doc.Logs, Format: doc.AsCount})
+	xys := doc.Each(d.Points, func(at result.DiskPoint) doc.XY { return doc.XY{X: float64(at.InFlight), Y: at.ReadsPerSecond} })
+	panel.Line("", xys, doc.CurveStyle(0))
+	p.Add("Measured", doc.Block{Title: "Random reads", Note: "4 KiB with O_DIRECT, without an engine: " + d.Dir + ".", Method: "disks.md",
 		Chart: chart.OrNil(), Table: ceilingTable(d.Disk),
-		Texts: view.Without([]string{d.allocation(), d.besideFio()})})
-	p.Add("Run it again", view.Block{Title: "Command", Pre: view.Shell(d.Command), Detail: true}, view.Block{Title: "Host", Table: hostTable(d.Host), Folded: true})
+		Texts: doc.Without([]string{d.allocation(), d.besideFio()})})
+	p.Add("Run it again", doc.Block{Title: "Command", Pre: doc.Shell(d.Command), Detail: true}, doc.Block{Title: "Host", Table: hostTable(d.Host), Folded: true})
 	return p
 }
 
@@ -170,11 +170,11 @@ func (c curve) ceilingSentence() string {
 	if at.beyondMeasured {
 		more = " or more"
 	}
-	noise := fmt.Sprintf("%s reads/s, %s to %s over its repeats", view.ShortCount(at.disk.ReadsPerSecond), view.ShortCount(at.disk.Spread.Low),
-		view.ShortCount(at.disk.Spread.High))
+	noise := fmt.Sprintf("%s reads/s, %s to %s over its repeats", doc.ShortCount(at.disk.ReadsPerSecond), doc.ShortCount(at.disk.Spread.Low),
+		doc.ShortCount(at.disk.Spread.High))
 	gives := fmt.Sprintf("of this disk's limit at %d%s in flight (%s)", at.disk.InFlight, more, noise)
 	if c.rivals() {
-		return view.Upper(gives) + ": " + strings.Join(parts, ", ") + "."
+		return doc.Upper(gives) + ": " + strings.Join(parts, ", ") + "."
 	}
 	return "Your engine reaches " + parts[0] + " " + gives + "."
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
@@ -24,7 +24,7 @@ type Input struct {
 
 // points are those of all sweeps.
 func (in Input) points() []Point {
-	return view.Flat(in.Sweeps, func(s *Sweep) []Point { return s.Points })
+	return doc.Flat(in.Sweeps, func(s *Sweep) []Point { return s.Points })
 }
 
 // JSON is what the first folder says, for a program.
@@ -89,8 +89,8 @@ func Read(dirs ...string) (Input, error) {
 
 // Damaged names what could not be read of the folders; the rest is reported.
 func (in Input) Damaged() []string {
-	return view.Flat(in.Sweeps, func(s *Sweep) []string {
-		return view.Each(s.damages(), func(w view.Warning) string { return s.Dir + ": " + w.Text })
+	return doc.Flat(in.Sweeps, func(s *Sweep) []string {
+		return doc.Each(s.damages(), func(w doc.Warning) string { return s.Dir + ": " + w.Text })
 	})
 }
 
@@ -123,7 +123,7 @@ func readFolder(dir string) (*Sweep, error) {
 		if s.Disk, err = result.ReadDisk(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 			s.Warnings = append(s.Warnings, engine.Warning{Code: "disk", Text: "the disk's limit could not be read: " + err.Error()})
 		}
-		made := view.Each(s.Points, func(p Point) result.DiskPoint { return p.DeviceReads(p.threads()) })
+		made := doc.Each(s.Points, func(p Point) result.DiskPoint { return p.DeviceReads(p.threads()) })
 		told := func(w engine.Warning) bool { return w.Code == result.DiskContradicted }
 		if s.Disk.Judge(made...) != "" && !slices.ContainsFunc(s.Warnings, told) {
 			s.Warnings = append(slices.Clip(s.Warnings), s.Disk.Warning())
@@ -152,7 +152,7 @@ func fromRun(dir string, run *result.Run) *Sweep {
 	}
 	p := Point{Run: run, Point: result.Point{Axes: map[string]string{}, Run: ".", Status: run.Status, Error: run.Error, Why: run.Why}}
 	p.Show(run)
-	p.Figures, p.CachePercent = run.Figures, view.PercentOf(run.Cache.Effective, database.Bytes)
+	p.Figures, p.CachePercent = run.Figures, doc.PercentOf(run.Cache.Effective, database.Bytes)
 	p.readSamples(dir)
 	return &Sweep{Dir: dir, Points: []Point{p}, Sweep: result.Sweep{
 		Status: run.Status, Error: run.Error, Why: run.Why, Name: run.Engine.Name, Started: run.Started, Command: run.Command,

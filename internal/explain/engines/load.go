@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
@@ -66,68 +66,68 @@ func (c curve) kneeSentences() []string {
 		at := knee(pts)
 		last := pts[len(pts)-1]
 		if at < 0 {
-			text := fmt.Sprintf("%sno knee up to %s Gets/s offered", name, view.ShortCount(last.offered()))
+			text := fmt.Sprintf("%sno knee up to %s Gets/s offered", name, doc.ShortCount(last.offered()))
 			if l := last.Figures.ResponseNanos; l != nil {
-				text += ", response p99 " + view.Nanos(l.P99) + " there"
+				text += ", response p99 " + doc.Nanos(l.P99) + " there"
 			}
-			out = append(out, view.Upper(text)+".")
+			out = append(out, doc.Upper(text)+".")
 			continue
 		}
 		p, base := pts[at], pts[0].Figures.ResponseNanos
-		text := fmt.Sprintf("%sknee at %s Gets/s offered: %s achieved, response p99 %s", name, view.ShortCount(p.offered()),
-			view.ShortCount(p.Figures.GetsPerSecond), view.Nanos(p.Figures.ResponseNanos.P99))
+		text := fmt.Sprintf("%sknee at %s Gets/s offered: %s achieved, response p99 %s", name, doc.ShortCount(p.offered()),
+			doc.ShortCount(p.Figures.GetsPerSecond), doc.Nanos(p.Figures.ResponseNanos.P99))
 		if at > 0 && base != nil {
-			text += fmt.Sprintf(" (%s at %s)", view.Nanos(base.P99), view.ShortCount(pts[0].offered()))
+			text += fmt.Sprintf(" (%s at %s)", doc.Nanos(base.P99), doc.ShortCount(pts[0].offered()))
 		} else {
 			text += ", at the lowest rate offered already"
 		}
 		again := func(q Point) bool { return base != nil && q.bears(float64(base.P99)) }
 		if i := slices.IndexFunc(pts[at+1:], again); i >= 0 {
-			text += "; but " + view.ShortCount(pts[at+1+i].offered()) + ", a higher rate, was sustained: likely noise, increase --gets"
+			text += "; but " + doc.ShortCount(pts[at+1+i].offered()) + ", a higher rate, was sustained: likely noise, increase --gets"
 		}
-		out = append(out, view.Upper(text)+".")
+		out = append(out, doc.Upper(text)+".")
 	}
 	return out
 }
 
 // loadFigure is latency against load: where waiting begins.
-func (c curve) loadFigure() view.Block {
+func (c curve) loadFigure() doc.Block {
 	if c.x != "rate" {
-		return view.Block{}
+		return doc.Block{}
 	}
-	offered := column{Value: func(p Point) *float64 { return view.Of(p.offered()) }}
-	chart, panel := view.OnePanel("response time by offered rate", view.Places("Gets per second offered", offered.Values(c.measured()), view.AsCount),
+	offered := column{Value: func(p Point) *float64 { return doc.Of(p.offered()) }}
+	chart, panel := doc.OnePanel("response time by offered rate", doc.Places("Gets per second offered", offered.Values(c.measured()), doc.AsCount),
 		orLog(timeOf("response")))
 	p50, p99 := latency("", response, p50Of), latency("", response, p99Of)
 	for i, name := range c.entrants() {
-		look, pts := view.CurveStyle(i), c.of(name).measured()
+		look, pts := doc.CurveStyle(i), c.of(name).measured()
 		name = before(name, " ")
 		if !panel.Line(name+"p99", p99.Against(offered, pts), look) {
 			panel.Failed(strings.TrimSpace(name), look.Color)
 		}
 		dots := look
-		dots.Dash, dots.Width = view.Dashed(), 1.2
+		dots.Dash, dots.Width = doc.Dashed(), 1.2
 		panel.Line(name+"p50", p50.Against(offered, pts), dots)
 		if at := knee(pts); at >= 0 {
-			chart.Marks = append(chart.Marks, view.Mark{X: pts[at].offered(), Name: name + "knee", Color: look.Color, Dashed: true})
+			chart.Marks = append(chart.Marks, doc.Mark{X: pts[at].offered(), Name: name + "knee", Color: look.Color, Dashed: true})
 		}
 	}
 	if !chart.Drawn() {
-		return view.Block{}
+		return doc.Block{}
 	}
 	low, high := chart.SpanX()
 	for _, p := range c.measured() {
 		if l, ok := c.sweep.limitOf(p); ok && l.getsPerSecond > low && l.getsPerSecond < 2*high {
-			chart.Marks = append(chart.Marks, view.Mark{X: l.getsPerSecond, Name: "disk's limit", Color: view.Muted})
+			chart.Marks = append(chart.Marks, doc.Mark{X: l.getsPerSecond, Name: "disk's limit", Color: doc.Muted})
 			break
 		}
 	}
 	note := fmt.Sprintf("Response time: from when the schedule wanted the call. Knee: the first rate whose response p99 is "+
 		"over %g times that of the lowest rate, or that is achieved to less than %.0f%%.", kneeTimes, 100*kneeShare)
-	return view.Block{Title: "Latency against load", Note: note, Method: "scaling.md", Chart: chart, Table: c.loadTable()}
+	return doc.Block{Title: "Latency against load", Note: note, Method: "scaling.md", Chart: chart, Table: c.loadTable()}
 }
 
-func (c curve) loadTable() view.Table {
+func (c curve) loadTable() doc.Table {
 	knees := map[string]bool{}
 	for _, name := range c.entrants() {
 		pts := c.of(name).measured()
@@ -138,7 +138,7 @@ func (c curve) loadTable() view.Table {
 	return c.table(gets.Named("achieved", "per s"),
 		column{Name: "achieved", Unit: "% of offered", Value: func(p Point) *float64 {
 			rate := p.offered()
-			return view.When(rate > 0, 100*p.Figures.GetsPerSecond/rate)
+			return doc.When(rate > 0, 100*p.Figures.GetsPerSecond/rate)
 		}},
 		latency("response p50", response, p50Of), latency("response p99", response, p99Of), latency("service p50", service, p50Of), latency("service p99",
 			service, p99Of),

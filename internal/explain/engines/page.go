@@ -12,7 +12,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
@@ -24,7 +24,7 @@ const maxDetailed = 4
 // block reads of several in one picture.
 func (in Input) Picture(w io.Writer) error {
 	curves := in.curves()
-	var chart *view.Chart
+	var chart *doc.Chart
 	if s := in.Sweeps[0]; s.compares() {
 		a := s.comparisons()[0]
 		if chart = a.loadFigure().Chart; chart == nil && a.rivals() {
@@ -47,13 +47,13 @@ func (in Input) Picture(w io.Writer) error {
 
 // Document says what Gets cost: what answers most first; of several curves, all of them together.
 // The short form has the points of every curve in one table each.
-func (in Input) Document() *view.Document {
+func (in Input) Document() *doc.Document {
 	curves := in.curves()
-	d := &view.Document{Title: "Statelab: what a lookup costs", Warnings: in.warnings()}
+	d := &doc.Document{Title: "Statelab: what a lookup costs", Warnings: in.warnings()}
 	several := len(in.Sweeps) > 1
 	for i, s := range in.Sweeps {
 		if i < mostSampled {
-			d.Cards = append(d.Cards, view.Card{Name: cmp.Or(s.Name, "settings"), Facts: s.settings(), Brief: s.oneLine()})
+			d.Cards = append(d.Cards, doc.Card{Name: cmp.Or(s.Name, "settings"), Facts: s.settings(), Brief: s.oneLine()})
 		}
 		switch {
 		case len(s.Points) == 0:
@@ -65,7 +65,7 @@ func (in Input) Document() *view.Document {
 		}
 	}
 
-	byCache := view.Where(curves, func(c curve) bool { return !c.sweep.compares() })
+	byCache := doc.Where(curves, func(c curve) bool { return !c.sweep.compares() })
 	for _, c := range byCache {
 		about := ""
 		if len(curves) > 1 {
@@ -73,7 +73,7 @@ func (in Input) Document() *view.Document {
 		}
 		d.Answer(about, c.sentence())
 		if line := c.beyond(); line != "" {
-			d.Advice = append(d.Advice, view.Statement{About: about, Text: view.Upper(line) + "."})
+			d.Advice = append(d.Advice, doc.Statement{About: about, Text: doc.Upper(line) + "."})
 		}
 	}
 
@@ -84,7 +84,7 @@ func (in Input) Document() *view.Document {
 		}
 	}
 	if len(curves) > 1 {
-		d.Add("Compared", view.AsDetail(comparedCurves(byCache, several))...)
+		d.Add("Compared", doc.AsDetail(comparedCurves(byCache, several))...)
 	} else {
 		addCurves(d, curves)
 	}
@@ -97,7 +97,7 @@ func (in Input) Document() *view.Document {
 	in.addFacts(d)
 
 	if more := len(in.Sweeps) - mostSampled; more > 0 {
-		d.Cards = append(d.Cards, view.Card{Name: unit.Count(more) + " more folders",
+		d.Cards = append(d.Cards, doc.Card{Name: unit.Count(more) + " more folders",
 			Facts: [][2]string{{"settings", "not shown: report fewer folders"}},
 			Brief: unit.Count(more) + " more folders are not shown here; the page has a table of them, which --csv FILE writes for a program."})
 	}
@@ -106,24 +106,24 @@ func (in Input) Document() *view.Document {
 }
 
 // speedBlocks are what bounds the speed: processors, writes, the disk.
-func (s *Sweep) speedBlocks() []view.Block {
-	blocks := append(append(s.scalingBlocks(), view.AsDetail(axisFigures(s))...), view.Block{Title: "Write bytes by cause", Method: "reads.md", Table: s.ledger(),
+func (s *Sweep) speedBlocks() []doc.Block {
+	blocks := append(append(s.scalingBlocks(), doc.AsDetail(axisFigures(s))...), doc.Block{Title: "Write bytes by cause", Method: "reads.md", Table: s.ledger(),
 		Note: "Bytes written for each key that was put, by what wrote them, and reads meanwhile."})
 	if s.Disk != nil {
 		note := "Random 4-KiB reads with O_DIRECT, without an engine: " + s.Disk.Dir + "."
 		if s.Disk.Contradicted != "" {
 			note += " Not used as a limit: " + s.Disk.Contradicted + "."
 		}
-		blocks = append(blocks, view.Block{Title: "The disk's own limit", Note: note,
+		blocks = append(blocks, doc.Block{Title: "The disk's own limit", Note: note,
 			Method: "disks.md", Table: ceilingTable(s.Disk), Folded: true})
 	}
 	return blocks
 }
 
 // first are as many sentences as can be read, and how many more there are.
-func first(said []view.Statement) []view.Statement {
+func first(said []doc.Statement) []doc.Statement {
 	if more := len(said) - mostSampled; more > 0 {
-		return append(said[:mostSampled:mostSampled], view.Statement{Text: unit.Count(more) + " more are left out: their figures are in the tables."})
+		return append(said[:mostSampled:mostSampled], doc.Statement{Text: unit.Count(more) + " more are left out: their figures are in the tables."})
 	}
 	return said
 }
@@ -137,17 +137,17 @@ func before(name, mark string) string {
 }
 
 // addCurves adds a section for each curve; those that have no charts of their own share one.
-func addCurves(d *view.Document, curves []curve) {
+func addCurves(d *doc.Document, curves []curve) {
 	detailed := min(len(curves), maxDetailed)
 	for _, c := range curves[:detailed] {
-		d.Add(cmp.Or(c.name(false), "Measured"), append(c.points(), view.AsDetail(c.blocks())...)...)
+		d.Add(cmp.Or(c.name(false), "Measured"), append(c.points(), doc.AsDetail(c.blocks())...)...)
 	}
 
 	further := curves[detailed:]
 	if len(further) == 0 {
 		return
 	}
-	blocks := []view.Block{{Title: unit.Count(len(further)) + " curves without charts of their own",
+	blocks := []doc.Block{{Title: unit.Count(len(further)) + " curves without charts of their own",
 		Note: "A report of fewer folders draws them.", Method: "reads.md", Detail: true,
 		Table: curvesTable(further, blockReads, deviceReads, latency("p50", service, p50Of), latency("p99", service, p99Of), gets)}}
 	for _, c := range further[:min(len(further), mostSampled)] {
@@ -158,31 +158,31 @@ func addCurves(d *view.Document, curves []curve) {
 
 // points are the points of a curve by cache in one table, and which caches answer questions; none
 // of a sweep that compares something else, or that made no Gets.
-func (c curve) points() []view.Block {
+func (c curve) points() []doc.Block {
 	if c.sweep.compares() || !c.looksUp() {
 		return nil
 	}
-	blocks := []view.Block{{Title: c.label, Method: "reads.md", Table: c.readsTable(), Texts: view.Without([]string{c.tooLarge()})}}
+	blocks := []doc.Block{{Title: c.label, Method: "reads.md", Table: c.readsTable(), Texts: doc.Without([]string{c.tooLarge()})}}
 	if c.label == "" { // of several curves the answer tells the sizes of each
-		blocks = append(blocks, view.Block{Title: "Cache sizes", List: c.limits()})
+		blocks = append(blocks, doc.Block{Title: "Cache sizes", List: c.limits()})
 	}
 	return blocks
 }
 
 // comparedCurves lay all curves over each other.
-func comparedCurves(curves []curve, shares bool) (out []view.Block) {
+func comparedCurves(curves []curve, shares bool) (out []doc.Block) {
 	for n, f := range []struct {
 		title  string
-		axis   view.Axis
+		axis   doc.Axis
 		method string
 		column
 	}{
 		{"Block reads per Get", readsPerGet, "reads.md", blockReads},
-		{"Index hit rate", view.Percents("hit rate of index blocks"), "reads.md", hitRate("index hit rate", "index")},
-		{"Overall hit rate", view.Percents("hit rate of all blocks"), "reads.md", hitRate("hit rate", "all")},
-		{"Device reads per Get", view.Axis{Label: "device reads per Get"}, "disks.md", deviceReads},
+		{"Index hit rate", doc.Percents("hit rate of index blocks"), "reads.md", hitRate("index hit rate", "index")},
+		{"Overall hit rate", doc.Percents("hit rate of all blocks"), "reads.md", hitRate("hit rate", "all")},
+		{"Device reads per Get", doc.Axis{Label: "device reads per Get"}, "disks.md", deviceReads},
 	} {
-		with := view.Where(curves, func(c curve) bool { return len(f.Values(c.measured())) > 0 })
+		with := doc.Where(curves, func(c curve) bool { return len(f.Values(c.measured())) > 0 })
 		if len(with) < 2 {
 			continue // nothing to compare
 		}
@@ -194,10 +194,10 @@ func comparedCurves(curves []curve, shares bool) (out []view.Block) {
 		if shares {
 			note += " The cache is a share of each database, so that their sizes do not matter."
 		}
-		if len(curves) > view.MaxLines {
-			note += fmt.Sprintf(" %d curves are drawn; the table has all %d.", view.MaxLines, len(curves))
+		if len(curves) > doc.MaxLines {
+			note += fmt.Sprintf(" %d curves are drawn; the table has all %d.", doc.MaxLines, len(curves))
 		}
-		out = append(out, view.Block{Title: f.title, Note: note, Method: f.method, Chart: chart, Table: curvesTable(curves, f.column)})
+		out = append(out, doc.Block{Title: f.title, Note: note, Method: f.method, Chart: chart, Table: curvesTable(curves, f.column)})
 	}
 	return out
 }
@@ -207,18 +207,18 @@ func besideMemtables(reserved int64) string {
 	if reserved == 0 {
 		return ""
 	}
-	return " beside memtables, which take " + view.ShortBytes(reserved) + " of the cache"
+	return " beside memtables, which take " + doc.ShortBytes(reserved) + " of the cache"
 }
 
 // blocks are the charts of one curve.
-func (c curve) blocks() []view.Block {
-	var out []view.Block
-	add := func(b view.Block) {
+func (c curve) blocks() []doc.Block {
+	var out []doc.Block
+	add := func(b doc.Block) {
 		if b.Chart != nil {
 			out = append(out, b)
 		}
 	}
-	reads := view.Block{Title: "Block reads per Get, by type", Method: "reads.md", Table: c.table(c.readsColumns()...)}
+	reads := doc.Block{Title: "Block reads per Get, by type", Method: "reads.md", Table: c.table(c.readsColumns()...)}
 	if c.x == "cache" && len(c.withReads()) > 1 {
 		reads.Chart, reads.Note = readsChart(c), "Each colour is a block type; the line joins what was measured."
 		if c.sweep.Inflection != nil {
@@ -231,14 +231,14 @@ func (c curve) blocks() []view.Block {
 	}
 	add(reads)
 	if c.x == "cache" {
-		rates := view.Each(typesIn(c.withReads(), hitsByType), func(kind engine.BlockType) column { return hitRate(typeLabel(kind), kind.String()) })
+		rates := doc.Each(typesIn(c.withReads(), hitsByType), func(kind engine.BlockType) column { return hitRate(typeLabel(kind), kind.String()) })
 		all := hitRate("all", "all")
-		add(view.Block{Title: "Hit rate, by type", Note: "Share of block accesses that the cache served.", Method: "reads.md",
+		add(doc.Block{Title: "Hit rate, by type", Note: "Share of block accesses that the cache served.", Method: "reads.md",
 			Chart: hitRateChart(c), Table: c.table(append(rates, all)...)})
-		add(view.Block{Title: "Overall hit rate", Method: "reads.md",
+		add(doc.Block{Title: "Overall hit rate", Method: "reads.md",
 			Note:  "All block types together. It hides what the types show: most accesses are of blocks that are always cached.",
-			Chart: overlay([]curve{c}, false, "overall hit rate by cache size", all, view.Percents("hit rate of all blocks"), false), Table: c.table(all)})
-		add(view.Block{Title: "Block reads and device reads", Note: "The number at a point is the agreement: device reads / block reads. " +
+			Chart: overlay([]curve{c}, false, "overall hit rate by cache size", all, doc.Percents("hit rate of all blocks"), false), Table: c.table(all)})
+		add(doc.Block{Title: "Block reads and device reads", Note: "The number at a point is the agreement: device reads / block reads. " +
 			"A device gives whole sectors or pages, so its bytes exceed those of blocks." + countedBy(c),
 			Method: "disks.md",
 			Chart:  deviceChart(c), Table: c.table(blockReads, deviceReads, agreement,
@@ -249,19 +249,19 @@ func (c curve) blocks() []view.Block {
 	for level := range engine.MaxLevels {
 		levels = append(levels, readsAtLevel(fmt.Sprintf("L%d", level)))
 	}
-	levels = view.Where(append(levels, readsAtLevel("unknown")), func(at column) bool {
+	levels = doc.Where(append(levels, readsAtLevel("unknown")), func(at column) bool {
 		return slices.ContainsFunc(at.Values(c.measured()), func(v float64) bool { return v > 0 })
 	})
 	if len(levels) > 0 {
-		out = append(out, view.Block{Title: "Block reads per Get, by level", Method: "reads.md", Table: c.table(levels...), Folded: true})
+		out = append(out, doc.Block{Title: "Block reads per Get, by level", Method: "reads.md", Table: c.table(levels...), Folded: true})
 	}
-	add(view.Block{Title: "Service time", Method: "reads.md", Table: c.table(latencyColumns(c, service)...),
+	add(doc.Block{Title: "Service time", Method: "reads.md", Table: c.table(latencyColumns(c, service)...),
 		Note:  "From the call to its return. The axis stretches towards 100%: each step to the right is a tenth of the Gets left.",
 		Chart: latencyChart(c, "service", func(p Point) *hdrhistogram.Histogram { return p.Service })})
-	add(view.Block{Title: "Response time", Note: "From when the schedule wanted the call to its return: waiting included.", Method: "reads.md",
+	add(doc.Block{Title: "Response time", Note: "From when the schedule wanted the call to its return: waiting included.", Method: "reads.md",
 		Chart: latencyChart(c, "response", func(p Point) *hdrhistogram.Histogram { return p.Response }), Table: c.table(latencyColumns(c, response)...)})
 	chart, all, some := seriesChart(c)
-	add(view.Block{Title: "Second by second", Note: "Warm-up before 0, measured after it. Flat lines mean that the figures are of a steady state." + some +
+	add(doc.Block{Title: "Second by second", Note: "Warm-up before 0, measured after it. Flat lines mean that the figures are of a steady state." + some +
 		" In the table, a sample is of one second; the last one of a phase can be of less.",
 		Method: "reads.md",
 		Chart:  chart, Table: seriesTable(c, all)})
@@ -270,7 +270,7 @@ func (c curve) blocks() []view.Block {
 
 // countedBy tells where device reads come from.
 func countedBy(c curve) string {
-	sources := view.Without(view.Distinct(c.measured(), func(p Point) string { return p.Figures.DeviceSource }))
+	sources := doc.Without(doc.Distinct(c.measured(), func(p Point) string { return p.Figures.DeviceSource }))
 	if len(sources) == 0 {
 		return ""
 	}
@@ -279,8 +279,8 @@ func countedBy(c curve) string {
 
 // warnings are those of sweeps and runs, each once, with the points where it holds; of
 // one that holds everywhere, no points.
-func (in Input) warnings() []view.Warning {
-	var all, missing view.Warnings // of what is missing, the short form tells, too
+func (in Input) warnings() []doc.Warning {
+	var all, missing doc.Warnings // of what is missing, the short form tells, too
 	if kinds := mixedKinds(in.points()); len(kinds) > 1 {
 		all.Add("mixed_hardware", "the points were measured on machines of different kinds ("+strings.Join(kinds, "; ")+"): their counts can be compared, "+
 			"their times cannot", "on a cluster, --constraint with a feature that only nodes of one kind have, or a list of classes as an axis", "")
@@ -309,12 +309,12 @@ func (in Input) warnings() []view.Warning {
 			}
 		}
 	}
-	return append(missing.List(), view.Detailed(all.List())...)
+	return append(missing.List(), doc.Detailed(all.List())...)
 }
 
 // warnEach adds what the sweep and its runs warn of. A sweep keeps one text of a kind,
 // since those of its points differ in figures only: where it holds is known of the runs.
-func (s *Sweep) warnEach(all *view.Warnings, name string) {
+func (s *Sweep) warnEach(all *doc.Warnings, name string) {
 	list := slices.Clone(s.Warnings)
 	kept := map[string][]engine.Warning{} // of the sweep, by code
 	for _, w := range list {
@@ -363,9 +363,9 @@ func (s *Sweep) warnEach(all *view.Warnings, name string) {
 }
 
 // damages tell which folders of points could not be read.
-func (s *Sweep) damages() []view.Warning {
-	return view.Each(view.Where(s.Points, func(p Point) bool { return p.Problem != "" }), func(p Point) view.Warning {
-		return view.Warning{Text: "part of the folder of " + pointLabel(p) + " could not be read: " + p.Problem}
+func (s *Sweep) damages() []doc.Warning {
+	return doc.Each(doc.Where(s.Points, func(p Point) bool { return p.Problem != "" }), func(p Point) doc.Warning {
+		return doc.Warning{Text: "part of the folder of " + pointLabel(p) + " could not be read: " + p.Problem}
 	})
 }
 
@@ -384,12 +384,12 @@ func pointLabel(p Point) string {
 
 // comparedEngines are the figures of a sweep that is about engines, threads or
 // handles: the charts, then what a Get takes of the machine.
-func (s *Sweep) comparedEngines() (out []view.Block) {
+func (s *Sweep) comparedEngines() (out []doc.Block) {
 	comparisons := s.comparisons()
 	for _, a := range comparisons {
 		of := strings.TrimSuffix(": "+a.label, ": ")
-		b := view.Block{Title: "Speed by " + a.x, Method: "comparing-engines.md", Table: a.speedTable(),
-			Texts: view.Without([]string{a.pagesNote()})}
+		b := doc.Block{Title: "Speed by " + a.x, Method: "comparing-engines.md", Table: a.speedTable(),
+			Texts: doc.Without([]string{a.pagesNote()})}
 		if load := a.loadFigure(); load.Chart != nil {
 			load.Detail = true
 			load.Title += of
@@ -409,20 +409,20 @@ func (s *Sweep) comparedEngines() (out []view.Block) {
 			b.Chart = a.enginesChart()
 		}
 		b.Title += of
-		out = append(out, b, view.Block{Title: "What a Get takes" + of, Detail: true, Method: "comparing-engines.md", Table: a.efficiencyTable()},
+		out = append(out, b, doc.Block{Title: "What a Get takes" + of, Detail: true, Method: "comparing-engines.md", Table: a.efficiencyTable()},
 			a.handlesBlock(of))
 	}
-	out = append(out, view.Block{Title: "The engines, their memory, what survives", List: comparisons[0].told()},
-		view.Block{Title: "What the engines are", Detail: true, Method: "comparing-engines.md", Table: comparisons[0].entrantTable(),
+	out = append(out, doc.Block{Title: "The engines, their memory, what survives", List: comparisons[0].told()},
+		doc.Block{Title: "What the engines are", Detail: true, Method: "comparing-engines.md", Table: comparisons[0].entrantTable(),
 			Note: "Survives: what a kill of the process and a power cut leave of acknowledged writes. Memory: how the budget was spent."})
 	return append(out, s.published()...)
 }
 
 // handlesBlock is what it costs to open tables again.
-func (c curve) handlesBlock(of string) view.Block {
-	b := view.Block{Title: "What a closed table costs" + of, Method: "comparing-engines.md", Table: c.handlesTable()}
+func (c curve) handlesBlock(of string) doc.Block {
+	b := doc.Block{Title: "What a closed table costs" + of, Method: "comparing-engines.md", Table: c.handlesTable()}
 	if len(b.Table.Rows) > 0 {
-		b.Texts = view.Without([]string{c.missSentence()})
+		b.Texts = doc.Without([]string{c.missSentence()})
 	}
 	return b
 }
@@ -444,7 +444,7 @@ func (c curve) told() (lines []string) {
 
 // speedTable is what every point costs, in the columns a terminal has room for.
 // Device reads where every point has them, else bytes: one unit down a column.
-func (c curve) speedTable() view.Table {
+func (c curve) speedTable() doc.Table {
 	device := deviceBytes
 	if ok := c.measured(); len(deviceReads.Values(ok)) == len(ok) {
 		device = deviceReads
@@ -453,32 +453,32 @@ func (c curve) speedTable() view.Table {
 	if c.x == "rate" {
 		first, second = latency("", response, p50Of).Named("resp.", "p50 us"), latency("", response, p99Of).Named("resp.", "p99 us")
 	}
-	columns := []column{kiloGets, repeats("repeats", "from to", "gets_per_second", " ", 1e3, view.Number), first, second, cpuPercent, blockReads, device}
+	columns := []column{kiloGets, repeats("repeats", "from to", "gets_per_second", " ", 1e3, doc.Number), first, second, cpuPercent, blockReads, device}
 	if slices.ContainsFunc(c.pts, func(p Point) bool { return p.budget() > 0 }) {
 		columns = append(columns, column{Name: "budget", Unit: "MiB", Left: true, Words: Point.held})
 	}
 	return c.table(append(columns,
-		perGet("context switches", func(f result.Figures) *float64 { return view.Some(f.SwitchesPerGet) }).Spared(2),
-		figure("context switches", "% of time", nil, func(f result.Figures) *float64 { return view.Times(f.SwitchShare, 100) }).Spared(2),
+		perGet("context switches", func(f result.Figures) *float64 { return doc.Some(f.SwitchesPerGet) }).Spared(2),
+		figure("context switches", "% of time", nil, func(f result.Figures) *float64 { return doc.Times(f.SwitchShare, 100) }).Spared(2),
 		peakMemory.Named("process", "peak MiB").Spared(1))...)
 }
 
 // efficiencyTable is what a Get takes of the machine.
-func (c curve) efficiencyTable() view.Table {
+func (c curve) efficiencyTable() doc.Table {
 	return c.table(blockReads, deviceReads, deviceBytes,
-		perGet("read calls", func(f result.Figures) *float64 { return view.Some(f.ReadCallsPerGet) }),
-		perGet("major faults", func(f result.Figures) *float64 { return view.Some(f.MajorFaultsPerGet) }),
+		perGet("read calls", func(f result.Figures) *float64 { return doc.Some(f.ReadCallsPerGet) }),
+		perGet("major faults", func(f result.Figures) *float64 { return doc.Some(f.MajorFaultsPerGet) }),
 		cpuTime, peakMemory.Named("peak RSS", "MiB"),
-		column{Name: "budget", Value: func(p Point) *float64 { return view.Of(p.budget()) }}.In(view.MiB),
+		column{Name: "budget", Value: func(p Point) *float64 { return doc.Of(p.budget()) }}.In(doc.MiB),
 		column{Name: "disk's limit", Unit: "% reached", Format: sharePercent, Value: func(p Point) *float64 {
 			l, ok := c.sweep.limitOf(p)
-			return view.When(ok, l.share)
+			return doc.When(ok, l.share)
 		}})
 }
 
 // ofEachEntrant is a measured point of every engine, with its run.
 func (c curve) ofEachEntrant() []Point {
-	return view.Flat(c.entrants(), func(name string) []Point {
+	return doc.Flat(c.entrants(), func(name string) []Point {
 		of := c.of(name).having(func(p Point) bool { return p.Run != nil && p.Status == result.OK })
 		return of[:min(1, len(of))]
 	})
@@ -486,9 +486,9 @@ func (c curve) ofEachEntrant() []Point {
 
 // entrantTable says what each engine is: version, what survives, and how its
 // budget was spent.
-func (c curve) entrantTable() view.Table {
+func (c curve) entrantTable() doc.Table {
 	words := func(name string, of func(Point) string) column { return column{Name: name, Left: true, Words: of} }
-	return view.TableOf(c.ofEachEntrant(), nil,
+	return doc.TableOf(c.ofEachEntrant(), nil,
 		words("engine", func(p Point) string { return p.Run.Engine.Name }), words("version", func(p Point) string { return p.Run.Engine.Version }),
 		words("survives", func(p Point) string { return p.Run.Engine.Durability }), words("memory", func(p Point) string { return memorySpent(p.Run.Memory) }),
 		words("block reads are", func(p Point) string {
@@ -506,7 +506,7 @@ func memorySpent(m *result.Memory) string {
 	}
 	var parts []string
 	for _, share := range m.Shares {
-		text := share.Use + " " + view.ShortBytes(share.Bytes)
+		text := share.Use + " " + doc.ShortBytes(share.Bytes)
 		if basis := map[string]string{"measured": "as measured", "estimate": "estimated"}[share.Basis]; basis != "" {
 			text += " (" + basis + ")"
 		}
@@ -519,7 +519,7 @@ func memorySpent(m *result.Memory) string {
 				more -= share.Bytes
 			}
 		}
-		text := "the kernel may keep " + view.ShortBytes(more) + " of files beside that"
+		text := "the kernel may keep " + doc.ShortBytes(more) + " of files beside that"
 		if m.HeldBy != "" {
 			text += ", held by " + m.HeldBy
 		}
@@ -529,7 +529,7 @@ func memorySpent(m *result.Memory) string {
 		parts = append(parts, text)
 	}
 	if m.BudgetBytes > 0 {
-		return "budget " + view.ShortBytes(m.BudgetBytes) + held(m) + ": " + strings.Join(parts, "; ")
+		return "budget " + doc.ShortBytes(m.BudgetBytes) + held(m) + ": " + strings.Join(parts, "; ")
 	}
 	return strings.Join(parts, "; ")
 }
@@ -551,7 +551,7 @@ func (p Point) held() string {
 	if p.budget() == 0 {
 		return ""
 	}
-	return view.Number(float64(p.budget())/(1<<20)) + held(p.Run.Memory)
+	return doc.Number(float64(p.budget())/(1<<20)) + held(p.Run.Memory)
 }
 
 // budget is the memory that a run was given; 0: none is known.
@@ -564,8 +564,8 @@ func (p Point) budget() int64 {
 
 // pagesNote tells whose block reads are something else.
 func (c curve) pagesNote() string {
-	pts := view.Where(c.measured(), func(p Point) bool { return p.Figures.BlockReadSource != "" })
-	names := view.Without(view.Distinct(pts, c.sweep.entrant))
+	pts := doc.Where(c.measured(), func(p Point) bool { return p.Figures.BlockReadSource != "" })
+	names := doc.Without(doc.Distinct(pts, c.sweep.entrant))
 	switch {
 	case len(pts) == 0:
 		return ""

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/web"
@@ -135,7 +135,7 @@ func TestManyFolders(t *testing.T) {
 
 // Warnings that differ in figures only are counted where there are very many.
 func TestManyWarnings(t *testing.T) {
-	var all view.Warnings
+	var all doc.Warnings
 	for i := range 1000 {
 		all.Add("busy", fmt.Sprintf("other processes used %d.%d%%", i/10, i%10), "", fmt.Sprint("run ", i))
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
@@ -58,8 +58,8 @@ func (p Prediction) timeSentence() string {
 	}
 	return fmt.Sprintf("On the disk %s, where a random 4-KiB read takes %s on average with one in flight, the reads of a Get take %s in steady state. "+
 		"This is without CPU time, and without reads that the page cache serves.", p.Hardware.Name, unit.Nanos(p.Hardware.Points[0].MeanNanos),
-		view.List(p.Points, func(q result.PredictedPoint) string {
-			return unit.Nanos(*p.DeviceNanos(q)) + " at " + view.ShortBytes(q.CacheBytes)
+		doc.List(p.Points, func(q result.PredictedPoint) string {
+			return unit.Nanos(*p.DeviceNanos(q)) + " at " + doc.ShortBytes(q.CacheBytes)
 		}))
 }
 
@@ -76,14 +76,14 @@ const transient = 0.02
 // would show another figure of.
 func (p Prediction) lead() []string {
 	say := func(of func(result.PredictedPoint) float64, points []result.PredictedPoint) string {
-		return view.List(points, func(q result.PredictedPoint) string {
-			return fmt.Sprintf("%s at %s", unit.Significant(of(q), 3), view.ShortBytes(q.CacheBytes))
+		return doc.List(points, func(q result.PredictedPoint) string {
+			return fmt.Sprintf("%s at %s", unit.Significant(of(q), 3), doc.ShortBytes(q.CacheBytes))
 		})
 	}
 	steady := func(q result.PredictedPoint) float64 { return q.SteadyState }
 	run := func(q result.PredictedPoint) float64 { return q.BlockReadsPerGet }
 	list := []string{"Block reads per Get in steady state, by cache: " + say(steady, p.Points) + "."}
-	filling := view.Where(p.Points, func(q result.PredictedPoint) bool { return q.BlockReadsPerGet > (1+transient)*q.SteadyState })
+	filling := doc.Where(p.Points, func(q result.PredictedPoint) bool { return q.BlockReadsPerGet > (1+transient)*q.SteadyState })
 	if len(filling) > 0 {
 		list = append(list, fmt.Sprintf("A run of %s Gets after %s warm-up Gets ends while its cache still fills: it would measure %s.",
 			unit.Count(p.Gets), unit.Count(p.WarmupGets), say(run, filling)))
@@ -92,34 +92,34 @@ func (p Prediction) lead() []string {
 }
 
 // Document says what Gets are predicted to read, and why.
-func (p Prediction) Document() *view.Document {
+func (p Prediction) Document() *doc.Document {
 	lead := p.lead()
-	page := &view.Document{Title: "Statelab: what a Get is predicted to cost"}
+	page := &doc.Document{Title: "Statelab: what a Get is predicted to cost"}
 	page.Answer("", lead[0])
-	page.Advice = view.Each(lead[1:], func(text string) view.Statement { return view.Statement{Text: text} })
-	page.Cards = []view.Card{
-		{Name: "database", Facts: view.Known([][2]string{{"source", p.Source}, {"keys", unit.Count(p.Keys)}, {"size", unit.Bytes(p.Database)},
+	page.Advice = doc.Each(lead[1:], func(text string) doc.Statement { return doc.Statement{Text: text} })
+	page.Cards = []doc.Card{
+		{Name: "database", Facts: doc.Known([][2]string{{"source", p.Source}, {"keys", unit.Count(p.Keys)}, {"size", unit.Bytes(p.Database)},
 			{"filters and top indexes (IP1)", unit.Bytes(p.Inflection.IP1.CacheBytes) + " in cache"},
 			{"with all indexes (IP2)", unit.Bytes(p.Inflection.IP2.CacheBytes) + " in cache"}}),
 			Brief: p.brief()},
-		{Name: "predicted run", Facts: view.Known([][2]string{{"engine", p.Engine}, {"profile", p.Profile}, {"processors", unit.Count(p.Cores)},
-			{"warm-up Gets", unit.Count(p.WarmupGets)}, {"measured Gets", unit.Count(p.Gets)}, {"negative lookups", view.ShortPercent(100 * p.Missing)}})}}
+		{Name: "predicted run", Facts: doc.Known([][2]string{{"engine", p.Engine}, {"profile", p.Profile}, {"processors", unit.Count(p.Cores)},
+			{"warm-up Gets", unit.Count(p.WarmupGets)}, {"measured Gets", unit.Count(p.Gets)}, {"negative lookups", doc.ShortPercent(100 * p.Missing)}})}}
 	page.Add("Block reads by cache size",
-		view.Block{Title: "Block reads per Get", Method: "prediction.md", Chart: p.curve(), Table: p.table(),
+		doc.Block{Title: "Block reads per Get", Method: "prediction.md", Chart: p.curve(), Table: p.table(),
 			Note: "Steady state: a cache that has been in use for long. " +
 				"Marked: the caches that hold IP1 and IP2" + besideMemtables(p.reserved()) + ".",
 			Texts: p.explained()})
 	page.Add("Why",
-		view.Block{Title: "Hit rate by block type", Method: "prediction.md", Chart: p.hits(), Aside: true, Table: p.hitTable(),
+		doc.Block{Title: "Hit rate by block type", Method: "prediction.md", Chart: p.hits(), Aside: true, Table: p.hitTable(),
 			Note: "The share of accesses that the cache serves. Filters and top indexes are asked for most often, so a cache holds them first. " +
 				"The rates are those of this run, not of a steady state."},
-		view.Block{Title: "Levels", Detail: true, Note: "On disk unless it says in cache. A filter that no Get consults costs no cache.", Method: "reads.md",
+		doc.Block{Title: "Levels", Detail: true, Note: "On disk unless it says in cache. A filter that no Get consults costs no cache.", Method: "reads.md",
 			Table: levels(p.Levels)})
 	how := "Random block accesses were drawn from the level table and replayed through a model of the engine's cache."
 	if p.Method == "trace" {
 		how = "The accesses of the run's Gets were traced in the database itself and replayed through a model of the engine's cache."
 	}
-	page.Add("How it was computed", view.Block{Title: "Command", Detail: true, Note: how, Method: "prediction.md", Pre: view.Shell(p.Command)})
+	page.Add("How it was computed", doc.Block{Title: "Command", Detail: true, Note: how, Method: "prediction.md", Pre: doc.Shell(p.Command)})
 	return page
 }
 
@@ -151,30 +151,30 @@ func (p Prediction) explained() []string {
 
 // sizeColumns tell the rows of the tables of a curve apart: the cache and, of a known
 // database, its share of that.
-func sizeColumns[R any](size func(R) int64, database int64) []view.Column[R] {
-	columns := []view.Column[R]{{Name: "cache", Key: true, Words: func(r R) string { return unit.Bytes(size(r)) }}}
+func sizeColumns[R any](size func(R) int64, database int64) []doc.Column[R] {
+	columns := []doc.Column[R]{{Name: "cache", Key: true, Words: func(r R) string { return unit.Bytes(size(r)) }}}
 	if database > 0 {
-		columns = append(columns, view.Column[R]{Name: "cache", Unit: "% of DB", Key: true,
-			Value: func(r R) *float64 { return view.Some(view.PercentOf(size(r), database)) }})
+		columns = append(columns, doc.Column[R]{Name: "cache", Unit: "% of DB", Key: true,
+			Value: func(r R) *float64 { return doc.Some(doc.PercentOf(size(r), database)) }})
 	}
 	return columns
 }
 
-func (p Prediction) sizes() []view.Column[result.PredictedPoint] {
+func (p Prediction) sizes() []doc.Column[result.PredictedPoint] {
 	return sizeColumns(func(q result.PredictedPoint) int64 { return q.CacheBytes }, p.Database)
 }
 
-func (p Prediction) table() view.Table {
-	of := func(name string, value func(result.PredictedPoint) float64) view.Column[result.PredictedPoint] {
-		return view.Figure(name, "/Get", thousandths, value)
+func (p Prediction) table() doc.Table {
+	of := func(name string, value func(result.PredictedPoint) float64) doc.Column[result.PredictedPoint] {
+		return doc.Figure(name, "/Get", thousandths, value)
 	}
-	end := func(name string, value func(result.PredictedPoint) float64) view.Column[result.PredictedPoint] {
-		return view.Optional(name, "/Get", thousandths, func(q result.PredictedPoint) *float64 {
-			return view.When(q.High > q.Low, value(q)) // of several seeds
+	end := func(name string, value func(result.PredictedPoint) float64) doc.Column[result.PredictedPoint] {
+		return doc.Optional(name, "/Get", thousandths, func(q result.PredictedPoint) *float64 {
+			return doc.When(q.High > q.Low, value(q)) // of several seeds
 		})
 	}
-	deviceTime := view.Optional("device time", "", nil, p.DeviceNanos).In(view.Micros).Named("device time", view.Micros.Name+"/Get")
-	return view.TableOf(p.Points, nil, append(p.sizes(), of("steady state", func(q result.PredictedPoint) float64 { return q.SteadyState }), deviceTime,
+	deviceTime := doc.Optional("device time", "", nil, p.DeviceNanos).In(doc.Micros).Named("device time", doc.Micros.Name+"/Get")
+	return doc.TableOf(p.Points, nil, append(p.sizes(), of("steady state", func(q result.PredictedPoint) float64 { return q.SteadyState }), deviceTime,
 		of("this run", func(q result.PredictedPoint) float64 { return q.BlockReadsPerGet }),
 		end("lowest", func(q result.PredictedPoint) float64 { return q.Low }),
 		end("highest", func(q result.PredictedPoint) float64 { return q.High }))...)
@@ -185,19 +185,19 @@ func (p Prediction) bySize() []result.PredictedPoint {
 	return slices.SortedFunc(slices.Values(p.Points), func(a, b result.PredictedPoint) int { return int(a.CacheBytes - b.CacheBytes) })
 }
 
-func (p Prediction) curve() *view.Chart {
+func (p Prediction) curve() *doc.Chart {
 	if len(p.Points) < 2 {
 		return nil
 	}
-	chart, panel := view.OnePanel("predicted block reads per Get by cache size", view.Sizes(float64(p.Database)), readsPerGet)
+	chart, panel := doc.OnePanel("predicted block reads per Get by cache size", doc.Sizes(float64(p.Database)), readsPerGet)
 	points := p.bySize()
-	steady := view.Each(points, func(q result.PredictedPoint) view.XY {
-		return view.XY{X: float64(q.CacheBytes), Y: q.SteadyState, Text: view.PerGet(q.SteadyState)}
+	steady := doc.Each(points, func(q result.PredictedPoint) doc.XY {
+		return doc.XY{X: float64(q.CacheBytes), Y: q.SteadyState, Text: doc.PerGet(q.SteadyState)}
 	})
-	other := view.CurveStyle(1)
-	other.Dash, other.Band = view.Dashed(), true
+	other := doc.CurveStyle(1)
+	other.Dash, other.Band = doc.Dashed(), true
 	panel.Line("this run", predictedIn(points, steady[0].X, steady[len(steady)-1].X), other)
-	if !panel.Line("steady state", steady, view.Style{Color: view.Ink, Shape: view.Circle}) {
+	if !panel.Line("steady state", steady, doc.Style{Color: doc.Ink, Shape: doc.Circle}) {
 		return nil
 	}
 	markInflection(chart, &p.Inflection, p.reserved())
@@ -215,26 +215,26 @@ func (p Prediction) reserved() (most int64) {
 
 // types are those of which any point tells a hit rate.
 func (p Prediction) types() []engine.BlockType {
-	return view.Where(stackOrder(), func(kind engine.BlockType) bool {
+	return doc.Where(stackOrder(), func(kind engine.BlockType) bool {
 		return slices.ContainsFunc(p.Points, func(q result.PredictedPoint) bool { _, is := q.HitRate[kind.String()]; return is })
 	})
 }
 
-func (p Prediction) hits() *view.Chart {
+func (p Prediction) hits() *doc.Chart {
 	if len(p.Points) < 2 {
 		return nil
 	}
-	size := view.Column[result.PredictedPoint]{Value: func(q result.PredictedPoint) *float64 { return view.Some(float64(q.CacheBytes)) }}
-	return hitChart("predicted hit rate by cache size and block type", view.Sizes(float64(p.Database)), p.types(),
-		func(kind engine.BlockType) view.XYs { return rateOf(kind).Against(size, p.bySize()) }, &p.Inflection, p.reserved())
+	size := doc.Column[result.PredictedPoint]{Value: func(q result.PredictedPoint) *float64 { return doc.Some(float64(q.CacheBytes)) }}
+	return hitChart("predicted hit rate by cache size and block type", doc.Sizes(float64(p.Database)), p.types(),
+		func(kind engine.BlockType) doc.XYs { return rateOf(kind).Against(size, p.bySize()) }, &p.Inflection, p.reserved())
 }
 
-func rateOf(kind engine.BlockType) view.Column[result.PredictedPoint] {
-	return view.Optional(typeLabel(kind), "%", nil, func(q result.PredictedPoint) *float64 { return view.Times(view.At(q.HitRate, kind.String()), 100) })
+func rateOf(kind engine.BlockType) doc.Column[result.PredictedPoint] {
+	return doc.Optional(typeLabel(kind), "%", nil, func(q result.PredictedPoint) *float64 { return doc.Times(doc.At(q.HitRate, kind.String()), 100) })
 }
 
-func (p Prediction) hitTable() view.Table {
-	return view.TableOf(p.Points, nil, append(p.sizes(), view.Each(p.types(), rateOf)...)...)
+func (p Prediction) hitTable() doc.Table {
+	return doc.TableOf(p.Points, nil, append(p.sizes(), doc.Each(p.types(), rateOf)...)...)
 }
 
 // compared is a point of a study or of ours, in one table.
@@ -246,7 +246,7 @@ type compared struct {
 }
 
 // published puts a sweep by threads next to the studies of its engines.
-func (s *Sweep) published() (out []view.Block) {
+func (s *Sweep) published() (out []doc.Block) {
 	if varying := s.varied; !slices.Contains(varying, "threads") || !slices.Contains(varying, "engine") || s.along() != "threads" {
 		return nil
 	}
@@ -255,26 +255,26 @@ func (s *Sweep) published() (out []view.Block) {
 		if len(rows) == 0 {
 			continue
 		}
-		figure := func(name, unit string, of func(compared) subject.Published) view.Column[compared] {
-			return view.Column[compared]{Name: name, Unit: unit, Words: func(c compared) string {
+		figure := func(name, unit string, of func(compared) subject.Published) doc.Column[compared] {
+			return doc.Column[compared]{Name: name, Unit: unit, Words: func(c compared) string {
 				p := of(c)
 				if p.Unit == "" {
-					return view.None
+					return doc.None
 				}
-				text := view.Number(p.Low)
+				text := doc.Number(p.Low)
 				if p.High > p.Low {
-					text += "-" + view.Number(p.High)
+					text += "-" + doc.Number(p.High)
 				}
 				return text
 			}}
 		}
-		out = append(out, view.Block{
+		out = append(out, doc.Block{
 			Title: fmt.Sprintf("Published %s and %s figures", study.Of[0], study.Of[1]), Method: "comparing-engines.md",
 			Texts: []string{"Theirs were measured by others on another machine (" + study.What + "): compare the shape, not the size."},
-			Table: view.TableOf(rows, func(c compared) string { return c.failed },
-				view.Words("cache", func(c compared) string { return c.pageCache }),
-				view.Column[compared]{Name: "threads", Key: true, Format: view.Digits, Value: func(c compared) *float64 { return view.Some(float64(c.threads)) }},
-				view.Words("engine", func(c compared) string { return c.engine }), view.Words("by", func(c compared) string { return c.by }),
+			Table: doc.TableOf(rows, func(c compared) string { return c.failed },
+				doc.Words("cache", func(c compared) string { return c.pageCache }),
+				doc.Column[compared]{Name: "threads", Key: true, Format: doc.Digits, Value: func(c compared) *float64 { return doc.Some(float64(c.threads)) }},
+				doc.Words("engine", func(c compared) string { return c.engine }), doc.Words("by", func(c compared) string { return c.by }),
 				figure("Kops", "/s", func(c compared) subject.Published { return c.kops }),
 				figure("mean", "us", func(c compared) subject.Published { return c.mean }),
 				figure("CPU", "%", func(c compared) subject.Published { return c.cpu }))})

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/scaling"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
@@ -37,7 +37,7 @@ func (s *Sweep) laws() (found []law) {
 			continue
 		}
 		for _, c := range curves {
-			all := view.Flat(c.measured(), func(p Point) []scaling.Sample { return samples(p, *place(p)) })
+			all := doc.Flat(c.measured(), func(p Point) []scaling.Sample { return samples(p, *place(p)) })
 			if fitted, err := scaling.Fit(all, lawSeed); err == nil {
 				found = append(found, law{c, fitted, place})
 			}
@@ -73,7 +73,7 @@ func (l law) withoutIt(p Point) *float64 {
 	if err != nil || p.Figures.GetsPerSecond == 0 {
 		return nil
 	}
-	return view.Some(100 * (fitted.At(*l.place(p))/p.Figures.GetsPerSecond - 1))
+	return doc.Some(100 * (fitted.At(*l.place(p))/p.Figures.GetsPerSecond - 1))
 }
 
 // heldOut says how far a fit to some points is off the others, which are every second
@@ -88,7 +88,7 @@ func (l law) heldOut(word string) []string {
 		if i >= 2 && i%2 == 0 && i+1 < len(pts) {
 			left = append(left, *l.place(p))
 		} else {
-			fittedTo = append(fittedTo, view.ShortCount(*l.place(p)))
+			fittedTo = append(fittedTo, doc.ShortCount(*l.place(p)))
 		}
 	}
 	fitted, err := l.without(left...)
@@ -99,8 +99,8 @@ func (l law) heldOut(word string) []string {
 	for _, p := range pts {
 		if at := *l.place(p); slices.Contains(left, at) && p.Figures.GetsPerSecond > 0 {
 			percent := math.Round(1000*(fitted.At(at)/p.Figures.GetsPerSecond-1))/10 + 0 // no -0.0
-			off = append(off, fmt.Sprintf("%s Gets/s at %s (measured: %s, off by %+.1f%%)", view.ShortCount(fitted.At(at)), view.ShortCount(at),
-				view.ShortCount(p.Figures.GetsPerSecond), percent))
+			off = append(off, fmt.Sprintf("%s Gets/s at %s (measured: %s, off by %+.1f%%)", doc.ShortCount(fitted.At(at)), doc.ShortCount(at),
+				doc.ShortCount(p.Figures.GetsPerSecond), percent))
 		}
 	}
 	return []string{fmt.Sprintf("A fit to %s %s alone predicts %s.", strings.Join(fittedTo, ", "), word, strings.Join(off, ", "))}
@@ -146,12 +146,12 @@ func (l law) sentences() []string {
 	word := strings.ReplaceAll(l.x, "-", " ")
 	var where string
 	if float64(at) > measured {
-		where = fmt.Sprintf("Throughput still grows at %s %s, the most that was measured", view.ShortCount(measured), word)
+		where = fmt.Sprintf("Throughput still grows at %s %s, the most that was measured", doc.ShortCount(measured), word)
 	} else {
-		where = fmt.Sprintf("%d %s give 90%% of the peak throughput of %s Gets/s (95%% of the fits: %d to %d %s)", at, word, view.ShortCount(most), low, high, word)
+		where = fmt.Sprintf("%d %s give 90%% of the peak throughput of %s Gets/s (95%% of the fits: %d to %d %s)", at, word, doc.ShortCount(most), low, high, word)
 	}
 	resource, why := l.evidence(last).Binds()
-	out := []string{before(l.heading(false), ": ") + where + ". Bottleneck at " + view.ShortCount(measured) + ": " + string(resource) + " (" + why + ")."}
+	out := []string{before(l.heading(false), ": ") + where + ". Bottleneck at " + doc.ShortCount(measured) + ": " + string(resource) + " (" + why + ")."}
 	out = append(out, l.heldOut(word)...)
 	half := l.At(measured) / 2
 	if advised, needed, ok := l.AdviceAt(half); ok {
@@ -161,59 +161,60 @@ func (l law) sentences() []string {
 		}
 		out = append(out, fmt.Sprintf("The published rule for the size of a pool of readers, S*N/T (time of one read x number of reads / "+
 			"time available), %s: for %s Gets/s, half of what the fit gives with %s %s, the rule asks for %s %s and the fit for %s.",
-			verdict, view.ShortCount(half), view.ShortCount(measured), word, view.Number(advised), word, view.ShortCount(needed)))
+			verdict, doc.ShortCount(half), doc.ShortCount(measured), word, doc.Number(advised), word, doc.ShortCount(needed)))
 	}
 	return out
 }
 
 // scalingBlocks are a chart and a table for each law.
-func (s *Sweep) scalingBlocks() (out []view.Block) {
+func (s *Sweep) scalingBlocks() (out []doc.Block) {
 	for _, l := range s.laws() {
-		out = append(out, view.Block{Title: strings.TrimSuffix("Bottleneck: "+l.label, ": "), Texts: l.sentences()})
-		out = append(out, view.Block{Detail: true, Title: strings.TrimSuffix("How it scales: "+l.label, ": "), Method: "scaling.md", Chart: l.chart(), Table: l.table(),
+		out = append(out, doc.Block{Title: strings.TrimSuffix("Bottleneck: "+l.label, ": "), Texts: l.sentences()})
+		out = append(out, doc.Block{Title: strings.TrimSuffix("How it scales: "+l.label, ": "), Method: "scaling.md",
+			Detail: true, Chart: l.chart(), Table: l.table(),
 			Note: fmt.Sprintf("Universal Scalability Law: %s Gets/s of one, contention %.3g, coherency %.2g. Shaded: where 95 of 100 measurements are expected. "+
-				"Dotted: the disk's limit.", view.ShortCount(l.Lambda), l.Sigma, l.Kappa)})
+				"Dotted: the disk's limit.", doc.ShortCount(l.Lambda), l.Sigma, l.Kappa)})
 	}
 	return out
 }
 
-func (l law) chart() *view.Chart {
+func (l law) chart() *doc.Chart {
 	_, places := axisPlaces(l.x, []curve{l.curve})
-	chart, panel := view.OnePanel("Gets per second by "+l.x+", with the Universal Scalability Law", view.Places(l.x, places, view.AsCount), orLog(getsASecond))
+	chart, panel := doc.OnePanel("Gets per second by "+l.x+", with the Universal Scalability Law", doc.Places(l.x, places, doc.AsCount), orLog(getsASecond))
 	at := column{Value: l.place}
 	pts := l.measured()
 	first, last := *l.place(pts[0]), *l.place(pts[len(pts)-1])
-	var fit view.XYs
+	var fit doc.XYs
 	for n := first; ; n *= 1.15 {
 		n = min(n, last)
 		low, high := l.Band(n)
-		fit = append(fit, view.XY{X: n, Y: l.At(n), Low: low, High: high})
+		fit = append(fit, doc.XY{X: n, Y: l.At(n), Low: low, High: high})
 		if n == last {
 			break
 		}
 	}
-	look := view.CurveStyle(0)
-	panel.Line("fit, with its 95% band", fit, view.Style{Color: view.Muted, Dash: view.Dashed(), Band: true})
-	panel.Line(diskLimit, l.ceiling(at, 20*l.At(last)), view.Style{Color: look.Color, Dash: view.Dotted()})
+	look := doc.CurveStyle(0)
+	panel.Line("fit, with its 95% band", fit, doc.Style{Color: doc.Muted, Dash: doc.Dashed(), Band: true})
+	panel.Line(diskLimit, l.ceiling(at, 20*l.At(last)), doc.Style{Color: look.Color, Dash: doc.Dotted()})
 	if !panel.Line("measured", spread(pts, at, gets, "gets_per_second"), look) {
 		return nil
 	}
 	return chart
 }
 
-func (l law) table() view.Table {
+func (l law) table() doc.Table {
 	of := func(name, unit string, value func(n float64) float64) column {
-		return view.Figure(name, unit, view.ShortCount, func(p Point) float64 { return value(*l.place(p)) })
+		return doc.Figure(name, unit, doc.ShortCount, func(p Point) float64 { return value(*l.place(p)) })
 	}
-	return view.TableOf(l.pts, failure, axis(l.x), gets, of("fit", "Gets/s", l.At),
+	return doc.TableOf(l.pts, failure, axis(l.x), gets, of("fit", "Gets/s", l.At),
 		of("low", "95%", func(n float64) float64 { low, _ := l.Band(n); return low }),
 		of("high", "95%", func(n float64) float64 { _, high := l.Band(n); return high }),
 		column{Name: "fit without it", Unit: "off by %", Value: l.withoutIt},
-		figure("in flight", "", nil, func(f result.Figures) *float64 { return view.Of(f.InFlight) }), cpuPercent,
+		figure("in flight", "", nil, func(f result.Figures) *float64 { return doc.Of(f.InFlight) }), cpuPercent,
 		latency("p50", service, p50Of), latency("p99", service, p99Of),
 		column{Name: "binds", Left: true, Words: func(p Point) string {
 			if p.Status != result.OK {
-				return view.None
+				return doc.None
 			}
 			r, _ := l.evidence(p).Binds()
 			return string(r)
@@ -238,27 +239,27 @@ type moment struct {
 
 // Figures of a moment, over the clock.
 var (
-	clock   = view.Column[moment]{Value: func(m moment) *float64 { return &m.at }}
-	speed   = view.Column[moment]{Value: func(m moment) *float64 { return &m.ops }}
-	perTick = view.Column[moment]{Value: func(m moment) *float64 { return m.reads }}
+	clock   = doc.Column[moment]{Value: func(m moment) *float64 { return &m.at }}
+	speed   = doc.Column[moment]{Value: func(m moment) *float64 { return &m.ops }}
+	perTick = doc.Column[moment]{Value: func(m moment) *float64 { return m.reads }}
 )
 
 // seriesChart is what happened second by second in the warm and the measured
 // phase. some says how many of the points are drawn, if not all are.
-func seriesChart(c curve) (chart *view.Chart, all []timed, some string) {
+func seriesChart(c curve) (chart *doc.Chart, all []timed, some string) {
 	with := c.having(func(p Point) bool { return len(p.Ticks) > 1 })
-	chart = view.NewChart("operations per second and block reads per operation over time", view.Linear("seconds since measuring began", view.AsNumber),
-		view.Axis{Label: "operations per second", Format: view.AsCount}, view.Axis{Label: "block reads per op"})
+	chart = doc.NewChart("operations per second and block reads per operation over time", doc.Linear("seconds since measuring began", doc.AsNumber),
+		doc.Axis{Label: "operations per second", Format: doc.AsCount}, doc.Axis{Label: "block reads per op"})
 	speeds, reads := chart.Panels[0], chart.Panels[1]
-	for n, i := range view.Spaced(len(with), seriesPoints) {
+	for n, i := range doc.Spaced(len(with), seriesPoints) {
 		t := seriesOf(with[i])
 		if len(t.ticks) < 2 {
 			continue
 		}
-		look := view.RampStyle(n*3, view.MaxLines)
-		speeds.Line(c.pointName(t.point), view.Thin(speed.Against(clock, t.ticks)), look)
-		if perOp := perTick.Against(clock, t.ticks); slices.ContainsFunc(perOp, func(at view.XY) bool { return at.Y > 0 }) {
-			reads.Line(c.pointName(t.point), view.Thin(perOp), look)
+		look := doc.RampStyle(n*3, doc.MaxLines)
+		speeds.Line(c.pointName(t.point), doc.Thin(speed.Against(clock, t.ticks)), look)
+		if perOp := perTick.Against(clock, t.ticks); slices.ContainsFunc(perOp, func(at doc.XY) bool { return at.Y > 0 }) {
+			reads.Line(c.pointName(t.point), doc.Thin(perOp), look)
 		}
 		all = append(all, t)
 	}
@@ -266,7 +267,7 @@ func seriesChart(c curve) (chart *view.Chart, all []timed, some string) {
 		return nil, nil, ""
 	}
 	if first, _ := chart.SpanX(); first < 0 {
-		chart.Marks = []view.Mark{{X: 0, Color: view.Muted, Dashed: true}}
+		chart.Marks = []doc.Mark{{X: 0, Color: doc.Muted, Dashed: true}}
 	}
 	if len(all) < len(c.pts) {
 		some = fmt.Sprintf(" Drawn: %d of %d points.", len(all), len(c.pts))
@@ -316,23 +317,23 @@ func restarted(tick result.Tick, last float64) bool {
 }
 
 // seriesTable summarises each phase of each line; every tick is in series.jsonl.
-func seriesTable(c curve, all []timed) view.Table {
-	parts := view.Flat(all, byPhase)
-	rate := func(name string, pick func(sorted []float64) float64) view.Column[timed] {
-		return view.Figure(name, "ops/s", nil, func(t timed) float64 { return pick(slices.Sorted(slices.Values(speed.Values(t.ticks)))) })
+func seriesTable(c curve, all []timed) doc.Table {
+	parts := doc.Flat(all, byPhase)
+	rate := func(name string, pick func(sorted []float64) float64) doc.Column[timed] {
+		return doc.Figure(name, "ops/s", nil, func(t timed) float64 { return pick(slices.Sorted(slices.Values(speed.Values(t.ticks)))) })
 	}
-	read := func(name string, pick func([]float64) float64) view.Column[timed] {
-		return view.Optional(name, "block reads/op", view.PerGet, func(t timed) *float64 {
+	read := func(name string, pick func([]float64) float64) doc.Column[timed] {
+		return doc.Optional(name, "block reads/op", doc.PerGet, func(t timed) *float64 {
 			if reads := perTick.Values(t.ticks); len(reads) > 0 {
-				return view.Some(pick(reads))
+				return doc.Some(pick(reads))
 			}
 			return nil
 		})
 	}
-	return view.TableOf(parts, nil,
-		view.Words("point", func(t timed) string { return c.pointName(t.point) }),
-		view.Words("phase", func(t timed) string { return t.ticks[0].phase }),
-		view.Figure("samples", "", view.Digits, func(t timed) float64 { return float64(len(t.ticks)) }),
+	return doc.TableOf(parts, nil,
+		doc.Words("point", func(t timed) string { return c.pointName(t.point) }),
+		doc.Words("phase", func(t timed) string { return t.ticks[0].phase }),
+		doc.Figure("samples", "", doc.Digits, func(t timed) float64 { return float64(len(t.ticks)) }),
 		rate("slowest", func(s []float64) float64 { return s[0] }), rate("median", func(s []float64) float64 { return s[len(s)/2] }),
 		rate("fastest", func(s []float64) float64 { return s[len(s)-1] }),
 		read("first", func(of []float64) float64 { return of[0] }), read("last", func(of []float64) float64 { return of[len(of)-1] }))

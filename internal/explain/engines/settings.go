@@ -9,7 +9,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
@@ -48,7 +48,7 @@ func (s *Sweep) settings() [][2]string {
 		seed = "not recorded"
 	}
 	if h := run.Figures.HarnessNanosPerGet; h != nil {
-		harness = view.Nanos(*h) + " per Get"
+		harness = doc.Nanos(*h) + " per Get"
 	}
 	if n := s.repeats(); n > 1 {
 		repeats = fmt.Sprint(n)
@@ -57,13 +57,13 @@ func (s *Sweep) settings() [][2]string {
 		date = s.Started.UTC().Format("2006-01-02 15:04 UTC")
 	}
 	list := [][2]string{
-		{"engine", engine}, {"profile", profile}, {"workload", w.Name}, {"keys", say("keys", view.ShortCount(w.Keys))},
+		{"engine", engine}, {"profile", profile}, {"workload", w.Name}, {"keys", say("keys", doc.ShortCount(w.Keys))},
 		{"key, value", strings.TrimSpace(fmt.Sprintf("%d B, %s B %s", w.KeyBytes, unit.Significant(w.ValueBytes, 3), w.ValueModel))},
 		{"database", database}, {"Gets", s.getsText(w)}, {"threads", say("threads", fmt.Sprint(w.Threads))}, {"page cache", say("page-cache", run.PageCache)},
 		{"seed", seed}, {"harness overhead", harness}, {"options that differ", strings.Join(s.differs, ", ")}, {"repeats", repeats},
 		{"source", s.Source}, {"date", date},
 	}
-	return view.Known(list)
+	return doc.Known(list)
 }
 
 // getsText tells of the warm-up what the runs did: it goes on until a run is steady.
@@ -82,19 +82,19 @@ func (s *Sweep) getsText(w result.Workload) string {
 			}
 		}
 	}
-	warm := view.ShortCount(least)
+	warm := doc.ShortCount(least)
 	if most > least {
-		warm += " to " + view.ShortCount(most)
+		warm += " to " + doc.ShortCount(most)
 	}
-	return view.ShortCount(w.Gets) + " after a warm-up of " + warm
+	return doc.ShortCount(w.Gets) + " after a warm-up of " + warm
 }
 
 // runs are those of all points that can be read.
 func (s *Sweep) runs() []*result.Run { return runsOf(s.Points) }
 
 func runsOf(pts []Point) []*result.Run {
-	runs := view.Each(pts, func(p Point) *result.Run { return p.Run })
-	return view.Where(runs, func(run *result.Run) bool { return run != nil })
+	runs := doc.Each(pts, func(p Point) *result.Run { return p.Run })
+	return doc.Where(runs, func(run *result.Run) bool { return run != nil })
 }
 
 // firstRun is the first run that can be read, measured ones before failed ones.
@@ -104,7 +104,7 @@ func (s *Sweep) firstRun() *result.Run {
 
 // builds are those of all runs of engines that can be built in pure Go or with cgo.
 func (s *Sweep) builds() []string {
-	return view.Without(view.Distinct(s.runs(), (*result.Run).Build))
+	return doc.Without(doc.Distinct(s.runs(), (*result.Run).Build))
 }
 
 // optionValues are the values of every engine option over the points.
@@ -124,7 +124,7 @@ func (s *Sweep) optionValues() map[string][]string {
 // differ that share all axes: such an option is an axis of the sweep. Sweeps of one name
 // are called by what differs.
 func (in *Input) tellApart() {
-	all := view.Each(in.Sweeps, func(s *Sweep) map[string][]string {
+	all := doc.Each(in.Sweeps, func(s *Sweep) map[string][]string {
 		s.optionsAsAxes()
 		return s.optionValues()
 	})
@@ -203,10 +203,10 @@ func (s *Sweep) repeats() int {
 
 // handlesTable is what open-file handles decide: how often a Get finds its table
 // closed, and what it then reads to open it.
-func (c curve) handlesTable() view.Table {
+func (c curve) handlesTable() doc.Table {
 	opens := perGet("table opens", func(f result.Figures) *float64 { return f.TableOpensPerGet })
 	if c.x != "handles" || len(opens.Values(c.measured())) == 0 {
-		return view.Table{}
+		return doc.Table{}
 	}
 	return c.table(opens, readsOf("their reads", engine.Meta), blockReads,
 		latency("mean", service, meanOf), cpuTime)
@@ -224,7 +224,7 @@ type miss struct {
 }
 
 func missOf(pts []Point) (m miss, ok bool) {
-	pts = view.Where(pts, func(p Point) bool { return p.Figures.TableOpensPerGet != nil && p.Figures.ServiceNanos != nil })
+	pts = doc.Where(pts, func(p Point) bool { return p.Figures.TableOpensPerGet != nil && p.Figures.ServiceNanos != nil })
 	if len(pts) == 0 {
 		return m, false
 	}
@@ -251,10 +251,10 @@ func (c curve) missSentence() string {
 		case !ok:
 			parts = append(parts, name+"no two points differ enough in table opens to tell what one costs")
 		case m.nanos <= 0:
-			parts = append(parts, fmt.Sprintf("%sa closed table costs %s reads; its time is lost in the noise", name, view.Number(m.reads)))
+			parts = append(parts, fmt.Sprintf("%sa closed table costs %s reads; its time is lost in the noise", name, doc.Number(m.reads)))
 		default:
-			parts = append(parts, fmt.Sprintf("%sa closed table costs about %s and %s reads (%s against %s opens per Get)", name, view.Nanos(m.nanos),
-				view.Number(m.reads), view.PerGet(m.manyOpen), view.PerGet(m.fewOpens)))
+			parts = append(parts, fmt.Sprintf("%sa closed table costs about %s and %s reads (%s against %s opens per Get)", name, doc.Nanos(m.nanos),
+				doc.Number(m.reads), doc.PerGet(m.manyOpen), doc.PerGet(m.fewOpens)))
 		}
 	}
 	return "An estimate, from the difference of two points: " + strings.Join(parts, "; ") + "."

@@ -10,8 +10,8 @@ import (
 
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/trace"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
@@ -45,12 +45,12 @@ func ReadSimulation(dir string) (*Simulation, error) {
 }
 
 func (s Simulation) policies() []string {
-	return view.Distinct(s.Points, func(p SimulatedPoint) string { return p.Policy })
+	return doc.Distinct(s.Points, func(p SimulatedPoint) string { return p.Policy })
 }
 
 // of are the points of a policy in ascending order of their caches.
 func (s Simulation) of(policy string) []SimulatedPoint {
-	points := view.Where(s.Points, func(p SimulatedPoint) bool { return p.Policy == policy })
+	points := doc.Where(s.Points, func(p SimulatedPoint) bool { return p.Policy == policy })
 	slices.SortStableFunc(points, func(a, b SimulatedPoint) int { return cmp.Compare(a.CacheBytes, b.CacheBytes) })
 	return points
 }
@@ -62,8 +62,8 @@ func (s Simulation) answer() string {
 		return "Nothing was simulated."
 	}
 	if len(names) == 1 {
-		return fmt.Sprintf("Block reads per Get with %s, by cache: %s.", names[0], view.List(s.of(names[0]), func(p SimulatedPoint) string {
-			return fmt.Sprintf("%s at %s", view.PerGet(p.ReadsPerGet), view.ShortBytes(p.CacheBytes))
+		return fmt.Sprintf("Block reads per Get with %s, by cache: %s.", names[0], doc.List(s.of(names[0]), func(p SimulatedPoint) string {
+			return fmt.Sprintf("%s at %s", doc.PerGet(p.ReadsPerGet), doc.ShortBytes(p.CacheBytes))
 		}))
 	}
 	var least []SimulatedPoint
@@ -75,47 +75,47 @@ func (s Simulation) answer() string {
 		}
 		least = append(least, p)
 	}
-	return "Fewest block reads per Get, by cache: " + view.List(least, func(p SimulatedPoint) string {
-		return fmt.Sprintf("%s with %s at %s", view.PerGet(p.ReadsPerGet), p.Policy, view.ShortBytes(p.CacheBytes))
+	return "Fewest block reads per Get, by cache: " + doc.List(least, func(p SimulatedPoint) string {
+		return fmt.Sprintf("%s with %s at %s", doc.PerGet(p.ReadsPerGet), p.Policy, doc.ShortBytes(p.CacheBytes))
 	}) + "."
 }
 
 // Document says what caches of each policy and size would read.
-func (s Simulation) Document() *view.Document {
-	page := &view.Document{Title: "Statelab: block reads of simulated caches"}
+func (s Simulation) Document() *doc.Document {
+	page := &doc.Document{Title: "Statelab: block reads of simulated caches"}
 	page.Answer("", s.answer())
 	sampled := ""
 	if slices.ContainsFunc(s.Points, func(p SimulatedPoint) bool { return p.Error > 0 }) {
 		sampled = "from a sample of the blocks: each figure has a 95 % interval"
 	}
-	page.Cards = []view.Card{{Name: "trace", Facts: view.Known([][2]string{{"engine", s.Trace.Engine + " " + s.Trace.EngineVersion}, {"profile", s.Trace.Profile},
+	page.Cards = []doc.Card{{Name: "trace", Facts: doc.Known([][2]string{{"engine", s.Trace.Engine + " " + s.Trace.EngineVersion}, {"profile", s.Trace.Profile},
 		{"Gets", unit.Count(s.Gets)}, {"keys", s.Trace.Keys}, {"seed", fmt.Sprint(s.Trace.Seed)}, {"sample", sampled}}),
 		Brief: unit.Count(s.Gets) + " Gets of " + s.Trace.Engine}}
 	page.Add("Block reads by cache size",
-		view.Block{Title: "Block reads per Get", Method: "simulation.md", Chart: s.curve(), Table: s.table(),
+		doc.Block{Title: "Block reads per Get", Method: "simulation.md", Chart: s.curve(), Table: s.table(),
 			Note: "clockpro1 and clockpro2 behave as the caches of Pebble v1 and v2; the other policies show what a different cache would read."})
-	var why []view.Block
+	var why []doc.Block
 	for _, name := range s.policies() {
 		title := "Block reads by type"
 		if len(s.policies()) > 1 {
 			title += ", " + name
 		}
-		why = append(why, view.Block{Title: title, Method: "simulation.md", Chart: s.byType(name)})
+		why = append(why, doc.Block{Title: title, Method: "simulation.md", Chart: s.byType(name)})
 	}
 	page.Add("Why", append(why,
-		view.Block{Title: "Block reads by type of block", Table: s.readsByType()},
-		view.Block{Title: "Hit rate by type of block", Table: s.hitRates()})...)
-	page.Add("How it was computed", view.Block{Title: "Command", Detail: true, Method: "simulation.md", Pre: view.Shell(s.Command),
+		doc.Block{Title: "Block reads by type of block", Table: s.readsByType()},
+		doc.Block{Title: "Hit rate by type of block", Table: s.hitRates()})...)
+	page.Add("How it was computed", doc.Block{Title: "Command", Detail: true, Method: "simulation.md", Pre: doc.Shell(s.Command),
 		Note: "A trace lists the blocks that each Get asks for. It does not depend on the cache, so one trace is replayed through every policy and size."})
 	return page
 }
 
-func (s Simulation) curve() *view.Chart {
-	chart, panel := view.OnePanel("block reads per Get by cache size and policy", view.Sizes(0), readsPerGet)
+func (s Simulation) curve() *doc.Chart {
+	chart, panel := doc.OnePanel("block reads per Get by cache size and policy", doc.Sizes(0), readsPerGet)
 	names := s.policies()
-	for i, name := range names[:min(len(names), view.MaxLines)] { // the table has the rest
-		xys := view.Each(s.of(name), func(p SimulatedPoint) view.XY { return view.XY{X: float64(p.CacheBytes), Y: p.ReadsPerGet} })
-		panel.Line(name, xys, view.CurveStyle(i))
+	for i, name := range names[:min(len(names), doc.MaxLines)] { // the table has the rest
+		xys := doc.Each(s.of(name), func(p SimulatedPoint) doc.XY { return doc.XY{X: float64(p.CacheBytes), Y: p.ReadsPerGet} })
+		panel.Line(name, xys, doc.CurveStyle(i))
 	}
 	if low, high := chart.SpanX(); !(high > low) {
 		return nil
@@ -124,27 +124,27 @@ func (s Simulation) curve() *view.Chart {
 }
 
 // byType stacks the reads of a policy.
-func (s Simulation) byType(policy string) *view.Chart {
+func (s Simulation) byType(policy string) *doc.Chart {
 	points := s.of(policy)
 	if len(points) < 2 {
 		return nil
 	}
 	return stackedTypes("block reads per Get by cache size and block type, "+policy, "cache size", points,
-		func(p SimulatedPoint) string { return view.ShortBytes(p.CacheBytes) }, func(p SimulatedPoint) map[string]float64 { return p.ByType })
+		func(p SimulatedPoint) string { return doc.ShortBytes(p.CacheBytes) }, func(p SimulatedPoint) map[string]float64 { return p.ByType })
 }
 
-type simulated = view.Column[SimulatedPoint]
+type simulated = doc.Column[SimulatedPoint]
 
 func (s Simulation) columns() []simulated {
-	return append([]simulated{view.Words("policy", func(p SimulatedPoint) string { return p.Policy })},
+	return append([]simulated{doc.Words("policy", func(p SimulatedPoint) string { return p.Policy })},
 		sizeColumns(func(p SimulatedPoint) int64 { return p.CacheBytes }, 0)...)
 }
 
-func (s Simulation) table() view.Table {
-	return view.TableOf(s.Points, nil, append(s.columns(),
-		view.Figure("block reads", "/Get", tenThousandths, func(p SimulatedPoint) float64 { return p.ReadsPerGet }),
-		view.Optional("+-", "95 %", tenThousandths, func(p SimulatedPoint) *float64 { return view.Of(p.Error) }),
-		view.Figure("hit rate", "%", hundredths, func(p SimulatedPoint) float64 { return 100 * p.HitRate["all"] }))...)
+func (s Simulation) table() doc.Table {
+	return doc.TableOf(s.Points, nil, append(s.columns(),
+		doc.Figure("block reads", "/Get", tenThousandths, func(p SimulatedPoint) float64 { return p.ReadsPerGet }),
+		doc.Optional("+-", "95 %", tenThousandths, func(p SimulatedPoint) *float64 { return doc.Of(p.Error) }),
+		doc.Figure("hit rate", "%", hundredths, func(p SimulatedPoint) float64 { return 100 * p.HitRate["all"] }))...)
 }
 
 // tenThousandths prints reads per Get as they are simulated: policies can differ in the fourth
@@ -154,23 +154,23 @@ func tenThousandths(v float64) string { return strconv.FormatFloat(v, 'f', 4, 64
 func hundredths(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
 
 // readsByType are the block reads of each type.
-func (s Simulation) readsByType() view.Table {
+func (s Simulation) readsByType() doc.Table {
 	columns := s.columns()
 	for _, kind := range stackOrder() {
-		columns = append(columns, view.Optional(typeLabel(kind), "/Get", tenThousandths, func(p SimulatedPoint) *float64 {
-			return view.At(p.ByType, kind.String())
+		columns = append(columns, doc.Optional(typeLabel(kind), "/Get", tenThousandths, func(p SimulatedPoint) *float64 {
+			return doc.At(p.ByType, kind.String())
 		}))
 	}
-	return view.TableOf(s.Points, nil, columns...)
+	return doc.TableOf(s.Points, nil, columns...)
 }
 
 // hitRates are the shares of accesses of each type that the cache serves.
-func (s Simulation) hitRates() view.Table {
+func (s Simulation) hitRates() doc.Table {
 	columns := s.columns()
 	for _, kind := range stackOrder() {
-		columns = append(columns, view.Optional(typeLabel(kind), "%", hundredths, func(p SimulatedPoint) *float64 {
-			return view.Times(view.At(p.HitRate, kind.String()), 100)
+		columns = append(columns, doc.Optional(typeLabel(kind), "%", hundredths, func(p SimulatedPoint) *float64 {
+			return doc.Times(doc.At(p.HitRate, kind.String()), 100)
 		}))
 	}
-	return view.TableOf(s.Points, nil, columns...)
+	return doc.TableOf(s.Points, nil, columns...)
 }

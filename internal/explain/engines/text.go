@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
@@ -39,14 +39,14 @@ func (s *Sweep) oneLine() string {
 //
 // "top index" counts top-level indexes and the whole indexes of tables too small
 // for two levels: both are what a Get reads to find its way inside a table.
-func (c curve) readsTable() view.Table {
-	times := view.TimeScale(latency("", service, p50Of).Values(c.measured()))
+func (c curve) readsTable() doc.Table {
+	times := doc.TimeScale(latency("", service, p50Of).Values(c.measured()))
 	speed := gets
 	speed.Format = func(v float64) string {
 		if v >= 1e6 {
-			return view.ShortCount(v)
+			return doc.ShortCount(v)
 		}
-		return view.Number(v)
+		return doc.Number(v)
 	}
 	columns := []column{blockReads, readsOf("filter reads", engine.Filter), readsOf("top index reads", engine.TopIndex, engine.SingleIndex),
 		readsOf("index reads", engine.Index), readsOf("data reads", engine.Data)}
@@ -55,5 +55,5 @@ func (c curve) readsTable() view.Table {
 		columns = append(columns, values)
 	}
 	columns = append(columns, deviceReads, latency("p50", service, p50Of).In(times), latency("p99", service, p99Of).In(times), speed)
-	return view.TableOf(c.pts, failure, append(c.keys(), columns...)...)
+	return doc.TableOf(c.pts, failure, append(c.keys(), columns...)...)
 }

@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
@@ -57,7 +57,7 @@ func (c *Check) sweep() error {
 		c.same(where, "spread", p.Spread, spread)
 		c.Figure(where, "cache_bytes", float64(p.CacheBytes), float64(shown.Cache.Effective), Exact)
 	}
-	limits := view.Each(s.Answers, func(a result.Answer) float64 { return a.Limit })
+	limits := doc.Each(s.Answers, func(a result.Answer) float64 { return a.Limit })
 	c.same(result.SweepFile, "answers", s.Answers, result.Answers(s.Points, limits...))
 	return nil
 }

@@ -23,13 +23,13 @@ import (
 	"github.com/statelab/statelab/internal/explain/prices"
 	"github.com/statelab/statelab/internal/explain/trees"
 	"github.com/statelab/statelab/internal/explain/tuned"
-	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/explain/watched"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
 // Report is what a folder says.
-type Report interface{ Document() *view.Document }
+type Report interface{ Document() *doc.Document }
 
 // Kind is a kind of result.
 type Kind struct {
@@ -98,7 +98,7 @@ func alone(string) ([]Setting, error) { return []Setting{{map[string]string{}, [
 
 // Files are those of the kinds of which something holds.
 func Files(is func(Kind) bool) []string {
-	return view.Each(view.Where(All(), is), func(k Kind) string { return k.File })
+	return doc.Each(doc.Where(All(), is), func(k Kind) string { return k.File })
 }
 
 // Of is the kind of a folder's result; ok is false of a folder without one.
@@ -145,7 +145,7 @@ func named[Row any](of func(Row) string) func(json.RawMessage) ([]string, error)
 	return func(member json.RawMessage) (names []string, err error) {
 		var rows []Row
 		err = json.Unmarshal(member, &rows)
-		return view.Each(rows, of), err
+		return doc.Each(rows, of), err
 	}
 }
 
@@ -153,6 +153,6 @@ func named[Row any](of func(Row) string) func(json.RawMessage) ([]string, error)
 func enginesOf(member json.RawMessage) (names []string, err error) {
 	var axes []result.Axis
 	err = json.Unmarshal(member, &axes)
-	engines := view.Where(axes, func(a result.Axis) bool { return a.Name == "engine" })
-	return view.Flat(engines, func(a result.Axis) []string { return a.Values }), err
+	engines := doc.Where(axes, func(a result.Axis) bool { return a.Name == "engine" })
+	return doc.Flat(engines, func(a result.Axis) []string { return a.Values }), err
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
@@ -21,14 +21,14 @@ func settingsOf[Summary, Row any](read func(dir string) (*Summary, error), rows 
 		if err != nil {
 			return nil, err
 		}
-		return view.Each(rows(summary), of), nil
+		return doc.Each(rows(summary), of), nil
 	}
 }
 
 func layoutSetting(row result.LayoutRow) Setting {
 	reads := []string{row.Read}
 	if len(row.Runs) > 0 {
-		reads = view.Each(row.Runs, func(folder string) string { return folder + "/" + filepath.Base(row.Read) })
+		reads = doc.Each(row.Runs, func(folder string) string { return folder + "/" + filepath.Base(row.Read) })
 	}
 	return Setting{map[string]string{"layout": row.Layout, "accounts": fmt.Sprint(row.Accounts)}, reads}
 }

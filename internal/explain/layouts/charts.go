@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/statelab/statelab/internal/explain/claims"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
@@ -19,7 +19,7 @@ type point struct {
 
 // line is a figure that a chart draws over the size, with what predicts it.
 type line struct {
-	y              view.Axis
+	y              doc.Axis
 	head, unit     string // of the column
 	print          func(float64) string
 	value, formula func(point) *float64
@@ -29,7 +29,7 @@ type line struct {
 // points are all places of a layout: the sizes built, smallest first, then one ahead.
 func (in Input) points() (all []point) {
 	for _, name := range in.Names() {
-		rows := view.Where(in.measured(), func(of row) bool { return of.Layout == name })
+		rows := doc.Where(in.measured(), func(of row) bool { return of.Layout == name })
 		slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.Accounts, b.Accounts) })
 		for i := range rows {
 			all = append(all, point{name, float64(rows[i].Accounts), &rows[i]})
@@ -43,13 +43,13 @@ func (in Input) points() (all []point) {
 
 // built is a figure of a row.
 func built(value func(row) *float64) func(point) *float64 {
-	return func(p point) *float64 { return view.From(p.built, func(of *row) *float64 { return value(*of) }) }
+	return func(p point) *float64 { return doc.From(p.built, func(of *row) *float64 { return value(*of) }) }
 }
 
 func absent(point) *float64 { return nil }
 
 // charts are over the size: reads first, in both conditions.
-func (in Input) charts() (blocks []view.Block) {
+func (in Input) charts() (blocks []doc.Block) {
 	reads := func(condition string) func(point) *float64 {
 		return built(func(of row) *float64 { return in.ReadsValue(of.at, result.AccountLookup, condition) })
 	}
@@ -68,69 +68,69 @@ func (in Input) charts() (blocks []view.Block) {
 			return claims.Value(in.Ahead(p.layout, figure, n, 0))
 		}
 	}
-	single := func(title, note string, y view.Axis, value, formula func(point) *float64) view.Block {
+	single := func(title, note string, y doc.Axis, value, formula func(point) *float64) doc.Block {
 		return in.chart(title, note, line{y: y, head: "measured", value: value, formula: formula})
 	}
-	return []view.Block{
+	return []doc.Block{
 		in.chart("Reads per lookup", "Above: each the first lookup of a state that was just opened; dashed: without any cache, by a formula. "+
 			"Below: caches warm, memory held; dashed: by a model, with as much memory for each account at 1B. A state that fits into memory is read little.",
-			line{y: view.Axis{Label: "reads, nothing cached", Kind: view.Logs}, head: "nothing cached", unit: "reads",
+			line{y: doc.Axis{Label: "reads, nothing cached", Kind: doc.Logs}, head: "nothing cached", unit: "reads",
 				value: reads(result.FirstLookups),
-				print: view.PerGet,
+				print: doc.PerGet,
 				by:    "formula", formula: orAhead(func(of row) *float64 { return of.PredictedReads }, "reads_per_lookup", false, subject.Billion)},
-			line{y: counted("reads, memory held"), head: "memory held", unit: "reads", value: reads(result.HeldLookups), print: view.PerGet,
+			line{y: counted("reads, memory held"), head: "memory held", unit: "reads", value: reads(result.HeldLookups), print: doc.PerGet,
 				by: "model", formula: orAhead(func(of row) *float64 {
-					return view.From(of.DeviceReads, func(*float64) *float64 { return of.PredictedDeviceReads })
+					return doc.From(of.DeviceReads, func(*float64) *float64 { return of.PredictedDeviceReads })
 				}, "device_reads_per_lookup", true, subject.Billion)}),
 		single("Nodes per lookup", "Trie nodes met on the way to an account, the leaf included; dashed: the formula.", counted("nodes per lookup"),
 			built(func(of row) *float64 { return of.Nodes }), orAhead(func(of row) *float64 { return of.PredictedNodes }, "nodes_per_lookup", false, 0)),
 		single("Device bytes per lookup", "Fetched from the device, memory held: what an account costs below all caches.", counted("bytes per lookup"),
 			built(func(of row) *float64 { return of.DeviceBytes }), absent),
 		single("Median time of a lookup", "Caches warm, memory held, one lookup in flight.",
-			view.Axis{Label: "p50", Kind: view.Logs, Format: view.AsNanos}, built(p50.Value), absent),
+			doc.Axis{Label: "p50", Kind: doc.Logs, Format: doc.AsNanos}, built(p50.Value), absent),
 		single("Disk per account", "Blocks allocated below the state's folder, over its accounts: slots and updates included.", counted("bytes per account"),
 			built(disk.Value), absent),
 	}
 }
 
-func counted(label string) view.Axis { return view.Axis{Label: label, Format: view.AsCount} }
+func counted(label string) doc.Axis { return doc.Axis{Label: label, Format: doc.AsCount} }
 
 // styleOf is the look of the i-th layout of a run: beyond the colours there are, a
 // thinner line and another shape.
-func styleOf(i int) view.Style {
-	look := view.CurveStyle(i)
-	if i >= view.MaxLines {
-		look.Shape, look.Width = view.CurveStyle(i+4).Shape, 0.9
+func styleOf(i int) doc.Style {
+	look := doc.CurveStyle(i)
+	if i >= doc.MaxLines {
+		look.Shape, look.Width = doc.CurveStyle(i+4).Shape, 0.9
 	}
 	return look
 }
 
 // chart draws a panel for every line over the number of accounts: a curve per layout,
 // and dashed what a formula says of it, up to sizes that nobody built.
-func (in Input) chart(title, note string, lines ...line) view.Block {
-	var ys []view.Axis
-	accounts := view.Column[point]{Name: "accounts", Format: view.ShortCount[float64], Value: func(p point) *float64 { return &p.accounts }}
-	columns := []view.Column[point]{view.Words("layout", func(p point) string { return p.layout }), accounts}
+func (in Input) chart(title, note string, lines ...line) doc.Block {
+	var ys []doc.Axis
+	accounts := doc.Column[point]{Name: "accounts", Format: doc.ShortCount[float64], Value: func(p point) *float64 { return &p.accounts }}
+	columns := []doc.Column[point]{doc.Words("layout", func(p point) string { return p.layout }), accounts}
 	for _, l := range lines {
 		ys = append(ys, l.y)
-		columns = append(columns, view.Column[point]{Name: l.head, Unit: l.unit, Format: l.print, Value: l.value})
+		columns = append(columns, doc.Column[point]{Name: l.head, Unit: l.unit, Format: l.print, Value: l.value})
 	}
 	if len(lines) > 1 {
 		share := in.share()
-		columns = append(columns, view.Column[point]{Name: share.Name, Unit: share.Unit, Format: share.Format, Value: built(share.Value)})
+		columns = append(columns, doc.Column[point]{Name: share.Name, Unit: share.Unit, Format: share.Format, Value: built(share.Value)})
 	}
 	for _, l := range lines {
-		c := view.Column[point]{Name: "formula", Format: l.print, Value: l.formula}
+		c := doc.Column[point]{Name: "formula", Format: l.print, Value: l.formula}
 		if l.by != "" {
 			c = c.Named(l.head, l.by)
 		}
 		columns = append(columns, c)
 	}
-	chart := view.NewChart(title+" against accounts", view.Decades("accounts", view.AsCount), ys...)
+	chart := doc.NewChart(title+" against accounts", doc.Decades("accounts", doc.AsCount), ys...)
 	var drawn []point
 	points := in.points()
 	for n, name := range in.Names() {
-		of := view.Where(points, func(p point) bool { return p.layout == name })
+		of := doc.Where(points, func(p point) bool { return p.layout == name })
 		look := styleOf(n)
 		for i, l := range lines {
 			panel := chart.Panels[i]
@@ -142,15 +142,15 @@ func (in Input) chart(title, note string, lines ...line) view.Block {
 			if slices.ContainsFunc(of, func(p point) bool { return p.built != nil && l.formula(p) != nil }) {
 				known = of
 			}
-			panel.Line(name, formula.Against(accounts, known), view.Style{Color: look.Color, Dash: view.Dashed(), Width: look.Width})
+			panel.Line(name, formula.Against(accounts, known), doc.Style{Color: look.Color, Dash: doc.Dashed(), Width: look.Width})
 		}
 		drawn = append(drawn, of...)
 	}
 	if !chart.Drawn() {
-		return view.Block{}
+		return doc.Block{}
 	}
-	drawn = view.Where(drawn, func(p point) bool {
-		return slices.ContainsFunc(columns[2:], func(c view.Column[point]) bool { return c.Value(p) != nil })
+	drawn = doc.Where(drawn, func(p point) bool {
+		return slices.ContainsFunc(columns[2:], func(c doc.Column[point]) bool { return c.Value(p) != nil })
 	})
-	return view.Block{Title: title, Note: note, Method: method, Aside: true, Chart: chart, Table: view.TableOf(drawn, nil, columns...)}
+	return doc.Block{Title: title, Note: note, Method: method, Aside: true, Chart: chart, Table: doc.TableOf(drawn, nil, columns...)}
 }

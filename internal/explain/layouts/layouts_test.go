@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/statelab/statelab/internal/explain/claims"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/web"
@@ -165,8 +165,8 @@ func TestAbsurdFiguresAreBounded(t *testing.T) {
 		must(t, writePage(&page, l))
 		must(t, render.Terminal(&text, of(l).Document()))
 		wellFormed(t, page.String())
-		if name != "tiny" && !strings.Contains(page.String(), view.Absurd) {
-			t.Errorf("%s: the page does not say %q", name, view.Absurd)
+		if name != "tiny" && !strings.Contains(page.String(), doc.Absurd) {
+			t.Errorf("%s: the page does not say %q", name, doc.Absurd)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func TestWhichLayout(t *testing.T) {
 	if got != want {
 		t.Error(got)
 	}
-	if table := in.costs(); !slices.ContainsFunc(table.Heads, func(h view.Head) bool { return h.Name == "at 50M with" && h.Unit == "4 GiB" }) {
+	if table := in.costs(); !slices.ContainsFunc(table.Heads, func(h doc.Head) bool { return h.Name == "at 50M with" && h.Unit == "4 GiB" }) {
 		t.Errorf("the first table does not have the size that was asked for: %+v", table.Heads)
 	}
 }
@@ -200,7 +200,7 @@ func TestOutlookWithMemoryAlike(t *testing.T) {
 			Rows: []result.LayoutRow{{Layout: "a", Status: result.OK, Accounts: 1 << 20, DiskBytes: disk}},
 			Outlook: []result.LayoutOutlook{{Layout: "a", Figure: "device_reads_per_lookup", Accounts: 1e9, MemoryBytes: 64e9, PerAccount: true, Value: 1},
 				{Layout: "a", Figure: "device_reads_per_lookup", Accounts: 1e9, MemoryBytes: 2 << 30, Value: 2}}})
-		if got := slices.ContainsFunc(in.outlook().Heads, func(h view.Head) bool { return h.Unit == "64 B/account" }); got != want {
+		if got := slices.ContainsFunc(in.outlook().Heads, func(h doc.Head) bool { return h.Unit == "64 B/account" }); got != want {
 			t.Errorf("state of %d bytes: %+v", disk, in.outlook().Heads)
 		}
 	}

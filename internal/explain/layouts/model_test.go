@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
@@ -19,8 +19,8 @@ func TestPredictedReadsStandBesideMeasuredOnes(t *testing.T) {
 	}}
 	got := (of(l)).model()
 	want := [][]string{
-		{"pagetrie 1M", "0.800", "0.880", "+10 %", "0.010", "0.030", view.None},
-		{"mapped 1M", view.None, view.None, view.None, "0.500", "0.400", "-20 %"},
+		{"pagetrie 1M", "0.800", "0.880", "+10 %", "0.010", "0.030", doc.None},
+		{"mapped 1M", doc.None, doc.None, doc.None, "0.500", "0.400", "-20 %"},
 	}
 	if len(got.Rows) != len(want) {
 		t.Fatalf("%d rows: %+v", len(got.Rows), got.Rows)

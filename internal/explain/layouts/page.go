@@ -11,7 +11,7 @@ import (
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/claims"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
@@ -31,43 +31,44 @@ func Read(dir string) (Input, error) {
 }
 
 // Document says what a lookup costs in each layout, and which claims to believe.
-func (in Input) Document() *view.Document {
+func (in Input) Document() *doc.Document {
 	judged := claims.Judge(in.Layouts)
-	p := &view.Document{Title: "Statelab: state layouts", Advice: []view.Statement{{Text: in.setting(), Detail: true}}, Warnings: view.Detailed(in.warnings())}
+	p := &doc.Document{Title: "Statelab: state layouts", Advice: []doc.Statement{{Text: in.setting(), Detail: true}}, Warnings: doc.Detailed(in.warnings())}
 	p.Answer("", in.answers(judged)...)
-	p.Add("What a lookup costs", view.Block{Title: view.Upper(in.costsNote()), Method: method, Table: in.costs(),
-		Texts: view.Without([]string{in.samples()}), Note: "Nothing cached: each is the first lookup of a state that was just opened. " +
+	p.Add("What a lookup costs", doc.Block{Title: doc.Upper(in.costsNote()), Method: method, Table: in.costs(),
+		Texts: doc.Without([]string{in.samples()}), Note: "Nothing cached: each is the first lookup of a state that was just opened. " +
 			"Memory held: caches warm, the process held to its budget. At a number of accounts with a memory: predicted, not measured."})
-	p.Add("Which claims to believe", view.Block{Method: claimsMethod, Verdicts: claims.Verdicts(view.Where(judged, func(j claims.Judged) bool { return j.Needs == nil })),
+	here := doc.Where(judged, func(j claims.Judged) bool { return j.Needs == nil })
+	p.Add("Which claims to believe", doc.Block{Method: claimsMethod, Verdicts: claims.Verdicts(here),
 		Note:  "Claims of others, each with what this run says of it. A smaller state refutes a bound that it exceeds; it confirms one only up to its size.",
-		Texts: view.Without([]string{claims.Elsewhere(judged)})})
-	p.Add("Over the size", view.AsDetail(in.charts())...)
+		Texts: doc.Without([]string{claims.Elsewhere(judged)})})
+	p.Add("Over the size", doc.AsDetail(in.charts())...)
 	p.Add("All figures",
-		view.Block{Title: "A lookup", Method: method, Table: in.lookup(),
+		doc.Block{Title: "A lookup", Method: method, Table: in.lookup(),
 			Note: "Of a present account, caches warm, memory held, one lookup in flight. Formulas are next to what they predict."},
-		view.Block{Title: "Below the caches, and in a second", Method: method, Table: in.device(),
+		doc.Block{Title: "Below the caches, and in a second", Method: method, Table: in.device(),
 			Note: "Device bytes with memory held; cold: of a process that has just opened the state."},
-		view.Block{Title: "Nodes and blocks, nothing cached", Method: method, Table: in.nodeBytes(), Note: nodeBytesNote},
-		view.Block{Title: "Blocks of an access list", Method: trafficMethod, Table: in.traffic(), Note: trafficNote},
-		view.Block{Title: "Keeping and changing the state", Method: method, Table: in.upkeep(),
+		doc.Block{Title: "Nodes and blocks, nothing cached", Method: method, Table: in.nodeBytes(), Note: nodeBytesNote},
+		doc.Block{Title: "Blocks of an access list", Method: trafficMethod, Table: in.traffic(), Note: trafficNote},
+		doc.Block{Title: "Keeping and changing the state", Method: method, Table: in.upkeep(),
 			Note: "Written: times the bytes of what changed. Memory: the peak of the process that looked up."},
-		view.Block{Title: "Lowest and highest of the repeats", Method: method, Table: in.spread(),
+		doc.Block{Title: "Lowest and highest of the repeats", Method: method, Table: in.spread(),
 			Note: "The other tables show the run with the median time of a lookup."},
-		view.Block{Title: "With this memory, by a model of the caches", Method: method, Table: in.model(),
+		doc.Block{Title: "With this memory, by a model of the caches", Method: method, Table: in.model(),
 			Note: "By a model of each layout's caches and of the page cache, next to what was measured."},
-		view.Block{Title: "Not built, but predicted", Method: method, Table: in.outlook(),
+		doc.Block{Title: "Not built, but predicted", Method: method, Table: in.outlook(),
 			Note: "Nodes by a formula, device reads by a model of each layout's caches and of the page cache: no measurement. " +
 				"Memory in bytes per account: what this run had for each account of the largest size, so more memory for a larger state. " +
 				"Left out where the measured state fitted in memory."})
 	p.Add("Facts",
-		view.Block{Title: "Every kind of lookup", Method: method, Table: in.kinds(), Folded: true},
-		view.Block{Title: "What the layouts are", Table: in.labels(), Folded: true},
-		view.Block{Title: "Command", Pre: view.Shell(in.Command), Folded: true})
+		doc.Block{Title: "Every kind of lookup", Method: method, Table: in.kinds(), Folded: true},
+		doc.Block{Title: "What the layouts are", Table: in.labels(), Folded: true},
+		doc.Block{Title: "Command", Pre: doc.Shell(in.Command), Folded: true})
 	return p
 }
 
 // warnings are those of one kind and layout once, and what is absent.
-func (in Input) warnings() (list []view.Warning) {
+func (in Input) warnings() (list []doc.Warning) {
 	type kind struct{ layout, code string }
 	at, more := map[kind]int{}, map[kind]int{}
 	for _, w := range in.Warnings {
@@ -78,13 +79,13 @@ func (in Input) warnings() (list []view.Warning) {
 			continue
 		}
 		at[k] = len(list)
-		list = append(list, view.Warning{Text: w.Text, Remedy: w.Remedy})
+		list = append(list, doc.Warning{Text: w.Text, Remedy: w.Remedy})
 	}
 	for k, n := range more {
 		list[at[k]].Where = fmt.Sprintf("and %d more of the kind", n)
 	}
 	for _, figure := range slices.Sorted(maps.Keys(in.Absent)) {
-		list = append(list, view.Warning{Text: strings.ReplaceAll(figure, "_", " ") + " is unavailable: " + in.Absent[figure]})
+		list = append(list, doc.Warning{Text: strings.ReplaceAll(figure, "_", " ") + " is unavailable: " + in.Absent[figure]})
 	}
 	return list
 }
@@ -93,7 +94,7 @@ func (in Input) warnings() (list []view.Warning) {
 func (in Input) setting() string {
 	w := in.Workload
 	return fmt.Sprintf("%s accounts, %d slots of %s of them; %d blocks of %d updates; %s lookups of each kind; seed %d. %s, %d cores, %s, %s; %s.",
-		view.List(w.Accounts, view.ShortCount[uint64]), w.SlotsPer, unit.Percent(w.ContractShare), w.UpdateBlocks, w.UpdateAccounts, unit.Count(w.Reads), w.Seed,
+		doc.List(w.Accounts, doc.ShortCount[uint64]), w.SlotsPer, unit.Percent(w.ContractShare), w.UpdateBlocks, w.UpdateAccounts, unit.Count(w.Reads), w.Seed,
 		in.Host.CPU, in.Host.Cores, unit.Bytes(in.Host.MemoryBytes), strings.TrimSpace(in.Host.Device+" "+in.Host.Filesystem),
 		in.Started.UTC().Format("2006-01-02 15:04 UTC"))
 }
@@ -105,7 +106,7 @@ func (in Input) answers(judged []claims.Judged) (answers []string) {
 	if held := in.readsRange(largest, result.HeldLookups); held != "" {
 		budget := "memory not held"
 		if in.Workload.MemoryBytes > 0 {
-			budget = "memory held to " + view.ShortBytes(in.Workload.MemoryBytes)
+			budget = "memory held to " + doc.ShortBytes(in.Workload.MemoryBytes)
 		}
 		costs = append(costs, budget+": "+held)
 	}
@@ -114,14 +115,14 @@ func (in Input) answers(judged []claims.Judged) (answers []string) {
 	}
 	answers = in.asked()
 	if len(costs) > 0 {
-		answers = append(answers, fmt.Sprintf("A lookup of one of %s accounts costs, %s.", view.ShortCount(largest), strings.Join(costs, "; ")))
+		answers = append(answers, fmt.Sprintf("A lookup of one of %s accounts costs, %s.", doc.ShortCount(largest), strings.Join(costs, "; ")))
 	}
 	if unknown := in.readsUnknown(largest); unknown != "" {
 		answers = append(answers, "The reads of "+unknown+" cannot be counted: mapped files on a filesystem in memory cause none. Put --db on a disk.")
 	}
 	agree := "" // of the largest size
 	for _, v := range in.Roots {
-		size, names := view.ShortCount(v.Accounts), strings.Join(v.Layouts, ", ")
+		size, names := doc.ShortCount(v.Accounts), strings.Join(v.Layouts, ", ")
 		switch v.Verdict {
 		case result.Identical:
 			agree = fmt.Sprintf("Roots at %s accounts: identical, %d blocks of %s.", size, v.Compared, names)
@@ -129,15 +130,15 @@ func (in Input) answers(judged []claims.Judged) (answers []string) {
 			answers = append(answers, fmt.Sprintf("Roots at %s accounts DIFFER from block %d on, among %s.", size, v.Block, names))
 		}
 	}
-	return view.Without(append(answers, agree, in.trafficRoots(), claims.Sentence(judged)))
+	return doc.Without(append(answers, agree, in.trafficRoots(), claims.Sentence(judged)))
 }
 
 // readsUnknown are the layouts whose reads at a size no count has.
 func (in Input) readsUnknown(accounts uint64) string {
-	unknown := view.Where(in.Rows, func(r result.LayoutRow) bool {
+	unknown := doc.Where(in.Rows, func(r result.LayoutRow) bool {
 		return r.Accounts == accounts && slices.ContainsFunc(r.Lookups, func(l result.Lookups) bool { return l.ReadsUnknown && l.Condition == result.FirstLookups })
 	})
-	return view.List(unknown, func(r result.LayoutRow) string { return r.Layout })
+	return doc.List(unknown, func(r result.LayoutRow) string { return r.Layout })
 }
 
 // nothing is fewer reads than any device shows.
@@ -154,13 +155,13 @@ func (in Input) asked() (answers []string) {
 			var choices []choice
 			var unknown []string
 			for _, name := range in.Names() {
-				if reads := in.Predicted(name, accounts, memory); reads != nil && view.Sane(*reads) {
+				if reads := in.Predicted(name, accounts, memory); reads != nil && doc.Sane(*reads) {
 					choices = append(choices, choice{name, *reads})
 				} else {
 					unknown = append(unknown, name)
 				}
 			}
-			at := fmt.Sprintf("With %s accounts and %s of memory", view.ShortCount(accounts), view.ShortBytes(memory))
+			at := fmt.Sprintf("With %s accounts and %s of memory", doc.ShortCount(accounts), doc.ShortBytes(memory))
 			if len(choices) == 0 {
 				answers = append(answers, at+": no layout here has a model that predicts this.")
 				continue
@@ -168,14 +169,14 @@ func (in Input) asked() (answers []string) {
 			slices.SortStableFunc(choices, func(a, b choice) int { return cmp.Compare(a.reads, b.reads) })
 			if last := choices[len(choices)-1]; len(choices) > 1 && last.reads < nothing {
 				answers = append(answers, fmt.Sprintf("%s, %s all read nothing of the device to look up an account, by prediction: choose by something else.", at,
-					view.List(choices, func(c choice) string { return c.layout })))
+					doc.List(choices, func(c choice) string { return c.layout })))
 				continue
 			}
 			text := fmt.Sprintf("%s, %s reads least: %s device reads for each lookup of an account with warm caches, by prediction "+
 				"(the first lookup of a state, which statelab price predicts, reads many times as much)", at, choices[0].layout,
-				view.PerGet(choices[0].reads))
+				doc.PerGet(choices[0].reads))
 			if len(choices) > 1 {
-				text += "; " + view.List(choices[1:], func(c choice) string { return c.layout + " " + view.PerGet(c.reads) })
+				text += "; " + doc.List(choices[1:], func(c choice) string { return c.layout + " " + doc.PerGet(c.reads) })
 			}
 			if len(unknown) > 0 {
 				text += ". Without a prediction: " + strings.Join(unknown, ", ")
@@ -207,13 +208,13 @@ func (in Input) readsRange(accounts uint64, condition string) string {
 	from, to := least.layout, most.layout
 	switch {
 	case from == to && len(all) > 1:
-		return fmt.Sprintf("%s and all other layouts %s %s", from, view.PerGet(least.Value), least.Unit)
+		return fmt.Sprintf("%s and all other layouts %s %s", from, doc.PerGet(least.Value), least.Unit)
 	case from == to:
-		return fmt.Sprintf("%s %s %s", from, view.PerGet(least.Value), least.Unit)
+		return fmt.Sprintf("%s %s %s", from, doc.PerGet(least.Value), least.Unit)
 	}
-	text := from + " " + view.PerGet(least.Value)
+	text := from + " " + doc.PerGet(least.Value)
 	if least.Unit != most.Unit {
 		text += " " + least.Unit
 	}
-	return fmt.Sprintf("%s to %s %s %s", text, to, view.PerGet(most.Value), most.Unit)
+	return fmt.Sprintf("%s to %s %s %s", text, to, doc.PerGet(most.Value), most.Unit)
 }

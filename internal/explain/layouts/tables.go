@@ -9,7 +9,7 @@ import (
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/claims"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
@@ -20,7 +20,7 @@ type row struct {
 	at int
 }
 
-type column = view.Column[row]
+type column = doc.Column[row]
 
 // rows are those of all layouts, grouped by layout.
 func (in Input) rows() (all []row) {
@@ -36,7 +36,7 @@ func (in Input) rows() (all []row) {
 
 // measured are the rows that have figures.
 func (in Input) measured() []row {
-	return view.Where(in.rows(), func(of row) bool { return of.Status == result.OK })
+	return doc.Where(in.rows(), func(of row) bool { return of.Status == result.OK })
 }
 
 func failure(of row) string {
@@ -48,21 +48,21 @@ func failure(of row) string {
 
 // figure is a column of figures of a layout at a size.
 func figure(name, unit string, format func(float64) string, value func(result.LayoutRow) *float64) column {
-	return view.Optional(name, unit, format, func(of row) *float64 { return value(of.LayoutRow) })
+	return doc.Optional(name, unit, format, func(of row) *float64 { return value(of.LayoutRow) })
 }
 
 // Columns that several tables share.
 var (
-	layoutKey   = view.Words("layout", func(r row) string { return r.Layout + " " + view.ShortCount(r.Accounts) }).Named("layout", "accounts")
+	layoutKey   = doc.Words("layout", func(r row) string { return r.Layout + " " + doc.ShortCount(r.Accounts) }).Named("layout", "accounts")
 	nodes       = figure("nodes", "", nil, func(r result.LayoutRow) *float64 { return r.Nodes })
-	blockReads  = figure("reads", "", view.PerGet, func(r result.LayoutRow) *float64 { return r.BlockReads })
-	deviceReads = figure("device", "reads", view.PerGet, func(r result.LayoutRow) *float64 { return r.DeviceReads })
-	disk        = figure("disk", "B/account", nil, func(r result.LayoutRow) *float64 { return view.Some(r.DiskPerAccount) })
-	p50         = duration("p50", "us", view.Micros, func(r result.LayoutRow) *float64 { return view.Via(r.LookupNanos, p50Of) })
+	blockReads  = figure("reads", "", doc.PerGet, func(r result.LayoutRow) *float64 { return r.BlockReads })
+	deviceReads = figure("device", "reads", doc.PerGet, func(r result.LayoutRow) *float64 { return r.DeviceReads })
+	disk        = figure("disk", "B/account", nil, func(r result.LayoutRow) *float64 { return doc.Some(r.DiskPerAccount) })
+	p50         = duration("p50", "us", doc.Micros, func(r result.LayoutRow) *float64 { return doc.Via(r.LookupNanos, p50Of) })
 )
 
 // duration is a column of a quantile of durations.
-func duration(name, unit string, in view.Scale, value func(result.LayoutRow) *float64) column {
+func duration(name, unit string, in doc.Scale, value func(result.LayoutRow) *float64) column {
 	return figure(name, "", nil, value).In(in).Named(name, unit)
 }
 
@@ -71,11 +71,11 @@ func p99Of(l *result.Latency) float64 { return float64(l.P99) }
 
 // reads is a column of the reads of lookups of a kind in a condition.
 func (in Input) reads(name, unit, kind, condition string) column {
-	return view.Optional(name, unit, view.PerGet, func(of row) *float64 { return in.ReadsValue(of.at, kind, condition) })
+	return doc.Optional(name, unit, doc.PerGet, func(of row) *float64 { return in.ReadsValue(of.at, kind, condition) })
 }
 
 // costs is what to know of every layout at the largest size.
-func (in Input) costs() view.Table {
+func (in Input) costs() doc.Table {
 	var largest []row
 	for _, name := range in.Names() {
 		if i, ok := in.Largest(name); ok {
@@ -83,7 +83,7 @@ func (in Input) costs() view.Table {
 		}
 	}
 	columns := []column{
-		view.Words("layout", func(of row) string {
+		doc.Words("layout", func(of row) string {
 			if of.Accounts < claims.Largest(in.Layouts) {
 				return layoutKey.Words(of)
 			}
@@ -94,11 +94,11 @@ func (in Input) costs() view.Table {
 		in.share(),
 	}
 	for _, at := range in.ahead() {
-		columns = append(columns, view.Optional("at "+view.ShortCount(at.accounts)+" with", view.ShortBytes(at.memory), view.PerGet,
+		columns = append(columns, doc.Optional("at "+doc.ShortCount(at.accounts)+" with", doc.ShortBytes(at.memory), doc.PerGet,
 			func(of row) *float64 { return in.Predicted(of.Layout, at.accounts, at.memory) }))
 	}
-	return view.TableOf(largest, nil, append(columns, in.reads("a slot", "held", result.SlotLookup, result.HeldLookups),
-		p50.Named("p50", "us, held"), nodes, disk)...)
+	return doc.TableOf(largest, nil, append(columns, in.reads("a slot", "held", result.SlotLookup, result.HeldLookups),
+		p50.Named("p50", "us, held"), nodes.Spared(2), disk.Spared(1))...)
 }
 
 // place is a size and a memory to predict for.
@@ -124,11 +124,11 @@ func (in Input) ahead() (places []place) {
 }
 
 func (in Input) share() column {
-	return column{Name: "in memory", Unit: "% of state", Value: func(of row) *float64 { return view.Of(in.Share(of.at)) }, Format: func(share float64) string {
+	return column{Name: "in memory", Unit: "% of state", Value: func(of row) *float64 { return doc.Of(in.Share(of.at)) }, Format: func(share float64) string {
 		if share >= 1 {
 			return "all"
 		}
-		return view.Number(100 * share)
+		return doc.Number(100 * share)
 	}}
 }
 
@@ -143,7 +143,7 @@ func (in Input) costsNote() string {
 			counts = append(counts, r.Unit)
 		}
 	}
-	return fmt.Sprintf("%s of a lookup of one of %s accounts", strings.Join(counts, " or "), view.ShortCount(claims.Largest(in.Layouts)))
+	return fmt.Sprintf("%s of a lookup of one of %s accounts", strings.Join(counts, " or "), doc.ShortCount(claims.Largest(in.Layouts)))
 }
 
 // samples says that the conditions were measured with lookups of different accounts, which lie at
@@ -168,14 +168,14 @@ func (in Input) samples() string {
 }
 
 // lookup is what a lookup costs, and what was predicted.
-func (in Input) lookup() view.Table {
-	return view.TableOf(in.rows(), failure, layoutKey, nodes,
+func (in Input) lookup() doc.Table {
+	return doc.TableOf(in.rows(), failure, layoutKey, nodes,
 		figure("formula", "", nil, func(r result.LayoutRow) *float64 { return r.PredictedNodes }),
 		figure("pages", "", nil, func(r result.LayoutRow) *float64 { return r.Pages }),
 		blockReads,
 		figure("formula", "", nil, func(r result.LayoutRow) *float64 { return r.PredictedReads }),
 		deviceReads, p50,
-		duration("p99", "us", view.Micros, func(r result.LayoutRow) *float64 { return view.Via(r.LookupNanos, p99Of) }))
+		duration("p99", "us", doc.Micros, func(r result.LayoutRow) *float64 { return doc.Via(r.LookupNanos, p99Of) }))
 }
 
 // lookedUp is a figure of the last of a row's lookups that fulfil a condition.
@@ -192,26 +192,26 @@ func lookedUp(name, unit string, format func(float64) string, is func(result.Loo
 
 // device is what lookups fetch from the device, cold and with memory held, and how many
 // there are a second.
-func (in Input) device() view.Table {
+func (in Input) device() doc.Table {
 	of := func(name, unit string, format func(float64) string, is func(result.Lookups) bool, value func(result.Lookups) *float64) column {
 		return lookedUp(name, unit, format, func(l result.Lookups) bool { return l.Kind == result.AccountLookup && is(l) }, value)
 	}
 	cold := func(l result.Lookups) bool { return l.Condition == result.ColdLookups }
 	held := func(l result.Lookups) bool { return l.Condition == result.HeldLookups }
-	rate := func(l result.Lookups) *float64 { return view.Some(l.PerSecond) }
-	return view.TableOf(in.measured(), nil, layoutKey,
+	rate := func(l result.Lookups) *float64 { return doc.Some(l.PerSecond) }
+	return doc.TableOf(in.measured(), nil, layoutKey,
 		figure("device", "bytes", nil, func(r result.LayoutRow) *float64 { return r.DeviceBytes }),
-		of("cold", "reads", view.PerGet, cold, func(l result.Lookups) *float64 { return l.DeviceReads }),
-		of("cold", "bytes", nil, cold, func(l result.Lookups) *float64 { return view.Some(l.DeviceBytes) }),
-		of("1 in flight", "per s", view.ShortCount, func(l result.Lookups) bool { return held(l) && l.InFlight == 1 }, rate),
-		of("64 in flight", "per s", view.ShortCount, func(l result.Lookups) bool { return held(l) && l.InFlight > 1 }, rate))
+		of("cold", "reads", doc.PerGet, cold, func(l result.Lookups) *float64 { return l.DeviceReads }),
+		of("cold", "bytes", nil, cold, func(l result.Lookups) *float64 { return doc.Some(l.DeviceBytes) }),
+		of("1 in flight", "per s", doc.ShortCount, func(l result.Lookups) bool { return held(l) && l.InFlight == 1 }, rate),
+		of("64 in flight", "per s", doc.ShortCount, func(l result.Lookups) bool { return held(l) && l.InFlight > 1 }, rate))
 }
 
 const nodeBytesNote = "Of first lookups of present accounts; a chunk of code: of one of a contract's. Root: CPU time of making roots, for each changed account."
 
 // nodeBytes is what first lookups read by the type of blocks, of layouts that tell how long their nodes are.
-func (in Input) nodeBytes() view.Table {
-	rows := view.Where(in.measured(), func(of row) bool {
+func (in Input) nodeBytes() doc.Table {
+	rows := doc.Where(in.measured(), func(of row) bool {
 		return slices.ContainsFunc(of.Lookups, func(l result.Lookups) bool { return l.NodeBytes != nil && l.BlockTypes != nil })
 	})
 	first := func(name, unit string, value func(result.Lookups) *float64) column {
@@ -219,7 +219,7 @@ func (in Input) nodeBytes() view.Table {
 			return l.Kind == result.AccountLookup && l.Condition == result.FirstLookups && l.BlockTypes != nil
 		}, value)
 	}
-	return view.TableOf(rows, nil, layoutKey,
+	return doc.TableOf(rows, nil, layoutKey,
 		first("nodes", "", func(l result.Lookups) *float64 { return l.Nodes }),
 		first("nodes", "bytes", func(l result.Lookups) *float64 { return l.NodeBytes }),
 		first("filter", "reads", func(l result.Lookups) *float64 { return &l.BlockTypes.Filter }),
@@ -228,8 +228,8 @@ func (in Input) nodeBytes() view.Table {
 		first("blocks", "bytes", func(l result.Lookups) *float64 { return l.BlockBytes }),
 		in.reads("a chunk", "of code", result.CodeLookup, result.FirstLookups),
 		in.reads("absent", "chunk", result.AbsentCodeLookup, result.FirstLookups),
-		duration("root", "CPU us", view.Micros, func(r result.LayoutRow) *float64 {
-			return view.From(r.Updates, func(u *result.StateUpdates) *float64 { return u.HashNanos })
+		duration("root", "CPU us", doc.Micros, func(r result.LayoutRow) *float64 {
+			return doc.From(r.Updates, func(u *result.StateUpdates) *float64 { return u.HashNanos })
 		}))
 }
 
@@ -240,33 +240,33 @@ const (
 )
 
 // traffic is what blocks of an access list cost beside lookups of random accounts and slots.
-func (in Input) traffic() view.Table {
-	played := view.Where(in.measured(), func(of row) bool { return of.Traffic != nil })
+func (in Input) traffic() doc.Table {
+	played := doc.Where(in.measured(), func(of row) bool { return of.Traffic != nil })
 	of := func(name, unit string, format func(float64) string, kind string, many bool, value func(result.Lookups) *float64) column {
 		return lookedUp(name, unit, format, func(l result.Lookups) bool {
 			return l.Kind == kind && l.Condition == result.HeldLookups && l.InFlight > 1 == many
 		}, value)
 	}
-	device := func(l result.Lookups) *float64 { return view.Some(l.DeviceBytes) }
-	rate := func(l result.Lookups) *float64 { return view.Some(l.PerSecond) }
-	return view.TableOf(played, nil, layoutKey,
+	device := func(l result.Lookups) *float64 { return doc.Some(l.DeviceBytes) }
+	rate := func(l result.Lookups) *float64 { return doc.Some(l.PerSecond) }
+	return doc.TableOf(played, nil, layoutKey,
 		in.reads("random", "accounts", result.AccountLookup, result.HeldLookups),
 		in.reads("random", "slots", result.SlotLookup, result.HeldLookups),
 		in.reads("blocks", "held", result.BlockAccess, result.HeldLookups),
 		in.reads("blocks", "cold", result.BlockAccess, result.ColdLookups),
 		of("random", "B, slots", nil, result.SlotLookup, false, device),
 		of("blocks", "B, held", nil, result.BlockAccess, false, device),
-		of("1 in flight", "per s", view.ShortCount, result.BlockAccess, false, rate),
-		of("64 in flight", "per s", view.ShortCount, result.BlockAccess, true, rate),
-		duration("a write", "us", view.Micros, func(r result.LayoutRow) *float64 {
-			return view.When(r.Traffic.Writes > 0, r.Traffic.WriteNanos)
+		of("1 in flight", "per s", doc.ShortCount, result.BlockAccess, false, rate),
+		of("64 in flight", "per s", doc.ShortCount, result.BlockAccess, true, rate),
+		duration("a write", "us", doc.Micros, func(r result.LayoutRow) *float64 {
+			return doc.When(r.Traffic.Writes > 0, r.Traffic.WriteNanos)
 		}))
 }
 
 // trafficRoots says what the blocks' roots were held against.
 func (in Input) trafficRoots() string {
 	names := func(is func(*result.StateTraffic) bool) string {
-		return view.List(view.Where(in.measured(), func(of row) bool { return of.Traffic != nil && is(of.Traffic) }), func(of row) string { return of.Layout })
+		return doc.List(doc.Where(in.measured(), func(of row) bool { return of.Traffic != nil && is(of.Traffic) }), func(of row) string { return of.Layout })
 	}
 	var texts []string
 	if own := names(func(t *result.StateTraffic) bool { return t.RootsCompared > 0 }); own != "" {
@@ -279,27 +279,27 @@ func (in Input) trafficRoots() string {
 }
 
 // upkeep is what keeping and changing the state costs.
-func (in Input) upkeep() view.Table {
+func (in Input) upkeep() doc.Table {
 	update := func(name, unit string, format func(float64) string, value func(*result.StateUpdates) *float64) column {
-		return figure(name, unit, format, func(r result.LayoutRow) *float64 { return view.From(r.Updates, value) })
+		return figure(name, unit, format, func(r result.LayoutRow) *float64 { return doc.From(r.Updates, value) })
 	}
-	return view.TableOf(in.measured(), nil, layoutKey, disk,
-		duration("update", "us", view.Micros, func(r result.LayoutRow) *float64 { return r.UpdateNanos }),
-		update("root", "", nil, func(u *result.StateUpdates) *float64 { return view.Via(u.CommitNanos, p50Of) }).In(view.Millis).Named("root", "p50 ms"),
+	return doc.TableOf(in.measured(), nil, layoutKey, disk,
+		duration("update", "us", doc.Micros, func(r result.LayoutRow) *float64 { return r.UpdateNanos }),
+		update("root", "", nil, func(u *result.StateUpdates) *float64 { return doc.Via(u.CommitNanos, p50Of) }).In(doc.Millis).Named("root", "p50 ms"),
 		update("new nodes", "/update", nil, func(u *result.StateUpdates) *float64 { return u.NodesPerUpdate }),
-		update("read calls", "/update", view.PerGet, func(u *result.StateUpdates) *float64 { return &u.ReadCallsPerUpdate }),
+		update("read calls", "/update", doc.PerGet, func(u *result.StateUpdates) *float64 { return &u.ReadCallsPerUpdate }),
 		update("written", "times", nil, func(u *result.StateUpdates) *float64 { return &u.WriteAmplification }),
-		duration("open", "ms", view.Millis, func(r result.LayoutRow) *float64 { return view.Some(float64(r.OpenNanos)) }),
-		figure("memory", "", nil, func(r result.LayoutRow) *float64 { return view.Of(r.PeakRSSBytes) }).Suited(in.rows()))
+		duration("open", "ms", doc.Millis, func(r result.LayoutRow) *float64 { return doc.Some(float64(r.OpenNanos)) }),
+		figure("memory", "", nil, func(r result.LayoutRow) *float64 { return doc.Of(r.PeakRSSBytes) }).Suited(in.rows()))
 }
 
 // model compares the reads that a model of the caches predicted with those that were
 // measured, below the layout's own caches and below the page cache.
-func (in Input) model() view.Table {
-	rows := view.Where(in.measured(), func(of row) bool { return of.PredictedHeldReads != nil || of.PredictedDeviceReads != nil })
-	held := figure("predicted", "reads", view.PerGet, func(r result.LayoutRow) *float64 { return r.PredictedHeldReads })
-	device := figure("predicted", "device", view.PerGet, func(r result.LayoutRow) *float64 { return r.PredictedDeviceReads })
-	return view.TableOf(rows, nil, layoutKey, blockReads, held, offBy(blockReads, held), deviceReads, device, offBy(deviceReads, device))
+func (in Input) model() doc.Table {
+	rows := doc.Where(in.measured(), func(of row) bool { return of.PredictedHeldReads != nil || of.PredictedDeviceReads != nil })
+	held := figure("predicted", "reads", doc.PerGet, func(r result.LayoutRow) *float64 { return r.PredictedHeldReads })
+	device := figure("predicted", "device", doc.PerGet, func(r result.LayoutRow) *float64 { return r.PredictedDeviceReads })
+	return doc.TableOf(rows, nil, layoutKey, blockReads, held, offBy(blockReads, held), deviceReads, device, offBy(deviceReads, device))
 }
 
 // offBy is how far a prediction is off. Of a lookup in twenty that reads at all a share
@@ -311,7 +311,7 @@ func offBy(measured, predicted column) column {
 		if m == nil || p == nil || *m < few {
 			return nil
 		}
-		return view.Some(100 * (*p / *m - 1))
+		return doc.Some(100 * (*p / *m - 1))
 	}}
 }
 
@@ -323,15 +323,15 @@ type ahead struct {
 
 // outlook has figures of sizes that were not built, a row per layout and size: nodes,
 // reads without a cache, device reads by the memory.
-func (in Input) outlook() view.Table {
-	held := view.Where(in.Outlook, func(o result.LayoutOutlook) bool { return o.MemoryBytes > 0 && !o.PerAccount })
-	budgets := view.Each(held, func(o result.LayoutOutlook) int64 { return o.MemoryBytes })
+func (in Input) outlook() doc.Table {
+	held := doc.Where(in.Outlook, func(o result.LayoutOutlook) bool { return o.MemoryBytes > 0 && !o.PerAccount })
+	budgets := doc.Each(held, func(o result.LayoutOutlook) int64 { return o.MemoryBytes })
 	slices.Sort(budgets)
-	reads := func(name, unit string, value func(ahead) *float64) view.Column[ahead] {
-		return view.Optional(name, unit, view.PerGet, value)
+	reads := func(name, unit string, value func(ahead) *float64) doc.Column[ahead] {
+		return doc.Optional(name, unit, doc.PerGet, value)
 	}
-	columns := []view.Column[ahead]{
-		view.Words("layout", func(a ahead) string { return a.layout + " " + view.ShortCount(a.accounts) }).Named("layout", "accounts"),
+	columns := []doc.Column[ahead]{
+		doc.Words("layout", func(a ahead) string { return a.layout + " " + doc.ShortCount(a.accounts) }).Named("layout", "accounts"),
 		reads("nodes", "", func(a ahead) *float64 { return claims.Value(in.Ahead(a.layout, "nodes_per_lookup", a.accounts, 0)) }),
 		reads("reads", "no cache", func(a ahead) *float64 { return claims.Value(in.Ahead(a.layout, "reads_per_lookup", a.accounts, 0)) }),
 		reads("device reads", in.memoryAlike(), func(a ahead) *float64 {
@@ -342,28 +342,28 @@ func (in Input) outlook() view.Table {
 		}),
 	}
 	for _, budget := range slices.Compact(budgets) {
-		columns = append(columns, reads("device reads", view.ShortBytes(budget), func(a ahead) *float64 { return in.Predicted(a.layout, a.accounts, budget) }))
+		columns = append(columns, reads("device reads", doc.ShortBytes(budget), func(a ahead) *float64 { return in.Predicted(a.layout, a.accounts, budget) }))
 	}
 	var rows []ahead
 	for _, name := range in.Names() {
 		for _, accounts := range in.SizesAhead("") {
 			a := ahead{name, accounts}
-			if slices.ContainsFunc(columns[1:], func(c view.Column[ahead]) bool { return c.Value(a) != nil }) {
+			if slices.ContainsFunc(columns[1:], func(c doc.Column[ahead]) bool { return c.Value(a) != nil }) {
 				rows = append(rows, a)
 			}
 		}
 	}
-	return view.TableOf(rows, nil, columns...)
+	return doc.TableOf(rows, nil, columns...)
 }
 
 // memoryAlike is the memory that the run had for each account, in bytes, at the largest
 // size of each layout.
 func (in Input) memoryAlike() string {
-	all := view.Without(view.Distinct(in.Outlook, func(o result.LayoutOutlook) string {
+	all := doc.Without(doc.Distinct(in.Outlook, func(o result.LayoutOutlook) string {
 		if !o.PerAccount {
 			return ""
 		}
-		return view.ShortBytes(int64(math.Round(float64(o.MemoryBytes)/float64(o.Accounts)))) + "/account"
+		return doc.ShortBytes(int64(math.Round(float64(o.MemoryBytes)/float64(o.Accounts)))) + "/account"
 	}))
 	if len(all) == 1 {
 		return all[0]
@@ -378,56 +378,56 @@ type kind struct {
 }
 
 // kinds has every kind of lookup in every condition.
-func (in Input) kinds() view.Table {
+func (in Input) kinds() doc.Table {
 	var all []kind
 	for i, r := range in.Rows {
 		for _, look := range r.Lookups {
 			all = append(all, kind{row{r, i}, look})
 		}
 	}
-	number := func(name, unit string, format func(float64) string, value func(result.Lookups) *float64) view.Column[kind] {
-		return view.Optional(name, unit, format, func(k kind) *float64 { return value(k.Lookups) })
+	number := func(name, unit string, format func(float64) string, value func(result.Lookups) *float64) doc.Column[kind] {
+		return doc.Optional(name, unit, format, func(k kind) *float64 { return value(k.Lookups) })
 	}
-	quantile := func(name string, value func(*result.Latency) float64) view.Column[kind] {
-		return number(name, "", nil, func(l result.Lookups) *float64 { return view.Via(l.ServiceNanos, value) }).In(view.Micros)
+	quantile := func(name string, value func(*result.Latency) float64) doc.Column[kind] {
+		return number(name, "", nil, func(l result.Lookups) *float64 { return doc.Via(l.ServiceNanos, value) }).In(doc.Micros)
 	}
-	return view.TableOf(all, nil,
-		view.Words("layout", func(k kind) string { return layoutKey.Words(k.of) }).Named("layout", "accounts"),
-		view.Words("lookup", func(k kind) string { return strings.ReplaceAll(k.Kind, "_", " ") }),
-		view.Words("condition", func(k kind) string { return k.Condition }),
-		number("in flight", "", view.Digits, func(l result.Lookups) *float64 { return view.Some(float64(l.InFlight)) }),
+	return doc.TableOf(all, nil,
+		doc.Words("layout", func(k kind) string { return layoutKey.Words(k.of) }).Named("layout", "accounts"),
+		doc.Words("lookup", func(k kind) string { return strings.ReplaceAll(k.Kind, "_", " ") }),
+		doc.Words("condition", func(k kind) string { return k.Condition }),
+		number("in flight", "", doc.Digits, func(l result.Lookups) *float64 { return doc.Some(float64(l.InFlight)) }),
 		number("nodes", "", nil, func(l result.Lookups) *float64 { return l.Nodes }),
 		number("pages", "", nil, func(l result.Lookups) *float64 { return l.Pages }),
-		number("block reads", "", view.PerGet, func(l result.Lookups) *float64 { return l.BlockReads }),
-		number("read calls", "", view.PerGet, func(l result.Lookups) *float64 { return &l.ReadCalls }),
-		number("faults", "", view.PerGet, func(l result.Lookups) *float64 { return &l.MajorFaults }),
-		number("device reads", "", view.PerGet, func(l result.Lookups) *float64 { return l.DeviceReads }),
+		number("block reads", "", doc.PerGet, func(l result.Lookups) *float64 { return l.BlockReads }),
+		number("read calls", "", doc.PerGet, func(l result.Lookups) *float64 { return &l.ReadCalls }),
+		number("faults", "", doc.PerGet, func(l result.Lookups) *float64 { return &l.MajorFaults }),
+		number("device reads", "", doc.PerGet, func(l result.Lookups) *float64 { return l.DeviceReads }),
 		number("device", "bytes", nil, func(l result.Lookups) *float64 { return &l.DeviceBytes }),
 		quantile("p50", p50Of), quantile("p99", p99Of),
-		number("per second", "", view.ShortCount, func(l result.Lookups) *float64 { return &l.PerSecond }))
+		number("per second", "", doc.ShortCount, func(l result.Lookups) *float64 { return &l.PerSecond }))
 }
 
 // labels say what each layout is.
-func (in Input) labels() view.Table {
+func (in Input) labels() doc.Table {
 	each := slices.CompactFunc(in.rows(), func(a, b row) bool { return a.Layout == b.Layout })
-	return view.ListOf([]string{"layout", "version", "root rule", "durability", "history"}, each, func(of row) []string {
+	return doc.ListOf([]string{"layout", "version", "root rule", "durability", "history"}, each, func(of row) []string {
 		return []string{of.Layout, of.Version, of.RootRule, of.Durability, of.History}
 	})
 }
 
 // spread is the range of figures over repeats; without rows where nothing was repeated.
-func (in Input) spread() view.Table {
+func (in Input) spread() doc.Table {
 	between := func(name, unit, figure string, scale float64) column {
 		return column{Name: name, Unit: unit, Words: func(of row) string {
 			r, known := of.Spread[figure]
 			if !known {
-				return view.None
+				return doc.None
 			}
-			return view.Number(r.Low*scale) + " to " + view.Number(r.High*scale)
+			return doc.Number(r.Low*scale) + " to " + doc.Number(r.High*scale)
 		}}
 	}
-	repeated := view.Where(in.measured(), func(of row) bool { return len(of.Spread) > 0 })
-	return view.TableOf(repeated, failure, layoutKey, column{Name: "runs", Words: func(of row) string { return fmt.Sprint(len(of.Runs)) }},
+	repeated := doc.Where(in.measured(), func(of row) bool { return len(of.Spread) > 0 })
+	return doc.TableOf(repeated, failure, layoutKey, column{Name: "runs", Words: func(of row) string { return fmt.Sprint(len(of.Runs)) }},
 		between("lookup", "us, mean", "lookup_ns", 1e-3), between("reads", "/lookup", "block_reads_per_lookup", 1),
 		between("device reads", "/lookup", "device_reads_per_lookup", 1), between("update", "us", "update_ns", 1e-3))
 }

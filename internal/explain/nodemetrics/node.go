@@ -17,7 +17,7 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 )
 
 // Node is what a node's own metrics tell of its lookups.
@@ -196,17 +196,17 @@ func notGeth(scrape map[string]float64) error {
 }
 
 // Block says where the Gets come from; nothing of nil.
-func (n *Node) Block() (b view.Block) {
+func (n *Node) Block() (b doc.Block) {
 	if n == nil {
 		return b
 	}
 	rows := append(slices.Clone(n.Sources), Source{Name: "together", PerSecond: n.GetsPerSecond})
 	b.Title = "Gets of the node, by its own metrics over " + unit.Nanos(n.Seconds*1e9)
-	b.Table = view.TableOf(rows, nil,
-		view.Words("what for", func(s Source) string { return s.Name }),
-		view.Figure("Gets", "per s", view.Digits, func(s Source) float64 { return math.Floor(s.PerSecond + 0.5) }),
-		view.Optional("share", "%", nil, func(s Source) *float64 {
-			return view.When(n.GetsPerSecond > 0, 100*s.PerSecond/n.GetsPerSecond)
+	b.Table = doc.TableOf(rows, nil,
+		doc.Words("what for", func(s Source) string { return s.Name }),
+		doc.Figure("Gets", "per s", doc.Digits, func(s Source) float64 { return math.Floor(s.PerSecond + 0.5) }),
+		doc.Optional("share", "%", nil, func(s Source) *float64 {
+			return doc.When(n.GetsPerSecond > 0, 100*s.PerSecond/n.GetsPerSecond)
 		}))
 
 	b.Texts = []string{"Not counted by its metrics: headers, bodies, receipts, history."}

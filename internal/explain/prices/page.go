@@ -10,8 +10,8 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/gas"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
@@ -29,7 +29,7 @@ func Read(dir string) (Input, error) {
 
 type row = result.PriceRow
 
-type column = view.Column[row]
+type column = doc.Column[row]
 
 func gasText(v float64) string { return unit.Count(int64(v + .5)) }
 
@@ -48,12 +48,12 @@ func band(name, unit string, scale float64, format func(float64) string, of func
 // The columns of every table of prices.
 func (in Input) columns(keys ...column) []column {
 	return append(keys,
-		view.Optional("accesses", "", nil, func(r row) *float64 { return r.Accesses }),
-		band("reads", "", 1, view.PerGet, func(r row) result.Estimate { return r.Reads }),
-		view.Optional("bytes", "of device", nil, func(r row) *float64 { return r.Bytes }),
+		doc.Optional("accesses", "", nil, func(r row) *float64 { return r.Accesses }),
+		band("reads", "", 1, doc.PerGet, func(r row) result.Estimate { return r.Reads }),
+		doc.Optional("bytes", "of device", nil, func(r row) *float64 { return r.Bytes }),
 		cpuColumn(),
-		band("alone", "us", 1e3, view.Number, func(r row) result.Estimate { return r.AloneNanos }),
-		band("at depth", "us", 1e3, view.Number, func(r row) result.Estimate { return r.QueuedNanos }),
+		band("alone", "us", 1e3, doc.Number, func(r row) result.Estimate { return r.AloneNanos }),
+		band("at depth", "us", 1e3, doc.Number, func(r row) result.Estimate { return r.QueuedNanos }),
 		band("alone", "gas", 1, gasText, func(r row) result.Estimate { return r.AloneGas }),
 		band("at depth", "gas", 1, gasText, func(r row) result.Estimate { return r.QueuedGas }),
 		in.todayColumn(),
@@ -64,7 +64,7 @@ func (in Input) columns(keys ...column) []column {
 // Columns that the page's table and the terminal's both have.
 
 func cpuColumn() column {
-	return view.Figure("CPU", "us", nil, func(r row) float64 { return r.CPUNanos / 1e3 })
+	return doc.Figure("CPU", "us", nil, func(r row) float64 { return r.CPUNanos / 1e3 })
 }
 
 func (in Input) todayColumn() column {
@@ -77,9 +77,9 @@ func (in Input) proposedColumn() column {
 
 // parameterColumn is a price in gas of the parameter that a row is of, empty where it has none.
 func (in Input) parameterColumn(name string, of func(result.PriceParameter) float64) column {
-	return view.Optional(name, "gas", gasText, func(r row) *float64 {
+	return doc.Optional(name, "gas", gasText, func(r row) *float64 {
 		p, known := in.parameter(r.Parameter)
-		return view.When(known && of(p) > 0, of(p))
+		return doc.When(known && of(p) > 0, of(p))
 	})
 }
 
@@ -107,7 +107,7 @@ func parameter(r row) string {
 }
 
 func size(r row) string {
-	text := view.ShortCount(r.Accounts) + " / " + view.ShortCount(r.ContractSlots)
+	text := doc.ShortCount(r.Accounts) + " / " + doc.ShortCount(r.ContractSlots)
 	if r.Predicted {
 		text += " predicted"
 	}
@@ -130,7 +130,7 @@ func (in Input) shown() (h result.Hardware, accounts, slots uint64) {
 // main is the table of the largest size that was built, with nothing cached.
 func (in Input) main() []row {
 	h, accounts, slots := in.shown()
-	rows := view.Where(in.Rows, func(r row) bool {
+	rows := doc.Where(in.Rows, func(r row) bool {
 		return r.Hardware == h.Name && r.Condition == result.FirstLookups && r.Accounts == accounts && r.ContractSlots == slots && !r.Predicted
 	})
 	in.sort(rows)
@@ -150,7 +150,7 @@ func (in Input) sort(rows []row) {
 // aged are the accesses of an access list by their age, at the largest size that was built.
 func (in Input) aged() []row {
 	h, accounts, slots := in.shown()
-	rows := view.Where(in.Rows, func(r row) bool {
+	rows := doc.Where(in.Rows, func(r row) bool {
 		return gas.IsAged(r.Parameter) && r.Hardware == h.Name && r.Accounts == accounts && r.ContractSlots == slots
 	})
 	in.sort(rows)
@@ -160,7 +160,7 @@ func (in Input) aged() []row {
 // agedColumns are those of accesses by their age.
 func (in Input) agedColumns() []column {
 	narrow := in.narrow()
-	return slices.Insert(narrow, 2, view.Optional("share", "%", nil, func(r row) *float64 { return view.Times(r.Share, 100) }))
+	return slices.Insert(narrow, 2, doc.Optional("share", "%", nil, func(r row) *float64 { return doc.Times(r.Share, 100) }))
 }
 
 const agedNote = "Of the last blocks of the access list, with memory held and the caches as the blocks before have left them. Share: of the accounts " +
@@ -211,7 +211,7 @@ func (in Input) answersAt(rows []row, accounts, slots uint64, how, caches string
 		}
 		if len(parts) > 0 {
 			out = append(out, fmt.Sprintf("%s, proposed %s gas, %s%s accounts, a contract of %s slots, %s, disk %s, gas at %s in flight: %s.",
-				name, gasText(p.Proposed), how, view.ShortCount(accounts), view.ShortCount(slots), caches, h.Name,
+				name, gasText(p.Proposed), how, doc.ShortCount(accounts), doc.ShortCount(slots), caches, h.Name,
 				unit.Plural(gas.Useful(h).InFlight, "read"), strings.Join(parts, "; ")))
 		}
 	}
@@ -226,7 +226,7 @@ func (in Input) busy() bool {
 // asked are the accesses at sizes that were not built, on the first disk.
 func (in Input) asked() []row {
 	h, _, _ := in.shown()
-	rows := view.Where(in.Rows, func(r row) bool {
+	rows := doc.Where(in.Rows, func(r row) bool {
 		return r.Predicted && r.Hardware == h.Name && !r.Absent && (r.Parameter == gas.ColdAccount || r.Parameter == gas.ColdStorage)
 	})
 	slices.SortStableFunc(rows, func(a, b row) int {
@@ -238,12 +238,12 @@ func (in Input) asked() []row {
 
 // askedColumns are those of predictions, with their bands.
 func (in Input) askedColumns() []column {
-	return []column{view.Words("parameter", parameter),
-		view.Words("accounts / slots", func(r row) string { return view.ShortCount(r.Accounts) + " / " + view.ShortCount(r.ContractSlots) }),
-		view.Words("layout", func(r row) string { return r.Layout }),
-		band("reads", "", 1, view.PerGet, func(r row) result.Estimate { return r.Reads }),
+	return []column{doc.Words("parameter", parameter),
+		doc.Words("accounts / slots", func(r row) string { return doc.ShortCount(r.Accounts) + " / " + doc.ShortCount(r.ContractSlots) }),
+		doc.Words("layout", func(r row) string { return r.Layout }),
+		band("reads", "", 1, doc.PerGet, func(r row) result.Estimate { return r.Reads }),
 		band("at depth", "gas", 1, gasText, func(r row) result.Estimate { return r.QueuedGas }),
-		view.Optional("tested error", "%", nil, func(r row) *float64 { return view.Times(r.TestedError, 100) })}
+		doc.Optional("tested error", "%", nil, func(r row) *float64 { return doc.Times(r.TestedError, 100) })}
 }
 
 const askedNote = "Predicted. The tested error is that of the same prediction at the largest size that was built, from the one before. " +
@@ -258,18 +258,18 @@ func (in Input) safety() (out []string) {
 			continue
 		}
 		s := gas.SafeAt(r, h, p.Proposed, in.GasPerSecond)
-		text := fmt.Sprintf("%s of %s at %s gas (%s us): ", r.Parameter, r.Layout, gasText(p.Proposed), view.Number(p.Proposed/in.GasPerSecond*1e6))
+		text := fmt.Sprintf("%s of %s at %s gas (%s us): ", r.Parameter, r.Layout, gasText(p.Proposed), doc.Number(p.Proposed/in.GasPerSecond*1e6))
 		switch {
 		case s.Already:
 			text += "safe here with one access after another."
 		case s.Never && in.busy():
 			text += fmt.Sprintf("not known. Its CPU time was %s us while other processes used the processors: measure it on a quiet machine.",
-				view.Number(r.CPUNanos/1e3))
+				doc.Number(r.CPUNanos/1e3))
 		case s.Never:
-			text += fmt.Sprintf("not safe whatever the disk: its CPU time alone is %s us.", view.Number(r.CPUNanos/1e3))
+			text += fmt.Sprintf("not safe whatever the disk: its CPU time alone is %s us.", doc.Number(r.CPUNanos/1e3))
 		default:
 			text += fmt.Sprintf("safe if %.0f%% of its %s reads are cached, if a read takes at most %s us, or ", 100*s.CachedPart,
-				view.PerGet(r.Reads.Value), view.Number(s.ReadNanos/1e3))
+				doc.PerGet(r.Reads.Value), doc.Number(s.ReadNanos/1e3))
 			if s.InFlight > 0 {
 				text += fmt.Sprintf("with %s or more in flight on this disk.", unit.Plural(s.InFlight, "read"))
 			} else {
@@ -282,38 +282,38 @@ func (in Input) safety() (out []string) {
 }
 
 // Document says what accesses of the state should cost.
-func (in Input) Document() *view.Document {
+func (in Input) Document() *doc.Document {
 	h, accounts, slots := in.shown()
-	p := &view.Document{Title: "Statelab: what a state access should cost", Warnings: view.Detailed(view.WarningsOf(in.Warnings))}
+	p := &doc.Document{Title: "Statelab: what a state access should cost", Warnings: doc.Detailed(doc.WarningsOf(in.Warnings))}
 	p.Answer("", in.answers()...)
-	p.Add("Prices", view.Block{Title: "Nothing cached", Method: method, Table: view.TableOf(in.main(), nil, in.narrow()...),
+	p.Add("Prices", doc.Block{Title: "Nothing cached", Method: method, Table: doc.TableOf(in.main(), nil, in.narrow()...),
 		Note: fmt.Sprintf("%s accounts, a contract of %s slots, disk %s. Accesses, bytes and times are in the table of all rows.",
-			view.ShortCount(accounts), view.ShortCount(slots), h.Name),
-		Texts: append([]string{legend}, in.Formula...)})
-	p.Add("At the sizes asked for", view.Block{Title: "Predicted, nothing cached", Method: method,
-		Table: view.TableOf(in.asked(), nil, in.askedColumns()...), Texts: noteOf(in.asked(), askedNote)})
-	p.Add("By age", view.Block{Title: "What blocks touch, by age", Method: method,
-		Table: view.TableOf(in.aged(), nil, in.agedColumns()...), Texts: noteOf(in.aged(), agedNote)})
-	p.Add("Over the size of the state", view.AsDetail(in.charts())...)
-	p.Add("What would have to be true", view.Block{Title: "Safe at the proposed price", Method: method, List: in.safety()})
-	p.Add("All rows", view.Block{Title: "Every size, condition and disk", Method: method, Folded: true, Table: view.TableOf(in.Rows, nil,
-		append(in.columns(view.Words("parameter", parameter), view.Words("layout", func(r row) string { return r.Layout }),
-			view.Words("accounts / slots", size), view.Words("caches", condition), view.Words("disk", func(r row) string { return r.Hardware })),
-			view.Optional("tested error", "%", nil, func(r row) *float64 { return view.Times(r.TestedError, 100) }),
-			view.Words("basis", func(r row) string { return r.Basis }))...),
+			doc.ShortCount(accounts), doc.ShortCount(slots), h.Name),
+		Texts: noteOf(in.main(), append([]string{legend}, in.Formula...)...)})
+	p.Add("At the sizes asked for", doc.Block{Title: "Predicted, nothing cached", Method: method,
+		Table: doc.TableOf(in.asked(), nil, in.askedColumns()...), Texts: noteOf(in.asked(), askedNote)})
+	p.Add("By age", doc.Block{Title: "What blocks touch, by age", Method: method,
+		Table: doc.TableOf(in.aged(), nil, in.agedColumns()...), Texts: noteOf(in.aged(), agedNote)})
+	p.Add("Over the size of the state", doc.AsDetail(in.charts())...)
+	p.Add("What would have to be true", doc.Block{Title: "Safe at the proposed price", Method: method, List: in.safety()})
+	p.Add("All rows", doc.Block{Title: "Every size, condition and disk", Method: method, Folded: true, Table: doc.TableOf(in.Rows, nil,
+		append(in.columns(doc.Words("parameter", parameter), doc.Words("layout", func(r row) string { return r.Layout }),
+			doc.Words("accounts / slots", size), doc.Words("caches", condition), doc.Words("disk", func(r row) string { return r.Hardware })),
+			doc.Optional("tested error", "%", nil, func(r row) *float64 { return doc.Times(r.TestedError, 100) }),
+			doc.Words("basis", func(r row) string { return r.Basis }))...),
 		Note: "Predicted rows are of states that were not built: their error is what the same prediction was off by at the largest size that was."})
-	p.Add("Hardware", view.Block{Title: "Disks", Detail: true, Method: method, Table: in.disks(),
+	p.Add("Hardware", doc.Block{Title: "Disks", Detail: true, Method: method, Table: in.disks(),
 		Note: "Random reads of 4 KiB. The useful depth is the smallest with 90 % of the highest number of reads per second."})
-	p.Add("Run it again", view.Block{Title: "Command", Pre: view.Shell(in.Command), Folded: true})
+	p.Add("Run it again", doc.Block{Title: "Command", Pre: doc.Shell(in.Command), Folded: true})
 	return p
 }
 
 // noteOf explains a table; nothing of one without rows.
-func noteOf[R any](rows []R, note string) []string {
+func noteOf[R any](rows []R, notes ...string) []string {
 	if len(rows) == 0 {
 		return nil
 	}
-	return []string{note}
+	return notes
 }
 
 func condition(r row) string {
@@ -329,53 +329,53 @@ type reading struct {
 	at result.DiskPoint
 }
 
-func (in Input) disks() view.Table {
-	all := view.Flat(in.Hardware, func(h result.Hardware) []reading {
-		return view.Each(h.Points, func(at result.DiskPoint) reading { return reading{h, at} })
+func (in Input) disks() doc.Table {
+	all := doc.Flat(in.Hardware, func(h result.Hardware) []reading {
+		return doc.Each(h.Points, func(at result.DiskPoint) reading { return reading{h, at} })
 	})
-	return view.TableOf(all, nil,
-		view.Words("disk", func(r reading) string { return r.of.Name }),
-		view.Figure("in flight", "", view.Digits, func(r reading) float64 { return float64(r.at.InFlight) }),
-		view.Figure("reads", "per s", view.ShortCount, func(r reading) float64 { return r.at.ReadsPerSecond }),
-		view.Figure("lowest repeat", "per s", view.ShortCount, func(r reading) float64 { return r.at.Spread.Low }),
-		view.Figure("highest repeat", "per s", view.ShortCount, func(r reading) float64 { return r.at.Spread.High }),
-		view.Figure("mean", "us", nil, func(r reading) float64 { return r.at.MeanNanos / 1e3 }),
-		view.Column[reading]{Name: "useful", Left: true, Words: func(r reading) string {
+	return doc.TableOf(all, nil,
+		doc.Words("disk", func(r reading) string { return r.of.Name }),
+		doc.Figure("in flight", "", doc.Digits, func(r reading) float64 { return float64(r.at.InFlight) }),
+		doc.Figure("reads", "per s", doc.ShortCount, func(r reading) float64 { return r.at.ReadsPerSecond }),
+		doc.Figure("lowest repeat", "per s", doc.ShortCount, func(r reading) float64 { return r.at.Spread.Low }),
+		doc.Figure("highest repeat", "per s", doc.ShortCount, func(r reading) float64 { return r.at.Spread.High }),
+		doc.Figure("mean", "us", nil, func(r reading) float64 { return r.at.MeanNanos / 1e3 }),
+		doc.Column[reading]{Name: "useful", Left: true, Words: func(r reading) string {
 			if gas.Useful(r.of).InFlight == r.at.InFlight {
 				return "yes"
 			}
-			return view.None
+			return doc.None
 		}})
 }
 
 // charts are the two prices of cold accesses over the accounts, with the prices drawn in.
-func (in Input) charts() (blocks []view.Block) {
+func (in Input) charts() (blocks []doc.Block) {
 	h, _, slots := in.shown()
 	for _, name := range []string{gas.ColdAccount, gas.ColdStorage} {
-		rows := view.Where(in.Rows, func(r row) bool {
+		rows := doc.Where(in.Rows, func(r row) bool {
 			return r.Parameter == name && !r.Absent && r.Condition == result.FirstLookups && r.Hardware == h.Name && r.ContractSlots == slots
 		})
-		chart, panel := view.OnePanel(name+" in gas by accounts, nothing cached", view.Decades("accounts", view.AsCount),
-			view.Axis{Label: "gas at the useful depth", Kind: view.Logs, Format: view.AsCount})
-		for i, layout := range view.Distinct(rows, func(r row) string { return r.Layout }) {
-			of := view.Where(rows, func(r row) bool { return r.Layout == layout })
+		chart, panel := doc.OnePanel(name+" in gas by accounts, nothing cached", doc.Decades("accounts", doc.AsCount),
+			doc.Axis{Label: "gas at the useful depth", Kind: doc.Logs, Format: doc.AsCount})
+		for i, layout := range doc.Distinct(rows, func(r row) string { return r.Layout }) {
+			of := doc.Where(rows, func(r row) bool { return r.Layout == layout })
 			slices.SortFunc(of, func(a, b row) int { return cmp.Compare(a.Accounts, b.Accounts) })
-			xys := view.Each(of, func(r row) view.XY { return view.XY{X: float64(r.Accounts), Y: max(1, r.QueuedGas.Value)} })
-			panel.Line(layout, xys, view.CurveStyle(i))
+			xys := doc.Each(of, func(r row) doc.XY { return doc.XY{X: float64(r.Accounts), Y: max(1, r.QueuedGas.Value)} })
+			panel.Line(layout, xys, doc.CurveStyle(i))
 		}
 		low, high := chart.SpanX()
 		p, _ := in.parameter(name)
-		line := func(text string, price float64, dashed view.Style) {
-			panel.Line(text, view.XYs{{X: low, Y: price}, {X: high, Y: price}}, dashed)
+		line := func(text string, price float64, dashed doc.Style) {
+			panel.Line(text, doc.XYs{{X: low, Y: price}, {X: high, Y: price}}, dashed)
 		}
-		line("today", p.Today, view.Style{Color: view.Muted, Dash: view.Dotted()})
-		line("proposed", p.Proposed, view.Style{Color: view.Ink, Dash: view.Dashed()})
+		line("today", p.Today, doc.Style{Color: doc.Muted, Dash: doc.Dotted()})
+		line("proposed", p.Proposed, doc.Style{Color: doc.Ink, Dash: doc.Dashed()})
 		if !(low < high) || !chart.Drawn() {
 			continue
 		}
-		blocks = append(blocks, view.Block{Title: name, Method: method, Chart: chart,
-			Note:  fmt.Sprintf("Nothing cached, a contract of %s slots, disk %s. Sizes that were not built are predicted.", view.ShortCount(slots), h.Name),
-			Table: view.TableOf(rows, nil, in.columns(view.Words("layout", func(r row) string { return r.Layout }), view.Words("accounts / slots", size))...),
+		blocks = append(blocks, doc.Block{Title: name, Method: method, Chart: chart,
+			Note:  fmt.Sprintf("Nothing cached, a contract of %s slots, disk %s. Sizes that were not built are predicted.", doc.ShortCount(slots), h.Name),
+			Table: doc.TableOf(rows, nil, in.columns(doc.Words("layout", func(r row) string { return r.Layout }), doc.Words("accounts / slots", size))...),
 			Aside: true})
 	}
 	return blocks
@@ -383,12 +383,12 @@ func (in Input) charts() (blocks []view.Block) {
 
 // narrow are the columns that a terminal has room for.
 func (in Input) narrow() []column {
-	return []column{view.Words("parameter", parameter), view.Words("layout", func(r row) string { return r.Layout }),
-		view.Optional("reads", "", view.PerGet, func(r row) *float64 { return &r.Reads.Value }),
+	return []column{doc.Words("parameter", parameter), doc.Words("layout", func(r row) string { return r.Layout }),
+		doc.Optional("reads", "", doc.PerGet, func(r row) *float64 { return &r.Reads.Value }),
 		cpuColumn(),
-		view.Figure("alone", "gas", gasText, func(r row) float64 { return r.AloneGas.Value }),
-		view.Figure("at depth", "gas", gasText, func(r row) float64 { return r.QueuedGas.Value }),
-		view.Figure("lowest", "gas", gasText, func(r row) float64 { return r.QueuedGas.Low }),
-		view.Figure("highest", "gas", gasText, func(r row) float64 { return r.QueuedGas.High }),
+		doc.Figure("alone", "gas", gasText, func(r row) float64 { return r.AloneGas.Value }),
+		doc.Figure("at depth", "gas", gasText, func(r row) float64 { return r.QueuedGas.Value }),
+		doc.Figure("lowest", "gas", gasText, func(r row) float64 { return r.QueuedGas.Low }),
+		doc.Figure("highest", "gas", gasText, func(r row) float64 { return r.QueuedGas.High }),
 		in.todayColumn(), in.proposedColumn(), setByColumn()}
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/compare"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/report/render"
 )
 
@@ -90,13 +90,13 @@ func add(dir, pack, by string) (s Shown, err error) {
 
 func link(file string) string { return "./" + url.PathEscape(file) }
 
-func siteOf(shown []Shown, title string) *view.Document {
-	page := &view.Document{Title: title}
+func siteOf(shown []Shown, title string) *doc.Document {
+	page := &doc.Document{Title: title}
 	var sides []compare.Side
-	results := view.Listing([]string{"result", "pack", "runs", "figures checked", "SHA-256 of the pack"}, nil)
+	results := doc.Listing([]string{"result", "pack", "runs", "figures checked", "SHA-256 of the pack"}, nil)
 	for _, s := range shown {
 		if s.Problem != "" {
-			page.Warnings = append(page.Warnings, view.Warning{Text: s.Name + " is left out: " + s.Problem,
+			page.Warnings = append(page.Warnings, doc.Warning{Text: s.Name + " is left out: " + s.Problem,
 				Remedy: "ask who made it for the results as they were measured"})
 			continue
 		}
@@ -115,26 +115,26 @@ func siteOf(shown []Shown, title string) *view.Document {
 	if slices.ContainsFunc(boards, func(b *compare.Board) bool { return len(b.Rows) > 1 }) {
 		text += " The column \"difference\" says whether a result differs from the first by more than chance."
 	}
-	page.Advice = append(page.Advice, view.Statement{Text: text})
-	var blocks []view.Block
+	page.Advice = append(page.Advice, doc.Statement{Text: text})
+	var blocks []doc.Block
 	for i, b := range boards {
-		table := view.Listing([]string{"subject", b.Figure, "range", "runs", "difference", "result"}, nil)
+		table := doc.Listing([]string{"subject", b.Figure, "range", "runs", "difference", "result"}, nil)
 		for _, r := range b.Rows {
 			low, high := slices.Min(r.Values), slices.Max(r.Values)
-			spread := view.None
+			spread := doc.None
 			if low < high {
 				spread = b.Print(low) + " to " + b.Print(high)
 			}
 			name := sides[r.Side].Name
 			table.Add([]string{r.Subject, b.Print(r.Middle), spread, fmt.Sprint(len(r.Values)), r.Verdict, name}, "", "", "", "", "", link(name+".html"))
 		}
-		blocks = append(blocks, view.Block{Title: b.At, Table: table, Chart: b.Chart(), Method: "compare.md", Folded: len(b.Rows) == 1})
+		blocks = append(blocks, doc.Block{Title: b.At, Table: table, Chart: b.Chart(), Method: "compare.md", Folded: len(b.Rows) == 1})
 		if i+1 == len(boards) || boards[i+1].Question != b.Question {
 			page.Add(b.Question, blocks...)
 			blocks = nil
 		}
 	}
-	page.Add("All results", view.Block{Title: "Each with its page and its raw files", Table: results,
+	page.Add("All results", doc.Block{Title: "Each with its page and its raw files", Table: results,
 		Note: "Every pack was checked when this site was made: statelab pack verify PACK.zip computes its figures and its page again from the raw files."})
 	return page
 }

@@ -33,7 +33,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/explain/kinds"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
 )
@@ -263,7 +263,7 @@ const (
 
 // published are the files of results that a pack takes: nothing else, and no database.
 func published() []string {
-	return append(view.Flat(kinds.All(), func(k kinds.Kind) []string { return k.Packed }), "experiment.yaml")
+	return append(doc.Flat(kinds.All(), func(k kinds.Kind) []string { return k.Packed }), "experiment.yaml")
 }
 
 // mostFiles and mostBytes bound what is taken out of a pack.

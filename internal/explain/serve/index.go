@@ -23,7 +23,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/statelab/statelab/internal/explain/kinds"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
@@ -328,5 +328,5 @@ func histograms(f *os.File) error {
 }
 
 func (e *Entry) add(subjects ...string) {
-	e.Subjects = view.Without(view.Distinct(append(e.Subjects, subjects...), strings.Clone))
+	e.Subjects = doc.Without(doc.Distinct(append(e.Subjects, subjects...), strings.Clone))
 }

@@ -20,7 +20,7 @@ import (
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/kinds"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/web"
@@ -248,7 +248,7 @@ func (m *points) live(dir string, now time.Time) (*Live, error) {
 		out.Done += len(p.Runs)
 		label := p.Axes["cache"]
 		if p.CacheBytes > 0 {
-			label = view.ShortBytes(p.CacheBytes)
+			label = doc.ShortBytes(p.CacheBytes)
 		}
 		for _, axis := range []string{"engine", "threads", "rate"} {
 			if v := p.Axes[axis]; v != "" {
@@ -285,7 +285,7 @@ func (m *points) live(dir string, now time.Time) (*Live, error) {
 		if rate == 0 {
 			rate = t.PutsPerSecond
 		}
-		if view.Sane(rate) {
+		if doc.Sane(rate) {
 			out.Ticks = append(out.Ticks, liveTick{clock, rate, t.BlockReadsPerOp})
 		}
 	}

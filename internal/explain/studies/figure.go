@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/subject"
 )
 
@@ -71,7 +71,7 @@ func (s *Study) figure(place, unitName string) (*float64, error) {
 			return nil, fmt.Errorf("%q: unknown operator %q", place, operator)
 		}
 	}
-	return view.Some(total / scale(unitName)), nil
+	return doc.Some(total / scale(unitName)), nil
 }
 
 // terms are the words between spaces; those in brackets are part of a label.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/internal/explain/claims"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 )
 
 // Markdown is the study's page in docs/studies.
@@ -45,7 +45,7 @@ func (s *Study) Markdown(w io.Writer) error {
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n", heading)
 		var sentences []string
-		var t view.Table
+		var t doc.Table
 		var untold [][]Claim
 		for n, claims := range group {
 			all, cannot := told(claims)
@@ -101,7 +101,7 @@ func (s *Study) Markdown(w io.Writer) error {
 
 // told are the claims of a section, without those that cannot be told for one reason and have a grid.
 func told(all []Claim) (listed []Claim, untold [][]Claim) {
-	for _, reason := range view.Distinct(all, func(c Claim) string { return c.Clause }) {
+	for _, reason := range doc.Distinct(all, func(c Claim) string { return c.Clause }) {
 		group := slices.DeleteFunc(slices.Clone(all), func(c Claim) bool { return c.Word != claims.CannotTell || c.Clause != reason })
 		if _, is := grid(group); is {
 			untold = append(untold, group)
@@ -115,8 +115,8 @@ func told(all []Claim) (listed []Claim, untold [][]Claim) {
 
 // grid lays out claims "A: B", all with one verdict, or that hold and do not, with a line for each A and a column
 // for each B, or the other way round if there are fewer A. A cell has the published figure and ours.
-func grid(all []Claim) (t view.Table, is bool) {
-	units := view.Distinct(all, func(c Claim) string { return c.Unit })
+func grid(all []Claim) (t doc.Table, is bool) {
+	units := doc.Distinct(all, func(c Claim) string { return c.Unit })
 	split := func(c Claim) (a, b string) {
 		a, b, _ = strings.Cut(c.Says, ": ")
 		if c.Unit != "" && len(units) > 1 {
@@ -126,13 +126,13 @@ func grid(all []Claim) (t view.Table, is bool) {
 	}
 	of := func(c Claim) string { a, _ := split(c); return a }
 	what := func(c Claim) string { _, b := split(c); return b }
-	lines, columns := view.Distinct(all, of), view.Distinct(all, what)
+	lines, columns := doc.Distinct(all, of), doc.Distinct(all, what)
 	if min(len(lines), len(columns)) < 2 || max(len(lines), len(columns)) < 3 || len(all) <= max(len(lines), len(columns)) {
 		return t, false
 	}
 	sparse := 2*len(all) < len(lines)*len(columns) || slices.ContainsFunc(all, func(c Claim) bool { return what(c) == "" })
 	mixed := mixed(all) && !sparse
-	if !mixed && len(view.Distinct(all, word)) > 1 {
+	if !mixed && len(doc.Distinct(all, word)) > 1 {
 		return t, false
 	}
 	if len(lines) < len(columns) {
@@ -142,12 +142,12 @@ func grid(all []Claim) (t view.Table, is bool) {
 	if len(units) == 1 && units[0] != "" {
 		claim += ", " + units[0]
 	}
-	t.Heads = append(t.Heads, view.Head{Name: claim, Text: true})
+	t.Heads = append(t.Heads, doc.Head{Name: claim, Text: true})
 	for _, column := range columns {
-		t.Heads = append(t.Heads, view.Head{Name: column})
+		t.Heads = append(t.Heads, doc.Head{Name: column})
 	}
 	for _, line := range lines {
-		cells := append([]string{line}, slices.Repeat([]string{view.None}, len(columns))...)
+		cells := append([]string{line}, slices.Repeat([]string{doc.None}, len(columns))...)
 		for _, c := range all {
 			if of(c) != line {
 				continue
@@ -164,7 +164,7 @@ func grid(all []Claim) (t view.Table, is bool) {
 			}
 			cells[1+slices.Index(columns, what(c))] = cell
 		}
-		t.Rows = append(t.Rows, view.Row{Cells: cells})
+		t.Rows = append(t.Rows, doc.Row{Cells: cells})
 	}
 	return t, true
 }
@@ -193,14 +193,14 @@ func samePublished(a, b []Claim) bool {
 }
 
 // together is a table of sections of the same published figures: each cell has theirs, then ours of each section.
-func together(group [][]Claim) (t view.Table) {
+func together(group [][]Claim) (t doc.Table) {
 	head := "published"
 	for n, section := range group {
 		for _, kind := range oursOf(section) {
 			head += fmt.Sprintf("/%s (%d)", kind, n+1)
 		}
 	}
-	t.Heads = []view.Head{{Name: "claim", Text: true}, {Name: head + ", " + group[0][0].Unit}}
+	t.Heads = []doc.Head{{Name: "claim", Text: true}, {Name: head + ", " + group[0][0].Unit}}
 	for i, c := range group[0] {
 		cell := published(c)
 		for _, section := range group {
@@ -212,16 +212,16 @@ func together(group [][]Claim) (t view.Table) {
 				}
 			}
 		}
-		t.Rows = append(t.Rows, view.Row{Cells: []string{c.Says, cell}})
+		t.Rows = append(t.Rows, doc.Row{Cells: []string{c.Says, cell}})
 	}
 	return t
 }
 
 // uncommon is a table without the columns in which every row says the same: a unit that all figures
 // have is named in a heading, a verdict that all have in a sentence.
-func uncommon(t view.Table, all []Claim) (shorter view.Table, common []string) {
+func uncommon(t doc.Table, all []Claim) (shorter doc.Table, common []string) {
 	only := func(of func(Claim) string) string {
-		if values := view.Distinct(all, of); len(values) == 1 && len(all) > 1 {
+		if values := doc.Distinct(all, of); len(values) == 1 && len(all) > 1 {
 			return values[0]
 		}
 		return ""
@@ -230,10 +230,10 @@ func uncommon(t view.Table, all []Claim) (shorter view.Table, common []string) {
 	if verdict != "" {
 		common = []string{fmt.Sprintf("Verdict of each: %s.", verdict)}
 	}
-	keep := func(h view.Head) bool {
+	keep := func(h doc.Head) bool {
 		return !(h.Name == "unit" && unit != "" || h.Name == "verdict" && verdict != "")
 	}
-	shorter = view.Table{Rows: slices.Clone(t.Rows)}
+	shorter = doc.Table{Rows: slices.Clone(t.Rows)}
 	for i := range t.Rows {
 		shorter.Rows[i].Cells = nil
 	}
@@ -253,14 +253,14 @@ func uncommon(t view.Table, all []Claim) (shorter view.Table, common []string) {
 }
 
 // verdicts are those on layouts of state.
-func (s *Study) verdicts() view.Table {
-	return view.ListOf([]string{"by", "claim", "condition", "verdict", "our figures", "source"}, s.judged(), func(j claims.Judged) []string {
+func (s *Study) verdicts() doc.Table {
+	return doc.ListOf([]string{"by", "claim", "condition", "verdict", "our figures", "source"}, s.judged(), func(j claims.Judged) []string {
 		return []string{j.By, j.Says, j.Given, j.Verdict(), j.Figures(), j.Source}
 	})
 }
 
 // markdownTable writes a table without bars around it.
-func markdownTable(b *strings.Builder, t view.Table) {
+func markdownTable(b *strings.Builder, t doc.Table) {
 	row := func(cells []string) {
 		line := strings.Join(cells, "\x00")
 		b.WriteString(strings.NewReplacer("|", "\\|", "\n", " ", "\x00", "|").Replace(line) + "\n")

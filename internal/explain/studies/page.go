@@ -10,13 +10,13 @@ import (
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/claims"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 )
 
 // Sentence counts the verdicts.
 func (s *Study) Sentence() string {
 	count := map[string]int{}
-	all := append(view.Each(s.claims, word), view.Each(s.judged(), func(j claims.Judged) string { return j.Word })...)
+	all := append(doc.Each(s.claims, word), doc.Each(s.judged(), func(j claims.Judged) string { return j.Word })...)
 	for _, word := range all {
 		count[word]++
 	}
@@ -64,9 +64,9 @@ func (s *Study) answers() (all []string, err error) {
 
 func number(v *float64) string {
 	if v == nil {
-		return view.None
+		return doc.None
 	}
-	return view.Number(*v)
+	return doc.Number(*v)
 }
 
 func published(c Claim) string {
@@ -85,18 +85,18 @@ func published(c Claim) string {
 
 func percent(d *float64) string {
 	if d == nil {
-		return view.None
+		return doc.None
 	}
 	return fmt.Sprintf("%+.1f%%", 100**d)
 }
 
 // table lays claims out; a verdict is its word, or with what limits it.
-func table(all []Claim, verdict func(Claim) string) view.Table {
-	figure := func(name string, of func(Claim) string) view.Column[Claim] {
-		return view.Column[Claim]{Name: name, Words: of}
+func table(all []Claim, verdict func(Claim) string) doc.Table {
+	figure := func(name string, of func(Claim) string) doc.Column[Claim] {
+		return doc.Column[Claim]{Name: name, Words: of}
 	}
-	return view.TableOf(all, nil,
-		view.Words("claim", func(c Claim) string { return c.Says }),
+	return doc.TableOf(all, nil,
+		doc.Words("claim", func(c Claim) string { return c.Says }),
 		figure("unit", func(c Claim) string { return c.Unit }).Spared(1),
 		figure("published", published),
 		figure("predicted", func(c Claim) string { return number(c.PredictedFigure) }),
@@ -104,18 +104,18 @@ func table(all []Claim, verdict func(Claim) string) view.Table {
 		figure("measured", func(c Claim) string { return number(c.MeasuredFigure) }),
 		figure("difference ", func(c Claim) string { return percent(c.Difference(c.MeasuredFigure)) }),
 		figure("by formula", func(c Claim) string { return number(c.ModelFigure) }),
-		view.Words("verdict", verdict))
+		doc.Words("verdict", verdict))
 }
 
 func word(c Claim) string { return c.Word }
 
 // limits say under what claims hold, or why they cannot be told.
 func limits(all []Claim) []string {
-	return view.Without(view.Distinct(all, func(c Claim) string {
+	return doc.Without(doc.Distinct(all, func(c Claim) string {
 		if c.Clause == "" {
 			return ""
 		}
-		return view.Upper(c.Verdict()) + "."
+		return doc.Upper(c.Verdict()) + "."
 	}))
 }
 
@@ -131,36 +131,36 @@ func note(all []Claim) string {
 			parts = append(parts, fmt.Sprintf("%s against published, %d figures: mean difference %.2f%%, worst %.2f%%.", of.name, n, 100*mean, 100*worst))
 		}
 	}
-	given, explained := view.Each(all, func(c Claim) string { return c.Given }), view.Each(all, func(c Claim) string { return c.Explained })
-	sources := view.Each(all, func(c Claim) string { return "Source: " + c.Source + "." })
-	return strings.Join(view.Without(view.Distinct(slices.Concat(parts, given, explained, sources), strings.Clone)), " ")
+	given, explained := doc.Each(all, func(c Claim) string { return c.Given }), doc.Each(all, func(c Claim) string { return c.Explained })
+	sources := doc.Each(all, func(c Claim) string { return "Source: " + c.Source + "." })
+	return strings.Join(doc.Without(doc.Distinct(slices.Concat(parts, given, explained, sources), strings.Clone)), " ")
 }
 
 // commands are those that made the results of some claims, each once.
 func (s *Study) commands(all []Claim) []string {
-	places := view.Flat(all, func(c Claim) []string { return []string{c.Measured, c.Predicted, c.Model, c.Band, c.Without} })
-	return view.Without(view.Distinct(places, func(place string) string {
+	places := doc.Flat(all, func(c Claim) []string { return []string{c.Measured, c.Predicted, c.Model, c.Band, c.Without} })
+	return doc.Without(doc.Distinct(places, func(place string) string {
 		run, _, _ := strings.Cut(place, " ")
 		return s.Runs[run].Command
 	}))
 }
 
 // Document says what a study claims, and what came out here.
-func (s *Study) Document() *view.Document {
-	p := &view.Document{Title: "Statelab: " + s.Title}
+func (s *Study) Document() *doc.Document {
+	p := &doc.Document{Title: "Statelab: " + s.Title}
 	answers, _ := s.answers() // Open checks them
 	for _, text := range answers {
 		p.Answer("", strings.ReplaceAll(text, "**", "")) // emphasis is Markdown's
 	}
-	p.Warnings = view.Each(s.Misleads, func(text string) view.Warning { return view.Warning{Text: text} })
-	p.Add("Charts", view.AsDetail(s.blocks())...)
+	p.Warnings = doc.Each(s.Misleads, func(text string) doc.Warning { return doc.Warning{Text: text} })
+	p.Add("Charts", doc.AsDetail(s.blocks())...)
 	names, by := s.sections()
 	for _, name := range names {
-		p.Add(name, view.Block{Table: table(by[name], word), Texts: append(limits(by[name]), note(by[name]))},
-			view.Block{Title: "Commands", Pre: strings.Join(s.commands(by[name]), "\n"), Folded: true})
+		p.Add(name, doc.Block{Table: table(by[name], word), Texts: append(limits(by[name]), note(by[name]))},
+			doc.Block{Title: "Commands", Pre: strings.Join(s.commands(by[name]), "\n"), Folded: true})
 	}
-	p.Add("Claims about layouts of state", view.Block{Method: "layouts.md", Note: s.states(), Verdicts: claims.Verdicts(s.judged())},
-		view.Block{Title: "Commands", Pre: s.Runs[s.Layouts].Command, Folded: true})
+	p.Add("Claims about layouts of state", doc.Block{Method: "layouts.md", Note: s.states(), Verdicts: claims.Verdicts(s.judged())},
+		doc.Block{Title: "Commands", Pre: s.Runs[s.Layouts].Command, Folded: true})
 	return p
 }
 
@@ -171,7 +171,7 @@ func (s *Study) states() string {
 	}
 	w := s.layouts.Workload
 	return fmt.Sprintf("States of %s accounts, a memory of %s, %s lookups of each kind.",
-		view.List(w.Accounts, func(n uint64) string { return view.ShortCount(n) }), view.ShortBytes(w.MemoryBytes), unit.Count(w.Reads))
+		doc.List(w.Accounts, func(n uint64) string { return doc.ShortCount(n) }), doc.ShortBytes(w.MemoryBytes), unit.Count(w.Reads))
 }
 
 // Charts are a study's published curves with those that were predicted and measured.
@@ -238,27 +238,27 @@ func (s *Study) points(set Set, figure, unitName string) (all []at) {
 }
 
 // blocks are the charts, each with its points as a table.
-func (s *Study) blocks() (blocks []view.Block) {
+func (s *Study) blocks() (blocks []doc.Block) {
 	for _, chart := range s.Charts.Drawn {
-		y := view.Axis{Label: chart.Label}
+		y := doc.Axis{Label: chart.Label}
 		if chart.Unit == "%" {
-			y.Kind = view.Shares
+			y.Kind = doc.Shares
 		}
-		drawn, panel := view.OnePanel(chart.Title, view.Decades("cache size, share of the database", view.AsPercent), y)
+		drawn, panel := doc.OnePanel(chart.Title, doc.Decades("cache size, share of the database", doc.AsPercent), y)
 		var all []at
 		for _, set := range s.Charts.Sets {
 			points := s.points(set, chart.Figure[set.As], chart.Unit)
-			xys := view.Each(points, func(p at) view.XY { return view.XY{X: p.share, Y: p.value} })
-			look := view.CurveStyle(set.Colour)
+			xys := doc.Each(points, func(p at) doc.XY { return doc.XY{X: p.share, Y: p.value} })
+			look := doc.CurveStyle(set.Colour)
 			switch set.As {
 			case asPublished:
-				look.Shape = view.Ring
+				look.Shape = doc.Ring
 				panel.Dots(set.Name, xys, look)
 			case asMeasured:
-				look.Shape = view.Cross
+				look.Shape = doc.Cross
 				panel.Dots(set.Name, xys, look)
 			default:
-				look.Shape, look.Dash = "", view.Dashed()
+				look.Shape, look.Dash = "", doc.Dashed()
 				panel.Line(set.Name, xys, look)
 			}
 			all = append(all, points...)
@@ -266,13 +266,13 @@ func (s *Study) blocks() (blocks []view.Block) {
 		if !drawn.Drawn() {
 			continue
 		}
-		blocks = append(blocks, view.Block{Title: chart.Title, Chart: drawn, Aside: true,
+		blocks = append(blocks, doc.Block{Title: chart.Title, Chart: drawn, Aside: true,
 			Note: "Rings are published, dashed lines predicted, crosses measured.",
-			Table: view.TableOf(all, nil,
-				view.Words("line", func(p at) string { return p.set }),
-				view.Column[at]{Name: "cache", Words: func(p at) string { return view.ShortBytes(int64(p.cacheBytes)) }},
-				view.Column[at]{Name: "share of the database", Unit: "%", Value: func(p at) *float64 { return &p.share }},
-				view.Column[at]{Name: chart.Label, Unit: chart.Unit, Value: func(p at) *float64 { return &p.value }})})
+			Table: doc.TableOf(all, nil,
+				doc.Words("line", func(p at) string { return p.set }),
+				doc.Column[at]{Name: "cache", Words: func(p at) string { return doc.ShortBytes(int64(p.cacheBytes)) }},
+				doc.Column[at]{Name: "share of the database", Unit: "%", Value: func(p at) *float64 { return &p.share }},
+				doc.Column[at]{Name: chart.Label, Unit: chart.Unit, Value: func(p at) *float64 { return &p.value }})})
 	}
 	return blocks
 }

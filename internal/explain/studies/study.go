@@ -26,7 +26,7 @@ import (
 
 	"github.com/statelab/statelab/internal/explain/claims"
 	"github.com/statelab/statelab/internal/explain/kinds"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
@@ -140,7 +140,7 @@ func Open(dir string, fresh ...string) (*Study, error) {
 		own, err := result.ReadSweep(filepath.Join(dir, RunsDir, sweep.Name))
 		if has, wants := keysOf(sweep), keysOf(own); err == nil && has > 0 && wants > 0 && (has > 2*wants || wants > 2*has) {
 			return nil, fmt.Errorf("%s: its database has %s keys, the run %s of %s has %s: its figures cannot be put beside figures of that size",
-				folder, view.ShortCount(has), sweep.Name, dir, view.ShortCount(wants))
+				folder, doc.ShortCount(has), sweep.Name, dir, doc.ShortCount(wants))
 		}
 		if err := s.add(sweep.Name, folder); err != nil {
 			return nil, err
@@ -419,7 +419,7 @@ func (c Claim) Difference(ours *float64) *float64 {
 	if ours == nil || c.Word == claims.CannotTell || c.Theirs.Low != c.Theirs.High || c.Theirs.Low == 0 || c.Bound != "" {
 		return nil
 	}
-	return view.Some(*ours/c.Theirs.Low - 1)
+	return doc.Some(*ours/c.Theirs.Low - 1)
 }
 
 // errors of a group: mean and worst size of the differences.
@@ -438,5 +438,5 @@ func (s *Study) sections() (names []string, by map[string][]Claim) {
 	for _, c := range s.claims {
 		by[c.Section] = append(by[c.Section], c)
 	}
-	return view.Distinct(s.claims, func(c Claim) string { return c.Section }), by
+	return doc.Distinct(s.claims, func(c Claim) string { return c.Section }), by
 }

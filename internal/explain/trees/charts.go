@@ -5,73 +5,73 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
 // measure is one chart of the report: a column of ticks, and how it is drawn.
 type measure struct {
 	title, note string
-	y           view.Axis
+	y           doc.Axis
 	bytes       bool // values are sizes: one unit is chosen for all
-	view.Column[result.Tick]
+	doc.Column[result.Tick]
 }
 
 // measures in the order of the page. A column may sum up: it is asked tick by tick.
 func measures() []measure {
-	of := func(unit string, value func(*result.TreeTick) *float64) view.Column[result.Tick] {
-		return view.Optional("", unit, nil, func(t result.Tick) *float64 { return value(t.Tree) })
+	of := func(unit string, value func(*result.TreeTick) *float64) doc.Column[result.Tick] {
+		return doc.Optional("", unit, nil, func(t result.Tick) *float64 { return value(t.Tree) })
 	}
 	var written, user float64
 	var disk *float64
 	average := window{ticks: hour}
-	logs := func(label string, format view.Format) view.Axis {
-		return view.Axis{Label: label, Kind: view.Logs, Format: format}
+	logs := func(label string, format doc.Format) doc.Axis {
+		return doc.Axis{Label: label, Kind: doc.Logs, Format: format}
 	}
-	counted := func(label string) view.Axis { return logs(label, view.AsCount) }
-	size := func(label string) view.Axis { return view.Axis{Label: label, Format: view.AsCount} }
+	counted := func(label string) doc.Axis { return logs(label, doc.AsCount) }
+	size := func(label string) doc.Axis { return doc.Axis{Label: label, Format: doc.AsCount} }
 	return []measure{
 		{title: "Leaves per second", note: "Changes applied in each second over the time in the tree: Set, Remove and Commit.",
-			y: counted("leaves per second"), Column: of("leaves/s", func(t *result.TreeTick) *float64 { return view.Some(t.LeavesPerSecond) })},
+			y: counted("leaves per second"), Column: of("leaves/s", func(t *result.TreeTick) *float64 { return doc.Some(t.LeavesPerSecond) })},
 		{title: "Leaves per second, moving average", note: "Over the time in the tree, of the last hour or of the run so far.",
 			y: counted("leaves per second"), Column: of("leaves/s", average.add)},
 		{title: "Nodes per second", note: "Nodes written, inner ones included, over the time in the tree.",
 			y: counted("nodes per second"), Column: of("nodes/s", func(t *result.TreeTick) *float64 { return t.NodesPerSecond })},
-		{title: "Commit time, p99", note: "The 99th percentile of the commits of each second.", y: logs("p99 of commits", view.AsNanos),
-			Column: view.Figure("", "", nil, func(t result.Tick) float64 { return float64(t.P99) }).In(view.Millis)},
+		{title: "Commit time, p99", note: "The 99th percentile of the commits of each second.", y: logs("p99 of commits", doc.AsNanos),
+			Column: doc.Figure("", "", nil, func(t result.Tick) float64 { return float64(t.P99) }).In(doc.Millis)},
 		{title: "Memory", note: "Resident memory of the runner's process.", y: size("resident memory"), bytes: true,
-			Column: of("", func(t *result.TreeTick) *float64 { return view.Of(t.RSSBytes) })},
+			Column: of("", func(t *result.TreeTick) *float64 { return doc.Of(t.RSSBytes) })},
 		{title: "Go's memory", note: "Objects on Go's heap, garbage that was not collected yet included.", y: size("Go heap"), bytes: true,
-			Column: of("", func(t *result.TreeTick) *float64 { return view.Whole(t.GoHeapBytes) })},
+			Column: of("", func(t *result.TreeTick) *float64 { return doc.Whole(t.GoHeapBytes) })},
 		{title: "Disk", note: "Blocks allocated below the tree's folder.", y: size("disk"), bytes: true,
 			Column: of("", func(t *result.TreeTick) *float64 {
 				if t.DiskBytes != nil {
-					disk = view.Whole(t.DiskBytes)
+					disk = doc.Whole(t.DiskBytes)
 				}
 				return disk
 			})},
-		{title: "Write amplification", y: view.Axis{Label: "bytes written per byte changed"},
+		{title: "Write amplification", y: doc.Axis{Label: "bytes written per byte changed"},
 			note: "Bytes the process sent to devices so far, per byte of keys and values. Pages that the kernel still holds are not counted.",
 			Column: of("x", func(t *result.TreeTick) *float64 {
 				written, user = written+float64(t.WriteBytes), user+float64(t.UserBytes)
-				return view.When(user > 0, written/user)
+				return doc.When(user > 0, written/user)
 			})},
 		{title: "Lookups in the store below", note: "Gets of the database under the tree, over the time in the tree.",
 			y: counted("db gets per second"), Column: of("gets/s", func(t *result.TreeTick) *float64 { return t.DBGetsPerSecond })},
 		{title: "Hits of the log's cache", note: "Nodes that a write-ahead log's cache served, in each second of the run.",
-			y: counted("hits per second"), Column: of("hits/s", func(t *result.TreeTick) *float64 { return view.Whole(t.LogHits) })},
-		{title: "Node cache hit rate", note: "Share of node lookups that the tree's own cache served, in each second.", y: view.Percents("hit rate"),
+			y: counted("hits per second"), Column: of("hits/s", func(t *result.TreeTick) *float64 { return doc.Whole(t.LogHits) })},
+		{title: "Node cache hit rate", note: "Share of node lookups that the tree's own cache served, in each second.", y: doc.Percents("hit rate"),
 			Column: of("%", func(t *result.TreeTick) *float64 {
 				if t.CacheHits == nil || t.CacheMisses == nil || *t.CacheHits+*t.CacheMisses == 0 {
 					return nil
 				}
-				return view.Some(100 * float64(*t.CacheHits) / float64(*t.CacheHits+*t.CacheMisses))
+				return doc.Some(100 * float64(*t.CacheHits) / float64(*t.CacheHits+*t.CacheMisses))
 			})},
 	}
 }
 
 // charts draw every measure that any tree tells, all trees in one panel.
-func (in Input) charts() (blocks []view.Block) {
+func (in Input) charts() (blocks []doc.Block) {
 	x := in.against()
 	for n := range measures() {
 		blocks = append(blocks, in.chart(func() measure { return measures()[n] }, x))
@@ -81,12 +81,12 @@ func (in Input) charts() (blocks []view.Block) {
 
 // against is what the measures are drawn over: the tree's size where every tree
 // that keeps something tells it, else the version.
-func (in Input) against() view.Column[result.Tick] {
-	size := view.Optional("leaves in the tree", "", nil, func(t result.Tick) *float64 { return view.Whole(t.Tree.TreeSize) })
+func (in Input) against() doc.Column[result.Tick] {
+	size := doc.Optional("leaves in the tree", "", nil, func(t result.Tick) *float64 { return doc.Whole(t.Tree.TreeSize) })
 	for _, of := range in.keeping() {
 		known := slices.ContainsFunc(of.ticks, func(t result.Tick) bool { return t.Tree.TreeSize != nil && *t.Tree.TreeSize > 0 })
 		if len(of.ticks) > 0 && !known {
-			return view.Figure("version", "", nil, func(t result.Tick) float64 { return float64(t.Tree.Version) })
+			return doc.Figure("version", "", nil, func(t result.Tick) float64 { return float64(t.Tree.Version) })
 		}
 	}
 	return size
@@ -94,20 +94,20 @@ func (in Input) against() view.Column[result.Tick] {
 
 // keeping are the trees that keep something.
 func (in Input) keeping() []replayed {
-	return view.Where(in.trees, func(of replayed) bool { return of.RootRule != result.NoRoots })
+	return doc.Where(in.trees, func(of replayed) bool { return of.RootRule != result.NoRoots })
 }
 
 // told is what a tree tells of one measure.
 type told struct {
 	tree   string
 	values []float64
-	xys    view.XYs
+	xys    doc.XYs
 	nth    int // of the tree among those that keep something: it has one look in all charts
 }
 
 // chart is one measure: a line per tree and a row per tree below. fresh makes the
 // measure anew for each tree.
-func (in Input) chart(fresh func() measure, x view.Column[result.Tick]) view.Block {
+func (in Input) chart(fresh func() measure, x doc.Column[result.Tick]) doc.Block {
 	m := fresh()
 	var all []told
 	for nth, of := range in.keeping() {
@@ -117,10 +117,10 @@ func (in Input) chart(fresh func() measure, x view.Column[result.Tick]) view.Blo
 		}
 	}
 	if len(all) == 0 {
-		return view.Block{}
+		return doc.Block{}
 	}
 	if m.bytes {
-		scale := view.ByteScale(view.Each(all, func(t told) float64 { return slices.Max(t.values) }))
+		scale := doc.ByteScale(doc.Each(all, func(t told) float64 { return slices.Max(t.values) }))
 		m.Column, m.y.Unit = m.In(scale), scale.Name
 		for _, t := range all {
 			for i := range t.xys {
@@ -128,35 +128,35 @@ func (in Input) chart(fresh func() measure, x view.Column[result.Tick]) view.Blo
 			}
 		}
 	}
-	chart, panel := view.OnePanel(m.title+" against "+x.Name, view.Linear(x.Name, view.AsCount), m.y)
+	chart, panel := doc.OnePanel(m.title+" against "+x.Name, doc.Linear(x.Name, doc.AsCount), m.y)
 	for _, t := range all {
-		if t.nth >= view.MaxLines {
+		if t.nth >= doc.MaxLines {
 			m.note += " " + t.tree + " is in the table only."
 			continue
 		}
-		look, xys := view.CurveStyle(t.nth), view.Thin(t.xys)
+		look, xys := doc.CurveStyle(t.nth), doc.Thin(t.xys)
 		if len(xys) > 30 {
 			look.Shape = "" // the points of a long line hide it
 		}
 		panel.Line(t.tree, xys, look)
 	}
 	if !chart.Drawn() {
-		return view.Block{}
+		return doc.Block{}
 	}
-	return view.Block{Title: m.title, Note: m.note, Method: method, Chart: chart, Table: m.summary(all)}
+	return doc.Block{Title: m.title, Note: m.note, Method: method, Chart: chart, Table: m.summary(all)}
 }
 
 // summary has the first, the lowest, the median, the highest and the last value of
 // every tree.
-func (m measure) summary(all []told) view.Table {
-	of := func(name string, pick func(values, sorted []float64) float64) view.Column[told] {
-		return view.Column[told]{Name: name, Unit: m.Unit, Per: m.Per, Value: func(t told) *float64 {
-			return view.Some(pick(t.values, slices.Sorted(slices.Values(t.values))))
+func (m measure) summary(all []told) doc.Table {
+	of := func(name string, pick func(values, sorted []float64) float64) doc.Column[told] {
+		return doc.Column[told]{Name: name, Unit: m.Unit, Per: m.Per, Value: func(t told) *float64 {
+			return doc.Some(pick(t.values, slices.Sorted(slices.Values(t.values))))
 		}}
 	}
-	return view.TableOf(all, nil,
-		view.Words("tree", func(t told) string { return t.tree }),
-		view.Figure("seconds measured", "", view.Digits, func(t told) float64 { return float64(len(t.values)) }),
+	return doc.TableOf(all, nil,
+		doc.Words("tree", func(t told) string { return t.tree }),
+		doc.Figure("seconds measured", "", doc.Digits, func(t told) float64 { return float64(len(t.values)) }),
 		of("first", func(v, _ []float64) float64 { return v[0] }), of("lowest", func(_, s []float64) float64 { return s[0] }),
 		of("median", func(_, s []float64) float64 { return s[len(s)/2] }), of("highest", func(_, s []float64) float64 { return s[len(s)-1] }),
 		of("last", func(v, _ []float64) float64 { return v[len(v)-1] }))
@@ -190,14 +190,14 @@ func (w *window) add(t *result.TreeTick) *float64 {
 	for _, p := range w.parts {
 		sum.leaves, sum.seconds = sum.leaves+p.leaves, sum.seconds+p.seconds
 	}
-	return view.When(sum.leaves > 0 && sum.seconds > 0, sum.leaves/sum.seconds)
+	return doc.When(sum.leaves > 0 && sum.seconds > 0, sum.leaves/sum.seconds)
 }
 
 // otherSets warns of folders whose changes were others.
-func (in Input) otherSets() (list []view.Warning) {
+func (in Input) otherSets() (list []doc.Warning) {
 	for _, o := range in.others {
 		if o.changes.Path != in.Changes.Path || o.changes.First != in.Changes.First || o.changes.Last != in.Changes.Last {
-			list = append(list, view.Warning{Where: o.name,
+			list = append(list, doc.Warning{Where: o.name,
 				Text: fmt.Sprintf("its trees replayed versions %d to %d of %s, the others %d to %d of %s: compare them only if these are the same changes",
 					o.changes.First, o.changes.Last, o.changes.Path, in.Changes.First, in.Changes.Last, in.Changes.Path)})
 		}
@@ -206,25 +206,25 @@ func (in Input) otherSets() (list []view.Warning) {
 }
 
 // perVersion draws the time of every version, a line per tree.
-func (in Input) perVersion() view.Block {
-	chart := view.NewChart("Time of each version", view.Linear("version", view.AsCount),
-		view.Axis{Label: "time of a version", Kind: view.Logs, Format: view.AsNanos})
+func (in Input) perVersion() doc.Block {
+	chart := doc.NewChart("Time of each version", doc.Linear("version", doc.AsCount),
+		doc.Axis{Label: "time of a version", Kind: doc.Logs, Format: doc.AsNanos})
 	for nth, of := range in.keeping() {
-		if len(of.versions) == 0 || nth >= view.MaxLines {
+		if len(of.versions) == 0 || nth >= doc.MaxLines {
 			continue
 		}
-		timed := view.Where(of.versions, func(v result.VersionRow) bool { return v.ApplyNanos+v.CommitNanos > 0 })
-		xys := view.Each(timed, func(v result.VersionRow) view.XY {
-			return view.XY{X: float64(v.Version), Y: float64(v.ApplyNanos+v.CommitNanos) / float64(max(v.Versions, 1))}
+		timed := doc.Where(of.versions, func(v result.VersionRow) bool { return v.ApplyNanos+v.CommitNanos > 0 })
+		xys := doc.Each(timed, func(v result.VersionRow) doc.XY {
+			return doc.XY{X: float64(v.Version), Y: float64(v.ApplyNanos+v.CommitNanos) / float64(max(v.Versions, 1))}
 		})
-		look := view.CurveStyle(nth)
+		look := doc.CurveStyle(nth)
 		look.Shape = ""
-		chart.Panels[0].Line(of.Tree, view.Thin(xys), look)
+		chart.Panels[0].Line(of.Tree, doc.Thin(xys), look)
 	}
 	if !chart.Drawn() {
-		return view.Block{}
+		return doc.Block{}
 	}
-	return view.Block{Title: "Time of each version", Method: method, Chart: chart, Table: in.slowest(),
+	return doc.Block{Title: "Time of each version", Method: method, Chart: chart, Table: in.slowest(),
 		Note: "Its changes and its commit; the rows are in versions.jsonl of each run. The table has the slowest."}
 }
 
@@ -232,23 +232,23 @@ func (in Input) perVersion() view.Block {
 const slowestOf = 5
 
 // slowest are the slowest versions of each tree.
-func (in Input) slowest() view.Table {
+func (in Input) slowest() doc.Table {
 	type row struct {
 		tree string
 		result.VersionRow
 	}
-	all := view.Flat(in.trees, func(of replayed) []row {
+	all := doc.Flat(in.trees, func(of replayed) []row {
 		sorted := slices.SortedStableFunc(slices.Values(of.versions), func(a, b result.VersionRow) int {
 			return cmp.Compare(b.ApplyNanos+b.CommitNanos, a.ApplyNanos+a.CommitNanos)
 		})
-		return view.Each(sorted[:min(slowestOf, len(sorted))], func(v result.VersionRow) row { return row{of.Tree, v} })
+		return doc.Each(sorted[:min(slowestOf, len(sorted))], func(v result.VersionRow) row { return row{of.Tree, v} })
 	})
-	millis := func(name string, value func(row) int64) view.Column[row] {
-		return view.Figure(name, "", nil, func(r row) float64 { return float64(value(r)) }).In(view.Millis)
+	millis := func(name string, value func(row) int64) doc.Column[row] {
+		return doc.Figure(name, "", nil, func(r row) float64 { return float64(value(r)) }).In(doc.Millis)
 	}
-	return view.TableOf(all, nil, view.Words("tree", func(r row) string { return r.tree }),
-		view.Figure("version", "", view.Digits, func(r row) float64 { return float64(r.Version) }),
-		view.Figure("leaves", "", view.Digits, func(r row) float64 { return float64(r.Leaves) }),
+	return doc.TableOf(all, nil, doc.Words("tree", func(r row) string { return r.tree }),
+		doc.Figure("version", "", doc.Digits, func(r row) float64 { return float64(r.Version) }),
+		doc.Figure("leaves", "", doc.Digits, func(r row) float64 { return float64(r.Leaves) }),
 		millis("changes", func(r row) int64 { return r.ApplyNanos }), millis("commit", func(r row) int64 { return r.CommitNanos }))
 }
 
@@ -262,7 +262,7 @@ type work struct {
 }
 
 // background lists what the trees did beside their commits.
-func (in Input) background() view.Block {
+func (in Input) background() doc.Block {
 	var all []work
 	for _, of := range in.trees {
 		begun := len(all)
@@ -286,14 +286,14 @@ func (in Input) background() view.Block {
 			}
 		}
 	}
-	return view.Block{Title: "Snapshots", Method: method,
+	return doc.Block{Title: "Snapshots", Method: method,
 		Note: "When each began, counted from the beginning of the replay, and how long after that it was written, " +
 			"had caught up with the newer versions, and took the tree's place.",
-		Table: view.TableOf(all, nil, view.Words("tree", func(w work) string { return w.tree }),
-			view.Figure("of version", "", view.Digits, func(w work) float64 { return float64(w.version) }),
-			view.Optional("began", "s", nil, func(w work) *float64 { return &w.at }),
-			view.Optional("written", "s", nil, func(w work) *float64 { return w.written }),
-			view.Optional("caught up", "s", nil, func(w work) *float64 { return w.caughtUp }),
-			view.Optional("switched", "s", nil, func(w work) *float64 { return w.switched }),
-			view.Optional("switched at version", "", view.Digits, func(w work) *float64 { return view.Whole(w.switchedAt) }))}
+		Table: doc.TableOf(all, nil, doc.Words("tree", func(w work) string { return w.tree }),
+			doc.Figure("of version", "", doc.Digits, func(w work) float64 { return float64(w.version) }),
+			doc.Optional("began", "s", nil, func(w work) *float64 { return &w.at }),
+			doc.Optional("written", "s", nil, func(w work) *float64 { return w.written }),
+			doc.Optional("caught up", "s", nil, func(w work) *float64 { return w.caughtUp }),
+			doc.Optional("switched", "s", nil, func(w work) *float64 { return w.switched }),
+			doc.Optional("switched at version", "", doc.Digits, func(w work) *float64 { return doc.Whole(w.switchedAt) }))}
 }

@@ -10,52 +10,52 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/view"
 	"github.com/statelab/statelab/internal/model/difference"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
 const method = "trees.md"
 
 // Document says how fast trees take a change set, and whether they agree.
-func (in Input) Document() *view.Document {
-	p := &view.Document{Title: "Statelab: change sets into state trees", Cards: []view.Card{in.card()}}
+func (in Input) Document() *doc.Document {
+	p := &doc.Document{Title: "Statelab: change sets into state trees", Cards: []doc.Card{in.card()}}
 	p.Answer("", in.answers()...)
-	p.Warnings = append(view.Detailed(view.WarningsOf(in.Warnings)), in.damages()...)
+	p.Warnings = append(doc.Detailed(doc.WarningsOf(in.Warnings)), in.damages()...)
 	if in.Status == result.Interrupted {
-		p.Warnings = append(p.Warnings, view.Warning{Text: "the replay was interrupted: runs are missing", Remedy: "run it again with --resume", Detail: true})
+		p.Warnings = append(p.Warnings, doc.Warning{Text: "the replay was interrupted: runs are missing", Remedy: "run it again with --resume", Detail: true})
 	}
 	p.Warnings = append(p.Warnings, in.otherSets()...)
 	p.Add("All figures",
-		view.Block{Title: "Speed", Method: method, Table: in.speed(),
+		doc.Block{Title: "Speed", Method: method, Table: in.speed(),
 			Note:  "Leaves are changes; settled counts the final sync too, where it took a hundredth of the time or more.",
-			Texts: view.Without([]string{in.harness()})},
-		view.Block{Title: "State and cost", Note: "Memory is the peak of the process.", Method: method, Table: in.state()},
-		view.Block{Title: "Durability and history", Note: "A tree that keeps less, or writes later, is faster for it.", Table: in.labels()})
-	p.Add("Counters", view.Block{Title: "Counters that must repeat", List: view.Each(in.Counters, countersSentence)})
-	p.Add("As the tree grows", view.AsDetail(in.charts())...)
-	p.Add("Version by version", view.AsDetail([]view.Block{in.perVersion(), in.background()})...)
+			Texts: doc.Without([]string{in.harness()})},
+		doc.Block{Title: "State and cost", Note: "Memory is the peak of the process.", Method: method, Table: in.state()},
+		doc.Block{Title: "Durability and history", Note: "A tree that keeps less, or writes later, is faster for it.", Table: in.labels()})
+	p.Add("Counters", doc.Block{Title: "Counters that must repeat", List: doc.Each(in.Counters, countersSentence)})
+	p.Add("As the tree grows", doc.AsDetail(in.charts())...)
+	p.Add("Version by version", doc.AsDetail([]doc.Block{in.perVersion(), in.background()})...)
 	p.Add("Facts",
-		view.Block{Title: "Roots at the last version", Method: method, Table: in.roots(), Folded: true},
-		view.Block{Title: "Counters of every pass", Method: method, Table: in.counters(), Folded: true},
-		view.Block{Title: "Effective options", Table: in.options(), Folded: true},
-		view.Block{Title: "Command", Pre: view.Shell(in.Command), Folded: true})
+		doc.Block{Title: "Roots at the last version", Method: method, Table: in.roots(), Folded: true},
+		doc.Block{Title: "Counters of every pass", Method: method, Table: in.counters(), Folded: true},
+		doc.Block{Title: "Effective options", Table: in.options(), Folded: true},
+		doc.Block{Title: "Command", Pre: doc.Shell(in.Command), Folded: true})
 	return p
 }
 
 // damages tell which folders could not be read.
-func (in Input) damages() []view.Warning {
-	return view.Each(view.Where(in.trees, func(t replayed) bool { return t.problem != "" }), func(t replayed) view.Warning {
-		return view.Warning{Text: "part of a run folder could not be read: " + t.problem, Where: t.Tree}
+func (in Input) damages() []doc.Warning {
+	return doc.Each(doc.Where(in.trees, func(t replayed) bool { return t.problem != "" }), func(t replayed) doc.Warning {
+		return doc.Warning{Text: "part of a run folder could not be read: " + t.problem, Where: t.Tree}
 	})
 }
 
 // Damaged names what could not be read of the folders; the rest is reported.
 func (in Input) Damaged() []string {
-	return view.Each(in.damages(), func(w view.Warning) string { return w.Where + ": " + w.Text })
+	return doc.Each(in.damages(), func(w doc.Warning) string { return w.Where + ": " + w.Text })
 }
 
-func (in Input) card() view.Card {
+func (in Input) card() doc.Card {
 	c := in.Changes
 	versions, leaves := "", uint64(0)
 	if c.Last > 0 {
@@ -64,20 +64,20 @@ func (in Input) card() view.Card {
 	for _, t := range in.trees {
 		leaves = max(leaves, t.Figures.Leaves)
 	}
-	return view.Card{Name: "replay", Facts: view.Known([][2]string{
+	return doc.Card{Name: "replay", Facts: doc.Known([][2]string{
 		{"change set", filepath.Base(c.Path)}, {"form", c.Format}, {"order", c.Order}, {"stores", strings.Join(c.Stores, ", ")},
 		{"versions", versions}, {"leaves", unit.Count(leaves)}, {"provenance", c.Provenance},
 		{"machine", fmt.Sprintf("%s, %d cores, %s", in.Host.CPU, in.Host.Cores, unit.Bytes(in.Host.MemoryBytes))},
 		{"disk", strings.TrimSpace(in.Host.Device + " " + in.Host.Filesystem)}, {"measured", in.Started.UTC().Format("2006-01-02 15:04 UTC")}})}
 }
 
-func (in Input) labels() view.Table {
-	return view.ListOf([]string{"tree", "version", "durability", "history", "root rule"}, in.trees, func(of replayed) []string {
+func (in Input) labels() doc.Table {
+	return doc.ListOf([]string{"tree", "version", "durability", "history", "root rule"}, in.trees, func(of replayed) []string {
 		return []string{of.Tree, of.Version, of.Durability, of.History, of.RootRule}
 	})
 }
 
-func (in Input) roots() view.Table {
+func (in Input) roots() doc.Table {
 	var rows [][]string
 	for _, of := range in.trees {
 		f := of.Figures
@@ -89,27 +89,27 @@ func (in Input) roots() view.Table {
 			rows = append(rows, []string{of.Tree, fmt.Sprint(f.LastVersion), store, f.Root.Stores[store]})
 		}
 	}
-	return view.Listing([]string{"tree", "version", "store", "root"}, rows)
+	return doc.Listing([]string{"tree", "version", "store", "root"}, rows)
 }
 
-func (in Input) counters() view.Table {
+func (in Input) counters() doc.Table {
 	var rows [][]string
 	for _, c := range in.Counters {
 		if len(c.Values) == 0 {
-			rows = append(rows, []string{c.Tree, view.None, view.None, c.Why})
+			rows = append(rows, []string{c.Tree, doc.None, doc.None, c.Why})
 		}
 		for _, name := range slices.Sorted(maps.Keys(c.Values)) {
 			verdict := result.Identical
 			if slices.Contains(c.Differ, name) {
 				verdict = result.Different
 			}
-			rows = append(rows, []string{c.Tree, name, strings.Join(view.Each(c.Values[name], unit.Count[int64]), " / "), verdict})
+			rows = append(rows, []string{c.Tree, name, strings.Join(doc.Each(c.Values[name], unit.Count[int64]), " / "), verdict})
 		}
 	}
-	return view.Listing([]string{"tree", "counter", "passes", "verdict"}, rows)
+	return doc.Listing([]string{"tree", "counter", "passes", "verdict"}, rows)
 }
 
-func (in Input) options() view.Table {
+func (in Input) options() doc.Table {
 	var rows [][]string
 	for _, of := range in.trees {
 		if of.run == nil {
@@ -119,7 +119,7 @@ func (in Input) options() view.Table {
 			rows = append(rows, []string{of.Tree, name, of.run.Engine.Options[name]})
 		}
 	}
-	return view.Listing([]string{"tree", "option", "value"}, rows)
+	return doc.Listing([]string{"tree", "option", "value"}, rows)
 }
 
 // Input is a folder in which a change set was replayed into trees.
@@ -196,7 +196,7 @@ func readTree(dir string, t result.ReplayedTree) replayed {
 	if err != nil {
 		of.problem = err.Error()
 	}
-	of.ticks = view.Where(ticks, func(tick result.Tick) bool { return tick.Tree != nil })
+	of.ticks = doc.Where(ticks, func(tick result.Tick) bool { return tick.Tree != nil })
 	var errVersions, errEvents error
 	of.versions, errVersions = result.ReadVersions(folder)
 	of.events, errEvents = result.ReadEvents(folder)
@@ -209,14 +209,14 @@ func readTree(dir string, t result.ReplayedTree) replayed {
 // answers are the sentences that the user came for: who is fastest, and whether
 // the trees are the same.
 func (in Input) answers() []string {
-	return append([]string{in.fastest()}, view.Each(in.Roots, rootsSentence)...)
+	return append([]string{in.fastest()}, doc.Each(in.Roots, rootsSentence)...)
 }
 
 // fastest ranks the trees that keep something.
 func (in Input) fastest() string {
-	ok := view.Where(in.trees, func(t replayed) bool { return t.Status == result.OK && t.Figures.Leaves > 0 }) // else its run cannot be read
+	ok := doc.Where(in.trees, func(t replayed) bool { return t.Status == result.OK && t.Figures.Leaves > 0 }) // else its run cannot be read
 	failed := len(in.trees) - len(ok)
-	done := view.Where(ok, func(t replayed) bool { return t.RootRule != result.NoRoots })
+	done := doc.Where(ok, func(t replayed) bool { return t.RootRule != result.NoRoots })
 	slices.SortStableFunc(done, func(a, b replayed) int { return cmp.Compare(b.Figures.LeavesPerSecond, a.Figures.LeavesPerSecond) })
 	var text string
 	switch {
@@ -238,9 +238,9 @@ func (in Input) fastest() string {
 func ranked(done []replayed) string {
 	kept := func(t replayed) string { return t.Durability + "; history: " + t.History }
 	var sentences []string
-	groups := view.Distinct(done, kept)
+	groups := doc.Distinct(done, kept)
 	for _, keeps := range groups {
-		equals := view.Where(done, func(t replayed) bool { return kept(t) == keeps })
+		equals := doc.Where(done, func(t replayed) bool { return kept(t) == keeps })
 		text := among(equals)
 		if len(groups) > 1 {
 			text += " (" + keeps + ")"
@@ -267,7 +267,7 @@ func among(equals []replayed) string {
 		found := difference.Decide(difference.Sample{Values: t.speeds}, difference.Sample{Values: first.speeds}, rule)
 		switch {
 		case found.Reason == difference.FewRuns:
-			others := view.List(equals[1:], func(t replayed) string { return t.Tree + " " + unit.Count(int64(t.Figures.LeavesPerSecond)) })
+			others := doc.List(equals[1:], func(t replayed) string { return t.Tree + " " + unit.Count(int64(t.Figures.LeavesPerSecond)) })
 			return fmt.Sprintf("%s, %s, from too few runs to rank them (%d are needed of each: --repeats %d)", text, others, found.Needs, found.Needs)
 		case found.Reason == difference.NoTurns:
 			apart = append(apart, t.Tree)
@@ -301,7 +301,7 @@ func rootsSentence(v result.RootsVerdict) string {
 	case result.Different:
 		var sides []string
 		for _, root := range slices.Sorted(maps.Keys(v.ByRoot)) {
-			sides = append(sides, fmt.Sprintf("%s of %s", view.Clip(root, 13), strings.Join(v.ByRoot[root], ", ")))
+			sides = append(sides, fmt.Sprintf("%s of %s", doc.Clip(root, 13), strings.Join(v.ByRoot[root], ", ")))
 		}
 		text := fmt.Sprintf("Roots (%s): DIFFERENT, first seen at version %d: %s", v.RootRule, v.FirstDifference, strings.Join(sides, " against "))
 		if len(v.DifferingStores) > 0 {
@@ -330,65 +330,65 @@ func countersSentence(c result.CountersAgree) string {
 	return fmt.Sprintf("%s: cannot tell, %s", c.Tree, c.Why)
 }
 
-type column = view.Column[replayed]
+type column = doc.Column[replayed]
 
 // figure is a column of figures of a tree.
 func figure(name, unit string, value func(result.Figures) *float64) column {
-	return view.Optional(name, unit, nil, func(of replayed) *float64 { return value(of.Figures) })
+	return doc.Optional(name, unit, nil, func(of replayed) *float64 { return value(of.Figures) })
 }
 
 // quantile is a column of a quantile of durations.
-func quantile(name, unit string, in view.Scale, of func(result.Figures) *result.Latency, value func(*result.Latency) float64) column {
-	return figure(name, "", func(f result.Figures) *float64 { return view.Via(of(f), value) }).In(in).Named(name, unit)
+func quantile(name, unit string, in doc.Scale, of func(result.Figures) *result.Latency, value func(*result.Latency) float64) column {
+	return figure(name, "", func(f result.Figures) *float64 { return doc.Via(of(f), value) }).In(in).Named(name, unit)
 }
 
-func (in Input) table(columns ...column) view.Table {
+func (in Input) table(columns ...column) doc.Table {
 	failed := func(of replayed) string {
 		if of.Status == result.OK {
 			return ""
 		}
 		return cmp.Or(of.Tell(of.Error), of.Status)
 	}
-	tree := view.Words("tree", func(of replayed) string { return of.Tree })
-	return view.TableOf(in.trees, failed, append([]column{tree}, columns...)...)
+	tree := doc.Words("tree", func(of replayed) string { return of.Tree })
+	return doc.TableOf(in.trees, failed, append([]column{tree}, columns...)...)
 }
 
 // speed is what a tree does in a second.
-func (in Input) speed() view.Table {
+func (in Input) speed() doc.Table {
 	commit := func(f result.Figures) *result.Latency { return f.CommitNanos }
 	p50, p99 := func(l *result.Latency) float64 { return float64(l.P50) }, func(l *result.Latency) float64 { return float64(l.P99) }
 	return in.table(
-		figure("leaves", "per s", func(f result.Figures) *float64 { return view.Some(f.LeavesPerSecond) }),
+		figure("leaves", "per s", func(f result.Figures) *float64 { return doc.Some(f.LeavesPerSecond) }),
 		column{Name: "repeats", Unit: "from to", Spare: 1, Words: func(of replayed) string {
 			r, ok := of.Spread["leaves_per_second"]
 			if !ok {
-				return view.None
+				return doc.None
 			}
-			return view.ShortCount(r.Low) + " " + view.ShortCount(r.High)
+			return doc.ShortCount(r.Low) + " " + doc.ShortCount(r.High)
 		}},
 		figure("settled", "per s", func(f result.Figures) *float64 {
-			return view.When(f.SettledPerSecond < .99*f.LeavesPerSecond, f.SettledPerSecond)
+			return doc.When(f.SettledPerSecond < .99*f.LeavesPerSecond, f.SettledPerSecond)
 		}),
 		figure("last window", "per s", func(f result.Figures) *float64 {
-			return view.Via(f.LastWindow, func(w *result.Window) float64 { return w.LeavesPerSecond })
+			return doc.Via(f.LastWindow, func(w *result.Window) float64 { return w.LeavesPerSecond })
 		}),
 		figure("nodes", "per s", func(f result.Figures) *float64 { return f.NodesPerSecond }),
-		quantile("commit", "p50 ms", view.Millis, commit, p50), quantile("commit", "p99 ms", view.Millis, commit, p99),
+		quantile("commit", "p50 ms", doc.Millis, commit, p50), quantile("commit", "p99 ms", doc.Millis, commit, p99),
 		figure("db gets", "per s", func(f result.Figures) *float64 { return f.DBGetsPerSecond }),
-		quantile("Get", "p50 us", view.Micros, func(f result.Figures) *result.Latency { return f.ServiceNanos }, p50))
+		quantile("Get", "p50 us", doc.Micros, func(f result.Figures) *result.Latency { return f.ServiceNanos }, p50))
 }
 
 // state is what a tree has become and what it takes.
-func (in Input) state() view.Table {
-	height := figure("height", "", func(f result.Figures) *float64 { return view.Whole(f.TreeHeight) })
-	height.Format = view.Digits
+func (in Input) state() doc.Table {
+	height := figure("height", "", func(f result.Figures) *float64 { return doc.Whole(f.TreeHeight) })
+	height.Format = doc.Digits
 	return in.table(
-		figure("memory", "", func(f result.Figures) *float64 { return view.Of(f.PeakRSSBytes) }).Suited(in.trees),
-		figure("disk", "", func(f result.Figures) *float64 { return view.Whole(f.DiskBytes) }).Suited(in.trees),
+		figure("memory", "", func(f result.Figures) *float64 { return doc.Of(f.PeakRSSBytes) }).Suited(in.trees),
+		figure("disk", "", func(f result.Figures) *float64 { return doc.Whole(f.DiskBytes) }).Suited(in.trees),
 		figure("bytes written", "per byte given", func(f result.Figures) *float64 { return f.DeviceWriteAmplification }),
-		figure("tree size", "leaves", func(f result.Figures) *float64 { return view.Whole(f.TreeSize) }),
-		height, figure("cache hits", "", func(f result.Figures) *float64 { return view.Whole(f.CacheHits) }),
-		figure("misses", "", func(f result.Figures) *float64 { return view.Whole(f.CacheMisses) }),
+		figure("tree size", "leaves", func(f result.Figures) *float64 { return doc.Whole(f.TreeSize) }),
+		height, figure("cache hits", "", func(f result.Figures) *float64 { return doc.Whole(f.CacheHits) }),
+		figure("misses", "", func(f result.Figures) *float64 { return doc.Whole(f.CacheMisses) }),
 		figure("log cache", "hits per s", func(f result.Figures) *float64 { return f.LogHitsPerSecond }).Spared(1))
 }
 
@@ -404,5 +404,5 @@ func (in Input) harness() string {
 		return ""
 	}
 	return fmt.Sprintf("Statelab's own work: %s per leaf, at most %s%% of the time of a tree (%s).",
-		view.Nanos(*of.Figures.HarnessNanos), unit.Significant(worst, 2), of.Tree)
+		doc.Nanos(*of.Figures.HarnessNanos), unit.Significant(worst, 2), of.Tree)
 }

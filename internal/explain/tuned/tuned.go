@@ -13,7 +13,7 @@ import (
 
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 )
 
 // File holds a Tuning in the folder of an answer.
@@ -107,15 +107,15 @@ func (p Proof) Off() float64 { return p.Predicted/p.Measured - 1 }
 func (t *Tuning) Say() {
 	memory, gets := unit.Bytes(t.Memory), "a Get"
 	if t.Missing > 0 {
-		gets = fmt.Sprintf("a Get (%s negative lookups)", view.Percent(100*t.Missing))
+		gets = fmt.Sprintf("a Get (%s negative lookups)", doc.Percent(100*t.Missing))
 	}
-	value, print := func(c Config) float64 { return c.Reads }, func(v float64) string { return view.PerGet(v) + " blocks" }
+	value, print := func(c Config) float64 { return c.Reads }, func(v float64) string { return doc.PerGet(v) + " blocks" }
 	reads, read := "reads", "read"
 	switch t.Goal {
 	case "bytes":
 		value, print = func(c Config) float64 { return c.Bytes }, func(v float64) string { return unit.Bytes(int64(math.Round(v))) }
 	case "time":
-		value, print = func(c Config) float64 { return c.Time }, func(v float64) string { return view.PerGet(v) + " us" }
+		value, print = func(c Config) float64 { return c.Time }, func(v float64) string { return doc.PerGet(v) + " us" }
 		reads, read = "takes", "take"
 	}
 	now, then := value(t.Present), value(t.Best)
@@ -125,7 +125,7 @@ func (t *Tuning) Say() {
 		return
 	}
 	t.Answer = fmt.Sprintf("In %s, %s would %s %s with %s. With the present options it %s %s: %s less.%s", memory, gets, read, print(then),
-		Words(changed(t.Present.Options, t.Best.Options)), reads, print(now), view.Percent(100*(1-then/now)), t.price())
+		Words(changed(t.Present.Options, t.Best.Options)), reads, print(now), doc.Percent(100*(1-then/now)), t.price())
 	if t.Over > 0 {
 		t.Answer += fmt.Sprintf(" The present options need %s more memory than that: filters and indexes are outside the block cache.", unit.Bytes(t.Over))
 	}
@@ -154,11 +154,11 @@ func (t *Tuning) proved() string {
 	}
 	less := ""
 	if t.Goal == "reads" {
-		less = fmt.Sprintf(", %s less", view.Percent(100*(1-best.Measured/present.Measured)))
+		less = fmt.Sprintf(", %s less", doc.Percent(100*(1-best.Measured/present.Measured)))
 	}
 	// Rounded up: none is further off.
 	return fmt.Sprintf("Measured: %s and %s blocks%s. The predictions of all %d that were measured are within %s of what was measured.",
-		view.PerGet(best.Measured), view.PerGet(present.Measured), less, len(t.Verified), unit.Significant(math.Ceil(1000*worst)/10, 3)+"%")
+		doc.PerGet(best.Measured), doc.PerGet(present.Measured), less, len(t.Verified), unit.Significant(math.Ceil(1000*worst)/10, 3)+"%")
 }
 
 // changed are the options of to that from has not.
@@ -195,10 +195,10 @@ func (t *Tuning) rows() []row {
 		name string
 		list []Config
 	}{{"one option", t.Alone}, {"", t.Front}, {"memtables", t.Buffers}} {
-		rows = append(rows, view.Each(of.list, func(c Config) row { return row{of.name, c} })...)
+		rows = append(rows, doc.Each(of.list, func(c Config) row { return row{of.name, c} })...)
 	}
 	shown := map[string]bool{}
-	return view.Where(rows, func(r row) bool {
+	return doc.Where(rows, func(r row) bool {
 		all := Words(r.Options)
 		known := shown[all]
 		shown[all] = true
@@ -206,45 +206,33 @@ func (t *Tuning) rows() []row {
 	})
 }
 
-func (t *Tuning) table() view.Table {
+func (t *Tuning) table() doc.Table {
 	rows := t.rows()
-	columns := []view.Column[row]{view.Words("", func(r row) string { return r.name })}
+	columns := []doc.Column[row]{doc.Words("", func(r row) string { return r.name })}
 	columns = append(columns, optionColumns(rows, func(r row) map[string]string { return r.Options })...)
 	if t.Costs != nil {
-		columns = append(columns, view.Figure("time", "us/Get", view.PerGet, func(r row) float64 { return r.Time }),
-			view.Figure("processor", "us/Get", view.PerGet, func(r row) float64 { return r.CPU }).Spared(2))
+		columns = append(columns, doc.Figure("time", "us/Get", doc.PerGet, func(r row) float64 { return r.Time }),
+			doc.Figure("processor", "us/Get", doc.PerGet, func(r row) float64 { return r.CPU }).Spared(2))
 	}
-	return view.TableOf(rows, nil, append(columns,
-		view.Figure("reads", "/Get", view.PerGet, func(r row) float64 { return r.Reads }),
-		view.Figure("from", "/Get", view.PerGet, func(r row) float64 { return r.Low }).Spared(2),
-		view.Figure("to", "/Get", view.PerGet, func(r row) float64 { return r.High }).Spared(2),
-		view.Figure("read", "KiB/Get", nil, func(r row) float64 { return r.Bytes / (1 << 10) }),
-		view.Figure("metadata", "MiB", nil, func(r row) float64 { return float64(r.Memory) / (1 << 20) }).Spared(1),
-		view.Figure("disk", "MiB", nil, func(r row) float64 { return float64(r.Disk) / (1 << 20) }).Spared(1),
-		view.Figure("writes", "/byte", nil, func(r row) float64 { return r.Writes }).Spared(2))...)
+	return doc.TableOf(rows, nil, append(columns,
+		doc.Figure("reads", "/Get", doc.PerGet, func(r row) float64 { return r.Reads }),
+		doc.Figure("from", "/Get", doc.PerGet, func(r row) float64 { return r.Low }).Spared(2),
+		doc.Figure("to", "/Get", doc.PerGet, func(r row) float64 { return r.High }).Spared(2),
+		doc.Figure("read", "KiB/Get", nil, func(r row) float64 { return r.Bytes / (1 << 10) }),
+		doc.Figure("metadata", "MiB", nil, func(r row) float64 { return float64(r.Memory) / (1 << 20) }).Spared(1),
+		doc.Figure("disk", "MiB", nil, func(r row) float64 { return float64(r.Disk) / (1 << 20) }).Spared(1),
+		doc.Figure("writes", "/byte", nil, func(r row) float64 { return r.Writes }).Spared(2))...)
 }
 
 // optionColumns have the options of each row, in a column each.
-func optionColumns[R any](rows []R, of func(R) map[string]string) []view.Column[R] {
+func optionColumns[R any](rows []R, of func(R) map[string]string) []doc.Column[R] {
 	names := map[string]string{}
 	for _, r := range rows {
 		maps.Copy(names, of(r))
 	}
-	return view.Each(slices.Sorted(maps.Keys(names)), func(name string) view.Column[R] {
-		return view.Words("", func(r R) string { return of(r)[name] }).Named(halves(name))
+	return doc.Each(slices.Sorted(maps.Keys(names)), func(name string) doc.Column[R] {
+		return doc.Words(name, func(r R) string { return of(r)[name] })
 	})
-}
-
-// halves divides the name of an option between two words, so that its column is narrow.
-func halves(name string) (first, second string) {
-	at := 0
-	for i := 1; i < len(name); i++ {
-		begins := name[i-1] == '_' || name[i] >= 'A' && name[i] <= 'Z' && name[i-1] >= 'a'
-		if begins && max(i, len(name)-i) < max(at, len(name)-at) {
-			at = i
-		}
-	}
-	return name[:at], name[at:]
 }
 
 // method tells how the figures were made.
@@ -257,13 +245,13 @@ func (t *Tuning) method() string {
 	text := fmt.Sprintf("%d configurations were predicted for %s (%s), %s; the handles of %s tables take the rest of the memory. "+
 		"Columns from and to include the validation error, %s. Metadata are filters and indexes. "+
 		"The last rows are the Pareto front: no other configuration is better in reads, bytes read and size at once.",
-		t.Predicted, t.Traffic, t.Method, cache, unit.Count(uint64(t.Tables)), view.Percent(100*t.Error))
-	if off := func(name string) string { return view.Percent(100 * t.Errors[name]) }; t.Errors != nil {
+		t.Predicted, t.Traffic, t.Method, cache, unit.Count(uint64(t.Tables)), doc.Percent(100*t.Error))
+	if off := func(name string) string { return doc.Percent(100 * t.Errors[name]) }; t.Errors != nil {
 		text += fmt.Sprintf(" Tested, bytes read were within %s, metadata within %s, disk within %s and write amplification (of a load in random order) within %s "+
 			"of what was built.", off("bytes_read_per_get"), off("memory_bytes"), off("disk_bytes"), off("write_amplification"))
 		if t.Costs != nil {
 			text += fmt.Sprintf(" Time is that of a processor, as measured on this machine with small databases, and %s us for each read of the device (--read-time). "+
-				"Two configurations whose processor times differ by more than %s were in the measured order.", view.PerGet(t.ReadTime), off("cpu_us_per_get"))
+				"Two configurations whose processor times differ by more than %s were in the measured order.", doc.PerGet(t.ReadTime), off("cpu_us_per_get"))
 		}
 	}
 	switch {
@@ -281,27 +269,27 @@ func (t *Tuning) method() string {
 	return text
 }
 
-func (t *Tuning) proofs() view.Table {
-	return view.TableOf(t.Verified, nil, append(optionColumns(t.Verified, func(p Proof) map[string]string { return p.Options }),
-		view.Figure("measured", "/Get", view.PerGet, func(p Proof) float64 { return p.Measured }),
-		view.Figure("predicted", "/Get", view.PerGet, func(p Proof) float64 { return p.Predicted }),
-		view.Figure("off", "%", nil, func(p Proof) float64 { return 100 * p.Off() }))...)
+func (t *Tuning) proofs() doc.Table {
+	return doc.TableOf(t.Verified, nil, append(optionColumns(t.Verified, func(p Proof) map[string]string { return p.Options }),
+		doc.Figure("measured", "/Get", doc.PerGet, func(p Proof) float64 { return p.Measured }),
+		doc.Figure("predicted", "/Get", doc.PerGet, func(p Proof) float64 { return p.Predicted }),
+		doc.Figure("off", "%", nil, func(p Proof) float64 { return 100 * p.Off() }))...)
 }
 
 // Document says what was found, and how to set it.
-func (t *Tuning) Document() *view.Document {
+func (t *Tuning) Document() *doc.Document {
 	const method = "tuning.md"
-	d := &view.Document{Title: "Statelab: the best options for a budget"}
+	d := &doc.Document{Title: "Statelab: the best options for a budget"}
 	d.Answer("", t.Answer)
-	d.Cards = []view.Card{{Name: "database", Facts: view.Known([][2]string{{"database", t.Source},
+	d.Cards = []doc.Card{{Name: "database", Facts: doc.Known([][2]string{{"database", t.Source},
 		{"engine", t.Engine + " " + t.Version}, {"Gets", t.Traffic}, {"memory", unit.Bytes(t.Memory)}})}}
 
 	d.Add("What other options would read",
-		view.Block{Title: "Block reads per Get", Method: method, Table: t.table(), Texts: []string{t.method()}})
-	d.Add("What was measured", view.Block{Title: "Predicted and measured", Method: method, Table: t.proofs()})
+		doc.Block{Title: "Block reads per Get", Method: method, Table: t.table(), Texts: []string{t.method()}})
+	d.Add("What was measured", doc.Block{Title: "Predicted and measured", Method: method, Table: t.proofs()})
 	if !t.Tied {
-		d.Add("How to set them", view.Block{Title: "Options", Method: method, Pre: t.Snippet + t.Lookup,
-			Texts: view.Without([]string{t.Rewrite})})
+		d.Add("How to set them", doc.Block{Title: "Options", Method: method, Pre: t.Snippet + t.Lookup,
+			Texts: doc.Without([]string{t.Rewrite})})
 	}
 	return d
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
@@ -24,16 +24,16 @@ func (w Watched) faults() (sum result.WatchedFaults) {
 func (w Watched) mappedAnswer(program string) string {
 	all := w.faults()
 	text := fmt.Sprintf("%s (pid %d) read %s pages a second of its database that were not in the page cache (major page faults)", program, w.Process.PID,
-		view.ShortCount(all.MajorRate))
+		doc.ShortCount(all.MajorRate))
 	if all.Major == 0 {
 		text = fmt.Sprintf("%s (pid %d) found every page of its database in the page cache: it had no major page fault in %s s", program, w.Process.PID,
 			unit.Significant(w.Watched, 2))
 	} else if w.FaultNanos != nil {
-		text += fmt.Sprintf("; half of these took less than %s, 1%% more than %s", view.ShortNanos(w.FaultNanos.P50),
-			view.ShortNanos(w.FaultNanos.P99))
+		text += fmt.Sprintf("; half of these took less than %s, 1%% more than %s", doc.ShortNanos(w.FaultNanos.P50),
+			doc.ShortNanos(w.FaultNanos.P99))
 	}
 	return text + fmt.Sprintf(". Another %s pages a second were in the page cache, but not yet in the memory of the process (minor page faults).",
-		view.ShortCount(all.MinorRate))
+		doc.ShortCount(all.MinorRate))
 }
 
 // unseen tells what page faults leave open.
@@ -47,7 +47,7 @@ func (w Watched) unseen() string {
 	}
 	if all := w.faults(); unknown > 0 {
 		text += fmt.Sprintf(" The table is not known of %s of the page faults: no table leads to the page by its keys now, or there was no time to look.",
-			view.Percent(100*unknown/(all.MajorRate+all.MinorRate)))
+			doc.Percent(100*unknown/(all.MajorRate+all.MinorRate)))
 	}
 	return text
 }
@@ -60,11 +60,11 @@ func (w Watched) device() string {
 	}
 	text := ""
 	if d.BlockReadsPerGet != nil && w.BlockReadsPerGet != nil {
-		text = fmt.Sprintf("Of %s block reads per Get, %s went to the disk; the page cache had the others. ", view.PerGet(*w.BlockReadsPerGet),
-			view.PerGet(*d.BlockReadsPerGet))
+		text = fmt.Sprintf("Of %s block reads per Get, %s went to the disk; the page cache had the others. ", doc.PerGet(*w.BlockReadsPerGet),
+			doc.PerGet(*d.BlockReadsPerGet))
 	}
-	return text + fmt.Sprintf("From the disk: %s reads and %s a second for the process, %s and %s for all others.", view.ShortCount(d.Rate),
-		view.ShortBytes(int64(d.Bytes)), view.ShortCount(d.OthersRate), view.ShortBytes(int64(d.OthersBytes)))
+	return text + fmt.Sprintf("From the disk: %s reads and %s a second for the process, %s and %s for all others.", doc.ShortCount(d.Rate),
+		doc.ShortBytes(int64(d.Bytes)), doc.ShortCount(d.OthersRate), doc.ShortBytes(int64(d.OthersBytes)))
 }
 
 func (w Watched) mappedMethod() string {
@@ -72,41 +72,41 @@ func (w Watched) mappedMethod() string {
 	text := fmt.Sprintf("Observed: %s major and %s minor page faults of the database in %s s, %s and %s of other memory; %s events lost.", unit.Count(all.Major),
 		unit.Count(all.Minor), unit.Significant(w.Seconds, 3), unit.Count(w.Elsewhere.Major), unit.Count(w.Elsewhere.Minor), unit.Count(w.Lost.Reads))
 	if w.Cost.Core > 0 {
-		text += fmt.Sprintf(" Watching took %s of one processor.", view.Percent(100*w.Cost.Core))
+		text += fmt.Sprintf(" Watching took %s of one processor.", doc.Percent(100*w.Cost.Core))
 	}
 	return text
 }
 
-func (w Watched) faultTable() view.Table {
-	return view.TableOf(w.Faults, nil,
-		view.Words("table", func(f result.WatchedFaults) string { return f.Table }),
-		view.Words("pages", func(f result.WatchedFaults) string { return f.Type }),
-		view.Figure("major", "per s", view.PerGet, func(f result.WatchedFaults) float64 { return f.MajorRate }),
-		view.Figure("minor", "per s", view.PerGet, func(f result.WatchedFaults) float64 { return f.MinorRate }),
-		view.Figure("read", "KiB/s", nil, func(f result.WatchedFaults) float64 { return float64(f.DeviceBytes) / w.Watched / (1 << 10) }),
-		view.Figure("p50", "", nil, func(f result.WatchedFaults) float64 { return float64(f.P50) }).In(view.Micros),
-		view.Figure("p99", "", nil, func(f result.WatchedFaults) float64 { return float64(f.P99) }).In(view.Micros))
+func (w Watched) faultTable() doc.Table {
+	return doc.TableOf(w.Faults, nil,
+		doc.Words("table", func(f result.WatchedFaults) string { return f.Table }),
+		doc.Words("pages", func(f result.WatchedFaults) string { return f.Type }),
+		doc.Figure("major", "per s", doc.PerGet, func(f result.WatchedFaults) float64 { return f.MajorRate }),
+		doc.Figure("minor", "per s", doc.PerGet, func(f result.WatchedFaults) float64 { return f.MinorRate }),
+		doc.Figure("read", "KiB/s", nil, func(f result.WatchedFaults) float64 { return float64(f.DeviceBytes) / w.Watched / (1 << 10) }),
+		doc.Figure("p50", "", nil, func(f result.WatchedFaults) float64 { return float64(f.P50) }).In(doc.Micros),
+		doc.Figure("p99", "", nil, func(f result.WatchedFaults) float64 { return float64(f.P99) }).In(doc.Micros))
 }
 
 // addMapped adds what is seen of a process that maps its database.
-func (w Watched) addMapped(d *view.Document, method string) {
-	d.Add("What is read", view.Block{Title: "Page faults by table", Method: method, Table: w.faultTable(),
+func (w Watched) addMapped(d *doc.Document, method string) {
+	d.Add("What is read", doc.Block{Title: "Page faults by table", Method: method, Table: w.faultTable(),
 		Texts: []string{w.unseen(), w.device()}})
 
-	chart, panel := view.OnePanel("Major page faults a second over time", view.Linear("seconds", view.AsCount),
-		view.Linear("page faults a second", view.AsCount))
-	faults := view.Each(w.Series, func(t result.Tick) view.XY { return view.XY{X: t.Seconds, Y: t.PageFaults} })
-	panel.Line("major page faults", faults, view.CurveStyle(0))
+	chart, panel := doc.OnePanel("Major page faults a second over time", doc.Linear("seconds", doc.AsCount),
+		doc.Linear("page faults a second", doc.AsCount))
+	faults := doc.Each(w.Series, func(t result.Tick) doc.XY { return doc.XY{X: t.Seconds, Y: t.PageFaults} })
+	panel.Line("major page faults", faults, doc.CurveStyle(0))
 	d.Add("Over time",
-		view.Block{Texts: []string{w.mappedMethod()}},
-		view.Block{Title: "Major page faults", Detail: true, Method: method, Chart: chart.OrNil()})
+		doc.Block{Texts: []string{w.mappedMethod()}},
+		doc.Block{Title: "Major page faults", Detail: true, Method: method, Chart: chart.OrNil()})
 }
 
 // FaultSecond is a line about one second of a process that maps its database, while it is watched.
 func FaultSecond(t result.Tick) string {
-	text := fmt.Sprintf("%4.0f s  %s major page faults/s", t.Seconds, view.ShortCount(t.PageFaults))
+	text := fmt.Sprintf("%4.0f s  %s major page faults/s", t.Seconds, doc.ShortCount(t.PageFaults))
 	if t.P99 > 0 {
-		text += fmt.Sprintf(", p50 %s, p99 %s", view.ShortNanos(t.P50), view.ShortNanos(t.P99))
+		text += fmt.Sprintf(", p50 %s, p99 %s", doc.ShortNanos(t.P50), doc.ShortNanos(t.P99))
 	}
 	return text
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 )
 
@@ -47,11 +47,11 @@ func (w Watched) Answer() string {
 	if w.Gets == 0 || w.BlockReadsPerGet == nil {
 		return fmt.Sprintf("%s (pid %d) made no Get in %s s.", program, p.PID, unit.Significant(w.Watched, 2))
 	}
-	text := fmt.Sprintf("%s (pid %d) made %s Gets a second: %s block reads per Get", program, p.PID, view.ShortCount(w.Rate), view.PerGet(*w.BlockReadsPerGet))
-	if hit := view.At(w.HitRate, "all"); hit != nil {
-		text += fmt.Sprintf(", %s of the block accesses from its cache", view.Percent(100**hit))
+	text := fmt.Sprintf("%s (pid %d) made %s Gets a second: %s block reads per Get", program, p.PID, doc.ShortCount(w.Rate), doc.PerGet(*w.BlockReadsPerGet))
+	if hit := doc.At(w.HitRate, "all"); hit != nil {
+		text += fmt.Sprintf(", %s of the block accesses from its cache", doc.Percent(100**hit))
 		if w.Cache.Bytes > 0 {
-			text += " of " + view.ShortBytes(w.Cache.Bytes)
+			text += " of " + doc.ShortBytes(w.Cache.Bytes)
 		}
 	}
 	text += "."
@@ -65,7 +65,7 @@ func (w Watched) Answer() string {
 func (w Watched) others() string {
 	var larger, smaller string
 	for _, s := range w.WhatIf {
-		words := view.ShortBytes(s.CacheBytes) + " it would be " + within(s)
+		words := doc.ShortBytes(s.CacheBytes) + " it would be " + within(s)
 		switch {
 		case s.CacheBytes < w.Cache.Bytes:
 			smaller = words
@@ -84,11 +84,11 @@ func (w Watched) others() string {
 
 // within is a simulated figure, with its range where that is wider than what is printed.
 func within(s result.WatchSimulated) string {
-	low, high := view.PerGet(s.Low), view.PerGet(s.High)
+	low, high := doc.PerGet(s.Low), doc.PerGet(s.High)
 	if low == high {
 		return high
 	}
-	return fmt.Sprintf("%s (%s to %s)", view.PerGet(s.BlockReadsPerGet), low, high)
+	return fmt.Sprintf("%s (%s to %s)", doc.PerGet(s.BlockReadsPerGet), low, high)
 }
 
 // proof compares the simulated reads at the present size with those that were seen.
@@ -97,13 +97,13 @@ func (w Watched) proof() string {
 		return "No other cache was simulated: " + cmp.Or(w.Why["simulated"], w.Why["block_accesses_per_get"], "no Get was seen") + "."
 	}
 	s := *w.Simulated
-	text := fmt.Sprintf("Simulated at the present size, for the second half of the Gets: %s block reads per Get; observed: %s", within(s), view.PerGet(s.Seen))
+	text := fmt.Sprintf("Simulated at the present size, for the second half of the Gets: %s block reads per Get; observed: %s", within(s), doc.PerGet(s.Seen))
 	if s.Low == s.High && s.Seen > 0 {
 		text += fmt.Sprintf(" (%+.1f %%)", 100*(s.BlockReadsPerGet/s.Seen-1))
 	}
 	text += ". The first half fills the simulated cache."
 	if strange := float64(w.UnexplainedReads) / max(1, *w.BlockReadsPerGet*float64(w.Gets)); strange >= aFew {
-		text += fmt.Sprintf(" %s of the reads were of blocks that the trace resolver did not predict.", view.Percent(100*strange))
+		text += fmt.Sprintf(" %s of the reads were of blocks that the trace resolver did not predict.", doc.Percent(100*strange))
 	}
 	return text
 }
@@ -120,8 +120,8 @@ func (w Watched) sources() string {
 	if all == 0 {
 		return "No table was read."
 	}
-	return fmt.Sprintf("Of %s table reads a second, %s.", view.ShortCount(all), view.List(w.Reads, func(r result.WatchedReads) string {
-		return fmt.Sprintf("%s are for %s", view.ShortCount(r.PerSecond), r.Purpose)
+	return fmt.Sprintf("Of %s table reads a second, %s.", doc.ShortCount(all), doc.List(w.Reads, func(r result.WatchedReads) string {
+		return fmt.Sprintf("%s are for %s", doc.ShortCount(r.PerSecond), r.Purpose)
 	}))
 }
 
@@ -130,9 +130,9 @@ func (w Watched) skew() string {
 	if len(w.Tenths) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("Access skew: the most requested tenth of the %s keys gets %s of the Gets", unit.Count(w.DistinctKeys), view.Percent(100*w.Tenths[0]))
+	text := fmt.Sprintf("Access skew: the most requested tenth of the %s keys gets %s of the Gets", unit.Count(w.DistinctKeys), doc.Percent(100*w.Tenths[0]))
 	if w.WorkingSetBytes != nil {
-		text += fmt.Sprintf("; the working set of all Gets is %s", view.ShortBytes(*w.WorkingSetBytes))
+		text += fmt.Sprintf("; the working set of all Gets is %s", doc.ShortBytes(*w.WorkingSetBytes))
 	}
 	return text + "."
 }
@@ -143,94 +143,94 @@ func (w Watched) method() string {
 	if w.Watched < 0.95*w.Seconds {
 		text += fmt.Sprintf(", spread over %s s", unit.Significant(w.Seconds, 3))
 		if w.BlockReadsError != nil {
-			text += fmt.Sprintf(", so that the block reads per Get are known within %s", view.PerGet(*w.BlockReadsError))
+			text += fmt.Sprintf(", so that the block reads per Get are known within %s", doc.PerGet(*w.BlockReadsError))
 		}
 	}
 	return text + fmt.Sprintf("; %s events lost. Watching took about %s of one processor (%s a Get).",
-		unit.Count(w.Lost.Gets+w.Lost.Reads), view.Percent(100*w.Cost.Core), view.Nanos(w.Cost.GetNanos))
+		unit.Count(w.Lost.Gets+w.Lost.Reads), doc.Percent(100*w.Cost.Core), doc.Nanos(w.Cost.GetNanos))
 }
 
-func (w Watched) keys() view.Table {
-	return view.TableOf(w.Keys, nil,
-		view.Words("keys", func(k result.WatchedKeys) string { return k.Kind }),
-		view.Figure("Gets", "per s", view.ShortCount, func(k result.WatchedKeys) float64 { return k.Rate }),
-		view.Figure("absent", "%", nil, func(k result.WatchedKeys) float64 { return 100 * k.Absent }),
-		view.Optional("tables", "/Get", nil, func(k result.WatchedKeys) *float64 { return k.TablesPerGet }),
-		view.Optional("accesses", "/Get", nil, func(k result.WatchedKeys) *float64 { return k.BlockAccessesPerGet }),
-		view.Figure("reads", "/Get", view.PerGet, func(k result.WatchedKeys) float64 { return k.BlockReadsPerGet }),
-		view.Figure("p50", "", nil, func(k result.WatchedKeys) float64 { return float64(k.P50) }).In(view.Micros),
-		view.Figure("p99", "", nil, func(k result.WatchedKeys) float64 { return float64(k.P99) }).In(view.Micros))
+func (w Watched) keys() doc.Table {
+	return doc.TableOf(w.Keys, nil,
+		doc.Words("keys", func(k result.WatchedKeys) string { return k.Kind }),
+		doc.Figure("Gets", "per s", doc.ShortCount, func(k result.WatchedKeys) float64 { return k.Rate }),
+		doc.Figure("absent", "%", nil, func(k result.WatchedKeys) float64 { return 100 * k.Absent }),
+		doc.Optional("tables", "/Get", nil, func(k result.WatchedKeys) *float64 { return k.TablesPerGet }),
+		doc.Optional("accesses", "/Get", nil, func(k result.WatchedKeys) *float64 { return k.BlockAccessesPerGet }),
+		doc.Figure("reads", "/Get", doc.PerGet, func(k result.WatchedKeys) float64 { return k.BlockReadsPerGet }),
+		doc.Figure("p50", "", nil, func(k result.WatchedKeys) float64 { return float64(k.P50) }).In(doc.Micros),
+		doc.Figure("p99", "", nil, func(k result.WatchedKeys) float64 { return float64(k.P99) }).In(doc.Micros))
 }
 
 // Document says what the process reads, and for whom.
-func (w Watched) Document() *view.Document {
-	d := &view.Document{Title: "Statelab: what a running process reads", Warnings: view.WarningsOf(w.Warnings)}
+func (w Watched) Document() *doc.Document {
+	d := &doc.Document{Title: "Statelab: what a running process reads", Warnings: doc.WarningsOf(w.Warnings)}
 	d.Answer("", w.Answer())
 	p := w.Process
-	d.Cards = []view.Card{{Name: "process", Facts: view.Known([][2]string{{"program", p.Program + " " + p.Version},
+	d.Cards = []doc.Card{{Name: "process", Facts: doc.Known([][2]string{{"program", p.Program + " " + p.Version},
 		{"engine", p.Engine + " " + p.EngineVersion}, {"database", p.Database},
-		{"cache", view.ShortBytes(w.Cache.Bytes)}, {"Go", p.Go}})}}
+		{"cache", doc.ShortBytes(w.Cache.Bytes)}, {"Go", p.Go}})}}
 
 	const method = "watching-a-node.md"
-	d.Add("Watch it again", view.Block{Title: "Command", Detail: true, Method: method, Pre: view.Shell(w.Command)})
+	d.Add("Watch it again", doc.Block{Title: "Command", Detail: true, Method: method, Pre: doc.Shell(w.Command)})
 	if w.mapped() {
 		w.addMapped(d, method)
 		return d
 	}
 
-	d.Add("Who asks", view.Block{Title: "Gets by kind of key", Method: method, Table: w.keys(),
-		Texts: view.Without([]string{w.skew()})})
+	d.Add("Who asks", doc.Block{Title: "Gets by kind of key", Method: method, Table: w.keys(),
+		Texts: doc.Without([]string{w.skew()})})
 	d.Add("What is read",
-		view.Block{Texts: []string{w.sources(), w.device()}},
-		view.Block{Title: "Reads of tables by purpose", Detail: true, Method: method, Table: w.purposes()})
+		doc.Block{Texts: []string{w.sources(), w.device()}},
+		doc.Block{Title: "Reads of tables by purpose", Detail: true, Method: method, Table: w.purposes()})
 	d.Add("What another cache would read",
-		view.Block{Texts: []string{w.proof()}},
-		view.Block{Title: "Block reads per Get by cache size", Detail: true, Method: method, Table: w.caches()})
+		doc.Block{Texts: []string{w.proof()}},
+		doc.Block{Title: "Block reads per Get by cache size", Detail: true, Method: method, Table: w.caches()})
 	d.Add("Over time",
-		view.Block{Texts: []string{w.method()}},
-		view.Block{Title: "Gets and block reads", Detail: true, Method: method, Chart: w.series()})
+		doc.Block{Texts: []string{w.method()}},
+		doc.Block{Title: "Gets and block reads", Detail: true, Method: method, Chart: w.series()})
 	return d
 }
 
 // purposes are what tables are read for.
-func (w Watched) purposes() view.Table {
-	return view.TableOf(w.Reads, nil,
-		view.Words("purpose", func(r result.WatchedReads) string { return r.Purpose }),
-		view.Figure("reads", "per s", nil, func(r result.WatchedReads) float64 { return r.PerSecond }),
-		view.Figure("read", "MiB/s", nil, func(r result.WatchedReads) float64 { return r.Bytes / (1 << 20) }))
+func (w Watched) purposes() doc.Table {
+	return doc.TableOf(w.Reads, nil,
+		doc.Words("purpose", func(r result.WatchedReads) string { return r.Purpose }),
+		doc.Figure("reads", "per s", nil, func(r result.WatchedReads) float64 { return r.PerSecond }),
+		doc.Figure("read", "MiB/s", nil, func(r result.WatchedReads) float64 { return r.Bytes / (1 << 20) }))
 }
 
-func (w Watched) caches() view.Table {
+func (w Watched) caches() doc.Table {
 	rows := append([]result.WatchSimulated{}, w.WhatIf...)
 	if w.Simulated != nil {
 		rows = append([]result.WatchSimulated{*w.Simulated}, rows...)
 	}
-	return view.TableOf(rows, nil,
-		view.Words("cache", func(s result.WatchSimulated) string { return view.ShortBytes(s.CacheBytes) }),
-		view.Figure("block reads", "/Get", view.PerGet, func(s result.WatchSimulated) float64 { return s.BlockReadsPerGet }),
-		view.Figure("least", "/Get", view.PerGet, func(s result.WatchSimulated) float64 { return s.Low }),
-		view.Figure("most", "/Get", view.PerGet, func(s result.WatchSimulated) float64 { return s.High }),
-		view.Figure("hit rate", "%", nil, func(s result.WatchSimulated) float64 { return 100 * s.HitRate }))
+	return doc.TableOf(rows, nil,
+		doc.Words("cache", func(s result.WatchSimulated) string { return doc.ShortBytes(s.CacheBytes) }),
+		doc.Figure("block reads", "/Get", doc.PerGet, func(s result.WatchSimulated) float64 { return s.BlockReadsPerGet }),
+		doc.Figure("least", "/Get", doc.PerGet, func(s result.WatchSimulated) float64 { return s.Low }),
+		doc.Figure("most", "/Get", doc.PerGet, func(s result.WatchSimulated) float64 { return s.High }),
+		doc.Figure("hit rate", "%", nil, func(s result.WatchSimulated) float64 { return 100 * s.HitRate }))
 }
 
-func (w Watched) series() *view.Chart {
-	chart := view.NewChart("Gets a second and block reads per Get over time", view.Linear("seconds", view.AsCount),
-		view.Linear("Gets a second", view.AsCount), view.Linear("block reads per Get", view.AsCount))
-	type column = view.Column[result.Tick]
+func (w Watched) series() *doc.Chart {
+	chart := doc.NewChart("Gets a second and block reads per Get over time", doc.Linear("seconds", doc.AsCount),
+		doc.Linear("Gets a second", doc.AsCount), doc.Linear("block reads per Get", doc.AsCount))
+	type column = doc.Column[result.Tick]
 	seconds := column{Value: func(t result.Tick) *float64 { return &t.Seconds }}
 	gets := column{Value: func(t result.Tick) *float64 { return &t.OpsPerSecond }}
 	reads := column{Value: func(t result.Tick) *float64 { return t.BlockReadsPerOp }}
-	chart.Panels[0].Line("Gets", gets.Against(seconds, w.Series), view.CurveStyle(0))
-	chart.Panels[1].Line("block reads", reads.Against(seconds, w.Series), view.CurveStyle(1))
+	chart.Panels[0].Line("Gets", gets.Against(seconds, w.Series), doc.CurveStyle(0))
+	chart.Panels[1].Line("block reads", reads.Against(seconds, w.Series), doc.CurveStyle(1))
 	return chart.OrNil()
 }
 
 // Second is a line about one second, while it is watched.
 func Second(t result.Tick) string {
-	text := fmt.Sprintf("%4.0f s  %s Gets/s", t.Seconds, view.ShortCount(t.OpsPerSecond))
+	text := fmt.Sprintf("%4.0f s  %s Gets/s", t.Seconds, doc.ShortCount(t.OpsPerSecond))
 	if t.BlockReadsPerOp != nil {
-		text += fmt.Sprintf(", %s block reads/Get, p50 %s, p99 %s", view.PerGet(*t.BlockReadsPerOp), view.ShortNanos(t.P50),
-			view.ShortNanos(t.P99))
+		text += fmt.Sprintf(", %s block reads/Get, p50 %s, p99 %s", doc.PerGet(*t.BlockReadsPerOp), doc.ShortNanos(t.P50),
+			doc.ShortNanos(t.P99))
 	}
 	return text
 }

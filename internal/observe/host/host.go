@@ -16,7 +16,7 @@ import (
 	"reflect"
 	"sync/atomic"
 
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 )
 
 // Version of statelab where no tag names it; CHANGELOG.md tells what moved a number in it.
@@ -143,19 +143,19 @@ func FilesIn(dir string) (bytes int64, files int) {
 
 // Document says what was found at a place: every check with its verdict, and what a doubt or a
 // problem would do to the figures.
-func Document(where string, findings []Finding) *view.Document {
-	doubts := view.Where(findings, func(f Finding) bool { return f.Verdict != OK })
-	d := &view.Document{Title: "What distorts measurements on this machine"}
+func Document(where string, findings []Finding) *doc.Document {
+	doubts := doc.Where(findings, func(f Finding) bool { return f.Verdict != OK })
+	d := &doc.Document{Title: "What distorts measurements on this machine"}
 	d.Answer("", fmt.Sprintf("%d of %d checks found something that affects measurements in %s.",
 		len(doubts), len(findings), where))
 
-	d.Warnings = view.Each(doubts, func(f Finding) view.Warning {
-		return view.Warning{Text: f.Name + " affects " + f.Spoils, Remedy: f.Remedy}
+	d.Warnings = doc.Each(doubts, func(f Finding) doc.Warning {
+		return doc.Warning{Text: f.Name + " affects " + f.Spoils, Remedy: f.Remedy}
 	})
 
-	d.Add("Checks", view.Block{Title: "Checks", Table: view.TableOf(findings, nil,
-		view.Words("verdict", func(f Finding) string { return string(f.Verdict) }),
-		view.Words("check", func(f Finding) string { return f.Name }),
-		view.Words("found", func(f Finding) string { return f.State }))})
+	d.Add("Checks", doc.Block{Title: "Checks", Table: doc.TableOf(findings, nil,
+		doc.Words("verdict", func(f Finding) string { return string(f.Verdict) }),
+		doc.Words("check", func(f Finding) string { return f.Name }),
+		doc.Words("found", func(f Finding) string { return f.State }))})
 	return d
 }

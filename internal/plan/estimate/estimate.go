@@ -16,7 +16,7 @@ import (
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
@@ -260,24 +260,24 @@ func Replay(r ReplaySpec, m Machine) Step {
 const mostRows = 20
 
 // Document is what a dry run says, with the free disk space and memory in bytes.
-func (e Estimate) Document(free, memory int64) *view.Document {
+func (e Estimate) Document(free, memory int64) *doc.Document {
 	runs := len(e.Steps)
 	if runs > 0 && e.Steps[runs-1].Kind == CurveKind {
 		runs--
 	}
-	d := &view.Document{Title: "What would be measured"}
+	d := &doc.Document{Title: "What would be measured"}
 	d.Answer("", fmt.Sprintf("%s, about %s: %s of disk (%s at the end), %s of memory.",
 		unit.Plural(runs, "run"), unit.Roughly(e.Seconds), unit.Bytes(e.PeakDiskBytes),
 		unit.Bytes(e.DiskBytes), unit.Bytes(e.MemoryBytes)))
-	d.Cards = []view.Card{{Name: "free", Facts: [][2]string{
+	d.Cards = []doc.Card{{Name: "free", Facts: [][2]string{
 		{"disk", unit.Bytes(free)}, {"memory", unit.Bytes(memory)}},
 		Brief: fmt.Sprintf("Free: %s of disk, %s of memory.", unit.Bytes(free), unit.Bytes(memory))}}
 
-	words := func(name string, of func(Step) string) view.Column[Step] {
-		return view.Column[Step]{Name: name, Words: of, Left: true}
+	words := func(name string, of func(Step) string) doc.Column[Step] {
+		return doc.Column[Step]{Name: name, Words: of, Left: true}
 	}
-	runsBlock := view.Block{Title: "Runs", Table: view.TableOf(e.Steps[:min(len(e.Steps), mostRows)], nil,
-		view.Words("run", func(s Step) string { return s.Name }),
+	runsBlock := doc.Block{Title: "Runs", Table: doc.TableOf(e.Steps[:min(len(e.Steps), mostRows)], nil,
+		doc.Words("run", func(s Step) string { return s.Name }),
 		words("time", func(s Step) string { return unit.Roughly(s.Seconds) }),
 		words("disk", func(s Step) string { return unit.Bytes(s.PeakDiskBytes) }),
 		words("memory", func(s Step) string { return unit.Bytes(s.MemoryBytes) }),

@@ -8,7 +8,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/subject"
 )
@@ -59,39 +59,39 @@ func EngineRows(t *Table[engine.Info]) (rows []EngineRow) {
 
 // ListOf is all that this machine can measure: engines with what they can, trees, layouts of
 // state, and what statelab watch can watch.
-func ListOf(rows []EngineRow, t Tables) *view.Document {
-	available := view.Where(rows, func(r EngineRow) bool { return r.Available })
-	d := &view.Document{Title: "Engines, trees and layouts"}
+func ListOf(rows []EngineRow, t Tables) *doc.Document {
+	available := doc.Where(rows, func(r EngineRow) bool { return r.Available })
+	d := &doc.Document{Title: "Engines, trees and layouts"}
 	d.Answer("", fmt.Sprintf("%d of %d engines run here.", len(available), len(rows)))
 
-	d.Add("Engines, for --engine", view.Each(rows, EngineRow.block)...)
+	d.Add("Engines, for --engine", doc.Each(rows, EngineRow.block)...)
 	addList(d, "Trees, for statelab replay --tree", t.Trees)
 	addList(d, "Layouts of state, for statelab layouts --layout", t.Layouts)
 
 	const watch = "What statelab watch can watch (statelab doctor says whether this machine allows it)"
-	d.Add(watch, view.Block{Title: watch, Facts: watchable()})
+	d.Add(watch, doc.Block{Title: watch, Facts: watchable()})
 	const can = "What \"can\" lists"
-	d.Add(can, view.Block{Title: can, Facts: capabilities(rows)})
+	d.Add(can, doc.Block{Title: can, Facts: capabilities(rows)})
 	return d
 }
 
 // block is an engine: what measures it, what it can, and its profiles.
-func (row EngineRow) block() view.Block {
+func (row EngineRow) block() doc.Block {
 	facts := [][2]string{{"measured by", row.measures}}
 	if !row.Available {
 		facts = append(facts, [2]string{"does not run here", row.Missing})
 	}
-	can := view.List(row.Capabilities, func(c engine.Capability) string { return string(c) })
+	can := doc.List(row.Capabilities, func(c engine.Capability) string { return string(c) })
 	facts = append(facts, [2]string{"can", can}, [2]string{"durability", row.Durability})
 	for _, p := range row.Profiles {
 		facts = append(facts, [2]string{"--profile " + p.Name, p.About})
 	}
-	return view.Block{Facts: view.Known(facts),
+	return doc.Block{Facts: doc.Known(facts),
 		Title: fmt.Sprintf("%s %s (%s, %s)", row.Name, cmp.Or(row.Version, "?"), row.Route, row.Licence)}
 }
 
 // addList names trees or layouts, and says what keeps each from running here.
-func addList[Info protocol.Info](d *view.Document, heading string, t *Table[Info]) {
+func addList[Info protocol.Info](d *doc.Document, heading string, t *Table[Info]) {
 	var facts [][2]string
 	for _, info := range t.Linked {
 		_, name, _ := protocol.Common(info)
@@ -104,7 +104,7 @@ func addList[Info protocol.Info](d *view.Document, heading string, t *Table[Info
 		}
 		facts = append(facts, [2]string{known.Name, about})
 	}
-	d.Add(heading, view.Block{Title: heading, Facts: facts})
+	d.Add(heading, doc.Block{Title: heading, Facts: facts})
 }
 
 // capabilities says what those of the rows mean to a user.

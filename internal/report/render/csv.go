@@ -7,11 +7,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 )
 
 // CSV writes all tables of the document for a program, each below a line with its title.
-func CSV(w io.Writer, d *view.Document) error {
+func CSV(w io.Writer, d *doc.Document) error {
 	for _, s := range d.Sections {
 		for _, b := range s.Blocks {
 			if len(b.Table.Rows) == 0 {
@@ -29,8 +29,8 @@ func CSV(w io.Writer, d *view.Document) error {
 }
 
 // writeTable writes values in full, and a row that failed with its reason.
-func writeTable(w io.Writer, t view.Table) error {
-	heads := view.Each(t.Heads, func(h view.Head) string {
+func writeTable(w io.Writer, t doc.Table) error {
+	heads := doc.Each(t.Heads, func(h doc.Head) string {
 		return strings.TrimSuffix(h.Name+" ["+h.Unit+"]", " []")
 	})
 	records := [][]string{append(heads, "failed")}
@@ -40,7 +40,7 @@ func writeTable(w io.Writer, t view.Table) error {
 		for i, cell := range row.Cells {
 			if row.Values[i] != nil {
 				cell = strconv.FormatFloat(*row.Values[i], 'g', -1, 64)
-			} else if cell == view.None {
+			} else if cell == doc.None {
 				cell = ""
 			}
 			record[i] = cell

@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 )
 
 // documents is where the definitions of figures are.
@@ -14,7 +14,7 @@ const documents = "https://github.com/statelab/statelab/blob/main/docs/"
 
 // Markdown writes the whole document for issues, wikis and documentation: all that a page has
 // but its charts, whose figures are in the tables.
-func Markdown(w io.Writer, d *view.Document) error {
+func Markdown(w io.Writer, d *doc.Document) error {
 	m := &markdown{bufio.NewWriter(w)}
 	m.document(d)
 	if err := m.out.Flush(); err != nil {
@@ -25,7 +25,7 @@ func Markdown(w io.Writer, d *view.Document) error {
 
 type markdown struct{ out *bufio.Writer }
 
-func (m *markdown) document(d *view.Document) {
+func (m *markdown) document(d *doc.Document) {
 	fmt.Fprintf(m.out, "# %s\n", escaped(d.Title))
 	for _, said := range d.Answers {
 		m.paragraph("**" + escaped(attributed(said)) + "**")
@@ -36,7 +36,7 @@ func (m *markdown) document(d *view.Document) {
 	m.warnings(d.Warnings)
 
 	for _, c := range d.Cards {
-		m.heading(2, view.Upper(c.Name))
+		m.heading(2, doc.Upper(c.Name))
 		m.facts(c.Facts)
 	}
 	for _, s := range d.Sections {
@@ -70,12 +70,12 @@ func (m *markdown) list(items []string) {
 	}
 }
 
-func (m *markdown) warnings(list []view.Warning) {
+func (m *markdown) warnings(list []doc.Warning) {
 	if len(list) == 0 {
 		return
 	}
 	m.heading(2, "Warnings")
-	m.list(view.Each(list, func(w view.Warning) string {
+	m.list(doc.Each(list, func(w doc.Warning) string {
 		text := "**" + escaped(w.Text) + "**"
 		if w.Where != "" {
 			text += " (" + escaped(w.Where) + ")"
@@ -87,7 +87,7 @@ func (m *markdown) warnings(list []view.Warning) {
 	}))
 }
 
-func (m *markdown) block(b view.Block) {
+func (m *markdown) block(b doc.Block) {
 	m.heading(3, b.Title)
 	note := escaped(strings.TrimSpace(b.Note))
 	if b.Method != "" {
@@ -98,17 +98,17 @@ func (m *markdown) block(b view.Block) {
 	if pre := strings.TrimRight(b.Pre, "\n"); pre != "" {
 		m.paragraph(fenced(pre))
 	}
-	m.list(view.Each(b.List, escaped))
+	m.list(doc.Each(b.List, escaped))
 	m.facts(b.Facts)
 	m.table(b.Table)
+	m.list(doc.Each(b.Verdicts, func(v doc.Verdict) string {
+		return fmt.Sprintf("**%s**: %s (%s). %s Condition: %s. Source: %s.",
+			escaped(v.Judgement()), escaped(v.Says), escaped(v.By),
+			escaped(v.Figures), escaped(v.Given), escaped(v.Source))
+	}))
 	for _, text := range b.Texts {
 		m.paragraph(escaped(text))
 	}
-	m.list(view.Each(b.Verdicts, func(v view.Verdict) string {
-		return fmt.Sprintf("**%s**: %s (%s). %s Condition: %s. Source: %s.",
-			escaped(strings.TrimSpace(v.Word+" "+v.Clause)), escaped(v.Says), escaped(v.By),
-			escaped(v.Figures), escaped(v.Given), escaped(v.Source))
-	}))
 }
 
 // facts are a table without heads, which Markdown needs nevertheless.
@@ -122,15 +122,15 @@ func (m *markdown) facts(facts [][2]string) {
 	}
 }
 
-func (m *markdown) table(t view.Table) {
+func (m *markdown) table(t doc.Table) {
 	if len(t.Rows) == 0 {
 		return
 	}
 
-	heads := view.Each(t.Heads, func(h view.Head) string {
+	heads := doc.Each(t.Heads, func(h doc.Head) string {
 		return escaped(strings.TrimSpace(h.Name + " " + h.Unit))
 	})
-	lines := view.Each(t.Heads, func(h view.Head) string {
+	lines := doc.Each(t.Heads, func(h doc.Head) string {
 		if h.Text {
 			return "---"
 		}
@@ -139,7 +139,7 @@ func (m *markdown) table(t view.Table) {
 	fmt.Fprintf(m.out, "\n| %s |\n|%s|\n", strings.Join(heads, " | "), strings.Join(lines, "|"))
 
 	for _, row := range t.Rows {
-		cells := view.Each(row.Cells, escaped)
+		cells := doc.Each(row.Cells, escaped)
 		for i := range cells {
 			if link := row.Link(i); link != "" {
 				cells[i] = "[" + cells[i] + "](" + link + ")"
@@ -161,7 +161,7 @@ func fenced(text string) string {
 	for strings.Contains(text, fence) {
 		fence += "`"
 	}
-	lines := view.Each(strings.Split(text, "\n"), printable)
+	lines := doc.Each(strings.Split(text, "\n"), printable)
 	return fence + "\n" + strings.Join(lines, "\n") + "\n" + fence
 }
 

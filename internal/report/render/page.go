@@ -7,13 +7,13 @@ import (
 	"html/template"
 	"io"
 
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/web"
 )
 
 // Page writes the document as HTML: one file that loads nothing. Nothing is written of a page
 // that fails halfway.
-func Page(w io.Writer, d *view.Document) error {
+func Page(w io.Writer, d *doc.Document) error {
 	t, err := template.New("report").Parse(web.Report)
 	if err != nil {
 		return fmt.Errorf("read the report's template: %w", err)
@@ -31,7 +31,7 @@ func Page(w io.Writer, d *view.Document) error {
 }
 
 // Picture draws the first chart of the document as SVG.
-func Picture(w io.Writer, d *view.Document) error {
+func Picture(w io.Writer, d *doc.Document) error {
 	chart := d.MainChart()
 	if chart == nil {
 		return errors.New("nothing to draw: the report has no chart")
@@ -40,11 +40,11 @@ func Picture(w io.Writer, d *view.Document) error {
 }
 
 // page is what the template asks for.
-type page struct{ *view.Document }
+type page struct{ *doc.Document }
 
 // Style is the page's own style sheet.
 func (page) Style() template.CSS {
-	return template.CSS(view.PaletteStyle() + web.ChartStyle + web.ReportStyle)
+	return template.CSS(doc.PaletteStyle() + web.ChartStyle + web.ReportStyle)
 }
 
 // Script saves tables and charts.
@@ -60,8 +60,8 @@ func (p page) Library() template.JS {
 
 // Sections are those of the document.
 func (p page) Sections() []section {
-	return view.Each(p.Document.Sections, func(s view.Section) section {
-		return section{s.Title, view.Each(s.Blocks, func(b view.Block) block { return block{b} })}
+	return doc.Each(p.Document.Sections, func(s doc.Section) section {
+		return section{s.Title, doc.Each(s.Blocks, func(b doc.Block) block { return block{b} })}
 	})
 }
 
@@ -70,7 +70,7 @@ type section struct {
 	Blocks []block
 }
 
-type block struct{ view.Block }
+type block struct{ doc.Block }
 
 // Data is the block's table; nil if it has none.
 func (b block) Data() *table {
@@ -80,10 +80,10 @@ func (b block) Data() *table {
 	return &table{b.Table}
 }
 
-type table struct{ view.Table }
+type table struct{ doc.Table }
 
 // IsText reports whether a cell is aligned to the left.
 func (t *table) IsText(i int) bool { return i < len(t.Heads) && t.Heads[i].Text }
 
 // Left is how many columns a failed row has not filled.
-func (t *table) Left(row view.Row) int { return max(1, len(t.Heads)-len(row.Cells)) }
+func (t *table) Left(row doc.Row) int { return max(1, len(t.Heads)-len(row.Cells)) }

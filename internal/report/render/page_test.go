@@ -6,17 +6,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 )
 
 // A page carries figures as data: no text in it ends the element, no figure is lost but what
 // nobody measures.
 func TestChartsAreData(t *testing.T) {
-	c := view.NewChart("</script><script>alert(1)</script>", view.Sizes(1000), view.Axis{Label: "y"})
-	c.Panels[0].Line("a & b", view.XYs{{X: 1.00000001, Y: 0.1 + 0.2, Low: 0.25, High: 0.5}, {X: 2, Y: math.NaN()}, {X: 0, Y: 1}, {X: 4, Y: 3}}, view.CurveStyle(0))
+	c := doc.NewChart("</script><script>alert(1)</script>", doc.Sizes(1000), doc.Axis{Label: "y"})
+	c.Panels[0].Line("a & b", doc.XYs{{X: 1.00000001, Y: 0.1 + 0.2, Low: 0.25, High: 0.5}, {X: 2, Y: math.NaN()}, {X: 0, Y: 1}, {X: 4, Y: 3}}, doc.CurveStyle(0))
 	var page strings.Builder
-	p := new(view.Document)
-	p.Add("s", view.Block{Title: "t", Chart: c})
+	p := new(doc.Document)
+	p.Add("s", doc.Block{Title: "t", Chart: c})
 	if err := Page(&page, p); err != nil {
 		t.Fatal(err)
 	}

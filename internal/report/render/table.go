@@ -5,12 +5,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 )
 
 // table writes a table within the width. A table that is too wide is made narrower step by
 // step, until it fits: see fit. The reasons of failed rows follow.
-func (t *terminal) table(table view.Table) {
+func (t *terminal) table(table doc.Table) {
 	if len(table.Rows) == 0 {
 		return
 	}
@@ -23,14 +23,14 @@ func (t *terminal) table(table view.Table) {
 		t.rows(part)
 	}
 	if len(fitted.constant) > 0 {
-		t.paragraph("The same in all rows: "+strings.Join(fitted.constant, ", ")+".", "  ")
+		t.paragraph("The same in all rows: "+strings.Join(fitted.constant, "; ")+".", "  ")
 	}
 	t.failures(table)
 }
 
 // grid is a table as lines of cells.
 type grid struct {
-	heads []view.Head
+	heads []doc.Head
 	lines []line
 }
 
@@ -51,7 +51,7 @@ type fitted struct {
 // instead, those of words first; columns that the author spares give way; the longest words
 // are broken into lines; and the columns that still have no room follow in a second table. So
 // no figure is lost but those of spared columns, which every other medium has.
-func fit(table view.Table, width int) (f fitted) {
+func fit(table doc.Table, width int) (f fitted) {
 	var heads headLines = plainHeads
 	if widthOf(gridOf(table, heads), wideGap) <= width {
 		return fitted{parts: []grid{gridOf(table, heads)}}
@@ -88,7 +88,7 @@ func fit(table view.Table, width int) (f fitted) {
 
 // constant is the name and value of a column that has one value in all rows; is is false of
 // others, and of a table of one row.
-func constant(table view.Table, i int) (text string, is bool) {
+func constant(table doc.Table, i int) (text string, is bool) {
 	value, rows := "", 0
 	for _, row := range table.Rows {
 		if i >= len(row.Cells) {
@@ -100,17 +100,16 @@ func constant(table view.Table, i int) (text string, is bool) {
 		value = row.Cells[i]
 	}
 
-	// The name of an option may be divided between the two.
-	head := table.Heads[i]
-	if head.Text {
-		return head.Name + head.Unit + "=" + value, rows > 1
+	name := table.Heads[i].Name
+	if u := table.Heads[i].Unit; u != "" {
+		name += " (" + u + ")"
 	}
-	return strings.TrimSpace(head.Name + " " + value + " " + head.Unit), rows > 1
+	return name + ": " + value, rows > 1
 }
 
 // without is the table without a column.
-func without(t view.Table, i int) view.Table {
-	out := view.Table{Heads: slices.Delete(slices.Clone(t.Heads), i, i+1)}
+func without(t doc.Table, i int) doc.Table {
+	out := doc.Table{Heads: slices.Delete(slices.Clone(t.Heads), i, i+1)}
 	for _, row := range t.Rows {
 		if i < len(row.Cells) {
 			row.Cells = slices.Delete(slices.Clone(row.Cells), i, i+1)
@@ -122,20 +121,44 @@ func without(t view.Table, i int) view.Table {
 
 // headLines are the lines of the head of a column whose widest cell has so many runes. The last
 // one is the unit.
-type headLines func(h view.Head, widest int) []string
+type headLines func(h doc.Head, widest int) []string
 
-func plainHeads(h view.Head, _ int) []string { return []string{h.Name, h.Unit} }
+func plainHeads(h doc.Head, _ int) []string { return []string{h.Name, h.Unit} }
 
 // brokenHeads breaks the names that are wider than all cells.
-func brokenHeads(h view.Head, widest int) []string {
+func brokenHeads(h doc.Head, widest int) []string {
 	if runes(h.Name) <= widest {
 		return plainHeads(h, widest)
 	}
-	return append(strings.Fields(h.Name), h.Unit)
+	var lines []string
+	for _, word := range strings.Fields(h.Name) {
+		if runes(word) > widest {
+			lines = append(lines, halves(word)...)
+		} else {
+			lines = append(lines, word)
+		}
+	}
+	return append(lines, h.Unit)
+}
+
+// halves divides the name of an option, as cache_index_and_filter_blocks or MaxOpenFiles, between
+// two of its words, near the middle; a name of one word stays whole.
+func halves(name string) []string {
+	at := 0
+	for i := 1; i < len(name); i++ {
+		begins := name[i-1] == '_' || name[i] >= 'A' && name[i] <= 'Z' && name[i-1] >= 'a'
+		if begins && max(i, len(name)-i) < max(at, len(name)-at) {
+			at = i
+		}
+	}
+	if at == 0 {
+		return []string{name}
+	}
+	return []string{name[:at], name[at:]}
 }
 
 // gridOf are the lines of a table, heads first.
-func gridOf(t view.Table, headsOf headLines) grid {
+func gridOf(t doc.Table, headsOf headLines) grid {
 	widest := make([]int, len(t.Heads))
 	for _, row := range t.Rows {
 		for i, cell := range row.Cells {
@@ -161,7 +184,7 @@ func gridOf(t view.Table, headsOf headLines) grid {
 	// The last head line has units, which may all be empty; so may the others, of a list.
 	heads = slices.DeleteFunc(heads, func(line []string) bool { return strings.Join(line, "") == "" })
 
-	lines := view.Each(heads, func(words []string) line { return line{cells: words, head: true} })
+	lines := doc.Each(heads, func(words []string) line { return line{cells: words, head: true} })
 	for _, row := range t.Rows {
 		cells := slices.Clone(row.Cells)
 		if row.Failed {
@@ -262,7 +285,7 @@ func divide(g grid, width int) []grid {
 // numbered is the grid with the number of each row in front. Heads and the further lines of a
 // row have none.
 func numbered(g grid) grid {
-	out := grid{heads: append([]view.Head{{Key: true}}, g.heads...)}
+	out := grid{heads: append([]doc.Head{{Key: true}}, g.heads...)}
 	row := 0
 	for n, l := range g.lines {
 		number := ""
@@ -298,6 +321,9 @@ func (t *terminal) rows(g grid) {
 
 	all := widths(g)
 	for _, l := range g.lines {
+		if l.head && strings.Join(l.cells, "") == "" {
+			continue // of columns in another part
+		}
 		var b strings.Builder
 		for i, cell := range l.cells {
 			space := strings.Repeat(" ", max(0, all[i]-runes(cell)))
@@ -315,7 +341,7 @@ func (t *terminal) rows(g grid) {
 }
 
 // failures are the reasons of rows that failed, each once with all its rows.
-func (t *terminal) failures(table view.Table) {
+func (t *terminal) failures(table doc.Table) {
 	var reasons []string
 	failed := map[string][]string{}
 	for _, row := range table.Rows {
@@ -333,11 +359,11 @@ func (t *terminal) failures(table view.Table) {
 }
 
 // label names a row by its keys.
-func label(t view.Table, row view.Row) string {
+func label(t doc.Table, row doc.Row) string {
 	var parts []string
 	numbers := 0 // the first tells which row it is: further ones say the same in another unit
 	for i, h := range t.Heads {
-		if !h.Key || i >= len(row.Cells) || row.Cells[i] == view.None || row.Cells[i] == "" {
+		if !h.Key || i >= len(row.Cells) || row.Cells[i] == doc.None || row.Cells[i] == "" {
 			continue
 		}
 		text := row.Cells[i]

@@ -13,7 +13,7 @@ import (
 	"unicode"
 
 	"github.com/statelab/statelab/internal/base/console"
-	"github.com/statelab/statelab/internal/explain/view"
+	"github.com/statelab/statelab/internal/report/doc"
 )
 
 // maxProse is how long a line of a paragraph is at most, on any terminal: longer ones are hard
@@ -21,10 +21,10 @@ import (
 const maxProse = 100
 
 // Terminal writes the short form of the document, at the width of the terminal that w writes to.
-func Terminal(w io.Writer, d *view.Document) error { return atWidth(w, d, console.Columns(w)) }
+func Terminal(w io.Writer, d *doc.Document) error { return atWidth(w, d, console.Columns(w)) }
 
 // atWidth writes the short form in so many columns.
-func atWidth(w io.Writer, d *view.Document, width int) error {
+func atWidth(w io.Writer, d *doc.Document, width int) error {
 	t := &terminal{bufio.NewWriter(w), width, false}
 	t.document(d)
 	if err := t.out.Flush(); err != nil {
@@ -41,7 +41,7 @@ type terminal struct {
 	begun bool // something is written
 }
 
-func (t *terminal) document(d *view.Document) {
+func (t *terminal) document(d *doc.Document) {
 	for _, said := range slices.Concat(d.Answers, d.Advice) {
 		if !said.Detail {
 			t.paragraph(attributed(said), "")
@@ -57,7 +57,7 @@ func (t *terminal) document(d *view.Document) {
 	}
 
 	blocks := shortForm(d)
-	titled := len(view.Where(blocks, func(b view.Block) bool { return b.Title != "" })) > 1
+	titled := len(doc.Where(blocks, func(b doc.Block) bool { return b.Title != "" })) > 1
 	for _, b := range blocks {
 		t.part()
 		if titled && b.Title != "" {
@@ -69,7 +69,7 @@ func (t *terminal) document(d *view.Document) {
 
 // shortForm are the blocks that a terminal shows. The first of a section has its title if it has
 // none. Of a block that has only a chart or a note, nothing would be seen.
-func shortForm(d *view.Document) (blocks []view.Block) {
+func shortForm(d *doc.Document) (blocks []doc.Block) {
 	for _, s := range d.Sections {
 		title := s.Title
 		for _, b := range s.Blocks {
@@ -88,7 +88,7 @@ func shortForm(d *view.Document) (blocks []view.Block) {
 }
 
 // attributed is a statement after what it is about.
-func attributed(s view.Statement) string {
+func attributed(s doc.Statement) string {
 	if s.About == "" {
 		return s.Text
 	}
@@ -102,7 +102,7 @@ func (t *terminal) part() {
 	}
 }
 
-func (t *terminal) warnings(list []view.Warning) {
+func (t *terminal) warnings(list []doc.Warning) {
 	for _, w := range list {
 		if w.Detail {
 			continue
@@ -118,7 +118,7 @@ func (t *terminal) warnings(list []view.Warning) {
 	}
 }
 
-func (t *terminal) block(b view.Block) {
+func (t *terminal) block(b doc.Block) {
 	if b.Pre != "" {
 		for _, line := range strings.Split(strings.TrimRight(b.Pre, "\n"), "\n") {
 			t.line(line)
@@ -129,11 +129,11 @@ func (t *terminal) block(b view.Block) {
 	}
 	t.facts(b.Facts)
 	t.table(b.Table)
-	for _, text := range b.Texts {
-		t.paragraph(text, "")
-	}
 	for _, v := range b.Verdicts {
 		t.verdict(v)
+	}
+	for _, text := range b.Texts {
+		t.paragraph(text, "")
 	}
 }
 
@@ -153,12 +153,9 @@ func (t *terminal) facts(facts [][2]string) {
 	}
 }
 
-func (t *terminal) verdict(v view.Verdict) {
-	word := v.Word
-	if v.Clause != "" {
-		word += " " + v.Clause
-	}
-	t.paragraph(fmt.Sprintf("%s: %s (%s). %s", view.Upper(word), v.Says, v.By, v.Figures), "  ")
+func (t *terminal) verdict(v doc.Verdict) {
+	t.paragraph(v.By+": "+v.Says, "  ")
+	t.paragraph("  "+doc.Upper(v.Judgement())+". "+strings.TrimSuffix(v.Figures, doc.None), "  ")
 }
 
 // line writes text as it is.

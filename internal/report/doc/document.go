@@ -1,9 +1,9 @@
-// Package view holds what a result says, as values: sentences, warnings, facts, tables and
+// Package doc holds what a result says, as values: sentences, warnings, facts, tables and
 // charts. A kind of result builds one Document; package render shows it on a terminal, as a
 // page, as Markdown and as CSV.
 //
 // Non-goals: widths, HTML, alignment, files (render). It knows no engine, tree or layout.
-package view
+package doc
 
 import (
 	"fmt"
@@ -76,9 +76,9 @@ type Block struct {
 	List     []string // sentences, one an item
 	Facts    [][2]string
 	Table    Table
-	Aside    bool     // the table has the figures of the chart
-	Texts    []string // paragraphs
+	Aside    bool // the table has the figures of the chart
 	Verdicts []Verdict
+	Texts    []string // paragraphs
 
 	Detail bool // not in the short form
 	Folded bool // a detail that even a page shows only to those who ask
@@ -101,6 +101,17 @@ type Verdict struct {
 	Class                 string // of its word, for the colour
 	Says, By, Source      string
 	Given, Figures, Where string
+}
+
+// Judgement is the word with what limits it.
+func (v Verdict) Judgement() string {
+	switch {
+	case v.Clause == "":
+		return v.Word
+	case strings.HasSuffix(v.Word, " if") || strings.HasPrefix(v.Clause, "("):
+		return v.Word + " " + v.Clause
+	}
+	return v.Word + ": " + v.Clause
 }
 
 // empty reports whether the block shows nothing.
