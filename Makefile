@@ -133,6 +133,7 @@ demo: $(if $(wildcard bin/statelab-run-pebble),build,statelab)
 	@echo "  bin/statelab sweep --db DIR --use-existing --cache $(DEMO_CACHES) --page-cache direct --out S"
 
 # The inner ring: Go alone. Tests of what is not here skip and say so (internal/base/testring).
+# The main binary comes first: what both parts link is then compiled once.
 test: tools
 	@$(RINGS) run test $(MAKE_COMMAND) $(MAKEOVERRIDES) tidy test-e2e test-unit
 
@@ -171,7 +172,7 @@ tidy: tools
 # Runners of their own in Go alone, whose libraries take as long to compile as all others.
 LARGE_PACKAGES := ./engines/badger ./cmd/statelab-run-badger ./cmd/statelab-run-parquet ./internal/chain/xatu
 
-test-unit: tools
+test-unit: tools | statelab
 	@$(RINGS) skip 'make ci runs it: its libraries take long to compile' $(LARGE_PACKAGES)
 	@$(RINGS) skip 'make ci runs it: it needs a C compiler, or is a module of its own' $(C_PACKAGES) $(MODULES) $(FIXTURES)
 	$(GOTEST) -short -timeout 30m $$($(GO) list -find ./... | grep -vxF -e $(MODULE) -e $(MODULE)/cmd/statelab \
