@@ -252,11 +252,11 @@ func TestNullMeasuresTheHarness(t *testing.T) {
 
 // TestBudgets: what cannot be held to is refused before anything is measured.
 func TestBudgets(t *testing.T) {
-	testring.Outer(t, "it measures engines in budgets of memory")
-	db := database(t, "pebble1")
-	refused(t, statelab(t, "sweep", "--db", db, "--memory", "64MiB", "--cache", "8MiB"), exitUsage, "--memory and --cache")
-	refused(t, statelab(t, "sweep", "--db", db, "--memory", "lots"), exitUsage, "examples: 512MiB")
+	refused(t, statelab(t, "sweep", "--keys", "1k", "--memory", "64MiB", "--cache", "8MiB"), exitUsage, "--memory and --cache")
+	refused(t, statelab(t, "sweep", "--keys", "1k", "--memory", "lots"), exitUsage, "examples: 512MiB")
 	refused(t, statelab(t, "sweep", "--engine", "mem", "--keys", "1k", "--memory", "64MiB"), exitUsage, "mem does not support a memory budget")
+	testring.Outer(t, "it measures an engine in a budget of memory (what is refused has been tested)")
+	db := database(t, "pebble1")
 	direct := filepath.Join(t.TempDir(), "R")
 	must(t, "sweep", "--db", db, "--memory", "4MiB", "--page-cache", "direct", "--gets", "5k", "--out", direct)
 	run := readRun(t, direct)
