@@ -34,7 +34,7 @@ func TestFails(t *testing.T) {
 	"nothing/nothing.go": "package nothing\n",
 }
 
-// run is what ring says of the tests of packages, and the records.
+// runTests is what ring says of the tests of packages, and the records.
 func runTests(t *testing.T, packages ...string) (text string, records []record, err error) {
 	t.Helper()
 	dir := t.TempDir()
