@@ -28,7 +28,7 @@ var beginFirst = regexp.MustCompile(`Books|ClientsOfRocksDB|Tune|StudiesRun|Only
 // time as there are cores (at most eight), since most of them wait for disks, clocks and children.
 // They take the programs that make has put into bin. Go's test cache does not see what a child
 // process read, so they always run; but make ci leaves out what passed in make test with the same
-// programs.
+// programs and files.
 func endToEnd(pattern string) error {
 	scratch, err := os.MkdirTemp("", "statelab-e2e-")
 	if err != nil {
@@ -57,9 +57,12 @@ func endToEnd(pattern string) error {
 	if err != nil {
 		return err
 	}
+	if e.passed, err = passedFile(e.kept); err != nil {
+		return err
+	}
 	before := []string{}
 	if testring.All() {
-		if before, err = passedBefore(e.kept); err != nil {
+		if before, err = passedBefore(e.passed); err != nil {
 			return err
 		}
 	}
@@ -80,6 +83,7 @@ type suite struct {
 	dir, program string
 	converter    string // test2json
 	kept         string // a folder for what tests make for each other
+	passed       string // a file: see passedFile
 	environment  []string
 }
 
@@ -126,11 +130,30 @@ func keptFor(programs ...string) (string, error) {
 	return dir, nil
 }
 
-// passedFile lists the tests that passed in the inner ring, one a line.
-const passedFile = "passed"
+// passedFile is the file that lists the tests that passed in the inner ring, one a line. Its name
+// has a hash of all files of the repository: tests read documents and expected outputs, too. It is
+// "" where git does not tell the files: nothing is then left out.
+func passedFile(kept string) (string, error) {
+	text, err := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
+	if err != nil {
+		return "", nil
+	}
+	hash := sha256.New()
+	for path := range strings.SplitSeq(strings.TrimSuffix(string(text), "\x00"), "\x00") {
+		content, err := os.ReadFile(path)
+		if err != nil && !errors.Is(err, os.ErrNotExist) { // deleted, not committed yet
+			return "", err
+		}
+		fmt.Fprintf(hash, "%q %x\n", path, sha256.Sum256(content))
+	}
+	return filepath.Join(kept, fmt.Sprintf("passed-%x", hash.Sum(nil)[:12])), nil
+}
 
-func passedBefore(kept string) ([]string, error) {
-	text, err := os.ReadFile(filepath.Join(kept, passedFile))
+func passedBefore(path string) ([]string, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -201,10 +224,10 @@ func (e suite) all(tests []string) error {
 			}
 		}
 	}
-	if !testring.All() {
-		before, err := passedBefore(e.kept)
+	if !testring.All() && e.passed != "" {
+		before, err := passedBefore(e.passed)
 		all := strings.Join(slices.Compact(slices.Sorted(slices.Values(append(before, inner...)))), "\n")
-		errs = append(errs, err, os.WriteFile(filepath.Join(e.kept, passedFile), []byte(all+"\n"), 0o644))
+		errs = append(errs, err, os.WriteFile(e.passed, []byte(all+"\n"), 0o644))
 	}
 	fmt.Printf("e2e: %d tests passed, %d failed, %d skipped\n", count[passed], count[failed], count[skipped])
 	return errors.Join(append(errs, keep(records...))...)
