@@ -86,6 +86,8 @@ const (
 type Profile struct {
 	Name  string `json:"name"`
 	About string `json:"about"`
+	// Client is the program whose options these are, by its short name such as geth; "": of none.
+	Client string `json:"client,omitempty"`
 }
 
 // Engine opens databases. Implementations hold no state.

@@ -292,7 +292,7 @@ func (a *app) measuring(f *tuneFlags, asked *tune.Asked, found *tuned.Tuning, c 
 			same = false
 		}
 	}
-	if c.Options[tune.LastFiltersOption] == "" && subject.IsPebble(spec.Engine) { // also where the database was loaded to be read with it
+	if c.Options[tune.LastFiltersOption] == "" && subject.Descriptor(spec.Engine).SkipsLastFilters { // also where the database was loaded to be read with it
 		how += " set=" + tune.LastFiltersOption + "=false"
 	}
 	if f.db.Given() { // reading alone, memtables take less of the cache than was predicted for a program that writes

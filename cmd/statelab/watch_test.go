@@ -238,7 +238,7 @@ func seenBy(t *testing.T, pid int, engineName, db string, work func()) (seen *wa
 		work()
 	}()
 	cache := watch.Cache{WatchedCache: result.WatchedCache{Bytes: 1 << 20}}
-	if !subject.IsPebble(engineName) {
+	if !subject.Descriptor(engineName).SimulatesLevels() {
 		cache = watch.CacheOf(found, db, 1<<20)
 	}
 	seen, err = watch.Traffic(context.Background(), found, p, db, watch.LayoutOf(engineName, db), cache, watch.Options{Share: 1, Tell: func(result.Event) {}})

@@ -41,6 +41,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/adapter"
+	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/observe/blockio"
 )
 
@@ -255,7 +256,8 @@ func profiles() []adapter.Profile[settings] {
 	cosmos := defaults()
 	cosmos.BloomBitsPerKey = bloomBitsPerKey
 	return []adapter.Profile[settings]{
-		adapter.Named("geth-legacy", "go-ethereum on LevelDB: bloom filters of 10 bits, write buffers with the cache, no compactions by seeks", geth),
+		adapter.Named("geth-legacy", "go-ethereum on LevelDB: bloom filters of 10 bits, write buffers with the cache, no compactions by seeks", geth).
+			OfClient(clients.Geth),
 		adapter.Named("cosmos", "cosmos-db's defaults: the library's own and bloom filters of 10 bits; Gets can start compactions", cosmos),
 		adapter.Named("default", "the library's own defaults: no filters", defaults()),
 	}

@@ -35,7 +35,7 @@ const name = "pebble1"
 func (library) About() pebbledb.About {
 	return pebbledb.About{
 		Name: name, Version: adapter.Version("github.com/cockroachdb/pebble", "v1.1.5"),
-		Profiles: []pebbledb.Profile{pebbledb.BenchKVDB(), pebbledb.GethV1(), pebbledb.OpGeth(), pebbledb.BSC(), pebbledb.Default()},
+		Profiles: pebbledb.ProfilesV1(),
 	}
 }
 

@@ -35,10 +35,8 @@ const name = "pebble2"
 func (library) About() pebbledb.About {
 	return pebbledb.About{
 		Name: name, Version: adapter.Version("github.com/cockroachdb/pebble/v2", "v2.1.7"),
-		Profiles: []pebbledb.Profile{
-			pebbledb.BenchKVDB(), pebbledb.GethV2(), pebbledb.Sei(), pebbledb.Columnar(uint64(pebble.FormatNewest)), pebbledb.Default(),
-		},
-		Also: []engine.Capability{engine.SharesReads},
+		Profiles: pebbledb.ProfilesV2(uint64(pebble.FormatNewest)),
+		Also:     []engine.Capability{engine.SharesReads},
 	}
 }
 

@@ -1,5 +1,7 @@
 package subject
 
+import "cmp"
+
 // Published is a figure as its author gives it: one number, or a range.
 type Published struct {
 	Low, High float64
@@ -110,10 +112,7 @@ type Study struct {
 
 // Family is what studies call an engine: one name for all versions of Pebble.
 func Family(engine string) string {
-	if IsPebble(engine) {
-		return "pebble"
-	}
-	return engine
+	return cmp.Or(Descriptor(engine).Family, engine)
 }
 
 // StudyPoint is what a study measured of an engine. A figure without a unit was not

@@ -2,7 +2,6 @@ package subject
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/statelab/statelab/internal/model/cachesim"
 )
@@ -13,8 +12,23 @@ type Engine struct {
 	Program Program // of its own
 	WithCgo Program // that holds it built with cgo, where statelab links it without
 	Cost    EngineCost
-	// Cache is the version of Pebble whose cache it has; 0: it is not Pebble.
+	// Family is the name that its versions have in common; "": there is one version.
+	Family string
+	// Cache is the version of Pebble whose cache it has; 0: another, or none. What Gets read of its
+	// levels is then simulated (SimulatesLevels).
 	Cache cachesim.PebbleVersion
+	// MemTablesInCache: memtables are charged to its block cache.
+	MemTablesInCache bool
+	// LeastOpenTables: it makes room for advice.LeastOpenTables tables whatever its limit of open
+	// files.
+	LeastOpenTables bool
+	// SkipsLastFilters: its Gets ask no filter of the last level unless an option says so.
+	SkipsLastFilters bool
+	// TablesOneByOne: its tables can be inspected without opening the database, also some of them.
+	TablesOneByOne bool
+	// Recognised: a folder whose files are not recognised is no database of it, as no other program
+	// opens one.
+	Recognised bool
 	// BlockTables: its tables are block-based, and package blockbased resolves its Gets.
 	BlockTables bool
 	// LevelTables: its tables are LevelDB's, which that package resolves, too.
@@ -76,8 +90,8 @@ func Engines() []Engine {
 	inMemory := nothing
 	inMemory.InMemory = true
 	return []Engine{
-		{Name: "pebble1", Cache: cachesim.PebbleV1, WithCgo: withCgo, Cost: pebble},
-		{Name: "pebble2", Cache: cachesim.PebbleV2, WithCgo: withCgo, Cost: pebble},
+		pebbleEngine("pebble1", cachesim.PebbleV1, withCgo),
+		pebbleEngine("pebble2", cachesim.PebbleV2, withCgo),
 		// 154 MB, at most 299 MB; 5M keys 771 MB, at most 978 MB; 323 k keys/s.
 		{Name: "goleveldb", LevelTables: true, CachePolicy: cachesim.LRUPolicy,
 			Cost: EngineCost{Space: 1.09, Peak: 1.5, PeakLogs: 0.1, KeysPerSecond: 250e3, GetNanos: 9e3, Memory: 1.2}},
@@ -101,6 +115,16 @@ func Engines() []Engine {
 		{Name: "native", Program: Program{"statelab-run-native", "any shared library that implements native/statelab_engine.h", "the library's", makeRunners}},
 	}
 }
+
+// pebbleEngine is what all versions of Pebble have in common.
+func pebbleEngine(name string, version cachesim.PebbleVersion, withCgo Program) Engine {
+	return Engine{Name: name, Family: "pebble", Cache: version, WithCgo: withCgo, Cost: pebble,
+		MemTablesInCache: true, LeastOpenTables: true, SkipsLastFilters: true, TablesOneByOne: true, Recognised: true}
+}
+
+// SimulatesLevels reports whether block reads of levels of an engine's tables are simulated with its
+// cache, from their sizes alone.
+func (e Engine) SimulatesLevels() bool { return e.Cache > 0 }
 
 // DefaultEngine is the engine of a new database.
 func DefaultEngine() string { return Engines()[0].Name }
@@ -134,8 +158,14 @@ func Traced() []string {
 	return enginesThat(func(e Engine) bool { return e.Cache > 0 || e.BlockTables || e.LevelTables })
 }
 
-// IsPebble reports whether an engine is a version of Pebble.
-func IsPebble(name string) bool { return slices.Contains(Pebbles(), name) }
+// Descriptor is the engine of a name; one that is not known has a name alone.
+func Descriptor(name string) Engine {
+	e, known := find(Engines(), func(e Engine) bool { return e.Name == name })
+	if !known {
+		e.Name = name
+	}
+	return e
+}
 
 // KeepsNothing reports whether an engine keeps nothing.
 func KeepsNothing(name string) bool {

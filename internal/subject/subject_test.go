@@ -80,3 +80,21 @@ func TestPinsSaveReads(t *testing.T) {
 		t.Errorf("%.2f reads with pins, %.2f without", reads[0], reads[1])
 	}
 }
+
+// TestVersionsOfOneEngineShareItsTraits: what is asked of a descriptor and not of a name.
+func TestVersionsOfOneEngineShareItsTraits(t *testing.T) {
+	for _, name := range Pebbles() {
+		e := Descriptor(name)
+		if Family(name) != Family(Pebbles()[0]) || !e.SimulatesLevels() || !e.MemTablesInCache || !e.TablesOneByOne {
+			t.Errorf("%+v", e)
+		}
+	}
+	for _, e := range Engines() {
+		if e.Cache == 0 && (Family(e.Name) != e.Name || e.SimulatesLevels() || e.MemTablesInCache) {
+			t.Errorf("%+v", e)
+		}
+	}
+	if e := Descriptor("unknown"); e.Name != "unknown" || e.SimulatesLevels() || Family("unknown") != "unknown" {
+		t.Errorf("%+v", e)
+	}
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/chain/clients"
 )
 
 // Option is an engine's option that can be overridden.
@@ -115,6 +116,12 @@ type Profile[Settings any] struct {
 // Named is a profile.
 func Named[S any](name, about string, s S) Profile[S] {
 	return Profile[S]{engine.Profile{Name: name, About: about}, s}
+}
+
+// OfClient is the profile as that of a client's options.
+func (p Profile[S]) OfClient(client clients.Client) Profile[S] {
+	p.Client = string(client)
+	return p
 }
 
 // Infos are the profiles without their settings.

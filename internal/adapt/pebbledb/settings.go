@@ -20,6 +20,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 )
 
@@ -184,14 +185,14 @@ func geth() Settings {
 
 // GethV1 is what geth 1.17 does with a database of the old format.
 func GethV1() Profile {
-	return adapter.Named("geth-1.17-v1", "go-ethereum 1.17 on a database made before its move to Pebble v2", geth())
+	return adapter.Named("geth-1.17-v1", "go-ethereum 1.17 on a database made before its move to Pebble v2", geth()).OfClient(clients.Geth)
 }
 
 // GethV2 is what geth 1.17 does with a new database.
 func GethV2() Profile {
 	s := geth()
 	s.FormatMajorVersion = 13
-	return adapter.Named("geth-1.17-v2", "go-ethereum 1.17 on a new database", s)
+	return adapter.Named("geth-1.17-v2", "go-ethereum 1.17 on a new database", s).OfClient(clients.Geth)
 }
 
 // Columnar is bench-kvdb with the newest table format of v2.

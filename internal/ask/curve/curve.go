@@ -234,7 +234,7 @@ func Predictable(s sweep.Sweep) bool {
 	}
 	one := s.Settings()[0].Read
 	w := one.Workload
-	known := subject.IsPebble(one.Engine) || slices.Contains(subject.Traced(), one.Engine) && !one.Foreign
+	known := subject.Descriptor(one.Engine).SimulatesLevels() || slices.Contains(subject.Traced(), one.Engine) && !one.Foreign
 	return known && (w == workload.ReadRandom || w == workload.ReadMissing) && one.Gets*2 < MostGets
 }
 

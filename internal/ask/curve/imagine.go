@@ -144,7 +144,7 @@ func OfLevels(ctx context.Context, in predict.Input, engine, profile string, res
 
 // MemTables are what memtables take of the cache of an engine; 0 where it has none of them.
 func MemTables(name, profile string, cacheBytes int64, readOnly bool) int64 {
-	if !subject.IsPebble(name) {
+	if !subject.Descriptor(name).MemTablesInCache {
 		return 0
 	}
 	bytes, err := pebbledb.OpenReserveBytes(name, profile, cacheBytes, readOnly)

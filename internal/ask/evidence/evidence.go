@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"strings"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
@@ -175,10 +174,10 @@ func ProfileSettings(profile string, overrides map[string]string) (advice.Settin
 // client tells whose database it is. Eight memtables of an eighth of the cache stop geth's writes,
 // wherever its database lies.
 func (a *Asked) client(s advice.Settings) clients.Client {
-	if a.Table && strings.HasPrefix(a.Gets.Spec.Profile, "geth-") {
-		return clients.Geth
-	}
 	if a.Table {
+		if pebbledb.ClientOf(a.Gets.Spec.Profile) == clients.Geth {
+			return clients.Geth
+		}
 		return clients.AnyPebble
 	}
 	if !a.Gets.Spec.Foreign {

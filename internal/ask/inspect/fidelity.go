@@ -95,7 +95,7 @@ func Compare(ctx context.Context, dirs []string, table string, inspect func(dir 
 	var beside []fidelity.Table
 	if len(sides) > 1 {
 		b := sides[1]
-		if own, other := a.run.Engine.Name, b.run.Engine.Name; own != other && !(subject.IsPebble(own) && subject.IsPebble(other)) {
+		if own, other := a.run.Engine.Name, b.run.Engine.Name; subject.Family(own) != subject.Family(other) {
 			return nil, engine.Fail(engine.CodeUsage, "%s is a database of %s, and %s of %s: their levels cannot be compared", dirs[0], own, dirs[1], other)
 		}
 		out.Beside, beside = dirs[1], b.tables
@@ -211,7 +211,7 @@ func rocksOptions(dir string) (map[string]fidelity.Options, error) {
 // pricing says how block reads are counted: for Pebble by a simulation of its cache, for other
 // engines by the data blocks alone.
 func (out *Comparison) pricing(ctx context.Context, run *result.Run, missing float64, seed uint64) (func(fidelity.Table) fidelity.Price, error) {
-	if !subject.IsPebble(run.Engine.Name) {
+	if !subject.Descriptor(run.Engine.Name).SimulatesLevels() {
 		out.Basis = "data blocks, with filters and indexes in memory and no data block in the cache"
 		if out.CacheBytes > 0 {
 			out.Basis = fmt.Sprintf("data blocks, with filters and indexes in memory and a cache of %s for data blocks", unit.Bytes(out.CacheBytes))

@@ -98,12 +98,12 @@ func Database(ctx context.Context, source string, run *result.Run, part engine.P
 	i := &Inspection{Schema: schema, Source: source, Database: run.Database, Levels: run.Database.Levels, Inflection: run.Inflection, Part: part,
 		Warnings: OfAllTables(run.Warnings), By: run.Engine.Name + " " + run.Engine.Version}
 	i.handles(run.Engine.Name)
-	isPebble := subject.IsPebble(run.Engine.Name)
-	if part.Of > 0 && !isPebble {
+	of := subject.Descriptor(run.Engine.Name)
+	if part.Of > 0 && !of.TablesOneByOne {
 		return nil, engine.Fail(engine.CodeUsage, "--part: %s has no table files that can be looked at one by one; only %s have", run.Engine.Name,
 			strings.Join(subject.Pebbles(), " and "))
 	}
-	if isPebble {
+	if of.MemTablesInCache {
 		settings, err := evidence.SettingsOf(run)
 		if err != nil {
 			return nil, err
@@ -111,13 +111,12 @@ func Database(ctx context.Context, source string, run *result.Run, part engine.P
 		i.atRest = AtRest(run)
 		i.MemTables = &MemTableShare{settings.CacheBytes, settings.MemTables(advice.Writes{}).Reserved(settings.CacheBytes), settings.Source}
 	}
-	of, _ := subject.EngineOf(run.Engine.Name)
 	if of.BlockTables {
 		if i.lookInto(ctx, run, int(sampleKeys)); ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 	}
-	ownOptions := isPebble && run.Database.Written == "foreign" // else statelab chose them
+	ownOptions := of.SimulatesLevels() && run.Database.Written == "foreign" // else statelab chose them
 	if ownOptions && part.Of > 0 {
 		i.Warnings = append(i.Warnings, engine.Warning{Code: "not_linted", Text: "whether its options are in force is not known: it was looked at in parts"})
 	}
@@ -181,7 +180,7 @@ func (i *Inspection) lookInto(ctx context.Context, run *result.Run, keys int) {
 func (i *Inspection) handles(engine string) {
 	if files, ofTables := i.files(); len(i.Levels) > 0 || ofTables > 0 {
 		i.Handles, i.handlesRule = advice.OpenTables(files)
-		if subject.IsPebble(engine) {
+		if subject.Descriptor(engine).LeastOpenTables {
 			i.Handles, i.handlesRule = advice.Handles(files), advice.HandlesRule(files)
 		}
 	}
@@ -570,7 +569,7 @@ func inflectionBlock(levels []engine.Level, i *result.Inflection, bytes, reserve
 // AtRest is what memtables take of the cache of a database that is open for its next run, and not
 // written to; 0 of engines whose caches hold no memtables.
 func AtRest(run *result.Run) int64 {
-	if !subject.IsPebble(run.Engine.Name) {
+	if !subject.Descriptor(run.Engine.Name).MemTablesInCache {
 		return 0
 	}
 	bytes, err := pebbledb.OpenReserveBytes(run.Engine.Name, run.Engine.Profile, 0, run.Database.Written == "foreign")
@@ -601,9 +600,10 @@ func RunOfTable(path, profile string) (*result.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	run := &result.Run{Engine: result.Engine{Name: subject.Pebbles()[0], Profile: profile}, Host: host.Facts(".")}
-	if strings.HasSuffix(profile, "-v2") || profile == "columnar" {
-		run.Engine.Name = subject.Pebbles()[1]
+	versions := subject.Pebbles()
+	run := &result.Run{Engine: result.Engine{Name: versions[0], Profile: profile}, Host: host.Facts(".")}
+	if pebbledb.OnlyV2(profile) {
+		run.Engine.Name = versions[1]
 	}
 	run.Database = result.Database{Dir: path, Levels: lsm.WithCharge(levels, subject.PebbleVersion(run.Engine.Name).BlockCharge())}
 	for _, l := range levels {

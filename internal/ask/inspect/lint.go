@@ -220,7 +220,7 @@ func lintPebble(ctx context.Context, run *result.Run, cacheBytes int64) ([]Findi
 
 // lint adds the findings of a run of inspect.
 func (i *Inspection) lint(ctx context.Context, run *result.Run, cacheBytes int64) (err error) {
-	if subject.IsPebble(run.Engine.Name) {
+	if subject.Descriptor(run.Engine.Name).SimulatesLevels() {
 		i.Findings, err = lintPebble(ctx, run, cacheBytes)
 		return err
 	}

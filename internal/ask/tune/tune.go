@@ -226,7 +226,7 @@ func (s *search) sample(ctx context.Context, n int) error {
 		}
 		var keys []byte
 		var ends []int
-		o.All = !subject.IsPebble(o.Spec.Engine)
+		o.All = !subject.Descriptor(o.Spec.Engine).SimulatesLevels()
 		o.Saw = func(key []byte) {
 			keys = append(keys, key...)
 			ends = append(ends, len(keys))

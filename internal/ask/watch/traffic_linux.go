@@ -115,7 +115,7 @@ func mostOf(t *probe.Target, dirs []string) (largest string) {
 func holds(t *probe.Target, dir string) bool {
 	of, err := dbformat.Recognise(dir)
 	return err == nil && slices.ContainsFunc(t.Engines(), func(name string) bool {
-		return name == of.Engine || subject.IsPebble(name) && subject.IsPebble(of.Engine)
+		return subject.Family(name) == subject.Family(of.Engine)
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
+	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/chain/kvlog"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/observe/host"
@@ -453,7 +454,7 @@ func (w Wanted) Find(engines Engines, m *setting.Mistakes) (t Target) {
 	}
 	if t.Foreign {
 		found, err := dbformat.Recognise(t.Dir)
-		if err != nil && (name == "" || subject.IsPebble(name)) {
+		if err != nil && (name == "" || subject.Descriptor(name).Recognised) {
 			unrecognised(err, m)
 			return t
 		}
@@ -499,11 +500,11 @@ func unrecognised(err error, m *setting.Mistakes) {
 }
 
 // nodeProfile is what a node would open the database with: geth's options where
-// the engine has them.
+// the engine has them, the first if there are several.
 func nodeProfile(e engine.Engine) string {
 	profiles := e.Info().Profiles
 	for _, p := range profiles {
-		if strings.HasPrefix(p.Name, "geth-") {
+		if p.Client == string(clients.Geth) {
 			return p.Name
 		}
 	}
