@@ -21,7 +21,7 @@ var namers = map[string]string{
 	"internal/adapt/":                    "what adapters share",
 	"internal/observe/dbformat":          "its table of formats is of the engines that write them",
 	"internal/explain/kvdblog":           "it reads the logs of one program, which runs one engine",
-	"internal/explain/advise/clients.go": "programs that own databases; one is any that embeds RocksDB",
+	"internal/chain/clients":             "programs that own databases; one is any that embeds RocksDB",
 }
 
 // words are names that are words, too: they count where they stand alone. Package chain reads
