@@ -16,12 +16,12 @@ import (
 
 // namers are the packages that may name engines, trees and layouts, and why.
 var namers = map[string]string{
-	"internal/subject":                   "the descriptors",
-	"cmd/statelab/subjects.go":           "the table of what the program links",
-	"internal/adapt/":                    "what adapters share",
-	"internal/observe/dbformat":          "its table of formats is of the engines that write them",
-	"internal/explain/kvdblog":           "it reads the logs of one program, which runs one engine",
-	"internal/chain/clients":             "programs that own databases; one is any that embeds RocksDB",
+	"internal/subject":          "the descriptors",
+	"cmd/statelab/subjects.go":  "the table of what the program links",
+	"internal/adapt/":           "what adapters share",
+	"internal/observe/dbformat": "its table of formats is of the engines that write them",
+	"internal/explain/kvdblog":  "it reads the logs of one program, which runs one engine",
+	"internal/chain/clients":    "programs that own databases; one is any that embeds RocksDB",
 }
 
 // words are names that are words, too: they count where they stand alone. Package chain reads
