@@ -59,7 +59,7 @@ var ladder = []rung{
 		"internal/model/tablemodel": {"engine", "internal/model/cachesim", "internal/model/lsm", "internal/model/trace"},
 		"internal/model/predict":    {"engine", "internal/model/cachesim", "internal/model/lsm", "result"},
 		"internal/model/fidelity":   {"engine", "internal/base/optionsfile", "internal/base/unit", "internal/model/predict"},
-		"internal/model/gas":        {"result"},
+		"internal/model/gas":        {"internal/model/statemodel", "result"},
 		"internal/model/scaling":    {},
 		"internal/model/statemodel": {"engine", "internal/model/cachesim", "internal/model/lsm", "internal/chain/mpt"},
 		"internal/report/doc":       {"engine", "internal/base/unit"},

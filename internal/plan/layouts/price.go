@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
-	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -40,14 +39,13 @@ type forecast struct {
 	kind   statemodel.Kind
 }
 
-// Size is that of a state: its accounts, and the slots of its one contract.
-type Size struct{ Accounts, ContractSlots uint64 }
+// Size is that of a state.
+type Size = gas.Size
 
 // access is a row before its hardware.
 type access = result.PriceRow
 
-// Rows are the prices of every access that was measured or can be predicted, those of
-// one layout, size and condition together.
+// Rows are the prices of every access that was measured or can be predicted (gas.Rows).
 func (p Pricing) Rows() (rows []result.PriceRow, warnings []engine.Warning) {
 	built := p.built()
 	all := slices.Clone(built)
@@ -60,19 +58,7 @@ func (p Pricing) Rows() (rows []result.PriceRow, warnings []engine.Warning) {
 			}
 		}
 	}
-	for _, h := range p.Hardware {
-		priced := map[string]result.PriceRow{}
-		for i, r := range all {
-			gas.Fill(&r, h, p.GasPerSecond)
-			rows = append(rows, r)
-			priced[priceKey(r.Parameter, r.Absent)] = r
-			if i+1 == len(all) || placeOf(all[i+1]) != placeOf(r) {
-				rows = append(rows, derived(priced)...)
-				clear(priced)
-			}
-		}
-	}
-	return rows, warnings
+	return gas.Rows(all, p.Hardware, p.GasPerSecond), warnings
 }
 
 // built are the accesses of all that was built.
@@ -84,107 +70,7 @@ func (p Pricing) built() (built []access) {
 			}
 		}
 	}
-	return pooled(built)
-}
-
-// pooled are accesses with those of several builds of one state as one: their mean, and a
-// band of twice its standard error, from how far builds are apart, if that is wider than
-// the error of a build.
-func pooled(all []access) (means []access) {
-	type what struct {
-		place
-		parameter, basis string
-		absent           bool
-	}
-	builds := map[what][]access{}
-	var order []what
-	for _, r := range all {
-		w := what{placeOf(r), r.Parameter, r.Basis, r.Absent}
-		if builds[w] == nil {
-			order = append(order, w)
-		}
-		builds[w] = append(builds[w], r)
-	}
-	for _, w := range order {
-		of := builds[w]
-		r, n := of[0], float64(len(of))
-		if n > 1 {
-			mean := func(value func(access) float64) (mean float64) {
-				for _, b := range of {
-					mean += value(b) / n
-				}
-				return mean
-			}
-			optional := func(value func(access) *float64) *float64 {
-				if value(r) == nil {
-					return nil
-				}
-				m := mean(func(b access) float64 { return result.OrZero(value(b)) })
-				return &m
-			}
-			reads := mean(func(b access) float64 { return b.Reads.Value })
-			apart := mean(func(b access) float64 { return (b.Reads.Value - reads) * (b.Reads.Value - reads) }) * n / (n - 1)
-			each := mean(func(b access) float64 { half := (b.Reads.High - b.Reads.Low) / 2; return half * half })
-			off := math.Sqrt(max(4*apart, each) / n)
-			r.Reads = result.Estimate{Value: reads, Low: max(0, reads-off), High: reads + off}
-			r.CPUNanos = mean(func(b access) float64 { return b.CPUNanos })
-			r.Accesses, r.Bytes = optional(func(b access) *float64 { return b.Accesses }), optional(func(b access) *float64 { return b.Bytes })
-			r.Share = optional(func(b access) *float64 { return b.Share })
-			r.Basis += fmt.Sprintf("; the mean of %d builds", len(of))
-		}
-		means = append(means, r)
-	}
-	return means
-}
-
-// place is what rows must have in common for one to follow from others.
-type place struct {
-	layout, condition string
-	size              Size
-}
-
-func placeOf(r access) place { return place{r.Layout, r.Condition, Size{r.Accounts, r.ContractSlots}} }
-
-func priceKey(parameter string, absent bool) string { return fmt.Sprint(parameter, absent) }
-
-// derived are the parameters that follow from others of the same place.
-func derived(from map[string]result.PriceRow) (rows []result.PriceRow) {
-	for _, d := range gas.Derived() {
-		var parts []result.PriceRow
-		for _, name := range d.Of {
-			r, known := from[priceKey(name, d.Absent)]
-			if !known {
-				r, known = from[priceKey(name, false)]
-			}
-			if known {
-				parts = append(parts, r)
-			}
-		}
-		if len(parts) < len(d.Of) {
-			continue
-		}
-		r := parts[0]
-		combined := func(of func(result.PriceRow) result.Estimate) result.Estimate {
-			value, low, high := map[string]float64{}, map[string]float64{}, map[string]float64{}
-			for _, part := range parts {
-				e := of(part)
-				value[part.Parameter], low[part.Parameter], high[part.Parameter] = e.Value, e.Low, e.High
-				if part.Parameter == d.Less {
-					low[part.Parameter], high[part.Parameter] = e.High, e.Low
-				}
-			}
-			return result.Estimate{Value: d.From(value), Low: d.From(low), High: d.From(high)}
-		}
-		r.Parameter, r.Absent, r.Basis, r.Accesses, r.Bytes, r.Share = d.Name, false, "= "+d.About, nil, nil, nil
-		r.AloneGas = combined(func(r result.PriceRow) result.Estimate { return r.AloneGas })
-		r.QueuedGas = combined(func(r result.PriceRow) result.Estimate { return r.QueuedGas })
-		r.Reads = combined(func(r result.PriceRow) result.Estimate { return r.Reads })
-		r.AloneNanos = combined(func(r result.PriceRow) result.Estimate { return r.AloneNanos })
-		r.QueuedNanos = combined(func(r result.PriceRow) result.Estimate { return r.QueuedNanos })
-		r.CPUNanos = combined(func(r result.PriceRow) result.Estimate { return result.Estimate{Value: r.CPUNanos} }).Value
-		rows = append(rows, r)
-	}
-	return rows
+	return gas.Pool(built)
 }
 
 // found is the measurement of lookups of a kind, one at a time; nil if there is none.
@@ -319,10 +205,12 @@ func readsOf(look *result.Lookups) (e result.Estimate, unit string) {
 func (p Pricing) predicted(built []access, size Size) (all []access, unused []engine.Warning) {
 	for _, name := range layoutsOf(built) {
 		for _, k := range pricedKinds() {
-			r, ok := p.ahead(built, name, k, size)
+			r, ok := gas.Extrapolate(firstLookups(built, name, k), size, len(p.seeds()), func(s Size) (statemodel.Reads, bool) {
+				return p.uncached(name, s, k.model)
+			})
 			switch {
 			case !ok:
-			case r.TestedError != nil && *r.TestedError > worstTested:
+			case r.TestedError != nil && *r.TestedError > gas.WorstTested:
 				unused = append(unused, engine.Warning{Code: "not_predicted", Text: fmt.Sprintf(
 					"%s of %s (absent: %v) is not predicted: the same prediction was off by %.0f%% at the largest size that was built", k.parameter, name, k.absent,
 					100**r.TestedError), Remedy: "build larger sizes: --accounts"})
@@ -333,84 +221,6 @@ func (p Pricing) predicted(built []access, size Size) (all []access, unused []en
 	}
 	return all, unused
 }
-
-// worstTested is the tested error from which a prediction says too little to be shown.
-const worstTested = .25
-
-// ahead predicts a layout's reads of a kind: by its model alone, or corrected by what was
-// measured over what it says of the largest size built, as a factor or as a difference.
-// Whichever was closest to the largest size, corrected by the one before, is taken; alone
-// if it was off by no more than it expects of one database.
-func (p Pricing) ahead(built []access, layout string, k pricedKind, size Size) (r access, ok bool) {
-	at := firstLookups(built, layout, k)
-	if slices.ContainsFunc(at, func(b access) bool { return sizeOf(b) == size }) {
-		return r, false // it was built
-	}
-	model := func(s Size) float64 {
-		reads, known := p.uncached(layout, s, k.model)
-		if !known {
-			return math.NaN()
-		}
-		return reads.Mean
-	}
-	factor := func(from access, to Size) float64 { return from.Reads.Value * model(to) / model(sizeOf(from)) }
-	difference := func(from access, to Size) float64 { return max(0, from.Reads.Value+model(to)-model(sizeOf(from))) }
-	alone := func(_ access, to Size) float64 { return model(to) }
-	if len(at) == 0 {
-		return r, false
-	}
-	largest := at[len(at)-1]
-	how, words := factor, "times what was measured over the model"
-	r = largest
-	off, steps := (largest.Reads.High-largest.Reads.Low)/2/max(largest.Reads.Value, 1e-9), 1.0
-	if len(at) == 1 { // nothing says how far off the model is
-		off, steps = max(off, worstTested), further(largest, size, math.Log(10))
-	} else {
-		steps = further(largest, size, math.Abs(math.Log(recordsOf(sizeOf(largest))/recordsOf(sizeOf(at[len(at)-2])))))
-		tested := func(how func(access, Size) float64) float64 {
-			return math.Abs(how(at[len(at)-2], sizeOf(largest))/max(largest.Reads.Value, 1e-9) - 1)
-		}
-		if tested(difference) < tested(how) || math.IsNaN(tested(how)) {
-			how, words = difference, "and the difference of what was measured from the model"
-		}
-		// A model that is as close as it says, and as the measurement is exact, needs no correction.
-		own, _ := p.uncached(layout, sizeOf(largest), k.model)
-		chance := own.Off / math.Sqrt(float64(len(p.seeds())))
-		if tested(alone) < tested(how) || own.Off > 0 && tested(alone) <= math.Hypot(chance, off) {
-			how, words = alone, "alone, which was close enough; the largest size built was"
-		}
-		e := tested(how)
-		r.TestedError, off = &e, max(off, e, chance) // a test sees no smaller error than that by which one database differs from others
-	}
-	reads := how(largest, size)
-	if math.IsNaN(reads) || math.IsInf(reads, 0) {
-		return r, false
-	}
-	r.Accounts, r.ContractSlots, r.Predicted, r.Accesses, r.Bytes = size.Accounts, size.ContractSlots, true, nil, nil
-	r.Basis = fmt.Sprintf("predicted: a model of the layout %s at %d accounts, %d slots", words, largest.Accounts, largest.ContractSlots)
-	if len(at) == 1 {
-		r.Basis += ", untested: one size was built"
-	}
-	ofModel, _ := p.uncached(layout, size, k.model)
-	off = math.Hypot(off*steps, ofModel.Off)
-	r.Reads = result.Estimate{Value: reads, Low: reads * max(0, 1-off), High: reads * (1 + off)}
-	grown := func(from access, reads float64) float64 {
-		return from.CPUNanos * max(1, reads/max(from.Reads.Value, 1e-9))
-	}
-	if len(at) > 1 && largest.CPUNanos > 0 {
-		r.CPUError = steps * math.Abs(grown(at[len(at)-2], largest.Reads.Value)/largest.CPUNanos-1)
-	}
-	r.CPUNanos = grown(largest, reads)
-	return r, true
-}
-
-// further is how many times as far from the largest state built a size is as what the prediction was tested over, in the
-// logarithm of their records. The error may grow as much.
-func further(largest access, size Size, tested float64) float64 {
-	return max(1, math.Abs(math.Log(recordsOf(size)/recordsOf(sizeOf(largest))))/max(tested, math.Ln2))
-}
-
-func recordsOf(s Size) float64 { return float64(s.Accounts + s.ContractSlots) }
 
 // firstLookups are those of a kind that were measured in a layout, those of the smallest size first.
 func firstLookups(built []access, layout string, k pricedKind) (at []access) {
@@ -506,7 +316,7 @@ func (p *Pricing) Forecast(ctx context.Context, tell func(done, of int)) error {
 		for _, k := range pricedKinds() {
 			at := firstLookups(built, name, k)
 			for _, b := range at[max(0, len(at)-2):] {
-				asked[forecast{name, sizeOf(b), k.model}] = true
+				asked[forecast{name, gas.SizeOf(b), k.model}] = true
 			}
 			for _, size := range p.Ahead {
 				asked[forecast{name, size, k.model}] = len(at) > 0
@@ -578,8 +388,6 @@ func inParallel[Q, A any](ctx context.Context, questions []Q, answer func(Q) A, 
 	}
 	return nil
 }
-
-func sizeOf(b access) Size { return Size{b.Accounts, b.ContractSlots} }
 
 // layoutsOf are those that accesses are of.
 func layoutsOf(built []access) (names []string) {

@@ -3,6 +3,7 @@ package layouts
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"runtime"
 	"strings"
@@ -47,7 +48,7 @@ func disks() []result.Hardware {
 // ones from the rows that they name.
 func TestPricesFollowFromTheirColumns(t *testing.T) {
 	p := Pricing{Layouts: []*result.Layouts{compared("flat-pebble", 1000, map[uint64]float64{100_000: 2.2})}, Hardware: disks(), GasPerSecond: 100e6,
-		Ahead: []Size{{1_000_000, 1000}, {300_000_000, 100_000_000}}}
+		Ahead: []Size{{Accounts: 1_000_000, ContractSlots: 1000}, {Accounts: 300_000_000, ContractSlots: 100_000_000}}}
 	rows, _ := p.Rows()
 	near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b)+1e-9 }
 	seen, predicted := map[string]int{}, 0
@@ -83,7 +84,7 @@ func TestPricesFollowFromTheirColumns(t *testing.T) {
 		}
 		want := 0.0
 		for _, part := range rows[:i] {
-			if placeOf(part) == placeOf(r) && (part.Parameter == gas.AccountWrite || part.Parameter == gas.ColdAccount && part.Absent) {
+			if placeIn(part) == placeIn(r) && (part.Parameter == gas.AccountWrite || part.Parameter == gas.ColdAccount && part.Absent) {
 				want += part.QueuedGas.Value
 			}
 		}
@@ -93,6 +94,11 @@ func TestPricesFollowFromTheirColumns(t *testing.T) {
 	}
 }
 
+// placeIn is what rows have in common of which one follows from others.
+func placeIn(r result.PriceRow) string {
+	return fmt.Sprint(r.Layout, r.Condition, gas.SizeOf(r))
+}
+
 // A layout that reads as its model says is predicted as the model says, and its tested
 // error is 0; one that does not has the error that it was off by.
 func TestPredictionIsTestedAtTheLargestSizeBuilt(t *testing.T) {
@@ -100,12 +106,12 @@ func TestPredictionIsTestedAtTheLargestSizeBuilt(t *testing.T) {
 		Hardware: disks(), GasPerSecond: 100e6}
 	model := map[uint64]float64{}
 	for _, accounts := range []uint64{10_000, 100_000, 1_000_000} {
-		reads, _ := p.uncached("chunktrie:unpinned", Size{accounts, 1000}, pricedKinds()[0].model)
+		reads, _ := p.uncached("chunktrie:unpinned", Size{Accounts: accounts, ContractSlots: 1000}, pricedKinds()[0].model)
 		model[accounts] = reads.Mean
 	}
 	for _, off := range []float64{1, 1.1} {
 		p.Layouts = []*result.Layouts{compared("chunktrie:unpinned", 1000, map[uint64]float64{10_000: model[10_000], 100_000: off * model[100_000]})}
-		p.Ahead = []Size{{1_000_000, 1000}}
+		p.Ahead = []Size{{Accounts: 1_000_000, ContractSlots: 1000}}
 		rows, _ := p.Rows()
 		for _, r := range rows {
 			if !r.Predicted || r.Parameter != gas.ColdAccount || r.Absent {
@@ -203,7 +209,7 @@ func TestNoWorkerOutlivesACancellation(t *testing.T) {
 
 func TestABadPredictionIsNotShown(t *testing.T) {
 	p := Pricing{Layouts: []*result.Layouts{compared("flat-pebble", 1000, map[uint64]float64{10_000: 1, 100_000: 6})}, Hardware: disks(), GasPerSecond: 100e6,
-		Ahead: []Size{{1_000_000, 1000}}}
+		Ahead: []Size{{Accounts: 1_000_000, ContractSlots: 1000}}}
 	rows, warnings := p.Rows()
 	for _, r := range rows {
 		if r.Predicted {

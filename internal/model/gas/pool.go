@@ -1,0 +1,80 @@
+package gas
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/statelab/statelab/result"
+)
+
+// Size is that of a state: its accounts, and the slots of its one contract.
+type Size struct{ Accounts, ContractSlots uint64 }
+
+// SizeOf is that of the state which a row is of.
+func SizeOf(r result.PriceRow) Size { return Size{r.Accounts, r.ContractSlots} }
+
+func (s Size) records() float64 { return float64(s.Accounts + s.ContractSlots) }
+
+// place is what rows must have in common for one to follow from others.
+type place struct {
+	layout, condition string
+	size              Size
+}
+
+func placeOf(r result.PriceRow) place { return place{r.Layout, r.Condition, SizeOf(r)} }
+
+// Pool makes one row of the accesses of several builds of one state: their mean, and a band of twice
+// its standard error, from how far builds are apart, if that is wider than the error of a build.
+func Pool(all []result.PriceRow) (means []result.PriceRow) {
+	type what struct {
+		place
+		parameter, basis string
+		absent           bool
+	}
+	builds := map[what][]result.PriceRow{}
+	var order []what
+	for _, r := range all {
+		w := what{placeOf(r), r.Parameter, r.Basis, r.Absent}
+		if builds[w] == nil {
+			order = append(order, w)
+		}
+		builds[w] = append(builds[w], r)
+	}
+	for _, w := range order {
+		of := builds[w]
+		r, n := of[0], float64(len(of))
+		if n > 1 {
+			mean := func(value func(result.PriceRow) float64) (mean float64) {
+				for _, b := range of {
+					mean += value(b) / n
+				}
+				return mean
+			}
+			optional := func(value func(result.PriceRow) *float64) *float64 {
+				if value(r) == nil {
+					return nil
+				}
+				m := mean(func(b result.PriceRow) float64 { return result.OrZero(value(b)) })
+				return &m
+			}
+			reads := mean(func(b result.PriceRow) float64 { return b.Reads.Value })
+			apart := mean(func(b result.PriceRow) float64 {
+				off := b.Reads.Value - reads
+				return off * off
+			}) * n / (n - 1)
+			each := mean(func(b result.PriceRow) float64 {
+				half := (b.Reads.High - b.Reads.Low) / 2
+				return half * half
+			})
+			off := math.Sqrt(max(4*apart, each) / n)
+			r.Reads = result.Estimate{Value: reads, Low: max(0, reads-off), High: reads + off}
+			r.CPUNanos = mean(func(b result.PriceRow) float64 { return b.CPUNanos })
+			r.Accesses = optional(func(b result.PriceRow) *float64 { return b.Accesses })
+			r.Bytes = optional(func(b result.PriceRow) *float64 { return b.Bytes })
+			r.Share = optional(func(b result.PriceRow) *float64 { return b.Share })
+			r.Basis += fmt.Sprintf("; the mean of %d builds", len(of))
+		}
+		means = append(means, r)
+	}
+	return means
+}
