@@ -338,7 +338,7 @@ type MemoryReporter interface {
 
 // MemoryShare is a part of an engine's memory, or of a layout's.
 type MemoryShare struct {
-	Use   string `json:"use"` // in words: "block cache", "write buffers", "open tables", "page cache"
+	Use   string `json:"use"` // in words: "block cache", "write buffers", "open tables", PageCacheUse
 	Bytes int64  `json:"bytes"`
 	// Basis says how the figure is known: "limit" (the engine keeps to it),
 	// "measured" (its own account now) or "estimate".
@@ -346,6 +346,11 @@ type MemoryShare struct {
 	// Holds says which of its reads a layout answers from this part, for the model of its memory.
 	Holds Holding `json:"holds,omitempty"`
 }
+
+// PageCacheUse is the use of the part that the operating system keeps for an engine or a layout in
+// its page cache. It is spent only as far as the rest of the budget leaves room for it, so the part is
+// known by this text, which libraries behind the C headers give, too.
+const PageCacheUse = "page cache"
 
 // Holding is what a part of a layout's memory keeps; "" of parts that answer no read.
 type Holding string
@@ -357,8 +362,9 @@ const (
 	EntryIndex     Holding = "entry_index"     // where every entry lies
 )
 
-// HoldingOf is what a part holds by its use in words, as libraries behind the C headers name it,
-// and run folders that were written before they had Holds.
+// HoldingOf is what a part holds by the text of its use: of libraries behind the C headers, where
+// native/statelab_engine.h lists the texts as a part of the interface, and of run folders that were
+// written before they had Holds. Adapters in Go say Holds themselves.
 func HoldingOf(use string) Holding {
 	switch use {
 	case "page cache of the layout", "block cache", "block cache and write buffers", "leaf cache":

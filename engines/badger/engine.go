@@ -309,7 +309,7 @@ func (d *db) Memory() []engine.MemoryShare {
 	if d.settings.BlockCacheSize > 0 {
 		shares = append(shares, engine.MemoryShare{Use: "block cache", Bytes: d.settings.BlockCacheSize, Basis: "limit"})
 	}
-	pages := engine.MemoryShare{Use: "page cache", Bytes: d.settings.pageCacheBytes, Basis: "limit"}
+	pages := engine.MemoryShare{Use: engine.PageCacheUse, Bytes: d.settings.pageCacheBytes, Basis: "limit"}
 	if pages.Bytes == 0 {
 		for _, t := range d.badger.Tables() {
 			pages.Bytes += int64(t.OnDiskSize)

@@ -141,13 +141,13 @@ func (d *db) Shape() (engine.Shape, error) {
 // come and go with the writes.
 func (d *db) Memory() []engine.MemoryShare {
 	if d.memoryBytes > 0 {
-		return []engine.MemoryShare{{Use: "page cache", Bytes: d.memoryBytes, Basis: "limit"}}
+		return []engine.MemoryShare{{Use: engine.PageCacheUse, Bytes: d.memoryBytes, Basis: "limit"}}
 	}
 	shape, err := d.Shape()
 	if err != nil {
 		return nil
 	}
-	return []engine.MemoryShare{{Use: "page cache", Bytes: shape.Bytes, Basis: "estimate"}}
+	return []engine.MemoryShare{{Use: engine.PageCacheUse, Bytes: shape.Bytes, Basis: "estimate"}}
 }
 
 func (d *db) Warnings() []engine.Warning { return d.warnings }

@@ -97,7 +97,7 @@ func (d *DB) Memory() []engine.MemoryShare {
 	if d.config.Budget == 0 {
 		return nil
 	}
-	shares := []engine.MemoryShare{{Use: "page cache", Bytes: d.config.Budget - d.config.Dirty, Basis: "limit"}}
+	shares := []engine.MemoryShare{{Use: engine.PageCacheUse, Bytes: d.config.Budget - d.config.Dirty, Basis: "limit"}}
 	if d.config.Dirty > 0 {
 		shares = append(shares, engine.MemoryShare{Use: "write buffers", Bytes: d.config.Dirty, Basis: "limit"})
 	}

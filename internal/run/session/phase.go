@@ -259,10 +259,6 @@ const (
 	collectorBytes = 1 << 20
 )
 
-// pageCacheShare is the share of a subject's memory that the operating system keeps
-// for it.
-const pageCacheShare = "page cache"
-
 // BeginBudget moves the process into a memory control group, without a limit yet.
 // Pages belong to the group that reads them first, so it comes before the subject is
 // opened, and those that are there already are dropped.
@@ -309,7 +305,7 @@ func (s *Session[C]) limitPageCache(workers int) error {
 	}
 	m, spent := s.Result.Memory, int64(0)
 	for _, share := range m.Shares {
-		if share.Use != pageCacheShare {
+		if share.Use != engine.PageCacheUse {
 			spent += share.Bytes
 		}
 	}
