@@ -174,7 +174,7 @@ func TestPackagesSayWhatTheyAreFor(t *testing.T) {
 
 // TestCommentsBelongToWhatFollows: code that is moved or put between a comment and its declaration
 // leaves the comment at the wrong one. It then begins with the name of another declaration of its
-// package, which has none, or has two comments that begin with names. No linter compares names
+// file, which has none, or has two comments that begin with names. No linter compares names
 // across declarations.
 func TestCommentsBelongToWhatFollows(t *testing.T) {
 	type declared struct {
@@ -209,16 +209,17 @@ func TestCommentsBelongToWhatFollows(t *testing.T) {
 		}
 	}
 	for _, all := range folders {
-		bare := map[string]bool{} // names without a comment
+		type place struct{ path, name string }
+		bare := map[place]bool{} // names without a comment
 		for _, d := range all {
 			if d.doc[0] == "" {
-				bare[d.name] = true
+				bare[place{d.path, d.name}] = true
 			}
 		}
 		for _, d := range all {
 			for n, line := range d.doc {
 				first, _, _ := strings.Cut(line, " ")
-				if first = strings.TrimRight(first, ":,"); first != d.name && bare[first] && (n == 0 || isName(first)) {
+				if first = strings.TrimRight(first, ":,"); first != d.name && bare[place{d.path, first}] && (n == 0 || isName(first)) {
 					t.Errorf("%s: the comment of %s begins a line with %s, which has no comment", d.path, d.name, first)
 				}
 			}

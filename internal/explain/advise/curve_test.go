@@ -125,7 +125,8 @@ func TestKnees(t *testing.T) {
 		return Cost{BlockReadsPerGet: 1 + 4/(1+math.Pow(float64(cacheBytes-reservedBytes)/(2<<20), 6)), DataBlocksPerGet: 1}, nil
 	}
 	c, _ := drawn(t, func(m *Model) { m.Cost = cost })
-	d := drawer{ctx: context.Background(), Model: Model{Cost: cost, MemTables: advice.MemTables{CacheShare: 8, Live: 4}, RestReserve: func(int64) int64 { return 0 }},
+	d := drawer{ctx: context.Background(), Model: Model{Cost: cost, MemTables: advice.MemTables{CacheShare: 8, Live: 4},
+		RestReserve: func(int64) int64 { return 0 }},
 		tell: func(int) {}}
 	last := int64(0)
 	for _, q := range []struct {
