@@ -189,6 +189,109 @@ func TestResolvedGets(t *testing.T) {
 	}
 }
 
+// TestResolvedFewFiles: shapes of few files, which small databases and those without compactions
+// have: nothing but a memtable, and level 0 alone with files that overlap. A filter of one file can
+// pass a key that is in an older one.
+func TestResolvedFewFiles(t *testing.T) {
+	for _, files := range []int{0, 1, 2, 6} {
+		for name, set := range map[string]map[string]string{
+			"whole filters": {"cache_index_and_filter_blocks": "true"},
+			"partitions": {"cache_index_and_filter_blocks": "true", "partition_filters": "true",
+				"index_type": "kTwoLevelIndexSearch", "metadata_block_size": "512"},
+		} {
+			t.Run(fmt.Sprintf("%d files, %s", files, name), func(t *testing.T) {
+				fewFiles(t, files, set)
+			})
+		}
+	}
+}
+
+// fewFiles makes a database of so many files in level 0 and compares its Gets with RocksDB's
+// counters.
+func fewFiles(t *testing.T, files int, set map[string]string) {
+	const n = 12_000
+	options := map[string]string{"disable_auto_compactions": "true", "write_buffer_size": "67108864"}
+	maps.Copy(options, set)
+	o := engine.Options{
+		Dir: filepath.Join(t.TempDir(), "db"), Create: true, CacheBytes: 1 << 20, Overrides: options,
+	}
+
+	// Each opening writes what the log has into a file.
+	for part := range max(1, files) {
+		t.Run("write", func(t *testing.T) { putPart(t, openAt(t, o), n, part, max(1, files)) })
+		o.Create = false
+		if files > 0 {
+			t.Run("flush the log", func(t *testing.T) { openAt(t, o) })
+		}
+	}
+
+	d := openAt(t, o)
+	shape, err := d.Shape()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files > 0 && shape.Levels[0].Files != files {
+		t.Fatalf("%d files in level 0, want %d", shape.Levels[0].Files, files)
+	}
+
+	resolver, err := blockbased.Open(o.Dir, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resolver.Close()
+	r, walk, rng := reading(t, d), resolver.Walk(), rand.New(rand.NewPCG(3, 4))
+	var want [engine.NumBlockTypes]int64
+	var numbers []uint32
+	before, value := d.Counters(), make([]byte, 0, 128)
+	for range *resolvedGets {
+		key := keyOf(rng.Uint64N(n + n/4)) // a fifth is not there
+		_, found, err := r.Get(key, value)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		var foundToo bool
+		if numbers, foundToo, err = walk.Get(key, found, numbers); err != nil || found != foundToo {
+			t.Fatalf("found %v and %v: %v", found, foundToo, err)
+		}
+		for _, number := range numbers {
+			b, err := resolver.Block(number)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want[b.Type]++
+		}
+	}
+
+	said, counted := byKind(want), byKind(*d.Counters().Sub(before).Accesses)
+	if !maps.Equal(said, counted) {
+		t.Errorf("%v, RocksDB counts %v", said, counted)
+	}
+	batchesAgree(t, d, resolver, n+n/4)
+}
+
+// putPart puts the keys of one of so many parts, all over the key space.
+func putPart(t *testing.T, d *db, n uint64, part, parts int) {
+	t.Helper()
+	w, err := d.Writer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if i%uint64(parts) == uint64(part) {
+			if err := w.Put(keyOf(i), make([]byte, 50)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := w.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // access is one to a block, as RocksDB's tracer of its block cache writes it.
 type access struct {
 	kind byte // 7: index, 8: filter, 9: data, 10: dictionary

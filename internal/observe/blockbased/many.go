@@ -165,7 +165,7 @@ func (w *Walker) lookIntoTogether(t *table, gets []*together, last, lastInLevel 
 			continue
 		}
 		w.asked = g.asked
-		if g.answer, err = w.searchFrom(g.block, last, skipsFilters); err != nil {
+		if g.answer, err = w.searchFrom(g.block, last && lastInLevel, skipsFilters); err != nil {
 			return err
 		}
 		g.asked = w.asked

@@ -128,7 +128,7 @@ func (w *Walker) lookInto(t *table, last, lastInLevel bool) (answer, error) {
 		return goOn, err
 	}
 	w.askData(block)
-	return w.searchFrom(block, last, skipsFilters)
+	return w.searchFrom(block, last && lastInLevel, skipsFilters)
 }
 
 func (w *Walker) enter(t *table) { w.t, w.filtered, w.filterPart, w.partition = t, false, -1, -1 }
@@ -155,7 +155,9 @@ func (w *Walker) reach(block int, skipsFilters bool) bool {
 	return w.t.index != firstKeyIndex || skipsFilters || bytes.Compare(w.key, w.t.firstKeys.At(block)) >= 0
 }
 
-// searchFrom searches a data block that was asked for, and those behind it as far as they may have the key.
+// searchFrom searches a data block that was asked for, and those behind it as far as they may
+// have the key. last: no further table can have it, neither of a lower level nor, in level 0, an
+// older one; only then must a key that is in the database be in this table.
 func (w *Walker) searchFrom(first int, last, skipsFilters bool) (answer, error) {
 	t := w.t
 	for block := first; ; {
