@@ -61,7 +61,7 @@ func TestUpgradeFrom010(t *testing.T) {
 		{"trace --db db --gets 3k --warmup 2k --out T2", "access 3.86 blocks"},
 		{"simulate T2 --cache 26KiB", "3.8753"},
 		{"advise db --memory 4MiB --probe-seconds 0", "block reads"},
-		{"changeset verify set.slcs", "sound"},
+		{"changeset verify set.slcs", "Sound"},
 		{"pack create sweep --out sweep.zip", "sweep.zip: 2 runs"},
 		{"pack verify sweep.zip", "sweep.zip passes"},
 		{"pack verify " + pack, "pack.zip passes: 2 runs"},
