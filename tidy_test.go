@@ -100,7 +100,11 @@ func TestTrackedFilesAreTidy(t *testing.T) {
 	}
 }
 
-// TestDocumentsAreShort counts the words of README, docs and examples, as wc does.
+// generated is a table that a test writes from the code: it is looked up, not read.
+var generated = regexp.MustCompile(`(?s)<!-- figures: begin.*<!-- figures: end -->`)
+
+// TestDocumentsAreShort counts the words of README, docs and examples, as wc does, but for tables
+// that are generated.
 func TestDocumentsAreShort(t *testing.T) {
 	const most = 40_000
 	words := 0
@@ -110,7 +114,7 @@ func TestDocumentsAreShort(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			words += len(strings.Fields(string(text)))
+			words += len(strings.Fields(generated.ReplaceAllString(string(text), "")))
 		}
 	}
 	if words > most {

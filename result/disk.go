@@ -12,13 +12,12 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/schema"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // DiskFile is the disk's own limit, in a folder of its own or in a sweep's.
 const DiskFile = "disk.json"
-
-// DiskSchema is the version of DiskFile.
-const DiskSchema = "statelab.disk/1"
 
 // Disk is what the device gives to random 4-KiB reads without any engine.
 type Disk struct {
@@ -135,10 +134,9 @@ func (p Point) DeviceReads(threads int) DiskPoint {
 	if n, err := strconv.Atoi(p.Axes["threads"]); err == nil {
 		threads = n
 	}
-	if p.Figures.DeviceReadsPerGet == nil {
-		return DiskPoint{InFlight: threads}
-	}
-	return DiskPoint{InFlight: threads, ReadsPerSecond: p.Figures.GetsPerSecond * *p.Figures.DeviceReadsPerGet}
+	f := p.Figures // 0 where device reads were not counted
+
+	return DiskPoint{InFlight: threads, ReadsPerSecond: f.OrZero(figure.GetsPerSecond) * f.OrZero(figure.DeviceReadsPerGet)}
 }
 
 // DiskContradicted is the code of Warning.
@@ -152,7 +150,7 @@ func (d *Disk) Warning() engine.Warning {
 
 // WriteDisk writes disk.json into dir, whole or not at all.
 func WriteDisk(dir string, d *Disk) error {
-	return write(filepath.Join(dir, DiskFile), d, &d.Schema, DiskSchema, &d.Warnings)
+	return write(filepath.Join(dir, DiskFile), d, &d.Schema, schema.Disk, &d.Warnings)
 }
 
 // ReadDisk reads a disk.json, or that of a folder.
@@ -160,7 +158,7 @@ func ReadDisk(path string) (*Disk, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, DiskFile)
 	}
-	d, err := output.ReadJSON(path, DiskSchema, func(v *Disk) string { return v.Schema })
+	d, err := output.ReadJSON(path, schema.Disk, func(v *Disk) string { return v.Schema })
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/statelab/statelab/result/figure"
 )
 
 func TestDiskBetweenItsPoints(t *testing.T) {
@@ -96,11 +98,14 @@ func TestContradictedProbe(t *testing.T) {
 		}
 	}
 	reads := 2.0
-	p := Point{Axes: map[string]string{"threads": "5"}, Figures: Figures{GetsPerSecond: 200, DeviceReadsPerGet: &reads}}
+	p := Point{Axes: map[string]string{"threads": "5"},
+		Figures: Figures{Set: figure.SetOf(map[figure.Figure]float64{figure.GetsPerSecond: 200,
+			figure.DeviceReadsPerGet: reads})}}
 	if got := p.DeviceReads(1); got.InFlight != 5 || got.ReadsPerSecond != 400 {
 		t.Errorf("%+v", got)
 	}
-	if got := (Point{Figures: Figures{GetsPerSecond: 200}}).DeviceReads(8); got.InFlight != 8 || got.ReadsPerSecond != 0 {
+	if got := (Point{Figures: Figures{Set: figure.SetOf(map[figure.Figure]float64{figure.GetsPerSecond: 200})}}).DeviceReads(8); got.InFlight != 8 ||
+		got.ReadsPerSecond != 0 {
 		t.Errorf("not counted: %+v", got)
 	}
 	if got := (*Disk)(nil).Judge(steady...); got != "" {

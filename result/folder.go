@@ -9,6 +9,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/schema"
 )
 
 // File names inside a folder.
@@ -29,12 +30,13 @@ const (
 // WriteRun writes run.json into dir, whole or not at all.
 func WriteRun(dir string, r *Run) error {
 	r.regime()
-	return write(filepath.Join(dir, RunFile), r, &r.Schema, RunSchema, &r.Warnings)
+	return write(filepath.Join(dir, RunFile), r, &r.Schema, schema.Run, &r.Warnings)
 }
 
 // ReadRun reads dir/run.json.
 func ReadRun(dir string) (*Run, error) {
-	r, err := output.ReadJSON(filepath.Join(dir, RunFile), RunSchema, func(v *Run) string { return v.Schema })
+	r, err := output.ReadJSON(filepath.Join(dir, RunFile), schema.Run,
+		func(v *Run) string { return v.Schema })
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &NoRunError{dir, err}

@@ -7,16 +7,22 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/statelab/statelab/internal/base/schema"
+	"github.com/statelab/statelab/result/figure"
 )
 
 func TestRunRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	reads := 1.25
-	if err := WriteRun(dir, &Run{Status: OK, Figures: Figures{Gets: 10, BlockReadsPerGet: &reads}}); err != nil {
+	if err := WriteRun(dir, &Run{Status: OK,
+		Figures: Figures{Set: figure.SetOf(map[figure.Figure]float64{figure.BlockReadsPerGet: reads}),
+			Gets: 10}}); err != nil {
 		t.Fatal(err)
 	}
 	run, err := ReadRun(dir)
-	if err != nil || run.Schema != RunSchema || *run.Figures.BlockReadsPerGet != 1.25 {
+	if err != nil || run.Schema != schema.Run ||
+		run.Figures.OrZero(figure.BlockReadsPerGet) != 1.25 {
 		t.Fatalf("%+v, %v", run, err)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, RunFile))
@@ -80,7 +86,8 @@ func TestSeriesCutByAKill(t *testing.T) {
 
 func TestAnswersAreMeasuredPoints(t *testing.T) {
 	point := func(cache int64, reads float64, status string) Point {
-		return Point{CacheBytes: cache, Status: status, Figures: Figures{BlockReadsPerGet: &reads}}
+		return Point{CacheBytes: cache, Status: status,
+			Figures: Figures{Set: figure.SetOf(map[figure.Figure]float64{figure.BlockReadsPerGet: reads})}}
 	}
 	got := Answers([]Point{point(8, 1.05, OK), point(2, 2.5, OK), point(4, 1.7, OK), point(3, 0.5, Failed)}, 2, 1.1, 0.9)
 	for i, want := range []struct{ at, not int64 }{{4, 2}, {8, 4}, {0, 8}} {

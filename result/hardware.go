@@ -14,10 +14,8 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/schema"
 )
-
-// HardwareSchema is the version of a profile of a disk.
-const HardwareSchema = "statelab.hardware/1"
 
 // Hardware is a class of machines, by what its disk gives to random reads of 4 KiB.
 type Hardware struct {
@@ -31,7 +29,7 @@ type Hardware struct {
 const maxHardwareBytes = 16 << 20
 
 // ReadHardware reads a profile: a folder or a disk.json of statelab disk, a file of
-// HardwareSchema, or fio's JSON output of random reads, one job for each depth.
+// schema.Hardware, or fio's JSON output of random reads, one job for each depth.
 func ReadHardware(path string) (*Hardware, error) {
 	name := strings.TrimSuffix(filepath.Base(path), ".json")
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -68,11 +66,12 @@ func ParseHardware(text []byte) (*Hardware, error) {
 	}
 	h := new(Hardware)
 	switch {
-	case form.Schema == HardwareSchema || form.Schema == DiskSchema: // their points have the same form
+	case form.Schema == schema.Hardware ||
+		form.Schema == schema.Disk: // their points have the same form
 		if err := json.Unmarshal(text, h); err != nil {
 			return nil, fmt.Errorf("not a profile: %w", err)
 		}
-		if form.Schema == DiskSchema {
+		if form.Schema == schema.Disk {
 			h.Source = "statelab disk"
 		}
 	case form.Fio != "":
@@ -82,9 +81,10 @@ func ParseHardware(text []byte) (*Hardware, error) {
 		}
 		h.Points, h.Source = points, form.Fio
 	default:
-		return nil, fmt.Errorf("schema is %q: give disk.json of statelab disk, %s, or the output of fio --output-format=json", form.Schema, HardwareSchema)
+		return nil, fmt.Errorf("schema is %q: give disk.json of statelab disk, %s, or the output of fio --output-format=json",
+			form.Schema, schema.Hardware)
 	}
-	h.Schema = HardwareSchema
+	h.Schema = schema.Hardware
 	slices.SortStableFunc(h.Points, func(a, b DiskPoint) int { return cmp.Compare(a.InFlight, b.InFlight) })
 	return h, h.check()
 }
@@ -239,9 +239,6 @@ func fourKiB(size string) bool {
 	return slices.Contains([]string{"4k", "4kb", "4ki", "4kib", "4096", "4096b"}, size)
 }
 
-// PriceSchema is the version of price.json.
-const PriceSchema = "statelab.price/1"
-
 // PriceFile is in the folder of a price table.
 const PriceFile = "price.json"
 
@@ -312,10 +309,11 @@ type PriceRow struct {
 
 // WritePrice writes price.json into dir, whole or not at all.
 func WritePrice(dir string, p *Price) error {
-	return write(filepath.Join(dir, PriceFile), p, &p.Schema, PriceSchema, &p.Warnings)
+	return write(filepath.Join(dir, PriceFile), p, &p.Schema, schema.Price, &p.Warnings)
 }
 
 // ReadPrice reads dir/price.json.
 func ReadPrice(dir string) (*Price, error) {
-	return output.ReadJSON(filepath.Join(dir, PriceFile), PriceSchema, func(v *Price) string { return v.Schema })
+	return output.ReadJSON(filepath.Join(dir, PriceFile), schema.Price,
+		func(v *Price) string { return v.Schema })
 }

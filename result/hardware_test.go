@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/statelab/statelab/internal/base/schema"
 )
 
 // fioText is what fio 3.36 wrote for two depths, shortened to what is read.
@@ -39,7 +41,7 @@ func TestHardwareOfEveryForm(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if h.Name != name || h.Schema != HardwareSchema || len(h.Points) != 2 {
+		if h.Name != name || h.Schema != schema.Hardware || len(h.Points) != 2 {
 			t.Fatalf("%+v", h)
 		}
 		one, eight := h.Points[0], h.Points[1]

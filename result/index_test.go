@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // row is the only row of a summary, as it is stored.
@@ -53,10 +54,14 @@ func TestLayoutsAreAnIndexOfTheirRuns(t *testing.T) {
 	dir := t.TempDir()
 	reads := 3.0
 	storeRun(t, filepath.Join(dir, "a", "build"), Figures{State: &State{Slots: 5, DiskBytes: 900, Root: "r"}})
-	storeRun(t, filepath.Join(dir, "a", "lookup"), Figures{PeakRSSBytes: 44, State: &State{OpenNanos: 8, Lookups: []Lookups{
-		{Kind: AccountLookup, Condition: HeldLookups, InFlight: 64, ReadCalls: 9}, {Kind: AccountLookup, Condition: HeldLookups, InFlight: 1, ReadCalls: reads}}}})
-	l := &Layouts{Rows: []LayoutRow{{Layout: "a", Status: OK, Build: "a/build", Read: "a/lookup", Accounts: 10, PredictedReads: &reads, DiskBytes: 1}}}
-	if err := WriteLayouts(dir, l); err != nil || l.Rows[0].DiskBytes != 1 {
+	storeRun(t, filepath.Join(dir, "a", "lookup"),
+		Figures{Set: figure.SetOf(map[figure.Figure]float64{figure.PeakMemory: 44}),
+			State: &State{OpenNanos: figure.Known(8), Lookups: []Lookups{
+				{Kind: AccountLookup, Condition: HeldLookups, InFlight: 64, ReadCalls: 9},
+				{Kind: AccountLookup, Condition: HeldLookups, InFlight: 1, ReadCalls: reads}}}})
+	l := &Layouts{Rows: []LayoutRow{{Layout: "a", Status: OK, Build: "a/build", Read: "a/lookup",
+		Accounts: 10, PredictedReads: figure.Known(reads), DiskBytes: figure.Known(1)}}}
+	if err := WriteLayouts(dir, l); err != nil || l.Rows[0].DiskBytes.OrZero() != 1 {
 		t.Fatal(err, l.Rows)
 	}
 	want := []string{"accounts", "build", "durability", "history", "layout", "predicted_reads_per_lookup", "read", "root_rule", "status", "version"}
@@ -67,8 +72,9 @@ func TestLayoutsAreAnIndexOfTheirRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := again.Rows[0]; r.Slots != 5 || r.DiskBytes != 900 || r.Root != "r" || r.OpenNanos != 8 || r.PeakRSSBytes != 44 || len(r.Lookups) != 2 ||
-		*r.BlockReads != reads || r.BlockReadSource != "read calls" || r.Status != OK {
+	if r := again.Rows[0]; r.Slots != 5 || r.DiskBytes.OrZero() != 900 || r.Root != "r" ||
+		r.OpenNanos.OrZero() != 8 || r.PeakRSSBytes.OrZero() != 44 || len(r.Lookups) != 2 ||
+		r.BlockReads.OrZero() != reads || r.BlockReadSource != "read calls" || r.Status != OK {
 		t.Errorf("%+v", r)
 	}
 	if err := os.RemoveAll(filepath.Join(dir, "a", "lookup")); err != nil {

@@ -9,10 +9,9 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/schema"
+	"github.com/statelab/statelab/result/figure"
 )
-
-// LayoutsSchema is the version of layouts.json.
-const LayoutsSchema = "statelab.layouts/1"
 
 // LayoutsFile is in the folder of a comparison of layouts.
 const LayoutsFile = "layouts.json"
@@ -66,24 +65,63 @@ type State struct {
 	Root     string    `json:"root,omitempty"`
 	Roots    []StateAt `json:"roots,omitempty"` // after sampled blocks
 
-	DiskBytes           int64   `json:"disk_bytes"`
-	DiskBytesPerAccount float64 `json:"disk_bytes_per_account"`
-
 	BuildSeconds float64       `json:"build_seconds,omitempty"`
 	Updates      *StateUpdates `json:"updates,omitempty"`
-	OpenNanos    int64         `json:"open_ns,omitempty"`
 	Lookups      []Lookups     `json:"lookups,omitempty"`
 	Traffic      *StateTraffic `json:"traffic,omitempty"`
+
+	DiskBytes           int64        `json:"-"`
+	DiskBytesPerAccount float64      `json:"-"`
+	OpenNanos           figure.Value `json:"-"` // absent of a state that was built and not looked up
+}
+
+func (s *State) members() figure.Members {
+	return figure.Members{figure.DiskBytes: &s.DiskBytes,
+		figure.DiskBytesPerAccount: &s.DiskBytesPerAccount,
+		figure.OpenTime:            &s.OpenNanos}
+}
+
+// MarshalJSON writes the figures by their keys.
+func (s State) MarshalJSON() ([]byte, error) {
+	type plain State
+
+	return s.members().Marshal(plain(s))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (s *State) UnmarshalJSON(text []byte) error {
+	type plain State
+
+	return s.members().Unmarshal(text, (*plain)(s))
 }
 
 // StateTraffic is what the blocks of an access list wrote.
 type StateTraffic struct {
-	Blocks        uint64   `json:"blocks"`
-	Writes        uint64   `json:"writes"`   // accounts and slots
-	WriteNanos    float64  `json:"write_ns"` // Change and Commit, per write
-	CommitNanos   *Latency `json:"commit_ns,omitempty"`
-	RootsCompared uint64   `json:"roots_compared"`           // with the blocks' own, and equal
-	ReadBackRoot  string   `json:"read_back_root,omitempty"` // of what the layout holds at the end, equal to the last block's
+	Blocks        uint64 `json:"blocks"`
+	Writes        uint64 `json:"writes"`                   // accounts and slots
+	RootsCompared uint64 `json:"roots_compared"`           // with the blocks' own, and equal
+	ReadBackRoot  string `json:"read_back_root,omitempty"` // of what the layout holds at the end, equal to the last block's
+
+	WriteNanos  float64  `json:"-"` // Change and Commit, per write
+	CommitNanos *Latency `json:"-"`
+}
+
+func (t *StateTraffic) members() figure.Members {
+	return figure.Members{figure.WriteTime: &t.WriteNanos, figure.CommitTime: &t.CommitNanos}
+}
+
+// MarshalJSON writes the figures by their keys.
+func (t StateTraffic) MarshalJSON() ([]byte, error) {
+	type plain StateTraffic
+
+	return t.members().Marshal(plain(t))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (t *StateTraffic) UnmarshalJSON(text []byte) error {
+	type plain StateTraffic
+
+	return t.members().Unmarshal(text, (*plain)(t))
 }
 
 // StateAt is the root after a block, in hex.
@@ -95,63 +133,161 @@ type StateAt struct {
 // StateUpdates is what blocks of changes to existing accounts cost. An update is
 // one changed account with its changed slot, if it has one.
 type StateUpdates struct {
-	Updates              uint64   `json:"updates"`
-	Blocks               uint64   `json:"blocks"`
-	UserBytes            int64    `json:"user_bytes"` // hashes, accounts and slot values
-	UpdateNanos          float64  `json:"update_ns"`  // Change and Commit, per update
-	CommitNanos          *Latency `json:"commit_ns,omitempty"`
-	ReadCallsPerUpdate   float64  `json:"read_calls_per_update"`
-	NodesPerUpdate       *float64 `json:"nodes_per_update,omitempty"` // written
-	CPUNanos             float64  `json:"cpu_ns_per_update,omitempty"`
-	HashNanos            *float64 `json:"hash_cpu_ns_per_update,omitempty"` // of CPUNanos, in making roots
-	DeviceReadsPerUpdate *float64 `json:"device_reads_per_update,omitempty"`
-	DeviceReadBytes      float64  `json:"device_read_bytes_per_update"`
-	WriteBytes           float64  `json:"write_bytes_per_update"` // what settling wrote included
-	WriteSource          string   `json:"write_source"`           // who counted them: "device", "layout" or "process"
-	WriteAmplification   float64  `json:"write_amplification"`    // bytes written / user bytes
+	Updates     uint64 `json:"updates"`
+	Blocks      uint64 `json:"blocks"`
+	UserBytes   int64  `json:"user_bytes"`   // hashes, accounts and slot values
+	WriteSource string `json:"write_source"` // who counted what was written: "device", "layout" or "process"
 
 	// Of blocks that change either accounts without storage or slots of one contract.
 	Accounts *StateWrites `json:"account_writes,omitempty"`
 	Slots    *StateWrites `json:"slot_writes,omitempty"`
+
+	UpdateNanos          float64      `json:"-"` // Change and Commit, per update
+	CommitNanos          *Latency     `json:"-"`
+	ReadCallsPerUpdate   float64      `json:"-"`
+	NodesPerUpdate       figure.Value `json:"-"` // written
+	CPUNanos             figure.Value `json:"-"` // version 0.1.0 did not measure it
+	HashNanos            figure.Value `json:"-"` // of CPUNanos, in making roots
+	DeviceReadsPerUpdate figure.Value `json:"-"`
+	DeviceReadBytes      float64      `json:"-"`
+	WriteBytes           float64      `json:"-"` // what settling wrote included
+	WriteAmplification   float64      `json:"-"` // bytes written / user bytes
+}
+
+func (u *StateUpdates) members() figure.Members {
+	return figure.Members{figure.UpdateTime: &u.UpdateNanos, figure.CommitTime: &u.CommitNanos,
+		figure.ReadCallsPerUpdate: &u.ReadCallsPerUpdate, figure.NodesPerUpdate: &u.NodesPerUpdate,
+		figure.CPUTimePerUpdate: &u.CPUNanos, figure.HashTimePerUpdate: &u.HashNanos,
+		figure.DeviceReadsPerUpdate:     &u.DeviceReadsPerUpdate,
+		figure.DeviceReadBytesPerUpdate: &u.DeviceReadBytes,
+		figure.WriteBytesPerUpdate:      &u.WriteBytes,
+		figure.WriteAmplification:       &u.WriteAmplification}
+}
+
+// MarshalJSON writes the figures by their keys.
+func (u StateUpdates) MarshalJSON() ([]byte, error) {
+	type plain StateUpdates
+
+	return u.members().Marshal(plain(u))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (u *StateUpdates) UnmarshalJSON(text []byte) error {
+	type plain StateUpdates
+
+	return u.members().Unmarshal(text, (*plain)(u))
 }
 
 // StateWrites is what a write of one kind cost in blocks of nothing else. The commit of
 // the block is shared by its writes.
 type StateWrites struct {
-	Writes     uint64  `json:"writes"`
-	Blocks     uint64  `json:"blocks"`
-	Nanos      float64 `json:"write_ns"`
-	Spread     Range   `json:"write_ns_spread"` // of the mean over the blocks: twice its standard error
-	CPUNanos   float64 `json:"cpu_ns_per_write"`
-	Reads      float64 `json:"reads_per_write"` // read calls, or page faults where there are more of those
-	WriteBytes float64 `json:"write_bytes_per_write"`
+	Writes uint64 `json:"writes"`
+	Blocks uint64 `json:"blocks"`
+
+	Nanos      float64 `json:"-"`
+	Spread     Range   `json:"-"` // of Nanos, the mean over the blocks: twice its standard error
+	CPUNanos   float64 `json:"-"`
+	Reads      float64 `json:"-"` // read calls, or page faults where there are more of those
+	WriteBytes float64 `json:"-"`
+}
+
+func (w *StateWrites) members() figure.Members {
+	return figure.Members{figure.WriteTime: &w.Nanos, figure.WriteTime.Spread(): &w.Spread,
+		figure.CPUTimePerWrite: &w.CPUNanos, figure.ReadsPerWrite: &w.Reads,
+		figure.WriteBytesPerWrite: &w.WriteBytes}
+}
+
+// MarshalJSON writes the figures by their keys.
+func (w StateWrites) MarshalJSON() ([]byte, error) {
+	type plain StateWrites
+
+	return w.members().Marshal(plain(w))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (w *StateWrites) UnmarshalJSON(text []byte) error {
+	type plain StateWrites
+
+	return w.members().Unmarshal(text, (*plain)(w))
 }
 
 // Lookups is what one kind of lookup cost in one condition.
 type Lookups struct {
-	Kind      string  `json:"kind"`
-	Condition string  `json:"condition"`
-	InFlight  int     `json:"in_flight"`
-	Count     uint64  `json:"count"`
-	Seconds   float64 `json:"seconds"`
-
-	Nodes        *float64 `json:"nodes_per_lookup,omitempty"`
-	Pages        *float64 `json:"pages_per_lookup,omitempty"`
-	NodeBytes    *float64 `json:"node_bytes_per_lookup,omitempty"`  // of all its nodes
-	BlockReads   *float64 `json:"block_reads_per_lookup,omitempty"` // the layout's own count
-	BlockBytes   *float64 `json:"block_read_bytes_per_lookup,omitempty"`
-	ReadCalls    float64  `json:"read_calls_per_lookup"` // the kernel's count; none for mapped files
-	MajorFaults  float64  `json:"major_faults_per_lookup"`
-	CPUNanos     float64  `json:"cpu_ns_per_lookup,omitempty"` // of the process, the harness included
-	DeviceReads  *float64 `json:"device_reads_per_lookup,omitempty"`
-	ReadsError   *float64 `json:"reads_per_lookup_standard_error,omitempty"` // of the first of the counts of reads that is known; of lookups counted one by one
-	ReadsUnknown bool     `json:"reads_unknown,omitempty"`                   // no count has them: mapped files on a filesystem in memory
-	DeviceBytes  float64  `json:"device_bytes_per_lookup"`
-	ServiceNanos *Latency `json:"service_ns,omitempty"`
-	PerSecond    float64  `json:"lookups_per_second"`
+	Kind         string  `json:"kind"`
+	Condition    string  `json:"condition"`
+	InFlight     int     `json:"in_flight"`
+	Count        uint64  `json:"count"`
+	Seconds      float64 `json:"seconds"`
+	ReadsUnknown bool    `json:"reads_unknown,omitempty"` // no count has them: mapped files on a filesystem in memory
 
 	// BlockTypes are those of BlockReads, of stores whose blocks have types.
 	BlockTypes *BlockTypes `json:"block_reads_by_type,omitempty"`
+
+	Nodes        figure.Value `json:"-"`
+	Pages        figure.Value `json:"-"`
+	NodeBytes    figure.Value `json:"-"` // of all its nodes
+	BlockReads   figure.Value `json:"-"` // the layout's own count
+	BlockBytes   figure.Value `json:"-"`
+	ReadCalls    float64      `json:"-"` // the kernel's count; none for mapped files
+	MajorFaults  float64      `json:"-"`
+	CPUNanos     figure.Value `json:"-"` // of the process, the harness included; version 0.1.0 did not measure it
+	DeviceReads  figure.Value `json:"-"`
+	ReadsError   figure.Value `json:"-"` // standard error of the first of the counts of reads that is known; of lookups counted one by one
+	DeviceBytes  float64      `json:"-"`
+	ServiceNanos *Latency     `json:"-"`
+	PerSecond    float64      `json:"-"`
+}
+
+// members are the figures of a lookup.
+func (l *Lookups) members() figure.Members {
+	return figure.Members{
+		figure.NodesPerLookup:                 &l.Nodes,
+		figure.PagesPerLookup:                 &l.Pages,
+		figure.NodeBytesPerLookup:             &l.NodeBytes,
+		figure.BlockReadsPerLookup:            &l.BlockReads,
+		figure.BlockReadBytesPerLookup:        &l.BlockBytes,
+		figure.ReadCallsPerLookup:             &l.ReadCalls,
+		figure.MajorFaultsPerLookup:           &l.MajorFaults,
+		figure.CPUTimePerLookup:               &l.CPUNanos,
+		figure.DeviceReadsPerLookup:           &l.DeviceReads,
+		figure.ReadsPerLookup.StandardError(): &l.ReadsError,
+		figure.DeviceBytesPerLookup:           &l.DeviceBytes,
+		figure.ServiceTime:                    &l.ServiceNanos,
+		figure.LookupsPerSecond:               &l.PerSecond,
+	}
+}
+
+// MarshalJSON writes the figures by their keys.
+func (l Lookups) MarshalJSON() ([]byte, error) {
+	type plain Lookups
+
+	return l.members().Marshal(plain(l))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (l *Lookups) UnmarshalJSON(text []byte) error {
+	type plain Lookups
+
+	return l.members().Unmarshal(text, (*plain)(l))
+}
+
+// Value is a figure of the lookups: one that they have, or a quantile of their service time.
+func (l *Lookups) Value(f figure.Figure) figure.Value {
+	for one, field := range l.members() {
+		if one.Key != f.Key && one.Key != f.Base {
+			continue
+		}
+		switch v := field.(type) {
+		case *figure.Value:
+			return *v
+		case *float64:
+			return figure.Known(*v)
+		case **Latency:
+			return (*v).Quantile(f)
+		}
+	}
+
+	return figure.Value{}
 }
 
 // BlockTypes are block reads of a lookup: filters, all levels of indexes, and blocks of keys and values.
@@ -162,17 +298,19 @@ type BlockTypes struct {
 }
 
 // Reads are the reads of a lookup by the best count there is: the device's, the layout's own, the
-// kernel's of calls, or of faults where files are mapped; what was counted, and the field of it.
-func (l *Lookups) Reads() (value float64, counted, field string) {
-	switch {
-	case l.DeviceReads != nil:
-		return *l.DeviceReads, "device reads", "device_reads_per_lookup"
-	case l.BlockReads != nil:
-		return *l.BlockReads, "block reads", "block_reads_per_lookup"
-	case l.ReadCalls >= l.MajorFaults:
-		return l.ReadCalls, "read calls", "read_calls_per_lookup"
+// kernel's of calls, or of faults where files are mapped; what was counted, and the figure.
+func (l *Lookups) Reads() (value float64, counted string, of figure.Figure) {
+	if device, known := l.DeviceReads.Number(); known {
+		return device, "device reads", figure.DeviceReadsPerLookup
 	}
-	return l.MajorFaults, "page faults", "major_faults_per_lookup"
+	if blocks, known := l.BlockReads.Number(); known {
+		return blocks, "block reads", figure.BlockReadsPerLookup
+	}
+	if l.ReadCalls >= l.MajorFaults {
+		return l.ReadCalls, "read calls", figure.ReadCallsPerLookup
+	}
+
+	return l.MajorFaults, "page faults", figure.MajorFaultsPerLookup
 }
 
 // Layouts is layouts.json: layouts of one state at several sizes.
@@ -229,38 +367,75 @@ type LayoutRow struct {
 	Durability string           `json:"durability"`
 	History    string           `json:"history"`
 
-	PredictedNodes *float64 `json:"predicted_nodes_per_lookup,omitempty"`
-	PredictedReads *float64 `json:"predicted_reads_per_lookup,omitempty"` // of a layout whose reads a formula gives
-	PredictedBasis string   `json:"predicted_basis,omitempty"`
-
-	// As measured, with the memory that the run had: below the layout's own caches,
-	// and below the page cache too.
-	PredictedHeldReads   *float64 `json:"predicted_held_reads_per_lookup,omitempty"`
-	PredictedDeviceReads *float64 `json:"predicted_device_reads_per_lookup,omitempty"`
-	PredictedHeldBasis   string   `json:"predicted_held_basis,omitempty"`
+	PredictedBasis     string `json:"predicted_basis,omitempty"`
+	PredictedHeldBasis string `json:"predicted_held_basis,omitempty"`
 
 	// Of Build and Read. Those of a lookup are of present accounts, caches warm and memory
 	// held, one lookup in flight; Lookups has all others. Versions before 0.2 stored them in
 	// layouts.json as well.
 	Slots           uint64            `json:"slots,omitempty"`
 	Root            string            `json:"root,omitempty"`
-	Nodes           *float64          `json:"nodes_per_lookup,omitempty"`
-	Pages           *float64          `json:"pages_per_lookup,omitempty"`
-	BlockReads      *float64          `json:"block_reads_per_lookup,omitempty"`
 	BlockReadSource string            `json:"block_read_source,omitempty"` // "layout" or "read calls"
-	DeviceReads     *float64          `json:"device_reads_per_lookup,omitempty"`
-	DeviceBytes     *float64          `json:"device_bytes_per_lookup,omitempty"`
-	LookupNanos     *Latency          `json:"lookup_ns,omitempty"`
-	UpdateNanos     *float64          `json:"update_ns,omitempty"`
-	OpenNanos       int64             `json:"open_ns,omitempty"`
-	DiskBytes       int64             `json:"disk_bytes,omitempty"`
-	DiskPerAccount  float64           `json:"disk_bytes_per_account,omitempty"`
-	PeakRSSBytes    int64             `json:"peak_rss_bytes,omitempty"` // of the process that looked up
 	Updates         *StateUpdates     `json:"updates,omitempty"`
 	Lookups         []Lookups         `json:"lookups,omitempty"`
 	Traffic         *StateTraffic     `json:"traffic,omitempty"` // of an access list
 	Memory          *Memory           `json:"memory,omitempty"`
 	Options         map[string]string `json:"options,omitempty"`
+
+	// As predicted: of a lookup without a cache; and as measured, with the memory that the run
+	// had: below the layout's own caches (held), and below the page cache too (device).
+	PredictedNodes       figure.Value `json:"-"`
+	PredictedReads       figure.Value `json:"-"` // of a layout whose reads a formula gives
+	PredictedHeldReads   figure.Value `json:"-"`
+	PredictedDeviceReads figure.Value `json:"-"`
+
+	Nodes          figure.Value `json:"-"`
+	Pages          figure.Value `json:"-"`
+	BlockReads     figure.Value `json:"-"`
+	DeviceReads    figure.Value `json:"-"`
+	DeviceBytes    figure.Value `json:"-"`
+	LookupNanos    *Latency     `json:"-"`
+	UpdateNanos    figure.Value `json:"-"`
+	OpenNanos      figure.Value `json:"-"`
+	DiskBytes      figure.Value `json:"-"`
+	DiskPerAccount figure.Value `json:"-"`
+	PeakRSSBytes   figure.Value `json:"-"` // of the process that looked up
+}
+
+// members are the figures of a row.
+func (r *LayoutRow) members() figure.Members {
+	return figure.Members{
+		figure.NodesPerLookup.Predicted():        &r.PredictedNodes,
+		figure.ReadsPerLookup.Predicted():        &r.PredictedReads,
+		figure.ReadsPerLookup.Held().Predicted(): &r.PredictedHeldReads,
+		figure.DeviceReadsPerLookup.Predicted():  &r.PredictedDeviceReads,
+
+		figure.NodesPerLookup:       &r.Nodes,
+		figure.PagesPerLookup:       &r.Pages,
+		figure.BlockReadsPerLookup:  &r.BlockReads,
+		figure.DeviceReadsPerLookup: &r.DeviceReads,
+		figure.DeviceBytesPerLookup: &r.DeviceBytes,
+		figure.LookupTime:           &r.LookupNanos,
+		figure.UpdateTime:           &r.UpdateNanos,
+		figure.OpenTime:             &r.OpenNanos,
+		figure.DiskBytes:            &r.DiskBytes,
+		figure.DiskBytesPerAccount:  &r.DiskPerAccount,
+		figure.PeakMemory:           &r.PeakRSSBytes,
+	}
+}
+
+// MarshalJSON writes the figures by their keys.
+func (r LayoutRow) MarshalJSON() ([]byte, error) {
+	type plain LayoutRow
+
+	return r.members().Marshal(plain(r))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (r *LayoutRow) UnmarshalJSON(text []byte) error {
+	type plain LayoutRow
+
+	return r.members().Unmarshal(text, (*plain)(r))
 }
 
 // index is the part of the row that layouts.json holds.
@@ -275,16 +450,19 @@ func (r LayoutRow) index() LayoutRow {
 func (r *LayoutRow) Show(build, read *Run) {
 	r.Options = build.Engine.Options
 	if b := build.Figures.State; b != nil {
-		r.Slots, r.Root, r.Updates, r.DiskBytes, r.DiskPerAccount = b.Slots, b.Root, b.Updates, b.DiskBytes, b.DiskBytesPerAccount
+		r.Slots, r.Root, r.Updates = b.Slots, b.Root, b.Updates
+		r.DiskBytes, r.DiskPerAccount = figure.Known(float64(b.DiskBytes)),
+			figure.Known(b.DiskBytesPerAccount)
 		if b.Updates != nil {
-			r.UpdateNanos = &b.Updates.UpdateNanos
+			r.UpdateNanos = figure.Known(b.Updates.UpdateNanos)
 		}
 	}
 	if read == nil || read.Figures.State == nil {
 		return
 	}
 	s := read.Figures.State
-	r.OpenNanos, r.Lookups, r.Traffic, r.Memory, r.PeakRSSBytes = s.OpenNanos, s.Lookups, s.Traffic, read.Memory, read.Figures.PeakRSSBytes
+	r.Lookups, r.Traffic, r.Memory = s.Lookups, s.Traffic, read.Memory
+	r.OpenNanos, r.PeakRSSBytes = s.OpenNanos, read.Figures.Value(figure.PeakMemory)
 	for _, l := range s.Lookups {
 		if (l.Kind == AccountLookup || r.Accounts == 0) && l.Condition == HeldLookups && l.InFlight == 1 {
 			r.take(l)
@@ -295,18 +473,19 @@ func (r *LayoutRow) Show(build, read *Run) {
 // take makes l the row's own figures. Reads that the layout does not count are the
 // kernel's count of its read calls; where files are mapped there are none.
 func (r *LayoutRow) take(l Lookups) {
-	r.Nodes, r.Pages, r.DeviceReads, r.DeviceBytes, r.LookupNanos = l.Nodes, l.Pages, l.DeviceReads, &l.DeviceBytes, l.ServiceNanos
+	r.Nodes, r.Pages, r.DeviceReads, r.LookupNanos = l.Nodes, l.Pages, l.DeviceReads, l.ServiceNanos
+	r.DeviceBytes = figure.Known(l.DeviceBytes)
 	switch {
-	case l.BlockReads != nil:
+	case l.BlockReads.IsKnown():
 		r.BlockReads, r.BlockReadSource = l.BlockReads, "layout"
 	case l.ReadCalls >= l.MajorFaults && !l.ReadsUnknown: // else it reads mapped files
-		r.BlockReads, r.BlockReadSource = &l.ReadCalls, "read calls"
+		r.BlockReads, r.BlockReadSource = figure.Known(l.ReadCalls), "read calls"
 	}
 }
 
 // read reads the runs of a row from below dir, unless an older version stored figures.
 func (r *LayoutRow) read(dir string) {
-	if r.DiskBytes > 0 || len(r.Lookups) > 0 {
+	if r.DiskBytes.IsKnown() || len(r.Lookups) > 0 {
 		return
 	}
 	build, err := readBelow(dir, r.Build)
@@ -349,12 +528,14 @@ type LayoutOutlook struct {
 
 // WriteLayouts writes layouts.json into dir, whole or not at all. Figures are in the runs.
 func WriteLayouts(dir string, l *Layouts) error {
-	return writeIndex(filepath.Join(dir, LayoutsFile), l, &l.Rows, LayoutRow.index, &l.Schema, LayoutsSchema, &l.Warnings)
+	return writeIndex(filepath.Join(dir, LayoutsFile), l, &l.Rows, LayoutRow.index, &l.Schema,
+		schema.Layouts, &l.Warnings)
 }
 
 // ReadLayouts reads dir/layouts.json and the runs of its rows.
 func ReadLayouts(dir string) (*Layouts, error) {
-	l, err := output.ReadJSON(filepath.Join(dir, LayoutsFile), LayoutsSchema, func(v *Layouts) string { return v.Schema })
+	l, err := output.ReadJSON(filepath.Join(dir, LayoutsFile), schema.Layouts,
+		func(v *Layouts) string { return v.Schema })
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,8 @@ package result
 import (
 	"cmp"
 	"slices"
+
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Representative is the repeat that stands for a point in every figure, chart and
@@ -54,11 +56,22 @@ func (r RepeatRule[T]) Apply(repeats []T) (T, map[string]Range) {
 // the one in the middle.
 const alike = 1.01
 
+// numberOf is a figure of a run, 0 where it is absent.
+func numberOf(f figure.Figure) func(*Run) float64 {
+	return func(run *Run) float64 { return run.Figures.OrZero(f) }
+}
+
 // PointRule is of the points of a sweep: by block reads per Get, by Gets a second where those are
 // unknown or the same.
 func PointRule() RepeatRule[*Run] {
-	reads := func(run *Run) float64 { return OrZero(run.Figures.BlockReadsPerGet) }
-	speed := func(run *Run) float64 { return run.Figures.GetsPerSecond }
+	reads, speed := numberOf(figure.BlockReadsPerGet), numberOf(figure.GetsPerSecond)
+	ranges := map[string]func(*Run) float64{}
+	ranged := []figure.Figure{figure.BlockReadsPerGet, figure.GetsPerSecond,
+		figure.DeviceReadsPerGet}
+	for _, f := range ranged {
+		ranges[f.Key] = numberOf(f)
+	}
+
 	return RepeatRule[*Run]{
 		Cost: func(runs []*Run) func(*Run) float64 {
 			if all := Spread(runs, reads); all.High > alike*all.Low {
@@ -66,20 +79,17 @@ func PointRule() RepeatRule[*Run] {
 			}
 			return func(run *Run) float64 { return -speed(run) }
 		},
-		Ranges: map[string]func(*Run) float64{
-			"block_reads_per_get":  reads,
-			"gets_per_second":      speed,
-			"device_reads_per_get": func(run *Run) float64 { return OrZero(run.Figures.DeviceReadsPerGet) },
-		},
+		Ranges: ranges,
 	}
 }
 
 // TreeRule is of the trees of a replay: by leaves per second.
 func TreeRule() RepeatRule[*Run] {
-	speed := func(run *Run) float64 { return run.Figures.Replay.LeavesPerSecond }
+	speed := numberOf(figure.LeavesPerSecond)
+
 	return RepeatRule[*Run]{
 		Cost:   func([]*Run) func(*Run) float64 { return func(run *Run) float64 { return -speed(run) } },
-		Ranges: map[string]func(*Run) float64{"leaves_per_second": speed},
+		Ranges: map[string]func(*Run) float64{figure.LeavesPerSecond.Key: speed},
 	}
 }
 
@@ -94,10 +104,10 @@ func LayoutRule() RepeatRule[LayoutRow] {
 	return RepeatRule[LayoutRow]{
 		Cost: func([]LayoutRow) func(LayoutRow) float64 { return nanos },
 		Ranges: map[string]func(LayoutRow) float64{
-			"lookup_ns":               nanos,
-			"device_reads_per_lookup": func(row LayoutRow) float64 { return OrZero(row.DeviceReads) },
-			"block_reads_per_lookup":  func(row LayoutRow) float64 { return OrZero(row.BlockReads) },
-			"update_ns":               func(row LayoutRow) float64 { return OrZero(row.UpdateNanos) },
+			figure.LookupTime.Key:           nanos,
+			figure.DeviceReadsPerLookup.Key: func(r LayoutRow) float64 { return r.DeviceReads.OrZero() },
+			figure.BlockReadsPerLookup.Key:  func(r LayoutRow) float64 { return r.BlockReads.OrZero() },
+			figure.UpdateTime.Key:           func(r LayoutRow) float64 { return r.UpdateNanos.OrZero() },
 		},
 	}
 }
@@ -107,11 +117,3 @@ func OfPoint(runs []*Run) (*Run, map[string]Range) { return PointRule().Apply(ru
 
 // OfTree applies TreeRule to the runs of a tree that are ok.
 func OfTree(runs []*Run) (*Run, map[string]Range) { return TreeRule().Apply(runs) }
-
-// OrZero is a figure, 0 where it is not known.
-func OrZero(v *float64) float64 {
-	if v == nil {
-		return 0
-	}
-	return *v
-}

@@ -12,10 +12,9 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/schema"
+	"github.com/statelab/statelab/result/figure"
 )
-
-// ReplaySchema is the version of replay.json.
-const ReplaySchema = "statelab.replay/1"
 
 // NoRoots is the root rule of a tree that keeps nothing: it has no roots to
 // compare and nothing to read.
@@ -31,45 +30,24 @@ const (
 	EventsFile       = "events.jsonl"   // in a run folder: one EventRow a line
 )
 
-// Replay are the figures of change sets applied to a tree. They stand among the
-// others in run.json's figures. nil is absent: see Run.Absent.
+// Replay is what was replayed into a tree, and its counts. It stands among the other figures in
+// run.json; figures of one number each are in the Set of Figures.
 type Replay struct {
-	Leaves           uint64   `json:"leaves"` // changes applied: Sets and Removes
-	Sets             uint64   `json:"sets"`
-	Removes          uint64   `json:"removes"`
-	Versions         uint64   `json:"versions"` // committed in this run
-	FirstVersion     int64    `json:"first_version"`
-	LastVersion      int64    `json:"last_version"`
-	UserBytes        int64    `json:"user_bytes"` // keys and values of the changes
-	LeavesPerSecond  float64  `json:"leaves_per_second"`
-	SettledPerSecond float64  `json:"settled_leaves_per_second"` // the final Sync included
-	NodesPerSecond   *float64 `json:"nodes_per_second,omitempty"`
+	Leaves       uint64 `json:"leaves"` // changes applied: Sets and Removes
+	Sets         uint64 `json:"sets"`
+	Removes      uint64 `json:"removes"`
+	Versions     uint64 `json:"versions"` // committed in this run
+	FirstVersion int64  `json:"first_version"`
+	LastVersion  int64  `json:"last_version"`
+	UserBytes    int64  `json:"user_bytes"` // keys and values of the changes
 
-	ApplySeconds   float64  `json:"apply_seconds"`  // in Set and Remove, loop included
-	CommitSeconds  float64  `json:"commit_seconds"` // in Commit
-	SyncSeconds    float64  `json:"sync_seconds"`   // in the final Sync
-	WaitSeconds    float64  `json:"wait_seconds"`   // for changes to be decoded: in no rate
-	CommitNanos    *Latency `json:"commit_ns,omitempty"`
-	ApplyNanos     float64  `json:"apply_ns_per_leaf"`
-	HarnessNanos   *float64 `json:"harness_ns_per_leaf,omitempty"` // the same loop on no tree
-	HarnessPercent *float64 `json:"harness_percent,omitempty"`     // of the time per leaf
+	ApplySeconds  float64  `json:"apply_seconds"`  // in Set and Remove, loop included
+	CommitSeconds float64  `json:"commit_seconds"` // in Commit
+	SyncSeconds   float64  `json:"sync_seconds"`   // in the final Sync
+	WaitSeconds   float64  `json:"wait_seconds"`   // for changes to be decoded: in no rate
+	CommitNanos   *Latency `json:"-"`
 
-	Root       *Roots `json:"root,omitempty"` // at last_version
-	TreeSize   *int64 `json:"tree_size,omitempty"`
-	TreeHeight *int   `json:"tree_height,omitempty"` // of the highest store
-	DiskBytes  *int64 `json:"disk_bytes,omitempty"`  // allocated below the tree's folder
-
-	Nodes           *int64   `json:"nodes,omitempty"`
-	CacheHits       *int64   `json:"cache_hits,omitempty"`
-	CacheMisses     *int64   `json:"cache_misses,omitempty"`
-	DBGets          *int64   `json:"db_gets,omitempty"`
-	DBSets          *int64   `json:"db_sets,omitempty"`
-	DBBytes         *int64   `json:"db_bytes,omitempty"`
-	DBGetsPerSecond *float64 `json:"db_gets_per_second,omitempty"`
-
-	LogHits          *int64   `json:"log_cache_hits,omitempty"` // of cache_hits: those of a write-ahead log's cache
-	LogHitsPerSecond *float64 `json:"log_cache_hits_per_second,omitempty"`
-
+	Root       *Roots  `json:"root,omitempty"`        // at last_version
 	LastWindow *Window `json:"last_window,omitempty"` // when the tree is largest
 
 	RootsChecked uint64 `json:"roots_checked"`           // against the change set's own
@@ -120,37 +98,82 @@ const (
 
 // Window is the end of a replay: its last tenth, an hour at most.
 type Window struct {
-	Seconds         float64 `json:"seconds"`
-	Leaves          uint64  `json:"leaves"`
-	LeavesPerSecond float64 `json:"leaves_per_second"` // over the time in the tree
+	Seconds float64 `json:"seconds"`
+	Leaves  uint64  `json:"leaves"`
 
-	Before *float64 `json:"leaves_per_second_before,omitempty"` // in the tenth before it: the same where the speed is stable
-	DBGets *int64   `json:"db_gets,omitempty"`
+	LeavesPerSecond float64      `json:"-"` // over the time in the tree
+	Before          figure.Value `json:"-"` // LeavesPerSecond in the tenth before it: the same where the speed is stable
+	DBGets          figure.Value `json:"-"`
 	// DiskBytesPerLeaf is what a leaf added to the tree's files, between the first and the last look at them since the window began.
-	DiskBytesPerLeaf *float64 `json:"disk_bytes_per_leaf,omitempty"`
+	DiskBytesPerLeaf figure.Value `json:"-"`
+}
+
+func (w *Window) members() figure.Members {
+	return figure.Members{figure.LeavesPerSecond: &w.LeavesPerSecond,
+		figure.LeavesPerSecond.Before(): &w.Before,
+		figure.DBGets:                   &w.DBGets, figure.DiskBytesPerLeaf: &w.DiskBytesPerLeaf}
+}
+
+// MarshalJSON writes the figures by their keys.
+func (w Window) MarshalJSON() ([]byte, error) {
+	type plain Window
+
+	return w.members().Marshal(plain(w))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (w *Window) UnmarshalJSON(text []byte) error {
+	type plain Window
+
+	return w.members().Unmarshal(text, (*plain)(w))
 }
 
 // TreeTick is what a tick tells of a tree. Counts are of this tick; sizes are at
 // its end. nil is absent.
 type TreeTick struct {
-	Version         int64    `json:"version"`
-	Leaves          uint64   `json:"leaves_so_far"`
-	LeavesPerSecond float64  `json:"leaves_per_second"` // over the time in the tree
-	Nodes           *int64   `json:"nodes,omitempty"`
-	NodesPerSecond  *float64 `json:"nodes_per_second,omitempty"`
-	TreeSize        *int64   `json:"tree_size,omitempty"`
-	TreeHeight      *int     `json:"tree_height,omitempty"`
-	CacheHits       *int64   `json:"cache_hits,omitempty"`
-	CacheMisses     *int64   `json:"cache_misses,omitempty"`
-	DBGets          *int64   `json:"db_gets,omitempty"`
-	DBGetsPerSecond *float64 `json:"db_gets_per_second,omitempty"`
-	LogHits         *int64   `json:"log_cache_hits,omitempty"`
-	RSSBytes        int64    `json:"rss_bytes"`
-	GoHeapBytes     *int64   `json:"go_heap_bytes,omitempty"` // live and not yet collected objects
-	GoCollections   *int64   `json:"go_collections,omitempty"`
-	DiskBytes       *int64   `json:"disk_bytes,omitempty"`
-	WriteBytes      int64    `json:"device_write_bytes"`
-	UserBytes       int64    `json:"user_bytes"`
+	Version       int64  `json:"version"`
+	Leaves        uint64 `json:"leaves_so_far"`
+	RSSBytes      int64  `json:"rss_bytes"`
+	GoHeapBytes   *int64 `json:"go_heap_bytes,omitempty"` // live and not yet collected objects
+	GoCollections *int64 `json:"go_collections,omitempty"`
+	WriteBytes    int64  `json:"device_write_bytes"`
+	UserBytes     int64  `json:"user_bytes"`
+
+	LeavesPerSecond float64  `json:"-"` // over the time in the tree
+	Nodes           *int64   `json:"-"`
+	NodesPerSecond  *float64 `json:"-"`
+	TreeSize        *int64   `json:"-"`
+	TreeHeight      *int     `json:"-"`
+	CacheHits       *int64   `json:"-"`
+	CacheMisses     *int64   `json:"-"`
+	DBGets          *int64   `json:"-"`
+	DBGetsPerSecond *float64 `json:"-"`
+	LogHits         *int64   `json:"-"`
+	DiskBytes       *int64   `json:"-"`
+}
+
+func (t *TreeTick) members() figure.Members {
+	return figure.Members{figure.LeavesPerSecond: &t.LeavesPerSecond, figure.NodesWritten: &t.Nodes,
+		figure.NodesPerSecond: &t.NodesPerSecond, figure.TreeSize: &t.TreeSize,
+		figure.TreeHeight: &t.TreeHeight,
+		figure.CacheHits:  &t.CacheHits, figure.CacheMisses: &t.CacheMisses,
+		figure.DBGets:          &t.DBGets,
+		figure.DBGetsPerSecond: &t.DBGetsPerSecond, figure.LogHits: &t.LogHits,
+		figure.DiskBytes: &t.DiskBytes}
+}
+
+// MarshalJSON writes the figures by their keys.
+func (t TreeTick) MarshalJSON() ([]byte, error) {
+	type plain TreeTick
+
+	return t.members().Marshal(plain(t))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (t *TreeTick) UnmarshalJSON(text []byte) error {
+	type plain TreeTick
+
+	return t.members().Unmarshal(text, (*plain)(t))
 }
 
 // ChangeSet is what was replayed.
@@ -240,19 +263,24 @@ func WriteReplay(dir string, r *ReplayOf) error {
 	return writeIndex(filepath.Join(dir, ReplayFile), r, &r.Trees, func(t ReplayedTree) ReplayedTree {
 		t.Figures, t.Phases, t.Warnings = Figures{}, nil, nil
 		return t
-	}, &r.Schema, ReplaySchema, &r.Warnings)
+	}, &r.Schema, schema.Replay, &r.Warnings)
 }
 
 // ReadReplay reads dir/replay.json and of every tree the run that stands for it.
 func ReadReplay(dir string) (*ReplayOf, error) {
-	r, err := output.ReadJSON(filepath.Join(dir, ReplayFile), ReplaySchema, func(v *ReplayOf) string { return v.Schema })
+	r, err := output.ReadJSON(filepath.Join(dir, ReplayFile), schema.Replay,
+		func(v *ReplayOf) string { return v.Schema })
 	if err != nil {
 		return nil, err
 	}
 	for i := range r.Trees {
 		t := &r.Trees[i]
-		if t.Of, t.Problem = readBelow(dir, t.Run); t.Problem == nil && t.Figures.IsZero() {
+		switch t.Of, t.Problem = readBelow(dir, t.Run); {
+		case t.Problem != nil:
+		case t.Figures.IsZero():
 			t.Figures, t.Phases, t.Warnings = t.Of.Figures, t.Of.Phases, t.Of.Warnings
+		default: // an older version, which had the reasons in the run alone
+			t.Figures.Explain(t.Of.Figures.Absent())
 		}
 	}
 	return r, nil

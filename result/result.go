@@ -7,8 +7,8 @@
 // folders) and report.html. Names in these files are a contract: fields are
 // added, never renamed; units are in the names.
 //
-// A figure that could not be measured is absent, with its reason in
-// Run.Absent; it is never zero and never guessed.
+// A figure that could not be measured is absent, with its reason: it is never zero and never
+// guessed. Package figure has all figures; their reasons are stored in absent.
 package result
 
 import (
@@ -16,17 +16,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Schema versions.
-const (
-	RunSchema   = "statelab.run/1"
-	SweepSchema = "statelab.sweep/1"
-)
+const ()
 
 // Run statuses.
 const (
@@ -59,7 +58,7 @@ type Run struct {
 	Changes    *ChangeSet  `json:"changes,omitempty"`    // of a replay
 
 	Figures  Figures           `json:"figures"`
-	Absent   map[string]string `json:"absent,omitempty"` // figure -> why it is not there
+	Absent   map[string]string `json:"absent,omitempty"` // fact that is not known -> why; in JSON also of figures
 	Checks   []Check           `json:"checks,omitempty"` // our counters against others'
 	Warnings []engine.Warning  `json:"warnings"`
 }
@@ -132,14 +131,38 @@ const (
 
 // Warmup is what an automatic warm-up saw.
 type Warmup struct {
-	Ended           string               `json:"ended"`
-	CacheBlocks     int64                `json:"cache_blocks"` // of 4 KiB, that the cache can hold
-	Windows         int                  `json:"windows"`
-	WindowGets      uint64               `json:"window_gets"`
-	FilledAfterGets uint64               `json:"filled_after_gets,omitempty"` // the cache had stopped filling
-	Before          float64              `json:"block_reads_per_get_before"`  // of the quarter of all windows before the last
-	Last            float64              `json:"block_reads_per_get_last"`    // of the last quarter
-	ReadsPerGet     map[string][]float64 `json:"block_reads_per_get_by_type"` // by window
+	Ended           string `json:"ended"`
+	CacheBlocks     int64  `json:"cache_blocks"` // of 4 KiB, that the cache can hold
+	Windows         int    `json:"windows"`
+	WindowGets      uint64 `json:"window_gets"`
+	FilledAfterGets uint64 `json:"filled_after_gets,omitempty"` // the cache had stopped filling
+
+	// Block reads per Get: of the quarter of all windows before the last, of the last quarter, and
+	// of every window by type.
+	Before      float64              `json:"-"`
+	Last        float64              `json:"-"`
+	ReadsPerGet map[string][]float64 `json:"-"`
+}
+
+func (w *Warmup) members() figure.Members {
+	reads := figure.BlockReadsPerGet
+
+	return figure.Members{reads.Before(): &w.Before, reads.Last(): &w.Last,
+		reads.ByType(): &w.ReadsPerGet}
+}
+
+// MarshalJSON writes the figures by their keys.
+func (w Warmup) MarshalJSON() ([]byte, error) {
+	type plain Warmup
+
+	return w.members().Marshal(plain(w))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (w *Warmup) UnmarshalJSON(text []byte) error {
+	type plain Warmup
+
+	return w.members().Unmarshal(text, (*plain)(w))
 }
 
 // Cache is the block cache: what was asked for and what the engine runs with.
@@ -152,12 +175,13 @@ type Cache struct {
 }
 
 // ForBlocks is the part of the cache that blocks have, in bytes: what memtables leave of
-// it. reserved is what they took at the most while the run measured, nil where the run
+// it. reserved is what they took at the most while the run measured, absent where the run
 // did not write. The whole cache where the engine does not tell.
-func (c Cache) ForBlocks(reserved *int64) int64 {
+func (c Cache) ForBlocks(reserved figure.Value) int64 {
+	bytes, known := reserved.Number()
 	switch {
-	case reserved != nil:
-		return max(0, c.Effective-*reserved)
+	case known:
+		return max(0, c.Effective-int64(bytes))
 	case c.BlockBytes != nil:
 		return *c.BlockBytes
 	}
@@ -262,62 +286,39 @@ type DeviceIO struct {
 	BusyMillis int64  `json:"busy_ms,omitempty"` // at least one request was under way
 }
 
-// Figures are the numbers of the measured phase. nil is absent: see Run.Absent.
+// Figures are the numbers of the measured phase. Those that are one number each are in the Set,
+// with the reasons of those that could not be measured.
 type Figures struct {
-	Gets          uint64  `json:"gets"`
-	Found         uint64  `json:"found"`
-	Missing       uint64  `json:"missing"`
-	FailedGets    uint64  `json:"failed"`
-	Seconds       float64 `json:"seconds"`
-	GetsPerSecond float64 `json:"gets_per_second"`
+	figure.Set
 
-	BlockReadsPerGet          *float64           `json:"block_reads_per_get,omitempty"`
-	BlockReadsError           *float64           `json:"block_reads_per_get_error,omitempty"` // standard error of it that the choice of keys gives
-	BlockReadsPerGetByType    map[string]float64 `json:"block_reads_per_get_by_type,omitempty"`
-	BlockReadsPerGetByLevel   map[string]float64 `json:"block_reads_per_get_by_level,omitempty"` // "L0".."L6", "unknown"
-	BlockAccessesPerGet       *float64           `json:"block_accesses_per_get,omitempty"`
-	BlockAccessesPerGetByType map[string]float64 `json:"block_accesses_per_get_by_type,omitempty"`
-	HitRate                   map[string]float64 `json:"hit_rate,omitempty"` // filter, top_index, index, data, all
-	BlockReadBytesPerGet      *float64           `json:"block_read_bytes_per_get,omitempty"`
-	TableOpensPerGet          *float64           `json:"table_opens_per_get,omitempty"`
+	Gets       uint64  `json:"gets"`
+	Found      uint64  `json:"found"`
+	Missing    uint64  `json:"missing"`
+	FailedGets uint64  `json:"failed"`
+	Puts       uint64  `json:"puts,omitempty"` // of writing workloads
+	Seconds    float64 `json:"seconds"`        // in which they were counted
 
-	DeviceReadsPerGet     *float64 `json:"device_reads_per_get,omitempty"`
-	DeviceReadBytesPerGet *float64 `json:"device_read_bytes_per_get,omitempty"`
-	Agreement             *float64 `json:"agreement,omitempty"`     // device reads / block reads
-	DeviceSource          string   `json:"device_source,omitempty"` // how device reads were counted
+	// Parts of figures: by type of block, by level ("L0".."L6", "unknown"). HitRate has the types
+	// filter, top_index, index and data, and "all". nil is absent: Reason says why.
+	BlockReadsPerGetByType    map[string]float64 `json:"-"`
+	BlockReadsPerGetByLevel   map[string]float64 `json:"-"`
+	BlockAccessesPerGetByType map[string]float64 `json:"-"`
+	HitRate                   map[string]float64 `json:"-"`
 
-	ServiceNanos   *Latency `json:"service_ns,omitempty"`
-	ResponseNanos  *Latency `json:"response_ns,omitempty"` // open loop only
-	CPUNanosPerGet float64  `json:"cpu_ns_per_get"`
-	CPUPercent     float64  `json:"cpu_percent"` // of all cores
-	SwitchesPerGet float64  `json:"context_switches_per_get"`
-	// SwitchShare is the estimated part of a Get's service time that goes into
-	// switching threads: switches per Get x Host.SwitchNanos / mean service time.
-	SwitchShare       *float64 `json:"context_switch_share,omitempty"`
-	MajorFaultsPerGet float64  `json:"major_faults_per_get"`
-	ReadCallsPerGet   float64  `json:"read_calls_per_get"`
-	// BlockReadSource says what block reads are where they were not counted at the
-	// file layer.
-	BlockReadSource    string   `json:"block_read_source,omitempty"`
-	PeakRSSBytes       int64    `json:"peak_rss_bytes"`
-	HarnessNanosPerGet *float64 `json:"harness_ns_per_get,omitempty"` // null engine, same host
-	InFlight           float64  `json:"in_flight"`                    // Little's law: sum of service times / seconds
+	// WriteBytesPerPut are the bytes written for each key that was put, by what wrote them: "keys
+	// and values" are the user's; journal, flush, compaction and ingestion the engine's; "synced"
+	// are those of them that calls to sync made durable; "device" all that the process wrote.
+	WriteBytesPerPut map[string]float64 `json:"-"`
 
-	// Writing workloads.
-	Puts                     uint64   `json:"puts,omitempty"`
-	PutsPerSecond            float64  `json:"puts_per_second,omitempty"`
-	PutNanos                 *Latency `json:"put_service_ns,omitempty"`             // of one batch commit
-	WriteAmplification       *float64 `json:"write_amplification,omitempty"`        // engine's count / user bytes
-	DeviceWriteAmplification *float64 `json:"device_write_amplification,omitempty"` // device bytes / user bytes
-	Syncs                    *int64   `json:"syncs,omitempty"`                      // calls that made a file durable
-	Stalls                   *int64   `json:"write_stalls,omitempty"`
-	StallSeconds             *float64 `json:"write_stall_seconds,omitempty"`
-	CacheReservedBytes       *int64   `json:"cache_reserved_bytes,omitempty"` // taken from the block cache by memtables, at its most
+	// Summaries of the histograms in latency.hlog. nil is absent: Reason says why.
+	ServiceNanos  *Latency `json:"-"`
+	ResponseNanos *Latency `json:"-"` // open loop only
+	PutNanos      *Latency `json:"-"` // of one batch commit
 
-	// WriteBytesPerPut are the bytes written for each key that was put, by what wrote them: "keys and values"
-	// are the user's; journal, flush, compaction and ingestion the engine's; "synced" are those of them that calls to
-	// sync made durable; "device" all that the process wrote.
-	WriteBytesPerPut map[string]float64 `json:"write_bytes_per_put,omitempty"`
+	// DeviceSource says how device reads were counted, BlockReadSource what block reads are where
+	// they were not counted at the file layer.
+	DeviceSource    string `json:"device_source,omitempty"`
+	BlockReadSource string `json:"block_read_source,omitempty"`
 
 	Age []AgeRound `json:"age,omitempty"` // of a load that went on to overwrite
 
@@ -326,8 +327,83 @@ type Figures struct {
 	State *State `json:"state,omitempty"` // of a layout
 }
 
+// members are the figures that are not one number each.
+func (f *Figures) members() figure.Members {
+	m := figure.Members{
+		figure.BlockReadsPerGet.ByType():    &f.BlockReadsPerGetByType,
+		figure.BlockReadsPerGet.ByLevel():   &f.BlockReadsPerGetByLevel,
+		figure.BlockAccessesPerGet.ByType(): &f.BlockAccessesPerGetByType,
+		figure.HitRate:                      &f.HitRate,
+		figure.WriteBytesPerPut:             &f.WriteBytesPerPut,
+		figure.ServiceTime:                  &f.ServiceNanos,
+		figure.ResponseTime:                 &f.ResponseNanos,
+		figure.PutServiceTime:               &f.PutNanos,
+	}
+	if f.Replay != nil {
+		m[figure.CommitTime] = &f.CommitNanos
+	}
+
+	return m
+}
+
+// MarshalJSON writes the numbers. The reasons of absent figures are in Run.Absent.
+func (f Figures) MarshalJSON() ([]byte, error) {
+	type plain Figures
+
+	return f.members().MarshalWith(plain(f), f.Set)
+}
+
+// UnmarshalJSON reads the figures of any version. Versions before 0.3 stored 0 where they had not
+// measured.
+func (f *Figures) UnmarshalJSON(text []byte) error {
+	type plain Figures
+	if err := json.Unmarshal(text, (*plain)(f)); err != nil { // tells whether there is a Replay
+		return err
+	}
+	if err := f.members().UnmarshalWith(text, (*plain)(f), &f.Set); err != nil {
+		return err
+	}
+	f.ForgetZeros(func(one figure.Figure) bool {
+		return one.Positive || one.OfGets && f.Gets == 0
+	})
+
+	return nil
+}
+
+// Latency is the summary of a duration whose histogram was kept; nil where there is none.
+func (f *Figures) Latency(of figure.Figure) *Latency {
+	key := of.Base
+	if key == "" {
+		key = of.Key
+	}
+	for one, field := range f.members() {
+		if latency, is := field.(**Latency); is && one.Key == key {
+			return *latency
+		}
+	}
+
+	return nil
+}
+
+// Equal tells whether two runs have the same numbers, whatever their reasons are.
+func (f Figures) Equal(other Figures) bool {
+	if !maps.Equal(f.Numbers(), other.Numbers()) {
+		return false
+	}
+	f.Set, other.Set = figure.Set{}, figure.Set{}
+
+	return reflect.DeepEqual(f, other)
+}
+
 // IsZero tells that there are none: they are left out of an index of runs.
-func (f Figures) IsZero() bool { return reflect.ValueOf(f).IsZero() }
+func (f Figures) IsZero() bool {
+	if !f.Set.IsEmpty() {
+		return false
+	}
+	f.Set = figure.Set{}
+
+	return reflect.ValueOf(f).IsZero()
+}
 
 // Who wrote bytes, in Figures.WriteBytesPerPut.
 const (
@@ -342,11 +418,30 @@ const (
 
 // AgeRound is what one round of random overwrites left of a database, and cost.
 type AgeRound struct {
-	Round              int      `json:"round"`
-	Puts               uint64   `json:"puts"`
-	Bytes              int64    `json:"bytes"`
-	LevelBytes         []int64  `json:"level_bytes,omitempty"` // from level 0 on
-	WriteAmplification *float64 `json:"write_amplification,omitempty"`
+	Round      int     `json:"round"`
+	Puts       uint64  `json:"puts"`
+	Bytes      int64   `json:"bytes"`
+	LevelBytes []int64 `json:"level_bytes,omitempty"` // from level 0 on
+
+	WriteAmplification figure.Value `json:"-"`
+}
+
+func (a *AgeRound) members() figure.Members {
+	return figure.Members{figure.WriteAmplification: &a.WriteAmplification}
+}
+
+// MarshalJSON writes the figures by their keys.
+func (a AgeRound) MarshalJSON() ([]byte, error) {
+	type plain AgeRound
+
+	return a.members().Marshal(plain(a))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (a *AgeRound) UnmarshalJSON(text []byte) error {
+	type plain AgeRound
+
+	return a.members().Unmarshal(text, (*plain)(a))
 }
 
 // Latency summarises a histogram kept in latency.hlog. Nanoseconds.
@@ -358,6 +453,41 @@ type Latency struct {
 	Max  int64   `json:"max"`
 	Mean float64 `json:"mean"`
 	N    uint64  `json:"count"`
+}
+
+// Quantile is the quantile that a figure names, of the histogram; absent where there is no histogram.
+func (l *Latency) Quantile(f figure.Figure) figure.Value {
+	switch {
+	case l == nil:
+		return figure.Value{}
+	case f.Quantile == "p50":
+		return figure.Known(float64(l.P50))
+	case f.Quantile == "p99":
+		return figure.Known(float64(l.P99))
+	}
+
+	return figure.Known(l.Mean)
+}
+
+// Value is a figure of a run: a number of its own, a quantile of a histogram, or one of lookups of a
+// kind in a state that does not fit in memory, caches warm, one at a time.
+func (r *Run) Value(f figure.Figure) figure.Value {
+	switch {
+	case f.Lookup != "" && r.Figures.State == nil:
+		return figure.Value{}
+	case f.Lookup != "":
+		for i, l := range r.Figures.State.Lookups {
+			if l.Kind == f.Lookup && l.Condition == HeldLookups && l.InFlight == 1 {
+				return r.Figures.State.Lookups[i].Value(f)
+			}
+		}
+
+		return figure.Value{}
+	case f.Quantile != "":
+		return r.Figures.Latency(f).Quantile(f)
+	}
+
+	return r.Figures.Value(f)
 }
 
 // Check holds a counter of ours against somebody else's.
@@ -372,19 +502,40 @@ type Check struct {
 
 // Tick is one line of series.jsonl: about one second of a phase.
 type Tick struct {
-	Phase           string             `json:"phase"`
-	Seconds         float64            `json:"t"`   // since the phase began
-	Ops             uint64             `json:"ops"` // in this tick
-	OpsPerSecond    float64            `json:"ops_per_second"`
-	P50             int64              `json:"p50_ns,omitempty"`
-	P99             int64              `json:"p99_ns,omitempty"`
-	BlockReadsPerOp *float64           `json:"block_reads_per_op,omitempty"`
-	ByType          map[string]float64 `json:"block_reads_per_op_by_type,omitempty"`
-	DeviceReadBytes int64              `json:"device_read_bytes,omitempty"`
-	PageFaults      float64            `json:"page_faults_per_second,omitempty"` // major ones of a mapped database that is watched
-	PutsPerSecond   float64            `json:"puts_per_second,omitempty"`
-	CacheReserved   int64              `json:"cache_reserved_bytes,omitempty"`
-	Tree            *TreeTick          `json:"tree,omitempty"` // of a replay: Ops are leaves, P50 and P99 of commits
+	Phase           string    `json:"phase"`
+	Seconds         float64   `json:"t"`   // since the phase began
+	Ops             uint64    `json:"ops"` // in this tick
+	OpsPerSecond    float64   `json:"ops_per_second"`
+	P50             int64     `json:"p50_ns,omitempty"`
+	P99             int64     `json:"p99_ns,omitempty"`
+	DeviceReadBytes int64     `json:"device_read_bytes,omitempty"`
+	PageFaults      float64   `json:"page_faults_per_second,omitempty"` // major ones of a mapped database that is watched
+	Tree            *TreeTick `json:"tree,omitempty"`                   // of a replay: Ops are leaves, P50 and P99 of commits
+
+	BlockReadsPerOp *float64           `json:"-"` // nil where nobody counts them
+	ByType          map[string]float64 `json:"-"` // of BlockReadsPerOp
+	PutsPerSecond   figure.Value       `json:"-"`
+	CacheReserved   figure.Value       `json:"-"` // bytes, by memtables
+}
+
+func (t *Tick) members() figure.Members {
+	return figure.Members{figure.BlockReadsPerOp: &t.BlockReadsPerOp,
+		figure.BlockReadsPerOp.ByType(): &t.ByType,
+		figure.PutsPerSecond:            &t.PutsPerSecond, figure.CacheReserved: &t.CacheReserved}
+}
+
+// MarshalJSON writes the figures by their keys.
+func (t Tick) MarshalJSON() ([]byte, error) {
+	type plain Tick
+
+	return t.members().Marshal(plain(t))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (t *Tick) UnmarshalJSON(text []byte) error {
+	type plain Tick
+
+	return t.members().Unmarshal(text, (*plain)(t))
 }
 
 // Size is one inflection point, two ways.
@@ -411,7 +562,8 @@ func (r *Run) regime() {
 		return
 	}
 	i := *r.Inflection
-	blocks, ip1, ip2 := r.Cache.ForBlocks(r.Figures.CacheReservedBytes), i.IP1.CacheBytes, i.IP2.CacheBytes
+	blocks, ip1, ip2 := r.Cache.ForBlocks(r.Figures.Value(figure.CacheReserved)), i.IP1.CacheBytes,
+		i.IP2.CacheBytes
 	if ip2 == 0 {
 		ip1, ip2 = i.IP1.DiskBytes, i.IP2.DiskBytes
 	}
@@ -428,6 +580,25 @@ func (r *Run) regime() {
 	r.Inflection = &i
 }
 
+// MarshalJSON writes run.json: the reasons of absent figures stand beside those of facts.
+func (r Run) MarshalJSON() ([]byte, error) {
+	type plain Run
+	r.Absent = withReasons(r.Absent, r.Figures.Set)
+
+	return json.Marshal(plain(r))
+}
+
+// Reasons are why figures and facts of the run are not there, by their names.
+func (r *Run) Reasons() map[string]string { return withReasons(r.Absent, r.Figures.Set) }
+
+// withReasons are the reasons of facts and of figures, as files have them.
+func withReasons(facts map[string]string, figures figure.Set) map[string]string {
+	all := figures.Absent()
+	maps.Copy(all, facts)
+
+	return all
+}
+
 // UnmarshalJSON reads run.json, also of versions that called the cache cache_bytes.
 func (r *Run) UnmarshalJSON(text []byte) error {
 	type plain Run
@@ -441,6 +612,8 @@ func (r *Run) UnmarshalJSON(text []byte) error {
 	if old.Cache != nil {
 		r.Cache = *old.Cache
 	}
+	r.Absent = r.Figures.Explain(r.Absent)
+
 	return nil
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/schema"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Sweep is sweep.json: an index of runs, and what several of them say together.
@@ -82,7 +84,7 @@ func (p *Point) Show(run *Run) {
 
 func (p *Point) showRegime(run *Run) {
 	if run.Verb == "read" {
-		p.BlockBytes = run.Cache.ForBlocks(run.Figures.CacheReservedBytes)
+		p.BlockBytes = run.Cache.ForBlocks(run.Figures.Value(figure.CacheReserved))
 	}
 	if run.Inflection != nil {
 		p.Regime = run.Inflection.Regime
@@ -131,8 +133,9 @@ func (p *Point) Read(dir string) {
 		if p.Of == nil {
 			p.Of, p.Run = run, folder // for its settings, if none has the figures
 		}
-		if f, g := run.Figures, p.Figures; f.Seconds == g.Seconds && f.GetsPerSecond == g.GetsPerSecond && f.PutsPerSecond == g.PutsPerSecond {
+		if run.Figures.asFastAs(p.Figures) {
 			p.Of, p.Run, p.Problem = run, folder, nil
+			p.Figures.Explain(run.Figures.Absent())
 			p.showRegime(run)
 			return
 		}
@@ -146,6 +149,15 @@ func (p *Point) Read(dir string) {
 // sustained.
 const SustainedShare = 0.98
 
+// asFastAs tells whether two runs took the same time for as many operations: they are the same one.
+func (f Figures) asFastAs(other Figures) bool {
+	rates := func(f Figures) [3]float64 {
+		return [3]float64{f.Seconds, f.OrZero(figure.GetsPerSecond), f.OrZero(figure.PutsPerSecond)}
+	}
+
+	return rates(f) == rates(other)
+}
+
 // Range is the least and the greatest of a figure over repeats.
 type Range struct {
 	Low  float64 `json:"low"`
@@ -154,29 +166,71 @@ type Range struct {
 
 // Answer is a question of the study, answered from the measured points.
 type Answer struct {
-	Question         string  `json:"question"` // such as "block_reads_per_get < 1.1"
-	Limit            float64 `json:"limit"`
-	CacheBytes       int64   `json:"cache_bytes,omitempty"` // 0: no measured point
-	CachePercent     float64 `json:"cache_percent_of_db,omitempty"`
-	BlockReadsPerGet float64 `json:"block_reads_per_get,omitempty"`
-	// AlsoTried is the next smaller cache measured, which did not reach it.
+	Question     string  `json:"question"` // block reads per Get < 1.1, with the key of the figure
+	Limit        float64 `json:"limit"`
+	CacheBytes   int64   `json:"cache_bytes,omitempty"` // 0: no measured point
+	CachePercent float64 `json:"cache_percent_of_db,omitempty"`
+	// NotAtCacheBytes is the next smaller cache measured, which did not reach it.
 	NotAtCacheBytes int64 `json:"not_at_cache_bytes,omitempty"`
+
+	BlockReadsPerGet figure.Value `json:"-"` // absent: no measured point
+}
+
+func (a *Answer) members() figure.Members {
+	return figure.Members{figure.BlockReadsPerGet: &a.BlockReadsPerGet}
+}
+
+// MarshalJSON writes the figures by their keys.
+func (a Answer) MarshalJSON() ([]byte, error) {
+	type plain Answer
+
+	return a.members().Marshal(plain(a))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (a *Answer) UnmarshalJSON(text []byte) error {
+	type plain Answer
+
+	return a.members().Unmarshal(text, (*plain)(a))
 }
 
 // PredictedPoint is a point of a predicted curve.
 type PredictedPoint struct {
-	CacheBytes       int64              `json:"cache_bytes"`
-	BlockBytes       int64              `json:"cache_block_bytes,omitempty"` // of it, that memtables leave for blocks
-	BlockReadsPerGet float64            `json:"block_reads_per_get"`
-	Low              float64            `json:"low"`
-	High             float64            `json:"high"`
-	HitRate          map[string]float64 `json:"hit_rate,omitempty"`
-	SteadyState      float64            `json:"steady_state_block_reads_per_get"`
+	CacheBytes int64   `json:"cache_bytes"`
+	BlockBytes int64   `json:"cache_block_bytes,omitempty"` // of it, that memtables leave for blocks
+	Low        float64 `json:"low"`                         // of BlockReadsPerGet
+	High       float64 `json:"high"`
+
+	BlockReadsPerGet float64            `json:"-"`
+	SteadyState      float64            `json:"-"` // of BlockReadsPerGet
+	HitRate          map[string]float64 `json:"-"` // by type of block
+}
+
+func (p *PredictedPoint) members() figure.Members {
+	reads := figure.BlockReadsPerGet
+
+	return figure.Members{reads: &p.BlockReadsPerGet, reads.SteadyState(): &p.SteadyState,
+		figure.HitRate: &p.HitRate}
+}
+
+// MarshalJSON writes the figures by their keys.
+func (p PredictedPoint) MarshalJSON() ([]byte, error) {
+	type plain PredictedPoint
+
+	return p.members().Marshal(plain(p))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (p *PredictedPoint) UnmarshalJSON(text []byte) error {
+	type plain PredictedPoint
+
+	return p.members().Unmarshal(text, (*plain)(p))
 }
 
 // WriteSweep writes sweep.json into dir, whole or not at all. Figures are in the runs.
 func WriteSweep(dir string, s *Sweep) error {
-	return writeIndex(filepath.Join(dir, SweepFile), s, &s.Points, Point.index, &s.Schema, SweepSchema, &s.Warnings)
+	return writeIndex(filepath.Join(dir, SweepFile), s, &s.Points, Point.index, &s.Schema,
+		schema.Sweep, &s.Warnings)
 }
 
 // ReadSweep reads dir/sweep.json and of every point the run that stands for it.
@@ -193,7 +247,8 @@ func ReadSweep(dir string) (*Sweep, error) {
 
 // ReadIndex reads dir/sweep.json alone.
 func ReadIndex(dir string) (*Sweep, error) {
-	return output.ReadJSON(filepath.Join(dir, SweepFile), SweepSchema, func(v *Sweep) string { return v.Schema })
+	return output.ReadJSON(filepath.Join(dir, SweepFile), schema.Sweep,
+		func(v *Sweep) string { return v.Schema })
 }
 
 // Answers tells, for each limit, the smallest measured cache with fewer block
@@ -201,15 +256,17 @@ func ReadIndex(dir string) (*Sweep, error) {
 // points must share their other axes; failed ones are passed over.
 func Answers(points []Point, limits ...float64) []Answer {
 	measured := slices.DeleteFunc(slices.Clone(points), func(p Point) bool {
-		return p.Status != OK || p.Figures.BlockReadsPerGet == nil || p.CacheBytes <= 0
+		return p.Status != OK || !p.Figures.Has(figure.BlockReadsPerGet) || p.CacheBytes <= 0
 	})
 	slices.SortStableFunc(measured, func(a, b Point) int { return cmp.Compare(a.CacheBytes, b.CacheBytes) })
 	answers := make([]Answer, 0, len(limits))
 	for _, limit := range limits {
-		a := Answer{Question: fmt.Sprintf("block_reads_per_get < %g", limit), Limit: limit}
+		a := Answer{Question: fmt.Sprintf("%s < %g", figure.BlockReadsPerGet.Key, limit),
+			Limit: limit}
 		for _, p := range measured {
-			if *p.Figures.BlockReadsPerGet < limit {
-				a.CacheBytes, a.CachePercent, a.BlockReadsPerGet = p.CacheBytes, p.CachePercent, *p.Figures.BlockReadsPerGet
+			if reads := p.Figures.Value(figure.BlockReadsPerGet); p.Figures.OrZero(figure.BlockReadsPerGet) < limit {
+				a.CacheBytes, a.CachePercent, a.BlockReadsPerGet = p.CacheBytes, p.CachePercent,
+					reads
 				break
 			}
 			a.NotAtCacheBytes = p.CacheBytes

@@ -12,13 +12,18 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/statelab/statelab/internal/base/schema"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // stored writes a run of a read with so many Gets a second.
 func stored(t *testing.T, dir string, speed float64) *Run {
 	t.Helper()
 	r := &Run{Status: OK, Verb: "read", Cache: Cache{Requested: "2MiB", Effective: 2 << 20}, Database: Database{Bytes: 8 << 20}, Workload: Workload{WarmupGets: 5},
-		Inflection: &Inflection{IP1: Size{CacheBytes: 1 << 20}, IP2: Size{CacheBytes: 3 << 20}}, Figures: Figures{Gets: 100, GetsPerSecond: speed}}
+		Inflection: &Inflection{IP1: Size{CacheBytes: 1 << 20}, IP2: Size{CacheBytes: 3 << 20}},
+		Figures: Figures{Set: figure.SetOf(map[figure.Figure]float64{figure.GetsPerSecond: speed}),
+			Gets: 100}}
 	if err := errors.Join(os.MkdirAll(dir, 0o755), WriteRun(dir, r)); err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +48,8 @@ func TestASweepIsAnIndexOfItsRuns(t *testing.T) {
 	run := stored(t, filepath.Join(dir, "points", "000"), 7)
 	p := Point{Axes: map[string]string{"cache": "2MiB"}, Run: "points/000", Runs: []string{"points/000"}, Status: OK}
 	p.Show(run)
-	if p.CacheBytes != 2<<20 || p.BlockBytes != 2<<20 || p.CachePercent != 25 || p.Regime != 2 || p.WarmupGets != 5 || p.Figures.GetsPerSecond != 7 {
+	if p.CacheBytes != 2<<20 || p.BlockBytes != 2<<20 || p.CachePercent != 25 || p.Regime != 2 ||
+		p.WarmupGets != 5 || p.Figures.OrZero(figure.GetsPerSecond) != 7 {
 		t.Errorf("%+v", p)
 	}
 	if err := WriteSweep(dir, &Sweep{Points: []Point{p}}); err != nil {
@@ -90,7 +96,7 @@ func TestSweepsOfEarlierVersionsAreRead(t *testing.T) {
 			t.Fatal(err, old)
 		}
 	}
-	old := `{"schema":"` + SweepSchema + `","points":[{"axes":{"cache":"2MiB"},"cache_bytes":2097152,"cache_percent_of_db":25,"phase":3,"status":"ok",` +
+	old := `{"schema":"` + schema.Sweep + `","points":[{"axes":{"cache":"2MiB"},"cache_bytes":2097152,"cache_percent_of_db":25,"phase":3,"status":"ok",` +
 		`"run":"points/000","runs":["points/000","points/000-2"],"figures":{"gets":100,"gets_per_second":7}}]}`
 	write := func() Point {
 		t.Helper()
@@ -107,13 +113,15 @@ func TestSweepsOfEarlierVersionsAreRead(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	old = strings.Replace(old, `"gets_per_second":7`, `"gets_per_second":8`, 1)
-	if p := write(); p.Problem == nil || p.Of == nil || p.Figures.GetsPerSecond != 8 {
+	if p := write(); p.Problem == nil || p.Of == nil ||
+		p.Figures.OrZero(figure.GetsPerSecond) != 8 {
 		t.Errorf("figures of no repeat: %+v", p)
 	}
 	if err := os.RemoveAll(filepath.Join(dir, "points")); err != nil { // as the studies' are
 		t.Fatal(err)
 	}
-	if p := write(); p.Regime != 3 || p.CachePercent != 25 || p.Figures.GetsPerSecond != 8 || !errors.Is(p.Problem, fs.ErrNotExist) {
+	if p := write(); p.Regime != 3 || p.CachePercent != 25 ||
+		p.Figures.OrZero(figure.GetsPerSecond) != 8 || !errors.Is(p.Problem, fs.ErrNotExist) {
 		t.Errorf("without its runs: %+v", p)
 	}
 }
@@ -133,8 +141,9 @@ func TestARunFolderOutsideIsNotRead(t *testing.T) {
 // The whole cache is not the blocks': memtables and writes take parts of it.
 func TestTheRegimeIsOfTheCacheThatBlocksHave(t *testing.T) {
 	at := func(cache int64, blocks, reserved *int64) int {
-		r := &Run{Verb: "read", Cache: Cache{Effective: cache, BlockBytes: blocks}, Figures: Figures{CacheReservedBytes: reserved},
+		r := &Run{Verb: "read", Cache: Cache{Effective: cache, BlockBytes: blocks},
 			Inflection: &Inflection{IP1: Size{CacheBytes: 10}, IP2: Size{CacheBytes: 30}}}
+		r.Figures.RecordIf(figure.CacheReserved, figure.If(reserved))
 		r.regime()
 		return r.Inflection.Regime
 	}

@@ -6,18 +6,21 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/schema"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Names of what was watched.
 const (
-	WatchSchema = "statelab.watch/1"
-	WatchFile   = "watch.json"
+	WatchFile = "watch.json"
 )
 
 // Watch is watch.json: what a process of somebody else's read, seen from outside. Beside it lie run.json, series.jsonl and
-// latency.hlog with the same figures, as of a measured run. Figures that could not be had are absent, with the
-// reason in Why under their name.
+// latency.hlog with the same figures, as of a measured run. Figures that are one number each are in the Set, with the
+// reasons of those that could not be had.
 type Watch struct {
+	figure.Set
+
 	Schema  string    `json:"schema"`
 	Started time.Time `json:"started"`
 	Command []string  `json:"command"`
@@ -29,20 +32,14 @@ type Watch struct {
 	Found    uint64         `json:"found"`
 	Missing  uint64         `json:"missing"`
 	Failed   uint64         `json:"failed"`
-	Rate     float64        `json:"gets_per_second"` // while watched
 	Absent   float64        `json:"absent_share"`
 	Lost     WatchLost      `json:"lost"`
 	Cost     WatchCost      `json:"cost"`
 	Resolved uint64         `json:"resolved_gets"` // whose block accesses were worked out
 
-	TablesPerGet           *float64           `json:"tables_per_get,omitempty"`
-	BlockAccessesPerGet    *float64           `json:"block_accesses_per_get,omitempty"`
-	BlockReadsPerGet       *float64           `json:"block_reads_per_get,omitempty"`
-	BlockReadsError        *float64           `json:"block_reads_per_get_error,omitempty"` // half the 95 % interval, where a part of the time was watched
-	BlockReadBytesPerGet   *float64           `json:"block_read_bytes_per_get,omitempty"`
-	BlockReadsPerGetByType map[string]float64 `json:"block_reads_per_get_by_type,omitempty"`
-	HitRate                map[string]float64 `json:"hit_rate,omitempty"`
-	ServiceNanos           *Latency           `json:"service_ns,omitempty"`
+	BlockReadsPerGetByType map[string]float64 `json:"-"`
+	HitRate                map[string]float64 `json:"-"` // by type of block
+	ServiceNanos           *Latency           `json:"-"`
 
 	BlockReads        map[string]engine.Tally `json:"block_reads"`          // of Gets, by type
 	BlockReadsByLevel map[string]int64        `json:"block_reads_by_level"` // likewise: L0, L1, ..., unknown
@@ -50,9 +47,8 @@ type Watch struct {
 	Reads             []WatchedReads          `json:"reads"`                // of tables, by what they are for
 	Keys              []WatchedKeys           `json:"keys"`                 // by kind, the most asked first
 
-	DistinctKeys    uint64    `json:"distinct_keys"`
-	Tenths          []float64 `json:"tenths,omitempty"`            // shares of the Gets that go to each tenth of the keys, the most asked first
-	WorkingSetBytes *int64    `json:"working_set_bytes,omitempty"` // of all blocks that Gets accessed, decompressed
+	DistinctKeys uint64    `json:"distinct_keys"`
+	Tenths       []float64 `json:"tenths,omitempty"` // shares of the Gets that go to each tenth of the keys, the most asked first
 
 	Cache     WatchedCache     `json:"cache"`
 	Simulated *WatchSimulated  `json:"simulated,omitempty"` // of the present cache
@@ -64,8 +60,36 @@ type Watch struct {
 	Elsewhere  *WatchElsewhere `json:"page_faults_elsewhere,omitempty"`
 	Device     *WatchedDevice  `json:"device,omitempty"`
 
-	Why      map[string]string `json:"absent,omitempty"` // figure -> why it is not there
+	Why      map[string]string `json:"absent,omitempty"` // fact that is not known -> why; in JSON also of figures
 	Warnings []engine.Warning  `json:"warnings"`
+}
+
+// members are the figures that are not one number each.
+func (w *Watch) members() figure.Members {
+	return figure.Members{figure.BlockReadsPerGet.ByType(): &w.BlockReadsPerGetByType,
+		figure.HitRate:     &w.HitRate,
+		figure.ServiceTime: &w.ServiceNanos}
+}
+
+// MarshalJSON writes the figures by their keys, and their reasons beside those of facts.
+func (w Watch) MarshalJSON() ([]byte, error) {
+	type plain Watch
+	w.Why = withReasons(w.Why, w.Set)
+
+	return w.members().MarshalWith(plain(w), w.Set)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. Versions before 0.3 stored 0 Gets per second of a
+// process whose Gets cannot be seen.
+func (w *Watch) UnmarshalJSON(text []byte) error {
+	type plain Watch
+	if err := w.members().UnmarshalWith(text, (*plain)(w), &w.Set); err != nil {
+		return err
+	}
+	w.ForgetZeros(func(f figure.Figure) bool { return f.Positive })
+	w.Why = w.Explain(w.Why)
+
+	return nil
 }
 
 // WatchedProcess is who was watched.
@@ -136,21 +160,61 @@ type WatchedDevice struct {
 	OthersRate  float64 `json:"other_reads_per_second"` // of other processes and of the kernel
 	OthersBytes float64 `json:"other_bytes_per_second"`
 	// BlockReadsPerGet are those block reads of Gets for which the kernel asked the device; the page cache had the others.
-	BlockReadsPerGet *float64 `json:"block_reads_from_device_per_get,omitempty"`
+	BlockReadsPerGet figure.Value `json:"-"`
+}
+
+func (d *WatchedDevice) members() figure.Members {
+	return figure.Members{figure.BlockReadsPerGet.FromDevice(): &d.BlockReadsPerGet}
+}
+
+// MarshalJSON writes the figures by their keys.
+func (d WatchedDevice) MarshalJSON() ([]byte, error) {
+	type plain WatchedDevice
+
+	return d.members().Marshal(plain(d))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (d *WatchedDevice) UnmarshalJSON(text []byte) error {
+	type plain WatchedDevice
+
+	return d.members().Unmarshal(text, (*plain)(d))
 }
 
 // WatchedKeys are the Gets of one kind of keys.
 type WatchedKeys struct {
-	Kind                string   `json:"kind"`
-	Gets                uint64   `json:"gets"`
-	Rate                float64  `json:"gets_per_second"`
-	Absent              float64  `json:"absent_share"`
-	TablesPerGet        *float64 `json:"tables_per_get,omitempty"`
-	BlockAccessesPerGet *float64 `json:"block_accesses_per_get,omitempty"`
-	BlockReadsPerGet    float64  `json:"block_reads_per_get"`
-	BytesPerGet         float64  `json:"block_read_bytes_per_get"`
-	P50                 int64    `json:"p50_ns"`
-	P99                 int64    `json:"p99_ns"`
+	Kind   string  `json:"kind"`
+	Gets   uint64  `json:"gets"`
+	Absent float64 `json:"absent_share"`
+	P50    int64   `json:"p50_ns"`
+	P99    int64   `json:"p99_ns"`
+
+	Rate                float64      `json:"-"` // Gets per second
+	TablesPerGet        figure.Value `json:"-"`
+	BlockAccessesPerGet figure.Value `json:"-"`
+	BlockReadsPerGet    float64      `json:"-"`
+	BytesPerGet         float64      `json:"-"` // of block reads
+}
+
+func (k *WatchedKeys) members() figure.Members {
+	return figure.Members{figure.GetsPerSecond: &k.Rate, figure.TablesPerGet: &k.TablesPerGet,
+		figure.BlockAccessesPerGet:  &k.BlockAccessesPerGet,
+		figure.BlockReadsPerGet:     &k.BlockReadsPerGet,
+		figure.BlockReadBytesPerGet: &k.BytesPerGet}
+}
+
+// MarshalJSON writes the figures by their keys.
+func (k WatchedKeys) MarshalJSON() ([]byte, error) {
+	type plain WatchedKeys
+
+	return k.members().Marshal(plain(k))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (k *WatchedKeys) UnmarshalJSON(text []byte) error {
+	type plain WatchedKeys
+
+	return k.members().Unmarshal(text, (*plain)(k))
 }
 
 // WatchedCache is the block cache that the process runs with.
@@ -163,21 +227,44 @@ type WatchedCache struct {
 // it. Of the present cache, they are those of the least and the most that memtables can take of it; of another size, whether it
 // has a block that was not accessed before is not always known.
 type WatchSimulated struct {
-	CacheBytes       int64   `json:"cache_bytes"`
-	Reserved         int64   `json:"reserved_bytes"` // of it, by memtables
-	BlockReadsPerGet float64 `json:"block_reads_per_get"`
-	Low              float64 `json:"block_reads_per_get_low"`
-	High             float64 `json:"block_reads_per_get_high"`
-	HitRate          float64 `json:"hit_rate"`
-	Seen             float64 `json:"seen_block_reads_per_get"` // for the same Gets, of the process with its present cache
+	CacheBytes int64 `json:"cache_bytes"`
+	Reserved   int64 `json:"reserved_bytes"` // of it, by memtables
+
+	BlockReadsPerGet float64 `json:"-"`
+	Low              float64 `json:"-"`
+	High             float64 `json:"-"`
+	HitRate          float64 `json:"-"`
+	Seen             float64 `json:"-"` // for the same Gets, of the process with its present cache
+}
+
+func (s *WatchSimulated) members() figure.Members {
+	reads := figure.BlockReadsPerGet
+
+	return figure.Members{reads: &s.BlockReadsPerGet, reads.Low(): &s.Low, reads.High(): &s.High,
+		reads.Seen(): &s.Seen, figure.HitRate: &s.HitRate}
+}
+
+// MarshalJSON writes the figures by their keys.
+func (s WatchSimulated) MarshalJSON() ([]byte, error) {
+	type plain WatchSimulated
+
+	return s.members().Marshal(plain(s))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (s *WatchSimulated) UnmarshalJSON(text []byte) error {
+	type plain WatchSimulated
+
+	return s.members().Unmarshal(text, (*plain)(s))
 }
 
 // WriteWatch writes watch.json into dir, whole or not at all.
 func WriteWatch(dir string, w *Watch) error {
-	return write(filepath.Join(dir, WatchFile), w, &w.Schema, WatchSchema, &w.Warnings)
+	return write(filepath.Join(dir, WatchFile), w, &w.Schema, schema.Watch, &w.Warnings)
 }
 
 // ReadWatch reads dir/watch.json.
 func ReadWatch(dir string) (*Watch, error) {
-	return output.ReadJSON(filepath.Join(dir, WatchFile), WatchSchema, func(w *Watch) string { return w.Schema })
+	return output.ReadJSON(filepath.Join(dir, WatchFile), schema.Watch,
+		func(w *Watch) string { return w.Schema })
 }

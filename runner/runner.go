@@ -16,6 +16,7 @@ import (
 	"os"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/internal/run/lookup"
 	"github.com/statelab/statelab/internal/run/protocol"
@@ -34,7 +35,8 @@ func Main(engines ...engine.Engine) {
 // returns the exit code: 0 done, 1 failed or interrupted, 2 a spec that cannot be
 // run.
 func Serve(question string, in io.Reader, events, words io.Writer, engines []engine.Engine) int {
-	s := service[engine.Engine, engine.Info, protocol.EngineSpec, protocol.EngineQuestion]{items: engines, schema: protocol.EngineSchema, run: bench.Run,
+	s := service[engine.Engine, engine.Info, protocol.EngineSpec,
+		protocol.EngineQuestion]{items: engines, schema: schema.EngineSpec, run: bench.Run,
 		describe: func(d *protocol.Description, e engine.Engine) {
 			d.Engines = append(d.Engines, protocol.DescribedEngine{Info: e.Info(), Missing: missing(e)})
 		},
@@ -53,7 +55,8 @@ func Trees(trees ...tree.Tree) {
 
 // ServeTrees is Serve for state trees.
 func ServeTrees(question string, in io.Reader, events, words io.Writer, trees []tree.Tree) int {
-	s := service[tree.Tree, tree.Info, protocol.TreeSpec, protocol.TreeQuestion]{items: trees, schema: protocol.TreeSchema, run: replay.Run,
+	s := service[tree.Tree, tree.Info, protocol.TreeSpec, protocol.TreeQuestion]{items: trees,
+		schema: schema.TreeSpec, run: replay.Run,
 		describe: func(d *protocol.Description, t tree.Tree) { d.Trees = append(d.Trees, t.Info()) },
 		check: func(t tree.Tree, q protocol.TreeQuestion) []error {
 			return t.Check(tree.Options{Dir: q.Dir, Profile: q.Profile, CacheNodes: q.CacheNodes, MemoryBytes: q.MemoryBytes,
@@ -76,7 +79,8 @@ func States(layouts ...layout.Layout) {
 
 // ServeStates is Serve for layouts of state.
 func ServeStates(question string, in io.Reader, events, words io.Writer, all []layout.Layout) int {
-	s := service[layout.Layout, layout.Info, protocol.LayoutSpec, protocol.LayoutQuestion]{items: all, schema: protocol.LayoutSchema, run: lookup.Run,
+	s := service[layout.Layout, layout.Info, protocol.LayoutSpec,
+		protocol.LayoutQuestion]{items: all, schema: schema.LayoutSpec, run: lookup.Run,
 		describe: func(d *protocol.Description, l layout.Layout) { d.Layouts = append(d.Layouts, l.Info()) },
 		check: func(l layout.Layout, q protocol.LayoutQuestion) []error {
 			return l.Check(layout.Options{Profile: q.Profile, MemoryBytes: q.MemoryBytes, Overrides: q.Overrides, Create: true})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/failure"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/result"
 )
@@ -90,7 +91,7 @@ func (s *service[Item, Info, Spec, Question]) carryOut(ctx context.Context, in i
 }
 
 func (s *service[Item, Info, Spec, Question]) answerDescribe(out io.Writer) error {
-	d := protocol.Description{Schema: protocol.DescriptionSchema}
+	d := protocol.Description{Schema: schema.Runner}
 	for _, item := range s.items {
 		s.describe(&d, item)
 	}

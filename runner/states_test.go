@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/layouts/chunktrie"
@@ -50,7 +51,7 @@ func TestStatesRefuseAndRunSpecs(t *testing.T) {
 	if code, _, words := askStates(t, "", spec); code != 2 || !strings.Contains(words, spec.Schema) {
 		t.Errorf("another version: %d %s", code, words)
 	}
-	spec.Schema = protocol.LayoutSchema
+	spec.Schema = schema.LayoutSpec
 	other := spec
 	other.Layout = "other"
 	if code, _, words := askStates(t, "", other); code != 2 || !strings.Contains(words, "only chunktrie") {

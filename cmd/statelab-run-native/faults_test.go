@@ -13,6 +13,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engines/cengine"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/bench"
@@ -96,13 +97,15 @@ func measure(t *testing.T, runner string, spec *bench.Spec, patience time.Durati
 const keys = 20_000
 
 func loadSpec(t *testing.T, db, library string) *bench.Spec {
-	return &bench.Spec{Schema: bench.SpecSchema, Verb: bench.Load, Out: t.TempDir(), Engine: "native", Dir: db,
+	return &bench.Spec{Schema: schema.EngineSpec, Verb: bench.Load, Out: t.TempDir(),
+		Engine: "native", Dir: db,
 		Overrides: map[string]string{cengine.LibraryOption: library}, PageCache: bench.AsIs, Workload: workload.FillRandom,
 		Threads: 1, Seed: 1, BatchKeys: 100, Keys: keys, KeyBytes: 32, KeyHash: "mix", ValueModel: "random", ValueBytes: 110}
 }
 
 func readSpec(t *testing.T, db, library, fault, after string) *bench.Spec {
-	return &bench.Spec{Schema: bench.SpecSchema, Verb: bench.Read, Out: t.TempDir(), Engine: "native", Dir: db, ReadOnly: true, CacheBytes: 1 << 20,
+	return &bench.Spec{Schema: schema.EngineSpec, Verb: bench.Read, Out: t.TempDir(),
+		Engine: "native", Dir: db, ReadOnly: true, CacheBytes: 1 << 20,
 		Overrides: map[string]string{cengine.LibraryOption: library, "fault": fault, "after": after}, PageCache: bench.AsIs,
 		Workload: workload.ReadRandom, Threads: 1, Seed: 1, Gets: 100_000}
 }

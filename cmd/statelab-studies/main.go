@@ -23,6 +23,7 @@ import (
 	"github.com/statelab/statelab/internal/model/predict"
 	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 const usage = `usage:
@@ -143,16 +144,17 @@ type validated struct {
 // rows writes a row for each point that was published and predicted.
 func (v *validated) rows(table io.Writer, published *result.Sweep) {
 	for i, p := range published.Points {
-		if p.Figures.BlockReadsPerGet == nil {
+		if !p.Figures.Has(figure.BlockReadsPerGet) {
 			continue
 		}
 		q := published.Predicted[i]
-		miss := q.BlockReadsPerGet / *p.Figures.BlockReadsPerGet - 1
+		miss := q.BlockReadsPerGet/p.Figures.OrZero(figure.BlockReadsPerGet) - 1
 		hits := 0.0
 		for _, kind := range []string{"filter", "top_index", "index", "data"} {
 			hits = max(hits, math.Abs(q.HitRate[kind]-p.Figures.HitRate[kind]))
 		}
-		fmt.Fprintf(table, "| %s | %s | %.4f | %.4f | %+.2f %% | %.4f |\n", published.Name, unit.Bytes(p.CacheBytes), *p.Figures.BlockReadsPerGet,
+		fmt.Fprintf(table, "| %s | %s | %.4f | %.4f | %+.2f %% | %.4f |\n", published.Name,
+			unit.Bytes(p.CacheBytes), p.Figures.OrZero(figure.BlockReadsPerGet),
 			q.BlockReadsPerGet, 100*miss, hits)
 		v.worst, v.sum, v.points = max(v.worst, math.Abs(miss)), v.sum+math.Abs(miss), v.points+1
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // TestPebbleWithCgo measures both versions of Pebble in both builds: the same blocks are read,
@@ -58,8 +59,9 @@ func TestPebbleWithCgo(t *testing.T) {
 			}
 		}
 		pure, cgo := runs[engine.PureGo], runs[engine.WithCgo]
-		if *pure.Figures.BlockReadsPerGet == 0 || pure.Figures.Gets != 20_000 {
-			t.Errorf("%s: %v reads, %d Gets", name, *pure.Figures.BlockReadsPerGet, pure.Figures.Gets)
+		if pure.Figures.OrZero(figure.BlockReadsPerGet) == 0 || pure.Figures.Gets != 20_000 {
+			t.Errorf("%s: %v reads, %d Gets", name, pure.Figures.OrZero(figure.BlockReadsPerGet),
+				pure.Figures.Gets)
 		}
 		for _, figures := range [][2]map[string]float64{{pure.Figures.BlockReadsPerGetByType, cgo.Figures.BlockReadsPerGetByType},
 			{pure.Figures.BlockReadsPerGetByLevel, cgo.Figures.BlockReadsPerGetByLevel},

@@ -21,6 +21,7 @@ import (
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/slurm"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // A real Slurm, on loopback: every node is a slurmd of this test on this machine.
@@ -340,7 +341,8 @@ func sameReads(t *testing.T, a, b string) {
 			delete(axes, "class")
 			for i, folder := range p.Runs {
 				f := readRun(t, filepath.Join(dir, folder)).Figures
-				reads[fmt.Sprint(axes, i)] = []any{*f.BlockReadsPerGet, f.BlockReadsPerGetByType, f.BlockReadsPerGetByLevel, f.Gets, f.Found}
+				reads[fmt.Sprint(axes, i)] = []any{f.OrZero(figure.BlockReadsPerGet),
+					f.BlockReadsPerGetByType, f.BlockReadsPerGetByLevel, f.Gets, f.Found}
 			}
 		}
 		return reads

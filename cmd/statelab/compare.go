@@ -24,6 +24,7 @@ import (
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // comparing is what compare is told beside an experiment.
@@ -50,7 +51,7 @@ Gets, page cache, machine). Sweeps are compared at the settings that both have.
 
   statelab compare OLD NEW
   statelab compare S --by engine                   (one sweep, split by an axis)
-  statelab compare OLD NEW --fail-if 'block_reads_per_get > +2%'   (exit 1, for CI)
+  statelab compare OLD NEW --fail-if '` + figure.BlockReadsPerGet.Key + ` > +2%'   (exit 1, for CI)
   statelab compare --run 'engine=pebble1' 'engine=pebble2' --keys 300k --cache 2MiB
   statelab compare OLD NEW --bench old-new.txt     (lines that benchstat reads)
 
@@ -69,7 +70,7 @@ flags outside the quotes apply to both sides.`,
 	flag.StringSliceVar(&c.allow, "allow", nil, "conditions that may differ, separated by commas, by the names that the error message gives")
 	flag.StringArrayVar(&c.failIf, "fail-if", nil,
 		"exit 1 if a figure certainly changed by more than this, or if there are too few runs to tell: 'FIGURE > +N%', or without % in the "+
-			"figure's unit; figures by their names in --json, such as gets_per_second")
+			"figure's unit; figures by their names in --json, such as "+figure.GetsPerSecond.Key)
 	setting.Var(flag, &c.margin, setting.Share, "margin", "2%",
 		"equivalence margin: \"no difference found\" requires that the whole confidence interval lies inside")
 	flag.StringVar(&c.page, "page", "", "also write an HTML page to this file")

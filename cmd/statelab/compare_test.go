@@ -11,6 +11,7 @@ import (
 	"github.com/statelab/statelab/internal/explain/compare"
 	"github.com/statelab/statelab/internal/model/difference"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Caches on both sides of IP2 are told apart by one run each: one thread and equal seeds
@@ -81,7 +82,9 @@ func TestAnExtraReadPerGetIsFound(t *testing.T) {
 		must(t, "sweep", "--db", at("db"), "--engine", "native", "--set", "library="+at(side+".so"), "--cache", "1MiB", "--gets", "5k", "--warmup", "5k",
 			"--threads", "1", "--access-gets", "0", "--out", at(side))
 	}
-	reads := func(side string) int { return int(math.Round(5000 * *readRun(t, at(side)).Figures.BlockReadsPerGet)) }
+	reads := func(side string) int {
+		return int(math.Round(5000 * readRun(t, at(side)).Figures.OrZero(figure.BlockReadsPerGet)))
+	}
 	if before, after := reads("before"), reads("after"); after != before+5000 {
 		t.Errorf("%d block reads of 5,000 Gets became %d", before, after)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/testring"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // The curve worked out from filters and indexes is the measured one, to the last
@@ -33,7 +34,8 @@ func TestPredictedCurveIsTheMeasuredOne(t *testing.T) {
 				t.Fatalf("%d points, %d predicted: %+v", len(s.Points), len(s.Predicted), s.Warnings)
 			}
 			for i, p := range s.Points {
-				if measured, predicted := *p.Figures.BlockReadsPerGet, s.Predicted[i].BlockReadsPerGet; measured != predicted {
+				if measured, predicted := p.Figures.OrZero(figure.BlockReadsPerGet),
+					s.Predicted[i].BlockReadsPerGet; measured != predicted {
 					t.Errorf("cache %s: measured %.6f block reads per Get, predicted %.6f", p.Axes["cache"], measured, predicted)
 				}
 			}

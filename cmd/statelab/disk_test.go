@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/result"
@@ -36,7 +37,8 @@ func TestDiskAgreesWithFio(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(stored.Points) != 2 || stored.Points[1].InFlight != 8 || stored.Points[1] != printed.Points[1] || stored.Schema != result.DiskSchema {
+	if len(stored.Points) != 2 || stored.Points[1].InFlight != 8 ||
+		stored.Points[1] != printed.Points[1] || stored.Schema != schema.Disk {
 		t.Errorf("stored %+v, printed %+v", stored.Points, printed.Points)
 	}
 	for _, p := range append(stored.Points, stored.Fio...) {

@@ -13,6 +13,7 @@ import (
 	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Engines beside each other, those in runners of their own among them.
@@ -132,7 +133,7 @@ func TestEveryEngineInOneSweep(t *testing.T) {
 		if spent < budget/2 || spent > budget+budget/100 {
 			t.Errorf("%s spends %d of a budget of %d: %+v", name, spent, budget, run.Memory.Shares)
 		}
-		if f.BlockReadsPerGet == nil {
+		if !f.Has(figure.BlockReadsPerGet) {
 			t.Errorf("%s: block reads are not known: %v", name, run.Absent)
 		}
 		for _, w := range run.Warnings {
@@ -153,10 +154,11 @@ func TestThreeLayoutsOfRocksDB(t *testing.T) {
 	bytes := map[string]float64{}
 	for _, run := range runsOf(t, out, sweepOf(t, out)) {
 		f := run.Figures
-		if f.Agreement == nil || *f.Agreement < 0.98 || *f.Agreement > 1.02 {
-			t.Errorf("%s: agreement %v", run.Engine.Profile, f.Agreement)
+		if !f.Has(figure.Agreement) || f.OrZero(figure.Agreement) < 0.98 ||
+			f.OrZero(figure.Agreement) > 1.02 {
+			t.Errorf("%s: agreement %v", run.Engine.Profile, f.Pointer(figure.Agreement))
 		}
-		bytes[run.Engine.Profile] = *f.BlockReadBytesPerGet
+		bytes[run.Engine.Profile] = f.OrZero(figure.BlockReadBytesPerGet)
 	}
 	if !(bytes["monolithic"] > 10*bytes["partitioned"] && bytes["partitioned"] >= bytes["default"]) {
 		t.Errorf("bytes per Get: %v", bytes)
@@ -176,8 +178,10 @@ func TestHandles(t *testing.T) {
 	if runs[0].Database.Files < 200 {
 		t.Fatalf("only %d files\n%s", runs[0].Database.Files, o)
 	}
-	if few.TableOpensPerGet == nil || *few.TableOpensPerGet < 0.1 || many.TableOpensPerGet == nil || *many.TableOpensPerGet > 0.05 {
-		t.Errorf("tables opened per Get: %v with 64 handles, %v with 100,000", few.TableOpensPerGet, many.TableOpensPerGet)
+	if !few.Has(figure.TableOpensPerGet) || few.OrZero(figure.TableOpensPerGet) < 0.1 ||
+		!many.Has(figure.TableOpensPerGet) || many.OrZero(figure.TableOpensPerGet) > 0.05 {
+		t.Errorf("tables opened per Get: %v with 64 handles, %v with 100,000",
+			few.Pointer(figure.TableOpensPerGet), many.Pointer(figure.TableOpensPerGet))
 	}
 }
 
@@ -198,7 +202,8 @@ func TestALibraryOfOnesOwn(t *testing.T) {
 	out := filepath.Join(dir, "R")
 	must(t, "sweep", "--db", db, "--gets", "5k", "--cache", "1MiB", "--out", out) // the library is known from the load
 	run := readRun(t, out)
-	if run.Figures.Found != 5000 || run.Engine.Options["library"] != libraries[0] || run.Figures.BlockReadsPerGet == nil {
+	if run.Figures.Found != 5000 || run.Engine.Options["library"] != libraries[0] ||
+		!run.Figures.Has(figure.BlockReadsPerGet) {
 		t.Errorf("found %d, options %v", run.Figures.Found, run.Engine.Options)
 	}
 }
@@ -236,7 +241,8 @@ func TestNullMeasuresTheHarness(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "R")
 		must(t, append([]string{"sweep", "--engine", "null", "--gets", "20k", "--warmup", "0", "--out", out, "--quiet"}, args...)...)
 		run := runsOf(t, out, sweepOf(t, out))[0]
-		if run.Status != result.OK || run.Figures.Found != 20_000 || run.Figures.HarnessNanosPerGet == nil {
+		if run.Status != result.OK || run.Figures.Found != 20_000 ||
+			!run.Figures.Has(figure.HarnessTimePerGet) {
 			t.Errorf("%s: %s, %d found", name, run.Status, run.Figures.Found)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/model/fidelity"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // ofRocksDB is a folder in which RocksDB wrote a database of so many keys as a client leaves it: besu,
@@ -84,7 +85,7 @@ func TestFamilies(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "R")
 		must(t, "sweep", "--db", db, "--use-existing", "--table", table, "--cache", cache, "--gets", "300k", "--warmup", "1k", "--sample-keys", "300k",
 			"--threads", "1", "--access-gets", "0", "--out", out)
-		return *readSweep(t, out).Points[0].Figures.BlockReadsPerGet
+		return readSweep(t, out).Points[0].Figures.OrZero(figure.BlockReadsPerGet)
 	}
 	measured := reads("storage") - reads("accounts")
 	t.Logf("without filters %.4f block reads per Get more predicted, %.4f measured", extra, measured)
@@ -198,7 +199,8 @@ func TestClientsOfRocksDB(t *testing.T) {
 						read = append(read, "--table", table)
 					}
 					must(t, read...)
-					measured += share * *readSweep(t, out).Points[0].Figures.BlockReadsPerGet
+					measured += share * readSweep(t,
+						out).Points[0].Figures.OrZero(figure.BlockReadsPerGet)
 				}
 				t.Logf("%s, %s cache of %d bytes: %.4f block reads per Get predicted, %.4f measured", c.client, name, place.CacheBytes,
 					place.BlockReadsPerGet, measured)

@@ -14,6 +14,7 @@ import (
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Kills and Ctrl-C: what is measured stays, and --resume goes on.
@@ -189,7 +190,8 @@ func TestInterruptedReadKeepsWhatItMeasured(t *testing.T) {
 		t.Errorf("the only point was cut short: %s", sweep.Status)
 	}
 	run := readRun(t, out)
-	if run.Status != result.Interrupted || run.Figures.Gets < 5000 || run.Figures.BlockReadsPerGet == nil {
+	if run.Status != result.Interrupted || run.Figures.Gets < 5000 ||
+		!run.Figures.Has(figure.BlockReadsPerGet) {
 		t.Errorf("%s, figures %+v", run.Status, run.Figures)
 	}
 	checkLatencies(t, onlyPoint(out), "", run.Figures.Gets, run.Figures.ServiceNanos)

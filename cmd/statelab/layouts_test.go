@@ -35,10 +35,14 @@ func TestLayoutsAgreeAndAreExplained(t *testing.T) {
 	}
 	for _, row := range l.Rows {
 		walks := row.Layout != "flat-pebble" && row.Layout != "geth-flat"
-		if (row.Nodes != nil) != walks || walks && math.Abs(*row.Nodes-*row.PredictedNodes) > .15 {
-			t.Errorf("%s %d: nodes %v, expected %v", row.Layout, row.Accounts, row.Nodes, row.PredictedNodes)
+		if (row.Nodes.IsKnown()) != walks || walks &&
+			math.Abs(row.Nodes.OrZero()-row.PredictedNodes.OrZero()) > .15 {
+			t.Errorf("%s %d: nodes %v, expected %v", row.Layout, row.Accounts, row.Nodes.Pointer(),
+				row.PredictedNodes.Pointer())
 		}
-		if row.DiskBytes == 0 || row.PeakRSSBytes == 0 || row.LookupNanos.N != 1000 || *row.UpdateNanos <= 0 || row.OpenNanos == 0 || len(row.Lookups) != 16 {
+		if row.DiskBytes.OrZero() == 0 || row.PeakRSSBytes.OrZero() == 0 ||
+			row.LookupNanos.N != 1000 || row.UpdateNanos.OrZero() <= 0 ||
+			row.OpenNanos.OrZero() == 0 || len(row.Lookups) != 16 {
 			t.Errorf("%+v", row)
 		}
 		for _, stage := range []string{row.Build, row.Read} {
@@ -49,8 +53,10 @@ func TestLayoutsAgreeAndAreExplained(t *testing.T) {
 		// The layout's own count of its reads is the kernel's, but for the harness's,
 		// which is too much for a few first lookups.
 		for _, of := range row.Lookups {
-			if row.Layout == "flat-pebble" && of.Condition != result.FirstLookups && math.Abs(*of.BlockReads-of.ReadCalls) > .02 {
-				t.Errorf("%s %s: %g block reads, %g read calls", of.Condition, of.Kind, *of.BlockReads, of.ReadCalls)
+			if row.Layout == "flat-pebble" && of.Condition != result.FirstLookups &&
+				math.Abs(of.BlockReads.OrZero()-of.ReadCalls) > .02 {
+				t.Errorf("%s %s: %g block reads, %g read calls", of.Condition, of.Kind,
+					of.BlockReads.OrZero(), of.ReadCalls)
 			}
 		}
 	}
@@ -89,14 +95,18 @@ func TestGroupDepths(t *testing.T) {
 	}
 	kinds := map[string]int{}
 	for _, row := range l.Rows {
-		if math.Abs(*row.Nodes / *row.PredictedNodes - 1) > .04 || *row.Updates.HashNanos > row.Updates.CPUNanos {
-			t.Errorf("%s: %.2f nodes, expected %.2f; %+v", row.Layout, *row.Nodes, *row.PredictedNodes, row.Updates)
+		if math.Abs(row.Nodes.OrZero()/row.PredictedNodes.OrZero()-1) > .04 ||
+			row.Updates.HashNanos.OrZero() > row.Updates.CPUNanos.OrZero() {
+			t.Errorf("%s: %.2f nodes, expected %.2f; %+v", row.Layout, row.Nodes.OrZero(),
+				row.PredictedNodes.OrZero(), row.Updates)
 		}
 		for _, of := range row.Lookups {
 			kinds[of.Kind]++
 			b := of.BlockTypes
-			if of.Condition == result.FirstLookups && (b == nil || b.Data == 0 || *of.NodeBytes < 100 || b.Data+b.Index+b.Filter > *of.BlockReads+1e-9) {
-				t.Errorf("%s, %s: %+v of %v reads", row.Layout, of.Kind, b, of.BlockReads)
+			if of.Condition == result.FirstLookups && (b == nil || b.Data == 0 ||
+				of.NodeBytes.OrZero() < 100 ||
+				b.Data+b.Index+b.Filter > of.BlockReads.OrZero()+1e-9) {
+				t.Errorf("%s, %s: %+v of %v reads", row.Layout, of.Kind, b, of.BlockReads.Pointer())
 			}
 		}
 	}
@@ -159,8 +169,8 @@ func TestLayoutsInMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, row := range l.Rows {
-		if (row.BlockReads == nil) != (row.Layout == "pagetrie") {
-			t.Errorf("%s: %v block reads", row.Layout, row.BlockReads)
+		if (!row.BlockReads.IsKnown()) != (row.Layout == "pagetrie") {
+			t.Errorf("%s: %v block reads", row.Layout, row.BlockReads.Pointer())
 		}
 		for _, look := range row.Lookups {
 			if look.ReadsUnknown != (row.Layout == "pagetrie") {

@@ -17,6 +17,7 @@ import (
 	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // stepped is a verb whose plan has steps.
@@ -62,7 +63,8 @@ func steppedLayouts(t *testing.T, out string) (text string) {
 
 func sweepFigures(t *testing.T, out string) (text string) {
 	for _, p := range readSweep(t, out).Points {
-		text += fmt.Sprintln(p.Axes, p.Status, p.Figures.Gets, *p.Figures.BlockReadsPerGet)
+		text += fmt.Sprintln(p.Axes, p.Status, p.Figures.Gets,
+			p.Figures.OrZero(figure.BlockReadsPerGet))
 	}
 	return text
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // The page cache modes, told apart by the kernel's account of the process.
@@ -25,12 +26,13 @@ func TestDirectBlockReadsAreDeviceReads(t *testing.T) {
 	}
 	o, run := readPages(t, "direct")
 	f := run.Figures
-	if f.Agreement == nil || *f.Agreement < 0.98 || *f.Agreement > 1.02 {
-		t.Errorf("agreement %v, want 0.98 to 1.02\n%v", f.Agreement, o)
+	if !f.Has(figure.Agreement) || f.OrZero(figure.Agreement) < 0.98 ||
+		f.OrZero(figure.Agreement) > 1.02 {
+		t.Errorf("agreement %v, want 0.98 to 1.02\n%v", f.Pointer(figure.Agreement), o)
 	}
 	// The kernel's own account: whole sectors, at least as much as the blocks.
 	measured := measuredPhase(t, run)
-	asked := *f.BlockReadBytesPerGet * float64(f.Gets)
+	asked := f.OrZero(figure.BlockReadBytesPerGet) * float64(f.Gets)
 	if got := float64(measured.Process.ReadBytes); got < asked || got > 3*asked {
 		t.Errorf("%.0f bytes came from the device for %.0f bytes of blocks", got, asked)
 	}
@@ -42,11 +44,13 @@ func TestDirectBlockReadsAreDeviceReads(t *testing.T) {
 func TestWarmBlockReadsAreNotDiskIO(t *testing.T) {
 	o, run := readPages(t, "warm")
 	// The kernel may read back a few of the program's own pages meanwhile, 8 MiB at a time.
-	if bytes, asked := *run.Figures.DeviceReadBytesPerGet, *run.Figures.BlockReadBytesPerGet; bytes > asked/4 {
+	if bytes, asked := run.Figures.OrZero(figure.DeviceReadBytesPerGet),
+		run.Figures.OrZero(figure.BlockReadBytesPerGet); bytes > asked/4 {
 		t.Errorf("%.0f of %.0f bytes a Get came from the device", bytes, asked)
 	}
-	if *run.Figures.BlockReadsPerGet < 1 {
-		t.Errorf("%.2f block reads per Get: nothing was read", *run.Figures.BlockReadsPerGet)
+	if run.Figures.OrZero(figure.BlockReadsPerGet) < 1 {
+		t.Errorf("%.2f block reads per Get: nothing was read",
+			run.Figures.OrZero(figure.BlockReadsPerGet))
 	}
 	if !strings.Contains(o.stderr, "not disk I/O") {
 		t.Errorf("no warning\n%v", o)
@@ -55,7 +59,7 @@ func TestWarmBlockReadsAreNotDiskIO(t *testing.T) {
 
 func TestColdRunReadsTheDeviceOrSaysThatItDidNot(t *testing.T) {
 	o, run := readPages(t, "cold")
-	fromDevice := run.Figures.DeviceReadBytesPerGet
+	fromDevice := run.Figures.Pointer(figure.DeviceReadBytesPerGet)
 	if (fromDevice == nil || *fromDevice == 0) && !warned(run, "not_cold") {
 		t.Errorf("nothing came from the device, and no warning\n%v", o)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/statelab/statelab/internal/ask/inspect"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/setting"
 	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/model/lsm"
@@ -217,7 +218,8 @@ func (f *predictFlags) input(m *mistakes) (predict.Input, enginereport.Predictio
 	for n := range seeds {
 		in.Seeds = append(in.Seeds, f.seed.V()+n)
 	}
-	return in, enginereport.Prediction{Schema: enginereport.PredictionSchema, Cores: in.Cores, Gets: in.Gets, Missing: in.AbsentShare}
+	return in, enginereport.Prediction{Schema: schema.Prediction, Cores: in.Cores, Gets: in.Gets,
+		Missing: in.AbsentShare}
 }
 
 // predictOnNodes has the cache sizes predicted by nodes: each is one command.
@@ -227,7 +229,8 @@ func (a *app) predictOnNodes(f *predictFlags, flags *pflag.FlagSet) (points []re
 	}
 	err = a.divide(&f.on, "predict", command, func(folders []string) error {
 		for _, path := range slurm.Files(folders, slurm.AnswerFile) {
-			p, err := output.ReadJSON(path, enginereport.PredictionSchema, func(p *enginereport.Prediction) string { return p.Schema })
+			p, err := output.ReadJSON(path, schema.Prediction,
+				func(p *enginereport.Prediction) string { return p.Schema })
 			if err != nil {
 				return fmt.Errorf("read a node's prediction: %w", err)
 			}
@@ -336,7 +339,8 @@ func (a *app) once(spec *bench.Spec) (*result.Run, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(out)
-	spec.Schema, spec.Out, spec.Command, spec.PageCache = bench.SpecSchema, out, a.command(), bench.AsIs
+	spec.Schema, spec.Out, spec.Command, spec.PageCache = schema.EngineSpec, out, a.command(),
+		bench.AsIs
 	p := a.progress()
 	defer p.Done()
 	return a.ran(a.ctx, spec, func(e result.Event) { p.Tell("", e) })

@@ -13,6 +13,7 @@ import (
 
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // withRustEngines puts the runner of shared libraries on PATH, with the engines in Rust beside it.
@@ -43,8 +44,10 @@ func TestEnginesInRust(t *testing.T) {
 				if share := float64(f.Missing) / 20_000; f.Found+f.Missing != 20_000 || math.Abs(share-absent) > 0.02 {
 					t.Errorf("%d found, %d missing, of which %v were to be", f.Found, f.Missing, absent)
 				}
-				if f.BlockReadsPerGet == nil || *f.BlockReadsPerGet <= 0 || *f.BlockReadsPerGet > 4 {
-					t.Errorf("%v block reads or page faults a Get", f.BlockReadsPerGet)
+				if !f.Has(figure.BlockReadsPerGet) || f.OrZero(figure.BlockReadsPerGet) <= 0 ||
+					f.OrZero(figure.BlockReadsPerGet) > 4 {
+					t.Errorf("%v block reads or page faults a Get",
+						f.Pointer(figure.BlockReadsPerGet))
 				}
 				for _, check := range run.Checks {
 					if !check.OK {

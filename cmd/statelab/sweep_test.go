@@ -13,6 +13,7 @@ import (
 
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // The figures that every run of Gets promises, and what may be inside them. One
@@ -76,7 +77,7 @@ func checkCurve(t *testing.T, s *result.Sweep, want []int) {
 	reads := math.Inf(1)
 	for _, p := range s.Points {
 		phases = append(phases, p.Regime)
-		if r := *p.Figures.BlockReadsPerGet; r >= reads {
+		if r := p.Figures.OrZero(figure.BlockReadsPerGet); r >= reads {
 			t.Errorf("cache %s: %.3f block reads per Get, not fewer than the %.3f of a smaller cache", p.Axes["cache"], r, reads)
 		} else {
 			reads = r
@@ -127,8 +128,9 @@ func checkPoint(t *testing.T, dir, engine string) {
 		for _, v := range parts {
 			sum += v
 		}
-		if math.Abs(sum-*f.BlockReadsPerGet) > 1e-9 {
-			t.Errorf("block reads per Get by %s sum to %v, not %v", name, sum, *f.BlockReadsPerGet)
+		if math.Abs(sum-f.OrZero(figure.BlockReadsPerGet)) > 1e-9 {
+			t.Errorf("block reads per Get by %s sum to %v, not %v", name, sum,
+				f.OrZero(figure.BlockReadsPerGet))
 		}
 	}
 	for kind, rate := range f.HitRate {
@@ -136,7 +138,9 @@ func checkPoint(t *testing.T, dir, engine string) {
 			t.Errorf("hit rate of %s is %v", kind, rate)
 		}
 	}
-	if run.Cache.Effective <= 0 || run.Workload.Keys != 300_000 || run.Workload.WarmupGets != 20_000 || run.Host.Kernel == "" || *f.HarnessNanosPerGet <= 0 {
+	if run.Cache.Effective <= 0 || run.Workload.Keys != 300_000 ||
+		run.Workload.WarmupGets != 20_000 || run.Host.Kernel == "" ||
+		f.OrZero(figure.HarnessTimePerGet) <= 0 {
 		t.Errorf("effective settings: cache %+v, workload %+v, host %+v", run.Cache, run.Workload, run.Host)
 	}
 	checkSeries(t, dir, f)

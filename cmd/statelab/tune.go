@@ -32,6 +32,7 @@ import (
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // tuneFlags are the flags of tune.
@@ -269,7 +270,7 @@ func (a *app) verifyTuned(f *tuneFlags, asked *tune.Asked, found *tuned.Tuning) 
 		if err != nil {
 			return fmt.Errorf("verify: %w", err)
 		}
-		measured := work.Result.Points[0].Figures.BlockReadsPerGet
+		measured := work.Result.Points[0].Figures.Pointer(figure.BlockReadsPerGet)
 		if measured == nil {
 			return fmt.Errorf("verify %s: block reads were not counted", options)
 		}

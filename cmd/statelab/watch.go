@@ -12,10 +12,12 @@ import (
 	"github.com/statelab/statelab/internal/ask/watch"
 	"github.com/statelab/statelab/internal/base/commandline"
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/explain/watched"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // watchFlags are the flags of watch as typed.
@@ -121,7 +123,7 @@ func (a *app) watch(f *watchFlags, flags *pflag.FlagSet, m *mistakes, args []str
 	}
 	p.Done()
 	// An answer that took long to see is told even if a file cannot be written.
-	seen.Watch.Schema, seen.Watch.Command = result.WatchSchema, a.command()
+	seen.Watch.Schema, seen.Watch.Command = schema.Watch, a.command()
 	err = a.delivered(f.out, f.json, watched.Watched{Watch: &seen.Watch, Series: seen.Ticks}, func(dir string) error { return seen.Write(dir, a.command()) })
 	return errors.Join(err, f.writeFiles(seen))
 }
@@ -132,7 +134,8 @@ func (f *watchFlags) writeFiles(seen *watch.Seen) error {
 	switch {
 	case f.traceOut == "":
 	case seen.Trace == nil:
-		errs = append(errs, fmt.Errorf("--trace-out: there is no trace: %s", cmp.Or(seen.Watch.Why["block_accesses_per_get"], "no Get was seen")))
+		errs = append(errs, fmt.Errorf("--trace-out: there is no trace: %s",
+			cmp.Or(seen.Watch.Set.Absent()[figure.BlockAccessesPerGet.Key], "no Get was seen")))
 	default:
 		errs = append(errs, seen.WriteTrace(f.traceOut, commandline.Replaces(&f.force)))
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/statelab/statelab/internal/observe/probe"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // What is seen of a cold run on a mapped database is exactly what the kernel counts of the process, and no less
@@ -106,7 +107,7 @@ func compareDevice(t *testing.T, w *result.Watch, run *result.Run, before counte
 	}
 	const sector = 512
 	all := uint64(state.SysUsage().(*syscall.Rusage).Inblock)*sector - before.readBytes
-	measured := uint64(*run.Figures.DeviceReadBytesPerGet*float64(run.Figures.Gets) + 0.5)
+	measured := uint64(run.Figures.OrZero(figure.DeviceReadBytesPerGet)*float64(run.Figures.Gets) + 0.5)
 	// The program, its libraries, and what was swapped out may come from another disk.
 	swaps, err := os.ReadFile("/proc/swaps")
 	exact, disk := err == nil && strings.Count(string(swaps), "\n") < 2, uint64(0)
@@ -123,8 +124,10 @@ func compareDevice(t *testing.T, w *result.Watch, run *result.Run, before counte
 	if seen := w.Device.ReadBytes; seen > all || exact && seen < all || seen < measured || measured == 0 {
 		t.Errorf("read from the disk: %+v; the kernel counted %d bytes, and the run %d while it measured", *w.Device, all, measured)
 	}
-	if per := w.Device.BlockReadsPerGet; per != nil && (*per == 0 || *per > *w.BlockReadsPerGet) {
-		t.Errorf("block reads per Get from the disk: %v of %v", *per, *w.BlockReadsPerGet)
+	if per := w.Device.BlockReadsPerGet.Pointer(); per != nil && (*per == 0 ||
+		*per > w.OrZero(figure.BlockReadsPerGet)) {
+		t.Errorf("block reads per Get from the disk: %v of %v", *per,
+			w.OrZero(figure.BlockReadsPerGet))
 	}
 }
 
@@ -143,7 +146,8 @@ func compareFaults(t *testing.T, w *result.Watch, run *result.Run, major, minor 
 	if sum.Major != major || sum.Minor > minor || sum.Minor+own < minor || w.Lost != (result.WatchLost{}) {
 		t.Errorf("page faults: %+v; the kernel counted %d major and %d minor ones; lost %+v", sum, major, minor, w.Lost)
 	}
-	measured, tally := uint64(*run.Figures.BlockReadsPerGet*float64(run.Figures.Gets)+0.5), w.BlockReads[engine.Page.String()]
+	measured, tally := uint64(run.Figures.OrZero(figure.BlockReadsPerGet)*float64(run.Figures.Gets)+0.5),
+		w.BlockReads[engine.Page.String()]
 	if all := uint64(tally.Count) + w.Elsewhere.Major; measured < 500 || measured > all || all != major {
 		t.Errorf("major page faults: %+v; the run counted %d while it measured", tally, measured)
 	}

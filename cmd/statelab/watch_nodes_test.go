@@ -25,6 +25,7 @@ import (
 	"github.com/statelab/statelab/internal/ask/watch"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 var nodeSeconds = flag.Int("node-seconds", 4, "seconds for which nodes that write are watched (make watched: 300)")
@@ -199,7 +200,7 @@ func TestWatchedNodesThatWrite(t *testing.T) {
 // compareNode compares what was seen of a node with what was simulated for it, and with what its engine counted of all its Gets, if it does.
 func compareNode(t *testing.T, w *result.Watch, cacheBytes int, counts map[string]float64) {
 	t.Helper()
-	if w.Simulated == nil || w.BlockAccessesPerGet == nil {
+	if w.Simulated == nil || !w.Has(figure.BlockAccessesPerGet) {
 		t.Errorf("not simulated: %v", w.Why)
 		return
 	}
@@ -209,7 +210,9 @@ func compareNode(t *testing.T, w *result.Watch, cacheBytes int, counts map[strin
 		others[r.Purpose] = r.Reads
 	}
 	t.Logf("%s, cache of %d bytes: %d Gets, %.4f accesses and %.4f reads a Get, %d unexplained; simulated %.4f, seen of the same %.4f: %+.1f %%; "+
-		"reads %v; it counted %v", w.Process.Engine, w.Cache.Bytes, w.Gets, *w.BlockAccessesPerGet, *w.BlockReadsPerGet, w.UnexplainedReads,
+		"reads %v; it counted %v", w.Process.Engine, w.Cache.Bytes, w.Gets,
+		w.OrZero(figure.BlockAccessesPerGet), w.OrZero(figure.BlockReadsPerGet),
+		w.UnexplainedReads,
 		s.BlockReadsPerGet, s.Seen, 100*(s.BlockReadsPerGet/s.Seen-1), others, counts)
 	// On a busy machine a small table can be gone before the watcher comes to look at it.
 	if w.Lost.Gets > 0 || w.Lost.Reads > w.Gets/100 || w.Cache.Bytes != int64(cacheBytes) {
@@ -265,8 +268,10 @@ func TestWatchCountsWhatRocksDBCountsWhileItWrites(t *testing.T) {
 		t.Errorf("%d Gets and %v block reads: RocksDB counted %v", w.Gets, got, counts)
 	}
 	// It was followed from a little after its first Get on.
-	if want := counts["accesses"] / counts["gets"]; w.BlockAccessesPerGet == nil || !near(*w.BlockAccessesPerGet, want, 0.01) {
-		t.Errorf("block accesses per Get: %v; RocksDB counted %v", *w.BlockAccessesPerGet, want)
+	if want := counts["accesses"] / counts["gets"]; !w.Has(figure.BlockAccessesPerGet) ||
+		!near(w.OrZero(figure.BlockAccessesPerGet), want, 0.01) {
+		t.Errorf("block accesses per Get: %v; RocksDB counted %v",
+			w.OrZero(figure.BlockAccessesPerGet), want)
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // attach finds an engine in a process and attaches to it, until the test has ended.
@@ -232,15 +233,16 @@ func compareRocks(t *testing.T, w *result.Watch, counts map[string]int64, gets u
 	if want := [2]int64{counts["rocksdb.last.level.read.count"], counts["rocksdb.non.last.level.read.count"]}; want != [2]int64{last, others} || others == 0 {
 		t.Errorf("block reads of the last level and the others: %d and %d, and RocksDB has %v (%v)", last, others, want, w.BlockReadsByLevel)
 	}
-	if w.BlockAccessesPerGet == nil {
+	if !w.Has(figure.BlockAccessesPerGet) {
 		t.Fatalf("no block accesses: %v", w.Why)
 	}
 	accesses := float64(counts["rocksdb.block.cache.hit"]+counts["rocksdb.block.cache.miss"]) / float64(gets)
-	if *w.BlockAccessesPerGet != accesses {
-		t.Errorf("block accesses per Get: %v; RocksDB counted %v", *w.BlockAccessesPerGet, accesses)
+	if w.OrZero(figure.BlockAccessesPerGet) != accesses {
+		t.Errorf("block accesses per Get: %v; RocksDB counted %v",
+			w.OrZero(figure.BlockAccessesPerGet), accesses)
 	}
 	if s := w.Simulated; s == nil || !near(s.BlockReadsPerGet, s.Seen, 0.02) {
-		t.Errorf("simulated: %+v (%v); %v were read", s, w.Why, *w.BlockReadsPerGet)
+		t.Errorf("simulated: %+v (%v); %v were read", s, w.Why, w.OrZero(figure.BlockReadsPerGet))
 	}
 	shares := map[string]float64{}
 	for _, k := range w.Keys {

@@ -33,11 +33,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/statelab/statelab/internal/ask/watch"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/observe/probe"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // watching skips a test where the kernel or the rights do not allow to watch a process, and in the
@@ -76,7 +78,8 @@ func waitingRunner(t *testing.T, runner []string) *waiting {
 		_, _ = command.Process.Wait()
 	})
 	w.run = func(s protocol.EngineSpec) {
-		s.Schema, s.Verb, s.Out, s.Command, s.Workload = protocol.EngineSchema, protocol.Read, w.out, []string{"statelab"}, "readrandom"
+		s.Schema, s.Verb, s.Out, s.Command, s.Workload = schema.EngineSpec, protocol.Read, w.out,
+			[]string{"statelab"}, "readrandom"
 		s.Profile, s.PageCache = stdcmp.Or(s.Profile, "bench-kvdb"), stdcmp.Or(s.PageCache, protocol.AsIs)
 		s.ReadOnly, s.Handles = true, 1000
 		if err := errors.Join(json.NewEncoder(in).Encode(s), in.Close()); err != nil {
@@ -350,14 +353,16 @@ func compareWatched(t *testing.T, w *result.Watch, run *result.Run) {
 	// Pebble counts the accesses itself, as hits and misses, and those that open its tables with them.
 	const opening = 1e-3
 	accesses := float64(measured.Engine["cache_hits"]+measured.Engine["cache_misses"]) / float64(f.Gets)
-	if w.BlockAccessesPerGet == nil {
+	if !w.Has(figure.BlockAccessesPerGet) {
 		t.Fatalf("no block accesses: %v", w.Why)
 	}
-	if seen := *w.BlockAccessesPerGet; !near(seen, accesses, opening) {
+	if seen := w.OrZero(figure.BlockAccessesPerGet); !near(seen, accesses, opening) {
 		t.Errorf("block accesses per Get: %v; Pebble counted %v", seen, accesses)
 	}
-	if s := w.Simulated; s == nil || !near(s.BlockReadsPerGet, *f.BlockReadsPerGet, 0.05) {
-		t.Errorf("simulated: %+v (%v); the run read %v", s, w.Why, *f.BlockReadsPerGet)
+	if s := w.Simulated; s == nil || !near(s.BlockReadsPerGet, f.OrZero(figure.BlockReadsPerGet),
+		0.05) {
+		t.Errorf("simulated: %+v (%v); the run read %v", s, w.Why,
+			f.OrZero(figure.BlockReadsPerGet))
 	}
 }
 
@@ -680,12 +685,13 @@ func TestWatchCostsLittle(t *testing.T) {
 	within, judged := 0, 0
 	for _, w := range seen {
 		t.Logf("seen: %d Gets in %.2f of %.1f s, %.4f of a core as it reckons, %v lost", w.Gets, w.Watched, w.Seconds, w.Cost.Core, w.Lost)
-		if w.BlockReadsPerGet == nil || w.BlockReadsError == nil {
+		if !w.Has(figure.BlockReadsPerGet) || !w.Has(figure.BlockReadsPerGet.Error()) {
 			t.Error("no error is stated")
 			continue
 		}
 		judged++
-		if near(*w.BlockReadsPerGet, *figures.BlockReadsPerGet, *w.BlockReadsError / *figures.BlockReadsPerGet) {
+		if near(w.OrZero(figure.BlockReadsPerGet), figures.OrZero(figure.BlockReadsPerGet),
+			w.OrZero(figure.BlockReadsPerGet.Error())/figures.OrZero(figure.BlockReadsPerGet)) {
 			within++
 		}
 	}
@@ -694,7 +700,8 @@ func TestWatchCostsLittle(t *testing.T) {
 		loss = append(loss, core[1][i]-core[0][i])
 	}
 	mean, low, high := stats.MeanCI(loss, 0.95)
-	t.Logf("%.0f Gets/s; of a core, left alone %.4f, watched %.4f", figures.GetsPerSecond, core[0], core[1])
+	t.Logf("%.0f Gets/s; of a core, left alone %.4f, watched %.4f",
+		figures.OrZero(figure.GetsPerSecond), core[0], core[1])
 	t.Logf("watching takes %.4f of a core (95 %%: %.4f to %.4f); %d of %d figures within their error", mean, low, high, within, judged)
 	if within < judged*8/10 {
 		t.Error("the error is more than stated")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 func readWorkload(t *testing.T, db string, args ...string) *result.Run {
@@ -27,8 +28,9 @@ func TestReadMissing(t *testing.T) {
 	if run.Inflection.Regime != 3 {
 		t.Errorf("phase %d", run.Inflection.Regime)
 	}
-	if *f.BlockReadsPerGet < 0.9 || *f.BlockReadsPerGet > 1.05 {
-		t.Errorf("%.3f block reads per Get, by type %v", *f.BlockReadsPerGet, f.BlockReadsPerGetByType)
+	if f.OrZero(figure.BlockReadsPerGet) < 0.9 || f.OrZero(figure.BlockReadsPerGet) > 1.05 {
+		t.Errorf("%.3f block reads per Get, by type %v", f.OrZero(figure.BlockReadsPerGet),
+			f.BlockReadsPerGetByType)
 	}
 }
 
@@ -45,11 +47,13 @@ func TestOverwriteLeavesADatabaseThatChecks(t *testing.T) {
 	db := small(t, "40k")
 	run := readWorkload(t, db, "--workload", "overwrite", "--puts", "60k", "--cache", "4MiB")
 	f := run.Figures
-	if f.Puts != 60_000 || f.PutsPerSecond <= 0 || f.PutNanos == nil {
-		t.Errorf("%d puts, %.0f a second, commits %+v", f.Puts, f.PutsPerSecond, f.PutNanos)
+	if f.Puts != 60_000 || f.OrZero(figure.PutsPerSecond) <= 0 || f.PutNanos == nil {
+		t.Errorf("%d puts, %.0f a second, commits %+v", f.Puts, f.OrZero(figure.PutsPerSecond),
+			f.PutNanos)
 	}
-	if f.WriteAmplification == nil || *f.WriteAmplification <= 1 {
-		t.Errorf("write amplification %v: log, flush and compaction all write", f.WriteAmplification)
+	if !f.Has(figure.WriteAmplification) || f.OrZero(figure.WriteAmplification) <= 1 {
+		t.Errorf("write amplification %v: log, flush and compaction all write",
+			f.Pointer(figure.WriteAmplification))
 	}
 	m, err := keyspace.ReadManifest(db)
 	if err != nil || m.MaxVersion != 1 {
@@ -76,8 +80,9 @@ func TestReadWhileWriting(t *testing.T) {
 	if f.Found != 40_000 || f.FailedGets != 0 {
 		t.Errorf("%d of 40000 found, %d failed", f.Found, f.FailedGets)
 	}
-	if f.Puts < 10_000 || f.WriteAmplification == nil || *f.WriteAmplification <= 1 {
-		t.Errorf("%d puts, write amplification %v", f.Puts, f.WriteAmplification)
+	if f.Puts < 10_000 || !f.Has(figure.WriteAmplification) ||
+		f.OrZero(figure.WriteAmplification) <= 1 {
+		t.Errorf("%d puts, write amplification %v", f.Puts, f.Pointer(figure.WriteAmplification))
 	}
 	if after := readWorkload(t, db, "--gets", "30k", "--warmup", "0").Figures; after.Found != 30_000 {
 		t.Errorf("%d of 30000 keys found afterwards", after.Found)

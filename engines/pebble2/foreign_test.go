@@ -13,10 +13,12 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/ask/curve"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Databases that Pebble wrote through its own API, with what nodes of go-ethereum never have.
@@ -85,7 +87,8 @@ func compactAll(db *pebble.DB) error {
 func runOf(t *testing.T, dir string, gets uint64) (*result.Run, bench.Spec) {
 	t.Helper()
 	spec := bench.Spec{
-		Schema: bench.SpecSchema, Verb: bench.Read, Engine: name, Dir: dir, Out: t.TempDir(), Foreign: true, ReadOnly: true,
+		Schema: schema.EngineSpec, Verb: bench.Read, Engine: name, Dir: dir, Out: t.TempDir(),
+		Foreign: true, ReadOnly: true,
 		SampleKeys: foreignKeys, Workload: workload.ReadRandom, Threads: 1, Seed: 1, WarmupGets: gets, Gets: gets, AccessGets: gets,
 		PageCache: bench.AsIs, CacheBytes: 1 << 20,
 	}
@@ -226,7 +229,9 @@ func TestRangeDeletions(t *testing.T) {
 	if total != pebbles || byType[engine.Meta] < int(spec.Gets)/2 {
 		t.Errorf("traced %v, together %d; Pebble counts %d, with range deletions in most of %d Gets", byType, total, pebbles, spec.Gets)
 	}
-	if f := run.Figures; f.BlockAccessesPerGet == nil || int(*f.BlockAccessesPerGet*float64(spec.Gets)+0.5) != pebbles {
-		t.Errorf("the run replayed %v accesses per Get, Pebble counts %d for %d Gets", *f.BlockAccessesPerGet, pebbles, spec.Gets)
+	if f := run.Figures; !f.Has(figure.BlockAccessesPerGet) ||
+		int(f.OrZero(figure.BlockAccessesPerGet)*float64(spec.Gets)+0.5) != pebbles {
+		t.Errorf("the run replayed %v accesses per Get, Pebble counts %d for %d Gets",
+			f.OrZero(figure.BlockAccessesPerGet), pebbles, spec.Gets)
 	}
 }

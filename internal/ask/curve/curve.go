@@ -12,6 +12,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
@@ -23,6 +24,7 @@ import (
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // MostGets bounds the memory of a trace: about 25 bytes a Get.
@@ -196,7 +198,7 @@ func Load(path string, shift int) (t *cachesim.Trace, header trace.Header, err e
 // engine, at all sizes.
 func Policies(ctx context.Context, t *cachesim.Trace, header trace.Header, setup cachesim.Setup, policies []cachesim.Policy, sizes []int64,
 	reserve Reserve, tell func(policy string, e result.Event)) (out enginereport.Simulation, err error) {
-	out = enginereport.Simulation{Schema: enginereport.SimulationSchema, Trace: header}
+	out = enginereport.Simulation{Schema: schema.Simulation, Trace: header}
 	setup = Setup(header, setup.Cores)
 	if len(policies) == 0 {
 		policies = []cachesim.Policy{setup.Policy}
@@ -212,7 +214,10 @@ func Policies(ctx context.Context, t *cachesim.Trace, header trace.Header, setup
 		}
 		for _, p := range points {
 			s := enginereport.SimulatedPoint{Policy: string(policy), CacheBytes: p.CacheBytes, ReadsPerGet: p.BlockReadsPerGet(), ByType: map[string]float64{},
-				HitRate: p.HitRates(), Error: p.ReadsPerGetError}
+				HitRate: p.HitRates()}
+			if p.ReadsPerGetError > 0 { // of a sample
+				s.Error = figure.Known(p.ReadsPerGetError)
+			}
 			for _, kind := range engine.BlockTypes() {
 				if p.Accesses[kind] > 0 {
 					s.ByType[kind.String()] = float64(p.Reads[kind]) / float64(p.Gets)

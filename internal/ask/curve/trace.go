@@ -24,6 +24,7 @@ import (
 	"github.com/statelab/statelab/internal/adapt/rocksoptions"
 	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
@@ -35,6 +36,7 @@ import (
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Of is the database whose Gets are traced.
@@ -70,7 +72,8 @@ func Record(ctx context.Context, w io.Writer, o Of, sample trace.Sample, part en
 		return made, err
 	}
 	defer func() { err = errors.Join(err, resolver.Close()) }()
-	made.Header = trace.Header{Schema: trace.Schema, Engine: spec.Engine, EngineVersion: o.Version, Profile: spec.Profile, ReadOnly: spec.ReadOnly,
+	made.Header = trace.Header{Schema: schema.Trace, Engine: spec.Engine, EngineVersion: o.Version,
+		Profile: spec.Profile, ReadOnly: spec.ReadOnly,
 		Database: resolver.Identity(), Keys: streamWords(spec), Seed: spec.Seed, SampleShift: sample.Shift, WarmupGets: int(spec.WarmupGets), Part: part}
 	if kind := spec.Overrides[cacheOption]; kind != "" {
 		if made.Header.Cache, made.Header.CacheEntryBytes, err = cachesim.ParseRocksCache(kind); err != nil {
@@ -313,21 +316,30 @@ func streamWords(spec *bench.Spec) string {
 
 // Written is a trace in a file: what trace --json prints.
 type Written struct {
-	Schema   string       `json:"schema"`
-	File     string       `json:"file"`
-	Header   trace.Header `json:"header"`
-	Totals   trace.Totals `json:"totals"`
-	Accesses float64      `json:"block_accesses_per_get"`
-	PerGet   trace.PerGet `json:"accesses_of_gets"`
-	Seconds  float64      `json:"seconds"`
-	Bytes    int64        `json:"bytes"`
+	Schema  string       `json:"schema"`
+	File    string       `json:"file"`
+	Header  trace.Header `json:"header"`
+	Totals  trace.Totals `json:"totals"`
+	PerGet  trace.PerGet `json:"accesses_of_gets"`
+	Seconds float64      `json:"seconds"`
+	Bytes   int64        `json:"bytes"`
 
 	Warnings []engine.Warning `json:"warnings,omitempty"`
+
+	Accesses float64 `json:"-"` // of blocks, per Get
+}
+
+// MarshalJSON writes the figures by their keys.
+func (t Written) MarshalJSON() ([]byte, error) {
+	type plain Written
+
+	return figure.Members{figure.BlockAccessesPerGet: &t.Accesses}.Marshal(plain(t))
 }
 
 // Blocks writes a trace of a block cache, whose file is called name.
 func Blocks(w io.Writer, t *blockbased.BlockTrace, name string) (made trace.Made, err error) {
-	made.Header = trace.Header{Schema: trace.Schema, Engine: subject.OfBlockTables(), EngineVersion: t.Version, Database: name,
+	made.Header = trace.Header{Schema: schema.Trace, Engine: subject.OfBlockTables(),
+		EngineVersion: t.Version, Database: name,
 		Keys: "imported", CacheKeys: t.CacheKeys}
 	if t.Others > 0 {
 		made.Warnings = []engine.Warning{{Code: "left_out", Text: unit.Count(t.Others) +
@@ -392,8 +404,10 @@ func Write(path string, replaces output.Replaces, record func(io.Writer) (trace.
 }
 
 func written(path string, made trace.Made, seconds float64, bytes int64) *Written {
-	return &Written{"statelab.trace/1", path, made.Header, made.Totals, float64(made.Totals.Accesses) / float64(max(1, made.Totals.Gets)), made.PerGet,
-		seconds, bytes, made.Warnings}
+	return &Written{Schema: schema.TraceFacts, File: path, Header: made.Header, Totals: made.Totals,
+		PerGet:  made.PerGet,
+		Seconds: seconds, Bytes: bytes, Warnings: made.Warnings,
+		Accesses: float64(made.Totals.Accesses) / float64(max(1, made.Totals.Gets))}
 }
 
 // Document says what the trace holds.

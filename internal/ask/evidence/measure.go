@@ -24,6 +24,7 @@ import (
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // verifyFolder is where the runs of Verify are, below the folder of the advice.
@@ -147,7 +148,7 @@ const verifyThreads = 4
 
 // predictRun predicts a run that was measured: its warm-up, its Gets.
 func (a *Asked) predictRun(ctx context.Context, model advise.Model, traced bool, spec bench.Spec, point result.Point) (v advise.Verified, err error) {
-	if point.Figures.BlockReadsPerGet == nil {
+	if !point.Figures.Has(figure.BlockReadsPerGet) {
 		return v, fmt.Errorf("verify %s: block reads were not counted", unit.Bytes(point.CacheBytes))
 	}
 	spec.WarmupGets, spec.Gets = point.WarmupGets, point.Figures.Gets
@@ -172,8 +173,8 @@ func (a *Asked) predictRun(ctx context.Context, model advise.Model, traced bool,
 	}
 	v = advise.Verified{
 		CacheBytes: point.CacheBytes, WarmupGets: point.WarmupGets, Gets: point.Figures.Gets,
-		Predicted: predicted, Measured: *point.Figures.BlockReadsPerGet,
-		DeviceReadsPerGet: point.Figures.DeviceReadsPerGet, PageCache: spec.PageCache,
+		Predicted: predicted, Measured: point.Figures.OrZero(figure.BlockReadsPerGet),
+		DeviceReadsPerGet: point.Figures.Value(figure.DeviceReadsPerGet), PageCache: spec.PageCache,
 	}
 	if v.Measured > 0 {
 		v.ErrorPercent = 100 * (v.Predicted/v.Measured - 1)

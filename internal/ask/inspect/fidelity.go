@@ -17,6 +17,7 @@ import (
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/ask/evidence"
 	"github.com/statelab/statelab/internal/base/optionsfile"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/explain/advise"
@@ -87,7 +88,8 @@ func Compare(ctx context.Context, dirs []string, table string, inspect func(dir 
 		sides = append(sides, s)
 	}
 	a := sides[0]
-	out := &Comparison{Schema: "statelab.fidelity/1", Source: dirs[0], Engine: a.run.Engine.Name, Warnings: OfAllTables(a.run.Warnings),
+	out := &Comparison{Schema: schema.Fidelity, Source: dirs[0], Engine: a.run.Engine.Name,
+		Warnings:   OfAllTables(a.run.Warnings),
 		CacheBytes: wish.CacheBytes}
 	if format, err := dbformat.Recognise(a.run.Database.Dir); err == nil && a.run.Database.Written == "foreign" {
 		out.Client = dbformat.Client(a.run.Database.Dir, format, a.run.Database.Tables).Name()
@@ -404,7 +406,8 @@ func AsProfile(dir string, run *result.Run, profile, table string) (*Conformity,
 	if file == "" {
 		return nil, engine.Fail(engine.CodeUnsupported, "%s has no OPTIONS file, so its options are not known", dir)
 	}
-	out := &Conformity{Schema: "statelab.conformity/1", Source: dir, Engine: run.Engine.Name, Profile: profile, File: file, Options: []OptionPair{}}
+	out := &Conformity{Schema: schema.Conformity, Source: dir, Engine: run.Engine.Name,
+		Profile: profile, File: file, Options: []OptionPair{}}
 	if e, _ := subject.EngineOf(run.Engine.Name); e.BlockTables {
 		err = out.families(sections, table)
 	} else {

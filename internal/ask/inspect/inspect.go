@@ -21,6 +21,7 @@ import (
 	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/ask/evidence"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/model/lsm"
@@ -30,9 +31,8 @@ import (
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
-
-const schema = "statelab.inspect/1"
 
 // Inspection is what inspect says of a database or a level table, with --json too.
 type Inspection struct {
@@ -80,7 +80,8 @@ type MemTableShare struct {
 
 // Table is what a level table tells, charged as by an engine.
 func Table(source, engineName string, levels []engine.Level) *Inspection {
-	i := &Inspection{Schema: schema, Source: source, Levels: levels, By: "a level table; charged as by " + engineName}
+	i := &Inspection{Schema: schema.Inspection, Source: source, Levels: levels,
+		By: "a level table; charged as by " + engineName}
 	for _, l := range levels {
 		i.Database.Files += l.Files
 		i.Database.Bytes += l.Bytes
@@ -95,7 +96,8 @@ func Table(source, engineName string, levels []engine.Level) *Inspection {
 // many keys, which e reads; nil or 0: no sample.
 func Database(ctx context.Context, source string, run *result.Run, part engine.Part, e engine.Engine, sampleKeys uint64, ignoreLock bool,
 	cacheBytes int64) (*Inspection, error) {
-	i := &Inspection{Schema: schema, Source: source, Database: run.Database, Levels: run.Database.Levels, Inflection: run.Inflection, Part: part,
+	i := &Inspection{Schema: schema.Inspection, Source: source, Database: run.Database,
+		Levels: run.Database.Levels, Inflection: run.Inflection, Part: part,
 		Warnings: OfAllTables(run.Warnings), By: run.Engine.Name + " " + run.Engine.Version}
 	i.handles(run.Engine.Name)
 	of := subject.Descriptor(run.Engine.Name)
@@ -260,7 +262,7 @@ func readPart(path string) (part Inspection, err error) {
 	if err := protocol.Decode(file, &part); err != nil {
 		return part, err
 	}
-	if part.Schema != schema || part.Part.Of == 0 {
+	if part.Schema != schema.Inspection || part.Part.Of == 0 {
 		return part, errors.New("this is not a part of an inspection: statelab inspect DIR --part K/N --json makes one")
 	}
 	return part, nil
@@ -619,10 +621,10 @@ func Load(run *result.Run) *doc.Document {
 	text := fmt.Sprintf("Nothing was missing: the load of %s keys had finished before.", unit.Count(run.Workload.Keys))
 	if f.Puts > 0 {
 		text = fmt.Sprintf("%s keys in %s: %s keys/s", unit.Count(run.Workload.Keys), unit.Seconds(f.Seconds),
-			unit.Count(uint64(f.PutsPerSecond)))
+			unit.Count(uint64(f.OrZero(figure.PutsPerSecond))))
 	}
-	if f.WriteAmplification != nil {
-		text += ", write amplification " + unit.Significant(*f.WriteAmplification, 3)
+	if f.Has(figure.WriteAmplification) {
+		text += ", write amplification " + unit.Significant(f.OrZero(figure.WriteAmplification), 3)
 	}
 	d := &doc.Document{Title: "What a load made", Warnings: doc.Detailed(doc.WarningsOf(run.Warnings))}
 	d.Answer("", text, fmt.Sprintf("%s in %s", unit.Bytes(run.Database.Bytes), unit.Plural(run.Database.Files, "file")))

@@ -22,12 +22,14 @@ import (
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/tablemodel"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 var (
@@ -354,10 +356,10 @@ func measured(t *testing.T, of curve.Of, cache int64) float64 {
 	spec := of.Spec
 	spec.Verb, spec.Out, spec.ReadOnly, spec.CacheBytes = bench.Read, t.TempDir(), true, cache
 	run := done(t, of.Engine, spec)
-	if run.Figures.BlockReadsPerGet == nil {
+	if !run.Figures.Has(figure.BlockReadsPerGet) {
 		t.Fatal(run)
 	}
-	return *run.Figures.BlockReadsPerGet
+	return run.Figures.OrZero(figure.BlockReadsPerGet)
 }
 
 // reads are blocks and stored bytes that a Get reads.
@@ -386,7 +388,8 @@ func (d database) gets(n uint64, missing float64) curve.Of {
 // load builds a database.
 func load(t *testing.T, e engine.Engine, profile, fill, values string, keys uint64, options map[string]string) database {
 	t.Helper()
-	spec := bench.Spec{Schema: bench.SpecSchema, Verb: bench.Load, Out: t.TempDir(), Engine: e.Info().Name, Dir: t.TempDir(),
+	spec := bench.Spec{Schema: schema.EngineSpec, Verb: bench.Load, Out: t.TempDir(),
+		Engine: e.Info().Name, Dir: t.TempDir(),
 		Profile:    profile,
 		CacheBytes: 16 << 20, Overrides: options, PageCache: bench.AsIs, Workload: fill, Keys: keys,
 		KeyBytes: 32, ValueBytes: 110, KeyHash: keyspace.Mix, ValueModel: values, BatchKeys: 100,

@@ -19,6 +19,7 @@ import (
 	"github.com/statelab/statelab/internal/model/tablemodel"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // TestCompressionIsBuilt predicts what Gets read of tables of other compressions and sizes of blocks, and what those take on the
@@ -163,8 +164,11 @@ func TestTimeIsMeasured(t *testing.T) {
 		if err != nil || run.Status != result.OK {
 			t.Fatal(err, run)
 		}
-		points = append(points, point{c.CPU, run.Figures.CPUNanosPerGet / 1e3})
-		t.Logf("%v: %.4f blocks, %.4f measured; %.2f us, measured %.2f us", c.Options, c.Reads, *run.Figures.BlockReadsPerGet, c.CPU, run.Figures.CPUNanosPerGet/1e3)
+		points = append(points, point{c.CPU.OrZero(),
+			run.Figures.OrZero(figure.CPUTimePerGet) / 1e3})
+		t.Logf("%v: %.4f blocks, %.4f measured; %.2f us, measured %.2f us", c.Options, c.Reads,
+			run.Figures.OrZero(figure.BlockReadsPerGet), c.CPU.OrZero(),
+			run.Figures.OrZero(figure.CPUTimePerGet)/1e3)
 	}
 	pairs, wrong, worst := 0, 0, 0.0
 	for i, a := range points {
@@ -206,7 +210,8 @@ func comparePasses(t *testing.T, e engine.Engine, profile string, options map[st
 	if err := errors.Join(s.look(t.Context()), s.sample(t.Context(), 1)); err != nil {
 		t.Fatal(err)
 	}
-	said, counted := s.described(s.Present).Writes, *built.loaded.Figures.WriteAmplification
+	said, counted := s.described(s.Present).Writes.OrZero(),
+		built.loaded.Figures.OrZero(figure.WriteAmplification)
 	t.Logf("%s, %v: %.2f, counted %.2f (%+.1f %%)", name, options, said, counted, 100*(said/counted-1))
 	const most = 0.4 // how far compactions fall behind depends on the machine
 	if math.Abs(said/counted-1) > most {

@@ -21,12 +21,14 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/explain/tuned"
 	"github.com/statelab/statelab/internal/model/tablemodel"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // sampledEntries are looked at to learn how blocks compress.
@@ -233,7 +235,8 @@ func (s *search) costOf(ctx context.Context, dir string, to tablemodel.Tables) (
 		return 0, 0, err
 	}
 	const dataBytes, mostKeys, leastKeys, all = 4 << 20, 30_000, 2_000, 64 << 20
-	spec := bench.Spec{Schema: bench.SpecSchema, Engine: s.Gets.Spec.Engine, Dir: filepath.Join(dir, "D"), Profile: s.Gets.Spec.Profile,
+	spec := bench.Spec{Schema: schema.EngineSpec, Engine: s.Gets.Spec.Engine,
+		Dir: filepath.Join(dir, "D"), Profile: s.Gets.Spec.Profile,
 		Overrides: s.kind.Words(to), PageCache: bench.AsIs, KeyHash: keyspace.Mix, BatchKeys: 100, Seed: 1, Threads: 1,
 		Verb: bench.Load, Workload: workload.FillRandom, CacheBytes: all, KeyBytes: 32, ValueBytes: 110, ValueModel: "trie-node"}
 	if m := s.Manifest; m != nil {
@@ -260,10 +263,11 @@ func (s *search) costOf(ctx context.Context, dir string, to tablemodel.Tables) (
 		if err != nil {
 			return 0, 0, err
 		}
-		if measured.Figures.BlockReadsPerGet == nil {
+		if !measured.Figures.Has(figure.BlockReadsPerGet) {
 			return 0, 0, fmt.Errorf("measure what a Get costs: block reads were not counted")
 		}
-		cpu[i], reads[i] = measured.Figures.CPUNanosPerGet, *measured.Figures.BlockReadsPerGet
+		cpu[i], reads[i] = measured.Figures.OrZero(figure.CPUTimePerGet),
+			measured.Figures.OrZero(figure.BlockReadsPerGet)
 	}
 	if more := reads[1] - reads[0]; more > 0 {
 		read = max(0, (cpu[1]-cpu[0])/more)
@@ -292,8 +296,8 @@ func (s *search) time(c *tuned.Config, to tablemodel.Tables) error {
 		ns += c.ByType[kind.String()] * (k.Read + k.ReadByte[compression]*bytes)
 	}
 	const micro = 1e3
-	c.CPU = ns / micro
-	c.Time = c.CPU + c.Reads*float64(s.ReadTime.Nanoseconds())/micro
+	c.CPU = figure.Known(ns / micro)
+	c.Time = figure.Known(ns/micro + c.Reads*float64(s.ReadTime.Nanoseconds())/micro)
 	return nil
 }
 
@@ -314,8 +318,6 @@ func Folder(out string, goesOn bool) (free func() error, err error) {
 	}
 	return held.Close, os.RemoveAll(filepath.Join(out, VerifyFolder))
 }
-
-const keptSchema = "statelab.tune.predicted/1"
 
 // kept are the configurations that a search has predicted.
 type kept struct {
@@ -350,10 +352,11 @@ func (s *search) resume() error {
 	if err != nil {
 		return err
 	}
-	before, err := output.ReadJSON(s.Keep, keptSchema, func(k *kept) string { return k.Schema })
+	before, err := output.ReadJSON(s.Keep, schema.TunePredictions,
+		func(k *kept) string { return k.Schema })
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		before = &kept{Schema: keptSchema, Question: question}
+		before = &kept{Schema: schema.TunePredictions, Question: question}
 	case err != nil:
 		return err
 	case before.Question != question:

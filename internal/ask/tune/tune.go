@@ -28,6 +28,7 @@ import (
 	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/explain/tuned"
@@ -40,6 +41,7 @@ import (
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Goals of a search.
@@ -83,7 +85,9 @@ const (
 
 // testedErrors are the shares by which other figures were off when they were tested (docs/tuning.md), by their names.
 func testedErrors() map[string]float64 {
-	return map[string]float64{"bytes_read_per_get": 0.06, "memory_bytes": 0.03, "disk_bytes": 0.05, "cpu_us_per_get": 0.25, "write_amplification": 0.3}
+	return map[string]float64{figure.BytesReadPerGet.Key: 0.06, "memory_bytes": 0.03,
+		figure.DiskBytes.Key:       0.05,
+		figure.CPUMicrosPerGet.Key: 0.25, figure.WriteAmplification.Key: 0.3}
 }
 
 // search is one under way.
@@ -139,7 +143,8 @@ func (a *Asked) Tune(ctx context.Context) (*tuned.Tuning, error) {
 		s.kind.Options = append(slices.Clone(s.kind.Options), s.compressed())
 	}
 	s.absent = spec.MissingShare
-	t := &tuned.Tuning{Schema: tuned.Schema, Source: a.Source, Engine: spec.Engine, Version: a.Gets.Version, Missing: spec.MissingShare, Goal: a.Goal,
+	t := &tuned.Tuning{Schema: schema.Tuning, Source: a.Source, Engine: spec.Engine,
+		Version: a.Gets.Version, Missing: spec.MissingShare, Goal: a.Goal,
 		Memory: a.MemoryBytes, Tables: a.Tables, Error: s.kind.Error, Errors: testedErrors(), Traffic: "random keys", Method: "from the accesses of its Gets"}
 	if spec.AccessList != "" {
 		t.Traffic = "the Gets of " + spec.AccessList
@@ -434,7 +439,7 @@ func (s *search) score(c tuned.Config) float64 {
 	case Bytes:
 		return c.Bytes
 	case Time:
-		return c.Time
+		return c.Time.OrZero()
 	}
 	return c.Reads
 }
@@ -591,7 +596,8 @@ func (s *search) described(to tablemodel.Tables) tuned.Config {
 	if disk := float64(c.Disk); s.writes() {
 		const inBuffer = 1.35 // bytes of a memtable for one of keys and values
 		stored, log := disk/s.user, 1.0
-		c.Writes = log + stored*s.Loading.Passes(disk, float64(cmp.Or(to.BufferBytes, s.Loading.BufferBytes))/inBuffer*stored)
+		c.Writes = figure.Known(log + stored*s.Loading.Passes(disk, float64(cmp.Or(to.BufferBytes,
+			s.Loading.BufferBytes))/inBuffer*stored))
 	}
 	if bytes := to.BufferBytes; bytes > 0 && s.Options != nil { // in bytes
 		c.Options[s.kind.BufferOption] = strconv.FormatInt(bytes, 10)
@@ -681,7 +687,7 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best tablemodel.Tabl
 	now, then := s.score(t.Present), s.score(t.Best)
 	off := t.Error
 	if s.Goal == Time {
-		off += (t.Errors["cpu_us_per_get"] - off) * t.Best.CPU / t.Best.Time
+		off += (t.Errors[figure.CPUMicrosPerGet.Key] - off) * t.Best.CPU.OrZero() / t.Best.Time.OrZero()
 	}
 	t.Tied = best == s.Present || then > now*(1-off)
 	for _, to := range alone {
@@ -727,8 +733,10 @@ func (s *search) front(all []tablemodel.Tables) (front []tablemodel.Tables) {
 		c := s.known[to]
 		beaten := slices.ContainsFunc(all, func(other tablemodel.Tables) bool {
 			o := s.known[other]
-			return o.Reads <= c.Reads && o.Bytes <= c.Bytes && o.Disk <= c.Disk && o.Time <= c.Time &&
-				(o.Reads < c.Reads || o.Bytes < c.Bytes || o.Disk < c.Disk || o.Time < c.Time)
+			return o.Reads <= c.Reads && o.Bytes <= c.Bytes && o.Disk <= c.Disk &&
+				o.Time.OrZero() <= c.Time.OrZero() &&
+				(o.Reads < c.Reads || o.Bytes < c.Bytes || o.Disk < c.Disk ||
+					o.Time.OrZero() < c.Time.OrZero())
 		})
 		if !beaten && len(front) < most {
 			front = append(front, to)

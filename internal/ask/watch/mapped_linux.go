@@ -20,6 +20,7 @@ import (
 	"github.com/statelab/statelab/internal/observe/probe"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // MappedFile is a database that a process maps into its memory.
@@ -335,13 +336,13 @@ func (c *faults) explain(w *result.Watch) {
 	}
 	w.BlockReads = map[string]engine.Tally{engine.Page.String(): {Count: int64(c.major), Bytes: int64(c.bytes)}}
 	const noGets = "calls of an engine that maps its database are not seen; only what they did not find in memory is, as page faults"
-	for _, name := range []string{"gets", "found", "missing", "gets_per_second", "absent_share", "block_reads_per_get", "keys", "tenths"} {
+	for _, name := range []string{"gets", "found", "missing", "absent_share", "keys", "tenths"} {
 		w.Why[name] = noGets
 	}
+	w.Unavailable(noGets, figure.GetsPerSecond, figure.BlockReadsPerGet)
 	const noAccesses = "an access to a page that is in memory leaves no trace"
-	for _, name := range []string{"block_accesses_per_get", "tables_per_get", "hit_rate", "working_set_bytes"} {
-		w.Why[name] = noAccesses
-	}
+	w.Unavailable(noAccesses, figure.BlockAccessesPerGet, figure.TablesPerGet, figure.HitRate,
+		figure.WorkingSet)
 	w.Why["simulated"] = noAccesses + ", so the accesses that a smaller page cache would miss are not known, nor the order in which a larger one would be used"
 	w.Why["block_reads_by_level"] = "pages have no levels"
 	if c.probe.Untimed != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Wanted is a process to watch: by its number, its name, or a database that it has open.
@@ -97,10 +98,16 @@ func (s *Seen) run(command []string) *result.Run {
 		Cache:    result.Cache{Requested: w.Cache.Source, Effective: w.Cache.Bytes}, PageCache: "asis", Host: host.Facts(w.Process.Database),
 		Database: result.Database{Dir: w.Process.Database, Written: "foreign"},
 		Phases:   []result.Phase{{Name: Phase, Seconds: w.Watched, Ops: w.Gets, Reads: w.BlockReads}},
-		Figures: result.Figures{Gets: w.Gets, Found: w.Found, Missing: w.Missing, FailedGets: w.Failed, Seconds: w.Watched, GetsPerSecond: w.Rate,
-			BlockReadsPerGet: w.BlockReadsPerGet, BlockReadsPerGetByType: w.BlockReadsPerGetByType, BlockReadsPerGetByLevel: levels,
-			BlockAccessesPerGet: w.BlockAccessesPerGet, HitRate: w.HitRate, BlockReadBytesPerGet: w.BlockReadBytesPerGet, ServiceNanos: w.ServiceNanos},
+		Figures: result.Figures{Gets: w.Gets, Found: w.Found, Missing: w.Missing,
+			FailedGets: w.Failed, Seconds: w.Watched,
+			BlockReadsPerGetByType: w.BlockReadsPerGetByType, BlockReadsPerGetByLevel: levels,
+			HitRate: w.HitRate, ServiceNanos: w.ServiceNanos},
 		Absent: w.Why, Warnings: slices.Clone(w.Warnings)}
+	for _, f := range []figure.Figure{figure.GetsPerSecond, figure.BlockReadsPerGet,
+		figure.BlockAccessesPerGet, figure.BlockReadBytesPerGet} {
+		run.Figures.RecordIf(f, w.Value(f))
+	}
+	run.Figures.Explain(w.Set.Absent())
 	if w.Process.Go != "" {
 		run.Host.Go = w.Process.Go
 	}

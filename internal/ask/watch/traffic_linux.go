@@ -14,6 +14,7 @@ import (
 	"github.com/aclements/go-moremath/stats"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/model/cachesim"
@@ -26,6 +27,7 @@ import (
 	"github.com/statelab/statelab/internal/observe/probe"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Cache is what is known of a process's block cache.
@@ -160,7 +162,7 @@ func Traffic(ctx context.Context, t *probe.Target, p *probe.Probe, dir string, l
 	a.kinds()
 	// What was seen is worth an answer even if somebody ended the watch.
 	if err := a.resolve(context.WithoutCancel(ctx)); err != nil {
-		a.w.Why["block_accesses_per_get"] = err.Error()
+		a.w.Unavailable(err.Error(), figure.BlockAccessesPerGet)
 	}
 	a.table()
 	a.warn()
@@ -222,10 +224,10 @@ func (a *analysis) count() {
 	}
 	if n := uint64(len(a.gets)); n > 0 {
 		if w.Device != nil {
-			w.Device.BlockReadsPerGet = new(float64(fromDevice) / float64(n))
+			w.Device.BlockReadsPerGet = figure.Known(float64(fromDevice) / float64(n))
 		}
-		per, bytesPer := float64(reads)/float64(n), float64(bytes)/float64(n)
-		w.BlockReadsPerGet, w.BlockReadBytesPerGet = &per, &bytesPer
+		w.Record(figure.BlockReadsPerGet, float64(reads)/float64(n))
+		w.Record(figure.BlockReadBytesPerGet, float64(bytes)/float64(n))
 		w.BlockReadsPerGetByType = map[string]float64{}
 		for kind, tally := range w.BlockReads {
 			w.BlockReadsPerGetByType[kind] = float64(tally.Count) / float64(n)
@@ -235,10 +237,10 @@ func (a *analysis) count() {
 		w.ServiceNanos = &summary
 	}
 	if a.watched > 0 {
-		w.Rate = float64(w.Gets) / a.watched.Seconds()
+		w.Record(figure.GetsPerSecond, float64(w.Gets)/a.watched.Seconds())
 	}
 	if a.watched.Seconds() < almostAlways*w.Seconds {
-		w.BlockReadsError = a.spread()
+		w.RecordIf(figure.BlockReadsPerGet.Error(), figure.If(a.spread()))
 	}
 	a.purposes(reads, bytes)
 	w.DistinctKeys, w.Tenths = uint64(len(distinct)), tenths(distinct)
@@ -348,8 +350,10 @@ func (a *analysis) resolve(ctx context.Context) error {
 	} else if len(wanted) == 0 {
 		return errors.New("no Get was seen")
 	}
-	header := trace.Header{Schema: trace.Schema, Engine: a.w.Process.Engine, EngineVersion: a.w.Process.EngineVersion,
-		Keys: fmt.Sprintf("Gets of %s, seen from outside", a.w.Process.Name), WarmupGets: len(wanted) / 2}
+	header := trace.Header{Schema: schema.Trace, Engine: a.w.Process.Engine,
+		EngineVersion: a.w.Process.EngineVersion,
+		Keys:          fmt.Sprintf("Gets of %s, seen from outside", a.w.Process.Name),
+		WarmupGets:    len(wanted) / 2}
 	var out bytes.Buffer
 	at := 0
 	err := a.record(ctx, wanted, header, func() ([]byte, bool, bool) {
@@ -431,10 +435,12 @@ func (a *analysis) accessed(t *cachesim.Trace, wanted []int) (firsts []first) {
 		all, tables = all+uint64(len(accesses)), tables+uint64(len(files))
 	}
 	n := float64(len(wanted))
-	perGet, tablesPerGet := float64(all)/n, float64(tables)/n
-	a.w.BlockAccessesPerGet, a.w.TablesPerGet, a.w.WorkingSetBytes = &perGet, &tablesPerGet, &bytes
-	if all > 0 && a.w.BlockReadsPerGet != nil {
-		a.w.HitRate = map[string]float64{"all": 1 - *a.w.BlockReadsPerGet/perGet}
+	perGet := float64(all) / n
+	a.w.Record(figure.BlockAccessesPerGet, perGet)
+	a.w.Record(figure.TablesPerGet, float64(tables)/n)
+	a.w.Record(figure.WorkingSet, float64(bytes))
+	if all > 0 && a.w.Has(figure.BlockReadsPerGet) {
+		a.w.HitRate = map[string]float64{"all": 1 - a.w.OrZero(figure.BlockReadsPerGet)/perGet}
 	}
 	return firsts
 }
@@ -565,7 +571,8 @@ func (a *analysis) table() {
 			BlockReadsPerGet: float64(r.reads) / n, BytesPerGet: float64(r.bytes) / n, P50: r.latency.Quantile(0.5), P99: r.latency.Quantile(0.99)}
 		if r.resolved > 0 {
 			tables, accesses := float64(r.tables)/float64(r.resolved), float64(r.accesses)/float64(r.resolved)
-			keys.TablesPerGet, keys.BlockAccessesPerGet = &tables, &accesses
+			keys.TablesPerGet, keys.BlockAccessesPerGet = figure.Known(tables),
+				figure.Known(accesses)
 		}
 		a.w.Keys = append(a.w.Keys, keys)
 	}

@@ -25,6 +25,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/schema"
 )
 
 // Orders and hashes, by the names used in flags and manifests.
@@ -323,9 +324,6 @@ func (s *sorter) spread(text []byte) []pair {
 	return pairs
 }
 
-// ManifestSchema is the version of the manifest file.
-const ManifestSchema = "statelab.manifest/1"
-
 // ManifestPath is where a database's manifest stands. Engines ignore the folder.
 func ManifestPath(dir string) string { return filepath.Join(dir, engine.OwnFolder, "manifest.json") }
 
@@ -368,7 +366,7 @@ func (m *Manifest) Values() (*Values, error) { return NewValues(m.ValueModel, m.
 
 // WriteManifest writes the manifest of the database in dir, whole or not at all.
 func WriteManifest(dir string, m *Manifest) error {
-	m.Schema = ManifestSchema
+	m.Schema = schema.Manifest
 	path := ManifestPath(dir)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("write manifest: %w", err)
@@ -382,7 +380,7 @@ var ErrNoManifest = errors.New("no statelab manifest")
 // ReadManifest reads and checks the manifest of the database in dir.
 func ReadManifest(dir string) (*Manifest, error) {
 	path := ManifestPath(dir)
-	m, err := output.ReadJSON(path, ManifestSchema, func(m *Manifest) string { return m.Schema })
+	m, err := output.ReadJSON(path, schema.Manifest, func(m *Manifest) string { return m.Schema })
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, ErrNoManifest

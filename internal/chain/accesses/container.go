@@ -20,6 +20,8 @@ import (
 	"syscall"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/statelab/statelab/internal/base/schema"
 )
 
 // A list of our own is lines of JSON, compressed by zstd: a header, then a block a line. An access is
@@ -29,8 +31,7 @@ import (
 //	{"number": 7, "root": "0x..", "accesses": ["aw 0 5b38da6a701c568545dcfcb03fcb875f56beddc4", "s 0 5b38.. 2a"], "after": [..]}
 
 const (
-	containerSchema = "statelab.accesses/1"
-	maxLineBytes    = MaxBlockBytes
+	maxLineBytes = MaxBlockBytes
 )
 
 type header struct {
@@ -61,7 +62,7 @@ func NewWriter(to io.Writer, info Info) (*Writer, error) {
 		return nil, fmt.Errorf("make a compressor: %w", err)
 	}
 	w := &Writer{packed, json.NewEncoder(packed)}
-	return w, w.text.Encode(header{containerSchema, info})
+	return w, w.text.Encode(header{schema.Accesses, info})
 }
 
 // Add writes the next block.
@@ -144,9 +145,10 @@ func OpenContainer(in io.ReadCloser, name string) (*Container, error) {
 		}
 		return nil, fmt.Errorf("%s: not an access list of statelab: %w (statelab accesses import makes one)", name, err)
 	}
-	if h.Schema != containerSchema {
+	if h.Schema != schema.Accesses {
 		unpack.Close()
-		return nil, fmt.Errorf("%s: schema %.80q, this version reads %s", name, h.Schema, containerSchema)
+		return nil, fmt.Errorf("%s: schema %.80q, this version reads %s", name, h.Schema,
+			schema.Accesses)
 	}
 	c.info = h.Info
 	return c, nil

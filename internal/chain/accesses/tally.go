@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/mpt"
 	"github.com/statelab/statelab/internal/report/doc"
@@ -187,7 +188,7 @@ type Facts struct {
 // FactsOf reads the list in a file to its end.
 func FactsOf(file string, list Source, told func(*Block) error) (Facts, error) {
 	tally, err := Count(list, told)
-	return Facts{"statelab.accessinfo/1", file, list.Info(), tally}, err
+	return Facts{schema.AccessFacts, file, list.Info(), tally}, err
 }
 
 // Document says what the list holds.

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/statelab/statelab/internal/base/frames"
+	"github.com/statelab/statelab/internal/base/schema"
 )
 
 // The container: a set in one file, read in order or from any version.
@@ -32,8 +33,6 @@ import (
 // Without a footer (a writer was killed, a copy was cut) the frames are walked
 // once and read up to the last version that is whole.
 const (
-	Schema = "statelab.changeset/1"
-
 	magic    = "SLCHSET1"
 	endMagic = "SLCHEND1"
 
@@ -108,8 +107,8 @@ func (c *Container) readHeader() error {
 	if err := json.Unmarshal(c.raw, &h); err != nil {
 		return fmt.Errorf("read header: %w", err)
 	}
-	if h.Schema != Schema {
-		return fmt.Errorf("schema %q, this program reads %s", h.Schema, Schema)
+	if h.Schema != schema.ChangeSet {
+		return fmt.Errorf("schema %q, this program reads %s", h.Schema, schema.ChangeSet)
 	}
 	order, err := parseOrder(h.Order)
 	if err != nil {

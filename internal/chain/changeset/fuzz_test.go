@@ -12,6 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/statelab/statelab/internal/base/frames"
+	"github.com/statelab/statelab/internal/base/schema"
 )
 
 // Whatever bytes a reader is given, it ends, with versions that ascend, in batches
@@ -99,7 +100,8 @@ func FuzzContainerRecords(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, first, second, footer []byte) {
-		text := frames.Append([]byte(magic), encoder, headerFrame, []byte(`{"schema":"`+Schema+`","order":"insertion"}`))
+		text := frames.Append([]byte(magic), encoder, headerFrame,
+			[]byte(`{"schema":"`+schema.ChangeSet+`","order":"insertion"}`))
 		text = frames.Append(text, encoder, changesFrame, first)
 		text = frames.Append(text, encoder, changesFrame, second)
 		at := len(text)

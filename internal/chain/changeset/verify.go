@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/report/doc"
 )
@@ -205,7 +206,8 @@ type VerifiedFacts struct {
 
 // FactsOf are those of a set at path, without reading its changes.
 func FactsOf(path string, info Info) Facts {
-	s := Facts{Schema: "statelab.changeset_info/1", Path: path, Format: info.Format, Order: info.Order.String(), First: info.First, Last: info.Last,
+	s := Facts{Schema: schema.ChangeSetFacts, Path: path, Format: info.Format,
+		Order: info.Order.String(), First: info.First, Last: info.Last,
 		RootRule: info.RootRule, Provenance: info.Provenance, Stores: []StoreFacts{}, Unknown: info.Unknown}
 	for _, name := range info.Stores {
 		s.Stores = append(s.Stores, StoreFacts{Name: name})

@@ -11,6 +11,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/statelab/statelab/internal/base/frames"
+	"github.com/statelab/statelab/internal/base/schema"
 )
 
 // Header is what a container says of itself before its changes.
@@ -46,7 +47,8 @@ func NewWriter(out io.Writer, h Header) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a compressor: %w", err)
 	}
-	text, err := json.Marshal(header{Schema: Schema, Order: h.Order.String(), RootRule: h.RootRule, Provenance: h.Provenance})
+	text, err := json.Marshal(header{Schema: schema.ChangeSet, Order: h.Order.String(),
+		RootRule: h.RootRule, Provenance: h.Provenance})
 	if err != nil {
 		return nil, fmt.Errorf("encode header: %w", err)
 	}

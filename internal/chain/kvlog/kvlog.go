@@ -21,6 +21,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/schema"
 )
 
 // Kind of an operation.
@@ -77,10 +78,8 @@ const (
 // Logged stands where runs name a key scheme: the file has the keys themselves.
 const Logged = "logged"
 
-// Schema is in the first line of a file of our own, which zstd has compressed: a header as a line of JSON, then
+// header is the first line of a file of our own, which zstd has compressed: JSON. After it come the
 // operations. Each is its kind, then the key behind its length, then the number; lengths and numbers are varints.
-const Schema = "statelab.traffic/1"
-
 type header struct {
 	Schema string `json:"schema"`
 	Info
@@ -109,7 +108,7 @@ func Write(to io.Writer, from Source, info Info, told func(ops uint64) error) er
 		return fmt.Errorf("make a compressor: %w", err)
 	}
 	out := bufio.NewWriterSize(packed, 1<<16)
-	if err := json.NewEncoder(out).Encode(header{Schema, info}); err != nil {
+	if err := json.NewEncoder(out).Encode(header{schema.Traffic, info}); err != nil {
 		return err
 	}
 	var record []byte
@@ -178,8 +177,8 @@ func Open(path string) (*File, error) {
 			err = json.Unmarshal(line, &h)
 		}
 	}
-	if err == nil && h.Schema != Schema {
-		err = fmt.Errorf("schema %.80q, this version reads %s", h.Schema, Schema)
+	if err == nil && h.Schema != schema.Traffic {
+		err = fmt.Errorf("schema %.80q, this version reads %s", h.Schema, schema.Traffic)
 	}
 	if err != nil {
 		return nil, errors.Join(engine.Fail(engine.CodeUnsupported, "%s: not key traffic of statelab: %w (statelab accesses import --from makes it)", path, err),

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/report/doc"
 )
@@ -88,7 +89,8 @@ func Count(name string, from Source, classify func(key []byte) string, told func
 }
 
 func count(name string, from Source, classify func(key []byte) string, told func(ops uint64) error, maxKeys int) (Facts, error) {
-	c := &counting{facts: Facts{Schema: "statelab.trafficinfo/1", File: name, Info: from.Info()}, classes: map[string]*tally{}, keys: map[uint64]*key{},
+	c := &counting{facts: Facts{Schema: schema.TrafficFacts, File: name, Info: from.Info()},
+		classes: map[string]*tally{}, keys: map[uint64]*key{},
 		maxKeys: maxKeys, classify: classify}
 	if err := each(from, told, func(op *Op) error { c.count(op); return nil }); err != nil {
 		return c.facts, err

@@ -13,6 +13,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Model is what a curve is drawn from.
@@ -41,11 +42,31 @@ type Cost struct {
 // Place is a cache size with what a Get costs there, in a node that has run for
 // long.
 type Place struct {
-	CacheBytes       int64   `json:"cache_bytes"`
-	BlockCacheBytes  int64   `json:"block_cache_bytes"` // of CacheBytes, while the node writes
-	BlockReadsPerGet float64 `json:"block_reads_per_get"`
+	CacheBytes      int64 `json:"cache_bytes"`
+	BlockCacheBytes int64 `json:"block_cache_bytes"` // of CacheBytes, while the node writes
+
+	BlockReadsPerGet float64 `json:"-"`
 	// AtRest is the figure while nothing is written; absent on most of the curve.
-	AtRest float64 `json:"block_reads_per_get_at_rest,omitempty"`
+	AtRest figure.Value `json:"-"`
+}
+
+func (p *Place) members() figure.Members {
+	return figure.Members{figure.BlockReadsPerGet: &p.BlockReadsPerGet,
+		figure.BlockReadsPerGet.AtRest(): &p.AtRest}
+}
+
+// MarshalJSON writes the figures by their keys.
+func (p Place) MarshalJSON() ([]byte, error) {
+	type plain Place
+
+	return p.members().Marshal(plain(p))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (p *Place) UnmarshalJSON(text []byte) error {
+	type plain Place
+
+	return p.members().Unmarshal(text, (*plain)(p))
 }
 
 // Curve is a database's cost by cache size with the sizes that answer
@@ -79,8 +100,27 @@ type List struct {
 	Gets       uint64 `json:"gets"`        // that count
 	WarmupGets uint64 `json:"warmup_gets"` // before those
 	Bytes      int64  `json:"cache_bytes"` // of the blocks that they ask for
+
 	// FirstReads are of blocks that no Get before has asked for, by a Get that counts: no cache saves them.
-	FirstReads float64 `json:"first_block_reads_per_get"`
+	FirstReads float64 `json:"-"`
+}
+
+func (l *List) members() figure.Members {
+	return figure.Members{figure.BlockReadsPerGet.First(): &l.FirstReads}
+}
+
+// MarshalJSON writes the figures by their keys.
+func (l List) MarshalJSON() ([]byte, error) {
+	type plain List
+
+	return l.members().Marshal(plain(l))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (l *List) UnmarshalJSON(text []byte) error {
+	type plain List
+
+	return l.members().Unmarshal(text, (*plain)(l))
 }
 
 // whose names the Gets.
@@ -250,9 +290,9 @@ func (d *drawer) at(cacheBytes int64) (p Place, floor float64) {
 
 // rest adds what a Get costs at p while nothing is written.
 func (d *drawer) rest(p Place) Place {
-	p.AtRest = p.BlockReadsPerGet
+	p.AtRest = figure.Known(p.BlockReadsPerGet)
 	if rest := min(d.RestReserve(p.CacheBytes), p.CacheBytes); rest < p.CacheBytes-p.BlockCacheBytes {
-		p.AtRest = d.cost(p.CacheBytes, rest).BlockReadsPerGet
+		p.AtRest = figure.Known(d.cost(p.CacheBytes, rest).BlockReadsPerGet)
 	}
 	return p
 }

@@ -105,7 +105,8 @@ func TestDraw(t *testing.T) {
 	if near := c.Near.BlockCacheBytes; near < inflection.IP1.CacheBytes || near > 3*inflection.IP2.CacheBytes/2 {
 		t.Errorf("recommended %d for blocks, IP1 %d, IP2 %d", near, inflection.IP1.CacheBytes, inflection.IP2.CacheBytes)
 	}
-	if rest := c.Near.AtRest; rest == 0 || rest > c.Near.BlockReadsPerGet || c.Now.AtRest > c.Now.BlockReadsPerGet-0.1 {
+	if rest := c.Near.AtRest.OrZero(); rest == 0 || rest > c.Near.BlockReadsPerGet ||
+		c.Now.AtRest.OrZero() > c.Now.BlockReadsPerGet-0.1 {
 		t.Errorf("at rest: recommended %+v, now %+v", c.Near, c.Now)
 	}
 	if c.Most == nil || c.Most.CacheBytes != 3<<20 || c.Most.BlockReadsPerGet <= c.Near.BlockReadsPerGet {

@@ -16,16 +16,15 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/internal/advice"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/explain/nodemetrics"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
-
-// Schema is the version of Advice as JSON.
-const Schema = "statelab.advise/1"
 
 // Evidence is all that a judgement rests on.
 type Evidence struct {
@@ -47,21 +46,66 @@ type Evidence struct {
 // Limits are the operator's; 0 is none.
 type Limits struct {
 	MemoryBytes   int64         `json:"memory_bytes,omitempty"`
-	GetsPerSecond float64       `json:"gets_per_second,omitempty"`
 	LatencyGoal   time.Duration `json:"latency_goal_ns,omitempty"`
+	GetsPerSecond float64       `json:"-"`
+}
+
+func (l *Limits) members() figure.Members {
+	m := figure.Members{}
+	if l.GetsPerSecond > 0 {
+		m[figure.GetsPerSecond] = &l.GetsPerSecond
+	}
+
+	return m
+}
+
+// MarshalJSON writes the limits that there are.
+func (l Limits) MarshalJSON() ([]byte, error) {
+	type plain Limits
+
+	return l.members().Marshal(plain(l))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (l *Limits) UnmarshalJSON(text []byte) error {
+	type plain Limits
+
+	return figure.Members{figure.GetsPerSecond: &l.GetsPerSecond}.Unmarshal(text, (*plain)(l))
 }
 
 // Verified is a cache size that was measured beside what was predicted for the
 // same run: its warm-up, its Gets, nothing written.
 type Verified struct {
-	CacheBytes        int64    `json:"cache_bytes"`
-	WarmupGets        uint64   `json:"warmup_gets"`
-	Gets              uint64   `json:"gets"`
-	Predicted         float64  `json:"predicted_block_reads_per_get"`
-	Measured          float64  `json:"measured_block_reads_per_get"`
-	ErrorPercent      float64  `json:"error_percent"`
-	DeviceReadsPerGet *float64 `json:"device_reads_per_get,omitempty"`
-	PageCache         string   `json:"page_cache"`
+	CacheBytes   int64   `json:"cache_bytes"`
+	WarmupGets   uint64  `json:"warmup_gets"`
+	Gets         uint64  `json:"gets"`
+	ErrorPercent float64 `json:"error_percent"` // of Predicted
+	PageCache    string  `json:"page_cache"`
+
+	Predicted         float64      `json:"-"` // block reads per Get
+	Measured          float64      `json:"-"`
+	DeviceReadsPerGet figure.Value `json:"-"`
+}
+
+func (v *Verified) members() figure.Members {
+	reads := figure.BlockReadsPerGet
+
+	return figure.Members{reads.Predicted(): &v.Predicted, reads.Measured(): &v.Measured,
+		figure.DeviceReadsPerGet: &v.DeviceReadsPerGet}
+}
+
+// MarshalJSON writes the figures by their keys.
+func (v Verified) MarshalJSON() ([]byte, error) {
+	type plain Verified
+
+	return v.members().Marshal(plain(v))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (v *Verified) UnmarshalJSON(text []byte) error {
+	type plain Verified
+
+	return v.members().Unmarshal(text, (*plain)(v))
 }
 
 // Advice is what advise --json prints.
@@ -83,7 +127,6 @@ type Advice struct {
 	Below2         *Place            `json:"below_2,omitempty"`
 	Below1_1       *Place            `json:"below_1_1,omitempty"`
 	Flat           *Place            `json:"within_2_percent_of_floor,omitempty"`
-	Floor          float64           `json:"floor_block_reads_per_get"`
 	WholeBytes     int64             `json:"whole_database_cache_bytes"`
 	Curve          []Place           `json:"curve"`
 	Settings       []advice.Setting  `json:"settings"` // how each kind of client is told
@@ -91,6 +134,26 @@ type Advice struct {
 	Disk           advice.Disk       `json:"disk"`
 	Reasons        []Reason          `json:"reasons"`
 	Verified       []Verified        `json:"verified,omitempty"`
+
+	Floor float64 `json:"-"` // block reads per Get that no cache much smaller than the database saves
+}
+
+func (a *Advice) members() figure.Members {
+	return figure.Members{figure.BlockReadsPerGet.Floor(): &a.Floor}
+}
+
+// MarshalJSON writes the figures by their keys.
+func (a Advice) MarshalJSON() ([]byte, error) {
+	type plain Advice
+
+	return a.members().Marshal(plain(a))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (a *Advice) UnmarshalJSON(text []byte) error {
+	type plain Advice
+
+	return a.members().Unmarshal(text, (*plain)(a))
 }
 
 // Recommendation is what to do.
@@ -107,10 +170,51 @@ type Recommendation struct {
 // State is a place with what it means for this node and disk.
 type State struct {
 	Place
-	Source              string  `json:"source,omitempty"` // how it is known
-	Whose               string  `json:"whose,omitempty"`  // in two or three words
-	BlockReadsPerSecond float64 `json:"block_reads_per_second,omitempty"`
-	DeviceNanosPerGet   int64   `json:"device_ns_per_get,omitempty"` // if every block read goes to the device
+	stateFacts
+
+	BlockReadsPerSecond figure.Value // absent: the Gets per second of the node are not known
+}
+
+// stateFacts are the members of State that are no figures.
+type stateFacts struct {
+	Source            string `json:"source,omitempty"`            // how it is known
+	Whose             string `json:"whose,omitempty"`             // in two or three words
+	DeviceNanosPerGet int64  `json:"device_ns_per_get,omitempty"` // if every block read goes to the device
+}
+
+func (s *State) members() figure.Members {
+	m := s.Place.members()
+	m[figure.BlockReadsPerSecond] = &s.BlockReadsPerSecond
+
+	return m
+}
+
+// MarshalJSON writes the members of the place and of the state as one object.
+func (s State) MarshalJSON() ([]byte, error) {
+	type place Place // without its methods
+	plain := struct {
+		place
+		stateFacts
+	}{place(s.Place), s.stateFacts}
+
+	return s.members().Marshal(plain)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (s *State) UnmarshalJSON(text []byte) error {
+	type place Place
+	var plain struct {
+		place
+		stateFacts
+	}
+	if err := s.members().Unmarshal(text, &plain); err != nil {
+		return err
+	}
+	// The members are in s; the rest is in plain.
+	s.CacheBytes, s.BlockCacheBytes, s.stateFacts = plain.CacheBytes, plain.BlockCacheBytes,
+		plain.stateFacts
+
+	return nil
 }
 
 // verdict is the kind of answer.
@@ -135,8 +239,10 @@ const tinyCacheBytes = advice.GethLeastCache
 func Judge(e Evidence) Advice {
 	c := e.Curve
 	a := Advice{
-		Schema: Schema, Database: e.Database, Engine: e.Engine, Inflection: lsm.Inflect(e.Database.Levels, e.Database.Values, e.Database.Bytes),
-		Limits: e.Limits, Node: e.Node, Missing: e.Missing, List: c.List, Below2: c.Below2, Below1_1: c.Below1_1, Flat: c.Flat, Floor: c.Floor,
+		Schema: schema.Advice, Database: e.Database, Engine: e.Engine,
+		Inflection: lsm.Inflect(e.Database.Levels, e.Database.Values, e.Database.Bytes),
+		Limits:     e.Limits, Node: e.Node, Missing: e.Missing, List: c.List, Below2: c.Below2,
+		Below1_1: c.Below1_1, Flat: c.Flat, Floor: c.Floor,
 		WholeBytes: c.WholeBytes, Curve: c.Points, Disk: e.Disk, Verified: e.Verified,
 	}
 	v, then := e.decide(a.Inflection)
@@ -212,9 +318,13 @@ func (e *Evidence) tooLarge(cacheBytes int64) bool {
 }
 
 func (e *Evidence) state(p Place) State {
-	s := State{Place: p, BlockReadsPerSecond: p.BlockReadsPerGet * e.Limits.GetsPerSecond}
+	s := State{Place: p}
+	if rate := e.Limits.GetsPerSecond; rate > 0 {
+		s.BlockReadsPerSecond = figure.Known(p.BlockReadsPerGet * rate)
+	}
 	if len(e.Disk.Points) > 0 {
-		s.DeviceNanosPerGet = int64(e.Disk.Latency(p.BlockReadsPerGet, s.BlockReadsPerSecond))
+		s.DeviceNanosPerGet = int64(e.Disk.Latency(p.BlockReadsPerGet,
+			s.BlockReadsPerSecond.OrZero()))
 	}
 	return s
 }
@@ -316,8 +426,8 @@ func (e *Evidence) needs(p Place) string {
 		when = "while nothing is written"
 	}
 	text := fmt.Sprintf("%s, a Get%s needs about %s block reads", when, of, reads(p))
-	if p.AtRest > 0 && perGet(p.AtRest) != reads(p) {
-		text += fmt.Sprintf(" (%s when nothing is written, as sweep measures)", perGet(p.AtRest))
+	if rest, known := p.AtRest.Number(); known && perGet(rest) != reads(p) {
+		text += fmt.Sprintf(" (%s when nothing is written, as sweep measures)", perGet(rest))
 	}
 	return text
 }
@@ -329,8 +439,8 @@ func (e *Evidence) beside() string {
 		return ""
 	}
 	text := fmt.Sprintf("; with %s: %s", e.present(), reads(now))
-	if now.AtRest > 0 && perGet(now.AtRest) != reads(now) {
-		text += fmt.Sprintf(" (%s)", perGet(now.AtRest))
+	if rest, known := now.AtRest.Number(); known && perGet(rest) != reads(now) {
+		text += fmt.Sprintf(" (%s)", perGet(rest))
 	}
 	return text
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/advice.txt with what is printed now")
@@ -31,7 +32,11 @@ func someDisk() advice.Disk {
 // writes, with round figures.
 func someEvidence() Evidence {
 	place := func(cacheBytes int64, reads, rest float64) Place {
-		return Place{CacheBytes: cacheBytes, BlockCacheBytes: cacheBytes / 2, BlockReadsPerGet: reads, AtRest: rest}
+		p := Place{CacheBytes: cacheBytes, BlockCacheBytes: cacheBytes / 2, BlockReadsPerGet: reads}
+		if rest > 0 { // most of a curve has no such figure
+			p.AtRest = figure.Known(rest)
+		}
+		return p
 	}
 	at := func(p Place) *Place { return &p }
 	return Evidence{
@@ -68,7 +73,10 @@ func TestAnswers(t *testing.T) {
 	}{
 		{"a larger cache pays", func(*Evidence) {},
 			"With a cache of 3.71 GiB: " + best + "; with the node's cache of 2.00 GiB: 1.60 (1.05)" + little, false, 3800 * mib},
-		{"nothing is written", func(e *Evidence) { e.Writes.Known, e.Curve.Near.AtRest, e.Curve.Now.AtRest = true, 1.05, 1.6 },
+		{"nothing is written", func(e *Evidence) {
+			e.Writes.Known, e.Curve.Near.AtRest, e.Curve.Now.AtRest = true, figure.Known(1.05),
+				figure.Known(1.6)
+		},
 			"With a cache of 3.71 GiB: while nothing is written, a Get needs about 1.05 block reads; with the node's cache of 2.00 GiB: 1.60" + little, false,
 			3800 * mib},
 		{"what runs is enough", func(e *Evidence) { e.Curve.Now = Place{CacheBytes: 8 * gib, BlockReadsPerGet: 1.01} },
@@ -310,8 +318,8 @@ func TestAdviceAsJSON(t *testing.T) {
 func TestText(t *testing.T) {
 	e := someEvidence()
 	e.Limits = Limits{MemoryBytes: 8 * gib, GetsPerSecond: 5000, LatencyGoal: time.Millisecond}
-	device := 1.05
-	e.Verified = []Verified{{CacheBytes: 2 * gib, Predicted: 1.05, Measured: 1.06, ErrorPercent: -0.9, DeviceReadsPerGet: &device},
+	e.Verified = []Verified{{CacheBytes: 2 * gib, Predicted: 1.05, Measured: 1.06,
+		ErrorPercent: -0.9, DeviceReadsPerGet: figure.Known(1.05)},
 		{CacheBytes: 3800 * mib, Predicted: 1, Measured: 0.99, ErrorPercent: 1}}
 	var out strings.Builder
 	if err := render.Terminal(&out, Judge(e).Document()); err != nil {

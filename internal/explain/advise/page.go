@@ -12,16 +12,18 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Read reads a folder that holds advice.json.
 func Read(dir string) (*Advice, error) {
 	path := filepath.Join(dir, result.AdviceFile)
-	a, err := output.ReadJSON(path, Schema, func(a *Advice) string { return a.Schema })
+	a, err := output.ReadJSON(path, schema.Advice, func(a *Advice) string { return a.Schema })
 	if err == nil && len(a.Settings) == 0 {
 		err = engine.Fail(engine.CodeDamaged, "%s is damaged: it has no settings", path)
 	}
@@ -150,15 +152,16 @@ func (a *Advice) placesTable(rows []place) doc.Table {
 	bytes := func(name string, of func(Place) int64) column {
 		return column{Name: name, Words: func(p place) string { return doc.Unless0(of(p.Place), unit.Bytes) }}
 	}
-	reads := func(name string, of func(Place) float64) column {
-		return doc.Optional(name, "reads/Get", perGet, func(p place) *float64 { return doc.Of(of(p.Place)) })
+	reads := func(name string, of func(Place) figure.Value) column {
+		return doc.Optional(name, "reads/Get", perGet,
+			func(p place) *float64 { return of(p.Place).Pointer() })
 	}
 	rate := a.Limits.GetsPerSecond
 	return doc.TableOf(rows, nil, doc.Words("which cache", func(p place) string { return p.name }),
 		bytes("cache", func(p Place) int64 { return p.CacheBytes }),
 		bytes("for blocks", func(p Place) int64 { return p.BlockCacheBytes }),
-		reads("writing", func(p Place) float64 { return p.BlockReadsPerGet }),
-		reads("at rest", func(p Place) float64 { return p.AtRest }),
+		reads("writing", func(p Place) figure.Value { return figure.Known(p.BlockReadsPerGet) }),
+		reads("at rest", func(p Place) figure.Value { return p.AtRest }),
 		doc.Optional("reads/s", "at "+unit.ShortCount(rate)+" Gets/s", doc.Digits, func(p place) *float64 {
 			return doc.When(rate > 0 && p.CacheBytes > 0, math.Floor(p.BlockReadsPerGet*rate+0.5))
 		}))
@@ -184,7 +187,8 @@ func (a *Advice) verifiedTable() doc.Table {
 		doc.Figure("predicted", "/Get", doc.PerGet, func(v Verified) float64 { return v.Predicted }),
 		doc.Figure("measured", "/Get", doc.PerGet, func(v Verified) float64 { return v.Measured }),
 		doc.Figure("error", "%", func(v float64) string { return fmt.Sprintf("%+.1f", v) }, func(v Verified) float64 { return v.ErrorPercent }),
-		doc.Optional("device reads", "/Get", doc.PerGet, func(v Verified) *float64 { return v.DeviceReadsPerGet }))
+		doc.Optional("device reads", "/Get", doc.PerGet,
+			func(v Verified) *float64 { return v.DeviceReadsPerGet.Pointer() }))
 }
 
 // settingsBlocks are the flags of the database's own program, then those of others.
@@ -233,10 +237,14 @@ func (a *Advice) memoryTitle() string {
 func (a *Advice) diskTable() doc.Table {
 	type column = doc.Column[advice.ProbePoint]
 	return doc.TableOf(a.Disk.Points, nil,
-		column{Name: "in flight", Key: true, Format: doc.Digits, Value: func(p advice.ProbePoint) *float64 { return doc.Of(p.InFlight) }},
+		column{Name: "in flight", Key: true, Format: doc.Digits,
+			Value: func(p advice.ProbePoint) *float64 { return doc.Some(float64(p.InFlight)) }},
 		column{Name: "reads", Unit: "per s", Value: func(p advice.ProbePoint) *float64 { return &p.ReadsPerSecond }},
 		column{Name: "mean", Value: func(p advice.ProbePoint) *float64 { return &p.MeanNanos }}.In(doc.Micros),
-		column{Name: "p99", Value: func(p advice.ProbePoint) *float64 { return doc.Of(p.P99Nanos) }}.In(doc.Micros))
+		column{Name: "p99", Value: func(p advice.ProbePoint) *float64 {
+			return doc.When(p.P99Nanos > 0,
+				float64(p.P99Nanos))
+		}}.In(doc.Micros))
 }
 
 // floorName is what a Get reads once all else is cached. A cache that holds data blocks as

@@ -14,7 +14,8 @@ func TestPicture(t *testing.T) {
 		Database: result.Database{Bytes: 224 << 30},
 		Curve: []Place{{CacheBytes: 64 << 20, BlockReadsPerGet: 5.1}, {CacheBytes: 400 << 20, BlockReadsPerGet: 2},
 			{CacheBytes: 4 << 30, BlockReadsPerGet: 1.02}},
-		Now:      State{Place: Place{CacheBytes: 512 << 20, BlockReadsPerGet: 1.8}, Whose: "you are here"},
+		Now: State{Place: Place{CacheBytes: 512 << 20, BlockReadsPerGet: 1.8},
+			stateFacts: stateFacts{Whose: "you are here"}},
 		Then:     State{Place: Place{CacheBytes: 2 << 30, BlockReadsPerGet: 1.05}},
 		Verified: []Verified{{CacheBytes: 512 << 20, Measured: 1.79}},
 	}

@@ -73,8 +73,8 @@ func (e *Evidence) memtables(a Advice) string {
 	text := fmt.Sprintf("memtables are charged to the block cache: a node that writes keeps %d of %s, "+
 		"so %s of the %s hold blocks",
 		m.Live, size(m.Each(then.CacheBytes)), size(then.BlockCacheBytes), size(then.CacheBytes))
-	if then.AtRest > 0 && then.AtRest < 0.99*then.BlockReadsPerGet {
-		text += fmt.Sprintf("; while it writes nothing a Get costs %s", perGet(then.AtRest))
+	if rest, known := then.AtRest.Number(); known && rest < 0.99*then.BlockReadsPerGet {
+		text += fmt.Sprintf("; while it writes nothing a Get costs %s", perGet(rest))
 	}
 	if stop := int64(e.Settings.StopMemTables); stop*m.Each(then.CacheBytes) >= then.CacheBytes {
 		text += fmt.Sprintf("; in a write stall %d of them leave nothing", stop)
@@ -114,8 +114,9 @@ func (e *Evidence) disk(a Advice) string {
 		return text + "; give --gets-per-second, or --node-metrics for geth, to find out whether it is the limit"
 	}
 	at := "at " + unit.ShortCount(e.Limits.GetsPerSecond) + " Gets/s, "
-	then := fmt.Sprintf("with %s it %s", size(a.Then.CacheBytes), e.Disk.Verdict(a.Then.BlockReadsPerSecond))
-	now := "with the present cache it " + e.Disk.Verdict(a.Now.BlockReadsPerSecond)
+	then := fmt.Sprintf("with %s it %s", size(a.Then.CacheBytes),
+		e.Disk.Verdict(a.Then.BlockReadsPerSecond.OrZero()))
+	now := "with the present cache it " + e.Disk.Verdict(a.Now.BlockReadsPerSecond.OrZero())
 	switch {
 	case a.Recommendation.Keep:
 		return at + now
@@ -138,7 +139,7 @@ func (e *Evidence) latency(a Advice) string {
 	if goal == 0 || len(e.Disk.Points) == 0 {
 		return ""
 	}
-	p := e.Disk.Feeding(a.Then.BlockReadsPerSecond)
+	p := e.Disk.Feeding(a.Then.BlockReadsPerSecond.OrZero())
 	say := func(s State) string {
 		met := "misses"
 		if time.Duration(s.DeviceNanosPerGet) <= goal {

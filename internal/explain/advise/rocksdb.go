@@ -9,10 +9,12 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/advice"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/model/fidelity"
 	"github.com/statelab/statelab/internal/report/doc"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // RocksAdvice is what advise prints of a database of RocksDB, with --json too.
@@ -56,14 +58,32 @@ type TableShare struct {
 // RocksPlace is a block cache and what a Get reads with it.
 type RocksPlace struct {
 	CacheBytes       int64   `json:"cache_bytes"`
-	BlockReadsPerGet float64 `json:"data_block_reads_per_get"`
+	BlockReadsPerGet float64 `json:"-"` // of data blocks
+}
+
+func (p *RocksPlace) members() figure.Members {
+	return figure.Members{figure.BlockReadsPerGet.Data(): &p.BlockReadsPerGet}
+}
+
+// MarshalJSON writes the figures by their keys.
+func (p RocksPlace) MarshalJSON() ([]byte, error) {
+	type plain RocksPlace
+
+	return p.members().Marshal(plain(p))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (p *RocksPlace) UnmarshalJSON(text []byte) error {
+	type plain RocksPlace
+
+	return p.members().Unmarshal(text, (*plain)(p))
 }
 
 // Judge recommends a block cache for Gets of random keys that go to mix, of which r.Tables
 // tells the names. Where there is memory, it is as large as it may be: with random keys every block
 // gains the same.
 func (r *RocksAdvice) Judge(tables []fidelity.Table, mix []fidelity.Portion, missing float64) error {
-	r.Schema = "statelab.advise.rocksdb/1"
+	r.Schema = schema.RocksAdvice
 	switch {
 	case r.Metadata:
 		r.Basis = "blocks per Get of random keys that RocksDB's LRU cache reads, filters and indexes among them: from a trace of this database"

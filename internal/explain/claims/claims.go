@@ -13,6 +13,7 @@ import (
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // finding is what a run says of a claim.
@@ -201,9 +202,9 @@ func (e Evidence) Reads(i int, condition string) (r Reading, ok bool) {
 func (e Evidence) ReadsOf(i int, kind, condition string) (r Reading, ok bool) {
 	of, place, ok := e.lookups(i, kind, condition)
 	r = Reading{of: of}
-	var field string
-	r.Value, r.Unit, field = of.Reads()
-	r.place = place + "." + field
+	var counted figure.Figure
+	r.Value, r.Unit, counted = of.Reads()
+	r.place = place + "." + counted.Key
 	return r, ok && !of.ReadsUnknown
 }
 
@@ -211,18 +212,20 @@ func (e Evidence) ReadsOf(i int, kind, condition string) (r Reading, ok bool) {
 // them or the device; nodes come with them.
 func (e Evidence) blocks(i int, condition string) (r Reading, ok bool) {
 	of, place, ok := e.lookups(i, result.AccountLookup, condition)
-	if of.BlockReads != nil {
-		return Reading{of, *of.BlockReads, "block reads", place + ".block_reads_per_lookup"}, ok
+	if of.BlockReads.IsKnown() {
+		return Reading{of, of.BlockReads.OrZero(), "block reads",
+			place + "." + figure.BlockReadsPerLookup.Key}, ok
 	}
-	return Reading{of, of.ReadCalls, "read calls", place + ".read_calls_per_lookup"}, ok && of.ReadCalls >= of.MajorFaults && !of.ReadsUnknown
+	return Reading{of, of.ReadCalls, "read calls", place + "." + figure.ReadCallsPerLookup.Key},
+		ok && of.ReadCalls >= of.MajorFaults && !of.ReadsUnknown
 }
 
 // share is the memory held over what the state takes; 0: nothing was held.
 func (e Evidence) Share(i int) float64 {
-	if e.Rows[i].DiskBytes == 0 {
+	if e.Rows[i].DiskBytes.OrZero() == 0 {
 		return 0
 	}
-	return float64(e.Workload.MemoryBytes) / float64(e.Rows[i].DiskBytes)
+	return float64(e.Workload.MemoryBytes) / e.Rows[i].DiskBytes.OrZero()
 }
 
 // mostlyCached is the share of a state in memory from which reads with memory held
@@ -236,7 +239,7 @@ const FitsInMemory = "fits_in_memory"
 // budget, or nothing held it and the machine has more, or the run says so.
 func (e Evidence) fitted(i int) bool {
 	row := e.Rows[i]
-	if e.Workload.MemoryBytes == 0 && row.DiskBytes < e.Host.MemoryBytes {
+	if e.Workload.MemoryBytes == 0 && row.DiskBytes.OrZero() < float64(e.Host.MemoryBytes) {
 		return true
 	}
 	return e.Share(i) >= 1 || slices.ContainsFunc(e.Warnings, func(w engine.Warning) bool {
@@ -309,7 +312,7 @@ func Largest(l *result.Layouts) (accounts uint64) {
 
 // Predicted are the device reads at a size that was not built.
 func (e Evidence) Predicted(layout string, accounts uint64, memoryBytes int64) *float64 {
-	return Value(e.Ahead(layout, "device_reads_per_lookup", accounts, memoryBytes))
+	return Value(e.Ahead(layout, figure.DeviceReadsPerLookup.Key, accounts, memoryBytes))
 }
 
 // Value is that of a figure of the outlook, for a column.

@@ -7,6 +7,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 const mib = 1 << 20
@@ -17,24 +18,28 @@ func ptr[T any](v T) *T { return &v }
 // held, and meets nodes.
 func aRow(layout string, accounts uint64, first, held, nodes float64) result.LayoutRow {
 	look := func(condition string, reads float64) result.Lookups {
-		l := result.Lookups{Kind: result.AccountLookup, Condition: condition, InFlight: 1, DeviceReads: &reads, BlockReads: &reads, ReadCalls: reads}
+		l := result.Lookups{Kind: result.AccountLookup, Condition: condition, InFlight: 1,
+			DeviceReads: figure.Known(reads), BlockReads: figure.Known(reads), ReadCalls: reads}
 		if nodes > 0 {
-			l.Nodes = &nodes
+			l.Nodes = figure.Known(nodes)
 		}
 		return l
 	}
-	row := result.LayoutRow{Layout: layout, Accounts: accounts, Status: result.OK, DiskBytes: 20 * mib, UpdateNanos: ptr(1e4), PeakRSSBytes: 10 * int64(accounts),
-		Updates: &result.StateUpdates{WriteBytes: 3 * writtenPage},
-		Lookups: []result.Lookups{look(result.FirstLookups, first), look(result.HeldLookups, held)}}
+	row := result.LayoutRow{Layout: layout, Accounts: accounts, Status: result.OK,
+		DiskBytes: figure.Known(20 * mib), UpdateNanos: figure.Known(1e4),
+		PeakRSSBytes: figure.Known(float64(10 * int64(accounts))),
+		Updates:      &result.StateUpdates{WriteBytes: 3 * writtenPage},
+		Lookups: []result.Lookups{look(result.FirstLookups, first), look(result.HeldLookups,
+			held)}}
 	if nodes > 0 {
-		row.Nodes, row.PredictedNodes = &nodes, &nodes
+		row.Nodes, row.PredictedNodes = figure.Known(nodes), figure.Known(nodes)
 	}
 	return row
 }
 
 func withoutDevice(row result.LayoutRow) result.LayoutRow {
 	for i := range row.Lookups {
-		row.Lookups[i].DeviceReads = nil
+		row.Lookups[i].DeviceReads = figure.Value{}
 	}
 	return row
 }
@@ -173,7 +178,7 @@ func TestFit(t *testing.T) {
 func TestNothingHoldsInMemory(t *testing.T) {
 	const perNode = 4
 	rows := []result.LayoutRow{aRow("chunktrie:unpinned", 1e4, 5, 5, 5), aRow("chunktrie:unpinned", 1e5, 6, 6, 6)}
-	state := rows[1].DiskBytes
+	state := int64(rows[1].DiskBytes.OrZero())
 	for name, c := range map[string]struct {
 		l    result.Layouts
 		want string

@@ -9,6 +9,7 @@ import (
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Budgets of the outlook: geth's default cache, and what a server has to spare.
@@ -39,9 +40,11 @@ func judgeManyReads(e Evidence, c subject.Claim) finding {
 		}
 		text, places := e.cost(i)
 		f.note(text, places...)
-		if o, place, ok := e.Ahead(layout, "nodes_per_lookup", subject.Billion, 0); ok && first.of.Nodes != nil && largest < 0 {
+		if o, place, ok := e.Ahead(layout, figure.NodesPerLookup.Key, subject.Billion, 0); ok &&
+			first.of.Nodes.IsKnown() && largest < 0 {
 			f.note(fmt.Sprintf("for the %s nodes of 1B accounts it would be %s reads a node, and a node takes %s here",
-				doc.Number(o.Value), doc.Number(c.Low/o.Value), doc.PerGet(first.Value / *first.of.Nodes)), place)
+				doc.Number(o.Value), doc.Number(c.Low/o.Value),
+				doc.PerGet(first.Value/first.of.Nodes.OrZero())), place)
 		}
 		if first.Value >= c.Low*(1-tolerance) {
 			f.Word, f.Clause = HoldsIf, "nothing is cached"
@@ -72,9 +75,11 @@ func judgeGrowth(e Evidence, c subject.Claim) finding {
 		var same, search, reads []float64
 		var rows []int
 		for _, i := range e.Sizes(layout) {
-			if first, ok := e.Reads(i, result.FirstLookups); ok && first.of.Nodes != nil && first.Value > 0 {
+			if first, ok := e.Reads(i, result.FirstLookups); ok && first.of.Nodes.IsKnown() &&
+				first.Value > 0 {
 				rows, reads = append(rows, i), append(reads, first.Value)
-				same, search = append(same, *first.of.Nodes), append(search, *first.of.Nodes*math.Log(float64(e.Rows[i].Accounts)))
+				same, search = append(same, first.of.Nodes.OrZero()), append(search,
+					first.of.Nodes.OrZero()*math.Log(float64(e.Rows[i].Accounts)))
 				f.Places = append(f.Places, first.place)
 			}
 		}
@@ -97,7 +102,7 @@ func judgeGrowth(e Evidence, c subject.Claim) finding {
 		switch {
 		case bySearch < bySame/2:
 			f.Word, f.Clause = HoldsIf, "nothing is cached"
-			if o, place, ok := e.Ahead(layout, "nodes_per_lookup", subject.Billion, 0); ok {
+			if o, place, ok := e.Ahead(layout, figure.NodesPerLookup.Key, subject.Billion, 0); ok {
 				f.note(fmt.Sprintf("that law extrapolated to 1B accounts: %s reads", doc.Number(slope*o.Value*math.Log(subject.Billion))), place)
 			}
 		case bySame < bySearch/2 && f.Word != HoldsIf:
@@ -131,17 +136,20 @@ func judgeNodes(e Evidence, c subject.Claim) finding {
 	layout := c.Layouts[0]
 	i, _ := e.Largest(layout)
 	first, ok := e.blocks(i, result.FirstLookups)
-	o, place, far := e.Ahead(layout, "nodes_per_lookup", subject.Billion, 0)
+	o, place, far := e.Ahead(layout, figure.NodesPerLookup.Key, subject.Billion, 0)
 	row := e.Rows[i]
-	if !ok || !far || first.of.Nodes == nil || row.Nodes == nil || row.PredictedNodes == nil {
+	if !ok || !far || !first.of.Nodes.IsKnown() || !row.Nodes.IsKnown() ||
+		!row.PredictedNodes.IsKnown() {
 		return finding{Word: Untested, Clause: noFigures}
 	}
-	perNode, off := first.Value / *first.of.Nodes, *row.Nodes / *row.PredictedNodes - 1
+	perNode, off := first.Value/first.of.Nodes.OrZero(),
+		row.Nodes.OrZero()/row.PredictedNodes.OrZero()-1
 	reads := o.Value * perNode
 	f := finding{Word: Fails}
 	f.note(fmt.Sprintf("%s: %s reads a node; %s nodes at %s, %s off the formula, which gives %s at 1B", layout, doc.PerGet(perNode),
-		doc.Number(*row.Nodes), e.Accounts(i), unit.Percent(math.Abs(off)), doc.Number(o.Value)),
-		first.place, fmt.Sprintf("rows[%d].nodes_per_lookup", i), place)
+		doc.Number(row.Nodes.OrZero()), e.Accounts(i), unit.Percent(math.Abs(off)),
+		doc.Number(o.Value)),
+		first.place, fmt.Sprintf("rows[%d].%s", i, figure.NodesPerLookup.Key), place)
 	switch {
 	case math.Abs(off) > tolerance/2:
 		f.Word, f.Clause = Untested, "the formula does not predict our node counts"
@@ -178,10 +186,11 @@ func judgeFewReads(e Evidence, c subject.Claim) finding {
 	if absent, ok := e.ReadsOf(last, result.AbsentAccountLookup, result.FirstLookups); ok && c.High == 1 {
 		f.note(fmt.Sprintf("%s for an absent account", doc.PerGet(absent.Value)), absent.place)
 	}
-	if o, place, ok := e.Ahead(layout, "reads_per_lookup", subject.Billion, 0); ok {
+	if o, place, ok := e.Ahead(layout, figure.ReadsPerLookup.Key, subject.Billion, 0); ok {
 		f.note(fmt.Sprintf("%s at 1B without a cache by %s", doc.Number(o.Value), Basis(o.Basis)), place)
 	}
-	if o, place, ok := e.Ahead(layout, "device_reads_per_lookup", subject.Billion, ServerMemory); ok {
+	if o, place, ok := e.Ahead(layout, figure.DeviceReadsPerLookup.Key, subject.Billion,
+		ServerMemory); ok {
 		f.note(fmt.Sprintf("%s at 1B with %s by %s", doc.PerGet(o.Value), doc.ShortBytes(o.MemoryBytes), Basis(o.Basis)), place)
 	}
 	held, ok := e.Reads(last, result.HeldLookups)
@@ -205,7 +214,8 @@ func judgeFewReads(e Evidence, c subject.Claim) finding {
 // made for a read, so that only a device of its own counts them.
 func judgeRingReads(e Evidence, c subject.Claim) finding {
 	i, _ := e.Largest(c.Layouts[0])
-	if first, _, ok := e.lookups(i, result.AccountLookup, result.FirstLookups); ok && first.DeviceReads == nil {
+	if first, _, ok := e.lookups(i, result.AccountLookup, result.FirstLookups); ok &&
+		!first.DeviceReads.IsKnown() {
 		return finding{Word: Untested, Clause: "its reads can be counted only on a volume: statelab volume create"}
 	}
 	return judgeFewReads(e, c)
@@ -217,18 +227,20 @@ func judgeReadPerNode(e Evidence, c subject.Claim) finding {
 	layout, f := c.Layouts[0], finding{Word: Untested, Clause: noFigures}
 	for _, i := range e.Sizes(layout) {
 		first, ok := e.blocks(i, result.FirstLookups)
-		if !ok || first.of.Nodes == nil {
+		if !ok || !first.of.Nodes.IsKnown() {
 			continue
 		}
-		perNode := first.Value / *first.of.Nodes
+		perNode := first.Value / first.of.Nodes.OrZero()
 		if math.Abs(perNode-1) > tolerance/10 {
 			f.Word = Fails
 		} else if f.Word == Untested {
 			f.Word, f.Clause = Holds, ""
 		}
-		text := fmt.Sprintf("%s at %s: %s %s for %s nodes", layout, e.Accounts(i), doc.PerGet(first.Value), first.Unit, doc.PerGet(*first.of.Nodes))
-		if first.of.DeviceReads != nil {
-			text += fmt.Sprintf(", %s of the device, which reads pages", doc.PerGet(*first.of.DeviceReads))
+		text := fmt.Sprintf("%s at %s: %s %s for %s nodes", layout, e.Accounts(i),
+			doc.PerGet(first.Value), first.Unit, doc.PerGet(first.of.Nodes.OrZero()))
+		if first.of.DeviceReads.IsKnown() {
+			text += fmt.Sprintf(", %s of the device, which reads pages",
+				doc.PerGet(first.of.DeviceReads.OrZero()))
 		}
 		f.ours, f.Places = []string{text}, append(f.Places, first.place)
 	}
@@ -252,8 +264,8 @@ func judgePerGet(e Evidence, c subject.Claim) finding {
 			continue
 		}
 		perGetReads, what := held.Value, "a Get"
-		if held.of.Nodes != nil {
-			perGetReads, what = held.Value / *held.of.Nodes, "a node"
+		if held.of.Nodes.IsKnown() {
+			perGetReads, what = held.Value/held.of.Nodes.OrZero(), "a node"
 		}
 		text := fmt.Sprintf("%s at %s: %s %s %s with %s", layout, e.Accounts(i), doc.PerGet(perGetReads), held.Unit, what, e.memory(i))
 		f = finding{Word: HoldsIf, Clause: e.isHeld(i), ours: []string{text}, Places: []string{held.place}}
@@ -270,13 +282,13 @@ func judgePerGet(e Evidence, c subject.Claim) finding {
 	}
 	i, _ := e.Largest(layout)
 	if first, ok := e.blocks(i, result.FirstLookups); ok {
-		if first.of.Nodes != nil {
-			first.Value /= *first.of.Nodes
+		if first.of.Nodes.IsKnown() {
+			first.Value /= first.of.Nodes.OrZero()
 		}
 		f.note(doc.PerGet(first.Value)+" with nothing cached at "+e.Accounts(i), first.place)
 	}
-	o, place, ok := e.Ahead(layout, "held_reads_per_lookup", subject.Billion, defaultCache)
-	nodes, _, walks := e.Ahead(layout, "nodes_per_lookup", subject.Billion, 0)
+	o, place, ok := e.Ahead(layout, figure.ReadsPerLookup.Held().Key, subject.Billion, defaultCache)
+	nodes, _, walks := e.Ahead(layout, figure.NodesPerLookup.Key, subject.Billion, 0)
 	if ok && walks {
 		o.Value /= nodes.Value
 	}
@@ -315,8 +327,9 @@ func judgeIndexMemory(e Evidence, c subject.Claim) finding {
 		}
 	}
 	if len(f.ours) == 0 {
-		f.note(fmt.Sprintf("%s at %s: %s bytes an entry of the whole process", layout, e.Accounts(i), doc.Number(float64(row.PeakRSSBytes)/entries)),
-			fmt.Sprintf("rows[%d].peak_rss_bytes", i))
+		f.note(fmt.Sprintf("%s at %s: %s bytes an entry of the whole process", layout,
+			e.Accounts(i), doc.Number(float64(row.PeakRSSBytes.OrZero())/entries)),
+			fmt.Sprintf("rows[%d].%s", i, figure.PeakMemory.Key))
 	}
 	return f
 }
@@ -326,9 +339,10 @@ func judgeSpeed(e Evidence, c subject.Claim) finding {
 	layout := c.Layouts[0]
 	i, _ := e.Largest(layout)
 	f := finding{Word: Untested, Clause: c.Why}
-	if nanos := e.Rows[i].UpdateNanos; nanos != nil && *nanos > 0 {
+	if nanos := e.Rows[i].UpdateNanos.Pointer(); nanos != nil && *nanos > 0 {
 		f.note(fmt.Sprintf("%s at %s: %s updates a second on %d cores, in blocks of %s", layout, e.Accounts(i), doc.ShortCount(1e9 / *nanos), e.Host.Cores,
-			doc.ShortCount(e.Workload.UpdateAccounts)), fmt.Sprintf("rows[%d].update_ns", i))
+			doc.ShortCount(e.Workload.UpdateAccounts)), fmt.Sprintf("rows[%d].%s", i,
+			figure.UpdateTime.Key))
 	}
 	return f
 }
@@ -349,7 +363,7 @@ func judgeWrites(e Evidence, c subject.Claim) finding {
 	f := finding{Word: Fails}
 	f.note(fmt.Sprintf("%s at %s: %s pages of 4 KiB for a changed account with its slot, in blocks of %s", layout, e.Accounts(i), doc.Number(pages),
 		doc.ShortCount(e.Workload.UpdateAccounts)),
-		fmt.Sprintf("rows[%d].updates.write_bytes_per_update", i))
+		fmt.Sprintf("rows[%d].updates.%s", i, figure.WriteBytesPerUpdate.Key))
 	if pages <= c.High*(1+tolerance) {
 		f.Word, f.Clause = HoldsIf, "there are at most "+e.Accounts(i)+" accounts (larger states were not built)"
 	}

@@ -15,22 +15,8 @@ import (
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
-
-// questions are what people come with, and the figure that answers each.
-var questions = []struct{ figure, text string }{
-	{"block_reads_per_get", "How many blocks does a Get read?"},
-	{"device_reads_per_get", "How many reads of the device does a Get cost?"},
-	{"gets_per_second", "How many Gets are answered in a second?"},
-	{"service_p99_ns", "How long do the slowest 1 % of Gets take?"},
-	{"response_p99_ns", "How long do the slowest 1 % of Gets take at a given rate, waiting included?"},
-	{"write_amplification", "How many bytes does the engine write for each byte stored?"},
-	{"leaves_per_second", "How fast does a state tree take a chain's changes?"},
-	{"disk_bytes", "How much disk space does a state tree take?"},
-	{"account_nodes_per_lookup", "How many nodes does the lookup of an account visit?"},
-	{"account_device_bytes_per_lookup", "How many bytes does the lookup of an account read from the device?"},
-	{"account_service_p50_ns", "How long does the lookup of an account take?"},
-}
 
 // Board ranks what answered one question under the same conditions.
 type Board struct {
@@ -55,22 +41,24 @@ type Ranked struct {
 // Boards ranks the runs of folders, question by question. Only runs under the same
 // conditions, with as many threads and the same memory, stand on one board.
 func Boards(sides []Side) (boards []*Board) {
-	all := metrics()
-	for _, q := range questions {
-		m := all[slices.IndexFunc(all, func(m metric) bool { return m.name == q.figure })]
+	for _, m := range metrics() {
+		if m.Question == "" {
+			continue
+		}
 		by := map[string]*Board{}
 		var found []*Board
 		for n, side := range sides {
 			for _, g := range side.Groups {
 				v := values(m, g.Runs)
-				if len(v) == 0 || len(v) < len(g.Runs) || slices.Max(v) == 0 && !m.count {
+				if len(v) == 0 || len(v) < len(g.Runs) || slices.Max(v) == 0 && !m.Repeats {
 					continue
 				}
 				if e, _ := subject.EngineOf(g.Runs[0].Engine.Name); e.KeepsNothing {
 					continue
 				}
 				at := budget(g.Runs[0])
-				if source := g.Runs[0].Figures.BlockReadSource; source != "" && q.figure == "block_reads_per_get" {
+				if source := g.Runs[0].Figures.BlockReadSource; source != "" &&
+					m.Key == figure.BlockReadsPerGet.Key {
 					at = joined(at, "counted as "+source) // such counts are not ranked with those of blocks
 				}
 				if slices.ContainsFunc(g.Runs, inMemory) {
@@ -78,7 +66,8 @@ func Boards(sides []Side) (boards []*Board) {
 				}
 				key := fmt.Sprint(conditions(g.Runs[0]), at)
 				if by[key] == nil {
-					by[key] = &Board{Question: q.text, Figure: m.noun, At: place(g.Runs[0], at), metric: m}
+					by[key] = &Board{Question: m.Question, Figure: m.Noun, At: place(g.Runs[0], at),
+						metric: m}
 					found = append(found, by[key])
 				}
 				by[key].Rows = append(by[key].Rows, Ranked{Side: n, folder: filepath.Base(side.Name), Subject: subjectOf(g), Values: v, Middle: m.middle(v), group: g})
@@ -161,7 +150,7 @@ func subjectOf(g Group) string {
 // rank sorts the lines and says of each whether it certainly differs from the first.
 func (b *Board) rank() {
 	slices.SortStableFunc(b.Rows, func(x, y Ranked) int {
-		if b.metric.higher {
+		if b.metric.Better == figure.Higher {
 			x, y = y, x
 		}
 		return cmp.Compare(x.Middle, y.Middle)
@@ -169,7 +158,8 @@ func (b *Board) rank() {
 	for i := range b.Rows[1:] {
 		row := &b.Rows[i+1]
 		judged, err := pair{a: b.Rows[0].group, b: row.group}.judge("", "", Options{Alpha: difference.Alpha / float64(len(b.Rows)-1), Margin: difference.Margin})
-		at := slices.IndexFunc(judged.Figures, func(f Figure) bool { return f.Name == b.metric.name })
+		at := slices.IndexFunc(judged.Figures,
+			func(f Figure) bool { return f.Name == b.metric.Key })
 		if err != nil || at < 0 {
 			row.Verdict = "not compared: its runs were made under different conditions"
 			continue
@@ -181,7 +171,7 @@ func (b *Board) rank() {
 			row.Verdict = "differs from the first by less than matters (" + percent(difference.Margin) + " %)"
 		case f.Certain() && f.Relative:
 			row.Verdict = fmt.Sprintf("%s %% %s than the first", strings.TrimPrefix(signed(f.Change, percent), "−"),
-				b.metric.direction(f.Change))
+				b.metric.Direction(f.Change))
 			row.Verdict = strings.TrimPrefix(row.Verdict, "+")
 		case f.Certain():
 			row.Verdict = "differs from the first"
@@ -201,8 +191,10 @@ func (b *Board) Chart() *doc.Chart {
 	if len(b.Rows) < 2 {
 		return nil
 	}
-	scale := cmp.Or(b.metric.scale.Size, 1)
-	return doc.Ranges(b.Question, "", doc.Axis{Label: b.Figure, Unit: b.metric.scale.Name}, b.Rows, b.short, func(r Ranked) (at float64, span doc.Range) {
+	scale := cmp.Or(doc.ScaleOf(b.metric.Figure).Size, 1)
+	return doc.Ranges(b.Question, "", doc.Axis{Label: b.Figure,
+		Unit: doc.ScaleOf(b.metric.Figure).Name}, b.Rows, b.short, func(r Ranked) (at float64,
+		span doc.Range) {
 		return r.Middle / scale, doc.Range{Low: slices.Min(r.Values) / scale, High: slices.Max(r.Values) / scale}
 	})
 }

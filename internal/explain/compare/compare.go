@@ -7,10 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/difference"
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Methods by which figures are compared.
@@ -19,9 +21,6 @@ const (
 	Test   = "Mann-Whitney test"
 	ByKeys = "chance of the keys"
 )
-
-// Schema is the version of a comparison's JSON.
-const Schema = "statelab.compare/1"
 
 // Comparison is what compare says. The first side is the baseline.
 type Comparison struct {
@@ -110,7 +109,7 @@ func Folders(folders, names []string, by string, o Options) (*Comparison, error)
 
 // Of compares sides with the first one.
 func Of(sides []Side, o Options) (*Comparison, error) {
-	c := &Comparison{Schema: Schema, sides: sides}
+	c := &Comparison{Schema: schema.Comparison, sides: sides}
 	o.Alpha = cmp.Or(o.Alpha, difference.Alpha)
 	for _, side := range sides[1:] {
 		if a, b := sides[0].kind(), side.kind(); a != b {
@@ -179,13 +178,14 @@ func (p pair) judge(a, b string, o Options) (Pair, error) {
 		out.Notes = append(out.Notes, fmt.Sprintf("Other processes used up to %.0f %% of the processors meanwhile", 100*share))
 	}
 	for _, m := range metrics() {
-		f := Figure{Name: m.name, metric: m, Values: [2]Values{values(m, p.a.Runs), values(m, p.b.Runs)}}
+		f := Figure{Name: m.Key, metric: m, Values: [2]Values{values(m, p.a.Runs), values(m,
+			p.b.Runs)}}
 		if len(f.Values[0]) < len(p.a.Runs) || len(f.Values[1]) < len(p.b.Runs) {
 			continue
 		}
 		f.A, f.B = m.middle(f.Values[0]), m.middle(f.Values[1])
 		f.Method = Test
-		if m.count && p.sameKeys() && p.repeats(f) {
+		if m.Repeats && p.sameKeys() && p.repeats(f) {
 			f.Method = Exact
 		} else if f.A == 0 && f.B == 0 {
 			continue // nothing of it happened
@@ -204,7 +204,7 @@ func (p pair) judge(a, b string, o Options) (Pair, error) {
 // judge asks the rule of all comparisons (model/difference).
 func (f *Figure) judge(p pair, rule difference.Rule, margin float64) {
 	rule.Exact = f.Method == Exact
-	rule.Machine = !f.metric.count || !p.repeats(*f)
+	rule.Machine = !f.metric.Repeats || !p.repeats(*f)
 	rule.Edge = func(relative bool) float64 { return f.metric.edge(margin, f.A, f.B, relative) }
 	r := difference.Decide(p.a.sample(f.Values[0]), p.b.sample(f.Values[1]), rule)
 	if r.ByKeys {
@@ -214,7 +214,7 @@ func (f *Figure) judge(p pair, rule difference.Rule, margin float64) {
 	f.Verdict, f.Reason, f.Change, f.Low, f.High, f.Relative, f.P, f.Needs = r.Verdict, r.Reason, r.Change, r.Low, r.High, r.Relative, r.P, r.Needs
 	f.Longer, f.Within = r.Longer, r.Certain() && !r.Matters
 	if r.Matters {
-		better := f.metric.better(f.Change)
+		better := f.metric.IsBetter(f.Change)
 		f.Better = &better
 	}
 }
@@ -247,12 +247,12 @@ func (g Group) sample(values Values) difference.Sample {
 	for i, run := range g.Runs {
 		s.Streams = append(s.Streams, keys(run))
 		f := run.Figures
-		if f.BlockReadsPerGet == nil || f.BlockReadsError == nil {
+		if !f.Has(figure.BlockReadsPerGet) || !f.Has(figure.BlockReadsPerGet.Error()) {
 			continue
 		}
 		share := 0.
-		if *f.BlockReadsPerGet > 0 {
-			share = *f.BlockReadsError / *f.BlockReadsPerGet
+		if f.OrZero(figure.BlockReadsPerGet) > 0 {
+			share = f.OrZero(figure.BlockReadsPerGet.Error()) / f.OrZero(figure.BlockReadsPerGet)
 		}
 		s.Chance = append(s.Chance, share*values[i])
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/statelab/statelab/internal/model/difference"
 	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // made is a run of a test, as a runner would write it.
@@ -26,7 +27,9 @@ func made(speed float64, change ...func(*result.Run)) *result.Run {
 		Workload: result.Workload{Name: "readrandom", Keys: 1000, KeyBytes: 32, ValueBytes: 110, Threads: 1, Gets: 1000, WarmupGets: 100, Seed: 1, WriteRate: 10_000},
 		Host:     result.Host{OS: "linux", CPU: "Example", Cores: 2, MemoryBytes: 1 << 30, Filesystem: "ext4", Device: "vda"},
 		Cache:    result.Cache{Effective: 1 << 20},
-		Figures: result.Figures{Gets: 1000, GetsPerSecond: speed, BlockReadsPerGet: &reads, DeviceReadsPerGet: &device, CPUNanosPerGet: 1e9 / speed,
+		Figures: result.Figures{Set: figure.SetOf(map[figure.Figure]float64{figure.GetsPerSecond: speed,
+			figure.BlockReadsPerGet: reads, figure.DeviceReadsPerGet: device,
+			figure.CPUTimePerGet: 1e9 / speed}), Gets: 1000,
 			ServiceNanos: &result.Latency{P50: int64(1e9 / speed), P99: int64(3e9 / speed)}}}
 	for _, f := range change {
 		f(r)
@@ -47,7 +50,7 @@ func group(name string, n int, speed float64, change ...func(*result.Run)) Side 
 func noisy(name string, n int, speed float64) Side {
 	side := group(name, n, speed)
 	for i, run := range side.Groups[0].Runs {
-		run.Figures.GetsPerSecond = speed * (1 + 2*float64(i)/float64(n-1))
+		run.Figures.Record(figure.GetsPerSecond, speed*(1+2*float64(i)/float64(n-1)))
 	}
 	return side
 }
@@ -56,20 +59,25 @@ func noisy(name string, n int, speed float64) Side {
 func devices(name string, reads ...float64) Side {
 	side := group(name, len(reads), 1000)
 	for i, run := range side.Groups[0].Runs {
-		run.Figures.DeviceReadsPerGet = &reads[i]
+		run.Figures.RecordIf(figure.DeviceReadsPerGet, figure.If(&reads[i]))
 	}
 	return side
 }
 
 func moreReads(by float64) func(*result.Run) {
-	return func(r *result.Run) { r.Figures.BlockReadsPerGet = new(*r.Figures.BlockReadsPerGet + by) }
+	return func(r *result.Run) {
+		r.Figures.Record(figure.BlockReadsPerGet, r.Figures.OrZero(figure.BlockReadsPerGet)+by)
+	}
 }
 
 func extraRead(r *result.Run) { moreReads(1)(r) }
 
 // keysOf are of a seed, and give block reads an error.
 func keysOf(seed uint64, error float64) func(*result.Run) {
-	return func(r *result.Run) { r.Workload.Seed, r.Figures.BlockReadsError = seed, &error }
+	return func(r *result.Run) {
+		r.Workload.Seed = seed
+		r.Figures.Record(figure.BlockReadsPerGet.Error(), error)
+	}
 }
 
 // drawnFrom lets the keys be drawn from another program's database of so many bytes.
@@ -279,7 +287,8 @@ func TestFalseAlarmsOfRealNoise(t *testing.T) {
 		runs = append(runs, made(v[0], func(r *result.Run) {
 			r.Workload.Threads = 2
 			r.Figures.ServiceNanos = &result.Latency{P50: int64(v[1]), P99: int64(v[2])}
-			r.Figures.CPUNanosPerGet, r.Figures.DeviceReadsPerGet = v[3], &v[4]
+			r.Figures.Record(figure.CPUTimePerGet, v[3])
+			r.Figures.Record(figure.DeviceReadsPerGet, v[4])
 		}))
 	}
 	for name, order := range map[string]func(i int) int{
@@ -433,11 +442,11 @@ func TestBenchmarksOfBothSidesHaveOneName(t *testing.T) {
 // A comparison shows the run that a sweep of the same runs shows.
 func TestMiddleRunIsThatOfASweep(t *testing.T) {
 	two := group("two", 2, 1000)
-	two.Groups[0].Runs[1].Figures.GetsPerSecond = 3000
+	two.Groups[0].Runs[1].Figures.Record(figure.GetsPerSecond, 3000)
 	shown, _ := result.OfPoint(two.Groups[0].Runs)
 	f := find(t, compared(t, two, group("b", 2, 1000)), "gets_per_second")
-	if f.A != 1000 || f.A != shown.Figures.GetsPerSecond {
-		t.Errorf("compare shows %v, a sweep %v", f.A, shown.Figures.GetsPerSecond)
+	if f.A != 1000 || f.A != shown.Figures.OrZero(figure.GetsPerSecond) {
+		t.Errorf("compare shows %v, a sweep %v", f.A, shown.Figures.OrZero(figure.GetsPerSecond))
 	}
 	rows := Boards([]Side{two})[2].Rows
 	if rows[0].Middle != 1000 {
@@ -486,7 +495,7 @@ func TestErrorsOfKeysAreThoseOfOtherSeeds(t *testing.T) {
 	}
 	of := func(row []string, times float64) Side {
 		return group(row[0], 6, 1000, keysOf(uint64(number(row[0])), number(row[2])*times),
-			func(r *result.Run) { r.Figures.BlockReadsPerGet = new(number(row[1]) * times) })
+			func(r *result.Run) { r.Figures.Record(figure.BlockReadsPerGet, number(row[1])*times) })
 	}
 	var sum, squares, errors, n float64
 	alarms, missed := 0, 0
@@ -504,7 +513,10 @@ func TestErrorsOfKeysAreThoseOfOtherSeeds(t *testing.T) {
 			missed++
 		}
 		extra := find(t, compared(t, before, group("", 6, 1000, keysOf(uint64(number(rows[i][0])), 0),
-			func(r *result.Run) { r.Figures.BlockReadsPerGet = new(number(rows[i][1]) + .001) })), "block_reads_per_get")
+			func(r *result.Run) {
+				r.Figures.Record(figure.BlockReadsPerGet,
+					number(rows[i][1])+.001)
+			})), "block_reads_per_get")
 		if extra.Verdict != difference.Changed || !extra.Within {
 			t.Errorf("an extra read in a thousand Gets: %+v", extra)
 		}

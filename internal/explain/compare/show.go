@@ -66,24 +66,25 @@ func (p Pair) Sentence(f Figure) string {
 	}
 	switch f.Verdict {
 	case difference.Same:
-		return fmt.Sprintf("the same %s: %s (%s)", m.noun, m.print(f.A), p.exact())
+		return fmt.Sprintf("the same %s: %s (%s)", m.Noun, m.print(f.A), p.exact())
 	case difference.CannotTell:
-		text := m.noun + ": cannot tell: " + f.needs(min(p.Runs[0], p.Runs[1]))
+		text := m.Noun + ": cannot tell: " + f.needs(min(p.Runs[0], p.Runs[1]))
 		if f.few {
 			return text + " (" + between + ")"
 		}
 		return text + " " + brackets(f.ends())
 	case difference.NotFound:
-		if !f.Relative && max(-f.Low, f.High) <= m.least {
-			return fmt.Sprintf("no difference found in %s (at most %s either way with 95 %% confidence, %s; %s)", m.noun, unit.Significant(m.least, 2), basis, between)
+		if !f.Relative && max(-f.Low, f.High) <= m.Least {
+			return fmt.Sprintf("no difference found in %s (at most %s either way with 95 %% confidence, %s; %s)",
+				m.Noun, unit.Significant(m.Least, 2), basis, between)
 		}
-		return "no difference found in " + m.noun + " " + brackets(f.ends())
+		return "no difference found in " + m.Noun + " " + brackets(f.ends())
 	}
 	by := m.print(math.Abs(f.Change))
 	if f.Relative {
 		by = percent(math.Abs(f.Change)) + " %"
 	}
-	text := fmt.Sprintf("%s %s %s", by, m.direction(f.Change), m.noun)
+	text := fmt.Sprintf("%s %s %s", by, m.Direction(f.Change), m.Noun)
 	if f.Within {
 		text += ", too little to matter"
 	}
@@ -190,7 +191,7 @@ func (p Pair) lead() string {
 		case f.Verdict == difference.CannotTell:
 			word = untold
 		}
-		said[word] = append(said[word], f.metric.noun)
+		said[word] = append(said[word], f.metric.Noun)
 	}
 	var parts []string
 	for _, word := range []string{better, worse, alike, untold, turns} {
@@ -238,7 +239,7 @@ func (c *Comparison) Document() *doc.Document {
 			})
 		}
 		table := doc.TableOf(p.Figures, nil,
-			words("figure", func(f Figure) string { return f.metric.noun }),
+			words("figure", func(f Figure) string { return f.metric.Noun }),
 			words("baseline, middle run", func(f Figure) string { return f.metric.print(f.A) }),
 			words("compared, middle run", func(f Figure) string { return f.metric.print(f.B) }),
 			change("change", func(f Figure) float64 { return f.Change }), change("from", func(f Figure) float64 { return f.Low }),
@@ -280,7 +281,7 @@ func (p Pair) estimates() string {
 func changes(p Pair) *doc.Chart {
 	told := doc.Where(p.Figures, func(f Figure) bool { return f.Relative && f.Verdict != difference.CannotTell })
 	return doc.Ranges("change of each figure that these runs decide", "figure", doc.Axis{Label: "compared / baseline"}, told,
-		func(f Figure) string { return strings.ReplaceAll(f.metric.noun, " per ", "/") },
+		func(f Figure) string { return strings.ReplaceAll(f.metric.Noun, " per ", "/") },
 		func(f Figure) (at float64, span doc.Range) {
 			return 1 + f.Change, doc.Range{Low: 1 + f.Low, High: 1 + f.High}
 		})

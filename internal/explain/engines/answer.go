@@ -13,6 +13,7 @@ import (
 	"github.com/statelab/statelab/internal/model/difference"
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // The study's two questions, in block reads per Get.
@@ -65,21 +66,23 @@ const (
 // readsAt is "1.04 block reads per Get at a 210 MiB cache (0.933% of the database)".
 func readsAt(p Point) string {
 	f := p.Figures
-	if f.BlockReadsPerGet == nil {
-		return "block reads: " + p.absent("block_reads_per_get")
+	if !f.Has(figure.BlockReadsPerGet) {
+		return "block reads: " + p.absent(figure.BlockReadsPerGet)
 	}
-	text := doc.PerGet(*f.BlockReadsPerGet) + " block reads per Get"
-	switch bytes := f.DeviceReadBytesPerGet; {
+	text := doc.PerGet(f.OrZero(figure.BlockReadsPerGet)) + " block reads per Get"
+	switch bytes := f.Pointer(figure.DeviceReadBytesPerGet); {
 	case f.BlockReadSource == "":
-	case bytes != nil && *bytes > readAheadTimes*pageBytes**f.BlockReadsPerGet && *bytes >= 1:
+	case bytes != nil && *bytes > readAheadTimes*pageBytes*f.OrZero(figure.BlockReadsPerGet) &&
+		*bytes >= 1:
 		text = doc.Number(*bytes) + " bytes per Get from the device (" +
-			doc.PerGet(*f.BlockReadsPerGet) + " page faults: read-ahead hides the rest from that count)"
+			doc.PerGet(f.OrZero(figure.BlockReadsPerGet)) + " page faults: read-ahead hides the rest from that count)"
 	default:
-		text = doc.PerGet(*f.BlockReadsPerGet) + " page faults per Get"
+		text = doc.PerGet(f.OrZero(figure.BlockReadsPerGet)) + " page faults per Get"
 	}
-	if d := f.DeviceReadsPerGet; d != nil {
+	if d := f.Pointer(figure.DeviceReadsPerGet); d != nil {
 		text += " (" + doc.PerGet(*d) + " device reads)"
-	} else if bytes := f.DeviceReadBytesPerGet; bytes != nil && f.BlockReadSource == "" {
+	} else if bytes := f.Pointer(figure.DeviceReadBytesPerGet); bytes != nil &&
+		f.BlockReadSource == "" {
 		text += " (" + doc.Number(*bytes) + " bytes from the device)" // whose reads are not known
 	}
 	switch {
@@ -122,7 +125,7 @@ func withoutReads(p Point) string {
 	f := p.Figures
 	switch {
 	case f.Gets > 0:
-		text := doc.Number(f.GetsPerSecond) + " Gets/s"
+		text := doc.Number(f.OrZero(figure.GetsPerSecond)) + " Gets/s"
 		if p.CacheBytes > 0 {
 			text += " at a " + doc.ShortBytes(p.CacheBytes) + " cache"
 		}
@@ -131,9 +134,11 @@ func withoutReads(p Point) string {
 		}
 		return text + "; " + readsAt(p) + "."
 	case f.Puts > 0:
-		text := fmt.Sprintf("%s Puts at %s Puts/s", unit.Count(f.Puts), doc.Number(f.PutsPerSecond))
-		if f.WriteAmplification != nil {
-			text += fmt.Sprintf("; write amplification %s", doc.Number(*f.WriteAmplification))
+		text := fmt.Sprintf("%s Puts at %s Puts/s", unit.Count(f.Puts),
+			doc.Number(f.OrZero(figure.PutsPerSecond)))
+		if f.Has(figure.WriteAmplification) {
+			text += fmt.Sprintf("; write amplification %s",
+				doc.Number(f.OrZero(figure.WriteAmplification)))
 		}
 		return text + "."
 	}
@@ -141,11 +146,12 @@ func withoutReads(p Point) string {
 }
 
 // absent is why a figure is not there.
-func (p Point) absent(figure string) string {
+func (p Point) absent(f figure.Figure) string {
 	if p.Run == nil {
-		return "not known"
+		return figure.NotRecorded
 	}
-	return cmp.Or(p.Run.Absent[figure], "not known")
+
+	return p.Run.Figures.Reason(f)
 }
 
 // whyNothing is why a curve has no figures.
@@ -251,8 +257,10 @@ func plateau(pts []Point) (Point, bool) {
 		if p.CacheBytes >= last.CacheBytes {
 			break
 		}
-		low := *p.Figures.BlockReadsPerGet * (1 - gained)
-		if !slices.ContainsFunc(pts, func(q Point) bool { return q.CacheBytes > p.CacheBytes && *q.Figures.BlockReadsPerGet < low }) {
+		low := p.Figures.OrZero(figure.BlockReadsPerGet) * (1 - gained)
+		if !slices.ContainsFunc(pts, func(q Point) bool {
+			return q.CacheBytes > p.CacheBytes && q.Figures.OrZero(figure.BlockReadsPerGet) < low
+		}) {
 			return p, true
 		}
 	}
@@ -306,7 +314,10 @@ func rank(pts []Point) (r ranking, ok bool) {
 	if r.repeats < r.needs || len(r.kinds) > 1 {
 		return r, false
 	}
-	best := slices.MaxFunc(pts, func(a, b Point) int { return cmp.Compare(a.Figures.GetsPerSecond, b.Figures.GetsPerSecond) })
+	best := slices.MaxFunc(pts, func(a, b Point) int {
+		return cmp.Compare(a.Figures.OrZero(figure.GetsPerSecond),
+			b.Figures.OrZero(figure.GetsPerSecond))
+	})
 	for _, p := range pts {
 		found := difference.Decide(difference.Sample{Values: p.speeds}, difference.Sample{Values: best.speeds}, rule)
 		if !found.Matters || found.Change <= 0 {
@@ -415,7 +426,7 @@ func (r ranking) unranked() string {
 // speeds lists Gets a second with their ranges, in the order of the axes.
 func (c curve) speeds(pts []Point, stop string) string {
 	text := doc.List(pts, func(p Point) string {
-		return c.sweep.entrant(p) + " " + doc.ShortCount(p.Figures.GetsPerSecond) + p.getsRange()
+		return c.sweep.entrant(p) + " " + doc.ShortCount(p.Figures.OrZero(figure.GetsPerSecond)) + p.getsRange()
 	}) + " Gets/s"
 	if stop != "" && c.x != "" && len(c.stops()) > 1 {
 		text += " with " + counted1(c.x, []string{stop})
@@ -425,7 +436,7 @@ func (c curve) speeds(pts []Point, stop string) string {
 
 // getsRange is the range of Gets a second over the repeats, in brackets.
 func (p Point) getsRange() string {
-	if r := p.Spread["gets_per_second"]; r.Low < r.High {
+	if r := p.Spread[figure.GetsPerSecond.Key]; r.Low < r.High {
 		return " (" + doc.ShortCount(r.Low) + " to " + doc.ShortCount(r.High) + ")"
 	}
 	return ""
@@ -436,7 +447,7 @@ func (c curve) rankStops() string {
 	ok := c.measured()
 	at := func(p Point) string { return counted1(c.x, []string{p.Axes[c.x]}) }
 	speed := func(p Point) string {
-		return doc.ShortCount(p.Figures.GetsPerSecond) + " Gets/s" + p.getsRange() + " with " + at(p)
+		return doc.ShortCount(p.Figures.OrZero(figure.GetsPerSecond)) + " Gets/s" + p.getsRange() + " with " + at(p)
 	}
 	r, ranked := rank(ok)
 	if !ranked {
@@ -450,8 +461,11 @@ func (c curve) rankStops() string {
 	// memory.
 	best := r.leaders[0]
 	text := speed(best)
-	if first := ok[0]; first.Figures.GetsPerSecond > 0 && best.Axes[c.x] != first.Axes[c.x] {
-		text += fmt.Sprintf(", %s times those with %s", doc.Number(best.Figures.GetsPerSecond/first.Figures.GetsPerSecond), at(first))
+	if first := ok[0]; first.Figures.OrZero(figure.GetsPerSecond) > 0 &&
+		best.Axes[c.x] != first.Axes[c.x] {
+		text += fmt.Sprintf(", %s times those with %s",
+			doc.Number(best.Figures.OrZero(figure.GetsPerSecond)/first.Figures.OrZero(figure.GetsPerSecond)),
+			at(first))
 	}
 	if len(r.leaders) > 1 {
 		text += "; not significantly different: " + doc.List(r.leaders[1:], func(p Point) string { return p.Axes[c.x] })

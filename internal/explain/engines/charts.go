@@ -11,6 +11,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // stackOrder is from the bottom up: what every lookup must pay first.
@@ -86,18 +87,20 @@ func readsChart(c curve) *doc.Chart {
 	predicted := predictedIn(c.sweep.Predicted, float64(pts[0].CacheBytes), float64(pts[len(pts)-1].CacheBytes))
 	panel.Line("predicted", predicted, doc.Style{Color: doc.Muted, Dash: doc.Dashed(), Band: true})
 	panel.Line("device reads", deviceReads.Against(cacheBytes, pts), deviceLook())
-	if !panel.Line("measured", spread(pts, cacheBytes, blockReads, "block_reads_per_get"), doc.Style{Color: doc.Ink, Shape: doc.Circle, Width: 1.4}) {
+	if !panel.Line("measured", spread(pts, cacheBytes, blockReads, figure.BlockReadsPerGet.Key),
+		doc.Style{Color: doc.Ink, Shape: doc.Circle, Width: 1.4}) {
 		return nil
 	}
 	markInflection(chart, c.sweep.Inflection, reservedOf(c.pts))
-	labels(panel, pts, func(p Point) string { return doc.PerGet(*p.Figures.BlockReadsPerGet) })
+	labels(panel, pts, func(p Point) string { return doc.PerGet(p.Figures.OrZero(figure.BlockReadsPerGet)) })
 	return chart
 }
 
 // labels are written above the block reads of points, or above their device reads.
 func labels(panel *doc.Panel, pts []Point, text func(Point) string) {
 	panel.Labels(doc.Each(pts, func(p Point) doc.XY {
-		top := math.Max(*p.Figures.BlockReadsPerGet, result.OrZero(p.Figures.DeviceReadsPerGet))
+		top := math.Max(p.Figures.OrZero(figure.BlockReadsPerGet),
+			p.Figures.OrZero(figure.DeviceReadsPerGet))
 		return doc.XY{X: float64(p.CacheBytes), Y: top, Text: text(p)}
 	}))
 }
@@ -126,14 +129,18 @@ func spread(pts []Point, x, y column, name string) (xys doc.XYs) {
 // readsColumns are the data of readsChart.
 func (c curve) readsColumns() []column {
 	types := doc.Each(typesIn(c.measured(), readsByType), func(kind engine.BlockType) column { return readsOf(typeLabel(kind), kind) })
-	return append(append([]column{blockReads}, types...), repeats("over repeats", "low to high", "block_reads_per_get", " to ", 1, doc.PerGet),
+	return append(append([]column{blockReads}, types...), repeats("over repeats", "low to high",
+		figure.BlockReadsPerGet.Key, " to ", 1, doc.PerGet),
 		deviceReads, c.sweep.predicted())
 }
 
 // typeBars stands for readsChart where the cache does not vary: a stacked bar for each
 // value of the axis.
 func typeBars(c curve) *doc.Chart {
-	pts := c.having(func(p Point) bool { return p.Status == result.OK && p.Figures.BlockReadsPerGet != nil })
+	pts := c.having(func(p Point) bool {
+		return p.Status == result.OK &&
+			p.Figures.Has(figure.BlockReadsPerGet)
+	})
 	return stackedTypes("block reads per Get, stacked by block type", c.x, pts, c.pointName, func(p Point) map[string]float64 { return readsByType(p.Figures) })
 }
 
@@ -174,15 +181,18 @@ func hitChart(about string, x doc.Axis, kinds []engine.BlockType, line func(engi
 // deviceChart compares the device's account with the engine's.
 func deviceChart(c curve) *doc.Chart {
 	pts := c.withReads()
-	device := spread(pts, cacheBytes, deviceReads, "device_reads_per_get")
+	device := spread(pts, cacheBytes, deviceReads, figure.DeviceReadsPerGet.Key)
 	if len(device) < 2 {
 		return nil
 	}
 	chart, panel := doc.OnePanel("device reads and block reads per Get by cache size", c.sweep.sizes(), doc.Axis{Label: "reads per Get"})
 	panel.Line("block reads", blockReads.Against(cacheBytes, pts), doc.Style{Color: doc.Ink, Shape: doc.Circle, Width: 2.6})
 	panel.Line("device reads", device, deviceLook())
-	labels(panel, doc.Where(pts, func(p Point) bool { return p.Figures.DeviceReadsPerGet != nil && p.Figures.Agreement != nil }),
-		func(p Point) string { return "×" + doc.Number(*p.Figures.Agreement) })
+	labels(panel, doc.Where(pts, func(p Point) bool {
+		return p.Figures.Has(figure.DeviceReadsPerGet) &&
+			p.Figures.Has(figure.Agreement)
+	}),
+		func(p Point) string { return "×" + doc.Number(p.Figures.OrZero(figure.Agreement)) })
 	return chart.OrNil()
 }
 
@@ -356,7 +366,7 @@ func axisTable(x string, curves []curve) doc.Table {
 	for _, c := range curves {
 		for _, p := range c.pts {
 			if pts = append(pts, p); first[c.label] == 0 && p.Status == result.OK {
-				first[c.label] = p.Figures.GetsPerSecond
+				first[c.label] = p.Figures.OrZero(figure.GetsPerSecond)
 			}
 			labels[pointLabel(p)] = c.label
 		}
@@ -366,10 +376,10 @@ func axisTable(x string, curves []curve) doc.Table {
 		axis(x), gets,
 		column{Name: "x first row", Value: func(p Point) *float64 {
 			of := first[labels[pointLabel(p)]]
-			return doc.When(of > 0, p.Figures.GetsPerSecond/of)
+			return doc.When(of > 0, p.Figures.OrZero(figure.GetsPerSecond)/of)
 		}},
 		latency("p50", service, p50Of), latency("p99", service, p99Of), cpuPercent.Named("CPU", "% of all cores"), cpuTime,
-		figure("in flight", "", nil, func(f result.Figures) *float64 { return doc.Of(f.InFlight) }))
+		columnOf(figure.InFlight))
 }
 
 // axisChart draws both panels; left is how many curves found no room.
@@ -390,7 +400,7 @@ func axisChart(x string, curves []curve) (chart *doc.Chart, left int) {
 	drawn := 0
 	for i, c := range curves {
 		pts := c.measured()
-		xys := spread(pts, at, gets, "gets_per_second")
+		xys := spread(pts, at, gets, figure.GetsPerSecond.Key)
 		if len(xys) == 0 {
 			continue
 		}
@@ -444,7 +454,7 @@ func pointsOf(curves []curve) []Point {
 func axisPlaces(x string, curves []curve) (place func(Point) *float64, places []float64) {
 	place = func(p Point) *float64 {
 		if x == "cache" {
-			return doc.Of(p.CacheBytes)
+			return doc.When(p.CacheBytes > 0, float64(p.CacheBytes))
 		}
 		n, err := unit.ParseCount(p.Axes[x])
 		return doc.When(err == nil && n > 0, float64(n))
@@ -508,7 +518,7 @@ func (c curve) enginesChart() *doc.Chart {
 		failed := 0
 		for _, p := range of.pts {
 			at := slices.Index(stops, p.Axes[c.x])
-			set.Spans[at] = doc.Range(p.Spread["gets_per_second"])
+			set.Spans[at] = doc.Range(p.Spread[figure.GetsPerSecond.Key])
 			if set.Failed[at] = set.Values[0][at] <= 0 || !doc.Sane(set.Values[0][at]); set.Failed[at] {
 				failed++
 			}

@@ -8,35 +8,50 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
-// Every figure of a point is declared here once, for tables, charts and texts.
 type column = doc.Column[Point]
 
-func figure(name, unit string, format func(float64) string, value func(result.Figures) *float64) column {
+// columnOf is the column of a figure of a point's run.
+func columnOf(f figure.Figure) column {
+	return doc.ColumnOf(f, func(p Point) figure.Value { return p.Figures.Value(f) })
+}
+
+// figureColumn is a column of what is made from the figures of a point's run.
+func figureColumn(name, unit string, format func(float64) string,
+	value func(result.Figures) *float64) column {
 	return doc.Optional(name, unit, format, func(p Point) *float64 { return value(p.Figures) })
 }
 
 func perGet(name string, value func(result.Figures) *float64) column {
-	return figure(name, "/Get", doc.PerGet, value)
+	return figureColumn(name, "/Get", doc.PerGet, value)
 }
 
 // Columns of a point that several tables and charts share.
 var (
-	blockReads  = perGet("block reads", func(f result.Figures) *float64 { return f.BlockReadsPerGet })
-	deviceReads = perGet("device reads", func(f result.Figures) *float64 { return f.DeviceReadsPerGet })
-	deviceBytes = figure("device bytes", "/Get", nil, func(f result.Figures) *float64 { return f.DeviceReadBytesPerGet })
-	agreement   = figure("agreement", "device / block", nil, func(f result.Figures) *float64 { return f.Agreement })
-	gets        = figure("Gets", "/s", nil, func(f result.Figures) *float64 { return doc.Of(f.GetsPerSecond) })
+	blockReads  = columnOf(figure.BlockReadsPerGet)
+	deviceReads = columnOf(figure.DeviceReadsPerGet)
+	deviceBytes = columnOf(figure.DeviceReadBytesPerGet)
+	agreement   = columnOf(figure.Agreement)
+	gets        = columnOf(figure.GetsPerSecond)
 	kiloGets    = gets.In(doc.Scale{Name: "k/s", Size: 1e3}).Named("Gets", "k/s")
-	cpuPercent  = figure("CPU", "% of all", nil, func(f result.Figures) *float64 { return doc.Of(f.CPUPercent) })
-	cpuTime     = figure("CPU", "", nil, func(f result.Figures) *float64 { return doc.Of(f.CPUNanosPerGet) }).In(doc.Micros).Named("CPU", "us/Get")
-	peakMemory  = figure("memory", "", nil, func(f result.Figures) *float64 { return doc.Of(f.PeakRSSBytes) }).In(doc.MiB)
-	cacheBytes  = column{Name: "cache", Key: true, Value: func(p Point) *float64 { return doc.Of(p.CacheBytes) }}
-	cacheShare  = column{Name: "cache", Unit: "% of DB", Key: true, Spare: 1, Value: func(p Point) *float64 { return doc.Of(p.CachePercent) }}
-	blockBytes  = column{Name: "for blocks", Key: true, Value: func(p Point) *float64 { return doc.Of(p.BlockBytes) }}
-	phase       = column{Name: "regime", Key: true, Format: doc.Digits, Value: func(p Point) *float64 { return doc.Of(p.Regime) }}
+	cpuPercent  = columnOf(figure.CPUPercent)
+	cpuTime     = columnOf(figure.CPUTimePerGet)
+	peakMemory  = columnOf(figure.PeakMemory)
+	cacheBytes  = column{Name: "cache", Key: true,
+		Value: func(p Point) *float64 { return given(float64(p.CacheBytes)) }}
+	cacheShare = column{Name: "cache", Unit: "% of DB", Key: true, Spare: 1,
+		Value: func(p Point) *float64 { return given(p.CachePercent) }}
+	blockBytes = column{Name: "for blocks", Key: true,
+		Value: func(p Point) *float64 { return given(float64(p.BlockBytes)) }}
+	phase = column{Name: "regime", Key: true, Format: doc.Digits,
+		Value: func(p Point) *float64 { return given(float64(p.Regime)) }}
 )
+
+// given is what a point was given. 0 says that it was given none: an engine without a cache has no
+// cache size, no part of it for blocks, and no regime.
+func given(v float64) *float64 { return doc.When(v > 0, v) }
 
 // Latencies that a column can take a quantile of.
 func service(f result.Figures) *result.Latency  { return f.ServiceNanos }
@@ -47,7 +62,10 @@ func p99Of(l *result.Latency) float64  { return float64(l.P99) }
 func meanOf(l *result.Latency) float64 { return l.Mean }
 
 func latency(name string, of func(result.Figures) *result.Latency, quantile func(*result.Latency) float64) column {
-	return figure(name, "", nil, func(f result.Figures) *float64 { return doc.Via(of(f), quantile) }).In(doc.Micros)
+	return figureColumn(name, "", nil, func(f result.Figures) *float64 {
+		return doc.Via(of(f),
+			quantile)
+	}).In(doc.Micros)
 }
 
 // readsOf are the block reads of some types. Where any type was counted, a type that is
@@ -73,7 +91,7 @@ func readsAtLevel(level string) column {
 
 // hitRate is that of a type of blocks, in percent: nothing finer than 0.01.
 func hitRate(label, name string) column {
-	return figure(label, "%", func(p float64) string {
+	return figureColumn(label, "%", func(p float64) string {
 		switch {
 		case p > 0 && p < 0.005:
 			return "<0.01"
@@ -186,7 +204,7 @@ func levels(list []engine.Level) doc.Table {
 			for _, l := range r.of {
 				total += of(l)
 			}
-			return doc.Of(total)
+			return doc.When(total > 0, float64(total)) // a level without any is left empty
 		}}
 	}
 	count := func(name string, of func(engine.Level) int64) column { return sum(name, doc.Digits, of) }
@@ -241,9 +259,13 @@ func (s *Sweep) phases() doc.Table {
 	}
 	return doc.TableOf(rows, nil,
 		doc.Words("point", func(p phased) string { return pointLabel(p.of) }), doc.Words("phase", func(p phased) string { return p.Name }),
-		doc.Optional("seconds", "", nil, func(p phased) *float64 { return doc.Of(p.Seconds) }),
+		doc.Optional("seconds", "", nil, func(p phased) *float64 {
+			return doc.When(p.Seconds > 0, p.Seconds) // imported logs have none of the warm-up
+		}),
 		doc.Figure("operations", "", doc.Digits, func(p phased) float64 { return float64(p.Ops) }),
-		doc.Optional("CPU", "s", nil, func(p phased) *float64 { return doc.Of(float64(p.CPUNanos) / 1e9) }),
+		doc.Optional("CPU", "s", nil, func(p phased) *float64 {
+			return doc.When(p.CPUNanos > 0, float64(p.CPUNanos)/1e9) // imported logs have none
+		}),
 		doc.Figure("block reads", "", doc.Digits, func(p phased) (sum float64) {
 			for _, tally := range p.Reads {
 				sum += float64(tally.Count)
@@ -263,18 +285,19 @@ func (s *Sweep) phases() doc.Table {
 func (s *Sweep) ledger() doc.Table {
 	wrote := doc.Where(s.Points, func(p Point) bool { return len(p.Figures.WriteBytesPerPut) > 0 })
 	bytes := func(cause string) column {
-		return figure(cause, "B/put", nil, func(f result.Figures) *float64 { return doc.At(f.WriteBytesPerPut, cause) })
+		return figureColumn(cause, "B/put", nil,
+			func(f result.Figures) *float64 { return doc.At(f.WriteBytesPerPut, cause) })
 	}
 	commits := func(f result.Figures) *result.Latency { return f.PutNanos }
 	return doc.TableOf(wrote, failure, doc.Words("point", s.differing),
-		figure("puts", "/s", doc.ShortCount, func(f result.Figures) *float64 { return doc.Of(f.PutsPerSecond) }),
+		columnOf(figure.PutsPerSecond).Formatted(doc.ShortCount),
 		bytes(result.LedgerUser).Named("user", "B/put"), bytes(result.LedgerJournal), bytes(result.LedgerFlush),
 		bytes(result.LedgerCompaction).Named("compact", "B/put"),
 		bytes(result.LedgerSynced), bytes(result.LedgerDevice),
-		figure("syncs", "", doc.ShortCount, func(f result.Figures) *float64 { return doc.Whole(f.Syncs) }).Spared(2),
+		columnOf(figure.Syncs).Formatted(doc.ShortCount).Spared(2),
 		latency("commit p50", commits, p50Of), latency("commit p99", commits, p99Of),
-		figure("stalls", "", doc.Digits, func(f result.Figures) *float64 { return doc.Whole(f.Stalls) }).Spared(2),
-		figure("stalled", "s", nil, func(f result.Figures) *float64 { return f.StallSeconds }).Spared(2),
+		columnOf(figure.WriteStalls).Formatted(doc.Digits).Spared(2),
+		columnOf(figure.WriteStallSeconds).Spared(2),
 		gets.Spared(1), latency("Get p99", service, p99Of).Spared(1))
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // setting is one point of a sweep made for a test.
@@ -62,9 +63,12 @@ func enginesSweep(t testing.TB, settings ...setting) string {
 		if s.failed != "" {
 			run.Status, run.Error, p.Status, p.Error = result.Failed, s.failed, result.Failed, s.failed
 		} else {
-			run.Figures = result.Figures{Gets: 1000, Found: 1000, Seconds: 1, GetsPerSecond: s.speed, BlockReadsPerGet: ptr(1.5), DeviceReadsPerGet: ptr(2.0),
-				DeviceReadBytesPerGet: ptr(8192.0), CPUPercent: 50, CPUNanosPerGet: 9000, PeakRSSBytes: 90 * mib,
-				SwitchesPerGet: 2, SwitchShare: ptr(0.03), ServiceNanos: &result.Latency{P50: 90_000, P99: 300_000, Mean: 100_000, N: 1000}}
+			run.Figures = result.Figures{Set: figure.SetOf(map[figure.Figure]float64{figure.GetsPerSecond: s.speed,
+				figure.BlockReadsPerGet: 1.5, figure.DeviceReadsPerGet: 2.0,
+				figure.DeviceReadBytesPerGet: 8192.0, figure.CPUPercent: 50,
+				figure.CPUTimePerGet: 9000, figure.PeakMemory: 90 * mib, figure.SwitchesPerGet: 2,
+				figure.SwitchShare: 0.03}), Gets: 1000, Found: 1000, Seconds: 1,
+				ServiceNanos: &result.Latency{P50: 90_000, P99: 300_000, Mean: 100_000, N: 1000}}
 			if s.change != nil {
 				s.change(run)
 			}
@@ -73,7 +77,8 @@ func enginesSweep(t testing.TB, settings ...setting) string {
 		for n, folder := range p.Runs { // evenly from low to high, the point's own first
 			one := *run
 			if n > 0 && s.failed == "" {
-				one.Figures.GetsPerSecond = s.low + (s.high-s.low)*float64(n-1)/float64(max(1, repeats-2))
+				one.Figures.Record(figure.GetsPerSecond,
+					s.low+(s.high-s.low)*float64(n-1)/float64(max(1, repeats-2)))
 			}
 			must(t, os.MkdirAll(filepath.Join(dir, folder), 0o755))
 			must(t, result.WriteRun(filepath.Join(dir, folder), &one))
@@ -106,7 +111,7 @@ func fourEngines(repeats int) []setting {
 		{engine: "rocksdb", threads: "4", speed: 2000, low: 1900, high: 2100, repeats: repeats},
 		{engine: "mdbx", threads: "1", speed: 500, low: 480, high: 520, repeats: repeats},
 		{engine: "mdbx", threads: "4", speed: 900, low: 800, high: 1000, repeats: repeats, change: func(r *result.Run) {
-			r.Figures.DeviceReadsPerGet = nil
+			r.Figures.Unavailable("not counted", figure.DeviceReadsPerGet)
 			r.Figures.BlockReadSource = "major page faults of the process"
 		}},
 		{engine: "badger", threads: "1", failed: "killed by signal 9 in phase warm at op 39,103"},
@@ -236,7 +241,7 @@ func TestKnee(t *testing.T) {
 func TestMissCost(t *testing.T) {
 	at := func(handles string, opens, meta, mean float64) setting {
 		return setting{engine: "pebble1", handles: handles, speed: 1000, repeats: 1, change: func(r *result.Run) {
-			r.Figures.TableOpensPerGet = &opens
+			r.Figures.RecordIf(figure.TableOpensPerGet, figure.If(&opens))
 			r.Figures.BlockReadsPerGetByType = map[string]float64{"data": 1, "meta": meta}
 			r.Figures.ServiceNanos.Mean = mean
 		}}
@@ -283,7 +288,9 @@ func TestPublishedFigures(t *testing.T) {
 func TestPageFaultsAreNamed(t *testing.T) {
 	point := func(faults, bytes float64) Point {
 		p := Point{Run: &result.Run{Memory: &result.Memory{BudgetBytes: 64 * mib}}}
-		p.Figures = result.Figures{BlockReadsPerGet: &faults, BlockReadSource: "major page faults of the process", DeviceReadBytesPerGet: &bytes}
+		p.Figures = result.Figures{Set: figure.SetOf(map[figure.Figure]float64{figure.BlockReadsPerGet: faults,
+			figure.DeviceReadBytesPerGet: bytes}),
+			BlockReadSource: "major page faults of the process"}
 		return p
 	}
 	for want, p := range map[string]Point{

@@ -7,6 +7,7 @@ import (
 
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // curve is points of a sweep that can be compared: they differ in the x axis and, in a
@@ -145,7 +146,7 @@ func measured(pts []Point) []Point {
 // withReads are the measured points that have a place on a cache axis.
 func (c curve) withReads() []Point {
 	return c.having(func(p Point) bool {
-		return p.Status == result.OK && p.Figures.BlockReadsPerGet != nil && p.CacheBytes > 0
+		return p.Status == result.OK && p.Figures.Has(figure.BlockReadsPerGet) && p.CacheBytes > 0
 	})
 }
 

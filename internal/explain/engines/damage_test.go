@@ -14,6 +14,7 @@ import (
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // flat is what a folder says on a terminal, in one line.
@@ -54,14 +55,23 @@ func changeRun(t testing.TB, folder string, change func(*result.Run)) {
 func TestAbsurdFiguresAreBounded(t *testing.T) {
 	const huge = 1e308
 	for name, change := range map[string]func(p *result.Point){
-		"block reads":  func(p *result.Point) { p.Figures.BlockReadsPerGet = ptr(huge) },
-		"device reads": func(p *result.Point) { p.Figures.DeviceReadsPerGet = ptr(huge) },
-		"speed":        func(p *result.Point) { p.Figures.GetsPerSecond = huge },
-		"latency":      func(p *result.Point) { p.Figures.ServiceNanos.Mean = huge },
-		"by type":      func(p *result.Point) { p.Figures.BlockReadsPerGetByType = map[string]float64{"data": huge} },
-		"cache":        func(p *result.Point) { p.CacheBytes = 1 << 62 },
-		"percent":      func(p *result.Point) { p.CachePercent = huge },
-		"spread":       func(p *result.Point) { p.Spread["gets_per_second"] = result.Range{Low: 1e-308, High: huge} },
+		"block reads": func(p *result.Point) {
+			p.Figures.RecordIf(figure.BlockReadsPerGet,
+				figure.If(ptr(huge)))
+		},
+		"device reads": func(p *result.Point) {
+			p.Figures.RecordIf(figure.DeviceReadsPerGet,
+				figure.If(ptr(huge)))
+		},
+		"speed":   func(p *result.Point) { p.Figures.Record(figure.GetsPerSecond, huge) },
+		"latency": func(p *result.Point) { p.Figures.ServiceNanos.Mean = huge },
+		"by type": func(p *result.Point) { p.Figures.BlockReadsPerGetByType = map[string]float64{"data": huge} },
+		"cache":   func(p *result.Point) { p.CacheBytes = 1 << 62 },
+		"percent": func(p *result.Point) { p.CachePercent = huge },
+		"spread": func(p *result.Point) {
+			p.Spread["gets_per_second"] = result.Range{Low: 1e-308,
+				High: huge}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dirs := []string{fixture(t, "one", []float64{1, 4}, "", nil, -1), fixture(t, "many", []float64{2, 9.6}, "threads", []string{"1", "2"}, -1),
@@ -136,7 +146,7 @@ func TestEveryFigureIsOfTheRunShown(t *testing.T) {
 			must(t, os.CopyFS(filepath.Join(dir, rel), os.DirFS(filepath.Join(dir, "points", "001"))))
 			f := figuresAt(1, 0)
 			f.ServiceNanos.P50 = int64(1000 * (i + 1))
-			f.GetsPerSecond = float64(100 * (i + 1))
+			f.Record(figure.GetsPerSecond, float64(100*(i+1)))
 			writeSamples(t, filepath.Join(dir, rel), f, rand.New(rand.NewPCG(1, 2)))
 			changeRun(t, filepath.Join(dir, rel), func(r *result.Run) {
 				r.Figures, r.Engine.Version = f, fmt.Sprintf("v%d", i)

@@ -11,6 +11,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Disk is a folder that holds a disk's own limit.
@@ -126,7 +127,7 @@ type limit struct {
 
 // limitOf is known where reads reach the device and were counted there.
 func (s *Sweep) limitOf(p Point) (l limit, ok bool) {
-	reads := p.Figures.DeviceReadsPerGet
+	reads := p.Figures.Pointer(figure.DeviceReadsPerGet)
 	if s.Disk == nil || s.Disk.Contradicted != "" || reads == nil || *reads < fewestReads || p.Status != result.OK {
 		return l, false
 	}
@@ -136,7 +137,7 @@ func (s *Sweep) limitOf(p Point) (l limit, ok bool) {
 	}
 	l.beyondMeasured = inFlight > s.Disk.Points[len(s.Disk.Points)-1].InFlight
 	l.getsPerSecond = l.disk.ReadsPerSecond / *reads
-	l.share = p.Figures.GetsPerSecond / l.getsPerSecond
+	l.share = p.Figures.OrZero(figure.GetsPerSecond) / l.getsPerSecond
 	l.nanosPerGet = 1e9 * float64(inFlight) / l.getsPerSecond
 	return l, !math.IsNaN(l.share) && !math.IsInf(l.share, 0) && l.getsPerSecond < 1e15
 }

@@ -122,8 +122,10 @@ func (in Input) failed() doc.Table {
 func (in Input) absent() doc.Table {
 	all := doc.Flat(in.Sweeps, func(s *Sweep) [][3]string {
 		return doc.Distinct(doc.Flat(s.runs(), func(run *result.Run) [][3]string {
-			figures := slices.Sorted(maps.Keys(run.Absent))
-			return doc.Each(figures, func(figure string) [3]string { return [3]string{s.Name, figure, run.Absent[figure]} })
+			reasons := run.Reasons()
+
+			return doc.Each(slices.Sorted(maps.Keys(reasons)),
+				func(name string) [3]string { return [3]string{s.Name, name, reasons[name]} })
 		}), func(row [3]string) [3]string { return row })
 	})
 	return doc.ListOf([]string{"sweep", "figure", "reason"}, all, func(row [3]string) []string { return row[:] })
@@ -144,10 +146,13 @@ func (s *Sweep) inflectionTable() doc.Table {
 		{"unused", "filters no Get consults", result.Size{DiskBytes: i.LastLevelFilterBytes, PercentOfDB: doc.PercentOf(i.LastLevelFilterBytes, s.Database.Bytes)}}}
 	type column = doc.Column[inflected]
 	bytes := func(name string, of func(inflected) int64) column {
-		return column{Name: name, Value: func(r inflected) *float64 { return doc.Of(of(r)) }}.Suited(rows)
+		return column{Name: name, Value: func(r inflected) *float64 {
+			return doc.When(of(r) > 0, float64(of(r))) // 0: not known, as of a cache in imported logs
+		}}.Suited(rows)
 	}
 	percent := func(name string, of func(inflected) float64) column {
-		return doc.Optional(name, "% of DB", nil, func(r inflected) *float64 { return doc.Of(of(r)) })
+		return doc.Optional(name, "% of DB", nil,
+			func(r inflected) *float64 { return doc.When(of(r) > 0, of(r)) })
 	}
 	columns := []column{doc.Words("point", func(r inflected) string { return r.name })}
 	if reserved := reservedOf(s.Points); reserved > 0 {

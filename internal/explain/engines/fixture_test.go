@@ -13,6 +13,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 const mib = 1 << 20
@@ -75,9 +76,10 @@ func fixture(t testing.TB, name string, caches []float64, axis string, values []
 				run.Phases = []result.Phase{{Name: "warm", Seconds: 3, Ops: 50_000, CPUNanos: 1e9}, {Name: "measure", Seconds: 10, Ops: 200_000, CPUNanos: 4e9,
 					Reads: map[string]engine.Tally{"data": {Count: 200_000, Bytes: 800_000_000}}, Process: &result.ProcessIO{ReadCalls: 210_000, ReadBytes: 900_000_000}}}
 				p.Figures = run.Figures
-				r := *run.Figures.BlockReadsPerGet
+				r := run.Figures.OrZero(figure.BlockReadsPerGet)
 				p.Spread = map[string]result.Range{"block_reads_per_get": {Low: r * 0.98, High: r * 1.03},
-					"gets_per_second": {Low: run.Figures.GetsPerSecond * 0.95, High: run.Figures.GetsPerSecond * 1.04}}
+					"gets_per_second": {Low: run.Figures.OrZero(figure.GetsPerSecond) * 0.95,
+						High: run.Figures.OrZero(figure.GetsPerSecond) * 1.04}}
 			}
 			folder := filepath.Join(dir, rel)
 			must(t, os.MkdirAll(folder, 0o755))
@@ -90,7 +92,7 @@ func fixture(t testing.TB, name string, caches []float64, axis string, values []
 	}
 	if axis == "" {
 		for c := 0.5; c <= 32; c *= 1.3 {
-			r := *figuresAt(c, 0).BlockReadsPerGet
+			r := figuresAt(c, 0).OrZero(figure.BlockReadsPerGet)
 			sweep.Predicted = append(sweep.Predicted, result.PredictedPoint{CacheBytes: int64(c * mib), BlockReadsPerGet: r * 1.01, Low: r * 0.94, High: r * 1.06})
 		}
 	}
@@ -106,17 +108,22 @@ func figuresAt(c float64, speed int) result.Figures {
 	total := metadata + index + data
 	p50 := int64(60_000 * total)
 	rate := 20_000 / total * math.Pow(1.6, float64(speed))
-	return result.Figures{
-		Gets: 200_000, Found: 200_000, Seconds: 10, GetsPerSecond: rate,
-		BlockReadsPerGet: &total, BlockReadsPerGetByType: map[string]float64{"filter": metadata * 0.3, "top_index": metadata * 0.6,
+	return result.Figures{Set: figure.SetOf(map[figure.Figure]float64{figure.GetsPerSecond: rate,
+		figure.BlockReadsPerGet: total, figure.BlockReadBytesPerGet: 4096 * total,
+		figure.DeviceReadsPerGet: total * 1.02, figure.DeviceReadBytesPerGet: 4200 * total,
+		figure.Agreement: 1.02, figure.CPUTimePerGet: 18_000, figure.CPUPercent: 61,
+		figure.PeakMemory: 90 * mib, figure.HarnessTimePerGet: 55.0, figure.SwitchesPerGet: 0,
+		figure.MajorFaultsPerGet: 0, figure.ReadCallsPerGet: 0, figure.InFlight: 3.9}),
+		Gets: 200_000, Found: 200_000, Seconds: 10,
+		BlockReadsPerGetByType: map[string]float64{"filter": metadata * 0.3,
+			"top_index":    metadata * 0.6,
 			"single_index": metadata * 0.1, "index": index, "data": data, "meta": 0},
 		BlockReadsPerGetByLevel: map[string]float64{"L0": metadata * 0.2, "L6": total - metadata*0.2},
 		HitRate: map[string]float64{"filter": 1 - metadata*0.1, "top_index": 1 - metadata*0.2, "index": 1 - index, "data": 0.01 * c / 8,
 			"all": 1 - total/10},
-		BlockReadBytesPerGet: ptr(4096 * total), DeviceReadsPerGet: ptr(total * 1.02), DeviceReadBytesPerGet: ptr(4200 * total), Agreement: ptr(1.02),
-		DeviceSource:   "O_DIRECT reads of the process",
-		ServiceNanos:   &result.Latency{P50: p50, P90: 2 * p50, P99: 5 * p50, P999: 20 * p50, Max: 100 * p50, Mean: 1.2 * float64(p50), N: 200_000},
-		CPUNanosPerGet: 18_000, CPUPercent: 61, PeakRSSBytes: 90 * mib, HarnessNanosPerGet: ptr(55.0), InFlight: 3.9,
+		DeviceSource: "O_DIRECT reads of the process",
+		ServiceNanos: &result.Latency{P50: p50, P90: 2 * p50, P99: 5 * p50, P999: 20 * p50,
+			Max: 100 * p50, Mean: 1.2 * float64(p50), N: 200_000},
 	}
 }
 
@@ -139,8 +146,8 @@ func writeSamples(t testing.TB, folder string, f result.Figures, rng *rand.Rand)
 		if i >= 10 {
 			phase, at = "measure", i-9
 		}
-		reads := *f.BlockReadsPerGet * (1 + math.Exp(-float64(i)/5))
-		speed := f.GetsPerSecond * (0.9 + 0.2*rng.Float64()) * *f.BlockReadsPerGet / reads
+		reads := f.OrZero(figure.BlockReadsPerGet) * (1 + math.Exp(-float64(i)/5))
+		speed := f.OrZero(figure.GetsPerSecond) * (0.9 + 0.2*rng.Float64()) * f.OrZero(figure.BlockReadsPerGet) / reads
 		must(t, lines.Encode(result.Tick{Phase: phase, Seconds: float64(at), Ops: uint64(speed), OpsPerSecond: speed, BlockReadsPerOp: &reads}))
 	}
 	must(t, series.Close())

@@ -15,6 +15,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Input is what a report is made from.
@@ -194,10 +195,10 @@ func speedsOf(dir string, p result.Point) (speeds []float64, problem string) {
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, within(dir, err)
 		}
-		if err != nil || !(run.Figures.GetsPerSecond > 0) {
+		if err != nil || !(run.Figures.OrZero(figure.GetsPerSecond) > 0) {
 			return nil, ""
 		}
-		speeds = append(speeds, run.Figures.GetsPerSecond)
+		speeds = append(speeds, run.Figures.OrZero(figure.GetsPerSecond))
 	}
 	return speeds, ""
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // The knee is the first rate that an engine does not keep up with: its response p99 is
@@ -51,7 +52,8 @@ func knee(pts []Point) int {
 // bears tells whether an engine keeps up with a rate, where the lowest rate has p99 base.
 func (p Point) bears(base float64) bool {
 	l := p.Figures.ResponseNanos
-	return l != nil && float64(l.P99) <= kneeTimes*base && p.Figures.GetsPerSecond >= kneeShare*p.offered()
+	return l != nil && float64(l.P99) <= kneeTimes*base &&
+		p.Figures.OrZero(figure.GetsPerSecond) >= kneeShare*p.offered()
 }
 
 // kneeSentences tell for every entrant the first rate that it does not keep up with.
@@ -75,7 +77,8 @@ func (c curve) kneeSentences() []string {
 		}
 		p, base := pts[at], pts[0].Figures.ResponseNanos
 		text := fmt.Sprintf("%sknee at %s Gets/s offered: %s achieved, response p99 %s", name, doc.ShortCount(p.offered()),
-			doc.ShortCount(p.Figures.GetsPerSecond), doc.Nanos(p.Figures.ResponseNanos.P99))
+			doc.ShortCount(p.Figures.OrZero(figure.GetsPerSecond)),
+			doc.Nanos(p.Figures.ResponseNanos.P99))
 		if at > 0 && base != nil {
 			text += fmt.Sprintf(" (%s at %s)", doc.Nanos(base.P99), doc.ShortCount(pts[0].offered()))
 		} else {
@@ -95,7 +98,10 @@ func (c curve) loadFigure() doc.Block {
 	if c.x != "rate" {
 		return doc.Block{}
 	}
-	offered := column{Value: func(p Point) *float64 { return doc.Of(p.offered()) }}
+	offered := column{Value: func(p Point) *float64 {
+		return doc.When(p.offered() > 0,
+			p.offered())
+	}}
 	chart, panel := doc.OnePanel("response time by offered rate", doc.Places("Gets per second offered", offered.Values(c.measured()), doc.AsCount),
 		orLog(timeOf("response")))
 	p50, p99 := latency("", response, p50Of), latency("", response, p99Of)
@@ -138,7 +144,7 @@ func (c curve) loadTable() doc.Table {
 	return c.table(gets.Named("achieved", "per s"),
 		column{Name: "achieved", Unit: "% of offered", Value: func(p Point) *float64 {
 			rate := p.offered()
-			return doc.When(rate > 0, 100*p.Figures.GetsPerSecond/rate)
+			return doc.When(rate > 0, 100*p.Figures.OrZero(figure.GetsPerSecond)/rate)
 		}},
 		latency("response p50", response, p50Of), latency("response p99", response, p99Of), latency("service p50", service, p50Of), latency("service p99",
 			service, p99Of),

@@ -14,6 +14,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // maxDetailed is how many curves get charts of their own: a page stays below
@@ -242,7 +243,7 @@ func (c curve) blocks() []doc.Block {
 			"A device gives whole sectors or pages, so its bytes exceed those of blocks." + countedBy(c),
 			Method: "disks.md",
 			Chart:  deviceChart(c), Table: c.table(blockReads, deviceReads, agreement,
-				figure("block bytes", "/Get", nil, func(f result.Figures) *float64 { return f.BlockReadBytesPerGet }),
+				columnOf(figure.BlockReadBytesPerGet),
 				deviceBytes.Named("device bytes", "/Get"))})
 	}
 	var levels []column
@@ -453,23 +454,26 @@ func (c curve) speedTable() doc.Table {
 	if c.x == "rate" {
 		first, second = latency("", response, p50Of).Named("resp.", "p50 us"), latency("", response, p99Of).Named("resp.", "p99 us")
 	}
-	columns := []column{kiloGets, repeats("repeats", "from to", "gets_per_second", " ", 1e3, doc.Number), first, second, cpuPercent, blockReads, device}
+	columns := []column{kiloGets, repeats("repeats", "from to", figure.GetsPerSecond.Key, " ", 1e3,
+		doc.Number), first, second, cpuPercent, blockReads, device}
 	if slices.ContainsFunc(c.pts, func(p Point) bool { return p.budget() > 0 }) {
 		columns = append(columns, column{Name: "budget", Unit: "MiB", Left: true, Words: Point.held})
 	}
 	return c.table(append(columns,
-		perGet("context switches", func(f result.Figures) *float64 { return doc.Some(f.SwitchesPerGet) }).Spared(2),
-		figure("context switches", "% of time", nil, func(f result.Figures) *float64 { return doc.Times(f.SwitchShare, 100) }).Spared(2),
+		columnOf(figure.SwitchesPerGet).Spared(2),
+		columnOf(figure.SwitchShare).Spared(2),
 		peakMemory.Named("process", "peak MiB").Spared(1))...)
 }
 
 // efficiencyTable is what a Get takes of the machine.
 func (c curve) efficiencyTable() doc.Table {
 	return c.table(blockReads, deviceReads, deviceBytes,
-		perGet("read calls", func(f result.Figures) *float64 { return doc.Some(f.ReadCallsPerGet) }),
-		perGet("major faults", func(f result.Figures) *float64 { return doc.Some(f.MajorFaultsPerGet) }),
+		columnOf(figure.ReadCallsPerGet),
+		columnOf(figure.MajorFaultsPerGet),
 		cpuTime, peakMemory.Named("peak RSS", "MiB"),
-		column{Name: "budget", Value: func(p Point) *float64 { return doc.Of(p.budget()) }}.In(doc.MiB),
+		column{Name: "budget", Value: func(p Point) *float64 {
+			return doc.When(p.budget() > 0, float64(p.budget())) // 0: none was given
+		}}.In(doc.MiB),
 		column{Name: "disk's limit", Unit: "% reached", Format: sharePercent, Value: func(p Point) *float64 {
 			l, ok := c.sweep.limitOf(p)
 			return doc.When(ok, l.share)
@@ -492,7 +496,7 @@ func (c curve) entrantTable() doc.Table {
 		words("engine", func(p Point) string { return p.Run.Engine.Name }), words("version", func(p Point) string { return p.Run.Engine.Version }),
 		words("survives", func(p Point) string { return p.Run.Engine.Durability }), words("memory", func(p Point) string { return memorySpent(p.Run.Memory) }),
 		words("block reads are", func(p Point) string {
-			if p.Figures.BlockReadSource == "" && p.Figures.BlockReadsPerGet != nil {
+			if p.Figures.BlockReadSource == "" && p.Figures.Has(figure.BlockReadsPerGet) {
 				return "counted at the file layer, or by the engine"
 			}
 			return p.Figures.BlockReadSource

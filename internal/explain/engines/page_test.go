@@ -16,6 +16,7 @@ import (
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 	"github.com/statelab/statelab/web"
 )
 
@@ -178,8 +179,9 @@ func TestStackEndsAtTheTotal(t *testing.T) {
 		for _, kind := range stackOrder() {
 			sum += p.Figures.BlockReadsPerGetByType[kind.String()]
 		}
-		if diff := sum - *p.Figures.BlockReadsPerGet; diff > 1e-6 || diff < -1e-6 {
-			t.Errorf("%d MiB: the stack ends at %v, the line is at %v", p.CacheBytes/mib, sum, *p.Figures.BlockReadsPerGet)
+		if diff := sum - p.Figures.OrZero(figure.BlockReadsPerGet); diff > 1e-6 || diff < -1e-6 {
+			t.Errorf("%d MiB: the stack ends at %v, the line is at %v", p.CacheBytes/mib, sum,
+				p.Figures.OrZero(figure.BlockReadsPerGet))
 		}
 	}
 }
@@ -292,8 +294,11 @@ func absurd(t testing.TB) string {
 	for i := range sweep.Points {
 		p := &sweep.Points[i]
 		v := []float64{0, 1e300, -5, 1e-300}[i%4]
-		p.Figures.BlockReadsPerGet, p.Figures.DeviceReadsPerGet, p.Figures.Agreement = &v, &v, &v
-		p.Figures.GetsPerSecond = v
+		for _, f := range []figure.Figure{figure.BlockReadsPerGet, figure.DeviceReadsPerGet,
+			figure.Agreement} {
+			p.Figures.Record(f, v)
+		}
+		p.Figures.Record(figure.GetsPerSecond, v)
 		p.Figures.HitRate = map[string]float64{"filter": v, "all": -v}
 		p.Figures.BlockReadsPerGetByType = map[string]float64{"data": v, "index": -v, "no such type": 1}
 		p.Figures.ServiceNanos = &result.Latency{P50: -1, P99: 1 << 62}

@@ -11,14 +11,13 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
-
-// PredictionSchema is the version of Prediction as JSON.
-const PredictionSchema = "statelab.predict/1"
 
 // Prediction is what predict --json prints, and a folder's prediction.json.
 type Prediction struct {
@@ -65,7 +64,8 @@ func (p Prediction) timeSentence() string {
 
 // ReadPrediction reads a folder that holds prediction.json.
 func ReadPrediction(dir string) (*Prediction, error) {
-	return output.ReadJSON(filepath.Join(dir, result.PredictionFile), PredictionSchema, func(p *Prediction) string { return p.Schema })
+	return output.ReadJSON(filepath.Join(dir, result.PredictionFile), schema.Prediction,
+		func(p *Prediction) string { return p.Schema })
 }
 
 // transient is how far a run is from the steady state if it ended while its cache was still
@@ -255,7 +255,8 @@ func (s *Sweep) published() (out []doc.Block) {
 		if len(rows) == 0 {
 			continue
 		}
-		figure := func(name, unit string, of func(compared) subject.Published) doc.Column[compared] {
+		published := func(name, unit string,
+			of func(compared) subject.Published) doc.Column[compared] {
 			return doc.Column[compared]{Name: name, Unit: unit, Words: func(c compared) string {
 				p := of(c)
 				if p.Unit == "" {
@@ -275,9 +276,9 @@ func (s *Sweep) published() (out []doc.Block) {
 				doc.Words("cache", func(c compared) string { return c.pageCache }),
 				doc.Column[compared]{Name: "threads", Key: true, Format: doc.Digits, Value: func(c compared) *float64 { return doc.Some(float64(c.threads)) }},
 				doc.Words("engine", func(c compared) string { return c.engine }), doc.Words("by", func(c compared) string { return c.by }),
-				figure("Kops", "/s", func(c compared) subject.Published { return c.kops }),
-				figure("mean", "us", func(c compared) subject.Published { return c.mean }),
-				figure("CPU", "%", func(c compared) subject.Published { return c.cpu }))})
+				published("Kops", "/s", func(c compared) subject.Published { return c.kops }),
+				published("mean", "us", func(c compared) subject.Published { return c.mean }),
+				published("CPU", "%", func(c compared) subject.Published { return c.cpu }))})
 	}
 	return out
 }
@@ -304,7 +305,8 @@ func (s *Sweep) comparedWith(study subject.Study) (rows []compared) {
 			row.pageCache = p.pageCache()
 		}
 		if f := p.Figures; p.Status == result.OK {
-			row.kops, row.cpu = ours(f.GetsPerSecond/1e3, "Kops/s"), ours(f.CPUPercent, "%")
+			row.kops, row.cpu = ours(f.OrZero(figure.GetsPerSecond)/1e3, "Kops/s"),
+				ours(f.OrZero(figure.CPUPercent), "%")
 			if f.ServiceNanos != nil {
 				row.mean = ours(f.ServiceNanos.Mean/1e3, "us")
 			}

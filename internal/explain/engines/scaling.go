@@ -10,6 +10,7 @@ import (
 	"github.com/statelab/statelab/internal/model/scaling"
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // scales reports whether an axis is how many Gets are made at the same time.
@@ -49,8 +50,8 @@ func (s *Sweep) laws() (found []law) {
 // samples are the throughputs of a point that its folder tells: the one that is shown,
 // and the ends of the range of its repeats.
 func samples(p Point, threads float64) []scaling.Sample {
-	all := []scaling.Sample{{Threads: threads, Throughput: p.Figures.GetsPerSecond}}
-	if r, ok := p.Spread["gets_per_second"]; ok && len(p.Runs) > 2 {
+	all := []scaling.Sample{{Threads: threads, Throughput: p.Figures.OrZero(figure.GetsPerSecond)}}
+	if r, ok := p.Spread[figure.GetsPerSecond.Key]; ok && len(p.Runs) > 2 {
 		all = append(all, scaling.Sample{Threads: threads, Throughput: r.Low}, scaling.Sample{Threads: threads, Throughput: r.High})
 	}
 	return all
@@ -70,10 +71,10 @@ func (l law) without(left ...float64) (scaling.USL, error) {
 // withoutIt is how far a fit to the other points is off a point, in percent.
 func (l law) withoutIt(p Point) *float64 {
 	fitted, err := l.without(*l.place(p))
-	if err != nil || p.Figures.GetsPerSecond == 0 {
+	if err != nil || p.Figures.OrZero(figure.GetsPerSecond) == 0 {
 		return nil
 	}
-	return doc.Some(100 * (fitted.At(*l.place(p))/p.Figures.GetsPerSecond - 1))
+	return doc.Some(100 * (fitted.At(*l.place(p))/p.Figures.OrZero(figure.GetsPerSecond) - 1))
 }
 
 // heldOut says how far a fit to some points is off the others, which are every second
@@ -97,10 +98,11 @@ func (l law) heldOut(word string) []string {
 	}
 	var off []string
 	for _, p := range pts {
-		if at := *l.place(p); slices.Contains(left, at) && p.Figures.GetsPerSecond > 0 {
-			percent := math.Round(1000*(fitted.At(at)/p.Figures.GetsPerSecond-1))/10 + 0 // no -0.0
+		if at := *l.place(p); slices.Contains(left, at) &&
+			p.Figures.OrZero(figure.GetsPerSecond) > 0 {
+			percent := math.Round(1000*(fitted.At(at)/p.Figures.OrZero(figure.GetsPerSecond)-1))/10 + 0 // no -0.0
 			off = append(off, fmt.Sprintf("%s Gets/s at %s (measured: %s, off by %+.1f%%)", doc.ShortCount(fitted.At(at)), doc.ShortCount(at),
-				doc.ShortCount(p.Figures.GetsPerSecond), percent))
+				doc.ShortCount(p.Figures.OrZero(figure.GetsPerSecond)), percent))
 		}
 	}
 	return []string{fmt.Sprintf("A fit to %s %s alone predicts %s.", strings.Join(fittedTo, ", "), word, strings.Join(off, ", "))}
@@ -110,13 +112,15 @@ func (l law) heldOut(word string) []string {
 func (l law) evidence(p Point) scaling.Evidence {
 	saturated, _ := l.Saturation()
 	f := p.Figures
-	e := scaling.Evidence{Threads: int(*l.place(p)), InFlight: f.InFlight, CPUShare: f.CPUPercent / 100, FaultsPerGet: f.MajorFaultsPerGet,
-		Saturated: *l.place(p) >= float64(saturated)}
+	e := scaling.Evidence{Threads: int(*l.place(p)), InFlight: f.OrZero(figure.InFlight),
+		CPUShare:     f.OrZero(figure.CPUPercent) / 100,
+		FaultsPerGet: f.OrZero(figure.MajorFaultsPerGet),
+		Saturated:    *l.place(p) >= float64(saturated)}
 	if f.ServiceNanos != nil {
 		e.ServiceNanos = f.ServiceNanos.Mean
 	}
-	if reads := f.DeviceReadsPerGet; reads != nil {
-		e.ReadsPerGet, e.ReadsPerSecond = *reads, *reads*f.GetsPerSecond
+	if reads := f.Pointer(figure.DeviceReadsPerGet); reads != nil {
+		e.ReadsPerGet, e.ReadsPerSecond = *reads, *reads*f.OrZero(figure.GetsPerSecond)
 	}
 	if run := p.Run; run != nil {
 		e.Procs, e.FaultsAreInCode = run.Host.Gomaxprocs, run.Engine.FaultsInGo
@@ -196,7 +200,7 @@ func (l law) chart() *doc.Chart {
 	look := doc.CurveStyle(0)
 	panel.Line("fit, with its 95% band", fit, doc.Style{Color: doc.Muted, Dash: doc.Dashed(), Band: true})
 	panel.Line(diskLimit, l.ceiling(at, 20*l.At(last)), doc.Style{Color: look.Color, Dash: doc.Dotted()})
-	if !panel.Line("measured", spread(pts, at, gets, "gets_per_second"), look) {
+	if !panel.Line("measured", spread(pts, at, gets, figure.GetsPerSecond.Key), look) {
 		return nil
 	}
 	return chart
@@ -210,7 +214,7 @@ func (l law) table() doc.Table {
 		of("low", "95%", func(n float64) float64 { low, _ := l.Band(n); return low }),
 		of("high", "95%", func(n float64) float64 { _, high := l.Band(n); return high }),
 		column{Name: "fit without it", Unit: "off by %", Value: l.withoutIt},
-		figure("in flight", "", nil, func(f result.Figures) *float64 { return doc.Of(f.InFlight) }), cpuPercent,
+		columnOf(figure.InFlight), cpuPercent,
 		latency("p50", service, p50Of), latency("p99", service, p99Of),
 		column{Name: "binds", Left: true, Words: func(p Point) string {
 			if p.Status != result.OK {
@@ -295,8 +299,8 @@ func seriesOf(p Point) timed {
 		}
 		now, last, phase = now+tick.Seconds-last, tick.Seconds, tick.Phase
 		m := moment{phase: tick.Phase, at: now, ops: tick.OpsPerSecond, reads: tick.BlockReadsPerOp}
-		if m.ops == 0 {
-			m.ops = tick.PutsPerSecond
+		if m.ops == 0 { // it only writes
+			m.ops = tick.PutsPerSecond.OrZero()
 		}
 		t.ticks = append(t.ticks, m)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // settings are what a reader must know to judge the figures, in few words.
@@ -47,7 +48,7 @@ func (s *Sweep) settings() [][2]string {
 	if run.Absent["seed"] != "" {
 		seed = "not recorded"
 	}
-	if h := run.Figures.HarnessNanosPerGet; h != nil {
+	if h := run.Figures.Pointer(figure.HarnessTimePerGet); h != nil {
 		harness = doc.Nanos(*h) + " per Get"
 	}
 	if n := s.repeats(); n > 1 {
@@ -204,7 +205,7 @@ func (s *Sweep) repeats() int {
 // handlesTable is what open-file handles decide: how often a Get finds its table
 // closed, and what it then reads to open it.
 func (c curve) handlesTable() doc.Table {
-	opens := perGet("table opens", func(f result.Figures) *float64 { return f.TableOpensPerGet })
+	opens := columnOf(figure.TableOpensPerGet)
 	if c.x != "handles" || len(opens.Values(c.measured())) == 0 {
 		return doc.Table{}
 	}
@@ -224,13 +225,20 @@ type miss struct {
 }
 
 func missOf(pts []Point) (m miss, ok bool) {
-	pts = doc.Where(pts, func(p Point) bool { return p.Figures.TableOpensPerGet != nil && p.Figures.ServiceNanos != nil })
+	pts = doc.Where(pts, func(p Point) bool {
+		return p.Figures.Has(figure.TableOpensPerGet) &&
+			p.Figures.ServiceNanos != nil
+	})
 	if len(pts) == 0 {
 		return m, false
 	}
-	byOpens := func(a, b Point) int { return cmp.Compare(*a.Figures.TableOpensPerGet, *b.Figures.TableOpensPerGet) }
+	byOpens := func(a, b Point) int {
+		return cmp.Compare(a.Figures.OrZero(figure.TableOpensPerGet),
+			b.Figures.OrZero(figure.TableOpensPerGet))
+	}
 	few, many := slices.MinFunc(pts, byOpens), slices.MaxFunc(pts, byOpens)
-	m.fewOpens, m.manyOpen = *few.Figures.TableOpensPerGet, *many.Figures.TableOpensPerGet
+	m.fewOpens, m.manyOpen = few.Figures.OrZero(figure.TableOpensPerGet),
+		many.Figures.OrZero(figure.TableOpensPerGet)
 	opens := m.manyOpen - m.fewOpens
 	if opens < fewestOpens {
 		return m, false

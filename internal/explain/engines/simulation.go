@@ -9,14 +9,13 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
-
-// SimulationSchema is the version of Simulation as JSON.
-const SimulationSchema = "statelab.simulate/1"
 
 // Simulation is what simulate --json prints, and a folder's simulation.json.
 type Simulation struct {
@@ -30,18 +29,41 @@ type Simulation struct {
 
 // SimulatedPoint is a policy with a cache size.
 type SimulatedPoint struct {
-	Policy      string             `json:"policy"`
-	CacheBytes  int64              `json:"cache_bytes"`
-	ReadsPerGet float64            `json:"block_reads_per_get"`
-	ByType      map[string]float64 `json:"block_reads_per_get_by_type"`
-	HitRate     map[string]float64 `json:"hit_rate"`
-	// Error is half the 95 % interval of ReadsPerGet, of a sample.
-	Error float64 `json:"block_reads_per_get_error,omitempty"`
+	Policy     string `json:"policy"`
+	CacheBytes int64  `json:"cache_bytes"`
+
+	ReadsPerGet float64            `json:"-"`
+	ByType      map[string]float64 `json:"-"`
+	HitRate     map[string]float64 `json:"-"`
+	// Error is half the 95 % interval of ReadsPerGet; absent where all blocks were simulated.
+	Error figure.Value `json:"-"`
+}
+
+func (p *SimulatedPoint) members() figure.Members {
+	reads := figure.BlockReadsPerGet
+
+	return figure.Members{reads: &p.ReadsPerGet, reads.ByType(): &p.ByType, reads.Error(): &p.Error,
+		figure.HitRate: &p.HitRate}
+}
+
+// MarshalJSON writes the figures by their keys.
+func (p SimulatedPoint) MarshalJSON() ([]byte, error) {
+	type plain SimulatedPoint
+
+	return p.members().Marshal(plain(p))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (p *SimulatedPoint) UnmarshalJSON(text []byte) error {
+	type plain SimulatedPoint
+
+	return p.members().Unmarshal(text, (*plain)(p))
 }
 
 // ReadSimulation reads a folder that holds simulation.json.
 func ReadSimulation(dir string) (*Simulation, error) {
-	return output.ReadJSON(filepath.Join(dir, result.SimulationFile), SimulationSchema, func(s *Simulation) string { return s.Schema })
+	return output.ReadJSON(filepath.Join(dir, result.SimulationFile), schema.Simulation,
+		func(s *Simulation) string { return s.Schema })
 }
 
 func (s Simulation) policies() []string {
@@ -85,7 +107,7 @@ func (s Simulation) Document() *doc.Document {
 	page := &doc.Document{Title: "Statelab: block reads of simulated caches"}
 	page.Answer("", s.answer())
 	sampled := ""
-	if slices.ContainsFunc(s.Points, func(p SimulatedPoint) bool { return p.Error > 0 }) {
+	if slices.ContainsFunc(s.Points, func(p SimulatedPoint) bool { return p.Error.IsKnown() }) {
 		sampled = "from a sample of the blocks: each figure has a 95 % interval"
 	}
 	page.Cards = []doc.Card{{Name: "trace", Facts: doc.Known([][2]string{{"engine", s.Trace.Engine + " " + s.Trace.EngineVersion}, {"profile", s.Trace.Profile},
@@ -143,7 +165,8 @@ func (s Simulation) columns() []simulated {
 func (s Simulation) table() doc.Table {
 	return doc.TableOf(s.Points, nil, append(s.columns(),
 		doc.Figure("block reads", "/Get", tenThousandths, func(p SimulatedPoint) float64 { return p.ReadsPerGet }),
-		doc.Optional("+-", "95 %", tenThousandths, func(p SimulatedPoint) *float64 { return doc.Of(p.Error) }),
+		doc.Optional("+-", "95 %", tenThousandths,
+			func(p SimulatedPoint) *float64 { return p.Error.Pointer() }),
 		doc.Figure("hit rate", "%", hundredths, func(p SimulatedPoint) float64 { return 100 * p.HitRate["all"] }))...)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/statelab/statelab/internal/explain/kvdblog"
 	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected texts in testdata")
@@ -122,7 +123,7 @@ func TestBeyond(t *testing.T) {
 		s := Sweep{Sweep: result.Sweep{Axes: []result.Axis{{Name: "cache"}}}}
 		for i, v := range c.reads {
 			p := result.Point{Status: result.OK, CacheBytes: mib << i, Axes: map[string]string{"cache": strings.Repeat("x", i)}}
-			p.Figures.BlockReadsPerGet = &v
+			p.Figures.RecordIf(figure.BlockReadsPerGet, figure.If(&v))
 			s.Points = append(s.Points, Point{Point: p})
 		}
 		got := s.curves("cache")[0].beyond()
@@ -161,7 +162,8 @@ func withoutTypes(t testing.TB) string {
 }
 
 func withoutReadFigures(f result.Figures) result.Figures {
-	return result.Figures{Gets: f.Gets, Seconds: f.Seconds, GetsPerSecond: f.GetsPerSecond, ServiceNanos: f.ServiceNanos}
+	return result.Figures{Set: figure.SetOf(map[figure.Figure]float64{figure.GetsPerSecond: f.OrZero(figure.GetsPerSecond)}),
+		Gets: f.Gets, Seconds: f.Seconds, ServiceNanos: f.ServiceNanos}
 }
 
 func TestFiltersLargerThanAShard(t *testing.T) {
@@ -171,7 +173,7 @@ func TestFiltersLargerThanAShard(t *testing.T) {
 		for i, bytes := range blocks {
 			reads := 2.0
 			p := result.Point{Status: result.OK, CacheBytes: mib << i, BlockBytes: bytes, Axes: map[string]string{"cache": strings.Repeat("x", i)}}
-			p.Figures.BlockReadsPerGet = &reads
+			p.Figures.RecordIf(figure.BlockReadsPerGet, figure.If(&reads))
 			p.Figures.BlockReadsPerGetByType = map[string]float64{"top_index": []float64{0.1, 0.2, 0.05}[i]}
 			run := &result.Run{Engine: result.Engine{Options: map[string]string{"cache_shards": "4"}}, Database: result.Database{Levels: levels}}
 			s.Points = append(s.Points, Point{Point: p, Run: run})

@@ -24,6 +24,7 @@ import (
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Pattern is what its logs are called.
@@ -264,21 +265,26 @@ func (l *runLog) run() *result.Run {
 		f.FirstVersion, f.LastVersion = l.versions[0].Version, l.versions[n-1].Version
 		f.LastWindow = l.lastWindow()
 	}
+	figures := result.Figures{Replay: f, Seconds: l.last.Sub(l.started).Seconds()}
 	if l.nanos > 0 {
-		f.LeavesPerSecond = float64(l.leaves) / f.ApplySeconds
-		f.SettledPerSecond, f.ApplyNanos = f.LeavesPerSecond, float64(l.nanos)/float64(max(l.leaves, 1))
+		figures.Record(figure.LeavesPerSecond, float64(l.leaves)/f.ApplySeconds)
+		figures.Record(figure.LeavesPerSecond.Settled(), float64(l.leaves)/f.ApplySeconds)
+		figures.Record(figure.ApplyTimePerLeaf, float64(l.nanos)/float64(max(l.leaves, 1)))
 	}
 	for _, t := range l.ticks {
-		f.DiskBytes = cmp.Or(t.Tree.DiskBytes, f.DiskBytes)
+		figures.RecordIf(figure.DiskBytes, figure.If(t.Tree.DiskBytes))
 	}
-	f.DiskBytes = cmp.Or(l.disk, f.DiskBytes)
+	figures.RecordIf(figure.DiskBytes, figure.If(l.disk))
+	figures.Unavailable("the log has one time for reading a version, applying it and committing it",
+		figure.CommitTime)
+	figures.Unavailable(notTold, figure.TreeSize, figure.CacheHits)
+	figures.Unavailable("the log has Go's memory, not the process's", figure.PeakMemory)
 	run := &result.Run{Status: result.OK, Verb: "replay", Started: l.started, Command: []string{"iavl-bench"}, PageCache: "asis",
 		Engine:   result.Engine{Name: l.name, Version: l.treeType, Options: map[string]string{}, RootRule: "not compared", Durability: notTold, History: notTold},
 		Workload: result.Workload{Name: "replay", Threads: 1},
 		Changes:  &result.ChangeSet{Path: l.changes, Format: "delimpb", Stores: l.stores, First: f.FirstVersion, Last: f.LastVersion},
-		Figures:  result.Figures{Replay: f, Seconds: l.last.Sub(l.started).Seconds()},
-		Absent: map[string]string{"commit_ns": "the log has one time for reading a version, applying it and committing it", "root": "iavl-bench prints no roots",
-			"tree_size": notTold, "cache_hits": notTold, "peak_rss_bytes": "the log has Go's memory, not the process's", "user_bytes": notTold}}
+		Figures:  figures,
+		Absent:   map[string]string{"root": "iavl-bench prints no roots", "user_bytes": notTold}}
 	for name, value := range l.options {
 		run.Engine.Options[name] = fmt.Sprint(value)
 	}

@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/explain/layouts"
@@ -62,33 +63,44 @@ type Kind struct {
 // the disk that it priced, and a sweep beside the disk that it read.
 func All() []Kind {
 	return []Kind{
-		{Name: "replay", Words: "a replay", File: result.ReplayFile, Schema: result.ReplaySchema, Read: many(trees.Read), Subject: "trees",
+		{Name: "replay", Words: "a replay", File: result.ReplayFile, Schema: schema.Replay,
+			Read: many(trees.Read), Subject: "trees",
 			Listed: "trees", Subjects: named(func(t result.ReplayedTree) string { return t.Tree }),
 			Settings: settingsOf(result.ReadReplay, func(r *result.ReplayOf) []result.ReplayedTree { return r.Trees },
 				func(t result.ReplayedTree) Setting { return Setting{map[string]string{"tree": t.Tree}, t.Runs} }),
 			Check: (*Check).replay, Around: true, Packed: []string{result.ReplayFile}},
-		{Name: "advice", Words: "advice", File: result.AdviceFile, Schema: advise.Schema, Read: one(advise.Read), Packed: []string{result.AdviceFile}},
-		{Name: "prediction", Words: "a prediction", File: result.PredictionFile, Schema: engines.PredictionSchema, Read: one(engines.ReadPrediction),
+		{Name: "advice", Words: "advice", File: result.AdviceFile, Schema: schema.Advice,
+			Read: one(advise.Read), Packed: []string{result.AdviceFile}},
+		{Name: "prediction", Words: "a prediction", File: result.PredictionFile,
+			Schema: schema.Prediction, Read: one(engines.ReadPrediction),
 			Packed: []string{result.PredictionFile}},
-		{Name: "tuning", Words: "the best options for a budget", File: tuned.File, Schema: tuned.Schema, Read: one(tuned.Read), Packed: []string{tuned.File}},
-		{Name: "simulation", Words: "a simulation", File: result.SimulationFile, Schema: engines.SimulationSchema, Read: one(engines.ReadSimulation)},
-		{Name: "prices", Words: "a price table", File: result.PriceFile, Schema: result.PriceSchema, Read: one(prices.Read),
+		{Name: "tuning", Words: "the best options for a budget", File: tuned.File,
+			Schema: schema.Tuning, Read: one(tuned.Read), Packed: []string{tuned.File}},
+		{Name: "simulation", Words: "a simulation", File: result.SimulationFile,
+			Schema: schema.Simulation, Read: one(engines.ReadSimulation)},
+		{Name: "prices", Words: "a price table", File: result.PriceFile, Schema: schema.Price,
+			Read:   one(prices.Read),
 			Listed: "rows", Subjects: named(func(r result.PriceRow) string { return r.Layout }), Packed: []string{result.PriceFile}},
-		{Name: "layouts", Words: "a comparison of layouts", File: result.LayoutsFile, Schema: result.LayoutsSchema, Read: one(layouts.Read),
+		{Name: "layouts", Words: "a comparison of layouts", File: result.LayoutsFile,
+			Schema: schema.Layouts, Read: one(layouts.Read),
 			Listed: "rows", Subjects: named(func(r result.LayoutRow) string { return r.Layout }),
 			Settings: settingsOf(result.ReadLayouts, func(l *result.Layouts) []result.LayoutRow { return l.Rows }, layoutSetting),
 			Check:    (*Check).layouts, Around: true, Packed: []string{result.LayoutsFile}},
-		{Name: "sweep", Words: "a sweep", File: result.SweepFile, Schema: result.SweepSchema, Read: many(engines.Read), Subject: "engines",
+		{Name: "sweep", Words: "a sweep", File: result.SweepFile, Schema: schema.Sweep,
+			Read: many(engines.Read), Subject: "engines",
 			Named: true, Around: true, Listed: "axes", Subjects: enginesOf,
 			Settings: settingsOf(result.ReadSweep, func(s *result.Sweep) []result.Point { return s.Points },
 				func(p result.Point) Setting { return Setting{p.Axes, p.Runs} }), Check: (*Check).sweep, Packed: []string{result.SweepFile}},
-		{Name: "watch", Words: "a watch of a running process", File: result.WatchFile, Schema: result.WatchSchema, Read: one(watched.Read),
+		{Name: "watch", Words: "a watch of a running process", File: result.WatchFile,
+			Schema: schema.Watch, Read: one(watched.Read),
 			Settings: alone, Packed: []string{result.WatchFile, result.RunFile, result.SeriesFile, result.LatencyFile}},
-		{Name: "run", Words: "a run", File: result.RunFile, Schema: result.RunSchema, Read: many(engines.Read), Subject: "engines",
+		{Name: "run", Words: "a run", File: result.RunFile, Schema: schema.Run,
+			Read: many(engines.Read), Subject: "engines",
 			Named: true, Listed: "host",
 			Settings: alone, Packed: []string{result.RunFile, result.SeriesFile, result.LatencyFile, result.RootsFile, result.VersionsFile,
 				result.EventsFile, result.StacksFile}},
-		{Name: "disk", Words: "a measurement of a disk", File: result.DiskFile, Schema: result.DiskSchema, Read: one(engines.ReadDisk),
+		{Name: "disk", Words: "a measurement of a disk", File: result.DiskFile, Schema: schema.Disk,
+			Read:   one(engines.ReadDisk),
 			Around: true, Packed: []string{result.DiskFile}},
 	}
 }

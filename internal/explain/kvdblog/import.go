@@ -28,6 +28,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // loadDir is the run folder of a dataset's Write log, beside the points.
@@ -260,7 +261,7 @@ func (f logFile) run(database result.Database) *result.Run {
 				}},
 		},
 		Figures:  l.figures(),
-		Absent:   absent(),
+		Absent:   unknown(),
 		Checks:   l.checks(),
 		Warnings: warnings(),
 	}
@@ -269,18 +270,18 @@ func (f logFile) run(database result.Database) *result.Run {
 // figures are those of the measured window.
 func (l *readLog) figures() result.Figures {
 	gets := float64(l.gets)
-	perGet := func(n int64) *float64 { return new(float64(n) / gets) }
 	f := result.Figures{
 		Gets:                      l.gets,
 		Seconds:                   l.millis / 1e3,
-		GetsPerSecond:             gets / (l.millis / 1e3),
-		BlockReadsPerGet:          perGet(l.blockCache.misses),
-		BlockAccessesPerGet:       perGet(l.blockCache.hits + l.blockCache.misses),
-		TableOpensPerGet:          perGet(l.tableCache.misses),
 		BlockReadsPerGetByType:    map[string]float64{},
 		BlockAccessesPerGetByType: map[string]float64{},
 		HitRate:                   map[string]float64{},
 	}
+	f.Record(figure.GetsPerSecond, gets/(l.millis/1e3))
+	f.Record(figure.BlockReadsPerGet, float64(l.blockCache.misses)/gets)
+	f.Record(figure.BlockAccessesPerGet, float64(l.blockCache.hits+l.blockCache.misses)/gets)
+	f.Record(figure.TableOpensPerGet, float64(l.tableCache.misses)/gets)
+	absent(&f)
 	rate := func(name string, s served) {
 		if calls := s.hits + s.misses; calls > 0 {
 			f.HitRate[name] = float64(s.hits) / float64(calls)
@@ -333,6 +334,12 @@ func (l *writeLog) run(text string) *result.Run {
 			Remedy: "statelab load waits for compactions before it reports",
 		})
 	}
+	figures := result.Figures{Seconds: l.millis / 1e3, Puts: l.puts}
+	figures.Record(figure.PutsPerSecond, float64(l.puts)/(l.millis/1e3))
+	figures.Record(figure.WriteAmplification, l.writeAmplification)
+	figures.Unavailable("the log holds no latencies", figure.PutServiceTime)
+	figures.Unavailable("the log holds no device counters", figure.DeviceWriteAmplification)
+
 	return &result.Run{
 		Status:    result.OK,
 		Verb:      "load",
@@ -341,14 +348,10 @@ func (l *writeLog) run(text string) *result.Run {
 		Workload:  result.Workload{Name: "fillrandom", Keys: l.keys, KeyBytes: keyBytes, ValueBytes: valueBytes, KeyOrder: "hashed", Threads: l.threads},
 		PageCache: "asis",
 		Phases:    []result.Phase{{Name: "load", Seconds: l.millis / 1e3, Ops: l.puts, Engine: map[string]int64{"compaction_debt_bytes": l.debtBytes}}},
-		Figures: result.Figures{
-			Seconds: l.millis / 1e3, Puts: l.puts, PutsPerSecond: float64(l.puts) / (l.millis / 1e3), WriteAmplification: new(l.writeAmplification),
-		},
+		Figures:   figures,
 		Absent: map[string]string{
-			"put_service_ns":             "the log holds no latencies",
-			"seed":                       "the tool takes it from the clock and does not record it",
-			"host":                       "the log does not describe the machine",
-			"device_write_amplification": "the log holds no device counters",
+			"seed": "the tool takes it from the clock and does not record it",
+			"host": "the log does not describe the machine",
 		},
 		Warnings: warnings,
 	}
@@ -364,24 +367,28 @@ func reads(misses func(engine.BlockType) int64) map[string]engine.Tally {
 	return m
 }
 
-// absent names the figures these logs cannot give.
-func absent() map[string]string {
-	const noDevice = "the tool counts block-cache misses and nothing below the engine"
+// absent says why these logs cannot give figures of Gets.
+func absent(f *result.Figures) {
+	f.Unavailable("the tool counts block-cache misses and nothing below the engine",
+		figure.DeviceReadsPerGet, figure.DeviceReadBytesPerGet, figure.Agreement)
+	f.Unavailable("the tool counts block reads, not their bytes", figure.BlockReadBytesPerGet)
+	f.Unavailable("the tool counts by call site, not by level", figure.BlockReadsPerGet.ByLevel())
+	f.Unavailable("the tool measures the time of the whole run only", figure.ServiceTime)
+	f.Unavailable("the tool runs a closed loop", figure.ResponseTime)
+	f.Unavailable("the log holds no CPU time", figure.CPUTimePerGet)
+	f.Unavailable("the log holds no memory figures", figure.PeakMemory)
+	f.Unavailable("the tool's own cost was not measured", figure.HarnessTimePerGet)
+}
+
+// unknown are facts of a run that these logs do not tell.
+func unknown() map[string]string {
+	const ignored = "the tool ignores what a Get returns"
+
 	return map[string]string{
-		"device_reads_per_get":         noDevice,
-		"device_read_bytes_per_get":    noDevice,
-		"agreement":                    noDevice,
-		"block_read_bytes_per_get":     "the tool counts block reads, not their bytes",
-		"block_reads_per_get_by_level": "the tool counts by call site, not by level",
-		"service_ns":                   "the tool measures the time of the whole run only",
-		"response_ns":                  "the tool runs a closed loop",
-		"cpu_ns_per_get":               "the log holds no CPU time",
-		"peak_rss_bytes":               "the log holds no memory figures",
-		"harness_ns_per_get":           "the tool's own cost was not measured",
-		"found":                        "the tool ignores what a Get returns",
-		"missing":                      "the tool ignores what a Get returns",
-		"seed":                         "the tool takes it from the clock and does not record it",
-		"host":                         "the log does not describe the machine",
+		"found":   ignored,
+		"missing": ignored,
+		"seed":    "the tool takes it from the clock and does not record it",
+		"host":    "the log does not describe the machine",
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // published are the study's logs, which are not part of this repository: a folder that
@@ -63,7 +64,7 @@ func TestImportAgreesWithTheStudysTable(t *testing.T) {
 				continue
 			}
 			found = true
-			if got := *p.Figures.BlockReadsPerGet; math.Abs(got-want.reads) > 0.006 {
+			if got := p.Figures.OrZero(figure.BlockReadsPerGet); math.Abs(got-want.reads) > 0.006 {
 				t.Errorf("%s %s: %.4f block reads per Get, the study says %.2f", sweep.Name, want.cache, got, want.reads)
 			}
 			for name, percent := range map[string]float64{"filter": want.filter, "top_index": want.topIndex, "index": want.index, "data": want.data, "all": want.all} {
@@ -98,7 +99,8 @@ func TestStoredFiguresAreTheLogs(t *testing.T) {
 			t.Errorf("%s: other levels than in the log:\n%s", name, diff)
 		}
 		for j, p := range made.Points {
-			if q := stored.Points[j]; q.CacheBytes != p.CacheBytes || *q.Figures.BlockReadsPerGet != *p.Figures.BlockReadsPerGet ||
+			if q := stored.Points[j]; q.CacheBytes != p.CacheBytes ||
+				q.Figures.OrZero(figure.BlockReadsPerGet) != p.Figures.OrZero(figure.BlockReadsPerGet) ||
 				gocmp.Diff(q.Figures.HitRate, p.Figures.HitRate) != "" {
 				t.Errorf("%s: point %d differs from its log", name, j)
 			}
@@ -141,7 +143,7 @@ func TestImportedSweepIsWhole(t *testing.T) {
 			for _, v := range p.Figures.BlockReadsPerGetByType {
 				sum += v
 			}
-			if total := *p.Figures.BlockReadsPerGet; math.Abs(sum-total) > 1e-6 {
+			if total := p.Figures.OrZero(figure.BlockReadsPerGet); math.Abs(sum-total) > 1e-6 {
 				t.Errorf("%s: types sum to %.6f of %.6f block reads per Get", p.Run, sum, total)
 			}
 			for _, figure := range []string{"device_reads_per_get", "service_ns", "cpu_ns_per_get"} {
@@ -149,7 +151,7 @@ func TestImportedSweepIsWhole(t *testing.T) {
 					t.Errorf("%s: %s is absent without a reason", p.Run, figure)
 				}
 			}
-			if run.Figures.DeviceReadsPerGet != nil || run.Figures.ServiceNanos != nil {
+			if run.Figures.Has(figure.DeviceReadsPerGet) || run.Figures.ServiceNanos != nil {
 				t.Errorf("%s: figures that the logs do not hold", p.Run)
 			}
 		}
@@ -165,9 +167,11 @@ func TestLoadIsImported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if run.Figures.Puts != 3_000_000 || run.Figures.PutsPerSecond != 750_000 || *run.Figures.WriteAmplification != 3.3 {
+	if run.Figures.Puts != 3_000_000 || run.Figures.OrZero(figure.PutsPerSecond) != 750_000 ||
+		run.Figures.OrZero(figure.WriteAmplification) != 3.3 {
 		t.Errorf("puts %d at %.0f/s, write amplification %v: the log says 3000000, 750000, 3.3",
-			run.Figures.Puts, run.Figures.PutsPerSecond, *run.Figures.WriteAmplification)
+			run.Figures.Puts, run.Figures.OrZero(figure.PutsPerSecond),
+			run.Figures.OrZero(figure.WriteAmplification))
 	}
 	if len(run.Warnings) != 1 || !strings.Contains(run.Warnings[0].Text, "21.0 MiB") {
 		t.Errorf("warnings %v, want one of 21.0 MiB of compactions owed", run.Warnings)
@@ -190,7 +194,9 @@ func TestFiguresOfALog(t *testing.T) {
 		}
 	}
 	f := run.Figures
-	if f.Gets != 100_000 || f.GetsPerSecond != 40_000 || *f.BlockReadsPerGet != 2.5 || f.HitRate["filter"] != 304./330 || f.HitRate["top_index"] != 40./43 ||
+	if f.Gets != 100_000 || f.OrZero(figure.GetsPerSecond) != 40_000 ||
+		f.OrZero(figure.BlockReadsPerGet) != 2.5 || f.HitRate["filter"] != 304./330 ||
+		f.HitRate["top_index"] != 40./43 ||
 		f.HitRate["index"] != 0.05 || f.HitRate["data"] != 0.01 || f.HitRate["all"] != 71./96 || f.BlockReadsPerGetByType["data"] != 0.99 {
 		t.Errorf("%+v", f)
 	}

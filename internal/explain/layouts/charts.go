@@ -8,6 +8,7 @@ import (
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // point is a layout at a size that was built or not: what a chart draws over the size.
@@ -77,15 +78,19 @@ func (in Input) charts() (blocks []doc.Block) {
 			line{y: doc.Axis{Label: "reads, nothing cached", Kind: doc.Logs}, head: "nothing cached", unit: "reads",
 				value: reads(result.FirstLookups),
 				print: doc.PerGet,
-				by:    "formula", formula: orAhead(func(of row) *float64 { return of.PredictedReads }, "reads_per_lookup", false, subject.Billion)},
+				by:    "formula", formula: orAhead(func(of row) *float64 { return of.PredictedReads.Pointer() },
+					figure.ReadsPerLookup.Key, false, subject.Billion)},
 			line{y: counted("reads, memory held"), head: "memory held", unit: "reads", value: reads(result.HeldLookups), print: doc.PerGet,
 				by: "model", formula: orAhead(func(of row) *float64 {
-					return doc.From(of.DeviceReads, func(*float64) *float64 { return of.PredictedDeviceReads })
-				}, "device_reads_per_lookup", true, subject.Billion)}),
+					return doc.From(of.DeviceReads.Pointer(),
+						func(*float64) *float64 { return of.PredictedDeviceReads.Pointer() })
+				}, figure.DeviceReadsPerLookup.Key, true, subject.Billion)}),
 		single("Nodes per lookup", "Trie nodes met on the way to an account, the leaf included; dashed: the formula.", counted("nodes per lookup"),
-			built(func(of row) *float64 { return of.Nodes }), orAhead(func(of row) *float64 { return of.PredictedNodes }, "nodes_per_lookup", false, 0)),
+			built(func(of row) *float64 { return of.Nodes.Pointer() }),
+			orAhead(func(of row) *float64 { return of.PredictedNodes.Pointer() },
+				figure.NodesPerLookup.Key, false, 0)),
 		single("Device bytes per lookup", "Fetched from the device, memory held: what an account costs below all caches.", counted("bytes per lookup"),
-			built(func(of row) *float64 { return of.DeviceBytes }), absent),
+			built(func(of row) *float64 { return of.DeviceBytes.Pointer() }), absent),
 		single("Median time of a lookup", "Caches warm, memory held, one lookup in flight.",
 			doc.Axis{Label: "p50", Kind: doc.Logs, Format: doc.AsNanos}, built(p50.Value), absent),
 		single("Disk per account", "Blocks allocated below the state's folder, over its accounts: slots and updates included.", counted("bytes per account"),

@@ -17,6 +17,7 @@ import (
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 	"github.com/statelab/statelab/web"
 )
 
@@ -150,10 +151,10 @@ func writePage(w io.Writer, l *result.Layouts) error { return render.Page(w, of(
 // Figures that no machine measures are drawn as absent, with a word.
 func TestAbsurdFiguresAreBounded(t *testing.T) {
 	for name, change := range map[string]func(*result.Layouts){
-		"disk":  func(l *result.Layouts) { l.Rows[0].DiskPerAccount = 1e308 },
-		"nodes": func(l *result.Layouts) { l.Rows[0].Nodes = ptr(1e308) },
-		"reads": func(l *result.Layouts) { l.Rows[0].Lookups[0].DeviceReads = ptr(1e308) },
-		"tiny":  func(l *result.Layouts) { l.Rows[0].PredictedReads = ptr(1e-308) },
+		"disk":  func(l *result.Layouts) { l.Rows[0].DiskPerAccount = figure.Known(1e308) },
+		"nodes": func(l *result.Layouts) { l.Rows[0].Nodes = figure.Known(1e308) },
+		"reads": func(l *result.Layouts) { l.Rows[0].Lookups[0].DeviceReads = figure.Known(1e308) },
+		"tiny":  func(l *result.Layouts) { l.Rows[0].PredictedReads = figure.Known(1e-308) },
 		"outlook": func(l *result.Layouts) {
 			l.Outlook[slices.IndexFunc(l.Outlook, func(o result.LayoutOutlook) bool { return o.Figure == "nodes_per_lookup" })].Value = 1e308
 		},
@@ -197,7 +198,8 @@ func TestWhichLayout(t *testing.T) {
 func TestOutlookWithMemoryAlike(t *testing.T) {
 	for disk, want := range map[int64]bool{32 << 20: false, 128 << 20: true} {
 		in := of(&result.Layouts{Workload: result.StateWorkload{MemoryBytes: 64 << 20},
-			Rows: []result.LayoutRow{{Layout: "a", Status: result.OK, Accounts: 1 << 20, DiskBytes: disk}},
+			Rows: []result.LayoutRow{{Layout: "a", Status: result.OK, Accounts: 1 << 20,
+				DiskBytes: figure.Known(float64(disk))}},
 			Outlook: []result.LayoutOutlook{{Layout: "a", Figure: "device_reads_per_lookup", Accounts: 1e9, MemoryBytes: 64e9, PerAccount: true, Value: 1},
 				{Layout: "a", Figure: "device_reads_per_lookup", Accounts: 1e9, MemoryBytes: 2 << 30, Value: 2}}})
 		if got := slices.ContainsFunc(in.outlook().Heads, func(h doc.Head) bool { return h.Unit == "64 B/account" }); got != want {

@@ -6,15 +6,18 @@ import (
 
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 func TestPredictedReadsStandBesideMeasuredOnes(t *testing.T) {
 	some := func(v float64) *float64 { return &v }
 	l := &result.Layouts{Rows: []result.LayoutRow{
-		{Layout: "pagetrie", Accounts: 1e6, Status: result.OK, BlockReads: some(.8), PredictedHeldReads: some(.88), DeviceReads: some(.01),
-			PredictedDeviceReads: some(.03)},
-		{Layout: "mapped", Accounts: 1e6, Status: result.OK, DeviceReads: some(.5), PredictedDeviceReads: some(.4)},
-		{Layout: "unmodelled", Accounts: 1e6, Status: result.OK, BlockReads: some(1)},
+		{Layout: "pagetrie", Accounts: 1e6, Status: result.OK, BlockReads: figure.If(some(.8)),
+			PredictedHeldReads: figure.If(some(.88)), DeviceReads: figure.If(some(.01)),
+			PredictedDeviceReads: figure.If(some(.03))},
+		{Layout: "mapped", Accounts: 1e6, Status: result.OK, DeviceReads: figure.If(some(.5)),
+			PredictedDeviceReads: figure.If(some(.4))},
+		{Layout: "unmodelled", Accounts: 1e6, Status: result.OK, BlockReads: figure.If(some(1))},
 		{Layout: "failed", Accounts: 1e6, Status: result.Failed, Error: "killed"},
 	}}
 	got := (of(l)).model()

@@ -12,6 +12,7 @@ import (
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // row is a layout at one size, with its place in layouts.json.
@@ -46,24 +47,36 @@ func failure(of row) string {
 	return cmp.Or(of.Tell(of.Error), of.Status)
 }
 
-// figure is a column of figures of a layout at a size.
-func figure(name, unit string, format func(float64) string, value func(result.LayoutRow) *float64) column {
+// columnOf is the column of a figure of a layout at a size.
+func columnOf(f figure.Figure, value func(result.LayoutRow) figure.Value) column {
+	return doc.ColumnOf(f, func(of row) figure.Value { return value(of.LayoutRow) })
+}
+
+// rowColumn is a column of figures of a layout at a size.
+func rowColumn(name, unit string, format func(float64) string,
+	value func(result.LayoutRow) *float64) column {
 	return doc.Optional(name, unit, format, func(of row) *float64 { return value(of.LayoutRow) })
 }
 
 // Columns that several tables share.
 var (
-	layoutKey   = doc.Words("layout", func(r row) string { return r.Layout + " " + doc.ShortCount(r.Accounts) }).Named("layout", "accounts")
-	nodes       = figure("nodes", "", nil, func(r result.LayoutRow) *float64 { return r.Nodes })
-	blockReads  = figure("reads", "", doc.PerGet, func(r result.LayoutRow) *float64 { return r.BlockReads })
-	deviceReads = figure("device", "reads", doc.PerGet, func(r result.LayoutRow) *float64 { return r.DeviceReads })
-	disk        = figure("disk", "B/account", nil, func(r result.LayoutRow) *float64 { return doc.Some(r.DiskPerAccount) })
-	p50         = duration("p50", "us", doc.Micros, func(r result.LayoutRow) *float64 { return doc.Via(r.LookupNanos, p50Of) })
+	layoutKey = doc.Words("layout", func(r row) string { return r.Layout + " " + doc.ShortCount(r.Accounts) }).Named("layout",
+		"accounts")
+	nodes = columnOf(figure.NodesPerLookup,
+		func(r result.LayoutRow) figure.Value { return r.Nodes }).Formatted(nil)
+	blockReads = rowColumn("reads", "", doc.PerGet,
+		func(r result.LayoutRow) *float64 { return r.BlockReads.Pointer() })
+	deviceReads = columnOf(figure.DeviceReadsPerLookup,
+		func(r result.LayoutRow) figure.Value { return r.DeviceReads })
+	disk = columnOf(figure.DiskBytesPerAccount,
+		func(r result.LayoutRow) figure.Value { return r.DiskPerAccount })
+	p50 = duration("p50", "us", doc.Micros,
+		func(r result.LayoutRow) *float64 { return doc.Via(r.LookupNanos, p50Of) })
 )
 
 // duration is a column of a quantile of durations.
 func duration(name, unit string, in doc.Scale, value func(result.LayoutRow) *float64) column {
-	return figure(name, "", nil, value).In(in).Named(name, unit)
+	return rowColumn(name, "", nil, value).In(in).Named(name, unit)
 }
 
 func p50Of(l *result.Latency) float64 { return float64(l.P50) }
@@ -124,7 +137,11 @@ func (in Input) ahead() (places []place) {
 }
 
 func (in Input) share() column {
-	return column{Name: "in memory", Unit: "% of state", Value: func(of row) *float64 { return doc.Of(in.Share(of.at)) }, Format: func(share float64) string {
+	return column{Name: "in memory", Unit: "% of state", Value: func(of row) *float64 {
+		share := in.Share(of.at)
+
+		return doc.When(share > 0, share) // 0: nothing held the memory
+	}, Format: func(share float64) string {
 		if share >= 1 {
 			return "all"
 		}
@@ -170,17 +187,17 @@ func (in Input) samples() string {
 // lookup is what a lookup costs, and what was predicted.
 func (in Input) lookup() doc.Table {
 	return doc.TableOf(in.rows(), failure, layoutKey, nodes,
-		figure("formula", "", nil, func(r result.LayoutRow) *float64 { return r.PredictedNodes }),
-		figure("pages", "", nil, func(r result.LayoutRow) *float64 { return r.Pages }),
+		rowColumn("formula", "", nil, func(r result.LayoutRow) *float64 { return r.PredictedNodes.Pointer() }),
+		columnOf(figure.PagesPerLookup, func(r result.LayoutRow) figure.Value { return r.Pages }).Formatted(nil),
 		blockReads,
-		figure("formula", "", nil, func(r result.LayoutRow) *float64 { return r.PredictedReads }),
+		rowColumn("formula", "", nil, func(r result.LayoutRow) *float64 { return r.PredictedReads.Pointer() }),
 		deviceReads, p50,
 		duration("p99", "us", doc.Micros, func(r result.LayoutRow) *float64 { return doc.Via(r.LookupNanos, p99Of) }))
 }
 
 // lookedUp is a figure of the last of a row's lookups that fulfil a condition.
 func lookedUp(name, unit string, format func(float64) string, is func(result.Lookups) bool, value func(result.Lookups) *float64) column {
-	return figure(name, unit, format, func(r result.LayoutRow) (found *float64) {
+	return rowColumn(name, unit, format, func(r result.LayoutRow) (found *float64) {
 		for _, look := range r.Lookups {
 			if is(look) {
 				found = value(look)
@@ -200,8 +217,10 @@ func (in Input) device() doc.Table {
 	held := func(l result.Lookups) bool { return l.Condition == result.HeldLookups }
 	rate := func(l result.Lookups) *float64 { return doc.Some(l.PerSecond) }
 	return doc.TableOf(in.measured(), nil, layoutKey,
-		figure("device", "bytes", nil, func(r result.LayoutRow) *float64 { return r.DeviceBytes }),
-		of("cold", "reads", doc.PerGet, cold, func(l result.Lookups) *float64 { return l.DeviceReads }),
+		columnOf(figure.DeviceBytesPerLookup,
+			func(r result.LayoutRow) figure.Value { return r.DeviceBytes }),
+		of("cold", "reads", doc.PerGet, cold,
+			func(l result.Lookups) *float64 { return l.DeviceReads.Pointer() }),
 		of("cold", "bytes", nil, cold, func(l result.Lookups) *float64 { return doc.Some(l.DeviceBytes) }),
 		of("1 in flight", "per s", doc.ShortCount, func(l result.Lookups) bool { return held(l) && l.InFlight == 1 }, rate),
 		of("64 in flight", "per s", doc.ShortCount, func(l result.Lookups) bool { return held(l) && l.InFlight > 1 }, rate))
@@ -212,7 +231,8 @@ const nodeBytesNote = "Of first lookups of present accounts; a chunk of code: of
 // nodeBytes is what first lookups read by the type of blocks, of layouts that tell how long their nodes are.
 func (in Input) nodeBytes() doc.Table {
 	rows := doc.Where(in.measured(), func(of row) bool {
-		return slices.ContainsFunc(of.Lookups, func(l result.Lookups) bool { return l.NodeBytes != nil && l.BlockTypes != nil })
+		return slices.ContainsFunc(of.Lookups,
+			func(l result.Lookups) bool { return l.NodeBytes.IsKnown() && l.BlockTypes != nil })
 	})
 	first := func(name, unit string, value func(result.Lookups) *float64) column {
 		return lookedUp(name, unit, nil, func(l result.Lookups) bool {
@@ -220,16 +240,16 @@ func (in Input) nodeBytes() doc.Table {
 		}, value)
 	}
 	return doc.TableOf(rows, nil, layoutKey,
-		first("nodes", "", func(l result.Lookups) *float64 { return l.Nodes }),
-		first("nodes", "bytes", func(l result.Lookups) *float64 { return l.NodeBytes }),
+		first("nodes", "", func(l result.Lookups) *float64 { return l.Nodes.Pointer() }),
+		first("nodes", "bytes", func(l result.Lookups) *float64 { return l.NodeBytes.Pointer() }),
 		first("filter", "reads", func(l result.Lookups) *float64 { return &l.BlockTypes.Filter }),
 		first("index", "reads", func(l result.Lookups) *float64 { return &l.BlockTypes.Index }),
 		first("data", "reads", func(l result.Lookups) *float64 { return &l.BlockTypes.Data }),
-		first("blocks", "bytes", func(l result.Lookups) *float64 { return l.BlockBytes }),
+		first("blocks", "bytes", func(l result.Lookups) *float64 { return l.BlockBytes.Pointer() }),
 		in.reads("a chunk", "of code", result.CodeLookup, result.FirstLookups),
 		in.reads("absent", "chunk", result.AbsentCodeLookup, result.FirstLookups),
 		duration("root", "CPU us", doc.Micros, func(r result.LayoutRow) *float64 {
-			return doc.From(r.Updates, func(u *result.StateUpdates) *float64 { return u.HashNanos })
+			return doc.From(r.Updates, func(u *result.StateUpdates) *float64 { return u.HashNanos.Pointer() })
 		}))
 }
 
@@ -281,24 +301,31 @@ func (in Input) trafficRoots() string {
 // upkeep is what keeping and changing the state costs.
 func (in Input) upkeep() doc.Table {
 	update := func(name, unit string, format func(float64) string, value func(*result.StateUpdates) *float64) column {
-		return figure(name, unit, format, func(r result.LayoutRow) *float64 { return doc.From(r.Updates, value) })
+		return rowColumn(name, unit, format,
+			func(r result.LayoutRow) *float64 { return doc.From(r.Updates, value) })
 	}
 	return doc.TableOf(in.measured(), nil, layoutKey, disk,
-		duration("update", "us", doc.Micros, func(r result.LayoutRow) *float64 { return r.UpdateNanos }),
+		columnOf(figure.UpdateTime, func(r result.LayoutRow) figure.Value { return r.UpdateNanos }),
 		update("root", "", nil, func(u *result.StateUpdates) *float64 { return doc.Via(u.CommitNanos, p50Of) }).In(doc.Millis).Named("root", "p50 ms"),
-		update("new nodes", "/update", nil, func(u *result.StateUpdates) *float64 { return u.NodesPerUpdate }),
+		update("new nodes", "/update", nil,
+			func(u *result.StateUpdates) *float64 { return u.NodesPerUpdate.Pointer() }),
 		update("read calls", "/update", doc.PerGet, func(u *result.StateUpdates) *float64 { return &u.ReadCallsPerUpdate }),
 		update("written", "times", nil, func(u *result.StateUpdates) *float64 { return &u.WriteAmplification }),
-		duration("open", "ms", doc.Millis, func(r result.LayoutRow) *float64 { return doc.Some(float64(r.OpenNanos)) }),
-		figure("memory", "", nil, func(r result.LayoutRow) *float64 { return doc.Of(r.PeakRSSBytes) }).Suited(in.rows()))
+		columnOf(figure.OpenTime, func(r result.LayoutRow) figure.Value { return r.OpenNanos }),
+		columnOf(figure.PeakMemory, func(r result.LayoutRow) figure.Value { return r.PeakRSSBytes }).Suited(in.rows()))
 }
 
 // model compares the reads that a model of the caches predicted with those that were
 // measured, below the layout's own caches and below the page cache.
 func (in Input) model() doc.Table {
-	rows := doc.Where(in.measured(), func(of row) bool { return of.PredictedHeldReads != nil || of.PredictedDeviceReads != nil })
-	held := figure("predicted", "reads", doc.PerGet, func(r result.LayoutRow) *float64 { return r.PredictedHeldReads })
-	device := figure("predicted", "device", doc.PerGet, func(r result.LayoutRow) *float64 { return r.PredictedDeviceReads })
+	rows := doc.Where(in.measured(), func(of row) bool {
+		return of.PredictedHeldReads.IsKnown() ||
+			of.PredictedDeviceReads.IsKnown()
+	})
+	held := rowColumn("predicted", "reads", doc.PerGet,
+		func(r result.LayoutRow) *float64 { return r.PredictedHeldReads.Pointer() })
+	device := rowColumn("predicted", "device", doc.PerGet,
+		func(r result.LayoutRow) *float64 { return r.PredictedDeviceReads.Pointer() })
 	return doc.TableOf(rows, nil, layoutKey, blockReads, held, offBy(blockReads, held), deviceReads, device, offBy(deviceReads, device))
 }
 
@@ -332,13 +359,18 @@ func (in Input) outlook() doc.Table {
 	}
 	columns := []doc.Column[ahead]{
 		doc.Words("layout", func(a ahead) string { return a.layout + " " + doc.ShortCount(a.accounts) }).Named("layout", "accounts"),
-		reads("nodes", "", func(a ahead) *float64 { return claims.Value(in.Ahead(a.layout, "nodes_per_lookup", a.accounts, 0)) }),
-		reads("reads", "no cache", func(a ahead) *float64 { return claims.Value(in.Ahead(a.layout, "reads_per_lookup", a.accounts, 0)) }),
+		reads("nodes", "", func(a ahead) *float64 {
+			return claims.Value(in.Ahead(a.layout, figure.NodesPerLookup.Key, a.accounts, 0))
+		}),
+		reads("reads", "no cache", func(a ahead) *float64 {
+			return claims.Value(in.Ahead(a.layout, figure.ReadsPerLookup.Key, a.accounts, 0))
+		}),
 		reads("device reads", in.memoryAlike(), func(a ahead) *float64 {
 			if i, ok := in.Largest(a.layout); ok && in.Share(i) >= 1 {
 				return nil // it fitted in memory, and would again
 			}
-			return claims.Value(in.AheadAlike(a.layout, "device_reads_per_lookup", a.accounts))
+			return claims.Value(in.AheadAlike(a.layout, figure.DeviceReadsPerLookup.Key,
+				a.accounts))
 		}),
 	}
 	for _, budget := range slices.Compact(budgets) {
@@ -396,12 +428,14 @@ func (in Input) kinds() doc.Table {
 		doc.Words("lookup", func(k kind) string { return strings.ReplaceAll(k.Kind, "_", " ") }),
 		doc.Words("condition", func(k kind) string { return k.Condition }),
 		number("in flight", "", doc.Digits, func(l result.Lookups) *float64 { return doc.Some(float64(l.InFlight)) }),
-		number("nodes", "", nil, func(l result.Lookups) *float64 { return l.Nodes }),
-		number("pages", "", nil, func(l result.Lookups) *float64 { return l.Pages }),
-		number("block reads", "", doc.PerGet, func(l result.Lookups) *float64 { return l.BlockReads }),
+		number("nodes", "", nil, func(l result.Lookups) *float64 { return l.Nodes.Pointer() }),
+		number("pages", "", nil, func(l result.Lookups) *float64 { return l.Pages.Pointer() }),
+		number("block reads", "", doc.PerGet,
+			func(l result.Lookups) *float64 { return l.BlockReads.Pointer() }),
 		number("read calls", "", doc.PerGet, func(l result.Lookups) *float64 { return &l.ReadCalls }),
 		number("faults", "", doc.PerGet, func(l result.Lookups) *float64 { return &l.MajorFaults }),
-		number("device reads", "", doc.PerGet, func(l result.Lookups) *float64 { return l.DeviceReads }),
+		number("device reads", "", doc.PerGet,
+			func(l result.Lookups) *float64 { return l.DeviceReads.Pointer() }),
 		number("device", "bytes", nil, func(l result.Lookups) *float64 { return &l.DeviceBytes }),
 		quantile("p50", p50Of), quantile("p99", p99Of),
 		number("per second", "", doc.ShortCount, func(l result.Lookups) *float64 { return &l.PerSecond }))
@@ -428,6 +462,8 @@ func (in Input) spread() doc.Table {
 	}
 	repeated := doc.Where(in.measured(), func(of row) bool { return len(of.Spread) > 0 })
 	return doc.TableOf(repeated, failure, layoutKey, column{Name: "runs", Words: func(of row) string { return fmt.Sprint(len(of.Runs)) }},
-		between("lookup", "us, mean", "lookup_ns", 1e-3), between("reads", "/lookup", "block_reads_per_lookup", 1),
-		between("device reads", "/lookup", "device_reads_per_lookup", 1), between("update", "us", "update_ns", 1e-3))
+		between("lookup", "us, mean", figure.LookupTime.Key, 1e-3), between("reads", "/lookup",
+			figure.BlockReadsPerLookup.Key, 1),
+		between("device reads", "/lookup", figure.DeviceReadsPerLookup.Key, 1), between("update",
+			"us", figure.UpdateTime.Key, 1e-3))
 }

@@ -18,23 +18,61 @@ import (
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/report/doc"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Node is what a node's own metrics tell of its lookups.
 type Node struct {
-	Seconds       float64  `json:"seconds"` // between the two scrapes
-	GetsPerSecond float64  `json:"gets_per_second"`
-	Sources       []Source `json:"sources"`
+	Seconds float64  `json:"seconds"` // between the two scrapes
+	Sources []Source `json:"sources"`
 	// BlockReadsPerSecond and HitRate are of the block cache: compactions and iterators
 	// use it, too.
 	BlockReadsPerSecond *float64 `json:"block_cache_misses_per_second,omitempty"`
 	HitRate             *float64 `json:"block_cache_hit_rate,omitempty"`
+
+	GetsPerSecond float64 `json:"-"`
+}
+
+func (n *Node) members() figure.Members {
+	return figure.Members{figure.GetsPerSecond: &n.GetsPerSecond}
+}
+
+// MarshalJSON writes the figures by their keys.
+func (n Node) MarshalJSON() ([]byte, error) {
+	type plain Node
+
+	return n.members().Marshal(plain(n))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (n *Node) UnmarshalJSON(text []byte) error {
+	type plain Node
+
+	return n.members().Unmarshal(text, (*plain)(n))
 }
 
 // Source is where Gets of the database come from.
 type Source struct {
 	Name      string  `json:"name"`
-	PerSecond float64 `json:"gets_per_second"`
+	PerSecond float64 `json:"-"` // Gets
+}
+
+func (s *Source) members() figure.Members {
+	return figure.Members{figure.GetsPerSecond: &s.PerSecond}
+}
+
+// MarshalJSON writes the figures by their keys.
+func (s Source) MarshalJSON() ([]byte, error) {
+	type plain Source
+
+	return s.members().Marshal(plain(s))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (s *Source) UnmarshalJSON(text []byte) error {
+	type plain Source
+
+	return s.members().Unmarshal(text, (*plain)(s))
 }
 
 // sources are lookups that no cache of geth's own served: each is a Get of the database. Names are as

@@ -16,6 +16,7 @@ import (
 	"github.com/statelab/statelab/internal/explain/kinds"
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 func must(t testing.TB, err error) {
@@ -37,8 +38,10 @@ func sweep(t *testing.T, dir, engineName string, reads int64) {
 			Workload: result.Workload{Name: "readrandom", Threads: 1, Gets: 100}, Cache: result.Cache{Effective: 1 << 20},
 			Phases: []result.Phase{{Name: "measure", Seconds: 2, Ops: 100, Reads: map[string]engine.Tally{"data": {Count: reads, Bytes: 100}},
 				Process: &result.ProcessIO{UserNanos: 1000}}},
-			Figures: result.Figures{Gets: 100, Found: 100, Seconds: 2, GetsPerSecond: 50, BlockReadsPerGet: &perGet,
-				BlockReadsPerGetByType: map[string]float64{"data": perGet}, BlockReadsPerGetByLevel: map[string]float64{"L0": perGet}, CPUNanosPerGet: 10}}
+			Figures: result.Figures{Set: figure.SetOf(map[figure.Figure]float64{figure.GetsPerSecond: 50,
+				figure.BlockReadsPerGet: perGet, figure.CPUTimePerGet: 10}), Gets: 100, Found: 100,
+				Seconds: 2, BlockReadsPerGetByType: map[string]float64{"data": perGet},
+				BlockReadsPerGetByLevel: map[string]float64{"L0": perGet}}}
 		folder := filepath.Join(dir, filepath.FromSlash(name))
 		must(t, os.MkdirAll(folder, 0o755))
 		must(t, result.WriteRun(folder, run))

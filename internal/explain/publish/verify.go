@@ -36,6 +36,7 @@ import (
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Verdict is what a check found.
@@ -99,13 +100,7 @@ func (c *check) run(folder string, run *result.Run) {
 		c.verdict.Runs++
 	}
 	where, f := folder+"/"+result.RunFile, run.Figures
-	i := slices.IndexFunc(run.Phases, func(p result.Phase) bool { return p.Name == "measure" })
-	if i >= 0 && f.Gets > 0 && f.State == nil && f.Replay == nil {
-		c.gets(where, run, run.Phases[i])
-	}
-	if r := f.Replay; r != nil && r.ApplySeconds+r.CommitSeconds > 0 {
-		c.Figure(where, "leaves_per_second", r.LeavesPerSecond, float64(r.Leaves)/(r.ApplySeconds+r.CommitSeconds), 1e-6)
-	}
+	c.figures(where, run)
 	ticks, err := result.ReadSeries(filepath.Join(c.Dir, filepath.FromSlash(folder)))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		c.Problem(folder, "%v", err)
@@ -125,46 +120,150 @@ func (c *check) run(folder string, run *result.Run) {
 	c.latencies(folder, run)
 }
 
-// gets are the figures of Gets, from the counters of the measured phase.
-func (c *check) gets(where string, run *result.Run, p result.Phase) {
-	f, gets := run.Figures, float64(run.Figures.Gets)
-	c.Figure(where, "gets", gets, float64(f.Found+f.Missing+f.FailedGets), kinds.Exact)
-	c.Figure(where, "gets_per_second", f.GetsPerSecond, gets/p.Seconds, kinds.Exact)
-	perGet := func(name string, stored *float64, count int64) {
-		if stored != nil {
-			c.Figure(where, name, *stored, float64(count)/gets, kinds.Exact)
+// recomputation is how a figure follows from the counters that are stored beside it.
+type recomputation struct {
+	of figure.Figure
+	// from is the figure; ok is false where the counters of the run do not give it.
+	from func(counters) (v float64, ok bool)
+	// always: every version stores it, or a reason, where it has the counters.
+	always bool
+}
+
+// recomputations are all. How far a stored figure may be off is declared with the figure.
+func recomputations() []recomputation {
+	gets := func(f figure.Figure, count func(counters) (n int64, ok bool)) recomputation {
+		return recomputation{of: f, from: func(c counters) (float64, bool) {
+			n, ok := count(c)
+
+			return float64(n) / c.gets, ok && c.gets > 0
+		}}
+	}
+	always := func(r recomputation) recomputation {
+		r.always = true
+
+		return r
+	}
+	blocks := func(part func(engine.Tally) int64) func(counters) (int64, bool) {
+		return func(c counters) (int64, bool) { return part(c.blocks()), c.countsBlocks() }
+	}
+	process := func(part func(*result.ProcessIO) int64) func(counters) (int64, bool) {
+		return func(c counters) (n int64, ok bool) {
+			if c.measured.Process == nil {
+				return 0, false
+			}
+
+			return part(c.measured.Process), true
 		}
 	}
-	if f.BlockReadsPerGet != nil && f.BlockReadSource == "" {
-		var total engine.Tally
-		for kind, t := range p.Reads {
-			total.Count, total.Bytes = total.Count+t.Count, total.Bytes+t.Bytes
-			c.Figure(where, "block_reads_per_get_by_type."+kind, f.BlockReadsPerGetByType[kind], float64(t.Count)/gets, kinds.Exact)
-		}
-		perGet("block_reads_per_get", f.BlockReadsPerGet, total.Count)
-		perGet("block_read_bytes_per_get", f.BlockReadBytesPerGet, total.Bytes)
-		levels := 0.0
-		for _, v := range f.BlockReadsPerGetByLevel {
-			levels += v
-		}
-		c.Figure(where, "sum of block_reads_per_get_by_level", levels, *f.BlockReadsPerGet, 1e-6)
-		if f.DeviceReadsPerGet != nil && f.Agreement != nil {
-			c.Figure(where, "agreement", *f.Agreement, *f.DeviceReadsPerGet / *f.BlockReadsPerGet, kinds.Exact)
+
+	return []recomputation{
+		gets(figure.BlockReadsPerGet, blocks(func(t engine.Tally) int64 { return t.Count })),
+		gets(figure.BlockReadBytesPerGet, blocks(func(t engine.Tally) int64 { return t.Bytes })),
+		gets(figure.DeviceReadsPerGet, func(c counters) (n int64, ok bool) {
+			if c.measured.Device == nil {
+				return 0, false
+			}
+
+			return c.measured.Device.Reads, true
+		}),
+		gets(figure.DeviceReadBytesPerGet, func(c counters) (n int64, ok bool) {
+			if c.measured.Device != nil && c.measured.Process != nil {
+				return c.measured.Device.ReadBytes, true
+			}
+
+			return process(func(io *result.ProcessIO) int64 { return io.ReadBytes })(c)
+		}),
+		{of: figure.Agreement, from: func(c counters) (float64, bool) {
+			reads, blocks := c.run.Figures.OrZero(figure.DeviceReadsPerGet),
+				c.run.Figures.OrZero(figure.BlockReadsPerGet)
+
+			return reads / blocks, c.countsBlocks() && blocks > 0 &&
+				c.run.Figures.Has(figure.DeviceReadsPerGet)
+		}},
+		{of: figure.GetsPerSecond, always: true, from: func(c counters) (float64, bool) {
+			return c.gets / c.measured.Seconds, c.gets > 0 && c.measured.Seconds > 0
+		}},
+		always(gets(figure.CPUTimePerGet,
+			process(func(io *result.ProcessIO) int64 { return io.UserNanos + io.SystemNanos }))),
+		always(gets(figure.MajorFaultsPerGet,
+			process(func(io *result.ProcessIO) int64 { return io.MajorFaults }))),
+		always(gets(figure.ReadCallsPerGet,
+			process(func(io *result.ProcessIO) int64 { return io.ReadCalls }))),
+
+		{of: figure.LeavesPerSecond, always: true, from: func(c counters) (float64, bool) {
+			r := c.run.Figures.Replay
+			if r == nil {
+				return 0, false
+			}
+			seconds := r.ApplySeconds + r.CommitSeconds
+
+			return float64(r.Leaves) / seconds, seconds > 0
+		}},
+	}
+}
+
+// counters are what a run counted while it measured.
+type counters struct {
+	run      *result.Run
+	measured result.Phase // zero of a run that measured no Gets of an engine
+	gets     float64
+}
+
+func countersOf(run *result.Run) counters {
+	c := counters{run: run}
+	f := run.Figures
+	i := slices.IndexFunc(run.Phases, func(p result.Phase) bool { return p.Name == "measure" })
+	if i >= 0 && f.Gets > 0 && f.State == nil && f.Replay == nil {
+		c.measured, c.gets = run.Phases[i], float64(f.Gets)
+	}
+
+	return c
+}
+
+// countsBlocks tells whether block reads were counted at the file layer.
+func (c counters) countsBlocks() bool {
+	return c.gets > 0 && c.run.Figures.BlockReadSource == "" &&
+		c.run.Figures.Has(figure.BlockReadsPerGet)
+}
+
+// blocks are all block reads of the measured phase.
+func (c counters) blocks() (total engine.Tally) {
+	for _, t := range c.measured.Reads {
+		total = total.Add(t)
+	}
+
+	return total
+}
+
+// figures computes the figures of a run again, from its counters.
+func (c *check) figures(where string, run *result.Run) {
+	counted, f := countersOf(run), run.Figures
+	for _, r := range recomputations() {
+		computed, ok := r.from(counted)
+		stored, known := f.Number(r.of)
+		switch {
+		case ok && known:
+			c.Figure(where, r.of.Key, stored, computed, r.of.Tolerance)
+		case ok && r.always && computed != 0 && f.Reason(r.of) == figure.NotRecorded:
+			c.Problem(where, "%s is missing, and the raw files give %v", r.of.Key, computed)
 		}
 	}
-	if io := p.Process; io != nil {
-		perGet("cpu_ns_per_get", &f.CPUNanosPerGet, io.UserNanos+io.SystemNanos)
-		perGet("read_calls_per_get", &f.ReadCallsPerGet, io.ReadCalls)
-		perGet("major_faults_per_get", &f.MajorFaultsPerGet, io.MajorFaults)
-		bytes := io.ReadBytes
-		if p.Device != nil {
-			bytes = p.Device.ReadBytes
-		}
-		perGet("device_read_bytes_per_get", f.DeviceReadBytesPerGet, bytes)
+
+	if counted.gets > 0 {
+		c.Figure(where, "gets", counted.gets, float64(f.Found+f.Missing+f.FailedGets), kinds.Exact)
 	}
-	if p.Device != nil {
-		perGet("device_reads_per_get", f.DeviceReadsPerGet, p.Device.Reads)
+	if !counted.countsBlocks() {
+		return
 	}
+	reads, levels := figure.BlockReadsPerGet, 0.0
+	for kind, t := range counted.measured.Reads {
+		c.Figure(where, reads.ByType().Key+"."+kind, f.BlockReadsPerGetByType[kind],
+			float64(t.Count)/counted.gets, reads.Tolerance)
+	}
+	for _, v := range f.BlockReadsPerGetByLevel {
+		levels += v
+	}
+	c.Figure(where, "sum of "+reads.ByLevel().Key, levels, f.OrZero(reads), 1e-6)
 }
 
 // outside is the comment of a histogram log on durations that the format cannot hold.

@@ -23,6 +23,7 @@ import (
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 	"github.com/statelab/statelab/web"
 )
 
@@ -202,16 +203,31 @@ type Live struct {
 }
 
 type liveTick struct {
-	Seconds float64  `json:"t"`
-	Rate    float64  `json:"ops_per_second"`
-	Reads   *float64 `json:"block_reads_per_op"`
+	Seconds float64      `json:"t"`
+	Rate    float64      `json:"ops_per_second"`
+	Reads   figure.Value `json:"-"` // of blocks, per operation
+}
+
+// MarshalJSON writes the figures by their keys.
+func (t liveTick) MarshalJSON() ([]byte, error) {
+	type plain liveTick
+
+	return figure.Members{figure.BlockReadsPerOp: &t.Reads}.Marshal(plain(t))
 }
 
 // livePoint is a point that is measured: where it stands on the curve so far.
 type livePoint struct {
-	Label string   `json:"label"`
-	Reads *float64 `json:"block_reads_per_get"`
-	Rate  float64  `json:"gets_per_second"`
+	Label string       `json:"label"`
+	Reads figure.Value `json:"-"` // of blocks, per Get
+	Rate  figure.Value `json:"-"` // Gets per second
+}
+
+// MarshalJSON writes the figures by their keys.
+func (p livePoint) MarshalJSON() ([]byte, error) {
+	type plain livePoint
+
+	return figure.Members{figure.BlockReadsPerGet: &p.Reads,
+		figure.GetsPerSecond: &p.Rate}.Marshal(plain(p))
 }
 
 // mostTicks are drawn; the page is no archive.
@@ -256,7 +272,8 @@ func (m *points) live(dir string, now time.Time) (*Live, error) {
 			}
 		}
 		if p.Status == result.OK {
-			out.Points = append(out.Points, livePoint{label, p.Figures.BlockReadsPerGet, p.Figures.GetsPerSecond})
+			out.Points = append(out.Points, livePoint{label,
+				p.Figures.Value(figure.BlockReadsPerGet), p.Figures.Value(figure.GetsPerSecond)})
 		}
 	}
 	series := newestSeries(dir)
@@ -283,10 +300,10 @@ func (m *points) live(dir string, now time.Time) (*Live, error) {
 		clock, last = clock+max(0, t.Seconds-last), t.Seconds
 		rate := t.OpsPerSecond
 		if rate == 0 {
-			rate = t.PutsPerSecond
+			rate = t.PutsPerSecond.OrZero()
 		}
 		if doc.Sane(rate) {
-			out.Ticks = append(out.Ticks, liveTick{clock, rate, t.BlockReadsPerOp})
+			out.Ticks = append(out.Ticks, liveTick{clock, rate, figure.If(t.BlockReadsPerOp)})
 		}
 	}
 	out.Phase, out.Ticks = phase, out.Ticks[max(0, len(out.Ticks)-mostTicks):]

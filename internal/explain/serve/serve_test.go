@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 func must(t testing.TB, err error) {
@@ -27,7 +28,8 @@ func writeRun(t testing.TB, dir, engine string) {
 	must(t, os.MkdirAll(dir, 0o755))
 	must(t, result.WriteRun(dir, &result.Run{Status: result.OK, Verb: "read", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		Engine: result.Engine{Name: engine}, Workload: result.Workload{Name: "readrandom", Threads: 1}, Host: result.Host{CPU: "Example", Cores: 2},
-		Figures: result.Figures{Gets: 10, Found: 10, Seconds: 1, GetsPerSecond: 10}}))
+		Figures: result.Figures{Set: figure.SetOf(map[figure.Figure]float64{figure.GetsPerSecond: 10}),
+			Gets: 10, Found: 10, Seconds: 1}}))
 }
 
 func get(t testing.TB, handler http.Handler, path, host string) (code int, body string, header http.Header) {
@@ -152,7 +154,8 @@ func TestLive(t *testing.T) {
 		Points: []result.Point{{Axes: map[string]string{"cache": "1%"}, Status: result.OK, Run: "points/000-0", Runs: []string{"points/000-0"}}}}))
 	must(t, os.MkdirAll(filepath.Join(dir, "points", "000-0"), 0o755))
 	must(t, result.WriteRun(filepath.Join(dir, "points", "000-0"), &result.Run{Status: result.OK,
-		Figures: result.Figures{BlockReadsPerGet: &reads, GetsPerSecond: 100}}))
+		Figures: result.Figures{Set: figure.SetOf(map[figure.Figure]float64{figure.BlockReadsPerGet: reads,
+			figure.GetsPerSecond: 100})}}))
 	must(t, os.WriteFile(filepath.Join(dir, "experiment.yaml"), []byte("schema: statelab.experiment/1\nrepeats: 2\n"), 0o644))
 	must(t, os.WriteFile(filepath.Join(dir, "points", "001", result.SeriesFile),
 		[]byte("{\"phase\":\"warm\",\"t\":1,\"ops_per_second\":5}\n{\"phase\":\"measure\",\"t\":1,\"ops_per_second\":7}\n{\"phase\":\"mea"), 0o644))
@@ -160,10 +163,12 @@ func TestLive(t *testing.T) {
 	now, err := known.live(dir, time.Now())
 	must(t, err)
 	if now.Status != running || now.Done != 1 || now.Total != 4 || now.Left == "" || now.Phase != "measure" || now.Run != "001" ||
-		len(now.Ticks) != 2 || now.Ticks[1].Seconds != 2 || len(now.Points) != 1 || *now.Points[0].Reads != 1.5 {
+		len(now.Ticks) != 2 || now.Ticks[1].Seconds != 2 || len(now.Points) != 1 ||
+		now.Points[0].Reads.OrZero() != 1.5 {
 		t.Errorf("%+v", now)
 	}
-	if later, err := known.live(dir, time.Now().Add(time.Hour)); err != nil || later.Status != result.Interrupted || *later.Points[0].Reads != 1.5 {
+	if later, err := known.live(dir, time.Now().Add(time.Hour)); err != nil ||
+		later.Status != result.Interrupted || later.Points[0].Reads.OrZero() != 1.5 {
 		t.Errorf("%+v, %v", later, err)
 	}
 }

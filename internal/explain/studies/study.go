@@ -24,6 +24,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/explain/claims"
 	"github.com/statelab/statelab/internal/explain/kinds"
 	"github.com/statelab/statelab/internal/report/doc"
@@ -166,7 +167,7 @@ func (s *Study) resembling(folder string) (name string, is bool) {
 	kindOf := func(decoded any) string {
 		summary, _ := decoded.(map[string]any)
 		kind := fmt.Sprint(summary["schema"])
-		if all, _ := summary["trees"].([]any); kind == result.ReplaySchema {
+		if all, _ := summary["trees"].([]any); kind == schema.Replay {
 			for _, t := range all {
 				tree, _ := t.(map[string]any)
 				kind += fmt.Sprint(" ", tree["tree"])

@@ -40,7 +40,7 @@ func measures() []measure {
 		{title: "Commit time, p99", note: "The 99th percentile of the commits of each second.", y: logs("p99 of commits", doc.AsNanos),
 			Column: doc.Figure("", "", nil, func(t result.Tick) float64 { return float64(t.P99) }).In(doc.Millis)},
 		{title: "Memory", note: "Resident memory of the runner's process.", y: size("resident memory"), bytes: true,
-			Column: of("", func(t *result.TreeTick) *float64 { return doc.Of(t.RSSBytes) })},
+			Column: of("", func(t *result.TreeTick) *float64 { return doc.Some(float64(t.RSSBytes)) })},
 		{title: "Go's memory", note: "Objects on Go's heap, garbage that was not collected yet included.", y: size("Go heap"), bytes: true,
 			Column: of("", func(t *result.TreeTick) *float64 { return doc.Whole(t.GoHeapBytes) })},
 		{title: "Disk", note: "Blocks allocated below the tree's folder.", y: size("disk"), bytes: true,

@@ -13,6 +13,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 	"github.com/statelab/statelab/web"
 )
 
@@ -21,8 +22,6 @@ import (
 func replayFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	n := func(v int64) *int64 { return &v }
-	f := func(v float64) *float64 { return &v }
 	height := 12
 	of := result.ReplayOf{Status: result.Failed, Error: "trees disagree on roots", Started: time.Unix(0, 0), Command: []string{"statelab", "replay"},
 		Changes: result.ChangeSet{Path: "set.slcs", Format: "slcs", Order: "insertion", Stores: []string{"bank<script>"}, First: 1, Last: 100},
@@ -32,9 +31,11 @@ func replayFolder(t *testing.T) string {
 		Counters: []result.CountersAgree{{Tree: "one", Verdict: result.Different, Values: map[string][]int64{"nodes": {300, 301}}, Differ: []string{"nodes"}}},
 		Warnings: []engine.Warning{{Code: "lost_versions", Text: "two: 3 versions were lost", Remedy: "none"}}}
 	for i, name := range []string{"one", "two", "broken", "null"} {
-		figures := result.Figures{PeakRSSBytes: 1 << 30, Replay: &result.Replay{Leaves: 1000, LeavesPerSecond: 1000 * float64(i+1), TreeSize: n(900),
-			TreeHeight: &height,
-			DiskBytes:  n(5 << 20), NodesPerSecond: f(3000), CacheHits: n(10), HarnessNanos: f(3), HarnessPercent: f(.3)}}
+		figures := result.Figures{Set: figure.SetOf(map[figure.Figure]float64{figure.PeakMemory: 1 << 30,
+			figure.LeavesPerSecond: 1000 * float64(i+1), figure.TreeSize: 900,
+			figure.TreeHeight: float64(height), figure.DiskBytes: 5 << 20,
+			figure.NodesPerSecond: 3000, figure.CacheHits: 10, figure.HarnessTimePerLeaf: 3,
+			figure.HarnessPercent: .3}), Replay: &result.Replay{Leaves: 1000}}
 		tree := result.ReplayedTree{Tree: name, RootRule: "iavl", Durability: "kill: nothing", History: "all", Status: result.OK, Run: "runs/" + name,
 			Figures: figures}
 		switch name {
@@ -56,7 +57,8 @@ func replayFolder(t *testing.T) string {
 		for s := range 100 {
 			tick := result.Tick{Phase: "replay", Seconds: float64(s + 1), Ops: 10, P50: 1e6, P99: int64(5e6 + s), Tree: &result.TreeTick{Version: int64(s + 1),
 				LeavesPerSecond: float64(2000 - 10*s),
-				TreeSize:        n(int64(9 * s)), RSSBytes: int64(s) << 23, WriteBytes: 100, UserBytes: 50, DiskBytes: n(int64(s) << 16)}}
+				TreeSize:        new(int64(9 * s)), RSSBytes: int64(s) << 23, WriteBytes: 100,
+				UserBytes: 50, DiskBytes: new(int64(s) << 16)}}
 			if err := json.NewEncoder(&lines).Encode(tick); err != nil {
 				t.Fatal(err)
 			}
@@ -123,7 +125,8 @@ func TestReplayTellsWhatItsFolderHolds(t *testing.T) {
 func TestOnlyEqualsAreRanked(t *testing.T) {
 	tree := func(name, durability string, speeds ...float64) replayed {
 		return replayed{speeds: speeds, ReplayedTree: result.ReplayedTree{Tree: name, Durability: durability, History: "all",
-			Figures: result.Figures{Replay: &result.Replay{LeavesPerSecond: speeds[0]}}}}
+			Figures: result.Figures{Set: figure.SetOf(map[figure.Figure]float64{figure.LeavesPerSecond: speeds[0]}),
+				Replay: &result.Replay{}}}}
 	}
 	fast, slow := tree("fast", "kill: all", 400, 401, 402, 403), tree("slow", "kill: all", 200, 201, 202, 203)
 	elsewhere := slow

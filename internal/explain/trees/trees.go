@@ -13,6 +13,7 @@ import (
 	"github.com/statelab/statelab/internal/model/difference"
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 const method = "trees.md"
@@ -189,7 +190,7 @@ func readTree(dir string, t result.ReplayedTree) replayed {
 			of.speeds = nil
 			break
 		}
-		of.speeds = append(of.speeds, run.Figures.LeavesPerSecond)
+		of.speeds = append(of.speeds, run.Figures.OrZero(figure.LeavesPerSecond))
 	}
 	folder := filepath.Join(dir, filepath.FromSlash(t.Run))
 	ticks, err := result.ReadSeries(folder)
@@ -217,7 +218,10 @@ func (in Input) fastest() string {
 	ok := doc.Where(in.trees, func(t replayed) bool { return t.Status == result.OK && t.Figures.Leaves > 0 }) // else its run cannot be read
 	failed := len(in.trees) - len(ok)
 	done := doc.Where(ok, func(t replayed) bool { return t.RootRule != result.NoRoots })
-	slices.SortStableFunc(done, func(a, b replayed) int { return cmp.Compare(b.Figures.LeavesPerSecond, a.Figures.LeavesPerSecond) })
+	slices.SortStableFunc(done, func(a, b replayed) int {
+		return cmp.Compare(b.Figures.OrZero(figure.LeavesPerSecond),
+			a.Figures.OrZero(figure.LeavesPerSecond))
+	})
 	var text string
 	switch {
 	case len(done) == 0 && failed > 0:
@@ -256,7 +260,8 @@ func ranked(done []replayed) string {
 // among ranks trees that keep the same, the fastest first, by the rule of statelab compare.
 func among(equals []replayed) string {
 	first := equals[0]
-	text := fmt.Sprintf("%s applies %s leaves/s", first.Tree, unit.Count(int64(first.Figures.LeavesPerSecond)))
+	text := fmt.Sprintf("%s applies %s leaves/s", first.Tree,
+		unit.Count(int64(first.Figures.OrZero(figure.LeavesPerSecond))))
 	if len(equals) == 1 {
 		return text
 	}
@@ -267,12 +272,15 @@ func among(equals []replayed) string {
 		found := difference.Decide(difference.Sample{Values: t.speeds}, difference.Sample{Values: first.speeds}, rule)
 		switch {
 		case found.Reason == difference.FewRuns:
-			others := doc.List(equals[1:], func(t replayed) string { return t.Tree + " " + unit.Count(int64(t.Figures.LeavesPerSecond)) })
+			others := doc.List(equals[1:], func(t replayed) string {
+				return t.Tree + " " + unit.Count(int64(t.Figures.OrZero(figure.LeavesPerSecond)))
+			})
 			return fmt.Sprintf("%s, %s, from too few runs to rank them (%d are needed of each: --repeats %d)", text, others, found.Needs, found.Needs)
 		case found.Reason == difference.NoTurns:
 			apart = append(apart, t.Tree)
 		case found.Matters:
-			slower = append(slower, unit.Significant(first.Figures.LeavesPerSecond/t.Figures.LeavesPerSecond, 3)+" times "+t.Tree)
+			slower = append(slower, unit.Significant(first.Figures.OrZero(figure.LeavesPerSecond)/t.Figures.OrZero(figure.LeavesPerSecond),
+				3)+" times "+t.Tree)
 		default:
 			alike = append(alike, t.Tree)
 		}
@@ -332,14 +340,22 @@ func countersSentence(c result.CountersAgree) string {
 
 type column = doc.Column[replayed]
 
-// figure is a column of figures of a tree.
-func figure(name, unit string, value func(result.Figures) *float64) column {
+// columnOf is the column of a figure of a tree.
+func columnOf(f figure.Figure) column {
+	return doc.ColumnOf(f, func(of replayed) figure.Value { return of.Figures.Value(f) })
+}
+
+// treeColumn is a column of figures of a tree.
+func treeColumn(name, unit string, value func(result.Figures) *float64) column {
 	return doc.Optional(name, unit, nil, func(of replayed) *float64 { return value(of.Figures) })
 }
 
 // quantile is a column of a quantile of durations.
 func quantile(name, unit string, in doc.Scale, of func(result.Figures) *result.Latency, value func(*result.Latency) float64) column {
-	return figure(name, "", func(f result.Figures) *float64 { return doc.Via(of(f), value) }).In(in).Named(name, unit)
+	return treeColumn(name, "", func(f result.Figures) *float64 {
+		return doc.Via(of(f),
+			value)
+	}).In(in).Named(name, unit)
 }
 
 func (in Input) table(columns ...column) doc.Table {
@@ -358,45 +374,42 @@ func (in Input) speed() doc.Table {
 	commit := func(f result.Figures) *result.Latency { return f.CommitNanos }
 	p50, p99 := func(l *result.Latency) float64 { return float64(l.P50) }, func(l *result.Latency) float64 { return float64(l.P99) }
 	return in.table(
-		figure("leaves", "per s", func(f result.Figures) *float64 { return doc.Some(f.LeavesPerSecond) }),
+		columnOf(figure.LeavesPerSecond),
 		column{Name: "repeats", Unit: "from to", Spare: 1, Words: func(of replayed) string {
-			r, ok := of.Spread["leaves_per_second"]
+			r, ok := of.Spread[figure.LeavesPerSecond.Key]
 			if !ok {
 				return doc.None
 			}
 			return doc.ShortCount(r.Low) + " " + doc.ShortCount(r.High)
 		}},
-		figure("settled", "per s", func(f result.Figures) *float64 {
-			return doc.When(f.SettledPerSecond < .99*f.LeavesPerSecond, f.SettledPerSecond)
+		treeColumn("settled", "per s", func(f result.Figures) *float64 {
+			return doc.When(f.OrZero(figure.LeavesPerSecond.Settled()) < .99*f.OrZero(figure.LeavesPerSecond),
+				f.OrZero(figure.LeavesPerSecond.Settled()))
 		}),
-		figure("last window", "per s", func(f result.Figures) *float64 {
+		treeColumn("last window", "per s", func(f result.Figures) *float64 {
 			return doc.Via(f.LastWindow, func(w *result.Window) float64 { return w.LeavesPerSecond })
 		}),
-		figure("nodes", "per s", func(f result.Figures) *float64 { return f.NodesPerSecond }),
+		columnOf(figure.NodesPerSecond),
 		quantile("commit", "p50 ms", doc.Millis, commit, p50), quantile("commit", "p99 ms", doc.Millis, commit, p99),
-		figure("db gets", "per s", func(f result.Figures) *float64 { return f.DBGetsPerSecond }),
+		columnOf(figure.DBGetsPerSecond),
 		quantile("Get", "p50 us", doc.Micros, func(f result.Figures) *result.Latency { return f.ServiceNanos }, p50))
 }
 
 // state is what a tree has become and what it takes.
 func (in Input) state() doc.Table {
-	height := figure("height", "", func(f result.Figures) *float64 { return doc.Whole(f.TreeHeight) })
-	height.Format = doc.Digits
 	return in.table(
-		figure("memory", "", func(f result.Figures) *float64 { return doc.Of(f.PeakRSSBytes) }).Suited(in.trees),
-		figure("disk", "", func(f result.Figures) *float64 { return doc.Whole(f.DiskBytes) }).Suited(in.trees),
-		figure("bytes written", "per byte given", func(f result.Figures) *float64 { return f.DeviceWriteAmplification }),
-		figure("tree size", "leaves", func(f result.Figures) *float64 { return doc.Whole(f.TreeSize) }),
-		height, figure("cache hits", "", func(f result.Figures) *float64 { return doc.Whole(f.CacheHits) }),
-		figure("misses", "", func(f result.Figures) *float64 { return doc.Whole(f.CacheMisses) }),
-		figure("log cache", "hits per s", func(f result.Figures) *float64 { return f.LogHitsPerSecond }).Spared(1))
+		columnOf(figure.PeakMemory).Suited(in.trees), columnOf(figure.DiskBytes).Suited(in.trees),
+		columnOf(figure.DeviceWriteAmplification), columnOf(figure.TreeSize),
+		columnOf(figure.TreeHeight).Formatted(doc.Digits), columnOf(figure.CacheHits),
+		columnOf(figure.CacheMisses), columnOf(figure.LogHitsPerSecond).Spared(1))
 }
 
 // harness says how much of the fastest tree's time was the harness'.
 func (in Input) harness() string {
 	worst, of := 0.0, replayed{}
 	for _, t := range in.trees {
-		if p := t.Figures.HarnessPercent; t.Status == result.OK && t.RootRule != result.NoRoots && p != nil && *p > worst {
+		if p := t.Figures.Pointer(figure.HarnessPercent); t.Status == result.OK &&
+			t.RootRule != result.NoRoots && p != nil && *p > worst {
 			worst, of = *p, t
 		}
 	}
@@ -404,5 +417,6 @@ func (in Input) harness() string {
 		return ""
 	}
 	return fmt.Sprintf("Statelab's own work: %s per leaf, at most %s%% of the time of a tree (%s).",
-		doc.Nanos(*of.Figures.HarnessNanos), unit.Significant(worst, 2), of.Tree)
+		doc.Nanos(of.Figures.OrZero(figure.HarnessTimePerLeaf)), unit.Significant(worst, 2),
+		of.Tree)
 }

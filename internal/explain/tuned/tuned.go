@@ -12,8 +12,10 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/report/doc"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // File holds a Tuning in the folder of an answer.
@@ -21,11 +23,9 @@ const File = "tuning.json"
 
 // Read reads the folder of an answer.
 func Read(dir string) (*Tuning, error) {
-	return output.ReadJSON(filepath.Join(dir, File), Schema, func(t *Tuning) string { return t.Schema })
+	return output.ReadJSON(filepath.Join(dir, File), schema.Tuning,
+		func(t *Tuning) string { return t.Schema })
 }
-
-// Schema is the version of Tuning as JSON.
-const Schema = "statelab.tune/1"
 
 // Tuning is what tune prints.
 type Tuning struct {
@@ -69,18 +69,40 @@ type Tuning struct {
 // Config is a configuration with what is predicted of it.
 type Config struct {
 	Options map[string]string `json:"options"` // in the engine's own words
-	Reads   float64           `json:"block_reads_per_get"`
-	Low     float64           `json:"low"` // with the error that such predictions had
+	Low     float64           `json:"low"`     // of Reads, with the error that such predictions had
 	High    float64           `json:"high"`
-	Bytes   float64           `json:"bytes_read_per_get"` // as they are on disk
 	Cache   int64             `json:"cache_bytes"`
 	Memory  int64             `json:"memory_bytes"` // filters and indexes, in the cache or beside it
-	Disk    int64             `json:"disk_bytes"`
 
-	ByType map[string]float64 `json:"block_reads_per_get_by_type,omitempty"`
-	Writes float64            `json:"write_amplification,omitempty"` // of a load in random order, with the log; 0: not known
-	CPU    float64            `json:"cpu_us_per_get,omitempty"`
-	Time   float64            `json:"time_us_per_get,omitempty"` // of the processor and of reads of the device
+	Reads  float64            `json:"-"` // blocks per Get
+	Bytes  float64            `json:"-"` // of them, as they are on disk
+	Disk   int64              `json:"-"`
+	ByType map[string]float64 `json:"-"` // of Reads
+	Writes figure.Value       `json:"-"` // amplification of a load in random order, with the log
+	CPU    figure.Value       `json:"-"` // us per Get
+	Time   figure.Value       `json:"-"` // us per Get, of the processor and of reads of the device
+}
+
+func (c *Config) members() figure.Members {
+	return figure.Members{figure.BlockReadsPerGet: &c.Reads,
+		figure.BlockReadsPerGet.ByType(): &c.ByType,
+		figure.BytesReadPerGet:           &c.Bytes, figure.DiskBytes: &c.Disk,
+		figure.WriteAmplification: &c.Writes,
+		figure.CPUMicrosPerGet:    &c.CPU, figure.TimeMicrosPerGet: &c.Time}
+}
+
+// MarshalJSON writes the figures by their keys.
+func (c Config) MarshalJSON() ([]byte, error) {
+	type plain Config
+
+	return c.members().Marshal(plain(c))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (c *Config) UnmarshalJSON(text []byte) error {
+	type plain Config
+
+	return c.members().Unmarshal(text, (*plain)(c))
 }
 
 // Costs are what Gets cost a processor, measured on this machine with small databases: nanoseconds, with blocks as they are in the cache.
@@ -94,10 +116,31 @@ type Costs struct {
 
 // Proof is a configuration that was built and measured.
 type Proof struct {
-	Options   map[string]string `json:"options"`
-	Predicted float64           `json:"predicted_block_reads_per_get"`
-	Measured  float64           `json:"measured_block_reads_per_get"`
-	Folder    string            `json:"folder"`
+	Options map[string]string `json:"options"`
+	Folder  string            `json:"folder"`
+
+	Predicted float64 `json:"-"` // block reads per Get
+	Measured  float64 `json:"-"`
+}
+
+func (p *Proof) members() figure.Members {
+	reads := figure.BlockReadsPerGet
+
+	return figure.Members{reads.Predicted(): &p.Predicted, reads.Measured(): &p.Measured}
+}
+
+// MarshalJSON writes the figures by their keys.
+func (p Proof) MarshalJSON() ([]byte, error) {
+	type plain Proof
+
+	return p.members().Marshal(plain(p))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (p *Proof) UnmarshalJSON(text []byte) error {
+	type plain Proof
+
+	return p.members().Unmarshal(text, (*plain)(p))
 }
 
 // Off is by what share the prediction is off.
@@ -115,7 +158,8 @@ func (t *Tuning) Say() {
 	case "bytes":
 		value, print = func(c Config) float64 { return c.Bytes }, func(v float64) string { return unit.Bytes(int64(math.Round(v))) }
 	case "time":
-		value, print = func(c Config) float64 { return c.Time }, func(v float64) string { return doc.PerGet(v) + " us" }
+		value, print = func(c Config) float64 { return c.Time.OrZero() },
+			func(v float64) string { return doc.PerGet(v) + " us" }
 		reads, read = "takes", "take"
 	}
 	now, then := value(t.Present), value(t.Best)
@@ -211,8 +255,10 @@ func (t *Tuning) table() doc.Table {
 	columns := []doc.Column[row]{doc.Words("", func(r row) string { return r.name })}
 	columns = append(columns, optionColumns(rows, func(r row) map[string]string { return r.Options })...)
 	if t.Costs != nil {
-		columns = append(columns, doc.Figure("time", "us/Get", doc.PerGet, func(r row) float64 { return r.Time }),
-			doc.Figure("processor", "us/Get", doc.PerGet, func(r row) float64 { return r.CPU }).Spared(2))
+		columns = append(columns, doc.Optional("time", "us/Get", doc.PerGet,
+			func(r row) *float64 { return r.Time.Pointer() }),
+			doc.Optional("processor", "us/Get", doc.PerGet,
+				func(r row) *float64 { return r.CPU.Pointer() }).Spared(2))
 	}
 	return doc.TableOf(rows, nil, append(columns,
 		doc.Figure("reads", "/Get", doc.PerGet, func(r row) float64 { return r.Reads }),
@@ -221,7 +267,8 @@ func (t *Tuning) table() doc.Table {
 		doc.Figure("read", "KiB/Get", nil, func(r row) float64 { return r.Bytes / (1 << 10) }),
 		doc.Figure("metadata", "MiB", nil, func(r row) float64 { return float64(r.Memory) / (1 << 20) }).Spared(1),
 		doc.Figure("disk", "MiB", nil, func(r row) float64 { return float64(r.Disk) / (1 << 20) }).Spared(1),
-		doc.Figure("writes", "/byte", nil, func(r row) float64 { return r.Writes }).Spared(2))...)
+		doc.Optional("writes", "/byte", nil,
+			func(r row) *float64 { return r.Writes.Pointer() }).Spared(2))...)
 }
 
 // optionColumns have the options of each row, in a column each.
@@ -248,10 +295,12 @@ func (t *Tuning) method() string {
 		t.Predicted, t.Traffic, t.Method, cache, unit.Count(uint64(t.Tables)), doc.Percent(100*t.Error))
 	if off := func(name string) string { return doc.Percent(100 * t.Errors[name]) }; t.Errors != nil {
 		text += fmt.Sprintf(" Tested, bytes read were within %s, metadata within %s, disk within %s and write amplification (of a load in random order) within %s "+
-			"of what was built.", off("bytes_read_per_get"), off("memory_bytes"), off("disk_bytes"), off("write_amplification"))
+			"of what was built.", off(figure.BytesReadPerGet.Key), off("memory_bytes"),
+			off(figure.DiskBytes.Key), off(figure.WriteAmplification.Key))
 		if t.Costs != nil {
 			text += fmt.Sprintf(" Time is that of a processor, as measured on this machine with small databases, and %s us for each read of the device (--read-time). "+
-				"Two configurations whose processor times differ by more than %s were in the measured order.", doc.PerGet(t.ReadTime), off("cpu_us_per_get"))
+				"Two configurations whose processor times differ by more than %s were in the measured order.",
+				doc.PerGet(t.ReadTime), off(figure.CPUMicrosPerGet.Key))
 		}
 	}
 	switch {

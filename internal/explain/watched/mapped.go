@@ -7,6 +7,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // mapped reports whether the process maps its database, so that page faults are what is seen of it.
@@ -59,9 +60,10 @@ func (w Watched) device() string {
 		return "Reads of the disk are not known: " + cmp.Or(w.Why["device"], "they were not counted") + "."
 	}
 	text := ""
-	if d.BlockReadsPerGet != nil && w.BlockReadsPerGet != nil {
-		text = fmt.Sprintf("Of %s block reads per Get, %s went to the disk; the page cache had the others. ", doc.PerGet(*w.BlockReadsPerGet),
-			doc.PerGet(*d.BlockReadsPerGet))
+	if d.BlockReadsPerGet.IsKnown() && w.Has(figure.BlockReadsPerGet) {
+		text = fmt.Sprintf("Of %s block reads per Get, %s went to the disk; the page cache had the others. ",
+			doc.PerGet(w.OrZero(figure.BlockReadsPerGet)),
+			doc.PerGet(d.BlockReadsPerGet.OrZero()))
 	}
 	return text + fmt.Sprintf("From the disk: %s reads and %s a second for the process, %s and %s for all others.", doc.ShortCount(d.Rate),
 		doc.ShortBytes(int64(d.Bytes)), doc.ShortCount(d.OthersRate), doc.ShortBytes(int64(d.OthersBytes)))

@@ -13,6 +13,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Watched is a folder that statelab watch wrote, or what it prints.
@@ -44,10 +45,12 @@ func (w Watched) Answer() string {
 	if w.mapped() {
 		return w.mappedAnswer(program)
 	}
-	if w.Gets == 0 || w.BlockReadsPerGet == nil {
+	if w.Gets == 0 || !w.Has(figure.BlockReadsPerGet) {
 		return fmt.Sprintf("%s (pid %d) made no Get in %s s.", program, p.PID, unit.Significant(w.Watched, 2))
 	}
-	text := fmt.Sprintf("%s (pid %d) made %s Gets a second: %s block reads per Get", program, p.PID, doc.ShortCount(w.Rate), doc.PerGet(*w.BlockReadsPerGet))
+	text := fmt.Sprintf("%s (pid %d) made %s Gets a second: %s block reads per Get", program, p.PID,
+		doc.ShortCount(w.OrZero(figure.GetsPerSecond)),
+		doc.PerGet(w.OrZero(figure.BlockReadsPerGet)))
 	if hit := doc.At(w.HitRate, "all"); hit != nil {
 		text += fmt.Sprintf(", %s of the block accesses from its cache", doc.Percent(100**hit))
 		if w.Cache.Bytes > 0 {
@@ -93,8 +96,9 @@ func within(s result.WatchSimulated) string {
 
 // proof compares the simulated reads at the present size with those that were seen.
 func (w Watched) proof() string {
-	if w.Simulated == nil || w.BlockReadsPerGet == nil {
-		return "No other cache was simulated: " + cmp.Or(w.Why["simulated"], w.Why["block_accesses_per_get"], "no Get was seen") + "."
+	if w.Simulated == nil || !w.Has(figure.BlockReadsPerGet) {
+		return "No other cache was simulated: " + cmp.Or(w.Why["simulated"],
+			w.Set.Absent()[figure.BlockAccessesPerGet.Key], "no Get was seen") + "."
 	}
 	s := *w.Simulated
 	text := fmt.Sprintf("Simulated at the present size, for the second half of the Gets: %s block reads per Get; observed: %s", within(s), doc.PerGet(s.Seen))
@@ -102,7 +106,8 @@ func (w Watched) proof() string {
 		text += fmt.Sprintf(" (%+.1f %%)", 100*(s.BlockReadsPerGet/s.Seen-1))
 	}
 	text += ". The first half fills the simulated cache."
-	if strange := float64(w.UnexplainedReads) / max(1, *w.BlockReadsPerGet*float64(w.Gets)); strange >= aFew {
+	if strange := float64(w.UnexplainedReads) / max(1,
+		w.OrZero(figure.BlockReadsPerGet)*float64(w.Gets)); strange >= aFew {
 		text += fmt.Sprintf(" %s of the reads were of blocks that the trace resolver did not predict.", doc.Percent(100*strange))
 	}
 	return text
@@ -131,8 +136,9 @@ func (w Watched) skew() string {
 		return ""
 	}
 	text := fmt.Sprintf("Access skew: the most requested tenth of the %s keys gets %s of the Gets", unit.Count(w.DistinctKeys), doc.Percent(100*w.Tenths[0]))
-	if w.WorkingSetBytes != nil {
-		text += fmt.Sprintf("; the working set of all Gets is %s", doc.ShortBytes(*w.WorkingSetBytes))
+	if w.Has(figure.WorkingSet) {
+		text += fmt.Sprintf("; the working set of all Gets is %s",
+			doc.ShortBytes(int64(w.OrZero(figure.WorkingSet))))
 	}
 	return text + "."
 }
@@ -142,8 +148,9 @@ func (w Watched) method() string {
 	text := fmt.Sprintf("Observed: %s Gets of %s in %s s", unit.Count(w.Gets), w.Process.Database, unit.Significant(w.Watched, 3))
 	if w.Watched < 0.95*w.Seconds {
 		text += fmt.Sprintf(", spread over %s s", unit.Significant(w.Seconds, 3))
-		if w.BlockReadsError != nil {
-			text += fmt.Sprintf(", so that the block reads per Get are known within %s", doc.PerGet(*w.BlockReadsError))
+		if w.Has(figure.BlockReadsPerGet.Error()) {
+			text += fmt.Sprintf(", so that the block reads per Get are known within %s",
+				doc.PerGet(w.OrZero(figure.BlockReadsPerGet.Error())))
 		}
 	}
 	return text + fmt.Sprintf("; %s events lost. Watching took about %s of one processor (%s a Get).",
@@ -155,8 +162,10 @@ func (w Watched) keys() doc.Table {
 		doc.Words("keys", func(k result.WatchedKeys) string { return k.Kind }),
 		doc.Figure("Gets", "per s", doc.ShortCount, func(k result.WatchedKeys) float64 { return k.Rate }),
 		doc.Figure("absent", "%", nil, func(k result.WatchedKeys) float64 { return 100 * k.Absent }),
-		doc.Optional("tables", "/Get", nil, func(k result.WatchedKeys) *float64 { return k.TablesPerGet }),
-		doc.Optional("accesses", "/Get", nil, func(k result.WatchedKeys) *float64 { return k.BlockAccessesPerGet }),
+		doc.Optional("tables", "/Get", nil,
+			func(k result.WatchedKeys) *float64 { return k.TablesPerGet.Pointer() }),
+		doc.Optional("accesses", "/Get", nil,
+			func(k result.WatchedKeys) *float64 { return k.BlockAccessesPerGet.Pointer() }),
 		doc.Figure("reads", "/Get", doc.PerGet, func(k result.WatchedKeys) float64 { return k.BlockReadsPerGet }),
 		doc.Figure("p50", "", nil, func(k result.WatchedKeys) float64 { return float64(k.P50) }).In(doc.Micros),
 		doc.Figure("p99", "", nil, func(k result.WatchedKeys) float64 { return float64(k.P99) }).In(doc.Micros))

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Size is that of a state: its accounts, and the slots of its one contract.
@@ -54,7 +55,7 @@ func Pool(all []result.PriceRow) (means []result.PriceRow) {
 				if value(r) == nil {
 					return nil
 				}
-				m := mean(func(b result.PriceRow) float64 { return result.OrZero(value(b)) })
+				m := mean(func(b result.PriceRow) float64 { return figure.If(value(b)).OrZero() })
 				return &m
 			}
 			reads := mean(func(b result.PriceRow) float64 { return b.Reads.Value })

@@ -12,6 +12,7 @@ import (
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // sweepOf has the study's published figures of a dataset.
@@ -87,9 +88,11 @@ func TestAllPublishedPoints(t *testing.T) {
 			}
 			for i, mib := range publishedRuns[dataset] {
 				p, run := points[i], published(t, dataset, mib)
-				off := p.BlockReadsPerGet / *run.BlockReadsPerGet - 1
+				off := p.BlockReadsPerGet/run.OrZero(figure.BlockReadsPerGet) - 1
 				sum, most, n = sum+math.Abs(off), max(most, math.Abs(off)), n+1
-				fmt.Fprintf(&table, "| %s | %d MiB | %.4f | %.4f | %.4f-%.4f | %+.2f %% |", dataset, mib, *run.BlockReadsPerGet, p.BlockReadsPerGet, p.Low, p.High, 100*off)
+				fmt.Fprintf(&table, "| %s | %d MiB | %.4f | %.4f | %.4f-%.4f | %+.2f %% |", dataset,
+					mib, run.OrZero(figure.BlockReadsPerGet), p.BlockReadsPerGet, p.Low, p.High,
+					100*off)
 				for _, kind := range []string{"filter", "top_index", "index", "data"} {
 					have, want := p.HitRate[kind], run.HitRate[kind]
 					fmt.Fprintf(&table, " %.3f/%.3f |", have, want)
@@ -132,8 +135,9 @@ func TestPublishedPoints(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if off := points[0].BlockReadsPerGet / *run.BlockReadsPerGet - 1; math.Abs(off) > c.limit {
-			t.Errorf("%s %d MiB: %.4f block reads per Get, published %.4f (%+.2f %%)", c.dataset, c.mib, points[0].BlockReadsPerGet, *run.BlockReadsPerGet, 100*off)
+		if off := points[0].BlockReadsPerGet/run.OrZero(figure.BlockReadsPerGet) - 1; math.Abs(off) > c.limit {
+			t.Errorf("%s %d MiB: %.4f block reads per Get, published %.4f (%+.2f %%)", c.dataset,
+				c.mib, points[0].BlockReadsPerGet, run.OrZero(figure.BlockReadsPerGet), 100*off)
 		}
 	}
 }

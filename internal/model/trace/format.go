@@ -29,9 +29,6 @@ import (
 	"github.com/statelab/statelab/internal/model/cachesim"
 )
 
-// Schema is the format's name and version, in every header.
-const Schema = "statelab.trace/1"
-
 const magic = "SLTRACE1"
 
 // Header says what a trace is of.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/frames"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/model/cachesim"
 )
 
@@ -61,8 +62,9 @@ func NewReader(in io.Reader) (*Reader, error) {
 	if err := json.Unmarshal(header, &r.header); err != nil {
 		return nil, r.damage(fmt.Errorf("read header: %w", err))
 	}
-	if r.header.Schema != Schema {
-		return nil, r.damage(fmt.Errorf("schema %q, this program reads %s", r.header.Schema, Schema))
+	if r.header.Schema != schema.Trace {
+		return nil, r.damage(fmt.Errorf("schema %q, this program reads %s", r.header.Schema,
+			schema.Trace))
 	}
 	r.frame++
 	return r, nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/frames"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/model/cachesim"
 )
 
@@ -100,7 +101,7 @@ func TestTraceComesBack(t *testing.T) {
 		if diff := cmp.Diff(want.trace, have, cmpopts.IgnoreUnexported(cachesim.Trace{}), cmpopts.EquateEmpty()); diff != "" {
 			t.Fatal(diff)
 		}
-		if header.Schema != Schema || header.Engine != "pebble1" || header.Seed != 7 {
+		if header.Schema != schema.Trace || header.Engine != "pebble1" || header.Seed != 7 {
 			t.Fatalf("%+v", header)
 		}
 		r, err := NewReader(bytes.NewReader(want.bytes))

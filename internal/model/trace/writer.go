@@ -12,6 +12,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/frames"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/model/cachesim"
 )
 
@@ -36,7 +37,7 @@ func NewWriter(out io.Writer, header Header) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("trace: make a compressor: %w", err)
 	}
-	header.Schema = Schema
+	header.Schema = schema.Trace
 	text, err := json.Marshal(header)
 	if err != nil {
 		return nil, fmt.Errorf("trace: write header: %w", err)

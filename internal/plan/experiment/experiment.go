@@ -17,9 +17,6 @@ import (
 	"github.com/statelab/statelab/internal/base/setting"
 )
 
-// Schema is the version of experiment files.
-const Schema = "statelab.experiment/1"
-
 // File is the experiment inside a folder of results.
 const File = "experiment.yaml"
 

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/chain/accesses"
@@ -353,7 +354,7 @@ func JSONSchema() map[string]any {
 	}
 	root := object()
 	properties := root["properties"].(map[string]any)
-	properties["schema"] = map[string]any{"const": Schema}
+	properties["schema"] = map[string]any{"const": schema.Experiment}
 	properties["measure"] = map[string]any{"enum": append(Measures(), oneRead), "description": "what to measure: the verb"}
 	fields, verbs := known()
 	for _, f := range fields {

@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/setting"
 )
 
@@ -24,7 +25,7 @@ const maxBytes = 1 << 20
 // other defaults, but for those of a cluster where there is none.
 func (e *Experiment) Write(out io.Writer) error {
 	root := &yaml.Node{Kind: yaml.MappingNode}
-	put(root, "schema", scalar(Schema))
+	put(root, "schema", scalar(schema.Experiment))
 	put(root, "measure", scalar(e.Measure))
 	for _, f := range e.Fields() {
 		if f.Key == "cluster.scratch" && e.Scratch.V() == f.Value && !e.Where.V().Cluster {
@@ -186,12 +187,13 @@ func (r *reader) err() error { return errors.Join(r.mistakes...) }
 
 // verb finds what is measured, which decides on all other fields.
 func (r *reader) verb(root *yaml.Node) {
-	schema, measure := Schema, (*yaml.Node)(nil)
+	version, measure := schema.Experiment, (*yaml.Node)(nil)
 	for i := 0; i < len(root.Content); i += 2 {
 		switch key, value := root.Content[i], root.Content[i+1]; key.Value {
 		case "schema":
-			if schema = value.Value; schema != Schema {
-				r.wrong(value, "schema", "%q is not known to this version, which reads %s", schema, Schema)
+			if version = value.Value; version != schema.Experiment {
+				r.wrong(value, "schema", "%q is not known to this version, which reads %s", version,
+					schema.Experiment)
 			}
 		case "measure":
 			measure = value

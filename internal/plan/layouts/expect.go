@@ -9,13 +9,15 @@ import (
 	"github.com/statelab/statelab/internal/run/lookup"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // modelled is the state of a row, or of one with other accounts that takes as much of
 // the disk for each.
 func modelled(row result.LayoutRow, w result.StateWorkload, accounts float64) statemodel.State {
 	s := statemodel.State{Accounts: accounts, ContractShare: w.ContractShare, SlotsPer: float64(w.SlotsPer),
-		BlockAccounts: float64(w.BlockAccounts), DiskBytes: row.DiskPerAccount * accounts, CodeBytes: float64(w.CodeBytes)}
+		BlockAccounts: float64(w.BlockAccounts), DiskBytes: row.DiskPerAccount.OrZero() * accounts,
+		CodeBytes: float64(w.CodeBytes)}
 	withOptions(&s, row)
 	return s
 }
@@ -142,12 +144,12 @@ func outlook(layout string, rows []result.LayoutRow, w result.StateWorkload) (ou
 			}
 		}
 		f := expected(layout, s)
-		add("nodes_per_lookup", f.Nodes, budget{}, "formula")
-		add("reads_per_lookup", f.Reads, budget{}, "formula: "+f.Basis)
+		add(figure.NodesPerLookup.Key, f.Nodes, budget{}, "formula")
+		add(figure.ReadsPerLookup.Key, f.Reads, budget{}, "formula: "+f.Basis)
 		for _, b := range budgets(largest, w, accounts) {
 			h := steadyHeld(layout, s, float64(b.bytes))
-			add("held_reads_per_lookup", h.reads, b, h.basis)
-			add("device_reads_per_lookup", h.device, b, h.basis)
+			add(figure.ReadsPerLookup.Held().Key, h.reads, b, h.basis)
+			add(figure.DeviceReadsPerLookup.Key, h.device, b, h.basis)
 		}
 	}
 	return out

@@ -8,6 +8,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/statemodel"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 func outlookWorkload() result.StateWorkload {
@@ -20,9 +21,10 @@ func TestOutlookIsInOrder(t *testing.T) {
 	for _, layout := range []string{"chunktrie", "chunktrie:unpinned", "pagetrie", "flat-mdbx", "flat-pebble", "geth-path", "geth-hash", "geth-flat",
 		"geth-bintrie", "nomt", "qmdb"} {
 		rows := []result.LayoutRow{
-			{Layout: layout, Status: result.OK, Accounts: 1e5, DiskPerAccount: 9e9},
-			{Layout: layout, Status: result.OK, Accounts: 1e6, DiskPerAccount: 700},
-			{Layout: layout, Status: result.Failed, Accounts: 1e7, DiskPerAccount: 9e9},
+			{Layout: layout, Status: result.OK, Accounts: 1e5, DiskPerAccount: figure.Known(9e9)},
+			{Layout: layout, Status: result.OK, Accounts: 1e6, DiskPerAccount: figure.Known(700)},
+			{Layout: layout, Status: result.Failed, Accounts: 1e7,
+				DiskPerAccount: figure.Known(9e9)},
 		}
 		type at struct {
 			figure string
@@ -77,7 +79,7 @@ func TestOutlookIsInOrder(t *testing.T) {
 func TestSteadyByHand(t *testing.T) {
 	w := outlookWorkload()
 	w.ContractShare = 0
-	row := result.LayoutRow{DiskPerAccount: 700}
+	row := result.LayoutRow{DiskPerAccount: figure.Known(700)}
 	chunks := steadyHeld("chunktrie", modelled(row, w, 1e9), 64<<30)
 	if want := 4.196; math.Abs(*chunks.reads-1-statemodel.UnpinnedNodes(1e9)+1) > .02 || math.Abs(*chunks.reads-want) > 1.1 {
 		t.Errorf("%.3f reads of nodes, the sum gives %.3f", *chunks.reads, statemodel.UnpinnedNodes(1e9))
@@ -95,8 +97,10 @@ func TestSteadyByHand(t *testing.T) {
 // has compulsory reads only.
 func TestExpectedHeldOfRows(t *testing.T) {
 	w := outlookWorkload()
-	row := result.LayoutRow{Layout: "pagetrie", Accounts: 100_000, DiskPerAccount: 700,
-		Memory: &result.Memory{Shares: []engine.MemoryShare{{Holds: engine.Blocks, Bytes: 1 << 30}}}}
+	row := result.LayoutRow{Layout: "pagetrie", Accounts: 100_000,
+		DiskPerAccount: figure.Known(700),
+		Memory: &result.Memory{Shares: []engine.MemoryShare{{Holds: engine.Blocks,
+			Bytes: 1 << 30}}}}
 	if h := expectedHeld(row, w, 2); h.reads != nil || h.device != nil {
 		t.Errorf("%+v without a page cache that was held", h)
 	}

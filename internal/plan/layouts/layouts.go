@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/plan"
@@ -31,6 +32,7 @@ import (
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Entry is a layout with a profile.
@@ -58,6 +60,8 @@ type Work struct {
 	plan     plan.Plan
 	executor plan.Executor
 	Result   *result.Layouts
+
+	absent reasons
 }
 
 // New is the work of measuring l in the folder of p.
@@ -120,7 +124,7 @@ func (w *Work) Measure(ctx context.Context, s plan.Step, folder string, tell res
 	}
 	stage := func(name string) (*result.Run, error) {
 		spec := w.Base
-		spec.Schema, spec.Stage, spec.Command = protocol.LayoutSchema, name, w.Command
+		spec.Schema, spec.Stage, spec.Command = schema.LayoutSpec, name, w.Command
 		spec.Layout, spec.Profile, spec.Overrides, spec.Chain.Accounts = e.Info.Name, e.Profile, e.Options, accounts
 		if accounts == 0 {
 			spec.Chain.UpdateBlocks, spec.Chain.UpdateAccounts = 0, 0
@@ -152,7 +156,9 @@ func (w *Work) Measure(ctx context.Context, s plan.Step, folder string, tell res
 // Conclude writes layouts.json.
 func (w *Work) Conclude(done map[plan.Step]Runs, so plan.Outcome) error {
 	l := w.Result
-	l.Rows, l.Roots, l.Outlook, l.Absent, l.Warnings = []result.LayoutRow{}, []result.LayoutRoots{}, []result.LayoutOutlook{}, map[string]string{}, nil
+	l.Rows, l.Roots, l.Outlook, l.Warnings = []result.LayoutRow{}, []result.LayoutRoots{},
+		[]result.LayoutOutlook{}, nil
+	w.absent = reasons{}
 	var builds []built
 	for i := range w.Points() {
 		accounts, e := w.at(i)
@@ -170,6 +176,7 @@ func (w *Work) Conclude(done map[plan.Step]Runs, so plan.Outcome) error {
 			l.Rows = append(l.Rows, rowOf(repeats))
 		}
 	}
+	l.Absent = w.absent.stated()
 	l.Roots = rootVerdicts(builds)
 	for _, e := range w.Entries {
 		l.Outlook = append(l.Outlook, outlook(e.Label, l.Rows, l.Workload)...)
@@ -217,11 +224,53 @@ func (w *Work) note(e Entry, runs Runs) {
 		if l.Host.Kernel == "" {
 			l.Host = run.Host
 		}
-		maps.Copy(l.Absent, run.Absent)
+		w.absent.add(e.Label, run.Reasons())
 		for _, warning := range run.Warnings {
 			l.Warnings = plan.AddWarning(l.Warnings, e.Label, warning)
 		}
 	}
+}
+
+// reasons are why figures are absent, by figure and reason the layouts of which it is true.
+type reasons struct {
+	labels []string // of all layouts that were measured
+	of     map[string]map[string][]string
+}
+
+// add takes the reasons of a run of a layout.
+func (r *reasons) add(label string, absent map[string]string) {
+	if !slices.Contains(r.labels, label) {
+		r.labels = append(r.labels, label)
+	}
+	for name, why := range absent {
+		if r.of == nil {
+			r.of = map[string]map[string][]string{}
+		}
+		if r.of[name] == nil {
+			r.of[name] = map[string][]string{}
+		}
+		if !slices.Contains(r.of[name][why], label) {
+			r.of[name][why] = append(r.of[name][why], label)
+		}
+	}
+}
+
+// stated are the reasons in words. One that is not true of every layout names those of which it is.
+func (r *reasons) stated() map[string]string {
+	stated := map[string]string{}
+	for name, by := range r.of {
+		var all []string
+		for _, why := range slices.Sorted(maps.Keys(by)) {
+			text := why
+			if len(by[why]) < len(r.labels) {
+				text = strings.Join(by[why], ", ") + ": " + why
+			}
+			all = append(all, text)
+		}
+		stated[name] = strings.Join(all, "; ")
+	}
+
+	return stated
 }
 
 // built is a build with the row that it belongs to.
@@ -250,9 +299,11 @@ func (w *Work) row(e Entry, accounts uint64, r plan.Repeat[Runs]) result.LayoutR
 		return row
 	}
 	f := expected(row.Layout, modelled(row, w.Result.Workload, float64(row.Accounts)))
-	row.PredictedNodes, row.PredictedReads, row.PredictedBasis = f.Nodes, f.Reads, f.Basis
+	row.PredictedNodes, row.PredictedReads, row.PredictedBasis = figure.If(f.Nodes),
+		figure.If(f.Reads), f.Basis
 	held := expectedHeld(row, w.Result.Workload, w.Result.Host.Cores)
-	row.PredictedHeldReads, row.PredictedDeviceReads, row.PredictedHeldBasis = held.reads, held.device, held.basis
+	row.PredictedHeldReads, row.PredictedDeviceReads,
+		row.PredictedHeldBasis = figure.If(held.reads), figure.If(held.device), held.basis
 	return row
 }
 

@@ -93,7 +93,8 @@ func measured(r access, of result.LayoutRow, kind string) (_ access, ok bool) {
 		return r, false
 	}
 	r.Reads, r.ReadUnit = readsOf(look)
-	r.Accesses, r.Bytes, r.CPUNanos = cmp.Or(look.Nodes, look.Pages), &look.DeviceBytes, cpu.CPUNanos
+	r.Accesses, r.Bytes, r.CPUNanos = cmp.Or(look.Nodes.Pointer(), look.Pages.Pointer()),
+		&look.DeviceBytes, cpu.CPUNanos.OrZero()
 	return r, true
 }
 
@@ -127,7 +128,7 @@ func agedAccesses(r access, of result.LayoutRow) (all []access) {
 		}
 		r.Parameter, r.Basis = a.Name, "measured in blocks of the access list; CPU is the mean of all their lookups"
 		r.Reads, r.ReadUnit = readsOf(look)
-		r.Bytes, r.CPUNanos = &look.DeviceBytes, blocks.CPUNanos
+		r.Bytes, r.CPUNanos = &look.DeviceBytes, blocks.CPUNanos.OrZero()
 		all = append(all, r)
 	}
 	return all
@@ -193,8 +194,8 @@ func others(blank access, of result.LayoutRow, l *result.Layouts) (all []access)
 func readsOf(look *result.Lookups) (e result.Estimate, unit string) {
 	e.Value, unit, _ = look.Reads()
 	off := 0.0
-	if look.ReadsError != nil {
-		off = 2 * *look.ReadsError
+	if look.ReadsError.IsKnown() {
+		off = 2 * look.ReadsError.OrZero()
 	}
 	e.Low, e.High = max(0, e.Value-off), e.Value+off
 	return e, unit
@@ -452,7 +453,7 @@ func (p Pricing) state(layout string, size Size) statemodel.State {
 			records := float64(of.Accounts + l.Workload.ContractSlots)
 			if of.Layout == layout && of.Status == result.OK && records > most {
 				most = records
-				s.DiskBytes = float64(of.DiskBytes) / records * (s.Accounts + s.SlotsPer)
+				s.DiskBytes = float64(of.DiskBytes.OrZero()) / records * (s.Accounts + s.SlotsPer)
 				withOptions(&s, of)
 			}
 		}

@@ -13,24 +13,31 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/gas"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // compared is a comparison of one layout whose lookups read so much, by accounts.
 func compared(layout string, slots uint64, reads map[uint64]float64) *result.Layouts {
 	l := &result.Layouts{Workload: result.StateWorkload{BlockAccounts: 5000, MemoryBytes: 64 << 20, ContractSlots: slots}}
 	for accounts, r := range reads {
-		row := result.LayoutRow{Layout: layout, Status: result.OK, Accounts: accounts, DiskBytes: int64(300 * (accounts + slots)),
+		row := result.LayoutRow{Layout: layout, Status: result.OK, Accounts: accounts,
+			DiskBytes: figure.Known(float64(300 * (accounts + slots))),
 			Updates: &result.StateUpdates{Accounts: &result.StateWrites{Nanos: 9e4, Spread: result.Range{Low: 8e4, High: 1e5}, CPUNanos: 7e4, Reads: 3},
 				Slots: &result.StateWrites{Nanos: 5e4, Spread: result.Range{Low: 4e4, High: 6e4}, CPUNanos: 4e4, Reads: 2}}}
 		for _, kind := range []string{result.AccountLookup, result.AbsentAccountLookup, result.SlotLookup, result.AbsentSlotLookup} {
 			for _, condition := range []string{result.FirstLookups, result.ColdLookups, result.HeldLookups} {
-				row.Lookups = append(row.Lookups, result.Lookups{Kind: kind, Condition: condition, InFlight: 1, BlockReads: &r, ReadsError: new(float64), CPUNanos: 5000})
+				row.Lookups = append(row.Lookups, result.Lookups{Kind: kind, Condition: condition,
+					InFlight: 1, BlockReads: figure.Known(r), ReadsError: figure.Known(0),
+					CPUNanos: figure.Known(5000)})
 			}
 		}
-		row.Lookups = append(row.Lookups, result.Lookups{Kind: result.BlockAccess, Condition: result.HeldLookups, InFlight: 1, BlockReads: &r, CPUNanos: 6000})
+		row.Lookups = append(row.Lookups, result.Lookups{Kind: result.BlockAccess,
+			Condition: result.HeldLookups, InFlight: 1, BlockReads: figure.Known(r),
+			CPUNanos: figure.Known(6000)})
 		for _, a := range gas.ByAge() {
-			row.Lookups = append(row.Lookups, result.Lookups{Kind: result.AgedAccess(a.Age, a.Slot), Condition: result.HeldLookups, InFlight: 1, BlockReads: &r,
-				ReadsError: new(float64), Count: 10})
+			row.Lookups = append(row.Lookups, result.Lookups{Kind: result.AgedAccess(a.Age, a.Slot),
+				Condition: result.HeldLookups, InFlight: 1, BlockReads: figure.Known(r),
+				ReadsError: figure.Known(0), Count: 10})
 		}
 		row.Lookups = append(row.Lookups, result.Lookups{Kind: result.AccountLookup, Condition: result.AgainLookups, InFlight: 1,
 			ServiceNanos: &result.Latency{P50: 900}})

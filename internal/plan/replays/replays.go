@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/changeset"
@@ -32,6 +33,7 @@ import (
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/run/replay"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 	"github.com/statelab/statelab/tree"
 )
 
@@ -83,7 +85,7 @@ func (c *Work) Stored(folder string) (*result.Run, bool) {
 func (c *Work) Measure(ctx context.Context, s plan.Step, folder string, tell result.Tell) (*result.Run, error) {
 	e := c.Entries[s.Point]
 	spec := c.Base
-	spec.Schema, spec.Command = protocol.TreeSchema, c.Command
+	spec.Schema, spec.Command = schema.TreeSpec, c.Command
 	spec.Tree, spec.Profile, spec.Overrides = e.Info.Name, e.Profile, e.Options
 	spec.Out, spec.Dir = filepath.Join(c.plan.Out, folder), filepath.Join(c.Trees, filepath.Base(folder))
 	if err := plan.Claim(spec.Dir, c.plan.Out); err != nil {
@@ -272,22 +274,27 @@ func (r Replays) Steps(info changeset.Info, how plan.Plan, on estimate.Machine) 
 // repeating are the counters that the same changes must give again, whatever the
 // machine does meanwhile. Bytes on disk are not among them: compactions run when
 // they find the time.
-func repeating(f *result.Replay) map[string]*int64 {
-	leaves := int64(f.Leaves)
-	return map[string]*int64{
-		"leaves": &leaves, "nodes": f.Nodes, "tree_size": f.TreeSize, "db_gets": f.DBGets, "db_sets": f.DBSets, "db_bytes": f.DBBytes,
-		"cache_hits": f.CacheHits, "cache_misses": f.CacheMisses,
+func repeating(of *result.Figures) map[string]int64 {
+	counts := map[string]int64{"leaves": int64(of.Leaves)}
+	for _, f := range []figure.Figure{figure.NodesWritten, figure.TreeSize, figure.DBGets,
+		figure.DBSets, figure.DBBytes,
+		figure.CacheHits, figure.CacheMisses} {
+		if n, known := of.Number(f); known {
+			counts[f.Key] = int64(n)
+		}
 	}
+
+	return counts
 }
 
 // counterVerdicts holds each tree against a second pass of itself.
 func (c *Work) counterVerdicts() []result.CountersAgree {
 	var verdicts []result.CountersAgree
 	for i, e := range c.Entries {
-		var passes []*result.Replay
+		var passes []*result.Figures
 		for _, r := range c.repeats(i) {
 			if run := r.Of; run.Status == result.OK && run.Figures.ResumedAt == nil {
-				passes = append(passes, run.Figures.Replay)
+				passes = append(passes, &run.Figures)
 			}
 		}
 		v := agree(passes, e.Info.RootRule != result.NoRoots)
@@ -298,16 +305,14 @@ func (c *Work) counterVerdicts() []result.CountersAgree {
 }
 
 // agree compares the counters of passes over the same changes.
-func agree(passes []*result.Replay, roots bool) result.CountersAgree {
+func agree(passes []*result.Figures, roots bool) result.CountersAgree {
 	if len(passes) < 2 {
 		return result.CountersAgree{Verdict: result.CannotTell, Why: "it takes two whole passes: --repeats 2"}
 	}
 	v := result.CountersAgree{Verdict: result.Identical, Values: map[string][]int64{}}
 	for _, pass := range passes {
 		for name, n := range repeating(pass) {
-			if n != nil {
-				v.Values[name] = append(v.Values[name], *n)
-			}
+			v.Values[name] = append(v.Values[name], n)
 		}
 	}
 	for name, values := range v.Values {
@@ -315,7 +320,8 @@ func agree(passes []*result.Replay, roots bool) result.CountersAgree {
 			v.Differ = append(v.Differ, name)
 		}
 	}
-	if roots && slices.ContainsFunc(passes, func(p *result.Replay) bool { return p.RootsDigest != passes[0].RootsDigest }) {
+	if roots && slices.ContainsFunc(passes,
+		func(p *result.Figures) bool { return p.RootsDigest != passes[0].RootsDigest }) {
 		v.Differ = append(v.Differ, "roots")
 	}
 	slices.Sort(v.Differ)

@@ -14,6 +14,7 @@ import (
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 	"github.com/statelab/statelab/tree"
 )
 
@@ -49,17 +50,21 @@ func TestTheFirstDifferenceIsFound(t *testing.T) {
 }
 
 func TestCountersOfASecondPass(t *testing.T) {
-	n := func(v int64) *int64 { return &v }
-	first := &result.Replay{Leaves: 10, Nodes: n(30), DBGets: n(7), RootsDigest: "a", DiskBytes: n(1)}
-	same := &result.Replay{Leaves: 10, Nodes: n(30), DBGets: n(7), RootsDigest: "a", DiskBytes: n(2)}
-	other := &result.Replay{Leaves: 10, Nodes: n(31), DBGets: n(7), RootsDigest: "b"}
-	if v := agree([]*result.Replay{first, same}, true); v.Verdict != result.Identical || len(v.Values) != 3 {
+	pass := func(nodes, diskBytes float64, digest string) *result.Figures {
+		return &result.Figures{Replay: &result.Replay{Leaves: 10, RootsDigest: digest},
+			Set: figure.SetOf(map[figure.Figure]float64{
+				figure.NodesWritten: nodes, figure.DBGets: 7, figure.DiskBytes: diskBytes})}
+	}
+	first, same, other := pass(30, 1, "a"), pass(30, 2, "a"), pass(31, 1, "b")
+	if v := agree([]*result.Figures{first, same}, true); v.Verdict != result.Identical ||
+		len(v.Values) != 3 {
 		t.Errorf("%+v", v)
 	}
-	if v := agree([]*result.Replay{first, other}, true); v.Verdict != result.Different || !slices.Equal(v.Differ, []string{"nodes", "roots"}) {
+	if v := agree([]*result.Figures{first, other}, true); v.Verdict != result.Different ||
+		!slices.Equal(v.Differ, []string{"nodes", "roots"}) {
 		t.Errorf("%+v", v)
 	}
-	if v := agree([]*result.Replay{first}, true); v.Verdict != result.CannotTell {
+	if v := agree([]*result.Figures{first}, true); v.Verdict != result.CannotTell {
 		t.Errorf("%+v", v)
 	}
 }
@@ -98,7 +103,7 @@ func TestRunsGoOn(t *testing.T) {
 				cancel(errors.New("stopped"))
 			}
 		}
-		run.Figures.Replay.LeavesPerSecond = float64(len(order))
+		run.Figures.Record(figure.LeavesPerSecond, float64(len(order)))
 		if err := os.MkdirAll(spec.Dir, 0o755); err != nil {
 			return err
 		}
@@ -129,8 +134,9 @@ func TestRunsGoOn(t *testing.T) {
 		t.Errorf("order %q: the third run goes on as the fourth", order)
 	}
 	for _, tree := range done.Trees {
-		if spread := tree.Spread["leaves_per_second"]; tree.Figures.Replay.LeavesPerSecond != spread.Low {
-			t.Errorf("of two repeats the slower is shown: %v of %v", tree.Figures.Replay.LeavesPerSecond, spread)
+		if spread := tree.Spread["leaves_per_second"]; tree.Figures.OrZero(figure.LeavesPerSecond) != spread.Low {
+			t.Errorf("of two repeats the slower is shown: %v of %v",
+				tree.Figures.OrZero(figure.LeavesPerSecond), spread)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/failure"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
 )
@@ -118,7 +119,8 @@ func runnerFor(fate string) Runner {
 }
 
 func jobIn(dir string) Job {
-	spec := &bench.Spec{Schema: bench.SpecSchema, Verb: bench.Read, Out: dir, Engine: "pebble1", Dir: filepath.Join(dir, "db")}
+	spec := &bench.Spec{Schema: schema.EngineSpec, Verb: bench.Read, Out: dir, Engine: "pebble1",
+		Dir: filepath.Join(dir, "db")}
 	return Job{Spec: spec, Blank: func() *result.Run { return bench.Blank(spec, "") }}
 }
 

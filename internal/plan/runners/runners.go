@@ -31,6 +31,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/failure"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/run/session"
@@ -77,7 +78,7 @@ func Find[Info protocol.Info](k Known, env ...string) (*Found[Info], error) {
 		return nil, err
 	}
 	var d protocol.Description
-	if err := json.Unmarshal(text, &d); err != nil || d.Schema != protocol.DescriptionSchema {
+	if err := json.Unmarshal(text, &d); err != nil || d.Schema != schema.Runner {
 		return nil, engine.Fail(engine.CodeUnsupported, "%s is of another version (it says %q): %s", path, clip(string(text)), k.Fix)
 	}
 	var here bool

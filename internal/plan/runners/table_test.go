@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/run/protocol"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/subject"
 )
 
@@ -16,7 +16,7 @@ import (
 func TestALibraryIsTheRunnersParameter(t *testing.T) {
 	bin := t.TempDir()
 	script := fmt.Sprintf("#!/bin/sh\necho '{\"schema\": %q, \"engines\": [{\"name\": \"native\", "+
-		"\"version\": \"'\"$%s\"'\"}]}'\n", protocol.DescriptionSchema, nativeLibraryEnv)
+		"\"version\": \"'\"$%s\"'\"}]}'\n", schema.Runner, nativeLibraryEnv)
 	if err := os.WriteFile(filepath.Join(bin, "statelab-run-echo"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}

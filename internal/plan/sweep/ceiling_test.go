@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 func TestFlights(t *testing.T) {
@@ -25,7 +26,8 @@ func TestContradictedCeilingIsMarked(t *testing.T) {
 	if err := result.WriteDisk(out, d); err != nil {
 		t.Fatal(err)
 	}
-	done := &result.Sweep{Points: []result.Point{{Figures: result.Figures{GetsPerSecond: 30_000, DeviceReadsPerGet: &reads}}}}
+	done := &result.Sweep{Points: []result.Point{{Figures: result.Figures{Set: figure.SetOf(map[figure.Figure]float64{figure.GetsPerSecond: 30_000,
+		figure.DeviceReadsPerGet: reads})}}}}
 	s := Sweep{}
 	s.Base.Threads = 4
 	if err := s.JudgeCeiling(done, out); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/output"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
@@ -177,7 +178,8 @@ func Looking(dir string, ignoreLock bool) (*experiment.Experiment, *experiment.S
 func ReadSpec(e *experiment.Experiment, t Target, command []string, m *setting.Mistakes) bench.Spec {
 	s := experiment.Of[*experiment.Swept](e)
 	spec := bench.Spec{
-		Schema: bench.SpecSchema, Verb: bench.Read, Command: command, Dir: output.Absolute(t.Dir), Profile: t.Profile, Overrides: allOptions(e).Fixed(),
+		Schema: schema.EngineSpec, Verb: bench.Read, Command: command, Dir: output.Absolute(t.Dir),
+		Profile: t.Profile, Overrides: allOptions(e).Fixed(),
 		ReadOnly: s.ReadOnly.V() || t.Foreign, Foreign: t.Foreign, IgnoreLock: s.IgnoreLock.V(), PageCache: s.PageCache.V(),
 		Workload: s.Workload.V(), Seed: e.Seed.V(), Gets: s.Gets.V(), MissingShare: s.Missing.V(), ZipfTheta: s.Zipf.V(), SampleKeys: int(s.SampleKeys.V()),
 		Writers: int(s.Writers.V()), WriteRate: s.WriteRate.V(), Puts: s.Puts.V(), BatchKeys: int(s.Batch.V()), AccessGets: s.AccessGets.V(),
@@ -255,7 +257,8 @@ func warmup(w *setting.Value[setting.Warmup], keys uint64) (auto bool, gets uint
 
 // LoadSpec is how a database of made is written with o.
 func LoadSpec(e *experiment.Experiment, made *experiment.Made, command []string) bench.Spec {
-	return bench.Spec{Schema: bench.SpecSchema, Verb: bench.Load, Command: command, Overrides: e.Options.Fixed(), Workload: made.Workload.V(),
+	return bench.Spec{Schema: schema.EngineSpec, Verb: bench.Load, Command: command,
+		Overrides: e.Options.Fixed(), Workload: made.Workload.V(),
 		PageCache: bench.AsIs, Seed: e.Seed.V(), Threads: 4, Keys: made.Keys.V(), KeyBytes: made.KeyBytes.V(), KeyHash: made.KeyHash.V(),
 		ValueModel: made.ValueModel.V(), ValueBytes: made.ValueBytes.V(), BatchKeys: int(made.Batch.V()), Age: made.Age.V(), CacheBytes: loadCache,
 		CacheAsked: "512MiB"}

@@ -18,6 +18,7 @@ import (
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 const databaseBytes = 1000 << 20
@@ -53,7 +54,8 @@ func (l *laboratory) Do(_ context.Context, job runners.Job, tell result.Tell) (*
 		l.measured = append(l.measured, spec.CacheAsked)
 		l.accesses = append(l.accesses, spec.Accesses)
 		reads := 1 + float64(100<<20)/float64(spec.CacheBytes)
-		answer.Figures = result.Figures{Gets: spec.Gets, BlockReadsPerGet: &reads, BlockAccessesPerGetByType: map[string]float64{"data": 1}}
+		answer.Figures = result.Figures{Set: figure.SetOf(map[figure.Figure]float64{figure.BlockReadsPerGet: reads}),
+			Gets: spec.Gets, BlockAccessesPerGetByType: map[string]float64{"data": 1}}
 	}
 	if l.outcome != nil {
 		l.outcome(spec, answer)
@@ -91,7 +93,8 @@ func TestRunMeasuresEveryPointOnce(t *testing.T) {
 	}
 	var got []string
 	for _, p := range done.Points {
-		got = append(got, fmt.Sprintf("%s: %d bytes, %.2f%%, %.2f reads, %s", p.Axes["cache"], p.CacheBytes, p.CachePercent, *p.Figures.BlockReadsPerGet, p.Run))
+		got = append(got, fmt.Sprintf("%s: %d bytes, %.2f%%, %.2f reads, %s", p.Axes["cache"],
+			p.CacheBytes, p.CachePercent, p.Figures.OrZero(figure.BlockReadsPerGet), p.Run))
 	}
 	want := []string{
 		"1%: 10485760 bytes, 1.00%, 11.00 reads, points/000",
@@ -211,7 +214,8 @@ func TestRepeatsGiveMedianAndSpread(t *testing.T) {
 		if spec.Verb == bench.Read {
 			reads := []float64{5, 1, 3}[n%3]
 			n++
-			run.Figures.BlockReadsPerGet, run.Figures.GetsPerSecond = &reads, 100*reads
+			run.Figures.Record(figure.BlockReadsPerGet, reads)
+			run.Figures.Record(figure.GetsPerSecond, 100*reads)
 		}
 	}}
 	p := sweepOf("1MiB")
@@ -222,11 +226,13 @@ func TestRepeatsGiveMedianAndSpread(t *testing.T) {
 		t.Fatal(err)
 	}
 	point := done.Points[0]
-	if shown, err := result.ReadRun(filepath.Join(out, point.Run)); err != nil || *shown.Figures.BlockReadsPerGet != 3 {
+	if shown, err := result.ReadRun(filepath.Join(out, point.Run)); err != nil ||
+		shown.Figures.OrZero(figure.BlockReadsPerGet) != 3 {
 		t.Errorf("%s is shown as the run of these figures: %v", point.Run, err)
 	}
-	if *point.Figures.BlockReadsPerGet != 3 || len(point.Runs) != 3 {
-		t.Errorf("%v block reads, runs %v", *point.Figures.BlockReadsPerGet, point.Runs)
+	if point.Figures.OrZero(figure.BlockReadsPerGet) != 3 || len(point.Runs) != 3 {
+		t.Errorf("%v block reads, runs %v", point.Figures.OrZero(figure.BlockReadsPerGet),
+			point.Runs)
 	}
 	if got := point.Spread["block_reads_per_get"]; got != (result.Range{Low: 1, High: 5}) {
 		t.Errorf("spread %+v", point.Spread)

@@ -122,9 +122,6 @@ func When(is bool, v float64) *float64 {
 	return &v
 }
 
-// Of is a figure for which 0 means that it was not measured.
-func Of[N Figures](v N) *float64 { return When(v > 0, float64(v)) }
-
 // Times is a figure that may be absent, in another measure.
 func Times(v *float64, by float64) *float64 {
 	return Via(v, func(v *float64) float64 { return *v * by })

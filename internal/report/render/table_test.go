@@ -18,7 +18,8 @@ type city struct {
 func cities() (rows []city, columns []doc.Column[city]) {
 	return []city{{"Rome", 2.75e6, doc.Some(1285e6), ""}, {"Atlantis", 0, nil, "it sank"}, {"Giant", 1e308, doc.Some(5e6), ""}}, []doc.Column[city]{
 		{Name: "city", Left: true, Key: true, Words: func(c city) string { return c.name }},
-		{Name: "people", Unit: "K", Per: 1e3, Value: func(c city) *float64 { return doc.Of(c.people) }},
+		{Name: "people", Unit: "K", Per: 1e3,
+			Value: func(c city) *float64 { return doc.When(c.people > 0, c.people) }},
 		{Name: "city area", Unit: "km2", Per: 1e6, Value: func(c city) *float64 { return c.area }},
 		{Name: "mayor", Value: func(city) *float64 { return nil }},
 	}

@@ -4,12 +4,14 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 func TestSteadyIsWhatStopsChanging(t *testing.T) {
 	round := func(amplification float64, levels ...int64) result.AgeRound {
-		r := result.AgeRound{WriteAmplification: &amplification, LevelBytes: levels}
+		r := result.AgeRound{WriteAmplification: figure.Known(amplification), LevelBytes: levels}
 		for _, bytes := range levels {
 			r.Bytes += bytes
 		}
@@ -47,7 +49,8 @@ func TestAgeRoundsReadsAges(t *testing.T) {
 // An aged database has its rounds in the manifest, and every Get of it is right.
 func TestAnAgedDatabaseIsReadAndKnowsItsAge(t *testing.T) {
 	s, read := loaded(t)
-	again := &Spec{Schema: SpecSchema, Verb: Load, Out: t.TempDir(), Engine: "shelf", Dir: read.Dir, Resume: true, Threads: 2}
+	again := &Spec{Schema: schema.EngineSpec, Verb: Load, Out: t.TempDir(), Engine: "shelf",
+		Dir: read.Dir, Resume: true, Threads: 2}
 	m, err := keyspace.ReadManifest(read.Dir)
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/result"
 )
@@ -97,12 +98,14 @@ const shelfKeys = 10_000
 func loaded(t *testing.T) (*shelf, *Spec) {
 	t.Helper()
 	s := newShelf()
-	spec := &Spec{Schema: SpecSchema, Verb: Load, Out: t.TempDir(), Engine: "shelf", Dir: t.TempDir(), PageCache: AsIs, Workload: workload.FillRandom,
+	spec := &Spec{Schema: schema.EngineSpec, Verb: Load, Out: t.TempDir(), Engine: "shelf",
+		Dir: t.TempDir(), PageCache: AsIs, Workload: workload.FillRandom,
 		Keys: shelfKeys, KeyBytes: 32, KeyHash: keyspace.Mix, ValueModel: keyspace.Random, ValueBytes: 110, BatchKeys: 100, Threads: 3, Seed: 1}
 	if _, err := Run(context.Background(), s, spec, func(result.Event) {}); err != nil {
 		t.Fatal(err)
 	}
-	return s, &Spec{Schema: SpecSchema, Verb: Read, Out: t.TempDir(), Engine: "shelf", Dir: spec.Dir, PageCache: AsIs, Workload: workload.ReadRandom,
+	return s, &Spec{Schema: schema.EngineSpec, Verb: Read, Out: t.TempDir(), Engine: "shelf",
+		Dir: spec.Dir, PageCache: AsIs, Workload: workload.ReadRandom,
 		Threads: 3, Gets: 10_001, Seed: 1, BatchKeys: 100, Writers: 1}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/statelab/statelab/internal/run/session"
 	"github.com/statelab/statelab/internal/run/timed"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 const (
@@ -28,21 +29,23 @@ func (r *run) figures(m *measured) {
 	f := &r.Result.Figures
 	f.Gets, f.Found, f.Missing, f.Seconds = m.gets, m.found, m.missing, m.Seconds
 	if m.gets == 0 || m.Seconds == 0 {
-		r.Absent("no Get was measured", "gets_per_second", "service_ns", "cpu_ns_per_get", "block_reads_per_get", "device_reads_per_get", "agreement")
+		r.Absent("no Get was measured", figure.GetsPerSecond, figure.ServiceTime,
+			figure.CPUTimePerGet,
+			figure.BlockReadsPerGet, figure.DeviceReadsPerGet, figure.Agreement)
 		return
 	}
 	gets := float64(m.gets)
-	f.GetsPerSecond = gets / m.Seconds
+	f.Record(figure.GetsPerSecond, gets/m.Seconds)
 	f.ServiceNanos = new(m.service.Summary())
 	if r.spec.Rate > 0 {
 		f.ResponseNanos = new(m.response.Summary())
 	} else {
-		r.Absent("response time needs an open loop: add --rate", "response_ns")
+		r.Absent("response time needs an open loop: add --rate", figure.ResponseTime)
 	}
 	r.cpuFigures(m, gets)
 	r.blockFigures(m, gets)
-	if f.BlockReadsPerGet != nil {
-		f.BlockReadsError = m.chance
+	if f.Has(figure.BlockReadsPerGet) {
+		f.RecordIf(figure.BlockReadsPerGet.Error(), figure.If(m.chance))
 	}
 	r.compare(m, pairs())
 	r.deviceFigures(m, gets)
@@ -58,13 +61,13 @@ func (r *run) figures(m *measured) {
 func (r *run) cpuFigures(m *measured, gets float64) {
 	f := &r.Result.Figures
 	cpu := float64(m.CPUNanos())
-	f.CPUNanosPerGet = cpu / gets
-	f.CPUPercent = 100 * cpu / (m.Seconds * 1e9 * float64(r.Result.Host.Cores))
-	f.SwitchesPerGet = float64(m.Process.VoluntarySwitches+m.Process.InvoluntarySwitches) / gets
-	f.MajorFaultsPerGet = float64(m.Process.MajorFaults) / gets
-	f.ReadCallsPerGet = float64(m.Process.ReadCalls) / gets
+	f.Record(figure.CPUTimePerGet, cpu/gets)
+	f.Record(figure.CPUPercent, 100*cpu/(m.Seconds*1e9*float64(r.Result.Host.Cores)))
+	f.Record(figure.SwitchesPerGet, float64(m.Process.VoluntarySwitches+m.Process.InvoluntarySwitches)/gets)
+	f.Record(figure.MajorFaultsPerGet, float64(m.Process.MajorFaults)/gets)
+	f.Record(figure.ReadCallsPerGet, float64(m.Process.ReadCalls)/gets)
 	if mean := f.ServiceNanos.Mean; mean > 0 && r.Result.Host.SwitchNanos > 0 {
-		f.SwitchShare = new(f.SwitchesPerGet * r.Result.Host.SwitchNanos / mean)
+		f.Record(figure.SwitchShare, f.OrZero(figure.SwitchesPerGet)*r.Result.Host.SwitchNanos/mean)
 	}
 }
 
@@ -75,13 +78,15 @@ func (r *run) blockFigures(m *measured, gets float64) {
 		return
 	}
 	if m.Subject.Reads == nil {
-		r.Absent("this engine's block reads cannot be counted", "block_reads_per_get", "block_reads_per_get_by_type", "block_reads_per_get_by_level",
-			"block_read_bytes_per_get", "hit_rate", "agreement")
+		reads := figure.BlockReadsPerGet
+		r.Absent("this engine's block reads cannot be counted", reads, reads.ByType(),
+			reads.ByLevel(),
+			figure.BlockReadBytesPerGet, figure.HitRate, figure.Agreement)
 		return
 	}
 	total := m.Subject.Reads.Total()
-	f.BlockReadsPerGet = ratio(total.Count, gets)
-	f.BlockReadBytesPerGet = ratio(total.Bytes, gets)
+	f.Record(figure.BlockReadsPerGet, float64(total.Count)/gets)
+	f.Record(figure.BlockReadBytesPerGet, float64(total.Bytes)/gets)
 	f.BlockReadsPerGetByType = perGet(byType(m.Subject.Reads), m.gets)
 	f.BlockReadsPerGetByLevel = map[string]float64{}
 	for level := range m.Subject.Reads {
@@ -90,7 +95,7 @@ func (r *run) blockFigures(m *measured, gets float64) {
 		}
 	}
 	if m.Subject.TableOpens != nil {
-		f.TableOpensPerGet = ratio(*m.Subject.TableOpens, gets)
+		f.Record(figure.TableOpensPerGet, float64(*m.Subject.TableOpens)/gets)
 	}
 }
 
@@ -98,13 +103,15 @@ func (r *run) blockFigures(m *measured, gets float64) {
 // page cache is its cache, so a page that was not there is a major fault.
 func (r *run) pageFigures(m *measured, gets float64) {
 	f := &r.Result.Figures
-	f.BlockReadsPerGet = ratio(m.Process.MajorFaults, gets)
+	f.Record(figure.BlockReadsPerGet, float64(m.Process.MajorFaults)/gets)
 	f.BlockReadSource = "major page faults of the process"
-	f.BlockReadsPerGetByType = map[string]float64{engine.Page.String(): *f.BlockReadsPerGet}
-	r.Absent("a page fault does not tell how much the kernel read: see device_read_bytes_per_get", "block_read_bytes_per_get")
-	r.Absent("pages have no levels", "block_reads_per_get_by_level")
+	f.BlockReadsPerGetByType = map[string]float64{engine.Page.String(): f.OrZero(figure.BlockReadsPerGet)}
+	r.Absent("a page fault does not tell how much the kernel read: see "+figure.DeviceReadBytesPerGet.Key,
+		figure.BlockReadBytesPerGet)
+	r.Absent("pages have no levels", figure.BlockReadsPerGet.ByLevel())
 	if d := r.Result.Database; d.Values != nil && d.Values.Bytes > 0 {
-		r.Absent("a page fault does not tell whether it read a value that is outside of the keys' pages", "block_reads_per_get_of_values")
+		r.Absent("a page fault does not tell whether it read a value that is outside of the keys' pages",
+			figure.BlockReadsPerGet.OfValues())
 	}
 }
 
@@ -116,19 +123,19 @@ const pageBytes = 4096
 // process, which must equal the bytes asked for.
 func (r *run) deviceFigures(m *measured, gets float64) {
 	f := &r.Result.Figures
-	f.DeviceReadBytesPerGet = ratio(m.Process.ReadBytes, gets)
+	f.Record(figure.DeviceReadBytesPerGet, float64(m.Process.ReadBytes)/gets)
 	reads := int64(-1)
 	blockReads := int64(0)
 	switch {
 	case m.Subject.Reads != nil:
 		blockReads = m.Subject.Reads.Total().Count
-	case f.BlockReadsPerGet != nil:
+	case f.Has(figure.BlockReadsPerGet):
 		blockReads = m.Process.MajorFaults
 	}
 	switch {
 	case m.Device != nil:
 		reads, f.DeviceSource = m.Device.Reads, "requests of the private device "+m.Device.Device
-		f.DeviceReadBytesPerGet = ratio(m.Device.ReadBytes, gets)
+		f.Record(figure.DeviceReadBytesPerGet, float64(m.Device.ReadBytes)/gets)
 	case r.spec.PageCache == Direct && m.Subject.DirectBytes != nil && *m.Subject.DirectBytes > 0:
 		share := float64(m.Process.ReadBytes) / float64(*m.Subject.DirectBytes)
 		reads = int64(float64(blockReads)*share + 0.5)
@@ -137,14 +144,14 @@ func (r *run) deviceFigures(m *measured, gets float64) {
 		reads, f.DeviceSource = m.Process.ReadBytes/pageBytes, "at most: bytes that reached the device / 4096"
 	default:
 		r.Absent("the process counts bytes, not requests: use --page-cache direct, or put the database on a private loop device (statelab volume)",
-			"device_reads_per_get", "agreement")
+			figure.DeviceReadsPerGet, figure.Agreement)
 	}
 	if reads >= 0 {
-		f.DeviceReadsPerGet = ratio(reads, gets)
+		f.Record(figure.DeviceReadsPerGet, float64(reads)/gets)
 		if blockReads > 0 {
-			f.Agreement = ratio(reads, float64(blockReads))
-		} else if f.BlockReadsPerGet != nil {
-			r.Absent("no block was read: the engine's cache served all", "agreement")
+			f.Record(figure.Agreement, float64(reads)/float64(blockReads))
+		} else if f.Has(figure.BlockReadsPerGet) {
+			r.Absent("no block was read: the engine's cache served all", figure.Agreement)
 		}
 	}
 	r.judgePageCache(m)
@@ -217,23 +224,25 @@ func fits(database, room, reads int64, name string) string {
 // many requests were really in flight.
 func (r *run) inFlight(m *measured) {
 	f := &r.Result.Figures
-	f.InFlight = float64(m.service.Sum()) / (m.Seconds * 1e9)
+	f.Record(figure.InFlight, float64(m.service.Sum())/(m.Seconds*1e9))
 	asked := r.spec.Threads * max(1, r.spec.BatchGets)
 	procs := r.Result.Host.Gomaxprocs
-	if r.Result.Engine.FaultsInGo && f.MajorFaultsPerGet >= faultsLimit && asked > procs && f.InFlight < littleLimit*float64(asked) {
+	if r.Result.Engine.FaultsInGo && f.OrZero(figure.MajorFaultsPerGet) >= faultsLimit &&
+		asked > procs && f.OrZero(figure.InFlight) < littleLimit*float64(asked) {
 		r.Warn(engine.Warning{Code: "page_faults_hold_processors", Text: fmt.Sprintf(
 			"only %.1f of %d Gets were under way on average: a page fault in Go code keeps its processor until the page is read, and there were %d processors",
-			f.InFlight, asked, procs), Remedy: "--procs 0 gives Go's scheduler as many processors as there are Gets at the same time"})
+			f.OrZero(figure.InFlight), asked, procs),
+			Remedy: "--procs 0 gives Go's scheduler as many processors as there are Gets at the same time"})
 		return
 	}
-	if r.spec.Rate == 0 && f.InFlight < littleLimit*float64(asked) {
+	if r.spec.Rate == 0 && f.OrZero(figure.InFlight) < littleLimit*float64(asked) {
 		remedy := "fewer --threads, or a machine with more cores"
 		if asked == 1 {
 			remedy = "a longer run (--gets), or a machine on which nothing else runs"
 		}
 		r.Warn(engine.Warning{Code: "not_in_flight",
 			Text: fmt.Sprintf("only %.1f of %d requests were in flight on average: threads waited for a processor outside the timed call",
-				f.InFlight, asked), Remedy: remedy})
+				f.OrZero(figure.InFlight), asked), Remedy: remedy})
 	}
 }
 
@@ -242,7 +251,7 @@ func (r *run) inFlight(m *measured) {
 // reached the engine at a time.
 func (r *run) judgeRate(m *measured) {
 	offered := r.spec.Rate
-	achieved := r.Result.Figures.GetsPerSecond
+	achieved := r.Result.Figures.OrZero(figure.GetsPerSecond)
 	late := float64(m.response.Sum()-m.service.Sum()) / 1e9 / float64(m.gets)
 	if offered == 0 || sustained(offered, achieved, float64(m.gets), late) {
 		return
@@ -275,7 +284,7 @@ func sustained(offered, achieved, gets, late float64) bool {
 // in the cache.
 func (r *run) hitRates(accesses map[string]float64, m *measured) {
 	f := &r.Result.Figures
-	if f.BlockReadsPerGet == nil || m.gets == 0 {
+	if !f.Has(figure.BlockReadsPerGet) || m.gets == 0 {
 		return
 	}
 	f.BlockAccessesPerGetByType = accesses
@@ -292,7 +301,7 @@ func (r *run) hitRates(accesses map[string]float64, m *measured) {
 	if total == 0 {
 		return
 	}
-	f.BlockAccessesPerGet = &total
+	f.Record(figure.BlockAccessesPerGet, total)
 	f.HitRate["all"] = max(0, 1-reads/total)
 	r.compare(m, accessPairs())
 }
@@ -303,18 +312,19 @@ func (r *run) writeFigures(m *measured, settled *cost) {
 	f := &r.Result.Figures
 	f.Puts = m.puts
 	if m.Seconds > 0 {
-		f.PutsPerSecond = float64(m.puts) / m.Seconds
+		f.Record(figure.PutsPerSecond, float64(m.puts)/m.Seconds)
 	}
 	f.Seconds = cmp.Or(f.Seconds, m.Seconds)
 	if r.putLatency.N() > 0 {
 		f.PutNanos = new(r.putLatency.Summary())
 	}
 	if r.reservedMax > 0 {
-		f.CacheReservedBytes = new(r.reservedMax)
+		f.Record(figure.CacheReserved, float64(r.reservedMax))
 	}
-	f.Syncs, f.Stalls = m.Subject.Syncs, m.Subject.Stalls
+	f.RecordIf(figure.Syncs, figure.If(m.Subject.Syncs))
+	f.RecordIf(figure.WriteStalls, figure.If(m.Subject.Stalls))
 	if m.Subject.StallNanos != nil {
-		f.StallSeconds = new(float64(*m.Subject.StallNanos) / 1e9)
+		f.Record(figure.WriteStallSeconds, float64(*m.Subject.StallNanos)/1e9)
 	}
 	if m.userBytes == 0 {
 		return
@@ -325,12 +335,13 @@ func (r *run) writeFigures(m *measured, settled *cost) {
 		wrote += engineWrites(settled.Subject)
 		device += written(*settled)
 	} else {
-		r.Absent("background work was still going on when the run ended", "settled_write_amplification")
+		r.Absent("background work was still going on when the run ended",
+			figure.WriteAmplification.Settled())
 	}
 	if wrote > 0 {
-		f.WriteAmplification = ratio(wrote, float64(m.userBytes))
+		f.Record(figure.WriteAmplification, float64(wrote)/float64(m.userBytes))
 	}
-	f.DeviceWriteAmplification = ratio(device, float64(m.userBytes))
+	f.Record(figure.DeviceWriteAmplification, float64(device)/float64(m.userBytes))
 }
 
 // ledger are the bytes that a put cost, by what wrote them.
@@ -363,9 +374,7 @@ func engineWrites(c engine.Counters) (n int64) {
 	return n
 }
 
-func ratio(n int64, by float64) *float64 {
-	return new(float64(n) / by)
-}
+func ratio(n int64, by float64) *float64 { return new(float64(n) / by) }
 
 // floorGets is short enough to go before every run: some 20 ms.
 const floorGets = 200_000

@@ -20,6 +20,7 @@ import (
 	"github.com/statelab/statelab/internal/chain/kvlog"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/run/session"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // gets are the Gets of one thread, for the timed loop: keys of a source, whose answers
@@ -482,12 +483,14 @@ func (r *run) accesses(ctx context.Context, keys *keyset, m *measured) error {
 		return nil
 	}
 	if !r.engine.Info().Has(engine.CanTraceAccesses) {
-		r.Absent("this engine cannot show accesses that its cache served", "block_accesses_per_get_by_type", "hit_rate")
+		r.Absent("this engine cannot show accesses that its cache served",
+			figure.BlockAccessesPerGet.ByType(), figure.HitRate)
 		return nil
 	}
 	gets := min(r.spec.AccessGets, m.gets)
 	if gets == 0 || r.spec.Workload == workload.ReadWhileWriting {
-		r.Absent("not asked for: --access-gets says how many Gets are replayed without a cache", "block_accesses_per_get_by_type", "hit_rate")
+		r.Absent("not asked for: --access-gets says how many Gets are replayed without a cache",
+			figure.BlockAccessesPerGet.ByType(), figure.HitRate)
 		return nil
 	}
 	if err := r.close(); err != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/statelab/statelab/internal/run/session"
 	"github.com/statelab/statelab/internal/run/timed"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // load is the verb load: create (or resume), load, settle, verify.
@@ -464,7 +465,8 @@ func (r *run) age(ctx context.Context, m *keyspace.Manifest, values *keyspace.Va
 		}
 	}
 	if steady {
-		r.Absent(fmt.Sprintf("after %d rounds the database was still changing: it is as old as --age %d makes it", rounds, rounds), "steady_age")
+		r.NotKnown(fmt.Sprintf("after %d rounds the database was still changing: it is as old as --age %d makes it",
+			rounds, rounds), "steady_age")
 	}
 	return nil
 }
@@ -495,7 +497,7 @@ func (r *run) ageRound(ctx context.Context, m *keyspace.Manifest, values *keyspa
 		round.LevelBytes[level.Level] = level.Bytes
 	}
 	if wrote := engineWrites(made.Subject) + engineWrites(settled.Subject); wrote > 0 && made.userBytes > 0 {
-		round.WriteAmplification = ratio(wrote, float64(made.userBytes))
+		round.WriteAmplification = figure.If(ratio(wrote, float64(made.userBytes)))
 	}
 	again, err := keyspace.ReadManifest(r.spec.Dir) // has the version of this round
 	if err != nil {
@@ -529,8 +531,9 @@ func isSteady(rounds []result.AgeRound) bool {
 				return false
 			}
 		}
-		if (r.WriteAmplification == nil) != (last.WriteAmplification == nil) ||
-			r.WriteAmplification != nil && math.Abs(*r.WriteAmplification / *last.WriteAmplification - 1) > steadyAmplify {
+		if r.WriteAmplification.IsKnown() != last.WriteAmplification.IsKnown() ||
+			r.WriteAmplification.IsKnown() &&
+				math.Abs(r.WriteAmplification.OrZero()/last.WriteAmplification.OrZero()-1) > steadyAmplify {
 			return false
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Two countings of one thing are compared in every run that has both. The pairs and their
@@ -181,12 +182,13 @@ func (r *run) callsOfKernel(m *measured) (ours, theirs float64, both bool) {
 
 func (r *run) accessesOfEngine(m *measured) (ours, theirs float64, both bool) {
 	h, misses, f := m.Subject.CacheHits, m.Subject.CacheMisses, &r.Result.Figures
-	if h == nil || misses == nil || *h+*misses == 0 || f.BlockAccessesPerGet == nil || opensTables(m) {
+	if h == nil || misses == nil || *h+*misses == 0 || !f.Has(figure.BlockAccessesPerGet) ||
+		opensTables(m) {
 		return 0, 0, false // an opening asks the cache for blocks that no Get asks for
 	}
 	counted := *h + *misses
 	if m.Subject.Accesses != nil && m.Subject.UncachedReads != nil { // accesses by type include values past the cache
 		counted += *m.Subject.UncachedReads - m.Subject.Reads.Type(engine.Meta).Count
 	}
-	return *f.BlockAccessesPerGet, float64(counted) / float64(m.gets), true
+	return f.OrZero(figure.BlockAccessesPerGet), float64(counted) / float64(m.gets), true
 }

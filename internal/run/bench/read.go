@@ -14,6 +14,7 @@ import (
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 type atomicCount = atomic.Uint64
@@ -78,7 +79,7 @@ func (r *run) read(ctx context.Context) error {
 func (r *run) prepare(ctx context.Context) (*keyset, error) {
 	var keys *keyset
 	_, err := r.Phase("prepare", func(*atomicCount) error {
-		r.Result.Figures.HarnessNanosPerGet = new(HarnessFloor(r.Clock))
+		r.Result.Figures.Record(figure.HarnessTimePerGet, HarnessFloor(r.Clock))
 		if err := r.beginBudget(ctx); err != nil {
 			return err
 		}

@@ -29,6 +29,7 @@ import (
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/run/session"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // run is one point while it is measured: what every verb needs.
@@ -56,7 +57,7 @@ func Run(ctx context.Context, e engine.Engine, spec *Spec, tell result.Tell) (*r
 	if spec.Verb == Read {
 		var err error
 		if r.Result.Host.SwitchNanos, err = host.SwitchNanos(); err != nil {
-			r.Absent(err.Error(), "context_switch_share")
+			r.Absent(err.Error(), figure.SwitchShare)
 		}
 	}
 	r.Result.Engine.Durability, r.Result.Engine.FaultsInGo = e.Info().Durability, e.Info().Has(engine.FaultsInGo)
@@ -221,7 +222,6 @@ func (r *run) manifest() (*keyspace.Manifest, *keyspace.Values, error) {
 type Spec = protocol.EngineSpec
 
 const (
-	SpecSchema               = protocol.EngineSchema
 	Inspect, Load            = protocol.Inspect, protocol.Load
 	Read, Rewrite            = protocol.Read, protocol.Rewrite
 	Direct, Cold, Warm, AsIs = protocol.Direct, protocol.Cold, protocol.Warm, protocol.AsIs

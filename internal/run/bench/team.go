@@ -16,6 +16,7 @@ import (
 	"github.com/statelab/statelab/internal/run/session"
 	"github.com/statelab/statelab/internal/run/timed"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // team is the workers of a phase with what they ask for.
@@ -114,10 +115,12 @@ func (r *run) complete(tick *timed.Tick[engine.Counters], puts uint64) {
 	if reads := tick.Cost.Subject.Reads; reads != nil && tick.Gets > 0 {
 		tick.BlockReadsPerOp, tick.ByType = ratio(reads.Total().Count, float64(tick.Gets)), perGet(byType(reads), tick.Gets)
 	}
-	tick.PutsPerSecond = float64(puts) / tick.Cost.Seconds
+	if puts > 0 {
+		tick.PutsPerSecond = figure.Known(float64(puts) / tick.Cost.Seconds)
+	}
 	if reserved := r.db.Counters().CacheReservedBytes; reserved != nil {
-		tick.CacheReserved = *reserved
-		r.reservedMax = max(r.reservedMax, tick.CacheReserved)
+		tick.CacheReserved = figure.Known(float64(*reserved))
+		r.reservedMax = max(r.reservedMax, *reserved)
 	}
 }
 

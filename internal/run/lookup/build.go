@@ -7,6 +7,7 @@ import (
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // maxRoots is how many roots of a build are stored, evenly spread, besides those of
@@ -112,9 +113,10 @@ func (r *run) updates(ctx context.Context) error {
 	bytes, source := written(changed.Plus(settled))
 	u.UpdateNanos, u.CommitNanos = float64(inside)/n, r.summed("commit", commits)
 	u.ReadCallsPerUpdate = float64(changed.Process.ReadCalls) / n
-	u.NodesPerUpdate, u.HashNanos = each(changed.Subject.NodesNew, u.Updates), each(changed.Subject.HashNanos, u.Updates)
-	u.CPUNanos = float64(changed.CPUNanos()) / n
-	u.DeviceReadsPerUpdate = each(deviceReads(changed), u.Updates)
+	u.NodesPerUpdate, u.HashNanos = figure.If(each(changed.Subject.NodesNew, u.Updates)),
+		figure.If(each(changed.Subject.HashNanos, u.Updates))
+	u.CPUNanos = figure.Known(float64(changed.CPUNanos()) / n)
+	u.DeviceReadsPerUpdate = figure.If(each(deviceReads(changed), u.Updates))
 	u.DeviceReadBytes = float64(deviceReadBytes(changed)) / n
 	u.WriteBytes, u.WriteSource = float64(bytes)/n, source
 	u.WriteAmplification = float64(bytes) / float64(u.UserBytes)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/engines/pebble2"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/run/lookup"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/layout"
@@ -23,7 +24,8 @@ func small() protocol.Chain {
 
 func spec(t *testing.T, l layout.Layout, stage, dir string) *protocol.LayoutSpec {
 	t.Helper()
-	return &protocol.LayoutSpec{Schema: protocol.LayoutSchema, Stage: stage, Out: t.TempDir(), Layout: l.Info().Name, Dir: dir, Chain: small(), Reads: 500}
+	return &protocol.LayoutSpec{Schema: schema.LayoutSpec, Stage: stage, Out: t.TempDir(),
+		Layout: l.Info().Name, Dir: dir, Chain: small(), Reads: 500}
 }
 
 func tell(result.Event) {}
@@ -64,11 +66,14 @@ func TestBuildAndLookUp(t *testing.T) {
 				if of.Condition == result.FirstLookups {
 					count = 5
 					// The kernel's count is the check of the layout's own.
-					if of.BlockReads != nil && of.MajorFaults == 0 && of.ReadCalls < *of.BlockReads {
-						t.Errorf("%g read calls for %g reads", of.ReadCalls, *of.BlockReads)
+					if of.BlockReads.IsKnown() && of.MajorFaults == 0 &&
+						of.ReadCalls < of.BlockReads.OrZero() {
+						t.Errorf("%g read calls for %g reads", of.ReadCalls, of.BlockReads.OrZero())
 					}
 				}
-				if of.Count != count || of.ServiceNanos.N != count || l.Info().Root == layout.EthereumRoot && !(*of.Nodes > 1 && *of.Nodes < 10) {
+				if of.Count != count || of.ServiceNanos.N != count ||
+					l.Info().Root == layout.EthereumRoot && !(of.Nodes.OrZero() > 1 &&
+						of.Nodes.OrZero() < 10) {
 					t.Errorf("%+v", of)
 				}
 			}

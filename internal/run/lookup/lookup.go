@@ -17,6 +17,7 @@ import (
 	"github.com/statelab/statelab/internal/run/timed"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // ColdLookups are few, so that hardly one finds what an earlier one has read.
@@ -65,7 +66,7 @@ func (r *run) lookUp(ctx context.Context) error {
 
 // prepare opens the state with no page of it in memory.
 func (r *run) prepare(ctx context.Context) error {
-	r.Result.Figures.HarnessNanosPerGet = new(HarnessFloor(r.Clock))
+	r.Result.Figures.Record(figure.HarnessTimePerGet, HarnessFloor(r.Clock))
 	if err := r.evict(ctx); err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func (r *run) prepare(ctx context.Context) error {
 		return err
 	}
 	f := r.Result.Figures.State
-	f.OpenNanos = r.Clock.Nanos(r.Clock.Ticks() - start)
+	f.OpenNanos = figure.Known(float64(r.Clock.Nanos(r.Clock.Ticks() - start)))
 	if want := buildBlocks(r.spec.Chain) + r.spec.Chain.UpdateBlocks + r.traffic.trafficBlocks(r.spec.Chain); r.state.Block() != want {
 		return fmt.Errorf("the state was left at block %d and is opened at block %d", want, r.state.Block())
 	}
@@ -172,7 +173,7 @@ func (r *run) first(ctx context.Context, kind string) error {
 	l.count = l.skip
 	r.summarize(l, total)
 	lookups := r.Result.Figures.State.Lookups
-	lookups[len(lookups)-1].ReadsError = standardError(each)
+	lookups[len(lookups)-1].ReadsError = figure.If(standardError(each))
 	return nil
 }
 
@@ -354,18 +355,22 @@ func (o *outcome) add(next *outcome) {
 func (r *run) summarize(l lookups, of *outcome) {
 	c := of.cost
 	out := result.Lookups{Kind: l.kind, Condition: l.condition, InFlight: l.inFlight, Count: l.count, Seconds: c.Seconds, PerSecond: float64(l.count) / c.Seconds,
-		BlockReads: each(c.Subject.Reads, l.count), BlockBytes: each(c.Subject.ReadBytes, l.count),
+		BlockReads:  figure.If(each(c.Subject.Reads, l.count)),
+		BlockBytes:  figure.If(each(c.Subject.ReadBytes, l.count)),
 		ReadCalls:   float64(c.Process.ReadCalls) / float64(l.count),
-		MajorFaults: float64(c.Process.MajorFaults) / float64(l.count), CPUNanos: float64(c.CPUNanos()) / float64(l.count),
-		DeviceReads: each(deviceReads(c), l.count), DeviceBytes: float64(deviceReadBytes(c)) / float64(l.count)}
+		MajorFaults: float64(c.Process.MajorFaults) / float64(l.count),
+		CPUNanos:    figure.Known(float64(c.CPUNanos()) / float64(l.count)),
+		DeviceReads: figure.If(each(deviceReads(c), l.count)),
+		DeviceBytes: float64(deviceReadBytes(c)) / float64(l.count)}
 	if t := c.Subject; t.DataReads != nil {
 		out.BlockTypes = &result.BlockTypes{Filter: *each(t.FilterReads, l.count), Index: *each(t.IndexReads, l.count), Data: *each(t.DataReads, l.count)}
 	}
-	out.NodeBytes = each(of.touched.Bytes, l.count)
+	out.NodeBytes = figure.If(each(of.touched.Bytes, l.count))
 	// Reads of a few bytes are those by which threads of Go's runtime wake each other, and page faults are of other files.
 	few := float64(c.Process.ReadChars) < 64*(1+float64(c.Process.ReadCalls)+c.Seconds)
-	out.ReadsUnknown = r.inMemory && out.BlockReads == nil && out.DeviceReads == nil && few
-	out.Nodes, out.Pages, out.ServiceNanos = each(of.touched.Nodes, l.count), each(of.touched.Pages, l.count), r.summed(l.name(), of.service)
+	out.ReadsUnknown = r.inMemory && !out.BlockReads.IsKnown() && !out.DeviceReads.IsKnown() && few
+	out.Nodes, out.Pages, out.ServiceNanos = figure.If(each(of.touched.Nodes, l.count)),
+		figure.If(each(of.touched.Pages, l.count)), r.summed(l.name(), of.service)
 	r.Result.Figures.State.Lookups = append(r.Result.Figures.State.Lookups, out)
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/statelab/statelab/internal/run/session"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // run is one stage of a layout while it is measured.
@@ -70,7 +71,8 @@ func (r *run) do(ctx context.Context) error {
 		return fmt.Errorf("make the state's folder: %w", err)
 	}
 	if !r.Device.Private {
-		r.Absent("the state is on no device of its own: statelab volume makes one", "device_reads_per_lookup")
+		r.Absent("the state is on no device of its own: statelab volume makes one",
+			figure.DeviceReadsPerLookup)
 	}
 	if err := r.OpenSeries(false); err != nil {
 		return err

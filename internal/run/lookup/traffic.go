@@ -17,6 +17,7 @@ import (
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // traffic is an access list that is played: the state that it needs lies beside the generated
@@ -269,8 +270,9 @@ func (r *run) playAges(ctx context.Context) error {
 		l.kind, l.count = kind, uint64(len(reads[kind]))
 		r.summarize(l, costs[kind])
 		of := &r.Result.Figures.State.Lookups[len(r.Result.Figures.State.Lookups)-1]
-		of.ReadsError, of.CPUNanos = standardError(reads[kind]), 0 // that includes reading the counters
-		of.Nodes, of.Pages, of.NodeBytes = nil, nil, nil
+		of.ReadsError, of.CPUNanos = figure.If(standardError(reads[kind])),
+			figure.Value{} // that includes reading the counters
+		of.Nodes, of.Pages, of.NodeBytes = figure.Value{}, figure.Value{}, figure.Value{}
 	}
 	return nil
 }
@@ -333,7 +335,8 @@ func (r *run) playWrites(ctx context.Context) error {
 	}
 	if !alone {
 		f.ReadBackRoot = ""
-		r.Absent("roots are held against the blocks' where the list tells the whole state before it and nothing is beside it (--accounts 0)", "traffic_roots")
+		r.NotKnown("roots are held against the blocks' where the list tells the whole state before it and nothing is beside it (--accounts 0)",
+			"traffic_roots")
 	}
 	return nil
 }

@@ -35,9 +35,6 @@ func Bounded(r io.Reader) io.Reader { return io.LimitReader(r, maxBytes) }
 // Decode reads what the other side sent.
 func Decode(r io.Reader, v any) error { return json.NewDecoder(Bounded(r)).Decode(v) }
 
-// DescriptionSchema is the version of what a runner says of itself.
-const DescriptionSchema = "statelab.runner/1"
-
 // Description is what a runner says of itself.
 type Description struct {
 	Schema  string            `json:"schema"`
@@ -136,13 +133,6 @@ type HarvestOrder struct {
 	// Whole: the set will begin where the forest does, so the chain's own roots are its.
 	Whole bool `json:"whole,omitempty"`
 }
-
-// Versions of the specs.
-const (
-	EngineSchema = "statelab.spec/1"
-	TreeSchema   = "statelab.replayspec/1"
-	LayoutSchema = "statelab.layoutspec/1"
-)
 
 // Spec is what a runner is told of one run, whatever it measures.
 type Spec interface {

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -17,6 +16,7 @@ import (
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/internal/run/session"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 	"github.com/statelab/statelab/tree"
 )
 
@@ -57,7 +57,7 @@ func (r *run) tellProgress(tick *result.Tick) {
 
 // figures puts the totals into the result, as far as the run came.
 func (r *run) figures() {
-	t, f := r.totals, r.Result.Figures.Replay
+	t, f, all := r.totals, r.Result.Figures.Replay, &r.Result.Figures
 	f.Leaves, f.Sets, f.Removes, f.Versions, f.LastVersion, f.UserBytes = t.leaves, t.leaves-t.removes, t.removes, t.versions, t.version, t.userBytes
 	f.ApplySeconds, f.CommitSeconds = float64(t.applyNanos)/1e9, float64(t.commitNanos)/1e9
 	f.SyncSeconds, f.WaitSeconds = float64(t.syncNanos)/1e9, float64(t.waitNanos)/1e9
@@ -65,15 +65,15 @@ func (r *run) figures() {
 		f.CommitNanos = new(r.commits.Summary())
 	}
 	if t.leaves > 0 && t.seconds() > 0 {
-		f.LeavesPerSecond = float64(t.leaves) / t.seconds()
-		f.SettledPerSecond = float64(t.leaves) / (t.seconds() + f.SyncSeconds)
-		f.ApplyNanos = float64(t.applyNanos) / float64(t.leaves)
-		if f.HarnessNanos != nil {
-			percent := 100 * *f.HarnessNanos * float64(t.leaves) / float64(t.applyNanos+t.commitNanos)
-			f.HarnessPercent = &percent
+		all.Record(figure.LeavesPerSecond, float64(t.leaves)/t.seconds())
+		all.Record(figure.LeavesPerSecond.Settled(), float64(t.leaves)/(t.seconds()+f.SyncSeconds))
+		all.Record(figure.ApplyTimePerLeaf, float64(t.applyNanos)/float64(t.leaves))
+		if harness, known := all.Number(figure.HarnessTimePerLeaf); known {
+			percent := 100 * harness * float64(t.leaves) / float64(t.applyNanos+t.commitNanos)
+			all.Record(figure.HarnessPercent, percent)
 			if percent > maxHarnessPercent && r.Result.Engine.RootRule != result.NoRoots {
 				r.Warn(engine.Warning{Code: "harness_share", Text: fmt.Sprintf("statelab's own work took %.1f%% of the time per leaf", percent),
-					Remedy: "to compare the trees alone, subtract harness_ns_per_leaf from the time"})
+					Remedy: "to compare the trees alone, subtract " + figure.HarnessTimePerLeaf.Key + " from the time"})
 			}
 		}
 	}
@@ -89,9 +89,9 @@ func (r *run) figures() {
 		r.Warn(engine.Warning{Code: "root_unknown", Text: "the tree held the last version already when the replay was resumed, and its root was not stored",
 			Remedy: "replay it again without --resume to compare its root"})
 	}
-	r.treeFigures(f, t)
+	r.treeFigures(t)
 	if f.LastWindow = r.ticks.lastWindow(); f.LastWindow == nil {
-		r.Absent(fmt.Sprintf("the replay is shorter than %d s", leastTicks), "last_window")
+		r.NotKnown(fmt.Sprintf("the replay is shorter than %d s", leastTicks), "last_window")
 	}
 	r.diskFigures(f)
 }
@@ -100,23 +100,41 @@ func (r *run) figures() {
 const maxHarnessPercent = 3
 
 // treeFigures are what the tree itself counted until the writes were settled.
-func (r *run) treeFigures(f *result.Replay, t totals) {
-	c := r.counted
-	f.Nodes, f.CacheHits, f.CacheMisses, f.DBGets, f.DBSets, f.DBBytes = c.Nodes, c.CacheHits, c.CacheMisses, c.DBGets, c.DBSets, c.DBBytes
-	f.NodesPerSecond, f.DBGetsPerSecond = session.Per(c.Nodes, t.seconds()), session.Per(c.DBGets, t.seconds())
-	f.LogHits, f.LogHitsPerSecond = c.LogHits, session.Per(c.LogHits, t.seconds())
-	if c.DBBytes != nil && t.userBytes > 0 {
-		r.Result.Figures.WriteAmplification = new(float64(*c.DBBytes) / float64(t.userBytes))
-	}
+func (r *run) treeFigures(t totals) {
+	c, all := r.counted, &r.Result.Figures
+	seconds := t.seconds()
 	why := "the tree does not tell"
-	if f.TreeSize == nil {
+	if !all.Has(figure.TreeSize) {
 		why = "the replay did not come to its end"
+		r.Absent(why, figure.TreeSize)
 	}
-	for name, figure := range map[string]*int64{"nodes_per_second": c.Nodes, "cache_hits": c.CacheHits, "cache_misses": c.CacheMisses,
-		"db_gets_per_second": c.DBGets, "write_amplification": c.DBBytes, "tree_size": f.TreeSize} {
-		if figure == nil {
-			r.Absent(why, name)
+
+	counted := func(of figure.Figure, n *int64) { all.RecordIf(of, figure.If(n)) }
+	counted(figure.NodesWritten, c.Nodes)
+	counted(figure.CacheHits, c.CacheHits)
+	counted(figure.CacheMisses, c.CacheMisses)
+	counted(figure.DBGets, c.DBGets)
+	counted(figure.DBSets, c.DBSets)
+	counted(figure.DBBytes, c.DBBytes)
+	counted(figure.LogHits, c.LogHits)
+	all.RecordIf(figure.NodesPerSecond, figure.If(session.Per(c.Nodes, seconds)))
+	all.RecordIf(figure.DBGetsPerSecond, figure.If(session.Per(c.DBGets, seconds)))
+	all.RecordIf(figure.LogHitsPerSecond, figure.If(session.Per(c.LogHits, seconds)))
+
+	for _, told := range []struct {
+		of figure.Figure
+		n  *int64
+	}{
+		{figure.NodesPerSecond, c.Nodes}, {figure.CacheHits, c.CacheHits}, {figure.CacheMisses,
+			c.CacheMisses},
+		{figure.DBGetsPerSecond, c.DBGets}, {figure.WriteAmplification, c.DBBytes},
+	} {
+		if told.n == nil {
+			r.Absent(why, told.of)
 		}
+	}
+	if c.DBBytes != nil && t.userBytes > 0 {
+		all.Record(figure.WriteAmplification, float64(*c.DBBytes)/float64(t.userBytes))
 	}
 }
 
@@ -124,9 +142,9 @@ func (r *run) treeFigures(f *result.Replay, t totals) {
 func (r *run) diskFigures(f *result.Replay) {
 	bytes, files, err := host.Allocated(r.spec.Dir)
 	if err != nil {
-		r.Absent(err.Error(), "disk_bytes")
+		r.Absent(err.Error(), figure.DiskBytes)
 	} else {
-		f.DiskBytes = &bytes
+		r.Result.Figures.Record(figure.DiskBytes, float64(bytes))
 		r.Result.Database.Bytes, r.Result.Database.Files, r.Result.Database.Written = bytes, files, "statelab"
 	}
 	var written int64
@@ -140,7 +158,8 @@ func (r *run) diskFigures(f *result.Replay) {
 		}
 	}
 	if f.UserBytes > 0 {
-		r.Result.Figures.DeviceWriteAmplification = new(float64(written) / float64(f.UserBytes))
+		r.Result.Figures.Record(figure.DeviceWriteAmplification,
+			float64(written)/float64(f.UserBytes))
 	}
 }
 
@@ -268,7 +287,7 @@ func (t *ticker) lastWindow() *result.Window {
 	from, begin := t.window[first], t.window[earlier]
 	w := &result.Window{Seconds: last.seconds - from.seconds, Leaves: last.leaves - from.leaves, LeavesPerSecond: last.speedSince(from)}
 	if earlier < first {
-		w.Before = new(from.speedSince(begin))
+		w.Before = figure.Known(from.speedSince(begin))
 	}
 	var seen []part
 	for _, p := range t.window[first:] {
@@ -277,11 +296,11 @@ func (t *ticker) lastWindow() *result.Window {
 		}
 	}
 	if n := len(seen); n > 1 && seen[n-1].leaves > seen[0].leaves {
-		w.DiskBytesPerLeaf = new(float64(*seen[n-1].disk-*seen[0].disk) / float64(seen[n-1].leaves-seen[0].leaves))
+		w.DiskBytesPerLeaf = figure.Known(float64(*seen[n-1].disk-*seen[0].disk) / float64(seen[n-1].leaves-seen[0].leaves))
 	}
 	for _, p := range t.window[first+1:] {
 		if p.gets != nil {
-			w.DBGets = new(*p.gets + *cmp.Or(w.DBGets, new(int64)))
+			w.DBGets = figure.Known(float64(*p.gets) + w.DBGets.OrZero())
 		}
 	}
 	return w

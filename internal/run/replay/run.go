@@ -28,6 +28,7 @@ import (
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/run/session"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 	"github.com/statelab/statelab/tree"
 )
 
@@ -166,7 +167,7 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	r.totals.version = at
 	r.ahead = readAhead(source, window{above: at, last: r.last, stores: numbers, sample: r.sample})
-	r.Result.Figures.Replay.HarnessNanos = new(HarnessFloor(r.Clock))
+	r.Result.Figures.Record(figure.HarnessTimePerLeaf, HarnessFloor(r.Clock))
 	return nil
 }
 
@@ -225,7 +226,7 @@ func (r *run) open(ctx context.Context) error {
 		}
 		r.Warn(engine.Warning{Code: "memory_not_reported",
 			Text:   "trees do not report how much memory they use: the page cache gets the whole budget, in addition to their memory",
-			Remedy: "compare peak_rss_bytes as well"})
+			Remedy: "compare " + figure.PeakMemory.Key + " as well"})
 	}
 	r.guard.enter("Open", r.first, 0)
 	forest, err := r.tree.Open(ctx, tree.Options{Dir: r.spec.Dir, Profile: r.spec.Profile, Create: create, Stores: r.stores, FirstVersion: r.first,
@@ -291,8 +292,11 @@ func (r *run) settle(ctx context.Context) error {
 		}
 	}
 	r.counted = r.forest.Counters()
-	f := r.Result.Figures.Replay
-	f.TreeSize, f.TreeHeight, err = r.shape()
+	leaves, height, err := r.shape()
+	if leaves != nil {
+		r.Result.Figures.Record(figure.TreeSize, float64(*leaves))
+		r.Result.Figures.Record(figure.TreeHeight, float64(*height))
+	}
 	return err
 }
 

@@ -14,11 +14,13 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/chain/changeset"
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/run/replay/replaytest"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 	"github.com/statelab/statelab/tree"
 )
 
@@ -83,7 +85,8 @@ func setAfter(t *testing.T, before, versions int64, roots func(version int64) ch
 
 func specFor(t *testing.T, changes string, overrides map[string]string) *protocol.TreeSpec {
 	dir := t.TempDir()
-	return &protocol.TreeSpec{Schema: protocol.TreeSchema, Out: dir, Tree: "replaytest", Dir: filepath.Join(dir, "tree"), Overrides: overrides, Changes: changes,
+	return &protocol.TreeSpec{Schema: schema.TreeSpec, Out: dir, Tree: "replaytest",
+		Dir: filepath.Join(dir, "tree"), Overrides: overrides, Changes: changes,
 		CommitLimitNanos: int64(time.Minute), Seed: 1}
 }
 
@@ -114,8 +117,8 @@ func TestAReplayCountsWhatTheSetHolds(t *testing.T) {
 	if f.Versions != 300 || f.FirstVersion != 1 || f.LastVersion != 300 || f.CommitNanos.N != 300 {
 		t.Errorf("%d versions from %d to %d, %d commits timed", f.Versions, f.FirstVersion, f.LastVersion, f.CommitNanos.N)
 	}
-	if *f.DBSets != int64(want.Leaves) {
-		t.Errorf("the tree counted %d sets, the set has %d", *f.DBSets, want.Leaves)
+	if f.OrZero(figure.DBSets) != float64(want.Leaves) {
+		t.Errorf("the tree counted %d sets, the set has %d", f.OrZero(figure.DBSets), want.Leaves)
 	}
 	if f.Gets != 2000 || f.Found == 0 || f.Missing < 900 || f.FailedGets != 0 || f.ServiceNanos.N != 2000 {
 		t.Errorf("Gets: %d, %d found, %d missing", f.Gets, f.Found, f.Missing)
@@ -150,7 +153,8 @@ func TestAReplayCountsWhatTheSetHolds(t *testing.T) {
 	}
 	// A run of more than a second leaves out a last interval that is too short for a rate.
 	last := ticks[len(ticks)-1].Tree
-	if last.Version > 300 || last.Leaves > want.Leaves || last.Version == 300 && *last.TreeSize != *f.TreeSize {
+	if last.Version > 300 || last.Leaves > want.Leaves || last.Version == 300 &&
+		float64(*last.TreeSize) != f.OrZero(figure.TreeSize) {
 		t.Errorf("the series ends with %+v", last)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/statelab/statelab/internal/chain/changeset"
 	"github.com/statelab/statelab/internal/run/timed"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 	"github.com/statelab/statelab/tree"
 )
 
@@ -202,12 +203,12 @@ func (r *run) read(ctx context.Context) (err error) {
 func (r *run) readFigures(c cost) {
 	figures := &r.Result.Figures
 	if figures.Gets == 0 {
-		r.Absent("the change set has no keys to look up", "gets")
+		r.NotKnown("the change set has no keys to look up", "gets")
 		return
 	}
 	figures.Seconds = float64(r.gets.Sum()) / 1e9
-	figures.GetsPerSecond = float64(figures.Gets) / figures.Seconds
+	figures.Record(figure.GetsPerSecond, float64(figures.Gets)/figures.Seconds)
 	figures.ServiceNanos = new(r.gets.Summary())
-	figures.DeviceReadBytesPerGet = new(float64(c.Process.ReadBytes) / float64(figures.Gets))
+	figures.Record(figure.DeviceReadBytesPerGet, float64(c.Process.ReadBytes)/float64(figures.Gets))
 	figures.DeviceSource = "the kernel's account of the process (/proc/self/io)"
 }

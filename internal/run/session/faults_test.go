@@ -15,6 +15,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engines/mem"
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/chain/changeset"
@@ -238,7 +239,8 @@ func quiet(result.Event) {}
 func engineRun(load bool, change func(*bench.Spec)) runWith {
 	return func(t *testing.T, ctx context.Context, f *fault) (string, error) {
 		t.Helper()
-		spec := &bench.Spec{Schema: bench.SpecSchema, Verb: bench.Load, Out: t.TempDir(), Engine: "mem", Dir: t.TempDir(), PageCache: bench.AsIs,
+		spec := &bench.Spec{Schema: schema.EngineSpec, Verb: bench.Load, Out: t.TempDir(),
+			Engine: "mem", Dir: t.TempDir(), PageCache: bench.AsIs,
 			Workload: workload.FillRandom,
 			Keys:     1000, KeyBytes: 32, KeyHash: keyspace.Mix, ValueModel: keyspace.Random, ValueBytes: 40, BatchKeys: 100, Threads: 1, Seed: 1}
 		e := &faultyEngine{fault: f}
@@ -286,7 +288,8 @@ func treeWith(t *testing.T, ctx context.Context, f *fault, memory int64) (string
 	must(w.Close())
 	path := filepath.Join(dir, "set.slcs")
 	must(os.WriteFile(path, set.Bytes(), 0o600))
-	spec := &protocol.TreeSpec{Schema: protocol.TreeSchema, Out: dir, Tree: "replaytest", Dir: filepath.Join(dir, "tree"), Changes: path, Gets: 100, Seed: 1,
+	spec := &protocol.TreeSpec{Schema: schema.TreeSpec, Out: dir, Tree: "replaytest",
+		Dir: filepath.Join(dir, "tree"), Changes: path, Gets: 100, Seed: 1,
 		MemoryBytes: memory}
 	_, err = replay.Run(ctx, faultyTree{fault: f}, spec, quiet)
 	return spec.Out, err
@@ -296,7 +299,8 @@ func layoutRun(stage string) runWith {
 	return func(t *testing.T, ctx context.Context, f *fault) (string, error) {
 		t.Helper()
 		chain := protocol.Chain{Seed: 3, Accounts: 400, ContractShare: .5, SlotsPer: 3, BlockAccounts: 100, UpdateBlocks: 2, UpdateAccounts: 20}
-		spec := &protocol.LayoutSpec{Schema: protocol.LayoutSchema, Stage: stage, Out: t.TempDir(), Layout: "pagetrie", Dir: filepath.Join(t.TempDir(), "state"),
+		spec := &protocol.LayoutSpec{Schema: schema.LayoutSpec, Stage: stage, Out: t.TempDir(),
+			Layout: "pagetrie", Dir: filepath.Join(t.TempDir(), "state"),
 			Chain: chain, Reads: 100}
 		if stage == protocol.Lookup {
 			build := *spec

@@ -337,7 +337,7 @@ func collectorLimit(anonymous, own int64) int64 {
 }
 
 func (s *Session[C]) cannotLimit(err error) {
-	s.Absent(fmt.Sprintf("the page cache cannot be limited: %v", err), "page_cache_bytes")
+	s.NotKnown(fmt.Sprintf("the page cache cannot be limited: %v", err), "page_cache_bytes")
 	s.Warn(engine.Warning{Code: "page_cache_unlimited", Text: fmt.Sprintf("the page cache is not limited to the budget: %v", err),
 		Remedy: "run as root where memory control groups are, or --page-cache direct for the engines that can"})
 }

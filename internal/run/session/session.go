@@ -25,6 +25,7 @@ import (
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Subject says how to count what is measured. C are its own counters.
@@ -146,9 +147,9 @@ func (s *Session[C]) store() error {
 		errs = append(errs, s.storeLatencies())
 	}
 	if peak, err := host.PeakRSS(); err == nil {
-		s.Result.Figures.PeakRSSBytes = peak
+		s.Result.Figures.Record(figure.PeakMemory, float64(peak))
 	} else {
-		s.Absent(err.Error(), "peak_rss_bytes")
+		s.Absent(err.Error(), figure.PeakMemory)
 	}
 	return errors.Join(append(errs, result.WriteRun(s.out, s.Result))...)
 }
@@ -174,8 +175,13 @@ func (s *Session[C]) Warn(warnings ...engine.Warning) {
 }
 
 // Absent says why figures are not there.
-func (s *Session[C]) Absent(why string, figures ...string) {
-	for _, name := range figures {
+func (s *Session[C]) Absent(why string, figures ...figure.Figure) {
+	s.Result.Figures.Unavailable(why, figures...)
+}
+
+// NotKnown says why facts of the run are not there, which are no figures.
+func (s *Session[C]) NotKnown(why string, facts ...string) {
+	for _, name := range facts {
 		s.Result.Absent[name] = why
 	}
 }

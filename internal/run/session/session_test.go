@@ -11,13 +11,15 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/result"
 )
 
 func begin(t *testing.T, tell result.Tell) *Session[int] {
 	t.Helper()
-	run := &result.Run{Schema: result.RunSchema, Absent: map[string]string{}, Warnings: []engine.Warning{}}
+	run := &result.Run{Schema: schema.Run, Absent: map[string]string{},
+		Warnings: []engine.Warning{}}
 	count := 0
 	return Begin(run, t.TempDir(), t.TempDir(), tell, Subject[int]{
 		Now:     func() *int { count++; now := count; return &now },
