@@ -106,7 +106,7 @@ var generated = regexp.MustCompile(`(?s)<!-- figures: begin.*<!-- figures: end -
 // TestDocumentsAreShort counts the words of README, docs and examples, as wc does, but for tables
 // that are generated.
 func TestDocumentsAreShort(t *testing.T) {
-	const most = 40_000
+	const maximum = 40_000
 	words := 0
 	for _, path := range tracked(t) {
 		if filepath.Ext(path) == ".md" && regexp.MustCompile(`^(README\.md$|docs/|examples/)`).MatchString(path) {
@@ -117,8 +117,8 @@ func TestDocumentsAreShort(t *testing.T) {
 			words += len(strings.Fields(generated.ReplaceAllString(string(text), "")))
 		}
 	}
-	if words > most {
-		t.Errorf("README, docs and examples have %d words, more than %d: say things once", words, most)
+	if words > maximum {
+		t.Errorf("README, docs and examples have %d words, more than %d: say things once", words, maximum)
 	}
 }
 

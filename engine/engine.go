@@ -59,9 +59,9 @@ type Info struct {
 	StoredOptions []string `json:"stored_options,omitempty"`
 }
 
-// Stores reports whether an override applies when data is written. One of a part, such as
+// AppliesAtWrite reports whether an override applies when data is written. One of a part, such as
 // Levels[3].BlockSize, does as the one of the whole does.
-func (i Info) Stores(option string) bool {
+func (i Info) AppliesAtWrite(option string) bool {
 	_, last, ok := strings.Cut(option, "].")
 	if !ok {
 		last = option

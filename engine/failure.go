@@ -28,10 +28,10 @@ const (
 	CodeMemory      Code = "memory"        // memory ran out
 	CodeKilled      Code = "killed"        // a process was killed, as the kernel does where memory runs out
 	CodeNotHere     Code = "not_installed" // a program that is needed is not here
-	CodeWrong       Code = "wrong_answer"  // a subject gave another answer than it must
+	CodeWrongAnswer Code = "wrong_answer"  // a subject gave another answer than it must
 	CodeCrashed     Code = "crashed"       // a process died of a fault of its own
 	CodeHung        Code = "hung"          // a process made no progress and was killed
-	CodeAway        Code = "away"          // a service does not answer and may come back
+	CodeUnavailable Code = "away"          // a service does not answer and may come back
 	CodeInUse       Code = "in_use"        // another process holds the database
 	CodeNotDatabase Code = "not_database"  // a folder holds no database that the engine opens
 	CodeOtherEngine Code = "other_engine"  // another engine wrote the database
@@ -54,8 +54,8 @@ func Fail(code Code, format string, args ...any) *Failure {
 	return &Failure{Code: code, Err: fmt.Errorf(format, args...)}
 }
 
-// With is f with a remedy of its own.
-func (f *Failure) With(remedy string, args ...any) *Failure {
+// WithRemedy is f with a remedy of its own.
+func (f *Failure) WithRemedy(remedy string, args ...any) *Failure {
 	f.Remedy = fmt.Sprintf(remedy, args...)
 	return f
 }

@@ -92,8 +92,8 @@ func (d *Disk) At(n float64) (p DiskPoint, ok bool) {
 
 // What a probe of the disk may differ by before it is no limit.
 const (
-	mostBeyondLimit = 1.1 // measured reads a second / the probe's
-	mostProbeSpread = 2.0 // fastest / slowest repeat of a number in flight
+	maxBeyondLimit = 1.1 // measured reads a second / the probe's
+	maxProbeSpread = 2.0 // fastest / slowest repeat of a number in flight
 )
 
 // Judge looks for what contradicts the probe: repeats too far apart, far fewer reads a second with more in flight, or measured reads
@@ -109,19 +109,19 @@ func (d *Disk) Judge(measured ...DiskPoint) string {
 
 func (d *Disk) contradiction(measured []DiskPoint) string {
 	for _, p := range d.Points {
-		if p.Spread.High > mostProbeSpread*p.Spread.Low {
+		if p.Spread.High > maxProbeSpread*p.Spread.Low {
 			return fmt.Sprintf("with %d in flight its repeats gave %.0f to %.0f reads/s", p.InFlight, p.Spread.Low, p.Spread.High)
 		}
 	}
 	for i, p := range d.Points {
 		for _, fewer := range d.Points[:i] {
-			if fewer.ReadsPerSecond > mostProbeSpread*p.ReadsPerSecond {
+			if fewer.ReadsPerSecond > maxProbeSpread*p.ReadsPerSecond {
 				return fmt.Sprintf("it gave %.0f reads/s with %d in flight, but %.0f with %d", fewer.ReadsPerSecond, fewer.InFlight, p.ReadsPerSecond, p.InFlight)
 			}
 		}
 	}
 	for _, m := range measured {
-		if limit, ok := d.At(float64(m.InFlight)); ok && m.ReadsPerSecond > mostBeyondLimit*limit.ReadsPerSecond {
+		if limit, ok := d.At(float64(m.InFlight)); ok && m.ReadsPerSecond > maxBeyondLimit*limit.ReadsPerSecond {
 			return fmt.Sprintf("it gave %.0f reads/s with %d in flight, the engine then made %.0f", limit.ReadsPerSecond, m.InFlight, m.ReadsPerSecond)
 		}
 	}
@@ -201,9 +201,9 @@ const (
 	ReadAhead   = "readahead"
 )
 
-// Told reports whether a warning about the machine is among known ones: of several
+// HasWarning reports whether a warning about the machine is among known ones: of several
 // runs compared, one of a kind says enough.
-func Told(known []engine.Warning, w engine.Warning) bool {
+func HasWarning(known []engine.Warning, w engine.Warning) bool {
 	switch w.Code {
 	case BusyMachine, CPUStolen, BusyDisk, Governor, ReadAhead:
 		return slices.ContainsFunc(known, func(k engine.Warning) bool { return k.Code == w.Code })

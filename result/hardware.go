@@ -91,7 +91,7 @@ func ParseHardware(text []byte) (*Hardware, error) {
 
 // Reads per second and nanoseconds of any disk: from a day for a read to a read in a
 // thousandth of a nanosecond. What is computed from them stays a number.
-const leastOfDisk, mostOfDisk = 1e-5, 1e15
+const minOfDisk, maxOfDisk = 1e-5, 1e15
 
 // check names what is wrong with h.
 func (h *Hardware) check() error {
@@ -100,13 +100,13 @@ func (h *Hardware) check() error {
 	}
 	for i := range h.Points {
 		p := &h.Points[i]
-		sane := func(v float64) bool { return v >= leastOfDisk && v <= mostOfDisk }
+		sane := func(v float64) bool { return v >= minOfDisk && v <= maxOfDisk }
 		if i > 0 && p.InFlight <= h.Points[i-1].InFlight {
 			return fmt.Errorf("%d reads in flight stand twice in the profile: keep one of them", p.InFlight)
 		}
 		if !sane(p.ReadsPerSecond) || !sane(p.MeanNanos) {
 			return fmt.Errorf("with %d in flight the profile has %v reads/s of %v ns: both must be from %g to %g",
-				p.InFlight, p.ReadsPerSecond, p.MeanNanos, leastOfDisk, mostOfDisk)
+				p.InFlight, p.ReadsPerSecond, p.MeanNanos, minOfDisk, maxOfDisk)
 		}
 		if !(p.Spread.High >= p.Spread.Low) || !sane(p.Spread.Low) || !sane(p.Spread.High) {
 			p.Spread = Range{Low: p.ReadsPerSecond, High: p.ReadsPerSecond}
@@ -255,7 +255,7 @@ type Price struct {
 	Schema string `json:"schema"`
 	Status string `json:"status"`
 	Error  string `json:"error,omitempty"`
-	Why
+	FailureInfo
 	Started      time.Time        `json:"started"`
 	Command      []string         `json:"command"`
 	Host         Host             `json:"host"`

@@ -318,7 +318,7 @@ type Layouts struct {
 	Schema string `json:"schema"`
 	Status string `json:"status"`
 	Error  string `json:"error,omitempty"`
-	Why
+	FailureInfo
 	Started  time.Time         `json:"started"`
 	Command  []string          `json:"command"`
 	Host     Host              `json:"host"`
@@ -357,7 +357,7 @@ type LayoutRow struct {
 	RootRule string `json:"root_rule"`
 	Status   string `json:"status"`
 	Error    string `json:"error,omitempty"`
-	Why
+	FailureInfo
 	Build string `json:"build"` // run folders of the repeat that is shown, relative
 	Read  string `json:"read"`
 	// Runs are the folders of all repeats, Spread the ranges of figures over them.
@@ -440,7 +440,8 @@ func (r *LayoutRow) UnmarshalJSON(text []byte) error {
 
 // index is the part of the row that layouts.json holds.
 func (r LayoutRow) index() LayoutRow {
-	return LayoutRow{Layout: r.Layout, Version: r.Version, RootRule: r.RootRule, Status: r.Status, Error: r.Error, Why: r.Why, Build: r.Build, Read: r.Read,
+	return LayoutRow{Layout: r.Layout, Version: r.Version, RootRule: r.RootRule, Status: r.Status,
+		Error: r.Error, FailureInfo: r.FailureInfo, Build: r.Build, Read: r.Read,
 		Runs: r.Runs, Spread: r.Spread, Accounts: r.Accounts, Durability: r.Durability, History: r.History,
 		PredictedNodes: r.PredictedNodes, PredictedReads: r.PredictedReads, PredictedBasis: r.PredictedBasis,
 		PredictedHeldReads: r.PredictedHeldReads, PredictedDeviceReads: r.PredictedDeviceReads, PredictedHeldBasis: r.PredictedHeldBasis}

@@ -112,8 +112,8 @@ func LayoutRule() RepeatRule[LayoutRow] {
 	}
 }
 
-// OfPoint applies PointRule to the runs of a point that are ok.
-func OfPoint(runs []*Run) (*Run, map[string]Range) { return PointRule().Apply(runs) }
+// RepresentativeRun applies PointRule to the runs of a point that are ok.
+func RepresentativeRun(runs []*Run) (*Run, map[string]Range) { return PointRule().Apply(runs) }
 
 // OfTree applies TreeRule to the runs of a tree that are ok.
 func OfTree(runs []*Run) (*Run, map[string]Range) { return TreeRule().Apply(runs) }

@@ -193,7 +193,7 @@ type ReplayOf struct {
 	Schema string `json:"schema"`
 	Status string `json:"status"`
 	Error  string `json:"error,omitempty"`
-	Why
+	FailureInfo
 	Started  time.Time        `json:"started"`
 	Command  []string         `json:"command"`
 	Host     Host             `json:"host"`
@@ -215,7 +215,7 @@ type ReplayedTree struct {
 	Runs       []string `json:"runs"`
 	Status     string   `json:"status"`
 	Error      string   `json:"error,omitempty"` // of the first repeat that failed
-	Why
+	FailureInfo
 	Spread map[string]Range `json:"spread,omitempty"`
 
 	// Figures are Run's. Versions before 0.2 stored them in replay.json as well.

@@ -39,7 +39,7 @@ type Run struct {
 	Schema string `json:"schema"`
 	Status string `json:"status"`
 	Error  string `json:"error,omitempty"`
-	Why
+	FailureInfo
 	Verb    string    `json:"verb"` // load, read, ...
 	Started time.Time `json:"started"`
 	Command []string  `json:"command"` // what to type to run it again
@@ -174,10 +174,10 @@ type Cache struct {
 	BlockBytes *int64 `json:"block_bytes,omitempty"`
 }
 
-// ForBlocks is the part of the cache that blocks have, in bytes: what memtables leave of
+// UsableBytes is the part of the cache that blocks have, in bytes: what memtables leave of
 // it. reserved is what they took at the most while the run measured, absent where the run
 // did not write. The whole cache where the engine does not tell.
-func (c Cache) ForBlocks(reserved figure.Value) int64 {
+func (c Cache) UsableBytes(reserved figure.Value) int64 {
 	bytes, known := reserved.Number()
 	switch {
 	case known:
@@ -407,13 +407,13 @@ func (f Figures) IsZero() bool {
 
 // Who wrote bytes, in Figures.WriteBytesPerPut.
 const (
-	LedgerUser       = "keys and values"
-	LedgerJournal    = "journal"
-	LedgerFlush      = "flush"
-	LedgerCompaction = "compaction"
-	LedgerIngestion  = "ingestion"
-	LedgerSynced     = "synced"
-	LedgerDevice     = "device"
+	WrittenUser       = "keys and values"
+	WrittenWAL        = "journal"
+	WrittenFlush      = "flush"
+	WrittenCompaction = "compaction"
+	WrittenIngestion  = "ingestion"
+	WrittenSynced     = "synced"
+	WrittenDevice     = "device"
 )
 
 // AgeRound is what one round of random overwrites left of a database, and cost.
@@ -562,7 +562,7 @@ func (r *Run) regime() {
 		return
 	}
 	i := *r.Inflection
-	blocks, ip1, ip2 := r.Cache.ForBlocks(r.Figures.Value(figure.CacheReserved)), i.IP1.CacheBytes,
+	blocks, ip1, ip2 := r.Cache.UsableBytes(r.Figures.Value(figure.CacheReserved)), i.IP1.CacheBytes,
 		i.IP2.CacheBytes
 	if ip2 == 0 {
 		ip1, ip2 = i.IP1.DiskBytes, i.IP2.DiskBytes
@@ -633,29 +633,29 @@ type Event struct {
 // Tell receives events; it must be quick and safe for concurrent use.
 type Tell func(Event)
 
-// Why says beside the text of an error what kind of failure it is: see engine.Failure.
+// FailureInfo says beside the text of an error what kind of failure it is: see engine.Failure.
 // Files of earlier versions lack it.
-type Why struct {
+type FailureInfo struct {
 	Code   engine.Code `json:"error_code,omitempty"`
 	Remedy string      `json:"error_remedy,omitempty"` // what the user can do
 }
 
-// WhyOf is what is stored of a failure beside its text. That a file of a run is missing
+// NewFailureInfo is what is stored of a failure beside its text. That a file of a run is missing
 // is no wrong name.
-func WhyOf(f *engine.Failure) Why {
+func NewFailureInfo(f *engine.Failure) FailureInfo {
 	if f.Code == engine.CodeMissing {
-		return Why{Code: f.Code}
+		return FailureInfo{Code: f.Code}
 	}
-	return Why{f.Code, f.Remedy}
+	return FailureInfo{f.Code, f.Remedy}
 }
 
 // Failure is the error whose text was stored beside w.
-func (w Why) Failure(text string) error {
+func (w FailureInfo) Failure(text string) error {
 	return &engine.Failure{Code: w.Code, Remedy: w.Remedy, Err: errors.New(text)}
 }
 
-// Tell is the text that was stored beside w, with the remedy.
-func (w Why) Tell(text string) string {
+// WithRemedy is the text that was stored beside w, with the remedy.
+func (w FailureInfo) WithRemedy(text string) string {
 	if text == "" || w.Remedy == "" {
 		return text
 	}

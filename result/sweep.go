@@ -20,7 +20,7 @@ type Sweep struct {
 	Schema string `json:"schema"`
 	Status string `json:"status"`
 	Error  string `json:"error,omitempty"`
-	Why
+	FailureInfo
 	Source     string           `json:"source"` // "measured", or where an import came from
 	Name       string           `json:"name"`   // a short label for charts
 	Started    time.Time        `json:"started"`
@@ -50,16 +50,16 @@ type Axis struct {
 // run knows; all else is of the run that stands for the point, and is read from there.
 type Point struct {
 	Axes   map[string]string `json:"axes"`
-	Run    string            `json:"run"` // folder of the run that stands for the point, relative to the sweep: see OfPoint
+	Run    string            `json:"run"` // folder of the run that stands for the point, relative to the sweep: see RepresentativeRun
 	Runs   []string          `json:"runs"`
 	Status string            `json:"status"`
 	Error  string            `json:"error,omitempty"`
-	Why
+	FailureInfo
 	Spread map[string]Range `json:"spread,omitempty"` // over repeats, by figure name
 
 	// Of Run. Versions before 0.2 stored them in sweep.json as well.
 	CacheBytes   int64   `json:"cache_bytes,omitempty"`       // effective
-	BlockBytes   int64   `json:"cache_block_bytes,omitempty"` // of it, that blocks have: Cache.ForBlocks
+	BlockBytes   int64   `json:"cache_block_bytes,omitempty"` // of it, that blocks have: Cache.UsableBytes
 	CachePercent float64 `json:"cache_percent_of_db,omitempty"`
 	Regime       int     `json:"regime,omitempty"` // of BlockBytes
 	WarmupGets   uint64  `json:"warmup_gets,omitempty"`
@@ -84,7 +84,7 @@ func (p *Point) Show(run *Run) {
 
 func (p *Point) showRegime(run *Run) {
 	if run.Verb == "read" {
-		p.BlockBytes = run.Cache.ForBlocks(run.Figures.Value(figure.CacheReserved))
+		p.BlockBytes = run.Cache.UsableBytes(run.Figures.Value(figure.CacheReserved))
 	}
 	if run.Inflection != nil {
 		p.Regime = run.Inflection.Regime
@@ -107,7 +107,7 @@ func (p *Point) UnmarshalJSON(text []byte) error {
 
 // index is the part of the point that sweep.json holds.
 func (p Point) index() Point {
-	return Point{Axes: p.Axes, Run: p.Run, Runs: p.Runs, Status: p.Status, Error: p.Error, Why: p.Why, Spread: p.Spread}
+	return Point{Axes: p.Axes, Run: p.Run, Runs: p.Runs, Status: p.Status, Error: p.Error, FailureInfo: p.FailureInfo, Spread: p.Spread}
 }
 
 // Read reads the run that stands for the point from below the folder of its sweep.

@@ -69,16 +69,16 @@ func ServeTrees(question string, in io.Reader, events, words io.Writer, trees []
 	return s.serve(question, in, events, words)
 }
 
-// States is Main for layouts of state: a binary for those that cannot be linked
+// Layouts is Main for layouts of state: a binary for those that cannot be linked
 // into the main one.
 //
-//	func main() { runner.States(mylayout.Layout{}) }
-func States(layouts ...layout.Layout) {
-	os.Exit(ServeStates(asked(), os.Stdin, os.Stdout, os.Stderr, layouts))
+//	func main() { runner.Layouts(mylayout.Layout{}) }
+func Layouts(layouts ...layout.Layout) {
+	os.Exit(ServeLayouts(asked(), os.Stdin, os.Stdout, os.Stderr, layouts))
 }
 
-// ServeStates is Serve for layouts of state.
-func ServeStates(question string, in io.Reader, events, words io.Writer, all []layout.Layout) int {
+// ServeLayouts is Serve for layouts of state.
+func ServeLayouts(question string, in io.Reader, events, words io.Writer, all []layout.Layout) int {
 	s := service[layout.Layout, layout.Info, protocol.LayoutSpec,
 		protocol.LayoutQuestion]{items: all, schema: schema.LayoutSpec, run: lookup.Run,
 		describe: func(d *protocol.Description, l layout.Layout) { d.Layouts = append(d.Layouts, l.Info()) },

@@ -67,7 +67,7 @@ func (s *service[Item, Info, Spec, Question]) serve(question string, in io.Reade
 func (s *service[Item, Info, Spec, Question]) carryOut(ctx context.Context, in io.Reader, events, words io.Writer) int {
 	tell := teller(events)
 	failed := func(code int, err error) int {
-		tell(result.Event{Failed: failure.Of(err)})
+		tell(result.Event{Failed: failure.From(err)})
 		fmt.Fprintln(words, "runner:", err)
 		return code
 	}

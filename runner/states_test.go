@@ -21,7 +21,7 @@ func askStates(t *testing.T, question string, in any) (code int, out, words stri
 		t.Fatal(err)
 	}
 	var stdout, stderr bytes.Buffer
-	code = ServeStates(question, bytes.NewReader(text), &stdout, &stderr, []layout.Layout{chunktrie.Layout{}})
+	code = ServeLayouts(question, bytes.NewReader(text), &stdout, &stderr, []layout.Layout{chunktrie.Layout{}})
 	return code, stdout.String(), stderr.String()
 }
 

@@ -98,9 +98,9 @@ func (o Options) SameStores(held []string) error {
 	return nil
 }
 
-// Keep copies key and value into one piece of memory, for trees that keep the
+// CloneKV copies key and value into one piece of memory, for trees that keep the
 // slices they are given. Neither copy is nil.
-func Keep(key, value []byte) (keptKey, keptValue []byte) {
+func CloneKV(key, value []byte) (keptKey, keptValue []byte) {
 	kept := make([]byte, 0, len(key)+len(value))
 	kept = append(append(kept, key...), value...)
 	return kept[:len(key):len(key)], kept[len(key):]

@@ -62,7 +62,7 @@ func TestSameStores(t *testing.T) {
 
 func TestKeepCopies(t *testing.T) {
 	key, value := []byte("key"), []byte("value")
-	keptKey, keptValue := Keep(key, value)
+	keptKey, keptValue := CloneKV(key, value)
 	clear(key)
 	clear(value)
 	if string(keptKey) != "key" || string(keptValue) != "value" {
@@ -71,7 +71,7 @@ func TestKeepCopies(t *testing.T) {
 	if longer := append(keptKey, '!'); !bytes.Equal(keptValue, []byte("value")) {
 		t.Errorf("%q overwrote the value: %q", longer, keptValue)
 	}
-	if _, empty := Keep(nil, nil); empty == nil {
+	if _, empty := CloneKV(nil, nil); empty == nil {
 		t.Error("an empty value became nil")
 	}
 }

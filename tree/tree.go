@@ -210,5 +210,5 @@ type Change struct {
 
 // WrongVersion is the failure of a commit that returned another version than it had to.
 func WrongVersion(got, want int64) error {
-	return engine.Fail(engine.CodeWrong, "the commit returned version %d, not %d: the tree lost or repeated a version", got, want)
+	return engine.Fail(engine.CodeWrongAnswer, "the commit returned version %d, not %d: the tree lost or repeated a version", got, want)
 }

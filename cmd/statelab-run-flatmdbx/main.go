@@ -10,4 +10,4 @@ import (
 	"github.com/statelab/statelab/runner"
 )
 
-func main() { runner.States(flat.Layout{Name: "flat-mdbx", Engine: mdbx.Engine{}}) }
+func main() { runner.Layouts(flat.Layout{Name: "flat-mdbx", Engine: mdbx.Engine{}}) }

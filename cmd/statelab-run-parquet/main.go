@@ -30,14 +30,14 @@ func main() {
 	}
 }
 
-// mostMemory is several times what the longest list takes. The library that reads Parquet allocates
+// maxMemory is several times what the longest list takes. The library that reads Parquet allocates
 // what lengths in a file ask for: beyond the limit this process ends, and statelab says that the file
 // is damaged.
-const mostMemory = 8 << 30
+const maxMemory = 8 << 30
 
 func limitMemory() error {
-	debug.SetMemoryLimit(mostMemory * 3 / 4) // the collector works harder before it comes to that
-	return unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: mostMemory, Max: mostMemory})
+	debug.SetMemoryLimit(maxMemory * 3 / 4) // the collector works harder before it comes to that
+	return unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: maxMemory, Max: maxMemory})
 }
 
 func convert(from string, to io.Writer) (err error) {

@@ -18,7 +18,7 @@ func main() {
 	if err == nil {
 		var layouts []layout.Layout
 		if layouts, err = clayout.Find(self); err == nil {
-			runner.States(layouts...)
+			runner.Layouts(layouts...)
 		}
 	}
 	fmt.Fprintln(os.Stderr, "runner:", err)

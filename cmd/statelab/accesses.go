@@ -113,7 +113,7 @@ func (a *app) writeAccesses(from accesses.Source, info accesses.Info, out, typed
 	p := a.progress()
 	err := output.Write(out, nil, func(f *os.File) error {
 		return accesses.Write(f, from, info, func(n uint64) error {
-			p.Tell("", result.Event{Phase: phase, Done: n, Total: blocks, Unit: "blocks"})
+			p.Report("", result.Event{Phase: phase, Done: n, Total: blocks, Unit: "blocks"})
 			return context.Cause(a.ctx)
 		})
 	})
@@ -192,7 +192,7 @@ func (a *app) accessesGenerate() *cobra.Command {
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		m.NoArguments(args)
 		to := m.NewOut(out, "list.slal")
-		profile := accesses.Profile{Blocks: blocks.V(), Accounts: accounts.V(), Seed: seed.V(), ContractShare: contracts.V()}
+		profile := accesses.Profile{Blocks: blocks.Value(), Accounts: accounts.Value(), Seed: seed.Value(), ContractShare: contracts.Value()}
 		if err := profile.Check(); err != nil && m.Err() == nil {
 			m.Add("%v (example: --blocks 100 --accounts 1M --contracts 10%%)", err)
 		}
@@ -238,11 +238,13 @@ func (l *logFlags) declare(flags *pflag.FlagSet) {
 	setting.Var(flags, &l.family, setting.Count(0, "0"), "family", "0", "with --from rocksdb-trace: number of the column family")
 }
 
-func (l *logFlags) form() logs.Form { return logs.Form{Name: l.from.V(), Family: uint32(l.family.V())} }
+func (l *logFlags) form() logs.Form {
+	return logs.Form{Name: l.from.Value(), Family: uint32(l.family.Value())}
+}
 
 // given tells whether the argument is a log, not a list.
 func (l *logFlags) given(args []string) bool {
-	return l.from.V() != logs.Lists || len(args) == 1 && kvlog.Is(args[0])
+	return l.from.Value() != logs.Lists || len(args) == 1 && kvlog.IsLog(args[0])
 }
 
 // open opens the log that is the only argument.
@@ -252,7 +254,7 @@ func (l *logFlags) open(m *mistakes, args []string) (log kvlog.Source) {
 		return nil
 	}
 	if l.form().Blocks() {
-		m.Add("--from %s: it has neither values nor all keys: accesses import makes a trace for statelab simulate of it", l.from.V())
+		m.Add("--from %s: it has neither values nor all keys: accesses import makes a trace for statelab simulate of it", l.from.Value())
 		return nil
 	}
 	if args[0] != curve.Pipe && !m.Readable("", args[0]) {
@@ -268,7 +270,7 @@ func (l *logFlags) open(m *mistakes, args []string) (log kvlog.Source) {
 // blockTrace reads what Gets asked of RocksDB's block cache, and writes it as a trace for simulate, unless to is "".
 func (a *app) blockTrace(m *mistakes, l *logFlags, args []string, to string, asJSON bool) error {
 	if len(args) != 1 || args[0] != curve.Pipe {
-		m.One(args, "trace (example: statelab accesses import --from "+l.from.V()+" FILE --out T)")
+		m.One(args, "trace (example: statelab accesses import --from "+l.from.Value()+" FILE --out T)")
 	}
 	if err := m.Err(); err != nil {
 		return err
@@ -300,7 +302,7 @@ func (a *app) blockTrace(m *mistakes, l *logFlags, args []string, to string, asJ
 func (a *app) following(phase string) (told func(ops uint64) error, done func()) {
 	p := a.progress()
 	return func(ops uint64) error {
-		p.Tell("", result.Event{Phase: phase, Done: ops, Unit: "operations"})
+		p.Report("", result.Event{Phase: phase, Done: ops, Unit: "operations"})
 		return context.Cause(a.ctx)
 	}, p.Done
 }

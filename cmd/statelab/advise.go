@@ -117,7 +117,7 @@ func (a *app) advise(f *adviseFlags, m *mistakes, args []string) (err error) {
 	}
 	p := a.progress()
 	defer p.Done()
-	r.Say, r.Tell = p.Say, func(e result.Event) { p.Tell("", e) }
+	r.Say, r.Tell = p.Printf, func(e result.Event) { p.Report("", e) }
 	if f.verify {
 		r.By, r.Command, r.Runs = a, a.command(), outFolder(f.out, "advise")
 		r.Step = steps(p, "measuring: ")
@@ -126,7 +126,7 @@ func (a *app) advise(f *adviseFlags, m *mistakes, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	node, err := watch.Node(a.ctx, f.nodeMetrics, f.nodeSeconds.V(), r.Tell)
+	node, err := watch.Node(a.ctx, f.nodeMetrics, f.nodeSeconds.Value(), r.Tell)
 	if err != nil {
 		return a.orInterrupted(err)
 	}
@@ -138,10 +138,10 @@ func (a *app) advise(f *adviseFlags, m *mistakes, args []string) (err error) {
 }
 
 // adviseRocksDB recommends a block cache.
-func (a *app) adviseRocksDB(r evidence.Asked, f *adviseFlags) error {
-	for flag, given := range map[string]bool{"verify": f.verify, "trace": f.trace.Given(),
-		"accesses": f.accesses.Given(), "out": f.out != "", "node-metrics": len(f.nodeMetrics) > 0,
-		"gets-per-second": f.gets.Given(), "latency-goal": f.latency.Given(), "write-rate": f.writeRate.Given()} {
+func (a *app) adviseRocksDB(r evidence.Request, f *adviseFlags) error {
+	for flag, given := range map[string]bool{"verify": f.verify, "trace": f.trace.IsSet(),
+		"accesses": f.accesses.IsSet(), "out": f.out != "", "node-metrics": len(f.nodeMetrics) > 0,
+		"gets-per-second": f.gets.IsSet(), "latency-goal": f.latency.IsSet(), "write-rate": f.writeRate.IsSet()} {
 		if given {
 			return usage("--%s: not for databases of RocksDB", flag)
 		}
@@ -150,7 +150,7 @@ func (a *app) adviseRocksDB(r evidence.Asked, f *adviseFlags) error {
 	if err != nil {
 		return err
 	}
-	out, err := inspect.AdviseRocksDB(a.ctx, r.Dir, run, f.table.V(), r.Limits.MemoryBytes, r.CacheBytes, r.CacheShare, r.Missing, r.Seed, a.progress().Say)
+	out, err := inspect.AdviseRocksDB(a.ctx, r.Dir, run, f.table.Value(), r.Limits.MemoryBytes, r.CacheBytes, r.CacheShare, r.Missing, r.Seed, a.progress().Printf)
 	if err != nil {
 		return err
 	}
@@ -159,9 +159,9 @@ func (a *app) adviseRocksDB(r evidence.Asked, f *adviseFlags) error {
 }
 
 // looked is what advise sees of a database: inspect's run, or a level table alone.
-func (a *app) looked(r evidence.Asked, f *adviseFlags) (*result.Run, error) {
+func (a *app) looked(r evidence.Request, f *adviseFlags) (*result.Run, error) {
 	if r.Table {
-		return inspect.RunOfTable(r.Dir, f.profile.V())
+		return inspect.RunOfTable(r.Dir, f.profile.Value())
 	}
 	return a.inspectDatabase(r.Dir, "", f.ignoreLock, engine.Part{})
 }
@@ -175,37 +175,37 @@ func (a *app) orInterrupted(err error) error {
 }
 
 // adviceAsked reads the flags, all mistakes at once.
-func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r evidence.Asked, err error) {
+func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r evidence.Request, err error) {
 	if len(args) != 1 {
 		m.Add("name one database (example: statelab advise CHAINDATA)")
 	}
-	r.Missing, r.Seed, r.Out = f.missing.V(), f.seed.V(), f.out
+	r.Missing, r.Seed, r.Out = f.missing.Value(), f.seed.Value(), f.out
 	if f.verify && runtime.GOOS != "linux" {
 		m.Add("--verify: %v", errNeedsLinux("it", runtime.GOOS))
 	}
-	r.Limits.MemoryBytes, r.CacheBytes, r.CacheShare = f.memory.V(), f.cache.V().Bytes, f.cache.V().Share
-	if r.Limits.GetsPerSecond = f.gets.V(); f.gets.Given() && r.Limits.GetsPerSecond == 0 {
+	r.Limits.MemoryBytes, r.CacheBytes, r.CacheShare = f.memory.Value(), f.cache.Value().Bytes, f.cache.Value().Share
+	if r.Limits.GetsPerSecond = f.gets.Value(); f.gets.IsSet() && r.Limits.GetsPerSecond == 0 {
 		m.At("gets-per-second", "0", "must be at least 1 (example: 5k)")
 	}
-	if len(f.nodeMetrics) > 0 && f.gets.Given() {
+	if len(f.nodeMetrics) > 0 && f.gets.IsSet() {
 		m.Add("--gets-per-second and --node-metrics both say how many Gets there are: give one")
 	} else {
-		watch.CheckNode(f.nodeMetrics, f.nodeSeconds.V(), &m.Mistakes)
+		watch.CheckNode(f.nodeMetrics, f.nodeSeconds.Value(), &m.Mistakes)
 	}
-	if r.Trace = f.trace.V(); r.Trace != "" && (f.verify || f.accesses.Given() || f.table.Given()) {
+	if r.Trace = f.trace.Value(); r.Trace != "" && (f.verify || f.accesses.IsSet() || f.table.IsSet()) {
 		m.Add("--trace: it has no keys, and its Gets are what they are: not with --verify, --accesses or --table")
 	}
-	if r.Limits.LatencyGoal = f.latency.V(); f.latency.Given() && r.Limits.LatencyGoal <= 0 {
+	if r.Limits.LatencyGoal = f.latency.Value(); f.latency.IsSet() && r.Limits.LatencyGoal <= 0 {
 		m.At("latency-goal", f.latency.String(), "must be a duration (example: 1ms)")
 	}
-	if f.writeRate.Given() {
-		r.KeysWritten = new(f.writeRate.V())
+	if f.writeRate.IsSet() {
+		r.KeysWritten = new(f.writeRate.Value())
 	}
-	r.Cores, r.ProbeSeconds = f.cores.V(), f.probeSeconds.V()
+	r.Cores, r.ProbeSeconds = f.cores.Value(), f.probeSeconds.Value()
 	if len(args) == 1 {
 		r.Dir = args[0]
 		if info, err := os.Stat(r.Dir); err == nil && info.Mode().IsRegular() {
-			r.Table, r.Gets.Spec.Profile, r.ProbeSeconds = true, f.profile.V(), 0
+			r.Table, r.Gets.Spec.Profile, r.ProbeSeconds = true, f.profile.Value(), 0
 			f.checkTable(m)
 		} else {
 			r.Gets = a.adviceTarget(f, r.Dir, m)
@@ -217,13 +217,13 @@ func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r evidenc
 
 // checkTable checks what is asked of a level table without its database.
 func (f *adviseFlags) checkTable(m *mistakes) {
-	if _, err := evidence.ProfileSettings(f.profile.V(), nil); err != nil {
+	if _, err := evidence.ProfileSettings(f.profile.Value(), nil); err != nil {
 		m.Add("--profile: %v", err)
 	}
 	if f.verify {
 		m.Add("--verify: a level table cannot be measured: name the database")
 	}
-	if f.accesses.Given() || f.table.Given() || f.trace.Given() {
+	if f.accesses.IsSet() || f.table.IsSet() || f.trace.IsSet() {
 		m.Add("--accesses, --table and --trace: a level table has no keys to look up: name the database")
 	}
 }
@@ -233,13 +233,13 @@ const maxProbeSeconds = 60
 
 // adviceTarget is the database and how --verify reads it: without a write, as
 // all that advise does.
-func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) curve.Of {
+func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) curve.TraceRequest {
 	e, s := sweep.Looking(dir, f.ignoreLock)
 	e.Seed, s.Gets, s.Missing, s.SampleKeys = f.seed, f.verifyGets, f.missing, f.sampleKeys
 	s.Accesses, s.KeyScheme, s.Table = f.accesses, f.scheme, f.table
-	m.accessList(f.accesses.V())
+	m.accessList(f.accesses.Value())
 	if !m.Present("", dir, engine.CodeNoDatabase) { // an argument: its place is no --db
-		return curve.Of{}
+		return curve.TraceRequest{}
 	}
 	t := a.find(sweep.WantedBy(e), m)
 	spec := sweep.ReadSpec(e, t, a.command(), &m.Mistakes)
@@ -249,14 +249,14 @@ func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) curve.Of {
 			advice.NoCacheFlag(dbformat.Client(dir, dbformat.Found{Engine: spec.Engine}, nil), t.Engine.Info().Has(engine.HasNoCache)))
 	}
 	if t.Engine == nil {
-		return curve.Of{Spec: spec}
+		return curve.TraceRequest{Spec: spec}
 	}
 	return gets(t, spec)
 }
 
 // deliver prints the advice and fills the --out folder.
 func (a *app) deliver(f *adviseFlags, advice advise.Advice, p *console.Progress) error {
-	p.Say("")
+	p.Printf("")
 	return a.delivered(f.out, f.json, advice, func(dir string) error {
 		advice.Started, advice.Command = time.Now().UTC(), a.command()
 		if err := output.WriteJSON(filepath.Join(dir, result.AdviceFile), advice); err != nil {

@@ -86,7 +86,7 @@ func (m *mistakes) openSet(args []string, format, example string) (set changeset
 
 // window is the set within --from and --to, sorted if asked.
 func (f *setFlags) window(set changeset.Source, m *mistakes) (changeset.Source, error) {
-	from, to := f.from.V(), f.to.V()
+	from, to := f.from.Value(), f.to.Value()
 	if to > 0 && to < from {
 		m.Add("--to %d: must be at least --from (%d)", to, from)
 	}
@@ -97,8 +97,8 @@ func (f *setFlags) window(set changeset.Source, m *mistakes) (changeset.Source, 
 }
 
 // copied shows how far a set is written, and ends the work when the user does.
-func (a *app) copied(p *console.Progress, phase string) func(changeset.Info) changeset.Told {
-	return func(info changeset.Info) changeset.Told {
+func (a *app) copied(p *console.Progress, phase string) func(changeset.Info) changeset.ProgressFunc {
+	return func(info changeset.Info) changeset.ProgressFunc {
 		first, total := info.First, uint64(0)
 		if info.Last > 0 {
 			total = uint64(info.Last - info.First + 1)
@@ -107,7 +107,7 @@ func (a *app) copied(p *console.Progress, phase string) func(changeset.Info) cha
 			if first == 0 {
 				first = version
 			}
-			p.Tell("", result.Event{Phase: phase, Done: uint64(max(version-first+1, 0)), Total: total, Unit: "versions"})
+			p.Report("", result.Event{Phase: phase, Done: uint64(max(version-first+1, 0)), Total: total, Unit: "versions"})
 			return context.Cause(a.ctx)
 		}
 	}
@@ -146,7 +146,7 @@ func (a *app) changesetImport() *cobra.Command {
 	cmd.Flags().StringVar(&roots, "roots", "", "run folder of a replay of this set; later replays must find its roots again, in each tree with the same root rule")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		out := m.NewOut(f.out, "set.slcs")
-		source, path := m.openSet(args, f.format.V(), "import DIR --out set.slcs")
+		source, path := m.openSet(args, f.format.Value(), "import DIR --out set.slcs")
 		if source != nil {
 			defer source.Close() // nothing was written
 		}
@@ -179,7 +179,7 @@ func (a *app) changesetExport() *cobra.Command {
 	setting.Var(cmd.Flags(), &f.format, setting.Choice(formats...), "format", "", "format to write: "+strings.Join(formats, ", "))
 	cmd.Flags().StringVar(&f.out, "out", "", "new folder to write")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
-		if !f.format.Given() {
+		if !f.format.IsSet() {
 			m.At("format", "", "must be one of %s", strings.Join(formats, ", "))
 		}
 		out := m.NewFolder(f.out, "DIR")
@@ -199,7 +199,7 @@ func (a *app) changesetExport() *cobra.Command {
 			p := a.progress()
 			defer p.Done()
 			told := a.copied(p, "export")(set.Info())
-			return changeset.Export(changeset.Dir(dir), set, changeset.Format(f.format.V()), func(version int64) error {
+			return changeset.Export(changeset.Dir(dir), set, changeset.Format(f.format.Value()), func(version int64) error {
 				versions++
 				return told(version)
 			})
@@ -207,7 +207,7 @@ func (a *app) changesetExport() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(a.stdout, "%s: %s versions of %s in the format of %s\n", f.out, unit.Count(versions), path, f.format.V())
+		fmt.Fprintf(a.stdout, "%s: %s versions of %s in the format of %s\n", f.out, unit.Count(versions), path, f.format.Value())
 		return nil
 	})
 }
@@ -238,8 +238,8 @@ func (a *app) changesetGenerate() *cobra.Command {
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		m.NoArguments(args)
 		out := m.NewOut(f.out, "set.slcs")
-		g.Profiles, g.Versions, g.Scale, g.Seed, g.EmptyValueShare = profiles.All(), int64(versions.V()), scale.V(), seed.V(), emptyValues.V()
-		g.GrowVersions = int64(grow.V())
+		g.Profiles, g.Versions, g.Scale, g.Seed, g.EmptyValueShare = profiles.All(), int64(versions.Value()), scale.Value(), seed.Value(), emptyValues.Value()
+		g.GrowVersions = int64(grow.Value())
 		m.All("", g.Check())
 		if err := m.Err(); err != nil {
 			return err
@@ -261,7 +261,7 @@ func (a *app) changesetInfo() *cobra.Command {
 	f.formatFlag(cmd)
 	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
-		set, path := m.openSet(args, f.format.V(), "info set.slcs")
+		set, path := m.openSet(args, f.format.Value(), "info set.slcs")
 		if err := m.Err(); err != nil {
 			return err
 		}
@@ -283,7 +283,7 @@ versions and files whose names the format does not know exit 3.`}
 	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&f.strict, "strict", false, "exit 3 if versions are missing, or files have names that the format does not know")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
-		set, path := m.openSet(args, f.format.V(), "verify set.slcs")
+		set, path := m.openSet(args, f.format.Value(), "verify set.slcs")
 		if err := m.Err(); err != nil {
 			return err
 		}
@@ -353,16 +353,18 @@ Parts of the versions (--part) make the same file when they are put together (--
 		}
 		m.NoArguments(args)
 		on.Check(&m.Mistakes)
-		if !db.Given() {
+		if !db.IsSet() {
 			m.Add("--db is missing: name the database of a stopped node (example: --db data/application.db)")
 		} else {
-			m.Readable("db", db.V())
+			m.Readable("db", db.Value())
 		}
-		a.tables.Trees.FindAll("tree", []string{treeName.V()}, &m.Mistakes)
-		h := &harvest.Harvest{Tree: a.tables.Trees.Found[treeName.V()], DB: absolute(db.V()), From: f.from.V(), To: f.to.V(), Part: on.Part.V(), Jobs: jobs.V(),
-			Out: out, Tell: func(e result.Event) { p.Tell("", e) }, Copied: a.copied(p, "join")}
+		a.tables.Trees.FindAll("tree", []string{treeName.Value()}, &m.Mistakes)
+		h := &harvest.Harvest{Tree: a.tables.Trees.Found[treeName.Value()],
+			DB: absolute(db.Value()), From: f.from.Value(), To: f.to.Value(), Part: on.Part.Value(),
+			Jobs: jobs.Value(),
+			Out:  out, Tell: func(e result.Event) { p.Report("", e) }, Copied: a.copied(p, "join")}
 		if h.Tree != nil && !h.Tree.Info.Has(tree.Harvests) {
-			m.Add("--tree %s cannot be harvested: use iavl1, which reads the databases of nodes", treeName.V())
+			m.Add("--tree %s cannot be harvested: use iavl1, which reads the databases of nodes", treeName.Value())
 		}
 		if err := m.Err(); err != nil {
 			return err
@@ -386,6 +388,6 @@ func (a *app) harvestOn(on *slurm.Fan, h *harvest.Harvest, versions int64) error
 	const part = "part.slcs"
 	return a.divide(on, "harvest", func(parts int) [][]string {
 		return slurm.Parted(int(min(int64(parts), versions)), "changeset", "harvest", "--tree="+h.Tree.Info.Name, "--db="+h.DB, "--jobs=1",
-			fmt.Sprintf("--from=%d", h.From), fmt.Sprintf("--to=%d", h.To), "--out="+slurm.Made(part))
+			fmt.Sprintf("--from=%d", h.From), fmt.Sprintf("--to=%d", h.To), "--out="+slurm.MadePath(part))
 	}, func(folders []string) error { return harvest.Join(h.Out, slurm.Files(folders, part), "", h.Copied) })
 }

@@ -14,7 +14,7 @@ import (
 
 // elsewhere reports whether the runs are for the nodes of a cluster.
 func (f *flags) elsewhere() bool {
-	return f.Where.V().Cluster && f.point == ""
+	return f.Where.Value().Cluster && f.point == ""
 }
 
 // checkWhere checks the flags that say where to run.
@@ -41,9 +41,9 @@ func (a *app) listed(f *flags, how *plan.Plan, points []plan.Point) (bool, error
 	if f.point == "" {
 		return false, nil
 	}
-	n, most := how.Numbered(f.point, points)
+	n, maximum := how.Numbered(f.point, points)
 	if n < 0 {
-		return false, usage("--point %q: must be from 0 to %d, a number that --print-matrix lists", f.point, most)
+		return false, usage("--point %q: must be from 0 to %d, a number that --print-matrix lists", f.point, maximum)
 	}
 	how.Only = &n
 	return false, nil
@@ -98,7 +98,7 @@ that is free: scratch space, a shared folder, statelab itself, memory control gr
 				return err
 			}
 		} else {
-			slurm.Tell(a.stdout, checked)
+			slurm.WriteFindings(a.stdout, checked)
 		}
 		if slices.ContainsFunc(checked, func(c slurm.Finding) bool { return c.Remedy != "" && !c.OK }) {
 			return errors.New("the cluster is not ready: see the remedies")

@@ -64,7 +64,7 @@ flags outside the quotes apply to both sides.`,
 	}
 	c.Experiment.Flags(cmd.Flags())
 	flag := cmd.Flags()
-	flag.Lookup("repeats").Usage, flag.Lookup("repeats").DefValue = "with --run: maximum number of pairs of runs", fmt.Sprint(mostPairs)
+	flag.Lookup("repeats").Usage, flag.Lookup("repeats").DefValue = "with --run: maximum number of pairs of runs", fmt.Sprint(maxPairs)
 	flag.BoolVar(&c.run, "run", false, "measure interleaved runs of two settings instead of reading folders")
 	flag.StringVar(&c.by, "by", "", "compare the values of this axis within one folder; the first value is the baseline")
 	flag.StringSliceVar(&c.allow, "allow", nil, "conditions that may differ, separated by commas, by the names that the error message gives")
@@ -113,7 +113,7 @@ func (a *app) compare(c *comparing, m *mistakes, args []string) error {
 	if c.run {
 		return a.compareRuns(c, limits, m, args)
 	}
-	margin := c.margin.V()
+	margin := c.margin.Value()
 	for _, folder := range args {
 		m.Readable("", folder)
 	}
@@ -162,8 +162,8 @@ func (a *app) tellComparison(c *comparing, found *compare.Comparison, limits []c
 	return nil
 }
 
-// mostPairs is how many pairs of runs compare --run measures if --repeats is not given.
-const mostPairs = 20
+// maxPairs is how many pairs of runs compare --run measures if --repeats is not given.
+const maxPairs = 20
 
 // compareRuns measures two settings in turns (A B, B A, ...) until their figures are
 // decided.
@@ -171,10 +171,10 @@ func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, set
 	if runtime.GOOS != "linux" {
 		return errNeedsLinux("compare --run", runtime.GOOS)
 	}
-	if c.Repeats.V() <= 1 {
-		c.Repeats.Let(mostPairs)
+	if c.Repeats.Value() <= 1 {
+		c.Repeats.SetValues(maxPairs)
 	}
-	margin, most := c.margin.V(), int(c.Repeats.V())
+	margin, maximum := c.margin.Value(), int(c.Repeats.Value())
 	if err := m.Err(); err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, set
 	var sides [2]interleave.Side
 	var of [2]*flags
 	for i, setting := range settings {
-		e, err := c.With(setting)
+		e, err := c.WithSettings(setting)
 		if err != nil {
 			return usage("%q: %v", setting, err)
 		}
@@ -197,17 +197,17 @@ func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, set
 	}
 	c.names = settings
 	p := a.progress()
-	found, pairs, err := interleave.Take(a.ctx, sides, most, limits, func(alpha float64) (*compare.Comparison, error) {
+	found, pairs, err := interleave.Run(a.ctx, sides, maximum, limits, func(alpha float64) (*compare.Comparison, error) {
 		return c.judge(alpha, margin, sides[0].Plan.Out, sides[1].Plan.Out)
 	}, p)
 	switch {
 	case found != nil && engine.CodeOf(err) == engine.CodeInterrupted:
-		p.Say("interrupted after %d pairs, which say:", pairs)
+		p.Printf("interrupted after %d pairs, which say:", pairs)
 		return errors.Join(err, a.tellComparison(c, found, limits))
 	case err != nil:
 		return errors.Join(err, leaveNoTrace(out, engine.CodeOf(err), of))
 	}
-	a.progress().Say("stopped after %d of at most %d pairs; results: %s", pairs, most, out)
+	a.progress().Printf("stopped after %d of at most %d pairs; results: %s", pairs, maximum, out)
 	return a.tellComparison(c, found, limits)
 }
 

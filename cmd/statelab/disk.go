@@ -34,11 +34,12 @@ the measurement as a check. statelab advise says whether the disk limits a node.
 }
 
 func (a *app) disk(f *flags, m *mistakes) (err error) {
-	s := experiment.Of[*experiment.Probed](f.Experiment)
-	limit := host.LimitPlan{Dir: absolute(s.Dir.V()), Fio: s.With.V() != disk.None, InFlight: slices.Compact(slices.Sorted(slices.Values(s.InFlight.All()))),
-		Seconds: s.Seconds.V(), Repeats: int(f.Repeats.V())}
+	s := experiment.SubjectAs[*experiment.DiskConfig](f.Experiment)
+	limit := host.DiskPlan{Dir: absolute(s.Dir.Value()), Fio: s.With.Value() != disk.None,
+		InFlight: slices.Compact(slices.Sorted(slices.Values(s.InFlight.All()))),
+		Seconds:  s.Seconds.Value(), Repeats: int(f.Repeats.Value())}
 	if info, err := os.Stat(limit.Dir); err != nil || !info.IsDir() {
-		m.Add("%s: no such directory (usage: statelab disk DIR)", s.Dir.V())
+		m.Add("%s: no such directory (usage: statelab disk DIR)", s.Dir.Value())
 	}
 	if err := m.Err(); err != nil {
 		return err
@@ -50,12 +51,12 @@ func (a *app) disk(f *flags, m *mistakes) (err error) {
 		return err
 	}
 	p := a.progress()
-	d, err := host.Limit(a.ctx, limit, func(text string) { p.Tell("", result.Event{Phase: text}) })
-	p.Say("")
+	d, err := host.MeasureDisk(a.ctx, limit, func(text string) { p.Report("", result.Event{Phase: text}) })
+	p.Printf("")
 	if err != nil {
 		return a.orInterrupted(err)
 	}
-	if s.With.V() == "fio" && d.Fio == nil {
+	if s.With.Value() == "fio" && d.Fio == nil {
 		return fmt.Errorf("--with fio: %s", d.FioAbsent)
 	}
 	d.Command = a.command()
@@ -67,6 +68,6 @@ func (a *app) disk(f *flags, m *mistakes) (err error) {
 	return a.finish(f, p, done, nil)
 }
 
-func (a *app) diskLook(p *console.Progress) disk.Look {
-	return disk.Look{Command: a.command(), Tell: func(e result.Event) { p.Tell("", e) }, Say: p.Say}
+func (a *app) diskLook(p *console.Progress) disk.QuickProbe {
+	return disk.QuickProbe{Command: a.command(), Tell: func(e result.Event) { p.Report("", e) }, Say: p.Printf}
 }

@@ -37,7 +37,7 @@ func TestOneCommandWritesIntoAFolder(t *testing.T) {
 		out := args[len(args)-1]
 		tidy, err := output.MakeFolder(out)
 		if args[1] == "--resume" {
-			held, wrong := output.Hold(out)
+			held, wrong := output.LockDir(out)
 			tidy, err = func() error { return held.Close() }, wrong
 		}
 		if err != nil {

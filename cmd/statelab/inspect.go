@@ -98,7 +98,7 @@ func (a *app) inspect(f *inspectFlags, m *mistakes, args []string) error {
 			m.At("engine", f.engine, "%v", err)
 		}
 	}
-	part := f.on.Part.V()
+	part := f.on.Part.Value()
 	if part.Of > 0 && !f.json {
 		m.Add("--part: prints JSON only: add --json")
 	}
@@ -109,7 +109,7 @@ func (a *app) inspect(f *inspectFlags, m *mistakes, args []string) error {
 		return a.inspectParts(f, args[0])
 	}
 	if isFile(args[0]) {
-		if f.cache.Given() {
+		if f.cache.IsSet() {
 			return usage("--cache: only with --as, or for a database of RocksDB")
 		}
 		name := cmp.Or(f.engine, subject.DefaultEngine())
@@ -123,10 +123,11 @@ func (a *app) inspect(f *inspectFlags, m *mistakes, args []string) error {
 	if err != nil {
 		return err
 	}
-	if e, _ := subject.EngineOf(run.Engine.Name); f.cache.Given() && !e.BlockTables {
+	if e, _ := subject.EngineOf(run.Engine.Name); f.cache.IsSet() && !e.BlockTables {
 		return usage("--cache: only with --as, or for a database of RocksDB")
 	}
-	found, err := inspect.Database(a.ctx, args[0], run, part, linked(run.Engine.Name), f.sampleKeys.V(), f.ignoreLock, f.cache.V().Of(inspect.Bytes(run.Database)))
+	found, err := inspect.Database(a.ctx, args[0], run, part, linked(run.Engine.Name),
+		f.sampleKeys.Value(), f.ignoreLock, f.cache.Value().BytesFor(inspect.Bytes(run.Database)))
 	if err != nil {
 		return err
 	}
@@ -185,7 +186,7 @@ func (f *inspectFlags) likeFlags(cmd *cobra.Command) {
 
 func (a *app) fidelity(f *inspectFlags, m *mistakes, args []string) error {
 	if _, missing := os.Stat(f.as); len(args) == 1 && missing != nil && inspect.IsProfile(f.as) {
-		if f.cache.Given() {
+		if f.cache.IsSet() {
 			m.Add("--cache: not with --as PROFILE, which compares options alone")
 		}
 		if err := m.Err(); err != nil {
@@ -202,7 +203,7 @@ func (a *app) fidelity(f *inspectFlags, m *mistakes, args []string) error {
 	if err := m.Err(); err != nil {
 		return err
 	}
-	wish := inspect.Wish{CacheBytes: f.cache.V().Bytes, CacheShare: f.cache.V().Share, Missing: f.missing.V(), Seed: f.seed.V()}
+	wish := inspect.Wish{CacheBytes: f.cache.Value().Bytes, CacheShare: f.cache.Value().Share, Missing: f.missing.Value(), Seed: f.seed.Value()}
 	inspectDir := func(dir string) (*result.Run, error) { return a.inspectDatabase(dir, "", f.ignoreLock, engine.Part{}) }
 	out, err := inspect.Compare(a.ctx, args, f.table, inspectDir, wish)
 	if err != nil {

@@ -54,16 +54,16 @@ func (a *app) load(f *flags, m *mistakes) (err error) {
 		return err
 	}
 	p := a.progress()
-	p.Say("loading %s keys into %s with %s, profile %s", unit.Count(spec.Keys), spec.Dir, spec.Engine, spec.Profile)
-	run, err := a.Do(a.ctx, sweep.JobOf(&spec), func(e result.Event) { p.Tell("", e) })
-	p.Say("")
+	p.Printf("loading %s keys into %s with %s, profile %s", unit.Count(spec.Keys), spec.Dir, spec.Engine, spec.Profile)
+	run, err := a.Do(a.ctx, sweep.JobOf(&spec), func(e result.Event) { p.Report("", e) })
+	p.Printf("")
 	if err != nil {
 		return err
 	}
 	if run.Status != result.Failed { // a full disk has no room for it, and its run says what to do
 		err = a.storeExperiment(f, spec.Out)
 	}
-	return a.finish(f, p, finished{status: run.Status, error: run.Error, why: run.Why, warnings: run.Warnings, out: spec.Out, explain: func() error {
+	return a.finish(f, p, finished{status: run.Status, error: run.Error, why: run.FailureInfo, warnings: run.Warnings, out: spec.Out, explain: func() error {
 		if f.json {
 			return a.printJSON(run)
 		}

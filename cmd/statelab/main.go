@@ -50,7 +50,7 @@ func main() {
 		case manVerb, materialsVerb:
 			os.Exit(distribute(os.Args[1], os.Args[2:], os.Stdout, os.Stderr))
 		case stateRunnerVerb:
-			os.Exit(runner.ServeStates(question, os.Stdin, os.Stdout, os.Stderr, embeddedLayouts()))
+			os.Exit(runner.ServeLayouts(question, os.Stdin, os.Stdout, os.Stderr, embeddedLayouts()))
 		}
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -108,7 +108,7 @@ func (a *app) run() int {
 		fmt.Fprintln(stderr, err)
 		return exitUsage
 	}
-	if was := names.Gone(a.args); was != "" {
+	if was := names.RemovedNote(a.args); was != "" {
 		fmt.Fprintln(stderr, "statelab:", was)
 		return exitUsage
 	}
@@ -128,7 +128,7 @@ func (a *app) run() int {
 	if err == nil || errors.As(err, new(dryRun)) {
 		return exitDone
 	}
-	return a.tell(failure.Of(err))
+	return a.tell(failure.From(err))
 }
 
 // tell says what failed and what to do, and returns the exit code.
@@ -140,7 +140,7 @@ func (a *app) tell(f *engine.Failure) int {
 	switch {
 	case errors.Is(f, errInterrupted):
 		text = errInterrupted.Error()
-	case !errors.As(f, new(setting.Wrong)):
+	case !errors.As(f, new(setting.UsageError)):
 		text = commandline.AsTyped(text, a.args)
 	}
 	fmt.Fprintln(a.stderr, "statelab:", text)
@@ -180,7 +180,7 @@ func distribute(verb string, args []string, stdout, stderr io.Writer) int {
 	switch {
 	case verb == materialsVerb:
 		var bill any
-		if bill, err = sbom.Of(args); err == nil {
+		if bill, err = sbom.Generate(args); err == nil {
 			err = a.printJSON(bill)
 		}
 	case len(args) == 1:

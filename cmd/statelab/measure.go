@@ -110,7 +110,7 @@ func (a *app) measuringVerb(verb string, cmd *cobra.Command) *cobra.Command {
 				"--accounts; --from L prices the results of statelab layouts instead")
 		}
 		if verb == experiment.Disk && len(args) == 1 {
-			experiment.Of[*experiment.Probed](f.Experiment).Dir.Let(args[0])
+			experiment.SubjectAs[*experiment.DiskConfig](f.Experiment).Dir.SetValues(args[0])
 		} else {
 			m.NoArguments(args)
 		}
@@ -129,7 +129,7 @@ func (a *app) measuringVerb(verb string, cmd *cobra.Command) *cobra.Command {
 func (a *app) runVerb() *cobra.Command {
 	f := new(flags)
 	var schema bool
-	var on setting.Value[setting.Place]
+	var on setting.Value[setting.Target]
 	cmd := &cobra.Command{
 		Use:   "run FILE",
 		Short: "Run an experiment file",
@@ -145,14 +145,14 @@ that its flags mean with --print-experiment, and stores it with its results.
 Relative paths in the file start from the current directory.`,
 	}
 	f.outputFlags(cmd)
-	setting.Var(cmd.Flags(), &on, setting.Where, "on", "", "where to run, in place of what the file says: local, slurm or slurm:PARTITION")
+	setting.Var(cmd.Flags(), &on, setting.TargetKind, "on", "", "where to run, in place of what the file says: local, slurm or slurm:PARTITION")
 	cmd.Flags().BoolVar(&schema, "schema", false, "print the JSON Schema of experiment files")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		switch {
 		case schema:
 			return a.printJSON(experiment.JSONSchema())
 		case f.resume && len(args) == 0:
-			if on.Given() {
+			if on.IsSet() {
 				m.Add("--on: not with --resume, which continues where the experiment in --out runs")
 			}
 			return a.goOn(f, "", m)
@@ -173,8 +173,8 @@ Relative paths in the file start from the current directory.`,
 			m.Found, m.Typed = strings.Split(err.Error(), "\n"), true // what is wrong with the values together follows
 		}
 		f.Experiment, m.In = &d.Experiment, d
-		if on.Given() {
-			f.Where.Let(on.V())
+		if on.IsSet() {
+			f.Where.SetValues(on.Value())
 		}
 		return a.measure(f, m)
 	})
@@ -222,15 +222,15 @@ func (a *app) measure(f *flags, m *mistakes) error {
 
 // serveMetrics serves Prometheus metrics until stop is called, if an address is given.
 func (a *app) serveMetrics(at *experiment.Text, verb string, p *console.Progress) (stop func(), err error) {
-	if !at.Given() {
+	if !at.IsSet() {
 		return func() {}, nil
 	}
 	a.live = promexport.NewLive(verb)
-	stop, address, err := a.live.Serve(at.V())
+	stop, address, err := a.live.Serve(at.Value())
 	if err != nil {
 		return func() {}, err
 	}
-	p.Say("metrics: http://%s/metrics", address)
+	p.Printf("metrics: http://%s/metrics", address)
 	return stop, nil
 }
 
@@ -246,7 +246,7 @@ func (a *app) progress() *console.Progress {
 // the results, which holds the experiment.
 func (a *app) prepare(f *flags, direct bool,
 	stepsOf func(plan.Plan, estimate.Machine) ([]estimate.Step, error)) (plan.Plan, error) {
-	p := plan.Plan{Repeats: int(f.Repeats.V()), Seed: f.Seed.V(), Out: outFolder(f.out, f.Measure)}
+	p := plan.Plan{Repeats: int(f.Repeats.Value()), Seed: f.Seed.Value(), Out: outFolder(f.out, f.Measure)}
 	p.Resume = cmp.Or(f.goOn, fmt.Sprintf("statelab %s --resume --out %s", f.Measure, p.Out))
 	if f.matrix {
 		return p, nil
@@ -257,20 +257,20 @@ func (a *app) prepare(f *flags, direct bool,
 		}
 	}
 	dir := p.Out
-	if made := f.Measure == experiment.Replay || f.Measure == experiment.Layouts; made && f.DB.Given() {
-		if err := output.OutsideDatabases(f.DB.V()); err != nil {
+	if made := f.Measure == experiment.Replay || f.Measure == experiment.Layouts; made && f.DB.IsSet() {
+		if err := output.OutsideDatabases(f.DB.Value()); err != nil {
 			return p, usage("--db: %v", err)
 		}
-		dir = absolute(f.DB.V())
+		dir = absolute(f.DB.Value())
 	}
 	if f.elsewhere() {
-		runs, err := slurm.For(f.Experiment, p.Out, a.tables.Programs(), a.progress().Say)
+		runs, err := slurm.For(f.Experiment, p.Out, a.tables.Programs(), a.progress().Printf)
 		if err != nil {
 			return p, err
 		}
-		p.Elsewhere = runs
-		if s, is := f.Subject.(*experiment.Swept); is && s.Ceiling.V() == disk.Auto {
-			s.Ceiling.Let(disk.None) // this machine's disk is not theirs
+		p.Remote = runs
+		if s, is := f.Subject.(*experiment.SweepConfig); is && s.Ceiling.Value() == disk.Auto {
+			s.Ceiling.SetValues(disk.None) // this machine's disk is not theirs
 		}
 	}
 	dir = host.Existing(dir)
@@ -318,7 +318,7 @@ func (a *app) claim(f *flags, out string) error {
 		return fmt.Errorf("make the folder of the results: %w", err)
 	}
 	if f.point == "" { // runs that somebody else starts share the folder
-		held, err := output.Hold(out)
+		held, err := output.LockDir(out)
 		if err != nil {
 			return err
 		}
@@ -339,7 +339,7 @@ func (a *app) storeExperiment(f *flags, out string) error {
 // finished is what a measuring verb ends with.
 type finished struct {
 	status, error string
-	why           result.Why
+	why           result.FailureInfo
 	warnings      []engine.Warning
 	out           string       // "": nothing is left of it
 	explain       func() error // prints the answer; nil: there is none
@@ -353,11 +353,11 @@ func (a *app) finish(f *flags, p *console.Progress, d finished, err error) error
 	}
 	p.Warn(d.warnings...)
 	if d.out != "" {
-		p.Say("results: %s", d.out)
+		p.Printf("results: %s", d.out)
 	}
 	switch {
 	case d.status == result.Interrupted:
-		p.Say("%s", d.error)
+		p.Printf("%s", d.error)
 		return errInterrupted
 	case err != nil:
 		return err
@@ -376,16 +376,16 @@ func (a *app) compared(f *flags, p *console.Progress, d finished, so plan.Outcom
 	}
 	switch {
 	case so.Whole && f.resume:
-		p.Say("nothing was missing: all runs had finished before")
+		p.Printf("nothing was missing: all runs had finished before")
 	case so.Status == result.Interrupted:
-		d.status, d.error, d.why = so.Status, so.Error, so.Why
+		d.status, d.error, d.why = so.Status, so.Error, so.FailureInfo
 	case so.Again != "" && f.point == "":
 		d.why.Remedy = "once the cause is removed, measure what is missing: " + so.Again
 	}
 	if so.Status == result.Failed && !hasRows {
 		gone, tidyErr := f.leaveNoTrace(d.out, so.Code)
 		if err = errors.Join(err, tidyErr); gone {
-			d.out, d.error, d.why = "", so.Error, so.Why
+			d.out, d.error, d.why = "", so.Error, so.FailureInfo
 		}
 	}
 	return a.finish(f, p, d, err)

@@ -105,7 +105,7 @@ func (f *predictFlags) shapeFlags(flag *pflag.FlagSet) {
 }
 
 // storedRatio is what compression leaves of a block.
-var storedRatio = setting.Real("ratio", 1e-9, 1.1, "above 0 and at most 1.1 (example: 0.935,0.775)")
+var storedRatio = setting.Float("ratio", 1e-9, 1.1, "above 0 and at most 1.1 (example: 0.935,0.775)")
 
 // coresFlag is a number of processors, by default this machine's.
 func coresFlag(flags *pflag.FlagSet, to *experiment.Int, about string) {
@@ -118,9 +118,9 @@ func (a *app) predict(f *predictFlags, flags *pflag.FlagSet, m *mistakes, args [
 	m.Results(f.out)
 	in, p := f.input(m)
 	p.Hardware = layouts.HardwareOf(f.hardware, &m.Mistakes)
-	reserve := f.reserve.V().Of
+	reserve := f.reserve.Value().ReserveBytes
 	f.checkSource(m)
-	if !f.cache.Given() {
+	if !f.cache.IsSet() {
 		m.Add("--cache is empty (example: 1%%)")
 	}
 	if err := m.Err(); err != nil {
@@ -139,23 +139,23 @@ func (a *app) predict(f *predictFlags, flags *pflag.FlagSet, m *mistakes, args [
 		total += l.Keys
 	}
 	p.Keys, p.Levels, p.Method = total, in.Levels, "level table"
-	if f.db.Given() {
+	if f.db.IsSet() {
 		p.Method = "trace"
 	}
 	p.Inflection = lsm.Inflect(in.Levels, values, p.Database)
 	for _, size := range f.cache.All() {
-		in.CacheBytes = append(in.CacheBytes, size.Of(p.Database))
+		in.CacheBytes = append(in.CacheBytes, size.BytesFor(p.Database))
 	}
-	in.WarmupGets = f.warmup.V().Of(uint64(total))
+	in.WarmupGets = f.warmup.Value().GetsFor(uint64(total))
 	p.WarmupGets = in.WarmupGets
 	switch {
 	case f.on.On() != "":
 		p.Points, err = a.predictOnNodes(f, flags)
-	case f.db.Given():
+	case f.db.IsSet():
 		p.Points, err = a.predictHere(f, in, reserve)
 	default:
 		shown := a.progress()
-		p.Points, err = curve.OfLevels(a.ctx, in, p.Engine, p.Profile, reserve, func(e result.Event) { shown.Tell("", e) })
+		p.Points, err = curve.OfLevels(a.ctx, in, p.Engine, p.Profile, reserve, func(e result.Event) { shown.Report("", e) })
 		shown.Done()
 	}
 	if err != nil {
@@ -170,7 +170,7 @@ func (a *app) predict(f *predictFlags, flags *pflag.FlagSet, m *mistakes, args [
 // checkSource checks where the level table comes from.
 func (f *predictFlags) checkSource(m *mistakes) {
 	sources := 0
-	for _, given := range []bool{f.levels.Given(), f.db.Given(), f.keys.Given()} {
+	for _, given := range []bool{f.levels.IsSet(), f.db.IsSet(), f.keys.IsSet()} {
 		if given {
 			sources++
 		}
@@ -178,45 +178,45 @@ func (f *predictFlags) checkSource(m *mistakes) {
 	if sources != 1 {
 		m.Add("give exactly one of --levels, --db and --keys (example: --keys 20B)")
 	}
-	if f.levels.Given() {
-		m.Readable("levels", f.levels.V())
+	if f.levels.IsSet() {
+		m.Readable("levels", f.levels.Value())
 	}
 	f.on.Check(&m.Mistakes)
-	if f.on.On() != "" && f.db.Given() {
+	if f.on.On() != "" && f.db.IsSet() {
 		m.Add("--on %s: with --db one trace of the database serves all cache sizes: predict on the machine that holds it", f.on.On())
 	}
-	if f.db.Given() {
-		m.Present("db", f.db.V(), engine.CodeNoDatabase)
+	if f.db.IsSet() {
+		m.Present("db", f.db.Value(), engine.CodeNoDatabase)
 	}
-	e, _ := subject.EngineOf(f.engine.V())
-	if e.BlockTables && f.levels.Given() {
-		m.At("engine", f.engine.V(), "a level table is one of Pebble's: give --keys or --db")
+	e, _ := subject.EngineOf(f.engine.Value())
+	if e.BlockTables && f.levels.IsSet() {
+		m.At("engine", f.engine.Value(), "a level table is one of Pebble's: give --keys or --db")
 	}
 	for _, option := range f.options.All() {
-		if !e.BlockTables || !f.keys.Given() {
+		if !e.BlockTables || !f.keys.IsSet() {
 			m.At("set", option.Name, "only with --keys and --engine rocksdb")
 		} else if len(option.Values) != 1 {
 			m.At("set", option.Name, "must have one value: predict for one after the other")
 		}
 	}
-	if f.keys.Given() {
+	if f.keys.IsSet() {
 		f.imagined(m, nil)
 	}
 }
 
 // input reads the flags that do not depend on the level table.
 func (f *predictFlags) input(m *mistakes) (predict.Input, enginereport.Prediction) {
-	if f.warmup.V().Auto {
+	if f.warmup.Value().Auto {
 		m.Add("--warmup auto: a prediction needs a number such as 100k, or a share of the keys such as 0.05%%")
 	}
-	in := predict.Input{Cores: f.cores.V(), Gets: f.gets.V(), AbsentShare: f.missing.V()}
-	seeds := f.seeds.V()
+	in := predict.Input{Cores: f.cores.Value(), Gets: f.gets.Value(), AbsentShare: f.missing.Value()}
+	seeds := f.seeds.Value()
 	if seeds > 100 {
 		m.Add("--seeds %s: must be from 1 to 100", &f.seeds)
 		seeds = 1
 	}
 	for n := range seeds {
-		in.Seeds = append(in.Seeds, f.seed.V()+n)
+		in.Seeds = append(in.Seeds, f.seed.Value()+n)
 	}
 	return in, enginereport.Prediction{Schema: schema.Prediction, Cores: in.Cores, Gets: in.Gets,
 		Missing: in.AbsentShare}
@@ -245,12 +245,12 @@ func (a *app) predictOnNodes(f *predictFlags, flags *pflag.FlagSet) (points []re
 // is on this machine: nothing about its shape is assumed.
 func (a *app) predictHere(f *predictFlags, in predict.Input, reserve curve.Reserve) ([]result.PredictedPoint, error) {
 	m := new(mistakes)
-	t := a.find(sweep.Wanted{Dir: f.db.V(), Engine: f.engine.V(), Existing: true, ReadOnly: true}, m)
+	t := a.find(sweep.Wanted{Dir: f.db.Value(), Engine: f.engine.Value(), Existing: true, ReadOnly: true}, m)
 	e := experiment.New(experiment.Sweep)
-	s := experiment.Of[*experiment.Swept](e)
+	s := experiment.SubjectAs[*experiment.SweepConfig](e)
 	e.Seed, s.Gets, s.Missing, s.Threads = f.seed, f.gets, f.missing, f.threads
-	s.IgnoreLock.Let(f.ignoreLock)
-	s.Warmup.Let(setting.Warmup{Gets: in.WarmupGets})
+	s.IgnoreLock.SetValues(f.ignoreLock)
+	s.Warmup.SetValues(setting.Warmup{Gets: in.WarmupGets})
 	spec := sweep.ReadSpec(e, t, a.command(), &m.Mistakes)
 	if err := m.Err(); err != nil {
 		return nil, err
@@ -260,31 +260,31 @@ func (a *app) predictHere(f *predictFlags, in predict.Input, reserve curve.Reser
 
 // levels finds the level table, and what is outside the tables.
 func (a *app) levels(f *predictFlags, in *predict.Input, p *enginereport.Prediction) (values *engine.Values, err error) {
-	p.Engine = cmp.Or(f.engine.V(), subject.DefaultEngine())
+	p.Engine = cmp.Or(f.engine.Value(), subject.DefaultEngine())
 	p.Profile = f.named(p.Engine)
 	switch {
-	case f.levels.Given():
-		if in.Levels, err = inspect.LevelTable(f.levels.V()); err != nil {
+	case f.levels.IsSet():
+		if in.Levels, err = inspect.LevelTable(f.levels.Value()); err != nil {
 			return nil, err
 		}
-		p.Source = f.levels.V()
-	case f.db.Given():
-		run, err := a.inspectDatabase(f.db.V(), "", f.ignoreLock, engine.Part{})
+		p.Source = f.levels.Value()
+	case f.db.IsSet():
+		run, err := a.inspectDatabase(f.db.Value(), "", f.ignoreLock, engine.Part{})
 		if err != nil {
 			return nil, err
 		}
 		if !slices.Contains(subject.Traced(), run.Engine.Name) {
-			return nil, usage("--db %s: a database of %s; only those of %s can be traced. Measure it with statelab sweep --memory", f.db.V(), run.Engine.Name,
+			return nil, usage("--db %s: a database of %s; only those of %s can be traced. Measure it with statelab sweep --memory", f.db.Value(), run.Engine.Name,
 				strings.Join(subject.Traced(), ", "))
 		}
-		in.Levels, p.Source, p.Engine = run.Database.Levels, f.db.V(), cmp.Or(f.engine.V(), run.Engine.Name)
+		in.Levels, p.Source, p.Engine = run.Database.Levels, f.db.Value(), cmp.Or(f.engine.Value(), run.Engine.Name)
 		in.Version, p.Profile = subject.PebbleVersion(p.Engine), run.Engine.Profile
 		return run.Database.Values, nil // sizes in the cache are measured, the charge included
 	default:
 		f.imagined(new(mistakes), in) // they were told
-		p.Source = "computed levels of " + f.keys.String() + " keys loaded in random order, values " + f.valueModel.V()
-		if f.valueModel.V() == keyspace.Table32 {
-			a.progress().Say("values as in the published databases (table32); for a database of statelab load add --value-model random")
+		p.Source = "computed levels of " + f.keys.String() + " keys loaded in random order, values " + f.valueModel.Value()
+		if f.valueModel.Value() == keyspace.Table32 {
+			a.progress().Printf("values as in the published databases (table32); for a database of statelab load add --value-model random")
 		}
 	}
 	if in.Blocks == nil {
@@ -296,7 +296,7 @@ func (a *app) levels(f *predictFlags, in *predict.Input, p *enginereport.Predict
 
 // named is the profile, by default an engine's first.
 func (f *predictFlags) named(engineName string) string {
-	return cmp.Or(f.profile.V(), curve.FirstProfile(engineName))
+	return cmp.Or(f.profile.Value(), curve.FirstProfile(engineName))
 }
 
 // imagined gives in the levels of the database that --keys imagines.
@@ -305,8 +305,8 @@ func (f *predictFlags) imagined(m *mistakes, in *predict.Input) {
 	if len(ratios) > 2 {
 		m.Add("--compression %s: must be one or two ratios (example: 0.935,0.775)", &f.compression)
 	}
-	name := cmp.Or(f.engine.V(), subject.DefaultEngine())
-	of := curve.Imagined{Keys: f.keys.V(), KeyBytes: f.keyBytes.V(), ValueBytes: f.valueBytes.V(), ValueModel: f.valueModel.V(),
+	name := cmp.Or(f.engine.Value(), subject.DefaultEngine())
+	of := curve.SyntheticDB{Keys: f.keys.Value(), KeyBytes: f.keyBytes.Value(), ValueBytes: f.valueBytes.Value(), ValueModel: f.valueModel.Value(),
 		Profile: f.named(name), Compression: ratios}
 	if in == nil {
 		in = new(predict.Input)
@@ -343,7 +343,7 @@ func (a *app) once(spec *bench.Spec) (*result.Run, error) {
 		bench.AsIs
 	p := a.progress()
 	defer p.Done()
-	return a.ran(a.ctx, spec, func(e result.Event) { p.Tell("", e) })
+	return a.ran(a.ctx, spec, func(e result.Event) { p.Report("", e) })
 }
 
 // ran is a point that was measured, or why it was not.

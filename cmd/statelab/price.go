@@ -32,9 +32,9 @@ reads, the CPU time and the disk. Sizes that are not built are predicted.
 }
 
 func (a *app) price(f *flags, m *mistakes) error {
-	s := experiment.Of[*experiment.Priced](f.Experiment)
+	s := experiment.SubjectAs[*experiment.PriceConfig](f.Experiment)
 	pricing, builds := layouts.PricingOf(f.Experiment, &m.Mistakes)
-	m.accessList(s.Accesses.V())
+	m.accessList(s.Accesses.Value())
 	if err := m.Err(); err != nil {
 		return err
 	}
@@ -63,18 +63,18 @@ func (a *app) price(f *flags, m *mistakes) error {
 		return err
 	}
 	if text := a.ahead(f, pricing); text != "" {
-		p.Say("%s", text)
+		p.Printf("%s", text)
 	}
 	if err := a.hardware(s, out, &pricing, p); err != nil {
 		return err
 	}
 	measure := func(b layouts.Build) (*result.Layouts, error) { return a.priceBuild(f, b, out, p) }
-	if err := pricing.Measure(builds, done, measure, p.Say); err != nil {
+	if err := pricing.Measure(builds, done, measure, p.Printf); err != nil {
 		return err
 	}
-	pricing.Finish(a.ctx, done, again, func(e result.Event) { p.Tell("", e) })
+	pricing.Finish(a.ctx, done, again, func(e result.Event) { p.Report("", e) })
 	p.Done()
-	d := finished{status: done.Status, error: done.Error, why: done.Why, warnings: done.Warnings, out: out}
+	d := finished{status: done.Status, error: done.Error, why: done.FailureInfo, warnings: done.Warnings, out: out}
 	err := result.WritePrice(out, done)
 	if err == nil && len(done.Rows) > 0 {
 		d.explain = func() error { return a.explain(f.json, "", out) }
@@ -91,7 +91,7 @@ func (a *app) ahead(f *flags, pricing layouts.Pricing) string {
 			return err != nil // it is left out
 		})
 	}
-	return pricing.AheadText(max(1, len(of)), int(f.Repeats.V()))
+	return pricing.AheadText(max(1, len(of)), int(f.Repeats.Value()))
 }
 
 // dryPrice estimates the states of every build.
@@ -108,7 +108,7 @@ func (a *app) dryPrice(f *flags, builds []layouts.Build, out string) error {
 func (a *app) priceBuild(f *flags, b layouts.Build, out string, p *console.Progress) (*result.Layouts, error) {
 	copied := *f
 	g := &copied
-	g.Experiment = b.Of(f.Experiment)
+	g.Experiment = b.Experiment(f.Experiment)
 	g.out, g.goOn = filepath.Join(out, b.Folder()), "statelab price --resume --out "+out
 	_, err := os.Stat(filepath.Join(g.out, experiment.File))
 	if g.resume = f.resume && err == nil; g.resume {
@@ -129,7 +129,7 @@ func (a *app) priceBuild(f *flags, b layouts.Build, out string, p *console.Progr
 }
 
 // hardware adds the disk under out where the experiment names it.
-func (a *app) hardware(s *experiment.Priced, out string, pricing *layouts.Pricing, p *console.Progress) error {
+func (a *app) hardware(s *experiment.PriceConfig, out string, pricing *layouts.Pricing, p *console.Progress) error {
 	if !slices.Contains(s.Hardware.All(), layouts.Here) {
 		return nil
 	}

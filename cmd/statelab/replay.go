@@ -31,7 +31,7 @@ Exit 1 if trees of one root rule disagree, or one fails.`,
 
 func (a *app) replay(f *flags, m *mistakes) error {
 	r, info := replays.Declared(f.Experiment, a.tables.Trees, a.command(), &m.Mistakes)
-	if !experiment.Of[*experiment.Replayed](f.Experiment).Tree.Given() {
+	if !experiment.SubjectAs[*experiment.ReplayConfig](f.Experiment).Tree.IsSet() {
 		m.At("tree", "", "name the trees to compare: %s", m.Name("tree", "iavl1,memiavl"))
 	}
 	if err := m.Err(); err != nil {
@@ -43,7 +43,7 @@ func (a *app) replay(f *flags, m *mistakes) error {
 	if err != nil {
 		return err
 	}
-	r.Trees = cmp.Or(absolute(f.DB.V()), filepath.Join(how.Out, "trees"))
+	r.Trees = cmp.Or(absolute(f.DB.Value()), filepath.Join(how.Out, "trees"))
 	work := replays.New(r, how, a)
 	if listed, err := a.listed(f, &how, work.Points()); listed || err != nil {
 		return err
@@ -57,8 +57,8 @@ func (a *app) replay(f *flags, m *mistakes) error {
 		at.Event = replays.WithNote(at.Event)
 		show(at)
 	})
-	p.Say("")
-	d := finished{status: work.Result.Status, error: work.Result.Error, why: work.Result.Why, out: how.Out,
+	p.Printf("")
+	d := finished{status: work.Result.Status, error: work.Result.Error, why: work.Result.FailureInfo, out: how.Out,
 		warnings: append(changeset.Inherited(info), work.Result.Warnings...)}
 	return a.compared(f, p, d, so, len(work.Result.Trees) > 0, err)
 }

@@ -57,7 +57,7 @@ network.`,
 	return a.checked(cmd, func(m *mistakes, folders []string) error {
 		if serves {
 			m.Refuse(cmd.Flags(), "not with --serve", "out", "picture", "csv", "markdown", "force")
-			return a.serve(m, folders, listen.V())
+			return a.serve(m, folders, listen.Value())
 		}
 		m.Refuse(cmd.Flags(), "only with --serve", "listen")
 		if len(folders) == 0 {

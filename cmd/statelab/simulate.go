@@ -69,7 +69,7 @@ func (a *app) simulate(f *simulateFlags, m *mistakes, args []string) error {
 	} else if args[0] != curve.Pipe {
 		m.Readable("", args[0])
 	}
-	shift := f.sample.V()
+	shift := f.sample.Value()
 	m.Results(f.out)
 	if f.export != "" && shift > 0 {
 		m.Add("--sample-shift: a sample cannot be exported")
@@ -92,8 +92,8 @@ func (a *app) simulate(f *simulateFlags, m *mistakes, args []string) error {
 		return fmt.Errorf("%s: a trace of sampled keys (1 of %d) cannot be simulated: trace all keys (without --sample-shift)", args[0], 1<<header.SampleShift)
 	}
 	p := a.progress()
-	out, err := curve.Policies(a.ctx, t, header, cachesim.Setup{Cores: f.cores.V()}, f.policy.All(), sizes, f.reserve.V().Of,
-		func(policy string, e result.Event) { p.Tell(policy+": ", e) })
+	out, err := curve.Policies(a.ctx, t, header, cachesim.Setup{Cores: f.cores.Value()}, f.policy.All(), sizes, f.reserve.Value().ReserveBytes,
+		func(policy string, e result.Event) { p.Report(policy+": ", e) })
 	if p.Done(); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ var policy = setting.Kind[cachesim.Policy]{Parse: cachesim.ParsePolicy}.Optional
 
 // caches are the sizes to simulate.
 func (f *simulateFlags) caches(m *mistakes) (sizes []int64) {
-	if !f.cache.Given() {
+	if !f.cache.IsSet() {
 		m.Add("--cache is empty (example: 64MiB)")
 	}
 	for i, size := range f.cache.All() {

@@ -53,44 +53,45 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 	if err != nil {
 		return err
 	}
-	s.Name = cmp.Or(f.Name.V(), filepath.Base(how.Out))
+	s.Name = cmp.Or(f.Name.Value(), filepath.Base(how.Out))
 	s.Databases = absolute(f.databases)
 	work := sweep.New(s, how, a)
 	if listed, err := a.listed(f, &how, work.Points()); listed || err != nil {
 		return err
 	}
 	p := a.progress()
-	if err := a.diskLook(p).Ceiling(a.ctx, experiment.Of[*experiment.Swept](f.Experiment).Ceiling.V(), s, how.Out); err != nil {
+	if err := a.diskLook(p).Ceiling(a.ctx, experiment.SubjectAs[*experiment.SweepConfig](f.Experiment).Ceiling.Value(), s, how.Out); err != nil {
 		return err
 	}
 	so, err := plan.Run(a.ctx, how, work, steps(p, ""))
-	p.Say("")
+	p.Printf("")
 	done := work.Result
-	if sweep.TellFailures(done, p.Say) {
+	if sweep.TellFailures(done, p.Printf) {
 		so.Again = ""
 	}
 	err = errors.Join(err, s.JudgeCeiling(done, how.Out))
 	if so.Status == result.OK && how.Only == nil {
 		began := time.Now()
-		p.Tell("", result.Event{Phase: "predicting"})
-		curve.Beside(a.ctx, s, done, func(w sweep.Wanted) (sweep.Target, engine.Engine, error) {
+		p.Report("", result.Event{Phase: "predicting"})
+		curve.AddPrediction(a.ctx, s, done, func(w sweep.Wanted) (sweep.Target, engine.Engine, error) {
 			m := new(mistakes)
 			t := a.find(w, m)
 			return t, linked(w.Engine), m.Err()
 		})
 		done.PhaseSeconds["predict"] = time.Since(began).Seconds()
 		err = errors.Join(err, result.WriteSweep(how.Out, done))
-		defer p.Say("time: %s", sweep.TimeWords(done.PhaseSeconds))
+		defer p.Printf("time: %s", sweep.TimeWords(done.PhaseSeconds))
 	}
-	return a.compared(f, p, finished{status: so.Status, error: so.Error, why: so.Why, warnings: done.Warnings, out: how.Out}, so, len(done.Points) > 0, err)
+	return a.compared(f, p, finished{status: so.Status, error: so.Error, why: so.FailureInfo,
+		warnings: done.Warnings, out: how.Out}, so, len(done.Points) > 0, err)
 }
 
 // sweepOf is the sweep that f declares.
 func (a *app) sweepOf(f *flags, m *mistakes) sweep.Sweep {
-	s := experiment.Of[*experiment.Swept](f.Experiment)
-	if err := disk.CheckCeiling(s.Ceiling.V()); err != nil {
+	s := experiment.SubjectAs[*experiment.SweepConfig](f.Experiment)
+	if err := disk.CheckCeiling(s.Ceiling.Value()); err != nil {
 		m.At("disk", "", "%v: name a folder of statelab disk --out, or write none", err)
 	}
-	m.accessList(s.Accesses.V())
+	m.accessList(s.Accesses.Value())
 	return sweep.Declared(f.Experiment, finder{a, m}, a.command(), &m.Mistakes)
 }

@@ -52,8 +52,8 @@ do not depend on the cache, so one trace serves for all cache sizes.
 Parts of a trace (--part) make the same file when they are put together (--merge).`,
 	}
 	flag := cmd.Flags()
-	f.Some(flag, streamFlags...)
-	experiment.Of[*experiment.Swept](f.Experiment).Warmup.Fall("100k")
+	f.DeclareFlags(flag, streamFlags...)
+	experiment.SubjectAs[*experiment.SweepConfig](f.Experiment).Warmup.SetDefault("100k")
 	flag.Lookup("warmup").DefValue = "100k"
 	flag.StringVar(&f.run, "run", "", "trace the Gets of this run folder (its database, Gets, warm-up, threads and seed)")
 	setting.Var(flag, &f.sample, shiftOf("keys"), "sample-shift", "0", "k: keep only one of 2^k keys, chosen by hash (good for averages; simulate needs all keys)")
@@ -95,14 +95,14 @@ func (a *app) trace(f *traceFlags, m *mistakes, args []string) error {
 		}
 		sweep.StreamOf(f.Experiment, run)
 	}
-	m.accessList(experiment.Of[*experiment.Swept](f.Experiment).Accesses.V())
+	m.accessList(experiment.SubjectAs[*experiment.SweepConfig](f.Experiment).Accesses.Value())
 	t := a.find(sweep.WantedBy(f.Experiment), m)
 	spec := sweep.ReadSpec(f.Experiment, t, a.command(), &m.Mistakes)
 	if spec.WarmupAuto {
 		m.At("warmup", "auto", "a trace needs a number such as 100k, or a share of the keys such as 0.05%%")
 	}
 	if spec.Engine != "" && !slices.Contains(subject.Traced(), spec.Engine) {
-		m.At("db", f.DB.V(), "a database of %s; only those of %s can be traced. Measure it with statelab sweep", spec.Engine, strings.Join(subject.Traced(), ", "))
+		m.At("db", f.DB.Value(), "a database of %s; only those of %s can be traced. Measure it with statelab sweep", spec.Engine, strings.Join(subject.Traced(), ", "))
 	}
 	if err := m.Err(); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (a *app) trace(f *traceFlags, m *mistakes, args []string) error {
 	p := a.progress()
 	return a.writeTrace(f, func(to io.Writer) (trace.Made, error) {
 		defer p.Done()
-		return curve.Record(a.ctx, to, gets(t, spec), trace.Sample{Shift: f.sample.V()}, f.on.Part.V(), func(e result.Event) { p.Tell("", e) })
+		return curve.Record(a.ctx, to, gets(t, spec), trace.Sample{Shift: f.sample.Value()}, f.on.Part.Value(), func(e result.Event) { p.Report("", e) })
 	})
 }
 
@@ -121,10 +121,10 @@ func (a *app) trace(f *traceFlags, m *mistakes, args []string) error {
 func (a *app) traceOnNodes(f *traceFlags) error {
 	const part = "part.trace"
 	return a.divide(&f.on, "trace", func(parts int) [][]string {
-		args := []string{"trace", "--json", "--out=" + slurm.Made(part), "--sample-shift=" + f.sample.String()}
+		args := []string{"trace", "--json", "--out=" + slurm.MadePath(part), "--sample-shift=" + f.sample.String()}
 		for _, name := range streamFlags {
 			field, _ := f.ByFlag(name)
-			value := field.To.String()
+			value := field.Dest.String()
 			if name == "db" || name == "accesses" {
 				value = absolute(value)
 			}
@@ -139,8 +139,8 @@ func (a *app) traceOnNodes(f *traceFlags) error {
 }
 
 // gets are the Gets of spec from t.
-func gets(t sweep.Target, spec bench.Spec) curve.Of {
-	return curve.Of{Engine: linked(spec.Engine), Version: t.Engine.Info().Version, Spec: spec}
+func gets(t sweep.Target, spec bench.Spec) curve.TraceRequest {
+	return curve.TraceRequest{Engine: linked(spec.Engine), Version: t.Engine.Info().Version, Spec: spec}
 }
 
 // writeTrace writes a trace to --out and says what it holds.
@@ -148,7 +148,7 @@ func (a *app) writeTrace(f *traceFlags, record func(io.Writer) (trace.Made, erro
 	made, err := curve.Write(f.out, commandline.Replaces(&f.force), record)
 	switch {
 	case err != nil:
-		return fmt.Errorf("trace %s: %w", cmp.Or(f.DB.V(), f.out), err)
+		return fmt.Errorf("trace %s: %w", cmp.Or(f.DB.Value(), f.out), err)
 	case made == nil:
 		return nil
 	}

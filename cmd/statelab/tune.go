@@ -98,44 +98,44 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 	if !goesOn {
 		m.Results(f.out)
 	}
-	m.accessList(f.accesses.V())
-	if f.db.Given() == f.keys.Given() {
+	m.accessList(f.accesses.Value())
+	if f.db.IsSet() == f.keys.IsSet() {
 		m.Add("give one of --db and --keys (example: --keys 20B)")
 	}
-	if !f.memory.Given() {
+	if !f.memory.IsSet() {
 		m.Add("--memory is missing: how much may the database take? (example: --memory 2GiB)")
 	}
-	if f.accesses.Given() && f.keys.Given() {
+	if f.accesses.IsSet() && f.keys.IsSet() {
 		m.Add("--accesses: a database that does not exist has no keys to look up: name one with --db")
 	}
-	if f.trace.Given() && (f.keys.Given() || f.accesses.Given() || f.missing.V() > 0 || f.verify) {
+	if f.trace.IsSet() && (f.keys.IsSet() || f.accesses.IsSet() || f.missing.Value() > 0 || f.verify) {
 		m.Add("--trace: it has no keys, and its Gets are what they are: not with --keys, --accesses, --missing or --verify")
 	}
-	if f.readTime.Given() && f.goal.V() != tune.Time {
+	if f.readTime.IsSet() && f.goal.Value() != tune.Time {
 		m.Add("--read-time: only with --goal time")
 	}
-	if f.seeds.V() > 20 {
+	if f.seeds.Value() > 20 {
 		m.Add("--seeds %s: must be from 1 to 20", &f.seeds)
 	}
-	if f.gets.Given() && (f.trace.Given() || f.accesses.Given()) {
+	if f.gets.IsSet() && (f.trace.IsSet() || f.accesses.IsSet()) {
 		m.Add("--gets: only of random Gets, not with --trace or --accesses")
 	}
-	if f.gets.V() > curve.MostGets/2 { // with as many that fill the cache
+	if f.gets.Value() > curve.MaxGets/2 { // with as many that fill the cache
 		m.Add("--gets %s: must be from 1k to 2M", &f.gets)
 	}
-	if f.keys.Given() {
+	if f.keys.IsSet() {
 		f.imagined(m, nil)
 	}
 	if err := m.Err(); err != nil {
 		return err
 	}
-	asked := tune.Asked{MemoryBytes: f.memory.V(), Goal: f.goal.V(), Cores: f.cores.V(), Within: f.within.V(), Trace: f.trace.V(),
+	asked := tune.Request{MemoryBytes: f.memory.Value(), Goal: f.goal.Value(), Cores: f.cores.Value(), Within: f.within.Value(), Trace: f.trace.Value(),
 		ReadTime: 100 * time.Microsecond,
 		Run: func(ctx context.Context, spec *bench.Spec) (*result.Run, error) {
 			return a.ran(ctx, spec, func(result.Event) {})
 		}}
-	if f.readTime.Given() {
-		asked.ReadTime = f.readTime.V()
+	if f.readTime.IsSet() {
+		asked.ReadTime = f.readTime.Value()
 	}
 	if err := a.makeOut(f.out, func(out string) (func() error, error) { return tune.Folder(out, goesOn) }); err != nil {
 		return err
@@ -143,34 +143,34 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 	if f.out != "" {
 		asked.Keep = filepath.Join(absolute(f.out), tune.KeptFile)
 	}
-	for n := range f.seeds.V() {
-		asked.Seeds = append(asked.Seeds, f.seed.V()+n)
+	for n := range f.seeds.Value() {
+		asked.Seeds = append(asked.Seeds, f.seed.Value()+n)
 	}
 	if err := a.tuned(f, &asked); err != nil {
 		return err
 	}
 	asked.Gets.Spec.Gets = 200_000
-	if f.gets.Given() {
-		asked.Gets.Spec.Gets = f.gets.V()
+	if f.gets.IsSet() {
+		asked.Gets.Spec.Gets = f.gets.Value()
 	}
 	p := a.progress()
-	asked.Tell = func(e result.Event) { p.Tell("", e) }
+	asked.Tell = func(e result.Event) { p.Report("", e) }
 	found, err := asked.Tune(a.ctx)
 	p.Done()
 	if err = a.orInterrupted(err); errors.Is(err, errInterrupted) && asked.Keep != "" {
-		return engine.Fail(engine.CodeInterrupted, "%w", err).With("the same command continues from the predictions so far")
+		return engine.Fail(engine.CodeInterrupted, "%w", err).WithRemedy("the same command continues from the predictions so far")
 	}
 	if err != nil {
 		return err
 	}
-	if f.db.Given() {
+	if f.db.IsSet() {
 		found.Rewrite = asked.Rewriting()
 	}
 	if f.verify {
 		if err := a.verifyTuned(f, &asked, found); err != nil {
 			return err
 		}
-		found.Say()
+		found.SetAnswer()
 	}
 	switch {
 	case f.out == "" && f.json:
@@ -186,9 +186,9 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 }
 
 // tuned fills in what is known of the database.
-func (a *app) tuned(f *tuneFlags, asked *tune.Asked) error {
-	if f.keys.Given() {
-		name := cmp.Or(f.engine.V(), subject.DefaultEngine())
+func (a *app) tuned(f *tuneFlags, asked *tune.Request) error {
+	if f.keys.IsSet() {
+		name := cmp.Or(f.engine.Value(), subject.DefaultEngine())
 		profile := f.named(name)
 		var in predict.Input
 		f.imagined(new(mistakes), &in) // they were told
@@ -196,15 +196,15 @@ func (a *app) tuned(f *tuneFlags, asked *tune.Asked) error {
 		if in.Blocks == nil {
 			asked.Levels = lsm.WithCharge(in.Levels, subject.PebbleVersion(name).BlockCharge())
 		}
-		asked.Gets.Spec = bench.Spec{Engine: name, Profile: profile, MissingShare: f.missing.V()}
-		asked.Manifest = &keyspace.Manifest{Keys: f.keys.V(), KeyBytes: int(f.keyBytes.V()), KeyOrder: keyspace.Hashed, KeyHash: keyspace.Mix,
-			ValueModel: f.valueModel.V(), ValueBytes: int(f.valueBytes.V())}
+		asked.Gets.Spec = bench.Spec{Engine: name, Profile: profile, MissingShare: f.missing.Value()}
+		asked.Manifest = &keyspace.Manifest{Keys: f.keys.Value(), KeyBytes: int(f.keyBytes.Value()), KeyOrder: keyspace.Hashed, KeyHash: keyspace.Mix,
+			ValueModel: f.valueModel.Value(), ValueBytes: int(f.valueBytes.Value())}
 		for _, l := range asked.Levels {
 			asked.Tables += l.Files
 		}
 		return errors.Join(asked.Profiled(profile, nil)...)
 	}
-	e, s := sweep.Looking(f.db.V(), f.ignoreLock)
+	e, s := sweep.Looking(f.db.Value(), f.ignoreLock)
 	s.Missing, s.Accesses, s.KeyScheme = f.missing, f.accesses, f.scheme
 	m := new(mistakes)
 	t := a.find(sweep.WantedBy(e), m)
@@ -215,24 +215,24 @@ func (a *app) tuned(f *tuneFlags, asked *tune.Asked) error {
 	if err := m.Err(); err != nil {
 		return err
 	}
-	run, err := a.inspectDatabase(f.db.V(), "", f.ignoreLock, engine.Part{})
+	run, err := a.inspectDatabase(f.db.Value(), "", f.ignoreLock, engine.Part{})
 	if err != nil {
 		return err
 	}
-	asked.Gets, asked.Source = gets(t, spec), f.db.V()
-	if err := asked.Choose(a.ctx, run, f.table.V()); err != nil {
+	asked.Gets, asked.Source = gets(t, spec), f.db.Value()
+	if err := asked.Choose(a.ctx, run, f.table.Value()); err != nil {
 		return err
 	}
-	asked.OnlyLevels = !f.accesses.Given() && !f.trace.Given() && !curve.Traceable(asked.Levels)
+	asked.OnlyLevels = !f.accesses.IsSet() && !f.trace.IsSet() && !curve.Traceable(asked.Levels)
 	if t.Manifest == nil {
-		return asked.Kept(f.db.V())
+		return asked.ReadStoredOptions(f.db.Value())
 	}
 	return errors.Join(asked.Profiled(spec.Profile, spec.Overrides)...)
 }
 
 // verifyTuned builds the present and the best configurations and measures them, with the Gets that were
 // predicted.
-func (a *app) verifyTuned(f *tuneFlags, asked *tune.Asked, found *tuned.Tuning) error {
+func (a *app) verifyTuned(f *tuneFlags, asked *tune.Request, found *tuned.Tuning) error {
 	out := outFolder(f.out, "tune")
 	const best = 3
 	all := append([]tuned.Config{found.Present, found.Best}, found.Front...)
@@ -274,20 +274,20 @@ func (a *app) verifyTuned(f *tuneFlags, asked *tune.Asked, found *tuned.Tuning) 
 		if measured == nil {
 			return fmt.Errorf("verify %s: block reads were not counted", options)
 		}
-		found.Verified = append(found.Verified, tuned.Proof{Options: c.Options, Predicted: c.Reads, Measured: *measured, Folder: g.out})
+		found.Verified = append(found.Verified, tuned.Verification{Options: c.Options, Predicted: c.Reads, Measured: *measured, Folder: g.out})
 	}
 	return nil
 }
 
 // measuring is how a configuration is measured: in the database itself, which is only read, if its tables have these options; else in
 // one in dir into which they are rewritten, on the same levels. A database that does not exist is loaded.
-func (a *app) measuring(f *tuneFlags, asked *tune.Asked, found *tuned.Tuning, c tuned.Config, dir string) (*experiment.Experiment, error) {
+func (a *app) measuring(f *tuneFlags, asked *tune.Request, found *tuned.Tuning, c tuned.Config, dir string) (*experiment.Experiment, error) {
 	spec, cacheBytes := &asked.Gets.Spec, c.Cache
 	how := fmt.Sprintf("profile=%s missing=%s gets=%d warmup=%d seed=%s repeats=1", spec.Profile, &f.missing, found.Gets, found.WarmupGets, &f.seed)
 	info := a.engine(spec.Engine, new(mistakes)).Info()
 	same := true
 	for name, value := range c.Options {
-		if stored := f.db.Given() && info.Stores(name); !stored {
+		if stored := f.db.IsSet() && info.AppliesAtWrite(name); !stored {
 			how += " set=" + name + "=" + value
 		} else if value != found.Present.Options[name] {
 			same = false
@@ -296,34 +296,34 @@ func (a *app) measuring(f *tuneFlags, asked *tune.Asked, found *tuned.Tuning, c 
 	if c.Options[tune.LastFiltersOption] == "" && subject.Descriptor(spec.Engine).SkipsLastFilters { // also where the database was loaded to be read with it
 		how += " set=" + tune.LastFiltersOption + "=false"
 	}
-	if f.db.Given() { // reading alone, memtables take less of the cache than was predicted for a program that writes
+	if f.db.IsSet() { // reading alone, memtables take less of the cache than was predicted for a program that writes
 		taken := func(readOnly bool) int64 { return curve.MemTables(spec.Engine, spec.Profile, c.Cache, readOnly) }
 		cacheBytes += taken(true) - taken(false)
 	} else {
 		how += fmt.Sprintf(" engine=%s keys=%s key-bytes=%s value-bytes=%s value-model=%s", spec.Engine, &f.keys, &f.keyBytes, &f.valueBytes, &f.valueModel)
 	}
-	e, err := experiment.New(experiment.Sweep).With(fmt.Sprintf("%s cache=%dB", how, cacheBytes))
-	if err != nil || !f.db.Given() {
+	e, err := experiment.New(experiment.Sweep).WithSettings(fmt.Sprintf("%s cache=%dB", how, cacheBytes))
+	if err != nil || !f.db.IsSet() {
 		return e, err
 	}
-	s := experiment.Of[*experiment.Swept](e)
-	s.Existing.Let(true)
-	s.ReadOnly.Let(true)
+	s := experiment.SubjectAs[*experiment.SweepConfig](e)
+	s.Existing.SetValues(true)
+	s.ReadOnly.SetValues(true)
 	s.Accesses, s.KeyScheme = f.accesses, f.scheme
 	if !same {
-		e.DB.Let(dir)
+		e.DB.SetValues(dir)
 		return e, a.rewrite(asked, c, dir)
 	}
-	e.DB.Let(spec.Dir)
-	s.IgnoreLock.Let(spec.IgnoreLock)
+	e.DB.SetValues(spec.Dir)
+	s.IgnoreLock.SetValues(spec.IgnoreLock)
 	if table := spec.Overrides[tune.TableOption]; table != "" {
-		s.Table.Let(table)
+		s.Table.SetValues(table)
 	}
 	return e, nil
 }
 
 // rewrite makes a database in dir out of the tables of the one that was tuned.
-func (a *app) rewrite(asked *tune.Asked, c tuned.Config, dir string) error {
+func (a *app) rewrite(asked *tune.Request, c tuned.Config, dir string) error {
 	spec := &asked.Gets.Spec
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err

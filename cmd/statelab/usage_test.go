@@ -101,12 +101,12 @@ func TestMetricsStayOnThisMachine(t *testing.T) {
 
 func TestLongListsOfMistakesAreCut(t *testing.T) {
 	var caches []string
-	for i := range setting.MostShown + 5 {
+	for i := range setting.MaxShown + 5 {
 		caches = append(caches, fmt.Sprint(i, "XB"))
 	}
 	o := statelab(t, "sweep", "--keys", "2M", "--cache", strings.Join(caches, ","))
-	refused(t, o, exitUsage, fmt.Sprintf("%d mistakes", setting.MostShown+5), "and 5 more")
-	if lines := strings.Count(o.stderr, "\n"); lines > setting.MostShown+3 {
+	refused(t, o, exitUsage, fmt.Sprintf("%d mistakes", setting.MaxShown+5), "and 5 more")
+	if lines := strings.Count(o.stderr, "\n"); lines > setting.MaxShown+3 {
 		t.Errorf("%d lines", lines)
 	}
 }

@@ -71,7 +71,7 @@ See statelab doctor.
 
 func (a *app) watch(f *watchFlags, flags *pflag.FlagSet, m *mistakes, args []string) (err error) {
 	ways := len(args)
-	if f.pid.V() > 0 {
+	if f.pid.Value() > 0 {
 		ways++
 	}
 	if f.name != "" {
@@ -85,9 +85,9 @@ func (a *app) watch(f *watchFlags, flags *pflag.FlagSet, m *mistakes, args []str
 	m.NewFileIf("keep-keys", f.keep, &f.force)
 	p := a.progress()
 	defer p.Done()
-	w := watch.Wanted{PID: f.pid.V(), Name: f.name, Dir: strings.Join(args, ""), CacheBytes: f.cache.V().Bytes,
+	w := watch.Wanted{PID: f.pid.Value(), Name: f.name, Dir: strings.Join(args, ""), CacheBytes: f.cache.Value().Bytes,
 		OfGets:  commandline.Typed(flags, "sample", "cache", "what-if", "trace-out", "keep-keys"),
-		Options: watch.Options{Seconds: f.seconds.V(), Share: f.sample.V(), Tell: func(e result.Event) { p.Tell("", e) }}}
+		Options: watch.Options{Seconds: f.seconds.Value(), Share: f.sample.Value(), Tell: func(e result.Event) { p.Report("", e) }}}
 	for i, size := range f.whatIf.All() {
 		if size.Share > 0 {
 			m.Add("--what-if: %s: write a size such as 4GiB", f.whatIf.Texts()[i])
@@ -109,8 +109,8 @@ func (a *app) watch(f *watchFlags, flags *pflag.FlagSet, m *mistakes, args []str
 			line = watched.FaultSecond
 		}
 		return func(tick result.Tick) {
-			if f.seconds.V() == 0 || tick.Seconds < f.seconds.V() {
-				p.Say("%s", line(tick))
+			if f.seconds.Value() == 0 || tick.Seconds < f.seconds.Value() {
+				p.Printf("%s", line(tick))
 			}
 			if a.live != nil {
 				a.live.Observe(result.Event{Phase: watch.Phase, Tick: &tick})

@@ -217,8 +217,8 @@ func (s suite) testShape(t *testing.T) {
 	defer func() { must(t, db.Close()) }()
 	shape, err := db.Shape()
 	must(t, err)
-	if least := int64(n * (32 + 100)); shape.Bytes < least || shape.Files == 0 {
-		t.Errorf("%d bytes in %d files, want at least %d bytes", shape.Bytes, shape.Files, least)
+	if minimum := int64(n * (32 + 100)); shape.Bytes < minimum || shape.Files == 0 {
+		t.Errorf("%d bytes in %d files, want at least %d bytes", shape.Bytes, shape.Files, minimum)
 	}
 	if len(shape.Levels) == 0 {
 		return

@@ -206,7 +206,7 @@ func (d *db) Close() error {
 const closePoll = 100 * time.Millisecond
 
 // rest: compactors look for work every 50 ms, and start up to a second late.
-var rest = adapter.Quiet{Poll: 20 * time.Millisecond, Rest: 250 * time.Millisecond, Overdue: 5 * time.Second}
+var rest = adapter.IdleDetector{Poll: 20 * time.Millisecond, Rest: 250 * time.Millisecond, Overdue: 5 * time.Second}
 
 // flushMarker is a key no state has. Dropping it is the one way to have Badger
 // flush short of closing it.

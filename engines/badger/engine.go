@@ -80,7 +80,7 @@ func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
 	if err != nil && failure.Badger(err.Error()) == engine.CodeUnsupported {
 		return nil, engine.Fail(engine.CodeUnsupported, "badger: open %s: its logs hold writes that are in no table yet, and end in space that was never written, "+
 			"as after a kill: Badger replays such logs only when it may write", o.Dir).
-			With("start and stop the program that owns the database once, or do so with a copy of it, and measure that")
+			WithRemedy("start and stop the program that owns the database once, or do so with a copy of it, and measure that")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("badger: open %s: %w", o.Dir, err)
@@ -225,12 +225,12 @@ func resolve(info engine.Info, o engine.Options) (settings, []error) {
 			errs = append(errs, err)
 		}
 	}
-	most := min(batchBytes(s.MemTableSize), mib)
-	if s.ValueThreshold > most {
+	maximum := min(batchBytes(s.MemTableSize), mib)
+	if s.ValueThreshold > maximum {
 		errs = append(errs, fmt.Errorf("option ValueThreshold=%d: Badger takes at most %d with this MemTableSize: write ValueThreshold=%d",
-			s.ValueThreshold, most, most))
+			s.ValueThreshold, maximum, maximum))
 	}
-	s.ValueThreshold = cmp.Or(s.ValueThreshold, most)
+	s.ValueThreshold = cmp.Or(s.ValueThreshold, maximum)
 	if s.Compression != "none" && s.BlockCacheSize == 0 {
 		errs = append(errs, fmt.Errorf("option Compression=%s: Badger wants a block cache with it: write --cache 64MiB or Compression=none", s.Compression))
 	}
@@ -243,9 +243,9 @@ func batchBytes(memTableSize int64) int64 { return 15 * memTableSize / 100 }
 const (
 	// budgetMemtables may wait to be flushed under a budget, besides the one filling.
 	budgetMemtables = 2
-	// leastMemTable holds transactions of half a MiB.
-	leastMemTable = 4 * mib
-	leastBytes    = 64 * mib
+	// minMemTable holds transactions of half a MiB.
+	minMemTable = 4 * mib
+	minBytes    = 64 * mib
 )
 
 // writeBufferBytes is what memtables take, arenas with their room for a last batch.
@@ -256,11 +256,11 @@ func (s *settings) writeBufferBytes() int64 {
 
 // split deals a budget out; see the package comment.
 func (s *settings) split(budget int64) error {
-	if budget < leastBytes {
+	if budget < minBytes {
 		return fmt.Errorf("a budget of %d bytes is too small: give Badger 64MiB or more", budget)
 	}
 	s.NumMemtables = budgetMemtables
-	s.MemTableSize = min(s.MemTableSize, max(leastMemTable, budget/4*100/130/(budgetMemtables+1)))
+	s.MemTableSize = min(s.MemTableSize, max(minMemTable, budget/4*100/130/(budgetMemtables+1)))
 	s.BlockCacheSize = 0
 	if s.Compression != "none" {
 		s.BlockCacheSize = budget / 2

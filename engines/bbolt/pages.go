@@ -44,7 +44,7 @@ type page struct {
 }
 
 var errDamaged = engine.Fail(engine.CodeDamaged, "damaged: not a page of a tree").
-	With("ask bbolt's own tool (bbolt check FILE), and copy the file again while the program that owns it is stopped")
+	WithRemedy("ask bbolt's own tool (bbolt check FILE), and copy the file again while the program that owns it is stopped")
 
 func (p *pages) read(id pgid) (page, error) {
 	first := make([]byte, p.pageBytes)

@@ -104,7 +104,7 @@ func (d *db) Counters() engine.Counters {
 	if d.isClosed() {
 		return engine.Counters{}
 	}
-	return counters(d.stats.believable(d.readStats()))
+	return counters(d.stats.dropNonMonotonic(d.readStats()))
 }
 
 func (d *db) readStats() []sharedlib.Stat {
@@ -134,7 +134,7 @@ func (s *stats) examine(told []sharedlib.Stat, capabilities []engine.Capability)
 	if slices.Contains(capabilities, engine.CanReadBlocks) && counters(told).Reads == nil {
 		return fmt.Errorf("the capability %s is declared, but no counter reads.TYPE is reported", engine.CanReadBlocks)
 	}
-	s.believable(told) // the next look is compared with it
+	s.dropNonMonotonic(told) // the next look is compared with it
 	return nil
 }
 
@@ -160,10 +160,10 @@ func isGauge(name string) bool {
 	return name == "cache_used_bytes" || name == "memtable_bytes" || name == "cache_reserved_bytes"
 }
 
-// believable drops what is negative or has fallen, for good. Counters that are
+// dropNonMonotonic drops what is negative or has fallen, for good. Counters that are
 // summed up are dropped together: a sum without one of them would be wrong.
-func (s *stats) believable(told []sharedlib.Stat) []sharedlib.Stat {
-	falls := s.totals.Falls(slices.DeleteFunc(slices.Clone(told), func(t sharedlib.Stat) bool { return isGauge(t.Name) && t.Value >= 0 }))
+func (s *stats) dropNonMonotonic(told []sharedlib.Stat) []sharedlib.Stat {
+	falls := s.totals.Regressions(slices.DeleteFunc(slices.Clone(told), func(t sharedlib.Stat) bool { return isGauge(t.Name) && t.Value >= 0 }))
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if s.broken == nil {

@@ -34,11 +34,11 @@ type reader struct {
 
 const (
 	firstGuess = 256
-	// mostValueBytes is beyond any value of a state: a library that names more is
+	// maxValueBytes is beyond any value of a state: a library that names more is
 	// not believed.
-	mostValueBytes = 1 << 30
-	// mostAsks bounds how often a value may have grown while we made room for it.
-	mostAsks = 4
+	maxValueBytes = 1 << 30
+	// maxAsks bounds how often a value may have grown while we made room for it.
+	maxAsks = 4
 )
 
 func (d *db) Reader() (engine.Reader, error) {
@@ -73,12 +73,12 @@ func (r *reader) Get(key, dst []byte) ([]byte, bool, error) {
 	if code == C.STATELAB_MISSING {
 		return dst[:0], false, nil
 	}
-	return r.otherwise(key, dst, code)
+	return r.retryLarger(key, dst, code)
 }
 
-// otherwise makes room and asks again, or says what is wrong.
-func (r *reader) otherwise(key, dst []byte, code C.int32_t) ([]byte, bool, error) {
-	for range mostAsks {
+// retryLarger makes room and asks again, or says what is wrong.
+func (r *reader) retryLarger(key, dst []byte, code C.int32_t) ([]byte, bool, error) {
+	for range maxAsks {
 		told, room := uint64(r.c.value_bytes), uint64(cap(dst))
 		switch {
 		case code == C.STATELAB_OK && told <= room:
@@ -91,8 +91,8 @@ func (r *reader) otherwise(key, dst []byte, code C.int32_t) ([]byte, bool, error
 			return dst[:0], false, fmt.Errorf("%s: %w", r.db.library.name, sharedlib.Answered(&r.c.error, "get", code))
 		case told <= room:
 			return dst[:0], false, fmt.Errorf("the library found a buffer of %d bytes too small for a value of %d", room, told)
-		case told > mostValueBytes:
-			return dst[:0], false, fmt.Errorf("the library speaks of a value of %d bytes, beyond the %d that are believed", told, mostValueBytes)
+		case told > maxValueBytes:
+			return dst[:0], false, fmt.Errorf("the library speaks of a value of %d bytes, beyond the %d that are believed", told, maxValueBytes)
 		}
 		r.guess = max(r.guess, int(told))
 		dst = make([]byte, 0, told)

@@ -53,16 +53,16 @@ func (d *db) start(ctx context.Context) error {
 			return err
 		}
 	} else if d.readOnly {
-		if err := d.haveTables(); err != nil {
+		if err := d.checkTablesExist(); err != nil {
 			return err
 		}
 	}
 	return d.follower.Refresh(ctx, nil)
 }
 
-// haveTables refuses a database that lists tables which are not here. goleveldb opens it, and fails when a
+// checkTablesExist refuses a database that lists tables which are not here. goleveldb opens it, and fails when a
 // Get needs one.
-func (d *db) haveTables() error {
+func (d *db) checkTablesExist() error {
 	tables, err := d.tables()
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (d *db) haveTables() error {
 	}
 	return engine.Fail(engine.CodeNotDatabase, "%s lists %s that are not there, such as %s: they were lost, or not copied", d.dir,
 		unit.Plural(len(missing), "table"), missing[0]).
-		With("copy the whole folder again while the program that owns it is stopped, or read the original")
+		WithRemedy("copy the whole folder again while the program that owns it is stopped, or read the original")
 }
 
 // pinTables keeps every table open that the database consists of: its writer may
@@ -123,7 +123,7 @@ func parseTables(text string) ([]blockio.LiveTable, error) {
 			}
 			if n >= engine.MaxLevels {
 				return nil, engine.Fail(engine.CodeUnsupported, "a table is on level %d, and only levels below %d are counted", n, engine.MaxLevels).
-					With("let the program that owns the database write a copy with fewer levels")
+					WithRemedy("let the program that owns the database write a copy with fewer levels")
 			}
 			level = n
 			continue
@@ -357,7 +357,7 @@ func (w *writer) Commit() error {
 func (*writer) Close() error { return nil }
 
 // rest: compactions follow each other within microseconds.
-var rest = adapter.Quiet{Poll: 10 * time.Millisecond, Rest: 50 * time.Millisecond, Overdue: 2 * time.Second}
+var rest = adapter.IdleDetector{Poll: 10 * time.Millisecond, Rest: 50 * time.Millisecond, Overdue: 2 * time.Second}
 
 // Settle flushes and waits for the compactions that follow by themselves. It
 // compacts no range: that would leave a shape no node has.
@@ -427,9 +427,9 @@ func (d *db) due(s *leveldb.DBStats) (due bool, pendingBytes int64) {
 			}
 			continue
 		}
-		most := int64(float64(d.settings.CompactionTotalSize) * math.Pow(levelGrowth, float64(level)))
-		if bytes >= most {
-			due, pendingBytes = true, pendingBytes+bytes-most
+		maximum := int64(float64(d.settings.CompactionTotalSize) * math.Pow(levelGrowth, float64(level)))
+		if bytes >= maximum {
+			due, pendingBytes = true, pendingBytes+bytes-maximum
 		}
 	}
 	return due, pendingBytes

@@ -89,7 +89,7 @@ func (e Engine) Open(ctx context.Context, o engine.Options) (engine.DB, error) {
 	if err := check(o.Dir); err != nil {
 		return nil, err
 	}
-	opened, err := adapter.Beside(ctx, o.Dir, o.IgnoreLock, func() (*db, error) { return open(ctx, o, s) })
+	opened, err := adapter.RetryOpen(ctx, o.Dir, o.IgnoreLock, func() (*db, error) { return open(ctx, o, s) })
 	if err != nil {
 		return nil, fmt.Errorf("goleveldb: open %s: %w", o.Dir, err)
 	}
@@ -126,14 +126,14 @@ func open(ctx context.Context, o engine.Options, s settings) (_ *db, err error) 
 		return nil, errors.Join(err, base.Close())
 	}
 	var opened *leveldb.DB
-	err = blockio.KeepingLogs([]string{o.Dir}, o.IgnoreLock, func() (err error) {
+	err = blockio.DetectWALRemoval([]string{o.Dir}, o.IgnoreLock, func() (err error) {
 		opened, err = leveldb.Open(counting, s.translate(o))
 		return err
 	})
 	if opened == nil {
 		if order := orderOf(o.Dir); order != "" && order != comparer.DefaultComparer.Name() {
 			return nil, errors.Join(engine.Fail(engine.CodeUnsupported, "its keys are not in LevelDB's own order but in %s, of the program that owns it", order).
-				With("let that program copy the keys to a database in LevelDB's own order"), base.Close())
+				WithRemedy("let that program copy the keys to a database in LevelDB's own order"), base.Close())
 		}
 		if ldberrors.IsCorrupted(err) && !errors.Is(err, fs.ErrNotExist) {
 			err = &engine.NotADatabaseError{Dir: o.Dir, Why: err.Error()}
@@ -305,13 +305,13 @@ const (
 	readOnlyBuffer = 64 * kib
 	// tableBytes is what an open table takes: reader, descriptor, cache node.
 	tableBytes = 1 * kib
-	leastBytes = 4 * mib
+	minBytes   = 4 * mib
 )
 
 // split deals a budget out; see the package comment. handlesFixed keeps the number
 // of open tables.
 func (s *settings) split(budget int64, handlesFixed bool) error {
-	if budget < leastBytes {
+	if budget < minBytes {
 		return fmt.Errorf("a budget of %d bytes is too small: give goleveldb 4MiB or more", budget)
 	}
 	quarter := int(budget / 4)

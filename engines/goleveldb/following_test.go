@@ -68,7 +68,7 @@ func TestFollowing(t *testing.T) {
 		must(t, w.Commit())
 		must(t, w.Close())
 		awaitLevels(t, d.leveldb, d.settings.translate(o))
-		following.Look(time.Duration(step))
+		following.Poll(time.Duration(step))
 		r, err := d.Reader()
 		must(t, err)
 		before := d.Counters()
@@ -89,7 +89,7 @@ func TestFollowing(t *testing.T) {
 	var numbers []uint32
 	for _, g := range all {
 		var found bool
-		if numbers, found, err = walk.Get(lsmtail.At(append([]byte{0}, g.key...), time.Duration(g.step)), false, numbers); err != nil || found != g.found {
+		if numbers, found, err = walk.Get(lsmtail.AppendTime(append([]byte{0}, g.key...), time.Duration(g.step)), false, numbers); err != nil || found != g.found {
 			t.Fatalf("step %d, key %x: found %v, goleveldb %v: %v", g.step, g.key, found, g.found, err)
 		}
 		accesses[g.step] -= int64(len(numbers))
@@ -102,11 +102,11 @@ func TestFollowing(t *testing.T) {
 	gone := 0
 	changes, _ := following.Changes(0, true)
 	for _, c := range changes {
-		if c.Gone > 0 {
+		if c.TableDeleted > 0 {
 			gone++
 		}
 	}
-	if gone < steps || len(following.Came()) < gone {
+	if gone < steps || len(following.TablesAdded()) < gone {
 		t.Errorf("%d tables are gone", gone)
 	}
 	must(t, following.Close())

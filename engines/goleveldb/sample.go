@@ -40,7 +40,7 @@ func (d *db) sampleAll(ctx context.Context, n int, seed uint64, yield func(key [
 	defer func() { err = errors.Join(err, aside.Close()) }()
 	entries := make([]uint64, len(tables))
 	for i, t := range tables {
-		if a := d.recorder.Anatomy(t.Number); a != nil {
+		if a := d.recorder.TableLayout(t.Number); a != nil {
 			entries[i] = a.Entries
 		}
 	}

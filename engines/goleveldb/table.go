@@ -14,7 +14,7 @@ import (
 const trailerBytes = 5
 
 var errDamaged = engine.Fail(engine.CodeDamaged, "not a whole LevelDB table").
-	With("copy the whole folder again while the program that owns it is stopped, or let that program repair it")
+	WithRemedy("copy the whole folder again while the program that owns it is stopped, or let that program repair it")
 
 // asDamaged is an error of reading a table that says what it means for the database.
 func asDamaged(err error) error {
@@ -37,8 +37,8 @@ func withTable(path string, read func(*blockbased.Table) error) error {
 
 // learner reads the anatomy of tables: footer, index, and a few data blocks.
 // blockSize is that of the options: it decides on the size of buffers.
-func learner(blockSize int) blockio.Learner {
-	return func(path string) (anatomy *blockio.Anatomy, err error) {
+func learner(blockSize int) blockio.LayoutReader {
+	return func(path string) (anatomy *blockio.TableLayout, err error) {
 		err = withTable(path, func(t *blockbased.Table) error {
 			sample, err := sampleOf(t)
 			if err != nil {
@@ -48,7 +48,7 @@ func learner(blockSize int) blockio.Learner {
 			if err != nil {
 				return err
 			}
-			anatomy, err = blockio.NewAnatomy(t.Blocks(), t.Bytes, sample.entries, map[uint64]int64{offset: int64(index)})
+			anatomy, err = blockio.NewTableLayout(t.Blocks(), t.Bytes, sample.entries, map[uint64]int64{offset: int64(index)})
 			if err != nil {
 				return err
 			}

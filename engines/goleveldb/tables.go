@@ -22,19 +22,19 @@ const tunedError = 0.05
 const beyond = 0.2
 
 // Tables are the settings of tables with these options, and what tables of LevelDB are like. Of o, Handles are the tables that there are.
-func (e Engine) Tables(o engine.Options) (kind tablemodel.Kind, present tablemodel.Tables, errs []error) {
+func (e Engine) Tables(o engine.Options) (kind tablemodel.TableModel, present tablemodel.TableOptions, errs []error) {
 	s, errs := resolve(e.Info(), o)
-	present = tablemodel.Tables{BlockBytes: int64(s.BlockSize), FilterBits: float64(s.BloomBitsPerKey), LastFilters: true}
-	rates := map[tablemodel.Tables]float64{}
-	said := func(t tablemodel.Tables) string {
+	present = tablemodel.TableOptions{BlockBytes: int64(s.BlockSize), FilterBits: float64(s.BloomBitsPerKey), LastFilters: true}
+	rates := map[tablemodel.TableOptions]float64{}
+	said := func(t tablemodel.TableOptions) string {
 		if t.Compression == "" {
 			return s.Compression
 		}
 		return t.Compression
 	}
-	return tablemodel.Kind{
-		Rate: func(to tablemodel.Tables, _ float64) float64 {
-			of := tablemodel.Tables{BlockBytes: max(to.BlockBytes, stretch), FilterBits: to.FilterBits}
+	return tablemodel.TableModel{
+		Rate: func(to tablemodel.TableOptions, _ float64) float64 {
+			of := tablemodel.TableOptions{BlockBytes: max(to.BlockBytes, stretch), FilterBits: to.FilterBits}
 			if _, known := rates[of]; !known {
 				const entryBytes = 150 // about
 				rates[of] = filterRate(int(of.FilterBits), int(of.BlockBytes/entryBytes))
@@ -42,27 +42,27 @@ func (e Engine) Tables(o engine.Options) (kind tablemodel.Kind, present tablemod
 			return rates[of]
 		},
 		// A block is closed by the entry that reaches its size.
-		BlockBytes: func(_ engine.Level, entryBytes float64, to tablemodel.Tables) float64 {
+		BlockBytes: func(_ engine.Level, entryBytes float64, to tablemodel.TableOptions) float64 {
 			return entryBytes * math.Ceil(float64(to.BlockBytes)/entryBytes)
 		},
 		FilterBytes: filterBytes,
-		Cached: func(kind engine.BlockType, bytes float64, to tablemodel.Tables) float64 {
+		Cached: func(kind engine.BlockType, bytes float64, to tablemodel.TableOptions) float64 {
 			if kind == engine.Data { // nearly all are larger than what a buffer of their size holds
 				bytes = max(bytes, float64(to.BlockBytes+trailerBytes+1))
 			}
 			return float64(blockbased.Buffer(int(bytes), int(to.BlockBytes)))
 		},
-		Beyond: beyond, Trailer: trailerBytes, Error: tunedError, MemTables: 2 * int64(s.WriteBuffer),
+		SeparatorGap: beyond, Trailer: trailerBytes, Error: tunedError, MemTables: 2 * int64(s.WriteBuffer),
 		Compression: s.Compression, Compressions: []string{tablemodel.NoCompression, tablemodel.DefaultCompression},
 		Options: []tablemodel.Option{
-			tablemodel.Values(func(t *tablemodel.Tables, v int64) { t.BlockBytes = v }, 1*kib, 2*kib, 4*kib, 8*kib, 16*kib, 32*kib, 64*kib),
-			tablemodel.Values(func(t *tablemodel.Tables, v float64) { t.FilterBits = v }, 0, 5, 8, 10, 12, 14, 16, 20),
+			tablemodel.Values(func(t *tablemodel.TableOptions, v int64) { t.BlockBytes = v }, 1*kib, 2*kib, 4*kib, 8*kib, 16*kib, 32*kib, 64*kib),
+			tablemodel.Values(func(t *tablemodel.TableOptions, v float64) { t.FilterBits = v }, 0, 5, 8, 10, 12, 14, 16, 20),
 		},
-		Words: func(t tablemodel.Tables) map[string]string {
+		OptionMap: func(t tablemodel.TableOptions) map[string]string {
 			return map[string]string{"BlockSize": fmt.Sprintf("%dKiB", t.BlockBytes/kib), "BloomBitsPerKey": strconv.FormatFloat(t.FilterBits, 'f', -1, 64),
 				"Compression": said(t)}
 		},
-		Snippet: func(t tablemodel.Tables, cacheBytes int64) string {
+		Snippet: func(t tablemodel.TableOptions, cacheBytes int64) string {
 			return snippet(t, said(t), cacheBytes, s.OpenFilesCacheCapacity)
 		},
 		Rewrite: "DB.CompactRange of all keys (util.Range{})",
@@ -101,7 +101,7 @@ func filterBytes(bits, dataBlocks, dataBytes float64) float64 {
 }
 
 // snippet sets the options in a program.
-func snippet(t tablemodel.Tables, compression string, cacheBytes int64, files int) string {
+func snippet(t tablemodel.TableOptions, compression string, cacheBytes int64, files int) string {
 	filters := ""
 	if t.FilterBits > 0 {
 		filters = fmt.Sprintf("    Filter:                 filter.NewBloomFilter(%d),\n", int(t.FilterBits))

@@ -24,8 +24,8 @@ type db struct {
 	opened   uintptr // last transaction at Open
 }
 
-func words() mmapdb.Words {
-	return mmapdb.Words{First: lmdb.First, Last: lmdb.Last, Next: lmdb.NextNoDup, SetRange: lmdb.SetRange, IsNotFound: lmdb.IsNotFound}
+func words() mmapdb.CursorOps {
+	return mmapdb.CursorOps{First: lmdb.First, Last: lmdb.Last, Next: lmdb.NextNoDup, SetRange: lmdb.SetRange, IsNotFound: lmdb.IsNotFound}
 }
 
 // Shape counts the pages in use and those free between them, not the map.

@@ -68,7 +68,7 @@ func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
 	d, err := open(o, s)
 	if lmdb.IsErrno(err, lmdb.VersionMismatch) {
 		return nil, engine.Fail(engine.CodeUnsupported, "lmdb: open %s: %w: another version of LMDB wrote it", o.Dir, err).
-			With("copy it: mdb_dump -a of that version, piped into mdb_load of LMDB 0.9")
+			WithRemedy("copy it: mdb_dump -a of that version, piped into mdb_load of LMDB 0.9")
 	}
 	if lmdb.IsErrno(err, lmdb.Invalid) {
 		return nil, &engine.NotADatabaseError{Dir: o.Dir, Why: err.Error()}
@@ -97,7 +97,7 @@ func open(o engine.Options, s settings) (d *db, err error) {
 			err = errors.Join(err, env.Close())
 		}
 	}()
-	if err := errors.Join(env.SetMaxReaders(s.maxReaders), env.SetMaxDBs(mmapdb.MostTables+1), env.SetMapSize(s.mapBytes)); err != nil {
+	if err := errors.Join(env.SetMaxReaders(s.maxReaders), env.SetMaxDBs(mmapdb.MaxTables+1), env.SetMapSize(s.mapBytes)); err != nil {
 		return nil, err
 	}
 	var flags uint
@@ -156,7 +156,7 @@ const (
 	defaultMapBytes = 1 << 40
 
 	defaultReaders = 8192 // goroutines, not threads
-	mostReaders    = 1 << 20
+	maxReaders     = 1 << 20
 )
 
 func profiles() []adapter.Profile[settings] {
@@ -180,7 +180,7 @@ func resolve(info engine.Info, o engine.Options) (settings, []error) {
 			s.table.Option("accounts"),
 			adapter.Choice("sync_mode", &s.syncMode, "nosync", "nometasync", "durable"),
 			adapter.Size("map_size", "1TiB", &s.mapBytes, 1<<20),
-			mmapdb.Readers(&s.maxReaders, 1, mostReaders),
+			mmapdb.Readers(&s.maxReaders, 1, maxReaders),
 		}
 	})
 	return s, append(errs, s.table.Check(info.Name, o)...)

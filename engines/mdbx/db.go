@@ -23,8 +23,8 @@ type db struct {
 	readOnly bool
 }
 
-func words() mmapdb.Words {
-	return mmapdb.Words{First: mdbx.First, Last: mdbx.Last, Next: mdbx.NextNoDup, SetRange: mdbx.SetRange, IsNotFound: mdbx.IsNotFound}
+func words() mmapdb.CursorOps {
+	return mmapdb.CursorOps{First: mdbx.First, Last: mdbx.Last, Next: mdbx.NextNoDup, SetRange: mdbx.SetRange, IsNotFound: mdbx.IsNotFound}
 }
 
 // Shape counts the pages in use and those free between them, not the hole up to

@@ -103,12 +103,12 @@ func translate(err error, o engine.Options) error {
 		return locked(o)
 	case mdbx.VersionMismatch:
 		return engine.Fail(engine.CodeUnsupported, "%w: a version of libmdbx wrote it that %s does not read", err, mdbx.Version()).
-			With("copy it: mdbx_dump -a of that version, piped into mdbx_load of this one")
+			WithRemedy("copy it: mdbx_dump -a of that version, piped into mdbx_load of this one")
 	case mdbx.Invalid:
 		return &engine.NotADatabaseError{Dir: o.Dir, Why: failed.Errno.Error()}
 	case mdbx.Corrupted, mdbx.Incompatible:
 		return engine.Fail(engine.CodeDamaged, "%w: the file is damaged, or a version of libmdbx wrote it that this one does not read", err).
-			With("ask libmdbx's own tool: mdbx_chk -v %s", filepath.Join(o.Dir, dataFile))
+			WithRemedy("ask libmdbx's own tool: mdbx_chk -v %s", filepath.Join(o.Dir, dataFile))
 	case wannaRecovery:
 		return fmt.Errorf("%w: it was not closed cleanly, and reading leaves it as it is: open and close it with its own program first", err)
 	}
@@ -180,7 +180,7 @@ func openBeside(env *mdbx.Env, dir string, flags uint) (err error) {
 
 // configure sets what libmdbx wants to know before it opens.
 func (d *db) configure(create bool) error {
-	err := errors.Join(d.env.SetOption(mdbx.OptMaxReaders, uint64(d.settings.maxReaders)), d.env.SetOption(mdbx.OptMaxDB, mmapdb.MostTables+1))
+	err := errors.Join(d.env.SetOption(mdbx.OptMaxReaders, uint64(d.settings.maxReaders)), d.env.SetOption(mdbx.OptMaxDB, mmapdb.MaxTables+1))
 	if err != nil || d.readOnly {
 		return err
 	}
@@ -234,7 +234,7 @@ const (
 	// Small, so that the file of a small database is not mostly a hole.
 	defaultGrowthBytes = 16 << 20
 
-	mostReaders    = 32767 // libmdbx's own limit
+	maxReaders     = 32767 // libmdbx's own limit
 	defaultReaders = 8192  // goroutines, not threads
 )
 
@@ -256,22 +256,22 @@ func syncModes() map[string]uint {
 	return map[string]uint{"safe_nosync": mdbx.SafeNoSync, "utterly_nosync": mdbx.UtterlyNoSync, "durable": mdbx.Durable}
 }
 
-// leastBudget leaves libmdbx the dirty pages it cannot do without.
-const leastBudget = 4 << 20
+// minBudget leaves libmdbx the dirty pages it cannot do without.
+const minBudget = 4 << 20
 
 func resolve(info engine.Info, o engine.Options) (settings, []error) {
 	s, errs := adapter.Resolve(info, profiles(), o, func(s *settings) []adapter.Option {
 		return []adapter.Option{
 			s.table.Option("PlainState"),
 			adapter.Choice("sync_mode", &s.syncMode, "safe_nosync", "utterly_nosync", "durable"),
-			mmapdb.Readers(&s.maxReaders, 4, mostReaders),
+			mmapdb.Readers(&s.maxReaders, 4, maxReaders),
 			adapter.PowerOfTwo("page_size", "4096", &s.pageBytes, mdbx.MinPageSize, mdbx.MaxPageSize),
 			adapter.Size("size_upper", "2TiB", &s.upperBytes, 1<<20),
 			adapter.Size("growth_step", "16MiB", &s.growthBytes, 1<<16),
 		}
 	})
-	if o.MemoryBytes > 0 && o.MemoryBytes < leastBudget {
-		errs = append(errs, fmt.Errorf("mdbx: a budget of %d bytes is below the %d that writing needs: write --memory 64MiB", o.MemoryBytes, leastBudget))
+	if o.MemoryBytes > 0 && o.MemoryBytes < minBudget {
+		errs = append(errs, fmt.Errorf("mdbx: a budget of %d bytes is below the %d that writing needs: write --memory 64MiB", o.MemoryBytes, minBudget))
 	}
 	return s, append(errs, s.table.Check(info.Name, o)...)
 }

@@ -60,7 +60,7 @@ func (library) Open(
 		base = pebble1fs.ReadOnly(base, blockio.ReadOnly{IgnoreLock: o.IgnoreLock})
 	}
 	options.FS = pebble1fs.Counting(base, recorder)
-	pebble1fs.Obey(options, s.Kept)
+	pebble1fs.ApplyStoredOptions(options, s.Kept)
 	options.EventListener = listener(events)
 	options.Cache = pebble.NewCache(s.CacheBytes)
 	defer options.Cache.Unref() // the database holds its own reference
@@ -256,7 +256,7 @@ func (s seeker) Get(key, dst []byte) ([]byte, bool, error) {
 	if err != nil {
 		return dst[:0], false, err
 	}
-	return pebbledb.Sought(i, key, dst)
+	return pebbledb.GetBySeek(i, key, dst)
 }
 
 func (seeker) Close() error { return nil }
@@ -332,8 +332,8 @@ func (v version) Metrics() pebbledb.Metrics {
 	return told
 }
 
-// OpenAside opens dir once more, for reading only. The lock is ours already.
-func (version) OpenAside(dir string, kept dbformat.KeptByPebble) (pebbledb.Aside, error) {
+// OpenReadOnly opens dir once more, for reading only. The lock is ours already.
+func (version) OpenReadOnly(dir string, kept dbformat.KeptByPebble) (pebbledb.ReadOnlyDB, error) {
 	options := &pebble.Options{
 		ReadOnly: true,
 		FS:       pebble1fs.ReadOnly(vfs.Default, blockio.ReadOnly{IgnoreLock: true}),
@@ -341,10 +341,10 @@ func (version) OpenAside(dir string, kept dbformat.KeptByPebble) (pebbledb.Aside
 		Cache:    pebble.NewCache(pebbledb.AsideCacheBytes),
 	}
 	defer options.Cache.Unref()
-	pebble1fs.Obey(options, kept)
+	pebble1fs.ApplyStoredOptions(options, kept)
 	opened, err := pebble.Open(dir, options)
 	if err != nil {
 		return nil, err
 	}
-	return pebbledb.NewAside(opened, pebble.ErrNotFound), nil
+	return pebbledb.NewReadOnlyDB(opened, pebble.ErrNotFound), nil
 }

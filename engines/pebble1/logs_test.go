@@ -32,7 +32,7 @@ func TestLogsAreKept(t *testing.T) {
 	}
 	base := &flushing{FS: pebble1fs.ReadOnly(vfs.Default, blockio.ReadOnly{IgnoreLock: true}), writer: writer, log: logs[0]}
 	var reader *pebble.DB
-	err = blockio.KeepingLogs([]string{dir}, true, func() (err error) {
+	err = blockio.DetectWALRemoval([]string{dir}, true, func() (err error) {
 		reader, err = pebble.Open(dir, &pebble.Options{FS: base, ReadOnly: true})
 		return err
 	})

@@ -110,7 +110,8 @@ func runOf(t *testing.T, dir string, gets uint64) (*result.Run, bench.Spec) {
 func traced(t *testing.T, spec bench.Spec, isLarge map[string]bool) (byType [engine.NumBlockTypes]int, pebbles, large int) {
 	t.Helper()
 	var file bytes.Buffer
-	if _, err := curve.Record(t.Context(), &file, curve.Of{Engine: Engine{}, Spec: spec}, trace.Sample{}, engine.Part{}, func(result.Event) {}); err != nil {
+	if _, err := curve.Record(t.Context(), &file, curve.TraceRequest{Engine: Engine{}, Spec: spec},
+		trace.Sample{}, engine.Part{}, func(result.Event) {}); err != nil {
 		t.Fatal(err)
 	}
 	recorded, header, err := trace.Load(&file)

@@ -27,7 +27,7 @@ type db struct {
 	settings  settings
 	rocks     *C.rocksdb_t
 	families  []family             // that are open, the one that Gets go to first
-	kept      kept                 // of another program's database
+	kept      optionsFile          // of another program's database
 	logs      string               // folder of the write-ahead log
 	options   *C.rocksdb_options_t // hold the statistics
 	cache     *C.rocksdb_cache_t
@@ -65,7 +65,7 @@ func (d *db) start() (err error) {
 	if err := d.takeOptions(); err != nil {
 		return err
 	}
-	if err := blockio.KeepingLogs([]string{d.logs}, d.settings.ignoreLock, d.openFamilies); err != nil {
+	if err := blockio.DetectWALRemoval([]string{d.logs}, d.settings.ignoreLock, d.openFamilies); err != nil {
 		return err
 	}
 	d.writes = C.rocks_writeoptions_create()
@@ -175,7 +175,7 @@ func (d *db) Sync(context.Context) error {
 	}
 	var message *C.char
 	C.rocks_flush_wal(d.rocks, 1, &message)
-	if err := taken(message); err != nil {
+	if err := errFromC(message); err != nil {
 		return fmt.Errorf("rocksdb: sync the WAL: %w", err)
 	}
 	return nil

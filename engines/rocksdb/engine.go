@@ -74,7 +74,7 @@ func (e Engine) Open(ctx context.Context, o engine.Options) (engine.DB, error) {
 	if err := checkDir(o); err != nil {
 		return nil, err
 	}
-	opened, err := adapter.Beside(ctx, o.Dir, o.IgnoreLock, func() (*db, error) { return open(s) })
+	opened, err := adapter.RetryOpen(ctx, o.Dir, o.IgnoreLock, func() (*db, error) { return open(s) })
 	if err != nil {
 		return nil, fmt.Errorf("rocksdb: open %s: %w", o.Dir, err)
 	}

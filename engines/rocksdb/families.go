@@ -119,7 +119,7 @@ func (d *db) familyNames() (names []string, err error) {
 	var count C.size_t
 	var message *C.char
 	list := C.rocks_list_column_families(d.options, dir, &count, &message)
-	if err := taken(message); err != nil {
+	if err := errFromC(message); err != nil {
 		return nil, fmt.Errorf("list the column families: %w", err)
 	}
 	defer C.rocks_list_column_families_destroy(list, count)
@@ -172,7 +172,7 @@ func (d *db) openNamed(names []string) (err error) {
 	} else {
 		d.rocks = C.rocks_open_column_families(d.options, dir, C.int(len(names)), &texts[0], &each[0], &handles[0], &message)
 	}
-	if err := taken(message); err != nil {
+	if err := errFromC(message); err != nil {
 		if engine.CodeOf(err) == engine.CodeInUse {
 			return blockio.Locked(filepath.Join(d.settings.dir, "LOCK"))
 		}
@@ -193,7 +193,7 @@ func (d *db) elsewhere(err error) error {
 	dir := d.settings.dir
 	return engine.Fail(engine.CodeNotDatabase, "%s lists files that it does not hold: they were lost or not copied, or the program that owns the database keeps "+
 		"them in further folders (db_paths, cf_paths), whose names RocksDB does not store: %w", dir, err).
-		With("if there are further folders, make a folder of links to all files and give that with --db: mkdir NEW; ln -s %s/* FURTHER/* NEW/", dir)
+		WithRemedy("if there are further folders, make a folder of links to all files and give that with --db: mkdir NEW; ln -s %s/* FURTHER/* NEW/", dir)
 }
 
 // warnOfFamilies says that most of a database may be in families that no Get goes to.

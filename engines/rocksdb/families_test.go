@@ -82,7 +82,7 @@ func TestFamilies(t *testing.T) {
 	price := func(levels []engine.Level) (float64, error) { return fidelity.Reads(levels, 0, cache) }
 	measured, verdicts := map[string]float64{}, map[string]fidelity.Verdict{}
 	for _, name := range []string{familytest.Accounts, familytest.Storage} {
-		if verdicts[name], err = fidelity.Judge(tables[name], nil, price); err != nil {
+		if verdicts[name], err = fidelity.Compare(tables[name], nil, price); err != nil {
 			t.Fatal(err)
 		}
 		measured[name] = readsPerGet(t, engine.Options{Dir: dir, CacheBytes: cache, Overrides: map[string]string{"table": name}})

@@ -20,9 +20,9 @@ import (
 	"github.com/statelab/statelab/internal/observe/dbformat"
 )
 
-// kept is what a database says of itself in its newest OPTIONS file: as RocksDB loads it, and as
+// optionsFile is what a database says of itself in its newest OPTIONS file: as RocksDB loads it, and as
 // text, because the C interface has no way to ask for most options. The zero value has none.
-type kept struct {
+type optionsFile struct {
 	file     string // its name; "": the database has none
 	database named
 	families map[string]keptFamily
@@ -37,12 +37,12 @@ type kept struct {
 type keptFamily struct{ options, table named }
 
 // loadKept reads the OPTIONS file of dir. Block-based tables get the cache.
-func loadKept(dir string, cache *C.rocksdb_cache_t) (k kept, err error) {
+func loadKept(dir string, cache *C.rocksdb_cache_t) (k optionsFile, err error) {
 	name, sections, err := optionsfile.Read(dir)
 	if err != nil || name == "" {
-		return kept{}, err
+		return optionsFile{}, err
 	}
-	k = kept{file: filepath.Join(dir, name), families: map[string]keptFamily{}}
+	k = optionsFile{file: filepath.Join(dir, name), families: map[string]keptFamily{}}
 	for _, s := range sections {
 		f := k.families[s.Name]
 		switch s.Kind {
@@ -64,22 +64,22 @@ func loadKept(dir string, cache *C.rocksdb_cache_t) (k kept, err error) {
 	defer C.rocks_env_destroy(env)
 	var message *C.char
 	C.rocks_load_latest_options(path, env, true, cache, &k.whole, &k.count, &k.names, &k.each, &message)
-	if err := taken(message); err != nil {
+	if err := errFromC(message); err != nil {
 		version, _ := load()
-		return kept{}, engine.Fail(engine.CodeUnsupported, "RocksDB %s cannot read %s: %w", version, k.file, err).
-			With("name the library of the program that owns the database in $" + LibraryVariable)
+		return optionsFile{}, engine.Fail(engine.CodeUnsupported, "RocksDB %s cannot read %s: %w", version, k.file, err).
+			WithRemedy("name the library of the program that owns the database in $" + LibraryVariable)
 	}
 	return k, nil
 }
 
-func (k kept) destroy() {
+func (k optionsFile) destroy() {
 	if k.file != "" {
 		C.rocks_load_latest_options_destroy(k.whole, k.names, k.each, k.count)
 	}
 }
 
 // of are the options of a family as RocksDB loads them; nil for one that the file does not have.
-func (k kept) of(name string) *C.rocksdb_options_t {
+func (k optionsFile) of(name string) *C.rocksdb_options_t {
 	for i, have := range unsafe.Slice(k.names, k.count) {
 		if C.GoString(have) == name {
 			return unsafe.Slice(k.each, k.count)[i]
@@ -89,7 +89,7 @@ func (k kept) of(name string) *C.rocksdb_options_t {
 }
 
 // inForce are the options of a family by RocksDB's names: those of the file, changed by l.
-func (k kept) inForce(name string, l layout) named {
+func (k optionsFile) inForce(name string, l layout) named {
 	all := named{}
 	f := k.families[name]
 	for _, part := range []named{k.database, f.options, f.table, l.database, l.table} {
@@ -100,7 +100,7 @@ func (k kept) inForce(name string, l layout) named {
 
 // familyOptions are those that a family is opened with for reading: the file's, with our cache and
 // what l changes. nil for a family that the file does not have.
-func (k kept) familyOptions(name string, l layout, cache *C.rocksdb_cache_t) (*C.rocksdb_options_t, error) {
+func (k optionsFile) familyOptions(name string, l layout, cache *C.rocksdb_cache_t) (*C.rocksdb_options_t, error) {
 	base := k.of(name)
 	if base == nil {
 		return nil, nil
@@ -125,7 +125,7 @@ func (k kept) familyOptions(name string, l layout, cache *C.rocksdb_cache_t) (*C
 }
 
 // databaseOptions are those of the whole database, with its log in logs: the file's, changed by l.
-func (k kept) databaseOptions(logs string, l layout) (*C.rocksdb_options_t, error) {
+func (k optionsFile) databaseOptions(logs string, l layout) (*C.rocksdb_options_t, error) {
 	l.database = maps.Clone(l.database)
 	delete(l.database, "wal_dir")
 	// Mapped files would be read past the counters, and a database without some of its tables
@@ -143,7 +143,7 @@ func (k kept) databaseOptions(logs string, l layout) (*C.rocksdb_options_t, erro
 }
 
 // logsIn is the folder of the write-ahead logs.
-func (k kept) logsIn(dir, asked string) (string, error) {
+func (k optionsFile) logsIn(dir, asked string) (string, error) {
 	if asked == "" {
 		return dbformat.LogFolder(dir, k.file, k.database["wal_dir"])
 	}
@@ -185,18 +185,18 @@ func known(option, value string) bool {
 }
 
 // foreignFormat refuses a family whose tables cannot be counted in blocks.
-func (k kept) foreignFormat(name string) error {
+func (k optionsFile) foreignFormat(name string) error {
 	format := k.families[name].options["table_factory"]
 	if known("table_factory", format) {
 		return nil
 	}
 	return engine.Fail(engine.CodeUnsupported, "column family %s has tables of the format %s, which have no blocks to count (%s)",
 		unit.Printable(name), format, k.file).
-		With("choose another table with --table, or let the program that owns the database write a copy with block-based tables")
+		WithRemedy("choose another table with --table, or let the program that owns the database write a copy with block-based tables")
 }
 
 // foreignOrder refuses a family whose order RocksDB's library does not know.
-func (k kept) foreignOrder(name string) error {
+func (k optionsFile) foreignOrder(name string) error {
 	order := k.families[name].options["comparator"]
 	if known("comparator", order) {
 		return nil
@@ -211,7 +211,7 @@ func (k kept) foreignOrder(name string) error {
 }
 
 // usesFilters reports whether Gets of a family ask the filters of its tables.
-func (k kept) usesFilters(name string, l layout) bool {
+func (k optionsFile) usesFilters(name string, l layout) bool {
 	if k.file == "" {
 		return true
 	}
@@ -222,12 +222,12 @@ func (k kept) usesFilters(name string, l layout) bool {
 }
 
 // timed reports whether keys of a family end with a time.
-func (k kept) timed(name string) bool {
+func (k optionsFile) timed(name string) bool {
 	return strings.HasSuffix(k.families[name].options["comparator"], timestamps)
 }
 
 // reversed reports whether the last key of a family comes first.
-func (k kept) reversed(name string) bool {
+func (k optionsFile) reversed(name string) bool {
 	return strings.HasPrefix(k.families[name].options["comparator"], backwards)
 }
 
@@ -238,13 +238,13 @@ func (d *db) readOptions(f family) (*C.rocksdb_readoptions_t, error) {
 		C.rocks_readoptions_destroy(o)
 		version, _ := load()
 		return nil, engine.Fail(engine.CodeUnsupported, "keys of column family %s end with a time (%s), which RocksDB %s cannot read", unit.Printable(f.name),
-			d.kept.file, version).With(howToGet)
+			d.kept.file, version).WithRemedy(howToGet)
 	}
 	return o, nil
 }
 
 // warnings are about options of a family that can be obeyed in part only.
-func (k kept) warnings(name string) (all []engine.Warning) {
+func (k optionsFile) warnings(name string) (all []engine.Warning) {
 	f, shown := k.families[name], unit.Printable(name)
 	warn := func(code, option, means, remedy string) {
 		all = append(all, engine.Warning{Code: code, Remedy: remedy, Text: fmt.Sprintf("%s of column family %s is %s, code of the program that owns "+

@@ -30,8 +30,8 @@ func TestLayouts(t *testing.T) {
 	for _, c := range []struct {
 		profile            string
 		cache              int64
-		leastReads, reads  float64 // a Get
-		leastBytes, bytes  float64 // a Get
+		minReads, reads    float64 // a Get
+		minBytes, bytes    float64 // a Get
 		filters, someIndex bool    // are read
 	}{
 		{"default", smallCache, 0.97, 1, 3500, 5000, false, false},
@@ -53,9 +53,9 @@ func TestLayouts(t *testing.T) {
 			perGet, bytes := float64(total.Count)/layoutGets, float64(total.Bytes)/layoutGets
 			t.Logf("%.3f reads, %.0f bytes a Get: data %v, index %v, whole index %v, filter %v", perGet, bytes,
 				reads.Type(engine.Data), reads.Type(engine.Index), reads.Type(engine.SingleIndex), reads.Type(engine.Filter))
-			if perGet < c.leastReads || perGet > c.reads || bytes < c.leastBytes || bytes > c.bytes {
+			if perGet < c.minReads || perGet > c.reads || bytes < c.minBytes || bytes > c.bytes {
 				t.Errorf("%.3f reads and %.0f bytes a Get of %s, want %.2f to %.2f and %.0f to %.0f", perGet, bytes, layoutTable,
-					c.leastReads, c.reads, c.leastBytes, c.bytes)
+					c.minReads, c.reads, c.minBytes, c.bytes)
 			}
 			index := reads.Type(engine.SingleIndex)
 			if c.profile == "partitioned" {

@@ -73,7 +73,7 @@ func besideExecutable() (string, error) {
 func loadFrom(path string) error {
 	c := C.CString(path)
 	defer C.free(unsafe.Pointer(c))
-	return taken(C.rocks_load(c))
+	return errFromC(C.rocks_load(c))
 }
 
 func loadedVersion() string {
@@ -83,8 +83,8 @@ func loadedVersion() string {
 	return "of unknown version"
 }
 
-// taken is an error of RocksDB's, freed; nil for none.
-func taken(message *C.char) error {
+// errFromC returns an error of RocksDB's, freed; nil for none.
+func errFromC(message *C.char) error {
 	if message == nil {
 		return nil
 	}

@@ -46,7 +46,7 @@ func TestLintMarked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	families, err := blockbased.Look(dir)
+	families, err := blockbased.ReadTableProperties(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func resolve(info engine.Info, o engine.Options) (settings, []error) {
 		s.leaveToFile(cmp.Or(o.Profile, ownProfile()))
 	}
 	errs = append(errs, s.override(o.Overrides)...)
-	s.table = rocksoptions.InForce(s.table) // of options as text, RocksDB itself forgets it and ends in a write
+	s.table = rocksoptions.Sanitize(s.table) // of options as text, RocksDB itself forgets it and ends in a write
 	if o.MemoryBytes > 0 {
 		if s.cacheKind == cachesim.FixedClockPolicy {
 			errs = append(errs, engine.Fail(engine.CodeOption, "option %s=%s: the table of this cache is made once, and a memory budget changes the size of the cache: "+
@@ -111,8 +111,8 @@ func (s *settings) leaveToFile(profile string) {
 	})
 }
 
-// ours are options that the harness sets, with what to do instead.
-func ours() map[string]string {
+// reservedOptions are options that the harness sets, with what to do instead.
+func reservedOptions() map[string]string {
 	return map[string]string{
 		"max_open_files": "use --handles", "use_direct_reads": "use --page-cache direct", "block_cache": "use --cache", "no_block_cache": "use --cache",
 		"create_if_missing": "statelab load makes databases", "error_if_exists": "statelab load makes databases", "statistics": "they are always counted",
@@ -159,7 +159,7 @@ func (s *settings) override(overrides map[string]string) (errs []error) {
 			errs = append(errs, fmt.Errorf("option %q: RocksDB has none of that name; write write_buffer_size=16777216", name))
 			continue
 		}
-		if flag, is := ours()[name]; is {
+		if flag, is := reservedOptions()[name]; is {
 			errs = append(errs, fmt.Errorf("option %s cannot be set: %s", name, flag))
 			continue
 		}
@@ -231,7 +231,7 @@ func parsed(base *C.rocksdb_options_t, text string) (*C.rocksdb_options_t, error
 	o := C.rocks_options_create()
 	var message *C.char
 	C.rocks_get_options_from_string(base, c, o, &message)
-	if err := taken(message); err != nil {
+	if err := errFromC(message); err != nil {
 		C.rocks_options_destroy(o)
 		return nil, err
 	}
@@ -240,7 +240,7 @@ func parsed(base *C.rocksdb_options_t, text string) (*C.rocksdb_options_t, error
 
 // options are the options to open with, with cache as the block cache: those that k has, or the
 // library's defaults, changed by what is set here.
-func (s *settings) options(cache *C.rocksdb_cache_t, k kept, logs string) (*C.rocksdb_options_t, error) {
+func (s *settings) options(cache *C.rocksdb_cache_t, k optionsFile, logs string) (*C.rocksdb_options_t, error) {
 	if k.file != "" {
 		return k.databaseOptions(logs, s.set())
 	}

@@ -32,7 +32,7 @@ func TestProfilesAreInForce(t *testing.T) {
 				}
 			}
 		}
-		for name, want := range rocksoptions.InForce(p.Settings.All(nil)) {
+		for name, want := range rocksoptions.Sanitize(p.Settings.All(nil)) {
 			if !rocksoptions.Same(name, have[name], want) {
 				t.Errorf("%s: %s=%s in RocksDB's OPTIONS file, %s in the profile", p.Name, name, have[name], want)
 			}
@@ -88,7 +88,7 @@ func TestPredictedReads(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			load, reads, err := rocksoptions.Imagine(layout.All(c.set))
+			load, reads, err := rocksoptions.ModelFromOptions(layout.All(c.set))
 			if err != nil {
 				t.Fatal(err)
 			}

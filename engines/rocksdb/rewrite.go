@@ -177,7 +177,7 @@ func (b *build) write(ctx context.Context, path, dir string, t blockbased.Facts)
 	defer C.free(unsafe.Pointer(name))
 	var message *C.char
 	C.rocks_sstfilewriter_open(b.writer, name, &message)
-	if err := taken(message); err != nil {
+	if err := errFromC(message); err != nil {
 		return err
 	}
 	if err := blockbased.EachEntry(dir, t, &blockbased.Reading{}, func(key, value []byte, deleted bool) error {
@@ -186,12 +186,12 @@ func (b *build) write(ctx context.Context, path, dir string, t blockbased.Facts)
 		} else {
 			C.rocks_sstfilewriter_put(b.writer, chars(key), C.size_t(len(key)), chars(value), C.size_t(len(value)), &message)
 		}
-		return taken(message)
+		return errFromC(message)
 	}); err != nil {
 		return err
 	}
 	C.rocks_sstfilewriter_finish(b.writer, &message)
-	return errors.Join(taken(message), context.Cause(ctx))
+	return errors.Join(errFromC(message), context.Cause(ctx))
 }
 
 // ingest takes tables over that do not overlap one another.
@@ -209,7 +209,7 @@ func (d *db) ingest(paths []string) error {
 	C.rocks_ingestexternalfileoptions_set_move_files(o, 1)
 	var message *C.char
 	C.rocks_ingest_external_file_cf(d.rocks, d.own().handle, &names[0], C.size_t(len(paths)), o, &message)
-	return taken(message)
+	return errFromC(message)
 }
 
 // checkPlaces compares the levels of the tables with those of the database that they are of. A table whose keys lie in a gap

@@ -100,8 +100,8 @@ func TestRewrite(t *testing.T) {
 				}
 				was, is := sum(before), sum(after)
 				// Blocks of four times the size, but for the last one of each table.
-				mostBlocks := was.DataBlocks/3 + int64(was.Files)
-				if is.Keys != was.Keys || is.Files != was.Files || overrides != nil && is.DataBlocks > mostBlocks ||
+				maxBlocks := was.DataBlocks/3 + int64(was.Files)
+				if is.Keys != was.Keys || is.Files != was.Files || overrides != nil && is.DataBlocks > maxBlocks ||
 					strict && (is.DataBlocks != was.DataBlocks || is.FilterBytes != was.FilterBytes || is.IndexBlocks != was.IndexBlocks) {
 					t.Errorf("%+v, rewritten %+v", was, is)
 				}
@@ -156,7 +156,7 @@ func samePlaces(t *testing.T, dir, rewritten string, forHits bool) {
 // tablesIn are the tables of the default family in dir, by level; those of level 0 from the newest.
 func tablesIn(t *testing.T, dir string) []blockbased.Written {
 	t.Helper()
-	families, err := blockbased.Look(dir)
+	families, err := blockbased.ReadTableProperties(dir)
 	if err != nil || len(families) != 1 {
 		t.Fatalf("%d families: %v", len(families), err)
 	}

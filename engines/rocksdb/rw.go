@@ -105,7 +105,7 @@ func (r *reader) getAll(keys []byte, size int, dst []byte) (int, error) {
 }
 
 func (r *reader) failure() error {
-	err := taken(r.c.err)
+	err := errFromC(r.c.err)
 	r.c.err = nil
 	return explained(err)
 }
@@ -116,7 +116,7 @@ func explained(err error) error {
 		return err
 	}
 	return engine.Fail(engine.CodeUnsupported, "the key has merges that are still to be applied, which needs code of the program that owns the database: %w", err).
-		With("let that program write a copy that is compacted to the last level, or choose another table with --table")
+		WithRemedy("let that program write a copy that is compacted to the last level, or choose another table with --table")
 }
 
 func (r *reader) Close() error {
@@ -161,7 +161,7 @@ func (w *writer) Commit() error {
 	}
 	var message *C.char
 	C.rocks_write(w.db.rocks, w.db.writes, w.batch, &message)
-	if err := taken(message); err != nil {
+	if err := errFromC(message); err != nil {
 		return fmt.Errorf("rocksdb: commit a batch of %d entries: %w", count, err)
 	}
 	w.db.written.Add(w.bytes)

@@ -109,7 +109,7 @@ func sampleKey(it *C.rocksdb_iterator_t, point []byte, steps int) ([]byte, error
 		if C.rocks_iter_valid(it) == 0 {
 			var message *C.char
 			C.rocks_iter_get_error(it, &message)
-			if err := taken(message); err != nil {
+			if err := errFromC(message); err != nil {
 				return nil, explained(err)
 			}
 			return nil, errNone

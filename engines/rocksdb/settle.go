@@ -29,7 +29,7 @@ func (d *db) Settle(ctx context.Context, progress func(engine.Settling)) error {
 	defer C.rocks_flushoptions_destroy(flush)
 	var message *C.char
 	C.rocks_flush_cf(d.rocks, flush, d.own().handle, &message)
-	if err := taken(message); err != nil {
+	if err := errFromC(message); err != nil {
 		return fmt.Errorf("rocksdb: flush: %w", err)
 	}
 	for quiet := 0; quiet < settleLooks; {

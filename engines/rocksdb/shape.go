@@ -58,7 +58,7 @@ func (d *db) tableOf(f family, live []liveTable) (engine.Table, error) {
 	for _, file := range live {
 		if file.level >= engine.MaxLevels {
 			return t, engine.Fail(engine.CodeUnsupported, "rocksdb: a table is on level %d, and only levels below %d are counted", file.level, engine.MaxLevels).
-				With("let the program that owns the database write a copy with fewer levels")
+				WithRemedy("let the program that owns the database write a copy with fewer levels")
 		}
 		t.Bytes += file.bytes
 		levels[file.level].Files++

@@ -30,6 +30,6 @@ func (d *db) traceAccesses(path string) (stop func() error, err error) {
 	return func() error {
 		var message *C.char
 		C.end_trace(d.rocks, &message)
-		return taken(message)
-	}, taken(message)
+		return errFromC(message)
+	}, errFromC(message)
 }

@@ -109,12 +109,12 @@ func GethMemTables(m MemTables) MemTables {
 // all of geth's caches; 0 does not.
 func GethSetting(cacheBytes, budgetBytes, machineBytes int64, m MemTables) Setting {
 	database := max(ceilDiv(cacheBytes, mib), gethDatabaseMinMiB)
-	least := ceilDiv(100*database, gethMostPercent)
+	minimum := ceilDiv(100*database, gethMostPercent)
 	all := int64(gethCacheMiB)
 	if budgetBytes > 0 { // half of what is left for the other caches, half for the page cache
 		all = min(all, max(0, budgetBytes/mib-database)*100/gethOtherPercent/2)
 	}
-	all = max(all, least)
+	all = max(all, minimum)
 	if machineBytes > 0 {
 		all = min(all, machineBytes/mib/gethMemoryShare)
 	}
@@ -150,8 +150,8 @@ func GethFlags(cacheBytes, budgetBytes int64) string {
 		unit.Bytes(s.OtherCacheBytes))
 }
 
-// gethMost is the largest database cache inside a budget for all of geth's.
-func gethMost(budgetBytes int64) int64 {
+// gethMax is the largest database cache inside a budget for all of geth's.
+func gethMax(budgetBytes int64) int64 {
 	return int64(float64(budgetBytes) / (1 + float64(gethOtherPercent)/gethMostPercent))
 }
 

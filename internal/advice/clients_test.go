@@ -41,11 +41,11 @@ func TestGethSetting(t *testing.T) {
 
 func TestMostCacheIsInsideTheBudget(t *testing.T) {
 	const budget, tables = 8 << 30, 10_000
-	if got := MostCache(clients.AnyPebble, budget, tables); got != budget-tables*TableBytes {
+	if got := MaxCache(clients.AnyPebble, budget, tables); got != budget-tables*TableBytes {
 		t.Errorf("pebble: %d", got)
 	}
-	most := MostCache(clients.Geth, budget, tables)
-	s := GethSetting(most, budget-tables*TableBytes, 0, MemTables{CacheShare: 8})
+	maximum := MaxCache(clients.Geth, budget, tables)
+	s := GethSetting(maximum, budget-tables*TableBytes, 0, MemTables{CacheShare: 8})
 	if sum := s.CacheBytes + s.OtherCacheBytes + tables*TableBytes; sum > budget+64*mib || sum < budget*9/10 {
 		t.Errorf("geth: %d MiB of %d", sum/mib, budget/mib)
 	}

@@ -41,10 +41,10 @@ func SettingsOf(file []optionsfile.Section) (s Settings, err error) {
 	if values["cache_size"] == "" || values["mem_table_size"] == "" {
 		err = errors.New("no cache_size and mem_table_size: not an OPTIONS file of Pebble")
 	}
-	size := func(name string, most int64) (n int64) {
+	size := func(name string, maximum int64) (n int64) {
 		if text, is := values[name]; is {
 			var wrong error
-			if n, wrong = strconv.ParseInt(text, 10, 64); wrong != nil || n < 0 || n > most {
+			if n, wrong = strconv.ParseInt(text, 10, 64); wrong != nil || n < 0 || n > maximum {
 				err = fmt.Errorf("%s=%.40q is not a size", name, text)
 			}
 		}
@@ -188,8 +188,8 @@ const (
 // Verdict says whether the disk can give so many reads a second.
 func (d Disk) Verdict(readsPerSecond float64) string {
 	p := d.Feeding(readsPerSecond)
-	if most := d.Most(); readsPerSecond > closeToLimit*p.ReadsPerSecond && most.ReadsPerSecond > p.ReadsPerSecond {
-		p = most
+	if maximum := d.Most(); readsPerSecond > closeToLimit*p.ReadsPerSecond && maximum.ReadsPerSecond > p.ReadsPerSecond {
+		p = maximum
 	}
 	needs := fmt.Sprintf("needs %s reads/s of this disk's %s at %d in flight", unit.ShortCount(readsPerSecond), unit.ShortCount(p.ReadsPerSecond), p.InFlight)
 	switch share := readsPerSecond / p.ReadsPerSecond; {
@@ -222,25 +222,25 @@ const TableBytes = 8 << 10
 // LeastCache is the smallest cache that is ever recommended.
 const LeastCache = 1 << 16
 
-// MostCache is the largest cache of a database inside a budget of memory for
+// MaxCache is the largest cache of a database inside a budget of memory for
 // it, and for what the client's flags give to its other caches.
-func MostCache(client clients.Client, budgetBytes int64, tables int) int64 {
+func MaxCache(client clients.Client, budgetBytes int64, tables int) int64 {
 	left := budgetBytes - TableBytes*int64(tables)
 	if client == clients.Geth {
-		left = gethMost(left)
+		left = gethMax(left)
 	}
 	return max(left, LeastCache)
 }
 
-// LeastMemory is the smallest budget in which the client can run with so many tables, in
+// MinMemory is the smallest budget in which the client can run with so many tables, in
 // bytes.
-func LeastMemory(client clients.Client, tables int) int64 {
-	least := int64(LeastCache)
+func MinMemory(client clients.Client, tables int) int64 {
+	minimum := int64(LeastCache)
 	if client == clients.Geth {
 		s := GethSetting(0, 1, 0, MemTables{})
-		least = s.CacheBytes + s.OtherCacheBytes
+		minimum = s.CacheBytes + s.OtherCacheBytes
 	}
-	return least + TableBytes*int64(tables)
+	return minimum + TableBytes*int64(tables)
 }
 
 // Shares divides a budget; without one the page cache is whatever is left of

@@ -44,11 +44,11 @@ type Point struct {
 	Class string // hardware that it asks for; empty: any
 }
 
-// Elsewhere carries steps out on other machines, several at a time. What came of a step
+// RemoteExecutor carries steps out on other machines, several at a time. What came of a step
 // is in its folder when ended is called, by one goroutine; the error names the steps that
 // left nothing.
-type Elsewhere interface {
-	Carry(ctx context.Context, steps []Remote, tell func(r Remote, running int, e result.Event), ended func(Remote)) error
+type RemoteExecutor interface {
+	Execute(ctx context.Context, steps []Remote, tell func(r Remote, running int, e result.Event), ended func(Remote)) error
 }
 
 // Remote is a step for another machine.
@@ -81,7 +81,7 @@ type Work[T any] interface {
 type Outcome struct {
 	Status string // of package result
 	Error  string
-	result.Why
+	result.FailureInfo
 	Again string // of failed runs: the command that measures them again
 	Whole bool   // nothing was missing, so nothing was measured
 }
@@ -94,8 +94,8 @@ type Plan struct {
 	Resume  string // the command that goes on
 	// Only is the number of the one step to measure; nil: all.
 	Only *int
-	// Elsewhere is where the steps run; nil: here, one after the other.
-	Elsewhere Elsewhere
+	// Remote is where the steps run; nil: here, one after the other.
+	Remote RemoteExecutor
 	// Now are the repeats that this call measures, so that plans can take turns; 0: all.
 	Now int
 	// Remaining are the seconds of the steps that are left, by those of the finished
@@ -141,7 +141,7 @@ func Run[T any](ctx context.Context, p Plan, w Work[T], tell func(Progress)) (Ou
 		return p.stopped(err), err // better now than after an hour
 	}
 	carry := here[T]
-	if p.Elsewhere != nil {
+	if p.Remote != nil {
 		carry = elsewhere[T]
 	}
 	var err error
@@ -224,7 +224,7 @@ func elsewhere[T any](ctx context.Context, p Plan, w Work[T], steps int, missing
 	began, ended := time.Now(), 0
 	var concluding error
 	var last summary
-	err := p.Elsewhere.Carry(ctx, remote, func(r Remote, running int, e result.Event) {
+	err := p.Remote.Execute(ctx, remote, func(r Remote, running int, e result.Event) {
 		at := Progress{Step: steps - len(missing) + min(ended+running, len(missing)), Steps: steps, Label: r.Label, Event: e}
 		if ended > 0 {
 			at.Left = time.Since(began) / time.Duration(ended) * time.Duration(len(missing)-ended)
@@ -285,7 +285,7 @@ func (p Plan) outcome(ctx context.Context, steps int, by map[string]int, err err
 
 // stopped is a plan that err ended.
 func (p Plan) stopped(err error) Outcome {
-	return Outcome{Status: result.Failed, Error: err.Error(), Why: result.WhyOf(failure.Of(err)), Again: p.Resume}
+	return Outcome{Status: result.Failed, Error: err.Error(), FailureInfo: result.NewFailureInfo(failure.From(err)), Again: p.Resume}
 }
 
 // Order interleaves repeats: a shuffled pass over the points, then the same pass

@@ -30,11 +30,11 @@ func Repeats[T any](p Plan, points []Point, point int, done map[Step]T) (repeats
 type End struct {
 	Status string // of package result
 	Error  string
-	result.Why
+	result.FailureInfo
 }
 
 // EndOfRun is how a run ended.
-func EndOfRun(run *result.Run) End { return End{run.Status, run.Error, run.Why} }
+func EndOfRun(run *result.Run) End { return End{run.Status, run.Error, run.FailureInfo} }
 
 // Summary is what all repeats of a point come to, for the index of any kind of result.
 type Summary[T any] struct {
@@ -76,7 +76,7 @@ func Summarize[T any](repeats []Repeat[T], rule result.RepeatRule[T], end func(T
 // label, as runs of one label differ in its figures only; one sentence that holds for several labels
 // is there once, with all of them; and one about the machine is there once.
 func AddWarning(all []engine.Warning, label string, w engine.Warning) []engine.Warning {
-	if result.Told(all, w) {
+	if result.HasWarning(all, w) {
 		return all
 	}
 	for i, known := range all {

@@ -36,7 +36,7 @@ func TestOneWarningIsToldOnce(t *testing.T) {
 // not done.
 func TestRepeatsComeToOneSummary(t *testing.T) {
 	ok := End{Status: result.OK}
-	failed := End{Status: result.Failed, Error: "disk full", Why: result.Why{Code: engine.CodeDiskFull}}
+	failed := End{Status: result.Failed, Error: "disk full", FailureInfo: result.FailureInfo{Code: engine.CodeDiskFull}}
 	stopped := End{Status: result.Interrupted, Error: "stopped"}
 	type came struct {
 		cost float64

@@ -40,9 +40,9 @@ type Head struct {
 	Accounts int
 }
 
-// Admit tests l, briefly with -short. The suite runs the test that called it again
+// TestLayout tests l, briefly with -short. The suite runs the test that called it again
 // in a child process, to kill it: what stands before the call must bear that.
-func Admit(t *testing.T, l layout.Layout, e Expectations) {
+func TestLayout(t *testing.T, l layout.Layout, e Expectations) {
 	s := suite{l, l.Info(), e}
 	if dir := os.Getenv(childDir); dir != "" {
 		s.child(dir)

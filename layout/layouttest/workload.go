@@ -78,11 +78,11 @@ func (w Workload) change(rng *rand.Rand, account, deletes int) layout.Change {
 	if w.KeepContracts || rng.IntN(8) > 0 {
 		c.New.CodeHash = w.Hash(account + rng.IntN(2))
 	}
-	most := 8
+	maximum := 8
 	if rng.IntN(8) == 0 {
-		most = w.Slots
+		maximum = w.Slots
 	}
-	for _, key := range someOf(rng, most, w.Slots) {
+	for _, key := range someOf(rng, maximum, w.Slots) {
 		slot := layout.Slot{Key: w.Hash(key)}
 		if rng.IntN(20) >= deletes {
 			slot.Value = make([]byte, 1+rng.IntN(2)*rng.IntN(32))
@@ -97,9 +97,9 @@ func (w Workload) change(rng *rand.Rand, account, deletes int) layout.Change {
 func (w Workload) hasSlots(account int) bool { return account%3 == 0 }
 
 // someOf draws up to most different numbers below n.
-func someOf(rng *rand.Rand, most, n int) (drawn []int) {
+func someOf(rng *rand.Rand, maximum, n int) (drawn []int) {
 	seen := map[int]bool{}
-	for range rng.IntN(most + 1) {
+	for range rng.IntN(maximum + 1) {
 		if i := rng.IntN(n); !seen[i] {
 			seen[i] = true
 			drawn = append(drawn, i)

@@ -15,11 +15,11 @@ var eager = map[string]string{"ChunkBytes": "64KiB", "Versions": "2", "PinnedLev
 
 func TestAdmission(t *testing.T) {
 	for name, o := range map[string]layout.Options{
-		"small chunks, least memory": {Overrides: small, MemoryBytes: leastMemory},
+		"small chunks, least memory": {Overrides: small, MemoryBytes: minMemory},
 		"nothing pinned, eager":      {Overrides: eager},
 	} {
 		t.Run(name, func(t *testing.T) {
-			layouttest.Admit(t, Layout{}, layouttest.Expectations{Options: o, Sound: passesCheck})
+			layouttest.TestLayout(t, Layout{}, layouttest.Expectations{Options: o, Sound: passesCheck})
 		})
 	}
 }

@@ -306,13 +306,13 @@ const again = "build the state again, with a new --out"
 
 func decodeHeader(sector []byte) (h header, err error) {
 	if bytes.HasPrefix(sector, []byte(anyVersion)) && !bytes.HasPrefix(sector, []byte(magic)) {
-		return h, engine.Fail(engine.CodeUnsupported, "it is a chunk trie of another version").With(again)
+		return h, engine.Fail(engine.CodeUnsupported, "it is a chunk trie of another version").WithRemedy(again)
 	}
 	if !bytes.HasPrefix(sector, []byte(magic)) {
 		return h, errors.New("its first sector is not a chunk trie's")
 	}
 	if !sealed(sector) {
-		return h, engine.Fail(engine.CodeDamaged, "its first sector is damaged").With(again)
+		return h, engine.Fail(engine.CodeDamaged, "its first sector is damaged").WithRemedy(again)
 	}
 	h.chunkBytes = int64(binary.LittleEndian.Uint64(sector[32:]))
 	h.versions = int(binary.LittleEndian.Uint32(sector[40:]))
@@ -435,7 +435,7 @@ func readRecords(file io.ReaderAt, h header) ([]record, error) {
 		}
 	}
 	if newest == nil {
-		return nil, engine.Fail(engine.CodeDamaged, "no root record is whole").With(again)
+		return nil, engine.Fail(engine.CodeDamaged, "no root record is whole").WithRemedy(again)
 	}
 	records := make([]record, 0, len(found))
 	oldest := newest.block

@@ -208,18 +208,18 @@ func TestCompactionFreesChunks(t *testing.T) {
 	o := layout.Options{Dir: newDir(t), Create: true, Overrides: small}
 	w, s, reference := churned(3), open(t, o), mpt.NewReference()
 	play(t, w, s, reference, 40)
-	most := 0
+	maximum := 0
 	for n := range blocks(300, 3000) {
 		c := layout.Change{Account: w.Hash(n % 50), New: &layout.Account{Nonce: uint64(n), CodeHash: layout.EmptyCode}}
 		must(t, layouttest.Commit(t.Context(), s, reference, layout.EthereumRoot, []layout.Change{c}))
-		most = max(most, len(s.chunks.byID))
+		maximum = max(maximum, len(s.chunks.byID))
 	}
 	disk, err := s.DiskBytes()
 	must(t, err)
 	written := *s.Counters().WriteBytes
 	must(t, s.Close())
 	report := check(t, o.Dir, s.Block(), reference.Root())
-	t.Logf("%d bytes live, %d on the disk, %d written; chunks %d in use, %d at most", report.LiveBytes, disk, written, report.Chunks, most)
+	t.Logf("%d bytes live, %d on the disk, %d written; chunks %d in use, %d at most", report.LiveBytes, disk, written, report.Chunks, maximum)
 	if disk > 4*report.LiveBytes {
 		t.Errorf("%d bytes on the disk for %d live ones", disk, report.LiveBytes)
 	}

@@ -55,8 +55,8 @@ type settings struct {
 
 const (
 	buffersBytes   = lists * bufferBytes
-	leastMemory    = 4 << 20
-	pinnedLevels   = mostPinned + 1
+	minMemory      = 4 << 20
+	pinnedLevels   = maxPinned + 1
 	defaultChunk   = maxChunkBytes
 	defaultVersion = 128
 )
@@ -80,12 +80,12 @@ func parseOptions(o layout.Options) (s settings, errs []error) {
 	}, o.Overrides)...)
 	if s.levels > pinnedLevels {
 		errs = append(errs, fmt.Errorf("option PinnedLevels=%d: nibble depths 0 to %d can be pinned: write PinnedLevels=%d",
-			s.levels, mostPinned, pinnedLevels))
+			s.levels, maxPinned, pinnedLevels))
 	}
 	if err := s.header.check(); err != nil {
 		errs = append(errs, err)
 	}
-	if o.MemoryBytes < 0 || o.MemoryBytes > 0 && o.MemoryBytes < leastMemory {
+	if o.MemoryBytes < 0 || o.MemoryBytes > 0 && o.MemoryBytes < minMemory {
 		errs = append(errs, fmt.Errorf("a budget of %d bytes: write buffers alone take half of 4 MiB: write --memory 4MiB or more", o.MemoryBytes))
 	}
 	if o.Create && o.ReadOnly {

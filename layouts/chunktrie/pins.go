@@ -14,16 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostPinned is the deepest nibble depth whose branches are kept in memory.
-const mostPinned = 5
+// maxPinned is the deepest nibble depth whose branches are kept in memory.
+const maxPinned = 5
 
 // pins is how deep branches are pinned and what they take. Of the deepest level
 // there are as many as the budget allows.
 type pins struct {
 	*arena
-	depth       int                   // the deepest level; -1: none
-	levels      [mostPinned + 1]int64 // bytes by the depth where a branch begins
-	budgetBytes int64                 // 0: no budget
+	depth       int                  // the deepest level; -1: none
+	levels      [maxPinned + 1]int64 // bytes by the depth where a branch begins
+	budgetBytes int64                // 0: no budget
 }
 
 // keeps tells whether a node belongs in memory.
@@ -117,7 +117,7 @@ func (p *pins) load(ctx context.Context, file *nodeFile, root pointer) (top pin,
 	}
 	l := pinLoader{pins: p, file: file}
 	l.wanted = append(l.wanted, wanted{at: root})
-	most := p.depth
+	maximum := p.depth
 	for p.depth = 0; ; p.depth++ {
 		if l.top != 0 {
 			err = l.below(ctx, l.top)
@@ -128,7 +128,7 @@ func (p *pins) load(ctx context.Context, file *nodeFile, root pointer) (top pin,
 		if err != nil {
 			return 0, fmt.Errorf("pin nibble depth %d: %w", p.depth, err)
 		}
-		if l.full || p.depth == most {
+		if l.full || p.depth == maximum {
 			break
 		}
 	}
@@ -229,9 +229,9 @@ func readAll(ctx context.Context, file *nodeFile, all []wanted, depth int) error
 // in reserve. The writer alone allocates and frees; readers read.
 type arena struct {
 	words   []uint64
-	next    pin                     // never used from here on
-	unused  [mostPinWords + 1][]pin // freed, by their words
-	retired []retirement            // in the order of their blocks
+	next    pin                    // never used from here on
+	unused  [maxPinWords + 1][]pin // freed, by their words
+	retired []retirement           // in the order of their blocks
 }
 
 // retirement is a pin that no root from a block on leads to.
@@ -283,7 +283,7 @@ func (a *arena) take(words int) (p pin) {
 // reusable is the size of a freed place for that many words, which has at most two
 // more; 0 where there is none.
 func (a *arena) reusable(words int) int {
-	for size := words; size <= min(words+2, mostPinWords); size++ {
+	for size := words; size <= min(words+2, maxPinWords); size++ {
 		if len(a.unused[size]) > 0 {
 			return size
 		}
@@ -325,7 +325,7 @@ type pin uint32
 const (
 	pinnedBit    = 1 << 62 // of no pointer
 	pinHeadWords = 2
-	mostPinWords = pinHeadWords + 16 + 4
+	maxPinWords  = pinHeadWords + 16 + 4
 	evenLevels   = 4
 )
 
@@ -378,7 +378,7 @@ func (l link) pin() pin {
 // size: one that was freed fits the next.
 func pinWords(n node) int {
 	if n.begin() < evenLevels {
-		return mostPinWords
+		return maxPinWords
 	}
 	return pinHeadWords + n.children() + (len(n.path())+7)/8
 }

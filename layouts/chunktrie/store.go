@@ -233,11 +233,11 @@ func (f *chunkFile) appended() (bytes int64) {
 
 // commit completes r and makes it the newest root.
 func (f *chunkFile) commit(r *record, h header) error {
-	most := tableEntryBytes * (len(f.lists[fast].chunks) + len(f.lists[slow].chunks) + 1)
-	if err := f.room(fast, most); err != nil {
+	maximum := tableEntryBytes * (len(f.lists[fast].chunks) + len(f.lists[slow].chunks) + 1)
+	if err := f.room(fast, maximum); err != nil {
 		return err
 	}
-	table := f.appendTable(make([]byte, 0, most))
+	table := f.appendTable(make([]byte, 0, maximum))
 	l := &f.lists[fast]
 	r.table = extent{int64(l.last().id)*f.chunkBytes + l.next, uint32(len(table)), checksum(table)}
 	f.append(fast, 0, table)

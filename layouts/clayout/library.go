@@ -22,8 +22,8 @@ import (
 const (
 	abi    = C.STATELAB_STATE_ABI
 	header = "statelab_state.h"
-	// mostProfiles bounds a list whose end the library forgot.
-	mostProfiles = 64
+	// maxProfiles bounds a list whose end the library forgot.
+	maxProfiles = 64
 )
 
 // library is a loaded table of functions that has been checked.
@@ -53,13 +53,13 @@ func (l *library) examine() error {
 	if member := C.missing(l.table); member != nil {
 		return fmt.Errorf("%s is NULL in its table: every member must be set", text(member))
 	}
-	for _, p := range unsafe.Slice(l.table.profiles, mostProfiles) {
+	for _, p := range unsafe.Slice(l.table.profiles, maxProfiles) {
 		if p.name == nil {
 			break
 		}
 		l.profiles = append(l.profiles, adapter.Profile[string]{Profile: engine.Profile{Name: text(p.name), About: text(p.about)}, Settings: text(p.name)})
 	}
-	if len(l.profiles) == 0 || len(l.profiles) == mostProfiles {
+	if len(l.profiles) == 0 || len(l.profiles) == maxProfiles {
 		return fmt.Errorf("its table names %d profiles: want at least one and a name that is NULL behind the last", len(l.profiles))
 	}
 	l.info = layout.Info{Name: text(l.table.name), Version: text(l.table.version), Licence: text(l.table.licence),

@@ -24,7 +24,7 @@ const (
 
 func TestAdmitted(t *testing.T) {
 	library := libtest.Once(t, builtLibrary, func(t *testing.T) string { return compileMap(t) })
-	layouttest.Admit(t, Layout{Library: library}, layouttest.Expectations{KeepsContracts: os.Getenv(keepsContracts) != ""})
+	layouttest.TestLayout(t, Layout{Library: library}, layouttest.Expectations{KeepsContracts: os.Getenv(keepsContracts) != ""})
 }
 
 func compileMap(t testing.TB, flags ...string) string {

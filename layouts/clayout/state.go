@@ -39,7 +39,7 @@ type opened struct {
 	readOnly bool
 	handle   sharedlib.Handle // readers are its children
 	totals   sharedlib.Totals
-	lie      lie
+	lie      contractViolation
 
 	memory  sharedlib.Arena
 	failure *C.statelab_error // of a change
@@ -74,7 +74,7 @@ func (s *opened) examine(isNew bool) error {
 	if err := sharedlib.ExamineStats(told, header, isKnown); err != nil {
 		return err
 	}
-	s.totals.Falls(told) // the next look is compared with it
+	s.totals.Regressions(told) // the next look is compared with it
 	return sharedlib.ExamineMemory(s.Memory())
 }
 
@@ -185,7 +185,7 @@ func (s *opened) Counters() (c layout.Counters) {
 	for _, t := range told {
 		*field(&c, t.Name) = &t.Value
 	}
-	for _, fall := range s.totals.Falls(told) {
+	for _, fall := range s.totals.Regressions(told) {
 		*field(&c, fall.Name) = nil
 		s.lie.note(fall.String())
 	}
@@ -246,12 +246,12 @@ func (s *opened) Close() error {
 	})
 }
 
-// lie is the first thing a library told that cannot be.
-type lie struct{ said atomic.Pointer[string] }
+// contractViolation is the first thing a library told that cannot be.
+type contractViolation struct{ said atomic.Pointer[string] }
 
-func (l *lie) note(said string) { l.said.CompareAndSwap(nil, &said) }
+func (l *contractViolation) note(said string) { l.said.CompareAndSwap(nil, &said) }
 
-func (l *lie) err() error {
+func (l *contractViolation) err() error {
 	if said := l.said.Load(); said != nil {
 		return errors.New(*said)
 	}
@@ -344,7 +344,7 @@ func (r *reader) Touched() layout.Touched {
 func (r *reader) total(name string, before, now C.int64_t) *int64 {
 	switch {
 	case now < before || now < -1:
-		r.state.lie.note(sharedlib.Fall{Name: "touched " + name, From: int64(before), To: int64(now)}.String())
+		r.state.lie.note(sharedlib.CounterRegression{Name: "touched " + name, From: int64(before), To: int64(now)}.String())
 		return nil
 	case now == -1:
 		return nil

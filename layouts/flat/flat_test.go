@@ -9,7 +9,7 @@ import (
 )
 
 func TestFlatPebbleAdmission(t *testing.T) {
-	layouttest.Admit(t, Layout{Name: "flat", Engine: pebble2.Engine{}}, layouttest.Expectations{})
+	layouttest.TestLayout(t, Layout{Name: "flat", Engine: pebble2.Engine{}}, layouttest.Expectations{})
 }
 
 func FuzzParseAccount(f *testing.F) {

@@ -10,5 +10,5 @@ import (
 )
 
 func TestFlatMDBXAdmission(t *testing.T) {
-	layouttest.Admit(t, Layout{Name: "flat", Engine: mdbx.Engine{}}, layouttest.Expectations{})
+	layouttest.TestLayout(t, Layout{Name: "flat", Engine: mdbx.Engine{}}, layouttest.Expectations{})
 }

@@ -88,8 +88,8 @@ func addressOf(account layout.Hash) (a common.Address) {
 	return a
 }
 
-// mostBalance is how many bytes of a balance the trie has room for.
-const mostBalance = 16
+// maxBalance is how many bytes of a balance the trie has room for.
+const maxBalance = 16
 
 // changeBinary is change in a binary trie.
 func (b *block) changeBinary(c layout.Change) error {
@@ -107,8 +107,8 @@ func (b *block) changeBinary(c layout.Change) error {
 		}
 		return b.binary.DeleteAccount(address)
 	}
-	if len(bytes.TrimLeft(c.New.Balance[:], "\x00")) > mostBalance {
-		return fmt.Errorf("a balance of more than %d bytes: a binary trie has no room for it", mostBalance)
+	if len(bytes.TrimLeft(c.New.Balance[:], "\x00")) > maxBalance {
+		return fmt.Errorf("a balance of more than %d bytes: a binary trie has no room for it", maxBalance)
 	}
 	codeBytes, err := b.codeBytes(address)
 	if err != nil {
@@ -302,7 +302,7 @@ func (r *binaryReader) Account(account layout.Hash) (layout.Account, bool, error
 		return layout.Account{}, false, err
 	}
 	a := layout.Account{Nonce: binary.BigEndian.Uint64(data[bintrie.BasicDataNonceOffset:]), CodeHash: layout.Hash(code)}
-	copy(a.Balance[len(a.Balance)-mostBalance:], data[bintrie.BasicDataBalanceOffset:])
+	copy(a.Balance[len(a.Balance)-maxBalance:], data[bintrie.BasicDataBalanceOffset:])
 	return a, true, nil
 }
 

@@ -52,7 +52,7 @@ func TestAdmissionOfOtherGroups(t *testing.T) {
 	}
 	for _, overrides := range others {
 		t.Run(fmt.Sprint(overrides), func(t *testing.T) {
-			layouttest.Admit(t, binaryTrie, layouttest.Expectations{KeepsContracts: true, BalanceBytes: mostBalance,
+			layouttest.TestLayout(t, binaryTrie, layouttest.Expectations{KeepsContracts: true, BalanceBytes: maxBalance,
 				Options: layout.Options{MemoryBytes: minMemoryBytes, Overrides: overrides}})
 		})
 	}

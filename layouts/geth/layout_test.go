@@ -20,9 +20,9 @@ func TestAdmission(t *testing.T) {
 		t.Run(l.Info().Name, func(t *testing.T) {
 			e := layouttest.Expectations{Options: layout.Options{MemoryBytes: minMemoryBytes}}
 			if l.(scheme).binary {
-				e.KeepsContracts, e.BalanceBytes = true, mostBalance
+				e.KeepsContracts, e.BalanceBytes = true, maxBalance
 			}
-			layouttest.Admit(t, l, e)
+			layouttest.TestLayout(t, l, e)
 		})
 	}
 }

@@ -16,7 +16,7 @@ func TestAdmission(t *testing.T) {
 		"by calls, small cache": {MemoryBytes: 16 * pageBytes, Overrides: map[string]string{"Sync": "false"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			layouttest.Admit(t, Layout{}, layouttest.Expectations{Options: o, Sound: passesCheck})
+			layouttest.TestLayout(t, Layout{}, layouttest.Expectations{Options: o, Sound: passesCheck})
 		})
 	}
 }

@@ -229,7 +229,7 @@ func (t *tx) next() {
 }
 
 func (t *tx) reuse(p *page) {
-	if len(t.spare) < min(t.mostDirty, maxSparePages) {
+	if len(t.spare) < min(t.maxDirty, maxSparePages) {
 		t.spare = append(t.spare, p)
 	}
 }

@@ -23,7 +23,7 @@ type tx struct {
 	spilled  map[uint32]bool // pages of this block's that were written before its end
 	spare    []*page         // buffers of earlier pages
 
-	mostDirty int // pages at once, but for those of one change to a slot or an account
+	maxDirty int // pages at once, but for those of one change to a slot or an account
 
 	leaf, fork []byte // cells being made
 	path       []byte // nibbles
@@ -426,16 +426,16 @@ func (t *tx) split(p *page, id uint32) error {
 		root, _ := parse(p.cell(0))
 		first, count := root.slots()
 		var largest slot
-		most := 0
+		maximum := 0
 		for k := range count {
 			s := slot(root.body[first+k*slotBytes:][:slotBytes])
 			if loc := s.loc(); !isRemote(loc) {
-				if size := p.subtrieBytes(int(loc)); size > most {
-					largest, most = s, size
+				if size := p.subtrieBytes(int(loc)); size > maximum {
+					largest, maximum = s, size
 				}
 			}
 		}
-		if most == 0 {
+		if maximum == 0 {
 			if moved {
 				return errSplit
 			}

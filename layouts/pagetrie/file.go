@@ -179,14 +179,14 @@ func (f *file) newestMeta() (m meta, err error) {
 		other = other || strings.HasPrefix(string(p[:len(metaMagic)]), anyMagic) && string(p[:len(metaMagic)]) != metaMagic
 	}
 	if !found && other {
-		return m, engine.Fail(engine.CodeUnsupported, "it is a page trie of another version").With(again)
+		return m, engine.Fail(engine.CodeUnsupported, "it is a page trie of another version").WithRemedy(again)
 	}
 	if !found {
-		return m, engine.Fail(engine.CodeDamaged, "neither meta slot is whole").With(again)
+		return m, engine.Fail(engine.CodeDamaged, "neither meta slot is whole").WithRemedy(again)
 	}
 	size, err := f.Seek(0, 2)
 	if err == nil && size < offset(m.pages+1) {
-		err = engine.Fail(engine.CodeDamaged, "the file has %d bytes, block %d needs %d", size, m.block, offset(m.pages+1)).With(again)
+		err = engine.Fail(engine.CodeDamaged, "the file has %d bytes, block %d needs %d", size, m.block, offset(m.pages+1)).WithRemedy(again)
 	}
 	return m, err
 }

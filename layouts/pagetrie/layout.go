@@ -109,7 +109,7 @@ func open(f *file, o layout.Options) (_ *pageState, err error) {
 		return s, nil
 	}
 	s.tx = newTx(m, s.source, max(1, int(writerShare(o.MemoryBytes)/pageBytes)))
-	s.pending.most = int(writerShare(o.MemoryBytes))
+	s.pending.maximum = int(writerShare(o.MemoryBytes))
 	return s, nil
 }
 

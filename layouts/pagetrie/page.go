@@ -126,12 +126,12 @@ func (p *page) remove(i int) {
 }
 
 // lowest is the largest offset of a cell.
-func (p *page) lowest() (most int) {
+func (p *page) lowest() (maximum int) {
 	for i := range p.cells() {
 		offset, _ := p.pointer(i)
-		most = max(most, offset)
+		maximum = max(maximum, offset)
 	}
-	return most
+	return maximum
 }
 
 // compact moves the cells together at the page's end.

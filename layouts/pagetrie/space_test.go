@@ -45,9 +45,9 @@ func TestBlocksSpill(t *testing.T) {
 			t.Fatalf("round %d: root %x, want %x", round, root, want)
 		}
 		const ofOneChange = 16
-		most, limit := s.dirtyPages.Load(), int64(budget/pageBytes/4)
-		if wrote := (*s.Counters().WriteBytes - before) / pageBytes; most > limit+ofOneChange || wrote < 4*limit {
-			t.Errorf("round %d: %d pages at once, %d written: want at most %d, and a multiple of it", round, most, wrote, limit)
+		maximum, limit := s.dirtyPages.Load(), int64(budget/pageBytes/4)
+		if wrote := (*s.Counters().WriteBytes - before) / pageBytes; maximum > limit+ofOneChange || wrote < 4*limit {
+			t.Errorf("round %d: %d pages at once, %d written: want at most %d, and a multiple of it", round, maximum, wrote, limit)
 		}
 		spent := int64(0)
 		for _, share := range s.Memory() {

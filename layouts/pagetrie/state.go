@@ -171,7 +171,7 @@ func (s *pageState) change(e *edit) error {
 
 func (s *pageState) spillIfFull() error {
 	s.dirtyPages.Store(max(s.dirtyPages.Load(), int64(len(s.tx.dirty))))
-	if len(s.tx.dirty) < s.tx.mostDirty {
+	if len(s.tx.dirty) < s.tx.maxDirty {
 		return nil
 	}
 	if err := s.tx.spill(s.file); err != nil {
@@ -250,8 +250,8 @@ func (s *pageState) Close() error {
 	return errors.Join(s.source.close(), s.file.Close())
 }
 
-func newTx(m meta, source source, mostDirty int) *tx {
-	t := &tx{source: source, block: m.block + 1, rootPage: m.rootPage, rootHash: m.root, mostDirty: mostDirty,
+func newTx(m meta, source source, maxDirty int) *tx {
+	t := &tx{source: source, block: m.block + 1, rootPage: m.rootPage, rootHash: m.root, maxDirty: maxDirty,
 		dirty: map[uint32]*page{}, spilled: map[uint32]bool{}, hasher: mpt.NewHasher()}
 	t.space = space{source: source, pages: m.pages, queue: m.queue, orphaned: map[uint32]bool{}, buf: new(page)}
 	t.look = peek{descent: descent{source: source, dirty: t.dirty, buf: new(page)}}
@@ -263,11 +263,11 @@ func newTx(m meta, source source, mostDirty int) *tx {
 // several of them change is then copied, hashed and written once, even where the
 // block has more pages than it may hold.
 type pending struct {
-	edits  []edit
-	slots  []layout.Slot // room for the edits' slots,
-	values []byte        // and for their values
-	bytes  int
-	most   int // bytes before they are made
+	edits   []edit
+	slots   []layout.Slot // room for the edits' slots,
+	values  []byte        // and for their values
+	bytes   int
+	maximum int // bytes before they are made
 }
 
 // edit is a change that owns its bytes.
@@ -303,7 +303,7 @@ func (p *pending) add(c layout.Change) (full bool) {
 		slices.SortStableFunc(e.slots, func(a, b layout.Slot) int { return bytes.Compare(a.Key[:], b.Key[:]) })
 	}
 	p.edits = append(p.edits, e)
-	return p.bytes >= p.most
+	return p.bytes >= p.maximum
 }
 
 func (p *pending) copy(value []byte) []byte {

@@ -166,7 +166,7 @@ func read(path string) error {
 		<-ended
 		return nil
 	}
-	if err := group.Follow(32 * mebibyte); err != nil {
+	if err := group.TrackAnonRSS(32 * mebibyte); err != nil {
 		return errors.Join(err, group.Release())
 	}
 

@@ -235,8 +235,8 @@ func (s suite) testCountersOnlyGrow(t *testing.T) {
 		}
 		before = after
 	}
-	for name, least := range map[string]int64{"nodes": 2000, "db_sets": 1, "db_bytes": 100_000} {
-		if n := before[name]; n != nil && *n < least {
+	for name, minimum := range map[string]int64{"nodes": 2000, "db_sets": 1, "db_bytes": 100_000} {
+		if n := before[name]; n != nil && *n < minimum {
 			t.Errorf("%s is %d after %d changes", name, *n, firstChanges+8*laterChanges)
 		}
 	}

@@ -164,7 +164,7 @@ func create(o tree.Options) (*forest, error) {
 func (f *forest) Version() int64 { return f.version }
 
 func (f *forest) Set(store int, key, value []byte) error {
-	key, value = tree.Keep(key, value)
+	key, value = tree.CloneKV(key, value)
 	_, err := f.stores[store].tree.Set(key, value)
 	return err
 }

@@ -198,7 +198,7 @@ func (f *forest) Version() int64 { return f.version }
 
 // Set writes key; iavl keeps the slices it is given.
 func (f *forest) Set(store int, key, value []byte) error {
-	key, value = tree.Keep(key, value)
+	key, value = tree.CloneKV(key, value)
 	f.stores[store].Set(key, value)
 	return f.failures.any()
 }

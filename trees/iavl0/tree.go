@@ -68,7 +68,7 @@ func library(o tree.Options, level levelDB) iavlforest.Library {
 	skip, sync := iavlforest.SkipFastStorage().In(o) == 1, iavlforest.SyncEveryBatch().In(o) == 1
 	counter := &iavlforest.Counter{IsNode: isNode}
 	stats := &iavl.Statistics{}
-	database, below := iavlforest.Below(o, level,
+	database, below := iavlforest.StoreOpener(o, level,
 		func(prefix []byte) db.DB { return db.NewPrefixDB(level, prefix) },
 		func(store string) (db.DB, error) { return db.NewGoLevelDBWithOpts(store, o.Dir, &opt.Options{}) })
 	return iavlforest.Library{

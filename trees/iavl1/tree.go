@@ -110,7 +110,7 @@ func open(name string, o tree.Options, base database) (tree.Forest, error) {
 	skip, sync, flush := iavlforest.SkipFastStorage().In(o) == 1, iavlforest.SyncEveryBatch().In(o) == 1, flushThreshold().In(o)
 	counter := &iavlforest.Counter{IsNode: isNode}
 	stats := &iavl.Statistics{}
-	database, below := iavlforest.Below(o, base,
+	database, below := iavlforest.StoreOpener(o, base,
 		func(prefix []byte) db.DB { return db.NewPrefixDB(base, prefix) },
 		func(store string) (db.DB, error) { return db.NewGoLevelDBWithOpts(store, o.Dir, &opt.Options{}) })
 	return iavlforest.Open(iavlforest.Library{

@@ -337,7 +337,7 @@ func openStore(dir, name string, newest, next int64, pool *iavl.NodePool, o iavl
 func (s *store) set(key, value []byte) error {
 	s.touch(key)
 	s.written[maphash.Bytes(s.seed, key)] = struct{}{}
-	key, value = tree.Keep(key, value)
+	key, value = tree.CloneKV(key, value)
 	_, err := s.tree.Set(key, value)
 	return err
 }

@@ -105,7 +105,7 @@ func (f *forest) takeTrees() {
 func (f *forest) Version() int64 { return f.version }
 
 func (f *forest) Set(store int, key, value []byte) error {
-	key, value = tree.Keep(key, value)
+	key, value = tree.CloneKV(key, value)
 	return f.change(store, &memiavl.KVPair{Key: key, Value: value})
 }
 

@@ -101,15 +101,15 @@ func writeAll(ctx context.Context, dir string, families []family) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	most := uint64(0)
+	maximum := uint64(0)
 	for _, f := range families {
-		most = max(most, f.keys)
+		maximum = max(maximum, f.keys)
 	}
 	small := map[string]string{"write_buffer_size": "16777216", "target_file_size_base": "524288", "max_bytes_for_level_base": "1048576",
 		"max_bytes_for_level_multiplier": "4"}
 	for i, f := range families {
 		overrides := map[string]string{"max_background_jobs": "2", "create_missing_column_families": "true", "table": f.name}
-		if most < manyKeys {
+		if maximum < manyKeys {
 			maps.Copy(overrides, small)
 		}
 		maps.Copy(overrides, f.options)

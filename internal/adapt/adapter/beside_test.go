@@ -11,7 +11,7 @@ import (
 	"github.com/statelab/statelab/engine"
 )
 
-func TestBeside(t *testing.T) {
+func TestRetryOpen(t *testing.T) {
 	for _, c := range []struct {
 		name                string
 		lockCounts, changes bool // the lock is not ignored, each failure comes with a change
@@ -25,12 +25,12 @@ func TestBeside(t *testing.T) {
 		{name: "Damaged", err: io.ErrUnexpectedEOF, failures: 100, tries: 1},
 		{name: "Locked", changes: true, err: &engine.LockedError{}, failures: 100, tries: 1},
 		{name: "LockCounts", lockCounts: true, changes: true, err: io.ErrUnexpectedEOF, failures: 100, tries: 1},
-		{name: "NeverStill", changes: true, err: io.ErrUnexpectedEOF, failures: 100, tries: besideTries, remedy: true},
+		{name: "NeverStill", changes: true, err: io.ErrUnexpectedEOF, failures: 100, tries: retryOpenTries, remedy: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			dir, tries := t.TempDir(), 0
-			got, err := Beside(t.Context(), dir, !c.lockCounts, func() (int, error) {
+			got, err := RetryOpen(t.Context(), dir, !c.lockCounts, func() (int, error) {
 				tries++
 				if tries > c.failures {
 					return 7, nil

@@ -91,16 +91,16 @@ func Check(info engine.Info, o engine.Options) (errs []error) {
 }
 
 const (
-	// besideTries bounds how often a database is opened beside its writer.
-	besideTries = 20
-	besidePause = 50 * time.Millisecond
+	// retryOpenTries bounds how often a database is opened beside its writer.
+	retryOpenTries = 20
+	retryOpenPause = 50 * time.Millisecond
 )
 
-// Beside calls open, and again as long as another process changes the database in
+// RetryOpen calls open, and again as long as another process changes the database in
 // dir meanwhile: a table may be listed and then deleted, a log may end in the
 // middle of a record. Where ignoreLock is false, or the files are as they were
 // before open failed, its error stands.
-func Beside[DB any](ctx context.Context, dir string, ignoreLock bool, open func() (DB, error)) (DB, error) {
+func RetryOpen[DB any](ctx context.Context, dir string, ignoreLock bool, open func() (DB, error)) (DB, error) {
 	if !ignoreLock {
 		return open()
 	}
@@ -113,12 +113,12 @@ func Beside[DB any](ctx context.Context, dir string, ignoreLock bool, open func(
 		select {
 		case <-ctx.Done():
 			return db, errors.Join(err, ctx.Err())
-		case <-time.After(besidePause): // a slow writer shows itself, too
+		case <-time.After(retryOpenPause): // a slow writer shows itself, too
 		}
 		if livedir.State(dir) == before {
 			return db, err
 		}
-		if try == besideTries {
+		if try == retryOpenTries {
 			return db, livedir.Busy(dir, try, err)
 		}
 	}

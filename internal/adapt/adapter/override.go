@@ -44,14 +44,14 @@ func Override(options []Option, overrides map[string]string) (errs []error) {
 }
 
 // Size is an option in bytes of at least least.
-func Size[N int | int64 | uint64](name, example string, to *N, least N) Option {
+func Size[N int | int64 | uint64](name, example string, to *N, minimum N) Option {
 	return Option{name, example, func(text string) error {
 		n, err := unit.ParseBytes(unit.WithUnit(text))
 		if err != nil {
 			return err
 		}
-		if n < int64(least) || n > math.MaxInt {
-			return fmt.Errorf("it must be at least %d bytes", least)
+		if n < int64(minimum) || n > math.MaxInt {
+			return fmt.Errorf("it must be at least %d bytes", minimum)
 		}
 		*to = N(n)
 		return nil
@@ -59,14 +59,14 @@ func Size[N int | int64 | uint64](name, example string, to *N, least N) Option {
 }
 
 // Count is an option that is a number of at least least.
-func Count(name, example string, to *int, least int) Option {
+func Count(name, example string, to *int, minimum int) Option {
 	return Option{name, example, func(text string) error {
 		n, err := unit.ParseCount(text)
 		if err != nil {
 			return err
 		}
-		if n > math.MaxInt32 || int(n) < least {
-			return fmt.Errorf("it must be at least %d", least)
+		if n > math.MaxInt32 || int(n) < minimum {
+			return fmt.Errorf("it must be at least %d", minimum)
 		}
 		*to = int(n)
 		return nil
@@ -93,14 +93,14 @@ func Choice(name string, to *string, words ...string) Option {
 }
 
 // PowerOfTwo is an option in bytes that is a power of two between least and most.
-func PowerOfTwo(name, example string, to *int, least, most int) Option {
+func PowerOfTwo(name, example string, to *int, minimum, maximum int) Option {
 	return Option{name, example, func(text string) error {
 		n, err := unit.ParseBytes(unit.WithUnit(text))
 		if err != nil {
 			return err
 		}
-		if n < int64(least) || n > int64(most) || n&(n-1) != 0 {
-			return fmt.Errorf("it must be a power of two from %d to %d", least, most)
+		if n < int64(minimum) || n > int64(maximum) || n&(n-1) != 0 {
+			return fmt.Errorf("it must be a power of two from %d to %d", minimum, maximum)
 		}
 		*to = int(n)
 		return nil

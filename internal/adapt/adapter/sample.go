@@ -44,7 +44,7 @@ func DrawTables(entries []uint64, n int, seed uint64) []int {
 // has the same chance.
 //
 // Draws, refusals and deleted keys come back to the same blocks again and again: a block is
-// read once as long as mostKept allows, and a key is looked up once.
+// read once as long as maxKept allows, and a key is looked up once.
 type SampledTable struct {
 	Rng    *rand.Rand
 	Blocks int                                     // that Block knows, at least 1
@@ -56,8 +56,8 @@ type SampledTable struct {
 	fullest   int // keys in the fullest block so far
 }
 
-// mostKept bounds the keys of a table that are kept, in bytes.
-const mostKept = 16 << 20
+// maxKept bounds the keys of a table that are kept, in bytes.
+const maxKept = 16 << 20
 
 // sampledBlock is what is known of a block.
 type sampledBlock struct {
@@ -174,7 +174,7 @@ func (t *SampledTable) read(i int, b *sampledBlock) (err error) {
 
 // forget drops the keys of a block where too many are kept.
 func (t *SampledTable) forget(b *sampledBlock) {
-	if t.keptBytes > mostKept && b.keys != nil {
+	if t.keptBytes > maxKept && b.keys != nil {
 		t.keptBytes, b.keys = t.keptBytes-b.bytes, nil
 	}
 }

@@ -69,11 +69,11 @@ func (s *Sections) kinds(client clients.Client) func(key []byte) int {
 }
 
 const (
-	// leastDrawn keys are drawn at a time, so that few draws say what a database holds.
-	leastDrawn = 20_000
-	// mostRounds of draws search for the keys of a rare table; the first fewRounds tell
+	// minDrawn keys are drawn at a time, so that few draws say what a database holds.
+	minDrawn = 20_000
+	// maxRounds of draws search for the keys of a rare table; the first fewRounds tell
 	// whether they can find enough.
-	mostRounds, fewRounds = 64, 4
+	maxRounds, fewRounds = 64, 4
 	// sectionStream is the stream of random numbers that chooses among too many keys.
 	sectionStream = 0x7461626c65
 )
@@ -96,13 +96,13 @@ func (s *Sections) Sample(
 			// All rounds together find about as many times more as there are more of them. Where they
 			// find a thousand, the first has fifteen.
 			none := round > 0 && len(found[i]) == 0 && p.of(n) >= 1000
-			if open[i] && (none || round == fewRounds && len(found[i])*mostRounds/fewRounds < p.of(n) || round == mostRounds) {
+			if open[i] && (none || round == fewRounds && len(found[i])*maxRounds/fewRounds < p.of(n) || round == maxRounds) {
 				return tooFew(p, len(found[i]), p.of(n), drawn, slices.Sorted(maps.Keys(names)))
 			}
 		}
-		size := leastDrawn
+		size := minDrawn
 		if round > 0 {
-			size = max(n, leastDrawn)
+			size = max(n, minDrawn)
 		}
 		err := draw(ctx, size, seed+uint64(round)<<32, func(key []byte) error {
 			drawn++
@@ -189,8 +189,8 @@ func ParseMix(text string) ([]Portion, error) {
 		}
 		mix, sum = append(mix, Portion{part[:at], share}), sum+share
 	}
-	if len(mix) > mostPortions {
-		return nil, fmt.Errorf("a mix of %d tables: at most %d", len(mix), mostPortions)
+	if len(mix) > maxPortions {
+		return nil, fmt.Errorf("a mix of %d tables: at most %d", len(mix), maxPortions)
 	}
 	for i := range mix {
 		mix[i].Share /= sum
@@ -198,8 +198,8 @@ func ParseMix(text string) ([]Portion, error) {
 	return mix, nil
 }
 
-// mostPortions can be told apart by the byte that a mixed key begins with.
-const mostPortions = 256
+// maxPortions can be told apart by the byte that a mixed key begins with.
+const maxPortions = 256
 
 // SampleMix samples each table's share of n keys. Keys of a mix begin with the number of their
 // table: Unmix takes it away.

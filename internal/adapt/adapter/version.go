@@ -33,8 +33,8 @@ func Version(module, pinned string) string {
 	return pinned
 }
 
-// Quiet is how a database shows that its background work has ended.
-type Quiet struct {
+// IdleDetector is how a database shows that its background work has ended.
+type IdleDetector struct {
 	Poll    time.Duration // between two looks
 	Rest    time.Duration // without anything going on: nothing goes on
 	Overdue time.Duration // how long work may be due without anything going on before we believe that nothing will
@@ -50,7 +50,7 @@ type Background struct {
 
 // Await returns when no background work is left. look is told how long nothing went on.
 // unsettled is set where a level stays due although nothing starts, or where work failed.
-func (q Quiet) Await(
+func (q IdleDetector) Await(
 	ctx context.Context, unsettled *atomic.Bool, look func(quiet time.Duration) (Background, error), progress func(engine.Settling),
 ) error {
 	poll := time.NewTicker(q.Poll)

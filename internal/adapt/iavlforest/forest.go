@@ -94,7 +94,7 @@ func (f *forest) Version() int64 { return f.version }
 
 // Set writes key; iavl keeps the slices it is given.
 func (f *forest) Set(store int, key, value []byte) error {
-	key, value = tree.Keep(key, value)
+	key, value = tree.CloneKV(key, value)
 	if _, err := f.stores[store].Set(key, value); err != nil {
 		return fmt.Errorf("%s: set %x in %s: %w", f.library.Name, key, f.names[store], err)
 	}
@@ -192,11 +192,11 @@ func Bench(about string) engine.Profile {
 	return engine.Profile{Name: BenchProfile, About: "as iavl-bench sets it up: " + about}
 }
 
-// Below is where the stores of a forest lie: each in its part of base, or with
+// StoreOpener decides where the stores of a forest lie: each in its part of base, or with
 // BenchProfile in a database of its own, which own opens. It returns the database that
 // holds the forest's versions and closes all, and what opens a store's, with the bytes
 // that its keys get as a prefix.
-func Below[D io.Closer](o tree.Options, base Database, part func(prefix []byte) D, own func(store string) (D, error)) (
+func StoreOpener[D io.Closer](o tree.Options, base Database, part func(prefix []byte) D, own func(store string) (D, error)) (
 	Database, func(store string) (D, int, error)) {
 	if o.Profile != BenchProfile {
 		return base, func(store string) (D, int, error) {

@@ -30,7 +30,7 @@ const (
 	pageBytes = 4096
 	tolerance = 0.03
 	// Reading ahead fetches many pages for one that is asked for.
-	leastAhead = 3
+	minAhead = 3
 )
 
 // counted is what a fresh process says of its cold Gets.
@@ -82,10 +82,10 @@ func testCold(t *testing.T, e engine.Engine) {
 
 	ahead := ask(t, dir, "readahead")
 	t.Logf("readahead: %d major faults, %d pages fetched", ahead.Process.MajorFaults, ahead.Process.ReadBytes/pageBytes)
-	if ahead.Process.MajorFaults*leastAhead > faults {
+	if ahead.Process.MajorFaults*minAhead > faults {
 		t.Errorf("readahead: %d faults, without it %d", ahead.Process.MajorFaults, faults)
 	}
-	if fetched := ahead.Process.ReadBytes / pageBytes; fetched < leastAhead*pages {
+	if fetched := ahead.Process.ReadBytes / pageBytes; fetched < minAhead*pages {
 		t.Errorf("readahead fetches %d pages, without it %d", fetched, pages)
 	}
 	if ahead.Accesses != exact.Accesses {

@@ -28,15 +28,15 @@ type Config struct {
 	Sync, Close func() error
 }
 
-// MostTables bounds how many tables are listed: Erigon has about a hundred.
-const MostTables = 200
+// MaxTables bounds how many tables are listed: Erigon has about a hundred.
+const MaxTables = 200
 
 // Readers is the option of how many readers there can be.
-func Readers(to *int, least, most int) adapter.Option {
+func Readers(to *int, minimum, maximum int) adapter.Option {
 	return adapter.Option{Name: "max_readers", Example: "8192", Set: func(text string) (err error) {
 		*to, err = strconv.Atoi(text)
-		if err == nil && (*to < least || *to > most) {
-			err = fmt.Errorf("it must be %d to %d", least, most)
+		if err == nil && (*to < minimum || *to > maximum) {
+			err = fmt.Errorf("it must be %d to %d", minimum, maximum)
 		}
 		return err
 	}}

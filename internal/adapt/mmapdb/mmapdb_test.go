@@ -16,7 +16,7 @@ func TestHeld(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	held := func(access Access, length int64) bool {
 		t.Helper()
-		is, err := Held(path, access, length)
+		is, err := IsLocked(path, access, length)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func TestHeld(t *testing.T) {
 func sorted(keys [][]byte) walker {
 	const first, last, next, setRange = 1, 2, 3, 4
 	at := 0
-	return walker{Words{First: first, Last: last, Next: next, SetRange: setRange}, func(key []byte, operation uint) ([]byte, error) {
+	return walker{CursorOps{First: first, Last: last, Next: next, SetRange: setRange}, func(key []byte, operation uint) ([]byte, error) {
 		switch operation {
 		case first:
 			at = 0

@@ -47,7 +47,7 @@ type Tables[T any] struct {
 // Choose opens the table that was asked for, or all of a mix. The root of an environment with named
 // tables holds their records, which are no keys of anybody.
 func Choose[T any, C LibraryCursor](
-	txn Txn[T, C], root T, w Words, asked TableOption, open func(name string) (T, error), stat func(table T) (Stat, error),
+	txn Txn[T, C], root T, w CursorOps, asked TableOption, open func(name string) (T, error), stat func(table T) (Stat, error),
 ) (t Tables[T], err error) {
 	t.Named, err = namedTables(txn, root, w, func(name string) (engine.Table, error) {
 		table, err := open(name)
@@ -121,13 +121,13 @@ const (
 	ToWrite Access = unix.F_WRLCK // held by anybody
 )
 
-// Held tells whether somebody's record lock on the file at path stands against
+// IsLocked tells whether somebody's record lock on the file at path stands against
 // access to its bytes 0..length; 0 is the whole file. What does not exist is not
 // held. No file is changed.
 //
 // Closing a file drops the process's own classic record locks on it: do not ask
 // about a file that this process has locked.
-func Held(path string, access Access, length int64) (held bool, err error) {
+func IsLocked(path string, access Access, length int64) (held bool, err error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -150,7 +150,7 @@ func CheckDir(o engine.Options, data, lock string, access Access, length int64, 
 	if err := adapter.CheckDir(o, data); err != nil || o.Create {
 		return err
 	}
-	held, err := Held(filepath.Join(o.Dir, lock), access, length)
+	held, err := IsLocked(filepath.Join(o.Dir, lock), access, length)
 	if err == nil && held {
 		err = locked
 	}

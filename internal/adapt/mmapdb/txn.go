@@ -26,13 +26,13 @@ type LibraryCursor interface {
 	Close()
 }
 
-// Words are a library's names of the operations of a cursor and of an absent key.
-type Words struct {
+// CursorOps are a library's names of the operations of a cursor and of an absent key.
+type CursorOps struct {
 	First, Last, Next, SetRange uint
 	IsNotFound                  func(error) bool
 }
 
-func (w Words) absentIsNil(err error) error {
+func (w CursorOps) absentIsNil(err error) error {
 	if w.IsNotFound(err) {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (w Words) absentIsNil(err error) error {
 
 // SampleTable calls yield with n keys of a table: see sample.
 func SampleTable[T any, C LibraryCursor](
-	ctx context.Context, txn Txn[T, C], table T, w Words, n int, seed uint64, yield func(key []byte) error,
+	ctx context.Context, txn Txn[T, C], table T, w CursorOps, n int, seed uint64, yield func(key []byte) error,
 ) error {
 	cursor, err := txn.OpenCursor(table)
 	if err != nil {
@@ -59,14 +59,15 @@ func SampleTable[T any, C LibraryCursor](
 
 // namedTables lists the named tables: the keys of the root, where its first key is the
 // name of one.
-func namedTables[T any, C LibraryCursor](txn Txn[T, C], root T, w Words, tableOf func(name string) (engine.Table, error)) (found []engine.Table, err error) {
+func namedTables[T any, C LibraryCursor](txn Txn[T, C], root T, w CursorOps,
+	tableOf func(name string) (engine.Table, error)) (found []engine.Table, err error) {
 	cursor, err := txn.OpenCursor(root)
 	if err != nil {
 		return nil, err
 	}
 	defer cursor.Close()
 	name, _, err := cursor.Get(nil, nil, w.First)
-	for ; err == nil && len(found) < MostTables && bytes.IndexByte(name, 0) < 0; name, _, err = cursor.Get(nil, nil, w.Next) {
+	for ; err == nil && len(found) < MaxTables && bytes.IndexByte(name, 0) < 0; name, _, err = cursor.Get(nil, nil, w.Next) {
 		table, err := tableOf(string(name))
 		if err != nil {
 			break // a value, no table
@@ -77,7 +78,7 @@ func namedTables[T any, C LibraryCursor](txn Txn[T, C], root T, w Words, tableOf
 }
 
 // Apply writes b to table in txn.
-func Apply[T any, C LibraryCursor](b *adapter.Batch, txn Txn[T, C], table T, w Words) error {
+func Apply[T any, C LibraryCursor](b *adapter.Batch, txn Txn[T, C], table T, w CursorOps) error {
 	return b.Each(
 		func(key, value []byte) error { return txn.Put(table, key, value, 0) },
 		func(key []byte) error { return w.absentIsNil(txn.Del(table, key, nil)) },
@@ -85,7 +86,7 @@ func Apply[T any, C LibraryCursor](b *adapter.Batch, txn Txn[T, C], table T, w W
 }
 
 // applyRange deletes every key from <= key < to.
-func applyRange[T any, C LibraryCursor](txn Txn[T, C], table T, w Words, from, to []byte) error {
+func applyRange[T any, C LibraryCursor](txn Txn[T, C], table T, w CursorOps, from, to []byte) error {
 	cursor, err := txn.OpenCursor(table)
 	if err != nil {
 		return err
@@ -137,13 +138,13 @@ func (*writer) Close() error { return nil }
 
 // walker walks keys in order. Each operation gets a key, valid until the next one, or nil where there is none.
 type walker struct {
-	Words
+	CursorOps
 	get func(key []byte, operation uint) ([]byte, error)
 }
 
-// mostSteps is how far a sample may lie behind the place that was drawn: without
+// maxSteps is how far a sample may lie behind the place that was drawn: without
 // steps, a key after a wide gap would be drawn more often than its neighbours.
-const mostSteps = 16
+const maxSteps = 16
 
 // sample calls yield with n keys from places drawn evenly between the first key
 // and the last, read as numbers. That is evenly over the data where keys are
@@ -190,7 +191,7 @@ func draw(c walker, p adapter.Interval, rng *rand.Rand) ([]byte, error) {
 		at = p.Low + rng.Uint64N(width+1)
 	}
 	key, err := c.get(p.At(at), c.SetRange)
-	for steps := rng.IntN(mostSteps); steps > 0 && key != nil && err == nil; steps-- {
+	for steps := rng.IntN(maxSteps); steps > 0 && key != nil && err == nil; steps-- {
 		key, err = c.get(nil, c.Next)
 	}
 	if key == nil && err == nil { // beyond the end

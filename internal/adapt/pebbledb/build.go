@@ -163,7 +163,7 @@ func (b SortedBuild) run(ctx context.Context) (err error) {
 // plan lays out the levels. How well they compress decides how many keys they
 // take, and that how far apart their sequence numbers are, by which they compress:
 // it samples a plan to make the next one.
-func (b SortedBuild) plan() (plan buildPlan, rest lsm.Rest, err error) {
+func (b SortedBuild) plan() (plan buildPlan, rest lsm.LevelShape, err error) {
 	flushKeys := float64(b.MemTableBytes) / float64(b.spec.KeyBytes+b.spec.ValueBytes+memTableEntryBytes)
 	// A level is due at a score of 1, and L0's is twice its depth over the threshold.
 	staysInL0 := b.L0CompactionThreshold > 2

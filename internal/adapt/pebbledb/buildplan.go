@@ -49,7 +49,7 @@ type piece struct {
 
 // newBuildPlan places spec's keys as rest has them. flushKeys are the keys of a
 // full memtable.
-func newBuildPlan(spec engine.SortedSpec, rest lsm.Rest, bytesPerKey [Levels]float64, flushKeys float64, staysInL0 bool) buildPlan {
+func newBuildPlan(spec engine.SortedSpec, rest lsm.LevelShape, bytesPerKey [Levels]float64, flushKeys float64, staysInL0 bool) buildPlan {
 	p := buildPlan{spec: spec}
 	random := rand.New(rand.NewPCG(spec.Seed, spec.Keys))
 	var levels [Levels][]plannedTable

@@ -9,7 +9,7 @@ import (
 	"github.com/statelab/statelab/internal/model/lsm"
 )
 
-func planOf(keys, seed uint64) (buildPlan, lsm.Rest) {
+func planOf(keys, seed uint64) (buildPlan, lsm.LevelShape) {
 	const storedBytes = 153.6
 	var bytesPerKey [Levels]float64
 	var target [Levels]int64

@@ -159,7 +159,7 @@ type Activity struct {
 
 // rest: jobs follow each other within microseconds. Levels stay due where compactions are
 // disabled, or where Pebble sees no legal one.
-var rest = adapter.Quiet{Poll: 10 * time.Millisecond, Rest: 50 * time.Millisecond, Overdue: 2 * time.Second}
+var rest = adapter.IdleDetector{Poll: 10 * time.Millisecond, Rest: 50 * time.Millisecond, Overdue: 2 * time.Second}
 
 func (d *live) awaitQuiet(ctx context.Context, progress func(engine.Settling)) error {
 	last := d.activity()

@@ -40,8 +40,8 @@ type Version interface {
 	AsyncFlush() (<-chan struct{}, error)
 	// SyncWAL returns when the write-ahead log is on the disk.
 	SyncWAL() error
-	// OpenAside opens the files of dir a second time.
-	OpenAside(dir string, kept dbformat.KeptByPebble) (Aside, error)
+	// OpenReadOnly opens the files of dir a second time.
+	OpenReadOnly(dir string, kept dbformat.KeptByPebble) (ReadOnlyDB, error)
 	// SortedBuild knows the options of new tables, and how to open a database for
 	// their ingestion.
 	SortedBuild(s Settings, o engine.Options) (SortedBuild, error)

@@ -78,7 +78,7 @@ func (e Engine[L]) Open(ctx context.Context, o engine.Options) (engine.DB, error
 	var library L
 	name := library.About().Name
 	o.ReadOnly = o.ReadsOnly()
-	opened, err := adapter.Beside(ctx, o.Dir, o.IgnoreLock, func() (*live, error) {
+	opened, err := adapter.RetryOpen(ctx, o.Dir, o.IgnoreLock, func() (*live, error) {
 		if err := CheckDir(o, name); err != nil {
 			return nil, err
 		}
@@ -121,11 +121,11 @@ func open(ctx context.Context, library Library, o engine.Options) (*live, error)
 	if o.Handles == 0 {
 		s.MaxOpenFiles = affordable(s.MaxOpenFiles, o)
 	}
-	recorder, events := blockio.NewRecorder(pebble2fs.Learner(s.Kept), o.Direct), newEvents()
+	recorder, events := blockio.NewRecorder(pebble2fs.LayoutReader(s.Kept), o.Direct), newEvents()
 	recorder.Accessed = o.Accessed
 	var version Version
 	var config Config
-	err := blockio.KeepingLogs(logs, o.IgnoreLock, func() (err error) {
+	err := blockio.DetectWALRemoval(logs, o.IgnoreLock, func() (err error) {
 		version, config, err = library.Open(s, o, recorder, events)
 		return err
 	})

@@ -96,7 +96,7 @@ func CheckDir(o engine.Options, name string) error {
 	}
 	if newest := uint64(pebble.FormatNewest); format > newest {
 		return engine.Fail(engine.CodeUnsupported, "%s has the format %d of Pebble, and this program reads formats up to %d: a newer Pebble wrote it",
-			o.Dir, format, newest).With("use a newer statelab, or measure a database that an older Pebble wrote")
+			o.Dir, format, newest).WithRemedy("use a newer statelab, or measure a database that an older Pebble wrote")
 	}
 	if name == "pebble1" && format > dbformat.LastOfPebble1 {
 		return &engine.NotADatabaseError{Dir: o.Dir, Why: fmt.Sprintf("format %d is beyond Pebble v1: use pebble2", format)}

@@ -27,15 +27,15 @@ import (
 	"github.com/statelab/statelab/internal/observe/dbformat"
 )
 
-// Aside is a second, read-only view of the files of an open database, with a
+// ReadOnlyDB is a second, read-only view of the files of an open database, with a
 // cache of its own: looking there leaves counters and cache of the first alone.
-type Aside interface {
+type ReadOnlyDB interface {
 	Has(key []byte) (bool, error)
 	Close() error
 }
 
-// NewAside is the Aside that an open database is.
-func NewAside(db Getter, notFound error) Aside { return aside{db, notFound} }
+// NewReadOnlyDB makes a ReadOnlyDB of an open database.
+func NewReadOnlyDB(db Getter, notFound error) ReadOnlyDB { return readOnlyDB{db, notFound} }
 
 // Getter is a database of either version, opened for reading.
 type Getter interface {
@@ -43,12 +43,12 @@ type Getter interface {
 	Close() error
 }
 
-type aside struct {
+type readOnlyDB struct {
 	Getter
 	notFound error
 }
 
-func (a aside) Has(key []byte) (bool, error) {
+func (a readOnlyDB) Has(key []byte) (bool, error) {
 	_, closer, err := a.Get(key)
 	if errors.Is(err, a.notFound) {
 		return false, nil
@@ -59,7 +59,7 @@ func (a aside) Has(key []byte) (bool, error) {
 	return true, closer.Close()
 }
 
-// AsideCacheBytes is the cache of an Aside.
+// AsideCacheBytes is the cache of a ReadOnlyDB.
 const AsideCacheBytes = 32 << 20
 
 // SampleKeys calls yield with n keys (fewer where nearly all are deleted).
@@ -84,7 +84,7 @@ func (d *live) sampleAll(ctx context.Context, n int, seed uint64, yield func(key
 	if err != nil {
 		return d.failed("list the tables", err)
 	}
-	aside, err := d.version.OpenAside(d.config.dir, d.config.kept)
+	aside, err := d.version.OpenReadOnly(d.config.dir, d.config.kept)
 	if err != nil {
 		return d.failed("open beside itself", err)
 	}
@@ -92,7 +92,7 @@ func (d *live) sampleAll(ctx context.Context, n int, seed uint64, yield func(key
 
 	entries := make([]uint64, len(tables))
 	for i, t := range tables {
-		if a := d.recorder.Anatomy(t.Number); a != nil {
+		if a := d.recorder.TableLayout(t.Number); a != nil {
 			entries[i] = a.EntriesOf(t)
 		}
 	}

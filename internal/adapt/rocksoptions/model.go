@@ -69,18 +69,18 @@ func (f Filter) BitsOn(level int) float64 {
 	return f.Bits
 }
 
-// InForce are options as RocksDB takes them: it drops partitioned filters without an index of two levels.
-func InForce(options map[string]string) map[string]string {
+// Sanitize returns options as RocksDB takes them: it drops partitioned filters without an index of two levels.
+func Sanitize(options map[string]string) map[string]string {
 	if options["partition_filters"] == "true" && options["index_type"] != twoLevels {
 		return with(options, named{"partition_filters": "false"})
 	}
 	return options
 }
 
-// Imagine are the load of a database with these options, for lsm.Leveled.Levels, and how its Gets
+// ModelFromOptions returns the load of a database with these options, for lsm.Leveled.Levels, and how its Gets
 // ask for blocks. Stored/raw of data blocks are the caller's.
-func Imagine(options map[string]string) (load lsm.Leveled, reads *predict.BlockTables, err error) {
-	options = InForce(options)
+func ModelFromOptions(options map[string]string) (load lsm.Leveled, reads *predict.BlockTables, err error) {
+	options = Sanitize(options)
 	if reads, err = Reads(options); err != nil {
 		return load, nil, err
 	}
@@ -92,13 +92,13 @@ func Imagine(options map[string]string) (load lsm.Leveled, reads *predict.BlockT
 	r := reader{Options: options}
 	filter := ParseFilter(options["filter_policy"])
 	// RocksDB, too, takes more than what is asked for where that is less.
-	const leastBuffer = 64 << 10
-	memTable := max(1, r.number("min_write_buffer_number_to_merge", 1)) * max(leastBuffer, r.number("write_buffer_size", 64<<20))
+	const minBuffer = 64 << 10
+	memTable := max(1, r.number("min_write_buffer_number_to_merge", 1)) * max(minBuffer, r.number("write_buffer_size", 64<<20))
 	load = lsm.Leveled{
 		BlockBytes: int(r.size("block_size", 4096)), RestartInterval: int(r.number("block_restart_interval", 16)),
 		MetadataBytes: reads.PartBytes, PartedIndex: options["index_type"] == twoLevels, PartedFilters: reads.PartedFilters,
 		FilterBits: filter.BitsOn, ForHits: r.Is("optimize_filters_for_hits", false),
-		MemTableBytes: int64(min(memTable, blockbased.MostNumber)), L0Tables: int(r.number("level0_file_num_compaction_trigger", 4)),
+		MemTableBytes: int64(min(memTable, blockbased.MaxNumber)), L0Tables: int(r.number("level0_file_num_compaction_trigger", 4)),
 		BaseBytes: int64(r.number("max_bytes_for_level_base", 256<<20)), Multiplier: r.number("max_bytes_for_level_multiplier", 10),
 		Dynamic: reads.Dynamic, FileBytes: int64(reads.FileBytes), FileMultiplier: reads.FileMultiplier,
 		UpperRatio: 1, LastRatio: 1,
@@ -123,7 +123,7 @@ func Modelled() []string {
 
 // Reads is how Gets of a database with these options ask for blocks.
 func Reads(options map[string]string) (*predict.BlockTables, error) {
-	options = InForce(options)
+	options = Sanitize(options)
 	how, err := blockbased.Options(options).Reading()
 	if err != nil {
 		return nil, err

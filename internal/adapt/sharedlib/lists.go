@@ -62,15 +62,15 @@ func Stats[S any, N size](ask func(into *S, capacity N) N) (told []Stat) {
 	return told
 }
 
-// mostEntries bounds the lists a library tells.
-const mostEntries = 4096
+// maxEntries bounds the lists a library tells.
+const maxEntries = 4096
 
 // filled asks for a list, again with more room if there is more than fits. Theirs is
 // the caller's name of Own.
 func filled[Own, Theirs any, N size](ask func(into *Theirs, capacity N) N) []Own {
 	for room := 64; ; room *= 2 {
 		list := make([]Own, room)
-		if n := ask((*Theirs)(unsafe.Pointer(&list[0])), N(room)); n <= N(room) || room >= mostEntries {
+		if n := ask((*Theirs)(unsafe.Pointer(&list[0])), N(room)); n <= N(room) || room >= maxEntries {
 			return list[:min(int(n), room)]
 		}
 	}

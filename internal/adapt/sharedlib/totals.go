@@ -33,18 +33,18 @@ type Totals struct {
 	last  map[string]int64
 }
 
-// Fall is a counter that was no total: it went down, or below zero.
-type Fall struct {
+// CounterRegression is a counter that was no total: it went down, or below zero.
+type CounterRegression struct {
 	Name     string
 	From, To int64
 }
 
-func (f Fall) String() string {
+func (f CounterRegression) String() string {
 	return fmt.Sprintf("the library's counter %s went from %d to %d", f.Name, f.From, f.To)
 }
 
-// Falls are those since the last call.
-func (t *Totals) Falls(told []Stat) (falls []Fall) {
+// Regressions are those since the last call.
+func (t *Totals) Regressions(told []Stat) (falls []CounterRegression) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	if t.last == nil {
@@ -52,7 +52,7 @@ func (t *Totals) Falls(told []Stat) (falls []Fall) {
 	}
 	for _, s := range told {
 		if from := t.last[s.Name]; s.Value < from || s.Value < 0 {
-			falls = append(falls, Fall{s.Name, from, s.Value})
+			falls = append(falls, CounterRegression{s.Name, from, s.Value})
 		}
 		t.last[s.Name] = s.Value
 	}

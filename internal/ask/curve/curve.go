@@ -27,14 +27,14 @@ import (
 	"github.com/statelab/statelab/result/figure"
 )
 
-// MostGets bounds the memory of a trace: about 25 bytes a Get.
-const MostGets = 4_000_000
+// MaxGets bounds the memory of a trace: about 25 bytes a Get.
+const MaxGets = 4_000_000
 
-// MostMetadata is how many bytes of filters and indexes are read for a trace.
-const MostMetadata = 1 << 30
+// MaxMetadata is how many bytes of filters and indexes are read for a trace.
+const MaxMetadata = 1 << 30
 
 // Traceable reports whether the metadata of levels is small enough to be read for a trace.
-func Traceable(levels []engine.Level) bool { return MetadataBytes(levels) <= MostMetadata }
+func Traceable(levels []engine.Level) bool { return MetadataBytes(levels) <= MaxMetadata }
 
 // MetadataBytes are those of the filters and indexes that a trace reads.
 func MetadataBytes(levels []engine.Level) (bytes int64) {
@@ -54,13 +54,13 @@ type Reserve func(engine, profile string, cacheBytes int64, readOnly bool) (int6
 // key stream, traced once and replayed against each cache size after as many warm-up Gets as
 // its run had (nil: those of the Gets of o). It is exact for one thread; threads take turns
 // here, and race in a run. The steady state is that of as many Gets again.
-func Predict(ctx context.Context, o Of, cores int, reserve Reserve, cacheBytes []int64, warmups []uint64) ([]result.PredictedPoint, error) {
+func Predict(ctx context.Context, o TraceRequest, cores int, reserve Reserve, cacheBytes []int64, warmups []uint64) ([]result.PredictedPoint, error) {
 	if warmups == nil {
 		warmups = slices.Repeat([]uint64{o.Spec.WarmupGets}, len(cacheBytes))
 	}
 	measured := o.Spec.Gets
 	o.Spec.WarmupGets, o.Spec.Gets = slices.Max(warmups), 2*measured
-	if o.Spec.WarmupGets+o.Spec.Gets > MostGets {
+	if o.Spec.WarmupGets+o.Spec.Gets > MaxGets {
 		return nil, fmt.Errorf("%d warm-up and %d measured Gets are too many for a trace in memory: use statelab trace and statelab simulate, or predict --levels",
 			o.Spec.WarmupGets, measured)
 	}
@@ -163,8 +163,8 @@ var TakenKind = setting.Kind[Taken]{Name: "size", Parse: func(text string) (t Ta
 	return Taken{&bytes}, err
 }}
 
-// Of is what memtables take of the cache of an engine; it is a Reserve.
-func (t Taken) Of(engine, profile string, cacheBytes int64, readOnly bool) (int64, error) {
+// ReserveBytes returns what memtables take of the cache of an engine; it is a Reserve.
+func (t Taken) ReserveBytes(engine, profile string, cacheBytes int64, readOnly bool) (int64, error) {
 	if t.bytes == nil {
 		return pebbledb.OpenReserveBytes(engine, profile, cacheBytes, readOnly)
 	}
@@ -240,13 +240,13 @@ func Predictable(s sweep.Sweep) bool {
 	one := s.Settings()[0].Read
 	w := one.Workload
 	known := subject.Descriptor(one.Engine).SimulatesLevels() || slices.Contains(subject.Traced(), one.Engine) && !one.Foreign
-	return known && (w == workload.ReadRandom || w == workload.ReadMissing) && one.Gets*2 < MostGets
+	return known && (w == workload.ReadRandom || w == workload.ReadMissing) && one.Gets*2 < MaxGets
 }
 
-// Beside adds the curve that the database's own filters and indexes imply to a measured sweep. open
+// AddPrediction adds the curve that the database's own filters and indexes imply to a measured sweep. open
 // finds the database. Where the curve cannot be worked out the sweep is as good without it; why is
 // a warning.
-func Beside(ctx context.Context, s sweep.Sweep, done *result.Sweep, open func(sweep.Wanted) (sweep.Target, engine.Engine, error)) {
+func AddPrediction(ctx context.Context, s sweep.Sweep, done *result.Sweep, open func(sweep.Wanted) (sweep.Target, engine.Engine, error)) {
 	points := slices.DeleteFunc(slices.Clone(done.Points), func(p result.Point) bool { return p.Status != result.OK })
 	if !Predictable(s) || len(points) == 0 {
 		return
@@ -260,7 +260,7 @@ func Beside(ctx context.Context, s sweep.Sweep, done *result.Sweep, open func(sw
 		for _, point := range points {
 			sizes, warmups = append(sizes, point.CacheBytes), append(warmups, point.WarmupGets)
 		}
-		o := Of{Engine: linked, Version: t.Engine.Info().Version, Spec: spec}
+		o := TraceRequest{Engine: linked, Version: t.Engine.Info().Version, Spec: spec}
 		done.Predicted, err = Predict(ctx, o, done.Host.Cores, pebbledb.OpenReserveBytes, sizes, warmups)
 	}
 	if err != nil {
@@ -286,7 +286,7 @@ type Steady struct {
 const (
 	steadyWarmups = 3 // Gets for each block
 	steadyGets    = 100_000
-	mostSteady    = MostGets / (steadyWarmups + 1) // blocks
+	maxSteady     = MaxGets / (steadyWarmups + 1) // blocks
 )
 
 // NewSteady draws keys of the families in dir evenly, of which missing is the share of absent ones, and
@@ -309,8 +309,8 @@ func NewSteady(ctx context.Context, dir, name, version string, families []adapte
 	}
 	mix := blockbased.NewMix(members...)
 	blocks := uint64(mix.Blocks())
-	if blocks > mostSteady {
-		return nil, fmt.Errorf("%d blocks are too many to be traced in memory: at most %d are", blocks, mostSteady)
+	if blocks > maxSteady {
+		return nil, fmt.Errorf("%d blocks are too many to be traced in memory: at most %d are", blocks, maxSteady)
 	}
 	header := trace.Header{Engine: name, EngineVersion: version, CacheKeys: mix.CacheKeys(), WarmupGets: int(max(steadyGets, steadyWarmups*blocks))}
 	opening := mix.Opening()
@@ -386,8 +386,8 @@ type PerGet struct {
 	Bytes float64 `json:"bytes"` // as stored
 }
 
-// mostInspected bounds how much is read to look into the tables of a family: filters and indexes are about one percent of it.
-const mostInspected = 64 << 30
+// maxInspected bounds how much is read to look into the tables of a family: filters and indexes are about one percent of it.
+const maxInspected = 64 << 30
 
 // Inspect looks into the tables of a family ("" is the default one): what their filters and indexes take goes into levels, what
 // keys Gets read is returned; nil for a family without values, one that is too large, or keys 0. warnings are about the database.
@@ -399,10 +399,10 @@ func Inspect(ctx context.Context, dir, name, version, family string, levels []en
 	switch {
 	case bytes == 0:
 		return nil, nil, nil
-	case bytes > mostInspected:
+	case bytes > maxInspected:
 		return nil, []engine.Warning{{Code: "not_inspected",
 			Text: fmt.Sprintf("the tables of %s were not looked into, since they have %s, more than %s: what their filters and indexes take in a cache is not known",
-				cmp.Or(family, "the database"), unit.Bytes(bytes), unit.Bytes(mostInspected)),
+				cmp.Or(family, "the database"), unit.Bytes(bytes), unit.Bytes(maxInspected)),
 			Remedy: "measure what a Get reads with statelab sweep"}}, nil
 	}
 	r, err := blockbased.Open(dir, family, nil)
@@ -414,7 +414,7 @@ func Inspect(ctx context.Context, dir, name, version, family string, levels []en
 	if err := r.Describe(levels, setup.Charge); err != nil || keys == 0 {
 		return nil, r.Warnings(), err
 	}
-	cost = &Cost{Table: family, Keys: keys, Outside: r.Outside()}
+	cost = &Cost{Table: family, Keys: keys, Outside: r.MetadataOutsideCache()}
 	if cost.Present, err = emptyCache(ctx, r, 0, keys); err == nil {
 		cost.Absent, err = emptyCache(ctx, r, 1, keys)
 	}

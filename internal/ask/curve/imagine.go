@@ -18,8 +18,8 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-// Imagined is a database that does not exist: loaded in random order.
-type Imagined struct {
+// SyntheticDB is a database that does not exist: loaded in random order.
+type SyntheticDB struct {
 	Keys                 uint64
 	KeyBytes, ValueBytes int
 	ValueModel, Profile  string
@@ -29,7 +29,7 @@ type Imagined struct {
 }
 
 // values is a load of Pebble's with keys and values like its own.
-func (i Imagined) values() lsm.NaturalSpec {
+func (i SyntheticDB) values() lsm.SteadyStateSpec {
 	spec := lsm.BenchKVDB(i.Keys)
 	spec.KeyBytes, spec.ValueBytes = i.KeyBytes, i.ValueBytes
 	if ratios, err := lsm.ValueCompression(i.ValueModel); err == nil {
@@ -51,11 +51,11 @@ func (i Imagined) values() lsm.NaturalSpec {
 }
 
 // Levels fills in the levels of such a database of an engine, with some options replaced. The errors are about the setting of a flag.
-func (i Imagined) Levels(engineName string, overrides map[string]string, in *predict.Input) (flag string, errs []error) {
+func (i SyntheticDB) Levels(engineName string, overrides map[string]string, in *predict.Input) (flag string, errs []error) {
 	if e, _ := subject.EngineOf(engineName); !e.BlockTables {
 		spec, errs := i.natural()
 		if len(errs) == 0 {
-			in.Levels = lsm.Natural(spec)
+			in.Levels = lsm.SteadyStateLevels(spec)
 		}
 		return "profile", errs
 	}
@@ -78,7 +78,7 @@ func FirstProfile(engineName string) string {
 }
 
 // natural are its levels with Pebble. The errors say what is wrong with the profile.
-func (i Imagined) natural() (lsm.NaturalSpec, []error) {
+func (i SyntheticDB) natural() (lsm.SteadyStateSpec, []error) {
 	spec := i.values()
 	s, errs := pebbledb.Resolve(pebbledb.Profiles(), engine.Options{Profile: i.Profile})
 	if len(errs) > 0 {
@@ -101,7 +101,7 @@ func (i Imagined) natural() (lsm.NaturalSpec, []error) {
 }
 
 // leveled are the levels of such a database of RocksDB, with some options replaced, and how its Gets ask for blocks.
-func (i Imagined) leveled(overrides map[string]string) ([]engine.Level, *predict.BlockTables, error) {
+func (i SyntheticDB) leveled(overrides map[string]string) ([]engine.Level, *predict.BlockTables, error) {
 	values := i.values()
 	layout, err := rocksoptions.Find(i.Profile)
 	if err != nil {
@@ -113,7 +113,7 @@ func (i Imagined) leveled(overrides map[string]string) ([]engine.Level, *predict
 		}
 	}
 	options := layout.All(overrides)
-	load, reads, err := rocksoptions.Imagine(options)
+	load, reads, err := rocksoptions.ModelFromOptions(options)
 	if err != nil {
 		return nil, nil, err
 	}

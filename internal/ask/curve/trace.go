@@ -39,8 +39,8 @@ import (
 	"github.com/statelab/statelab/result/figure"
 )
 
-// Of is the database whose Gets are traced.
-type Of struct {
+// TraceRequest is the database whose Gets are traced.
+type TraceRequest struct {
 	Engine  engine.Engine // reads its keys in this process
 	Version string        // of the engine that would be measured
 	Spec    bench.Spec    // the Gets
@@ -52,7 +52,7 @@ type Of struct {
 }
 
 // Fits refuses a kept trace of another database's engine, or of some of the keys alone.
-func (o Of) Fits(path string, header trace.Header) error {
+func (o TraceRequest) Fits(path string, header trace.Header) error {
 	if header.SampleShift > 0 {
 		return engine.Fail(engine.CodeUsage, "--trace %s: it is a trace of sampled keys (1 of %d), which cannot be simulated: trace all keys "+
 			"(without --sample-shift)", path, 1<<header.SampleShift)
@@ -65,7 +65,7 @@ func (o Of) Fits(path string, header trace.Header) error {
 }
 
 // Record writes the trace of the key stream of o, or of a part of it.
-func Record(ctx context.Context, w io.Writer, o Of, sample trace.Sample, part engine.Part, tell result.Tell) (made trace.Made, err error) {
+func Record(ctx context.Context, w io.Writer, o TraceRequest, sample trace.Sample, part engine.Part, tell result.Tell) (made trace.Made, err error) {
 	spec := &o.Spec
 	resolver, err := follow(ctx, o)
 	if err != nil {
@@ -148,7 +148,7 @@ type follower interface {
 
 // keyStream is the key stream of o. Keys of another program's database whose engine is not in this
 // process are drawn from its tables, not as a run samples them; what goes wrong then is told in *undrawn.
-func keyStream(ctx context.Context, o Of, from follower, undrawn *error) (lookuppath.Keys, error) {
+func keyStream(ctx context.Context, o TraceRequest, from follower, undrawn *error) (lookuppath.Keys, error) {
 	spec := &o.Spec
 	if _, are := from.(*maker); !spec.Foreign || o.Engine != nil || are {
 		return bench.KeyStream(ctx, o.Engine, spec)
@@ -216,7 +216,7 @@ func opened(r *blockbased.Resolver, err error) (follower, error) {
 }
 
 // follow resolves the Gets where that is possible, and else makes them.
-func follow(ctx context.Context, o Of) (follower, error) {
+func follow(ctx context.Context, o TraceRequest) (follower, error) {
 	spec := &o.Spec
 	if of, _ := subject.EngineOf(spec.Engine); of.BlockTables {
 		options, err := readWith(spec)
@@ -260,13 +260,13 @@ func follow(ctx context.Context, o Of) (follower, error) {
 		return nil, err
 	}
 	if !s.AsksFilters() || spec.Foreign && r.Kept().NoFilters {
-		r.PassOverFilters()
+		r.IgnoreFilters()
 	}
 	return r, nil
 }
 
 // Describe puts what filters and indexes take, without what a cache adds to a block, into levels of the database of o.
-func Describe(ctx context.Context, o Of, levels []engine.Level) (err error) {
+func Describe(ctx context.Context, o TraceRequest, levels []engine.Level) (err error) {
 	f, err := follow(ctx, o)
 	if err != nil {
 		return err
@@ -279,7 +279,7 @@ func Describe(ctx context.Context, o Of, levels []engine.Level) (err error) {
 }
 
 // Traced is the whole trace of o in memory.
-func Traced(ctx context.Context, o Of, tell result.Tell) (*cachesim.Trace, trace.Header, error) {
+func Traced(ctx context.Context, o TraceRequest, tell result.Tell) (*cachesim.Trace, trace.Header, error) {
 	var file bytes.Buffer
 	if _, err := Record(ctx, &file, o, trace.Sample{}, engine.Part{}, tell); err != nil {
 		return nil, trace.Header{}, err
@@ -419,7 +419,7 @@ func (t *Written) Document() *doc.Document {
 	d := &doc.Document{Title: "A trace of block accesses"}
 	d.Answer("", fmt.Sprintf("%s access %s blocks each on average (at most %d); %s distinct blocks. "+
 		"Blocks that are read to open tables are included.",
-		gets, unit.Significant(t.Accesses, 3), t.PerGet.Most, unit.Count(t.Totals.Blocks)))
+		gets, unit.Significant(t.Accesses, 3), t.PerGet.Max, unit.Count(t.Totals.Blocks)))
 	d.Cards = []doc.Card{{Name: "file", Facts: [][2]string{{"file", t.File}, {"size", unit.Bytes(t.Bytes)},
 		{"made in", unit.Seconds(t.Seconds)}},
 		Brief: fmt.Sprintf("%s: %s, made in %s", t.File, unit.Bytes(t.Bytes), unit.Seconds(t.Seconds))}}
@@ -441,7 +441,7 @@ type maker struct {
 
 type blockAt struct{ file, offset uint64 }
 
-func openMade(ctx context.Context, o Of) (_ *maker, err error) {
+func openMade(ctx context.Context, o TraceRequest) (_ *maker, err error) {
 	spec := &o.Spec
 	m := &maker{known: map[blockAt]uint32{}}
 	if m.identity, err = resolve.Identify(spec.Dir, subject.PebbleVersion(spec.Engine)); err != nil {

@@ -41,16 +41,17 @@ func CheckCeiling(text string) error {
 // Seconds are those of a short look, for each number of reads in flight.
 const Seconds = 0.3
 
-// Look is a short look at a disk.
-type Look struct {
+// QuickProbe is a short look at a disk.
+type QuickProbe struct {
 	Command []string // that is carried out
 	Tell    result.Tell
 	Say     func(format string, args ...any)
 }
 
 // store puts the limit of the disk under dir into the folder out.
-func (l Look) store(ctx context.Context, dir, out string, inFlight []int) error {
-	d, err := host.Limit(ctx, host.LimitPlan{Dir: dir, InFlight: inFlight, Seconds: Seconds, Repeats: 3}, func(text string) { l.Tell(result.Event{Phase: text}) })
+func (l QuickProbe) store(ctx context.Context, dir, out string, inFlight []int) error {
+	d, err := host.MeasureDisk(ctx, host.DiskPlan{Dir: dir, InFlight: inFlight, Seconds: Seconds,
+		Repeats: 3}, func(text string) { l.Tell(result.Event{Phase: text}) })
 	if err != nil {
 		return err
 	}
@@ -61,7 +62,7 @@ func (l Look) store(ctx context.Context, dir, out string, inFlight []int) error 
 // Ceiling stores the disk's limit in the folder of a sweep: the one that the folder from holds, or
 // a short look at the disk if the sweep's reads are to reach it. A disk that cannot be probed
 // costs the ceiling, not the sweep.
-func (l Look) Ceiling(ctx context.Context, from string, s sweep.Sweep, out string) error {
+func (l QuickProbe) Ceiling(ctx context.Context, from string, s sweep.Sweep, out string) error {
 	switch from {
 	case "", None:
 		return nil
@@ -79,7 +80,7 @@ func (l Look) Ceiling(ctx context.Context, from string, s sweep.Sweep, out strin
 	dir, err := out, error(nil)
 	if s.Base.Dir != "" {
 		var remove func()
-		if dir, remove, err = evidence.Elsewhere(s.Base.Dir, out); err == nil {
+		if dir, remove, err = evidence.ProbeDir(s.Base.Dir, out); err == nil {
 			defer remove()
 		}
 	}
@@ -94,7 +95,7 @@ func (l Look) Ceiling(ctx context.Context, from string, s sweep.Sweep, out strin
 }
 
 // Hardware is the disk under the folder out, which keeps its limit.
-func (l Look) Hardware(ctx context.Context, out string) (*result.Hardware, error) {
+func (l QuickProbe) Hardware(ctx context.Context, out string) (*result.Hardware, error) {
 	_, err := result.ReadDisk(out)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = l.store(ctx, out, out, []int{1, 2, 4, 8, 16, 32, 64})
@@ -107,7 +108,7 @@ func (l Look) Hardware(ctx context.Context, out string) (*result.Hardware, error
 
 // Step is what readings take: fio reads as long as we do, and a folder with little in it gets a
 // file to read.
-func Step(l host.LimitPlan) estimate.Step {
+func Step(l host.DiskPlan) estimate.Step {
 	const fileBytes, memoryBytes = 256 << 20, 64 << 20
 	s := estimate.Step{Kind: estimate.ReadKind, Name: "reading " + l.Dir + " at random", MemoryBytes: memoryBytes,
 		Seconds: float64(len(l.InFlight)*l.Repeats) * l.Seconds, Basis: "--seconds for each number in flight and repeat; twice where fio is installed"}
@@ -132,7 +133,7 @@ func Machine(ctx context.Context, dir string, measured, direct bool) (estimate.M
 		return m, fmt.Errorf("measure the disk for the estimate: %w", err)
 	}
 	if direct {
-		m.Disk, err = host.Limit(ctx, host.LimitPlan{Dir: dir, InFlight: []int{1, 8}, Seconds: Seconds, Repeats: 1}, func(string) {})
+		m.Disk, err = host.MeasureDisk(ctx, host.DiskPlan{Dir: dir, InFlight: []int{1, 8}, Seconds: Seconds, Repeats: 1}, func(string) {})
 	}
 	return m, err
 }

@@ -29,12 +29,12 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-// Asked is a database and what advice about it must respect.
-type Asked struct {
+// Request is a database and what advice about it must respect.
+type Request struct {
 	Dir          string
-	Table        bool     // Dir is a file with a level table
-	Gets         curve.Of // of random keys, or of an access list
-	Trace        string   // file with the Gets instead
+	Table        bool               // Dir is a file with a level table
+	Gets         curve.TraceRequest // of random keys, or of an access list
+	Trace        string             // file with the Gets instead
 	Limits       advise.Limits
 	CacheBytes   int64 // the node's, if it was told
 	CacheShare   float64
@@ -57,7 +57,7 @@ type Asked struct {
 
 // Advise judges what is known of a database: run is what inspect sees of it, and node what its
 // metrics tell, nil if they were not read.
-func (a *Asked) Advise(ctx context.Context, run *result.Run, node *nodemetrics.Node) (advise.Advice, error) {
+func (a *Request) Advise(ctx context.Context, run *result.Run, node *nodemetrics.Node) (advise.Advice, error) {
 	if node != nil {
 		a.Limits.GetsPerSecond = node.GetsPerSecond
 	}
@@ -88,7 +88,7 @@ func (a *Asked) Advise(ctx context.Context, run *result.Run, node *nodemetrics.N
 }
 
 // evidence is what is known before anything is predicted or measured.
-func (a *Asked) evidence(run *result.Run) (advise.Evidence, error) {
+func (a *Request) evidence(run *result.Run) (advise.Evidence, error) {
 	e := advise.Evidence{Database: run.Database, Engine: run.Engine, Machine: run.Host, Limits: a.Limits, Missing: a.Missing}
 	var keys int64
 	for _, l := range run.Database.Levels {
@@ -120,9 +120,9 @@ func (a *Asked) evidence(run *result.Run) (advise.Evidence, error) {
 		e.Settings = e.Settings.WithCache(a.CacheBytes)
 	}
 	e.Client = a.client(e.Settings)
-	if least := advice.LeastMemory(e.Client, run.Database.Files); a.Limits.MemoryBytes > 0 && a.Limits.MemoryBytes < least {
+	if minimum := advice.MinMemory(e.Client, run.Database.Files); a.Limits.MemoryBytes > 0 && a.Limits.MemoryBytes < minimum {
 		return e, engine.Fail(engine.CodeUsage, "--memory %s: too little for %s, whose smallest caches and open tables take %s: give at least --memory %dMiB",
-			unit.Bytes(a.Limits.MemoryBytes), e.Client, unit.Bytes(least), (least+1<<20-1)>>20)
+			unit.Bytes(a.Limits.MemoryBytes), e.Client, unit.Bytes(minimum), (minimum+1<<20-1)>>20)
 	}
 	return e, nil
 }
@@ -173,7 +173,7 @@ func ProfileSettings(profile string, overrides map[string]string) (advice.Settin
 
 // client tells whose database it is. Eight memtables of an eighth of the cache stop geth's writes,
 // wherever its database lies.
-func (a *Asked) client(s advice.Settings) clients.Client {
+func (a *Request) client(s advice.Settings) clients.Client {
 	if a.Table {
 		if pebbledb.ClientOf(a.Gets.Spec.Profile) == clients.Geth {
 			return clients.Geth
@@ -193,7 +193,7 @@ func (a *Asked) client(s advice.Settings) clients.Client {
 }
 
 // model is what the curve is drawn from.
-func (a *Asked) model(e advise.Evidence) advise.Model {
+func (a *Request) model(e advise.Evidence) advise.Model {
 	m := advise.Model{
 		Levels: e.Database.Levels, Values: e.Database.Values, MemTables: e.Settings.MemTables(e.Writes),
 		Input:       predict.Input{Version: subject.PebbleVersion(e.Engine.Name), Cores: a.Cores, AbsentShare: a.Missing, Seeds: []uint64{a.Seed}},
@@ -203,17 +203,17 @@ func (a *Asked) model(e advise.Evidence) advise.Model {
 		m.NowBytes = e.Settings.CacheBytes
 	}
 	if e.Client == clients.Geth {
-		m.LeastBytes = advice.GethLeastCache
+		m.MinBytes = advice.GethLeastCache
 	}
 	if a.Limits.MemoryBytes > 0 {
-		m.MostBytes = advice.MostCache(e.Client, a.Limits.MemoryBytes, e.Database.Files)
+		m.MaxBytes = advice.MaxCache(e.Client, a.Limits.MemoryBytes, e.Database.Files)
 	}
 	return m
 }
 
 // restReserve is what memtables take of the cache of an open database that is
 // not written to.
-func (a *Asked) restReserve(engineName string, readOnly bool) func(int64) int64 {
+func (a *Request) restReserve(engineName string, readOnly bool) func(int64) int64 {
 	return func(cacheBytes int64) int64 {
 		bytes, err := pebbledb.OpenReserveBytes(engineName, a.Gets.Spec.Profile, cacheBytes, readOnly)
 		if err != nil {

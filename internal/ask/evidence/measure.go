@@ -32,7 +32,7 @@ const verifyFolder = "verify"
 
 // probe reads from the disk of the database. Its own files are read if they are
 // large enough; nothing is written beside the files of another's database.
-func (a *Asked) probe(ctx context.Context, run *result.Run) (advice.Disk, error) {
+func (a *Request) probe(ctx context.Context, run *result.Run) (advice.Disk, error) {
 	if a.ProbeSeconds == 0 {
 		if a.Table {
 			return advice.Disk{Absent: "a level table has no disk to read from"}, nil
@@ -41,7 +41,7 @@ func (a *Asked) probe(ctx context.Context, run *result.Run) (advice.Disk, error)
 	}
 	dir := a.Dir
 	if a.Gets.Spec.Foreign && run.Database.Bytes < enoughToProbe {
-		other, remove, err := Elsewhere(a.Dir, a.Out)
+		other, remove, err := ProbeDir(a.Dir, a.Out)
 		if err != nil {
 			return advice.Disk{Absent: err.Error()}, nil
 		}
@@ -49,8 +49,8 @@ func (a *Asked) probe(ctx context.Context, run *result.Run) (advice.Disk, error)
 		dir = other
 	}
 	a.Tell(result.Event{Phase: "probing the disk"})
-	probing := host.LimitPlan{Dir: dir, InFlight: []int{1, 4, 16}, Seconds: a.ProbeSeconds / probeRepeats, Repeats: probeRepeats}
-	probed, err := host.Limit(ctx, probing, func(string) {})
+	probing := host.DiskPlan{Dir: dir, InFlight: []int{1, 4, 16}, Seconds: a.ProbeSeconds / probeRepeats, Repeats: probeRepeats}
+	probed, err := host.MeasureDisk(ctx, probing, func(string) {})
 	switch {
 	case err != nil && ctx.Err() == nil:
 		return advice.Disk{Absent: err.Error(), Failed: true}, nil // the rest of the advice stands
@@ -73,9 +73,9 @@ const probeRepeats = 3
 // enoughToProbe is well above what host.OpenProbe wants of a directory's files.
 const enoughToProbe = 512 << 20
 
-// Elsewhere is a folder on the disk of dir where a file may be written: out, or a new one among the temporary files, which
+// ProbeDir returns a folder on the disk of dir where a file may be written: out, or a new one among the temporary files, which
 // belong to others and are not read. Remove it when the probe has ended.
-func Elsewhere(dir, out string) (folder string, remove func(), err error) {
+func ProbeDir(dir, out string) (folder string, remove func(), err error) {
 	own, err := host.DeviceOf(dir)
 	if err != nil {
 		return "", nil, err
@@ -98,7 +98,7 @@ func Elsewhere(dir, out string) (folder string, remove func(), err error) {
 
 // verify measures the cache that runs and the recommended one, each in a
 // process of its own, read-only, and predicts those very runs.
-func (a *Asked) verify(ctx context.Context, model advise.Model, traced bool, advice advise.Advice) ([]advise.Verified, error) {
+func (a *Request) verify(ctx context.Context, model advise.Model, traced bool, advice advise.Advice) ([]advise.Verified, error) {
 	spec := a.Gets.Spec
 	if model.List != nil {
 		spec.WarmupGets, spec.Gets, spec.WarmupAuto = model.List.WarmupGets, model.List.Gets, false
@@ -121,7 +121,7 @@ func (a *Asked) verify(ctx context.Context, model advise.Model, traced bool, adv
 	if err := os.MkdirAll(filepath.Join(folder, result.PointsDir), 0o755); err != nil {
 		return nil, fmt.Errorf("make the folder of the measurement: %w", err)
 	}
-	sizes := setting.To(caches...)
+	sizes := setting.NewValue(caches...)
 	work := sweep.New(sweep.Sweep{Name: "advise " + a.Dir, Command: a.Command, Base: spec, Axes: []sweep.Axis{sweep.Caches(&sizes)}}, how, a.By)
 	so, err := plan.Run(ctx, how, work, a.Step)
 	done := work.Result
@@ -147,13 +147,13 @@ func (a *Asked) verify(ctx context.Context, model advise.Model, traced bool, adv
 const verifyThreads = 4
 
 // predictRun predicts a run that was measured: its warm-up, its Gets.
-func (a *Asked) predictRun(ctx context.Context, model advise.Model, traced bool, spec bench.Spec, point result.Point) (v advise.Verified, err error) {
+func (a *Request) predictRun(ctx context.Context, model advise.Model, traced bool, spec bench.Spec, point result.Point) (v advise.Verified, err error) {
 	if !point.Figures.Has(figure.BlockReadsPerGet) {
 		return v, fmt.Errorf("verify %s: block reads were not counted", unit.Bytes(point.CacheBytes))
 	}
 	spec.WarmupGets, spec.Gets = point.WarmupGets, point.Figures.Gets
 	predicted := 0.0
-	if traced && spec.WarmupGets+2*spec.Gets <= curve.MostGets {
+	if traced && spec.WarmupGets+2*spec.Gets <= curve.MaxGets {
 		gets := a.Gets
 		gets.Spec = spec
 		points, err := curve.Predict(ctx, gets, a.Cores, pebbledb.OpenReserveBytes, []int64{point.CacheBytes}, nil)
@@ -185,7 +185,7 @@ func (a *Asked) predictRun(ctx context.Context, model advise.Model, traced bool,
 // A trace costs memory and, of a large database, all its metadata to be read.
 // Beyond these the level model has to do.
 const (
-	leastTracedGets     = 200_000
+	minTracedGets       = 200_000
 	tracedWarmupShare   = 4 // parts of five
 	tracedBlocksPerFill = 2 // a cache is full after its blocks were asked for twice over
 	usualBlockBytes     = 4 << 10
@@ -193,7 +193,7 @@ const (
 
 // draw predicts the curve of e: from a trace of the database's own blocks where it can be traced, and
 // else from the sizes of its levels. It tells whether there is a trace.
-func (a *Asked) draw(ctx context.Context, run *result.Run, model *advise.Model, e *advise.Evidence) (traced bool, err error) {
+func (a *Request) draw(ctx context.Context, run *result.Run, model *advise.Model, e *advise.Evidence) (traced bool, err error) {
 	var t *cachesim.Trace
 	gets := uint64(0)
 	switch {
@@ -224,10 +224,10 @@ func (a *Asked) draw(ctx context.Context, run *result.Run, model *advise.Model, 
 
 // traceRandom traces Gets that fill every cache of the curve, unless the database is too large
 // for that, or changes underneath: then nil, and why is said.
-func (a *Asked) traceRandom(ctx context.Context, run *result.Run) (t *cachesim.Trace, traced uint64, err error) {
-	gets := max(leastTracedGets, 5*tracedBlocksPerFill*advise.MostDrawn(run.Database.Levels, run.Database.Values)/usualBlockBytes/tracedWarmupShare)
+func (a *Request) traceRandom(ctx context.Context, run *result.Run) (t *cachesim.Trace, traced uint64, err error) {
+	gets := max(minTracedGets, 5*tracedBlocksPerFill*advise.MaxDrawn(run.Database.Levels, run.Database.Values)/usualBlockBytes/tracedWarmupShare)
 	table := a.Gets.Spec.Overrides["table"]
-	if gets > curve.MostGets || !curve.Traceable(run.Database.Levels) {
+	if gets > curve.MaxGets || !curve.Traceable(run.Database.Levels) {
 		if table != "" {
 			return nil, 0, errors.New("--table: the database is too large to be traced, and the sizes of its levels do not tell kinds of keys apart: " +
 				"measure with statelab sweep --table")
@@ -249,19 +249,19 @@ func (a *Asked) traceRandom(ctx context.Context, run *result.Run) (t *cachesim.T
 
 // traceList traces the Gets of an access list, once: the first half fills the cache, the other counts. A
 // curve for random keys is no stand-in where that cannot be done.
-func (a *Asked) traceList(ctx context.Context, run *result.Run) (*cachesim.Trace, *advise.List, error) {
-	if metadata := curve.MetadataBytes(run.Database.Levels); metadata > curve.MostMetadata {
+func (a *Request) traceList(ctx context.Context, run *result.Run) (*cachesim.Trace, *advise.List, error) {
+	if metadata := curve.MetadataBytes(run.Database.Levels); metadata > curve.MaxMetadata {
 		return nil, nil, fmt.Errorf("--accesses: a trace needs %s of filters and indexes in memory, at most %s are read: measure with statelab sweep --accesses",
-			unit.Bytes(metadata), unit.Bytes(curve.MostMetadata))
+			unit.Bytes(metadata), unit.Bytes(curve.MaxMetadata))
 	}
 	spec := a.Gets.Spec
 	gets, err := bench.ListGets(ctx, a.Gets.Engine, &spec)
 	if err != nil {
 		return nil, nil, err
 	}
-	if gets < 2 || gets > curve.MostGets {
+	if gets < 2 || gets > curve.MaxGets {
 		return nil, nil, fmt.Errorf("--accesses %s: its blocks ask for %s keys, advise needs from 2 to %s: use a list of other blocks", spec.AccessList,
-			unit.Count(gets), unit.Count(uint64(curve.MostGets)))
+			unit.Count(gets), unit.Count(uint64(curve.MaxGets)))
 	}
 	list := &advise.List{Name: filepath.Base(spec.AccessList), KeyScheme: spec.KeyScheme, Gets: gets - gets/2, WarmupGets: gets / 2}
 	t, err := a.trace(ctx, list.WarmupGets, list.Gets)
@@ -272,7 +272,7 @@ func (a *Asked) traceList(ctx context.Context, run *result.Run) (*cachesim.Trace
 }
 
 // sum adds what the blocks of the list's trace come to.
-func (a *Asked) sum(list *advise.List, t *cachesim.Trace) *advise.List {
+func (a *Request) sum(list *advise.List, t *cachesim.Trace) *advise.List {
 	for _, b := range t.Blocks {
 		list.Bytes += int64(b.Bytes) + subject.PebbleVersion(a.Gets.Spec.Engine).BlockCharge()
 	}
@@ -282,7 +282,7 @@ func (a *Asked) sum(list *advise.List, t *cachesim.Trace) *advise.List {
 
 // traceKept reads a trace that was kept, such as that of a node's own Gets. What memtables took of its cache is left out: for other
 // caches they are reckoned.
-func (a *Asked) traceKept() (*cachesim.Trace, *advise.List, error) {
+func (a *Request) traceKept() (*cachesim.Trace, *advise.List, error) {
 	file, err := os.Open(a.Trace)
 	if err != nil {
 		return nil, nil, fmt.Errorf("--trace: %w", err)
@@ -299,13 +299,13 @@ func (a *Asked) traceKept() (*cachesim.Trace, *advise.List, error) {
 	if counted < 1 {
 		return nil, nil, engine.Fail(engine.CodeUsage, "--trace %s: it has no Get behind those that fill the cache: watch for longer", a.Trace)
 	}
-	t.Events = slices.DeleteFunc(t.Events, func(e cachesim.Event) bool { return e.Held != 0 })
+	t.Events = slices.DeleteFunc(t.Events, func(e cachesim.Event) bool { return e.Reserved != 0 })
 	list := &advise.List{Name: filepath.Base(a.Trace), Gets: uint64(counted), WarmupGets: uint64(t.WarmupGets)}
 	return t, a.sum(list, t), nil
 }
 
 // trace traces as many Gets.
-func (a *Asked) trace(ctx context.Context, warmup, gets uint64) (*cachesim.Trace, error) {
+func (a *Request) trace(ctx context.Context, warmup, gets uint64) (*cachesim.Trace, error) {
 	of := a.Gets
 	of.Spec.Threads, of.Spec.WarmupAuto, of.Spec.WarmupGets, of.Spec.Gets = 1, false, warmup, gets
 	t, _, err := curve.Traced(ctx, of, a.Tell)
@@ -313,7 +313,7 @@ func (a *Asked) trace(ctx context.Context, warmup, gets uint64) (*cachesim.Trace
 }
 
 // costOf is the advise.Model's.
-func (a *Asked) costOf(ctx context.Context, t *cachesim.Trace) func(cacheBytes, reservedBytes int64) (advise.Cost, error) {
+func (a *Request) costOf(ctx context.Context, t *cachesim.Trace) func(cacheBytes, reservedBytes int64) (advise.Cost, error) {
 	return func(cacheBytes, reservedBytes int64) (advise.Cost, error) {
 		setup := cachesim.Setup{Policy: subject.PebbleVersion(a.Gets.Spec.Engine).Policy(), Cores: a.Cores, ReservedBytes: reservedBytes}
 		points, err := cachesim.Curve(ctx, t, setup, []int64{cacheBytes})

@@ -18,7 +18,7 @@ func TestTemporaryFilesOfOthersAreNotProbed(t *testing.T) {
 	if _, err := host.DeviceOf(database); err != nil {
 		t.Skip(err) // tmpfs has none
 	}
-	folder, remove, err := Elsewhere(database, "")
+	folder, remove, err := ProbeDir(database, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestTemporaryFilesOfOthersAreNotProbed(t *testing.T) {
 	if _, err := os.Stat(folder); err == nil {
 		t.Errorf("%s is left", folder)
 	}
-	if folder, remove, err = Elsewhere(database, temporary); err != nil || folder != temporary {
+	if folder, remove, err = ProbeDir(database, temporary); err != nil || folder != temporary {
 		t.Errorf("%s: %v", folder, err)
 	}
 	remove()

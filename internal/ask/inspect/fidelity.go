@@ -441,7 +441,7 @@ func (out *Conformity) families(sections []optionsfile.Section, table string) er
 		if table != "" && name != table || table == "" && !layout.Has(name) {
 			continue
 		}
-		for _, option := range rocksoptions.Compare(rocksoptions.InForce(here[name]), rocksoptions.InForce(layout.All(nil))) {
+		for _, option := range rocksoptions.Compare(rocksoptions.Sanitize(here[name]), rocksoptions.Sanitize(layout.All(nil))) {
 			out.Options = append(out.Options, OptionPair{name, option.Name, option.Here, option.There, option.Differs})
 		}
 	}

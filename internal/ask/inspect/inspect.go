@@ -433,9 +433,9 @@ func (i *Inspection) costBlock(family string) (b doc.Block) {
 
 func threeDigits(v float64) string { return unit.Significant(v, 3) }
 
-// mostEmpty is how many tables without entries are listed: Erigon makes all that it knows, more than
+// maxEmpty is how many tables without entries are listed: Erigon makes all that it knows, more than
 // a hundred.
-const mostEmpty = 10
+const maxEmpty = 10
 
 // addTables adds the tables that a database has by name.
 func (i *Inspection) addTables(d *doc.Document) {
@@ -445,7 +445,7 @@ func (i *Inspection) addTables(d *doc.Document) {
 	}
 	isEmpty := func(t engine.Table) bool { return t.Keys == 0 && t.Bytes == 0 }
 	shown, empty := tables, doc.Where(tables, isEmpty)
-	if len(empty) > mostEmpty {
+	if len(empty) > maxEmpty {
 		shown = doc.Where(tables, func(t engine.Table) bool { return !isEmpty(t) })
 	}
 
@@ -453,7 +453,7 @@ func (i *Inspection) addTables(d *doc.Document) {
 		doc.Figure("entries", "", doc.Digits, func(t engine.Table) float64 { return float64(t.Keys) }),
 		doc.Column[engine.Table]{Name: "size", Words: func(t engine.Table) string { return unit.Bytes(t.Bytes) }},
 		doc.Words("table", i.tableName))}
-	if len(empty) > mostEmpty {
+	if len(empty) > maxEmpty {
 		list.Texts = append(list.Texts, "and "+unit.Plural(len(empty), "table")+" without entries (--json lists them)")
 	}
 	if slices.ContainsFunc(shown, func(t engine.Table) bool { return t.SeveralValues }) {

@@ -77,14 +77,14 @@ type fresh struct {
 	bits       func(level int) float64 // of filters; 0: none
 	filters    string                  // its filter policy in words; "": none
 	blockBytes func(level int) float64
-	leastKey   int64 // bytes of an entry beyond its value in a data block, at least
+	minKey     int64 // bytes of an entry beyond its value in a data block, at least
 }
 
 // Lint looks for options that are not in force, in the column families of a database of block-based tables, whose
 // levels say what their blocks take in a cache (curve.Inspect); one table without a name is all of it. cacheBytes is the
 // cache for which reads are counted, of each family alone.
 func Lint(ctx context.Context, dir string, tables []engine.Table, cacheBytes int64) (findings []Finding, err error) {
-	written, err := blockbased.Look(dir)
+	written, err := blockbased.ReadTableProperties(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -106,12 +106,12 @@ func Lint(ctx context.Context, dir string, tables []engine.Table, cacheBytes int
 		if f.reads, err = rocksoptions.Reads(f.options); err != nil {
 			return nil, fmt.Errorf("%s: %w", f.name, err)
 		}
-		load, _, err := rocksoptions.Imagine(map[string]string{"block_size": f.options["block_size"]})
+		load, _, err := rocksoptions.ModelFromOptions(map[string]string{"block_size": f.options["block_size"]})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.name, err)
 		}
 		policy := rocksoptions.ParseFilter(f.options["filter_policy"])
-		f.fresh = fresh{bits: policy.BitsOn, blockBytes: func(int) float64 { return float64(load.BlockBytes) }, leastKey: 8 + 3}
+		f.fresh = fresh{bits: policy.BitsOn, blockBytes: func(int) float64 { return float64(load.BlockBytes) }, minKey: 8 + 3}
 		if policy.Bits > 0 {
 			f.fresh.filters = f.options["filter_policy"]
 		}
@@ -163,11 +163,11 @@ func lintPebble(ctx context.Context, run *result.Run, cacheBytes int64) ([]Findi
 	if err != nil {
 		return nil, err
 	}
-	written, err := resolve.Look(dir, version)
+	written, err := resolve.ReadTableProperties(dir, version)
 	if err != nil {
 		return nil, err
 	}
-	f := family{levels: slices.Clone(run.Database.Levels), cache: cacheBytes, fresh: fresh{leastKey: 3}}
+	f := family{levels: slices.Clone(run.Database.Levels), cache: cacheBytes, fresh: fresh{minKey: 3}}
 	newest, bits := uint64(0), 0.0 // of filters, which the OPTIONS file does not tell
 	for _, w := range written {
 		f.written = append(f.written, blockbased.Written{Facts: blockbased.Facts{File: w.File, Level: w.Level, Bytes: w.Bytes}, Keys: w.Keys,
@@ -394,9 +394,9 @@ func (f *family) otherBlocks(ctx context.Context) (*Finding, error) {
 	n, _ := f.tables(func(t blockbased.Written) bool {
 		// A block has at most this, where no keys share prefixes, and at least its values with a number and lengths for each.
 		size, blocks := f.fresh.blockBytes(t.Level), math.Max(1, float64(t.DataBlocks))
-		most, least := float64(t.RawBytes)/blocks, float64(t.RawValueBytes+f.fresh.leastKey*t.Keys)/blocks
+		maximum, minimum := float64(t.RawBytes)/blocks, float64(t.RawValueBytes+f.fresh.minKey*t.Keys)/blocks
 		entry := float64(t.RawBytes) / math.Max(1, float64(t.Keys))
-		return t.DataBlocks >= 8 && entry < size/4 && (least > far*size || most < size/far)
+		return t.DataBlocks >= 8 && entry < size/4 && (minimum > far*size || maximum < size/far)
 	})
 	if n == 0 {
 		return nil, nil

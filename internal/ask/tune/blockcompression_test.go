@@ -27,11 +27,11 @@ func TestBlockCompressionIsBuilt(t *testing.T) {
 		return load(t, e, "partitioned", workload.FillRandom, keyspace.TrieNode, keys, all)
 	}
 	base := build(nil)
-	a := Asked{Gets: base.gets(100_000, 0.5), Seeds: []uint64{5}, Cores: 2, Tell: func(result.Event) {}}
+	a := Request{Gets: base.gets(100_000, 0.5), Seeds: []uint64{5}, Cores: 2, Tell: func(result.Event) {}}
 	if err := a.Choose(t.Context(), base.run, ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Kept(a.Gets.Spec.Dir); err != nil {
+	if err := a.ReadStoredOptions(a.Gets.Spec.Dir); err != nil {
 		t.Fatal(err)
 	}
 	proveCompressions(t, &a, int64(keys)*5, build)

@@ -18,31 +18,31 @@ import (
 )
 
 // outside is RocksDB's own way: filters and indexes whole, beside the cache.
-func outside(blockBytes int64, bits float64) tablemodel.Tables {
-	return tablemodel.Tables{BlockBytes: blockBytes, FilterBits: bits, LastFilters: true, Outside: true}
+func outside(blockBytes int64, bits float64) tablemodel.TableOptions {
+	return tablemodel.TableOptions{BlockBytes: blockBytes, FilterBits: bits, LastFilters: true, MetadataOutsideCache: true}
 }
 
 // parted has filters and indexes in parts, in the cache.
-func parted(blockBytes, partBytes int64, bits float64) tablemodel.Tables {
-	return tablemodel.Tables{BlockBytes: blockBytes, IndexBytes: partBytes, FilterBits: bits, PartedFilters: true, LastFilters: true}
+func parted(blockBytes, partBytes int64, bits float64) tablemodel.TableOptions {
+	return tablemodel.TableOptions{BlockBytes: blockBytes, IndexBytes: partBytes, FilterBits: bits, PartitionFilters: true, LastFilters: true}
 }
 
 // whole has filters and indexes whole, in the cache.
-func whole(blockBytes int64, bits float64) tablemodel.Tables {
+func whole(blockBytes int64, bits float64) tablemodel.TableOptions {
 	t := outside(blockBytes, bits)
-	t.Outside = false
+	t.MetadataOutsideCache = false
 	return t
 }
 
 // forHits has no filters on the last level.
-func forHits(t tablemodel.Tables) tablemodel.Tables {
+func forHits(t tablemodel.TableOptions) tablemodel.TableOptions {
 	t.LastFilters = false
 	return t
 }
 
 // otherTables are predicted from the first one. The short form builds the first three, the long one all.
-func otherTables() []tablemodel.Tables {
-	return []tablemodel.Tables{outside(4<<10, 10), parted(16<<10, 4<<10, 10), forHits(parted(4<<10, 4<<10, 10)), outside(16<<10, 10), whole(4<<10, 10),
+func otherTables() []tablemodel.TableOptions {
+	return []tablemodel.TableOptions{outside(4<<10, 10), parted(16<<10, 4<<10, 10), forHits(parted(4<<10, 4<<10, 10)), outside(16<<10, 10), whole(4<<10, 10),
 		parted(4<<10, 4<<10, 10), parted(8<<10, 16<<10, 14), outside(1<<10, 5), outside(32<<10, 10), parted(2<<10, 4<<10, 20),
 		outside(8<<10, 10), forHits(outside(4<<10, 10)), parted(8<<10, 4<<10, 10), outside(2<<10, 14), whole(16<<10, 10), parted(32<<10, 4<<10, 8),
 		forHits(parted(16<<10, 4<<10, 14)), outside(4<<10, 20), parted(4<<10, 16<<10, 5), forHits(whole(8<<10, 10))}
@@ -63,17 +63,17 @@ func TestBlockTablesAreBuilt(t *testing.T) {
 		buffer = 8 << 20
 	}
 	e := rocksdb.Engine{}
-	asked := Asked{Gets: curve.Of{Spec: bench.Spec{Engine: e.Info().Name}}}
+	asked := Request{Gets: curve.TraceRequest{Spec: bench.Spec{Engine: e.Info().Name}}}
 	if errs := asked.Profiled("default", nil); len(errs) > 0 {
 		t.Fatal(errs)
 	}
 	number := func(bytes int64) string { return strconv.FormatInt(bytes, 10) }
 	var run *result.Run // of inspect, of the first one
-	p.engine, p.options = e, func(tables tablemodel.Tables) map[string]string {
+	p.engine, p.options = e, func(tables tablemodel.TableOptions) map[string]string {
 		options := map[string]string{"write_buffer_size": number(buffer), "target_file_size_base": number(buffer / 2),
 			"max_bytes_for_level_base": number(2 * buffer), "level0_stop_writes_trigger": "4", "level0_slowdown_writes_trigger": "4",
 			"soft_pending_compaction_bytes_limit": "1", "hard_pending_compaction_bytes_limit": "1"}
-		maps.Copy(options, asked.Kind.Words(tables))
+		maps.Copy(options, asked.Kind.OptionMap(tables))
 		return options
 	}
 	p.load = func(t *testing.T, options map[string]string) database {
@@ -81,20 +81,20 @@ func TestBlockTablesAreBuilt(t *testing.T) {
 		run = d.run
 		return d
 	}
-	p.search = func(t *testing.T, from curve.Of, _ []engine.Level) *search {
-		a := Asked{Gets: from, Seeds: []uint64{5}, Cores: 2, Tell: func(result.Event) {}}
+	p.search = func(t *testing.T, from curve.TraceRequest, _ []engine.Level) *search {
+		a := Request{Gets: from, Seeds: []uint64{5}, Cores: 2, Tell: func(result.Event) {}}
 		if err := a.Choose(t.Context(), run, ""); err != nil {
 			t.Fatal(err)
 		}
-		if err := a.Kept(a.Gets.Spec.Dir); err != nil {
+		if err := a.ReadStoredOptions(a.Gets.Spec.Dir); err != nil {
 			t.Fatal(err)
 		}
 		if a.Present != p.tables[0] {
 			t.Fatalf("%+v, built with %+v", a.Present, p.tables[0])
 		}
-		s := &search{Asked: &a, kind: a.Kind, gets: p.gets}
+		s := &search{Request: &a, kind: a.Kind, gets: p.gets}
 		var err error
-		if s.levels, err = tablemodel.Of(a.Levels, s.kind, a.Present); err != nil {
+		if s.levels, err = tablemodel.New(a.Levels, s.kind, a.Present); err != nil {
 			t.Fatal(err)
 		}
 		return s

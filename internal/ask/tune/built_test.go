@@ -39,7 +39,7 @@ var (
 )
 
 // others are built and predicted from the first one. The short form builds the first four, the long one all.
-var others = []tablemodel.Tables{
+var others = []tablemodel.TableOptions{
 	{BlockBytes: 4 << 10, IndexBytes: 4 << 10, FilterBits: 10},
 	{BlockBytes: 4 << 10, IndexBytes: 4 << 10, FilterBits: 10, LastFilters: true},
 	{BlockBytes: 16 << 10, IndexBytes: 4 << 10, FilterBits: 10},
@@ -50,8 +50,8 @@ var others = []tablemodel.Tables{
 	{BlockBytes: 4 << 10, IndexBytes: 256 << 10, FilterBits: 10},
 	{BlockBytes: 32 << 10, IndexBytes: 32 << 10, FilterBits: 20},
 	{BlockBytes: 2 << 10, IndexBytes: 16 << 10, FilterBits: 8, LastFilters: true},
-	{BlockBytes: 4 << 10, IndexBytes: 4 << 10, FilterBits: 5, MoreBits: 5},
-	{BlockBytes: 4 << 10, IndexBytes: 4 << 10, FilterBits: 8, MoreBits: 2, LastFilters: true},
+	{BlockBytes: 4 << 10, IndexBytes: 4 << 10, FilterBits: 5, ExtraBitsPerLevel: 5},
+	{BlockBytes: 4 << 10, IndexBytes: 4 << 10, FilterBits: 8, ExtraBitsPerLevel: 2, LastFilters: true},
 	{BlockBytes: 8 << 10, IndexBytes: 4 << 10, FilterBits: 10},
 	{BlockBytes: 16 << 10, IndexBytes: 16 << 10, FilterBits: 14},
 	{BlockBytes: 8 << 10, IndexBytes: 4 << 10, FilterBits: 10, LastFilters: true},
@@ -88,7 +88,7 @@ func TestPredictedIsBuilt(t *testing.T) {
 			if *provedKeys > 0 { // those compress better in larger blocks, which makes other levels
 				values = keyspace.Random
 			}
-			p.engine, p.options = e, func(tables tablemodel.Tables) map[string]string {
+			p.engine, p.options = e, func(tables tablemodel.TableOptions) map[string]string {
 				options := optionsOf(tables)
 				options["LBaseMaxBytes"], options["TargetFileSize"] = size(16<<20/shrink), size(2<<20/shrink)
 				return options
@@ -96,8 +96,8 @@ func TestPredictedIsBuilt(t *testing.T) {
 			p.load = func(t *testing.T, options map[string]string) database {
 				return load(t, e, profile, workload.FillSorted, values, keys, options)
 			}
-			p.search = func(t *testing.T, from curve.Of, levels []engine.Level) *search {
-				s := &search{Asked: &Asked{Gets: from, Levels: levels, Present: p.tables[0], Seeds: []uint64{5}, Cores: 2, Tell: func(result.Event) {}},
+			p.search = func(t *testing.T, from curve.TraceRequest, levels []engine.Level) *search {
+				s := &search{Request: &Request{Gets: from, Levels: levels, Present: p.tables[0], Seeds: []uint64{5}, Cores: 2, Tell: func(result.Event) {}},
 					kind: pebble(name, ""), gets: p.gets, rates: map[rateOf]float64{}, ratios: map[ratioOf]float64{}}
 				if err := s.look(t.Context()); err != nil {
 					t.Fatal(err)
@@ -111,7 +111,7 @@ func TestPredictedIsBuilt(t *testing.T) {
 }
 
 // levelTables are predicted from the first one, as others are.
-var levelTables = []tablemodel.Tables{
+var levelTables = []tablemodel.TableOptions{
 	{BlockBytes: 4 << 10, FilterBits: 10, LastFilters: true},
 	{BlockBytes: 16 << 10, FilterBits: 10, LastFilters: true},
 	{BlockBytes: 2 << 10, FilterBits: 14, LastFilters: true},
@@ -141,8 +141,8 @@ func TestLevelTablesAreBuilt(t *testing.T) {
 		t.Fatal(errs)
 	}
 	var run *result.Run // of inspect, of the first one
-	p.engine, p.options = e, func(tables tablemodel.Tables) map[string]string {
-		options := kind.Words(tables)
+	p.engine, p.options = e, func(tables tablemodel.TableOptions) map[string]string {
+		options := kind.OptionMap(tables)
 		if tables == p.tables[0] { // the others have its tables
 			maps.Copy(options, map[string]string{"WriteBuffer": "64MiB", "CompactionL0Trigger": "1000000", "CompactionTotalSize": "1024GiB"})
 		}
@@ -155,15 +155,15 @@ func TestLevelTablesAreBuilt(t *testing.T) {
 		run = d.run
 		return d
 	}
-	p.search = func(t *testing.T, from curve.Of, _ []engine.Level) *search {
-		a := Asked{Gets: from, Seeds: []uint64{5}, Cores: 2, Tell: func(result.Event) {}}
+	p.search = func(t *testing.T, from curve.TraceRequest, _ []engine.Level) *search {
+		a := Request{Gets: from, Seeds: []uint64{5}, Cores: 2, Tell: func(result.Event) {}}
 		if err := a.Choose(t.Context(), run, ""); err != nil {
 			t.Fatal(err)
 		}
 		if errs := a.Profiled("default", p.options(p.tables[0])); len(errs) > 0 || a.Present != p.tables[0] {
 			t.Fatalf("%+v, built with %+v: %v", a.Present, p.tables[0], errs)
 		}
-		s := &search{Asked: &a, kind: a.Kind, gets: p.gets, ratios: map[ratioOf]float64{}}
+		s := &search{Request: &a, kind: a.Kind, gets: p.gets, ratios: map[ratioOf]float64{}}
 		if err := s.look(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -202,20 +202,20 @@ func underNewer(t *testing.T, dir string) {
 
 // proof builds databases with other tables and compares what they read with what was predicted from the first one.
 type proof struct {
-	tables  []tablemodel.Tables
+	tables  []tablemodel.TableOptions
 	missing []float64 // shares of the Gets
 	caches  []int64
 	gets    uint64
 	exact   bool // the first one is predicted as it is
 	engine  engine.Engine
-	options func(tablemodel.Tables) map[string]string
+	options func(tablemodel.TableOptions) map[string]string
 	load    func(t *testing.T, options map[string]string) database // the first one
-	search  func(t *testing.T, from curve.Of, levels []engine.Level) *search
+	search  func(t *testing.T, from curve.TraceRequest, levels []engine.Level) *search
 	reserve func(cache int64) int64 // of memtables
 }
 
 // enlarge makes it the long form if that is asked for.
-func (p *proof) enlarge(keys *uint64, all []tablemodel.Tables) {
+func (p *proof) enlarge(keys *uint64, all []tablemodel.TableOptions) {
 	if *provedKeys == 0 {
 		return
 	}
@@ -239,7 +239,7 @@ func (c compared) off() float64 { return (c.said - c.built) / max(c.built, 0.1) 
 
 func (p *proof) run(t *testing.T) {
 	base := p.load(t, p.options(p.tables[0]))
-	said, stored, searches := map[tablemodel.Tables]map[point]float64{}, map[tablemodel.Tables]map[point]float64{}, map[float64]*search{}
+	said, stored, searches := map[tablemodel.TableOptions]map[point]float64{}, map[tablemodel.TableOptions]map[point]float64{}, map[float64]*search{}
 	for _, missing := range p.missing {
 		s := p.search(t, base.gets(p.gets, missing), base.levels)
 		if err := s.sample(t.Context(), 1); err != nil {
@@ -252,7 +252,7 @@ func (p *proof) run(t *testing.T) {
 			}
 			const places = 3 // of the blocks, as tune has with its seeds
 			for luck := range uint64(places) {
-				accesses := s.samples[0].With(tables, luck+1)
+				accesses := s.samples[0].Rewrite(tables, luck+1)
 				for _, cache := range p.caches {
 					at := point{missing, cache}
 					blocks, bytes := reads(t, accesses, p.setup(s, cache), cache)
@@ -261,9 +261,9 @@ func (p *proof) run(t *testing.T) {
 			}
 		}
 	}
-	all, within, worst, worstBytes, most := map[point][]compared{}, [4]int{}, 0.0, 0.0, searches[p.missing[0]].kind.Error
+	all, within, worst, worstBytes, maximum := map[point][]compared{}, [4]int{}, 0.0, 0.0, searches[p.missing[0]].kind.Error
 	if *provedKeys > 0 {
-		most = 0.03
+		maximum = 0.03
 	}
 	for i, tables := range p.tables {
 		built := base
@@ -310,7 +310,7 @@ func (p *proof) run(t *testing.T) {
 				}
 				all[at], worstBytes = append(all[at], c), max(worstBytes, math.Abs(bytes.off()))
 				off := math.Abs(c.off())
-				if worst = max(worst, off); off > most || how == "built" && math.Abs(bytes.off()) > testedErrors()["bytes_read_per_get"] {
+				if worst = max(worst, off); off > maximum || how == "built" && math.Abs(bytes.off()) > testedErrors()["bytes_read_per_get"] {
 					t.Errorf("%+v, %.0f %% absent, cache %d KiB: off by %.2f %%", tables, 100*missing, cache>>10, 100*c.off())
 				}
 				if i > 0 {
@@ -352,7 +352,7 @@ func (p *proof) setup(s *search, cache int64) cachesim.Setup {
 }
 
 // measured are the block reads of the Gets in the engine itself.
-func measured(t *testing.T, of curve.Of, cache int64) float64 {
+func measured(t *testing.T, of curve.TraceRequest, cache int64) float64 {
 	spec := of.Spec
 	spec.Verb, spec.Out, spec.ReadOnly, spec.CacheBytes = bench.Read, t.TempDir(), true, cache
 	run := done(t, of.Engine, spec)
@@ -372,14 +372,14 @@ func reads(t *testing.T, accesses *cachesim.Trace, setup cachesim.Setup, cache i
 }
 
 type database struct {
-	of     curve.Of
+	of     curve.TraceRequest
 	levels []engine.Level
 	run    *result.Run // of inspect
 	loaded *result.Run
 }
 
 // gets are random Gets of the database.
-func (d database) gets(n uint64, missing float64) curve.Of {
+func (d database) gets(n uint64, missing float64) curve.TraceRequest {
 	of := d.of
 	of.Spec.Workload, of.Spec.Threads, of.Spec.Gets, of.Spec.MissingShare = workload.ReadRandom, 1, n, missing
 	return of
@@ -424,5 +424,5 @@ func inspected(t *testing.T, e engine.Engine, spec bench.Spec) database {
 	t.Helper()
 	spec.Verb, spec.Out, spec.ReadOnly = bench.Inspect, t.TempDir(), true
 	looked := done(t, e, spec)
-	return database{of: curve.Of{Engine: e, Version: e.Info().Version, Spec: spec}, levels: looked.Database.Levels, run: looked}
+	return database{of: curve.TraceRequest{Engine: e, Version: e.Info().Version, Spec: spec}, levels: looked.Database.Levels, run: looked}
 }

@@ -42,7 +42,7 @@ func TestCompressionIsBuilt(t *testing.T) {
 				shape := map[string]string{"LBaseMaxBytes": fmt.Sprint(size, "B"), "TargetFileSize": fmt.Sprint(size/8, "B"), "BlockSize": "4KiB"}
 				profile := pebbledb.BenchKVDB().Name
 				base := load(t, e, profile, workload.FillSorted, values, keys, shape)
-				a := Asked{Gets: base.gets(gets, 0.5), Levels: base.levels, Seeds: []uint64{5}, Cores: 2, Tell: func(result.Event) {}}
+				a := Request{Gets: base.gets(gets, 0.5), Levels: base.levels, Seeds: []uint64{5}, Cores: 2, Tell: func(result.Event) {}}
 				if errs := a.Profiled(profile, shape); len(errs) > 0 {
 					t.Fatal(errs)
 				}
@@ -53,9 +53,9 @@ func TestCompressionIsBuilt(t *testing.T) {
 }
 
 // proveCompressions compares what is predicted of tables of each compression with what build makes of them.
-func proveCompressions(t *testing.T, a *Asked, cache int64, build func(options map[string]string) database) {
-	s := &search{Asked: a, kind: a.Kind, gets: a.Gets.Spec.Gets, cache: cache, rates: map[rateOf]float64{}, ratios: map[ratioOf]float64{},
-		known: map[tablemodel.Tables]tuned.Config{}}
+func proveCompressions(t *testing.T, a *Request, cache int64, build func(options map[string]string) database) {
+	s := &search{Request: a, kind: a.Kind, gets: a.Gets.Spec.Gets, cache: cache, rates: map[rateOf]float64{}, ratios: map[ratioOf]float64{},
+		known: map[tablemodel.TableOptions]tuned.Config{}}
 	s.reserve = curve.MemTables(a.Gets.Spec.Engine, a.Gets.Spec.Profile, cache, true)
 	if err := errors.Join(s.look(t.Context()), s.sample(t.Context(), 1)); err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func proveCompressions(t *testing.T, a *Asked, cache int64, build func(options m
 		if to == s.Present {
 			continue
 		}
-		if err := s.predict(t.Context(), []tablemodel.Tables{to}); err != nil {
+		if err := s.predict(t.Context(), []tablemodel.TableOptions{to}); err != nil {
 			t.Fatal(err)
 		}
 		c := s.known[to]
@@ -85,7 +85,7 @@ func proveCompressions(t *testing.T, a *Asked, cache int64, build func(options m
 		}
 		setup := s.setup
 		setup.ReservedBytes = s.reserve
-		there := Asked{Gets: built.of}
+		there := Request{Gets: built.of}
 		if err := there.Choose(t.Context(), built.run, ""); err != nil {
 			t.Fatal(err)
 		}
@@ -100,13 +100,13 @@ func proveCompressions(t *testing.T, a *Asked, cache int64, build func(options m
 		for _, f := range []struct {
 			name        string
 			said, built float64
-			most        float64
+			maximum     float64
 		}{{"block_reads_per_get", c.Reads, blocks, tracedError}, {"bytes_read_per_get", c.Bytes, bytes, testedErrors()["bytes_read_per_get"]},
 			{"disk_bytes", float64(c.Disk), float64(disk), testedErrors()["disk_bytes"]},
 			{"memory_bytes", float64(c.Memory), float64(memory), testedErrors()["memory_bytes"]}} {
 			off := f.said/f.built - 1
 			t.Logf("%v: %s %.5g, built %.5g (%+.2f %%)", c.Options, f.name, f.said, f.built, 100*off)
-			if worst[f.name] = max(worst[f.name], math.Abs(off)); math.Abs(off) > f.most {
+			if worst[f.name] = max(worst[f.name], math.Abs(off)); math.Abs(off) > f.maximum {
 				t.Errorf("%v: %s is off by %.2f %%", c.Options, f.name, 100*off)
 			}
 		}
@@ -124,7 +124,7 @@ func TestTimeIsMeasured(t *testing.T) {
 	}
 	e, profile := pebble2.Engine{}, pebbledb.BenchKVDB().Name
 	base := load(t, e, profile, workload.FillSorted, keyspace.TrieNode, *provedKeys, nil)
-	a := Asked{Gets: base.gets(200_000, 0.3), Levels: base.levels, Seeds: []uint64{5}, Cores: 2, Tell: func(result.Event) {}, Goal: Time}
+	a := Request{Gets: base.gets(200_000, 0.3), Levels: base.levels, Seeds: []uint64{5}, Cores: 2, Tell: func(result.Event) {}, Goal: Time}
 	a.Run = func(ctx context.Context, spec *bench.Spec) (*result.Run, error) {
 		return bench.Run(ctx, e, spec, a.Tell)
 	}
@@ -132,8 +132,8 @@ func TestTimeIsMeasured(t *testing.T) {
 		t.Fatal(errs)
 	}
 	cache := int64(*provedKeys) * 5
-	s := &search{Asked: &a, kind: a.Kind, gets: 200_000, cache: cache, absent: 0.3, rates: map[rateOf]float64{}, ratios: map[ratioOf]float64{},
-		known: map[tablemodel.Tables]tuned.Config{}, reserve: curve.MemTables("pebble2", profile, cache, true)}
+	s := &search{Request: &a, kind: a.Kind, gets: 200_000, cache: cache, absent: 0.3, rates: map[rateOf]float64{}, ratios: map[ratioOf]float64{},
+		known: map[tablemodel.TableOptions]tuned.Config{}, reserve: curve.MemTables("pebble2", profile, cache, true)}
 	if err := errors.Join(s.look(t.Context()), s.sample(t.Context(), 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -144,16 +144,17 @@ func TestTimeIsMeasured(t *testing.T) {
 	t.Logf("%+v", costs)
 	type point struct{ said, measured float64 }
 	var points []point
-	for _, change := range []func(*tablemodel.Tables){
-		func(*tablemodel.Tables) {}, func(t *tablemodel.Tables) { t.Compression = "none" }, func(t *tablemodel.Tables) { t.Compression = "zstd" },
-		func(t *tablemodel.Tables) { t.BlockBytes = 1 << 10 }, func(t *tablemodel.Tables) { t.BlockBytes = 16 << 10 },
-		func(t *tablemodel.Tables) { t.BlockBytes, t.Compression = 32<<10, "none" }, func(t *tablemodel.Tables) { t.BlockBytes, t.Compression = 32<<10, "zstd" },
-		func(t *tablemodel.Tables) { t.LastFilters = true }, func(t *tablemodel.Tables) { t.FilterBits = 5 },
-		func(t *tablemodel.Tables) { t.BlockBytes, t.Compression, t.LastFilters = 16<<10, "zstd", true },
+	for _, change := range []func(*tablemodel.TableOptions){
+		func(*tablemodel.TableOptions) {}, func(t *tablemodel.TableOptions) { t.Compression = "none" }, func(t *tablemodel.TableOptions) { t.Compression = "zstd" },
+		func(t *tablemodel.TableOptions) { t.BlockBytes = 1 << 10 }, func(t *tablemodel.TableOptions) { t.BlockBytes = 16 << 10 },
+		func(t *tablemodel.TableOptions) { t.BlockBytes, t.Compression = 32<<10, "none" },
+		func(t *tablemodel.TableOptions) { t.BlockBytes, t.Compression = 32<<10, "zstd" },
+		func(t *tablemodel.TableOptions) { t.LastFilters = true }, func(t *tablemodel.TableOptions) { t.FilterBits = 5 },
+		func(t *tablemodel.TableOptions) { t.BlockBytes, t.Compression, t.LastFilters = 16<<10, "zstd", true },
 	} {
 		to := s.Present
 		change(&to)
-		if err := s.predict(t.Context(), []tablemodel.Tables{to}); err != nil {
+		if err := s.predict(t.Context(), []tablemodel.TableOptions{to}); err != nil {
 			t.Fatal(err)
 		}
 		c := s.known[to]
@@ -199,22 +200,22 @@ func TestPassesAreCounted(t *testing.T) {
 
 func comparePasses(t *testing.T, e engine.Engine, profile string, options map[string]string, name string) {
 	built := load(t, e, profile, workload.FillRandom, keyspace.TrieNode, 300_000, options)
-	a := Asked{Gets: built.gets(1000, 0), Seeds: []uint64{5}, Cores: 2, Tell: func(result.Event) {}}
+	a := Request{Gets: built.gets(1000, 0), Seeds: []uint64{5}, Cores: 2, Tell: func(result.Event) {}}
 	if err := a.Choose(t.Context(), built.run, ""); err != nil {
 		t.Fatal(err)
 	}
 	if errs := a.Profiled(profile, options); len(errs) > 0 {
 		t.Fatal(errs)
 	}
-	s := &search{Asked: &a, kind: a.Kind, gets: 1000, ratios: map[ratioOf]float64{}, rates: map[rateOf]float64{}}
+	s := &search{Request: &a, kind: a.Kind, gets: 1000, ratios: map[ratioOf]float64{}, rates: map[rateOf]float64{}}
 	if err := errors.Join(s.look(t.Context()), s.sample(t.Context(), 1)); err != nil {
 		t.Fatal(err)
 	}
 	said, counted := s.described(s.Present).Writes.OrZero(),
 		built.loaded.Figures.OrZero(figure.WriteAmplification)
 	t.Logf("%s, %v: %.2f, counted %.2f (%+.1f %%)", name, options, said, counted, 100*(said/counted-1))
-	const most = 0.4 // how far compactions fall behind depends on the machine
-	if math.Abs(said/counted-1) > most {
+	const maximum = 0.4 // how far compactions fall behind depends on the machine
+	if math.Abs(said/counted-1) > maximum {
 		t.Errorf("%s, %v: %.2f, counted %.2f", name, options, said, counted)
 	}
 }

@@ -34,11 +34,11 @@ const libraryBlockBytes = 4096
 // tabled is implemented by engines of this process that know what their tables are like.
 type tabled interface {
 	// Tables are those written with o, whose Handles are the tables that there are.
-	Tables(o engine.Options) (tablemodel.Kind, tablemodel.Tables, []error)
+	Tables(o engine.Options) (tablemodel.TableModel, tablemodel.TableOptions, []error)
 }
 
 // Profiled fills in what tables are like with a profile and overrides.
-func (a *Asked) Profiled(profile string, overrides map[string]string) (errs []error) {
+func (a *Request) Profiled(profile string, overrides map[string]string) (errs []error) {
 	name := a.Gets.Spec.Engine
 	if of, _ := subject.EngineOf(name); of.BlockTables {
 		layout, err := rocksoptions.Find(profile)
@@ -61,12 +61,12 @@ func (a *Asked) Profiled(profile string, overrides map[string]string) (errs []er
 		return errs
 	}
 	l := s.Levels[0]
-	a.Present = tablemodel.Tables{BlockBytes: int64(cmp.Or(l.BlockSize, libraryBlockBytes)), FilterBits: float64(l.FilterBitsPerKey)}
+	a.Present = tablemodel.TableOptions{BlockBytes: int64(cmp.Or(l.BlockSize, libraryBlockBytes)), FilterBits: float64(l.FilterBitsPerKey)}
 	a.Present.IndexBytes = cmp.Or(int64(l.IndexBlockSize), a.Present.BlockBytes)
 	const above = pebbledb.Levels - 2 // the last level, whose filters Gets do not ask
 	bits := float64(s.Levels[above].FilterBitsPerKey)
 	if more := float64(s.Levels[above-1].FilterBitsPerKey) - bits; more > 0 && bits > more {
-		a.Present.FilterBits, a.Present.MoreBits = bits-more, more
+		a.Present.FilterBits, a.Present.ExtraBitsPerLevel = bits-more, more
 	}
 	a.Kind = pebble(name, l.Compression)
 	a.Loading = lsm.Loading{BaseBytes: cmp.Or(s.LBaseMaxBytes, 64<<20), BufferBytes: cmp.Or(int64(s.MemTableSize), 4<<20),
@@ -75,9 +75,9 @@ func (a *Asked) Profiled(profile string, overrides map[string]string) (errs []er
 }
 
 // optioned fills in what tables of a family with options by name are like.
-func (a *Asked) optioned(options map[string]string, family string) (err error) {
+func (a *Request) optioned(options map[string]string, family string) (err error) {
 	a.Options = options
-	if load, _, err := rocksoptions.Imagine(options); err == nil { // else its compactions are of another style
+	if load, _, err := rocksoptions.ModelFromOptions(options); err == nil { // else its compactions are of another style
 		a.Loading = lsm.Loading{BaseBytes: load.BaseBytes, BufferBytes: load.MemTableBytes, Flushes: load.L0Tables}
 	}
 	a.Kind, a.Present, err = rocksoptions.Tables(options, family, func(cacheBytes int64) string {
@@ -89,7 +89,7 @@ func (a *Asked) optioned(options map[string]string, family string) (err error) {
 
 // Choose fills in the levels of a database, or of the column family of it that is asked for, by a run of inspect;
 // "" is the largest one.
-func (a *Asked) Choose(ctx context.Context, run *result.Run, family string) error {
+func (a *Request) Choose(ctx context.Context, run *result.Run, family string) error {
 	d := run.Database
 	a.Levels, a.Tables = slices.Clone(d.Levels), d.Files
 	of, _ := subject.EngineOf(run.Engine.Name)
@@ -116,7 +116,7 @@ func (a *Asked) Choose(ctx context.Context, run *result.Run, family string) erro
 	}
 	if of.LevelTables {
 		if !curve.Traceable(a.Levels) {
-			return engine.Fail(engine.CodeUsage, "--db: filters and indexes of %s are too large to be traced (at most %s)", of.Name, unit.Bytes(curve.MostMetadata))
+			return engine.Fail(engine.CodeUsage, "--db: filters and indexes of %s are too large to be traced (at most %s)", of.Name, unit.Bytes(curve.MaxMetadata))
 		}
 		for i := range a.Levels {
 			a.Levels[i].DataCacheBytes = 0 // those of buffers, not of what blocks hold
@@ -140,9 +140,9 @@ func (a *Asked) Choose(ctx context.Context, run *result.Run, family string) erro
 // TableOption names the column family that Gets go to.
 const TableOption = "table"
 
-// Kept fills in what tables of another program's database are like: by its OPTIONS file, and by the filters that
+// ReadStoredOptions fills in what tables of another program's database are like: by its OPTIONS file, and by the filters that
 // they have.
-func (a *Asked) Kept(dir string) error {
+func (a *Request) ReadStoredOptions(dir string) error {
 	family := a.Gets.Spec.Overrides[TableOption]
 	name, sections, err := optionsfile.Read(dir)
 	if err != nil {
@@ -169,7 +169,7 @@ func (a *Asked) Kept(dir string) error {
 		if client := dbformat.Client(dir, dbformat.Found{Engine: of.Name}, nil).WithFlags(); client == clients.Geth {
 			a.Client = client
 		}
-		a.Present = tablemodel.Tables{BlockBytes: libraryBlockBytes, IndexBytes: libraryBlockBytes}
+		a.Present = tablemodel.TableOptions{BlockBytes: libraryBlockBytes, IndexBytes: libraryBlockBytes}
 		a.Kind = pebble(of.Name, "")
 		for _, s := range sections {
 			if number := func(name string) (n int64) { n, _ = strconv.ParseInt(s.Values[name], 10, 32); return n }; s.Kind == "Options" { // else not known
@@ -191,7 +191,7 @@ func (a *Asked) Kept(dir string) error {
 }
 
 // measured corrects what options say by what the tables have.
-func (a *Asked) measured() {
+func (a *Request) measured() {
 	var bytes, keys int64
 	parted := false
 	for _, l := range a.Levels {
@@ -201,7 +201,7 @@ func (a *Asked) measured() {
 		}
 	}
 	if a.Kind.AlwaysTop && !parted {
-		a.Present.IndexBytes, a.Present.PartedFilters = 0, false
+		a.Present.IndexBytes, a.Present.PartitionFilters = 0, false
 	}
 	switch said := a.Present.FilterBits; {
 	case keys == 0:
@@ -215,25 +215,28 @@ func (a *Asked) measured() {
 const beyond = 0.26
 
 // pebble is what the tables of a version of Pebble with a compression in its own words are like.
-func pebble(name, compressed string) tablemodel.Kind {
+func pebble(name, compressed string) tablemodel.TableModel {
 	version, present, can := subject.PebbleVersion(name), tablemodel.Compression(compressed), []string{tablemodel.NoCompression, "snappy", "zstd"}
-	said := func(t tablemodel.Tables) tablemodel.Tables {
+	said := func(t tablemodel.TableOptions) tablemodel.TableOptions {
 		if t.Compression == "" && slices.Contains(can, present) {
 			t.Compression = present
 		}
 		return t
 	}
-	return tablemodel.Kind{Charge: version.BlockCharge(), GoesOn: true, Beyond: beyond, Error: tracedError, Rewrite: "DB.Compact of all keys", Lookup: lookup,
+	return tablemodel.TableModel{Charge: version.BlockCharge(), NoEarlyExit: true,
+		SeparatorGap: beyond, Error: tracedError, Rewrite: "DB.Compact of all keys", Lookup: lookup,
 		BufferOption: "MemTableSize", Compression: present, Compressions: can,
 		Options: []tablemodel.Option{
-			tablemodel.Values(func(t *tablemodel.Tables, v int64) { t.BlockBytes = v }, 1<<10, 2<<10, 4<<10, 8<<10, 16<<10, 32<<10, 64<<10),
-			tablemodel.Values(func(t *tablemodel.Tables, v int64) { t.IndexBytes = v }, 4<<10, 16<<10, 64<<10, 256<<10),
-			tablemodel.Values(func(t *tablemodel.Tables, v float64) { t.FilterBits, t.MoreBits = v, min(t.MoreBits, v) }, 0, 5, 8, 10, 12, 14, 16, 20),
-			tablemodel.Values(func(t *tablemodel.Tables, v float64) { t.MoreBits = min(v, t.FilterBits) }, 0, 2, 5), // Monkey's optimum is 4.8
-			tablemodel.Values(func(t *tablemodel.Tables, v bool) { t.LastFilters = v }, false, true),
+			tablemodel.Values(func(t *tablemodel.TableOptions, v int64) { t.BlockBytes = v }, 1<<10, 2<<10, 4<<10, 8<<10, 16<<10, 32<<10, 64<<10),
+			tablemodel.Values(func(t *tablemodel.TableOptions, v int64) { t.IndexBytes = v }, 4<<10, 16<<10, 64<<10, 256<<10),
+			tablemodel.Values(func(t *tablemodel.TableOptions, v float64) {
+				t.FilterBits, t.ExtraBitsPerLevel = v, min(t.ExtraBitsPerLevel, v)
+			}, 0, 5, 8, 10, 12, 14, 16, 20),
+			tablemodel.Values(func(t *tablemodel.TableOptions, v float64) { t.ExtraBitsPerLevel = min(v, t.FilterBits) }, 0, 2, 5), // Monkey's optimum is 4.8
+			tablemodel.Values(func(t *tablemodel.TableOptions, v bool) { t.LastFilters = v }, false, true),
 		},
-		Words:   func(t tablemodel.Tables) map[string]string { return optionsOf(said(t)) },
-		Snippet: func(t tablemodel.Tables, cacheBytes int64) string { return snippet(version, cacheBytes, said(t)) },
+		OptionMap: func(t tablemodel.TableOptions) map[string]string { return optionsOf(said(t)) },
+		Snippet:   func(t tablemodel.TableOptions, cacheBytes int64) string { return snippet(version, cacheBytes, said(t)) },
 	}
 }
 
@@ -241,12 +244,12 @@ func pebble(name, compressed string) tablemodel.Kind {
 const LastFiltersOption = "UseL6Filters"
 
 // optionsOf are the options of statelab's adapters of Pebble, which are named as the library's are.
-func optionsOf(t tablemodel.Tables) map[string]string {
+func optionsOf(t tablemodel.TableOptions) map[string]string {
 	var bits []string
 	for level := range pebbledb.Levels {
-		bits = append(bits, strconv.FormatFloat(t.On(level).FilterBits, 'f', -1, 64))
+		bits = append(bits, strconv.FormatFloat(t.ForLevel(level).FilterBits, 'f', -1, 64))
 	}
-	if t.MoreBits == 0 {
+	if t.ExtraBitsPerLevel == 0 {
 		bits = bits[:1]
 	}
 	o := map[string]string{"BlockSize": size(t.BlockBytes), "IndexBlockSize": size(t.IndexBytes), "FilterBitsPerKey": strings.Join(bits, ":")}
@@ -267,15 +270,15 @@ func size(bytes int64) string {
 }
 
 // snippet sets the options in a program.
-func snippet(version cachesim.PebbleVersion, cacheBytes int64, t tablemodel.Tables) string {
+func snippet(version cachesim.PebbleVersion, cacheBytes int64, t tablemodel.TableOptions) string {
 	path, filters := "github.com/cockroachdb/pebble", ""
 	if version == cachesim.PebbleV2 {
 		path += "/v2"
 	}
 	if t.FilterBits > 0 {
 		bits := strconv.Itoa(int(t.FilterBits))
-		if t.MoreBits > 0 {
-			bits += fmt.Sprintf(" + %d*(len(options.Levels)-1-i)", int(t.MoreBits))
+		if t.ExtraBitsPerLevel > 0 {
+			bits += fmt.Sprintf(" + %d*(len(options.Levels)-1-i)", int(t.ExtraBitsPerLevel))
 		}
 		filters = "    options.Levels[i].FilterPolicy = bloom.FilterPolicy(" + bits + ")\n    options.Levels[i].FilterType = pebble.TableFilter\n"
 	}
@@ -318,6 +321,6 @@ get := func(db *pebble.DB, key []byte) (value []byte, err error) {
 `
 
 // Rewriting says how a database comes to its options.
-func (a *Asked) Rewriting() string {
+func (a *Request) Rewriting() string {
 	return fmt.Sprintf("Tables that are there keep their options until a compaction rewrites them. To rewrite all of them: %s.", a.Kind.Rewrite)
 }

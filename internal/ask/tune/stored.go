@@ -144,12 +144,12 @@ func (s *search) compressed() tablemodel.Option {
 		case name == s.kind.Compression:
 			can = append(can, "")
 		case name != tablemodel.NoCompression && (len(s.entries) == 0 || !tried && s.kind.Compression != tablemodel.NoCompression):
-		case s.Gets.Engine != nil && len(s.Gets.Engine.Check(engine.Options{Profile: spec.Profile, Overrides: s.kind.Words(to)})) > 0:
+		case s.Gets.Engine != nil && len(s.Gets.Engine.Check(engine.Options{Profile: spec.Profile, Overrides: s.kind.OptionMap(to)})) > 0:
 		default:
 			can = append(can, name)
 		}
 	}
-	return tablemodel.Values(func(t *tablemodel.Tables, v string) { t.Compression = v }, can...)
+	return tablemodel.Values(func(t *tablemodel.TableOptions, v string) { t.Compression = v }, can...)
 }
 
 // sequenceBytes are those behind a key in a table, of which the last level has zeros.
@@ -200,7 +200,7 @@ func (s *search) measureCosts(ctx context.Context) (_ *tuned.Costs, err error) {
 	const small, large = 4 << 10, 32 << 10
 	measure := func(blockBytes int64, compression string, lastFilters bool) (get, read float64) {
 		to := s.Present
-		if to.BlockBytes, to.Compression = blockBytes, compression; s.kind.GoesOn {
+		if to.BlockBytes, to.Compression = blockBytes, compression; s.kind.NoEarlyExit {
 			to.LastFilters = lastFilters
 		}
 		if err == nil {
@@ -219,7 +219,7 @@ func (s *search) measureCosts(ctx context.Context) (_ *tuned.Costs, err error) {
 			c.ReadByte[name] = max(readByte, (read-c.Read)/large)
 		}
 	}
-	if s.kind.GoesOn {
+	if s.kind.NoEarlyExit {
 		looked, _ := measure(small, tablemodel.NoCompression, true)
 		c.LastFilters = max(0, looked-smallGet)
 	}
@@ -229,20 +229,20 @@ func (s *search) measureCosts(ctx context.Context) (_ *tuned.Costs, err error) {
 
 // costOf is what a Get costs a processor that finds all blocks in the cache, and a block that it reads from the page cache, in
 // nanoseconds, with tables of settings to.
-func (s *search) costOf(ctx context.Context, dir string, to tablemodel.Tables) (get, read float64, err error) {
+func (s *search) costOf(ctx context.Context, dir string, to tablemodel.TableOptions) (get, read float64, err error) {
 	dir, err = os.MkdirTemp(dir, "")
 	if err != nil {
 		return 0, 0, err
 	}
-	const dataBytes, mostKeys, leastKeys, all = 4 << 20, 30_000, 2_000, 64 << 20
+	const dataBytes, maxKeys, minKeys, all = 4 << 20, 30_000, 2_000, 64 << 20
 	spec := bench.Spec{Schema: schema.EngineSpec, Engine: s.Gets.Spec.Engine,
 		Dir: filepath.Join(dir, "D"), Profile: s.Gets.Spec.Profile,
-		Overrides: s.kind.Words(to), PageCache: bench.AsIs, KeyHash: keyspace.Mix, BatchKeys: 100, Seed: 1, Threads: 1,
+		Overrides: s.kind.OptionMap(to), PageCache: bench.AsIs, KeyHash: keyspace.Mix, BatchKeys: 100, Seed: 1, Threads: 1,
 		Verb: bench.Load, Workload: workload.FillRandom, CacheBytes: all, KeyBytes: 32, ValueBytes: 110, ValueModel: "trie-node"}
 	if m := s.Manifest; m != nil {
 		spec.KeyBytes, spec.ValueBytes, spec.ValueModel = m.KeyBytes, m.ValueBytes, m.ValueModel
 	}
-	spec.Keys = uint64(min(max(dataBytes/(spec.KeyBytes+spec.ValueBytes), leastKeys), mostKeys))
+	spec.Keys = uint64(min(max(dataBytes/(spec.KeyBytes+spec.ValueBytes), minKeys), maxKeys))
 	run := func() (*result.Run, error) {
 		spec.Out, err = os.MkdirTemp(dir, "")
 		if err != nil {
@@ -276,7 +276,7 @@ func (s *search) costOf(ctx context.Context, dir string, to tablemodel.Tables) (
 }
 
 // time fills in what a Get of a configuration costs, unless that is not asked for.
-func (s *search) time(c *tuned.Config, to tablemodel.Tables) error {
+func (s *search) time(c *tuned.Config, to tablemodel.TableOptions) error {
 	if s.costs == nil {
 		return nil
 	}
@@ -285,7 +285,7 @@ func (s *search) time(c *tuned.Config, to tablemodel.Tables) error {
 		return err
 	}
 	k, ns := s.costs, s.costs.Get+s.costs.GetByte*float64(to.BlockBytes)
-	if s.kind.GoesOn && to.LastFilters {
+	if s.kind.NoEarlyExit && to.LastFilters {
 		ns += k.LastFilters
 	}
 	for i, bytes := range raw {
@@ -312,7 +312,7 @@ func Folder(out string, goesOn bool) (free func() error, err error) {
 	if !goesOn {
 		return output.MakeFolder(out)
 	}
-	held, err := output.Hold(out)
+	held, err := output.LockDir(out)
 	if err != nil {
 		return nil, err
 	}
@@ -329,9 +329,9 @@ type kept struct {
 }
 
 type predicted struct {
-	Samples int               `json:"samples"` // from which it was
-	Tables  tablemodel.Tables `json:"tables"`
-	Config  tuned.Config      `json:"config"`
+	Samples int                     `json:"samples"` // from which it was
+	Tables  tablemodel.TableOptions `json:"tables"`
+	Config  tuned.Config            `json:"config"`
 }
 
 // question is a hash of all that the predictions of the search depend on.
@@ -378,7 +378,7 @@ func (s *search) recall() {
 }
 
 // keep remembers predictions.
-func (s *search) keep(some []tablemodel.Tables, configs []tuned.Config) error {
+func (s *search) keep(some []tablemodel.TableOptions, configs []tuned.Config) error {
 	for i, to := range some {
 		s.known[to] = configs[i]
 		s.kept.Predicted = append(s.kept.Predicted, predicted{len(s.samples), to, configs[i]})

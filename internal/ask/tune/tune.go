@@ -51,16 +51,16 @@ const (
 	Time  = "time"  // of a processor and of reads of a device, per Get
 )
 
-// Asked is a database, how it is used, and what the search must respect.
-type Asked struct {
-	Gets        curve.Of // Spec has the engine, the Gets of a sample and, unless OnlyLevels, the database
+// Request is a database, how it is used, and what the search must respect.
+type Request struct {
+	Gets        curve.TraceRequest // Spec has the engine, the Gets of a sample and, unless OnlyLevels, the database
 	Levels      []engine.Level
 	Trace       string // file with the Gets; "": those of Gets
 	OnlyLevels  bool   // there is no database, or it cannot be traced
 	Source      string
 	Tables      int // how many files
-	Kind        tablemodel.Kind
-	Present     tablemodel.Tables
+	Kind        tablemodel.TableModel
+	Present     tablemodel.TableOptions
 	Loading     lsm.Loading       // Flushes 0: not known
 	Options     map[string]string // in force, by name, of an engine of block-based tables
 	Client      clients.Client    // whose database it is; "": not known
@@ -92,8 +92,8 @@ func testedErrors() map[string]float64 {
 
 // search is one under way.
 type search struct {
-	*Asked
-	kind    tablemodel.Kind
+	*Request
+	kind    tablemodel.TableModel
 	cache   int64 // and what is kept beside it
 	reserve int64
 	gets    uint64 // of a sample
@@ -107,7 +107,7 @@ type search struct {
 	entries []entry
 	costs   *tuned.Costs // nil: they are not asked for
 	user    float64      // bytes of all keys and values; 0: not known
-	known   map[tablemodel.Tables]tuned.Config
+	known   map[tablemodel.TableOptions]tuned.Config
 	ends    time.Time     // zero: it is not limited
 	took    time.Duration // that the last predictions took
 	kept    kept
@@ -117,23 +117,23 @@ type search struct {
 type rateOf struct{ bits, keys float64 }
 
 // Tune searches.
-func (a *Asked) Tune(ctx context.Context) (*tuned.Tuning, error) {
+func (a *Request) Tune(ctx context.Context) (*tuned.Tuning, error) {
 	spec := &a.Gets.Spec
 	// What is there is traced as Gets ask for it, also where it was loaded to be asked by iterators.
 	spec.Overrides = maps.Clone(spec.Overrides)
 	delete(spec.Overrides, LastFiltersOption)
-	s := search{Asked: a, kind: a.Kind, gets: spec.Gets, rates: map[rateOf]float64{}, ratios: map[ratioOf]float64{},
+	s := search{Request: a, kind: a.Kind, gets: spec.Gets, rates: map[rateOf]float64{}, ratios: map[ratioOf]float64{},
 		setup: curve.Setup(trace.Header{Engine: spec.Engine, EngineVersion: a.Gets.Version}, a.Cores),
-		known: map[tablemodel.Tables]tuned.Config{}, ends: time.Now().Add(a.Within)}
+		known: map[tablemodel.TableOptions]tuned.Config{}, ends: time.Now().Add(a.Within)}
 	s.owner = clients.AnyPebble
-	if a.Client == clients.Geth && a.MemoryBytes >= advice.LeastMemory(clients.Geth, a.Tables) {
+	if a.Client == clients.Geth && a.MemoryBytes >= advice.MinMemory(clients.Geth, a.Tables) {
 		s.owner = clients.Geth // which has caches of its own
 	}
-	if least := advice.LeastMemory(s.owner, a.Tables); a.MemoryBytes < least {
+	if minimum := advice.MinMemory(s.owner, a.Tables); a.MemoryBytes < minimum {
 		return nil, engine.Fail(engine.CodeUsage, "--memory %s: too little for the smallest cache and the handles of %d tables: give at least --memory %dMiB",
-			unit.Bytes(a.MemoryBytes), a.Tables, (least+1<<20-1)>>20)
+			unit.Bytes(a.MemoryBytes), a.Tables, (minimum+1<<20-1)>>20)
 	}
-	s.cache = advice.MostCache(s.owner, a.MemoryBytes, a.Tables)
+	s.cache = advice.MaxCache(s.owner, a.MemoryBytes, a.Tables)
 	s.reserve = curve.MemTables(spec.Engine, spec.Profile, s.cache, false)
 	err := s.look(ctx)
 	if err != nil {
@@ -175,7 +175,7 @@ func (a *Asked) Tune(ctx context.Context) (*tuned.Tuning, error) {
 	if t.Costs != nil {
 		t.ReadTime = float64(a.ReadTime) / float64(time.Microsecond)
 	}
-	best, err := s.descend(ctx)
+	best, err := s.coordinateDescent(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +201,7 @@ func (s *search) look(ctx context.Context) (err error) {
 			s.user += float64(l.RawKeyBytes + l.RawValueBytes - sequenceBytes*l.Keys)
 		}
 	}
-	s.levels, err = tablemodel.Of(s.Levels, s.kind, s.Present)
+	s.levels, err = tablemodel.New(s.Levels, s.kind, s.Present)
 	return err
 }
 
@@ -223,9 +223,9 @@ func (s *search) sample(ctx context.Context, n int) error {
 			if err != nil {
 				return err
 			}
-			if gets < 2 || gets > curve.MostGets {
+			if gets < 2 || gets > curve.MaxGets {
 				return fmt.Errorf("--accesses %s: its blocks ask for %s keys, tune needs from 2 to %s: use a list of other blocks", o.Spec.AccessList,
-					unit.Count(gets), unit.Count(uint64(curve.MostGets)))
+					unit.Count(gets), unit.Count(uint64(curve.MaxGets)))
 			}
 			s.listed, o.Spec.WarmupGets, o.Spec.Gets = gets, gets/2, gets-gets/2
 		}
@@ -314,23 +314,23 @@ func ranks(keys []byte, ends []int) []uint32 {
 	return ranks
 }
 
-const mostWarmup = curve.MostGets / 2
+const maxWarmup = curve.MaxGets / 2
 
 // warmup are Gets that fill the cache, were all blocks small.
 func (s *search) warmup() uint64 {
-	return min(max(uint64(4*s.cache/smallBlock), s.gets), mostWarmup)
+	return min(max(uint64(4*s.cache/smallBlock), s.gets), maxWarmup)
 }
 
 const smallBlock = 2 << 10
 
-// descend starts with the best change of one option, and changes one after the other as long as that helps.
-func (s *search) descend(ctx context.Context) (best tablemodel.Tables, err error) {
-	var alone []tablemodel.Tables
+// coordinateDescent starts with the best change of one option, and changes one after the other as long as that helps.
+func (s *search) coordinateDescent(ctx context.Context) (best tablemodel.TableOptions, err error) {
+	var alone []tablemodel.TableOptions
 	for option := range s.kind.Options {
 		alone = append(alone, s.others(s.Present, option)...)
 	}
 	best, err = s.best(ctx, s.Present, alone)
-	for from := (tablemodel.Tables{}); err == nil && best != from && !s.over(); {
+	for from := (tablemodel.TableOptions{}); err == nil && best != from && !s.over(); {
 		from = best
 		for option := 0; err == nil && option < len(s.kind.Options); option++ {
 			best, err = s.best(ctx, best, s.others(best, option))
@@ -340,29 +340,29 @@ func (s *search) descend(ctx context.Context) (best tablemodel.Tables, err error
 }
 
 // fits reports whether a shard of the cache has room for some blocks: else luck decides what is read.
-func (s *search) fits(t tablemodel.Tables) bool {
+func (s *search) fits(t tablemodel.TableOptions) bool {
 	const blocks = 16
 	filters := int64(4)
-	if s.kind.GoesOn { // few of them are spread unevenly over shards
+	if s.kind.NoEarlyExit { // few of them are spread unevenly over shards
 		filters = blocks
 	}
 	levels := s.predicted().Levels(t)
-	cache := max(leastCache, s.cacheBeside(levels, t))
+	cache := max(minCache, s.cacheBeside(levels, t))
 	shard := (cache - s.reserve) / int64(s.setup.Shards(cache))
 	all := int64(0)
 	for _, l := range levels {
 		whole := int64(0)
-		if t.LastFilters && l.FilterConsulted && !t.PartedFilters && !t.Outside {
+		if t.LastFilters && l.FilterConsulted && !t.PartitionFilters && !t.MetadataOutsideCache {
 			whole = l.FilterCacheBytes
 		}
 		all += whole
-		if t.LastFilters && l.FilterConsulted && t.PartedFilters {
+		if t.LastFilters && l.FilterConsulted && t.PartitionFilters {
 			all += l.FilterCacheBytes
 		}
 		if s.kind.Cached != nil {
 			all += l.SingleIndexCacheBytes
 		}
-		if s.kind.TopLast && !t.Outside { // an index may be one block, however large
+		if s.kind.FilterBeforeIndex && !t.MetadataOutsideCache { // an index may be one block, however large
 			whole = max(whole, l.SingleIndexCacheBytes)
 		}
 		if whole > int64(l.Files)*shard/filters {
@@ -378,17 +378,17 @@ func (s *search) fits(t tablemodel.Tables) bool {
 	return max(t.BlockBytes, t.IndexBytes) <= shard/blocks
 }
 
-// leastCache is the smallest cache beside which filters and indexes are kept.
-const leastCache = 64 << 10
+// minCache is the smallest cache beside which filters and indexes are kept.
+const minCache = 64 << 10
 
 // cacheBeside is what filters and indexes that are not in the cache leave for it.
-func (s *search) cacheBeside(levels []engine.Level, t tablemodel.Tables) int64 {
+func (s *search) cacheBeside(levels []engine.Level, t tablemodel.TableOptions) int64 {
 	cache := s.cache - 2*t.BufferBytes // one that is filled and one that is flushed
 	for _, l := range levels {
-		if t.Outside {
+		if t.MetadataOutsideCache {
 			cache -= l.SingleIndexCacheBytes + l.TopIndexCacheBytes
 		}
-		if t.Outside && l.FilterConsulted && !t.PartedFilters {
+		if t.MetadataOutsideCache && l.FilterConsulted && !t.PartitionFilters {
 			cache -= l.FilterCacheBytes
 		}
 	}
@@ -404,13 +404,15 @@ func (s *search) predicted() *tablemodel.Gets {
 }
 
 // others are from with every other value of an option.
-func (s *search) others(from tablemodel.Tables, option int) (all []tablemodel.Tables) {
+func (s *search) others(from tablemodel.TableOptions, option int) (all []tablemodel.TableOptions) {
 	for _, to := range s.kind.Options[option](from) {
-		smaller := to.BlockBytes <= from.BlockBytes && to.IndexBytes <= from.IndexBytes && to.Outside == from.Outside && (from.LastFilters || !to.LastFilters)
-		if s.kind.GoesOn && to.LastFilters != from.LastFilters && s.absent == 0 {
+		smaller := to.BlockBytes <= from.BlockBytes && to.IndexBytes <= from.IndexBytes &&
+			to.MetadataOutsideCache == from.MetadataOutsideCache && (from.LastFilters ||
+			!to.LastFilters)
+		if s.kind.NoEarlyExit && to.LastFilters != from.LastFilters && s.absent == 0 {
 			continue // they cannot save anything
 		}
-		if to != from && (s.fits(to) || smaller) && s.cacheBeside(s.predicted().Levels(to), to) >= leastCache {
+		if to != from && (s.fits(to) || smaller) && s.cacheBeside(s.predicted().Levels(to), to) >= minCache {
 			all = append(all, to)
 		}
 	}
@@ -421,8 +423,8 @@ func (s *search) others(from tablemodel.Tables, option int) (all []tablemodel.Ta
 const worthwhile = 0.003
 
 // best is the best of some configurations that is worth a change of options, or the one that is there.
-func (s *search) best(ctx context.Context, there tablemodel.Tables, of []tablemodel.Tables) (best tablemodel.Tables, err error) {
-	if err := s.predict(ctx, append([]tablemodel.Tables{there}, of...)); err != nil {
+func (s *search) best(ctx context.Context, there tablemodel.TableOptions, of []tablemodel.TableOptions) (best tablemodel.TableOptions, err error) {
+	if err := s.predict(ctx, append([]tablemodel.TableOptions{there}, of...)); err != nil {
 		return there, err
 	}
 	best = there
@@ -446,8 +448,8 @@ func (s *search) score(c tuned.Config) float64 {
 
 // predict works out what configurations would cost that are not known yet: the first few of them, and the others as long as there is
 // time.
-func (s *search) predict(ctx context.Context, all []tablemodel.Tables) error {
-	var unknown []tablemodel.Tables
+func (s *search) predict(ctx context.Context, all []tablemodel.TableOptions) error {
+	var unknown []tablemodel.TableOptions
 	for _, to := range all {
 		if _, known := s.known[to]; !known && !slices.Contains(unknown, to) {
 			unknown = append(unknown, to)
@@ -481,7 +483,7 @@ func (s *search) predict(ctx context.Context, all []tablemodel.Tables) error {
 }
 
 // replay predicts from the traced Gets, on all processors. The range of a configuration spans the samples.
-func (s *search) replay(ctx context.Context, some []tablemodel.Tables, configs []tuned.Config) error {
+func (s *search) replay(ctx context.Context, some []tablemodel.TableOptions, configs []tuned.Config) error {
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(runtime.GOMAXPROCS(0))
 	setup := s.setup
@@ -490,7 +492,7 @@ func (s *search) replay(ctx context.Context, some []tablemodel.Tables, configs [
 	for i, to := range some {
 		for n, g := range s.samples {
 			to.BufferBytes = 0 // which changes no accesses
-			accesses := g.With(to, s.Seeds[n])
+			accesses := g.Rewrite(to, s.Seeds[n])
 			work.Go(func() error {
 				replayed, err := cachesim.Curve(ctx, accesses, setup, []int64{configs[i].Cache})
 				if err == nil {
@@ -521,16 +523,18 @@ func (s *search) replay(ctx context.Context, some []tablemodel.Tables, configs [
 }
 
 // predictLevels predicts one configuration from the sizes of levels.
-func (s *search) predictLevels(ctx context.Context, some []tablemodel.Tables, configs []tuned.Config) error {
+func (s *search) predictLevels(ctx context.Context, some []tablemodel.TableOptions, configs []tuned.Config) error {
 	c, to := &configs[0], some[0]
 	how, err := s.reading(to)
 	if err != nil {
 		return err
 	}
 	in := predict.Input{Levels: s.levels.Levels(to), Blocks: how, Version: subject.PebbleVersion(s.Gets.Spec.Engine), Cores: s.Cores, ReservedBytes: s.reserve,
-		AbsentShare: s.Gets.Spec.MissingShare, CacheBytes: []int64{c.Cache}, Seeds: s.Seeds, LooksOn: s.kind.GoesOn && to.LastFilters}
+		AbsentShare: s.Gets.Spec.MissingShare, CacheBytes: []int64{c.Cache}, Seeds: s.Seeds, NoEarlyExit: s.kind.NoEarlyExit && to.LastFilters}
 	if how == nil {
-		in.FilterRate = func(l engine.Level) float64 { return s.kind.Rate(to.On(l.Level), float64(l.Keys)/float64(l.Files)) }
+		in.FilterRate = func(l engine.Level) float64 {
+			return s.kind.Rate(to.ForLevel(l.Level), float64(l.Keys)/float64(l.Files))
+		}
 	}
 	in.Gets, in.WarmupGets = s.gets, uint64(4*s.cache/smallBlock)
 	points, err := predict.Run(ctx, in)
@@ -548,7 +552,7 @@ func (s *search) predictLevels(ctx context.Context, some []tablemodel.Tables, co
 }
 
 // means are the mean bytes of a block of each type, as it is stored and as it is in the cache.
-func (s *search) means(to tablemodel.Tables) (stored, raw [engine.NumBlockTypes]float64, err error) {
+func (s *search) means(to tablemodel.TableOptions) (stored, raw [engine.NumBlockTypes]float64, err error) {
 	how, err := s.reading(to)
 	if err != nil {
 		return stored, raw, err
@@ -556,7 +560,7 @@ func (s *search) means(to tablemodel.Tables) (stored, raw [engine.NumBlockTypes]
 	blocks := stored
 	for _, l := range s.predicted().Levels(to) {
 		filters := int64(l.Files)
-		if to.PartedFilters && how != nil {
+		if to.PartitionFilters && how != nil {
 			filters = int64(how.FilterParts(l))
 		}
 		for kind, of := range map[engine.BlockType][3]int64{engine.Data: {l.DataBytes, l.DataBlocks, l.DataCacheBytes},
@@ -573,19 +577,19 @@ func (s *search) means(to tablemodel.Tables) (stored, raw [engine.NumBlockTypes]
 }
 
 // reading is how an engine whose options have names reads tables of settings to; nil of another.
-func (s *search) reading(to tablemodel.Tables) (*predict.BlockTables, error) {
+func (s *search) reading(to tablemodel.TableOptions) (*predict.BlockTables, error) {
 	if s.Options == nil {
 		return nil, nil
 	}
 	options := maps.Clone(s.Options)
-	maps.Copy(options, s.kind.Words(to))
+	maps.Copy(options, s.kind.OptionMap(to))
 	return rocksoptions.Reads(options)
 }
 
 // described is a configuration with what follows from the sizes of its levels.
-func (s *search) described(to tablemodel.Tables) tuned.Config {
+func (s *search) described(to tablemodel.TableOptions) tuned.Config {
 	levels := s.predicted().Levels(to)
-	c := tuned.Config{Options: s.kind.Words(to), Cache: max(leastCache, s.cacheBeside(levels, to))}
+	c := tuned.Config{Options: s.kind.OptionMap(to), Cache: max(minCache, s.cacheBeside(levels, to))}
 	for _, l := range levels {
 		c.Disk += l.Bytes
 		c.Memory += l.IndexCacheBytes + l.TopIndexCacheBytes
@@ -596,7 +600,7 @@ func (s *search) described(to tablemodel.Tables) tuned.Config {
 	if disk := float64(c.Disk); s.writes() {
 		const inBuffer = 1.35 // bytes of a memtable for one of keys and values
 		stored, log := disk/s.user, 1.0
-		c.Writes = figure.Known(log + stored*s.Loading.Passes(disk, float64(cmp.Or(to.BufferBytes,
+		c.Writes = figure.Known(log + stored*s.Loading.WriteAmp(disk, float64(cmp.Or(to.BufferBytes,
 			s.Loading.BufferBytes))/inBuffer*stored))
 	}
 	if bytes := to.BufferBytes; bytes > 0 && s.Options != nil { // in bytes
@@ -622,7 +626,7 @@ func named(reads [engine.NumBlockTypes]float64) map[string]float64 {
 }
 
 // filterRate remembers what filters of some bits let pass in tables of about as many keys.
-func (s *search) filterRate(to tablemodel.Tables, keys float64) float64 {
+func (s *search) filterRate(to tablemodel.TableOptions, keys float64) float64 {
 	bits := to.FilterBits
 	if bits <= 0 {
 		return 1
@@ -644,26 +648,26 @@ func mean(values []float64) (sum float64) {
 }
 
 // fill says what was found, each configuration that is told predicted from all samples.
-func (s *search) fill(ctx context.Context, t *tuned.Tuning, best tablemodel.Tables) error {
-	all := slices.SortedFunc(maps.Keys(s.known), func(a, b tablemodel.Tables) int {
+func (s *search) fill(ctx context.Context, t *tuned.Tuning, best tablemodel.TableOptions) error {
+	all := slices.SortedFunc(maps.Keys(s.known), func(a, b tablemodel.TableOptions) int {
 		return cmp.Or(cmp.Compare(s.score(s.known[a]), s.score(s.known[b])), cmp.Compare(tuned.Words(s.known[a].Options), tuned.Words(s.known[b].Options)))
 	})
 	t.Predicted = len(all)
-	tell := []tablemodel.Tables{s.Present, best}
+	tell := []tablemodel.TableOptions{s.Present, best}
 	for option := range s.kind.Options { // alone
 		others := s.others(s.Present, option)
-		others = slices.DeleteFunc(others, func(to tablemodel.Tables) bool { _, known := s.known[to]; return !known })
+		others = slices.DeleteFunc(others, func(to tablemodel.TableOptions) bool { _, known := s.known[to]; return !known })
 		for _, to := range others {
 			c := s.known[to]
 			c.Low, c.High = c.Low*(1-t.Error), c.High*(1+t.Error)
 			t.Grid = append(t.Grid, c)
 		}
 		if len(others) > 0 {
-			tell = append(tell, slices.MinFunc(others, func(a, b tablemodel.Tables) int { return cmp.Compare(s.score(s.known[a]), s.score(s.known[b])) }))
+			tell = append(tell, slices.MinFunc(others, func(a, b tablemodel.TableOptions) int { return cmp.Compare(s.score(s.known[a]), s.score(s.known[b])) }))
 		}
 	}
 	alone := tell[2:]
-	front := s.front(all)
+	front := s.paretoFront(all)
 	tell = append(slices.Clone(tell), front...)
 	tell = append(tell, all[:min(3, len(all))]...)
 	if err := s.sample(ctx, len(s.Seeds)); err != nil {
@@ -674,7 +678,7 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best tablemodel.Tabl
 	if err := s.predict(ctx, append(tell, s.buffers(best)...)); err != nil {
 		return err
 	}
-	known := func(to tablemodel.Tables) tuned.Config {
+	known := func(to tablemodel.TableOptions) tuned.Config {
 		c := s.known[to]
 		if to != s.Present || s.OnlyLevels {
 			c.Low, c.High = c.Low*(1-t.Error), c.High*(1+t.Error)
@@ -683,7 +687,7 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best tablemodel.Tabl
 	}
 	t.Present, t.Best = known(s.Present), known(best)
 	t.CacheBytes = t.Best.Cache
-	t.Over = max(0, leastCache-s.cacheBeside(s.predicted().Levels(s.Present), s.Present))
+	t.Over = max(0, minCache-s.cacheBeside(s.predicted().Levels(s.Present), s.Present))
 	now, then := s.score(t.Present), s.score(t.Best)
 	off := t.Error
 	if s.Goal == Time {
@@ -710,35 +714,35 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best tablemodel.Tabl
 	if best.LastFilters {
 		t.Lookup = s.kind.Lookup
 	}
-	t.Say()
+	t.SetAnswer()
 	return nil
 }
 
 // buffers are a configuration with memtables of other sizes, if what is written is known.
-func (s *search) buffers(to tablemodel.Tables) (all []tablemodel.Tables) {
+func (s *search) buffers(to tablemodel.TableOptions) (all []tablemodel.TableOptions) {
 	for _, quarters := range []int64{1, 2, 4, 8, 16} {
 		to.BufferBytes = quarters * s.Loading.BufferBytes / 4
-		if s.writes() && s.cacheBeside(s.predicted().Levels(to), to) >= leastCache+s.reserve {
+		if s.writes() && s.cacheBeside(s.predicted().Levels(to), to) >= minCache+s.reserve {
 			all = append(all, to)
 		}
 	}
 	return all
 }
 
-// front are the configurations that no other one beats in reads, bytes read, size and time, the best of the
+// paretoFront are the configurations that no other one beats in reads, bytes read, size and time, the best of the
 // goal first.
-func (s *search) front(all []tablemodel.Tables) (front []tablemodel.Tables) {
-	const most = 8
+func (s *search) paretoFront(all []tablemodel.TableOptions) (front []tablemodel.TableOptions) {
+	const maximum = 8
 	for _, to := range all {
 		c := s.known[to]
-		beaten := slices.ContainsFunc(all, func(other tablemodel.Tables) bool {
+		beaten := slices.ContainsFunc(all, func(other tablemodel.TableOptions) bool {
 			o := s.known[other]
 			return o.Reads <= c.Reads && o.Bytes <= c.Bytes && o.Disk <= c.Disk &&
 				o.Time.OrZero() <= c.Time.OrZero() &&
 				(o.Reads < c.Reads || o.Bytes < c.Bytes || o.Disk < c.Disk ||
 					o.Time.OrZero() < c.Time.OrZero())
 		})
-		if !beaten && len(front) < most {
+		if !beaten && len(front) < maximum {
 			front = append(front, to)
 		}
 	}

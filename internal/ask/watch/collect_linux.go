@@ -22,8 +22,8 @@ import (
 
 // Limits of what is kept of single Gets and reads; what comes later is counted.
 const (
-	mostGets  = 2_000_000
-	mostReads = 4_000_000
+	maxGets  = 2_000_000
+	maxReads = 4_000_000
 )
 
 // get is a Get as it is kept; its key is in the collector's.
@@ -63,7 +63,7 @@ type table struct {
 	number  uint64
 	level   int
 	file    *os.File // stays readable when the engine deletes it
-	anatomy *blockio.Anatomy
+	anatomy *blockio.TableLayout
 	err     error
 	gone    bool // before anybody could say what file it was
 }
@@ -91,8 +91,8 @@ type collector struct {
 	ours       map[uint64]bool // handles whose Gets read tables of dir
 	others     map[string]sum  // reads that belong to no Get, by purpose
 	passed     []passed
-	moreGets   uint64 // beyond mostGets
-	moreReads  uint64 // of Gets, beyond mostReads
+	moreGets   uint64 // beyond maxGets
+	moreReads  uint64 // of Gets, beyond maxReads
 	readsGone  uint64 // of Gets, of files that were closed and deleted before they were looked at
 	reads      uint64 // of tables
 	readsKept  int
@@ -140,7 +140,7 @@ func (c *collector) Get(g *probe.Get) {
 		c.second.latency.Add(int64(g.End - g.Start))
 		c.secondGets++
 	}
-	if len(c.gets) == mostGets {
+	if len(c.gets) == maxGets {
 		if ours {
 			c.histogram.Add(int64(g.End - g.Start))
 			c.moreGets++
@@ -197,12 +197,12 @@ func (c *collector) Read(r *probe.Read) {
 	}
 	if r.Get == (probe.GetID{}) {
 		c.other(r.Purpose, int64(r.Bytes))
-		if r.Purpose == subject.ForCompaction && len(c.passed) < mostReads {
+		if r.Purpose == subject.ForCompaction && len(c.passed) < maxReads {
 			c.passed = append(c.passed, passed{t, r.Offset, r.Start})
 		}
 		return
 	}
-	if c.readsKept == mostReads {
+	if c.readsKept == maxReads {
 		c.moreReads++
 		return
 	}
@@ -294,10 +294,10 @@ func (c *collector) finish() error {
 			t.level = level
 		}
 	}
-	absent, most := uint64(0), 0
+	absent, maximum := uint64(0), 0
 	for address, n := range c.errors {
-		if n > most && c.target.Engine.Module != "" {
-			absent, most = address, n
+		if n > maximum && c.target.Engine.Module != "" {
+			absent, maximum = address, n
 		}
 	}
 	for i := range c.gets {

@@ -35,10 +35,10 @@ import (
 
 // following is a database that is followed while its owner writes into it.
 type following interface {
-	Look(at time.Duration)
+	Poll(at time.Duration)
 	Correct(all []lsmtail.Seen)
 	Changes(memTableBytes int64, wrote bool) (changes []lsmtail.Change, held int64)
-	Came() map[uint64]bool
+	TablesAdded() map[uint64]bool
 	Level(file uint64) (level int, known bool)
 	Close() error
 	// source resolves Gets of some column families, each at its moment, if nothing is followed any more.
@@ -90,7 +90,7 @@ func followDatabase(layout Layout) *followed {
 			case <-f.stop:
 				ended = true
 			}
-			f.Look(probe.Now())
+			f.Poll(probe.Now())
 		}
 	})
 	return f
@@ -142,19 +142,19 @@ func (a *analysis) events(wanted []int, cacheBytes int64) (events []cachesim.Eve
 	}
 	changes, reserved := a.follow.Changes(memTable, wrote)
 	for _, c := range changes {
-		events = append(events, cachesim.Event{Get: before(c.At), Came: c.Came, Gone: c.Gone, Held: c.Held})
+		events = append(events, cachesim.Event{Get: before(c.At), TableAdded: c.TableAdded, TableDeleted: c.TableDeleted, Reserved: c.Held})
 	}
 	events = append(events, a.passes(len(wanted), before)...)
 	slices.SortStableFunc(events, func(a, b cachesim.Event) int { return cmp.Compare(a.Get, b.Get) })
 	return events, reserved
 }
 
-// mostPasses bounds the events of compactions, whose single reads do not matter.
-const mostPasses = 20_000
+// maxPasses bounds the events of compactions, whose single reads do not matter.
+const maxPasses = 20_000
 
 // passes are how far compactions had come in tables.
 func (a *analysis) passes(gets int, before func(time.Duration) int) (events []cachesim.Event) {
-	each := 1 + gets/mostPasses
+	each := 1 + gets/maxPasses
 	type pass struct {
 		get  int
 		file uint64
@@ -167,7 +167,7 @@ func (a *analysis) passes(gets int, before func(time.Duration) int) (events []ca
 			continue
 		}
 		last[key] = len(events)
-		events = append(events, cachesim.Event{Get: key.get, Passed: key.file, Offset: uint64(p.offset)})
+		events = append(events, cachesim.Event{Get: key.get, TableScanned: key.file, Offset: uint64(p.offset)})
 	}
 	return events
 }
@@ -176,7 +176,7 @@ func (a *analysis) passes(gets int, before func(time.Duration) int) (events []ca
 type Layout struct {
 	Version string // of the engine, where its files tell
 	// Learn reads what lies where in a table.
-	Learn blockio.Learner
+	Learn blockio.LayoutReader
 	// Folders are where its files come and go, of which appeared tells for Follow, which follows its tables and logs while they change.
 	Folders []string
 	Follow  func(appeared func() ([]string, error)) (following, error)

@@ -104,7 +104,7 @@ type faults struct {
 	pages   map[uint64]*seenPage
 	pending []*seenPage // whose tables are not known yet
 	kept    []fault
-	more    uint64 // major ones beyond mostReads
+	more    uint64 // major ones beyond maxReads
 	major   uint64
 	minor   uint64
 	outside uint64 // major ones, elsewhere in the process
@@ -163,7 +163,7 @@ func Faults(ctx context.Context, t *probe.Target, p *probe.FaultProbe, of *Mappe
 		Process: result.WatchedProcess{PID: t.PID, Name: t.Name, Program: cmp.Or(t.Main, program), Version: t.Version, Args: t.Args,
 			Engine: of.Layout.Engine, Database: of.Dir, Cores: t.Cores, Ended: !t.Alive()}}
 	w.Watched, w.Cost.Core = w.Seconds, p.Core()
-	elsewhere, err := p.Elsewhere()
+	elsewhere, err := p.UnreportedFaults()
 	if err != nil {
 		return nil, err
 	}
@@ -245,7 +245,7 @@ func (c *faults) Fault(f *probe.Fault) {
 	} else {
 		c.minor++
 	}
-	if len(c.kept) == mostReads {
+	if len(c.kept) == maxReads {
 		c.more++
 		return
 	}
@@ -273,11 +273,11 @@ func (c *faults) Second() error {
 }
 
 // look finds the tables of pages for some time, those seen last first: soon, since a node that writes moves its pages.
-func (c *faults) look(most time.Duration) error {
+func (c *faults) look(maximum time.Duration) error {
 	if err := c.file.Renew(); err != nil {
 		return err
 	}
-	for began := time.Now(); len(c.pending) > 0 && time.Since(began) < most; {
+	for began := time.Now(); len(c.pending) > 0 && time.Since(began) < maximum; {
 		p := c.pending[len(c.pending)-1]
 		c.pending = c.pending[:len(c.pending)-1]
 		p.table, p.looked = c.file.Table(p.kind, p.begins), true
@@ -360,7 +360,7 @@ func (c *faults) warn(w *result.Watch) {
 			unit.Count(w.Lost.Reads))
 	}
 	if c.more > 0 {
-		say("not_kept", "watch for a shorter time", "%s page faults beyond the first %s are counted, but not explained", unit.Count(c.more), unit.Count(mostReads))
+		say("not_kept", "watch for a shorter time", "%s page faults beyond the first %s are counted, but not explained", unit.Count(c.more), unit.Count(maxReads))
 	}
 	if c.mapping.High == 0 {
 		say("not_mapped", "wait until the node has opened it", "%s did not map the database", c.target)

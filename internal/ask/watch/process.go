@@ -47,7 +47,7 @@ const Phase = "watch"
 // Possible tells whether other processes can be watched. No measurement depends on it.
 func Possible() host.Finding {
 	f := host.Finding{Name: "statelab watch", State: "other processes can be watched", Verdict: host.OK}
-	if wrong := failure.Of(possible()); wrong != nil {
+	if wrong := failure.From(possible()); wrong != nil {
 		f.State = "other processes cannot be watched: " + wrong.Error()
 		if wrong.Remedy != "" {
 			f.State += " (" + wrong.Remedy + ")"

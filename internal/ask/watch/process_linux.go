@@ -20,7 +20,7 @@ func Process(ctx context.Context, w Wanted) (*Seen, error) {
 	case w.Name != "":
 		pid, err = probe.Named(w.Name)
 	case w.Dir != "":
-		pid, err = probe.With(w.Dir)
+		pid, err = probe.FindOwner(w.Dir)
 	}
 	if err != nil {
 		return nil, err

@@ -81,32 +81,32 @@ func Database(ctx context.Context, t *probe.Target, tell result.Tell) (dir strin
 		case len(dirs) == 1:
 			return t.Path(dirs[0]), nil
 		case len(dirs) > 1:
-			if dir := mostOf(t, dirs); dir != "" {
+			if dir := maxOf(t, dirs); dir != "" {
 				return dir, nil
 			}
 			return "", engine.Fail(engine.CodeUsage, "%s has %d databases open: name one of them instead of the process (%s)", t, len(dirs), strings.Join(dirs, ", "))
 		case !t.Alive():
-			return "", engine.Fail(engine.CodeNotFound, "%s ended before it opened a database", t).With("name a process that runs: ps -e lists all")
+			return "", engine.Fail(engine.CodeNotFound, "%s ended before it opened a database", t).WithRemedy("name a process that runs: ps -e lists all")
 		}
 		tell(result.Event{Phase: fmt.Sprintf("waiting for %s to open its database", t)})
 		select {
 		case <-ctx.Done():
-			return "", engine.Fail(engine.CodeNotFound, "%s has no database open", t).With("wait until it has, or name the process that has (--pid)")
+			return "", engine.Fail(engine.CodeNotFound, "%s has no database open", t).WithRemedy("wait until it has, or name the process that has (--pid)")
 		case <-time.After(lookForDatabase):
 		}
 	}
 }
 
-// mostOf is the database that has nearly all bytes of those in dirs, as that of a node's state has beside the one of its peers; "": none.
-func mostOf(t *probe.Target, dirs []string) (largest string) {
-	var all, most int64
+// maxOf is the database that has nearly all bytes of those in dirs, as that of a node's state has beside the one of its peers; "": none.
+func maxOf(t *probe.Target, dirs []string) (largest string) {
+	var all, maximum int64
 	for _, dir := range dirs {
 		bytes, _ := host.FilesIn(t.Path(dir))
-		if all += bytes; bytes > most {
-			most, largest = bytes, t.Path(dir)
+		if all += bytes; bytes > maximum {
+			maximum, largest = bytes, t.Path(dir)
 		}
 	}
-	if most < all/10*9 {
+	if maximum < all/10*9 {
 		return ""
 	}
 	return largest
@@ -368,7 +368,7 @@ func (a *analysis) resolve(ctx context.Context) error {
 		if a.layout.ByFamily {
 			key = blockbased.MemberKey(int(g.family), key)
 		}
-		return lsmtail.At(key, g.start), false, true
+		return lsmtail.AppendTime(key, g.start), false, true
 	}, &out)
 	if err != nil {
 		return err
@@ -396,7 +396,7 @@ func (a *analysis) accessed(t *cachesim.Trace, wanted []int) (firsts []first) {
 	a.accesses, a.tables = make([]int32, len(a.gets)), make([]int32, len(a.gets))
 	seen, came := make([]bool, len(t.Blocks)), map[uint64]bool{}
 	if a.follow.following != nil {
-		came = a.follow.Came()
+		came = a.follow.TablesAdded()
 	}
 	var bytes int64
 	var all, tables uint64
@@ -594,7 +594,7 @@ func (a *analysis) warn() {
 	}
 	if a.moreGets+a.moreReads > 0 {
 		say("not_kept", "watch for a shorter time", "%s Gets and %s reads beyond the first %s and %s are counted, but not explained", unit.Count(a.moreGets),
-			unit.Count(a.moreReads), unit.Count(mostGets), unit.Count(mostReads))
+			unit.Count(a.moreReads), unit.Count(maxGets), unit.Count(maxReads))
 	}
 	if a.unclear > 0 {
 		say("layout_unknown", "watch again when the node compacts less",

@@ -19,7 +19,7 @@ func tableOf(t *testing.T, number uint64) *table {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &table{number: number, anatomy: &blockio.Anatomy{Map: blocks}}
+	return &table{number: number, anatomy: &blockio.TableLayout{Map: blocks}}
 }
 
 // A read belongs to the access of its Get to that block; what a Get read without being worked out to ask for it is counted. No cache

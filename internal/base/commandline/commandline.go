@@ -30,7 +30,7 @@ func Check(cmd *cobra.Command, args func() []string, do func(m *setting.Mistakes
 		UnknownFlags(m, cmd, args())
 		cmd.Flags().VisitAll(func(flag *pflag.Flag) {
 			if s, is := flag.Value.(setting.Setting); is {
-				m.Of(flag.Name, s)
+				m.CheckSetting(flag.Name, s)
 			}
 		})
 		return do(m, arguments)
@@ -94,10 +94,10 @@ func UnknownFlags(m *setting.Mistakes, cmd *cobra.Command, args []string) {
 
 // nearest is the name that was meant: at most two letters differ, and no more than half of them.
 func nearest(names []string, name string) (best string) {
-	least := 3
+	minimum := 3
 	for _, n := range names {
-		if d := editDistance(n, name); d < least && 2*d <= min(len(n), len(name)) {
-			best, least = n, d
+		if d := editDistance(n, name); d < minimum && 2*d <= min(len(n), len(name)) {
+			best, minimum = n, d
 		}
 	}
 	return best
@@ -383,8 +383,8 @@ func (n Names) Current(args []string) (now, notes []string) {
 	return now, notes
 }
 
-// Gone is what to say of args that name a command or a flag that was removed; "" of others.
-func (n Names) Gone(args []string) string {
+// RemovedNote is what to say of args that name a command or a flag that was removed; "" of others.
+func (n Names) RemovedNote(args []string) string {
 	at, _ := command(args)
 	if at < 0 {
 		return ""

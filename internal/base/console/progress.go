@@ -74,11 +74,11 @@ func (p *Progress) Step(label string, n, total int, e result.Event) {
 	if p.Live != nil {
 		p.Live.Run(n, total)
 	}
-	p.Tell(label, e)
+	p.Report(label, e)
 }
 
-// Tell shows an event of the work called label.
-func (p *Progress) Tell(label string, e result.Event) {
+// Report shows an event of the work called label.
+func (p *Progress) Report(label string, e result.Event) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.Live != nil {
@@ -189,8 +189,8 @@ func (p *Progress) clear() {
 	}
 }
 
-// Say prints what --quiet hides.
-func (p *Progress) Say(format string, args ...any) {
+// Printf prints what --quiet hides.
+func (p *Progress) Printf(format string, args ...any) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.clear()
@@ -223,7 +223,7 @@ type Plain struct{ io.Writer }
 // Columns is the width of the terminal that w writes to; 80, that of a terminal nobody has
 // resized, if it is none.
 func Columns(w io.Writer) int {
-	const usual, least = 80, 2
+	const usual, minimum = 80, 2
 	if plain, is := w.(Plain); is {
 		w = plain.Writer
 	}
@@ -233,7 +233,7 @@ func Columns(w io.Writer) int {
 		return usual
 	}
 	width, _, err := term.GetSize(int(screen.Fd()))
-	if err != nil || width < least {
+	if err != nil || width < minimum {
 		return usual
 	}
 	return width

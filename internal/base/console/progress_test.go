@@ -22,12 +22,12 @@ func watched(quiet bool) (p *Progress, out *strings.Builder, pass func(time.Dura
 func TestProgressTellsRateAndWhenItEnds(t *testing.T) {
 	p, out, pass := watched(false)
 	for n := range uint64(41) { // 40 s, 1,000 Gets each
-		p.Tell("run 1 of 2: ", result.Event{Phase: "measure", Done: 5000 + n*1000, Total: 50_000, Unit: "Gets"})
+		p.Report("run 1 of 2: ", result.Event{Phase: "measure", Done: 5000 + n*1000, Total: 50_000, Unit: "Gets"})
 		pass(time.Second)
 	}
-	p.Tell("run 2 of 2: ", result.Event{Phase: "settle"})
+	p.Report("run 2 of 2: ", result.Event{Phase: "settle"})
 	pass(time.Minute)
-	p.Tell("run 2 of 2: ", result.Event{Phase: "settle", Note: "2 jobs"})
+	p.Report("run 2 of 2: ", result.Event{Phase: "settle", Note: "2 jobs"})
 	p.Done()
 	want := `run 1 of 2: measure 15,000 of 50,000 Gets, 1k Gets/s, ETA 35s
 run 1 of 2: measure 35,000 of 50,000 Gets, 1k Gets/s, ETA 15s
@@ -41,7 +41,7 @@ run 2 of 2: settle, 1m0s: 2 jobs
 func TestProgressLinesBecomeRarer(t *testing.T) {
 	p, out, pass := watched(false)
 	for n := range uint64(3600) { // phases that are short do not keep it silent
-		p.Tell("", result.Event{Phase: fmt.Sprint("phase ", n%2), Done: n, Unit: "runs"})
+		p.Report("", result.Event{Phase: fmt.Sprint("phase ", n%2), Done: n, Unit: "runs"})
 		pass(time.Second)
 	}
 	if lines := strings.Count(out.String(), "\n"); lines < 20 || lines > 40 {
@@ -52,10 +52,10 @@ func TestProgressLinesBecomeRarer(t *testing.T) {
 func TestQuietHidesProgressButNoWarning(t *testing.T) {
 	p, out, pass := watched(true)
 	for range 100 {
-		p.Tell("", result.Event{Phase: "measure"})
+		p.Report("", result.Event{Phase: "measure"})
 		pass(time.Minute)
 	}
-	p.Say("run folder: R")
+	p.Printf("run folder: R")
 	doubt := engine.Warning{Code: "budget", Text: "the page cache is not limited", Remedy: "run as root"}
 	p.Warn(doubt, doubt)
 	if want := "warning: the page cache is not limited\n         remedy: run as root\n"; out.String() != want {

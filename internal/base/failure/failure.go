@@ -53,10 +53,10 @@ var meanings = map[engine.Code]meaning{
 	engine.CodeMemory:      {Failed, "memory ran out: free some, or lower --cache or --memory" + again},
 	engine.CodeKilled:      {Failed, "if nobody killed it, memory ran out (see dmesg): free some, or lower --cache or --memory" + again},
 	engine.CodeNotHere:     {exit: Failed}, // the text says how to get it
-	engine.CodeWrong:       {exit: Failed},
+	engine.CodeWrongAnswer: {exit: Failed},
 	engine.CodeCrashed:     {exit: Failed},
 	engine.CodeHung:        {exit: Failed},
-	engine.CodeAway:        {exit: Failed},
+	engine.CodeUnavailable: {exit: Failed},
 	engine.CodeInUse:       {exit: Failed}, // each engine says its own way out
 	engine.CodeNotDatabase: {exit: Failed},
 	engine.CodeOtherEngine: {exit: Failed},
@@ -90,10 +90,10 @@ var errnos = []struct {
 	{fs.ErrNotExist, engine.CodeMissing},
 }
 
-// Of is err as a failure, with the remedy of its code where it has none of its own; nil
+// From returns err as a failure, with the remedy of its code where it has none of its own; nil
 // for nil. The code is that of an error that err wraps, what the operating system
 // answered, or what the text of another program means.
-func Of(err error) *engine.Failure {
+func From(err error) *engine.Failure {
 	if err == nil {
 		return nil
 	}
@@ -111,18 +111,18 @@ func Of(err error) *engine.Failure {
 	return f
 }
 
-// leastFree is less than any file system or engine can go on with.
-const leastFree = 1 << 20
+// minFree is less than any file system or engine can go on with.
+const minFree = 1 << 20
 
-// On is the failure f of something that writes to a disk with so much free. A full disk
+// ExplainDiskFull returns the failure f of something that writes to a disk with so much free. A full disk
 // can show itself as an I/O error, a code of LMDB's or MDBX's, or SIGBUS where a mapped
 // file cannot grow; all have other causes as well. What the user can do then is remedy.
-func On(f *engine.Failure, remedy string, free func() (int64, error)) *engine.Failure {
+func ExplainDiskFull(f *engine.Failure, remedy string, free func() (int64, error)) *engine.Failure {
 	if f == nil {
 		return nil
 	}
 	if f.Code == engine.CodeIO || f.Code == engine.CodeMappedFile || ofMapped(f.Error()) {
-		if bytes, err := free(); err == nil && bytes < leastFree {
+		if bytes, err := free(); err == nil && bytes < minFree {
 			f.Code = engine.CodeDiskFull
 		}
 	}

@@ -77,12 +77,12 @@ func TestOf(t *testing.T) {
 		{errors.New("IO error: No space left on device: While appending to file: 000012.sst"), engine.CodeDiskFull, Failed,
 			meanings[engine.CodeDiskFull].remedy},
 	} {
-		f := Of(c.err)
+		f := From(c.err)
 		if f.Code != c.code || Exit(f.Code) != c.exit || f.Remedy != c.remedy || f.Error() != c.err.Error() || !errors.Is(f, c.err) {
 			t.Errorf("%v: code %q, exit %d, remedy %q", c.err, f.Code, Exit(f.Code), f.Remedy)
 		}
 	}
-	if Of(nil) != nil {
+	if From(nil) != nil {
 		t.Error("nil is a failure")
 	}
 }
@@ -103,7 +103,7 @@ func TestOn(t *testing.T) {
 		{"key not found", 0, false},
 		{"read 000007.sst: input/output error", enough, false},
 	} {
-		f := On(Of(errors.New(c.text)), "load less", free(c.free))
+		f := ExplainDiskFull(From(errors.New(c.text)), "load less", free(c.free))
 		if full := f.Code == engine.CodeDiskFull; full != c.full {
 			t.Errorf("%q: %v", c.text, full)
 		}
@@ -112,7 +112,7 @@ func TestOn(t *testing.T) {
 		}
 	}
 	died := engine.Fail(engine.CodeMappedFile, "killed by signal 7")
-	if f := On(died, "", free(0)); f.Code != engine.CodeDiskFull {
+	if f := ExplainDiskFull(died, "", free(0)); f.Code != engine.CodeDiskFull {
 		t.Errorf("%q", f.Code)
 	}
 }
@@ -148,13 +148,13 @@ func TestWordsOfOthers(t *testing.T) {
 		}
 	}
 	for text, code := range map[string]engine.Code{
-		"slurm_load_jobs error: Unable to contact slurm controller (connect failure)":         engine.CodeAway,
-		"sbatch: error: Batch job submission failed: Socket timed out on send/recv operation": engine.CodeAway,
-		"sbatch: error: Batch job submission failed: Zero Bytes were transmitted or received": engine.CodeAway,
-		"sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying":        engine.CodeAway,
-		"squeue: error: resolve_ctls_from_dns_srv: no SlurmctldHost found":                    engine.CodeAway,
-		"scontrol: error: Transport endpoint is not connected":                                engine.CodeAway,
-		"sinfo: error: Connection refused":                                                    engine.CodeAway,
+		"slurm_load_jobs error: Unable to contact slurm controller (connect failure)":         engine.CodeUnavailable,
+		"sbatch: error: Batch job submission failed: Socket timed out on send/recv operation": engine.CodeUnavailable,
+		"sbatch: error: Batch job submission failed: Zero Bytes were transmitted or received": engine.CodeUnavailable,
+		"sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying":        engine.CodeUnavailable,
+		"squeue: error: resolve_ctls_from_dns_srv: no SlurmctldHost found":                    engine.CodeUnavailable,
+		"scontrol: error: Transport endpoint is not connected":                                engine.CodeUnavailable,
+		"sinfo: error: Connection refused":                                                    engine.CodeUnavailable,
 		"sbatch: error: Batch job submission failed: Invalid partition name specified":        "",
 	} {
 		if found := Slurm(text); found != code {

@@ -48,14 +48,14 @@ var badger = []rule{
 
 // slurm are words of Slurm's programs about their controller.
 var slurm = []rule{
-	{"unable to contact", engine.CodeAway},
-	{"connection refused", engine.CodeAway},
-	{"connect failure", engine.CodeAway},
-	{"socket timed out", engine.CodeAway},
-	{"transport endpoint", engine.CodeAway},
-	{"zero bytes were transmitted", engine.CodeAway},
-	{"temporarily unable", engine.CodeAway},
-	{"slurmctldhost", engine.CodeAway},
+	{"unable to contact", engine.CodeUnavailable},
+	{"connection refused", engine.CodeUnavailable},
+	{"connect failure", engine.CodeUnavailable},
+	{"socket timed out", engine.CodeUnavailable},
+	{"transport endpoint", engine.CodeUnavailable},
+	{"zero bytes were transmitted", engine.CodeUnavailable},
+	{"temporarily unable", engine.CodeUnavailable},
+	{"slurmctldhost", engine.CodeUnavailable},
 }
 
 // Foreign is the code of another program's text; empty: it says nothing that is known here.

@@ -143,7 +143,7 @@ func (c *Checker) Check(got []byte, index uint64, newest bool) error {
 				return nil
 			}
 		}
-		return engine.Fail(engine.CodeWrong, "value of %d bytes is none of the 32 of its table", len(got))
+		return engine.Fail(engine.CodeWrongAnswer, "value of %d bytes is none of the 32 of its table", len(got))
 	case TrieNode:
 		version = trieNodeVersion(got, index)
 	default:
@@ -152,14 +152,14 @@ func (c *Checker) Check(got []byte, index uint64, newest bool) error {
 		}
 	}
 	if version > c.maxVersion {
-		return engine.Fail(engine.CodeWrong, "value of %d bytes is damaged: it claims version %d, the database knows %d", len(got), version, c.maxVersion)
+		return engine.Fail(engine.CodeWrongAnswer, "value of %d bytes is damaged: it claims version %d, the database knows %d", len(got), version, c.maxVersion)
 	}
 	c.want = c.values.Value(c.want, index, version)
 	if newest && version < c.maxVersion && len(c.want) >= minVersionedBytes && bytes.Equal(got, c.want) {
-		return engine.Fail(engine.CodeWrong, "lost update: version %d of the value, but version %d was acknowledged before the Get", version, c.maxVersion)
+		return engine.Fail(engine.CodeWrongAnswer, "lost update: version %d of the value, but version %d was acknowledged before the Get", version, c.maxVersion)
 	}
 	if !bytes.Equal(got, c.want) {
-		return engine.Fail(engine.CodeWrong, "value differs from what was written: %d bytes, expected %d", len(got), len(c.want))
+		return engine.Fail(engine.CodeWrongAnswer, "value differs from what was written: %d bytes, expected %d", len(got), len(c.want))
 	}
 	return nil
 }

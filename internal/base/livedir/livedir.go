@@ -41,10 +41,10 @@ const (
 	pause    = time.Millisecond
 )
 
-// Again calls read, and again as long as it fails because a file of dir vanished before it was opened, or
+// Retry calls read, and again as long as it fails because a file of dir vanished before it was opened, or
 // with one of further errors. If the files in dir change all the time, it gives up with a failure that
 // says so; if they do not, the error of read stands: a file is missing, and nobody replaced it.
-func Again(dir string, read func() error, further ...error) error {
+func Retry(dir string, read func() error, further ...error) error {
 	further = append(further, fs.ErrNotExist)
 	err := read()
 	vanished := func() bool { return slices.ContainsFunc(further, func(of error) bool { return errors.Is(err, of) }) }
@@ -68,7 +68,7 @@ func Again(dir string, read func() error, further ...error) error {
 // Busy is the failure of reading dir so many times, each while another process replaced files there.
 func Busy(dir string, attempts int, err error) error {
 	return engine.Fail(engine.CodeInUse, "%w; another process changed the files of %s during each of %d attempts to read them", err, dir, attempts).
-		With("stop that process, or read a checkpoint or a copy")
+		WithRemedy("stop that process, or read a checkpoint or a copy")
 }
 
 // State tells the names, sizes and times of the files below dir: it differs if somebody wrote there. What

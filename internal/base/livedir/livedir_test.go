@@ -11,8 +11,8 @@ import (
 	"github.com/statelab/statelab/engine"
 )
 
-// TestAgain tells a file that is missing from one that somebody replaces all the time.
-func TestAgain(t *testing.T) {
+// TestRetry tells a file that is missing from one that somebody replaces all the time.
+func TestRetry(t *testing.T) {
 	dir := t.TempDir()
 	calls := 0
 	missing := func() error {
@@ -20,7 +20,7 @@ func TestAgain(t *testing.T) {
 		_, err := os.Open(filepath.Join(dir, "000001.sst"))
 		return err
 	}
-	if err := Again(dir, missing); !errors.Is(err, fs.ErrNotExist) || engine.CodeOf(err) != "" || calls != attempts {
+	if err := Retry(dir, missing); !errors.Is(err, fs.ErrNotExist) || engine.CodeOf(err) != "" || calls != attempts {
 		t.Errorf("a missing file: %v after %d calls", err, calls)
 	}
 
@@ -28,7 +28,7 @@ func TestAgain(t *testing.T) {
 		err := missing()
 		return errors.Join(err, os.WriteFile(filepath.Join(dir, "LOG"), []byte(strings.Repeat("x", calls)), 0o644))
 	}
-	if err := Again(dir, replaced); engine.CodeOf(err) != engine.CodeInUse || !strings.Contains(err.Error(), "another process changed the files of "+dir) {
+	if err := Retry(dir, replaced); engine.CodeOf(err) != engine.CodeInUse || !strings.Contains(err.Error(), "another process changed the files of "+dir) {
 		t.Errorf("beside a writer: %v", err)
 	}
 
@@ -39,7 +39,7 @@ func TestAgain(t *testing.T) {
 		}
 		return missing()
 	}
-	if err := Again(dir, there); err != nil || calls != 2 {
+	if err := Retry(dir, there); err != nil || calls != 2 {
 		t.Errorf("a file that comes: %v after %d calls", err, calls)
 	}
 
@@ -51,7 +51,7 @@ func TestAgain(t *testing.T) {
 		}
 		return other
 	}
-	if err := Again(dir, cut, own); !errors.Is(err, other) || calls != 3 {
+	if err := Retry(dir, cut, own); !errors.Is(err, other) || calls != 3 {
 		t.Errorf("a further error: %v after %d calls", err, calls)
 	}
 }

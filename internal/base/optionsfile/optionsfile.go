@@ -50,7 +50,7 @@ var errUnwritten = errors.New("it is empty")
 // Read parses the newest OPTIONS file in dir; no name and no sections if there is none. The owner of the
 // database may replace it meanwhile.
 func Read(dir string) (name string, sections []Section, err error) {
-	err = livedir.Again(dir, func() (err error) {
+	err = livedir.Retry(dir, func() (err error) {
 		if name, sections, err = read(dir); err == nil && name != "" && len(sections) == 0 {
 			err = errUnwritten
 		}

@@ -21,16 +21,16 @@ func TestOneProcessHoldsAFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held, err := Hold(there)
+	held, err := LockDir(there)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{made, there} {
-		second, err := Hold(dir)
+		second, err := LockDir(dir)
 		if err == nil {
 			t.Fatalf("%s is held twice: %v", dir, second.Close())
 		}
-		if failure.Of(err).Code != engine.CodeInUse ||
+		if failure.From(err).Code != engine.CodeInUse ||
 			!strings.Contains(err.Error(), dir+": wait until it has ended, or choose another --out") {
 			t.Errorf("%s: %v", dir, err)
 		}
@@ -45,7 +45,7 @@ func TestOneProcessHoldsAFolder(t *testing.T) {
 	if err := tidy(); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := Hold(there); err != nil {
+	if again, err := LockDir(there); err != nil {
 		t.Error(err)
 	} else if err := again.Close(); err != nil {
 		t.Error(err)

@@ -202,7 +202,7 @@ func MakeFolder(path string) (tidy func() error, err error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, err
 	}
-	held, err := Hold(path)
+	held, err := LockDir(path)
 	if err != nil {
 		return nil, err
 	}
@@ -345,7 +345,7 @@ func ReadJSON[T any](path, schema string, schemaOf func(*T) string) (*T, error) 
 	}
 	if found := schemaOf(v); found != schema {
 		return nil, engine.Fail(engine.CodeUnsupported, "%s: schema is %q, this version reads %q", path, found, schema).
-			With("read it with the version of statelab that wrote it")
+			WithRemedy("read it with the version of statelab that wrote it")
 	}
 	return v, nil
 }

@@ -20,9 +20,9 @@ type Component struct {
 	Parts   []Component         `json:"components,omitempty"`
 }
 
-// Of is the bill of files: the modules in Go binaries, and files that are not Go's by their
+// Generate returns the bill of files: the modules in Go binaries, and files that are not Go's by their
 // checksums alone.
-func Of(files []string) (any, error) {
+func Generate(files []string) (any, error) {
 	var all []Component
 	for _, file := range files {
 		text, err := os.ReadFile(file)

@@ -42,8 +42,8 @@ func (k Kind[T]) Optional() Kind[T] {
 // Text is any text.
 var Text = Kind[string]{Parse: func(text string) (string, error) { return text, nil }, optional: true}
 
-// Yes is a switch.
-var Yes = kind("bool", "true or false", func(text string) (bool, bool) {
+// Bool is a switch.
+var Bool = kind("bool", "true or false", func(text string) (bool, bool) {
 	is, err := strconv.ParseBool(text)
 	return is, err == nil
 })
@@ -62,11 +62,11 @@ func Words[T ~string](values []T) (words []string) {
 }
 
 // Count is a number such as 500k.
-func Count(least uint64, example string) Kind[uint64] {
+func Count(minimum uint64, example string) Kind[uint64] {
 	return Kind[uint64]{Name: "count", Parse: func(text string) (uint64, error) {
 		n, err := unit.ParseCount(text)
-		if err == nil && n < least {
-			err = &Mistake{Text: fmt.Sprintf("must be at least %d (example: %s)", least, example)}
+		if err == nil && n < minimum {
+			err = &Mistake{Text: fmt.Sprintf("must be at least %d (example: %s)", minimum, example)}
 		}
 		return n, err
 	}}
@@ -103,20 +103,20 @@ var Version = kind("version", "a version, or 0 (example: 1000)", func(text strin
 	return n, err == nil && n >= 0
 })
 
-// Real is a number in a range, of which must tells.
-func Real(name string, least, most float64, must string) Kind[float64] {
+// Float is a number in a range, of which must tells.
+func Float(name string, minimum, maximum float64, must string) Kind[float64] {
 	return kind(name, must, func(text string) (float64, bool) {
 		v, err := strconv.ParseFloat(text, 64)
-		return v, err == nil && v >= least && v <= most
+		return v, err == nil && v >= minimum && v <= maximum
 	})
 }
 
 // Number is any number that is not negative.
-var Number = Real("number", 0, math.MaxFloat64, "a number that is not negative (example: 0.5)")
+var Number = Float("number", 0, math.MaxFloat64, "a number that is not negative (example: 0.5)")
 
 // Seconds is a time in seconds from least to most.
-func Seconds(least, most float64, example string) Kind[float64] {
-	return Real("seconds", least, most, fmt.Sprintf("from %g to %g (example: %s)", least, most, example))
+func Seconds(minimum, maximum float64, example string) Kind[float64] {
+	return Float("seconds", minimum, maximum, fmt.Sprintf("from %g to %g (example: %s)", minimum, maximum, example))
 }
 
 // Share is a part of a whole, such as 20%.
@@ -155,10 +155,10 @@ func Duration(example string) Kind[time.Duration] {
 }
 
 // Size is a number of bytes, named what in mistakes, of at least so many.
-func Size(what string, least int64, examples string) Kind[int64] {
+func Size(what string, minimum int64, examples string) Kind[int64] {
 	return Kind[int64]{Name: "size", optional: true, Parse: func(text string) (int64, error) {
 		bytes, err := unit.ParseSize(what, text, examples)
-		if err == nil && bytes < least {
+		if err == nil && bytes < minimum {
 			err = fmt.Errorf("the %s must be larger than 0 (examples: %s)", what, examples)
 		}
 		return bytes, err
@@ -174,8 +174,8 @@ type CacheSize struct {
 	Share float64
 }
 
-// Of is the size for a database of so many bytes.
-func (c CacheSize) Of(databaseBytes int64) int64 {
+// BytesFor returns the size for a database of so many bytes.
+func (c CacheSize) BytesFor(databaseBytes int64) int64 {
 	return c.Bytes + int64(c.Share*float64(databaseBytes))
 }
 
@@ -213,8 +213,8 @@ type Warmup struct {
 	Share float64
 }
 
-// Of is the number of Gets for so many keys, 0 for those that it takes.
-func (w Warmup) Of(keys uint64) uint64 { return w.Gets + uint64(w.Share*float64(keys)) }
+// GetsFor returns the number of Gets for so many keys, 0 for those that it takes.
+func (w Warmup) GetsFor(keys uint64) uint64 { return w.Gets + uint64(w.Share*float64(keys)) }
 
 func (w Warmup) String() string {
 	switch {
@@ -238,13 +238,13 @@ var WarmupKind = kind("", "auto, a number such as 100k, or a share of the keys s
 	return w, err == nil
 })
 
-// Place is where runs are carried out.
-type Place struct {
+// Target is where runs are carried out.
+type Target struct {
 	Cluster   bool   // Slurm; else on this machine
 	Partition string // of the cluster; "": its default
 }
 
-func (p Place) String() string {
+func (p Target) String() string {
 	switch {
 	case !p.Cluster:
 		return "local"
@@ -254,9 +254,9 @@ func (p Place) String() string {
 	return "slurm:" + p.Partition
 }
 
-// Where reads a Place: local, slurm or slurm:PARTITION.
-var Where = kind("", "local, slurm or slurm:PARTITION (example: --on slurm:fast)", func(text string) (p Place, ok bool) {
+// TargetKind reads a Target: local, slurm or slurm:PARTITION.
+var TargetKind = kind("", "local, slurm or slurm:PARTITION (example: --on slurm:fast)", func(text string) (p Target, ok bool) {
 	name, partition, given := strings.Cut(text, ":")
-	p = Place{name == "slurm", partition}
+	p = Target{name == "slurm", partition}
 	return p, text == "local" || p.Cluster && given == (partition != "")
 }).Optional()

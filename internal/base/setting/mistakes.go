@@ -62,7 +62,7 @@ func (m *Mistakes) Add(format string, args ...any) { m.At("", "", format, args..
 func (m *Mistakes) Unread(flag, value, format string, args ...any) {
 	for _, arg := range args {
 		err, _ := arg.(error)
-		f := failure.Of(err)
+		f := failure.From(err)
 		if f == nil || f.Code == "" || m.Why != nil && (m.Why.Remedy != "" || f.Remedy == "") {
 			continue
 		}
@@ -106,9 +106,9 @@ func (m *Mistakes) All(flag string, errs []error) {
 	}
 }
 
-// Of notes what is wrong with the text of a setting.
-func (m *Mistakes) Of(flag string, s Setting) {
-	for _, err := range s.Wrong() {
+// CheckSetting notes what is wrong with the text of a setting.
+func (m *Mistakes) CheckSetting(flag string, s Setting) {
+	for _, err := range s.Errs() {
 		if wrong, is := errors.AsType[*Mistake](err); is && wrong.Value != "" {
 			m.At(flag, fmt.Sprintf("%q", wrong.Value), "%s", wrong.Text)
 		} else {
@@ -117,19 +117,19 @@ func (m *Mistakes) Of(flag string, s Setting) {
 	}
 }
 
-// Wrong is every mistake on a command line or in a file at once.
-type Wrong struct{ Mistakes }
+// UsageError is every mistake on a command line or in a file at once.
+type UsageError struct{ Mistakes }
 
-// MostShown are the mistakes that an error lists; more do not help.
-const MostShown = 30
+// MaxShown are the mistakes that an error lists; more do not help.
+const MaxShown = 30
 
-func (e Wrong) Error() string {
+func (e UsageError) Error() string {
 	if len(e.Found) == 1 {
 		return e.Found[0]
 	}
 	shown := e.Found
-	if len(shown) > MostShown { // of a long list, or of a file that is no experiment
-		shown = append(slices.Clone(shown[:MostShown]), fmt.Sprintf("and %d more", len(e.Found)-MostShown))
+	if len(shown) > MaxShown { // of a long list, or of a file that is no experiment
+		shown = append(slices.Clone(shown[:MaxShown]), fmt.Sprintf("and %d more", len(e.Found)-MaxShown))
 	}
 	return fmt.Sprintf("%d mistakes\n  %s", len(e.Found), strings.Join(shown, "\n  "))
 }
@@ -139,7 +139,7 @@ func (m *Mistakes) Err() error {
 	if len(m.Found) == 0 {
 		return nil
 	}
-	f := &engine.Failure{Err: Wrong{*m}}
+	f := &engine.Failure{Err: UsageError{*m}}
 	if m.Typed {
 		f.Code = engine.CodeUsage
 	}
@@ -161,12 +161,12 @@ func Usage(format string, args ...any) error {
 
 // Var declares a flag of one value with a default, outside of an experiment.
 func Var[T any](flags *pflag.FlagSet, v *Value[T], kind Kind[T], name, value, about string) *pflag.Flag {
-	One(v, kind).Fall(value)
+	One(v, kind).SetDefault(value)
 	return flags.VarPF(v, name, "", about)
 }
 
 // ListVar is Var for several values.
 func ListVar[T any](flags *pflag.FlagSet, v *Value[T], kind Kind[T], name, value, about string) *pflag.Flag {
-	Axis(v, kind).Fall(value)
+	Axis(v, kind).SetDefault(value)
 	return flags.VarPF(v, name, "", about)
 }

@@ -25,10 +25,10 @@ type Setting interface {
 	pflag.Value
 	yaml.Marshaler
 	yaml.Unmarshaler // whose error holds a Mistake for each thing that is wrong
-	// Wrong is what is wrong with the text that was set last.
-	Wrong() []error
-	// Fall sets the default.
-	Fall(text string)
+	// Errs is what is wrong with the text that was set last.
+	Errs() []error
+	// SetDefault sets the default.
+	SetDefault(text string)
 	// Form is how the setting is written.
 	Form() Form
 }
@@ -80,14 +80,14 @@ func Axis[T any](v *Value[T], kind Kind[T]) *Value[T] {
 	return v
 }
 
-// To is a setting of values that need no parsing, without a declaration.
-func To[T any](values ...T) (v Value[T]) {
-	v.Let(values...)
+// NewValue returns a setting of values that need no parsing, without a declaration.
+func NewValue[T any](values ...T) (v Value[T]) {
+	v.SetValues(values...)
 	return v
 }
 
-// Let sets values that need no parsing.
-func (v *Value[T]) Let(values ...T) {
+// SetValues sets values that need no parsing.
+func (v *Value[T]) SetValues(values ...T) {
 	v.values, v.texts, v.wrong = values, nil, nil
 	for _, value := range values {
 		text := fmt.Sprint(value)
@@ -98,8 +98,8 @@ func (v *Value[T]) Let(values ...T) {
 	}
 }
 
-// V is the value, or the first of several; the zero value if none is given.
-func (v *Value[T]) V() (first T) {
+// Value is the value, or the first of several; the zero value if none is given.
+func (v *Value[T]) Value() (first T) {
 	if len(v.values) > 0 {
 		first = v.values[0]
 	}
@@ -112,8 +112,8 @@ func (v *Value[T]) All() []T { return v.values }
 // Texts are the values as they are shown.
 func (v *Value[T]) Texts() []string { return v.texts }
 
-// Given tells whether there is a value, right or wrong.
-func (v *Value[T]) Given() bool { return len(v.texts)+len(v.wrong) > 0 }
+// IsSet tells whether there is a value, right or wrong.
+func (v *Value[T]) IsSet() bool { return len(v.texts)+len(v.wrong) > 0 }
 
 // Several tells whether the setting is an axis with more than one value.
 func (v *Value[T]) Several() bool { return len(v.values) > 1 }
@@ -167,8 +167,8 @@ func (v *Value[T]) Set(text string) error {
 	return nil
 }
 
-// Fall implements Setting.
-func (v *Value[T]) Fall(text string) {
+// SetDefault implements Setting.
+func (v *Value[T]) SetDefault(text string) {
 	v.put(nil)
 	if text != "" || v.kind.optional {
 		_ = v.Set(text) // Wrong has its error
@@ -176,8 +176,8 @@ func (v *Value[T]) Fall(text string) {
 	v.rest = new(*v)
 }
 
-// Wrong implements Setting.
-func (v *Value[T]) Wrong() []error { return v.wrong }
+// Errs implements Setting.
+func (v *Value[T]) Errs() []error { return v.wrong }
 
 // String implements pflag.Value.
 func (v *Value[T]) String() string { return strings.Join(v.texts, ",") }
@@ -192,7 +192,7 @@ func (v *Value[T]) Form() Form {
 	switch {
 	case v.axis:
 		return List
-	case v.kind.Name == Yes.Name:
+	case v.kind.Name == Bool.Name:
 		return Switch
 	}
 	return Single
@@ -348,11 +348,11 @@ func (o *Options) add(name, value string) {
 	o.all = append(slices.Clip(o.all), Option{name, values})
 }
 
-// Wrong implements Setting.
-func (o *Options) Wrong() []error { return o.wrong }
+// Errs implements Setting.
+func (o *Options) Errs() []error { return o.wrong }
 
-// Fall implements Setting: there are none.
-func (o *Options) Fall(string) { *o = Options{} }
+// SetDefault implements Setting: there are none.
+func (o *Options) SetDefault(string) { *o = Options{} }
 
 // Form implements Setting.
 func (o *Options) Form() Form { return Mapping }

@@ -62,9 +62,9 @@ func TestKindsReadWhatTheyAreOf(t *testing.T) {
 		{wrongOf(Memory), "0", "the memory budget must be larger than 0"},
 		{wrongOf(Choice("a", "b")), "c", "must be one of a, b"},
 		{wrongOf(WarmupKind), "some", "must be auto, a number such as 100k"},
-		{wrongOf(Where), "slurm:", "must be local, slurm or slurm:PARTITION"},
-		{wrongOf(Where), "slurm:fast", ""},
-		{wrongOf(Yes), "perhaps", "must be true or false"},
+		{wrongOf(TargetKind), "slurm:", "must be local, slurm or slurm:PARTITION"},
+		{wrongOf(TargetKind), "slurm:fast", ""},
+		{wrongOf(Bool), "perhaps", "must be true or false"},
 	} {
 		text := ""
 		if err := c.parse(c.text); err != nil {
@@ -83,7 +83,7 @@ func wrongOf[T any](kind Kind[T]) func(string) error {
 
 func TestMistakesDoNotStopTheParser(t *testing.T) {
 	var v Value[int]
-	Axis(&v, Threads).Fall("1")
+	Axis(&v, Threads).SetDefault("1")
 	if err := v.Set("2, x,0, 8"); err != nil {
 		t.Fatal(err)
 	}
@@ -91,13 +91,13 @@ func TestMistakesDoNotStopTheParser(t *testing.T) {
 		t.Errorf("%v, %q", got, v.String())
 	}
 	m := new(Mistakes)
-	m.Of("threads", &v)
+	m.CheckSetting("threads", &v)
 	want := []string{`--threads "x": must be from 1 to 4096 (example: 8)`, `--threads "0": must be from 1 to 4096 (example: 8)`}
 	if !slices.Equal(m.Found, want) {
 		t.Errorf("%q", m.Found)
 	}
 	// A setting that is wrong as a whole has its default, so that nothing else is said about it.
-	if _ = v.Set("x"); v.V() != 1 || !v.Given() {
+	if _ = v.Set("x"); v.Value() != 1 || !v.IsSet() {
 		t.Errorf("%v", v.All())
 	}
 }
@@ -105,7 +105,7 @@ func TestMistakesDoNotStopTheParser(t *testing.T) {
 func TestValuesInAFile(t *testing.T) {
 	for text, want := range map[string]string{"[1, 2]": "1,2", "7": "7", "'1, 2'": "1,2", "[]": "4", "''": "4", "~": "4", "null": "4"} {
 		var v Value[int]
-		Axis(&v, Threads).Fall("4")
+		Axis(&v, Threads).SetDefault("4")
 		if err := yaml.Unmarshal([]byte(text), &v); err != nil || v.String() != want {
 			t.Errorf("%s: %q, %v, want %q", text, v.String(), err, want)
 		}
@@ -128,19 +128,19 @@ func TestLetIsReadBack(t *testing.T) {
 		}
 	}
 	var share Value[float64]
-	One(&share, Share).Let(0.125)
+	One(&share, Share).SetValues(0.125)
 	same("share", share.String(), "12.5%", wrongOf(Share)(share.String()))
 	var cache Value[CacheSize]
-	Axis(&cache, Cache).Let(Bytes(5000), CacheSize{Share: 0.01})
+	Axis(&cache, Cache).SetValues(Bytes(5000), CacheSize{Share: 0.01})
 	same("cache", cache.String(), "5000B,1%", wrongOf(Cache)("5000B"))
 	var limit Value[time.Duration]
-	One(&limit, Duration("1s")).Let(90 * time.Second)
+	One(&limit, Duration("1s")).SetValues(90 * time.Second)
 	same("duration", limit.String(), "1m30s", wrongOf(Duration("1s"))(limit.String()))
-	var where Value[Place]
-	One(&where, Where).Let(Place{Cluster: true, Partition: "fast"})
-	same("where", where.String(), "slurm:fast", wrongOf(Where)(where.String()))
+	var where Value[Target]
+	One(&where, TargetKind).SetValues(Target{Cluster: true, Partition: "fast"})
+	same("where", where.String(), "slurm:fast", wrongOf(TargetKind)(where.String()))
 	var warmup Value[Warmup]
-	One(&warmup, WarmupKind).Let(Warmup{Share: 0.0005})
+	One(&warmup, WarmupKind).SetValues(Warmup{Share: 0.0005})
 	same("warmup", warmup.String(), "0.05%", wrongOf(WarmupKind)(warmup.String()))
 }
 
@@ -149,8 +149,8 @@ func TestOptionsAreAxesOrFixed(t *testing.T) {
 	for _, text := range []string{"A=1", "B=2,3", "C=", "D", "=x"} {
 		_ = o.Set(text)
 	}
-	if fixed := o.Fixed(); len(o.All()) != 3 || len(fixed) != 2 || fixed["A"] != "1" || len(o.Wrong()) != 2 {
-		t.Errorf("%v, %v, %v", o.All(), fixed, o.Wrong())
+	if fixed := o.Fixed(); len(o.All()) != 3 || len(fixed) != 2 || fixed["A"] != "1" || len(o.Errs()) != 2 {
+		t.Errorf("%v, %v, %v", o.All(), fixed, o.Errs())
 	}
 	points, labels := Points(o.All())
 	if len(points) != 2 || points[1]["B"] != "3" || points[1]["A"] != "1" || labels[1] != " B=3" {

@@ -185,7 +185,7 @@ func FuzzDecodeTraces(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var b Block
 		if DecodeTraces(&b, text) == nil && NewJoiner().Join(&b) == nil {
-			if _, err := NewPlayer(Info{}).Changes(&Block{}); err != nil {
+			if _, err := NewStateReplayer(Info{}).Changes(&Block{}); err != nil {
 				t.Error(err)
 			}
 		}

@@ -286,10 +286,10 @@ func (r *rlp) list() rlp {
 }
 
 // string is never nil but after an error.
-func (r *rlp) string(most int) []byte {
+func (r *rlp) string(maximum int) []byte {
 	payload, isList := r.item()
-	if r.err == nil && (isList || len(payload) > most) {
-		r.fail("a list, or more than %d bytes, where a string of at most that belongs", most)
+	if r.err == nil && (isList || len(payload) > maximum) {
+		r.fail("a list, or more than %d bytes, where a string of at most that belongs", maximum)
 	}
 	if r.err != nil {
 		return nil
@@ -306,8 +306,8 @@ func (r *rlp) bytes(count int) []byte {
 	return payload
 }
 
-func (r *rlp) number(most int) []byte {
-	payload := r.string(most)
+func (r *rlp) number(maximum int) []byte {
+	payload := r.string(maximum)
 	if len(payload) > 0 && payload[0] == 0 {
 		r.fail("a number with a leading zero")
 		return nil

@@ -112,8 +112,8 @@ func (g *Generated) Next(b *Block) error {
 	*b = Block{Number: g.number, Accesses: b.Accesses[:0]}
 	rng := rand.New(rand.NewPCG(g.profile.Seed, g.number))
 	contracts := uint64(float64(g.profile.Accounts) * g.profile.ContractShare)
-	draw := func(skew float64, most uint64) func() uint64 {
-		return rand.NewZipf(rng, skew, 8, max(most, 2)-1).Uint64
+	draw := func(skew float64, maximum uint64) func() uint64 {
+		return rand.NewZipf(rng, skew, 8, max(maximum, 2)-1).Uint64
 	}
 	contract, sender := draw(contractSkew, contracts), draw(senderSkew, g.profile.Accounts-contracts)
 	slot, probe := draw(slotSkew, 1<<32), draw(probeSkew, 1<<40)

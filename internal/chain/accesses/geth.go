@@ -27,7 +27,7 @@ type Get func(key []byte) (value []byte, found bool, err error)
 // Keys visits the keys that go-ethereum asks its store for while it plays a list against the state that
 // the store has: of each block every key once, since what a block has read stays in memory until it ends.
 func Keys(scheme string, get Get, list Source, visit func(key []byte, found bool) error) error {
-	k := &keys{scheme: scheme, get: get, visit: visit, player: NewPlayer(Info{}), hasher: mpt.NewHasher()}
+	k := &keys{scheme: scheme, get: get, visit: visit, player: NewStateReplayer(Info{}), hasher: mpt.NewHasher()}
 	begin := map[string]func() error{FlatKeys: k.snapshotDone, HashKeys: k.findRoot}[scheme]
 	if begin != nil {
 		if err := begin(); err != nil {
@@ -58,7 +58,7 @@ type keys struct {
 	scheme            string
 	get               Get
 	visit             func([]byte, bool) error
-	player            *Player // for hashes
+	player            *StateReplayer // for hashes
 	hasher            *mpt.Hasher
 	root              []byte
 	asked             map[string][]byte // of this block; nil: absent

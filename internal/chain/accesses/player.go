@@ -11,10 +11,10 @@ import (
 	"github.com/statelab/statelab/layout"
 )
 
-// Player turns blocks into changes of a state, and knows what every lookup of it must find. What
+// StateReplayer turns blocks into changes of a state, and knows what every lookup of it must find. What
 // the list does not tell of the state it makes up, the same each time: an account that is touched,
 // or whose slot is, exists. Not safe for concurrent use.
-type Player struct {
+type StateReplayer struct {
 	complete bool
 	accounts map[Address]*held
 	hasher   *mpt.Hasher
@@ -28,14 +28,14 @@ type held struct {
 	slots  map[Word]Word
 }
 
-// NewPlayer returns a player of a list that says info of itself.
-func NewPlayer(info Info) *Player {
-	return &Player{complete: info.Complete, accounts: map[Address]*held{}, hasher: mpt.NewHasher(), names: map[Address]layout.Hash{},
+// NewStateReplayer returns a player of a list that says info of itself.
+func NewStateReplayer(info Info) *StateReplayer {
+	return &StateReplayer{complete: info.Complete, accounts: map[Address]*held{}, hasher: mpt.NewHasher(), names: map[Address]layout.Hash{},
 		keys: map[Word]layout.Hash{}}
 }
 
 // Name is what layouts call an account.
-func (p *Player) Name(a Address) layout.Hash {
+func (p *StateReplayer) Name(a Address) layout.Hash {
 	name, known := p.names[a]
 	if !known {
 		name = p.hasher.Sum(a[:])
@@ -45,7 +45,7 @@ func (p *Player) Name(a Address) layout.Hash {
 }
 
 // Key is what layouts call a slot.
-func (p *Player) Key(slot Word) layout.Hash {
+func (p *StateReplayer) Key(slot Word) layout.Hash {
 	key, known := p.keys[slot]
 	if !known {
 		key = p.hasher.Sum(slot[:])
@@ -56,7 +56,7 @@ func (p *Player) Key(slot Word) layout.Hash {
 
 // Before adds what a block tells of the state before the list, and what has to be made up for it,
 // to that state. Every block of a list is to be given, in order, before any is played.
-func (p *Player) Before(b *Block) {
+func (p *StateReplayer) Before(b *Block) {
 	for i := range b.Before {
 		v := &b.Before[i]
 		if !p.complete && p.accounts[v.Address] == nil && !v.Absent && !v.tells() {
@@ -82,12 +82,12 @@ func (p *Player) Before(b *Block) {
 	}
 }
 
-func (p *Player) hashOf(what string, parts ...[]byte) Word {
+func (p *StateReplayer) hashOf(what string, parts ...[]byte) Word {
 	return Word(p.hasher.Sum(slices.Concat(append([][]byte{[]byte(what)}, parts...)...)))
 }
 
 // madeUp is an account that nothing is told of.
-func (p *Player) madeUp(a Address) *held {
+func (p *StateReplayer) madeUp(a Address) *held {
 	h := &held{exists: true, slots: map[Word]Word{}, Account: layout.Account{CodeHash: layout.EmptyCode}}
 	word := p.hashOf("account", a[:])
 	h.Nonce = uint64(word[0])
@@ -97,7 +97,7 @@ func (p *Player) madeUp(a Address) *held {
 }
 
 // set takes over what is known of an account.
-func (p *Player) set(v *Values) *held {
+func (p *StateReplayer) set(v *Values) *held {
 	h := p.accounts[v.Address]
 	if h == nil {
 		h = &held{slots: map[Word]Word{}, Account: layout.Account{CodeHash: layout.EmptyCode}}
@@ -131,7 +131,7 @@ func (p *Player) set(v *Values) *held {
 func (v *Values) tells() bool { return v.Nonce != nil || v.Balance != nil || v.Code != nil }
 
 // Initial are the changes that make the state before the list, sorted by account.
-func (p *Player) Initial() (changes []layout.Change) {
+func (p *StateReplayer) Initial() (changes []layout.Change) {
 	for _, address := range slices.SortedFunc(maps.Keys(p.accounts), func(a, b Address) int { return bytes.Compare(a[:], b[:]) }) {
 		h := p.accounts[address]
 		if !h.exists {
@@ -149,7 +149,7 @@ func (p *Player) Initial() (changes []layout.Change) {
 }
 
 // Changes are what a block does, after which lookups find what it leaves. The slices are the caller's.
-func (p *Player) Changes(b *Block) (changes []layout.Change, err error) {
+func (p *StateReplayer) Changes(b *Block) (changes []layout.Change, err error) {
 	for i := range b.After {
 		v := &b.After[i]
 		before := p.accounts[v.Address]
@@ -184,7 +184,7 @@ func (p *Player) Changes(b *Block) (changes []layout.Change, err error) {
 }
 
 // Account is what a lookup must find.
-func (p *Player) Account(a Address) (account layout.Account, exists bool) {
+func (p *StateReplayer) Account(a Address) (account layout.Account, exists bool) {
 	h := p.accounts[a]
 	if h == nil {
 		return layout.Account{}, false
@@ -193,7 +193,7 @@ func (p *Player) Account(a Address) (account layout.Account, exists bool) {
 }
 
 // Slot is what a lookup must find; nil: nothing.
-func (p *Player) Slot(a Address, slot Word) []byte {
+func (p *StateReplayer) Slot(a Address, slot Word) []byte {
 	h := p.accounts[a]
 	if h == nil || !h.exists {
 		return nil
@@ -203,7 +203,7 @@ func (p *Player) Slot(a Address, slot Word) []byte {
 }
 
 // Each calls visit with every account that exists, and its slots that are not zero.
-func (p *Player) Each(visit func(a Address, account layout.Account, slots map[Word]Word) error) error {
+func (p *StateReplayer) Each(visit func(a Address, account layout.Account, slots map[Word]Word) error) error {
 	for a, h := range p.accounts {
 		if !h.exists {
 			continue

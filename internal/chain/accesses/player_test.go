@@ -12,7 +12,7 @@ import (
 // TestPlayerKnowsWhatItMakes: the changes of a generated list, made in a trie in memory, leave what the
 // player says.
 func TestPlayerKnowsWhatItMakes(t *testing.T) {
-	p, reference := NewPlayer(Info{}), mpt.NewReference()
+	p, reference := NewStateReplayer(Info{}), mpt.NewReference()
 	var blocks []Block
 	for from := Generate(Profile{Blocks: 4, Accounts: 3000, ContractShare: .1, Seed: 9}); ; {
 		var b Block

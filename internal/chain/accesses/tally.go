@@ -134,7 +134,7 @@ func Verdict(of Info, blocks, roots uint64) string {
 // Verify reads a list to its end. Of a complete one it makes the state in reference, which is empty,
 // and holds its root against each block's.
 func Verify(s Source, reference *mpt.Reference, told func(block uint64) error) (blocks, roots uint64, err error) {
-	player := NewPlayer(s.Info())
+	player := NewStateReplayer(s.Info())
 	err = Each(s, func(b *Block) error {
 		if err := told(b.Number); err != nil {
 			return err

@@ -22,7 +22,7 @@ type Folder interface {
 func ExportFormats() []Format { return []Format{FormatIAVLBench, FormatCronos} }
 
 // Export writes all of s into a folder.
-func Export(folder Folder, s Source, format Format, told Told) (err error) {
+func Export(folder Folder, s Source, format Format, told ProgressFunc) (err error) {
 	var to exporter
 	switch format {
 	case FormatIAVLBench:
@@ -36,7 +36,7 @@ func Export(folder Folder, s Source, format Format, told Told) (err error) {
 		if err := to.add(b, s.Info().Stores); err != nil {
 			return fmt.Errorf("version %d: %w", b.Version, err)
 		}
-		return told.tell(b)
+		return told.report(b)
 	})
 	if err != nil {
 		return errors.Join(err, to.abandon())

@@ -91,13 +91,13 @@ func TestBankIsWhatItsProfileSays(t *testing.T) {
 func TestOptionsOfGeneration(t *testing.T) {
 	skewed := follow(t, Generation{Profiles: []string{"skewed"}, Versions: 200, Scale: .01, Seed: 1})
 	uniform := follow(t, Generation{Profiles: []string{"bank"}, Versions: 200, Scale: .01, Seed: 1})
-	most := func(f followed) (most int) {
+	maximum := func(f followed) (maximum int) {
 		for _, updates := range f.live {
-			most = max(most, updates)
+			maximum = max(maximum, updates)
 		}
-		return most
+		return maximum
 	}
-	if hot, cold := most(skewed), most(uniform); hot < 10*cold {
+	if hot, cold := maximum(skewed), maximum(uniform); hot < 10*cold {
 		t.Errorf("the hottest key has %d updates, uniform %d", hot, cold)
 	}
 	prefix := follow(t, Generation{Profiles: []string{"prefix"}, Versions: 50, Scale: .01, Seed: 1})

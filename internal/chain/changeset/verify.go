@@ -34,7 +34,7 @@ type Verdict struct {
 // Verify reads s to its end and checks what its reader does not: that versions
 // ascend, that the order is the one promised, that counts and roots are those
 // that the set states. A damaged set gives the verdict up to the damage.
-func Verify(s Source, told Told) (Verdict, error) {
+func Verify(s Source, told ProgressFunc) (Verdict, error) {
 	v := Verdict{}
 	check := newChecker(s.Info().Order)
 	tally := Tally{}
@@ -62,7 +62,7 @@ func Verify(s Source, told Told) (Verdict, error) {
 				v.Empty++
 			}
 		}
-		return told.tell(b)
+		return told.report(b)
 	})
 	v.First, v.Last, v.Totals, v.IsSortedNet = tally.First, tally.Last, tally.Totals(len(s.Info().Stores)), check.allSorted
 	if err != nil {
@@ -144,8 +144,8 @@ func (c *checker) change(store int, key []byte) error {
 
 func (c *checker) end() { c.open = false }
 
-// mostNamed bounds how many files a warning names.
-const mostNamed = 20
+// maxNamed bounds how many files a warning names.
+const maxNamed = 20
 
 // LeftOut warns of the files of a set's directory that are left out.
 func LeftOut(info Info) []engine.Warning {
@@ -154,8 +154,8 @@ func LeftOut(info Info) []engine.Warning {
 		return nil
 	}
 	named, more := info.Unknown, ""
-	if n > mostNamed {
-		named, more = named[:mostNamed], fmt.Sprintf(" and %d more", n-mostNamed)
+	if n > maxNamed {
+		named, more = named[:maxNamed], fmt.Sprintf(" and %d more", n-maxNamed)
 	}
 	remedy := "if they hold changes, rename them; "
 	for _, f := range readable {

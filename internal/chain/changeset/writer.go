@@ -213,11 +213,11 @@ func (w *Writer) Append(b *Batch) error {
 	return nil
 }
 
-// Told hears of every version that was dealt with; its error ends the work. A nil
+// ProgressFunc hears of every version that was dealt with; its error ends the work. A nil
 // Told hears nothing.
-type Told func(version int64) error
+type ProgressFunc func(version int64) error
 
-func (t Told) tell(b *Batch) error {
+func (t ProgressFunc) report(b *Batch) error {
 	if t == nil || !b.Last {
 		return nil
 	}
@@ -225,7 +225,7 @@ func (t Told) tell(b *Batch) error {
 }
 
 // Copy writes all of s, registering its stores under their names.
-func (w *Writer) Copy(s Source, told Told) error {
+func (w *Writer) Copy(s Source, told ProgressFunc) error {
 	numbers := []int{}
 	return Each(s, &Batch{}, func(b *Batch) error {
 		for _, name := range s.Info().Stores[len(numbers):] {
@@ -242,7 +242,7 @@ func (w *Writer) Copy(s Source, told Told) error {
 		if err := w.Append(b); err != nil {
 			return err
 		}
-		return told.tell(b)
+		return told.report(b)
 	})
 }
 
@@ -343,7 +343,7 @@ func (w *Writer) fail(err error) error {
 }
 
 // Write writes s in statelab's own format; provenance "" is that of s.
-func Write(out io.Writer, s Source, provenance string, told Told) error {
+func Write(out io.Writer, s Source, provenance string, told ProgressFunc) error {
 	info := s.Info()
 	w, err := NewWriter(out, Header{Order: info.Order, RootRule: info.RootRule, Provenance: cmp.Or(provenance, info.Provenance)})
 	if err != nil {

@@ -77,7 +77,7 @@ func (l *GethLog) Next(op *Op) error {
 			known, err = l.parse(op)
 		}
 		if err != nil {
-			return engine.Fail(engine.CodeDamaged, "%s: line %d: %w", l.name, l.line, err).With(
+			return engine.Fail(engine.CodeDamaged, "%s: line %d: %w", l.name, l.line, err).WithRemedy(
 				"import what is before it (head -n %d LOG | statelab accesses import --from geth-log - --out FILE), or fetch the log again", l.line-1)
 		}
 		if known {

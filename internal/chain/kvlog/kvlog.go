@@ -157,8 +157,8 @@ type File struct {
 	ops    uint64
 }
 
-// Is tells whether a file is one of ours; not why it is none.
-func Is(path string) bool {
+// IsLog tells whether a file is one of ours; not why it is none.
+func IsLog(path string) bool {
 	f, err := Open(path)
 	return err == nil && f.Close() == nil
 }

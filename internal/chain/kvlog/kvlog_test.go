@@ -201,12 +201,12 @@ func TestCount(t *testing.T) {
 		}
 	}
 	path := written(t, log.String())
-	for _, most := range []int{1 << 20, 1000} {
+	for _, maximum := range []int{1 << 20, 1000} {
 		f, err := Open(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		facts, err := count(path, f, func(key []byte) string { return string(key[:1]) }, func(uint64) error { return nil }, most)
+		facts, err := count(path, f, func(key []byte) string { return string(key[:1]) }, func(uint64) error { return nil }, maximum)
 		f.Close()
 		if err != nil {
 			t.Fatal(err)
@@ -224,14 +224,14 @@ func TestCount(t *testing.T) {
 			}
 			// 500 second reads in block 1399 follow the first; the first come 349 blocks after the one before.
 			again, tolerance := float64(keys/100)/float64(keys+keys/50), 0.0
-			if most < keys {
+			if maximum < keys {
 				tolerance = 0.02
 			}
 			if d := c.Again - again; d > tolerance || -d > tolerance {
-				t.Errorf("at most %d keys followed: %v is read again, of %v", most, c.Again, again)
+				t.Errorf("at most %d keys followed: %v is read again, of %v", maximum, c.Again, again)
 			}
 			if d := c.Keys/(half*keys) - 1; d > 10*tolerance || -d > 10*tolerance {
-				t.Errorf("at most %d keys followed: %v keys", most, c.Keys)
+				t.Errorf("at most %d keys followed: %v keys", maximum, c.Keys)
 			}
 		}
 	}

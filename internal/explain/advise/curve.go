@@ -24,8 +24,8 @@ type Model struct {
 	MemTables   advice.MemTables
 	RestReserve func(cacheBytes int64) int64 // what memtables take of the cache of an open database at rest
 	NowBytes    int64                        // the cache the node runs; 0: none is known
-	LeastBytes  int64                        // the smallest cache the client takes
-	MostBytes   int64                        // the largest cache that is to be had; 0: any
+	MinBytes    int64                        // the smallest cache the client takes
+	MaxBytes    int64                        // the largest cache that is to be had; 0: any
 	// Cost is what a Get costs with a cache of which memtables take reserved bytes,
 	// worked out from the database itself; nil: predict's level model.
 	Cost func(cacheBytes, reservedBytes int64) (Cost, error)
@@ -78,13 +78,13 @@ type Curve struct {
 	Floor      float64
 	WholeBytes int64 // a cache that holds every block of the database
 
-	Now      Place  // zero: no present cache is known
-	Below2   *Place // the smallest with fewer reads
-	Below1_1 *Place
-	Near     *Place // the smallest within nearFloor of the floor: what is recommended
-	Flat     *Place // the smallest within flatFloor
-	Doubled  *Place // twice Flat
-	Most     *Place // Model.MostBytes, where that is less than Near
+	Now        Place  // zero: no present cache is known
+	Below2     *Place // the smallest with fewer reads
+	Below1_1   *Place
+	Near       *Place // the smallest within nearFloor of the floor: what is recommended
+	Flat       *Place // the smallest within flatFloor
+	Doubled    *Place // twice Flat
+	AtMaxBytes *Place // Model.MaxBytes, where that is less than Near
 	// WithFilters is Flat of the same tables with filters, where levels lack them.
 	WithFilters *Place
 
@@ -201,9 +201,9 @@ func (d *drawer) draw() (c Curve) {
 		p, _ := d.at(2 * c.Flat.CacheBytes)
 		c.Doubled = &p
 	}
-	if d.MostBytes > 0 && (c.Near == nil || d.MostBytes < c.Near.CacheBytes) {
-		p := d.full(d.MostBytes)
-		c.Most = &p
+	if d.MaxBytes > 0 && (c.Near == nil || d.MaxBytes < c.Near.CacheBytes) {
+		p := d.full(d.MaxBytes)
+		c.AtMaxBytes = &p
 	}
 	c.WithFilters = d.withFilters(c.Flat)
 	return c
@@ -240,20 +240,20 @@ func OnlyLevels(dir string, values *engine.Values) error {
 		return nil
 	}
 	return engine.Fail(engine.CodeUnsupported, "%s keeps %s of values outside its tables; the sizes of its levels do not tell what Gets read of them",
-		dir, unit.Bytes(values.Bytes)).With(failure.Measure, dir)
+		dir, unit.Bytes(values.Bytes)).WithRemedy(failure.Measure, dir)
 }
 
-// MostDrawn is the largest block cache of the grid.
-func MostDrawn(levels []engine.Level, values *engine.Values) int64 {
+// MaxDrawn is the largest block cache of the grid.
+func MaxDrawn(levels []engine.Level, values *engine.Values) int64 {
 	sizes := grid(levels, values, nil)
 	return sizes[len(sizes)-1]
 }
 
 // grid are the block caches the curve is drawn through: of an access list, up to what surely holds all its blocks.
 func grid(levels []engine.Level, values *engine.Values, list *List) []int64 {
-	const least = 256 << 10 // below, not one block of a kind fits a shard
+	const minimum = 256 << 10 // below, not one block of a kind fits a shard
 	inflection := lsm.Inflect(levels, values, 0)
-	low := max(inflection.IP1.CacheBytes/4, least)
+	low := max(inflection.IP1.CacheBytes/4, minimum)
 	high := max(4*inflection.IP2.CacheBytes, 4*low)
 	if list != nil {
 		high = max(4*low, 4*list.Bytes) // shards fill unevenly
@@ -332,7 +332,7 @@ func (d *drawer) modelled(cacheBytes, reserved int64) (Cost, error) {
 // size. What it predicts on the way is kept in tried.
 func (d *drawer) smallest(tried *[]Place, limit float64) *Place {
 	const tries, apart = 8, 1.06
-	round := func(bytes int64) int64 { return max(roundUp(bytes), d.LeastBytes) }
+	round := func(bytes int64) int64 { return max(roundUp(bytes), d.MinBytes) }
 	for try := 1; ; try++ {
 		i := enough(*tried, limit)
 		if i == len(*tried) {

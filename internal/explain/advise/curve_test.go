@@ -51,7 +51,7 @@ func TestRoundUp(t *testing.T) {
 func drawn(t *testing.T, change func(*Model)) (Curve, Model) {
 	t.Helper()
 	m := Model{
-		Levels:    lsm.Natural(lsm.BenchKVDB(2_000_000)),
+		Levels:    lsm.SteadyStateLevels(lsm.BenchKVDB(2_000_000)),
 		Input:     predict.Input{Version: cachesim.PebbleV1, Cores: 2, Seeds: []uint64{1}},
 		MemTables: advice.MemTables{CacheShare: 8, Live: 4}, RestReserve: func(int64) int64 { return predict.OpenReserve }, NowBytes: 2 << 20,
 	}
@@ -75,7 +75,7 @@ var random struct {
 }
 
 func ofRandomKeys(t *testing.T) (Curve, Model) {
-	random.Do(func() { random.Curve, random.Model = drawn(t, func(m *Model) { m.MostBytes = 3 << 20 }) })
+	random.Do(func() { random.Curve, random.Model = drawn(t, func(m *Model) { m.MaxBytes = 3 << 20 }) })
 	return random.Curve, random.Model
 }
 
@@ -109,8 +109,8 @@ func TestDraw(t *testing.T) {
 		c.Now.AtRest.OrZero() > c.Now.BlockReadsPerGet-0.1 {
 		t.Errorf("at rest: recommended %+v, now %+v", c.Near, c.Now)
 	}
-	if c.Most == nil || c.Most.CacheBytes != 3<<20 || c.Most.BlockReadsPerGet <= c.Near.BlockReadsPerGet {
-		t.Errorf("inside 3 MiB: %+v", c.Most)
+	if c.AtMaxBytes == nil || c.AtMaxBytes.CacheBytes != 3<<20 || c.AtMaxBytes.BlockReadsPerGet <= c.Near.BlockReadsPerGet {
+		t.Errorf("inside 3 MiB: %+v", c.AtMaxBytes)
 	}
 	if c.WithFilters != nil {
 		t.Error("these levels have filters")

@@ -265,7 +265,7 @@ func Judge(e Evidence) Advice {
 	}
 	a.Settings = append(a.Settings, own)
 	other := func(s advice.Setting) { // another client has memtables of its own, and may not fit
-		if most := e.memoryOfCaches(); most == 0 || s.CacheBytes+s.OtherCacheBytes <= most {
+		if maximum := e.memoryOfCaches(); maximum == 0 || s.CacheBytes+s.OtherCacheBytes <= maximum {
 			a.Settings = append(a.Settings, s)
 		}
 	}
@@ -296,14 +296,14 @@ func (e *Evidence) decide(i result.Inflection) (verdict, Place) {
 		target = *c.Near
 	}
 	switch {
-	case c.Most == nil && c.Near != nil && e.tooLarge(c.Now.CacheBytes):
+	case c.AtMaxBytes == nil && c.Near != nil && e.tooLarge(c.Now.CacheBytes):
 		return shrink, *c.Near
-	case c.Most == nil && c.WholeBytes <= tinyCacheBytes && c.Now.CacheBytes >= c.WholeBytes:
+	case c.AtMaxBytes == nil && c.WholeBytes <= tinyCacheBytes && c.Now.CacheBytes >= c.WholeBytes:
 		return tiny, c.Now
-	case c.Most != nil && c.Most.BlockCacheBytes < i.IP1.CacheBytes:
-		return hopeless, *c.Most
-	case c.Most != nil:
-		return limited, *c.Most
+	case c.AtMaxBytes != nil && c.AtMaxBytes.BlockCacheBytes < i.IP1.CacheBytes:
+		return hopeless, *c.AtMaxBytes
+	case c.AtMaxBytes != nil:
+		return limited, *c.AtMaxBytes
 	case c.Now.CacheBytes == 0:
 		return grow, target
 	case c.Now.CacheBytes >= target.CacheBytes || c.Now.BlockReadsPerGet*(1-nothing) <= target.BlockReadsPerGet:
@@ -314,7 +314,7 @@ func (e *Evidence) decide(i result.Inflection) (verdict, Place) {
 
 // tooLarge reports whether a cache does not fit the memory that was given.
 func (e *Evidence) tooLarge(cacheBytes int64) bool {
-	return e.Limits.MemoryBytes > 0 && cacheBytes > advice.MostCache(e.Client, e.Limits.MemoryBytes, e.Database.Files)
+	return e.Limits.MemoryBytes > 0 && cacheBytes > advice.MaxCache(e.Client, e.Limits.MemoryBytes, e.Database.Files)
 }
 
 func (e *Evidence) state(p Place) State {

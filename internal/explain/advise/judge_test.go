@@ -92,7 +92,7 @@ func TestAnswers(t *testing.T) {
 			"With a cache of 3.71 GiB: " + best + "; with the node's cache of 2.00 GiB: 1.60 (1.05); doubling a cache of 4.10 GiB saves only 4% of the reads.",
 			false, 3800 * mib},
 		{"too little memory", func(e *Evidence) {
-			e.Limits.MemoryBytes, e.Curve.Most = 5*gib, &Place{CacheBytes: 3 * gib, BlockCacheBytes: 1536 * mib, BlockReadsPerGet: 1.2}
+			e.Limits.MemoryBytes, e.Curve.AtMaxBytes = 5*gib, &Place{CacheBytes: 3 * gib, BlockCacheBytes: 1536 * mib, BlockReadsPerGet: 1.2}
 		}, "In 5.00 GiB of memory a cache of 3.00 GiB fits: " + writing("1.20") + "; with the node's cache of 2.00 GiB: 1.60 (1.05); " +
 			"a cache of 3.71 GiB would need 1.05.", false, 3 * gib},
 		{"more than the memory runs", func(e *Evidence) {
@@ -101,7 +101,7 @@ func TestAnswers(t *testing.T) {
 		{"nobody's cache", func(e *Evidence) { e.Client, e.Curve.Now, e.Limits.MemoryBytes = clients.Statelab, Place{}, 6*gib },
 			"With a cache of 3.71 GiB: " + best + little, false, 3800 * mib},
 		{"memory below IP1", func(e *Evidence) {
-			e.Limits.MemoryBytes, e.Curve.Most = 256*mib, &Place{CacheBytes: 150 * mib, BlockCacheBytes: 75 * mib, BlockReadsPerGet: 4.4}
+			e.Limits.MemoryBytes, e.Curve.AtMaxBytes = 256*mib, &Place{CacheBytes: 150 * mib, BlockCacheBytes: 75 * mib, BlockReadsPerGet: 4.4}
 		}, "The largest cache that fits 256 MiB of memory is 150 MiB. It has 75.0 MiB for blocks, too little even for the filters and top-level " +
 			"indexes (IP1, 284 MiB): " + writing("4.40") + "; with the node's cache of 2.00 GiB: 1.60 (1.05); a cache of 3.71 GiB would need 1.05.", false, 150 * mib},
 		{"everything fits", func(e *Evidence) {
@@ -259,14 +259,14 @@ func TestFlagsFitTheMemory(t *testing.T) {
 	e := someEvidence()
 	e.Client, e.Database.Files, e.Limits.MemoryBytes = clients.Statelab, 2, 4*mib
 	e.Settings = advice.Settings{CacheBytes: 3 * mib, MemTableBytes: 256 << 10, StopMemTables: 2}
-	e.Curve.Most = &Place{CacheBytes: 3 * mib, BlockCacheBytes: 2 * mib, BlockReadsPerGet: 1.5}
+	e.Curve.AtMaxBytes = &Place{CacheBytes: 3 * mib, BlockCacheBytes: 2 * mib, BlockReadsPerGet: 1.5}
 	for _, s := range Judge(e).Settings {
 		if s.CacheBytes+s.OtherCacheBytes > e.Limits.MemoryBytes {
 			t.Errorf("%s: %v take %d bytes", s.Client, s.Flags, s.CacheBytes+s.OtherCacheBytes)
 		}
 	}
-	if least := advice.LeastMemory(clients.Geth, 2); least < advice.GethLeastCache || least > 64*mib {
-		t.Errorf("geth needs %d bytes", least)
+	if minimum := advice.MinMemory(clients.Geth, 2); minimum < advice.GethLeastCache || minimum > 64*mib {
+		t.Errorf("geth needs %d bytes", minimum)
 	}
 }
 

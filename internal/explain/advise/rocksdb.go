@@ -103,18 +103,18 @@ func (r *RocksAdvice) Judge(tables []fidelity.Table, mix []fidelity.Portion, mis
 	if r.NowBytes == 0 {
 		r.NowBytes, _ = advice.RocksDBCache(r.Client, 0)
 	}
-	most := r.NowBytes
+	maximum := r.NowBytes
 	if r.MemoryBytes > 0 {
-		most = r.MemoryBytes - r.OutsideBytes
+		maximum = r.MemoryBytes - r.OutsideBytes
 		if r.Client == clients.Besu {
-			most = forEach(most, tables)
+			maximum = forEach(maximum, tables)
 		}
-		if most < leastRocksCache {
+		if maximum < minRocksCache {
 			return engine.Fail(engine.CodeUsage, "--memory %s: filters and indexes take %s, which leaves less than %s for a block cache",
-				unit.Bytes(r.MemoryBytes), unit.Bytes(r.OutsideBytes), unit.Bytes(leastRocksCache))
+				unit.Bytes(r.MemoryBytes), unit.Bytes(r.OutsideBytes), unit.Bytes(minRocksCache))
 		}
 	}
-	if err := r.draw(mix, missing, most); err != nil {
+	if err := r.draw(mix, missing, maximum); err != nil {
 		return fmt.Errorf("%s: %w", r.Source, err)
 	}
 	now, err := r.price(mix, missing, r.NowBytes)
@@ -150,14 +150,14 @@ func (r *RocksAdvice) price(mix []fidelity.Portion, missing float64, cacheBytes 
 }
 
 // draw fills the curve up to the cache that holds every block, and recommends the largest of use.
-func (r *RocksAdvice) draw(mix []fidelity.Portion, missing float64, most int64) (err error) {
-	for cacheBytes := int64(leastRocksCache); ; cacheBytes *= 2 {
+func (r *RocksAdvice) draw(mix []fidelity.Portion, missing float64, maximum int64) (err error) {
+	for cacheBytes := int64(minRocksCache); ; cacheBytes *= 2 {
 		place, err := r.price(mix, missing, cacheBytes)
 		if err != nil {
 			return err
 		}
 		if r.Curve = append(r.Curve, place); place.BlockReadsPerGet == 0 {
-			r.Then, err = r.price(mix, missing, min(most, cacheBytes))
+			r.Then, err = r.price(mix, missing, min(maximum, cacheBytes))
 			return err
 		}
 	}
@@ -207,8 +207,8 @@ func forEach(memoryBytes int64, tables []fidelity.Table) int64 {
 	return max(0, memoryBytes) + slices.Max(append(sizes, 0))
 }
 
-// leastRocksCache is where the curve begins, and the least cache that is recommended.
-const leastRocksCache = 1 << 20
+// minRocksCache is where the curve begins, and the least cache that is recommended.
+const minRocksCache = 1 << 20
 
 // Document says which block cache to set, and what each size reads.
 func (r *RocksAdvice) Document() *doc.Document {

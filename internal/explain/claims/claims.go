@@ -74,8 +74,8 @@ func (j Judged) Verdict() string {
 	return v
 }
 
-// Judge judges every claim by a comparison; nil if it has no figures.
-func Judge(l *result.Layouts) (found []Judged) {
+// Check judges every claim by a comparison; nil if it has no figures.
+func Check(l *result.Layouts) (found []Judged) {
 	e := Evidence{l}
 	if Largest(l) == 0 {
 		return nil
@@ -142,8 +142,8 @@ func Sentence(all []Judged) string {
 	return fmt.Sprintf("Of %d published claims that this run is about, %s.", len(all)-count[Untested], strings.Join(parts, ", "))
 }
 
-// Elsewhere counts the claims about layouts that the run does not have.
-func Elsewhere(all []Judged) string {
+// NotCovered counts the claims about layouts that the run does not have.
+func NotCovered(all []Judged) string {
 	elsewhere := doc.Where(all, func(j Judged) bool { return j.Needs != nil })
 	if len(elsewhere) == 0 {
 		return ""

@@ -158,9 +158,9 @@ func TestFiguresOfAVerdict(t *testing.T) {
 			t.Errorf("claim %d: %q, want %q", i, got, want)
 		}
 	}
-	if all := Judge(l); Elsewhere(all) != "Claims about layouts that are not in this run: 10, for --layout "+
+	if all := Check(l); NotCovered(all) != "Claims about layouts that are not in this run: 10, for --layout "+
 		"geth-hash,geth-path,chunktrie:unpinned,monad,flat-pebble,nomt:prove,nomt." {
-		t.Error(Elsewhere(all))
+		t.Error(NotCovered(all))
 	}
 }
 
@@ -194,7 +194,7 @@ func TestNothingHoldsInMemory(t *testing.T) {
 			Of: "chunktrie"}}}, Holds},
 	} {
 		c.l.Rows = rows
-		judged := Judge(&c.l)
+		judged := Check(&c.l)
 		if got := judged[perNode].Word; got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
@@ -203,7 +203,7 @@ func TestNothingHoldsInMemory(t *testing.T) {
 		}
 	}
 	rows[1] = aRow("chunktrie:unpinned", 1e5, 9, 9, 6) // a bound that a small state exceeds is refuted all the same
-	if got := Judge(&result.Layouts{Rows: rows, Workload: result.StateWorkload{MemoryBytes: state}})[perNode].Word; got != Fails {
+	if got := Check(&result.Layouts{Rows: rows, Workload: result.StateWorkload{MemoryBytes: state}})[perNode].Word; got != Fails {
 		t.Errorf("%q, want %q", got, Fails)
 	}
 }

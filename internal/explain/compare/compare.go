@@ -104,11 +104,11 @@ func Folders(folders, names []string, by string, o Options) (*Comparison, error)
 			return nil, err
 		}
 	}
-	return Of(sides, o)
+	return Sides(sides, o)
 }
 
-// Of compares sides with the first one.
-func Of(sides []Side, o Options) (*Comparison, error) {
+// Sides compares sides with the first one.
+func Sides(sides []Side, o Options) (*Comparison, error) {
 	c := &Comparison{Schema: schema.Comparison, sides: sides}
 	o.Alpha = cmp.Or(o.Alpha, difference.Alpha)
 	for _, side := range sides[1:] {
@@ -196,7 +196,7 @@ func (p pair) judge(a, b string, o Options) (Pair, error) {
 	}
 	out.Shared = o.Alpha / float64(max(1, out.PerFigure))
 	for i := range out.Figures {
-		out.Figures[i].judge(p, difference.Rule{Alpha: out.Shared, Turns: out.turns}, o.Margin)
+		out.Figures[i].judge(p, difference.Rule{Alpha: out.Shared, Interleaved: out.turns}, o.Margin)
 	}
 	return out, nil
 }
@@ -205,14 +205,14 @@ func (p pair) judge(a, b string, o Options) (Pair, error) {
 func (f *Figure) judge(p pair, rule difference.Rule, margin float64) {
 	rule.Exact = f.Method == Exact
 	rule.Machine = !f.metric.Repeats || !p.repeats(*f)
-	rule.Edge = func(relative bool) float64 { return f.metric.edge(margin, f.A, f.B, relative) }
+	rule.Margin = func(relative bool) float64 { return f.metric.edge(margin, f.A, f.B, relative) }
 	r := difference.Decide(p.a.sample(f.Values[0]), p.b.sample(f.Values[1]), rule)
 	if r.ByKeys {
 		f.Method = ByKeys
 	}
 	f.few, f.drawn = !r.Interval, seeds(p.a.Runs[0]) == seeds(p.b.Runs[0])
 	f.Verdict, f.Reason, f.Change, f.Low, f.High, f.Relative, f.P, f.Needs = r.Verdict, r.Reason, r.Change, r.Low, r.High, r.Relative, r.P, r.Needs
-	f.Longer, f.Within = r.Longer, r.Certain() && !r.Matters
+	f.Longer, f.Within = r.GetsFactor, r.Certain() && !r.Matters
 	if r.Matters {
 		better := f.metric.IsBetter(f.Change)
 		f.Better = &better
@@ -254,10 +254,10 @@ func (g Group) sample(values Values) difference.Sample {
 		if f.OrZero(figure.BlockReadsPerGet) > 0 {
 			share = f.OrZero(figure.BlockReadsPerGet.Error()) / f.OrZero(figure.BlockReadsPerGet)
 		}
-		s.Chance = append(s.Chance, share*values[i])
+		s.StdErr = append(s.StdErr, share*values[i])
 	}
-	if len(s.Chance) < len(g.Runs) {
-		s.Chance = nil
+	if len(s.StdErr) < len(g.Runs) {
+		s.StdErr = nil
 	}
 	return s
 }

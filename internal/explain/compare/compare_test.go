@@ -116,7 +116,7 @@ func find(t *testing.T, c *Comparison, name string) Figure {
 func compared(t *testing.T, sides ...Side) *Comparison {
 	t.Helper()
 	inTurns(sides)
-	c, err := Of(sides, Options{Margin: difference.Margin})
+	c, err := Sides(sides, Options{Margin: difference.Margin})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,17 +188,17 @@ func TestVerdicts(t *testing.T) {
 func TestDifferentConditionsAreRefused(t *testing.T) {
 	a := group("a", 1, 1000)
 	b := group("b", 1, 1000, func(r *result.Run) { r.Workload.Keys, r.PageCache, r.Host.CPU = 2000, "cold", "Other" })
-	_, err := Of([]Side{a, b}, Options{Margin: difference.Margin})
+	_, err := Sides([]Side{a, b}, Options{Margin: difference.Margin})
 	if want := "a and b were measured under different conditions: keys (1000 and 2000), page-cache (direct and cold), cpu (Example and Other). " +
 		"Measure both alike, or compare them all the same with --allow keys,page-cache,cpu"; err == nil || err.Error() != want {
 		t.Errorf("%v\nwant %s", err, want)
 	}
-	c, err := Of([]Side{a, b}, Options{Allow: []string{"keys", "page-cache", "cpu"}, Margin: difference.Margin})
+	c, err := Sides([]Side{a, b}, Options{Allow: []string{"keys", "page-cache", "cpu"}, Margin: difference.Margin})
 	if err != nil || len(c.Pairs[0].Allowed) != 3 {
 		t.Errorf("%+v, %v", c, err)
 	}
 	replay := group("r", 1, 1, func(r *result.Run) { r.Changes = &result.ChangeSet{} })
-	if _, err := Of([]Side{a, replay}, Options{}); err == nil || !strings.Contains(err.Error(), "r holds a replay of changes into state trees") {
+	if _, err := Sides([]Side{a, replay}, Options{}); err == nil || !strings.Contains(err.Error(), "r holds a replay of changes into state trees") {
 		t.Error(err)
 	}
 	// What people compare is no condition, and is named.
@@ -210,7 +210,7 @@ func TestDifferentConditionsAreRefused(t *testing.T) {
 	writes := func(rate float64) func(*result.Run) {
 		return func(r *result.Run) { r.Figures.Puts, r.Workload.WriteRate = 10, rate }
 	}
-	_, err = Of([]Side{group("a", 1, 1, writes(5)), group("b", 1, 1, writes(6))}, Options{Margin: difference.Margin})
+	_, err = Sides([]Side{group("a", 1, 1, writes(5)), group("b", 1, 1, writes(6))}, Options{Margin: difference.Margin})
 	if err == nil || !strings.Contains(err.Error(), "write-rate (5 and 6)") {
 		t.Error(err)
 	}
@@ -258,7 +258,7 @@ func TestNothingInCommon(t *testing.T) {
 		"S holds operations of engines, L holds lookups in state layouts": layouts,
 		"cache 4MiB (T only). Measure one of these settings in both; --":  other,
 	} {
-		if _, err := Of([]Side{sweep, with}, Options{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Sides([]Side{sweep, with}, Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -443,7 +443,7 @@ func TestBenchmarksOfBothSidesHaveOneName(t *testing.T) {
 func TestMiddleRunIsThatOfASweep(t *testing.T) {
 	two := group("two", 2, 1000)
 	two.Groups[0].Runs[1].Figures.Record(figure.GetsPerSecond, 3000)
-	shown, _ := result.OfPoint(two.Groups[0].Runs)
+	shown, _ := result.RepresentativeRun(two.Groups[0].Runs)
 	f := find(t, compared(t, two, group("b", 2, 1000)), "gets_per_second")
 	if f.A != 1000 || f.A != shown.Figures.OrZero(figure.GetsPerSecond) {
 		t.Errorf("compare shows %v, a sweep %v", f.A, shown.Figures.OrZero(figure.GetsPerSecond))

@@ -42,7 +42,7 @@ func Open(dir string) (Side, error) {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return side, fmt.Errorf("%s is a file, not a folder of results", dir)
 	}
-	kind, ok := kinds.Of(dir)
+	kind, ok := kinds.Detect(dir)
 	switch {
 	case !ok:
 		return side, fmt.Errorf("%s is not a folder of results: it has none of %s", dir, strings.Join(comparable(), ", "))

@@ -106,10 +106,10 @@ func (f Figure) ends() (low, high string) {
 	return signed(f.Low, percent), signed(f.High, percent) + " %"
 }
 
-// mostRepeats is how many repeats are worth asking for, mostGets how many times as many Gets.
+// maxRepeats is how many repeats are worth asking for, maxGets how many times as many Gets.
 const (
-	mostRepeats = 200
-	mostGets    = 1000
+	maxRepeats = 200
+	maxGets    = 1000
 )
 
 // needs says what could decide the figure; has 0: without how many runs there are.
@@ -123,11 +123,11 @@ func (f Figure) needs(has int) string {
 		return fmt.Sprintf("the key samples of the two databases differ: needs about %d times as many Gets", rounded(int(f.Longer)))
 	case f.Reason == difference.OtherKeys:
 		return "the keys differ, and the runs do not say how much that matters: use the same --seed on both sides"
-	case f.Reason == difference.FewKeys && f.Longer <= mostGets:
+	case f.Reason == difference.FewKeys && f.Longer <= maxGets:
 		return fmt.Sprintf("the key samples differ: use the same --seed on both sides, or about %d times as many Gets", rounded(int(f.Longer)))
 	case f.Reason == difference.FewKeys:
 		return "the key samples differ: use the same --seed on both sides"
-	case f.Needs > mostRepeats:
+	case f.Needs > maxRepeats:
 		return "the variance between runs is too large: measure longer runs, or on a quieter machine"
 	}
 	runs, about := f.Needs, ""

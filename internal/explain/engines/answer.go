@@ -29,7 +29,7 @@ const gained = 0.01
 func (c curve) sentence() string {
 	ok := c.measured()
 	if len(ok) == 0 {
-		return "Nothing was measured: " + c.whyNothing() + "."
+		return "Nothing was measured: " + c.noDataReason() + "."
 	}
 	read := c.withReads()
 	if len(read) == 0 {
@@ -44,12 +44,12 @@ func (c curve) sentence() string {
 	if len(read) > 1 {
 		text += "; " + reached(answers, read)
 	}
-	return text + "." + c.left()
+	return text + "." + c.failedPoints()
 }
 
-// left tells how many points have no figures: an answer from fewer points than
+// failedPoints tells how many points have no figures: an answer from fewer points than
 // were asked for may be another one.
-func (c curve) left() string {
+func (c curve) failedPoints() string {
 	failed := len(c.pts) - len(c.measured())
 	if failed == 0 {
 		return ""
@@ -154,8 +154,8 @@ func (p Point) absent(f figure.Figure) string {
 	return p.Run.Figures.Reason(f)
 }
 
-// whyNothing is why a curve has no figures.
-func (c curve) whyNothing() string {
+// noDataReason is why a curve has no figures.
+func (c curve) noDataReason() string {
 	if len(c.pts) > 0 {
 		return failure(c.pts[0])
 	}
@@ -308,7 +308,8 @@ func rank(pts []Point) (r ranking, ok bool) {
 	if len(pts) < 2 {
 		return r, false
 	}
-	rule := difference.Rule{Alpha: difference.Alpha / float64(len(pts)-1), Machine: true, Turns: true, Edge: func(bool) float64 { return difference.Margin }}
+	rule := difference.Rule{Alpha: difference.Alpha / float64(len(pts)-1), Machine: true,
+		Interleaved: true, Margin: func(bool) float64 { return difference.Margin }}
 	r.of, r.needs, r.kinds = len(pts), difference.Needs(rule.Alpha), mixedKinds(pts)
 	r.repeats = len(slices.MinFunc(pts, func(a, b Point) int { return cmp.Compare(len(a.speeds), len(b.speeds)) }).speeds)
 	if r.repeats < r.needs || len(r.kinds) > 1 {
@@ -330,18 +331,18 @@ func rank(pts []Point) (r ranking, ok bool) {
 // sentences are the answer of a comparison: who is fastest, and what the disk leaves.
 func (c curve) sentences() []string {
 	if len(c.measured()) == 0 {
-		return []string{"Nothing was measured: " + c.whyNothing() + "."}
+		return []string{"Nothing was measured: " + c.noDataReason() + "."}
 	}
 	var out []string
 	switch {
 	case c.x == "rate":
 		out = append(out, c.kneeSentences()...)
-	case c.rivals():
+	case c.comparesEngines():
 		out = append(out, c.rankRivals()...)
 	default:
 		out = append(out, c.rankStops())
 	}
-	return doc.Without(append(out, c.ceilingSentence(), strings.TrimSpace(c.left())))
+	return doc.Without(append(out, c.ceilingSentence(), strings.TrimSpace(c.failedPoints())))
 }
 
 // rankRivals is a sentence for each outcome, with the stops at which it came.

@@ -22,12 +22,12 @@ func stackOrder() []engine.BlockType {
 // typesIn are the types of which any point has something to show.
 func typesIn(pts []Point, of func(result.Figures) map[string]float64) []engine.BlockType {
 	return doc.Where(stackOrder(), func(kind engine.BlockType) bool {
-		return slices.ContainsFunc(pts, func(p Point) bool { return of(p.Figures)[kind.String()] >= least })
+		return slices.ContainsFunc(pts, func(p Point) bool { return of(p.Figures)[kind.String()] >= minimum })
 	})
 }
 
-// least is what a chart can show of a type, in reads per Get or as a share.
-const least = 0.0005
+// minimum is what a chart can show of a type, in reads per Get or as a share.
+const minimum = 0.0005
 
 func readsByType(f result.Figures) map[string]float64 { return f.BlockReadsPerGetByType }
 func hitsByType(f result.Figures) map[string]float64  { return f.HitRate }
@@ -149,7 +149,7 @@ func stackedTypes[R any](about, x string, rows []R, name func(R) string, reads f
 	bars := doc.Bars{About: about, X: x, Stacked: true, Panels: []doc.Axis{readsPerGet}, Groups: doc.Each(rows, name)}
 	for _, kind := range stackOrder() {
 		values := doc.Each(rows, func(r R) float64 { return reads(r)[kind.String()] })
-		if slices.ContainsFunc(values, func(v float64) bool { return v >= least }) {
+		if slices.ContainsFunc(values, func(v float64) bool { return v >= minimum }) {
 			bars.Sets = append(bars.Sets, doc.BarSet{Name: typeLabel(kind), Color: typeColor(kind), Values: [][]float64{values}})
 		}
 	}
@@ -280,11 +280,11 @@ func latencyChart(c curve, kind string, of func(Point) *hdrhistogram.Histogram) 
 	pts := c.having(func(p Point) bool { return p.Status == result.OK && of(p) != nil && of(p).TotalCount() > 0 })
 	chart, panel := doc.OnePanel("distribution of "+kind+" times by percentile", doc.Percentiles(),
 		doc.Axis{Label: kind + " time", Kind: doc.Logs, Format: doc.AsNanos})
-	most := latencyLines
+	maximum := latencyLines
 	if competes(c.x) {
-		most = doc.MaxLines
+		maximum = doc.MaxLines
 	}
-	chosen := doc.Spaced(len(pts), most)
+	chosen := doc.Spaced(len(pts), maximum)
 	for n, i := range chosen {
 		look := doc.RampStyle(n, len(chosen))
 		if competes(c.x) { // engines have no order for a ramp to show; colours as in the other charts
@@ -326,7 +326,7 @@ func axisFigures(s *Sweep) (out []doc.Block) {
 	}
 	for _, x := range axes {
 		curves := s.curves(x)
-		if s.compares() && s.comparisons()[0].rivals() && (competes(x) || len(curves[0].stops()) < 3) || x == "rate" {
+		if s.compares() && s.comparisons()[0].comparesEngines() && (competes(x) || len(curves[0].stops()) < 3) || x == "rate" {
 			continue // the chart of engines, and that of latency against load, say it better
 		}
 		chart, left := axisChart(x, curves)
@@ -436,9 +436,9 @@ func orLog(a doc.Axis) doc.Axis {
 }
 
 // ceiling is the disk's limit along a curve, where it is not above most.
-func (c curve) ceiling(x column, most float64) (xys doc.XYs) {
+func (c curve) ceiling(x column, maximum float64) (xys doc.XYs) {
 	for _, p := range c.measured() {
-		if l, ok := c.sweep.limitOf(p); ok && l.getsPerSecond <= most && x.Value(p) != nil {
+		if l, ok := c.sweep.limitOf(p); ok && l.getsPerSecond <= maximum && x.Value(p) != nil {
 			xys = append(xys, doc.XY{X: *x.Value(p), Y: l.getsPerSecond})
 		}
 	}
@@ -502,11 +502,11 @@ func (c curve) enginesChart() *doc.Chart {
 	stops := c.stops()
 	bars := doc.Bars{About: "Gets per second and mean service time by engine", X: c.x, Groups: stops,
 		Panels: []doc.Axis{getsASecond, timeOf("mean service")}}
-	most := slices.Max(append(gets.Values(c.measured()), 0))
+	maximum := slices.Max(append(gets.Values(c.measured()), 0))
 	limits := func(of func(limit) float64) column {
 		return column{Value: func(p Point) *float64 {
 			l, ok := c.sweep.limitOf(p)
-			return doc.When(ok && l.getsPerSecond <= 20*most, of(l))
+			return doc.When(ok && l.getsPerSecond <= 20*maximum, of(l))
 		}}
 	}
 	for i, name := range c.entrants() {

@@ -132,7 +132,7 @@ func axis(name string) column {
 
 // keys say which point of a curve a row is.
 func (c curve) keys() (keys []column) {
-	if c.rivals() && !competes(c.x) {
+	if c.comparesEngines() && !competes(c.x) {
 		keys = append(keys, doc.Words("engine", c.sweep.entrant))
 	}
 	switch c.x {
@@ -179,7 +179,7 @@ func failure(p Point) string {
 	if p.Status == result.OK {
 		return ""
 	}
-	return cmp.Or(p.Tell(p.Error), p.Problem, p.Status, "not run")
+	return cmp.Or(p.WithRemedy(p.Error), p.Problem, p.Status, "not run")
 }
 
 // levelRow is a level, or all of them.
@@ -291,9 +291,9 @@ func (s *Sweep) ledger() doc.Table {
 	commits := func(f result.Figures) *result.Latency { return f.PutNanos }
 	return doc.TableOf(wrote, failure, doc.Words("point", s.differing),
 		columnOf(figure.PutsPerSecond).Formatted(doc.ShortCount),
-		bytes(result.LedgerUser).Named("user", "B/put"), bytes(result.LedgerJournal), bytes(result.LedgerFlush),
-		bytes(result.LedgerCompaction).Named("compact", "B/put"),
-		bytes(result.LedgerSynced), bytes(result.LedgerDevice),
+		bytes(result.WrittenUser).Named("user", "B/put"), bytes(result.WrittenWAL), bytes(result.WrittenFlush),
+		bytes(result.WrittenCompaction).Named("compact", "B/put"),
+		bytes(result.WrittenSynced), bytes(result.WrittenDevice),
 		columnOf(figure.Syncs).Formatted(doc.ShortCount).Spared(2),
 		latency("commit p50", commits, p50Of), latency("commit p99", commits, p99Of),
 		columnOf(figure.WriteStalls).Formatted(doc.Digits).Spared(2),

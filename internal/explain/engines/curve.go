@@ -172,8 +172,8 @@ func (c curve) stops() []string {
 	return doc.Distinct(c.pts, func(p Point) string { return p.Axes[c.x] })
 }
 
-// rivals tells whether engines or profiles compete, rather than threads alone.
-func (c curve) rivals() bool { return len(c.entrants()) > 1 }
+// comparesEngines tells whether engines or profiles compete, rather than threads alone.
+func (c curve) comparesEngines() bool { return len(c.entrants()) > 1 }
 
 // heading precedes what is said of a curve.
 func (c curve) heading(named bool) string {
@@ -184,9 +184,9 @@ func (c curve) heading(named bool) string {
 }
 
 // repeats is how often the points were measured at most.
-func (c curve) repeats() (most int) {
+func (c curve) repeats() (maximum int) {
 	for _, p := range c.pts {
-		most = max(most, len(p.Runs))
+		maximum = max(maximum, len(p.Runs))
 	}
-	return most
+	return maximum
 }

@@ -55,14 +55,14 @@ func (d Disk) besideFio() string {
 	if d.Fio == nil {
 		return "Not compared with fio: " + d.FioAbsent + "."
 	}
-	apart, most := 0, 0.0
+	apart, maximum := 0, 0.0
 	for i, p := range d.Points {
 		if p.Spread.High < d.Fio[i].Spread.Low || d.Fio[i].Spread.High < p.Spread.Low {
 			apart++
 		}
-		most = max(most, math.Abs(p.ReadsPerSecond/d.Fio[i].ReadsPerSecond-1))
+		maximum = max(maximum, math.Abs(p.ReadsPerSecond/d.Fio[i].ReadsPerSecond-1))
 	}
-	text := fmt.Sprintf("%s: medians at most %s apart; ", d.FioVersion, doc.Percent(100*most))
+	text := fmt.Sprintf("%s: medians at most %s apart; ", d.FioVersion, doc.Percent(100*maximum))
 	switch {
 	case d.Repeats < 2:
 		return text + "one reading each cannot tell whether that is noise: --repeats 3"
@@ -174,7 +174,7 @@ func (c curve) ceilingSentence() string {
 	noise := fmt.Sprintf("%s reads/s, %s to %s over its repeats", doc.ShortCount(at.disk.ReadsPerSecond), doc.ShortCount(at.disk.Spread.Low),
 		doc.ShortCount(at.disk.Spread.High))
 	gives := fmt.Sprintf("of this disk's limit at %d%s in flight (%s)", at.disk.InFlight, more, noise)
-	if c.rivals() {
+	if c.comparesEngines() {
 		return doc.Upper(gives) + ": " + strings.Join(parts, ", ") + "."
 	}
 	return "Your engine reaches " + parts[0] + " " + gives + "."

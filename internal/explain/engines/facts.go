@@ -23,7 +23,7 @@ func (in Input) addFacts(p *doc.Document) {
 		doc.Block{Title: "Points without figures", Detail: true, Table: in.failed()},
 		doc.Block{Title: "Unavailable figures, and why", Table: in.absent(), Folded: true})
 	var database, again []doc.Block
-	for _, s := range in.Sweeps[:min(mostSampled, len(in.Sweeps))] {
+	for _, s := range in.Sweeps[:min(maxSampled, len(in.Sweeps))] {
 		name := in.suffix(s)
 		database = append(database, doc.Block{Title: "Inflection points" + name, Detail: s.compares() && slices.Contains(s.varied, "engine"),
 			Method: "reads.md", Table: s.inflectionTable()},

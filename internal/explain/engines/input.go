@@ -53,13 +53,13 @@ type Point struct {
 	Service, Response *hdrhistogram.Histogram // nil: none kept
 }
 
-// mostSampled is of how many folders a report tells answers, settings and what the figures
-// rest on, and keeps series and histograms for charts; mostHeld is of how many points of a
+// maxSampled is of how many folders a report tells answers, settings and what the figures
+// rest on, and keeps series and histograms for charts; maxHeld is of how many points of a
 // sweep it keeps them. Those of thousands would fill the memory, curves beyond maxDetailed
 // have no charts of their own, and a chart draws a few points of many.
 const (
-	mostSampled = 10 * maxDetailed
-	mostHeld    = 500
+	maxSampled = 10 * maxDetailed
+	maxHeld    = 500
 )
 
 // Read reads sweep or run folders. Points whose folder cannot be read
@@ -74,7 +74,7 @@ func Read(dirs ...string) (Input, error) {
 		if err != nil {
 			return Input{}, err
 		}
-		if len(in.Sweeps) >= mostSampled {
+		if len(in.Sweeps) >= maxSampled {
 			for i := range s.Points {
 				s.Points[i].forget()
 			}
@@ -116,7 +116,7 @@ func readFolder(dir string) (*Sweep, error) {
 		s := &Sweep{Sweep: *sweep, Dir: dir}
 		for i, of := range sweep.Points {
 			p := readPoint(dir, of)
-			if i%(len(sweep.Points)/mostHeld+1) > 0 {
+			if i%(len(sweep.Points)/maxHeld+1) > 0 {
 				p.forget()
 			}
 			s.Points = append(s.Points, p)
@@ -151,12 +151,12 @@ func fromRun(dir string, run *result.Run) *Sweep {
 	if run.After != nil {
 		database = *run.After
 	}
-	p := Point{Run: run, Point: result.Point{Axes: map[string]string{}, Run: ".", Status: run.Status, Error: run.Error, Why: run.Why}}
+	p := Point{Run: run, Point: result.Point{Axes: map[string]string{}, Run: ".", Status: run.Status, Error: run.Error, FailureInfo: run.FailureInfo}}
 	p.Show(run)
 	p.Figures, p.CachePercent = run.Figures, doc.PercentOf(run.Cache.Effective, database.Bytes)
 	p.readSamples(dir)
 	return &Sweep{Dir: dir, Points: []Point{p}, Sweep: result.Sweep{
-		Status: run.Status, Error: run.Error, Why: run.Why, Name: run.Engine.Name, Started: run.Started, Command: run.Command,
+		Status: run.Status, Error: run.Error, FailureInfo: run.FailureInfo, Name: run.Engine.Name, Started: run.Started, Command: run.Command,
 		Host: run.Host, Database: database, Inflection: run.Inflection, Warnings: []engine.Warning{}}}
 }
 

@@ -28,7 +28,7 @@ func (in Input) Picture(w io.Writer) error {
 	var chart *doc.Chart
 	if s := in.Sweeps[0]; s.compares() {
 		a := s.comparisons()[0]
-		if chart = a.loadFigure().Chart; chart == nil && a.rivals() {
+		if chart = a.loadFigure().Chart; chart == nil && a.comparesEngines() {
 			chart = a.enginesChart()
 		}
 	}
@@ -53,7 +53,7 @@ func (in Input) Document() *doc.Document {
 	d := &doc.Document{Title: "Statelab: what a lookup costs", Warnings: in.warnings()}
 	several := len(in.Sweeps) > 1
 	for i, s := range in.Sweeps {
-		if i < mostSampled {
+		if i < maxSampled {
 			d.Cards = append(d.Cards, doc.Card{Name: cmp.Or(s.Name, "settings"), Facts: s.settings(), Brief: s.oneLine()})
 		}
 		switch {
@@ -97,7 +97,7 @@ func (in Input) Document() *doc.Document {
 	}
 	in.addFacts(d)
 
-	if more := len(in.Sweeps) - mostSampled; more > 0 {
+	if more := len(in.Sweeps) - maxSampled; more > 0 {
 		d.Cards = append(d.Cards, doc.Card{Name: unit.Count(more) + " more folders",
 			Facts: [][2]string{{"settings", "not shown: report fewer folders"}},
 			Brief: unit.Count(more) + " more folders are not shown here; the page has a table of them, which --csv FILE writes for a program."})
@@ -123,8 +123,8 @@ func (s *Sweep) speedBlocks() []doc.Block {
 
 // first are as many sentences as can be read, and how many more there are.
 func first(said []doc.Statement) []doc.Statement {
-	if more := len(said) - mostSampled; more > 0 {
-		return append(said[:mostSampled:mostSampled], doc.Statement{Text: unit.Count(more) + " more are left out: their figures are in the tables."})
+	if more := len(said) - maxSampled; more > 0 {
+		return append(said[:maxSampled:maxSampled], doc.Statement{Text: unit.Count(more) + " more are left out: their figures are in the tables."})
 	}
 	return said
 }
@@ -151,7 +151,7 @@ func addCurves(d *doc.Document, curves []curve) {
 	blocks := []doc.Block{{Title: unit.Count(len(further)) + " curves without charts of their own",
 		Note: "A report of fewer folders draws them.", Method: "reads.md", Detail: true,
 		Table: curvesTable(further, blockReads, deviceReads, latency("p50", service, p50Of), latency("p99", service, p99Of), gets)}}
-	for _, c := range further[:min(len(further), mostSampled)] {
+	for _, c := range further[:min(len(further), maxSampled)] {
 		blocks = append(blocks, c.points()...)
 	}
 	d.Add("Further curves", blocks...)
@@ -395,7 +395,7 @@ func (s *Sweep) comparedEngines() (out []doc.Block) {
 			load.Detail = true
 			load.Title += of
 			out = append(out, load)
-		} else if a.rivals() {
+		} else if a.comparesEngines() {
 			b.Title, b.Note = "Speed by engine", "A group of bars for each value of "+a.x+", a bar an engine; a cross where a point failed."
 			if a.x == "" {
 				b.Note = "A bar an engine; a cross where a point failed."

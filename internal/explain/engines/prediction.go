@@ -206,11 +206,11 @@ func (p Prediction) curve() *doc.Chart {
 }
 
 // reserved is what memtables take of the caches, in bytes, at the most.
-func (p Prediction) reserved() (most int64) {
+func (p Prediction) reserved() (maximum int64) {
 	for _, q := range p.Points {
-		most = max(most, reserved(q.CacheBytes, q.BlockBytes))
+		maximum = max(maximum, reserved(q.CacheBytes, q.BlockBytes))
 	}
-	return most
+	return maximum
 }
 
 // types are those of which any point tells a hit rate.

@@ -130,7 +130,7 @@ func (l law) evidence(p Point) scaling.Evidence {
 	}
 	if d := l.sweep.Disk; d != nil && d.Contradicted == "" {
 		for _, at := range d.Points {
-			e.DeviceMost = max(e.DeviceMost, at.ReadsPerSecond)
+			e.DeviceMax = max(e.DeviceMax, at.ReadsPerSecond)
 		}
 		if d.Points[0].InFlight == 1 {
 			e.DeviceOneNanos = d.Points[0].MeanNanos
@@ -144,7 +144,7 @@ func (l law) evidence(p Point) scaling.Evidence {
 func (l law) sentences() []string {
 	pts := l.measured()
 	last := pts[len(pts)-1]
-	at, most := l.Saturation()
+	at, maximum := l.Saturation()
 	low, high := l.SaturationBand()
 	measured := *l.place(last)
 	word := strings.ReplaceAll(l.x, "-", " ")
@@ -152,9 +152,9 @@ func (l law) sentences() []string {
 	if float64(at) > measured {
 		where = fmt.Sprintf("Throughput still grows at %s %s, the most that was measured", doc.ShortCount(measured), word)
 	} else {
-		where = fmt.Sprintf("%d %s give 90%% of the peak throughput of %s Gets/s (95%% of the fits: %d to %d %s)", at, word, doc.ShortCount(most), low, high, word)
+		where = fmt.Sprintf("%d %s give 90%% of the peak throughput of %s Gets/s (95%% of the fits: %d to %d %s)", at, word, doc.ShortCount(maximum), low, high, word)
 	}
-	resource, why := l.evidence(last).Binds()
+	resource, why := l.evidence(last).Bottleneck()
 	out := []string{before(l.heading(false), ": ") + where + ". Bottleneck at " + doc.ShortCount(measured) + ": " + string(resource) + " (" + why + ")."}
 	out = append(out, l.heldOut(word)...)
 	half := l.At(measured) / 2
@@ -220,7 +220,7 @@ func (l law) table() doc.Table {
 			if p.Status != result.OK {
 				return doc.None
 			}
-			r, _ := l.evidence(p).Binds()
+			r, _ := l.evidence(p).Bottleneck()
 			return string(r)
 		}})
 }

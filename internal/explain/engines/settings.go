@@ -72,20 +72,20 @@ func (s *Sweep) getsText(w result.Workload) string {
 	if w.Gets == 0 {
 		return ""
 	}
-	least, most := w.WarmupGets, w.WarmupGets
+	minimum, maximum := w.WarmupGets, w.WarmupGets
 	for _, p := range measured(s.Points) {
 		if p.Run == nil {
 			continue
 		}
 		for _, phase := range p.Run.Phases {
 			if phase.Name == "warm" {
-				least, most = min(least, phase.Ops), max(most, phase.Ops)
+				minimum, maximum = min(minimum, phase.Ops), max(maximum, phase.Ops)
 			}
 		}
 	}
-	warm := doc.ShortCount(least)
-	if most > least {
-		warm += " to " + doc.ShortCount(most)
+	warm := doc.ShortCount(minimum)
+	if maximum > minimum {
+		warm += " to " + doc.ShortCount(maximum)
 	}
 	return doc.ShortCount(w.Gets) + " after a warm-up of " + warm
 }
@@ -145,14 +145,14 @@ func (in *Input) tellApart() {
 			}
 		}
 	}
-	const most = 2 // in a name
+	const maximum = 2 // in a name
 	names := map[string]int{}
 	for _, s := range in.Sweeps {
 		names[s.Name]++
 	}
 	for _, s := range in.Sweeps {
 		if names[s.Name] > 1 && len(s.differs) > 0 {
-			s.Name = strings.TrimSpace(s.Name + " " + strings.Join(s.differs[:min(most, len(s.differs))], " "))
+			s.Name = strings.TrimSpace(s.Name + " " + strings.Join(s.differs[:min(maximum, len(s.differs))], " "))
 		}
 	}
 }

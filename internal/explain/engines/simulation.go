@@ -88,16 +88,16 @@ func (s Simulation) answer() string {
 			return fmt.Sprintf("%s at %s", doc.PerGet(p.ReadsPerGet), doc.ShortBytes(p.CacheBytes))
 		}))
 	}
-	var least []SimulatedPoint
+	var minimum []SimulatedPoint
 	for i, p := range s.of(names[0]) {
 		for _, name := range names[1:] {
 			if q := s.of(name)[i]; q.ReadsPerGet < p.ReadsPerGet {
 				p = q
 			}
 		}
-		least = append(least, p)
+		minimum = append(minimum, p)
 	}
-	return "Fewest block reads per Get, by cache: " + doc.List(least, func(p SimulatedPoint) string {
+	return "Fewest block reads per Get, by cache: " + doc.List(minimum, func(p SimulatedPoint) string {
 		return fmt.Sprintf("%s with %s at %s", doc.PerGet(p.ReadsPerGet), p.Policy, doc.ShortBytes(p.CacheBytes))
 	}) + "."
 }

@@ -53,7 +53,7 @@ func (c *Check) sweep() error {
 		if len(runs) == 0 || s.Source != "measured" {
 			continue
 		}
-		shown, spread := result.OfPoint(runs)
+		shown, spread := result.RepresentativeRun(runs)
 		c.summary(where, p.Run, folders[shown], p.Figures, shown.Figures)
 		c.same(where, "spread", p.Spread, spread)
 		c.Figure(where, "cache_bytes", float64(p.CacheBytes), float64(shown.Cache.Effective), Exact)

@@ -113,8 +113,8 @@ func Files(is func(Kind) bool) []string {
 	return doc.Each(doc.Where(All(), is), func(k Kind) string { return k.File })
 }
 
-// Of is the kind of a folder's result; ok is false of a folder without one.
-func Of(dir string) (k Kind, ok bool) {
+// Detect returns the kind of a folder's result; ok is false of a folder without one.
+func Detect(dir string) (k Kind, ok bool) {
 	for _, k := range All() {
 		if info, err := os.Stat(filepath.Join(dir, k.File)); err == nil && !info.IsDir() {
 			return k, true
@@ -130,7 +130,7 @@ var ErrOneAtATime = errors.New("report it on its own")
 func Open(folders ...string) (Report, error) {
 	var first Kind
 	for i, folder := range folders {
-		kind, ok := Of(folder)
+		kind, ok := Detect(folder)
 		if i == 0 {
 			first = kind
 		}

@@ -25,14 +25,14 @@ func TestKinds(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, k.File), []byte("{}\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if found, ok := Of(dir); !ok || found.Name != k.Name {
+		if found, ok := Detect(dir); !ok || found.Name != k.Name {
 			t.Errorf("a folder with %s is taken for %q", k.File, found.Name)
 		}
 		if r, err := k.Read(dir); err == nil {
 			t.Errorf("%s: a file without a schema is read as %T", k.Name, r)
 		}
 	}
-	if k, ok := Of(t.TempDir()); ok {
+	if k, ok := Detect(t.TempDir()); ok {
 		t.Errorf("an empty folder is taken for %q", k.Name)
 	}
 }

@@ -32,7 +32,7 @@ func Read(dir string) (Input, error) {
 
 // Document says what a lookup costs in each layout, and which claims to believe.
 func (in Input) Document() *doc.Document {
-	judged := claims.Judge(in.Layouts)
+	judged := claims.Check(in.Layouts)
 	p := &doc.Document{Title: "Statelab: state layouts", Advice: []doc.Statement{{Text: in.setting(), Detail: true}}, Warnings: doc.Detailed(in.warnings())}
 	p.Answer("", in.answers(judged)...)
 	p.Add("What a lookup costs", doc.Block{Title: doc.Upper(in.costsNote()), Method: method, Table: in.costs(),
@@ -41,7 +41,7 @@ func (in Input) Document() *doc.Document {
 	here := doc.Where(judged, func(j claims.Judged) bool { return j.Needs == nil })
 	p.Add("Which claims to believe", doc.Block{Method: claimsMethod, Verdicts: claims.Verdicts(here),
 		Note:  "Claims of others, each with what this run says of it. A smaller state refutes a bound that it exceeds; it confirms one only up to its size.",
-		Texts: doc.Without([]string{claims.Elsewhere(judged)})})
+		Texts: doc.Without([]string{claims.NotCovered(judged)})})
 	p.Add("Over the size", doc.AsDetail(in.charts())...)
 	p.Add("All figures",
 		doc.Block{Title: "A lookup", Method: method, Table: in.lookup(),
@@ -204,17 +204,17 @@ func (in Input) readsRange(accounts uint64, condition string) string {
 		return ""
 	}
 	byValue := func(a, b reading) int { return cmp.Compare(a.Value, b.Value) }
-	least, most := slices.MinFunc(all, byValue), slices.MaxFunc(all, byValue)
-	from, to := least.layout, most.layout
+	minimum, maximum := slices.MinFunc(all, byValue), slices.MaxFunc(all, byValue)
+	from, to := minimum.layout, maximum.layout
 	switch {
 	case from == to && len(all) > 1:
-		return fmt.Sprintf("%s and all other layouts %s %s", from, doc.PerGet(least.Value), least.Unit)
+		return fmt.Sprintf("%s and all other layouts %s %s", from, doc.PerGet(minimum.Value), minimum.Unit)
 	case from == to:
-		return fmt.Sprintf("%s %s %s", from, doc.PerGet(least.Value), least.Unit)
+		return fmt.Sprintf("%s %s %s", from, doc.PerGet(minimum.Value), minimum.Unit)
 	}
-	text := from + " " + doc.PerGet(least.Value)
-	if least.Unit != most.Unit {
-		text += " " + least.Unit
+	text := from + " " + doc.PerGet(minimum.Value)
+	if minimum.Unit != maximum.Unit {
+		text += " " + minimum.Unit
 	}
-	return fmt.Sprintf("%s to %s %s %s", text, to, doc.PerGet(most.Value), most.Unit)
+	return fmt.Sprintf("%s to %s %s %s", text, to, doc.PerGet(maximum.Value), maximum.Unit)
 }

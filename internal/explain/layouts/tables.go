@@ -44,7 +44,7 @@ func failure(of row) string {
 	if of.Status == result.OK {
 		return ""
 	}
-	return cmp.Or(of.Tell(of.Error), of.Status)
+	return cmp.Or(of.WithRemedy(of.Error), of.Status)
 }
 
 // columnOf is the column of a figure of a layout at a size.
@@ -120,8 +120,8 @@ type place struct {
 	memory   int64
 }
 
-// mostAhead are as many predictions as the first table has room for; the last table has all.
-const mostAhead = 2
+// maxAhead are as many predictions as the first table has room for; the last table has all.
+const maxAhead = 2
 
 // ahead are the sizes and memories that the run was asked about, or else those of a server.
 func (in Input) ahead() (places []place) {
@@ -133,7 +133,7 @@ func (in Input) ahead() (places []place) {
 	if len(places) == 0 {
 		return []place{{subject.Billion, claims.ServerMemory}}
 	}
-	return places[:min(len(places), mostAhead)]
+	return places[:min(len(places), maxAhead)]
 }
 
 func (in Input) share() column {

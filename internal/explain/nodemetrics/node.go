@@ -172,15 +172,15 @@ func Between(first, second map[string]float64, seconds float64) (*Node, error) {
 	for _, s := range sources {
 		gets, known := 0.0, false
 		for _, same := range s.metrics {
-			most := 0.0
+			maximum := 0.0
 			for _, name := range same {
 				moved, has, err := between(first, second, name)
 				if err != nil {
 					return nil, err
 				}
-				most, known = max(most, moved), known || has
+				maximum, known = max(maximum, moved), known || has
 			}
-			gets += most
+			gets += maximum
 		}
 		if known {
 			n.Sources = append(n.Sources, Source{s.name, gets / seconds})

@@ -47,7 +47,7 @@ func sweep(t *testing.T, dir, engineName string, reads int64) {
 		must(t, result.WriteRun(folder, run))
 		runs, folders = append(runs, run), append(folders, name)
 	}
-	shown, spread := result.OfPoint(runs)
+	shown, spread := result.RepresentativeRun(runs)
 	s.Points = []result.Point{{Axes: map[string]string{"cache": "1MiB"}, CacheBytes: 1 << 20, Run: folders[1], Runs: folders, Status: result.OK,
 		Figures: shown.Figures, Spread: spread}}
 	s.Answers = result.Answers(s.Points, 1.1)

@@ -365,10 +365,10 @@ func published() []string {
 	return append(doc.Flat(kinds.All(), func(k kinds.Kind) []string { return k.Packed }), "experiment.yaml")
 }
 
-// mostFiles and mostBytes bound what is taken out of a pack.
+// maxFiles and maxBytes bound what is taken out of a pack.
 const (
-	mostFiles = 100_000
-	mostBytes = 4 << 30
+	maxFiles = 100_000
+	maxBytes = 4 << 30
 )
 
 // Pack writes a pack of the results in dir: a zip file with one folder of that name. The
@@ -460,12 +460,12 @@ func Open(path string) (dir string, remove func() error, err error) {
 	names, size := map[string]bool{}, uint64(0)
 	for _, f := range in.File {
 		top, _, _ := strings.Cut(f.Name, "/")
-		names[top], size = true, size+min(mostBytes, f.UncompressedSize64)
+		names[top], size = true, size+min(maxBytes, f.UncompressedSize64)
 		if !fs.ValidPath(strings.TrimSuffix(f.Name, "/")) {
 			return "", nil, fmt.Errorf("%s is not a pack: the name %q leads out of it", path, f.Name)
 		}
-		if !f.Mode().IsRegular() && !f.Mode().IsDir() || len(in.File) > mostFiles || size > mostBytes {
-			return "", nil, fmt.Errorf("%s is not a pack: %s is not a file, or it holds more than %d files or %d GiB", path, f.Name, mostFiles, mostBytes>>30)
+		if !f.Mode().IsRegular() && !f.Mode().IsDir() || len(in.File) > maxFiles || size > maxBytes {
+			return "", nil, fmt.Errorf("%s is not a pack: %s is not a file, or it holds more than %d files or %d GiB", path, f.Name, maxFiles, maxBytes>>30)
 		}
 	}
 	if len(names) != 1 {
@@ -530,15 +530,15 @@ func sums(dir string) (packed bool, problems []string, err error) {
 	return true, problems, err
 }
 
-// mostProblems are listed of results that do not pass.
-const mostProblems = 20
+// maxProblems are listed of results that do not pass.
+const maxProblems = 20
 
 // Passes is nil if nothing in the results at path contradicts itself, else it says what does.
 func (v *Verdict) Passes(path string) error {
 	if len(v.Problems) == 0 {
 		return nil
 	}
-	list := v.Problems[:min(len(v.Problems), mostProblems)]
+	list := v.Problems[:min(len(v.Problems), maxProblems)]
 	more := ""
 	if len(v.Problems) > len(list) {
 		more = fmt.Sprintf("\n  and %d more", len(v.Problems)-len(list))

@@ -74,7 +74,7 @@ func (x *index) list() (all []listed, err error) {
 	group.SetLimit(readers)
 	var visit func(dir string) error
 	visit = func(dir string) error {
-		if k, ok := kinds.Of(dir); ok {
+		if k, ok := kinds.Detect(dir); ok {
 			found, err := x.entry(dir, k)
 			if errors.Is(err, fs.ErrNotExist) { // it is measured again, or removed, since it was found
 				return nil
@@ -251,7 +251,7 @@ func (e *Entry) readFirstRun(dir string) {
 		return
 	}
 	for _, folder := range folders {
-		kind, ok := kinds.Of(folder)
+		kind, ok := kinds.Detect(folder)
 		run := Entry{Kind: kind.Name}
 		if !ok || run.read(filepath.Join(folder, kind.File), kind) != nil {
 			continue

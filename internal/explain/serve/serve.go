@@ -27,8 +27,8 @@ import (
 	"github.com/statelab/statelab/web"
 )
 
-// mostOverlaid is how many folders one report lays over each other.
-const mostOverlaid = 12
+// maxOverlaid is how many folders one report lays over each other.
+const maxOverlaid = 12
 
 // Serve shows the results below root at an address until the context ends; shown hears the address
 // as a browser takes it.
@@ -114,8 +114,8 @@ func Handler(root, bound string) (http.Handler, error) {
 
 // folders are those that a query names, all of them below the root.
 func (x *index) folders(names []string) (dirs []string, err error) {
-	if len(names) == 0 || len(names) > mostOverlaid {
-		return nil, fmt.Errorf("name 1 to %d folders", mostOverlaid)
+	if len(names) == 0 || len(names) > maxOverlaid {
+		return nil, fmt.Errorf("name 1 to %d folders", maxOverlaid)
 	}
 	for _, name := range names {
 		local := filepath.FromSlash(name)
@@ -230,8 +230,8 @@ func (p livePoint) MarshalJSON() ([]byte, error) {
 		figure.GetsPerSecond: &p.Rate}.Marshal(plain(p))
 }
 
-// mostTicks are drawn; the page is no archive.
-const mostTicks = 300
+// maxTicks are drawn; the page is no archive.
+const maxTicks = 300
 
 // points remembers the points that were read, by the folder of their run: a page asks every
 // second, on a machine that measures.
@@ -306,7 +306,7 @@ func (m *points) live(dir string, now time.Time) (*Live, error) {
 			out.Ticks = append(out.Ticks, liveTick{clock, rate, figure.If(t.BlockReadsPerOp)})
 		}
 	}
-	out.Phase, out.Ticks = phase, out.Ticks[max(0, len(out.Ticks)-mostTicks):]
+	out.Phase, out.Ticks = phase, out.Ticks[max(0, len(out.Ticks)-maxTicks):]
 	return out, nil
 }
 
@@ -319,8 +319,8 @@ func runsOf(sweep *result.Sweep, dir string) int {
 	return total * repeatsOf(dir)
 }
 
-// mostRepeats bounds what a file may claim.
-const mostRepeats = 1_000_000
+// maxRepeats bounds what a file may claim.
+const maxRepeats = 1_000_000
 
 // repeatsOf is how often the experiment of a folder measures each point; 1 if its file does not say
 // so. Who measures has read the file by its schema: here it only tells how much is still to come.
@@ -341,5 +341,5 @@ func repeatsOf(dir string) int {
 	if err != nil {
 		return 1
 	}
-	return max(1, int(min(n, mostRepeats)))
+	return max(1, int(min(n, maxRepeats)))
 }

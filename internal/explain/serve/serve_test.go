@@ -66,17 +66,17 @@ func TestListAndReports(t *testing.T) {
 		t.Error("a name is not text, or pages may load from elsewhere")
 	}
 	for path, want := range map[string]int{
-		"/report?dir=deep%2Fer%2Fone":                              http.StatusOK,
-		"/report?dir=" + url.QueryEscape(evil):                     http.StatusOK,
-		"/report?dir=deep%2Fer%2Fone&dir=" + url.QueryEscape(evil): http.StatusOK,
-		"/report?dir=cut":                                          http.StatusUnprocessableEntity,
-		"/report?dir=..%2F..%2Fetc":                                http.StatusBadRequest,
-		"/report?dir=link":                                         http.StatusBadRequest,
-		"/report":                                                  http.StatusBadRequest,
-		"/report" + "?dir=a" + strings.Repeat("&dir=a", mostOverlaid): http.StatusBadRequest,
-		"/live?dir=deep%2Fer%2Fone":                                   http.StatusUnprocessableEntity,
-		"/live":                                                       http.StatusBadRequest,
-		"/etc/passwd":                                                 http.StatusNotFound,
+		"/report?dir=deep%2Fer%2Fone":                                http.StatusOK,
+		"/report?dir=" + url.QueryEscape(evil):                       http.StatusOK,
+		"/report?dir=deep%2Fer%2Fone&dir=" + url.QueryEscape(evil):   http.StatusOK,
+		"/report?dir=cut":                                            http.StatusUnprocessableEntity,
+		"/report?dir=..%2F..%2Fetc":                                  http.StatusBadRequest,
+		"/report?dir=link":                                           http.StatusBadRequest,
+		"/report":                                                    http.StatusBadRequest,
+		"/report" + "?dir=a" + strings.Repeat("&dir=a", maxOverlaid): http.StatusBadRequest,
+		"/live?dir=deep%2Fer%2Fone":                                  http.StatusUnprocessableEntity,
+		"/live":                                                      http.StatusBadRequest,
+		"/etc/passwd":                                                http.StatusNotFound,
 	} {
 		if code, body, _ := get(t, handler, path, "127.0.0.1:8111"); code != want {
 			t.Errorf("%s: %d, want %d: %.200s", path, code, want, body)

@@ -29,7 +29,7 @@ func (s *Study) judged() []claims.Judged {
 	if s.layouts == nil {
 		return nil
 	}
-	return claims.Judge(s.layouts)
+	return claims.Check(s.layouts)
 }
 
 var placeholder = regexp.MustCompile(`\{[a-z0-9.-]+\}`)

@@ -176,7 +176,7 @@ func (s *Study) resembling(folder string) (name string, is bool) {
 		return kind
 	}
 	var given any
-	if kind, ok := kinds.Of(folder); ok && !kind.Named {
+	if kind, ok := kinds.Detect(folder); ok && !kind.Named {
 		text, err := readBounded(filepath.Join(folder, kind.File))
 		if err == nil {
 			given, err = decode(text)
@@ -240,7 +240,7 @@ func (s *Study) add(name, path string) error {
 
 // summary is what a file says, or the summary in a folder with the figures of its runs.
 func summary(path string) ([]byte, error) {
-	kind, ok := kinds.Of(path)
+	kind, ok := kinds.Detect(path)
 	switch {
 	case !ok:
 		return readBounded(path + ".json")

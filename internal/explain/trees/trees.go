@@ -265,10 +265,10 @@ func among(equals []replayed) string {
 	if len(equals) == 1 {
 		return text
 	}
-	rule := difference.Rule{Alpha: difference.Alpha / float64(len(equals)-1), Machine: true, Edge: func(bool) float64 { return difference.Margin }}
+	rule := difference.Rule{Alpha: difference.Alpha / float64(len(equals)-1), Machine: true, Margin: func(bool) float64 { return difference.Margin }}
 	var slower, alike, apart []string
 	for _, t := range equals[1:] {
-		rule.Turns = t.folder == first.folder
+		rule.Interleaved = t.folder == first.folder
 		found := difference.Decide(difference.Sample{Values: t.speeds}, difference.Sample{Values: first.speeds}, rule)
 		switch {
 		case found.Reason == difference.FewRuns:
@@ -363,7 +363,7 @@ func (in Input) table(columns ...column) doc.Table {
 		if of.Status == result.OK {
 			return ""
 		}
-		return cmp.Or(of.Tell(of.Error), of.Status)
+		return cmp.Or(of.WithRemedy(of.Error), of.Status)
 	}
 	tree := doc.Words("tree", func(of replayed) string { return of.Tree })
 	return doc.TableOf(in.trees, failed, append([]column{tree}, columns...)...)

@@ -63,7 +63,7 @@ type Tuning struct {
 	Snippet  string             `json:"snippet"`
 	Lookup   string             `json:"lookup,omitempty"` // the function that looks a key up, where that changes
 	Rewrite  string             `json:"rewrite,omitempty"`
-	Verified []Proof            `json:"verified,omitempty"`
+	Verified []Verification     `json:"verified,omitempty"`
 }
 
 // Config is a configuration with what is predicted of it.
@@ -114,8 +114,8 @@ type Costs struct {
 	ReadByte    map[string]float64 `json:"read_ns_per_byte"`          // by compression
 }
 
-// Proof is a configuration that was built and measured.
-type Proof struct {
+// Verification is a configuration that was built and measured.
+type Verification struct {
 	Options map[string]string `json:"options"`
 	Folder  string            `json:"folder"`
 
@@ -123,31 +123,31 @@ type Proof struct {
 	Measured  float64 `json:"-"`
 }
 
-func (p *Proof) members() figure.Members {
+func (p *Verification) members() figure.Members {
 	reads := figure.BlockReadsPerGet
 
 	return figure.Members{reads.Predicted(): &p.Predicted, reads.Measured(): &p.Measured}
 }
 
 // MarshalJSON writes the figures by their keys.
-func (p Proof) MarshalJSON() ([]byte, error) {
-	type plain Proof
+func (p Verification) MarshalJSON() ([]byte, error) {
+	type plain Verification
 
 	return p.members().Marshal(plain(p))
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
-func (p *Proof) UnmarshalJSON(text []byte) error {
-	type plain Proof
+func (p *Verification) UnmarshalJSON(text []byte) error {
+	type plain Verification
 
 	return p.members().Unmarshal(text, (*plain)(p))
 }
 
 // Off is by what share the prediction is off.
-func (p Proof) Off() float64 { return p.Predicted/p.Measured - 1 }
+func (p Verification) Off() float64 { return p.Predicted/p.Measured - 1 }
 
-// Say fills the answer in.
-func (t *Tuning) Say() {
+// SetAnswer fills the answer in.
+func (t *Tuning) SetAnswer() {
 	memory, gets := unit.Bytes(t.Memory), "a Get"
 	if t.Missing > 0 {
 		gets = fmt.Sprintf("a Get (%s negative lookups)", doc.Percent(100*t.Missing))
@@ -319,10 +319,10 @@ func (t *Tuning) method() string {
 }
 
 func (t *Tuning) proofs() doc.Table {
-	return doc.TableOf(t.Verified, nil, append(optionColumns(t.Verified, func(p Proof) map[string]string { return p.Options }),
-		doc.Figure("measured", "/Get", doc.PerGet, func(p Proof) float64 { return p.Measured }),
-		doc.Figure("predicted", "/Get", doc.PerGet, func(p Proof) float64 { return p.Predicted }),
-		doc.Figure("off", "%", nil, func(p Proof) float64 { return 100 * p.Off() }))...)
+	return doc.TableOf(t.Verified, nil, append(optionColumns(t.Verified, func(p Verification) map[string]string { return p.Options }),
+		doc.Figure("measured", "/Get", doc.PerGet, func(p Verification) float64 { return p.Measured }),
+		doc.Figure("predicted", "/Get", doc.PerGet, func(p Verification) float64 { return p.Predicted }),
+		doc.Figure("off", "%", nil, func(p Verification) float64 { return 100 * p.Off() }))...)
 }
 
 // Document says what was found, and how to set it.

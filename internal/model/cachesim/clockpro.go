@@ -18,7 +18,7 @@ package cachesim
 // before a page enters; it enters before the hot hand; the hot hand runs the
 // test hand where they meet, and the test hand the cold hand.
 type ClockPro struct {
-	_ apart
+	_ cacheLinePad
 
 	maxBytes      int64
 	reservedBytes int64

@@ -35,7 +35,7 @@ func ParseRocksCache(text string) (policy Policy, entryBytes int64, err error) {
 //
 // A block of an index that a Get holds while it inserts the next block loses no life meanwhile.
 type hyperClock struct {
-	_                   apart
+	_                   cacheLinePad
 	maxBytes, usedBytes int64
 	index               // entries by block, from 1
 	keys                []clockKey
@@ -45,10 +45,10 @@ type hyperClock struct {
 	held                int32 // the entry of an index that was asked for last
 
 	// Of the table that grows; chains is nil in the fixed one.
-	chains     []int32 // the newest entry of each; 0: none
-	mostChains int
-	free       int32
-	handMask   uint64
+	chains    []int32 // the newest entry of each; 0: none
+	maxChains int
+	free      int32
+	handMask  uint64
 }
 
 // clockKey is the hash of a block's name: its second word tells where the block is, its first in which shard and how to go on
@@ -67,11 +67,11 @@ type clockEntry struct {
 const (
 	clockSlotBytes   = 64
 	clockLives       = 2
-	mostLives        = 3
+	maxLives         = 3
 	clockStep        = 4  // slots or chains that the hand passes at once
 	clockEffort      = 30 // pinned blocks that are met for each one that leaves, at most
 	defaultEntry     = 8 << 10
-	leastMeanEntry   = 450
+	minMeanEntry     = 450
 	firstChains      = 4096 / clockSlotBytes
 	clockMinShard    = 32 << 20
 	growingLoad      = 0.6
@@ -95,8 +95,8 @@ func newHyperClock(maxBytes, entryBytes int64) *hyperClock {
 		c.usedBytes, c.limit = clockSlotBytes<<log2, int(float64(len(c.entries))*fixedStrictLoad)
 		return c
 	}
-	most := int(float64(maxBytes)/(leastMeanEntry*growingLoad+clockSlotBytes) + roundedUpChains)
-	c.mostChains = (most + firstChains - 1) / firstChains * firstChains
+	maximum := int(float64(maxBytes)/(minMeanEntry*growingLoad+clockSlotBytes) + roundedUpChains)
+	c.maxChains = (maximum + firstChains - 1) / firstChains * firstChains
 	first := firstChains
 	if maxBytes <= 4096 {
 		first = 4
@@ -119,7 +119,7 @@ func (c *hyperClock) Access(id uint32, bytes int32) (hit bool) {
 func (c *hyperClock) access(q *request) (hit bool) {
 	if slot := c.get(q.id); slot != 0 {
 		e := &c.entries[slot-1]
-		e.lives = min(e.lives+1, mostLives)
+		e.lives = min(e.lives+1, maxLives)
 		c.hold(q, slot)
 		return true
 	}
@@ -147,7 +147,7 @@ func (c *hyperClock) access(q *request) (hit bool) {
 	c.usedBytes += charge
 	e := clockEntry{id: q.id, bytes: q.bytes, lives: clockLives, pinned: q.marks&Pinned != 0, taken: true}
 	if q.marks&HighPriority != 0 {
-		e.lives = mostLives
+		e.lives = maxLives
 	}
 	slot := c.room(&e)
 	c.entries[slot] = e
@@ -200,7 +200,7 @@ func (c *hyperClock) chainOf(key clockKey) uint64 {
 func (c *hyperClock) grow() bool {
 	for c.taken > c.limit {
 		n := len(c.chains)
-		if c.chains == nil || n >= c.mostChains {
+		if c.chains == nil || n >= c.maxChains {
 			return false
 		}
 		bit := uint64(1) << (bits.Len(uint(n)) - 1)
@@ -247,9 +247,9 @@ func (c *hyperClock) evict(need int64, chains int) (left int) {
 			return left
 		}
 		if last == 0 {
-			last = at + mostLives*round
+			last = at + maxLives*round
 			if c.chains != nil {
-				last = at + (mostLives+1)*round - clockStep
+				last = at + (maxLives+1)*round - clockStep
 			}
 		}
 		if at >= last || (left+1)*clockEffort <= pinned {

@@ -165,7 +165,7 @@ func playStack(ctx context.Context, trace *Trace, setup Setup, points []*Point) 
 		work.Go(func() error {
 			parts[i] = newLRUStack(trace, maxBytes, trace.Accesses[:from])
 			for from < to && ctx.Err() == nil {
-				n := min(stretchAccesses, to-from)
+				n := min(batchAccesses, to-from)
 				parts[i].play(trace.Accesses[from : from+n])
 				from += n
 			}
@@ -193,7 +193,7 @@ func playStack(ctx context.Context, trace *Trace, setup Setup, points []*Point) 
 
 // LRU evicts the block not asked for the longest.
 type LRU struct {
-	_ apart
+	_ cacheLinePad
 	queue
 }
 

@@ -10,7 +10,7 @@ import "math/bits"
 // Blocks that a Get holds cannot leave meanwhile: that is not modelled, and matters only to shards
 // of a few blocks.
 type PooledLRU struct {
-	_                   apart
+	_                   cacheLinePad
 	maxBytes, usedBytes int64
 	highMax, highBytes  int64
 	index
@@ -129,11 +129,11 @@ func PooledShards(cacheBytes int64) int {
 // rocksShards is how many shards RocksDB divides a cache into: a power of two, at most 64. A sample
 // is played to some of them, which are as large as all.
 func (s Setup) rocksShards(cacheBytes int64) int {
-	minShardBytes, mostBits := int64(512<<10), 6
+	minShardBytes, maxBits := int64(512<<10), 6
 	if s.Policy != PooledLRUPolicy {
 		minShardBytes = clockMinShard
 	}
-	return 1 << max(0, min(bits.Len64(uint64(max(1, cacheBytes/minShardBytes)))-1, mostBits)-s.sampleShift)
+	return 1 << max(0, min(bits.Len64(uint64(max(1, cacheBytes/minShardBytes)))-1, maxBits)-s.sampleShift)
 }
 
 // cacheKey is what the cache calls a block. A trace without the keys of its tables gets others, which spread as evenly.

@@ -31,17 +31,17 @@ type replay struct {
 	requests []request // by block number
 	setup    Setup
 	points   []*Point
-	players  []*player // of all points, shard by shard
+	players  []*shardReplayer // of all points, shard by shard
 	accesses counts
 	files    map[uint64]*file // by number, once something happens to one
 }
 
-// stretchAccesses are dealt at a time: so many that a player seldom finds its cache's lists put out
+// batchAccesses are partitioned at a time: so many that a replayer seldom finds its cache's lists put out
 // of the processor's caches by the players before it, and so few that they fit in 40 MB.
-var stretchAccesses = 1 << 21
+var batchAccesses = 1 << 21
 
-// hand is a stretch as dealt, by shard.
-type hand [][]request
+// shardBatches is a batch of accesses, partitioned by shard.
+type shardBatches [][]request
 
 // shardCache is a cache that can be told that ids are below n.
 type shardCache interface {
@@ -52,20 +52,20 @@ type shardCache interface {
 // markedCache is a cache that treats blocks by their marks.
 type markedCache interface{ access(q *request) (hit bool) }
 
-// player is a shard of a cache and what it missed.
-type player struct {
+// shardReplayer is a shard of a cache and what it missed.
+type shardReplayer struct {
 	cache     shardCache
 	marked    markedCache // the same, where marks of blocks count
 	shard     int
 	point     *Point
 	misses    counts
 	diskBytes int64
-	_         apart
+	_         cacheLinePad
 }
 
-// apart, between what two processors write, keeps the one's writes from taking a cache line, or the
+// cacheLinePad, between what two processors write, keeps the one's writes from taking a cache line, or the
 // pair of lines that is fetched at once, away from the other.
-type apart [128]byte
+type cacheLinePad [128]byte
 
 func newReplay(trace *Trace, setup Setup, shards int, points []*Point) *replay {
 	r := &replay{trace: trace, setup: setup, points: points, requests: make([]request, len(trace.Blocks))}
@@ -92,7 +92,7 @@ func newReplay(trace *Trace, setup Setup, shards int, points []*Point) *replay {
 				clock.keys = keys[shard]
 			}
 			marked, _ := cache.(markedCache)
-			r.players = append(r.players, &player{cache: cache, marked: marked, shard: shard, point: p})
+			r.players = append(r.players, &shardReplayer{cache: cache, marked: marked, shard: shard, point: p})
 		}
 	}
 	return r
@@ -188,7 +188,7 @@ func (r *replay) run(ctx context.Context) error {
 		if err := to(t.Gets[e.Get]); err != nil {
 			return err
 		}
-		r.happen(e)
+		r.applyEvent(e)
 	}
 	if err := to(uint32(len(t.Accesses))); err != nil {
 		return err
@@ -208,9 +208,9 @@ func (s Setup) Opens(b *Block) bool {
 	return s.Policy == PooledLRUPolicy && b.Type != engine.Data && b.Type != engine.Value
 }
 
-// happen lets an event happen to the caches. Those of LevelDB and RocksDB keep the blocks of a deleted table until they are displaced; the
+// applyEvent applies an event to the caches. Those of LevelDB and RocksDB keep the blocks of a deleted table until they are displaced; the
 // compaction that deleted it had asked for all of them.
-func (r *replay) happen(e Event) {
+func (r *replay) applyEvent(e Event) {
 	if r.files == nil {
 		r.files = map[uint64]*file{}
 		for number, b := range r.trace.Blocks {
@@ -226,23 +226,23 @@ func (r *replay) happen(e Event) {
 		}
 	}
 	var touched, dropped, opened []uint32
-	if f := r.files[e.Passed]; f != nil {
+	if f := r.files[e.TableScanned]; f != nil {
 		end := sort.Search(len(f.blocks), func(i int) bool { return r.trace.Blocks[f.blocks[i]].Offset > e.Offset })
 		touched, f.passed = f.blocks[min(f.passed, end):end], end
 	}
-	if f := r.files[e.Gone]; f != nil {
+	if f := r.files[e.TableDeleted]; f != nil {
 		if dropped = f.blocks; r.setup.version() == 0 {
 			touched, f.passed = f.blocks[f.passed:], len(f.blocks)
 		}
 	}
-	if f := r.files[e.Came]; f != nil {
+	if f := r.files[e.TableAdded]; f != nil {
 		opened = slices.DeleteFunc(slices.Clone(f.blocks), func(number uint32) bool { return !r.setup.Opens(&r.trace.Blocks[number]) })
 	}
 	shards := len(r.players) / len(r.points)
 	for i := 0; i < len(r.players); i += shards {
 		for _, p := range r.players[i : i+shards] {
 			if cache, is := p.cache.(*ClockPro); is {
-				cache.Reserve(e.Held / int64(shards))
+				cache.Reserve(e.Reserved / int64(shards))
 			}
 		}
 		for _, number := range touched {
@@ -270,16 +270,16 @@ type file struct {
 // play plays one stretch while it deals the next.
 func (r *replay) play(ctx context.Context, accesses []uint32, counted bool) error {
 	shards := len(r.players) / len(r.points)
-	dealt, next := make(hand, shards), make(hand, shards)
+	dealt, next := make(shardBatches, shards), make(shardBatches, shards)
 	for more := true; more; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		n := min(stretchAccesses, len(accesses))
+		n := min(batchAccesses, len(accesses))
 		var work errgroup.Group
 		work.SetLimit(runtime.GOMAXPROCS(0))
 		work.Go(func() error {
-			r.deal(accesses[:n], next, counted)
+			r.partition(accesses[:n], next, counted)
 			return nil
 		})
 		for _, p := range r.players {
@@ -297,7 +297,7 @@ func (r *replay) play(ctx context.Context, accesses []uint32, counted bool) erro
 	return nil
 }
 
-func (r *replay) deal(accesses []uint32, to hand, counted bool) {
+func (r *replay) partition(accesses []uint32, to shardBatches, counted bool) {
 	for i := range to {
 		to[i] = to[i][:0]
 	}
@@ -314,7 +314,7 @@ func (r *replay) deal(accesses []uint32, to hand, counted bool) {
 	}
 }
 
-func (p *player) play(requests []request, counted bool) {
+func (p *shardReplayer) play(requests []request, counted bool) {
 	for i := range requests {
 		q := &requests[i]
 		var hit bool

@@ -106,9 +106,9 @@ func TestCurveIsOneCacheAfterTheOther(t *testing.T) {
 
 // TestLongTracesAreDealtWhole replays more than one stretch.
 func TestLongTracesAreDealtWhole(t *testing.T) {
-	defer func(before int) { stretchAccesses = before }(stretchAccesses)
-	stretchAccesses = 1 << 16
-	trace := mixedTrace(t, 9, 2*stretchAccesses/3, 20_000, 6000, 1)
+	defer func(before int) { batchAccesses = before }(batchAccesses)
+	batchAccesses = 1 << 16
+	trace := mixedTrace(t, 9, 2*batchAccesses/3, 20_000, 6000, 1)
 	for _, policy := range []Policy{ClockPro2Policy, LRUPolicy, SievePolicy} {
 		setup := Setup{Policy: policy, Cores: 1}
 		have, err := Curve(t.Context(), trace, setup, []int64{8 << 20, 30 << 20})

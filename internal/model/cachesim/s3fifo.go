@@ -5,7 +5,7 @@ package cachesim
 // SOSP 2023): a tenth of the bytes for the small queue, ghosts of as many bytes
 // as the large one, reuse counted up to three.
 type S3FIFO struct {
-	_ apart
+	_ cacheLinePad
 
 	maxBytes, smallMaxBytes int64
 	index
@@ -122,7 +122,7 @@ func (c *S3FIFO) drop(slot int32) {
 // by, in place (Zhang et al., NSDI 2024). With Reinsert it is CLOCK instead:
 // the hand stays at the oldest block and a spared one moves to the front.
 type Sieve struct {
-	_ apart
+	_ cacheLinePad
 
 	Reinsert bool
 

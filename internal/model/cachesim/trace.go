@@ -72,12 +72,12 @@ type Trace struct {
 // which RocksDB's caches are given all but the data; the database took memory from the cache (less than 0: gave it back); or a compaction
 // had gone through a table up to an offset, which marks the blocks that the cache has as used, and brings none.
 type Event struct {
-	Get    int    `json:"get"`
-	Came   uint64 `json:"came,omitempty"`   // file number
-	Gone   uint64 `json:"gone,omitempty"`   // file number
-	Held   int64  `json:"held,omitempty"`   // bytes
-	Passed uint64 `json:"passed,omitempty"` // file number
-	Offset uint64 `json:"offset,omitempty"`
+	Get          int    `json:"get"`
+	TableAdded   uint64 `json:"came,omitempty"`   // file number
+	TableDeleted uint64 `json:"gone,omitempty"`   // file number
+	Reserved     int64  `json:"held,omitempty"`   // bytes
+	TableScanned uint64 `json:"passed,omitempty"` // file number
+	Offset       uint64 `json:"offset,omitempty"`
 }
 
 type blockKey struct{ file, offset uint64 }

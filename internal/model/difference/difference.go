@@ -57,8 +57,8 @@ type Sample struct {
 	// Streams name the keys that each run asked for. Runs of the same stream are copies of each
 	// other in all that depends on the keys.
 	Streams []string
-	// Chance is the standard error, in the figure's unit, that the choice of keys gives the figure of each run. nil: unknown.
-	Chance []float64
+	// StdErr is the standard error, in the figure's unit, that the choice of keys gives the figure of each run. nil: unknown.
+	StdErr []float64
 }
 
 // Rule is how two samples are judged.
@@ -68,9 +68,9 @@ type Rule struct {
 	Exact bool
 	// Machine: it also depends on what else the machine does; then Turns says whether the
 	// sides were measured in turns.
-	Machine, Turns bool
-	// Edge is the largest change that does not matter: a share where relative, else in the figure's unit.
-	Edge func(relative bool) float64
+	Machine, Interleaved bool
+	// Margin is the largest change that does not matter: a share where relative, else in the figure's unit.
+	Margin func(relative bool) float64
 }
 
 // Result compares B with A.
@@ -87,7 +87,7 @@ type Result struct {
 	Matters           bool    // it certainly differs, and by more than the edge
 	ByKeys            bool    // judged by the chance in the keys alone
 	Needs             int     // runs in each group that could decide
-	Longer            float64 // so many times as many Gets could decide
+	GetsFactor        float64 // so many times as many Gets could decide
 	runs              int     // of the smaller group
 }
 
@@ -102,7 +102,7 @@ func Decide(a, b Sample, rule Rule) Result {
 		return Result{Verdict: CannotTell, Reason: FewRuns, Needs: Needs(rule.Alpha)}
 	case rule.Exact:
 		r = exactly(a.Values[0], b.Values[0])
-	case rule.Machine && !rule.Turns:
+	case rule.Machine && !rule.Interleaved:
 		r = compare(a.Values, b.Values, rule.Alpha)
 		return Result{Verdict: CannotTell, Reason: NoTurns, Change: r.Change, Relative: r.Relative}
 	default:
@@ -110,8 +110,8 @@ func Decide(a, b Sample, rule Rule) Result {
 			return r
 		}
 	}
-	r = r.within(rule.Edge(r.Relative))
-	r.Matters = r.Certain() && math.Abs(r.Change) > rule.Edge(r.Relative)
+	r = r.within(rule.Margin(r.Relative))
+	r.Matters = r.Certain() && math.Abs(r.Change) > rule.Margin(r.Relative)
 	return r
 }
 
@@ -132,7 +132,7 @@ func judge(a, b Sample, rule Rule) Result {
 	switch {
 	case a.sameKeys(b):
 		return compare(a.Values, b.Values, rule.Alpha)
-	case a.Chance == nil || b.Chance == nil: // each stream of keys is one observation
+	case a.StdErr == nil || b.StdErr == nil: // each stream of keys is one observation
 		r := compare(a.byStream(), b.byStream(), rule.Alpha)
 		if r.Reason == FewRuns {
 			r.Reason = OtherKeys
@@ -194,7 +194,7 @@ func (s Sample) chance(relative bool) float64 {
 	for i, v := range s.Values {
 		if name := s.Streams[i]; !seen[name] {
 			seen[name] = true
-			squares += s.Chance[i] * s.Chance[i]
+			squares += s.StdErr[i] * s.StdErr[i]
 		}
 		mean += v / float64(len(s.Values))
 	}
@@ -246,7 +246,7 @@ func (r Result) within(edge float64) Result {
 	wide := (measure(r.High) - measure(r.Low)) / 2 / max(measure(edge), math.Abs(measure(r.Change)))
 	r.Verdict = CannotTell
 	if r.ByKeys {
-		r.Reason, r.Longer = FewKeys, max(2, math.Ceil(wide*wide))
+		r.Reason, r.GetsFactor = FewKeys, max(2, math.Ceil(wide*wide))
 		return r
 	}
 	r.Reason, r.Needs = Noise, max(r.runs+1, int(math.Min(math.Ceil(float64(r.runs)*wide*wide), math.MaxInt32)))
@@ -281,7 +281,7 @@ func compare(a, b []float64, alpha float64) Result {
 	switch {
 	case r.P <= alpha:
 		r.Verdict = Differs
-	case least(len(a), len(b)) > alpha:
+	case minimum(len(a), len(b)) > alpha:
 		r.Verdict, r.Reason, r.Interval, r.Needs = CannotTell, FewRuns, false, Needs(alpha)
 	}
 	return r
@@ -304,8 +304,8 @@ func outside(n, m int, alpha float64) int {
 	return max(0, k-1)
 }
 
-// least is the smallest p-value that groups of n and m runs can give.
-func least(n, m int) float64 {
+// minimum is the smallest p-value that groups of n and m runs can give.
+func minimum(n, m int) float64 {
 	ways := 1.0 // n+m choose n
 	for i := range n {
 		ways = ways * float64(m+i+1) / float64(i+1)
@@ -316,7 +316,7 @@ func least(n, m int) float64 {
 // Needs is the least number of runs in each of two groups that can show a difference.
 func Needs(alpha float64) int {
 	n := 1
-	for least(n, n) > alpha {
+	for minimum(n, n) > alpha {
 		n++
 	}
 	return n

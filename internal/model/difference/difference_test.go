@@ -101,8 +101,8 @@ func TestErrorRatesHold(t *testing.T) {
 			}
 		}
 		// Four standard deviations of the binomial above alpha.
-		most := int(float64(rounds)*c.alpha + 4*math.Sqrt(float64(rounds)*c.alpha))
-		if alarms > most || missed > most {
+		maximum := int(float64(rounds)*c.alpha + 4*math.Sqrt(float64(rounds)*c.alpha))
+		if alarms > maximum || missed > maximum {
 			t.Errorf("%d against %d runs, alpha %.4f: %d false alarms and %d intervals without the truth in %d", c.n, c.m, c.alpha, alarms, missed, rounds)
 		}
 	}

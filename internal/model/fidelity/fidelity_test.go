@@ -113,7 +113,7 @@ func TestJudge(t *testing.T) {
 	node := []engine.Level{level(5, 70<<20/150, true), level(6, gib/150, true)}
 	judge := func(levels []engine.Level, o Options, b *Table) Verdict {
 		o.BaseBytes = cmp.Or(o.BaseBytes, 256<<20) // RocksDB's own
-		v, err := Judge(Table{Name: "t", Keys: total(levels).Keys, Levels: levels, Options: o}, b, reads)
+		v, err := Compare(Table{Name: "t", Keys: total(levels).Keys, Levels: levels, Options: o}, b, reads)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -250,7 +250,7 @@ func FuzzParseRocksDB(f *testing.F) {
 func TestASmallDatabaseCannotTell(t *testing.T) {
 	price := func(levels []engine.Level) (float64, error) { return Reads(levels, 0, 0) }
 	for keys, small := range map[int64]bool{10_000: true, 10_000_000: false} {
-		v, err := Judge(Table{Keys: keys, Levels: []engine.Level{level(6, keys, false)}}, nil, price)
+		v, err := Compare(Table{Keys: keys, Levels: []engine.Level{level(6, keys, false)}}, nil, price)
 		if err != nil || (v.TooSmall > 0) != small {
 			t.Errorf("%d keys: %+v, %v", keys, v, err)
 		}

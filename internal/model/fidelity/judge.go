@@ -87,8 +87,8 @@ type Verdict struct {
 // two nodes have the same, but none has most of its keys in L0.
 const worthTelling = 0.01
 
-// Judge compares a table with one of a node that has run for long or, where given, with b.
-func Judge(a Table, b *Table, price Price) (v Verdict, err error) {
+// Compare compares a table with one of a node that has run for long or, where given, with b.
+func Compare(a Table, b *Table, price Price) (v Verdict, err error) {
 	v = describe(a)
 	if v.Keys == 0 {
 		return v, nil
@@ -206,14 +206,14 @@ func l0Runs(levels []engine.Level) int {
 }
 
 func debt(a Table, b *Table) *change {
-	most := cmp.Or(a.Options.L0Tables, usualL0Tables)
-	expected := fmt.Sprintf("at most %d: compactions begin there", most)
+	maximum := cmp.Or(a.Options.L0Tables, usualL0Tables)
+	expected := fmt.Sprintf("at most %d: compactions begin there", maximum)
 	if b != nil {
-		most = max(most, l0Runs(b.Levels))
+		maximum = max(maximum, l0Runs(b.Levels))
 		expected = fmt.Sprint(l0Runs(b.Levels))
 	}
 	runs := l0Runs(a.Levels)
-	if runs <= most {
+	if runs <= maximum {
 		return nil
 	}
 	return &change{Difference{Kind: Debt, Here: fmt.Sprintf("%d sorted runs in L0", runs), Expected: expected,
@@ -241,9 +241,9 @@ func sizes(a Table, b *Table) *change {
 		return nil
 	}
 	change.Expected = shares(change.change(a.Levels))
-	most := cmp.Or(a.Options.L0Tables, usualL0Tables)
+	maximum := cmp.Or(a.Options.L0Tables, usualL0Tables)
 	switch change.Remedy = "overwrite keys until the level sizes no longer change"; {
-	case unsorted && l0Runs(a.Levels) <= most: // compactions have nothing to do
+	case unsorted && l0Runs(a.Levels) <= maximum: // compactions have nothing to do
 		change.Remedy = fmt.Sprintf("load more keys: %s are too few for compactions to move them out of L0", unit.Count(total(a.Levels).Keys))
 	case unsorted || len(now) > len(then):
 		change.Remedy = "let compactions finish before measuring"
@@ -327,7 +327,7 @@ func JudgeAll(a, b []Table, price func(Table) Price) (verdicts []Verdict, err er
 			verdicts = append(verdicts, v)
 			continue
 		}
-		v, err := Judge(t, beside, price(t))
+		v, err := Compare(t, beside, price(t))
 		if err != nil {
 			return nil, err
 		}

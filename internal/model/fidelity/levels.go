@@ -42,12 +42,12 @@ func Mixed(price Price) Price {
 			with[i].FilterBytes, with[i].FilterCacheBytes = int64(float64(l.FilterBytes)/share), int64(float64(l.FilterCacheBytes)/share)
 			without[i].FilterBytes, without[i].FilterCacheBytes, without[i].FilterConsulted = 0, 0, false
 		}
-		most, err := price(with)
+		maximum, err := price(with)
 		if err != nil || keys == 0 {
-			return most, err
+			return maximum, err
 		}
-		least, err := price(without)
-		return inFilters/keys*most + (1-inFilters/keys)*least, err
+		minimum, err := price(without)
+		return inFilters/keys*maximum + (1-inFilters/keys)*minimum, err
 	}
 }
 

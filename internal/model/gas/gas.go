@@ -141,12 +141,12 @@ const usefulShare = .9
 // Useful is the reading of the fewest reads in flight with nine tenths of the most reads
 // a second.
 func Useful(h result.Hardware) result.DiskPoint {
-	most := 0.0
+	maximum := 0.0
 	for _, p := range h.Points {
-		most = math.Max(most, p.ReadsPerSecond)
+		maximum = math.Max(maximum, p.ReadsPerSecond)
 	}
 	for _, p := range h.Points {
-		if p.ReadsPerSecond >= usefulShare*most {
+		if p.ReadsPerSecond >= usefulShare*maximum {
 			return p
 		}
 	}

@@ -279,13 +279,13 @@ func (s *Leveled) limits(bytes func(level int) float64) (base int, limits [engin
 		}
 		return 1, limits
 	}
-	first, most := lastLevel, 0.0
+	first, maximum := lastLevel, 0.0
 	for level := lastLevel; level > 0; level-- {
 		if size := bytes(level); size > 0 {
-			first, most = level, math.Max(most, size)
+			first, maximum = level, math.Max(maximum, size)
 		}
 	}
-	base, size := first, most/math.Pow(s.Multiplier, float64(lastLevel-first))
+	base, size := first, maximum/math.Pow(s.Multiplier, float64(lastLevel-first))
 	for ; base > 1 && size > float64(s.BaseBytes); base-- {
 		size /= s.Multiplier
 	}

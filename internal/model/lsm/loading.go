@@ -8,10 +8,10 @@ type Loading struct {
 	Flushes                int
 }
 
-// Passes is how often a key is written to tables, the flush included, while a database of so many bytes is loaded in random order, when
+// WriteAmp is how often a key is written to tables, the flush included, while a database of so many bytes is loaded in random order, when
 // a full buffer makes a table of so many bytes. A compaction of L0 rewrites the base level, and tables that go down rewrite most of those
 // that they overlap: engines choose such as overlap few, by a share that is fitted to their own counters (docs/tuning.md).
-func (l Loading) Passes(bytes, flush float64) float64 {
+func (l Loading) WriteAmp(bytes, flush float64) float64 {
 	const rewritten = 0.7
 	var levels [lastLevel + 1]float64
 	written, l0 := 0.0, 0.0

@@ -8,8 +8,8 @@ import (
 	"github.com/statelab/statelab/engine"
 )
 
-// NaturalSpec describes a load whose settled level table Natural works out.
-type NaturalSpec struct {
+// SteadyStateSpec describes a load whose level table SteadyStateLevels works out.
+type SteadyStateSpec struct {
 	Keys       uint64
 	KeyBytes   int
 	ValueBytes int // mean
@@ -45,8 +45,8 @@ func ValueCompression(model string) (ratios [engine.ModelLevels]float64, err err
 
 // BenchKVDB is the load of the published logs: 32-byte hashed keys, 110-byte
 // values out of a table of 32, and that tool's Pebble options.
-func BenchKVDB(keys uint64) NaturalSpec {
-	spec := NaturalSpec{
+func BenchKVDB(keys uint64) SteadyStateSpec {
+	spec := SteadyStateSpec{
 		Keys: keys, KeyBytes: 32, ValueBytes: 110,
 		BlockBytes: 4096, LBaseMaxBytes: 64 << 20,
 		IndexCompression: 0.62, FilterBitsPerKey: 10,
@@ -73,10 +73,10 @@ const (
 	filterFileBytes = 5 + 64
 )
 
-// Natural is the level table that loading spec.Keys hashed keys in random
+// SteadyStateLevels is the level table that loading spec.Keys hashed keys in random
 // order settles into: Pebble's dynamic level sizing with each level full. L0 is
 // empty. Where all fits LBaseMaxBytes there is the last level alone.
-func Natural(spec NaturalSpec) []engine.Level {
+func SteadyStateLevels(spec SteadyStateSpec) []engine.Level {
 	rest := Settle(spec.Keys, spec.LBaseMaxBytes, spec.TargetFileBytes, func(level int, keys float64) float64 {
 		return spec.block(level, keys).storedBytesPerKey
 	})
@@ -90,7 +90,7 @@ func Natural(spec NaturalSpec) []engine.Level {
 	return levels
 }
 
-func (spec *NaturalSpec) entryBytes() int { return 3 + 8 + spec.KeyBytes + spec.ValueBytes }
+func (spec *SteadyStateSpec) entryBytes() int { return 3 + 8 + spec.KeyBytes + spec.ValueBytes }
 
 // blockShape is a level's mean data block and index entry.
 type blockShape struct {
@@ -104,7 +104,7 @@ type blockShape struct {
 // block works out how Pebble's row-block writer cuts blocks of n neighbouring
 // hashed keys: a block is closed when the next entry, counted without prefix
 // compression, would pass the target and the block is nine tenths full.
-func (spec *NaturalSpec) block(level int, n float64) (b blockShape) {
+func (spec *SteadyStateSpec) block(level int, n float64) (b blockShape) {
 	shared := min(sharedBytes(n), float64(spec.KeyBytes))
 	entry := float64(spec.entryBytes()) - shared*(restartInterval-1)/restartInterval + 4.0/restartInterval
 	b.keys = EntriesPerBlock(entry, float64(spec.entryBytes())+3, float64(spec.BlockBytes))
@@ -130,7 +130,7 @@ func EntriesPerBlock(entryBytes, nextBytes, targetBytes float64) float64 {
 }
 
 // fill sets the figures of a level of n keys in files of fileBytes.
-func (spec *NaturalSpec) fill(l *engine.Level, n, fileBytes float64) {
+func (spec *SteadyStateSpec) fill(l *engine.Level, n, fileBytes float64) {
 	b := spec.block(l.Level, n)
 	files := max(1, math.Round(n*b.storedBytesPerKey/fileBytes))
 	dataBlocks := math.Ceil(n / b.keys)
@@ -159,9 +159,9 @@ func (spec *NaturalSpec) fill(l *engine.Level, n, fileBytes float64) {
 	l.Bytes = l.DataBytes + l.IndexBytes + l.TopIndexBytes + l.FilterBytes
 }
 
-// Rest is what loading in random order leaves once compactions have ended. L0
+// LevelShape is what loading in random order leaves once compactions have ended. L0
 // holds a few files at most and counts as empty.
-type Rest struct {
+type LevelShape struct {
 	Base      int                         // the first level below L0; the last one where all fits LBaseMaxBytes
 	Keys      [engine.ModelLevels]float64 // of each level
 	FileBytes [engine.ModelLevels]float64 // mean size of a level's files; 0 for an empty level
@@ -172,8 +172,8 @@ const levelMultiplier = 10 // Pebble's default
 // Settle works out where keys come to rest. storedBytesPerKey tells what one of
 // the keys of a level adds to its table; targetFileBytes are numbered as in
 // Pebble's options, from L0 and the base level on.
-func Settle(keys uint64, lbaseMaxBytes int64, targetFileBytes [engine.ModelLevels]int64, storedBytesPerKey func(level int, keys float64) float64) Rest {
-	r := Rest{Base: lastLevel}
+func Settle(keys uint64, lbaseMaxBytes int64, targetFileBytes [engine.ModelLevels]int64, storedBytesPerKey func(level int, keys float64) float64) LevelShape {
+	r := LevelShape{Base: lastLevel}
 	r.Keys[lastLevel] = float64(keys)
 	// Level sizes follow from the database's size and that from how the keys
 	// spread over levels of different compression: iterate to the fixed point.

@@ -26,7 +26,7 @@ func TestNaturalAgainstPublishedLevels(t *testing.T) {
 			t.Fatal(err)
 		}
 		published := sweep.Database.Levels
-		natural := Natural(BenchKVDB(c.keys))
+		natural := SteadyStateLevels(BenchKVDB(c.keys))
 		base := true
 		for level := 1; level < engine.ModelLevels; level++ {
 			have, want := natural[level], published[level]
@@ -69,7 +69,7 @@ func TestNaturalAgainstPublishedLevels(t *testing.T) {
 
 func TestNaturalSmallDatabaseIsOneLevel(t *testing.T) {
 	for _, keys := range []uint64{0, 1, 100, 100_000} {
-		levels := Natural(BenchKVDB(keys))
+		levels := SteadyStateLevels(BenchKVDB(keys))
 		var total int64
 		for _, l := range levels {
 			total += l.Keys
@@ -114,7 +114,7 @@ func TestHashedKeyLengths(t *testing.T) {
 }
 
 func TestWithCharge(t *testing.T) {
-	levels := Natural(BenchKVDB(200_000_000))
+	levels := SteadyStateLevels(BenchKVDB(200_000_000))
 	charged := WithCharge(levels, 336)
 	last := lastLevel
 	if have, want := charged[last].IndexCacheBytes-levels[last].IndexCacheBytes, 336*levels[last].IndexBlocks; have != want {

@@ -120,8 +120,8 @@ func BlockFilterRate(bits float64) float64 {
 
 // probesFor is how many bits of a filter a key has.
 func probesFor(bits float64) float64 {
-	for probes, most := range []float64{2.08, 3.58, 5.1, 6.64, 8.3, 10.07, 11.72, 14.001, 16.05, 18.3, 22.001, 25.501} {
-		if bits <= most {
+	for probes, maximum := range []float64{2.08, 3.58, 5.1, 6.64, 8.3, 10.07, 11.72, 14.001, 16.05, 18.3, 22.001, 25.501} {
+		if bits <= maximum {
 			return float64(probes + 1)
 		}
 	}

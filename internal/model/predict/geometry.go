@@ -226,7 +226,7 @@ func (in *Input) accessRates(geometry []Geometry) ([]class, error) {
 				touched *= 1 - g.Gaps
 				g.Gaps = 0
 			}
-			if !in.LooksOn {
+			if !in.NoEarlyExit {
 				foundAbove += found
 			}
 			pass := others

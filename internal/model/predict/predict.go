@@ -46,8 +46,8 @@ type Input struct {
 	// FilterRate is the share of the keys of others that the filter of a table of a level lets
 	// pass; nil: FalsePositives.
 	FilterRate func(engine.Level) float64
-	// LooksOn: a Get looks into the levels below the one that has its key, too.
-	LooksOn bool
+	// NoEarlyExit: a Get looks into the levels below the one that has its key, too.
+	NoEarlyExit bool
 
 	CacheBytes []int64
 	Seeds      []uint64 // how often to draw which file meets which shard
@@ -139,15 +139,15 @@ const (
 
 func (in *Input) layout(cacheBytes int64) layout {
 	var l layout
-	most, simulated := int64(calmShardBytes), calmShards
+	maximum, simulated := int64(calmShardBytes), calmShards
 	if ip1 := lsm.Inflect(in.Levels, nil, 0).IP1.CacheBytes; float64(cacheBytes-in.ReservedBytes) < 1.3*float64(ip1) {
-		most, simulated = tightShardBytes, tightShards
+		maximum, simulated = tightShardBytes, tightShards
 	}
 	l.shards = cachesim.ShardCount(cacheBytes, in.Cores)
 	if in.Blocks != nil {
 		l.shards = cachesim.PooledShards(cacheBytes)
 	}
-	for cacheBytes/int64(l.shards) > most {
+	for cacheBytes/int64(l.shards) > maximum {
 		l.shards *= 2
 	}
 	l.shardBytes = cacheBytes / int64(l.shards)
@@ -178,12 +178,12 @@ func (in *Input) point(ctx context.Context, classes []class, cacheBytes int64) (
 	}
 	inOrder := inOrder(classes, l.shardBytes)
 	for i, seed := range in.Seeds {
-		least := accessesPerBlock * float64(l.shardBytes-l.reservedBytes) / usualBlockBytes
+		minimum := accessesPerBlock * float64(l.shardBytes-l.reservedBytes) / usualBlockBytes
 		if inOrder {
 			runs[i] = make([]outcome, 1)
 			run(&runs[i][0], simulation{
 				draw: planGets(classes, l, seed).play, perGet: 1, steps: func() int64 { return 0 },
-				random: rand.NewPCG(seed, 1), leastStretch: least * float64(l.shards) / accesses,
+				random: rand.NewPCG(seed, 1), minStretch: minimum * float64(l.shards) / accesses,
 			}, i == 0)
 			continue
 		}
@@ -194,9 +194,9 @@ func (in *Input) point(ctx context.Context, classes []class, cacheBytes int64) (
 			run(&runs[i][s], simulation{
 				draw:   func(n int64, random *rand.PCG, count tally) { plans[s].play(cache, n, random, count) },
 				perGet: plans[s].perGet, steps: cache.steps,
-				random:       rand.NewPCG(seed, uint64(s)+1),
-				stepsLeft:    maxSteps / int64(l.simulated*len(in.Seeds)),
-				leastStretch: least,
+				random:     rand.NewPCG(seed, uint64(s)+1),
+				stepsLeft:  maxSteps / int64(l.simulated*len(in.Seeds)),
+				minStretch: minimum,
 			}, i == 0 && s < steadyShards)
 		}
 	}

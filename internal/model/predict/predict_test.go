@@ -15,7 +15,7 @@ import (
 
 func smallInput() Input {
 	return Input{
-		Levels: lsm.Natural(lsm.BenchKVDB(20_000_000)), Version: cachesim.PebbleV1, Cores: 1,
+		Levels: lsm.SteadyStateLevels(lsm.BenchKVDB(20_000_000)), Version: cachesim.PebbleV1, Cores: 1,
 		WarmupGets: 10_000, Gets: 100_000, CacheBytes: []int64{8 << 20}, Seeds: []uint64{7},
 	}
 }
@@ -45,7 +45,7 @@ func TestSameSeedSamePrediction(t *testing.T) {
 
 func TestLimitsOfTheCache(t *testing.T) {
 	in := smallInput()
-	in.Levels = lsm.Natural(lsm.BenchKVDB(1_000_000))
+	in.Levels = lsm.SteadyStateLevels(lsm.BenchKVDB(1_000_000))
 	in.CacheBytes = []int64{1, 64 << 30}
 	in.Gets = 500_000
 	points, err := Run(context.Background(), in)
@@ -68,7 +68,7 @@ func TestLimitsOfTheCache(t *testing.T) {
 // An absent key reads every level's top index and filter, and an index and a
 // data block of the last level alone.
 func TestAbsentKeys(t *testing.T) {
-	levels := lsm.Natural(lsm.BenchKVDB(200_000_000))
+	levels := lsm.SteadyStateLevels(lsm.BenchKVDB(200_000_000))
 	classes, err := (&Input{Levels: levels, Version: cachesim.PebbleV1, AbsentShare: 1}).accessRates(RandomLoad(levels))
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestAbsentKeys(t *testing.T) {
 }
 
 func TestVersion2SkipsGaps(t *testing.T) {
-	levels := lsm.Natural(lsm.BenchKVDB(200_000_000))
+	levels := lsm.SteadyStateLevels(lsm.BenchKVDB(200_000_000))
 	sum := func(version cachesim.PebbleVersion) (accesses float64) {
 		classes, err := (&Input{Levels: levels, Version: version}).accessRates(RandomLoad(levels))
 		if err != nil {

@@ -21,9 +21,9 @@ type simulation struct {
 	steps     func() int64 // of the cache's hands
 	random    *rand.PCG
 	stepsLeft int64
-	// leastStretch is how many accesses a stretch needs at least to show whether the
+	// minStretch is how many accesses a stretch needs at least to show whether the
 	// cache still fills.
-	leastStretch float64
+	minStretch float64
 }
 
 // shardCache is a shard of Pebble's cache or of RocksDB's: one of both.
@@ -94,7 +94,7 @@ func (s *simulation) run(ctx context.Context, warmupGets, gets float64, toSteady
 		return out, nil
 	}
 	before := math.Inf(1)
-	stretch = min(max(gets*s.perGet, s.leastStretch), maxSteadyAccesses/2)
+	stretch = min(max(gets*s.perGet, s.minStretch), maxSteadyAccesses/2)
 	for played := 0.0; ; stretch *= 2 {
 		last = newTally(s.classes)
 		if err := s.play(ctx, stretch, last); err != nil {

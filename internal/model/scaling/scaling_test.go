@@ -51,17 +51,17 @@ func TestSaturationByHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, most := u.Saturation()
-	if want := u.At(mostThreads); math.Abs(most/want-1) > 1e-9 {
-		t.Errorf("at most %v, want %v", most, want)
+	_, maximum := u.Saturation()
+	if want := u.At(maxThreads); math.Abs(maximum/want-1) > 1e-9 {
+		t.Errorf("at most %v, want %v", maximum, want)
 	}
 	n, _ := u.Saturation()
-	if u.At(float64(n)) < .9*most || u.At(float64(n-1)) >= .9*most {
-		t.Errorf("%d threads give %v, one less %v, of %v", n, u.At(float64(n)), u.At(float64(n-1)), most)
+	if u.At(float64(n)) < .9*maximum || u.At(float64(n-1)) >= .9*maximum {
+		t.Errorf("%d threads give %v, one less %v, of %v", n, u.At(float64(n)), u.At(float64(n-1)), maximum)
 	}
 	peak := USL{Lambda: 1, Kappa: .01} // most at N = 10
-	if n, most := peak.Saturation(); n > 10 || math.Abs(most-peak.At(10)) > 1e-9 {
-		t.Errorf("%d threads, at most %v", n, most)
+	if n, maximum := peak.Saturation(); n > 10 || math.Abs(maximum-peak.At(10)) > 1e-9 {
+		t.Errorf("%d threads, at most %v", n, maximum)
 	}
 }
 
@@ -96,24 +96,24 @@ func TestNonNegativeIsAtItsOptimum(t *testing.T) {
 func TestBindsNamesTheResource(t *testing.T) {
 	for want, e := range map[Resource]Evidence{
 		PageFaults:    {Threads: 64, Procs: 2, InFlight: 2.1, FaultsPerGet: .9, FaultsAreInCode: true, CPUShare: .4},
-		DeviceReads:   {Threads: 64, Procs: 64, InFlight: 63, ReadsPerSecond: 70e3, DeviceMost: 75e3, CPUShare: .5},
-		CPU:           {Threads: 4, Procs: 4, InFlight: 4, CPUShare: .95, ReadsPerSecond: 10, DeviceMost: 75e3},
-		DeviceLatency: {Threads: 1, Procs: 2, InFlight: 1, ReadsPerGet: 1, DeviceOneNanos: 50e3, ServiceNanos: 60e3, ReadsPerSecond: 16e3, DeviceMost: 75e3},
-		Locks:         {Threads: 64, Procs: 64, InFlight: 64, CPUShare: .2, ReadsPerSecond: 1e3, DeviceMost: 75e3, ServiceNanos: 1e6, Saturated: true},
+		DeviceReads:   {Threads: 64, Procs: 64, InFlight: 63, ReadsPerSecond: 70e3, DeviceMax: 75e3, CPUShare: .5},
+		CPU:           {Threads: 4, Procs: 4, InFlight: 4, CPUShare: .95, ReadsPerSecond: 10, DeviceMax: 75e3},
+		DeviceLatency: {Threads: 1, Procs: 2, InFlight: 1, ReadsPerGet: 1, DeviceOneNanos: 50e3, ServiceNanos: 60e3, ReadsPerSecond: 16e3, DeviceMax: 75e3},
+		Locks:         {Threads: 64, Procs: 64, InFlight: 64, CPUShare: .2, ReadsPerSecond: 1e3, DeviceMax: 75e3, ServiceNanos: 1e6, Saturated: true},
 		Unknown:       {Threads: 1, Procs: 2, InFlight: 1, ReadsPerGet: 1},
 	} {
-		if got, why := e.Binds(); got != want || why == "" {
+		if got, why := e.Bottleneck(); got != want || why == "" {
 			t.Errorf("%s (%s), want %s", got, why, want)
 		}
 	}
 	// What is known and not at its limit is told with its figures.
-	below := Evidence{Threads: 16, Procs: 16, InFlight: 16, CPUShare: .51, ReadsPerGet: 1, ReadsPerSecond: 55e3, DeviceMost: 70e3, ServiceNanos: 3e5}
-	if got, why := below.Binds(); got != Unknown || !strings.Contains(why, "the processors (51%) nor the disk (79% of the 70000") {
+	below := Evidence{Threads: 16, Procs: 16, InFlight: 16, CPUShare: .51, ReadsPerGet: 1, ReadsPerSecond: 55e3, DeviceMax: 70e3, ServiceNanos: 3e5}
+	if got, why := below.Bottleneck(); got != Unknown || !strings.Contains(why, "the processors (51%) nor the disk (79% of the 70000") {
 		t.Errorf("%s (%s)", got, why)
 	}
 	// The same faults taken in C give the processor back.
 	e := Evidence{Threads: 64, Procs: 2, InFlight: 40, FaultsPerGet: .9, CPUShare: .4}
-	if got, _ := e.Binds(); got == PageFaults {
+	if got, _ := e.Bottleneck(); got == PageFaults {
 		t.Errorf("%s of an engine in C", got)
 	}
 }

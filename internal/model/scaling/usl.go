@@ -128,24 +128,24 @@ func middle(values []float64) (low, high float64) {
 	return values[int(tail)], values[len(values)-1-int(tail)]
 }
 
-// mostThreads bounds where a saturation point is looked for.
+// maxThreads bounds where a saturation point is looked for.
 const (
-	mostThreads    = 1024
+	maxThreads     = 1024
 	saturatedShare = .9
 )
 
 // Saturation is the smallest number of threads with nine tenths of the most that up to
 // 1,024 threads give, and that most.
-func (u USL) Saturation() (threads int, most float64) {
-	for n := 1.0; n <= mostThreads; n++ {
-		most = math.Max(most, u.At(n))
+func (u USL) Saturation() (threads int, maximum float64) {
+	for n := 1.0; n <= maxThreads; n++ {
+		maximum = math.Max(maximum, u.At(n))
 	}
-	for n := 1; n < mostThreads; n++ {
-		if u.At(float64(n)) >= saturatedShare*most {
-			return n, most
+	for n := 1; n < maxThreads; n++ {
+		if u.At(float64(n)) >= saturatedShare*maximum {
+			return n, maximum
 		}
 	}
-	return mostThreads, most
+	return maxThreads, maximum
 }
 
 // SaturationBand is the range of Saturation over the laws that the band is made of.
@@ -155,8 +155,8 @@ func (u USL) SaturationBand() (low, high int) {
 		n, _ := other.Saturation()
 		at = append(at, float64(n))
 	}
-	least, most := middle(at)
-	return int(least), int(most)
+	minimum, maximum := middle(at)
+	return int(minimum), int(maximum)
 }
 
 // NonNegative is the x >= 0 with the least sum of squares of rows x - wanted. It tries
@@ -165,7 +165,7 @@ func (u USL) SaturationBand() (low, high int) {
 // Squares Problems, 1974, chapter 23).
 func NonNegative(rows [][]float64, wanted []float64) []float64 {
 	columns := len(rows[0])
-	best, least := make([]float64, columns), squares(rows, make([]float64, columns), wanted)
+	best, minimum := make([]float64, columns), squares(rows, make([]float64, columns), wanted)
 	for set := 1; set < 1<<columns; set++ {
 		var chosen []int
 		for c := range columns {
@@ -186,8 +186,8 @@ func NonNegative(rows [][]float64, wanted []float64) []float64 {
 			x[c] = solved[j]
 			negative = negative || !(x[c] >= 0)
 		}
-		if s := squares(rows, x, wanted); !negative && s < least {
-			best, least = x, s
+		if s := squares(rows, x, wanted); !negative && s < minimum {
+			best, minimum = x, s
 		}
 	}
 	return best
@@ -271,7 +271,7 @@ type Evidence struct {
 	ServiceNanos    float64 // mean
 	ReadsPerGet     float64 // of the device
 	ReadsPerSecond  float64
-	DeviceMost      float64 // reads a second that the device gives with any number in flight
+	DeviceMax       float64 // reads a second that the device gives with any number in flight
 	DeviceOneNanos  float64 // of one read alone
 	Saturated       bool    // more threads give hardly more
 	FaultsAreInCode bool    // of Go: the engine maps its files and reads them without a call into C
@@ -283,17 +283,17 @@ const (
 	busyDevice   = .8
 	mostlyDevice = .5
 	oftenFaults  = .05
-	mostInFlight = .8 // of the Gets asked for, where they wait for a processor
+	maxInFlight  = .8 // of the Gets asked for, where they wait for a processor
 )
 
-// Binds names the resource that binds, and the figures that say so.
-func (e Evidence) Binds() (r Resource, why string) {
+// Bottleneck names the resource that binds, and the figures that say so.
+func (e Evidence) Bottleneck() (r Resource, why string) {
 	switch {
-	case e.FaultsAreInCode && e.FaultsPerGet >= oftenFaults && e.Threads > e.Procs && e.InFlight < mostInFlight*float64(e.Threads):
+	case e.FaultsAreInCode && e.FaultsPerGet >= oftenFaults && e.Threads > e.Procs && e.InFlight < maxInFlight*float64(e.Threads):
 		return PageFaults, fmt.Sprintf("%.2f page faults a Get are taken in Go code, which keeps its processor until the page is there: of %d Gets asked for "+
 			"at the same time %.1f were under way on %d processors of Go's scheduler", e.FaultsPerGet, e.Threads, e.InFlight, e.Procs)
-	case e.DeviceMost > 0 && e.ReadsPerSecond >= busyDevice*e.DeviceMost:
-		return DeviceReads, fmt.Sprintf("%.0f%% of the %.0f reads a second that the disk gives", 100*e.ReadsPerSecond/e.DeviceMost, e.DeviceMost)
+	case e.DeviceMax > 0 && e.ReadsPerSecond >= busyDevice*e.DeviceMax:
+		return DeviceReads, fmt.Sprintf("%.0f%% of the %.0f reads a second that the disk gives", 100*e.ReadsPerSecond/e.DeviceMax, e.DeviceMax)
 	case e.CPUShare+e.OthersShare >= busyCPU && e.CPUShare >= .1:
 		others := ""
 		if e.OthersShare >= .05 {
@@ -303,11 +303,11 @@ func (e Evidence) Binds() (r Resource, why string) {
 	case e.DeviceOneNanos > 0 && e.ServiceNanos > 0 && e.ReadsPerGet*e.DeviceOneNanos >= mostlyDevice*e.ServiceNanos:
 		return DeviceLatency, fmt.Sprintf("%.2f reads a Get one after another, of %.0f us each, are %.0f%% of its %.0f us: more in flight give more",
 			e.ReadsPerGet, e.DeviceOneNanos/1e3, 100*min(1, e.ReadsPerGet*e.DeviceOneNanos/e.ServiceNanos), e.ServiceNanos/1e3)
-	case e.Saturated && (e.DeviceMost > 0 || e.ReadsPerGet == 0):
+	case e.Saturated && (e.DeviceMax > 0 || e.ReadsPerGet == 0):
 		return Locks, fmt.Sprintf("neither the processors (%.0f%%) nor the device are busy", 100*(e.CPUShare+e.OthersShare))
-	case e.DeviceMost > 0 && e.ReadsPerSecond > 0:
+	case e.DeviceMax > 0 && e.ReadsPerSecond > 0:
 		return Unknown, fmt.Sprintf("neither the processors (%.0f%%) nor the disk (%.0f%% of the %.0f reads a second that it gives) are at their limit",
-			100*(e.CPUShare+e.OthersShare), 100*e.ReadsPerSecond/e.DeviceMost, e.DeviceMost)
+			100*(e.CPUShare+e.OthersShare), 100*e.ReadsPerSecond/e.DeviceMax, e.DeviceMax)
 	}
 	return Unknown, "the device was not measured, its measurement was not used, or its reads were not counted"
 }
@@ -325,7 +325,7 @@ func Advice(readNanos, readsPerSecond float64) float64 { return readNanos / 1e9 
 // ok is false where the law never gets there.
 func (u USL) AdviceAt(throughput float64) (advised, needed float64, ok bool) {
 	advised = Advice(1e9/u.Lambda, throughput)
-	for n := 1.0; n <= mostThreads; n++ {
+	for n := 1.0; n <= maxThreads; n++ {
 		if u.At(n) >= throughput {
 			return advised, n, true
 		}

@@ -229,11 +229,11 @@ func overlap(ends []float64, from, to float64) (first, last int) {
 
 // heaviest is the file with the most bytes for each file below that it overlaps.
 func (l *tier) heaviest(below []float64) (from, to float64) {
-	start, most := 0.0, -1.0
+	start, maximum := 0.0, -1.0
 	for _, end := range l.ends {
 		first, last := overlap(below, start, end)
-		if weight := (l.lie.before(end) - l.lie.before(start)) / float64(1+last-first); weight > most {
-			from, to, most = start, end, weight
+		if weight := (l.lie.before(end) - l.lie.before(start)) / float64(1+last-first); weight > maximum {
+			from, to, maximum = start, end, weight
 		}
 		start = end
 	}

@@ -38,8 +38,8 @@ func TestLevelsFillAgain(t *testing.T) {
 				t.Fatalf("after %d files: %g of the level's bytes", n, bytes)
 			}
 			since := p.age((from + to) / 2)
-			if least := slices.Min(p.ages); math.Abs(since-least) > 1e-9 || slices.Max(p.ages) > oldest+since+1e-9 {
-				t.Fatalf("after %d files: age %g where a file was, %g to %g", n, since, least, slices.Max(p.ages))
+			if minimum := slices.Min(p.ages); math.Abs(since-minimum) > 1e-9 || slices.Max(p.ages) > oldest+since+1e-9 {
+				t.Fatalf("after %d files: age %g where a file was, %g to %g", n, since, minimum, slices.Max(p.ages))
 			}
 		}
 	}

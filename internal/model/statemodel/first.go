@@ -164,7 +164,7 @@ const baseBytes = 64 << 20 // LBaseMaxBytes
 
 // tiers are the levels that are not empty. When the base level moves up, the targets of all
 // files double and a level in between may grow: both take until enough was written to it.
-func tiers(rest lsm.Rest, bytesPerKey float64, regions []stretch) (levels []tier) {
+func tiers(rest lsm.LevelShape, bytesPerKey float64, regions []stretch) (levels []tier) {
 	above, inflow := 0.0, 0.0
 	if rest.Base < engine.ModelLevels-1 {
 		for _, n := range rest.Keys {

@@ -200,12 +200,12 @@ func GethPath(s State, g GethMemory) []Memory {
 // base level has 64 MiB, each below it is larger by one factor, at most 10, and the
 // last has nine tenths if there is no other way.
 func upperShare(bytes float64) float64 {
-	const base, most = 64 << 20, 10
+	const base, maximum = 64 << 20, 10
 	last := .9 * bytes
 	if last <= base {
 		return 0
 	}
-	levels := math.Ceil(math.Log(last/base) / math.Log(most))
+	levels := math.Ceil(math.Log(last/base) / math.Log(maximum))
 	factor, above, level := math.Pow(last/base, 1/levels), 0.0, float64(base)
 	for range int(levels) {
 		above += level

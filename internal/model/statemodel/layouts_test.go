@@ -174,7 +174,7 @@ func TestSmallStates(t *testing.T) {
 					t.Errorf("%s of %g accounts: %g reads below memory %d", name, s.Accounts, got, i)
 				}
 			}
-			for i, got := range After(memories, []Stretch{{Slot, 10}, {Account, 10}}) {
+			for i, got := range After(memories, []LookupPhase{{Slot, 10}, {Account, 10}}) {
 				if !(got >= 0 && got < 7) {
 					t.Errorf("%s of %g accounts: %g reads at first below memory %d", name, s.Accounts, got, i)
 				}

@@ -115,7 +115,7 @@ func TestAfterAgainstLRU(t *testing.T) {
 				}
 				played := real.misses(cache, lookups, r)
 				classes := append(classesOf(keys), Class{Units: others, UnitBytes: otherBytes, Visits: [kinds]float64{Slot: 1}})
-				got := After([]Memory{{Bytes: memory, Classes: classes}}, []Stretch{{Slot, float64(warm)}, {Account, float64(lookups)}})[0]
+				got := After([]Memory{{Bytes: memory, Classes: classes}}, []LookupPhase{{Slot, float64(warm)}, {Account, float64(lookups)}})[0]
 				if math.Abs(got-played) > .03*played+.02 {
 					t.Errorf("%g bytes, %d others before, %d lookups: %.4f misses, played %.4f", memory, warm, lookups, got, played)
 				}
@@ -156,7 +156,7 @@ func TestFIFOAgainstARing(t *testing.T) {
 		of := []Memory{{Bytes: memory, Policy: FIFO, Classes: classesOf(keys)}}
 		cache := &ring{maxBytes: int64(memory), in: map[uint32]bool{}}
 		early := real.misses(cache, 10_000, r)
-		if got := After(of, []Stretch{{Account, 10_000}})[0]; math.Abs(got-early) > .03*early {
+		if got := After(of, []LookupPhase{{Account, 10_000}})[0]; math.Abs(got-early) > .03*early {
 			t.Errorf("%g bytes: the first lookups %.4f misses, played %.4f", memory, got, early)
 		}
 		real.misses(cache, 5*keys, r)
@@ -203,7 +203,7 @@ func TestClockProComesToWhatIsAskedMost(t *testing.T) {
 		{Units: 200, UnitBytes: 4000, Visits: [kinds]float64{1}},
 		{Units: 2000, UnitBytes: 4000, Visits: [kinds]float64{1}},
 	}}
-	played := After([]Memory{m}, []Stretch{{Account, 2e5}, {Account, 5e4}})[0]
+	played := After([]Memory{m}, []LookupPhase{{Account, 2e5}, {Account, 5e4}})[0]
 	if got := Steady([]Memory{m}, Account)[0]; math.Abs(got-played) > .03*played {
 		t.Errorf("%.4f misses, played %.4f", got, played)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/statelab/statelab/internal/model/cachesim"
 )
 
-// Stretch is lookups of one kind, one after the other.
-type Stretch struct {
+// LookupPhase is lookups of one kind, one after the other.
+type LookupPhase struct {
 	Kind    Kind
 	Lookups float64
 }
@@ -24,7 +24,7 @@ type Stretch struct {
 //	SUM of bytes * units * (1 - exp(-requests within the window / units)) = memory
 //
 // which is Che's equation with the window's own requests for rate * time.
-func After(memories []Memory, stretches []Stretch) (below []float64) {
+func After(memories []Memory, stretches []LookupPhase) (below []float64) {
 	var pasts []past
 	for _, m := range memories {
 		pasts = append(pasts, newPast(m))

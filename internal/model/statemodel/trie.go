@@ -199,7 +199,7 @@ func (p Policy) keptOf(earlier, now float64) float64 {
 // requests of each class within a window of so many lookups.
 //
 //	SUM over classes of bytes * units * kept(asked / units) = memory
-func (m Memory) reach(most float64, kept func(class int, back float64) float64) float64 {
+func (m Memory) reach(maximum float64, kept func(class int, back float64) float64) float64 {
 	full := func(back float64) bool {
 		bytes := 0.0
 		for i, c := range m.Classes {
@@ -207,10 +207,10 @@ func (m Memory) reach(most float64, kept func(class int, back float64) float64) 
 		}
 		return bytes > m.Bytes
 	}
-	if !full(most) {
-		return most
+	if !full(maximum) {
+		return maximum
 	}
-	low, high := 0.0, most
+	low, high := 0.0, maximum
 	for range 100 {
 		if middle := (low + high) / 2; full(middle) {
 			high = middle

@@ -40,7 +40,7 @@ const (
 const topEntry, otherEntry = 15, 8
 
 // Levels are those of the database, with tables of settings to.
-func (g *Gets) Levels(to Tables) []engine.Level {
+func (g *Gets) Levels(to TableOptions) []engine.Level {
 	levels := make([]engine.Level, len(g.levels))
 	for i := range g.levels {
 		levels[i] = g.levels[i].with(g, to)
@@ -48,16 +48,16 @@ func (g *Gets) Levels(to Tables) []engine.Level {
 	return levels
 }
 
-// With are the accesses of the Gets with tables of settings to. Where the blocks that are made lie, and so
+// Rewrite returns the accesses of the Gets with tables of settings to. Where the blocks that are made lie, and so
 // in which shard of a cache, is a matter of luck: luck decides. The present settings are as they are.
-func (g *Gets) With(to Tables, luck uint64) *cachesim.Trace {
+func (g *Gets) Rewrite(to TableOptions, luck uint64) *cachesim.Trace {
 	if to == g.present {
 		return g.asTheyAre()
 	}
-	if to.LastFilters && g.kind.GoesOn && g.spans == nil {
+	if to.LastFilters && g.model.NoEarlyExit && g.spans == nil {
 		g.findSpans()
 	}
-	w := writer{to: to, kind: &g.kind, sameBlocks: to.BlockBytes == g.present.BlockBytes, luck: mix(luck) >> 8 &^ 0xfff, t: &cachesim.Trace{WarmupGets: g.warmup},
+	w := writer{to: to, kind: &g.model, sameBlocks: to.BlockBytes == g.present.BlockBytes, luck: mix(luck) >> 8 &^ 0xfff, t: &cachesim.Trace{WarmupGets: g.warmup},
 		tables: make([]table, len(g.files)), others: make([]uint32, len(g.blocks))}
 	for i := range g.files {
 		w.tables[i] = g.divide(&g.files[i], to)
@@ -85,7 +85,7 @@ func (g *Gets) asTheyAre() *cachesim.Trace {
 }
 
 // with is the level with tables of settings to.
-func (l *level) with(g *Gets, to Tables) engine.Level {
+func (l *level) with(g *Gets, to TableOptions) engine.Level {
 	n := l.Level
 	if n.Files == 0 {
 		return n
@@ -93,10 +93,10 @@ func (l *level) with(g *Gets, to Tables) engine.Level {
 	raw := l.entryBytes * float64(n.Keys)
 	blocks := math.Max(float64(n.Files), math.Round(raw/g.blockBytes(l, to)))
 	charged := func(kind engine.BlockType, bytes, blocks float64) int64 {
-		if g.kind.Cached != nil && blocks > 0 {
-			bytes = blocks * g.kind.Cached(kind, bytes/blocks, to)
+		if g.model.Cached != nil && blocks > 0 {
+			bytes = blocks * g.model.Cached(kind, bytes/blocks, to)
 		}
-		return int64(bytes) + g.kind.Charge*int64(blocks)
+		return int64(bytes) + g.model.Charge*int64(blocks)
 	}
 	n.DataBlocks, n.DataCacheBytes, n.DataBytes = int64(blocks), charged(engine.Data, raw, blocks), int64(float64(l.DataBytes)*g.stored(l, to))
 	index := blocks * l.indexEntry
@@ -105,7 +105,7 @@ func (l *level) with(g *Gets, to Tables) engine.Level {
 		stored = float64(l.IndexBytes) / float64(l.IndexCacheBytes)
 	}
 	stored = g.storedIndex(stored, to)
-	bits := to.On(n.Level).FilterBits
+	bits := to.ForLevel(n.Level).FilterBits
 	n.IndexBlocks, n.SingleIndexes, n.TopIndexCacheBytes, n.TopIndexBytes, n.SingleIndexCacheBytes, n.SingleIndexBytes = 0, 0, 0, 0, 0, 0
 	perFile := index / float64(n.Files)
 	if g.divides(to, perFile) {
@@ -123,9 +123,9 @@ func (l *level) with(g *Gets, to Tables) engine.Level {
 	n.IndexCacheBytes, n.IndexBytes = charged(engine.Index, index, float64(n.IndexBlocks+n.SingleIndexes)), int64(index*stored)
 	n.FilterConsulted = g.asks(l, to)
 	switch keys := float64(cmp.Or(l.FilterKeys, l.Keys)); {
-	case l.FilterBytes > 0 && g.present.FilterBits > 0 && g.kind.FilterBytes == nil:
-		n.FilterBytes = int64(float64(l.FilterBytes) * bits / g.present.On(n.Level).FilterBits)
-		if l.last && !n.FilterConsulted && !g.kind.GoesOn {
+	case l.FilterBytes > 0 && g.present.FilterBits > 0 && g.model.FilterBytes == nil:
+		n.FilterBytes = int64(float64(l.FilterBytes) * bits / g.present.ForLevel(n.Level).FilterBits)
+		if l.last && !n.FilterConsulted && !g.model.NoEarlyExit {
 			n.FilterBytes = 0
 		}
 	case n.FilterConsulted:
@@ -142,33 +142,33 @@ func (l *level) with(g *Gets, to Tables) engine.Level {
 }
 
 // divides reports whether an index of so many bytes is divided.
-func (g *Gets) divides(to Tables, index float64) bool {
-	return to.IndexBytes > 0 && (g.kind.AlwaysTop || index > float64(to.IndexBytes))
+func (g *Gets) divides(to TableOptions, index float64) bool {
+	return to.IndexBytes > 0 && (g.model.AlwaysTop || index > float64(to.IndexBytes))
 }
 
 // parts are those of an index and of a filter, of which the index alone would have so many.
-func (g *Gets) parts(to Tables, index, filterBytes float64) (ofIndex, ofFilter float64) {
-	if !to.PartedFilters {
+func (g *Gets) parts(to TableOptions, index, filterBytes float64) (ofIndex, ofFilter float64) {
+	if !to.PartitionFilters {
 		return index, 0
 	}
-	ofFilter = math.Ceil(filterBytes / (g.kind.PartFull * float64(to.IndexBytes)))
-	if g.kind.Coupled {
-		most := math.Max(index, ofFilter)
-		return most, most
+	ofFilter = math.Ceil(filterBytes / (g.model.PartFull * float64(to.IndexBytes)))
+	if g.model.CoupledPartitions {
+		maximum := math.Max(index, ofFilter)
+		return maximum, maximum
 	}
 	return index, ofFilter
 }
 
 // filterBytes are those of a filter with so many bytes of bits.
 func (g *Gets) filterBytes(bits, dataBlocks, dataBytes float64) float64 {
-	if g.kind.FilterBytes == nil || bits == 0 {
+	if g.model.FilterBytes == nil || bits == 0 {
 		return bits
 	}
-	return g.kind.FilterBytes(bits, dataBlocks, dataBytes)
+	return g.model.FilterBytes(bits, dataBlocks, dataBytes)
 }
 
 // divide is how a table is divided into blocks.
-func (g *Gets) divide(f *file, to Tables) table {
+func (g *Gets) divide(f *file, to TableOptions) table {
 	t := table{file: f, level: g.levelOf(f)}
 	if t.level == nil {
 		return t
@@ -182,7 +182,7 @@ func (g *Gets) divide(f *file, to Tables) table {
 	if keys == 0 {
 		keys = f.dataBytes * t.keysPerByte
 	}
-	on, now := to.On(f.level), g.present.On(f.level)
+	on, now := to.ForLevel(f.level), g.present.ForLevel(f.level)
 	t.filterBytes = g.filterBytes(on.FilterBits*keys/8*t.filterOf, t.dataBlocks, f.dataBytes*g.stored(t.level, to))
 	t.asks = g.asks(t.level, to)
 	t.perPartition, t.partitions = t.dataBlocks, 1
@@ -190,24 +190,24 @@ func (g *Gets) divide(f *file, to Tables) table {
 		t.perPartition = math.Max(1, meanBlock(t.indexEntry, to.IndexBytes)/t.indexEntry)
 		t.partitions = math.Ceil(t.dataBlocks / t.perPartition)
 	}
-	if t.asks && to.PartedFilters {
+	if t.asks && to.PartitionFilters {
 		index := t.partitions
 		if t.partitions, t.filterParts = g.parts(to, index, t.filterBytes); t.partitions > index {
 			t.perPartition = t.dataBlocks / t.partitions
 		}
 	}
-	if t.topEntry = topEntry; !g.kind.Coupled && t.RawKeyBytes > 0 {
+	if t.topEntry = topEntry; !g.model.CoupledPartitions && t.RawKeyBytes > 0 {
 		const sequence = 8
 		t.topEntry = float64(t.RawKeyBytes)/float64(t.Keys) - sequence + otherEntry
 	}
-	t.twoLevels = to.IndexBytes > 0 && (g.kind.AlwaysTop || t.partitions > 1)
+	t.twoLevels = to.IndexBytes > 0 && (g.model.AlwaysTop || t.partitions > 1)
 	t.passes, t.passed = 1, 1
 	if t.asks {
-		t.passes = g.kind.Rate(on, keys)
+		t.passes = g.model.Rate(on, keys)
 	}
 	if g.asks(t.level, g.present) {
 		if t.passed = t.level.passed; t.passed == 0 {
-			t.passed = g.kind.Rate(now, keys)
+			t.passed = g.model.Rate(now, keys)
 		}
 	}
 	t.numbers = make([]uint32, partitionsAt+int(t.partitions)+int(t.dataBlocks)+1+int(t.filterParts))
@@ -216,8 +216,8 @@ func (g *Gets) divide(f *file, to Tables) table {
 
 // writer makes the accesses.
 type writer struct {
-	to     Tables
-	kind   *Kind
+	to     TableOptions
+	kind   *TableModel
 	luck   uint64
 	t      *cachesim.Trace
 	tables []table
@@ -294,7 +294,7 @@ func (w *writer) visit(g *Gets, from, to, key uint32, asked, read, finds bool) {
 			break
 		}
 	}
-	beyond := !finds && g.beyond > 0
+	beyond := !finds && g.separatorGap > 0
 	topped, filtered, first := false, !t.asks, true
 	filter := func() {
 		if !filtered {
@@ -302,7 +302,7 @@ func (w *writer) visit(g *Gets, from, to, key uint32, asked, read, finds bool) {
 		}
 		filtered = true
 	}
-	if w.kind.TopLast {
+	if w.kind.FilterBeforeIndex {
 		filter()
 	}
 	for i, n := range accesses {
@@ -310,7 +310,7 @@ func (w *writer) visit(g *Gets, from, to, key uint32, asked, read, finds bool) {
 		case engine.Filter:
 			filter()
 		case engine.TopIndex, engine.SingleIndex:
-			if topped = reads || !w.kind.TopLast; topped {
+			if topped = reads || !w.kind.FilterBeforeIndex; topped {
 				w.top(t)
 			}
 			if !asked {
@@ -327,12 +327,12 @@ func (w *writer) visit(g *Gets, from, to, key uint32, asked, read, finds bool) {
 		}
 	}
 	if appears {
-		if w.kind.TopLast && !topped {
+		if w.kind.FilterBeforeIndex && !topped {
 			w.top(t)
 		}
 		w.data(t, at)
 	}
-	if beyond && reads && share(key, t.number+4) < g.beyond*t.entryBytes/t.blockBytes {
+	if beyond && reads && share(key, t.number+4) < g.separatorGap*t.entryBytes/t.blockBytes {
 		w.data(t, at+t.blockBytes)
 	}
 }
@@ -354,8 +354,8 @@ func (t *table) hashed(at float64) float64 {
 		n, end := math.Max(1, t.blockBytes/t.entryBytes), 0.0
 		for i := range int(t.dataBlocks) {
 			z := math.Sqrt2 * math.Erfinv(2*share(uint32(i), t.number+5)-1)
-			const least = 0.01
-			end += math.Pow(math.Max(least, 1-1/(9*n)+z/(3*math.Sqrt(n))), 3)
+			const minimum = 0.01
+			end += math.Pow(math.Max(minimum, 1-1/(9*n)+z/(3*math.Sqrt(n))), 3)
 			t.edges = append(t.edges, end)
 		}
 	}
@@ -370,12 +370,12 @@ func (t *table) hashed(at float64) float64 {
 // filter asks for the filter, or for the part of it of a place among a table's raw data.
 func (w *writer) filter(t *table, at float64) {
 	if t.filterParts == 0 {
-		if !w.to.Outside {
+		if !w.to.MetadataOutsideCache {
 			w.ask(t, filterAt, engine.Filter, t.filterBytes, t.filterBytes, w.pinned(t, false)|w.kind.Filters)
 		}
 		return
 	}
-	if !w.to.Outside {
+	if !w.to.MetadataOutsideCache {
 		bytes := t.topEntry * t.filterParts
 		w.ask(t, filterAt, engine.Filter, bytes, bytes, w.pinned(t, true)|w.kind.Indexes)
 	}
@@ -393,7 +393,7 @@ func (w *writer) pinned(t *table, top bool) cachesim.Marks {
 }
 
 func (w *writer) top(t *table) {
-	if w.to.Outside {
+	if w.to.MetadataOutsideCache {
 		return
 	}
 	mark := w.pinned(t, t.twoLevels) | w.kind.Indexes

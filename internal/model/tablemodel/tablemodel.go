@@ -27,33 +27,33 @@ import (
 	"github.com/statelab/statelab/internal/model/trace"
 )
 
-// Tables are the settings of tables that decide which blocks a Get accesses. Sizes are in bytes,
+// TableOptions are the settings of tables that decide which blocks a Get accesses. Sizes are in bytes,
 // before compression.
-type Tables struct {
+type TableOptions struct {
 	BlockBytes int64   // at which a data block is closed
 	IndexBytes int64   // at which an index is divided into blocks, as one of them is closed; 0: it never is
 	FilterBits float64 // of a key; 0: no filters
 
 	// LastFilters: a Get asks the filters of the last level, too.
-	LastFilters   bool
-	PartedFilters bool // divided as indexes are
-	Outside       bool // filters and indexes that are not divided are in memory beside the cache
+	LastFilters          bool
+	PartitionFilters     bool // divided as indexes are
+	MetadataOutsideCache bool // filters and indexes that are not divided are in memory beside the cache
 
 	// Compression of blocks, in small letters; "": that of the present ones.
 	Compression string
-	// MoreBits are those of a key that each level has beyond the one below it; the last one has FilterBits. The same memory lets fewer
+	// ExtraBitsPerLevel are those of a key that each level has beyond the one below it; the last one has FilterBits. The same memory lets fewer
 	// Gets pass in vain, as a level has fewer keys the higher it is (Monkey: Dayan, Athanassoulis, Idreos, SIGMOD 2017).
-	MoreBits float64
+	ExtraBitsPerLevel float64
 
 	BufferBytes int64 // of a memtable, which changes no tables; 0: memtables do not fill
 }
 
-// On are the settings of the tables of a level.
-func (t Tables) On(level int) Tables {
+// ForLevel returns the settings of the tables of a level.
+func (t TableOptions) ForLevel(level int) TableOptions {
 	if t.FilterBits > 0 {
-		t.FilterBits += t.MoreBits * float64(engine.ModelLevels-1-level)
+		t.FilterBits += t.ExtraBitsPerLevel * float64(engine.ModelLevels-1-level)
 	}
-	t.MoreBits = 0
+	t.ExtraBitsPerLevel = 0
 	return t
 }
 
@@ -77,57 +77,57 @@ func Compression(word string) string {
 
 // FilterRate is the share of keys that a filter lets pass although its table lacks them, in a table of
 // so many keys.
-type FilterRate func(to Tables, keys float64) float64
+type FilterRate func(to TableOptions, keys float64) float64
 
-// Kind is how an engine writes tables, asks for their blocks and keeps them in its cache, and what it calls
+// TableModel is how an engine writes tables, asks for their blocks and keeps them in its cache, and what it calls
 // their options. The zero value is Pebble's.
-type Kind struct {
+type TableModel struct {
 	Charge int64 // that the cache adds to each block; 0: the model of the cache does
 	Rate   FilterRate
 	// BlockBytes is the mean size of a data block of a level, in which entries have so many bytes.
-	BlockBytes func(l engine.Level, entryBytes float64, to Tables) float64
+	BlockBytes func(l engine.Level, entryBytes float64, to TableOptions) float64
 	// FilterBytes is what a table's filter takes for so many bytes of bits; nil: as many.
 	FilterBytes func(bits, dataBlocks, dataBytes float64) float64
 	// Cached is what the cache takes for a block with so much content; nil: as much.
-	Cached func(kind engine.BlockType, bytes float64, to Tables) float64
+	Cached func(kind engine.BlockType, bytes float64, to TableOptions) float64
 	// Stored is the share of a data block's bytes that it has when it is stored; nil: it is the same for all sizes.
 	Stored       func(blockBytes int64, compression string) float64
 	Compression  string   // the present one
 	Compressions []string // that may take its place
 
-	// GoesOn: what asks the last level's filters looks into all levels below the one that has the key, as Pebble's
+	// NoEarlyExit: what asks the last level's filters looks into all levels below the one that has the key, as Pebble's
 	// iterators do. Of other engines those filters are a matter of options.
-	GoesOn    bool
-	TopLast   bool // the index is asked only if the filter lets the Get pass
-	AlwaysTop bool // an index that may be divided has a top, even of one part
-	// Beyond is how far a block reaches, by its index, into the gap behind its last key: a Get of a key therein
+	NoEarlyExit       bool
+	FilterBeforeIndex bool // the index is asked only if the filter lets the Get pass
+	AlwaysTop         bool // an index that may be divided has a top, even of one part
+	// SeparatorGap is how far a block reaches, by its index, into the gap behind its last key: a Get of a key therein
 	// reads the next block, too. It is measured where enough of the Gets that are read show it.
-	Beyond        float64
-	Coupled       bool    // where a filter is divided, the index is, too
-	PartFull      float64 // how full parts of filters are
-	Trailer       int     // bytes behind a stored block; 0: sizes of stored indexes are not known
-	Filters       cachesim.Marks
-	Indexes       cachesim.Marks // and the tops of filters
-	PinTop, PinL0 bool           // what stays in the cache: tops, all of level 0
-	MemTables     int64          // bytes beside the cache, while the program writes; 0: they are in it
-	BufferOption  string         // sets the size of one
+	SeparatorGap      float64
+	CoupledPartitions bool    // where a filter is divided, the index is, too
+	PartFull          float64 // how full parts of filters are
+	Trailer           int     // bytes behind a stored block; 0: sizes of stored indexes are not known
+	Filters           cachesim.Marks
+	Indexes           cachesim.Marks // and the tops of filters
+	PinTop, PinL0     bool           // what stays in the cache: tops, all of level 0
+	MemTables         int64          // bytes beside the cache, while the program writes; 0: they are in it
+	BufferOption      string         // sets the size of one
 
-	Options []Option
-	Words   func(Tables) map[string]string
+	Options   []Option
+	OptionMap func(TableOptions) map[string]string
 	// Snippet sets the options, and the size of the cache.
-	Snippet func(to Tables, cacheBytes int64) string
+	Snippet func(to TableOptions, cacheBytes int64) string
 	Lookup  string  // what looks a key up and asks the last level's filters, where that is not a Get
 	Rewrite string  // what in the engine rewrites all tables
 	Error   float64 // share by which predictions were off when they were tested
 }
 
 // Option is one that is varied: all tables that differ from those given in it.
-type Option func(from Tables) []Tables
+type Option func(from TableOptions) []TableOptions
 
 // Values is an option with these values, which set puts into tables.
-func Values[T any](set func(*Tables, T), values ...T) Option {
-	return func(from Tables) []Tables {
-		all := make([]Tables, len(values))
+func Values[T any](set func(*TableOptions, T), values ...T) Option {
+	return func(from TableOptions) []TableOptions {
+		all := make([]TableOptions, len(values))
 		for i, v := range values {
 			all[i] = from
 			set(&all[i], v)
@@ -138,29 +138,29 @@ func Values[T any](set func(*Tables, T), values ...T) Option {
 
 // Gets are accesses as they are.
 type Gets struct {
-	present Tables
-	kind    Kind
+	present TableOptions
+	model   TableModel
 	asIs    *cachesim.Trace // exact, if the accesses that were read show more than the cache sees
 	levels  []level
 	shapes  map[shape]float64
 	files   []file
 
-	blocks   []place
-	accesses []uint32
-	ends     []uint32  // of each Get's accesses
-	keys     []uint32  // the rank of each Get's key among all of them
-	within   []float32 // of each access to a data block: the share of the block that lies before the key
-	found    []bool
-	beyond   float64 // see Kind
-	warmup   int
-	opening  bool
-	spans    [][]span // see below; nil: not looked for yet
+	blocks       []place
+	accesses     []uint32
+	ends         []uint32  // of each Get's accesses
+	keys         []uint32  // the rank of each Get's key among all of them
+	within       []float32 // of each access to a data block: the share of the block that lies before the key
+	found        []bool
+	separatorGap float64 // see Kind
+	warmup       int
+	opening      bool
+	spans        [][]span // see below; nil: not looked for yet
 }
 
 // shape is a level with tables of some settings.
 type shape struct {
 	level int
-	to    Tables
+	to    TableOptions
 }
 
 // level is what the tables of a level have in common.
@@ -198,10 +198,10 @@ type place struct {
 	file int32
 }
 
-// Of are no Gets, of a database with these levels. What their blocks take in a cache includes the charge of
+// New returns no Gets yet, of a database with these levels. What their blocks take in a cache includes the charge of
 // the kind.
-func Of(levels []engine.Level, kind Kind, present Tables) (*Gets, error) {
-	g := &Gets{present: present, kind: kind}
+func New(levels []engine.Level, kind TableModel, present TableOptions) (*Gets, error) {
+	g := &Gets{present: present, model: kind}
 	return g, g.measure(levels)
 }
 
@@ -216,7 +216,7 @@ func (g *Gets) AsIs(t *cachesim.Trace) {
 		}
 	}
 	for i := range g.levels {
-		if g.kind.Cached != nil && blocks[i] > 0 {
+		if g.model.Cached != nil && blocks[i] > 0 {
 			g.levels[i].cached = bytes[i] / blocks[i]
 		}
 	}
@@ -314,7 +314,7 @@ func (g *Gets) measureData() error {
 
 // measureIndexes measures how much of an index is stored where the levels do not tell.
 func (g *Gets) measureIndexes() {
-	if g.kind.Trailer > 0 {
+	if g.model.Trailer > 0 {
 		return
 	}
 	raw, stored := make([]float64, len(g.levels)), make([]float64, len(g.levels))
@@ -394,17 +394,17 @@ func (g *Gets) measure(levels []engine.Level) error {
 		if l.Keys <= 0 || l.DataBlocks <= 0 || l.DataBytes <= 0 || !l.InCacheKnown {
 			return fmt.Errorf("tablemodel: level %d does not tell what its blocks hold", l.Level)
 		}
-		raw := float64(l.DataCacheBytes - g.kind.Charge*l.DataBlocks)
+		raw := float64(l.DataCacheBytes - g.model.Charge*l.DataBlocks)
 		v := level{Level: l, entryBytes: raw / float64(l.Keys), rawPerStored: raw / float64(l.DataBytes), keysPerByte: float64(l.Keys) / float64(l.DataBytes), cut: 1}
 		v.cut = raw / float64(l.DataBlocks) / g.blockBytes(&v, g.present)
-		index := float64(l.IndexCacheBytes - g.kind.Charge*(l.IndexBlocks+l.SingleIndexes))
+		index := float64(l.IndexCacheBytes - g.model.Charge*(l.IndexBlocks+l.SingleIndexes))
 		v.indexEntry, v.indexRatio = index/float64(l.DataBlocks), 1
-		if g.kind.Trailer > 0 && index > 0 {
+		if g.model.Trailer > 0 && index > 0 {
 			v.indexRatio = float64(l.IndexBytes) / index
 		}
 		v.filterOf, v.passedOver = 1, !l.FilterConsulted && (g.present.FilterBits > 0 || l.Level == engine.ModelLevels-1)
-		if l.FilterBytes > 0 && g.present.FilterBits > 0 && g.kind.FilterBytes == nil {
-			v.filterOf = 8 * float64(l.FilterBytes) / (g.present.On(l.Level).FilterBits * float64(cmp.Or(l.FilterKeys, l.Keys)))
+		if l.FilterBytes > 0 && g.present.FilterBits > 0 && g.model.FilterBytes == nil {
+			v.filterOf = 8 * float64(l.FilterBytes) / (g.present.ForLevel(l.Level).FilterBits * float64(cmp.Or(l.FilterKeys, l.Keys)))
 		}
 		g.levels[l.Level], last = v, max(last, l.Level)
 	}
@@ -416,12 +416,12 @@ func (g *Gets) measure(levels []engine.Level) error {
 }
 
 // blockBytes is the mean content of a level's data blocks with settings to.
-func (g *Gets) blockBytes(l *level, to Tables) float64 {
-	at := shape{l.Level.Level, Tables{BlockBytes: to.BlockBytes}}
+func (g *Gets) blockBytes(l *level, to TableOptions) float64 {
+	at := shape{l.Level.Level, TableOptions{BlockBytes: to.BlockBytes}}
 	if _, known := g.shapes[at]; !known {
 		rule := meanBlock(l.entryBytes, to.BlockBytes)
-		if g.kind.BlockBytes != nil {
-			rule = g.kind.BlockBytes(l.Level, l.entryBytes, to)
+		if g.model.BlockBytes != nil {
+			rule = g.model.BlockBytes(l.Level, l.entryBytes, to)
 		}
 		g.shapes[at] = l.cut * rule
 	}
@@ -429,20 +429,20 @@ func (g *Gets) blockBytes(l *level, to Tables) float64 {
 }
 
 // stored is by what factor data blocks of other settings compress worse than those of a level that are there.
-func (g *Gets) stored(l *level, to Tables) float64 {
+func (g *Gets) stored(l *level, to TableOptions) float64 {
 	switch {
 	case to.Compression == NoCompression:
 		const behindBlock = 5 // bytes, of engines with such tables
 		return l.rawPerStored * (1 + behindBlock/g.blockBytes(l, to))
-	case g.kind.Stored == nil || to.BlockBytes == g.present.BlockBytes && to.Compression == "":
+	case g.model.Stored == nil || to.BlockBytes == g.present.BlockBytes && to.Compression == "":
 		return 1
 	}
-	return g.kind.Stored(to.BlockBytes, to.Compression) / g.kind.Stored(g.present.BlockBytes, "")
+	return g.model.Stored(to.BlockBytes, to.Compression) / g.model.Stored(g.present.BlockBytes, "")
 }
 
 // storedIndex is the share of an index block's bytes that it has when it is stored with settings to, and present that
 // of those that are there.
-func (g *Gets) storedIndex(present float64, to Tables) float64 {
+func (g *Gets) storedIndex(present float64, to TableOptions) float64 {
 	ratio := map[string]float64{"snappy": 0.62, "lz4": 0.62, "zstd": 0.5} // of hashed keys, measured (docs/tuning.md)
 	switch {
 	case to.Compression == "":
@@ -450,12 +450,12 @@ func (g *Gets) storedIndex(present float64, to Tables) float64 {
 	case to.Compression == NoCompression:
 		return 1
 	}
-	return math.Min(1, present*ratio[to.Compression]/cmp.Or(ratio[g.kind.Compression], 1))
+	return math.Min(1, present*ratio[to.Compression]/cmp.Or(ratio[g.model.Compression], 1))
 }
 
 // asks reports whether Gets ask the filters of a level.
-func (g *Gets) asks(l *level, to Tables) bool {
-	return to.FilterBits > 0 && (to.LastFilters || !l.passedOver && (g.kind.GoesOn || !l.last))
+func (g *Gets) asks(l *level, to TableOptions) bool {
+	return to.FilterBits > 0 && (to.LastFilters || !l.passedOver && (g.model.NoEarlyExit || !l.last))
 }
 
 // measureFiles works out how large the tables are.
@@ -466,8 +466,8 @@ func (g *Gets) measureFiles() {
 		case engine.Data:
 			f.dataBytes = max(f.dataBytes, float64(b.Offset)+float64(b.DiskBytes))
 		case engine.Filter:
-			if l := g.levelOf(f); l != nil && g.present.FilterBits > 0 && !g.present.PartedFilters && g.kind.FilterBytes == nil {
-				f.filterKeys = 8 * float64(b.Bytes) / g.present.On(f.level).FilterBits / l.filterOf
+			if l := g.levelOf(f); l != nil && g.present.FilterBits > 0 && !g.present.PartitionFilters && g.model.FilterBytes == nil {
+				f.filterKeys = 8 * float64(b.Bytes) / g.present.ForLevel(f.level).FilterBits / l.filterOf
 			}
 		}
 	}
@@ -522,8 +522,8 @@ func (g *Gets) measureGaps() {
 			g.levels[i].passed = passed[i] / asks[i]
 		}
 	}
-	if g.beyond = g.kind.Beyond; entries > enough {
-		g.beyond = twice / entries
+	if g.separatorGap = g.model.SeparatorGap; entries > enough {
+		g.separatorGap = twice / entries
 	}
 }
 

@@ -80,7 +80,7 @@ func write(t testing.TB, seed uint64, gets int) written {
 			t.Errorf("%d Gets too many with %d accesses", int64(told), n)
 		}
 	}
-	if at != gets || int(perGet.Gets) != gets || perGet.Most != len(perGet.ByAccesses)-1 || perGet.Formula != 2*perGet.Levels+1 {
+	if at != gets || int(perGet.Gets) != gets || perGet.Max != len(perGet.ByAccesses)-1 || perGet.Formula != 2*perGet.Levels+1 {
 		t.Errorf("accesses of Gets: %+v", perGet)
 	}
 	result.bytes = out.Bytes()

@@ -187,7 +187,7 @@ func hashKey(key []byte) uint64 {
 // trace's first Get that stands for the opening of tables is none.
 type PerGet struct {
 	Levels int    `json:"levels"` // whose blocks were asked for, L0 counted once
-	Most   int    `json:"most"`   // accesses of one Get
+	Max    int    `json:"most"`   // accesses of one Get
 	Gets   uint64 `json:"gets"`
 	// Formula is (X-1)*2+3 with X levels: the worst case of a Get as the study of
 	// bench_kvdb has it. Beyond is the share of Gets with more accesses.
@@ -198,14 +198,14 @@ type PerGet struct {
 	ByAccesses []uint64 `json:"by_accesses"`
 }
 
-const mostAccessesTold = 64
+const maxAccessesTold = 64
 
 // spread counts the Gets of a writer.
 type spread struct {
 	opening    bool   // the next Get is the opening
 	levels     uint64 // a bit each
-	most       int
-	byAccesses [mostAccessesTold + 1]uint64
+	maximum    int
+	byAccesses [maxAccessesTold + 1]uint64
 }
 
 func (s *spread) block(b cachesim.Block) {
@@ -219,12 +219,12 @@ func (s *spread) get(accesses int) {
 		s.opening = false
 		return
 	}
-	s.most = max(s.most, accesses)
-	s.byAccesses[min(accesses, mostAccessesTold)]++
+	s.maximum = max(s.maximum, accesses)
+	s.byAccesses[min(accesses, maxAccessesTold)]++
 }
 
 func (s *spread) perGet() PerGet {
-	p := PerGet{Levels: bits.OnesCount64(s.levels), Most: s.most}
+	p := PerGet{Levels: bits.OnesCount64(s.levels), Max: s.maximum}
 	if p.Levels > 0 {
 		p.Formula = (p.Levels-1)*2 + 3
 	}
@@ -237,6 +237,6 @@ func (s *spread) perGet() PerGet {
 	if p.Gets > 0 {
 		p.Beyond = float64(beyond) / float64(p.Gets)
 	}
-	p.ByAccesses = s.byAccesses[:min(s.most, mostAccessesTold)+1]
+	p.ByAccesses = s.byAccesses[:min(s.maximum, maxAccessesTold)+1]
 	return p
 }

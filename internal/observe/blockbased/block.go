@@ -140,7 +140,7 @@ func (t *table) decodedBytes(compression byte, payload []byte) (size int, rest [
 	gain := 0                                       // beyond what the compression reaches
 	if t.format == 0 && compression > snappyBlock { // what the numbers mean is RocksDB's
 		return 0, nil, engine.Fail(engine.CodeUnsupported, "its compression (%d) is not supported in tables of LevelDB", compression).
-			With("let the program that owns the database write a copy with snappy, or without compression")
+			WithRemedy("let the program that owns the database write a copy with snappy, or without compression")
 	}
 	switch compression {
 	case notCompressed:
@@ -222,14 +222,14 @@ type rows struct {
 // footerOf reads the end of a block: the number of restart points, and whether a hash index
 // stands behind them.
 func footerOf(content []byte) (restarts int, hashed bool, err error) {
-	const hashBit, uniformBit, most = 1 << 31, 1 << 29, 1<<28 - 1
+	const hashBit, uniformBit, maximum = 1 << 31, 1 << 29, 1<<28 - 1
 	if len(content) < 4 {
 		return 0, false, errors.New("block is too small")
 	}
 	packed := le32(content[len(content)-4:])
 	// Bit 29 only hints at how to search.
 	n := packed &^ (hashBit | uniformBit)
-	if n > most {
+	if n > maximum {
 		return 0, false, errors.New("keys and values are stored apart, or in another way that is not supported")
 	}
 	return int(n), packed&hashBit != 0, nil

@@ -7,14 +7,14 @@ import (
 	"strconv"
 )
 
-// mostCacheKeys bounds what a trace's header holds.
-const mostCacheKeys = 50_000
+// maxCacheKeys bounds what a trace's header holds.
+const maxCacheKeys = 50_000
 
 // CacheKeys are the two words by which the block cache knows a table's file, for each file: with a
 // block's offset they decide in which shard it is. They follow from the ids of the database and of the
 // session that wrote the table.
 func (r *Resolver) CacheKeys() map[uint64][2]uint64 {
-	if len(r.All) > mostCacheKeys {
+	if len(r.All) > maxCacheKeys {
 		return nil
 	}
 	keys := make(map[uint64][2]uint64, len(r.All))

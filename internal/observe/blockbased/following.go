@@ -66,8 +66,8 @@ func (f *Following) Changes(int64, bool) (changes []lsmtail.Change, held int64) 
 	return f.Database.Changes(), 0
 }
 
-// Source resolves the Gets of some families, each at its moment (lsmtail.At); LevelDB's is the default one. The first byte of a key says which of them is
-// asked. Nothing may be followed any more, and it can be called once. The Following stays open.
+// Source resolves the Gets of some families, each at its moment (lsmtail.AppendTime); LevelDB's is the default one. The first byte of a key
+// says which of them is asked. Nothing may be followed any more, and it can be called once. The Following stays open.
 func (f *Following) Source(names []string) (*Mix, error) {
 	if err := f.Failed(); err != nil {
 		return nil, err

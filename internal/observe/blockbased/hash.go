@@ -32,7 +32,7 @@ const xxh3Secret = "\xb8\xfe\x6c\x39\x23\xa4\x4b\xbe\x7c\x01\x81\x2c\xf7\x21\xad
 
 const (
 	secretBytes = len(xxh3Secret)
-	secretLeast = 136 // what hashes of up to 240 bytes use
+	secretMin   = 136 // what hashes of up to 240 bytes use
 	stripeBytes = 64
 	blockBytes  = stripeBytes * (secretBytes - stripeBytes) / 8
 )
@@ -79,7 +79,7 @@ func middle(b []byte, seed uint64) uint64 {
 		for i := 8; i < n/16; i++ {
 			acc += mix16(b[16*i:], 16*(i-8)+3, seed)
 		}
-		return avalanche(acc + mix16(b[n-16:], secretLeast-17, seed))
+		return avalanche(acc + mix16(b[n-16:], secretMin-17, seed))
 	}
 	for i := (n - 1) / 32; i >= 0; i-- {
 		acc += mix16(b[16*i:], 32*i, seed)

@@ -50,5 +50,5 @@ func (r *Resolver) Describe(levels []engine.Level, charge func(*cachesim.Block) 
 	return nil
 }
 
-// Outside reports whether filters and indexes stay in memory with open tables, not in the block cache.
-func (r *Resolver) Outside() bool { return !r.reading.MetadataInCache }
+// MetadataOutsideCache reports whether filters and indexes stay in memory with open tables, not in the block cache.
+func (r *Resolver) MetadataOutsideCache() bool { return !r.reading.MetadataInCache }

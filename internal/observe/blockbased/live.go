@@ -92,13 +92,13 @@ func (t *Table) Index() (offset uint64, bytes int, err error) {
 	return t.Root.Offset, len(content), err
 }
 
-// Learn tells what lies where in a table. It is a blockio.Learner, but tells no sizes.
-func Learn(path string) (_ *blockio.Anatomy, err error) {
+// Learn tells what lies where in a table. It is a blockio.LayoutReader, but tells no sizes.
+func Learn(path string) (_ *blockio.TableLayout, err error) {
 	t, err := OpenTable(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
 	layout, err := blockio.NewBlockMap(t.Blocks(), t.Bytes)
-	return &blockio.Anatomy{Map: layout, TableBytes: t.Bytes}, err
+	return &blockio.TableLayout{Map: layout, TableBytes: t.Bytes}, err
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
 
-// mostTogether is how many Gets of a batch RocksDB makes together (MultiGetContext::MAX_BATCH_SIZE).
-const mostTogether = 32
+// maxTogether is how many Gets of a batch RocksDB makes together (MultiGetContext::MAX_BATCH_SIZE).
+const maxTogether = 32
 
 // together is a Get of a batch.
 type together struct {
@@ -36,7 +36,7 @@ func (r *Resolver) InBatches(gets, warmup, before uint64) {
 // EndsBatch implements lookuppath.Batcher.
 func (r *Resolver) EndsBatch() func(made uint64) bool { return r.endsBatch }
 
-// GetMany implements lookuppath.BatchWalker as RocksDB's MultiGet: in the order of the keys, some at a time, table by table.
+// GetMany implements lookuppath.BatchPathResolver as RocksDB's MultiGet: in the order of the keys, some at a time, table by table.
 // (Source: Version::MultiGet, FilePickerMultiGet and BlockBasedTable::MultiGet.)
 func (w *Walker) GetMany(keys [][]byte, known, found []bool, numbers []uint32) ([]uint32, error) {
 	w.numbers, w.many = numbers, w.many[:0]
@@ -44,7 +44,7 @@ func (w *Walker) GetMany(keys [][]byte, known, found []bool, numbers []uint32) (
 		w.many = append(w.many, together{asked: asked{key: key, known: known[i]}, at: i})
 	}
 	slices.SortStableFunc(w.many, func(a, b together) int { return bytes.Compare(a.key, b.key) })
-	for some := range slices.Chunk(w.many, mostTogether) {
+	for some := range slices.Chunk(w.many, maxTogether) {
 		if err := w.getTogether(some); err != nil {
 			return w.numbers, err
 		}

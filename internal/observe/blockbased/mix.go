@@ -108,8 +108,8 @@ func (m *Mix) CacheKeys() map[uint64][2]uint64 {
 }
 
 // Walk implements lookuppath.Source.
-func (m *Mix) Walk() lookuppath.Walker {
-	w := &mixWalker{m: m, walkers: make([]lookuppath.Walker, len(m.members)), learn: make([][]uint32, len(m.members))}
+func (m *Mix) Walk() lookuppath.PathResolver {
+	w := &mixWalker{m: m, walkers: make([]lookuppath.PathResolver, len(m.members)), learn: make([][]uint32, len(m.members))}
 	for i, r := range m.members {
 		w.walkers[i] = r.Walk()
 	}
@@ -118,11 +118,11 @@ func (m *Mix) Walk() lookuppath.Walker {
 
 type mixWalker struct {
 	m       *Mix
-	walkers []lookuppath.Walker
+	walkers []lookuppath.PathResolver
 	learn   [][]uint32
 }
 
-// Get implements lookuppath.Walker.
+// Get implements lookuppath.PathResolver.
 func (w *mixWalker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, found bool, err error) {
 	if len(key) == 0 || int(key[0]) >= len(w.walkers) {
 		return dst[:0], false, fmt.Errorf("the key %x belongs to none of %d families", key, len(w.walkers))
@@ -135,7 +135,7 @@ func (w *mixWalker) Get(key []byte, known bool, dst []uint32) (numbers []uint32,
 	return numbers, found, err
 }
 
-// Learn implements lookuppath.Walker.
+// Learn implements lookuppath.PathResolver.
 func (w *mixWalker) Learn(numbers []uint32) error {
 	for i := range w.learn {
 		w.learn[i] = w.learn[i][:0]
@@ -182,17 +182,17 @@ func (m *Mix) Keys(shares []float64, missing float64, gets, seed uint64, failed 
 	}
 }
 
-// mostDraws bounds the search for an entry that is not a deletion.
-const mostDraws = 1000
+// maxDraws bounds the search for an entry that is not a deletion.
+const maxDraws = 1000
 
 // draw appends the key of a random entry to key.
 func (r *Resolver) draw(rng *rand.Rand, in *buffer, key []byte) ([]byte, error) {
 	if r.firstBlob == 0 {
 		return key, errors.New("the column family has no tables")
 	}
-	for range mostDraws {
+	for range maxDraws {
 		number := rng.Uint32N(r.firstBlob)
-		t := r.Of(number)
+		t := r.ByNumber(number)
 		if number-t.First < t.FirstData {
 			continue
 		}

@@ -51,12 +51,12 @@ func levelReading(filters bool, blockBytes int) Reading {
 
 // retried opens until no file vanishes meanwhile.
 func retried(dir string, open func() (*Resolver, error)) (r *Resolver, err error) {
-	err = livedir.Again(dir, func() (err error) {
+	err = livedir.Retry(dir, func() (err error) {
 		r, err = open()
 		return err
 	}, errCut)
 	if err != nil {
-		return nil, engine.Fail(engine.CodeOf(err), "resolve %s: %w", dir, err).With(failure.Measure, dir)
+		return nil, engine.Fail(engine.CodeOf(err), "resolve %s: %w", dir, err).WithRemedy(failure.Measure, dir)
 	}
 	return r, nil
 }

@@ -71,7 +71,7 @@ func (t *QueryTrace) Info() kvlog.Info {
 func (t *QueryTrace) Close() error { return nil }
 
 func (t *QueryTrace) damage(err error) error {
-	return engine.Fail(engine.CodeDamaged, "%s: record %d: %w", t.name, t.records, err).With(
+	return engine.Fail(engine.CodeDamaged, "%s: record %d: %w", t.name, t.records, err).WithRemedy(
 		"trace again, and end the trace (DB::EndTrace) before the file is copied")
 }
 

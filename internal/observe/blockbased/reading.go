@@ -79,8 +79,8 @@ func readOptions(dir, family, asked string) (own Options, logs string, err error
 // none is how an option says that there is nothing.
 const none = "nullptr"
 
-// MostNumber is more than any size of bytes.
-const MostNumber = 1 << 60
+// MaxNumber is more than any size of bytes.
+const MaxNumber = 1 << 60
 
 // Number is an option's value, or RocksDB's default where nothing is set. RocksDB takes 64M, too.
 func (o Options) Number(name string, otherwise float64) (float64, error) {
@@ -95,7 +95,7 @@ func (o Options) Number(name string, otherwise float64) (float64, error) {
 		}
 	}
 	n, err := strconv.ParseFloat(text, 64)
-	if n *= unit; err != nil || !(n >= 0 && n < MostNumber) {
+	if n *= unit; err != nil || !(n >= 0 && n < MaxNumber) {
 		return 0, fmt.Errorf("option %s=%s must be a number (examples: 67108864, 64M)", name, o[name])
 	}
 	return n, nil

@@ -71,7 +71,7 @@ func (r *Resolver) Block(number uint32) (cachesim.Block, error) {
 	return r.Tables.Block(number)
 }
 
-// Learn implements lookuppath.Walker.
+// Learn implements lookuppath.PathResolver.
 func (w *Walker) Learn(numbers []uint32) error {
 	for _, number := range w.r.Unknown(numbers) {
 		if err := w.r.Tables.Learn(number, &w.buffer.stored); err != nil {

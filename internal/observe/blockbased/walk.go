@@ -49,7 +49,7 @@ type asked struct {
 }
 
 // Walk implements lookuppath.Source.
-func (r *Resolver) Walk() lookuppath.Walker {
+func (r *Resolver) Walk() lookuppath.PathResolver {
 	w := &Walker{r: r, levels: r.levels, memory: r.unflushed}
 	if w.takes = w.take; r.reading.Level {
 		w.takes = w.takeNewest
@@ -60,7 +60,7 @@ func (r *Resolver) Walk() lookuppath.Walker {
 	return w
 }
 
-// Get implements lookuppath.Walker. Every 1024th time a key that is said to be known is looked for, so
+// Get implements lookuppath.PathResolver. Every 1024th time a key that is said to be known is looked for, so
 // that a caller who does not know is found out.
 func (w *Walker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, found bool, err error) {
 	w.asked, w.numbers = asked{key: key, known: known}, dst[:0]

@@ -30,10 +30,10 @@ type WrittenFamily struct {
 	Tables []Written
 }
 
-// Look tells what the tables of all column families hold, by the manifest and the properties of each
+// ReadTableProperties tells what the tables of all column families hold, by the manifest and the properties of each
 // table: three small reads a table.
-func Look(dir string) (families []WrittenFamily, err error) {
-	err = livedir.Again(dir, func() (err error) { // tables vanish while another process compacts them
+func ReadTableProperties(dir string) (families []WrittenFamily, err error) {
+	err = livedir.Retry(dir, func() (err error) { // tables vanish while another process compacts them
 		families, err = look(dir)
 		return err
 	})

@@ -23,11 +23,11 @@ func openDirect(path string, buffers *sync.Pool) (*directFile, error) {
 // directAlign is what the file system asks of offsets: the logical block size
 // of the device on most, 4096 where it does not say (kernels before 6.1).
 func directAlign(fd int) int64 {
-	const assumed, most = 4096, maxDirectAlign
+	const assumed, maximum = 4096, maxDirectAlign
 	var st unix.Statx_t
 	err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &st)
 	align := int64(max(st.Dio_offset_align, st.Dio_mem_align))
-	if err != nil || st.Mask&unix.STATX_DIOALIGN == 0 || align == 0 || align > most || align&(align-1) != 0 {
+	if err != nil || st.Mask&unix.STATX_DIOALIGN == 0 || align == 0 || align > maximum || align&(align-1) != 0 {
 		return assumed
 	}
 	return max(align, 512)

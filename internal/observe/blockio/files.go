@@ -143,13 +143,13 @@ func (ReadOnly) Rename(name, _ string) error { return Refused("rename", name) }
 
 func (ReadOnly) MkdirAll(name string, _ os.FileMode) error { return Refused("make", name) }
 
-// KeepingLogs calls read, which makes an engine read the manifest and then the write-ahead
+// DetectWALRemoval calls read, which makes an engine read the manifest and then the write-ahead
 // logs (*.log) in dirs. With beside, the database's writer may be at work meanwhile: when it
 // flushes a memtable after the engine has read the manifest, the log of that memtable is
 // deleted, or renamed and written anew. The engine takes that for the end of the log and
 // misses its keys without an error. So a log that was there before and is not there
 // afterwards is an error that wraps fs.ErrNotExist: read again.
-func KeepingLogs(dirs []string, beside bool, read func() error) error {
+func DetectWALRemoval(dirs []string, beside bool, read func() error) error {
 	if !beside {
 		return read()
 	}
@@ -202,13 +202,13 @@ func OpenLearning(path string) (*LearningFile, error) {
 	return &LearningFile{file: file, bytes: info.Size(), decoded: map[uint64]int64{}}, nil
 }
 
-// Anatomy makes the anatomy of the table from its blocks, after the caller had
+// TableLayout makes the layout of the table from its blocks, after the caller had
 // all index blocks read through f.
-func (f *LearningFile) Anatomy(blocks []Block, entries uint64) (*Anatomy, error) {
+func (f *LearningFile) TableLayout(blocks []Block, entries uint64) (*TableLayout, error) {
 	if err := f.sampleData(blocks); err != nil {
 		return nil, err
 	}
-	return NewAnatomy(blocks, f.bytes, entries, f.decoded)
+	return NewTableLayout(blocks, f.bytes, entries, f.decoded)
 }
 
 func (f *LearningFile) sampleData(blocks []Block) error {

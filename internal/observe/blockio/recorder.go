@@ -32,9 +32,9 @@ import (
 	"github.com/statelab/statelab/engine"
 )
 
-// Learner reads the anatomy of the table, or the file of separated values, at path, with descriptors
+// LayoutReader reads the anatomy of the table, or the file of separated values, at path, with descriptors
 // and caches of its own.
-type Learner func(path string) (*Anatomy, error)
+type LayoutReader func(path string) (*TableLayout, error)
 
 // Recorder knows the tables of one database and counts their reads.
 type Recorder struct {
@@ -44,7 +44,7 @@ type Recorder struct {
 	// engine has it; nil: nobody. Set it before the first read.
 	Accessed func(engine.Access)
 
-	learn  Learner
+	learn  LayoutReader
 	values sync.Map // the anatomies of files of separated values, by path
 	direct bool
 	pool   *sync.Pool // direct buffers
@@ -58,7 +58,7 @@ type FileNumber uint64
 
 // NewRecorder returns a recorder. direct makes foreground reads bypass the page
 // cache.
-func NewRecorder(learn Learner, direct bool) *Recorder {
+func NewRecorder(learn LayoutReader, direct bool) *Recorder {
 	return &Recorder{learn: learn, direct: direct, pool: newDirectBuffers(), tables: map[FileNumber]*knownTable{}}
 }
 
@@ -67,7 +67,7 @@ type knownTable struct {
 	number  FileNumber
 	path    string
 	level   atomic.Int32
-	anatomy atomic.Pointer[Anatomy]
+	anatomy atomic.Pointer[TableLayout]
 
 	handles int // open ones; guarded by the recorder's mu
 
@@ -162,7 +162,7 @@ func (r *Recorder) LearnAll(ctx context.Context, progress func(done, total int))
 }
 
 // anatomyOf returns the anatomy of t, learning it if need be.
-func (r *Recorder) anatomyOf(t *knownTable) (*Anatomy, error) {
+func (r *Recorder) anatomyOf(t *knownTable) (*TableLayout, error) {
 	t.learning.Lock()
 	defer t.learning.Unlock()
 	if a := t.anatomy.Load(); a != nil {
@@ -182,8 +182,8 @@ func (r *Recorder) anatomyOf(t *knownTable) (*Anatomy, error) {
 // descriptorPath names the file of an open descriptor, linked or not.
 func descriptorPath(fd int64) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
 
-// Anatomy returns what was learnt about a live table; nil where it is unknown.
-func (r *Recorder) Anatomy(number FileNumber) *Anatomy {
+// TableLayout returns what was learnt about a live table; nil where it is unknown.
+func (r *Recorder) TableLayout(number FileNumber) *TableLayout {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if t := r.tables[number]; t != nil {
@@ -236,16 +236,16 @@ func (r *Recorder) OpenValues(number FileNumber, path string, fd uintptr) (*Hand
 		return nil, err
 	}
 	if err != nil { // its owner deleted it meanwhile
-		a = &Anatomy{Map: &BlockMap{starts: []int64{0}, types: []engine.BlockType{engine.Value}}}
+		a = &TableLayout{Map: &BlockMap{starts: []int64{0}, types: []engine.BlockType{engine.Value}}}
 	}
 	t.anatomy.Store(a)
 	return r.open(t, fd)
 }
 
 // LearnValues learns the file of separated values at path, once. Its values are one block.
-func (r *Recorder) LearnValues(path string) (*Anatomy, error) {
+func (r *Recorder) LearnValues(path string) (*TableLayout, error) {
 	if a, known := r.values.Load(path); known {
-		return a.(*Anatomy), nil
+		return a.(*TableLayout), nil
 	}
 	a, err := r.learn(path)
 	if err != nil {

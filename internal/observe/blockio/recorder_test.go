@@ -15,9 +15,9 @@ import (
 )
 
 // halves is the anatomy of a table whose first 1000 bytes are data.
-func halves(string) (*Anatomy, error) {
+func halves(string) (*TableLayout, error) {
 	l, err := NewBlockMap([]Block{{engine.Data, 0, 1000}, {engine.Index, 1000, 500}}, 2000)
-	return &Anatomy{Map: l, TableBytes: 2000}, err
+	return &TableLayout{Map: l, TableBytes: 2000}, err
 }
 
 func TestCounts(t *testing.T) {
@@ -81,7 +81,7 @@ func TestCounts(t *testing.T) {
 func TestLearnAll(t *testing.T) {
 	var mu sync.Mutex
 	learnt := map[string]int{}
-	r := NewRecorder(func(path string) (*Anatomy, error) {
+	r := NewRecorder(func(path string) (*TableLayout, error) {
 		mu.Lock()
 		learnt[path]++
 		mu.Unlock()

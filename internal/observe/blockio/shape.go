@@ -37,12 +37,12 @@ func (r *Recorder) Shape(tables, all []LiveTable, chargeBytes int64) engine.Shap
 		l.Bytes += t.Bytes
 		shape.Bytes += t.Bytes
 		files[t.Number] = true
-		a := r.Anatomy(t.Number)
+		a := r.TableLayout(t.Number)
 		if a == nil {
 			l.InCacheKnown = false
 			continue
 		}
-		addAnatomy(l, a, a.share(t), chargeBytes)
+		addTableLayout(l, a, a.share(t), chargeBytes)
 	}
 	shape.Files = len(files)
 	for i, l := range levels {
@@ -59,7 +59,7 @@ func (r *Recorder) Shape(tables, all []LiveTable, chargeBytes int64) engine.Shap
 }
 
 // share is the part of the file that t is.
-func (a *Anatomy) share(t LiveTable) float64 {
+func (a *TableLayout) share(t LiveTable) float64 {
 	if !t.Virtual {
 		return 1
 	}
@@ -67,7 +67,7 @@ func (a *Anatomy) share(t LiveTable) float64 {
 }
 
 // EntriesOf is the number of entries in t, whose file a belongs to.
-func (a *Anatomy) EntriesOf(t LiveTable) uint64 { return uint64(float64(a.Entries) * a.share(t)) }
+func (a *TableLayout) EntriesOf(t LiveTable) uint64 { return uint64(float64(a.Entries) * a.share(t)) }
 
 // sublevels is how many tables of level 0 a Get may have to ask: a table lies
 // one above the highest older one it overlaps.
@@ -93,9 +93,9 @@ func sublevels(tables []LiveTable) (highest int) {
 	return highest
 }
 
-// addAnatomy adds a table, or the share of it that a virtual table is, to its
+// addTableLayout adds a table, or the share of it that a virtual table is, to its
 // level.
-func addAnatomy(l *engine.Level, a *Anatomy, share float64, chargeBytes int64) {
+func addTableLayout(l *engine.Level, a *TableLayout, share float64, chargeBytes int64) {
 	part := func(n int64) int64 { return int64(float64(n)*share + 0.5) }
 	count := func(kind engine.BlockType) int64 { return part(a.Blocks[kind].Count) }
 	stored := func(kind engine.BlockType) int64 { return part(a.Blocks[kind].Bytes) }
@@ -119,8 +119,8 @@ func addAnatomy(l *engine.Level, a *Anatomy, share float64, chargeBytes int64) {
 	l.DataCacheBytes += cached(engine.Data)
 }
 
-// Anatomy is what a table says about itself.
-type Anatomy struct {
+// TableLayout is what a table says about itself.
+type TableLayout struct {
 	Map *BlockMap
 	// Blocks are the number of blocks of each type and their bytes on disk,
 	// trailers included.
@@ -135,14 +135,14 @@ type Anatomy struct {
 // trailerBytes follow every block: one for the compression, four of checksum.
 const trailerBytes = 5
 
-// NewAnatomy makes an anatomy from the blocks of a table and the decompressed
+// NewTableLayout makes an anatomy from the blocks of a table and the decompressed
 // size, by offset, of those that were read.
-func NewAnatomy(blocks []Block, tableBytes int64, entries uint64, decoded map[uint64]int64) (*Anatomy, error) {
+func NewTableLayout(blocks []Block, tableBytes int64, entries uint64, decoded map[uint64]int64) (*TableLayout, error) {
 	layout, err := NewBlockMap(blocks, tableBytes)
 	if err != nil {
 		return nil, err
 	}
-	a := &Anatomy{Map: layout, Entries: entries, TableBytes: tableBytes}
+	a := &TableLayout{Map: layout, Entries: entries, TableBytes: tableBytes}
 	var sampledBytes, sampledDecoded int64
 	for _, b := range blocks {
 		if b.Type == RangeDeletion {

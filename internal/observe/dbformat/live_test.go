@@ -50,7 +50,7 @@ func TestBesideAnOwner(t *testing.T) {
 		dir := folder(t, map[string]string{"marker.format-version.000001.013": ""})
 		churn.Replace(t, dir, "marker.manifest.%06d.MANIFEST-000001", "", churn.Times, func() (err error) {
 			name := ""
-			err = livedir.Again(dir, func() (err error) {
+			err = livedir.Retry(dir, func() (err error) {
 				name, err = PebbleManifest(dir)
 				return err
 			})
@@ -67,7 +67,7 @@ func TestBesideAnOwner(t *testing.T) {
 			}
 			return os.Rename(next, filepath.Join(dir, "CURRENT"))
 		}
-		churn.Beside(t, renew, churn.Times, func() error {
+		churn.RunBeside(t, renew, churn.Times, func() error {
 			found, err := Recognise(dir)
 			return want(found, Found{Engine: "goleveldb"}, err)
 		})

@@ -148,7 +148,7 @@ func ReadKeptByPebble(dir string) (k KeptByPebble, err error) {
 		case "Options":
 			if comparer := s.Values["comparer"]; comparer != "" && comparer != pebbleComparer {
 				return k, engine.Fail(engine.CodeUnsupported, "its keys are ordered by the comparer %s of the program that owns it, which Pebble lacks (%s)",
-					comparer, file).With("let that program copy the keys to a database with Pebble's own order")
+					comparer, file).WithRemedy("let that program copy the keys to a database with Pebble's own order")
 			}
 			if k.Merger = s.Values["merger"]; k.Merger == pebbleMerger {
 				k.Merger = ""
@@ -192,7 +192,7 @@ func ReadKeptByPebble(dir string) (k KeptByPebble, err error) {
 // Unmerged is the error of a Get that needs the owner's code.
 func (k KeptByPebble) Unmerged() error {
 	return engine.Fail(engine.CodeUnsupported, "the key has merges that are still to be applied by the merger %s of the program that owns the database, "+
-		"which Pebble lacks", k.Merger).With(compacted)
+		"which Pebble lacks", k.Merger).WithRemedy(compacted)
 }
 
 // LogFolder is the folder of the write-ahead log of the database in dir, whose options file names
@@ -218,7 +218,7 @@ func LogFolder(dir, file, written string) (string, error) {
 		return "", err
 	}
 	return "", engine.Fail(engine.CodeNotDatabase, "%s says that the write-ahead log is in %s, which is not here: keys that are in the log alone would be missing",
-		file, written).With("%s", together(dir))
+		file, written).WithRemedy("%s", together(dir))
 }
 
 // together says how a database in several folders becomes one in one.
@@ -252,5 +252,5 @@ func RemoteObjects(dir string, err error) error {
 		return err
 	}
 	return engine.Fail(engine.CodeUnsupported, "it keeps tables as remote objects, which only the program that owns it can fetch: %w", err).
-		With("let that program write a copy whose tables are all files in one folder")
+		WithRemedy("let that program write a copy whose tables are all files in one folder")
 }

@@ -58,7 +58,7 @@ func Recognise(dir string) (Found, error) {
 // recognise is Recognise of this directory alone. The process that holds the database may replace its
 // files meanwhile.
 func recognise(dir string) (found Found, err error) {
-	err = livedir.Again(dir, func() (err error) {
+	err = livedir.Retry(dir, func() (err error) {
 		found, err = recogniseOnce(dir)
 		return err
 	}, errUnwritten)

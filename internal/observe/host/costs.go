@@ -45,7 +45,7 @@ func Allocations() (result.Allocation, error) {
 		{&a.MappedNanos, func() error { return mapped(false) }},
 		{&a.TouchedNanos, func() error { return mapped(true) }},
 	} {
-		least := math.Inf(1)
+		minimum := math.Inf(1)
 		for range allocationBatches {
 			began := time.Now()
 			for range allocationRounds {
@@ -53,9 +53,9 @@ func Allocations() (result.Allocation, error) {
 					return a, fmt.Errorf("allocate %d bytes: %w", allocationBytes, err)
 				}
 			}
-			least = min(least, float64(time.Since(began))/allocationRounds)
+			minimum = min(minimum, float64(time.Since(began))/allocationRounds)
 		}
-		*way.nanos = least
+		*way.nanos = minimum
 	}
 	return a, nil
 }
@@ -98,7 +98,7 @@ func SwitchNanos() (nanos float64, err error) {
 	alone, together := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
 	err = onFirstCore(func() error {
 		for range switchBatches {
-			if err := errors.Join(least(&alone, back[0], back[1]), least(&together, back[0], there[1])); err != nil {
+			if err := errors.Join(minimum(&alone, back[0], back[1]), minimum(&together, back[0], there[1])); err != nil {
 				return err
 			}
 		}
@@ -110,8 +110,8 @@ func SwitchNanos() (nanos float64, err error) {
 	return max(0, float64(together-2*alone)/(2*switchRounds)), nil
 }
 
-// least keeps the shortest time that a batch of exchanges took.
-func least(shortest *time.Duration, read, write int) error {
+// minimum keeps the shortest time that a batch of exchanges took.
+func minimum(shortest *time.Duration, read, write int) error {
 	began := time.Now()
 	err := exchange(read, write, switchRounds, true)
 	*shortest = min(*shortest, time.Since(began))

@@ -207,7 +207,7 @@ func judgeCPUNeighbours(m *result.Machine) Finding {
 			state += fmt.Sprintf(", and %s stolen by the hypervisor", unit.Percent(*m.CPUStolenShare))
 		}
 		taken := *m.CPUOthersShare + *m.CPUStolenShare
-		v = graded(taken > 0.5, taken > mostOthersCPU)
+		v = graded(taken > 0.5, taken > maxOthersCPU)
 	}
 	return judged("CPU used by others", state, v, "throughput and latency; counts per Get stay right",
 		"stop the others, or use --repeats and look at the spread")

@@ -103,8 +103,8 @@ type Finding struct {
 	Remedy  string  `json:"remedy,omitempty"`
 }
 
-// LimitPlan says how the disk's own limit is measured.
-type LimitPlan struct {
+// DiskPlan says how the disk's own limit is measured.
+type DiskPlan struct {
 	Dir      string
 	InFlight []int // ascending
 	Seconds  float64

@@ -18,10 +18,10 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-// Limit measures what the disk gives to random reads: every number in flight
+// MeasureDisk measures what the disk gives to random reads: every number in flight
 // Repeats times, all numbers in turn, so that a drift of the machine hits all
 // alike and shows in the spread. tell hears of every reading.
-func Limit(ctx context.Context, plan LimitPlan, tell func(text string)) (d *result.Disk, err error) {
+func MeasureDisk(ctx context.Context, plan DiskPlan, tell func(text string)) (d *result.Disk, err error) {
 	if plan.Repeats < 1 || len(plan.InFlight) == 0 || !slices.IsSorted(plan.InFlight) {
 		return nil, fmt.Errorf("the disk's limit: %d repeats of %v in flight", plan.Repeats, plan.InFlight)
 	}

@@ -24,13 +24,13 @@ import (
 // MemoryLimit is a memory control group with this process in it: what it keeps
 // resident and the pages of files it touches, together, stay below a limit.
 type MemoryLimit struct {
-	How    string // the kernel's name of the limit
-	Within int64  // the lowest limit that held for the process before, and still does; 0: none
-	dir    string
-	home   string // group the process came from
-	limit  string // file of the limit
-	anchor string // directory that groups are made in
-	most   int64  // that home allows, where dir is not inside it; 0: no limit
+	How     string // the kernel's name of the limit
+	Within  int64  // the lowest limit that held for the process before, and still does; 0: none
+	dir     string
+	home    string // group the process came from
+	limit   string // file of the limit
+	anchor  string // directory that groups are made in
+	maximum int64  // that home allows, where dir is not inside it; 0: no limit
 
 	Own OwnReads // those of Follow
 
@@ -93,8 +93,8 @@ func (h *MemoryLimit) enter(c hierarchy) error {
 		return errors.Join(fmt.Errorf("the memory controller is not delegated: %w", err), os.Remove(h.dir))
 	}
 	err = move(h.dir)
-	if err == nil && h.most > 0 {
-		err = h.set(h.most)
+	if err == nil && h.maximum > 0 {
+		err = h.set(h.maximum)
 	}
 	if err != nil {
 		return errors.Join(err, move(h.home), os.Remove(h.dir))
@@ -118,7 +118,7 @@ func (h *MemoryLimit) choose(c hierarchy, home string) {
 			h.Within = limit
 		}
 		if limited && at == home && c.leaves {
-			h.most = limit
+			h.maximum = limit
 		}
 		if at == "/" {
 			break
@@ -134,8 +134,8 @@ func (h *MemoryLimit) choose(c hierarchy, home string) {
 // set sets the limit in bytes. Pages of files are given up first to keep to it;
 // a process that needs more than it anonymously is killed by the kernel.
 func (h *MemoryLimit) set(bytes int64) error {
-	if h.most > 0 {
-		bytes = min(bytes, h.most)
+	if h.maximum > 0 {
+		bytes = min(bytes, h.maximum)
 	}
 	if err := os.WriteFile(h.limit, []byte(strconv.FormatInt(bytes, 10)), 0o644); err != nil {
 		return fmt.Errorf("limit memory to %d bytes: %w", bytes, err)
@@ -149,13 +149,13 @@ const followEvery = 5 * time.Millisecond
 // followLooks are those of a second.
 const followLooks = int(time.Second / followEvery)
 
-// Follow keeps the limit at pages bytes above the most that the process itself has had
+// TrackAnonRSS keeps the limit at pages bytes above the most that the process itself has had
 // in memory in the last second or two, until Release: the page cache of the group then
 // stays below pages, and what the process has just given back. A process that grows by
 // more than pages within five milliseconds is killed. Where all of Go's processors are
 // busy it takes longer to look: leave one free (GOMAXPROCS), and more pages. Called
 // again it changes how many pages there are.
-func (h *MemoryLimit) Follow(pages int64) error {
+func (h *MemoryLimit) TrackAnonRSS(pages int64) error {
 	if h.follower != nil {
 		h.follower.pages.Store(pages)
 		return nil
@@ -176,15 +176,15 @@ func (h *MemoryLimit) Follow(pages int64) error {
 
 // follower is a running Follow.
 type follower struct {
-	limit  *MemoryLimit
-	set    int64 // the limit that is set
-	pages  atomic.Int64
-	status *os.File
-	text   [4096]byte
-	looks  int
-	most   [2]int64 // own memory, of this second and of the last
-	done   chan struct{}
-	ended  chan error
+	limit   *MemoryLimit
+	set     int64 // the limit that is set
+	pages   atomic.Int64
+	status  *os.File
+	text    [4096]byte
+	looks   int
+	maximum [2]int64 // own memory, of this second and of the last
+	done    chan struct{}
+	ended   chan error
 }
 
 // run looks from a thread with real-time priority: among many that are busy it would
@@ -229,10 +229,10 @@ func (f *follower) look() error {
 		return err
 	}
 	if f.looks++; f.looks%followLooks == 0 {
-		f.most[1], f.most[0] = f.most[0], 0
+		f.maximum[1], f.maximum[0] = f.maximum[0], 0
 	}
-	f.most[0] = max(f.most[0], own)
-	bytes := max(f.most[0], f.most[1]) + f.pages.Load()
+	f.maximum[0] = max(f.maximum[0], own)
+	bytes := max(f.maximum[0], f.maximum[1]) + f.pages.Load()
 	if bytes == f.set {
 		return nil
 	}
@@ -338,14 +338,14 @@ func AnonymousBytes() (bytes, chars int64, err error) { return statusBytes("RssA
 func memoryLimit() int64 {
 	membership, _ := os.ReadFile("/proc/self/cgroup")
 	all, _ := mounts() // where one of them cannot be read, no limit is known
-	var least int64
+	var minimum int64
 	for _, file := range memoryLimitFiles(membership, all) {
 		limit, ok := parseMemoryLimit(firstLine(file))
-		if ok && (least == 0 || limit < least) {
-			least = limit
+		if ok && (minimum == 0 || limit < minimum) {
+			minimum = limit
 		}
 	}
-	return least
+	return minimum
 }
 
 // memoryLimitFiles lists the files that can hold a limit: memory.max of a

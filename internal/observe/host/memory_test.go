@@ -93,7 +93,7 @@ func TestMemoryLimitBoundsThePageCache(t *testing.T) {
 func TestFollowKeepsThePageCacheSmall(t *testing.T) {
 	const pages, givenBack, own = 24 << 20, 4 << 20, 64 << 20
 	resident := residentAfter(t, func(h *MemoryLimit, path string) {
-		if err := h.Follow(pages); err != nil {
+		if err := h.TrackAnonRSS(pages); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
@@ -181,13 +181,13 @@ func TestLimitsThatWereThereHold(t *testing.T) {
 func TestGroupsAreMadeWithinLimits(t *testing.T) {
 	const file = "limit"
 	for _, c := range []struct {
-		about  string
-		leaves bool
-		home   string
-		limits map[string]string // by group
-		anchor string
-		within int64
-		most   int64
+		about   string
+		leaves  bool
+		home    string
+		limits  map[string]string // by group
+		anchor  string
+		within  int64
+		maximum int64
 	}{
 		{"no limit", false, "/slurm/job_1", map[string]string{"/": "max", "/slurm": "9223372036854771712", "/slurm/job_1": "max"}, "/", 0, 0},
 		{"v1: a job's limit", false, "/slurm/job_1/step", map[string]string{"/slurm": "max", "/slurm/job_1": "1000", "/slurm/job_1/step": "2000"},
@@ -209,8 +209,8 @@ func TestGroupsAreMadeWithinLimits(t *testing.T) {
 		}
 		var h MemoryLimit
 		h.choose(hierarchy{root: root, limit: file, leaves: c.leaves}, c.home)
-		if want := filepath.Join(root, c.anchor); h.anchor != want || h.Within != c.within || h.most != c.most {
-			t.Errorf("%s: made in %s, within %d, at most %d; want %s, %d, %d", c.about, h.anchor, h.Within, h.most, want, c.within, c.most)
+		if want := filepath.Join(root, c.anchor); h.anchor != want || h.Within != c.within || h.maximum != c.maximum {
+			t.Errorf("%s: made in %s, within %d, at most %d; want %s, %d, %d", c.about, h.anchor, h.Within, h.maximum, want, c.within, c.maximum)
 		}
 	}
 }

@@ -73,11 +73,11 @@ func DirectSupported(string) error                       { return errLinux }
 func InMemory(string) (bool, error)                      { return false, errLinux }
 func FreeBytes(string) (int64, error)                    { return 0, errLinux }
 func AvailableMemory() int64                             { return 0 }
-func Limit(context.Context, LimitPlan, func(string)) (*result.Disk, error) {
+func MeasureDisk(context.Context, DiskPlan, func(string)) (*result.Disk, error) {
 	return nil, errLinux
 }
 func LimitMemory() (*MemoryLimit, error)                          { return nil, errLinux }
-func (*MemoryLimit) Follow(int64) error                           { return errLinux }
+func (*MemoryLimit) TrackAnonRSS(int64) error                     { return errLinux }
 func (*MemoryLimit) Release() error                               { return nil }
 func AnonymousBytes() (bytes, chars int64, err error)             { return 0, 0, errLinux }
 func SweepGroups()                                                {}

@@ -50,8 +50,8 @@ func TestProcessCountsItsTime(t *testing.T) {
 	}
 	time.Sleep(time.Millisecond)
 	d := Between(before, processNow(t))
-	if got, most := time.Duration(d.UserNanos+d.SystemNanos), cpu()-start; got < spun*8/10 || got > most+spun/5 {
-		t.Errorf("%v of CPU by getrusage are %v", most, got)
+	if got, maximum := time.Duration(d.UserNanos+d.SystemNanos), cpu()-start; got < spun*8/10 || got > maximum+spun/5 {
+		t.Errorf("%v of CPU by getrusage are %v", maximum, got)
 	}
 	if d.VoluntarySwitches < 1 {
 		t.Errorf("sleeping took %d voluntary switches", d.VoluntarySwitches)

@@ -126,14 +126,14 @@ func between(begin, end moment) *result.Machine {
 
 // Thresholds of the warnings, told in docs/disks.md.
 const (
-	leastJudged       = 1.0 // seconds: the kernel counts processor time in hundredths
-	mostOthersCPU     = 0.10
-	mostStolenCPU     = 0.02
-	leastOwnDisk      = 64 << 10 // bytes a second: below, a run does not depend on the disk
-	leastOthersDisk   = 1 << 20  // bytes a second
-	mostOthersDisk    = 0.10     // of the run's own bytes
-	mostFetched       = 2.0      // times the bytes asked for
-	leastFetchedBytes = 1 << 20  // beyond those
+	minJudged       = 1.0 // seconds: the kernel counts processor time in hundredths
+	maxOthersCPU    = 0.10
+	maxStolenCPU    = 0.02
+	minOwnDisk      = 64 << 10 // bytes a second: below, a run does not depend on the disk
+	minOthersDisk   = 1 << 20  // bytes a second
+	maxOthersDisk   = 0.10     // of the run's own bytes
+	maxFetched      = 2.0      // times the bytes asked for
+	minFetchedBytes = 1 << 20  // beyond those
 )
 
 // warnings are pure: what was seen, and what this process did, in; sentences out.
@@ -147,20 +147,20 @@ func warnings(m *result.Machine, own result.ProcessIO, governor string, readAhea
 			"the CPU frequency governor is %s: the frequency follows the load, so latency and CPU per operation vary; counts are not affected", governor)
 	}
 	asked := own.ReadChars + own.MajorFaults*int64(os.Getpagesize())
-	if extra := own.ReadBytes - asked; readAheadKB > ordinaryReadAheadKB && extra > leastFetchedBytes && float64(own.ReadBytes) > mostFetched*float64(asked) {
+	if extra := own.ReadBytes - asked; readAheadKB > ordinaryReadAheadKB && extra > minFetchedBytes && float64(own.ReadBytes) > maxFetched*float64(asked) {
 		warn(result.ReadAhead, fmt.Sprintf("set read_ahead_kb of the device to %d or less, or use --page-cache direct", ordinaryReadAheadKB),
 			"the device read %s for the %s that were asked for: its readahead is %d KB", unit.Bytes(own.ReadBytes), unit.Bytes(asked), readAheadKB)
 	}
-	if m.Seconds < leastJudged {
+	if m.Seconds < minJudged {
 		return all
 	}
-	if m.CPUOthersShare != nil && *m.CPUOthersShare > mostOthersCPU {
+	if m.CPUOthersShare != nil && *m.CPUOthersShare > maxOthersCPU {
 		warn(result.BusyMachine, "stop the other processes, or use --repeats and compare the spread",
 			"other processes used %s of the processors during the run (load average %.1f at its end): "+
 				"throughput and latency are worse than on an idle machine; counts are not affected",
 			unit.Percent(*m.CPUOthersShare), m.LoadAverageEnd)
 	}
-	if m.CPUStolenShare != nil && *m.CPUStolenShare > mostStolenCPU {
+	if m.CPUStolenShare != nil && *m.CPUStolenShare > maxStolenCPU {
 		warn(result.CPUStolen, "use a machine with dedicated cores, or --repeats, and compare the spread",
 			"the hypervisor gave %s of the processor time to other virtual machines: "+
 				"throughput and latency are worse than on a dedicated machine; counts are not affected",
@@ -168,7 +168,7 @@ func warnings(m *result.Machine, own result.ProcessIO, governor string, readAhea
 	}
 	if m.DiskOthersReadBytes != nil {
 		others, ours := *m.DiskOthersReadBytes+*m.DiskOthersWriteBytes, float64(own.ReadBytes+own.WriteBytes)/m.Seconds
-		if ours >= leastOwnDisk && others > leastOthersDisk && others > mostOthersDisk*ours {
+		if ours >= minOwnDisk && others > minOthersDisk && others > maxOthersDisk*ours {
 			warn(result.BusyDisk, "stop the other processes, or put the database on another disk",
 				"other processes moved %s/s on the disk %s, this run %s/s: operations that wait for the disk took longer than on an idle disk",
 				unit.Bytes(int64(others)), m.Disk, unit.Bytes(int64(ours)))

@@ -70,7 +70,7 @@ func TestWarningsOfTheMachine(t *testing.T) {
 		var got []string
 		for _, w := range warnings(c.machine, c.own, c.governor, c.readAhead) {
 			got = append(got, w.Code)
-			if w.Text == "" || w.Remedy == "" || result.Told(nil, w) || !result.Told([]engine.Warning{w}, w) {
+			if w.Text == "" || w.Remedy == "" || result.HasWarning(nil, w) || !result.HasWarning([]engine.Warning{w}, w) {
 				t.Errorf("%s: %+v", c.about, w)
 			}
 		}
@@ -78,7 +78,7 @@ func TestWarningsOfTheMachine(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.about, got, c.want)
 		}
 	}
-	if failed := (engine.Warning{Code: "check_failed"}); result.Told([]engine.Warning{failed}, failed) {
+	if failed := (engine.Warning{Code: "check_failed"}); result.HasWarning([]engine.Warning{failed}, failed) {
 		t.Error("a failed check is the machine's")
 	}
 }

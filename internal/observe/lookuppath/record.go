@@ -24,11 +24,11 @@ type Source interface {
 	// the first Get.
 	Opening() []uint32
 	// Walk begins for one goroutine.
-	Walk() Walker
+	Walk() PathResolver
 }
 
-// Walker resolves Gets for one goroutine.
-type Walker interface {
+// PathResolver resolves Gets for one goroutine.
+type PathResolver interface {
 	// Get appends the numbers of the blocks that a Get of key asks for to dst[:0], in order, and
 	// reports whether it finds the key. known says that the caller knows the key to be in the
 	// database, which saves most looks into the data.
@@ -43,8 +43,8 @@ type Batcher interface {
 	EndsBatch() func(made uint64) bool
 }
 
-// BatchWalker resolves Gets that are made together.
-type BatchWalker interface {
+// BatchPathResolver resolves Gets that are made together.
+type BatchPathResolver interface {
 	// GetMany appends the numbers of the blocks that the Gets ask for to numbers, in order, and says which of them find their key.
 	GetMany(keys [][]byte, known, found []bool, numbers []uint32) ([]uint32, error)
 }
@@ -104,7 +104,7 @@ func Record(ctx context.Context, source Source, opening []uint32, keys Keys, abo
 			w := source.Walk()
 			for b := range filled {
 				if ends != nil {
-					b.resolveTogether(w.(BatchWalker))
+					b.resolveTogether(w.(BatchPathResolver))
 				} else {
 					b.resolve(w)
 				}
@@ -200,7 +200,7 @@ func (b *batch) fill(keys Keys, sample trace.Sample, offered *uint64, ends func(
 
 // resolve resolves the Gets in the order of their keys, which is that of blocks
 // in tables.
-func (b *batch) resolve(w Walker) {
+func (b *batch) resolve(w PathResolver) {
 	b.order, b.numbers, b.gets, b.err = b.order[:0], b.numbers[:0], slices.Grow(b.gets[:0], len(b.keyEnds))[:len(b.keyEnds)], nil
 	for i := range b.keyEnds {
 		b.order = append(b.order, place{headOf(b.key(i)), int32(i)})
@@ -231,7 +231,7 @@ func missed(key []byte) error {
 }
 
 // resolveTogether resolves the Gets batch by batch.
-func (b *batch) resolveTogether(w BatchWalker) {
+func (b *batch) resolveTogether(w BatchPathResolver) {
 	b.numbers, b.gets, b.err = b.numbers[:0], b.gets[:0], nil
 	for _, end := range b.ends {
 		from, first := len(b.gets), int32(len(b.numbers))
@@ -256,7 +256,7 @@ func (b *batch) resolveTogether(w BatchWalker) {
 }
 
 // learn learns the sizes of the blocks.
-func (b *batch) learn(w Walker) {
+func (b *batch) learn(w PathResolver) {
 	b.numbered = append(b.numbered[:0], b.numbers...)
 	if err := w.Learn(b.numbered); err != nil && b.err == nil {
 		b.err = err // unless it is met again where the block is first used

@@ -124,15 +124,15 @@ func (r *Tables[T]) Number(further int) (next uint32, err error) {
 // Blocks implements Source.
 func (r *Tables[T]) Blocks() uint32 { return uint32(len(r.sizes)) }
 
-// Of is the table of a block.
-func (r *Tables[T]) Of(number uint32) T {
+// ByNumber is the table of a block.
+func (r *Tables[T]) ByNumber(number uint32) T {
 	behind, _ := slices.BinarySearch(r.firsts, number+1)
 	return r.All[behind-1]
 }
 
 // Block describes a block. Unless its decompressed size has been learnt, it reads the block.
 func (r *Tables[T]) Block(number uint32) (cachesim.Block, error) {
-	t := r.Of(number)
+	t := r.ByNumber(number)
 	b, h := t.Describe(number)
 	if !r.Known(number) {
 		var in []byte
@@ -162,7 +162,7 @@ func (r *Tables[T]) Unknown(all []uint32) []uint32 {
 
 // Learn learns the decompressed size of a block.
 func (r *Tables[T]) Learn(number uint32, in *[]byte) error {
-	t := r.Of(number)
+	t := r.ByNumber(number)
 	_, h := t.Describe(number)
 	stored, err := t.Base().Read(h, in)
 	if err != nil {

@@ -75,17 +75,17 @@ type Memory interface {
 	Find(key []byte) (entry lsmtail.Entry, gone bool)
 }
 
-// atMoment resolves each Get on the levels, and with the keys in memory, of its own moment, which follows its key (lsmtail.At).
+// atMoment resolves each Get on the levels, and with the keys in memory, of its own moment, which follows its key (lsmtail.AppendTime).
 type atMoment[L any] struct {
-	Walker
+	PathResolver
 	levels *[]L
 	states []lsmtail.State[L]
-	then   lsmtail.Then
+	then   lsmtail.MemoryAt
 }
 
 // AtMoments is a Walker whose Gets have a moment each. levels and memory are what w looks into.
-func AtMoments[L any](w Walker, levels *[]L, memory *Memory, states []lsmtail.State[L], then *lsmtail.Memory) Walker {
-	m := &atMoment[L]{Walker: w, levels: levels, states: states, then: lsmtail.Then{Memory: then}}
+func AtMoments[L any](w PathResolver, levels *[]L, memory *Memory, states []lsmtail.State[L], then *lsmtail.Memory) PathResolver {
+	m := &atMoment[L]{PathResolver: w, levels: levels, states: states, then: lsmtail.MemoryAt{Memory: then}}
 	*memory = &m.then
 	return m
 }
@@ -94,5 +94,5 @@ func AtMoments[L any](w Walker, levels *[]L, memory *Memory, states []lsmtail.St
 func (m *atMoment[L]) Get(key []byte, known bool, dst []uint32) (numbers []uint32, found bool, err error) {
 	key, m.then.At = lsmtail.Moment(key)
 	*m.levels = lsmtail.LevelsAt(m.states, m.then.At)
-	return m.Walker.Get(key, known, dst)
+	return m.PathResolver.Get(key, known, dst)
 }

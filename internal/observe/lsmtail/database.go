@@ -124,7 +124,7 @@ func (d *Database) Begin(dir string, format Format, logs []string, appeared func
 	d.Dir, d.format, d.appeared = dir, format, appeared
 	d.Files, d.Live, d.Known, d.levels = map[uint64]*os.File{}, map[uint64]Facts{}, map[uint64]Facts{}, map[uint64]int{}
 	d.memories = map[uint32]*Memory{}
-	err := livedir.Again(dir, func() error {
+	err := livedir.Retry(dir, func() error {
 		d.name = ""
 		if err := d.readManifest(0, true); err != nil {
 			return err
@@ -148,17 +148,17 @@ func (d *Database) Begin(dir string, format Format, logs []string, appeared func
 	return d.readLogs(0)
 }
 
-// Look notices what has changed. An error stays.
-func (d *Database) Look(at time.Duration) {
+// Poll notices what has changed. An error stays.
+func (d *Database) Poll(at time.Duration) {
 	if d.failed == nil {
-		d.failed = d.look(at)
+		d.failed = d.poll(at)
 	}
 }
 
 // Failed is the error of a Look.
 func (d *Database) Failed() error { return d.failed }
 
-func (d *Database) look(at time.Duration) error {
+func (d *Database) poll(at time.Duration) error {
 	paths, err := d.appeared()
 	if err != nil {
 		return err
@@ -254,7 +254,7 @@ func (d *Database) readManifest(at time.Duration, renewed bool) error {
 // openManifest opens the present manifest; no file if it is the one that is read already. The database's owner
 // may delete it for the next one before it is open.
 func (d *Database) openManifest() (path string, file *os.File, err error) {
-	err = livedir.Again(d.Dir, func() (err error) {
+	err = livedir.Retry(d.Dir, func() (err error) {
 		if path, err = d.format.Manifest(); err == nil && path != d.name {
 			file, err = os.Open(path)
 		}

@@ -310,14 +310,14 @@ func (e *Edit) add(f *Fields, field uint64, bytes int, families bool) {
 			virtual = f.skipPart(part) || virtual
 		}
 	}
-	mostLevels := 7
+	maxLevels := 7
 	if families {
-		mostLevels = 64
+		maxLevels = 64
 		if path > 0 {
 			f.Fail("some tables are in other folders (db_paths), which is not supported")
 		}
 	}
-	if t.Level >= mostLevels || t.Bytes < 0 {
+	if t.Level >= maxLevels || t.Bytes < 0 {
 		f.Fail("a table has an impossible level or size")
 	}
 	if e.Added = append(e.Added, t); virtual {

@@ -17,8 +17,8 @@ import (
 
 const momentBytes = 8
 
-// At appends the moment of a Get to its key.
-func At(key []byte, at time.Duration) []byte {
+// AppendTime appends the moment of a Get to its key.
+func AppendTime(key []byte, at time.Duration) []byte {
 	return binary.BigEndian.AppendUint64(slices.Clone(key), uint64(at))
 }
 
@@ -37,9 +37,9 @@ type Seen struct {
 // Change is what happened to the cache of the database's owner at a time: a table came or is gone, or memory was taken from it or
 // given back.
 type Change struct {
-	At         time.Duration
-	Came, Gone uint64 // file numbers; 0: none
-	Held       int64  // bytes
+	At                       time.Duration
+	TableAdded, TableDeleted uint64 // file numbers; 0: none
+	Held                     int64  // bytes
 }
 
 // Unresolved are the errors of tables that cannot be opened here.
@@ -90,8 +90,8 @@ func (d *Database) Correct(all []Seen) {
 	}
 }
 
-// Came tells of tables that came while the database was followed.
-func (d *Database) Came() map[uint64]bool {
+// TablesAdded tells of tables that came while the database was followed.
+func (d *Database) TablesAdded() map[uint64]bool {
 	came := map[uint64]bool{}
 	for file, l := range d.lives() {
 		came[file] = d.changes[l.came].at > 0
@@ -109,14 +109,14 @@ func (d *Database) Level(file uint64) (level int, known bool) {
 func (d *Database) Changes() (changes []Change) {
 	for file, l := range d.lives() {
 		if came := d.changes[l.came].at; came > 0 {
-			changes = append(changes, Change{At: came, Came: file})
+			changes = append(changes, Change{At: came, TableAdded: file})
 		}
 		if l.took >= 0 {
-			changes = append(changes, Change{At: d.changes[l.took].at, Gone: file})
+			changes = append(changes, Change{At: d.changes[l.took].at, TableDeleted: file})
 		}
 	}
 	slices.SortFunc(changes, func(a, b Change) int {
-		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Came, b.Came), cmp.Compare(a.Gone, b.Gone))
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.TableAdded, b.TableAdded), cmp.Compare(a.TableDeleted, b.TableDeleted))
 	})
 	return changes
 }

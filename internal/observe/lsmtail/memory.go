@@ -51,11 +51,11 @@ type writtenRange struct {
 	number     uint32
 }
 
-const mostWrittenKeys = 20_000_000
+const maxWrittenKeys = 20_000_000
 
 func (m *Memory) next() (number uint32, err error) {
-	if m.entries++; m.entries > mostWrittenKeys {
-		return 0, engine.Fail(engine.CodeUnsupported, "more than %d keys were written while it was watched: watch for a shorter time", mostWrittenKeys)
+	if m.entries++; m.entries > maxWrittenKeys {
+		return 0, engine.Fail(engine.CodeUnsupported, "more than %d keys were written while it was watched: watch for a shorter time", maxWrittenKeys)
 	}
 	return uint32(m.entries), nil
 }
@@ -94,14 +94,14 @@ var seed = maphash.MakeSeed()
 
 func hashOf(key []byte) uint64 { return maphash.Bytes(seed, key) }
 
-// Then is what was in memory at a time.
-type Then struct {
+// MemoryAt is what was in memory at a time.
+type MemoryAt struct {
 	Memory *Memory
 	At     time.Duration
 }
 
 // Find is that of the Memory at that time.
-func (t *Then) Find(key []byte) (newest Entry, gone bool) { return t.Memory.Find(key, t.At) }
+func (t *MemoryAt) Find(key []byte) (newest Entry, gone bool) { return t.Memory.Find(key, t.At) }
 
 // Find tells what a Get meets in memory at a time: the newest entry that counts, a merge operand only where everything older is in the
 // tables. gone: a range deletion hides what lies below.

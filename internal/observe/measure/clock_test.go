@@ -12,9 +12,9 @@ func TestClockAgreesWithTheSystem(t *testing.T) {
 		time.Sleep(200 * time.Millisecond)
 		ending, got, ended := time.Now(), c.Nanos(c.Ticks()-ticks), time.Now()
 		// However long the test was preempted between the readings, the system's clock surrounds them.
-		least, most := int64(ending.Sub(begun)), int64(ended.Sub(began))
-		if got < least-5e4 || got > most+5e4 {
-			t.Errorf("%s: %d ns passed, the system says %d to %d", c.Kind(), got, least, most)
+		minimum, maximum := int64(ending.Sub(begun)), int64(ended.Sub(began))
+		if got < minimum-5e4 || got > maximum+5e4 {
+			t.Errorf("%s: %d ns passed, the system says %d to %d", c.Kind(), got, minimum, maximum)
 		}
 		t.Logf("%s: %.1f ns a reading, rate within %.2f ppm, doubt %q", c.Kind(), c.CostNanos(), c.errorPPM, c.WhyNotTSC())
 	}

@@ -315,9 +315,9 @@ func Offer(recorders []*Recorder, h *Histogram) {
 	}
 }
 
-// Take merges into h what the recorders counted before Offer. It waits for writers that
+// Collect merges into h what the recorders counted before Offer. It waits for writers that
 // have not finished, at most patience.
-func Take(recorders []*Recorder, patience time.Duration, h *Histogram) {
+func Collect(recorders []*Recorder, patience time.Duration, h *Histogram) {
 	for deadline := time.Now().Add(patience); ; time.Sleep(patience / 20) {
 		waiting := false
 		for _, r := range recorders {
@@ -333,9 +333,9 @@ func Take(recorders []*Recorder, patience time.Duration, h *Histogram) {
 	}
 }
 
-// Rest merges into h what the recorders counted since the last Take, once their
+// CollectRest merges into h what the recorders counted since the last Take, once their
 // writers have stopped. The recorders are empty then and can be used again.
-func Rest(recorders []*Recorder, h *Histogram) {
+func CollectRest(recorders []*Recorder, h *Histogram) {
 	for _, r := range recorders {
 		r.rest(h)
 		r.finished.Store(false)

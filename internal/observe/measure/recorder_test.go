@@ -34,11 +34,11 @@ func TestIntervalsAddUpWhileWritersRun(t *testing.T) {
 		}
 		interval.Reset()
 		Offer(recorders, interval)
-		Take(recorders, 5*time.Millisecond, interval)
+		Collect(recorders, 5*time.Millisecond, interval)
 		total.Merge(interval)
 		intervals++
 	}
-	Rest(recorders, total)
+	CollectRest(recorders, total)
 
 	want := NewHistogram()
 	for range writers {
@@ -59,7 +59,7 @@ func TestTakeDoesNotWaitForAStuckWriter(t *testing.T) {
 	first := NewHistogram()
 	Offer(both, first)
 	busy.Add(20) // hands the first over
-	Take(both, 100*time.Millisecond, first)
+	Collect(both, 100*time.Millisecond, first)
 	if first.N() == 0 || first.Quantile(0) != 20 {
 		t.Errorf("the first interval holds %d durations from %d ns; want the busy writer's alone", first.N(), first.Quantile(0))
 	}
@@ -71,13 +71,13 @@ func TestTakeDoesNotWaitForAStuckWriter(t *testing.T) {
 		t.Errorf("the second interval holds %d durations to %d ns; want the 10", second.N(), second.Max())
 	}
 	rest := NewHistogram()
-	Rest([]*Recorder{stuck}, rest)
+	CollectRest([]*Recorder{stuck}, rest)
 	if rest.N() != 1 || rest.Max() != 11 {
 		t.Errorf("the rest holds %d durations to %d ns; want the 11", rest.N(), rest.Max())
 	}
 
 	stuck.Add(12) // a stopped recorder can be used again
-	Rest([]*Recorder{stuck}, rest)
+	CollectRest([]*Recorder{stuck}, rest)
 	if rest.N() != 2 || rest.Max() != 12 || stuck.spare == nil {
 		t.Errorf("after another use the rest holds %d durations to %d ns", rest.N(), rest.Max())
 	}
@@ -94,11 +94,11 @@ func TestAFinishedWriterIsNotWaitedFor(t *testing.T) {
 		r.Finish()
 		h.Reset()
 		Offer(one, h)
-		Take(one, time.Hour, h)
+		Collect(one, time.Hour, h)
 		if h.N() != 1 {
 			t.Errorf("the interval holds %d durations, want the finished writer's 1", h.N())
 		}
-		Rest(one, h)
+		CollectRest(one, h)
 		if h.N() != 1 || r.spare == nil {
 			t.Errorf("with the rest it is %d durations, want 1", h.N())
 		}
@@ -115,8 +115,8 @@ func TestTakeGetsWhatWasCountedBeforeOffer(t *testing.T) {
 	Offer(one, interval)
 	r.Add(3) // hands over
 	r.Add(4)
-	Take(one, time.Hour, interval)
-	Rest(one, next)
+	Collect(one, time.Hour, interval)
+	CollectRest(one, next)
 	if interval.N() != 2 || interval.Max() != 2 || next.N() != 2 {
 		t.Errorf("the interval holds %d durations to %d ns and the next one %d; want 2, 2 and 2", interval.N(), interval.Max(), next.N())
 	}

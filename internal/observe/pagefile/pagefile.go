@@ -50,9 +50,9 @@ const (
 const (
 	deepest     = 32
 	lookBack    = 1 << 14 // pages in front of one inside a large value
-	mostTables  = 1 << 12
-	mostKept    = 1 << 16 // branches
-	leastPage   = 256
+	maxTables   = 1 << 12
+	maxKept     = 1 << 16 // branches
+	minPage     = 256
 	largestPage = 64 << 10
 )
 
@@ -127,7 +127,7 @@ func (f *File) Renew() error {
 		}
 		if f.size == 0 {
 			f.size = int64(binary.LittleEndian.Uint32(meta[f.layout.TreesAt+f.layout.PageBytesAt:]))
-			if f.size < leastPage || f.size > largestPage || f.size&(f.size-1) != 0 {
+			if f.size < minPage || f.size > largestPage || f.size&(f.size-1) != 0 {
 				return engine.Fail(engine.CodeDamaged, "%s says that its pages have %d bytes", f.file.Name(), f.size)
 			}
 		}
@@ -176,8 +176,8 @@ func (f *File) named(root uint64, depth int) error {
 	for i := range page.nodes() {
 		node := page.node(i)
 		switch {
-		case len(f.trees) > mostTables:
-			return engine.Fail(engine.CodeDamaged, "%s has more than %d tables", f.file.Name(), mostTables)
+		case len(f.trees) > maxTables:
+			return engine.Fail(engine.CodeDamaged, "%s has more than %d tables", f.file.Name(), maxTables)
 		case node == nil:
 		case page.kind == Branch:
 			if err := f.named(f.child(node), depth+1); err != nil {
@@ -216,7 +216,7 @@ func (f *File) page(number uint64) *page {
 		return nil
 	}
 	if kind == Branch && !cached {
-		if len(f.read) == mostKept {
+		if len(f.read) == maxKept {
 			clear(f.read)
 		}
 		f.read[number] = content

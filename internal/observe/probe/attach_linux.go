@@ -215,13 +215,13 @@ func closeAll(links []link.Link) error {
 
 // Windows of a part of the time.
 const (
-	cycle      = time.Second
-	leastShare = 0.001
-	firstLook  = 10 * time.Millisecond // before the rate is known
+	cycle     = time.Second
+	minShare  = 0.001
+	firstLook = 10 * time.Millisecond // before the rate is known
 )
 
 // Watch reports events until ctx ends or the process does. share is the part of the time that is watched, all Gets of
-// it; 0: as much as MostOfCore allows.
+// it; 0: as much as MaxOfCore allows.
 func (p *Probe) Watch(ctx context.Context, share float64, on Events) error {
 	w := watching{Probe: p, on: on, share: share, fixed: share > 0, nextSecond: time.Now().Add(time.Second)}
 	if !w.fixed {
@@ -293,7 +293,7 @@ func (w *watching) window(ctx context.Context) error {
 	w.on.Window(false, w.closed)
 	rest := time.Duration(float64(w.closed-w.attached)/w.share) - (Now() - w.attached)
 	if !w.fixed {
-		rest = time.Duration(float64(w.took())/MostOfCore) - time.Since(began)
+		rest = time.Duration(float64(w.took())/MaxOfCore) - time.Since(began)
 	}
 	for rest = min(rest, 100*cycle); rest > 0 && ctx.Err() == nil && w.target.Alive(); {
 		pause := min(rest, time.Until(w.nextSecond), cycle/10)
@@ -318,7 +318,7 @@ func (w *watching) adapt(window time.Duration) {
 	}
 	w.share = 1
 	if took := w.took(); took > 0 {
-		w.share = max(leastShare, min(1, MostOfCore*window.Seconds()/took.Seconds()))
+		w.share = max(minShare, min(1, MaxOfCore*window.Seconds()/took.Seconds()))
 	}
 }
 

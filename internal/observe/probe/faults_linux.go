@@ -86,7 +86,7 @@ func OpenFaults(t *Target, path string) (_ *FaultProbe, err error) {
 	}()
 	event := ebpf.ProgramSpec{Type: ebpf.PerfEvent}
 	err = cmp.Or(
-		p.newMap(&p.faulting, ebpf.MapSpec{Name: "faulting", Type: ebpf.LRUHash, KeySize: 8, ValueSize: faultingBytes, MaxEntries: mostActive}),
+		p.newMap(&p.faulting, ebpf.MapSpec{Name: "faulting", Type: ebpf.LRUHash, KeySize: 8, ValueSize: faultingBytes, MaxEntries: maxActive}),
 		p.newMap(&p.bounds, counters("bounds", boundWords)),
 		p.newMap(&p.unreported, counters("unreported", unreportedWords)),
 		p.newMap(&p.ring, ebpf.MapSpec{Name: "events", Type: ebpf.RingBuf, MaxEntries: ringBytes}))
@@ -177,11 +177,11 @@ func (p *FaultProbe) Report(low, high uint64) error {
 	return p.bounds.Put(uint32(0), []uint64{boundLow: low, boundHigh: high})
 }
 
-// Elsewhere are the faults that were not reported so far.
-func (p *FaultProbe) Elsewhere() (Elsewhere, error) {
+// UnreportedFaults are the faults that were not reported so far.
+func (p *FaultProbe) UnreportedFaults() (UnreportedFaults, error) {
 	words := make([]uint64, unreportedWords)
 	err := p.unreported.Lookup(uint32(0), words)
-	return Elsewhere{words[outsideMinor], words[lostFaults]}, err
+	return UnreportedFaults{words[outsideMinor], words[lostFaults]}, err
 }
 
 // Core is the share of a processor that the programs took since Attach; 0 where the kernel does not measure it.

@@ -41,7 +41,7 @@ func Process(pid int) (*Target, error) {
 	t := &Target{PID: pid}
 	process, err := procfs.NewProc(pid)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, engine.Fail(engine.CodeNotFound, "no process has the number %d", pid).With("pgrep -a geth lists the processes of geth")
+		return nil, engine.Fail(engine.CodeNotFound, "no process has the number %d", pid).WithRemedy("pgrep -a geth lists the processes of geth")
 	}
 	if err == nil {
 		t.Name, err = process.Comm()
@@ -95,15 +95,15 @@ func Named(name string) (pid int, err error) {
 			return false // of the kernel, or it has ended
 		}
 		return comm == name || filepath.Base(strings.TrimSuffix(program, deleted)) == name
-	}, "the name "+name, engine.Fail(engine.CodeNotFound, "no process has the name %s", name).With("ps -e lists all names"))
+	}, "the name "+name, engine.Fail(engine.CodeNotFound, "no process has the name %s", name).WithRemedy("ps -e lists all names"))
 }
 
-// With is the process that has files of the database in dir open.
-func With(dir string) (pid int, err error) {
+// FindOwner is the process that has files of the database in dir open.
+func FindOwner(dir string) (pid int, err error) {
 	if _, err := os.Stat(dir); err != nil {
 		return 0, engine.Fail(engine.CodeNotFound, "the database %s is not there", dir)
 	}
-	none := error(engine.Fail(engine.CodeNotFound, "no process has the database %s open", dir).With("start its node, or name the process with --pid"))
+	none := error(engine.Fail(engine.CodeNotFound, "no process has the database %s open", dir).WithRemedy("start its node, or name the process with --pid"))
 	if os.Geteuid() != 0 {
 		none = refused(fmt.Errorf("the files that other processes have open are hidden: %w", fs.ErrPermission))
 	}
@@ -307,7 +307,7 @@ func (t *Target) cores(info *debug.BuildInfo) int {
 
 // quota is how many processors the control group of the process may use, as Go rounds it.
 func (t *Target) quota() int {
-	const root, least = "/sys/fs/cgroup", 2
+	const root, minimum = "/sys/fs/cgroup", 2
 	groups, err := t.process().Cgroups()
 	if err != nil {
 		return math.MaxInt
@@ -327,7 +327,7 @@ func (t *Target) quota() int {
 		}
 		var quota, period float64
 		if n, _ := fmt.Sscan(text, &quota, &period); n == 2 && quota > 0 && period > 0 {
-			return max(least, int(math.Ceil(quota/period)))
+			return max(minimum, int(math.Ceil(quota/period)))
 		}
 	}
 	return math.MaxInt
@@ -383,7 +383,7 @@ func refused(err error) error {
 		return &engine.Failure{Code: engine.CodeUnsupported, Err: fmt.Errorf("watching another process needs rights that this one does not have: %w", err),
 			Remedy: "run it with sudo, or as a user with CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"}
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ESRCH):
-		return engine.Fail(engine.CodeNotFound, "the process has ended: %w", err).With("name one that runs: ps -e lists all")
+		return engine.Fail(engine.CodeNotFound, "the process has ended: %w", err).WithRemedy("name one that runs: ps -e lists all")
 	}
 	return err
 }

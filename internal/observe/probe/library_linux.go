@@ -130,10 +130,10 @@ func (t *Target) Family(handle uint64) (number uint32, name string, err error) {
 		}
 		return content
 	}
-	const mostName = 1 << 10
+	const maxName = 1 << 10
 	family := read(binary.LittleEndian.Uint64(read(handle+8, 8)), 24)
 	length := binary.LittleEndian.Uint64(family[16:])
-	if length > mostName {
+	if length > maxName {
 		return 0, "", errors.New("not a column family")
 	}
 	text := read(binary.LittleEndian.Uint64(family[8:]), int(length))

@@ -29,8 +29,8 @@ type Faults interface {
 	Second() error
 }
 
-// Elsewhere counts faults that were not reported: minor ones outside the range, and what was lost.
-type Elsewhere struct{ Minor, Lost uint64 }
+// UnreportedFaults counts faults that were not reported: minor ones outside the range, and what was lost.
+type UnreportedFaults struct{ Minor, Lost uint64 }
 
 // Mapping is a file in a process's memory.
 type Mapping struct {

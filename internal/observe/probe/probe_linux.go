@@ -154,9 +154,9 @@ func (t *Target) Engines() (names []string) {
 // String names the process.
 func (t *Target) String() string { return fmt.Sprintf("%s (pid %d)", t.Name, t.PID) }
 
-// MostOfCore is the share of a processor that watching may take from the process, unless another share of
+// MaxOfCore is the share of a processor that watching may take from the process, unless another share of
 // time is asked for.
-const MostOfCore = 0.02
+const MaxOfCore = 0.02
 
 // Events are what a Probe reports, from one goroutine.
 type Events interface {

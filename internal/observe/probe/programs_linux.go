@@ -72,8 +72,8 @@ const (
 
 // Limits of the maps.
 const (
-	mostActive = 1 << 14  // Gets, or reads, at one time
-	ringBytes  = 16 << 20 // of events that wait for the reader
+	maxActive = 1 << 14  // Gets, or reads, at one time
+	ringBytes = 16 << 20 // of events that wait for the reader
 )
 
 // programs are what runs in the kernel, and the maps between.
@@ -96,8 +96,8 @@ func load(t *Target, namespace namespace, multi bool) (_ *programs, err error) {
 		}
 	}()
 	err = cmp.Or(
-		p.newMap(&p.active, ebpf.MapSpec{Name: "gets", Type: ebpf.Hash, KeySize: 8, ValueSize: getBytes, MaxEntries: mostActive}),
-		p.newMap(&p.reading, ebpf.MapSpec{Name: "reads", Type: ebpf.Hash, KeySize: 8, ValueSize: readHead, MaxEntries: mostActive}),
+		p.newMap(&p.active, ebpf.MapSpec{Name: "gets", Type: ebpf.Hash, KeySize: 8, ValueSize: getBytes, MaxEntries: maxActive}),
+		p.newMap(&p.reading, ebpf.MapSpec{Name: "reads", Type: ebpf.Hash, KeySize: 8, ValueSize: readHead, MaxEntries: maxActive}),
 		p.newMap(&p.lost, counters("lost", lostKinds)),
 		p.newMap(&p.ring, ebpf.MapSpec{Name: "events", Type: ebpf.RingBuf, MaxEntries: ringBytes}),
 		p.newMap(&p.window, counters("window", 1)))

@@ -36,7 +36,7 @@ type largeBatch struct {
 	bytes, asKey int64 // as it is, and in a memtable
 }
 
-const leastLargeBatch = 64 << 10
+const minLargeBatch = 64 << 10
 
 // Follow begins. appeared returns the paths of files that came into the folders of the database since it was last called, or
 // since Follow was.
@@ -110,7 +110,7 @@ func (f *Following) entries(log uint64, batch []byte, at time.Duration, visit fu
 		}
 		return nil
 	})
-	if bytes := int64(len(batch)); bytes >= leastLargeBatch && err == nil {
+	if bytes := int64(len(batch)); bytes >= minLargeBatch && err == nil {
 		f.batches[log] = append(f.batches[log], largeBatch{at, bytes, reckoned})
 	}
 	return err

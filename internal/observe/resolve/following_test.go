@@ -34,7 +34,7 @@ func appearing(dir string) func() ([]string, error) {
 }
 
 // asked are the blocks that a Get asks for, and whether it finds the key.
-func asked(t *testing.T, r lookuppath.Source, w lookuppath.Walker, key []byte) (asked []string) {
+func asked(t *testing.T, r lookuppath.Source, w lookuppath.PathResolver, key []byte) (asked []string) {
 	t.Helper()
 	numbers, found, err := w.Get(key, false, nil)
 	must(t, err)
@@ -107,7 +107,7 @@ func TestFollowing(t *testing.T) {
 				for before := listed(t, f, dir); r == nil; { // a compaction may begin late on a busy machine
 					r, err = Open(dir, f.version)
 					must(t, err)
-					following.Look(time.Duration(step))
+					following.Poll(time.Duration(step))
 					must(t, following.Failed())
 					if levels = listed(t, f, dir); !maps.Equal(before, levels) {
 						must(t, r.Close())
@@ -129,7 +129,7 @@ func TestFollowing(t *testing.T) {
 			w, gone := moments.Walk(), 0
 			for step := 1; step <= steps; step++ {
 				for i, key := range asking[step] {
-					if diff := cmp.Diff(wanted[step][i], asked(t, moments, w, lsmtail.At(key, time.Duration(step)))); diff != "" {
+					if diff := cmp.Diff(wanted[step][i], asked(t, moments, w, lsmtail.AppendTime(key, time.Duration(step)))); diff != "" {
 						t.Fatalf("step %d, key %x (-then +now):\n%s", step, key, diff)
 					}
 				}
@@ -180,7 +180,7 @@ func TestMemTablesGrow(t *testing.T) {
 			var want, got [steps + 1]int64
 			for step := 1; step <= steps; step++ {
 				write()
-				following.Look(time.Duration(step))
+				following.Poll(time.Duration(step))
 				want[step] = s.memTables()
 			}
 			must(t, following.Failed())

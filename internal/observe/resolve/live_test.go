@@ -37,7 +37,7 @@ func TestBesideItsOwner(t *testing.T) {
 			}
 			must(t, write(1))
 
-			livechurn.Beside(t, func(number int) error { return write(number + 1) }, times, func() error {
+			livechurn.RunBeside(t, func(number int) error { return write(number + 1) }, times, func() error {
 				r, err := Open(dir, f.version)
 				if err != nil {
 					return err
@@ -52,7 +52,7 @@ func TestBesideItsOwner(t *testing.T) {
 					return err
 				}
 
-				tables, err := Look(dir, f.version)
+				tables, err := ReadTableProperties(dir, f.version)
 				n := int64(0)
 				for _, table := range tables {
 					n += table.Keys

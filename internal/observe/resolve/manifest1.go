@@ -32,7 +32,7 @@ func list1(dir string, kept dbformat.KeptByPebble) (found manifest, err error) {
 		Filters:          map[string]pebble1.FilterPolicy{policy.Name(): policy},
 		Logger:           silent{},
 	}
-	pebble1fs.Obey(options, kept)
+	pebble1fs.ApplyStoredOptions(options, kept)
 	before := manifestSize(dir)
 	db, err := pebble1.Open(dir, options)
 	if err != nil {
@@ -46,7 +46,9 @@ func list1(dir string, kept dbformat.KeptByPebble) (found manifest, err error) {
 	for number, tables := range levels {
 		for _, t := range tables {
 			if t.Virtual || t.BackingType != pebble1.BackingTypeLocal {
-				found.unresolved = engine.Fail(engine.CodeUnsupported, "table %s is virtual or not local, which is not resolved", t.FileNum).With(failure.Measure, dir)
+				found.unresolved = engine.Fail(engine.CodeUnsupported,
+					"table %s is virtual or not local, which is not resolved",
+					t.FileNum).WithRemedy(failure.Measure, dir)
 			}
 			found.tables = append(found.tables, lsmtail.Facts{
 				File: uint64(t.FileNum), Level: number, Bytes: int64(t.Size),

@@ -28,7 +28,7 @@ func list2(dir string, kept dbformat.KeptByPebble) (found manifest, err error) {
 		Filters:          map[string]pebble2.FilterPolicy{policy.Name(): policy},
 		Logger:           silent{},
 	}
-	pebble2fs.Obey(options, kept)
+	pebble2fs.ApplyStoredOptions(options, kept)
 	before := manifestSize(dir)
 	db, err := pebble2.Open(dir, options)
 	if err != nil {
@@ -42,7 +42,9 @@ func list2(dir string, kept dbformat.KeptByPebble) (found manifest, err error) {
 	for number, tables := range levels {
 		for _, t := range tables {
 			if t.Virtual || t.BackingType != pebble2.BackingTypeLocal {
-				found.unresolved = engine.Fail(engine.CodeUnsupported, "table %s is virtual or not local, which is not resolved", t.FileNum).With(failure.Measure, dir)
+				found.unresolved = engine.Fail(engine.CodeUnsupported,
+					"table %s is virtual or not local, which is not resolved",
+					t.FileNum).WithRemedy(failure.Measure, dir)
 			}
 			found.tables = append(found.tables, lsmtail.Facts{
 				File: uint64(t.BackingSSTNum), Level: number, Bytes: int64(t.Size),

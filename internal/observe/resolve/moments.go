@@ -16,7 +16,7 @@ import (
 )
 
 // Moments resolves Gets on a database that changed: each on the tables, and with the keys in memory, of its own moment. A key
-// is followed by its moment (lsmtail.At). Nothing may be followed any more; the Following stays open.
+// is followed by its moment (lsmtail.AppendTime). Nothing may be followed any more; the Following stays open.
 func (f *Following) Moments() (*Resolver, error) {
 	if err := errors.Join(f.Failed(), f.Unresolved()); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (f *Following) Moments() (*Resolver, error) {
 		return nil, err
 	}
 	if f.kept.NoFilters {
-		r.PassOverFilters()
+		r.IgnoreFilters()
 	}
 	opened := map[uint64]*table{}
 	for _, t := range r.All {

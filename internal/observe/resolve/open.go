@@ -24,7 +24,7 @@ import (
 // engine.CodeUnsupported.
 func Open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
 	var r *Resolver
-	err := livedir.Again(dir, func() (err error) {
+	err := livedir.Retry(dir, func() (err error) {
 		r, err = open(dir, version)
 		return err
 	})
@@ -34,9 +34,9 @@ func Open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
 	return r, nil
 }
 
-// PassOverFilters resolves Gets of a database whose options name no filter: Pebble asks
+// IgnoreFilters resolves Gets of a database whose options name no filter: Pebble asks
 // none then, whatever its tables have.
-func (r *Resolver) PassOverFilters() {
+func (r *Resolver) IgnoreFilters() {
 	for _, t := range r.All {
 		t.filter = nil
 	}
@@ -70,7 +70,7 @@ func (r *Resolver) Kept() dbformat.KeptByPebble { return r.kept }
 // Identify is the identity that a Resolver of the database would have, also where it cannot be resolved.
 func Identify(dir string, version cachesim.PebbleVersion) (string, error) {
 	var found manifest
-	err := livedir.Again(dir, func() (err error) {
+	err := livedir.Retry(dir, func() (err error) {
 		found, err = listAlone(dir, version)
 		return err
 	})
@@ -102,7 +102,7 @@ func open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
 	}
 	r := &Resolver{version: version, kept: kept}
 	var found manifest
-	err = blockio.KeepingLogs(kept.Logs, true, func() (err error) {
+	err = blockio.DetectWALRemoval(kept.Logs, true, func() (err error) {
 		if found, err = list(dir, version, kept); err == nil {
 			r.unflushed, r.inLog, err = readLogs(found.logs)
 		}

@@ -49,7 +49,7 @@ type Resolver struct {
 }
 
 // Walk implements lookuppath.Source.
-func (r *Resolver) Walk() lookuppath.Walker {
+func (r *Resolver) Walk() lookuppath.PathResolver {
 	w := r.Walker()
 	if r.states == nil {
 		return w

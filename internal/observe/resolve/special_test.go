@@ -56,7 +56,7 @@ func TestOtherTables(t *testing.T) {
 				must(t, s.flush())
 			}
 			s.settle()
-			if err := s.broken.Load(); err != nil && f.zstd && failure.Of(*err).Code == engine.CodeZstd {
+			if err := s.broken.Load(); err != nil && f.zstd && failure.From(*err).Code == engine.CodeZstd {
 				must(t, s.close())
 				t.Skipf("Pebble v1 built with cgo cannot read its own zstd blocks with this libzstd: %v", *err)
 			}

@@ -151,8 +151,8 @@ func filterPolicy() bloom.FilterPolicy { return bloom.FilterPolicy(10) }
 // FilterRate is the share of absent keys that a filter of so many bits a key lets pass in a table of
 // so many keys, as the library's own filters do: one of at most 20,000 keys is built and asked.
 func FilterRate(bits, keys float64) float64 {
-	const most, asked = 20_000, 200_000
-	n := uint64(min(max(keys, 1), most))
+	const maximum, asked = 20_000, 200_000
+	n := uint64(min(max(keys, 1), maximum))
 	w := bloom.FilterPolicy(math.Round(bits)).NewWriter(pebble2.TableFilter)
 	var key [16]byte
 	random := rand.New(rand.NewPCG(n, 1))
@@ -224,12 +224,12 @@ func (r *Resolver) Expect(gets uint64) {
 	}
 }
 
-// Learn implements lookuppath.Walker.
+// Learn implements lookuppath.PathResolver.
 func (w *Walker) Learn(numbers []uint32) error {
 	r, in := w.r, &w.data.buffer
 	numbers = r.Unknown(numbers)
 	for rest := numbers; len(rest) > 0; {
-		t := r.Of(rest[0])
+		t := r.ByNumber(rest[0])
 		n, _ := slices.BinarySearch(rest, t.First+t.FirstData+uint32(len(t.Data)))
 		looked, limit := int(t.looked.Add(int32(n))), len(t.Data)/r.scanShare
 		if looked > limit && looked-n <= limit { // true for one worker only
@@ -243,7 +243,7 @@ func (w *Walker) Learn(numbers []uint32) error {
 	ahead := 0
 	for i, number := range numbers {
 		for ; ahead < min(i+readsAhead, len(numbers)); ahead++ {
-			t := r.Of(numbers[ahead])
+			t := r.ByNumber(numbers[ahead])
 			_, h := t.Describe(numbers[ahead])
 			willNeed(t.Opened, int64(h.Offset), int64(h.Bytes)+lookuppath.TrailerBytes)
 		}

@@ -26,13 +26,13 @@ type Written struct {
 	FilterBytes             int64 // 0: it has none
 }
 
-// Look tells what the tables of the database in dir hold, by the properties of each.
-func Look(dir string, version cachesim.PebbleVersion) (all []Written, err error) {
+// ReadTableProperties tells what the tables of the database in dir hold, by the properties of each.
+func ReadTableProperties(dir string, version cachesim.PebbleVersion) (all []Written, err error) {
 	kept, err := dbformat.ReadKeptByPebble(dir)
 	if err != nil {
 		return nil, err
 	}
-	err = livedir.Again(dir, func() error { // tables vanish while another process compacts them
+	err = livedir.Retry(dir, func() error { // tables vanish while another process compacts them
 		found, err := list(dir, version, kept)
 		if err = errors.Join(err, found.unresolved); err == nil {
 			all, err = lsmtail.EachTable(found.tables, func(facts lsmtail.Facts) (Written, error) { return written(dir, facts, kept) })

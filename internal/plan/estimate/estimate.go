@@ -256,8 +256,8 @@ func Replay(r ReplaySpec, m Machine) Step {
 	return s
 }
 
-// mostRows is how many steps a dry run lists.
-const mostRows = 20
+// maxRows is how many steps a dry run lists.
+const maxRows = 20
 
 // Document is what a dry run says, with the free disk space and memory in bytes.
 func (e Estimate) Document(free, memory int64) *doc.Document {
@@ -276,13 +276,13 @@ func (e Estimate) Document(free, memory int64) *doc.Document {
 	words := func(name string, of func(Step) string) doc.Column[Step] {
 		return doc.Column[Step]{Name: name, Words: of, Left: true}
 	}
-	runsBlock := doc.Block{Title: "Runs", Table: doc.TableOf(e.Steps[:min(len(e.Steps), mostRows)], nil,
+	runsBlock := doc.Block{Title: "Runs", Table: doc.TableOf(e.Steps[:min(len(e.Steps), maxRows)], nil,
 		doc.Words("run", func(s Step) string { return s.Name }),
 		words("time", func(s Step) string { return unit.Roughly(s.Seconds) }),
 		words("disk", func(s Step) string { return unit.Bytes(s.PeakDiskBytes) }),
 		words("memory", func(s Step) string { return unit.Bytes(s.MemoryBytes) }),
 		words("estimated from", func(s Step) string { return s.Basis }))}
-	if more := len(e.Steps) - mostRows; more > 0 {
+	if more := len(e.Steps) - maxRows; more > 0 {
 		runsBlock.Texts = []string{fmt.Sprintf("and %d more", more)}
 	}
 	d.Add("Runs", runsBlock)

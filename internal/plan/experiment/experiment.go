@@ -44,7 +44,7 @@ const Here = "local"
 type Experiment struct {
 	Measure string // the verb
 	Name    Text   // label in charts
-	Where   setting.Value[setting.Place]
+	Where   setting.Value[setting.Target]
 	Cluster
 	DB            Text // where what is measured is, or is made
 	Options       setting.Options
@@ -60,7 +60,7 @@ type (
 	Int   = setting.Value[int]
 	Float = setting.Value[float64]
 	Size  = setting.Value[int64]
-	Yes   = setting.Value[bool]
+	Bool  = setting.Value[bool]
 )
 
 // Cluster says which nodes, and what is where on them.
@@ -90,16 +90,16 @@ func parseNamed(text string) (Named, error) {
 	return Named{name, profile}, nil
 }
 
-// Opened is how the database of an engine is opened.
-type Opened struct {
+// EngineOptions is how the database of an engine is opened.
+type EngineOptions struct {
 	Engine  setting.Value[Named]
 	Profile Text
 	Cache   setting.Value[setting.CacheSize]
 	Handles Count
 }
 
-// Made are the keys and values of a database that is made, and how old it gets.
-type Made struct {
+// DatasetOptions are the keys and values of a database that is made, and how old it gets.
+type DatasetOptions struct {
 	Keys                          Count
 	KeyBytes, ValueBytes          Int
 	KeyHash, ValueModel, Workload Text // Workload writes them
@@ -107,19 +107,19 @@ type Made struct {
 	Batch                         Count // keys per write batch
 }
 
-// Loaded is a database that is made.
-type Loaded struct {
-	Opened
-	Made
+// LoadConfig is a database that is made.
+type LoadConfig struct {
+	EngineOptions
+	DatasetOptions
 	Threads Int
 }
 
-// Swept are Gets from databases of engines, which are made where none is named.
-type Swept struct {
-	Opened
-	Made
+// SweepConfig are Gets from databases of engines, which are made where none is named.
+type SweepConfig struct {
+	EngineOptions
+	DatasetOptions
 	Memory                         Size
-	Existing, IgnoreLock, ReadOnly Yes
+	Existing, IgnoreLock, ReadOnly Bool
 	Table                          Text
 
 	Gets, Puts, BatchGets, Writers, AccessGets, SampleKeys Count
@@ -130,44 +130,44 @@ type Swept struct {
 	Ceiling                                                Text // the disk's limit
 }
 
-// Replayed are change sets that are applied to trees.
-type Replayed struct {
+// ReplayConfig are change sets that are applied to trees.
+type ReplayConfig struct {
 	Tree, Changes, Stores                  Text
 	Memory                                 Size
 	CacheNodes, Gets, Versions, RootsEvery Count
 	CommitLimit                            setting.Value[time.Duration]
-	Discard                                Yes
+	Discard                                Bool
 }
 
-// States are states that are built in layouts and looked up.
-type States struct {
+// LayoutConfig are states that are built in layouts and looked up.
+type LayoutConfig struct {
 	Layout, Accesses                            Text
 	Memory, AheadMemory                         Size
-	Keep                                        Yes
+	Keep                                        Bool
 	Accounts, ContractSlots, Ahead              Count
 	Slots, Block, Updates, UpdateBlocks, Lookup Count
 	First, Code                                 Count
 	Contracts                                   Float // share of the accounts
 }
 
-// Probed is a disk.
-type Probed struct {
+// DiskConfig is a disk.
+type DiskConfig struct {
 	Dir, With Text
 	InFlight  Int
 	Seconds   Float
 }
 
-// Priced are states whose accesses get a price.
-type Priced struct {
-	States
+// PriceConfig are states whose accesses get a price.
+type PriceConfig struct {
+	LayoutConfig
 	From, Hardware               Text
 	At, ContractAt, GasPerSecond Count
 }
 
 // subjects are the settings of each verb's subject.
 var subjects = map[string]func() Subject{
-	Load: func() Subject { return new(Loaded) }, Sweep: func() Subject { return new(Swept) }, Replay: func() Subject { return new(Replayed) },
-	Layouts: func() Subject { return new(States) }, Disk: func() Subject { return new(Probed) }, Price: func() Subject { return new(Priced) },
+	Load: func() Subject { return new(LoadConfig) }, Sweep: func() Subject { return new(SweepConfig) }, Replay: func() Subject { return new(ReplayConfig) },
+	Layouts: func() Subject { return new(LayoutConfig) }, Disk: func() Subject { return new(DiskConfig) }, Price: func() Subject { return new(PriceConfig) },
 }
 
 // New is an experiment with a verb's defaults.
@@ -178,10 +178,10 @@ func New(verb string) *Experiment {
 	}
 	e := &Experiment{Measure: verb, Subject: subjects[verb]()}
 	for _, f := range e.Fields() {
-		f.To.Fall(f.Value)
+		f.Dest.SetDefault(f.Value)
 	}
 	if one { // which did not probe the disk
-		Of[*Swept](e).Ceiling.Fall("none")
+		SubjectAs[*SweepConfig](e).Ceiling.SetDefault("none")
 	}
 	return e
 }
@@ -195,35 +195,35 @@ func (e *Experiment) Clone() *Experiment {
 	return &c
 }
 
-// Of are the settings of a subject: Of[*Swept](e).
-func Of[S Subject](e *Experiment) S { return e.Subject.(S) }
+// SubjectAs are the settings of a subject: Of[*Swept](e).
+func SubjectAs[S Subject](e *Experiment) S { return e.Subject.(S) }
 
 // Resolved is e with paths that hold wherever it is read.
 func (e *Experiment) Resolved() (*Experiment, error) {
 	r := e.Clone()
 	paths := []*Text{&r.DB}
 	switch s := r.Subject.(type) {
-	case *Swept:
-		if c := s.Ceiling.V(); c != "auto" && c != "none" {
+	case *SweepConfig:
+		if c := s.Ceiling.Value(); c != "auto" && c != "none" {
 			paths = append(paths, &s.Ceiling)
 		}
 		paths = append(paths, &s.Accesses)
-	case *States:
+	case *LayoutConfig:
 		paths = append(paths, &s.Accesses)
-	case *Replayed:
+	case *ReplayConfig:
 		paths = append(paths, &s.Changes)
-	case *Probed:
+	case *DiskConfig:
 		paths = append(paths, &s.Dir)
 	}
 	for _, path := range paths {
-		if path.V() == "" {
+		if path.Value() == "" {
 			continue
 		}
-		full, err := filepath.Abs(path.V())
+		full, err := filepath.Abs(path.Value())
 		if err != nil {
 			return nil, fmt.Errorf("resolve %s: %w", path, err)
 		}
-		path.Let(full)
+		path.SetValues(full)
 	}
 	return r, nil
 }

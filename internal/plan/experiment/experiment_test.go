@@ -18,7 +18,7 @@ import (
 func sample(f Field) string {
 	kinds := map[string]string{"engine": "a:b", "size": "3MiB", "count": "7k", "int": "12", "uint": "8", "number": "2.5", "seconds": "3", "share": "30%",
 		"rate": "9k", "duration": "5s", "bool": "true"}
-	if kind := kinds[f.To.Type()]; kind != "" {
+	if kind := kinds[f.Dest.Type()]; kind != "" {
 		return kind
 	}
 	special := map[string]string{"on": "slurm:a b", "warmup": "0.3%", "key-hash": "keccak256", "value-model": "table32", "age": "steady", "batch-order": "sorted",
@@ -35,18 +35,18 @@ func every(t *testing.T, verb string) *Experiment {
 	e := New(verb)
 	for _, f := range e.Fields() {
 		texts := []string{sample(f)}
-		switch f.To.Form() {
+		switch f.Dest.Form() {
 		case setting.List:
 			texts[0] += "," + texts[0]
 		case setting.Mapping:
 			texts = []string{"A=1", "B.c=2,3", "*d=&x"}
 		}
 		for _, text := range texts {
-			if err := errors.Join(append(f.To.Wrong(), f.To.Set(text))...); err != nil || len(f.To.Wrong()) > 0 {
-				t.Fatalf("%s %s: %q: %v, %v", verb, f.Key, text, err, f.To.Wrong())
+			if err := errors.Join(append(f.Dest.Errs(), f.Dest.Set(text))...); err != nil || len(f.Dest.Errs()) > 0 {
+				t.Fatalf("%s %s: %q: %v, %v", verb, f.Key, text, err, f.Dest.Errs())
 			}
 		}
-		if f.To.String() == f.Value {
+		if f.Dest.String() == f.Value {
 			t.Errorf("%s: %q is the default", f.Key, f.Value)
 		}
 	}
@@ -78,16 +78,16 @@ func TestFlagsAndFileAreTheSameForEveryVerb(t *testing.T) {
 		got.Flags(set)
 		var args []string
 		for i, f := range want.Fields() {
-			options, are := f.To.(*setting.Options)
+			options, are := f.Dest.(*setting.Options)
 			switch {
 			case f.Flag == "":
-				_ = got.Fields()[i].To.Set(f.To.String())
+				_ = got.Fields()[i].Dest.Set(f.Dest.String())
 			case are:
 				for _, option := range options.All() {
 					args = append(args, "--"+f.Flag+"="+option.Name+"="+strings.Join(option.Values, ","))
 				}
 			default:
-				args = append(args, "--"+f.Flag+"="+f.To.String())
+				args = append(args, "--"+f.Flag+"="+f.Dest.String())
 			}
 		}
 		if err := set.Parse(args); err != nil {
@@ -188,7 +188,7 @@ func TestReadIsASweep(t *testing.T) {
 	if err != nil || d.Measure != Sweep {
 		t.Fatalf("%v, %+v", err, d)
 	}
-	if s := Of[*Swept](&d.Experiment); s.Cache.V().Share != 0.01 {
+	if s := SubjectAs[*SweepConfig](&d.Experiment); s.Cache.Value().Share != 0.01 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -214,7 +214,7 @@ func TestFieldsAreDeclaredOnceAndHaveGoodDefaults(t *testing.T) {
 				t.Errorf("%s: %s is declared twice", verb, f.Key)
 			}
 			seen[f.Key], seen["--"+f.Flag] = true, true
-			if wrong := f.To.Wrong(); len(wrong) > 0 {
+			if wrong := f.Dest.Errs(); len(wrong) > 0 {
 				t.Errorf("%s: the default of %s is wrong: %v", verb, f.Key, wrong)
 			}
 		}

@@ -20,7 +20,7 @@ import (
 // means. A verb without a flag for it takes it as an argument.
 type Field struct {
 	Key, Flag string
-	To        setting.Setting
+	Dest      setting.Setting
 	Value     string
 	About     string
 }
@@ -45,7 +45,7 @@ var (
 func (e *Experiment) Fields() []Field { return e.Subject.fields(e) }
 
 func (e *Experiment) where() Field {
-	return Field{"where", "on", setting.One(&e.Where, setting.Where), Here,
+	return Field{"where", "on", setting.One(&e.Where, setting.TargetKind), Here,
 		"where to run: local is this machine; slurm or slurm:PARTITION, a node of a cluster for each run"}
 }
 
@@ -85,7 +85,7 @@ func declare[T any](axis bool, v *setting.Value[T], kind setting.Kind[T]) settin
 	return setting.One(v, kind)
 }
 
-func (o *Opened) fields(axes bool, memory ...Field) []Field {
+func (o *EngineOptions) fields(axes bool, memory ...Field) []Field {
 	return slices.Concat([]Field{
 		{"subject.engine", "engine", declare(axes, &o.Engine, named), "",
 			"engine; statelab engines lists them (default: the database's own, " + subject.DefaultEngine() + " for a new one)"},
@@ -98,7 +98,7 @@ func (o *Opened) fields(axes bool, memory ...Field) []Field {
 	})
 }
 
-func (m *Made) fields(axes bool, keys, about string) []Field {
+func (m *DatasetOptions) fields(axes bool, keys, about string) []Field {
 	return []Field{
 		{"load.keys", "keys", declare(axes, &m.Keys, setting.Count(1, "5M")), keys, about},
 		{"load.key_bytes", "key-bytes", setting.One(&m.KeyBytes, setting.Whole(8, 1024, "32")), "32", "size of a key in bytes"},
@@ -113,20 +113,20 @@ func (m *Made) fields(axes bool, keys, about string) []Field {
 	}
 }
 
-func (m *Made) workload(verb, value string) Field {
+func (m *DatasetOptions) workload(verb, value string) Field {
 	return Field{"workload.name", "workload", setting.One(&m.Workload, setting.Choice(workload.Names(verb)...)), value,
 		"what to do; statelab engines --workloads lists them"}
 }
 
-func (m *Made) batch(about string) Field {
+func (m *DatasetOptions) batch(about string) Field {
 	return Field{"workload.batch", "batch", setting.One(&m.Batch, setting.Count(1, "1000")), "1000", about}
 }
 
-func (s *Loaded) fields(e *Experiment) []Field {
-	return slices.Concat([]Field{e.where()}, s.Opened.fields(false), []Field{
+func (s *LoadConfig) fields(e *Experiment) []Field {
+	return slices.Concat([]Field{e.where()}, s.EngineOptions.fields(false), []Field{
 		e.options(),
 		e.dir("directory of the database"),
-	}, s.Made.fields(false, "1M", "number of keys"), []Field{
+	}, s.DatasetOptions.fields(false, "1M", "number of keys"), []Field{
 		s.workload("load", workload.FillRandom),
 		{"workload.threads", "threads", setting.One(&s.Threads, setting.Threads), "4", "threads that write"},
 		s.batch("keys per write batch"),
@@ -134,24 +134,24 @@ func (s *Loaded) fields(e *Experiment) []Field {
 	})
 }
 
-func (s *Swept) fields(e *Experiment) []Field {
+func (s *SweepConfig) fields(e *Experiment) []Field {
 	return slices.Concat([]Field{
 		{"name", "name", setting.One(&e.Name, setting.Text), "", "label in charts (default: the name of the output folder)"},
 	}, e.cluster(setting.Axis(&e.Constraint, setting.Text), Field{"cluster.databases", "db-at", declare(!e.OnePoint, &e.DBAt, setting.Text), "",
-		"nodes that hold the database: NODE, or NODE=DIR where it has another path there"}), s.Opened.fields(!e.OnePoint,
+		"nodes that hold the database: NODE, or NODE=DIR where it has another path there"}), s.EngineOptions.fields(!e.OnePoint,
 		Field{"subject.memory", "memory", declare(!e.OnePoint, &s.Memory, setting.Memory), "",
 			"equal memory for all engines, caches and page cache together, instead of --cache (default: no limit)"}), []Field{
 		e.options(),
 		e.dir("directory of the database"),
-		{"database.use_existing", "use-existing", setting.One(&s.Existing, setting.Yes), "",
+		{"database.use_existing", "use-existing", setting.One(&s.Existing, setting.Bool), "",
 			"read a database that statelab did not load (a node's chaindata); it is never written"},
-		{"database.ignore_lock", "ignore-lock", setting.One(&s.IgnoreLock, setting.Yes), "", "read even if another process has the database open"},
+		{"database.ignore_lock", "ignore-lock", setting.One(&s.IgnoreLock, setting.Bool), "", "read even if another process has the database open"},
 		{"database.table", "table", setting.One(&s.Table, setting.Text), "",
 			"table of a database that has several by name (" + strings.Join(subject.WithTables(), ", ") + "), or kind of keys of a client's database " +
 				"on Pebble or LevelDB; statelab inspect lists them; or a mix: a=70,b=30"},
-		{"database.read_only", "read-only", setting.One(&s.ReadOnly, setting.Yes), "",
+		{"database.read_only", "read-only", setting.One(&s.ReadOnly, setting.Bool), "",
 			"open read-only a database that statelab loaded; by default it is opened as a node opens it, with its write buffers"},
-	}, s.Made.fields(!e.OnePoint, "", "number of keys of the databases to load, where no --db is given"), []Field{
+	}, s.DatasetOptions.fields(!e.OnePoint, "", "number of keys of the databases to load, where no --db is given"), []Field{
 		s.workload("sweep", workload.ReadRandom),
 		{"workload.gets", "gets", setting.One(&s.Gets, setting.Count(1, "500k")), "500k", "number of measured Gets"},
 		{"workload.warmup", "warmup", setting.One(&s.Warmup, setting.WarmupKind), "auto",
@@ -191,7 +191,7 @@ func (s *Swept) fields(e *Experiment) []Field {
 	})
 }
 
-func (s *Replayed) fields(e *Experiment) []Field {
+func (s *ReplayConfig) fields(e *Experiment) []Field {
 	return append(e.cluster(setting.One(&e.Constraint, setting.Text)),
 		Field{"subject.tree", "tree", setting.Axis(&s.Tree, setting.Text), "",
 			"trees to compare, TREE or TREE:PROFILE; statelab engines lists them"},
@@ -200,7 +200,7 @@ func (s *Replayed) fields(e *Experiment) []Field {
 		Field{"subject.cache_nodes", "cache-nodes", setting.One(&s.CacheNodes, anyCount), "0", "nodes that a tree may keep in its cache; 0: the profile's"},
 		e.options(),
 		e.dir("folder for the files of the trees (default: in --out)"),
-		Field{"database.discard", "discard", setting.One(&s.Discard, setting.Yes), "", "delete a tree's files when its run has succeeded"},
+		Field{"database.discard", "discard", setting.One(&s.Discard, setting.Bool), "", "delete a tree's files when its run has succeeded"},
 		Field{"workload.gets", "gets", setting.One(&s.Gets, anyCount), "0", "Gets after the last version, half of them negative lookups"},
 		Field{"changes.path", "changes", setting.One(&s.Changes, setting.Text), "", "the change set: a file or a directory"},
 		Field{"changes.versions", "versions", setting.One(&s.Versions, anyCount), "0",
@@ -213,14 +213,14 @@ func (s *Replayed) fields(e *Experiment) []Field {
 }
 
 // states are the settings that layouts and price share; the defaults of price are others.
-func (s *States) states(e *Experiment, contracts, slots string, contractSlots Field) []Field {
+func (s *LayoutConfig) states(e *Experiment, contracts, slots string, contractSlots Field) []Field {
 	return []Field{
 		{"subject.layout", "layout", setting.Axis(&s.Layout, setting.Text), "all", "layouts, LAYOUT or LAYOUT:PROFILE; all: every one that is installed"},
 		{"subject.memory", "memory", setting.One(&s.Memory, setting.Size("size", 0, "64MiB, 1.5GiB")), "64MiB",
 			"memory budget of one process, page cache included, such as 512MiB (0: no limit, and the profile's caches)"},
 		e.options(),
 		e.dir("folder for the files of the states (default: in --out)"),
-		{"database.keep", "keep", setting.One(&s.Keep, setting.Yes), "", "keep the files of the states, which are deleted otherwise"},
+		{"database.keep", "keep", setting.One(&s.Keep, setting.Bool), "", "keep the files of the states, which are deleted otherwise"},
 		{"state.accounts", "accounts", setting.Axis(&s.Accounts, anyCount), "10k,100k", "numbers of accounts to build"},
 		{"state.contracts", "contracts", setting.One(&s.Contracts, setting.Share), contracts, "share of the accounts that have storage"},
 		{"state.slots", "slots", setting.One(&s.Slots, anyCount), slots, "storage slots of each account that has storage"},
@@ -240,7 +240,7 @@ func (s *States) states(e *Experiment, contracts, slots string, contractSlots Fi
 
 const contractAbout = "storage slots of one large contract; if there is one, slots are looked up and changed in it alone"
 
-func (s *States) fields(e *Experiment) []Field {
+func (s *LayoutConfig) fields(e *Experiment) []Field {
 	contract := Field{"state.contract_slots", "contract-slots", setting.One(&s.ContractSlots, anyCount), "0", contractAbout}
 	return slices.Concat(e.cluster(setting.One(&e.Constraint, setting.Text)), s.states(e, "10%", "16", contract), []Field{
 		{"state.at", "at", setting.Axis(&s.Ahead, setting.Count(1, "50M")), "",
@@ -251,7 +251,7 @@ func (s *States) fields(e *Experiment) []Field {
 	})
 }
 
-func (s *Probed) fields(e *Experiment) []Field {
+func (s *DiskConfig) fields(e *Experiment) []Field {
 	return []Field{
 		{"disk.dir", "", setting.One(&s.Dir, setting.Text), ".", ""},
 		{"disk.in_flight", "in-flight", setting.Axis(&s.InFlight, setting.Int(1, 1024, "--in-flight 1,4,16")), "1,2,4,8,16,32,64",
@@ -262,7 +262,7 @@ func (s *Probed) fields(e *Experiment) []Field {
 	}
 }
 
-func (s *Priced) fields(e *Experiment) []Field {
+func (s *PriceConfig) fields(e *Experiment) []Field {
 	contract := Field{"state.contract_slots", "contract-slots", setting.Axis(&s.ContractSlots, setting.Count(1, "10k")), "10k", contractAbout}
 	return slices.Concat([]Field{e.where()}, s.states(e, "0%", "0", contract), []Field{
 		{"price.from", "from", setting.Axis(&s.From, setting.Text), "",
@@ -297,8 +297,8 @@ func (e *Experiment) Flags(into *pflag.FlagSet) {
 	}
 }
 
-// Some are the flags of some fields, in the order of their names, for a verb that takes no more.
-func (e *Experiment) Some(into *pflag.FlagSet, names ...string) {
+// DeclareFlags are the flags of some fields, in the order of their names, for a verb that takes no more.
+func (e *Experiment) DeclareFlags(into *pflag.FlagSet, names ...string) {
 	for _, name := range names {
 		f, _ := e.ByFlag(name)
 		f.Declare(into)
@@ -308,11 +308,11 @@ func (e *Experiment) Some(into *pflag.FlagSet, names ...string) {
 // Declare is the flag that sets f.
 func (f Field) Declare(into *pflag.FlagSet) *pflag.Flag {
 	about := f.About
-	if f.To.Form() == setting.List {
+	if f.Dest.Form() == setting.List {
 		about += " (comma-separated)"
 	}
-	flag := into.VarPF(f.To, f.Flag, "", about)
-	if f.To.Form() == setting.Switch {
+	flag := into.VarPF(f.Dest, f.Flag, "", about)
+	if f.Dest.Form() == setting.Switch {
 		flag.NoOptDefVal = "true"
 	}
 	return flag
@@ -338,7 +338,7 @@ func known() (fields []Field, verbs map[string][]string) {
 			switch {
 			case at < 0:
 				fields = append(fields, f)
-			case f.To.Form() == setting.List:
+			case f.Dest.Form() == setting.List:
 				fields[at] = f
 			}
 			verbs[f.Key] = append(verbs[f.Key], verb)
@@ -384,7 +384,7 @@ func (f Field) schema(verbs []string) map[string]any {
 	value := map[string]any{"type": []string{"string", "number"}}
 	several := map[string]any{"anyOf": []any{value, map[string]any{"type": "array", "items": value}}}
 	s := value
-	switch f.To.Form() {
+	switch f.Dest.Form() {
 	case setting.Switch:
 		s = map[string]any{"type": "boolean"}
 	case setting.Mapping:
@@ -399,8 +399,8 @@ func (f Field) schema(verbs []string) map[string]any {
 	return s
 }
 
-// With is e with other settings, such as engine=pebble1 cache=1%: flags without dashes.
-func (e *Experiment) With(settings string) (*Experiment, error) {
+// WithSettings is e with other settings, such as engine=pebble1 cache=1%: flags without dashes.
+func (e *Experiment) WithSettings(settings string) (*Experiment, error) {
 	e = e.Clone()
 	var m setting.Mistakes
 	for _, word := range strings.Fields(settings) {
@@ -412,10 +412,10 @@ func (e *Experiment) With(settings string) (*Experiment, error) {
 		case !known:
 			return nil, fmt.Errorf("statelab %s has no flag --%s", e.Measure, name)
 		}
-		if err := field.To.Set(value); err != nil {
+		if err := field.Dest.Set(value); err != nil {
 			return nil, fmt.Errorf("--%s: %w", name, err)
 		}
-		m.Of(field.Flag, field.To)
+		m.CheckSetting(field.Flag, field.Dest)
 	}
 	return e, m.Err()
 }

@@ -28,10 +28,10 @@ func (e *Experiment) Write(out io.Writer) error {
 	put(root, "schema", scalar(schema.Experiment))
 	put(root, "measure", scalar(e.Measure))
 	for _, f := range e.Fields() {
-		if f.Key == "cluster.scratch" && e.Scratch.V() == f.Value && !e.Where.V().Cluster {
+		if f.Key == "cluster.scratch" && e.Scratch.Value() == f.Value && !e.Where.Value().Cluster {
 			continue
 		}
-		value, err := f.To.MarshalYAML()
+		value, err := f.Dest.MarshalYAML()
 		if err != nil {
 			return fmt.Errorf("write %s: %w", f.Key, err)
 		}
@@ -149,7 +149,7 @@ func (d *Document) Name(flag, value string) string {
 	switch {
 	case !is:
 		return setting.Flag(flag, value)
-	case value == "" && f.To.Form() == setting.Switch:
+	case value == "" && f.Dest.Form() == setting.Switch:
 		return f.Key + ": true"
 	case value == "":
 		return f.Key
@@ -245,7 +245,7 @@ func (r *reader) field(name, value *yaml.Node, key string) {
 	i := slices.IndexFunc(all, func(f Field) bool { return f.Key == key })
 	if i >= 0 {
 		r.document.places[key] = value
-		if err := all[i].To.UnmarshalYAML(value); err != nil {
+		if err := all[i].Dest.UnmarshalYAML(value); err != nil {
 			r.add(err, key)
 		}
 		return

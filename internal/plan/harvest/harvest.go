@@ -34,7 +34,7 @@ type Harvest struct {
 	Jobs     int    // processes at a time
 	Out      string // file of the set
 	Tell     result.Tell
-	Copied   func(changeset.Info) changeset.Told // hears how far the set is written
+	Copied   func(changeset.Info) changeset.ProgressFunc // hears how far the set is written
 
 	whole       bool  // the set begins where the chain did
 	begins      int64 // first version of the set; that of a part may be later
@@ -95,7 +95,7 @@ func (h *Harvest) Run(ctx context.Context) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	held, err := output.Hold(dir)
+	held, err := output.LockDir(dir)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (h *Harvest) ask(ctx context.Context, order protocol.HarvestOrder) (harvest
 
 // Join writes harvested sets, which follow each other without a gap, as one; note is added to
 // its provenance.
-func Join(out string, paths []string, note string, copied func(changeset.Info) changeset.Told) error {
+func Join(out string, paths []string, note string, copied func(changeset.Info) changeset.ProgressFunc) error {
 	set, err := changeset.JoinFiles(paths)
 	if err != nil {
 		return err

@@ -70,13 +70,13 @@ func expectedHeld(row result.LayoutRow, w result.StateWorkload, cores int) heldR
 
 // phases are the lookups that the memories of a row have seen: of the last state that
 // was opened cold, then those that warm it, then the measured ones.
-func phases(w result.StateWorkload) (all []statemodel.Stretch) {
+func phases(w result.StateWorkload) (all []statemodel.LookupPhase) {
 	kinds := []statemodel.Kind{statemodel.Account, statemodel.AbsentAccount}
 	if w.SlotsPer > 0 && w.ContractShare > 0 {
 		kinds = append(kinds, statemodel.Slot, statemodel.AbsentSlot)
 	}
 	add := func(kind statemodel.Kind, lookups uint64) {
-		all = append(all, statemodel.Stretch{Kind: kind, Lookups: float64(lookups)})
+		all = append(all, statemodel.LookupPhase{Kind: kind, Lookups: float64(lookups)})
 	}
 	add(kinds[len(kinds)-1], min(lookup.ColdLookups, w.Reads))
 	for _, kind := range kinds {

@@ -31,7 +31,7 @@ func TestOutlookIsInOrder(t *testing.T) {
 			memory int64
 		}
 		uncached := map[uint64]float64{}
-		least, smaller := map[string]float64{}, map[at]float64{} // by figure and accounts; by figure and memory
+		minimum, smaller := map[string]float64{}, map[at]float64{} // by figure and accounts; by figure and memory
 		own := 0
 		for _, o := range outlook(layout, rows, outlookWorkload()) {
 			if math.IsNaN(o.Value) || o.Value < 0 || o.Basis == "" {
@@ -50,14 +50,14 @@ func TestOutlookIsInOrder(t *testing.T) {
 			if o.MemoryBytes == 0 {
 				continue
 			}
-			if most, known := uncached[o.Accounts]; known && o.Value > most+1e-9 && layout != "chunktrie" {
-				t.Errorf("%s at %d: %g %s with %d bytes of memory, %g without any", layout, o.Accounts, o.Value, o.Figure, o.MemoryBytes, most)
+			if maximum, known := uncached[o.Accounts]; known && o.Value > maximum+1e-9 && layout != "chunktrie" {
+				t.Errorf("%s at %d: %g %s with %d bytes of memory, %g without any", layout, o.Accounts, o.Value, o.Figure, o.MemoryBytes, maximum)
 			}
 			with := fmt.Sprint(o.Figure, o.Accounts)
-			if before, known := least[with]; known && o.Value > before+1e-9 {
+			if before, known := minimum[with]; known && o.Value > before+1e-9 {
 				t.Errorf("%s at %d: %g %s with %d bytes of memory, %g with less", layout, o.Accounts, o.Value, o.Figure, o.MemoryBytes, before)
 			}
-			least[with] = o.Value
+			minimum[with] = o.Value
 			key := at{o.Figure, o.MemoryBytes}
 			if before, known := smaller[key]; known && o.Value < before-1e-9 {
 				t.Errorf("%s: %g %s at %d accounts, %g at fewer", layout, o.Value, o.Figure, o.Accounts, before)

@@ -181,9 +181,9 @@ func (w *Work) Conclude(done map[plan.Step]Runs, so plan.Outcome) error {
 	for _, e := range w.Entries {
 		l.Outlook = append(l.Outlook, outlook(e.Label, l.Rows, l.Workload)...)
 	}
-	l.Status, l.Error, l.Why = so.Status, so.Error, so.Why
+	l.Status, l.Error, l.FailureInfo = so.Status, so.Error, so.FailureInfo
 	if wrong := wrong(l); wrong != "" && so.Status != result.Interrupted {
-		l.Status, l.Error, l.Why = result.Failed, wrong, result.Why{}
+		l.Status, l.Error, l.FailureInfo = result.Failed, wrong, result.FailureInfo{}
 	}
 	return result.WriteLayouts(w.plan.Out, l)
 }
@@ -191,10 +191,10 @@ func (w *Work) Conclude(done map[plan.Step]Runs, so plan.Outcome) error {
 // rowOf is what the repeats of a point come to.
 func rowOf(repeats []plan.Repeat[result.LayoutRow]) result.LayoutRow {
 	s := plan.Summarize(repeats, result.LayoutRule(), func(row result.LayoutRow) plan.End {
-		return plan.End{Status: row.Status, Error: row.Error, Why: row.Why}
+		return plan.End{Status: row.Status, Error: row.Error, FailureInfo: row.FailureInfo}
 	})
 	row := s.Shown.Of
-	row.Runs, row.Status, row.Error, row.Why, row.Spread = s.Runs, s.Status, s.Error, s.Why, s.Spread
+	row.Runs, row.Status, row.Error, row.FailureInfo, row.Spread = s.Runs, s.Status, s.Error, s.FailureInfo, s.Spread
 	return row
 }
 
@@ -284,14 +284,15 @@ type built struct {
 // row is what both runs found.
 func (w *Work) row(e Entry, accounts uint64, r plan.Repeat[Runs]) result.LayoutRow {
 	info, build, read := e.Info, r.Of.Build, r.Of.Read
-	row := result.LayoutRow{Layout: e.Label, Version: info.Version, RootRule: string(info.Root), Status: build.Status, Error: build.Error, Why: build.Why,
+	row := result.LayoutRow{Layout: e.Label, Version: info.Version, RootRule: string(info.Root),
+		Status: build.Status, Error: build.Error, FailureInfo: build.FailureInfo,
 		Build: filepath.Join(r.Folder, protocol.Build), Read: filepath.Join(r.Folder, protocol.Lookup), Accounts: accounts,
 		Durability: info.Durability, History: info.History}
 	row.Show(build, read)
 	if read == nil || read.Figures.State == nil {
 		return row
 	}
-	row.Status, row.Error, row.Why = read.Status, read.Error, read.Why
+	row.Status, row.Error, row.FailureInfo = read.Status, read.Error, read.FailureInfo
 	if root := read.Figures.State.Root; root != row.Root && row.Status == result.OK {
 		row.Status, row.Error = result.Failed, "the state was left at root "+row.Root+" and is opened at root "+root
 	}
@@ -370,11 +371,11 @@ func agreement(rule string, accounts uint64, members []string, roots map[uint64]
 const Every = "all"
 
 // StatesOf are the settings of the states that layouts and price build.
-func StatesOf(e *experiment.Experiment) *experiment.States {
-	if p, is := e.Subject.(*experiment.Priced); is {
-		return &p.States
+func StatesOf(e *experiment.Experiment) *experiment.LayoutConfig {
+	if p, is := e.Subject.(*experiment.PriceConfig); is {
+		return &p.LayoutConfig
 	}
-	return experiment.Of[*experiment.States](e)
+	return experiment.SubjectAs[*experiment.LayoutConfig](e)
 }
 
 // Declared is the comparison that e declares; what is wrong with it goes to m. leftOut hears which of
@@ -382,10 +383,10 @@ func StatesOf(e *experiment.Experiment) *experiment.States {
 func Declared(e *experiment.Experiment, here *runners.Table[layout.Info], command []string, leftOut func(label string, why error),
 	m *setting.Mistakes) Layouts {
 	s := StatesOf(e)
-	l := Layouts{Command: command, Keep: s.Keep.V(), Class: e.Constraint.V(), At: s.Ahead.All(), AtMemory: s.AheadMemory.All()}
+	l := Layouts{Command: command, Keep: s.Keep.Value(), Class: e.Constraint.Value(), At: s.Ahead.All(), AtMemory: s.AheadMemory.All()}
 	l.Base, l.Accounts = specOf(e, m)
 	l.Entries = entries(s.Layout.All(), e.Options.All(), l.Base, here, leftOut, m)
-	if s.AheadMemory.Given() && !s.Ahead.Given() {
+	if s.AheadMemory.IsSet() && !s.Ahead.IsSet() {
 		m.At("at-memory", "", "say with how many accounts (example: %s)", m.Name("at", "50M"))
 	}
 	return l
@@ -395,7 +396,7 @@ func Declared(e *experiment.Experiment, here *runners.Table[layout.Info], comman
 func specOf(e *experiment.Experiment, m *setting.Mistakes) (base protocol.LayoutSpec, sizes []uint64) {
 	s := StatesOf(e)
 	for _, n := range s.Accounts.All() {
-		if n == 0 && !s.Accesses.Given() {
+		if n == 0 && !s.Accesses.IsSet() {
 			m.At("accounts", "0", "must be at least 1 (example: 10k,100k,1M); 0 needs %s", m.Name("accesses", "LIST"))
 			n = 1
 		}
@@ -408,10 +409,10 @@ func specOf(e *experiment.Experiment, m *setting.Mistakes) (base protocol.Layout
 		m.At("accounts", "", "give at least one size (example: %s)", m.Name("accounts", "10k,100k"))
 	}
 	slices.Sort(sizes)
-	base = protocol.LayoutSpec{Accesses: output.Absolute(s.Accesses.V()), MemoryBytes: s.Memory.V(), Overrides: e.Options.Fixed(), Reads: s.Lookup.V(),
-		First: s.First.V(),
-		Chain: protocol.Chain{Seed: e.Seed.V(), ContractShare: s.Contracts.V(), SlotsPer: s.Slots.V(), BlockAccounts: s.Block.V(),
-			UpdateBlocks: s.UpdateBlocks.V(), UpdateAccounts: s.Updates.V(), ContractSlots: s.ContractSlots.V(), CodeBytes: s.Code.V()}}
+	base = protocol.LayoutSpec{Accesses: output.Absolute(s.Accesses.Value()), MemoryBytes: s.Memory.Value(), Overrides: e.Options.Fixed(), Reads: s.Lookup.Value(),
+		First: s.First.Value(),
+		Chain: protocol.Chain{Seed: e.Seed.Value(), ContractShare: s.Contracts.Value(), SlotsPer: s.Slots.Value(), BlockAccounts: s.Block.Value(),
+			UpdateBlocks: s.UpdateBlocks.Value(), UpdateAccounts: s.Updates.Value(), ContractSlots: s.ContractSlots.Value(), CodeBytes: s.Code.Value()}}
 	if base.Chain.UpdateAccounts == 0 {
 		base.Chain.UpdateBlocks = 0 // a block without a change is no update
 	}

@@ -267,11 +267,11 @@ func (p *Pricing) Measure(builds []Build, done *result.Price, measure func(Build
 		}
 		p.Layouts, done.Layouts = append(p.Layouts, l), append(done.Layouts, b.Folder())
 		if l.Status != result.OK {
-			done.Status, done.Error, done.Why = l.Status, l.Error, l.Why
+			done.Status, done.Error, done.FailureInfo = l.Status, l.Error, l.FailureInfo
 		}
 		for _, row := range l.Rows {
 			if row.Status == result.Failed {
-				say("%s failed at %s accounts: %s", row.Layout, unit.Count(row.Accounts), row.Tell(row.Error))
+				say("%s failed at %s accounts: %s", row.Layout, unit.Count(row.Accounts), row.WithRemedy(row.Error))
 			}
 		}
 		if l.Status == result.Interrupted {
@@ -297,7 +297,7 @@ func (p *Pricing) Finish(ctx context.Context, done *result.Price, again string, 
 	done.Host, done.Hardware, done.Rows, done.Warnings = p.Layouts[0].Host, p.Hardware, rows, nil
 	for _, l := range p.Layouts {
 		for _, w := range l.Warnings {
-			if !result.Told(done.Warnings, w) {
+			if !result.HasWarning(done.Warnings, w) {
 				done.Warnings = append(done.Warnings, w)
 			}
 		}
@@ -444,15 +444,15 @@ func contractAt(seed uint64) float64 {
 // the largest state of the layout that was built.
 func (p Pricing) state(layout string, size Size) statemodel.State {
 	s := statemodel.State{Accounts: float64(size.Accounts), ContractShare: 1 / float64(size.Accounts), SlotsPer: float64(size.ContractSlots)}
-	most := 0.0
+	maximum := 0.0
 	for _, l := range p.Layouts {
 		w := l.Workload
 		s.CodeBytes = float64(w.CodeBytes)
 		s.BlockAccounts, s.UpdateBlocks, s.UpdateKeys = float64(w.BlockAccounts), float64(w.UpdateBlocks), float64(w.UpdateAccounts)
 		for _, of := range l.Rows {
 			records := float64(of.Accounts + l.Workload.ContractSlots)
-			if of.Layout == layout && of.Status == result.OK && records > most {
-				most = records
+			if of.Layout == layout && of.Status == result.OK && records > maximum {
+				maximum = records
 				s.DiskBytes = float64(of.DiskBytes.OrZero()) / records * (s.Accounts + s.SlotsPer)
 				withOptions(&s, of)
 			}
@@ -499,15 +499,15 @@ type Build struct {
 // Builds are the comparisons that a price table is made from: every size of the contract, as often
 // as asked.
 func Builds(e *experiment.Experiment, m *setting.Mistakes) (builds []Build) {
-	s := experiment.Of[*experiment.Priced](e)
-	if !s.ContractSlots.Given() {
+	s := experiment.SubjectAs[*experiment.PriceConfig](e)
+	if !s.ContractSlots.IsSet() {
 		m.At("contract-slots", "", "give at least one size of the contract (example: %s)", m.Name("contract-slots", "10k"))
 	}
 	for i, slots := range s.ContractSlots.All() {
-		for n := range e.Repeats.V() {
-			builds = append(builds, Build{s.ContractSlots.Texts()[i], slots, n, e.Seed.V() + n, e.Repeats.V()})
+		for n := range e.Repeats.Value() {
+			builds = append(builds, Build{s.ContractSlots.Texts()[i], slots, n, e.Seed.Value() + n, e.Repeats.Value()})
 		}
-		specOf(builds[len(builds)-1].Of(e), m)
+		specOf(builds[len(builds)-1].Experiment(e), m)
 	}
 	return builds
 }
@@ -528,14 +528,14 @@ func (b Build) Label() string {
 	return fmt.Sprintf("contract of %s slots, build %d of %d: ", b.text, b.n+1, b.builds)
 }
 
-// Of is the experiment of the build.
-func (b Build) Of(e *experiment.Experiment) *experiment.Experiment {
+// Experiment is the experiment of the build.
+func (b Build) Experiment(e *experiment.Experiment) *experiment.Experiment {
 	build := experiment.New(experiment.Layouts)
 	build.Name, build.Where, build.Options, build.DB = e.Name, e.Where, e.Options, e.DB
-	s := experiment.Of[*experiment.States](build)
+	s := experiment.SubjectAs[*experiment.LayoutConfig](build)
 	*s = *StatesOf(e)
-	s.ContractSlots.Let(b.slots)
-	build.Seed.Let(b.seed)
+	s.ContractSlots.SetValues(b.slots)
+	build.Seed.SetValues(b.seed)
 	return build
 }
 
@@ -544,14 +544,14 @@ const Here = "here"
 
 // PricingOf is what to price, and what to build for that: nothing if comparisons are named.
 func PricingOf(e *experiment.Experiment, m *setting.Mistakes) (p Pricing, builds []Build) {
-	s := experiment.Of[*experiment.Priced](e)
-	p.GasPerSecond = float64(s.GasPerSecond.V())
+	s := experiment.SubjectAs[*experiment.PriceConfig](e)
+	p.GasPerSecond = float64(s.GasPerSecond.Value())
 	for _, accounts := range s.At.All() {
 		for _, slots := range s.ContractAt.All() {
 			p.Ahead = append(p.Ahead, Size{Accounts: accounts, ContractSlots: slots})
 		}
 	}
-	if !s.Hardware.Given() {
+	if !s.Hardware.IsSet() {
 		m.At("hardware", "", "name at least one disk (example: %s)", m.Name("hardware", Here))
 	}
 	for _, name := range s.Hardware.All() {
@@ -562,7 +562,7 @@ func PricingOf(e *experiment.Experiment, m *setting.Mistakes) (p Pricing, builds
 			p.Hardware = append(p.Hardware, *h)
 		}
 	}
-	if !s.From.Given() {
+	if !s.From.IsSet() {
 		return p, Builds(e, m)
 	}
 	for _, dir := range s.From.All() {

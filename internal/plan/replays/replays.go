@@ -143,9 +143,9 @@ func (c *Work) Conclude(done map[plan.Step]*result.Run, so plan.Outcome) error {
 		}
 	}
 	r.Counters = c.counterVerdicts()
-	r.Status, r.Error, r.Why = so.Status, so.Error, so.Why
+	r.Status, r.Error, r.FailureInfo = so.Status, so.Error, so.FailureInfo
 	if len(different) > 0 && so.Status != result.Interrupted {
-		r.Status, r.Error, r.Why = result.Failed, "trees disagree on roots", result.Why{}
+		r.Status, r.Error, r.FailureInfo = result.Failed, "trees disagree on roots", result.FailureInfo{}
 	}
 	if len(failed) > 0 && so.Status == result.Failed {
 		r.Error += "; failed: " + strings.Join(failed, ", ")
@@ -180,7 +180,7 @@ func (c *Work) tree(i int, e Entry) (t result.ReplayedTree, ok bool) {
 
 	s := plan.Summarize(repeats, result.TreeRule(), plan.EndOfRun)
 	return result.ReplayedTree{Tree: e.Label, Version: e.Info.Version, RootRule: e.Info.RootRule, Durability: e.Info.Durability, History: e.Info.History,
-		Run: s.Shown.Folder, Runs: s.Runs, Status: s.Status, Error: s.Error, Why: s.Why, Spread: s.Spread, Figures: s.Shown.Of.Figures}, true
+		Run: s.Shown.Folder, Runs: s.Runs, Status: s.Status, Error: s.Error, FailureInfo: s.FailureInfo, Spread: s.Spread, Figures: s.Shown.Of.Figures}, true
 }
 
 // WithNote says in a replay's event where the tree stands.
@@ -203,12 +203,16 @@ func WithNote(e result.Event) result.Event {
 
 // Declared are the replays that an experiment declares, and what its change set knows of itself.
 func Declared(e *experiment.Experiment, here *runners.Table[tree.Info], command []string, m *setting.Mistakes) (Replays, changeset.Info) {
-	s := experiment.Of[*experiment.Replayed](e)
+	s := experiment.SubjectAs[*experiment.ReplayConfig](e)
 	base := protocol.TreeSpec{
-		Overrides: e.Options.Fixed(), CacheNodes: int64(s.CacheNodes.V()), MemoryBytes: s.Memory.V(), Changes: output.Absolute(s.Changes.V()), Stores: s.Stores.All(),
-		Versions: int64(s.Versions.V()), RootsEvery: int64(s.RootsEvery.V()), CommitLimitNanos: int64(s.CommitLimit.V()), Gets: s.Gets.V(), Seed: e.Seed.V(),
+		Overrides: e.Options.Fixed(), CacheNodes: int64(s.CacheNodes.Value()),
+		MemoryBytes: s.Memory.Value(), Changes: output.Absolute(s.Changes.Value()),
+		Stores:   s.Stores.All(),
+		Versions: int64(s.Versions.Value()), RootsEvery: int64(s.RootsEvery.Value()),
+		CommitLimitNanos: int64(s.CommitLimit.Value()), Gets: s.Gets.Value(),
+		Seed: e.Seed.Value(),
 	}
-	info := infoOf(s.Changes.V(), m)
+	info := infoOf(s.Changes.Value(), m)
 	stores := info.Stores
 	if len(base.Stores) > 0 {
 		stores = base.Stores
@@ -217,7 +221,7 @@ func Declared(e *experiment.Experiment, here *runners.Table[tree.Info], command 
 	if base.Gets > 0 && len(entries) == 1 && entries[0].Info.RootRule == result.NoRoots {
 		m.At("gets", "", "the tree %s keeps nothing to look up", entries[0].Label)
 	}
-	r := Replays{Command: command, Base: base, Entries: entries, Discard: s.Discard.V(), Class: e.Constraint.V()}
+	r := Replays{Command: command, Base: base, Entries: entries, Discard: s.Discard.Value(), Class: e.Constraint.Value()}
 	return r, info
 }
 

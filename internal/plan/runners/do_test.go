@@ -158,10 +158,10 @@ func TestWhateverBecomesOfARunnerIsAResult(t *testing.T) {
 			}
 			if run.Status != c.status || run.Error != c.says || run.Code != c.code ||
 				(c.code == engine.CodeDiskFull) != (run.Remedy == "free some space and do it again") || (c.fate == "refuse") != (run.Remedy == "use another") {
-				t.Errorf("%s: %q, %q\nwant %s: %q", run.Status, run.Error, run.Why, c.status, c.says)
+				t.Errorf("%s: %q, %q\nwant %s: %q", run.Status, run.Error, run.FailureInfo, c.status, c.says)
 			}
 			if stored, err := result.ReadRun(out); err != nil || stored.Status != c.status || stored.Error != c.says ||
-				stored.Why != run.Why || stored.Engine.Name != "pebble1" {
+				stored.FailureInfo != run.FailureInfo || stored.Engine.Name != "pebble1" {
 				t.Errorf("stored %+v, %v", stored, err)
 			}
 			if last.Done != 81_204 || last.Total != 100_000 || (last.Note != "") != (c.fate == "babble") {

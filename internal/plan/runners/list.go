@@ -27,13 +27,13 @@ type EngineRow struct {
 func EngineRows(t *Table[engine.Info]) (rows []EngineRow) {
 	for _, info := range t.Linked {
 		row := EngineRow{Info: info, Available: true}
-		switch found, err := t.Look(info.Name); {
+		switch found, err := t.FindKnown(info.Name); {
 		case err != nil:
 			row.Available, row.Missing = false, err.Error()
 		case found.Path != Self():
 			row.Info, row.Runner = found.Info, found.Path
 		}
-		known := t.Rebuilt.Of(info.Name)
+		known := t.Rebuilt.ByName(info.Name)
 		switch {
 		case known == nil || !row.Available:
 		case row.Runner != "":
@@ -46,7 +46,7 @@ func EngineRows(t *Table[engine.Info]) (rows []EngineRow) {
 		rows = append(rows, row)
 	}
 	for _, known := range t.Outside {
-		found, err := t.Look(known.Name)
+		found, err := t.FindKnown(known.Name)
 		if err != nil {
 			rows = append(rows, EngineRow{Missing: err.Error(), Info: engine.Info{
 				Name: known.Name, Route: "runner " + known.Runner, Licence: known.Licence, Capabilities: []engine.Capability{}, Profiles: []engine.Profile{}}})

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Apart gives a command a process group of its own, and it ends with statelab.
-func Apart(command *exec.Cmd) {
+// KillWithParent gives a command a process group of its own, and it ends with statelab.
+func KillWithParent(command *exec.Cmd) {
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// Apart does nothing: nothing is measured but on Linux, and a runner is at most asked what it is.
-func Apart(*exec.Cmd) {}
+// KillWithParent does nothing: nothing is measured but on Linux, and a runner is at most asked what it is.
+func KillWithParent(*exec.Cmd) {}
 
 func killGroup(leader *os.Process, _ syscall.Signal) error { return leader.Kill() }
 

@@ -46,15 +46,15 @@ type Known struct {
 	subject.Program
 }
 
-// NotHere is the error for a runner that was not found.
-type NotHere struct{ Known }
+// NotInstalledError is the error for a runner that was not found.
+type NotInstalledError struct{ Known }
 
-func (e *NotHere) Error() string {
+func (e *NotInstalledError) Error() string {
 	return fmt.Sprintf("%s is neither next to statelab nor on PATH: %s", e.Runner, e.Fix)
 }
 
 // FailureCode is CodeNotHere.
-func (*NotHere) FailureCode() engine.Code { return engine.CodeNotHere }
+func (*NotInstalledError) FailureCode() engine.Code { return engine.CodeNotHere }
 
 // Found is an engine, tree or layout in a runner that was found.
 type Found[Info protocol.Info] struct {
@@ -103,7 +103,7 @@ func (k Known) Path() (string, error) {
 	}
 	path, err := exec.LookPath(k.Runner)
 	if err != nil {
-		return "", &NotHere{k}
+		return "", &NotInstalledError{k}
 	}
 	return path, nil
 }
@@ -169,9 +169,9 @@ func (r Runner) ask(ctx context.Context, question string, about any) ([]byte, er
 // clip keeps a runner's words short.
 func clip(text string) string {
 	text = strings.TrimSpace(text)
-	const most = 400
-	if len(text) > most {
-		text = text[:most] + "..."
+	const maximum = 400
+	if len(text) > maximum {
+		text = text[:maximum] + "..."
 	}
 	return text
 }
@@ -249,7 +249,7 @@ func (r Runner) Do(ctx context.Context, job Job, tell result.Tell) (*result.Run,
 	if failed.Remedy == "" { // the runner could not say it
 		failed = session.OnDisk(failed, run.Database.Dir, job.Spec.WhenDiskIsFull())
 	}
-	run.Status, run.Error, run.Why = result.Failed, failed.Error(), result.WhyOf(failed)
+	run.Status, run.Error, run.FailureInfo = result.Failed, failed.Error(), result.NewFailureInfo(failed)
 	if ctx.Err() != nil {
 		run.Status = result.Interrupted
 	}
@@ -286,7 +286,7 @@ func (r Runner) start(spec protocol.Spec) (*process, error) {
 	command.Stdin = bytes.NewReader(text)
 	// A process group of its own: Ctrl-C at the terminal reaches statelab alone,
 	// which passes it on. If statelab is killed the kernel kills the runner.
-	Apart(command)
+	KillWithParent(command)
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err

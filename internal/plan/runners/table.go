@@ -46,14 +46,14 @@ type Programs []Known
 
 // With adds the runner of a subject that has one, once.
 func (p Programs) With(name string, program subject.Program) Programs {
-	if program.Runner == "" || p.Of(name) != nil {
+	if program.Runner == "" || p.ByName(name) != nil {
 		return p
 	}
 	return append(p, Known{Name: name, Program: program})
 }
 
-// Of is the runner of a subject; nil: none.
-func (p Programs) Of(name string) *Known {
+// ByName is the runner of a subject; nil: none.
+func (p Programs) ByName(name string) *Known {
 	if i := slices.IndexFunc(p, func(k Known) bool { return k.Name == name }); i >= 0 {
 		return &p[i]
 	}
@@ -70,7 +70,7 @@ func (t *Table[Info]) Find(name string) (*Found[Info], error) {
 	if found := t.Found[name]; found != nil {
 		return found, nil
 	}
-	found, err := t.Look(name)
+	found, err := t.FindKnown(name)
 	if err == nil && found.Missing != "" {
 		err = errors.New(found.Missing)
 	}
@@ -93,8 +93,8 @@ func (t *Table[Info]) Runner(name string) (Runner, error) {
 	return found.Runner, nil
 }
 
-// Look finds a name, whether it runs here or not.
-func (t *Table[Info]) Look(name string) (*Found[Info], error) {
+// FindKnown finds a name, whether it runs here or not.
+func (t *Table[Info]) FindKnown(name string) (*Found[Info], error) {
 	for _, info := range t.Linked {
 		if _, own, _ := protocol.Common(info); own == name {
 			if found, err := t.withCgo(name, info); found != nil || err != nil {
@@ -103,7 +103,7 @@ func (t *Table[Info]) Look(name string) (*Found[Info], error) {
 			return &Found[Info]{Runner: Runner{Path: Self(), Args: []string{t.Verb}}, Info: info}, nil
 		}
 	}
-	if known := t.Outside.Of(name); known != nil {
+	if known := t.Outside.ByName(name); known != nil {
 		return Find[Info](*known, t.env...)
 	}
 	word, _, _ := protocol.Common(*new(Info))
@@ -117,7 +117,7 @@ func (t *Table[Info]) Look(name string) (*Found[Info], error) {
 		if err == nil {
 			return found, nil
 		}
-		if !errors.As(err, new(*NotHere)) {
+		if !errors.As(err, new(*NotInstalledError)) {
 			unknown = fmt.Errorf("%w; %w", unknown, err)
 		}
 	}
@@ -127,7 +127,7 @@ func (t *Table[Info]) Look(name string) (*Found[Info], error) {
 // withCgo finds the runner that holds a linked name built with cgo; nil: this program is to
 // measure it.
 func (t *Table[Info]) withCgo(name string, linked Info) (*Found[Info], error) {
-	known := t.Rebuilt.Of(name)
+	known := t.Rebuilt.ByName(name)
 	switch {
 	case known == nil || t.Cgo == NeverCgo:
 		return nil, nil
@@ -141,7 +141,7 @@ func (t *Table[Info]) withCgo(name string, linked Info) (*Found[Info], error) {
 	if t.Cgo == AlwaysCgo || err == nil {
 		return found, err
 	}
-	if errors.As(err, new(*NotHere)) {
+	if errors.As(err, new(*NotInstalledError)) {
 		return nil, nil
 	}
 	return nil, fmt.Errorf("%w; or set %s=%s to measure in pure Go", err, CgoVariable, NeverCgo)
@@ -150,7 +150,7 @@ func (t *Table[Info]) withCgo(name string, linked Info) (*Found[Info], error) {
 // WithCgo reports whether a runner that holds a linked engine built with cgo measures it.
 func (t *Table[Info]) WithCgo(name string) bool {
 	found := t.Found[name]
-	return found != nil && found.Path != Self() && t.Rebuilt.Of(name) != nil
+	return found != nil && found.Path != Self() && t.Rebuilt.ByName(name) != nil
 }
 
 // versionOf is the version of an engine.
@@ -187,7 +187,7 @@ func (t *Table[Info]) FindAll(flag string, names []string, m *setting.Mistakes) 
 	missing := map[string][]string{} // by the command
 	for _, name := range names {
 		_, err := t.Find(name)
-		var absent *NotHere
+		var absent *NotInstalledError
 		if !errors.As(err, &absent) {
 			if err != nil {
 				m.At(flag, "", "%v", err)

@@ -65,8 +65,8 @@ echo '{"folder":"tar"}'
 tar -C "$made" -cf - . && touch "$made/%[5]s"
 `
 
-// mostCollected bounds a result that comes over the net.
-const mostCollected = 8 << 30
+// maxCollected bounds a result that comes over the net.
+const maxCollected = 8 << 30
 
 // collect brings the result of a running job here.
 func (w *batch) collect(ctx context.Context, t *task, job, node string) {
@@ -80,7 +80,7 @@ func (w *batch) collect(ctx context.Context, t *task, job, node string) {
 func (w *batch) receive(ctx context.Context, t *task, job, node string) error {
 	text := fmt.Sprintf(collectScript, quote(w.Scratch), w.name, t.number, EndFile, collectedFile)
 	step := exec.CommandContext(ctx, "srun", "--jobid="+job, "--overlap", "--nodes=1", "--ntasks=1", "--nodelist="+node, "--chdir=/", "/bin/sh", "-c", text)
-	runners.Apart(step)
+	runners.KillWithParent(step)
 	var words bytes.Buffer
 	step.Stderr = &words
 	out, err := step.StdoutPipe()
@@ -90,7 +90,7 @@ func (w *batch) receive(ctx context.Context, t *task, job, node string) error {
 	if err := step.Start(); err != nil {
 		return fmt.Errorf("start srun: %w", err)
 	}
-	err = w.stream(ctx, t, bufio.NewReaderSize(io.LimitReader(out, mostCollected), 1<<20))
+	err = w.stream(ctx, t, bufio.NewReaderSize(io.LimitReader(out, maxCollected), 1<<20))
 	if err != nil {
 		step.Cancel()
 	}
@@ -206,8 +206,8 @@ func (f *follower) size() int64 {
 	return info.Size()
 }
 
-// mostNews bounds what is read of a log at once; what came before it is left out.
-const mostNews = 1 << 20
+// maxNews bounds what is read of a log at once; what came before it is left out.
+const maxNews = 1 << 20
 
 func (f *follower) lines() [][]byte {
 	file, err := os.Open(f.path)
@@ -219,8 +219,8 @@ func (f *follower) lines() [][]byte {
 	if err != nil {
 		return nil
 	}
-	f.offset = max(f.offset, info.Size()-mostNews)
-	text, err := io.ReadAll(io.LimitReader(io.NewSectionReader(file, f.offset, mostNews), mostNews))
+	f.offset = max(f.offset, info.Size()-maxNews)
+	text, err := io.ReadAll(io.LimitReader(io.NewSectionReader(file, f.offset, maxNews), maxNews))
 	if err != nil {
 		return nil
 	}

@@ -32,7 +32,7 @@ const answerWithin = 60 * time.Second
 const longestAnswer = 64 << 20
 
 // away is the failure of a controller that could not be reached; it may come back.
-func away(err error) bool { return engine.CodeOf(err) == engine.CodeAway }
+func away(err error) bool { return engine.CodeOf(err) == engine.CodeUnavailable }
 
 // ask runs one of Slurm's programs with text on its standard input.
 func ask(text, name string, args ...string) (string, error) {
@@ -42,7 +42,7 @@ func ask(text, name string, args ...string) (string, error) {
 	command.Env = append(os.Environ(), "SLURM_TIME_FORMAT=standard", "LC_ALL=C")
 	command.Stdin = strings.NewReader(text)
 	// In a group of its own: Ctrl-C is for statelab. What is killed is not to submit later.
-	runners.Apart(command)
+	runners.KillWithParent(command)
 	var words bytes.Buffer
 	command.Stderr = &words
 	answer, err := command.StdoutPipe()
@@ -62,12 +62,12 @@ func ask(text, name string, args ...string) (string, error) {
 	}
 	said := strings.TrimSpace(words.String())
 	if ctx.Err() != nil {
-		return "", engine.Fail(engine.CodeAway, "%s did not answer in time", name)
+		return "", engine.Fail(engine.CodeUnavailable, "%s did not answer in time", name)
 	}
-	if failure.Slurm(said) == engine.CodeAway {
-		return "", engine.Fail(engine.CodeAway, "%s", firstLine(said))
+	if failure.Slurm(said) == engine.CodeUnavailable {
+		return "", engine.Fail(engine.CodeUnavailable, "%s", firstLine(said))
 	}
-	return string(out), engine.Fail("", "%s: %s", name, cmp.Or(said, err.Error())).With("run this on a machine of the cluster, where %s works", name)
+	return string(out), engine.Fail("", "%s: %s", name, cmp.Or(said, err.Error())).WithRemedy("run this on a machine of the cluster, where %s works", name)
 }
 
 func run(name string, args ...string) error {
@@ -224,8 +224,8 @@ type Finding struct {
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// Tell writes findings, each with its remedy.
-func Tell(to io.Writer, all []Finding) {
+// WriteFindings writes findings, each with its remedy.
+func WriteFindings(to io.Writer, all []Finding) {
 	for _, f := range all {
 		fmt.Fprintf(to, "%s: %s\n", f.Where, f.Text)
 		if f.Remedy != "" {

@@ -26,7 +26,7 @@ type Fan struct {
 	Part  setting.Value[engine.Part] // what a node does; none: all of it
 	Merge bool                       // put parts together
 
-	where                       setting.Value[setting.Place]
+	where                       setting.Value[setting.Target]
 	constraint, scratch, submit experiment.Text
 	parts, nodes                experiment.Int
 }
@@ -59,8 +59,8 @@ var partKind = setting.Kind[engine.Part]{Parse: func(text string) (p engine.Part
 	return p, nil
 }}.Optional()
 
-var onNodes = setting.Kind[setting.Place]{Parse: func(text string) (setting.Place, error) {
-	place, err := setting.Where.Parse(text)
+var onNodes = setting.Kind[setting.Target]{Parse: func(text string) (setting.Target, error) {
+	place, err := setting.TargetKind.Parse(text)
 	if err == nil && !place.Cluster {
 		err = &setting.Mistake{Text: "must be slurm or slurm:PARTITION (example: --on slurm:fast)"}
 	}
@@ -73,9 +73,9 @@ func (f *Fan) On() string { return f.where.String() }
 // Check notes flags that contradict each other.
 func (f *Fan) Check(m *setting.Mistakes) {
 	switch {
-	case !f.where.Given() && (f.parts.Given() || f.nodes.Given()):
+	case !f.where.IsSet() && (f.parts.IsSet() || f.nodes.IsSet()):
 		m.Add("--parts and --nodes need a cluster: add --on slurm")
-	case f.where.Given() && f.Part.Given():
+	case f.where.IsSet() && f.Part.IsSet():
 		m.Add("--on %s: divides the work itself: remove --part", f.On())
 	}
 }
@@ -117,8 +117,8 @@ func Each(verb, flag string, values []string, given *pflag.FlagSet, paths []stri
 // MadeDir is the folder that a part makes in its work folder.
 const MadeDir = "out"
 
-// Made is the path of a file that a part makes there.
-func Made(name string) string { return filepath.Join(Work, MadeDir, name) }
+// MadePath is the path of a file that a part makes there.
+func MadePath(name string) string { return filepath.Join(Work, MadeDir, name) }
 
 // Division is what is divided.
 type Division struct {
@@ -155,13 +155,13 @@ func (f *Fan) Divide(ctx context.Context, d Division, p *console.Progress) error
 		}
 		efforts = append(efforts, e)
 	}
-	if !f.nodes.Given() {
-		p.Say("%v", efforts[0])
+	if !f.nodes.IsSet() {
+		p.Printf("%v", efforts[0])
 		return nil
 	}
-	p.Say("%s", EffortHead)
+	p.Printf("%s", EffortHead)
 	for _, e := range efforts {
-		p.Say("%s", e.Against(efforts[0]))
+		p.Printf("%s", e.Against(efforts[0]))
 	}
 	return nil
 }
@@ -169,15 +169,15 @@ func (f *Fan) Divide(ctx context.Context, d Division, p *console.Progress) error
 // cluster is the cluster, into how many parts to divide, and the nodes that may work for each
 // of --nodes, none for all.
 func (f *Fan) cluster(programs []string) (c Cluster, parts int, on [][]string, err error) {
-	c = Cluster{Partition: f.where.V().Partition, Submit: f.submit.All(), Scratch: f.scratch.V(), Programs: programs}
+	c = Cluster{Partition: f.where.Value().Partition, Submit: f.submit.All(), Scratch: f.scratch.Value(), Programs: programs}
 	nodes, err := Nodes(c.Partition)
 	if err != nil {
 		return c, 0, nil, err
 	}
-	if err := HasClass(nodes, f.constraint.V()); err != nil {
+	if err := HasClass(nodes, f.constraint.Value()); err != nil {
 		return c, 0, nil, setting.Usage("--constraint: %v", err)
 	}
-	ready := Ready(nodes, f.constraint.V())
+	ready := Ready(nodes, f.constraint.Value())
 	for _, n := range f.nodes.All() {
 		if n > len(ready) {
 			return c, 0, nil, setting.Usage("--nodes %d: %s can run a job now", n, unit.Plural(len(ready), "node"))
@@ -187,7 +187,7 @@ func (f *Fan) cluster(programs []string) (c Cluster, parts int, on [][]string, e
 	if len(on) == 0 {
 		on = [][]string{nil}
 	}
-	return c, cmp.Or(f.parts.V(), Processors(nodes, f.constraint.V())), on, nil
+	return c, cmp.Or(f.parts.Value(), Processors(nodes, f.constraint.Value())), on, nil
 }
 
 // onNodes carries out commands on some nodes.
@@ -197,15 +197,15 @@ func (f *Fan) onNodes(ctx context.Context, c Cluster, d Division, nodes []string
 	for i, args := range commands {
 		folders = append(folders, filepath.Join(d.Out, result.PointsDir, fmt.Sprintf("%03d", i)))
 		b.Numbers = append(b.Numbers, i)
-		b.Tasks = append(b.Tasks, Task{Label: fmt.Sprintf("part %d of %d", i+1, len(commands)), Args: args, Answers: true, Shares: true, Class: f.constraint.V(),
+		b.Tasks = append(b.Tasks, Task{Label: fmt.Sprintf("part %d of %d", i+1, len(commands)), Args: args, Answers: true, Shares: true, Class: f.constraint.Value(),
 			Nodes: nodes, From: MadeDir, To: folders[i]})
 	}
 	began := time.Now()
 	err = b.Do(ctx, func(u Update) {
 		if u.Note != "" {
-			p.Say("%s", u.Note)
+			p.Printf("%s", u.Note)
 		}
-		p.Tell("", result.Event{Phase: d.Verb, Done: uint64(u.Ended), Total: uint64(len(commands)), Unit: "parts", Note: fmt.Sprintf("%d running", u.Running)})
+		p.Report("", result.Event{Phase: d.Verb, Done: uint64(u.Ended), Total: uint64(len(commands)), Unit: "parts", Note: fmt.Sprintf("%d running", u.Running)})
 	})
 	p.Done()
 	if err != nil {

@@ -30,8 +30,8 @@ type Runs struct {
 	Say        func(format string, args ...any)
 }
 
-// Carry implements plan.Elsewhere.
-func (c *Runs) Carry(ctx context.Context, steps []plan.Remote, tell func(plan.Remote, int, result.Event), ended func(plan.Remote)) error {
+// Execute implements plan.RemoteExecutor.
+func (c *Runs) Execute(ctx context.Context, steps []plan.Remote, tell func(plan.Remote, int, result.Event), ended func(plan.Remote)) error {
 	resolved, err := c.Experiment.Resolved()
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (c *Runs) Carry(ctx context.Context, steps []plan.Remote, tell func(plan.Re
 	if err == nil {
 		c.Say("%v", EffortOf(b.Tasks, time.Since(began)))
 	}
-	if err == nil && ok == len(steps) && !c.Experiment.DB.Given() && c.Experiment.Measure == experiment.Sweep {
+	if err == nil && ok == len(steps) && !c.Experiment.DB.IsSet() && c.Experiment.Measure == experiment.Sweep {
 		if err := c.Clean(b.Folder, nodesOf(filepath.Join(c.Out, result.PointsDir, "*"))); err != nil {
 			c.Say("%v", err)
 		}
@@ -94,7 +94,7 @@ func (c *Runs) task(s plan.Remote) (t Task, err error) {
 	// Repeats of a point share a machine. A database whose nodes are not known has
 	// one user at a time, so that all of its points do.
 	t.Together, t.Node = s.Point.Name, machineOf(strings.TrimSuffix(s.Folder, "-"+strconv.Itoa(s.Repeat))+"-*")
-	if c.Experiment.DB.Given() && len(c.On) == 0 {
+	if c.Experiment.DB.IsSet() && len(c.On) == 0 {
 		t.Together, t.Node = "database of "+s.Point.Class, ""
 		if !c.Experiment.Constraint.Several() {
 			t.Node = machineOf(filepath.Join(filepath.Dir(s.Folder), "*"))
@@ -160,8 +160,8 @@ const EffortHead = "  nodes        took  on the nodes  speed-up  efficiency"
 
 // For are the runs of an experiment on a cluster, whose nodes must be there and alike.
 func For(e *experiment.Experiment, out string, programs []string, say func(format string, args ...any)) (*Runs, error) {
-	partition := e.Where.V().Partition
-	c := &Runs{Experiment: e, Out: out, Say: say, Cluster: Cluster{Partition: partition, Submit: e.Submit.All(), Scratch: e.Scratch.V(), Programs: programs}}
+	partition := e.Where.Value().Partition
+	c := &Runs{Experiment: e, Out: out, Say: say, Cluster: Cluster{Partition: partition, Submit: e.Submit.All(), Scratch: e.Scratch.Value(), Programs: programs}}
 	nodes, err := Nodes(partition)
 	if err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func For(e *experiment.Experiment, out string, programs []string, say func(forma
 func DatabaseHere(e *experiment.Experiment) {
 	for _, entry := range e.DBAt.All() {
 		if node, dir, other := strings.Cut(entry, "="); other && node == os.Getenv("SLURMD_NODENAME") {
-			e.DB.Let(dir)
+			e.DB.SetValues(dir)
 		}
 	}
 }
@@ -202,26 +202,26 @@ func DatabaseHere(e *experiment.Experiment) {
 func CheckWhere(e *experiment.Experiment, single, listed bool, m *setting.Mistakes) {
 	where := e.Where.String()
 	switch {
-	case !e.Where.V().Cluster:
+	case !e.Where.Value().Cluster:
 	case e.Measure == experiment.Price:
 		m.At("on", where, "prices are computed on this machine: measure on nodes first (statelab layouts --contract-slots 10k --on %s --out L), then "+
 			"statelab price --from L", where)
 	case e.Measure == experiment.Load:
 		m.At("on", where, "a load makes one database on one machine: load it there (srun --nodelist=NODE statelab load ...), or give sweep --keys, "+
 			"which loads on every node that needs it")
-	case !single && e.DB.Given() && (e.Measure == experiment.Replay || e.Measure == experiment.Layouts):
-		m.At("db", e.DB.V(), "with %s the files that %s makes are on the scratch disk of each node: %s", m.Name("on", "slurm"), e.Measure, m.Name("scratch", "DIR"))
+	case !single && e.DB.IsSet() && (e.Measure == experiment.Replay || e.Measure == experiment.Layouts):
+		m.At("db", e.DB.Value(), "with %s the files that %s makes are on the scratch disk of each node: %s", m.Name("on", "slurm"), e.Measure, m.Name("scratch", "DIR"))
 	}
 	if single {
-		e.Where.Let(setting.Place{})
+		e.Where.SetValues(setting.Target{})
 		DatabaseHere(e)
 	}
-	if single || listed || e.Where.V().Cluster {
+	if single || listed || e.Where.Value().Cluster {
 		return
 	}
 	for flag, value := range map[string]*experiment.Text{"constraint": &e.Constraint, "db-at": &e.DBAt, "sbatch": &e.Submit} {
 		// A file may say what matters on a cluster alone; classes are points.
-		if value.Given() && (m.In == nil || flag == "constraint" && value.Several()) {
+		if value.IsSet() && (m.In == nil || flag == "constraint" && value.Several()) {
 			m.At(flag, value.String(), "needs a cluster: add %s", m.Name("on", "slurm"))
 		}
 	}

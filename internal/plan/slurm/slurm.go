@@ -83,8 +83,8 @@ const (
 	// resultWithin is how long its result may take to be seen over a shared file system.
 	resultWithin = 4 * time.Second
 	// fateWithin is how long a controller that does not answer is asked what became of it.
-	fateWithin   = 40 * time.Second
-	mostAttempts = 4
+	fateWithin  = 40 * time.Second
+	maxAttempts = 4
 )
 
 // Of an interrupt.
@@ -312,7 +312,7 @@ func (w *batch) missing(t *task) error {
 	case "", "NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "REQUEUED":
 		// The controller lost it, or it cannot be requeued: it is submitted again.
 		t.submitted, t.missing = false, time.Time{}
-		if t.attempts < mostAttempts {
+		if t.attempts < maxAttempts {
 			w.note(fmt.Sprintf("%s left no result%s (%s): submitted again", t.Label, where, cmp.Or(strings.ToLower(became), "Slurm does not know it any more")))
 			return nil
 		}

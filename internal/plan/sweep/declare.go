@@ -41,8 +41,8 @@ const loadCache = 512 << 20
 // allOptions are the engine's, of which the table is one: a name, or a mix of several in
 // proportions, which no comma may divide.
 func allOptions(e *experiment.Experiment) *setting.Options {
-	s := experiment.Of[*experiment.Swept](e)
-	options, table := e.Options, s.Table.V()
+	s := experiment.SubjectAs[*experiment.SweepConfig](e)
+	options, table := e.Options, s.Table.Value()
 	if table == "" {
 		return &options
 	}
@@ -57,17 +57,17 @@ func allOptions(e *experiment.Experiment) *setting.Options {
 // Declared is the sweep that e declares; what is wrong with it goes to m.
 func Declared(e *experiment.Experiment, engines Engines, command []string, m *setting.Mistakes) Sweep {
 	e = e.Clone()
-	s := experiment.Of[*experiment.Swept](e)
+	s := experiment.SubjectAs[*experiment.SweepConfig](e)
 	p := Sweep{Command: command}
 	options := allOptions(e)
 	var t Target
-	if !s.Keys.Given() && !e.DB.Given() && subject.KeepsNothing(s.Engine.V().Name) {
-		e.DB.Let(".")
+	if !s.Keys.IsSet() && !e.DB.IsSet() && subject.KeepsNothing(s.Engine.Value().Name) {
+		e.DB.SetValues(".")
 	}
-	if e.DB.Given() {
+	if e.DB.IsSet() {
 		onlyOne(e, m)
 		w := WantedBy(e)
-		w.Elsewhere = e.Where.V().Cluster
+		w.Elsewhere = e.Where.Value().Cluster
 		t = w.Find(engines, m)
 		for _, o := range options.All() {
 			if len(o.Values) > 1 {
@@ -75,16 +75,16 @@ func Declared(e *experiment.Experiment, engines Engines, command []string, m *se
 			}
 		}
 	} else {
-		if !s.Engine.Given() {
-			s.Engine.Let(experiment.Named{Name: subject.DefaultEngine()})
+		if !s.Engine.IsSet() {
+			s.Engine.SetValues(experiment.Named{Name: subject.DefaultEngine()})
 		}
 		var names []string
 		for _, named := range s.Engine.All() {
 			names = append(names, named.Name)
 		}
 		t.Engine = engines.Find(names...)
-		if t.Profile = s.Profile.V(); t.Profile == "" && !s.Engine.Several() && t.Engine != nil {
-			t.Profile = cmp.Or(s.Engine.V().Profile, t.Engine.Info().Profiles[0].Name)
+		if t.Profile = s.Profile.Value(); t.Profile == "" && !s.Engine.Several() && t.Engine != nil {
+			t.Profile = cmp.Or(s.Engine.Value().Profile, t.Engine.Info().Profiles[0].Name)
 		}
 		for i, name := range s.Engine.Texts() {
 			if slices.Contains(s.Engine.Texts()[:i], name) { // their points could not be told apart
@@ -93,15 +93,15 @@ func Declared(e *experiment.Experiment, engines Engines, command []string, m *se
 		}
 		p.Load = loadOf(e, engines, command, m)
 	}
-	if !s.Profile.Given() && t.Profile != "" {
-		s.Profile.Let(t.Profile)
+	if !s.Profile.IsSet() && t.Profile != "" {
+		s.Profile.SetValues(t.Profile)
 	}
 	p.Axes = axes(e, options)
 	p.Base = ReadSpec(e, t, command, m)
-	if !e.DB.Given() && s.Engine.Several() && !s.Profile.Given() {
+	if !e.DB.IsSet() && s.Engine.Several() && !s.Profile.IsSet() {
 		p.Base.Profile = "" // every engine's own
 	}
-	if s.Memory.Given() && s.Cache.Given() {
+	if s.Memory.IsSet() && s.Cache.IsSet() {
 		m.Add("%s and %s: a memory budget covers the cache: give one of them", m.Name("memory", ""), m.Name("cache", ""))
 	}
 	p.judge(e, engines, m)
@@ -110,27 +110,27 @@ func Declared(e *experiment.Experiment, engines Engines, command []string, m *se
 
 // onlyOne refuses what a sweep of one database cannot vary.
 func onlyOne(e *experiment.Experiment, m *setting.Mistakes) {
-	s := experiment.Of[*experiment.Swept](e)
+	s := experiment.SubjectAs[*experiment.SweepConfig](e)
 	if s.Engine.Several() {
 		m.At("engine", s.Engine.String(), "with %s a sweep reads one database with one engine; without it, it makes a database for each", m.Name("db", ""))
 	}
 	if s.Age.String() != bench.NoAge {
 		m.At("age", s.Age.String(), "not with %s; to age a database, load it with statelab load --age", m.Name("db", ""))
 	}
-	if s.Keys.Given() {
+	if s.Keys.IsSet() {
 		m.At("keys", s.Keys.String(), "not with %s, whose number of keys is fixed", m.Name("db", ""))
 	}
 }
 
 // axes are what varies, and the settings that reports name in any case.
 func axes(e *experiment.Experiment, options *setting.Options) (axes []Axis) {
-	s := experiment.Of[*experiment.Swept](e)
+	s := experiment.SubjectAs[*experiment.SweepConfig](e)
 	add := func(needed bool, axis Axis) {
 		if needed && len(axis.Values) > 0 {
 			axes = append(axes, axis)
 		}
 	}
-	makes, batches := !e.DB.Given(), s.Workload.V() == workload.MultiReadRandom
+	makes, batches := !e.DB.IsSet(), s.Workload.Value() == workload.MultiReadRandom
 	add(true, along("class", &e.Constraint, func(p *Setting, class string) { p.Class = class }))
 	add(makes, along(EngineAxis, &s.Engine, func(p *Setting, n experiment.Named) {
 		p.Read.Engine, p.Read.Profile = n.Name, cmp.Or(n.Profile, p.Read.Profile)
@@ -142,7 +142,7 @@ func axes(e *experiment.Experiment, options *setting.Options) (axes []Axis) {
 	add(true, along("handles", &s.Handles, func(p *Setting, n uint64) { p.Read.Handles = int(n) }))
 	add(true, along("threads", &s.Threads, func(p *Setting, n int) { p.Read.Threads = n }))
 	add(s.Rate.String() != "0", along("rate", &s.Rate, func(p *Setting, rate float64) { p.Read.Rate = rate }))
-	absent := s.Missing.Several() && s.Workload.V() != workload.ReadMissing
+	absent := s.Missing.Several() && s.Workload.Value() != workload.ReadMissing
 	add(absent, along("missing", &s.Missing, func(p *Setting, share float64) { p.Read.MissingShare = share }))
 	add(s.Zipf.Several(), along("zipf", &s.Zipf, func(p *Setting, theta float64) { p.Read.ZipfTheta = theta }))
 	add(batches, along("batch-gets", &s.BatchGets, func(p *Setting, n uint64) { p.Read.BatchGets = int(n) }))
@@ -164,38 +164,38 @@ func axes(e *experiment.Experiment, options *setting.Options) (axes []Axis) {
 }
 
 // Looking is a sweep of a database that is only looked at: nothing is written.
-func Looking(dir string, ignoreLock bool) (*experiment.Experiment, *experiment.Swept) {
+func Looking(dir string, ignoreLock bool) (*experiment.Experiment, *experiment.SweepConfig) {
 	e := experiment.New(experiment.Sweep)
-	s := experiment.Of[*experiment.Swept](e)
-	e.DB.Let(dir)
-	s.Existing.Let(true)
-	s.ReadOnly.Let(true)
-	s.IgnoreLock.Let(ignoreLock)
+	s := experiment.SubjectAs[*experiment.SweepConfig](e)
+	e.DB.SetValues(dir)
+	s.Existing.SetValues(true)
+	s.ReadOnly.SetValues(true)
+	s.IgnoreLock.SetValues(ignoreLock)
 	return e, s
 }
 
 // ReadSpec is what all points of e share that read t: axes have their first value.
 func ReadSpec(e *experiment.Experiment, t Target, command []string, m *setting.Mistakes) bench.Spec {
-	s := experiment.Of[*experiment.Swept](e)
+	s := experiment.SubjectAs[*experiment.SweepConfig](e)
 	spec := bench.Spec{
 		Schema: schema.EngineSpec, Verb: bench.Read, Command: command, Dir: output.Absolute(t.Dir),
 		Profile: t.Profile, Overrides: allOptions(e).Fixed(),
-		ReadOnly: s.ReadOnly.V() || t.Foreign, Foreign: t.Foreign, IgnoreLock: s.IgnoreLock.V(), PageCache: s.PageCache.V(),
-		Workload: s.Workload.V(), Seed: e.Seed.V(), Gets: s.Gets.V(), MissingShare: s.Missing.V(), ZipfTheta: s.Zipf.V(), SampleKeys: int(s.SampleKeys.V()),
-		Writers: int(s.Writers.V()), WriteRate: s.WriteRate.V(), Puts: s.Puts.V(), BatchKeys: int(s.Batch.V()), AccessGets: s.AccessGets.V(),
-		Threads: max(1, s.Threads.V()),
+		ReadOnly: s.ReadOnly.Value() || t.Foreign, Foreign: t.Foreign, IgnoreLock: s.IgnoreLock.Value(), PageCache: s.PageCache.Value(),
+		Workload: s.Workload.Value(), Seed: e.Seed.Value(), Gets: s.Gets.Value(), MissingShare: s.Missing.Value(), ZipfTheta: s.Zipf.Value(), SampleKeys: int(s.SampleKeys.Value()),
+		Writers: int(s.Writers.Value()), WriteRate: s.WriteRate.Value(), Puts: s.Puts.Value(), BatchKeys: int(s.Batch.Value()), AccessGets: s.AccessGets.Value(),
+		Threads: max(1, s.Threads.Value()),
 	}
-	if list := s.Accesses.V(); list != "" {
+	if list := s.Accesses.Value(); list != "" {
 		if !t.Foreign && len(m.Found) == 0 {
 			m.At("accesses", list, "an access list needs a client's database: add %s and %s", m.Name("db", "DIR"), m.Name("use-existing", ""))
 		}
 		if spec.Workload != workload.ReadRandom || s.Missing.Several() || s.Zipf.Several() || spec.MissingShare > 0 || spec.ZipfTheta > 0 ||
-			s.Table.Given() && !kvlog.Is(list) {
+			s.Table.IsSet() && !kvlog.IsLog(list) {
 			m.At("accesses", list, "the list chooses the keys: remove %s, %s, %s and %s", m.Name("workload", ""), m.Name("missing", ""), m.Name("zipf", ""),
 				m.Name("table", ""))
 		}
-		spec.AccessList, spec.KeyScheme = output.Absolute(list), s.KeyScheme.V()
-		if kvlog.Is(list) {
+		spec.AccessList, spec.KeyScheme = output.Absolute(list), s.KeyScheme.Value()
+		if kvlog.IsLog(list) {
 			spec.KeyScheme = kvlog.Logged
 		}
 	}
@@ -215,17 +215,17 @@ func ReadSpec(e *experiment.Experiment, t Target, command []string, m *setting.M
 	case workload.ReadMissing:
 		spec.MissingShare = 1
 	case workload.MultiReadRandom:
-		spec.BatchGets, spec.BatchSorted, spec.InFlight = int(s.BatchGets.V()), s.BatchOrder.V() == experiment.SortedOrder, s.InFlight.V()
+		spec.BatchGets, spec.BatchSorted, spec.InFlight = int(s.BatchGets.Value()), s.BatchOrder.Value() == experiment.SortedOrder, s.InFlight.Value()
 		if s.Rate.String() != "0" {
 			m.At("rate", "", "not with %s, which sends a batch only after the one before it was answered", m.Name("workload", workload.MultiReadRandom))
 		}
 	case workload.Overwrite, workload.ReadWhileWriting:
-		if t.Foreign || s.ReadOnly.V() {
+		if t.Foreign || s.ReadOnly.Value() {
 			m.At("workload", spec.Workload, "it writes to the database: remove %s and %s", m.Name("use-existing", ""), m.Name("read-only", ""))
 		}
 	}
 	if spec.BatchGets == 0 {
-		plain := experiment.Of[*experiment.Swept](experiment.New(experiment.Sweep))
+		plain := experiment.SubjectAs[*experiment.SweepConfig](experiment.New(experiment.Sweep))
 		for flag, differs := range map[string]bool{"batch-gets": !s.BatchGets.Equal(plain.BatchGets), "batch-order": !s.BatchOrder.Equal(plain.BatchOrder),
 			"in-flight": !s.InFlight.Equal(plain.InFlight)} {
 			if differs {
@@ -245,33 +245,33 @@ func ReadSpec(e *experiment.Experiment, t Target, command []string, m *setting.M
 }
 
 func warmup(w *setting.Value[setting.Warmup], keys uint64) (auto bool, gets uint64, rule string) {
-	switch v := w.V(); {
+	switch v := w.Value(); {
 	case v.Auto:
 		return true, 0, "auto"
 	case v.Share > 0:
-		return false, v.Of(keys), w.String() + " of the keys"
+		return false, v.GetsFor(keys), w.String() + " of the keys"
 	default:
 		return false, v.Gets, "a count"
 	}
 }
 
 // LoadSpec is how a database of made is written with o.
-func LoadSpec(e *experiment.Experiment, made *experiment.Made, command []string) bench.Spec {
+func LoadSpec(e *experiment.Experiment, made *experiment.DatasetOptions, command []string) bench.Spec {
 	return bench.Spec{Schema: schema.EngineSpec, Verb: bench.Load, Command: command,
-		Overrides: e.Options.Fixed(), Workload: made.Workload.V(),
-		PageCache: bench.AsIs, Seed: e.Seed.V(), Threads: 4, Keys: made.Keys.V(), KeyBytes: made.KeyBytes.V(), KeyHash: made.KeyHash.V(),
-		ValueModel: made.ValueModel.V(), ValueBytes: made.ValueBytes.V(), BatchKeys: int(made.Batch.V()), Age: made.Age.V(), CacheBytes: loadCache,
+		Overrides: e.Options.Fixed(), Workload: made.Workload.Value(),
+		PageCache: bench.AsIs, Seed: e.Seed.Value(), Threads: 4, Keys: made.Keys.Value(), KeyBytes: made.KeyBytes.Value(), KeyHash: made.KeyHash.Value(),
+		ValueModel: made.ValueModel.Value(), ValueBytes: made.ValueBytes.Value(), BatchKeys: int(made.Batch.Value()), Age: made.Age.Value(), CacheBytes: loadCache,
 		CacheAsked: "512MiB"}
 }
 
 // loadOf is how a sweep makes its databases.
 func loadOf(e *experiment.Experiment, engines Engines, command []string, m *setting.Mistakes) *bench.Spec {
-	s := experiment.Of[*experiment.Swept](e)
-	if !s.Keys.Given() {
+	s := experiment.SubjectAs[*experiment.SweepConfig](e)
+	if !s.Keys.IsSet() {
 		m.Add("give %s to measure a database, or %s to make one for the sweep (example: %s)", m.Name("db", "DIR"), m.Name("keys", "N"), m.Name("keys", "2M"))
 		return nil
 	}
-	spec := LoadSpec(e, &s.Made, command)
+	spec := LoadSpec(e, &s.DatasetOptions, command)
 	spec.Workload = workload.FillRandom
 	engines.UseLibrary(spec.Overrides)
 	return &spec
@@ -281,8 +281,8 @@ func loadOf(e *experiment.Experiment, engines Engines, command []string, m *sett
 func (p Sweep) judge(e *experiment.Experiment, engines Engines, m *setting.Mistakes) {
 	checked := map[string]bool{}
 	held := int64(0) // at most what a share of the database is a share of
-	if e.DB.Given() && !e.Where.V().Cluster {
-		held, _ = host.FilesIn(e.DB.V())
+	if e.DB.IsSet() && !e.Where.Value().Cluster {
+		held, _ = host.FilesIn(e.DB.Value())
 	}
 	points := 1
 	for _, axis := range p.Axes {
@@ -293,7 +293,7 @@ func (p Sweep) judge(e *experiment.Experiment, engines Engines, m *setting.Mista
 	}
 	for _, s := range p.Settings() {
 		if p.Load != nil && s.Load.Age == bench.NoAge {
-			held = mostBytes(s.Load)
+			held = maxBytes(s.Load)
 		}
 		roomForBlocks(s, held, engines, m)
 		spec := s.Spec(0)
@@ -305,9 +305,9 @@ func (p Sweep) judge(e *experiment.Experiment, engines Engines, m *setting.Mista
 	}
 }
 
-// mostBytes is more than a database of Pebble takes once it is loaded: 1.09 times its keys
+// maxBytes is more than a database of Pebble takes once it is loaded: 1.09 times its keys
 // and values in measurements of 20k to 5M keys.
-func mostBytes(load bench.Spec) int64 {
+func maxBytes(load bench.Spec) int64 {
 	values, err := keyspace.NewValues(load.ValueModel, load.ValueBytes, load.Seed)
 	if err != nil {
 		return 0 // said of the spec
@@ -326,8 +326,8 @@ func roomForBlocks(s Setting, held int64, engines Engines, m *setting.Mistakes) 
 		return
 	}
 	remedy := ""
-	if least := engines.MemTables(spec.Engine, spec.Profile, spec.CacheBytes, true); least < spec.CacheBytes && !spec.ReadOnly {
-		remedy = ", or add " + m.Name("read-only", "") + ", with which they take " + map[bool]string{true: "nothing", false: unit.Bytes(least)}[least == 0]
+	if minimum := engines.MemTables(spec.Engine, spec.Profile, spec.CacheBytes, true); minimum < spec.CacheBytes && !spec.ReadOnly {
+		remedy = ", or add " + m.Name("read-only", "") + ", with which they take " + map[bool]string{true: "nothing", false: unit.Bytes(minimum)}[minimum == 0]
 	}
 	asked := spec.CacheAsked
 	if s.Cache.Share > 0 {
@@ -366,29 +366,29 @@ func CheckOptions(e engine.Engine, spec bench.Spec, m *setting.Mistakes) {
 
 // StreamOf gives an experiment the key stream of a run that was measured.
 func StreamOf(e *experiment.Experiment, run *result.Run) {
-	w, s := run.Workload, experiment.Of[*experiment.Swept](e)
-	e.DB.Let(run.Database.Dir)
-	s.Existing.Let(run.Database.Written == "foreign")
-	s.Gets.Let(run.Figures.Gets)
-	s.Warmup.Let(setting.Warmup{Gets: w.WarmupGets})
-	s.Threads.Let(w.Threads)
-	e.Seed.Let(w.Seed)
-	if s.Existing.V() && w.Keys > 0 {
-		s.SampleKeys.Let(w.Keys)
+	w, s := run.Workload, experiment.SubjectAs[*experiment.SweepConfig](e)
+	e.DB.SetValues(run.Database.Dir)
+	s.Existing.SetValues(run.Database.Written == "foreign")
+	s.Gets.SetValues(run.Figures.Gets)
+	s.Warmup.SetValues(setting.Warmup{Gets: w.WarmupGets})
+	s.Threads.SetValues(w.Threads)
+	e.Seed.SetValues(w.Seed)
+	if s.Existing.Value() && w.Keys > 0 {
+		s.SampleKeys.SetValues(w.Keys)
 	}
 	if table := run.Engine.Options["table"]; table != "" {
-		s.Table.Let(table)
+		s.Table.SetValues(table)
 	}
 	if w.BatchGets > 0 {
-		s.Workload.Let(workload.MultiReadRandom)
-		s.BatchGets.Let(uint64(w.BatchGets))
-		s.BatchOrder.Let(experiment.RandomOrder)
+		s.Workload.SetValues(workload.MultiReadRandom)
+		s.BatchGets.SetValues(uint64(w.BatchGets))
+		s.BatchOrder.SetValues(experiment.RandomOrder)
 		if w.BatchSorted {
-			s.BatchOrder.Let(experiment.SortedOrder)
+			s.BatchOrder.SetValues(experiment.SortedOrder)
 		}
 	}
-	s.Missing.Let(w.MissingShare)
-	s.Zipf.Let(w.ZipfTheta)
+	s.Missing.SetValues(w.MissingShare)
+	s.Zipf.SetValues(w.ZipfTheta)
 }
 
 // Engines are those that can be measured.
@@ -414,9 +414,9 @@ type Wanted struct {
 
 // WantedBy is the database that e names.
 func WantedBy(e *experiment.Experiment) Wanted {
-	s := experiment.Of[*experiment.Swept](e)
-	return Wanted{Dir: e.DB.V(), Engine: s.Engine.V().String(), Profile: s.Profile.V(), Options: allOptions(e).Fixed(), Existing: s.Existing.V(),
-		ReadOnly: s.ReadOnly.V()}
+	s := experiment.SubjectAs[*experiment.SweepConfig](e)
+	return Wanted{Dir: e.DB.Value(), Engine: s.Engine.Value().String(), Profile: s.Profile.Value(), Options: allOptions(e).Fixed(), Existing: s.Existing.Value(),
+		ReadOnly: s.ReadOnly.Value()}
 }
 
 // Target is a database that is there, and the engine and profile to read it with.
@@ -517,7 +517,7 @@ func nodeProfile(e engine.Engine) string {
 // stored refuses an option that applies when data is written, with another value than the
 // database was written with; otherwise is a way to measure all the values.
 func (t Target) stored(m *setting.Mistakes, otherwise, name string, values ...string) {
-	if t.Engine == nil || !t.Engine.Info().Stores(name) {
+	if t.Engine == nil || !t.Engine.Info().AppliesAtWrite(name) {
 		return
 	}
 	wrote, with := "statelab did not write "+t.Dir, "load a database"

@@ -124,14 +124,14 @@ func (p Sweep) axes() (axes []result.Axis) {
 func (s Setting) Spec(dbBytes int64) bench.Spec {
 	spec := s.Read
 	if s.Cache != (setting.CacheSize{}) {
-		spec.CacheAsked, spec.CacheBytes = s.Values[CacheAxis], s.Cache.Of(dbBytes)
+		spec.CacheAsked, spec.CacheBytes = s.Values[CacheAxis], s.Cache.BytesFor(dbBytes)
 	}
 	return spec
 }
 
-// Made is how the database of a setting is made. Dir is its name among the sweep's databases:
+// LoadSpec is how the database of a setting is made. Dir is its name among the sweep's databases:
 // files depend on the engine, its profile and its options.
-func (s Setting) Made() bench.Spec {
+func (s Setting) LoadSpec() bench.Spec {
 	load := s.Load
 	load.Engine, load.Profile = s.Read.Engine, s.Read.Profile
 	parts := []string{load.Engine, load.Profile, fmt.Sprint(load.Keys), optionsName(load.Overrides)}
@@ -183,7 +183,7 @@ func (s Sweep) Steps(how plan.Plan, on estimate.Machine, withCgo func(engine str
 		var load estimate.Step
 		first := false
 		if s.Base.Dir == "" {
-			spec := setting.Made()
+			spec := setting.LoadSpec()
 			var known bool
 			if load, known = made[spec.Dir]; !known {
 				if load, err = estimate.Load(&spec, on); err != nil {
@@ -228,20 +228,20 @@ func (s Sweep) Unfinished(steps []estimate.Step, how plan.Plan) (left []estimate
 
 // LoadDeclared is the load that e declares, or that goes on; what is wrong with it goes to m.
 func LoadDeclared(e *experiment.Experiment, resume bool, engines Engines, command []string, m *setting.Mistakes) bench.Spec {
-	if !e.DB.Given() {
+	if !e.DB.IsSet() {
 		m.At("db", "", "name the directory of the new database: %s", m.Name("db", "DIR"))
 	}
-	s := experiment.Of[*experiment.Loaded](e)
-	spec := LoadSpec(e, &s.Made, command)
-	spec.Engine, spec.Profile = cmp.Or(s.Engine.String(), subject.DefaultEngine()), s.Profile.V()
-	spec.Dir, spec.Resume, spec.Threads, spec.Handles = output.Absolute(e.DB.V()), resume, s.Threads.V(), int(s.Handles.V())
-	if cache := s.Cache.V(); s.Cache.Given() {
+	s := experiment.SubjectAs[*experiment.LoadConfig](e)
+	spec := LoadSpec(e, &s.DatasetOptions, command)
+	spec.Engine, spec.Profile = cmp.Or(s.Engine.String(), subject.DefaultEngine()), s.Profile.Value()
+	spec.Dir, spec.Resume, spec.Threads, spec.Handles = output.Absolute(e.DB.Value()), resume, s.Threads.Value(), int(s.Handles.Value())
+	if cache := s.Cache.Value(); s.Cache.IsSet() {
 		spec.CacheAsked, spec.CacheBytes = s.Cache.String(), cache.Bytes
 		if cache.Share > 0 {
 			m.At("cache", s.Cache.String(), "the size of a database that is being loaded is not known: give a size such as %s", m.Name("cache", "512MiB"))
 		}
 	}
-	if e.DB.Given() {
+	if e.DB.IsSet() {
 		if err := output.OutsideDatabases(filepath.Dir(spec.Dir)); err != nil {
 			m.At("db", "", "%v", err)
 		}
@@ -260,11 +260,11 @@ func LoadDeclared(e *experiment.Experiment, resume bool, engines Engines, comman
 // checkLoadTarget keeps a load from landing on something that is there already,
 // and a resume from going on with something else than was begun.
 func checkLoadTarget(e *experiment.Experiment, resume bool, spec *bench.Spec, m *setting.Mistakes) {
-	dir := e.DB.V()
+	dir := e.DB.Value()
 	manifest, err := keyspace.ReadManifest(spec.Dir)
 	switch {
 	case err == nil && resume:
-		if s := experiment.Of[*experiment.Loaded](e); s.Engine.Given() && spec.Engine != manifest.Engine {
+		if s := experiment.SubjectAs[*experiment.LoadConfig](e); s.Engine.IsSet() && spec.Engine != manifest.Engine {
 			m.At("engine", spec.Engine, "--resume continues the load of %s with %s: remove %s", dir, manifest.Engine, m.Name("engine", ""))
 		}
 		if err := dbformat.Check(manifest.Engine, engine.Options{Dir: dir}); err != nil {

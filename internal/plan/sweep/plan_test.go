@@ -21,8 +21,8 @@ func axesOf(t *testing.T, flags ...string) []Axis {
 	for _, flag := range flags {
 		name, value, _ := strings.Cut(flag, "=")
 		f, is := e.ByFlag(name)
-		if !is || f.To.Set(value) != nil || len(f.To.Wrong()) > 0 {
-			t.Fatalf("%s: %v", flag, f.To.Wrong())
+		if !is || f.Dest.Set(value) != nil || len(f.Dest.Errs()) > 0 {
+			t.Fatalf("%s: %v", flag, f.Dest.Errs())
 		}
 	}
 	return slices.DeleteFunc(axes(e, &e.Options), func(a Axis) bool { return a.Name == "threads" && len(a.Values) == 1 })
@@ -71,7 +71,7 @@ func TestEveryAxisReachesThePoint(t *testing.T) {
 		r.Threads != 6 || r.Rate != 2000 || r.BatchGets != 8 || !r.BatchSorted || r.InFlight != 4 || r.Procs != 2 || r.MemoryBytes != 1<<20 {
 		t.Errorf("%+v", s)
 	}
-	if name := s.Made().Dir; name != "mem-p-7000-age-3" {
+	if name := s.LoadSpec().Dir; name != "mem-p-7000-age-3" {
 		t.Errorf("a database called %s", name)
 	}
 }
@@ -102,12 +102,12 @@ func (only) MemTables(string, string, int64, bool) int64 { return 0 }
 
 func TestDeclaredNamesEveryMistake(t *testing.T) {
 	e := experiment.New(experiment.Sweep)
-	s := experiment.Of[*experiment.Swept](e)
-	s.Keys.Let(1000)
-	s.Memory.Let(1 << 20)
-	s.Cache.Let(setting.Bytes(1 << 20))
-	s.Engine.Let(experiment.Named{Name: "mem"}, experiment.Named{Name: "mem"})
-	s.InFlight.Let(3)
+	s := experiment.SubjectAs[*experiment.SweepConfig](e)
+	s.Keys.SetValues(1000)
+	s.Memory.SetValues(1 << 20)
+	s.Cache.SetValues(setting.Bytes(1 << 20))
+	s.Engine.SetValues(experiment.Named{Name: "mem"}, experiment.Named{Name: "mem"})
+	s.InFlight.SetValues(3)
 	m := new(setting.Mistakes)
 	p := Declared(e, only{t}, nil, m)
 	text := strings.Join(m.Found, "\n")
@@ -125,8 +125,8 @@ func TestDeclaredNamesEveryMistake(t *testing.T) {
 	for i := range 400 {
 		many = append(many, i+1)
 	}
-	s.Threads.Let(many...)
-	s.Handles.Let(slices.Collect(func(yield func(uint64) bool) {
+	s.Threads.SetValues(many...)
+	s.Handles.SetValues(slices.Collect(func(yield func(uint64) bool) {
 		for i := range uint64(400) {
 			if !yield(i + 1) {
 				return

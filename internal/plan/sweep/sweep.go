@@ -145,7 +145,7 @@ func (w *Work) keep(run *result.Run) {
 
 // ensureLoaded makes the database of a setting inside the sweep folder.
 func (w *Work) ensureLoaded(ctx context.Context, setting Setting, tell result.Tell) (string, error) {
-	load := setting.Made()
+	load := setting.LoadSpec()
 	load.Dir = filepath.Join(cmp.Or(w.sweep.Databases, filepath.Join(w.out, "databases")), load.Dir)
 	load.Out = filepath.Join(load.Dir, engine.OwnFolder, "load")
 	switch m, err := keyspace.ReadManifest(load.Dir); {
@@ -199,7 +199,7 @@ func (w *Work) Conclude(done map[plan.Step]*result.Run, so plan.Outcome) error {
 	if start := time.Since(s.Started).Seconds() - phases; start > 0 {
 		s.PhaseSeconds["start"] = start
 	}
-	s.Status, s.Error, s.Why = so.Status, so.Error, so.Why
+	s.Status, s.Error, s.FailureInfo = so.Status, so.Error, so.FailureInfo
 	s.Answers = result.Answers(s.Points, limits...)
 	return result.WriteSweep(w.out, s)
 }
@@ -244,7 +244,7 @@ func (w *Work) point(i int, done map[plan.Step]*result.Run) (p result.Point, ok 
 	}
 
 	s := plan.Summarize(repeats, result.PointRule(), plan.EndOfRun)
-	p = result.Point{Axes: axes, Run: s.Shown.Folder, Runs: s.Runs, Status: s.Status, Error: s.Error, Why: s.Why, Spread: s.Spread}
+	p = result.Point{Axes: axes, Run: s.Shown.Folder, Runs: s.Runs, Status: s.Status, Error: s.Error, FailureInfo: s.FailureInfo, Spread: s.Spread}
 	p.Show(s.Shown.Of)
 	return p, true
 }
@@ -290,7 +290,7 @@ func TellFailures(done *result.Sweep, say func(format string, args ...any)) (for
 	failed, again := 0, 0
 	for _, point := range done.Points {
 		if point.Status == result.Failed {
-			say("the point with %s failed: %s", AxesWords(point.Axes), point.Tell(point.Error))
+			say("the point with %s failed: %s", AxesWords(point.Axes), point.WithRemedy(point.Error))
 			failed++
 			if point.Code == engine.CodeNoBlocks {
 				again++

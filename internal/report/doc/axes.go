@@ -106,7 +106,7 @@ func (a *Axis) reach(low, high float64) {
 			a.Min, a.Max = 0.5, 2
 			return
 		}
-		low = math.Max(low, 1/mostOf)
+		low = math.Max(low, 1/maxOf)
 		high = math.Max(low, high)
 		room := math.Max(1.08, math.Pow(high/low, 0.03))
 		if low == high {

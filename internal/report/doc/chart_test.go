@@ -238,16 +238,16 @@ func TestPictureIsComplete(t *testing.T) {
 func TestSizesHaveRoom(t *testing.T) {
 	a := Sizes(100 << 20)
 	a.reach(512<<10, 64<<20)
-	for most, want := range map[int]string{
+	for maximum, want := range map[int]string{
 		9: "512 KiB\n0.50% 1 MiB\n1% 2 MiB\n2% 4 MiB\n4% 8 MiB\n8% 16 MiB\n16% 32 MiB\n32% 64 MiB\n64%",
 		4: "1 MiB\n1% 4 MiB\n4% 16 MiB\n16% 64 MiB\n64%",
 	} {
 		var labels []string
-		for _, tick := range a.ticks(most) {
+		for _, tick := range a.ticks(maximum) {
 			labels = append(labels, tick.label)
 		}
 		if got := strings.ReplaceAll(strings.Join(labels, " "), "0.5%", "0.50%"); got != want {
-			t.Errorf("%d: %q", most, got)
+			t.Errorf("%d: %q", maximum, got)
 		}
 	}
 }

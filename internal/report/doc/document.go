@@ -171,9 +171,9 @@ type told struct {
 	more  int
 }
 
-// mostAlike is how many warnings are listed that differ in figures only: thousands of runs
+// maxAlike is how many warnings are listed that differ in figures only: thousands of runs
 // on a busy machine have thousands of them.
-const mostAlike = 10
+const maxAlike = 10
 
 var figures = regexp.MustCompile(`[0-9]+([.,][0-9]+)*`)
 
@@ -186,8 +186,8 @@ func (w *Warnings) Add(kind, text, remedy, where string) {
 	t := w.known[key]
 	if t == nil {
 		shape := [2]string{kind, figures.ReplaceAllString(text, "0")}
-		if alike := w.alike[shape]; len(alike) == mostAlike {
-			t = alike[mostAlike-1]
+		if alike := w.alike[shape]; len(alike) == maxAlike {
+			t = alike[maxAlike-1]
 			t.more++
 		} else {
 			t = &told{Warning: Warning{Text: text, Remedy: remedy}, at: map[string]bool{}}
@@ -202,10 +202,10 @@ func (w *Warnings) Add(kind, text, remedy, where string) {
 
 // List is every warning with its places, few enough to be read.
 func (w *Warnings) List() (list []Warning) {
-	const most = 200
+	const maximum = 200
 	for _, t := range w.list {
 		shown := t.Warning
-		if shown.Where = Clip(strings.Join(t.where, "; "), most); t.more > 0 {
+		if shown.Where = Clip(strings.Join(t.where, "; "), maximum); t.more > 0 {
 			shown.Text += fmt.Sprintf(" (and %s more with other figures)", unit.Count(t.more))
 		}
 		list = append(list, shown)

@@ -18,7 +18,7 @@ func Number(v float64) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
 		return None
-	case math.Abs(v) > mostOf:
+	case math.Abs(v) > maxOf:
 		return Absurd
 	case math.Abs(v) >= 1e3:
 		return unit.Count(int64(math.Round(v)))
@@ -70,25 +70,25 @@ type Scale struct {
 // ByteScale picks the unit in which the middle of the sizes, on a logarithmic
 // scale, is at least 1.
 func ByteScale(sizes []float64) Scale {
-	least, most := positive(sizes)
-	return largest(math.Sqrt(least*most), Scale{"B", 1}, Scale{"KiB", 1 << 10}, MiB, Scale{"GiB", 1 << 30}, Scale{"TiB", 1 << 40})
+	minimum, maximum := positive(sizes)
+	return largest(math.Sqrt(minimum*maximum), Scale{"B", 1}, Scale{"KiB", 1 << 10}, MiB, Scale{"GiB", 1 << 30}, Scale{"TiB", 1 << 40})
 }
 
 // TimeScale picks the unit in which the shortest of the durations is at least
 // one half.
 func TimeScale(nanos []float64) Scale {
-	least, _ := positive(nanos)
-	return largest(2*least, Scale{"ns", 1}, Micros, Millis, Scale{"s", 1e9})
+	minimum, _ := positive(nanos)
+	return largest(2*minimum, Scale{"ns", 1}, Micros, Millis, Scale{"s", 1e9})
 }
 
 // positive is the range of the values above 0; 0 if there are none.
-func positive(values []float64) (least, most float64) {
+func positive(values []float64) (minimum, maximum float64) {
 	for _, v := range values {
 		if v > 0 {
-			least, most = cmp.Or(math.Min(least, v), v), math.Max(most, v)
+			minimum, maximum = cmp.Or(math.Min(minimum, v), v), math.Max(maximum, v)
 		}
 	}
-	return least, most
+	return minimum, maximum
 }
 
 // largest is the last of ascending units that is not above v, else the first.

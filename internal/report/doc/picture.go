@@ -176,15 +176,15 @@ func (f *frame) labelsBelow() (l labelsOfX) {
 	if f.x.Kind == grouped {
 		return groupLabels(f.x.ticks(xTicks), wide/float64(len(f.x.Names))-6)
 	}
-	for most := xTicks; ; most-- {
-		l.ticks = f.x.ticks(most)
+	for maximum := xTicks; ; maximum-- {
+		l.ticks = f.x.ticks(maximum)
 		last, touch := math.Inf(-1), false
 		for _, t := range l.ticks {
 			half := textWidth(t.label) / 2
 			touch = touch || f.toX(t.at)-half < last+8
 			last = f.toX(t.at) + half
 		}
-		if !touch || most == 2 {
+		if !touch || maximum == 2 {
 			l.beyond = max(0, last-pictureWidth+pictureEdge)
 			break
 		}

@@ -177,11 +177,11 @@ func (r Row) Link(i int) string {
 	return ""
 }
 
-// mostOf is what a figure may be at most: no machine measures more of anything.
-const mostOf = 1e15
+// maxOf is what a figure may be at most: no machine measures more of anything.
+const maxOf = 1e15
 
 // Absurd stands where a folder has a figure that no machine measures.
 const Absurd = "implausible"
 
 // Sane tells whether a figure can be shown.
-func Sane(v float64) bool { return !math.IsNaN(v) && math.Abs(v) <= mostOf }
+func Sane(v float64) bool { return !math.IsNaN(v) && math.Abs(v) <= maxOf }

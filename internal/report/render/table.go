@@ -69,8 +69,8 @@ func fit(table doc.Table, width int) (f fitted) {
 	}
 	slices.Reverse(f.constant)
 
-	const mostSpare = 3
-	for spare := 1; spare <= mostSpare; spare++ {
+	const maxSpare = 3
+	for spare := 1; spare <= maxSpare; spare++ {
 		for i := len(table.Heads) - 1; i >= 0 && tooWide(); i-- {
 			if table.Heads[i].Spare == spare {
 				table = without(table, i)
@@ -225,18 +225,18 @@ func widthOf(g grid, gap int) int {
 // breakWords breaks the cells of the widest column of words into lines, so that the table has
 // over columns less; not below a width that words need.
 func breakWords(g grid, over int) grid {
-	const least = 20
+	const minimum = 20
 	all, widest := widths(g), -1
 	for i, h := range g.heads {
 		if h.Text && (widest < 0 || all[i] > all[widest]) {
 			widest = i
 		}
 	}
-	if widest < 0 || all[widest] <= least {
+	if widest < 0 || all[widest] <= minimum {
 		return g
 	}
 
-	room := max(least, all[widest]-over)
+	room := max(minimum, all[widest]-over)
 	out := grid{heads: g.heads}
 	for _, l := range g.lines {
 		for n, part := range strings.Split(wrap(l.cells[widest], 0, room, ""), "\n") {

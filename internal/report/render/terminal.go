@@ -139,10 +139,10 @@ func (t *terminal) block(b doc.Block) {
 
 // facts are names and values, aligned. A name longer than mostName pushes its value aside.
 func (t *terminal) facts(facts [][2]string) {
-	const mostName = 36
+	const maxName = 36
 	wide := 0
 	for _, f := range facts {
-		if n := runes(f[0]); n <= mostName {
+		if n := runes(f[0]); n <= maxName {
 			wide = max(wide, n)
 		}
 	}

@@ -34,7 +34,7 @@ func TestSteadyIsWhatStopsChanging(t *testing.T) {
 }
 
 func TestAgeRoundsReadsAges(t *testing.T) {
-	for text, want := range map[string]int{"": 0, NoAge: 0, Steady: mostAgeRounds, "7": 7} {
+	for text, want := range map[string]int{"": 0, NoAge: 0, Steady: maxSteadyAge, "7": 7} {
 		if rounds, _, err := AgeRounds(text); err != nil || rounds != want {
 			t.Errorf("%q: %d rounds, %v", text, rounds, err)
 		}

@@ -29,7 +29,7 @@ func (r *run) figures(m *measured) {
 	f := &r.Result.Figures
 	f.Gets, f.Found, f.Missing, f.Seconds = m.gets, m.found, m.missing, m.Seconds
 	if m.gets == 0 || m.Seconds == 0 {
-		r.Absent("no Get was measured", figure.GetsPerSecond, figure.ServiceTime,
+		r.MarkUnavailable("no Get was measured", figure.GetsPerSecond, figure.ServiceTime,
 			figure.CPUTimePerGet,
 			figure.BlockReadsPerGet, figure.DeviceReadsPerGet, figure.Agreement)
 		return
@@ -40,7 +40,7 @@ func (r *run) figures(m *measured) {
 	if r.spec.Rate > 0 {
 		f.ResponseNanos = new(m.response.Summary())
 	} else {
-		r.Absent("response time needs an open loop: add --rate", figure.ResponseTime)
+		r.MarkUnavailable("response time needs an open loop: add --rate", figure.ResponseTime)
 	}
 	r.cpuFigures(m, gets)
 	r.blockFigures(m, gets)
@@ -79,7 +79,7 @@ func (r *run) blockFigures(m *measured, gets float64) {
 	}
 	if m.Subject.Reads == nil {
 		reads := figure.BlockReadsPerGet
-		r.Absent("this engine's block reads cannot be counted", reads, reads.ByType(),
+		r.MarkUnavailable("this engine's block reads cannot be counted", reads, reads.ByType(),
 			reads.ByLevel(),
 			figure.BlockReadBytesPerGet, figure.HitRate, figure.Agreement)
 		return
@@ -106,11 +106,11 @@ func (r *run) pageFigures(m *measured, gets float64) {
 	f.Record(figure.BlockReadsPerGet, float64(m.Process.MajorFaults)/gets)
 	f.BlockReadSource = "major page faults of the process"
 	f.BlockReadsPerGetByType = map[string]float64{engine.Page.String(): f.OrZero(figure.BlockReadsPerGet)}
-	r.Absent("a page fault does not tell how much the kernel read: see "+figure.DeviceReadBytesPerGet.Key,
+	r.MarkUnavailable("a page fault does not tell how much the kernel read: see "+figure.DeviceReadBytesPerGet.Key,
 		figure.BlockReadBytesPerGet)
-	r.Absent("pages have no levels", figure.BlockReadsPerGet.ByLevel())
+	r.MarkUnavailable("pages have no levels", figure.BlockReadsPerGet.ByLevel())
 	if d := r.Result.Database; d.Values != nil && d.Values.Bytes > 0 {
-		r.Absent("a page fault does not tell whether it read a value that is outside of the keys' pages",
+		r.MarkUnavailable("a page fault does not tell whether it read a value that is outside of the keys' pages",
 			figure.BlockReadsPerGet.OfValues())
 	}
 }
@@ -143,7 +143,7 @@ func (r *run) deviceFigures(m *measured, gets float64) {
 	case m.Process.ReadBytes/pageBytes*100 <= max(blockReads, 1):
 		reads, f.DeviceSource = m.Process.ReadBytes/pageBytes, "at most: bytes that reached the device / 4096"
 	default:
-		r.Absent("the process counts bytes, not requests: use --page-cache direct, or put the database on a private loop device (statelab volume)",
+		r.MarkUnavailable("the process counts bytes, not requests: use --page-cache direct, or put the database on a private loop device (statelab volume)",
 			figure.DeviceReadsPerGet, figure.Agreement)
 	}
 	if reads >= 0 {
@@ -151,7 +151,7 @@ func (r *run) deviceFigures(m *measured, gets float64) {
 		if blockReads > 0 {
 			f.Record(figure.Agreement, float64(reads)/float64(blockReads))
 		} else if f.Has(figure.BlockReadsPerGet) {
-			r.Absent("no block was read: the engine's cache served all", figure.Agreement)
+			r.MarkUnavailable("no block was read: the engine's cache served all", figure.Agreement)
 		}
 	}
 	r.judgePageCache(m)
@@ -335,7 +335,7 @@ func (r *run) writeFigures(m *measured, settled *cost) {
 		wrote += engineWrites(settled.Subject)
 		device += written(*settled)
 	} else {
-		r.Absent("background work was still going on when the run ended",
+		r.MarkUnavailable("background work was still going on when the run ended",
 			figure.WriteAmplification.Settled())
 	}
 	if wrote > 0 {
@@ -347,10 +347,10 @@ func (r *run) writeFigures(m *measured, settled *cost) {
 // ledger are the bytes that a put cost, by what wrote them.
 func (r *run) ledger(m *measured, settled *cost) {
 	puts := float64(m.puts)
-	parts := map[string]float64{result.LedgerUser: float64(m.userBytes) / puts, result.LedgerDevice: float64(written(m.cost)) / puts}
+	parts := map[string]float64{result.WrittenUser: float64(m.userBytes) / puts, result.WrittenDevice: float64(written(m.cost)) / puts}
 	add := func(c engine.Counters) {
-		for name, n := range map[string]*int64{result.LedgerJournal: c.WALBytes, result.LedgerFlush: c.FlushBytes, result.LedgerCompaction: c.CompactBytes,
-			result.LedgerIngestion: c.IngestBytes, result.LedgerSynced: c.SyncedBytes} {
+		for name, n := range map[string]*int64{result.WrittenWAL: c.WALBytes, result.WrittenFlush: c.FlushBytes, result.WrittenCompaction: c.CompactBytes,
+			result.WrittenIngestion: c.IngestBytes, result.WrittenSynced: c.SyncedBytes} {
 			if n != nil {
 				parts[name] += float64(*n) / puts
 			}
@@ -359,7 +359,7 @@ func (r *run) ledger(m *measured, settled *cost) {
 	add(m.Subject)
 	if settled != nil {
 		add(settled.Subject)
-		parts[result.LedgerDevice] += float64(written(*settled)) / puts
+		parts[result.WrittenDevice] += float64(written(*settled)) / puts
 	}
 	r.Result.Figures.WriteBytesPerPut = parts
 }
@@ -385,7 +385,7 @@ func HarnessFloor(clock *measure.Clock) float64 {
 	m := floorManifest()
 	keys := &keyset{choice: workload.Choice{Keys: m.Keys, MissingShare: 1, Seed: 1}, space: m.KeySpace(), values: new(keyspace.Values)}
 	w := timed.NewWorker(clock, &gets{keySource: keys.source(workload.MeasurePhase, 0)}, nothing{})
-	return session.Floor(clock, floorGets, w.Run)
+	return session.Overhead(clock, floorGets, w.Run)
 }
 
 // floorManifest describes the keys that the harness is measured with.

@@ -36,7 +36,7 @@ func (g *gets) Next(uint64) (key []byte, n uint64) {
 	return g.asked.key, 1
 }
 
-func (g *gets) Asked() string { return fmt.Sprintf("get key %x", g.asked.key) }
+func (g *gets) LastRequest() string { return fmt.Sprintf("get key %x", g.asked.key) }
 
 // Check compares the answer with what the key must give. A fast wrong answer is
 // a failure.
@@ -132,7 +132,7 @@ func sampleKeys(ctx context.Context, db engine.DB, n int, seed uint64) (*sample,
 			return errFull
 		case len(s.bytes)+len(key) > maxSampleBytes: // those of the tables that come last would be missing
 			return engine.Fail(engine.CodeUsage, "%d sampled keys take more than %d MiB", n, maxSampleBytes>>20).
-				With("ask for fewer, such as --sample-keys %d", len(s.ends)/2)
+				WithRemedy("ask for fewer, such as --sample-keys %d", len(s.ends)/2)
 		}
 		s.bytes = append(s.bytes, key...)
 		s.ends = append(s.ends, uint32(len(s.bytes)))
@@ -288,7 +288,7 @@ func ListGets(ctx context.Context, e engine.Engine, spec *Spec) (uint64, error) 
 
 // CheckList reports why a file is neither an access list nor a log.
 func CheckList(path string) error {
-	if kvlog.Is(path) {
+	if kvlog.IsLog(path) {
 		return nil
 	}
 	list, err := accesses.OpenFile(path)
@@ -483,13 +483,13 @@ func (r *run) accesses(ctx context.Context, keys *keyset, m *measured) error {
 		return nil
 	}
 	if !r.engine.Info().Has(engine.CanTraceAccesses) {
-		r.Absent("this engine cannot show accesses that its cache served",
+		r.MarkUnavailable("this engine cannot show accesses that its cache served",
 			figure.BlockAccessesPerGet.ByType(), figure.HitRate)
 		return nil
 	}
 	gets := min(r.spec.AccessGets, m.gets)
 	if gets == 0 || r.spec.Workload == workload.ReadWhileWriting {
-		r.Absent("not asked for: --access-gets says how many Gets are replayed without a cache",
+		r.MarkUnavailable("not asked for: --access-gets says how many Gets are replayed without a cache",
 			figure.BlockAccessesPerGet.ByType(), figure.HitRate)
 		return nil
 	}

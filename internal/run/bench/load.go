@@ -426,7 +426,7 @@ const (
 const (
 	agePart       = 4   // a round overwrites one in so many keys
 	fewestRounds  = 3   // compared
-	mostAgeRounds = 40  // of steady
+	maxSteadyAge  = 40  // of steady
 	maxAgeRounds  = 400 // of a number that is asked for
 	steadyShift   = .02 // share of the bytes that a level may have more or less of
 	steadyAmplify = .05 // of the write amplification
@@ -438,7 +438,7 @@ func AgeRounds(age string) (rounds int, steady bool, err error) {
 	case "", NoAge:
 		return 0, false, nil
 	case Steady:
-		return mostAgeRounds, true, nil
+		return maxSteadyAge, true, nil
 	}
 	if rounds, err = strconv.Atoi(age); err != nil || rounds < 1 || rounds > maxAgeRounds {
 		return 0, false, fmt.Errorf("invalid age %q: %s, %s, or a number of rounds up to %d", age, NoAge, Steady, maxAgeRounds)

@@ -31,8 +31,8 @@ const (
 	replayLimit     = 0.02    // replayed are the Gets of one thread
 	callLimit       = 0.01    // a block is read by one call, but for what ends short
 	callsPerSecond  = 10      // the process's own, of files that tell of it
-	leastBytes      = 1 << 20 // below, what the process reads besides weighs too much
-	leastCalls      = 10_000
+	minBytes        = 1 << 20 // below, what the process reads besides weighs too much
+	minCalls        = 10_000
 	readsMeanwhile  = 200 // of a compaction, between the looks at the two counters
 )
 
@@ -158,7 +158,7 @@ func (r *run) bytesOfKernel(m *measured) (ours, theirs float64, both bool) {
 	if m.Subject.DirectBytes != nil && r.spec.PageCache == Direct {
 		bytes = *m.Subject.DirectBytes
 	}
-	if bytes < leastBytes {
+	if bytes < minBytes {
 		return 0, 0, false
 	}
 	if t := m.Subject.BackgroundReads; t != nil {
@@ -177,7 +177,7 @@ func (r *run) callsOfKernel(m *measured) (ours, theirs float64, both bool) {
 		return 0, 0, false // one call may read for several keys of a batch, and Go's runtime reads to wake who sleeps until a Get is due
 	}
 	n := readsOf(m)
-	return float64(n), float64(m.Process.ReadCalls), n >= leastCalls
+	return float64(n), float64(m.Process.ReadCalls), n >= minCalls
 }
 
 func (r *run) accessesOfEngine(m *measured) (ours, theirs float64, both bool) {

@@ -57,7 +57,7 @@ func Run(ctx context.Context, e engine.Engine, spec *Spec, tell result.Tell) (*r
 	if spec.Verb == Read {
 		var err error
 		if r.Result.Host.SwitchNanos, err = host.SwitchNanos(); err != nil {
-			r.Absent(err.Error(), figure.SwitchShare)
+			r.MarkUnavailable(err.Error(), figure.SwitchShare)
 		}
 	}
 	r.Result.Engine.Durability, r.Result.Engine.FaultsInGo = e.Info().Durability, e.Info().Has(engine.FaultsInGo)

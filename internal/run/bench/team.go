@@ -73,7 +73,7 @@ func (r *run) team(keys *keyset, phase int, rate float64) (*team, error) {
 			return nil, errors.Join(err, t.close.all())
 		}
 		if rate > 0 {
-			t.Workers[i].OnSchedule(pace.Constant(rate, i, r.spec.Threads))
+			t.Workers[i].SetPacer(pace.ConstantRate(rate, i, r.spec.Threads))
 		}
 	}
 	return t, nil
@@ -94,7 +94,7 @@ func (r *run) drive(ctx context.Context, t *team, s stretch) error {
 	if s.phase == "warm" && r.spec.WarmupAuto { // it ends by itself
 		total = 0
 	}
-	return timed.Run(ctx, r.Session, &t.Team, s.phase, s.gets, timed.Times{Service: s.service, Response: s.response, Beside: r.putLatency},
+	return timed.Run(ctx, r.Session, &t.Team, s.phase, s.gets, timed.Times{Service: s.service, Response: s.response, Background: r.putLatency},
 		func(tick *timed.Tick[engine.Counters]) error {
 			s.ops.Add(tick.Gets)
 			r.complete(tick, tick.BesideDone-before)
@@ -153,8 +153,8 @@ type batches struct {
 	ends    []int
 }
 
-func (b *batches) Next(most uint64) (key []byte, n uint64) {
-	n = min(most, uint64(len(b.answers)))
+func (b *batches) Next(maximum uint64) (key []byte, n uint64) {
+	n = min(maximum, uint64(len(b.answers)))
 	b.take(int(n))
 	return nil, n
 }
@@ -167,13 +167,13 @@ func (b *batches) Check([]byte, bool) error {
 	for i := range b.choices {
 		b.asked = b.choices[i]
 		if err := b.gets.Check(b.answers[i].Value, b.answers[i].Found); err != nil {
-			return fmt.Errorf("%s: %w", b.gets.Asked(), err)
+			return fmt.Errorf("%s: %w", b.gets.LastRequest(), err)
 		}
 	}
 	return nil
 }
 
-func (b *batches) Asked() string { return fmt.Sprintf("get %d keys", len(b.keys)) }
+func (b *batches) LastRequest() string { return fmt.Sprintf("get %d keys", len(b.keys)) }
 
 // take draws n keys; sorted, in ascending order.
 func (b *batches) take(n int) []choice {
@@ -202,10 +202,10 @@ type getMany interface {
 	Close() error
 }
 
-// inTurn makes the Gets of a batch one after another.
-type inTurn struct{ engine.Reader }
+// sequential makes the Gets of a batch one after another.
+type sequential struct{ engine.Reader }
 
-func (r inTurn) GetMany(keys [][]byte, _ bool, answers []engine.Answer) error {
+func (r sequential) GetMany(keys [][]byte, _ bool, answers []engine.Answer) error {
 	for i, key := range keys {
 		a := &answers[i]
 		var err error
@@ -291,7 +291,7 @@ func manyOf(first engine.Reader, inFlight int, open func() (engine.Reader, error
 		return own, nil
 	}
 	if inFlight <= 1 {
-		return inTurn{first}, nil
+		return sequential{first}, nil
 	}
 	readers := []engine.Reader{first}
 	for range inFlight - 1 {

@@ -70,7 +70,7 @@ func TestAGetAllocatesNothing(t *testing.T) {
 			}); allocs > fewAllocations {
 				t.Errorf("%s, %s: %v allocations in 2000 Gets", name, model, allocs)
 			}
-			w.OnSchedule(pace.Constant(1e9, 0, 1))
+			w.SetPacer(pace.ConstantRate(1e9, 0, 1))
 			if allocs := testing.AllocsPerRun(5, func() {
 				if err := w.Run(2000); err != nil {
 					t.Error(err)

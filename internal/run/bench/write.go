@@ -27,7 +27,7 @@ type writer struct {
 	values  *keyspace.Values
 	version uint32 // of what it writes
 	out     engine.Writer
-	pace    pace.Pace // of batches
+	pace    pace.Pacer // of batches
 	clock   *measure.Clock
 	commits *measure.Recorder // time of one Commit
 
@@ -124,9 +124,9 @@ func (r *run) addWriters(t *team, keys *keyset, puts uint64) error {
 			w.share = session.Share(puts, i, r.spec.Writers)
 		}
 		if r.spec.WriteRate > 0 {
-			w.pace = pace.Constant(r.spec.WriteRate/float64(r.spec.BatchKeys), i, r.spec.Writers)
+			w.pace = pace.ConstantRate(r.spec.WriteRate/float64(r.spec.BatchKeys), i, r.spec.Writers)
 		}
-		t.writers, t.Beside, t.close = append(t.writers, w), append(t.Beside, w), append(t.close, out.Close)
+		t.writers, t.Background, t.close = append(t.writers, w), append(t.Background, w), append(t.close, out.Close)
 	}
 	return nil
 }

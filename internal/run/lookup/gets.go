@@ -95,7 +95,7 @@ func (g *gets) Next(uint64) (key []byte, n uint64) {
 	return key, 1
 }
 
-func (g *gets) Asked() string {
+func (g *gets) LastRequest() string {
 	if g.touches != nil {
 		return fmt.Sprintf("look up %x %x", g.touch.account, g.touch.key)
 	}
@@ -252,7 +252,7 @@ const floorLookups = 100_000
 // HarnessFloor is the cost of the loop around a lookup of an absent account, in nanoseconds, in a
 // layout that answers at once: choosing and naming it, two clock reads, recording.
 func HarnessFloor(clock *measure.Clock) float64 {
-	return session.Floor(clock, floorLookups, nullWorker(clock).Run)
+	return session.Overhead(clock, floorLookups, nullWorker(clock).Run)
 }
 
 // nullWorker looks up absent accounts in no layout.

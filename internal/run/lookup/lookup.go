@@ -24,10 +24,10 @@ import (
 const ColdLookups = 2000
 
 // First lookups are a hundredth of the others or as many as the spec says, fewer if
-// opening their states takes longer than firstPatience for each mostFirst of them.
+// opening their states takes longer than firstPatience for each maxFirst of them.
 const (
-	leastFirst    = 5
-	mostFirst     = 50
+	minFirst      = 5
+	maxFirst      = 50
 	firstPatience = 30 * time.Second
 )
 
@@ -146,12 +146,12 @@ func (r *run) first(ctx context.Context, kind string) error {
 	l := lookups{kind: kind, condition: result.FirstLookups, inFlight: 1, count: 1, apart: true}
 	total := newOutcome()
 	var each []float64
-	begun, most, patience := time.Now(), min(max(r.spec.Reads/100, leastFirst), mostFirst), firstPatience
+	begun, maximum, patience := time.Now(), min(max(r.spec.Reads/100, minFirst), maxFirst), firstPatience
 	if r.spec.First > 0 {
-		most, patience = r.spec.First, max(firstPatience, time.Duration(r.spec.First)*firstPatience/mostFirst)
+		maximum, patience = r.spec.First, max(firstPatience, time.Duration(r.spec.First)*firstPatience/maxFirst)
 	}
 	err := r.PhaseOf(l.name(), func(ops *atomic.Uint64) (cost, error) {
-		for l.skip < most && (l.skip < leastFirst || time.Since(begun) < patience) {
+		for l.skip < maximum && (l.skip < minFirst || time.Since(begun) < patience) {
 			if err := r.openCold(ctx); err != nil {
 				return total.cost, err
 			}

@@ -71,7 +71,7 @@ func (r *run) do(ctx context.Context) error {
 		return fmt.Errorf("make the state's folder: %w", err)
 	}
 	if !r.Device.Private {
-		r.Absent("the state is on no device of its own: statelab volume makes one",
+		r.MarkUnavailable("the state is on no device of its own: statelab volume makes one",
 			figure.DeviceReadsPerLookup)
 	}
 	if err := r.OpenSeries(false); err != nil {

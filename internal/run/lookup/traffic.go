@@ -25,7 +25,7 @@ import (
 type traffic struct {
 	blocks   []accesses.Block // without accesses
 	asked    [][]touch        // of each block: accounts and slots, each once, in order
-	player   *accesses.Player
+	player   *accesses.StateReplayer
 	initial  []layout.Change
 	slots    uint64
 	complete bool
@@ -44,7 +44,7 @@ func readTraffic(path string) (*traffic, error) {
 		return nil, err
 	}
 	defer list.Close() // it is only read
-	t := &traffic{player: accesses.NewPlayer(list.Info()), complete: list.Info().Complete}
+	t := &traffic{player: accesses.NewStateReplayer(list.Info()), complete: list.Info().Complete}
 	var first [][]accesses.Aged
 	var ages accesses.Ages
 	err = accesses.Each(list, func(b *accesses.Block) error {
@@ -212,8 +212,8 @@ func (r *run) coldTraffic(ctx context.Context) error {
 	return nil
 }
 
-// mostAged is how many lookups are measured one by one: the counters are read around each, which takes some 50 us.
-const mostAged = 50_000
+// maxAged is how many lookups are measured one by one: the counters are read around each, which takes some 50 us.
+const maxAged = 50_000
 
 // playAges measures what the last blocks touch by its age, of states that are priced. The blocks before, at least half of
 // them, warm the caches of a state that was just opened: what no block has touched, no lookup has.
@@ -223,7 +223,7 @@ func (r *run) playAges(ctx context.Context) error {
 		return nil
 	}
 	from, n := len(asked)-1, len(asked[len(asked)-1])
-	for from > (len(asked)+1)/2 && n+len(asked[from-1]) <= mostAged {
+	for from > (len(asked)+1)/2 && n+len(asked[from-1]) <= maxAged {
 		from--
 		n += len(asked[from])
 	}

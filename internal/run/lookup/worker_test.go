@@ -44,10 +44,10 @@ func over(kind string) *timed.Worker {
 }
 
 // played is a worker that looks up the accounts and slots of blocks.
-func played(most int) *timed.Worker {
+func played(maximum int) *timed.Worker {
 	account, key, value := layout.Hash{1}, layout.Hash{2}, []byte("value")
-	touches := make([]touch, 0, most)
-	for len(touches) < most {
+	touches := make([]touch, 0, maximum)
+	for len(touches) < maximum {
 		touches = append(touches, touch{account: account, want: layout.Account{Nonce: 7}}, touch{account: account, key: key, slot: true, value: value},
 			touch{account: layout.Hash{3}, absent: true})
 	}

@@ -91,7 +91,7 @@ func (r *run) figures() {
 	}
 	r.treeFigures(t)
 	if f.LastWindow = r.ticks.lastWindow(); f.LastWindow == nil {
-		r.NotKnown(fmt.Sprintf("the replay is shorter than %d s", leastTicks), "last_window")
+		r.NotKnown(fmt.Sprintf("the replay is shorter than %d s", minTicks), "last_window")
 	}
 	r.diskFigures(f)
 }
@@ -130,7 +130,7 @@ func (r *run) treeFigures(t totals) {
 		{figure.DBGetsPerSecond, c.DBGets}, {figure.WriteAmplification, c.DBBytes},
 	} {
 		if told.n == nil {
-			r.Absent(why, told.of)
+			r.MarkUnavailable(why, told.of)
 		}
 	}
 	if c.DBBytes != nil && t.userBytes > 0 {
@@ -142,7 +142,7 @@ func (r *run) treeFigures(t totals) {
 func (r *run) diskFigures(f *result.Replay) {
 	bytes, files, err := host.Allocated(r.spec.Dir)
 	if err != nil {
-		r.Absent(err.Error(), figure.DiskBytes)
+		r.MarkUnavailable(err.Error(), figure.DiskBytes)
 	} else {
 		r.Result.Figures.Record(figure.DiskBytes, float64(bytes))
 		r.Result.Database.Bytes, r.Result.Database.Files, r.Result.Database.Written = bytes, files, "statelab"
@@ -175,7 +175,7 @@ func HarnessFloor(clock *measure.Clock) float64 {
 		changes[i] = changeset.Change{Key: []byte("key"), Value: []byte("value"), Delete: i%4 == 0}
 	}
 	var forest tree.Forest = nothing{}
-	return session.Floor(clock, floorLeaves, func(leaves uint64) error {
+	return session.Overhead(clock, floorLeaves, func(leaves uint64) error {
 		var timed int64
 		for range leaves / uint64(len(changes)) {
 			begin := clock.Ticks()
@@ -271,14 +271,14 @@ type part struct {
 	disk    *int64  // bytes of the tree's files, where they were looked at
 }
 
-// leastTicks tell a tenth.
-const leastTicks = 20
+// minTicks tell a tenth.
+const minTicks = 20
 
 // lastWindow is the last tenth of the replay, an hour at most; nil where it was too
 // short to tell one.
 func (t *ticker) lastWindow() *result.Window {
 	n := len(t.window)
-	if n < leastTicks {
+	if n < minTicks {
 		return nil
 	}
 	last := t.window[n-1]

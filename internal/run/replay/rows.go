@@ -289,7 +289,7 @@ func (b *rootBook) check(expected changeset.Roots) error {
 		}
 		compared = true
 		if !bytes.Equal(b.roots[i], want) {
-			return engine.Fail(engine.CodeWrong, "wrong root at version %d, store %s: %x, where the change set says %x",
+			return engine.Fail(engine.CodeWrongAnswer, "wrong root at version %d, store %s: %x, where the change set says %x",
 				b.version, b.stores[i], b.roots[i], want)
 		}
 	}

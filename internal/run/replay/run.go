@@ -159,7 +159,7 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	from := at + 1
 	if r.spec.Gets > 0 && r.tree.Info().RootRule != result.NoRoots {
-		r.sample, from = &sample{seed: r.spec.Seed, limit: math.MaxUint64, most: maxSample, keys: map[string]expected{}}, r.first
+		r.sample, from = &sample{seed: r.spec.Seed, limit: math.MaxUint64, maximum: maxSample, keys: map[string]expected{}}, r.first
 	}
 	source, err := changeset.From(r.source, from)
 	if err != nil {

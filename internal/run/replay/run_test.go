@@ -240,7 +240,7 @@ func TestRootsAreHeldAgainstTheSets(t *testing.T) {
 		t.Errorf("%d roots checked, %v", run.Figures.RootsChecked, err)
 	}
 	run, err = Run(context.Background(), replaytest.Tree{}, specFor(t, with, map[string]string{replaytest.WrongRootAt: "20"}), quiet)
-	if run.Status != result.Failed || run.Code != engine.CodeWrong || !strings.Contains(err.Error(), "wrong root at version 20, store bank: ") {
+	if run.Status != result.Failed || run.Code != engine.CodeWrongAnswer || !strings.Contains(err.Error(), "wrong root at version 20, store bank: ") {
 		t.Errorf("%v", err)
 	}
 }

@@ -25,10 +25,10 @@ const maxSample = 100_000
 // of the state: those whose hash is small. It belongs to the reading goroutine
 // while that runs.
 type sample struct {
-	seed  uint64
-	limit uint64 // keys with a hash up to it
-	most  int
-	keys  map[string]expected // store number and key
+	seed    uint64
+	limit   uint64 // keys with a hash up to it
+	maximum int
+	keys    map[string]expected // store number and key
 }
 
 // expected is what a Get must find.
@@ -48,7 +48,7 @@ func (s *sample) see(changes []changeset.Change) {
 			e.value, e.bytes = xxhash.Sum64(c.Value), len(c.Value)
 		}
 		s.keys[sampled(c.Store, c.Key)] = e
-		if len(s.keys) > s.most {
+		if len(s.keys) > s.maximum {
 			s.thin()
 		}
 	}
@@ -156,7 +156,7 @@ func (g *gets) Get(key, dst []byte) (value []byte, found bool, err error) {
 
 func (g *gets) asked() *get { return &g.all[g.at-1] }
 
-func (g *gets) Asked() string {
+func (g *gets) LastRequest() string {
 	return fmt.Sprintf("get key %x of store %s at version %d", g.asked().key, g.stores[g.store], g.version)
 }
 

@@ -455,7 +455,7 @@ func TestAFullDiskNamesTheWayOut(t *testing.T) {
 			out, err := run(t, context.Background(), f)
 			stored, readErr := result.ReadRun(out)
 			if err == nil || readErr != nil || stored.Code != engine.CodeDiskFull || !strings.HasPrefix(stored.Remedy, "free some space") {
-				t.Errorf("%q (%v, %v)", stored.Why, err, readErr)
+				t.Errorf("%q (%v, %v)", stored.FailureInfo, err, readErr)
 			}
 		})
 	}

@@ -113,17 +113,17 @@ func (s *Session[C]) OwnRead(read func() (chars int64)) { s.own.Call(read) }
 
 // measureLook finds what a snapshot reads itself, from two that follow each other.
 func (s *Session[C]) measureLook() error {
-	var least result.ProcessIO
+	var minimum result.ProcessIO
 	for n := range 3 { // now and then something else reads as well
 		between, err := s.Between(func() error { return nil })
 		if err != nil {
 			return err
 		}
-		if n == 0 || between.Process.ReadCalls < least.ReadCalls {
-			least = between.Process
+		if n == 0 || between.Process.ReadCalls < minimum.ReadCalls {
+			minimum = between.Process
 		}
 	}
-	s.look = least
+	s.look = minimum
 	return nil
 }
 
@@ -278,9 +278,9 @@ func (s *Session[C]) BeginBudget(ctx context.Context, bytes int64) error {
 		s.cannotLimit(err)
 		return nil
 	}
-	if least := s.memory.limit.Within; least > 0 && least < bytes {
+	if minimum := s.memory.limit.Within; minimum > 0 && minimum < bytes {
 		s.Warn(engine.Warning{Code: "memory_limit_below_budget",
-			Text:   fmt.Sprintf("the budget is %s, but a limit of %s was already in force (of a Slurm job or a container)", unit.Bytes(bytes), unit.Bytes(least)),
+			Text:   fmt.Sprintf("the budget is %s, but a limit of %s was already in force (of a Slurm job or a container)", unit.Bytes(bytes), unit.Bytes(minimum)),
 			Remedy: "allow the process more memory (Slurm: --sbatch=--mem=0 asks for all of the node's), or choose a smaller --memory"})
 	}
 	return nil
@@ -313,7 +313,7 @@ func (s *Session[C]) limitPageCache(workers int) error {
 	own := max(anonymous, s.memory.base+spent)
 	debug.SetMemoryLimit(collectorLimit(anonymous, own) + int64(workers)*collectorBytes)
 	pages := max(0, m.BudgetBytes-spent) + slackBytes + int64(workers-1)*workerBytes
-	if err := s.memory.limit.Follow(pages); err != nil {
+	if err := s.memory.limit.TrackAnonRSS(pages); err != nil {
 		return err
 	}
 	if m.PageCacheBytes == nil || *m.PageCacheBytes > pages {

@@ -87,7 +87,7 @@ func (s *Session[C]) End(ctx context.Context, err error, fullDisk string) (*resu
 	if failed := OnDisk(err, s.dir, fullDisk); failed != nil {
 		err = failed
 	}
-	s.Result.Status, s.Result.Error, s.Result.Why = status(ctx, err)
+	s.Result.Status, s.Result.Error, s.Result.FailureInfo = status(ctx, err)
 	var warnings []engine.Warning
 	s.Result.Machine, warnings = s.machine.Stop()
 	s.Warn(warnings...)
@@ -99,18 +99,18 @@ const interrupted = "interrupted: what was measured until then is kept"
 
 // status is how a run ended. What an interrupt made a subject return is no failure;
 // what went wrong besides is told, and a failure that came first stays one.
-func status(ctx context.Context, err error) (status, text string, why result.Why) {
+func status(ctx context.Context, err error) (status, text string, why result.FailureInfo) {
 	if err == nil {
 		return result.OK, "", why
 	}
 	others, stopped := besides(ctx, err)
 	switch {
 	case !stopped:
-		return result.Failed, err.Error(), result.WhyOf(failure.Of(err))
+		return result.Failed, err.Error(), result.NewFailureInfo(failure.From(err))
 	case others == nil:
-		return result.Interrupted, interrupted, result.Why{Code: engine.CodeInterrupted}
+		return result.Interrupted, interrupted, result.FailureInfo{Code: engine.CodeInterrupted}
 	}
-	return result.Interrupted, fmt.Sprintf("%s (and %v)", interrupted, others), result.Why{Code: engine.CodeInterrupted}
+	return result.Interrupted, fmt.Sprintf("%s (and %v)", interrupted, others), result.FailureInfo{Code: engine.CodeInterrupted}
 }
 
 // besides are the errors joined in err that no interrupt explains; stopped tells whether
@@ -132,7 +132,7 @@ func besides(ctx context.Context, err error) (others error, stopped bool) {
 		}
 		return err, false // a wrapping error says more than its parts
 	}
-	if ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err()) || failure.Of(err).Code == engine.CodeInterrupted) {
+	if ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err()) || failure.From(err).Code == engine.CodeInterrupted) {
 		return nil, true
 	}
 	return err, false
@@ -149,7 +149,7 @@ func (s *Session[C]) store() error {
 	if peak, err := host.PeakRSS(); err == nil {
 		s.Result.Figures.Record(figure.PeakMemory, float64(peak))
 	} else {
-		s.Absent(err.Error(), figure.PeakMemory)
+		s.MarkUnavailable(err.Error(), figure.PeakMemory)
 	}
 	return errors.Join(append(errs, result.WriteRun(s.out, s.Result))...)
 }
@@ -174,8 +174,8 @@ func (s *Session[C]) Warn(warnings ...engine.Warning) {
 	}
 }
 
-// Absent says why figures are not there.
-func (s *Session[C]) Absent(why string, figures ...figure.Figure) {
+// MarkUnavailable says why figures are not there.
+func (s *Session[C]) MarkUnavailable(why string, figures ...figure.Figure) {
 	s.Result.Figures.Unavailable(why, figures...)
 }
 
@@ -186,10 +186,10 @@ func (s *Session[C]) NotKnown(why string, facts ...string) {
 	}
 }
 
-// mostLeft is the share of a database that may be in the page cache when a run begins cold, and
+// maxLeft is the share of a database that may be in the page cache when a run begins cold, and
 // fewBytes what may be there of a small one: the kernel and the engine hold some pages at times.
 const (
-	mostLeft = 0.01
+	maxLeft  = 0.01
 	fewBytes = 1 << 20
 )
 
@@ -204,7 +204,7 @@ func (s *Session[C]) Evict(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("look at the page cache: %w", err)
 	}
-	if float64(resident) > max(mostLeft*float64(total), fewBytes) {
+	if float64(resident) > max(maxLeft*float64(total), fewBytes) {
 		return fmt.Errorf("%.1f%% of %s is still in the page cache after %s, so the run would not be cold: "+
 			"end the programs that use these files, or measure a copy of them", 100*float64(resident)/float64(total), s.dir, method)
 	}
@@ -220,19 +220,19 @@ func Share(total uint64, i, workers int) uint64 {
 	return share
 }
 
-// floorRounds are tries of which the fastest is the harness's own cost.
-const floorRounds = 5
+// overheadRounds are tries of which the fastest is the harness's own cost.
+const overheadRounds = 5
 
-// Floor is what a loop costs without a subject, in nanoseconds an operation: work
+// Overhead is what a loop costs without a subject, in nanoseconds an operation: work
 // runs the loop for ops operations. It is NaN where the loop fails.
-func Floor(clock *measure.Clock, ops uint64, work func(ops uint64) error) float64 {
+func Overhead(clock *measure.Clock, ops uint64, work func(ops uint64) error) float64 {
 	best := math.Inf(1)
-	for range floorRounds {
+	for range overheadRounds {
 		start := clock.Ticks()
-		if err := work(ops / floorRounds); err != nil {
+		if err := work(ops / overheadRounds); err != nil {
 			return math.NaN()
 		}
-		best = min(best, float64(clock.Nanos(clock.Ticks()-start))/float64(ops/floorRounds))
+		best = min(best, float64(clock.Nanos(clock.Ticks()-start))/float64(ops/overheadRounds))
 	}
 	return best
 }
@@ -240,5 +240,5 @@ func Floor(clock *measure.Clock, ops uint64, work func(ops uint64) error) float6
 // OnDisk is what err means of something that writes below dir, nil for nil. remedy is
 // what the user can do about a full disk.
 func OnDisk(err error, dir, remedy string) *engine.Failure {
-	return failure.On(failure.Of(err), remedy, func() (int64, error) { return host.FreeBytes(host.Existing(dir)) })
+	return failure.ExplainDiskFull(failure.From(err), remedy, func() (int64, error) { return host.FreeBytes(host.Existing(dir)) })
 }

@@ -101,18 +101,18 @@ func TestNoReadIsTakenOffTwice(t *testing.T) {
 			time.Sleep(200 * time.Microsecond)
 		}
 	})
-	least, most := int64(0), int64(0)
+	minimum, maximum := int64(0), int64(0)
 	for range 3000 {
 		cost, err := s.Between(func() error { return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
-		least, most = min(least, cost.Process.ReadCalls), max(most, cost.Process.ReadCalls)
+		minimum, maximum = min(minimum, cost.Process.ReadCalls), max(maximum, cost.Process.ReadCalls)
 	}
 	done.Store(true)
 	watching.Wait()
-	if least < 0 || most > 20 {
-		t.Errorf("from %d to %d read calls of nothing", least, most)
+	if minimum < 0 || maximum > 20 {
+		t.Errorf("from %d to %d read calls of nothing", minimum, maximum)
 	}
 }
 

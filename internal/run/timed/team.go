@@ -16,12 +16,12 @@ import (
 // Team is workers that make Gets at the same time.
 type Team struct {
 	Workers []*Worker
-	// Beside goes on until the last worker has ended, if there are any.
-	Beside []Beside
+	// Background goes on until the last worker has ended, if there are any.
+	Background []BackgroundTask
 }
 
-// Beside is what goes on beside Gets, such as a thread that writes.
-type Beside interface {
+// BackgroundTask is what goes on beside Gets, such as a thread that writes.
+type BackgroundTask interface {
 	// Run works until it is done or stop is set, from began on, which is in ticks.
 	Run(began int64, stop *atomic.Bool) error
 	// Finish lets the next tick take what Times counted.
@@ -34,7 +34,7 @@ type Beside interface {
 // Times are histograms of a stretch, to which what its workers counted is added.
 // A histogram may be nil if nothing is counted in it.
 type Times struct {
-	Service, Response, Beside *measure.Histogram
+	Service, Response, Background *measure.Histogram
 }
 
 // Tick is about a second of a team, or the rest of a stretch.
@@ -54,7 +54,7 @@ type Tick[C any] struct {
 // of tell or of a counter, all have been stopped.
 func Run[C any](ctx context.Context, s *session.Session[C], t *Team, phase string, gets uint64, into Times, tell func(*Tick[C]) error) error {
 	var stop atomic.Bool
-	failed := make(chan error, len(t.Workers)+len(t.Beside))
+	failed := make(chan error, len(t.Workers)+len(t.Background))
 	w := watcher[C]{team: t, into: into, tell: tell}
 	if tell != nil {
 		var err error
@@ -97,7 +97,7 @@ func (t *Team) start(gets uint64, began int64, stop *atomic.Bool, failed chan<- 
 	if len(t.Workers) > 0 {
 		endOthers = readersDone
 	}
-	for i, b := range t.Beside {
+	for i, b := range t.Background {
 		run(&others, "writer", i, func() error {
 			defer b.Finish()
 			return b.Run(began, endOthers)
@@ -151,7 +151,7 @@ func (w *watcher[C]) watch(ctx context.Context, stop *atomic.Bool, done <-chan s
 func (w *watcher[C]) tick(ended bool) error {
 	of := w.team.recorders()
 	tick := &Tick[C]{Times: measure.NewHistogram()}
-	into := [...]*measure.Histogram{tick.Times, w.into.Response, w.into.Beside}
+	into := [...]*measure.Histogram{tick.Times, w.into.Response, w.into.Background}
 	collect := func(how func([]*measure.Recorder, *measure.Histogram)) {
 		for i, recorders := range of {
 			if len(recorders) > 0 {
@@ -162,7 +162,7 @@ func (w *watcher[C]) tick(ended bool) error {
 	switch {
 	case ended && w.tell == nil:
 		into[0] = w.into.Service
-		collect(measure.Rest)
+		collect(measure.CollectRest)
 		return nil
 	case w.tell == nil:
 		return nil
@@ -174,13 +174,13 @@ func (w *watcher[C]) tick(ended bool) error {
 	if tick.Cost, err = w.interval.Cut(); err != nil {
 		return err
 	}
-	for _, b := range w.team.Beside {
+	for _, b := range w.team.Background {
 		tick.BesideDone += b.Done()
 	}
 	if ended {
-		collect(measure.Rest)
+		collect(measure.CollectRest)
 	} else {
-		collect(func(recorders []*measure.Recorder, h *measure.Histogram) { measure.Take(recorders, patience, h) })
+		collect(func(recorders []*measure.Recorder, h *measure.Histogram) { measure.Collect(recorders, patience, h) })
 	}
 	if w.into.Service != nil {
 		w.into.Service.Merge(tick.Times)
@@ -201,7 +201,7 @@ func (t *Team) recorders() (of [3][]*measure.Recorder) {
 			of[1] = append(of[1], w.response)
 		}
 	}
-	for _, b := range t.Beside {
+	for _, b := range t.Background {
 		of[2] = append(of[2], b.Times())
 	}
 	return of

@@ -32,11 +32,11 @@ type Reader interface {
 type Source interface {
 	// Next chooses the next call: its key, valid until the following Next, and of how
 	// many Gets it is, from 1 to most.
-	Next(most uint64) (key []byte, gets uint64)
+	Next(maximum uint64) (key []byte, gets uint64)
 	// Check compares the answer with what the key must give.
 	Check(value []byte, found bool) error
-	// Asked names the call in an error.
-	Asked() string
+	// LastRequest names the call in an error.
+	LastRequest() string
 }
 
 // Worker issues the Gets of one thread. Nothing in it is shared while it runs, except
@@ -45,7 +45,7 @@ type Worker struct {
 	source   Source
 	reader   Reader
 	clock    *measure.Clock
-	pace     pace.Pace
+	pace     pace.Pacer
 	service  *measure.Recorder
 	response *measure.Recorder // open loop only
 	stop     *atomic.Bool
@@ -58,9 +58,9 @@ func NewWorker(clock *measure.Clock, source Source, reader Reader) *Worker {
 	return &Worker{source: source, reader: reader, clock: clock, service: measure.NewRecorder(), stop: new(atomic.Bool)}
 }
 
-// OnSchedule makes it issue Gets when they are due by p, or, where the one before has not returned
+// SetPacer makes it issue Gets when they are due by p, or, where the one before has not returned
 // then, right after it. Response times count from when they were due.
-func (w *Worker) OnSchedule(p pace.Pace) { w.pace, w.response = p, measure.NewRecorder() }
+func (w *Worker) SetPacer(p pace.Pacer) { w.pace, w.response = p, measure.NewRecorder() }
 
 // ErrStopped ends a worker early; what it has measured stays.
 var ErrStopped = errors.New("stopped")
@@ -88,7 +88,7 @@ func (w *Worker) Run(gets uint64) error {
 			err = w.source.Check(value, found)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", w.source.Asked(), err)
+			return fmt.Errorf("%s: %w", w.source.LastRequest(), err)
 		}
 		if value != nil { // a miss may give nothing back
 			w.value = value[:0]

@@ -23,7 +23,7 @@ type asked struct {
 	wrong int // the call whose answer is wrong; 0: none
 }
 
-func (a *asked) Next(most uint64) ([]byte, uint64) { return nil, min(most, a.gets) }
+func (a *asked) Next(maximum uint64) ([]byte, uint64) { return nil, min(maximum, a.gets) }
 
 func (a *asked) Get(_, dst []byte) ([]byte, bool, error) {
 	a.calls++
@@ -40,14 +40,14 @@ func (a *asked) Check([]byte, bool) error {
 	return nil
 }
 
-func (a *asked) Asked() string { return "get it" }
+func (a *asked) LastRequest() string { return "get it" }
 
 func on(a *asked) *Worker { return NewWorker(measure.NewClock(), a, a) }
 
 // rest is what a worker that has stopped counted.
 func rest(r *measure.Recorder) *measure.Histogram {
 	h := measure.NewHistogram()
-	measure.Rest([]*measure.Recorder{r}, h)
+	measure.CollectRest([]*measure.Recorder{r}, h)
 	return h
 }
 
@@ -103,7 +103,7 @@ func TestAStallIsOneSlowServiceAndManySlowResponses(t *testing.T) {
 		}
 		return nil
 	}})
-	w.OnSchedule(pace.Constant(rate, 0, 1))
+	w.SetPacer(pace.ConstantRate(rate, 0, 1))
 	w.began = w.clock.Ticks()
 	if err := w.Run(calls); err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func TestATeamSharesTheGetsAndIsCountedWhole(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		s := begun(t)
 		beside := &writes{times: measure.NewRecorder()}
-		team := &Team{Beside: []Beside{beside}}
+		team := &Team{Background: []BackgroundTask{beside}}
 		for range 3 {
 			team.Workers = append(team.Workers, on(&asked{gets: 1}))
 		}
@@ -172,12 +172,12 @@ func TestATeamSharesTheGetsAndIsCountedWhole(t *testing.T) {
 		if !told {
 			tell = nil
 		}
-		into := Times{Service: measure.NewHistogram(), Beside: measure.NewHistogram()}
+		into := Times{Service: measure.NewHistogram(), Background: measure.NewHistogram()}
 		if err := Run(context.Background(), s, team, "measure", 1000, into, tell); err != nil {
 			t.Fatal(err)
 		}
-		if into.Service.N() != 1000 || into.Beside.N() == 0 || !beside.stopped.Load() || told != (counted == 1000) {
-			t.Errorf("told %v: %d Gets, %d of them told, %d beside", told, into.Service.N(), counted, into.Beside.N())
+		if into.Service.N() != 1000 || into.Background.N() == 0 || !beside.stopped.Load() || told != (counted == 1000) {
+			t.Errorf("told %v: %d Gets, %d of them told, %d beside", told, into.Service.N(), counted, into.Background.N())
 		}
 	}
 }

@@ -39,13 +39,13 @@ func Replace(t *testing.T, dir, pattern, content string, times int, read func() 
 	if err := read(); err != nil {
 		t.Fatalf("at rest: %v", err)
 	}
-	Beside(t, func(number int) error { return replace(number + 1) }, times, read)
+	RunBeside(t, func(number int) error { return replace(number + 1) }, times, read)
 }
 
-// Beside calls write with 1, 2, ... in the background, without a pause, while it calls read, each so many
+// RunBeside calls write with 1, 2, ... in the background, without a pause, while it calls read, each so many
 // times at least. read fails if it gives another answer than at rest. A refusal that names the other process
 // is fit, but not always.
-func Beside(t *testing.T, write func(number int) error, times int, read func() error) {
+func RunBeside(t *testing.T, write func(number int) error, times int, read func() error) {
 	t.Helper()
 	var wrote atomic.Int64
 	var stop atomic.Bool

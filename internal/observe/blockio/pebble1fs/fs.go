@@ -107,9 +107,9 @@ func (readOnlyFS) ReuseForWrite(name, _ string) (vfs.File, error) {
 	return nil, blockio.Refused("reuse", name)
 }
 
-// Obey sets in o, whose FS is set, what a database says of itself. A merger that Pebble lacks is
+// ApplyStoredOptions sets in o, whose FS is set, what a database says of itself. A merger that Pebble lacks is
 // replaced by one whose merges fail.
-func Obey(o *pebble.Options, kept dbformat.KeptByPebble) {
+func ApplyStoredOptions(o *pebble.Options, kept dbformat.KeptByPebble) {
 	if len(kept.Logs) > 0 {
 		o.WALDir = kept.Logs[0]
 	}

@@ -116,9 +116,9 @@ func (readOnlyFS) ReuseForWrite(name, _ string, _ vfs.DiskWriteCategory) (vfs.Fi
 	return nil, blockio.Refused("reuse", name)
 }
 
-// Obey sets in o, whose FS is set, what a database says of itself. A merger that Pebble lacks is
+// ApplyStoredOptions sets in o, whose FS is set, what a database says of itself. A merger that Pebble lacks is
 // replaced by one whose merges fail.
-func Obey(o *pebble.Options, kept dbformat.KeptByPebble) {
+func ApplyStoredOptions(o *pebble.Options, kept dbformat.KeptByPebble) {
 	for i, logs := range kept.Logs {
 		if i == 0 {
 			o.WALDir = logs

@@ -18,11 +18,11 @@ import (
 // Learn reads the anatomy of the table at path: all its index blocks and a few
 // data blocks. It uses neither the caches nor the descriptors of a database. It
 // knows all tables of v1, too, but those that RocksDB wrote with range deletions.
-func Learn(path string) (*blockio.Anatomy, error) { return learn(path, dbformat.KeptByPebble{}) }
+func Learn(path string) (*blockio.TableLayout, error) { return learn(path, dbformat.KeptByPebble{}) }
 
-// Learner is Learn for the tables of a database that says of itself what kept has.
-func Learner(kept dbformat.KeptByPebble) blockio.Learner {
-	return func(path string) (*blockio.Anatomy, error) { return learn(path, kept) }
+// LayoutReader is Learn for the tables of a database that says of itself what kept has.
+func LayoutReader(kept dbformat.KeptByPebble) blockio.LayoutReader {
+	return func(path string) (*blockio.TableLayout, error) { return learn(path, kept) }
 }
 
 // TableOptions are those that tables of a database are read with by themselves.
@@ -33,7 +33,7 @@ func TableOptions(kept dbformat.KeptByPebble) (o sstable.ReaderOptions) {
 	return o
 }
 
-func learn(path string, kept dbformat.KeptByPebble) (anatomy *blockio.Anatomy, err error) {
+func learn(path string, kept dbformat.KeptByPebble) (anatomy *blockio.TableLayout, err error) {
 	if filepath.Ext(path) == blockio.ValuesExt {
 		return learnValues(path)
 	}
@@ -54,11 +54,11 @@ func learn(path string, kept dbformat.KeptByPebble) (anatomy *blockio.Anatomy, e
 	if err != nil {
 		return nil, err
 	}
-	return file.Anatomy(blocksOf(layout), properties.NumEntries)
+	return file.TableLayout(blocksOf(layout), properties.NumEntries)
 }
 
 // learnValues reads where the values of a blob file end and its one index begins.
-func learnValues(path string) (anatomy *blockio.Anatomy, err error) {
+func learnValues(path string) (anatomy *blockio.TableLayout, err error) {
 	file, err := blockio.OpenLearning(path)
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func learnValues(path string) (anatomy *blockio.Anatomy, err error) {
 	}
 	index.Release()
 	at := reader.IndexHandle()
-	return file.Anatomy([]blockio.Block{
+	return file.TableLayout([]blockio.Block{
 		{Type: engine.Value, Length: at.Offset - min(at.Offset, block.TrailerLen)},
 		{Type: engine.SingleIndex, Offset: at.Offset, Length: at.Length},
 	}, 0)

@@ -6,4 +6,4 @@ import (
 	"github.com/statelab/statelab/runner"
 )
 
-func main() { runner.States(geth.Layouts()...) }
+func main() { runner.Layouts(geth.Layouts()...) }

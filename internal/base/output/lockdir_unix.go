@@ -12,9 +12,9 @@ import (
 	"github.com/statelab/statelab/engine"
 )
 
-// Hold takes a folder for this process, until held is closed or the process ends; the folder stays as it is. If another
+// LockDir takes a folder for this process, until held is closed or the process ends; the folder stays as it is. If another
 // process has taken it, the error has engine.CodeInUse. A filesystem without such locks lets everybody have it.
-func Hold(dir string) (held *os.File, err error) {
+func LockDir(dir string) (held *os.File, err error) {
 	held, err = os.Open(dir)
 	if err != nil {
 		return nil, fmt.Errorf("take the folder of the results: %w", err)
