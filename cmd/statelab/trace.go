@@ -102,7 +102,9 @@ func (a *app) trace(f *traceFlags, m *mistakes, args []string) error {
 		m.At("warmup", "auto", "a trace needs a number such as 100k, or a share of the keys such as 0.05%%")
 	}
 	if spec.Engine != "" && !slices.Contains(subject.Traced(), spec.Engine) {
-		m.At("db", f.DB.Value(), "a database of %s; only those of %s can be traced. Measure it with statelab sweep", spec.Engine, strings.Join(subject.Traced(), ", "))
+		m.At("db", f.DB.Value(),
+			"a database of %s; only those of %s can be traced. Measure it with statelab sweep",
+			spec.Engine, strings.Join(subject.Traced(), ", "))
 	}
 	if err := m.Err(); err != nil {
 		return err

@@ -210,7 +210,9 @@ func CheckWhere(e *experiment.Experiment, single, listed bool, m *setting.Mistak
 		m.At("on", where, "a load makes one database on one machine: load it there (srun --nodelist=NODE statelab load ...), or give sweep --keys, "+
 			"which loads on every node that needs it")
 	case !single && e.DB.IsSet() && (e.Measure == experiment.Replay || e.Measure == experiment.Layouts):
-		m.At("db", e.DB.Value(), "with %s the files that %s makes are on the scratch disk of each node: %s", m.Name("on", "slurm"), e.Measure, m.Name("scratch", "DIR"))
+		m.At("db", e.DB.Value(),
+			"with %s the files that %s makes are on the scratch disk of each node: %s",
+			m.Name("on", "slurm"), e.Measure, m.Name("scratch", "DIR"))
 	}
 	if single {
 		e.Where.SetValues(setting.Target{})
