@@ -106,7 +106,7 @@ func (r *run) treeFigures(t totals) {
 	why := "the tree does not tell"
 	if !all.Has(figure.TreeSize) {
 		why = "the replay did not come to its end"
-		r.Absent(why, figure.TreeSize)
+		r.MarkUnavailable(why, figure.TreeSize)
 	}
 
 	counted := func(of figure.Figure, n *int64) { all.RecordIf(of, figure.If(n)) }
