@@ -18,6 +18,7 @@ import (
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // TestFaultsOfALibraryAreResults runs a real engine that goes wrong in its Gets, in
@@ -65,8 +66,9 @@ func TestFaultsOfALibraryAreResults(t *testing.T) {
 	})
 	t.Run("none", func(t *testing.T) { // the counters of a library reach the figures
 		run := measure(t, runner, readSpec(t, db, library, "none", "0"), time.Minute)
-		if run.Status != result.OK || run.Figures.BlockReadsPerGet == nil || *run.Figures.BlockReadsPerGet < 0.5 {
-			t.Fatalf("%s: %s, %v block reads a Get", run.Status, run.Error, run.Figures.BlockReadsPerGet)
+		reads := run.Figures.Value(figure.BlockReadsPerGet)
+		if run.Status != result.OK || reads.OrZero() < 0.5 {
+			t.Fatalf("%s: %s, %v block reads per Get", run.Status, run.Error, reads)
 		}
 		if o := run.Engine.Options; o["library"] != library || o["library_name"] != "faulty" || o["library_version"] != "1" {
 			t.Errorf("the run does not name its library: %v", o)
