@@ -51,6 +51,7 @@ func TestKeysOfFiguresStandInOnePlace(t *testing.T) {
 			keys[one.Key] = strings.Contains(one.Key, "_") && namesakes[one.Key] == ""
 		}
 	}
+
 	text, err := exec.Command("git", "ls-files", "*.go").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -61,26 +62,31 @@ func TestKeysOfFiguresStandInOnePlace(t *testing.T) {
 			strings.Contains(path, "testdata/") || strings.HasPrefix(path, "fixtures/") {
 			continue
 		}
+
 		files := token.NewFileSet()
 		file, err := parser.ParseFile(files, path, nil, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		ast.Inspect(file, func(n ast.Node) bool {
 			literal, is := n.(*ast.BasicLit) // of strings, and of tags
 			if !is || literal.Kind != token.STRING {
 				return true
 			}
+
 			value, err := strconv.Unquote(literal.Value)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			for _, word := range keyWords.FindAllString(value, -1) {
 				if keys[word] {
 					t.Errorf("%s: %q is the key of a figure: take it from package figure",
 						files.Position(literal.Pos()), word)
 				}
 			}
+
 			return true
 		})
 	}

@@ -7,19 +7,22 @@ import (
 )
 
 // TestOnlyRenderersLayOut: a kind of result builds a document; what a terminal, a page or Markdown
-// needs is known to internal/report/render alone. The other exceptions are web, which has the page's
-// template, serve, whose list of folders is no document, doc, whose charts draw themselves as SVG,
-// and console, which draws progress.
+// needs is known to internal/report/render alone. The other exceptions are web, which has the
+// page's template, serve, whose list of folders is no document, doc, whose charts draw themselves
+// as SVG, and console, which draws progress.
 func TestOnlyRenderersLayOut(t *testing.T) {
 	allowed := map[string][]string{
-		"text/tabwriter":    {},
-		"html/template":     {"internal/report/render", "internal/report/doc", "internal/explain/serve"},
+		"text/tabwriter": {},
+		"html/template": {"internal/report/render", "internal/report/doc",
+			"internal/explain/serve"},
 		"golang.org/x/term": {"internal/base/console"},
 	}
+
 	for name, p := range packages(t) {
 		for imported, users := range allowed {
 			if slices.Contains(p.Imports, imported) && !slices.Contains(users, name) {
-				t.Errorf("%s imports %s: build a doc.Document, and show it with internal/report/render (allowed: %s)",
+				t.Errorf("%s imports %s: build a doc.Document, and show it with "+
+					"internal/report/render (allowed: %s)",
 					name, imported, strings.Join(users, ", "))
 			}
 		}

@@ -19,7 +19,9 @@ const foreignTexts = "internal/base/failure/foreign.go"
 // foreignTextsRust is its twin for libraries that only Rust links.
 const foreignTextsRust = "native/rust/nomt/src/error_text.rs"
 
-var rustSearch = regexp.MustCompile(`\b(words|why|err|error|e)(\.to_string\(\))?\.(contains|starts_with|ends_with)\(`)
+var rustSearch = regexp.MustCompile(
+	`\b(words|why|err|error|e)(\.to_string\(\))?\.(contains|starts_with|ends_with)\(`,
+)
 
 // TestNoTextOfAnErrorDecides: what an error means is its code, so that every text can be
 // reworded. The texts are results of Error(), the stored field Error, and variables,
@@ -29,23 +31,31 @@ func TestNoTextOfAnErrorDecides(t *testing.T) {
 	folders := map[string][]*ast.File{}
 	fset := token.NewFileSet()
 	for _, path := range tracked(t) {
-		if filepath.Ext(path) == ".rs" && !strings.Contains(path, "/tests/") && path != foreignTextsRust {
+		if filepath.Ext(path) == ".rs" && !strings.Contains(path, "/tests/") &&
+			path != foreignTextsRust {
 			text, err := os.ReadFile(path)
 			if err == nil && rustSearch.Match(text) {
-				t.Errorf("%s: the text of an error decides: %s is the place", path, foreignTextsRust)
+				t.Errorf("%s: the text of an error decides: %s is the place", path,
+					foreignTextsRust)
 			}
 		}
-		if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || path == foreignTexts {
+
+		if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") ||
+			path == foreignTexts {
 			continue
 		}
+
 		file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		folders[filepath.Dir(path)] = append(folders[filepath.Dir(path)], file)
 	}
+
 	for _, found := range decisions(folders) {
-		t.Errorf("%s: the text of an error decides: give the error a code (engine.Failure)", fset.Position(found))
+		t.Errorf("%s: the text of an error decides: give the error a code (engine.Failure)",
+			fset.Position(found))
 	}
 }
 
@@ -66,11 +76,13 @@ func j(err error) bool { return strings.Contains(word(err), "full") }
 func word(err error) string { return err.Error() }
 func k(err error) bool { return q.Says(err.Error()) }
 `
+
 	fset := token.NewFileSet()
 	folders := map[string][]*ast.File{}
 	for dir, text := range map[string]string{
 		"p": strings.Replace(source, "package p", `package p; import "`+module+`/q"`, 1),
-		"q": strings.Repeat("\n", 20) + `package q; func Says(text string) bool { return text == "full" }`,
+		"q": strings.Repeat("\n", 20) +
+			`package q; func Says(text string) bool { return text == "full" }`,
 	} {
 		file, err := parser.ParseFile(fset, dir+".go", text, 0)
 		if err != nil {
@@ -78,10 +90,12 @@ func k(err error) bool { return q.Says(err.Error()) }
 		}
 		folders[dir] = []*ast.File{file}
 	}
+
 	var lines []int
 	for _, found := range decisions(folders) {
 		lines = append(lines, fset.Position(found).Line)
 	}
+
 	slices.Sort(lines)
 	if want := []int{2, 3, 5, 6, 7, 8, 11, 12, 21}; !slices.Equal(lines, want) {
 		t.Errorf("lines %v, want %v", lines, want)
@@ -93,41 +107,55 @@ var searches = regexp.MustCompile(`^(Contains.*|HasPrefix|HasSuffix|EqualFold|Cu
 	`Index.*|LastIndex.*|TrimPrefix|TrimSuffix|Match.*|Find.*|Count)$`)
 
 // passes are functions whose result holds the text that they are given.
-var passes = regexp.MustCompile(`^(ToLower|ToUpper|Trim.*|Fields|Split.*|Lines|Replace.*|Sprint.*|Join|ToValidUTF8|string)$`)
+var passes = regexp.MustCompile(
+	`^(ToLower|ToUpper|Trim.*|Fields|Split.*|Lines|Replace.*|Sprint.*|Join|ToValidUTF8|string)$`,
+)
 
 // decisions are where the texts of errors decide in the files of folders.
 func decisions(folders map[string][]*ast.File) (found []token.Pos) {
-	p := texts{functions: map[string]*ast.FuncDecl{}, of: map[*ast.FuncDecl]map[string]bool{}, gives: map[string]bool{},
-		dir: map[*ast.FuncDecl]string{}, imports: map[*ast.FuncDecl]map[string]string{}}
+	p := texts{
+		functions: map[string]*ast.FuncDecl{},
+		of:        map[*ast.FuncDecl]map[string]bool{},
+		gives:     map[string]bool{},
+		dir:       map[*ast.FuncDecl]string{},
+		imports:   map[*ast.FuncDecl]map[string]string{},
+	}
+
 	for dir, files := range folders {
 		for _, file := range files {
 			imports := map[string]string{}
 			for _, i := range file.Imports {
-				if at, ours := strings.CutPrefix(strings.Trim(i.Path.Value, `"`), module+"/"); ours && i.Name == nil {
+				if at, ours := strings.CutPrefix(strings.Trim(i.Path.Value, `"`),
+					module+"/"); ours && i.Name == nil {
 					imports[filepath.Base(at)] = at
 				}
 			}
+
 			for _, declared := range file.Decls {
 				if f, is := declared.(*ast.FuncDecl); is && f.Body != nil {
 					name := f.Name.Name
 					if f.Recv != nil {
 						name = "." + name
 					}
+
 					p.functions[dir+"."+name] = f
 					p.of[f], p.dir[f], p.imports[f] = map[string]bool{}, dir, imports
 				}
 			}
 		}
 	}
+
 	for p.grown = true; p.grown; {
 		p.grown = false
 		for f := range p.of {
 			p.follow(f)
 		}
 	}
+
 	for f := range p.of {
 		found = append(found, p.decide(f)...)
 	}
+
 	return found
 }
 
@@ -153,6 +181,7 @@ func (p *texts) called(f *ast.FuncDecl, fun ast.Expr) string {
 		}
 		return p.dir[f] + ".." + fun.Sel.Name
 	}
+
 	return ""
 }
 
@@ -168,7 +197,8 @@ func (p *texts) follow(f *ast.FuncDecl) {
 		switch n := n.(type) {
 		case *ast.AssignStmt:
 			for i, left := range n.Lhs {
-				if name, is := left.(*ast.Ident); is && p.is(f, n.Rhs[min(i, len(n.Rhs)-1)]) && (len(n.Lhs) == len(n.Rhs) || i == 0) {
+				if name, is := left.(*ast.Ident); is && p.is(f, n.Rhs[min(i, len(n.Rhs)-1)]) &&
+					(len(n.Lhs) == len(n.Rhs) || i == 0) {
 					p.hold(f, name.Name)
 				}
 			}
@@ -186,6 +216,7 @@ func (p *texts) follow(f *ast.FuncDecl) {
 			if to == nil {
 				return true
 			}
+
 			i := 0
 			for _, field := range to.Type.Params.List {
 				for _, name := range field.Names {
@@ -196,6 +227,7 @@ func (p *texts) follow(f *ast.FuncDecl) {
 				}
 			}
 		}
+
 		return true
 	})
 }
@@ -220,20 +252,24 @@ func (p *texts) is(f *ast.FuncDecl, e ast.Expr) bool {
 		if p.gives[p.called(f, e.Fun)] {
 			return true
 		}
+
 		switch fun := e.Fun.(type) {
 		case *ast.Ident:
 			name = fun.Name
 		case *ast.SelectorExpr:
 			name, at = fun.Sel.Name, fun.X
 		}
+
 		if name == "Error" && len(e.Args) == 0 {
 			return true
 		}
+
 		return passes.MatchString(name) && slices.ContainsFunc(e.Args, func(arg ast.Expr) bool {
 			err, is := arg.(*ast.Ident)
 			return p.is(f, arg) || is && err.Name == "err" && strings.HasPrefix(name, "Sprint")
 		}) && at != nil || name == "string" && len(e.Args) == 1 && p.is(f, e.Args[0])
 	}
+
 	return false
 }
 
@@ -256,12 +292,15 @@ func (p *texts) decide(f *ast.FuncDecl) (found []token.Pos) {
 			}
 		case *ast.CallExpr:
 			fun, is := n.Fun.(*ast.SelectorExpr)
-			if is && searches.MatchString(fun.Sel.Name) && slices.ContainsFunc(n.Args, func(arg ast.Expr) bool { return p.is(f, arg) }) {
+			if is && searches.MatchString(fun.Sel.Name) &&
+				slices.ContainsFunc(n.Args, func(arg ast.Expr) bool { return p.is(f, arg) }) {
 				found = append(found, n.Pos())
 			}
 		}
+
 		return true
 	})
+
 	return found
 }
 
@@ -282,7 +321,8 @@ func asserts(body *ast.BlockStmt) bool {
 		return false
 	}
 	call, is := body.List[0].(*ast.ExprStmt)
-	return is && strings.HasPrefix(fmt.Sprint(callee(call.X)), "t.") && !strings.HasPrefix(fmt.Sprint(callee(call.X)), "t.Skip")
+	return is && strings.HasPrefix(fmt.Sprint(callee(call.X)), "t.") &&
+		!strings.HasPrefix(fmt.Sprint(callee(call.X)), "t.Skip")
 }
 
 // callee is the name of what an expression calls, such as t.Error.
@@ -291,10 +331,12 @@ func callee(e ast.Expr) string {
 	if !is {
 		return ""
 	}
+
 	fun, is := call.Fun.(*ast.SelectorExpr)
 	if !is {
 		return ""
 	}
+
 	of, _ := fun.X.(*ast.Ident)
 	return fmt.Sprint(of, ".", fun.Sel.Name)
 }

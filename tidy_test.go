@@ -24,29 +24,39 @@ var untidy = []struct {
 	pattern *regexp.Regexp
 }{
 	{"an unfinished note", regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X|HA` + `CK)\b`)},
-	{"a path of somebody's machine", regexp.MustCompile(`(^|[\s"'(=:` + "`" + `])/(root|home|work|Users)/`)},
-	{"the host of a package registry", regexp.MustCompile(`https?://((proxy|sum)\.golang\.org|registry\.|(www\.|files\.)?pypi|` +
-		`(static\.|index\.)?crates\.io|[^/\s]*(artifactory|jfrog|nexus))`)},
-	{"a program that no package registry has is fetched", regexp.MustCompile(`\bgit (clone|fetch|submodule) .*(://|@)[^ ]*/` +
-		`|(^|[{, ])git *= *"|git\+(https|ssh):|(curl|wget) [^|]*://|codeload\.|\bgh repo [c]lone|install .*-[-]git\b` +
-		`|\bgit remote [a]dd .*://|Fetch[C]ontent_|External[P]roject_|^\[submodule `)},
+	{"a path of somebody's machine",
+		regexp.MustCompile(`(^|[\s"'(=:` + "`" + `])/(root|home|work|Users)/`)},
+	{"the host of a package registry",
+		regexp.MustCompile(`https?://((proxy|sum)\.golang\.org|registry\.|(www\.|files\.)?pypi|` +
+			`(static\.|index\.)?crates\.io|[^/\s]*(artifactory|jfrog|nexus))`)},
+	{"a program that no package registry has is fetched",
+		regexp.MustCompile(`\bgit (clone|fetch|submodule) .*(://|@)[^ ]*/` +
+			`|(^|[{, ])git *= *"|git\+(https|ssh):|(curl|wget) [^|]*://|codeload\.|\bgh repo [c]lone|install .*-[-]git\b` +
+			`|\bgit remote [a]dd .*://|Fetch[C]ontent_|External[P]roject_|^\[submodule `)},
 }
 
-// TestFetchingIsSeen: ways to get a program that no package registry has, and ways to get one that a registry has.
+// TestFetchingIsSeen: ways to get a program that no package registry has, and ways to get one that
+// a registry has.
 func TestFetchingIsSeen(t *testing.T) {
 	fetched := untidy[len(untidy)-1].pattern
 	for _, line := range []string{
-		"git cl" + "one https://forge.example/a/b", "git cl" + "one --depth 1 git@forge.example:a/b",
-		"git sub" + "module add https://forge.example/a/b", "[sub" + `module "a"]`, "git remote a" + "dd up https://forge.example/a/b",
-		"triedb = { gi" + `t = "https://forge.example/a/b" }`, "pip install git" + "+https://forge.example/a/b",
-		"cargo install -" + "-git https://forge.example/a/b", "cu" + "rl -L https://forge.example/a.tar.gz", "gh repo c" + "lone a/b",
+		"git cl" + "one https://forge.example/a/b",
+		"git cl" + "one --depth 1 git@forge.example:a/b",
+		"git sub" + "module add https://forge.example/a/b", "[sub" + `module "a"]`,
+		"git remote a" + "dd up https://forge.example/a/b",
+		"triedb = { gi" + `t = "https://forge.example/a/b" }`,
+		"pip install git" + "+https://forge.example/a/b",
+		"cargo install -" + "-git https://forge.example/a/b",
+		"cu" + "rl -L https://forge.example/a.tar.gz", "gh repo c" + "lone a/b",
 		"Fetch" + "Content_Declare(a)", "External" + "Project_Add(a)",
 	} {
 		if !fetched.MatchString(line) {
 			t.Errorf("%q is not seen", line)
 		}
 	}
-	for _, line := range []string{"git log -1", "cargo build --locked", "go run honnef.co/go/tools/cmd/staticcheck", "apt-get install git", "mvn dependency:get"} {
+
+	for _, line := range []string{"git log -1", "cargo build --locked",
+		"go run honnef.co/go/tools/cmd/staticcheck", "apt-get install git", "mvn dependency:get"} {
 		if found := fetched.FindString(line); found != "" {
 			t.Errorf("%q is taken for a fetch: %q", line, found)
 		}
@@ -70,26 +80,33 @@ func TestTrackedFilesAreTidy(t *testing.T) {
 		if os.IsNotExist(err) {
 			continue // deleted, not committed yet
 		}
+
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if len(text) > 2<<20 {
 			t.Errorf("%s: %d bytes: built files and data do not belong here", path, len(text))
 		}
+
 		if bytes.IndexByte(text, 0) >= 0 {
 			continue // not text
 		}
+
 		narrow := code.MatchString(path) && !testdata.MatchString(path)
 		for n, line := range strings.Split(string(text), "\n") {
 			if width := utf8.RuneCountInString(line); narrow && width > lineWidth {
 				t.Errorf("%s:%d: %d characters, more than %d", path, n+1, width, lineWidth)
 			}
+
 			for _, u := range untidy {
-				if found := u.pattern.FindString(strings.ReplaceAll(line, ourClone, "")); found != "" {
+				if found := u.pattern.FindString(strings.ReplaceAll(line, ourClone,
+					"")); found != "" {
 					t.Errorf("%s:%d: %s: %q", path, n+1, u.what, found)
 				}
 			}
 		}
+
 		if filepath.Ext(path) == ".go" {
 			if formatted, err := format.Source(text); err != nil {
 				t.Errorf("%s: %v", path, err)
@@ -109,7 +126,8 @@ func TestDocumentsAreShort(t *testing.T) {
 	const maximum = 40_000
 	words := 0
 	for _, path := range tracked(t) {
-		if filepath.Ext(path) == ".md" && regexp.MustCompile(`^(README\.md$|docs/|examples/)`).MatchString(path) {
+		if filepath.Ext(path) == ".md" &&
+			regexp.MustCompile(`^(README\.md$|docs/|examples/)`).MatchString(path) {
 			text, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
@@ -117,8 +135,10 @@ func TestDocumentsAreShort(t *testing.T) {
 			words += len(strings.Fields(generated.ReplaceAllString(string(text), "")))
 		}
 	}
+
 	if words > maximum {
-		t.Errorf("README, docs and examples have %d words, more than %d: say things once", words, maximum)
+		t.Errorf("README, docs and examples have %d words, more than %d: say things once", words,
+			maximum)
 	}
 }
 
@@ -132,14 +152,17 @@ func TestLinksInDocumentsResolve(t *testing.T) {
 		if filepath.Ext(path) != ".md" || err != nil {
 			continue
 		}
+
 		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
 			if strings.Contains(found[1], ":") {
 				continue // another site
 			}
+
 			target := path
 			if found[1] != "" {
 				target = filepath.Join(filepath.Dir(path), found[1])
 			}
+
 			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s: the link to %s leads nowhere", path, found[1])
 			} else if found[2] != "" && !hasHeading(t, target, found[2]) {
@@ -151,12 +174,14 @@ func TestLinksInDocumentsResolve(t *testing.T) {
 
 var noAnchor = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 
-// hasHeading tells whether a document has the heading of an anchor, written as GitHub writes anchors.
+// hasHeading tells whether a document has the heading of an anchor, written as GitHub writes
+// anchors.
 func hasHeading(t *testing.T, document, anchor string) bool {
 	text, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for line := range strings.Lines(string(text)) {
 		if heading := strings.TrimLeft(line, "#"); heading != line {
 			name := noAnchor.ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), "")
@@ -165,6 +190,7 @@ func hasHeading(t *testing.T, document, anchor string) bool {
 			}
 		}
 	}
+
 	return false
 }
 
@@ -185,20 +211,25 @@ func TestCommentsBelongToWhatFollows(t *testing.T) {
 		path, name string
 		doc        []string // lines
 	}
+
 	folders := map[string][]declared{}
 	for _, path := range tracked(t) {
 		text, err := os.ReadFile(path)
 		if filepath.Ext(path) != ".go" || os.IsNotExist(err) {
 			continue
 		}
+
 		file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		add := func(name string, doc *ast.CommentGroup) {
 			folder := filepath.Dir(path)
-			folders[folder] = append(folders[folder], declared{path, name, strings.Split(doc.Text(), "\n")})
+			folders[folder] = append(folders[folder], declared{path, name,
+				strings.Split(doc.Text(), "\n")})
 		}
+
 		for _, d := range file.Decls {
 			switch d := d.(type) {
 			case *ast.FuncDecl:
@@ -212,6 +243,7 @@ func TestCommentsBelongToWhatFollows(t *testing.T) {
 			}
 		}
 	}
+
 	for _, all := range folders {
 		type place struct{ path, name string }
 		bare := map[place]bool{} // names without a comment
@@ -220,11 +252,14 @@ func TestCommentsBelongToWhatFollows(t *testing.T) {
 				bare[place{d.path, d.name}] = true
 			}
 		}
+
 		for _, d := range all {
 			for n, line := range d.doc {
 				first, _, _ := strings.Cut(line, " ")
-				if first = strings.TrimRight(first, ":,"); first != d.name && bare[place{d.path, first}] && (n == 0 || isName(first)) {
-					t.Errorf("%s: the comment of %s begins a line with %s, which has no comment", d.path, d.name, first)
+				if first = strings.TrimRight(first, ":,"); first != d.name &&
+					bare[place{d.path, first}] && (n == 0 || isName(first)) {
+					t.Errorf("%s: the comment of %s begins a line with %s, which has no comment",
+						d.path, d.name, first)
 				}
 			}
 		}

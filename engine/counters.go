@@ -9,18 +9,21 @@ import (
 type BlockType uint8
 
 const (
-	Filter      BlockType = iota // bloom filter of a table
-	TopIndex                     // top-level index of a two-level index
-	Index                        // second-level index block
-	Data                         // keys and values
-	Value                        // separated values, blob files
-	Meta                         // footer, properties, metaindex, range deletions: read when a table is opened
-	SingleIndex                  // the whole index of a table too small for two levels, or of a file of values
-	Page                         // engines without typed blocks
+	Filter   BlockType = iota // bloom filter of a table
+	TopIndex                  // top-level index of a two-level index
+	Index                     // second-level index block
+	Data                      // keys and values
+	Value                     // separated values, blob files
+	// footer, properties, metaindex, range deletions: read when a table is opened
+	Meta
+	// the whole index of a table too small for two levels, or of a file of values
+	SingleIndex
+	Page // engines without typed blocks
 	NumBlockTypes
 )
 
-var blockTypeNames = [NumBlockTypes]string{"filter", "top_index", "index", "data", "value", "meta", "single_index", "page"}
+var blockTypeNames = [NumBlockTypes]string{"filter", "top_index", "index", "data", "value", "meta",
+	"single_index", "page"}
 
 // String returns the name used in flags, JSON and reports.
 func (t BlockType) String() string {
@@ -99,9 +102,10 @@ type Counters struct {
 	UncachedReads *int64
 
 	// The engine's own view, for self-checks and hit rates.
-	Gets                             *int64 // lookups, as the engine counts them
-	CacheHits, CacheMisses           *int64 // block cache, all types
-	FilterNegative, FilterPositive   *int64 // filter consultations by outcome (negative: the filter said no)
+	Gets                   *int64 // lookups, as the engine counts them
+	CacheHits, CacheMisses *int64 // block cache, all types
+	// filter consultations by outcome (negative: the filter said no)
+	FilterNegative, FilterPositive   *int64
 	TableCacheHits, TableCacheMisses *int64
 
 	// Memory, now.
@@ -162,15 +166,18 @@ func (c Counters) Sub(s Counters) Counters {
 	if c.Reads != nil && s.Reads != nil {
 		d.Reads = c.Reads.Sub(s.Reads)
 	}
+
 	if c.Accesses != nil && s.Accesses != nil {
 		d.Accesses = new([NumBlockTypes]int64)
 		for kind := range d.Accesses {
 			d.Accesses[kind] = c.Accesses[kind] - s.Accesses[kind]
 		}
 	}
+
 	if c.BackgroundReads != nil && s.BackgroundReads != nil {
 		d.BackgroundReads = new(c.BackgroundReads.Sub(*s.BackgroundReads))
 	}
+
 	before := s.totals()
 	for i, total := range d.totals() {
 		if *total != nil && *before[i] != nil {
@@ -179,15 +186,18 @@ func (c Counters) Sub(s Counters) Counters {
 			*total = nil
 		}
 	}
+
 	return d
 }
 
 // totals are the counters of one figure that are no gauges.
 func (c *Counters) totals() []**int64 {
 	return []**int64{
-		&c.DirectBytes, &c.TableOpens, &c.RangeDeletionReads, &c.UncachedReads, &c.Gets, &c.CacheHits, &c.CacheMisses,
+		&c.DirectBytes, &c.TableOpens, &c.RangeDeletionReads, &c.UncachedReads, &c.Gets,
+		&c.CacheHits, &c.CacheMisses,
 		&c.FilterNegative, &c.FilterPositive, &c.TableCacheHits, &c.TableCacheMisses,
-		&c.UserWriteBytes, &c.WALBytes, &c.FlushBytes, &c.CompactBytes, &c.IngestBytes, &c.Syncs, &c.SyncedBytes, &c.Stalls, &c.StallNanos,
+		&c.UserWriteBytes, &c.WALBytes, &c.FlushBytes, &c.CompactBytes, &c.IngestBytes, &c.Syncs,
+		&c.SyncedBytes, &c.Stalls, &c.StallNanos,
 	}
 }
 
@@ -222,7 +232,8 @@ type Table struct {
 	// Files and Levels are those of a table that has files of its own, such as a column family.
 	Files  int     `json:"files,omitempty"`
 	Levels []Level `json:"levels,omitempty"`
-	// Values are the table's own of those outside tables, or outside the pages of the tree; nil: none.
+	// Values are the table's own of those outside tables, or outside the pages of the tree; nil:
+	// none.
 	Values *Values `json:"values,omitempty"`
 	// SeveralValues: a key may have more than one (dupsort). A Get returns the first.
 	SeveralValues bool `json:"several_values,omitempty"`
@@ -231,15 +242,17 @@ type Table struct {
 // Level is one level of an LSM tree. Sizes are on disk unless the name says
 // otherwise.
 type Level struct {
-	Level         int   `json:"level"`
-	Sublevels     int   `json:"sublevels"` // L0 only, else 1
-	Files         int   `json:"files"`
-	Bytes         int64 `json:"bytes"`
-	Keys          int64 `json:"keys"`
-	KeysEstimated bool  `json:"keys_estimated,omitempty"` // the tables do not tell: from sampled blocks
+	Level     int   `json:"level"`
+	Sublevels int   `json:"sublevels"` // L0 only, else 1
+	Files     int   `json:"files"`
+	Bytes     int64 `json:"bytes"`
+	Keys      int64 `json:"keys"`
+	// the tables do not tell: from sampled blocks
+	KeysEstimated bool  `json:"keys_estimated,omitempty"`
 	DataBlocks    int64 `json:"data_blocks"`
 	DataBytes     int64 `json:"data_bytes"`
-	IndexBlocks   int64 `json:"index_blocks"` // second-level blocks; single-level indexes count as single_index_blocks
+	// second-level blocks; single-level indexes count as single_index_blocks
+	IndexBlocks   int64 `json:"index_blocks"`
 	SingleIndexes int64 `json:"single_index_blocks"`
 	IndexBytes    int64 `json:"index_bytes"`     // all indexes but the top level
 	TopIndexBytes int64 `json:"top_index_bytes"` // top-level indexes
@@ -249,7 +262,8 @@ type Level struct {
 	ValueBytes       int64 `json:"value_bytes"` // separated values
 
 	// What the tables' properties tell beyond that; 0: not told.
-	FilterKeys    int64 `json:"filter_keys,omitempty"` // that are in filters: fewer than Keys where some tables have none
+	// that are in filters: fewer than Keys where some tables have none
+	FilterKeys    int64 `json:"filter_keys,omitempty"`
 	RawKeyBytes   int64 `json:"raw_key_bytes,omitempty"`
 	RawValueBytes int64 `json:"raw_value_bytes,omitempty"`
 	// Outside is the share of the keys in older tables that no table of this level spans with
@@ -276,7 +290,8 @@ func (v *Values) Plus(other *Values) *Values {
 	if v == nil || other == nil {
 		return cmp.Or(v, other)
 	}
-	return &Values{v.Files + other.Files, v.Bytes + other.Bytes, v.IndexBytes + other.IndexBytes, v.IndexCacheBytes + other.IndexCacheBytes,
+	return &Values{v.Files + other.Files, v.Bytes + other.Bytes, v.IndexBytes + other.IndexBytes,
+		v.IndexCacheBytes + other.IndexCacheBytes,
 		v.CacheBytes + other.CacheBytes}
 }
 
@@ -288,6 +303,7 @@ func (l Level) Plus(other Level) Level {
 	for i, sum := range l.Sums() {
 		*sum += *more[i]
 	}
+
 	l.KeysEstimated = l.KeysEstimated || other.KeysEstimated
 	l.InCacheKnown = l.InCacheKnown && other.InCacheKnown
 	l.InCacheSampled = l.InCacheSampled || other.InCacheSampled
@@ -297,8 +313,10 @@ func (l Level) Plus(other Level) Level {
 // Sums are the figures of l that are sums over its files.
 func (l *Level) Sums() []*int64 {
 	return []*int64{
-		&l.Bytes, &l.Keys, &l.DataBlocks, &l.DataBytes, &l.IndexBlocks, &l.SingleIndexes, &l.IndexBytes, &l.TopIndexBytes, &l.SingleIndexBytes,
-		&l.FilterBytes, &l.ValueBytes, &l.FilterKeys, &l.RawKeyBytes, &l.RawValueBytes, &l.IndexCacheBytes, &l.TopIndexCacheBytes, &l.FilterCacheBytes,
+		&l.Bytes, &l.Keys, &l.DataBlocks, &l.DataBytes, &l.IndexBlocks, &l.SingleIndexes,
+		&l.IndexBytes, &l.TopIndexBytes, &l.SingleIndexBytes,
+		&l.FilterBytes, &l.ValueBytes, &l.FilterKeys, &l.RawKeyBytes, &l.RawValueBytes,
+		&l.IndexCacheBytes, &l.TopIndexCacheBytes, &l.FilterCacheBytes,
 		&l.DataCacheBytes, &l.SingleIndexCacheBytes,
 	}
 }

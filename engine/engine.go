@@ -26,21 +26,30 @@ const ContractVersion = 1
 type Capability string
 
 const (
-	CanReadBlocks    Capability = "block_reads"    // counts block reads by type and level
-	CanDirect        Capability = "direct"         // O_DIRECT reads
-	CanIngest        Capability = "ingest"         // DB also implements SortedBuilder
-	CanReadForeign   Capability = "foreign"        // opens databases of other programs, never writing
+	CanReadBlocks Capability = "block_reads" // counts block reads by type and level
+	CanDirect     Capability = "direct"      // O_DIRECT reads
+	CanIngest     Capability = "ingest"      // DB also implements SortedBuilder
+	// opens databases of other programs, never writing
+	CanReadForeign   Capability = "foreign"
 	CanTraceAccesses Capability = "block_accesses" // Options.TraceAccesses is honoured
-	SharesReads      Capability = "shared_reads"   // Gets that wait for another's read of a block count as cache misses
-	IsVolatile       Capability = "volatile"       // keeps nothing on disk
-	KeepsNothing     Capability = "keeps_nothing"  // a Get finds every key, with any value: answers are not checked
-	UsesPageCache    Capability = "page_cache"     // reads through mmap: the operating system's page cache is its cache
-	FaultsInGo       Capability = "faults_in_go"   // and its Go code touches the mapped pages: a page fault keeps the goroutine's processor
-	CanBudget        Capability = "memory_budget"  // Options.MemoryBytes is honoured, and the DB is a MemoryReporter
-	HasNoCache       Capability = "no_block_cache" // keeps no blocks itself: CacheBytes has no effect, cache_bytes is 0
-	HasNoHandles     Capability = "no_handles"     // keeps all its files open: Handles has no effect, handles is 0
-	CanGetMany       Capability = "get_many"       // Readers are ManyGetters
-	AllocatesPerGet  Capability = "get_allocates"  // a Get of the engine allocates more than a handful of objects
+	// Gets that wait for another's read of a block count as cache misses
+	SharesReads Capability = "shared_reads"
+	IsVolatile  Capability = "volatile" // keeps nothing on disk
+	// a Get finds every key, with any value: answers are not checked
+	KeepsNothing Capability = "keeps_nothing"
+	// reads through mmap: the operating system's page cache is its cache
+	UsesPageCache Capability = "page_cache"
+	// and its Go code touches the mapped pages: a page fault keeps the goroutine's processor
+	FaultsInGo Capability = "faults_in_go"
+	// Options.MemoryBytes is honoured, and the DB is a MemoryReporter
+	CanBudget Capability = "memory_budget"
+	// keeps no blocks itself: CacheBytes has no effect, cache_bytes is 0
+	HasNoCache Capability = "no_block_cache"
+	// keeps all its files open: Handles has no effect, handles is 0
+	HasNoHandles Capability = "no_handles"
+	CanGetMany   Capability = "get_many" // Readers are ManyGetters
+	// a Get of the engine allocates more than a handful of objects
+	AllocatesPerGet Capability = "get_allocates"
 )
 
 // Info describes an adapter.
@@ -131,7 +140,8 @@ type Options struct {
 
 	Create   bool `json:"-"`         // Dir holds no database yet
 	ReadOnly bool `json:"read_only"` // write nothing
-	Foreign  bool `json:"foreign"`   // another program's database: implies ReadOnly; no file in Dir may change
+	// another program's database: implies ReadOnly; no file in Dir may change
+	Foreign bool `json:"foreign"`
 	// IgnoreLock opens read-only although another process holds the database.
 	// Refused (ErrLocked, naming the way out) where that is not safe.
 	IgnoreLock bool `json:"-"`
@@ -214,8 +224,8 @@ type DB interface {
 	// Sync returns when everything committed so far survives a kill of the
 	// process.
 	Sync(ctx context.Context) error
-	// Settle flushes what is buffered and returns when no background work
-	// (flush, compaction, table statistics) is left. progress may be nil; it is called now and then.
+	// Settle flushes what is buffered and returns when no background work (flush, compaction, table
+	// statistics) is left. progress may be nil; it is called now and then.
 	Settle(ctx context.Context, progress func(Settling)) error
 
 	// Counters are totals since Open.
@@ -286,14 +296,17 @@ type SortedBuilder interface {
 	// build of the same spec that was interrupted. open(from, to) streams the pairs
 	// number from <= i < to; it is called from several goroutines. done is told how
 	// many pairs more are finished.
-	BuildSorted(ctx context.Context, spec SortedSpec, open func(from, to uint64) Entries, done func(pairs uint64)) error
+	BuildSorted(
+		ctx context.Context, spec SortedSpec, open func(from, to uint64) Entries,
+		done func(pairs uint64),
+	) error
 }
 
-// Rewriter is an empty DB that takes over the tables of another one of its engine, and writes them with its
-// own options.
+// Rewriter is an empty DB that takes over the tables of another one of its engine, and writes them
+// with its own options.
 type Rewriter interface {
-	// RewriteOptions are options with which a DB is to be opened that is to take over the tables of this one, besides
-	// those that it shall have instead.
+	// RewriteOptions are options with which a DB is to be opened that is to take over the tables of
+	// this one, besides those that it shall have instead.
 	RewriteOptions() (map[string]string, error)
 	// Rewrite returns when all is written; done is told how many of the tables are.
 	Rewrite(ctx context.Context, from DB, done func(tables, of int)) error
@@ -338,7 +351,8 @@ type MemoryReporter interface {
 
 // MemoryShare is a part of an engine's memory, or of a layout's.
 type MemoryShare struct {
-	Use   string `json:"use"` // in words: "block cache", "write buffers", "open tables", PageCacheUse
+	// in words: "block cache", "write buffers", "open tables", PageCacheUse
+	Use   string `json:"use"`
 	Bytes int64  `json:"bytes"`
 	// Basis says how the figure is known: "limit" (the engine keeps to it),
 	// "measured" (its own account now) or "estimate".
@@ -348,8 +362,8 @@ type MemoryShare struct {
 }
 
 // PageCacheUse is the use of the part that the operating system keeps for an engine or a layout in
-// its page cache. It is spent only as far as the rest of the budget leaves room for it, so the part is
-// known by this text, which libraries behind the C headers give, too.
+// its page cache. It is spent only as far as the rest of the budget leaves room for it, so the part
+// is known by this text, which libraries behind the C headers give, too.
 const PageCacheUse = "page cache"
 
 // Holding is what a part of a layout's memory keeps; "" of parts that answer no read.
@@ -374,9 +388,11 @@ func HoldingOf(use string) Holding {
 	case "index and the rest of the heap":
 		return EntryIndex
 	}
+
 	if strings.HasPrefix(use, "branches of nibble depth ") {
 		return PinnedBranches
 	}
+
 	return ""
 }
 
@@ -399,14 +415,16 @@ type Warning struct {
 	Code   string `json:"code"`
 	Text   string `json:"text"`
 	Remedy string `json:"remedy,omitempty"`
-	Of     string `json:"of,omitempty"` // in a summary: labels of what it is about, with which the text begins; "": of all
+	// in a summary: labels of what it is about, with which the text begins; "": of all
+	Of string `json:"of,omitempty"`
 }
 
 // TableNotChosen is the code of the warning that a database has several tables by name and
 // Gets went to its default one.
 const TableNotChosen = "table_not_chosen"
 
-// UnflushedLog is the code of the warning that a write-ahead log answers a part of the Gets, without a block.
+// UnflushedLog is the code of the warning that a write-ahead log answers a part of the Gets,
+// without a block.
 const UnflushedLog = "unflushed_log"
 
 // LockedError says that another process holds the database.

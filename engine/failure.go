@@ -12,21 +12,23 @@ type Code string
 
 // Codes of failures. An error without one is of no kind that anything depends on.
 const (
-	CodeUsage       Code = "usage"         // a mistake on the command line
-	CodeNotFound    Code = "not_found"     // a path on the command line does not exist
-	CodeNoDatabase  Code = "no_database"   // the database on the command line does not exist
-	CodeStrict      Code = "strict"        // warnings that --strict made fatal
-	CodeInterrupted Code = "interrupted"   // somebody ended it
-	CodeMissing     Code = "missing"       // a file that has to be there is not
-	CodeExists      Code = "exists"        // a file is in the way
-	CodeNoResult    Code = "no_result"     // a folder holds no finished result
-	CodeDamaged     Code = "damaged"       // a file is not what its format says
-	CodeUnsupported Code = "unsupported"   // a format, or a version of one, that is not read
-	CodeDiskFull    Code = "disk_full"     // no space left
-	CodeIO          Code = "io_error"      // the file system reports errors
-	CodeMappedFile  Code = "mapped_file"   // a file that is mapped into memory could not be read or written
-	CodeMemory      Code = "memory"        // memory ran out
-	CodeKilled      Code = "killed"        // a process was killed, as the kernel does where memory runs out
+	CodeUsage       Code = "usage"       // a mistake on the command line
+	CodeNotFound    Code = "not_found"   // a path on the command line does not exist
+	CodeNoDatabase  Code = "no_database" // the database on the command line does not exist
+	CodeStrict      Code = "strict"      // warnings that --strict made fatal
+	CodeInterrupted Code = "interrupted" // somebody ended it
+	CodeMissing     Code = "missing"     // a file that has to be there is not
+	CodeExists      Code = "exists"      // a file is in the way
+	CodeNoResult    Code = "no_result"   // a folder holds no finished result
+	CodeDamaged     Code = "damaged"     // a file is not what its format says
+	CodeUnsupported Code = "unsupported" // a format, or a version of one, that is not read
+	CodeDiskFull    Code = "disk_full"   // no space left
+	CodeIO          Code = "io_error"    // the file system reports errors
+	// a file that is mapped into memory could not be read or written
+	CodeMappedFile Code = "mapped_file"
+	CodeMemory     Code = "memory" // memory ran out
+	// a process was killed, as the kernel does where memory runs out
+	CodeKilled      Code = "killed"
 	CodeNotHere     Code = "not_installed" // a program that is needed is not here
 	CodeWrongAnswer Code = "wrong_answer"  // a subject gave another answer than it must
 	CodeCrashed     Code = "crashed"       // a process died of a fault of its own

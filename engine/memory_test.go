@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A part of an older folder tells in words alone what it holds; one that says it keeps what it says.
+// A part of an older folder tells in words alone what it holds; one that says it keeps what it
+// says.
 func TestPartsOfOlderFolders(t *testing.T) {
 	for text, want := range map[string]Holding{
 		`{"use":"branches of nibble depth 0 to 4","bytes":8,"basis":"measured"}`:                    PinnedBranches,
@@ -16,7 +17,8 @@ func TestPartsOfOlderFolders(t *testing.T) {
 		`{"use":"what keeps the upper levels","bytes":8,"basis":"limit","holds":"pinned_branches"}`: PinnedBranches,
 	} {
 		var share MemoryShare
-		if err := json.Unmarshal([]byte(text), &share); err != nil || share.Holds != want || share.Bytes != 8 || share.Basis == "" {
+		if err := json.Unmarshal([]byte(text), &share); err != nil || share.Holds != want ||
+			share.Bytes != 8 || share.Basis == "" {
 			t.Errorf("%s: %+v, %v", text, share, err)
 		}
 	}

@@ -29,11 +29,13 @@ type Account struct {
 }
 
 // EmptyCode is the hash of no code.
-var EmptyCode = Hash{0xc5, 0xd2, 0x46, 0x01, 0x86, 0xf7, 0x23, 0x3c, 0x92, 0x7e, 0x7d, 0xb2, 0xdc, 0xc7, 0x03, 0xc0,
+var EmptyCode = Hash{0xc5, 0xd2, 0x46, 0x01, 0x86, 0xf7, 0x23, 0x3c, 0x92, 0x7e, 0x7d, 0xb2, 0xdc,
+	0xc7, 0x03, 0xc0,
 	0xe5, 0x00, 0xb6, 0x53, 0xca, 0x82, 0x27, 0x3b, 0x7b, 0xfa, 0xd8, 0x04, 0x5d, 0x85, 0xa4, 0x70}
 
 // EmptyRoot is the root of an empty Merkle-Patricia trie.
-var EmptyRoot = Hash{0x56, 0xe8, 0x1f, 0x17, 0x1b, 0xcc, 0x55, 0xa6, 0xff, 0x83, 0x45, 0xe6, 0x92, 0xc0, 0xf8, 0x6e,
+var EmptyRoot = Hash{0x56, 0xe8, 0x1f, 0x17, 0x1b, 0xcc, 0x55, 0xa6, 0xff, 0x83, 0x45, 0xe6, 0x92,
+	0xc0, 0xf8, 0x6e,
 	0x5b, 0x48, 0xe0, 0x1b, 0x99, 0x6c, 0xad, 0xc0, 0x01, 0x62, 0x2f, 0xb5, 0xe3, 0x63, 0xb4, 0x21}
 
 // RootRule says how a layout makes its root: layouts of one rule must agree.
@@ -111,8 +113,8 @@ type Change struct {
 	// New is the account after the block; nil deletes it with all its storage.
 	New   *Account
 	Slots []Slot
-	// Code is the code of the account from now on; nil: as it was. Layouts without a CodeReader keep
-	// none.
+	// Code is the code of the account from now on; nil: as it was. Layouts without a CodeReader
+	// keep none.
 	Code []byte
 }
 
@@ -181,12 +183,16 @@ func CountersOf(c engine.Counters) (counters Counters) {
 			}
 			return &n
 		}
+
 		counters.Reads, counters.ReadBytes = &total.Count, &total.Bytes
-		counters.FilterReads, counters.IndexReads = types(engine.Filter), types(engine.TopIndex, engine.Index, engine.SingleIndex)
+		counters.FilterReads, counters.IndexReads = types(engine.Filter),
+			types(engine.TopIndex, engine.Index, engine.SingleIndex)
 		counters.DataReads = types(engine.Data, engine.Value)
 	}
+
 	if c.WALBytes != nil && c.FlushBytes != nil && c.CompactBytes != nil {
 		counters.WriteBytes = new(*c.WALBytes + *c.FlushBytes + *c.CompactBytes)
 	}
+
 	return counters
 }

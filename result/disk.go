@@ -47,10 +47,11 @@ type Disk struct {
 
 // Allocation is what a buffer costs, got and given up: the fastest of several batches.
 type Allocation struct {
-	Bytes        int     `json:"bytes"`
-	ReusedNanos  float64 `json:"reused_ns"`  // from a pool of kept buffers
-	HeapNanos    float64 `json:"go_heap_ns"` // made by Go: zeroed, and collected again
-	MappedNanos  float64 `json:"mapped_ns"`  // mapped by the kernel, as C's malloc does from 128 KiB on, not touched
+	Bytes       int     `json:"bytes"`
+	ReusedNanos float64 `json:"reused_ns"`  // from a pool of kept buffers
+	HeapNanos   float64 `json:"go_heap_ns"` // made by Go: zeroed, and collected again
+	// mapped by the kernel, as C's malloc does from 128 KiB on, not touched
+	MappedNanos  float64 `json:"mapped_ns"`
 	TouchedNanos float64 `json:"touched_ns"` // the same, every page touched
 }
 
@@ -72,21 +73,29 @@ func (d *Disk) At(n float64) (p DiskPoint, ok bool) {
 	if d == nil || len(d.Points) == 0 || n < float64(d.Points[0].InFlight) {
 		return DiskPoint{}, false
 	}
+
 	for i, right := range d.Points {
 		if n == float64(right.InFlight) {
 			return right, true
 		}
+
 		if n < float64(right.InFlight) {
 			left := d.Points[i-1]
 			share := (n - float64(left.InFlight)) / float64(right.InFlight-left.InFlight)
 			mix := func(a, b float64) float64 { return a + share*(b-a) }
 			return DiskPoint{
-				InFlight: int(math.Round(n)), ReadsPerSecond: mix(left.ReadsPerSecond, right.ReadsPerSecond),
-				MeanNanos: mix(left.MeanNanos, right.MeanNanos), P99Nanos: mix(left.P99Nanos, right.P99Nanos),
-				Spread: Range{Low: mix(left.Spread.Low, right.Spread.Low), High: mix(left.Spread.High, right.Spread.High)},
+				InFlight:       int(math.Round(n)),
+				ReadsPerSecond: mix(left.ReadsPerSecond, right.ReadsPerSecond),
+				MeanNanos:      mix(left.MeanNanos, right.MeanNanos),
+				P99Nanos:       mix(left.P99Nanos, right.P99Nanos),
+				Spread: Range{
+					Low:  mix(left.Spread.Low, right.Spread.Low),
+					High: mix(left.Spread.High, right.Spread.High),
+				},
 			}, true
 		}
 	}
+
 	return d.Points[len(d.Points)-1], true
 }
 
@@ -96,9 +105,9 @@ const (
 	maxProbeSpread = 2.0 // fastest / slowest repeat of a number in flight
 )
 
-// Judge looks for what contradicts the probe: repeats too far apart, far fewer reads a second with more in flight, or measured reads
-// a second, with so many in flight, beyond what it says the disk can give. It stores
-// the reason in Contradicted and returns it.
+// Judge looks for what contradicts the probe: repeats too far apart, far fewer reads a second with
+// more in flight, or measured reads a second, with so many in flight, beyond what it says the disk
+// can give. It stores the reason in Contradicted and returns it.
 func (d *Disk) Judge(measured ...DiskPoint) string {
 	if d == nil {
 		return ""
@@ -110,21 +119,28 @@ func (d *Disk) Judge(measured ...DiskPoint) string {
 func (d *Disk) contradiction(measured []DiskPoint) string {
 	for _, p := range d.Points {
 		if p.Spread.High > maxProbeSpread*p.Spread.Low {
-			return fmt.Sprintf("with %d in flight its repeats gave %.0f to %.0f reads/s", p.InFlight, p.Spread.Low, p.Spread.High)
+			return fmt.Sprintf("with %d in flight its repeats gave %.0f to %.0f reads/s",
+				p.InFlight, p.Spread.Low, p.Spread.High)
 		}
 	}
+
 	for i, p := range d.Points {
 		for _, fewer := range d.Points[:i] {
 			if fewer.ReadsPerSecond > maxProbeSpread*p.ReadsPerSecond {
-				return fmt.Sprintf("it gave %.0f reads/s with %d in flight, but %.0f with %d", fewer.ReadsPerSecond, fewer.InFlight, p.ReadsPerSecond, p.InFlight)
+				return fmt.Sprintf("it gave %.0f reads/s with %d in flight, but %.0f with %d",
+					fewer.ReadsPerSecond, fewer.InFlight, p.ReadsPerSecond, p.InFlight)
 			}
 		}
 	}
+
 	for _, m := range measured {
-		if limit, ok := d.At(float64(m.InFlight)); ok && m.ReadsPerSecond > maxBeyondLimit*limit.ReadsPerSecond {
-			return fmt.Sprintf("it gave %.0f reads/s with %d in flight, the engine then made %.0f", limit.ReadsPerSecond, m.InFlight, m.ReadsPerSecond)
+		if limit, ok := d.At(float64(m.InFlight)); ok &&
+			m.ReadsPerSecond > maxBeyondLimit*limit.ReadsPerSecond {
+			return fmt.Sprintf("it gave %.0f reads/s with %d in flight, the engine then made %.0f",
+				limit.ReadsPerSecond, m.InFlight, m.ReadsPerSecond)
 		}
 	}
+
 	return ""
 }
 
@@ -134,9 +150,13 @@ func (p Point) DeviceReads(threads int) DiskPoint {
 	if n, err := strconv.Atoi(p.Axes["threads"]); err == nil {
 		threads = n
 	}
+
 	f := p.Figures // 0 where device reads were not counted
 
-	return DiskPoint{InFlight: threads, ReadsPerSecond: f.OrZero(figure.GetsPerSecond) * f.OrZero(figure.DeviceReadsPerGet)}
+	return DiskPoint{
+		InFlight:       threads,
+		ReadsPerSecond: f.OrZero(figure.GetsPerSecond) * f.OrZero(figure.DeviceReadsPerGet),
+	}
 }
 
 // DiskContradicted is the code of Warning.
@@ -144,8 +164,12 @@ const DiskContradicted = "disk_contradicted"
 
 // Warning is that of a probe that is contradicted.
 func (d *Disk) Warning() engine.Warning {
-	return engine.Warning{Code: DiskContradicted, Text: "the probe of the disk is not used as its limit: " + d.Contradicted,
-		Remedy: "stop other users of the disk, measure it again with statelab disk --out DIR, and give that folder to --disk"}
+	return engine.Warning{
+		Code: DiskContradicted,
+		Text: "the probe of the disk is not used as its limit: " + d.Contradicted,
+		Remedy: "stop other users of the disk, measure it again with statelab disk --out DIR, " +
+			"and give that folder to --disk",
+	}
 }
 
 // WriteDisk writes disk.json into dir, whole or not at all.
@@ -158,17 +182,23 @@ func ReadDisk(path string) (*Disk, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, DiskFile)
 	}
+
 	d, err := output.ReadJSON(path, schema.Disk, func(v *Disk) string { return v.Schema })
 	if err != nil {
 		return nil, err
 	}
+
 	last := 0
 	for _, p := range d.Points {
 		if p.InFlight <= last || !(p.ReadsPerSecond > 0) || !(p.MeanNanos > 0) {
-			return nil, fmt.Errorf("%s is damaged: %d in flight after %d give %v reads/s of %v ns", path, p.InFlight, last, p.ReadsPerSecond, p.MeanNanos)
+			return nil,
+				fmt.Errorf("%s is damaged: %d in flight after %d give %v reads/s of %v ns", path,
+					p.InFlight, last, p.ReadsPerSecond, p.MeanNanos)
 		}
+
 		last = p.InFlight
 	}
+
 	return d, nil
 }
 
@@ -181,15 +211,18 @@ type Machine struct {
 	AvailableMemoryBegin int64    `json:"available_memory_begin_bytes"`
 	AvailableMemoryEnd   int64    `json:"available_memory_end_bytes"`
 	CPUOthersShare       *float64 `json:"cpu_others_share,omitempty"` // of all processors, 0..1
-	CPUStolenShare       *float64 `json:"cpu_stolen_share,omitempty"` // of all processors: the hypervisor ran others on them
+	// of all processors: the hypervisor ran others on them
+	CPUStolenShare *float64 `json:"cpu_stolen_share,omitempty"`
 
 	// Disk is the device below the database: below a loop device, the one that holds
 	// its file; below a partition, the whole disk.
-	Disk                 string            `json:"disk,omitempty"`
-	DiskBusyShare        *float64          `json:"disk_busy_share,omitempty"` // of the time: it had at least one request, of anybody
-	DiskOthersReadBytes  *float64          `json:"disk_others_read_bytes_per_second,omitempty"`
-	DiskOthersWriteBytes *float64          `json:"disk_others_write_bytes_per_second,omitempty"`
-	Absent               map[string]string `json:"absent,omitempty"` // figure -> why it is not there
+	Disk string `json:"disk,omitempty"`
+	// of the time: it had at least one request, of anybody
+	DiskBusyShare        *float64 `json:"disk_busy_share,omitempty"`
+	DiskOthersReadBytes  *float64 `json:"disk_others_read_bytes_per_second,omitempty"`
+	DiskOthersWriteBytes *float64 `json:"disk_others_write_bytes_per_second,omitempty"`
+	// figure -> why it is not there
+	Absent map[string]string `json:"absent,omitempty"`
 }
 
 // Codes of warnings about the machine.

@@ -43,6 +43,7 @@ func ReadRun(dir string) (*Run, error) {
 	case err != nil:
 		return nil, err
 	}
+
 	r.regime() // older versions told that of the whole cache, of which memtables take a part
 	return r, nil
 }
@@ -58,7 +59,8 @@ func (e *NoRunError) Error() string {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Sprintf("%s: there is no such folder", e.Dir)
 	case e.Begun():
-		return fmt.Sprintf("%s has no %s, which holds the figures of the run: the run did not finish, or the file was deleted", e.Dir, RunFile)
+		return fmt.Sprintf("%s has no %s, which holds the figures of the run: the run did not "+
+			"finish, or the file was deleted", e.Dir, RunFile)
 	}
 	return fmt.Sprintf("%s has no %s: it is not the folder of a run", e.Dir, RunFile)
 }
@@ -80,7 +82,9 @@ func (e *NoRunError) Unwrap() error { return e.err }
 
 // ReadSeries reads dir/series.jsonl. A last line cut short by a kill is left
 // out; damage anywhere else is an error.
-func ReadSeries(dir string) ([]Tick, error) { return readLines[Tick](filepath.Join(dir, SeriesFile)) }
+func ReadSeries(dir string) ([]Tick, error) {
+	return readLines[Tick](filepath.Join(dir, SeriesFile))
+}
 
 // write writes v, a summary with these fields, in the schema of this version.
 func write(path string, v any, field *string, schema string, warnings *[]engine.Warning) error {
@@ -93,15 +97,20 @@ func write(path string, v any, field *string, schema string, warnings *[]engine.
 
 // writeIndex writes a summary without what its rows take from their runs, which stays
 // in memory.
-func writeIndex[Row any](path string, v any, rows *[]Row, index func(Row) Row, field *string, schema string, warnings *[]engine.Warning) error {
+func writeIndex[Row any](
+	path string, v any, rows *[]Row, index func(Row) Row, field *string, schema string,
+	warnings *[]engine.Warning,
+) error {
 	whole := *rows
 	if whole == nil { // [] in JSON: it was interrupted in its first run
 		whole = []Row{}
 	}
+
 	*rows = make([]Row, len(whole))
 	for i, row := range whole {
 		(*rows)[i] = index(row)
 	}
+
 	defer func() { *rows = whole }()
 	return write(path, v, field, schema, warnings)
 }
@@ -109,7 +118,9 @@ func writeIndex[Row any](path string, v any, rows *[]Row, index func(Row) Row, f
 // readBelow reads a run that a summary names.
 func readBelow(dir, folder string) (*Run, error) {
 	if !filepath.IsLocal(filepath.FromSlash(folder)) {
-		return nil, fmt.Errorf("the summary names a run folder %q that is not inside the folder of results: not read", folder)
+		return nil,
+			fmt.Errorf("the summary names a run folder %q that is not inside the folder of "+
+				"results: not read", folder)
 	}
 	return ReadRun(filepath.Join(dir, filepath.FromSlash(folder)))
 }

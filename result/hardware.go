@@ -35,22 +35,29 @@ func ReadHardware(path string) (*Hardware, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, DiskFile)
 	}
+
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
+
 	defer file.Close()
 	text, err := io.ReadAll(io.LimitReader(file, maxHardwareBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
+
 	if len(text) > maxHardwareBytes {
-		return nil, fmt.Errorf("%s is larger than %d bytes: it is no profile of a disk", path, maxHardwareBytes)
+		return nil,
+			fmt.Errorf("%s is larger than %d bytes: it is no profile of a disk", path,
+				maxHardwareBytes)
 	}
+
 	h, err := ParseHardware(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+
 	h.Name = cmp.Or(h.Name, name)
 	return h, nil
 }
@@ -61,9 +68,11 @@ func ParseHardware(text []byte) (*Hardware, error) {
 		Schema string `json:"schema"`
 		Fio    string `json:"fio version"`
 	}
+
 	if err := json.Unmarshal(text, &form); err != nil {
 		return nil, fmt.Errorf("not JSON: %w", err)
 	}
+
 	h := new(Hardware)
 	switch {
 	case form.Schema == schema.Hardware ||
@@ -81,11 +90,16 @@ func ParseHardware(text []byte) (*Hardware, error) {
 		}
 		h.Points, h.Source = points, form.Fio
 	default:
-		return nil, fmt.Errorf("schema is %q: give disk.json of statelab disk, %s, or the output of fio --output-format=json",
-			form.Schema, schema.Hardware)
+		return nil,
+			fmt.Errorf("schema is %q: give disk.json of statelab disk, %s, or the output of fio "+
+				"--output-format=json",
+				form.Schema, schema.Hardware)
 	}
+
 	h.Schema = schema.Hardware
-	slices.SortStableFunc(h.Points, func(a, b DiskPoint) int { return cmp.Compare(a.InFlight, b.InFlight) })
+	slices.SortStableFunc(h.Points, func(a, b DiskPoint) int {
+		return cmp.Compare(a.InFlight, b.InFlight)
+	})
 	return h, h.check()
 }
 
@@ -96,22 +110,29 @@ const minOfDisk, maxOfDisk = 1e-5, 1e15
 // check names what is wrong with h.
 func (h *Hardware) check() error {
 	if len(h.Points) == 0 || h.Points[0].InFlight != 1 {
-		return errors.New("the profile has no reading with one read in flight: add one (fio: iodepth=1)")
+		return errors.New("the profile has no reading with one read in flight: add one (fio: " +
+			"iodepth=1)")
 	}
+
 	for i := range h.Points {
 		p := &h.Points[i]
 		sane := func(v float64) bool { return v >= minOfDisk && v <= maxOfDisk }
 		if i > 0 && p.InFlight <= h.Points[i-1].InFlight {
-			return fmt.Errorf("%d reads in flight stand twice in the profile: keep one of them", p.InFlight)
+			return fmt.Errorf("%d reads in flight stand twice in the profile: keep one of them",
+				p.InFlight)
 		}
+
 		if !sane(p.ReadsPerSecond) || !sane(p.MeanNanos) {
-			return fmt.Errorf("with %d in flight the profile has %v reads/s of %v ns: both must be from %g to %g",
+			return fmt.Errorf("with %d in flight the profile has %v reads/s of %v ns: both must "+
+				"be from %g to %g",
 				p.InFlight, p.ReadsPerSecond, p.MeanNanos, minOfDisk, maxOfDisk)
 		}
+
 		if !(p.Spread.High >= p.Spread.Low) || !sane(p.Spread.Low) || !sane(p.Spread.High) {
 			p.Spread = Range{Low: p.ReadsPerSecond, High: p.ReadsPerSecond}
 		}
 	}
+
 	return nil
 }
 
@@ -137,16 +158,18 @@ type fioLatency struct {
 	Percentiles map[string]float64 `json:"percentile"`
 }
 
-// fioPoints are the jobs of fio's JSON output: reads in flight are iodepth x numjobs, of all jobs that
-// ran at the same time. What is no random read of 4 KiB at full speed is refused.
+// fioPoints are the jobs of fio's JSON output: reads in flight are iodepth x numjobs, of all jobs
+// that ran at the same time. What is no random read of 4 KiB at full speed is refused.
 func fioPoints(text []byte) (points []DiskPoint, err error) {
 	var out struct {
 		Global map[string]string `json:"global options"`
 		Jobs   []fioJob          `json:"jobs"`
 	}
+
 	if err := json.Unmarshal(text, &out); err != nil {
 		return nil, fmt.Errorf("not fio's JSON output: %w", err)
 	}
+
 	entries, readers := map[string]int{}, map[string]int{} // of a job, of a group
 	for _, job := range out.Jobs {
 		entries[job.group()+job.Name]++
@@ -154,11 +177,13 @@ func fioPoints(text []byte) (points []DiskPoint, err error) {
 			readers[job.group()]++
 		}
 	}
+
 	groups := map[string]int{} // index in points
 	for _, job := range out.Jobs {
 		if job.Read.Total == 0 && readers[job.group()] == 0 {
 			continue // it wrote, while nothing was read
 		}
+
 		option := func(fallback string, names ...string) string {
 			for _, from := range []map[string]string{job.Options, out.Global} {
 				for _, name := range names {
@@ -167,25 +192,34 @@ func fioPoints(text []byte) (points []DiskPoint, err error) {
 					}
 				}
 			}
+
 			return fallback
 		}
+
 		p, processes, err := job.point(option)
 		if err != nil {
 			return nil, fmt.Errorf("fio job %q: %w", job.Name, err)
 		}
+
 		if entries[job.group()+job.Name] == 1 { // the entry is of all of them
 			p.InFlight *= processes
 		}
+
 		i, together := groups[job.group()]
 		if !together {
 			groups[job.group()] = len(points)
 			points = append(points, p)
 			continue
 		}
+
 		q := &points[i]
-		q.MeanNanos = (q.MeanNanos*float64(q.Reads) + p.MeanNanos*float64(p.Reads)) / float64(q.Reads+p.Reads)
-		q.InFlight, q.Reads, q.ReadsPerSecond, q.P99Nanos = q.InFlight+p.InFlight, q.Reads+p.Reads, q.ReadsPerSecond+p.ReadsPerSecond, max(q.P99Nanos, p.P99Nanos)
+		q.MeanNanos = (q.MeanNanos*float64(q.Reads) + p.MeanNanos*float64(p.Reads)) / float64(
+			q.Reads+p.Reads,
+		)
+		q.InFlight, q.Reads, q.ReadsPerSecond, q.P99Nanos = q.InFlight+p.InFlight, q.Reads+p.Reads,
+			q.ReadsPerSecond+p.ReadsPerSecond, max(q.P99Nanos, p.P99Nanos)
 	}
+
 	return points, nil
 }
 
@@ -197,8 +231,11 @@ func (j *fioJob) group() string {
 	return fmt.Sprint(*j.Group, " ")
 }
 
-// point is what a job measured with its own reads in flight, and how many processes its options ask for.
-func (j *fioJob) point(option func(fallback string, names ...string) string) (p DiskPoint, processes int, err error) {
+// point is what a job measured with its own reads in flight, and how many processes its options ask
+// for.
+func (j *fioJob) point(
+	option func(fallback string, names ...string) string,
+) (p DiskPoint, processes int, err error) {
 	number := func(name string) (n int) {
 		text := option("1", name)
 		if _, scanErr := fmt.Sscanf(text, "%d", &n); scanErr != nil || n < 1 || n > 1<<20 {
@@ -206,26 +243,36 @@ func (j *fioJob) point(option func(fallback string, names ...string) string) (p 
 		}
 		return n
 	}
+
 	depth := number("iodepth")
 	if processes = number("numjobs"); err != nil {
 		return p, 0, err
 	}
+
 	const again = "; run it again with --rw=randread --bs=4k --direct=1"
 	switch {
 	case j.Error != 0:
 		return p, 0, fmt.Errorf("it failed with error %d", j.Error)
 	case option("read", "rw", "readwrite") != "randread":
-		return p, 0, fmt.Errorf("rw=%s: not random reads%s", option("read", "rw", "readwrite"), again)
+		return p, 0,
+			fmt.Errorf("rw=%s: not random reads%s", option("read", "rw", "readwrite"), again)
 	case !fourKiB(option("4k", "bs", "blocksize")):
-		return p, 0, fmt.Errorf("bs=%s: not reads of 4 KiB%s", option("4k", "bs", "blocksize"), again)
+		return p, 0,
+			fmt.Errorf("bs=%s: not reads of 4 KiB%s", option("4k", "bs", "blocksize"), again)
 	case j.Read.Total == 0:
-		return p, 0, errors.New("it read nothing, while others of its group did: run them one after the other (--stonewall)")
+		return p, 0,
+			errors.New("it read nothing, while others of its group did: run them one after the " +
+				"other (--stonewall)")
 	}
+
 	for _, limit := range []string{"rate", "rate_iops", "thinktime"} {
 		if value := option("", limit); value != "" {
-			return p, 0, fmt.Errorf("%s=%s: the disk was not read at full speed%s, without %s", limit, value, again, limit)
+			return p, 0,
+				fmt.Errorf("%s=%s: the disk was not read at full speed%s, without %s", limit,
+					value, again, limit)
 		}
 	}
+
 	r := j.Read
 	p = DiskPoint{InFlight: depth, Reads: r.Total, ReadsPerSecond: r.IOPS,
 		MeanNanos: cmp.Or(r.Lat.Mean, r.Clat.Mean, 1e3*r.MicroLat.Mean, 1e3*r.MicroClat.Mean)}
@@ -233,7 +280,8 @@ func (j *fioJob) point(option func(fallback string, names ...string) string) (p 
 	return p, processes, nil
 }
 
-// fourKiB reports whether a block size of fio's is 4096 bytes; the first of several is that of reads.
+// fourKiB reports whether a block size of fio's is 4096 bytes; the first of several is that of
+// reads.
 func fourKiB(size string) bool {
 	size, _, _ = strings.Cut(strings.ToLower(size), ",")
 	return slices.Contains([]string{"4k", "4kb", "4ki", "4kib", "4096", "4096b"}, size)
@@ -287,15 +335,17 @@ type PriceRow struct {
 	Condition     string `json:"condition"` // of Lookups; of writes: held
 	Hardware      string `json:"hardware"`
 
-	Predicted   bool     `json:"predicted,omitempty"` // a size that was not built
-	Basis       string   `json:"basis"`
-	TestedError *float64 `json:"tested_error,omitempty"` // relative, of a prediction of a size that was built
+	Predicted bool   `json:"predicted,omitempty"` // a size that was not built
+	Basis     string `json:"basis"`
+	// relative, of a prediction of a size that was built
+	TestedError *float64 `json:"tested_error,omitempty"`
 
-	Accesses   *float64 `json:"accesses,omitempty"` // nodes, else pages
-	Reads      Estimate `json:"reads"`
-	ReadUnit   string   `json:"read_unit"`
-	Bytes      *float64 `json:"device_bytes,omitempty"`
-	Share      *float64 `json:"share,omitempty"` // of what the blocks of an access list touch, or write, of an account or a slot
+	Accesses *float64 `json:"accesses,omitempty"` // nodes, else pages
+	Reads    Estimate `json:"reads"`
+	ReadUnit string   `json:"read_unit"`
+	Bytes    *float64 `json:"device_bytes,omitempty"`
+	// of what the blocks of an access list touch, or write, of an account or a slot
+	Share      *float64 `json:"share,omitempty"`
 	CPUNanos   float64  `json:"cpu_ns"`
 	CPUError   float64  `json:"cpu_error,omitempty"` // relative, of a prediction
 	QueueDepth int      `json:"queue_depth"`

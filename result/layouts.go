@@ -22,13 +22,16 @@ const (
 	AbsentAccountLookup = "absent_account"
 	SlotLookup          = "slot"
 	AbsentSlotLookup    = "absent_slot"
-	CodeLookup          = "code" // a chunk of an account's code, in layouts that keep it in their trie
-	AbsentCodeLookup    = "absent_code"
-	BlockAccess         = "block_access" // the first of an account or slot in a block of an access list
+	// a chunk of an account's code, in layouts that keep it in their trie
+	CodeLookup       = "code"
+	AbsentCodeLookup = "absent_code"
+	// the first of an account or slot in a block of an access list
+	BlockAccess = "block_access"
 )
 
-// Ages of what a block of an access list touches: Recurring is what one of the 256 blocks before has touched, too. Of what
-// it writes, Rewritten is what an earlier block of the list has written, too.
+// Ages of what a block of an access list touches: Recurring is what one of the 256 blocks before
+// has touched, too. Of what it writes, Rewritten is what an earlier block of the list has written,
+// too.
 const (
 	Recurring = "recurring"
 	Lapsed    = "lapsed"
@@ -70,9 +73,10 @@ type State struct {
 	Lookups      []Lookups     `json:"lookups,omitempty"`
 	Traffic      *StateTraffic `json:"traffic,omitempty"`
 
-	DiskBytes           int64        `json:"-"`
-	DiskBytesPerAccount float64      `json:"-"`
-	OpenNanos           figure.Value `json:"-"` // absent of a state that was built and not looked up
+	DiskBytes           int64   `json:"-"`
+	DiskBytesPerAccount float64 `json:"-"`
+	// absent of a state that was built and not looked up
+	OpenNanos figure.Value `json:"-"`
 }
 
 func (s *State) members() figure.Members {
@@ -98,9 +102,10 @@ func (s *State) UnmarshalJSON(text []byte) error {
 // StateTraffic is what the blocks of an access list wrote.
 type StateTraffic struct {
 	Blocks        uint64 `json:"blocks"`
-	Writes        uint64 `json:"writes"`                   // accounts and slots
-	RootsCompared uint64 `json:"roots_compared"`           // with the blocks' own, and equal
-	ReadBackRoot  string `json:"read_back_root,omitempty"` // of what the layout holds at the end, equal to the last block's
+	Writes        uint64 `json:"writes"`         // accounts and slots
+	RootsCompared uint64 `json:"roots_compared"` // with the blocks' own, and equal
+	// of what the layout holds at the end, equal to the last block's
+	ReadBackRoot string `json:"read_back_root,omitempty"`
 
 	WriteNanos  float64  `json:"-"` // Change and Commit, per write
 	CommitNanos *Latency `json:"-"`
@@ -133,10 +138,11 @@ type StateAt struct {
 // StateUpdates is what blocks of changes to existing accounts cost. An update is
 // one changed account with its changed slot, if it has one.
 type StateUpdates struct {
-	Updates     uint64 `json:"updates"`
-	Blocks      uint64 `json:"blocks"`
-	UserBytes   int64  `json:"user_bytes"`   // hashes, accounts and slot values
-	WriteSource string `json:"write_source"` // who counted what was written: "device", "layout" or "process"
+	Updates   uint64 `json:"updates"`
+	Blocks    uint64 `json:"blocks"`
+	UserBytes int64  `json:"user_bytes"` // hashes, accounts and slot values
+	// who counted what was written: "device", "layout" or "process"
+	WriteSource string `json:"write_source"`
 
 	// Of blocks that change either accounts without storage or slots of one contract.
 	Accounts *StateWrites `json:"account_writes,omitempty"`
@@ -213,26 +219,30 @@ func (w *StateWrites) UnmarshalJSON(text []byte) error {
 
 // Lookups is what one kind of lookup cost in one condition.
 type Lookups struct {
-	Kind         string  `json:"kind"`
-	Condition    string  `json:"condition"`
-	InFlight     int     `json:"in_flight"`
-	Count        uint64  `json:"count"`
-	Seconds      float64 `json:"seconds"`
-	ReadsUnknown bool    `json:"reads_unknown,omitempty"` // no count has them: mapped files on a filesystem in memory
+	Kind      string  `json:"kind"`
+	Condition string  `json:"condition"`
+	InFlight  int     `json:"in_flight"`
+	Count     uint64  `json:"count"`
+	Seconds   float64 `json:"seconds"`
+	// no count has them: mapped files on a filesystem in memory
+	ReadsUnknown bool `json:"reads_unknown,omitempty"`
 
 	// BlockTypes are those of BlockReads, of stores whose blocks have types.
 	BlockTypes *BlockTypes `json:"block_reads_by_type,omitempty"`
 
-	Nodes        figure.Value `json:"-"`
-	Pages        figure.Value `json:"-"`
-	NodeBytes    figure.Value `json:"-"` // of all its nodes
-	BlockReads   figure.Value `json:"-"` // the layout's own count
-	BlockBytes   figure.Value `json:"-"`
-	ReadCalls    float64      `json:"-"` // the kernel's count; none for mapped files
-	MajorFaults  float64      `json:"-"`
-	CPUNanos     figure.Value `json:"-"` // of the process, the harness included; version 0.1.0 did not measure it
-	DeviceReads  figure.Value `json:"-"`
-	ReadsError   figure.Value `json:"-"` // standard error of the first of the counts of reads that is known; of lookups counted one by one
+	Nodes       figure.Value `json:"-"`
+	Pages       figure.Value `json:"-"`
+	NodeBytes   figure.Value `json:"-"` // of all its nodes
+	BlockReads  figure.Value `json:"-"` // the layout's own count
+	BlockBytes  figure.Value `json:"-"`
+	ReadCalls   float64      `json:"-"` // the kernel's count; none for mapped files
+	MajorFaults float64      `json:"-"`
+	// of the process, the harness included; version 0.1.0 did not measure it
+	CPUNanos    figure.Value `json:"-"`
+	DeviceReads figure.Value `json:"-"`
+	// standard error of the first of the counts of reads that is known; of lookups counted one by
+	// one
+	ReadsError   figure.Value `json:"-"`
 	DeviceBytes  float64      `json:"-"`
 	ServiceNanos *Latency     `json:"-"`
 	PerSecond    float64      `json:"-"`
@@ -277,6 +287,7 @@ func (l *Lookups) Value(f figure.Figure) figure.Value {
 		if one.Key != f.Key && one.Key != f.Base {
 			continue
 		}
+
 		switch v := field.(type) {
 		case *figure.Value:
 			return *v
@@ -290,7 +301,8 @@ func (l *Lookups) Value(f figure.Figure) figure.Value {
 	return figure.Value{}
 }
 
-// BlockTypes are block reads of a lookup: filters, all levels of indexes, and blocks of keys and values.
+// BlockTypes are block reads of a lookup: filters, all levels of indexes, and blocks of keys and
+// values.
 type BlockTypes struct {
 	Filter float64 `json:"filter"`
 	Index  float64 `json:"index"`
@@ -303,9 +315,11 @@ func (l *Lookups) Reads() (value float64, counted string, of figure.Figure) {
 	if device, known := l.DeviceReads.Number(); known {
 		return device, "device reads", figure.DeviceReadsPerLookup
 	}
+
 	if blocks, known := l.BlockReads.Number(); known {
 		return blocks, "block reads", figure.BlockReadsPerLookup
 	}
+
 	if l.ReadCalls >= l.MajorFaults {
 		return l.ReadCalls, "read calls", figure.ReadCallsPerLookup
 	}
@@ -373,9 +387,10 @@ type LayoutRow struct {
 	// Of Build and Read. Those of a lookup are of present accounts, caches warm and memory
 	// held, one lookup in flight; Lookups has all others. Versions before 0.2 stored them in
 	// layouts.json as well.
-	Slots           uint64            `json:"slots,omitempty"`
-	Root            string            `json:"root,omitempty"`
-	BlockReadSource string            `json:"block_read_source,omitempty"` // "layout" or "read calls"
+	Slots uint64 `json:"slots,omitempty"`
+	Root  string `json:"root,omitempty"`
+	// "layout" or "read calls"
+	BlockReadSource string            `json:"block_read_source,omitempty"`
 	Updates         *StateUpdates     `json:"updates,omitempty"`
 	Lookups         []Lookups         `json:"lookups,omitempty"`
 	Traffic         *StateTraffic     `json:"traffic,omitempty"` // of an access list
@@ -440,11 +455,27 @@ func (r *LayoutRow) UnmarshalJSON(text []byte) error {
 
 // index is the part of the row that layouts.json holds.
 func (r LayoutRow) index() LayoutRow {
-	return LayoutRow{Layout: r.Layout, Version: r.Version, RootRule: r.RootRule, Status: r.Status,
-		Error: r.Error, FailureInfo: r.FailureInfo, Build: r.Build, Read: r.Read,
-		Runs: r.Runs, Spread: r.Spread, Accounts: r.Accounts, Durability: r.Durability, History: r.History,
-		PredictedNodes: r.PredictedNodes, PredictedReads: r.PredictedReads, PredictedBasis: r.PredictedBasis,
-		PredictedHeldReads: r.PredictedHeldReads, PredictedDeviceReads: r.PredictedDeviceReads, PredictedHeldBasis: r.PredictedHeldBasis}
+	return LayoutRow{
+		Layout:               r.Layout,
+		Version:              r.Version,
+		RootRule:             r.RootRule,
+		Status:               r.Status,
+		Error:                r.Error,
+		FailureInfo:          r.FailureInfo,
+		Build:                r.Build,
+		Read:                 r.Read,
+		Runs:                 r.Runs,
+		Spread:               r.Spread,
+		Accounts:             r.Accounts,
+		Durability:           r.Durability,
+		History:              r.History,
+		PredictedNodes:       r.PredictedNodes,
+		PredictedReads:       r.PredictedReads,
+		PredictedBasis:       r.PredictedBasis,
+		PredictedHeldReads:   r.PredictedHeldReads,
+		PredictedDeviceReads: r.PredictedDeviceReads,
+		PredictedHeldBasis:   r.PredictedHeldBasis,
+	}
 }
 
 // Show makes two runs what stands for the row; read is nil where it was not looked up.
@@ -458,14 +489,17 @@ func (r *LayoutRow) Show(build, read *Run) {
 			r.UpdateNanos = figure.Known(b.Updates.UpdateNanos)
 		}
 	}
+
 	if read == nil || read.Figures.State == nil {
 		return
 	}
+
 	s := read.Figures.State
 	r.Lookups, r.Traffic, r.Memory = s.Lookups, s.Traffic, read.Memory
 	r.OpenNanos, r.PeakRSSBytes = s.OpenNanos, read.Figures.Value(figure.PeakMemory)
 	for _, l := range s.Lookups {
-		if (l.Kind == AccountLookup || r.Accounts == 0) && l.Condition == HeldLookups && l.InFlight == 1 {
+		if (l.Kind == AccountLookup || r.Accounts == 0) && l.Condition == HeldLookups &&
+			l.InFlight == 1 {
 			r.take(l)
 		}
 	}
@@ -489,6 +523,7 @@ func (r *LayoutRow) read(dir string) {
 	if r.DiskBytes.IsKnown() || len(r.Lookups) > 0 {
 		return
 	}
+
 	build, err := readBelow(dir, r.Build)
 	if err == nil {
 		var read *Run
@@ -497,6 +532,7 @@ func (r *LayoutRow) read(dir string) {
 		}
 		r.Show(build, read)
 	}
+
 	if err != nil && r.Status == OK {
 		r.Status, r.Error = Failed, "its runs could not be read: "+err.Error()
 	}
@@ -540,13 +576,16 @@ func ReadLayouts(dir string) (*Layouts, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for i := range l.Rows {
 		l.Rows[i].read(dir)
 	}
+
 	for i, w := range l.Warnings {
 		if w.Of == "" { // older versions had the labels in the text alone
 			l.Warnings[i].Of, _, _ = strings.Cut(w.Text, ": ")
 		}
 	}
+
 	return l, nil
 }

@@ -88,7 +88,9 @@ func TreeRule() RepeatRule[*Run] {
 	speed := numberOf(figure.LeavesPerSecond)
 
 	return RepeatRule[*Run]{
-		Cost:   func([]*Run) func(*Run) float64 { return func(run *Run) float64 { return -speed(run) } },
+		Cost: func([]*Run) func(*Run) float64 {
+			return func(run *Run) float64 { return -speed(run) }
+		},
 		Ranges: map[string]func(*Run) float64{figure.LeavesPerSecond.Key: speed},
 	}
 }
@@ -101,13 +103,20 @@ func LayoutRule() RepeatRule[LayoutRow] {
 		}
 		return row.LookupNanos.Mean
 	}
+
 	return RepeatRule[LayoutRow]{
 		Cost: func([]LayoutRow) func(LayoutRow) float64 { return nanos },
 		Ranges: map[string]func(LayoutRow) float64{
-			figure.LookupTime.Key:           nanos,
-			figure.DeviceReadsPerLookup.Key: func(r LayoutRow) float64 { return r.DeviceReads.OrZero() },
-			figure.BlockReadsPerLookup.Key:  func(r LayoutRow) float64 { return r.BlockReads.OrZero() },
-			figure.UpdateTime.Key:           func(r LayoutRow) float64 { return r.UpdateNanos.OrZero() },
+			figure.LookupTime.Key: nanos,
+			figure.DeviceReadsPerLookup.Key: func(r LayoutRow) float64 {
+				return r.DeviceReads.OrZero()
+			},
+			figure.BlockReadsPerLookup.Key: func(r LayoutRow) float64 {
+				return r.BlockReads.OrZero()
+			},
+			figure.UpdateTime.Key: func(r LayoutRow) float64 {
+				return r.UpdateNanos.OrZero()
+			},
 		},
 	}
 }

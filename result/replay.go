@@ -22,10 +22,11 @@ const NoRoots = "none"
 
 // Files of a replay.
 const (
-	ReplayFile       = "replay.json"    // in the folder of a replay of several trees
-	RootsFile        = "roots.jsonl"    // in a run folder: one RootsAt a line
-	StacksFile       = "stacks.txt"     // in a run folder: where a call hangs
-	AcknowledgedFile = "acknowledged"   // in a run folder: the last version a commit returned, in digits
+	ReplayFile = "replay.json" // in the folder of a replay of several trees
+	RootsFile  = "roots.jsonl" // in a run folder: one RootsAt a line
+	StacksFile = "stacks.txt"  // in a run folder: where a call hangs
+	// in a run folder: the last version a commit returned, in digits
+	AcknowledgedFile = "acknowledged"
 	VersionsFile     = "versions.jsonl" // in a run folder: one VersionRow a line
 	EventsFile       = "events.jsonl"   // in a run folder: one EventRow a line
 )
@@ -50,10 +51,12 @@ type Replay struct {
 	Root       *Roots  `json:"root,omitempty"`        // at last_version
 	LastWindow *Window `json:"last_window,omitempty"` // when the tree is largest
 
-	RootsChecked uint64 `json:"roots_checked"`           // against the change set's own
-	RootsDigest  string `json:"roots_digest,omitempty"`  // of the combined roots of all versions, chained
-	ResumedAt    *int64 `json:"resumed_at,omitempty"`    // the version the tree was found at
-	LostVersions *int64 `json:"lost_versions,omitempty"` // acknowledged before, gone when it was reopened
+	RootsChecked uint64 `json:"roots_checked"` // against the change set's own
+	// of the combined roots of all versions, chained
+	RootsDigest string `json:"roots_digest,omitempty"`
+	ResumedAt   *int64 `json:"resumed_at,omitempty"` // the version the tree was found at
+	// acknowledged before, gone when it was reopened
+	LostVersions *int64 `json:"lost_versions,omitempty"`
 }
 
 // Roots are the roots of one version, in hex. Combined is defined in
@@ -72,9 +75,10 @@ type RootsAt struct {
 // VersionRow is one line of versions.jsonl: a version, or as many as Versions says, the
 // last of which is Version.
 type VersionRow struct {
-	Version     int64   `json:"version"`
-	Versions    int64   `json:"versions,omitempty"` // 0: one
-	Seconds     float64 `json:"t"`                  // since the replay began, at the end of the commit
+	Version  int64 `json:"version"`
+	Versions int64 `json:"versions,omitempty"` // 0: one
+	// since the replay began, at the end of the commit
+	Seconds     float64 `json:"t"`
 	Leaves      uint64  `json:"leaves"`
 	ApplyNanos  int64   `json:"apply_ns"`
 	CommitNanos int64   `json:"commit_ns"`
@@ -101,10 +105,12 @@ type Window struct {
 	Seconds float64 `json:"seconds"`
 	Leaves  uint64  `json:"leaves"`
 
-	LeavesPerSecond float64      `json:"-"` // over the time in the tree
-	Before          figure.Value `json:"-"` // LeavesPerSecond in the tenth before it: the same where the speed is stable
-	DBGets          figure.Value `json:"-"`
-	// DiskBytesPerLeaf is what a leaf added to the tree's files, between the first and the last look at them since the window began.
+	LeavesPerSecond float64 `json:"-"` // over the time in the tree
+	// LeavesPerSecond in the tenth before it: the same where the speed is stable
+	Before figure.Value `json:"-"`
+	DBGets figure.Value `json:"-"`
+	// DiskBytesPerLeaf is what a leaf added to the tree's files, between the first and the last
+	// look at them since the window began.
 	DiskBytesPerLeaf figure.Value `json:"-"`
 }
 
@@ -220,7 +226,8 @@ type ReplayedTree struct {
 
 	// Figures are Run's. Versions before 0.2 stored them in replay.json as well.
 	Figures Figures `json:"figures,omitzero"`
-	// Phases and Warnings are Run's, too: what each phase cost, and whether others used the machine meanwhile. Never stored.
+	// Phases and Warnings are Run's, too: what each phase cost, and whether others used the machine
+	// meanwhile. Never stored.
 	Phases   []Phase          `json:"phases,omitempty"`
 	Warnings []engine.Warning `json:"warnings,omitempty"`
 	Of       *Run             `json:"-"` // Run, as ReadReplay found it; nil: Problem
@@ -260,10 +267,11 @@ type CountersAgree struct {
 
 // WriteReplay writes replay.json into dir, whole or not at all. Figures are in the runs.
 func WriteReplay(dir string, r *ReplayOf) error {
-	return writeIndex(filepath.Join(dir, ReplayFile), r, &r.Trees, func(t ReplayedTree) ReplayedTree {
-		t.Figures, t.Phases, t.Warnings = Figures{}, nil, nil
-		return t
-	}, &r.Schema, schema.Replay, &r.Warnings)
+	return writeIndex(filepath.Join(dir, ReplayFile), r, &r.Trees,
+		func(t ReplayedTree) ReplayedTree {
+			t.Figures, t.Phases, t.Warnings = Figures{}, nil, nil
+			return t
+		}, &r.Schema, schema.Replay, &r.Warnings)
 }
 
 // ReadReplay reads dir/replay.json and of every tree the run that stands for it.
@@ -273,6 +281,7 @@ func ReadReplay(dir string) (*ReplayOf, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for i := range r.Trees {
 		t := &r.Trees[i]
 		switch t.Of, t.Problem = readBelow(dir, t.Run); {
@@ -283,6 +292,7 @@ func ReadReplay(dir string) (*ReplayOf, error) {
 			t.Figures.Explain(t.Of.Figures.Absent())
 		}
 	}
+
 	return r, nil
 }
 
@@ -311,9 +321,11 @@ func readLines[T any](path string) ([]T, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	defer f.Close()
 	var all []T
 	lines := bufio.NewReader(io.LimitReader(f, maxLinesBytes))
@@ -322,13 +334,16 @@ func readLines[T any](path string) ([]T, error) {
 		if err == io.EOF {
 			return all, nil // what is left without its newline was cut short
 		}
+
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", path, err)
 		}
+
 		var v T
 		if err := json.Unmarshal(line, &v); err != nil {
 			return nil, fmt.Errorf("%s line %d: %w", path, n, err)
 		}
+
 		all = append(all, v)
 	}
 }

@@ -44,21 +44,24 @@ type Run struct {
 	Started time.Time `json:"started"`
 	Command []string  `json:"command"` // what to type to run it again
 
-	Engine     Engine      `json:"engine"`
-	Workload   Workload    `json:"workload"`
-	Cache      Cache       `json:"cache"`
-	PageCache  string      `json:"page_cache"` // direct, cold, warm, asis
-	Memory     *Memory     `json:"memory,omitempty"`
-	Host       Host        `json:"host"`
-	Machine    *Machine    `json:"machine,omitempty"`      // what else ran on it
-	Database   Database    `json:"database"`               // at the start (after a load: at its end)
-	After      *Database   `json:"database_end,omitempty"` // at the end
-	Phases     []Phase     `json:"phases"`
-	Inflection *Inflection `json:"inflection,omitempty"` // of Database; the regime that the cache is in
-	Changes    *ChangeSet  `json:"changes,omitempty"`    // of a replay
+	Engine    Engine   `json:"engine"`
+	Workload  Workload `json:"workload"`
+	Cache     Cache    `json:"cache"`
+	PageCache string   `json:"page_cache"` // direct, cold, warm, asis
+	Memory    *Memory  `json:"memory,omitempty"`
+	Host      Host     `json:"host"`
+	Machine   *Machine `json:"machine,omitempty"` // what else ran on it
+	// at the start (after a load: at its end)
+	Database Database  `json:"database"`
+	After    *Database `json:"database_end,omitempty"` // at the end
+	Phases   []Phase   `json:"phases"`
+	// of Database; the regime that the cache is in
+	Inflection *Inflection `json:"inflection,omitempty"`
+	Changes    *ChangeSet  `json:"changes,omitempty"` // of a replay
 
-	Figures  Figures           `json:"figures"`
-	Absent   map[string]string `json:"absent,omitempty"` // fact that is not known -> why; in JSON also of figures
+	Figures Figures `json:"figures"`
+	// fact that is not known -> why; in JSON also of figures
+	Absent   map[string]string `json:"absent,omitempty"`
 	Checks   []Check           `json:"checks,omitempty"` // our counters against others'
 	Warnings []engine.Warning  `json:"warnings"`
 }
@@ -73,7 +76,8 @@ type Engine struct {
 	// Durability says what survives a kill and what a power cut.
 	Durability string `json:"durability,omitempty"`
 
-	// FaultsInGo: its Go code touches mapped pages, so that a page fault keeps a processor of Go's scheduler.
+	// FaultsInGo: its Go code touches mapped pages, so that a page fault keeps a processor of Go's
+	// scheduler.
 	FaultsInGo bool `json:"faults_in_go,omitempty"`
 
 	// Of a tree.
@@ -93,6 +97,7 @@ func (r *Run) Build() string {
 			build = engine.WithCgo
 		}
 	}
+
 	return build
 }
 
@@ -117,14 +122,17 @@ type Workload struct {
 	BatchKeys    int     `json:"batch_keys,omitempty"`
 	BatchGets    int     `json:"batch_gets,omitempty"`   // keys of a batch; 0: one Get at a time
 	BatchSorted  bool    `json:"batch_sorted,omitempty"` // its keys ascend
-	InFlight     int     `json:"in_flight,omitempty"`    // Gets of a batch at once; 0: by the engine's own call, if it has one
-	Seed         uint64  `json:"seed"`
-	Aged         int     `json:"aged_rounds,omitempty"` // of the database: random overwrites of a quarter of its keys
+	// Gets of a batch at once; 0: by the engine's own call, if it has one
+	InFlight int    `json:"in_flight,omitempty"`
+	Seed     uint64 `json:"seed"`
+	// of the database: random overwrites of a quarter of its keys
+	Aged int `json:"aged_rounds,omitempty"`
 }
 
 // Why an automatic warm-up ended.
 const (
-	WarmupSteady    = "steady"    // the cache had stopped filling and the reads per Get had stopped changing
+	// the cache had stopped filling and the reads per Get had stopped changing
+	WarmupSteady    = "steady"
 	WarmupGivenUp   = "given_up"  // they still changed
 	WarmupUnwatched = "unwatched" // nobody counts reads: a fixed number of Gets
 )
@@ -220,10 +228,11 @@ type Host struct {
 	Governor    string  `json:"cpu_governor,omitempty"`
 	FDLimit     uint64  `json:"fd_limit"`
 	Root        bool    `json:"root"`
-	LoadAverage float64 `json:"load_average"`                // 1 min, before the run
-	Clock       string  `json:"clock"`                       // tsc or monotonic
-	ClockNanos  float64 `json:"clock_ns"`                    // cost of reading it once
-	SwitchNanos float64 `json:"context_switch_ns,omitempty"` // one switch between two threads on one core
+	LoadAverage float64 `json:"load_average"` // 1 min, before the run
+	Clock       string  `json:"clock"`        // tsc or monotonic
+	ClockNanos  float64 `json:"clock_ns"`     // cost of reading it once
+	// one switch between two threads on one core
+	SwitchNanos float64 `json:"context_switch_ns,omitempty"`
 	Virtualised string  `json:"virtualised,omitempty"`
 
 	// Of a node of a cluster.
@@ -234,7 +243,8 @@ type Host struct {
 
 // Kind is what two machines must share for their times to be compared.
 func (h Host) Kind() string {
-	return fmt.Sprintf("%s, %d cores, %.0f GiB", cmp.Or(h.CPU, "unknown CPU"), h.Cores, float64(h.MemoryBytes)/(1<<30))
+	return fmt.Sprintf("%s, %d cores, %.0f GiB", cmp.Or(h.CPU, "unknown CPU"), h.Cores,
+		float64(h.MemoryBytes)/(1<<30))
 }
 
 // Database is the state of the files.
@@ -251,7 +261,8 @@ type Database struct {
 
 // Phase is a named stretch of a run with its own counters.
 type Phase struct {
-	Name     string                  `json:"name"` // prepare, load, settle, warm, measure, verify, close
+	// prepare, load, settle, warm, measure, verify, close
+	Name     string                  `json:"name"`
 	Seconds  float64                 `json:"seconds"`
 	Ops      uint64                  `json:"ops"`
 	CPUNanos int64                   `json:"cpu_ns"`
@@ -339,6 +350,7 @@ func (f *Figures) members() figure.Members {
 		figure.ResponseTime:                 &f.ResponseNanos,
 		figure.PutServiceTime:               &f.PutNanos,
 	}
+
 	if f.Replay != nil {
 		m[figure.CommitTime] = &f.CommitNanos
 	}
@@ -360,9 +372,11 @@ func (f *Figures) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, (*plain)(f)); err != nil { // tells whether there is a Replay
 		return err
 	}
+
 	if err := f.members().UnmarshalWith(text, (*plain)(f), &f.Set); err != nil {
 		return err
 	}
+
 	f.ForgetZeros(func(one figure.Figure) bool {
 		return one.Positive || one.OfGets && f.Gets == 0
 	})
@@ -376,6 +390,7 @@ func (f *Figures) Latency(of figure.Figure) *Latency {
 	if key == "" {
 		key = of.Key
 	}
+
 	for one, field := range f.members() {
 		if latency, is := field.(**Latency); is && one.Key == key {
 			return *latency
@@ -455,7 +470,8 @@ type Latency struct {
 	N    uint64  `json:"count"`
 }
 
-// Quantile is the quantile that a figure names, of the histogram; absent where there is no histogram.
+// Quantile is the quantile that a figure names, of the histogram; absent where there is no
+// histogram.
 func (l *Latency) Quantile(f figure.Figure) figure.Value {
 	switch {
 	case l == nil:
@@ -469,8 +485,8 @@ func (l *Latency) Quantile(f figure.Figure) figure.Value {
 	return figure.Known(l.Mean)
 }
 
-// Value is a figure of a run: a number of its own, a quantile of a histogram, or one of lookups of a
-// kind in a state that does not fit in memory, caches warm, one at a time.
+// Value is a figure of a run: a number of its own, a quantile of a histogram, or one of lookups of
+// a kind in a state that does not fit in memory, caches warm, one at a time.
 func (r *Run) Value(f figure.Figure) figure.Value {
 	switch {
 	case f.Lookup != "" && r.Figures.State == nil:
@@ -502,15 +518,17 @@ type Check struct {
 
 // Tick is one line of series.jsonl: about one second of a phase.
 type Tick struct {
-	Phase           string    `json:"phase"`
-	Seconds         float64   `json:"t"`   // since the phase began
-	Ops             uint64    `json:"ops"` // in this tick
-	OpsPerSecond    float64   `json:"ops_per_second"`
-	P50             int64     `json:"p50_ns,omitempty"`
-	P99             int64     `json:"p99_ns,omitempty"`
-	DeviceReadBytes int64     `json:"device_read_bytes,omitempty"`
-	PageFaults      float64   `json:"page_faults_per_second,omitempty"` // major ones of a mapped database that is watched
-	Tree            *TreeTick `json:"tree,omitempty"`                   // of a replay: Ops are leaves, P50 and P99 of commits
+	Phase           string  `json:"phase"`
+	Seconds         float64 `json:"t"`   // since the phase began
+	Ops             uint64  `json:"ops"` // in this tick
+	OpsPerSecond    float64 `json:"ops_per_second"`
+	P50             int64   `json:"p50_ns,omitempty"`
+	P99             int64   `json:"p99_ns,omitempty"`
+	DeviceReadBytes int64   `json:"device_read_bytes,omitempty"`
+	// major ones of a mapped database that is watched
+	PageFaults float64 `json:"page_faults_per_second,omitempty"`
+	// of a replay: Ops are leaves, P50 and P99 of commits
+	Tree *TreeTick `json:"tree,omitempty"`
 
 	BlockReadsPerOp *float64           `json:"-"` // nil where nobody counts them
 	ByType          map[string]float64 `json:"-"` // of BlockReadsPerOp
@@ -540,8 +558,9 @@ func (t *Tick) UnmarshalJSON(text []byte) error {
 
 // Size is one inflection point, two ways.
 type Size struct {
-	DiskBytes    int64   `json:"disk_bytes"`    // as the study counts: compressed, as stored
-	CacheBytes   int64   `json:"cache_bytes"`   // decompressed, with the engine's charge: what a cache must hold
+	DiskBytes int64 `json:"disk_bytes"` // as the study counts: compressed, as stored
+	// decompressed, with the engine's charge: what a cache must hold
+	CacheBytes   int64   `json:"cache_bytes"`
 	PercentOfDB  float64 `json:"percent_of_db"` // disk_bytes / database bytes
 	CachePercent float64 `json:"cache_percent_of_db"`
 }
@@ -552,7 +571,8 @@ type Inflection struct {
 	IP2 Size `json:"ip2"`
 	// LastLevelFilterBytes are filters no Get consults.
 	LastLevelFilterBytes int64 `json:"unused_filter_bytes"`
-	// Regime of the part of this run's cache that blocks have: 1 below IP1, 2 between, 3 above IP2 (in-cache sizes). 0: no cache given.
+	// Regime of the part of this run's cache that blocks have: 1 below IP1, 2 between, 3 above IP2
+	// (in-cache sizes). 0: no cache given.
 	Regime int `json:"regime,omitempty"`
 }
 
@@ -561,12 +581,15 @@ func (r *Run) regime() {
 	if r.Inflection == nil || r.Verb != "read" {
 		return
 	}
+
 	i := *r.Inflection
-	blocks, ip1, ip2 := r.Cache.UsableBytes(r.Figures.Value(figure.CacheReserved)), i.IP1.CacheBytes,
+	blocks, ip1, ip2 := r.Cache.UsableBytes(r.Figures.Value(figure.CacheReserved)),
+		i.IP1.CacheBytes,
 		i.IP2.CacheBytes
 	if ip2 == 0 {
 		ip1, ip2 = i.IP1.DiskBytes, i.IP2.DiskBytes
 	}
+
 	switch {
 	case r.Cache.Effective <= 0:
 		i.Regime = 0
@@ -577,6 +600,7 @@ func (r *Run) regime() {
 	default:
 		i.Regime = 3
 	}
+
 	r.Inflection = &i
 }
 
@@ -606,12 +630,15 @@ func (r *Run) UnmarshalJSON(text []byte) error {
 		*plain
 		Cache *Cache `json:"cache_bytes"`
 	}{plain: (*plain)(r)}
+
 	if err := json.Unmarshal(text, &old); err != nil {
 		return err
 	}
+
 	if old.Cache != nil {
 		r.Cache = *old.Cache
 	}
+
 	r.Absent = r.Figures.Explain(r.Absent)
 
 	return nil

@@ -49,24 +49,27 @@ type Axis struct {
 // Point is one setting of all axes: one run or several repeats. sweep.json holds what no
 // run knows; all else is of the run that stands for the point, and is read from there.
 type Point struct {
-	Axes   map[string]string `json:"axes"`
-	Run    string            `json:"run"` // folder of the run that stands for the point, relative to the sweep: see RepresentativeRun
-	Runs   []string          `json:"runs"`
-	Status string            `json:"status"`
-	Error  string            `json:"error,omitempty"`
+	Axes map[string]string `json:"axes"`
+	// folder of the run that stands for the point, relative to the sweep: see RepresentativeRun
+	Run    string   `json:"run"`
+	Runs   []string `json:"runs"`
+	Status string   `json:"status"`
+	Error  string   `json:"error,omitempty"`
 	FailureInfo
 	Spread map[string]Range `json:"spread,omitempty"` // over repeats, by figure name
 
 	// Of Run. Versions before 0.2 stored them in sweep.json as well.
-	CacheBytes   int64   `json:"cache_bytes,omitempty"`       // effective
-	BlockBytes   int64   `json:"cache_block_bytes,omitempty"` // of it, that blocks have: Cache.UsableBytes
+	CacheBytes int64 `json:"cache_bytes,omitempty"` // effective
+	// of it, that blocks have: Cache.UsableBytes
+	BlockBytes   int64   `json:"cache_block_bytes,omitempty"`
 	CachePercent float64 `json:"cache_percent_of_db,omitempty"`
 	Regime       int     `json:"regime,omitempty"` // of BlockBytes
 	WarmupGets   uint64  `json:"warmup_gets,omitempty"`
 	Figures      Figures `json:"figures,omitzero"`
 
-	Of      *Run  `json:"-"` // Run, as ReadSweep found it; nil: Problem
-	Problem error `json:"-"` // why it could not be read, or does not have the figures that an older sweep.json shows
+	Of *Run `json:"-"` // Run, as ReadSweep found it; nil: Problem
+	// why it could not be read, or does not have the figures that an older sweep.json shows
+	Problem error `json:"-"`
 }
 
 // Show makes run what stands for the point. Of one that is not ok only the cache is shown,
@@ -98,16 +101,26 @@ func (p *Point) UnmarshalJSON(text []byte) error {
 		*plain
 		Phase int `json:"phase"`
 	}{plain: (*plain)(p)}
+
 	if err := json.Unmarshal(text, &old); err != nil {
 		return err
 	}
+
 	p.Regime = cmp.Or(p.Regime, old.Phase)
 	return nil
 }
 
 // index is the part of the point that sweep.json holds.
 func (p Point) index() Point {
-	return Point{Axes: p.Axes, Run: p.Run, Runs: p.Runs, Status: p.Status, Error: p.Error, FailureInfo: p.FailureInfo, Spread: p.Spread}
+	return Point{
+		Axes:        p.Axes,
+		Run:         p.Run,
+		Runs:        p.Runs,
+		Status:      p.Status,
+		Error:       p.Error,
+		FailureInfo: p.FailureInfo,
+		Spread:      p.Spread,
+	}
 }
 
 // Read reads the run that stands for the point from below the folder of its sweep.
@@ -118,6 +131,7 @@ func (p *Point) Read(dir string) {
 		}
 		return
 	}
+
 	// Figures are here in versions before 0.2, and 0.1.0 named the first of several repeats
 	// whichever they were of.
 	candidates := append([]string{p.Run}, p.Runs...)
@@ -125,14 +139,17 @@ func (p *Point) Read(dir string) {
 		if folder == "" || slices.Contains(candidates[:i], folder) {
 			continue
 		}
+
 		run, err := readBelow(dir, folder)
 		if err != nil {
 			p.Problem = err
 			continue
 		}
+
 		if p.Of == nil {
 			p.Of, p.Run = run, folder // for its settings, if none has the figures
 		}
+
 		if run.Figures.asFastAs(p.Figures) {
 			p.Of, p.Run, p.Problem = run, folder, nil
 			p.Figures.Explain(run.Figures.Absent())
@@ -140,6 +157,7 @@ func (p *Point) Read(dir string) {
 			return
 		}
 	}
+
 	if p.Problem == nil && p.Of != nil && p.Status == OK {
 		p.Problem = errors.New("none of its repeats has the figures that the sweep shows")
 	}
@@ -196,9 +214,10 @@ func (a *Answer) UnmarshalJSON(text []byte) error {
 
 // PredictedPoint is a point of a predicted curve.
 type PredictedPoint struct {
-	CacheBytes int64   `json:"cache_bytes"`
-	BlockBytes int64   `json:"cache_block_bytes,omitempty"` // of it, that memtables leave for blocks
-	Low        float64 `json:"low"`                         // of BlockReadsPerGet
+	CacheBytes int64 `json:"cache_bytes"`
+	// of it, that memtables leave for blocks
+	BlockBytes int64   `json:"cache_block_bytes,omitempty"`
+	Low        float64 `json:"low"` // of BlockReadsPerGet
 	High       float64 `json:"high"`
 
 	BlockReadsPerGet float64            `json:"-"`
@@ -258,20 +277,27 @@ func Answers(points []Point, limits ...float64) []Answer {
 	measured := slices.DeleteFunc(slices.Clone(points), func(p Point) bool {
 		return p.Status != OK || !p.Figures.Has(figure.BlockReadsPerGet) || p.CacheBytes <= 0
 	})
-	slices.SortStableFunc(measured, func(a, b Point) int { return cmp.Compare(a.CacheBytes, b.CacheBytes) })
+	slices.SortStableFunc(measured, func(a, b Point) int {
+		return cmp.Compare(a.CacheBytes, b.CacheBytes)
+	})
 	answers := make([]Answer, 0, len(limits))
 	for _, limit := range limits {
 		a := Answer{Question: fmt.Sprintf("%s < %g", figure.BlockReadsPerGet.Key, limit),
 			Limit: limit}
 		for _, p := range measured {
-			if reads := p.Figures.Value(figure.BlockReadsPerGet); p.Figures.OrZero(figure.BlockReadsPerGet) < limit {
+			if reads := p.Figures.Value(figure.BlockReadsPerGet); p.Figures.OrZero(
+				figure.BlockReadsPerGet,
+			) < limit {
 				a.CacheBytes, a.CachePercent, a.BlockReadsPerGet = p.CacheBytes, p.CachePercent,
 					reads
 				break
 			}
+
 			a.NotAtCacheBytes = p.CacheBytes
 		}
+
 		answers = append(answers, a)
 	}
+
 	return answers
 }

@@ -15,9 +15,9 @@ const (
 	WatchFile = "watch.json"
 )
 
-// Watch is watch.json: what a process of somebody else's read, seen from outside. Beside it lie run.json, series.jsonl and
-// latency.hlog with the same figures, as of a measured run. Figures that are one number each are in the Set, with the
-// reasons of those that could not be had.
+// Watch is watch.json: what a process of somebody else's read, seen from outside. Beside it lie
+// run.json, series.jsonl and latency.hlog with the same figures, as of a measured run. Figures that
+// are one number each are in the Set, with the reasons of those that could not be had.
 type Watch struct {
 	figure.Set
 
@@ -41,26 +41,34 @@ type Watch struct {
 	HitRate                map[string]float64 `json:"-"` // by type of block
 	ServiceNanos           *Latency           `json:"-"`
 
-	BlockReads        map[string]engine.Tally `json:"block_reads"`          // of Gets, by type
-	BlockReadsByLevel map[string]int64        `json:"block_reads_by_level"` // likewise: L0, L1, ..., unknown
-	UnexplainedReads  uint64                  `json:"unexplained_reads"`    // likewise: of blocks that the Get was not worked out to ask for
-	Reads             []WatchedReads          `json:"reads"`                // of tables, by what they are for
-	Keys              []WatchedKeys           `json:"keys"`                 // by kind, the most asked first
+	BlockReads map[string]engine.Tally `json:"block_reads"` // of Gets, by type
+	// likewise: L0, L1, ..., unknown
+	BlockReadsByLevel map[string]int64 `json:"block_reads_by_level"`
+	// likewise: of blocks that the Get was not worked out to ask for
+	UnexplainedReads uint64 `json:"unexplained_reads"`
+	// of tables, by what they are for
+	Reads []WatchedReads `json:"reads"`
+	// by kind, the most asked first
+	Keys []WatchedKeys `json:"keys"`
 
-	DistinctKeys uint64    `json:"distinct_keys"`
-	Tenths       []float64 `json:"tenths,omitempty"` // shares of the Gets that go to each tenth of the keys, the most asked first
+	DistinctKeys uint64 `json:"distinct_keys"`
+	// shares of the Gets that go to each tenth of the keys, the most asked first
+	Tenths []float64 `json:"tenths,omitempty"`
 
 	Cache     WatchedCache     `json:"cache"`
 	Simulated *WatchSimulated  `json:"simulated,omitempty"` // of the present cache
 	WhatIf    []WatchSimulated `json:"what_if,omitempty"`   // of other sizes
 
-	// Of a process that maps its database into memory; Gets are those of calls that can be seen, if any.
-	Faults     []WatchedFaults `json:"page_faults,omitzero"`    // of the database, the most frequent first
+	// Of a process that maps its database into memory; Gets are those of calls that can be seen, if
+	// any.
+	// of the database, the most frequent first
+	Faults     []WatchedFaults `json:"page_faults,omitzero"`
 	FaultNanos *Latency        `json:"page_fault_ns,omitempty"` // of the major ones
 	Elsewhere  *WatchElsewhere `json:"page_faults_elsewhere,omitempty"`
 	Device     *WatchedDevice  `json:"device,omitempty"`
 
-	Why      map[string]string `json:"absent,omitempty"` // fact that is not known -> why; in JSON also of figures
+	// fact that is not known -> why; in JSON also of figures
+	Why      map[string]string `json:"absent,omitempty"`
 	Warnings []engine.Warning  `json:"warnings"`
 }
 
@@ -129,8 +137,8 @@ type WatchedReads struct {
 	Bytes     float64 `json:"bytes_per_second"`
 }
 
-// WatchedFaults are page faults on pages of one kind of one table. A major one had to read the page, a minor one found it in the
-// page cache.
+// WatchedFaults are page faults on pages of one kind of one table. A major one had to read the
+// page, a minor one found it in the page cache.
 type WatchedFaults struct {
 	Table       string  `json:"table"`
 	Type        string  `json:"type"`              // of the pages
@@ -151,7 +159,8 @@ type WatchElsewhere struct {
 	Minor uint64 `json:"minor"`
 }
 
-// WatchedDevice is what was read of the block device that holds the database, for whatever files, while it was watched.
+// WatchedDevice is what was read of the block device that holds the database, for whatever files,
+// while it was watched.
 type WatchedDevice struct {
 	Reads       uint64  `json:"reads"` // of the process
 	ReadBytes   uint64  `json:"read_bytes"`
@@ -159,7 +168,8 @@ type WatchedDevice struct {
 	Bytes       float64 `json:"bytes_per_second"`
 	OthersRate  float64 `json:"other_reads_per_second"` // of other processes and of the kernel
 	OthersBytes float64 `json:"other_bytes_per_second"`
-	// BlockReadsPerGet are those block reads of Gets for which the kernel asked the device; the page cache had the others.
+	// BlockReadsPerGet are those block reads of Gets for which the kernel asked the device; the
+	// page cache had the others.
 	BlockReadsPerGet figure.Value `json:"-"`
 }
 
@@ -223,9 +233,10 @@ type WatchedCache struct {
 	Source string `json:"source"`
 }
 
-// WatchSimulated is what a simulated cache would have read for the second half of the Gets; the first half fills it. Low and High bound
-// it. Of the present cache, they are those of the least and the most that memtables can take of it; of another size, whether it
-// has a block that was not accessed before is not always known.
+// WatchSimulated is what a simulated cache would have read for the second half of the Gets; the
+// first half fills it. Low and High bound it. Of the present cache, they are those of the least and
+// the most that memtables can take of it; of another size, whether it has a block that was not
+// accessed before is not always known.
 type WatchSimulated struct {
 	CacheBytes int64 `json:"cache_bytes"`
 	Reserved   int64 `json:"reserved_bytes"` // of it, by memtables

@@ -38,10 +38,16 @@ func Serve(question string, in io.Reader, events, words io.Writer, engines []eng
 	s := service[engine.Engine, engine.Info, protocol.EngineSpec,
 		protocol.EngineQuestion]{items: engines, schema: schema.EngineSpec, run: bench.Run,
 		describe: func(d *protocol.Description, e engine.Engine) {
-			d.Engines = append(d.Engines, protocol.DescribedEngine{Info: e.Info(), Missing: missing(e)})
+			d.Engines = append(d.Engines, protocol.DescribedEngine{
+				Info:    e.Info(),
+				Missing: missing(e),
+			})
 		},
-		check: func(e engine.Engine, q protocol.EngineQuestion) []error { return e.Check(q.Options) },
+		check: func(e engine.Engine, q protocol.EngineQuestion) []error {
+			return e.Check(q.Options)
+		},
 	}
+
 	return s.serve(question, in, events, words)
 }
 
@@ -57,15 +63,28 @@ func Trees(trees ...tree.Tree) {
 func ServeTrees(question string, in io.Reader, events, words io.Writer, trees []tree.Tree) int {
 	s := service[tree.Tree, tree.Info, protocol.TreeSpec, protocol.TreeQuestion]{items: trees,
 		schema: schema.TreeSpec, run: replay.Run,
-		describe: func(d *protocol.Description, t tree.Tree) { d.Trees = append(d.Trees, t.Info()) },
+		describe: func(d *protocol.Description, t tree.Tree) {
+			d.Trees = append(d.Trees, t.Info())
+		},
 		check: func(t tree.Tree, q protocol.TreeQuestion) []error {
-			return t.Check(tree.Options{Dir: q.Dir, Profile: q.Profile, CacheNodes: q.CacheNodes, MemoryBytes: q.MemoryBytes,
-				Overrides: q.Overrides, Stores: q.Stores, Create: true})
+			return t.Check(tree.Options{
+				Dir:         q.Dir,
+				Profile:     q.Profile,
+				CacheNodes:  q.CacheNodes,
+				MemoryBytes: q.MemoryBytes,
+				Overrides:   q.Overrides,
+				Stores:      q.Stores,
+				Create:      true,
+			})
 		},
 	}
+
 	s.more = map[string]func(context.Context, io.Reader, io.Writer) error{
-		protocol.Harvest: func(ctx context.Context, in io.Reader, out io.Writer) error { return harvest(ctx, in, out, s.find) },
+		protocol.Harvest: func(ctx context.Context, in io.Reader, out io.Writer) error {
+			return harvest(ctx, in, out, s.find)
+		},
 	}
+
 	return s.serve(question, in, events, words)
 }
 
@@ -81,11 +100,19 @@ func Layouts(layouts ...layout.Layout) {
 func ServeLayouts(question string, in io.Reader, events, words io.Writer, all []layout.Layout) int {
 	s := service[layout.Layout, layout.Info, protocol.LayoutSpec,
 		protocol.LayoutQuestion]{items: all, schema: schema.LayoutSpec, run: lookup.Run,
-		describe: func(d *protocol.Description, l layout.Layout) { d.Layouts = append(d.Layouts, l.Info()) },
+		describe: func(d *protocol.Description, l layout.Layout) {
+			d.Layouts = append(d.Layouts, l.Info())
+		},
 		check: func(l layout.Layout, q protocol.LayoutQuestion) []error {
-			return l.Check(layout.Options{Profile: q.Profile, MemoryBytes: q.MemoryBytes, Overrides: q.Overrides, Create: true})
+			return l.Check(layout.Options{
+				Profile:     q.Profile,
+				MemoryBytes: q.MemoryBytes,
+				Overrides:   q.Overrides,
+				Create:      true,
+			})
 		},
 	}
+
 	return s.serve(question, in, events, words)
 }
 

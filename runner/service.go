@@ -40,7 +40,9 @@ type adapter[Info protocol.Info] interface{ Info() Info }
 // serve answers a question, or carries out the spec on in where none is asked, and
 // returns the exit code: 0 done, 1 failed or interrupted, 2 a spec that cannot be
 // run.
-func (s *service[Item, Info, Spec, Question]) serve(question string, in io.Reader, out, words io.Writer) int {
+func (s *service[Item, Info, Spec, Question]) serve(
+	question string, in io.Reader, out, words io.Writer,
+) int {
 	ctx, stop := interruptible()
 	defer stop()
 	answer, special := s.more[question]
@@ -57,36 +59,48 @@ func (s *service[Item, Info, Spec, Question]) serve(question string, in io.Reade
 	default:
 		err = fmt.Errorf("no question %q: a runner is started by statelab, not by hand", question)
 	}
+
 	if err != nil {
 		fmt.Fprintln(words, "runner:", err)
 		return 1
 	}
+
 	return 0
 }
 
-func (s *service[Item, Info, Spec, Question]) carryOut(ctx context.Context, in io.Reader, events, words io.Writer) int {
+func (s *service[Item, Info, Spec, Question]) carryOut(
+	ctx context.Context, in io.Reader, events, words io.Writer,
+) int {
 	tell := teller(events)
 	failed := func(code int, err error) int {
 		tell(result.Event{Failed: failure.From(err)})
 		fmt.Fprintln(words, "runner:", err)
 		return code
 	}
+
 	var spec Spec
 	if err := protocol.Decode(in, &spec); err != nil {
-		return failed(2, fmt.Errorf("read the spec: %w (a runner is started by statelab, not by hand)", err))
+		return failed(2,
+			fmt.Errorf("read the spec: %w (a runner is started by statelab, not by hand)", err))
 	}
+
 	head := spec.Head()
 	if head.Schema != s.schema {
-		return failed(2, engine.Fail(engine.CodeUnsupported, "the spec has schema %q, this runner reads %q: use runner and statelab of one version",
-			head.Schema, s.schema))
+		return failed(2,
+			engine.Fail(engine.CodeUnsupported, "the spec has schema %q, this runner reads %q: "+
+				"use runner and statelab of one version",
+				head.Schema, s.schema))
 	}
+
 	item, err := s.find(head.Subject)
 	if err != nil {
 		return failed(2, err)
 	}
+
 	if _, err := s.run(ctx, item, &spec, tell); err != nil {
 		return failed(1, err) // for the case that the run folder could not be written
 	}
+
 	return 0
 }
 
@@ -103,14 +117,17 @@ func (s *service[Item, Info, Spec, Question]) answerCheck(in io.Reader, out io.W
 	if err := protocol.Decode(in, &question); err != nil {
 		return fmt.Errorf("read the options to check: %w", err)
 	}
+
 	item, err := s.find(question.Subject())
 	if err != nil {
 		return err
 	}
+
 	mistakes := []string{}
 	for _, wrong := range s.check(item, question) {
 		mistakes = append(mistakes, wrong.Error())
 	}
+
 	return json.NewEncoder(out).Encode(mistakes)
 }
 
@@ -124,6 +141,7 @@ func (s *service[Item, Info, Spec, Question]) find(name string) (found Item, err
 		}
 		word, names = kind, append(names, own)
 	}
+
 	return found, fmt.Errorf("no %s %q here, only %s", word, name, strings.Join(names, ", "))
 }
 
@@ -139,6 +157,7 @@ func interruptible() (context.Context, func()) {
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(interrupts, syscall.SIGHUP)
 	}
+
 	go func() {
 		for {
 			select {
@@ -149,6 +168,7 @@ func interruptible() (context.Context, func()) {
 			}
 		}
 	}()
+
 	return ctx, func() {
 		signal.Stop(interrupts)
 		cancel(nil)

@@ -12,10 +12,12 @@ func TestSignalsInterrupt(t *testing.T) {
 		if signal.Ignored(s) {
 			continue // as under nohup: it stays ignored
 		}
+
 		ctx, stop := interruptible()
 		if err := syscall.Kill(os.Getpid(), s); err != nil {
 			t.Fatal(err)
 		}
+
 		<-ctx.Done()
 		stop()
 	}

@@ -26,22 +26,28 @@ func (keeper) Survey(context.Context, string) (tree.Survey, error) {
 	return tree.Survey{Stores: []string{"bank", "acc", "empty"}, First: 3, Last: 9}, nil
 }
 
-func (k keeper) Harvest(_ context.Context, _ string, from, to int64, yield func(int64, string, tree.Change) error) error {
+func (k keeper) Harvest(
+	_ context.Context, _ string, from, to int64, yield func(int64, string, tree.Change) error,
+) error {
 	for v := from; v <= to; v++ {
 		if v == 5 || v == 9 {
 			continue
 		}
+
 		at := v
 		if k.backwards && v == 7 {
 			at = 6
 		}
+
 		for _, store := range []string{"bank", "acc"} {
 			key := []byte{byte(v)}
-			if err := yield(at, store, tree.Change{Key: key, Value: []byte(store), Delete: v == 4}); err != nil {
+			if err := yield(at, store,
+				tree.Change{Key: key, Value: []byte(store), Delete: v == 4}); err != nil {
 				return err
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -58,45 +64,68 @@ func ask(t *testing.T, question string, in any, trees ...tree.Tree) (code int, o
 
 func TestHarvestKeepsEveryVersion(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "set.slcs")
-	code, out, words := ask(t, protocol.Harvest, protocol.HarvestOrder{Tree: "replaytest", Dir: "db", First: 1, Last: 20, Out: path}, keeper{})
+	code, out, words := ask(t, protocol.Harvest,
+		protocol.HarvestOrder{Tree: "replaytest", Dir: "db", First: 1, Last: 20, Out: path},
+		keeper{})
 	var h tree.Survey
-	if err := json.Unmarshal([]byte(out), &h); code != 0 || err != nil || h.First != 3 || h.Last != 9 {
+	if err := json.Unmarshal([]byte(out), &h); code != 0 || err != nil || h.First != 3 ||
+		h.Last != 9 {
 		t.Fatal(code, out, words, err)
 	}
+
 	set, err := changeset.Open(os.DirFS(filepath.Dir(path)), "set.slcs", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info := set.Info(); fmt.Sprint(info.Stores) != "[bank acc empty]" || info.Order != changeset.OrderSortedNet || info.First != 3 || info.Last != 9 {
+
+	if info := set.Info(); fmt.Sprint(info.Stores) != "[bank acc empty]" ||
+		info.Order != changeset.OrderSortedNet || info.First != 3 || info.Last != 9 {
 		t.Errorf("%+v", info)
 	}
+
 	var got []string
 	if err := changeset.Each(set, &changeset.Batch{}, func(b *changeset.Batch) error {
 		text := fmt.Sprint(b.Version, ":")
 		for _, c := range b.Changes {
 			text += fmt.Sprintf(" %d/%x=%s,%v", c.Store, c.Key, c.Value, c.Delete)
 		}
+
 		got = append(got, text)
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	want := "3 : 0/03=bank,false 1/03=acc,false; 4 : 0/04=,true 1/04=,true; 5 :; 6 : 0/06=bank,false 1/06=acc,false; " +
+
+	want := "3 : 0/03=bank,false 1/03=acc,false; 4 : 0/04=,true 1/04=,true; 5 :; 6 : " +
+		"0/06=bank,false 1/06=acc,false; " +
 		"7 : 0/07=bank,false 1/07=acc,false; 8 : 0/08=bank,false 1/08=acc,false; 9 :"
-	if text := strings.Join(got, "; "); strings.ReplaceAll(text, " ", "") != strings.ReplaceAll(want, " ", "") {
+	if text := strings.Join(got, "; "); strings.ReplaceAll(text, " ", "") != strings.ReplaceAll(
+		want,
+		" ",
+		"",
+	) {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}
 }
 
 func TestHarvestThatFailsLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
-	order := protocol.HarvestOrder{Tree: "replaytest", Dir: "db", Out: filepath.Join(dir, "set.slcs")}
-	if code, _, words := ask(t, protocol.Harvest, order, keeper{backwards: true}); code != 1 || !strings.Contains(words, "acc") && !strings.Contains(words, "6") {
+	order := protocol.HarvestOrder{
+		Tree: "replaytest",
+		Dir:  "db",
+		Out:  filepath.Join(dir, "set.slcs"),
+	}
+
+	if code, _, words := ask(t, protocol.Harvest, order, keeper{backwards: true}); code != 1 ||
+		!strings.Contains(words, "acc") && !strings.Contains(words, "6") {
 		t.Errorf("%d %s", code, words)
 	}
-	if code, _, words := ask(t, protocol.Harvest, order, replaytest.Tree{}); code != 1 || !strings.Contains(words, "cannot harvest") {
+
+	if code, _, words := ask(t, protocol.Harvest, order, replaytest.Tree{}); code != 1 ||
+		!strings.Contains(words, "cannot harvest") {
 		t.Errorf("%d %s", code, words)
 	}
+
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		t.Errorf("left: %v, %v", entries, err)
 	}
@@ -105,17 +134,25 @@ func TestHarvestThatFailsLeavesNothing(t *testing.T) {
 func TestTreesAnswerQuestions(t *testing.T) {
 	code, out, _ := ask(t, protocol.Describe, nil, replaytest.Tree{})
 	var d protocol.Description
-	if err := json.Unmarshal([]byte(out), &d); code != 0 || err != nil || len(d.Trees) != 1 || d.Trees[0].RootRule != "replaytest" {
+	if err := json.Unmarshal([]byte(out), &d); code != 0 || err != nil || len(d.Trees) != 1 ||
+		d.Trees[0].RootRule != "replaytest" {
 		t.Errorf("%d %s", code, out)
 	}
-	code, out, _ = ask(t, protocol.Check, protocol.TreeQuestion{Tree: "replaytest", Overrides: map[string]string{"Nonsense": "1"}}, replaytest.Tree{})
+
+	code, out, _ = ask(t, protocol.Check,
+		protocol.TreeQuestion{Tree: "replaytest", Overrides: map[string]string{"Nonsense": "1"}},
+		replaytest.Tree{})
 	if code != 0 || strings.TrimSpace(out) != `["unknown option \"Nonsense\""]` {
 		t.Errorf("%d %s", code, out)
 	}
-	if code, _, words := ask(t, "dance", nil, replaytest.Tree{}); code != 1 || !strings.Contains(words, `no question "dance"`) {
+
+	if code, _, words := ask(t, "dance", nil, replaytest.Tree{}); code != 1 ||
+		!strings.Contains(words, `no question "dance"`) {
 		t.Errorf("%d %s", code, words)
 	}
-	if code, _, words := ask(t, "", map[string]string{"schema": "other"}, replaytest.Tree{}); code != 2 || !strings.Contains(words, "statelab.replayspec/1") {
+
+	if code, _, words := ask(t, "", map[string]string{"schema": "other"},
+		replaytest.Tree{}); code != 2 || !strings.Contains(words, "statelab.replayspec/1") {
 		t.Errorf("%d %s", code, words)
 	}
 }

@@ -24,7 +24,8 @@ const ContractVersion = 1
 type Capability string
 
 const (
-	IsDurable   Capability = "durable"    // a commit followed by Sync survives a kill of the process
+	// a commit followed by Sync survives a kill of the process
+	IsDurable   Capability = "durable"
 	IsVolatile  Capability = "volatile"   // keeps nothing on disk
 	KeepsAll    Capability = "history"    // every committed version stays readable
 	CountsReads Capability = "db_gets"    // Counters.DBGets is known
@@ -34,13 +35,15 @@ const (
 
 // Info describes an adapter.
 type Info struct {
-	Name         string           `json:"name"`
-	Version      string           `json:"version"` // of the tree's code
-	Route        string           `json:"route"`
-	Licence      string           `json:"licence"`
-	RootRule     string           `json:"root_rule"`  // trees with equal rules must agree on roots: "iavl", "ethereum-mpt", ...
-	Durability   string           `json:"durability"` // what survives a kill and what a power cut after Commit
-	History      string           `json:"history"`    // which old versions are kept
+	Name    string `json:"name"`
+	Version string `json:"version"` // of the tree's code
+	Route   string `json:"route"`
+	Licence string `json:"licence"`
+	// trees with equal rules must agree on roots: "iavl", "ethereum-mpt", ...
+	RootRule string `json:"root_rule"`
+	// what survives a kill and what a power cut after Commit
+	Durability   string           `json:"durability"`
+	History      string           `json:"history"` // which old versions are kept
 	Capabilities []Capability     `json:"capabilities"`
 	Profiles     []engine.Profile `json:"profiles"` // the first is the default
 }
@@ -180,7 +183,10 @@ type Counters struct {
 type Harvester interface {
 	// Harvest calls yield with the net changes of versions from..to (inclusive),
 	// by version and store, keys ascending. The slices are the callee's.
-	Harvest(ctx context.Context, dir string, from, to int64, yield func(version int64, store string, change Change) error) error
+	Harvest(
+		ctx context.Context, dir string, from, to int64,
+		yield func(version int64, store string, change Change) error,
+	) error
 	// Stores and versions of the forest in dir, without changing it.
 	Survey(ctx context.Context, dir string) (Survey, error)
 }
@@ -199,7 +205,10 @@ type Survey struct {
 type RootKeeper interface {
 	// ChainRoots calls yield with the roots of the stores, by name, of the versions of
 	// from..to (inclusive) that the forest in dir has them of.
-	ChainRoots(ctx context.Context, dir string, from, to int64, yield func(version int64, stores map[string][]byte) error) error
+	ChainRoots(
+		ctx context.Context, dir string, from, to int64,
+		yield func(version int64, stores map[string][]byte) error,
+	) error
 }
 
 // Change is one write of a version.
@@ -210,5 +219,6 @@ type Change struct {
 
 // WrongVersion is the failure of a commit that returned another version than it had to.
 func WrongVersion(got, want int64) error {
-	return engine.Fail(engine.CodeWrongAnswer, "the commit returned version %d, not %d: the tree lost or repeated a version", got, want)
+	return engine.Fail(engine.CodeWrongAnswer, "the commit returned version %d, not %d: the tree "+
+		"lost or repeated a version", got, want)
 }

@@ -15,12 +15,16 @@ func TestLibraryIsUnchanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, name := range []string{"LICENSE", "uPlot.iife.min.js", "uPlot.min.css"} {
 		text, err := os.ReadFile(filepath.Join("uplot", name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if line := fmt.Sprintf("%x  %s\n", sha256.Sum256(text), name); !strings.Contains(string(note), line) {
+
+		if line := fmt.Sprintf("%x  %s\n", sha256.Sum256(text), name); !strings.Contains(string(
+			note,
+		), line) {
 			t.Errorf("uplot/README.md lacks the line %q", line)
 		}
 	}

@@ -1,7 +1,7 @@
 //go:build cgo
 
-// Statelab-run-native measures engines that come as shared libraries: those in lib beside it by their
-// names, and any other as native. statelab starts it.
+// Statelab-run-native measures engines that come as shared libraries: those in lib beside it by
+// their names, and any other as native. statelab starts it.
 package main
 
 import (
@@ -22,6 +22,7 @@ func main() {
 			runner.Main(append(found, cengine.Engine{})...)
 		}
 	}
+
 	fmt.Fprintln(os.Stderr, "runner:", err)
 	os.Exit(1)
 }

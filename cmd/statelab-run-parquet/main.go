@@ -31,8 +31,8 @@ func main() {
 }
 
 // maxMemory is several times what the longest list takes. The library that reads Parquet allocates
-// what lengths in a file ask for: beyond the limit this process ends, and statelab says that the file
-// is damaged.
+// what lengths in a file ask for: beyond the limit this process ends, and statelab says that the
+// file is damaged.
 const maxMemory = 8 << 30
 
 func limitMemory() error {
@@ -44,10 +44,12 @@ func convert(from string, to io.Writer) (err error) {
 	if err := limitMemory(); err != nil {
 		return fmt.Errorf("limit memory: %w", err)
 	}
+
 	tables, err := xatu.Open(os.DirFS(filepath.Dir(from)), filepath.Base(from))
 	if err != nil {
 		return err
 	}
+
 	defer func() { err = errors.Join(err, tables.Close()) }()
 	return accesses.Write(to, tables, tables.Info(), func(uint64) error { return nil })
 }

@@ -21,6 +21,7 @@ func main() {
 			runner.Layouts(layouts...)
 		}
 	}
+
 	fmt.Fprintln(os.Stderr, "runner:", err)
 	os.Exit(1)
 }

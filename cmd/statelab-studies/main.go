@@ -43,6 +43,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		args = []string{""}
 	}
+
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() { fmt.Fprint(stderr, usage) }
@@ -51,6 +52,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err := flags.Parse(args[1:]); err != nil {
 		return 2
 	}
+
 	var err error
 	switch {
 	case args[0] == "report" && flags.NArg() > 0:
@@ -61,10 +63,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		flags.Usage()
 		return 2
 	}
+
 	if err != nil {
 		fmt.Fprintln(stderr, "statelab-studies:", err)
 		return 1
 	}
+
 	return 0
 }
 
@@ -74,15 +78,21 @@ func report(stdout io.Writer, out string, folders []string) error {
 	if err != nil {
 		return err
 	}
+
 	if err := render.Terminal(stdout, study.Document()); err != nil {
 		return err
 	}
+
 	if out == "" {
 		out = filepath.Join(folders[0], result.ReportFile)
 	}
-	if err := output.Write(out, output.Reports, func(f *os.File) error { return render.Page(f, study.Document()) }); err != nil {
+
+	if err := output.Write(out, output.Reports, func(f *os.File) error {
+		return render.Page(f, study.Document())
+	}); err != nil {
 		return err
 	}
+
 	_, err = fmt.Fprintf(stdout, "\nreport: %s\n", out)
 	return err
 }
@@ -100,38 +110,50 @@ func validate(ctx context.Context, stdout io.Writer, logs, out string, gets uint
 	if err != nil {
 		return err
 	}
+
 	defer os.RemoveAll(dir)
 	folders, err := kvdblog.Import(os.DirFS(logs), dir)
 	if err != nil {
 		return fmt.Errorf("import %s: %w", logs, err)
 	}
+
 	var total validated
 	var table strings.Builder
-	fmt.Fprintln(&table, "| dataset | cache | published block reads per Get | predicted | error | largest error of a type's hit rate |")
+	fmt.Fprintln(&table, "| dataset | cache | published block reads per Get | predicted | error "+
+		"| largest error of a type's hit rate |")
 	fmt.Fprintln(&table, "|---|--:|--:|--:|--:|--:|")
 	for _, folder := range folders {
 		published, err := result.ReadSweep(folder)
 		if err != nil {
 			return err
 		}
+
 		if err := predictSweep(ctx, published, gets); err != nil {
 			return err
 		}
+
 		if err := result.WriteSweep(folder, published); err != nil {
 			return err
 		}
+
 		total.rows(&table, published)
 		if out != "" {
-			if err := picture(folder, filepath.Join(out, "predicted-"+strings.ToLower(filepath.Base(folder))+".svg")); err != nil {
+			if err := picture(folder,
+				filepath.Join(out,
+					"predicted-"+strings.ToLower(filepath.Base(folder))+".svg")); err != nil {
 				return err
 			}
 		}
 	}
-	fmt.Fprintf(&table, "\n%d points: mean error %.2f %%, worst %.2f %%\n", total.points, 100*total.sum/float64(total.points), 100*total.worst)
+
+	fmt.Fprintf(&table, "\n%d points: mean error %.2f %%, worst %.2f %%\n", total.points,
+		100*total.sum/float64(total.points), 100*total.worst)
 	if _, err := fmt.Fprint(stdout, table.String()); err != nil || out == "" {
 		return err
 	}
-	text := "# Published runs against the prediction\n\nMade by `statelab-studies validate`; do not edit.\n\n" + table.String()
+
+	text := "# Published runs against the prediction\n\nMade by `statelab-studies validate`; do " +
+		"not edit.\n\n" + table.String()
 	return os.WriteFile(filepath.Join(out, "prediction-validation.md"), []byte(text), 0o644)
 }
 
@@ -147,12 +169,14 @@ func (v *validated) rows(table io.Writer, published *result.Sweep) {
 		if !p.Figures.Has(figure.BlockReadsPerGet) {
 			continue
 		}
+
 		q := published.Predicted[i]
 		miss := q.BlockReadsPerGet/p.Figures.OrZero(figure.BlockReadsPerGet) - 1
 		hits := 0.0
 		for _, kind := range []string{"filter", "top_index", "index", "data"} {
 			hits = max(hits, math.Abs(q.HitRate[kind]-p.Figures.HitRate[kind]))
 		}
+
 		fmt.Fprintf(table, "| %s | %s | %.4f | %.4f | %+.2f %% | %.4f |\n", published.Name,
 			unit.Bytes(p.CacheBytes), p.Figures.OrZero(figure.BlockReadsPerGet),
 			q.BlockReadsPerGet, 100*miss, hits)
@@ -162,24 +186,35 @@ func (v *validated) rows(table io.Writer, published *result.Sweep) {
 
 // predictSweep fills the predicted points of an imported sweep.
 func predictSweep(ctx context.Context, s *result.Sweep, gets uint64) error {
-	in := predict.Input{Cores: studyCores, Seeds: []uint64{1, 2, 3}, Version: cachesim.PebbleV1, ReservedBytes: predict.OpenReserve, Gets: gets}
+	in := predict.Input{
+		Cores:         studyCores,
+		Seeds:         []uint64{1, 2, 3},
+		Version:       cachesim.PebbleV1,
+		ReservedBytes: predict.OpenReserve,
+		Gets:          gets,
+	}
+
 	in.Levels = lsm.WithCharge(s.Database.Levels, in.Version.BlockCharge())
 	keys := int64(0)
 	for _, l := range in.Levels {
 		keys += l.Keys
 	}
+
 	in.WarmupGets = uint64(studyWarmup * float64(keys))
 	for _, p := range s.Points {
 		in.CacheBytes = append(in.CacheBytes, p.CacheBytes)
 	}
+
 	points, err := predict.Run(ctx, in)
 	if err != nil {
 		return fmt.Errorf("predict %s: %w", s.Name, err)
 	}
+
 	s.Predicted = nil
 	for _, p := range points {
 		s.Predicted = append(s.Predicted, p.PredictedPoint)
 	}
+
 	return nil
 }
 
@@ -188,12 +223,15 @@ func picture(folder, path string) error {
 	if err != nil {
 		return err
 	}
+
 	file, err := os.Create(path)
 	if err != nil {
 		return err
 	}
+
 	if err := in.Picture(file); err != nil {
 		return err
 	}
+
 	return file.Close()
 }

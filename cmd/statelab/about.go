@@ -14,74 +14,102 @@ import (
 func (a *app) doctorVerb() *cobra.Command {
 	var dir string
 	var asJSON bool
-	cmd := &cobra.Command{Use: "doctor", Short: "Find what distorts measurements on this machine, and how to fix it",
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Find what distorts measurements on this machine, and how to fix it",
 		Long: `Doctor looks at processors, memory, the page cache and the disk under a folder for
 what makes times vary. statelab disk measures the disk's own limit, and statelab
 advise says whether that limits your node.
 
-  statelab doctor --db /var/lib/geth`, Args: noArguments,
+  statelab doctor --db /var/lib/geth`,
+		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			m := new(mistakes)
 			if !m.Readable("db", dir) {
 				return m.Err()
 			}
+
 			findings := append(host.Doctor(a.ctx, dir), watch.Possible())
 			if asJSON {
 				return a.printJSON(findings)
 			}
+
 			where := dir
 			if dir == "." {
 				where = "the current directory"
 			}
+
 			return a.show(host.Document(where, findings))
-		}}
+		},
+	}
+
 	cmd.Flags().StringVar(&dir, "db", ".", "folder of the databases to measure")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
 func (a *app) volumeVerb() *cobra.Command {
-	cmd := &cobra.Command{Use: "volume", Short: "Make a filesystem on its own loop device: exact device reads (root)",
+	cmd := &cobra.Command{
+		Use:   "volume",
+		Short: "Make a filesystem on its own loop device: exact device reads (root)",
 		Long: `A volume is a file that holds a filesystem. It is mounted through a loop device of
 its own, so the kernel's counters of that device count the database alone.
 
   statelab volume create V --size 4GiB     (mounts V.mount)
   statelab load --db V.mount/D --keys 5M
-  statelab volume remove V`}
+  statelab volume remove V`,
+	}
+
 	var size string
-	create := &cobra.Command{Use: "create IMAGE --size SIZE", Short: "Create and mount a volume", RunE: func(_ *cobra.Command, args []string) error {
-		m := new(mistakes)
-		bytes, err := unit.ParseSize("volume size", size, "4GiB, 500MB")
-		if err != nil {
-			m.Add("--size: %v", err)
-		}
-		if len(args) != 1 {
-			m.Add("name one image file (example: statelab volume create V --size 4GiB)")
-		} else {
-			m.NewFile("", args[0], nil)
-		}
-		if err := m.Err(); err != nil {
-			return err
-		}
-		mount, err := host.VolumeCreate(a.ctx, absolute(args[0]), bytes)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintln(a.stdout, mount)
-		return nil
-	}}
+	create := &cobra.Command{
+		Use:   "create IMAGE --size SIZE",
+		Short: "Create and mount a volume",
+		RunE: func(_ *cobra.Command, args []string) error {
+			m := new(mistakes)
+			bytes, err := unit.ParseSize("volume size", size, "4GiB, 500MB")
+			if err != nil {
+				m.Add("--size: %v", err)
+			}
+
+			if len(args) != 1 {
+				m.Add("name one image file (example: statelab volume create V --size 4GiB)")
+			} else {
+				m.NewFile("", args[0], nil)
+			}
+
+			if err := m.Err(); err != nil {
+				return err
+			}
+
+			mount, err := host.VolumeCreate(a.ctx, absolute(args[0]), bytes)
+			if err != nil {
+				return err
+			}
+
+			fmt.Fprintln(a.stdout, mount)
+			return nil
+		},
+	}
+
 	create.Flags().StringVar(&size, "size", "", "size of the volume (example: 4GiB)")
-	remove := &cobra.Command{Use: "remove IMAGE", Short: "Unmount a volume and delete it with all databases inside",
+	remove := &cobra.Command{
+		Use:   "remove IMAGE",
+		Short: "Unmount a volume and delete it with all databases inside",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usage("name one image file (example: statelab volume remove V)")
 			}
-			for _, path := range []string{args[0], args[0] + ".mount"} { // what a crash has left of a volume is removed, too
+
+			// what a crash has left of a volume is removed, too
+			for _, path := range []string{args[0], args[0] + ".mount"} {
 				if _, err := os.Stat(path); err == nil {
 					return host.VolumeRemove(absolute(args[0]))
 				}
 			}
+
 			return fmt.Errorf("%s: there is no such volume", args[0])
-		}}
+		},
+	}
+
 	return a.group(cmd, create, remove)
 }

@@ -48,7 +48,9 @@ perhaps genesis.json, the whole state before the first block. Or it has Parquet 
 of the Xatu data set, at any depth: canonical_execution_storage_reads, _balance_reads,
 _nonce_reads, and the _diffs of each.`,
 	}
-	return a.group(cmd, a.accessesInfo(), a.accessesImport(), a.accessesGenerate(), a.accessesVerify(), a.accessesBuild())
+
+	return a.group(cmd, a.accessesInfo(), a.accessesImport(), a.accessesGenerate(),
+		a.accessesVerify(), a.accessesBuild())
 }
 
 // accessList checks --accesses.
@@ -82,18 +84,22 @@ func (a *app) accessesInfo() *cobra.Command {
 		if log.form().Blocks() {
 			return a.blockTrace(m, log, args, "", asJSON)
 		}
+
 		if log.given(args) {
 			source := log.open(m, args)
 			if err := m.Err(); err != nil {
 				return err
 			}
+
 			defer source.Close() // it is only read
 			return a.describeLog(source, args[0], asJSON)
 		}
+
 		list := m.oneList(args, "info")
 		if err := m.Err(); err != nil {
 			return err
 		}
+
 		defer list.Close() // it is only read
 		return a.describeAccesses(list, args[0], asJSON)
 	})
@@ -101,7 +107,9 @@ func (a *app) accessesInfo() *cobra.Command {
 
 // describeAccesses counts a list and prints what it comes to.
 func (a *app) describeAccesses(list accesses.Source, name string, asJSON bool) error {
-	facts, err := accesses.FactsOf(name, list, func(*accesses.Block) error { return context.Cause(a.ctx) })
+	facts, err := accesses.FactsOf(name, list, func(*accesses.Block) error {
+		return context.Cause(a.ctx)
+	})
 	if err != nil {
 		return err
 	}
@@ -109,7 +117,9 @@ func (a *app) describeAccesses(list accesses.Source, name string, asJSON bool) e
 }
 
 // writeAccesses writes a list of statelab's own and describes it.
-func (a *app) writeAccesses(from accesses.Source, info accesses.Info, out, typed, phase string, blocks uint64) error {
+func (a *app) writeAccesses(
+	from accesses.Source, info accesses.Info, out, typed, phase string, blocks uint64,
+) error {
 	p := a.progress()
 	err := output.Write(out, nil, func(f *os.File) error {
 		return accesses.Write(f, from, info, func(n uint64) error {
@@ -117,47 +127,62 @@ func (a *app) writeAccesses(from accesses.Source, info accesses.Info, out, typed
 			return context.Cause(a.ctx)
 		})
 	})
+
 	if p.Done(); err != nil {
 		return err
 	}
+
 	list, err := accesses.OpenFile(out)
 	if err != nil {
 		return err
 	}
+
 	defer list.Close() // it is only read
 	return a.describeAccesses(list, typed, false)
 }
 
 // parquet is the program that reads tables of Xatu.
-var parquet = runners.Plug("parquet", "statelab-run-parquet", "go build -o bin/ ./cmd/statelab-run-parquet, in statelab's source")
+var parquet = runners.Plug("parquet", "statelab-run-parquet", "go build -o bin/ "+
+	"./cmd/statelab-run-parquet, in statelab's source")
 
 func (a *app) accessesImport() *cobra.Command {
 	var out, provenance string
 	log := new(logFlags)
-	cmd := &cobra.Command{Use: "import DIR --out FILE", Short: "Convert access lists, traces, state diffs, tables of Xatu or a store's log to statelab's form"}
+	cmd := &cobra.Command{
+		Use: "import DIR --out FILE",
+		Short: "Convert access lists, traces, state diffs, tables of Xatu or a store's log to " +
+			"statelab's form",
+	}
+
 	log.declare(cmd.Flags())
 	cmd.Flags().StringVar(&out, "out", "", "new file to write, such as list.slal")
-	cmd.Flags().StringVar(&provenance, "provenance", "", "origin of the list, kept in the file (default: its name)")
+	cmd.Flags().StringVar(&provenance, "provenance", "",
+		"origin of the list, kept in the file (default: its name)")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		to := m.NewOut(out, "list.slal")
 		if len(args) != 1 {
 			m.Add("name one folder or file (example: statelab accesses import DIR --out list.slal)")
 			return m.Err()
 		}
+
 		if log.form().Blocks() {
 			return a.blockTrace(m, log, args, to, false)
 		}
+
 		if provenance == "" {
 			provenance = "imported from " + filepath.Base(args[0])
 		}
+
 		if log.given(args) {
 			source := log.open(m, args)
 			if err := m.Err(); err != nil {
 				return err
 			}
+
 			defer source.Close() // it is only read
 			return a.writeLog(source, to, out, provenance)
 		}
+
 		var from accesses.Source
 		if path := absolute(args[0]); m.Readable("", args[0]) {
 			var err error
@@ -165,9 +190,11 @@ func (a *app) accessesImport() *cobra.Command {
 				m.Unread("", "", "%v", err)
 			}
 		}
+
 		if err := m.Err(); err != nil {
 			return err
 		}
+
 		defer from.Close() // it is only read
 		info := from.Info()
 		info.Provenance = provenance
@@ -183,22 +210,32 @@ func (a *app) accessesGenerate() *cobra.Command {
 		Use:   "generate --blocks N --accounts N --out FILE",
 		Short: "Generate accesses with the skew and working set published for Ethereum's blocks",
 	}
+
 	flag := cmd.Flags()
 	flag.StringVar(&out, "out", "", "new file to write, such as list.slal")
 	setting.Var(flag, &blocks, setting.Count(1, "100"), "blocks", "100", "number of blocks")
-	setting.Var(flag, &accounts, setting.Count(1, "1M"), "accounts", "1M", "accounts that the traffic chooses from")
+	setting.Var(flag, &accounts, setting.Count(1, "1M"), "accounts", "1M",
+		"accounts that the traffic chooses from")
 	setting.Var(flag, &contracts, setting.Share, "contracts", "10%", "share of them that have code")
 	setting.Var(flag, &seed, setting.Seed, "seed", "1", "seed of all random choices")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		m.NoArguments(args)
 		to := m.NewOut(out, "list.slal")
-		profile := accesses.Profile{Blocks: blocks.Value(), Accounts: accounts.Value(), Seed: seed.Value(), ContractShare: contracts.Value()}
+		profile := accesses.Profile{
+			Blocks:        blocks.Value(),
+			Accounts:      accounts.Value(),
+			Seed:          seed.Value(),
+			ContractShare: contracts.Value(),
+		}
+
 		if err := profile.Check(); err != nil && m.Err() == nil {
 			m.Add("%v (example: --blocks 100 --accounts 1M --contracts 10%%)", err)
 		}
+
 		if err := m.Err(); err != nil {
 			return err
 		}
+
 		from := accesses.Generate(profile)
 		return a.writeAccesses(from, from.Info(), to, out, "generate", profile.Blocks)
 	})
@@ -206,20 +243,24 @@ func (a *app) accessesGenerate() *cobra.Command {
 
 func (a *app) accessesVerify() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "verify LIST",
-		Short: "Check that a list is complete and in order, and its state roots if it holds the whole state",
+		Use: "verify LIST",
+		Short: "Check that a list is complete and in order, and its state roots if it holds the " +
+			"whole state",
 	}
+
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		list := m.oneList(args, "verify")
 		if err := m.Err(); err != nil {
 			return err
 		}
+
 		defer list.Close() // it is only read
 		tell := func(uint64) error { return context.Cause(a.ctx) }
 		blocks, roots, err := accesses.Verify(list, mpt.NewReference(), tell)
 		if err != nil {
 			return err
 		}
+
 		fmt.Fprintf(a.stdout, "%s: %s\n", args[0], accesses.Verdict(list.Info(), blocks, roots))
 		return nil
 	})
@@ -233,9 +274,12 @@ type logFlags struct {
 
 func (l *logFlags) declare(flags *pflag.FlagSet) {
 	setting.Var(flags, &l.from, setting.Choice(logs.Forms()...), "from", logs.Lists,
-		"form of the input: access lists, which tell themselves apart, or geth-log (tinoryj/EthAnalysis), rocksdb-trace (DB::StartTrace), "+
-			"rocksdb-block-trace (StartBlockCacheTrace) or rocksdb-io-trace (StartIOTrace), from a file or -")
-	setting.Var(flags, &l.family, setting.Count(0, "0"), "family", "0", "with --from rocksdb-trace: number of the column family")
+		"form of the input: access lists, which tell themselves apart, or geth-log "+
+			"(tinoryj/EthAnalysis), rocksdb-trace (DB::StartTrace), "+
+			"rocksdb-block-trace (StartBlockCacheTrace) or rocksdb-io-trace (StartIOTrace), from "+
+			"a file or -")
+	setting.Var(flags, &l.family, setting.Count(0, "0"), "family", "0",
+		"with --from rocksdb-trace: number of the column family")
 }
 
 func (l *logFlags) form() logs.Form {
@@ -253,33 +297,43 @@ func (l *logFlags) open(m *mistakes, args []string) (log kvlog.Source) {
 		m.Add("name one log (example: statelab accesses import --from geth-log LOG --out log.slkt)")
 		return nil
 	}
+
 	if l.form().Blocks() {
-		m.Add("--from %s: it has neither values nor all keys: accesses import makes a trace for statelab simulate of it", l.from.Value())
+		m.Add("--from %s: it has neither values nor all keys: accesses import makes a trace for "+
+			"statelab simulate of it", l.from.Value())
 		return nil
 	}
+
 	if args[0] != curve.Pipe && !m.Readable("", args[0]) {
 		return nil
 	}
+
 	log, err := l.form().Open(args[0])
 	if err != nil {
 		m.Unread("", "", "%v", err)
 	}
+
 	return log
 }
 
-// blockTrace reads what Gets asked of RocksDB's block cache, and writes it as a trace for simulate, unless to is "".
+// blockTrace reads what Gets asked of RocksDB's block cache, and writes it as a trace for simulate,
+// unless to is "".
 func (a *app) blockTrace(m *mistakes, l *logFlags, args []string, to string, asJSON bool) error {
 	if len(args) != 1 || args[0] != curve.Pipe {
-		m.One(args, "trace (example: statelab accesses import --from "+l.from.Value()+" FILE --out T)")
+		m.One(args, "trace (example: statelab accesses import --from "+l.from.Value()+
+			" FILE --out T)")
 	}
+
 	if err := m.Err(); err != nil {
 		return err
 	}
+
 	told, done := a.following("read")
 	blocks, err := logs.ReadBlocks(args[0], told)
 	if done(); err != nil {
 		return err
 	}
+
 	record := func(w io.Writer) (trace.Made, error) { return curve.Blocks(w, blocks, args[0]) }
 	var made *curve.Written
 	if to != "" {
@@ -287,14 +341,18 @@ func (a *app) blockTrace(m *mistakes, l *logFlags, args []string, to string, asJ
 	} else {
 		made, err = curve.Counted(args[0], record)
 	}
+
 	if err != nil {
 		return err
 	}
+
 	a.progress().Warn(made.Warnings...)
 	if err := a.print(asJSON, made); err != nil || asJSON {
 		return err
 	}
-	_, err = fmt.Fprintf(a.stdout, "RocksDB %s had %s misses of its own cache.\n", blocks.Version, unit.Count(blocks.Misses))
+
+	_, err = fmt.Fprintf(a.stdout, "RocksDB %s had %s misses of its own cache.\n", blocks.Version,
+		unit.Count(blocks.Misses))
 	return err
 }
 
@@ -310,10 +368,12 @@ func (a *app) following(phase string) (told func(ops uint64) error, done func())
 func (a *app) describeLog(log kvlog.Source, name string, asJSON bool) error {
 	told, done := a.following("read")
 	client := clients.Named(log.Info().Client)
-	facts, err := kvlog.Count(name, log, func(key []byte) string { return dbformat.Section(client, key) }, told)
+	facts, err := kvlog.Count(name, log,
+		func(key []byte) string { return dbformat.Section(client, key) }, told)
 	if done(); err != nil {
 		return err
 	}
+
 	a.progress().Warn(logs.LeftOut(log)...)
 	return a.print(asJSON, facts)
 }
@@ -327,11 +387,13 @@ func (a *app) writeLog(log kvlog.Source, to, typed, provenance string) error {
 	if done(); err != nil {
 		return err
 	}
+
 	a.progress().Warn(logs.LeftOut(log)...)
 	written, err := kvlog.Open(to)
 	if err != nil {
 		return err
 	}
+
 	defer written.Close() // it is only read
 	return a.describeLog(written, typed, false)
 }
@@ -350,10 +412,12 @@ not write is not in it.
   statelab accesses build log.slkt --db D
   statelab sweep --db D --use-existing --accesses log.slkt --out R`,
 	}
+
 	flags := cmd.Flags()
 	log.declare(flags)
 	flags.StringVar(&db, "db", "", "new folder of the database")
-	flags.StringVar(&name, "engine", embedded()[0].Info().Name, "engine that makes it, of those that this program links")
+	flags.StringVar(&name, "engine", embedded()[0].Info().Name,
+		"engine that makes it, of those that this program links")
 	flags.StringVar(&profile, "profile", "", "engine profile (default: the engine's first)")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		e := linked(name)
@@ -362,18 +426,23 @@ not write is not in it.
 		} else if err != nil {
 			m.Add("--db: %v", err)
 		}
+
 		if e == nil {
-			m.Add("--engine %q: not an engine that this program links (example: --engine %s)", name, embedded()[0].Info().Name)
+			m.Add("--engine %q: not an engine that this program links (example: --engine %s)",
+				name, embedded()[0].Info().Name)
 			return m.Err()
 		}
+
 		options := engine.Options{Dir: absolute(db), Profile: profile, Create: true}
 		for _, err := range e.Check(options) {
 			m.Add("%v", err)
 		}
+
 		source := log.open(m, args)
 		if err := m.Err(); err != nil {
 			return err
 		}
+
 		defer source.Close() // it is only read
 		told, done := a.following("build")
 		var made kvlog.Applied
@@ -383,13 +452,17 @@ not write is not in it.
 			if err != nil {
 				return err
 			}
+
 			made, err = kvlog.Apply(a.ctx, source, opened, told)
 			return errors.Join(err, opened.Close())
 		})
+
 		if done(); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(a.stdout, "%s: %s puts of %s and %s deletes, in %s batches\n", db, unit.Count(made.Puts), unit.Bytes(int64(made.Bytes)),
+
+		_, err = fmt.Fprintf(a.stdout, "%s: %s puts of %s and %s deletes, in %s batches\n", db,
+			unit.Count(made.Puts), unit.Bytes(int64(made.Bytes)),
 			unit.Count(made.Deletes), unit.Count(made.Batches))
 		return err
 	})

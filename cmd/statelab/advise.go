@@ -67,38 +67,59 @@ memtables are those of its profile, and only --cache names a cache to compare wi
 While a node writes, its memtables are charged to the block cache. Advise assumes
 that it writes, unless --write-rate 0 says that it is idle, as in a sweep.`,
 	}
+
 	flag := cmd.Flags()
 	setting.Var(flag, &f.profile, setting.Text, "profile", "geth-1.17-v1",
-		"with a level table: engine options of the node that it comes from; statelab engines lists them")
+		"with a level table: engine options of the node that it comes from; statelab engines "+
+			"lists them")
 	setting.Var(flag, &f.memory, setting.Memory, "memory", "",
-		"memory for the database, such as 8GiB: cache, memtables, open tables, page cache; for geth also its other caches")
+		"memory for the database, such as 8GiB: cache, memtables, open tables, page cache; for "+
+			"geth also its other caches")
 	setting.Var(flag, &f.table, setting.Text, "table", "",
-		"kind of keys (statelab inspect lists them) or column family of RocksDB that Gets look up, or a mix: a=70,b=30 (default: all; of RocksDB the largest)")
+		"kind of keys (statelab inspect lists them) or column family of RocksDB that Gets look "+
+			"up, or a mix: a=70,b=30 (default: all; of RocksDB the largest)")
 	setting.Var(flag, &f.cache, setting.Cache, "cache", "",
-		"present cache of the node, to compare with; not a limit, which is --memory (default: from its OPTIONS file)")
-	setting.Var(flag, &f.gets, setting.Rate.Optional(), "gets-per-second", "", "lookups that the node makes per second")
+		"present cache of the node, to compare with; not a limit, which is --memory (default: "+
+			"from its OPTIONS file)")
+	setting.Var(flag, &f.gets, setting.Rate.Optional(), "gets-per-second", "",
+		"lookups that the node makes per second")
 	flag.StringSliceVar(&f.nodeMetrics, "node-metrics", nil,
-		"instead of --gets-per-second: geth's Prometheus metrics, as an address that is read twice, or as two saved files FIRST,SECOND")
-	setting.Var(flag, &f.nodeSeconds, setting.Number, "node-seconds", "30", "with --node-metrics: seconds between the two readings")
-	setting.Var(flag, &f.latency, setting.Duration("1ms").Optional(), "latency-goal", "", "longest acceptable device time of a Get, such as 1ms")
-	setting.Var(flag, &f.writeRate, setting.Rate.Optional(), "write-rate", "", "write rate of the node in keys per second; 0: idle (default: write-saturated)")
-	setting.Var(flag, &f.missing, setting.Share, "missing", "0%", "share of negative lookups: Gets of missing keys")
+		"instead of --gets-per-second: geth's Prometheus metrics, as an address that is read "+
+			"twice, or as two saved files FIRST,SECOND")
+	setting.Var(flag, &f.nodeSeconds, setting.Number, "node-seconds", "30",
+		"with --node-metrics: seconds between the two readings")
+	setting.Var(flag, &f.latency, setting.Duration("1ms").Optional(), "latency-goal", "",
+		"longest acceptable device time of a Get, such as 1ms")
+	setting.Var(flag, &f.writeRate, setting.Rate.Optional(), "write-rate", "",
+		"write rate of the node in keys per second; 0: idle (default: write-saturated)")
+	setting.Var(flag, &f.missing, setting.Share, "missing", "0%",
+		"share of negative lookups: Gets of missing keys")
 	setting.Var(flag, &f.accesses, setting.Text, "accesses", "",
-		"access list (statelab accesses): recommend a cache for the Gets of its blocks instead of random ones")
-	setting.Var(flag, &f.trace, setting.Text, "trace", "", "trace (statelab watch --trace-out): recommend a cache for its Gets instead of random ones")
+		"access list (statelab accesses): recommend a cache for the Gets of its blocks instead "+
+			"of random ones")
+	setting.Var(flag, &f.trace, setting.Text, "trace", "", "trace (statelab watch --trace-out): "+
+		"recommend a cache for its Gets instead of random ones")
 	setting.Var(flag, &f.scheme, setting.Choice(accesses.KeySchemes()...), "scheme", "flat",
-		"with --accesses: keys that the client uses: flat (geth's snapshot), path or hash (its tries)")
-	coresFlag(flag, &f.cores, "processors of the node's machine; Pebble's cache has shards for each")
-	setting.Var(flag, &f.probeSeconds, setting.Seconds(0, maxProbeSeconds, "1"), "probe-seconds", "1",
+		"with --accesses: keys that the client uses: flat (geth's snapshot), path or hash (its "+
+			"tries)")
+	coresFlag(flag, &f.cores,
+		"processors of the node's machine; Pebble's cache has shards for each")
+	setting.Var(flag, &f.probeSeconds, setting.Seconds(0, maxProbeSeconds, "1"), "probe-seconds",
+		"1",
 		"duration of the disk probe for each number of reads in flight; 0: no probe")
-	flag.BoolVar(&f.verify, "verify", false, "measure the present and the recommended cache, and compare with the prediction")
-	setting.Var(flag, &f.verifyGets, setting.Count(1, "500k"), "gets", "200k", "with --verify: number of measured Gets")
+	flag.BoolVar(&f.verify, "verify", false, "measure the present and the recommended cache, and "+
+		"compare with the prediction")
+	setting.Var(flag, &f.verifyGets, setting.Count(1, "500k"), "gets", "200k",
+		"with --verify: number of measured Gets")
 	setting.Var(flag, &f.sampleKeys, setting.Count(1, "200k"), "sample-keys", "200k",
 		"with --verify: number of keys to sample from a database that statelab did not load")
 	setting.Var(flag, &f.seed, setting.Seed, "seed", "1", "seed of all random choices")
-	flag.StringVar(&f.out, "out", "", "new folder for the advice: its page (report.html), JSON, a picture, and the runs of --verify")
-	flag.BoolVar(&f.ignoreLock, "ignore-lock", false, "read even if another process has the database open")
-	flag.Bool("use-existing", true, "read a database that statelab did not load; always on, since nothing is written")
+	flag.StringVar(&f.out, "out", "", "new folder for the advice: its page (report.html), JSON, "+
+		"a picture, and the runs of --verify")
+	flag.BoolVar(&f.ignoreLock, "ignore-lock", false,
+		"read even if another process has the database open")
+	flag.Bool("use-existing", true, "read a database that statelab did not load; always on, "+
+		"since nothing is written")
 	flag.Lookup("use-existing").Hidden = true // accepted, since other verbs need it
 	flag.BoolVar(&f.json, "json", false, "print JSON")
 	return a.checked(cmd, func(m *mistakes, args []string) error { return a.advise(f, m, args) })
@@ -109,12 +130,15 @@ func (a *app) advise(f *adviseFlags, m *mistakes, args []string) (err error) {
 	if err != nil {
 		return err
 	}
+
 	if e, _ := subject.EngineOf(r.Gets.Spec.Engine); e.ReadsOptions {
 		return a.adviseRocksDB(r, f)
 	}
+
 	if err := a.makeOut(f.out, output.MakeFolder); err != nil {
 		return err
 	}
+
 	p := a.progress()
 	defer p.Done()
 	r.Say, r.Tell = p.Printf, func(e result.Event) { p.Report("", e) }
@@ -122,38 +146,53 @@ func (a *app) advise(f *adviseFlags, m *mistakes, args []string) (err error) {
 		r.By, r.Command, r.Runs = a, a.command(), outFolder(f.out, "advise")
 		r.Step = steps(p, "measuring: ")
 	}
+
 	run, err := a.looked(r, f)
 	if err != nil {
 		return err
 	}
+
 	node, err := watch.Node(a.ctx, f.nodeMetrics, f.nodeSeconds.Value(), r.Tell)
 	if err != nil {
 		return a.orInterrupted(err)
 	}
+
 	advice, err := r.Advise(a.ctx, run, node)
 	if err != nil {
 		return a.orInterrupted(err)
 	}
+
 	return a.deliver(f, advice, p)
 }
 
 // adviseRocksDB recommends a block cache.
 func (a *app) adviseRocksDB(r evidence.Request, f *adviseFlags) error {
-	for flag, given := range map[string]bool{"verify": f.verify, "trace": f.trace.IsSet(),
-		"accesses": f.accesses.IsSet(), "out": f.out != "", "node-metrics": len(f.nodeMetrics) > 0,
-		"gets-per-second": f.gets.IsSet(), "latency-goal": f.latency.IsSet(), "write-rate": f.writeRate.IsSet()} {
+	for flag, given := range map[string]bool{
+		"verify":          f.verify,
+		"trace":           f.trace.IsSet(),
+		"accesses":        f.accesses.IsSet(),
+		"out":             f.out != "",
+		"node-metrics":    len(f.nodeMetrics) > 0,
+		"gets-per-second": f.gets.IsSet(),
+		"latency-goal":    f.latency.IsSet(),
+		"write-rate":      f.writeRate.IsSet(),
+	} {
 		if given {
 			return usage("--%s: not for databases of RocksDB", flag)
 		}
 	}
+
 	run, err := a.inspectDatabase(r.Dir, "", f.ignoreLock, engine.Part{})
 	if err != nil {
 		return err
 	}
-	out, err := inspect.AdviseRocksDB(a.ctx, r.Dir, run, f.table.Value(), r.Limits.MemoryBytes, r.CacheBytes, r.CacheShare, r.Missing, r.Seed, a.progress().Printf)
+
+	out, err := inspect.AdviseRocksDB(a.ctx, r.Dir, run, f.table.Value(), r.Limits.MemoryBytes,
+		r.CacheBytes, r.CacheShare, r.Missing, r.Seed, a.progress().Printf)
 	if err != nil {
 		return err
 	}
+
 	a.progress().Warn(inspect.OfAllTables(run.Warnings)...)
 	return a.print(f.json, out)
 }
@@ -175,32 +214,44 @@ func (a *app) orInterrupted(err error) error {
 }
 
 // adviceAsked reads the flags, all mistakes at once.
-func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r evidence.Request, err error) {
+func (a *app) adviceAsked(
+	f *adviseFlags, m *mistakes, args []string,
+) (r evidence.Request, err error) {
 	if len(args) != 1 {
 		m.Add("name one database (example: statelab advise CHAINDATA)")
 	}
+
 	r.Missing, r.Seed, r.Out = f.missing.Value(), f.seed.Value(), f.out
 	if f.verify && runtime.GOOS != "linux" {
 		m.Add("--verify: %v", errNeedsLinux("it", runtime.GOOS))
 	}
-	r.Limits.MemoryBytes, r.CacheBytes, r.CacheShare = f.memory.Value(), f.cache.Value().Bytes, f.cache.Value().Share
+
+	r.Limits.MemoryBytes, r.CacheBytes, r.CacheShare = f.memory.Value(), f.cache.Value().Bytes,
+		f.cache.Value().Share
 	if r.Limits.GetsPerSecond = f.gets.Value(); f.gets.IsSet() && r.Limits.GetsPerSecond == 0 {
 		m.At("gets-per-second", "0", "must be at least 1 (example: 5k)")
 	}
+
 	if len(f.nodeMetrics) > 0 && f.gets.IsSet() {
 		m.Add("--gets-per-second and --node-metrics both say how many Gets there are: give one")
 	} else {
 		watch.CheckNode(f.nodeMetrics, f.nodeSeconds.Value(), &m.Mistakes)
 	}
-	if r.Trace = f.trace.Value(); r.Trace != "" && (f.verify || f.accesses.IsSet() || f.table.IsSet()) {
-		m.Add("--trace: it has no keys, and its Gets are what they are: not with --verify, --accesses or --table")
+
+	if r.Trace = f.trace.Value(); r.Trace != "" &&
+		(f.verify || f.accesses.IsSet() || f.table.IsSet()) {
+		m.Add("--trace: it has no keys, and its Gets are what they are: not with --verify, " +
+			"--accesses or --table")
 	}
+
 	if r.Limits.LatencyGoal = f.latency.Value(); f.latency.IsSet() && r.Limits.LatencyGoal <= 0 {
 		m.At("latency-goal", f.latency.String(), "must be a duration (example: 1ms)")
 	}
+
 	if f.writeRate.IsSet() {
 		r.KeysWritten = new(f.writeRate.Value())
 	}
+
 	r.Cores, r.ProbeSeconds = f.cores.Value(), f.probeSeconds.Value()
 	if len(args) == 1 {
 		r.Dir = args[0]
@@ -211,6 +262,7 @@ func (a *app) adviceAsked(f *adviseFlags, m *mistakes, args []string) (r evidenc
 			r.Gets = a.adviceTarget(f, r.Dir, m)
 		}
 	}
+
 	m.Results(f.out)
 	return r, m.Err()
 }
@@ -220,11 +272,14 @@ func (f *adviseFlags) checkTable(m *mistakes) {
 	if _, err := evidence.ProfileSettings(f.profile.Value(), nil); err != nil {
 		m.Add("--profile: %v", err)
 	}
+
 	if f.verify {
 		m.Add("--verify: a level table cannot be measured: name the database")
 	}
+
 	if f.accesses.IsSet() || f.table.IsSet() || f.trace.IsSet() {
-		m.Add("--accesses, --table and --trace: a level table has no keys to look up: name the database")
+		m.Add("--accesses, --table and --trace: a level table has no keys to look up: name the " +
+			"database")
 	}
 }
 
@@ -241,16 +296,21 @@ func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) curve.TraceR
 	if !m.Present("", dir, engine.CodeNoDatabase) { // an argument: its place is no --db
 		return curve.TraceRequest{}
 	}
+
 	t := a.find(sweep.WantedBy(e), m)
 	spec := sweep.ReadSpec(e, t, a.command(), &m.Mistakes)
 	spec.AccessGets = 0
-	if of, _ := subject.EngineOf(spec.Engine); t.Engine != nil && of.Cache == 0 && !of.ReadsOptions {
+	if of, _ := subject.EngineOf(spec.Engine); t.Engine != nil && of.Cache == 0 &&
+		!of.ReadsOptions {
 		m.Add("%s: a database of %s; advise supports Pebble and RocksDB. %s", dir, spec.Engine,
-			advice.NoCacheFlag(dbformat.Client(dir, dbformat.Found{Engine: spec.Engine}, nil), t.Engine.Info().Has(engine.HasNoCache)))
+			advice.NoCacheFlag(dbformat.Client(dir, dbformat.Found{Engine: spec.Engine}, nil),
+				t.Engine.Info().Has(engine.HasNoCache)))
 	}
+
 	if t.Engine == nil {
 		return curve.TraceRequest{Spec: spec}
 	}
+
 	return gets(t, spec)
 }
 
@@ -262,6 +322,9 @@ func (a *app) deliver(f *adviseFlags, advice advise.Advice, p *console.Progress)
 		if err := output.WriteJSON(filepath.Join(dir, result.AdviceFile), advice); err != nil {
 			return err
 		}
-		return output.Write(filepath.Join(dir, advicePicture), nil, func(f *os.File) error { return advice.Picture(f) })
+
+		return output.Write(filepath.Join(dir, advicePicture), nil, func(f *os.File) error {
+			return advice.Picture(f)
+		})
 	})
 }

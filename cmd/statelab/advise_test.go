@@ -35,39 +35,60 @@ func TestAdviceComesTrue(t *testing.T) {
 			if testing.Short() && engine == "pebble2" {
 				t.Skip("the same as pebble1, for as long again")
 			}
+
 			db := database(t, engine)
 			before := fingerprint(t, db)
 			out := filepath.Join(t.TempDir(), "A")
-			o := must(t, "advise", db, "--cache", "400KiB", "--write-rate", "0", "--gets-per-second", "5k", "--latency-goal", "1s",
-				"--verify", "--gets", "20k", "--probe-seconds", "0", "--out", out, "--json", "--quiet")
+			o := must(t, "advise", db, "--cache", "400KiB", "--write-rate", "0",
+				"--gets-per-second", "5k", "--latency-goal", "1s",
+				"--verify", "--gets", "20k", "--probe-seconds", "0", "--out", out, "--json",
+				"--quiet")
+
 			a := adviceOf(t, o.stdout)
-			if a.Recommendation.Keep || a.Then.CacheBytes <= a.Now.CacheBytes || a.Now.CacheBytes != 400<<10 {
-				t.Errorf("from %d to %d, keep %v", a.Now.CacheBytes, a.Then.CacheBytes, a.Recommendation.Keep)
+			if a.Recommendation.Keep || a.Then.CacheBytes <= a.Now.CacheBytes ||
+				a.Now.CacheBytes != 400<<10 {
+				t.Errorf("from %d to %d, keep %v", a.Now.CacheBytes, a.Then.CacheBytes,
+					a.Recommendation.Keep)
 			}
-			if len(a.Recommendation.Flags) != 1 || !strings.HasPrefix(a.Recommendation.Flags[0], "--cache ") {
+
+			if len(a.Recommendation.Flags) != 1 ||
+				!strings.HasPrefix(a.Recommendation.Flags[0], "--cache ") {
 				t.Errorf("flags %v", a.Recommendation.Flags)
 			}
+
 			if len(a.Verified) != 2 {
 				t.Fatalf("verified %+v", a.Verified)
 			}
+
 			for _, v := range a.Verified {
 				if v.Measured <= 0 || math.Abs(v.ErrorPercent) > 12 {
-					t.Errorf("%d: predicted %.3f, measured %.3f, error %.1f %%", v.CacheBytes, v.Predicted, v.Measured, v.ErrorPercent)
+					t.Errorf("%d: predicted %.3f, measured %.3f, error %.1f %%", v.CacheBytes,
+						v.Predicted, v.Measured, v.ErrorPercent)
 				}
 			}
-			if now, then := a.Verified[0].Measured, a.Verified[1].Measured; then > 1.1 || then > now-0.2 {
-				t.Errorf("measured %.3f now and %.3f then: what was promised is %.3f", now, then, a.Then.BlockReadsPerGet)
+
+			if now, then := a.Verified[0].Measured, a.Verified[1].Measured; then > 1.1 ||
+				then > now-0.2 {
+				t.Errorf("measured %.3f now and %.3f then: what was promised is %.3f", now, then,
+					a.Then.BlockReadsPerGet)
 			}
-			if kept, err := os.ReadFile(filepath.Join(out, result.AdviceFile)); err != nil || string(kept) != o.stdout {
+
+			if kept, err := os.ReadFile(filepath.Join(out, result.AdviceFile)); err != nil ||
+				string(kept) != o.stdout {
 				t.Errorf("%s is not what was printed: %v", result.AdviceFile, err)
 			}
-			if picture, err := os.ReadFile(filepath.Join(out, advicePicture)); err != nil || !bytes.HasPrefix(picture, []byte("<svg ")) {
+
+			if picture, err := os.ReadFile(filepath.Join(out, advicePicture)); err != nil ||
+				!bytes.HasPrefix(picture, []byte("<svg ")) {
 				t.Errorf("the picture is %.40s: %v", picture, err)
 			}
+
 			if diff := cmp.Diff(before, fingerprint(t, db)); diff != "" {
 				t.Errorf("the database was changed:\n%s", diff)
 			}
-			refused(t, statelab(t, "advise", db, "--out", out), exitUsage, "already holds advice: choose another folder")
+
+			refused(t, statelab(t, "advise", db, "--out", out), exitUsage,
+				"already holds advice: choose another folder")
 		})
 	}
 }
@@ -87,7 +108,9 @@ func TestAdviceForgetsCommands(t *testing.T) {
 			t.Errorf("after a read with a cache of %s:\n%s", cache, diff)
 		}
 	}
-	if !strings.Contains(first, "Memtables: those of the profile bench-kvdb") || strings.Contains(first, "present cache") {
+
+	if !strings.Contains(first, "Memtables: those of the profile bench-kvdb") ||
+		strings.Contains(first, "present cache") {
 		t.Errorf("it says\n%s", first)
 	}
 }
@@ -103,27 +126,39 @@ func TestAdviceForANode(t *testing.T) {
 			if diff := cmp.Diff(before, fingerprint(t, db)); diff != "" {
 				t.Errorf("the database was changed:\n%s", diff)
 			}
+
 			first, _, _ := strings.Cut(o.stdout, "\n")
-			if !o.says("8.00 MiB") || !o.says("The node's cache is known from: OPTIONS-") || !strings.Contains(first, "cache") {
+			if !o.says("8.00 MiB") || !o.says("The node's cache is known from: OPTIONS-") ||
+				!strings.Contains(first, "cache") {
 				t.Errorf("8 MiB is the library's default\n%v", o)
 			}
-			for _, words := range []string{"--cache.database", "Options.Cache = pebble.NewCache(", "file handles", "IP1", "Disk: random", "never consulted"} {
-				doubted := words == "Disk: random" && strings.Contains(strings.Join(strings.Fields(o.stdout), " "), "Whether the disk is the limit cannot be told")
+
+			for _, words := range []string{"--cache.database", "Options.Cache = pebble.NewCache(",
+				"file handles", "IP1", "Disk: random", "never consulted"} {
+				doubted := words == "Disk: random" &&
+					strings.Contains(strings.Join(strings.Fields(o.stdout), " "),
+						"Whether the disk is the limit cannot be told")
 				if !o.says(words) && !doubted {
 					t.Errorf("does not say %q\n%v", words, o)
 				}
 			}
+
 			for _, line := range strings.Split(o.stdout, "\n") {
 				if len([]rune(line)) > 80 {
 					t.Errorf("wider than 80: %s", line)
 				}
 			}
+
 			// 60,000 keys of 48 bytes: a cache of 16 MiB holds them all.
-			if a := must(t, "advise", db, "--probe-seconds", "0", "--cache", "16MiB", "--quiet"); !strings.HasPrefix(a.stdout,
+			if a := must(t, "advise", db, "--probe-seconds", "0", "--cache", "16MiB",
+				"--quiet"); !strings.HasPrefix(a.stdout,
 				"The cache of 16.0 MiB given with --cache is large enough: the whole database") {
 				t.Error(a)
 			}
-			refused(t, statelab(t, "advise", db, "--probe-seconds", "0", "--memory", "100KiB", "--quiet"), exitUsage, "too little for geth", "at least --memory")
+
+			refused(t,
+				statelab(t, "advise", db, "--probe-seconds", "0", "--memory", "100KiB", "--quiet"),
+				exitUsage, "too little for geth", "at least --memory")
 		})
 	}
 }
@@ -137,19 +172,23 @@ func TestAdviceOnAHeldDatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := owner.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	defer func() {
 		if err := owner.Process.Kill(); err != nil {
 			t.Error(err)
 		}
 		owner.Wait() // its error is the kill
 	}()
+
 	held := make([]byte, len("held\n"))
 	if _, err := words.Read(held); err != nil || string(held) != "held\n" {
 		t.Fatalf("the owner says %q, %v", held, err)
 	}
+
 	refused(t, statelab(t, "advise", db), exitFailed, "is in use by process", "--ignore-lock")
 	before := fingerprint(t, db)
 	must(t, "advise", db, "--ignore-lock", "--probe-seconds", "0", "--quiet")

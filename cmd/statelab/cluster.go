@@ -23,35 +23,54 @@ func (f *flags) checkWhere(m *mistakes) {
 	if f.databases != "" && f.point == "" {
 		m.Add("--databases: only with --point; databases of a sweep are in its --out")
 	}
+
 	if f.versionParts != "" {
-		m.Add("--parts %s: a replay cannot be divided by versions, since a tree applies a version to the state that all versions before it have left, and no "+
-			"tree here can begin with that state: several trees, profiles and --repeats are runs that nodes share", f.versionParts)
+		m.Add("--parts %s: a replay cannot be divided by versions, since a tree applies a "+
+			"version to the state that all versions before it have left, and no "+
+			"tree here can begin with that state: several trees, profiles and --repeats are runs "+
+			"that nodes share", f.versionParts)
 	}
+
 	if f.point != "" && f.matrix {
 		m.Add("--point and --print-matrix: give one of them")
 	}
 }
 
-// listed prints the steps as the strategy.matrix of GitHub Actions takes them, if that is all that is asked for; else how gets the only
-// step that --point names.
+// listed prints the steps as the strategy.matrix of GitHub Actions takes them, if that is all that
+// is asked for; else how gets the only step that --point names.
 func (a *app) listed(f *flags, how *plan.Plan, points []plan.Point) (bool, error) {
 	if f.matrix {
 		return true, a.printJSON(map[string]any{"include": how.Matrix(points)})
 	}
+
 	if f.point == "" {
 		return false, nil
 	}
+
 	n, maximum := how.Numbered(f.point, points)
 	if n < 0 {
-		return false, usage("--point %q: must be from 0 to %d, a number that --print-matrix lists", f.point, maximum)
+		return false,
+			usage("--point %q: must be from 0 to %d, a number that --print-matrix lists", f.point,
+				maximum)
 	}
+
 	how.Only = &n
 	return false, nil
 }
 
 // divide has the nodes of a cluster carry out commands, and hands their results over.
-func (a *app) divide(on *slurm.Fan, verb string, commands func(parts int) [][]string, use func(folders []string) error) error {
-	return on.Divide(a.ctx, slurm.Division{Verb: verb, Out: outFolder("", verb), Programs: a.tables.Programs(), Commands: commands, Use: use}, a.progress())
+func (a *app) divide(
+	on *slurm.Fan, verb string, commands func(parts int) [][]string,
+	use func(folders []string) error,
+) error {
+	return on.Divide(a.ctx,
+		slurm.Division{
+			Verb:     verb,
+			Out:      outFolder("", verb),
+			Programs: a.tables.Programs(),
+			Commands: commands,
+			Use:      use,
+		}, a.progress())
 }
 
 func (a *app) clusterVerb() *cobra.Command {
@@ -78,6 +97,7 @@ that is free: scratch space, a shared folder, statelab itself, memory control gr
   statelab cluster check
   statelab cluster check fast --scratch /local --shared results`,
 	}
+
 	cmd.Flags().StringVar(&scratch, "scratch", "/tmp", "folder on the nodes' own disks")
 	cmd.Flags().StringVar(&at, "shared", ".", "folder that results would be in")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -85,14 +105,22 @@ that is free: scratch space, a shared folder, statelab itself, memory control gr
 		if len(args) > 1 {
 			m.Add("name one partition (example: statelab cluster check fast)")
 		}
+
 		if err := m.Err(); err != nil {
 			return err
 		}
+
 		partition := strings.Join(args, "")
-		checked, err := slurm.Check(a.ctx, slurm.Cluster{Partition: partition, Scratch: scratch, Programs: []string{runners.Self()}}, absolute(at))
+		checked, err := slurm.Check(a.ctx,
+			slurm.Cluster{
+				Partition: partition,
+				Scratch:   scratch,
+				Programs:  []string{runners.Self()},
+			}, absolute(at))
 		if err != nil {
 			return err
 		}
+
 		if asJSON {
 			if err := a.printJSON(checked); err != nil {
 				return err
@@ -100,9 +128,13 @@ that is free: scratch space, a shared folder, statelab itself, memory control gr
 		} else {
 			slurm.WriteFindings(a.stdout, checked)
 		}
-		if slices.ContainsFunc(checked, func(c slurm.Finding) bool { return c.Remedy != "" && !c.OK }) {
+
+		if slices.ContainsFunc(checked, func(c slurm.Finding) bool {
+			return c.Remedy != "" && !c.OK
+		}) {
 			return errors.New("the cluster is not ready: see the remedies")
 		}
+
 		return nil
 	})
 }

@@ -62,32 +62,49 @@ With --run, compare measures interleaved runs of both settings until every figur
 decided, for at most --repeats pairs. Settings are flags of statelab sweep without dashes;
 flags outside the quotes apply to both sides.`,
 	}
+
 	c.Experiment.Flags(cmd.Flags())
 	flag := cmd.Flags()
-	flag.Lookup("repeats").Usage, flag.Lookup("repeats").DefValue = "with --run: maximum number of pairs of runs", fmt.Sprint(maxPairs)
-	flag.BoolVar(&c.run, "run", false, "measure interleaved runs of two settings instead of reading folders")
-	flag.StringVar(&c.by, "by", "", "compare the values of this axis within one folder; the first value is the baseline")
-	flag.StringSliceVar(&c.allow, "allow", nil, "conditions that may differ, separated by commas, by the names that the error message gives")
+	flag.Lookup("repeats").Usage, flag.Lookup("repeats").DefValue = "with --run: maximum number "+
+		"of pairs of runs", fmt.Sprint(maxPairs)
+	flag.BoolVar(&c.run, "run", false, "measure interleaved runs of two settings instead of "+
+		"reading folders")
+	flag.StringVar(&c.by, "by", "", "compare the values of this axis within one folder; the "+
+		"first value is the baseline")
+	flag.StringSliceVar(&c.allow, "allow", nil, "conditions that may differ, separated by "+
+		"commas, by the names that the error message gives")
 	flag.StringArrayVar(&c.failIf, "fail-if", nil,
-		"exit 1 if a figure certainly changed by more than this, or if there are too few runs to tell: 'FIGURE > +N%', or without % in the "+
+		"exit 1 if a figure certainly changed by more than this, or if there are too few runs to "+
+			"tell: 'FIGURE > +N%', or without % in the "+
 			"figure's unit; figures by their names in --json, such as "+figure.GetsPerSecond.Key)
+
 	setting.Var(flag, &c.margin, setting.Share, "margin", "2%",
-		"equivalence margin: \"no difference found\" requires that the whole confidence interval lies inside")
+		"equivalence margin: \"no difference found\" requires that the whole confidence interval "+
+			"lies inside")
 	flag.StringVar(&c.page, "page", "", "also write an HTML page to this file")
-	flag.StringVar(&c.benchOut, "bench", "", "also write the runs as Go benchmark lines to this file")
-	flag.StringVar(&c.csvs, "csv", "", "also write all tables, with values in full, into this CSV file")
-	flag.BoolVar(&c.force, "force", false, "with --page, --bench or --csv: replace the file if it exists")
+	flag.StringVar(&c.benchOut, "bench", "",
+		"also write the runs as Go benchmark lines to this file")
+	flag.StringVar(&c.csvs, "csv", "", "also write all tables, with values in full, into this "+
+		"CSV file")
+	flag.BoolVar(&c.force, "force", false, "with --page, --bench or --csv: replace the file if "+
+		"it exists")
 	flag.BoolVar(&c.json, "json", false, "print JSON")
-	flag.StringVar(&c.out, "out", "", "with --run: folder for the results (default: a new one under statelab-runs)")
-	flag.BoolVar(&c.ignoreSpace, "ignore-space", false, "with --run: start even if disk space or memory seem insufficient")
+	flag.StringVar(&c.out, "out", "", "with --run: folder for the results (default: a new one "+
+		"under statelab-runs)")
+	flag.BoolVar(&c.ignoreSpace, "ignore-space", false, "with --run: start even if disk space or "+
+		"memory seem insufficient")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		if !c.run {
 			for _, name := range commandline.Typed(flag) {
 				if _, is := c.ByFlag(name); is || name == "out" || name == "ignore-space" {
-					m.Add("--%s: only with --run, which measures; without it compare reads folders", name)
+					m.Add(
+						"--%s: only with --run, which measures; without it compare reads folders",
+						name,
+					)
 				}
 			}
 		}
+
 		return a.compare(c, m, args)
 	})
 }
@@ -97,43 +114,57 @@ func (a *app) compare(c *comparing, m *mistakes, args []string) error {
 	for _, err := range wrong {
 		m.Add("--fail-if %v", err)
 	}
+
 	m.NewFileIf("page", c.page, &c.force)
 	m.NewFileIf("bench", c.benchOut, &c.force)
 	m.NewFileIf("csv", c.csvs, &c.force)
 	switch {
 	case c.run && len(args) != 2:
-		m.Add("--run needs two settings in quotes (example: compare --run 'engine=pebble1' 'engine=pebble2' --keys 300k --cache 2MiB)")
+		m.Add("--run needs two settings in quotes (example: compare --run 'engine=pebble1' " +
+			"'engine=pebble2' --keys 300k --cache 2MiB)")
 	case c.run && c.by != "":
 		m.Add("--by: not with --run")
 	case !c.run && c.by != "" && len(args) != 1:
 		m.Add("--by splits one folder: name exactly one")
 	case !c.run && c.by == "" && len(args) < 2:
-		m.Add("name at least two folders (example: statelab compare OLD NEW), or split one sweep: statelab compare S --by engine")
+		m.Add("name at least two folders (example: statelab compare OLD NEW), or split one " +
+			"sweep: statelab compare S --by engine")
 	}
+
 	if c.run {
 		return a.compareRuns(c, limits, m, args)
 	}
+
 	margin := c.margin.Value()
 	for _, folder := range args {
 		m.Readable("", folder)
 	}
+
 	if err := m.Err(); err != nil {
 		return err
 	}
+
 	result, err := c.judge(0, margin, args...)
 	if err != nil {
 		return err
 	}
+
 	return a.tellComparison(c, result, limits)
 }
 
 // judge compares folders.
 func (c *comparing) judge(alpha, margin float64, folders ...string) (*compare.Comparison, error) {
-	return compare.Folders(folders, c.names, c.by, compare.Options{Allow: c.allow, Alpha: alpha, Margin: margin})
+	return compare.Folders(folders, c.names, c.by, compare.Options{
+		Allow:  c.allow,
+		Alpha:  alpha,
+		Margin: margin,
+	})
 }
 
 // tellComparison prints the verdicts and writes the files asked for.
-func (a *app) tellComparison(c *comparing, found *compare.Comparison, limits []compare.Limit) error {
+func (a *app) tellComparison(
+	c *comparing, found *compare.Comparison, limits []compare.Limit,
+) error {
 	if err := a.print(c.json, found); err != nil {
 		return err
 	}
@@ -148,17 +179,23 @@ func (a *app) tellComparison(c *comparing, found *compare.Comparison, limits []c
 		if to.path == "" {
 			continue
 		}
-		if err := output.Write(to.path, commandline.Replaces(&c.force), func(f *os.File) error { return to.write(f) }); err != nil {
+
+		if err := output.Write(to.path, commandline.Replaces(&c.force), func(f *os.File) error {
+			return to.write(f)
+		}); err != nil {
 			return err
 		}
 	}
+
 	var failed []string
 	for _, limit := range limits {
 		failed = append(failed, found.Failures(limit)...)
 	}
+
 	if len(failed) > 0 {
 		return errors.New("--fail-if: " + strings.Join(failed, "; "))
 	}
+
 	return nil
 }
 
@@ -167,21 +204,27 @@ const maxPairs = 20
 
 // compareRuns measures two settings in turns (A B, B A, ...) until their figures are
 // decided.
-func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, settings []string) error {
+func (a *app) compareRuns(
+	c *comparing, limits []compare.Limit, m *mistakes, settings []string,
+) error {
 	if runtime.GOOS != "linux" {
 		return errNeedsLinux("compare --run", runtime.GOOS)
 	}
+
 	if c.Repeats.Value() <= 1 {
 		c.Repeats.SetValues(maxPairs)
 	}
+
 	margin, maximum := c.margin.Value(), int(c.Repeats.Value())
 	if err := m.Err(); err != nil {
 		return err
 	}
+
 	out := outFolder(c.out, "compare")
 	if err := refuseOther(out); err != nil {
 		return err
 	}
+
 	var sides [2]interleave.Side
 	var of [2]*flags
 	for i, setting := range settings {
@@ -189,17 +232,21 @@ func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, set
 		if err != nil {
 			return usage("%q: %v", setting, err)
 		}
+
 		f := *c.flags
 		f.Experiment, f.out, of[i] = e, filepath.Join(out, string(rune('a'+i))), &f
 		if sides[i], err = a.sideOf(&f, setting, filepath.Join(out, "databases"), m); err != nil {
 			return err
 		}
 	}
+
 	c.names = settings
 	p := a.progress()
-	found, pairs, err := interleave.Run(a.ctx, sides, maximum, limits, func(alpha float64) (*compare.Comparison, error) {
-		return c.judge(alpha, margin, sides[0].Plan.Out, sides[1].Plan.Out)
-	}, p)
+	found, pairs, err := interleave.Run(a.ctx, sides, maximum, limits,
+		func(alpha float64) (*compare.Comparison, error) {
+			return c.judge(alpha, margin, sides[0].Plan.Out, sides[1].Plan.Out)
+		}, p)
+
 	switch {
 	case found != nil && engine.CodeOf(err) == engine.CodeInterrupted:
 		p.Printf("interrupted after %d pairs, which say:", pairs)
@@ -207,6 +254,7 @@ func (a *app) compareRuns(c *comparing, limits []compare.Limit, m *mistakes, set
 	case err != nil:
 		return errors.Join(err, leaveNoTrace(out, engine.CodeOf(err), of))
 	}
+
 	a.progress().Printf("stopped after %d of at most %d pairs; results: %s", pairs, maximum, out)
 	return a.tellComparison(c, found, limits)
 }
@@ -219,9 +267,11 @@ func leaveNoTrace(out string, why engine.Code, sides [2]*flags) error {
 			return err
 		}
 	}
+
 	if left, err := os.ReadDir(out); err != nil || len(left) > 0 {
 		return err
 	}
+
 	return os.Remove(out)
 }
 
@@ -231,17 +281,24 @@ func (a *app) sideOf(f *flags, name, databases string, m *mistakes) (interleave.
 	if err := m.Err(); err != nil {
 		return interleave.Side{}, err
 	}
+
 	for _, axis := range s.Axes {
 		if len(axis.Values) > 1 {
-			return interleave.Side{}, usage("%q: --%s has %d values; give one value of each setting", name, axis.Name, len(axis.Values))
+			return interleave.Side{},
+				usage("%q: --%s has %d values; give one value of each setting", name, axis.Name,
+					len(axis.Values))
 		}
 	}
+
 	s.Name, s.Databases = name, databases
-	how, err := a.prepare(f, s.Base.PageCache == bench.Direct, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
+	how, err := a.prepare(f, s.Base.PageCache == bench.Direct, func(
+		how plan.Plan, on estimate.Machine,
+	) ([]estimate.Step, error) {
 		return a.sweepSteps(s, how, on)
 	})
 	if err != nil {
 		return interleave.Side{}, err
 	}
+
 	return interleave.Side{Plan: how, Work: sweep.New(s, how, a)}, nil
 }

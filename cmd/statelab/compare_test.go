@@ -19,50 +19,68 @@ import (
 func TestCompareRun(t *testing.T) {
 	db := database(t, "pebble1")
 	first := filepath.Join(t.TempDir(), "first")
-	must(t, "sweep", "--db", db, "--cache", "1%", "--gets", "1k", "--warmup", "1k", "--access-gets", "100", "--out", first)
+	must(t, "sweep", "--db", db, "--cache", "1%", "--gets", "1k", "--warmup", "1k",
+		"--access-gets", "100", "--out", first)
 	run, err := result.ReadRun(filepath.Join(first, "points", "000"))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	ip2 := run.Inflection.IP2.CacheBytes
 	judge := func(a, b int64) (c compare.Comparison, out string) {
 		out = filepath.Join(t.TempDir(), "C")
-		done := must(t, "compare", "--run", fmt.Sprintf("cache=%dB", a), fmt.Sprintf("cache=%dB", b), "--db", db, "--gets", "5k", "--warmup", "5k",
-			"--access-gets", "100", "--threads", "1", "--repeats", "5", "--fail-if", "block_reads_per_get > 0%", "--out", out, "--json")
+		done := must(t, "compare", "--run", fmt.Sprintf("cache=%dB", a),
+			fmt.Sprintf("cache=%dB", b), "--db", db, "--gets", "5k", "--warmup", "5k",
+			"--access-gets", "100", "--threads", "1", "--repeats", "5", "--fail-if",
+			"block_reads_per_get > 0%", "--out", out, "--json")
+
 		if err := json.Unmarshal([]byte(done.stdout), &c); err != nil {
 			t.Fatal(err)
 		}
+
 		return c, out
 	}
+
 	c, out := judge(ip2*8/10, ip2*13/10)
 	f := c.Pairs[0].Figures[0]
-	if c.Pairs[0].Runs != [2]int{1, 1} || f.Name != "block_reads_per_get" || f.Verdict != difference.Changed || f.Better == nil || !*f.Better {
+	if c.Pairs[0].Runs != [2]int{1, 1} || f.Name != "block_reads_per_get" ||
+		f.Verdict != difference.Changed || f.Better == nil || !*f.Better {
 		t.Errorf("%+v", c.Pairs[0])
 	}
-	if c, _ := judge(ip2*8/10, ip2*8/10); c.Pairs[0].Figures[0].Verdict != difference.Same || len(c.Pairs[0].Differs) > 0 {
+
+	if c, _ := judge(ip2*8/10, ip2*8/10); c.Pairs[0].Figures[0].Verdict != difference.Same ||
+		len(c.Pairs[0].Differs) > 0 {
 		t.Errorf("%+v", c.Pairs[0])
 	}
+
 	a, b := filepath.Join(out, "a"), filepath.Join(out, "b")
-	if text := must(t, "compare", a, b).stdout; !strings.Contains(text, "fewer block reads per Get (exact count, 1 run each;") {
+	if text := must(t, "compare", a, b).stdout; !strings.Contains(text,
+		"fewer block reads per Get (exact count, 1 run each;") {
 		t.Error(text)
 	}
+
 	worse := statelab(t, "compare", b, a, "--fail-if", "block_reads_per_get > +2%")
-	if worse.exit != exitFailed || !strings.Contains(worse.stderr, "statelab: --fail-if: block_reads_per_get > +2%: ") {
+	if worse.exit != exitFailed ||
+		!strings.Contains(worse.stderr, "statelab: --fail-if: block_reads_per_get > +2%: ") {
 		t.Errorf("%+v", worse)
 	}
+
 	for _, c := range []struct {
 		args []string
 		code int
 		want string
 	}{
-		{[]string{"compare", first, a}, exitFailed, "were measured under different conditions: gets (1000 and 5000)"},
+		{[]string{"compare", first, a}, exitFailed, "were measured under different conditions: " +
+			"gets (1000 and 5000)"},
 		{[]string{"compare", a}, exitUsage, "name at least two folders"},
 		{[]string{"compare", a, b, "--gets", "5k"}, exitUsage, "--gets: only with --run"},
 		{[]string{"compare", "--run", "cache"}, exitUsage, "--run needs two settings in quotes"},
-		{[]string{"compare", "--run", "cache", "cache=1%", "--db", db}, exitUsage, `"cache" is not NAME=VALUE`},
+		{[]string{"compare", "--run", "cache", "cache=1%", "--db", db}, exitUsage,
+			`"cache" is not NAME=VALUE`},
 		{[]string{"compare", a, b, "--fail-if", "speed > 2%"}, exitUsage, `unknown figure "speed"`},
 	} {
-		if got := statelab(t, c.args...); got.exit != c.code || !strings.Contains(got.stderr, c.want) {
+		if got := statelab(t, c.args...); got.exit != c.code ||
+			!strings.Contains(got.stderr, c.want) {
 			t.Errorf("%v: exit %d, %s", c.args, got.exit, got.stderr)
 		}
 	}
@@ -74,20 +92,29 @@ func TestAnExtraReadPerGetIsFound(t *testing.T) {
 	dir := t.TempDir()
 	onPath(t, "statelab-run-native")
 	at := func(name string) string { return filepath.Join(dir, name) }
-	for name, source := range map[string]string{"before.so": "../../examples/native-c/engine.c", "after.so": "testdata/extra_read_engine.c"} {
-		native(t, "cc", "-O2", "-std=gnu11", "-shared", "-fPIC", "-I../../native", "-o", at(name), source, "-lpthread")
+	for name, source := range map[string]string{
+		"before.so": "../../examples/native-c/engine.c",
+		"after.so":  "testdata/extra_read_engine.c",
+	} {
+		native(t, "cc", "-O2", "-std=gnu11", "-shared", "-fPIC", "-I../../native", "-o", at(name),
+			source, "-lpthread")
 	}
-	must(t, "load", "--db", at("db"), "--engine", "native", "--set", "library="+at("before.so"), "--keys", "50k")
+
+	must(t, "load", "--db", at("db"), "--engine", "native", "--set", "library="+at("before.so"),
+		"--keys", "50k")
 	for _, side := range []string{"before", "after"} {
-		must(t, "sweep", "--db", at("db"), "--engine", "native", "--set", "library="+at(side+".so"), "--cache", "1MiB", "--gets", "5k", "--warmup", "5k",
+		must(t, "sweep", "--db", at("db"), "--engine", "native", "--set",
+			"library="+at(side+".so"), "--cache", "1MiB", "--gets", "5k", "--warmup", "5k",
 			"--threads", "1", "--access-gets", "0", "--out", at(side))
 	}
+
 	reads := func(side string) int {
 		return int(math.Round(5000 * readRun(t, at(side)).Figures.OrZero(figure.BlockReadsPerGet)))
 	}
 	if before, after := reads("before"), reads("after"); after != before+5000 {
 		t.Errorf("%d block reads of 5,000 Gets became %d", before, after)
 	}
+
 	o := statelab(t, "compare", at("before"), at("after"), "--fail-if", "block_reads_per_get > +2%")
 	if o.exit != exitFailed || !o.says("more block reads per Get (exact count, 1 run each") {
 		t.Errorf("%v", o)

@@ -23,20 +23,29 @@ func TestPredictedCurveIsTheMeasuredOne(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			db, out := small(t, "200k", "--engine", c.engine, "--profile", c.loaded), filepath.Join(t.TempDir(), "S")
-			must(t, "sweep", "--db", db, "--profile", c.opened, "--cache", "1MiB,1500KiB,12MiB", "--gets", "15k", "--missing", "20%",
+			db, out := small(t, "200k", "--engine", c.engine, "--profile", c.loaded),
+				filepath.Join(t.TempDir(), "S")
+			must(t, "sweep", "--db", db, "--profile", c.opened, "--cache", "1MiB,1500KiB,12MiB",
+				"--gets", "15k", "--missing", "20%",
 				"--access-gets", "0", "--out", out)
 			s := readSweep(t, out)
-			if warned := slices.ContainsFunc(s.Warnings, func(w engine.Warning) bool { return w.Code == "profile_of_the_load" }); warned != (c.loaded != c.opened) {
-				t.Errorf("loaded with %s, opened with %s: warnings %+v", c.loaded, c.opened, s.Warnings)
+			if warned := slices.ContainsFunc(s.Warnings, func(w engine.Warning) bool {
+				return w.Code == "profile_of_the_load"
+			}); warned != (c.loaded != c.opened) {
+				t.Errorf("loaded with %s, opened with %s: warnings %+v", c.loaded, c.opened,
+					s.Warnings)
 			}
+
 			if len(s.Predicted) != len(s.Points) {
-				t.Fatalf("%d points, %d predicted: %+v", len(s.Points), len(s.Predicted), s.Warnings)
+				t.Fatalf("%d points, %d predicted: %+v", len(s.Points), len(s.Predicted),
+					s.Warnings)
 			}
+
 			for i, p := range s.Points {
 				if measured, predicted := p.Figures.OrZero(figure.BlockReadsPerGet),
 					s.Predicted[i].BlockReadsPerGet; measured != predicted {
-					t.Errorf("cache %s: measured %.6f block reads per Get, predicted %.6f", p.Axes["cache"], measured, predicted)
+					t.Errorf("cache %s: measured %.6f block reads per Get, predicted %.6f",
+						p.Axes["cache"], measured, predicted)
 				}
 			}
 		})

@@ -21,20 +21,25 @@ func TestFullDiskEndsTheLoad(t *testing.T) {
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=64m"); err != nil {
 		t.Skipf("this machine does not let root mount a small disk: %v", err)
 	}
+
 	t.Cleanup(func() {
 		if err := syscall.Unmount(disk, 0); err != nil {
 			t.Error(err)
 		}
 	})
+
 	db := filepath.Join(disk, "db")
-	refused(t, statelab(t, "load", "--db", db, "--keys", "2M"), exitFailed, "loading 2M keys", "64.0 MiB is free", "--ignore-space")
+	refused(t, statelab(t, "load", "--db", db, "--keys", "2M"), exitFailed, "loading 2M keys",
+		"64.0 MiB is free", "--ignore-space")
 	for _, engine := range []string{"pebble1", "pebble2"} {
 		// Small memtables fill the disk with tables, which Pebble would retry for
 		// ever; large ones with its log, which makes it panic.
 		for _, memtable := range []string{"4MiB", "64MiB"} {
 			t.Run(engine+" "+memtable, func(t *testing.T) {
-				o := statelab(t, "load", "--db", db, "--engine", engine, "--keys", "2M", "--ignore-space", "--set", "MemTableSize="+memtable)
-				refused(t, o, exitFailed, "no space left on device", "the disk is full", "statelab load --resume --db "+db, "fewer --keys")
+				o := statelab(t, "load", "--db", db, "--engine", engine, "--keys", "2M",
+					"--ignore-space", "--set", "MemTableSize="+memtable)
+				refused(t, o, exitFailed, "no space left on device", "the disk is full",
+					"statelab load --resume --db "+db, "fewer --keys")
 				if err := os.RemoveAll(db); err != nil {
 					t.Fatal(err)
 				}
@@ -45,7 +50,8 @@ func TestFullDiskEndsTheLoad(t *testing.T) {
 
 func TestAbsurdLoadIsRefused(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "db")
-	refused(t, statelab(t, "load", "--db", db, "--keys", "1T"), exitFailed, "loading 1T keys with pebble1 needs about", "is free: --keys", "fits")
+	refused(t, statelab(t, "load", "--db", db, "--keys", "1T"), exitFailed,
+		"loading 1T keys with pebble1 needs about", "is free: --keys", "fits")
 	if _, err := os.Stat(db); !os.IsNotExist(err) {
 		t.Errorf("%s was made", db)
 	}
@@ -95,11 +101,13 @@ func TestDamagedDatabase(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			// The keys stay the same, the values are expected from another seed.
 			text = []byte(strings.Replace(string(text), `"seed": 1`, `"seed": 2`, 1))
 			if err := os.WriteFile(manifest, text, 0o644); err != nil {
 				t.Fatal(err)
 			}
+
 			return "get key "
 		}, exitFailed, []string{"wrong answer"}},
 	} {
@@ -108,9 +116,12 @@ func TestDamagedDatabase(t *testing.T) {
 			if err := os.CopyFS(db, os.DirFS(whole)); err != nil {
 				t.Fatal(err)
 			}
+
 			named := c.damage(t, db)
 			out := filepath.Join(t.TempDir(), "R")
-			refused(t, statelab(t, "sweep", "--db", db, "--gets", "20k", "--warmup", "0", "--cache", "1MiB", "--out", out), c.exit, append(c.words, named)...)
+			refused(t,
+				statelab(t, "sweep", "--db", db, "--gets", "20k", "--warmup", "0", "--cache",
+					"1MiB", "--out", out), c.exit, append(c.words, named)...)
 		})
 	}
 }
@@ -118,9 +129,11 @@ func TestDamagedDatabase(t *testing.T) {
 func TestWrongFolders(t *testing.T) {
 	db := database(t, "pebble1")
 	other := t.TempDir()
-	if err := os.WriteFile(filepath.Join(other, "letter.txt"), []byte("dear reader"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(other, "letter.txt"), []byte("dear reader"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	missing := filepath.Join(other, "missing")
 	foreign := newForeign(t, "pebble1")
 	columnar := small(t, "10k", "--engine", "pebble2", "--profile", "columnar")
@@ -131,22 +144,87 @@ func TestWrongFolders(t *testing.T) {
 		words []string
 	}{
 		{"no database", []string{"sweep", "--db", other, "--use-existing"}, exitFailed,
-			[]string{other, "no database was found in", "it has no CURRENT file. For a geth node, give the path of geth/chaindata"}},
-		{"no directory", []string{"sweep", "--db", missing}, exitUsage, []string{"--db", missing, "no such file or directory"}},
-		{"a file", []string{"sweep", "--db", filepath.Join(other, "letter.txt")}, exitUsage, []string{"--db", "letter.txt", "is a file"}},
-		{"foreign without --use-existing", []string{"sweep", "--db", foreign}, exitUsage, []string{foreign, "--use-existing"}},
-		{"foreign and written", []string{"sweep", "--db", foreign, "--use-existing", "--workload", "overwrite"}, exitUsage,
-			[]string{"--workload overwrite", "--use-existing"}},
-		{"load over a database", []string{"load", "--db", db}, exitUsage, []string{db, "complete database"}},
-		{"load over a foreign database", []string{"load", "--db", foreign}, exitUsage, []string{foreign, "not empty"}},
-		{"load over another engine's database", []string{"load", "--engine", "goleveldb", "--db", foreign}, exitUsage, []string{foreign, "not of goleveldb", "--db"}},
-		{"load over other things", []string{"load", "--db", other}, exitUsage, []string{other, "letter.txt"}},
-		{"sweep into other things", []string{"sweep", "--db", db, "--out", other}, exitUsage, []string{"--out", "letter.txt"}},
-		{"read into other things", []string{"sweep", "--db", db, "--out", other}, exitUsage, []string{"--out", "letter.txt"}},
+			[]string{other, "no database was found in", "it has no CURRENT file. For a geth " +
+				"node, give the path of geth/chaindata"}},
+		{
+			"no directory",
+			[]string{"sweep", "--db", missing},
+			exitUsage,
+			[]string{"--db", missing, "no such file or directory"},
+		},
+		{
+			"a file",
+			[]string{"sweep", "--db", filepath.Join(other, "letter.txt")},
+			exitUsage,
+			[]string{"--db", "letter.txt", "is a file"},
+		},
+		{
+			"foreign without --use-existing",
+			[]string{"sweep", "--db", foreign},
+			exitUsage,
+			[]string{foreign, "--use-existing"},
+		},
+		{
+			"foreign and written",
+			[]string{"sweep", "--db", foreign, "--use-existing", "--workload", "overwrite"},
+			exitUsage,
+			[]string{"--workload overwrite", "--use-existing"},
+		},
+		{
+			"load over a database",
+			[]string{"load", "--db", db},
+			exitUsage,
+			[]string{db, "complete database"},
+		},
+		{
+			"load over a foreign database",
+			[]string{"load", "--db", foreign},
+			exitUsage,
+			[]string{foreign, "not empty"},
+		},
+		{
+			"load over another engine's database",
+			[]string{"load", "--engine", "goleveldb", "--db", foreign},
+			exitUsage,
+			[]string{foreign, "not of goleveldb", "--db"},
+		},
+		{
+			"load over other things",
+			[]string{"load", "--db", other},
+			exitUsage,
+			[]string{other, "letter.txt"},
+		},
+		{
+			"sweep into other things",
+			[]string{"sweep", "--db", db, "--out", other},
+			exitUsage,
+			[]string{"--out", "letter.txt"},
+		},
+		{
+			"read into other things",
+			[]string{"sweep", "--db", db, "--out", other},
+			exitUsage,
+			[]string{"--out", "letter.txt"},
+		},
 		{"report of other things", []string{"report", other}, exitFailed, []string{other}},
-		{"import of other things", []string{"import", other, "--out", missing}, exitFailed, []string{other}},
-		{"v1 with pebble2", []string{"sweep", "--db", db, "--engine", "pebble2"}, exitUsage, []string{db, "of pebble1, not of pebble2"}},
-		{"a newer format with pebble1", []string{"sweep", "--db", columnar, "--engine", "pebble1"}, exitUsage, []string{columnar, "of pebble2, not of pebble1"}},
+		{
+			"import of other things",
+			[]string{"import", other, "--out", missing},
+			exitFailed,
+			[]string{other},
+		},
+		{
+			"v1 with pebble2",
+			[]string{"sweep", "--db", db, "--engine", "pebble2"},
+			exitUsage,
+			[]string{db, "of pebble1, not of pebble2"},
+		},
+		{
+			"a newer format with pebble1",
+			[]string{"sweep", "--db", columnar, "--engine", "pebble1"},
+			exitUsage,
+			[]string{columnar, "of pebble2, not of pebble1"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if !slices.Contains(c.args, "--out") && c.args[0] == "sweep" {
@@ -199,11 +277,13 @@ func flip(t *testing.T, path string, at int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer f.Close()
 	b := make([]byte, 1)
 	if _, err := f.ReadAt(b, at); err != nil {
 		t.Fatal(err)
 	}
+
 	b[0] ^= 0x55
 	if _, err := f.WriteAt(b, at); err != nil {
 		t.Fatal(err)

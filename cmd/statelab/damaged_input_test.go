@@ -30,7 +30,8 @@ import (
 // file, or an answer; never a panic, a hang or memory without bound, and never another
 // answer where the form has checksums.
 
-var damagedInputs = flag.Int("damaged", 100, "damaged inputs for each reader and engine (make damage: 10,000)")
+var damagedInputs = flag.Int("damaged", 100, "damaged inputs for each reader and engine (make "+
+	"damage: 10,000)")
 
 // Bounds of one damaged input. All of these readers end a whole input of this size in
 // milliseconds; the time is long because the machine may be busy.
@@ -64,13 +65,17 @@ var damages = []struct {
 	}},
 	{"huge numbers", func(r *rand.Rand, text []byte) []byte {
 		huge := [][]byte{
-			bytesof.LittleEndian.AppendUint32(nil, 1<<31-1), bytesof.LittleEndian.AppendUint64(nil, 1<<62), bytesof.BigEndian.AppendUint64(nil, 1<<62),
-			bytesof.AppendUvarint(nil, 1<<40), bytesof.AppendUvarint(nil, 1<<63), bytes.Repeat([]byte{0xff}, 8), {0xff, 0xff, 0xff, 0x7f},
+			bytesof.LittleEndian.AppendUint32(nil, 1<<31-1),
+			bytesof.LittleEndian.AppendUint64(nil, 1<<62),
+			bytesof.BigEndian.AppendUint64(nil, 1<<62),
+			bytesof.AppendUvarint(nil, 1<<40), bytesof.AppendUvarint(nil, 1<<63),
+			bytes.Repeat([]byte{0xff}, 8), {0xff, 0xff, 0xff, 0x7f},
 		}
 		numbers := digits.FindAllIndex(text, -1)
 		if len(numbers) > 0 && (looksLikeText(text) || r.IntN(4) == 0) {
 			here := numbers[r.IntN(len(numbers))]
-			with := []string{"1e308", "-1e308", "9223372036854775807", "-1", "1e18", "99999999999999999999", "0", "NaN"}
+			with := []string{"1e308", "-1e308", "9223372036854775807", "-1", "1e18",
+				"99999999999999999999", "0", "NaN"}
 			return slices.Replace(text, here[0], here[1], []byte(with[r.IntN(len(with))])...)
 		}
 		at := r.IntN(len(text) + 1)
@@ -96,10 +101,14 @@ type foreignReader struct {
 func foreignReaders() []foreignReader {
 	set := func(t *testing.T, more ...string) string {
 		path := filepath.Join(t.TempDir(), "set.slcs")
-		must(t, append([]string{"changeset", "generate", "--profile", "bank,prefix", "--versions", "12", "--scale", "0.001", "--empty-store",
-			"--out", path}, more...)...)
+		must(t,
+			append([]string{"changeset", "generate", "--profile", "bank,prefix", "--versions",
+				"12", "--scale", "0.001", "--empty-store",
+				"--out", path}, more...)...)
+
 		return path
 	}
+
 	exported := func(format string, more ...string) func(t *testing.T) string {
 		return func(t *testing.T) string {
 			dir := filepath.Join(t.TempDir(), "in")
@@ -107,6 +116,7 @@ func foreignReaders() []foreignReader {
 			return dir
 		}
 	}
+
 	measured := func(args ...string) func(t *testing.T) string {
 		return func(t *testing.T) string {
 			dir := filepath.Join(t.TempDir(), "in")
@@ -114,17 +124,24 @@ func foreignReaders() []foreignReader {
 			return dir
 		}
 	}
+
 	logs := func(t *testing.T) string {
 		dir := t.TempDir()
 		for _, name := range []string{"RadmonRead_3M_2M.log", "Properties_3M.log"} {
-			copyFile(t, filepath.Join("../../internal/explain/kvdblog/testdata", name), filepath.Join(dir, name))
+			copyFile(t, filepath.Join("../../internal/explain/kvdblog/testdata", name),
+				filepath.Join(dir, name))
 		}
+
 		return dir
 	}
+
 	return []foreignReader{
-		{"change set", func(t *testing.T) string { return set(t) }, "changeset verify IN --json", true},
-		{"iavl-bench set", exported("iavl-bench"), "changeset verify IN --format iavl-bench --json", false},
-		{"cronos set", exported("cronos", "--sort"), "changeset verify IN --format cronos --json", false},
+		{"change set", func(t *testing.T) string { return set(t) }, "changeset verify IN --json",
+			true},
+		{"iavl-bench set", exported("iavl-bench"),
+			"changeset verify IN --format iavl-bench --json", false},
+		{"cronos set", exported("cronos", "--sort"), "changeset verify IN --format cronos --json",
+			false},
 		{"state diffs", func(t *testing.T) string {
 			dir := t.TempDir()
 			for block := 17; block < 20; block++ {
@@ -140,10 +157,13 @@ func foreignReaders() []foreignReader {
 		}, "accesses info IN --json", true},
 		{"tables of Xatu", func(t *testing.T) string {
 			dir := t.TempDir()
-			for _, name := range []string{"storage_reads", "storage_diffs", "balance_diffs", "nonce_reads"} {
+			for _, name := range []string{"storage_reads", "storage_diffs", "balance_diffs",
+				"nonce_reads"} {
 				name = "canonical_execution_" + name + ".parquet"
-				copyFile(t, filepath.Join("../../internal/chain/xatu/testdata", name), filepath.Join(dir, name))
+				copyFile(t, filepath.Join("../../internal/chain/xatu/testdata", name),
+					filepath.Join(dir, name))
 			}
+
 			return dir
 		}, "accesses import IN --out NEW", false},
 		{"trace", func(t *testing.T) string {
@@ -152,35 +172,45 @@ func foreignReaders() []foreignReader {
 			return path
 		}, "simulate IN --cache 64KiB --json", true},
 		{"sweep folder", func(t *testing.T) string {
-			return measured("sweep", "--db", small(t, "3k"), "--cache", "512KiB,1MiB", "--gets", "1k", "--warmup", "0", "--access-gets", "1k", "--disk", "none")(t)
+			return measured("sweep", "--db", small(t, "3k"), "--cache", "512KiB,1MiB", "--gets",
+				"1k", "--warmup", "0", "--access-gets", "1k", "--disk", "none")(t)
 		}, "report IN --out NEW.html", false},
 		{"replay folder", func(t *testing.T) string {
 			return measured("replay", "--tree", "null", "--changes", set(t))(t)
 		}, "report IN --out NEW.html", false},
 		{"layouts folder", func(t *testing.T) string {
-			return measured("layouts", "--layout", "flat-pebble", "--accounts", "2k,3k", "--reads", "100", "--update-blocks", "1", "--memory", "0")(t)
+			return measured("layouts", "--layout", "flat-pebble", "--accounts", "2k,3k", "--reads",
+				"100", "--update-blocks", "1", "--memory", "0")(t)
 		}, "report IN --out NEW.html", false},
 		{"price folder", func(t *testing.T) string {
 			in := priced(t)
-			return measured("price", "--from", filepath.Join(in, "L"), "--hardware", filepath.Join(in, "disk.json"))(t)
+			return measured("price", "--from", filepath.Join(in, "L"), "--hardware",
+				filepath.Join(in, "disk.json"))(t)
 		}, "report IN --out NEW.html", false},
-		{"disk profile and layouts", priced, "price --from IN/L --hardware IN/disk.json --at 2k --contract-at 100 --out NEW", false},
+		{"disk profile and layouts", priced, "price --from IN/L --hardware IN/disk.json --at 2k " +
+			"--contract-at 100 --out NEW", false},
 		{"pack", func(t *testing.T) string {
-			dir := measured("sweep", "--db", small(t, "3k"), "--cache", "1MiB", "--gets", "1k", "--warmup", "0", "--access-gets", "0", "--disk", "none")(t)
+			dir := measured("sweep", "--db", small(t, "3k"), "--cache", "1MiB", "--gets", "1k",
+				"--warmup", "0", "--access-gets", "0", "--disk", "none")(t)
 			path := filepath.Join(t.TempDir(), "in.zip")
 			must(t, "pack", "create", dir, "--out", path)
 			return path
 		}, "verify IN --json", true},
 		{"disk folder", func(t *testing.T) string {
-			return measured("disk", ".", "--seconds", "0.05", "--repeats", "1", "--in-flight", "1,2", "--with", "none")(t)
+			return measured("disk", ".", "--seconds", "0.05", "--repeats", "1", "--in-flight",
+				"1,2", "--with", "none")(t)
 		}, "report IN --out NEW.html", false},
 		{"experiment file", func(t *testing.T) string {
 			path := filepath.Join(t.TempDir(), "in.yaml")
-			write(t, path, must(t, "sweep", "--keys", "20k", "--cache", "1%,2%", "--set", "MaxOpenFiles=50,1000", "--print-experiment").stdout)
+			write(t, path,
+				must(t, "sweep", "--keys", "20k", "--cache", "1%,2%", "--set",
+					"MaxOpenFiles=50,1000", "--print-experiment").stdout)
 			return path
 		}, "run IN --print-experiment", false},
 		{"published logs", logs, "import IN --out NEW", false},
-		{"level table", func(t *testing.T) string { return filepath.Join(logs(t), "Properties_3M.log") }, "inspect IN --json", false},
+		{"level table",
+			func(t *testing.T) string { return filepath.Join(logs(t), "Properties_3M.log") },
+			"inspect IN --json", false},
 		{"tables of a node", foreignDatabase, "inspect IN --json", false},
 	}
 }
@@ -196,21 +226,30 @@ func exportedNodes(t *testing.T) string {
 	for block := range uint64(12) {
 		for key := range 20 {
 			var m []byte
-			for field, value := range map[protowire.Number]string{1: fmt.Sprint("key ", key), 2: fmt.Sprint("value ", block), 5: "bank"} {
-				m = protowire.AppendString(protowire.AppendTag(m, field, protowire.BytesType), value)
+			for field, value := range map[protowire.Number]string{
+				1: fmt.Sprint("key ", key),
+				2: fmt.Sprint("value ", block),
+				5: "bank",
+			} {
+				m = protowire.AppendString(protowire.AppendTag(m, field, protowire.BytesType),
+					value)
 			}
+
 			m = protowire.AppendVarint(protowire.AppendTag(m, 4, protowire.VarintType), block+1)
 			text = append(bytesof.LittleEndian.AppendUint32(text, uint32(len(m))), m...)
 		}
 	}
+
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
 	if _, err := w.Write(text); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	write(t, filepath.Join(dir, "1-12.pb.gz"), out.String())
 	return dir
 }
@@ -218,7 +257,8 @@ func exportedNodes(t *testing.T) string {
 // priced is a folder with layouts to price, and a disk's profile.
 func priced(t *testing.T) string {
 	dir := t.TempDir()
-	must(t, "layouts", "--layout", "flat-pebble", "--accounts", "1k", "--contract-slots", "100", "--reads", "100", "--updates", "20", "--update-blocks", "2",
+	must(t, "layouts", "--layout", "flat-pebble", "--accounts", "1k", "--contract-slots", "100",
+		"--reads", "100", "--updates", "20", "--update-blocks", "2",
 		"--memory", "0", "--out", filepath.Join(dir, "L"))
 	write(t, filepath.Join(dir, "disk.json"), `{"schema": "statelab.hardware/1", "name": "nvme", "points": [
 {"in_flight": 1, "reads_per_second": 12500, "mean_ns": 80000},
@@ -242,6 +282,7 @@ func TestDamagedInputs(t *testing.T) {
 	if testing.Short() {
 		inputs = min(inputs, 40)
 	}
+
 	for _, reader := range foreignReaders() {
 		t.Run(reader.name, func(t *testing.T) {
 			t.Parallel()
@@ -250,6 +291,7 @@ func TestDamagedInputs(t *testing.T) {
 			if want.exit != exitDone {
 				t.Fatalf("the whole input: %v", want)
 			}
+
 			var longest time.Duration
 			answers, refusals, most := 0, 0, uint64(0)
 			for n := range inputs {
@@ -272,15 +314,19 @@ func TestDamagedInputs(t *testing.T) {
 					answers++
 				default:
 					refusals++
-					if base := filepath.Base(file); !strings.Contains(got.stderr, base) && !strings.Contains(got.stderr, filepath.Base(bad)) {
+					if base := filepath.Base(file); !strings.Contains(got.stderr, base) &&
+						!strings.Contains(got.stderr, filepath.Base(bad)) {
 						t.Errorf("%s: the error names no file: %s", name, got.stderr)
 					}
 				}
+
 				if err := os.RemoveAll(filepath.Dir(bad)); err != nil {
 					t.Fatal(err)
 				}
 			}
-			t.Logf("%d refused, %d answered; at most %d MiB and %v", refusals, answers, most>>20, longest.Round(time.Millisecond))
+
+			t.Logf("%d refused, %d answered; at most %d MiB and %v", refusals, answers, most>>20,
+				longest.Round(time.Millisecond))
 		})
 	}
 }
@@ -298,8 +344,10 @@ func (r foreignReader) read(t *testing.T, in string) (got reading) {
 	t.Helper()
 	args := strings.Fields(r.args)
 	for i, arg := range args {
-		args[i] = strings.NewReplacer("IN", in, "NEW", filepath.Join(t.TempDir(), "new")).Replace(arg)
+		args[i] = strings.NewReplacer("IN", in, "NEW", filepath.Join(t.TempDir(), "new")).
+			Replace(arg)
 	}
+
 	began, before := time.Now(), allocated()
 	done := make(chan reading, 1)
 	go func() {
@@ -310,15 +358,18 @@ func (r foreignReader) read(t *testing.T, in string) (got reading) {
 			}
 			done <- got
 		}()
+
 		var stdout, stderr bytes.Buffer
 		got.exit = run(context.Background(), args, &stdout, &stderr)
 		got.stdout, got.stderr = strings.ReplaceAll(stdout.String(), in, "IN"), stderr.String()
 	}()
+
 	select {
 	case got = <-done:
 	case <-time.After(mostDamageTime):
 		t.Fatalf("%v hangs", args)
 	}
+
 	got.took, got.allocated = time.Since(began), allocated()-before
 	return got
 }
@@ -336,13 +387,15 @@ func (r foreignReader) readBeside(t *testing.T, in string) reading {
 	if got.allocated <= mostDamageBytes {
 		return got
 	}
+
 	alone.Lock()
 	defer alone.Unlock()
 	return r.read(t, in)
 }
 
 func (r reading) String() string {
-	return fmt.Sprintf("exit %d %s\n--- stdout\n%s--- stderr\n%s", r.exit, r.panicked, r.stdout, r.stderr)
+	return fmt.Sprintf("exit %d %s\n--- stdout\n%s--- stderr\n%s", r.exit, r.panicked, r.stdout,
+		r.stderr)
 }
 
 func allocated() uint64 {
@@ -352,7 +405,9 @@ func allocated() uint64 {
 }
 
 // damageOne damages one file of a folder, or the file itself, and names it.
-func damageOne(t *testing.T, r *rand.Rand, path string, damage func(*rand.Rand, []byte) []byte) string {
+func damageOne(
+	t *testing.T, r *rand.Rand, path string, damage func(*rand.Rand, []byte) []byte,
+) string {
 	t.Helper()
 	var files []string
 	err := filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {
@@ -360,19 +415,25 @@ func damageOne(t *testing.T, r *rand.Rand, path string, damage func(*rand.Rand, 
 		if own {
 			return fs.SkipDir
 		}
-		if info, infoErr := d.Info(); err == nil && infoErr == nil && info.Mode().IsRegular() && info.Size() > 0 && !strings.HasSuffix(path, ".html") {
+
+		if info, infoErr := d.Info(); err == nil && infoErr == nil && info.Mode().IsRegular() &&
+			info.Size() > 0 && !strings.HasSuffix(path, ".html") {
 			files = append(files, path)
 		}
+
 		return err
 	})
+
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%s holds no file to damage: %v", path, err)
 	}
+
 	file := files[r.IntN(len(files))]
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	write(t, file, string(damage(r, text)))
 	return file
 }
@@ -418,7 +479,8 @@ const (
 // what the engines do is logged as a table, and is in docs/reliability.md.
 func TestEnginesAgainstDamage(t *testing.T) {
 	testring.Outer(t, "it opens damaged databases with every engine")
-	names, each := []string{"pebble1", "pebble2", "goleveldb", "bbolt", "badger", "fjall", "parity-db"}, min(*damagedInputs, 100)
+	names, each := []string{"pebble1", "pebble2", "goleveldb", "bbolt", "badger", "fjall",
+		"parity-db"}, min(*damagedInputs, 100)
 	onPath(t, "statelab-run-badger")
 	withRustEngines(t)
 	if testing.Short() {
@@ -427,6 +489,7 @@ func TestEnginesAgainstDamage(t *testing.T) {
 		withCRunners(t)
 		names = append(names, "rocksdb", "mdbx", "lmdb")
 	}
+
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) { // in parallel: a read waits more than it works
 			t.Parallel()
@@ -434,6 +497,7 @@ func TestEnginesAgainstDamage(t *testing.T) {
 			if o := readAll(t, name, whole); o.exit != exitDone {
 				t.Fatalf("undamaged: %v", o)
 			}
+
 			seen := map[string]map[string]int{}
 			for n := range each {
 				damage, bad := damages[n%len(damages)], filepath.Join(t.TempDir(), "db")
@@ -443,15 +507,18 @@ func TestEnginesAgainstDamage(t *testing.T) {
 				if seen[damage.name] == nil {
 					seen[damage.name] = map[string]int{}
 				}
+
 				fate := fateOf(o)
 				seen[damage.name][fate]++
 				if fate == "" || fate != unharmed && o.exit == exitDone || len(o.stderr) > 1<<20 {
 					t.Errorf("input %d, %s %s: %v", n, file, damage.name, o)
 				}
+
 				if err := os.RemoveAll(filepath.Dir(bad)); err != nil {
 					t.Fatal(err)
 				}
 			}
+
 			for _, damage := range damages {
 				t.Logf("| %s | %s | %v |", name, damage.name, seen[damage.name])
 			}
@@ -460,7 +527,8 @@ func TestEnginesAgainstDamage(t *testing.T) {
 }
 
 func readAll(t *testing.T, name, db string) outcome {
-	return statelab(t, "sweep", "--db", db, "--engine", name, "--cache", "1MiB", "--gets", "40k", "--warmup", "0", "--access-gets", "0",
+	return statelab(t, "sweep", "--db", db, "--engine", name, "--cache", "1MiB", "--gets", "40k",
+		"--warmup", "0", "--access-gets", "0",
 		"--out", filepath.Join(t.TempDir(), "R"))
 }
 
@@ -469,14 +537,17 @@ func fateOf(o outcome) string {
 	switch {
 	case o.exit == exitDone:
 		return unharmed
-	case strings.Contains(o.stderr, "a key that was written is missing"), strings.Contains(o.stderr, "of the 20,000 keys"):
+	case strings.Contains(o.stderr, "a key that was written is missing"),
+		strings.Contains(o.stderr, "of the 20,000 keys"):
 		return lost
 	case strings.Contains(o.stderr, "wrong answer"):
 		return wrong
-	case strings.Contains(o.stderr, "killed by signal"), strings.Contains(o.stderr, "the runner died with exit code"):
+	case strings.Contains(o.stderr, "killed by signal"),
+		strings.Contains(o.stderr, "the runner died with exit code"):
 		return crash
 	case o.exit > exitUsage || strings.Contains(o.stderr, "goroutine "):
 		return ""
 	}
+
 	return refusal
 }

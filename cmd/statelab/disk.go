@@ -41,33 +41,46 @@ func (a *app) disk(f *flags, m *mistakes) (err error) {
 	if info, err := os.Stat(limit.Dir); err != nil || !info.IsDir() {
 		m.Add("%s: no such directory (usage: statelab disk DIR)", s.Dir.Value())
 	}
+
 	if err := m.Err(); err != nil {
 		return err
 	}
+
 	if err := a.makeOut(f.out, output.MakeFolder); err != nil {
 		return err
 	}
+
 	if _, err := a.estimated(f, limit.Dir, []estimate.Step{disk.Step(limit)}); err != nil {
 		return err
 	}
+
 	p := a.progress()
-	d, err := host.MeasureDisk(a.ctx, limit, func(text string) { p.Report("", result.Event{Phase: text}) })
+	d, err := host.MeasureDisk(a.ctx, limit, func(text string) {
+		p.Report("", result.Event{Phase: text})
+	})
 	p.Printf("")
 	if err != nil {
 		return a.orInterrupted(err)
 	}
+
 	if s.With.Value() == "fio" && d.Fio == nil {
 		return fmt.Errorf("--with fio: %s", d.FioAbsent)
 	}
+
 	d.Command = a.command()
 	done := finished{status: result.OK, warnings: d.Warnings, out: f.out, explain: func() error {
 		return a.delivered(f.out, f.json, enginereport.Disk{Disk: d}, func(dir string) error {
 			return errors.Join(result.WriteDisk(dir, d), a.storeExperiment(f, dir))
 		})
 	}}
+
 	return a.finish(f, p, done, nil)
 }
 
 func (a *app) diskLook(p *console.Progress) disk.QuickProbe {
-	return disk.QuickProbe{Command: a.command(), Tell: func(e result.Event) { p.Report("", e) }, Say: p.Printf}
+	return disk.QuickProbe{
+		Command: a.command(),
+		Tell:    func(e result.Event) { p.Report("", e) },
+		Say:     p.Printf,
+	}
 }

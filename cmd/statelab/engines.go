@@ -19,9 +19,11 @@ func (a *app) engine(name string, m *mistakes) engine.Engine {
 	if found == nil {
 		return nil
 	}
+
 	if e := linked(name); e != nil && found.Path == runners.Self() {
 		return e
 	}
+
 	return runners.Engine{Found: found}
 }
 
@@ -29,7 +31,8 @@ func (a *app) engine(name string, m *mistakes) engine.Engine {
 // this process; nil for one that it does not link.
 func linked(name string) engine.Engine {
 	all := embedded()
-	if i := slices.IndexFunc(all, func(e engine.Engine) bool { return e.Info().Name == name }); i >= 0 {
+	if i := slices.IndexFunc(all,
+		func(e engine.Engine) bool { return e.Info().Name == name }); i >= 0 {
 		return all[i]
 	}
 	return nil
@@ -37,27 +40,38 @@ func linked(name string) engine.Engine {
 
 func (a *app) enginesVerb() *cobra.Command {
 	var asJSON, listsWorkloads bool
-	cmd := &cobra.Command{Use: "engines", Short: "List engines, trees, layouts and profiles, and what is missing", Args: noArguments,
+	cmd := &cobra.Command{
+		Use:   "engines",
+		Short: "List engines, trees, layouts and profiles, and what is missing",
+		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if listsWorkloads {
 				return a.show(workloads())
 			}
+
 			rows := runners.EngineRows(a.tables.Engines)
 			if asJSON {
 				return a.printJSON(rows)
 			}
+
 			return a.show(runners.ListOf(rows, a.tables))
-		}}
+		},
+	}
+
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&listsWorkloads, "workloads", false, "list the workloads of load and sweep instead")
+	cmd.Flags().BoolVar(&listsWorkloads, "workloads", false,
+		"list the workloads of load and sweep instead")
 	return cmd
 }
 
 // workloads lists those that load and sweep can issue, under their names in db_bench.
 func workloads() *doc.Document {
 	d := &doc.Document{Title: "Workloads"}
-	d.Add("Workloads", doc.Block{Table: doc.ListOf([]string{"verb", "--workload", "what it does"}, workload.All(),
-		func(w workload.About) []string { return []string{w.Verb, w.Name, w.Text} })})
+	d.Add("Workloads", doc.Block{Table: doc.ListOf(
+		[]string{"verb", "--workload", "what it does"},
+		workload.All(),
+		func(w workload.About) []string { return []string{w.Verb, w.Name, w.Text} },
+	)})
 	return d
 }
 

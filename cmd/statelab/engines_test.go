@@ -26,6 +26,7 @@ func withCRunners(t *testing.T) {
 	for _, known := range newTables().Engines.Outside {
 		put(t, dir, []string{known.Runner})
 	}
+
 	rocksLibrary(t)
 	rustLibraries(t, dir)
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
@@ -36,7 +37,8 @@ func rocksLibrary(t *testing.T) string {
 	t.Helper()
 	testring.Outer(t, "it needs RocksDB's library")
 	library := filepath.Join(scratch, "runners", "lib", "librocksdb.so")
-	if text, err := exec.Command("../../engines/rocksdb/fetch.sh", fetched(t, library)).CombinedOutput(); err != nil {
+	if text, err := exec.Command("../../engines/rocksdb/fetch.sh", fetched(t, library)).
+		CombinedOutput(); err != nil {
 		t.Fatalf("fetch RocksDB: %v\n%s", err, text)
 	}
 	return library
@@ -49,14 +51,17 @@ func fetched(t *testing.T, library string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := os.MkdirAll(filepath.Dir(library), 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	if _, err := os.Stat(made); err == nil {
 		if err := os.Symlink(made, library); err != nil && !os.IsExist(err) {
 			t.Fatal(err)
 		}
 	}
+
 	return library
 }
 
@@ -68,15 +73,20 @@ func rustLibraries(t *testing.T, dir string) {
 	if given := os.Getenv(madePrograms); given != "" {
 		programs = given
 	}
+
 	made, err := filepath.Glob(filepath.Join(programs, "lib", "*_engine.so"))
 	if err == nil {
 		err = os.MkdirAll(filepath.Join(dir, "lib"), 0o755)
 	}
+
 	for _, library := range made {
-		if linked := os.Symlink(library, filepath.Join(dir, "lib", filepath.Base(library))); linked != nil && !os.IsExist(linked) {
+		if linked := os.Symlink(library,
+			filepath.Join(dir, "lib",
+				filepath.Base(library))); linked != nil && !os.IsExist(linked) {
 			err = linked
 		}
 	}
+
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,6 +101,7 @@ func runsOf(t *testing.T, folder string, s *result.Sweep) (runs []*result.Run) {
 		}
 		runs = append(runs, run)
 	}
+
 	return runs
 }
 
@@ -108,34 +119,45 @@ func TestEveryEngineInOneSweep(t *testing.T) {
 	withCRunners(t)
 	const budget = 64 << 20
 	out := filepath.Join(t.TempDir(), "T")
-	o := must(t, "sweep", "--engine", "pebble1,pebble2,rocksdb,mdbx,lmdb,goleveldb,bbolt,badger", "--keys", "30k", "--threads", "1,4",
-		"--memory", "64MiB", "--page-cache", "cold", "--gets", "4k", "--warmup", "4k", "--access-gets", "500", "--out", out, "--quiet")
+	o := must(t, "sweep", "--engine", "pebble1,pebble2,rocksdb,mdbx,lmdb,goleveldb,bbolt,badger",
+		"--keys", "30k", "--threads", "1,4",
+		"--memory", "64MiB", "--page-cache", "cold", "--gets", "4k", "--warmup", "4k",
+		"--access-gets", "500", "--out", out, "--quiet")
+
 	s := sweepOf(t, out)
 	if len(s.Points) != 16 || s.Status != result.OK {
 		t.Fatalf("%s, %d points\n%s", s.Status, len(s.Points), o)
 	}
+
 	for _, run := range runsOf(t, out, s) {
 		name, f := run.Engine.Name, run.Figures
 		if f.Gets != 4000 || f.Found != 4000 || f.FailedGets != 0 {
 			t.Errorf("%s: %d Gets, %d found, %d failed", name, f.Gets, f.Found, f.FailedGets)
 		}
+
 		if run.Engine.Durability == "" || run.Engine.Profile == "" {
-			t.Errorf("%s: durability %q, profile %q", name, run.Engine.Durability, run.Engine.Profile)
+			t.Errorf("%s: durability %q, profile %q", name, run.Engine.Durability,
+				run.Engine.Profile)
 		}
+
 		if run.Memory == nil || run.Memory.BudgetBytes != budget {
 			t.Errorf("%s: memory %+v", name, run.Memory)
 			continue
 		}
+
 		spent := int64(0)
 		for _, share := range run.Memory.Shares {
 			spent += share.Bytes
 		}
+
 		if spent < budget/2 || spent > budget+budget/100 {
 			t.Errorf("%s spends %d of a budget of %d: %+v", name, spent, budget, run.Memory.Shares)
 		}
+
 		if !f.Has(figure.BlockReadsPerGet) {
 			t.Errorf("%s: block reads are not known: %v", name, run.Absent)
 		}
+
 		for _, w := range run.Warnings {
 			if w.Code == "check_failed" || w.Code == "memory_grows" {
 				t.Errorf("%s: %s", name, w.Text)
@@ -149,7 +171,8 @@ func TestEveryEngineInOneSweep(t *testing.T) {
 func TestThreeLayoutsOfRocksDB(t *testing.T) {
 	withCRunners(t)
 	out := filepath.Join(t.TempDir(), "R")
-	must(t, "sweep", "--engine", "rocksdb:default,rocksdb:monolithic,rocksdb:partitioned", "--keys", "200k", "--cache", "128KiB", "--page-cache", "direct",
+	must(t, "sweep", "--engine", "rocksdb:default,rocksdb:monolithic,rocksdb:partitioned",
+		"--keys", "200k", "--cache", "128KiB", "--page-cache", "direct",
 		"--gets", "3k", "--warmup", "1k", "--out", out, "--quiet")
 	bytes := map[string]float64{}
 	for _, run := range runsOf(t, out, sweepOf(t, out)) {
@@ -158,9 +181,12 @@ func TestThreeLayoutsOfRocksDB(t *testing.T) {
 			f.OrZero(figure.Agreement) > 1.02 {
 			t.Errorf("%s: agreement %v", run.Engine.Profile, f.Pointer(figure.Agreement))
 		}
+
 		bytes[run.Engine.Profile] = f.OrZero(figure.BlockReadBytesPerGet)
 	}
-	if !(bytes["monolithic"] > 10*bytes["partitioned"] && bytes["partitioned"] >= bytes["default"]) {
+
+	if !(bytes["monolithic"] > 10*bytes["partitioned"] &&
+		bytes["partitioned"] >= bytes["default"]) {
 		t.Errorf("bytes per Get: %v", bytes)
 	}
 }
@@ -171,13 +197,15 @@ func TestHandles(t *testing.T) {
 	dir := t.TempDir()
 	db, out := filepath.Join(dir, "D"), filepath.Join(dir, "S")
 	must(t, "load", "--db", db, "--keys", "200k", "--set", "TargetFileSize=32KiB", "--quiet")
-	o := must(t, "sweep", "--db", db, "--handles", "64,100000", "--cache", "8MiB", "--gets", "10k", "--warmup", "5k", "--access-gets", "0", "--out", out,
+	o := must(t, "sweep", "--db", db, "--handles", "64,100000", "--cache", "8MiB", "--gets", "10k",
+		"--warmup", "5k", "--access-gets", "0", "--out", out,
 		"--quiet")
 	runs := runsOf(t, out, sweepOf(t, out))
 	few, many := runs[0].Figures, runs[1].Figures
 	if runs[0].Database.Files < 200 {
 		t.Fatalf("only %d files\n%s", runs[0].Database.Files, o)
 	}
+
 	if !few.Has(figure.TableOpensPerGet) || few.OrZero(figure.TableOpensPerGet) < 0.1 ||
 		!many.Has(figure.TableOpensPerGet) || many.OrZero(figure.TableOpensPerGet) > 0.05 {
 		t.Errorf("tables opened per Get: %v with 64 handles, %v with 100,000",
@@ -190,17 +218,22 @@ func TestALibraryOfOnesOwn(t *testing.T) {
 	testring.Outer(t, "it needs a C compiler")
 	withCRunners(t)
 	dir := t.TempDir()
-	if text, err := exec.Command("make", "-C", "../../examples/native-c", "OUT="+filepath.Join(dir, "libexample.so")).CombinedOutput(); err != nil {
+	if text, err := exec.Command("make", "-C", "../../examples/native-c",
+		"OUT="+filepath.Join(dir, "libexample.so")).CombinedOutput(); err != nil {
 		t.Fatalf("build the example: %v\n%s", err, text)
 	}
+
 	libraries, err := filepath.Glob(filepath.Join(dir, "*.so"))
 	if err != nil || len(libraries) != 1 {
 		t.Fatalf("libraries %v, %v", libraries, err)
 	}
+
 	db := filepath.Join(dir, "D")
-	must(t, "load", "--engine", "native", "--set", "library="+libraries[0], "--keys", "20k", "--db", db, "--quiet")
+	must(t, "load", "--engine", "native", "--set", "library="+libraries[0], "--keys", "20k",
+		"--db", db, "--quiet")
 	out := filepath.Join(dir, "R")
-	must(t, "sweep", "--db", db, "--gets", "5k", "--cache", "1MiB", "--out", out) // the library is known from the load
+	// the library is known from the load
+	must(t, "sweep", "--db", db, "--gets", "5k", "--cache", "1MiB", "--out", out)
 	run := readRun(t, out)
 	if run.Figures.Found != 5000 || run.Engine.Options["library"] != libraries[0] ||
 		!run.Figures.Has(figure.BlockReadsPerGet) {
@@ -215,41 +248,64 @@ func TestARunnerThatIsNotHere(t *testing.T) {
 	if err := json.Unmarshal([]byte(must(t, "engines", "--json").stdout), &rows); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, row := range rows {
 		if row.Available == strings.Contains(row.Missing, "in statelab's source") {
 			t.Errorf("%s: available %v, missing %q", row.Name, row.Available, row.Missing)
 		}
+
 		if row.Licence == "" || row.Capabilities == nil {
 			t.Errorf("%+v", row)
 		}
 	}
-	refused(t, statelab(t, "load", "--engine", "rocksdb", "--db", "D", "--keys", "1k"), exitUsage, "statelab-run-rocksdb", "make runners")
-	refused(t, statelab(t, "sweep", "--engine", "pebble1,mdbx,pebble1:nothing", "--keys", "1k", "--out", "S"), exitUsage, "statelab-run-mdbx", "nothing")
-	refused(t, statelab(t, "sweep", "--engine", "pebble1,mdbx,pebble9,mdbx:default,lmdb", "--keys", "1k", "--out", "S"), exitUsage,
+
+	refused(t, statelab(t, "load", "--engine", "rocksdb", "--db", "D", "--keys", "1k"), exitUsage,
+		"statelab-run-rocksdb", "make runners")
+	refused(t,
+		statelab(t, "sweep", "--engine", "pebble1,mdbx,pebble1:nothing", "--keys", "1k", "--out",
+			"S"), exitUsage, "statelab-run-mdbx", "nothing")
+	refused(t,
+		statelab(t, "sweep", "--engine", "pebble1,mdbx,pebble9,mdbx:default,lmdb", "--keys", "1k",
+			"--out", "S"), exitUsage,
 		`--engine: unknown engine "pebble9" (known: pebble1, `,
-		"--engine: found no runner for mdbx (statelab-run-mdbx), lmdb (statelab-run-lmdb) next to statelab or on PATH: make runners")
-	refused(t, statelab(t, "layouts", "--layout", "flat-pebble,geth-path,flat-mdbx,geth-flat", "--out", "L"), exitUsage,
-		"--layout: found no runner for geth-path (statelab-run-geth), geth-flat (statelab-run-geth) next to statelab or on PATH: make trees",
-		"--layout: found no runner for flat-mdbx (statelab-run-flatmdbx) next to statelab or on PATH: make runners")
+		"--engine: found no runner for mdbx (statelab-run-mdbx), lmdb (statelab-run-lmdb) next "+
+			"to statelab or on PATH: make runners")
+
+	refused(t,
+		statelab(t, "layouts", "--layout", "flat-pebble,geth-path,flat-mdbx,geth-flat", "--out",
+			"L"), exitUsage,
+		"--layout: found no runner for geth-path (statelab-run-geth), geth-flat "+
+			"(statelab-run-geth) next to statelab or on PATH: make trees",
+		"--layout: found no runner for flat-mdbx (statelab-run-flatmdbx) next to statelab or on "+
+			"PATH: make runners")
 }
 
 // TestNullMeasuresTheHarness: it keeps nothing, so it needs no database and its
 // answers are not checked.
 func TestNullMeasuresTheHarness(t *testing.T) {
-	for name, args := range map[string][]string{"without a database": nil, "after a load": {"--db", small(t, "10k", "--engine", "null"), "--missing", "20%"},
-		"of another engine's keys": {"--db", small(t, "10k")}} {
+	for name, args := range map[string][]string{
+		"without a database": nil,
+		"after a load": {"--db", small(t, "10k", "--engine", "null"), "--missing",
+			"20%"},
+		"of another engine's keys": {"--db", small(t, "10k")},
+	} {
 		out := filepath.Join(t.TempDir(), "R")
-		must(t, append([]string{"sweep", "--engine", "null", "--gets", "20k", "--warmup", "0", "--out", out, "--quiet"}, args...)...)
+		must(t,
+			append([]string{"sweep", "--engine", "null", "--gets", "20k", "--warmup", "0", "--out",
+				out, "--quiet"}, args...)...)
 		run := runsOf(t, out, sweepOf(t, out))[0]
 		if run.Status != result.OK || run.Figures.Found != 20_000 ||
 			!run.Figures.Has(figure.HarnessTimePerGet) {
 			t.Errorf("%s: %s, %d found", name, run.Status, run.Figures.Found)
 		}
 	}
+
 	db := small(t, "10k")
 	for _, workload := range []string{"overwrite", "readwhilewriting"} {
 		before := fingerprint(t, db)
-		refused(t, statelab(t, "sweep", "--engine", "null", "--db", db, "--workload", workload, "--warmup", "0"), exitFailed, "keeps nothing")
+		refused(t,
+			statelab(t, "sweep", "--engine", "null", "--db", db, "--workload", workload,
+				"--warmup", "0"), exitFailed, "keeps nothing")
 		if diff := cmp.Diff(before, fingerprint(t, db)); diff != "" {
 			t.Errorf("%s changed the database:\n%s", workload, diff)
 		}
@@ -258,15 +314,21 @@ func TestNullMeasuresTheHarness(t *testing.T) {
 
 // TestBudgets: what cannot be held to is refused before anything is measured.
 func TestBudgets(t *testing.T) {
-	refused(t, statelab(t, "sweep", "--keys", "1k", "--memory", "64MiB", "--cache", "8MiB"), exitUsage, "--memory and --cache")
-	refused(t, statelab(t, "sweep", "--keys", "1k", "--memory", "lots"), exitUsage, "examples: 512MiB")
-	refused(t, statelab(t, "sweep", "--engine", "mem", "--keys", "1k", "--memory", "64MiB"), exitUsage, "mem does not support a memory budget")
-	testring.Outer(t, "it measures an engine in a budget of memory (what is refused has been tested)")
+	refused(t, statelab(t, "sweep", "--keys", "1k", "--memory", "64MiB", "--cache", "8MiB"),
+		exitUsage, "--memory and --cache")
+	refused(t, statelab(t, "sweep", "--keys", "1k", "--memory", "lots"), exitUsage,
+		"examples: 512MiB")
+	refused(t, statelab(t, "sweep", "--engine", "mem", "--keys", "1k", "--memory", "64MiB"),
+		exitUsage, "mem does not support a memory budget")
+	testring.Outer(t, "it measures an engine in a budget of memory (what is refused has been "+
+		"tested)")
 	db := database(t, "pebble1")
 	direct := filepath.Join(t.TempDir(), "R")
-	must(t, "sweep", "--db", db, "--memory", "4MiB", "--page-cache", "direct", "--gets", "5k", "--out", direct)
+	must(t, "sweep", "--db", db, "--memory", "4MiB", "--page-cache", "direct", "--gets", "5k",
+		"--out", direct)
 	run := readRun(t, direct)
-	if run.Cache.Effective != 4<<20 || run.Memory == nil || run.Memory.PageCacheBytes == nil || *run.Memory.PageCacheBytes != 0 {
+	if run.Cache.Effective != 4<<20 || run.Memory == nil || run.Memory.PageCacheBytes == nil ||
+		*run.Memory.PageCacheBytes != 0 {
 		t.Errorf("cache %d, memory %+v", run.Cache.Effective, run.Memory)
 	}
 }

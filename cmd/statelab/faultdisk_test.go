@@ -34,8 +34,13 @@ func mountFaulty(backing, at, kind string, random *rand.Rand, after int64) (*fau
 	if err != nil {
 		return nil, err
 	}
+
 	d.server, err = fs.Mount(at, &faultyNode{below.(*fs.LoopbackNode), d},
-		&fs.Options{MountOptions: fuse.MountOptions{DirectMountStrict: true, FsName: "statelab-faults"}, NullPermissions: true})
+		&fs.Options{
+			MountOptions:    fuse.MountOptions{DirectMountStrict: true, FsName: "statelab-faults"},
+			NullPermissions: true,
+		})
+
 	return d, err
 }
 
@@ -49,10 +54,12 @@ func (d *faultyDisk) repair(at string) error {
 		if err != nil || !e.Type().IsRegular() {
 			return err
 		}
+
 		file, err := os.OpenFile(path, os.O_RDWR, 0)
 		if err != nil {
 			return err
 		}
+
 		_ = file.Sync() // the error that was kept
 		return file.Close()
 	})
@@ -65,6 +72,7 @@ func (d *faultyDisk) fault(reads bool, bytes int) (moved int, errno syscall.Errn
 	if d.after--; kind == erringDisk && d.after < 0 && chance < .5 {
 		errno = syscall.EIO
 	}
+
 	d.mu.Unlock()
 	switch {
 	case kind == shortDisk && reads && bytes > 1 && chance < .2:
@@ -72,6 +80,7 @@ func (d *faultyDisk) fault(reads bool, bytes int) (moved int, errno syscall.Errn
 	case kind == slowDisk && chance < .02:
 		time.Sleep(time.Duration(chance * float64(time.Second))) // up to 20 ms
 	}
+
 	return bytes, errno
 }
 
@@ -94,15 +103,20 @@ func (d *faultyDisk) flags() uint32 {
 	return 0
 }
 
-func (n *faultyNode) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
-	file, _, errno := n.LoopbackNode.Open(ctx, flags&^syscall.O_DIRECT) // buffers are not aligned here
+func (n *faultyNode) Open(
+	ctx context.Context, flags uint32,
+) (fs.FileHandle, uint32, syscall.Errno) {
+	// buffers are not aligned here
+	file, _, errno := n.LoopbackNode.Open(ctx, flags&^syscall.O_DIRECT)
 	if errno != 0 {
 		return nil, 0, errno
 	}
 	return &faultyFile{file.(*fs.LoopbackFile), n.disk}, n.disk.flags(), 0
 }
 
-func (n *faultyNode) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {
+func (n *faultyNode) Create(
+	ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut,
+) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {
 	inode, file, _, errno := n.LoopbackNode.Create(ctx, name, flags&^syscall.O_DIRECT, mode, out)
 	if errno != 0 {
 		return nil, nil, 0, errno
@@ -118,7 +132,9 @@ type faultyFile struct {
 // PassthroughFd keeps the kernel from reading the file below itself.
 func (f *faultyFile) PassthroughFd() (int, bool) { return 0, false }
 
-func (f *faultyFile) Read(ctx context.Context, to []byte, at int64) (fuse.ReadResult, syscall.Errno) {
+func (f *faultyFile) Read(
+	ctx context.Context, to []byte, at int64,
+) (fuse.ReadResult, syscall.Errno) {
 	bytes, errno := f.disk.fault(true, len(to))
 	if errno != 0 {
 		return nil, errno
@@ -153,6 +169,7 @@ func newMemoryGroup(t *testing.T, bytes int64) *memoryGroup {
 	if err != nil {
 		return nil
 	}
+
 	for line := range strings.Lines(string(text)) {
 		id, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
 		controllers, path, _ := strings.Cut(rest, ":")
@@ -165,19 +182,23 @@ func newMemoryGroup(t *testing.T, bytes int64) *memoryGroup {
 		default:
 			continue
 		}
+
 		g.dir = filepath.Join(g.dir, fmt.Sprintf("statelab-storm-%d", os.Getpid()))
 		if os.Mkdir(g.dir, 0o755) != nil {
 			continue
 		}
+
 		t.Cleanup(func() {
 			if err := os.Remove(g.dir); err != nil {
 				t.Error(err)
 			}
 		})
+
 		if g.set(strconv.FormatInt(bytes, 10)) == nil {
 			return g
 		}
 	}
+
 	return nil
 }
 

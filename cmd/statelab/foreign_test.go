@@ -48,6 +48,7 @@ func writeForeign(engine, dir string) error {
 		Flush() error
 		Close() error
 	}
+
 	var db store
 	var set func(key, value []byte) error
 	var compact func(from, to []byte) error
@@ -65,30 +66,39 @@ func writeForeign(engine, dir string) error {
 		for i := range o.Levels {
 			o.Levels[i].FilterPolicy = bloom2.FilterPolicy(10)
 		}
+
 		d, err := pebble2.Open(dir, o)
 		if err != nil {
 			return err
 		}
+
 		db, set = d, func(key, value []byte) error { return d.Set(key, value, pebble2.NoSync) }
-		compact = func(from, to []byte) error { return d.Compact(context.Background(), from, to, false) }
+		compact = func(from, to []byte) error {
+			return d.Compact(context.Background(), from, to, false)
+		}
 	default:
 		return fmt.Errorf("no engine %q", engine)
 	}
+
 	for i := range foreignKeys {
 		sum := sha256.Sum256([]byte(strconv.Itoa(i)))
 		if err := set(sum[:], append(sum[:], sum[:i%32]...)); err != nil {
 			return err
 		}
+
 		if i == foreignKeys*9/10 {
 			if err := db.Flush(); err != nil {
 				return err
 			}
-			// Pebble compacts the tables in L0 by itself, but Close interrupts it where it is not done.
+
+			// Pebble compacts the tables in L0 by itself, but Close interrupts it where it is not
+			// done.
 			if err := compact([]byte{}, bytes.Repeat([]byte{0xff}, sha256.Size)); err != nil {
 				return err
 			}
 		}
 	}
+
 	return db.Close()
 }
 
@@ -98,28 +108,36 @@ func TestForeignDatabaseIsReadAndNeverChanged(t *testing.T) {
 			if engine == "pebble1" {
 				testring.Outer(t, "as pebble2")
 			}
+
 			db := newForeign(t, engine)
 			before := fingerprint(t, db)
 			out := filepath.Join(t.TempDir(), "S")
-			must(t, "sweep", "--db", db, "--use-existing", "--cache", "512KiB,1MiB", "--gets", "20k", "--warmup", "0", "--sample-keys", "10k", "--missing", "20%",
+			must(t, "sweep", "--db", db, "--use-existing", "--cache", "512KiB,1MiB", "--gets",
+				"20k", "--warmup", "0", "--sample-keys", "10k", "--missing", "20%",
 				"--out", out)
 			must(t, "inspect", db)
 			if diff := cmp.Diff(before, fingerprint(t, db)); diff != "" {
 				t.Errorf("the database was changed:\n%s", diff)
 			}
+
 			s := readSweep(t, out)
 			if s.Status != result.OK || len(s.Points) != 2 || s.Database.Written != "foreign" {
-				t.Fatalf("%s, %d points, written by %q", s.Status, len(s.Points), s.Database.Written)
+				t.Fatalf("%s, %d points, written by %q", s.Status, len(s.Points),
+					s.Database.Written)
 			}
+
 			for _, p := range s.Points {
 				run := readRun(t, filepath.Join(out, p.Run))
 				if run.Engine.Name != engine {
 					t.Errorf("read with %s", run.Engine.Name)
 				}
+
 				f := run.Figures
-				if share := float64(f.Missing) / float64(f.Gets); f.Gets != 20_000 || share < 0.18 || share > 0.22 {
+				if share := float64(f.Missing) / float64(f.Gets); f.Gets != 20_000 ||
+					share < 0.18 || share > 0.22 {
 					t.Errorf("%d Gets, a share of %.3f missing", f.Gets, share)
 				}
+
 				for _, c := range run.Checks {
 					if !c.OK {
 						t.Errorf("self-check %+v", c)
@@ -138,20 +156,24 @@ func fingerprint(t *testing.T, dir string) map[string]string {
 		if err != nil || entry.IsDir() {
 			return err
 		}
+
 		text, err := os.ReadFile(filepath.Join(dir, path))
 		if err != nil {
 			return err
 		}
+
 		info, err := entry.Info()
 		if err != nil {
 			return err
 		}
+
 		files[path] = fmt.Sprintf("%x, modified %v", sha256.Sum256(text), info.ModTime())
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return files
 }
 
@@ -165,6 +187,7 @@ func settled(t *testing.T, dir string) map[string]string {
 		if cmp.Equal(last, now) {
 			return fingerprint(t, dir)
 		}
+
 		last = now
 	}
 }
@@ -176,6 +199,7 @@ func listing(t *testing.T, dir string) (files []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil {
@@ -183,6 +207,7 @@ func listing(t *testing.T, dir string) (files []string) {
 		}
 		files = append(files, fmt.Sprint(e.Name(), info.Size()))
 	}
+
 	return files
 }
 
@@ -197,9 +222,11 @@ func hold(engine, dir string) error {
 	} else {
 		_, err = pebble2.Open(dir, &pebble2.Options{})
 	}
+
 	if err != nil {
 		return err
 	}
+
 	fmt.Println("held")
 	select {}
 }
@@ -216,29 +243,40 @@ func TestHeldDatabase(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			if err := owner.Start(); err != nil {
 				t.Fatal(err)
 			}
+
 			defer func() {
 				if err := owner.Process.Kill(); err != nil {
 					t.Error(err)
 				}
 				owner.Wait() // its error is the kill
 			}()
+
 			if line, err := bufio.NewReader(words).ReadString('\n'); line != "held\n" {
 				t.Fatalf("the owner says %q, %v", line, err)
 			}
+
 			before := settled(t, db)
 			typed := db + "/." // errors name it so
-			read := []string{"sweep", "--db", typed, "--use-existing", "--gets", "5k", "--warmup", "0", "--sample-keys", "5k", "--out", filepath.Join(t.TempDir(), "R")}
-			refused(t, statelab(t, read...), exitFailed, fmt.Sprintf("%s is in use by process %d: stop it, or add --ignore-lock", typed, owner.Process.Pid))
-			if _, err := os.Stat(read[len(read)-1]); !errors.Is(err, os.ErrNotExist) { // so that the folder can be given again
+			read := []string{"sweep", "--db", typed, "--use-existing", "--gets", "5k", "--warmup",
+				"0", "--sample-keys", "5k", "--out", filepath.Join(t.TempDir(), "R")}
+			refused(t, statelab(t, read...), exitFailed,
+				fmt.Sprintf("%s is in use by process %d: stop it, or add --ignore-lock", typed,
+					owner.Process.Pid))
+			// so that the folder can be given again
+			if _, err := os.Stat(read[len(read)-1]); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("the refused command left its folder behind: %v", err)
 			}
+
 			must(t, append(read, "--ignore-lock")...)
-			if run := runsOf(t, read[len(read)-1], sweepOf(t, read[len(read)-1]))[0]; run.Figures.Found != 5000 {
+			if run := runsOf(t, read[len(read)-1],
+				sweepOf(t, read[len(read)-1]))[0]; run.Figures.Found != 5000 {
 				t.Errorf("%d of 5000 found", run.Figures.Found)
 			}
+
 			if diff := cmp.Diff(before, fingerprint(t, db)); diff != "" {
 				t.Errorf("the database was changed:\n%s", diff)
 			}

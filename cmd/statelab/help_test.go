@@ -11,27 +11,37 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestHelpAllListsEveryFlag: a section of the experiment file without a heading would hide its flags.
+// TestHelpAllListsEveryFlag: a section of the experiment file without a heading would hide its
+// flags.
 func TestHelpAllListsEveryFlag(t *testing.T) {
 	var check func(cmd *cobra.Command)
 	check = func(cmd *cobra.Command) {
 		listed := flagHelp.Flags(cmd, true)
 		cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
-			if !flag.Hidden && flag.Name != "help-all" && !strings.Contains(listed, " --"+flag.Name+" ") {
+			if !flag.Hidden && flag.Name != "help-all" &&
+				!strings.Contains(listed, " --"+flag.Name+" ") {
 				t.Errorf("%s: the help lacks --%s", cmd.CommandPath(), flag.Name)
 			}
 		})
+
 		for _, sub := range cmd.Commands() {
 			check(sub)
 		}
 	}
+
 	check((&app{stdout: io.Discard, stderr: io.Discard}).root())
 }
 
 // TestHelpFitsAScreen: a help text has at most 40 lines, and names only flags that exist.
 func TestHelpFitsAScreen(t *testing.T) {
 	const most = 40
-	a := &app{ctx: context.Background(), stdout: io.Discard, stderr: io.Discard, tables: newTables()}
+	a := &app{
+		ctx:    context.Background(),
+		stdout: io.Discard,
+		stderr: io.Discard,
+		tables: newTables(),
+	}
+
 	root := a.root()
 	left := maps.Clone(usual)
 	var check func(cmd *cobra.Command)
@@ -41,25 +51,31 @@ func TestHelpFitsAScreen(t *testing.T) {
 		if err := cmd.Help(); err != nil {
 			t.Fatal(err)
 		}
+
 		if n := strings.Count(text.String(), "\n"); n > most {
-			t.Errorf("%s --help has %d lines, and at most %d are allowed", cmd.CommandPath(), n, most)
+			t.Errorf("%s --help has %d lines, and at most %d are allowed", cmd.CommandPath(), n,
+				most)
 		}
+
 		for line := range strings.Lines(text.String()) {
 			if cmd == root && len(line) > 84 {
 				t.Errorf("the help has a long line: %s", line)
 			}
 		}
+
 		name := strings.TrimPrefix(cmd.CommandPath(), "statelab ")
 		for _, flag := range strings.Fields(left[name]) {
 			if cmd.Flags().Lookup(flag) == nil {
 				t.Errorf("%s has no flag --%s, which its help shows", name, flag)
 			}
 		}
+
 		delete(left, name)
 		for _, sub := range cmd.Commands() {
 			check(sub)
 		}
 	}
+
 	check(root)
 	if len(left) > 0 {
 		t.Errorf("no such commands: %v", left)

@@ -23,7 +23,8 @@ import (
 // long a point takes, not the machine.
 func startSlowSweep(t *testing.T, out string) *session {
 	t.Helper()
-	return start(t, "sweep", "--db", small(t, "20k"), "--cache", "1MiB,2MiB,3MiB", "--rate", "10k", "--gets", "20k", "--warmup", "0", "--access-gets", "0",
+	return start(t, "sweep", "--db", small(t, "20k"), "--cache", "1MiB,2MiB,3MiB", "--rate", "10k",
+		"--gets", "20k", "--warmup", "0", "--access-gets", "0",
 		"--out", out)
 }
 
@@ -36,6 +37,7 @@ func (s *session) secondPointRuns(out string) (finished string, runner int) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
+
 		measuring := false
 		for _, dir := range folders {
 			if _, err := result.ReadRun(dir); err == nil {
@@ -44,9 +46,11 @@ func (s *session) secondPointRuns(out string) (finished string, runner int) {
 				measuring = true
 			}
 		}
+
 		runner = s.runner()
 		return finished != "" && measuring && runner != 0
 	})
+
 	return finished, runner
 }
 
@@ -67,15 +71,18 @@ func (s *session) runner() int {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+
 	for _, path := range stats {
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		if err != nil {
 			s.t.Fatal(err)
 		}
+
 		if state, parent := processState(pid); parent == s.command.Process.Pid && state != "Z" {
 			return pid
 		}
 	}
+
 	return 0
 }
 
@@ -85,11 +92,14 @@ func processState(pid int) (state string, parent int) {
 	if err != nil {
 		return "", 0
 	}
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:])) // the name may hold anything
+
+	// the name may hold anything
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	parent, err = strconv.Atoi(fields[1])
 	if err != nil {
 		return "", 0
 	}
+
 	return fields[0], parent
 }
 
@@ -103,14 +113,18 @@ func resumes(t *testing.T, out, finished string) {
 	if s.Status != result.OK || len(s.Points) != 3 {
 		t.Errorf("after --resume: %s, %d points, %s", s.Status, len(s.Points), s.Error)
 	}
+
 	for _, p := range s.Points {
 		if p.Status != result.OK || p.Figures.Gets != 20_000 {
-			t.Errorf("after --resume: point %v is %s with %d Gets", p.Axes, p.Status, p.Figures.Gets)
+			t.Errorf("after --resume: point %v is %s with %d Gets", p.Axes, p.Status,
+				p.Figures.Gets)
 		}
 	}
+
 	if after := readRun(t, finished); !after.Started.Equal(before.Started) {
 		t.Errorf("%s was measured again", finished)
 	}
+
 	if _, err := os.Stat(filepath.Join(out, result.ReportFile)); err != nil {
 		t.Error(err)
 	}
@@ -124,24 +138,29 @@ func TestKilledRunnerIsAResult(t *testing.T) {
 	if err := syscall.Kill(runner, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+
 	refused(t, s.wait(), exitFailed, "killed by signal 9", "1 of 3 runs failed")
 	sweep := readSweep(t, out)
 	if sweep.Status != result.Failed || len(sweep.Points) != 3 {
 		t.Fatalf("%s, %d points", sweep.Status, len(sweep.Points))
 	}
+
 	failed := 0
 	for _, p := range sweep.Points {
 		if p.Status == result.OK {
 			continue
 		}
+
 		failed++
 		if !strings.HasPrefix(p.Error, "killed by signal 9 (killed) in phase measure at op ") {
 			t.Errorf("the point says: %s", p.Error)
 		}
 	}
+
 	if failed != 1 {
 		t.Errorf("%d points failed", failed)
 	}
+
 	resumes(t, out, finished)
 }
 
@@ -156,10 +175,12 @@ func TestKilledStatelabTakesItsRunnerAlong(t *testing.T) {
 		if state, _ := processState(runner); state == "" || state == "Z" {
 			break
 		}
+
 		if time.Since(began) > tooLong {
 			t.Fatalf("runner %d outlives statelab", runner)
 		}
 	}
+
 	resumes(t, out, finished)
 }
 
@@ -169,31 +190,38 @@ func TestInterruptedSweepResumes(t *testing.T) {
 	s := startSlowSweep(t, out)
 	finished, _ := s.secondPointRuns(out)
 	s.signal(syscall.SIGINT)
-	refused(t, s.wait(), exitFailed, "interrupted with 1 of 3 runs finished", "statelab sweep --resume --out "+out)
+	refused(t, s.wait(), exitFailed, "interrupted with 1 of 3 runs finished",
+		"statelab sweep --resume --out "+out)
 	if sweep := readSweep(t, out); sweep.Status != result.Interrupted || len(sweep.Points) != 1 {
 		t.Errorf("%s, %d points", sweep.Status, len(sweep.Points))
 	}
+
 	resumes(t, out, finished)
 }
 
 func TestInterruptedReadKeepsWhatItMeasured(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	out := filepath.Join(t.TempDir(), "R")
-	s := start(t, "sweep", "--db", small(t, "20k"), "--rate", "10k", "--gets", "1M", "--warmup", "0", "--out", out)
+	s := start(t, "sweep", "--db", small(t, "20k"), "--rate", "10k", "--gets", "1M", "--warmup",
+		"0", "--out", out)
 	s.until("a second is measured", func() bool {
 		ticks, err := result.ReadSeries(onlyPoint(out))
 		return err == nil && len(ticks) > 0
 	})
+
 	s.signal(syscall.SIGINT)
-	refused(t, s.wait(), exitFailed, "interrupted: keeping what is measured", "statelab sweep --resume --out "+out)
+	refused(t, s.wait(), exitFailed, "interrupted: keeping what is measured",
+		"statelab sweep --resume --out "+out)
 	if sweep := readSweep(t, out); sweep.Status != result.Interrupted {
 		t.Errorf("the only point was cut short: %s", sweep.Status)
 	}
+
 	run := readRun(t, out)
 	if run.Status != result.Interrupted || run.Figures.Gets < 5000 ||
 		!run.Figures.Has(figure.BlockReadsPerGet) {
 		t.Errorf("%s, figures %+v", run.Status, run.Figures)
 	}
+
 	checkLatencies(t, onlyPoint(out), "", run.Figures.Gets, run.Figures.ServiceNanos)
 }
 
@@ -214,26 +242,34 @@ func TestKilledLoadResumes(t *testing.T) {
 			s := start(t, "load", "--db", db, "--keys", "200k", "--set", "MemTableSize="+c.memtable)
 			s.until("the manifest tells of keys", func() bool {
 				m, err := keyspace.ReadManifest(db)
-				made, _ := filepath.Glob(filepath.Join(db, "OPTIONS-*")) // the last file of a new database
+				// the last file of a new database
+				made, _ := filepath.Glob(filepath.Join(db, "OPTIONS-*"))
 				return err == nil && c.ready(m) && len(made) > 0
 			})
+
 			s.signal(syscall.SIGKILL)
 			s.wait()
 			m, err := keyspace.ReadManifest(db)
 			if err != nil || m.Loaded >= m.Keys {
 				t.Fatalf("%+v, %v: the load was over", m, err)
 			}
-			refused(t, statelab(t, "sweep", "--db", db, "--out", filepath.Join(t.TempDir(), "R")), exitFailed, "incomplete", "statelab load --resume --db "+db)
-			refused(t, statelab(t, "load", "--db", db, "--keys", "200k"), exitUsage, "unfinished load", "--resume")
+
+			refused(t, statelab(t, "sweep", "--db", db, "--out", filepath.Join(t.TempDir(), "R")),
+				exitFailed, "incomplete", "statelab load --resume --db "+db)
+			refused(t, statelab(t, "load", "--db", db, "--keys", "200k"), exitUsage,
+				"unfinished load", "--resume")
 			must(t, "load", "--db", db, "--resume")
 			if m, err = keyspace.ReadManifest(db); err != nil || m.Loaded != 200_000 || !m.Settled {
 				t.Errorf("after --resume: %+v, %v", m, err)
 			}
+
 			load := readRun(t, filepath.Join(db, engine.OwnFolder, "load"))
 			if keys := keysIn(load.Database); keys < 200_000 {
 				t.Errorf("the levels hold %d keys", keys)
 			}
-			if f := readWorkload(t, db, "--gets", "200k", "--threads", "2", "--warmup", "0").Figures; f.Found != 200_000 {
+
+			if f := readWorkload(t, db, "--gets", "200k", "--threads", "2", "--warmup",
+				"0").Figures; f.Found != 200_000 {
 				t.Errorf("%d of 200000 Gets found their key", f.Found)
 			}
 		})
@@ -256,12 +292,14 @@ func TestTerminateIsAnInterrupt(t *testing.T) {
 		_, err := keyspace.ReadManifest(db)
 		return err == nil
 	})
+
 	s.signal(syscall.SIGTERM)
 	o := s.wait()
 	refused(t, o, exitFailed, "interrupted")
 	if _, err := keyspace.ReadManifest(db); errors.Is(err, keyspace.ErrNoManifest) {
 		t.Error("the manifest is gone")
 	}
+
 	must(t, "load", "--db", db, "--resume")
 }
 
@@ -269,7 +307,8 @@ func TestTerminateIsAnInterrupt(t *testing.T) {
 func TestKilledSortedLoadResumes(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "db")
-	s := start(t, "load", "--db", dir, "--keys", "2M", "--workload", "fillsorted", "--key-hash", "keccak256")
+	s := start(t, "load", "--db", dir, "--keys", "2M", "--workload", "fillsorted", "--key-hash",
+		"keccak256")
 	var tables []string
 	s.until("tables are written", func() bool {
 		var err error
@@ -278,26 +317,32 @@ func TestKilledSortedLoadResumes(t *testing.T) {
 		}
 		return len(tables) > 1
 	})
+
 	s.signal(syscall.SIGKILL)
 	s.wait()
 	if m, err := keyspace.ReadManifest(dir); err != nil || m.Loaded != 0 {
 		t.Fatalf("the killed load: %+v, %v", m, err)
 	}
+
 	must(t, "load", "--resume", "--db", dir)
 	if m, err := keyspace.ReadManifest(dir); err != nil || m.Loaded != 2_000_000 {
 		t.Fatalf("the resumed load: %+v, %v", m, err)
 	}
+
 	run, err := result.ReadRun(filepath.Join(dir, engine.OwnFolder, "load"))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	keys := int64(0)
 	for _, l := range run.Database.Levels {
 		keys += l.Keys
 	}
+
 	if keys != 2_000_000 {
 		t.Errorf("the levels hold %d keys", keys)
 	}
+
 	for _, left := range []string{"sorted-build", filepath.Join(engine.OwnFolder, "key-order*")} {
 		if found, err := filepath.Glob(filepath.Join(dir, left)); err != nil || len(found) > 0 {
 			t.Errorf("left behind: %v, %v", found, err)

@@ -44,28 +44,45 @@ func (a *app) layouts(f *flags, m *mistakes) error {
 	if work == nil {
 		return err
 	}
-	d := finished{status: work.Result.Status, error: work.Result.Error, why: work.Result.FailureInfo, warnings: work.Result.Warnings, out: how.Out}
+
+	d := finished{
+		status:   work.Result.Status,
+		error:    work.Result.Error,
+		why:      work.Result.FailureInfo,
+		warnings: work.Result.Warnings,
+		out:      how.Out,
+	}
+
 	return a.compared(f, p, d, so, len(work.Result.Rows) > 0, err)
 }
 
 // measureLayouts measures the layouts that f declares; nil where it did not begin.
-func (a *app) measureLayouts(f *flags, m *mistakes, p *console.Progress, before string) (work *layouts.Work, how plan.Plan, so plan.Outcome, err error) {
+func (a *app) measureLayouts(
+	f *flags, m *mistakes, p *console.Progress, before string,
+) (work *layouts.Work, how plan.Plan, so plan.Outcome, err error) {
 	m.accessList(layouts.StatesOf(f.Experiment).Accesses.Value())
-	l := layouts.Declared(f.Experiment, a.tables.Layouts, a.command(), func(label string, why error) {
-		fmt.Fprintf(a.stderr, "left out: %s: %v\n", label, why)
-	}, &m.Mistakes)
+	l := layouts.Declared(f.Experiment, a.tables.Layouts, a.command(),
+		func(label string, why error) {
+			fmt.Fprintf(a.stderr, "left out: %s: %v\n", label, why)
+		}, &m.Mistakes)
+
 	if err := m.Err(); err != nil {
 		return nil, how, so, err
 	}
-	how, err = a.prepare(f, true, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) { return l.Steps(how, on), nil })
+
+	how, err = a.prepare(f, true, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
+		return l.Steps(how, on), nil
+	})
 	if err != nil {
 		return nil, how, so, err
 	}
+
 	l.States = cmp.Or(absolute(f.DB.Value()), filepath.Join(how.Out, "states"))
 	work = layouts.New(l, how, a)
 	if listed, err := a.listed(f, &how, work.Points()); listed || err != nil {
 		return nil, how, so, err
 	}
+
 	so, err = plan.Run(a.ctx, how, work, steps(p, before))
 	p.Printf("")
 	return work, how, so, err

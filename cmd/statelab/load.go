@@ -37,39 +37,57 @@ func (a *app) load(f *flags, m *mistakes) (err error) {
 	if err := m.Err(); err != nil {
 		return err
 	}
+
 	near := host.Existing(spec.Dir)
 	on, err := disk.Machine(a.ctx, near, f.dryRun, false)
 	if err != nil {
 		return err
 	}
+
 	step, err := estimate.Load(&spec, on)
 	if err != nil {
 		return err
 	}
+
 	if _, err := a.estimated(f, near, []estimate.Step{step}); err != nil {
 		return err
 	}
+
 	spec.Out = cmp.Or(absolute(f.out), filepath.Join(spec.Dir, engine.OwnFolder, "load"))
 	if err := a.makeOut(f.out, output.MakeFolder); err != nil {
 		return err
 	}
+
 	p := a.progress()
-	p.Printf("loading %s keys into %s with %s, profile %s", unit.Count(spec.Keys), spec.Dir, spec.Engine, spec.Profile)
+	p.Printf("loading %s keys into %s with %s, profile %s", unit.Count(spec.Keys), spec.Dir,
+		spec.Engine, spec.Profile)
 	run, err := a.Do(a.ctx, sweep.JobOf(&spec), func(e result.Event) { p.Report("", e) })
 	p.Printf("")
 	if err != nil {
 		return err
 	}
+
 	if run.Status != result.Failed { // a full disk has no room for it, and its run says what to do
 		err = a.storeExperiment(f, spec.Out)
 	}
-	return a.finish(f, p, finished{status: run.Status, error: run.Error, why: run.FailureInfo, warnings: run.Warnings, out: spec.Out, explain: func() error {
-		if f.json {
-			return a.printJSON(run)
-		}
-		if run.Status == result.OK {
-			return a.show(inspect.Load(run))
-		}
-		return nil
-	}}, err)
+
+	return a.finish(f, p,
+		finished{
+			status:   run.Status,
+			error:    run.Error,
+			why:      run.FailureInfo,
+			warnings: run.Warnings,
+			out:      spec.Out,
+			explain: func() error {
+				if f.json {
+					return a.printJSON(run)
+				}
+
+				if run.Status == result.OK {
+					return a.show(inspect.Load(run))
+				}
+
+				return nil
+			},
+		}, err)
 }

@@ -50,22 +50,28 @@ func main() {
 		case manVerb, materialsVerb:
 			os.Exit(distribute(os.Args[1], os.Args[2:], os.Stdout, os.Stderr))
 		case stateRunnerVerb:
-			os.Exit(runner.ServeLayouts(question, os.Stdin, os.Stdout, os.Stderr, embeddedLayouts()))
+			os.Exit(
+				runner.ServeLayouts(question, os.Stdin, os.Stdout, os.Stderr, embeddedLayouts()),
+			)
 		}
 	}
+
 	ctx, cancel := context.WithCancelCause(context.Background())
 	interrupts := make(chan os.Signal, 2)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) { // nohup
 		signal.Notify(interrupts, syscall.SIGHUP)
 	}
+
 	go func() {
 		<-interrupts
-		fmt.Fprintln(os.Stderr, "\ninterrupted: keeping what is measured (press Ctrl-C again to stop at once)")
+		fmt.Fprintln(os.Stderr, "\ninterrupted: keeping what is measured (press Ctrl-C again to "+
+			"stop at once)")
 		cancel(errInterrupted)
 		<-interrupts
 		os.Exit(exitFailed) // the kernel takes the runner along
 	}()
+
 	code := begin(ctx, os.Args[1:])
 	cancel(nil)
 	os.Exit(code)
@@ -74,11 +80,20 @@ func main() {
 // begin runs the program, as a node's part of a job if it is that.
 func begin(ctx context.Context, args []string) int {
 	if len(args) == 2 && args[0] == slurm.ElementVerb {
-		return slurm.Element(ctx, args[1], host.Facts(args[1]).Kind(), os.Stdin, os.Stderr, func(args []string, stdout io.Writer) int {
-			defer host.SweepGroups()
-			return (&app{ctx: ctx, args: args, stdout: stdout, stderr: os.Stderr, events: os.Stdout, quiet: true}).run()
-		})
+		return slurm.Element(ctx, args[1], host.Facts(args[1]).Kind(), os.Stdin, os.Stderr,
+			func(args []string, stdout io.Writer) int {
+				defer host.SweepGroups()
+				return (&app{
+					ctx:    ctx,
+					args:   args,
+					stdout: stdout,
+					stderr: os.Stderr,
+					events: os.Stdout,
+					quiet:  true,
+				}).run()
+			})
 	}
+
 	return run(ctx, args, os.Stdout, os.Stderr)
 }
 
@@ -89,12 +104,13 @@ type app struct {
 	ctx            context.Context
 	args           []string
 	stdout, stderr io.Writer
-	events         io.Writer // of a node's part of a job: what progress shows, as JSON; nil elsewhere
-	quiet          bool      // --quiet, which every verb has
-	helpAll        bool      // --help-all, which every verb has
-	tables         runners.Tables
-	live           *promexport.Live // --metrics; nil: not asked for
-	ends           []func() error   // what comes last: folders of results are tidied and released
+	// of a node's part of a job: what progress shows, as JSON; nil elsewhere
+	events  io.Writer
+	quiet   bool // --quiet, which every verb has
+	helpAll bool // --help-all, which every verb has
+	tables  runners.Tables
+	live    *promexport.Live // --metrics; nil: not asked for
+	ends    []func() error   // what comes last: folders of results are tidied and released
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -102,20 +118,24 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 func (a *app) run() int {
-	a.stdout, a.stderr, a.tables = console.Plain{Writer: a.stdout}, console.Plain{Writer: a.stderr}, newTables()
+	a.stdout, a.stderr, a.tables = console.Plain{Writer: a.stdout},
+		console.Plain{Writer: a.stderr}, newTables()
 	stderr := a.stderr
 	if err := commandline.NotUTF8(a.args); err != nil {
 		fmt.Fprintln(stderr, err)
 		return exitUsage
 	}
+
 	if was := names.RemovedNote(a.args); was != "" {
 		fmt.Fprintln(stderr, "statelab:", was)
 		return exitUsage
 	}
+
 	args, notes := names.Current(a.args)
 	for _, note := range notes {
 		fmt.Fprintln(stderr, "note:", note)
 	}
+
 	a.args = args
 	root := a.root()
 	root.SetArgs(args)
@@ -125,9 +145,11 @@ func (a *app) run() int {
 	for _, end := range a.ends {
 		err = errors.Join(err, end())
 	}
+
 	if err == nil || errors.As(err, new(dryRun)) {
 		return exitDone
 	}
+
 	return a.tell(failure.From(err))
 }
 
@@ -136,6 +158,7 @@ func (a *app) tell(f *engine.Failure) int {
 	if f.Code == engine.CodeMissing && commandline.NamesNothing(f, a.args) {
 		f.Code = engine.CodeNotFound
 	}
+
 	text := f.Error()
 	switch {
 	case errors.Is(f, errInterrupted):
@@ -143,6 +166,7 @@ func (a *app) tell(f *engine.Failure) int {
 	case !errors.As(f, new(setting.UsageError)):
 		text = commandline.AsTyped(text, a.args)
 	}
+
 	fmt.Fprintln(a.stderr, "statelab:", text)
 	if f.Remedy != "" {
 		here, err := os.Getwd()
@@ -151,6 +175,7 @@ func (a *app) tell(f *engine.Failure) int {
 		}
 		fmt.Fprintln(a.stderr, "statelab:", f.Remedy)
 	}
+
 	return failure.Exit(f.Code)
 }
 
@@ -188,10 +213,12 @@ func distribute(verb string, args []string, stdout, stderr io.Writer) int {
 	default:
 		err = fmt.Errorf("%s: name one folder", verb)
 	}
+
 	if err != nil {
 		fmt.Fprintln(stderr, "statelab:", err)
 		return exitFailed
 	}
+
 	return exitDone
 }
 
@@ -200,8 +227,15 @@ func (a *app) manual(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make the folder of the manual: %w", err)
 	}
+
 	date := time.Unix(0, 0).UTC() // the same pages from the same program
 	root := a.root()
 	root.DisableAutoGenTag = true
-	return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "statelab " + host.OwnVersion(), Manual: "Statelab", Date: &date}, dir)
+	return doc.GenManTree(root,
+		&doc.GenManHeader{
+			Section: "1",
+			Source:  "statelab " + host.OwnVersion(),
+			Manual:  "Statelab",
+			Date:    &date,
+		}, dir)
 }

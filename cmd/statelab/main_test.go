@@ -27,18 +27,22 @@ import (
 var binary, scratch string
 
 func TestMain(m *testing.M) {
-	if len(os.Args) >= 2 && slices.Contains([]string{runnerVerb, treeRunnerVerb, stateRunnerVerb}, os.Args[1]) {
+	if len(os.Args) >= 2 &&
+		slices.Contains([]string{runnerVerb, treeRunnerVerb, stateRunnerVerb}, os.Args[1]) {
 		main() // started by a command that a test runs in its own process
 	}
+
 	if engine, dir, asked := strings.Cut(os.Getenv(holderOf), ":"); asked {
 		fmt.Fprintln(os.Stderr, hold(engine, dir))
 		os.Exit(1)
 	}
+
 	code, err := build(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
+
 	os.Exit(code)
 }
 
@@ -46,14 +50,18 @@ func build(m *testing.M) (code int, err error) {
 	if scratch, err = os.MkdirTemp("", "statelab-test-"); err != nil {
 		return 1, err
 	}
+
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-	if err := os.Setenv(runners.CgoVariable, runners.NeverCgo); err != nil { // whatever runners are on PATH
+	// whatever runners are on PATH
+	if err := os.Setenv(runners.CgoVariable, runners.NeverCgo); err != nil {
 		return 1, err
 	}
+
 	binary = filepath.Join(scratch, "statelab")
 	if err := program(scratch, "statelab"); err != nil {
 		return 1, err
 	}
+
 	return m.Run(), nil
 }
 
@@ -66,7 +74,8 @@ type outcome struct {
 }
 
 func (o outcome) String() string {
-	return fmt.Sprintf("statelab %s: exit %d after %v\n--- stdout\n%s--- stderr\n%s", strings.Join(o.args, " "), o.exit, o.took, o.stdout, o.stderr)
+	return fmt.Sprintf("statelab %s: exit %d after %v\n--- stdout\n%s--- stderr\n%s",
+		strings.Join(o.args, " "), o.exit, o.took, o.stdout, o.stderr)
 }
 
 // says reports whether stdout has words, wherever its lines are broken.
@@ -97,11 +106,13 @@ func refused(t *testing.T, o outcome, exit int, words ...string) {
 	if o.exit != exit {
 		t.Errorf("exit %d, want %d", o.exit, exit)
 	}
+
 	for _, w := range words {
 		if !strings.Contains(o.stderr, w) {
 			t.Errorf("stderr does not say %q", w)
 		}
 	}
+
 	if t.Failed() {
 		t.Log(o)
 	}
@@ -134,6 +145,7 @@ func startIn(t *testing.T, dir string, variables []string, args ...string) *sess
 	if err := s.command.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	return s
 }
 
@@ -145,10 +157,13 @@ func (s *session) wait() outcome {
 	if err != nil && !errors.As(err, &exit) {
 		s.t.Fatal(err)
 	}
-	o := outcome{s.command.Args[1:], s.command.ProcessState.ExitCode(), s.stdout.String(), s.stderr.String(), time.Since(s.began).Round(time.Millisecond)}
+
+	o := outcome{s.command.Args[1:], s.command.ProcessState.ExitCode(), s.stdout.String(),
+		s.stderr.String(), time.Since(s.began).Round(time.Millisecond)}
 	if !hung.Stop() {
 		s.t.Fatalf("hung: %v", o)
 	}
+
 	return o
 }
 
@@ -168,38 +183,47 @@ func database(t *testing.T, engine string) string {
 	if _, err := os.Stat(dir); err == nil {
 		return dir
 	}
+
 	load := func(dir string) error {
 		must(t, "load", "--db", dir, "--engine", engine, "--keys", "300k")
 		return nil
 	}
+
 	from := ""
-	if slices.Contains([]string{"pebble1", "pebble2", "goleveldb"}, engine) { // whose files name no path, so that a copy is the same
+	// whose files name no path, so that a copy is the same
+	if slices.Contains([]string{"pebble1", "pebble2", "goleveldb"}, engine) {
 		var err error
 		if from, err = kept(engine, load); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if from == "" {
 		_ = load(dir) // fails the test itself
 	} else if err := copyDatabase(from, dir); err != nil {
 		t.Fatal(err)
 	}
+
 	return dir
 }
 
-// copyDatabase copies a database, onto the device: what is only in memory cannot be dropped from there.
+// copyDatabase copies a database, onto the device: what is only in memory cannot be dropped from
+// there.
 func copyDatabase(from, to string) error {
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		return err
 	}
+
 	return filepath.WalkDir(to, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
+
 		file, err := os.Open(path)
 		if err != nil {
 			return err
 		}
+
 		return errors.Join(file.Sync(), file.Close())
 	})
 }
@@ -220,9 +244,11 @@ func readRun(t *testing.T, dir string) *result.Run {
 	if errors.Is(err, os.ErrNotExist) {
 		run, err = result.ReadRun(onlyPoint(dir))
 	}
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return run
 }
 

@@ -41,12 +41,14 @@ type flags struct {
 	out                                     string
 	json, strict                            bool
 	resume, ignoreSpace, dryRun, printsOnly bool
-	madeOut                                 bool   // no flag: the folder of the results was not there
-	goOn                                    string // no flag: the command that goes on with the folder, if it is another verb's
-	metrics                                 experiment.Text
-	point, databases                        string
-	versionParts                            string // refused
-	matrix                                  bool
+	// no flag: the folder of the results was not there
+	madeOut bool
+	// no flag: the command that goes on with the folder, if it is another verb's
+	goOn             string
+	metrics          experiment.Text
+	point, databases string
+	versionParts     string // refused
+	matrix           bool
 }
 
 // steps shows the runs of a plan, each after a label.
@@ -67,25 +69,35 @@ func (f *flags) displayFlags(cmd *cobra.Command) {
 func (f *flags) outputFlags(cmd *cobra.Command) {
 	f.displayFlags(cmd)
 	flag := cmd.Flags()
-	flag.BoolVar(&f.printsOnly, "print-experiment", false, "print the experiment file that these flags stand for; measure nothing")
-	flag.BoolVar(&f.dryRun, "dry-run", false, "print what would be measured, with an estimate of disk, memory and time; measure nothing")
-	flag.BoolVar(&f.ignoreSpace, "ignore-space", false, "start even if disk space or memory seem insufficient")
+	flag.BoolVar(&f.printsOnly, "print-experiment", false, "print the experiment file that these "+
+		"flags stand for; measure nothing")
+	flag.BoolVar(&f.dryRun, "dry-run", false, "print what would be measured, with an estimate of "+
+		"disk, memory and time; measure nothing")
+	flag.BoolVar(&f.ignoreSpace, "ignore-space", false,
+		"start even if disk space or memory seem insufficient")
 	if f.Experiment != nil && f.Measure == experiment.Disk {
-		flag.StringVar(&f.out, "out", "", "new folder for the result: its page (report.html) and JSON")
+		flag.StringVar(&f.out, "out", "",
+			"new folder for the result: its page (report.html) and JSON")
 		return
 	}
-	flag.StringVar(&f.out, "out", "", "folder for the results (default: a new one under statelab-runs)")
+
+	flag.StringVar(&f.out, "out", "", "folder for the results (default: a new one under "+
+		"statelab-runs)")
 	resumed := "continue what was interrupted in --out"
 	if f.Experiment != nil && f.Measure == experiment.Load {
 		resumed = "continue the interrupted load of --db"
 	}
+
 	flag.BoolVar(&f.resume, "resume", false, resumed)
 	setting.Var(flag, &f.metrics, setting.Address.Optional(), "metrics", "",
 		"serve Prometheus metrics while it runs, at :PORT for this machine only, or at HOST:PORT")
 	if f.Experiment == nil || startsOneByOne(f.Measure) {
-		flag.BoolVar(&f.matrix, "print-matrix", false, "print the runs as JSON, for a program that starts each with --point; measure nothing")
-		flag.StringVar(&f.point, "point", "", "measure only this run of those that --print-matrix prints, on this machine")
-		flag.StringVar(&f.databases, "databases", "", "with --point: folder for the databases that runs load and share (default: in --out)")
+		flag.BoolVar(&f.matrix, "print-matrix", false, "print the runs as JSON, for a program "+
+			"that starts each with --point; measure nothing")
+		flag.StringVar(&f.point, "point", "", "measure only this run of those that "+
+			"--print-matrix prints, on this machine")
+		flag.StringVar(&f.databases, "databases", "", "with --point: folder for the databases "+
+			"that runs load and share (default: in --out)")
 	}
 }
 
@@ -102,26 +114,36 @@ func (a *app) measuringVerb(verb string, cmd *cobra.Command) *cobra.Command {
 	f.outputFlags(cmd)
 	if verb == experiment.Replay {
 		cmd.Flags().StringVar(&f.versionParts, "parts", "", "")
-		cmd.Flags().Lookup("parts").Hidden = true // of other verbs; here it is refused with the reason
+		// of other verbs; here it is refused with the reason
+		cmd.Flags().Lookup("parts").Hidden = true
 	}
+
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		if verb == experiment.Price && cmd.Flags().NFlag() == 0 {
-			m.Add("price builds states and measures them, which takes minutes: name a folder for the results (--out P), and, to build less, --layout and " +
+			m.Add("price builds states and measures them, which takes minutes: name a folder for " +
+				"the results (--out P), and, to build less, --layout and " +
 				"--accounts; --from L prices the results of statelab layouts instead")
 		}
+
 		if verb == experiment.Disk && len(args) == 1 {
 			experiment.SubjectAs[*experiment.DiskConfig](f.Experiment).Dir.SetValues(args[0])
 		} else {
 			m.NoArguments(args)
 		}
+
 		if f.resume && verb != experiment.Load {
 			for _, flag := range commandline.Typed(cmd.Flags()) {
 				if _, is := f.ByFlag(flag); is {
-					m.Add("--%s: not with --resume, which continues the experiment stored in --out", flag)
+					m.Add(
+						"--%s: not with --resume, which continues the experiment stored in --out",
+						flag,
+					)
 				}
 			}
+
 			return a.goOn(f, verb, m)
 		}
+
 		return a.measure(f, m)
 	})
 }
@@ -144,8 +166,10 @@ that its flags mean with --print-experiment, and stores it with its results.
 
 Relative paths in the file start from the current directory.`,
 	}
+
 	f.outputFlags(cmd)
-	setting.Var(cmd.Flags(), &on, setting.TargetKind, "on", "", "where to run, in place of what the file says: local, slurm or slurm:PARTITION")
+	setting.Var(cmd.Flags(), &on, setting.TargetKind, "on", "", "where to run, in place of what "+
+		"the file says: local, slurm or slurm:PARTITION")
 	cmd.Flags().BoolVar(&schema, "schema", false, "print the JSON Schema of experiment files")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		switch {
@@ -157,11 +181,14 @@ Relative paths in the file start from the current directory.`,
 			}
 			return a.goOn(f, "", m)
 		case len(args) != 1 || f.resume:
-			m.Add("name one experiment file (statelab run FILE), or a folder to continue (statelab run --resume --out S)")
+			m.Add("name one experiment file (statelab run FILE), or a folder to continue " +
+				"(statelab run --resume --out S)")
 		}
+
 		if err := m.Err(); err != nil {
 			return err
 		}
+
 		d, err := experiment.ReadFile(args[0])
 		if d == nil {
 			if errors.As(err, new(*fs.PathError)) {
@@ -169,13 +196,17 @@ Relative paths in the file start from the current directory.`,
 			}
 			return usage("%v", err)
 		}
+
 		if err != nil {
-			m.Found, m.Typed = strings.Split(err.Error(), "\n"), true // what is wrong with the values together follows
+			// what is wrong with the values together follows
+			m.Found, m.Typed = strings.Split(err.Error(), "\n"), true
 		}
+
 		f.Experiment, m.In = &d.Experiment, d
 		if on.IsSet() {
 			f.Where.SetValues(on.Value())
 		}
+
 		return a.measure(f, m)
 	})
 }
@@ -186,13 +217,16 @@ func (a *app) goOn(f *flags, verb string, m *mistakes) error {
 	if f.out == "" {
 		m.Add("--resume: name the folder to continue: --out FOLDER")
 	}
+
 	if err := m.Err(); err != nil {
 		return err
 	}
+
 	d, err := experiment.Stored(f.out, verb)
 	if err != nil {
 		return usage("--resume: %v", err)
 	}
+
 	f.Experiment, m.In = &d.Experiment, d
 	return a.measure(f, m)
 }
@@ -201,14 +235,17 @@ func (a *app) goOn(f *flags, verb string, m *mistakes) error {
 func (a *app) measure(f *flags, m *mistakes) error {
 	f.checkWhere(m)
 	if !startsOneByOne(f.Measure) && (f.matrix || f.point != "") {
-		m.Add("--print-matrix and --point: the runs of statelab %s cannot be started one by one", f.Measure)
+		m.Add("--print-matrix and --point: the runs of statelab %s cannot be started one by one",
+			f.Measure)
 	}
+
 	if f.printsOnly {
 		if err := m.Err(); err != nil {
 			return err
 		}
 		return f.Experiment.Write(a.stdout)
 	}
+
 	if m.Err() == nil {
 		stop, err := a.serveMetrics(&f.metrics, f.Measure, a.progress())
 		if err != nil {
@@ -216,20 +253,34 @@ func (a *app) measure(f *flags, m *mistakes) error {
 		}
 		defer stop()
 	}
-	return map[string]func(*flags, *mistakes) error{experiment.Load: a.load, experiment.Sweep: a.sweep, experiment.Replay: a.replay,
-		experiment.Layouts: a.layouts, experiment.Disk: a.disk, experiment.Price: a.price}[f.Measure](f, m)
+
+	return map[string]func(*flags, *mistakes) error{
+		experiment.Load:    a.load,
+		experiment.Sweep:   a.sweep,
+		experiment.Replay:  a.replay,
+		experiment.Layouts: a.layouts,
+		experiment.Disk:    a.disk,
+		experiment.Price:   a.price,
+	}[f.Measure](
+		f,
+		m,
+	)
 }
 
 // serveMetrics serves Prometheus metrics until stop is called, if an address is given.
-func (a *app) serveMetrics(at *experiment.Text, verb string, p *console.Progress) (stop func(), err error) {
+func (a *app) serveMetrics(
+	at *experiment.Text, verb string, p *console.Progress,
+) (stop func(), err error) {
 	if !at.IsSet() {
 		return func() {}, nil
 	}
+
 	a.live = promexport.NewLive(verb)
 	stop, address, err := a.live.Serve(at.Value())
 	if err != nil {
 		return func() {}, err
 	}
+
 	p.Printf("metrics: http://%s/metrics", address)
 	return stop, nil
 }
@@ -246,58 +297,75 @@ func (a *app) progress() *console.Progress {
 // the results, which holds the experiment.
 func (a *app) prepare(f *flags, direct bool,
 	stepsOf func(plan.Plan, estimate.Machine) ([]estimate.Step, error)) (plan.Plan, error) {
-	p := plan.Plan{Repeats: int(f.Repeats.Value()), Seed: f.Seed.Value(), Out: outFolder(f.out, f.Measure)}
+	p := plan.Plan{
+		Repeats: int(f.Repeats.Value()),
+		Seed:    f.Seed.Value(),
+		Out:     outFolder(f.out, f.Measure),
+	}
+
 	p.Resume = cmp.Or(f.goOn, fmt.Sprintf("statelab %s --resume --out %s", f.Measure, p.Out))
 	if f.matrix {
 		return p, nil
 	}
+
 	if !f.resume {
 		if err := refuseOther(p.Out); err != nil {
 			return p, err
 		}
 	}
+
 	dir := p.Out
-	if made := f.Measure == experiment.Replay || f.Measure == experiment.Layouts; made && f.DB.IsSet() {
+	if made := f.Measure == experiment.Replay || f.Measure == experiment.Layouts; made &&
+		f.DB.IsSet() {
 		if err := output.OutsideDatabases(f.DB.Value()); err != nil {
 			return p, usage("--db: %v", err)
 		}
 		dir = absolute(f.DB.Value())
 	}
+
 	if f.elsewhere() {
 		runs, err := slurm.For(f.Experiment, p.Out, a.tables.Programs(), a.progress().Printf)
 		if err != nil {
 			return p, err
 		}
+
 		p.Remote = runs
 		if s, is := f.Subject.(*experiment.SweepConfig); is && s.Ceiling.Value() == disk.Auto {
 			s.Ceiling.SetValues(disk.None) // this machine's disk is not theirs
 		}
 	}
+
 	dir = host.Existing(dir)
 	on, err := disk.Machine(a.ctx, dir, f.dryRun, direct)
 	if err != nil {
 		return p, err
 	}
+
 	steps, err := stepsOf(p, on)
 	if err != nil {
 		return p, err
 	}
+
 	e, err := a.estimated(f, dir, steps)
 	if err != nil {
 		return p, err
 	}
+
 	if len(steps) > 0 {
 		p.Remaining = e.Remaining
 	}
+
 	_, err = os.Lstat(p.Out)
 	f.madeOut = err != nil
 	// The experiment first: without it, a folder of points can neither be resumed nor used again.
 	if err := a.claim(f, p.Out); err != nil {
 		return p, err
 	}
+
 	if err := os.MkdirAll(filepath.Join(p.Out, result.PointsDir), 0o755); err != nil {
 		return p, fmt.Errorf("make the folder of the runs: %w", err)
 	}
+
 	return p, nil
 }
 
@@ -317,6 +385,7 @@ func (a *app) claim(f *flags, out string) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return fmt.Errorf("make the folder of the results: %w", err)
 	}
+
 	if f.point == "" { // runs that somebody else starts share the folder
 		held, err := output.LockDir(out)
 		if err != nil {
@@ -324,6 +393,7 @@ func (a *app) claim(f *flags, out string) error {
 		}
 		a.ends = append(a.ends, held.Close) // its lock goes with it
 	}
+
 	return a.storeExperiment(f, out)
 }
 
@@ -333,7 +403,9 @@ func (a *app) storeExperiment(f *flags, out string) error {
 	if err != nil {
 		return err
 	}
-	return output.Atomically(filepath.Join(out, experiment.File), func(to *os.File) error { return resolved.Write(to) })
+	return output.Atomically(filepath.Join(out, experiment.File), func(to *os.File) error {
+		return resolved.Write(to)
+	})
 }
 
 // finished is what a measuring verb ends with.
@@ -351,10 +423,12 @@ func (a *app) finish(f *flags, p *console.Progress, d finished, err error) error
 	if d.explain != nil {
 		err = errors.Join(err, d.explain())
 	}
+
 	p.Warn(d.warnings...)
 	if d.out != "" {
 		p.Printf("results: %s", d.out)
 	}
+
 	switch {
 	case d.status == result.Interrupted:
 		p.Printf("%s", d.error)
@@ -366,14 +440,18 @@ func (a *app) finish(f *flags, p *console.Progress, d finished, err error) error
 	case f.strict && len(d.warnings) > 0:
 		return madeFatal(len(d.warnings))
 	}
+
 	return nil
 }
 
 // compared finishes a plan, whose report is shown if it has a row.
-func (a *app) compared(f *flags, p *console.Progress, d finished, so plan.Outcome, hasRows bool, err error) error {
+func (a *app) compared(
+	f *flags, p *console.Progress, d finished, so plan.Outcome, hasRows bool, err error,
+) error {
 	if hasRows {
 		d.explain = func() error { return a.explain(f.json, "", d.out) }
 	}
+
 	switch {
 	case so.Whole && f.resume:
 		p.Printf("nothing was missing: all runs had finished before")
@@ -382,12 +460,14 @@ func (a *app) compared(f *flags, p *console.Progress, d finished, so plan.Outcom
 	case so.Again != "" && f.point == "":
 		d.why.Remedy = "once the cause is removed, measure what is missing: " + so.Again
 	}
+
 	if so.Status == result.Failed && !hasRows {
 		gone, tidyErr := f.leaveNoTrace(d.out, so.Code)
 		if err = errors.Join(err, tidyErr); gone {
 			d.out, d.error, d.why = "", so.Error, so.FailureInfo
 		}
 	}
+
 	return a.finish(f, p, d, err)
 }
 
@@ -439,6 +519,7 @@ func (a *app) estimated(f *flags, dir string, steps []estimate.Step) (estimate.E
 	if f.dryRun {
 		show = a.show
 	}
+
 	wrong, err := disk.Room(e, dir, show)
 	switch {
 	case err != nil:
@@ -448,10 +529,13 @@ func (a *app) estimated(f *flags, dir string, steps []estimate.Step) (estimate.E
 	case f.dryRun:
 		return e, dryRun{}
 	}
+
 	return e, nil
 }
 
 // sweepSteps are what each run of a sweep will take.
-func (a *app) sweepSteps(s sweep.Sweep, how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
+func (a *app) sweepSteps(
+	s sweep.Sweep, how plan.Plan, on estimate.Machine,
+) ([]estimate.Step, error) {
 	return s.Steps(how, on, a.tables.Engines.WithCgo, curve.Predictable(s))
 }

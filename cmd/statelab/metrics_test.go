@@ -27,46 +27,63 @@ func TestPrometheusScrapesWhatRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("promtool", "check", "rules", filepath.Join(examples, "alerts.yml")).CombinedOutput(); err != nil {
+
+	if out, err := exec.Command("promtool", "check", "rules",
+		filepath.Join(examples, "alerts.yml")).
+		CombinedOutput(); err != nil {
 		t.Fatalf("promtool: %v\n%s", err, out)
 	}
+
 	sweepAt, replayAt, promAt := freeAddress(t), freeAddress(t), freeAddress(t)
 	dir := t.TempDir()
-	config := fmt.Sprintf("global: {scrape_interval: 200ms}\nrule_files: [%q]\nscrape_configs: [{job_name: s, static_configs: [{targets: [%q, %q]}]}]\n",
+	config := fmt.Sprintf("global: {scrape_interval: 200ms}\nrule_files: [%q]\nscrape_configs: "+
+		"[{job_name: s, static_configs: [{targets: [%q, %q]}]}]\n",
 		filepath.Join(examples, "alerts.yml"), sweepAt, replayAt)
 	if err := os.WriteFile(filepath.Join(dir, "p.yml"), []byte(config), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	prometheus := exec.Command("prometheus", "--config.file", filepath.Join(dir, "p.yml"), "--storage.tsdb.path", filepath.Join(dir, "data"),
+
+	prometheus := exec.Command("prometheus", "--config.file", filepath.Join(dir, "p.yml"),
+		"--storage.tsdb.path", filepath.Join(dir, "data"),
 		"--web.listen-address", promAt, "--log.level", "error")
 	if err := prometheus.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := prometheus.Process.Kill(); err != nil {
 			t.Error(err)
 		}
 		_ = prometheus.Wait() // killed: its status says so
 	})
-	swept := start(t, "sweep", "--db", database(t, "pebble1"), "--cache", "1%", "--rate", "2k", "--gets", "60k", "--warmup", "0", "--disk", "none",
-		"--access-gets", "0", "--threads", "1", "--out", filepath.Join(t.TempDir(), "S"), "--metrics", sweepAt)
-	replayed := start(t, "replay", "--tree", "replaytest", "--changes", changes(t, 1500), "--out", filepath.Join(t.TempDir(), "R"),
+
+	swept := start(t, "sweep", "--db", database(t, "pebble1"), "--cache", "1%", "--rate", "2k",
+		"--gets", "60k", "--warmup", "0", "--disk", "none",
+		"--access-gets", "0", "--threads", "1", "--out", filepath.Join(t.TempDir(), "S"),
+		"--metrics", sweepAt)
+
+	replayed := start(t, "replay", "--tree", "replaytest", "--changes", changes(t, 1500), "--out",
+		filepath.Join(t.TempDir(), "R"),
 		"--set", "CommitMillis=20", "--metrics", replayAt)
 	waiting := queries(t, filepath.Join(examples, "dashboard.json"))
 	if len(waiting) < 10 {
 		t.Fatalf("only %d queries in the dashboard", len(waiting))
 	}
+
 	swept.until("every query of the dashboard gives a series", func() bool {
 		for query := range waiting {
 			if series(promAt, query) > 0 {
 				delete(waiting, query)
 			}
 		}
+
 		return len(waiting) == 0 || processGone(swept) && processGone(replayed)
 	})
+
 	for query := range waiting {
 		t.Errorf("no series for %s", query)
 	}
+
 	for _, s := range []*session{swept, replayed} {
 		if !processGone(s) {
 			s.signal(syscall.SIGINT)
@@ -84,24 +101,29 @@ func freeAddress(t *testing.T) string {
 // seenPorts is how many freePorts has looked at.
 var seenPorts atomic.Int64
 
-// freePorts are ports of this machine that nobody listens at now, and which the kernel gives to nobody who asks for any, so that they
-// stay free.
+// freePorts are ports of this machine that nobody listens at now, and which the kernel gives to
+// nobody who asks for any, so that they stay free.
 func freePorts(t testing.TB, n int) (ports []int) {
 	t.Helper()
 	for len(ports) < n {
-		port := 20_000 + (37*os.Getpid()+int(seenPorts.Add(1)))%10_000 // each process begins at another
+		// each process begins at another
+		port := 20_000 + (37*os.Getpid()+int(seenPorts.Add(1)))%10_000
 		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
 		if errors.Is(err, syscall.EADDRINUSE) {
 			continue
 		}
+
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
+
 		ports = append(ports, port)
 	}
+
 	return ports
 }
 
@@ -112,18 +134,21 @@ func queries(t *testing.T, path string) map[string]bool {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var dashboard struct {
 		Panels []struct{ Targets []struct{ Expr string } }
 	}
 	if err := json.Unmarshal(text, &dashboard); err != nil {
 		t.Fatal(err)
 	}
+
 	all := map[string]bool{}
 	for _, p := range dashboard.Panels {
 		for _, target := range p.Targets {
 			all[strings.ReplaceAll(target.Expr, "[1m]", "[5s]")] = true
 		}
 	}
+
 	return all
 }
 
@@ -133,6 +158,7 @@ func series(at, query string) int {
 	if err != nil {
 		return 0
 	}
+
 	defer answer.Body.Close()
 	var found struct {
 		Data struct{ Result []json.RawMessage }
@@ -140,5 +166,6 @@ func series(at, query string) int {
 	if json.NewDecoder(answer.Body).Decode(&found) != nil {
 		return 0
 	}
+
 	return len(found.Data.Result)
 }

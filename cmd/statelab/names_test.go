@@ -18,21 +18,27 @@ func TestOddNames(t *testing.T) {
 	if err := os.Mkdir(odd, 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	db, out := filepath.Join(odd, "db"), filepath.Join(odd, "S")
 	must(t, "load", "--db", db, "--keys", "3k")
-	must(t, "sweep", "--db", db, "--cache", "512KiB,1MiB", "--gets", "1k", "--warmup", "0", "--access-gets", "0", "--disk", "none", "--out", out)
+	must(t, "sweep", "--db", db, "--cache", "512KiB,1MiB", "--gets", "1k", "--warmup", "0",
+		"--access-gets", "0", "--disk", "none", "--out", out)
 	must(t, "sweep", "--resume", "--out", out)
 	must(t, "report", out)
 	page, err := os.ReadFile(filepath.Join(out, "report.html"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(page), "<script>alert") || !strings.Contains(string(page), "&lt;script&gt;alert") {
+
+	if strings.Contains(string(page), "<script>alert") ||
+		!strings.Contains(string(page), "&lt;script&gt;alert") {
 		t.Error("the page does not show the name as text")
 	}
+
 	for _, bad := range []string{"\xff", "b\xc3\x28"} {
 		before := entriesOf(t, home)
-		refused(t, statelab(t, "load", "--db", filepath.Join(home, bad), "--keys", "1k"), exitUsage, "is not valid UTF-8", "rename")
+		refused(t, statelab(t, "load", "--db", filepath.Join(home, bad), "--keys", "1k"),
+			exitUsage, "is not valid UTF-8", "rename")
 		if diff := cmp.Diff(before, entriesOf(t, home)); diff != "" {
 			t.Error(diff)
 		}
@@ -41,8 +47,12 @@ func TestOddNames(t *testing.T) {
 
 // TestValuesOfAnySize: none, and of two megabytes.
 func TestValuesOfAnySize(t *testing.T) {
-	for _, c := range []struct{ bytes, keys, gets string }{{"2097152", "8", "16"}, {"1", "2k", "2k"}} {
-		must(t, "sweep", "--db", small(t, c.keys, "--value-bytes", c.bytes), "--gets", c.gets, "--warmup", "0", "--access-gets", "0",
+	for _, c := range []struct{ bytes, keys, gets string }{
+		{"2097152", "8", "16"},
+		{"1", "2k", "2k"},
+	} {
+		must(t, "sweep", "--db", small(t, c.keys, "--value-bytes", c.bytes), "--gets", c.gets,
+			"--warmup", "0", "--access-gets", "0",
 			"--out", filepath.Join(t.TempDir(), "R"))
 	}
 }

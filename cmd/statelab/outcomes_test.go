@@ -33,19 +33,27 @@ func steppedVerbs(t *testing.T) []stepped {
 	set := changes(t, 40)
 	reads := func(cache string) func(t *testing.T) []string {
 		return func(t *testing.T) []string { // a database is one process's at a time
-			return []string{"--db", small(t, "20k"), "--cache", cache, "--rate", "10k", "--gets", "6k", "--warmup", "0", "--access-gets", "0"}
+			return []string{"--db", small(t, "20k"), "--cache", cache, "--rate", "10k", "--gets",
+				"6k", "--warmup", "0", "--access-gets", "0"}
 		}
 	}
-	fixed := func(args ...string) func(t *testing.T) []string { return func(*testing.T) []string { return args } }
+
+	fixed := func(args ...string) func(t *testing.T) []string {
+		return func(*testing.T) []string { return args }
+	}
 	return []stepped{
 		{experiment.Sweep, reads("1MiB"), 1, sweepFigures},
 		{experiment.Sweep, reads("512KiB,1MiB"), 2, sweepFigures},
-		{experiment.Replay, fixed("--tree", "replaytest", "--changes", set, "--set", "CommitMillis=10", "--repeats", "2"), 2,
+		{experiment.Replay,
+			fixed("--tree", "replaytest", "--changes", set, "--set", "CommitMillis=10",
+				"--repeats", "2"), 2,
 			func(t *testing.T, out string) string {
 				f := readReplay(t, out).Trees[0].Figures
 				return fmt.Sprint(f.Root.Combined, f.LastVersion)
 			}},
-		{experiment.Layouts, fixed("--layout", "flat-pebble,pagetrie", "--accounts", "5k", "--reads", "2k", "--update-blocks", "2"), 2,
+		{experiment.Layouts,
+			fixed("--layout", "flat-pebble,pagetrie", "--accounts", "5k", "--reads", "2k",
+				"--update-blocks", "2"), 2,
 			steppedLayouts},
 	}
 }
@@ -75,13 +83,16 @@ func finishedSteps(t *testing.T, out string) (finished, begun int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, dir := range folders {
 		for _, last := range []string{"", "lookup"} {
-			if run, err := result.ReadRun(filepath.Join(dir, last)); err == nil && run.Status == result.OK {
+			if run, err := result.ReadRun(filepath.Join(dir, last)); err == nil &&
+				run.Status == result.OK {
 				finished++
 			}
 		}
 	}
+
 	return finished, len(folders)
 }
 
@@ -92,12 +103,15 @@ func summaryStatus(t *testing.T, out string) string {
 		if err != nil {
 			continue
 		}
+
 		var summary struct{ Status string }
 		if err := json.Unmarshal(text, &summary); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+
 		return summary.Status
 	}
+
 	return ""
 }
 
@@ -124,6 +138,7 @@ func TestOutcomesAreHonest(t *testing.T) {
 	if testing.Short() {
 		fates = fates[:3] // the other signals are handled as the first is
 	}
+
 	for _, v := range steppedVerbs(t) {
 		alone := filepath.Join(t.TempDir(), "alone")
 		must(t, append([]string{v.verb, "--out", alone}, v.args(t)...)...)
@@ -132,6 +147,7 @@ func TestOutcomesAreHonest(t *testing.T) {
 			if testing.Short() && step < v.steps {
 				continue
 			}
+
 			for _, fate := range fates {
 				wait := time.Duration(random.IntN(150)) * time.Millisecond
 				t.Run(fmt.Sprintf("%s step %d %s", v.verb, step, fate), func(t *testing.T) {
@@ -150,6 +166,7 @@ func (v stepped) meets(t *testing.T, step int, fate string, wait time.Duration, 
 		finished, begun := finishedSteps(t, out)
 		return finished >= step-1 && begun >= step && s.runner() != 0 || processGone(s)
 	})
+
 	time.Sleep(wait)
 	switch runner := s.runner(); fate {
 	case "SIGINT":
@@ -168,16 +185,22 @@ func (v stepped) meets(t *testing.T, step int, fate string, wait time.Duration, 
 			t.Fatal(err)
 		}
 	}
+
 	o := s.wait()
 	finished, _ := finishedSteps(t, out)
-	if done := finished == v.steps; (o.exit == exitDone) != done && fate != "kill statelab" || summaryStatus(t, out) == result.OK && !done {
-		t.Errorf("%d of %d steps are finished, the summary says %q: %v", finished, v.steps, summaryStatus(t, out), o)
+	if done := finished == v.steps; (o.exit == exitDone) != done && fate != "kill statelab" ||
+		summaryStatus(t, out) == result.OK && !done {
+		t.Errorf("%d of %d steps are finished, the summary says %q: %v", finished, v.steps,
+			summaryStatus(t, out), o)
 	}
+
 	must(t, v.verb, "--resume", "--out", out)
 	if diff := cmp.Diff(want, v.figures(t, out)); diff != "" {
 		t.Errorf("after --resume: %s", diff)
 	}
-	if finished, _ := finishedSteps(t, out); finished != v.steps || summaryStatus(t, out) != result.OK {
+
+	if finished, _ := finishedSteps(t, out); finished != v.steps ||
+		summaryStatus(t, out) != result.OK {
 		t.Errorf("after --resume: %d of %d steps, %s", finished, v.steps, summaryStatus(t, out))
 	}
 }
@@ -192,54 +215,75 @@ func TestFlagsAndFileMeasureTheSame(t *testing.T) {
 		args    []string
 		figures func(t *testing.T, out string) string
 	}{
-		{[]string{experiment.Sweep, "--db", db, "--cache", "1%", "--gets", "5k", "--warmup", "1k"}, sweepFigures},
-		{[]string{experiment.Sweep, "--db", db, "--cache", "1%,2MiB", "--gets", "5k", "--warmup", "1k", "--set", "MaxOpenFiles=50,1000"}, sweepFigures},
-		{[]string{experiment.Replay, "--tree", "null", "--changes", set, "--versions", "5"}, func(t *testing.T, out string) string {
-			return fmt.Sprint(readReplay(t, out).Trees[0].Figures.Replay.Leaves)
-		}},
-		{[]string{experiment.Layouts, "--layout", "flat-pebble", "--accounts", "1k", "--reads", "1k", "--update-blocks", "2"}, func(t *testing.T, out string) string {
-			l, err := result.ReadLayouts(out)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return fmt.Sprint(l.Rows[0].Slots, l.Workload)
-		}},
-		{[]string{experiment.Disk, ".", "--in-flight", "1,2", "--seconds", "0.05", "--repeats", "1", "--with", "none"}, func(t *testing.T, out string) string {
-			d, err := result.ReadDisk(out)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return fmt.Sprint(len(d.Points), d.Seconds, d.Repeats)
-		}},
+		{[]string{experiment.Sweep, "--db", db, "--cache", "1%", "--gets", "5k", "--warmup", "1k"},
+			sweepFigures},
+		{[]string{experiment.Sweep, "--db", db, "--cache", "1%,2MiB", "--gets", "5k", "--warmup",
+			"1k", "--set", "MaxOpenFiles=50,1000"}, sweepFigures},
+		{
+			[]string{experiment.Replay, "--tree", "null", "--changes", set, "--versions", "5"},
+			func(t *testing.T, out string) string {
+				return fmt.Sprint(readReplay(t, out).Trees[0].Figures.Replay.Leaves)
+			},
+		},
+		{
+			[]string{experiment.Layouts, "--layout", "flat-pebble", "--accounts", "1k", "--reads",
+				"1k", "--update-blocks", "2"},
+			func(t *testing.T, out string) string {
+				l, err := result.ReadLayouts(out)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return fmt.Sprint(l.Rows[0].Slots, l.Workload)
+			},
+		},
+		{
+			[]string{experiment.Disk, ".", "--in-flight", "1,2", "--seconds", "0.05", "--repeats",
+				"1", "--with", "none"},
+			func(t *testing.T, out string) string {
+				d, err := result.ReadDisk(out)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return fmt.Sprint(len(d.Points), d.Seconds, d.Repeats)
+			},
+		},
 	} {
 		t.Run(c.args[0], func(t *testing.T) {
 			dir := t.TempDir()
-			byFlags, byFile, file := filepath.Join(dir, "A"), filepath.Join(dir, "B"), filepath.Join(dir, "e.yaml")
+			byFlags, byFile, file := filepath.Join(dir, "A"), filepath.Join(dir, "B"),
+				filepath.Join(dir, "e.yaml")
 			printed := must(t, append(c.args, "--print-experiment")...).stdout
 			if err := os.WriteFile(file, []byte(printed), 0o644); err != nil {
 				t.Fatal(err)
 			}
+
 			if again := must(t, "run", file, "--print-experiment").stdout; again != printed {
 				t.Errorf("the file means\n%s\nwhich is printed as\n%s", printed, again)
 			}
+
 			must(t, append(c.args, "--out", byFlags)...)
 			must(t, "run", file, "--out", byFile)
 			if diff := cmp.Diff(c.figures(t, byFlags), c.figures(t, byFile)); diff != "" {
 				t.Error(diff)
 			}
+
 			if _, err := os.Stat(filepath.Join(byFile, experiment.File)); err != nil {
 				t.Error(err)
 			}
 		})
 	}
+
 	t.Run(experiment.Load, func(t *testing.T) {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "e.yaml")
-		args := []string{"load", "--db", filepath.Join(dir, "A"), "--keys", "2k", "--value-model", "table32", "--seed", "7"}
-		printed := strings.Replace(must(t, append(args, "--print-experiment")...).stdout, filepath.Join(dir, "A"), filepath.Join(dir, "B"), 1)
+		args := []string{"load", "--db", filepath.Join(dir, "A"), "--keys", "2k", "--value-model",
+			"table32", "--seed", "7"}
+		printed := strings.Replace(must(t, append(args, "--print-experiment")...).stdout,
+			filepath.Join(dir, "A"), filepath.Join(dir, "B"), 1)
 		if err := os.WriteFile(file, []byte(printed), 0o644); err != nil {
 			t.Fatal(err)
 		}
+
 		must(t, args...)
 		must(t, "run", file)
 		a, b := readManifest(t, filepath.Join(dir, "A")), readManifest(t, filepath.Join(dir, "B"))
@@ -251,23 +295,37 @@ func TestFlagsAndFileMeasureTheSame(t *testing.T) {
 
 func TestExperimentFilesNameEveryMistake(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "e.yaml")
-	if err := os.WriteFile(file, []byte("measure: read\ndatabase:\n  dir: "+database(t, "pebble1")+"\nworkload:\n  gets: 0\n  workload: x\n"), 0o644); err != nil {
+	if err := os.WriteFile(file,
+		[]byte("measure: read\ndatabase:\n  dir: "+database(t, "pebble1")+
+			"\nworkload:\n  gets: 0\n  workload: x\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, statelab(t, "run", file), exitUsage, file+":6:3: workload.workload: there is no such field")
-	if err := os.WriteFile(file, []byte("measure: read\ndatabase:\n  dir: "+database(t, "pebble1")+"\nworkload:\n  gets: 0\n  zipf: x\n"), 0o644); err != nil {
+
+	refused(t, statelab(t, "run", file), exitUsage, file+
+		":6:3: workload.workload: there is no such field")
+	if err := os.WriteFile(file,
+		[]byte("measure: read\ndatabase:\n  dir: "+database(t, "pebble1")+
+			"\nworkload:\n  gets: 0\n  zipf: x\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	refused(t, statelab(t, "run", file), exitUsage, "5:9: workload.gets", "6:9: workload.zipf")
 	refused(t, statelab(t, "run", file, "--where", "moon"), exitUsage, "--where")
-	if err := os.WriteFile(file, []byte("measure: load\ndatabase:\n  dir: "+filepath.Join(t.TempDir(), "db")+"\n"), 0o644); err != nil {
+	if err := os.WriteFile(file,
+		[]byte("measure: load\ndatabase:\n  dir: "+filepath.Join(t.TempDir(), "db")+"\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, args := range [][]string{{"--print-matrix"}, {"--point", "0"}} {
-		refused(t, statelab(t, append([]string{"run", file}, args...)...), exitUsage, "cannot be started one by one")
+		refused(t, statelab(t, append([]string{"run", file}, args...)...), exitUsage,
+			"cannot be started one by one")
 	}
-	refused(t, statelab(t, "sweep", "--resume", "--out", t.TempDir()), exitUsage, "no interrupted experiment")
-	refused(t, statelab(t, "sweep", "--resume", "--gets", "5"), exitUsage, "--gets: not with --resume")
+
+	refused(t, statelab(t, "sweep", "--resume", "--out", t.TempDir()), exitUsage,
+		"no interrupted experiment")
+	refused(t, statelab(t, "sweep", "--resume", "--gets", "5"), exitUsage,
+		"--gets: not with --resume")
 }
 
 func readManifest(t *testing.T, db string) *keyspace.Manifest {

@@ -43,31 +43,44 @@ func leaveEachOther(t *testing.T, engines, more []string) {
 		if err := os.CopyFS(foreign, os.DirFS(loaded)); err != nil {
 			t.Fatal(err)
 		}
+
 		if err := os.RemoveAll(filepath.Join(foreign, engine.OwnFolder)); err != nil {
 			t.Fatal(err)
 		}
-		if slices.Contains(engines, writer) && slices.Contains([]string{"pebble1", "pebble2", "goleveldb", "rocksdb", "mdbx", "lmdb"}, writer) {
+
+		if slices.Contains(engines, writer) &&
+			slices.Contains([]string{"pebble1", "pebble2", "goleveldb", "rocksdb", "mdbx", "lmdb"},
+				writer) {
 			untouched(t, foreign, true, "", "", "inspect", foreign) // known without --engine
 		}
+
 		for j, asked := range all {
 			if asked == writer || slices.Contains(more, asked) && slices.Contains(more, writer) {
 				continue
 			}
+
 			reads := slices.Contains(readers(writer), asked)
 			if testing.Short() && !reads && (i+j)%3 != 0 { // each meets a third of the others
 				continue
 			}
+
 			t.Run(asked+" on "+writer, func(t *testing.T) {
-				read := []string{"sweep", "--engine", asked, "--gets", "1k", "--warmup", "0", "--access-gets", "0", "--db"}
-				untouched(t, loaded, reads && asked == "null", writer, asked, append(read, loaded)...)
+				read := []string{"sweep", "--engine", asked, "--gets", "1k", "--warmup", "0",
+					"--access-gets", "0", "--db"}
+				untouched(t, loaded, reads && asked == "null", writer, asked,
+					append(read, loaded)...)
 				untouched(t, loaded, reads, writer, asked, append(read, loaded, "--read-only")...)
-				untouched(t, loaded, false, "", "", "load", "--engine", asked, "--db", loaded, "--resume")
+				untouched(t, loaded, false, "", "", "load", "--engine", asked, "--db", loaded,
+					"--resume")
 				if writer == "mem" || writer == "null" {
 					return // left nothing
 				}
-				untouched(t, foreign, reads, writer, asked, append(read, foreign, "--use-existing")...)
+
+				untouched(t, foreign, reads, writer, asked,
+					append(read, foreign, "--use-existing")...)
 				if !reads || asked == "null" { // else the files could be its own
-					untouched(t, foreign, false, writer, asked, "load", "--engine", asked, "--db", foreign)
+					untouched(t, foreign, false, writer, asked, "load", "--engine", asked, "--db",
+						foreign)
 				}
 			})
 		}
@@ -93,6 +106,7 @@ func untouched(t *testing.T, db string, succeeds bool, writer, asked string, arg
 	} else {
 		refused(t, statelab(t, args...), exitUsage, db, writer, asked)
 	}
+
 	if diff := cmp.Diff(before, fingerprint(t, db)); diff != "" {
 		t.Errorf("%q changed the database:\n%s", args, diff)
 	}

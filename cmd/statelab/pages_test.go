@@ -15,7 +15,8 @@ import (
 func readPages(t *testing.T, mode string) (outcome, *result.Run) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "R")
-	o := must(t, "sweep", "--db", database(t, "pebble1"), "--page-cache", mode, "--cache", "512KiB", "--threads", "4",
+	o := must(t, "sweep", "--db", database(t, "pebble1"), "--page-cache", mode, "--cache",
+		"512KiB", "--threads", "4",
 		"--warmup", "1k", "--gets", "10k", "--access-gets", "0", "--out", out)
 	return o, readRun(t, out)
 }
@@ -24,18 +25,21 @@ func TestDirectBlockReadsAreDeviceReads(t *testing.T) {
 	if err := host.DirectSupported(scratch); err != nil {
 		t.Skip(err)
 	}
+
 	o, run := readPages(t, "direct")
 	f := run.Figures
 	if !f.Has(figure.Agreement) || f.OrZero(figure.Agreement) < 0.98 ||
 		f.OrZero(figure.Agreement) > 1.02 {
 		t.Errorf("agreement %v, want 0.98 to 1.02\n%v", f.Pointer(figure.Agreement), o)
 	}
+
 	// The kernel's own account: whole sectors, at least as much as the blocks.
 	measured := measuredPhase(t, run)
 	asked := f.OrZero(figure.BlockReadBytesPerGet) * float64(f.Gets)
 	if got := float64(measured.Process.ReadBytes); got < asked || got > 3*asked {
 		t.Errorf("%.0f bytes came from the device for %.0f bytes of blocks", got, asked)
 	}
+
 	if strings.Contains(o.stderr, "not disk I/O") {
 		t.Error(o)
 	}
@@ -48,10 +52,12 @@ func TestWarmBlockReadsAreNotDiskIO(t *testing.T) {
 		run.Figures.OrZero(figure.BlockReadBytesPerGet); bytes > asked/4 {
 		t.Errorf("%.0f of %.0f bytes a Get came from the device", bytes, asked)
 	}
+
 	if run.Figures.OrZero(figure.BlockReadsPerGet) < 1 {
 		t.Errorf("%.2f block reads per Get: nothing was read",
 			run.Figures.OrZero(figure.BlockReadsPerGet))
 	}
+
 	if !strings.Contains(o.stderr, "not disk I/O") {
 		t.Errorf("no warning\n%v", o)
 	}
@@ -66,7 +72,8 @@ func TestColdRunReadsTheDeviceOrSaysThatItDidNot(t *testing.T) {
 }
 
 func TestStrictMakesAWarningFatal(t *testing.T) {
-	o := statelab(t, "sweep", "--db", database(t, "pebble1"), "--page-cache", "warm", "--cache", "512KiB", "--warmup", "0", "--gets", "5k",
+	o := statelab(t, "sweep", "--db", database(t, "pebble1"), "--page-cache", "warm", "--cache",
+		"512KiB", "--warmup", "0", "--gets", "5k",
 		"--access-gets", "0", "--strict", "--out", filepath.Join(t.TempDir(), "R"))
 	refused(t, o, exitStrict, "not disk I/O", "--strict: ")
 }

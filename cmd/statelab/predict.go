@@ -64,53 +64,81 @@ accesses of those Gets instead.
   statelab predict --keys 2B --engine rocksdb --profile besu-26.3 --set block_size=4096
   statelab predict --keys 20B --hardware DISK      (DISK: statelab disk DIR --out DISK; adds the time of a Get)`,
 	}
+
 	flag := cmd.Flags()
-	setting.Var(flag, &f.levels, setting.Text, "levels", "", "level table: the output of pebble db properties")
+	setting.Var(flag, &f.levels, setting.Text, "levels", "",
+		"level table: the output of pebble db properties")
 	setting.Var(flag, &f.db, setting.Text, "db", "", "database to predict for")
 	setting.Var(flag, &f.keys, setting.Count(1, "20B"), "keys", "",
-		"number of keys of a database that does not exist: its levels are computed for loading in random order")
+		"number of keys of a database that does not exist: its levels are computed for loading "+
+			"in random order")
 	f.shapeFlags(flag)
 	setting.Var(flag, &f.engine, setting.Choice(subject.Predicted()...).Optional(), "engine", "",
-		"pebble1, pebble2 or, with --keys or --db, rocksdb (default: the database's own, else pebble1)")
-	flag.Var(&f.options, "set", "with --keys and --engine rocksdb: an option by RocksDB's own name, such as block_size=16384; repeat it for more")
-	coresFlag(flag, &f.cores, "processors of the machine to predict for; Pebble's cache has shards for each")
-	setting.Var(flag, &f.threads, setting.Threads, "threads", "1", "Gets in flight; they change the speed, not the block reads")
-	setting.Var(flag, &f.gets, setting.Count(1, "10M"), "gets", "500k", "number of measured Gets of the predicted run")
-	setting.Var(flag, &f.warmup, setting.WarmupKind, "warmup", "0.05%", "Gets before the measured ones: a number, or a share of the keys")
-	setting.Var(flag, &f.missing, setting.Share, "missing", "0%", "share of negative lookups: Gets of missing keys")
-	setting.ListVar(flag, &f.cache, setting.Cache, "cache", "0.1%,0.2%,0.5%,1%,2%,3%", "cache sizes, or shares of the database, separated by commas")
+		"pebble1, pebble2 or, with --keys or --db, rocksdb (default: the database's own, else "+
+			"pebble1)")
+	flag.Var(&f.options, "set", "with --keys and --engine rocksdb: an option by RocksDB's own "+
+		"name, such as block_size=16384; repeat it for more")
+	coresFlag(flag, &f.cores, "processors of the machine to predict for; Pebble's cache has "+
+		"shards for each")
+	setting.Var(flag, &f.threads, setting.Threads, "threads", "1",
+		"Gets in flight; they change the speed, not the block reads")
+	setting.Var(flag, &f.gets, setting.Count(1, "10M"), "gets", "500k",
+		"number of measured Gets of the predicted run")
+	setting.Var(flag, &f.warmup, setting.WarmupKind, "warmup", "0.05%",
+		"Gets before the measured ones: a number, or a share of the keys")
+	setting.Var(flag, &f.missing, setting.Share, "missing", "0%",
+		"share of negative lookups: Gets of missing keys")
+	setting.ListVar(flag, &f.cache, setting.Cache, "cache", "0.1%,0.2%,0.5%,1%,2%,3%",
+		"cache sizes, or shares of the database, separated by commas")
 	reserveFlag(flag, &f.reserve)
 	setting.Var(flag, &f.seed, setting.Seed, "seed", "1", "seed of all random choices")
 	setting.Var(flag, &f.seeds, setting.Count(1, "3"), "seeds", "3",
-		"number of random assignments of files to cache shards to simulate; low and high are the range of their results")
+		"number of random assignments of files to cache shards to simulate; low and high are the "+
+			"range of their results")
 	flag.StringVar(&f.hardware, "hardware", "",
-		"disk whose reads give the time of a Get: a folder of statelab disk, a profile as price takes it, or fio's JSON output")
-	flag.StringVar(&f.out, "out", "", "new folder for the prediction: its page (report.html) and JSON")
-	flag.BoolVar(&f.ignoreLock, "ignore-lock", false, "with --db: read even if another process has the database open")
+		"disk whose reads give the time of a Get: a folder of statelab disk, a profile as price "+
+			"takes it, or fio's JSON output")
+	flag.StringVar(&f.out, "out", "", "new folder for the prediction: its page (report.html) and "+
+		"JSON")
+	flag.BoolVar(&f.ignoreLock, "ignore-lock", false, "with --db: read even if another process "+
+		"has the database open")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
 	f.on.Flags(flag, "", "")
-	return a.checked(cmd, func(m *mistakes, args []string) error { return a.predict(f, flag, m, args) })
+	return a.checked(cmd, func(m *mistakes, args []string) error {
+		return a.predict(f, flag, m, args)
+	})
 }
 
 // shapeFlags are those of a database that does not exist.
 func (f *predictFlags) shapeFlags(flag *pflag.FlagSet) {
-	setting.Var(flag, &f.keyBytes, setting.Whole(1, 1024, "32"), "key-bytes", "32", "with --keys: size of a key in bytes")
-	setting.Var(flag, &f.valueBytes, setting.Whole(0, 1<<20, "110"), "value-bytes", "110", "with --keys: mean size of a value in bytes")
-	setting.Var(flag, &f.valueModel, setting.Choice(keyspace.Random, keyspace.Table32, keyspace.TrieNode), "value-model", keyspace.Table32,
-		"with --keys: what values look like, as in load: table32 (as in the published databases), random, trie-node")
+	setting.Var(flag, &f.keyBytes, setting.Whole(1, 1024, "32"), "key-bytes", "32",
+		"with --keys: size of a key in bytes")
+	setting.Var(flag, &f.valueBytes, setting.Whole(0, 1<<20, "110"), "value-bytes", "110",
+		"with --keys: mean size of a value in bytes")
+	setting.Var(flag, &f.valueModel,
+		setting.Choice(keyspace.Random, keyspace.Table32, keyspace.TrieNode), "value-model",
+		keyspace.Table32,
+		"with --keys: what values look like, as in load: table32 (as in the published "+
+			"databases), random, trie-node")
+
 	setting.ListVar(flag, &f.compression, storedRatio, "compression", "",
-		"with --keys: ratio of stored to raw size of data blocks; one value, or two: for the upper levels and the last level (default: the value model's)")
+		"with --keys: ratio of stored to raw size of data blocks; one value, or two: for the "+
+			"upper levels and the last level (default: the value model's)")
 	setting.Var(flag, &f.profile, setting.Text, "profile", "",
-		"named set of engine options (statelab engines lists them): how much memtables reserve and, with --keys, how levels fill (default: the engine's first)")
+		"named set of engine options (statelab engines lists them): how much memtables reserve "+
+			"and, with --keys, how levels fill (default: the engine's first)")
 }
 
 // storedRatio is what compression leaves of a block.
-var storedRatio = setting.Float("ratio", 1e-9, 1.1, "above 0 and at most 1.1 (example: 0.935,0.775)")
+var storedRatio = setting.Float("ratio", 1e-9, 1.1,
+	"above 0 and at most 1.1 (example: 0.935,0.775)")
 
 // coresFlag is a number of processors, by default this machine's.
 func coresFlag(flags *pflag.FlagSet, to *experiment.Int, about string) {
 	own := strconv.Itoa(runtime.NumCPU())
-	setting.Var(flags, to, setting.Int(1, 4096, "32"), "cores", own, about+" (default: this machine's, "+own+")").DefValue = "" // said
+	// said
+	setting.Var(flags, to, setting.Int(1, 4096, "32"), "cores", own,
+		about+" (default: this machine's, "+own+")").DefValue = ""
 }
 
 func (a *app) predict(f *predictFlags, flags *pflag.FlagSet, m *mistakes, args []string) error {
@@ -123,29 +151,36 @@ func (a *app) predict(f *predictFlags, flags *pflag.FlagSet, m *mistakes, args [
 	if !f.cache.IsSet() {
 		m.Add("--cache is empty (example: 1%%)")
 	}
+
 	if err := m.Err(); err != nil {
 		return err
 	}
+
 	values, err := a.levels(f, &in, &p)
 	if err != nil {
 		return err
 	}
+
 	var total int64
 	if values != nil {
 		p.Database = values.Bytes
 	}
+
 	for _, l := range in.Levels {
 		p.Database += l.Bytes
 		total += l.Keys
 	}
+
 	p.Keys, p.Levels, p.Method = total, in.Levels, "level table"
 	if f.db.IsSet() {
 		p.Method = "trace"
 	}
+
 	p.Inflection = lsm.Inflect(in.Levels, values, p.Database)
 	for _, size := range f.cache.All() {
 		in.CacheBytes = append(in.CacheBytes, size.BytesFor(p.Database))
 	}
+
 	in.WarmupGets = f.warmup.Value().GetsFor(uint64(total))
 	p.WarmupGets = in.WarmupGets
 	switch {
@@ -155,13 +190,21 @@ func (a *app) predict(f *predictFlags, flags *pflag.FlagSet, m *mistakes, args [
 		p.Points, err = a.predictHere(f, in, reserve)
 	default:
 		shown := a.progress()
-		p.Points, err = curve.OfLevels(a.ctx, in, p.Engine, p.Profile, reserve, func(e result.Event) { shown.Report("", e) })
+		p.Points, err = curve.OfLevels(a.ctx, in, p.Engine, p.Profile, reserve, func(
+			e result.Event,
+		) {
+			shown.Report("", e)
+		})
 		shown.Done()
 	}
+
 	if err != nil {
 		return err
 	}
-	return a.deliverAnswer(f.out, result.PredictionFile, f.json, p, func(started time.Time, command []string) any {
+
+	return a.deliverAnswer(f.out, result.PredictionFile, f.json, p, func(
+		started time.Time, command []string,
+	) any {
 		p.Started, p.Command = started, command
 		return p
 	})
@@ -175,23 +218,30 @@ func (f *predictFlags) checkSource(m *mistakes) {
 			sources++
 		}
 	}
+
 	if sources != 1 {
 		m.Add("give exactly one of --levels, --db and --keys (example: --keys 20B)")
 	}
+
 	if f.levels.IsSet() {
 		m.Readable("levels", f.levels.Value())
 	}
+
 	f.on.Check(&m.Mistakes)
 	if f.on.On() != "" && f.db.IsSet() {
-		m.Add("--on %s: with --db one trace of the database serves all cache sizes: predict on the machine that holds it", f.on.On())
+		m.Add("--on %s: with --db one trace of the database serves all cache sizes: predict on "+
+			"the machine that holds it", f.on.On())
 	}
+
 	if f.db.IsSet() {
 		m.Present("db", f.db.Value(), engine.CodeNoDatabase)
 	}
+
 	e, _ := subject.EngineOf(f.engine.Value())
 	if e.BlockTables && f.levels.IsSet() {
 		m.At("engine", f.engine.Value(), "a level table is one of Pebble's: give --keys or --db")
 	}
+
 	for _, option := range f.options.All() {
 		if !e.BlockTables || !f.keys.IsSet() {
 			m.At("set", option.Name, "only with --keys and --engine rocksdb")
@@ -199,6 +249,7 @@ func (f *predictFlags) checkSource(m *mistakes) {
 			m.At("set", option.Name, "must have one value: predict for one after the other")
 		}
 	}
+
 	if f.keys.IsSet() {
 		f.imagined(m, nil)
 	}
@@ -207,26 +258,39 @@ func (f *predictFlags) checkSource(m *mistakes) {
 // input reads the flags that do not depend on the level table.
 func (f *predictFlags) input(m *mistakes) (predict.Input, enginereport.Prediction) {
 	if f.warmup.Value().Auto {
-		m.Add("--warmup auto: a prediction needs a number such as 100k, or a share of the keys such as 0.05%%")
+		m.Add("--warmup auto: a prediction needs a number such as 100k, or a share of the keys " +
+			"such as 0.05%%")
 	}
-	in := predict.Input{Cores: f.cores.Value(), Gets: f.gets.Value(), AbsentShare: f.missing.Value()}
+
+	in := predict.Input{
+		Cores:       f.cores.Value(),
+		Gets:        f.gets.Value(),
+		AbsentShare: f.missing.Value(),
+	}
+
 	seeds := f.seeds.Value()
 	if seeds > 100 {
 		m.Add("--seeds %s: must be from 1 to 100", &f.seeds)
 		seeds = 1
 	}
+
 	for n := range seeds {
 		in.Seeds = append(in.Seeds, f.seed.Value()+n)
 	}
+
 	return in, enginereport.Prediction{Schema: schema.Prediction, Cores: in.Cores, Gets: in.Gets,
 		Missing: in.AbsentShare}
 }
 
 // predictOnNodes has the cache sizes predicted by nodes: each is one command.
-func (a *app) predictOnNodes(f *predictFlags, flags *pflag.FlagSet) (points []result.PredictedPoint, err error) {
+func (a *app) predictOnNodes(
+	f *predictFlags, flags *pflag.FlagSet,
+) (points []result.PredictedPoint, err error) {
 	command := func(int) [][]string {
-		return slurm.Each("predict", "cache", f.cache.Texts(), flags, []string{"levels"}, "out", "hardware")
+		return slurm.Each("predict", "cache", f.cache.Texts(), flags, []string{"levels"}, "out",
+			"hardware")
 	}
+
 	err = a.divide(&f.on, "predict", command, func(folders []string) error {
 		for _, path := range slurm.Files(folders, slurm.AnswerFile) {
 			p, err := output.ReadJSON(path, schema.Prediction,
@@ -234,18 +298,29 @@ func (a *app) predictOnNodes(f *predictFlags, flags *pflag.FlagSet) (points []re
 			if err != nil {
 				return fmt.Errorf("read a node's prediction: %w", err)
 			}
+
 			points = append(points, p.Points...)
 		}
+
 		return nil
 	})
+
 	return points, err
 }
 
 // predictHere works the curve out from the filters and indexes of a database that
 // is on this machine: nothing about its shape is assumed.
-func (a *app) predictHere(f *predictFlags, in predict.Input, reserve curve.Reserve) ([]result.PredictedPoint, error) {
+func (a *app) predictHere(
+	f *predictFlags, in predict.Input, reserve curve.Reserve,
+) ([]result.PredictedPoint, error) {
 	m := new(mistakes)
-	t := a.find(sweep.Wanted{Dir: f.db.Value(), Engine: f.engine.Value(), Existing: true, ReadOnly: true}, m)
+	t := a.find(sweep.Wanted{
+		Dir:      f.db.Value(),
+		Engine:   f.engine.Value(),
+		Existing: true,
+		ReadOnly: true,
+	}, m)
+
 	e := experiment.New(experiment.Sweep)
 	s := experiment.SubjectAs[*experiment.SweepConfig](e)
 	e.Seed, s.Gets, s.Missing, s.Threads = f.seed, f.gets, f.missing, f.threads
@@ -255,11 +330,14 @@ func (a *app) predictHere(f *predictFlags, in predict.Input, reserve curve.Reser
 	if err := m.Err(); err != nil {
 		return nil, err
 	}
+
 	return curve.Predict(a.ctx, gets(t, spec), in.Cores, reserve, in.CacheBytes, nil)
 }
 
 // levels finds the level table, and what is outside the tables.
-func (a *app) levels(f *predictFlags, in *predict.Input, p *enginereport.Prediction) (values *engine.Values, err error) {
+func (a *app) levels(
+	f *predictFlags, in *predict.Input, p *enginereport.Prediction,
+) (values *engine.Values, err error) {
 	p.Engine = cmp.Or(f.engine.Value(), subject.DefaultEngine())
 	p.Profile = f.named(p.Engine)
 	switch {
@@ -273,24 +351,33 @@ func (a *app) levels(f *predictFlags, in *predict.Input, p *enginereport.Predict
 		if err != nil {
 			return nil, err
 		}
+
 		if !slices.Contains(subject.Traced(), run.Engine.Name) {
-			return nil, usage("--db %s: a database of %s; only those of %s can be traced. Measure it with statelab sweep --memory", f.db.Value(), run.Engine.Name,
-				strings.Join(subject.Traced(), ", "))
+			return nil,
+				usage("--db %s: a database of %s; only those of %s can be traced. Measure it "+
+					"with statelab sweep --memory", f.db.Value(), run.Engine.Name,
+					strings.Join(subject.Traced(), ", "))
 		}
-		in.Levels, p.Source, p.Engine = run.Database.Levels, f.db.Value(), cmp.Or(f.engine.Value(), run.Engine.Name)
+
+		in.Levels, p.Source, p.Engine = run.Database.Levels, f.db.Value(),
+			cmp.Or(f.engine.Value(), run.Engine.Name)
 		in.Version, p.Profile = subject.PebbleVersion(p.Engine), run.Engine.Profile
 		return run.Database.Values, nil // sizes in the cache are measured, the charge included
 	default:
 		f.imagined(new(mistakes), in) // they were told
-		p.Source = "computed levels of " + f.keys.String() + " keys loaded in random order, values " + f.valueModel.Value()
+		p.Source = "computed levels of " + f.keys.String() +
+			" keys loaded in random order, values " + f.valueModel.Value()
 		if f.valueModel.Value() == keyspace.Table32 {
-			a.progress().Printf("values as in the published databases (table32); for a database of statelab load add --value-model random")
+			a.progress().Printf("values as in the published databases (table32); for a database " +
+				"of statelab load add --value-model random")
 		}
 	}
+
 	if in.Blocks == nil {
 		in.Version = subject.PebbleVersion(p.Engine)
 		in.Levels = lsm.WithCharge(in.Levels, in.Version.BlockCharge())
 	}
+
 	return nil, nil
 }
 
@@ -305,30 +392,53 @@ func (f *predictFlags) imagined(m *mistakes, in *predict.Input) {
 	if len(ratios) > 2 {
 		m.Add("--compression %s: must be one or two ratios (example: 0.935,0.775)", &f.compression)
 	}
+
 	name := cmp.Or(f.engine.Value(), subject.DefaultEngine())
-	of := curve.SyntheticDB{Keys: f.keys.Value(), KeyBytes: f.keyBytes.Value(), ValueBytes: f.valueBytes.Value(), ValueModel: f.valueModel.Value(),
-		Profile: f.named(name), Compression: ratios}
+	of := curve.SyntheticDB{
+		Keys:        f.keys.Value(),
+		KeyBytes:    f.keyBytes.Value(),
+		ValueBytes:  f.valueBytes.Value(),
+		ValueModel:  f.valueModel.Value(),
+		Profile:     f.named(name),
+		Compression: ratios,
+	}
+
 	if in == nil {
 		in = new(predict.Input)
 	}
+
 	m.All(of.Levels(name, f.options.Fixed(), in))
 }
 
 // inspectDatabase runs inspect on a database, statelab's or another's, or on a part of it.
-func (a *app) inspectDatabase(dir, engineName string, ignoreLock bool, part engine.Part) (*result.Run, error) {
+func (a *app) inspectDatabase(
+	dir, engineName string, ignoreLock bool, part engine.Part,
+) (*result.Run, error) {
 	m := new(mistakes)
 	if !m.Present("", dir, engine.CodeNoDatabase) { // an argument: its place is no --db
 		return nil, m.Err()
 	}
+
 	t := a.find(sweep.Wanted{Dir: dir, Engine: engineName, Existing: true, ReadOnly: true}, m)
 	if err := m.Err(); err != nil {
 		return nil, err
 	}
-	spec := bench.Spec{Verb: bench.Inspect, Engine: t.Engine.Info().Name, Dir: absolute(dir), Profile: cmp.Or(t.Profile, t.Engine.Info().Profiles[0].Name),
-		ReadOnly: true, Foreign: t.Foreign, IgnoreLock: ignoreLock, Part: part}
+
+	spec := bench.Spec{
+		Verb:       bench.Inspect,
+		Engine:     t.Engine.Info().Name,
+		Dir:        absolute(dir),
+		Profile:    cmp.Or(t.Profile, t.Engine.Info().Profiles[0].Name),
+		ReadOnly:   true,
+		Foreign:    t.Foreign,
+		IgnoreLock: ignoreLock,
+		Part:       part,
+	}
+
 	if t.Manifest != nil {
 		spec.Overrides = t.Manifest.Overrides
 	}
+
 	return a.once(&spec)
 }
 
@@ -338,6 +448,7 @@ func (a *app) once(spec *bench.Spec) (*result.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	defer os.RemoveAll(out)
 	spec.Schema, spec.Out, spec.Command, spec.PageCache = schema.EngineSpec, out, a.command(),
 		bench.AsIs

@@ -38,47 +38,66 @@ func (a *app) price(f *flags, m *mistakes) error {
 	if err := m.Err(); err != nil {
 		return err
 	}
+
 	out := outFolder(f.out, f.Measure)
 	if f.dryRun {
 		if err := a.dryPrice(f, builds, out); !errors.As(err, new(dryRun)) {
 			return err
 		}
+
 		if text := a.ahead(f, pricing); text != "" {
 			fmt.Fprintln(a.stdout, text)
 		}
+
 		return dryRun{}
 	}
+
 	if !f.resume {
 		if err := refuseOther(out); err != nil {
 			return err
 		}
 	}
+
 	if err := a.claim(f, out); err != nil {
 		return err
 	}
+
 	p := a.progress()
 	again := "statelab price --resume --out " + out
 	done := pricing.Begun(a.command(), again, s.From.All())
-	if err := result.WritePrice(out, done); err != nil { // until it is finished, the folder says what it is
+	// until it is finished, the folder says what it is
+	if err := result.WritePrice(out, done); err != nil {
 		return err
 	}
+
 	if text := a.ahead(f, pricing); text != "" {
 		p.Printf("%s", text)
 	}
+
 	if err := a.hardware(s, out, &pricing, p); err != nil {
 		return err
 	}
+
 	measure := func(b layouts.Build) (*result.Layouts, error) { return a.priceBuild(f, b, out, p) }
 	if err := pricing.Measure(builds, done, measure, p.Printf); err != nil {
 		return err
 	}
+
 	pricing.Finish(a.ctx, done, again, func(e result.Event) { p.Report("", e) })
 	p.Done()
-	d := finished{status: done.Status, error: done.Error, why: done.FailureInfo, warnings: done.Warnings, out: out}
+	d := finished{
+		status:   done.Status,
+		error:    done.Error,
+		why:      done.FailureInfo,
+		warnings: done.Warnings,
+		out:      out,
+	}
+
 	err := result.WritePrice(out, done)
 	if err == nil && len(done.Rows) > 0 {
 		d.explain = func() error { return a.explain(f.json, "", out) }
 	}
+
 	return a.finish(f, p, d, err)
 }
 
@@ -105,7 +124,9 @@ func (a *app) dryPrice(f *flags, builds []layouts.Build, out string) error {
 }
 
 // priceBuild measures the layouts of one build below out, or goes on with it.
-func (a *app) priceBuild(f *flags, b layouts.Build, out string, p *console.Progress) (*result.Layouts, error) {
+func (a *app) priceBuild(
+	f *flags, b layouts.Build, out string, p *console.Progress,
+) (*result.Layouts, error) {
 	copied := *f
 	g := &copied
 	g.Experiment = b.Experiment(f.Experiment)
@@ -118,25 +139,32 @@ func (a *app) priceBuild(f *flags, b layouts.Build, out string, p *console.Progr
 		}
 		g.Experiment = &d.Experiment
 	}
+
 	work, _, so, err := a.measureLayouts(g, new(mistakes), p, b.Label())
 	if err != nil {
 		return nil, err
 	}
+
 	if so.Status == result.Interrupted {
 		work.Result.Status, work.Result.Error = so.Status, so.Error
 	}
+
 	return work.Result, nil
 }
 
 // hardware adds the disk under out where the experiment names it.
-func (a *app) hardware(s *experiment.PriceConfig, out string, pricing *layouts.Pricing, p *console.Progress) error {
+func (a *app) hardware(
+	s *experiment.PriceConfig, out string, pricing *layouts.Pricing, p *console.Progress,
+) error {
 	if !slices.Contains(s.Hardware.All(), layouts.Here) {
 		return nil
 	}
+
 	h, err := a.diskLook(p).Hardware(a.ctx, out)
 	if err != nil {
 		return err
 	}
+
 	h.Name = layouts.Here
 	pricing.Hardware = append([]result.Hardware{*h}, pricing.Hardware...)
 	return nil

@@ -39,17 +39,23 @@ func TestRenamedCommandsAndFlags(t *testing.T) {
 		if got := strings.Join(now, " "); got != after {
 			t.Errorf("%q: %q, want %q", before, got, after)
 		}
+
 		if len(notes) != 0 != (before != after) {
 			t.Errorf("%q: notes %q", before, notes)
 		}
 	}
+
 	var out, errs bytes.Buffer
-	if code := run(context.Background(), []string{"workloads"}, &out, &errs); code != exitDone || !strings.Contains(out.String(), "readrandom") {
+	if code := run(context.Background(), []string{"workloads"}, &out, &errs); code != exitDone ||
+		!strings.Contains(out.String(), "readrandom") {
 		t.Errorf("exit %d: %s", code, out.String())
 	}
-	if want := "note: \"statelab workloads\" is now \"statelab engines --workloads\"; the old name works until the next release\n"; errs.String() != want {
+
+	if want := "note: \"statelab workloads\" is now \"statelab engines --workloads\"; the old " +
+		"name works until the next release\n"; errs.String() != want {
 		t.Errorf("stderr %q, want %q", errs.String(), want)
 	}
+
 	root := new(app).root()
 	for _, name := range names.Commands {
 		cmd, _, err := root.Find(strings.Fields(name))
@@ -57,6 +63,7 @@ func TestRenamedCommandsAndFlags(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+
 	for verb, flags := range names.Flags {
 		cmd, _, err := root.Find([]string{verb})
 		for before, after := range flags {
@@ -65,6 +72,7 @@ func TestRenamedCommandsAndFlags(t *testing.T) {
 			}
 		}
 	}
+
 	errs.Reset()
 	code := run(context.Background(), []string{"bisect", "--module", "M"}, &out, &errs)
 	if code != exitUsage || !strings.Contains(errs.String(), "examples/bisect") {

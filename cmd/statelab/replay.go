@@ -34,20 +34,26 @@ func (a *app) replay(f *flags, m *mistakes) error {
 	if !experiment.SubjectAs[*experiment.ReplayConfig](f.Experiment).Tree.IsSet() {
 		m.At("tree", "", "name the trees to compare: %s", m.Name("tree", "iavl1,memiavl"))
 	}
+
 	if err := m.Err(); err != nil {
 		return err
 	}
-	how, err := a.prepare(f, false, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
+
+	how, err := a.prepare(f, false, func(
+		how plan.Plan, on estimate.Machine,
+	) ([]estimate.Step, error) {
 		return r.Steps(info, how, on), nil
 	})
 	if err != nil {
 		return err
 	}
+
 	r.Trees = cmp.Or(absolute(f.DB.Value()), filepath.Join(how.Out, "trees"))
 	work := replays.New(r, how, a)
 	if listed, err := a.listed(f, &how, work.Points()); listed || err != nil {
 		return err
 	}
+
 	p := a.progress()
 	show := steps(p, "")
 	so, err := plan.Run(a.ctx, how, work, func(at plan.Progress) {
@@ -57,8 +63,15 @@ func (a *app) replay(f *flags, m *mistakes) error {
 		at.Event = replays.WithNote(at.Event)
 		show(at)
 	})
+
 	p.Printf("")
-	d := finished{status: work.Result.Status, error: work.Result.Error, why: work.Result.FailureInfo, out: how.Out,
-		warnings: append(changeset.Inherited(info), work.Result.Warnings...)}
+	d := finished{
+		status:   work.Result.Status,
+		error:    work.Result.Error,
+		why:      work.Result.FailureInfo,
+		out:      how.Out,
+		warnings: append(changeset.Inherited(info), work.Result.Warnings...),
+	}
+
 	return a.compared(f, p, d, so, len(work.Result.Trees) > 0, err)
 }

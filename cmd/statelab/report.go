@@ -47,30 +47,42 @@ With --serve, the pages list every folder of results below FOLDER, open their re
 overlay chosen runs, and show a sweep while it is measured. They load nothing from the
 network.`,
 	}
-	cmd.Flags().StringVar(&out, "out", "", "the HTML file (default: report.html in the first folder)")
-	cmd.Flags().StringVar(&picture, "picture", "", "also draw the main chart into this file, as SVG (the page's button saves PNG)")
-	cmd.Flags().BoolVar(&force, "force", false, "with --picture, --csv or --markdown: replace the file if it exists")
-	cmd.Flags().StringVar(&tables, "csv", "", "also write all tables, with values in full, into this CSV file")
-	cmd.Flags().StringVar(&markdown, "markdown", "", "also write the report, without charts, into this Markdown file")
-	cmd.Flags().BoolVar(&serves, "serve", false, "serve pages of all results below a folder (default: statelab-runs) until Ctrl-C")
-	setting.Var(cmd.Flags(), &listen, setting.Address, "listen", ":8111", "with --serve: where, as :PORT for this machine only, or HOST:PORT")
+
+	cmd.Flags().StringVar(&out, "out", "",
+		"the HTML file (default: report.html in the first folder)")
+	cmd.Flags().StringVar(&picture, "picture", "", "also draw the main chart into this file, as "+
+		"SVG (the page's button saves PNG)")
+	cmd.Flags().BoolVar(&force, "force", false, "with --picture, --csv or --markdown: replace "+
+		"the file if it exists")
+	cmd.Flags().StringVar(&tables, "csv", "", "also write all tables, with values in full, into "+
+		"this CSV file")
+	cmd.Flags().StringVar(&markdown, "markdown", "", "also write the report, without charts, "+
+		"into this Markdown file")
+	cmd.Flags().BoolVar(&serves, "serve", false, "serve pages of all results below a folder "+
+		"(default: statelab-runs) until Ctrl-C")
+	setting.Var(cmd.Flags(), &listen, setting.Address, "listen", ":8111",
+		"with --serve: where, as :PORT for this machine only, or HOST:PORT")
 	return a.checked(cmd, func(m *mistakes, folders []string) error {
 		if serves {
 			m.Refuse(cmd.Flags(), "not with --serve", "out", "picture", "csv", "markdown", "force")
 			return a.serve(m, folders, listen.Value())
 		}
+
 		m.Refuse(cmd.Flags(), "only with --serve", "listen")
 		if len(folders) == 0 {
 			m.Add("no folder given: statelab report S")
 		}
+
 		for _, folder := range folders {
 			m.Readable("", folder)
 		}
+
 		m.NewFileIf("picture", picture, &force)
 		if picture != "" && filepath.Ext(picture) != ".svg" {
 			m.Add("--picture: the picture is SVG: name a file that ends in .svg, not %s "+
 				"(for a PNG, use the button \"save PNG\" of the page)", filepath.Base(picture))
 		}
+
 		m.NewFileIf("csv", tables, &force)
 		m.NewFileIf("markdown", markdown, &force)
 		if out != "" {
@@ -78,19 +90,24 @@ network.`,
 				m.Add("--out: %v", err)
 			}
 		}
+
 		if err := m.Err(); err != nil {
 			return err
 		}
+
 		if err := a.explain(false, out, folders...); err != nil {
 			return err
 		}
+
 		if tables == "" && markdown == "" && picture == "" {
 			return nil
 		}
+
 		r, err := kinds.Open(folders...)
 		if err != nil {
 			return err
 		}
+
 		for _, to := range []struct {
 			path   string
 			render func(io.Writer, *doc.Document) error
@@ -98,15 +115,20 @@ network.`,
 			if to.path == "" {
 				continue
 			}
+
 			write := func(f *os.File) error { return to.render(f, r.Document()) }
 			if err := output.Write(to.path, commandline.Replaces(&force), write); err != nil {
 				return err
 			}
 		}
+
 		if picture == "" {
 			return nil
 		}
-		return output.Write(picture, commandline.Replaces(&force), func(f *os.File) error { return drawMain(r, f) })
+
+		return output.Write(picture, commandline.Replaces(&force), func(f *os.File) error {
+			return drawMain(r, f)
+		})
 	})
 }
 
@@ -125,22 +147,31 @@ func (a *app) explain(asJSON bool, path string, folders ...string) error {
 	if errors.Is(err, kinds.ErrOneAtATime) {
 		return usage("%v", err)
 	}
+
 	if err != nil {
 		return err
 	}
+
 	if err := a.print(asJSON, r); err != nil {
 		return err
 	}
+
 	path = cmp.Or(path, filepath.Join(folders[0], result.ReportFile))
-	if err := output.Write(path, output.Reports, func(f *os.File) error { return render.Page(f, r.Document()) }); err != nil {
+	if err := output.Write(path, output.Reports, func(f *os.File) error {
+		return render.Page(f, r.Document())
+	}); err != nil {
 		return err
 	}
+
 	if !asJSON {
 		fmt.Fprintf(a.stdout, "\nreport: %s\n", path)
 	}
+
 	if d, can := r.(interface{ Damaged() []string }); can && len(d.Damaged()) > 0 {
-		return fmt.Errorf("the report leaves out what could not be read: %s", strings.Join(d.Damaged(), "; "))
+		return fmt.Errorf("the report leaves out what could not be read: %s",
+			strings.Join(d.Damaged(), "; "))
 	}
+
 	return nil
 }
 
@@ -158,6 +189,7 @@ json) and writes one replay folder.
   statelab import RUNS --out theirs
   statelab report R theirs --out both.html         (R: a folder of statelab replay)`,
 	}
+
 	cmd.Flags().StringVar(&out, "out", "", "new folder for the sweep folders")
 	return a.checked(cmd, func(m *mistakes, args []string) error {
 		m.One(args, "folder of logs (example: statelab import LOGS --out DIR)")
@@ -165,24 +197,29 @@ json) and writes one replay folder.
 		if err := m.Err(); err != nil {
 			return err
 		}
+
 		var folders []string
 		err := output.WriteFolder(out, func(dir string) (err error) {
 			logs := os.DirFS(args[0])
 			if found, _ := fs.Glob(logs, iavlbench.Pattern); len(found) > 0 {
 				return iavlbench.Import(logs, dir)
 			}
+
 			folders, err = kvdblog.Import(logs, dir)
 			return err
 		})
 		if err != nil {
 			return fmt.Errorf("import %s: %w", args[0], err)
 		}
+
 		if folders == nil {
 			fmt.Fprintln(a.stdout, out)
 		}
+
 		for _, folder := range folders {
 			fmt.Fprintln(a.stdout, filepath.Join(out, filepath.Base(folder)))
 		}
+
 		return nil
 	})
 }
@@ -195,11 +232,17 @@ func (a *app) serve(m *mistakes, args []string, listen string) error {
 	} else if len(args) > 1 {
 		m.Add("name one folder (example: statelab report --serve results)")
 	}
+
 	if info, err := os.Stat(root); err != nil || !info.IsDir() {
-		m.Add("%s: no such folder (name the folder that holds your results: statelab report --serve FOLDER)", root)
+		m.Add("%s: no such folder (name the folder that holds your results: statelab report "+
+			"--serve FOLDER)", root)
 	}
+
 	if err := m.Err(); err != nil {
 		return err
 	}
-	return serve.Serve(a.ctx, root, listen, func(shown string) { fmt.Fprintf(a.stdout, "http://%s/ (stop with Ctrl-C)\n", shown) })
+
+	return serve.Serve(a.ctx, root, listen, func(shown string) {
+		fmt.Fprintf(a.stdout, "http://%s/ (stop with Ctrl-C)\n", shown)
+	})
 }

@@ -7,15 +7,23 @@ import (
 	"testing"
 )
 
-// TestPredictedCurvesOfRocksDB: what a sweep predicts is what RocksDB reads: with the profile that the database was loaded with, with
-// another one, whose options replace those of its OPTIONS file, and with another kind of cache.
+// TestPredictedCurvesOfRocksDB: what a sweep predicts is what RocksDB reads: with the profile that
+// the database was loaded with, with another one, whose options replace those of its OPTIONS file,
+// and with another kind of cache.
 func TestPredictedCurvesOfRocksDB(t *testing.T) {
 	withCRunners(t)
 	db := filepath.Join(t.TempDir(), "db")
 	must(t, "load", "--engine", "rocksdb", "--profile", "default", "--db", db, "--keys", "30k")
-	for _, more := range [][]string{{"--profile", "default"}, {"--profile", "monolithic"}, {"--profile", "monolithic", "--set", "cache-kind=hyper-clock"}} {
-		text := must(t, append([]string{"sweep", "--db", db, "--use-existing", "--cache", "600KiB,2MiB", "--gets", "5k", "--warmup", "5k", "--json"},
-			more...)...).stdout
+	for _, more := range [][]string{
+		{"--profile", "default"},
+		{"--profile", "monolithic"},
+		{"--profile", "monolithic", "--set", "cache-kind=hyper-clock"},
+	} {
+		text := must(t,
+			append([]string{"sweep", "--db", db, "--use-existing", "--cache", "600KiB,2MiB",
+				"--gets", "5k", "--warmup", "5k", "--json"},
+				more...)...).stdout
+
 		var swept struct {
 			Points []struct {
 				Figures struct {
@@ -27,16 +35,21 @@ func TestPredictedCurvesOfRocksDB(t *testing.T) {
 				HitRates map[string]float64 `json:"hit_rate"`
 			}
 		}
+
 		if err := json.Unmarshal([]byte(text), &swept); err != nil {
 			t.Fatal(err)
 		}
+
 		if len(swept.Predicted) != 2 || len(swept.Points) != 2 {
-			t.Fatalf("%v: %d points and %d predicted", more, len(swept.Points), len(swept.Predicted))
+			t.Fatalf("%v: %d points and %d predicted", more, len(swept.Points),
+				len(swept.Predicted))
 		}
+
 		for i, p := range swept.Predicted {
 			if got := swept.Points[i].Figures.Reads; got == 0 || math.Abs(p.Reads/got-1) > 0.005 {
 				t.Errorf("%v: %g reads per Get predicted, %g measured", more, p.Reads, got)
 			}
+
 			if _, asked := p.HitRates["filter"]; asked != (more[1] == "monolithic") {
 				t.Errorf("%v: hit rates %v", more, p.HitRates)
 			}

@@ -37,36 +37,52 @@ func TestEnginesInRust(t *testing.T) {
 			db := filepath.Join(t.TempDir(), "db")
 			must(t, "load", "--engine", c.engine, "--db", db, "--keys", "20k", "--set", c.option)
 			out := filepath.Join(t.TempDir(), "S")
-			must(t, "sweep", "--db", db, "--memory", "16MiB", "--page-cache", "cold", "--missing", "0%,90%", "--threads", "1,8",
+			must(t, "sweep", "--db", db, "--memory", "16MiB", "--page-cache", "cold", "--missing",
+				"0%,90%", "--threads", "1,8",
 				"--gets", "20k", "--warmup", "0", "--out", out)
 			for _, run := range runsOf(t, out, sweepOf(t, out)) {
 				f, absent := run.Figures, run.Workload.MissingShare
-				if share := float64(f.Missing) / 20_000; f.Found+f.Missing != 20_000 || math.Abs(share-absent) > 0.02 {
-					t.Errorf("%d found, %d missing, of which %v were to be", f.Found, f.Missing, absent)
+				if share := float64(f.Missing) / 20_000; f.Found+f.Missing != 20_000 ||
+					math.Abs(share-absent) > 0.02 {
+					t.Errorf("%d found, %d missing, of which %v were to be", f.Found, f.Missing,
+						absent)
 				}
+
 				if !f.Has(figure.BlockReadsPerGet) || f.OrZero(figure.BlockReadsPerGet) <= 0 ||
 					f.OrZero(figure.BlockReadsPerGet) > 4 {
 					t.Errorf("%v block reads or page faults a Get",
 						f.Pointer(figure.BlockReadsPerGet))
 				}
+
 				for _, check := range run.Checks {
 					if !check.OK {
 						t.Errorf("check failed: %+v", check)
 					}
 				}
 			}
-			must(t, "sweep", "--db", db, "--workload", "overwrite", "--puts", "5k", "--out", filepath.Join(t.TempDir(), "W"))
-			refused(t, statelab(t, "sweep", "--db", db, "--set", c.otherwise, "--gets", "1k", "--out", filepath.Join(t.TempDir(), "R")), exitUsage, c.otherwise[:4])
-			refused(t, statelab(t, "load", "--engine", c.engine, "--db", db+"2", "--keys", "1k", "--set", "no=1"), exitUsage, `unknown option "no"`, c.option[:4])
+
+			must(t, "sweep", "--db", db, "--workload", "overwrite", "--puts", "5k", "--out",
+				filepath.Join(t.TempDir(), "W"))
+			refused(t,
+				statelab(t, "sweep", "--db", db, "--set", c.otherwise, "--gets", "1k", "--out",
+					filepath.Join(t.TempDir(), "R")), exitUsage, c.otherwise[:4])
+			refused(t,
+				statelab(t, "load", "--engine", c.engine, "--db", db+"2", "--keys", "1k", "--set",
+					"no=1"), exitUsage, `unknown option "no"`, c.option[:4])
 
 			out = filepath.Join(t.TempDir(), "H")
-			held := start(t, "sweep", "--db", db, "--rate", "10k", "--gets", "1M", "--warmup", "0", "--out", out)
+			held := start(t, "sweep", "--db", db, "--rate", "10k", "--gets", "1M", "--warmup", "0",
+				"--out", out)
 			held.until("a second is measured", func() bool {
 				ticks, err := result.ReadSeries(onlyPoint(out))
 				return err == nil && len(ticks) > 0
 			})
-			refused(t, statelab(t, "sweep", "--db", db, "--gets", "1k", "--out", filepath.Join(t.TempDir(), "R")), exitFailed,
+
+			refused(t,
+				statelab(t, "sweep", "--db", db, "--gets", "1k", "--out",
+					filepath.Join(t.TempDir(), "R")), exitFailed,
 				db, "is in use by process "+strconv.Itoa(held.runner()))
+
 			held.signal(syscall.SIGKILL)
 			held.wait()
 			must(t, "sweep", "--db", db, "--gets", "1k", "--out", filepath.Join(t.TempDir(), "R"))
@@ -84,30 +100,36 @@ func TestKilledLoadsOfEnginesInRust(t *testing.T) {
 			s := start(t, "load", "--engine", engine, "--db", db, "--keys", "300k")
 			s.until("keys are in files", func() bool {
 				_, err := keyspace.ReadManifest(db)
-				files, _ := filepath.Glob(filepath.Join(db, "*")) // its lock, a log and the folder statelab among them
+				// its lock, a log and the folder statelab among them
+				files, _ := filepath.Glob(filepath.Join(db, "*"))
 				return err == nil && len(files) > 3
 			})
+
 			s.signal(syscall.SIGKILL)
 			s.wait()
 			if m, err := keyspace.ReadManifest(db); err != nil || m.Loaded >= m.Keys {
 				t.Fatalf("%+v, %v: the load was over", m, err)
 			}
+
 			must(t, "load", "--db", db, "--resume")
-			if f := readWorkload(t, db, "--gets", "300k", "--threads", "2", "--warmup", "0").Figures; f.Found != 300_000 {
+			if f := readWorkload(t, db, "--gets", "300k", "--threads", "2", "--warmup",
+				"0").Figures; f.Found != 300_000 {
 				t.Errorf("%d of 300,000 Gets found their key", f.Found)
 			}
 		})
 	}
 }
 
-// TestFormatsOfOtherVersionsOfEnginesInRust: a database that another version of the library wrote is refused and stays as it is.
+// TestFormatsOfOtherVersionsOfEnginesInRust: a database that another version of the library wrote
+// is refused and stays as it is.
 func TestFormatsOfOtherVersionsOfEnginesInRust(t *testing.T) {
 	withRustEngines(t)
 	for _, c := range []struct{ engine, file, own, other, says string }{
 		{"fjall", "version", "FJL\x03", "FJL\x02", "the file version is not of fjall 3"},
 		{"fjall", "version", "FJL\x03", "FJL\x04", "the file version is not of fjall 3"},
 		{"parity-db", "metadata", "version=9\n", "version=3\n", "Unsupported database version 3"},
-		{"parity-db", "metadata", "version=9\n", "version=10\n", "it has format 10, and this ParityDB reads formats up to 9"},
+		{"parity-db", "metadata", "version=9\n", "version=10\n",
+			"it has format 10, and this ParityDB reads formats up to 9"},
 	} {
 		db := small(t, "1k", "--engine", c.engine)
 		file := filepath.Join(db, c.file)
@@ -115,9 +137,14 @@ func TestFormatsOfOtherVersionsOfEnginesInRust(t *testing.T) {
 		if err != nil || !strings.HasPrefix(string(text), c.own) {
 			t.Fatalf("%s begins %q, %v", file, text, err)
 		}
+
 		write(t, file, c.other+strings.TrimPrefix(string(text), c.own))
 		before := fingerprint(t, db)
-		refused(t, statelab(t, "sweep", "--db", db, "--gets", "1k", "--warmup", "0", "--access-gets", "0"), exitFailed, db, c.says)
+		refused(t,
+			statelab(t, "sweep", "--db", db, "--gets", "1k", "--warmup", "0", "--access-gets",
+				"0"), exitFailed, db,
+			c.says)
+
 		if diff := cmp.Diff(before, fingerprint(t, db)); diff != "" {
 			t.Errorf("the database changed:\n%s", diff)
 		}

@@ -49,15 +49,21 @@ size. Cache sizes include the memtable reservation (--reserve).
   statelab trace --db D --out - | statelab simulate - --cache 4MiB,16MiB
   statelab simulate T --export T.oracleGeneral     (for libCacheSim)`,
 	}
+
 	flag := cmd.Flags()
-	setting.ListVar(flag, &f.policy, policy, "policy", "", "cache policies (list; default: that of the traced engine)")
-	setting.ListVar(flag, &f.cache, setting.Cache, "cache", "1MiB,2MiB,4MiB,8MiB,16MiB,32MiB,64MiB", "cache sizes, separated by commas")
+	setting.ListVar(flag, &f.policy, policy, "policy", "",
+		"cache policies (list; default: that of the traced engine)")
+	setting.ListVar(flag, &f.cache, setting.Cache, "cache",
+		"1MiB,2MiB,4MiB,8MiB,16MiB,32MiB,64MiB", "cache sizes, separated by commas")
 	coresFlag(flag, &f.cores, "processors of the machine; Pebble's caches have shards for each")
 	reserveFlag(flag, &f.reserve)
 	setting.Var(flag, &f.sample, shiftOf("blocks"), "sample-shift", "0",
-		"for a trace larger than memory: replay only one of 2^k blocks, chosen by hash, and estimate the curve and its error")
-	flag.StringVar(&f.out, "out", "", "new folder for the simulation: its page (report.html) and JSON")
-	flag.StringVar(&f.export, "export", "", "write the trace to this file in libCacheSim's oracleGeneral format")
+		"for a trace larger than memory: replay only one of 2^k blocks, chosen by hash, and "+
+			"estimate the curve and its error")
+	flag.StringVar(&f.out, "out", "", "new folder for the simulation: its page (report.html) and "+
+		"JSON")
+	flag.StringVar(&f.export, "export", "", "write the trace to this file in libCacheSim's "+
+		"oracleGeneral format")
 	flag.BoolVar(&f.force, "force", false, "with --export: replace the file if it exists")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
 	return a.checked(cmd, func(m *mistakes, args []string) error { return a.simulate(f, m, args) })
@@ -69,35 +75,54 @@ func (a *app) simulate(f *simulateFlags, m *mistakes, args []string) error {
 	} else if args[0] != curve.Pipe {
 		m.Readable("", args[0])
 	}
+
 	shift := f.sample.Value()
 	m.Results(f.out)
 	if f.export != "" && shift > 0 {
 		m.Add("--sample-shift: a sample cannot be exported")
 	}
+
 	m.NewFileIf("export", f.export, &f.force)
 	sizes := f.caches(m)
 	if err := m.Err(); err != nil {
 		return err
 	}
+
 	t, header, err := curve.Load(args[0], shift)
 	if err != nil {
 		return err
 	}
+
 	if f.export != "" {
 		if err := a.export(f, t, header); err != nil || f.out == "" {
 			return err
 		}
 	}
+
 	if header.SampleShift > 0 {
-		return fmt.Errorf("%s: a trace of sampled keys (1 of %d) cannot be simulated: trace all keys (without --sample-shift)", args[0], 1<<header.SampleShift)
+		return fmt.Errorf("%s: a trace of sampled keys (1 of %d) cannot be simulated: trace all "+
+			"keys (without --sample-shift)", args[0], 1<<header.SampleShift)
 	}
+
 	p := a.progress()
-	out, err := curve.Policies(a.ctx, t, header, cachesim.Setup{Cores: f.cores.Value()}, f.policy.All(), sizes, f.reserve.Value().ReserveBytes,
-		func(policy string, e result.Event) { p.Report(policy+": ", e) })
+	out, err := curve.Policies(
+		a.ctx,
+		t,
+		header,
+		cachesim.Setup{Cores: f.cores.Value()},
+		f.policy.All(),
+		sizes,
+		f.reserve.Value().ReserveBytes,
+		func(policy string, e result.Event) { p.Report(policy+": ", e) },
+	)
+
 	if p.Done(); err != nil {
 		return err
 	}
-	return a.deliverAnswer(f.out, result.SimulationFile, f.json, out, func(started time.Time, command []string) any {
+
+	return a.deliverAnswer(f.out, result.SimulationFile, f.json, out, func(
+		started time.Time, command []string,
+	) any {
 		out.Started, out.Command = started, command
 		return out
 	})
@@ -110,24 +135,32 @@ func (f *simulateFlags) caches(m *mistakes) (sizes []int64) {
 	if !f.cache.IsSet() {
 		m.Add("--cache is empty (example: 64MiB)")
 	}
+
 	for i, size := range f.cache.All() {
 		if size.Share > 0 {
-			m.Add("--cache: %s: a trace does not contain the size of its database; use a size such as 64MiB", f.cache.Texts()[i])
+			m.Add("--cache: %s: a trace does not contain the size of its database; use a size "+
+				"such as 64MiB", f.cache.Texts()[i])
 		}
 		sizes = append(sizes, size.Bytes)
 	}
+
 	return sizes
 }
 
 // deliverAnswer prints what was computed. With --out it also stores it, marked with when
 // and by which command it was made, and its page.
-func (a *app) deliverAnswer(out, file string, asJSON bool, answer kinds.Report, marked func(started time.Time, command []string) any) error {
+func (a *app) deliverAnswer(
+	out, file string, asJSON bool, answer kinds.Report,
+	marked func(started time.Time, command []string) any,
+) error {
 	if out == "" {
 		return a.print(asJSON, answer)
 	}
+
 	if err := a.makeOut(out, output.MakeFolder); err != nil {
 		return err
 	}
+
 	return a.delivered(out, asJSON, answer, func(dir string) error {
 		return output.WriteJSON(filepath.Join(dir, file), marked(time.Now().UTC(), a.command()))
 	})
@@ -148,7 +181,8 @@ func (a *app) delivered(out string, asJSON bool, found answer, store func(dir st
 // reserveFlag is --reserve.
 func reserveFlag(flags *pflag.FlagSet, to *setting.Value[curve.Taken]) {
 	setting.Var(flags, to, curve.TakenKind, "reserve", "auto",
-		"part of the cache that memtables take: auto (as in an open database without writes), or a size such as 64MiB (a node that writes)")
+		"part of the cache that memtables take: auto (as in an open database without writes), or "+
+			"a size such as 64MiB (a node that writes)")
 }
 
 // shiftOf is --sample-shift: one of 2^k is kept.

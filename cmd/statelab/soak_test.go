@@ -47,18 +47,27 @@ func TestSoak(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		s := soaker{name: name, metrics: freeAddress(t)}
-		s.session = start(t, append(args, "--out", filepath.Join(results, name), "--rate", rate, "--gets", strconv.Itoa(int(seconds)*perSecond),
-			"--warmup", "0", "--access-gets", "0", "--metrics", s.metrics)...)
+		s.session = start(t,
+			append(args, "--out", filepath.Join(results, name), "--rate", rate, "--gets",
+				strconv.Itoa(int(seconds)*perSecond),
+				"--warmup", "0", "--access-gets", "0", "--metrics", s.metrics)...)
+
 		return s
 	}
+
 	page := freeAddress(t)
 	soakers := []soaker{
-		read("pebble1", "500", "sweep", "--db", database(t, "pebble1"), "--cache", "2MiB", "--threads", "16"),
-		read("written", "200", "sweep", "--db", small(t, "50k", "--engine", "pebble2"), "--workload", "readwhilewriting", "--write-rate", "500", "--cache", "8MiB"),
-		read("goleveldb", "200", "sweep", "--db", database(t, "goleveldb"), "--cache", "2MiB", "--page-cache", "asis"),
+		read("pebble1", "500", "sweep", "--db", database(t, "pebble1"), "--cache", "2MiB",
+			"--threads", "16"),
+		read("written", "200", "sweep", "--db", small(t, "50k", "--engine", "pebble2"),
+			"--workload", "readwhilewriting", "--write-rate", "500", "--cache", "8MiB"),
+		read("goleveldb", "200", "sweep", "--db", database(t, "goleveldb"), "--cache", "2MiB",
+			"--page-cache", "asis"),
 		{name: "serve", session: start(t, "report", "--serve", results, "--listen", page)},
 	}
+
 	const samples = 60
 	for range samples {
 		until := time.Now().Add(*soakFor / samples)
@@ -69,11 +78,13 @@ func TestSoak(t *testing.T) {
 			}
 			s.seen = append(s.seen, usageOf(s.session.command.Process.Pid, s.metrics))
 		}
+
 		for time.Now().Before(until) {
 			content("http://" + page + "/")
 			time.Sleep(100 * time.Millisecond)
 		}
 	}
+
 	for _, s := range soakers {
 		s.session.signal(syscall.SIGINT)
 		if o := s.session.wait(); o.exit != exitDone && !strings.Contains(o.stderr, "interrupted") {
@@ -95,20 +106,35 @@ func (s soaker) judge(t *testing.T) {
 		}
 		return slices.Max(values)
 	}
+
 	for _, held := range []struct {
 		what   string
 		of     func(footprint) int
 		spared func(int) int
 	}{
-		{"KiB of memory", func(u footprint) int { return int(u.memory >> 10) }, func(n int) int { return n/10 + 32<<10 }},
-		{"open files", func(u footprint) int { return u.files }, func(n int) int { return n/10 + 8 }},
+		{
+			"KiB of memory",
+			func(u footprint) int { return int(u.memory >> 10) },
+			func(n int) int { return n/10 + 32<<10 },
+		},
+		{
+			"open files",
+			func(u footprint) int { return u.files },
+			func(n int) int { return n/10 + 8 },
+		},
 		{"threads", func(u footprint) int { return u.threads }, func(int) int { return 16 }},
-		{"goroutines", func(u footprint) int { return u.goroutines }, func(n int) int { return n/10 + 8 }},
+		{
+			"goroutines",
+			func(u footprint) int { return u.goroutines },
+			func(n int) int { return n/10 + 8 },
+		},
 	} {
 		first, was, is := held.of(s.seen[third]), most(before, held.of), most(after, held.of)
-		t.Logf("%s: %s: %d after a third; at most %d until two thirds, %d in the last", s.name, held.what, first, was, is)
+		t.Logf("%s: %s: %d after a third; at most %d until two thirds, %d in the last", s.name,
+			held.what, first, was, is)
 		if is > was+held.spared(was) {
-			t.Errorf("%s: %s grow: at most %d in the second third, %d in the last", s.name, held.what, was, is)
+			t.Errorf("%s: %s grow: at most %d in the second third, %d in the last", s.name,
+				held.what, was, is)
 		}
 	}
 }
@@ -121,11 +147,13 @@ func usageOf(pid int, metrics string) (u footprint) {
 		if err != nil {
 			continue // it has ended
 		}
+
 		kib, threads := 0, 0
 		for line := range strings.Lines(string(status)) {
 			_, _ = fmt.Sscanf(line, "RssAnon: %d", &kib) // another line
 			_, _ = fmt.Sscanf(line, "Threads: %d", &threads)
 		}
+
 		u.memory += uint64(kib) << 10
 		u.threads += threads
 		files, err := os.ReadDir(filepath.Join(dir, "fd"))
@@ -133,11 +161,13 @@ func usageOf(pid int, metrics string) (u footprint) {
 			u.files += len(files)
 		}
 	}
+
 	if metrics != "" {
 		for line := range strings.Lines(content("http://" + metrics + "/metrics")) {
 			_, _ = fmt.Sscanf(line, "go_goroutines %d", &u.goroutines)
 		}
 	}
+
 	return u
 }
 
@@ -147,17 +177,20 @@ func processesBelow(pid int) (all []int) {
 	if err != nil {
 		return nil
 	}
+
 	for _, list := range lists {
 		text, err := os.ReadFile(list)
 		if err != nil {
 			continue // the thread has ended
 		}
+
 		for _, field := range strings.Fields(string(text)) {
 			if child, err := strconv.Atoi(field); err == nil {
 				all = append(append(all, child), processesBelow(child)...)
 			}
 		}
 	}
+
 	return all
 }
 
@@ -167,10 +200,12 @@ func content(url string) string {
 	if err != nil {
 		return ""
 	}
+
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil {
 		return ""
 	}
+
 	return string(text)
 }

@@ -29,11 +29,16 @@ func embeddedLayouts() []layout.Layout {
 	// With one table over another in L0, Pebble at rest would be in one of two conditions, by
 	// chance; go-ethereum sets the same, so that its L0 is compacted when it rests.
 	rests := map[string]string{"L0CompactionThreshold": "2"}
-	return append([]layout.Layout{flat.Layout{Name: "flat-pebble", Engine: pebble2.Engine{}, Built: rests}}, linuxLayouts()...)
+	return append([]layout.Layout{flat.Layout{
+		Name:   "flat-pebble",
+		Engine: pebble2.Engine{},
+		Built:  rests,
+	}}, linuxLayouts()...)
 }
 
 func newTables() runners.Tables {
-	return runners.NewTables(infos[engine.Info](embedded()), infos[tree.Info](embeddedTrees()), infos[layout.Info](embeddedLayouts()),
+	return runners.NewTables(infos[engine.Info](embedded()), infos[tree.Info](embeddedTrees()),
+		infos[layout.Info](embeddedLayouts()),
 		runnerVerb, treeRunnerVerb, stateRunnerVerb)
 }
 

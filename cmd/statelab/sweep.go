@@ -43,7 +43,10 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 	if err := m.Err(); err != nil {
 		return err
 	}
-	how, err := a.prepare(f, s.Base.PageCache == bench.Direct, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
+
+	how, err := a.prepare(f, s.Base.PageCache == bench.Direct, func(
+		how plan.Plan, on estimate.Machine,
+	) ([]estimate.Step, error) {
 		steps, err := a.sweepSteps(s, how, on)
 		if f.resume && err == nil {
 			steps = s.Unfinished(steps, how)
@@ -53,35 +56,45 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 	if err != nil {
 		return err
 	}
+
 	s.Name = cmp.Or(f.Name.Value(), filepath.Base(how.Out))
 	s.Databases = absolute(f.databases)
 	work := sweep.New(s, how, a)
 	if listed, err := a.listed(f, &how, work.Points()); listed || err != nil {
 		return err
 	}
+
 	p := a.progress()
-	if err := a.diskLook(p).Ceiling(a.ctx, experiment.SubjectAs[*experiment.SweepConfig](f.Experiment).Ceiling.Value(), s, how.Out); err != nil {
+	if err := a.diskLook(p).Ceiling(a.ctx,
+		experiment.SubjectAs[*experiment.SweepConfig](f.Experiment).Ceiling.Value(), s,
+		how.Out); err != nil {
 		return err
 	}
+
 	so, err := plan.Run(a.ctx, how, work, steps(p, ""))
 	p.Printf("")
 	done := work.Result
 	if sweep.TellFailures(done, p.Printf) {
 		so.Again = ""
 	}
+
 	err = errors.Join(err, s.JudgeCeiling(done, how.Out))
 	if so.Status == result.OK && how.Only == nil {
 		began := time.Now()
 		p.Report("", result.Event{Phase: "predicting"})
-		curve.AddPrediction(a.ctx, s, done, func(w sweep.Wanted) (sweep.Target, engine.Engine, error) {
+		curve.AddPrediction(a.ctx, s, done, func(
+			w sweep.Wanted,
+		) (sweep.Target, engine.Engine, error) {
 			m := new(mistakes)
 			t := a.find(w, m)
 			return t, linked(w.Engine), m.Err()
 		})
+
 		done.PhaseSeconds["predict"] = time.Since(began).Seconds()
 		err = errors.Join(err, result.WriteSweep(how.Out, done))
 		defer p.Printf("time: %s", sweep.TimeWords(done.PhaseSeconds))
 	}
+
 	return a.compared(f, p, finished{status: so.Status, error: so.Error, why: so.FailureInfo,
 		warnings: done.Warnings, out: how.Out}, so, len(done.Points) > 0, err)
 }

@@ -8,4 +8,6 @@ import (
 
 // What maps files, locks them or frees parts of them in ways that Linux alone has.
 
-func linuxLayouts() []layout.Layout { return []layout.Layout{pagetrie.Layout{}, chunktrie.Layout{}} }
+func linuxLayouts() []layout.Layout {
+	return []layout.Layout{pagetrie.Layout{}, chunktrie.Layout{}}
+}

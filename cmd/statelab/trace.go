@@ -31,7 +31,8 @@ type traceFlags struct {
 }
 
 // streamFlags are the settings that a key stream has.
-var streamFlags = []string{"db", "use-existing", "gets", "warmup", "threads", "missing", "zipf", "workload", "batch-gets", "batch-order", "seed", "sample-keys",
+var streamFlags = []string{"db", "use-existing", "gets", "warmup", "threads", "missing", "zipf",
+	"workload", "batch-gets", "batch-order", "seed", "sample-keys",
 	"table", "accesses", "scheme"}
 
 func (a *app) traceVerb() *cobra.Command {
@@ -51,16 +52,20 @@ do not depend on the cache, so one trace serves for all cache sizes.
 
 Parts of a trace (--part) make the same file when they are put together (--merge).`,
 	}
+
 	flag := cmd.Flags()
 	f.DeclareFlags(flag, streamFlags...)
 	experiment.SubjectAs[*experiment.SweepConfig](f.Experiment).Warmup.SetDefault("100k")
 	flag.Lookup("warmup").DefValue = "100k"
-	flag.StringVar(&f.run, "run", "", "trace the Gets of this run folder (its database, Gets, warm-up, threads and seed)")
-	setting.Var(flag, &f.sample, shiftOf("keys"), "sample-shift", "0", "k: keep only one of 2^k keys, chosen by hash (good for averages; simulate needs all keys)")
+	flag.StringVar(&f.run, "run", "", "trace the Gets of this run folder (its database, Gets, "+
+		"warm-up, threads and seed)")
+	setting.Var(flag, &f.sample, shiftOf("keys"), "sample-shift", "0",
+		"k: keep only one of 2^k keys, chosen by hash (good for averages; simulate needs all keys)")
 	flag.StringVar(&f.out, "out", "", "trace file to write; - is standard output")
 	flag.BoolVar(&f.force, "force", false, "replace the trace file if it exists")
 	flag.BoolVar(&f.json, "json", false, "print JSON")
-	f.on.Flags(flag, "trace part K/N of the Gets only (example: 2/4)", "write the whole trace from the files of all parts, which are the arguments")
+	f.on.Flags(flag, "trace part K/N of the Gets only (example: 2/4)",
+		"write the whole trace from the files of all parts, which are the arguments")
 	return a.checked(cmd, func(m *mistakes, args []string) error { return a.trace(f, m, args) })
 }
 
@@ -68,12 +73,16 @@ func (a *app) trace(f *traceFlags, m *mistakes, args []string) error {
 	if !f.on.Merge {
 		m.NoArguments(args)
 	} else if len(args) == 0 {
-		m.Add("--merge: name the files of all parts (statelab trace --part K/N --out FILE makes one)")
+		m.Add("--merge: name the files of all parts (statelab trace --part K/N --out FILE makes " +
+			"one)")
 	}
+
 	f.on.Check(&m.Mistakes)
 	if f.on.On() != "" && f.out == curve.Pipe {
-		m.Add("--on %s: divides the work itself and writes one file: name it (example: --out T)", f.on.On())
+		m.Add("--on %s: divides the work itself and writes one file: name it (example: --out T)",
+			f.on.On())
 	}
+
 	if f.out == "" {
 		m.Add("--out is missing: name the trace file (example: --out T)")
 	} else if f.out != curve.Pipe {
@@ -81,41 +90,60 @@ func (a *app) trace(f *traceFlags, m *mistakes, args []string) error {
 	} else if f.json {
 		m.Add("--json: not with --out -, which writes the trace to standard output")
 	}
+
 	if f.on.Merge {
 		if err := m.Err(); err != nil {
 			return err
 		}
-		return a.writeTrace(f, func(to io.Writer) (trace.Made, error) { return trace.MergeFiles(to, args) })
+
+		return a.writeTrace(f, func(to io.Writer) (trace.Made, error) {
+			return trace.MergeFiles(to, args)
+		})
 	}
+
 	if f.run != "" {
 		run, err := result.ReadRun(f.run)
 		if err != nil {
 			m.Unread("run", "", "%v", err)
 			return m.Err()
 		}
+
 		sweep.StreamOf(f.Experiment, run)
 	}
+
 	m.accessList(experiment.SubjectAs[*experiment.SweepConfig](f.Experiment).Accesses.Value())
 	t := a.find(sweep.WantedBy(f.Experiment), m)
 	spec := sweep.ReadSpec(f.Experiment, t, a.command(), &m.Mistakes)
 	if spec.WarmupAuto {
-		m.At("warmup", "auto", "a trace needs a number such as 100k, or a share of the keys such as 0.05%%")
+		m.At("warmup", "auto", "a trace needs a number such as 100k, or a share of the keys such "+
+			"as 0.05%%")
 	}
+
 	if spec.Engine != "" && !slices.Contains(subject.Traced(), spec.Engine) {
 		m.At("db", f.DB.Value(),
 			"a database of %s; only those of %s can be traced. Measure it with statelab sweep",
 			spec.Engine, strings.Join(subject.Traced(), ", "))
 	}
+
 	if err := m.Err(); err != nil {
 		return err
 	}
+
 	if f.on.On() != "" {
 		return a.traceOnNodes(f)
 	}
+
 	p := a.progress()
 	return a.writeTrace(f, func(to io.Writer) (trace.Made, error) {
 		defer p.Done()
-		return curve.Record(a.ctx, to, gets(t, spec), trace.Sample{Shift: f.sample.Value()}, f.on.Part.Value(), func(e result.Event) { p.Report("", e) })
+		return curve.Record(
+			a.ctx,
+			to,
+			gets(t, spec),
+			trace.Sample{Shift: f.sample.Value()},
+			f.on.Part.Value(),
+			func(e result.Event) { p.Report("", e) },
+		)
 	})
 }
 
@@ -123,26 +151,35 @@ func (a *app) trace(f *traceFlags, m *mistakes, args []string) error {
 func (a *app) traceOnNodes(f *traceFlags) error {
 	const part = "part.trace"
 	return a.divide(&f.on, "trace", func(parts int) [][]string {
-		args := []string{"trace", "--json", "--out=" + slurm.MadePath(part), "--sample-shift=" + f.sample.String()}
+		args := []string{"trace", "--json", "--out=" + slurm.MadePath(part),
+			"--sample-shift=" + f.sample.String()}
 		for _, name := range streamFlags {
 			field, _ := f.ByFlag(name)
 			value := field.Dest.String()
 			if name == "db" || name == "accesses" {
 				value = absolute(value)
 			}
+
 			if value != "" {
 				args = append(args, "--"+name+"="+value)
 			}
 		}
+
 		return slurm.Parted(parts, args...)
 	}, func(folders []string) error {
-		return a.writeTrace(f, func(to io.Writer) (trace.Made, error) { return trace.MergeFiles(to, slurm.Files(folders, part)) })
+		return a.writeTrace(f, func(to io.Writer) (trace.Made, error) {
+			return trace.MergeFiles(to, slurm.Files(folders, part))
+		})
 	})
 }
 
 // gets are the Gets of spec from t.
 func gets(t sweep.Target, spec bench.Spec) curve.TraceRequest {
-	return curve.TraceRequest{Engine: linked(spec.Engine), Version: t.Engine.Info().Version, Spec: spec}
+	return curve.TraceRequest{
+		Engine:  linked(spec.Engine),
+		Version: t.Engine.Info().Version,
+		Spec:    spec,
+	}
 }
 
 // writeTrace writes a trace to --out and says what it holds.
@@ -154,6 +191,7 @@ func (a *app) writeTrace(f *traceFlags, record func(io.Writer) (trace.Made, erro
 	case made == nil:
 		return nil
 	}
+
 	a.progress().Warn(made.Warnings...)
 	return a.print(f.json, made)
 }

@@ -33,19 +33,23 @@ func tuningOf(t *testing.T, text string) (found tuned.Tuning) {
 	return found
 }
 
-// TestTunedIsMeasured: what tune recommends is built and measured, and comes within 3 % of what it said.
-// The database has blocks of 1 KiB, whose indexes need more than the memory, so larger ones must win.
+// TestTunedIsMeasured: what tune recommends is built and measured, and comes within 3 % of what it
+// said. The database has blocks of 1 KiB, whose indexes need more than the memory, so larger ones
+// must win.
 func TestTunedIsMeasured(t *testing.T) {
 	testring.Outer(t, "it measures what was proposed")
 	for engine, options := range map[string]string{
 		"pebble1": levelled + "BlockSize=1KiB", "pebble2": levelled + "BlockSize=1KiB",
-		"rocksdb":   "block_size=1024 " + steadyRocks,
-		"goleveldb": "BloomBitsPerKey=10 WriteBuffer=4MiB CompactionL0Trigger=1000000 CompactionTotalSize=1024GiB", // no compactions
+		"rocksdb": "block_size=1024 " + steadyRocks,
+		// no compactions
+		"goleveldb": "BloomBitsPerKey=10 WriteBuffer=4MiB CompactionL0Trigger=1000000 " +
+			"CompactionTotalSize=1024GiB",
 	} {
 		t.Run(engine, func(t *testing.T) {
 			if testing.Short() && (engine == "pebble1" || engine == "goleveldb") {
 				t.Skip("as pebble2, or TestTunedLevelSnippet")
 			}
+
 			memory, keys := "1500KiB", "200k"
 			switch engine {
 			case "rocksdb":
@@ -53,31 +57,43 @@ func TestTunedIsMeasured(t *testing.T) {
 			case "goleveldb": // whose buffers for blocks of metadata are larger than these
 				memory, keys = "4MiB", "100k"
 			}
+
 			db := filepath.Join(t.TempDir(), "D")
-			must(t, append([]string{"load", "--engine", engine, "--keys", keys, "--db", db, "--quiet"}, tunedFlags(options)...)...)
+			must(t,
+				append([]string{"load", "--engine", engine, "--keys", keys, "--db", db, "--quiet"},
+					tunedFlags(options)...)...)
 			before := fingerprint(t, db)
 			out := filepath.Join(t.TempDir(), "T")
-			o := must(t, "tune", "--db", db, "--memory", memory, "--missing", "30%", "--seeds", "1", "--gets", "30k", "--verify", "--out", out, "--json", "--quiet")
+			o := must(t, "tune", "--db", db, "--memory", memory, "--missing", "30%", "--seeds",
+				"1", "--gets", "30k", "--verify", "--out", out, "--json", "--quiet")
 			found := tuningOf(t, o.stdout)
 			// With more processors the cache has more shards, which hold fewer large blocks.
-			won := !found.Tied && found.Best.Reads < 0.95*found.Present.Reads && tuned.Words(found.Best.Options) != tuned.Words(found.Present.Options)
+			won := !found.Tied && found.Best.Reads < 0.95*found.Present.Reads &&
+				tuned.Words(found.Best.Options) != tuned.Words(found.Present.Options)
 			if !won && runtime.NumCPU() <= 2 && strings.HasPrefix(engine, "pebble") {
 				t.Errorf("present %+v, best %+v", found.Present, found.Best)
 			}
+
 			if len(found.Verified) < 1 {
 				t.Fatalf("verified %+v", found.Verified)
 			}
+
 			for i, p := range found.Verified {
-				// The present options are measured in the database itself, of which the Gets were traced.
+				// The present options are measured in the database itself, of which the Gets were
+				// traced.
 				if off := math.Abs(p.Off()); off > 0.03 || i == 0 && off > 0.01 {
-					t.Errorf("%v: predicted %.4f, measured %.4f", p.Options, p.Predicted, p.Measured)
+					t.Errorf("%v: predicted %.4f, measured %.4f", p.Options, p.Predicted,
+						p.Measured)
 				}
 			}
+
 			if diff := cmp.Diff(before, fingerprint(t, db)); diff != "" {
 				t.Errorf("the database was changed:\n%s", diff)
 			}
+
 			page, err := os.ReadFile(filepath.Join(out, "report.html"))
-			if err != nil || found.Answer == "" || !strings.Contains(string(page), html.EscapeString(found.Answer)) {
+			if err != nil || found.Answer == "" ||
+				!strings.Contains(string(page), html.EscapeString(found.Answer)) {
 				t.Errorf("the page: %v", err)
 			}
 		})
@@ -88,8 +104,10 @@ func TestTunedIsMeasured(t *testing.T) {
 const levelled = "LBaseMaxBytes=1MiB MemTableSize=1MiB TargetFileSize=256KiB "
 
 // steadyRocks lets writes wait for each compaction: databases of the same keys get the same levels.
-const steadyRocks = "write_buffer_size=1048576 target_file_size_base=524288 max_bytes_for_level_base=2097152 level0_stop_writes_trigger=4 " +
-	"level0_slowdown_writes_trigger=4 soft_pending_compaction_bytes_limit=1 hard_pending_compaction_bytes_limit=1"
+const steadyRocks = "write_buffer_size=1048576 target_file_size_base=524288 " +
+	"max_bytes_for_level_base=2097152 level0_stop_writes_trigger=4 " +
+	"level0_slowdown_writes_trigger=4 soft_pending_compaction_bytes_limit=1 " +
+	"hard_pending_compaction_bytes_limit=1"
 
 // tunedFlags are flags for options.
 func tunedFlags(options string) (flags []string) {
@@ -99,51 +117,69 @@ func tunedFlags(options string) (flags []string) {
 	return flags
 }
 
-// TestTunedOptionsFile: a database that is loaded with the lines of the answer has them in the OPTIONS file that RocksDB writes
-// itself, and a second look at its tables finds them.
+// TestTunedOptionsFile: a database that is loaded with the lines of the answer has them in the
+// OPTIONS file that RocksDB writes itself, and a second look at its tables finds them.
 func TestTunedOptionsFile(t *testing.T) {
 	withCRunners(t)
-	found := tuningOf(t, must(t, "tune", "--keys", "2M", "--engine", "rocksdb", "--memory", "4MiB", "--seeds", "1", "--gets", "30k",
-		"--within", "20s", "--goal", "bytes",
-		"--value-model", "trie-node", "--json", "--quiet").stdout)
+	found := tuningOf(t,
+		must(t, "tune", "--keys", "2M", "--engine", "rocksdb", "--memory", "4MiB", "--seeds", "1",
+			"--gets", "30k",
+			"--within", "20s", "--goal", "bytes",
+			"--value-model", "trie-node", "--json", "--quiet").stdout)
+
 	if found.Best.Bytes >= found.Present.Bytes || found.Best.Options["compression"] != "kZSTD" {
 		t.Errorf("%+v", found)
 	}
+
 	var lines []string
 	for line := range strings.Lines(found.Snippet) {
-		if line = strings.TrimSpace(line); strings.Contains(line, "=") && !strings.HasPrefix(line, "#") {
+		if line = strings.TrimSpace(line); strings.Contains(line, "=") &&
+			!strings.HasPrefix(line, "#") {
 			lines = append(lines, line)
 		}
 	}
+
 	db := filepath.Join(t.TempDir(), "D")
-	must(t, append([]string{"load", "--engine", "rocksdb", "--keys", "50k", "--db", db, "--quiet"}, tunedFlags(strings.Join(lines, " "))...)...)
+	must(t,
+		append([]string{"load", "--engine", "rocksdb", "--keys", "50k", "--db", db, "--quiet"},
+			tunedFlags(strings.Join(lines, " "))...)...)
 	files, err := filepath.Glob(filepath.Join(db, "OPTIONS-*"))
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
+
 	text, err := os.ReadFile(files[len(files)-1])
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, line := range lines {
 		name, value, _ := strings.Cut(line, "=")
-		if in := "\n  " + name + "="; !strings.Contains(string(text), in) || name != "filter_policy" && !strings.Contains(string(text), in+value+"\n") {
+		if in := "\n  " + name + "="; !strings.Contains(string(text), in) ||
+			name != "filter_policy" && !strings.Contains(string(text), in+value+"\n") {
 			t.Errorf("RocksDB's OPTIONS file does not have %s:\n%s", line, text)
 		}
 	}
-	again := tuningOf(t, must(t, "tune", "--db", db, "--memory", "8MiB", "--seeds", "1", "--gets", "30k", "--within", "1s", "--json", "--quiet").stdout)
+
+	again := tuningOf(t,
+		must(t, "tune", "--db", db, "--memory", "8MiB", "--seeds", "1", "--gets", "30k",
+			"--within", "1s", "--json", "--quiet").stdout)
 	if tuned.Words(again.Present.Options) != tuned.Words(found.Best.Options) {
-		t.Errorf("the tables have %v, recommended were %v", again.Present.Options, found.Best.Options)
+		t.Errorf("the tables have %v, recommended were %v", again.Present.Options,
+			found.Best.Options)
 	}
 }
 
-// TestTuneGoesOn: a search that is killed goes on from what it has predicted, and finds what one finds that was not.
+// TestTuneGoesOn: a search that is killed goes on from what it has predicted, and finds what one
+// finds that was not.
 func TestTuneGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	args := func(out string, more ...string) []string {
-		all := []string{"tune", "--keys", "100k", "--memory", "600KiB", "--cores", "2", "--seeds", "1", "--gets", "30k", "--within", "20m", "--quiet"}
+		all := []string{"tune", "--keys", "100k", "--memory", "600KiB", "--cores", "2", "--seeds",
+			"1", "--gets", "30k", "--within", "20m", "--quiet"}
 		return append(append(all, "--out", filepath.Join(dir, out)), more...)
 	}
+
 	must(t, args("whole")...)
 	kept := filepath.Join(dir, "killed", "predicted.json")
 	s := start(t, args("killed")...)
@@ -152,24 +188,30 @@ func TestTuneGoesOn(t *testing.T) {
 			break
 		}
 	}
+
 	s.signal(syscall.SIGKILL)
 	s.wait()
 	before, err := os.ReadFile(kept)
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused(t, statelab(t, args("killed", "--missing", "10%")...), exitFailed, "other flags", "choose another folder")
+
+	refused(t, statelab(t, args("killed", "--missing", "10%")...), exitFailed, "other flags",
+		"choose another folder")
 	if err := os.WriteFile(kept, before[:len(before)/2], 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	refused(t, statelab(t, args("killed")...), exitFailed, "cut short")
 	if err := os.WriteFile(kept, before, 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	must(t, args("killed")...)
 	if _, err := os.Stat(kept); !os.IsNotExist(err) {
 		t.Errorf("%s is left: %v", kept, err)
 	}
+
 	answer := func(out string) string {
 		text, err := os.ReadFile(filepath.Join(dir, out, "tuning.json"))
 		if err != nil {
@@ -177,14 +219,18 @@ func TestTuneGoesOn(t *testing.T) {
 		}
 		return string(text)
 	}
+
 	if diff := cmp.Diff(answer("whole"), answer("killed")); diff != "" {
 		t.Error(diff)
 	}
+
 	// What is kept is not predicted again: so what it says comes out.
 	other := regexp.MustCompile(`"disk_bytes": \d+`).ReplaceAll(before, []byte(`"disk_bytes": 1`))
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "other"), 0o755), os.WriteFile(filepath.Join(dir, "other", "predicted.json"), other, 0o644)); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "other"), 0o755),
+		os.WriteFile(filepath.Join(dir, "other", "predicted.json"), other, 0o644)); err != nil {
 		t.Fatal(err)
 	}
+
 	must(t, args("other")...)
 	if found := tuningOf(t, answer("other")); found.Present.Disk != 1 {
 		t.Errorf("predicted again: %+v", found.Present)
@@ -196,22 +242,30 @@ func TestTuneRefuses(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "D")
 	must(t, "load", "--engine", "bbolt", "--keys", "1k", "--db", db, "--quiet")
 	refused(t, statelab(t, "tune", "--db", db, "--memory", "64MiB"), exitUsage,
-		"--db: a database of bbolt; tune supports pebble1, pebble2, goleveldb, rocksdb", "statelab sweep")
-	refused(t, statelab(t, "tune", "--keys", "1k", "--memory", "64MiB", "--read-time", "1ms"), exitUsage, "--read-time: only with --goal time")
-	refused(t, statelab(t, "tune", "--keys", "1k", "--memory", "64MiB", "--gets", "3M"), exitUsage, "--gets 3M: must be from 1k to 2M")
-	refused(t, statelab(t, "tune", "--db", db, "--trace", db, "--memory", "64MiB", "--gets", "3k"), exitUsage, "--gets: only of random Gets")
+		"--db: a database of bbolt; tune supports pebble1, pebble2, goleveldb, rocksdb",
+		"statelab sweep")
+	refused(t, statelab(t, "tune", "--keys", "1k", "--memory", "64MiB", "--read-time", "1ms"),
+		exitUsage, "--read-time: only with --goal time")
+	refused(t, statelab(t, "tune", "--keys", "1k", "--memory", "64MiB", "--gets", "3M"), exitUsage,
+		"--gets 3M: must be from 1k to 2M")
+	refused(t, statelab(t, "tune", "--db", db, "--trace", db, "--memory", "64MiB", "--gets", "3k"),
+		exitUsage, "--gets: only of random Gets")
 }
 
 // TestTuneForTime: a Get takes what was measured of the processor, and so long for each read.
 func TestTuneForTime(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "D")
-	must(t, "load", "--engine", "pebble2", "--keys", "100k", "--value-model", "trie-node", "--set", "LBaseMaxBytes=1MiB", "--db", db, "--quiet")
-	found := tuningOf(t, must(t, "tune", "--db", db, "--memory", "2MiB", "--missing", "30%", "--goal", "time",
-		"--read-time", "80us", "--seeds", "1", "--gets", "30k",
-		"--json", "--quiet").stdout)
+	must(t, "load", "--engine", "pebble2", "--keys", "100k", "--value-model", "trie-node", "--set",
+		"LBaseMaxBytes=1MiB", "--db", db, "--quiet")
+	found := tuningOf(t,
+		must(t, "tune", "--db", db, "--memory", "2MiB", "--missing", "30%", "--goal", "time",
+			"--read-time", "80us", "--seeds", "1", "--gets", "30k",
+			"--json", "--quiet").stdout)
+
 	if k := found.Costs; k == nil || k.Get <= 0 || k.Read <= 0 || len(k.ReadByte) != 3 {
 		t.Errorf("costs %+v", k)
 	}
+
 	for _, c := range append(found.Front, found.Present, found.Best) {
 		cpu, time := c.CPU.OrZero(), c.Time.OrZero()
 		if cpu <= 0 || math.Abs(time-cpu-80*c.Reads) > 1e-6 ||
@@ -223,8 +277,12 @@ func TestTuneForTime(t *testing.T) {
 
 // TestTuneWithoutADatabase: of a database that was never built, larger blocks need less metadata.
 func TestTuneWithoutADatabase(t *testing.T) {
-	found := tuningOf(t, must(t, "tune", "--keys", "1M", "--memory", "1MiB", "--cores", "2", "--seeds", "1", "--gets", "30k", "--json", "--quiet").stdout)
-	if found.Tied || found.Best.Reads >= found.Present.Reads || found.Best.High < found.Best.Reads || !strings.Contains(found.Snippet, "IndexBlockSize = ") {
+	found := tuningOf(t,
+		must(t, "tune", "--keys", "1M", "--memory", "1MiB", "--cores", "2", "--seeds", "1",
+			"--gets", "30k", "--json", "--quiet").stdout)
+	if found.Tied || found.Best.Reads >= found.Present.Reads ||
+		found.Best.High < found.Best.Reads ||
+		!strings.Contains(found.Snippet, "IndexBlockSize = ") {
 		t.Errorf("%+v", found)
 	}
 }
@@ -232,22 +290,33 @@ func TestTuneWithoutADatabase(t *testing.T) {
 // TestTunedSnippet: a program that has the answer's options pasted into it writes tables of these
 // options, as its own OPTIONS file and a second look at its database say.
 func TestTunedSnippet(t *testing.T) {
-	for engine, path := range map[string]string{"pebble1": "github.com/cockroachdb/pebble", "pebble2": "github.com/cockroachdb/pebble/v2"} {
+	for engine, path := range map[string]string{
+		"pebble1": "github.com/cockroachdb/pebble",
+		"pebble2": "github.com/cockroachdb/pebble/v2",
+	} {
 		t.Run(engine, func(t *testing.T) {
 			dir := t.TempDir()
 			small := filepath.Join(dir, "small")
-			must(t, append([]string{"load", "--engine", engine, "--keys", "100k", "--value-model", "trie-node", "--db", small, "--quiet"},
-				tunedFlags(levelled)...)...)
+			must(t,
+				append([]string{"load", "--engine", engine, "--keys", "100k", "--value-model",
+					"trie-node", "--db", small, "--quiet"},
+					tunedFlags(levelled)...)...)
+
 			// Half of the keys are absent: so the look-up must ask the last level's filters.
-			found := tuningOf(t, must(t, "tune", "--db", small, "--memory", "4MiB", "--missing", "50%", "--cores", "2", "--seeds", "1", "--gets", "30k",
-				"--goal", "bytes", "--within", "20m", "--json", "--quiet").stdout)
+			found := tuningOf(t,
+				must(t, "tune", "--db", small, "--memory", "4MiB", "--missing", "50%", "--cores",
+					"2", "--seeds", "1", "--gets", "30k",
+					"--goal", "bytes", "--within", "20m", "--json", "--quiet").stdout)
+
 			if found.Lookup == "" || found.Best.Options["Compression"] == "" {
 				t.Fatalf("no filters of the last level, or no compression: %+v", found.Best)
 			}
+
 			compression := ""
 			if engine == "pebble2" {
 				compression = `"` + path + `/sstable"`
 			}
+
 			program, db := filepath.Join(dir, "main.go"), filepath.Join(dir, "D")
 			text := fmt.Sprintf(`package main
 
@@ -293,37 +362,54 @@ func main() {
 	}
 }
 `, path, path, compression, found.Snippet, found.Lookup)
+
 			if err := os.WriteFile(program, []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
+
 			c := exec.Command("go", "run", program, db)
-			c.Dir, c.Env = "../..", append(os.Environ(), "CGO_ENABLED=0") // with cgo, the libraries of the versions do not fit each other
+			// with cgo, the libraries of the versions do not fit each other
+			c.Dir, c.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
 			if out, err := c.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s\n%s", err, out, text)
 			}
-			again := tuningOf(t, must(t, "tune", "--db", db, "--memory", "8MiB", "--seeds", "1", "--gets", "30k", "--within", "1s", "--json", "--quiet").stdout)
-			delete(found.Best.Options, "UseL6Filters")                                                              // no option of tables
-			found.Best.Options["FilterBitsPerKey"], _, _ = strings.Cut(found.Best.Options["FilterBitsPerKey"], ":") // of level 0, where all keys are
+
+			again := tuningOf(t,
+				must(t, "tune", "--db", db, "--memory", "8MiB", "--seeds", "1", "--gets", "30k",
+					"--within", "1s", "--json", "--quiet").stdout)
+			// no option of tables
+			delete(found.Best.Options, "UseL6Filters")
+			// of level 0, where all keys are
+			found.Best.Options["FilterBitsPerKey"], _, _ = strings.Cut(
+				found.Best.Options["FilterBitsPerKey"],
+				":",
+			)
+
 			if tuned.Words(again.Present.Options) != tuned.Words(found.Best.Options) {
-				t.Errorf("the program's tables have %v, recommended were %v", again.Present.Options, found.Best.Options)
+				t.Errorf("the program's tables have %v, recommended were %v",
+					again.Present.Options, found.Best.Options)
 			}
 		})
 	}
 }
 
-// TestTunedLevelSnippet: a program with goleveldb that has the answer's options pasted into it writes blocks and filters of
-// these sizes.
+// TestTunedLevelSnippet: a program with goleveldb that has the answer's options pasted into it
+// writes blocks and filters of these sizes.
 func TestTunedLevelSnippet(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	db := filepath.Join(dir, "D")
-	must(t, "load", "--engine", "goleveldb", "--keys", "100k", "--set", "WriteBuffer=1MiB", "--db", db, "--quiet")
-	found := tuningOf(t, must(t, "tune", "--db", db, "--memory", "4MiB", "--missing", "50%", "--seeds", "1", "--gets", "30k", "--json", "--quiet").stdout)
+	must(t, "load", "--engine", "goleveldb", "--keys", "100k", "--set", "WriteBuffer=1MiB", "--db",
+		db, "--quiet")
+	found := tuningOf(t,
+		must(t, "tune", "--db", db, "--memory", "4MiB", "--missing", "50%", "--seeds", "1",
+			"--gets", "30k", "--json", "--quiet").stdout)
 	block, err := unit.ParseBytes(found.Best.Options["BlockSize"])
 	bits, wrong := strconv.ParseFloat(found.Best.Options["BloomBitsPerKey"], 64)
 	if err := errors.Join(err, wrong); err != nil || bits == 0 {
 		t.Fatalf("%v: best %+v", err, found.Best)
 	}
+
 	text := fmt.Sprintf(`package main
 
 import (
@@ -358,29 +444,41 @@ func main() {
 	}
 }
 `, found.Snippet)
+
 	program, written := filepath.Join(dir, "main.go"), filepath.Join(dir, "W")
 	if err := os.WriteFile(program, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	c := exec.Command("go", "run", program, written)
 	c.Dir, c.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, out, text)
 	}
+
 	var run result.Run
-	if err := json.Unmarshal([]byte(must(t, "inspect", written, "--json", "--quiet").stdout), &run); err != nil || len(run.Database.Levels) != 1 {
+	if err := json.Unmarshal([]byte(must(t, "inspect", written, "--json", "--quiet").stdout),
+		&run); err != nil || len(run.Database.Levels) != 1 {
 		t.Fatalf("%v: %+v", err, run.Database)
 	}
+
 	l := run.Database.Levels[0]
-	if mean, each := l.DataBytes/l.DataBlocks, 8*float64(l.FilterBytes)/20000; mean < block-100 || mean > block+200 || each < bits || each > bits+3 {
-		t.Errorf("blocks of %d bytes and %.1f bits a key, recommended were %v: %+v", mean, each, found.Best.Options, l)
+	if mean, each := l.DataBytes/l.DataBlocks, 8*float64(l.FilterBytes)/20000; mean < block-100 ||
+		mean > block+200 || each < bits || each > bits+3 {
+		t.Errorf("blocks of %d bytes and %.1f bits a key, recommended were %v: %+v", mean, each,
+			found.Best.Options, l)
 	}
+
 	// The program's database is tuned and rewritten itself.
-	again := tuningOf(t, must(t, "tune", "--db", written, "--memory", "2MiB", "--missing", "30%", "--seeds", "1", "--gets", "30k", "--within", "5s", "--verify",
-		"--out", filepath.Join(dir, "T"), "--json", "--quiet").stdout)
+	again := tuningOf(t,
+		must(t, "tune", "--db", written, "--memory", "2MiB", "--missing", "30%", "--seeds", "1",
+			"--gets", "30k", "--within", "5s", "--verify",
+			"--out", filepath.Join(dir, "T"), "--json", "--quiet").stdout)
+
 	if len(again.Verified) < 2 {
 		t.Fatalf("verified %+v", again.Verified)
 	}
+
 	for i, p := range again.Verified {
 		if off := math.Abs(p.Off()); off > 0.03 || i == 0 && off > 0.01 {
 			t.Errorf("%v: predicted %.4f, measured %.4f", p.Options, p.Predicted, p.Measured)
@@ -388,36 +486,48 @@ func main() {
 	}
 }
 
-// TestTuneOfATrace: the Gets of a trace are predicted as those of the database that they were traced of, and what was
-// predicted of the best options is measured in a database into which the tables are rewritten, as another program's are.
+// TestTuneOfATrace: the Gets of a trace are predicted as those of the database that they were
+// traced of, and what was predicted of the best options is measured in a database into which the
+// tables are rewritten, as another program's are.
 func TestTuneOfATrace(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "D")
-	must(t, "load", "--engine", "pebble2", "--keys", "200k", "--set", "LBaseMaxBytes=1MiB", "--set", "MemTableSize=1MiB", "--set", "TargetFileSize=256KiB",
+	must(t, "load", "--engine", "pebble2", "--keys", "200k", "--set", "LBaseMaxBytes=1MiB",
+		"--set", "MemTableSize=1MiB", "--set", "TargetFileSize=256KiB",
 		"--db", db, "--quiet")
 	trace := filepath.Join(t.TempDir(), "T")
-	must(t, "trace", "--db", db, "--missing", "50%", "--warmup", "30k", "--gets", "30k", "--out", trace, "--quiet")
+	must(t, "trace", "--db", db, "--missing", "50%", "--warmup", "30k", "--gets", "30k", "--out",
+		trace, "--quiet")
 	args := []string{"tune", "--db", db, "--memory", "4MiB", "--seeds", "1", "--json", "--quiet"}
 	traced := tuningOf(t, must(t, append(args, "--trace", trace)...).stdout)
-	if math.Abs(traced.Missing-0.5) > 0.01 || traced.Best.Options["UseL6Filters"] != "true" || traced.Best.Reads > 0.6*traced.Present.Reads {
+	if math.Abs(traced.Missing-0.5) > 0.01 || traced.Best.Options["UseL6Filters"] != "true" ||
+		traced.Best.Reads > 0.6*traced.Present.Reads {
 		t.Errorf("of a trace of half absent keys: %+v", traced)
 	}
+
 	b := traced.Buffers
 	if len(b) < 3 || b[0].Reads > b[2].Reads || b[0].Writes.OrZero() <= b[2].Writes.OrZero() ||
 		b[0].Cache-b[2].Cache != 2*(1<<20-256<<10) ||
 		b[2].Options["MemTableSize"] != "1024KiB" {
 		t.Errorf("memtables of other sizes: %+v", b)
 	}
-	if err := os.RemoveAll(filepath.Join(db, "statelab")); err != nil { // as if another program had made it
+
+	// as if another program had made it
+	if err := os.RemoveAll(filepath.Join(db, "statelab")); err != nil {
 		t.Fatal(err)
 	}
+
 	out := filepath.Join(t.TempDir(), "O")
-	found := tuningOf(t, must(t, append(args, "--missing", "50%", "--gets", "30k", "--verify", "--out", out)...).stdout)
+	found := tuningOf(t,
+		must(t, append(args, "--missing", "50%", "--gets", "30k", "--verify", "--out", out)...).
+			stdout)
 	if off := traced.Present.Reads/found.Present.Reads - 1; math.Abs(off) > 0.02 {
 		t.Errorf("present, of the trace %v, of the database %v", traced.Present, found.Present)
 	}
+
 	if len(found.Verified) < 2 || found.Verified[1].Measured > 0.6*found.Verified[0].Measured {
 		t.Errorf("verified %+v", found.Verified)
 	}
+
 	for _, p := range found.Verified {
 		if math.Abs(p.Off()) > 0.03 {
 			t.Errorf("%v: predicted %.4f, measured %.4f", p.Options, p.Predicted, p.Measured)

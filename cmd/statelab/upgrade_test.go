@@ -12,8 +12,9 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-// TestUpgradeFrom010 uses what version 0.1.0 wrote (testdata/0.1.0, whose README names the commands): a database, an experiment
-// file and the results of it, and a pack. The counts of its own run are what today's must be on its database.
+// TestUpgradeFrom010 uses what version 0.1.0 wrote (testdata/0.1.0, whose README names the
+// commands): a database, an experiment file and the results of it, and a pack. The counts of its
+// own run are what today's must be on its database.
 func TestUpgradeFrom010(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -22,14 +23,17 @@ func TestUpgradeFrom010(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	in := func(args ...string) string {
 		t.Helper()
 		o := startIn(t, dir, nil, args...).wait()
 		if o.exit != exitDone {
 			t.Fatal(o)
 		}
+
 		return o.stdout
 	}
+
 	counts := func(folder string) (reads []map[string]float64) {
 		t.Helper()
 		for _, point := range []string{"000", "001"} {
@@ -39,20 +43,25 @@ func TestUpgradeFrom010(t *testing.T) {
 			}
 			reads = append(reads, run.Figures.BlockReadsPerGetByType)
 		}
+
 		return reads
 	}
+
 	before := counts("sweep")
 	for name, args := range map[string][]string{
 		"ran": {"run", "sweep.yaml", "--out", "ran"},
-		"swept": {"sweep", "--db", "db", "--cache", "90KiB,130KiB", "--gets", "3k", "--warmup", "2k", "--threads", "1", "--access-gets", "500",
+		"swept": {"sweep", "--db", "db", "--cache", "90KiB,130KiB", "--gets", "3k", "--warmup",
+			"2k", "--threads", "1", "--access-gets", "500",
 			"--out", "swept"},
-		"old": {"read", "--db", "db", "--cache", "90KiB,130KiB", "--gets", "3k", "--warmup", "2k", "--threads", "1", "--out", "old"},
+		"old": {"read", "--db", "db", "--cache", "90KiB,130KiB", "--gets", "3k", "--warmup", "2k",
+			"--threads", "1", "--out", "old"},
 	} {
 		in(args...)
 		if now := counts(name); !reflect.DeepEqual(now, before) {
 			t.Errorf("%s reads %v, 0.1.0 read %v", strings.Join(args, " "), now, before)
 		}
 	}
+
 	for _, c := range []struct{ command, says string }{
 		{"report sweep", "0.912 block reads per Get"},
 		{"compare sweep ran --allow statelab", "the same block reads per Get: 0.912"},
@@ -79,6 +88,7 @@ func unzip(t *testing.T, archive, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer r.Close()
 	if err := os.CopyFS(dir, r); err != nil {
 		t.Fatal(err)
@@ -87,8 +97,13 @@ func unzip(t *testing.T, archive, dir string) {
 
 // TestVersionIsOfTheTag: a version is told only of what was built from the tag of one.
 func TestVersionIsOfTheTag(t *testing.T) {
-	for module, want := range map[string]string{"v0.2.0": "0.2.0", "v0.2.0+dirty": host.Version, "v0.2.1-0.20261126120000-0123456789ab": host.Version,
-		"(devel)": host.Version, "": host.Version} {
+	for module, want := range map[string]string{
+		"v0.2.0":                               "0.2.0",
+		"v0.2.0+dirty":                         host.Version,
+		"v0.2.1-0.20261126120000-0123456789ab": host.Version,
+		"(devel)":                              host.Version,
+		"":                                     host.Version,
+	} {
 		if got := host.VersionOf(module); got != want {
 			t.Errorf("%q: %s, want %s", module, got, want)
 		}

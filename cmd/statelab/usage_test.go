@@ -21,26 +21,31 @@ func TestGolden(t *testing.T) {
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no golden files: %v", err)
 	}
+
 	for _, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			want, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			var got strings.Builder
 			for _, line := range strings.Split(string(want), "\n") {
 				if args, isCommand := strings.CutPrefix(line, "$ statelab"); isCommand {
 					transcribe(t, &got, strings.Fields(args))
 				}
 			}
+
 			if *update {
 				if err := os.WriteFile(path, []byte(got.String()), 0o644); err != nil {
 					t.Fatal(err)
 				}
 				return
 			}
+
 			if n, a, b := firstDifference(got.String(), string(want)); n > 0 {
-				t.Errorf("%s:%d: printed %q, golden is %q (go test -update rewrites it)", path, n, a, b)
+				t.Errorf("%s:%d: printed %q, golden is %q (go test -update rewrites it)", path, n,
+					a, b)
 			}
 		})
 	}
@@ -49,11 +54,14 @@ func TestGolden(t *testing.T) {
 func transcribe(t *testing.T, out *strings.Builder, args []string) {
 	s := start(t, args...)
 	o := s.wait()
-	machine := strings.NewReplacer(s.command.Dir, "$PWD", fmt.Sprintf("this machine's, %d)", runtime.NumCPU()), "this machine's, N)")
-	fmt.Fprintf(out, "$ statelab %s\n%s", strings.Join(args, " "), machine.Replace(o.stdout+o.stderr))
+	machine := strings.NewReplacer(s.command.Dir, "$PWD",
+		fmt.Sprintf("this machine's, %d)", runtime.NumCPU()), "this machine's, N)")
+	fmt.Fprintf(out, "$ statelab %s\n%s", strings.Join(args, " "),
+		machine.Replace(o.stdout+o.stderr))
 	if o.exit != exitDone {
 		fmt.Fprintf(out, "(exit %d)\n", o.exit)
 	}
+
 	out.WriteString("\n")
 }
 
@@ -66,11 +74,13 @@ func firstDifference(a, b string) (line int, inA, inB string) {
 		}
 		return ""
 	}
+
 	for i := range max(len(linesA), len(linesB)) {
 		if at(linesA, i) != at(linesB, i) {
 			return i + 1, at(linesA, i), at(linesB, i)
 		}
 	}
+
 	return 0, "", ""
 }
 
@@ -80,6 +90,7 @@ func TestEveryVerbHasItsHelpInGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, verb := range new(app).root().Commands() {
 		if !strings.Contains(string(text), "$ statelab "+verb.Name()+" --help\n") {
 			t.Errorf("testdata/help.txt lacks: $ statelab %s --help", verb.Name())
@@ -89,8 +100,15 @@ func TestEveryVerbHasItsHelpInGolden(t *testing.T) {
 
 func TestMetricsStayOnThisMachine(t *testing.T) {
 	for text, want := range map[string]string{
-		":9464": "127.0.0.1:9464", "127.0.0.1:0": "127.0.0.1:0", "0.0.0.0:9464": "0.0.0.0:9464", "[::1]:9464": "[::1]:9464",
-		"9464": "", ":http": "", ":70000": "", "": "", "host": "",
+		":9464":        "127.0.0.1:9464",
+		"127.0.0.1:0":  "127.0.0.1:0",
+		"0.0.0.0:9464": "0.0.0.0:9464",
+		"[::1]:9464":   "[::1]:9464",
+		"9464":         "",
+		":http":        "",
+		":70000":       "",
+		"":             "",
+		"host":         "",
 	} {
 		got, err := setting.Address.Parse(text)
 		if (err == nil) != (want != "") || want != "" && got != want {
@@ -104,6 +122,7 @@ func TestLongListsOfMistakesAreCut(t *testing.T) {
 	for i := range setting.MaxShown + 5 {
 		caches = append(caches, fmt.Sprint(i, "XB"))
 	}
+
 	o := statelab(t, "sweep", "--keys", "2M", "--cache", strings.Join(caches, ","))
 	refused(t, o, exitUsage, fmt.Sprintf("%d mistakes", setting.MaxShown+5), "and 5 more")
 	if lines := strings.Count(o.stderr, "\n"); lines > setting.MaxShown+3 {
@@ -113,22 +132,39 @@ func TestLongListsOfMistakesAreCut(t *testing.T) {
 
 // Values that say nothing are defaults or mistakes; neither panics.
 func TestEmptyAndImpossibleValues(t *testing.T) {
-	must(t, "predict", "--keys", "100k", "--compression", "", "--cores", "2", "--gets", "1k", "--cache", "4MiB")
-	refused(t, statelab(t, "layouts", "--layout", "flat-pebble", "--accounts", ""), exitUsage, `--accounts: invalid number ""`)
+	must(t, "predict", "--keys", "100k", "--compression", "", "--cores", "2", "--gets", "1k",
+		"--cache", "4MiB")
+	refused(t, statelab(t, "layouts", "--layout", "flat-pebble", "--accounts", ""), exitUsage,
+		`--accounts: invalid number ""`)
 	db := small(t, "1k")
 	for said, args := range map[string][]string{
-		"--set: option blok_size: the prediction does not depend on it": {"--keys", "1k", "--engine", "rocksdb", "--set", "blok_size=4096"},
-		"--set: option metadata_block_size=0 must be at least 1":        {"--keys", "1k", "--engine", "rocksdb", "--set", "metadata_block_size=0"},
-		"--set block_size: must have one value":                         {"--keys", "1k", "--engine", "rocksdb", "--set", "block_size=4096,8192"},
-		"--set block_size: only with --keys and --engine rocksdb":       {"--db", db, "--set", "block_size=4096"},
-		"--engine rocksdb: a level table is one of Pebble's":            {"--levels", filepath.Join(db, "statelab.json"), "--engine", "rocksdb"},
+		"--set: option blok_size: the prediction does not depend on it": {"--keys", "1k",
+			"--engine", "rocksdb", "--set", "blok_size=4096"},
+		"--set: option metadata_block_size=0 must be at least 1": {"--keys", "1k",
+			"--engine", "rocksdb", "--set", "metadata_block_size=0"},
+		"--set block_size: must have one value": {"--keys", "1k",
+			"--engine", "rocksdb", "--set", "block_size=4096,8192"},
+		"--set block_size: only with --keys and --engine rocksdb": {"--db", db, "--set",
+			"block_size=4096"},
+		"--engine rocksdb: a level table is one of Pebble's": {"--levels",
+			filepath.Join(db, "statelab.json"), "--engine", "rocksdb"},
 	} {
-		refused(t, statelab(t, append([]string{"predict", "--cache", "1MiB"}, args...)...), exitUsage, said)
+		refused(t, statelab(t, append([]string{"predict", "--cache", "1MiB"}, args...)...),
+			exitUsage, said)
 	}
-	refused(t, statelab(t, "inspect", db, "--cache", "1MiB"), exitUsage, "--cache: only with --as, or for a database of RocksDB")
-	refused(t, statelab(t, "inspect", db, "--as", "geth-1.17-v2", "--cache", "1MiB"), exitUsage, "--cache: not with --as PROFILE")
-	refused(t, statelab(t, "inspect", db, "--as", "geth-1.17-v2", "--sample-keys", "1"), exitUsage, "--sample-keys: not with --as")
-	for wrong, value := range map[string]string{"--memory": "NaN", "--workload": "nonsense", "--metrics": "nonsense", "--cache": "64"} {
+
+	refused(t, statelab(t, "inspect", db, "--cache", "1MiB"), exitUsage,
+		"--cache: only with --as, or for a database of RocksDB")
+	refused(t, statelab(t, "inspect", db, "--as", "geth-1.17-v2", "--cache", "1MiB"), exitUsage,
+		"--cache: not with --as PROFILE")
+	refused(t, statelab(t, "inspect", db, "--as", "geth-1.17-v2", "--sample-keys", "1"), exitUsage,
+		"--sample-keys: not with --as")
+	for wrong, value := range map[string]string{
+		"--memory":   "NaN",
+		"--workload": "nonsense",
+		"--metrics":  "nonsense",
+		"--cache":    "64",
+	} {
 		refused(t, statelab(t, "sweep", "--db", db, wrong, value), exitUsage, wrong, value)
 	}
 }

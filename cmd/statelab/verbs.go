@@ -34,11 +34,29 @@ import (
 func (a *app) questions() []commandline.Question {
 	return []commandline.Question{
 		{Title: "Ask a node", Commands: []*cobra.Command{a.watchVerb(), a.adviseVerb()}},
-		{Title: "Measure", Commands: []*cobra.Command{a.loadVerb(), a.sweepVerb(), a.replayVerb(), a.layoutsVerb(), a.diskVerb(), a.runVerb()}},
-		{Title: "Explain and predict", Commands: []*cobra.Command{a.inspectVerb(), a.traceVerb(), a.simulateVerb(), a.predictVerb(), a.tuneVerb(), a.priceVerb()}},
-		{Title: "Compare and share", Commands: []*cobra.Command{a.reportVerb(), a.compareVerb(), a.packVerb()}},
-		{Title: "Chain data", Commands: []*cobra.Command{a.changesetVerb(), a.accessesVerb(), a.importVerb()}},
-		{Title: "This machine", Commands: []*cobra.Command{a.enginesVerb(), a.doctorVerb(), a.volumeVerb(), a.clusterVerb()}},
+		{
+			Title: "Measure",
+			Commands: []*cobra.Command{a.loadVerb(), a.sweepVerb(), a.replayVerb(),
+				a.layoutsVerb(), a.diskVerb(), a.runVerb()},
+		},
+		{
+			Title: "Explain and predict",
+			Commands: []*cobra.Command{a.inspectVerb(), a.traceVerb(), a.simulateVerb(),
+				a.predictVerb(), a.tuneVerb(), a.priceVerb()},
+		},
+		{
+			Title:    "Compare and share",
+			Commands: []*cobra.Command{a.reportVerb(), a.compareVerb(), a.packVerb()},
+		},
+		{
+			Title:    "Chain data",
+			Commands: []*cobra.Command{a.changesetVerb(), a.accessesVerb(), a.importVerb()},
+		},
+		{
+			Title: "This machine",
+			Commands: []*cobra.Command{a.enginesVerb(), a.doctorVerb(), a.volumeVerb(),
+				a.clusterVerb()},
+		},
 	}
 }
 
@@ -56,6 +74,7 @@ explains it by block type and level, and says how large a cache must be.`,
 			if len(args) > 0 {
 				return unknownCommand(cmd, args[0])
 			}
+
 			m := new(mistakes)
 			commandline.UnknownFlags(&m.Mistakes, cmd, a.args)
 			return m.Err()
@@ -68,21 +87,31 @@ explains it by block type and level, and says how large a cache must be.`,
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+
 	root.FParseErrWhitelist.UnknownFlags = true // they are told with all other mistakes
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.PersistentFlags().BoolVar(&a.quiet, "quiet", false, "show no progress; warnings are shown all the same")
-	root.PersistentFlags().BoolVar(&a.helpAll, "help-all", false, "help with all flags, in sections")
-	root.SetHelpCommand(&cobra.Command{Use: "help [command]", Short: "Help about any command", RunE: func(cmd *cobra.Command, args []string) error {
-		found, rest, err := root.Find(args)
-		if err != nil {
-			return usage("%v", err)
-		}
-		if len(rest) > 0 {
-			return unknownCommand(found, rest[0])
-		}
-		found.InitDefaultHelpFlag()
-		return found.Help()
-	}})
+	root.PersistentFlags().BoolVar(&a.quiet, "quiet", false,
+		"show no progress; warnings are shown all the same")
+	root.PersistentFlags().BoolVar(&a.helpAll, "help-all", false,
+		"help with all flags, in sections")
+	root.SetHelpCommand(&cobra.Command{
+		Use:   "help [command]",
+		Short: "Help about any command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, rest, err := root.Find(args)
+			if err != nil {
+				return usage("%v", err)
+			}
+
+			if len(rest) > 0 {
+				return unknownCommand(found, rest[0])
+			}
+
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		},
+	})
+
 	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		return pflag.NormalizedName(commandline.Dashed(name))
 	})
@@ -91,11 +120,15 @@ explains it by block type and level, and says how large a cache must be.`,
 	for _, q := range questions {
 		root.AddCommand(q.Commands...)
 	}
-	root.SetUsageFunc(func(cmd *cobra.Command) error { return flagHelp.Usage(cmd, a.helpAll, questions, controls) })
+
+	root.SetUsageFunc(func(cmd *cobra.Command) error {
+		return flagHelp.Usage(cmd, a.helpAll, questions, controls)
+	})
 	completeValues(root, newTables())
 	if runtime.GOOS != "linux" {
 		a.needLinux(runtime.GOOS, root.Commands())
 	}
+
 	return root
 }
 
@@ -122,10 +155,16 @@ func (a *app) group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Comma
 }
 
 // checked makes cmd do its work with a list of the mistakes on its command line.
-func (a *app) checked(cmd *cobra.Command, do func(m *mistakes, args []string) error) *cobra.Command {
-	return commandline.Check(cmd, func() []string { return a.args }, func(m *setting.Mistakes, args []string) error {
-		return do(&mistakes{commandline.Line{Mistakes: *m}}, args)
-	})
+func (a *app) checked(
+	cmd *cobra.Command, do func(m *mistakes, args []string) error,
+) *cobra.Command {
+	return commandline.Check(
+		cmd,
+		func() []string { return a.args },
+		func(m *setting.Mistakes, args []string) error {
+			return do(&mistakes{commandline.Line{Mistakes: *m}}, args)
+		},
+	)
 }
 
 // noArguments is for commands that take none.
@@ -145,7 +184,8 @@ func outFolder(out, verb string) string {
 	if out != "" {
 		return absolute(out)
 	}
-	return absolute(filepath.Join("statelab-runs", verb+"-"+time.Now().UTC().Format("20060102-150405.000")))
+	return absolute(filepath.Join("statelab-runs", verb+"-"+
+		time.Now().UTC().Format("20060102-150405.000")))
 }
 
 // makeOut makes the folder of --out, if it is asked for; the end of the command tidies it.
@@ -153,10 +193,12 @@ func (a *app) makeOut(out string, folder func(string) (tidy func() error, err er
 	if out == "" {
 		return nil
 	}
+
 	tidy, err := folder(out)
 	if err != nil {
 		return usage("--out: %v", err)
 	}
+
 	a.ends = append(a.ends, tidy)
 	return nil
 }
@@ -177,27 +219,49 @@ func (a *app) command() []string { return append([]string{"statelab"}, a.args...
 func plural(n int, word string) string { return unit.Plural(n, word) }
 
 // flagHelp lists flags by section of the experiment file, then those that no file holds.
-var flagHelp = commandline.Help{Usual: usual, Section: experiment.Section, Hidden: "help-all", Headings: [][2]string{
-	{"subject", "What is measured"}, {"database", "Database"}, {"load", "Keys of a database that is loaded"}, {"state", "State and its lookups"},
-	{"changes", "Changes"}, {"workload", "Workload"}, {"price", "Price"}, {"disk", "Disk"}, {experiment.Run, "Runs"}, {"cluster", "Cluster"},
-	{"", "Results and control"},
-}}
+var flagHelp = commandline.Help{
+	Usual:   usual,
+	Section: experiment.Section,
+	Hidden:  "help-all",
+	Headings: [][2]string{
+		{"subject", "What is measured"},
+		{"database", "Database"},
+		{"load", "Keys of a database that is loaded"},
+		{"state", "State and its lookups"},
+		{"changes", "Changes"},
+		{"workload", "Workload"},
+		{"price", "Price"},
+		{"disk", "Disk"},
+		{experiment.Run, "Runs"},
+		{"cluster", "Cluster"},
+		{"", "Results and control"},
+	},
+}
 
 // usual are the flags that the help of a verb shows if it has more than fit on a screen: those
 // that most people use. --help-all shows the others, too.
 var usual = map[string]string{
-	"load": "db keys key-bytes value-bytes value-model engine profile cache set workload age threads seed resume out dry-run json metrics",
-	"sweep": "db use-existing keys engine profile cache memory set workload gets warmup missing threads rate page-cache repeats seed on " +
+	"load": "db keys key-bytes value-bytes value-model engine profile cache set workload age " +
+		"threads seed resume out dry-run json metrics",
+	"sweep": "db use-existing keys engine profile cache memory set workload gets warmup missing " +
+		"threads rate page-cache repeats seed on " +
 		"out resume dry-run json strict",
-	"replay": "tree changes versions stores memory set db discard gets repeats seed on out resume dry-run print-experiment json strict",
-	"layouts": "layout accounts contracts slots contract-slots at at-memory accesses memory set reads updates update-blocks repeats seed on " +
+	"replay": "tree changes versions stores memory set db discard gets repeats seed on out " +
+		"resume dry-run print-experiment json strict",
+	"layouts": "layout accounts contracts slots contract-slots at at-memory accesses memory set " +
+		"reads updates update-blocks repeats seed on " +
 		"out resume dry-run print-experiment json strict",
-	"price":   "layout accounts contract-slots at contract-at hardware gas-per-second from memory repeats seed out resume dry-run json strict",
-	"run":     "on out resume dry-run schema json strict",
-	"compare": "run by allow fail-if margin repeats page csv bench out json db keys engine cache gets threads",
-	"predict": "db keys levels cache engine profile gets warmup missing threads cores hardware value-bytes value-model reserve out json",
-	"trace":   "db run out workload gets warmup missing zipf threads seed use-existing table accesses force json on parts",
-	"advise": "cache memory gets-per-second latency-goal node-metrics table accesses scheme missing write-rate verify out ignore-lock cores " +
+	"price": "layout accounts contract-slots at contract-at hardware gas-per-second from " +
+		"memory repeats seed out resume dry-run json strict",
+	"run": "on out resume dry-run schema json strict",
+	"compare": "run by allow fail-if margin repeats page csv bench out json db keys engine cache " +
+		"gets threads",
+	"predict": "db keys levels cache engine profile gets warmup missing threads cores hardware " +
+		"value-bytes value-model reserve out json",
+	"trace": "db run out workload gets warmup missing zipf threads seed use-existing table " +
+		"accesses force json on parts",
+	"advise": "cache memory gets-per-second latency-goal node-metrics table accesses scheme " +
+		"missing write-rate verify out ignore-lock cores " +
 		"profile json",
 	"inspect": "as cache missing table engine sample-keys ignore-lock json strict on parts",
 }
@@ -209,18 +273,30 @@ Exit codes: 0 done; 1 failed; 2 a mistaken command; 3 a warning, with --strict.`
 // Names of the release before this one work until the next one. Each use prints the new name.
 var names = commandline.Names{
 	Commands: map[string]string{
-		"read": "sweep", "fidelity": "inspect --as node", "serve": "report --serve", "publish": "pack create", "verify": "pack verify", "site": "pack site",
-		"workloads": "engines --workloads", "version": "--version",
+		"read":      "sweep",
+		"fidelity":  "inspect --as node",
+		"serve":     "report --serve",
+		"publish":   "pack create",
+		"verify":    "pack verify",
+		"site":      "pack site",
+		"workloads": "engines --workloads",
+		"version":   "--version",
 	},
 	Flags: map[string]map[string]string{
 		"predict": {"layout": "levels"},
-		"load":    {"where": "on"}, "sweep": {"where": "on"}, "replay": {"where": "on"}, "layouts": {"where": "on"}, "run": {"where": "on"},
+		"load":    {"where": "on"},
+		"sweep":   {"where": "on"},
+		"replay":  {"where": "on"},
+		"layouts": {"where": "on"},
+		"run":     {"where": "on"},
 	},
 	Removed: map[string]string{
-		"bisect": "bisect was removed: examples/bisect does the same with git bisect run and statelab compare --fail-if",
+		"bisect": "bisect was removed: examples/bisect does the same with git bisect run and " +
+			"statelab compare --fail-if",
 	},
 	RemovedFlags: map[string]map[string]string{"predict": {
-		"validate": "predict --validate was removed: statelab-studies validate LOGS does it (in statelab's source: go run ./cmd/statelab-studies validate LOGS)",
+		"validate": "predict --validate was removed: statelab-studies validate LOGS does it (in " +
+			"statelab's source: go run ./cmd/statelab-studies validate LOGS)",
 	}},
 }
 
@@ -229,24 +305,37 @@ func completeValues(cmd *cobra.Command, all runners.Tables) {
 	for _, below := range cmd.Commands() {
 		completeValues(below, all)
 	}
+
 	fixed := map[string][]string{
-		"engine": all.Engines.Names(), "tree": all.Trees.Names(), "layout": all.Layouts.Names(), "page-cache": bench.PageCacheModes(),
-		"workload": workload.Names(cmd.Name()), "key-hash": {keyspace.Mix, keyspace.Keccak256},
-		"value-model": {keyspace.Random, keyspace.Table32, keyspace.TrieNode}, "batch-order": {experiment.RandomOrder, experiment.SortedOrder},
-		"scheme": accesses.KeySchemes(), "policy": nil, "fail-if": compare.Names(),
+		"engine":      all.Engines.Names(),
+		"tree":        all.Trees.Names(),
+		"layout":      all.Layouts.Names(),
+		"page-cache":  bench.PageCacheModes(),
+		"workload":    workload.Names(cmd.Name()),
+		"key-hash":    {keyspace.Mix, keyspace.Keccak256},
+		"value-model": {keyspace.Random, keyspace.Table32, keyspace.TrieNode},
+		"batch-order": {experiment.RandomOrder, experiment.SortedOrder},
+		"scheme":      accesses.KeySchemes(),
+		"policy":      nil,
+		"fail-if":     compare.Names(),
 	}
+
 	if cmd.Name() != "load" { // sweep and others read
 		fixed["workload"] = workload.Names("sweep")
 	}
+
 	if cmd.Name() == "predict" {
 		fixed["engine"] = subject.Pebbles()
 	}
+
 	for _, p := range cachesim.Policies() {
 		fixed["policy"] = append(fixed["policy"], string(p))
 	}
+
 	for flag, values := range fixed {
 		commandline.Complete(cmd, flag, func() []string { return values })
 	}
+
 	commandline.Complete(cmd, "profile", func() []string { return profilesOf(cmd, all) })
 }
 
@@ -264,7 +353,8 @@ func profilesOf(cmd *cobra.Command, all runners.Tables) (names []string) {
 			names = append(names, p.Name)
 		}
 	default:
-		for _, name := range setting.Split(cmp.Or(chosen.Value.String(), embedded()[0].Info().Name)) {
+		for _, name := range setting.Split(cmp.Or(chosen.Value.String(),
+			embedded()[0].Info().Name)) {
 			if found, err := all.Engines.Find(name); err == nil {
 				for _, p := range found.Info.Profiles {
 					names = append(names, p.Name)
@@ -272,17 +362,21 @@ func profilesOf(cmd *cobra.Command, all runners.Tables) (names []string) {
 			}
 		}
 	}
+
 	return runners.Unique(names)
 }
 
 // measuring are the commands that need Linux: they count device reads, drop the page
 // cache and limit memory by means of its kernel.
-var measuring = []string{"load", "sweep", "replay", "layouts", "price", "run", "disk", "volume", "cluster", "watch"}
+var measuring = []string{"load", "sweep", "replay", "layouts", "price", "run", "disk", "volume",
+	"cluster", "watch"}
 
 // errNeedsLinux says what a system other than Linux can do instead.
 func errNeedsLinux(what, system string) error {
-	return fmt.Errorf("%s needs Linux, and this is %s: measurements use its counters, page cache control and memory limits. "+
-		"Measure on a Linux machine and copy the results here: predict, simulate, trace, inspect, advise, import, report, compare and "+
+	return fmt.Errorf("%s needs Linux, and this is %s: measurements use its counters, page cache "+
+		"control and memory limits. "+
+		"Measure on a Linux machine and copy the results here: predict, simulate, trace, "+
+		"inspect, advise, import, report, compare and "+
 		"pack work on %s", what, system, system)
 }
 
@@ -292,7 +386,9 @@ func (a *app) needLinux(system string, commands []*cobra.Command) {
 		name, _, _ := strings.Cut(strings.TrimPrefix(cmd.CommandPath(), "statelab "), " ")
 		for _, of := range measuring {
 			if name == of {
-				cmd.RunE = func(cmd *cobra.Command, _ []string) error { return errNeedsLinux(cmd.CommandPath(), system) }
+				cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+					return errNeedsLinux(cmd.CommandPath(), system)
+				}
 				cmd.Args, cmd.FParseErrWhitelist.UnknownFlags = nil, true
 				a.needLinux(system, cmd.Commands())
 			}

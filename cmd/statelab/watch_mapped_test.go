@@ -26,8 +26,8 @@ import (
 	"github.com/statelab/statelab/result/figure"
 )
 
-// What is seen of a cold run on a mapped database is exactly what the kernel counts of the process, and no less
-// than what the run counted while it measured: all of them on pages of its one table.
+// What is seen of a cold run on a mapped database is exactly what the kernel counts of the process,
+// and no less than what the run counted while it measured: all of them on pages of its one table.
 func TestWatchCountsThePageFaultsThatTheKernelCounts(t *testing.T) {
 	watching(t)
 	withCRunners(t)
@@ -37,43 +37,69 @@ func TestWatchCountsThePageFaultsThatTheKernelCounts(t *testing.T) {
 			if !deviceTold(t, db) {
 				t.Skip("nothing can be cold here")
 			}
+
 			runner, err := exec.LookPath("statelab-run-" + name)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			target := waitingRunner(t, []string{runner})
 			process, err := probe.Process(target.Process.Pid)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			of, err := watch.FileMapped(filepath.Join(db, file))
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, before := atRest(t, func() counted { return countedOf(t, process) }, func() (*probe.FaultProbe, error) {
-				p, err := probe.OpenFaults(process, of.Path)
-				if err == nil {
-					err = p.Attach()
-				}
-				return p, err
-			})
+
+			p, before := atRest(
+				t,
+				func() counted { return countedOf(t, process) },
+				func() (*probe.FaultProbe, error) {
+					p, err := probe.OpenFaults(process, of.Path)
+					if err == nil {
+						err = p.Attach()
+					}
+					return p, err
+				},
+			)
+
 			defer p.Close() // after the test has its answer
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				target.run(protocol.EngineSpec{Engine: name, Dir: db, Profile: "noreadahead", Threads: 1, Seed: 7, Gets: 2000, WarmupRule: "a count", MissingShare: 0.3,
-					PageCache: protocol.Cold})
+				target.run(protocol.EngineSpec{
+					Engine:       name,
+					Dir:          db,
+					Profile:      "noreadahead",
+					Threads:      1,
+					Seed:         7,
+					Gets:         2000,
+					WarmupRule:   "a count",
+					MissingShare: 0.3,
+					PageCache:    protocol.Cold,
+				})
+
 				if err := target.Wait(); err != nil {
 					t.Error(err)
 				}
 			}()
-			seen, err := watch.Faults(context.Background(), process, p, of, watch.Options{Tell: func(result.Event) {}})
+
+			seen, err := watch.Faults(context.Background(), process, p, of, watch.Options{Tell: func(
+				result.Event,
+			) {
+			}})
+
 			<-done
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			run, usage := readRun(t, target.out), target.ProcessState.SysUsage().(*syscall.Rusage)
-			compareFaults(t, &seen.Watch, run, uint64(usage.Majflt)-before.major, uint64(usage.Minflt)-before.minor)
+			compareFaults(t, &seen.Watch, run, uint64(usage.Majflt)-before.major,
+				uint64(usage.Minflt)-before.minor)
 			compareDevice(t, &seen.Watch, run, before, target.ProcessState, db, runner)
 			storedFaults(t, seen)
 		})
@@ -87,27 +113,35 @@ func countedOf(t *testing.T, p *probe.Target) counted {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	stat, err := process.Stat()
 	io, wrong := process.IO()
 	if err := errors.Join(err, wrong); err != nil {
 		t.Fatal(err)
 	}
+
 	return counted{uint64(stat.MajFlt), uint64(stat.MinFlt), io.ReadBytes}
 }
 
 // counted is what the kernel counts of a process.
 type counted struct{ major, minor, readBytes uint64 }
 
-// compareDevice compares what the process has read from the disk with what the kernel has counted of it, and with what the run
-// counted while it measured. paths are the database, and what else the process reads.
-func compareDevice(t *testing.T, w *result.Watch, run *result.Run, before counted, state *os.ProcessState, paths ...string) {
+// compareDevice compares what the process has read from the disk with what the kernel has counted
+// of it, and with what the run counted while it measured. paths are the database, and what else the
+// process reads.
+func compareDevice(
+	t *testing.T, w *result.Watch, run *result.Run, before counted, state *os.ProcessState,
+	paths ...string,
+) {
 	t.Helper()
 	if w.Device == nil {
 		t.Fatalf("the disk: %v", w.Why)
 	}
+
 	const sector = 512
 	all := uint64(state.SysUsage().(*syscall.Rusage).Inblock)*sector - before.readBytes
-	measured := uint64(run.Figures.OrZero(figure.DeviceReadBytesPerGet)*float64(run.Figures.Gets) + 0.5)
+	measured := uint64(run.Figures.OrZero(figure.DeviceReadBytesPerGet)*float64(run.Figures.Gets) +
+		0.5)
 	// The program, its libraries, and what was swapped out may come from another disk.
 	swaps, err := os.ReadFile("/proc/swaps")
 	exact, disk := err == nil && strings.Count(string(swaps), "\n") < 2, uint64(0)
@@ -116,14 +150,20 @@ func compareDevice(t *testing.T, w *result.Watch, run *result.Run, before counte
 		if err := syscall.Stat(path, &stat); err != nil {
 			t.Fatal(err)
 		}
+
 		if i == 0 {
 			disk = stat.Dev
 		}
+
 		exact = exact && stat.Dev == disk
 	}
-	if seen := w.Device.ReadBytes; seen > all || exact && seen < all || seen < measured || measured == 0 {
-		t.Errorf("read from the disk: %+v; the kernel counted %d bytes, and the run %d while it measured", *w.Device, all, measured)
+
+	if seen := w.Device.ReadBytes; seen > all || exact && seen < all || seen < measured ||
+		measured == 0 {
+		t.Errorf("read from the disk: %+v; the kernel counted %d bytes, and the run %d while it "+
+			"measured", *w.Device, all, measured)
 	}
+
 	if per := w.Device.BlockReadsPerGet.Pointer(); per != nil && (*per == 0 ||
 		*per > w.OrZero(figure.BlockReadsPerGet)) {
 		t.Errorf("block reads per Get from the disk: %v of %v", *per,
@@ -133,26 +173,37 @@ func compareDevice(t *testing.T, w *result.Watch, run *result.Run, before counte
 
 func compareFaults(t *testing.T, w *result.Watch, run *result.Run, major, minor uint64) {
 	t.Helper()
-	sum, bytes := result.WatchElsewhere{Major: w.Elsewhere.Major, Minor: w.Elsewhere.Minor}, uint64(0)
+	sum, bytes := result.WatchElsewhere{Major: w.Elsewhere.Major, Minor: w.Elsewhere.Minor},
+		uint64(0)
 	for _, f := range w.Faults {
 		sum.Major, sum.Minor, bytes = sum.Major+f.Major, sum.Minor+f.Minor, bytes+f.DeviceBytes
 		// Libmdbx looks at pages behind the last one, too, which are in memory and of no table.
-		if known := f.Table == "(main)" && (f.Type == "branch" || f.Type == "leaf") || f.Table == "(head of the file)"; !known && f.Major > 0 {
+		if known := f.Table == "(main)" && (f.Type == "branch" || f.Type == "leaf") ||
+			f.Table == "(head of the file)"; !known && f.Major > 0 {
 			t.Errorf("faults on pages of the only table are told as %+v", f)
 		}
 	}
-	// Minor faults that the kernel makes itself, to read or write memory for a system call, are counted, but are no events.
+
+	// Minor faults that the kernel makes itself, to read or write memory for a system call, are
+	// counted, but are no events.
 	const own = 200
-	if sum.Major != major || sum.Minor > minor || sum.Minor+own < minor || w.Lost != (result.WatchLost{}) {
-		t.Errorf("page faults: %+v; the kernel counted %d major and %d minor ones; lost %+v", sum, major, minor, w.Lost)
+	if sum.Major != major || sum.Minor > minor || sum.Minor+own < minor ||
+		w.Lost != (result.WatchLost{}) {
+		t.Errorf("page faults: %+v; the kernel counted %d major and %d minor ones; lost %+v", sum,
+			major, minor, w.Lost)
 	}
-	measured, tally := uint64(run.Figures.OrZero(figure.BlockReadsPerGet)*float64(run.Figures.Gets)+0.5),
+
+	measured, tally := uint64(run.Figures.OrZero(figure.BlockReadsPerGet)*float64(run.Figures.Gets)+
+		0.5),
 		w.BlockReads[engine.Page.String()]
-	if all := uint64(tally.Count) + w.Elsewhere.Major; measured < 500 || measured > all || all != major {
+	if all := uint64(tally.Count) + w.Elsewhere.Major; measured < 500 || measured > all ||
+		all != major {
 		t.Errorf("major page faults: %+v; the run counted %d while it measured", tally, measured)
 	}
+
 	if bytes == 0 || bytes > w.Device.ReadBytes {
-		t.Errorf("read from the disk: %d bytes by page faults, %d in all", bytes, w.Device.ReadBytes)
+		t.Errorf("read from the disk: %d bytes by page faults, %d in all", bytes,
+			w.Device.ReadBytes)
 	}
 }
 
@@ -160,12 +211,16 @@ func compareFaults(t *testing.T, w *result.Watch, run *result.Run, major, minor 
 func storedFaults(t *testing.T, seen *watch.Seen) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "a")
-	if err := errors.Join(os.Mkdir(dir, 0o755), seen.Write(dir, []string{"statelab", "watch"})); err != nil {
+	if err := errors.Join(os.Mkdir(dir, 0o755),
+		seen.Write(dir, []string{"statelab", "watch"})); err != nil {
 		t.Fatal(err)
 	}
-	if text := must(t, "report", dir).stdout; !strings.Contains(text, "major page faults") || !strings.Contains(text, "(main)") {
+
+	if text := must(t, "report", dir).stdout; !strings.Contains(text, "major page faults") ||
+		!strings.Contains(text, "(main)") {
 		t.Error(text)
 	}
+
 	pack := filepath.Join(t.TempDir(), "w.zip")
 	must(t, "pack", "create", dir, "--out", pack)
 	if o := statelab(t, "pack", "verify", pack); o.exit != 0 {
@@ -173,8 +228,8 @@ func storedFaults(t *testing.T, seen *watch.Seen) {
 	}
 }
 
-// A database is found where only the process sees it, after it was moved, and after it was deleted; each way in which it
-// cannot be watched is one sentence with the way out.
+// A database is found where only the process sees it, after it was moved, and after it was deleted;
+// each way in which it cannot be watched is one sentence with the way out.
 func TestWatchFindsTheMappedDatabase(t *testing.T) {
 	watching(t)
 	otherMounts(t)
@@ -183,26 +238,44 @@ func TestWatchFindsTheMappedDatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	db, inside := small(t, "3k", "--engine", "lmdb"), filepath.Join(t.TempDir(), "inside")
 	if err := os.Mkdir(inside, 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	// A container: the process alone has its folder there.
 	target := waitingRunner(t, elsewhere(db, inside, []string{runner}))
-	target.run(protocol.EngineSpec{Engine: "lmdb", Dir: inside, Profile: "readahead", Threads: 1, Seed: 7, Gets: 1 << 40, WarmupRule: "a count"})
+	target.run(protocol.EngineSpec{
+		Engine:     "lmdb",
+		Dir:        inside,
+		Profile:    "readahead",
+		Threads:    1,
+		Seed:       7,
+		Gets:       1 << 40,
+		WarmupRule: "a count",
+	})
+
 	pid := target.Process.Pid
-	for began, of := time.Now(), (*watch.MappedFile)(nil); of == nil; time.Sleep(20 * time.Millisecond) {
+	for began, of := time.Now(), (*watch.MappedFile)(nil); of == nil; time.Sleep(
+		20 * time.Millisecond,
+	) {
 		process, err := probe.Process(pid)
 		if err == nil {
 			of, err = watch.MappedBy(process, "")
 		}
+
 		if time.Since(began) > time.Minute {
 			t.Fatalf("the runner does not map its database: %v", err)
 		}
 	}
+
 	look := func(arguments ...string) outcome {
-		return statelab(t, append([]string{"watch", "--pid", fmt.Sprint(pid), "--seconds", "0.2"}, arguments...)...)
+		return statelab(t,
+			append([]string{"watch", "--pid", fmt.Sprint(pid), "--seconds", "0.2"},
+				arguments...)...)
 	}
+
 	seen := func(what, dir string) {
 		t.Helper()
 		var w result.Watch
@@ -210,28 +283,39 @@ func TestWatchFindsTheMappedDatabase(t *testing.T) {
 		if err := json.Unmarshal([]byte(o.stdout), &w); err != nil {
 			t.Fatalf("%s: %v: %v", what, err, o)
 		}
-		if w.Process.Database != dir || w.Process.Engine != "lmdb" || w.Faults == nil || w.Why["gets"] == "" {
+
+		if w.Process.Database != dir || w.Process.Engine != "lmdb" || w.Faults == nil ||
+			w.Why["gets"] == "" {
 			t.Errorf("%s: %+v, absent: %v", what, w.Process, w.Why)
 		}
 	}
+
 	seen("in a container", inside)
-	if o := statelab(t, "watch", db, "--json", "--seconds", "0.2"); o.exit != 0 || !o.says(strconv.Quote(inside)) {
+	if o := statelab(t, "watch", db, "--json", "--seconds", "0.2"); o.exit != 0 ||
+		!o.says(strconv.Quote(inside)) {
 		t.Errorf("by the path that it has here: %v", o)
 	}
-	refused(t, look("--cache", "1GiB", "--trace-out", filepath.Join(t.TempDir(), "T")), exitUsage, "--cache: ", "--trace-out: ", "leave the flag out")
-	hidden := exec.Command("unshare", "--mount", "sh", "-c", `umount -l /sys/kernel/tracing /sys/kernel/debug 2>/dev/null; exec "$@"`, "sh",
+
+	refused(t, look("--cache", "1GiB", "--trace-out", filepath.Join(t.TempDir(), "T")), exitUsage,
+		"--cache: ", "--trace-out: ", "leave the flag out")
+	hidden := exec.Command("unshare", "--mount", "sh", "-c",
+		`umount -l /sys/kernel/tracing /sys/kernel/debug 2>/dev/null; exec "$@"`, "sh",
 		binary, "watch", "--pid", fmt.Sprint(pid))
-	if text, err := hidden.CombinedOutput(); err == nil || !strings.Contains(string(text), "mount -t tracefs none /sys/kernel/tracing") {
+	if text, err := hidden.CombinedOutput(); err == nil ||
+		!strings.Contains(string(text), "mount -t tracefs none /sys/kernel/tracing") {
 		t.Errorf("without tracepoints: %v\n%s", err, text)
 	}
+
 	moved := filepath.Join(filepath.Dir(db), "moved")
 	if err := os.Rename(db, moved); err != nil {
 		t.Fatal(err)
 	}
+
 	seen("after it was moved", inside)
 	if err := os.Remove(filepath.Join(moved, "data.mdb")); err != nil {
 		t.Fatal(err)
 	}
+
 	seen("after it was deleted", inside)
 	// This process maps two.
 	other := small(t, "3k", "--engine", "lmdb")
@@ -240,27 +324,35 @@ func TestWatchFindsTheMappedDatabase(t *testing.T) {
 		if err != nil || len(files) == 0 {
 			t.Fatal(files, err)
 		}
+
 		for _, path := range files {
 			file, err := os.Open(path)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			defer file.Close() // only read
-			memory, err := syscall.Mmap(int(file.Fd()), 0, 4096, syscall.PROT_READ, syscall.MAP_SHARED)
+			memory, err := syscall.Mmap(int(file.Fd()), 0, 4096, syscall.PROT_READ,
+				syscall.MAP_SHARED)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			defer func() { _ = syscall.Munmap(memory) }() // at the end of the test
 		}
 	}
+
 	own, err := probe.Process(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if of, err := watch.MappedBy(own, ""); engine.CodeOf(err) != engine.CodeUsage {
 		t.Errorf("two databases: %+v, %v", of, err)
 	}
-	if of, err := watch.MappedBy(own, other); err != nil || of == nil || of.Dir != other || of.Layout.Engine != "lmdb" {
+
+	if of, err := watch.MappedBy(own, other); err != nil || of == nil || of.Dir != other ||
+		of.Layout.Engine != "lmdb" {
 		t.Errorf("one of two: %+v, %v", of, err)
 	}
 }

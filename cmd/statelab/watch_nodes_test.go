@@ -28,9 +28,11 @@ import (
 	"github.com/statelab/statelab/result/figure"
 )
 
-var nodeSeconds = flag.Int("node-seconds", 4, "seconds for which nodes that write are watched (make watched: 300)")
+var nodeSeconds = flag.Int("node-seconds", 4, "seconds for which nodes that write are watched "+
+	"(make watched: 300)")
 
-// node is a program of somebody else's with a database, which makes Gets and writes until its input ends.
+// node is a program of somebody else's with a database, which makes Gets and writes until its input
+// ends.
 type node struct {
 	*exec.Cmd
 	in   io.WriteCloser
@@ -48,22 +50,27 @@ func startNode(t *testing.T, args ...string) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	out, err := n.StdoutPipe()
 	if err == nil {
 		err = n.Start()
 	}
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	n.in, n.out = in, bufio.NewReader(out)
 	n.kill = sync.OnceFunc(func() {
 		_ = n.Process.Kill() // it may have ended
 		_ = n.Wait()         // it was killed
 	})
+
 	t.Cleanup(n.kill)
 	if _, err := n.out.ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
+
 	return n
 }
 
@@ -73,6 +80,7 @@ func (n *node) end(t *testing.T) map[string]float64 {
 	if err := n.in.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	counts := map[string]float64{}
 	for lines := bufio.NewScanner(n.out); lines.Scan(); {
 		name, number, _ := strings.Cut(lines.Text(), " ")
@@ -80,11 +88,14 @@ func (n *node) end(t *testing.T) map[string]float64 {
 		if err != nil {
 			t.Error(err)
 		}
+
 		counts[name] = count
 	}
+
 	if err := n.Wait(); err != nil {
 		t.Error(err)
 	}
+
 	return counts
 }
 
@@ -96,7 +107,8 @@ func levelNode(t *testing.T) string {
 	return filepath.Join(dir, "levelnode")
 }
 
-// nodes are programs that read and write, by their engines: how a database of so many keys is written, and how a node with a cache is started.
+// nodes are programs that read and write, by their engines: how a database of so many keys is
+// written, and how a node with a cache is started.
 func nodes(t *testing.T) map[string]struct {
 	fill  func(dir string, keys int) []string
 	start func(dir string, keys, rate, cacheBytes int) *node
@@ -108,9 +120,12 @@ func nodes(t *testing.T) map[string]struct {
 		start func(dir string, keys, rate, cacheBytes int) *node
 	}{
 		"goleveldb": {
-			func(dir string, keys int) []string { return []string{level, "fill", dir, fmt.Sprint(keys)} },
+			func(dir string, keys int) []string {
+				return []string{level, "fill", dir, fmt.Sprint(keys)}
+			},
 			func(dir string, keys, rate, cacheBytes int) *node {
-				return startNode(t, level, "mix", dir, fmt.Sprint(keys), fmt.Sprint(rate), fmt.Sprint(cacheBytes))
+				return startNode(t, level, "mix", dir, fmt.Sprint(keys), fmt.Sprint(rate),
+					fmt.Sprint(cacheBytes))
 			},
 		},
 		"rocksdb": {
@@ -118,18 +133,21 @@ func nodes(t *testing.T) map[string]struct {
 				return []string{rocks, library, "write", dir, "0", "1000000", fmt.Sprint(keys)}
 			},
 			func(dir string, keys, rate, cacheBytes int) *node {
-				n := startNode(t, rocks, library, "mix", dir, fmt.Sprint(rate), fmt.Sprint(cacheBytes), fmt.Sprint(keys))
+				n := startNode(t, rocks, library, "mix", dir, fmt.Sprint(rate),
+					fmt.Sprint(cacheBytes), fmt.Sprint(keys))
 				if _, err := n.in.Write([]byte("\n")); err != nil {
 					t.Fatal(err)
 				}
+
 				return n
 			},
 		},
 	}
 }
 
-// Nodes that read and write, so that tables come and go all the time: what the simulator says of their own cache is what they read, and
-// what it says of half and twice the cache is what nodes read that were started with these.
+// Nodes that read and write, so that tables come and go all the time: what the simulator says of
+// their own cache is what they read, and what it says of half and twice the cache is what nodes
+// read that were started with these.
 func TestWatchedNodesThatWrite(t *testing.T) {
 	watching(t)
 	const keys, cacheBytes = 180_000, 4 << 20
@@ -137,6 +155,7 @@ func TestWatchedNodesThatWrite(t *testing.T) {
 	if long {
 		rate, warm = 1_000, 20*time.Second
 	}
+
 	for engine, programs := range nodes(t) {
 		t.Run(engine, func(t *testing.T) {
 			filled := filepath.Join(t.TempDir(), "db")
@@ -144,7 +163,9 @@ func TestWatchedNodesThatWrite(t *testing.T) {
 			if text, err := exec.Command(fill[0], fill[1:]...).CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, text)
 			}
-			sizes, running, watchers := []int{cacheBytes / 2, cacheBytes, cacheBytes * 2}, []*node{}, []*exec.Cmd{}
+
+			sizes, running, watchers := []int{cacheBytes / 2, cacheBytes, cacheBytes * 2},
+				[]*node{}, []*exec.Cmd{}
 			for _, size := range sizes {
 				dir := filepath.Join(t.TempDir(), "db")
 				if err := os.CopyFS(dir, os.DirFS(filled)); err != nil {
@@ -152,121 +173,160 @@ func TestWatchedNodesThatWrite(t *testing.T) {
 				}
 				running = append(running, programs.start(dir, keys, rate, size))
 			}
+
 			time.Sleep(warm) // until their caches are full
 			told := make([]bytes.Buffer, len(sizes))
 			for i, n := range running {
-				args := []string{"watch", "--pid", fmt.Sprint(n.Process.Pid), "--json", "--sample", "100%", "--seconds", fmt.Sprint(*nodeSeconds)}
+				args := []string{"watch", "--pid", fmt.Sprint(n.Process.Pid), "--json", "--sample",
+					"100%", "--seconds", fmt.Sprint(*nodeSeconds)}
 				if engine == "goleveldb" { // nothing tells of it
 					args = append(args, "--cache", fmt.Sprintf("%dKiB", sizes[i]>>10))
 				}
+
 				watcher := exec.Command(binary, args...)
 				watcher.Stdout, watcher.Stderr = &told[i], os.Stderr
 				if err := watcher.Start(); err != nil {
 					t.Fatal(err)
 				}
+
 				watchers = append(watchers, watcher)
 			}
+
 			seen := make([]result.Watch, len(sizes))
 			for i, watcher := range watchers {
 				if err := watcher.Wait(); err != nil {
 					t.Fatal(err)
 				}
+
 				if err := json.Unmarshal(told[i].Bytes(), &seen[i]); err != nil {
 					t.Fatal(err)
 				}
 			}
+
 			for i := range seen {
 				compareNode(t, &seen[i], sizes[i], running[i].end(t))
-				if long && !slices.ContainsFunc(seen[i].Reads, func(r result.WatchedReads) bool { return r.Purpose == subject.ForCompaction && r.Reads > 0 }) {
+				if long &&
+					!slices.ContainsFunc(seen[i].Reads, func(r result.WatchedReads) bool {
+						return r.Purpose == subject.ForCompaction && r.Reads > 0
+					}) {
 					t.Errorf("no reads of compactions: %v", seen[i].Reads)
 				}
 			}
+
 			if t.Failed() {
 				return
 			}
-			for i, at := range map[int]int{0: 0, 1: 2} { // predictions of the middle one are in the order of their sizes
+
+			// predictions of the middle one are in the order of their sizes
+			for i, at := range map[int]int{0: 0, 1: 2} {
 				predicted, observed := seen[1].WhatIf[i], seen[at].Simulated.Seen
-				t.Logf("%s, %d bytes: predicted %.4f (%.4f to %.4f), observed %.4f: %+.1f %%", engine, sizes[at], predicted.BlockReadsPerGet, predicted.Low,
+				t.Logf("%s, %d bytes: predicted %.4f (%.4f to %.4f), observed %.4f: %+.1f %%",
+					engine, sizes[at], predicted.BlockReadsPerGet, predicted.Low,
 					predicted.High, observed, 100*(predicted.BlockReadsPerGet/observed-1))
 				// In a few seconds, three nodes at a time do not come equally far.
-				if predicted.CacheBytes != int64(sizes[at]) || long && !near(predicted.BlockReadsPerGet, observed, 0.1) {
-					t.Errorf("with %d bytes: predicted %+v, and then observed %v", sizes[at], predicted, observed)
+				if predicted.CacheBytes != int64(sizes[at]) ||
+					long && !near(predicted.BlockReadsPerGet, observed, 0.1) {
+					t.Errorf("with %d bytes: predicted %+v, and then observed %v", sizes[at],
+						predicted, observed)
 				}
 			}
 		})
 	}
 }
 
-// compareNode compares what was seen of a node with what was simulated for it, and with what its engine counted of all its Gets, if it does.
+// compareNode compares what was seen of a node with what was simulated for it, and with what its
+// engine counted of all its Gets, if it does.
 func compareNode(t *testing.T, w *result.Watch, cacheBytes int, counts map[string]float64) {
 	t.Helper()
 	if w.Simulated == nil || !w.Has(figure.BlockAccessesPerGet) {
 		t.Errorf("not simulated: %v", w.Why)
 		return
 	}
+
 	s := *w.Simulated
 	others := map[string]uint64{}
 	for _, r := range w.Reads {
 		others[r.Purpose] = r.Reads
 	}
-	t.Logf("%s, cache of %d bytes: %d Gets, %.4f accesses and %.4f reads a Get, %d unexplained; simulated %.4f, seen of the same %.4f: %+.1f %%; "+
+
+	t.Logf("%s, cache of %d bytes: %d Gets, %.4f accesses and %.4f reads a Get, %d unexplained; "+
+		"simulated %.4f, seen of the same %.4f: %+.1f %%; "+
 		"reads %v; it counted %v", w.Process.Engine, w.Cache.Bytes, w.Gets,
 		w.OrZero(figure.BlockAccessesPerGet), w.OrZero(figure.BlockReadsPerGet),
 		w.UnexplainedReads,
 		s.BlockReadsPerGet, s.Seen, 100*(s.BlockReadsPerGet/s.Seen-1), others, counts)
+
 	// On a busy machine a small table can be gone before the watcher comes to look at it.
 	if w.Lost.Gets > 0 || w.Lost.Reads > w.Gets/100 || w.Cache.Bytes != int64(cacheBytes) {
 		t.Errorf("lost %+v; a cache of %d bytes, not %d", w.Lost, w.Cache.Bytes, cacheBytes)
 	}
+
 	if !near(s.BlockReadsPerGet, s.Seen, 0.05) {
 		t.Errorf("simulated %v, and seen %v", s.BlockReadsPerGet, s.Seen)
 	}
+
 	// What was read without being asked for: tables that came or went within the Get.
 	if w.UnexplainedReads > w.Gets/100 {
 		t.Errorf("%d of the reads of %d Gets are not explained", w.UnexplainedReads, w.Gets)
 	}
+
 	if counts["gets"] < float64(w.Gets) {
 		t.Errorf("the node made %v Gets, of which %d were seen", counts["gets"], w.Gets)
 	}
 }
 
-// While RocksDB flushes and compacts, what is seen of all Gets of a node is what it counts for their thread.
+// While RocksDB flushes and compacts, what is seen of all Gets of a node is what it counts for
+// their thread.
 func TestWatchCountsWhatRocksDBCountsWhileItWrites(t *testing.T) {
 	watching(t)
 	const keys, cacheBytes, fewest = 60_000, 1 << 20, 40_000
 	rocks, library, dir := rocksGets(t), rocksLibrary(t), filepath.Join(t.TempDir(), "db")
-	if text, err := exec.Command(rocks, library, "write", dir, "0", "1000000", fmt.Sprint(keys)).CombinedOutput(); err != nil {
+	if text, err := exec.Command(rocks, library, "write", dir, "0", "1000000", fmt.Sprint(keys)).
+		CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
+
 	n := startNode(t, rocks, library, "mix", dir, "20000", fmt.Sprint(cacheBytes), fmt.Sprint(keys))
 	target, p := attach(t, n.Process.Pid, "rocksdb")
 	if _, err := n.in.Write([]byte("\n")); err != nil {
 		t.Fatal(err)
 	}
+
 	cache := watch.Cache{}
-	for began := time.Now(); cache.Bytes != cacheBytes && time.Since(began) < time.Minute; time.Sleep(time.Millisecond) {
+	for began := time.Now(); cache.Bytes != cacheBytes &&
+		time.Since(began) < time.Minute; time.Sleep(
+		time.Millisecond,
+	) {
 		cache = watch.CacheOf(target, dir, 0)
 	}
+
 	gets, counted := uint64(0), make(chan map[string]float64, 1)
 	options := watch.Options{Share: 1, Tell: func(result.Event) {}, Tick: func(tick result.Tick) {
 		if gets += tick.Ops; gets >= fewest && gets-tick.Ops < fewest {
 			go func() { counted <- n.end(t) }()
 		}
 	}}
-	seen, err := watch.Traffic(t.Context(), target, p, dir, watch.LayoutOf("rocksdb", dir), cache, options)
+
+	seen, err := watch.Traffic(t.Context(), target, p, dir, watch.LayoutOf("rocksdb", dir), cache,
+		options)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	w, counts := &seen.Watch, <-counted
 	compareNode(t, w, cacheBytes, counts)
 	var reads int64
 	for _, tally := range w.BlockReads {
 		reads += tally.Count
 	}
-	// A Get can be the first to open a new table, whose end it reads in one call; RocksDB counts each block of it.
-	if got := float64(reads) + float64(w.Lost.Reads); float64(w.Gets) != counts["gets"] || !near(got, counts["reads"], 0.005) {
+
+	// A Get can be the first to open a new table, whose end it reads in one call; RocksDB counts
+	// each block of it.
+	if got := float64(reads) + float64(w.Lost.Reads); float64(w.Gets) != counts["gets"] ||
+		!near(got, counts["reads"], 0.005) {
 		t.Errorf("%d Gets and %v block reads: RocksDB counted %v", w.Gets, got, counts)
 	}
+
 	// It was followed from a little after its first Get on.
 	if want := counts["accesses"] / counts["gets"]; !w.Has(figure.BlockAccessesPerGet) ||
 		!near(w.OrZero(figure.BlockAccessesPerGet), want, 0.01) {
@@ -275,27 +335,33 @@ func TestWatchCountsWhatRocksDBCountsWhileItWrites(t *testing.T) {
 	}
 }
 
-// A node that ends while it is watched has its answer so far; started again, it is found by its database.
+// A node that ends while it is watched has its answer so far; started again, it is found by its
+// database.
 func TestWatchedNodesThatEnd(t *testing.T) {
 	watching(t)
 	level, dir := levelNode(t), filepath.Join(t.TempDir(), "db")
 	if text, err := exec.Command(level, "fill", dir, "10000").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
+
 	for range 2 {
 		n := startNode(t, level, "mix", dir, "10000", "5000", "100000")
-		watcher := exec.Command(binary, "watch", dir, "--json", "--sample", "100%", "--seconds", "600", "--cache", "100KB")
+		watcher := exec.Command(binary, "watch", dir, "--json", "--sample", "100%", "--seconds",
+			"600", "--cache", "100KB")
 		said, err := watcher.StderrPipe()
 		var told bytes.Buffer
 		watcher.Stdout = &told
 		if err == nil {
 			err = watcher.Start()
 		}
+
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		lines := bufio.NewScanner(said)
-		for lines.Scan() && !strings.Contains(lines.Text(), "Gets/s") { // one a second says what was seen
+		// one a second says what was seen
+		for lines.Scan() && !strings.Contains(lines.Text(), "Gets/s") {
 		}
 		n.kill()
 		for lines.Scan() {
@@ -304,34 +370,45 @@ func TestWatchedNodesThatEnd(t *testing.T) {
 		if err := errors.Join(watcher.Wait(), json.Unmarshal(told.Bytes(), &w)); err != nil {
 			t.Fatalf("%v\n%s", err, told.String())
 		}
-		ended := slices.ContainsFunc(w.Warnings, func(w engine.Warning) bool { return w.Code == "process_ended" })
-		if !ended || !w.Process.Ended || w.Process.PID != n.Process.Pid || w.Gets == 0 || w.Simulated == nil {
+
+		ended := slices.ContainsFunc(w.Warnings, func(w engine.Warning) bool {
+			return w.Code == "process_ended"
+		})
+		if !ended || !w.Process.Ended || w.Process.PID != n.Process.Pid || w.Gets == 0 ||
+			w.Simulated == nil {
 			t.Errorf("%+v", w)
 		}
 	}
 }
 
-// With two databases in a process, one has to be named, unless it has nearly all bytes; that one is watched.
+// With two databases in a process, one has to be named, unless it has nearly all bytes; that one is
+// watched.
 func TestWatchAsksWhichDatabase(t *testing.T) {
 	watching(t)
 	a, b := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")
 	n := startNode(t, levelNode(t), "hold", a, b)
-	refused(t, statelab(t, "watch", "--pid", fmt.Sprint(n.Process.Pid)), 2, "has 2 databases open: name one of them instead of the process", a, b)
+	refused(t, statelab(t, "watch", "--pid", fmt.Sprint(n.Process.Pid)), 2,
+		"has 2 databases open: name one of them instead of the process", a, b)
 	var w result.Watch
 	o := statelab(t, "watch", b, "--seconds", "0.5", "--json")
-	if err := json.Unmarshal([]byte(o.stdout), &w); err != nil || w.Process.Database != b || w.Process.PID != n.Process.Pid {
+	if err := json.Unmarshal([]byte(o.stdout), &w); err != nil || w.Process.Database != b ||
+		w.Process.PID != n.Process.Pid {
 		t.Error(o)
 	}
-	if err := os.WriteFile(filepath.Join(a, "LOG.old"), make([]byte, 8<<20), 0o644); err != nil { // geth's chaindata, beside its database of peers
+
+	// geth's chaindata, beside its database of peers
+	if err := os.WriteFile(filepath.Join(a, "LOG.old"), make([]byte, 8<<20), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	o = statelab(t, "watch", "--pid", fmt.Sprint(n.Process.Pid), "--seconds", "0.5", "--json")
 	if err := json.Unmarshal([]byte(o.stdout), &w); err != nil || w.Process.Database != a {
 		t.Error(o)
 	}
 }
 
-// A stripped program with a version of an engine, or of Go, that is not known is refused by that version.
+// A stripped program with a version of an engine, or of Go, that is not known is refused by that
+// version.
 func TestWatchRefusesUnknownVersions(t *testing.T) {
 	watching(t)
 	program := levelNode(t)
@@ -339,55 +416,72 @@ func TestWatchRefusesUnknownVersions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	stripped := filepath.Join(t.TempDir(), "stripped")
 	if text, err := exec.Command("strip", "-o", stripped, program).CombinedOutput(); err != nil {
 		t.Fatalf("strip (make ci installs it with the C compiler): %v\n%s", err, text)
 	}
+
 	if text, err = os.ReadFile(stripped); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, c := range []struct{ was, is, says string }{
 		{"goleveldb\tv1.0.", "goleveldb\tv9.0.", "goleveldb v9.0."},
 		{"go1.2", "go9.2", "was built with go9.2"},
 	} {
 		t.Run(c.says, func(t *testing.T) {
 			other := filepath.Join(t.TempDir(), "other")
-			if err := os.WriteFile(other, bytes.ReplaceAll(text, []byte(c.was), []byte(c.is)), 0o755); err != nil {
+			if err := os.WriteFile(other, bytes.ReplaceAll(text, []byte(c.was), []byte(c.is)),
+				0o755); err != nil {
 				t.Fatal(err)
 			}
+
 			n := startNode(t, other, "hold", filepath.Join(t.TempDir(), "db"))
-			refused(t, statelab(t, "watch", "--pid", fmt.Sprint(n.Process.Pid)), 1, c.says, "use a newer statelab")
+			refused(t, statelab(t, "watch", "--pid", fmt.Sprint(n.Process.Pid)), 1, c.says,
+				"use a newer statelab")
 		})
 	}
 }
 
-// Without rights, without the kernel's description of its types, or without its tracepoints, the answer says which of them is missing.
+// Without rights, without the kernel's description of its types, or without its tracepoints, the
+// answer says which of them is missing.
 func TestWatchNeedsRightsAndTheKernel(t *testing.T) {
 	watching(t)
 	n := startNode(t, levelNode(t), "hold", filepath.Join(t.TempDir(), "db"))
 	pid := fmt.Sprint(n.Process.Pid)
 	without := func(t *testing.T, program string, args ...string) outcome {
 		t.Helper()
-		command := exec.Command(program, append(args, binary, "watch", "--pid", pid, "--seconds", "1")...)
+		command := exec.Command(program,
+			append(args, binary, "watch", "--pid", pid, "--seconds", "1")...)
 		var stdout, stderr bytes.Buffer
 		command.Stdout, command.Stderr, command.Dir = &stdout, &stderr, "/"
 		_ = command.Run() // the exit code tells
-		return outcome{command.Args, command.ProcessState.ExitCode(), stdout.String(), stderr.String(), 0}
+		return outcome{command.Args, command.ProcessState.ExitCode(), stdout.String(),
+			stderr.String(), 0}
 	}
+
 	const (
 		noTypes  = `mount -t tmpfs none /sys/kernel/btf && exec "$@"`
 		noTraces = `umount -l /sys/kernel/tracing /sys/kernel/debug 2>/dev/null; exec "$@"`
 	)
+
 	t.Run("rights", func(t *testing.T) {
 		if os.Geteuid() == 0 {
-			refused(t, without(t, "setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"), 1, "needs rights", "sudo")
+			refused(t,
+				without(t, "setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"),
+				1, "needs rights", "sudo")
 		}
 	})
+
 	otherMounts(t)
 	t.Run("types", func(t *testing.T) {
-		refused(t, without(t, "unshare", "--mount", "sh", "-c", noTypes, "sh"), 1, "does not describe its types (BTF)", "CONFIG_DEBUG_INFO_BTF")
+		refused(t, without(t, "unshare", "--mount", "sh", "-c", noTypes, "sh"), 1,
+			"does not describe its types (BTF)", "CONFIG_DEBUG_INFO_BTF")
 	})
+
 	t.Run("tracepoints", func(t *testing.T) {
-		refused(t, without(t, "unshare", "--mount", "sh", "-c", noTraces, "sh"), 1, "the kernel's tracepoint of", "mount -t tracefs none /sys/kernel/tracing")
+		refused(t, without(t, "unshare", "--mount", "sh", "-c", noTraces, "sh"), 1,
+			"the kernel's tracepoint of", "mount -t tracefs none /sys/kernel/tracing")
 	})
 }

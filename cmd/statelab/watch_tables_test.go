@@ -33,17 +33,21 @@ func attach(t *testing.T, pid int, engineName string) (*probe.Target, *probe.Pro
 	if err == nil {
 		err = found.Choose(engineName)
 	}
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	p, err := probe.Open(found)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = p.Close() }) // the test has its answer
 	if err := p.Attach(); err != nil {
 		t.Fatal(err)
 	}
+
 	return found, p
 }
 
@@ -72,7 +76,8 @@ func TestWatchCountsWhatRocksDBCounted(t *testing.T) {
 func rocksGets(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "rocksgets")
-	if text, err := exec.Command("cc", "-O1", "-o", program, "testdata/rocksgets.c", "-ldl").CombinedOutput(); err != nil {
+	if text, err := exec.Command("cc", "-O1", "-o", program, "testdata/rocksgets.c", "-ldl").
+		CombinedOutput(); err != nil {
 		t.Fatalf("cc (make ci installs it): %v\n%s", err, text)
 	}
 	return program
@@ -81,32 +86,39 @@ func rocksGets(t *testing.T) string {
 func watchRocks(t *testing.T, program, library string) {
 	const gets, cacheBytes = 20_000, 700_000
 	dir := filepath.Join(t.TempDir(), "db")
-	if text, err := exec.Command(program, library, "write", dir, "0", "1000000").CombinedOutput(); err != nil {
+	if text, err := exec.Command(program, library, "write", dir, "0",
+		"1000000").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
+
 	command := exec.Command(program, library, "read", dir, fmt.Sprint(gets), fmt.Sprint(cacheBytes))
 	command.Stderr = os.Stderr
 	in, err := command.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	out, err := command.StdoutPipe()
 	if err == nil {
 		err = command.Start()
 	}
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	end := sync.OnceFunc(func() { _ = in.Close() }) // the program may have ended
 	t.Cleanup(func() { _ = command.Process.Kill() })
 	answer := bufio.NewReader(out)
 	if _, err := answer.ReadString('\n'); err != nil { // it has loaded the library
 		t.Fatal(err)
 	}
+
 	target, p := attach(t, command.Process.Pid, "rocksdb")
 	if _, err := in.Write([]byte("\n")); err != nil {
 		t.Fatal(err)
 	}
+
 	var told []byte
 	reading := make(chan error)
 	go func() { // its answer comes when its Gets are made
@@ -114,6 +126,7 @@ func watchRocks(t *testing.T, program, library string) {
 		told, err = io.ReadAll(answer)
 		reading <- err
 	}()
+
 	var seen uint64
 	began := time.Now()
 	options := watch.Options{Share: 1, Tell: func(result.Event) {}, Tick: func(tick result.Tick) {
@@ -121,26 +134,35 @@ func watchRocks(t *testing.T, program, library string) {
 			end()
 		}
 	}}
-	// The cache is known when the database is open, and its LOG no longer that of the program that wrote it.
+
+	// The cache is known when the database is open, and its LOG no longer that of the program that
+	// wrote it.
 	cache := watch.Cache{}
 	for cache.Bytes != cacheBytes && time.Since(began) < time.Minute {
 		time.Sleep(time.Millisecond)
 		cache = watch.CacheOf(target, dir, 0)
 	}
-	w, err := watch.Traffic(context.Background(), target, p, dir, watch.LayoutOf("rocksdb", dir), cache, options)
+
+	w, err := watch.Traffic(context.Background(), target, p, dir, watch.LayoutOf("rocksdb", dir),
+		cache, options)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := <-reading; err != nil {
 		t.Fatal(err)
 	}
+
 	if err := command.Wait(); err != nil {
 		t.Error(err)
 	}
+
 	compareRocks(t, &w.Watch, tickersOf(t, string(told)), gets)
 	if w.Watch.Cache.Bytes != cacheBytes {
-		t.Errorf("a cache of %d bytes (%s), not %d", w.Watch.Cache.Bytes, w.Watch.Why["simulated"], cacheBytes)
+		t.Errorf("a cache of %d bytes (%s), not %d", w.Watch.Cache.Bytes, w.Watch.Why["simulated"],
+			cacheBytes)
 	}
+
 	storedWatch(t, w)
 }
 
@@ -148,35 +170,47 @@ func watchRocks(t *testing.T, program, library string) {
 func TestWatchRefusesALibraryWithoutItsFunctions(t *testing.T) {
 	watching(t)
 	dir := t.TempDir()
-	program, library, source := filepath.Join(dir, "rocksgets"), filepath.Join(dir, "librocksdb.so"), filepath.Join(dir, "none.c")
+	program, library, source := filepath.Join(dir, "rocksgets"),
+		filepath.Join(dir, "librocksdb.so"), filepath.Join(dir, "none.c")
 	if err := os.WriteFile(source, []byte("int none(void) { return 0; }\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"-o", program, "testdata/rocksgets.c", "-ldl"}, {"-shared", "-fPIC", "-o", library, source}} {
+
+	for _, args := range [][]string{
+		{"-o", program, "testdata/rocksgets.c", "-ldl"},
+		{"-shared", "-fPIC", "-o", library, source},
+	} {
 		if text, err := exec.Command("cc", args...).CombinedOutput(); err != nil {
 			t.Fatalf("cc (make ci installs it): %v\n%s", err, text)
 		}
 	}
+
 	command := exec.Command(program, library, "read", dir, "1", "1")
 	in, err := command.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	out, err := command.StdoutPipe()
 	if err == nil {
 		err = command.Start()
 	}
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer func() {
 		_ = in.Close()     // it waits for it
 		_ = command.Wait() // it has nothing to read
 	}()
+
 	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil { // it has loaded the library
 		t.Fatal(err)
 	}
-	refused(t, statelab(t, "watch", "--pid", fmt.Sprint(command.Process.Pid)), 1, "librocksdb.so, which exports none of the functions")
+
+	refused(t, statelab(t, "watch", "--pid", fmt.Sprint(command.Process.Pid)), 1,
+		"librocksdb.so, which exports none of the functions")
 }
 
 // tickersOf are RocksDB's counters of the Gets: what they grew by, and the found keys.
@@ -189,6 +223,7 @@ func tickersOf(t *testing.T, told string) map[string]int64 {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		switch fields[0] {
 		case "before":
 			counts[fields[1]] -= n
@@ -198,6 +233,7 @@ func tickersOf(t *testing.T, told string) map[string]int64 {
 			counts[fields[0]] += n
 		}
 	}
+
 	return counts
 }
 
@@ -206,23 +242,31 @@ func compareRocks(t *testing.T, w *result.Watch, counts map[string]int64, gets u
 	if w.Lost != (result.WatchLost{}) {
 		t.Errorf("lost: %+v", w.Lost)
 	}
-	if got, want := [3]uint64{w.Gets, w.Found, w.Missing}, [3]uint64{gets, uint64(counts["found"]), gets - uint64(counts["found"])}; got != want || want[2] == 0 {
+
+	if got, want := [3]uint64{w.Gets, w.Found, w.Missing},
+		[3]uint64{gets, uint64(counts["found"]), gets - uint64(counts["found"])}; got != want ||
+		want[2] == 0 {
 		t.Errorf("Gets, found, absent: %v, and RocksDB has %v", got, want)
 	}
+
 	want, got := map[string]int64{}, map[string]int64{}
 	for _, kind := range []string{"data", "index", "filter"} {
 		want[kind] = counts["rocksdb.block.cache."+kind+".miss"]
 	}
+
 	for kind, tally := range w.BlockReads {
 		if strings.HasSuffix(kind, "index") {
 			kind = "index"
 		}
 		got[kind] += tally.Count
 	}
+
 	if diff := cmp.Diff(want, got); diff != "" || want["index"] == 0 || want["filter"] == 0 {
 		t.Errorf("block reads by type (-RocksDB +watch):\n%s", diff)
 	}
-	last, others, deepest := int64(0), int64(0), "L6" // RocksDB's last level is that of the most that there can be
+
+	// RocksDB's last level is that of the most that there can be
+	last, others, deepest := int64(0), int64(0), "L6"
 	for level, n := range w.BlockReadsByLevel {
 		if level == deepest {
 			last += n
@@ -230,44 +274,79 @@ func compareRocks(t *testing.T, w *result.Watch, counts map[string]int64, gets u
 			others += n
 		}
 	}
-	if want := [2]int64{counts["rocksdb.last.level.read.count"], counts["rocksdb.non.last.level.read.count"]}; want != [2]int64{last, others} || others == 0 {
-		t.Errorf("block reads of the last level and the others: %d and %d, and RocksDB has %v (%v)", last, others, want, w.BlockReadsByLevel)
+
+	if want := [2]int64{counts["rocksdb.last.level.read.count"],
+		counts["rocksdb.non.last.level.read.count"]}; want != [2]int64{last, others} ||
+		others == 0 {
+		t.Errorf(
+			"block reads of the last level and the others: %d and %d, and RocksDB has %v (%v)",
+			last,
+			others,
+			want,
+			w.BlockReadsByLevel,
+		)
 	}
+
 	if !w.Has(figure.BlockAccessesPerGet) {
 		t.Fatalf("no block accesses: %v", w.Why)
 	}
-	accesses := float64(counts["rocksdb.block.cache.hit"]+counts["rocksdb.block.cache.miss"]) / float64(gets)
+
+	accesses := float64(counts["rocksdb.block.cache.hit"]+
+		counts["rocksdb.block.cache.miss"]) / float64(
+		gets,
+	)
+
 	if w.OrZero(figure.BlockAccessesPerGet) != accesses {
 		t.Errorf("block accesses per Get: %v; RocksDB counted %v",
 			w.OrZero(figure.BlockAccessesPerGet), accesses)
 	}
+
 	if s := w.Simulated; s == nil || !near(s.BlockReadsPerGet, s.Seen, 0.02) {
 		t.Errorf("simulated: %+v (%v); %v were read", s, w.Why, w.OrZero(figure.BlockReadsPerGet))
 	}
+
 	shares := map[string]float64{}
 	for _, k := range w.Keys {
 		shares[k.Kind] = float64(k.Gets) / float64(gets)
 	}
-	for kind, want := range map[string]float64{"column family default": 1. / 6, "column family accounts": 2. / 6, "column family slots": 3. / 6} {
+
+	for kind, want := range map[string]float64{
+		"column family default":  1. / 6,
+		"column family accounts": 2. / 6,
+		"column family slots":    3. / 6,
+	} {
 		if !near(shares[kind], want, 0.05) {
 			t.Errorf("%s gets %v of the Gets, not %v (%v)", kind, shares[kind], want, shares)
 		}
 	}
 }
 
-// goleveldb is told from Pebble in one binary, and what is seen of it is exactly what the run counted.
+// goleveldb is told from Pebble in one binary, and what is seen of it is exactly what the run
+// counted.
 func TestWatchCountsWhatRunsOfLevelDBCounted(t *testing.T) {
 	watching(t)
 	const name = "goleveldb"
 	db := database(t, name)
 	target := waitingRunner(t, runnerOf(t, true))
 	seen, _ := seenBy(t, target.Process.Pid, name, db, func() {
-		target.run(protocol.EngineSpec{Engine: name, Dir: db, Profile: "geth-legacy", CacheBytes: 1 << 20, CacheAsked: "1MiB", Threads: 1, Seed: 7, Gets: 20_000,
-			WarmupRule: "a count", MissingShare: 0.3})
+		target.run(protocol.EngineSpec{
+			Engine:       name,
+			Dir:          db,
+			Profile:      "geth-legacy",
+			CacheBytes:   1 << 20,
+			CacheAsked:   "1MiB",
+			Threads:      1,
+			Seed:         7,
+			Gets:         20_000,
+			WarmupRule:   "a count",
+			MissingShare: 0.3,
+		})
+
 		if err := target.Wait(); err != nil {
 			t.Error(err)
 		}
 	})
+
 	compareWatched(t, &seen.Watch, readRun(t, target.out))
 	storedWatch(t, seen)
 }

@@ -62,34 +62,41 @@ type waiting struct {
 func waitingRunner(t *testing.T, runner []string) *waiting {
 	t.Helper()
 	command := exec.Command(runner[0], runner[1:]...)
-	command.Env = append(os.Environ(), "GOMAXPROCS=2") // it decides into how many shards the cache is cut
+	// it decides into how many shards the cache is cut
+	command.Env = append(os.Environ(), "GOMAXPROCS=2")
 	in, err := command.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	w := &waiting{Cmd: command, out: t.TempDir()}
 	command.Stderr = os.Stderr
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { // it may have ended
 		_ = command.Process.Kill()
 		_, _ = command.Process.Wait()
 	})
+
 	w.run = func(s protocol.EngineSpec) {
 		s.Schema, s.Verb, s.Out, s.Command, s.Workload = schema.EngineSpec, protocol.Read, w.out,
 			[]string{"statelab"}, "readrandom"
-		s.Profile, s.PageCache = stdcmp.Or(s.Profile, "bench-kvdb"), stdcmp.Or(s.PageCache, protocol.AsIs)
+		s.Profile, s.PageCache = stdcmp.Or(s.Profile, "bench-kvdb"),
+			stdcmp.Or(s.PageCache, protocol.AsIs)
 		s.ReadOnly, s.Handles = true, 1000
 		if err := errors.Join(json.NewEncoder(in).Encode(s), in.Close()); err != nil {
 			t.Error(err)
 		}
 	}
+
 	return w
 }
 
-// runnerOf is a command that runs Pebble: built with cgo and with its symbols, or in pure Go and stripped.
+// runnerOf is a command that runs Pebble: built with cgo and with its symbols, or in pure Go and
+// stripped.
 func runnerOf(t *testing.T, stripped bool) []string {
 	t.Helper()
 	if !stripped {
@@ -99,6 +106,7 @@ func runnerOf(t *testing.T, stripped bool) []string {
 		if _, err := os.Stat(path); err == nil {
 			return []string{path}
 		}
+
 		// The flags of the Makefile leave the symbols out.
 		if err := placed(path, func(path string) error {
 			build := exec.Command("go", "build", "-ldflags=", "-o", path, "../statelab-run-pebble")
@@ -106,16 +114,20 @@ func runnerOf(t *testing.T, stripped bool) []string {
 			if text, err := build.CombinedOutput(); err != nil {
 				return fmt.Errorf("%w\n%s", err, text)
 			}
+
 			return nil
 		}); err != nil {
 			t.Fatal(err)
 		}
+
 		return []string{path}
 	}
+
 	path := filepath.Join(t.TempDir(), "stripped")
 	if text, err := exec.Command("strip", "-o", path, binary).CombinedOutput(); err != nil {
 		t.Fatalf("strip (make ci installs it with the C compiler): %v\n%s", err, text)
 	}
+
 	return []string{path, runnerVerb}
 }
 
@@ -126,16 +138,18 @@ func symbols(t *testing.T, program string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer file.Close() // read only
 	named, err := file.Symbols()
 	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
 		t.Fatal(err)
 	}
+
 	return len(named) > 0
 }
 
-// What is seen of a run from outside is exactly what the run counted itself: its Gets, the absent keys, and its
-// block reads by type and level.
+// What is seen of a run from outside is exactly what the run counted itself: its Gets, the absent
+// keys, and its block reads by type and level.
 func TestWatchCountsWhatTheRunCounted(t *testing.T) {
 	watching(t)
 	for _, stripped := range []bool{false, true} {
@@ -143,6 +157,7 @@ func TestWatchCountsWhatTheRunCounted(t *testing.T) {
 		if symbols(t, runner[0]) == stripped {
 			t.Fatalf("%s has symbols: %v", runner[0], !stripped)
 		}
+
 		for _, name := range subject.Pebbles() {
 			t.Run(fmt.Sprintf("%s, stripped %v", name, stripped), func(t *testing.T) {
 				db, pages := database(t, name), protocol.Cold
@@ -150,19 +165,33 @@ func TestWatchCountsWhatTheRunCounted(t *testing.T) {
 				if !told {
 					pages = protocol.AsIs
 				}
+
 				target := waitingRunner(t, runner)
 				seen, before := seenBy(t, target.Process.Pid, name, db, func() {
-					target.run(protocol.EngineSpec{Engine: name, Dir: db, CacheBytes: 1 << 20, CacheAsked: "1MiB", Threads: 1, Seed: 7, Gets: 20_000,
-						WarmupRule: "a count", MissingShare: 0.3, PageCache: pages})
+					target.run(protocol.EngineSpec{
+						Engine:       name,
+						Dir:          db,
+						CacheBytes:   1 << 20,
+						CacheAsked:   "1MiB",
+						Threads:      1,
+						Seed:         7,
+						Gets:         20_000,
+						WarmupRule:   "a count",
+						MissingShare: 0.3,
+						PageCache:    pages,
+					})
+
 					if err := target.Wait(); err != nil {
 						t.Error(err)
 					}
 				})
+
 				run := readRun(t, target.out)
 				compareWatched(t, &seen.Watch, run)
 				if told {
 					compareDevice(t, &seen.Watch, run, before, target.ProcessState, db, runner[0])
 				}
+
 				storedWatch(t, seen)
 			})
 		}
@@ -174,31 +203,40 @@ func storedWatch(t *testing.T, seen *watch.Seen) {
 	t.Helper()
 	a, b := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")
 	for _, dir := range []string{a, b} {
-		if err := errors.Join(os.Mkdir(dir, 0o755), seen.Write(dir, []string{"statelab", "watch"})); err != nil {
+		if err := errors.Join(os.Mkdir(dir, 0o755),
+			seen.Write(dir, []string{"statelab", "watch"})); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if text := must(t, "report", a).stdout; !strings.Contains(text, "block reads per Get") || !strings.Contains(text, "Simulated at the present size") {
+
+	if text := must(t, "report", a).stdout; !strings.Contains(text, "block reads per Get") ||
+		!strings.Contains(text, "Simulated at the present size") {
 		t.Error(text)
 	}
+
 	if text := must(t, "compare", a, b).stdout; !strings.Contains(text, "block reads per Get") {
 		t.Error(text)
 	}
+
 	pack := filepath.Join(t.TempDir(), "w.zip")
 	must(t, "pack", "create", a, "--out", pack)
 	if o := statelab(t, "pack", "verify", pack); o.exit != 0 {
 		t.Error(o)
 	}
+
 	// The trace is one that simulate reads, and has no keys.
 	file := filepath.Join(t.TempDir(), "T")
 	if err := os.WriteFile(file, seen.Trace, 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	must(t, "simulate", file, "--cache", "1MiB,2MiB")
-	// Advice is for a node that writes, for which the second version keeps more of a cache than for a reader: of 1 MiB, too much.
+	// Advice is for a node that writes, for which the second version keeps more of a cache than for
+	// a reader: of 1 MiB, too much.
 	if seen.Watch.Process.Engine == subject.Pebbles()[0] {
 		advised(t, &seen.Watch, file)
 	}
+
 	for _, k := range seen.Keys[:100] {
 		if bytes.Contains(seen.Trace, k) {
 			t.Fatalf("the trace has the key %x", k)
@@ -206,54 +244,77 @@ func storedWatch(t *testing.T, seen *watch.Seen) {
 	}
 }
 
-// advised asks which cache is best for the Gets that were seen, and compares what it says of the present one with what was simulated.
+// advised asks which cache is best for the Gets that were seen, and compares what it says of the
+// present one with what was simulated.
 func advised(t *testing.T, w *result.Watch, trace string) {
 	t.Helper()
-	o := must(t, "advise", w.Process.Database, "--trace", trace, "--cache", "1MiB", "--write-rate", "0", "--probe-seconds", "0", "--json", "--quiet")
+	o := must(t, "advise", w.Process.Database, "--trace", trace, "--cache", "1MiB", "--write-rate",
+		"0", "--probe-seconds", "0", "--json", "--quiet")
 	a := adviceOf(t, o.stdout)
-	if a.Now.CacheBytes != w.Cache.Bytes || !near(a.Now.BlockReadsPerGet, w.Simulated.Seen, 0.05) || a.Then.CacheBytes <= a.Now.CacheBytes {
-		t.Errorf("advice for the trace: from %+v to %+v; seen with %d bytes: %+v", a.Now.Place, a.Then.Place, w.Cache.Bytes, *w.Simulated)
+	if a.Now.CacheBytes != w.Cache.Bytes ||
+		!near(a.Now.BlockReadsPerGet, w.Simulated.Seen, 0.05) ||
+		a.Then.CacheBytes <= a.Now.CacheBytes {
+		t.Errorf("advice for the trace: from %+v to %+v; seen with %d bytes: %+v", a.Now.Place,
+			a.Then.Place, w.Cache.Bytes, *w.Simulated)
 	}
 }
 
-// seenBy watches a process from before its first Get to its end. before is what the kernel had counted of it.
-func seenBy(t *testing.T, pid int, engineName, db string, work func()) (seen *watch.Seen, before counted) {
+// seenBy watches a process from before its first Get to its end. before is what the kernel had
+// counted of it.
+func seenBy(
+	t *testing.T, pid int, engineName, db string, work func(),
+) (seen *watch.Seen, before counted) {
 	t.Helper()
 	found, err := probe.Find(pid, subject.AllWatched())
 	if err == nil {
 		err = found.Choose(engineName)
 	}
+
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, before := atRest(t, func() counted { return counted{readBytes: countedOf(t, found).readBytes} }, func() (*probe.Probe, error) {
-		p, err := probe.Open(found)
-		if err == nil {
-			_ = p.OnDevice(db) // Traffic says why
-			err = p.Attach()
-		}
-		return p, err
-	})
+
+	p, before := atRest(
+		t,
+		func() counted { return counted{readBytes: countedOf(t, found).readBytes} },
+		func() (*probe.Probe, error) {
+			p, err := probe.Open(found)
+			if err == nil {
+				_ = p.OnDevice(db) // Traffic says why
+				err = p.Attach()
+			}
+
+			return p, err
+		},
+	)
+
 	defer p.Close() // after the test has its answer
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		work()
 	}()
+
 	cache := watch.Cache{WatchedCache: result.WatchedCache{Bytes: 1 << 20}}
 	if !subject.Descriptor(engineName).SimulatesLevels() {
 		cache = watch.CacheOf(found, db, 1<<20)
 	}
-	seen, err = watch.Traffic(context.Background(), found, p, db, watch.LayoutOf(engineName, db), cache, watch.Options{Share: 1, Tell: func(result.Event) {}})
+
+	seen, err = watch.Traffic(context.Background(), found, p, db, watch.LayoutOf(engineName, db),
+		cache, watch.Options{Share: 1, Tell: func(result.Event) {}})
 	<-done
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return seen, before
 }
 
-// atRest attaches to a process while nothing is counted of it: a runner that still starts does what would be counted, and not seen.
-func atRest[P interface{ Close() error }](t *testing.T, counts func() counted, attached func() (P, error)) (p P, before counted) {
+// atRest attaches to a process while nothing is counted of it: a runner that still starts does what
+// would be counted, and not seen.
+func atRest[P interface{ Close() error }](
+	t *testing.T, counts func() counted, attached func() (P, error),
+) (p P, before counted) {
 	t.Helper()
 	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(20 * time.Millisecond) {
 		before = counts()
@@ -261,28 +322,36 @@ func atRest[P interface{ Close() error }](t *testing.T, counts func() counted, a
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if counts() == before {
 			return p, before
 		}
+
 		if err := p.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	t.Fatal("the process does not come to rest")
 	return p, before
 }
 
-// deviceTold reports whether the filesystem of a folder tells on which block device it lies; tmpfs, overlayfs and btrfs do not.
+// deviceTold reports whether the filesystem of a folder tells on which block device it lies; tmpfs,
+// overlayfs and btrfs do not.
 func deviceTold(t *testing.T, dir string) bool {
 	t.Helper()
 	var stat syscall.Stat_t
 	if err := syscall.Stat(dir, &stat); err != nil {
 		t.Fatal(err)
 	}
-	_, err := os.Stat(fmt.Sprintf("/sys/dev/block/%d:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev)))
+
+	_, err := os.Stat(fmt.Sprintf("/sys/dev/block/%d:%d", unix.Major(stat.Dev),
+		unix.Minor(stat.Dev)))
 	if err != nil {
-		t.Logf("reads of the disk are not compared: the filesystem of %s does not tell its block device", dir)
+		t.Logf("reads of the disk are not compared: the filesystem of %s does not tell its block "+
+			"device", dir)
 	}
+
 	return err == nil
 }
 
@@ -297,7 +366,8 @@ func otherMounts(t *testing.T) {
 
 // elsewhere is a command that runs a program with dir at another place, which it alone sees.
 func elsewhere(dir, place string, program []string) []string {
-	return append([]string{"unshare", "--mount", "sh", "-c", `mount --bind "$1" "$2" && shift 2 && exec "$@"`, "sh", dir, place}, program...)
+	return append([]string{"unshare", "--mount", "sh", "-c",
+		`mount --bind "$1" "$2" && shift 2 && exec "$@"`, "sh", dir, place}, program...)
 }
 
 // A process in a container is found by the path that its database has here, and its reads are seen.
@@ -309,14 +379,28 @@ func TestWatchFindsTheDatabaseOfAContainer(t *testing.T) {
 	if err := os.Mkdir(inside, 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	target := waitingRunner(t, elsewhere(db, inside, runnerOf(t, false)))
-	target.run(protocol.EngineSpec{Engine: name, Dir: inside, CacheBytes: 1 << 20, CacheAsked: "1MiB", Threads: 1, Seed: 7, Gets: 1 << 40, WarmupRule: "a count"})
+	target.run(protocol.EngineSpec{
+		Engine:     name,
+		Dir:        inside,
+		CacheBytes: 1 << 20,
+		CacheAsked: "1MiB",
+		Threads:    1,
+		Seed:       7,
+		Gets:       1 << 40,
+		WarmupRule: "a count",
+	})
+
 	for began := time.Now(); ; {
 		var w result.Watch
 		o := statelab(t, "watch", db, "--json", "--seconds", "1", "--cache", "1MiB")
-		if err := json.Unmarshal([]byte(o.stdout), &w); err == nil && w.Process.PID == target.Process.Pid && w.BlockReads["data"].Count > 0 && w.Simulated != nil {
+		if err := json.Unmarshal([]byte(o.stdout), &w); err == nil &&
+			w.Process.PID == target.Process.Pid && w.BlockReads["data"].Count > 0 &&
+			w.Simulated != nil {
 			return
 		}
+
 		if time.Since(began) > time.Minute {
 			t.Fatalf("%+v", o)
 		}
@@ -328,37 +412,48 @@ func compareWatched(t *testing.T, w *result.Watch, run *result.Run) {
 	if w.Lost != (result.WatchLost{}) {
 		t.Errorf("lost: %+v", w.Lost)
 	}
+
 	f := run.Figures
 	if got, want := [3]uint64{w.Gets, w.Found, w.Missing}, [3]uint64{f.Gets, f.Found, f.Missing}; got != want || w.Missing == 0 {
 		t.Errorf("Gets, found, absent: %v, and the run has %v", got, want)
 	}
+
 	var measured result.Phase
 	for _, p := range run.Phases {
 		if p.Name == "measure" {
 			measured = p
 		}
 	}
+
 	if diff := cmp.Diff(measured.Reads, w.BlockReads); diff != "" || len(w.BlockReads) < 3 {
 		t.Errorf("block reads by type (-run +watch):\n%s", diff)
 	}
+
 	levels := map[string]int64{}
 	for name, per := range f.BlockReadsPerGetByLevel {
 		if n := int64(per*float64(f.Gets) + 0.5); n > 0 {
 			levels[name] = n
 		}
 	}
+
 	if diff := cmp.Diff(levels, w.BlockReadsByLevel); diff != "" {
 		t.Errorf("block reads by level (-run +watch):\n%s", diff)
 	}
-	// Pebble counts the accesses itself, as hits and misses, and those that open its tables with them.
+
+	// Pebble counts the accesses itself, as hits and misses, and those that open its tables with
+	// them.
 	const opening = 1e-3
-	accesses := float64(measured.Engine["cache_hits"]+measured.Engine["cache_misses"]) / float64(f.Gets)
+	accesses := float64(measured.Engine["cache_hits"]+measured.Engine["cache_misses"]) / float64(
+		f.Gets,
+	)
 	if !w.Has(figure.BlockAccessesPerGet) {
 		t.Fatalf("no block accesses: %v", w.Why)
 	}
+
 	if seen := w.OrZero(figure.BlockAccessesPerGet); !near(seen, accesses, opening) {
 		t.Errorf("block accesses per Get: %v; Pebble counted %v", seen, accesses)
 	}
+
 	if s := w.Simulated; s == nil || !near(s.BlockReadsPerGet, f.OrZero(figure.BlockReadsPerGet),
 		0.05) {
 		t.Errorf("simulated: %+v (%v); the run read %v", s, w.Why,
@@ -375,11 +470,13 @@ func kernelPrograms(t *testing.T, pid int) (ids []ebpf.ProgramID) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			continue // it has been closed
 		}
+
 		for line := range strings.Lines(string(text)) {
 			var id ebpf.ProgramID
 			if _, err := fmt.Sscanf(line, "prog_id:%d", &id); err == nil {
@@ -387,6 +484,7 @@ func kernelPrograms(t *testing.T, pid int) (ids []ebpf.ProgramID) {
 			}
 		}
 	}
+
 	return ids
 }
 
@@ -407,51 +505,73 @@ func TestKilledWatchersLeaveNothing(t *testing.T) {
 	const name = "pebble1"
 	db := database(t, name)
 	target := waitingRunner(t, runnerOf(t, false))
-	target.run(protocol.EngineSpec{Engine: name, Dir: db, CacheBytes: 1 << 20, CacheAsked: "1MiB", Threads: 2, Seed: 7, Gets: 1 << 40, WarmupRule: "a count"})
+	target.run(protocol.EngineSpec{
+		Engine:     name,
+		Dir:        db,
+		CacheBytes: 1 << 20,
+		CacheAsked: "1MiB",
+		Threads:    2,
+		Seed:       7,
+		Gets:       1 << 40,
+		WarmupRule: "a count",
+	})
+
 	for i := range *killed {
-		watcher := exec.Command(binary, "watch", "--pid", fmt.Sprint(target.Process.Pid), "--sample", "100%", "--seconds", "0")
+		watcher := exec.Command(binary, "watch", "--pid", fmt.Sprint(target.Process.Pid),
+			"--sample", "100%", "--seconds", "0")
 		said, err := watcher.StderrPipe()
 		if err == nil {
 			err = watcher.Start()
 		}
+
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		// A line about a second says that it is attached.
 		attached, text := false, ""
 		for lines := bufio.NewScanner(said); !attached && lines.Scan(); {
 			text += lines.Text() + "\n"
 			attached = strings.Contains(lines.Text(), "Gets/s")
 		}
+
 		if !attached {
 			t.Errorf("watcher %d says %q", i, text)
 		}
+
 		programs := kernelPrograms(t, watcher.Process.Pid)
 		if len(programs) < 4 {
 			t.Errorf("in the kernel while it watches: %v", programs)
 		}
+
 		if err := watcher.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
+
 		_ = watcher.Wait() // it was killed
 		if left := eventuallyNone(programs); len(left) > 0 {
 			t.Fatalf("left in the kernel: %v", left)
 		}
 	}
+
 	answersRight(t, target)
 }
 
-// answersRight ends a runner that was watched: its code is that of its file, and all its answers were right, which it checks itself.
+// answersRight ends a runner that was watched: its code is that of its file, and all its answers
+// were right, which it checks itself.
 func answersRight(t *testing.T, w *waiting) {
 	t.Helper()
 	if memory, file := codeOf(t, w.Process.Pid); len(file) == 0 || !bytes.Equal(memory, file) {
 		t.Error("the code of the process is not that of its file any more")
 	}
+
 	if err := w.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
+
 	_ = w.Wait() // interrupted
-	if run := readRun(t, w.out); run.Status != result.Interrupted || run.Figures.FailedGets > 0 || run.Figures.Gets == 0 {
+	if run := readRun(t, w.out); run.Status != result.Interrupted || run.Figures.FailedGets > 0 ||
+		run.Figures.Gets == 0 {
 		t.Errorf("the watched run: %s, %d Gets, %s", run.Status, run.Figures.Gets, run.Error)
 	}
 }
@@ -464,28 +584,36 @@ func codeOf(t *testing.T, pid int) (memory, file []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	program, err := os.Readlink(at("exe"))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	read := func(name string, offset int64, bytes uint64) []byte {
 		from, err := os.Open(at(name))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		defer from.Close() // read only
 		content := make([]byte, bytes)
 		if _, err := from.ReadAt(content, offset); err != nil && !errors.Is(err, io.EOF) {
 			t.Fatal(err)
 		}
+
 		return content
 	}
+
 	for line := range strings.Lines(string(maps)) {
 		var low, high, offset uint64
-		if _, err := fmt.Sscanf(line, "%x-%x r-xp %x", &low, &high, &offset); err == nil && strings.HasSuffix(strings.TrimSpace(line), program) {
-			memory, file = append(memory, read("mem", int64(low), high-low)...), append(file, read("exe", int64(offset), high-low)...)
+		if _, err := fmt.Sscanf(line, "%x-%x r-xp %x", &low, &high, &offset); err == nil &&
+			strings.HasSuffix(strings.TrimSpace(line), program) {
+			memory, file = append(memory, read("mem", int64(low), high-low)...),
+				append(file, read("exe", int64(offset), high-low)...)
 		}
 	}
+
 	return memory, file
 }
 
@@ -503,13 +631,16 @@ func eventuallyNone(left []ebpf.ProgramID) []ebpf.ProgramID {
 
 // How often what must never go wrong is tried.
 var (
-	attachments = flag.Int("attachments", 100, "times that a process is attached to and detached from (make watched: 10,000)")
-	killed      = flag.Int("killed", 5, "watchers that are killed (make watched: 100)")
-	overhead    = flag.Int("overhead", 0, "pairs of runs, watched and not, to measure what watching costs (make watched: 10)")
+	attachments = flag.Int("attachments", 100, "times that a process is attached to and detached "+
+		"from (make watched: 10,000)")
+	killed   = flag.Int("killed", 5, "watchers that are killed (make watched: 100)")
+	overhead = flag.Int("overhead", 0, "pairs of runs, watched and not, to measure what "+
+		"watching costs (make watched: 10)")
 )
 
-// Several watchers attach and detach, again and again, while goroutines of the process come, go and grow their stacks: its answers stay
-// right, and nothing is left behind, neither here, nor in the kernel, nor in the code of the process.
+// Several watchers attach and detach, again and again, while goroutines of the process come, go and
+// grow their stacks: its answers stay right, and nothing is left behind, neither here, nor in the
+// kernel, nor in the code of the process.
 func TestWatchInShortWindows(t *testing.T) {
 	watching(t)
 	const name = "pebble2"
@@ -521,110 +652,158 @@ func TestWatchInShortWindows(t *testing.T) {
 	if err == nil {
 		err = found.Choose(name)
 	}
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	grown, stop := grownStacks(t, runner[0], target.Process.Pid)
 	// Batches of Gets: each is a goroutine of its own, with a small stack.
-	target.run(protocol.EngineSpec{Engine: name, Dir: db, CacheBytes: 1 << 20, CacheAsked: "1MiB", Threads: 4, Seed: 7, Gets: 1 << 40, WarmupRule: "a count",
-		MissingShare: 0.3, BatchGets: 64, InFlight: 8})
+	target.run(protocol.EngineSpec{
+		Engine:       name,
+		Dir:          db,
+		CacheBytes:   1 << 20,
+		CacheAsked:   "1MiB",
+		Threads:      4,
+		Seed:         7,
+		Gets:         1 << 40,
+		WarmupRule:   "a count",
+		MissingShare: 0.3,
+		BatchGets:    64,
+		InFlight:     8,
+	})
+
 	probes, seen := make([]*probe.Probe, watchers), make([]counting, watchers)
 	for i := range probes {
 		if probes[i], err = probe.Open(found); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	watch := func(i, windows int) error {
 		// It may take a while until the first Get.
-		for began := time.Now(); windows > 0 || seen[i].gets == 0 && time.Since(began) < time.Minute; windows-- {
+		for began := time.Now(); windows > 0 ||
+			seen[i].gets == 0 && time.Since(began) < time.Minute; windows-- {
 			ctx, stop := context.WithTimeout(context.Background(), 5*time.Millisecond)
 			err := probes[i].Watch(ctx, 1, &seen[i])
 			if stop(); err != nil {
 				return err
 			}
 		}
+
 		return nil
 	}
+
 	all := func(windows int) {
 		var watching errgroup.Group
 		for i := range probes {
 			watching.Go(func() error { return watch(i, windows) })
 		}
+
 		if err := watching.Wait(); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	all(1)
-	programs, descriptors, memory, stacks, began := kernelPrograms(t, os.Getpid()), openDescriptors(t), heapBytes(), grown(), time.Now()
+	programs, descriptors, memory, stacks, began := kernelPrograms(t, os.Getpid()),
+		openDescriptors(t), heapBytes(), grown(), time.Now()
 	all((*attachments + watchers - 1) / watchers)
 	took, after := time.Since(began), grown()
 	if after == stacks {
 		t.Error("no stack grew")
 	}
+
 	if now := openDescriptors(t); now > descriptors {
 		t.Errorf("%d descriptors are open, and %d were before all windows", now, descriptors)
 	}
+
 	if now := kernelPrograms(t, os.Getpid()); len(now) != len(programs) {
 		t.Errorf("%d programs in the kernel, and %d before all windows", len(now), len(programs))
 	}
+
 	const mostBytes = 1 << 20
 	if now := heapBytes(); now > memory+mostBytes {
 		t.Errorf("%d bytes of memory, and %d before all windows", now, memory)
 	}
+
 	gets := 0
 	for i, p := range probes {
 		lost, err := p.Lost()
 		if err = errors.Join(err, p.Close()); err != nil || lost != (probe.Lost{}) {
 			t.Errorf("lost: %+v, %v", lost, err)
 		}
+
 		gets += seen[i].gets
 		if seen[i].gets == 0 || seen[i].outside > 0 {
-			t.Errorf("%d Gets were seen, and %d events began outside of their window", seen[i].gets, seen[i].outside)
+			t.Errorf("%d Gets were seen, and %d events began outside of their window",
+				seen[i].gets, seen[i].outside)
 		}
 	}
+
 	stop()
 	if left := eventuallyNone(programs); len(left) > 0 {
 		t.Errorf("left in the kernel: %v", left)
 	}
-	t.Logf("%d windows in %v, in which %d Gets were seen and stacks changed %d times", *attachments, took, gets, after-stacks)
+
+	t.Logf("%d windows in %v, in which %d Gets were seen and stacks changed %d times",
+		*attachments, took, gets, after-stacks)
 	answersRight(t, target)
 }
 
 // grownStacks counts how often goroutines of a process get another stack, until it is stopped.
 func grownStacks(t *testing.T, program string, pid int) (count func() uint64, stop func()) {
 	t.Helper()
-	counter, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1})
+	counter, err := ebpf.NewMap(&ebpf.MapSpec{
+		Type:       ebpf.Array,
+		KeySize:    4,
+		ValueSize:  8,
+		MaxEntries: 1,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	counts, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.Kprobe, License: "GPL", Instructions: asm.Instructions{asm.LoadMapValue(asm.R1, counter.FD(), 0),
-		asm.Mov.Imm(asm.R2, 1), asm.StoreXAdd(asm.R1, asm.R2, asm.DWord), asm.Mov.Imm(asm.R0, 0), asm.Return()}})
+
+	counts, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Type:    ebpf.Kprobe,
+		License: "GPL",
+		Instructions: asm.Instructions{asm.LoadMapValue(asm.R1, counter.FD(), 0),
+			asm.Mov.Imm(asm.R2, 1), asm.StoreXAdd(asm.R1, asm.R2, asm.DWord),
+			asm.Mov.Imm(asm.R0, 0),
+			asm.Return()},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	executable, err := link.OpenExecutable(program)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	file, err := elf.Open(program)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer file.Close() // read only
 	lines, err := file.Section(".gopclntab").Data()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	text := file.Section(".text")
 	functions, err := gosym.NewTable(nil, gosym.NewLineTable(lines, text.Addr))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	at := functions.LookupFunc("runtime.copystack").Entry - text.Addr + text.Offset
 	attached, err := executable.Uprobe("", counts, &link.UprobeOptions{PID: pid, Address: at})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return func() (n uint64) {
 			if err := counter.Lookup(uint32(0), &n); err != nil {
 				t.Fatal(err)
@@ -645,20 +824,33 @@ func heapBytes() uint64 {
 	return m.HeapAlloc
 }
 
-// One reader of 100,000 Gets a second is watched with the default sampling and left alone, in turn. What it costs is told, as CPU time of the
-// reader; the figures must be what the run counted, within the error that they state: of 95 in 100.
+// One reader of 100,000 Gets a second is watched with the default sampling and left alone, in turn.
+// What it costs is told, as CPU time of the reader; the figures must be what the run counted,
+// within the error that they state: of 95 in 100.
 func TestWatchCostsLittle(t *testing.T) {
 	watching(t)
 	if *overhead == 0 {
 		t.Skip("it is a measurement: -overhead 10")
 	}
+
 	const name, cacheBytes, cacheAsked, rate, each = "pebble2", 48 << 20, "48MiB", 100_000, 10
 	const warmup = 5 * rate
 	db := database(t, name)
 	neverIdle(t)
 	target := waitingRunner(t, runnerOf(t, false))
-	target.run(protocol.EngineSpec{Engine: name, Dir: db, CacheBytes: cacheBytes, CacheAsked: cacheAsked, Threads: 2, Seed: 1,
-		WarmupGets: warmup, Gets: uint64(rate * each * (2**overhead + 1)), WarmupRule: "a count", Rate: rate})
+	target.run(protocol.EngineSpec{
+		Engine:     name,
+		Dir:        db,
+		CacheBytes: cacheBytes,
+		CacheAsked: cacheAsked,
+		Threads:    2,
+		Seed:       1,
+		WarmupGets: warmup,
+		Gets:       uint64(rate * each * (2**overhead + 1)),
+		WarmupRule: "a count",
+		Rate:       rate,
+	})
+
 	time.Sleep((warmup/rate + 1) * time.Second)
 	var core [2][]float64 // of a core that the reader took, left alone and watched
 	var seen []result.Watch
@@ -667,42 +859,54 @@ func TestWatchCostsLittle(t *testing.T) {
 		before, began := cpuTime(t, target.Process.Pid), time.Now()
 		at := 0
 		if watched {
-			out, err := exec.Command(binary, "watch", "--pid", fmt.Sprint(target.Process.Pid), "--seconds", fmt.Sprint(each-1), "--cache", cacheAsked, "--json").Output()
+			out, err := exec.Command(binary, "watch", "--pid", fmt.Sprint(target.Process.Pid),
+				"--seconds", fmt.Sprint(each-1), "--cache", cacheAsked, "--json").Output()
 			var w result.Watch
 			if err := errors.Join(err, json.Unmarshal(out, &w)); err != nil {
 				t.Fatal(err)
 			}
+
 			at, seen = 1, append(seen, w)
 		} else {
 			time.Sleep(each * time.Second)
 		}
-		core[at] = append(core[at], (cpuTime(t, target.Process.Pid)-before).Seconds()/time.Since(began).Seconds())
+
+		core[at] = append(core[at], (cpuTime(t, target.Process.Pid)-before).Seconds()/time.Since(
+			began,
+		).Seconds())
 	}
+
 	if err := target.Wait(); err != nil {
 		t.Fatal(err)
 	}
+
 	figures := readRun(t, target.out).Figures
 	within, judged := 0, 0
 	for _, w := range seen {
-		t.Logf("seen: %d Gets in %.2f of %.1f s, %.4f of a core as it reckons, %v lost", w.Gets, w.Watched, w.Seconds, w.Cost.Core, w.Lost)
+		t.Logf("seen: %d Gets in %.2f of %.1f s, %.4f of a core as it reckons, %v lost", w.Gets,
+			w.Watched, w.Seconds, w.Cost.Core, w.Lost)
 		if !w.Has(figure.BlockReadsPerGet) || !w.Has(figure.BlockReadsPerGet.Error()) {
 			t.Error("no error is stated")
 			continue
 		}
+
 		judged++
 		if near(w.OrZero(figure.BlockReadsPerGet), figures.OrZero(figure.BlockReadsPerGet),
 			w.OrZero(figure.BlockReadsPerGet.Error())/figures.OrZero(figure.BlockReadsPerGet)) {
 			within++
 		}
 	}
+
 	var loss []float64
 	for i := range *overhead {
 		loss = append(loss, core[1][i]-core[0][i])
 	}
+
 	mean, low, high := stats.MeanCI(loss, 0.95)
 	t.Logf("%.0f Gets/s; of a core, left alone %.4f, watched %.4f",
 		figures.OrZero(figure.GetsPerSecond), core[0], core[1])
-	t.Logf("watching takes %.4f of a core (95 %%: %.4f to %.4f); %d of %d figures within their error", mean, low, high, within, judged)
+	t.Logf("watching takes %.4f of a core (95 %%: %.4f to %.4f); %d of %d figures within their "+
+		"error", mean, low, high, within, judged)
 	if within < judged*8/10 {
 		t.Error("the error is more than stated")
 	}
@@ -715,19 +919,23 @@ func cpuTime(t *testing.T, pid int) (all time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, path := range threads {
 		text, err := os.ReadFile(path)
 		var used int64
 		if _, err2 := fmt.Sscan(string(text), &used); errors.Join(err, err2) != nil {
 			continue // the thread ended
 		}
+
 		all += time.Duration(used)
 	}
+
 	return all
 }
 
-// neverIdle keeps the processors busy with work that gives way to any other. A paced reader sleeps and wakes; how much of its CPU time its
-// scheduler then spends looking for work depends on how fast an idle processor wakes up, which a second program changes by its presence.
+// neverIdle keeps the processors busy with work that gives way to any other. A paced reader sleeps
+// and wakes; how much of its CPU time its scheduler then spends looking for work depends on how
+// fast an idle processor wakes up, which a second program changes by its presence.
 func neverIdle(t *testing.T) {
 	t.Helper()
 	for range runtime.NumCPU() {
@@ -735,8 +943,10 @@ func neverIdle(t *testing.T) {
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
+
 		t.Cleanup(func() { _, _ = c.Process.Kill(), c.Wait() })
-		if err := unix.SchedSetAttr(c.Process.Pid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0); err != nil {
+		if err := unix.SchedSetAttr(c.Process.Pid,
+			&unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -775,11 +985,13 @@ func (c *counting) Window(open bool, at time.Duration) {
 		c.from = at
 		return
 	}
+
 	for _, start := range c.starts {
 		if start < c.from || start > at {
 			c.outside++
 		}
 	}
+
 	c.starts = nil
 }
 
@@ -789,16 +1001,21 @@ func (c *counting) Second() error { return nil }
 func TestWatchRefuses(t *testing.T) {
 	refused(t, statelab(t, "watch"), 2, "name one process", "--pid 4242")
 	refused(t, statelab(t, "watch", "--pid", "4194303"), 2, "no process has the number 4194303")
-	refused(t, statelab(t, "watch", "--name", "no-such-node"), 2, "no process has the name no-such-node")
+	refused(t, statelab(t, "watch", "--name", "no-such-node"), 2,
+		"no process has the name no-such-node")
 	refused(t, statelab(t, "watch", filepath.Join(t.TempDir(), "none")), 2, "is not there")
 	if os.Geteuid() != 0 {
 		return
 	}
-	refused(t, statelab(t, "watch", t.TempDir()), 2, "no process has the database", "start its node")
+
+	refused(t, statelab(t, "watch", t.TempDir()), 2, "no process has the database",
+		"start its node")
 	sleep := exec.Command("sleep", "60")
 	if err := sleep.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	defer sleep.Process.Kill() // it may have ended
-	refused(t, statelab(t, "watch", "--pid", fmt.Sprint(sleep.Process.Pid)), 1, "contains no engine that can be watched")
+	refused(t, statelab(t, "watch", "--pid", fmt.Sprint(sleep.Process.Pid)), 1,
+		"contains no engine that can be watched")
 }

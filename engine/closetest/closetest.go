@@ -1,6 +1,6 @@
-// Package closetest is what the admission suites of engines, trees and layouts share to check a Close:
-// when it has returned, nothing of what was closed works on. What is left would write into a folder that
-// the next run copies, measures or removes.
+// Package closetest is what the admission suites of engines, trees and layouts share to check a
+// Close: when it has returned, nothing of what was closed works on. What is left would write into a
+// folder that the next run copies, measures or removes.
 //
 // Non-goals: whether what was written is right.
 package closetest
@@ -25,8 +25,8 @@ type Process struct {
 	threads    map[string]int    // by name
 }
 
-// Now is what runs in this process. What a library starts once and keeps is to run already: open and close
-// something before.
+// Now is what runs in this process. What a library starts once and keeps is to run already: open
+// and close something before.
 func Now(t testing.TB) Process {
 	t.Helper()
 	p := Process{goroutines: map[string]string{}, threads: map[string]int{}}
@@ -48,6 +48,7 @@ func Now(t testing.TB) Process {
 			p.threads[strings.TrimSpace(string(name))]++
 		}
 	}
+
 	return p
 }
 
@@ -58,20 +59,23 @@ func (p Process) left(before Process) (all []string) {
 			all = append(all, stack)
 		}
 	}
+
 	for name, n := range p.threads {
 		if n > before.threads[name] {
 			all = append(all, "thread "+name)
 		}
 	}
+
 	return all
 }
 
-// endsWithin bounds the wait for goroutines and threads that were told to end, and only have to return.
+// endsWithin bounds the wait for goroutines and threads that were told to end, and only have to
+// return.
 const endsWithin = 10 * time.Second
 
-// Closed is called as soon as the Close of what was in dir has returned; before is what ran when it was
-// opened. No file below dir may be open or mapped, what was started has to end, and until then nothing may
-// be written.
+// Closed is called as soon as the Close of what was in dir has returned; before is what ran when it
+// was opened. No file below dir may be open or mapped, what was started has to end, and until then
+// nothing may be written.
 func Closed(t testing.TB, dir string, before Process) {
 	t.Helper()
 	state := livedir.State(dir)
@@ -85,9 +89,11 @@ func Closed(t testing.TB, dir string, before Process) {
 			break
 		}
 	}
+
 	for _, running := range left {
 		t.Errorf("%v after Close this still runs:\n%s", endsWithin, running)
 	}
+
 	if now := livedir.State(dir); now != state {
 		t.Errorf("after Close, %s changed from\n%sto\n%s", dir, state, now)
 	}
@@ -105,6 +111,7 @@ func opened(t testing.TB, dir string) (paths []string) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // the listing's own descriptor is closed
 			t.Fatal(err)
 		}
+
 		if below(path) {
 			paths = append(paths, path)
 		}
@@ -117,6 +124,7 @@ func opened(t testing.TB, dir string) (paths []string) {
 			paths = append(paths, "/"+strings.TrimSpace(path))
 		}
 	}
+
 	return paths
 }
 

@@ -35,19 +35,26 @@ func (s suite) testReadsAreCacheMisses(t *testing.T) {
 	if c.Reads == nil {
 		t.Fatal("no block reads are told")
 	}
+
 	if c.TableOpens != nil && *c.TableOpens != 0 {
 		t.Fatalf("%d tables were opened by Gets of warmed-up tables", *c.TableOpens)
 	}
+
 	total := c.Reads.Total()
 	if total.Count == 0 || c.Reads.Type(engine.Data).Count == 0 {
-		t.Errorf("%d reads, %d of data: the cache cannot hold it all", total.Count, c.Reads.Type(engine.Data).Count)
+		t.Errorf("%d reads, %d of data: the cache cannot hold it all", total.Count,
+			c.Reads.Type(engine.Data).Count)
 	}
+
 	if c.CacheMisses != nil && total.Count != *c.CacheMisses {
 		t.Errorf("%d block reads, but %d cache misses", total.Count, *c.CacheMisses)
 	}
+
 	if unknown := c.Reads.Level(engine.LevelUnknown).Count; unknown != 0 && unknown != total.Count {
-		t.Errorf("%d of %d reads are of unknown level: levels are told for all reads or for none", unknown, total.Count)
+		t.Errorf("%d of %d reads are of unknown level: levels are told for all reads or for none",
+			unknown, total.Count)
 	}
+
 	if meta := c.Reads.Type(engine.Meta).Count; meta != 0 {
 		t.Errorf("%d reads of meta blocks by Gets", meta)
 	}
@@ -63,11 +70,13 @@ func (s suite) testNothingReadsUnasked(t *testing.T) {
 	if _, err := db.Shape(); err != nil {
 		t.Fatal(err)
 	}
+
 	must(t, db.Settle(t.Context(), nil))
 	c := db.Counters().Sub(before)
 	if reads := c.Reads.Total().Count; reads != 0 {
 		t.Errorf("%d reads without a Get", reads)
 	}
+
 	if c.TableOpens != nil && *c.TableOpens != 0 {
 		t.Errorf("%d tables opened without a Get", *c.TableOpens)
 	}
@@ -90,15 +99,18 @@ func (s suite) testTracedAccesses(t *testing.T) {
 		must(t, db.Close())
 		return c
 	}
+
 	real := gets(engine.Options{ReadOnly: true})
 	traced := gets(engine.Options{ReadOnly: true, TraceAccesses: true})
 	if real.CacheHits == nil || real.CacheMisses == nil {
 		t.Skip("the engine tells no hits and misses")
 	}
+
 	want := *real.CacheHits + *real.CacheMisses
 	if got := traced.Reads.Total().Count; got != want {
 		t.Errorf("%d traced accesses, want the %d hits and misses of a real cache", got, want)
 	}
+
 	if got := traced.Reads.Type(engine.Data).Count; got < blockGets {
 		t.Errorf("%d data accesses by %d Gets that found their key", got, blockGets)
 	}
@@ -106,17 +118,25 @@ func (s suite) testTracedAccesses(t *testing.T) {
 
 func (s suite) testDirect(t *testing.T) {
 	dir := s.loaded(t, blockKeys)
-	db, err := s.engine.Open(t.Context(), engine.Options{Dir: dir, ReadOnly: true, Direct: true, CacheBytes: cacheBytes})
+	db, err := s.engine.Open(t.Context(), engine.Options{
+		Dir:        dir,
+		ReadOnly:   true,
+		Direct:     true,
+		CacheBytes: cacheBytes,
+	})
+
 	if engine.CodeOf(err) == engine.CodeNoDirect {
 		t.Skip(err)
 	}
+
 	must(t, err)
 	defer func() { must(t, db.Close()) }()
 	readAll(t, reader(t, db), blockKeys, blockGets)
 	c := db.Counters()
 	asked := c.Reads.Total()
 	if c.DirectBytes == nil || *c.DirectBytes < asked.Bytes || *c.DirectBytes%512 != 0 {
-		t.Errorf("%v bytes read directly for %d asked: want whole sectors around them", c.DirectBytes, asked.Bytes)
+		t.Errorf("%v bytes read directly for %d asked: want whole sectors around them",
+			c.DirectBytes, asked.Bytes)
 	}
 }
 
@@ -128,13 +148,16 @@ func (s suite) testForeignLeavesEveryByte(t *testing.T) {
 	if _, err := db.Shape(); err != nil {
 		t.Error(err)
 	}
+
 	if sampler, is := db.(engine.KeySampler); is {
 		must(t, sampler.SampleKeys(t.Context(), 100, 1, func([]byte) error { return nil }))
 	}
+
 	must(t, db.Settle(t.Context(), nil))
 	if _, err := db.Writer(); err == nil {
 		t.Error("a foreign database hands out a writer")
 	}
+
 	must(t, db.Close())
 	if after := fingerprint(t, dir); after != before {
 		t.Errorf("the directory changed from\n%s\nto\n%s", before, after)
@@ -160,19 +183,25 @@ func (s suite) testLocked(t *testing.T) {
 		readAll(t, reader(t, beside), n, 2000)
 		must(t, beside.Close())
 	}
+
 	if after := fingerprint(t, dir); after != before {
 		t.Errorf("the directory changed from\n%s\nto\n%s", before, after)
 	}
+
 	for _, o := range []engine.Options{{}, {ReadOnly: true}, {Foreign: true}} {
 		o.Dir = dir
 		db, err := s.engine.Open(t.Context(), o)
-		if !errors.As(err, &locked) || locked.Hint == "" || strings.Contains(locked.Hint, "--ignore-lock") == refused {
-			t.Errorf("%+v: error %v, want a LockedError with a way out; --ignore-lock is refused: %t", o, err, refused)
+		if !errors.As(err, &locked) || locked.Hint == "" ||
+			strings.Contains(locked.Hint, "--ignore-lock") == refused {
+			t.Errorf("%+v: error %v, want a LockedError with a way out; --ignore-lock is "+
+				"refused: %t", o, err, refused)
 		}
+
 		if err == nil {
 			must(t, db.Close())
 		}
 	}
+
 	// The holder still has its lock.
 	if db, err := s.engine.Open(t.Context(), engine.Options{Dir: dir}); err == nil {
 		t.Error("the lock of the other process is gone")
@@ -190,11 +219,14 @@ func fingerprint(t *testing.T, dir string) string {
 			line, err = describe(path)
 			lines = append(lines, line)
 		}
+
 		if errors.Is(err, os.ErrNotExist) {
 			return nil // deleted while we walk
 		}
+
 		return err
 	}))
+
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
 }
@@ -204,10 +236,12 @@ func describe(path string) (line string, err error) {
 	if err != nil {
 		return "", err
 	}
+
 	line = fmt.Sprintf("%s %s", path, info.ModTime().Format(time.RFC3339Nano))
 	if !info.Mode().IsRegular() {
 		return line, nil
 	}
+
 	content, err := os.ReadFile(path)
 	return fmt.Sprintf("%s %x", line, sha256.Sum256(content)), err
 }

@@ -19,17 +19,25 @@ func (s suite) testInfo(t *testing.T) {
 	if i.Name == "" || i.Version == "" || i.Route == "" || i.Licence == "" {
 		t.Errorf("incomplete: %+v", i)
 	}
+
 	if len(i.Profiles) == 0 {
 		t.Error("no profile")
 	}
+
 	for _, p := range i.Profiles {
 		o := engine.Options{Dir: newDir(t), Profile: p.Name, Create: true}
 		if errs := s.engine.Check(o); len(errs) > 0 {
 			t.Errorf("profile %s: %v", p.Name, errs)
 		}
 	}
+
 	for _, name := range i.StoredOptions {
-		o := engine.Options{Dir: newDir(t), Create: true, Overrides: map[string]string{name: "no such value"}}
+		o := engine.Options{
+			Dir:       newDir(t),
+			Create:    true,
+			Overrides: map[string]string{name: "no such value"},
+		}
+
 		if err := errors.Join(s.engine.Check(o)...); engine.CodeOf(err) == engine.CodeOption {
 			t.Errorf("stored option: %v", err)
 		}
@@ -48,6 +56,7 @@ func (s suite) testCheck(t *testing.T) {
 		if errs := s.engine.Check(o); len(errs) == 0 {
 			t.Errorf("%s: passes Check", name)
 		}
+
 		if db, err := s.engine.Open(t.Context(), o); err == nil {
 			t.Errorf("%s: opens", name)
 			must(t, db.Close())
@@ -89,12 +98,14 @@ func (s suite) testValueSizes(t *testing.T) {
 		must(t, w.Put(keyOf(uint64(i)), randomBytes(uint64(n), n)))
 		must(t, w.Commit())
 	}
+
 	for range 2 { // from the memtable, then from the files
 		for i, n := range sizes {
 			expect(t, r, keyOf(uint64(i)), randomBytes(uint64(n), n))
 		}
 		must(t, db.Settle(t.Context(), nil))
 	}
+
 	must(t, w.Close())
 }
 
@@ -120,11 +131,13 @@ func (s suite) testBuffersAreOurs(t *testing.T) {
 	if &first[0] != &dst[0] {
 		t.Error("dst was large enough but not used")
 	}
+
 	second, _, err := r.Get([]byte("KEY-2"), nil)
 	must(t, err)
 	if !bytes.Equal(first, []byte("value-1")) || !bytes.Equal(second, []byte("VALUE-2")) {
 		t.Errorf("a later Get changed an earlier value: %q, %q", first, second)
 	}
+
 	must(t, w.Close())
 }
 
@@ -141,15 +154,18 @@ func (s suite) testReadersBesideAWriter(t *testing.T) {
 			errs <- readWhile(db, &committed, batches, perBatch)
 		})
 	}
+
 	w := writer(t, db)
 	for b := range int64(batches) {
 		for i := range int64(perBatch) {
 			n := uint64(b*perBatch + i)
 			must(t, w.Put(keyOf(n), valueOf(n)))
 		}
+
 		must(t, w.Commit())
 		committed.Store(b + 1)
 	}
+
 	must(t, w.Close())
 	running.Wait()
 	close(errs)
@@ -163,6 +179,7 @@ func readWhile(db engine.DB, committed *atomic.Int64, batches, perBatch int64) e
 	if err != nil {
 		return err
 	}
+
 	for n := uint64(0); ; n++ {
 		have := committed.Load()
 		if have > 0 {
@@ -171,18 +188,22 @@ func readWhile(db engine.DB, committed *atomic.Int64, batches, perBatch int64) e
 				return fmt.Errorf("after %d batches: %w", have, err)
 			}
 		}
+
 		if next := uint64(have); have < batches {
 			// If the last key of the batch under way is there, so is the first.
 			_, last, err := r.Get(keyOf((next+1)*uint64(perBatch)-1), nil)
 			if err != nil {
 				return err
 			}
+
 			if last {
-				if err := check(r, keyOf(next*uint64(perBatch)), valueOf(next*uint64(perBatch))); err != nil {
+				if err := check(r, keyOf(next*uint64(perBatch)),
+					valueOf(next*uint64(perBatch))); err != nil {
 					return fmt.Errorf("half a batch: %w", err)
 				}
 			}
 		}
+
 		if have == batches {
 			return r.Close()
 		}
@@ -204,9 +225,11 @@ func (s suite) testGetAllocatesNothing(t *testing.T) {
 			t.Fatal(found, err)
 		}
 	})
+
 	if n > getAllocations && !s.info.Has(engine.AllocatesPerGet) {
 		t.Errorf("%v allocations a Get, want at most %d", n, getAllocations)
 	}
+
 	t.Logf("%v allocations a Get", n)
 }
 
@@ -215,13 +238,16 @@ func (s suite) testReadOnlyRefusesWrites(t *testing.T) {
 	if !s.info.Has(engine.IsVolatile) {
 		o.Dir = s.loaded(t, 1000)
 	}
+
 	db := s.open(t, o)
 	if _, err := db.Writer(); err == nil {
 		t.Error("a read-only database hands out a writer")
 	}
+
 	if !s.info.Has(engine.IsVolatile) {
 		readAll(t, reader(t, db), 1000, 1000)
 	}
+
 	must(t, db.Sync(t.Context())) // nothing to do, but no error
 	must(t, db.Settle(t.Context(), nil))
 	must(t, db.Close())
@@ -235,18 +261,22 @@ func (s suite) testCountersOnlyGrow(t *testing.T) {
 		for i := range uint64(1000) {
 			must(t, w.Put(keyOf(round*1000+i), valueOf(i)))
 		}
+
 		must(t, w.Commit())
 		for i := range uint64(100) {
 			expect(t, r, keyOf(round*1000+i), valueOf(i))
 		}
+
 		now := totals(db.Counters())
 		for name, n := range now {
 			if n < before[name] {
 				t.Errorf("round %d: %s fell from %d to %d", round, name, before[name], n)
 			}
 		}
+
 		before = now
 	}
+
 	must(t, w.Close())
 	if n, told := before["UserWriteBytes"]; told && n != 20*1000*(32+110) {
 		t.Errorf("%d bytes written by the user, want %d", n, 20*1000*(32+110))
@@ -256,24 +286,40 @@ func (s suite) testCountersOnlyGrow(t *testing.T) {
 // totals are the counters that are no gauges, by name.
 func totals(c engine.Counters) map[string]int64 {
 	named := map[string]*int64{
-		"DirectBytes": c.DirectBytes, "TableOpens": c.TableOpens, "CacheHits": c.CacheHits,
-		"CacheMisses": c.CacheMisses, "FilterNegative": c.FilterNegative, "FilterPositive": c.FilterPositive,
-		"TableCacheHits": c.TableCacheHits, "TableCacheMisses": c.TableCacheMisses,
-		"UserWriteBytes": c.UserWriteBytes, "WALBytes": c.WALBytes, "FlushBytes": c.FlushBytes,
-		"CompactBytes": c.CompactBytes, "IngestBytes": c.IngestBytes, "Syncs": c.Syncs, "SyncedBytes": c.SyncedBytes, "Stalls": c.Stalls, "StallNanos": c.StallNanos,
+		"DirectBytes":      c.DirectBytes,
+		"TableOpens":       c.TableOpens,
+		"CacheHits":        c.CacheHits,
+		"CacheMisses":      c.CacheMisses,
+		"FilterNegative":   c.FilterNegative,
+		"FilterPositive":   c.FilterPositive,
+		"TableCacheHits":   c.TableCacheHits,
+		"TableCacheMisses": c.TableCacheMisses,
+		"UserWriteBytes":   c.UserWriteBytes,
+		"WALBytes":         c.WALBytes,
+		"FlushBytes":       c.FlushBytes,
+		"CompactBytes":     c.CompactBytes,
+		"IngestBytes":      c.IngestBytes,
+		"Syncs":            c.Syncs,
+		"SyncedBytes":      c.SyncedBytes,
+		"Stalls":           c.Stalls,
+		"StallNanos":       c.StallNanos,
 	}
+
 	told := map[string]int64{}
 	for name, n := range named {
 		if n != nil {
 			told[name] = *n
 		}
 	}
+
 	if c.Reads != nil {
 		told["Reads"], told["ReadBytes"] = c.Reads.Total().Count, c.Reads.Total().Bytes
 	}
+
 	if c.BackgroundReads != nil {
 		told["BackgroundReads"] = c.BackgroundReads.Count
 	}
+
 	return told
 }
 
@@ -288,9 +334,11 @@ func (s suite) testSettleEnds(t *testing.T) {
 	if d := time.Since(start); d > settleLimit {
 		t.Errorf("took %v", d)
 	}
+
 	if w := db.Warnings(); len(w) > 0 {
 		t.Errorf("warnings after an ordinary load: %+v", w)
 	}
+
 	before := totals(db.Counters())
 	time.Sleep(300 * time.Millisecond)
 	after := totals(db.Counters())
@@ -299,12 +347,13 @@ func (s suite) testSettleEnds(t *testing.T) {
 			t.Errorf("%s went from %d to %d after Settle", name, before[name], after[name])
 		}
 	}
+
 	must(t, db.Sync(t.Context()))
 	readAll(t, reader(t, db), 50_000, 5000)
 }
 
-// testCloseEndsAllWork closes databases behind a load, behind a Settle, and behind a Settle that was
-// interrupted while it worked.
+// testCloseEndsAllWork closes databases behind a load, behind a Settle, and behind a Settle that
+// was interrupted while it worked.
 func (s suite) testCloseEndsAllWork(t *testing.T) {
 	for name, settle := range map[string]func(db engine.DB){
 		"NotSettled": func(engine.DB) {},
@@ -324,6 +373,7 @@ func (s suite) testCloseEndsAllWork(t *testing.T) {
 				settle(db)
 				must(t, db.Close())
 			}
+
 			session(newDir(t))
 
 			before, dir := closetest.Now(t), newDir(t)

@@ -38,6 +38,7 @@ func (s suite) testReopen(t *testing.T) {
 	for i := uint64(9); i < 2000; i++ {
 		expect(t, r, keyOf(i), valueOf(i))
 	}
+
 	must(t, db.Close())
 }
 
@@ -64,28 +65,34 @@ func child(e engine.Engine, job, dir string) {
 // doChildJob returns only when it fails.
 func doChildJob(e engine.Engine, job, dir string) error {
 	ctx := context.Background()
-	db, err := e.Open(ctx, engine.Options{Dir: dir, Create: job == jobWrite, CacheBytes: cacheBytes})
+	db, err := e.Open(ctx,
+		engine.Options{Dir: dir, Create: job == jobWrite, CacheBytes: cacheBytes})
 	if err != nil {
 		return err
 	}
+
 	if job == jobHold {
 		fmt.Println(childReady)
 		time.Sleep(time.Minute) // the parent kills us long before
 		return errors.New("nobody killed the holder")
 	}
+
 	w, err := db.Writer()
 	if err != nil {
 		return err
 	}
+
 	for n := uint64(0); ; n += perBatch {
 		for i := n; i < n+perBatch; i++ {
 			if err := w.Put(keyOf(i), valueOf(i)); err != nil {
 				return err
 			}
 		}
+
 		if err := w.Commit(); err != nil {
 			return err
 		}
+
 		if n+perBatch == syncedKeys {
 			if err := db.Sync(ctx); err != nil {
 				return err
@@ -110,16 +117,19 @@ func startChild(t *testing.T, job, dir string) (child *os.Process, kill func()) 
 		if cmd.ProcessState != nil {
 			return
 		}
+
 		must(t, cmd.Process.Kill())
 		if err := cmd.Wait(); err == nil {
 			t.Error("the child ended by itself")
 		}
 	}
+
 	t.Cleanup(kill)
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) || strings.TrimSpace(line) != childReady {
 		t.Fatalf("the child said %q, %v", line, err)
 	}
+
 	return cmd.Process, kill
 }
 
@@ -137,11 +147,13 @@ func (s suite) testSurvivesKill(t *testing.T) {
 	for i := range uint64(syncedKeys) {
 		expect(t, r, keyOf(i), valueOf(i))
 	}
+
 	present := func(i uint64) bool {
 		_, found, err := r.Get(keyOf(i), nil)
 		must(t, err)
 		return found
 	}
+
 	n := uint64(syncedKeys)
 	for present(n) {
 		for i := n; i < n+perBatch; i++ {
@@ -149,11 +161,13 @@ func (s suite) testSurvivesKill(t *testing.T) {
 		}
 		n += perBatch
 	}
+
 	for i := n; i < n+100*perBatch; i++ {
 		if present(i) {
 			t.Fatalf("entry %d survived, but not the earlier %d", i, n)
 		}
 	}
+
 	t.Logf("%d entries survived beyond the %d synced", n-syncedKeys, syncedKeys)
 }
 
@@ -167,14 +181,17 @@ func (s suite) testNotADatabase(t *testing.T) {
 			if _, not := errors.AsType[*engine.NotADatabaseError](err); !not {
 				t.Errorf("%s: error %v, want a NotADatabaseError", name, err)
 			}
+
 			if err == nil {
 				must(t, db.Close())
 			}
 		}
 	}
+
 	if _, err := os.Stat(missing); !errors.Is(err, os.ErrNotExist) {
 		t.Error("the missing directory was made")
 	}
+
 	if entries, err := os.ReadDir(empty); err != nil || len(entries) > 0 {
 		t.Errorf("the empty directory holds %v, %v", entries, err)
 	}
@@ -187,6 +204,7 @@ func (s suite) testCreateNeedsAnEmptyDirectory(t *testing.T) {
 		t.Error("a database was created over another")
 		must(t, db.Close())
 	}
+
 	if got := fingerprint(t, dir); got != before {
 		t.Errorf("the refused directory changed:\n%s\nwas\n%s", got, before)
 	}
@@ -200,14 +218,18 @@ func (s suite) testEffective(t *testing.T) {
 	if s.info.Has(engine.HasNoCache) {
 		cache = "0"
 	}
+
 	if s.info.Has(engine.HasNoHandles) {
 		handles = "0"
 	}
+
 	if shown := strconv.FormatInt(db.CacheBytes(), 10); shown != e["cache_bytes"] {
 		t.Errorf("CacheBytes is %s, the effective cache_bytes %s", shown, e["cache_bytes"])
 	}
+
 	if e["cache_bytes"] != cache || e["handles"] != handles {
-		t.Errorf("cache_bytes %q, handles %q: want %s and %s", e["cache_bytes"], e["handles"], cache, handles)
+		t.Errorf("cache_bytes %q, handles %q: want %s and %s", e["cache_bytes"], e["handles"],
+			cache, handles)
 	}
 }
 
@@ -220,9 +242,11 @@ func (s suite) testShape(t *testing.T) {
 	if minimum := int64(n * (32 + 100)); shape.Bytes < minimum || shape.Files == 0 {
 		t.Errorf("%d bytes in %d files, want at least %d bytes", shape.Bytes, shape.Files, minimum)
 	}
+
 	if len(shape.Levels) == 0 {
 		return
 	}
+
 	var files int
 	var bytes, keys int64
 	var off int64 // what an estimate may miss
@@ -232,15 +256,16 @@ func (s suite) testShape(t *testing.T) {
 			off = n / 50
 		}
 	}
+
 	if files != shape.Files || bytes != shape.Bytes || keys < n-off || keys > n+off {
 		t.Errorf("levels add up to %d files, %d bytes and %d keys; want %d, %d and %d (+-%d)",
 			files, bytes, keys, shape.Files, shape.Bytes, n, off)
 	}
 }
 
-// CopyOpen copies the folder of a database that is open, as a kill would leave it, and returns the copy.
-// An engine deletes files that it no longer needs in the background: a copy that misses one of the files
-// it has listed is no state of the database, and is made again.
+// CopyOpen copies the folder of a database that is open, as a kill would leave it, and returns the
+// copy. An engine deletes files that it no longer needs in the background: a copy that misses one
+// of the files it has listed is no state of the database, and is made again.
 func CopyOpen(t testing.TB, dir string) (killed string) {
 	t.Helper()
 	for {
@@ -249,6 +274,7 @@ func CopyOpen(t testing.TB, dir string) (killed string) {
 		if err == nil {
 			return killed
 		}
+
 		if !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
 		}

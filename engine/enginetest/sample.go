@@ -25,11 +25,13 @@ func (s suite) testSampleKeys(t *testing.T) {
 	if !is {
 		t.Skip("the engine samples no keys")
 	}
+
 	w := writer(t, db)
 	const deleted = 100
 	for i := range uint64(deleted) {
 		must(t, w.Delete(keyOf(i)))
 	}
+
 	must(t, w.Commit())
 	must(t, w.Close())
 	must(t, db.Sync(t.Context()))
@@ -40,12 +42,15 @@ func (s suite) testSampleKeys(t *testing.T) {
 		got = append(got, binary.BigEndian.Uint64(key[24:]))
 		return nil
 	}))
+
 	if c := db.Counters().Sub(before); c.Reads != nil && c.Reads.Total().Count != 0 {
 		t.Errorf("sampling moved the counters by %d reads", c.Reads.Total().Count)
 	}
+
 	if len(got) != samples {
 		t.Errorf("%d keys, want %d", len(got), samples)
 	}
+
 	r := reader(t, db)
 	var count [buckets]float64
 	for _, i := range got {
@@ -55,17 +60,23 @@ func (s suite) testSampleKeys(t *testing.T) {
 		expect(t, r, keyOf(i), valueOf(i))
 		count[i*buckets/keys]++
 	}
+
 	var chi2 float64
 	for _, c := range count {
 		expected := float64(len(got)) / buckets
 		chi2 += (c - expected) * (c - expected) / expected
 	}
+
 	if p := (distuv.ChiSquared{K: buckets - 1}).Survival(chi2); p < 1e-10 {
 		t.Errorf("unevenly spread (p = %.2g): %v", p, count)
 	}
 
 	stop := errors.New("enough")
-	if err := sampler.SampleKeys(t.Context(), 10, 5, func([]byte) error { return stop }); !errors.Is(err, stop) {
+	if err := sampler.SampleKeys(t.Context(), 10, 5,
+		func([]byte) error { return stop }); !errors.Is(
+		err,
+		stop,
+	) {
 		t.Errorf("error %v, want the one of yield", err)
 	}
 }
@@ -79,6 +90,7 @@ func (s suite) testBuildSorted(t *testing.T) {
 	if !is {
 		t.Fatal("the capability ingest without a SortedBuilder")
 	}
+
 	spec := engine.SortedSpec{Keys: n, KeyBytes: 8, ValueBytes: 110, Seed: 1, Workers: 2}
 	must(t, builder.BuildSorted(t.Context(), spec, sortedEntries, func(uint64) {}))
 	must(t, db.Settle(t.Context(), nil))
@@ -89,6 +101,7 @@ func (s suite) testBuildSorted(t *testing.T) {
 	for i := range uint64(n) {
 		expect(t, r, sortedKey(i), valueOf(i))
 	}
+
 	expectMissing(t, r, sortedKey(n))
 }
 
@@ -116,6 +129,7 @@ func (s suite) testGetMany(t *testing.T) {
 	if !is {
 		t.Fatalf("%s says %s, but its readers have no GetMany", s.info.Name, engine.CanGetMany)
 	}
+
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, size := range []int{0, 1, 2, 33, 1000} {
 		for _, sorted := range []bool{false, true} {
@@ -124,23 +138,28 @@ func (s suite) testGetMany(t *testing.T) {
 				batch[i] = keyOf(rng.Uint64N(keys * 5 / 4))
 				answers[i].Value = make([]byte, 0, rng.IntN(200))
 			}
+
 			if size > 1 {
 				batch[1] = bytes.Clone(batch[0])
 			}
+
 			if sorted {
 				slices.SortFunc(batch, bytes.Compare)
 			}
+
 			must(t, many.GetMany(batch, sorted, answers))
 			for i, key := range batch {
 				want, found, err := r.Get(key, nil)
 				must(t, err)
 				if answers[i].Found != found || !bytes.Equal(answers[i].Value, want) {
-					t.Fatalf("key %d of %d (sorted: %v): found %v with %d bytes, Get says %v with %d", i, size, sorted, answers[i].Found,
+					t.Fatalf("key %d of %d (sorted: %v): found %v with %d bytes, Get says %v "+
+						"with %d", i, size, sorted, answers[i].Found,
 						len(answers[i].Value), found, len(want))
 				}
 			}
 		}
 	}
+
 	s.getManyUsesItsBuffers(t, many)
 }
 
@@ -151,6 +170,7 @@ func (s suite) getManyUsesItsBuffers(t *testing.T, many engine.ManyGetter) {
 	for i := range batch {
 		batch[i], answers[i].Value = keyOf(uint64(i)), make([]byte, 0, 256)
 	}
+
 	if allocs := testing.AllocsPerRun(20, func() {
 		if err := many.GetMany(batch, false, answers); err != nil {
 			t.Error(err)
@@ -170,6 +190,7 @@ func (s suite) testMemoryBudget(t *testing.T) {
 	if !is {
 		t.Fatal("the capability memory_budget without a MemoryReporter")
 	}
+
 	load(t, db, 1000)
 	var sum int64
 	shares := reporter.Memory()
@@ -178,16 +199,23 @@ func (s suite) testMemoryBudget(t *testing.T) {
 		if i > 0 && share.Bytes > shares[i-1].Bytes {
 			t.Errorf("not the largest first: %+v", shares)
 		}
+
 		switch share.Basis {
 		case "limit", "measured", "estimate":
 		default:
 			t.Errorf("%s: basis %q", share.Use, share.Basis)
 		}
 	}
+
 	if sum > budget || sum < budget*9/10 {
 		t.Errorf("the parts add up to %d of a budget of %d: %+v", sum, budget, shares)
 	}
-	if errs := s.engine.Check(engine.Options{Dir: newDir(t), MemoryBytes: budget, CacheBytes: cacheBytes}); len(errs) == 0 {
+
+	if errs := s.engine.Check(engine.Options{
+		Dir:         newDir(t),
+		MemoryBytes: budget,
+		CacheBytes:  cacheBytes,
+	}); len(errs) == 0 {
 		t.Error("a budget and a cache pass Check")
 	}
 }

@@ -23,6 +23,7 @@ func Run(t *testing.T, e engine.Engine) {
 	if job := os.Getenv(childJob); job != "" {
 		child(e, job, os.Getenv(childDir))
 	}
+
 	s := suite{engine: e, info: e.Info(), home: t.TempDir(), made: map[uint64]string{}}
 	durable := !s.info.Has(engine.IsVolatile)
 	for _, c := range []struct {
@@ -53,7 +54,8 @@ func Run(t *testing.T, e engine.Engine) {
 		{"NothingReadsUnasked", suite.testNothingReadsUnasked, s.info.Has(engine.CanReadBlocks)},
 		{"TracedAccesses", suite.testTracedAccesses, s.info.Has(engine.CanTraceAccesses)},
 		{"Direct", suite.testDirect, s.info.Has(engine.CanDirect)},
-		{"ForeignLeavesEveryByte", suite.testForeignLeavesEveryByte, s.info.Has(engine.CanReadForeign)},
+		{"ForeignLeavesEveryByte", suite.testForeignLeavesEveryByte,
+			s.info.Has(engine.CanReadForeign)},
 		{"Locked", suite.testLocked, s.info.Has(engine.CanReadForeign)},
 		{"SampleKeys", suite.testSampleKeys, durable},
 		{"MemoryBudget", suite.testMemoryBudget, s.info.Has(engine.CanBudget)},
@@ -81,10 +83,12 @@ func (s suite) open(t *testing.T, o engine.Options) engine.DB {
 	if o.CacheBytes == 0 && o.MemoryBytes == 0 && !s.info.Has(engine.HasNoCache) {
 		o.CacheBytes = cacheBytes
 	}
+
 	db, err := s.engine.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return db
 }
 
@@ -96,7 +100,8 @@ func (s suite) create(t *testing.T) engine.DB {
 	return db
 }
 
-// loaded returns the directory of a settled database of keys 0..n-1 that is closed, for the caller alone.
+// loaded returns the directory of a settled database of keys 0..n-1 that is closed, for the caller
+// alone.
 func (s suite) loaded(t *testing.T, n uint64) string {
 	t.Helper()
 	if s.made[n] == "" {
@@ -107,6 +112,7 @@ func (s suite) loaded(t *testing.T, n uint64) string {
 		must(t, db.Close())
 		s.made[n] = made
 	}
+
 	dir := newDir(t)
 	must(t, os.CopyFS(dir, os.DirFS(s.made[n])))
 	return dir
@@ -123,6 +129,7 @@ func load(t *testing.T, db engine.DB, n uint64) {
 			must(t, w.Commit())
 		}
 	}
+
 	must(t, w.Close())
 }
 
@@ -187,6 +194,7 @@ func check(r engine.Reader, key, value []byte) error {
 	case !bytes.Equal(got, value):
 		return fmt.Errorf("get %x: %d bytes that differ from the %d put", key, len(got), len(value))
 	}
+
 	return nil
 }
 

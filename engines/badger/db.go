@@ -36,7 +36,8 @@ type db struct {
 	log      *logger
 	before   globals // what earlier databases of the process had counted
 
-	replayedBytes int64 // of the logs of memtables, which a database that is only read keeps in memory
+	// of the logs of memtables, which a database that is only read keeps in memory
+	replayedBytes int64
 
 	commits   atomic.Int64 // made, by which readers know that they are out of date
 	written   atomic.Int64 // keys and values committed, bytes
@@ -49,12 +50,17 @@ type globals struct{ flushed, compacted, filterAsked, filterNo, gets int64 }
 func readGlobals() (g globals) {
 	g.gets = number(expvar.Get(y.BADGER_METRIC_PREFIX + "get_num_user"))
 	g.flushed = number(expvar.Get(y.BADGER_METRIC_PREFIX + "write_bytes_l0"))
-	if levels, is := expvar.Get(y.BADGER_METRIC_PREFIX + "write_bytes_compaction").(*expvar.Map); is {
+	if levels, is := expvar.Get(y.BADGER_METRIC_PREFIX +
+		"write_bytes_compaction").(*expvar.Map); is {
 		levels.Do(func(level expvar.KeyValue) { g.compacted += number(level.Value) })
 	}
-	if filters, is := expvar.Get(y.BADGER_METRIC_PREFIX + "hit_num_lsm_bloom_filter").(*expvar.Map); is {
-		g.filterAsked, g.filterNo = number(filters.Get("DoesNotHave_ALL")), number(filters.Get("DoesNotHave_HIT"))
+
+	if filters, is := expvar.Get(y.BADGER_METRIC_PREFIX +
+		"hit_num_lsm_bloom_filter").(*expvar.Map); is {
+		g.filterAsked, g.filterNo = number(filters.Get("DoesNotHave_ALL")),
+			number(filters.Get("DoesNotHave_HIT"))
 	}
+
 	return g
 }
 
@@ -85,12 +91,15 @@ func (d *db) Counters() engine.Counters {
 		FlushBytes:     new(now.flushed - d.before.flushed),
 		CompactBytes:   new(now.compacted - d.before.compacted),
 		FilterNegative: new(now.filterNo - d.before.filterNo),
-		FilterPositive: new(now.filterAsked - d.before.filterAsked - (now.filterNo - d.before.filterNo)),
+		FilterPositive: new(now.filterAsked - d.before.filterAsked -
+			(now.filterNo - d.before.filterNo)),
 	}
+
 	if m := d.badger.BlockCacheMetrics(); m != nil {
 		c.CacheHits, c.CacheMisses = new(int64(m.Hits())), new(int64(m.Misses()))
 		c.CacheUsedBytes = new(int64(m.CostAdded()) - int64(m.CostEvicted()))
 	}
+
 	return c
 }
 
@@ -114,34 +123,41 @@ func (d *db) Shape() (engine.Shape, error) {
 		shape.Bytes += int64(t.OnDiskSize)
 		shape.Files++
 	}
+
 	for i, l := range levels {
 		if l.Files == 0 {
 			continue
 		}
+
 		l.Level, l.Sublevels, l.FilterConsulted = i, 1, true
-		l.FilterCacheBytes, l.IndexCacheBytes, l.SingleIndexCacheBytes = l.FilterBytes, l.IndexBytes, l.SingleIndexBytes
+		l.FilterCacheBytes, l.IndexCacheBytes, l.SingleIndexCacheBytes = l.FilterBytes,
+			l.IndexBytes, l.SingleIndexBytes
 		l.InCacheKnown = true
 		if i == 0 {
 			l.Sublevels = l.Files // every table of level 0 is asked
 		}
+
 		shape.Levels = append(shape.Levels, l)
 	}
+
 	log, files, err := bytesOf(filepath.Join(d.dir, "*.vlog"))
 	if err != nil {
 		return engine.Shape{}, fmt.Errorf("badger: value log: %w", err)
 	}
+
 	if log > int64(files)*emptyLogBytes {
 		shape.Values = &engine.Values{Files: files, Bytes: log}
 		shape.Files, shape.Bytes = shape.Files+files, shape.Bytes+log
 	}
+
 	return shape, nil
 }
 
 // emptyLogBytes are those that a file of the value log takes before it holds a value.
 const emptyLogBytes = 4096
 
-// bytesOf are those that files take on the disk: Badger makes its logs larger than what they hold. It may
-// delete some meanwhile.
+// bytesOf are those that files take on the disk: Badger makes its logs larger than what they hold.
+// It may delete some meanwhile.
 func bytesOf(pattern string) (bytes int64, files int, err error) {
 	paths, err := filepath.Glob(pattern)
 	for _, path := range paths {
@@ -151,8 +167,10 @@ func bytesOf(pattern string) (bytes int64, files int, err error) {
 		} else if err != nil {
 			return 0, 0, err
 		}
+
 		bytes, files = bytes+min(stat.Size, stat.Blocks*512), files+1
 	}
+
 	return bytes, files, err
 }
 
@@ -206,11 +224,16 @@ func (d *db) Close() error {
 const closePoll = 100 * time.Millisecond
 
 // rest: compactors look for work every 50 ms, and start up to a second late.
-var rest = adapter.IdleDetector{Poll: 20 * time.Millisecond, Rest: 250 * time.Millisecond, Overdue: 5 * time.Second}
+var rest = adapter.IdleDetector{
+	Poll:    20 * time.Millisecond,
+	Rest:    250 * time.Millisecond,
+	Overdue: 5 * time.Second,
+}
 
 // flushMarker is a key no state has. Dropping it is the one way to have Badger
 // flush short of closing it.
-const flushMarker = "\x00statelab: a key that is dropped at once, so that the memtables are flushed\x00"
+const flushMarker = "\x00statelab: a key that is dropped at once, so that the memtables are " +
+	"flushed\x00"
 
 // Settle flushes and waits for the compactions that follow. The flush also empties
 // level 0, as Badger does where it may before it closes. Nobody may write meanwhile.
@@ -218,29 +241,38 @@ func (d *db) Settle(ctx context.Context, progress func(engine.Settling)) error {
 	if d.badger.Opts().ReadOnly {
 		return nil // nothing goes on
 	}
+
 	err := d.flush()
 	if err == nil {
 		err = d.awaitQuiet(ctx, progress)
 	}
+
 	if err == nil {
 		err = d.BackgroundError()
 	}
+
 	if err == nil && !d.settings.Readahead {
 		err = withoutReadahead(d.dir) // of tables that compactions made
 	}
+
 	if err != nil {
 		return fmt.Errorf("badger: settle %s: %w", d.dir, err)
 	}
+
 	return nil
 }
 
 func (d *db) flush() error {
-	if err := d.badger.Update(func(t *badger.Txn) error { return t.Set([]byte(flushMarker), nil) }); err != nil {
+	if err := d.badger.Update(func(t *badger.Txn) error {
+		return t.Set([]byte(flushMarker), nil)
+	}); err != nil {
 		return fmt.Errorf("flush: %w", err)
 	}
+
 	if err := d.badger.DropPrefix([]byte(flushMarker)); err != nil {
 		return fmt.Errorf("flush: %w", err)
 	}
+
 	d.commits.Add(1)
 	return nil
 }
@@ -284,6 +316,7 @@ func (r *reader) Get(key, dst []byte) ([]byte, bool, error) {
 	if commits := r.db.commits.Load(); r.transaction == nil || commits != r.commits {
 		r.renew(commits)
 	}
+
 	item, err := r.transaction.Get(key)
 	if err != nil {
 		if errors.Is(err, badger.ErrKeyNotFound) {
@@ -291,6 +324,7 @@ func (r *reader) Get(key, dst []byte) ([]byte, bool, error) {
 		}
 		return dst[:0], false, err
 	}
+
 	value, err := item.ValueCopy(dst)
 	return value, true, err
 }
@@ -331,9 +365,12 @@ func (w *writer) Commit() error {
 	if w.Len() == 0 {
 		return nil
 	}
+
 	if err := w.commit(); err != nil {
-		return fmt.Errorf("badger: commit a batch of %d entries, %d bytes: %w", w.Len(), w.Bytes(), err)
+		return fmt.Errorf("badger: commit a batch of %d entries, %d bytes: %w", w.Len(), w.Bytes(),
+			err)
 	}
+
 	w.db.commits.Add(1)
 	w.db.written.Add(w.Bytes())
 	w.Reset()
@@ -360,13 +397,16 @@ func withoutReadahead(dir string) error {
 	if err != nil {
 		return err
 	}
+
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
+
 	maps, err := os.Open("/proc/self/maps")
 	if err != nil {
 		return fmt.Errorf("find the mapped tables: %w", err)
 	}
+
 	defer maps.Close()
 	lines := bufio.NewScanner(maps)
 	for lines.Scan() {
@@ -374,16 +414,19 @@ func withoutReadahead(dir string) error {
 		if len(fields) < 6 || filepath.Dir(fields[5]) != dir || filepath.Ext(fields[5]) != ".sst" {
 			continue
 		}
+
 		var from, to uintptr
 		if _, err := fmt.Sscanf(fields[0], "%x-%x", &from, &to); err != nil {
 			return fmt.Errorf("find the mapped tables: %w", err)
 		}
+
 		// By number: the memory is Badger's, and no Go pointer to it is ours to make.
 		_, _, errno := unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_RANDOM)
 		if errno != 0 && !errors.Is(errno, unix.ENOMEM) { // ENOMEM: unmapped meanwhile
 			return fmt.Errorf("advise random reads of %s: %w", fields[5], errno)
 		}
 	}
+
 	return lines.Err()
 }
 
@@ -394,23 +437,29 @@ func withoutReadahead(dir string) error {
 //
 // Tables are mapped once more to read their blocks, but the keys are looked up in
 // the database itself: its cache sees them.
-func (d *db) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key []byte) error) error {
+func (d *db) SampleKeys(
+	ctx context.Context, n int, seed uint64, yield func(key []byte) error,
+) error {
 	stored, err := d.compressions()
 	if err != nil {
 		return fmt.Errorf("badger: sample keys of %s: %w", d.dir, err)
 	}
+
 	tables := d.badger.Tables()
 	entries := make([]uint64, len(tables))
 	for i, t := range tables {
 		entries[i] = uint64(t.KeyCount)
 	}
+
 	for i, draws := range adapter.DrawTables(entries, n, seed) {
 		id := tables[i].ID
-		err := d.sampleTable(ctx, id, stored[id].Compression, draws, rand.New(rand.NewPCG(seed, id)), yield)
+		err := d.sampleTable(ctx, id, stored[id].Compression, draws,
+			rand.New(rand.NewPCG(seed, id)), yield)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // compacted away meanwhile
 			return fmt.Errorf("badger: sample table %d of %s: %w", id, d.dir, err)
 		}
 	}
+
 	return nil
 }
 
@@ -427,25 +476,34 @@ func (d *db) compressions() (tables map[uint64]badger.TableManifest, err error) 
 }
 
 func (d *db) sampleTable(
-	ctx context.Context, id uint64, stored options.CompressionType, draws int, rng *rand.Rand, yield func(key []byte) error,
+	ctx context.Context, id uint64, stored options.CompressionType, draws int, rng *rand.Rand,
+	yield func(key []byte) error,
 ) (err error) {
 	if draws == 0 {
 		return nil
 	}
+
 	file, err := z.OpenMmapFile(table.NewFilename(id, d.dir), os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
-	opened, err := table.OpenTable(file, table.Options{ReadOnly: true, Compression: stored, BlockSize: d.settings.BlockSize})
+
+	opened, err := table.OpenTable(file, table.Options{
+		ReadOnly:    true,
+		Compression: stored,
+		BlockSize:   d.settings.BlockSize,
+	})
 	if err != nil {
 		return errors.Join(err, file.Close(-1))
 	}
+
 	// Close, not DecrRef, which deletes the file.
 	defer func() { err = errors.Join(err, file.Close(-1)) }()
 	blocks := opened.KeySplits(math.MaxInt, nil)
 	if len(blocks) == 0 {
 		return errors.New("a table without blocks")
 	}
+
 	sampled := adapter.SampledTable{Rng: rng, Exists: d.exists, Blocks: len(blocks),
 		Block: func(i int) ([][]byte, error) { return readBlock(opened, blocks, i) }}
 	return sampled.Sample(ctx, draws, yield)
@@ -473,8 +531,10 @@ func readBlock(t *table.Table, blocks []string, chosen int) (keys [][]byte, err 
 		}
 		keys = append(keys, bytes.Clone(y.ParseKey(key)))
 	}
+
 	if len(keys) == 0 {
 		return nil, fmt.Errorf("block %d is empty", chosen)
 	}
+
 	return keys, nil
 }

@@ -45,14 +45,17 @@ const version = "v4.9.6"
 // Info describes the adapter.
 func (Engine) Info() engine.Info {
 	return engine.Info{
-		Name:          "badger",
-		Version:       adapter.Version("github.com/dgraph-io/badger/v4", version),
-		Route:         "go module",
-		Licence:       "Apache-2.0",
-		Durability:    "kill: every commit survives (its log is memory-mapped); power cut: what was synced or flushed before it",
-		Capabilities:  []engine.Capability{engine.UsesPageCache, engine.FaultsInGo, engine.CanBudget, engine.HasNoHandles, engine.AllocatesPerGet},
-		Profiles:      adapter.Infos(profiles()),
-		StoredOptions: []string{"ValueThreshold", "BaseTableSize", "BaseLevelSize", "BlockSize", "Compression"},
+		Name:    "badger",
+		Version: adapter.Version("github.com/dgraph-io/badger/v4", version),
+		Route:   "go module",
+		Licence: "Apache-2.0",
+		Durability: "kill: every commit survives (its log is memory-mapped); power cut: what " +
+			"was synced or flushed before it",
+		Capabilities: []engine.Capability{engine.UsesPageCache, engine.FaultsInGo,
+			engine.CanBudget, engine.HasNoHandles, engine.AllocatesPerGet},
+		Profiles: adapter.Infos(profiles()),
+		StoredOptions: []string{"ValueThreshold", "BaseTableSize", "BaseLevelSize", "BlockSize",
+			"Compression"},
 	}
 }
 
@@ -68,34 +71,45 @@ func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
+
 	o.ReadOnly = o.ReadsOnly()
 	if err := adapter.CheckDir(o, badger.ManifestFilename); err != nil {
 		return nil, err
 	}
+
 	if err := checkUnlocked(o.Dir, o.ReadOnly); err != nil {
 		return nil, fmt.Errorf("badger: open %s: %w", o.Dir, err)
 	}
+
 	log := &logger{tell: o.Log}
 	opened, err := badger.Open(s.translate(o, log))
 	if err != nil && failure.Badger(err.Error()) == engine.CodeUnsupported {
-		return nil, engine.Fail(engine.CodeUnsupported, "badger: open %s: its logs hold writes that are in no table yet, and end in space that was never written, "+
-			"as after a kill: Badger replays such logs only when it may write", o.Dir).
-			WithRemedy("start and stop the program that owns the database once, or do so with a copy of it, and measure that")
+		return nil,
+			engine.Fail(engine.CodeUnsupported, "badger: open %s: its logs hold writes that are "+
+				"in no table yet, and end in space that was never written, "+
+				"as after a kill: Badger replays such logs only when it may write", o.Dir).
+				WithRemedy("start and stop the program that owns the database once, or do so " +
+					"with a " +
+					"copy of it, and measure that")
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("badger: open %s: %w", o.Dir, err)
 	}
+
 	if !s.Readahead {
 		if err := withoutReadahead(o.Dir); err != nil {
 			return nil, errors.Join(fmt.Errorf("badger: open %s: %w", o.Dir, err), opened.Close())
 		}
 	}
+
 	d := &db{badger: opened, settings: s, dir: o.Dir, log: log, before: readGlobals()}
 	if o.ReadOnly {
 		if d.replayedBytes, _, err = bytesOf(filepath.Join(o.Dir, "*.mem")); err != nil {
 			return nil, errors.Join(fmt.Errorf("badger: open %s: %w", o.Dir, err), opened.Close())
 		}
 	}
+
 	return d, nil
 }
 
@@ -106,14 +120,20 @@ func checkUnlocked(dir string, readOnly bool) error {
 	if err != nil {
 		return err
 	}
+
 	kind := unix.LOCK_EX
 	if readOnly {
 		kind = unix.LOCK_SH
 	}
+
 	err = unix.Flock(int(file.Fd()), kind|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = &engine.LockedError{Dir: dir, Hint: "stop that process: Badger cannot read while another process writes"}
+		err = &engine.LockedError{
+			Dir:  dir,
+			Hint: "stop that process: Badger cannot read while another process writes",
+		}
 	}
+
 	return errors.Join(err, file.Close())
 }
 
@@ -197,9 +217,12 @@ func profiles() []adapter.Profile[settings] {
 	mapped := defaults()
 	mapped.Compression, mapped.BlockCacheSize = "none", 0
 	return []adapter.Profile[settings]{
-		adapter.Named("noreadahead", "default, with mapped tables advised for random reads: a fault reads one page", random),
-		adapter.Named("default", "the library's own defaults without conflict detection: snappy, a block cache of 256 MiB", defaults()),
-		adapter.Named("mapped", "no compression and no block cache: everything is read where it is mapped", mapped),
+		adapter.Named("noreadahead", "default, with mapped tables advised for random reads: a "+
+			"fault reads one page", random),
+		adapter.Named("default", "the library's own defaults without conflict detection: snappy, "+
+			"a block cache of 256 MiB", defaults()),
+		adapter.Named("mapped", "no compression and no block cache: everything is read where it "+
+			"is mapped", mapped),
 	}
 }
 
@@ -219,21 +242,29 @@ func resolve(info engine.Info, o engine.Options) (settings, []error) {
 			adapter.Switch("Readahead", &s.Readahead),
 		}
 	})
+
 	s.BlockCacheSize = cmp.Or(max(0, o.CacheBytes), s.BlockCacheSize)
 	if o.MemoryBytes > 0 {
 		if err := s.split(o.MemoryBytes); err != nil {
 			errs = append(errs, err)
 		}
 	}
+
 	maximum := min(batchBytes(s.MemTableSize), mib)
 	if s.ValueThreshold > maximum {
-		errs = append(errs, fmt.Errorf("option ValueThreshold=%d: Badger takes at most %d with this MemTableSize: write ValueThreshold=%d",
-			s.ValueThreshold, maximum, maximum))
+		errs = append(errs,
+			fmt.Errorf("option ValueThreshold=%d: Badger takes at most %d with this "+
+				"MemTableSize: write ValueThreshold=%d",
+				s.ValueThreshold, maximum, maximum))
 	}
+
 	s.ValueThreshold = cmp.Or(s.ValueThreshold, maximum)
 	if s.Compression != "none" && s.BlockCacheSize == 0 {
-		errs = append(errs, fmt.Errorf("option Compression=%s: Badger wants a block cache with it: write --cache 64MiB or Compression=none", s.Compression))
+		errs = append(errs,
+			fmt.Errorf("option Compression=%s: Badger wants a block cache with it: write --cache "+
+				"64MiB or Compression=none", s.Compression))
 	}
+
 	return s, errs
 }
 
@@ -259,12 +290,14 @@ func (s *settings) split(budget int64) error {
 	if budget < minBytes {
 		return fmt.Errorf("a budget of %d bytes is too small: give Badger 64MiB or more", budget)
 	}
+
 	s.NumMemtables = budgetMemtables
 	s.MemTableSize = min(s.MemTableSize, max(minMemTable, budget/4*100/130/(budgetMemtables+1)))
 	s.BlockCacheSize = 0
 	if s.Compression != "none" {
 		s.BlockCacheSize = budget / 2
 	}
+
 	s.pageCacheBytes = budget - s.writeBufferBytes() - s.BlockCacheSize
 	return nil
 }
@@ -274,9 +307,12 @@ func (s *settings) translate(o engine.Options, log *logger) badger.Options {
 	b.ReadOnly = o.ReadOnly
 	b.Logger = log
 	b.DetectConflicts = false // no transaction reads what it writes
-	b.BlockCacheSize, b.MemTableSize, b.NumMemtables = s.BlockCacheSize, s.MemTableSize, s.NumMemtables
-	b.ValueThreshold, b.BaseTableSize, b.BaseLevelSize = s.ValueThreshold, s.BaseTableSize, s.BaseLevelSize
-	b.BlockSize, b.NumCompactors, b.NumLevelZeroTables = s.BlockSize, s.NumCompactors, s.NumLevelZeroTables
+	b.BlockCacheSize, b.MemTableSize, b.NumMemtables = s.BlockCacheSize, s.MemTableSize,
+		s.NumMemtables
+	b.ValueThreshold, b.BaseTableSize, b.BaseLevelSize = s.ValueThreshold, s.BaseTableSize,
+		s.BaseLevelSize
+	b.BlockSize, b.NumCompactors, b.NumLevelZeroTables = s.BlockSize, s.NumCompactors,
+		s.NumLevelZeroTables
 	b.NumLevelZeroTablesStall = max(b.NumLevelZeroTablesStall, 2*s.NumLevelZeroTables)
 	b.Compression, b.SyncWrites = compression(s.Compression), s.SyncWrites
 	return b
@@ -305,18 +341,36 @@ func (d *db) Effective() map[string]string {
 // Memory is what the options allow; without a budget the page cache may hold all
 // tables.
 func (d *db) Memory() []engine.MemoryShare {
-	shares := []engine.MemoryShare{{Use: "write buffers", Bytes: d.settings.writeBufferBytes(), Basis: "limit"}}
+	shares := []engine.MemoryShare{{
+		Use:   "write buffers",
+		Bytes: d.settings.writeBufferBytes(),
+		Basis: "limit",
+	}}
+
 	if d.settings.BlockCacheSize > 0 {
-		shares = append(shares, engine.MemoryShare{Use: "block cache", Bytes: d.settings.BlockCacheSize, Basis: "limit"})
+		shares = append(shares, engine.MemoryShare{
+			Use:   "block cache",
+			Bytes: d.settings.BlockCacheSize,
+			Basis: "limit",
+		})
 	}
-	pages := engine.MemoryShare{Use: engine.PageCacheUse, Bytes: d.settings.pageCacheBytes, Basis: "limit"}
+
+	pages := engine.MemoryShare{
+		Use:   engine.PageCacheUse,
+		Bytes: d.settings.pageCacheBytes,
+		Basis: "limit",
+	}
+
 	if pages.Bytes == 0 {
 		for _, t := range d.badger.Tables() {
 			pages.Bytes += int64(t.OnDiskSize)
 		}
 		pages.Basis = "estimate"
 	}
+
 	shares = append(shares, pages)
-	slices.SortStableFunc(shares, func(a, b engine.MemoryShare) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	slices.SortStableFunc(shares, func(a, b engine.MemoryShare) int {
+		return cmp.Compare(b.Bytes, a.Bytes)
+	})
 	return shares
 }

@@ -37,6 +37,7 @@ func filled(t testing.TB, n uint64, o engine.Options) *db {
 			must(t, w.Commit())
 		}
 	}
+
 	must(t, w.Close())
 	return opened.(*db)
 }
@@ -49,6 +50,7 @@ func TestSettleFlushes(t *testing.T) {
 	if shape, err := d.Shape(); err != nil || shape.Files != 0 {
 		t.Fatalf("%d tables before Settle, %v: want everything in memory", shape.Files, err)
 	}
+
 	must(t, d.Settle(t.Context(), nil))
 	shape, err := d.Shape()
 	must(t, err)
@@ -56,17 +58,21 @@ func TestSettleFlushes(t *testing.T) {
 	for _, l := range shape.Levels {
 		keys += l.Keys
 	}
+
 	if keys != n {
 		t.Errorf("%d keys in the tables, want %d", keys, n)
 	}
+
 	if flushed := *d.Counters().FlushBytes; flushed == 0 {
 		t.Error("no bytes were flushed")
 	}
+
 	r, err := d.Reader()
 	must(t, err)
 	if _, found, err := r.Get([]byte(flushMarker), nil); err != nil || found {
 		t.Errorf("the marker: %v, %v", found, err)
 	}
+
 	must(t, r.Close())
 }
 
@@ -77,6 +83,7 @@ func TestBatchBeyondATransaction(t *testing.T) {
 	for i := range uint64(10) {
 		must(t, w.Put(key(i), make([]byte, 100<<10)))
 	}
+
 	if err := w.Commit(); !errors.Is(err, badger.ErrTxnTooBig) {
 		t.Errorf("error %v, want the one of too large a transaction", err)
 	}
@@ -96,11 +103,14 @@ func TestFiltersAreConsulted(t *testing.T) {
 			t.Fatal(found, err)
 		}
 	}
+
 	c := d.Counters().Sub(before)
 	asked := *c.FilterNegative + *c.FilterPositive
 	if asked < n*95/100 || *c.FilterPositive > asked/20 {
-		t.Errorf("%d filters said no and %d maybe to %d Gets of absent keys", *c.FilterNegative, *c.FilterPositive, n)
+		t.Errorf("%d filters said no and %d maybe to %d Gets of absent keys", *c.FilterNegative,
+			*c.FilterPositive, n)
 	}
+
 	must(t, r.Close())
 }
 
@@ -137,8 +147,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// TestValueLog: values of the value log are told apart from the tables, and Badger counts the Gets that
-// were made.
+// TestValueLog: values of the value log are told apart from the tables, and Badger counts the Gets
+// that were made.
 func TestValueLog(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	owner, err := badger.Open(badger.DefaultOptions(dir).WithValueThreshold(1000).WithLogger(nil))
@@ -152,20 +162,30 @@ func TestValueLog(t *testing.T) {
 		}
 		must(t, batch.Set(key(i), value))
 	}
+
 	must(t, batch.Flush())
 
-	// A copy of what a killed owner leaves: its log is in no table, and cannot be replayed without a write.
-	_, err = Engine{}.Open(t.Context(), engine.Options{Dir: enginetest.CopyOpen(t, dir), ReadOnly: true})
+	// A copy of what a killed owner leaves: its log is in no table, and cannot be replayed without
+	// a write.
+	_, err = Engine{}.Open(t.Context(), engine.Options{
+		Dir:      enginetest.CopyOpen(t, dir),
+		ReadOnly: true,
+	})
+
 	if engine.CodeOf(err) != engine.CodeUnsupported {
 		t.Errorf("of a log that cannot be replayed: %v", err)
 	}
+
 	must(t, owner.Close())
 
 	opened, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, ReadOnly: true})
 	must(t, err)
-	if shape, err := opened.Shape(); err != nil || shape.Values == nil || shape.Values.Bytes < large*largeBytes || shape.Values.Bytes > 2*large*largeBytes {
-		t.Errorf("values %+v (%v), want %d bytes and what the log adds", shape.Values, err, large*largeBytes)
+	if shape, err := opened.Shape(); err != nil || shape.Values == nil ||
+		shape.Values.Bytes < large*largeBytes || shape.Values.Bytes > 2*large*largeBytes {
+		t.Errorf("values %+v (%v), want %d bytes and what the log adds", shape.Values, err,
+			large*largeBytes)
 	}
+
 	r, err := opened.Reader()
 	must(t, err)
 	before := opened.Counters()
@@ -174,9 +194,11 @@ func TestValueLog(t *testing.T) {
 			t.Fatal(i, found, err)
 		}
 	}
+
 	if gets := opened.Counters().Sub(before).Gets; gets == nil || *gets != keys {
 		t.Errorf("Badger counts %v Gets of %d", gets, keys)
 	}
+
 	must(t, r.Close())
 	must(t, opened.Close())
 }

@@ -57,11 +57,13 @@ func (d *db) start(o engine.Options) error {
 	d.readers = map[*reader]struct{}{}
 	if o.CacheBytes > 0 && !o.Create { // a load has one whatever the engine
 		d.warnings = append(d.warnings, engine.Warning{
-			Code:   "no_block_cache",
-			Text:   fmt.Sprintf("bbolt has no block cache: the cache size of %s has no effect", unit.Bytes(o.CacheBytes)),
+			Code: "no_block_cache",
+			Text: fmt.Sprintf("bbolt has no block cache: the cache size of %s has no effect",
+				unit.Bytes(o.CacheBytes)),
 			Remedy: "limit the page cache instead: --memory 512MiB",
 		})
 	}
+
 	if o.Create {
 		if err := d.bolt.Update(func(tx *bbolt.Tx) error {
 			_, err := tx.CreateBucket(bucketName())
@@ -70,6 +72,7 @@ func (d *db) start(o engine.Options) error {
 			return fmt.Errorf("create the bucket: %w", err)
 		}
 	}
+
 	return d.learnDepth()
 }
 
@@ -89,12 +92,17 @@ func (d *db) view(see func(pages *pages, root pgid) error) error {
 	return d.bolt.View(func(tx *bbolt.Tx) (err error) {
 		bucket := tx.Bucket(bucketName())
 		if bucket == nil {
-			return &engine.NotADatabaseError{Dir: d.path, Why: "there is no bucket " + string(bucketName())}
+			return &engine.NotADatabaseError{
+				Dir: d.path,
+				Why: "there is no bucket " + string(bucketName()),
+			}
 		}
+
 		file, err := os.Open(d.path)
 		if err != nil {
 			return err
 		}
+
 		defer func() { err = errors.Join(err, file.Close()) }()
 		return see(&pages{file: file, pageBytes: d.bolt.Info().PageSize}, pgid(bucket.Root()))
 	})
@@ -121,6 +129,7 @@ func (d *db) Counters() engine.Counters {
 	for r := range d.readers {
 		accessed += r.pages.Load()
 	}
+
 	d.mu.Unlock()
 	return engine.Counters{
 		Accesses:       &[engine.NumBlockTypes]int64{engine.Page: accessed},
@@ -141,12 +150,16 @@ func (d *db) Shape() (engine.Shape, error) {
 // come and go with the writes.
 func (d *db) Memory() []engine.MemoryShare {
 	if d.memoryBytes > 0 {
-		return []engine.MemoryShare{{Use: engine.PageCacheUse, Bytes: d.memoryBytes, Basis: "limit"}}
+		return []engine.MemoryShare{
+			{Use: engine.PageCacheUse, Bytes: d.memoryBytes, Basis: "limit"},
+		}
 	}
+
 	shape, err := d.Shape()
 	if err != nil {
 		return nil
 	}
+
 	return []engine.MemoryShare{{Use: engine.PageCacheUse, Bytes: shape.Bytes, Basis: "estimate"}}
 }
 
@@ -183,7 +196,8 @@ func (Engine) Info() engine.Info {
 		Licence: "MIT",
 		Durability: "kill: every commit survives; power cut: with profile default every commit, " +
 			"with async only a database synced before it (later commits may damage the file)",
-		Capabilities:  []engine.Capability{engine.UsesPageCache, engine.FaultsInGo, engine.CanBudget, engine.HasNoCache, engine.HasNoHandles},
+		Capabilities: []engine.Capability{engine.UsesPageCache, engine.FaultsInGo,
+			engine.CanBudget, engine.HasNoCache, engine.HasNoHandles},
 		Profiles:      adapter.Infos(profiles()),
 		StoredOptions: []string{"PageSize"},
 	}
@@ -201,14 +215,17 @@ func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
+
 	options.ReadOnly = o.ReadsOnly()
 	if err := adapter.CheckDir(o, fileName); err != nil {
 		return nil, err
 	}
+
 	opened, err := open(o, options)
 	if err != nil {
 		return nil, fmt.Errorf("bbolt: open %s: %w", o.Dir, err)
 	}
+
 	return opened, nil
 }
 
@@ -217,16 +234,24 @@ func open(o engine.Options, options *bbolt.Options) (*db, error) {
 	bolt, err := bbolt.Open(path, 0o644, options)
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
-		return nil, &engine.LockedError{Dir: o.Dir, Hint: "stop that process: a bbolt file cannot be read while a process has it open for writing"}
-	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrVersionMismatch), errors.Is(err, bolterrors.ErrChecksum):
+		return nil,
+			&engine.LockedError{
+				Dir: o.Dir,
+				Hint: "stop that process: a bbolt file cannot be read while a process has it " +
+					"open for writing",
+			}
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrVersionMismatch),
+		errors.Is(err, bolterrors.ErrChecksum):
 		return nil, &engine.NotADatabaseError{Dir: o.Dir, Why: fmt.Sprintf("%s: %v", fileName, err)}
 	case err != nil:
 		return nil, err
 	}
+
 	d := &db{bolt: bolt, path: path, options: options, memoryBytes: o.MemoryBytes}
 	if err := d.start(o); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
+
 	return d, nil
 }
 
@@ -241,9 +266,11 @@ type settings struct {
 // reads the whole file at every open, which warms what is to be measured cold.
 func profiles() []adapter.Profile[settings] {
 	return []adapter.Profile[settings]{
-		adapter.Named("async", "commits do not wait for the disk (NoSync), as the other engines are run here; freelist in a hash map",
+		adapter.Named("async", "commits do not wait for the disk (NoSync), as the other engines "+
+			"are run here; freelist in a hash map",
 			settings{NoSync: true, FreelistType: string(bbolt.FreelistMapType)}),
-		adapter.Named("default", "the library's own: every commit waits for the disk twice; freelist in an array",
+		adapter.Named("default", "the library's own: every commit waits for the disk twice; "+
+			"freelist in an array",
 			settings{FreelistType: string(bbolt.FreelistArrayType)}),
 	}
 }
@@ -252,10 +279,12 @@ func resolve(info engine.Info, o engine.Options) (*bbolt.Options, []error) {
 	s, errs := adapter.Resolve(info, profiles(), o, func(s *settings) []adapter.Option {
 		return []adapter.Option{
 			adapter.Switch("NoSync", &s.NoSync),
-			adapter.Choice("FreelistType", &s.FreelistType, string(bbolt.FreelistMapType), string(bbolt.FreelistArrayType)),
+			adapter.Choice("FreelistType", &s.FreelistType, string(bbolt.FreelistMapType),
+				string(bbolt.FreelistArrayType)),
 			adapter.PowerOfTwo("PageSize", "4096", &s.PageSize, 1<<10, 1<<16),
 		}
 	})
+
 	// No Logger: with one, even one that drops everything, every Put is slower.
 	return &bbolt.Options{
 		Timeout:      lockTimeout,

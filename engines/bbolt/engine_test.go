@@ -22,7 +22,11 @@ func key(i uint64) []byte {
 // filled is a database of n keys with values of 110 bytes.
 func filled(t testing.TB, n uint64) *db {
 	t.Helper()
-	opened, err := Engine{}.Open(t.Context(), engine.Options{Dir: filepath.Join(t.TempDir(), "db"), Create: true})
+	opened, err := Engine{}.Open(t.Context(), engine.Options{
+		Dir:    filepath.Join(t.TempDir(), "db"),
+		Create: true,
+	})
+
 	must(t, err)
 	w, err := opened.Writer()
 	must(t, err)
@@ -33,6 +37,7 @@ func filled(t testing.TB, n uint64) *db {
 			must(t, w.Commit())
 		}
 	}
+
 	must(t, w.Close())
 	t.Cleanup(func() { must(t, opened.Close()) })
 	return opened.(*db)
@@ -48,6 +53,7 @@ func TestPagesPerGet(t *testing.T) {
 			depth = int64(tx.Bucket(bucketName()).Stats().Depth)
 			return nil
 		}))
+
 		r, err := d.Reader()
 		must(t, err)
 		const gets = 100
@@ -57,14 +63,18 @@ func TestPagesPerGet(t *testing.T) {
 				t.Fatal(found, err)
 			}
 		}
+
 		got := d.Counters().Accesses[engine.Page] - before
 		want := gets * depth
 		if !d.inline.Load() {
 			want++ // finding the bucket, once
 		}
+
 		if got != want {
-			t.Errorf("%d keys: %d pages by %d Gets, want %d at a depth of %d", n, got, gets, want, depth)
+			t.Errorf("%d keys: %d pages by %d Gets, want %d at a depth of %d", n, got, gets, want,
+				depth)
 		}
+
 		must(t, r.Close())
 		if after := d.Counters().Accesses[engine.Page] - before; after != want {
 			t.Errorf("%d keys: %d pages after the reader was closed, want %d", n, after, want)
@@ -88,6 +98,7 @@ func TestCommitsPastAnIdleReader(t *testing.T) {
 		must(t, w.Put(key(i), value))
 		must(t, w.Commit())
 	}
+
 	must(t, w.Close())
 	must(t, r.Close())
 }
@@ -117,10 +128,12 @@ func FuzzPage(f *testing.F) {
 		if len(bytes) < headerBytes {
 			return
 		}
+
 		p, err := parse(3, bytes)
 		if err != nil {
 			return
 		}
+
 		for i := range p.elements {
 			if !p.leaf {
 				p.child(i)

@@ -44,32 +44,40 @@ type page struct {
 }
 
 var errDamaged = engine.Fail(engine.CodeDamaged, "damaged: not a page of a tree").
-	WithRemedy("ask bbolt's own tool (bbolt check FILE), and copy the file again while the program that owns it is stopped")
+	WithRemedy("ask bbolt's own tool (bbolt check FILE), and copy the file again while the " +
+		"program that owns it is stopped")
 
 func (p *pages) read(id pgid) (page, error) {
 	first := make([]byte, p.pageBytes)
 	if _, err := p.file.ReadAt(first, int64(id)*int64(p.pageBytes)); err != nil {
 		return page{}, fmt.Errorf("page %d: %w", id, err)
 	}
+
 	overflow := int64(binary.LittleEndian.Uint32(first[12:]))
 	if overflow > 0 {
 		// The rest holds keys and values: read as one, so that they are whole.
-		whole, err := io.ReadAll(io.NewSectionReader(p.file, int64(id)*int64(p.pageBytes), (1+overflow)*int64(p.pageBytes)))
+		whole, err := io.ReadAll(io.NewSectionReader(p.file, int64(id)*int64(p.pageBytes),
+			(1+overflow)*int64(p.pageBytes)))
 		if err != nil {
 			return page{}, fmt.Errorf("page %d: %w", id, err)
 		}
+
 		first = whole
 	}
+
 	parsed, err := parse(id, first)
 	if err != nil {
 		return page{}, fmt.Errorf("page %d: %w", id, err)
 	}
+
 	return parsed, nil
 }
 
 func parse(id pgid, bytes []byte) (page, error) {
-	flags, elements := binary.LittleEndian.Uint16(bytes[8:]), int(binary.LittleEndian.Uint16(bytes[10:]))
-	whole := binary.LittleEndian.Uint64(bytes) == uint64(id) && headerBytes+elements*elementBytes <= len(bytes)
+	flags, elements := binary.LittleEndian.Uint16(bytes[8:]),
+		int(binary.LittleEndian.Uint16(bytes[10:]))
+	whole := binary.LittleEndian.Uint64(bytes) == uint64(id) &&
+		headerBytes+elements*elementBytes <= len(bytes)
 	if !whole || flags != branchFlag && flags != leafFlag || flags == branchFlag && elements == 0 {
 		return page{}, errDamaged
 	}
@@ -84,7 +92,8 @@ func (p page) child(i int) pgid { return pgid(binary.LittleEndian.Uint64(p.eleme
 // key of element i of a leaf.
 func (p page) key(i int) ([]byte, error) {
 	e := p.element(i)
-	start, length := uint64(binary.LittleEndian.Uint32(e[4:])), uint64(binary.LittleEndian.Uint32(e[8:]))
+	start, length := uint64(binary.LittleEndian.Uint32(e[4:])),
+		uint64(binary.LittleEndian.Uint32(e[8:]))
 	if start+length > uint64(len(e)) {
 		return nil, errDamaged
 	}
@@ -97,17 +106,21 @@ func (p *pages) depth(root pgid) (int64, error) {
 	if root == 0 {
 		return 1, nil
 	}
+
 	id := root
 	for depth := int64(1); depth <= maxDepth; depth++ {
 		at, err := p.read(id)
 		if err != nil {
 			return 0, err
 		}
+
 		if at.leaf {
 			return depth, nil
 		}
+
 		id = at.child(0)
 	}
+
 	return 0, fmt.Errorf("page %d: %w: deeper than any tree", root, errDamaged)
 }
 
@@ -121,7 +134,9 @@ const learningDescents = 200
 //
 // Pages are read beside the map: no counter moves, but the page cache has the
 // sampled pages afterwards.
-func (d *db) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key []byte) error) error {
+func (d *db) SampleKeys(
+	ctx context.Context, n int, seed uint64, yield func(key []byte) error,
+) error {
 	var keys [][]byte
 	rng := rand.New(rand.NewPCG(seed, 0))
 	err := d.view(func(pages *pages, root pgid) (err error) {
@@ -129,6 +144,7 @@ func (d *db) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key 
 			keys, err = d.drawInline(n, rng)
 			return err
 		}
+
 		s := sampler{pages: pages, root: root, rng: rng}
 		keys, err = s.draw(ctx, n)
 		return err
@@ -136,12 +152,14 @@ func (d *db) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key 
 	if err != nil {
 		return fmt.Errorf("bbolt: sample keys of %s: %w", d.path, err)
 	}
+
 	// Outside the transaction: yield may write.
 	for _, key := range keys {
 		if err := yield(key); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -154,9 +172,11 @@ func (d *db) drawInline(n int, rng *rand.Rand) (drawn [][]byte, err error) {
 			return nil
 		})
 	})
+
 	for len(all) > 0 && len(drawn) < n {
 		drawn = append(drawn, all[rng.IntN(len(all))])
 	}
+
 	return drawn, err
 }
 
@@ -173,18 +193,22 @@ func (s *sampler) draw(ctx context.Context, n int) (keys [][]byte, err error) {
 			return nil, err
 		}
 	}
+
 	for len(keys) < n {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+
 		key, accepted, err := s.descend()
 		if err != nil {
 			return nil, err
 		}
+
 		if accepted {
 			keys = append(keys, key)
 		}
 	}
+
 	return keys, nil
 }
 
@@ -197,9 +221,11 @@ func (s *sampler) descend() (key []byte, accepted bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
+
 		if at.elements == 0 {
 			return nil, false, fmt.Errorf("page %d: an empty leaf beside others", id)
 		}
+
 		s.fullest[depth] = max(s.fullest[depth], at.elements)
 		chance *= float64(at.elements) / float64(s.fullest[depth])
 		chosen := s.rng.IntN(at.elements)
@@ -207,7 +233,9 @@ func (s *sampler) descend() (key []byte, accepted bool, err error) {
 			key, err := at.key(chosen)
 			return append([]byte(nil), key...), s.rng.Float64() < chance, err
 		}
+
 		id = at.child(chosen)
 	}
+
 	return nil, false, fmt.Errorf("page %d: %w: deeper than any tree", s.root, errDamaged)
 }

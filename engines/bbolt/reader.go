@@ -46,6 +46,7 @@ func (r *reader) Get(key, dst []byte) ([]byte, bool, error) {
 			return dst[:0], false, err
 		}
 	}
+
 	r.pages.Add(r.db.pagesPerGet(held))
 	value := r.bucket.Get(key)
 	found := value != nil
@@ -53,6 +54,7 @@ func (r *reader) Get(key, dst []byte) ([]byte, bool, error) {
 	if once {
 		return dst, found, r.end()
 	}
+
 	return dst, found, nil
 }
 
@@ -78,11 +80,13 @@ func (r *reader) end() error {
 	if r.tx == nil {
 		return nil
 	}
+
 	tx := r.tx
 	r.tx, r.bucket = nil, nil
 	if err := tx.Rollback(); err != nil {
 		return fmt.Errorf("bbolt: end reading: %w", err)
 	}
+
 	return nil
 }
 
@@ -136,6 +140,7 @@ func (w *writer) Commit() error {
 	if w.Len() == 0 {
 		return nil
 	}
+
 	err := w.db.commit(func(tx *bbolt.Tx) error {
 		bucket := tx.Bucket(bucketName())
 		return w.Each(bucket.Put, bucket.Delete, nil)
@@ -143,6 +148,7 @@ func (w *writer) Commit() error {
 	if err != nil {
 		return fmt.Errorf("bbolt: commit a batch of %d entries: %w", w.Len(), err)
 	}
+
 	w.db.written.Add(w.Bytes())
 	w.Reset()
 	return nil
@@ -157,9 +163,11 @@ func (d *db) commit(update func(*bbolt.Tx) error) error {
 	if err := d.releaseReaders(); err != nil {
 		return err
 	}
+
 	if err := d.bolt.Update(update); err != nil {
 		return err
 	}
+
 	return d.learnDepth()
 }
 

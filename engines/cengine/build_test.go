@@ -9,13 +9,15 @@ import (
 	"github.com/statelab/statelab/internal/adapt/sharedlib/libtest"
 )
 
-// builtLibrary names a library that is built already, to have it admitted instead of the example in C.
+// builtLibrary names a library that is built already, to have it admitted instead of the example in
+// C.
 const builtLibrary = "STATELAB_NATIVE_TEST_LIBRARY"
 
 func buildExampleInC(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "libhashlog.so")
-	libtest.Tool(t, "install gcc and make (apt-get install gcc make)", "make", "--silent", "-C", "../../examples/native-c", "OUT="+path)
+	libtest.Tool(t, "install gcc and make (apt-get install gcc make)", "make", "--silent", "-C",
+		"../../examples/native-c", "OUT="+path)
 	return path
 }
 

@@ -46,16 +46,20 @@ func (d *db) examine() error {
 	effective := d.Effective()
 	for _, name := range []string{"cache_bytes", "handles"} {
 		if _, told := effective[name]; !told {
-			return fmt.Errorf("%s is not among the effective settings: effective() of the library must return it", name)
+			return fmt.Errorf("%s is not among the effective settings: effective() of the "+
+				"library must return it", name)
 		}
 	}
+
 	var err error
 	if d.cacheBytes, err = strconv.ParseInt(effective["cache_bytes"], 10, 64); err != nil {
 		return fmt.Errorf("the effective cache_bytes: %w", err)
 	}
+
 	if err := d.stats.examine(d.readStats(), d.library.capabilities); err != nil {
 		return err
 	}
+
 	return sharedlib.ExamineMemory(d.Memory())
 }
 
@@ -68,29 +72,39 @@ func (d *db) Sync(context.Context) error {
 	if d.isClosed() {
 		return errClosed
 	}
-	return sharedlib.Attempt("sync", func(e *C.statelab_error) C.int32_t { return C.call_sync(d.library.table, d.c, e) })
+	return sharedlib.Attempt("sync", func(e *C.statelab_error) C.int32_t {
+		return C.call_sync(d.library.table, d.c, e)
+	})
 }
 
 func (d *db) Settle(ctx context.Context, progress func(engine.Settling)) error {
 	if d.isClosed() {
 		return errClosed
 	}
-	return sharedlib.Settle(ctx, func(waitMillis int64, left *C.statelab_settling, e *C.statelab_error) C.int32_t {
-		return C.call_settle(d.library.table, d.c, C.int64_t(waitMillis), left, e)
-	}, progress)
+	return sharedlib.Settle(ctx,
+		func(waitMillis int64, left *C.statelab_settling, e *C.statelab_error) C.int32_t {
+			return C.call_settle(d.library.table, d.c, C.int64_t(waitMillis), left, e)
+		}, progress)
 }
 
 func (d *db) Shape() (engine.Shape, error) {
 	if d.isClosed() {
 		return engine.Shape{}, errClosed
 	}
+
 	var s C.statelab_shape
-	if err := sharedlib.Attempt("shape", func(e *C.statelab_error) C.int32_t { return C.call_shape(d.library.table, d.c, &s, e) }); err != nil {
+	if err := sharedlib.Attempt("shape", func(e *C.statelab_error) C.int32_t {
+		return C.call_shape(d.library.table, d.c, &s, e)
+	}); err != nil {
 		return engine.Shape{}, err
 	}
+
 	if s.bytes < 0 || s.files < 0 {
-		return engine.Shape{}, fmt.Errorf("%s: shape of %d bytes in %d files: neither can be negative", d.library.path, s.bytes, s.files)
+		return engine.Shape{},
+			fmt.Errorf("%s: shape of %d bytes in %d files: neither can be negative",
+				d.library.path, s.bytes, s.files)
 	}
+
 	return engine.Shape{Bytes: int64(s.bytes), Files: int(s.files)}, nil
 }
 
@@ -102,10 +116,12 @@ func (d *db) Effective() map[string]string {
 	if d.isClosed() {
 		return nil
 	}
+
 	e := sharedlib.Effective(func(into *C.statelab_setting, capacity C.size_t) C.size_t {
 		return C.call_effective(d.library.table, d.c, into, capacity)
 	})
-	e[LibraryOption], e["library_name"], e["library_version"] = d.library.path, d.library.name, d.library.version
+	e[LibraryOption], e["library_name"], e["library_version"] = d.library.path, d.library.name,
+		d.library.version
 	return e
 }
 
@@ -124,6 +140,8 @@ func (d *db) Warnings() []engine.Warning { return d.stats.warnings() }
 // Close closes what is still open of readers and writers, then the database.
 func (d *db) Close() error {
 	return d.handle.Close(func() error {
-		return sharedlib.Attempt("close "+d.dir, func(e *C.statelab_error) C.int32_t { return C.call_close(d.library.table, d.c, e) })
+		return sharedlib.Attempt("close "+d.dir, func(e *C.statelab_error) C.int32_t {
+			return C.call_close(d.library.table, d.c, e)
+		})
 	})
 }

@@ -5,9 +5,9 @@
 //
 // The engine "native" is any library: the option library=PATH names it, or for all commands the
 // environment variable STATELAB_NATIVE_LIBRARY; every other option is the library's own. A library
-// beside the runner, libNAME_engine.so, is an engine of that name. What a library says is checked, not
-// believed: a missing symbol, a table of another version, a length beyond the buffer or a counter that
-// falls is an error or a warning that names it.
+// beside the runner, libNAME_engine.so, is an engine of that name. What a library says is checked,
+// not believed: a missing symbol, a table of another version, a length beyond the buffer or a
+// counter that falls is an error or a warning that names it.
 //
 // Non-goals: protection from a library that writes where it must not (the runner's
 // process is the wall), and engines of which only one can be in a process.
@@ -42,8 +42,8 @@ type Engine struct {
 
 const filePrefix, fileSuffix = "lib", "_engine.so"
 
-// Find finds the engines whose libraries are in folder/lib. None is loaded yet, so that a broken one
-// hides no other.
+// Find finds the engines whose libraries are in folder/lib. None is loaded yet, so that a broken
+// one hides no other.
 func Find(folder string) (found []engine.Engine, err error) {
 	paths, err := filepath.Glob(filepath.Join(folder, "lib", filePrefix+"*"+fileSuffix))
 	for _, path := range paths {
@@ -70,14 +70,18 @@ func (e Engine) Info() engine.Info {
 		Licence:  "the library's",
 		Profiles: []engine.Profile{{Name: "default", About: "as the library sets itself up"}},
 	}
+
 	l, err := load(e.libraryOf(engine.Options{}))
 	if err != nil {
 		return i
 	}
-	i.Version, i.Licence, i.Durability, i.Capabilities, i.StoredOptions = l.version, l.licence, l.durability, l.capabilities, l.stored
+
+	i.Version, i.Licence, i.Durability, i.Capabilities, i.StoredOptions = l.version, l.licence,
+		l.durability, l.capabilities, l.stored
 	if e.Library == "" {
 		i.Version = l.name + " " + l.version
 	}
+
 	return i
 }
 
@@ -98,13 +102,17 @@ func (e Engine) Check(o engine.Options) []error {
 	if e.libraryOf(o) == "" && o.Dir == "" {
 		return checkProfile(e.name(), o)
 	}
+
 	l, err := load(e.libraryOf(o))
 	if err != nil {
 		return []error{err}
 	}
+
 	if e.Library != "" && o.Overrides[LibraryOption] != "" {
-		return []error{fmt.Errorf("option %s: %s has its own library: name another with --engine native", LibraryOption, e.name())}
+		return []error{fmt.Errorf("option %s: %s has its own library: name another with --engine "+
+			"native", LibraryOption, e.name())}
 	}
+
 	return append(l.mistakes(o), l.check(o)...)
 }
 
@@ -113,7 +121,9 @@ func (l *library) mistakes(o engine.Options) []error {
 	errs := adapter.Check(engine.Info{Name: l.name, Capabilities: l.capabilities}, o)
 	errs = append(errs, checkProfile(l.name, o)...)
 	if o.IgnoreLock {
-		errs = append(errs, fmt.Errorf("%s: no library can be trusted beside another process: stop that process instead of --ignore-lock", l.name))
+		errs = append(errs,
+			fmt.Errorf("%s: no library can be trusted beside another process: stop that process "+
+				"instead of --ignore-lock", l.name))
 	}
 	return errs
 }
@@ -130,23 +140,28 @@ func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
 	if err := errors.Join(e.Check(o)...); err != nil {
 		return nil, fmt.Errorf("%s: %w", e.name(), err)
 	}
+
 	l, err := load(e.libraryOf(o))
 	if err != nil {
 		return nil, err
 	}
+
 	o.ReadOnly = o.ReadOnly || o.Foreign
 	if o.Create {
 		if err := adapter.MakeEmpty(o.Dir); err != nil {
 			return nil, err
 		}
 	}
+
 	opened, err := l.open(o)
 	if err != nil {
 		return nil, err
 	}
+
 	if err := opened.examine(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", l.path, err), opened.Close())
 	}
+
 	return opened, nil
 }
 

@@ -37,18 +37,31 @@ type library struct {
 }
 
 // declarable are the capabilities that the table of functions has room for.
-var declarable = [...]engine.Capability{engine.CanReadBlocks, engine.CanTraceAccesses, engine.CanDirect, engine.CanBudget,
-	engine.SharesReads, engine.UsesPageCache, engine.IsVolatile, engine.HasNoCache, engine.HasNoHandles}
+var declarable = [...]engine.Capability{engine.CanReadBlocks, engine.CanTraceAccesses,
+	engine.CanDirect, engine.CanBudget,
+	engine.SharesReads, engine.UsesPageCache, engine.IsVolatile, engine.HasNoCache,
+	engine.HasNoHandles}
 
 func load(path string) (*library, error) {
 	if path == "" {
-		return nil, fmt.Errorf("no library is named: write --set %s=/path/to/engine.so or set %s", LibraryOption, LibraryEnv)
+		return nil,
+			fmt.Errorf("no library is named: write --set %s=/path/to/engine.so or set %s",
+				LibraryOption, LibraryEnv)
 	}
-	contract := sharedlib.Contract{Noun: "an engine", Header: header, Entry: "statelab_engine_v1", ABI: abi, TableBytes: unsafe.Sizeof(C.statelab_engine{})}
+
+	contract := sharedlib.Contract{
+		Noun:       "an engine",
+		Header:     header,
+		Entry:      "statelab_engine_v1",
+		ABI:        abi,
+		TableBytes: unsafe.Sizeof(C.statelab_engine{}),
+	}
+
 	path, table, err := contract.Load(path)
 	if err != nil {
 		return nil, err
 	}
+
 	l := &library{path: path, table: (*C.statelab_engine)(table)}
 	return l, l.examine()
 }
@@ -56,8 +69,10 @@ func load(path string) (*library, error) {
 // examine checks the table before anything in it is called.
 func (l *library) examine() error {
 	if missing := C.incomplete(l.table); missing != nil {
-		return fmt.Errorf("%s: %s is NULL in its table: every member must be set", l.path, C.GoString(missing))
+		return fmt.Errorf("%s: %s is NULL in its table: every member must be set", l.path,
+			C.GoString(missing))
 	}
+
 	l.name, l.version = text(l.table.name), text(l.table.version)
 	l.licence, l.durability = text(l.table.licence), text(l.table.durability)
 	for _, word := range strings.Fields(text(l.table.capabilities)) {
@@ -65,12 +80,16 @@ func (l *library) examine() error {
 			l.stored = append(l.stored, name)
 			continue
 		}
+
 		c := engine.Capability(word)
 		if !slices.Contains(declarable[:], c) {
-			return fmt.Errorf("%s declares the capability %q, which a library cannot have: use some of %v", l.path, word, declarable)
+			return fmt.Errorf("%s declares the capability %q, which a library cannot have: use "+
+				"some of %v", l.path, word, declarable)
 		}
+
 		l.capabilities = append(l.capabilities, c)
 	}
+
 	return nil
 }
 
@@ -79,7 +98,9 @@ func (l *library) check(o engine.Options) []error {
 	var memory sharedlib.Arena
 	defer memory.Free()
 	options := newOptions(&memory, o)
-	return sharedlib.Check(func(e *C.statelab_error) C.int32_t { return C.call_check(l.table, options, e) })
+	return sharedlib.Check(func(e *C.statelab_error) C.int32_t {
+		return C.call_check(l.table, options, e)
+	})
 }
 
 // newOptions are engine.Options in C memory.
@@ -88,7 +109,8 @@ func newOptions(memory *sharedlib.Arena, o engine.Options) *C.statelab_options {
 	c.directory = (*C.char)(memory.String(o.Dir))
 	c.create, c.read_only = flag(o.Create), flag(o.ReadOnly)
 	c.direct, c.trace_accesses = flag(o.Direct), flag(o.TraceAccesses)
-	c.cache_bytes, c.memory_bytes, c.handles = C.int64_t(o.CacheBytes), C.int64_t(o.MemoryBytes), C.int64_t(o.Handles)
+	c.cache_bytes, c.memory_bytes, c.handles = C.int64_t(o.CacheBytes), C.int64_t(o.MemoryBytes),
+		C.int64_t(o.Handles)
 	own := settingsOf(o)
 	c.settings_count, c.settings = C.size_t(len(own)), (*C.statelab_setting)(memory.Settings(own))
 	return c
@@ -126,14 +148,19 @@ func (s *stats) examine(told []sharedlib.Stat, capabilities []engine.Capability)
 	if err := sharedlib.ExamineStats(told, header, isKnown); err != nil {
 		return err
 	}
+
 	for _, t := range told {
-		if partner := partnerOf(t.Name); partner != "" && !slices.ContainsFunc(told, func(t sharedlib.Stat) bool { return t.Name == partner }) {
+		if partner := partnerOf(t.Name); partner != "" &&
+			!slices.ContainsFunc(told, func(t sharedlib.Stat) bool { return t.Name == partner }) {
 			return fmt.Errorf("the counter %s is reported without %s", t.Name, partner)
 		}
 	}
+
 	if slices.Contains(capabilities, engine.CanReadBlocks) && counters(told).Reads == nil {
-		return fmt.Errorf("the capability %s is declared, but no counter reads.TYPE is reported", engine.CanReadBlocks)
+		return fmt.Errorf("the capability %s is declared, but no counter reads.TYPE is reported",
+			engine.CanReadBlocks)
 	}
+
 	s.dropNonMonotonic(told) // the next look is compared with it
 	return nil
 }
@@ -147,11 +174,17 @@ func isKnown(name string) bool {
 // its bytes.
 func partnerOf(name string) string {
 	group, _, _ := strings.Cut(name, ".")
-	partner := map[string]string{"reads": "read_bytes", "read_bytes": "reads", "background_reads": "background_read_bytes",
-		"background_read_bytes": "background_reads"}[group]
+	partner := map[string]string{
+		"reads":                 "read_bytes",
+		"read_bytes":            "reads",
+		"background_reads":      "background_read_bytes",
+		"background_read_bytes": "background_reads",
+	}[group]
+
 	if partner == "" {
 		return ""
 	}
+
 	return partner + strings.TrimPrefix(name, group)
 }
 
@@ -163,19 +196,26 @@ func isGauge(name string) bool {
 // dropNonMonotonic drops what is negative or has fallen, for good. Counters that are
 // summed up are dropped together: a sum without one of them would be wrong.
 func (s *stats) dropNonMonotonic(told []sharedlib.Stat) []sharedlib.Stat {
-	falls := s.totals.Regressions(slices.DeleteFunc(slices.Clone(told), func(t sharedlib.Stat) bool { return isGauge(t.Name) && t.Value >= 0 }))
+	falls := s.totals.Regressions(slices.DeleteFunc(slices.Clone(told), func(t sharedlib.Stat) bool {
+		return isGauge(t.Name) && t.Value >= 0
+	}))
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if s.broken == nil {
 		s.broken = map[string]bool{}
 	}
+
 	for _, f := range falls {
 		if group := groupOf(f.Name); !s.broken[group] {
 			s.broken[group] = true
-			s.warned = append(s.warned, engine.Warning{Code: "native_counter", Text: fmt.Sprintf("%v: %s is left out", f, group),
-				Remedy: "correct the library: counters are totals since open and never decrease"})
+			s.warned = append(s.warned, engine.Warning{
+				Code:   "native_counter",
+				Text:   fmt.Sprintf("%v: %s is left out", f, group),
+				Remedy: "correct the library: counters are totals since open and never decrease",
+			})
 		}
 	}
+
 	return slices.DeleteFunc(told, func(t sharedlib.Stat) bool { return s.broken[groupOf(t.Name)] })
 }
 
@@ -199,6 +239,7 @@ func counters(told []sharedlib.Stat) engine.Counters {
 			*to = &t.Value
 			continue
 		}
+
 		cell, group, err := cellOf(t.Name)
 		switch {
 		case err != nil: // examine has refused it
@@ -219,6 +260,7 @@ func counters(told []sharedlib.Stat) engine.Counters {
 			addTo(&c.Reads[cell.level][cell.kind], group == "reads", t.Value)
 		}
 	}
+
 	return c
 }
 
@@ -233,13 +275,23 @@ func addTo(t *engine.Tally, count bool, value int64) {
 // field is where a counter of one figure goes; nil for other names.
 func field(c *engine.Counters, name string) **int64 {
 	return map[string]**int64{
-		"direct_bytes": &c.DirectBytes, "table_opens": &c.TableOpens,
-		"cache_hits": &c.CacheHits, "cache_misses": &c.CacheMisses,
-		"filter_negative": &c.FilterNegative, "filter_positive": &c.FilterPositive,
-		"table_cache_hits": &c.TableCacheHits, "table_cache_misses": &c.TableCacheMisses,
-		"cache_used_bytes": &c.CacheUsedBytes, "memtable_bytes": &c.MemtableBytes, "cache_reserved_bytes": &c.CacheReservedBytes,
-		"user_write_bytes": &c.UserWriteBytes, "wal_bytes": &c.WALBytes, "flush_bytes": &c.FlushBytes, "compact_bytes": &c.CompactBytes,
-		"write_stalls": &c.Stalls, "write_stall_ns": &c.StallNanos,
+		"direct_bytes":         &c.DirectBytes,
+		"table_opens":          &c.TableOpens,
+		"cache_hits":           &c.CacheHits,
+		"cache_misses":         &c.CacheMisses,
+		"filter_negative":      &c.FilterNegative,
+		"filter_positive":      &c.FilterPositive,
+		"table_cache_hits":     &c.TableCacheHits,
+		"table_cache_misses":   &c.TableCacheMisses,
+		"cache_used_bytes":     &c.CacheUsedBytes,
+		"memtable_bytes":       &c.MemtableBytes,
+		"cache_reserved_bytes": &c.CacheReservedBytes,
+		"user_write_bytes":     &c.UserWriteBytes,
+		"wal_bytes":            &c.WALBytes,
+		"flush_bytes":          &c.FlushBytes,
+		"compact_bytes":        &c.CompactBytes,
+		"write_stalls":         &c.Stalls,
+		"write_stall_ns":       &c.StallNanos,
 	}[name]
 }
 
@@ -255,21 +307,29 @@ func cellOf(name string) (at cell, group string, err error) {
 	if name == "background_reads" || name == "background_read_bytes" {
 		return cell{}, name, nil
 	}
+
 	parts := strings.Split(name, ".")
 	unknown := fmt.Errorf("unknown counter %q", name)
-	if len(parts) < 2 || len(parts) > 3 || !slices.Contains([]string{"reads", "read_bytes", "accesses"}, parts[0]) {
+	if len(parts) < 2 || len(parts) > 3 ||
+		!slices.Contains([]string{"reads", "read_bytes", "accesses"}, parts[0]) {
 		return cell{}, "", unknown
 	}
-	kind := slices.IndexFunc(engine.BlockTypes(), func(t engine.BlockType) bool { return t.String() == parts[1] })
+
+	kind := slices.IndexFunc(engine.BlockTypes(), func(t engine.BlockType) bool {
+		return t.String() == parts[1]
+	})
 	if kind < 0 {
 		return cell{}, "", unknown
 	}
+
 	at.kind = engine.BlockType(kind)
 	if len(parts) == 3 {
 		number, is := strings.CutPrefix(parts[2], "L")
-		if at.level, err = strconv.Atoi(number); err != nil || !is || at.level < 0 || at.level >= engine.MaxLevels || parts[0] == "accesses" {
+		if at.level, err = strconv.Atoi(number); err != nil || !is || at.level < 0 ||
+			at.level >= engine.MaxLevels || parts[0] == "accesses" {
 			return cell{}, "", unknown
 		}
 	}
+
 	return at, parts[0], nil
 }

@@ -45,6 +45,7 @@ func (d *db) Reader() (engine.Reader, error) {
 	if d.isClosed() {
 		return nil, errClosed
 	}
+
 	c, err := sharedlib.OpenChild("reader", func(c *C.lookup) (bool, error) {
 		code := C.call_reader_open(d.library.table, d.c, c)
 		return c.reader != nil, sharedlib.Answered(&c.error, "open a reader", code)
@@ -52,6 +53,7 @@ func (d *db) Reader() (engine.Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("native: %w", err)
 	}
+
 	r := &reader{db: d, c: c, guess: firstGuess}
 	d.handle.Adopt(r)
 	return r, nil
@@ -62,17 +64,22 @@ func (r *reader) Get(key, dst []byte) ([]byte, bool, error) {
 	if r.c == nil {
 		return dst[:0], false, errClosed
 	}
+
 	if cap(dst) == 0 {
 		dst = make([]byte, 0, r.guess)
 	}
+
 	room := cap(dst)
-	code := C.call_get(r.c, (*C.uint8_t)(unsafe.SliceData(key)), C.size_t(len(key)), (*C.uint8_t)(unsafe.SliceData(dst)), C.size_t(room))
+	code := C.call_get(r.c, (*C.uint8_t)(unsafe.SliceData(key)), C.size_t(len(key)),
+		(*C.uint8_t)(unsafe.SliceData(dst)), C.size_t(room))
 	if code == C.STATELAB_OK && r.c.value_bytes <= C.size_t(room) {
 		return dst[:r.c.value_bytes], true, nil
 	}
+
 	if code == C.STATELAB_MISSING {
 		return dst[:0], false, nil
 	}
+
 	return r.retryLarger(key, dst, code)
 }
 
@@ -84,21 +91,32 @@ func (r *reader) retryLarger(key, dst []byte, code C.int32_t) ([]byte, bool, err
 		case code == C.STATELAB_OK && told <= room:
 			return dst[:told], true, nil
 		case code == C.STATELAB_OK:
-			return dst[:0], false, fmt.Errorf("the library answered a value of %d bytes in a buffer of %d: it may have written beyond it", told, room)
+			return dst[:0], false,
+				fmt.Errorf("the library answered a value of %d bytes in a buffer of %d: it may "+
+					"have written beyond it", told, room)
 		case code == C.STATELAB_MISSING:
 			return dst[:0], false, nil
 		case code != C.STATELAB_TOO_SMALL:
-			return dst[:0], false, fmt.Errorf("%s: %w", r.db.library.name, sharedlib.Answered(&r.c.error, "get", code))
+			return dst[:0], false,
+				fmt.Errorf("%s: %w", r.db.library.name, sharedlib.Answered(&r.c.error, "get", code))
 		case told <= room:
-			return dst[:0], false, fmt.Errorf("the library found a buffer of %d bytes too small for a value of %d", room, told)
+			return dst[:0], false,
+				fmt.Errorf("the library found a buffer of %d bytes too small for a value of %d",
+					room, told)
 		case told > maxValueBytes:
-			return dst[:0], false, fmt.Errorf("the library speaks of a value of %d bytes, beyond the %d that are believed", told, maxValueBytes)
+			return dst[:0], false,
+				fmt.Errorf("the library speaks of a value of %d bytes, beyond the %d that are "+
+					"believed", told, maxValueBytes)
 		}
+
 		r.guess = max(r.guess, int(told))
 		dst = make([]byte, 0, told)
-		code = C.call_get(r.c, (*C.uint8_t)(unsafe.SliceData(key)), C.size_t(len(key)), (*C.uint8_t)(unsafe.SliceData(dst)), C.size_t(cap(dst)))
+		code = C.call_get(r.c, (*C.uint8_t)(unsafe.SliceData(key)), C.size_t(len(key)),
+			(*C.uint8_t)(unsafe.SliceData(dst)), C.size_t(cap(dst)))
 	}
-	return dst[:0], false, fmt.Errorf("the library found every buffer too small, the last of %d bytes", cap(dst))
+
+	return dst[:0], false,
+		fmt.Errorf("the library found every buffer too small, the last of %d bytes", cap(dst))
 }
 
 func (r *reader) Close() error {
@@ -121,9 +139,11 @@ func (d *db) Writer() (engine.Writer, error) {
 	if d.isClosed() {
 		return nil, errClosed
 	}
+
 	if d.readOnly {
 		return nil, errors.New("native: the database is open for reading only")
 	}
+
 	c, err := sharedlib.OpenChild("writer", func(c *C.batch) (bool, error) {
 		code := C.call_writer_open(d.library.table, d.c, c)
 		return c.writer != nil, sharedlib.Answered(&c.error, "open a writer", code)
@@ -131,6 +151,7 @@ func (d *db) Writer() (engine.Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("native: %w", err)
 	}
+
 	w := &writer{db: d, c: c}
 	d.handle.Adopt(w)
 	return w, nil
@@ -140,15 +161,17 @@ func (w *writer) Put(key, value []byte) error {
 	if w.c == nil {
 		return errClosed
 	}
-	return sharedlib.Answered(&w.c.error, "put", C.call_put(w.c, (*C.uint8_t)(unsafe.SliceData(key)), C.size_t(len(key)),
-		(*C.uint8_t)(unsafe.SliceData(value)), C.size_t(len(value))))
+	return sharedlib.Answered(&w.c.error, "put",
+		C.call_put(w.c, (*C.uint8_t)(unsafe.SliceData(key)), C.size_t(len(key)),
+			(*C.uint8_t)(unsafe.SliceData(value)), C.size_t(len(value))))
 }
 
 func (w *writer) Delete(key []byte) error {
 	if w.c == nil {
 		return errClosed
 	}
-	return sharedlib.Answered(&w.c.error, "remove", C.call_remove(w.c, (*C.uint8_t)(unsafe.SliceData(key)), C.size_t(len(key))))
+	return sharedlib.Answered(&w.c.error, "remove",
+		C.call_remove(w.c, (*C.uint8_t)(unsafe.SliceData(key)), C.size_t(len(key))))
 }
 
 func (w *writer) Commit() error {

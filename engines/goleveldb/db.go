@@ -39,8 +39,19 @@ type db struct {
 	unsettled atomic.Bool
 }
 
-func newDB(o engine.Options, s settings, opened *leveldb.DB, storage *counting, recorder *blockio.Recorder) *db {
-	d := &db{leveldb: opened, storage: storage, recorder: recorder, settings: s, dir: o.Dir, readOnly: o.ReadOnly, beside: o.IgnoreLock}
+func newDB(
+	o engine.Options, s settings, opened *leveldb.DB, storage *counting, recorder *blockio.Recorder,
+) *db {
+	d := &db{
+		leveldb:  opened,
+		storage:  storage,
+		recorder: recorder,
+		settings: s,
+		dir:      o.Dir,
+		readOnly: o.ReadOnly,
+		beside:   o.IgnoreLock,
+	}
+
 	d.follower.Recorder, d.follower.Tables, d.follower.Path = recorder, d.tables, storage.tablePath
 	return d
 }
@@ -57,16 +68,18 @@ func (d *db) start(ctx context.Context) error {
 			return err
 		}
 	}
+
 	return d.follower.Refresh(ctx, nil)
 }
 
-// checkTablesExist refuses a database that lists tables which are not here. goleveldb opens it, and fails when a
-// Get needs one.
+// checkTablesExist refuses a database that lists tables which are not here. goleveldb opens it, and
+// fails when a Get needs one.
 func (d *db) checkTablesExist() error {
 	tables, err := d.tables()
 	if err != nil {
 		return err
 	}
+
 	var missing []string
 	for _, t := range tables {
 		path := d.storage.tablePath(t.Number)
@@ -76,12 +89,16 @@ func (d *db) checkTablesExist() error {
 			return err
 		}
 	}
+
 	if len(missing) == 0 {
 		return nil
 	}
-	return engine.Fail(engine.CodeNotDatabase, "%s lists %s that are not there, such as %s: they were lost, or not copied", d.dir,
+
+	return engine.Fail(engine.CodeNotDatabase, "%s lists %s that are not there, such as %s: they "+
+		"were lost, or not copied", d.dir,
 		unit.Plural(len(missing), "table"), missing[0]).
-		WithRemedy("copy the whole folder again while the program that owns it is stopped, or read the original")
+		WithRemedy("copy the whole folder again while the program that owns it is stopped, or " +
+			"read the original")
 }
 
 // pinTables keeps every table open that the database consists of: its writer may
@@ -91,12 +108,14 @@ func (d *db) pinTables() error {
 	if err != nil {
 		return err
 	}
+
 	files := d.storage.Storage.(*readOnly)
 	for _, t := range tables {
 		if err := files.pin(int64(t.Number)); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -121,13 +140,19 @@ func parseTables(text string) ([]blockio.LiveTable, error) {
 			if err != nil {
 				return nil, fmt.Errorf("list of tables: %q is no level", line)
 			}
+
 			if n >= engine.MaxLevels {
-				return nil, engine.Fail(engine.CodeUnsupported, "a table is on level %d, and only levels below %d are counted", n, engine.MaxLevels).
-					WithRemedy("let the program that owns the database write a copy with fewer levels")
+				return nil,
+					engine.Fail(engine.CodeUnsupported, "a table is on level %d, and only levels "+
+						"below %d are counted", n, engine.MaxLevels).
+						WithRemedy("let the program that owns the database write a copy with fewer " +
+							"levels")
 			}
+
 			level = n
 			continue
 		}
+
 		file, _, _ := strings.Cut(line, "[")
 		digits, size, _ := strings.Cut(file, ":")
 		number, err := strconv.ParseUint(digits, 10, 64)
@@ -135,9 +160,17 @@ func parseTables(text string) ([]blockio.LiveTable, error) {
 		if err != nil || sizeErr != nil || level == engine.LevelUnknown {
 			return nil, fmt.Errorf("list of tables: %q is no table of a level", line)
 		}
-		tables = append(tables, blockio.LiveTable{Number: blockio.FileNumber(number), Level: level, Bytes: bytes})
+
+		tables = append(tables, blockio.LiveTable{
+			Number: blockio.FileNumber(number),
+			Level:  level,
+			Bytes:  bytes,
+		})
 	}
-	slices.SortFunc(tables, func(a, b blockio.LiveTable) int { return cmp.Compare(a.Number, b.Number) })
+
+	slices.SortFunc(tables, func(a, b blockio.LiveTable) int {
+		return cmp.Compare(a.Number, b.Number)
+	})
 	return tables, nil
 }
 
@@ -146,12 +179,15 @@ func (d *db) Sync(context.Context) error {
 	if d.readOnly {
 		return nil
 	}
+
 	if err := d.BackgroundError(); err != nil {
 		return err
 	}
+
 	if err := d.storage.syncJournals(); err != nil {
 		return fmt.Errorf("goleveldb: sync %s: %w", d.dir, err)
 	}
+
 	return nil
 }
 
@@ -164,13 +200,16 @@ func (d *db) Counters() engine.Counters {
 		UserWriteBytes: new(d.written.Load()),
 		WALBytes:       new(d.storage.journalBytes.Load()),
 	}
+
 	if d.recorder.Direct() {
 		c.DirectBytes = new(d.recorder.DirectBytes())
 	}
+
 	var s leveldb.DBStats
 	if err := d.leveldb.Stats(&s); err != nil {
 		return c // closed: the rest is not known any more
 	}
+
 	c.CacheHits, c.CacheMisses = new(s.BlockCache.HitCount), new(s.BlockCache.MissCount)
 	c.TableCacheHits, c.TableCacheMisses = new(s.FileCache.HitCount), new(s.FileCache.MissCount)
 	c.CacheUsedBytes = new(int64(s.BlockCacheSize))
@@ -184,6 +223,7 @@ func (d *db) Counters() engine.Counters {
 			compacted += bytes
 		}
 	}
+
 	c.FlushBytes, c.CompactBytes = new(flushed), new(compacted)
 	return c
 }
@@ -201,23 +241,28 @@ func (d *db) shape() (engine.Shape, error) {
 	if err := d.follower.Refresh(context.Background(), nil); err != nil {
 		return engine.Shape{}, err
 	}
+
 	tables, err := d.tables()
 	if err != nil {
 		return engine.Shape{}, err
 	}
+
 	for i := range tables {
 		if tables[i].Level != 0 {
 			continue // only there do tables overlap
 		}
+
 		if err := d.readBounds(&tables[i]); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return engine.Shape{}, err
 		}
 	}
+
 	shape := d.recorder.Shape(tables, tables, 0)
 	for i := range shape.Levels {
 		shape.Levels[i].FilterConsulted = d.settings.BloomBitsPerKey > 0
 		shape.Levels[i].KeysEstimated = true
 	}
+
 	return shape, nil
 }
 
@@ -235,10 +280,14 @@ func (d *db) Memory() []engine.MemoryShare {
 		{Use: "write buffers", Bytes: 2 * int64(d.settings.WriteBuffer), Basis: "limit"},
 		{Use: "open tables", Bytes: d.settings.openTablesBytes(), Basis: "estimate"},
 	}
+
 	if log := d.replayedBytes(); log > 0 {
 		shares = append(shares, adapter.ReplayedLog(log))
 	}
-	slices.SortStableFunc(shares, func(a, b engine.MemoryShare) int { return cmp.Compare(b.Bytes, a.Bytes) })
+
+	slices.SortStableFunc(shares, func(a, b engine.MemoryShare) int {
+		return cmp.Compare(b.Bytes, a.Bytes)
+	})
 	return shares
 }
 
@@ -255,23 +304,29 @@ func (d *db) replayedBytes() int64 {
 func (d *db) Warnings() (warnings []engine.Warning) {
 	if n := d.storage.compactions.Load() - d.settledAt.Load(); n > 0 {
 		warnings = append(warnings, engine.Warning{
-			Code:   "compaction_reads",
-			Text:   fmt.Sprintf("%d compactions ran since the database was settled: their reads count as those of Gets", n),
-			Remedy: "measure with --set DisableSeeksCompaction=true or --read-only, with which Gets start no compaction",
+			Code: "compaction_reads",
+			Text: fmt.Sprintf("%d compactions ran since the database was settled: their reads "+
+				"count as those of Gets", n),
+			Remedy: "measure with --set DisableSeeksCompaction=true or --read-only, with which " +
+				"Gets start no compaction",
 		})
 	}
+
 	if d.unsettled.Load() {
 		warnings = append(warnings, adapter.Unsettled("load again"))
 	}
+
 	if tables, err := d.tables(); err == nil {
 		var bytes int64
 		for _, t := range tables {
 			bytes += t.Bytes
 		}
+
 		if w, much := adapter.Unflushed(d.replayedBytes(), bytes); much {
 			warnings = append(warnings, w)
 		}
 	}
+
 	return append(warnings, d.follower.Warnings()...)
 }
 
@@ -294,9 +349,11 @@ func (d *db) Close() error {
 		}
 		return nil
 	}
+
 	if err := errors.Join(d.leveldb.Close(), d.storage.Close()); err != nil {
 		return fmt.Errorf("goleveldb: close %s: %w", d.dir, err)
 	}
+
 	return nil
 }
 
@@ -357,7 +414,11 @@ func (w *writer) Commit() error {
 func (*writer) Close() error { return nil }
 
 // rest: compactions follow each other within microseconds.
-var rest = adapter.IdleDetector{Poll: 10 * time.Millisecond, Rest: 50 * time.Millisecond, Overdue: 2 * time.Second}
+var rest = adapter.IdleDetector{
+	Poll:    10 * time.Millisecond,
+	Rest:    50 * time.Millisecond,
+	Overdue: 2 * time.Second,
+}
 
 // Settle flushes and waits for the compactions that follow by themselves. It
 // compacts no range: that would leave a shape no node has.
@@ -365,19 +426,24 @@ func (d *db) Settle(ctx context.Context, progress func(engine.Settling)) error {
 	if d.readOnly {
 		return nil // nothing goes on
 	}
+
 	err := d.flush()
 	if err == nil {
 		err = d.awaitQuiet(ctx, progress)
 	}
+
 	if err == nil {
 		err = d.BackgroundError()
 	}
+
 	if err == nil {
 		err = d.follower.Refresh(ctx, nil)
 	}
+
 	if err != nil {
 		return fmt.Errorf("goleveldb: settle %s: %w", d.dir, err)
 	}
+
 	d.settledAt.Store(d.storage.compactions.Load())
 	return nil
 }
@@ -401,20 +467,28 @@ type activity struct {
 
 func (d *db) awaitQuiet(ctx context.Context, progress func(engine.Settling)) error {
 	var last activity
-	return rest.Await(ctx, &d.unsettled, func(quiet time.Duration) (b adapter.Background, err error) {
-		b.Failed = d.BackgroundError() != nil // Settle tells
-		var s leveldb.DBStats
-		if err := d.leveldb.Stats(&s); err != nil {
-			return b, err
-		}
-		b.Due, b.PendingBytes = d.due(&s)
-		now := activity{read: s.IORead, written: s.IOWrite, finished: s.MemComp + s.Level0Comp + s.NonLevel0Comp + s.SeekComp}
-		b.Active = now != last
-		if last = now; b.Active || quiet < rest.Rest {
-			b.Running = 1 // goleveldb has one compaction at a time and does not tell of it
-		}
-		return b, nil
-	}, progress)
+	return rest.Await(ctx, &d.unsettled,
+		func(quiet time.Duration) (b adapter.Background, err error) {
+			b.Failed = d.BackgroundError() != nil // Settle tells
+			var s leveldb.DBStats
+			if err := d.leveldb.Stats(&s); err != nil {
+				return b, err
+			}
+
+			b.Due, b.PendingBytes = d.due(&s)
+			now := activity{
+				read:     s.IORead,
+				written:  s.IOWrite,
+				finished: s.MemComp + s.Level0Comp + s.NonLevel0Comp + s.SeekComp,
+			}
+
+			b.Active = now != last
+			if last = now; b.Active || quiet < rest.Rest {
+				b.Running = 1 // goleveldb has one compaction at a time and does not tell of it
+			}
+
+			return b, nil
+		}, progress)
 }
 
 // due reports whether a level asks for a compaction, by goleveldb's rule, and the
@@ -427,11 +501,14 @@ func (d *db) due(s *leveldb.DBStats) (due bool, pendingBytes int64) {
 			}
 			continue
 		}
-		maximum := int64(float64(d.settings.CompactionTotalSize) * math.Pow(levelGrowth, float64(level)))
+
+		maximum := int64(float64(d.settings.CompactionTotalSize) * math.Pow(levelGrowth,
+			float64(level)))
 		if bytes >= maximum {
 			due, pendingBytes = true, pendingBytes+bytes-maximum
 		}
 	}
+
 	return due, pendingBytes
 }
 

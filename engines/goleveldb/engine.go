@@ -56,16 +56,19 @@ const version = "v1.0.1-0.20220721030215-126854af5e6d"
 // Info describes the adapter.
 func (Engine) Info() engine.Info {
 	return engine.Info{
-		Name:       name,
-		Version:    adapter.Version("github.com/syndtr/goleveldb", version),
-		Route:      "go module",
-		Licence:    "BSD-2-Clause",
-		Durability: "kill: every commit survives (it is in the journal); power cut: what was synced or flushed before it",
+		Name:    name,
+		Version: adapter.Version("github.com/syndtr/goleveldb", version),
+		Route:   "go module",
+		Licence: "BSD-2-Clause",
+		Durability: "kill: every commit survives (it is in the journal); power cut: what was " +
+			"synced or flushed before it",
 		Capabilities: []engine.Capability{
-			engine.CanReadBlocks, engine.CanDirect, engine.CanReadForeign, engine.CanTraceAccesses, engine.CanBudget, engine.AllocatesPerGet,
+			engine.CanReadBlocks, engine.CanDirect, engine.CanReadForeign, engine.CanTraceAccesses,
+			engine.CanBudget, engine.AllocatesPerGet,
 		},
-		Profiles:      adapter.Infos(profiles()),
-		StoredOptions: []string{"BlockSize", "CompactionTableSize", "CompactionTotalSize", "BloomBitsPerKey", "Compression"},
+		Profiles: adapter.Infos(profiles()),
+		StoredOptions: []string{"BlockSize", "CompactionTableSize", "CompactionTotalSize",
+			"BloomBitsPerKey", "Compression"},
 	}
 }
 
@@ -81,18 +84,24 @@ func (e Engine) Open(ctx context.Context, o engine.Options) (engine.DB, error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
+
 	o.ReadOnly = o.ReadsOnly()
 	check := checkIsDatabase
 	if o.Create {
 		check = adapter.MakeEmpty
 	}
+
 	if err := check(o.Dir); err != nil {
 		return nil, err
 	}
-	opened, err := adapter.RetryOpen(ctx, o.Dir, o.IgnoreLock, func() (*db, error) { return open(ctx, o, s) })
+
+	opened, err := adapter.RetryOpen(ctx, o.Dir, o.IgnoreLock, func() (*db, error) {
+		return open(ctx, o, s)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("goleveldb: open %s: %w", o.Dir, err)
 	}
+
 	return opened, nil
 }
 
@@ -102,10 +111,15 @@ func checkIsDatabase(dir string) error {
 	if err := adapter.CheckHolds(dir, "CURRENT"); err != nil {
 		return err
 	}
+
 	others, err := filepath.Glob(filepath.Join(dir, "OPTIONS-*"))
 	if err == nil && len(others) > 0 {
-		return &engine.NotADatabaseError{Dir: dir, Why: "it is of Pebble or RocksDB: use pebble1, pebble2 or rocksdb"}
+		return &engine.NotADatabaseError{
+			Dir: dir,
+			Why: "it is of Pebble or RocksDB: use pebble1, pebble2 or rocksdb",
+		}
 	}
+
 	return err
 }
 
@@ -115,70 +129,89 @@ func open(ctx context.Context, o engine.Options, s settings) (_ *db, err error) 
 			return nil, err
 		}
 	}
+
 	base, err := openBase(o)
 	if err != nil {
 		return nil, err
 	}
+
 	recorder := blockio.NewRecorder(learner(s.BlockSize), o.Direct)
 	recorder.Accessed = o.Accessed
 	counting, err := newCounting(base, o.Dir, recorder, o.Log)
 	if err != nil {
 		return nil, errors.Join(err, base.Close())
 	}
+
 	var opened *leveldb.DB
 	err = blockio.DetectWALRemoval([]string{o.Dir}, o.IgnoreLock, func() (err error) {
 		opened, err = leveldb.Open(counting, s.translate(o))
 		return err
 	})
+
 	if opened == nil {
 		if order := orderOf(o.Dir); order != "" && order != comparer.DefaultComparer.Name() {
-			return nil, errors.Join(engine.Fail(engine.CodeUnsupported, "its keys are not in LevelDB's own order but in %s, of the program that owns it", order).
-				WithRemedy("let that program copy the keys to a database in LevelDB's own order"), base.Close())
+			return nil,
+				errors.Join(engine.Fail(engine.CodeUnsupported, "its keys are not in LevelDB's "+
+					"own order but in %s, of the program that owns it", order).
+					WithRemedy("let that program copy the keys to a database in LevelDB's own order"),
+					base.Close())
 		}
+
 		if ldberrors.IsCorrupted(err) && !errors.Is(err, fs.ErrNotExist) {
 			err = &engine.NotADatabaseError{Dir: o.Dir, Why: err.Error()}
 		}
+
 		return nil, errors.Join(err, base.Close())
 	}
+
 	if err != nil {
 		return nil, errors.Join(err, opened.Close(), base.Close())
 	}
+
 	d := newDB(o, s, opened, counting, recorder)
 	if err := d.start(ctx); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
+
 	return d, nil
 }
 
-// orderOf is the name of the comparer that the manifest of a database begins with; "" if it cannot be read.
+// orderOf is the name of the comparer that the manifest of a database begins with; "" if it cannot
+// be read.
 func orderOf(dir string) string {
 	current, err := os.ReadFile(filepath.Join(dir, "CURRENT"))
 	if err != nil {
 		return ""
 	}
+
 	manifest, err := os.Open(filepath.Join(dir, strings.TrimSpace(string(current))))
 	if err != nil {
 		return ""
 	}
+
 	defer manifest.Close() // it is only read
 	record, err := journal.NewReader(manifest, nil, true, true).Next()
 	if err != nil {
 		return ""
 	}
+
 	const comparerTag, longest = 1, 200
 	in := bufio.NewReader(record)
 	tag, err := binary.ReadUvarint(in)
 	if err != nil || tag != comparerTag {
 		return ""
 	}
+
 	length, err := binary.ReadUvarint(in)
 	if err != nil || length > longest {
 		return ""
 	}
+
 	name := make([]byte, length)
 	if _, err := io.ReadFull(in, name); err != nil {
 		return ""
 	}
+
 	return string(name)
 }
 
@@ -218,7 +251,8 @@ const (
 type settings struct {
 	BlockCacheCapacity     int64 `effective:"cache_bytes"`
 	OpenFilesCacheCapacity int   `effective:"handles"`
-	WriteBuffer            int   `effective:"memtable_size"` // there are two; 0: half the block cache each
+	// there are two; 0: half the block cache each
+	WriteBuffer            int `effective:"memtable_size"`
 	BlockSize              int
 	CompactionTableSize    int
 	CompactionTotalSize    int
@@ -256,9 +290,11 @@ func profiles() []adapter.Profile[settings] {
 	cosmos := defaults()
 	cosmos.BloomBitsPerKey = bloomBitsPerKey
 	return []adapter.Profile[settings]{
-		adapter.Named("geth-legacy", "go-ethereum on LevelDB: bloom filters of 10 bits, write buffers with the cache, no compactions by seeks", geth).
+		adapter.Named("geth-legacy", "go-ethereum on LevelDB: bloom filters of 10 bits, write "+
+			"buffers with the cache, no compactions by seeks", geth).
 			OfClient(clients.Geth),
-		adapter.Named("cosmos", "cosmos-db's defaults: the library's own and bloom filters of 10 bits; Gets can start compactions", cosmos),
+		adapter.Named("cosmos", "cosmos-db's defaults: the library's own and bloom filters of 10 "+
+			"bits; Gets can start compactions", cosmos),
 		adapter.Named("default", "the library's own defaults: no filters", defaults()),
 	}
 }
@@ -277,22 +313,27 @@ func resolve(info engine.Info, o engine.Options) (settings, []error) {
 			{Name: "table", Example: "flat accounts", Set: s.table.Set},
 		}
 	})
+
 	s.BlockCacheCapacity = cmp.Or(max(0, o.CacheBytes), s.BlockCacheCapacity)
 	s.OpenFilesCacheCapacity = cmp.Or(max(0, o.Handles), s.OpenFilesCacheCapacity)
 	if err := s.table.Check(o); err != nil {
 		errs = append(errs, err)
 	}
+
 	if o.ReadsOnly() {
 		s.WriteBuffer = readOnlyBuffer
 	}
+
 	if o.MemoryBytes > 0 {
 		if err := s.split(o.MemoryBytes, o.Handles > 0); err != nil {
 			errs = append(errs, err)
 		}
 	}
+
 	if s.WriteBuffer == 0 {
 		s.WriteBuffer = int(max(s.BlockCacheCapacity/2, minWriteBuffer))
 	}
+
 	return s, errs
 }
 
@@ -314,18 +355,23 @@ func (s *settings) split(budget int64, handlesFixed bool) error {
 	if budget < minBytes {
 		return fmt.Errorf("a budget of %d bytes is too small: give goleveldb 4MiB or more", budget)
 	}
+
 	quarter := int(budget / 4)
 	if s.WriteBuffer == 0 || s.WriteBuffer > quarter {
 		s.WriteBuffer = quarter
 	}
+
 	if !handlesFixed {
 		s.OpenFilesCacheCapacity = min(s.OpenFilesCacheCapacity, int(budget/32/tableBytes))
 	}
+
 	s.BlockCacheCapacity = budget - 2*int64(s.WriteBuffer) - s.openTablesBytes()
 	if s.BlockCacheCapacity < budget/8 {
-		return fmt.Errorf("%d handles leave too little of a budget of %d bytes for blocks: write --handles %d",
+		return fmt.Errorf("%d handles leave too little of a budget of %d bytes for blocks: write "+
+			"--handles %d",
 			s.OpenFilesCacheCapacity, budget, budget/32/tableBytes)
 	}
+
 	return nil
 }
 
@@ -346,15 +392,19 @@ func (s *settings) translate(o engine.Options) *opt.Options {
 		ErrorIfExist:           o.Create,
 		ErrorIfMissing:         !o.Create,
 	}
+
 	if s.Compression == "none" {
 		options.Compression = opt.NoCompression
 	}
+
 	if s.BloomBitsPerKey > 0 {
 		options.Filter = filter.NewBloomFilter(s.BloomBitsPerKey)
 	}
+
 	if o.TraceAccesses {
 		options.BlockCacheCapacity = -1 // holds what is in use, no more
 	}
+
 	return options
 }
 
@@ -370,8 +420,8 @@ func (d *db) Effective() map[string]string {
 	return options
 }
 
-// ReadsTables tells how Gets with these options would read tables: whether they ask filters, and the
-// block size by which buffers are given out.
+// ReadsTables tells how Gets with these options would read tables: whether they ask filters, and
+// the block size by which buffers are given out.
 func (e Engine) ReadsTables(o engine.Options) (filters bool, blockBytes int, errs []error) {
 	s, errs := resolve(e.Info(), o)
 	return s.BloomBitsPerKey > 0, s.BlockSize, errs

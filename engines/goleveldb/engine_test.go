@@ -48,6 +48,7 @@ func TestClosesAfterAFailedFlush(t *testing.T) {
 	if err := d.flush(); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("flush: %v", err)
 	}
+
 	must(t, d.Close())
 }
 
@@ -59,33 +60,43 @@ func key(i uint64) []byte {
 	return k
 }
 
-// levelBytes times 2 to the power of its number is what a level of TestLevelsBeyondTheSeventh may hold.
+// levelBytes times 2 to the power of its number is what a level of TestLevelsBeyondTheSeventh may
+// hold.
 const levelBytes = 1 << 10
 
-// TestLevelsBeyondTheSeventh: LevelDB adds levels as it grows. What the library counts by level, Stats
-// has; what Gets read of each, its own reader of tables says.
+// TestLevelsBeyondTheSeventh: LevelDB adds levels as it grows. What the library counts by level,
+// Stats has; what Gets read of each, its own reader of tables says.
 func TestLevelsBeyondTheSeventh(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	small := &opt.Options{
-		WriteBuffer: 16 << 10, CompactionTableSize: 4 << 10, CompactionTotalSize: levelBytes, CompactionTotalSizeMultiplier: 2, BlockSize: 1 << 10,
-		Compression: opt.NoCompression, NoSync: true,
+		WriteBuffer:                   16 << 10,
+		CompactionTableSize:           4 << 10,
+		CompactionTotalSize:           levelBytes,
+		CompactionTotalSizeMultiplier: 2,
+		BlockSize:                     1 << 10,
+		Compression:                   opt.NoCompression,
+		NoSync:                        true,
 	}
+
 	writer, err := leveldb.OpenFile(dir, small)
 	must(t, err)
 	const keys = 5000
 	for i := range uint64(keys) {
 		must(t, writer.Put(key(i), make([]byte, 100), nil))
 	}
+
 	awaitLevels(t, writer, small)
 	must(t, writer.Close())
 
 	// A quarter of the keys is written again, and stays on level 0.
-	small.CompactionL0Trigger, small.WriteL0SlowdownTrigger, small.WriteL0PauseTrigger = 1000, 1000, 1000
+	small.CompactionL0Trigger, small.WriteL0SlowdownTrigger, small.WriteL0PauseTrigger = 1000,
+		1000, 1000
 	writer, err = leveldb.OpenFile(dir, small)
 	must(t, err)
 	for i := range uint64(keys / 4) {
 		must(t, writer.Put(key(4*i), make([]byte, 100), nil))
 	}
+
 	must(t, writer.Close())
 	writer, err = leveldb.OpenFile(dir, small) // makes a table of the journal
 	must(t, err)
@@ -99,13 +110,16 @@ func TestLevelsBeyondTheSeventh(t *testing.T) {
 	deepest, bytes := 0, int64(0)
 	for _, l := range shape.Levels {
 		if l.Files != told.LevelTablesCounts[l.Level] || l.Bytes != told.LevelSizes[l.Level] {
-			t.Errorf("L%d: %d files of %d bytes, the library has %d of %d", l.Level, l.Files, l.Bytes, told.LevelTablesCounts[l.Level], told.LevelSizes[l.Level])
+			t.Errorf("L%d: %d files of %d bytes, the library has %d of %d", l.Level, l.Files,
+				l.Bytes, told.LevelTablesCounts[l.Level], told.LevelSizes[l.Level])
 		}
 		deepest, bytes = max(deepest, l.Level), bytes+l.Bytes
 	}
+
 	if deepest < 8 || shape.Bytes != bytes {
 		t.Fatalf("levels down to L%d, %d bytes of %d", deepest, bytes, shape.Bytes)
 	}
+
 	tables := libraryTables(t, d)
 	var want [engine.MaxLevels]int64
 	r, err := d.Reader()
@@ -115,32 +129,39 @@ func TestLevelsBeyondTheSeventh(t *testing.T) {
 		get(t, r, i)
 		ask(t, tables, key(i), &want)
 	}
+
 	c := d.Counters().Sub(before)
 	var beyond int64
 	for level, want := range want {
 		if level > 7 {
 			beyond += want
 		}
+
 		if data := c.Reads[level][engine.Data].Count; data != want {
-			t.Errorf("%d data blocks of L%d were read, the library's reader of tables reads %d", data, level, want)
+			t.Errorf("%d data blocks of L%d were read, the library's reader of tables reads %d",
+				data, level, want)
 		}
 	}
+
 	if want[0] == 0 || beyond == 0 {
 		t.Errorf("data blocks read by level, none of L0 or none beyond L7: %v", want)
 	}
+
 	if unknown := c.Reads.Level(engine.LevelUnknown).Count; unknown != 0 {
 		t.Errorf("%d reads of no known level", unknown)
 	}
+
 	must(t, d.Close())
 }
 
-// awaitLevels waits until goleveldb has no compaction left to do, which is when no level holds more than it
-// may. Then a database that is larger than the upper levels together has deeper ones.
+// awaitLevels waits until goleveldb has no compaction left to do, which is when no level holds more
+// than it may. Then a database that is larger than the upper levels together has deeper ones.
 func awaitLevels(t *testing.T, database *leveldb.DB, o *opt.Options) {
 	t.Helper()
 	beyond := bytes.Repeat([]byte{255}, 64) // all keys
 	for due := true; due; time.Sleep(time.Millisecond) {
-		// A flush that ends while goleveldb is about to sleep does not wake it. A range without keys does, and compacts nothing.
+		// A flush that ends while goleveldb is about to sleep does not wake it. A range without
+		// keys does, and compacts nothing.
 		must(t, database.CompactRange(util.Range{Start: beyond}))
 		var told leveldb.DBStats
 		must(t, database.Stats(&told))
@@ -174,7 +195,8 @@ type internalOrder struct{ comparer.Comparer }
 
 func (internalOrder) Compare(a, b []byte) int {
 	x, y := len(a)-internalBytes, len(b)-internalBytes
-	return cmp.Or(bytes.Compare(a[:x], b[:y]), cmp.Compare(binary.LittleEndian.Uint64(b[y:]), binary.LittleEndian.Uint64(a[x:])))
+	return cmp.Or(bytes.Compare(a[:x], b[:y]),
+		cmp.Compare(binary.LittleEndian.Uint64(b[y:]), binary.LittleEndian.Uint64(a[x:])))
 }
 
 // libraryTables opens all tables of a database, the upper levels first.
@@ -182,31 +204,36 @@ func libraryTables(t *testing.T, d *db) []libraryTable {
 	t.Helper()
 	listed, err := d.tables()
 	must(t, err)
-	slices.SortStableFunc(listed, func(a, b blockio.LiveTable) int { return cmp.Compare(a.Level, b.Level) })
+	slices.SortStableFunc(listed, func(a, b blockio.LiveTable) int {
+		return cmp.Compare(a.Level, b.Level)
+	})
 	var tables []libraryTable
 	for _, l := range listed {
 		content, err := os.ReadFile(d.storage.tablePath(l.Number))
 		must(t, err)
 		reads := &countedReads{ReaderAt: bytes.NewReader(content)}
 		options := &opt.Options{Comparer: internalOrder{comparer.DefaultComparer}}
-		reader, err := leveldbtable.NewReader(reads, int64(len(content)), storage.FileDesc{}, nil, nil, options)
+		reader, err := leveldbtable.NewReader(reads, int64(len(content)), storage.FileDesc{}, nil,
+			nil, options)
 		must(t, err)
 		opened := libraryTable{Reader: reader, level: l.Level, reads: reads}
 		all := reader.NewIterator(nil, nil)
 		if !all.First() {
 			t.Fatalf("table %d: %v", l.Number, all.Error())
 		}
+
 		opened.from = bytes.Clone(all.Key()[:len(all.Key())-internalBytes])
 		all.Last()
 		opened.to = bytes.Clone(all.Key()[:len(all.Key())-internalBytes])
 		all.Release()
 		tables = append(tables, opened)
 	}
+
 	return tables
 }
 
-// ask reads a key as LevelDB's format demands, and counts data blocks by level: every table of level 0 that
-// may hold it, then the one of each level, until a level has it.
+// ask reads a key as LevelDB's format demands, and counts data blocks by level: every table of
+// level 0 that may hold it, then the one of each level, until a level has it.
 func ask(t *testing.T, tables []libraryTable, key []byte, reads *[engine.MaxLevels]int64) {
 	t.Helper()
 	newest := append(bytes.Clone(key), 1, 255, 255, 255, 255, 255, 255, 255)
@@ -215,6 +242,7 @@ func ask(t *testing.T, tables []libraryTable, key []byte, reads *[engine.MaxLeve
 		if l.level > found || bytes.Compare(key, l.from) < 0 || bytes.Compare(key, l.to) > 0 {
 			continue
 		}
+
 		before := l.reads.count
 		next, _, err := l.Find(newest, false, nil)
 		must(t, err)
@@ -223,6 +251,7 @@ func ask(t *testing.T, tables []libraryTable, key []byte, reads *[engine.MaxLeve
 			found = l.level
 		}
 	}
+
 	if found == engine.MaxLevels {
 		t.Fatalf("key %x is in no table", key)
 	}
@@ -245,6 +274,7 @@ func load(t testing.TB) string {
 			must(t, w.Commit())
 		}
 	}
+
 	must(t, d.Settle(t.Context(), nil))
 	must(t, d.Close())
 	return dir
@@ -274,6 +304,7 @@ func TestCountsBesideTheEngine(t *testing.T) {
 	for i := range uint64(n) {
 		get(t, r, i)
 	}
+
 	var s leveldb.DBStats
 	must(t, d.leveldb.Stats(&s))
 	c := d.Counters()
@@ -281,28 +312,37 @@ func TestCountsBesideTheEngine(t *testing.T) {
 		// What is missing are manifest and journal, read at open.
 		t.Errorf("%d bytes of block reads, goleveldb read %d", got, s.IORead)
 	}
+
 	if meta := c.Reads.Type(engine.Meta).Count; meta != 2*(*c.TableOpens) {
 		t.Errorf("%d meta reads of %d tables opened, want two each", meta, *c.TableOpens)
 	}
-	if cached := c.Reads.Total().Count - *c.UncachedReads; *c.TableOpens == 0 || cached != *c.CacheMisses {
-		t.Errorf("%d reads by way of the cache while %d tables were opened, goleveldb counts %d misses", cached, *c.TableOpens, *c.CacheMisses)
+
+	if cached := c.Reads.Total().Count - *c.UncachedReads; *c.TableOpens == 0 ||
+		cached != *c.CacheMisses {
+		t.Errorf("%d reads by way of the cache while %d tables were opened, goleveldb counts %d "+
+			"misses", cached, *c.TableOpens, *c.CacheMisses)
 	}
+
 	shape, err := d.Shape()
 	must(t, err)
 	if len(shape.Levels) < 2 {
 		t.Errorf("%d levels, want several", len(shape.Levels))
 	}
+
 	var held int64
 	for i, l := range shape.Levels {
 		held += l.DataCacheBytes + l.IndexCacheBytes + l.FilterCacheBytes
 		if int64(s.LevelSizes[l.Level]) != l.Bytes || s.LevelTablesCounts[l.Level] != l.Files {
-			t.Errorf("level %d: %d bytes in %d files, goleveldb says %d in %d", l.Level, l.Bytes, l.Files,
+			t.Errorf("level %d: %d bytes in %d files, goleveldb says %d in %d", l.Level, l.Bytes,
+				l.Files,
 				s.LevelSizes[l.Level], s.LevelTablesCounts[l.Level])
 		}
+
 		if !l.KeysEstimated || !l.FilterConsulted {
 			t.Errorf("level %d of %d: %+v", i, len(shape.Levels), l)
 		}
 	}
+
 	// Every block has been read, and none had to go.
 	if used := *c.CacheUsedBytes; held < used*98/100 || held > used*102/100 {
 		t.Errorf("%d bytes are said to be needed in the cache, which holds %d", held, used)
@@ -315,10 +355,12 @@ func TestWarnsOfCompactions(t *testing.T) {
 	if w := d.Warnings(); len(w) > 0 {
 		t.Errorf("warnings of a settled database: %+v", w)
 	}
+
 	d.storage.Log("table@compaction L0·4 -> L1·3 S·1MiB Q·7")
 	if w := d.Warnings(); len(w) != 1 || w[0].Code != "compaction_reads" {
 		t.Errorf("warnings after a compaction: %+v", w)
 	}
+
 	must(t, d.Settle(t.Context(), nil))
 	if w := d.Warnings(); len(w) > 0 {
 		t.Errorf("warnings after Settle: %+v", w)
@@ -326,13 +368,21 @@ func TestWarnsOfCompactions(t *testing.T) {
 }
 
 func TestParseTables(t *testing.T) {
-	got, err := parseTables("--- level 0 ---\n12:345[\"a[:]\" .. \"b\\n\"]\n9:7[\"c\" .. \"d\"]\n--- level 1 ---\n--- level 2 ---\n10:20[\"e\" .. \"f\"]\n")
+	got, err := parseTables("--- level 0 ---\n12:345[\"a[:]\" .. \"b\\n\"]\n9:7[\"c\" .. " +
+		"\"d\"]\n--- level 1 ---\n--- level 2 ---\n10:20[\"e\" .. \"f\"]\n")
 	must(t, err)
-	want := []blockio.LiveTable{{Number: 9, Level: 0, Bytes: 7}, {Number: 10, Level: 2, Bytes: 20}, {Number: 12, Level: 0, Bytes: 345}}
+	want := []blockio.LiveTable{
+		{Number: 9, Level: 0, Bytes: 7},
+		{Number: 10, Level: 2, Bytes: 20},
+		{Number: 12, Level: 0, Bytes: 345},
+	}
+
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	for _, damaged := range []string{"1:2[", "--- level x ---\n", "--- level 0 ---\n1[", "--- level 0 ---\n1:x["} {
+
+	for _, damaged := range []string{"1:2[", "--- level x ---\n", "--- level 0 ---\n1[",
+		"--- level 0 ---\n1:x["} {
 		if got, err := parseTables(damaged); err == nil {
 			t.Errorf("%q: %v", damaged, got)
 		}
@@ -348,6 +398,7 @@ func FuzzTable(f *testing.F) {
 	for i := range uint64(200) {
 		must(f, w.Put(key(i), bytes.Repeat([]byte{byte(i)}, 50)))
 	}
+
 	must(f, w.Commit())
 	must(f, d.Settle(f.Context(), nil))
 	must(f, d.Close())
@@ -359,6 +410,7 @@ func FuzzTable(f *testing.F) {
 		f.Add(content)
 		f.Add(content[len(content)/2:])
 	}
+
 	f.Fuzz(func(t *testing.T, content []byte) {
 		path := filepath.Join(t.TempDir(), "000001.ldb")
 		must(t, os.WriteFile(path, content, 0o600))
@@ -366,6 +418,7 @@ func FuzzTable(f *testing.F) {
 		if err != nil {
 			return
 		}
+
 		defer table.Close()
 		_, sampleErr := sampleOf(table)
 		_, _, boundsErr := boundsOf(table)
@@ -395,8 +448,8 @@ func (s noTables) Create(fd storage.FileDesc) (storage.Writer, error) {
 	return s.Storage.Create(fd)
 }
 
-// TestReadsEveryJournal: a program that stops during a flush leaves two journals, which a database that
-// is only read holds in memory; goleveldb alone fails at the second.
+// TestReadsEveryJournal: a program that stops during a flush leaves two journals, which a database
+// that is only read holds in memory; goleveldb alone fails at the second.
 func TestReadsEveryJournal(t *testing.T) {
 	dir := t.TempDir()
 	files, err := storage.OpenFile(dir, false)
@@ -407,11 +460,14 @@ func TestReadsEveryJournal(t *testing.T) {
 	for i := range keys { // 1.5 times the buffer
 		must(t, owner.Put(key(uint64(i)), make([]byte, 1<<10), nil))
 	}
+
 	must(t, owner.Put(key(0), []byte("newest"), nil))
 	copied := enginetest.CopyOpen(t, dir) // the owner's Close would wait for its flush
-	if journals, err := filepath.Glob(filepath.Join(copied, "*.log")); err != nil || len(journals) != 2 {
+	if journals, err := filepath.Glob(filepath.Join(copied, "*.log")); err != nil ||
+		len(journals) != 2 {
 		t.Fatalf("journals %v, %v; want two", journals, err)
 	}
+
 	d := opened(t, engine.Options{Dir: copied, Foreign: true})
 	r, err := d.Reader()
 	must(t, err)
@@ -420,19 +476,24 @@ func TestReadsEveryJournal(t *testing.T) {
 		if i == 0 {
 			want = []byte("newest")
 		}
-		if value, found, err := r.Get(key(uint64(i)), nil); err != nil || !found || !bytes.Equal(value, want) {
+
+		if value, found, err := r.Get(key(uint64(i)), nil); err != nil || !found ||
+			!bytes.Equal(value, want) {
 			t.Fatalf("key %d: %d bytes, found %v, %v", i, len(value), found, err)
 		}
 	}
+
 	// There is no table to sample.
 	sampled := map[string]bool{}
 	must(t, d.SampleKeys(t.Context(), 1000, 1, func(key []byte) error {
 		sampled[string(key)] = true
 		return nil
 	}))
+
 	if len(sampled) < keys*9/10 {
 		t.Errorf("%d of %d keys in 1,000 draws", len(sampled), keys)
 	}
+
 	must(t, errors.Join(r.Close(), d.Close()))
 }
 
@@ -443,17 +504,24 @@ func (ownersOrder) Name() string { return "owner.Order" }
 
 func TestOwnersOrder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
-	owner, err := leveldb.OpenFile(dir, &opt.Options{Comparer: ownersOrder{comparer.DefaultComparer}})
+	owner, err := leveldb.OpenFile(dir,
+		&opt.Options{Comparer: ownersOrder{comparer.DefaultComparer}})
 	must(t, err)
 	must(t, owner.Close())
 	_, err = Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true})
-	if f, is := errors.AsType[*engine.Failure](err); !is || f.Code != engine.CodeUnsupported || f.Remedy == "" || !strings.Contains(err.Error(), "owner.Order") {
+	if f, is := errors.AsType[*engine.Failure](err); !is || f.Code != engine.CodeUnsupported ||
+		f.Remedy == "" || !strings.Contains(err.Error(), "owner.Order") {
 		t.Errorf("%v: want a failure that names the order, with a way out", err)
 	}
+
 	manifests, err := filepath.Glob(filepath.Join(dir, "MANIFEST-*"))
 	must(t, err)
-	must(t, os.Truncate(manifests[0], 0)) // as a full disk leaves it; goleveldb says that its comparer is missing
-	if _, err = (Engine{}).Open(t.Context(), engine.Options{Dir: dir, Foreign: true}); engine.CodeOf(err) != engine.CodeNotDatabase {
+	// as a full disk leaves it; goleveldb says that its comparer is missing
+	must(t, os.Truncate(manifests[0], 0))
+	if _, err = (Engine{}).Open(t.Context(),
+		engine.Options{Dir: dir, Foreign: true}); engine.CodeOf(
+		err,
+	) != engine.CodeNotDatabase {
 		t.Errorf("a manifest that was cut: %v, want the code %s", err, engine.CodeNotDatabase)
 	}
 }
@@ -465,16 +533,19 @@ func (ownersFilter) Name() string { return "leveldb.BuiltinBloomFilter2" }
 
 func TestOwnersFilter(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
-	owner, err := leveldb.OpenFile(dir, &opt.Options{Filter: ownersFilter{filter.NewBloomFilter(10)}})
+	owner, err := leveldb.OpenFile(dir,
+		&opt.Options{Filter: ownersFilter{filter.NewBloomFilter(10)}})
 	must(t, err)
 	for i := range uint64(1000) {
 		must(t, owner.Put(key(i), []byte("value"), nil))
 	}
+
 	must(t, errors.Join(owner.CompactRange(util.Range{}), owner.Close()))
 	tables, err := filepath.Glob(filepath.Join(dir, "*.ldb"))
 	if err != nil || len(tables) == 0 {
 		t.Fatalf("tables %v, %v", tables, err)
 	}
+
 	for _, path := range tables {
 		anatomy, err := learner(4 << 10)(path)
 		must(t, err)
@@ -488,55 +559,71 @@ func TestOwnersFilter(t *testing.T) {
 func TestTablesThatAreNotThere(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	// No table is compacted: one that was could still be there when it is listed no more.
-	owner, err := leveldb.OpenFile(dir, &opt.Options{WriteBuffer: 32 << 10, CompactionL0Trigger: 100, WriteL0SlowdownTrigger: 100, WriteL0PauseTrigger: 100})
+	owner, err := leveldb.OpenFile(dir,
+		&opt.Options{
+			WriteBuffer:            32 << 10,
+			CompactionL0Trigger:    100,
+			WriteL0SlowdownTrigger: 100,
+			WriteL0PauseTrigger:    100,
+		})
+
 	must(t, err)
 	for i := range 2000 {
 		must(t, owner.Put(binary.BigEndian.AppendUint64(nil, uint64(i)), make([]byte, 100), nil))
 	}
+
 	must(t, owner.Close())
 	tables, err := filepath.Glob(filepath.Join(dir, "*.ldb"))
 	must(t, err)
 	must(t, os.Remove(tables[0]))
 	_, err = Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true})
-	if f, is := errors.AsType[*engine.Failure](err); !is || f.Remedy == "" || !strings.Contains(err.Error(), filepath.Base(tables[0])) {
+	if f, is := errors.AsType[*engine.Failure](err); !is || f.Remedy == "" ||
+		!strings.Contains(err.Error(), filepath.Base(tables[0])) {
 		t.Errorf("%v: want a failure that names %s, with a way out", err, tables[0])
 	}
 }
 
-// TestLogAnswersGets: what is in no table when a database is read is told, and a database without is
-// not suspected.
+// TestLogAnswersGets: what is in no table when a database is read is told, and a database without
+// is not suspected.
 func TestLogAnswersGets(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	const keys = 3000
 	write := func(from, to uint64, buffer int) {
-		owner, err := leveldb.OpenFile(dir, &opt.Options{WriteBuffer: buffer, Compression: opt.NoCompression})
+		owner, err := leveldb.OpenFile(dir,
+			&opt.Options{WriteBuffer: buffer, Compression: opt.NoCompression})
 		must(t, err)
 		for i := from; i < to; i++ {
 			must(t, owner.Put(key(i), make([]byte, 100), nil))
 		}
+
 		must(t, owner.Close())
 	}
+
 	told := func() (logged bool, bytes int64) {
 		d := opened(t, engine.Options{Dir: dir, Foreign: true})
 		for _, w := range d.Warnings() {
 			logged = logged || w.Code == "unflushed_log"
 		}
+
 		for _, m := range d.Memory() {
 			if m.Use == "replayed log" {
 				bytes = m.Bytes
 			}
 		}
+
 		r, err := d.Reader()
 		must(t, err)
 		get(t, r, 0)
 		must(t, d.Close())
 		return logged, bytes
 	}
+
 	write(0, keys, 8<<20)
 	write(0, 0, 8<<20) // opening writes what the journal holds to a table
 	if logged, bytes := told(); logged || bytes != 0 {
 		t.Errorf("of an empty journal: %v, %d bytes", logged, bytes)
 	}
+
 	write(keys, 2*keys, 8<<20)
 	if logged, bytes := told(); !logged || bytes < keys*132 {
 		t.Errorf("of a journal with %d keys: %v, %d bytes", keys, logged, bytes)

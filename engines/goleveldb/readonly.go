@@ -41,9 +41,11 @@ func openReadOnly(dir string, besideWriter bool) (*readOnly, error) {
 	} else {
 		err = r.takeLock()
 	}
+
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
+
 	return r, nil
 }
 
@@ -53,9 +55,11 @@ func (r *readOnly) takeLock() error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // nobody ever locked it
 	}
+
 	if err != nil {
 		return blockio.AsLocked(err, path)
 	}
+
 	r.lock = file
 	return blockio.AsLocked(shareLock(file), path)
 }
@@ -65,11 +69,13 @@ func (r *readOnly) pinAll() error {
 	if err != nil {
 		return err
 	}
+
 	for _, fd := range tables {
 		if err := r.pin(fd.Num); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -80,10 +86,12 @@ func (r *readOnly) pin(number int64) error {
 	if r.pinned[number] != nil {
 		return nil
 	}
+
 	file, err := r.openFile(storage.FileDesc{Type: storage.TypeTable, Num: number})
 	if err == nil {
 		r.pinned[number] = file
 	}
+
 	return err
 }
 
@@ -106,13 +114,16 @@ func (r *readOnly) Open(fd storage.FileDesc) (storage.Reader, error) {
 	if fd.Type == storage.TypeTable && pinned != nil {
 		return os.Open(fmt.Sprintf("/proc/self/fd/%d", pinned.Fd()))
 	}
+
 	if fd.Type == storage.TypeJournal {
 		return r.openJournals()
 	}
+
 	file, err := r.openFile(fd)
 	if err != nil {
 		return nil, err // not a nil *os.File in an interface
 	}
+
 	return file, nil
 }
 
@@ -122,15 +133,19 @@ func (r *readOnly) GetMeta() (storage.FileDesc, error) {
 	if err != nil {
 		return storage.FileDesc{}, err
 	}
+
 	fd, is := parseName(string(bytes.TrimSuffix(current, []byte("\n"))))
 	if !is || fd.Type != storage.TypeManifest {
-		return storage.FileDesc{}, &storage.ErrCorrupted{Err: fmt.Errorf("CURRENT names no manifest: %q", current)}
+		return storage.FileDesc{},
+			&storage.ErrCorrupted{Err: fmt.Errorf("CURRENT names no manifest: %q", current)}
 	}
+
 	return fd, nil
 }
 
-// List lists the files of some types. Of journals it is the newest alone, which Open gives the content
-// of all: goleveldb, when it only reads, takes the end of the first journal for an error at the second.
+// List lists the files of some types. Of journals it is the newest alone, which Open gives the
+// content of all: goleveldb, when it only reads, takes the end of the first journal for an error at
+// the second.
 func (r *readOnly) List(types storage.FileType) ([]storage.FileDesc, error) {
 	found, err := r.files(types)
 	if types == storage.TypeJournal && len(found) > 1 {
@@ -142,24 +157,28 @@ func (r *readOnly) List(types storage.FileType) ([]storage.FileDesc, error) {
 // journalBlockBytes is that of the format; zeros fill a block whose writer stopped.
 const journalBlockBytes = 32 << 10
 
-// openJournals is all journals, one after the other. Of one that a flush has made obsolete, goleveldb
-// skips the batches, because they are older than what the manifest says of its tables.
+// openJournals is all journals, one after the other. Of one that a flush has made obsolete,
+// goleveldb skips the batches, because they are older than what the manifest says of its tables.
 func (r *readOnly) openJournals() (storage.Reader, error) {
 	journals, err := r.files(storage.TypeJournal)
 	if err != nil {
 		return nil, err
 	}
+
 	var all []byte
 	for _, fd := range journals {
 		text, err := os.ReadFile(filepath.Join(r.dir, fd.String()))
 		if err != nil {
 			return nil, err
 		}
+
 		if rest := len(all) % journalBlockBytes; rest > 0 {
 			all = append(all, make([]byte, journalBlockBytes-rest)...)
 		}
+
 		all = append(all, text...)
 	}
+
 	return joined{bytes.NewReader(all)}, nil
 }
 
@@ -173,12 +192,14 @@ func (r *readOnly) files(types storage.FileType) ([]storage.FileDesc, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var found []storage.FileDesc
 	for _, e := range entries {
 		if fd, is := parseName(e.Name()); is && fd.Type&types != 0 {
 			found = append(found, fd)
 		}
 	}
+
 	slices.SortFunc(found, func(x, y storage.FileDesc) int { return cmp.Compare(x.Num, y.Num) })
 	return found, nil
 }
@@ -201,6 +222,7 @@ func parseName(name string) (storage.FileDesc, bool) {
 			return fd, false
 		}
 	}
+
 	number, err := strconv.ParseUint(digits, 10, 63)
 	fd.Num = int64(number)
 	return fd, err == nil
@@ -231,9 +253,11 @@ func (r *readOnly) Close() error {
 	for _, file := range r.pinned {
 		errs = append(errs, file.Close())
 	}
+
 	if r.lock != nil {
 		errs = append(errs, r.lock.Close())
 	}
+
 	r.pinned, r.lock = map[int64]*os.File{}, nil
 	return errors.Join(errs...)
 }

@@ -10,12 +10,22 @@ import (
 	"github.com/statelab/statelab/internal/observe/blockbased"
 )
 
-// TestResolvedGets compares the blocks that Gets are said to ask for, and what a simulated cache reads of
-// them, with goleveldb's own counters and with the reads of its files.
+// TestResolvedGets compares the blocks that Gets are said to ask for, and what a simulated cache
+// reads of them, with goleveldb's own counters and with the reads of its files.
 func TestResolvedGets(t *testing.T) {
 	for _, profile := range []string{"default", "geth-legacy"} {
-		o := engine.Options{Dir: filepath.Join(t.TempDir(), "db"), Create: true, Profile: profile, Overrides: map[string]string{
-			"WriteBuffer": "256KiB", "CompactionTableSize": "128KiB", "CompactionTotalSize": "256KiB", "DisableSeeksCompaction": "true"}}
+		o := engine.Options{
+			Dir:     filepath.Join(t.TempDir(), "db"),
+			Create:  true,
+			Profile: profile,
+			Overrides: map[string]string{
+				"WriteBuffer":            "256KiB",
+				"CompactionTableSize":    "128KiB",
+				"CompactionTotalSize":    "256KiB",
+				"DisableSeeksCompaction": "true",
+			},
+		}
+
 		const keys = 30_000
 		churned(t, o, keys)
 		o.Create = false
@@ -23,6 +33,7 @@ func TestResolvedGets(t *testing.T) {
 		if len(errs) > 0 {
 			t.Fatal(errs)
 		}
+
 		o.Overrides["CompactionL0Trigger"] = "100" // from here on nothing is compacted
 		must(t, opened(t, o).Close())              // makes a table of the journal
 		for _, cacheBytes := range []int64{300_000, 1 << 20, 3 << 20} {
@@ -41,9 +52,11 @@ func TestResolvedGets(t *testing.T) {
 				_, found, err := r.Get(key(i), nil)
 				must(t, err)
 				var foundToo bool
-				if numbers, foundToo, err = walk.Get(key(i), found, numbers); err != nil || found != foundToo {
+				if numbers, foundToo, err = walk.Get(key(i), found, numbers); err != nil ||
+					found != foundToo {
 					t.Fatalf("key %d: found %v and %v: %v", i, found, foundToo, err)
 				}
+
 				trace.BeginGet()
 				for _, number := range numbers {
 					b, err := resolver.Block(number)
@@ -51,18 +64,30 @@ func TestResolvedGets(t *testing.T) {
 					must(t, trace.Touch(b))
 				}
 			}
+
 			c := d.Counters().Sub(before)
 			if counted := *c.CacheHits + *c.CacheMisses; counted != int64(len(trace.Accesses)) {
-				t.Errorf("%s: %d accesses, goleveldb counts %d", profile, len(trace.Accesses), counted)
+				t.Errorf("%s: %d accesses, goleveldb counts %d", profile, len(trace.Accesses),
+					counted)
 			}
-			points, err := cachesim.Curve(t.Context(), trace, cachesim.Setup{Policy: cachesim.LRUPolicy, Cores: 1}, []int64{cacheBytes})
+
+			points, err := cachesim.Curve(
+				t.Context(),
+				trace,
+				cachesim.Setup{Policy: cachesim.LRUPolicy, Cores: 1},
+				[]int64{cacheBytes},
+			)
+
 			must(t, err)
 			for _, kind := range []engine.BlockType{engine.Data, engine.Filter, engine.SingleIndex} {
 				if read := c.Reads.Type(kind).Count; read != points[0].Reads[kind] {
-					t.Errorf("%s, cache of %d: %d reads of %s simulated, %d read", profile, cacheBytes, points[0].Reads[kind], kind, read)
+					t.Errorf("%s, cache of %d: %d reads of %s simulated, %d read", profile,
+						cacheBytes, points[0].Reads[kind], kind, read)
 				}
 			}
-			t.Logf("%s, cache of %d: %d accesses, reads %v", profile, cacheBytes, len(trace.Accesses), points[0].Reads)
+
+			t.Logf("%s, cache of %d: %d accesses, reads %v", profile, cacheBytes,
+				len(trace.Accesses), points[0].Reads)
 			must(t, r.Close())
 			must(t, resolver.Close())
 			must(t, d.Close())
@@ -83,9 +108,11 @@ func churned(t *testing.T, o engine.Options, keys uint64) {
 			must(t, w.Commit())
 		}
 	}
+
 	for i := range keys {
 		put(i)
 	}
+
 	must(t, w.Commit())
 	must(t, d.Settle(t.Context(), nil))
 	for i := uint64(0); i < keys; i += 40 {
@@ -95,6 +122,7 @@ func churned(t *testing.T, o engine.Options, keys uint64) {
 			put(i)
 		}
 	}
+
 	must(t, w.Commit())
 	must(t, w.Close())
 	must(t, d.Close())

@@ -29,12 +29,22 @@ type counting struct {
 	failure      atomic.Pointer[error] // the first failed write
 }
 
-func newCounting(base storage.Storage, dir string, recorder *blockio.Recorder, log func(string)) (*counting, error) {
+func newCounting(
+	base storage.Storage, dir string, recorder *blockio.Recorder, log func(string),
+) (*counting, error) {
 	old, err := filepath.Glob(filepath.Join(dir, "*.sst"))
 	if err != nil {
 		return nil, err
 	}
-	return &counting{Storage: base, dir: dir, oldNames: len(old) > 0, recorder: recorder, log: log, changed: make(chan struct{}, 1)}, nil
+
+	return &counting{
+		Storage:  base,
+		dir:      dir,
+		oldNames: len(old) > 0,
+		recorder: recorder,
+		log:      log,
+		changed:  make(chan struct{}, 1),
+	}, nil
 }
 
 // tablePath names the file of a table.
@@ -54,18 +64,23 @@ func (c *counting) Open(fd storage.FileDesc) (storage.Reader, error) {
 	if err == nil && fd.Type == storage.TypeJournal {
 		return &journalFile{file, &c.replayed}, nil
 	}
+
 	if err != nil || fd.Type != storage.TypeTable {
 		return file, err
 	}
+
 	described, is := file.(interface{ Fd() uintptr })
 	if !is {
-		return nil, errors.Join(fmt.Errorf("table %d is no file of the system", fd.Num), file.Close())
+		return nil,
+			errors.Join(fmt.Errorf("table %d is no file of the system", fd.Num), file.Close())
 	}
+
 	number := blockio.FileNumber(fd.Num)
 	handle, err := c.recorder.Open(number, c.tablePath(number), described.Fd())
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
+
 	return &tableFile{Reader: file, handle: handle}, nil
 }
 
@@ -146,13 +161,16 @@ func (c *counting) Log(line string) {
 	if strings.HasPrefix(line, "table@compaction L") {
 		c.compactions.Add(1)
 	}
+
 	select {
 	case c.changed <- struct{}{}:
 	default: // one is waiting to be seen already
 	}
+
 	if c.log != nil {
 		c.log(line)
 	}
+
 	c.Storage.Log(line)
 }
 
@@ -163,12 +181,14 @@ func (c *counting) syncJournals() error {
 	if err != nil {
 		return err
 	}
+
 	for _, fd := range journals {
 		err := syncFile(filepath.Join(c.dir, fd.String()))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // flushed to a table meanwhile
 			return err
 		}
 	}
+
 	return nil
 }
 

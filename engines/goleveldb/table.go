@@ -14,7 +14,8 @@ import (
 const trailerBytes = 5
 
 var errDamaged = engine.Fail(engine.CodeDamaged, "not a whole LevelDB table").
-	WithRemedy("copy the whole folder again while the program that owns it is stopped, or let that program repair it")
+	WithRemedy("copy the whole folder again while the program that owns it is stopped, or let " +
+		"that program repair it")
 
 // asDamaged is an error of reading a table that says what it means for the database.
 func asDamaged(err error) error {
@@ -44,14 +45,18 @@ func learner(blockSize int) blockio.LayoutReader {
 			if err != nil {
 				return err
 			}
+
 			offset, index, err := t.Index()
 			if err != nil {
 				return err
 			}
-			anatomy, err = blockio.NewTableLayout(t.Blocks(), t.Bytes, sample.entries, map[uint64]int64{offset: int64(index)})
+
+			anatomy, err = blockio.NewTableLayout(t.Blocks(), t.Bytes, sample.entries,
+				map[uint64]int64{offset: int64(index)})
 			if err != nil {
 				return err
 			}
+
 			charge := func(kind engine.BlockType, contentBytes int64) {
 				anatomy.DecodedBytes[kind] = int64(blockbased.Buffer(int(contentBytes), blockSize))
 			}
@@ -59,10 +64,12 @@ func learner(blockSize int) blockio.LayoutReader {
 			if filter := anatomy.Blocks[engine.Filter]; filter.Count > 0 {
 				charge(engine.Filter, filter.Bytes)
 			}
+
 			charge(engine.Data, sample.blockBytes)
 			anatomy.DecodedBytes[engine.Data] *= int64(t.DataBlocks())
 			return nil
 		})
+
 		return anatomy, asDamaged(err)
 	}
 }
@@ -82,11 +89,13 @@ func sampleOf(t *blockbased.Table) (s sampled, err error) {
 	if t.DataBlocks() == 0 {
 		return s, nil
 	}
+
 	last := t.DataBlocks() - 1
 	keys, _, err := t.Keys(last)
 	if err != nil {
 		return s, err
 	}
+
 	s.entries = uint64(len(keys))
 	n := min(sampledBlocks, last)
 	var entries, bytes int
@@ -97,10 +106,12 @@ func sampleOf(t *blockbased.Table) (s sampled, err error) {
 		}
 		entries, bytes = entries+len(keys), bytes+buffered
 	}
+
 	if n > 0 {
 		s.entries += uint64(float64(entries)/float64(n)*float64(last) + 0.5)
 		s.blockBytes = int64(bytes / n)
 	}
+
 	return s, nil
 }
 
@@ -109,13 +120,16 @@ func boundsOf(t *blockbased.Table) (first, last []byte, err error) {
 	if t.DataBlocks() == 0 {
 		return nil, nil, errDamaged
 	}
+
 	head, _, err := t.Keys(0)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	tail, _, err := t.Keys(t.DataBlocks() - 1)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	return head[0], tail[len(tail)-1], nil
 }

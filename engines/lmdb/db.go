@@ -25,7 +25,13 @@ type db struct {
 }
 
 func words() mmapdb.CursorOps {
-	return mmapdb.CursorOps{First: lmdb.First, Last: lmdb.Last, Next: lmdb.NextNoDup, SetRange: lmdb.SetRange, IsNotFound: lmdb.IsNotFound}
+	return mmapdb.CursorOps{
+		First:      lmdb.First,
+		Last:       lmdb.Last,
+		Next:       lmdb.NextNoDup,
+		SetRange:   lmdb.SetRange,
+		IsNotFound: lmdb.IsNotFound,
+	}
 }
 
 // Shape counts the pages in use and those free between them, not the map.
@@ -34,10 +40,12 @@ func (d *db) Shape() (engine.Shape, error) {
 	if err != nil {
 		return engine.Shape{}, fmt.Errorf("lmdb: shape: %w", err)
 	}
+
 	stat, err := d.env.Stat()
 	if err != nil {
 		return engine.Shape{}, fmt.Errorf("lmdb: shape: %w", err)
 	}
+
 	values := d.Values
 	if values == nil && !d.readOnly { // the table of a database that is written
 		err = d.env.View(func(txn *lmdb.Txn) error {
@@ -46,7 +54,13 @@ func (d *db) Shape() (engine.Shape, error) {
 			return err
 		})
 	}
-	return engine.Shape{Bytes: (info.LastPNO + 1) * int64(stat.PSize), Files: 1, Tables: d.Named, Values: values}, err
+
+	return engine.Shape{
+		Bytes:  (info.LastPNO + 1) * int64(stat.PSize),
+		Files:  1,
+		Tables: d.Named,
+		Values: values,
+	}, err
 }
 
 // Warnings tells of a writer that came after Open: without a lock file it does not
@@ -56,29 +70,41 @@ func (d *db) Warnings() []engine.Warning {
 	if err != nil || !d.readOnly || info.LastTxnID == int64(d.opened) {
 		return nil
 	}
-	return []engine.Warning{{Code: "written_meanwhile", Text: "another process wrote to the database while it was read: values may be wrong",
-		Remedy: "stop it, or measure a copy made by mdb_copy"}}
+
+	return []engine.Warning{{
+		Code:   "written_meanwhile",
+		Text:   "another process wrote to the database while it was read: values may be wrong",
+		Remedy: "stop it, or measure a copy made by mdb_copy",
+	}}
 }
 
 // SampleKeys draws places between the first key and the last.
-func (d *db) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key []byte) error) error {
+func (d *db) SampleKeys(
+	ctx context.Context, n int, seed uint64, yield func(key []byte) error,
+) error {
 	if d.None != nil {
 		return d.None
 	}
+
 	return d.env.View(func(txn *lmdb.Txn) error {
-		return adapter.SampleMix(d.settings.table.Mix, n, func(table, n int, yield func([]byte) error) error {
-			return mmapdb.SampleTable(ctx, txn, d.Chosen[table], words(), n, seed, yield)
-		}, yield)
+		return adapter.SampleMix(d.settings.table.Mix, n,
+			func(table, n int, yield func([]byte) error) error {
+				return mmapdb.SampleTable(ctx, txn, d.Chosen[table], words(), n, seed, yield)
+			}, yield)
 	})
 }
 
 // Writer returns a writer of batches.
 func (d *db) Writer() (engine.Writer, error) {
 	return d.NewWriter(func(b *adapter.Batch) error {
-		err := d.env.Update(func(txn *lmdb.Txn) error { return mmapdb.Apply(b, txn, d.Chosen[0], words()) })
+		err := d.env.Update(func(txn *lmdb.Txn) error {
+			return mmapdb.Apply(b, txn, d.Chosen[0], words())
+		})
 		if failed, is := errors.AsType[*lmdb.OpError](err); is && lmdb.IsMapFull(failed) {
-			err = fmt.Errorf("%w: the database has reached its largest size: begin again with a new --db and a larger --set map_size=1TiB", err)
+			err = fmt.Errorf("%w: the database has reached its largest size: begin again with a "+
+				"new --db and a larger --set map_size=1TiB", err)
 		}
+
 		return err
 	})
 }
@@ -93,12 +119,14 @@ func (d *db) Reader() (engine.Reader, error) {
 	if d.None != nil {
 		return nil, fmt.Errorf("lmdb: %w", d.None)
 	}
+
 	r := &reader{db: d}
 	err := d.Begin(&r.Reader, func() (mmapdb.ReadTxn, error) {
 		txn, err := d.env.BeginTxn(nil, lmdb.Readonly)
 		if err != nil {
 			return nil, err
 		}
+
 		txn.RawRead = true // Get copies into the caller's buffer
 		r.txn = txn
 		return txn, nil
@@ -106,6 +134,7 @@ func (d *db) Reader() (engine.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return r, nil
 }
 
@@ -115,14 +144,17 @@ func (r *reader) Get(key, dst []byte) ([]byte, bool, error) {
 			return dst[:0], false, err
 		}
 	}
+
 	table, key, known := adapter.Unmix(len(r.db.Chosen), key)
 	if !known {
 		return dst[:0], false, nil
 	}
+
 	value, err := r.txn.Get(r.db.Chosen[table], key)
 	if err != nil && !lmdb.IsNotFound(err) {
 		return dst[:0], false, err
 	}
+
 	r.Count()
 	return append(dst[:0], value...), err == nil, nil
 }
@@ -136,9 +168,14 @@ func statOf(txn *lmdb.Txn, table lmdb.DBI) (s mmapdb.Stat, err error) {
 	if err != nil {
 		return s, err
 	}
+
 	flags, err := txn.Flags(table)
 	return mmapdb.Stat{
-		Depth: int64(stat.Depth), Keys: int64(stat.Entries), Bytes: int64(stat.BranchPages+stat.LeafPages+stat.OverflowPages) * int64(stat.PSize),
-		Overflow: int64(stat.OverflowPages) * int64(stat.PSize), SeveralValues: flags&lmdb.DupSort != 0,
+		Depth: int64(stat.Depth),
+		Keys:  int64(stat.Entries),
+		Bytes: int64(stat.BranchPages+stat.LeafPages+
+			stat.OverflowPages) * int64(stat.PSize),
+		Overflow:      int64(stat.OverflowPages) * int64(stat.PSize),
+		SeveralValues: flags&lmdb.DupSort != 0,
 	}, err
 }

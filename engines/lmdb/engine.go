@@ -31,13 +31,15 @@ type Engine struct{}
 func (Engine) Info() engine.Info {
 	major, minor, patch, _ := lmdb.Version()
 	return engine.Info{
-		Name:       "lmdb",
-		Version:    fmt.Sprintf("%d.%d.%d", major, minor, patch),
-		Route:      "go module github.com/PowerDNS/lmdb-go v1.9.3 (cgo)",
-		Licence:    "OLDAP-2.8",
-		Durability: "a kill: all that was committed; a power cut between syncs: the database may be lost (sync_mode=durable: nothing is)",
+		Name:    "lmdb",
+		Version: fmt.Sprintf("%d.%d.%d", major, minor, patch),
+		Route:   "go module github.com/PowerDNS/lmdb-go v1.9.3 (cgo)",
+		Licence: "OLDAP-2.8",
+		Durability: "a kill: all that was committed; a power cut between syncs: the database may " +
+			"be lost (sync_mode=durable: nothing is)",
 		Capabilities: []engine.Capability{
-			engine.CanReadForeign, engine.UsesPageCache, engine.CanBudget, engine.HasNoCache, engine.HasNoHandles,
+			engine.CanReadForeign, engine.UsesPageCache, engine.CanBudget, engine.HasNoCache,
+			engine.HasNoHandles,
 		},
 		Profiles: adapter.Infos(profiles()),
 	}
@@ -60,22 +62,29 @@ func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
+
 	o.Foreign = o.Foreign || o.IgnoreLock
 	o.ReadOnly = o.ReadOnly || o.Foreign
 	if err := checkDir(o); err != nil {
 		return nil, err
 	}
+
 	d, err := open(o, s)
 	if lmdb.IsErrno(err, lmdb.VersionMismatch) {
-		return nil, engine.Fail(engine.CodeUnsupported, "lmdb: open %s: %w: another version of LMDB wrote it", o.Dir, err).
-			WithRemedy("copy it: mdb_dump -a of that version, piped into mdb_load of LMDB 0.9")
+		return nil,
+			engine.Fail(engine.CodeUnsupported,
+				"lmdb: open %s: %w: another version of LMDB wrote it", o.Dir, err).
+				WithRemedy("copy it: mdb_dump -a of that version, piped into mdb_load of LMDB 0.9")
 	}
+
 	if lmdb.IsErrno(err, lmdb.Invalid) {
 		return nil, &engine.NotADatabaseError{Dir: o.Dir, Why: err.Error()}
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("lmdb: open %s: %w", o.Dir, err)
 	}
+
 	return d, nil
 }
 
@@ -92,18 +101,23 @@ func open(o engine.Options, s settings) (d *db, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, env.Close())
 		}
 	}()
-	if err := errors.Join(env.SetMaxReaders(s.maxReaders), env.SetMaxDBs(mmapdb.MaxTables+1), env.SetMapSize(s.mapBytes)); err != nil {
+
+	if err := errors.Join(env.SetMaxReaders(s.maxReaders), env.SetMaxDBs(mmapdb.MaxTables+1),
+		env.SetMapSize(s.mapBytes)); err != nil {
 		return nil, err
 	}
+
 	var flags uint
 	if !s.readAhead {
 		flags |= lmdb.NoReadahead
 	}
+
 	switch {
 	case o.Foreign: // without a lock file, so that none is written
 		flags |= lmdb.Readonly | lmdb.NoLock
@@ -112,9 +126,11 @@ func open(o engine.Options, s settings) (d *db, err error) {
 	default:
 		flags |= syncModes()[s.syncMode]
 	}
+
 	if err := env.Open(o.Dir, flags, 0o644); err != nil {
 		return nil, err
 	}
+
 	d = &db{env: env, settings: s, readOnly: o.ReadOnly}
 	d.DB = mmapdb.New(mmapdb.Config{
 		// Pages that a commit changes are the process's own while it runs, as many as the
@@ -123,6 +139,7 @@ func open(o engine.Options, s settings) (d *db, err error) {
 		Sync:  func() error { const force = true; return env.Sync(force) },
 		Close: env.Close,
 	})
+
 	return d, env.View(func(txn *lmdb.Txn) (err error) {
 		d.opened = txn.ID()
 		return d.openTable(txn)
@@ -135,6 +152,7 @@ func (d *db) openTable(txn *lmdb.Txn) error {
 	if err != nil || !d.readOnly {
 		return err
 	}
+
 	d.Tables, err = mmapdb.Choose(txn, root, words(), d.settings.table,
 		func(name string) (lmdb.DBI, error) { return txn.OpenDBI(name, 0) },
 		func(table lmdb.DBI) (mmapdb.Stat, error) { return statOf(txn, table) })
@@ -183,6 +201,7 @@ func resolve(info engine.Info, o engine.Options) (settings, []error) {
 			mmapdb.Readers(&s.maxReaders, 1, maxReaders),
 		}
 	})
+
 	return s, append(errs, s.table.Check(info.Name, o)...)
 }
 
@@ -198,14 +217,18 @@ func (d *db) Effective() map[string]string {
 		"max_readers":   strconv.Itoa(s.maxReaders),
 		"table":         s.table.Text,
 	}
+
 	if !d.readOnly {
 		e["sync_mode"] = s.syncMode
 	}
+
 	if stat, err := d.env.Stat(); err == nil {
 		e["page_size"] = strconv.FormatUint(uint64(stat.PSize), 10)
 	}
+
 	if info, err := d.env.Info(); err == nil {
 		e["map_size"] = strconv.FormatInt(info.MapSize, 10)
 	}
+
 	return e
 }

@@ -30,6 +30,7 @@ func TestAWriterWhileReading(t *testing.T) {
 	if w := reading.Warnings(); len(w) > 0 {
 		t.Errorf("warnings before anybody writes: %+v", w)
 	}
+
 	writing, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir})
 	must(t, err)
 	defer func() { must(t, writing.Close()) }()
@@ -56,33 +57,55 @@ func TestNamedDatabases(t *testing.T) {
 			if err != nil {
 				return err
 			}
+
 			for _, value := range []string{"1 of " + name, "2 of " + name} {
 				if err := txn.Put(table, []byte("key"), []byte(value), 0); err != nil {
 					return err
 				}
 			}
 		}
+
 		return nil
 	}))
+
 	must(t, env.Close())
 
 	listed, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true})
 	must(t, err)
-	if _, err := listed.Reader(); err == nil || !strings.Contains(err.Error(), "--table NAME: accounts, slots") {
+	if _, err := listed.Reader(); err == nil ||
+		!strings.Contains(err.Error(), "--table NAME: accounts, slots") {
 		t.Errorf("no table chosen: error %v, want one that lists the tables", err)
 	}
+
 	shape, err := listed.Shape()
 	must(t, err)
-	want := []engine.Table{{Name: "accounts", Keys: 1, Bytes: 4096}, {Name: "slots", Keys: 2, Bytes: 4096, SeveralValues: true}}
+	want := []engine.Table{
+		{Name: "accounts", Keys: 1, Bytes: 4096},
+		{Name: "slots", Keys: 2, Bytes: 4096, SeveralValues: true},
+	}
+
 	if !reflect.DeepEqual(shape.Tables, want) {
 		t.Errorf("tables %+v, want %+v", shape.Tables, want)
 	}
+
 	must(t, listed.Close())
-	_, err = Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true, Overrides: map[string]string{"table": "code"}})
-	if err == nil || !strings.Contains(err.Error(), "there is no table code: the tables are accounts, slots") {
+	_, err = Engine{}.Open(t.Context(), engine.Options{
+		Dir:       dir,
+		Foreign:   true,
+		Overrides: map[string]string{"table": "code"},
+	})
+
+	if err == nil ||
+		!strings.Contains(err.Error(), "there is no table code: the tables are accounts, slots") {
 		t.Errorf("a table that is not there: error %v, want one that lists the tables", err)
 	}
-	mixed, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true, Overrides: map[string]string{"table": "accounts=1;slots=3"}})
+
+	mixed, err := Engine{}.Open(t.Context(), engine.Options{
+		Dir:       dir,
+		Foreign:   true,
+		Overrides: map[string]string{"table": "accounts=1;slots=3"},
+	})
+
 	must(t, err)
 	reader, err := mixed.Reader()
 	must(t, err)
@@ -90,18 +113,27 @@ func TestNamedDatabases(t *testing.T) {
 	must(t, mixed.(engine.KeySampler).SampleKeys(t.Context(), 100, 1, func(key []byte) error {
 		asked[key[0]]++
 		value, found, err := reader.Get(key, nil)
-		if table := []string{"accounts", "slots"}[key[0]]; err == nil && (!found || !strings.HasSuffix(string(value), " of "+table)) {
+		if table := []string{"accounts", "slots"}[key[0]]; err == nil &&
+			(!found || !strings.HasSuffix(string(value), " of "+table)) {
 			t.Errorf("%q of the mix: %q, found %v, in table %s", key, value, found, table)
 		}
+
 		return err
 	}))
+
 	if asked[0] != 25 || asked[1] != 75 {
 		t.Errorf("%v keys of each table, want 25 and 75", asked)
 	}
+
 	must(t, reader.Close())
 	must(t, mixed.Close())
 	for name, want := range map[string]string{"accounts": "2 of accounts", "slots": "1 of slots"} {
-		db, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true, Overrides: map[string]string{"table": name}})
+		db, err := Engine{}.Open(t.Context(), engine.Options{
+			Dir:       dir,
+			Foreign:   true,
+			Overrides: map[string]string{"table": name},
+		})
+
 		must(t, err)
 		r, err := db.Reader()
 		must(t, err)
@@ -109,6 +141,7 @@ func TestNamedDatabases(t *testing.T) {
 		if err != nil || !found || string(value) != want {
 			t.Errorf("%s: %q, found %t, error %v: want %q", name, value, found, err, want)
 		}
+
 		must(t, db.Close())
 	}
 }
@@ -121,9 +154,11 @@ func TestFullMap(t *testing.T) {
 	for i := range uint64(100_000) {
 		must(t, w.Put(keyOf(i), make([]byte, 110)))
 	}
+
 	if err := w.Commit(); err == nil || !strings.Contains(err.Error(), "--set map_size") {
 		t.Errorf("error %v, want one that names the option", err)
 	}
+
 	r, err := db.Reader()
 	must(t, err)
 	if _, found, err := r.Get(keyOf(0), nil); err != nil || found {
@@ -151,17 +186,20 @@ func BenchmarkGet(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+
 	b.Run("Found", func(b *testing.B) {
 		for b.Loop() {
 			get(b, key)
 		}
 	})
+
 	b.Run("Missing", func(b *testing.B) {
 		absent := make([]byte, 32)
 		for b.Loop() {
 			get(b, absent)
 		}
 	})
+
 	b.Run("AfterACommit", func(b *testing.B) { // a transaction begun anew for each
 		for b.Loop() {
 			r.Seen--
@@ -180,6 +218,7 @@ func loaded(t testing.TB) (*reader, []byte) {
 	for i := range uint64(n) {
 		must(t, w.Put(keyOf(i), make([]byte, 110)))
 	}
+
 	must(t, w.Commit())
 	r, err := db.Reader()
 	must(t, err)
@@ -195,7 +234,12 @@ func keyOf(i uint64) []byte {
 
 func create(t testing.TB, overrides map[string]string) engine.DB {
 	t.Helper()
-	db, err := Engine{}.Open(t.Context(), engine.Options{Dir: filepath.Join(t.TempDir(), "db"), Create: true, Overrides: overrides})
+	db, err := Engine{}.Open(t.Context(), engine.Options{
+		Dir:       filepath.Join(t.TempDir(), "db"),
+		Create:    true,
+		Overrides: overrides,
+	})
+
 	must(t, err)
 	t.Cleanup(func() { must(t, db.Close()) })
 	return db
@@ -208,9 +252,9 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// TestOverflowPages: a value beyond a page has pages of its own, which are told as values. How many a
-// value of 10,000 bytes takes is the library's format: its header of 16 or 20 bytes and the value, in
-// pages of 4 KiB.
+// TestOverflowPages: a value beyond a page has pages of its own, which are told as values. How many
+// a value of 10,000 bytes takes is the library's format: its header of 16 or 20 bytes and the
+// value, in pages of 4 KiB.
 func TestOverflowPages(t *testing.T) {
 	dir := t.TempDir()
 	env, err := lmdb.NewEnv()
@@ -224,18 +268,22 @@ func TestOverflowPages(t *testing.T) {
 			if err != nil {
 				return err
 			}
+
 			for i := range byte(200) {
 				value := make([]byte, 100)
 				if name == "code" && i < large {
 					value = make([]byte, 10_000)
 				}
+
 				if err := txn.Put(table, []byte{i}, value, 0); err != nil {
 					return err
 				}
 			}
 		}
+
 		return nil
 	}
+
 	must(t, env.Update(write))
 	must(t, env.Close())
 
@@ -245,7 +293,9 @@ func TestOverflowPages(t *testing.T) {
 	must(t, err)
 	must(t, db.Close())
 	want := &engine.Values{Bytes: large * pages * 4096}
-	if !reflect.DeepEqual(shape.Values, want) || !reflect.DeepEqual(shape.Tables[0].Values, want) || shape.Tables[1].Values != nil {
-		t.Errorf("values %+v, of the tables %+v; want %+v in the first", shape.Values, shape.Tables, want)
+	if !reflect.DeepEqual(shape.Values, want) ||
+		!reflect.DeepEqual(shape.Tables[0].Values, want) || shape.Tables[1].Values != nil {
+		t.Errorf("values %+v, of the tables %+v; want %+v in the first", shape.Values,
+			shape.Tables, want)
 	}
 }

@@ -38,10 +38,12 @@ func (Engine) Info() engine.Info {
 		Version: strings.TrimPrefix(mdbx.Version(), "v"),
 		Route:   "go module github.com/erigontech/mdbx-go v0.39.8 (cgo)",
 		Licence: "Apache-2.0",
-		Durability: "a kill: all that was committed; a power cut: what was committed before the last sync" +
+		Durability: "a kill: all that was committed; a power cut: what was committed before the " +
+			"last sync" +
 			" (sync_mode=durable: all; utterly_nosync: perhaps nothing)",
 		Capabilities: []engine.Capability{
-			engine.CanReadForeign, engine.UsesPageCache, engine.CanBudget, engine.HasNoCache, engine.HasNoHandles,
+			engine.CanReadForeign, engine.UsesPageCache, engine.CanBudget, engine.HasNoCache,
+			engine.HasNoHandles,
 		},
 		Profiles:      adapter.Infos(profiles()),
 		StoredOptions: []string{"page_size"},
@@ -62,15 +64,18 @@ func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
+
 	o.Foreign = o.Foreign || o.IgnoreLock
 	o.ReadOnly = o.ReadOnly || o.Foreign
 	if err := checkDir(o); err != nil {
 		return nil, err
 	}
+
 	d, err := open(o, s)
 	if err != nil {
 		return nil, fmt.Errorf("mdbx: open %s: %w", o.Dir, translate(err, o))
 	}
+
 	return d, nil
 }
 
@@ -97,21 +102,26 @@ func translate(err error, o engine.Options) error {
 	if !is {
 		return err
 	}
+
 	const busy, wannaRecovery = mdbx.Errno(-30778), mdbx.Errno(-30419)
 	switch failed.Errno {
 	case busy, syscall.EAGAIN:
 		return locked(o)
 	case mdbx.VersionMismatch:
-		return engine.Fail(engine.CodeUnsupported, "%w: a version of libmdbx wrote it that %s does not read", err, mdbx.Version()).
+		return engine.Fail(engine.CodeUnsupported,
+			"%w: a version of libmdbx wrote it that %s does not read", err, mdbx.Version()).
 			WithRemedy("copy it: mdbx_dump -a of that version, piped into mdbx_load of this one")
 	case mdbx.Invalid:
 		return &engine.NotADatabaseError{Dir: o.Dir, Why: failed.Errno.Error()}
 	case mdbx.Corrupted, mdbx.Incompatible:
-		return engine.Fail(engine.CodeDamaged, "%w: the file is damaged, or a version of libmdbx wrote it that this one does not read", err).
+		return engine.Fail(engine.CodeDamaged, "%w: the file is damaged, or a version of libmdbx "+
+			"wrote it that this one does not read", err).
 			WithRemedy("ask libmdbx's own tool: mdbx_chk -v %s", filepath.Join(o.Dir, dataFile))
 	case wannaRecovery:
-		return fmt.Errorf("%w: it was not closed cleanly, and reading leaves it as it is: open and close it with its own program first", err)
+		return fmt.Errorf("%w: it was not closed cleanly, and reading leaves it as it is: open "+
+			"and close it with its own program first", err)
 	}
+
 	return err
 }
 
@@ -120,41 +130,50 @@ func open(o engine.Options, s settings) (d *db, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	defer func() {
 		if err != nil {
 			env.Close()
 		}
 	}()
+
 	config := mmapdb.Config{
 		Name: "mdbx", ReadOnly: o.ReadOnly, Budget: o.MemoryBytes,
 		Sync:  func() error { const force, wait = true, false; return env.Sync(force, wait) },
 		Close: func() error { env.Close(); return nil },
 	}
+
 	if !o.ReadOnly {
 		config.Dirty = dirtyBytes(o.MemoryBytes)
 	}
+
 	d = &db{DB: mmapdb.New(config), env: env, settings: s, readOnly: o.ReadOnly}
 	if err := d.configure(o.Create); err != nil {
 		return nil, err
 	}
+
 	// Exclusive: no other process may change what we measure.
 	flags := uint(mdbx.Exclusive)
 	if !s.readAhead {
 		flags |= mdbx.NoReadahead
 	}
+
 	if o.ReadOnly {
 		flags |= mdbx.Readonly
 	} else {
 		flags |= syncModes()[s.syncMode]
 	}
+
 	if o.Foreign {
 		err = openBeside(env, o.Dir, flags)
 	} else {
 		err = env.Open(o.Dir, flags, 0o644)
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	return d, d.openTable(o)
 }
 
@@ -166,30 +185,37 @@ func openBeside(env *mdbx.Env, dir string, flags uint) (err error) {
 	if err != nil {
 		return err
 	}
+
 	aside, err := os.MkdirTemp("", "statelab-mdbx-")
 	if err != nil {
 		return err
 	}
+
 	// Once open, nothing in it is asked for by name.
 	defer func() { err = errors.Join(err, os.RemoveAll(aside)) }()
 	if err := os.Symlink(data, filepath.Join(aside, dataFile)); err != nil {
 		return err
 	}
+
 	return env.Open(aside, flags, 0o600)
 }
 
 // configure sets what libmdbx wants to know before it opens.
 func (d *db) configure(create bool) error {
-	err := errors.Join(d.env.SetOption(mdbx.OptMaxReaders, uint64(d.settings.maxReaders)), d.env.SetOption(mdbx.OptMaxDB, mmapdb.MaxTables+1))
+	err := errors.Join(d.env.SetOption(mdbx.OptMaxReaders, uint64(d.settings.maxReaders)),
+		d.env.SetOption(mdbx.OptMaxDB, mmapdb.MaxTables+1))
 	if err != nil || d.readOnly {
 		return err
 	}
+
 	const asIs, never = -1, 0
 	pageBytes := asIs
 	if create {
 		pageBytes = d.settings.pageBytes
 	}
-	return d.env.SetGeometry(asIs, asIs, d.settings.upperBytes, d.settings.growthBytes, never, pageBytes)
+
+	return d.env.SetGeometry(asIs, asIs, d.settings.upperBytes, d.settings.growthBytes, never,
+		pageBytes)
 }
 
 // openTable opens the table to look keys up in and checks that it can answer.
@@ -200,18 +226,23 @@ func (d *db) openTable(o engine.Options) error {
 		if err != nil || !o.ReadOnly {
 			return err
 		}
+
 		d.Tables, err = mmapdb.Choose(txn, root, words(), d.settings.table,
 			func(name string) (mdbx.DBI, error) { return txn.OpenDBISimple(name, mdbx.DBAccede) },
 			func(table mdbx.DBI) (mmapdb.Stat, error) { return statOf(txn, table) })
 		return err
 	})
+
 	if err != nil || d.readOnly || o.MemoryBytes == 0 {
 		return err
 	}
+
 	info, err := d.env.Info(nil)
 	if err == nil {
-		err = d.env.SetOption(mdbx.OptTxnDpLimit, uint64(dirtyBytes(o.MemoryBytes)/int64(info.PageSize)))
+		err = d.env.SetOption(mdbx.OptTxnDpLimit,
+			uint64(dirtyBytes(o.MemoryBytes)/int64(info.PageSize)))
 	}
+
 	return err
 }
 
@@ -243,17 +274,24 @@ func profiles() []adapter.Profile[settings] {
 		syncMode: "safe_nosync", maxReaders: defaultReaders,
 		pageBytes: defaultPageBytes, upperBytes: defaultUpperBytes, growthBytes: defaultGrowthBytes,
 	}
+
 	ahead := common
 	ahead.readAhead = true
 	return []adapter.Profile[settings]{
-		adapter.Named("noreadahead", "MDBX_NORDAHEAD: a fault reads one page (Erigon, reth)", common),
-		adapter.Named("readahead", "the kernel reads ahead, where libmdbx expects the database to fit into memory", ahead),
+		adapter.Named("noreadahead", "MDBX_NORDAHEAD: a fault reads one page (Erigon, reth)",
+			common),
+		adapter.Named("readahead", "the kernel reads ahead, where libmdbx expects the database "+
+			"to fit into memory", ahead),
 	}
 }
 
 // syncModes are what Commit waits for.
 func syncModes() map[string]uint {
-	return map[string]uint{"safe_nosync": mdbx.SafeNoSync, "utterly_nosync": mdbx.UtterlyNoSync, "durable": mdbx.Durable}
+	return map[string]uint{
+		"safe_nosync":    mdbx.SafeNoSync,
+		"utterly_nosync": mdbx.UtterlyNoSync,
+		"durable":        mdbx.Durable,
+	}
 }
 
 // minBudget leaves libmdbx the dirty pages it cannot do without.
@@ -265,14 +303,19 @@ func resolve(info engine.Info, o engine.Options) (settings, []error) {
 			s.table.Option("PlainState"),
 			adapter.Choice("sync_mode", &s.syncMode, "safe_nosync", "utterly_nosync", "durable"),
 			mmapdb.Readers(&s.maxReaders, 4, maxReaders),
-			adapter.PowerOfTwo("page_size", "4096", &s.pageBytes, mdbx.MinPageSize, mdbx.MaxPageSize),
+			adapter.PowerOfTwo("page_size", "4096", &s.pageBytes, mdbx.MinPageSize,
+				mdbx.MaxPageSize),
 			adapter.Size("size_upper", "2TiB", &s.upperBytes, 1<<20),
 			adapter.Size("growth_step", "16MiB", &s.growthBytes, 1<<16),
 		}
 	})
+
 	if o.MemoryBytes > 0 && o.MemoryBytes < minBudget {
-		errs = append(errs, fmt.Errorf("mdbx: a budget of %d bytes is below the %d that writing needs: write --memory 64MiB", o.MemoryBytes, minBudget))
+		errs = append(errs,
+			fmt.Errorf("mdbx: a budget of %d bytes is below the %d that writing needs: write "+
+				"--memory 64MiB", o.MemoryBytes, minBudget))
 	}
+
 	return s, append(errs, s.table.Check(info.Name, o)...)
 }
 
@@ -292,16 +335,19 @@ func (d *db) Effective() map[string]string {
 		"max_readers":    strconv.Itoa(s.maxReaders),
 		"table":          s.table.Text,
 	}
+
 	if !d.readOnly {
 		e["sync_mode"] = s.syncMode
 		if limit, err := d.env.GetOption(mdbx.OptTxnDpLimit); err == nil {
 			e["txn_dp_limit"] = strconv.FormatUint(limit, 10)
 		}
 	}
+
 	if info, err := d.env.Info(nil); err == nil {
 		e["page_size"] = strconv.FormatUint(uint64(info.PageSize), 10)
 		e["size_upper"] = strconv.FormatUint(info.Geo.Upper, 10)
 		e["growth_step"] = strconv.FormatUint(info.Geo.Grow, 10)
 	}
+
 	return e
 }

@@ -38,13 +38,19 @@ func (Engine) Check(o engine.Options) (errs []error) {
 	if o.Profile != "" && o.Profile != "default" {
 		errs = append(errs, fmt.Errorf("unknown profile %q: use default", o.Profile))
 	}
+
 	if o.CacheBytes < 0 || o.Handles < 0 {
-		errs = append(errs, fmt.Errorf("cache %d, handles %d: neither may be negative", o.CacheBytes, o.Handles))
+		errs = append(errs,
+			fmt.Errorf("cache %d, handles %d: neither may be negative", o.CacheBytes, o.Handles))
 	}
+
 	if len(o.Overrides) > 0 {
 		names := slices.Sorted(maps.Keys(o.Overrides))
-		errs = append(errs, engine.Fail(engine.CodeOption, "unknown option %s: mem has none", strings.Join(names, ", ")))
+		errs = append(errs,
+			engine.Fail(engine.CodeOption, "unknown option %s: mem has none",
+				strings.Join(names, ", ")))
 	}
+
 	return errs
 }
 
@@ -160,15 +166,18 @@ func (w *writer) Commit() error {
 	for _, x := range w.writes {
 		touched[x.shard] = true
 	}
+
 	for i := range touched {
 		if touched[i] {
 			w.db.shards[i].Lock()
 			defer w.db.shards[i].Unlock()
 		}
 	}
+
 	for _, x := range w.writes {
 		w.db.shards[x.shard].apply(x)
 	}
+
 	w.db.written.Add(w.bytes)
 	w.writes, w.bytes = w.writes[:0], 0
 	return nil
@@ -178,10 +187,12 @@ func (s *shard) apply(x write) {
 	if old, had := s.values[x.key]; had {
 		s.bytes -= int64(len(x.key) + len(old))
 	}
+
 	if x.deleted {
 		delete(s.values, x.key)
 		return
 	}
+
 	s.values[x.key] = x.value
 	s.bytes += int64(len(x.key) + len(x.value))
 }

@@ -28,7 +28,11 @@ func (Engine) Info() engine.Info {
 		Route:        "built in",
 		Licence:      "as statelab",
 		Capabilities: []engine.Capability{engine.IsVolatile, engine.KeepsNothing},
-		Profiles:     []engine.Profile{{Name: "default", About: "does nothing: statelab sweep --engine null, with or without a --db, measures the harness"}},
+		Profiles: []engine.Profile{{
+			Name: "default",
+			About: "does nothing: statelab sweep --engine null, with or without a --db, measures " +
+				"the harness",
+		}},
 	}
 }
 
@@ -45,20 +49,29 @@ func valueBytes(o engine.Options) (n int64, errs []error) {
 	if o.Profile != "" && o.Profile != "default" {
 		errs = append(errs, fmt.Errorf("unknown profile %q: use default", o.Profile))
 	}
+
 	if o.CacheBytes < 0 || o.Handles < 0 {
-		errs = append(errs, fmt.Errorf("cache %d, handles %d: neither may be negative", o.CacheBytes, o.Handles))
+		errs = append(errs,
+			fmt.Errorf("cache %d, handles %d: neither may be negative", o.CacheBytes, o.Handles))
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(o.Overrides)) {
 		if name != "ValueBytes" {
-			errs = append(errs, engine.Fail(engine.CodeOption, "unknown option %q: use ValueBytes", name))
+			errs = append(errs,
+				engine.Fail(engine.CodeOption, "unknown option %q: use ValueBytes", name))
 			continue
 		}
+
 		parsed, err := unit.ParseBytes(unit.WithUnit(o.Overrides[name]))
 		if err != nil || parsed > maxValueBytes {
-			errs = append(errs, fmt.Errorf("option ValueBytes=%s is illegal: write ValueBytes=110", o.Overrides[name]))
+			errs = append(errs,
+				fmt.Errorf("option ValueBytes=%s is illegal: write ValueBytes=110",
+					o.Overrides[name]))
 		}
+
 		n = parsed
 	}
+
 	return n, errs
 }
 
@@ -97,7 +110,11 @@ func (*db) Shape() (engine.Shape, error) { return engine.Shape{}, nil }
 func (*db) CacheBytes() int64 { return 0 }
 
 func (d *db) Effective() map[string]string {
-	return map[string]string{"cache_bytes": "0", "handles": "0", "ValueBytes": strconv.Itoa(len(d.value))}
+	return map[string]string{
+		"cache_bytes": "0",
+		"handles":     "0",
+		"ValueBytes":  strconv.Itoa(len(d.value)),
+	}
 }
 
 func (*db) Warnings() []engine.Warning { return nil }

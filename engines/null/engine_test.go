@@ -7,14 +7,18 @@ import (
 )
 
 func TestGet(t *testing.T) {
-	db, err := Engine{}.Open(t.Context(), engine.Options{Overrides: map[string]string{"ValueBytes": "110"}})
+	db, err := Engine{}.Open(t.Context(), engine.Options{Overrides: map[string]string{
+		"ValueBytes": "110",
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	r, err := db.Reader()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	key, dst := []byte("any"), make([]byte, 0, 256)
 	if n := testing.AllocsPerRun(100, func() {
 		value, found, err := r.Get(key, dst)
@@ -24,6 +28,7 @@ func TestGet(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations a Get", n)
 	}
+
 	if value, _, _ := r.Get(key, nil); len(value) != 110 {
 		t.Errorf("%d bytes without a buffer, want 110", len(value))
 	}
@@ -45,10 +50,12 @@ func BenchmarkGet(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	r, err := db.Reader()
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	key, dst := make([]byte, 32), make([]byte, 0, 128)
 	for b.Loop() {
 		if _, _, err := r.Get(key, dst); err != nil {

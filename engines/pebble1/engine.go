@@ -55,10 +55,12 @@ func (library) Open(
 	if err != nil {
 		return nil, pebbledb.Config{}, err
 	}
+
 	base := vfs.Default
 	if o.ReadOnly {
 		base = pebble1fs.ReadOnly(base, blockio.ReadOnly{IgnoreLock: o.IgnoreLock})
 	}
+
 	options.FS = pebble1fs.Counting(base, recorder)
 	pebble1fs.ApplyStoredOptions(options, s.Kept)
 	options.EventListener = listener(events)
@@ -70,6 +72,7 @@ func (library) Open(
 	if err != nil {
 		return nil, pebbledb.Config{}, err
 	}
+
 	v := version{opened}
 	return v, pebbledb.Config{
 		Options:            options.String(),
@@ -98,19 +101,25 @@ func (version) SortedBuild(s pebbledb.Settings, o engine.Options) (pebbledb.Sort
 	if err != nil {
 		return pebbledb.SortedBuild{}, err
 	}
+
 	options = options.EnsureDefaults()
 	build := pebbledb.SortedBuild{
 		LBaseMaxBytes:         options.LBaseMaxBytes,
 		MemTableBytes:         options.MemTableSize,
 		L0CompactionThreshold: options.L0CompactionThreshold,
 		NewTable: func(level int, file *pebbledb.TableFile) pebbledb.TableWriter {
-			return tableWriter{sstable.NewWriter(file, options.MakeWriterOptions(level, tableFormat(options)))}
+			return tableWriter{sstable.NewWriter(file,
+				options.MakeWriterOptions(level, tableFormat(options)))}
 		},
-		OpenForIngestion: func() (pebbledb.Version, error) { return openForIngestion(o.Dir, options) },
+		OpenForIngestion: func() (pebbledb.Version, error) {
+			return openForIngestion(o.Dir, options)
+		},
 	}
+
 	for level := range build.TargetFileBytes {
 		build.TargetFileBytes[level] = options.Level(level).TargetFileSize
 	}
+
 	return build, nil
 }
 
@@ -126,11 +135,17 @@ func tableFormat(options *pebble.Options) sstable.TableFormat {
 type tableWriter struct{ *sstable.Writer }
 
 func (w tableWriter) Set(key, value []byte, number uint64) error {
-	return w.Add(pebble.InternalKey{UserKey: key, Trailer: number<<8 | uint64(pebble.InternalKeyKindSet)}, value)
+	return w.Add(pebble.InternalKey{
+		UserKey: key,
+		Trailer: number<<8 | uint64(pebble.InternalKeyKindSet),
+	}, value)
 }
 
 func (w tableWriter) Delete(key []byte, number uint64) error {
-	return w.Add(pebble.InternalKey{UserKey: key, Trailer: number<<8 | uint64(pebble.InternalKeyKindDelete)}, nil)
+	return w.Add(pebble.InternalKey{
+		UserKey: key,
+		Trailer: number<<8 | uint64(pebble.InternalKeyKindDelete),
+	}, nil)
 }
 
 func openForIngestion(dir string, options *pebble.Options) (pebbledb.Version, error) {
@@ -165,29 +180,35 @@ func translate(s pebbledb.Settings, o engine.Options) (*pebble.Options, error) {
 		BytesPerSync:                s.BytesPerSync,
 		WALBytesPerSync:             s.WALBytesPerSync,
 	}
+
 	if s.UseL6Filters { // an iterator takes the prefix of a key for its filter
 		order := *pebble.DefaultComparer
 		order.Split = func(key []byte) int { return len(key) }
 		options.Comparer = &order
 	}
+
 	options.Experimental.L0CompactionConcurrency = s.L0CompactionConcurrency
 	options.Experimental.CompactionDebtConcurrency = s.CompactionDebtConcurrency
 	options.Experimental.ReadSamplingMultiplier = s.ReadSamplingMultiplier
 	if n := s.MaxConcurrentCompactions; n > 0 {
 		options.MaxConcurrentCompactions = func() int { return n }
 	}
+
 	for i, l := range s.Levels {
 		level, err := translateLevel(l)
 		if err != nil {
 			return nil, fmt.Errorf("level %d: %w", i, err)
 		}
+
 		if level.TargetFileSize == 0 {
 			// What Pebble does for levels it is told nothing of; a level that is
 			// given without a size would get that of level 0.
 			level.TargetFileSize = defaultTargetFileSize << i
 		}
+
 		options.Levels = append(options.Levels, level)
 	}
+
 	return options, nil
 }
 
@@ -199,9 +220,11 @@ func translateLevel(l pebbledb.LevelSettings) (pebble.LevelOptions, error) {
 		IndexBlockSize: l.IndexBlockSize,
 		TargetFileSize: l.TargetFileSize,
 	}
+
 	if l.FilterBitsPerKey > 0 {
 		level.FilterPolicy = bloom.FilterPolicy(l.FilterBitsPerKey)
 	}
+
 	switch l.Compression {
 	case "":
 	case "none":
@@ -210,13 +233,18 @@ func translateLevel(l pebbledb.LevelSettings) (pebble.LevelOptions, error) {
 		level.Compression = pebble.SnappyCompression
 	case "zstd":
 		if pebbledb.BuiltAs == engine.WithCgo {
-			return level, errors.New("compression zstd: Pebble v1 built with cgo cannot read the blocks that it writes with the libzstd that Pebble v2 needs: " +
-				"set STATELAB_CGO=0 to measure in pure Go, or use none or snappy")
+			return level,
+				errors.New("compression zstd: Pebble v1 built with cgo cannot read the blocks " +
+					"that it writes with the libzstd that Pebble v2 needs: " +
+					"set STATELAB_CGO=0 to measure in pure Go, or use none or snappy")
 		}
 		level.Compression = pebble.ZstdCompression
 	default:
-		return level, fmt.Errorf("compression %s is not in Pebble v1: use none, snappy or zstd", l.Compression)
+		return level,
+			fmt.Errorf("compression %s is not in Pebble v1: use none, snappy or zstd",
+				l.Compression)
 	}
+
 	return level, nil
 }
 
@@ -240,6 +268,7 @@ func (r reader) Get(key, dst []byte) ([]byte, bool, error) {
 		}
 		return dst[:0], false, err
 	}
+
 	dst = append(dst[:0], value...)
 	return dst, true, closer.Close()
 }
@@ -284,6 +313,7 @@ func (v version) Tables() ([]blockio.LiveTable, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var tables []blockio.LiveTable
 	for level, infos := range levels {
 		for _, t := range infos {
@@ -297,6 +327,7 @@ func (v version) Tables() ([]blockio.LiveTable, error) {
 			})
 		}
 	}
+
 	return tables, nil
 }
 
@@ -314,21 +345,29 @@ func (version) Values() (files int, bytes, decoded int64) {
 func (v version) Metrics() pebbledb.Metrics {
 	m := v.DB.Metrics()
 	told := pebbledb.Metrics{
-		CacheHits: m.BlockCache.Hits, CacheMisses: m.BlockCache.Misses, CacheUsedBytes: m.BlockCache.Size,
-		FilterHits: m.Filter.Hits, FilterMisses: m.Filter.Misses,
-		TableCacheHits: m.TableCache.Hits, TableCacheMisses: m.TableCache.Misses,
-		MemtableBytes: int64(m.MemTable.Size), ZombieMemtableBytes: m.MemTable.ZombieSize, WALBytes: m.WAL.BytesWritten,
+		CacheHits:           m.BlockCache.Hits,
+		CacheMisses:         m.BlockCache.Misses,
+		CacheUsedBytes:      m.BlockCache.Size,
+		FilterHits:          m.Filter.Hits,
+		FilterMisses:        m.Filter.Misses,
+		TableCacheHits:      m.TableCache.Hits,
+		TableCacheMisses:    m.TableCache.Misses,
+		MemtableBytes:       int64(m.MemTable.Size),
+		ZombieMemtableBytes: m.MemTable.ZombieSize,
+		WALBytes:            m.WAL.BytesWritten,
 		Activity: pebbledb.Activity{
 			Running:      int(m.Compact.NumInProgress + m.Flush.NumInProgress),
 			PendingBytes: int64(m.Compact.EstimatedDebt),
 		},
 	}
+
 	for _, l := range m.Levels {
 		told.Activity.Score = max(told.Activity.Score, l.Score)
 		told.FlushBytes += l.BytesFlushed
 		told.CompactBytes += l.BytesCompacted
 		told.IngestBytes += l.BytesIngested
 	}
+
 	return told
 }
 
@@ -340,11 +379,13 @@ func (version) OpenReadOnly(dir string, kept dbformat.KeptByPebble) (pebbledb.Re
 		Logger:   pebbledb.Logger{Adapter: name},
 		Cache:    pebble.NewCache(pebbledb.AsideCacheBytes),
 	}
+
 	defer options.Cache.Unref()
 	pebble1fs.ApplyStoredOptions(options, kept)
 	opened, err := pebble.Open(dir, options)
 	if err != nil {
 		return nil, err
 	}
+
 	return pebbledb.NewReadOnlyDB(opened, pebble.ErrNotFound), nil
 }

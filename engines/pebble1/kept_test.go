@@ -26,21 +26,26 @@ func TestOwnersOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	key := func(i int) []byte { return fmt.Appendf(nil, "key%06d", i) }
 	for i := range keptKeys {
 		if err := owner.Set(key(i), key(i), pebble.NoSync); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if err := owner.Flush(); err != nil {
 		t.Fatal(err)
 	}
+
 	for i := 0; i < keptKeys; i += 2 {
 		if err := owner.Delete(key(i), pebble.NoSync); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(owner.Merge([]byte("sum"), []byte("1"), pebble.NoSync), owner.Close()); err != nil {
+
+	if err := errors.Join(owner.Merge([]byte("sum"), []byte("1"), pebble.NoSync),
+		owner.Close()); err != nil {
 		t.Fatal(err)
 	}
 
@@ -48,19 +53,24 @@ func TestOwnersOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	r, err := db.Reader()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for i := range keptKeys {
 		if _, found, err := r.Get(key(i), nil); err != nil || found != (i%2 == 1) {
 			t.Fatalf("key %d: found %v, %v", i, found, err)
 		}
 	}
+
 	_, _, err = r.Get([]byte("sum"), nil)
-	if f, is := errors.AsType[*engine.Failure](err); !is || f.Code != engine.CodeUnsupported || f.Remedy == "" {
+	if f, is := errors.AsType[*engine.Failure](err); !is || f.Code != engine.CodeUnsupported ||
+		f.Remedy == "" {
 		t.Errorf("a key with merges: %v, want a failure with a way out", err)
 	}
+
 	if err := db.(engine.KeySampler).SampleKeys(t.Context(), 200, 1, func(sampled []byte) error {
 		if last := sampled[len(sampled)-1]; (last-'0')%2 == 0 {
 			return fmt.Errorf("%s is sampled, which is deleted", sampled)
@@ -69,13 +79,16 @@ func TestOwnersOptions(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
+
 	if err := errors.Join(r.Close(), db.Close()); err != nil {
 		t.Error(err)
 	}
+
 	resolver, err := resolve.Open(dir, cachesim.PebbleV1)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := resolver.Close(); err != nil {
 		t.Error(err)
 	}
@@ -89,11 +102,14 @@ func TestOwnersComparer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := owner.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	_, err = Engine{}.Open(t.Context(), engine.Options{Dir: dir, Foreign: true})
-	if f, is := errors.AsType[*engine.Failure](err); !is || f.Code != engine.CodeUnsupported || f.Remedy == "" || !strings.Contains(err.Error(), order.Name) {
+	if f, is := errors.AsType[*engine.Failure](err); !is || f.Code != engine.CodeUnsupported ||
+		f.Remedy == "" || !strings.Contains(err.Error(), order.Name) {
 		t.Errorf("%v: want a failure that names the comparer, with a way out", err)
 	}
 }

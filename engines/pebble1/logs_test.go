@@ -22,27 +22,38 @@ func TestLogsAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { closed(t, writer) })
 	if err := writer.Set([]byte("key"), []byte("value"), pebble.Sync); err != nil {
 		t.Fatal(err)
 	}
+
 	logs, err := filepath.Glob(filepath.Join(dir, "*.log"))
 	if err != nil || len(logs) != 1 {
 		t.Fatal(logs, err)
 	}
-	base := &flushing{FS: pebble1fs.ReadOnly(vfs.Default, blockio.ReadOnly{IgnoreLock: true}), writer: writer, log: logs[0]}
+
+	base := &flushing{
+		FS:     pebble1fs.ReadOnly(vfs.Default, blockio.ReadOnly{IgnoreLock: true}),
+		writer: writer,
+		log:    logs[0],
+	}
+
 	var reader *pebble.DB
 	err = blockio.DetectWALRemoval([]string{dir}, true, func() (err error) {
 		reader, err = pebble.Open(dir, &pebble.Options{FS: base, ReadOnly: true})
 		return err
 	})
+
 	if reader == nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { closed(t, reader) })
 	if _, _, missed := reader.Get([]byte("key")); !errors.Is(missed, pebble.ErrNotFound) {
 		t.Errorf("Get: %v, where Pebble has read no log that holds the key", missed)
 	}
+
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a log was deleted, and the error is %v", err)
 	}
@@ -64,12 +75,15 @@ func (f *flushing) Open(name string, options ...vfs.OpenOption) (vfs.File, error
 
 func (f *flushing) List(dir string) ([]string, error) {
 	for f.ready { // until the log is used again under another name
-		if err := errors.Join(f.writer.Set([]byte("other"), nil, pebble.Sync), f.writer.Flush()); err != nil {
+		if err := errors.Join(f.writer.Set([]byte("other"), nil, pebble.Sync),
+			f.writer.Flush()); err != nil {
 			return nil, err
 		}
+
 		_, err := f.FS.Stat(f.log)
 		f.ready = err == nil
 	}
+
 	return f.FS.List(dir)
 }
 

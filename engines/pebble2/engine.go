@@ -57,10 +57,12 @@ func (library) Open(
 	if err != nil {
 		return nil, pebbledb.Config{}, err
 	}
+
 	base := vfs.Default
 	if o.ReadOnly {
 		base = pebble2fs.ReadOnly(base, blockio.ReadOnly{IgnoreLock: o.IgnoreLock})
 	}
+
 	options.FS = pebble2fs.Counting(base, recorder)
 	pebble2fs.ApplyStoredOptions(options, s.Kept)
 	options.EventListener = listener(events)
@@ -72,6 +74,7 @@ func (library) Open(
 	if err != nil {
 		return nil, pebbledb.Config{}, err
 	}
+
 	v := version{opened}
 	return v, pebbledb.Config{
 		Options:            options.String(),
@@ -101,6 +104,7 @@ func (v version) SortedBuild(s pebbledb.Settings, o engine.Options) (pebbledb.So
 	if err != nil {
 		return pebbledb.SortedBuild{}, err
 	}
+
 	options.EnsureDefaults()
 	format := v.TableFormat()
 	return pebbledb.SortedBuild{
@@ -111,19 +115,29 @@ func (v version) SortedBuild(s pebbledb.Settings, o engine.Options) (pebbledb.So
 		NewTable: func(level int, file *pebbledb.TableFile) pebbledb.TableWriter {
 			return tableWriter{sstable.NewWriter(file, options.MakeWriterOptions(level, format))}
 		},
-		OpenForIngestion: func() (pebbledb.Version, error) { return openForIngestion(o.Dir, options) },
+		OpenForIngestion: func() (pebbledb.Version, error) {
+			return openForIngestion(o.Dir, options)
+		},
 	}, nil
 }
 
 type tableWriter struct{ *sstable.Writer }
 
 func (w tableWriter) Set(key, value []byte, number uint64) error {
-	return w.Raw().Add(pebble.InternalKey{UserKey: key, Trailer: pebble.InternalKeyTrailer(number<<8) | pebble.InternalKeyTrailer(pebble.InternalKeyKindSet)},
+	return w.Raw().Add(pebble.InternalKey{
+		UserKey: key,
+		Trailer: pebble.InternalKeyTrailer(number<<8) |
+			pebble.InternalKeyTrailer(pebble.InternalKeyKindSet),
+	},
 		value, false)
 }
 
 func (w tableWriter) Delete(key []byte, number uint64) error {
-	return w.Raw().Add(pebble.InternalKey{UserKey: key, Trailer: pebble.InternalKeyTrailer(number<<8) | pebble.InternalKeyTrailer(pebble.InternalKeyKindDelete)},
+	return w.Raw().Add(pebble.InternalKey{
+		UserKey: key,
+		Trailer: pebble.InternalKeyTrailer(number<<8) |
+			pebble.InternalKeyTrailer(pebble.InternalKeyKindDelete),
+	},
 		nil, false)
 }
 
@@ -158,20 +172,24 @@ func translate(s pebbledb.Settings, o engine.Options) (*pebble.Options, error) {
 		BytesPerSync:                s.BytesPerSync,
 		WALBytesPerSync:             s.WALBytesPerSync,
 	}
+
 	options.Experimental.L0CompactionConcurrency = s.L0CompactionConcurrency
 	options.Experimental.CompactionDebtConcurrency = s.CompactionDebtConcurrency
 	options.Experimental.ReadSamplingMultiplier = s.ReadSamplingMultiplier
 	if n := s.MaxConcurrentCompactions; n > 0 {
 		options.CompactionConcurrencyRange = func() (int, int) { return 1, n }
 	}
+
 	for i, l := range s.Levels {
 		options.TargetFileSizes[i] = l.TargetFileSize
 		level, err := translateLevel(l)
 		if err != nil {
 			return nil, fmt.Errorf("level %d: %w", i, err)
 		}
+
 		options.Levels[i] = level
 	}
+
 	return options, nil
 }
 
@@ -183,6 +201,7 @@ func translateLevel(l pebbledb.LevelSettings) (pebble.LevelOptions, error) {
 	} else if l.NoFilter {
 		level.FilterPolicy = pebble.NoFilterPolicy
 	}
+
 	var profile *sstable.CompressionProfile
 	switch l.Compression {
 	case "":
@@ -198,6 +217,7 @@ func translateLevel(l pebbledb.LevelSettings) (pebble.LevelOptions, error) {
 	default:
 		return level, fmt.Errorf("unknown compression %s", l.Compression)
 	}
+
 	level.Compression = func() *sstable.CompressionProfile { return profile }
 	return level, nil
 }
@@ -222,6 +242,7 @@ func (r reader) Get(key, dst []byte) ([]byte, bool, error) {
 		}
 		return dst[:0], false, err
 	}
+
 	dst = append(dst[:0], value...)
 	return dst, true, closer.Close()
 }
@@ -264,6 +285,7 @@ func (v version) Tables() ([]blockio.LiveTable, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var tables []blockio.LiveTable
 	for level, infos := range levels {
 		for _, t := range infos {
@@ -277,6 +299,7 @@ func (v version) Tables() ([]blockio.LiveTable, error) {
 			})
 		}
 	}
+
 	return tables, nil
 }
 
@@ -295,24 +318,33 @@ func (v version) Values() (files int, bytes, decoded int64) {
 func (v version) Metrics() pebbledb.Metrics {
 	m := v.DB.Metrics()
 	told := pebbledb.Metrics{
-		CacheHits: m.BlockCache.Hits, CacheMisses: m.BlockCache.Misses, CacheUsedBytes: m.BlockCache.Size,
-		FilterHits: m.Filter.Hits, FilterMisses: m.Filter.Misses,
-		TableCacheHits: m.FileCache.Hits, TableCacheMisses: m.FileCache.Misses,
-		MemtableBytes: int64(m.MemTable.Size), ZombieMemtableBytes: m.MemTable.ZombieSize, WALBytes: m.WAL.BytesWritten,
+		CacheHits:           m.BlockCache.Hits,
+		CacheMisses:         m.BlockCache.Misses,
+		CacheUsedBytes:      m.BlockCache.Size,
+		FilterHits:          m.Filter.Hits,
+		FilterMisses:        m.Filter.Misses,
+		TableCacheHits:      m.FileCache.Hits,
+		TableCacheMisses:    m.FileCache.Misses,
+		MemtableBytes:       int64(m.MemTable.Size),
+		ZombieMemtableBytes: m.MemTable.ZombieSize,
+		WALBytes:            m.WAL.BytesWritten,
 		Activity: pebbledb.Activity{
 			Running:      int(m.Compact.NumInProgress + m.Flush.NumInProgress),
 			PendingBytes: int64(m.Compact.EstimatedDebt),
 		},
 	}
+
 	if !m.Table.InitialStatsCollectionComplete || m.Table.PendingStatsCollectionCount > 0 {
 		told.Activity.Running++
 	}
+
 	for _, l := range m.Levels {
 		told.Activity.Score = max(told.Activity.Score, l.Score)
 		told.FlushBytes += l.TableBytesFlushed + l.BlobBytesFlushed
 		told.CompactBytes += l.TableBytesCompacted + l.BlobBytesCompacted
 		told.IngestBytes += l.TableBytesIngested
 	}
+
 	return told
 }
 
@@ -324,11 +356,13 @@ func (version) OpenReadOnly(dir string, kept dbformat.KeptByPebble) (pebbledb.Re
 		Logger:   pebbledb.Logger{Adapter: name},
 		Cache:    pebble.NewCache(pebbledb.AsideCacheBytes),
 	}
+
 	defer options.Cache.Unref()
 	pebble2fs.ApplyStoredOptions(options, kept)
 	opened, err := pebble.Open(dir, options)
 	if err != nil {
 		return nil, err
 	}
+
 	return pebbledb.NewReadOnlyDB(opened, pebble.ErrNotFound), nil
 }

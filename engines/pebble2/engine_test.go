@@ -18,36 +18,46 @@ func TestEngine(t *testing.T) { enginetest.Run(t, Engine{}) }
 
 // TestGetAddsNoAllocation compares with a bare Get.
 func TestGetAddsNoAllocation(t *testing.T) {
-	opened, err := Engine{}.Open(t.Context(), engine.Options{Dir: filepath.Join(t.TempDir(), "db"), Create: true})
+	opened, err := Engine{}.Open(t.Context(), engine.Options{
+		Dir:    filepath.Join(t.TempDir(), "db"),
+		Create: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	r, err := opened.Reader()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	d := r.(reader).pebble
 	key, dst := []byte("key"), make([]byte, 0, 128)
 	if err := d.Set(key, make([]byte, 110), pebble.NoSync); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := opened.Settle(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
+
 	bare := testing.AllocsPerRun(5000, func() {
 		_, closer, err := d.Get(key)
 		if err != nil || closer.Close() != nil {
 			t.Fatal(err)
 		}
 	})
+
 	ours := testing.AllocsPerRun(5000, func() {
 		if _, found, err := r.Get(key, dst); err != nil || !found {
 			t.Fatal(found, err)
 		}
 	})
+
 	if ours > bare {
 		t.Errorf("%v allocations, a bare Get needs %v", ours, bare)
 	}
+
 	if err := opened.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -58,12 +68,19 @@ func TestGetAddsNoAllocation(t *testing.T) {
 func TestGethFilters(t *testing.T) {
 	db := create(t, engine.Options{Profile: "geth-1.17-v2", CacheBytes: 16 << 20})
 	e := db.Effective()
-	if e["Levels[6].filter_policy"] != e["Levels[5].filter_policy"] || e["format_major_version"] != "13" {
-		t.Errorf("filter of level 6 %q, of level 5 %q, format %s", e["Levels[6].filter_policy"], e["Levels[5].filter_policy"], e["format_major_version"])
+	if e["Levels[6].filter_policy"] != e["Levels[5].filter_policy"] ||
+		e["format_major_version"] != "13" {
+		t.Errorf("filter of level 6 %q, of level 5 %q, format %s", e["Levels[6].filter_policy"],
+			e["Levels[5].filter_policy"], e["format_major_version"])
 	}
+
 	for name, want := range map[string]string{
-		"mem_table_size": "2097152", "mem_table_stop_writes_threshold": "8", "l0_compaction_threshold": "2",
-		"compaction_debt_concurrency": "268435456", "wal_bytes_per_sync": "512000", "Levels[0].block_size": "4096",
+		"mem_table_size":                  "2097152",
+		"mem_table_stop_writes_threshold": "8",
+		"l0_compaction_threshold":         "2",
+		"compaction_debt_concurrency":     "268435456",
+		"wal_bytes_per_sync":              "512000",
+		"Levels[0].block_size":            "4096",
 	} {
 		if e[name] != want {
 			t.Errorf("%s is %q, want %s", name, e[name], want)
@@ -79,21 +96,26 @@ func TestColumnar(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for i := range n {
 		if err := w.Put(fmt.Appendf(nil, "key-%08d", i), make([]byte, 100)); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if err := errors.Join(w.Commit(), w.Close(), db.Settle(t.Context(), nil)); err != nil {
 		t.Fatal(err)
 	}
+
 	if got, want := db.Effective()["format_major_version"], fmt.Sprint(uint64(pebble.FormatNewest)); got != want {
 		t.Errorf("format %s, want %s", got, want)
 	}
+
 	r, err := db.Reader()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	seen := map[string]bool{}
 	if err := db.(engine.KeySampler).SampleKeys(t.Context(), 500, 1, func(key []byte) error {
 		seen[string(key)] = true
@@ -101,10 +123,12 @@ func TestColumnar(t *testing.T) {
 		if !found {
 			err = errors.Join(err, fmt.Errorf("%q does not exist", key))
 		}
+
 		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
+
 	if len(seen) < 450 {
 		t.Errorf("%d distinct keys of 500", len(seen))
 	}
@@ -117,11 +141,13 @@ func create(t *testing.T, o engine.Options) engine.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := opened.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+
 	return opened
 }
 
@@ -133,19 +159,24 @@ func bare(t *testing.T, options *pebble.Options, n, valueBytes int) (dir string)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	rng := rand.New(rand.NewPCG(1, 1))
 	for i := range n {
 		value := make([]byte, valueBytes)
 		for j := range value {
 			value[j] = byte(rng.Uint32())
 		}
+
 		if err := made.Set(fmt.Appendf(nil, "key-%08d", i), value, pebble.NoSync); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(made.Flush(), made.Compact(t.Context(), []byte("a"), []byte("z"), false), made.Close()); err != nil {
+
+	if err := errors.Join(made.Flush(), made.Compact(t.Context(), []byte("a"), []byte("z"), false),
+		made.Close()); err != nil {
 		t.Fatal(err)
 	}
+
 	return dir
 }
 
@@ -158,6 +189,7 @@ func TestOtherComparer(t *testing.T) {
 	if err == nil {
 		t.Fatal(errors.Join(errors.New("opened"), opened.Close()))
 	}
+
 	if !strings.Contains(err.Error(), "backwards") {
 		t.Error(err)
 	}

@@ -29,6 +29,7 @@ func BenchmarkGet(b *testing.B) {
 		at = (at + len(turn)) % len(keys)
 		return turn
 	}
+
 	b.ReportAllocs()
 	b.ResetTimer()
 	for range (b.N + benchTurn - 1) / benchTurn {
@@ -40,13 +41,16 @@ func BenchmarkGet(b *testing.B) {
 				}
 			}
 		}))
+
 		turn = next()
 		fromC = append(fromC, timed(func() {
-			if found, err := r.getAll(turn, keyBytes, dst[:cap(dst)]); err != nil || found != benchTurn {
+			if found, err := r.getAll(turn, keyBytes, dst[:cap(dst)]); err != nil ||
+				found != benchTurn {
 				b.Fatal(found, err)
 			}
 		}))
 	}
+
 	slices.Sort(fromGo)
 	slices.Sort(fromC)
 	ours, floor := fromGo[len(fromGo)/2], fromC[len(fromC)/2]
@@ -72,9 +76,11 @@ func benchReader(b *testing.B) (*reader, []byte) {
 	for _, i := range rand.New(rand.NewPCG(3, 4)).Perm(benchKeys) {
 		keys = append(keys, keyOf(uint64(i))...)
 	}
+
 	r := reading(b, d)
 	if found, err := r.getAll(keys, keyBytes, make([]byte, 256)); err != nil || found != benchKeys {
 		b.Fatal(found, err)
 	}
+
 	return r, keys
 }

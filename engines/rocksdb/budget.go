@@ -34,26 +34,36 @@ type budget struct{ total, writeBuffers int64 }
 // they fit into total.
 func split(total int64, s *settings) (budget, error) {
 	if total < minBudgetBytes {
-		return budget{}, fmt.Errorf("a budget of %d bytes is too small for write buffers and a cache: write --memory %s", total, mib(minBudgetBytes))
+		return budget{},
+			fmt.Errorf("a budget of %d bytes is too small for write buffers and a cache: write "+
+				"--memory %s", total, mib(minBudgetBytes))
 	}
+
 	b := budget{total: total}
 	if s.readOnly {
 		return b, nil
 	}
+
 	count, err := s.database.number("max_write_buffer_number", writeBuffers)
 	if err != nil {
 		return b, err
 	}
-	size, err := s.database.number("write_buffer_size", min(writeBufferBytes, total/writeBufferShare/count))
+
+	size, err := s.database.number("write_buffer_size",
+		min(writeBufferBytes, total/writeBufferShare/count))
 	if err != nil {
 		return b, err
 	}
+
 	s.database["write_buffer_size"] = strconv.FormatInt(size, 10)
 	b.writeBuffers = count * size
 	if total-b.writeBuffers < minCacheBytes {
-		return b, fmt.Errorf("%d write buffers of %d bytes leave no cache of a budget of %d: write --set write_buffer_size=%d", count, size, total,
-			total/writeBufferShare/count)
+		return b,
+			fmt.Errorf("%d write buffers of %d bytes leave no cache of a budget of %d: write "+
+				"--set write_buffer_size=%d", count, size, total,
+				total/writeBufferShare/count)
 	}
+
 	return b, nil
 }
 
@@ -69,15 +79,19 @@ func (d *db) rebalance() error {
 	if d.settings.budget.total == 0 {
 		return nil
 	}
+
 	d.memory.Lock()
 	defer d.memory.Unlock()
 	outside := d.number("rocksdb.estimate-table-readers-mem")
 	cache := d.settings.budget.cache(outside)
 	if cache < minCacheBytes {
-		return fmt.Errorf("open tables keep %d bytes of filters and indexes outside the block cache: a budget of %d leaves no cache: write --memory %s or "+
+		return fmt.Errorf("open tables keep %d bytes of filters and indexes outside the block "+
+			"cache: a budget of %d leaves no cache: write --memory %s or "+
 			"--profile partitioned",
-			outside, d.settings.budget.total, mib(d.settings.budget.writeBuffers+outside+minCacheBytes))
+			outside, d.settings.budget.total,
+			mib(d.settings.budget.writeBuffers+outside+minCacheBytes))
 	}
+
 	C.rocks_cache_set_capacity(d.cache, C.size_t(cache))
 	d.cacheBytes, d.outside = cache, outside
 	return nil
@@ -89,23 +103,34 @@ func (d *db) Memory() []engine.MemoryShare {
 	if err := d.rebalance(); err != nil {
 		d.warn(engine.Warning{Code: "over_budget", Text: err.Error(), Remedy: "a larger --memory"})
 	}
+
 	d.memory.Lock()
 	defer d.memory.Unlock()
 	outside := d.outside
 	if d.settings.budget.total == 0 {
 		outside = d.number("rocksdb.estimate-table-readers-mem")
 	}
+
 	shares := []engine.MemoryShare{
 		{Use: "block cache", Bytes: d.cacheBytes, Basis: "limit"},
 		{Use: "filters and indexes outside the cache", Bytes: outside, Basis: "measured"},
 	}
+
 	if log := d.replayedBytes(); log > 0 {
 		shares = append(shares, adapter.ReplayedLog(log))
 	}
+
 	if !d.settings.readOnly {
-		shares = append(shares, engine.MemoryShare{Use: "write buffers", Bytes: d.writeBufferLimit(), Basis: "limit"})
+		shares = append(shares, engine.MemoryShare{
+			Use:   "write buffers",
+			Bytes: d.writeBufferLimit(),
+			Basis: "limit",
+		})
 	}
-	slices.SortStableFunc(shares, func(a, b engine.MemoryShare) int { return int(b.Bytes - a.Bytes) })
+
+	slices.SortStableFunc(shares, func(a, b engine.MemoryShare) int {
+		return int(b.Bytes - a.Bytes)
+	})
 	return shares
 }
 

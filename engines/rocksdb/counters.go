@@ -21,7 +21,8 @@ import (
 // indexes are outside the cache, else they have no type.
 type account struct {
 	opened statistics
-	kinds  []kind           // as the block cache counts them; none of a database opened for reading only
+	// as the block cache counts them; none of a database opened for reading only
+	kinds  []kind
 	all    engine.BlockType // of the reads without kinds
 	sector int64            // 0: not O_DIRECT
 
@@ -46,6 +47,7 @@ func (d *db) newAccount(shape engine.Shape, sector int64) *account {
 	if !slices.ContainsFunc(d.asked(), func(f family) bool { return !outside(f) }) {
 		a.all = engine.Data
 	}
+
 	if !d.settings.readOnly {
 		index := engine.SingleIndex
 		if d.settings.twoLevels(shape) {
@@ -53,11 +55,18 @@ func (d *db) newAccount(shape engine.Shape, sector int64) *account {
 		}
 		a.kinds = []kind{{"data", engine.Data}, {"index", index}, {"filter", engine.Filter}}
 	}
+
 	for _, k := range a.kinds {
 		a.inserted = append(a.inserted, a.opened.count("block.cache."+k.name+".bytes.insert"))
 	}
-	a.reads[engine.Meta] = engine.Tally{Count: a.opened.fileReads(), Bytes: a.opened.fileReadBytes()}
-	a.shared, a.opens = a.opened.fileReadBytes()-a.opened.valueBytes(), a.opened.count("no.file.opens")
+
+	a.reads[engine.Meta] = engine.Tally{
+		Count: a.opened.fileReads(),
+		Bytes: a.opened.fileReadBytes(),
+	}
+
+	a.shared, a.opens = a.opened.fileReadBytes()-a.opened.valueBytes(),
+		a.opened.count("no.file.opens")
 	return a
 }
 
@@ -72,20 +81,25 @@ func (a *account) update(now statistics) {
 		if k.as == engine.Data {
 			n -= a.since(now, compactionBlocks)
 		}
+
 		count(k.as, n)
 	}
+
 	if a.kinds == nil {
 		blocks = a.since(now, getBlocks)
 		count(a.all, blocks)
 	}
+
 	// Reads that were for no block opened tables. Between the readings of two
 	// tickers Gets go on: without a table opened, a difference is no more than that.
 	if n := now.count("no.file.opens"); n > a.opens {
 		a.opens = n
 		count(engine.Meta, now.fileReads()-now.count(valueReads)-blocks)
 	}
+
 	count(engine.Value, a.since(now, valueReads))
-	a.reads[engine.Value].Bytes = max(a.reads[engine.Value].Bytes, now.valueBytes()-a.opened.valueBytes())
+	a.reads[engine.Value].Bytes = max(a.reads[engine.Value].Bytes,
+		now.valueBytes()-a.opened.valueBytes())
 	a.shareBytes(now)
 }
 
@@ -102,27 +116,32 @@ func (a *account) shareBytes(now statistics) {
 	if left <= 0 {
 		return
 	}
+
 	a.shared = foreground
 	if a.kinds == nil {
 		a.reads[a.all].Bytes += left
 		return
 	}
+
 	weights, sum := make([]int64, len(a.kinds)), int64(0)
 	for i, k := range a.kinds {
 		n := now.count("block.cache." + k.name + ".bytes.insert")
 		weights[i], a.inserted[i] = n-a.inserted[i], n
 		sum += weights[i]
 	}
+
 	if sum == 0 {
 		a.reads[engine.Meta].Bytes += left
 		return
 	}
+
 	rest := left
 	for i, k := range a.kinds {
 		part := int64(float64(left) * float64(weights[i]) / float64(sum))
 		a.reads[k.as].Bytes += part
 		rest -= part
 	}
+
 	a.reads[engine.Data].Bytes += rest // of rounding
 }
 
@@ -135,6 +154,7 @@ func (a *account) accesses(now statistics) *[engine.NumBlockTypes]int64 {
 			all[k.as] += a.since(now, "block.cache."+k.name+outcome)
 		}
 	}
+
 	all[engine.Data] -= a.since(now, compactionBlocks)
 	all[engine.Value] = a.since(now, valueReads)
 	return &all
@@ -163,11 +183,15 @@ func (d *db) Counters() engine.Counters {
 	reads[engine.LevelUnknown] = a.reads
 	named := func(name string) *int64 { return new(now.count(name)) }
 	c := engine.Counters{
-		Reads:           &reads,
-		BackgroundReads: &engine.Tally{Count: now.count(compactionBlocks), Bytes: now.compactionBytes()},
-		TableOpens:      named("no.file.opens"),
-		UncachedReads:   new(a.reads[engine.Meta].Count + a.reads[engine.Value].Count),
-		Gets:            new(now.count("number.keys.read") + now.count("number.multiget.keys.read")),
+		Reads: &reads,
+		BackgroundReads: &engine.Tally{
+			Count: now.count(compactionBlocks),
+			Bytes: now.compactionBytes(),
+		},
+		TableOpens:    named("no.file.opens"),
+		UncachedReads: new(a.reads[engine.Meta].Count + a.reads[engine.Value].Count),
+		Gets: new(now.count("number.keys.read") +
+			now.count("number.multiget.keys.read")),
 
 		FilterNegative: named("bloom.filter.useful"),
 		FilterPositive: named("bloom.filter.full.positive"),
@@ -182,12 +206,15 @@ func (d *db) Counters() engine.Counters {
 		Stalls:         named("db.write.stall"),
 		StallNanos:     new(1000 * now.count("stall.micros")),
 	}
+
 	if a.kinds != nil {
 		c.Accesses = a.accesses(now)
 		c.CacheHits, c.CacheMisses = named("block.cache.hit"), named("block.cache.miss")
 	}
+
 	if a.sector > 0 {
 		c.DirectBytes = new(a.directBytes())
 	}
+
 	return c
 }

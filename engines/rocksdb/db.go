@@ -51,10 +51,12 @@ func open(s settings) (*db, error) {
 			return nil, err
 		}
 	}
+
 	d := &db{settings: s, cacheBytes: s.cacheBytes}
 	if err := d.start(); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
+
 	return d, nil
 }
 
@@ -62,12 +64,16 @@ func (d *db) start() (err error) {
 	if err := d.createCache(); err != nil {
 		return err
 	}
+
 	if err := d.takeOptions(); err != nil {
 		return err
 	}
-	if err := blockio.DetectWALRemoval([]string{d.logs}, d.settings.ignoreLock, d.openFamilies); err != nil {
+
+	if err := blockio.DetectWALRemoval([]string{d.logs}, d.settings.ignoreLock,
+		d.openFamilies); err != nil {
 		return err
 	}
+
 	d.writes = C.rocks_writeoptions_create()
 	d.effective = d.inForce()
 	if !d.settings.readOnly {
@@ -75,42 +81,57 @@ func (d *db) start() (err error) {
 			return err
 		}
 	}
+
 	// With few handles, tables are opened when they are needed: the shape opens
 	// each once, so that their metadata is accounted for.
 	shape, err := d.Shape()
 	if err != nil {
 		return err
 	}
+
 	if err := d.rebalance(); err != nil {
 		return err
 	}
+
 	sector := int64(0)
 	if d.settings.direct {
 		if sector, err = sectorBytes(d.settings.dir); err != nil {
 			return err
 		}
 	}
+
 	d.reads = d.newAccount(shape, sector)
 	if d.settings.readOnly {
 		remedy := "leave --read-only out, or read a copy without it"
 		if d.settings.foreign {
 			remedy = "work them out: statelab trace and statelab simulate"
 		}
+
 		d.warn(engine.Warning{Code: "cache_untold",
-			Text: "opened read-only, RocksDB does not report what Gets found in its block cache: no accesses and hit rates, and no types of reads where " +
+			Text: "opened read-only, RocksDB does not report what Gets found in its block cache: " +
+				"no accesses and hit rates, and no types of reads where " +
 				"filters and indexes are in the cache",
 			Remedy: remedy})
 	}
+
 	if d.settings.foreign && d.kept.file == "" {
-		d.warn(engine.Warning{Code: "no_options_file", Text: "the database has no OPTIONS file: its owner's options, such as prefix extractors, are not known, and " +
-			"profile default is used instead", Remedy: "let the program that owns it open it once, which writes the file, and read a copy of that"})
+		d.warn(engine.Warning{
+			Code: "no_options_file",
+			Text: "the database has no OPTIONS file: its owner's options, such as prefix " +
+				"extractors, are not known, and " +
+				"profile default is used instead",
+			Remedy: "let the program that owns it open it once, which writes the file, and read " +
+				"a copy of that",
+		})
 	}
+
 	d.warnOfFamilies(shape)
 	for _, f := range d.asked() {
 		for _, w := range d.kept.warnings(f.name) {
 			d.warn(w)
 		}
 	}
+
 	return nil
 }
 
@@ -119,12 +140,16 @@ func (d *db) createCache() error {
 		d.cache = C.rocks_cache_create_lru(C.size_t(d.cacheBytes))
 		return nil
 	}
-	if d.cache = C.rocks_create_hyper_clock(C.size_t(d.cacheBytes), C.size_t(d.settings.entryBytes)); d.cache == nil {
+
+	if d.cache = C.rocks_create_hyper_clock(C.size_t(d.cacheBytes),
+		C.size_t(d.settings.entryBytes)); d.cache == nil {
 		version, _ := load()
-		f := engine.Fail(engine.CodeUnsupported, "RocksDB %s offers no HyperClockCache to programs that load it", version)
+		f := engine.Fail(engine.CodeUnsupported, "RocksDB %s offers no HyperClockCache to "+
+			"programs that load it", version)
 		f.Remedy = howToGet
 		return f
 	}
+
 	return nil
 }
 
@@ -135,18 +160,22 @@ func (d *db) takeOptions() (err error) {
 		if d.kept, err = loadKept(d.settings.dir, d.cache); err != nil {
 			return err
 		}
+
 		if d.logs, err = d.kept.logsIn(d.settings.dir, d.settings.database["wal_dir"]); err != nil {
 			return err
 		}
 	}
+
 	if d.options, err = d.settings.options(d.cache, d.kept, d.logs); err != nil {
 		return err
 	}
+
 	if d.settings.foreign {
 		dir := C.CString(d.settings.dir)
 		defer C.free(unsafe.Pointer(dir))
 		C.rocks_one_folder(d.options, dir)
 	}
+
 	return nil
 }
 
@@ -159,13 +188,16 @@ func (d *db) Close() error {
 		C.rocks_close(d.rocks)
 		C.rocks_writeoptions_destroy(d.writes)
 	}
+
 	if d.options != nil {
 		C.rocks_options_destroy(d.options)
 	}
+
 	d.kept.destroy()
 	if d.cache != nil {
 		C.rocks_cache_destroy(d.cache)
 	}
+
 	return nil
 }
 
@@ -173,11 +205,13 @@ func (d *db) Sync(context.Context) error {
 	if d.settings.readOnly {
 		return nil
 	}
+
 	var message *C.char
 	C.rocks_flush_wal(d.rocks, 1, &message)
 	if err := errFromC(message); err != nil {
 		return fmt.Errorf("rocksdb: sync the WAL: %w", err)
 	}
+
 	return nil
 }
 
@@ -194,6 +228,7 @@ func (d *db) Effective() map[string]string {
 	if kind := d.settings.cacheKind; kind != cachesim.PooledLRUPolicy {
 		e[cacheOption] = string(kind)
 	}
+
 	e["handles"] = strconv.Itoa(max(d.settings.handles, 0)) // 0: all tables stay open
 	return e
 }
@@ -202,15 +237,19 @@ func (d *db) Warnings() []engine.Warning {
 	d.warning.Lock()
 	defer d.warning.Unlock()
 	warnings := slices.Clone(d.warnings)
-	if w, much := adapter.Unflushed(d.replayedBytes(), d.number("rocksdb.live-sst-files-size")); much {
+	if w, much := adapter.Unflushed(d.replayedBytes(),
+		d.number("rocksdb.live-sst-files-size")); much {
 		warnings = append(warnings, w)
 	}
 	return warnings
 }
 
-// replayedBytes are those of memtables of a database that is open for reading: they came from its log.
+// replayedBytes are those of memtables of a database that is open for reading: they came from its
+// log.
 func (d *db) replayedBytes() int64 {
-	if !d.settings.readOnly || d.number("rocksdb.num-entries-active-mem-table")+d.number("rocksdb.num-entries-imm-mem-tables") == 0 {
+	if !d.settings.readOnly ||
+		d.number("rocksdb.num-entries-active-mem-table")+
+			d.number("rocksdb.num-entries-imm-mem-tables") == 0 {
 		return 0
 	}
 	return d.number("rocksdb.cur-size-all-mem-tables")
@@ -220,7 +259,9 @@ func (d *db) replayedBytes() int64 {
 func (d *db) warn(w engine.Warning) {
 	d.warning.Lock()
 	defer d.warning.Unlock()
-	if !slices.ContainsFunc(d.warnings, func(have engine.Warning) bool { return have.Code == w.Code }) {
+	if !slices.ContainsFunc(d.warnings, func(have engine.Warning) bool {
+		return have.Code == w.Code
+	}) {
 		d.warnings = append(d.warnings, w)
 	}
 }
@@ -228,7 +269,8 @@ func (d *db) warn(w engine.Warning) {
 // BackgroundError says whether flushes or compactions failed.
 func (d *db) BackgroundError() error {
 	if n := d.number("rocksdb.background-errors"); n > 0 {
-		return fmt.Errorf("rocksdb: %d background errors: see the file LOG in %s", n, d.settings.dir)
+		return fmt.Errorf("rocksdb: %d background errors: see the file LOG in %s", n,
+			d.settings.dir)
 	}
 	return nil
 }

@@ -34,7 +34,8 @@ func (d *db) inForce() map[string]string {
 	s := &d.settings
 	options := d.kept.inForce(d.own().name, s.layout)
 	options[tableOption] = cmp.Or(s.chosen, defaultFamily)
-	options["use_direct_reads"], options["max_open_files"] = strconv.FormatBool(s.direct), strconv.Itoa(s.handles)
+	options["use_direct_reads"], options["max_open_files"] = strconv.FormatBool(s.direct),
+		strconv.Itoa(s.handles)
 	return options
 }
 
@@ -62,14 +63,17 @@ func parseEffective(log io.Reader) (map[string]string, error) {
 			inTable = false
 			continue
 		}
+
 		name, value, is := strings.Cut(option, ":")
 		if !is {
 			continue
 		}
+
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 		if _, have := options[name]; !have && !strings.HasPrefix(value, "0x") { // not addresses
 			options[name] = value
 		}
 	}
+
 	return options, lines.Err()
 }

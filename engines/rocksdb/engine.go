@@ -36,16 +36,20 @@ func (Engine) Info() engine.Info {
 	if err != nil {
 		version = wantVersion
 	}
-	capabilities := []engine.Capability{engine.CanReadBlocks, engine.CanDirect, engine.CanReadForeign, engine.CanBudget}
+
+	capabilities := []engine.Capability{engine.CanReadBlocks, engine.CanDirect,
+		engine.CanReadForeign, engine.CanBudget}
 	if err == nil && canGetMany() {
 		capabilities = append(capabilities, engine.CanGetMany)
 	}
+
 	return engine.Info{
-		Name:          "rocksdb",
-		Version:       version,
-		Route:         "shared library, loaded at run time",
-		Licence:       "Apache-2.0 or GPL-2.0",
-		Durability:    "a commit is in the kernel's hands: it survives a kill of the process; a power cut takes those since the last Sync",
+		Name:    "rocksdb",
+		Version: version,
+		Route:   "shared library, loaded at run time",
+		Licence: "Apache-2.0 or GPL-2.0",
+		Durability: "a commit is in the kernel's hands: it survives a kill of the process; a " +
+			"power cut takes those since the last Sync",
 		Capabilities:  capabilities,
 		Profiles:      adapter.Infos(rocksoptions.Profiles()),
 		StoredOptions: storedOptions(),
@@ -71,13 +75,18 @@ func (e Engine) Open(ctx context.Context, o engine.Options) (engine.DB, error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
+
 	if err := checkDir(o); err != nil {
 		return nil, err
 	}
-	opened, err := adapter.RetryOpen(ctx, o.Dir, o.IgnoreLock, func() (*db, error) { return open(s) })
+
+	opened, err := adapter.RetryOpen(ctx, o.Dir, o.IgnoreLock, func() (*db, error) {
+		return open(s)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("rocksdb: open %s: %w", o.Dir, err)
 	}
+
 	return opened, nil
 }
 

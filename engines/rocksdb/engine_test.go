@@ -20,6 +20,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+
 	code := m.Run()
 	for _, dir := range layoutDirs {
 		if err := os.RemoveAll(dir); err != nil {
@@ -27,6 +28,7 @@ func TestMain(m *testing.M) {
 			code = 1
 		}
 	}
+
 	os.Exit(code)
 }
 
@@ -34,13 +36,17 @@ func haveLibrary() error {
 	if os.Getenv(LibraryVariable) != "" {
 		return nil
 	}
+
 	path, err := filepath.Abs(filepath.Join("..", "..", "bin", "lib", libraryName))
 	if err != nil {
 		return err
 	}
+
 	if said, err := exec.Command("./fetch.sh", path).CombinedOutput(); err != nil {
-		return fmt.Errorf("these tests need RocksDB's library: fetch.sh %s: %w\n%s", path, err, said)
+		return fmt.Errorf("these tests need RocksDB's library: fetch.sh %s: %w\n%s", path, err,
+			said)
 	}
+
 	return os.Setenv(LibraryVariable, path)
 }
 
@@ -61,7 +67,11 @@ func TestOptions(t *testing.T) {
 		{cacheOption, "hyper-clock:4096", ""},
 		{cacheOption, "hyper-clock:0", "invalid kind of cache"},
 	} {
-		errs := Engine{}.Check(engine.Options{Create: true, Overrides: map[string]string{c.name: c.value}})
+		errs := Engine{}.Check(engine.Options{
+			Create:    true,
+			Overrides: map[string]string{c.name: c.value},
+		})
+
 		switch {
 		case c.want == "" && len(errs) > 0:
 			t.Errorf("%s=%s: %v", c.name, c.value, errs)
@@ -69,9 +79,16 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%s=%s: %v, want %q", c.name, c.value, errs, c.want)
 		}
 	}
+
 	// A budget changes the size of the cache, and the table of this one stays.
-	fixed := engine.Options{Create: true, MemoryBytes: 64 << 20, Overrides: map[string]string{cacheOption: "hyper-clock:4096"}}
-	if errs := (Engine{}).Check(fixed); len(errs) != 1 || engine.CodeOf(errs[0]) != engine.CodeOption {
+	fixed := engine.Options{
+		Create:      true,
+		MemoryBytes: 64 << 20,
+		Overrides:   map[string]string{cacheOption: "hyper-clock:4096"},
+	}
+
+	if errs := (Engine{}).Check(fixed); len(errs) != 1 ||
+		engine.CodeOf(errs[0]) != engine.CodeOption {
 		t.Errorf("a fixed table with a budget: %v", errs)
 	}
 }
@@ -82,9 +99,19 @@ func TestOverridesTakeEffect(t *testing.T) {
 		Overrides: map[string]string{"block_size": "8192", "write_buffer_size": "1048576"}})
 	e := d.Effective()
 	for name, want := range map[string]string{
-		"block_size": "8192", "write_buffer_size": "1048576", "index_type": "2", "partition_filters": "1", "filter_policy": "bloomfilter",
-		"compression": "Snappy", "max_open_files": "300", "handles": "300", "cache_bytes": "5242880", "level_compaction_dynamic_level_bytes": "1",
-		"cache_index_and_filter_blocks": "1", "pin_top_level_index_and_filter": "1", "metadata_block_size": "4096",
+		"block_size":                           "8192",
+		"write_buffer_size":                    "1048576",
+		"index_type":                           "2",
+		"partition_filters":                    "1",
+		"filter_policy":                        "bloomfilter",
+		"compression":                          "Snappy",
+		"max_open_files":                       "300",
+		"handles":                              "300",
+		"cache_bytes":                          "5242880",
+		"level_compaction_dynamic_level_bytes": "1",
+		"cache_index_and_filter_blocks":        "1",
+		"pin_top_level_index_and_filter":       "1",
+		"metadata_block_size":                  "4096",
 	} {
 		if e[name] != want {
 			t.Errorf("%s is %q, want %s", name, e[name], want)
@@ -95,18 +122,23 @@ func TestOverridesTakeEffect(t *testing.T) {
 func TestNoLibrary(t *testing.T) {
 	if os.Getenv("STATELAB_ROCKSDB_TEST_ALONE") == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestNoLibrary$", "-test.v")
-		cmd.Env = append(os.Environ(), "STATELAB_ROCKSDB_TEST_ALONE=1", LibraryVariable+"=/dev/null")
+		cmd.Env = append(os.Environ(), "STATELAB_ROCKSDB_TEST_ALONE=1",
+			LibraryVariable+"=/dev/null")
 		if said, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, said)
 		}
+
 		return
 	}
+
 	if err := (Engine{}).Ready(); err == nil || !strings.Contains(err.Error(), LibraryVariable) {
 		t.Errorf("error %v, want one that names $%s", err, LibraryVariable)
 	}
+
 	if errs := (Engine{}).Check(engine.Options{}); len(errs) == 0 {
 		t.Error("options pass without a library that could judge them")
 	}
+
 	if v := (Engine{}).Info().Version; v != wantVersion {
 		t.Errorf("version %q, want %s", v, wantVersion)
 	}
@@ -122,6 +154,7 @@ func TestGetAllocatesNothing(t *testing.T) {
 			t.Fatal(found, err)
 		}
 	})
+
 	if n != 0 {
 		t.Errorf("%v allocations a Get, want none", n)
 	}
@@ -131,45 +164,66 @@ func TestGetAllocatesNothing(t *testing.T) {
 // and opening tables anew shows as such.
 func TestFewHandles(t *testing.T) {
 	const n = 100_000
-	small := map[string]string{"write_buffer_size": "1048576", "target_file_size_base": "262144", "max_bytes_for_level_base": "1048576"}
+	small := map[string]string{
+		"write_buffer_size":        "1048576",
+		"target_file_size_base":    "262144",
+		"max_bytes_for_level_base": "1048576",
+	}
+
 	d := create(t, engine.Options{Handles: 20, Overrides: small})
 	fill(t, d, n)
 	shape, err := d.Shape()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	keys := int64(0)
 	for _, l := range shape.Levels {
 		keys += l.Keys
 	}
+
 	if keys != n || shape.Files < 40 {
 		t.Errorf("%d keys in %d files, want %d in more than 40", keys, shape.Files, n)
 	}
+
 	r := reading(t, d)
 	before := d.Counters()
 	getRandom(t, r, n, 2000, 1)
 	c := d.Counters().Sub(before)
 	if *c.TableOpens < 500 || c.Reads.Type(engine.Meta).Count < *c.TableOpens {
-		t.Errorf("%d tables opened by 2000 Gets with %d meta reads", *c.TableOpens, c.Reads.Type(engine.Meta).Count)
+		t.Errorf("%d tables opened by 2000 Gets with %d meta reads", *c.TableOpens,
+			c.Reads.Type(engine.Meta).Count)
 	}
 }
 
 // TestWords: RocksDB says in words alone what kind of failure it is.
 func TestWords(t *testing.T) {
-	for name, code := range map[string]engine.Code{"no_such_option": engine.CodeOption, "write_buffer_size": ""} {
-		errs := Engine{}.Check(engine.Options{Dir: t.TempDir(), Create: true, Overrides: map[string]string{name: "no such value"}})
+	for name, code := range map[string]engine.Code{
+		"no_such_option":    engine.CodeOption,
+		"write_buffer_size": "",
+	} {
+		errs := Engine{}.Check(engine.Options{
+			Dir:       t.TempDir(),
+			Create:    true,
+			Overrides: map[string]string{name: "no such value"},
+		})
+
 		if len(errs) == 0 || engine.CodeOf(errs[0]) != code {
 			t.Errorf("%s: %v, want the code %q", name, errs, code)
 		}
 	}
+
 	o := engine.Options{Dir: t.TempDir(), Create: true}
 	first, err := Engine{}.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (Engine{}).Open(t.Context(), engine.Options{Dir: o.Dir}); engine.CodeOf(err) != engine.CodeInUse {
+
+	if _, err := (Engine{}).Open(t.Context(),
+		engine.Options{Dir: o.Dir}); engine.CodeOf(err) != engine.CodeInUse {
 		t.Errorf("%v: the code %q", err, engine.CodeOf(err))
 	}
+
 	if err := first.Close(); err != nil {
 		t.Error(err)
 	}

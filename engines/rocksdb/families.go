@@ -51,6 +51,7 @@ func (d *db) openFamilies() error {
 			open = append(open, p.Name)
 		}
 	}
+
 	if s.create {
 		open = append(open, defaultFamily)
 	} else {
@@ -58,35 +59,46 @@ func (d *db) openFamilies() error {
 		if err != nil {
 			return err
 		}
+
 		for i, name := range open {
 			// As it is shown, for names that cannot be typed.
-			if at := slices.IndexFunc(all, func(have string) bool { return have == name || unit.Printable(have) == name }); at >= 0 {
+			if at := slices.IndexFunc(all, func(have string) bool {
+				return have == name || unit.Printable(have) == name
+			}); at >= 0 {
 				open[i] = all[at]
 				continue
 			}
+
 			if s.database["create_missing_column_families"] == "true" {
 				continue
 			}
+
 			var tables []engine.Table
 			for _, have := range all {
 				tables = append(tables, engine.Table{Name: unit.Printable(have)})
 			}
+
 			return adapter.ChooseTable(name, tables)
 		}
+
 		if s.readOnly && s.chosen != "" {
 			all = []string{defaultFamily} // which RocksDB insists on
 		}
+
 		if all, err = d.readable(open, all); err != nil {
 			return err
 		}
+
 		open = append(open, all...)
 	}
+
 	seen := map[string]bool{}
 	open = slices.DeleteFunc(open, func(name string) bool {
 		twice := seen[name]
 		seen[name] = true
 		return twice
 	})
+
 	return d.openNamed(open)
 }
 
@@ -98,16 +110,23 @@ func (d *db) readable(asked, all []string) ([]string, error) {
 			return nil, err
 		}
 	}
+
 	for _, name := range append([]string{defaultFamily}, asked...) {
 		if err := d.kept.foreignOrder(name); err != nil {
 			return nil, err
 		}
 	}
+
 	return slices.DeleteFunc(all, func(name string) bool {
 		err := d.kept.foreignOrder(name)
 		if err != nil {
-			d.warn(engine.Warning{Code: "table_left_out", Text: err.Error(), Remedy: "look into it with the program that owns the database"})
+			d.warn(engine.Warning{
+				Code:   "table_left_out",
+				Text:   err.Error(),
+				Remedy: "look into it with the program that owns the database",
+			})
 		}
+
 		return err != nil
 	}), nil
 }
@@ -122,10 +141,12 @@ func (d *db) familyNames() (names []string, err error) {
 	if err := errFromC(message); err != nil {
 		return nil, fmt.Errorf("list the column families: %w", err)
 	}
+
 	defer C.rocks_list_column_families_destroy(list, count)
 	for _, name := range unsafe.Slice(list, count) {
 		names = append(names, C.GoString(name))
 	}
+
 	return names, nil
 }
 
@@ -140,6 +161,7 @@ func (d *db) openNamed(names []string) (err error) {
 		}
 		defer k.destroy()
 	}
+
 	// What C is passed must hold no Go pointers.
 	size := C.size_t(unsafe.Sizeof(uintptr(0)))
 	count := C.size_t(len(names))
@@ -156,6 +178,7 @@ func (d *db) openNamed(names []string) (err error) {
 			if err != nil {
 				return err
 			}
+
 			if o != nil {
 				defer C.rocks_options_destroy(o)
 				each[i] = o
@@ -164,26 +187,34 @@ func (d *db) openNamed(names []string) (err error) {
 			each[i] = o
 		}
 	}
+
 	dir := C.CString(d.settings.dir)
 	defer C.free(unsafe.Pointer(dir))
 	var message *C.char
 	if d.settings.readOnly {
-		d.rocks = C.rocks_open_for_read_only_column_families(d.options, dir, C.int(len(names)), &texts[0], &each[0], &handles[0], 0, &message)
+		d.rocks = C.rocks_open_for_read_only_column_families(d.options, dir, C.int(len(names)),
+			&texts[0], &each[0], &handles[0], 0, &message)
 	} else {
-		d.rocks = C.rocks_open_column_families(d.options, dir, C.int(len(names)), &texts[0], &each[0], &handles[0], &message)
+		d.rocks = C.rocks_open_column_families(d.options, dir, C.int(len(names)), &texts[0],
+			&each[0], &handles[0], &message)
 	}
+
 	if err := errFromC(message); err != nil {
 		if engine.CodeOf(err) == engine.CodeInUse {
 			return blockio.Locked(filepath.Join(d.settings.dir, "LOCK"))
 		}
+
 		if engine.CodeOf(err) == engine.CodeMissing {
 			return d.elsewhere(err)
 		}
+
 		return err
 	}
+
 	for i, name := range names {
 		d.families = append(d.families, family{name, handles[i]})
 	}
+
 	return nil
 }
 
@@ -191,9 +222,12 @@ func (d *db) openNamed(names []string) (err error) {
 // other folders of tables neither into its OPTIONS file nor into its MANIFEST.
 func (d *db) elsewhere(err error) error {
 	dir := d.settings.dir
-	return engine.Fail(engine.CodeNotDatabase, "%s lists files that it does not hold: they were lost or not copied, or the program that owns the database keeps "+
-		"them in further folders (db_paths, cf_paths), whose names RocksDB does not store: %w", dir, err).
-		WithRemedy("if there are further folders, make a folder of links to all files and give that with --db: mkdir NEW; ln -s %s/* FURTHER/* NEW/", dir)
+	return engine.Fail(engine.CodeNotDatabase, "%s lists files that it does not hold: they were "+
+		"lost or not copied, or the program that owns the database keeps "+
+		"them in further folders (db_paths, cf_paths), whose names RocksDB does not store: %w",
+		dir, err).
+		WithRemedy("if there are further folders, make a folder of links to all files and give "+
+			"that with --db: mkdir NEW; ln -s %s/* FURTHER/* NEW/", dir)
 }
 
 // warnOfFamilies says that most of a database may be in families that no Get goes to.
@@ -201,6 +235,7 @@ func (d *db) warnOfFamilies(shape engine.Shape) {
 	if d.settings.chosen != "" || len(shape.Tables) < 2 || !d.settings.readOnly {
 		return
 	}
+
 	var all, here int64
 	var others []string
 	for _, t := range shape.Tables {
@@ -211,8 +246,10 @@ func (d *db) warnOfFamilies(shape engine.Shape) {
 			others = append(others, t.Name)
 		}
 	}
+
 	d.warn(engine.Warning{Code: engine.TableNotChosen,
-		Text: fmt.Sprintf("the database has %d column families; Gets go to the one named %s, which holds %d of %d entries",
+		Text: fmt.Sprintf("the database has %d column families; Gets go to the one named %s, "+
+			"which holds %d of %d entries",
 			len(shape.Tables), defaultFamily, here, all),
 		Remedy: "choose one with --table: " + strings.Join(others, ", ")})
 }
@@ -241,19 +278,28 @@ func (d *db) liveTables() map[string][]liveTable {
 	by := map[string][]liveTable{}
 	for i := range C.rocks_livefiles_count(files) {
 		var n, m C.size_t
-		smallest, largest := C.rocks_livefiles_smallestkey(files, i, &n), C.rocks_livefiles_largestkey(files, i, &m)
+		smallest, largest := C.rocks_livefiles_smallestkey(files, i, &n),
+			C.rocks_livefiles_largestkey(files, i, &m)
 		name := C.GoString(C.rocks_livefiles_column_family_name(files, i))
 		t := liveTable{
-			level: int(C.rocks_livefiles_level(files, i)), bytes: int64(C.rocks_livefiles_size(files, i)), entries: uint64(C.rocks_livefiles_entries(files, i)),
-			smallest: C.GoBytes(unsafe.Pointer(smallest), C.int(n)), largest: C.GoBytes(unsafe.Pointer(largest), C.int(m))}
+			level:    int(C.rocks_livefiles_level(files, i)),
+			bytes:    int64(C.rocks_livefiles_size(files, i)),
+			entries:  uint64(C.rocks_livefiles_entries(files, i)),
+			smallest: C.GoBytes(unsafe.Pointer(smallest), C.int(n)),
+			largest:  C.GoBytes(unsafe.Pointer(largest), C.int(m)),
+		}
+
 		if d.kept.timed(name) {
 			t.smallest, t.largest = withoutTime(t.smallest), withoutTime(t.largest)
 		}
+
 		if d.kept.reversed(name) {
 			t.smallest, t.largest = t.largest, t.smallest
 		}
+
 		by[name] = append(by[name], t)
 	}
+
 	return by
 }
 
@@ -282,13 +328,19 @@ func (s spans) draw(rng *rand.Rand) (table int, point []byte) {
 	if s.entries == 0 {
 		return -1, nil
 	}
+
 	nth := rng.Uint64N(s.entries)
 	for i, t := range s.all {
 		if nth < t.entries {
-			return i, place(t.smallest, t.largest, func(low, high uint64) uint64 { return low + rng.Uint64N(high-low) })
+			return i,
+				place(t.smallest, t.largest, func(low, high uint64) uint64 {
+					return low + rng.Uint64N(high-low)
+				})
 		}
+
 		nth -= t.entries
 	}
+
 	return -1, nil
 }
 
@@ -308,9 +360,13 @@ func (s spans) outside() (share [engine.MaxLevels]float64) {
 			sorted[t.level] = append(sorted[t.level], t)
 		}
 	}
+
 	for level := range sorted {
-		slices.SortFunc(sorted[level], func(a, b liveTable) int { return bytes.Compare(a.smallest, b.smallest) })
+		slices.SortFunc(sorted[level], func(a, b liveTable) int {
+			return bytes.Compare(a.smallest, b.smallest)
+		})
 	}
+
 	for from, t := range s.all {
 		points := 1 + int(outsideDraws*float64(t.entries)/float64(max(1, s.entries)))
 		for point := range points {
@@ -319,24 +375,33 @@ func (s spans) outside() (share [engine.MaxLevels]float64) {
 				if t.level == 0 && i >= from {
 					continue // not newer
 				}
+
 				asked[0]++
 				if s.all[i].spans(key) {
 					spanned[0]++
 				}
 			}
+
 			for level := 1; level < t.level; level++ {
-				at, exact := slices.BinarySearchFunc(sorted[level], key, func(t liveTable, key []byte) int { return bytes.Compare(t.smallest, key) })
+				at, exact := slices.BinarySearchFunc(sorted[level], key, func(
+					t liveTable, key []byte,
+				) int {
+					return bytes.Compare(t.smallest, key)
+				})
+
 				if asked[level]++; exact || at > 0 && sorted[level][at-1].spans(key) {
 					spanned[level]++
 				}
 			}
 		}
 	}
+
 	for level := range share {
 		if asked[level] > 0 {
 			share[level] = 1 - spanned[level]/asked[level]
 		}
 	}
+
 	return share
 }
 
@@ -346,7 +411,9 @@ func (t liveTable) spans(key []byte) bool {
 
 // at is the key that lies at a part of the way from the table's first key to its last.
 func (t liveTable) at(part float64) []byte {
-	return place(t.smallest, t.largest, func(low, high uint64) uint64 { return low + uint64(part*float64(high-low)) })
+	return place(t.smallest, t.largest, func(low, high uint64) uint64 {
+		return low + uint64(part*float64(high-low))
+	})
 }
 
 // errNoKeys says that the keys may be in other families; nil where there are none.

@@ -20,8 +20,8 @@ import (
 	"github.com/statelab/statelab/internal/observe/dbformat"
 )
 
-// optionsFile is what a database says of itself in its newest OPTIONS file: as RocksDB loads it, and as
-// text, because the C interface has no way to ask for most options. The zero value has none.
+// optionsFile is what a database says of itself in its newest OPTIONS file: as RocksDB loads it,
+// and as text, because the C interface has no way to ask for most options. The zero value has none.
 type optionsFile struct {
 	file     string // its name; "": the database has none
 	database named
@@ -42,6 +42,7 @@ func loadKept(dir string, cache *C.rocksdb_cache_t) (k optionsFile, err error) {
 	if err != nil || name == "" {
 		return optionsFile{}, err
 	}
+
 	k = optionsFile{file: filepath.Join(dir, name), families: map[string]keptFamily{}}
 	for _, s := range sections {
 		f := k.families[s.Name]
@@ -56,19 +57,26 @@ func loadKept(dir string, cache *C.rocksdb_cache_t) (k optionsFile, err error) {
 		default:
 			continue
 		}
+
 		k.families[s.Name] = f
 	}
+
 	path := C.CString(dir)
 	defer C.free(unsafe.Pointer(path))
 	env := C.rocks_create_default_env()
 	defer C.rocks_env_destroy(env)
 	var message *C.char
-	C.rocks_load_latest_options(path, env, true, cache, &k.whole, &k.count, &k.names, &k.each, &message)
+	C.rocks_load_latest_options(path, env, true, cache, &k.whole, &k.count, &k.names, &k.each,
+		&message)
 	if err := errFromC(message); err != nil {
 		version, _ := load()
-		return optionsFile{}, engine.Fail(engine.CodeUnsupported, "RocksDB %s cannot read %s: %w", version, k.file, err).
-			WithRemedy("name the library of the program that owns the database in $" + LibraryVariable)
+		return optionsFile{},
+			engine.Fail(engine.CodeUnsupported, "RocksDB %s cannot read %s: %w", version, k.file,
+				err).
+				WithRemedy("name the library of the program that owns the database in $" +
+					LibraryVariable)
 	}
+
 	return k, nil
 }
 
@@ -100,13 +108,17 @@ func (k optionsFile) inForce(name string, l layout) named {
 
 // familyOptions are those that a family is opened with for reading: the file's, with our cache and
 // what l changes. nil for a family that the file does not have.
-func (k optionsFile) familyOptions(name string, l layout, cache *C.rocksdb_cache_t) (*C.rocksdb_options_t, error) {
+func (k optionsFile) familyOptions(
+	name string, l layout, cache *C.rocksdb_cache_t,
+) (*C.rocksdb_options_t, error) {
 	base := k.of(name)
 	if base == nil {
 		return nil, nil
 	}
+
 	if table := k.families[name].table; table["no_block_cache"] == "true" {
-		// Such a table's options hold no cache, and a change of them would make one that is not ours.
+		// Such a table's options hold no cache, and a change of them would make one that is not
+		// ours.
 		set := C.rocks_block_based_options_create()
 		C.rocks_block_based_options_set_block_cache(set, cache)
 		C.rocks_options_set_block_based_table_factory(base, set)
@@ -116,11 +128,13 @@ func (k optionsFile) familyOptions(name string, l layout, cache *C.rocksdb_cache
 		maps.Copy(all, l.table)
 		l.table = all
 	}
+
 	if merge := k.families[name].options["merge_operator"]; !known("merge_operator", merge) {
 		text := C.CString(merge)
 		defer C.free(unsafe.Pointer(text))
 		C.rocks_refuse_merges(base, text)
 	}
+
 	return parsed(base, l.String())
 }
 
@@ -136,6 +150,7 @@ func (k optionsFile) databaseOptions(logs string, l layout) (*C.rocksdb_options_
 	if err != nil {
 		return nil, err
 	}
+
 	path := C.CString(logs)
 	defer C.free(unsafe.Pointer(path))
 	C.rocks_options_set_wal_dir(o, path)
@@ -169,19 +184,26 @@ func known(option, value string) bool {
 	has := map[string][]string{
 		"comparator":    {bytewise, backwards, bytewise + timestamps, backwards + timestamps},
 		"table_factory": {blockBased},
-		"merge_operator": {"put", "put_v1", "PutOperator", "uint64add", "UInt64AddOperator", "stringappend", "StringAppendOperator", "stringappendtest",
-			"StringAppendTESTOperator", "max", "MaxOperator", "bytesxor", "BytesXOR", "BytesXOROperator", "sortlist", "MergeSortOperator"},
+		"merge_operator": {"put", "put_v1", "PutOperator", "uint64add", "UInt64AddOperator",
+			"stringappend", "StringAppendOperator", "stringappendtest",
+			"StringAppendTESTOperator", "max", "MaxOperator", "bytesxor", "BytesXOR",
+			"BytesXOROperator", "sortlist", "MergeSortOperator"},
 		"prefix_extractor": {"rocksdb.Noop", "noop"},
 		"filter_policy":    {},
 	}[option]
+
 	if value == "" || value == none || slices.Contains(has, value) {
 		return true
 	}
+
 	begins := map[string][]string{
 		"prefix_extractor": {"rocksdb.FixedPrefix", "rocksdb.CappedPrefix", "fixed:", "capped:"},
 		"filter_policy":    {"bloomfilter", "ribbonfilter", "rocksdb."},
 	}[option]
-	return slices.ContainsFunc(begins, func(begin string) bool { return strings.HasPrefix(value, begin) })
+
+	return slices.ContainsFunc(begins, func(begin string) bool {
+		return strings.HasPrefix(value, begin)
+	})
 }
 
 // foreignFormat refuses a family whose tables cannot be counted in blocks.
@@ -190,9 +212,12 @@ func (k optionsFile) foreignFormat(name string) error {
 	if known("table_factory", format) {
 		return nil
 	}
-	return engine.Fail(engine.CodeUnsupported, "column family %s has tables of the format %s, which have no blocks to count (%s)",
+
+	return engine.Fail(engine.CodeUnsupported, "column family %s has tables of the format %s, "+
+		"which have no blocks to count (%s)",
 		unit.Printable(name), format, k.file).
-		WithRemedy("choose another table with --table, or let the program that owns the database write a copy with block-based tables")
+		WithRemedy("choose another table with --table, or let the program that owns the database " +
+			"write a copy with block-based tables")
 }
 
 // foreignOrder refuses a family whose order RocksDB's library does not know.
@@ -201,12 +226,16 @@ func (k optionsFile) foreignOrder(name string) error {
 	if known("comparator", order) {
 		return nil
 	}
-	f := engine.Fail(engine.CodeUnsupported, "column family %s is ordered by the comparator %s of the program that owns it, which RocksDB's library lacks (%s)",
+
+	f := engine.Fail(engine.CodeUnsupported, "column family %s is ordered by the comparator %s "+
+		"of the program that owns it, which RocksDB's library lacks (%s)",
 		unit.Printable(name), order, k.file)
-	f.Remedy = "choose another table with --table, or let that program copy the keys to a column family with RocksDB's own order"
+	f.Remedy = "choose another table with --table, or let that program copy the keys to a column " +
+		"family with RocksDB's own order"
 	if name == defaultFamily { // RocksDB insists on opening it
 		f.Remedy = "let that program copy the keys to a database with RocksDB's own order"
 	}
+
 	return f
 }
 
@@ -218,7 +247,8 @@ func (k optionsFile) usesFilters(name string, l layout) bool {
 	o := k.inForce(name, l)
 	policy, extractor := o["filter_policy"], o["prefix_extractor"]
 	return policy != "" && policy != none && known("filter_policy", policy) &&
-		(o["whole_key_filtering"] != "false" || extractor != "" && extractor != none && known("prefix_extractor", extractor))
+		(o["whole_key_filtering"] != "false" ||
+			extractor != "" && extractor != none && known("prefix_extractor", extractor))
 }
 
 // timed reports whether keys of a family end with a time.
@@ -237,9 +267,12 @@ func (d *db) readOptions(f family) (*C.rocksdb_readoptions_t, error) {
 	if d.kept.timed(f.name) && C.rocks_read_latest(o) == 0 {
 		C.rocks_readoptions_destroy(o)
 		version, _ := load()
-		return nil, engine.Fail(engine.CodeUnsupported, "keys of column family %s end with a time (%s), which RocksDB %s cannot read", unit.Printable(f.name),
-			d.kept.file, version).WithRemedy(howToGet)
+		return nil,
+			engine.Fail(engine.CodeUnsupported, "keys of column family %s end with a time (%s), "+
+				"which RocksDB %s cannot read", unit.Printable(f.name),
+				d.kept.file, version).WithRemedy(howToGet)
 	}
+
 	return o, nil
 }
 
@@ -247,24 +280,45 @@ func (d *db) readOptions(f family) (*C.rocksdb_readoptions_t, error) {
 func (k optionsFile) warnings(name string) (all []engine.Warning) {
 	f, shown := k.families[name], unit.Printable(name)
 	warn := func(code, option, means, remedy string) {
-		all = append(all, engine.Warning{Code: code, Remedy: remedy, Text: fmt.Sprintf("%s of column family %s is %s, code of the program that owns "+
-			"the database, which RocksDB's library lacks: %s", option, shown, f.inEither(option), means)})
+		all = append(all, engine.Warning{
+			Code:   code,
+			Remedy: remedy,
+			Text: fmt.Sprintf("%s of column family %s is %s, code of the program that owns "+
+				"the database, which RocksDB's library lacks: %s", option, shown,
+				f.inEither(option),
+				means),
+		})
 	}
+
 	own := "let the program that owns the database write a copy "
 	if !known("merge_operator", f.options["merge_operator"]) {
-		warn("merge_operator", "merge_operator", "a Get of a key whose merges are still to be applied fails", own+"that is compacted to the last level")
+		warn("merge_operator", "merge_operator",
+			"a Get of a key whose merges are still to be applied fails",
+			own+"that is compacted to the last level")
 	}
+
 	if !known("filter_policy", f.table["filter_policy"]) {
-		warn("filter_policy", "filter_policy", "filters are not used, so Gets read more blocks than the program's", own+"with a filter policy of RocksDB's own")
+		warn("filter_policy", "filter_policy", "filters are not used, so Gets read more blocks "+
+			"than the program's", own+"with a filter policy of RocksDB's own")
 	}
-	if !known("prefix_extractor", f.options["prefix_extractor"]) && f.table["whole_key_filtering"] == "false" {
-		warn("prefix_extractor", "prefix_extractor", "filters, which have prefixes alone, are not used, so Gets read more blocks than the program's",
+
+	if !known("prefix_extractor", f.options["prefix_extractor"]) &&
+		f.table["whole_key_filtering"] == "false" {
+		warn("prefix_extractor", "prefix_extractor", "filters, which have prefixes alone, are "+
+			"not used, so Gets read more blocks than the program's",
 			own+"with whole_key_filtering=true")
 	}
+
 	if k.database["allow_mmap_reads"] == "true" {
-		all = append(all, engine.Warning{Code: "mmap_reads", Text: "the program that owns the database maps its tables into memory (allow_mmap_reads); " +
-			"here they are read, so that reads can be counted", Remedy: "expect other speeds there; counts of blocks are the same as without its cache"})
+		all = append(all, engine.Warning{
+			Code: "mmap_reads",
+			Text: "the program that owns the database maps its tables into memory " +
+				"(allow_mmap_reads); " +
+				"here they are read, so that reads can be counted",
+			Remedy: "expect other speeds there; counts of blocks are the same as without its cache",
+		})
 	}
+
 	return all
 }
 

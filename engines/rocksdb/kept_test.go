@@ -42,8 +42,12 @@ func benchCommand(t *testing.T, dir string, arguments ...string) *exec.Cmd {
 	if err != nil {
 		t.Fatalf("%v: scripts/needs db_bench:rocksdb-tools installs it", err)
 	}
-	fixed := []string{"--db=" + dir, "--num=" + strconv.Itoa(benchKeys), "--write_buffer_size=1048576", "--target_file_size_base=1048576",
-		"--max_bytes_for_level_base=2097152", "--compression_type=none", "--bloom_bits=10", "--seed=1", "--cache_size=" + strconv.Itoa(benchCache)}
+
+	fixed := []string{"--db=" + dir, "--num=" + strconv.Itoa(benchKeys),
+		"--write_buffer_size=1048576", "--target_file_size_base=1048576",
+		"--max_bytes_for_level_base=2097152", "--compression_type=none", "--bloom_bits=10",
+		"--seed=1", "--cache_size=" + strconv.Itoa(benchCache)}
+
 	return exec.Command(path, append(fixed, arguments...)...)
 }
 
@@ -56,14 +60,17 @@ func benchKey(i, bytes int) []byte {
 // ticker is one of the statistics that db_bench prints.
 func ticker(t *testing.T, said, name string) float64 {
 	t.Helper()
-	found := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + ` COUNT : (\d+)$`).FindStringSubmatch(said)
+	found := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + ` COUNT : (\d+)$`).
+		FindStringSubmatch(said)
 	if found == nil {
 		t.Fatalf("db_bench tells no %s:\n%s", name, said)
 	}
+
 	n, err := strconv.ParseFloat(found[1], 64)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return n
 }
 
@@ -77,10 +84,12 @@ func TestOwnersOptions(t *testing.T) {
 		benchmarks string
 		options    []string
 	}{
-		{"filters of prefixes", 32, "filluniquerandom", []string{"--prefix_size=8", "--whole_key_filtering=false"}},
+		{"filters of prefixes", 32, "filluniquerandom",
+			[]string{"--prefix_size=8", "--whole_key_filtering=false"}},
 		{"logs elsewhere", 16, "filluniquerandom", []string{"--wal_dir=" + logs}},
 		{"nine levels", 16, "filluniquerandom", []string{"--num_levels=9"}},
-		{"merges", 16, "filluniquerandom,mergerandom", []string{"--merge_operator=uint64add", "--value_size=8"}},
+		{"merges", 16, "filluniquerandom,mergerandom",
+			[]string{"--merge_operator=uint64add", "--value_size=8"}},
 		{"mapped", 16, "filluniquerandom", []string{"--mmap_read=1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -91,27 +100,36 @@ func TestOwnersOptions(t *testing.T) {
 
 			db := open(t, engine.Options{Dir: dir, CacheBytes: benchCache})
 			got := ownersReads(t, db, c.keyBytes)
-			if err := db.(engine.KeySampler).SampleKeys(t.Context(), 1000, 1, func(key []byte) error {
-				if n := binary.BigEndian.Uint64(key); n >= benchKeys || string(key) != string(benchKey(int(n), c.keyBytes)) {
+			if err := db.(engine.KeySampler).SampleKeys(t.Context(), 1000, 1, func(
+				key []byte,
+			) error {
+				if n := binary.BigEndian.Uint64(key); n >= benchKeys ||
+					string(key) != string(benchKey(int(n), c.keyBytes)) {
 					return fmt.Errorf("the sampled key %x is none of db_bench's", key)
 				}
 				return nil
 			}); err != nil {
 				t.Error(err)
 			}
+
 			if checksum(t, dir) != before {
 				t.Error("a file of the database changed")
 			}
 
-			said := bench(t, dir, append(options, "--benchmarks=readrandom", "--use_existing_db=true", "--readonly=true", "--seed=7", "--statistics",
-				"--mmap_read=0", "--reads="+strconv.Itoa(2*benchKeys))...)
+			said := bench(t, dir,
+				append(options, "--benchmarks=readrandom", "--use_existing_db=true",
+					"--readonly=true", "--seed=7", "--statistics",
+					"--mmap_read=0", "--reads="+strconv.Itoa(2*benchKeys))...)
+
 			if !strings.Contains(said, fmt.Sprintf("(%d of %[1]d found)", 2*benchKeys)) {
 				t.Fatalf("db_bench does not find its own keys:\n%s", said)
 			}
+
 			want := ticker(t, said, "rocksdb.block.cache.data.miss") / (2 * benchKeys)
 			t.Logf("%.4f data blocks per Get, db_bench: %.4f", got, want)
 			if math.Abs(got/want-1) > 0.02 {
-				t.Errorf("%.4f data blocks per Get, db_bench: %.4f: more than 2 %% apart", got, want)
+				t.Errorf("%.4f data blocks per Get, db_bench: %.4f: more than 2 %% apart", got,
+					want)
 			}
 		})
 	}
@@ -124,6 +142,7 @@ func ownersReads(t *testing.T, db engine.DB, keyBytes int) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	before := db.Counters()
 	var value []byte
 	for _, i := range rand.New(rand.NewPCG(7, 7)).Perm(benchKeys) {
@@ -132,19 +151,23 @@ func ownersReads(t *testing.T, db engine.DB, keyBytes int) float64 {
 			t.Fatalf("key %d: found %v, %v", i, found, err)
 		}
 	}
+
 	reads := db.Counters().Sub(before).Reads.Total().Count
 	if err := reader.Close(); err != nil {
 		t.Error(err)
 	}
+
 	return float64(reads) / benchKeys
 }
 
-// TestKeysWithTimes: of keys that end with a time, the newest value is read, one by one and in batches.
+// TestKeysWithTimes: of keys that end with a time, the newest value is read, one by one and in
+// batches.
 func TestKeysWithTimes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	if err := familytest.WriteTimes(dir, benchKeys); err != nil {
 		t.Fatal(err)
 	}
+
 	db := open(t, engine.Options{Dir: dir, CacheBytes: benchCache})
 	keys := make([][]byte, 0, 2000)
 	if err := db.(engine.KeySampler).SampleKeys(t.Context(), cap(keys), 1, func(key []byte) error {
@@ -153,25 +176,31 @@ func TestKeysWithTimes(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+
 	reader, err := db.Reader()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	answers := make([]engine.Answer, len(keys))
 	if many, is := reader.(engine.ManyGetter); is {
 		if err := many.GetMany(keys, true, answers); err != nil {
 			t.Error(err)
 		}
 	}
+
 	for i, key := range keys {
 		value, found, err := reader.Get(key, nil)
-		if want := string(key) + "2"; err != nil || !found || !strings.HasPrefix(string(value), want) {
+		if want := string(key) + "2"; err != nil || !found ||
+			!strings.HasPrefix(string(value), want) {
 			t.Fatalf("%s: %.20q, found %v, %v; want %q", key, value, found, err, want)
 		}
+
 		if a := answers[i]; canGetMany(reader) && (!a.Found || string(a.Value) != string(value)) {
 			t.Fatalf("%s of a batch: %.20q, found %v", key, a.Value, a.Found)
 		}
 	}
+
 	if err := reader.Close(); err != nil {
 		t.Error(err)
 	}
@@ -187,22 +216,31 @@ func canGetMany(r engine.Reader) bool {
 func TestReversedOrder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	db, err := rocksdb.Engine{}.Open(t.Context(), engine.Options{Dir: dir, Create: true,
-		Overrides: map[string]string{"comparator": "rocksdb.ReverseBytewiseComparator", "write_buffer_size": "1048576", "target_file_size_base": "262144"}})
+		Overrides: map[string]string{
+			"comparator":            "rocksdb.ReverseBytewiseComparator",
+			"write_buffer_size":     "1048576",
+			"target_file_size_base": "262144",
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	w, err := db.Writer()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for i := range benchKeys {
 		if err := w.Put(familytest.Key(uint64(i)), familytest.Key(uint64(i))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(w.Commit(), w.Close(), db.Settle(t.Context(), nil), db.Close()); err != nil {
+
+	if err := errors.Join(w.Commit(), w.Close(), db.Settle(t.Context(), nil),
+		db.Close()); err != nil {
 		t.Fatal(err)
 	}
+
 	read := open(t, engine.Options{Dir: dir, CacheBytes: benchCache})
 	low := 0
 	var keys [][]byte
@@ -215,21 +253,25 @@ func TestReversedOrder(t *testing.T) {
 	}); err != nil || low < 800 || low > 1200 {
 		t.Errorf("%d of 2000 sampled keys are in the lower half of the keys, %v", low, err)
 	}
+
 	reader, err := read.Reader()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if many, is := reader.(engine.ManyGetter); is {
 		answers := make([]engine.Answer, len(keys))
 		if err := many.GetMany(keys, true, answers); err != nil {
 			t.Error(err)
 		}
+
 		for i, a := range answers {
 			if !a.Found || string(a.Value) != string(keys[i]) {
 				t.Fatalf("key %d of a batch: found %v, value %x", i, a.Found, a.Value)
 			}
 		}
 	}
+
 	if err := reader.Close(); err != nil {
 		t.Error(err)
 	}
@@ -244,21 +286,28 @@ func TestOptionsThatCannotBeObeyed(t *testing.T) {
 		if err == nil {
 			t.Fatal("it was opened", db.Close())
 		}
+
 		f, is := errors.AsType[*engine.Failure](err)
-		if !is || f.Code != code || !strings.Contains(err.Error(), names) || !strings.Contains(f.Remedy, remedy) {
-			t.Errorf("%#v: %v; want the code %s, the name %s and the remedy %s", f, err, code, names, remedy)
+		if !is || f.Code != code || !strings.Contains(err.Error(), names) ||
+			!strings.Contains(f.Remedy, remedy) {
+			t.Errorf("%#v: %v; want the code %s, the name %s and the remedy %s", f, err, code,
+				names, remedy)
 		}
 	}
+
 	t.Run("comparator", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "db")
 		bench(t, dir, "--use_uint64_comparator=1", "--key_size=8", "--benchmarks=fillrandom")
 		refused(t, dir, engine.CodeUnsupported, "rocksdb.Uint64Comparator", "RocksDB's own order")
 	})
+
 	t.Run("tables without blocks", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "db")
-		bench(t, dir, "--use_plain_table=1", "--mmap_read=1", "--prefix_size=8", "--benchmarks=fillrandom")
+		bench(t, dir, "--use_plain_table=1", "--mmap_read=1", "--prefix_size=8",
+			"--benchmarks=fillrandom")
 		refused(t, dir, engine.CodeUnsupported, "PlainTable", "block-based tables")
 	})
+
 	t.Run("logs that are not here", func(t *testing.T) {
 		dir, logs := filepath.Join(t.TempDir(), "db"), filepath.Join(t.TempDir(), "logs")
 		bench(t, dir, "--wal_dir="+logs, "--benchmarks=filluniquerandom", "--key_size=16")
@@ -266,9 +315,12 @@ func TestOptionsThatCannotBeObeyed(t *testing.T) {
 		if err := os.Rename(logs, moved); err != nil {
 			t.Fatal(err)
 		}
+
 		refused(t, dir, engine.CodeNotDatabase, logs, "ln -s "+dir+"/* FURTHER/* NEW/")
-		ownersReads(t, open(t, engine.Options{Dir: dir, Overrides: map[string]string{"wal_dir": moved}}), 16)
+		ownersReads(t,
+			open(t, engine.Options{Dir: dir, Overrides: map[string]string{"wal_dir": moved}}), 16)
 	})
+
 	t.Run("a copy names the original's logs", func(t *testing.T) {
 		original := filepath.Join(t.TempDir(), "db")
 		bench(t, original, "--wal_dir="+original, "--benchmarks=filluniquerandom", "--key_size=16")
@@ -276,14 +328,18 @@ func TestOptionsThatCannotBeObeyed(t *testing.T) {
 		if err := os.CopyFS(dir, os.DirFS(original)); err != nil {
 			t.Fatal(err)
 		}
-		bench(t, original, "--wal_dir="+original, "--use_existing_db=1", "--benchmarks=deleterandom,compact", "--key_size=16")
+
+		bench(t, original, "--wal_dir="+original, "--use_existing_db=1",
+			"--benchmarks=deleterandom,compact", "--key_size=16")
 		ownersReads(t, open(t, engine.Options{Dir: dir}), 16)
 	})
+
 	t.Run("tables in further folders", func(t *testing.T) {
 		dir, further := filepath.Join(t.TempDir(), "db"), filepath.Join(t.TempDir(), "further")
 		if err := familytest.WritePaths(dir, further, benchKeys); err != nil {
 			t.Fatal(err)
 		}
+
 		refused(t, dir, engine.CodeNotDatabase, "db_paths", "ln -s "+dir+"/* FURTHER/* NEW/")
 		together := t.TempDir()
 		for _, from := range []string{dir, further} {
@@ -291,32 +347,41 @@ func TestOptionsThatCannotBeObeyed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			for _, e := range entries {
-				if err := os.Symlink(filepath.Join(from, e.Name()), filepath.Join(together, e.Name())); err != nil {
+				if err := os.Symlink(filepath.Join(from, e.Name()),
+					filepath.Join(together, e.Name())); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
+
 		allFound(t, together, 1)
 	})
+
 	t.Run("merges by the owner's code", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "db")
 		if err := familytest.WriteMerged(dir, benchKeys); err != nil {
 			t.Fatal(err)
 		}
+
 		db := allFound(t, dir, 100)
 		warnings := fmt.Sprint(db.Warnings())
 		if !strings.Contains(warnings, "familytest.Last") {
 			t.Errorf("no warning names the merge operator: %s", warnings)
 		}
+
 		reader, err := db.Reader()
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		_, _, err = reader.Get(familytest.PlainKey(100), nil)
-		if f, is := errors.AsType[*engine.Failure](err); !is || f.Code != engine.CodeUnsupported || f.Remedy == "" {
+		if f, is := errors.AsType[*engine.Failure](err); !is || f.Code != engine.CodeUnsupported ||
+			f.Remedy == "" {
 			t.Errorf("a key with merges: %v, want a failure with a way out", err)
 		}
+
 		if err := reader.Close(); err != nil {
 			t.Error(err)
 		}
@@ -332,17 +397,21 @@ func allFound(t *testing.T, dir string, skip int) engine.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for i := range benchKeys {
 		if skip > 1 && i%skip == 0 {
 			continue
 		}
+
 		if _, found, err := reader.Get(familytest.PlainKey(i), nil); err != nil || !found {
 			t.Fatalf("key %d: found %v, %v", i, found, err)
 		}
 	}
+
 	if err := reader.Close(); err != nil {
 		t.Error(err)
 	}
+
 	return db
 }
 
@@ -355,12 +424,15 @@ func TestLogAnswersGets(t *testing.T) {
 				return true
 			}
 		}
+
 		return false
 	}
+
 	bench(t, dir, "--benchmarks=filluniquerandom,waitforcompaction", "--key_size=16")
 	if !told() {
 		t.Error("the last keys are in the log alone, and no warning says so")
 	}
+
 	bench(t, dir, "--benchmarks=flush", "--use_existing_db=true", "--key_size=16")
 	if told() {
 		t.Error("nothing is in the log, and a warning suspects it")
@@ -370,11 +442,13 @@ func TestLogAnswersGets(t *testing.T) {
 // TestBlobFiles: a Get of a value in a blob file reads it there, once; what the files take is told.
 func TestBlobFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
-	bench(t, dir, "--benchmarks=filluniquerandom,flush,waitforcompaction", "--key_size=16", "--value_size=1000", "--enable_blob_files=true", "--min_blob_size=500")
+	bench(t, dir, "--benchmarks=filluniquerandom,flush,waitforcompaction", "--key_size=16",
+		"--value_size=1000", "--enable_blob_files=true", "--min_blob_size=500")
 	files, err := filepath.Glob(filepath.Join(dir, "*.blob"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("blob files %v, %v", files, err)
 	}
+
 	var bytes int64
 	for _, path := range files {
 		info, err := os.Stat(path)
@@ -383,19 +457,26 @@ func TestBlobFiles(t *testing.T) {
 		}
 		bytes += info.Size()
 	}
+
 	db := open(t, engine.Options{Dir: dir, CacheBytes: benchCache})
 	shape, err := db.Shape()
-	if err != nil || shape.Values == nil || shape.Values.Files != len(files) || shape.Values.Bytes != bytes {
-		t.Errorf("values %+v, %v; there are %d files of %d bytes", shape.Values, err, len(files), bytes)
+	if err != nil || shape.Values == nil || shape.Values.Files != len(files) ||
+		shape.Values.Bytes != bytes {
+		t.Errorf("values %+v, %v; there are %d files of %d bytes", shape.Values, err, len(files),
+			bytes)
 	}
+
 	before := db.Counters()
 	ownersReads(t, db, 16)
 	c := db.Counters().Sub(before)
 	opening := int64(2 * len(files)) // the head and the foot of each
 	const again = 1                  // a value that is larger than the buffer is asked for twice
-	if reads := c.Reads.Type(engine.Value); reads.Count != benchKeys+opening+again || reads.Bytes < benchKeys*1000 {
-		t.Errorf("%d reads of values, %d bytes, for %d Gets and %d files", reads.Count, reads.Bytes, benchKeys, len(files))
+	if reads := c.Reads.Type(engine.Value); reads.Count != benchKeys+opening+again ||
+		reads.Bytes < benchKeys*1000 {
+		t.Errorf("%d reads of values, %d bytes, for %d Gets and %d files", reads.Count,
+			reads.Bytes, benchKeys, len(files))
 	}
+
 	if c.Gets == nil || *c.Gets != benchKeys+again {
 		t.Errorf("RocksDB counts %v Gets, want %d: %+v", c.Gets, benchKeys+again, c)
 	}

@@ -51,18 +51,25 @@ func TestLayouts(t *testing.T) {
 			reads := d.Counters().Sub(before).Reads
 			total := reads.Total()
 			perGet, bytes := float64(total.Count)/layoutGets, float64(total.Bytes)/layoutGets
-			t.Logf("%.3f reads, %.0f bytes a Get: data %v, index %v, whole index %v, filter %v", perGet, bytes,
-				reads.Type(engine.Data), reads.Type(engine.Index), reads.Type(engine.SingleIndex), reads.Type(engine.Filter))
+			t.Logf("%.3f reads, %.0f bytes a Get: data %v, index %v, whole index %v, filter %v",
+				perGet, bytes,
+				reads.Type(engine.Data), reads.Type(engine.Index), reads.Type(engine.SingleIndex),
+				reads.Type(engine.Filter))
+
 			if perGet < c.minReads || perGet > c.reads || bytes < c.minBytes || bytes > c.bytes {
 				t.Errorf("%.3f reads and %.0f bytes a Get of %s, want %.2f to %.2f and %.0f to %.0f", perGet, bytes, layoutTable,
 					c.minReads, c.reads, c.minBytes, c.bytes)
 			}
+
 			index := reads.Type(engine.SingleIndex)
 			if c.profile == "partitioned" {
 				index = reads.Type(engine.Index)
 			}
-			if filter := reads.Type(engine.Filter); (filter.Count > layoutGets/10) != c.filters || (index.Count > layoutGets/10) != c.someIndex {
-				t.Errorf("%d filters and %d indexes read by %d Gets", filter.Count, index.Count, layoutGets)
+
+			if filter := reads.Type(engine.Filter); (filter.Count > layoutGets/10) != c.filters ||
+				(index.Count > layoutGets/10) != c.someIndex {
+				t.Errorf("%d filters and %d indexes read by %d Gets", filter.Count, index.Count,
+					layoutGets)
 			}
 		})
 	}
@@ -75,7 +82,10 @@ func TestLayouts(t *testing.T) {
 // run to run, so that the last block to fit may be another one.
 func TestReadOnlyCountsTheSameReads(t *testing.T) {
 	const evictsNothing = 64 << 20
-	for profile, as := range map[string]engine.BlockType{"default": engine.Data, "partitioned": engine.Page} {
+	for profile, as := range map[string]engine.BlockType{
+		"default":     engine.Data,
+		"partitioned": engine.Page,
+	} {
 		dir := layoutDir(t, profile)
 		gets := func(o engine.Options) (reads *engine.BlockReads, blocks int64) {
 			o.Dir, o.Profile = dir, profile
@@ -83,27 +93,38 @@ func TestReadOnlyCountsTheSameReads(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			d := opened.(*db)
 			before, now := d.Counters(), d.statistics()
 			getRandom(t, reading(t, d), layoutKeys, layoutGets, 1)
-			c, blocks := d.Counters().Sub(before), d.statistics().count(getBlocks)-now.count(getBlocks)
+			c, blocks := d.Counters().Sub(before),
+				d.statistics().count(getBlocks)-now.count(getBlocks)
 			if err := d.Close(); err != nil {
 				t.Error(err)
 			}
+
 			return c.Reads, blocks
 		}
+
 		for _, cache := range []int64{smallCache, evictsNothing} {
 			if reads, blocks := gets(engine.Options{CacheBytes: cache}); reads.Total().Count != blocks || blocks < layoutGets/2 {
-				t.Errorf("%s, cache of %d: %d misses of a writable database, %d blocks read", profile, cache, reads.Total().Count, blocks)
+				t.Errorf("%s, cache of %d: %d misses of a writable database, %d blocks read",
+					profile, cache, reads.Total().Count, blocks)
 			}
-			if reads, blocks := gets(engine.Options{CacheBytes: cache, ReadOnly: true}); reads.Type(as).Count != blocks || reads.Total().Count != blocks {
-				t.Errorf("%s, cache of %d: %v %s reads of %v in all, %d blocks read", profile, cache, reads.Type(as), as, reads.Total(), blocks)
+
+			if reads, blocks := gets(engine.Options{CacheBytes: cache, ReadOnly: true}); reads.Type(
+				as,
+			).Count != blocks || reads.Total().Count != blocks {
+				t.Errorf("%s, cache of %d: %v %s reads of %v in all, %d blocks read", profile,
+					cache, reads.Type(as), as, reads.Total(), blocks)
 			}
 		}
+
 		writable, _ := gets(engine.Options{CacheBytes: evictsNothing})
 		readOnly, _ := gets(engine.Options{CacheBytes: evictsNothing, ReadOnly: true})
 		if writable.Total() != readOnly.Total() {
-			t.Errorf("%s: %v reads, want the %v of a writable database", profile, readOnly.Total(), writable.Total())
+			t.Errorf("%s: %v reads, want the %v of a writable database", profile, readOnly.Total(),
+				writable.Total())
 		}
 	}
 }
@@ -119,20 +140,29 @@ func layoutDir(t *testing.T, profile string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		opened, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, Create: true, Profile: profile})
+
+		opened, err := Engine{}.Open(t.Context(), engine.Options{
+			Dir:     dir,
+			Create:  true,
+			Profile: profile,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		fill(t, opened.(*db), layoutKeys)
 		if err := opened.Close(); err != nil {
 			t.Fatal(err)
 		}
+
 		layoutDirs[profile] = dir
 	}
+
 	dir := filepath.Join(t.TempDir(), "db")
 	if err := os.CopyFS(dir, os.DirFS(layoutDirs[profile])); err != nil {
 		t.Fatal(err)
 	}
+
 	return dir
 }
 
@@ -143,13 +173,21 @@ func TestBytesAgreeWithTheKernel(t *testing.T) {
 		dir := layoutDir(t, profile)
 		for _, direct := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/direct=%t", profile, direct), func(t *testing.T) {
-				opened, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, Profile: profile, CacheBytes: smallCache, Direct: direct})
+				opened, err := Engine{}.Open(t.Context(), engine.Options{
+					Dir:        dir,
+					Profile:    profile,
+					CacheBytes: smallCache,
+					Direct:     direct,
+				})
+
 				if err != nil && strings.Contains(err.Error(), "O_DIRECT") {
 					t.Skip(err)
 				}
+
 				if err != nil {
 					t.Fatal(err)
 				}
+
 				d := opened.(*db)
 				r := reading(t, d)
 				getRandom(t, r, layoutKeys, 500, 1)
@@ -160,11 +198,15 @@ func TestBytesAgreeWithTheKernel(t *testing.T) {
 				if direct {
 					ours, field = *c.DirectBytes, "read_bytes"
 				}
+
 				theirs := now[field] - kernel[field]
-				t.Logf("%d bytes counted, %s %d: %+.2f %%", ours, field, theirs, 100*(float64(theirs)/float64(ours)-1))
+				t.Logf("%d bytes counted, %s %d: %+.2f %%", ours, field, theirs,
+					100*(float64(theirs)/float64(ours)-1))
 				if off := theirs - ours; off < -ours/50 || off > ours/50 {
-					t.Errorf("%d bytes counted, %s says %d: more than 2 %% apart", ours, field, theirs)
+					t.Errorf("%d bytes counted, %s says %d: more than 2 %% apart", ours, field,
+						theirs)
 				}
+
 				if err := d.Close(); err != nil {
 					t.Error(err)
 				}
@@ -180,6 +222,7 @@ func processIO(t *testing.T) map[string]int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	found := map[string]int64{}
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		name, value, _ := strings.Cut(lines.Text(), ": ")
@@ -187,8 +230,10 @@ func processIO(t *testing.T) map[string]int64 {
 			t.Fatal(err)
 		}
 	}
+
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	return found
 }

@@ -25,7 +25,8 @@ const (
 	LibraryVariable = "STATELAB_ROCKSDB_LIBRARY"
 
 	libraryName = "librocksdb.so"
-	howToGet    = "get it with engines/rocksdb/fetch.sh (needs Maven), or name it in $" + LibraryVariable
+	howToGet    = "get it with engines/rocksdb/fetch.sh (needs Maven), or name it in $" +
+		LibraryVariable
 )
 
 // systemNames are what the system's library may be called; Debian's package for
@@ -36,20 +37,26 @@ func systemNames() []string { return []string{libraryName, "librocksdb.so.7.8"} 
 func load() (version string, err error) {
 	if named := os.Getenv(LibraryVariable); named != "" {
 		if err := loadFrom(named); err != nil {
-			return "", fmt.Errorf("load RocksDB: $%s: %w: name RocksDB's library there, 7.8 or newer, or unset it", LibraryVariable, err)
+			return "",
+				fmt.Errorf("load RocksDB: $%s: %w: name RocksDB's library there, 7.8 or newer, "+
+					"or unset it", LibraryVariable, err)
 		}
+
 		return loadedVersion(), nil
 	}
+
 	beside, err := besideExecutable()
 	if err != nil {
 		return "", err
 	}
+
 	if _, err := os.Stat(beside); err == nil {
 		if err := loadFrom(beside); err != nil {
 			return "", fmt.Errorf("load RocksDB: %w: %s", err, howToGet)
 		}
 		return loadedVersion(), nil
 	}
+
 	var failures []string
 	for _, name := range systemNames() {
 		err := loadFrom(name)
@@ -58,8 +65,11 @@ func load() (version string, err error) {
 		}
 		failures = append(failures, err.Error())
 	}
-	return "", fmt.Errorf("RocksDB's library is not installed: %s; not next to this program as %s, nor the system's (%s)",
-		howToGet, filepath.Join("lib", libraryName), strings.Join(failures, "; "))
+
+	return "",
+		fmt.Errorf("RocksDB's library is not installed: %s; not next to this program as %s, nor "+
+			"the system's (%s)",
+			howToGet, filepath.Join("lib", libraryName), strings.Join(failures, "; "))
 }
 
 func besideExecutable() (string, error) {

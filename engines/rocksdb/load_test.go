@@ -32,12 +32,14 @@ func openAt(t testing.TB, o engine.Options) *db {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	d := opened.(*db)
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+
 	return d
 }
 
@@ -47,7 +49,8 @@ func fill(t testing.TB, d *db, n uint64) {
 	put(t, d, n, func() {})
 }
 
-// fillInSteps is fill, with nothing left to compact before more is written: the tables do not depend on how busy the machine is.
+// fillInSteps is fill, with nothing left to compact before more is written: the tables do not
+// depend on how busy the machine is.
 func fillInSteps(t testing.TB, d *db, n uint64) {
 	t.Helper()
 	put(t, d, n, func() {
@@ -62,9 +65,14 @@ func fillInSteps(t testing.TB, d *db, n uint64) {
 
 // TestSettleWithoutCompactions: tables that nothing will compact are settled.
 func TestSettleWithoutCompactions(t *testing.T) {
-	d := create(t, engine.Options{Overrides: map[string]string{"disable_auto_compactions": "true", "write_buffer_size": "131072"}})
+	d := create(t, engine.Options{Overrides: map[string]string{
+		"disable_auto_compactions": "true",
+		"write_buffer_size":        "131072",
+	}})
+
 	fill(t, d, 10_000)
-	if shape, err := d.Shape(); err != nil || shape.Levels[0].Level != 0 || shape.Levels[0].Files < 4 || d.number("rocksdb.compaction-pending") == 0 {
+	if shape, err := d.Shape(); err != nil || shape.Levels[0].Level != 0 ||
+		shape.Levels[0].Files < 4 || d.number("rocksdb.compaction-pending") == 0 {
 		t.Errorf("%+v, %v: nothing waits to be compacted", shape, err)
 	}
 }
@@ -76,15 +84,18 @@ func put(t testing.TB, d *db, n uint64, committed func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	rng := rand.NewChaCha8([32]byte{1})
 	value := make([]byte, valueBytes)
 	for i := range n {
 		if _, err := rng.Read(value); err != nil {
 			t.Fatal(err)
 		}
+
 		if err := w.Put(keyOf(i), value); err != nil {
 			t.Fatal(err)
 		}
+
 		if i%1000 == 999 || i == n-1 {
 			if err := w.Commit(); err != nil {
 				t.Fatal(err)
@@ -92,9 +103,11 @@ func put(t testing.TB, d *db, n uint64, committed func()) {
 			committed()
 		}
 	}
+
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := d.Settle(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -106,14 +119,17 @@ func reading(t testing.TB, d *db) *reader {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+
 	if many, is := r.(*manyReader); is {
 		return &many.reader
 	}
+
 	return r.(*reader)
 }
 

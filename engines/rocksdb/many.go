@@ -33,14 +33,21 @@ type manyReader struct {
 }
 
 func (d *db) newManyReader(r reader) (engine.Reader, error) {
-	m := &manyReader{reader: r, many: (*C.rocks_many)(C.calloc(1, C.sizeof_rocks_many)), reversed: d.kept.reversed(d.own().name)}
+	m := &manyReader{
+		reader:   r,
+		many:     (*C.rocks_many)(C.calloc(1, C.sizeof_rocks_many)),
+		reversed: d.kept.reversed(d.own().name),
+	}
+
 	if !d.kept.timed(d.own().name) {
 		return m, nil // C makes the options of batches
 	}
+
 	var err error
 	if m.many.options, err = d.readOptions(d.own()); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
+
 	return m, nil
 }
 
@@ -53,27 +60,33 @@ func (r *manyReader) GetMany(keys [][]byte, sorted bool, answers []engine.Answer
 	if count == 0 {
 		return nil
 	}
+
 	if err := r.take(keys); err != nil {
 		return err
 	}
+
 	ascend := C.rocksdb_bool(0)
 	if sorted && !r.reversed {
 		ascend = 1
 	}
+
 	found := C.rocks_get_many(r.c, r.many, count, ascend)
 	defer C.rocks_many_release(r.many, count)
 	if found == C.rocks_failed {
 		return r.failure()
 	}
+
 	values, lengths := unsafe.Slice(r.many.values, count), unsafe.Slice(r.many.lengths, count)
 	for i := range answers {
 		a := &answers[i]
 		a.Found = values[i] != nil
 		a.Value = a.Value[:0]
 		if a.Found {
-			a.Value = append(a.Value, unsafe.Slice((*byte)(unsafe.Pointer(values[i])), lengths[i])...)
+			a.Value = append(a.Value,
+				unsafe.Slice((*byte)(unsafe.Pointer(values[i])), lengths[i])...)
 		}
 	}
+
 	return nil
 }
 
@@ -82,6 +95,7 @@ func (r *manyReader) take(keys [][]byte) error {
 	for _, key := range keys {
 		bytes += len(key)
 	}
+
 	if bytes > r.room {
 		grown := C.realloc(r.keys, C.size_t(bytes))
 		if grown == nil {
@@ -89,9 +103,11 @@ func (r *manyReader) take(keys [][]byte) error {
 		}
 		r.keys, r.room = grown, bytes
 	}
+
 	if C.rocks_many_room(r.many, C.size_t(len(keys))) == 0 {
 		return errNoMemory
 	}
+
 	at := 0
 	starts, sizes := unsafe.Slice(r.many.keys, len(keys)), unsafe.Slice(r.many.sizes, len(keys))
 	for i, key := range keys {
@@ -100,6 +116,7 @@ func (r *manyReader) take(keys [][]byte) error {
 		starts[i], sizes[i] = (*C.char)(start), C.size_t(len(key))
 		at += len(key)
 	}
+
 	return nil
 }
 

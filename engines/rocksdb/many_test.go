@@ -11,19 +11,22 @@ import (
 	"github.com/statelab/statelab/internal/observe/blockbased"
 )
 
-// batchesAgree compares the blocks that batches of Gets of keys below n are said to ask for with RocksDB's counters of its MultiGet. The
-// keys of a batch are near each other, so that they share blocks, and some are asked for twice.
+// batchesAgree compares the blocks that batches of Gets of keys below n are said to ask for with
+// RocksDB's counters of its MultiGet. The keys of a batch are near each other, so that they share
+// blocks, and some are asked for twice.
 func batchesAgree(t *testing.T, d *db, resolver *blockbased.Resolver, n uint64) {
 	t.Helper()
 	opened, err := d.Reader()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer opened.Close()
 	r, is := opened.(engine.ManyGetter)
 	if !is {
 		t.Fatal("no MultiGet")
 	}
+
 	walk := resolver.Walk().(*blockbased.Walker)
 	rng := rand.New(rand.NewPCG(3, 4))
 	before := d.Counters()
@@ -34,29 +37,36 @@ func batchesAgree(t *testing.T, d *db, resolver *blockbased.Resolver, n uint64) 
 		if round%2 == 0 {
 			span = n
 		}
+
 		low := rng.Uint64N(n)
 		keys := make([][]byte, 1+rng.IntN(100))
 		for i := range keys {
 			keys[i] = keyOf(low + rng.Uint64N(span))
 		}
+
 		answers, found := make([]engine.Answer, len(keys)), make([]bool, len(keys))
 		if err := r.GetMany(keys, false, answers); err != nil {
 			t.Fatal(err)
 		}
+
 		numbers, err := walk.GetMany(keys, make([]bool, len(keys)), found, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for i, a := range answers {
 			if a.Found != found[i] {
 				t.Fatalf("batch %d, key %d: found %v and %v", round, i, a.Found, found[i])
 			}
+
 			one, _, err := resolver.Walk().Get(keys[i], false, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			alone += int64(len(one))
 		}
+
 		for _, number := range numbers {
 			b, err := resolver.Block(number)
 			if err != nil {
@@ -65,10 +75,12 @@ func batchesAgree(t *testing.T, d *db, resolver *blockbased.Resolver, n uint64) 
 			want[b.Type]++
 		}
 	}
+
 	said, counted := byKind(want), byKind(*d.Counters().Sub(before).Accesses)
 	if !maps.Equal(said, counted) {
 		t.Errorf("batches: %v, RocksDB counts %v", said, counted)
 	}
+
 	t.Logf("batches: %v, %d one by one", said, alone)
 }
 

@@ -57,6 +57,7 @@ func resolve(info engine.Info, o engine.Options) (settings, []error) {
 	if err != nil {
 		errs = append(errs, err)
 	}
+
 	s := settings{
 		layout:     layout{maps.Clone(chosen.Database), maps.Clone(chosen.Table)},
 		dir:        o.Dir,
@@ -69,30 +70,42 @@ func resolve(info engine.Info, o engine.Options) (settings, []error) {
 		cacheBytes: chosen.Cache(),
 		cacheKind:  cachesim.PooledLRUPolicy,
 	}
+
 	if o.Handles > 0 {
 		s.handles = o.Handles
 	}
+
 	if o.CacheBytes > 0 {
 		s.cacheBytes = o.CacheBytes
 	}
+
 	if _, err := load(); err != nil {
 		return s, append(errs, err)
 	}
+
 	if o.Foreign {
 		s.leaveToFile(cmp.Or(o.Profile, ownProfile()))
 	}
+
 	errs = append(errs, s.override(o.Overrides)...)
-	s.table = rocksoptions.Sanitize(s.table) // of options as text, RocksDB itself forgets it and ends in a write
+	// of options as text, RocksDB itself forgets it and ends in a write
+	s.table = rocksoptions.Sanitize(s.table)
 	if o.MemoryBytes > 0 {
 		if s.cacheKind == cachesim.FixedClockPolicy {
-			errs = append(errs, engine.Fail(engine.CodeOption, "option %s=%s: the table of this cache is made once, and a memory budget changes the size of the cache: "+
-				"use %s=hyper-clock, or a fixed cache", cacheOption, o.Overrides[cacheOption], cacheOption))
+			errs = append(errs,
+				engine.Fail(engine.CodeOption, "option %s=%s: the table of this cache is made "+
+					"once, and a memory budget changes the size of the cache: "+
+					"use %s=hyper-clock, or a fixed cache", cacheOption, o.Overrides[cacheOption],
+					cacheOption))
 		}
+
 		if s.budget, err = split(o.MemoryBytes, &s); err != nil {
 			errs = append(errs, err)
 		}
+
 		s.cacheBytes = s.budget.cache(0)
 	}
+
 	return s, errs
 }
 
@@ -100,7 +113,8 @@ func resolve(info engine.Info, o engine.Options) (settings, []error) {
 func ownProfile() string { return rocksoptions.Profiles()[0].Name }
 
 // leaveToFile leaves to the OPTIONS file of another program's database what it says: all of the
-// first profile, and of others what applies when data is written. Without a file, the profile stands.
+// first profile, and of others what applies when data is written. Without a file, the profile
+// stands.
 func (s *settings) leaveToFile(profile string) {
 	if name, err := optionsfile.Newest(s.dir); err != nil || name == "" {
 		return
@@ -114,23 +128,36 @@ func (s *settings) leaveToFile(profile string) {
 // reservedOptions are options that the harness sets, with what to do instead.
 func reservedOptions() map[string]string {
 	return map[string]string{
-		"max_open_files": "use --handles", "use_direct_reads": "use --page-cache direct", "block_cache": "use --cache", "no_block_cache": "use --cache",
-		"create_if_missing": "statelab load makes databases", "error_if_exists": "statelab load makes databases", "statistics": "they are always counted",
-		"db_log_dir": "the log is in the database", "block_based_table_factory": "set its options by their own names, such as block_size=4096",
-		"table_factory": "tables are block-based",
+		"max_open_files":            "use --handles",
+		"use_direct_reads":          "use --page-cache direct",
+		"block_cache":               "use --cache",
+		"no_block_cache":            "use --cache",
+		"create_if_missing":         "statelab load makes databases",
+		"error_if_exists":           "statelab load makes databases",
+		"statistics":                "they are always counted",
+		"db_log_dir":                "the log is in the database",
+		"block_based_table_factory": "set its options by their own names, such as block_size=4096",
+		"table_factory":             "tables are block-based",
 	}
 }
 
 // storedOptions are those of tables, blob files and the sizes of levels.
 func storedOptions() []string {
 	return []string{
-		"block_size", "block_size_deviation", "block_restart_interval", "index_block_restart_interval", "metadata_block_size", "block_align",
+		"block_size", "block_size_deviation", "block_restart_interval",
+		"index_block_restart_interval", "metadata_block_size", "block_align",
 		"super_block_alignment_size",
-		"index_type", "index_shortening", "data_block_index_type", "data_block_hash_table_util_ratio", "partition_filters", "filter_policy", "whole_key_filtering",
-		"prefix_extractor", "optimize_filters_for_memory", "optimize_filters_for_hits", "detect_filter_construct_corruption", "format_version", "checksum",
-		"enable_index_compression", "use_delta_encoding", "decouple_partitioned_filters", "compression", "bottommost_compression", "compression_per_level",
-		"compression_opts", "bottommost_compression_opts", "target_file_size_base", "target_file_size_multiplier", "max_bytes_for_level_base",
-		"max_bytes_for_level_multiplier", "level_compaction_dynamic_level_bytes", "compaction_style", "num_levels", "enable_blob_files", "min_blob_size",
+		"index_type", "index_shortening", "data_block_index_type",
+		"data_block_hash_table_util_ratio", "partition_filters", "filter_policy",
+		"whole_key_filtering",
+		"prefix_extractor", "optimize_filters_for_memory", "optimize_filters_for_hits",
+		"detect_filter_construct_corruption", "format_version", "checksum",
+		"enable_index_compression", "use_delta_encoding", "decouple_partitioned_filters",
+		"compression", "bottommost_compression", "compression_per_level",
+		"compression_opts", "bottommost_compression_opts", "target_file_size_base",
+		"target_file_size_multiplier", "max_bytes_for_level_base",
+		"max_bytes_for_level_multiplier", "level_compaction_dynamic_level_bytes",
+		"compaction_style", "num_levels", "enable_blob_files", "min_blob_size",
 		"blob_file_size", "blob_compression_type",
 	}
 }
@@ -144,10 +171,14 @@ func (s *settings) override(overrides map[string]string) (errs []error) {
 			if s.mix, err = adapter.ParseMix(s.chosen); err != nil {
 				errs = append(errs, err)
 			} else if len(s.mix) > 1 && !s.readOnly {
-				errs = append(errs, fmt.Errorf("option table=%s: a mix is for reading alone: use statelab sweep, with --read-only", value))
+				errs = append(errs,
+					fmt.Errorf("option table=%s: a mix is for reading alone: use statelab sweep, "+
+						"with --read-only", value))
 			}
+
 			continue
 		}
+
 		if name == cacheOption {
 			var err error
 			if s.cacheKind, s.entryBytes, err = cachesim.ParseRocksCache(value); err != nil {
@@ -155,14 +186,19 @@ func (s *settings) override(overrides map[string]string) (errs []error) {
 			}
 			continue
 		}
+
 		if name == "" || strings.ContainsAny(name, "={};") {
-			errs = append(errs, fmt.Errorf("option %q: RocksDB has none of that name; write write_buffer_size=16777216", name))
+			errs = append(errs,
+				fmt.Errorf("option %q: RocksDB has none of that name; write "+
+					"write_buffer_size=16777216", name))
 			continue
 		}
+
 		if flag, is := reservedOptions()[name]; is {
 			errs = append(errs, fmt.Errorf("option %s cannot be set: %s", name, flag))
 			continue
 		}
+
 		inDatabase := parses(layout{database: named{name: value}})
 		inTable := parses(layout{table: named{name: value}})
 		switch {
@@ -171,18 +207,22 @@ func (s *settings) override(overrides map[string]string) (errs []error) {
 		case inTable == nil:
 			s.table[name] = value
 		case unknown(inDatabase) && unknown(inTable):
-			errs = append(errs, engine.Fail(engine.CodeOption, "unknown option %q: RocksDB has it neither for databases nor for block-based tables", name))
+			errs = append(errs,
+				engine.Fail(engine.CodeOption, "unknown option %q: RocksDB has it neither for "+
+					"databases nor for block-based tables", name))
 		case unknown(inDatabase):
 			errs = append(errs, fmt.Errorf("option %s=%s: %w", name, value, inTable))
 		default:
 			errs = append(errs, fmt.Errorf("option %s=%s: %w", name, value, inDatabase))
 		}
 	}
+
 	if len(errs) == 0 {
 		if err := parses(s.layout); err != nil {
 			errs = append(errs, fmt.Errorf("options %s: %w", s.layout, err))
 		}
 	}
+
 	return errs
 }
 
@@ -235,15 +275,19 @@ func parsed(base *C.rocksdb_options_t, text string) (*C.rocksdb_options_t, error
 		C.rocks_options_destroy(o)
 		return nil, err
 	}
+
 	return o, nil
 }
 
 // options are the options to open with, with cache as the block cache: those that k has, or the
 // library's defaults, changed by what is set here.
-func (s *settings) options(cache *C.rocksdb_cache_t, k optionsFile, logs string) (*C.rocksdb_options_t, error) {
+func (s *settings) options(
+	cache *C.rocksdb_cache_t, k optionsFile, logs string,
+) (*C.rocksdb_options_t, error) {
 	if k.file != "" {
 		return k.databaseOptions(logs, s.set())
 	}
+
 	base := C.rocks_options_create()
 	C.rocks_options_enable_statistics(base)
 	table := C.rocks_block_based_options_create()
@@ -255,6 +299,7 @@ func (s *settings) options(cache *C.rocksdb_cache_t, k optionsFile, logs string)
 	if err != nil {
 		return nil, fmt.Errorf("options %s: %w", s.set(), err)
 	}
+
 	return o, nil
 }
 
@@ -265,6 +310,7 @@ func (s *settings) set() layout {
 	if s.create {
 		all.database["create_missing_column_families"] = "true" // the one that was asked for
 	}
+
 	all.database["error_if_exists"] = strconv.FormatBool(s.create)
 	all.database["use_direct_reads"] = strconv.FormatBool(s.direct)
 	all.database["max_open_files"] = strconv.Itoa(s.handles)
@@ -278,10 +324,14 @@ func (n named) number(name string, otherwise int64) (int64, error) {
 	if !given {
 		return otherwise, nil
 	}
+
 	v, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || v <= 0 {
-		return 0, errors.New("with a memory budget, option " + name + " must be a plain number: " + name + "=" + strconv.FormatInt(otherwise, 10))
+		return 0,
+			errors.New("with a memory budget, option " + name + " must be a plain number: " +
+				name + "=" + strconv.FormatInt(otherwise, 10))
 	}
+
 	return v, nil
 }
 

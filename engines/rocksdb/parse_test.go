@@ -11,7 +11,8 @@ import (
 
 func TestParseStatistics(t *testing.T) {
 	got := parseStatistics("rocksdb.block.cache.miss COUNT : 6364\n" +
-		"rocksdb.db.write.stall P50 : 0.500000 P95 : 1.000000 P99 : 1.000000 P100 : 9.000000 COUNT : 2 SUM : 12\nnoise\n")
+		"rocksdb.db.write.stall P50 : 0.500000 P95 : 1.000000 P99 : 1.000000 P100 : 9.000000 " +
+		"COUNT : 2 SUM : 12\nnoise\n")
 	want := statistics{"rocksdb.block.cache.miss": {count: 6364}, "rocksdb.db.write.stall": {2, 12}}
 	if d := cmp.Diff(want, got, cmp.AllowUnexported(tally{})); d != "" {
 		t.Error(d)
@@ -19,9 +20,15 @@ func TestParseStatistics(t *testing.T) {
 }
 
 func TestParseProperties(t *testing.T) {
-	got := parseProperties("# data blocks=10365; raw average key size=40.000000; index block size (user-key? 1, delta-value? 1)=307344; " +
+	got := parseProperties("# data blocks=10365; raw average key size=40.000000; index block " +
+		"size (user-key? 1, delta-value? 1)=307344; " +
 		"top-level index size=2792; filter policy name=N/A; ")
-	want := map[string]int64{"# data blocks": 10365, "index block size": 307344, "top-level index size": 2792}
+	want := map[string]int64{
+		"# data blocks":        10365,
+		"index block size":     307344,
+		"top-level index size": 2792,
+	}
+
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
@@ -40,8 +47,15 @@ func TestParseEffective(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"max_open_files": "-1", "table_factory": "BlockBasedTable",
-		"flush_block_policy_factory": "FlushBlockBySizePolicyFactory (0x1)", "block_size": "4096", "write_buffer_size": "67108864"}
+
+	want := map[string]string{
+		"max_open_files":             "-1",
+		"table_factory":              "BlockBasedTable",
+		"flush_block_policy_factory": "FlushBlockBySizePolicyFactory (0x1)",
+		"block_size":                 "4096",
+		"write_buffer_size":          "67108864",
+	}
+
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
@@ -54,7 +68,8 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		parseStatistics(text)
 		parseProperties(text)
-		if options, err := parseEffective(strings.NewReader(text)); err == nil && len(options) > len(text) {
+		if options, err := parseEffective(strings.NewReader(text)); err == nil &&
+			len(options) > len(text) {
 			t.Errorf("%d options in %d bytes", len(options), len(text))
 		}
 	})

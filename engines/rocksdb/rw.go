@@ -29,14 +29,17 @@ func (d *db) Reader() (engine.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	c := (*C.rocks_reader)(C.calloc(1, C.sizeof_rocks_reader))
 	c.db, c.family, c.options = d.rocks, d.own().handle, options
 	if families := d.asked(); len(families) > 1 {
 		return d.newMixReader(reader{c}, families)
 	}
+
 	if !canGetMany() {
 		return &reader{c}, nil
 	}
+
 	return d.newManyReader(reader{c})
 }
 
@@ -54,6 +57,7 @@ func (r *reader) Get(key, dst []byte) ([]byte, bool, error) {
 		case n <= len(dst):
 			return dst[:n], true, nil
 		}
+
 		dst = make([]byte, n)
 	}
 }
@@ -74,6 +78,7 @@ func (d *db) newMixReader(r reader, families []family) (engine.Reader, error) {
 		}
 		m.options = append(m.options, o)
 	}
+
 	return m, nil
 }
 
@@ -97,7 +102,8 @@ func (r *mixReader) Close() error {
 // getAll gets keys of size bytes each, one behind the other, in a loop of C's and
 // returns how many it found.
 func (r *reader) getAll(keys []byte, size int, dst []byte) (int, error) {
-	found := C.rocks_get_all(r.c, chars(keys), C.size_t(size), C.size_t(len(keys)/size), chars(dst), C.size_t(len(dst)))
+	found := C.rocks_get_all(r.c, chars(keys), C.size_t(size), C.size_t(len(keys)/size),
+		chars(dst), C.size_t(len(dst)))
 	if found == C.rocks_failed {
 		return 0, r.failure()
 	}
@@ -115,8 +121,10 @@ func explained(err error) error {
 	if engine.CodeOf(err) != engine.CodeUnsupported {
 		return err
 	}
-	return engine.Fail(engine.CodeUnsupported, "the key has merges that are still to be applied, which needs code of the program that owns the database: %w", err).
-		WithRemedy("let that program write a copy that is compacted to the last level, or choose another table with --table")
+	return engine.Fail(engine.CodeUnsupported, "the key has merges that are still to be applied, "+
+		"which needs code of the program that owns the database: %w", err).
+		WithRemedy("let that program write a copy that is compacted to the last level, or choose " +
+			"another table with --table")
 }
 
 func (r *reader) Close() error {
@@ -144,7 +152,8 @@ func (d *db) Writer() (engine.Writer, error) {
 
 func (w *writer) Put(key, value []byte) error {
 	w.bytes += int64(len(key) + len(value))
-	C.rocks_writebatch_put_cf(w.batch, w.db.own().handle, chars(key), C.size_t(len(key)), chars(value), C.size_t(len(value)))
+	C.rocks_writebatch_put_cf(w.batch, w.db.own().handle, chars(key), C.size_t(len(key)),
+		chars(value), C.size_t(len(value)))
 	return nil
 }
 
@@ -159,11 +168,13 @@ func (w *writer) Commit() error {
 	if count == 0 {
 		return nil
 	}
+
 	var message *C.char
 	C.rocks_write(w.db.rocks, w.db.writes, w.batch, &message)
 	if err := errFromC(message); err != nil {
 		return fmt.Errorf("rocksdb: commit a batch of %d entries: %w", count, err)
 	}
+
 	w.db.written.Add(w.bytes)
 	w.bytes = 0
 	C.rocks_writebatch_clear(w.batch)

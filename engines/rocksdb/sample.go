@@ -31,33 +31,42 @@ const (
 //
 // It reads through a second handle, so that statistics and block cache stay as
 // they are.
-func (d *db) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key []byte) error) (err error) {
+func (d *db) SampleKeys(
+	ctx context.Context, n int, seed uint64, yield func(key []byte) error,
+) (err error) {
 	if err := d.Sync(ctx); err != nil {
 		return err
 	}
+
 	aside, err := d.openAside()
 	if err != nil {
 		return fmt.Errorf("rocksdb: open a second time to sample keys: %w", err)
 	}
+
 	defer func() { err = errors.Join(err, aside.Close()) }()
 	mix := d.settings.mix
 	if len(mix) == 0 {
 		mix = []adapter.Portion{{Name: defaultFamily, Share: 1}}
 	}
+
 	return adapter.SampleMix(mix, n, func(table, n int, yield func([]byte) error) error {
 		return aside.sample(ctx, aside.asked()[table], n, seed, yield)
 	}, yield)
 }
 
 // sample draws n keys of a family.
-func (d *db) sample(ctx context.Context, f family, n int, seed uint64, yield func(key []byte) error) error {
+func (d *db) sample(
+	ctx context.Context, f family, n int, seed uint64, yield func(key []byte) error,
+) error {
 	spans := spansOf(d.liveTables()[f.name])
 	options, err := d.readOptions(f)
 	if err != nil {
 		return err
 	}
+
 	defer C.rocks_readoptions_destroy(options)
-	C.rocks_readoptions_set_total_order_seek(options, 1) // with a prefix extractor, filters would hide most tables
+	// with a prefix extractor, filters would hide most tables
+	C.rocks_readoptions_set_total_order_seek(options, 1)
 	it := C.rocks_create_iterator_cf(d.rocks, options, f.handle)
 	defer C.rocks_iter_destroy(it)
 	rng := rand.New(rand.NewPCG(seed, 0x5a3d))
@@ -65,33 +74,47 @@ func (d *db) sample(ctx context.Context, f family, n int, seed uint64, yield fun
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
+
 		_, point := spans.draw(rng)
 		key, err := sampleKey(it, point, rng.IntN(strideKeys))
 		if errors.Is(err, errNone) {
 			return errors.Join(d.errNoKeys(), err)
 		}
+
 		if err != nil {
 			return err
 		}
+
 		if err := yield(key); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
 func (d *db) openAside() (aside *db, err error) {
-	aside = &db{settings: settings{layout: d.settings.layout, dir: d.settings.dir, chosen: d.settings.chosen, mix: d.settings.mix, readOnly: true,
-		foreign: d.settings.foreign, handles: -1}}
+	aside = &db{settings: settings{
+		layout:   d.settings.layout,
+		dir:      d.settings.dir,
+		chosen:   d.settings.chosen,
+		mix:      d.settings.mix,
+		readOnly: true,
+		foreign:  d.settings.foreign,
+		handles:  -1,
+	}}
+
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, aside.Close())
 		}
 	}()
+
 	aside.cache = C.rocks_cache_create_lru(asideCacheBytes)
 	if err := aside.takeOptions(); err != nil {
 		return aside, err
 	}
+
 	aside.writes = C.rocks_writeoptions_create()
 	return aside, aside.openFamilies()
 }
@@ -106,19 +129,24 @@ func sampleKey(it *C.rocksdb_iterator_t, point []byte, steps int) ([]byte, error
 		if C.rocks_iter_valid(it) == 0 {
 			C.rocks_iter_seek_to_first(it)
 		}
+
 		if C.rocks_iter_valid(it) == 0 {
 			var message *C.char
 			C.rocks_iter_get_error(it, &message)
 			if err := errFromC(message); err != nil {
 				return nil, explained(err)
 			}
+
 			return nil, errNone
 		}
+
 		if steps == 0 {
 			break
 		}
+
 		C.rocks_iter_next(it)
 	}
+
 	var n C.size_t
 	key := C.rocks_iter_key(it, &n)
 	return C.GoBytes(unsafe.Pointer(key), C.int(n)), nil

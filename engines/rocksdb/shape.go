@@ -23,24 +23,30 @@ func (d *db) Shape() (engine.Shape, error) {
 		if err != nil {
 			return own, err
 		}
+
 		if i < len(d.asked()) {
 			own.Bytes += t.Bytes
 			own.Files += t.Files
 			own.Levels = plus(own.Levels, t.Levels)
 			own.Values = own.Values.Plus(t.Values)
 		}
+
 		own.Tables = append(own.Tables, t)
 	}
+
 	if len(own.Tables) == 1 {
 		own.Tables = nil // the database
 	}
+
 	return own, nil
 }
 
 // plus sums levels by their numbers.
 func plus(levels, more []engine.Level) []engine.Level {
 	for _, l := range more {
-		at, have := slices.BinarySearchFunc(levels, l.Level, func(l engine.Level, number int) int { return l.Level - number })
+		at, have := slices.BinarySearchFunc(levels, l.Level, func(l engine.Level, number int) int {
+			return l.Level - number
+		})
 		if have {
 			levels[at] = levels[at].Plus(l)
 			levels[at].FilterConsulted = levels[at].FilterConsulted || l.FilterConsulted
@@ -48,6 +54,7 @@ func plus(levels, more []engine.Level) []engine.Level {
 			levels = slices.Insert(levels, at, l)
 		}
 	}
+
 	return levels
 }
 
@@ -57,32 +64,46 @@ func (d *db) tableOf(f family, live []liveTable) (engine.Table, error) {
 	var levels [engine.MaxLevels]engine.Level
 	for _, file := range live {
 		if file.level >= engine.MaxLevels {
-			return t, engine.Fail(engine.CodeUnsupported, "rocksdb: a table is on level %d, and only levels below %d are counted", file.level, engine.MaxLevels).
-				WithRemedy("let the program that owns the database write a copy with fewer levels")
+			return t,
+				engine.Fail(engine.CodeUnsupported, "rocksdb: a table is on level %d, and only "+
+					"levels below %d are counted", file.level, engine.MaxLevels).
+					WithRemedy("let the program that owns the database write a copy with fewer " +
+						"levels")
 		}
+
 		t.Bytes += file.bytes
 		levels[file.level].Files++
 		levels[file.level].Bytes += file.bytes
 	}
+
 	if files := d.propertyOf(f, "rocksdb.num-blob-files"); files > 0 {
-		t.Values = &engine.Values{Files: int(files), Bytes: d.propertyOf(f, "rocksdb.live-blob-file-size")}
+		t.Values = &engine.Values{
+			Files: int(files),
+			Bytes: d.propertyOf(f, "rocksdb.live-blob-file-size"),
+		}
 		t.Files, t.Bytes = t.Files+t.Values.Files, t.Bytes+t.Values.Bytes
 	}
+
 	outside := spansOf(live).outside()
 	for number := range levels {
 		l := &levels[number]
 		if l.Files == 0 {
 			continue
 		}
+
 		l.Level, l.Sublevels, l.Outside = number, 1, outside[number]
 		if number == 0 {
 			l.Sublevels = l.Files // each table of level 0 may hold any key
 		}
-		describe(l, parseProperties(d.property(f, fmt.Sprintf("rocksdb.aggregated-table-properties-at-level%d", number))))
+
+		describe(l,
+			parseProperties(d.property(f,
+				fmt.Sprintf("rocksdb.aggregated-table-properties-at-level%d", number))))
 		l.FilterConsulted = l.FilterConsulted && d.kept.usesFilters(f.name, d.settings.layout)
 		t.Keys += l.Keys
 		t.Levels = append(t.Levels, *l)
 	}
+
 	return t, nil
 }
 
@@ -109,12 +130,15 @@ func parseProperties(text string) map[string]int64 {
 		if !is {
 			continue
 		}
+
 		if before, _, remarked := strings.Cut(name, "("); remarked {
 			name = before
 		}
+
 		if n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64); err == nil {
 			found[strings.TrimSpace(name)] = n
 		}
 	}
+
 	return found
 }

@@ -32,12 +32,14 @@ func parseStatistics(text string) statistics {
 		if len(words) < 4 {
 			continue
 		}
+
 		var t tally
 		for i := 1; i+2 < len(words); i += 3 {
 			n, err := strconv.ParseInt(words[i+2], 10, 64)
 			if err != nil {
 				continue // a percentile
 			}
+
 			switch words[i] {
 			case "COUNT":
 				t.count = n
@@ -45,8 +47,10 @@ func parseStatistics(text string) statistics {
 				t.sum = n
 			}
 		}
+
 		found[words[0]] = t
 	}
+
 	return found
 }
 
@@ -64,8 +68,8 @@ func (s statistics) fileReadBytes() int64 {
 // compactionBlocks counts blocks that compactions needed and no cache served.
 const compactionBlocks = "read.block.compaction.micros"
 
-// valueReads counts reads of blob files; each that is opened takes two. RocksDB keeps no values in a
-// cache unless it is given one for them.
+// valueReads counts reads of blob files; each that is opened takes two. RocksDB keeps no values in
+// a cache unless it is given one for them.
 const valueReads = "blobdb.blob.file.read.micros"
 
 func (s statistics) valueBytes() int64 { return s.count("blobdb.blob.file.bytes.read") }

@@ -17,12 +17,13 @@ import "C"
 
 import "unsafe"
 
-// traceAccesses makes RocksDB write each access to its block cache to a file, until stop is called; nil where the loaded
-// library has no tracer.
+// traceAccesses makes RocksDB write each access to its block cache to a file, until stop is called;
+// nil where the loaded library has no tracer.
 func (d *db) traceAccesses(path string) (stop func() error, err error) {
 	if C.can_trace() == 0 {
 		return nil, nil
 	}
+
 	to := C.CString(path)
 	defer C.free(unsafe.Pointer(to))
 	var message *C.char

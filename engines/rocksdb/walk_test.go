@@ -22,11 +22,13 @@ func walked(t testing.TB, set map[string]string) *blockbased.Resolver {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+
 	return r
 }
 
@@ -42,13 +44,14 @@ func TestResolvingAllocatesNothing(t *testing.T) {
 			}
 		}
 	})
+
 	if n != 0 {
 		t.Errorf("%v allocations for two Gets, want none", n)
 	}
 }
 
-// BenchmarkResolve compares Gets that are resolved with those that RocksDB makes with a cache that holds nothing, while its files are
-// in the page cache.
+// BenchmarkResolve compares Gets that are resolved with those that RocksDB makes with a cache that
+// holds nothing, while its files are in the page cache.
 func BenchmarkResolve(b *testing.B) {
 	set := map[string]string{"cache_index_and_filter_blocks": "true"}
 	r := walked(b, set)
@@ -63,6 +66,7 @@ func BenchmarkResolve(b *testing.B) {
 		for i := range keys {
 			keys[i] = keyOf(c.first + uint64(i)*7919%walkedKeys)
 		}
+
 		b.Run(name, func(b *testing.B) {
 			const made = 3000
 			dst := make([]byte, 0, 256)
@@ -72,11 +76,16 @@ func BenchmarkResolve(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
+
 			rocks := float64(time.Since(start).Nanoseconds()) / made
 			walk, numbers := r.Walk(), []uint32(nil)
 			b.ReportAllocs()
 			b.ResetTimer()
-			defer func() { b.ReportMetric(rocks/(float64(b.Elapsed().Nanoseconds())/float64(b.N)), "times-RocksDB's") }()
+			defer func() {
+				b.ReportMetric(rocks/(float64(b.Elapsed().Nanoseconds())/float64(b.N)),
+					"times-RocksDB's")
+			}()
+
 			for i := range b.N {
 				var err error
 				if numbers, _, err = walk.Get(keys[i%walkedKeys], c.known, numbers); err != nil {

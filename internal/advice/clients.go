@@ -1,6 +1,6 @@
 // Package advice is arithmetic about the memory and the flags of programs that own databases: how a
-// node's cache is shared between blocks and write buffers, how many files it keeps open, which flags
-// give it a cache, and whether a disk feeds the reads that are left.
+// node's cache is shared between blocks and write buffers, how many files it keeps open, which
+// flags give it a cache, and whether a disk feeds the reads that are left.
 //
 // Goals: the same numbers for whoever asks, reports or prints them. Pure: no clock, no files.
 // Non-goals: which cache is the right one (explain/advise), how many blocks a Get reads (model).
@@ -23,9 +23,9 @@ import (
 //
 // Besu: RocksDBCLIOptions, 128 MiB by default, a cache of that size for each column family
 // (createBlockBasedTableConfig in RocksDBColumnarKeyValueStorage). Nethermind:
-// DbConfig.SharedBlockCacheSize, 256 MiB by default, one cache for all its databases. ethrex:
-// pull request 6735, 12 GiB. reth: DEFAULT_CACHE_SIZE of its RocksDB provider, 128 MiB, set by its code alone. RocksDB
-// itself has had 32 MiB since version 8.
+// DbConfig.SharedBlockCacheSize, 256 MiB by default, one cache for all its databases. ethrex: pull
+// request 6735, 12 GiB. reth: DEFAULT_CACHE_SIZE of its RocksDB provider, 128 MiB, set by its code
+// alone. RocksDB itself has had 32 MiB since version 8.
 func RocksDBCache(client clients.Client, cacheBytes int64) (defaultBytes int64, flag string) {
 	switch client {
 	case clients.Besu:
@@ -39,7 +39,9 @@ func RocksDBCache(client clients.Client, cacheBytes int64) (defaultBytes int64, 
 	case clients.Statelab:
 		return 32 * mib, "--cache " + exact(cacheBytes)
 	}
-	return 32 * mib, fmt.Sprintf("BlockBasedTableOptions::block_cache = NewLRUCache(%d)", cacheBytes)
+
+	return 32 * mib,
+		fmt.Sprintf("BlockBasedTableOptions::block_cache = NewLRUCache(%d)", cacheBytes)
 }
 
 // NoCacheFlag says how to give more memory to a database that advise cannot compute: what its
@@ -49,24 +51,29 @@ func NoCacheFlag(client clients.Client, mapped bool) string {
 	switch {
 	case mapped:
 		owner := cmp.Or(client.Name(), "its program")
-		return "It has no block cache: the operating system's page cache is its cache, so leave memory free " +
+		return "It has no block cache: the operating system's page cache is its cache, so leave " +
+			"memory free " +
 			"(" + owner + " has no flag for it; statelab sweep --memory measures what memory gains)"
 	case client == clients.Geth:
-		return "geth's --cache and --cache.database set its block cache, half of what the database gets " +
+		return "geth's --cache and --cache.database set its block cache, half of what the " +
+			"database gets " +
 			"(statelab sweep --cache measures what a block cache gains)"
 	case client == clients.CosmosSDK:
-		return "The Cosmos SDK sets no block cache by a flag; iavl-cache-size in app.toml is a number of nodes, 781250 by default " +
+		return "The Cosmos SDK sets no block cache by a flag; iavl-cache-size in app.toml is a " +
+			"number of nodes, 781250 by default " +
 			"(statelab sweep --cache measures what a block cache gains)"
 	}
+
 	return "To find out what a block cache gains, measure it with statelab sweep --cache"
 }
 
 // Setting is how a client is told the recommendation.
 type Setting struct {
-	Client          clients.Client `json:"client"`
-	Flags           []string       `json:"flags"`
-	CacheBytes      int64          `json:"cache_bytes"`       // of the database, once the flags are set
-	BlockCacheBytes int64          `json:"block_cache_bytes"` // of these, while the node writes
+	Client clients.Client `json:"client"`
+	Flags  []string       `json:"flags"`
+	// of the database, once the flags are set
+	CacheBytes      int64 `json:"cache_bytes"`
+	BlockCacheBytes int64 `json:"block_cache_bytes"` // of these, while the node writes
 	// OtherCacheBytes are what the same flags give to the client's other caches.
 	OtherCacheBytes int64 `json:"other_cache_bytes,omitempty"`
 	MemTableBytes   int64 `json:"memtable_bytes"`
@@ -114,10 +121,12 @@ func GethSetting(cacheBytes, budgetBytes, machineBytes int64, m MemTables) Setti
 	if budgetBytes > 0 { // half of what is left for the other caches, half for the page cache
 		all = min(all, max(0, budgetBytes/mib-database)*100/gethOtherPercent/2)
 	}
+
 	all = max(all, minimum)
 	if machineBytes > 0 {
 		all = min(all, machineBytes/mib/gethMemoryShare)
 	}
+
 	all = max(all, gethDatabaseMinMiB)
 	return gethSettingOf(all, min(ceilDiv(100*database, all), gethMostPercent), m)
 }
@@ -126,16 +135,17 @@ func GethSetting(cacheBytes, budgetBytes, machineBytes int64, m MemTables) Setti
 func gethSettingOf(all, percent int64, m MemTables) Setting {
 	given := all * percent / 100 * mib
 	return Setting{
-		Client:     clients.Geth,
-		Flags:      []string{fmt.Sprintf("--cache %d", all), fmt.Sprintf("--cache.database %d", percent)},
+		Client: clients.Geth,
+		Flags: []string{fmt.Sprintf("--cache %d", all),
+			fmt.Sprintf("--cache.database %d", percent)},
 		CacheBytes: given, BlockCacheBytes: given - m.Reserved(given),
 		OtherCacheBytes: all * gethOtherPercent / 100 * mib,
 		MemTableBytes:   m.Each(given), MemTables: m.Live,
 	}
 }
 
-// GethPresent is what gives a database the cache that it has, with geth's default of --cache.database. A
-// node can have come to it by other Shares.
+// GethPresent is what gives a database the cache that it has, with geth's default of
+// --cache.database. A node can have come to it by other Shares.
 func GethPresent(cacheBytes int64, m MemTables) Setting {
 	all := ceilDiv(100*cacheBytes, gethDefaultPercent*mib)
 	s := gethSettingOf(all, gethDefaultPercent, m)
@@ -143,10 +153,12 @@ func GethPresent(cacheBytes int64, m MemTables) Setting {
 	return s
 }
 
-// GethFlags are geth's flags for a database cache inside a budget for all of its caches, and what they give to which.
+// GethFlags are geth's flags for a database cache inside a budget for all of its caches, and what
+// they give to which.
 func GethFlags(cacheBytes, budgetBytes int64) string {
 	s := GethSetting(cacheBytes, budgetBytes, 0, MemTables{})
-	return fmt.Sprintf("geth %s: %s for the database, %s for tries, garbage and snapshots", strings.Join(s.Flags, " "), unit.Bytes(s.CacheBytes),
+	return fmt.Sprintf("geth %s: %s for the database, %s for tries, garbage and snapshots",
+		strings.Join(s.Flags, " "), unit.Bytes(s.CacheBytes),
 		unit.Bytes(s.OtherCacheBytes))
 }
 
@@ -157,15 +169,23 @@ func gethMax(budgetBytes int64) int64 {
 
 // PebbleSetting is how a program that embeds Pebble, or statelab, gets a cache.
 func PebbleSetting(client clients.Client, cacheBytes int64, m MemTables) Setting {
-	flags := []string{fmt.Sprintf("Options.Cache = pebble.NewCache(%d)", cacheBytes), fmt.Sprintf("Options.MemTableSize = %d", m.Each(cacheBytes))}
+	flags := []string{fmt.Sprintf("Options.Cache = pebble.NewCache(%d)", cacheBytes),
+		fmt.Sprintf("Options.MemTableSize = %d", m.Each(cacheBytes))}
 	switch client {
 	case clients.Statelab:
 		flags = []string{"--cache " + exact(cacheBytes)}
 	case clients.CosmosSDK:
 		flags = flags[:1]
 	}
-	return Setting{Client: client, Flags: flags, CacheBytes: cacheBytes, BlockCacheBytes: cacheBytes - m.Reserved(cacheBytes),
-		MemTableBytes: m.Each(cacheBytes), MemTables: m.Live}
+
+	return Setting{
+		Client:          client,
+		Flags:           flags,
+		CacheBytes:      cacheBytes,
+		BlockCacheBytes: cacheBytes - m.Reserved(cacheBytes),
+		MemTableBytes:   m.Each(cacheBytes),
+		MemTables:       m.Live,
+	}
 }
 
 // Separator is what stands between the flags of a command line, or the lines of a program.
@@ -202,8 +222,9 @@ func Handles(tables int) int { return max(withCompactions(tables), LeastOpenTabl
 
 // OpenTables is what a database of another engine needs for its tables, and how that comes about.
 func OpenTables(tables int) (handles int, rule string) {
-	return withCompactions(tables) + OtherHandles, fmt.Sprintf("%s, a quarter more that compactions write, and %d other files",
-		unit.Plural(tables, "table"), OtherHandles)
+	return withCompactions(tables) + OtherHandles,
+		fmt.Sprintf("%s, a quarter more that compactions write, and %d other files",
+			unit.Plural(tables, "table"), OtherHandles)
 }
 
 // HandlesRule says how Handles comes to its number.
@@ -212,10 +233,14 @@ func HandlesRule(tables int) string {
 	if tables == 1 {
 		number = "1 table"
 	}
+
 	if withCompactions(tables) < LeastOpenTables {
-		return fmt.Sprintf("%s: Pebble makes room for at least %d, and for %d other files", number, LeastOpenTables, OtherHandles)
+		return fmt.Sprintf("%s: Pebble makes room for at least %d, and for %d other files", number,
+			LeastOpenTables, OtherHandles)
 	}
-	return fmt.Sprintf("%s, a quarter more that compactions write, and %d other files", number, OtherHandles)
+
+	return fmt.Sprintf("%s, a quarter more that compactions write, and %d other files", number,
+		OtherHandles)
 }
 
 func withCompactions(tables int) int {

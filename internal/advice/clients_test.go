@@ -26,13 +26,18 @@ func TestGethSetting(t *testing.T) {
 		{"a wide budget", 2 * gib, 16 * gib, 64 * gib, 4096, 50, 2048},
 	} {
 		s := GethSetting(c.cache, c.budget, c.machine, m)
-		flags := []string{fmt.Sprintf("--cache %d", c.all), fmt.Sprintf("--cache.database %d", c.percent)}
-		if !slices.Equal(s.Flags, flags) || s.CacheBytes != c.gives*mib || s.CacheBytes != c.all*c.percent/100*mib {
-			t.Errorf("%s: %v gives %d MiB, want %v and %d", c.name, s.Flags, s.CacheBytes/mib, flags, c.gives)
+		flags := []string{fmt.Sprintf("--cache %d", c.all),
+			fmt.Sprintf("--cache.database %d", c.percent)}
+		if !slices.Equal(s.Flags, flags) || s.CacheBytes != c.gives*mib ||
+			s.CacheBytes != c.all*c.percent/100*mib {
+			t.Errorf("%s: %v gives %d MiB, want %v and %d", c.name, s.Flags, s.CacheBytes/mib,
+				flags, c.gives)
 		}
+
 		if s.BlockCacheBytes*2 != s.CacheBytes {
 			t.Errorf("%s: %d of %d for blocks, want half", c.name, s.BlockCacheBytes, s.CacheBytes)
 		}
+
 		if c.budget > 0 && s.CacheBytes+s.OtherCacheBytes > c.budget {
 			t.Errorf("%s: %d MiB in all", c.name, (s.CacheBytes+s.OtherCacheBytes)/mib)
 		}
@@ -44,9 +49,11 @@ func TestMostCacheIsInsideTheBudget(t *testing.T) {
 	if got := MaxCache(clients.AnyPebble, budget, tables); got != budget-tables*TableBytes {
 		t.Errorf("pebble: %d", got)
 	}
+
 	maximum := MaxCache(clients.Geth, budget, tables)
 	s := GethSetting(maximum, budget-tables*TableBytes, 0, MemTables{CacheShare: 8})
-	if sum := s.CacheBytes + s.OtherCacheBytes + tables*TableBytes; sum > budget+64*mib || sum < budget*9/10 {
+	if sum := s.CacheBytes + s.OtherCacheBytes + tables*TableBytes; sum > budget+64*mib ||
+		sum < budget*9/10 {
 		t.Errorf("geth: %d MiB of %d", sum/mib, budget/mib)
 	}
 }
@@ -61,7 +68,9 @@ func TestHandles(t *testing.T) {
 
 func TestRocksDBCache(t *testing.T) {
 	for client, want := range map[clients.Client]string{
-		clients.Besu: "--Xplugin-rocksdb-cache-capacity=1073741824", clients.Nethermind: "--Db.SharedBlockCacheSize 1073741824", clients.Statelab: "--cache 1024MiB",
+		clients.Besu:       "--Xplugin-rocksdb-cache-capacity=1073741824",
+		clients.Nethermind: "--Db.SharedBlockCacheSize 1073741824",
+		clients.Statelab:   "--cache 1024MiB",
 		clients.AnyRocksDB: "BlockBasedTableOptions::block_cache = NewLRUCache(1073741824)",
 	} {
 		if bytes, got := RocksDBCache(client, 1<<30); got != want || bytes < 32*mib {

@@ -7,7 +7,11 @@ import (
 
 // A virtual disk as fio saw it (4 KiB random direct reads).
 func someDisk() Disk {
-	return Disk{Points: []ProbePoint{{1, 27e3, 36e3, 90e3}, {4, 54e3, 73e3, 200e3}, {16, 67e3, 240e3, 900e3}}}
+	return Disk{Points: []ProbePoint{
+		{1, 27e3, 36e3, 90e3},
+		{4, 54e3, 73e3, 200e3},
+		{16, 67e3, 240e3, 900e3},
+	}}
 }
 
 func TestDiskVerdict(t *testing.T) {
@@ -29,7 +33,12 @@ func TestDiskLatency(t *testing.T) {
 	for _, c := range []struct {
 		perGet, perSecond float64
 		want              time.Duration
-	}{{1, 0, 36 * time.Microsecond}, {1.5, 0, 54 * time.Microsecond}, {2, 40e3, 146 * time.Microsecond}, {1, 1e6, 240 * time.Microsecond}} {
+	}{
+		{1, 0, 36 * time.Microsecond},
+		{1.5, 0, 54 * time.Microsecond},
+		{2, 40e3, 146 * time.Microsecond},
+		{1, 1e6, 240 * time.Microsecond},
+	} {
 		if got := d.Latency(c.perGet, c.perSecond); got != c.want {
 			t.Errorf("%v reads at %v/s: %v, want %v", c.perGet, c.perSecond, got, c.want)
 		}

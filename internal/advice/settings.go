@@ -15,18 +15,19 @@ import (
 
 // Settings are those of a node that decide how its cache is shared out.
 type Settings struct {
-	CacheBytes      int64  `json:"cache_bytes"`
-	MemTableBytes   int64  `json:"memtable_bytes"`
-	StopMemTables   int    `json:"memtables_that_stop_writes"`
-	CacheShare      int64  `json:"memtable_cache_share,omitempty"` // of WithCache: a memtable is such a part of a cache
+	CacheBytes    int64 `json:"cache_bytes"`
+	MemTableBytes int64 `json:"memtable_bytes"`
+	StopMemTables int   `json:"memtables_that_stop_writes"`
+	// of WithCache: a memtable is such a part of a cache
+	CacheShare      int64  `json:"memtable_cache_share,omitempty"`
 	Handles         int    `json:"handles"`
 	LastLevelFilter bool   `json:"last_level_filter"` // new tables of the last level get filters
 	Given           bool   `json:"given,omitempty"`   // the cache is that of --cache
 	Source          string `json:"source"`            // in words
 }
 
-// SettingsOf reads what Pebble writes into its OPTIONS file each time it opens a database for writing: what the node runs with. Source
-// is left to the caller.
+// SettingsOf reads what Pebble writes into its OPTIONS file each time it opens a database for
+// writing: what the node runs with. Source is left to the caller.
 func SettingsOf(file []optionsfile.Section) (s Settings, err error) {
 	values := map[string]string{}
 	for _, section := range file {
@@ -34,13 +35,16 @@ func SettingsOf(file []optionsfile.Section) (s Settings, err error) {
 			policy := section.Values["filter_policy"]
 			s.LastLevelFilter = policy != "none" && policy != ""
 		}
+
 		if section.Kind == "Options" {
 			maps.Copy(values, section.Values)
 		}
 	}
+
 	if values["cache_size"] == "" || values["mem_table_size"] == "" {
 		err = errors.New("no cache_size and mem_table_size: not an OPTIONS file of Pebble")
 	}
+
 	size := func(name string, maximum int64) (n int64) {
 		if text, is := values[name]; is {
 			var wrong error
@@ -48,10 +52,14 @@ func SettingsOf(file []optionsfile.Section) (s Settings, err error) {
 				err = fmt.Errorf("%s=%.40q is not a size", name, text)
 			}
 		}
+
 		return n
 	}
-	s.CacheBytes, s.MemTableBytes = size("cache_size", math.MaxInt64), size("mem_table_size", math.MaxInt64)
-	s.StopMemTables, s.Handles = int(size("mem_table_stop_writes_threshold", math.MaxInt32)), int(size("max_open_files", math.MaxInt32))
+
+	s.CacheBytes, s.MemTableBytes = size("cache_size", math.MaxInt64),
+		size("mem_table_size", math.MaxInt64)
+	s.StopMemTables, s.Handles = int(size("mem_table_stop_writes_threshold", math.MaxInt32)),
+		int(size("max_open_files", math.MaxInt32))
 	return s, err
 }
 
@@ -94,6 +102,7 @@ func (s Settings) MemTables(w Writes) MemTables {
 			m.CacheShare = share
 		}
 	}
+
 	switch {
 	case w.Known && w.BytesPerSecond == 0:
 	case w.Known && w.BytesPerSecond <= calmWriteBytes:
@@ -101,6 +110,7 @@ func (s Settings) MemTables(w Writes) MemTables {
 	default:
 		m.Live = max(2, s.StopMemTables/2)
 	}
+
 	return m
 }
 
@@ -128,9 +138,11 @@ func (m MemTables) Total(blockBytes int64) int64 {
 	if m.CacheShare == 0 {
 		return blockBytes + live*m.Bytes
 	}
+
 	if live >= m.CacheShare { // only a cap on the memtables leaves anything
 		return blockBytes + live*maxMemTableBytes
 	}
+
 	total := (blockBytes*m.CacheShare + m.CacheShare - live - 1) / (m.CacheShare - live)
 	switch each := total / m.CacheShare; {
 	case each < minMemTableBytes:
@@ -138,6 +150,7 @@ func (m MemTables) Total(blockBytes int64) int64 {
 	case each > maxMemTableBytes:
 		return blockBytes + live*maxMemTableBytes
 	}
+
 	return total
 }
 
@@ -188,16 +201,20 @@ const (
 // Verdict says whether the disk can give so many reads a second.
 func (d Disk) Verdict(readsPerSecond float64) string {
 	p := d.Feeding(readsPerSecond)
-	if maximum := d.Most(); readsPerSecond > closeToLimit*p.ReadsPerSecond && maximum.ReadsPerSecond > p.ReadsPerSecond {
+	if maximum := d.Most(); readsPerSecond > closeToLimit*p.ReadsPerSecond &&
+		maximum.ReadsPerSecond > p.ReadsPerSecond {
 		p = maximum
 	}
-	needs := fmt.Sprintf("needs %s reads/s of this disk's %s at %d in flight", unit.ShortCount(readsPerSecond), unit.ShortCount(p.ReadsPerSecond), p.InFlight)
+
+	needs := fmt.Sprintf("needs %s reads/s of this disk's %s at %d in flight",
+		unit.ShortCount(readsPerSecond), unit.ShortCount(p.ReadsPerSecond), p.InFlight)
 	switch share := readsPerSecond / p.ReadsPerSecond; {
 	case share > atLimit:
 		return needs + ": the disk is the limit"
 	case share > closeToLimit:
 		return needs + ": close to the disk's limit"
 	}
+
 	return needs + ": not the disk"
 }
 
@@ -250,9 +267,11 @@ func Shares(s Setting, tables int, budgetBytes int64) []Share {
 		{"cache, for blocks", s.BlockCacheBytes},
 		{"cache, for memtables", s.CacheBytes - s.BlockCacheBytes},
 	}
+
 	if s.OtherCacheBytes > 0 {
 		list = append(list, Share{"geth's other caches", s.OtherCacheBytes})
 	}
+
 	list = append(list, Share{"open tables", TableBytes * int64(tables)})
 	if budgetBytes > 0 {
 		rest := budgetBytes
@@ -261,5 +280,6 @@ func Shares(s Setting, tables int, budgetBytes int64) []Share {
 		}
 		list = append(list, Share{PageCacheShare, max(rest, 0)})
 	}
+
 	return list
 }

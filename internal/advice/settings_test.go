@@ -32,21 +32,34 @@ func TestParseOptionsOfGeth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Settings{CacheBytes: 64 << 20, MemTableBytes: 8 << 20, StopMemTables: 8, Handles: 512, LastLevelFilter: true}
+
+	want := Settings{
+		CacheBytes:      64 << 20,
+		MemTableBytes:   8 << 20,
+		StopMemTables:   8,
+		Handles:         512,
+		LastLevelFilter: true,
+	}
+
 	if s != want {
 		t.Errorf("%+v, want %+v", s, want)
 	}
+
 	if m := s.MemTables(Writes{}); m != (MemTables{CacheShare: 8, Bytes: 8 << 20, Live: 4}) {
 		t.Errorf("memtables %+v", m)
 	}
-	if s = s.WithCache(2 << 30); s.MemTableBytes != 256<<20 || s.CacheBytes != 2<<30 || !s.Given || s.Source != "--cache" {
+
+	if s = s.WithCache(2 << 30); s.MemTableBytes != 256<<20 || s.CacheBytes != 2<<30 || !s.Given ||
+		s.Source != "--cache" {
 		t.Errorf("with another cache %+v", s)
 	}
 }
 
 // A memtable is a quarter of a cache also where 256 KiB, the least, is more: the rule must survive.
 func TestWithASmallCache(t *testing.T) {
-	s := Settings{CacheBytes: 512 << 20, MemTableBytes: 128 << 20, StopMemTables: 2}.WithCache(512 << 10)
+	s := Settings{CacheBytes: 512 << 20, MemTableBytes: 128 << 20, StopMemTables: 2}.WithCache(
+		512 << 10,
+	)
 	if m := s.MemTables(Writes{}); s.MemTableBytes != 256<<10 || m.Each(4<<20) != 1<<20 {
 		t.Errorf("%+v: a memtable beside 4 MiB has %d bytes", s, m.Each(4<<20))
 	}
@@ -76,9 +89,11 @@ func FuzzParseOptions(f *testing.F) {
 		if err != nil {
 			return
 		}
+
 		if s.CacheBytes < 0 || s.MemTableBytes < 0 || s.StopMemTables < 0 || s.Handles < 0 {
 			t.Fatalf("negative: %+v", s)
 		}
+
 		m := s.MemTables(Writes{})
 		if m.Live < 2 || m.CacheShare == 0 && m.Bytes != s.MemTableBytes {
 			t.Fatalf("%+v of %+v", m, s)
@@ -107,8 +122,14 @@ func TestLiveMemTables(t *testing.T) {
 
 // What Total gives is what Reserved leaves, and not much more.
 func TestTotalLeavesTheBlocksTheirShare(t *testing.T) {
-	for _, m := range []MemTables{{CacheShare: 8, Live: 4}, {CacheShare: 4, Live: 2}, {CacheShare: 8, Live: 2}, {CacheShare: 8}, {Bytes: 4 << 20, Live: 2},
-		{CacheShare: 4, Live: 4}} {
+	for _, m := range []MemTables{
+		{CacheShare: 8, Live: 4},
+		{CacheShare: 4, Live: 2},
+		{CacheShare: 8, Live: 2},
+		{CacheShare: 8},
+		{Bytes: 4 << 20, Live: 2},
+		{CacheShare: 4, Live: 4},
+	} {
 		for _, blocks := range []int64{1 << 10, 100_000, 1 << 20, 3<<20 + 1, 1 << 30, 50 << 30} {
 			total := m.Total(blocks)
 			left := total - m.Reserved(total)
@@ -117,6 +138,7 @@ func TestTotalLeavesTheBlocksTheirShare(t *testing.T) {
 			}
 		}
 	}
+
 	// geth: half of 2.6 GiB goes to four memtables of an eighth.
 	m := MemTables{CacheShare: 8, Live: 4}
 	if total := m.Total(1300 << 20); total != 2600<<20 || m.Each(total) != 325<<20 {

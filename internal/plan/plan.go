@@ -48,7 +48,10 @@ type Point struct {
 // is in its folder when ended is called, by one goroutine; the error names the steps that
 // left nothing.
 type RemoteExecutor interface {
-	Execute(ctx context.Context, steps []Remote, tell func(r Remote, running int, e result.Event), ended func(Remote)) error
+	Execute(
+		ctx context.Context, steps []Remote, tell func(r Remote, running int, e result.Event),
+		ended func(Remote),
+	) error
 }
 
 // Remote is a step for another machine.
@@ -107,8 +110,9 @@ type Plan struct {
 type Progress struct {
 	Step, Steps int
 	Label       string
-	Left        time.Duration // estimate for this step and those after it, when it began; 0: not known
-	Event       result.Event
+	// estimate for this step and those after it, when it began; 0: not known
+	Left  time.Duration
+	Event result.Event
 }
 
 func (at Progress) String() string {
@@ -130,38 +134,53 @@ func Run[T any](ctx context.Context, p Plan, w Work[T], tell func(Progress)) (Ou
 	if p.Only != nil {
 		steps = steps[*p.Only : *p.Only+1]
 	}
+
 	done := map[Step]T{}
 	for _, s := range steps {
-		if found, ok := w.Stored(filepath.Join(p.Out, p.Folder(points, s))); ok && w.Status(found) == result.OK {
+		if found, ok := w.Stored(filepath.Join(p.Out, p.Folder(points, s))); ok &&
+			w.Status(found) == result.OK {
 			done[s] = found
 		}
 	}
-	missing := slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { _, ok := done[s]; return ok })
+
+	missing := slices.DeleteFunc(slices.Clone(steps), func(s Step) bool {
+		_, ok := done[s]
+		return ok
+	})
+
 	if err := w.Conclude(done, Outcome{Status: result.Interrupted}); err != nil {
 		return p.stopped(err), err // better now than after an hour
 	}
+
 	carry := here[T]
 	if p.Remote != nil {
 		carry = elsewhere[T]
 	}
+
 	var err error
 	if len(missing) > 0 {
 		err = carry(ctx, p, w, len(steps), missing, done, tell)
 	}
+
 	if len(missing) > 0 && err != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		err = nil // said by the outcome
 	}
+
 	by := map[string]int{} // steps by status
 	for _, came := range done {
 		by[w.Status(came)]++
 	}
+
 	so := p.outcome(ctx, len(steps), by, err)
 	so.Whole = len(missing) == 0
 	return so, errors.Join(err, w.Conclude(done, so))
 }
 
 // here measures steps on this machine, one after the other.
-func here[T any](ctx context.Context, p Plan, w Work[T], steps int, missing []Step, done map[Step]T, tell func(Progress)) error {
+func here[T any](
+	ctx context.Context, p Plan, w Work[T], steps int, missing []Step, done map[Step]T,
+	tell func(Progress),
+) error {
 	points := w.Points()
 	var took []float64 // by step, seconds
 	var last summary
@@ -170,24 +189,34 @@ func here[T any](ctx context.Context, p Plan, w Work[T], steps int, missing []St
 		if ctx.Err() != nil {
 			break
 		}
+
 		at := Progress{Step: steps - len(missing) + n + 1, Steps: steps, Label: p.label(points, s)}
 		if p.Remaining != nil && len(missing) == steps {
 			at.Left = time.Duration(p.Remaining(took) * float64(time.Second))
 		}
-		came, err := w.Measure(ctx, s, p.Folder(points, s), func(e result.Event) { at.Event = e; tell(at) })
+
+		came, err := w.Measure(ctx, s, p.Folder(points, s), func(e result.Event) {
+			at.Event = e
+			tell(at)
+		})
 		if err != nil {
 			return err
 		}
+
 		took = append(took, time.Since(began).Seconds())
 		if w.Status(came) != result.Interrupted || ctx.Err() == nil {
 			done[s] = came
 		}
+
 		if n+1 < len(missing) {
-			if err := last.write(func() error { return w.Conclude(done, Outcome{Status: result.Interrupted}) }); err != nil {
+			if err := last.write(func() error {
+				return w.Conclude(done, Outcome{Status: result.Interrupted})
+			}); err != nil {
 				return err
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -211,7 +240,10 @@ func (s *summary) write(conclude func() error) error {
 }
 
 // elsewhere has steps measured on other machines.
-func elsewhere[T any](ctx context.Context, p Plan, w Work[T], steps int, missing []Step, done map[Step]T, tell func(Progress)) error {
+func elsewhere[T any](
+	ctx context.Context, p Plan, w Work[T], steps int, missing []Step, done map[Step]T,
+	tell func(Progress),
+) error {
 	points := w.Points()
 	var remote []Remote
 	for n, s := range Order(len(points), p.Repeats, p.Seed) {
@@ -221,24 +253,36 @@ func elsewhere[T any](ctx context.Context, p Plan, w Work[T], steps int, missing
 		remote = append(remote, Remote{Step: s, Number: n, Point: points[s.Point],
 			Folder: filepath.Join(p.Out, p.Folder(points, s)), Label: p.label(points, s)})
 	}
+
 	began, ended := time.Now(), 0
 	var concluding error
 	var last summary
 	err := p.Remote.Execute(ctx, remote, func(r Remote, running int, e result.Event) {
-		at := Progress{Step: steps - len(missing) + min(ended+running, len(missing)), Steps: steps, Label: r.Label, Event: e}
+		at := Progress{
+			Step:  steps - len(missing) + min(ended+running, len(missing)),
+			Steps: steps,
+			Label: r.Label,
+			Event: e,
+		}
+
 		if ended > 0 {
 			at.Left = time.Since(began) / time.Duration(ended) * time.Duration(len(missing)-ended)
 		}
+
 		tell(at)
 	}, func(r Remote) {
 		ended++
 		if came, ok := w.Stored(r.Folder); ok {
 			done[r.Step] = came
 			if ended < len(missing) {
-				concluding = errors.Join(concluding, last.write(func() error { return w.Conclude(done, Outcome{Status: result.Interrupted}) }))
+				concluding = errors.Join(concluding,
+					last.write(func() error {
+						return w.Conclude(done, Outcome{Status: result.Interrupted})
+					}))
 			}
 		}
 	})
+
 	return errors.Join(err, concluding)
 }
 
@@ -246,8 +290,14 @@ func elsewhere[T any](ctx context.Context, p Plan, w Work[T], steps int, missing
 // its own.
 func (p Plan) Matrix(points []Point) (steps []Listed) {
 	for n, s := range Order(len(points), p.Repeats, p.Seed) {
-		steps = append(steps, Listed{Number: n, Label: p.label(points, s), Class: points[s.Point].Class, Folder: p.Folder(points, s)})
+		steps = append(steps, Listed{
+			Number: n,
+			Label:  p.label(points, s),
+			Class:  points[s.Point].Class,
+			Folder: p.Folder(points, s),
+		})
 	}
+
 	return steps
 }
 
@@ -278,14 +328,25 @@ func (p Plan) outcome(ctx context.Context, steps int, by map[string]int, err err
 		return Outcome{Status: result.OK}
 	case ctx.Err() != nil:
 		return Outcome{Status: result.Interrupted,
-			Error: fmt.Sprintf("interrupted with %d of %d runs finished; to continue: %s", by[result.OK], steps, p.Resume)}
+			Error: fmt.Sprintf("interrupted with %d of %d runs finished; to continue: %s",
+				by[result.OK], steps, p.Resume)}
 	}
-	return Outcome{Status: result.Failed, Error: fmt.Sprintf("%d of %d runs failed", steps-by[result.OK], steps), Again: p.Resume}
+
+	return Outcome{
+		Status: result.Failed,
+		Error:  fmt.Sprintf("%d of %d runs failed", steps-by[result.OK], steps),
+		Again:  p.Resume,
+	}
 }
 
 // stopped is a plan that err ended.
 func (p Plan) stopped(err error) Outcome {
-	return Outcome{Status: result.Failed, Error: err.Error(), FailureInfo: result.NewFailureInfo(failure.From(err)), Again: p.Resume}
+	return Outcome{
+		Status:      result.Failed,
+		Error:       err.Error(),
+		FailureInfo: result.NewFailureInfo(failure.From(err)),
+		Again:       p.Resume,
+	}
 }
 
 // Order interleaves repeats: a shuffled pass over the points, then the same pass
@@ -301,6 +362,7 @@ func Order(points, repeats int, seed uint64) []Step {
 		}
 		slices.Reverse(pass)
 	}
+
 	return steps
 }
 
@@ -348,6 +410,7 @@ func Claim(dir, owner string) error {
 		if by == owner {
 			return nil
 		}
+
 		if by != "" {
 			return fmt.Errorf("%s belongs to the results in %s: choose another --db", dir, by)
 		}
@@ -355,14 +418,18 @@ func Claim(dir, owner string) error {
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
+
 	if _, err := os.Lstat(dir); err == nil {
-		return fmt.Errorf("%s exists and was not made by this experiment: choose another --db, or move it away", dir)
+		return fmt.Errorf("%s exists and was not made by this experiment: choose another --db, "+
+			"or move it away", dir)
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
+
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
+
 	return output.Atomically(claim, func(f *os.File) error {
 		_, err := fmt.Fprintln(f, owner)
 		return err
@@ -405,16 +472,21 @@ func Undo(out string, ours []string, made bool) (bool, error) {
 		case !entry.IsDir() && !slices.Contains(ours, name):
 			return errMeasured
 		}
+
 		return nil
 	})
+
 	if errors.Is(err, errMeasured) {
 		return false, nil
 	}
+
 	for _, name := range append([]string{inspections, result.PointsDir}, ours...) {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(out, name)))
 	}
+
 	if made && err == nil {
 		err = os.Remove(out)
 	}
+
 	return err == nil, err
 }

@@ -61,6 +61,7 @@ func Summarize[T any](repeats []Repeat[T], rule result.RepeatRule[T], end func(T
 			s.End = e
 		}
 	}
+
 	if len(ok) == 0 {
 		return s
 	}
@@ -72,13 +73,14 @@ func Summarize[T any](repeats []Repeat[T], rule result.RepeatRule[T], end func(T
 }
 
 // AddWarning adds a warning of a run to those of its summary. label names what the run is of, such
-// as an engine; "" where all runs of the summary are of one. There is one warning of a code for each
-// label, as runs of one label differ in its figures only; one sentence that holds for several labels
-// is there once, with all of them; and one about the machine is there once.
+// as an engine; "" where all runs of the summary are of one. There is one warning of a code for
+// each label, as runs of one label differ in its figures only; one sentence that holds for several
+// labels is there once, with all of them; and one about the machine is there once.
 func AddWarning(all []engine.Warning, label string, w engine.Warning) []engine.Warning {
 	if result.HasWarning(all, w) {
 		return all
 	}
+
 	for i, known := range all {
 		switch {
 		case known.Code != w.Code:
@@ -90,9 +92,11 @@ func AddWarning(all []engine.Warning, label string, w engine.Warning) []engine.W
 			return all
 		}
 	}
+
 	if label != "" {
 		w.Of, w.Text = label, label+": "+w.Text
 	}
+
 	return append(all, w)
 }
 

@@ -62,42 +62,130 @@ const (
 
 // Claims are the sides of the argument, in the order in which it went.
 func Claims() []Claim {
-	of := func(low, high float64, unit, source string) Published { return Published{low, high, unit, source} }
+	of := func(low, high float64, unit, source string) Published {
+		return Published{low, high, unit, source}
+	}
 	inKV := []string{"geth-hash", "geth-path"}
 	return []Claim{
-		{By: "TrieDB", Says: "a trie in a key-value store costs O(log N * log N)", Given: "every node is searched for in the whole store",
-			Published: of(0, 0, "reads ~ nodes * log N", trieDBReadme), Layouts: inKV, Rule: Growth},
+		{
+			By:    "TrieDB",
+			Says:  "a trie in a key-value store costs O(log N * log N)",
+			Given: "every node is searched for in the whole store",
+			Published: of(0, 0, "reads ~ nodes * log N",
+				trieDBReadme),
+			Layouts: inKV,
+			Rule:    Growth,
+		},
 		{By: "TrieDB", Says: "~50 disk operations a lookup, with a trie in a key-value store",
 			Given:     "a chain like Ethereum or Base; upper nodes can be shared in a block",
 			Published: of(50, 50, "reads a lookup", trieDBReadme), Layouts: inKV, Rule: ManyReads},
-		{By: "TrieDB", Says: "~8 disk operations a lookup, with a layout made for the trie", Given: "the same chain, a node at a time",
-			Published: of(8, 8, "reads a lookup", trieDBReadme), Layouts: []string{"chunktrie:unpinned"}, StandIn: "chunktrie, built after the description of Monad DB",
-			Rule: NodeReads},
-		{By: "TrieDB", Says: "~4 disk operations a lookup, with several levels of the trie in a page", Given: "the same chain",
-			Published: of(4, 4, "reads a lookup", trieDBReadme), Layouts: []string{"triedb", "pagetrie"}, UpTo: mainNetwork, Own: "triedb",
-			StandIn: "pagetrie, built after its description", Rule: FewReads},
-		{By: "Monad DB", Says: "one read for every node: the trie itself lies on the disk", Given: "no store below the trie",
-			Published: of(1, 1, "reads a node", monadDocs), Layouts: []string{"monad", "chunktrie:unpinned"}, Own: "monad",
-			StandIn: "chunktrie, built after its description: one read a node is so by construction", Rule: ReadPerNode},
-		{By: "Pebble study", Says: "a Get costs about 2 reads above IP1, 1.0-1.3 above IP2, whatever the size", Given: "a cache of 0.2%, or of 0.9%, of the database",
-			Published: of(1, 2, "reads a Get", pebbleStudy), Layouts: []string{"flat-pebble"}, Rule: PerGet},
-		{By: "Pebble study, forum", Says: "1-2 reads a db.Get, hash scheme",
-			Given:     "geth's default cache of 2 GB: the study's model with random Gets, not an observation",
-			Published: of(1, 2, "reads a Get", pebbleReply), Layouts: []string{"geth-hash"}, Rule: PerNode},
-		{By: "Pebble study, forum", Says: "0.3-0.9 reads a db.Get, path scheme", Given: "observed on a geth node with its default cache of 2 GB",
-			Published: of(0.3, 0.9, "reads a Get", pebbleReply), Layouts: []string{"geth-path"}, Rule: PerNode},
-		{By: "QMDB", Says: "one SSD read a Get", Given: "the index in memory",
-			Published: of(1, 1, "reads a Get", qmdbPaper), Layouts: []string{"qmdb"}, Rule: FewReads},
-		{By: "QMDB", Says: "2.3 bytes of memory an entry", Given: "the index on the SSD too (hybrid)",
-			Published: of(2.3, 2.3, "bytes an entry", qmdbPaper), Layouts: []string{"qmdb"}, Rule: IndexMemory},
-		{By: "QMDB", Says: "2.28 M updates a second", Given: "a server of its authors' choice",
-			Published: of(2.28e6, 2.28e6, "updates/s", qmdbPaper), Layouts: []string{"qmdb"}, Why: "the server of its authors decides it", Rule: Speed},
-		{By: "NOMT", Says: "3 reads a key: 1 of the value, 2 of the trie", Given: "1B accounts at random, upper pages in memory",
-			Published: of(3, 3, "reads a key", nomtSlides), Layouts: []string{"nomt:prove"}, UpTo: Billion, Rule: RingReads},
-		{By: "NOMT", Says: "5 writes a key: 2 of the value, 3 of the trie", Given: "1B accounts at random",
-			Published: of(5, 5, "writes a key", nomtSlides), Layouts: []string{"nomt"}, Rule: Writes},
-		{By: "NOMT", Says: "25 K transfers a second", Given: "a goal of its authors, at 1B accounts",
-			Published: of(25e3, 25e3, "transfers/s", nomtSlides), Layouts: []string{"nomt"}, Why: "a goal for 1B accounts and its authors' disk", Rule: Speed},
+		{
+			By:        "TrieDB",
+			Says:      "~8 disk operations a lookup, with a layout made for the trie",
+			Given:     "the same chain, a node at a time",
+			Published: of(8, 8, "reads a lookup", trieDBReadme),
+			Layouts:   []string{"chunktrie:unpinned"},
+			StandIn:   "chunktrie, built after the description of Monad DB",
+			Rule:      NodeReads,
+		},
+		{
+			By:        "TrieDB",
+			Says:      "~4 disk operations a lookup, with several levels of the trie in a page",
+			Given:     "the same chain",
+			Published: of(4, 4, "reads a lookup", trieDBReadme),
+			Layouts:   []string{"triedb", "pagetrie"},
+			UpTo:      mainNetwork,
+			Own:       "triedb",
+			StandIn:   "pagetrie, built after its description",
+			Rule:      FewReads,
+		},
+		{
+			By:        "Monad DB",
+			Says:      "one read for every node: the trie itself lies on the disk",
+			Given:     "no store below the trie",
+			Published: of(1, 1, "reads a node", monadDocs),
+			Layouts:   []string{"monad", "chunktrie:unpinned"},
+			Own:       "monad",
+			StandIn: "chunktrie, built after its description: one read a node is so by " +
+				"construction",
+			Rule: ReadPerNode,
+		},
+		{
+			By:        "Pebble study",
+			Says:      "a Get costs about 2 reads above IP1, 1.0-1.3 above IP2, whatever the size",
+			Given:     "a cache of 0.2%, or of 0.9%, of the database",
+			Published: of(1, 2, "reads a Get", pebbleStudy),
+			Layouts:   []string{"flat-pebble"},
+			Rule:      PerGet,
+		},
+		{
+			By:   "Pebble study, forum",
+			Says: "1-2 reads a db.Get, hash scheme",
+			Given: "geth's default cache of 2 GB: the study's model with random Gets, not an " +
+				"observation",
+			Published: of(1, 2, "reads a Get", pebbleReply),
+			Layouts:   []string{"geth-hash"},
+			Rule:      PerNode,
+		},
+		{
+			By:        "Pebble study, forum",
+			Says:      "0.3-0.9 reads a db.Get, path scheme",
+			Given:     "observed on a geth node with its default cache of 2 GB",
+			Published: of(0.3, 0.9, "reads a Get", pebbleReply),
+			Layouts:   []string{"geth-path"},
+			Rule:      PerNode,
+		},
+		{
+			By:        "QMDB",
+			Says:      "one SSD read a Get",
+			Given:     "the index in memory",
+			Published: of(1, 1, "reads a Get", qmdbPaper),
+			Layouts:   []string{"qmdb"},
+			Rule:      FewReads,
+		},
+		{
+			By:        "QMDB",
+			Says:      "2.3 bytes of memory an entry",
+			Given:     "the index on the SSD too (hybrid)",
+			Published: of(2.3, 2.3, "bytes an entry", qmdbPaper),
+			Layouts:   []string{"qmdb"},
+			Rule:      IndexMemory,
+		},
+		{
+			By:        "QMDB",
+			Says:      "2.28 M updates a second",
+			Given:     "a server of its authors' choice",
+			Published: of(2.28e6, 2.28e6, "updates/s", qmdbPaper),
+			Layouts:   []string{"qmdb"},
+			Why:       "the server of its authors decides it",
+			Rule:      Speed,
+		},
+		{
+			By:        "NOMT",
+			Says:      "3 reads a key: 1 of the value, 2 of the trie",
+			Given:     "1B accounts at random, upper pages in memory",
+			Published: of(3, 3, "reads a key", nomtSlides),
+			Layouts:   []string{"nomt:prove"},
+			UpTo:      Billion,
+			Rule:      RingReads,
+		},
+		{
+			By:        "NOMT",
+			Says:      "5 writes a key: 2 of the value, 3 of the trie",
+			Given:     "1B accounts at random",
+			Published: of(5, 5, "writes a key", nomtSlides),
+			Layouts:   []string{"nomt"},
+			Rule:      Writes,
+		},
+		{
+			By:        "NOMT",
+			Says:      "25 K transfers a second",
+			Given:     "a goal of its authors, at 1B accounts",
+			Published: of(25e3, 25e3, "transfers/s", nomtSlides),
+			Layouts:   []string{"nomt"},
+			Why:       "a goal for 1B accounts and its authors' disk",
+			Rule:      Speed,
+		},
 	}
 }
 
@@ -133,26 +221,51 @@ const (
 
 // Studies are the figures of the thread study and of ioarena, to three digits.
 func Studies() []Study {
-	kops := func(low, high float64, source string) Published { return Published{low, high, "Kops/s", source} }
-	cpu := func(low, high float64, source string) Published { return Published{low, high, "%", source} }
-	thread := func(engine string, threads int, cache string, low, high, cpuLow, cpuHigh float64) StudyPoint {
-		return StudyPoint{Engine: engine, Threads: threads, PageCache: cache, Kops: kops(low, high, threadStudy), CPU: cpu(cpuLow, cpuHigh, threadStudy)}
+	kops := func(low, high float64, source string) Published {
+		return Published{low, high, "Kops/s", source}
 	}
+	cpu := func(low, high float64, source string) Published {
+		return Published{low, high, "%", source}
+	}
+	thread := func(
+		engine string, threads int, cache string, low, high, cpuLow, cpuHigh float64,
+	) StudyPoint {
+		return StudyPoint{
+			Engine:    engine,
+			Threads:   threads,
+			PageCache: cache,
+			Kops:      kops(low, high, threadStudy),
+			CPU:       cpu(cpuLow, cpuHigh, threadStudy),
+		}
+	}
+
 	point := func(engine string, threads int, k, mean, percent float64) StudyPoint {
-		return StudyPoint{Engine: engine, Threads: threads, Kops: kops(k, k, ioarena), CPU: cpu(percent, percent, ioarena),
-			Mean: Published{mean, mean, "us", ioarena}}
+		return StudyPoint{
+			Engine:  engine,
+			Threads: threads,
+			Kops:    kops(k, k, ioarena),
+			CPU:     cpu(percent, percent, ioarena),
+			Mean:    Published{mean, mean, "us", ioarena},
+		}
 	}
+
 	return []Study{
 		{Of: [2]string{"pebble", "rocksdb"}, ByCache: true,
-			What: "2 B keys, 10 M random reads, 100,000 handles; Pebble 236 GB in Go, RocksDB 235 GB in Zig",
+			What: "2 B keys, 10 M random reads, 100,000 handles; Pebble 236 GB in Go, RocksDB " +
+				"235 GB in Zig",
 			Points: []StudyPoint{
-				thread("pebble", 32, "cold", 286, 286, 40, 40), thread("rocksdb", 32, "cold", 264, 264, 40, 40),
-				thread("pebble", 64, "cold", 297, 297, 40, 40), thread("rocksdb", 64, "cold", 293, 384, 97, 97),
-				thread("pebble", 32, "warm", 350, 350, 50, 50), thread("rocksdb", 32, "warm", 323, 323, 60, 70),
-				thread("pebble", 64, "warm", 364, 364, 50, 50), thread("rocksdb", 64, "warm", 353, 421, 98, 98),
+				thread("pebble", 32, "cold", 286, 286, 40, 40),
+				thread("rocksdb", 32, "cold", 264, 264, 40, 40),
+				thread("pebble", 64, "cold", 297, 297, 40, 40),
+				thread("rocksdb", 64, "cold", 293, 384, 97, 97),
+				thread("pebble", 32, "warm", 350, 350, 50, 50),
+				thread("rocksdb", 32, "warm", 323, 323, 60, 70),
+				thread("pebble", 64, "warm", 364, 364, 50, 50),
+				thread("rocksdb", 64, "warm", 353, 421, 98, 98),
 			}},
 		{Of: [2]string{"rocksdb", "mdbx"},
-			What: "ioarena, 1.6 B entries, 16-byte keys, 32-byte values; RocksDB ~84 GB, MDBX ~128 GB; its authors call RocksDB at 64 threads imprecise",
+			What: "ioarena, 1.6 B entries, 16-byte keys, 32-byte values; RocksDB ~84 GB, MDBX " +
+				"~128 GB; its authors call RocksDB at 64 threads imprecise",
 			Points: []StudyPoint{
 				point("rocksdb", 2, 12, 160, 1.1), point("mdbx", 2, 21, 85, 0.8),
 				point("rocksdb", 4, 30, 130, 2.2), point("mdbx", 4, 48, 84, 1.3),

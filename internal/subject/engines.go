@@ -65,8 +65,10 @@ type EngineCost struct {
 // write-ahead log by the size of its memtables.
 type SortedCost struct {
 	KeysPerSecond, Logs, PeakLogs, Memory, Amplification float64
-	Log                                                  float64 // of loading by Puts, times the cache
-	FirstMemTable                                        float64 // bytes; they double up to their size
+	// of loading by Puts, times the cache
+	Log float64
+	// bytes; they double up to their size
+	FirstMemTable float64
 }
 
 // pebble: 1M, 4M, 5M keys: 449 MB, 1.21 GB, 1.36 GB, at most 1.43, 1.42, 1.45 GB; a database of
@@ -78,8 +80,24 @@ type SortedCost struct {
 // A log has 1.1 memtables (a quarter of the cache), and each memtable starts one; memtables
 // double from 256 KiB, so a small database has few. 20k, 100k, 500k keys: 592, 900, 1,255 MB at
 // most, 298, 311, 372 MB at the end.
-var pebble = EngineCost{Space: 1.09, Peak: 1.4, KeysPerSecond: 250e3, GetNanos: 10.9e3, Memory: 1.2, Logs: 0.85, PeakLogs: 2,
-	Sorted: &SortedCost{KeysPerSecond: 2.5e6, Logs: 0.55, PeakLogs: 1.4, Memory: 128 << 20, Amplification: 1.1, Log: 0.275, FirstMemTable: 256 << 10}}
+var pebble = EngineCost{
+	Space:         1.09,
+	Peak:          1.4,
+	KeysPerSecond: 250e3,
+	GetNanos:      10.9e3,
+	Memory:        1.2,
+	Logs:          0.85,
+	PeakLogs:      2,
+	Sorted: &SortedCost{
+		KeysPerSecond: 2.5e6,
+		Logs:          0.55,
+		PeakLogs:      1.4,
+		Memory:        128 << 20,
+		Amplification: 1.1,
+		Log:           0.275,
+		FirstMemTable: 256 << 10,
+	},
+}
 
 // nothing is the cost of an engine without files.
 var nothing = EngineCost{KeysPerSecond: 350e3, GetNanos: 500}
@@ -94,36 +112,126 @@ func Engines() []Engine {
 		pebbleEngine("pebble2", cachesim.PebbleV2, withCgo),
 		// 154 MB, at most 299 MB; 5M keys 771 MB, at most 978 MB; 323 k keys/s.
 		{Name: "goleveldb", LevelTables: true, CachePolicy: cachesim.LRUPolicy,
-			Cost: EngineCost{Space: 1.09, Peak: 1.5, PeakLogs: 0.1, KeysPerSecond: 250e3, GetNanos: 9e3, Memory: 1.2}},
-		{Name: "bbolt", Cost: EngineCost{Mapped: true, Space: 1.78, Peak: 1.78, KeysPerSecond: 41e3, GetNanos: 3e3}}, // 246 MB
+			Cost: EngineCost{
+				Space:         1.09,
+				Peak:          1.5,
+				PeakLogs:      0.1,
+				KeysPerSecond: 250e3,
+				GetNanos:      9e3,
+				Memory:        1.2,
+			}},
+		// 246 MB
+		{
+			Name: "bbolt",
+			Cost: EngineCost{
+				Mapped:        true,
+				Space:         1.78,
+				Peak:          1.78,
+				KeysPerSecond: 41e3,
+				GetNanos:      3e3,
+			},
+		},
 		// 164 MB, at most 322 MB; 907 MiB resident.
-		{Name: "badger", Program: Program{"statelab-run-badger", "Badger", "Apache-2.0", goBuild("badger")},
-			Cost: EngineCost{Space: 1.16, Peak: 2.3, KeysPerSecond: 110e3, GetNanos: 9e3, Memory: 2}},
+		{
+			Name:    "badger",
+			Program: Program{"statelab-run-badger", "Badger", "Apache-2.0", goBuild("badger")},
+			Cost: EngineCost{
+				Space:         1.16,
+				Peak:          2.3,
+				KeysPerSecond: 110e3,
+				GetNanos:      9e3,
+				Memory:        2,
+			},
+		},
 		{Name: "mem", Cost: inMemory},
 		{Name: "null", Cost: nothing, KeepsNothing: true},
 		// 154 MB, at most 263 MB; 259 k keys/s.
-		{Name: "rocksdb", Program: Program{"statelab-run-rocksdb", "RocksDB", "Apache-2.0", makeRunners}, Tables: true, ReadsOptions: true, BlockTables: true,
-			CachePolicy: cachesim.PooledLRUPolicy, Cost: EngineCost{Space: 1.09, Peak: 1.9, KeysPerSecond: 250e3, GetNanos: 8.9e3, Memory: 0.5}},
-		{Name: "mdbx", Program: Program{"statelab-run-mdbx", "libmdbx, the engine of Erigon and reth", "Apache-2.0", makeRunners}, Tables: true,
-			Cost: EngineCost{Mapped: true, Space: 1.76, Peak: 1.76, KeysPerSecond: 23e3, GetNanos: 1.7e3}}, // 249 MB
-		{Name: "lmdb", Program: Program{"statelab-run-lmdb", "LMDB", "OLDAP-2.8", makeRunners}, Tables: true,
-			Cost: EngineCost{Mapped: true, Space: 1.75, Peak: 1.75, KeysPerSecond: 200e3, GetNanos: 1.7e3}}, // 248 MB
-		{Name: "fjall", Program: Program{"statelab-run-native", "fjall, an LSM tree in Rust", "MIT OR Apache-2.0", makeRunners}},
-		{Name: "parity-db", Program: Program{"statelab-run-native", "ParityDB, a hash table of Substrate's nodes", "MIT OR Apache-2.0", makeRunners},
+		{
+			Name:         "rocksdb",
+			Program:      Program{"statelab-run-rocksdb", "RocksDB", "Apache-2.0", makeRunners},
+			Tables:       true,
+			ReadsOptions: true,
+			BlockTables:  true,
+			CachePolicy:  cachesim.PooledLRUPolicy,
+			Cost: EngineCost{
+				Space:         1.09,
+				Peak:          1.9,
+				KeysPerSecond: 250e3,
+				GetNanos:      8.9e3,
+				Memory:        0.5,
+			},
+		},
+		{
+			Name: "mdbx",
+			Program: Program{"statelab-run-mdbx", "libmdbx, the engine of Erigon and reth",
+				"Apache-2.0", makeRunners},
+			Tables: true,
+			// 249 MB
+			Cost: EngineCost{
+				Mapped:        true,
+				Space:         1.76,
+				Peak:          1.76,
+				KeysPerSecond: 23e3,
+				GetNanos:      1.7e3,
+			},
+		},
+		{
+			Name:    "lmdb",
+			Program: Program{"statelab-run-lmdb", "LMDB", "OLDAP-2.8", makeRunners},
+			Tables:  true,
+			// 248 MB
+			Cost: EngineCost{
+				Mapped:        true,
+				Space:         1.75,
+				Peak:          1.75,
+				KeysPerSecond: 200e3,
+				GetNanos:      1.7e3,
+			},
+		},
+		{
+			Name: "fjall",
+			Program: Program{"statelab-run-native", "fjall, an LSM tree in Rust",
+				"MIT OR Apache-2.0", makeRunners},
+		},
+		{
+			Name: "parity-db",
+			Program: Program{"statelab-run-native", "ParityDB, a hash table of Substrate's nodes",
+				"MIT OR Apache-2.0", makeRunners},
 			// 174 MB and, at most, five logs of 64 MiB.
-			Cost: EngineCost{Mapped: true, Space: 1.23, Peak: 3.6, KeysPerSecond: 35e3, GetNanos: 3e3}},
-		{Name: "native", Program: Program{"statelab-run-native", "any shared library that implements native/statelab_engine.h", "the library's", makeRunners}},
+			Cost: EngineCost{
+				Mapped:        true,
+				Space:         1.23,
+				Peak:          3.6,
+				KeysPerSecond: 35e3,
+				GetNanos:      3e3,
+			},
+		},
+		{
+			Name: "native",
+			Program: Program{"statelab-run-native", "any shared library that implements " +
+				"native/statelab_engine.h", "the library's", makeRunners},
+		},
 	}
 }
 
 // pebbleEngine is what all versions of Pebble have in common.
 func pebbleEngine(name string, version cachesim.PebbleVersion, withCgo Program) Engine {
-	return Engine{Name: name, Family: "pebble", Cache: version, WithCgo: withCgo, Cost: pebble,
-		MemTablesInCache: true, LeastOpenTables: true, SkipsLastFilters: true, TablesOneByOne: true, Recognised: true}
+	return Engine{
+		Name:             name,
+		Family:           "pebble",
+		Cache:            version,
+		WithCgo:          withCgo,
+		Cost:             pebble,
+		MemTablesInCache: true,
+		LeastOpenTables:  true,
+		SkipsLastFilters: true,
+		TablesOneByOne:   true,
+		Recognised:       true,
+	}
 }
 
-// SimulatesLevels reports whether block reads of levels of an engine's tables are simulated with its
-// cache, from their sizes alone.
+// SimulatesLevels reports whether block reads of levels of an engine's tables are simulated with
+// its cache, from their sizes alone.
 func (e Engine) SimulatesLevels() bool { return e.Cache > 0 }
 
 // DefaultEngine is the engine of a new database.
@@ -137,8 +245,8 @@ func Predicted() []string {
 	return enginesThat(func(e Engine) bool { return e.Cache > 0 || e.BlockTables })
 }
 
-// PebbleVersion is the version of an engine that is Pebble; of another, such as that of a level table
-// that names none, the first.
+// PebbleVersion is the version of an engine that is Pebble; of another, such as that of a level
+// table that names none, the first.
 func PebbleVersion(name string) cachesim.PebbleVersion {
 	e, _ := EngineOf(name)
 	return cmp.Or(e.Cache, cachesim.PebbleV1)
@@ -190,8 +298,16 @@ func enginesThat(are func(Engine) bool) (names []string) {
 func EngineOf(name string) (e Engine, taken string) {
 	e, _ = find(Engines(), func(e Engine) bool { return e.Name == name })
 	if e.Cost == (EngineCost{}) {
-		e.Cost = EngineCost{Space: 1.09, Peak: 1.4, KeysPerSecond: 250e3, GetNanos: 9e3, Memory: 1.2}
+		e.Cost = EngineCost{
+			Space:         1.09,
+			Peak:          1.4,
+			KeysPerSecond: 250e3,
+			GetNanos:      9e3,
+			Memory:        1.2,
+		}
+
 		taken = "taken for an LSM tree: no measurement of " + name
 	}
+
 	return e, taken
 }

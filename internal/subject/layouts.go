@@ -16,7 +16,8 @@ type Layout struct {
 	// Formula is what formulas say of a lookup without a cache; nil: nothing.
 	Formula func(statemodel.State) Formula
 	Model   *Model // of its memory; nil: none
-	// Options takes from the options that a layout ran with what its formula and its model depend on; nil: nothing.
+	// Options takes from the options that a layout ran with what its formula and its model depend
+	// on; nil: nothing.
 	Options func(s *statemodel.State, effective map[string]string)
 
 	// KeepsRecords: a lookup is one Get of a key-value store, as one of contract code is.
@@ -47,57 +48,138 @@ type LayoutCost struct {
 // which they are listed.
 func Layouts() []Layout {
 	chunks := LayoutCost{1505, 8e6, 8e6, 1.1, 30e3, 60e6, 0, .01, 1.2e-6, 45e-6}
-	nomt := Program{"statelab-run-states", "NOMT: values in a B-tree, a trie in pages of six binary levels", "MIT OR Apache-2.0", makeLibraries}
+	nomt := Program{"statelab-run-states", "NOMT: values in a B-tree, a trie in pages of six " +
+		"binary levels", "MIT OR Apache-2.0", makeLibraries}
 	leaves := LayoutCost{303, 30e6, 30e6, 1.1, 16e3, 300e6, 0, .01, 0, 80e-6}
 	inTrie := LayoutCost{548, 15e6, 70e6, 1.4, 8e3, 180e6, 0, .3, 0, 60e-6}
-	geth := func(about string) Program { return Program{"statelab-run-geth", about, "LGPL-3.0", makeTrees} }
+	geth := func(about string) Program {
+		return Program{"statelab-run-geth", about, "LGPL-3.0", makeTrees}
+	}
 	return []Layout{
-		{Label: "flat-pebble", Cost: LayoutCost{245, 70e6, 80e6, 1.4, 160e3, 90e6, 0, .05, 0, 15e-6}, Model: flatPebble(), KeepsRecords: true},
-		{Label: "flat-mdbx", Program: Program{"statelab-run-flatmdbx", "accounts and slots as keys of libmdbx", "Apache-2.0", makeRunners},
-			Cost: LayoutCost{356, 8e6, 8e6, 1.1, 60e3, 70e6, 0, .006, 0, 20e-6}, Model: flatMDBX()},
-		{Label: "pagetrie", Cost: LayoutCost{554, 28e6, 28e6, 1.1, 17e3, 110e6, 0, .001, 0, 35e-6},
-			Formula: formula(foldedNodes, splitPages, "pages by simulated splits"), Model: pageTrie()},
-		{Label: "triedb", Program: Program{"statelab-run-states", "Base's TrieDB: Ethereum's trie in pages of a mapped file", "MIT", makeTrieDB},
-			Formula: formula(nil, splitPages, "pages by simulated splits of pagetrie"), Model: trieDB()},
-		{Label: "chunktrie", Cost: chunks,
-			Formula: formula(foldedNodes, unpinnedNodes, "nodes below the pinned depth, one read each"), Model: chunkTrie(statemodel.Pinned)},
-		{Label: "chunktrie:unpinned", Cost: chunks, Formula: formula(foldedNodes, foldedNodes, "one read for every node"), Model: chunkTrie(nil)},
-		{Label: "monad", Program: Program{"statelab-run-monad", "Monad DB: Ethereum's trie in an append-only pool, a read for every node",
-			"GPL-3.0-or-later", makeMonad}, Formula: formula(twoMoreNodes, twoMoreNodes, "one read for every node, two of them above the accounts")},
-		{Label: "geth-flat", Program: geth("go-ethereum's flat state beside its trie, on Pebble"), Cost: inTrie,
-			Model: inGeth("flat states, blocks, and their pages", statemodel.GethFlat, statemodel.FirstGethFlat)},
-		{Label: "geth-path", Program: geth("go-ethereum's trie, nodes under their paths, on Pebble"), Cost: inTrie, Formula: formula(plainNodes, nil, ""),
-			Model: inGeth("nodes, blocks of parts of the trie, and their pages", statemodel.GethPath, statemodel.FirstGethPath)},
-		{Label: "geth-hash", Program: geth("go-ethereum's trie, nodes under their hashes, on Pebble"), Formula: formula(plainNodes, nil, ""),
-			Cost:  LayoutCost{1154, 15e6, 70e6, 1.4, 8e3, 170e6, 0, .3, 0, 90e-6},
-			Model: inGeth("nodes, blocks of any nodes, and their pages", statemodel.GethHash, statemodel.FirstGethHash)},
-		{Label: "geth-bintrie", Program: geth("go-ethereum's binary trie (EIP-7864), groups of its levels under their paths, on Pebble"),
-			Cost: LayoutCost{340, 15e6, 70e6, 1.6, 5e3, 900e6, 0, .1, 0, 90e-6}, Formula: formula(binaryNodes, nil, ""), Options: groupsOf,
-			Model: inGeth("groups, stems and their blocks, and their pages", statemodel.BinaryTrie, statemodel.FirstBinaryTrie)},
-		{Label: "nomt", Program: nomt, Cost: leaves, Formula: formula(nil, leafPage, "one leaf page"), Model: leafPages()},
-		{Label: "nomt:prove", Program: nomt, Cost: leaves, Formula: formula(nil, provenPages, "stored pages of the trie, and the leaf")},
-		{Label: "qmdb", Program: Program{"statelab-run-states", "QMDB: an append-only log with an index in memory", "MIT OR Apache-2.0", makeLibraries},
+		{
+			Label:        "flat-pebble",
+			Cost:         LayoutCost{245, 70e6, 80e6, 1.4, 160e3, 90e6, 0, .05, 0, 15e-6},
+			Model:        flatPebble(),
+			KeepsRecords: true,
+		},
+		{
+			Label: "flat-mdbx",
+			Program: Program{"statelab-run-flatmdbx", "accounts and slots as keys of libmdbx",
+				"Apache-2.0", makeRunners},
+			Cost:  LayoutCost{356, 8e6, 8e6, 1.1, 60e3, 70e6, 0, .006, 0, 20e-6},
+			Model: flatMDBX(),
+		},
+		{
+			Label:   "pagetrie",
+			Cost:    LayoutCost{554, 28e6, 28e6, 1.1, 17e3, 110e6, 0, .001, 0, 35e-6},
+			Formula: formula(foldedNodes, splitPages, "pages by simulated splits"),
+			Model:   pageTrie(),
+		},
+		{
+			Label: "triedb",
+			Program: Program{"statelab-run-states",
+				"Base's TrieDB: Ethereum's trie in pages of a mapped file", "MIT", makeTrieDB},
+			Formula: formula(nil, splitPages, "pages by simulated splits of pagetrie"),
+			Model:   trieDB(),
+		},
+		{
+			Label: "chunktrie",
+			Cost:  chunks,
+			Formula: formula(foldedNodes, unpinnedNodes,
+				"nodes below the pinned depth, one read each"),
+			Model: chunkTrie(statemodel.Pinned),
+		},
+		{
+			Label:   "chunktrie:unpinned",
+			Cost:    chunks,
+			Formula: formula(foldedNodes, foldedNodes, "one read for every node"),
+			Model:   chunkTrie(nil),
+		},
+		{
+			Label: "monad",
+			Program: Program{"statelab-run-monad", "Monad DB: Ethereum's trie in an append-only " +
+				"pool, a read for every node",
+				"GPL-3.0-or-later", makeMonad},
+			Formula: formula(twoMoreNodes, twoMoreNodes,
+				"one read for every node, two of them above the accounts"),
+		},
+		{
+			Label:   "geth-flat",
+			Program: geth("go-ethereum's flat state beside its trie, on Pebble"),
+			Cost:    inTrie,
+			Model: inGeth("flat states, blocks, and their pages", statemodel.GethFlat,
+				statemodel.FirstGethFlat),
+		},
+		{
+			Label:   "geth-path",
+			Program: geth("go-ethereum's trie, nodes under their paths, on Pebble"),
+			Cost:    inTrie,
+			Formula: formula(plainNodes, nil, ""),
+			Model: inGeth("nodes, blocks of parts of the trie, and their pages",
+				statemodel.GethPath, statemodel.FirstGethPath),
+		},
+		{
+			Label:   "geth-hash",
+			Program: geth("go-ethereum's trie, nodes under their hashes, on Pebble"),
+			Formula: formula(plainNodes, nil, ""),
+			Cost:    LayoutCost{1154, 15e6, 70e6, 1.4, 8e3, 170e6, 0, .3, 0, 90e-6},
+			Model: inGeth("nodes, blocks of any nodes, and their pages", statemodel.GethHash,
+				statemodel.FirstGethHash),
+		},
+		{
+			Label: "geth-bintrie",
+			Program: geth("go-ethereum's binary trie (EIP-7864), groups of its levels under " +
+				"their paths, on Pebble"),
+			Cost:    LayoutCost{340, 15e6, 70e6, 1.6, 5e3, 900e6, 0, .1, 0, 90e-6},
+			Formula: formula(binaryNodes, nil, ""),
+			Options: groupsOf,
+			Model: inGeth("groups, stems and their blocks, and their pages", statemodel.BinaryTrie,
+				statemodel.FirstBinaryTrie),
+		},
+		{
+			Label:   "nomt",
+			Program: nomt,
+			Cost:    leaves,
+			Formula: formula(nil, leafPage, "one leaf page"),
+			Model:   leafPages(),
+		},
+		{
+			Label:   "nomt:prove",
+			Program: nomt,
+			Cost:    leaves,
+			Formula: formula(nil, provenPages, "stored pages of the trie, and the leaf"),
+		},
+		{
+			Label: "qmdb",
+			Program: Program{"statelab-run-states",
+				"QMDB: an append-only log with an index in memory", "MIT OR Apache-2.0",
+				makeLibraries},
 			Cost:    LayoutCost{453, 4e6, 4e6, 1.1, 200e3, 100e6, 75, .02, 4.5e-6, 90e-6},
-			Formula: formula(nil, newestPage, "the page of the newest operation"), Model: logPages()},
+			Formula: formula(nil, newestPage, "the page of the newest operation"),
+			Model:   logPages(),
+		},
 	}
 }
 
-// LayoutOf is the layout of a label, whatever options follow it. A profile that is not listed
-// has the costs of its layout, and a layout without measurements those of another; taken then says so.
+// LayoutOf is the layout of a label, whatever options follow it. A profile that is not listed has
+// the costs of its layout, and a layout without measurements those of another; taken then says so.
 func LayoutOf(label string) (l Layout, taken string) {
 	all, entry := Layouts(), label
 	if end := strings.IndexByte(label, ' '); end >= 0 {
 		entry = label[:end]
 	}
+
 	l, known := find(all, func(l Layout) bool { return l.Label == entry })
 	if !known {
 		of, _ := find(all, func(l Layout) bool { return l.Label == base(label) })
 		l = Layout{Label: label, Program: of.Program, Cost: of.Cost}
 	}
+
 	if l.Cost == (LayoutCost{}) {
 		l.Cost = LayoutCost{1154, 70e6, 70e6, 1.4, 6e3, 300e6, 0, .7, 0, 200e-6}
 		taken = "taken for geth-hash: no measurement of " + label
 	}
+
 	return l, taken
 }
 
@@ -115,24 +197,31 @@ type Formula struct {
 }
 
 // formula makes one of functions, nil where there is none; basis is that of reads.
-func formula(nodes, reads func(statemodel.State) *float64, basis string) func(statemodel.State) Formula {
+func formula(
+	nodes, reads func(statemodel.State) *float64, basis string,
+) func(statemodel.State) Formula {
 	return func(s statemodel.State) (f Formula) {
 		if nodes != nil {
 			f.Nodes = nodes(s)
 		}
+
 		if reads != nil {
 			f.Reads = reads(s)
 		}
+
 		if f.Reads != nil {
 			f.Basis = basis
 		}
+
 		return f
 	}
 }
 
-func foldedNodes(s statemodel.State) *float64  { return new(mpt.ExpectedFoldedNodes(s.Accounts)) }
-func twoMoreNodes(s statemodel.State) *float64 { return new(2 + mpt.ExpectedFoldedNodes(s.Accounts)) }
-func plainNodes(s statemodel.State) *float64   { return new(mpt.ExpectedNodes(s.Accounts)) }
+func foldedNodes(s statemodel.State) *float64 { return new(mpt.ExpectedFoldedNodes(s.Accounts)) }
+func twoMoreNodes(s statemodel.State) *float64 {
+	return new(2 + mpt.ExpectedFoldedNodes(s.Accounts))
+}
+func plainNodes(s statemodel.State) *float64 { return new(mpt.ExpectedNodes(s.Accounts)) }
 func binaryNodes(s statemodel.State) *float64 {
 	return new(statemodel.BinaryNodes(s.Stems(), s.Group()))
 }

@@ -32,18 +32,23 @@ type Model struct {
 const Nowhere = -1
 
 // Uncached are the reads of a lookup with nothing cached but what a budget pins.
-func (m *Model) Uncached(s statemodel.State, kind statemodel.Kind, budget float64) (reads statemodel.Reads, ok bool) {
+func (m *Model) Uncached(
+	s statemodel.State, kind statemodel.Kind, budget float64,
+) (reads statemodel.Reads, ok bool) {
 	if m.First != nil {
 		return m.First(s, kind)
 	}
+
 	var held Memory
 	if m.Pins != nil {
 		held.Pinned = m.Pins(s, budget)
 	}
+
 	memories := m.Memories(s, held)
 	if memories == nil {
 		return reads, false
 	}
+
 	return statemodel.Reads{Mean: statemodel.Steady(memories, kind)[max(m.Own, 0)]}, true
 }
 
@@ -52,28 +57,42 @@ func allPageCache(_ statemodel.State, budget float64) (Memory, bool) {
 	return Memory{PageCache: budget}, true
 }
 
-func allCache(_ statemodel.State, budget float64) (Memory, bool) { return Memory{Cache: budget}, true }
+func allCache(_ statemodel.State, budget float64) (Memory, bool) {
+	return Memory{Cache: budget}, true
+}
 
 func halfClean(_ statemodel.State, budget float64) (Memory, bool) {
 	return Memory{Clean: budget / 2, Cache: budget / 2}, true
 }
 
-func always(first func(statemodel.State, statemodel.Kind) statemodel.Reads) func(statemodel.State, statemodel.Kind) (statemodel.Reads, bool) {
-	return func(s statemodel.State, kind statemodel.Kind) (statemodel.Reads, bool) { return first(s, kind), true }
+func always(
+	first func(statemodel.State, statemodel.Kind) statemodel.Reads,
+) func(statemodel.State, statemodel.Kind) (statemodel.Reads, bool) {
+	return func(s statemodel.State, kind statemodel.Kind) (statemodel.Reads, bool) {
+		return first(s, kind), true
+	}
 }
 
 // chunkTrie pins what pins says; the page cache has the rest.
 func chunkTrie(pins func(statemodel.State, float64) float64) *Model {
-	m := &Model{Basis: "nodes that are not pinned, and their pages", Own: 0, Device: 1, Divide: allPageCache, Pins: pins,
+	m := &Model{
+		Basis:  "nodes that are not pinned, and their pages",
+		Own:    0,
+		Device: 1,
+		Divide: allPageCache,
+		Pins:   pins,
 		Memories: func(s statemodel.State, m Memory) []statemodel.Memory {
 			return statemodel.ChunkTrie(s, m.Pinned, m.PageCache)
-		}}
+		},
+	}
+
 	if pins != nil {
 		m.Divide = func(s statemodel.State, budget float64) (Memory, bool) {
 			pinned := pins(s, budget)
 			return Memory{Pinned: pinned, PageCache: budget - pinned}, true
 		}
 	}
+
 	return m
 }
 
@@ -93,45 +112,73 @@ func pageTrie() *Model {
 				below, known := statemodel.Pages(s)
 				reads.Mean, ok = reads.Mean+below, ok && known
 			}
+
 			return reads, ok
 		}}
 }
 
 func trieDB() *Model {
-	return &Model{Basis: "pages by simulated splits of pagetrie", Own: Nowhere, Device: 0, Divide: allPageCache,
+	return &Model{
+		Basis:  "pages by simulated splits of pagetrie",
+		Own:    Nowhere,
+		Device: 0,
+		Divide: allPageCache,
 		Memories: func(s statemodel.State, m Memory) []statemodel.Memory {
 			memories, ok := statemodel.TrieDB(s, m.PageCache)
 			if !ok {
 				return nil
 			}
 			return memories
-		}}
+		},
+	}
 }
 
 func flatMDBX() *Model {
-	return &Model{Basis: "pages of a B-tree", Own: Nowhere, Device: 0, Divide: allPageCache, First: always(statemodel.FirstFlatMDBX),
-		Memories: func(s statemodel.State, m Memory) []statemodel.Memory { return statemodel.FlatMDBX(s, m.PageCache) }}
+	return &Model{
+		Basis:  "pages of a B-tree",
+		Own:    Nowhere,
+		Device: 0,
+		Divide: allPageCache,
+		First:  always(statemodel.FirstFlatMDBX),
+		Memories: func(s statemodel.State, m Memory) []statemodel.Memory {
+			return statemodel.FlatMDBX(s, m.PageCache)
+		},
+	}
 }
 
 func flatPebble() *Model {
-	return &Model{Basis: "blocks of one level, and their pages", Own: 0, Device: 1, Divide: allCache, First: always(statemodel.FirstFlatPebble),
+	return &Model{
+		Basis:  "blocks of one level, and their pages",
+		Own:    0,
+		Device: 1,
+		Divide: allCache,
+		First:  always(statemodel.FirstFlatPebble),
 		Memories: func(s statemodel.State, m Memory) []statemodel.Memory {
 			return statemodel.FlatPebble(s, m.Cache, m.Shards, m.PageCache)
-		}}
+		},
+	}
 }
 
 // inGeth keeps clean nodes or flat states above Pebble.
-func inGeth(basis string, memories func(statemodel.State, statemodel.GethMemory) []statemodel.Memory,
+func inGeth(basis string,
+	memories func(statemodel.State, statemodel.GethMemory) []statemodel.Memory,
 	first func(statemodel.State, statemodel.Kind) statemodel.Reads) *Model {
 	return &Model{Basis: basis, Own: 1, Device: 2, Divide: halfClean, First: always(first),
 		Memories: func(s statemodel.State, m Memory) []statemodel.Memory {
-			return memories(s, statemodel.GethMemory{CleanBytes: m.Clean, PebbleBytes: m.Cache, Shards: m.Shards, PageCacheBytes: m.PageCache})
+			return memories(s, statemodel.GethMemory{
+				CleanBytes:     m.Clean,
+				PebbleBytes:    m.Cache,
+				Shards:         m.Shards,
+				PageCacheBytes: m.PageCache,
+			})
 		}}
 }
 
 func leafPages() *Model {
 	return &Model{Basis: "leaf pages, read past the page cache", Own: 0, Device: 0,
-		Memories: func(s statemodel.State, m Memory) []statemodel.Memory { return statemodel.NOMT(s, m.Cache) },
+		Memories: func(s statemodel.State, m Memory) []statemodel.Memory {
+			return statemodel.NOMT(s, m.Cache)
+		},
 		Divide: func(s statemodel.State, budget float64) (Memory, bool) {
 			cache := statemodel.NOMTLeafCache(s, budget)
 			return Memory{Cache: cache}, cache > 0
@@ -140,7 +187,9 @@ func leafPages() *Model {
 
 func logPages() *Model {
 	return &Model{Basis: "pages of the log, read past the page cache", Own: 0, Device: 0,
-		Memories: func(s statemodel.State, m Memory) []statemodel.Memory { return statemodel.QMDB(s, m.Cache) },
+		Memories: func(s statemodel.State, m Memory) []statemodel.Memory {
+			return statemodel.QMDB(s, m.Cache)
+		},
 		Divide: func(s statemodel.State, budget float64) (Memory, bool) {
 			cache, ok := statemodel.QMDBCache(s, budget)
 			return Memory{Cache: cache}, ok

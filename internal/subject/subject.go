@@ -30,10 +30,12 @@ type Program struct {
 const (
 	makeRunners   = "make runners, in statelab's source (needs a C compiler)"
 	makeLibraries = "make runners, in statelab's source (needs a C compiler and Rust)"
-	makeTrieDB    = "native/triedb, in statelab's source: its README says how (needs Rust and a clone of github.com/base/triedb)"
-	makeMonad     = "native/monad, in statelab's source: its README says how (needs a build of github.com/category-labs/monad)"
-	makeTrees     = "make trees, in statelab's source"
-	makeWithCgo   = "make build, in statelab's source (needs a C compiler)"
+	makeTrieDB    = "native/triedb, in statelab's source: its README says how (needs Rust and a " +
+		"clone of github.com/base/triedb)"
+	makeMonad = "native/monad, in statelab's source: its README says how (needs a build of " +
+		"github.com/category-labs/monad)"
+	makeTrees   = "make trees, in statelab's source"
+	makeWithCgo = "make build, in statelab's source (needs a C compiler)"
 )
 
 // goBuild makes a runner for which Go is enough.
@@ -46,12 +48,15 @@ func Names() (names []string) {
 	for _, e := range Engines() {
 		names = append(names, e.Name)
 	}
+
 	for _, t := range Trees() {
 		names = append(names, t.Name)
 	}
+
 	for _, l := range Layouts() {
 		names = append(names, l.Name())
 	}
+
 	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -29,20 +29,32 @@ func Trees() []Tree {
 	}
 	return []Tree{
 		{Name: "null", Program: Program{}, Cost: TreeCost{LeavesPerSecond: 2e6, InMemory: true}},
-		{Name: "iavl0", Program: of("iavl0", "Cosmos IAVL v0.21 on goleveldb"), Cost: costliestTree},
+		{Name: "iavl0", Program: of("iavl0",
+			"Cosmos IAVL v0.21 on goleveldb"), Cost: costliestTree},
 		{Name: "iavl1", OfNodes: true, Program: of("iavl1", "Cosmos IAVL v1 on goleveldb"),
-			Cost: TreeCost{LeavesPerSecond: 7.2e3, DiskPerChange: 1125, Memory: 8, Bounded: true}}, // 900 MiB resident
+			// 900 MiB resident
+			Cost: TreeCost{LeavesPerSecond: 7.2e3, DiskPerChange: 1125, Memory: 8, Bounded: true}},
 		{Name: "iavl1-map", Program: of("iavl1", "Cosmos IAVL v1 on an in-memory map"),
 			Cost: TreeCost{LeavesPerSecond: 13.7e3, Memory: 12, InMemory: true}}, // 1,228 MiB
 		{Name: "iavl2", Program: of("iavl2", "Cosmos IAVL v2 on SQLite"),
-			Cost: TreeCost{LeavesPerSecond: 7.9e3, DiskPerChange: 990, Memory: 1.5, Bounded: true}}, // 253 MiB
+			// 253 MiB
+			Cost: TreeCost{LeavesPerSecond: 7.9e3, DiskPerChange: 990, Memory: 1.5, Bounded: true}},
 		{Name: "avlite", Program: of("avlite", "the IAVL v2 of 2023: log, checkpoints, goleveldb"),
-			Cost: TreeCost{LeavesPerSecond: 24e3, DiskPerChange: 350, Memory: 9, Bounded: true}}, // 1,026 MiB; 106 MB on disk
+			// 1,026 MiB; 106 MB on disk
+			Cost: TreeCost{LeavesPerSecond: 24e3, DiskPerChange: 350, Memory: 9, Bounded: true}},
 		{Name: "memiavl", Program: of("memiavl", "memiavl of Cronos, log written in the commit"),
 			Cost: TreeCost{LeavesPerSecond: 74e3, DiskPerChange: 100, Memory: 3}}, // 400 MiB
-		{Name: "memiavl-async", Program: of("memiavl", "memiavl of Cronos, log written behind the commit"), Cost: TreeCost{}},
-		{Name: "cosmosstore", Program: of("cosmosstore", "Cosmos SDK store v2: rootmulti over IAVL v1"),
-			Cost: TreeCost{LeavesPerSecond: 7.6e3, DiskPerChange: 1118, Memory: 8.5, Bounded: true}}, // 959 MiB
+		{
+			Name:    "memiavl-async",
+			Program: of("memiavl", "memiavl of Cronos, log written behind the commit"),
+			Cost:    TreeCost{},
+		},
+		{
+			Name:    "cosmosstore",
+			Program: of("cosmosstore", "Cosmos SDK store v2: rootmulti over IAVL v1"),
+			// 959 MiB
+			Cost: TreeCost{LeavesPerSecond: 7.6e3, DiskPerChange: 1118, Memory: 8.5, Bounded: true},
+		},
 	}
 }
 

@@ -4,8 +4,9 @@ package subject
 // as internal/observe/probe needs it.
 type Watched struct {
 	Engine string
-	// Module is the Go module that holds the engine. "": it is a library in C++, by itself or in the program, whose Gets are found by
-	// their symbols. A symbol names the types of all parameters, so a version that has others is not taken for this one.
+	// Module is the Go module that holds the engine. "": it is a library in C++, by itself or in
+	// the program, whose Gets are found by their symbols. A symbol names the types of all
+	// parameters, so a version that has others is not taken for this one.
 	Module   string
 	Versions []string // of the module: beginnings of those whose functions are as described here
 
@@ -14,26 +15,30 @@ type Watched struct {
 	Purposes      []Purpose
 }
 
-// Function is one that makes Gets. Registers are counted over the integer registers of the calling convention, from 0: in
-// Go's, or, in C++, in that of System V, whose first one is the address of the result, the second the object.
+// Function is one that makes Gets. Registers are counted over the integer registers of the calling
+// convention, from 0: in Go's, or, in C++, in that of System V, whose first one is the address of
+// the result, the second the object.
 type Function struct {
 	Name string // or symbol
 	// DatabaseAt is the register of the address of the database's handle.
 	DatabaseAt int
-	// KeyAt is the register of the key's address, and the next one holds its length. In C++ it holds the address of both.
+	// KeyAt is the register of the key's address, and the next one holds its length. In C++ it
+	// holds the address of both.
 	KeyAt int
-	// FoundAt is the register of the result that is not zero for a key that was found, and ErrorAt that of the error's value, of which all
-	// absent keys have the same one. In C++ the first byte of the result is both: zero for a key that was found.
+	// FoundAt is the register of the result that is not zero for a key that was found, and ErrorAt
+	// that of the error's value, of which all absent keys have the same one. In C++ the first byte
+	// of the result is both: zero for a key that was found.
 	FoundAt, ErrorAt int
 	Inverted         bool // FoundAt is zero for a key that was found
 	Bool             bool // FoundAt is a bool: the rest of the register means nothing
-	// FamilyAt is the register of the address of the column family's handle; 0: there is none. FamilyIn: of the address of that address.
+	// FamilyAt is the register of the address of the column family's handle; 0: there is none.
+	// FamilyIn: of the address of that address.
 	FamilyAt int
 	FamilyIn bool
 }
 
-// Purpose names why a table is read outside a Get: by a function on the stack of the reader, or, in C++, where stacks do not tell, by
-// the name of its thread. The first that is there counts.
+// Purpose names why a table is read outside a Get: by a function on the stack of the reader, or, in
+// C++, where stacks do not tell, by the name of its thread. The first that is there counts.
 type Purpose struct{ By, Name string }
 
 // Purposes of reads.
@@ -45,12 +50,18 @@ const (
 	ForOther      = "other"
 )
 
-// watchedPebble is of both versions, whose functions differ in their module's path alone: func (d *DB)
-// getInternal(key []byte, b *Batch, s *Snapshot) ([]byte, io.Closer, error). DB.Get is inlined into its callers.
+// watchedPebble is of both versions, whose functions differ in their module's path alone: func (d
+// *DB) getInternal(key []byte, b *Batch, s *Snapshot) ([]byte, io.Closer, error). DB.Get is inlined
+// into its callers.
 func watchedPebble(engine, module string, versions ...string) Watched {
 	return Watched{
 		Engine: engine, Module: module, Versions: versions,
-		Gets:          []Function{{Name: module + ".(*DB).getInternal", KeyAt: 1, FoundAt: 3, ErrorAt: 6}},
+		Gets: []Function{{
+			Name:    module + ".(*DB).getInternal",
+			KeyAt:   1,
+			FoundAt: 3,
+			ErrorAt: 6,
+		}},
 		TableSuffixes: []string{".sst"},
 		Purposes: []Purpose{
 			{module + ".(*DB).getInternal", ForGets},
@@ -63,13 +74,16 @@ func watchedPebble(engine, module string, versions ...string) Watched {
 	}
 }
 
-// watchedLevel is of func (db *DB) get(auxm *memdb.DB, auxt tFiles, key []byte, seq uint64, ro *opt.ReadOptions) (value []byte, err error),
-// which serves snapshots and transactions, too, and of has, which differs in its result (ret bool, err error).
+// watchedLevel is of func (db *DB) get(auxm *memdb.DB, auxt tFiles, key []byte, seq uint64, ro
+// *opt.ReadOptions) (value []byte, err error), which serves snapshots and transactions, too, and of
+// has, which differs in its result (ret bool, err error).
 func watchedLevel(engine, module string, versions ...string) Watched {
 	return Watched{
 		Engine: engine, Module: module, Versions: versions,
-		Gets: []Function{{Name: module + "/leveldb.(*DB).get", KeyAt: 5, FoundAt: 3, ErrorAt: 4, Inverted: true},
-			{Name: module + "/leveldb.(*DB).has", KeyAt: 5, FoundAt: 0, ErrorAt: 2, Bool: true}},
+		Gets: []Function{
+			{Name: module + "/leveldb.(*DB).get", KeyAt: 5, FoundAt: 3, ErrorAt: 4, Inverted: true},
+			{Name: module + "/leveldb.(*DB).has", KeyAt: 5, FoundAt: 0, ErrorAt: 2, Bool: true},
+		},
 		TableSuffixes: []string{".ldb", ".sst"},
 		Purposes: []Purpose{
 			{module + "/leveldb.(*DB).get", ForGets},
@@ -81,15 +95,20 @@ func watchedLevel(engine, module string, versions ...string) Watched {
 	}
 }
 
-// watchedBlockTables is of the functions that all single Gets of RocksDB pass, those of transactions and of its C and Java interfaces included.
+// watchedBlockTables is of the functions that all single Gets of RocksDB pass, those of
+// transactions and of its C and Java interfaces included.
 func watchedBlockTables(engine string) Watched {
 	const (
 		options = "ERKNS_11ReadOptionsE"
 		slice   = "RKNS_5SliceE"
-		// Get(ReadOptions const&, ColumnFamilyHandle*, Slice const&, PinnableSlice*, std::string* timestamp)
-		get = options + "PNS_18ColumnFamilyHandleE" + slice + "PNS_13PinnableSliceEPNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+		// Get(ReadOptions const&, ColumnFamilyHandle*, Slice const&, PinnableSlice*, std::string*
+		// timestamp)
+		get = options + "PNS_18ColumnFamilyHandleE" + slice +
+			"PNS_13PinnableSliceEPNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 	)
-	// GetImpl(ReadOptions const&, Slice const& key, GetImplOptions&), whose options begin with the family.
+
+	// GetImpl(ReadOptions const&, Slice const& key, GetImplOptions&), whose options begin with the
+	// family.
 	behind := func(symbol string) Function {
 		return Function{Name: symbol, DatabaseAt: 1, KeyAt: 3, FamilyAt: 4, FamilyIn: true}
 	}
@@ -100,8 +119,10 @@ func watchedBlockTables(engine string) Watched {
 		Engine: engine,
 		Gets: []Function{
 			behind("_ZN7rocksdb6DBImpl7GetImpl" + options + slice + "RNS0_14GetImplOptionsE"),
-			behind("_ZN7rocksdb14DBImplReadOnly7GetImpl" + options + slice + "RNS_6DBImpl14GetImplOptionsE"),
-			behind("_ZN7rocksdb15DBImplSecondary7GetImpl" + options + slice + "RNS_6DBImpl14GetImplOptionsE"),
+			behind("_ZN7rocksdb14DBImplReadOnly7GetImpl" + options + slice +
+				"RNS_6DBImpl14GetImplOptionsE"),
+			behind("_ZN7rocksdb15DBImplSecondary7GetImpl" + options + slice +
+				"RNS_6DBImpl14GetImplOptionsE"),
 			// Before version 8:
 			direct("_ZN7rocksdb14DBImplReadOnly3Get"),
 			direct("_ZN7rocksdb15DBImplSecondary7GetImpl"),
@@ -109,7 +130,11 @@ func watchedBlockTables(engine string) Watched {
 			direct("_ZN7rocksdb15CompactedDBImpl3Get"),
 		},
 		TableSuffixes: []string{".sst"},
-		Purposes:      []Purpose{{"rocksdb:low", ForCompaction}, {"rocksdb:bottom", ForCompaction}, {"rocksdb:high", ForFlush}},
+		Purposes: []Purpose{
+			{"rocksdb:low", ForCompaction},
+			{"rocksdb:bottom", ForCompaction},
+			{"rocksdb:high", ForFlush},
+		},
 	}
 }
 
@@ -123,9 +148,10 @@ func AllWatched() []Watched {
 	}
 }
 
-// PageFile tells how a database lies in the one file that its engine maps into memory: pages that are numbered from 0, each
-// with a header, which form trees. All numbers are little-endian. Places are bytes from the beginning of the page, of a tree's record,
-// or of a node. What the known engines have in common is in internal/observe/pagefile.
+// PageFile tells how a database lies in the one file that its engine maps into memory: pages that
+// are numbered from 0, each with a header, which form trees. All numbers are little-endian. Places
+// are bytes from the beginning of the page, of a tree's record, or of a node. What the known
+// engines have in common is in internal/observe/pagefile.
 type PageFile struct {
 	Engine string
 	Names  []string // of the file, as the engine's users call it
@@ -151,14 +177,43 @@ type PageFile struct {
 // TreeRecordBytes is the size of a tree's record in all known layouts.
 const TreeRecordBytes = 48
 
-// PageFiles are the layouts of the engines that map their file, after their own definitions: struct MDB_page, MDB_node, MDB_db and
-// MDB_meta of LMDB 0.9, and page_t, node_t, tree_t and meta_t of libmdbx 0.10 to 0.13.
+// PageFiles are the layouts of the engines that map their file, after their own definitions: struct
+// MDB_page, MDB_node, MDB_db and MDB_meta of LMDB 0.9, and page_t, node_t, tree_t and meta_t of
+// libmdbx 0.10 to 0.13.
 func PageFiles() []PageFile {
 	names := []string{"mdbx.dat", "data.mdb"}
 	return []PageFile{
-		{Engine: "mdbx", Names: names, NumberAt: 16, NumberBytes: 4, PointersAt: 20, NodesFrom: 20, ChildBytes: 4,
-			MetaPages: 3, TransactionAt: 28, TreesAt: 60, PageBytesAt: 4, FlagsAt: 0, DepthAt: 2, RootAt: 8},
-		{Engine: "lmdb", Names: names, NumberAt: 0, NumberBytes: 8, PointersAt: 16, PointersFrom: 16, ChildBytes: 6,
-			MetaPages: 2, TransactionAt: 144, TreesAt: 40, PageBytesAt: 0, FlagsAt: 4, DepthAt: 6, RootAt: 40},
+		{
+			Engine:        "mdbx",
+			Names:         names,
+			NumberAt:      16,
+			NumberBytes:   4,
+			PointersAt:    20,
+			NodesFrom:     20,
+			ChildBytes:    4,
+			MetaPages:     3,
+			TransactionAt: 28,
+			TreesAt:       60,
+			PageBytesAt:   4,
+			FlagsAt:       0,
+			DepthAt:       2,
+			RootAt:        8,
+		},
+		{
+			Engine:        "lmdb",
+			Names:         names,
+			NumberAt:      0,
+			NumberBytes:   8,
+			PointersAt:    16,
+			PointersFrom:  16,
+			ChildBytes:    6,
+			MetaPages:     2,
+			TransactionAt: 144,
+			TreesAt:       40,
+			PageBytesAt:   0,
+			FlagsAt:       4,
+			DepthAt:       6,
+			RootAt:        40,
+		},
 	}
 }

@@ -15,11 +15,16 @@ import (
 // uniform makes accounts with uniform hashes, every tenth of them a contract with
 // 16 slots, half of 32 bytes, half of 8: what statelab layouts makes by default.
 func uniform(i uint64, slots []layout.Slot) (layout.Change, []layout.Slot) {
-	c := layout.Change{Account: spread(i), New: &layout.Account{Nonce: i % 1000, CodeHash: layout.EmptyCode}}
+	c := layout.Change{
+		Account: spread(i),
+		New:     &layout.Account{Nonce: i % 1000, CodeHash: layout.EmptyCode},
+	}
+
 	copy(c.New.Balance[22:], c.Account[:10])
 	if i%10 > 0 {
 		return c, slots
 	}
+
 	c.New.CodeHash = spread(1<<40 + i)
 	slots = slots[:0]
 	for j := range uint64(16) {
@@ -28,6 +33,7 @@ func uniform(i uint64, slots []layout.Slot) (layout.Change, []layout.Slot) {
 		value[0] |= 1
 		slots = append(slots, layout.Slot{Key: key, Value: value})
 	}
+
 	c.Slots = slots
 	return c, slots
 }
@@ -48,7 +54,8 @@ func spread(i uint64) (h layout.Hash) {
 func BenchmarkBuild(b *testing.B, l layout.Layout) {
 	for _, block := range []uint64{5000, 50_000} {
 		b.Run(fmt.Sprintf("block=%dk", block/1000), func(b *testing.B) {
-			s := openFor(b, l, layout.Options{Dir: b.TempDir(), Create: true, MemoryBytes: 64 << 20})
+			s := openFor(b, l,
+				layout.Options{Dir: b.TempDir(), Create: true, MemoryBytes: 64 << 20})
 			var slots []layout.Slot
 			next, cpu := uint64(0), CPUNanos(b)
 			for b.Loop() {
@@ -60,15 +67,18 @@ func BenchmarkBuild(b *testing.B, l layout.Layout) {
 						b.Fatal(err)
 					}
 				}
+
 				if _, err := s.Commit(b.Context()); err != nil {
 					b.Fatal(err)
 				}
 			}
+
 			b.ReportMetric(float64(next)/b.Elapsed().Seconds(), "accounts/s")
 			b.ReportMetric((CPUNanos(b)-cpu)/float64(next), "cpu-ns/account")
 			if written := s.Counters().WriteBytes; written != nil {
 				b.ReportMetric(float64(*written)/float64(next), "written-B/account")
 			}
+
 			must(b, s.Close())
 		})
 	}
@@ -90,17 +100,25 @@ func BenchmarkReads(b *testing.B, l layout.Layout) {
 			must(b, err)
 		}
 	}
+
 	must(b, s.Close())
 	for _, direct := range []bool{true, false} {
 		for _, inFlight := range []int{1, 8, 64} {
 			b.Run(fmt.Sprintf("direct=%v/inflight=%d", direct, inFlight), func(b *testing.B) {
-				s := openFor(b, l, layout.Options{Dir: dir, ReadOnly: true, Direct: direct, MemoryBytes: 64 << 20})
+				s := openFor(b, l, layout.Options{
+					Dir:         dir,
+					ReadOnly:    true,
+					Direct:      direct,
+					MemoryBytes: 64 << 20,
+				})
+
 				readers := make([]layout.Reader, inFlight)
 				for i := range readers {
 					var err error
 					readers[i], err = s.Reader()
 					must(b, err)
 				}
+
 				look(b, readers, accounts, 20_000) // fills the cache
 				before, cpu := s.Counters().Reads, CPUNanos(b)
 				b.ReportAllocs()
@@ -111,10 +129,12 @@ func BenchmarkReads(b *testing.B, l layout.Layout) {
 				if after := s.Counters().Reads; before != nil && after != nil {
 					b.ReportMetric(float64(*after-*before)/float64(b.N), "reads/op")
 				}
+
 				b.ReportMetric((CPUNanos(b)-cpu)/float64(b.N), "cpu-ns/op")
 				for _, r := range readers {
 					must(b, r.Close())
 				}
+
 				must(b, s.Close())
 			})
 		}
@@ -135,6 +155,7 @@ func look(b *testing.B, readers []layout.Reader, accounts uint64, n int) {
 			}
 		})
 	}
+
 	group.Wait()
 }
 

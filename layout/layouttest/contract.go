@@ -28,7 +28,10 @@ var (
 
 // account is a change to an account without code.
 func account(name layout.Hash, nonce uint64) layout.Change {
-	return layout.Change{Account: name, New: &layout.Account{Nonce: nonce, CodeHash: layout.EmptyCode}}
+	return layout.Change{
+		Account: name,
+		New:     &layout.Account{Nonce: nonce, CodeHash: layout.EmptyCode},
+	}
 }
 
 // withSlot is a change to an account that has code.
@@ -41,14 +44,17 @@ func withSlot(name layout.Hash, nonce uint64, value ...byte) layout.Change {
 
 func (s suite) testInfo(t *testing.T) {
 	i := s.info
-	if i.Name == "" || i.Version == "" || i.Licence == "" || i.Durability == "" || i.History == "" || len(i.Profiles) == 0 {
+	if i.Name == "" || i.Version == "" || i.Licence == "" || i.Durability == "" ||
+		i.History == "" || len(i.Profiles) == 0 {
 		t.Errorf("incomplete: %+v", i)
 	}
+
 	switch i.Root {
 	case layout.EthereumRoot, layout.BinaryRoot, layout.OwnRoot, layout.NoRoot:
 	default:
 		t.Errorf("roots by the rule %q", i.Root)
 	}
+
 	for _, p := range i.Profiles {
 		o := s.options(newDir(t))
 		o.Create, o.Profile = true, p.Name
@@ -62,9 +68,12 @@ func (s suite) testInfo(t *testing.T) {
 func (s suite) testCheck(t *testing.T) {
 	mistakes := map[string]func(*layout.Options){
 		"unknown profile": func(o *layout.Options) { o.Profile = "no-such-profile" },
-		"unknown option":  func(o *layout.Options) { o.Overrides = map[string]string{"no-such-option": "1"} },
+		"unknown option": func(o *layout.Options) {
+			o.Overrides = map[string]string{"no-such-option": "1"}
+		},
 		"negative budget": func(o *layout.Options) { o.MemoryBytes = -1 },
 	}
+
 	all := s.options(newDir(t))
 	all.Create = true
 	for name, make := range mistakes {
@@ -75,14 +84,17 @@ func (s suite) testCheck(t *testing.T) {
 		if errs := s.layout.Check(o); len(errs) != 1 {
 			t.Errorf("%s: Check names %v", name, errs)
 		}
+
 		if opened, err := s.layout.Open(t.Context(), o); err == nil {
 			t.Errorf("%s: opens", name)
 			must(t, opened.Close())
 		}
+
 		if _, err := os.Stat(o.Dir); err == nil {
 			t.Errorf("%s: the directory was made", name)
 		}
 	}
+
 	if errs := s.layout.Check(all); len(errs) != len(mistakes) {
 		t.Errorf("%d mistakes: Check names %v", len(mistakes), errs)
 	}
@@ -94,6 +106,7 @@ func (s suite) testEmptyBlocks(t *testing.T) {
 	if o.Block() != 0 {
 		t.Errorf("a new state is at block %d", o.Block())
 	}
+
 	must(t, expectRoot(o.Root(), o.reference, s.info.Root))
 	s.commit(t, o)
 	s.commit(t, o)
@@ -117,11 +130,13 @@ func (s suite) testBuffersAreTheCallers(t *testing.T) {
 	if err != nil || !found || &got[0] != &dst[0] {
 		t.Fatalf("%x, %v, %v, not in the buffer given", got, found, err)
 	}
+
 	clear(got)
 	expectSlot(t, r, contract, 5, 6, 7)
 	if got, found, err := r.Slot(contract, absent, dst); err != nil || found || len(got) > 0 {
 		t.Errorf("an absent slot: %x, %v, %v", got, found, err)
 	}
+
 	must(t, r.Close())
 }
 
@@ -136,6 +151,7 @@ func (s suite) testRefresh(t *testing.T) {
 		must(t, r.Refresh())
 		must(t, w.Compare(r, o.reference))
 	}
+
 	must(t, r.Refresh())
 	must(t, r.Close())
 }
@@ -155,21 +171,26 @@ func (s suite) testCountsOnlyGrow(t *testing.T) {
 				t.Errorf("block %d: %s went from %v to %v", o.Block(), name, was, n)
 			}
 		}
+
 		before = after
 	}
+
 	for _, name := range []string{"nodes", "pages"} {
 		if n := before[name]; n != nil && *n < 1000 {
 			t.Errorf("%d %s touched by thousands of lookups", *n, name)
 		}
 	}
+
 	must(t, r.Close())
 	must(t, o.Settle(t.Context()))
 	if disk, err := o.DiskBytes(); err != nil || disk < 1000 {
 		t.Errorf("%d bytes on the disk, %v", disk, err)
 	}
+
 	if len(o.Effective()) == 0 {
 		t.Error("no option is told")
 	}
+
 	for _, share := range o.Memory() {
 		if share.Use == "" || share.Bytes < 0 {
 			t.Errorf("memory %+v", share)
@@ -180,8 +201,13 @@ func (s suite) testCountsOnlyGrow(t *testing.T) {
 func counts(s layout.State, r layout.Reader) map[string]*int64 {
 	c, touched := s.Counters(), r.Touched()
 	return map[string]*int64{
-		"reads": c.Reads, "read bytes": c.ReadBytes, "writes": c.Writes, "write bytes": c.WriteBytes, "nodes new": c.NodesNew,
-		"nodes": touched.Nodes, "pages": touched.Pages,
+		"reads":       c.Reads,
+		"read bytes":  c.ReadBytes,
+		"writes":      c.Writes,
+		"write bytes": c.WriteBytes,
+		"nodes new":   c.NodesNew,
+		"nodes":       touched.Nodes,
+		"pages":       touched.Pages,
 	}
 }
 
@@ -215,6 +241,7 @@ func (s suite) testCreateNeedsAnEmptyDirectory(t *testing.T) {
 		t.Error("a state was created over another")
 		must(t, opened.Close())
 	}
+
 	o = s.reopen(t, dir)
 	r := reader(t, o)
 	expectNonce(t, r, plain, 1)
@@ -239,6 +266,7 @@ func (s suite) testReadOnly(t *testing.T) {
 	for range 5 {
 		must(t, w.Play(t.Context(), o, o.reference, s.info.Root))
 	}
+
 	must(t, o.Settle(t.Context()))
 	must(t, o.close())
 	options := s.options(dir)
@@ -251,12 +279,14 @@ func (s suite) testReadOnly(t *testing.T) {
 			t.Error("a state that is open for reading was changed")
 		}
 	}
+
 	must(t, read.close())
 	o = s.reopen(t, dir)
 	o.reference = read.reference
 	if o.Block() != 5 {
 		t.Errorf("block %d after a read-only session, want 5", o.Block())
 	}
+
 	s.compare(t, o, w)
 }
 
@@ -268,16 +298,20 @@ func (s suite) testClosedHandlesAnswerErrors(t *testing.T) {
 	if _, _, err := r.Account(plain); err == nil {
 		t.Error("a closed reader looks accounts up")
 	}
+
 	if _, _, err := r.Slot(contract, slot, nil); err == nil {
 		t.Error("a closed reader looks slots up")
 	}
+
 	if err := r.Refresh(); err == nil {
 		t.Error("a closed reader moves on")
 	}
+
 	must(t, o.close())
 	if _, err := o.Reader(); err == nil {
 		t.Error("a closed state has readers")
 	}
+
 	if err := o.Change(account(plain, 2)); err == nil {
 		if _, err := o.Commit(t.Context()); err == nil {
 			t.Error("a closed state commits")
@@ -285,8 +319,8 @@ func (s suite) testClosedHandlesAnswerErrors(t *testing.T) {
 	}
 }
 
-// testCloseEndsAllWork closes states behind their last block, behind a Settle, and behind a Settle that was
-// interrupted while it worked.
+// testCloseEndsAllWork closes states behind their last block, behind a Settle, and behind a Settle
+// that was interrupted while it worked.
 func (s suite) testCloseEndsAllWork(t *testing.T) {
 	w := s.workload(manyAccounts)
 	for name, settle := range map[string]func(o *open){
@@ -306,9 +340,11 @@ func (s suite) testCloseEndsAllWork(t *testing.T) {
 				for range 10 {
 					must(t, w.Play(t.Context(), o, o.reference, s.info.Root))
 				}
+
 				settle(o)
 				must(t, o.close())
 			}
+
 			session(newDir(t))
 
 			before, dir := closetest.Now(t), newDir(t)
@@ -328,6 +364,7 @@ func (s suite) testContractsStay(t *testing.T) {
 	if err := o.Change(layout.Change{Account: contract}); err == nil {
 		t.Error("a contract is deleted")
 	}
+
 	o = s.turn(t, o, dir)
 	r := reader(t, o)
 	expectNonce(t, r, contract, 1)
@@ -335,6 +372,7 @@ func (s suite) testContractsStay(t *testing.T) {
 	if a, found, err := r.Account(plain); err != nil || found {
 		t.Errorf("a deleted account: %+v, %v, %v", a, found, err)
 	}
+
 	must(t, r.Close())
 }
 
@@ -347,7 +385,8 @@ func expectNonce(t *testing.T, r layout.Reader, name layout.Hash, nonce uint64) 
 
 func expectSlot(t *testing.T, r layout.Reader, name layout.Hash, want ...byte) {
 	t.Helper()
-	if value, found, err := r.Slot(name, slot, nil); err != nil || !found || string(value) != string(want) {
+	if value, found, err := r.Slot(name, slot, nil); err != nil || !found ||
+		string(value) != string(want) {
 		t.Errorf("slot of %x: %x, %v, %v; want %x", name, value, found, err, want)
 	}
 }
@@ -356,7 +395,14 @@ func expectSlot(t *testing.T, r layout.Reader, name layout.Hash, want ...byte) {
 const childDir = "STATELAB_STATETEST_DIR"
 
 func (s suite) killed() Workload {
-	return Workload{Seed: 5, Accounts: 900, Slots: 60, Changes: 60, KeepContracts: s.e.KeepsContracts, BalanceBytes: s.e.BalanceBytes}
+	return Workload{
+		Seed:          5,
+		Accounts:      900,
+		Slots:         60,
+		Changes:       60,
+		KeepContracts: s.e.KeepsContracts,
+		BalanceBytes:  s.e.BalanceBytes,
+	}
 }
 
 // child commits block after block, and says so, until it is killed.
@@ -370,16 +416,19 @@ func (s suite) write(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+
 	for {
 		for _, c := range s.killed().Block(o.Block() + 1) {
 			if err := o.Change(c); err != nil {
 				return err
 			}
 		}
+
 		root, err := o.Commit(ctx)
 		if err != nil {
 			return err
 		}
+
 		if _, err := fmt.Printf("%d %x\n", o.Block(), root); err != nil {
 			return err
 		}
@@ -393,6 +442,7 @@ func (s suite) testSurvivesKills(t *testing.T) {
 	if testing.Short() {
 		kills = 3
 	}
+
 	w, dir := s.killed(), newDir(t)
 	o := s.create(t, dir)
 	reference, at := o.reference, uint64(1)
@@ -405,19 +455,23 @@ func (s suite) testSurvivesKills(t *testing.T) {
 		if o.Block() != said && o.Block() != said+1 {
 			t.Fatalf("at block %d after a kill, the last that was committed is %d", o.Block(), said)
 		}
+
 		if o.Block() == said && o.Root() != root {
 			t.Fatalf("block %d: root %x after a kill, %x before", said, o.Root(), root)
 		}
+
 		for ; at < o.Block(); at++ {
 			for _, c := range w.Block(at + 1) {
 				must(t, reference.Change(c))
 			}
 		}
+
 		must(t, expectRoot(o.Root(), reference, s.info.Root))
 		o.reference = reference
 		s.compare(t, o, w)
 		must(t, s.turn(t, o, dir).close())
 	}
+
 	t.Logf("%d kills, %d blocks", kills, at)
 }
 
@@ -430,6 +484,7 @@ func kill(t *testing.T, dir string, after time.Duration) (said uint64, root layo
 	for _, name := range strings.Split(caller, "/") {
 		pattern = append(pattern, "^"+regexp.QuoteMeta(name)+"$")
 	}
+
 	cmd := exec.Command(os.Args[0], "-test.run="+strings.Join(pattern, "/"))
 	cmd.Env = append(os.Environ(), childDir+"="+dir)
 	cmd.Stderr = os.Stderr
@@ -440,12 +495,14 @@ func kill(t *testing.T, dir string, after time.Duration) (said uint64, root layo
 	if _, err := out.Peek(1); err != nil {
 		t.Fatalf("the writer said nothing: %v, %v", err, cmd.Wait())
 	}
+
 	time.Sleep(after)
 	must(t, cmd.Process.Kill())
 	said, root = lastBlock(out)
 	if err := cmd.Wait(); said == 0 || cmd.ProcessState.Exited() {
 		t.Fatalf("the writer ended by itself: %v, at block %d", err, said)
 	}
+
 	return said, root
 }
 

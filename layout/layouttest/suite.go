@@ -47,6 +47,7 @@ func TestLayout(t *testing.T, l layout.Layout, e Expectations) {
 	if dir := os.Getenv(childDir); dir != "" {
 		s.child(dir)
 	}
+
 	for _, c := range []struct {
 		name  string
 		run   func(suite, *testing.T)
@@ -189,6 +190,7 @@ func (s suite) testBlocks(t *testing.T) {
 	if testing.Short() {
 		blocks, reopens = 40, 2
 	}
+
 	for name := range Workloads() {
 		t.Run(name, func(t *testing.T) {
 			w := s.workload(name)
@@ -201,6 +203,7 @@ func (s suite) testBlocks(t *testing.T) {
 					o = s.turn(t, o, dir)
 				}
 			}
+
 			s.compare(t, o, w)
 			t.Logf("%d blocks, %d accounts, root %x", o.Block(), o.reference.Accounts(), o.Root())
 			s.deleteAll(t, o, dir, w)
@@ -216,10 +219,12 @@ func (s suite) deleteAll(t *testing.T, o *open, dir string, w Workload) {
 			all = append(all, layout.Change{Account: w.Hash(n)})
 		}
 	}
+
 	s.commit(t, o, all...)
 	if s.info.Root == layout.EthereumRoot && !w.KeepContracts && o.Root() != layout.EmptyRoot {
 		t.Errorf("root %x without accounts", o.Root())
 	}
+
 	o = s.turn(t, o, dir)
 	s.compare(t, o, w)
 	must(t, w.Play(t.Context(), o, o.reference, s.info.Root))
@@ -236,11 +241,14 @@ func (s suite) turn(t *testing.T, o *open, dir string) *open {
 	if s.e.Sound != nil {
 		must(t, s.e.Sound(dir, want))
 	}
+
 	again := s.reopen(t, dir)
 	again.reference = o.reference
 	if again.Block() != want.Block || again.Root() != want.Root {
-		t.Fatalf("reopened at block %d with root %x, closed at %d with %x", again.Block(), again.Root(), want.Block, want.Root)
+		t.Fatalf("reopened at block %d with root %x, closed at %d with %x", again.Block(),
+			again.Root(), want.Block, want.Root)
 	}
+
 	return again
 }
 
@@ -251,7 +259,11 @@ func (s suite) testTwoStatesAgree(t *testing.T) {
 	w := s.workload(manyAccounts)
 	dir := newDir(t)
 	one, two, other := s.create(t, newDir(t)), s.create(t, dir), s.create(t, newDir(t))
-	odd := layout.Change{Account: w.Hash(w.Accounts), New: &layout.Account{Nonce: 1, CodeHash: layout.EmptyCode}}
+	odd := layout.Change{
+		Account: w.Hash(w.Accounts),
+		New:     &layout.Account{Nonce: 1, CodeHash: layout.EmptyCode},
+	}
+
 	for range 60 {
 		must(t, w.Play(t.Context(), one, one.reference, s.info.Root))
 		must(t, w.Play(t.Context(), two, two.reference, s.info.Root))
@@ -259,13 +271,18 @@ func (s suite) testTwoStatesAgree(t *testing.T) {
 		if one.Block() == 40 {
 			changes = append(changes, odd)
 		}
+
 		s.commit(t, other, changes...)
 		if one.Root() != two.Root() {
-			t.Fatalf("block %d: roots %x and %x of the same blocks", one.Block(), one.Root(), two.Root())
+			t.Fatalf("block %d: roots %x and %x of the same blocks", one.Block(), one.Root(),
+				two.Root())
 		}
+
 		if differ := one.Block() >= 40; (one.Root() != other.Root()) != differ {
-			t.Fatalf("block %d: the root of another state differs: %v, want %v", one.Block(), !differ, differ)
+			t.Fatalf("block %d: the root of another state differs: %v, want %v", one.Block(),
+				!differ, differ)
 		}
+
 		if one.Block() == 30 {
 			two = s.turn(t, two, dir)
 		}

@@ -34,17 +34,21 @@ func (w Workload) Hash(n int) (h layout.Hash) {
 	if !w.Late && n%4 < 3 {
 		return sha256.Sum256(binary.BigEndian.AppendUint64(nil, uint64(n)))
 	}
+
 	if !w.Late {
 		n /= 4
 	}
+
 	h[29], h[31] = byte(n>>9), byte(n>>1)
 	if n&1 == 0 {
 		h[28] = 1 // no account is all zeros: go-ethereum means the account trie by that
 		return h
 	}
+
 	for i := range h { // from all ones down
 		h[i] = ^h[i]
 	}
+
 	return h
 }
 
@@ -55,9 +59,11 @@ func (w Workload) Block(n uint64) (changes []layout.Change) {
 	if rng.IntN(16) == 0 {
 		deletes = 19
 	}
+
 	for _, account := range someOf(rng, w.Changes, w.Accounts) {
 		changes = append(changes, w.change(rng, account, deletes))
 	}
+
 	return changes
 }
 
@@ -67,21 +73,26 @@ func (w Workload) change(rng *rand.Rand, account, deletes int) layout.Change {
 	if rng.IntN(20) < deletes && !(hasSlots && w.KeepContracts) {
 		return c
 	}
+
 	c.New = &layout.Account{Nonce: rng.Uint64() >> rng.IntN(64), CodeHash: layout.EmptyCode}
 	fill(rng, c.New.Balance[rng.IntN(33):])
 	if w.BalanceBytes > 0 {
 		clear(c.New.Balance[:len(c.New.Balance)-w.BalanceBytes])
 	}
+
 	if !hasSlots {
 		return c
 	}
+
 	if w.KeepContracts || rng.IntN(8) > 0 {
 		c.New.CodeHash = w.Hash(account + rng.IntN(2))
 	}
+
 	maximum := 8
 	if rng.IntN(8) == 0 {
 		maximum = w.Slots
 	}
+
 	for _, key := range someOf(rng, maximum, w.Slots) {
 		slot := layout.Slot{Key: w.Hash(key)}
 		if rng.IntN(20) >= deletes {
@@ -89,8 +100,10 @@ func (w Workload) change(rng *rand.Rand, account, deletes int) layout.Change {
 			fill(rng, slot.Value)
 			slot.Value[0] |= 1
 		}
+
 		c.Slots = append(c.Slots, slot)
 	}
+
 	return c
 }
 
@@ -116,36 +129,48 @@ func fill(rng *rand.Rand, bytes []byte) {
 
 // Play commits the block after s's newest one to s, and makes it in the reference,
 // which stands where s does. It fails if their roots differ.
-func (w Workload) Play(ctx context.Context, s layout.State, reference *mpt.Reference, rule layout.RootRule) error {
+func (w Workload) Play(
+	ctx context.Context, s layout.State, reference *mpt.Reference, rule layout.RootRule,
+) error {
 	return Commit(ctx, s, reference, rule, w.Block(s.Block()+1))
 }
 
 // Commit is Play with changes of the caller's. It overwrites their slots as soon as
 // the state has seen them.
-func Commit(ctx context.Context, s layout.State, reference *mpt.Reference, rule layout.RootRule, changes []layout.Change) error {
+func Commit(
+	ctx context.Context, s layout.State, reference *mpt.Reference, rule layout.RootRule,
+	changes []layout.Change,
+) error {
 	block := s.Block() + 1
 	for _, c := range changes {
 		if err := reference.Change(c); err != nil {
 			return fmt.Errorf("block %d: reference: %w", block, err)
 		}
+
 		if err := s.Change(c); err != nil {
 			return fmt.Errorf("block %d: %w", block, err)
 		}
+
 		for i := range c.Slots {
 			c.Slots[i].Key = layout.Hash{1}
 			clear(c.Slots[i].Value)
 		}
 	}
+
 	root, err := s.Commit(ctx)
 	if err != nil {
 		return fmt.Errorf("block %d: %w", block, err)
 	}
+
 	if s.Block() != block || s.Root() != root {
-		return fmt.Errorf("block %d with root %x was committed, the state is at %d with %x", block, root, s.Block(), s.Root())
+		return fmt.Errorf("block %d with root %x was committed, the state is at %d with %x", block,
+			root, s.Block(), s.Root())
 	}
+
 	if err := expectRoot(root, reference, rule); err != nil {
 		return fmt.Errorf("block %d: %w", block, err)
 	}
+
 	return nil
 }
 
@@ -157,9 +182,11 @@ func expectRoot(root layout.Hash, reference *mpt.Reference, rule layout.RootRule
 	case layout.NoRoot:
 		want = layout.Hash{}
 	}
+
 	if root != want {
 		return fmt.Errorf("root %x, want %x", root, want)
 	}
+
 	return nil
 }
 
@@ -173,6 +200,7 @@ func (w Workload) Replayed(blocks uint64) (*mpt.Reference, error) {
 			}
 		}
 	}
+
 	return reference, nil
 }
 
@@ -189,23 +217,32 @@ func (w Workload) Compare(r layout.Reader, want Content) error {
 	for n := range w.Accounts {
 		account := w.Hash(n)
 		got, found, err := r.Account(account)
-		if wanted, exists := want.Account(account); err != nil || found != exists || found && got != wanted {
-			return fmt.Errorf("account %x: %+v, %v, error %w; want %+v, %v", account, got, found, err, wanted, exists)
+		if wanted, exists := want.Account(account); err != nil || found != exists ||
+			found && got != wanted {
+			return fmt.Errorf("account %x: %+v, %v, error %w; want %+v, %v", account, got, found,
+				err, wanted, exists)
 		}
+
 		from, to := 0, w.Slots+1
 		if !w.hasSlots(n) {
 			from, to = n%w.Slots, n%w.Slots+1
 		}
+
 		for k := from; k < to; k++ {
 			key := w.Hash(k)
 			got, found, err := r.Slot(account, key, value)
-			if wanted := want.Slot(account, key); err != nil || found != (wanted != nil) || !bytes.Equal(got, wanted) {
-				return fmt.Errorf("slot %x of account %x: %x, %v, error %w; want %x", key, account, got, found, err, wanted)
+			if wanted := want.Slot(account, key); err != nil || found != (wanted != nil) ||
+				!bytes.Equal(got, wanted) {
+				return fmt.Errorf("slot %x of account %x: %x, %v, error %w; want %x", key, account,
+					got, found, err, wanted)
 			}
 		}
 	}
+
 	if a, found, err := r.Account(w.Hash(w.Accounts)); err != nil || found {
-		return fmt.Errorf("account %x, which no block makes: %+v, %v, error %w", w.Hash(w.Accounts), a, found, err)
+		return fmt.Errorf("account %x, which no block makes: %+v, %v, error %w",
+			w.Hash(w.Accounts), a, found, err)
 	}
+
 	return nil
 }

@@ -22,28 +22,35 @@ func TestWorkloadsMakeEverything(t *testing.T) {
 				if !reflect.DeepEqual(block, w.Block(n)) {
 					t.Fatalf("%s: block %d differs when it is made again", name, n)
 				}
+
 				twice := map[layout.Hash]bool{}
 				for _, c := range block {
 					if twice[c.Account] {
 						t.Fatalf("%s: block %d changes account %x twice", name, n, c.Account)
 					}
+
 					twice[c.Account] = true
 					count(seen, w, reference, gone, c)
 					must(t, reference.Change(c))
 				}
+
 				if len(block) == 0 {
 					seen["empty block"]++
 				}
 			}
+
 			if keep && seen["contract deleted"] > 0 {
 				t.Errorf("%s: %d contracts deleted", name, seen["contract deleted"])
 			}
-			for _, what := range []string{"account deleted", "contract deleted", "account back", "slot deleted", "absent slot deleted",
+
+			for _, what := range []string{"account deleted", "contract deleted", "account back",
+				"slot deleted", "absent slot deleted",
 				"short value", "empty block"} {
 				if seen[what] < 3 && !(keep && what == "contract deleted") {
 					t.Errorf("%s: %d times %s in %d blocks", name, seen[what], what, blocks)
 				}
 			}
+
 			if n := short(w, reference); n < 3 {
 				t.Errorf("%s: %d leaves shorter than a hash", name, n)
 			}
@@ -52,7 +59,10 @@ func TestWorkloadsMakeEverything(t *testing.T) {
 }
 
 // count notes what c does to what the reference holds.
-func count(seen map[string]int, w Workload, reference *mpt.Reference, gone map[layout.Hash]bool, c layout.Change) {
+func count(
+	seen map[string]int, w Workload, reference *mpt.Reference, gone map[layout.Hash]bool,
+	c layout.Change,
+) {
 	_, exists := reference.Account(c.Account)
 	held := 0
 	for n := range w.Slots {
@@ -60,6 +70,7 @@ func count(seen map[string]int, w Workload, reference *mpt.Reference, gone map[l
 			held++
 		}
 	}
+
 	switch {
 	case c.New == nil && exists:
 		gone[c.Account] = true
@@ -71,6 +82,7 @@ func count(seen map[string]int, w Workload, reference *mpt.Reference, gone map[l
 		delete(gone, c.Account)
 		seen["account back"]++
 	}
+
 	for _, slot := range c.Slots {
 		there := reference.Slot(c.Account, slot.Key) != nil
 		switch {
@@ -93,6 +105,7 @@ func short(w Workload, reference *mpt.Reference) (leaves int) {
 			if len(reference.Slot(w.Hash(a), key)) != 1 {
 				continue
 			}
+
 			for nibble := range byte(16) {
 				near := key
 				near[31] = key[31]&0xf0 | nibble
@@ -103,5 +116,6 @@ func short(w Workload, reference *mpt.Reference) (leaves int) {
 			}
 		}
 	}
+
 	return leaves
 }

@@ -11,7 +11,13 @@ import (
 )
 
 // eager reads every node and rewrites whatever holds a little garbage.
-var eager = map[string]string{"ChunkBytes": "64KiB", "Versions": "2", "PinnedLevels": "0", "GarbagePercent": "1", "CompactionPace": "8"}
+var eager = map[string]string{
+	"ChunkBytes":     "64KiB",
+	"Versions":       "2",
+	"PinnedLevels":   "0",
+	"GarbagePercent": "1",
+	"CompactionPace": "8",
+}
 
 func TestAdmission(t *testing.T) {
 	for name, o := range map[string]layout.Options{
@@ -19,7 +25,10 @@ func TestAdmission(t *testing.T) {
 		"nothing pinned, eager":      {Overrides: eager},
 	} {
 		t.Run(name, func(t *testing.T) {
-			layouttest.TestLayout(t, Layout{}, layouttest.Expectations{Options: o, Sound: passesCheck})
+			layouttest.TestLayout(t, Layout{}, layouttest.Expectations{
+				Options: o,
+				Sound:   passesCheck,
+			})
 		})
 	}
 }
@@ -31,8 +40,11 @@ func passesCheck(dir string, want layouttest.Head) error {
 	if err != nil {
 		return err
 	}
-	if c.Block != want.Block || c.Root != want.Root || want.Accounts == 0 && (c.Nodes != 0 || c.LiveBytes != 0) {
+
+	if c.Block != want.Block || c.Root != want.Root ||
+		want.Accounts == 0 && (c.Nodes != 0 || c.LiveBytes != 0) {
 		return fmt.Errorf("checked %+v, want %+v", c, want)
 	}
+
 	return nil
 }

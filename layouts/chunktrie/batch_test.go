@@ -57,25 +57,31 @@ func (r *Reader) Accounts(keys []layout.Hash, inFlight int, out []Found) error {
 	if r.at == nil {
 		return fmt.Errorf("chunktrie: batch: %w", errClosed)
 	}
+
 	if len(out) != len(keys) || inFlight < 1 {
-		return fmt.Errorf("chunktrie: batch of %d keys into %d answers, %d in flight", len(keys), len(out), inFlight)
+		return fmt.Errorf("chunktrie: batch of %d keys into %d answers, %d in flight", len(keys),
+			len(out), inFlight)
 	}
+
 	clear(out)
 	root := r.at.root
 	if root.at == 0 || len(keys) == 0 {
 		return nil
 	}
+
 	b := &batch{reader: r, keys: keys, out: out, order: make([]int32, len(keys))}
 	b.more.L = &b.mutex
 	for i := range b.order {
 		b.order[i] = int32(i)
 	}
+
 	slices.SortFunc(b.order, func(x, y int32) int { return bytes.Compare(keys[x][:], keys[y][:]) })
 	b.push(task{at: root.at, pin: root.pin, to: len(keys)})
 	var workers sync.WaitGroup
 	for range min(inFlight, len(keys)) {
 		workers.Go(b.work)
 	}
+
 	workers.Wait()
 	return b.err
 }
@@ -95,9 +101,11 @@ func (b *batch) take() (task, bool) {
 	for len(b.tasks) == 0 && b.open > 0 && b.err == nil {
 		b.more.Wait()
 	}
+
 	if b.open == 0 || b.err != nil {
 		return task{}, false
 	}
+
 	t := b.tasks[len(b.tasks)-1] // the deepest: fewer wait
 	b.tasks = b.tasks[:len(b.tasks)-1]
 	return t, true
@@ -110,6 +118,7 @@ func (b *batch) done(err error) {
 	if b.err == nil {
 		b.err = err
 	}
+
 	if b.open == 0 || b.err != nil {
 		b.more.Broadcast()
 	}
@@ -134,34 +143,50 @@ func (b *batch) visit(t task, own *flight) error {
 		lookups.add(1, int64(t.at.sectors()), 0, 0)
 		a, head := store.pins.arena, store.pins.head(t.pin)
 		path := a.path(t.pin, bits.OnesCount16(head.mask()), head.end()-t.depth)
-		return b.part(t, head.mask(), head.end(), path, own, func(i int) (pointer, pin) { return a.follow(t.pin, i) })
+		return b.part(t, head.mask(), head.end(), path, own, func(i int) (pointer, pin) {
+			return a.follow(t.pin, i)
+		})
 	}
+
 	n, asked, err := store.flights.read(store.nodes, t.at, own)
 	if err != nil {
-		return fmt.Errorf("chunktrie: node of %d keys from %x on: %w", t.to-t.from, b.key(t.from), err)
+		return fmt.Errorf("chunktrie: node of %d keys from %x on: %w", t.to-t.from, b.key(t.from),
+			err)
 	}
+
 	lookups.add(1, int64(t.at.sectors()), min(asked, 1), asked)
 	if n.begin() != t.depth || n.kind() != accountBranch && n.kind() != accountLeaf {
-		return fmt.Errorf("chunktrie: node of %d keys from %x on: %w", t.to-t.from, b.key(t.from), errDepth)
+		return fmt.Errorf("chunktrie: node of %d keys from %x on: %w", t.to-t.from, b.key(t.from),
+			errDepth)
 	}
+
 	if n.kind() == accountLeaf {
 		return b.answer(t, n)
 	}
-	return b.part(t, n.mask(), n.end(), n.path(), own, func(i int) (pointer, pin) { return n.pointer(i), 0 })
+
+	return b.part(t, n.mask(), n.end(), n.path(), own, func(i int) (pointer, pin) {
+		return n.pointer(i), 0
+	})
 }
 
 // part sends a task's keys on to the children of its branch.
-func (b *batch) part(t task, mask uint16, end int, path []byte, own *flight, child func(i int) (pointer, pin)) error {
-	onPath := func(i int) bool { return mpt.Common(b.key(i), t.depth, path, end-t.depth) == end-t.depth }
+func (b *batch) part(
+	t task, mask uint16, end int, path []byte, own *flight, child func(i int) (pointer, pin),
+) error {
+	onPath := func(i int) bool {
+		return mpt.Common(b.key(i), t.depth, path, end-t.depth) == end-t.depth
+	}
 	for from := t.from; from < t.to; {
 		if !onPath(from) {
 			from++
 			continue
 		}
+
 		nibble, to := mpt.Nibble(b.key(from), end), from+1
 		for to < t.to && mpt.Nibble(b.key(to), end) == nibble && onPath(to) {
 			to++
 		}
+
 		if i, exists := childIndex(mask, nibble); exists {
 			below := task{depth: end + 1, from: from, to: to}
 			if below.at, below.pin = child(i); below.pin == 0 {
@@ -170,8 +195,10 @@ func (b *batch) part(t task, mask uint16, end int, path []byte, own *flight, chi
 				return err
 			}
 		}
+
 		from = to
 	}
+
 	return nil
 }
 
@@ -182,12 +209,15 @@ func (b *batch) answer(t task, leaf node) error {
 		if mpt.Common(b.key(i), t.depth, leaf.path(), rest) < rest {
 			continue
 		}
+
 		a, err := parseAccount(leaf.value())
 		if err != nil {
 			return fmt.Errorf("chunktrie: account %x: %w", *b.key(i), err)
 		}
+
 		b.out[b.order[i]] = Found{a, true}
 	}
+
 	return nil
 }
 

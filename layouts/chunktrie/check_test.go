@@ -23,6 +23,7 @@ func TestCheckWalksOlderVersions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	old := s.versions[1].root.at
 	at := int64(old.chunk())*s.chunks.chunkBytes + old.offset()
 	newest, root := s.Block(), s.Root()
@@ -31,6 +32,7 @@ func TestCheckWalksOlderVersions(t *testing.T) {
 	if report.Versions != 5 || report.OlderNodes == 0 || report.Accounts != 299 {
 		t.Errorf("%+v: want 5 versions, older nodes and 299 accounts", report)
 	}
+
 	file, err := os.OpenFile(filepath.Join(o.Dir, fileName), os.O_RDWR, 0)
 	must(t, err)
 	_, err = file.WriteAt([]byte{0xff}, at+int64(headerBytes))

@@ -73,19 +73,24 @@ func (f *chunkFile) room(list int, bytes int) error {
 			return err
 		}
 	}
+
 	if len(l.chunks) > 0 && l.next+int64(bytes) <= f.chunkBytes {
 		return nil
 	}
+
 	if int64(bytes) > f.chunkBytes {
 		return fmt.Errorf("%d bytes do not fit a chunk of %d: %s", bytes, f.chunkBytes, f.larger())
 	}
+
 	if err := f.flush(list); err != nil {
 		return err
 	}
+
 	c := &chunk{}
 	if len(l.chunks) > 0 {
 		c.sequence = l.last().sequence + 1
 	}
+
 	id := 1 + slices.Index(f.byID[1:], nil)
 	if id == 0 {
 		if id = len(f.byID); id == maxChunks {
@@ -93,10 +98,12 @@ func (f *chunkFile) room(list int, bytes int) error {
 		}
 		f.byID = append(f.byID, nil)
 	}
+
 	c.id = uint32(id)
 	if err := f.reach(int64(id+1) * f.chunkBytes); err != nil {
 		return err
 	}
+
 	f.byID[id] = c
 	l.chunks, l.next = append(l.chunks, c), 0
 	return nil
@@ -136,10 +143,12 @@ func (f *chunkFile) flush(list int) error {
 	if len(l.buffer) == 0 {
 		return nil
 	}
+
 	at := int64(l.last().id)*f.chunkBytes + l.next - int64(len(l.buffer))
 	if _, err := f.file.WriteAt(l.buffer, at); err != nil {
 		return err
 	}
+
 	f.writes++
 	f.writeBytes += int64(len(l.buffer))
 	l.buffer = l.buffer[:0]
@@ -152,15 +161,19 @@ func (f *chunkFile) free(oldest [lists]uint32) error {
 		l := &f.lists[i]
 		for len(l.chunks) > 1 && f.place(l.chunks[0].sequence, f.chunkBytes-1) < oldest[i] {
 			c := l.chunks[0]
-			err := unix.Fallocate(int(f.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE,
+			err := unix.Fallocate(int(f.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|
+				unix.FALLOC_FL_KEEP_SIZE,
 				int64(c.id)*f.chunkBytes, f.chunkBytes)
-			if err != nil && !errors.Is(err, unix.EOPNOTSUPP) { // where there are no holes, the room is only used again
+			// where there are no holes, the room is only used again
+			if err != nil && !errors.Is(err, unix.EOPNOTSUPP) {
 				return fmt.Errorf("free chunk %d: %w", c.id, err)
 			}
+
 			l.chunks = l.chunks[1:]
 			f.byID[c.id] = nil
 		}
 	}
+
 	return nil
 }
 
@@ -179,6 +192,7 @@ func (f *chunkFile) appendTable(dst []byte) []byte {
 			dst = le.AppendUint64(dst, uint64(c.live))
 		}
 	}
+
 	return dst
 }
 
@@ -188,32 +202,44 @@ func (f *chunkFile) loadTable(table []byte, next [lists]uint32) error {
 	if len(table)%tableEntryBytes != 0 {
 		return errTable
 	}
+
 	le := binary.LittleEndian
 	for ; len(table) > 0; table = table[tableEntryBytes:] {
-		c := &chunk{id: le.Uint32(table), sequence: le.Uint32(table[8:]), live: int64(le.Uint64(table[12:]))}
+		c := &chunk{
+			id:       le.Uint32(table),
+			sequence: le.Uint32(table[8:]),
+			live:     int64(le.Uint64(table[12:])),
+		}
+
 		list := le.Uint32(table[4:])
 		if c.id == 0 || c.id >= maxChunks || list >= lists || c.live < 0 || c.live > f.chunkBytes {
 			return errTable
 		}
+
 		l := &f.lists[list]
 		if len(l.chunks) > 0 && c.sequence != l.last().sequence+1 {
 			return errTable
 		}
+
 		for int(c.id) >= len(f.byID) {
 			f.byID = append(f.byID, nil)
 		}
+
 		if f.byID[c.id] != nil {
 			return errTable
 		}
+
 		f.byID[c.id] = c
 		l.chunks = append(l.chunks, c)
 	}
+
 	for i := range f.lists {
 		if len(f.lists[i].chunks) == 0 || int64(next[i]) > f.chunkBytes {
 			return errTable
 		}
 		f.lists[i].next = int64(next[i])
 	}
+
 	return nil
 }
 
@@ -241,6 +267,7 @@ func (f *nodeFile) read(p pointer, buffer []byte) (n node, asked int64, err erro
 	if sectors == 0 || sectors > maxReadSectors || p.chunk() == 0 || offset >= f.chunkBytes {
 		return nil, 0, errPointer
 	}
+
 	at := int64(p.chunk())*f.chunkBytes + offset
 	from := at &^ (sectorBytes - 1)
 	to := from + int64(sectors)*sectorBytes
@@ -249,9 +276,11 @@ func (f *nodeFile) read(p pointer, buffer []byte) (n node, asked int64, err erro
 	if err != nil && err != io.EOF { // a file that was cut short may still hold the node
 		return nil, 0, fmt.Errorf("read node: %w", err)
 	}
+
 	if int64(got) < at-from {
 		return nil, 0, errPointer
 	}
+
 	n, err = parse(buffer[at-from : got])
 	return n, to - from, err
 }
@@ -263,12 +292,15 @@ func openDirect(path string, chunkBytes int64) (*nodeFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s past the page cache: %w", path, err)
 	}
+
 	f := &nodeFile{file: os.NewFile(uintptr(fd), path), chunkBytes: chunkBytes, align: minReadAlign}
 	if _, err := f.file.ReadAt(newReadBuffer()[:minReadAlign], 0); errors.Is(err, unix.EINVAL) {
 		f.align = maxAlign
 	} else if err != nil {
-		return nil, errors.Join(fmt.Errorf("read %s past the page cache: %w", path, err), f.file.Close())
+		return nil,
+			errors.Join(fmt.Errorf("read %s past the page cache: %w", path, err), f.file.Close())
 	}
+
 	return f, nil
 }
 
@@ -306,26 +338,38 @@ const again = "build the state again, with a new --out"
 
 func decodeHeader(sector []byte) (h header, err error) {
 	if bytes.HasPrefix(sector, []byte(anyVersion)) && !bytes.HasPrefix(sector, []byte(magic)) {
-		return h, engine.Fail(engine.CodeUnsupported, "it is a chunk trie of another version").WithRemedy(again)
+		return h,
+			engine.Fail(engine.CodeUnsupported, "it is a chunk trie of another version").
+				WithRemedy(again)
 	}
+
 	if !bytes.HasPrefix(sector, []byte(magic)) {
 		return h, errors.New("its first sector is not a chunk trie's")
 	}
+
 	if !sealed(sector) {
 		return h, engine.Fail(engine.CodeDamaged, "its first sector is damaged").WithRemedy(again)
 	}
+
 	h.chunkBytes = int64(binary.LittleEndian.Uint64(sector[32:]))
 	h.versions = int(binary.LittleEndian.Uint32(sector[40:]))
 	return h, h.check()
 }
 
 func (h header) check() error {
-	if h.chunkBytes < placeBytes || h.chunkBytes > maxChunkBytes || h.chunkBytes&(h.chunkBytes-1) != 0 {
-		return fmt.Errorf("chunks of %d bytes: write ChunkBytes=256MiB (a power of two from 64KiB)", h.chunkBytes)
+	if h.chunkBytes < placeBytes || h.chunkBytes > maxChunkBytes ||
+		h.chunkBytes&(h.chunkBytes-1) != 0 {
+		return fmt.Errorf(
+			"chunks of %d bytes: write ChunkBytes=256MiB (a power of two from 64KiB)",
+			h.chunkBytes,
+		)
 	}
+
 	if h.versions < 1 || (h.slots()+1)*sectorBytes > h.chunkBytes {
-		return fmt.Errorf("%d versions: their root records must fit a chunk of %d bytes: write Versions=64", h.versions, h.chunkBytes)
+		return fmt.Errorf("%d versions: their root records must fit a chunk of %d bytes: write "+
+			"Versions=64", h.versions, h.chunkBytes)
 	}
+
 	return nil
 }
 
@@ -366,6 +410,7 @@ func (r *record) encode() []byte {
 		b = le.AppendUint32(b, r.tails[i])
 		b = le.AppendUint32(b, r.next[i])
 	}
+
 	b = le.AppendUint64(b, uint64(r.table.at))
 	b = le.AppendUint32(b, r.table.bytes)
 	b = le.AppendUint32(b, r.table.checksum)
@@ -379,6 +424,7 @@ func decodeRecord(sector []byte) (r record, ok bool) {
 	if len(sector) != sectorBytes || le.Uint32(sector) != recordMagic || !sealed(sector) {
 		return r, false
 	}
+
 	r.block = le.Uint64(sector[4:])
 	r.kept = le.Uint64(sector[12:])
 	r.root.at = pointer(le.Uint64(sector[20:]))
@@ -388,9 +434,11 @@ func decodeRecord(sector []byte) (r record, ok bool) {
 		r.root.oldest[i], r.tails[i], r.next[i] = le.Uint32(b), le.Uint32(b[4:]), le.Uint32(b[8:])
 		b = b[12:]
 	}
+
 	r.table = extent{int64(le.Uint64(b)), le.Uint32(b[8:]), le.Uint32(b[12:])}
 	copy(r.root.hash[:], b[16:16+mpt.RefBytes])
-	return r, r.kept <= r.block && r.root.hash.Legal() && (r.root.at != 0) == (r.root.hash[0] == 0xa0)
+	return r,
+		r.kept <= r.block && r.root.hash.Legal() && (r.root.at != 0) == (r.root.hash[0] == 0xa0)
 }
 
 // seal puts a checksum at a sector's end.
@@ -422,6 +470,7 @@ func readRecords(file io.ReaderAt, h header) ([]record, error) {
 	if err != nil && err != io.EOF {
 		return nil, fmt.Errorf("read root records: %w", err)
 	}
+
 	found := map[uint64]record{}
 	var newest *record
 	for slot := int64(0); slot+sectorBytes <= int64(n); slot += sectorBytes {
@@ -429,14 +478,17 @@ func readRecords(file io.ReaderAt, h header) ([]record, error) {
 		if !ok || h.slotAt(r.block) != slot+sectorBytes {
 			continue
 		}
+
 		found[r.block] = r
 		if newest == nil || r.block > newest.block {
 			newest = &r
 		}
 	}
+
 	if newest == nil {
 		return nil, engine.Fail(engine.CodeDamaged, "no root record is whole").WithRemedy(again)
 	}
+
 	records := make([]record, 0, len(found))
 	oldest := newest.block
 	for oldest > newest.kept {
@@ -445,6 +497,7 @@ func readRecords(file io.ReaderAt, h header) ([]record, error) {
 		}
 		oldest--
 	}
+
 	for block := oldest; ; block++ {
 		records = append(records, found[block])
 		if block == newest.block {
@@ -455,15 +508,19 @@ func readRecords(file io.ReaderAt, h header) ([]record, error) {
 
 // readTable reads the table of chunks that belongs to r.
 func readTable(file io.ReaderAt, h header, r *record) ([]byte, error) {
-	if int64(r.table.bytes) > h.chunkBytes || r.table.at < h.chunkBytes || r.table.at > maxChunks*h.chunkBytes {
+	if int64(r.table.bytes) > h.chunkBytes || r.table.at < h.chunkBytes ||
+		r.table.at > maxChunks*h.chunkBytes {
 		return nil, errTable
 	}
+
 	table := make([]byte, r.table.bytes)
 	if _, err := file.ReadAt(table, r.table.at); err != nil {
 		return nil, fmt.Errorf("read table of chunks: %w", err)
 	}
+
 	if checksum(table) != r.table.checksum {
 		return nil, errTable
 	}
+
 	return table, nil
 }

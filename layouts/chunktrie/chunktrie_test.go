@@ -73,8 +73,11 @@ func (s *Store) ReaderAt(block uint64) (*Reader, error) {
 	defer s.mutex.Unlock()
 	i := slices.IndexFunc(s.versions, func(v *version) bool { return v.block == block })
 	if i < 0 {
-		return nil, fmt.Errorf("chunktrie: block %d is not kept: %d to %d are", block, s.versions[0].block, s.newest().block)
+		return nil,
+			fmt.Errorf("chunktrie: block %d is not kept: %d to %d are", block, s.versions[0].block,
+				s.newest().block)
 	}
+
 	return s.reader(s.versions[i]), nil
 }
 
@@ -118,6 +121,7 @@ func copyOf(w layouttest.Workload, reference *mpt.Reference) content {
 		if !found {
 			continue
 		}
+
 		c.accounts[account] = a
 		for k := range w.Slots {
 			if value := reference.Slot(account, w.Hash(k)); value != nil {
@@ -125,6 +129,7 @@ func copyOf(w layouttest.Workload, reference *mpt.Reference) content {
 			}
 		}
 	}
+
 	return c
 }
 
@@ -135,7 +140,9 @@ func (c content) Account(account layout.Hash) (a layout.Account, found bool) {
 }
 
 // Slot looks a slot up; an absent one is nil.
-func (c content) Slot(account, key layout.Hash) []byte { return c.slots[[2]layout.Hash{account, key}] }
+func (c content) Slot(account, key layout.Hash) []byte {
+	return c.slots[[2]layout.Hash{account, key}]
+}
 
 // snapshot is what a reader must go on seeing.
 type snapshot struct {
@@ -151,11 +158,13 @@ func (s snapshot) expect(t *testing.T) {
 	for n := range keys {
 		keys[n] = s.Hash(n)
 	}
+
 	out := make([]Found, len(keys))
 	must(t, s.reader.Accounts(keys, 4, out))
 	for i, key := range keys {
 		if a, found := s.content.Account(key); out[i] != (Found{a, found}) {
-			t.Fatalf("block %d: account %x is %v in a batch, want %v, %v", s.reader.Block(), key, out[i], a, found)
+			t.Fatalf("block %d: account %x is %v in a batch, want %v, %v", s.reader.Block(), key,
+				out[i], a, found)
 		}
 	}
 }
@@ -164,7 +173,10 @@ func (s snapshot) expect(t *testing.T) {
 // chunks are emptied and used again.
 func TestOldReaders(t *testing.T) {
 	testring.Outer(t, "it compares every old block with a reference")
-	for name, overrides := range map[string]map[string]string{"small chunks": small, "nothing pinned, eager": eager} {
+	for name, overrides := range map[string]map[string]string{
+		"small chunks":          small,
+		"nothing pinned, eager": eager,
+	} {
 		t.Run(name, func(t *testing.T) {
 			o := layout.Options{Dir: newDir(t), Create: true, Overrides: overrides}
 			w, s, reference := churned(1), open(t, o), mpt.NewReference()
@@ -178,13 +190,16 @@ func TestOldReaders(t *testing.T) {
 					snapshots = snapshots[1:]
 				}
 			}
+
 			for _, snapshot := range snapshots {
 				snapshot.expect(t)
 				must(t, snapshot.reader.Close())
 			}
+
 			if s.chunks.lists[fast].chunks[0].sequence == 0 {
 				t.Error("no chunk was freed")
 			}
+
 			root, block := s.Root(), s.Block()
 			must(t, s.Close())
 			check(t, o.Dir, block, root)
@@ -210,19 +225,27 @@ func TestCompactionFreesChunks(t *testing.T) {
 	play(t, w, s, reference, 40)
 	maximum := 0
 	for n := range blocks(300, 3000) {
-		c := layout.Change{Account: w.Hash(n % 50), New: &layout.Account{Nonce: uint64(n), CodeHash: layout.EmptyCode}}
-		must(t, layouttest.Commit(t.Context(), s, reference, layout.EthereumRoot, []layout.Change{c}))
+		c := layout.Change{
+			Account: w.Hash(n % 50),
+			New:     &layout.Account{Nonce: uint64(n), CodeHash: layout.EmptyCode},
+		}
+
+		must(t,
+			layouttest.Commit(t.Context(), s, reference, layout.EthereumRoot, []layout.Change{c}))
 		maximum = max(maximum, len(s.chunks.byID))
 	}
+
 	disk, err := s.DiskBytes()
 	must(t, err)
 	written := *s.Counters().WriteBytes
 	must(t, s.Close())
 	report := check(t, o.Dir, s.Block(), reference.Root())
-	t.Logf("%d bytes live, %d on the disk, %d written; chunks %d in use, %d at most", report.LiveBytes, disk, written, report.Chunks, maximum)
+	t.Logf("%d bytes live, %d on the disk, %d written; chunks %d in use, %d at most",
+		report.LiveBytes, disk, written, report.Chunks, maximum)
 	if disk > 4*report.LiveBytes {
 		t.Errorf("%d bytes on the disk for %d live ones", disk, report.LiveBytes)
 	}
+
 	if s.chunks.lists[fast].chunks[0].sequence == 0 {
 		t.Error("no chunk was freed")
 	}
@@ -236,6 +259,7 @@ func TestKeptVersions(t *testing.T) {
 		play(t, w, s, reference, 1)
 		contents[block], roots[block] = copyOf(w, reference), s.Root()
 	}
+
 	must(t, s.Close())
 	o.Create = false
 	s = open(t, o)
@@ -247,13 +271,16 @@ func TestKeptVersions(t *testing.T) {
 			}
 			continue
 		}
+
 		must(t, err)
 		snapshot{w, contents[block], r}.expect(t)
 		if r.at.hash() != roots[block] {
 			t.Errorf("block %d: root %x, want %x", block, r.at.hash(), roots[block])
 		}
+
 		must(t, r.Close())
 	}
+
 	must(t, s.Close())
 }
 
@@ -267,6 +294,7 @@ func TestTornTail(t *testing.T) {
 		play(t, w, s, reference, 1)
 		roots = append(roots, s.Root())
 	}
+
 	end := int64(s.chunks.lists[fast].last().id)*s.chunks.chunkBytes + s.chunks.lists[fast].next
 	slot := s.settings.slotAt(8)
 	must(t, s.Close())
@@ -284,14 +312,21 @@ func TestTornTail(t *testing.T) {
 	if root := commit(t, s, w.Block(9)); root == roots[7] {
 		t.Error("block 8 has the root of another block 8")
 	}
+
 	must(t, s.Close())
 	check(t, o.Dir, 8, s.Root())
 }
 
 // TestLastOfAKeyCounts gives a slot twice in one change.
 func TestLastOfAKeyCounts(t *testing.T) {
-	s, key := open(t, layout.Options{Dir: newDir(t), Create: true, Overrides: small}), layout.Hash{1}
-	slots := []layout.Slot{{Key: key, Value: []byte{1}}, {Key: layout.Hash{2}, Value: []byte{2}}, {Key: key, Value: []byte{3}}}
+	s, key := open(t, layout.Options{Dir: newDir(t), Create: true, Overrides: small}),
+		layout.Hash{1}
+	slots := []layout.Slot{
+		{Key: key, Value: []byte{1}},
+		{Key: layout.Hash{2}, Value: []byte{2}},
+		{Key: key, Value: []byte{3}},
+	}
+
 	must(t, layouttest.Commit(t.Context(), s, mpt.NewReference(), layout.EthereumRoot,
 		[]layout.Change{{Account: key, New: &layout.Account{}, Slots: slots}}))
 	must(t, s.Close())

@@ -74,10 +74,12 @@ func (w *writer) apply(root ref, edits []edit) (ref, error) {
 	if len(edits) == 0 {
 		return w.keep(root)
 	}
+
 	top, err := w.update(accounts, root, 0, edits)
 	if err != nil {
 		return ref{}, err
 	}
+
 	return w.sealRoot(top)
 }
 
@@ -86,11 +88,13 @@ func (w *writer) sealRoot(top *draft) (ref, error) {
 	if top == nil {
 		return ref{oldest: [lists]uint32{noPlace, noPlace}}, nil
 	}
+
 	r, err := w.seal(top)
 	if err == nil {
 		root := w.hasher.Root(&r.hash)
 		r.hash = mpt.HashRef(&root)
 	}
+
 	return r, err
 }
 
@@ -116,6 +120,7 @@ func (w *writer) change(t trieOf, d *draft, edits []edit) (*draft, error) {
 	case d.kind.leaf():
 		return w.changeLeaf(d, &edits[0])
 	}
+
 	for rest := edits; len(rest) > 0; {
 		var nibble byte
 		var group []edit
@@ -127,11 +132,14 @@ func (w *writer) change(t trieOf, d *draft, edits []edit) (*draft, error) {
 		} else {
 			child, err = w.update(t, d.children[nibble], d.end()+1, group)
 		}
+
 		if err != nil {
 			return nil, err
 		}
+
 		d.children[nibble], d.drafts[nibble] = ref{}, child
 	}
+
 	return w.collapse(t, d)
 }
 
@@ -180,6 +188,7 @@ func (w *writer) build(t trieOf, depth int, edits []edit) (*draft, error) {
 	if len(edits) == 0 {
 		return nil, nil
 	}
+
 	first, last := &edits[0], &edits[len(edits)-1]
 	if len(edits) == 1 {
 		d := w.draft(t.leaf, depth)
@@ -187,11 +196,13 @@ func (w *writer) build(t trieOf, depth int, edits []edit) (*draft, error) {
 		d.bytes = copy(d.value[:], first.value)
 		return d, w.changeStorage(d, first.slots)
 	}
+
 	d := w.draft(t.branch, depth)
 	for n := depth; mpt.Nibble(&first.key, n) == mpt.Nibble(&last.key, n); n++ {
 		d.path[d.nibbles] = mpt.Nibble(&first.key, n)
 		d.nibbles++
 	}
+
 	for rest := edits; len(rest) > 0; {
 		var nibble byte
 		var group []edit
@@ -201,6 +212,7 @@ func (w *writer) build(t trieOf, depth int, edits []edit) (*draft, error) {
 			return nil, err
 		}
 	}
+
 	return d, w.sealChildren(d)
 }
 
@@ -211,10 +223,12 @@ func (w *writer) collapse(t trieOf, d *draft) (*draft, error) {
 	if children > 1 {
 		return d, w.sealChildren(d)
 	}
+
 	defer w.release(d)
 	if children == 0 {
 		return nil, nil
 	}
+
 	child := d.drafts[last]
 	if child == nil {
 		var err error
@@ -222,7 +236,9 @@ func (w *writer) collapse(t trieOf, d *draft) (*draft, error) {
 			return nil, err
 		}
 	}
-	path := append(append(append(make([]byte, 0, mpt.PathNibbles), d.path[:d.nibbles]...), byte(last)), child.path[:child.nibbles]...)
+
+	path := append(append(append(make([]byte, 0, mpt.PathNibbles), d.path[:d.nibbles]...),
+		byte(last)), child.path[:child.nibbles]...)
 	child.begin, child.nibbles = d.begin, copy(child.path[:], path)
 	return child, nil
 }
@@ -239,11 +255,14 @@ func (w *writer) sealChildren(d *draft) (err error) {
 		case c.at != 0:
 			*c, err = w.keep(*c)
 		}
+
 		if err != nil {
 			return err
 		}
+
 		d.drafts[i] = nil
 	}
+
 	return nil
 }
 
@@ -252,26 +271,31 @@ func (w *writer) seal(d *draft) (ref, error) {
 	if err := w.sealChildren(d); err != nil {
 		return ref{}, err
 	}
+
 	r := ref{oldest: [lists]uint32{noPlace, noPlace}, version: w.version}
 	for i := range d.children {
 		if d.children[i].at != 0 {
 			r.reaches(&d.children[i])
 		}
 	}
+
 	if r.hash = d.hash; r.hash == (mpt.Ref{}) {
 		var err error
 		if r.hash, err = w.refer(d); err != nil {
 			return ref{}, err
 		}
 	}
+
 	n := d.encode(w.encoded[:0], w.version)
 	list := fast
 	if d.moved {
 		list = slow
 	}
+
 	if err := w.chunks.room(list, len(n)); err != nil {
 		return ref{}, err
 	}
+
 	var place uint32
 	r.at, place = w.chunks.append(list, d.kind, n)
 	r.oldest[list] = min(r.oldest[list], place)
@@ -280,9 +304,11 @@ func (w *writer) seal(d *draft) (ref, error) {
 	if w.pins.keeps(n) {
 		r.pin = w.pin(d, n, r.at)
 	}
+
 	if r.pin == 0 {
 		w.unpinChildren(d)
 	}
+
 	w.release(d)
 	return r, nil
 }
@@ -301,16 +327,20 @@ func (w *writer) pin(d *draft, n node, at pointer) pin {
 	if p == 0 {
 		return 0
 	}
+
 	i := 0
 	for nibble := range d.children {
 		if d.children[nibble].at == 0 {
 			continue
 		}
+
 		if child := d.children[nibble].pin; child != 0 {
 			w.pins.link(p, i, link(child)|pinnedBit)
 		}
+
 		i++
 	}
+
 	return p
 }
 
@@ -354,15 +384,18 @@ func (w *writer) drop(r ref) error {
 	if r.at == 0 {
 		return nil
 	}
+
 	d, err := w.loadAny(r)
 	if err != nil {
 		return err
 	}
+
 	for i := range d.children {
 		if err := w.drop(d.children[i]); err != nil {
 			return err
 		}
 	}
+
 	w.release(d)
 	return nil
 }
@@ -383,21 +416,26 @@ func (w *writer) loadAny(r ref) (*draft, error) {
 	if err == nil && !n.intact() {
 		err = errChecksum
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("node at %#x: %w", uint64(r.at), err)
 	}
+
 	d := w.unused()
 	if err := d.decode(n, w.pins.arena, r.pin); err != nil {
 		return nil, fmt.Errorf("node at %#x: %w", uint64(r.at), err)
 	}
+
 	id := r.at.chunk()
 	if int(id) >= len(w.chunks.byID) || w.chunks.byID[id] == nil {
 		return nil, fmt.Errorf("node at %#x: %w", uint64(r.at), errPointer)
 	}
+
 	w.chunks.byID[id].live -= int64(len(n))
 	if r.pin != 0 {
 		w.pins.giveUp(w.version, r.pin)
 	}
+
 	return d, nil
 }
 
@@ -432,14 +470,17 @@ func (w *writer) keep(r ref) (ref, error) {
 	if r.at == 0 || r.oldest[fast] >= w.boundary[fast] && r.oldest[slow] >= w.boundary[slow] {
 		return r, nil
 	}
+
 	d, err := w.loadAny(r)
 	if err != nil {
 		return ref{}, err
 	}
+
 	d.moved, d.hash = true, r.hash
 	if d.hash == (mpt.Ref{}) {
 		return ref{}, errHash
 	}
+
 	return w.seal(d)
 }
 
@@ -452,10 +493,13 @@ type compaction struct {
 // boundary is the place in a list below which nodes are moved with the next block.
 // limit is the sequence of the chunk that was being filled when the oldest kept
 // version was written: beyond it nothing could be freed.
-func (c compaction) boundary(f *chunkFile, list int, oldest, limit uint32, lastBlockBytes int64) uint32 {
+func (c compaction) boundary(
+	f *chunkFile, list int, oldest, limit uint32, lastBlockBytes int64,
+) uint32 {
 	if oldest == noPlace {
 		return 0
 	}
+
 	var bytes, live int64
 	for _, chunk := range f.lists[list].chunks {
 		if chunk.sequence < limit && f.place(chunk.sequence, f.chunkBytes-1) >= oldest {
@@ -463,9 +507,11 @@ func (c compaction) boundary(f *chunkFile, list int, oldest, limit uint32, lastB
 			live += chunk.live
 		}
 	}
+
 	if bytes == 0 || (bytes-live)*100 < bytes*int64(c.garbagePercent) {
 		return 0
 	}
+
 	steps := max(1, lastBlockBytes*int64(c.pace)/placeBytes)
 	return uint32(min(int64(oldest)+steps, int64(f.place(limit, 0))))
 }

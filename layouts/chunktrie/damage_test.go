@@ -16,8 +16,13 @@ import (
 // sound is the file of a small state with a few versions and a full slow list.
 func sound(f *testing.F) []byte {
 	f.Helper()
-	o := layout.Options{Dir: newDir(f), Create: true, Overrides: map[string]string{"ChunkBytes": "64KiB", "Versions": "2",
-		"GarbagePercent": "1"}}
+	o := layout.Options{
+		Dir:    newDir(f),
+		Create: true,
+		Overrides: map[string]string{"ChunkBytes": "64KiB", "Versions": "2",
+			"GarbagePercent": "1"},
+	}
+
 	s := open(f, o)
 	play(f, churned(8), s, mpt.NewReference(), 12)
 	must(f, s.Close())
@@ -34,10 +39,13 @@ func FuzzOpen(f *testing.F) {
 	for block := range uint64(12) {
 		changes = append(changes, churned(8).Block(block+1)...)
 	}
-	for _, at := range []int{0, 33, 41, 512, 516, 532, 1024 + 20, 1536 + 60, 65536, 65542, 2 * 65536, len(file) - 9} {
+
+	for _, at := range []int{0, 33, 41, 512, 516, 532, 1024 + 20, 1536 + 60, 65536, 65542,
+		2 * 65536, len(file) - 9} {
 		f.Add(uint32(at), uint64(0xff00ff00ff00ff00), true)
 		f.Add(uint32(at), uint64(1), false)
 	}
+
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, at uint32, damage uint64, reseal bool) {
 		damaged := append([]byte{}, file...)
@@ -47,6 +55,7 @@ func FuzzOpen(f *testing.F) {
 		if sector := int(at) / sectorBytes * sectorBytes; reseal && sector < placeBytes {
 			seal(damaged[sector : sector+sectorBytes])
 		}
+
 		must(t, os.WriteFile(filepath.Join(dir, fileName), damaged, 0o644))
 		use(t, dir, changes)
 	})
@@ -59,6 +68,7 @@ func use(t *testing.T, dir string, changes []layout.Change) {
 	if err != nil {
 		return
 	}
+
 	defer func() { must(t, s.Close()) }()
 	r := reader(t, s)
 	var keys []layout.Hash
@@ -70,13 +80,16 @@ func use(t *testing.T, dir string, changes []layout.Change) {
 				err = slotErr
 			}
 		}
+
 		if checked == nil && err != nil {
 			t.Fatalf("account %x of a state that passes its check: %v", c.Account, err)
 		}
 	}
+
 	if err := r.Accounts(keys, 2, make([]Found, len(keys))); checked == nil && err != nil {
 		t.Fatalf("batch of a state that passes its check: %v", err)
 	}
+
 	must(t, r.Close())
 	block := map[layout.Hash]bool{}
 	for _, c := range changes[:60] {
@@ -85,6 +98,7 @@ func use(t *testing.T, dir string, changes []layout.Change) {
 			must(t, s.Change(c))
 		}
 	}
+
 	if _, err := s.Commit(context.Background()); checked == nil && err != nil {
 		t.Fatalf("commit to a state that passes its check: %v", err)
 	}
@@ -110,12 +124,14 @@ func TestCheckNoticesDamage(t *testing.T) {
 		if i != 10 && i != 11 { // the checksum itself
 			binary.LittleEndian.PutUint16(damaged[10:], damaged.checksum())
 		}
+
 		_, err := file.WriteAt(damaged, at)
 		must(t, err)
 		if _, err := Check(o.Dir); err == nil {
 			t.Errorf("byte %d of %d: damage unnoticed", i, len(top))
 		}
 	}
+
 	_, err = file.WriteAt(top, at)
 	must(t, err)
 	must(t, file.Close())

@@ -20,6 +20,7 @@ func TestReadersShareReads(t *testing.T) {
 	for i := range all {
 		all[i] = reader(t, s)
 	}
+
 	before := *s.Counters().Reads
 	var start, group sync.WaitGroup
 	start.Add(1)
@@ -27,13 +28,15 @@ func TestReadersShareReads(t *testing.T) {
 		group.Go(func() {
 			start.Wait()
 			for i, key := range keys[:200] {
-				if a, found, err := r.Account(key); err != nil || !found || a.Nonce != uint64(i%300) {
+				if a, found, err := r.Account(key); err != nil || !found ||
+					a.Nonce != uint64(i%300) {
 					t.Errorf("account %d: %+v, %v, %v", i, a, found, err)
 					return
 				}
 			}
 		})
 	}
+
 	start.Done()
 	group.Wait()
 	nodes := int64(0)
@@ -41,10 +44,13 @@ func TestReadersShareReads(t *testing.T) {
 		nodes += *r.Touched().Nodes
 		must(t, r.Close())
 	}
+
 	reads := *s.Counters().Reads - before
 	t.Logf("%d nodes met, %d reads", nodes, reads)
 	if reads == 0 || reads >= nodes { // how many meet is up to the scheduler
-		t.Errorf("%d reads for %d nodes that %d readers met at once: none was shared", reads, nodes, readers)
+		t.Errorf("%d reads for %d nodes that %d readers met at once: none was shared", reads,
+			nodes, readers)
 	}
+
 	must(t, s.Close())
 }

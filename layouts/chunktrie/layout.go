@@ -33,14 +33,18 @@ const fileName = "chunks"
 // Info describes the layout.
 func (Layout) Info() layout.Info {
 	return layout.Info{
-		Name:       "chunktrie",
-		Version:    "2",
-		Licence:    "as statelab",
-		Root:       layout.EthereumRoot,
-		Durability: "nodes, then the root record, on the disk before Commit returns: a power cut keeps the block",
-		History:    "the last 128 blocks (Versions), and what a reader still looks at",
+		Name:    "chunktrie",
+		Version: "2",
+		Licence: "as statelab",
+		Root:    layout.EthereumRoot,
+		Durability: "nodes, then the root record, on the disk before Commit returns: a power cut " +
+			"keeps the block",
+		History: "the last 128 blocks (Versions), and what a reader still looks at",
 		Profiles: []engine.Profile{
-			{Name: "default", About: "branches of nibble depth <= 5 in memory, as far as the budget goes"},
+			{
+				Name:  "default",
+				About: "branches of nibble depth <= 5 in memory, as far as the budget goes",
+			},
 			{Name: "unpinned", About: "no node in memory: every node of a lookup is a read"},
 		},
 	}
@@ -66,11 +70,18 @@ func parseOptions(o layout.Options) (s settings, errs []error) {
 		{Profile: engine.Profile{Name: "default"}, Settings: pinnedLevels},
 		{Profile: engine.Profile{Name: "unpinned"}},
 	}
+
 	levels, err := adapter.Find(profiles, o.Profile)
 	if err != nil {
 		errs = append(errs, err)
 	}
-	s = settings{header{defaultChunk, defaultVersion}, compaction{garbagePercent: 50, pace: 2}, levels}
+
+	s = settings{
+		header{defaultChunk, defaultVersion},
+		compaction{garbagePercent: 50, pace: 2},
+		levels,
+	}
+
 	errs = append(errs, adapter.Override([]adapter.Option{
 		adapter.Size("ChunkBytes", "256MiB", &s.chunkBytes, placeBytes),
 		adapter.Count("Versions", "128", &s.versions, 1),
@@ -78,19 +89,29 @@ func parseOptions(o layout.Options) (s settings, errs []error) {
 		adapter.Count("GarbagePercent", "50", &s.garbagePercent, 1),
 		adapter.Count("CompactionPace", "2", &s.pace, 1),
 	}, o.Overrides)...)
+
 	if s.levels > pinnedLevels {
-		errs = append(errs, fmt.Errorf("option PinnedLevels=%d: nibble depths 0 to %d can be pinned: write PinnedLevels=%d",
-			s.levels, maxPinned, pinnedLevels))
+		errs = append(errs,
+			fmt.Errorf("option PinnedLevels=%d: nibble depths 0 to %d can be pinned: write "+
+				"PinnedLevels=%d",
+				s.levels, maxPinned, pinnedLevels))
 	}
+
 	if err := s.header.check(); err != nil {
 		errs = append(errs, err)
 	}
+
 	if o.MemoryBytes < 0 || o.MemoryBytes > 0 && o.MemoryBytes < minMemory {
-		errs = append(errs, fmt.Errorf("a budget of %d bytes: write buffers alone take half of 4 MiB: write --memory 4MiB or more", o.MemoryBytes))
+		errs = append(errs,
+			fmt.Errorf("a budget of %d bytes: write buffers alone take half of 4 MiB: write "+
+				"--memory 4MiB or more", o.MemoryBytes))
 	}
+
 	if o.Create && o.ReadOnly {
-		errs = append(errs, errors.New("a state cannot be created for reading only: leave one of the two out"))
+		errs = append(errs,
+			errors.New("a state cannot be created for reading only: leave one of the two out"))
 	}
+
 	return s, errs
 }
 
@@ -106,18 +127,22 @@ func (Layout) Open(ctx context.Context, o layout.Options) (layout.State, error) 
 	if len(errs) > 0 {
 		return nil, fmt.Errorf("chunktrie: open: %w", errors.Join(errs...))
 	}
+
 	doing := "open"
 	if o.Create {
 		doing = "create"
 	}
+
 	file, err := openFile(o, s.header)
 	if err != nil {
 		return nil, fmt.Errorf("chunktrie: %s: %w", doing, err)
 	}
+
 	store, err := newStore(ctx, o, s, file)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("chunktrie: open %s: %w", o.Dir, err), file.Close())
 	}
+
 	return store, nil
 }
 
@@ -126,13 +151,17 @@ func openFile(o layout.Options, h header) (*os.File, error) {
 	if err := adapter.CheckDir(engine.Options{Dir: o.Dir, Create: o.Create}, fileName); err != nil {
 		return nil, err
 	}
-	file, err := adapter.OpenLocked(o.Dir, fileName, o.Create, o.ReadOnly, "close it there, or read a copy")
+
+	file, err := adapter.OpenLocked(o.Dir, fileName, o.Create, o.ReadOnly,
+		"close it there, or read a copy")
 	if err != nil || !o.Create {
 		return file, err
 	}
+
 	if err := format(o.Dir, file, h); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
+
 	return file, nil
 }
 
@@ -144,16 +173,20 @@ func format(dir string, file *os.File, h header) error {
 			return err
 		}
 	}
+
 	empty := record{root: ref{oldest: [lists]uint32{noPlace, noPlace}}}
 	if err := f.commit(&empty, h); err != nil {
 		return err
 	}
+
 	if _, err := file.WriteAt(h.encode(), 0); err != nil {
 		return err
 	}
+
 	if err := file.Sync(); err != nil {
 		return err
 	}
+
 	return syncDir(dir)
 }
 

@@ -28,6 +28,7 @@ func evenly(t testing.TB, o layout.Options, n int) (*Store, []layout.Hash) {
 				keys[i][j+k] = byte(v >> (8 * k))
 			}
 		}
+
 		account := layout.Account{Nonce: uint64(i % 300), CodeHash: layout.EmptyCode}
 		account.Balance[24] = byte(i)
 		must(t, s.Change(layout.Change{Account: keys[i], New: &account}))
@@ -36,6 +37,7 @@ func evenly(t testing.TB, o layout.Options, n int) (*Store, []layout.Hash) {
 			must(t, err)
 		}
 	}
+
 	return s, keys
 }
 
@@ -77,21 +79,29 @@ func TestNodesAndReadsAreTheModels(t *testing.T) {
 				t.Fatalf("account %x: found %v, %v", key, found, err)
 			}
 		}
+
 		touched := r.Touched()
 		nodes := float64(*touched.Nodes) / float64(n)
 		if want := mpt.ExpectedNodes(float64(n)); math.Abs(nodes/want-1) > 0.01 {
 			t.Errorf("%d levels pinned: %.4f nodes a lookup, expected %.4f", levels, nodes, want)
 		}
+
 		if want := foldedNodes(float64(n)); math.Abs(nodes/want-1) > 0.003 {
-			t.Errorf("%d levels pinned: %.4f nodes a lookup, expected with extensions folded %.4f", levels, nodes, want)
+			t.Errorf("%d levels pinned: %.4f nodes a lookup, expected with extensions folded %.4f",
+				levels, nodes, want)
 		}
+
 		reads := float64(*s.Counters().Reads-before) / float64(n)
 		if want := expectedReads(float64(n), levels); math.Abs(reads/want-1) > 0.03 {
 			t.Errorf("%d levels pinned: %.4f reads a lookup, expected %.4f", levels, reads, want)
 		}
-		t.Logf("%d levels pinned: %.4f nodes, %.4f sectors, %.4f reads a lookup (models %.4f, folded %.4f, and %.4f), %v",
-			levels, nodes, float64(*touched.Pages)/float64(n), reads, mpt.ExpectedNodes(float64(n)), foldedNodes(float64(n)),
+
+		t.Logf("%d levels pinned: %.4f nodes, %.4f sectors, %.4f reads a lookup (models %.4f, "+
+			"folded %.4f, and %.4f), %v",
+			levels, nodes, float64(*touched.Pages)/float64(n), reads,
+			mpt.ExpectedNodes(float64(n)), foldedNodes(float64(n)),
 			expectedReads(float64(n), levels), s.Memory())
+
 		must(t, r.Close())
 		must(t, s.Close())
 	}
@@ -110,28 +120,35 @@ func TestBudget(t *testing.T) {
 		for _, share := range s.Memory() {
 			sum += share.Bytes
 		}
+
 		if sum > budget || sum < budget/2 {
 			t.Errorf("%v of a budget of %d", s.Memory(), budget)
 		}
 	}
+
 	pinnedFits(s)
 	must(t, s.Close())
 	o.Create = false
 	s = open(t, o)
 	pinnedFits(s)
-	if opened := s.Effective()["PinnedLevels"]; opened != written || opened == "6" || opened == "0" {
+	if opened := s.Effective()["PinnedLevels"]; opened != written || opened == "6" ||
+		opened == "0" {
 		t.Errorf("%s levels when opened, %s when written", opened, written)
 	}
+
 	opened := s.pins.levels
 	must(t, s.Change(layout.Change{Account: keys[0]}))
 	if _, err := s.Commit(t.Context()); err != nil {
 		t.Error(err)
 	}
+
 	for depth := range opened { // the account of memory goes on where loading left it
 		if d := math.Abs(float64(s.pins.levels[depth] - opened[depth])); d > 2000 {
-			t.Errorf("depth %d: %d bytes after a block, %d before", depth, s.pins.levels[depth], opened[depth])
+			t.Errorf("depth %d: %d bytes after a block, %d before", depth, s.pins.levels[depth],
+				opened[depth])
 		}
 	}
+
 	must(t, s.Close())
 	o.MemoryBytes = 1 << 20
 	if errs := (Layout{}).Check(o); len(errs) != 1 {
@@ -153,16 +170,22 @@ func TestReadsAreTheKernels(t *testing.T) {
 				t.Fatalf("account %x: found %v, %v", key, found, err)
 			}
 		}
+
 		bytesAfter, callsAfter := kernelReads(t)
 		after := s.Counters()
 		bytes, calls = bytesAfter-bytes, callsAfter-calls
 		const own = 10 // calls of reading the account itself and of the runtime
-		if counted := *after.Reads - *before.Reads; counted != *r.Touched().Nodes || calls < counted || calls > counted+own {
-			t.Errorf("direct %v: %d reads counted for %d nodes, the kernel saw %d", direct, counted, *r.Touched().Nodes, calls)
+		if counted := *after.Reads - *before.Reads; counted != *r.Touched().Nodes ||
+			calls < counted || calls > counted+own {
+			t.Errorf("direct %v: %d reads counted for %d nodes, the kernel saw %d", direct,
+				counted, *r.Touched().Nodes, calls)
 		}
-		if counted := *after.ReadBytes - *before.ReadBytes; bytes > counted+own*512 || bytes < counted {
+
+		if counted := *after.ReadBytes - *before.ReadBytes; bytes > counted+own*512 ||
+			bytes < counted {
 			t.Errorf("direct %v: %d bytes counted, the kernel saw %d", direct, counted, bytes)
 		}
+
 		must(t, r.Close())
 		must(t, s.Close())
 	}
@@ -173,7 +196,8 @@ func kernelReads(t *testing.T) (bytes, calls int64) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/io")
 	must(t, err)
-	if _, err := fmt.Sscanf(string(text), "rchar: %d\nwchar: %d\nsyscr: %d", &bytes, new(int64), &calls); err != nil {
+	if _, err := fmt.Sscanf(string(text), "rchar: %d\nwchar: %d\nsyscr: %d", &bytes, new(int64),
+		&calls); err != nil {
 		t.Fatalf("%v in %q", err, text)
 	}
 	return bytes, calls
@@ -183,7 +207,12 @@ func TestLookupsAllocateNothing(t *testing.T) {
 	for _, profile := range []string{"default", "unpinned"} {
 		s, keys := evenly(t, layout.Options{Dir: newDir(t), Create: true, Profile: profile}, 5000)
 		slot := layout.Slot{Key: keys[1], Value: []byte{7}}
-		commit(t, s, []layout.Change{{Account: keys[0], New: &layout.Account{}, Slots: []layout.Slot{slot}}})
+		commit(t, s, []layout.Change{{
+			Account: keys[0],
+			New:     &layout.Account{},
+			Slots:   []layout.Slot{slot},
+		}})
+
 		r := reader(t, s)
 		value := make([]byte, 0, 32)
 		i := 0
@@ -192,12 +221,15 @@ func TestLookupsAllocateNothing(t *testing.T) {
 			if _, found, err := r.Account(keys[i]); !found || err != nil {
 				t.Error(found, err)
 			}
-			if v, found, err := r.Slot(keys[0], keys[1], value); !found || err != nil || len(v) != 1 {
+
+			if v, found, err := r.Slot(keys[0], keys[1],
+				value); !found || err != nil || len(v) != 1 {
 				t.Error(v, found, err)
 			}
 		}); n > 0 {
 			t.Errorf("%s: %g allocations a lookup", profile, n)
 		}
+
 		must(t, r.Close())
 		must(t, s.Close())
 	}
@@ -209,8 +241,15 @@ func BenchmarkLookup(b *testing.B) {
 	for _, c := range []struct {
 		name, profile string
 		direct        bool
-	}{{"pinned", "default", false}, {"unpinned", "unpinned", false}, {"pinned, direct", "default", true}, {"unpinned, direct", "unpinned", true}} {
-		s, keys := evenly(b, layout.Options{Dir: newDir(b), Create: true, Profile: c.profile, Direct: c.direct}, benchmarkAccounts)
+	}{
+		{"pinned", "default", false},
+		{"unpinned", "unpinned", false},
+		{"pinned, direct", "default", true},
+		{"unpinned, direct", "unpinned", true},
+	} {
+		s, keys := evenly(b,
+			layout.Options{Dir: newDir(b), Create: true, Profile: c.profile, Direct: c.direct},
+			benchmarkAccounts)
 		r := reader(b, s)
 		b.Run(c.name+"/serial", func(b *testing.B) {
 			b.ReportAllocs()
@@ -221,8 +260,10 @@ func BenchmarkLookup(b *testing.B) {
 				}
 				i++
 			}
+
 			b.ReportMetric((layouttest.CPUNanos(b)-cpu)/float64(i), "cpu-ns/key")
 		})
+
 		b.Run(c.name+"/64 in flight", func(b *testing.B) {
 			const size = 4096
 			batch, out := make([]layout.Hash, size), make([]Found, size)
@@ -231,14 +272,18 @@ func BenchmarkLookup(b *testing.B) {
 				for j := range batch {
 					batch[j] = keys[(i*size+j)*7919%len(keys)]
 				}
+
 				if err := r.Accounts(batch, 64, out); err != nil || !out[0].Exists {
 					b.Fatal(err)
 				}
+
 				i++
 			}
+
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(i*size), "ns/key")
 			b.ReportMetric((layouttest.CPUNanos(b)-cpu)/float64(i*size), "cpu-ns/key")
 		})
+
 		must(b, r.Close())
 		must(b, s.Close())
 	}
@@ -257,10 +302,12 @@ func BenchmarkCommit(b *testing.B) {
 			account := layout.Account{Nonce: uint64(i), CodeHash: layout.EmptyCode}
 			must(b, s.Change(layout.Change{Account: keys[i*7919%len(keys)], New: &account}))
 		}
+
 		if _, err := s.Commit(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 	}
+
 	after := s.Counters()
 	b.ReportMetric((layouttest.CPUNanos(b)-cpu)/float64(i), "cpu-ns/change")
 	b.ReportMetric(float64(i)/b.Elapsed().Seconds(), "changes/s")

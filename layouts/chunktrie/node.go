@@ -67,15 +67,18 @@ func parse(stored []byte) (node, error) {
 	if len(stored) < headerBytes {
 		return nil, errSize
 	}
+
 	size := binary.LittleEndian.Uint32(stored)
 	if size < headerBytes || size > maxNodeBytes || int(size) > len(stored) {
 		return nil, errSize
 	}
+
 	n := node(stored[:size])
 	begin, end, children := n.begin(), n.end(), n.children()
 	if begin > end || end > mpt.PathNibbles {
 		return nil, errShape
 	}
+
 	switch n.kind() {
 	case accountBranch, slotBranch:
 		if end == mpt.PathNibbles || children < 2 || n[9] != 0 {
@@ -92,9 +95,12 @@ func parse(stored []byte) (node, error) {
 	default:
 		return nil, errShape
 	}
-	if headerBytes+children*perChildBytes > len(n) || n.pathAt()+(end-begin+1)/2+int(n[9]) != len(n) {
+
+	if headerBytes+children*perChildBytes > len(n) ||
+		n.pathAt()+(end-begin+1)/2+int(n[9]) != len(n) {
 		return nil, errSize
 	}
+
 	return n, nil
 }
 
@@ -144,6 +150,7 @@ func (n node) ref(i int) (r ref, err error) {
 	if from > to || to > len(hashes) {
 		return r, errHash
 	}
+
 	switch stored := hashes[from:to]; {
 	case len(stored) == 32:
 		r.hash[0] = 0xa0
@@ -156,6 +163,7 @@ func (n node) ref(i int) (r ref, err error) {
 	default:
 		return r, errHash
 	}
+
 	return r, nil
 }
 
@@ -205,13 +213,21 @@ func (d *draft) count() (n, last int) {
 
 // decode fills d from n, which may be pinned.
 func (d *draft) decode(n node, a *arena, p pin) error {
-	*d = draft{kind: n.kind(), begin: n.begin(), nibbles: n.end() - n.begin(), bytes: len(n.value())}
+	*d = draft{
+		kind:    n.kind(),
+		begin:   n.begin(),
+		nibbles: n.end() - n.begin(),
+		bytes:   len(n.value()),
+	}
+
 	if d.bytes > maxValueBytes {
 		return errSize
 	}
+
 	if p != 0 && a.head(p).mask() != n.mask() {
 		return errShape
 	}
+
 	copy(d.value[:], n.value())
 	mpt.AppendNibbles(d.path[:0], n.path(), 0, d.nibbles)
 	for nibble := range d.children {
@@ -219,17 +235,21 @@ func (d *draft) decode(n node, a *arena, p pin) error {
 		if !exists {
 			continue
 		}
+
 		var err error
 		if d.children[nibble], err = n.ref(i); err != nil {
 			return err
 		}
+
 		if d.children[nibble].at == 0 {
 			return errPointer
 		}
+
 		if p != 0 {
 			d.children[nibble].pin = a.child(p, i).pin()
 		}
 	}
+
 	return nil
 }
 
@@ -246,6 +266,7 @@ func (d *draft) encode(dst []byte, version uint64) node {
 			children++
 		}
 	}
+
 	from := len(dst)
 	dst = le.AppendUint32(dst, 0)
 	dst = le.AppendUint16(dst, mask)
@@ -254,22 +275,27 @@ func (d *draft) encode(dst []byte, version uint64) node {
 	for _, c := range present[:children] {
 		dst = le.AppendUint64(dst, uint64(c.at))
 	}
+
 	for list := range lists {
 		for _, c := range present[:children] {
 			dst = le.AppendUint32(dst, c.oldest[list])
 		}
 	}
+
 	for _, c := range present[:children] {
 		dst = le.AppendUint64(dst, c.version)
 	}
+
 	end := 0
 	for _, c := range present[:children] {
 		end += len(stored(&c.hash))
 		dst = le.AppendUint16(dst, uint16(end))
 	}
+
 	for _, c := range present[:children] {
 		dst = append(dst, stored(&c.hash)...)
 	}
+
 	dst = mpt.AppendPacked(dst, d.path[:d.nibbles])
 	dst = append(dst, d.value[:d.bytes]...)
 	n := node(dst[from:])
@@ -333,11 +359,13 @@ func appendAccount(dst []byte, a *layout.Account) []byte {
 	if a.CodeHash != layout.EmptyCode {
 		flags |= hasCode
 	}
+
 	dst = append(dst, flags, byte(len(balance)))
 	dst = append(append(dst, short...), balance...)
 	if flags&hasCode != 0 {
 		dst = append(dst, a.CodeHash[:]...)
 	}
+
 	return dst
 }
 
@@ -345,17 +373,21 @@ func parseAccount(value []byte) (a layout.Account, err error) {
 	if len(value) < 2 {
 		return a, errAccount
 	}
+
 	nonce, balance, code := int(value[0]&^hasCode), int(value[1]), 0
 	if value[0]&hasCode != 0 {
 		code = len(a.CodeHash)
 	}
+
 	value = value[2:]
 	if nonce > 8 || balance > len(a.Balance) || len(value) != nonce+balance+code {
 		return a, errAccount
 	}
+
 	for _, b := range value[:nonce] {
 		a.Nonce = a.Nonce<<8 | uint64(b)
 	}
+
 	copy(a.Balance[len(a.Balance)-balance:], value[nonce:nonce+balance])
 	a.CodeHash = layout.EmptyCode
 	copy(a.CodeHash[:], value[nonce+balance:])

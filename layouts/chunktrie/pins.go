@@ -36,7 +36,8 @@ func (p *pins) keeps(n node) bool {
 // sixteenth of the budget for them to grow.
 func (p *pins) fits(n node) bool {
 	words := pinWords(n)
-	return p.budgetBytes == 0 || p.reusable(words) > 0 || p.used()+8*int64(words)+p.above() <= p.budgetBytes-p.budgetBytes/16
+	return p.budgetBytes == 0 || p.reusable(words) > 0 ||
+		p.used()+8*int64(words)+p.above() <= p.budgetBytes-p.budgetBytes/16
 }
 
 // above is what the levels above the deepest take.
@@ -79,20 +80,24 @@ func (p *pins) cut(block uint64, root pin, depth int) pin {
 	if root == 0 {
 		return 0
 	}
+
 	head := p.head(root)
 	for i := range bits.OnesCount16(head.mask()) {
 		child := p.child(root, i).pin()
 		if child == 0 {
 			continue
 		}
+
 		at := p.pointer(child)
 		if p.cut(block, child, depth) == 0 {
 			p.link(root, i, link(at))
 		}
 	}
+
 	if head.begin() <= depth {
 		return root
 	}
+
 	p.giveUp(block, root)
 	return 0
 }
@@ -115,6 +120,7 @@ func (p *pins) load(ctx context.Context, file *nodeFile, root pointer) (top pin,
 	if root == 0 || root.leaf() || p.depth < 0 {
 		return 0, nil
 	}
+
 	l := pinLoader{pins: p, file: file}
 	l.wanted = append(l.wanted, wanted{at: root})
 	maximum := p.depth
@@ -122,19 +128,24 @@ func (p *pins) load(ctx context.Context, file *nodeFile, root pointer) (top pin,
 		if l.top != 0 {
 			err = l.below(ctx, l.top)
 		}
+
 		if err == nil {
 			err = l.flush(ctx)
 		}
+
 		if err != nil {
 			return 0, fmt.Errorf("pin nibble depth %d: %w", p.depth, err)
 		}
+
 		if l.full || p.depth == maximum {
 			break
 		}
 	}
+
 	if l.full && p.levels[p.depth] == 0 {
 		p.depth--
 	}
+
 	return l.top, nil
 }
 
@@ -153,6 +164,7 @@ func (l *pinLoader) below(ctx context.Context, p pin) error {
 	if head.end()+1 > l.pins.depth {
 		return nil
 	}
+
 	for i := range bits.OnesCount16(head.mask()) {
 		child := l.pins.child(p, i)
 		var err error
@@ -162,14 +174,18 @@ func (l *pinLoader) below(ctx context.Context, p pin) error {
 		case child.pin() != 0:
 			err = l.below(ctx, child.pin())
 		case head.end()+1 == l.pins.depth && !pointer(child).leaf():
-			if l.wanted = append(l.wanted, wanted{parent: p, i: i, at: pointer(child)}); len(l.wanted) == batchPins {
+			if l.wanted = append(l.wanted, wanted{parent: p, i: i, at: pointer(child)}); len(
+				l.wanted,
+			) == batchPins {
 				err = l.flush(ctx)
 			}
 		}
+
 		if err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -178,21 +194,25 @@ func (l *pinLoader) flush(ctx context.Context) error {
 	if err := readAll(ctx, l.file, l.wanted, l.pins.depth); err != nil {
 		return err
 	}
+
 	for _, w := range l.wanted {
 		p := l.pins
 		made := pin(0)
 		if p.fits(w.node) {
 			made = p.put(w.node, w.at)
 		}
+
 		if l.full = made == 0; l.full {
 			break
 		}
+
 		if w.parent == 0 {
 			l.top = made
 		} else {
 			p.link(w.parent, w.i, link(made)|pinnedBit)
 		}
 	}
+
 	l.wanted = l.wanted[:0]
 	return nil
 }
@@ -210,18 +230,23 @@ func readAll(ctx context.Context, file *nodeFile, all []wanted, depth int) error
 				if err := ctx.Err(); err != nil {
 					return err
 				}
+
 				n, _, err := file.read(part[i].at, buffer)
 				if err != nil {
 					return err
 				}
+
 				if n.begin() != depth || n.kind() != accountBranch {
 					return errDepth
 				}
+
 				part[i].node = append(make(node, 0, len(n)), n...)
 			}
+
 			return nil
 		})
 	}
+
 	return group.Wait()
 }
 
@@ -245,11 +270,13 @@ type retirement struct {
 const arenaBytes = 1 << 30
 
 func newArena() (*arena, error) {
-	raw, err := unix.Mmap(-1, 0, arenaBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	raw, err := unix.Mmap(-1, 0, arenaBytes, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 	if err != nil {
 		return nil, fmt.Errorf("reserve address space for pinned nodes: %w", err)
 	}
-	return &arena{words: unsafe.Slice((*uint64)(unsafe.Pointer(&raw[0])), arenaBytes/8), next: 1}, nil
+	return &arena{words: unsafe.Slice((*uint64)(unsafe.Pointer(&raw[0])), arenaBytes/8), next: 1},
+		nil
 }
 
 func (a *arena) close() error {
@@ -271,9 +298,11 @@ func (a *arena) take(words int) (p pin) {
 		a.words[p] = uint64(words) << 32
 		return p
 	}
+
 	if int(a.next)+words > len(a.words) {
 		return 0
 	}
+
 	p = a.next
 	a.next += pin(words)
 	a.words[p] = uint64(words) << 32
@@ -391,11 +420,13 @@ func (a *arena) add(n node, at pointer) pin {
 	if p == 0 {
 		return 0
 	}
+
 	a.words[p] |= uint64(n.mask()) | uint64(n.begin())<<16 | uint64(n.end())<<24
 	a.words[p+1] = uint64(at)
 	for i := range children {
 		a.link(p, i, link(n.pointer(i)))
 	}
+
 	copy(a.path(p, children, n.end()-n.begin()), n.path())
 	return p
 }

@@ -53,13 +53,16 @@ func (r *Reader) Slot(account, key layout.Hash, dst []byte) (value []byte, found
 	if n == nil || err != nil {
 		return nil, false, err
 	}
+
 	if n.mask() == 0 {
 		return nil, false, nil
 	}
+
 	n, err = r.descend(&key, n.pointer(0), 0, slotBranch, slotLeaf)
 	if n == nil || err != nil {
 		return nil, false, err
 	}
+
 	return append(dst[:0], n.value()...), true, nil
 }
 
@@ -77,7 +80,9 @@ func (r *Reader) leaf(account *layout.Hash) (node, error) {
 
 // descend follows key from the node at p, which begins at depth 0, to its leaf;
 // nil if it is absent.
-func (r *Reader) descend(key *layout.Hash, p pointer, pinned pin, branch, leaf kind) (found node, err error) {
+func (r *Reader) descend(
+	key *layout.Hash, p pointer, pinned pin, branch, leaf kind,
+) (found node, err error) {
 	var nodes, sectors, reads, bytes int64
 	for depth := 0; ; {
 		nodes++
@@ -85,17 +90,21 @@ func (r *Reader) descend(key *layout.Hash, p pointer, pinned pin, branch, leaf k
 		if pinned != 0 {
 			a, head := r.store.pins.arena, r.store.pins.head(pinned)
 			end, mask := head.end(), head.mask()
-			if mpt.Common(key, depth, a.path(pinned, bits.OnesCount16(mask), end-depth), end-depth) < end-depth {
+			if mpt.Common(key, depth, a.path(pinned, bits.OnesCount16(mask), end-depth),
+				end-depth) < end-depth {
 				break
 			}
+
 			i, exists := childIndex(mask, mpt.Nibble(key, end))
 			if !exists {
 				break
 			}
+
 			p, pinned = a.follow(pinned, i)
 			depth = end + 1
 			continue
 		}
+
 		var n node
 		var asked int64
 		n, asked, err = r.store.flights.read(r.store.nodes, p, r.flight)
@@ -104,28 +113,35 @@ func (r *Reader) descend(key *layout.Hash, p pointer, pinned pin, branch, leaf k
 		if err != nil {
 			break
 		}
+
 		end := n.end()
 		if n.begin() != depth || n.kind() != branch && n.kind() != leaf {
 			err = errDepth
 			break
 		}
+
 		if mpt.Common(key, depth, n.path(), end-depth) < end-depth {
 			break
 		}
+
 		if n.kind() == leaf {
 			found = n
 			break
 		}
+
 		i, exists := n.child(mpt.Nibble(key, end))
 		if !exists {
 			break
 		}
+
 		p, depth = n.pointer(i), end+1
 	}
+
 	r.lookups.add(nodes, sectors, reads, bytes)
 	if err != nil {
 		return nil, fmt.Errorf("chunktrie: node %d on the way to %x: %w", nodes, *key, err)
 	}
+
 	return found, nil
 }
 
@@ -152,6 +168,7 @@ func (r *Reader) Close() error {
 	if r.at == nil {
 		return nil
 	}
+
 	r.store.mutex.Lock()
 	defer r.store.mutex.Unlock()
 	r.store.leave(r.at)
@@ -204,6 +221,7 @@ func (f *flights) read(file *nodeFile, p pointer, own *flight) (n node, asked in
 		<-own.done
 		return own.node, 0, own.err
 	}
+
 	s.open[p] = own
 	s.mutex.Unlock()
 	n, asked, err = file.read(p, own.buffer)
@@ -216,5 +234,6 @@ func (f *flights) read(file *nodeFile, p pointer, own *flight) (n node, asked in
 		other.node, other.err = append(other.buffer[:0], n...), err
 		other.done <- struct{}{}
 	}
+
 	return n, asked, err
 }

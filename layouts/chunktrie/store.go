@@ -34,8 +34,9 @@ type Store struct {
 	failed    error  // no block can follow one that failed
 	closed    bool
 
-	mutex                        sync.Mutex
-	versions                     []*version // addressable ones, oldest first; the last is the newest
+	mutex sync.Mutex
+	// addressable ones, oldest first; the last is the newest
+	versions                     []*version
 	readers                      map[*Reader]struct{}
 	closedReads, closedReadBytes int64
 	seen                         seen
@@ -60,51 +61,72 @@ func newStore(ctx context.Context, o layout.Options, s settings, file *os.File) 
 	if err != nil {
 		return nil, &engine.NotADatabaseError{Dir: o.Dir, Why: err.Error()}
 	}
+
 	s.header = h
 	records, err := readRecords(file, h)
 	if err != nil {
 		return nil, err
 	}
+
 	last := &records[len(records)-1]
 	table, err := readTable(file, h, last)
 	if err != nil {
 		return nil, fmt.Errorf("block %d: %w", last.block, err)
 	}
-	store := &Store{options: o, settings: s, file: file, flights: newFlights(), readers: map[*Reader]struct{}{}}
+
+	store := &Store{
+		options:  o,
+		settings: s,
+		file:     file,
+		flights:  newFlights(),
+		readers:  map[*Reader]struct{}{},
+	}
+
 	store.chunks = newChunkFile(file, h)
 	if err := store.chunks.loadTable(table, last.next); err != nil {
 		return nil, fmt.Errorf("block %d: %w", last.block, err)
 	}
+
 	store.nodes = &nodeFile{file: file, chunkBytes: h.chunkBytes, align: minReadAlign}
 	if o.Direct {
 		if store.nodes, err = openDirect(file.Name(), h.chunkBytes); err != nil {
 			return nil, err
 		}
 	}
+
 	store.pins = pins{depth: s.levels - 1}
 	if store.pins.arena, err = newArena(); err != nil {
 		return nil, errors.Join(err, store.closeDirect())
 	}
+
 	if o.MemoryBytes > 0 {
 		store.pins.budgetBytes = o.MemoryBytes - buffersBytes
 	}
+
 	for i := range records {
 		r := &records[i]
 		for list := range lists {
 			if r.tails[list] > store.chunks.lists[list].last().sequence {
-				return nil, errors.Join(fmt.Errorf("block %d: %w", r.block, errTail), store.pins.close(), store.closeDirect())
+				return nil,
+					errors.Join(fmt.Errorf("block %d: %w", r.block, errTail), store.pins.close(),
+						store.closeDirect())
 			}
 		}
-		store.versions = append(store.versions, &version{block: r.block, root: r.root, tails: r.tails})
+
+		store.versions = append(store.versions,
+			&version{block: r.block, root: r.root, tails: r.tails})
 	}
+
 	newest := store.newest()
 	if newest.root.pin, err = store.pins.load(ctx, store.nodes, newest.root.at); err != nil {
 		return nil, errors.Join(err, store.pins.close(), store.closeDirect())
 	}
+
 	store.writer = &writer{
 		chunks: store.chunks, nodes: store.nodes, hasher: mpt.NewHasher(), pins: &store.pins,
 		buffer: newReadBuffer(), encoded: make([]byte, 0, maxNodeBytes),
 	}
+
 	store.show()
 	return store, nil
 }
@@ -143,15 +165,19 @@ func (s *Store) Change(c layout.Change) error {
 		s.pending = append(s.pending, e)
 		return nil
 	}
+
 	e.value = appendAccount(nil, c.New)
 	size := 0
 	for i := range c.Slots {
 		v := c.Slots[i].Value
 		if len(v) > 32 || len(v) > 0 && v[0] == 0 {
-			return fmt.Errorf("chunktrie: change account %x: slot %x: %x is no value of a slot", c.Account, c.Slots[i].Key, v)
+			return fmt.Errorf("chunktrie: change account %x: slot %x: %x is no value of a slot",
+				c.Account, c.Slots[i].Key, v)
 		}
+
 		size += len(v)
 	}
+
 	values := make([]byte, 0, size)
 	e.slots = make([]edit, 0, len(c.Slots))
 	for i := range c.Slots {
@@ -159,6 +185,7 @@ func (s *Store) Change(c layout.Change) error {
 		values = append(values, c.Slots[i].Value...)
 		e.slots = append(e.slots, edit{key: c.Slots[i].Key, value: values[from:]})
 	}
+
 	s.pending = append(s.pending, e)
 	return nil
 }
@@ -172,19 +199,23 @@ func (s *Store) Commit(ctx context.Context) (layout.Hash, error) {
 	case s.options.ReadOnly:
 		return layout.Hash{}, errors.New("chunktrie: commit: the state is open for reading only")
 	case s.failed != nil:
-		return layout.Hash{}, fmt.Errorf("chunktrie: commit block %d: an earlier one failed: %w", block, s.failed)
+		return layout.Hash{},
+			fmt.Errorf("chunktrie: commit block %d: an earlier one failed: %w", block, s.failed)
 	case ctx.Err() != nil:
 		return layout.Hash{}, ctx.Err()
 	}
+
 	next, err := s.write(old, block)
 	if err != nil {
 		s.failed = err
 		return layout.Hash{}, fmt.Errorf("chunktrie: commit block %d: %w", block, err)
 	}
+
 	if err := s.publish(next); err != nil {
 		s.failed = err
 		return layout.Hash{}, fmt.Errorf("chunktrie: trim after block %d: %w", block, err)
 	}
+
 	return next.hash(), nil
 }
 
@@ -200,25 +231,31 @@ func (s *Store) write(old *version, block uint64) (*version, error) {
 		inOrder(edits[i].slots)
 		edits[i].slots = lastOfEach(edits[i].slots)
 	}
+
 	w := s.writer
 	w.version = block
 	limits := s.versions[0].tails
 	for list := range lists {
-		w.boundary[list] = s.settings.boundary(s.chunks, list, old.root.oldest[list], limits[list], s.lastBytes)
+		w.boundary[list] = s.settings.boundary(s.chunks, list, old.root.oldest[list], limits[list],
+			s.lastBytes)
 	}
+
 	before := s.chunks.appended()
 	root, err := w.apply(old.root, edits)
 	if err != nil {
 		return nil, err
 	}
+
 	root.pin = s.pins.fit(block, root.pin)
 	r := record{block: block, root: root}
 	if versions := uint64(s.settings.versions); block >= versions {
 		r.kept = block + 1 - versions
 	}
+
 	if err := s.chunks.commit(&r, s.settings.header); err != nil {
 		return nil, err
 	}
+
 	s.lastBytes = s.chunks.appended() - before
 	return &version{block: block, root: root, tails: r.tails}, nil
 }
@@ -237,6 +274,7 @@ func (f *chunkFile) commit(r *record, h header) error {
 	if err := f.room(fast, maximum); err != nil {
 		return err
 	}
+
 	table := f.appendTable(make([]byte, 0, maximum))
 	l := &f.lists[fast]
 	r.table = extent{int64(l.last().id)*f.chunkBytes + l.next, uint32(len(table)), checksum(table)}
@@ -248,17 +286,21 @@ func (f *chunkFile) commit(r *record, h header) error {
 		r.tails[i] = f.lists[i].last().sequence
 		r.next[i] = uint32(f.lists[i].next)
 	}
+
 	if err := unix.Fdatasync(int(f.file.Fd())); err != nil {
 		return fmt.Errorf("sync nodes: %w", err)
 	}
+
 	if _, err := f.file.WriteAt(r.encode(), h.slotAt(r.block)); err != nil {
 		return err
 	}
+
 	f.writes++
 	f.writeBytes += sectorBytes
 	if err := unix.Fdatasync(int(f.file.Fd())); err != nil {
 		return fmt.Errorf("sync root record: %w", err)
 	}
+
 	return nil
 }
 
@@ -271,11 +313,14 @@ func (s *Store) publish(next *version) error {
 	if old.readers == 0 {
 		old.root.pin = 0
 	}
+
 	s.versions = append(s.versions, next)
-	for s.versions[0].readers == 0 && s.versions[0].block+uint64(s.settings.versions) <= next.block {
+	for s.versions[0].readers == 0 &&
+		s.versions[0].block+uint64(s.settings.versions) <= next.block {
 		s.versions[0] = nil
 		s.versions = s.versions[1:]
 	}
+
 	s.show()
 	s.pins.reclaim(s.oldestPinned())
 	var oldest [lists]uint32
@@ -285,6 +330,7 @@ func (s *Store) publish(next *version) error {
 			oldest[list] = min(oldest[list], v.root.oldest[list], s.chunks.place(v.tails[list], 0))
 		}
 	}
+
 	return s.chunks.free(oldest)
 }
 
@@ -346,9 +392,16 @@ func (s *Store) Counters() layout.Counters {
 		reads += r.lookups.reads.Load()
 		readBytes += r.lookups.readBytes.Load()
 	}
+
 	nodes := s.writer.nodesNew.Load()
 	shown := s.seen
-	return layout.Counters{Reads: &reads, ReadBytes: &readBytes, Writes: &shown.writes, WriteBytes: &shown.writeBytes, NodesNew: &nodes}
+	return layout.Counters{
+		Reads:      &reads,
+		ReadBytes:  &readBytes,
+		Writes:     &shown.writes,
+		WriteBytes: &shown.writeBytes,
+		NodesNew:   &nodes,
+	}
 }
 
 // DiskBytes is what the file takes, without its holes.
@@ -384,8 +437,14 @@ func (s *Store) Memory() []engine.MemoryShare {
 	if s.seen.pinnedDepth < 0 {
 		return shares
 	}
+
 	pinned := fmt.Sprintf("branches of nibble depth 0 to %d", s.seen.pinnedDepth)
-	return append(shares, engine.MemoryShare{Use: pinned, Bytes: s.seen.pinnedBytes, Basis: "measured", Holds: engine.PinnedBranches})
+	return append(shares, engine.MemoryShare{
+		Use:   pinned,
+		Bytes: s.seen.pinnedBytes,
+		Basis: "measured",
+		Holds: engine.PinnedBranches,
+	})
 }
 
 // Close drops the block being built.

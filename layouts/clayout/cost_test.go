@@ -36,11 +36,20 @@ func BenchmarkLookupThroughTheAdapter(b *testing.B) {
 // openLoop has one account, the one that is looked up, whose settle looks it up in C.
 func openLoop(t testing.TB, lookups int) (layout.State, layout.Reader) {
 	t.Helper()
-	s, err := Layout{Library: compileMap(t)}.Open(t.Context(), layout.Options{Dir: t.TempDir(), Create: true,
-		Overrides: map[string]string{"loop": strconv.Itoa(lookups)}})
+	s, err := Layout{Library: compileMap(t)}.Open(t.Context(), layout.Options{
+		Dir:       t.TempDir(),
+		Create:    true,
+		Overrides: map[string]string{"loop": strconv.Itoa(lookups)},
+	})
+
 	must(t, err)
 	t.Cleanup(func() { must(t, s.Close()) })
-	must(t, s.Change(layout.Change{New: &layout.Account{Nonce: 1}, Slots: []layout.Slot{{Key: someSlot, Value: []byte{7}}}}))
+	must(t,
+		s.Change(layout.Change{
+			New:   &layout.Account{Nonce: 1},
+			Slots: []layout.Slot{{Key: someSlot, Value: []byte{7}}},
+		}))
+
 	_, err = s.Commit(t.Context())
 	must(t, err)
 	r, err := s.Reader()

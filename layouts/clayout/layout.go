@@ -40,9 +40,15 @@ var _ layout.Layout = Layout{}
 func (l Layout) Info() layout.Info {
 	loaded, err := load(l.Library)
 	if err != nil {
-		name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(l.Library), filePrefix), fileSuffix)
-		return layout.Info{Name: name, Version: fmt.Sprintf("ABI %d", abi), Profiles: []engine.Profile{{Name: "default"}}}
+		name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(l.Library), filePrefix),
+			fileSuffix)
+		return layout.Info{
+			Name:     name,
+			Version:  fmt.Sprintf("ABI %d", abi),
+			Profiles: []engine.Profile{{Name: "default"}},
+		}
 	}
+
 	return loaded.info
 }
 
@@ -62,22 +68,27 @@ func (l Layout) Open(_ context.Context, o layout.Options) (layout.State, error) 
 	if err != nil {
 		return nil, err
 	}
+
 	o, errs := loaded.settle(o)
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
+
 	if o.Create {
 		if err := adapter.MakeEmpty(o.Dir); err != nil {
 			return nil, err
 		}
 	}
+
 	opened, err := loaded.open(o)
 	if err != nil {
 		return nil, err
 	}
+
 	if err := opened.examine(o.Create); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", loaded.path, err), opened.Close())
 	}
+
 	return opened, nil
 }
 
@@ -92,35 +103,40 @@ const (
 )
 
 // Find finds libraries for a runner: the one of the environment, then those named libstatelab_X.so
-// in lib beside the runner, and beside it. A library that has a runner of its own, statelab-run-X, is
-// found for that alone, which finds no other: its licence may bind the process that it is in.
-// None is loaded yet, so that a broken one hides no other. Of two that say the same name,
-// the first is used.
+// in lib beside the runner, and beside it. A library that has a runner of its own, statelab-run-X,
+// is found for that alone, which finds no other: its licence may bind the process that it is in.
+// None is loaded yet, so that a broken one hides no other. Of two that say the same name, the first
+// is used.
 func Find(runner string) (found []layout.Layout, err error) {
 	folder, self := filepath.Split(runner)
 	own := func(library string) string { return runnerPrefix + library }
 	if path := os.Getenv(LibraryEnv); path != "" {
 		found = append(found, Layout{Library: path})
 	}
+
 	for _, in := range []string{filepath.Join(folder, "lib"), filepath.Clean(folder)} {
 		entries, err := os.ReadDir(in)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("find libraries: %w", err)
 		}
+
 		for _, entry := range entries {
 			name, isLibrary := strings.CutSuffix(entry.Name(), fileSuffix)
 			name, isOurs := strings.CutPrefix(name, filePrefix)
 			if !isLibrary || !isOurs {
 				continue
 			}
+
 			of := shared
 			if _, err := os.Stat(filepath.Join(folder, own(name))); err == nil {
 				of = own(name)
 			}
+
 			if of == self {
 				found = append(found, Layout{Library: filepath.Join(in, entry.Name())})
 			}
 		}
 	}
+
 	return found, nil
 }

@@ -17,8 +17,9 @@ import (
 // and names the library, not a figure.
 func TestLiesAreNamed(t *testing.T) {
 	for lie, says := range map[string]string{
-		"NO_TABLE":         "statelab_state_v1 returned NULL",
-		"OTHER_VERSION":    "is built for version 2 of statelab_state.h, this program reads version 1",
+		"NO_TABLE": "statelab_state_v1 returned NULL",
+		"OTHER_VERSION": "is built for version 2 of statelab_state.h, this program reads " +
+			"version 1",
 		"OTHER_SIZE":       "its table has 16 bytes, want",
 		"NO_ACCOUNT":       "account is NULL in its table",
 		"NO_PROFILE":       "its table names 0 profiles",
@@ -52,11 +53,14 @@ func TestLiesAreNamed(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), says) {
 				t.Fatalf("error %v, want one that says %q", err, says)
 			}
-			if text := err.Error(); !strings.Contains(text, library) && !strings.Contains(text, "map: ") {
+
+			if text := err.Error(); !strings.Contains(text, library) &&
+				!strings.Contains(text, "map: ") {
 				t.Errorf("%v: does not name the library", err)
 			}
 		})
 	}
+
 	if err := useOnce(Layout{Library: compileMap(t)}, t.TempDir()); err != nil {
 		t.Errorf("the honest library: %v", err)
 	}
@@ -74,28 +78,40 @@ func useOnce(l layout.Layout, dir string) (err error) {
 	if err != nil {
 		return err
 	}
+
 	defer func() { err = errors.Join(err, s.Close()) }()
-	change := layout.Change{Account: someAccount, New: &layout.Account{Nonce: 1}, Slots: []layout.Slot{{Key: someSlot, Value: []byte{7}}}}
+	change := layout.Change{
+		Account: someAccount,
+		New:     &layout.Account{Nonce: 1},
+		Slots:   []layout.Slot{{Key: someSlot, Value: []byte{7}}},
+	}
+
 	if err := s.Change(change); err != nil {
 		return err
 	}
+
 	if _, err := s.Commit(ctx); err != nil {
 		return err
 	}
+
 	r, err := s.Reader()
 	if err != nil {
 		return err
 	}
+
 	for range 2 {
 		if _, _, err := r.Account(someAccount); err != nil {
 			return err
 		}
+
 		if _, _, err := r.Slot(someAccount, someSlot, nil); err != nil {
 			return err
 		}
+
 		r.Touched()
 		s.Counters()
 	}
+
 	return r.Close()
 }
 
@@ -103,13 +119,18 @@ func TestLibrariesThatAreNone(t *testing.T) {
 	for path, says := range map[string]string{
 		"no/such/library.so": "no such file",
 		"testdata/map.c":     "load the library:", // no shared object
-		libtest.Compile(t, "../../native", "../../engines/cengine/testdata/no.c"): "it does not export statelab_state_v1 (see native/statelab_state.h)",
+		libtest.Compile(t, "../../native", "../../engines/cengine/testdata/no.c"): "it does not " +
+			"export statelab_state_v1 (see native/statelab_state.h)",
 	} {
 		l := Layout{Library: path}
-		if errs := l.Check(layout.Options{}); len(errs) != 1 || !strings.Contains(errs[0].Error(), says) {
+		if errs := l.Check(layout.Options{}); len(errs) != 1 ||
+			!strings.Contains(errs[0].Error(), says) {
 			t.Errorf("%q: %v, want one error that says %q", path, errs, says)
 		}
-		if _, err := l.Open(t.Context(), layout.Options{Dir: t.TempDir(), Create: true}); err == nil || !strings.Contains(err.Error(), says) {
+
+		if _, err := l.Open(t.Context(),
+			layout.Options{Dir: t.TempDir(), Create: true}); err == nil ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, want an error that says %q", path, err, says)
 		}
 	}
@@ -133,6 +154,7 @@ func TestSettleCanBeInterrupted(t *testing.T) {
 	if err := s.Settle(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
+
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
@@ -145,21 +167,27 @@ func TestNothingReachesAClosedState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	_, _, account := r.Account(someAccount)
 	_, _, slot := r.Slot(someAccount, someSlot, nil)
 	_, commit := s.Commit(t.Context())
 	_, reader := s.Reader()
-	for i, err := range []error{account, slot, r.Refresh(), commit, reader, s.Change(layout.Change{}), s.Settle(t.Context())} {
+	for i, err := range []error{account, slot, r.Refresh(), commit, reader,
+		s.Change(layout.Change{}), s.Settle(t.Context())} {
 		if !errors.Is(err, errClosed) {
 			t.Errorf("call %d: %v", i, err)
 		}
 	}
-	if s.Counters() != (layout.Counters{}) || s.Block() != 0 || s.Root() != (layout.Hash{}) || len(s.Memory()) > 0 || r.Touched() != (layout.Touched{}) {
+
+	if s.Counters() != (layout.Counters{}) || s.Block() != 0 || s.Root() != (layout.Hash{}) ||
+		len(s.Memory()) > 0 || r.Touched() != (layout.Touched{}) {
 		t.Error("a closed state tells figures")
 	}
+
 	if err := errors.Join(r.Close(), s.Close()); err != nil {
 		t.Error(err)
 	}

@@ -60,6 +60,7 @@ func (l *library) open(o layout.Options) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	s.failure = (*C.statelab_error)(s.memory.Zeroed(1, unsafe.Sizeof(C.statelab_error{})))
 	return s, nil
 }
@@ -70,10 +71,12 @@ func (s *opened) examine(isNew bool) error {
 	if head := s.head(); isNew && head.block != 0 {
 		return fmt.Errorf("a new state is at block %d", head.block)
 	}
+
 	told := s.readStats()
 	if err := sharedlib.ExamineStats(told, header, isKnown); err != nil {
 		return err
 	}
+
 	s.totals.Regressions(told) // the next look is compared with it
 	return sharedlib.ExamineMemory(s.Memory())
 }
@@ -96,17 +99,21 @@ func (s *opened) Change(c layout.Change) error {
 	if err := s.writable(); err != nil {
 		return err
 	}
+
 	s.slots = s.slots[:0]
 	for _, slot := range c.Slots {
 		var to C.statelab_slot
 		if len(slot.Value) > len(to.value) {
-			return fmt.Errorf("change account %x: slot %x has a value of %d bytes", c.Account, slot.Key, len(slot.Value))
+			return fmt.Errorf("change account %x: slot %x has a value of %d bytes", c.Account,
+				slot.Key, len(slot.Value))
 		}
+
 		*(*layout.Hash)(unsafe.Pointer(&to.key)) = slot.Key
 		copy((*[32]byte)(unsafe.Pointer(&to.value))[:], slot.Value)
 		to.value_bytes = C.int32_t(len(slot.Value))
 		s.slots = append(s.slots, to)
 	}
+
 	var account C.statelab_account
 	var given *C.statelab_account // NULL deletes
 	if c.New != nil {
@@ -115,11 +122,14 @@ func (s *opened) Change(c layout.Change) error {
 		*(*layout.Hash)(unsafe.Pointer(&account.code)) = c.New.CodeHash
 		given = &account
 	}
-	code := C.call_change(s.library.table, s.c, (*C.statelab_hash)(unsafe.Pointer(&c.Account)), given,
+
+	code := C.call_change(s.library.table, s.c, (*C.statelab_hash)(unsafe.Pointer(&c.Account)),
+		given,
 		unsafe.SliceData(s.slots), C.size_t(len(s.slots)), s.failure)
 	if err := sharedlib.Answered(s.failure, "change", code); err != nil {
 		return fmt.Errorf("%s: change account %x: %w", s.library.info.Name, c.Account, err)
 	}
+
 	return nil
 }
 
@@ -138,18 +148,24 @@ func (s *opened) Commit(ctx context.Context) (layout.Hash, error) {
 	if err := s.writable(); err != nil {
 		return layout.Hash{}, err
 	}
+
 	if ctx.Err() != nil {
 		return layout.Hash{}, context.Cause(ctx)
 	}
+
 	next := s.head().block + 1
 	var root C.statelab_hash
-	err := sharedlib.Attempt("commit", func(e *C.statelab_error) C.int32_t { return C.call_commit(s.library.table, s.c, &root, e) })
+	err := sharedlib.Attempt("commit", func(e *C.statelab_error) C.int32_t {
+		return C.call_commit(s.library.table, s.c, &root, e)
+	})
 	if err == nil {
 		err = s.examineCommit(next, root)
 	}
+
 	if err != nil {
 		return layout.Hash{}, fmt.Errorf("%s: commit block %d: %w", s.library.path, next, err)
 	}
+
 	return hash(root), nil
 }
 
@@ -160,10 +176,12 @@ func (s *opened) examineCommit(next C.uint64_t, root C.statelab_hash) error {
 	case head.block != next:
 		return fmt.Errorf("after it the newest block is %d", head.block)
 	case head.root != root:
-		return fmt.Errorf("it answered the root %x, then the newest root is %x", hash(root), hash(head.root))
+		return fmt.Errorf("it answered the root %x, then the newest root is %x", hash(root),
+			hash(head.root))
 	case s.library.info.Root == layout.NoRoot && hash(root) != layout.Hash{}:
 		return fmt.Errorf("it answered the root %x, and its rule is that there is none", hash(root))
 	}
+
 	return nil
 }
 
@@ -171,9 +189,10 @@ func (s *opened) Settle(ctx context.Context) error {
 	if s.handle.IsClosed() {
 		return errClosed
 	}
-	return sharedlib.Settle(ctx, func(waitMillis int64, left *C.statelab_settling, e *C.statelab_error) C.int32_t {
-		return C.call_settle(s.library.table, s.c, C.int64_t(waitMillis), left, e)
-	}, nil)
+	return sharedlib.Settle(ctx,
+		func(waitMillis int64, left *C.statelab_settling, e *C.statelab_error) C.int32_t {
+			return C.call_settle(s.library.table, s.c, C.int64_t(waitMillis), left, e)
+		}, nil)
 }
 
 // Counters are the library's. One that has fallen is left out, and fails Close.
@@ -181,14 +200,19 @@ func (s *opened) Counters() (c layout.Counters) {
 	if s.handle.IsClosed() {
 		return c
 	}
-	told := slices.DeleteFunc(s.readStats(), func(t sharedlib.Stat) bool { return !isKnown(t.Name) }) // examine would have refused it
+
+	// examine would have refused it
+	told := slices.DeleteFunc(s.readStats(),
+		func(t sharedlib.Stat) bool { return !isKnown(t.Name) })
 	for _, t := range told {
 		*field(&c, t.Name) = &t.Value
 	}
+
 	for _, fall := range s.totals.Regressions(told) {
 		*field(&c, fall.Name) = nil
 		s.lie.note(fall.String())
 	}
+
 	return c
 }
 
@@ -203,7 +227,11 @@ func isKnown(name string) bool { return field(new(layout.Counters), name) != nil
 // field is where a counter of that name goes; nil for other names.
 func field(c *layout.Counters, name string) **int64 {
 	return map[string]**int64{
-		"reads": &c.Reads, "read_bytes": &c.ReadBytes, "writes": &c.Writes, "write_bytes": &c.WriteBytes, "nodes_new": &c.NodesNew,
+		"reads":       &c.Reads,
+		"read_bytes":  &c.ReadBytes,
+		"writes":      &c.Writes,
+		"write_bytes": &c.WriteBytes,
+		"nodes_new":   &c.NodesNew,
 	}[name]
 }
 
@@ -217,10 +245,12 @@ func (s *opened) Effective() map[string]string {
 	if s.handle.IsClosed() {
 		return nil
 	}
+
 	e := sharedlib.Effective(func(into *C.statelab_setting, capacity C.size_t) C.size_t {
 		return C.call_effective(s.library.table, s.c, into, capacity)
 	})
-	e["library"], e["library_name"], e["library_version"] = s.library.path, s.library.info.Name, s.library.info.Version
+	e["library"], e["library_name"], e["library_version"] = s.library.path, s.library.info.Name,
+		s.library.info.Version
 	return e
 }
 
@@ -238,10 +268,13 @@ func (s *opened) Memory() []engine.MemoryShare {
 func (s *opened) Close() error {
 	return s.handle.Close(func() error {
 		defer s.memory.Free()
-		err := sharedlib.Attempt("close "+s.dir, func(e *C.statelab_error) C.int32_t { return C.call_close(s.library.table, s.c, e) })
+		err := sharedlib.Attempt("close "+s.dir, func(e *C.statelab_error) C.int32_t {
+			return C.call_close(s.library.table, s.c, e)
+		})
 		if err := errors.Join(s.lie.err(), err); err != nil {
 			return fmt.Errorf("%s: %w", s.library.path, err)
 		}
+
 		return nil
 	})
 }
@@ -268,6 +301,7 @@ func (s *opened) Reader() (layout.Reader, error) {
 	if s.handle.IsClosed() {
 		return nil, errClosed
 	}
+
 	c, err := sharedlib.OpenChild("reader", func(c *C.lookup) (bool, error) {
 		code := C.call_reader_open(s.library.table, s.c, c)
 		return c.reader != nil, sharedlib.Answered(&c.error, "open a reader", code)
@@ -275,6 +309,7 @@ func (s *opened) Reader() (layout.Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.library.path, err)
 	}
+
 	r := &reader{state: s, c: c}
 	r.last.nodes, r.last.pages = -1, -1
 	s.handle.Adopt(r)
@@ -286,13 +321,18 @@ func (r *reader) Account(account layout.Hash) (a layout.Account, found bool, err
 	if r.c == nil {
 		return a, false, errClosed
 	}
+
 	code := C.call_account(r.c, (*C.statelab_hash)(unsafe.Pointer(&account)))
 	if code == C.STATELAB_MISSING {
 		return a, false, nil
 	}
+
 	if code != C.STATELAB_OK {
-		return a, false, fmt.Errorf("%s: account %x: %w", r.state.library.info.Name, account, sharedlib.Answered(&r.c.error, "look up", code))
+		return a, false,
+			fmt.Errorf("%s: account %x: %w", r.state.library.info.Name, account,
+				sharedlib.Answered(&r.c.error, "look up", code))
 	}
+
 	got := &r.c.account
 	a.Nonce = uint64(got.nonce)
 	a.Balance = *(*[32]byte)(unsafe.Pointer(&got.balance))
@@ -305,17 +345,25 @@ func (r *reader) Slot(account, key layout.Hash, dst []byte) (value []byte, found
 	if r.c == nil {
 		return dst[:0], false, errClosed
 	}
-	code := C.call_slot(r.c, (*C.statelab_hash)(unsafe.Pointer(&account)), (*C.statelab_hash)(unsafe.Pointer(&key)))
+
+	code := C.call_slot(r.c, (*C.statelab_hash)(unsafe.Pointer(&account)),
+		(*C.statelab_hash)(unsafe.Pointer(&key)))
 	if code == C.STATELAB_MISSING {
 		return dst[:0], false, nil
 	}
+
 	got := &r.c.slot
-	if err = sharedlib.Answered(&r.c.error, "look up", code); err == nil && (got.value_bytes < 1 || int(got.value_bytes) > len(got.value)) {
-		err = fmt.Errorf("the library answered a value of %d bytes: want 1 to %d", got.value_bytes, len(got.value))
+	if err = sharedlib.Answered(&r.c.error, "look up", code); err == nil &&
+		(got.value_bytes < 1 || int(got.value_bytes) > len(got.value)) {
+		err = fmt.Errorf("the library answered a value of %d bytes: want 1 to %d", got.value_bytes,
+			len(got.value))
 	}
+
 	if err != nil {
-		return dst[:0], false, fmt.Errorf("%s: account %x, slot %x: %w", r.state.library.info.Name, account, key, err)
+		return dst[:0], false,
+			fmt.Errorf("%s: account %x, slot %x: %w", r.state.library.info.Name, account, key, err)
 	}
+
 	return append(dst[:0], (*[32]byte)(unsafe.Pointer(&got.value))[:got.value_bytes]...), true, nil
 }
 
@@ -333,9 +381,14 @@ func (r *reader) Touched() layout.Touched {
 	if r.c == nil {
 		return layout.Touched{}
 	}
+
 	C.call_touched(r.c)
 	now := r.c.touched
-	t := layout.Touched{Nodes: r.total("nodes", r.last.nodes, now.nodes), Pages: r.total("pages", r.last.pages, now.pages)}
+	t := layout.Touched{
+		Nodes: r.total("nodes", r.last.nodes, now.nodes),
+		Pages: r.total("pages", r.last.pages, now.pages),
+	}
+
 	r.last = now
 	return t
 }
@@ -344,11 +397,16 @@ func (r *reader) Touched() layout.Touched {
 func (r *reader) total(name string, before, now C.int64_t) *int64 {
 	switch {
 	case now < before || now < -1:
-		r.state.lie.note(sharedlib.CounterRegression{Name: "touched " + name, From: int64(before), To: int64(now)}.String())
+		r.state.lie.note(sharedlib.CounterRegression{
+			Name: "touched " + name,
+			From: int64(before),
+			To:   int64(now),
+		}.String())
 		return nil
 	case now == -1:
 		return nil
 	}
+
 	n := int64(now)
 	return &n
 }

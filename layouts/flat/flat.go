@@ -32,9 +32,15 @@ type Layout struct {
 func (l Layout) Info() layout.Info {
 	e := l.Engine.Info()
 	return layout.Info{
-		Name: l.Name, Version: e.Name + " " + e.Version, Licence: e.Licence, Root: layout.NoRoot,
-		Durability: "a commit syncs the engine: a killed process keeps it", History: "the newest block",
-		Profiles: []engine.Profile{{Name: profile, About: "accounts and slots as keys of " + e.Name}},
+		Name:       l.Name,
+		Version:    e.Name + " " + e.Version,
+		Licence:    e.Licence,
+		Root:       layout.NoRoot,
+		Durability: "a commit syncs the engine: a killed process keeps it",
+		History:    "the newest block",
+		Profiles: []engine.Profile{
+			{Name: profile, About: "accounts and slots as keys of " + e.Name},
+		},
 	}
 }
 
@@ -54,8 +60,17 @@ func (l Layout) options(o layout.Options) engine.Options {
 		maps.Copy(built, o.Overrides)
 		o.Overrides = built
 	}
-	return engine.Options{Dir: o.Dir, Profile: l.Profile, Create: o.Create, ReadOnly: o.ReadOnly, MemoryBytes: o.MemoryBytes,
-		Direct: o.Direct, Overrides: o.Overrides, Log: o.Log}
+
+	return engine.Options{
+		Dir:         o.Dir,
+		Profile:     l.Profile,
+		Create:      o.Create,
+		ReadOnly:    o.ReadOnly,
+		MemoryBytes: o.MemoryBytes,
+		Direct:      o.Direct,
+		Overrides:   o.Overrides,
+		Log:         o.Log,
+	}
 }
 
 // Open opens or creates the table in o.Dir.
@@ -63,14 +78,17 @@ func (l Layout) Open(ctx context.Context, o layout.Options) (layout.State, error
 	if err := errors.Join(l.Check(o)...); err != nil {
 		return nil, err
 	}
+
 	db, err := l.Engine.Open(ctx, l.options(o))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", l.Name, err)
 	}
+
 	t := &table{name: l.Name, dir: o.Dir, db: db}
 	if err := t.prepare(o); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: open %s: %w", l.Name, o.Dir, err), db.Close())
 	}
+
 	return t, nil
 }
 
@@ -119,10 +137,12 @@ func parseAccount(text []byte) (a layout.Account, err error) {
 	if n <= 0 || n == len(text) {
 		return a, errRecord
 	}
+
 	length, rest := int(text[n]), text[n+1:]
 	if length > len(a.Balance) || length > len(rest) {
 		return a, errRecord
 	}
+
 	a.Nonce = nonce
 	copy(a.Balance[len(a.Balance)-length:], rest[:length])
 	switch rest = rest[length:]; len(rest) {
@@ -133,5 +153,6 @@ func parseAccount(text []byte) (a layout.Account, err error) {
 	default:
 		return a, errRecord
 	}
+
 	return a, nil
 }

@@ -29,10 +29,12 @@ func (t *table) prepare(o layout.Options) error {
 	if err != nil {
 		return err
 	}
+
 	newest, found, err := reader.Get([]byte{blockKey}, nil)
 	if err := errors.Join(err, reader.Close()); err != nil {
 		return err
 	}
+
 	switch {
 	case found && o.Create:
 		return errors.New("it holds a state already")
@@ -43,9 +45,11 @@ func (t *table) prepare(o layout.Options) error {
 	case found:
 		t.block.Store(binary.BigEndian.Uint64(newest))
 	}
+
 	if !o.ReadOnly {
 		t.writer, err = t.db.Writer()
 	}
+
 	return err
 }
 
@@ -57,6 +61,7 @@ func (t *table) Change(c layout.Change) error {
 	if err := t.writable(); err != nil {
 		return err
 	}
+
 	t.key = appendAccountKey(t.key[:0], c.Account)
 	var err error
 	if c.New == nil {
@@ -65,10 +70,12 @@ func (t *table) Change(c layout.Change) error {
 		t.value = appendAccount(t.value[:0], c.New)
 		err = t.writer.Put(t.key, t.value)
 	}
+
 	for _, slot := range c.Slots {
 		if err != nil || c.New == nil {
 			break
 		}
+
 		t.key = appendSlotKey(t.key[:0], c.Account, slot.Key)
 		if len(slot.Value) == 0 {
 			err = t.writer.Delete(t.key)
@@ -76,9 +83,11 @@ func (t *table) Change(c layout.Change) error {
 			err = t.writer.Put(t.key, slot.Value)
 		}
 	}
+
 	if err != nil {
 		return fmt.Errorf("%s: change account %x: %w", t.name, c.Account, err)
 	}
+
 	return nil
 }
 
@@ -106,17 +115,21 @@ func (t *table) Commit(ctx context.Context) (layout.Hash, error) {
 	if err := t.writable(); err != nil {
 		return layout.Hash{}, err
 	}
+
 	next := t.block.Load() + 1
 	err := t.writer.Put([]byte{blockKey}, binary.BigEndian.AppendUint64(nil, next))
 	if err == nil {
 		err = t.writer.Commit()
 	}
+
 	if err == nil {
 		err = t.db.Sync(ctx)
 	}
+
 	if err != nil {
 		return layout.Hash{}, fmt.Errorf("%s: commit block %d: %w", t.name, next, err)
 	}
+
 	t.block.Store(next)
 	return layout.Hash{}, nil
 }
@@ -171,15 +184,18 @@ func (r *reader) Account(account layout.Hash) (a layout.Account, found bool, err
 	if r.db == nil {
 		return a, false, r.closed()
 	}
+
 	r.key = appendAccountKey(r.key[:0], account)
 	r.value, found, err = r.db.Get(r.key, r.value[:0])
 	if err != nil || !found {
 		return a, false, err
 	}
+
 	a, err = parseAccount(r.value)
 	if err != nil {
 		return a, false, fmt.Errorf("%s: account %x: %w", r.name, account, err)
 	}
+
 	return a, true, nil
 }
 

@@ -42,22 +42,36 @@ const (
 // binaryStore is what a binary trie is opened with: the levels of a group, and the store with the
 // options that go-ethereum gives its database. Other options are the engine's.
 func binaryStore(o layout.Options) (group int, e engine.Engine, on engine.Options, errs []error) {
-	on = engine.Options{Dir: o.Dir, Create: o.Create, ReadOnly: o.ReadOnly, Log: o.Log, Handles: handles, Profile: "geth-1.17-v2",
-		Overrides: maps.Clone(o.Overrides)}
+	on = engine.Options{
+		Dir:       o.Dir,
+		Create:    o.Create,
+		ReadOnly:  o.ReadOnly,
+		Log:       o.Log,
+		Handles:   handles,
+		Profile:   "geth-1.17-v2",
+		Overrides: maps.Clone(o.Overrides),
+	}
+
 	group, e = triedb.DefaultBinTrieGroupDepth, pebble2.Engine{}
 	if text, given := o.Overrides[groupOption]; given {
 		n, err := strconv.Atoi(text)
 		if group = n; err != nil || n < 1 || n > bintrie.MaxGroupDepth {
-			errs = append(errs, engine.Fail(engine.CodeOption, "option %s=%s is illegal: from 1 to %d (example: %s=5)", groupOption, text,
-				bintrie.MaxGroupDepth, groupOption))
+			errs = append(errs,
+				engine.Fail(engine.CodeOption,
+					"option %s=%s is illegal: from 1 to %d (example: %s=5)", groupOption, text,
+					bintrie.MaxGroupDepth, groupOption))
 		}
 	}
+
 	switch text, given := o.Overrides[pebbleOption]; {
 	case given && text == "1":
 		e, on.Profile = pebble1.Engine{}, "geth-1.17-v1"
 	case given && text != "2":
-		errs = append(errs, engine.Fail(engine.CodeOption, "option %s=%s is illegal: 1 or 2 (example: %s=2)", pebbleOption, text, pebbleOption))
+		errs = append(errs,
+			engine.Fail(engine.CodeOption, "option %s=%s is illegal: 1 or 2 (example: %s=2)",
+				pebbleOption, text, pebbleOption))
 	}
+
 	delete(on.Overrides, groupOption)
 	delete(on.Overrides, pebbleOption)
 	return group, e, on, append(errs, e.Check(on)...)
@@ -69,11 +83,13 @@ func (c *chain) openBinary(ctx context.Context, o layout.Options) (ethdb.KeyValu
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
+
 	on.MemoryBytes = c.split.pebbleBytes
 	kv, err := openStore(ctx, e, on)
 	if err != nil {
 		return nil, err
 	}
+
 	c.group, c.engine = group, kv.db
 	c.settle = func(ctx context.Context) error { return kv.db.Settle(ctx, nil) }
 	return kv, nil
@@ -98,44 +114,62 @@ func (b *block) changeBinary(c layout.Change) error {
 	if err != nil {
 		return err
 	}
+
 	if c.New == nil {
 		switch {
 		case old == nil:
 			return nil
 		case layout.Hash(old.CodeHash) != layout.EmptyCode:
-			return errors.New("a binary trie cannot delete an account that has code: nothing in it leads to all slots of an account")
+			return errors.New("a binary trie cannot delete an account that has code: nothing in " +
+				"it leads to all slots of an account")
 		}
+
 		return b.binary.DeleteAccount(address)
 	}
+
 	if len(bytes.TrimLeft(c.New.Balance[:], "\x00")) > maxBalance {
-		return fmt.Errorf("a balance of more than %d bytes: a binary trie has no room for it", maxBalance)
+		return fmt.Errorf("a balance of more than %d bytes: a binary trie has no room for it",
+			maxBalance)
 	}
+
 	codeBytes, err := b.codeBytes(address)
 	if err != nil {
 		return err
 	}
+
 	if c.Code != nil {
 		codeBytes = len(c.Code)
 	}
-	account := &types.StateAccount{Nonce: c.New.Nonce, Balance: new(uint256.Int).SetBytes32(c.New.Balance[:]), CodeHash: bytes.Clone(c.New.CodeHash[:])}
+
+	account := &types.StateAccount{
+		Nonce:    c.New.Nonce,
+		Balance:  new(uint256.Int).SetBytes32(c.New.Balance[:]),
+		CodeHash: bytes.Clone(c.New.CodeHash[:]),
+	}
+
 	if err := b.binary.UpdateAccount(address, account, codeBytes); err != nil {
 		return err
 	}
+
 	if c.Code != nil {
-		if err := b.binary.UpdateContractCode(address, common.Hash(c.New.CodeHash), c.Code); err != nil {
+		if err := b.binary.UpdateContractCode(address, common.Hash(c.New.CodeHash),
+			c.Code); err != nil {
 			return err
 		}
 	}
+
 	for _, slot := range c.Slots {
 		if len(slot.Value) == 0 {
 			err = b.binary.DeleteStorage(address, slot.Key[:])
 		} else {
 			err = b.binary.UpdateStorage(address, slot.Key[:], slot.Value)
 		}
+
 		if err != nil {
 			return fmt.Errorf("slot %x: %w", slot.Key, err)
 		}
 	}
+
 	return nil
 }
 
@@ -209,6 +243,7 @@ func (r *binaryReader) stem(key []byte) ([]byte, error) {
 	if r.chain == nil {
 		return nil, errReaderClosed
 	}
+
 	hash, depth := r.root, 0
 	for hash != (common.Hash{}) {
 		path := new(bintrie.BitArray).SetBytes(uint8(depth), key)
@@ -216,9 +251,13 @@ func (r *binaryReader) stem(key []byte) ([]byte, error) {
 		if err == nil && (len(node) < 2 || node[0] == stemNode && len(node) < stemHead) {
 			err = errNode
 		}
+
 		if err != nil {
-			return nil, fmt.Errorf("%s: read the node of the first %d bits of %x: %w", r.chain.layout.name, depth, key, err)
+			return nil,
+				fmt.Errorf("%s: read the node of the first %d bits of %x: %w", r.chain.layout.name,
+					depth, key, err)
 		}
+
 		r.nodes, r.bytes = r.nodes+1, r.bytes+int64(len(node))
 		if node[0] == stemNode {
 			if !bytes.Equal(node[1:1+bintrie.StemSize], key[:bintrie.StemSize]) {
@@ -226,12 +265,17 @@ func (r *binaryReader) stem(key []byte) ([]byte, error) {
 			}
 			return node, nil
 		}
+
 		down := 0
 		if hash, down, err = child(node, key, depth); err != nil {
-			return nil, fmt.Errorf("%s: the node of the first %d bits of %x: %w", r.chain.layout.name, depth, key, err)
+			return nil,
+				fmt.Errorf("%s: the node of the first %d bits of %x: %w", r.chain.layout.name,
+					depth, key, err)
 		}
+
 		depth += down
 	}
+
 	return nil, nil
 }
 
@@ -240,26 +284,32 @@ func (r *binaryReader) stem(key []byte) ([]byte, error) {
 func child(group, key []byte, depth int) (hash common.Hash, down int, err error) {
 	levels := int(group[1])
 	begin := 2 + max(1, 1<<levels/8)
-	if group[0] != groupNode || levels < 1 || levels > bintrie.MaxGroupDepth || depth >= 8*bintrie.StemSize || len(group) < begin {
+	if group[0] != groupNode || levels < 1 || levels > bintrie.MaxGroupDepth ||
+		depth >= 8*bintrie.StemSize || len(group) < begin {
 		return hash, 0, errNode
 	}
+
 	places, rest := group[2:begin], group[begin:]
 	children := setBits(places, 8*len(places))
 	depths := (3*children + 7) / 8
 	if len(rest) != depths+leafBytes*children {
 		return hash, 0, errNode
 	}
+
 	way := int(binary.BigEndian.Uint16(key[depth/8:])) >> (16 - depth%8 - levels) & (1<<levels - 1)
 	for down = 1; down <= levels; down++ {
 		place := way >> (levels - down) << (levels - down)
 		if places[place/8]>>(7-place%8)&1 == 0 {
 			continue
 		}
+
 		n := setBits(places, place)
-		if stored := binary.BigEndian.Uint16(rest[3*n/8:]) >> (13 - 3*n%8) & 7; int(stored)+1 == down {
+		if stored := binary.BigEndian.Uint16(rest[3*n/8:]) >> (13 - 3*n%8) & 7; int(stored)+
+			1 == down {
 			return common.Hash(rest[depths+leafBytes*n:][:leafBytes]), down, nil
 		}
 	}
+
 	return common.Hash{}, 0, nil
 }
 
@@ -279,13 +329,16 @@ func leaf(stem []byte, n byte) ([]byte, error) {
 	if stem == nil {
 		return nil, nil
 	}
+
 	there := stem[1+bintrie.StemSize : stemHead]
 	if len(stem) != stemHead+leafBytes*setBits(there, 8*len(there)) {
 		return nil, errNode
 	}
+
 	if there[n/8]>>(7-n%8)&1 == 0 {
 		return nil, nil
 	}
+
 	return stem[stemHead+leafBytes*setBits(there, int(n)):][:leafBytes], nil
 }
 
@@ -296,12 +349,19 @@ func (r *binaryReader) Account(account layout.Hash) (layout.Account, bool, error
 	if err != nil {
 		return layout.Account{}, false, err
 	}
+
 	data, err := leaf(stem, bintrie.BasicDataLeafKey)
 	code, codeErr := leaf(stem, bintrie.CodeHashLeafKey)
-	if err = errors.Join(err, codeErr); err != nil || data == nil || code == nil || common.Hash(data) == (common.Hash{}) && common.Hash(code) == (common.Hash{}) {
+	if err = errors.Join(err, codeErr); err != nil || data == nil || code == nil ||
+		common.Hash(data) == (common.Hash{}) && common.Hash(code) == (common.Hash{}) {
 		return layout.Account{}, false, err
 	}
-	a := layout.Account{Nonce: binary.BigEndian.Uint64(data[bintrie.BasicDataNonceOffset:]), CodeHash: layout.Hash(code)}
+
+	a := layout.Account{
+		Nonce:    binary.BigEndian.Uint64(data[bintrie.BasicDataNonceOffset:]),
+		CodeHash: layout.Hash(code),
+	}
+
 	copy(a.Balance[len(a.Balance)-maxBalance:], data[bintrie.BasicDataBalanceOffset:])
 	return a, true, nil
 }
@@ -313,8 +373,8 @@ func (r *binaryReader) Slot(account, key layout.Hash, dst []byte) ([]byte, bool,
 	return append(dst[:0], value...), err == nil && len(value) > 0, err
 }
 
-// CodeChunk is what of an account's code is in leaf n, behind a byte that says how much of it belongs
-// to the instruction before.
+// CodeChunk is what of an account's code is in leaf n, behind a byte that says how much of it
+// belongs to the instruction before.
 func (r *binaryReader) CodeChunk(account layout.Hash, n uint64, dst []byte) ([]byte, bool, error) {
 	var offset layout.Hash
 	binary.BigEndian.PutUint64(offset[24:], bintrie.CodeOffset.Uint64()+n)

@@ -38,13 +38,20 @@ type block struct {
 
 func (c *chain) begin() (*block, error) {
 	parent := c.head.Load().root
-	b := &block{chain: c, parent: parent, nodes: trienode.NewMergedNodeSet(), flat: triedb.NewStateSet()}
+	b := &block{
+		chain:  c,
+		parent: parent,
+		nodes:  trienode.NewMergedNodeSet(),
+		flat:   triedb.NewStateSet(),
+	}
+
 	var err error
 	if c.layout.binary {
 		b.binary, err = bintrie.NewBinaryTrie(parent, c.tries, c.group)
 	} else {
 		b.accounts, err = trie.New(trie.StateTrieID(parent), c.tries)
 	}
+
 	return b, err
 }
 
@@ -52,27 +59,39 @@ func (b *block) change(c layout.Change) error {
 	if b.binary != nil {
 		return b.changeBinary(c)
 	}
+
 	owner := common.Hash(c.Account)
 	old, err := b.account(owner)
 	if err != nil {
 		return err
 	}
+
 	if c.New == nil {
 		return b.remove(owner, old)
 	}
-	account := types.StateAccount{Nonce: c.New.Nonce, Balance: new(uint256.Int).SetBytes32(c.New.Balance[:]), Root: emptyRoot, CodeHash: c.New.CodeHash[:]}
+
+	account := types.StateAccount{
+		Nonce:    c.New.Nonce,
+		Balance:  new(uint256.Int).SetBytes32(c.New.Balance[:]),
+		Root:     emptyRoot,
+		CodeHash: c.New.CodeHash[:],
+	}
+
 	if old != nil {
 		account.Root = old.Root
 	}
+
 	if len(c.Slots) > 0 {
 		if account.Root, err = b.changeSlots(owner, account.Root, c.Slots); err != nil {
 			return err
 		}
 	}
+
 	encoded, err := rlp.EncodeToBytes(&account)
 	if err != nil {
 		return err
 	}
+
 	b.flat.Accounts[owner] = types.SlimAccountRLP(account)
 	return b.accounts.Update(owner[:], encoded)
 }
@@ -92,6 +111,7 @@ func (b *block) changeSlots(owner, root common.Hash, slots []layout.Slot) (commo
 	if err != nil {
 		return root, err
 	}
+
 	flat := map[common.Hash][]byte{}
 	for _, slot := range slots {
 		if len(slot.Value) == 0 {
@@ -104,10 +124,12 @@ func (b *block) changeSlots(owner, root common.Hash, slots []layout.Slot) (commo
 				err = storage.Update(slot.Key[:], encoded)
 			}
 		}
+
 		if err != nil {
 			return root, fmt.Errorf("slot %x: %w", slot.Key, err)
 		}
 	}
+
 	b.flat.Storages[owner] = flat
 	root, nodes := storage.Commit(false)
 	return root, b.merge(nodes)
@@ -119,19 +141,23 @@ func (b *block) remove(owner common.Hash, old *types.StateAccount) error {
 	if old == nil {
 		return nil
 	}
+
 	if old.Root != emptyRoot && b.chain.layout.byPath {
 		keys, err := b.slotKeys(owner, old.Root)
 		if err != nil {
 			return err
 		}
+
 		gone := make([]layout.Slot, len(keys))
 		for i, key := range keys {
 			gone[i].Key = layout.Hash(key)
 		}
+
 		if _, err := b.changeSlots(owner, old.Root, gone); err != nil {
 			return err
 		}
 	}
+
 	b.flat.Accounts[owner] = nil
 	return b.accounts.Delete(owner[:])
 }
@@ -141,14 +167,17 @@ func (b *block) slotKeys(owner, root common.Hash) (keys []common.Hash, err error
 	if err != nil {
 		return nil, err
 	}
+
 	nodes, err := storage.NodeIterator(nil)
 	if err != nil {
 		return nil, err
 	}
+
 	leaves := trie.NewIterator(nodes)
 	for leaves.Next() {
 		keys = append(keys, common.BytesToHash(leaves.Key))
 	}
+
 	return keys, leaves.Err
 }
 
@@ -191,7 +220,8 @@ type head struct {
 
 const headBytes = 8 + 2*common.HashLength
 
-// writeHead writes, behind a binary trie's head, how many levels its groups have, which must not change.
+// writeHead writes, behind a binary trie's head, how many levels its groups have, which must not
+// change.
 func (c *chain) writeHead(h head) error {
 	text := binary.BigEndian.AppendUint64(make([]byte, 0, headBytes+1), h.block)
 	text = append(append(text, h.root[:]...), h.parent[:]...)
@@ -210,34 +240,44 @@ func (c *chain) readHead() (head, error) {
 	if err != nil || !known {
 		return head{root: l.emptyRoot()}, err
 	}
+
 	text, err := disk.Get(headKey)
 	if err != nil {
 		return head{}, err
 	}
+
 	switch built := len(text) == headBytes+1; {
 	case built != l.binary && (built || len(text) == headBytes):
-		return head{}, fmt.Errorf("it holds a %s, not a %s: open it as the layout that built it", trieName(built), trieName(l.binary))
+		return head{},
+			fmt.Errorf("it holds a %s, not a %s: open it as the layout that built it",
+				trieName(built), trieName(l.binary))
 	case built && int(text[headBytes]) != c.group:
-		return head{}, fmt.Errorf("it was built with %s=%d, not %d", groupOption, text[headBytes], c.group)
+		return head{},
+			fmt.Errorf("it was built with %s=%d, not %d", groupOption, text[headBytes], c.group)
 	case built:
 		disk = rawdb.NewTable(disk, string(rawdb.VerklePrefix))
 	case len(text) != headBytes:
-		return head{}, fmt.Errorf("the head has %d bytes, not %d or %d", len(text), headBytes, headBytes+1)
+		return head{},
+			fmt.Errorf("the head has %d bytes, not %d or %d", len(text), headBytes, headBytes+1)
 	}
+
 	h := head{binary.BigEndian.Uint64(text), common.Hash(text[8:40]), common.Hash(text[40:])}
 	if !l.byPath {
 		return h, nil
 	}
+
 	root := rawdb.ReadSnapshotRoot(disk)
 	if root == (common.Hash{}) {
 		root = l.emptyRoot() // no block has been written
 	}
+
 	switch root {
 	case h.root:
 		return h, nil
 	case h.parent:
 		return head{block: h.block - 1, root: h.parent}, nil
 	}
+
 	return head{}, fmt.Errorf("the state is at root %x, the head at %x", root, h.root)
 }
 
@@ -277,10 +317,12 @@ func open(ctx context.Context, l scheme, o layout.Options) (*chain, error) {
 	if l.binary {
 		openStore = c.openBinary
 	}
+
 	kv, err := openStore(ctx, o)
 	if err != nil {
 		return nil, err
 	}
+
 	c.disk = rawdb.NewDatabase(kv)
 	h, err := c.readHead()
 	switch {
@@ -290,9 +332,11 @@ func open(ctx context.Context, l scheme, o layout.Options) (*chain, error) {
 	case !o.Create && h.block == 0:
 		err = errors.New("it holds no state")
 	}
+
 	if err != nil {
 		return nil, errors.Join(err, kv.Close())
 	}
+
 	c.head.Store(&h)
 	c.tries = triedb.NewDatabase(c.disk, l.trieConfig(c.split, o.ReadOnly))
 	return c, nil
@@ -315,6 +359,7 @@ func (c *chain) Change(change layout.Change) error {
 	if c.closed.Load() {
 		return errStateClosed
 	}
+
 	if c.building == nil {
 		b, err := c.begin()
 		if err != nil {
@@ -322,9 +367,11 @@ func (c *chain) Change(change layout.Change) error {
 		}
 		c.building = b
 	}
+
 	if err := c.building.change(change); err != nil {
 		return fmt.Errorf("%s: change account %x: %w", c.layout.name, change.Account, err)
 	}
+
 	return nil
 }
 
@@ -334,12 +381,14 @@ func (c *chain) Commit(context.Context) (layout.Hash, error) {
 	if c.closed.Load() {
 		return layout.Hash{}, errStateClosed
 	}
+
 	old := c.head.Load()
 	next := head{block: old.block + 1, root: old.root, parent: old.root}
 	err := c.commit(&next)
 	if err != nil {
 		return layout.Hash{}, fmt.Errorf("%s: commit block %d: %w", c.layout.name, next.block, err)
 	}
+
 	c.building = nil
 	c.head.Store(&next)
 	return layout.Hash(next.root), nil
@@ -350,29 +399,35 @@ func (c *chain) commit(next *head) error {
 	if b == nil {
 		return errors.Join(c.writeHead(*next), c.disk.SyncKeyValue())
 	}
+
 	root, err := b.end()
 	if err != nil {
 		return err
 	}
+
 	next.root = root
 	if c.layout.byPath { // its nodes replace the old ones: the head must not come later
 		if err := c.writeHead(*next); err != nil {
 			return err
 		}
 	}
+
 	if root != next.parent {
 		if err := c.tries.Update(root, next.parent, next.block, b.nodes, b.flat); err != nil {
 			return err
 		}
+
 		if err := c.tries.Commit(root, false); err != nil {
 			return err
 		}
 	}
+
 	if !c.layout.byPath {
 		if err := c.writeHead(*next); err != nil {
 			return err
 		}
 	}
+
 	c.nodesNew.Add(b.written())
 	return c.disk.SyncKeyValue()
 }
@@ -416,9 +471,11 @@ func (c *chain) Close() error {
 			errs = append(errs, fmt.Errorf("write the journal: %w", err))
 		}
 	}
+
 	if err := errors.Join(append(errs, c.tries.Close(), c.disk.Close())...); err != nil {
 		return fmt.Errorf("%s: close %s: %w", c.layout.name, c.dir, err)
 	}
+
 	return nil
 }
 

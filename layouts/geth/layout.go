@@ -52,9 +52,23 @@ type scheme struct {
 func Layouts() []layout.Layout {
 	return []layout.Layout{
 		scheme{name: "geth-hash", about: "trie nodes under their hashes; nothing is ever deleted"},
-		scheme{name: "geth-path", about: "trie nodes under their paths; lookups walk the trie", byPath: true},
-		scheme{name: "geth-flat", about: "trie nodes under their paths; lookups read the flat state beside them", byPath: true, flat: true},
-		scheme{name: "geth-bintrie", about: "groups of levels of a binary trie (EIP-7864) under their paths", byPath: true, binary: true},
+		scheme{
+			name:   "geth-path",
+			about:  "trie nodes under their paths; lookups walk the trie",
+			byPath: true,
+		},
+		scheme{
+			name:   "geth-flat",
+			about:  "trie nodes under their paths; lookups read the flat state beside them",
+			byPath: true,
+			flat:   true,
+		},
+		scheme{
+			name:   "geth-bintrie",
+			about:  "groups of levels of a binary trie (EIP-7864) under their paths",
+			byPath: true,
+			binary: true,
+		},
 	}
 }
 
@@ -64,10 +78,12 @@ func (l scheme) Info() layout.Info {
 	if !l.byPath {
 		history = "every block"
 	}
+
 	rule := layout.EthereumRoot
 	if l.binary {
 		rule = layout.BinaryRoot
 	}
+
 	return layout.Info{
 		Name: l.name, Version: version, Licence: "LGPL-3.0", Root: rule,
 		Durability: "a commit is synced to Pebble's log: a power cut keeps it",
@@ -84,19 +100,28 @@ func (l scheme) Check(o layout.Options) (errs []error) {
 	if o.Profile != "" && o.Profile != profile {
 		errs = append(errs, fmt.Errorf("unknown profile %q: use %s", o.Profile, profile))
 	}
+
 	if o.MemoryBytes != 0 && o.MemoryBytes < minMemoryBytes {
-		errs = append(errs, fmt.Errorf("%d bytes of memory: go-ethereum gives Pebble at least 16 MiB: write --memory 16MiB for %s", o.MemoryBytes, l.name))
+		errs = append(errs,
+			fmt.Errorf("%d bytes of memory: go-ethereum gives Pebble at least 16 MiB: write "+
+				"--memory 16MiB for %s", o.MemoryBytes, l.name))
 	}
+
 	if o.Direct {
-		errs = append(errs, errors.New("go-ethereum's Pebble reads through the page cache: O_DIRECT is not offered"))
+		errs = append(errs,
+			errors.New("go-ethereum's Pebble reads through the page cache: O_DIRECT is not offered"))
 	}
+
 	if l.binary {
 		_, _, _, more := binaryStore(o)
 		return append(errs, more...)
 	}
+
 	for name := range o.Overrides {
-		errs = append(errs, engine.Fail(engine.CodeOption, "unknown option %q: %s has none", name, l.name))
+		errs = append(errs,
+			engine.Fail(engine.CodeOption, "unknown option %q: %s has none", name, l.name))
 	}
+
 	return errs
 }
 
@@ -150,14 +175,27 @@ func splitMemory(budgetBytes int64) split {
 func (s split) pebbleMiB() int { return int(s.pebbleBytes >> 20) }
 
 func (s split) shares(l scheme) []engine.MemoryShare {
-	shares := []engine.MemoryShare{{Use: "block cache and write buffers", Bytes: s.pebbleBytes, Basis: "limit", Holds: engine.Blocks}}
+	shares := []engine.MemoryShare{{
+		Use:   "block cache and write buffers",
+		Bytes: s.pebbleBytes,
+		Basis: "limit",
+		Holds: engine.Blocks,
+	}}
+
 	if s.cleanBytes > 0 {
 		use := "clean trie nodes"
 		if l.flat {
 			use = "clean flat states"
 		}
-		shares = append(shares, engine.MemoryShare{Use: use, Bytes: s.cleanBytes, Basis: "limit", Holds: engine.CleanState})
+
+		shares = append(shares, engine.MemoryShare{
+			Use:   use,
+			Bytes: s.cleanBytes,
+			Basis: "limit",
+			Holds: engine.CleanState,
+		})
 	}
+
 	return shares
 }
 
@@ -167,12 +205,14 @@ func (l scheme) trieConfig(s split, readOnly bool) *triedb.Config {
 	if !l.byPath {
 		return &triedb.Config{HashDB: &hashdb.Config{CleanCacheSize: int(s.cleanBytes)}}
 	}
+
 	path := *pathdb.Defaults
 	path.ReadOnly = readOnly
 	path.TrieCleanSize, path.StateCleanSize = int(s.cleanBytes), 0
 	if l.flat {
 		path.TrieCleanSize, path.StateCleanSize = 0, int(s.cleanBytes)
 	}
+
 	path.NoAsyncFlush, path.NoAsyncGeneration, path.SnapshotNoBuild = true, true, false
 	return &triedb.Config{PathDB: &path, IsUBT: l.binary}
 }
@@ -182,6 +222,7 @@ func (l scheme) effective(s split) map[string]string {
 	if l.byPath {
 		scheme = "path"
 	}
+
 	return map[string]string{
 		"state.scheme":      scheme,
 		"pebble_bytes":      strconv.FormatInt(s.pebbleBytes, 10),
@@ -208,16 +249,20 @@ func awaitQuiet(ctx context.Context, db *pebble.Database) error {
 		if err != nil {
 			return err
 		}
+
 		found := compactions.FindStringSubmatch(text)
 		if found == nil {
 			return errors.New("the statistics of Pebble do not tell of compactions")
 		}
+
 		if found[1] != last || found[2] != "0" {
 			last, quietSince = found[1], time.Now()
 		}
+
 		if time.Since(quietSince) >= quietTime {
 			return nil
 		}
+
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -232,6 +277,7 @@ func (c *chain) Reader() (layout.Reader, error) {
 	if c.closed.Load() {
 		return nil, errStateClosed
 	}
+
 	switch {
 	case c.layout.flat:
 		r := &flatReader{chain: c}
@@ -240,6 +286,7 @@ func (c *chain) Reader() (layout.Reader, error) {
 		r := &binaryReader{chain: c}
 		return r, r.Refresh()
 	}
+
 	r := &trieReader{chain: c}
 	return r, r.Refresh()
 }
@@ -263,11 +310,13 @@ func (r *trieReader) Refresh() error {
 	if r.chain == nil {
 		return errReaderClosed
 	}
+
 	root := r.chain.head.Load().root
 	nodes, err := r.chain.tries.NodeReader(root)
 	if err != nil {
 		return fmt.Errorf("%s: read at root %x: %w", r.chain.layout.name, root, err)
 	}
+
 	r.root, r.at = root, pinned{nodes}
 	return nil
 }
@@ -284,10 +333,12 @@ func (r *trieReader) account(account layout.Hash) (*types.StateAccount, error) {
 	if r.chain == nil {
 		return nil, errReaderClosed
 	}
+
 	encoded, err := r.get(trie.StateTrieID(r.root), account)
 	if err != nil || len(encoded) == 0 {
 		return nil, err
 	}
+
 	found := new(types.StateAccount)
 	return found, rlp.DecodeBytes(encoded, found)
 }

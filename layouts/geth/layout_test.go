@@ -34,6 +34,7 @@ func TestNodesPerLookup(t *testing.T) {
 	if testing.Short() {
 		n, lookups = 20_000, 5000
 	}
+
 	name := func(i int) layout.Hash {
 		return layout.Hash(crypto.Keccak256Hash(binary.BigEndian.AppendUint64(nil, uint64(i))))
 	}
@@ -45,30 +46,42 @@ func TestNodesPerLookup(t *testing.T) {
 			if l.(scheme).flat {
 				n, lookups = 1000, 1000
 			}
+
 			for i := range n {
-				must(t, s.Change(layout.Change{Account: name(i), New: &layout.Account{Nonce: uint64(i), CodeHash: layout.EmptyCode}}))
+				must(t,
+					s.Change(layout.Change{
+						Account: name(i),
+						New:     &layout.Account{Nonce: uint64(i), CodeHash: layout.EmptyCode},
+					}))
+
 				if i%10_000 == 9999 || i == n-1 {
 					commit(t, s)
 				}
 			}
+
 			reader, err := s.Reader()
 			must(t, err)
 			for i := range lookups {
 				i *= n / lookups
-				if a, found, err := reader.Account(name(i)); err != nil || !found || a.Nonce != uint64(i) {
+				if a, found, err := reader.Account(name(i)); err != nil || !found ||
+					a.Nonce != uint64(i) {
 					t.Fatalf("account %d: %+v, %v, %v", i, a, found, err)
 				}
 			}
+
 			if l.(scheme).flat {
 				if nodes := reader.Touched().Nodes; nodes != nil {
 					t.Errorf("flat lookups touched %d nodes", *nodes)
 				}
 				return
 			}
-			nodes, want := float64(*reader.Touched().Nodes)/float64(lookups), mpt.ExpectedNodes(float64(n))
+
+			nodes, want := float64(*reader.Touched().Nodes)/float64(lookups),
+				mpt.ExpectedNodes(float64(n))
 			if l.(scheme).binary {
 				want = statemodel.BinaryNodes(float64(n), triedb.DefaultBinTrieGroupDepth)
 			}
+
 			t.Logf("%d accounts: %.4f nodes a lookup, expected %.4f", n, nodes, want)
 			if math.Abs(nodes/want-1) > .01 {
 				t.Errorf("%.4f nodes a lookup, expected %.4f", nodes, want)
@@ -79,10 +92,15 @@ func TestNodesPerLookup(t *testing.T) {
 
 func create(t *testing.T, l layout.Layout, dir string) layout.State {
 	t.Helper()
-	s, err := l.Open(context.Background(), layout.Options{Dir: dir, Create: true, MemoryBytes: minMemoryBytes})
+	s, err := l.Open(context.Background(), layout.Options{
+		Dir:         dir,
+		Create:      true,
+		MemoryBytes: minMemoryBytes,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return s
 }
 
@@ -91,10 +109,13 @@ func reopen(t *testing.T, l layout.Layout, s layout.State, dir string) layout.St
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	again, err := l.Open(context.Background(), layout.Options{Dir: dir, MemoryBytes: minMemoryBytes})
+
+	again, err := l.Open(context.Background(),
+		layout.Options{Dir: dir, MemoryBytes: minMemoryBytes})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return again
 }
 
@@ -123,18 +144,25 @@ func TestHeadWithoutItsNodesIsTheBlockBefore(t *testing.T) {
 			defer func() { s.Close() }()
 			var roots []layout.Hash
 			for i := range 3 {
-				change := layout.Change{Account: layout.Hash{byte(i)}, New: &layout.Account{Nonce: 1, CodeHash: layout.EmptyCode}}
+				change := layout.Change{
+					Account: layout.Hash{byte(i)},
+					New:     &layout.Account{Nonce: 1, CodeHash: layout.EmptyCode},
+				}
+
 				if err := s.Change(change); err != nil {
 					t.Fatal(err)
 				}
+
 				roots = append(roots, commit(t, s))
 			}
+
 			c := s.(*chain)
 			if l.(scheme).byPath { // killed between the head and the nodes of block 4
 				if err := c.writeHead(head{block: 4, root: [32]byte{4}, parent: roots[2]}); err != nil {
 					t.Fatal(err)
 				}
 			}
+
 			s = reopen(t, l, s, dir)
 			if s.Block() != 3 || s.Root() != roots[2] {
 				t.Errorf("reopened at block %d, root %x", s.Block(), s.Root())
@@ -144,7 +172,13 @@ func TestHeadWithoutItsNodesIsTheBlockBefore(t *testing.T) {
 }
 
 func TestCheckNamesEveryMistake(t *testing.T) {
-	o := layout.Options{Profile: "none", MemoryBytes: 1 << 20, Direct: true, Overrides: map[string]string{"cache": "1"}}
+	o := layout.Options{
+		Profile:     "none",
+		MemoryBytes: 1 << 20,
+		Direct:      true,
+		Overrides:   map[string]string{"cache": "1"},
+	}
+
 	for _, l := range Layouts() {
 		if errs := l.Check(o); len(errs) != 4 {
 			t.Errorf("%s: %v", l.Info().Name, errs)

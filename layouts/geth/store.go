@@ -23,10 +23,12 @@ func openStore(ctx context.Context, e engine.Engine, o engine.Options) (*store, 
 	if err != nil {
 		return nil, err
 	}
+
 	reader, err := db.Reader()
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
+
 	return &store{db, reader}, nil
 }
 

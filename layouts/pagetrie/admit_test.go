@@ -12,11 +12,17 @@ import (
 
 func TestAdmission(t *testing.T) {
 	for name, o := range map[string]layout.Options{
-		"mapped":                {},
-		"by calls, small cache": {MemoryBytes: 16 * pageBytes, Overrides: map[string]string{"Sync": "false"}},
+		"mapped": {},
+		"by calls, small cache": {
+			MemoryBytes: 16 * pageBytes,
+			Overrides:   map[string]string{"Sync": "false"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			layouttest.TestLayout(t, Layout{}, layouttest.Expectations{Options: o, Sound: passesCheck})
+			layouttest.TestLayout(t, Layout{}, layouttest.Expectations{
+				Options: o,
+				Sound:   passesCheck,
+			})
 		})
 	}
 }
@@ -28,9 +34,12 @@ func passesCheck(dir string, want layouttest.Head) error {
 	if err != nil {
 		return err
 	}
+
 	empty := want.Accounts == 0
-	if c.Block != want.Block || c.Root != want.Root || c.Accounts != int64(want.Accounts) || empty && c.Pages != c.FreePages+c.ListPages {
+	if c.Block != want.Block || c.Root != want.Root || c.Accounts != int64(want.Accounts) ||
+		empty && c.Pages != c.FreePages+c.ListPages {
 		return fmt.Errorf("checked %+v, want %+v", c, want)
 	}
+
 	return nil
 }

@@ -20,30 +20,38 @@ func (t *tx) own(id uint32, at place) (*page, uint32, error) {
 	if p := t.dirty[id]; p != nil {
 		return p, id, nil
 	}
+
 	if t.spilled[id] {
 		p, err := t.unspill(id)
 		return p, id, err
 	}
+
 	if id == 0 || id > t.space.pages {
 		return nil, id, damaged(id, "the file has %d pages", t.space.pages)
 	}
+
 	buf := t.buffer()
 	committed, err := t.source.page(id, buf)
 	if err != nil {
 		return nil, id, err
 	}
+
 	if committed != buf {
 		*buf = *committed
 	}
+
 	if buf.block() >= t.block {
 		return nil, id, damaged(id, "written by block %d, which is not committed", buf.block())
 	}
+
 	if err := buf.validate(id, at); err != nil {
 		return nil, id, err
 	}
+
 	if err := t.space.orphan(id); err != nil {
 		return nil, id, err
 	}
+
 	newID, err := t.adopt(buf)
 	return buf, newID, err
 }
@@ -61,9 +69,11 @@ func (t *tx) adopt(buf *page) (id uint32, err error) {
 	if id, err = t.space.take(); err != nil {
 		return 0, err
 	}
+
 	if t.dirty[id] != nil || t.spilled[id] {
 		return 0, damaged(id, "free twice")
 	}
+
 	t.dirty[id] = buf
 	return id, nil
 }
@@ -75,9 +85,11 @@ func (t *tx) unspill(id uint32) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if p != buf {
 		*buf = *p
 	}
+
 	delete(t.spilled, id)
 	t.dirty[id] = buf
 	return buf, nil
@@ -104,10 +116,12 @@ func (t *tx) rehash() layout.Hash {
 	if t.rootPage == 0 {
 		return layout.EmptyRoot
 	}
+
 	root := t.dirty[t.rootPage]
 	if root == nil {
 		return t.rootHash // nothing changed
 	}
+
 	ref := t.refer(root, 0)
 	return t.hasher.Root(&ref)
 }
@@ -128,8 +142,10 @@ func (t *tx) refer(p *page, cell int) mpt.Ref {
 				root = t.hasher.Root(&ref)
 				s.setRef(mpt.HashRef(&root))
 			}
+
 			root = layout.Hash(s[1:mpt.RefBytes])
 		}
+
 		a := n.account()
 		t.leaf = mpt.AppendAccount(t.leaf[:0], &a, &root)
 	case branch:
@@ -139,16 +155,20 @@ func (t *tx) refer(p *page, cell int) mpt.Ref {
 			if mask&(1<<nibble) == 0 {
 				continue
 			}
+
 			s := n.slot(i)
 			if s.stale() {
 				s.setRef(t.referChild(p, s))
 			}
+
 			children[nibble] = s.ref()
 			i++
 		}
+
 		t.path = n.nibbles(t.path[:0])
 		return t.hasher.PrefixedBranch(t.path, &children)
 	}
+
 	t.path = n.nibbles(t.path[:0])
 	return t.hasher.Leaf(t.path, t.leaf)
 }
@@ -168,13 +188,16 @@ func (t *tx) spill(f *file) error {
 	if err := t.put(f, t.dirty); err != nil {
 		return err
 	}
+
 	if err := f.startSync(); err != nil {
 		return fmt.Errorf("start to sync pages: %w", err)
 	}
+
 	for id, p := range t.dirty {
 		t.spilled[id] = true
 		t.reuse(p)
 	}
+
 	clear(t.dirty)
 	return nil
 }
@@ -183,12 +206,15 @@ func (t *tx) put(f *file, pages map[uint32]*page) error {
 	if err := f.writePages(pages); err != nil {
 		return fmt.Errorf("write %d pages: %w", len(pages), err)
 	}
+
 	if err := f.cover(t.space.pages); err != nil {
 		return err
 	}
+
 	for id, p := range pages {
 		t.source.wrote(id, p)
 	}
+
 	return nil
 }
 
@@ -199,20 +225,32 @@ func (t *tx) write(f *file, root layout.Hash) (m meta, err error) {
 	if err != nil {
 		return m, err
 	}
-	m = meta{block: t.block, root: root, rootPage: t.rootPage, pages: t.space.pages, queue: t.space.queue}
+
+	m = meta{
+		block:    t.block,
+		root:     root,
+		rootPage: t.rootPage,
+		pages:    t.space.pages,
+		queue:    t.space.queue,
+	}
+
 	maps.Copy(t.dirty, lists)
 	if err := t.put(f, t.dirty); err != nil {
 		return m, err
 	}
+
 	if err := f.sync(); err != nil {
 		return m, fmt.Errorf("sync pages: %w", err)
 	}
+
 	if err := f.writeMeta(m); err != nil {
 		return m, fmt.Errorf("write the meta slot: %w", err)
 	}
+
 	if err := f.sync(); err != nil {
 		return m, fmt.Errorf("sync the meta slot: %w", err)
 	}
+
 	t.space.end()
 	t.rootHash = root
 	return m, nil
@@ -276,11 +314,13 @@ func (s *space) take() (uint32, error) {
 			return 0, err
 		}
 	}
+
 	if n := len(s.free); n > 0 {
 		id := s.free[n-1]
 		s.free = s.free[:n-1]
 		return id, nil
 	}
+
 	s.pages++
 	return s.pages, nil
 }
@@ -290,19 +330,23 @@ func (s *space) refill() error {
 	if s.queue.lists == 0 || s.young {
 		return nil
 	}
+
 	list, err := s.queue.read(s.source, s.pages, s.buf)
 	if err != nil {
 		return err
 	}
+
 	if s.young = list.block >= s.before; s.young {
 		return nil
 	}
+
 	s.free = append(s.free, list.ids...)
 	slices.Reverse(s.free) // taken in ascending order, pages make long writes
 	taken := s.queue.first
 	if err := s.queue.pop(list); err != nil {
 		return err
 	}
+
 	return s.orphan(taken)
 }
 
@@ -369,10 +413,12 @@ func (s *space) lists(block uint64) (map[uint32]*page, error) {
 	if len(s.free)+len(s.recent) == 0 {
 		return written, nil
 	}
+
 	var ids []uint32
 	if s.queue.last != 0 {
 		ids = append(ids, s.queue.last)
 	}
+
 	// Taking a page for a list may take a list, and orphan it: one page more than
 	// the lists need is set aside for the block after.
 	for len(ids) < 2 || (len(ids)-1)*listCapacity < len(s.free)+len(s.recent) {
@@ -382,14 +428,17 @@ func (s *space) lists(block uint64) (map[uint32]*page, error) {
 		}
 		ids = append(ids, id)
 	}
+
 	if s.pages > maxPages {
 		return nil, errFull
 	}
+
 	all := append(append(make([]uint32, 0, len(s.free)+len(s.recent)), s.free...), s.recent...)
 	slices.Sort(all)
 	if s.queue.lists == 0 {
 		s.queue.first = ids[0]
 	}
+
 	s.queue.last = ids[len(ids)-1]
 	s.queue.ids += uint32(len(all))
 	s.queue.lists += uint32(len(ids) - 1)
@@ -399,6 +448,7 @@ func (s *space) lists(block uint64) (map[uint32]*page, error) {
 		written[id].setList(list{block, ids[i+1], all[:n]})
 		all = all[n:]
 	}
+
 	return written, nil
 }
 
@@ -407,18 +457,22 @@ func (q queue) read(source source, pages uint32, buf *page) (l list, err error) 
 	if q.first == 0 || q.first > pages {
 		return l, damaged(q.first, "not a page of the list of free pages")
 	}
+
 	p, err := source.page(q.first, buf)
 	if err != nil {
 		return l, err
 	}
+
 	if sum := p.listSum(); sum != binary.LittleEndian.Uint32(p[listSumAt:]) {
 		return l, damaged(q.first, "a list of free pages has the checksum %08x", sum)
 	}
+
 	l.block, l.next = p.block(), binary.LittleEndian.Uint32(p[listNextAt:])
 	n := binary.LittleEndian.Uint32(p[listCountAt:])
 	if n > listCapacity {
 		return l, damaged(q.first, "%d entries on a list page", n)
 	}
+
 	for k := range int(n) {
 		id := binary.LittleEndian.Uint32(p[listAt+4*k:])
 		if id == 0 || id > pages {
@@ -426,6 +480,7 @@ func (q queue) read(source source, pages uint32, buf *page) (l list, err error) 
 		}
 		l.ids = append(l.ids, id)
 	}
+
 	return l, nil
 }
 

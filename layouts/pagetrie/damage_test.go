@@ -18,7 +18,12 @@ import (
 func small(t testing.TB) []byte {
 	t.Helper()
 	dir := t.TempDir()
-	s := mustOpen(t, layout.Options{Dir: dir, Create: true, Overrides: map[string]string{"Sync": "false"}})
+	s := mustOpen(t, layout.Options{
+		Dir:       dir,
+		Create:    true,
+		Overrides: map[string]string{"Sync": "false"},
+	})
+
 	play(t, few, s, mpt.NewReference(), 30)
 	must(t, s.Close())
 	file, err := os.ReadFile(filepath.Join(dir, fileName))
@@ -36,10 +41,15 @@ func use(t testing.TB, dir string) {
 			t.Errorf("%v names no page", err)
 		}
 	}
-	s, err := Layout{}.Open(t.Context(), layout.Options{Dir: dir, Overrides: map[string]string{"Sync": "false"}})
+
+	s, err := Layout{}.Open(t.Context(), layout.Options{
+		Dir:       dir,
+		Overrides: map[string]string{"Sync": "false"},
+	})
 	if err != nil {
 		return
 	}
+
 	defer func() { must(t, s.Close()) }()
 	r, err := s.Reader()
 	must(t, err)
@@ -51,6 +61,7 @@ func use(t testing.TB, dir string) {
 			note(err)
 		}
 	}
+
 	for block := range uint64(10) {
 		for _, c := range few.Block(block) {
 			note(s.Change(c))
@@ -67,6 +78,7 @@ func TestFlippedBits(t *testing.T) {
 	if testing.Short() {
 		flips = 300
 	}
+
 	whole := small(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, fileName)
@@ -85,11 +97,16 @@ func TestFlippedBits(t *testing.T) {
 				t.Fatalf("bit %d: %v names no page", bit, err)
 			}
 		}
+
 		use(t, dir)
 	}
+
 	t.Logf("%d of %d flipped bits found; %+v", found, flips, newest)
-	if live := float64(newest.TrieBytes) / float64(len(whole)); float64(found) < 0.95*live*float64(flips) {
-		t.Errorf("%d of %d flipped bits found, though %.0f %% of the file are nodes", found, flips, 100*live)
+	if live := float64(newest.TrieBytes) / float64(len(whole)); float64(found) < 0.95*live*float64(
+		flips,
+	) {
+		t.Errorf("%d of %d flipped bits found, though %.0f %% of the file are nodes", found, flips,
+			100*live)
 	}
 }
 
@@ -105,10 +122,12 @@ func TestDamagedSlotCostsOneBlock(t *testing.T) {
 			for _, c := range many.Block(s.Block() + 1) {
 				must(t, s.Change(c))
 			}
+
 			root, err := s.Commit(t.Context())
 			must(t, err)
 			roots[s.Block()] = root
 		}
+
 		newest := s.Block()
 		must(t, s.Close())
 		file, err := os.OpenFile(filepath.Join(dir, fileName), os.O_RDWR, 0)
@@ -117,7 +136,8 @@ func TestDamagedSlotCostsOneBlock(t *testing.T) {
 		must(t, err)
 		must(t, file.Close())
 		if c := check(t, dir); c.Block != newest-1 || c.Root != roots[newest-1] {
-			t.Fatalf("block %d with root %x, want %d and %x", c.Block, c.Root, newest-1, roots[newest-1])
+			t.Fatalf("block %d with root %x, want %d and %x", c.Block, c.Root, newest-1,
+				roots[newest-1])
 		}
 	}
 }
@@ -132,6 +152,7 @@ func FuzzOpen(f *testing.F) {
 		if len(file) > 1<<20 {
 			return
 		}
+
 		dir := t.TempDir()
 		must(t, os.WriteFile(filepath.Join(dir, fileName), file, 0o644))
 		use(t, dir)
@@ -149,6 +170,7 @@ func FuzzPage(f *testing.F) {
 		defer file.Close()
 		return file.newestMeta()
 	}()
+
 	must(f, err)
 	at := offset(m.rootPage)
 	f.Add(whole[at : at+pageBytes])
@@ -162,6 +184,7 @@ func FuzzPage(f *testing.F) {
 		if p.validate(m.rootPage, place{}) != nil {
 			return
 		}
+
 		// What passed may be changed in every way that edits change it.
 		p.compact()
 		must(t, p.validate(m.rootPage, place{}))

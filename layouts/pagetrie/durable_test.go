@@ -38,10 +38,12 @@ func TestMain(m *testing.M) {
 	if job == "" {
 		os.Exit(m.Run())
 	}
+
 	if err := childMain(job, os.Getenv(childDir)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+
 	os.Exit(0)
 }
 
@@ -54,26 +56,31 @@ func childMain(job, dir string) error {
 			return err
 		}
 	}
+
 	_, missing := os.Stat(dir)
 	s, err := Layout{}.Open(context.Background(), layout.Options{Dir: dir, Create: missing != nil})
 	if err != nil {
 		return err
 	}
+
 	if job == jobHold {
 		fmt.Println("held")
 		time.Sleep(time.Minute) // killed long before
 		return errors.New("nobody killed the holder")
 	}
+
 	for {
 		for _, c := range many.Block(s.Block() + 1) {
 			if err := s.Change(c); err != nil {
 				return err
 			}
 		}
+
 		root, err := s.Commit(context.Background())
 		if err != nil {
 			return lastGasp(s, err)
 		}
+
 		fmt.Printf("%d %x\n", s.Block(), root)
 	}
 }
@@ -83,20 +90,25 @@ func lastGasp(s layout.State, full error) error {
 	if !errors.Is(full, unix.EFBIG) {
 		return fmt.Errorf("error %w, want one of a full disk", full)
 	}
+
 	if _, err := s.Commit(context.Background()); err == nil {
 		return errors.New("a block was committed over a failed one")
 	}
+
 	r, err := s.Reader()
 	if err != nil {
 		return err
 	}
+
 	reference, err := many.Replayed(s.Block())
 	if err != nil {
 		return err
 	}
+
 	if err := many.Compare(r, reference); err != nil {
 		return fmt.Errorf("on a full disk: %w", err)
 	}
+
 	return s.Close()
 }
 
@@ -121,6 +133,7 @@ func lastLine(t *testing.T, from io.Reader) (block uint64, root layout.Hash) {
 		if err != nil || n < 2 || len(hex) != 32 {
 			return block, root
 		}
+
 		block, root = b, layout.Hash(hex)
 	}
 }
@@ -133,8 +146,10 @@ func TestFullDisk(t *testing.T) {
 	must(t, cmd.Wait())
 	checked := check(t, dir)
 	if checked.Block != said || checked.Root != root || said < 10 {
-		t.Errorf("block %d with root %x on the disk, %d and %x when it was full", checked.Block, checked.Root, said, root)
+		t.Errorf("block %d with root %x on the disk, %d and %x when it was full", checked.Block,
+			checked.Root, said, root)
 	}
+
 	s := mustOpen(t, layout.Options{Dir: dir}) // there is room again
 	reference, err := many.Replayed(said)
 	must(t, err)
@@ -150,15 +165,19 @@ func TestOneWriter(t *testing.T) {
 	if line, err := out.ReadString('\n'); line != "held\n" {
 		t.Fatalf("the child said %q, %v", line, err)
 	}
+
 	var locked *engine.LockedError
 	if _, err := (Layout{}).Open(t.Context(), layout.Options{Dir: dir}); !errors.As(err, &locked) {
 		t.Errorf("error %v beside a writer, want a LockedError", err)
 	}
+
 	must(t, cmd.Process.Kill())
 	if err := cmd.Wait(); err == nil {
 		t.Error("the child ended by itself")
 	}
-	a, b := mustOpen(t, layout.Options{Dir: dir, ReadOnly: true}), mustOpen(t, layout.Options{Dir: dir, ReadOnly: true})
+
+	a, b := mustOpen(t, layout.Options{Dir: dir, ReadOnly: true}),
+		mustOpen(t, layout.Options{Dir: dir, ReadOnly: true})
 	if a.Root() != b.Root() || a.Change(layout.Change{}) == nil {
 		t.Error("two readers differ, or write")
 	}
@@ -189,6 +208,7 @@ func TestPowerCuts(t *testing.T) {
 				copy(torn[at:at+pageBytes], after[at:])
 			}
 		}
+
 		slot := 121 % metaPages * pageBytes
 		copy(torn[slot:slot+rng.IntN(metaBytes)], after[slot:])
 		must(t, os.WriteFile(path, torn, 0o644))

@@ -87,7 +87,14 @@ func (t *tx) storage(c cursor) (cursor, error) {
 // enter goes to a child, whose slot is at a place in the node's cell, and marks
 // its hash as stale.
 func (t *tx) enter(c cursor, at int, below place) (cursor, error) {
-	to := cursor{page: c.page, id: c.id, place: below, hook: hook{c.page, c.id, c.cell, at}, above: c.hook}
+	to := cursor{
+		page:  c.page,
+		id:    c.id,
+		place: below,
+		hook:  hook{c.page, c.id, c.cell, at},
+		above: c.hook,
+	}
+
 	s := t.slot(to.hook)
 	s.makeStale()
 	loc := s.loc()
@@ -97,9 +104,11 @@ func (t *tx) enter(c cursor, at int, below place) (cursor, error) {
 		if to.page, to.id, err = t.own(pageOf(loc), below); err != nil {
 			return to, err
 		}
+
 		to.cell = 0
 		s.setLoc(remote(to.id))
 	}
+
 	return to, nil
 }
 
@@ -121,14 +130,17 @@ func (t *tx) find(c cursor, key *layout.Hash) (at cursor, how end, common int, e
 		if common < n.count {
 			return c, diverges, common, nil
 		}
+
 		if n.kind != branch {
 			return c, exact, common, nil
 		}
+
 		below := place{c.place.depth + n.count, c.place.inStorage}
 		nibble, mask := mpt.Nibble(key, below.depth), n.mask()
 		if mask&(1<<nibble) == 0 {
 			return c, missing, common, nil
 		}
+
 		below.depth++
 		at := nodeBytes(n.count) + 2 + rank(mask, nibble)*slotBytes
 		if c, err = t.enter(c, at, below); err != nil {
@@ -156,26 +168,32 @@ func (t *tx) putAccount(account *layout.Hash, a *layout.Account) error {
 		if p, t.rootPage, err = t.fresh(); err == nil {
 			p.add(t.leaf)
 		}
+
 		return err
 	}
+
 	return retry(func() error {
 		c, err := t.root()
 		if err != nil {
 			return err
 		}
+
 		c, how, common, err := t.find(c, account)
 		if err != nil {
 			return err
 		}
+
 		rest := func(depth int) []byte {
 			t.path = mpt.AppendNibbles(t.path[:0], account[:], depth, mpt.PathNibbles)
 			return t.path
 		}
+
 		if how == exact {
 			old := c.node()
 			t.leaf = appendAccountLeaf(t.leaf[:0], rest(c.place.depth), a, old.storage())
 			return t.replace(c, t.leaf)
 		}
+
 		t.leaf = appendAccountLeaf(t.leaf[:0], rest(c.place.depth+common+1), a, nil)
 		return t.graft(c, how, common, account, t.leaf)
 	})
@@ -188,24 +206,30 @@ func (t *tx) putSlot(account, key *layout.Hash, value []byte) error {
 		t.leaf = append(appendHead(t.leaf[:0], storageLeaf, t.path), value...)
 		return t.leaf
 	}
+
 	return retry(func() error {
 		c, err := t.accountLeaf(account)
 		if err != nil {
 			return err
 		}
+
 		if old := c.node(); old.storage() == nil {
 			return t.startStorage(c, leafFrom(0))
 		}
+
 		if c, err = t.storage(c); err != nil {
 			return err
 		}
+
 		c, how, common, err := t.find(c, key)
 		if err != nil {
 			return err
 		}
+
 		if how == exact {
 			return t.replace(c, leafFrom(c.place.depth))
 		}
+
 		return t.graft(c, how, common, key, leafFrom(c.place.depth+common+1))
 	})
 }
@@ -215,10 +239,12 @@ func (t *tx) accountLeaf(account *layout.Hash) (cursor, error) {
 	if err != nil {
 		return c, err
 	}
+
 	c, how, _, err := t.find(c, account)
 	if err == nil && how != exact {
 		err = damaged(c.id, "an account that was just written is missing")
 	}
+
 	return c, err
 }
 
@@ -236,6 +262,7 @@ func (t *tx) startStorage(c cursor, leaf []byte) error {
 	if !c.page.fits(slotBytes+len(leaf), 1) {
 		return t.split(c.page, c.id)
 	}
+
 	var s [slotBytes]byte
 	slot(s[:]).setLoc(uint32(c.page.add(leaf)))
 	t.fork = append(append(t.fork[:0], c.page.cell(c.cell)...), s[:]...)
@@ -255,18 +282,21 @@ func (t *tx) graft(c cursor, how end, common int, key *layout.Hash, leaf []byte)
 		if !c.page.fits(growth+len(leaf), 1) {
 			return t.split(c.page, c.id)
 		}
+
 		added := child{nibble, uint32(c.page.add(leaf))}
 		n = c.node() // adding may have moved it
 		t.fork = n.appendWith(t.fork[:0], added)
 		c.page.set(c.cell, t.fork)
 		return nil
 	}
+
 	t.path = n.nibbles(t.path[:0])
 	fork := nodeBytes(common) + branchBytes(2)
 	lower := nodeBytes(n.count-common-1) + len(n.body)
 	if !c.page.fits(fork+lower-oldBytes+len(leaf), 2) {
 		return t.split(c.page, c.id)
 	}
+
 	// The fork takes the old node's cell, so that whoever leads there still does.
 	t.fork = n.appendPrefixed(t.fork[:0], t.path[common+1:])
 	was := child{nibble: t.path[common]}
@@ -285,15 +315,18 @@ func (t *tx) deleteAccount(account *layout.Hash) error {
 	if err != nil {
 		return err
 	}
+
 	if n := c.node(); n.storage() != nil {
 		below, err := t.storage(c)
 		if err != nil {
 			return err
 		}
+
 		if err := t.free(below); err != nil {
 			return err
 		}
 	}
+
 	return t.prune(c)
 }
 
@@ -303,17 +336,21 @@ func (t *tx) deleteSlot(account, key *layout.Hash) error {
 	if err != nil {
 		return err
 	}
+
 	c, err := t.storage(leaf)
 	if err != nil {
 		return err
 	}
+
 	c, how, _, err := t.find(c, key)
 	if err != nil {
 		return err
 	}
+
 	if how != exact {
 		return damaged(c.id, "a slot that was just seen is missing")
 	}
+
 	if c.hook.page == leaf.page && c.hook.cell == leaf.cell { // the trie's only leaf
 		t.drop(c)
 		cell := leaf.page.cell(leaf.cell)
@@ -322,6 +359,7 @@ func (t *tx) deleteSlot(account, key *layout.Hash) error {
 		leaf.page.set(leaf.cell, t.fork)
 		return nil
 	}
+
 	return t.prune(c)
 }
 
@@ -333,6 +371,7 @@ func (t *tx) prune(c cursor) error {
 		t.discard(c.id)
 		return nil
 	}
+
 	up := cursor{page: c.hook.page, id: c.hook.id, cell: c.hook.cell, hook: c.above}
 	n := up.node()
 	at := (c.hook.at - nodeBytes(n.count) - 2) / slotBytes
@@ -344,6 +383,7 @@ func (t *tx) prune(c cursor) error {
 		up.page.set(up.cell, t.fork)
 		return nil
 	}
+
 	last := n.slot(1 - at).loc()
 	t.path = append(n.nibbles(t.path[:0]), nibbleAt(mask, 1-at))
 	if !isRemote(last) {
@@ -355,11 +395,13 @@ func (t *tx) prune(c cursor) error {
 		up.page.set(up.cell, t.fork)
 		return nil
 	}
+
 	below := place{depth: c.place.depth, inStorage: c.place.inStorage}
 	p, id, err := t.own(pageOf(last), below)
 	if err != nil {
 		return err
 	}
+
 	only, _ := parse(p.cell(0))
 	t.path = only.nibbles(t.path)
 	t.fork = only.appendPrefixed(t.fork[:0], t.path)
@@ -370,6 +412,7 @@ func (t *tx) prune(c cursor) error {
 		only, _ = parse(p.cell(0)) // its children may have moved away
 		t.fork = only.appendPrefixed(t.fork[:0], t.path)
 	}
+
 	p.set(0, t.fork)
 	t.drop(c)
 	t.relink(up.hook, id)
@@ -378,6 +421,7 @@ func (t *tx) prune(c cursor) error {
 	} else {
 		up.page.remove(up.cell)
 	}
+
 	return nil
 }
 
@@ -401,10 +445,12 @@ func (t *tx) free(c cursor) error {
 		if err != nil {
 			return err
 		}
+
 		if err := t.free(child); err != nil {
 			return err
 		}
 	}
+
 	t.drop(c)
 	return nil
 }
@@ -423,6 +469,7 @@ func (t *tx) split(p *page, id uint32) error {
 		if moved && room >= splitRoomBytes && p.cells()-tombstones <= splitCells {
 			return errSplit
 		}
+
 		root, _ := parse(p.cell(0))
 		first, count := root.slots()
 		var largest slot
@@ -435,16 +482,19 @@ func (t *tx) split(p *page, id uint32) error {
 				}
 			}
 		}
+
 		if maximum == 0 {
 			if moved {
 				return errSplit
 			}
 			return fmt.Errorf("page %d is full, and there is nothing to move to another", id)
 		}
+
 		to, toID, err := t.fresh()
 		if err != nil {
 			return err
 		}
+
 		p.move(int(largest.loc()), to)
 		largest.setLoc(remote(toID)) // moving only makes tombstones: the slot is where it was
 		moved = true
@@ -461,6 +511,7 @@ func (p *page) subtrieBytes(cell int) int {
 			size += p.subtrieBytes(int(loc))
 		}
 	}
+
 	return size
 }
 
@@ -478,6 +529,7 @@ func (p *page) move(cell int, to *page) (index int) {
 			slot(to.cell(index)[at+k*slotBytes:][:slotBytes]).setLoc(uint32(moved))
 		}
 	}
+
 	p.setPointer(cell, 0, 0)
 	return index
 }

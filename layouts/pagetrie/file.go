@@ -39,7 +39,8 @@ type file struct {
 }
 
 func openFile(dir string, create, readOnly bool) (*file, error) {
-	f, err := adapter.OpenLocked(dir, fileName, create, readOnly, "end that process, or read with it")
+	f, err := adapter.OpenLocked(dir, fileName, create, readOnly,
+		"end that process, or read with it")
 	return &file{File: f, durable: true}, err
 }
 
@@ -52,11 +53,14 @@ func (f *file) writePages(pages map[uint32]*page) error {
 		if i+1 < len(ids) && ids[i+1] == id+1 && len(run) < maxRunPages {
 			continue
 		}
+
 		if err := f.writeRun(run, offset(id+1-uint32(len(run)))); err != nil {
 			return err
 		}
+
 		run = run[:0]
 	}
+
 	return nil
 }
 
@@ -69,21 +73,26 @@ func (f *file) writeRun(run [][]byte, at int64) error {
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
+
 		if err != nil {
 			return fmt.Errorf("at byte %d: %w", at, err)
 		}
+
 		f.writeBytes.Add(int64(n))
 		if left -= n; left == 0 {
 			return nil
 		}
+
 		if n == 0 {
 			return fmt.Errorf("at byte %d: nothing was written", at)
 		}
+
 		at += int64(n)
 		for n >= len(run[0]) {
 			n -= len(run[0])
 			run = run[1:]
 		}
+
 		run[0] = run[0][n:]
 	}
 }
@@ -135,26 +144,33 @@ func (m meta) encode() (p page) {
 	b := append(p[:0], metaMagic...)
 	b = binary.LittleEndian.AppendUint64(b, m.block)
 	b = append(b, m.root[:]...)
-	for _, n := range []uint32{m.rootPage, m.pages, m.queue.first, m.queue.last, m.queue.lists, m.queue.ids} {
+	for _, n := range []uint32{m.rootPage, m.pages, m.queue.first, m.queue.last, m.queue.lists,
+		m.queue.ids} {
 		b = binary.LittleEndian.AppendUint32(b, n)
 	}
+
 	binary.LittleEndian.PutUint32(p[metaBytes:], crc32.Checksum(p[:metaBytes], castagnoli()))
 	return p
 }
 
 // decodeMeta reads a slot; ok is false for a torn or empty one.
 func decodeMeta(p *page) (m meta, ok bool) {
-	if string(p[:len(metaMagic)]) != metaMagic || binary.LittleEndian.Uint32(p[metaBytes:]) != crc32.Checksum(p[:metaBytes], castagnoli()) {
+	if string(p[:len(metaMagic)]) != metaMagic ||
+		binary.LittleEndian.Uint32(p[metaBytes:]) != crc32.Checksum(p[:metaBytes], castagnoli()) {
 		return m, false
 	}
+
 	rest := p[len(metaMagic):]
 	m.block = binary.LittleEndian.Uint64(rest)
 	copy(m.root[:], rest[8:])
-	for i, to := range []*uint32{&m.rootPage, &m.pages, &m.queue.first, &m.queue.last, &m.queue.lists, &m.queue.ids} {
+	for i, to := range []*uint32{&m.rootPage, &m.pages, &m.queue.first, &m.queue.last,
+		&m.queue.lists, &m.queue.ids} {
 		*to = binary.LittleEndian.Uint32(rest[40+4*i:])
 	}
+
 	return m, m.pages <= maxPages && m.rootPage <= m.pages && m.queue.last <= m.pages &&
-		uint64(m.queue.lists)+uint64(m.queue.ids) <= uint64(m.pages) && (m.rootPage == 0) == (m.root == layout.EmptyRoot)
+		uint64(m.queue.lists)+uint64(m.queue.ids) <= uint64(m.pages) &&
+		(m.rootPage == 0) == (m.root == layout.EmptyRoot)
 }
 
 func (f *file) writeMeta(m meta) error {
@@ -173,21 +189,33 @@ func (f *file) newestMeta() (m meta, err error) {
 		if _, err := f.ReadAt(p[:], i*pageBytes); err != nil {
 			return m, fmt.Errorf("read meta slot %d: %w", i, err)
 		}
-		if slot, ok := decodeMeta(&p); ok && int64(slot.block%metaPages) == i && (!found || slot.block > m.block) {
+
+		if slot, ok := decodeMeta(&p); ok && int64(slot.block%metaPages) == i &&
+			(!found || slot.block > m.block) {
 			m, found = slot, true
 		}
-		other = other || strings.HasPrefix(string(p[:len(metaMagic)]), anyMagic) && string(p[:len(metaMagic)]) != metaMagic
+
+		other = other ||
+			strings.HasPrefix(string(p[:len(metaMagic)]), anyMagic) &&
+				string(p[:len(metaMagic)]) != metaMagic
 	}
+
 	if !found && other {
-		return m, engine.Fail(engine.CodeUnsupported, "it is a page trie of another version").WithRemedy(again)
+		return m,
+			engine.Fail(engine.CodeUnsupported, "it is a page trie of another version").
+				WithRemedy(again)
 	}
+
 	if !found {
 		return m, engine.Fail(engine.CodeDamaged, "neither meta slot is whole").WithRemedy(again)
 	}
+
 	size, err := f.Seek(0, 2)
 	if err == nil && size < offset(m.pages+1) {
-		err = engine.Fail(engine.CodeDamaged, "the file has %d bytes, block %d needs %d", size, m.block, offset(m.pages+1)).WithRemedy(again)
+		err = engine.Fail(engine.CodeDamaged, "the file has %d bytes, block %d needs %d", size,
+			m.block, offset(m.pages+1)).WithRemedy(again)
 	}
+
 	return m, err
 }
 

@@ -40,6 +40,7 @@ func (r *descent) Slot(account, key layout.Hash, dst []byte) (value []byte, foun
 	if err != nil || leaf.page == nil || leaf.node.storage() == nil {
 		return dst[:0], false, err
 	}
+
 	loc := leaf.node.storage().loc()
 	if isRemote(loc) {
 		if leaf.page, err = r.turn(pageOf(loc)); err != nil {
@@ -49,10 +50,12 @@ func (r *descent) Slot(account, key layout.Hash, dst []byte) (value []byte, foun
 	} else if loc == noLocation {
 		return dst[:0], false, damaged(leaf.id, "a storage trie that starts at the page's root")
 	}
+
 	leaf, err = r.descend(leaf.page, leaf.id, int(loc), &key, true)
 	if err != nil || leaf.page == nil {
 		return dst[:0], false, err
 	}
+
 	return append(dst[:0], leaf.node.body...), true, nil
 }
 
@@ -60,13 +63,16 @@ func (r *descent) account(account *layout.Hash) (found, error) {
 	if r.source == nil {
 		return found{}, errReaderClosed
 	}
+
 	if r.at.rootPage == 0 {
 		return found{}, nil
 	}
+
 	root, err := r.turn(r.at.rootPage)
 	if err != nil {
 		return found{}, err
 	}
+
 	return r.descend(root, r.at.rootPage, 0, account, false)
 }
 
@@ -79,27 +85,34 @@ type found struct {
 
 // descend follows key from a cell at the root of a trie. A path has no more
 // nodes than nibbles, whatever a page holds: it ends.
-func (r *descent) descend(p *page, id uint32, cell int, key *layout.Hash, inStorage bool) (at found, err error) {
+func (r *descent) descend(
+	p *page, id uint32, cell int, key *layout.Hash, inStorage bool,
+) (at found, err error) {
 	for depth := 0; ; {
 		n, ok := parse(p.cell(cell))
 		if !ok {
 			return at, damaged(id, "cell %d holds no node", cell)
 		}
+
 		r.nodes++
 		if err := n.stands(id, place{depth, inStorage}); err != nil {
 			return at, err
 		}
+
 		if mpt.Common(key, depth, n.prefix, n.count) < n.count {
 			return at, nil
 		}
+
 		if n.kind != branch {
 			return found{p, id, n}, nil
 		}
+
 		depth += n.count
 		nibble, mask := mpt.Nibble(key, depth), n.mask()
 		if mask&(1<<nibble) == 0 {
 			return at, nil
 		}
+
 		loc := n.slot(rank(mask, nibble)).loc()
 		depth++
 		cell = int(loc)

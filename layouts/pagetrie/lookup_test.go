@@ -39,6 +39,7 @@ func grow(t testing.TB, o layout.Options, n, perBlock uint64) *pageState {
 			must(t, err)
 		}
 	}
+
 	return s
 }
 
@@ -66,24 +67,32 @@ func holdAgainstTheory(t *testing.T, n, perBlock uint64, wantPages float64) {
 			t.Fatalf("account %d: %+v, %v, %v", i, a, found, err)
 		}
 	}
+
 	touched := r.Touched()
 	nodes, pages := float64(*touched.Nodes)/float64(n), float64(*touched.Pages)/float64(n)
 	must(t, s.Close())
 	checked := check(t, dir)
 	t.Logf("%d accounts: %.3f nodes, %.3f pages a lookup; pages %.1f %% full; %+v", n, nodes, pages,
 		100*float64(checked.TrieBytes)/float64(checked.TriePages*bodyBytes), checked)
-	for want, within := range map[float64]float64{mpt.ExpectedNodes(float64(n)): 0.01, mpt.ExpectedFoldedNodes(float64(n)): 0.002} {
+	for want, within := range map[float64]float64{
+		mpt.ExpectedNodes(float64(n)):       0.01,
+		mpt.ExpectedFoldedNodes(float64(n)): 0.002,
+	} {
 		if math.Abs(nodes/want-1) > within {
 			t.Errorf("%.3f nodes a lookup, expected %.3f", nodes, want)
 		}
 	}
+
 	if wantPages > 0 && math.Abs(pages/wantPages-1) > 0.03 {
 		t.Errorf("%.3f pages a lookup, the simulation has %.2f", pages, wantPages)
 	}
 }
 
 func TestLookupsAllocateNothing(t *testing.T) {
-	for how, o := range map[string]layout.Options{"mmap": {}, "pread": {MemoryBytes: 64 * pageBytes}} {
+	for how, o := range map[string]layout.Options{
+		"mmap":  {},
+		"pread": {MemoryBytes: 64 * pageBytes},
+	} {
 		o.Dir = t.TempDir()
 		s := grow(t, o, 3000, 1000)
 		h := mpt.NewHasher()
@@ -93,6 +102,7 @@ func TestLookupsAllocateNothing(t *testing.T) {
 			key, _ := plainAccount(h, i)
 			slots = append(slots, layout.Slot{Key: key, Value: []byte{1}})
 		}
+
 		must(t, s.Change(layout.Change{Account: contract, New: a, Slots: slots}))
 		_, err := s.Commit(t.Context())
 		must(t, err)
@@ -135,15 +145,18 @@ func TestOldReadersSeeTheirBlock(t *testing.T) {
 							t.Error(err)
 							return
 						}
+
 						for n := range w.Accounts {
 							if _, _, err := r.Account(w.Hash(n)); err != nil {
 								t.Error(err)
 								return
 							}
 						}
+
 						if err := r.Close(); err != nil {
 							t.Error(err)
 						}
+
 						select {
 						case <-done:
 							return
@@ -152,6 +165,7 @@ func TestOldReadersSeeTheirBlock(t *testing.T) {
 					}
 				})
 			}
+
 			play(t, w, s, reference, 200)
 			close(done)
 			readers.Wait()
@@ -162,7 +176,8 @@ func TestOldReadersSeeTheirBlock(t *testing.T) {
 			must(t, old.Close())
 			play(t, w, s, reference, 200)
 			if grown := s.tx.space.pages; grown > held*11/10 {
-				t.Errorf("%d pages after the old reader moved on, %d before: they are not reused", grown, held)
+				t.Errorf("%d pages after the old reader moved on, %d before: they are not reused",
+					grown, held)
 			}
 		})
 	}
@@ -175,10 +190,12 @@ func TestDirectReadsAreTheKernels(t *testing.T) {
 	s := grow(t, layout.Options{Dir: dir}, 5000, 1000)
 	must(t, s.file.Sync())
 	must(t, s.Close())
-	layout, err := Layout{}.Open(t.Context(), layout.Options{Dir: dir, Direct: true, ReadOnly: true})
+	layout, err := Layout{}.Open(t.Context(),
+		layout.Options{Dir: dir, Direct: true, ReadOnly: true})
 	if errors.Is(err, unix.EINVAL) {
 		t.Skip("the file system has no O_DIRECT")
 	}
+
 	must(t, err)
 	defer func() { must(t, layout.Close()) }()
 	r, err := layout.Reader()
@@ -192,15 +209,18 @@ func TestDirectReadsAreTheKernels(t *testing.T) {
 			}
 		}
 	}
+
 	before := kernelReadBytes(t)
 	lookups()
 	kernel := kernelReadBytes(t) - before
 	if kernel == 0 {
 		t.Skip("the file system is in memory")
 	}
+
 	pages, reads := *r.Touched().Pages, *layout.Counters().Reads
 	if reads != pages || kernel != pages*pageBytes {
-		t.Errorf("%d pages touched, %d read, %d bytes read by the kernel: want the same, %d bytes a page", pages, reads, kernel, pageBytes)
+		t.Errorf("%d pages touched, %d read, %d bytes read by the kernel: want the same, %d "+
+			"bytes a page", pages, reads, kernel, pageBytes)
 	}
 }
 
@@ -223,11 +243,13 @@ func BenchmarkLookup(b *testing.B) {
 	for i := range keys {
 		keys[i], _ = plainAccount(h, uint64(i)*15%accounts)
 	}
+
 	lookup := func(b *testing.B, r layout.Reader, i int) {
 		if _, found, err := r.Account(keys[i&(len(keys)-1)]); err != nil || !found {
 			b.Error(found, err)
 		}
 	}
+
 	b.Run("one", func(b *testing.B) {
 		r, err := s.Reader()
 		must(b, err)
@@ -236,11 +258,13 @@ func BenchmarkLookup(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
 			lookup(b, r, i)
 		}
+
 		b.ReportMetric((layouttest.CPUNanos(b)-cpu)/float64(b.N), "cpu-ns/op")
 		touched := r.Touched()
 		b.ReportMetric(float64(*touched.Pages)/float64(b.N), "pages/op")
 		b.ReportMetric(float64(*touched.Nodes)/float64(b.N), "nodes/op")
 	})
+
 	b.Run("64 at once", func(b *testing.B) {
 		cpu := layouttest.CPUNanos(b)
 		var workers sync.WaitGroup
@@ -251,11 +275,13 @@ func BenchmarkLookup(b *testing.B) {
 					b.Error(err)
 					return
 				}
+
 				for i := range b.N/64 + 1 {
 					lookup(b, r, i*64+w)
 				}
 			})
 		}
+
 		workers.Wait()
 		b.ReportMetric((layouttest.CPUNanos(b)-cpu)/float64(b.N), "cpu-ns/op")
 	})
@@ -279,14 +305,17 @@ func BenchmarkCommit(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
+
 				if _, err := s.Commit(b.Context()); err != nil {
 					b.Fatal(err)
 				}
 			}
+
 			after := s.Counters()
 			b.ReportMetric((layouttest.CPUNanos(b)-cpu)/float64(i), "cpu-ns/account")
 			b.ReportMetric(float64(i)/b.Elapsed().Seconds(), "accounts/s")
-			b.ReportMetric(float64(*after.WriteBytes-*before.WriteBytes)/pageBytes/float64(i), "pages/account")
+			b.ReportMetric(float64(*after.WriteBytes-*before.WriteBytes)/pageBytes/float64(i),
+				"pages/account")
 		})
 	}
 }

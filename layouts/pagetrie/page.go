@@ -50,10 +50,12 @@ func (p *page) cell(i int) []byte {
 	if i >= cells {
 		return nil
 	}
+
 	offset, length := p.pointer(i)
 	if length == 0 || length > offset || offset > bodyBytes-1-pointerBytes*cells {
 		return nil
 	}
+
 	return p[pageBytes-offset : pageBytes-offset+length : pageBytes-offset+length]
 }
 
@@ -67,6 +69,7 @@ func (p *page) room() (bytes, tombstones int) {
 			tombstones++
 		}
 	}
+
 	return bytes, tombstones
 }
 
@@ -86,6 +89,7 @@ func (p *page) add(cell []byte) (index int) {
 		}
 		index++
 	}
+
 	if index == cells {
 		if p.lowest() > bodyBytes-1-pointerBytes*(cells+1) {
 			p.compact()
@@ -93,6 +97,7 @@ func (p *page) add(cell []byte) (index int) {
 		p[countAt]++
 		p.setPointer(index, 0, 0)
 	}
+
 	p.set(index, cell)
 	return index
 }
@@ -104,12 +109,14 @@ func (p *page) set(i int, cell []byte) {
 		copy(p[pageBytes-offset:], cell)
 		return
 	}
+
 	p.setPointer(i, 0, 0)
 	offset := p.lowest() + len(cell)
 	if offset > bodyBytes-1-pointerBytes*p.cells() {
 		p.compact()
 		offset = p.lowest() + len(cell)
 	}
+
 	p.setPointer(i, offset, len(cell))
 	copy(p[pageBytes-offset:], cell)
 }
@@ -143,16 +150,19 @@ func (p *page) compact() {
 		if length == 0 {
 			continue
 		}
+
 		end += length
 		p.setPointer(i, end, length)
 		copy(p[pageBytes-end:], old[pageBytes-offset:pageBytes-offset+length])
 	}
+
 	clear(p[pointersAt+pointerBytes*p.cells() : pageBytes-end])
 }
 
 // damaged says that a page of the file is not what this package writes.
 func damaged(id uint32, format string, args ...any) error {
-	return engine.Fail(engine.CodeDamaged, "page %d is damaged: "+format, append([]any{id}, args...)...)
+	return engine.Fail(engine.CodeDamaged, "page %d is damaged: "+format,
+		append([]any{id}, args...)...)
 }
 
 // place says which part of a trie a page's root cell stands in.
@@ -168,11 +178,13 @@ func (p *page) validate(id uint32, at place) error {
 	if err := v.cell(0, at); err != nil {
 		return err
 	}
+
 	for i := range p.cells() {
 		if _, length := p.pointer(i); length > 0 && !v.seen[i] {
 			return damaged(id, "cell %d belongs to no node", i)
 		}
 	}
+
 	return p.apart(id)
 }
 
@@ -185,6 +197,7 @@ func (p *page) apart(id uint32) error {
 			ends = append(ends, uint32(offset)<<12|uint32(length))
 		}
 	}
+
 	slices.Sort(ends)
 	below := uint32(0)
 	for _, e := range ends {
@@ -194,6 +207,7 @@ func (p *page) apart(id uint32) error {
 			below = offset
 		}
 	}
+
 	return nil
 }
 
@@ -207,24 +221,29 @@ func (v *validation) cell(i int, at place) error {
 	if v.seen[i] {
 		return damaged(v.id, "cell %d has two parents", i)
 	}
+
 	v.seen[i] = true
 	n, ok := parse(v.p.cell(i))
 	if !ok {
 		return damaged(v.id, "cell %d holds no node", i)
 	}
+
 	if err := n.stands(v.id, at); err != nil {
 		return err
 	}
+
 	below := place{at.depth + n.count + 1, at.inStorage}
 	if n.kind == accountLeaf {
 		below = place{0, true}
 	}
+
 	first, count := n.slots()
 	for k := range count {
 		s := slot(n.body[first+k*slotBytes:][:slotBytes])
 		if ref := s.ref(); s.stale() || !ref.Legal() {
 			return damaged(v.id, "cell %d refers to child %d by no hash", i, k)
 		}
+
 		var err error
 		switch loc := s.loc(); {
 		case loc == noLocation:
@@ -232,10 +251,12 @@ func (v *validation) cell(i int, at place) error {
 		case !isRemote(loc):
 			err = v.cell(int(loc), below)
 		}
+
 		if err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -251,6 +272,7 @@ func (n *node) stands(id uint32, at place) error {
 	case n.kind != branch && (n.kind == storageLeaf) != at.inStorage:
 		return damaged(id, "a leaf of the wrong trie")
 	}
+
 	return nil
 }
 
@@ -303,11 +325,13 @@ func parse(cell []byte) (n node, ok bool) {
 	if len(cell) < 2 || cell[1] > mpt.PathNibbles {
 		return n, false
 	}
+
 	n = node{kind: cell[0] & kindMask, flags: cell[0] &^ kindMask, count: int(cell[1])}
 	bodyAt := nodeBytes(n.count)
 	if len(cell) < bodyAt+1 {
 		return n, false
 	}
+
 	n.prefix, n.body = cell[2:bodyAt], cell[bodyAt:]
 	switch n.kind {
 	case branch:
@@ -321,6 +345,7 @@ func parse(cell []byte) (n node, ok bool) {
 	case accountLeaf:
 		return n, n.flags&^(hasCode|hasStorage) == 0 && n.accountWhole()
 	}
+
 	return n, false
 }
 
@@ -356,14 +381,17 @@ func (n *node) accountWhole() bool {
 	if n.body[0] > nonceBytes || rest < 1 {
 		return false
 	}
+
 	balance := n.body[1+n.body[0]]
 	rest -= 1 + int(balance)
 	if n.flags&hasCode != 0 {
 		rest -= hashBytes
 	}
+
 	if n.flags&hasStorage != 0 {
 		rest -= slotBytes
 	}
+
 	return balance <= 32 && rest == 0
 }
 
@@ -373,12 +401,14 @@ func (n *node) account() (a layout.Account) {
 	for _, b := range n.body[1 : 1+n.body[0]] {
 		a.Nonce = a.Nonce<<8 | uint64(b)
 	}
+
 	length := rest[0]
 	copy(a.Balance[32-length:], rest[1:1+length])
 	a.CodeHash = layout.EmptyCode
 	if n.flags&hasCode != 0 {
 		copy(a.CodeHash[:], rest[1+length:])
 	}
+
 	return a
 }
 
@@ -401,9 +431,11 @@ func appendAccountLeaf(dst, prefix []byte, a *layout.Account, storage slot) []by
 	if a.CodeHash != layout.EmptyCode {
 		kind |= hasCode
 	}
+
 	if storage != nil {
 		kind |= hasStorage
 	}
+
 	dst = appendHead(dst, kind, prefix)
 	var be [nonceBytes]byte
 	binary.BigEndian.PutUint64(be[:], a.Nonce)
@@ -413,6 +445,7 @@ func appendAccountLeaf(dst, prefix []byte, a *layout.Account, storage slot) []by
 	if kind&hasCode != 0 {
 		dst = append(dst, a.CodeHash[:]...)
 	}
+
 	return append(dst, storage...)
 }
 
@@ -427,6 +460,7 @@ func appendFork(dst, prefix []byte, a, b child) []byte {
 	if a.nibble > b.nibble {
 		a, b = b, a
 	}
+
 	dst = appendHead(dst, branch, prefix)
 	dst = binary.LittleEndian.AppendUint16(dst, 1<<a.nibble|1<<b.nibble)
 	for _, c := range []child{a, b} {
@@ -434,6 +468,7 @@ func appendFork(dst, prefix []byte, a, b child) []byte {
 		slot(s[:]).setLoc(c.loc)
 		dst = append(dst, s[:]...)
 	}
+
 	return dst
 }
 

@@ -21,7 +21,8 @@ type source interface {
 	page(id uint32, buf *page) (*page, error)
 	// wrote tells that a page has other bytes now; nobody reads it.
 	wrote(id uint32, p *page)
-	// shareWithWriter gives up what the block being built may take, half of the budget. Nothing happens but the first time.
+	// shareWithWriter gives up what the block being built may take, half of the budget. Nothing
+	// happens but the first time.
 	shareWithWriter()
 	// reads are the read calls so far; nil if none are made.
 	reads() *int64
@@ -34,13 +35,16 @@ type source interface {
 type mapped []byte
 
 func mapFile(f *file) (mapped, error) {
-	m, err := unix.Mmap(int(f.Fd()), 0, int(mapBytes), unix.PROT_READ, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	m, err := unix.Mmap(int(f.Fd()), 0, int(mapBytes), unix.PROT_READ,
+		unix.MAP_SHARED|unix.MAP_NORESERVE)
 	if err != nil {
 		return nil, fmt.Errorf("map %s: %w", f.Name(), err)
 	}
+
 	if err := unix.Madvise(m, unix.MADV_RANDOM); err != nil {
 		return nil, errors.Join(fmt.Errorf("advise of random reads: %w", err), unix.Munmap(m))
 	}
+
 	return m, nil
 }
 
@@ -64,16 +68,25 @@ func openCalled(f *file, direct bool, cacheBytes int64) (*called, error) {
 	if direct {
 		flags |= unix.O_DIRECT
 	}
+
 	own, err := os.OpenFile(f.Name(), flags, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open for reading by calls: %w", err)
 	}
-	c := &called{file: own, aligned: sync.Pool{New: func() any { return (*page)(adapter.Aligned(pageBytes, pageBytes)) }}}
+
+	c := &called{
+		file: own,
+		aligned: sync.Pool{
+			New: func() any { return (*page)(adapter.Aligned(pageBytes, pageBytes)) },
+		},
+	}
+
 	if pages := cacheBytes / pageBytes; pages > 0 {
 		if c.cache, err = newCache(int(pages)); err != nil {
 			return nil, errors.Join(err, own.Close())
 		}
 	}
+
 	return c, nil
 }
 
@@ -81,16 +94,19 @@ func (c *called) page(id uint32, buf *page) (*page, error) {
 	if c.cache != nil && c.cache.read(id, buf) {
 		return buf, nil
 	}
+
 	c.calls.Add(1)
 	to := c.aligned.Get().(*page)
 	defer c.aligned.Put(to)
 	if _, err := c.file.ReadAt(to[:], offset(id)); err != nil {
 		return nil, fmt.Errorf("read page %d: %w", id, err)
 	}
+
 	*buf = *to
 	if c.cache != nil {
 		c.cache.put(id, buf)
 	}
+
 	return buf, nil
 }
 
@@ -152,10 +168,12 @@ type frame struct {
 }
 
 func newCache(pages int) (*cache, error) {
-	memory, err := unix.Mmap(-1, 0, pages*pageBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	memory, err := unix.Mmap(-1, 0, pages*pageBytes, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return nil, fmt.Errorf("room for %d pages of cache: %w", pages, err)
 	}
+
 	c := &cache{memory: memory, shards: make([]cacheShard, min(cacheShards, pages))}
 	c.frames.Store(int64(pages))
 	all := unsafe.Slice((*page)(unsafe.Pointer(&memory[0])), pages)
@@ -164,10 +182,12 @@ func newCache(pages int) (*cache, error) {
 		if i < pages%len(c.shards) {
 			n++
 		}
+
 		s := &c.shards[i]
 		s.frames, s.at = make([]frame, n), make(map[uint32]int, n)
 		s.pages, all = all[:n], all[n:]
 	}
+
 	return c, nil
 }
 
@@ -190,16 +210,19 @@ func (s *cacheShard) shrink() (frames int) {
 	if gone == 0 {
 		return 0
 	}
+
 	keep := len(s.frames) - gone
 	for _, f := range s.frames[keep:] {
 		delete(s.at, f.id)
 	}
+
 	memory := unsafe.Slice((*byte)(unsafe.Pointer(&s.pages[keep])), gone*pageBytes)
 	s.frames, s.pages = s.frames[:keep], s.pages[:keep]
 	s.hand = 0
 	if err := unix.Madvise(memory, unix.MADV_DONTNEED); err != nil {
 		return 0 // the memory stays taken, and counted
 	}
+
 	return gone
 }
 
@@ -213,6 +236,7 @@ func (c *cache) read(id uint32, to *page) bool {
 	if !ok {
 		return false
 	}
+
 	s.frames[i].used = true
 	*to = s.pages[i]
 	return true
@@ -225,10 +249,12 @@ func (c *cache) put(id uint32, p *page) {
 	if _, ok := s.at[id]; ok {
 		return
 	}
+
 	for s.frames[s.hand].used {
 		s.frames[s.hand].used = false
 		s.hand = (s.hand + 1) % len(s.frames)
 	}
+
 	delete(s.at, s.frames[s.hand].id)
 	s.frames[s.hand].id, s.pages[s.hand] = id, *p
 	s.at[id] = s.hand

@@ -22,6 +22,7 @@ func TestBlocksSpill(t *testing.T) {
 		account, a := plainAccount(h, i)
 		must(t, reference.Change(layout.Change{Account: account, New: a}))
 	}
+
 	for round := range uint64(2) {
 		before := *s.Counters().WriteBytes
 		for i := range uint64(accounts) {
@@ -36,27 +37,40 @@ func TestBlocksSpill(t *testing.T) {
 					c.Slots = append(c.Slots, layout.Slot{Key: key, Value: []byte{1 + byte(round)}})
 				}
 			}
+
 			must(t, s.Change(c))
 			must(t, reference.Change(c))
 		}
+
 		root, err := s.Commit(t.Context())
 		must(t, err)
 		if want := reference.Root(); root != want {
 			t.Fatalf("round %d: root %x, want %x", round, root, want)
 		}
+
 		const ofOneChange = 16
 		maximum, limit := s.dirtyPages.Load(), int64(budget/pageBytes/4)
-		if wrote := (*s.Counters().WriteBytes - before) / pageBytes; maximum > limit+ofOneChange || wrote < 4*limit {
-			t.Errorf("round %d: %d pages at once, %d written: want at most %d, and a multiple of it", round, maximum, wrote, limit)
+		if wrote := (*s.Counters().WriteBytes - before) / pageBytes; maximum > limit+ofOneChange ||
+			wrote < 4*limit {
+			t.Errorf(
+				"round %d: %d pages at once, %d written: want at most %d, and a multiple of it",
+				round,
+				maximum,
+				wrote,
+				limit,
+			)
 		}
+
 		spent := int64(0)
 		for _, share := range s.Memory() {
 			spent += share.Bytes
 		}
+
 		if spent > budget+ofOneChange*pageBytes {
 			t.Errorf("%v of a budget of %d", s.Memory(), budget)
 		}
 	}
+
 	must(t, s.Close())
 	if c := check(t, dir); c.Root != reference.Root() {
 		t.Errorf("checked %+v, want root %x", c, reference.Root())
@@ -79,10 +93,12 @@ func TestShortBlocksLeaveLongListsAlone(t *testing.T) {
 		must(t, err)
 		return (*s.Counters().WriteBytes - before) / pageBytes
 	}
+
 	for i := uint64(10); i < accounts; i++ {
 		account, _ := plainAccount(h, i)
 		must(t, s.Change(layout.Change{Account: account}))
 	}
+
 	_, err := s.Commit(t.Context())
 	must(t, err)
 	pages := s.tx.space.pages
@@ -91,10 +107,13 @@ func TestShortBlocksLeaveLongListsAlone(t *testing.T) {
 			t.Fatalf("block %d wrote %d pages", i, written)
 		}
 	}
+
 	listed := s.tx.space.queue
 	if grown := s.tx.space.pages - pages; grown > 20 || listed.ids < 3*listCapacity {
-		t.Errorf("%d pages more, %+v: free pages are not used again, or few are free", grown, listed)
+		t.Errorf("%d pages more, %+v: free pages are not used again, or few are free", grown,
+			listed)
 	}
+
 	must(t, s.Close())
 	check(t, dir)
 }

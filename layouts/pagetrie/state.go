@@ -93,17 +93,21 @@ func (s *pageState) Change(c layout.Change) error {
 	if err := s.writable(); err != nil {
 		return err
 	}
+
 	for _, slot := range c.Slots {
 		if len(slot.Value) > valueBytes || len(slot.Value) > 0 && slot.Value[0] == 0 {
-			return fmt.Errorf("slot %x of account %x: %x is no value of a slot", slot.Key, c.Account, slot.Value)
+			return fmt.Errorf("slot %x of account %x: %x is no value of a slot", slot.Key,
+				c.Account, slot.Value)
 		}
 	}
+
 	s.source.shareWithWriter()
 	full := s.pending.add(c)
 	s.pendingBytes.Store(max(s.pendingBytes.Load(), int64(s.pending.bytes)))
 	if full {
 		return s.makePending()
 	}
+
 	return nil
 }
 
@@ -116,6 +120,7 @@ func (s *pageState) makePending() error {
 			return s.failed
 		}
 	}
+
 	s.pending.clear()
 	return nil
 }
@@ -129,6 +134,7 @@ func (s *pageState) writable() error {
 	case s.failed != nil:
 		return fmt.Errorf("the state must be reopened, since an earlier block failed: %w", s.failed)
 	}
+
 	return nil
 }
 
@@ -139,18 +145,23 @@ func (s *pageState) change(e *edit) error {
 		if err != nil || !there {
 			return err
 		}
+
 		if err := retry(func() error { return t.deleteAccount(&e.account) }); err != nil {
 			return err
 		}
+
 		return s.spillIfFull()
 	}
+
 	if err := t.putAccount(&e.account, &e.new); err != nil {
 		return err
 	}
+
 	for i := range e.slots {
 		if err := s.spillIfFull(); err != nil {
 			return err
 		}
+
 		slot := &e.slots[i]
 		if len(slot.Value) > 0 {
 			if err := t.putSlot(&e.account, &slot.Key, slot.Value); err != nil {
@@ -158,14 +169,17 @@ func (s *pageState) change(e *edit) error {
 			}
 			continue
 		}
+
 		there, err := t.has(&e.account, &slot.Key)
 		if err == nil && there {
 			err = t.deleteSlot(&e.account, &slot.Key)
 		}
+
 		if err != nil {
 			return fmt.Errorf("delete slot %x: %w", slot.Key, err)
 		}
 	}
+
 	return s.spillIfFull()
 }
 
@@ -184,9 +198,11 @@ func (s *pageState) Commit(context.Context) (layout.Hash, error) {
 	if err := s.writable(); err != nil {
 		return layout.Hash{}, err
 	}
+
 	if err := s.makePending(); err != nil {
 		return layout.Hash{}, err
 	}
+
 	t := s.tx
 	root := t.rehash()
 	m, err := t.write(s.file, root)
@@ -194,6 +210,7 @@ func (s *pageState) Commit(context.Context) (layout.Hash, error) {
 		s.failed = fmt.Errorf("commit block %d: %w", t.block, err)
 		return layout.Hash{}, s.failed
 	}
+
 	s.mu.Lock()
 	s.at = snapshot{m.block, m.root, m.rootPage, m.pages}
 	s.mu.Unlock()
@@ -208,11 +225,18 @@ func (s *pageState) Settle(context.Context) error { return nil }
 
 func (s *pageState) Counters() layout.Counters {
 	writes, bytes, nodes := s.file.writes.Load(), s.file.writeBytes.Load(), s.nodesNew.Load()
-	c := layout.Counters{Reads: s.source.reads(), Writes: &writes, WriteBytes: &bytes, NodesNew: &nodes}
+	c := layout.Counters{
+		Reads:      s.source.reads(),
+		Writes:     &writes,
+		WriteBytes: &bytes,
+		NodesNew:   &nodes,
+	}
+
 	if c.Reads != nil {
 		read := *c.Reads * pageBytes
 		c.ReadBytes = &read
 	}
+
 	return c
 }
 
@@ -234,11 +258,24 @@ func (s *pageState) Effective() map[string]string {
 }
 
 func (s *pageState) Memory() []engine.MemoryShare {
-	shares := []engine.MemoryShare{{Use: "changed pages, most of a block at once", Bytes: s.dirtyPages.Load() * pageBytes, Basis: "measured"},
-		{Use: "changes that wait, most at once", Bytes: s.pendingBytes.Load(), Basis: "measured"}}
-	if bytes := s.source.cacheBytes(); bytes > 0 {
-		shares = append([]engine.MemoryShare{{Use: "page cache of the layout", Bytes: bytes, Basis: "limit", Holds: engine.Blocks}}, shares...)
+	shares := []engine.MemoryShare{
+		{
+			Use:   "changed pages, most of a block at once",
+			Bytes: s.dirtyPages.Load() * pageBytes,
+			Basis: "measured",
+		},
+		{Use: "changes that wait, most at once", Bytes: s.pendingBytes.Load(), Basis: "measured"},
 	}
+
+	if bytes := s.source.cacheBytes(); bytes > 0 {
+		shares = append([]engine.MemoryShare{{
+			Use:   "page cache of the layout",
+			Bytes: bytes,
+			Basis: "limit",
+			Holds: engine.Blocks,
+		}}, shares...)
+	}
+
 	return shares
 }
 
@@ -251,9 +288,25 @@ func (s *pageState) Close() error {
 }
 
 func newTx(m meta, source source, maxDirty int) *tx {
-	t := &tx{source: source, block: m.block + 1, rootPage: m.rootPage, rootHash: m.root, maxDirty: maxDirty,
-		dirty: map[uint32]*page{}, spilled: map[uint32]bool{}, hasher: mpt.NewHasher()}
-	t.space = space{source: source, pages: m.pages, queue: m.queue, orphaned: map[uint32]bool{}, buf: new(page)}
+	t := &tx{
+		source:   source,
+		block:    m.block + 1,
+		rootPage: m.rootPage,
+		rootHash: m.root,
+		maxDirty: maxDirty,
+		dirty:    map[uint32]*page{},
+		spilled:  map[uint32]bool{},
+		hasher:   mpt.NewHasher(),
+	}
+
+	t.space = space{
+		source:   source,
+		pages:    m.pages,
+		queue:    m.queue,
+		orphaned: map[uint32]bool{},
+		buf:      new(page),
+	}
+
 	t.look = peek{descent: descent{source: source, dirty: t.dirty, buf: new(page)}}
 	t.space.begin(m.block, m.block)
 	return t
@@ -294,14 +347,19 @@ func (p *pending) add(c layout.Change) (full bool) {
 		if cap(p.slots)-len(p.slots) < len(c.Slots) { // earlier edits keep the room they have
 			p.slots = make([]layout.Slot, 0, max(roomSlots, len(c.Slots)))
 		}
+
 		from := len(p.slots)
 		for _, s := range c.Slots {
 			p.slots = append(p.slots, layout.Slot{Key: s.Key, Value: p.copy(s.Value)})
 			p.bytes += slotRoom + len(s.Value)
 		}
+
 		e.slots = p.slots[from:]
-		slices.SortStableFunc(e.slots, func(a, b layout.Slot) int { return bytes.Compare(a.Key[:], b.Key[:]) })
+		slices.SortStableFunc(e.slots, func(a, b layout.Slot) int {
+			return bytes.Compare(a.Key[:], b.Key[:])
+		})
 	}
+
 	p.edits = append(p.edits, e)
 	return p.bytes >= p.maximum
 }
@@ -317,7 +375,9 @@ func (p *pending) copy(value []byte) []byte {
 
 // inOrder sorts the edits by account.
 func (p *pending) inOrder() []edit {
-	slices.SortFunc(p.edits, func(a, b edit) int { return bytes.Compare(a.account[:], b.account[:]) })
+	slices.SortFunc(p.edits, func(a, b edit) int {
+		return bytes.Compare(a.account[:], b.account[:])
+	})
 	return p.edits
 }
 

@@ -30,6 +30,7 @@ func TestEveryFigureIsDeclaredInFull(t *testing.T) {
 		case f.Bench == "" && f.Question != "":
 			t.Errorf("%s is ranked by, and not compared", f.Key)
 		}
+
 		keys[f.Key] = true
 
 		page, anchor, _ := strings.Cut(f.Doc, "#")
@@ -38,6 +39,7 @@ func TestEveryFigureIsDeclaredInFull(t *testing.T) {
 			t.Errorf("%s: %v", f.Key, err)
 			continue
 		}
+
 		if !slices.Contains(anchors(string(text)), anchor) {
 			t.Errorf("%s: docs/%s has no section %q", f.Key, page, anchor)
 		}
@@ -51,6 +53,7 @@ func anchors(page string) (all []string) {
 		if !is || !strings.HasPrefix(line, "#") {
 			continue
 		}
+
 		anchor := strings.Map(func(r rune) rune {
 			switch {
 			case r == ' ':
@@ -58,10 +61,13 @@ func anchors(page string) (all []string) {
 			case strings.ContainsRune(",.?:'()", r):
 				return -1
 			}
+
 			return r
 		}, strings.ToLower(title))
+
 		all = append(all, anchor)
 	}
+
 	return all
 }
 
@@ -72,9 +78,11 @@ func TestComparedFiguresAreNamedApart(t *testing.T) {
 		if f.Bench == "" || keys[f.Key] || units[f.Bench] {
 			t.Errorf("%s with the unit %q stands twice, or has no unit", f.Key, f.Bench)
 		}
+
 		if f.Better == figure.Neither {
 			t.Errorf("%s has no better direction, so no verdict", f.Key)
 		}
+
 		keys[f.Key], units[f.Bench] = true, true
 	}
 }
@@ -111,6 +119,7 @@ func TestDerivedFigures(t *testing.T) {
 			t.Errorf("%s, want %s", f.Key, want)
 		}
 	}
+
 	for want, f := range map[string]figure.Figure{"p99 service time": figure.ServiceTime.P99(),
 		"p50 time of an account lookup": figure.ServiceTime.P50().OfAccount(),
 		"nodes per slot lookup":         figure.NodesPerLookup.OfSlot()} {
@@ -127,14 +136,17 @@ func TestAFigureIsANumberOrAReason(t *testing.T) {
 	if n, known := s.Number(reads); known || n != 0 || s.Reason(reads) != figure.NotRecorded {
 		t.Errorf("an empty set has %v, %q", s.Value(reads), s.Reason(reads))
 	}
+
 	s.Record(reads, 0)
 	if n, known := s.Number(reads); !known || n != 0 || s.Reason(reads) != "" {
 		t.Errorf("0 is a number: %v, %q", s.Value(reads), s.Reason(reads))
 	}
+
 	s.Unavailable("nobody counts them", reads)
 	if s.Has(reads) || s.Pointer(reads) != nil || s.Reason(reads) != "nobody counts them" {
 		t.Errorf("%v, %q", s.Value(reads), s.Reason(reads))
 	}
+
 	s.RecordIf(reads, figure.Value{})
 	if s.Reason(reads) != "nobody counts them" {
 		t.Errorf("an absent value changed the reason to %q", s.Reason(reads))
@@ -178,6 +190,7 @@ func TestMembersAreStoredByTheirKeys(t *testing.T) {
 		if err != nil || string(text) != want {
 			t.Errorf("%s, %v, want %s", text, err, want)
 		}
+
 		var again stored
 		if err := json.Unmarshal(text, &again); err != nil || again.Name != s.Name ||
 			again.Reads != s.Reads || again.Error != s.Error || !maps.Equal(again.Types, s.Types) {
@@ -198,11 +211,13 @@ func TestTheTableOfFigures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	before, rest, found := strings.Cut(string(text), tableBegin)
 	_, after, ended := strings.Cut(rest, tableEnd)
 	if !found || !ended {
 		t.Fatalf("%s lacks the lines %q and %q", path, tableBegin, tableEnd)
 	}
+
 	want := before + tableBegin + table() + tableEnd + after
 	if *update {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {

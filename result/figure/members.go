@@ -33,25 +33,31 @@ func (m Members) MarshalWith(plain any, s Set) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	all := map[string]json.RawMessage{}
 	for f, field := range m {
 		value, err := json.Marshal(field)
 		if err != nil {
 			return nil, err
 		}
+
 		if value[0] == 'n' || string(value) == "{}" || string(value) == "[]" { // nil, or empty
 			continue
 		}
+
 		all[f.Key] = value
 	}
+
 	for key, v := range s.values {
 		if !v.known {
 			continue
 		}
+
 		if all[key], err = json.Marshal(v); err != nil {
 			return nil, err
 		}
 	}
+
 	return join(text, all), nil
 }
 
@@ -62,6 +68,7 @@ func join(text []byte, members map[string]json.RawMessage) []byte {
 	if len(out) == 1 { // it has no member of its own
 		separator = nil
 	}
+
 	for _, key := range slices.Sorted(maps.Keys(members)) {
 		out = slices.Concat(out, separator, []byte(`"`+key+`":`), members[key])
 		separator = []byte(",")
@@ -75,6 +82,7 @@ func (m Members) Unmarshal(text []byte, plain any) error {
 	if err := json.Unmarshal(text, plain); err != nil {
 		return err
 	}
+
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(text, &all); err != nil {
 		return err
@@ -85,6 +93,7 @@ func (m Members) Unmarshal(text []byte, plain any) error {
 		if !is {
 			continue
 		}
+
 		if err := json.Unmarshal(value, field); err != nil {
 			return err
 		}
@@ -98,10 +107,12 @@ func (m Members) UnmarshalWith(text []byte, plain any, s *Set) error {
 	if err := m.Unmarshal(text, plain); err != nil {
 		return err
 	}
+
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(text, &all); err != nil {
 		return err
 	}
+
 	for f := range m {
 		delete(all, f.Key)
 	}
@@ -110,10 +121,12 @@ func (m Members) UnmarshalWith(text []byte, plain any, s *Set) error {
 		if !registered(key) || value[0] != '-' && (value[0] < '0' || value[0] > '9') {
 			continue
 		}
+
 		var v Value
 		if err := json.Unmarshal(value, &v); err != nil {
 			return err
 		}
+
 		s.put(key, v)
 	}
 

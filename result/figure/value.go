@@ -152,10 +152,12 @@ func (s *Set) Explain(absent map[string]string) (others map[string]string) {
 			if others == nil {
 				others = map[string]string{}
 			}
+
 			others[key] = absent[key]
 
 			continue
 		}
+
 		if s.values[key].number == 0 {
 			s.put(key, Unavailable(absent[key]))
 		}

@@ -41,11 +41,13 @@ func main() {
 		}
 		return
 	}
+
 	code, err := run(os.Args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "load:", err)
 		os.Exit(1)
 	}
+
 	os.Exit(code)
 }
 
@@ -57,6 +59,7 @@ func run(command []string) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
+
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	var children []*exec.Cmd
 	defer func() { err = errors.Join(err, stop(children)) }()
@@ -70,10 +73,13 @@ func run(command []string) (code int, err error) {
 			if err := child.Start(); err != nil {
 				return 1, fmt.Errorf("start the load: %w", err)
 			}
+
 			children = append(children, child)
 		}
 	}
-	fmt.Fprintf(os.Stderr, "load: %d busy loops, %d writers that call fsync, %d reader with little memory, "+
+
+	fmt.Fprintf(os.Stderr, "load: %d busy loops, %d writers that call fsync, %d reader with "+
+		"little memory, "+
 		"in %s\n", busyLoops, writers, readers, dir)
 	if len(command) == 0 {
 		<-interrupted
@@ -85,26 +91,31 @@ func run(command []string) (code int, err error) {
 	if err := child.Start(); err != nil {
 		return 1, err
 	}
+
 	go func() {
 		for s := range interrupted { // the terminal tells the command, too; others tell us alone
 			_ = child.Process.Signal(s) // it may have ended
 		}
 	}()
+
 	err = child.Wait()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		return max(exit.ExitCode(), 1), nil
 	}
+
 	return 0, err
 }
 
 // stop ends processes: those that have a control group remove it.
 func stop(children []*exec.Cmd) (err error) {
 	for _, child := range children {
-		if e := child.Process.Signal(syscall.SIGTERM); e != nil && !errors.Is(e, os.ErrProcessDone) {
+		if e := child.Process.Signal(syscall.SIGTERM); e != nil &&
+			!errors.Is(e, os.ErrProcessDone) {
 			err = errors.Join(err, e)
 		}
 	}
+
 	for _, child := range children {
 		late := time.AfterFunc(10*time.Second, func() { _ = child.Process.Kill() })
 		e := child.Wait()
@@ -114,6 +125,7 @@ func stop(children []*exec.Cmd) (err error) {
 			err = errors.Join(err, e)
 		}
 	}
+
 	host.SweepGroups()
 	return err
 }
@@ -132,6 +144,7 @@ func act(work string) error {
 	case "read":
 		return read(path)
 	}
+
 	return fmt.Errorf("no part is called %q", work)
 }
 
@@ -143,12 +156,14 @@ func write(path string) error {
 	if err != nil {
 		return err
 	}
+
 	defer file.Close()
 	block := []byte(strings.Repeat("statelab", 64<<10/8))
 	for at := int64(0); ; at = (at + int64(len(block))) % (64 * mebibyte) {
 		if _, err := file.WriteAt(block, at); err != nil {
 			return err
 		}
+
 		if err := file.Sync(); err != nil {
 			return err
 		}
@@ -166,6 +181,7 @@ func read(path string) error {
 		<-ended
 		return nil
 	}
+
 	if err := group.TrackAnonRSS(32 * mebibyte); err != nil {
 		return errors.Join(err, group.Release())
 	}
@@ -179,6 +195,7 @@ func churn(path string, ended <-chan os.Signal) error {
 	if err != nil {
 		return err
 	}
+
 	defer file.Close()
 	block := make([]byte, mebibyte)
 	for n := int64(0); ; n++ {
@@ -187,12 +204,14 @@ func churn(path string, ended <-chan os.Signal) error {
 			return nil
 		default:
 		}
+
 		at := n * 37 % 256 * mebibyte // not in order, so that reading ahead helps little
 		if n < 256 || n%4 == 0 {
 			_, err = file.WriteAt(block, at)
 		} else {
 			_, err = file.ReadAt(block, n*91%256*mebibyte)
 		}
+
 		if err != nil {
 			return err
 		}

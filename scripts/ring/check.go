@@ -35,10 +35,12 @@ func check() error {
 	if err != nil {
 		return err
 	}
+
 	if len(files) == 0 {
 		fmt.Println("check: no file is changed since the last commit")
 		return nil
 	}
+
 	if err := formatted(files); err != nil {
 		return err
 	}
@@ -49,39 +51,50 @@ func check() error {
 			return err
 		}
 	}
+
 	listed, err := listPackages("0")
 	if err != nil {
 		return err
 	}
+
 	changed, inC, documents := packagesOf(main, listed)
 	if len(inC) > 0 {
 		if err := c(ctx, ".", inC); err != nil {
 			return err
 		}
 	}
+
 	if len(changed) > 0 {
 		if err := vet(ctx, ".", changed, "0"); err != nil {
 			return err
 		}
 	}
+
 	order := dependents(listed, changed)
 	if documents || len(main) > 0 {
 		order = append(order, modulePath) // links, names, rules of the whole repository
 	}
-	line := slices.DeleteFunc(slices.Clone(order), func(name string) bool { return name == commandLine })
+
+	line := slices.DeleteFunc(slices.Clone(order), func(name string) bool {
+		return name == commandLine
+	})
 	if err := test(ctx, line, "-short"); err != nil {
 		return err
 	}
+
 	if slices.Contains(order, commandLine) || documents {
-		return test(ctx, []string{commandLine}, "-short", "-run", "^("+goldenTests+changedTests(main)+")")
+		return test(ctx, []string{commandLine}, "-short", "-run",
+			"^("+goldenTests+changedTests(main)+")")
 	}
+
 	return nil
 }
 
 // commandLine has tests that each start programs: check runs a few of them.
 const commandLine = modulePath + "/cmd/statelab"
 
-// changedFiles are those that differ from the last commit, and new ones, from the repository's root.
+// changedFiles are those that differ from the last commit, and new ones, from the repository's
+// root.
 func changedFiles() (files []string, err error) {
 	for _, args := range [][]string{
 		{"diff", "--name-only", "-z", "HEAD"}, {"ls-files", "--others", "--exclude-standard", "-z"},
@@ -90,8 +103,11 @@ func changedFiles() (files []string, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("git %v: %w", args, err)
 		}
-		files = append(files, strings.FieldsFunc(string(text), func(r rune) bool { return r == 0 })...)
+
+		files = append(files,
+			strings.FieldsFunc(string(text), func(r rune) bool { return r == 0 })...)
 	}
+
 	return files, nil
 }
 
@@ -103,22 +119,29 @@ func formatted(files []string) error {
 			source = append(source, path)
 		}
 	}
+
 	if len(source) == 0 {
 		return nil
 	}
+
 	root, err := goOutput("env", "GOROOT")
 	if err != nil {
 		return err
 	}
-	gofmt := exec.Command(filepath.Join(strings.TrimSpace(root), "bin", "gofmt"), append([]string{"-l"}, source...)...)
+
+	gofmt := exec.Command(filepath.Join(strings.TrimSpace(root), "bin", "gofmt"),
+		append([]string{"-l"}, source...)...)
 	gofmt.Stderr = os.Stderr
 	text, err := gofmt.Output()
 	if err != nil {
 		return fmt.Errorf("gofmt: %w", err)
 	}
+
 	if len(text) > 0 {
-		return fmt.Errorf("not formatted, run gofmt -w: %s", strings.Join(strings.Fields(string(text)), " "))
+		return fmt.Errorf("not formatted, run gofmt -w: %s",
+			strings.Join(strings.Fields(string(text)), " "))
 	}
+
 	return nil
 }
 
@@ -133,13 +156,16 @@ func byModule(files []string) (main []string, nested map[string][]string) {
 			}
 			dir = filepath.Dir(dir)
 		}
+
 		if dir == "." {
 			main = append(main, path)
-		} else if _, err := os.Stat(filepath.Dir(path)); err == nil && strings.HasSuffix(path, ".go") {
+		} else if _, err := os.Stat(filepath.Dir(path)); err == nil &&
+			strings.HasSuffix(path, ".go") {
 			relative, _ := filepath.Rel(dir, filepath.Dir(path)) // both are relative
 			nested[dir] = append(nested[dir], "./"+relative)
 		}
 	}
+
 	return main, nested
 }
 
@@ -158,6 +184,7 @@ func listPackages(cgo string) ([]goPackage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w", err)
 	}
+
 	var all []goPackage
 	for decoder := json.NewDecoder(bytes.NewReader(text)); ; {
 		var p goPackage
@@ -165,9 +192,11 @@ func listPackages(cgo string) ([]goPackage, error) {
 		if errors.Is(err, io.EOF) {
 			return all, nil
 		}
+
 		if err != nil {
 			return nil, fmt.Errorf("read what go list says: %w", err)
 		}
+
 		all = append(all, p)
 	}
 }
@@ -183,21 +212,26 @@ func packagesOf(files []string, listed []goPackage) (changed, inC []string, docu
 			at[relative] = p.ImportPath
 		}
 	}
+
 	for _, path := range files {
 		dir := filepath.Dir(path)
 		for dir != "." && at[dir] == "" {
-			if _, err := os.Stat(dir); err == nil && strings.HasSuffix(path, ".go") && dir == filepath.Dir(path) &&
+			if _, err := os.Stat(dir); err == nil && strings.HasSuffix(path, ".go") &&
+				dir == filepath.Dir(path) &&
 				!strings.Contains(path, "testdata/") {
 				inC = append(inC, "./"+dir)
 			}
+
 			dir = filepath.Dir(dir)
 		}
+
 		if name := at[dir]; dir != "." && name != "" {
 			changed = append(changed, name)
 		} else {
 			documents = true
 		}
 	}
+
 	slices.Sort(changed)
 	slices.Sort(inC)
 	return slices.Compact(changed), slices.Compact(inC), documents
@@ -212,15 +246,18 @@ func dependents(listed []goPackage, changed []string) (order []string) {
 		for _, name := range p.Imports {
 			importers[name] = append(importers[name], p.ImportPath)
 		}
+
 		for _, name := range slices.Concat(p.TestImports, p.XTestImports) {
 			testers[name] = append(testers[name], p.ImportPath)
 		}
 	}
+
 	distance := map[string]int{}
 	next := slices.Clone(changed)
 	for _, name := range changed {
 		distance[name] = 0
 	}
+
 	tested := map[string]int{} // by their tests alone
 	for len(next) > 0 {
 		name := next[0]
@@ -230,6 +267,7 @@ func dependents(listed []goPackage, changed []string) (order []string) {
 				tested[by] = distance[name] + 1
 			}
 		}
+
 		for _, by := range importers[name] {
 			if _, known := distance[by]; !known {
 				distance[by] = distance[name] + 1
@@ -237,11 +275,13 @@ func dependents(listed []goPackage, changed []string) (order []string) {
 			}
 		}
 	}
+
 	for name, d := range tested {
 		if _, known := distance[name]; !known {
 			distance[name] = d
 		}
 	}
+
 	delete(distance, modulePath)
 	return slices.SortedFunc(maps.Keys(distance), func(x, y string) int {
 		return cmp.Or(cmp.Compare(distance[x], distance[y]), strings.Compare(x, y))
@@ -257,16 +297,19 @@ func changedTests(files []string) string {
 		if filepath.Dir(path) != "cmd/statelab" || !strings.HasSuffix(path, "_test.go") {
 			continue
 		}
+
 		text, err := os.ReadFile(path)
 		if err != nil {
 			continue // deleted
 		}
+
 		for _, found := range testName.FindAllSubmatch(text, -1) {
 			if name := string(found[1]); name != "TestMain" {
 				b.WriteString("|" + name + "$")
 			}
 		}
 	}
+
 	return b.String()
 }
 
@@ -281,7 +324,8 @@ func c(ctx context.Context, module string, packages []string) error {
 }
 
 func vet(ctx context.Context, module string, packages []string, cgo string) error {
-	command := exec.CommandContext(ctx, goCommand(), append([]string{"-C", module, "vet"}, packages...)...)
+	command := exec.CommandContext(ctx, goCommand(),
+		append([]string{"-C", module, "vet"}, packages...)...)
 	command.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
 	command.Stdout, command.Stderr = os.Stdout, os.Stderr
 	if err := command.Run(); err != nil && ctx.Err() == nil {
@@ -299,6 +343,7 @@ func testIn(ctx context.Context, module, cgo string, packages []string, flags ..
 	if len(packages) == 0 {
 		return nil
 	}
+
 	line := slices.Concat([]string{"-C", module, "test", "-json"}, flags, packages)
 	command := exec.CommandContext(ctx, goCommand(), line...)
 	command.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
@@ -310,9 +355,11 @@ func testIn(ctx context.Context, module, cgo string, packages []string, flags ..
 	if err != nil {
 		return err
 	}
+
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("go test: %w", err)
 	}
+
 	l := &listener{out: os.Stdout, name: short, packages: map[string]*packageLog{}}
 	err = l.follow(events)
 	waited := command.Wait()
@@ -323,14 +370,19 @@ func testIn(ctx context.Context, module, cgo string, packages []string, flags ..
 		for i := range left {
 			left[i] = short(left[i])
 		}
-		fmt.Printf("check: the minute is over; not tested (make test does): %s\n", strings.Join(left, " "))
+
+		fmt.Printf("check: the minute is over; not tested (make test does): %s\n",
+			strings.Join(left, " "))
 		err, waited = nil, nil
 	}
+
 	if err != nil {
 		return err
 	}
+
 	if waited != nil || containsFailure(l.records) {
 		return errReported
 	}
+
 	return nil
 }

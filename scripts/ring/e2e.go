@@ -34,47 +34,65 @@ func endToEnd(pattern string) error {
 	if err != nil {
 		return err
 	}
+
 	defer os.RemoveAll(scratch)
 	root, err := os.Getwd()
 	if err != nil {
 		return err
 	}
-	e := suite{dir: filepath.Join(root, "cmd", "statelab"), program: filepath.Join(scratch, "e2e.test")}
+
+	e := suite{
+		dir:     filepath.Join(root, "cmd", "statelab"),
+		program: filepath.Join(scratch, "e2e.test"),
+	}
+
 	if _, err := goOutput("test", "-c", "-o", e.program, "./cmd/statelab"); err != nil {
 		return err
 	}
+
 	tool, err := goOutput("tool", "-n", "test2json")
 	if err != nil {
 		return err
 	}
+
 	e.converter = strings.TrimSpace(tool)
 	if e.kept, err = keptFor(e.program, filepath.Join(root, "bin", "statelab")); err != nil {
 		return err
 	}
-	e.environment = append(os.Environ(), "STATELAB_TEST_PROGRAMS="+filepath.Join(root, "bin"), "STATELAB_TEST_KEPT="+e.kept)
+
+	e.environment = append(os.Environ(), "STATELAB_TEST_PROGRAMS="+filepath.Join(root, "bin"),
+		"STATELAB_TEST_KEPT="+e.kept)
 
 	tests, err := e.list(pattern)
 	if err != nil {
 		return err
 	}
+
 	if e.passed, err = passedFile(e.kept); err != nil {
 		return err
 	}
+
 	before := []string{}
 	if testring.All() {
 		if before, err = passedBefore(e.passed); err != nil {
 			return err
 		}
 	}
-	outer := slices.DeleteFunc(slices.Clone(tests), func(test string) bool { return slices.Contains(before, test) })
+
+	outer := slices.DeleteFunc(slices.Clone(tests), func(test string) bool {
+		return slices.Contains(before, test)
+	})
 	for _, test := range tests {
 		if slices.Contains(before, test) {
-			err = errors.Join(err, keep(record{Package: "cmd/statelab", Test: test, Outcome: earlier}))
+			err = errors.Join(err,
+				keep(record{Package: "cmd/statelab", Test: test, Outcome: earlier}))
 		}
 	}
+
 	if err != nil {
 		return err
 	}
+
 	return e.all(outer)
 }
 
@@ -97,28 +115,34 @@ func keptFor(programs ...string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("make build makes it: %w", err)
 		}
+
 		_, err = io.Copy(hash, file)
 		if err := errors.Join(err, file.Close()); err != nil {
 			return "", err
 		}
 	}
+
 	cache, err := goOutput("env", "GOCACHE")
 	if err != nil {
 		return "", err
 	}
+
 	all := filepath.Join(strings.TrimSpace(cache), "statelab-e2e")
 	dir := filepath.Join(all, fmt.Sprintf("%x", hash.Sum(nil)[:12]))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
+
 	now := time.Now()
 	if err := os.Chtimes(dir, now, now); err != nil {
 		return "", err
 	}
+
 	others, err := os.ReadDir(all)
 	if err != nil {
 		return "", err
 	}
+
 	for _, other := range others {
 		if info, err := other.Info(); err == nil && now.Sub(info.ModTime()) > 48*time.Hour {
 			err = os.RemoveAll(filepath.Join(all, other.Name()))
@@ -127,6 +151,7 @@ func keptFor(programs ...string) (string, error) {
 			}
 		}
 	}
+
 	return dir, nil
 }
 
@@ -134,10 +159,13 @@ func keptFor(programs ...string) (string, error) {
 // has a hash of all files of the repository: tests read documents and expected outputs, too. It is
 // "" where git does not tell the files: nothing is then left out.
 func passedFile(kept string) (string, error) {
-	text, err := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
+	text, err := exec.Command("git", "ls-files", "-z", "--cached", "--others",
+		"--exclude-standard").
+		Output()
 	if err != nil {
 		return "", nil
 	}
+
 	hash := sha256.New()
 	for path := range strings.SplitSeq(strings.TrimSuffix(string(text), "\x00"), "\x00") {
 		content, err := os.ReadFile(path)
@@ -146,6 +174,7 @@ func passedFile(kept string) (string, error) {
 		}
 		fmt.Fprintf(hash, "%q %x\n", path, sha256.Sum256(content))
 	}
+
 	return filepath.Join(kept, fmt.Sprintf("passed-%x", hash.Sum(nil)[:12])), nil
 }
 
@@ -168,6 +197,7 @@ func (e suite) list(pattern string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the tests: %w", err)
 	}
+
 	tests := slices.DeleteFunc(strings.Fields(string(text)), func(name string) bool {
 		return !strings.HasPrefix(name, "Test") && !strings.HasPrefix(name, "Fuzz")
 	})
@@ -193,6 +223,7 @@ func (e suite) all(tests []string) error {
 		errs    []error
 		next    = make(chan string)
 	)
+
 	for range min(8, 2*runtime.NumCPU()) {
 		running.Go(func() {
 			for test := range next {
@@ -202,15 +233,18 @@ func (e suite) all(tests []string) error {
 				if err != nil {
 					errs = append(errs, err)
 				}
+
 				_, err = io.WriteString(os.Stdout, text)
 				errs = append(errs, err)
 				mutex.Unlock()
 			}
 		})
 	}
+
 	for _, test := range tests {
 		next <- test
 	}
+
 	close(next)
 	running.Wait()
 
@@ -224,18 +258,23 @@ func (e suite) all(tests []string) error {
 			}
 		}
 	}
+
 	if !testring.All() && e.passed != "" {
 		before, err := passedBefore(e.passed)
-		all := strings.Join(slices.Compact(slices.Sorted(slices.Values(append(before, inner...)))), "\n")
+		all := strings.Join(slices.Compact(slices.Sorted(slices.Values(append(before, inner...)))),
+			"\n")
 		errs = append(errs, err, os.WriteFile(e.passed, []byte(all+"\n"), 0o644))
 	}
-	fmt.Printf("e2e: %d tests passed, %d failed, %d skipped\n", count[passed], count[failed], count[skipped])
+
+	fmt.Printf("e2e: %d tests passed, %d failed, %d skipped\n", count[passed], count[failed],
+		count[skipped])
 	return errors.Join(append(errs, keep(records...))...)
 }
 
 // one runs a test; text is empty unless the test failed.
 func (e suite) one(test string) (records []record, text string, err error) {
-	command := exec.Command(e.converter, "-t", "-p", modulePath+"/cmd/statelab", e.program, "-test.v=test2json",
+	command := exec.Command(e.converter, "-t", "-p", modulePath+"/cmd/statelab", e.program,
+		"-test.v=test2json",
 		"-test.short", "-test.timeout", "30m", "-test.run", "^"+test+"$")
 	command.Dir, command.Env = e.dir, e.environment
 	var events, out bytes.Buffer
@@ -245,11 +284,14 @@ func (e suite) one(test string) (records []record, text string, err error) {
 	if err != nil {
 		return records, out.String(), err
 	}
+
 	if ended == nil && !containsFailure(records) && len(records) > 0 {
 		return records, "", nil
 	}
+
 	if !containsFailure(records) {
 		records = append(records, record{Package: "cmd/statelab", Test: test, Outcome: failed})
 	}
+
 	return records, fmt.Sprintf("e2e %s:\n%s", test, out.String()), errors.Join(errReported)
 }

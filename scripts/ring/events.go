@@ -39,6 +39,7 @@ func read(
 	if err := l.follow(events); err != nil {
 		return l.records, err
 	}
+
 	// A package without an end: its process was killed, or the stream was cut.
 	for pkg, p := range l.packages {
 		if _, err := io.WriteString(out, p.failures()); err != nil {
@@ -47,6 +48,7 @@ func read(
 		l.records = append(l.records, p.records...)
 		l.records = append(l.records, record{Package: name(pkg), Outcome: failed})
 	}
+
 	return l.records, nil
 }
 
@@ -72,9 +74,11 @@ func (l *listener) follow(events io.Reader) error {
 			}
 			l.records = append(l.records, r...)
 		}
+
 		if err == io.EOF {
 			return nil
 		}
+
 		if err != nil {
 			return fmt.Errorf("read the events of tests: %w", err)
 		}
@@ -88,13 +92,16 @@ func (l *listener) take(line []byte) ([]record, error) {
 		_, err := l.out.Write(line)
 		return nil, err
 	}
+
 	if e.Action == "build-output" {
 		_, err := io.WriteString(l.out, e.Output)
 		return nil, err
 	}
+
 	if e.Package == "" {
 		return nil, nil
 	}
+
 	p := l.packages[e.Package]
 	if p == nil {
 		p = &packageLog{outcome: map[string]string{}}
@@ -114,12 +121,14 @@ func (l *listener) take(line []byte) ([]record, error) {
 	default:
 		return nil, nil
 	}
+
 	if e.Test != "" {
 		p.outcome[e.Test] = e.Action
 		r := record{Package: l.name(e.Package), Test: e.Test, Outcome: e.Action, Seconds: e.Elapsed}
 		if e.Action == skipped {
 			r.Reason = p.reason(e.Test)
 		}
+
 		p.records = append(p.records, r)
 		return nil, nil
 	}
@@ -129,6 +138,7 @@ func (l *listener) take(line []byte) ([]record, error) {
 	for i := range p.records {
 		p.records[i].Cached = p.cached
 	}
+
 	text := p.verdict()
 	if e.Action == failed {
 		text = p.failures()
@@ -136,9 +146,11 @@ func (l *listener) take(line []byte) ([]record, error) {
 			p.records = append(p.records, record{Package: l.name(e.Package), Outcome: failed})
 		}
 	}
+
 	if l.verbose {
 		return p.records, nil
 	}
+
 	_, err := io.WriteString(l.out, text)
 	return p.records, err
 }
@@ -155,7 +167,8 @@ func containsFailure(records []record) bool {
 // verdict is the line in which go test says how the package ended.
 func (p *packageLog) verdict() string {
 	for i := len(p.lines) - 1; i >= 0; i-- {
-		if e := p.lines[i]; e.Test == "" && (strings.HasPrefix(e.Output, "ok") || strings.HasPrefix(e.Output, "?")) {
+		if e := p.lines[i]; e.Test == "" &&
+			(strings.HasPrefix(e.Output, "ok") || strings.HasPrefix(e.Output, "?")) {
 			return e.Output
 		}
 	}
@@ -169,11 +182,14 @@ func (p *packageLog) failures() string {
 	var b bytes.Buffer
 	for _, e := range p.lines {
 		outcome := p.outcome[e.Test]
-		if e.Test != "" && (outcome == passed || outcome == skipped) || progress.MatchString(e.Output) {
+		if e.Test != "" && (outcome == passed || outcome == skipped) ||
+			progress.MatchString(e.Output) {
 			continue
 		}
+
 		b.WriteString(e.Output)
 	}
+
 	return b.String()
 }
 
@@ -191,5 +207,6 @@ func (p *packageLog) reason(test string) string {
 			said += " " + strings.TrimSpace(e.Output)
 		}
 	}
+
 	return said
 }

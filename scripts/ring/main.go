@@ -35,6 +35,7 @@ func run(args []string) error {
 	if len(args) == 0 {
 		return errors.New("want run, gotest, e2e, skip, step or check")
 	}
+
 	verb, rest := args[0], args[1:]
 	switch {
 	case verb == "run" && len(rest) > 2:
@@ -54,6 +55,7 @@ func run(args []string) error {
 	case verb == "check" && len(rest) == 0:
 		return check()
 	}
+
 	return fmt.Errorf("%q is no command of it, or has other arguments", verb)
 }
 

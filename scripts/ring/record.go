@@ -16,12 +16,14 @@ const logVariable = "STATELAB_RING_LOG"
 
 // A record is how one test, or one other step, ended.
 type record struct {
-	Package string  `json:"package,omitempty"` // "" for a step
-	Test    string  `json:"test"`              // of a test with its subtests' names, as go test prints it
-	Outcome string  `json:"outcome"`           // pass, fail, skip, or earlier: it passed in the inner ring
-	Seconds float64 `json:"seconds"`           // wall clock; of a cached test as it was when it ran
-	Reason  string  `json:"reason,omitempty"`  // of a skip
-	Cached  bool    `json:"cached,omitempty"`  // Go's test cache had the result
+	Package string `json:"package,omitempty"` // "" for a step
+	// of a test with its subtests' names, as go test prints it
+	Test string `json:"test"`
+	// pass, fail, skip, or earlier: it passed in the inner ring
+	Outcome string  `json:"outcome"`
+	Seconds float64 `json:"seconds"`          // wall clock; of a cached test as it was when it ran
+	Reason  string  `json:"reason,omitempty"` // of a skip
+	Cached  bool    `json:"cached,omitempty"` // Go's test cache had the result
 }
 
 // Outcomes of records; the first three are test2json's.
@@ -38,6 +40,7 @@ func keep(records ...record) error {
 	if path == "" || len(records) == 0 {
 		return nil
 	}
+
 	var lines []byte
 	for _, r := range records {
 		line, err := json.Marshal(r)
@@ -46,10 +49,12 @@ func keep(records ...record) error {
 		}
 		lines = append(append(lines, line...), '\n')
 	}
+
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		return fmt.Errorf("record tests: %w", err)
 	}
+
 	_, err = file.Write(lines) // one write: others append at the same time
 	return errors.Join(err, file.Close())
 }
@@ -76,5 +81,6 @@ func step(name string, command []string) error {
 		r.Outcome = failed
 		err = fmt.Errorf("%s: %w", name, err)
 	}
+
 	return errors.Join(err, keep(r))
 }

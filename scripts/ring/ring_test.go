@@ -27,10 +27,14 @@ func TestFails(t *testing.T) {
 	t.Run("beside", func(t *testing.T) { t.Log("nobody reads this") })
 }
 `,
-	"panics/a_test.go":   "package panics\nimport \"testing\"\nfunc TestPanics(t *testing.T) { panic(\"cannot go on\") }\n",
-	"exits/a_test.go":    "package exits\nimport (\"os\"; \"testing\")\nfunc TestExits(t *testing.T) { os.Exit(3) }\n",
-	"main/a_test.go":     "package main\nimport (\"os\"; \"testing\")\nfunc TestMain(m *testing.M) { println(\"no start\"); os.Exit(1) }\n",
-	"broken/a_test.go":   "package broken\nimport \"testing\"\nfunc TestBroken(t *testing.T) { undefined() }\n",
+	"panics/a_test.go": "package panics\nimport \"testing\"\nfunc TestPanics(t *testing.T) { " +
+		"panic(\"cannot go on\") }\n",
+	"exits/a_test.go": "package exits\nimport (\"os\"; \"testing\")\nfunc TestExits(t " +
+		"*testing.T) { os.Exit(3) }\n",
+	"main/a_test.go": "package main\nimport (\"os\"; \"testing\")\nfunc TestMain(m " +
+		"*testing.M) { println(\"no start\"); os.Exit(1) }\n",
+	"broken/a_test.go": "package broken\nimport \"testing\"\nfunc TestBroken(t *testing.T) { " +
+		"undefined() }\n",
 	"nothing/nothing.go": "package nothing\n",
 }
 
@@ -43,19 +47,23 @@ func runTests(t *testing.T, packages ...string) (text string, records []record, 
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
+
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	command := exec.Command("go", append([]string{"test", "-json"}, packages...)...)
 	command.Dir = dir
 	var events, out bytes.Buffer
 	command.Stdout = &events
 	ended := command.Run()
-	records, err = read(&events, &out, func(pkg string) string { return strings.TrimPrefix(pkg, "m/") }, false)
+	records, err = read(&events, &out,
+		func(pkg string) string { return strings.TrimPrefix(pkg, "m/") }, false)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return out.String(), records, ended
 }
 
@@ -75,14 +83,18 @@ func TestFailuresAreSeen(t *testing.T) {
 		if err == nil {
 			t.Fatalf("%s: go test passes", c.folder)
 		}
+
 		if !strings.Contains(text, c.said) || strings.Contains(text, "nobody reads this") {
 			t.Errorf("%s: printed\n%s", c.folder, text)
 		}
+
 		if !strings.Contains(text, "ok  \tm/passes") {
 			t.Errorf("%s hides what passed:\n%s", c.folder, text)
 		}
+
 		if !slices.ContainsFunc(records, func(r record) bool {
-			return r.Package == c.folder && r.Outcome == failed && (c.test == "" || r.Test == c.test)
+			return r.Package == c.folder && r.Outcome == failed &&
+				(c.test == "" || r.Test == c.test)
 		}) {
 			t.Errorf("%s: no record of a failure: %+v", c.folder, records)
 		}
@@ -95,15 +107,23 @@ func TestSummary(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	records = append(records, record{Package: "slow", Test: "TestSlow", Outcome: passed, Seconds: 61.5, Cached: true},
-		record{Package: "slow", Test: "TestSlow/inside", Outcome: passed, Seconds: 61.5})
+
+	records = append(
+		records,
+		record{Package: "slow", Test: "TestSlow", Outcome: passed, Seconds: 61.5, Cached: true},
+		record{Package: "slow", Test: "TestSlow/inside", Outcome: passed, Seconds: 61.5},
+	)
+
 	print := func(records []record, makeFailed bool) string {
 		var b strings.Builder
-		if err := summarize(&b, "test", []string{"unit", "GO=go"}, records, time.Minute, time.Hour, makeFailed); err != nil {
+		if err := summarize(&b, "test", []string{"unit", "GO=go"}, records, time.Minute, time.Hour,
+			makeFailed); err != nil {
 			t.Fatal(err)
 		}
+
 		return b.String()
 	}
+
 	got := print(records, false)
 	for _, want := range []string{
 		"make test ran unit: 2 tests of 2 packages passed; 1m0s, 1h0m0s of CPU\n",
@@ -114,10 +134,13 @@ func TestSummary(t *testing.T) {
 			t.Errorf("want %q in\n%s", want, got)
 		}
 	}
+
 	got = print(append(records, record{Package: "p", Test: "TestX", Outcome: failed}), true)
-	if !strings.Contains(got, "FAILED: p TestX\n") || !strings.Contains(got, "make test: FAILED (") {
+	if !strings.Contains(got, "FAILED: p TestX\n") ||
+		!strings.Contains(got, "make test: FAILED (") {
 		t.Errorf("a failure is not named:\n%s", got)
 	}
+
 	if got = print(records, true); !strings.Contains(got, "make test: FAILED outside the tests") {
 		t.Errorf("a failure of make is not named:\n%s", got)
 	}
@@ -128,14 +151,18 @@ func TestRunKeepsTheExitCode(t *testing.T) {
 	if _, err := exec.LookPath("make"); err != nil {
 		t.Skip("no make: ", err)
 	}
+
 	dir := t.TempDir()
 	t.Chdir(dir)
-	if err := os.WriteFile("Makefile", []byte("good:\n\t@echo fine\nbad:\n\t@false\n"), 0o644); err != nil {
+	if err := os.WriteFile("Makefile", []byte("good:\n\t@echo fine\nbad:\n\t@false\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := runRing("test", "make", []string{"good"}); err != nil {
 		t.Errorf("a ring that passes: %v", err)
 	}
+
 	if err := runRing("test", "make", []string{"bad", "good"}); err == nil {
 		t.Error("a ring with a target that fails passes")
 	}
@@ -145,10 +172,15 @@ func TestRunKeepsTheExitCode(t *testing.T) {
 // too, and nothing that imports nothing of it.
 func TestDependentsAreInOrder(t *testing.T) {
 	listed := []goPackage{
-		{ImportPath: "a"}, {ImportPath: "b", Imports: []string{"a"}}, {ImportPath: "c", Imports: []string{"b"}},
-		{ImportPath: "d", TestImports: []string{"b"}}, {ImportPath: "e", Imports: []string{"d"}},
-		{ImportPath: "f", XTestImports: []string{"a"}}, {ImportPath: "g"},
+		{ImportPath: "a"},
+		{ImportPath: "b", Imports: []string{"a"}},
+		{ImportPath: "c", Imports: []string{"b"}},
+		{ImportPath: "d", TestImports: []string{"b"}},
+		{ImportPath: "e", Imports: []string{"d"}},
+		{ImportPath: "f", XTestImports: []string{"a"}},
+		{ImportPath: "g"},
 	}
+
 	got := dependents(listed, []string{"a"})
 	if want := []string{"a", "b", "f", "c", "d"}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)

@@ -23,13 +23,16 @@ func runRing(name, makeCommand string, targets []string) (err error) {
 	if err != nil {
 		return err
 	}
+
 	defer func() { err = errors.Join(err, log.Close(), os.Remove(log.Name())) }()
 
 	began := time.Now()
 	jobs := fmt.Sprintf("--jobs=%d", runtime.NumCPU()+1)
-	command := exec.Command(makeCommand, append([]string{"--no-print-directory", "--keep-going", jobs}, targets...)...)
+	command := exec.Command(makeCommand,
+		append([]string{"--no-print-directory", "--keep-going", jobs}, targets...)...)
 	// The jobs of this make are its own: it cannot share those of the make that started it.
-	command.Env = append(os.Environ(), logVariable+"="+log.Name(), "RING="+name, "MAKEFLAGS=", "MFLAGS=")
+	command.Env = append(os.Environ(), logVariable+"="+log.Name(), "RING="+name, "MAKEFLAGS=",
+		"MFLAGS=")
 	command.Stdout, command.Stderr = os.Stdout, os.Stderr
 	ended := command.Run()
 	took := time.Since(began)
@@ -38,17 +41,22 @@ func runRing(name, makeCommand string, targets []string) (err error) {
 	if err != nil {
 		return errors.Join(ended, err)
 	}
+
 	var children syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &children); err != nil {
 		return errors.Join(ended, err)
 	}
+
 	cpu := time.Duration(children.Utime.Nano() + children.Stime.Nano())
 	if err := summarize(os.Stdout, name, targets, records, took, cpu, ended != nil); err != nil {
 		return err
 	}
-	if ended != nil || slices.ContainsFunc(records, func(r record) bool { return r.Outcome == failed }) {
+
+	if ended != nil ||
+		slices.ContainsFunc(records, func(r record) bool { return r.Outcome == failed }) {
 		return errReported
 	}
+
 	return nil
 }
 
@@ -67,7 +75,10 @@ func recorded(log io.Reader) (records []record, err error) {
 const longest = 10
 
 // summarize prints what a ring ran.
-func summarize(out io.Writer, ring string, targets []string, records []record, took, cpu time.Duration, makeFailed bool) error {
+func summarize(
+	out io.Writer, ring string, targets []string, records []record, took, cpu time.Duration,
+	makeFailed bool,
+) error {
 	var b strings.Builder
 	counts := map[string]int{}
 	packages := map[string]bool{}
@@ -77,20 +88,26 @@ func summarize(out io.Writer, ring string, targets []string, records []record, t
 		}
 		packages[r.Package] = true
 	}
+
 	delete(packages, "")
-	fmt.Fprintf(&b, "\nmake %s ran %s: %d tests of %d packages passed", ring, strings.Join(withoutVariables(targets), ", "),
+	fmt.Fprintf(&b, "\nmake %s ran %s: %d tests of %d packages passed", ring,
+		strings.Join(withoutVariables(targets), ", "),
 		counts[passed], len(packages))
 	if counts[earlier] > 0 {
 		fmt.Fprintf(&b, ", %d more in make test before", counts[earlier])
 	}
+
 	fmt.Fprintf(&b, "; %s, %s of CPU\n", took.Round(time.Second), cpu.Round(time.Second))
 	skips(&b, records)
 	slowest(&b, records)
 
-	failures := slices.DeleteFunc(slices.Clone(records), func(r record) bool { return r.Outcome != failed })
+	failures := slices.DeleteFunc(slices.Clone(records), func(r record) bool {
+		return r.Outcome != failed
+	})
 	for _, r := range failures {
 		fmt.Fprintf(&b, "FAILED: %s\n", called(r))
 	}
+
 	switch {
 	case len(failures) > 0:
 		fmt.Fprintf(&b, "make %s: FAILED (the output of what failed is above)\n", ring)
@@ -99,13 +116,16 @@ func summarize(out io.Writer, ring string, targets []string, records []record, t
 	default:
 		fmt.Fprintf(&b, "make %s: passed\n", ring)
 	}
+
 	_, err := io.WriteString(out, b.String())
 	return err
 }
 
 // withoutVariables are the targets among make's arguments.
 func withoutVariables(args []string) []string {
-	return slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return strings.Contains(arg, "=") })
+	return slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
+		return strings.Contains(arg, "=")
+	})
 }
 
 func called(r record) string { return strings.TrimSpace(r.Package + " " + r.Test) }
@@ -121,15 +141,18 @@ func skips(b *strings.Builder, records []record) {
 			total++
 		}
 	}
+
 	if total == 0 {
 		b.WriteString("skipped: nothing\n")
 		return
 	}
+
 	fmt.Fprintf(b, "skipped: %d\n", total)
 	reasons := make([]string, 0, len(by))
 	for reason := range by {
 		reasons = append(reasons, reason)
 	}
+
 	slices.SortFunc(reasons, func(x, y string) int {
 		return cmp.Or(cmp.Compare(len(by[y]), len(by[x])), strings.Compare(x, y))
 	})

@@ -11,20 +11,30 @@ import (
 
 func (s suite) testInfo(t *testing.T) {
 	i := s.info
-	if i.Name == "" || i.Version == "" || i.Route == "" || i.Licence == "" || i.RootRule == "" || i.Durability == "" || i.History == "" {
+	if i.Name == "" || i.Version == "" || i.Route == "" || i.Licence == "" || i.RootRule == "" ||
+		i.Durability == "" || i.History == "" {
 		t.Errorf("incomplete: %+v", i)
 	}
+
 	if i.Has(tree.IsDurable) == i.Has(tree.IsVolatile) {
 		t.Error("a tree is either durable or volatile")
 	}
+
 	if _, is := s.tree.(tree.Harvester); is != i.Has(tree.Harvests) {
 		t.Errorf("a Harvester: %v, but the capabilities are %v", is, i.Capabilities)
 	}
+
 	if len(i.Profiles) == 0 {
 		t.Error("no profile")
 	}
+
 	for _, p := range i.Profiles {
-		if errs := s.tree.Check(tree.Options{Dir: newDir(t), Profile: p.Name, Create: true, Stores: storeNames()}); len(errs) > 0 {
+		if errs := s.tree.Check(tree.Options{
+			Dir:     newDir(t),
+			Profile: p.Name,
+			Create:  true,
+			Stores:  storeNames(),
+		}); len(errs) > 0 {
 			t.Errorf("profile %s: %v", p.Name, errs)
 		}
 	}
@@ -45,9 +55,11 @@ func (s suite) testCheck(t *testing.T) {
 		if o.Stores == nil {
 			o.Stores = storeNames()
 		}
+
 		if errs := s.tree.Check(o); len(errs) == 0 {
 			t.Errorf("%s: passes Check", name)
 		}
+
 		if f, err := s.tree.Open(t.Context(), o); err == nil {
 			t.Errorf("%s: opens", name)
 			must(t, f.Close())
@@ -60,6 +72,7 @@ func (s suite) testChanges(t *testing.T) {
 	if f.Version() != 0 {
 		t.Errorf("a new forest is at version %d", f.Version())
 	}
+
 	set(t, f, bank, "a", "1")
 	set(t, f, bank, "b", "2")
 	set(t, f, wasm, "a", "")
@@ -101,6 +114,7 @@ func (s suite) testBuffersAreTheCallers(t *testing.T) {
 			must(t, f.Remove(bank, key))
 		}
 	}
+
 	roots := commit(t, f)
 	clear(key)
 	clear(value)
@@ -110,6 +124,7 @@ func (s suite) testBuffersAreTheCallers(t *testing.T) {
 	if !bytes.Equal(roots[bank], kept) {
 		t.Error("a later commit changed the roots that an earlier one returned")
 	}
+
 	for i := byte('0'); i <= '9'; i++ {
 		if i%3 == 0 {
 			expectMissing(t, f, bank, "key-"+string(i))
@@ -125,6 +140,7 @@ func (s suite) testBuffersAreTheCallers(t *testing.T) {
 	if &got[0] != &dst[:1][0] {
 		t.Error("Get does not use the buffer it is given")
 	}
+
 	clear(got)
 	expect(t, f, bank, "key-1", "value-1")
 }
@@ -136,17 +152,21 @@ func (s suite) testEmptyStores(t *testing.T) {
 	roots := commit(t, f)
 	for store := range roots {
 		if !bytes.Equal(roots[store], roots[empty]) {
-			t.Errorf("%s has root %x before the first change, %s has %x", storeNames()[store], roots[store], storeNames()[empty], roots[empty])
+			t.Errorf("%s has root %x before the first change, %s has %x", storeNames()[store],
+				roots[store], storeNames()[empty], roots[empty])
 		}
 	}
+
 	set(t, f, bank, "a", "1")
 	if full := commit(t, f); bytes.Equal(full[bank], full[empty]) {
 		t.Error("a store that holds a key has the root of an empty one")
 	}
+
 	remove(t, f, bank, "a")
 	if emptied := commit(t, f); !sameRoots(emptied, roots) {
 		t.Errorf("an emptied store has root %x, want %x", emptied[bank], roots[bank])
 	}
+
 	expectLeaves(t, f, 0, 0, 0, 0)
 	set(t, f, bank, "a", "1")
 	commit(t, f)
@@ -162,10 +182,12 @@ func (s suite) testEmptyVersions(t *testing.T) {
 	if after := commit(t, f); !sameRoots(before, after) {
 		t.Errorf("a version without changes moved the roots from %x to %x", before, after)
 	}
+
 	set(t, f, bank, "a", "1")
 	if again := commit(t, f); s.info.RootRule == "iavl" && bytes.Equal(again[bank], before[bank]) {
 		t.Error("the same value again made no leaf of the new version")
 	}
+
 	expectLeaves(t, f, 1, 0, 0, 0)
 }
 
@@ -175,6 +197,7 @@ func (s suite) testFirstVersion(t *testing.T) {
 	if errs := s.tree.Check(o); len(errs) > 0 {
 		t.Skipf("starts at version 1 only: %v", errs)
 	}
+
 	f := s.open(t, o)
 	set(t, f, bank, "a", "1")
 	c, err := f.Commit(t.Context())
@@ -186,11 +209,13 @@ func (s suite) testFirstVersion(t *testing.T) {
 	if s.info.Has(tree.IsVolatile) {
 		return
 	}
+
 	o.Create = false
 	f = s.open(t, o)
 	if f.Version() != first+1 {
 		t.Errorf("reopened at version %d, want %d", f.Version(), first+1)
 	}
+
 	commit(t, f)
 	must(t, f.Close())
 }
@@ -207,6 +232,7 @@ func (s suite) testReadersSideBySide(t *testing.T) {
 		for range readers {
 			go func() { failed <- want.compare(f) }()
 		}
+
 		for range readers {
 			if err := <-failed; err != nil {
 				t.Errorf("version %d: %v", v+1, err)
@@ -221,9 +247,12 @@ func (s suite) testCountersOnlyGrow(t *testing.T) {
 	if s.info.Has(tree.CountsReads) && before["db_gets"] == nil {
 		t.Error("no lookups are told")
 	}
-	if s.info.Has(tree.CountsCache) && (before["cache_hits"] == nil || before["cache_misses"] == nil) {
+
+	if s.info.Has(tree.CountsCache) &&
+		(before["cache_hits"] == nil || before["cache_misses"] == nil) {
 		t.Error("no cache hits and misses are told")
 	}
+
 	for v, made := range stream()[:9] {
 		must(t, write(f, made))
 		commit(t, f)
@@ -233,8 +262,10 @@ func (s suite) testCountersOnlyGrow(t *testing.T) {
 				t.Errorf("version %d: %s went from %v to %v", v+1, name, was, n)
 			}
 		}
+
 		before = after
 	}
+
 	for name, minimum := range map[string]int64{"nodes": 2000, "db_sets": 1, "db_bytes": 100_000} {
 		if n := before[name]; n != nil && *n < minimum {
 			t.Errorf("%s is %d after %d changes", name, *n, firstChanges+8*laterChanges)
@@ -250,8 +281,9 @@ func counted(f tree.Forest) map[string]*int64 {
 	}
 }
 
-// testCloseEndsAllWork closes forests that were left at rest by a Sync, forests that were not, and forests
-// whose Sync was interrupted. The versions lie around 1000, where trees begin snapshots by default.
+// testCloseEndsAllWork closes forests that were left at rest by a Sync, forests that were not, and
+// forests whose Sync was interrupted. The versions lie around 1000, where trees begin snapshots by
+// default.
 func (s suite) testCloseEndsAllWork(t *testing.T) {
 	interrupted, interrupt := context.WithCancel(t.Context())
 	interrupt()
@@ -265,23 +297,33 @@ func (s suite) testCloseEndsAllWork(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			session := func(dir string) {
-				o := tree.Options{Dir: dir, Create: true, Stores: storeNames(), FirstVersion: c.first}
+				o := tree.Options{
+					Dir:          dir,
+					Create:       true,
+					Stores:       storeNames(),
+					FirstVersion: c.first,
+				}
+
 				if errs := s.tree.Check(o); len(errs) > 0 {
 					t.Skipf("starts at version 1 only: %v", errs)
 				}
+
 				f := s.open(t, o)
 				for _, made := range stream()[:5] {
 					must(t, write(f, made))
 					_, err := f.Commit(t.Context())
 					must(t, err)
 				}
+
 				if c.sync != nil {
 					if err := f.Sync(c.sync); err != nil && c.sync.Err() == nil {
 						t.Fatal(err)
 					}
 				}
+
 				must(t, f.Close())
 			}
+
 			session(newDir(t))
 
 			before, dir := closetest.Now(t), newDir(t)

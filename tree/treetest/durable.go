@@ -33,11 +33,13 @@ func (s suite) testReopen(t *testing.T) {
 			f = s.open(t, tree.Options{Dir: dir})
 			s.expectVersion(t, f, int64(v))
 		}
+
 		must(t, write(f, made))
 		if got := commit(t, f); !sameRoots(got, want[v]) {
 			t.Fatalf("version %d: roots\n%x, want\n%x", v+1, got, want[v])
 		}
 	}
+
 	must(t, f.Close())
 	f = s.open(t, tree.Options{Dir: dir})
 	s.expectVersion(t, f, streamVersions)
@@ -53,11 +55,13 @@ func (s suite) uninterrupted(t *testing.T) [][][]byte {
 	if roots != nil {
 		return roots
 	}
+
 	f := s.open(t, tree.Options{Dir: newDir(t), Create: true})
 	for _, made := range stream() {
 		must(t, write(f, made))
 		roots = append(roots, commit(t, f))
 	}
+
 	must(t, f.Close())
 	return roots
 }
@@ -86,6 +90,7 @@ func (s suite) testUncommittedIsDropped(t *testing.T) {
 	if f.Version() != 1 {
 		t.Errorf("version %d, want 1", f.Version())
 	}
+
 	expect(t, f, bank, "a", "1")
 	expectMissing(t, f, wasm, "b")
 	commit(t, f)
@@ -99,7 +104,9 @@ func (s suite) testOtherStores(t *testing.T) {
 	commit(t, f)
 	must(t, f.Close())
 	for _, stores := range [][]string{
-		{"bank", "empty", "staking", "wasm", "new"}, {"bank", "empty", "staking"}, {"bank", "empty", "staking", "renamed"},
+		{"bank", "empty", "staking", "wasm", "new"},
+		{"bank", "empty", "staking"},
+		{"bank", "empty", "staking", "renamed"},
 	} {
 		f, err := s.tree.Open(t.Context(), tree.Options{Dir: dir, Stores: stores})
 		if err == nil {
@@ -107,6 +114,7 @@ func (s suite) testOtherStores(t *testing.T) {
 			must(t, f.Close())
 		}
 	}
+
 	f = s.open(t, tree.Options{Dir: dir})
 	expect(t, f, bank, "a", "1")
 	must(t, f.Close())
@@ -121,13 +129,16 @@ func (s suite) testNotAForest(t *testing.T) {
 		if !errors.As(err, &not) {
 			t.Errorf("%s: error %v, want a NotADatabaseError", name, err)
 		}
+
 		if err == nil {
 			must(t, f.Close())
 		}
 	}
+
 	if _, err := os.Stat(missing); !errors.Is(err, os.ErrNotExist) {
 		t.Error("the missing directory was made")
 	}
+
 	if entries, err := os.ReadDir(bare); err != nil || len(entries) > 0 {
 		t.Errorf("the empty directory holds %v, %v", entries, err)
 	}
@@ -141,13 +152,16 @@ func (s suite) testCreateNeedsAnEmptyDirectory(t *testing.T) {
 	must(t, f.Sync(t.Context()))
 	must(t, f.Close())
 	before := fingerprint(t, dir)
-	if f, err := s.tree.Open(t.Context(), tree.Options{Dir: dir, Create: true, Stores: storeNames()}); err == nil {
+	if f, err := s.tree.Open(t.Context(),
+		tree.Options{Dir: dir, Create: true, Stores: storeNames()}); err == nil {
 		t.Error("a forest was created over another")
 		must(t, f.Close())
 	}
+
 	if got := fingerprint(t, dir); got != before {
 		t.Errorf("the refused directory changed from\n%s\nto\n%s", before, got)
 	}
+
 	f = s.open(t, tree.Options{Dir: t.TempDir(), Create: true}) // exists, but is empty
 	must(t, f.Close())
 }
@@ -160,10 +174,12 @@ func fingerprint(t *testing.T, dir string) string {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
+
 		content, err := os.ReadFile(path)
 		lines = append(lines, fmt.Sprintf("%s %x", path, sha256.Sum256(content)))
 		return err
 	}))
+
 	return strings.Join(lines, "\n")
 }
 
@@ -189,18 +205,26 @@ func child(tr tree.Tree, dir string) {
 
 func play(tr tree.Tree, dir string) error {
 	ctx := context.Background()
-	f, err := tr.Open(ctx, tree.Options{Dir: dir, Create: true, Stores: storeNames(), CacheNodes: cacheNodes})
+	f, err := tr.Open(ctx, tree.Options{
+		Dir:        dir,
+		Create:     true,
+		Stores:     storeNames(),
+		CacheNodes: cacheNodes,
+	})
 	if err != nil {
 		return err
 	}
+
 	for _, made := range stream() {
 		if err := write(f, made); err != nil {
 			return err
 		}
+
 		c, err := f.Commit(ctx)
 		if err != nil {
 			return err
 		}
+
 		fmt.Println(committed, c.Version)
 		if slices.Contains(syncedAt, c.Version) {
 			if err := f.Sync(ctx); err != nil {
@@ -209,6 +233,7 @@ func play(tr tree.Tree, dir string) error {
 			fmt.Println(synced, c.Version)
 		}
 	}
+
 	return nil
 }
 
@@ -229,18 +254,22 @@ func (s suite) testSurvivesKill(t *testing.T) {
 			t.Logf("synced %d, committed %d, reopened at %d", lastSynced, lastCommitted, version)
 			// The commit under way may have ended before the child could say so.
 			if version < lastSynced || version > lastCommitted+1 {
-				t.Fatalf("opened at version %d; %d was synced and %d committed", version, lastSynced, lastCommitted)
+				t.Fatalf("opened at version %d; %d was synced and %d committed", version,
+					lastSynced, lastCommitted)
 			}
+
 			s.expectVersion(t, f, version)
 			for v, made := range stream() {
 				if int64(v) < version {
 					continue
 				}
+
 				must(t, write(f, made))
 				if got := commit(t, f); !sameRoots(got, want[v]) {
 					t.Fatalf("version %d: roots\n%x, want\n%x", v+1, got, want[v])
 				}
 			}
+
 			must(t, f.Close())
 			f = s.open(t, tree.Options{Dir: dir})
 			s.expectVersion(t, f, streamVersions)
@@ -252,7 +281,9 @@ func (s suite) testSurvivesKill(t *testing.T) {
 // kill starts a child in dir, kills it a delay after it has committed version,
 // as kill -9 does, and returns the last versions that it said were synced and
 // committed.
-func (s suite) kill(t *testing.T, dir string, version int64, delay time.Duration) (lastSynced, lastCommitted int64) {
+func (s suite) kill(
+	t *testing.T, dir string, version int64, delay time.Duration,
+) (lastSynced, lastCommitted int64) {
 	t.Helper()
 	top, _, _ := strings.Cut(t.Name(), "/")
 	cmd := exec.Command(os.Args[0], "-test.run=^"+top+"$")
@@ -269,6 +300,7 @@ func (s suite) kill(t *testing.T, dir string, version int64, delay time.Duration
 		if _, err := fmt.Sscan(words.Text(), &what, &v); err != nil {
 			continue // the tree's own words
 		}
+
 		switch what {
 		case synced:
 			lastSynced = v
@@ -284,9 +316,11 @@ func (s suite) kill(t *testing.T, dir string, version int64, delay time.Duration
 			}
 		}
 	}
+
 	must(t, words.Err())
 	if err := cmd.Wait(); err == nil || !killed {
 		t.Fatalf("the child ended by itself after version %d: %v", lastCommitted, err)
 	}
+
 	return lastSynced, lastCommitted
 }

@@ -62,6 +62,7 @@ func changes(rng *rand.Rand, version int, held state) (made []change) {
 		rng.Shuffle(len(made), func(i, j int) { made[i], made[j] = made[j], made[i] })
 		return made
 	}
+
 	for range n {
 		c := change{store: []int{bank, staking, wasm}[rng.IntN(3)]}
 		c.key = streamKey(c.store, rng.IntN(streamKeys))
@@ -75,8 +76,10 @@ func changes(rng *rand.Rand, version int, held state) (made []change) {
 		default:
 			c.value = randomBytes(rng, 1+rng.IntN(2000))
 		}
+
 		made = append(made, c)
 	}
+
 	return made
 }
 
@@ -140,6 +143,7 @@ func (s state) compare(f tree.Forest) error {
 	if err != nil {
 		return err
 	}
+
 	var got []byte
 	for store, values := range s {
 		for number := range streamKeys {
@@ -149,12 +153,16 @@ func (s state) compare(f tree.Forest) error {
 			if err != nil {
 				return fmt.Errorf("get %x of %s: %w", key, storeNames()[store], err)
 			}
+
 			if found != has || string(value) != string(want) {
-				return fmt.Errorf("%s holds %d bytes (%v) under %x, want %d (%v)", storeNames()[store], len(value), found, key, len(want), has)
+				return fmt.Errorf("%s holds %d bytes (%v) under %x, want %d (%v)",
+					storeNames()[store], len(value), found, key, len(want), has)
 			}
+
 			got = value
 		}
 	}
+
 	return r.Close()
 }
 
@@ -167,9 +175,11 @@ func write(f tree.Forest, made []change) error {
 		} else {
 			err = f.Set(c.store, c.key, c.value)
 		}
+
 		if err != nil {
 			return fmt.Errorf("%s %x: %w", storeNames()[c.store], c.key, err)
 		}
 	}
+
 	return nil
 }

@@ -29,6 +29,7 @@ func Run(t *testing.T, tr tree.Tree) {
 	if dir := os.Getenv(childDir); dir != "" {
 		child(tr, dir)
 	}
+
 	s := suite{tree: tr, info: tr.Info()}
 	lasting := !s.info.Has(tree.IsVolatile)
 	for _, c := range []struct {
@@ -75,9 +76,11 @@ func (s suite) open(t *testing.T, o tree.Options) tree.Forest {
 	if o.Stores == nil {
 		o.Stores = storeNames()
 	}
+
 	if o.CacheNodes == 0 {
 		o.CacheNodes = cacheNodes
 	}
+
 	f, err := s.tree.Open(t.Context(), o)
 	must(t, err)
 	return f
@@ -125,16 +128,21 @@ func commit(t *testing.T, f tree.Forest) [][]byte {
 
 func complete(c tree.Commit, f tree.Forest, want int64) error {
 	if c.Version != want || f.Version() != want {
-		return fmt.Errorf("the commit returned version %d and the forest is at %d, want %d", c.Version, f.Version(), want)
+		return fmt.Errorf("the commit returned version %d and the forest is at %d, want %d",
+			c.Version, f.Version(), want)
 	}
+
 	if len(c.Roots) != len(storeNames()) {
-		return fmt.Errorf("version %d has %d roots for %d stores", want, len(c.Roots), len(storeNames()))
+		return fmt.Errorf("version %d has %d roots for %d stores", want, len(c.Roots),
+			len(storeNames()))
 	}
+
 	for store, root := range c.Roots {
 		if len(root) != 32 {
 			return fmt.Errorf("version %d: root %x of %s", want, root, storeNames()[store])
 		}
 	}
+
 	return nil
 }
 
@@ -172,6 +180,7 @@ func expectLeaves(t *testing.T, f tree.Forest, want ...int64) {
 	if len(shape) != len(want) {
 		t.Fatalf("%d stores have a shape, want %d", len(shape), len(want))
 	}
+
 	for i, s := range shape {
 		if s.Leaves != want[i] {
 			t.Errorf("%s has %d leaves, want %d", storeNames()[i], s.Leaves, want[i])
@@ -188,27 +197,36 @@ func (s suite) testHarvest(t *testing.T) {
 	if !is {
 		t.Fatal("not a Harvester")
 	}
+
 	dir := newDir(t)
 	f := s.open(t, tree.Options{Dir: dir, Create: true})
 	for _, made := range stream() {
 		must(t, write(f, made))
 		commit(t, f)
 	}
+
 	must(t, f.Sync(t.Context()))
 	must(t, f.Close())
 	before := fingerprint(t, dir)
 
 	found, err := harvester.Survey(t.Context(), dir)
 	must(t, err)
-	if slices.Sort(found.Stores); !slices.Equal(found.Stores, storeNames()) || found.First != 1 || found.Last != streamVersions {
-		t.Errorf("survey %+v, want the stores %v and versions 1 to %d", found, storeNames(), streamVersions)
+	if slices.Sort(found.Stores); !slices.Equal(found.Stores, storeNames()) || found.First != 1 ||
+		found.Last != streamVersions {
+		t.Errorf("survey %+v, want the stores %v and versions 1 to %d", found, storeNames(),
+			streamVersions)
 	}
+
 	for _, r := range [][2]int64{{1, streamVersions}, {17, 23}, {streamVersions, streamVersions}} {
 		var got []string
-		must(t, harvester.Harvest(t.Context(), dir, r[0], r[1], func(version int64, store string, c tree.Change) error {
-			got = append(got, describe(version, store, c))
-			return nil
-		}))
+		must(t,
+			harvester.Harvest(t.Context(), dir, r[0], r[1], func(
+				version int64, store string, c tree.Change,
+			) error {
+				got = append(got, describe(version, store, c))
+				return nil
+			}))
+
 		want := netChanges(r[0], r[1])
 		for i := range max(len(got), len(want)) {
 			if have, should := entry(got, i), entry(want, i); have != should {
@@ -216,15 +234,20 @@ func (s suite) testHarvest(t *testing.T) {
 			}
 		}
 	}
+
 	enough := errors.New("enough")
 	calls := 0
-	err = harvester.Harvest(t.Context(), dir, 1, streamVersions, func(int64, string, tree.Change) error {
+	err = harvester.Harvest(t.Context(), dir, 1, streamVersions, func(
+		int64, string, tree.Change,
+	) error {
 		calls++
 		return enough
 	})
+
 	if !errors.Is(err, enough) || calls != 1 {
 		t.Errorf("Harvest went on after an error: %d calls, %v", calls, err)
 	}
+
 	if after := fingerprint(t, dir); after != before {
 		t.Errorf("harvesting changed the directory from\n%s\nto\n%s", before, after)
 	}
@@ -247,14 +270,20 @@ func netChanges(from, to int64) (all []string) {
 		for store := range last {
 			last[store] = map[string]tree.Change{}
 		}
+
 		for _, c := range made {
 			_, had := held[c.store][string(c.key)]
 			if c.remove && !had {
 				delete(last[c.store], string(c.key))
 			} else {
-				last[c.store][string(c.key)] = tree.Change{Key: c.key, Value: c.value, Delete: c.remove}
+				last[c.store][string(c.key)] = tree.Change{
+					Key:    c.key,
+					Value:  c.value,
+					Delete: c.remove,
+				}
 			}
 		}
+
 		held.apply(made)
 		for store, changed := range last {
 			for _, key := range slices.Sorted(maps.Keys(changed)) {
@@ -264,6 +293,7 @@ func netChanges(from, to int64) (all []string) {
 			}
 		}
 	}
+
 	return all
 }
 
@@ -287,24 +317,30 @@ func goldenRoots(rule string) ([][][]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	roots := make([][][]byte, streamVersions)
 	lines := bufio.NewScanner(file)
 	n := 0
 	for ; lines.Scan(); n++ {
 		version, store := n/len(storeNames()), n%len(storeNames())
-		text, is := strings.CutPrefix(lines.Text(), fmt.Sprintf("%d %s ", version+1, storeNames()[store]))
+		text, is := strings.CutPrefix(lines.Text(),
+			fmt.Sprintf("%d %s ", version+1, storeNames()[store]))
 		root, err := hex.DecodeString(text)
 		if !is || err != nil || version >= streamVersions {
 			return nil, fmt.Errorf("roots of rule %s: line %d: %q", rule, n+1, lines.Text())
 		}
+
 		roots[version] = append(roots[version], root)
 	}
+
 	if want := streamVersions * len(storeNames()); n != want {
 		return nil, fmt.Errorf("roots of rule %s: %d lines, want %d", rule, n, want)
 	}
+
 	return roots, errors.Join(lines.Err(), file.Close())
 }
 
@@ -324,12 +360,14 @@ func (s suite) testRoots(t *testing.T) {
 					t.Fatalf("version %d: roots\n%x, want\n%x", v+1, got[v], want[v])
 				}
 			}
+
 			must(t, stateAt(streamVersions).compare(f))
 			expectShape(t, f, streamVersions)
 			must(t, f.Close())
 			if path := os.Getenv(writeRoots); path != "" {
 				must(t, os.WriteFile(path, formatRoots(got), 0o644))
 			}
+
 			if want == nil {
 				want = got // the next profile's
 			}
@@ -361,11 +399,14 @@ func expectShape(t *testing.T, f tree.Forest, version int64) {
 		for a, b := int64(1), int64(2); b <= s.Leaves; a, b = b, a+b {
 			high++
 		}
+
 		if s.Leaves == 0 {
 			low, high = 0, 0
 		}
+
 		if s.Height < low || s.Height > high {
-			t.Errorf("%s: height %d with %d leaves, want %d to %d", storeNames()[store], s.Height, s.Leaves, low, high)
+			t.Errorf("%s: height %d with %d leaves, want %d to %d", storeNames()[store], s.Height,
+				s.Leaves, low, high)
 		}
 	}
 }

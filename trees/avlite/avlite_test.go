@@ -13,14 +13,21 @@ import (
 func TestTree(t *testing.T) { treetest.Run(t, Tree{}) }
 
 func TestRefusesToOpenAgain(t *testing.T) {
-	o := tree.Options{Dir: filepath.Join(t.TempDir(), "forest"), Create: true, Stores: []string{"bank"}}
+	o := tree.Options{
+		Dir:    filepath.Join(t.TempDir(), "forest"),
+		Create: true,
+		Stores: []string{"bank"},
+	}
+
 	f, err := Tree{}.Open(t.Context(), o)
 	if err == nil {
 		err = f.Close()
 	}
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, create := range []bool{false, true} {
 		o.Create = create
 		if f, err := (Tree{}).Open(t.Context(), o); err == nil {
@@ -32,11 +39,18 @@ func TestRefusesToOpenAgain(t *testing.T) {
 // The distance of checkpoints is a private field of the library: that it is the one
 // meant shows in the log, whose segments before a checkpoint are removed.
 func TestCheckpointsAtTheGivenDistance(t *testing.T) {
-	o := tree.Options{Dir: filepath.Join(t.TempDir(), "forest"), Create: true, Stores: []string{"bank"}, Overrides: map[string]string{"CheckpointSegments": "1"}}
+	o := tree.Options{
+		Dir:       filepath.Join(t.TempDir(), "forest"),
+		Create:    true,
+		Stores:    []string{"bank"},
+		Overrides: map[string]string{"CheckpointSegments": "1"},
+	}
+
 	opened, err := Tree{}.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer opened.Close()
 	value := make([]byte, 1<<20)
 	for version := range 3 { // a segment holds 50 MiB
@@ -45,13 +59,16 @@ func TestCheckpointsAtTheGivenDistance(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		if _, err := opened.Commit(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if err := opened.Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	if first, err := opened.(*forest).stores[0].wal.FirstIndex(); err != nil || first < 2 {
 		t.Errorf("the log begins at segment %d (%v): no checkpoint", first, err)
 	}

@@ -4,13 +4,12 @@
 // before there was one: nodes in memory, a write-ahead log, and checkpoints of
 // every hundred log segments into LevelDB through two caches that take turns.
 //
-// It is a record of that design, set up as its authors benchmarked it: one
-// LevelDB for all stores, a cache of a million nodes, no fast nodes. A log
-// segment holds 50 MiB, so that the first checkpoint of a store comes after 5 GB
-// of changes (option CheckpointSegments); until then the tree is in memory alone. The library swaps its caches
-// without waiting for a commit under way: a checkpoint that begins inside one can
-// end the process (a map written while it is read). Stores commit one after the
-// other, as the library counts into variables they share.
+// It is a record of that design, set up as its authors benchmarked it: one LevelDB for all stores,
+// a cache of a million nodes, no fast nodes. A log segment holds 50 MiB, so that the first
+// checkpoint of a store comes after 5 GB of changes (option CheckpointSegments); until then the
+// tree is in memory alone. The library swaps its caches without waiting for a commit under way: a
+// checkpoint that begins inside one can end the process (a map written while it is read). Stores
+// commit one after the other, as the library counts into variables they share.
 //
 // Goals: the roots of iavl, and what its cache and its database are asked.
 // Non-goals: opening a forest again. The log and the checkpoints are written but
@@ -52,7 +51,10 @@ func (Tree) Info() tree.Info {
 		Durability:   "kill: everything lost, as nothing reads the log back",
 		History:      "the newest version",
 		Capabilities: []tree.Capability{tree.IsVolatile, tree.CountsReads, tree.CountsCache},
-		Profiles:     []engine.Profile{{Name: "default", About: "as its authors benchmarked it: a cache of 1,000,000 nodes a store"}},
+		Profiles: []engine.Profile{{
+			Name:  "default",
+			About: "as its authors benchmarked it: a cache of 1,000,000 nodes a store",
+		}},
 	}
 }
 
@@ -60,7 +62,9 @@ func (Tree) Info() tree.Info {
 func (t Tree) Check(o tree.Options) []error {
 	errs := o.Problems(t.Info(), checkpointSegments())
 	if !o.Create {
-		errs = append(errs, fmt.Errorf("open %s: avlite cannot open a forest again: replay into a new directory", o.Dir))
+		errs = append(errs,
+			fmt.Errorf("open %s: avlite cannot open a forest again: replay into a new directory",
+				o.Dir))
 	}
 	return errs
 }
@@ -73,16 +77,20 @@ func (t Tree) Open(_ context.Context, o tree.Options) (tree.Forest, error) {
 	if errs := t.Check(o); len(errs) > 0 {
 		return nil, fmt.Errorf("avlite: %w", errs[0])
 	}
+
 	if err := adapter.MakeEmpty(o.Dir); err != nil {
 		return nil, fmt.Errorf("avlite: %w", err)
 	}
+
 	if o.CacheNodes == 0 {
 		o.CacheNodes = defaultCacheNodes
 	}
+
 	f, err := create(o)
 	if err != nil {
 		return nil, fmt.Errorf("avlite: create %s: %w", o.Dir, err)
 	}
+
 	return f, nil
 }
 
@@ -149,8 +157,16 @@ func create(o tree.Options) (*forest, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &forest{names: o.Stores, db: db, next: max(1, o.FirstVersion), nodes: o.CacheNodes, every: checkpointSegments().In(o),
-		ignored: o.MemoryBytes > 0}
+
+	f := &forest{
+		names:   o.Stores,
+		db:      db,
+		next:    max(1, o.FirstVersion),
+		nodes:   o.CacheNodes,
+		every:   checkpointSegments().In(o),
+		ignored: o.MemoryBytes > 0,
+	}
+
 	for _, name := range o.Stores {
 		s, err := f.createStore(filepath.Join(o.Dir, name), name)
 		if err != nil {
@@ -158,6 +174,7 @@ func create(o tree.Options) (*forest, error) {
 		}
 		f.stores = append(f.stores, s)
 	}
+
 	return f, nil
 }
 
@@ -187,15 +204,20 @@ func (f *forest) Commit(context.Context) (tree.Commit, error) {
 		if err := s.alive(); err != nil {
 			return tree.Commit{}, fmt.Errorf("avlite: commit %s: %w", f.names[i], err)
 		}
+
 		root, version, err := s.tree.SaveVersion()
 		if err != nil {
 			return tree.Commit{}, fmt.Errorf("avlite: commit %s: %w", f.names[i], err)
 		}
+
 		if version != f.next {
-			return tree.Commit{}, fmt.Errorf("avlite: commit %s: %w", f.names[i], tree.WrongVersion(version, f.next))
+			return tree.Commit{},
+				fmt.Errorf("avlite: commit %s: %w", f.names[i], tree.WrongVersion(version, f.next))
 		}
+
 		c.Roots[i] = bytes.Clone(root)
 	}
+
 	f.version, f.next = c.Version, c.Version+1
 	return c, nil
 }
@@ -242,7 +264,8 @@ func (f *forest) Warnings() []engine.Warning {
 	}
 	return []engine.Warning{{
 		Code: "avlite_no_budget",
-		Text: "avlite keeps all nodes since the last checkpoint in memory: the memory budget asked for has no effect",
+		Text: "avlite keeps all nodes since the last checkpoint in memory: the memory budget " +
+			"asked for has no effect",
 	}}
 }
 
@@ -274,26 +297,32 @@ func (f *forest) createStore(dir, name string) (*store, error) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, err
 	}
+
 	segments, err := iavl.NewTidwalLog(dir)
 	if err != nil {
 		return nil, err
 	}
+
 	db := dbm.NewPrefixDB(f.db, []byte("s/k:"+name+"/"))
 	s := &store{
-		wal:      iavl.NewWal(segments, db, nil), // it has no use for its third argument, an SQLite database
+		// it has no use for its third argument, an SQLite database
+		wal:      iavl.NewWal(segments, db, nil),
 		closeLog: segments.Close,
 		segments: &gauge{},
 		ended:    make(chan error, 1),
 	}
+
 	s.wal.MetricWalSize = s.segments
 	s.wal.MetricCacheHit = &f.counts.logHits
 	if err := checkpointEvery(s.wal, f.every); err != nil {
 		return nil, errors.Join(err, segments.Close())
 	}
+
 	nodes, err := iavl.NewKeyValueBackend(db, int(f.nodes), s.wal)
 	if err != nil {
 		return nil, errors.Join(err, segments.Close())
 	}
+
 	nodes.MetricCacheHit = &f.counts.cacheHits
 	nodes.MetricCacheMiss = &f.counts.cacheMisses
 	nodes.MetricDbFetch = &f.counts.dbGets
@@ -330,7 +359,8 @@ func checkpointSegments() tree.Override {
 // but no option.
 func checkpointEvery(log *iavl.Wal, segments int64) error {
 	field := reflect.ValueOf(log).Elem().FieldByName("checkpointInterval")
-	if !field.IsValid() || field.Kind() != reflect.Int || field.Int() != checkpointSegments().Default {
+	if !field.IsValid() || field.Kind() != reflect.Int ||
+		field.Int() != checkpointSegments().Default {
 		return errors.New("this version of the library has no checkpoint interval of 100 segments")
 	}
 	*(*int)(field.Addr().UnsafePointer()) = int(segments)
@@ -345,15 +375,18 @@ func (s *store) waitCheckpoint(ctx context.Context, every int64) error {
 	if written <= every {
 		return s.alive()
 	}
+
 	first := uint64(1 + (written-1)/every*every)
 	for {
 		at, err := s.wal.FirstIndex()
 		if err == nil {
 			err = s.alive()
 		}
+
 		if err != nil || at >= first {
 			return err
 		}
+
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

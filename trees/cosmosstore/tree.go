@@ -32,15 +32,19 @@ type Tree struct{}
 // Info describes the adapter.
 func (Tree) Info() tree.Info {
 	return tree.Info{
-		Name:         "cosmosstore",
-		Version:      "v2.0.0 (iavl v1.2.8)",
-		Route:        "go module github.com/cosmos/cosmos-sdk/store/v2",
-		Licence:      "Apache-2.0",
-		RootRule:     "iavl",
-		Durability:   "kill or power cut: nothing lost (every commit ends with an fsync of goleveldb's journal)",
+		Name:     "cosmosstore",
+		Version:  "v2.0.0 (iavl v1.2.8)",
+		Route:    "go module github.com/cosmos/cosmos-sdk/store/v2",
+		Licence:  "Apache-2.0",
+		RootRule: "iavl",
+		Durability: "kill or power cut: nothing lost (every commit ends with an fsync of " +
+			"goleveldb's journal)",
 		History:      "every version",
 		Capabilities: []tree.Capability{tree.IsDurable, tree.KeepsAll, tree.CountsReads},
-		Profiles:     []engine.Profile{{Name: "goleveldb", About: iavlforest.AboutLevelDB + ", no pruning"}},
+		Profiles: []engine.Profile{{
+			Name:  "goleveldb",
+			About: iavlforest.AboutLevelDB + ", no pruning",
+		}},
 	}
 }
 
@@ -59,10 +63,12 @@ func (t Tree) Open(_ context.Context, o tree.Options) (tree.Forest, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	level, err := db.NewGoLevelDB(iavlforest.DatabaseName, o.Dir, nil)
 	if err != nil {
 		return nil, fmt.Errorf("cosmosstore: open %s: %w", o.Dir, err)
 	}
+
 	counter := &iavlforest.Counter{IsNode: isNode}
 	f := &forest{
 		level:       levelDB{level},
@@ -72,9 +78,11 @@ func (t Tree) Open(_ context.Context, o tree.Options) (tree.Forest, error) {
 		cacheNodes:  o.CacheNodes,
 		noFastNodes: disableFastNode().In(o) == 1,
 	}
+
 	if err := f.open(o); err != nil {
 		return nil, fmt.Errorf("cosmosstore: open %s: %w", o.Dir, errors.Join(err, level.Close()))
 	}
+
 	return f, nil
 }
 
@@ -83,23 +91,32 @@ func (f *forest) open(o tree.Options) error {
 	if err != nil {
 		return err
 	}
-	f.multi = rootmulti.NewStore(counted{f.level, f.counter}, logger{log.NewNopLogger(), f.failures})
+
+	f.multi = rootmulti.NewStore(
+		counted{f.level, f.counter},
+		logger{log.NewNopLogger(), f.failures},
+	)
+
 	f.multi.SetIAVLCacheSize(int(f.cacheNodes))
 	f.multi.SetIAVLDisableFastNode(f.noFastNodes)
-	f.multi.SetIAVLSyncPruning(true) // the multistore cannot stop the goroutines that prune behind it
+	// the multistore cannot stop the goroutines that prune behind it
+	f.multi.SetIAVLSyncPruning(true)
 	keys := make([]*types.KVStoreKey, len(f.names))
 	for i, name := range f.names {
 		keys[i] = types.NewKVStoreKey(name)
 		f.multi.MountStoreWithDB(keys[i], types.StoreTypeIAVL, nil)
 	}
+
 	if err := f.multi.LoadLatestVersion(); err != nil {
 		return err
 	}
+
 	if killed && version > 0 {
 		if err := f.multi.RollbackToVersion(version); err != nil {
 			return fmt.Errorf("take back what follows version %d: %w", version, err)
 		}
 	}
+
 	f.next = version + 1
 	if version == 0 && o.FirstVersion > 1 {
 		f.next = o.FirstVersion
@@ -107,16 +124,20 @@ func (f *forest) open(o tree.Options) error {
 			return err
 		}
 	}
+
 	f.version = version
 	for _, key := range keys {
 		f.stores = append(f.stores, f.multi.GetStore(key).(types.CommitKVStore))
 	}
+
 	return f.failures.any()
 }
 
 type levelDB struct{ *db.GoLevelDB }
 
-func (d levelDB) Scan(start, end []byte) (iavlforest.Iterator, error) { return d.Iterator(start, end) }
+func (d levelDB) Scan(start, end []byte) (iavlforest.Iterator, error) {
+	return d.Iterator(start, end)
+}
 
 // counted counts what the multistore and its trees ask of the database.
 type counted struct {
@@ -214,17 +235,24 @@ func (f *forest) Commit(context.Context) (tree.Commit, error) {
 	if err := f.failures.any(); err != nil {
 		return tree.Commit{}, fmt.Errorf("cosmosstore: commit version %d: %w", f.next, err)
 	}
+
 	if commit.Version != f.next {
-		return tree.Commit{}, fmt.Errorf("cosmosstore: %w", tree.WrongVersion(commit.Version, f.next))
+		return tree.Commit{},
+			fmt.Errorf("cosmosstore: %w", tree.WrongVersion(commit.Version, f.next))
 	}
+
 	roots := make([][]byte, len(f.stores))
 	for i, s := range f.stores {
 		id := s.LastCommitID()
 		if id.Version != f.next {
-			return tree.Commit{}, fmt.Errorf("cosmosstore: store %s: %w", f.names[i], tree.WrongVersion(id.Version, f.next))
+			return tree.Commit{},
+				fmt.Errorf("cosmosstore: store %s: %w", f.names[i],
+					tree.WrongVersion(id.Version, f.next))
 		}
+
 		roots[i] = bytes.Clone(id.Hash)
 	}
+
 	f.version, f.next = f.next, f.next+1
 	return tree.Commit{Version: f.version, Roots: roots}, nil
 }
@@ -249,11 +277,13 @@ func (f *forest) Shape() ([]tree.StoreShape, error) {
 		if _, err := t.LoadVersion(f.version); err != nil {
 			return nil, fmt.Errorf("cosmosstore: shape of %s: %w", name, err)
 		}
+
 		shapes[i] = tree.StoreShape{Leaves: t.Size(), Height: int(t.Height())}
 		if err := t.Close(); err != nil {
 			return nil, fmt.Errorf("cosmosstore: shape of %s: %w", name, err)
 		}
 	}
+
 	return shapes, nil
 }
 

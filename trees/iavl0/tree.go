@@ -27,22 +27,26 @@ type Tree struct{}
 // Info describes the adapter.
 func (Tree) Info() tree.Info {
 	return tree.Info{
-		Name:         "iavl0",
-		Version:      "v0.21.1",
-		Route:        "go module github.com/cosmos/iavl",
-		Licence:      "Apache-2.0",
-		RootRule:     "iavl",
-		Durability:   "kill: nothing lost (every commit is written to the kernel); power cut: the newest commits lost (goleveldb's journal without fsync)",
-		History:      "every version",
-		Capabilities: []tree.Capability{tree.IsDurable, tree.KeepsAll, tree.CountsReads, tree.CountsCache},
+		Name:     "iavl0",
+		Version:  "v0.21.1",
+		Route:    "go module github.com/cosmos/iavl",
+		Licence:  "Apache-2.0",
+		RootRule: "iavl",
+		Durability: "kill: nothing lost (every commit is written to the kernel); power cut: " +
+			"the newest commits lost (goleveldb's journal without fsync)",
+		History: "every version",
+		Capabilities: []tree.Capability{tree.IsDurable, tree.KeepsAll, tree.CountsReads,
+			tree.CountsCache},
 		Profiles: []engine.Profile{{Name: "goleveldb", About: iavlforest.AboutLevelDB},
-			iavlforest.Bench("a goleveldb for every store, without filters, no fast nodes, 10,000 nodes cached a store")},
+			iavlforest.Bench("a goleveldb for every store, without filters, no fast nodes, " +
+				"10,000 nodes cached a store")},
 	}
 }
 
 // Check names what is wrong with o.
 func (t Tree) Check(o tree.Options) []error {
-	return iavlforest.Problems(t.Info(), o, iavlforest.SkipFastStorage(), iavlforest.SyncEveryBatch())
+	return iavlforest.Problems(t.Info(), o, iavlforest.SkipFastStorage(),
+		iavlforest.SyncEveryBatch())
 }
 
 // Open opens or makes the forest in o.Dir.
@@ -51,16 +55,19 @@ func (t Tree) Open(_ context.Context, o tree.Options) (tree.Forest, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if o.Profile == iavlforest.BenchProfile {
 		o.CacheNodes = cmp.Or(o.CacheNodes, 10_000)
 		overrides := map[string]string{iavlforest.SkipFastStorage().Name: "1"}
 		maps.Copy(overrides, o.Overrides)
 		o.Overrides = overrides
 	}
+
 	level, err := db.NewGoLevelDB(iavlforest.DatabaseName, o.Dir, nil)
 	if err != nil {
 		return nil, fmt.Errorf("iavl0: open %s: %w", o.Dir, err)
 	}
+
 	return iavlforest.Open(library(o, levelDB{level}), o)
 }
 
@@ -70,12 +77,17 @@ func library(o tree.Options, level levelDB) iavlforest.Library {
 	stats := &iavl.Statistics{}
 	database, below := iavlforest.StoreOpener(o, level,
 		func(prefix []byte) db.DB { return db.NewPrefixDB(level, prefix) },
-		func(store string) (db.DB, error) { return db.NewGoLevelDBWithOpts(store, o.Dir, &opt.Options{}) })
+		func(store string) (db.DB, error) {
+			return db.NewGoLevelDBWithOpts(store, o.Dir, &opt.Options{})
+		})
+
 	return iavlforest.Library{
 		Name:     "iavl0",
 		Database: database,
 		Counter:  counter,
-		Cache:    func() (hits, misses uint64) { return stats.GetCacheHitCnt(), stats.GetCacheMissCnt() },
+		Cache: func() (hits, misses uint64) {
+			return stats.GetCacheHitCnt(), stats.GetCacheMissCnt()
+		},
 		Effective: map[string]string{
 			"CacheSize":              strconv.FormatInt(o.CacheNodes, 10),
 			"SkipFastStorageUpgrade": strconv.FormatBool(skip),
@@ -86,19 +98,24 @@ func library(o tree.Options, level levelDB) iavlforest.Library {
 			if err != nil {
 				return nil, err
 			}
+
 			options := &iavl.Options{Sync: sync, Stat: stats}
 			if version == 0 && o.FirstVersion > 1 {
 				options.InitialVersion = uint64(o.FirstVersion)
 			}
-			t, err := iavl.NewMutableTreeWithOpts(counted{level, counter, prefixBytes}, int(o.CacheNodes), options, skip)
+
+			t, err := iavl.NewMutableTreeWithOpts(counted{level, counter, prefixBytes},
+				int(o.CacheNodes), options, skip)
 			if err != nil {
 				return nil, err
 			}
+
 			if repair && version > 0 {
 				_, err = t.LoadVersionForOverwriting(version)
 			} else {
 				_, err = t.LoadVersion(version)
 			}
+
 			return t, err
 		},
 	}
@@ -106,7 +123,9 @@ func library(o tree.Options, level levelDB) iavlforest.Library {
 
 type levelDB struct{ *db.GoLevelDB }
 
-func (d levelDB) Scan(start, end []byte) (iavlforest.Iterator, error) { return d.Iterator(start, end) }
+func (d levelDB) Scan(start, end []byte) (iavlforest.Iterator, error) {
+	return d.Iterator(start, end)
+}
 
 // counted counts what a store's tree asks of its part of the database.
 type counted struct {

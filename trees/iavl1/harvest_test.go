@@ -30,6 +30,7 @@ func TestHarvestOfIAVL0(t *testing.T) {
 		if fmt.Sprint(survey) != "{[bank staking] 1 12 false}" {
 			t.Errorf("survey %v", survey)
 		}
+
 		if got := harvested(t, dir, 1, legacyLast); got != string(want) {
 			t.Errorf("harvested\n%s, want\n%s", got, want)
 		}
@@ -45,6 +46,7 @@ func TestContinueIAVL0(t *testing.T) {
 	if f.Version() != legacyLast {
 		t.Fatalf("opened at version %d, want %d", f.Version(), legacyLast)
 	}
+
 	must(t, f.Set(0, []byte("key00"), []byte("new")))
 	must(t, f.Set(1, []byte("zzz"), []byte("new")))
 	commit(t, f)
@@ -63,12 +65,18 @@ func TestContinueIAVL0(t *testing.T) {
 // told, so it is not offered.
 func TestHarvestOfPruned(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "forest")
-	f, err := Tree{}.Open(t.Context(), tree.Options{Dir: dir, Create: true, Stores: []string{"bank"}})
+	f, err := Tree{}.Open(t.Context(), tree.Options{
+		Dir:    dir,
+		Create: true,
+		Stores: []string{"bank"},
+	})
+
 	must(t, err)
 	for v := range 10 {
 		must(t, f.Set(0, fmt.Appendf(nil, "key%d", v), []byte("x")))
 		commit(t, f)
 	}
+
 	must(t, f.Close())
 	level, err := openLevelDB(dir, "application", false)
 	must(t, err)
@@ -84,10 +92,14 @@ func TestHarvestOfPruned(t *testing.T) {
 	if survey.First != 6 || survey.Last != 10 {
 		t.Errorf("survey %+v, want versions 6 to 10", survey)
 	}
+
 	if got := harvested(t, dir, 6, 7); got != "6 bank set key5 x\n7 bank set key6 x\n" {
 		t.Errorf("harvested %q", got)
 	}
-	err = Tree{}.Harvest(t.Context(), dir, 5, 7, func(int64, string, tree.Change) error { return nil })
+
+	err = Tree{}.Harvest(t.Context(), dir, 5, 7, func(int64, string, tree.Change) error {
+		return nil
+	})
 	if err == nil || !strings.Contains(err.Error(), "versions 6 to 10") {
 		t.Errorf("error %v, want the versions that can be had", err)
 	}
@@ -100,6 +112,7 @@ func TestHarvestOfNoDatabase(t *testing.T) {
 	if !errors.As(err, &not) {
 		t.Errorf("error %v, want a NotADatabaseError", err)
 	}
+
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		t.Errorf("the directory holds %v, %v", entries, err)
 	}
@@ -108,14 +121,19 @@ func TestHarvestOfNoDatabase(t *testing.T) {
 func harvested(t *testing.T, dir string, from, to int64) string {
 	t.Helper()
 	var text strings.Builder
-	must(t, Tree{}.Harvest(t.Context(), dir, from, to, func(version int64, store string, c tree.Change) error {
-		if c.Delete {
-			fmt.Fprintf(&text, "%d %s delete %s\n", version, store, c.Key)
-		} else {
-			fmt.Fprintf(&text, "%d %s set %s %s\n", version, store, c.Key, c.Value)
-		}
-		return nil
-	}))
+	must(t,
+		Tree{}.Harvest(t.Context(), dir, from, to, func(
+			version int64, store string, c tree.Change,
+		) error {
+			if c.Delete {
+				fmt.Fprintf(&text, "%d %s delete %s\n", version, store, c.Key)
+			} else {
+				fmt.Fprintf(&text, "%d %s set %s %s\n", version, store, c.Key, c.Value)
+			}
+
+			return nil
+		}))
+
 	return text.String()
 }
 

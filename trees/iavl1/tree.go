@@ -32,16 +32,19 @@ type Tree struct{}
 // Info describes the adapter.
 func (Tree) Info() tree.Info {
 	return tree.Info{
-		Name:         "iavl1",
-		Version:      version,
-		Route:        "go module github.com/cosmos/iavl",
-		Licence:      "Apache-2.0",
-		RootRule:     "iavl",
-		Durability:   "kill: nothing lost (every commit is written to the kernel); power cut: the newest commits lost (goleveldb's journal without fsync)",
-		History:      "every version",
-		Capabilities: []tree.Capability{tree.IsDurable, tree.KeepsAll, tree.CountsReads, tree.CountsCache, tree.Harvests},
+		Name:     "iavl1",
+		Version:  version,
+		Route:    "go module github.com/cosmos/iavl",
+		Licence:  "Apache-2.0",
+		RootRule: "iavl",
+		Durability: "kill: nothing lost (every commit is written to the kernel); power cut: " +
+			"the newest commits lost (goleveldb's journal without fsync)",
+		History: "every version",
+		Capabilities: []tree.Capability{tree.IsDurable, tree.KeepsAll, tree.CountsReads,
+			tree.CountsCache, tree.Harvests},
 		Profiles: []engine.Profile{{Name: "goleveldb", About: iavlforest.AboutLevelDB},
-			iavlforest.Bench("a goleveldb for every store, without filters, fast nodes, no node cached")},
+			iavlforest.Bench("a goleveldb for every store, without filters, fast nodes, no node " +
+				"cached")},
 	}
 }
 
@@ -54,10 +57,12 @@ func (t Tree) Open(_ context.Context, o tree.Options) (tree.Forest, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	level, err := openLevelDB(o.Dir, iavlforest.DatabaseName, false)
 	if err != nil {
 		return nil, fmt.Errorf("iavl1: open %s: %w", o.Dir, err)
 	}
+
 	return open("iavl1", o, level)
 }
 
@@ -67,15 +72,19 @@ type MapTree struct{}
 // Info describes the adapter.
 func (MapTree) Info() tree.Info {
 	return tree.Info{
-		Name:         "iavl1-map",
-		Version:      version,
-		Route:        "go module github.com/cosmos/iavl",
-		Licence:      "Apache-2.0",
-		RootRule:     "iavl",
-		Durability:   "kill: everything lost",
-		History:      "every version, until it is closed",
-		Capabilities: []tree.Capability{tree.IsVolatile, tree.KeepsAll, tree.CountsReads, tree.CountsCache},
-		Profiles:     []engine.Profile{{Name: "map", About: "a hash map instead of a database: what iavl itself costs"}},
+		Name:       "iavl1-map",
+		Version:    version,
+		Route:      "go module github.com/cosmos/iavl",
+		Licence:    "Apache-2.0",
+		RootRule:   "iavl",
+		Durability: "kill: everything lost",
+		History:    "every version, until it is closed",
+		Capabilities: []tree.Capability{tree.IsVolatile, tree.KeepsAll, tree.CountsReads,
+			tree.CountsCache},
+		Profiles: []engine.Profile{{
+			Name:  "map",
+			About: "a hash map instead of a database: what iavl itself costs",
+		}},
 	}
 }
 
@@ -83,7 +92,8 @@ func (MapTree) Info() tree.Info {
 func (t MapTree) Check(o tree.Options) []error {
 	errs := problems(t.Info(), o)
 	if !o.Create {
-		errs = append(errs, fmt.Errorf("open %s: iavl1-map keeps nothing: replay into a new directory", o.Dir))
+		errs = append(errs,
+			fmt.Errorf("open %s: iavl1-map keeps nothing: replay into a new directory", o.Dir))
 	}
 	return errs
 }
@@ -101,24 +111,31 @@ func flushThreshold() tree.Override {
 }
 
 func problems(i tree.Info, o tree.Options) []error {
-	return iavlforest.Problems(i, o, iavlforest.SkipFastStorage(), iavlforest.SyncEveryBatch(), flushThreshold())
+	return iavlforest.Problems(i, o, iavlforest.SkipFastStorage(), iavlforest.SyncEveryBatch(),
+		flushThreshold())
 }
 
 // open opens the stores on base, which it owns.
 func open(name string, o tree.Options, base database) (tree.Forest, error) {
 	cache := o.CacheNodes
-	skip, sync, flush := iavlforest.SkipFastStorage().In(o) == 1, iavlforest.SyncEveryBatch().In(o) == 1, flushThreshold().In(o)
+	skip, sync, flush := iavlforest.SkipFastStorage().In(o) == 1,
+		iavlforest.SyncEveryBatch().In(o) == 1, flushThreshold().In(o)
 	counter := &iavlforest.Counter{IsNode: isNode}
 	stats := &iavl.Statistics{}
 	database, below := iavlforest.StoreOpener(o, base,
 		func(prefix []byte) db.DB { return db.NewPrefixDB(base, prefix) },
-		func(store string) (db.DB, error) { return db.NewGoLevelDBWithOpts(store, o.Dir, &opt.Options{}) })
+		func(store string) (db.DB, error) {
+			return db.NewGoLevelDBWithOpts(store, o.Dir, &opt.Options{})
+		})
+
 	return iavlforest.Open(iavlforest.Library{
 		Name:     name,
 		Database: database,
 		Counter:  counter,
-		Cache:    func() (hits, misses uint64) { return stats.GetCacheHitCnt(), stats.GetCacheMissCnt() },
-		Close:    func(s iavlforest.Store) error { return s.(*iavl.MutableTree).Close() },
+		Cache: func() (hits, misses uint64) {
+			return stats.GetCacheHitCnt(), stats.GetCacheMissCnt()
+		},
+		Close: func(s iavlforest.Store) error { return s.(*iavl.MutableTree).Close() },
 		Effective: map[string]string{
 			"CacheSize":              strconv.FormatInt(cache, 10),
 			"FlushThreshold":         strconv.FormatInt(flush, 10),
@@ -126,18 +143,29 @@ func open(name string, o tree.Options, base database) (tree.Forest, error) {
 			"Sync":                   strconv.FormatBool(sync),
 		},
 		Open: func(store string, version int64, repair bool) (iavlforest.Store, error) {
-			options := []iavl.Option{iavl.StatOption(stats), iavl.SyncOption(sync), iavl.FlushThresholdOption(int(flush))}
+			options := []iavl.Option{iavl.StatOption(stats), iavl.SyncOption(sync),
+				iavl.FlushThresholdOption(int(flush))}
 			if version == 0 && o.FirstVersion > 1 {
 				options = append(options, iavl.InitialVersionOption(uint64(o.FirstVersion)))
 			}
+
 			level, prefixBytes, err := below(store)
 			if err != nil {
 				return nil, err
 			}
-			t := iavl.NewMutableTree(counted{level, counter, prefixBytes}, int(cache), skip, logger{o.Log}, options...)
+
+			t := iavl.NewMutableTree(
+				counted{level, counter, prefixBytes},
+				int(cache),
+				skip,
+				logger{o.Log},
+				options...,
+			)
+
 			if repair && version > 0 {
 				return t, t.LoadVersionForOverwriting(version)
 			}
+
 			_, err = t.LoadVersion(version)
 			return t, err
 		},
@@ -162,7 +190,9 @@ func openLevelDB(dir, name string, readOnly bool) (levelDB, error) {
 	return levelDB{level}, err
 }
 
-func (d levelDB) Scan(start, end []byte) (iavlforest.Iterator, error) { return d.Iterator(start, end) }
+func (d levelDB) Scan(start, end []byte) (iavlforest.Iterator, error) {
+	return d.Iterator(start, end)
+}
 
 // prefixed is a store's part of the database.
 func prefixed(base store.KVStoreWithBatch, name string) *db.PrefixDB {
@@ -294,6 +324,7 @@ func (b *mapBatch) Write() error {
 			b.db.values[w.key] = w.value
 		}
 	}
+
 	return b.Close()
 }
 
@@ -306,7 +337,9 @@ func (b *mapBatch) Close() error {
 
 func (b *mapBatch) GetByteSize() (int, error) { return b.bytes, nil }
 
-func (d *mapDB) Scan(start, end []byte) (iavlforest.Iterator, error) { return d.Iterator(start, end) }
+func (d *mapDB) Scan(start, end []byte) (iavlforest.Iterator, error) {
+	return d.Iterator(start, end)
+}
 
 func (d *mapDB) Iterator(start, end []byte) (store.Iterator, error) {
 	sorted, err := d.sorted()
@@ -334,5 +367,6 @@ func (d *mapDB) sorted() (*db.MemDB, error) {
 			return nil, err
 		}
 	}
+
 	return sorted, nil
 }

@@ -38,18 +38,24 @@ func TestCountersMatchTheDatabase(t *testing.T) {
 			Dir: dir, Create: true, Stores: []string{"bank", "empty"}, CacheNodes: 100,
 			Overrides: map[string]string{"SkipFastStorageUpgrade": "1"},
 		})
+
 		must(t, err)
 		for v := range 20 {
 			for i := range 50 * min(v%3, 1) { // every third version is empty
-				must(t, f.Set(0, fmt.Appendf(nil, "key%d", i*(v+7)%300), fmt.Appendf(nil, "value%030d", v)))
+				must(t,
+					f.Set(0, fmt.Appendf(nil, "key%d", i*(v+7)%300),
+						fmt.Appendf(nil, "value%030d", v)))
 			}
+
 			must(t, f.Remove(0, fmt.Appendf(nil, "key%d", v)))
 			commit(t, f)
 		}
+
 		counters := f.Counters()
 		must(t, f.Close())
 		return counters, dir
 	}
+
 	c, dir := run()
 	level, err := openLevelDB(dir, "application", true)
 	must(t, err)
@@ -63,15 +69,19 @@ func TestCountersMatchTheDatabase(t *testing.T) {
 			roots++
 		}
 	}
+
 	must(t, errors.Join(all.Error(), all.Close(), level.Close()))
 	if *c.DBSets != entries || *c.DBBytes != bytes || *c.Nodes != entries-roots {
-		t.Errorf("counted %d sets of %d bytes, %d nodes; the database has %d entries of %d bytes, %d of them roots without a node",
+		t.Errorf("counted %d sets of %d bytes, %d nodes; the database has %d entries of %d "+
+			"bytes, %d of them roots without a node",
 			*c.DBSets, *c.DBBytes, *c.Nodes, entries, bytes, roots)
 	}
+
 	again, _ := run()
 	if !reflect.DeepEqual(c, again) {
 		t.Errorf("the same run counted %v, then %v", c, again)
 	}
+
 	if *c.DBGets == 0 || *c.CacheHits == 0 || *c.CacheMisses == 0 || *c.CacheMisses > *c.DBGets {
 		t.Errorf("%d lookups, %d cache hits and %d misses", *c.DBGets, *c.CacheHits, *c.CacheMisses)
 	}

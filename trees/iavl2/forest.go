@@ -55,10 +55,12 @@ func (f *forest) open(o tree.Options) error {
 	if err != nil {
 		return err
 	}
+
 	f.version = newest
 	if newest > 0 {
 		f.next = newest + 1
 	}
+
 	pool := iavl.NewNodePool()
 	for _, name := range o.Stores {
 		s, err := openStore(filepath.Join(o.Dir, name), name, newest, f.next, pool, f.options)
@@ -67,6 +69,7 @@ func (f *forest) open(o tree.Options) error {
 		}
 		f.stores = append(f.stores, s)
 	}
+
 	return nil
 }
 
@@ -82,6 +85,7 @@ func (f *forest) Commit(context.Context) (tree.Commit, error) {
 	if f.inTurn {
 		stores.SetLimit(1)
 	}
+
 	for i, s := range f.stores {
 		stores.Go(func() (err error) {
 			if c.Roots[i], err = s.commit(f.next, f.force); err != nil {
@@ -90,9 +94,11 @@ func (f *forest) Commit(context.Context) (tree.Commit, error) {
 			return nil
 		})
 	}
+
 	if err := stores.Wait(); err != nil {
 		return tree.Commit{}, err
 	}
+
 	f.version, f.next = f.next, f.next+1
 	return c, nil
 }
@@ -101,7 +107,9 @@ func (f *forest) Commit(context.Context) (tree.Commit, error) {
 func (f *forest) Sync(context.Context) error { return nil }
 
 func (f *forest) Reader() (tree.Reader, error) {
-	return tree.Lookup(func(store int, key, dst []byte) ([]byte, bool, error) { return f.stores[store].get(key, dst) }), nil
+	return tree.Lookup(func(store int, key, dst []byte) ([]byte, bool, error) {
+		return f.stores[store].get(key, dst)
+	}), nil
 }
 
 func (f *forest) Shape() ([]tree.StoreShape, error) {
@@ -144,30 +152,39 @@ func (f *forest) Effective() map[string]string {
 func (f *forest) Warnings() (warnings []engine.Warning) {
 	if f.ignored {
 		warnings = append(warnings, engine.Warning{
-			Code:   "iavl2_no_budget",
-			Text:   "iavl v2 has no bound on its cache: the node cache and the memory budget asked for have no effect",
-			Remedy: "a shorter CheckpointInterval drops nodes more often, a larger EvictionDepth keeps more of them",
+			Code: "iavl2_no_budget",
+			Text: "iavl v2 has no bound on its cache: the node cache and the memory budget " +
+				"asked for have no effect",
+			Remedy: "a shorter CheckpointInterval drops nodes more often, a larger EvictionDepth " +
+				"keeps more of them",
 		})
 	}
+
 	var unreplayable int64
 	for _, s := range f.stores {
 		unreplayable += s.unreplayables
 	}
+
 	switch {
 	case unreplayable > 0 && f.force:
 		warnings = append(warnings, engine.Warning{
-			Code:   "iavl2_forced_checkpoints",
-			Text:   fmt.Sprintf("%d checkpoints were made after versions that wrote a key more than once: iavl v2 cannot replay those", unreplayable),
-			Remedy: "change sets of net changes; or ForceCheckpoints=0 and a forest that may not open again",
+			Code: "iavl2_forced_checkpoints",
+			Text: fmt.Sprintf("%d checkpoints were made after versions that wrote a key more "+
+				"than once: iavl v2 cannot replay those", unreplayable),
+			Remedy: "change sets of net changes; or ForceCheckpoints=0 and a forest that may not " +
+				"open again",
 		})
 	case unreplayable > 0:
 		warnings = append(warnings, engine.Warning{
 			Code: "iavl2_unreplayable",
-			Text: fmt.Sprintf("%d times a version wrote a key more than once, which iavl v2 cannot replay: "+
-				"the forest opens again only after a later checkpoint of every store", unreplayable),
+			Text: fmt.Sprintf("%d times a version wrote a key more than once, which iavl v2 "+
+				"cannot replay: "+
+				"the forest opens again only after a later checkpoint of every store",
+				unreplayable),
 			Remedy: "change sets of net changes, or ForceCheckpoints=1",
 		})
 	}
+
 	return warnings
 }
 
@@ -187,20 +204,23 @@ type Tree struct{}
 // Info describes the adapter.
 func (Tree) Info() tree.Info {
 	return tree.Info{
-		Name:         "iavl2",
-		Version:      "v2.0.0-alpha.5.0.20250829183505-8e11ef38d394",
-		Route:        "go module github.com/cosmos/iavl/v2 (cgo, SQLite)",
-		Licence:      "Apache-2.0",
-		RootRule:     "iavl",
-		Durability:   "kill: nothing lost; power cut: the forest may not open (SQLite with synchronous=OFF)",
+		Name:     "iavl2",
+		Version:  "v2.0.0-alpha.5.0.20250829183505-8e11ef38d394",
+		Route:    "go module github.com/cosmos/iavl/v2 (cgo, SQLite)",
+		Licence:  "Apache-2.0",
+		RootRule: "iavl",
+		Durability: "kill: nothing lost; power cut: the forest may not open (SQLite with " +
+			"synchronous=OFF)",
 		History:      "every version",
 		Capabilities: []tree.Capability{tree.IsDurable, tree.KeepsAll, tree.CountsReads},
 		Profiles: []engine.Profile{{
-			Name:  "default",
-			About: "the library's defaults but for pruning, which is off: a checkpoint every 1000 versions, nothing cached beyond it",
+			Name: "default",
+			About: "the library's defaults but for pruning, which is off: a checkpoint every " +
+				"1000 versions, nothing cached beyond it",
 		}, {
-			Name:  benchProfile,
-			About: "as iavl-bench sets it up: stores commit one after the other, and a version that cannot be replayed makes no checkpoint (ForceCheckpoints=0)",
+			Name: benchProfile,
+			About: "as iavl-bench sets it up: stores commit one after the other, and a version " +
+				"that cannot be replayed makes no checkpoint (ForceCheckpoints=0)",
 		}},
 	}
 }
@@ -233,12 +253,18 @@ func forceCheckpoints(profile string) tree.Override {
 
 // Check names what is wrong with o.
 func (t Tree) Check(o tree.Options) []error {
-	errs := o.Problems(t.Info(), checkpointInterval(), evictionDepth(), heightFilter(), forceCheckpoints(o.Profile))
+	errs := o.Problems(t.Info(), checkpointInterval(), evictionDepth(), heightFilter(),
+		forceCheckpoints(o.Profile))
 	for _, path := range append([]string{o.Dir}, o.Stores...) {
 		if strings.ContainsAny(path, "?#%'") {
-			errs = append(errs, fmt.Errorf("path %s: SQLite is given it as an address: use one without ? # %% and '", path))
+			errs = append(errs,
+				fmt.Errorf(
+					"path %s: SQLite is given it as an address: use one without ? # %% and '",
+					path,
+				))
 		}
 	}
+
 	return errs
 }
 
@@ -247,9 +273,11 @@ func (t Tree) Open(_ context.Context, o tree.Options) (tree.Forest, error) {
 	if errs := t.Check(o); len(errs) > 0 {
 		return nil, fmt.Errorf("iavl2: open: %w", errs[0])
 	}
+
 	if err := expectDir(o); err != nil {
 		return nil, fmt.Errorf("iavl2: %w", err)
 	}
+
 	f := &forest{
 		options: treeOptions(o),
 		force:   forceCheckpoints(o.Profile).In(o) == 1,
@@ -257,10 +285,12 @@ func (t Tree) Open(_ context.Context, o tree.Options) (tree.Forest, error) {
 		next:    max(1, o.FirstVersion),
 		ignored: o.CacheNodes > 0 || o.MemoryBytes > 0,
 	}
+
 	f.options.MetricsProxy = &f.counts
 	if err := f.open(o); err != nil {
 		return nil, fmt.Errorf("iavl2: open %s: %w", o.Dir, err)
 	}
+
 	return f, nil
 }
 
@@ -281,17 +311,21 @@ func expectDir(o tree.Options) error {
 	if o.Create {
 		return adapter.MakeEmpty(o.Dir)
 	}
+
 	roots, err := filepath.Glob(filepath.Join(o.Dir, "*", rootsFile))
 	if err != nil {
 		return fmt.Errorf("open %s: %w", o.Dir, err)
 	}
+
 	if len(roots) == 0 {
 		return adapter.CheckHolds(o.Dir, filepath.Join(o.Stores[0], rootsFile))
 	}
+
 	var held []string
 	for _, path := range roots {
 		held = append(held, filepath.Base(filepath.Dir(path)))
 	}
+
 	return o.SameStores(held)
 }
 
@@ -316,21 +350,32 @@ type store struct {
 	unreplayables int64               // versions
 }
 
-func openStore(dir, name string, newest, next int64, pool *iavl.NodePool, o iavl.TreeOptions) (*store, error) {
+func openStore(
+	dir, name string, newest, next int64, pool *iavl.NodePool, o iavl.TreeOptions,
+) (*store, error) {
 	db, err := iavl.NewSqliteDb(pool, iavl.SqliteDbOptions{Path: dir, Metrics: o.MetricsProxy})
 	if err != nil {
 		return nil, err
 	}
-	s := &store{name: name, tree: iavl.NewTree(db, pool, o), seed: maphash.MakeSeed(), written: map[uint64]struct{}{}}
+
+	s := &store{
+		name:    name,
+		tree:    iavl.NewTree(db, pool, o),
+		seed:    maphash.MakeSeed(),
+		written: map[uint64]struct{}{},
+	}
+
 	switch {
 	case newest > 0:
 		err = s.tree.LoadVersion(newest)
 	case next > 1:
 		err = s.tree.SetInitialVersion(next)
 	}
+
 	if err != nil {
 		return nil, errors.Join(err, s.tree.Close())
 	}
+
 	return s, nil
 }
 
@@ -362,13 +407,16 @@ func (s *store) commit(version int64, force bool) ([]byte, error) {
 			s.tree.SetShouldCheckpoint()
 		}
 	}
+
 	root, got, err := s.tree.SaveVersion()
 	if err != nil {
 		return nil, err
 	}
+
 	if got != version {
 		return nil, tree.WrongVersion(got, version)
 	}
+
 	s.unreplayable, s.written = false, make(map[uint64]struct{}, len(s.written))
 	return bytes.Clone(root), nil
 }
@@ -394,20 +442,26 @@ func newestOfAll(o tree.Options) (oldest int64, err error) {
 	if o.Create {
 		return 0, nil
 	}
+
 	var latest int64
 	for i, name := range o.Stores {
 		begun, ended, err := newest(filepath.Join(o.Dir, name))
 		if err != nil {
 			return 0, fmt.Errorf("newest version of store %s: %w", name, err)
 		}
+
 		latest = max(latest, begun)
 		if i == 0 || ended < oldest {
 			oldest = ended
 		}
 	}
+
 	if oldest == 0 && latest > 0 {
-		return 0, errors.New("its first commit was cut short: it holds no version yet and cannot start over: replay into a new directory")
+		return 0,
+			errors.New("its first commit was cut short: it holds no version yet and cannot start " +
+				"over: replay into a new directory")
 	}
+
 	return oldest, nil
 }
 
@@ -417,19 +471,28 @@ func newestOfAll(o tree.Options) (oldest int64, err error) {
 // refuse to load it. All leaves before it are still there to be replayed.
 func newest(dir string) (begun, ended int64, err error) {
 	var checkpoint int64
-	err = firstRow(filepath.Join(dir, rootsFile), "SELECT version, checkpoint FROM root ORDER BY version DESC LIMIT 1", nil, []any{&begun, &checkpoint})
+	err = firstRow(filepath.Join(dir, rootsFile), "SELECT version, checkpoint FROM root ORDER BY "+
+		"version DESC LIMIT 1", nil, []any{&begun, &checkpoint})
 	if err != nil || checkpoint == 0 {
 		return begun, begun, err
 	}
+
 	shards, err := filepath.Glob(filepath.Join(dir, "tree_*.sqlite"))
 	if err != nil {
 		return 0, 0, err
 	}
+
 	for _, shard := range shards {
-		if err := firstRow(shard, "SELECT version FROM checkpoints WHERE version = ?", []any{begun}, []any{&ended}); err != nil || ended == begun {
+		if err := firstRow(
+			shard,
+			"SELECT version FROM checkpoints WHERE version = ?",
+			[]any{begun},
+			[]any{&ended},
+		); err != nil || ended == begun {
 			return begun, ended, err
 		}
 	}
+
 	return begun, begun - 1, nil
 }
 
@@ -440,14 +503,17 @@ func firstRow(path, query string, args, into []any) (err error) {
 	if err != nil {
 		return err
 	}
+
 	defer func() { err = errors.Join(err, db.Close()) }()
 	rows, err := db.Prepare(query, args...)
 	if err != nil {
 		return err
 	}
+
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	if found, err := rows.Step(); err != nil || !found {
 		return err
 	}
+
 	return rows.Scan(into...)
 }

@@ -34,14 +34,18 @@ func TestReplaysNetChanges(t *testing.T) {
 			if (v+i)%5 == 0 {
 				must(t, f.Remove(0, key))
 			} else {
-				must(t, f.Set(0, key, fmt.Appendf(nil, "%d", v)[:(v+i)%2])) // every other value is empty
+				// every other value is empty
+				must(t, f.Set(0, key, fmt.Appendf(nil, "%d", v)[:(v+i)%2]))
 			}
 		}
+
 		commit(t, f, int64(v+1))
 	}
+
 	if doubts := f.Warnings(); len(doubts) > 0 {
 		t.Errorf("warnings of net changes: %v", doubts)
 	}
+
 	shape, err := f.Shape()
 	must(t, err)
 	want := commit(t, f, 41)
@@ -52,19 +56,25 @@ func TestReplaysNetChanges(t *testing.T) {
 	if f.Version() != 41 {
 		t.Errorf("opened at version %d, want 41", f.Version())
 	}
+
 	if got, err := f.Shape(); err != nil || fmt.Sprint(got) != fmt.Sprint(shape) {
 		t.Errorf("opened with the shape %v, %v; want %v", got, err, shape)
 	}
+
 	if got := commit(t, f, 42); got != want {
 		t.Errorf("root %s, want %s", got, want)
 	}
+
 	must(t, f.Close())
 }
 
 // TestCheckpointsWhatCannotBeReplayed writes a key twice, and sets and removes
 // one: neither version can be replayed, and each makes its own checkpoint.
 func TestCheckpointsWhatCannotBeReplayed(t *testing.T) {
-	for force, doubt := range map[string]string{"1": "iavl2_forced_checkpoints", "0": "iavl2_unreplayable"} {
+	for force, doubt := range map[string]string{
+		"1": "iavl2_forced_checkpoints",
+		"0": "iavl2_unreplayable",
+	} {
 		t.Run("ForceCheckpoints="+force, func(t *testing.T) {
 			o := options(t)
 			o.Overrides = map[string]string{"ForceCheckpoints": force}
@@ -74,19 +84,23 @@ func TestCheckpointsWhatCannotBeReplayed(t *testing.T) {
 			if len(doubts) != 1 || doubts[0].Code != doubt || doubts[0].Text[:2] != "2 " {
 				t.Errorf("warnings %v, want 2 of %s", doubts, doubt)
 			}
+
 			must(t, f.Close())
 
 			o.Create = false
 			if force == "0" {
 				if _, err := (Tree{}).Open(t.Context(), o); err == nil {
-					t.Error("a forest that cannot be replayed opens: nothing has to be forced any more")
+					t.Error("a forest that cannot be replayed opens: nothing has to be forced " +
+						"any more")
 				}
 				return
 			}
+
 			f = open(t, o)
 			if got := commit(t, f, 4); got != want {
 				t.Errorf("root %s, want %s", got, want)
 			}
+
 			must(t, f.Close())
 		})
 	}
@@ -135,8 +149,10 @@ func TestCheckpointCutShort(t *testing.T) {
 				t.Errorf("root %s, want %s", got, want)
 			}
 		}
+
 		must(t, f.Close())
 	}
+
 	if got := f.Version(); got != 3 {
 		t.Errorf("ended at version %d, want 3", got)
 	}
@@ -155,7 +171,11 @@ func TestFirstCommitCutShort(t *testing.T) {
 }
 
 func options(t *testing.T) tree.Options {
-	return tree.Options{Dir: filepath.Join(t.TempDir(), "forest"), Create: true, Stores: []string{"bank", "empty"}}
+	return tree.Options{
+		Dir:    filepath.Join(t.TempDir(), "forest"),
+		Create: true,
+		Stores: []string{"bank", "empty"},
+	}
 }
 
 func open(t *testing.T, o tree.Options) tree.Forest {

@@ -65,19 +65,23 @@ func (f *forest) open(o tree.Options) error {
 	if err != nil {
 		return err
 	}
+
 	f.db, f.ignored = db, o.CacheNodes > 0 || o.MemoryBytes > 0
 	f.version, f.snapshotAt = db.Version(), db.SnapshotVersion()
 	if f.logOffset, err = logOffset(f.dir); err != nil {
 		return errors.Join(err, closeDB(db, f.dir))
 	}
+
 	f.next = max(f.version, f.logOffset) + 1
 	var held []string
 	for _, t := range db.Trees() {
 		held = append(held, t.Name)
 	}
+
 	if err := o.SameStores(held); err != nil {
 		return errors.Join(err, closeDB(db, f.dir))
 	}
+
 	f.takeTrees()
 	return nil
 }
@@ -88,10 +92,12 @@ func logOffset(dir string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	var about memiavl.MultiTreeMetadata
 	if err := about.Unmarshal(text); err != nil {
 		return 0, fmt.Errorf("read %s: %w", metadataFile, err)
 	}
+
 	return max(1, about.InitialVersion) - 1, nil
 }
 
@@ -115,7 +121,9 @@ func (f *forest) Remove(store int, key []byte) error {
 
 func (f *forest) change(store int, pair *memiavl.KVPair) error {
 	if f.oneByOne {
-		return f.db.ApplyChangeSet(f.stores[store], memiavl.ChangeSet{Pairs: []*memiavl.KVPair{pair}})
+		return f.db.ApplyChangeSet(f.stores[store], memiavl.ChangeSet{
+			Pairs: []*memiavl.KVPair{pair},
+		})
 	}
 	f.pending[store] = append(f.pending[store], pair)
 	return nil
@@ -125,26 +133,33 @@ func (f *forest) change(store int, pair *memiavl.KVPair) error {
 // memiavl cannot be interrupted.
 func (f *forest) Commit(context.Context) (tree.Commit, error) {
 	if err := f.db.ApplyChangeSets(f.takePending()); err != nil {
-		return tree.Commit{}, fmt.Errorf("%s: apply the changes of version %d: %w", f.name, f.next, err)
+		return tree.Commit{},
+			fmt.Errorf("%s: apply the changes of version %d: %w", f.name, f.next, err)
 	}
+
 	version, err := f.db.Commit()
 	if err != nil {
 		return tree.Commit{}, fmt.Errorf("%s: commit version %d: %w", f.name, f.next, err)
 	}
+
 	// A commit can fall back by switching to a snapshot that has not caught up:
 	// the version the database is at afterwards counts, too.
 	if at := f.db.Version(); version != f.next || at != f.next {
-		return tree.Commit{}, fmt.Errorf("%s: %w", f.name, tree.WrongVersion(min(version, at), f.next))
+		return tree.Commit{},
+			fmt.Errorf("%s: %w", f.name, tree.WrongVersion(min(version, at), f.next))
 	}
+
 	f.version, f.next = version, version+1
 	if version%f.interval == 0 {
 		f.behind.due()
 	}
+
 	f.takeTrees()
 	roots := make([][]byte, len(f.trees))
 	for i, t := range f.trees {
 		roots[i] = bytes.Clone(t.RootHash())
 	}
+
 	return tree.Commit{Version: version, Roots: roots}, nil
 }
 
@@ -152,10 +167,16 @@ func (f *forest) Commit(context.Context) (tree.Commit, error) {
 func (f *forest) takePending() (changes []*memiavl.NamedChangeSet) {
 	for store, pairs := range f.pending {
 		if len(pairs) > 0 {
-			changes = append(changes, &memiavl.NamedChangeSet{Name: f.stores[store], Changeset: memiavl.ChangeSet{Pairs: pairs}})
+			changes = append(changes,
+				&memiavl.NamedChangeSet{
+					Name:      f.stores[store],
+					Changeset: memiavl.ChangeSet{Pairs: pairs},
+				})
+
 			f.pending[store] = nil
 		}
 	}
+
 	return changes
 }
 
@@ -165,12 +186,15 @@ func (f *forest) Sync(ctx context.Context) error {
 	if err := f.db.WaitAsyncCommit(); err != nil {
 		return fmt.Errorf("%s: write the log: %w", f.name, err)
 	}
+
 	if err := poll(ctx, f.behind.idle); err != nil {
 		return fmt.Errorf("%s: write a snapshot: %w", f.name, err)
 	}
+
 	if err := f.waitPruned(ctx); err != nil {
 		return fmt.Errorf("%s: remove old snapshots: %w", f.name, err)
 	}
+
 	return nil
 }
 
@@ -190,6 +214,7 @@ func (f *forest) Shape() ([]tree.StoreShape, error) {
 		}
 		shapes[i] = shape
 	}
+
 	return shapes, nil
 }
 
@@ -210,20 +235,25 @@ func (f *forest) Warnings() (warnings []engine.Warning) {
 	if f.ignored {
 		warnings = append(warnings, engine.Warning{
 			Code: "memiavl_no_budget",
-			Text: "memiavl keeps the whole tree in memory: the node cache and the memory budget asked for have no effect",
+			Text: "memiavl keeps the whole tree in memory: the node cache and the memory budget " +
+				"asked for have no effect",
 		})
 	}
+
 	if skipped := f.behind.skips(); skipped > 0 {
 		warnings = append(warnings, engine.Warning{
-			Code:   "memiavl_snapshots_skipped",
-			Text:   fmt.Sprintf("%d snapshots were due while another was being written, and left out", skipped),
+			Code: "memiavl_snapshots_skipped",
+			Text: fmt.Sprintf("%d snapshots were due while another was being written, and left "+
+				"out", skipped),
 			Remedy: "a longer SnapshotInterval",
 		})
 	}
+
 	return warnings
 }
 
-// Close finishes a snapshot that is being written, and waits for all else that memiavl does in the background.
+// Close finishes a snapshot that is being written, and waits for all else that memiavl does in the
+// background.
 func (f *forest) Close() error {
 	if err := closeDB(f.db, f.dir); err != nil {
 		return fmt.Errorf("%s: close: %w", f.name, err)
@@ -242,27 +272,40 @@ type opener struct{ async bool }
 // Info describes the adapter.
 func (o opener) Info() tree.Info {
 	i := tree.Info{
-		Name:         "memiavl",
-		Version:      "v0.1.0",
-		Route:        "go module github.com/crypto-org-chain/cronos/memiavl",
-		Licence:      "Apache-2.0",
-		RootRule:     "iavl",
-		Durability:   "kill: nothing lost; power cut: all since the newest snapshot (log without fsync)",
+		Name:     "memiavl",
+		Version:  "v0.1.0",
+		Route:    "go module github.com/crypto-org-chain/cronos/memiavl",
+		Licence:  "Apache-2.0",
+		RootRule: "iavl",
+		Durability: "kill: nothing lost; power cut: all since the newest snapshot (log without " +
+			"fsync)",
 		History:      "the newest version, and the log since the newest snapshot",
 		Capabilities: []tree.Capability{tree.IsDurable},
-		Profiles:     []engine.Profile{{Name: "default", About: "memiavl's defaults: a snapshot every 1000 versions, none kept but the newest"}},
+		Profiles: []engine.Profile{{
+			Name:  "default",
+			About: "memiavl's defaults: a snapshot every 1000 versions, none kept but the newest",
+		}},
 	}
+
 	if o.async {
 		i.Name = "memiavl-async"
 		i.Profiles = append(i.Profiles, engine.Profile{Name: benchProfile,
-			About: "as iavl-bench sets it up: every change is applied by a call of its own, and the log's writer has no buffer (AsyncCommitBuffer=0)"})
-		i.Durability = "kill: the versions still in the buffer since the last Sync; power cut: all since the newest snapshot (log without fsync)"
+			About: "as iavl-bench sets it up: every change is applied by a call of its own, and " +
+				"the log's writer has no buffer (AsyncCommitBuffer=0)"})
+		i.Durability = "kill: the versions still in the buffer since the last Sync; power cut: " +
+			"all since the newest snapshot (log without fsync)"
 	}
+
 	return i
 }
 
 func snapshotInterval() tree.Override {
-	return tree.Override{Name: "SnapshotInterval", Default: memiavl.DefaultSnapshotInterval, Low: 1, High: math.MaxUint32}
+	return tree.Override{
+		Name:    "SnapshotInterval",
+		Default: memiavl.DefaultSnapshotInterval,
+		Low:     1,
+		High:    math.MaxUint32,
+	}
 }
 
 const benchProfile = "iavl-bench"
@@ -293,9 +336,12 @@ func (o opener) Open(_ context.Context, options tree.Options) (tree.Forest, erro
 	if errs := o.Check(options); len(errs) > 0 {
 		return nil, fmt.Errorf("%s: open: %w", name, errs[0])
 	}
-	if err := adapter.CheckDir(engine.Options{Dir: options.Dir, Create: options.Create}, metadataFile); err != nil {
+
+	if err := adapter.CheckDir(engine.Options{Dir: options.Dir, Create: options.Create},
+		metadataFile); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+
 	f := &forest{
 		name:     name,
 		dir:      options.Dir,
@@ -306,12 +352,15 @@ func (o opener) Open(_ context.Context, options tree.Options) (tree.Forest, erro
 		pending:  make([][]*memiavl.KVPair, len(options.Stores)),
 		behind:   &background{say: options.Log, step: options.Tell},
 	}
+
 	if o.async {
 		f.buffer = commitBuffer(options.Profile).In(options)
 	}
+
 	if err := f.open(options); err != nil {
 		return nil, fmt.Errorf("%s: open %s: %w", name, options.Dir, err)
 	}
+
 	return f, nil
 }
 
@@ -326,20 +375,25 @@ func shapeOf(t *memiavl.Tree) (tree.StoreShape, error) {
 	if !keys.Valid() {
 		return tree.StoreShape{}, keys.Close()
 	}
+
 	proof, err := t.GetMembershipProof(keys.Key())
 	if err != nil {
 		return tree.StoreShape{}, err
 	}
+
 	steps := proof.GetExist().GetPath()
 	if len(steps) == 0 {
 		return tree.StoreShape{Leaves: 1}, keys.Close()
 	}
+
 	root := steps[len(steps)-1].GetPrefix()
 	height, n := binary.Varint(root)
 	leaves, m := binary.Varint(root[max(n, 0):])
 	if n <= 0 || m <= 0 {
-		return tree.StoreShape{}, fmt.Errorf("the proof's last step %x does not start with two numbers", root)
+		return tree.StoreShape{},
+			fmt.Errorf("the proof's last step %x does not start with two numbers", root)
 	}
+
 	return tree.StoreShape{Leaves: leaves, Height: int(height)}, keys.Close()
 }
 
@@ -380,6 +434,7 @@ func (b *background) Info(message string, about ...any) {
 	if step, is := steps[message]; is && b.step != nil {
 		b.step(tree.Event{Version: versionOf(about), Step: step})
 	}
+
 	if message == snapshotWritten {
 		b.mutex.Lock()
 		b.ended++
@@ -395,9 +450,11 @@ func (b *background) Error(message string, about ...any) {
 		b.refused++
 		return
 	}
+
 	if message == snapshotFailed {
 		b.ended++
 	}
+
 	b.failed = fmt.Errorf("memiavl says: %s %v", message, about)
 }
 
@@ -450,6 +507,7 @@ func (f *forest) waitPruned(ctx context.Context) error {
 	if snapshot == f.snapshotAt { // no other was switched to
 		return nil
 	}
+
 	first := filepath.Join(f.dir, "wal", fmt.Sprintf("%020d", snapshot+1-f.logOffset))
 	return poll(ctx, func() (bool, error) {
 		_, failed := f.behind.idle()
@@ -457,6 +515,7 @@ func (f *forest) waitPruned(ctx context.Context) error {
 		if os.IsNotExist(err) {
 			return false, failed
 		}
+
 		return true, err
 	})
 }
@@ -469,6 +528,7 @@ func poll(ctx context.Context, ask func() (bool, error)) error {
 		if yes, err := ask(); yes || err != nil {
 			return err
 		}
+
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

@@ -31,7 +31,10 @@ func TestSnapshotsAndAnAsyncLog(t *testing.T) {
 		tree   tree.Tree
 		buffer string
 	}{
-		{"sync", Sync(), ""}, {"async 0", Async(), "0"}, {"async 10", Async(), "10"}, {"async 100", Async(), "100"},
+		{"sync", Sync(), ""},
+		{"async 0", Async(), "0"},
+		{"async 10", Async(), "10"},
+		{"async 100", Async(), "100"},
 	} {
 		t.Run(c.name, func(t *testing.T) { playThroughSnapshots(t, c.tree, c.buffer, want) })
 	}
@@ -48,15 +51,18 @@ func playThroughSnapshots(t *testing.T, tr tree.Tree, buffer string, want [][][]
 			}
 		},
 	}
+
 	if buffer != "" {
 		o.Overrides["AsyncCommitBuffer"] = buffer
 	}
+
 	f, err := tr.Open(t.Context(), o)
 	must(t, err)
 	for v := range versions {
 		if v%100 == 50 { // a slow writer would leave most snapshots out
 			must(t, poll(t.Context(), f.(*forest).behind.idle))
 		}
+
 		must(t, write(f, v))
 		c, err := f.Commit(t.Context())
 		must(t, err)
@@ -64,17 +70,20 @@ func playThroughSnapshots(t *testing.T, tr tree.Tree, buffer string, want [][][]
 			t.Fatalf("version %d with roots %x, want %d with %x", c.Version, c.Roots, v+1, want[v])
 		}
 	}
+
 	if n := switched.Load(); n < 10 {
 		t.Errorf("switched to %d snapshots: too few to show anything", n)
 	} else {
 		t.Logf("switched to %d snapshots", n)
 	}
+
 	must(t, f.Sync(t.Context()))
 	snapshots, err := filepath.Glob(filepath.Join(o.Dir, "snapshot-*"))
 	must(t, err)
 	if len(snapshots) > 2 { // the one opened and the one written since
 		t.Errorf("%v are left after a Sync", snapshots)
 	}
+
 	must(t, f.Close())
 
 	o.Create = false
@@ -83,11 +92,14 @@ func playThroughSnapshots(t *testing.T, tr tree.Tree, buffer string, want [][][]
 	if f.Version() != versions {
 		t.Errorf("reopened at version %d, want %d", f.Version(), versions)
 	}
+
 	c, err := f.Commit(t.Context())
 	must(t, err)
 	if c.Version != versions+1 || !equal(c.Roots, want[versions-1]) {
-		t.Errorf("after reopening: version %d with roots %x, want %d with %x", c.Version, c.Roots, versions+1, want[versions-1])
+		t.Errorf("after reopening: version %d with roots %x, want %d with %x", c.Version, c.Roots,
+			versions+1, want[versions-1])
 	}
+
 	must(t, f.Close())
 }
 
@@ -116,10 +128,12 @@ func write(f tree.Forest, version int) error {
 		} else {
 			err = f.Set(store, key, value)
 		}
+
 		if err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -131,6 +145,7 @@ func iavlRoots(t *testing.T) [][][]byte {
 	for range stores() {
 		trees = append(trees, iavl.NewMutableTree(db.NewMemDB(), 10_000, true, log.NewNopLogger()))
 	}
+
 	roots := make([][][]byte, versions)
 	for v := range versions {
 		for i := range changesIn(v) {
@@ -141,14 +156,17 @@ func iavlRoots(t *testing.T) [][][]byte {
 			} else {
 				_, err = trees[store].Set(key, value)
 			}
+
 			must(t, err)
 		}
+
 		for _, tr := range trees {
 			root, _, err := tr.SaveVersion()
 			must(t, err)
 			roots[v] = append(roots[v], root)
 		}
 	}
+
 	return roots
 }
 

@@ -19,7 +19,10 @@ func (Tree) Info() tree.Info {
 		Name: "null", Version: "1", Route: "built in", Licence: "as statelab",
 		RootRule: "none", Durability: "keeps nothing", History: "none",
 		Capabilities: []tree.Capability{tree.IsVolatile},
-		Profiles:     []engine.Profile{{Name: "default", About: "does nothing: measures the harness"}},
+		Profiles: []engine.Profile{{
+			Name:  "default",
+			About: "does nothing: measures the harness",
+		}},
 	}
 }
 
@@ -29,7 +32,8 @@ func (Tree) Check(o tree.Options) (errs []error) {
 		errs = append(errs, fmt.Errorf("unknown profile %q: use default", o.Profile))
 	}
 	for name := range o.Overrides {
-		errs = append(errs, engine.Fail(engine.CodeOption, "unknown option %q: the tree null has none", name))
+		errs = append(errs,
+			engine.Fail(engine.CodeOption, "unknown option %q: the tree null has none", name))
 	}
 	return errs
 }
@@ -63,7 +67,9 @@ func (f *forest) Commit(context.Context) (tree.Commit, error) {
 func (*forest) Sync(context.Context) error { return nil }
 
 func (*forest) Reader() (tree.Reader, error) {
-	return tree.Lookup(func(_ int, _, dst []byte) ([]byte, bool, error) { return dst[:0], false, nil }), nil
+	return tree.Lookup(func(_ int, _, dst []byte) ([]byte, bool, error) {
+		return dst[:0], false, nil
+	}), nil
 }
 
 // Shape is not known: there is nothing of a size.

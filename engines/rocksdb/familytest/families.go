@@ -30,8 +30,9 @@ const (
 	valueBytes = 110
 	codeBytes  = 6000
 	hashBytes  = 32
-	rounds     = 12      // flushes of a family, each followed by the compactions that it causes
-	manyKeys   = 500_000 // of the largest family: with so many, files and levels are as large as the client's
+	rounds     = 12 // flushes of a family, each followed by the compactions that it causes
+	// of the largest family: with so many, files and levels are as large as the client's
+	manyKeys = 500_000
 )
 
 // family is what a client keeps in one column family.
@@ -62,12 +63,20 @@ func WriteBesu(ctx context.Context, dir string, keys uint64) error {
 	if err := os.MkdirAll(database, 0o755); err != nil {
 		return err
 	}
+
 	metadata := []byte(`{"v2":{"format":"BONSAI","version":3}}`)
-	if err := os.WriteFile(filepath.Join(dir, "DATABASE_METADATA.json"), metadata, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "DATABASE_METADATA.json"), metadata,
+		0o644); err != nil {
 		return err
 	}
+
 	const profile = "besu-26.3"
-	static := map[string]string{"enable_blob_files": "true", "min_blob_size": "100", "blob_compression_type": "kLZ4Compression"}
+	static := map[string]string{
+		"enable_blob_files":     "true",
+		"min_blob_size":         "100",
+		"blob_compression_type": "kLZ4Compression",
+	}
+
 	return writeAll(ctx, database, []family{
 		{"\x01", keys / 20, hashBytes, codeBytes, profile, static}, // blockchain
 		{"\x06", keys, hashBytes, 70, profile, nil},                // flat accounts
@@ -78,14 +87,16 @@ func WriteBesu(ctx context.Context, dir string, keys uint64) error {
 	})
 }
 
-// WriteNethermind makes a database with the options of Nethermind's state by paths, in DIR/nethermind_db/mainnet/state/0.
+// WriteNethermind makes a database with the options of Nethermind's state by paths, in
+// DIR/nethermind_db/mainnet/state/0.
 func WriteNethermind(ctx context.Context, dir string, keys uint64) error {
 	return writeAll(ctx, filepath.Join(dir, "nethermind_db", "mainnet", "state", "0"), []family{
 		{"default", keys, hashBytes, valueBytes, "nethermind-1.39-state", nil}})
 }
 
-// WriteNethermindFlat makes the large families of Nethermind's flat state, whose keys have the lengths that pull request 9854
-// of NethermindEth/nethermind tells, in DIR/nethermind_db/mainnet/flat.
+// WriteNethermindFlat makes the large families of Nethermind's flat state, whose keys have the
+// lengths that pull request 9854 of NethermindEth/nethermind tells, in
+// DIR/nethermind_db/mainnet/flat.
 func WriteNethermindFlat(ctx context.Context, dir string, keys uint64) error {
 	return writeAll(ctx, filepath.Join(dir, "nethermind_db", "mainnet", "flat"), []family{
 		{"Account", keys, 20, 40, "nethermind-1.39-accounts", nil},
@@ -101,22 +112,38 @@ func writeAll(ctx context.Context, dir string, families []family) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
+
 	maximum := uint64(0)
 	for _, f := range families {
 		maximum = max(maximum, f.keys)
 	}
-	small := map[string]string{"write_buffer_size": "16777216", "target_file_size_base": "524288", "max_bytes_for_level_base": "1048576",
-		"max_bytes_for_level_multiplier": "4"}
+
+	small := map[string]string{
+		"write_buffer_size":              "16777216",
+		"target_file_size_base":          "524288",
+		"max_bytes_for_level_base":       "1048576",
+		"max_bytes_for_level_multiplier": "4",
+	}
+
 	for i, f := range families {
-		overrides := map[string]string{"max_background_jobs": "2", "create_missing_column_families": "true", "table": f.name}
+		overrides := map[string]string{
+			"max_background_jobs":            "2",
+			"create_missing_column_families": "true",
+			"table":                          f.name,
+		}
+
 		if maximum < manyKeys {
 			maps.Copy(overrides, small)
 		}
+
 		maps.Copy(overrides, f.options)
-		if err := write(ctx, engine.Options{Dir: dir, Create: i == 0, Profile: f.profile, Overrides: overrides}, f); err != nil {
+		if err := write(ctx,
+			engine.Options{Dir: dir, Create: i == 0, Profile: f.profile, Overrides: overrides},
+			f); err != nil {
 			return fmt.Errorf("write the family %q: %w", f.name, err)
 		}
 	}
+
 	return nil
 }
 
@@ -138,11 +165,13 @@ func write(ctx context.Context, o engine.Options, f family) (err error) {
 	if err != nil {
 		return err
 	}
+
 	defer func() { err = errors.Join(err, db.Close()) }()
 	w, err := db.Writer()
 	if err != nil {
 		return err
 	}
+
 	defer func() { err = errors.Join(err, w.Close()) }()
 	rng := rand.NewChaCha8([32]byte{1})
 	value := make([]byte, f.bytes)
@@ -150,15 +179,19 @@ func write(ctx context.Context, o engine.Options, f family) (err error) {
 		if _, err := rng.Read(value); err != nil {
 			return err
 		}
+
 		if err := w.Put(key(i, f.keyBytes), value); err != nil {
 			return err
 		}
+
 		if i%(f.keys/rounds) != f.keys/rounds-1 {
 			continue
 		}
+
 		if err := errors.Join(w.Commit(), db.Settle(ctx, nil)); err != nil {
 			return err
 		}
 	}
+
 	return errors.Join(w.Commit(), db.Settle(ctx, nil))
 }

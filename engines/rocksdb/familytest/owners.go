@@ -158,13 +158,18 @@ import (
 	"github.com/statelab/statelab/engines/rocksdb"
 )
 
-// WritePaths writes keys to dir with tables in the folder further, as with RocksDB's option db_paths.
-func WritePaths(dir, further string, keys int) error { return writeKeys(C.paths, dir, further, keys) }
+// WritePaths writes keys to dir with tables in the folder further, as with RocksDB's option
+// db_paths.
+func WritePaths(dir, further string, keys int) error {
+	return writeKeys(C.paths, dir, further, keys)
+}
 
-// WriteMerged writes keys, every hundredth of which has a merge that code of this package has to apply.
+// WriteMerged writes keys, every hundredth of which has a merge that code of this package has to
+// apply.
 func WriteMerged(dir string, keys int) error { return writeKeys(C.merges, dir, dir, keys) }
 
-// WriteTimes writes keys that end with a time. The newest value of each begins with the key and a 2.
+// WriteTimes writes keys that end with a time. The newest value of each begins with the key and a
+// 2.
 func WriteTimes(dir string, keys int) error { return writeKeys(C.times, dir, dir, keys) }
 
 // WriteRanges writes keys, merges that RocksDB itself can apply, and deletions of ranges.
@@ -180,7 +185,9 @@ func writeKeys(kind C.int, dir, further string, keys int) error {
 	if err := errors.Join(os.MkdirAll(dir, 0o755), os.MkdirAll(further, 0o755)); err != nil {
 		return err
 	}
-	library, at, beyond := C.CString(os.Getenv(rocksdb.LibraryVariable)), C.CString(dir), C.CString(further)
+
+	library, at, beyond := C.CString(os.Getenv(rocksdb.LibraryVariable)), C.CString(dir),
+		C.CString(further)
 	defer C.free(unsafe.Pointer(library))
 	defer C.free(unsafe.Pointer(at))
 	defer C.free(unsafe.Pointer(beyond))
@@ -189,5 +196,6 @@ func writeKeys(kind C.int, dir, further string, keys int) error {
 	if message != nil {
 		return errors.New(C.GoString(message))
 	}
+
 	return nil
 }

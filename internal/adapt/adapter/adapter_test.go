@@ -27,7 +27,14 @@ func (s *settings) options() []Option {
 
 func TestOverride(t *testing.T) {
 	var s settings
-	errs := Override(s.options(), map[string]string{"Bytes": " 1MiB ", "Count": "2", "On": "true", "Word": "no", "Page": "8KiB"})
+	errs := Override(s.options(), map[string]string{
+		"Bytes": " 1MiB ",
+		"Count": "2",
+		"On":    "true",
+		"Word":  "no",
+		"Page":  "8KiB",
+	})
+
 	if want := (settings{1 << 20, 2, true, "no", 8192}); len(errs) > 0 || s != want {
 		t.Errorf("%+v, %v; want %+v", s, errs, want)
 	}
@@ -36,12 +43,22 @@ func TestOverride(t *testing.T) {
 // TestOverrideTellsAllMistakes wants one error per mistake, with a legal example.
 func TestOverrideTellsAllMistakes(t *testing.T) {
 	var s settings
-	given := map[string]string{"Bytes": "9", "Count": "1", "On": "perhaps", "Word": "maybe", "Page": "3000", "Other": "1"}
+	given := map[string]string{
+		"Bytes": "9",
+		"Count": "1",
+		"On":    "perhaps",
+		"Word":  "maybe",
+		"Page":  "3000",
+		"Other": "1",
+	}
+
 	errs := Override(s.options(), given)
 	if len(errs) != len(given) || s != (settings{}) {
 		t.Errorf("%d errors for %d mistakes, %+v: %v", len(errs), len(given), s, errs)
 	}
-	for i, example := range []string{"Bytes=4MiB", "Count=4", "On=true", "Word=yes", "Page=4096", "Bytes, Count, On"} {
+
+	for i, example := range []string{"Bytes=4MiB", "Count=4", "On=true", "Word=yes", "Page=4096",
+		"Bytes, Count, On"} {
 		if i < len(errs) && !strings.Contains(errs[i].Error(), example) {
 			t.Errorf("%v: want the example %s", errs[i], example)
 		}
@@ -49,7 +66,12 @@ func TestOverrideTellsAllMistakes(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	able := engine.Info{Name: "able", Capabilities: []engine.Capability{engine.CanBudget, engine.CanDirect, engine.CanTraceAccesses}}
+	able := engine.Info{
+		Name: "able",
+		Capabilities: []engine.Capability{engine.CanBudget, engine.CanDirect,
+			engine.CanTraceAccesses},
+	}
+
 	for name, c := range map[string]struct {
 		options    engine.Options
 		able, bare int // mistakes
@@ -65,8 +87,10 @@ func TestCheck(t *testing.T) {
 		if errs := Check(able, c.options); len(errs) != c.able {
 			t.Errorf("%s: %v, want %d mistakes", name, errs, c.able)
 		}
+
 		if errs := Check(engine.Info{Name: "bare"}, c.options); len(errs) != c.bare {
-			t.Errorf("%s of an engine that can do nothing: %v, want %d mistakes", name, errs, c.bare)
+			t.Errorf("%s of an engine that can do nothing: %v, want %d mistakes", name, errs,
+				c.bare)
 		}
 	}
 }
@@ -78,6 +102,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("%q: %d, %v; want %d", name, got, err, want)
 		}
 	}
+
 	if _, err := Find(profiles, "c"); err == nil || !strings.Contains(err.Error(), "a, b") {
 		t.Errorf("error %v, want one that names a and b", err)
 	}
@@ -88,22 +113,28 @@ func TestDirectories(t *testing.T) {
 	if err := MakeEmpty(dir); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := os.Mkdir(filepath.Join(dir, engine.OwnFolder), 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := CheckEmpty(dir); err != nil {
 		t.Errorf("a directory with the harness's own folder: %v", err)
 	}
+
 	var not *engine.NotADatabaseError
 	if err := CheckHolds(dir, "CURRENT"); !errors.As(err, &not) {
 		t.Errorf("error %v, want a NotADatabaseError", err)
 	}
+
 	if err := os.WriteFile(filepath.Join(dir, "CURRENT"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := CheckHolds(dir, "CURRENT"); err != nil {
 		t.Error(err)
 	}
+
 	if err := MakeEmpty(dir); err == nil {
 		t.Error("a directory in use passes for empty")
 	}

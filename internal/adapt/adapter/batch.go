@@ -36,7 +36,13 @@ func (b *Batch) AddRange(from, to []byte) error { return b.add(from, to, deleteR
 func (b *Batch) add(key, value []byte, kind kind) error {
 	start := len(b.buffer)
 	b.buffer = append(append(b.buffer, key...), value...)
-	b.writes = append(b.writes, write{keyStart: start, keyEnd: start + len(key), valueEnd: len(b.buffer), kind: kind})
+	b.writes = append(b.writes, write{
+		keyStart: start,
+		keyEnd:   start + len(key),
+		valueEnd: len(b.buffer),
+		kind:     kind,
+	})
+
 	return nil
 }
 
@@ -48,9 +54,13 @@ func (b *Batch) Bytes() int64 { return int64(len(b.buffer)) }
 
 // Each makes the writes in order. Key and value are valid until Reset. removeRange may be nil where
 // AddRange is not called.
-func (b *Batch) Each(put func(key, value []byte) error, remove func(key []byte) error, removeRange func(from, to []byte) error) error {
+func (b *Batch) Each(
+	put func(key, value []byte) error, remove func(key []byte) error,
+	removeRange func(from, to []byte) error,
+) error {
 	for _, w := range b.writes {
-		key, value := b.buffer[w.keyStart:w.keyEnd:w.keyEnd], b.buffer[w.keyEnd:w.valueEnd:w.valueEnd]
+		key, value := b.buffer[w.keyStart:w.keyEnd:w.keyEnd],
+			b.buffer[w.keyEnd:w.valueEnd:w.valueEnd]
 		var err error
 		switch w.kind {
 		case deleteKey:
@@ -60,10 +70,12 @@ func (b *Batch) Each(put func(key, value []byte) error, remove func(key []byte) 
 		default:
 			err = put(key, value)
 		}
+
 		if err != nil {
 			return fmt.Errorf("key %x: %w", key, err)
 		}
 	}
+
 	return nil
 }
 

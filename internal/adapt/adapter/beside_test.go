@@ -24,8 +24,22 @@ func TestRetryOpen(t *testing.T) {
 		{name: "ChangedTwice", changes: true, err: io.ErrUnexpectedEOF, failures: 2, tries: 3},
 		{name: "Damaged", err: io.ErrUnexpectedEOF, failures: 100, tries: 1},
 		{name: "Locked", changes: true, err: &engine.LockedError{}, failures: 100, tries: 1},
-		{name: "LockCounts", lockCounts: true, changes: true, err: io.ErrUnexpectedEOF, failures: 100, tries: 1},
-		{name: "NeverStill", changes: true, err: io.ErrUnexpectedEOF, failures: 100, tries: retryOpenTries, remedy: true},
+		{
+			name:       "LockCounts",
+			lockCounts: true,
+			changes:    true,
+			err:        io.ErrUnexpectedEOF,
+			failures:   100,
+			tries:      1,
+		},
+		{
+			name:     "NeverStill",
+			changes:  true,
+			err:      io.ErrUnexpectedEOF,
+			failures: 100,
+			tries:    retryOpenTries,
+			remedy:   true,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -35,22 +49,28 @@ func TestRetryOpen(t *testing.T) {
 				if tries > c.failures {
 					return 7, nil
 				}
+
 				if c.changes {
-					if err := os.WriteFile(filepath.Join(dir, "log"), make([]byte, tries), 0o600); err != nil {
+					if err := os.WriteFile(filepath.Join(dir, "log"), make([]byte, tries),
+						0o600); err != nil {
 						t.Fatal(err)
 					}
 				}
+
 				return 0, c.err
 			})
+
 			if tries != c.tries {
 				t.Errorf("%d tries, want %d", tries, c.tries)
 			}
+
 			if c.failures < tries {
 				if err != nil || got != 7 {
 					t.Fatalf("got %d, %v", got, err)
 				}
 				return
 			}
+
 			if !errors.Is(err, c.err) || strings.Contains(err.Error(), "checkpoint") != c.remedy {
 				t.Errorf("error %v; a remedy is wanted: %t", err, c.remedy)
 			}

@@ -25,11 +25,14 @@ func CheckEmpty(dir string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("create %s: %w", dir, err)
 	}
+
 	for _, entry := range entries {
 		if !engine.MayBeIn(entry.Name()) {
-			return fmt.Errorf("create %s: the directory is not empty: it holds %s", dir, entry.Name())
+			return fmt.Errorf("create %s: the directory is not empty: it holds %s", dir,
+				entry.Name())
 		}
 	}
+
 	return nil
 }
 
@@ -67,26 +70,34 @@ func Check(info engine.Info, o engine.Options) (errs []error) {
 	if o.CacheBytes < 0 {
 		wrong("a cache of %d bytes: write --cache 64MiB", o.CacheBytes)
 	}
+
 	if o.Handles < 0 {
 		wrong("%d handles: write --handles 1000", o.Handles)
 	}
+
 	switch {
 	case o.MemoryBytes < 0:
 		wrong("a memory budget of %d bytes is too small: it needs at least 64MiB", o.MemoryBytes)
 	case o.MemoryBytes > 0 && o.CacheBytes > 0:
-		wrong("a memory budget includes the cache: give only one of --memory (%d bytes) and --cache (%d bytes)", o.MemoryBytes, o.CacheBytes)
+		wrong("a memory budget includes the cache: give only one of --memory (%d bytes) and "+
+			"--cache (%d bytes)", o.MemoryBytes, o.CacheBytes)
 	case o.MemoryBytes > 0 && !info.Has(engine.CanBudget):
-		wrong("a budget of %d bytes cannot be kept: limit the process instead (systemd-run --scope -p MemoryMax=1G statelab ...)", o.MemoryBytes)
+		wrong("a budget of %d bytes cannot be kept: limit the process instead (systemd-run "+
+			"--scope -p MemoryMax=1G statelab ...)", o.MemoryBytes)
 	}
+
 	if o.Direct && !info.Has(engine.CanDirect) {
 		wrong("cannot read past the page cache: use --page-cache cold instead of direct")
 	}
+
 	if o.TraceAccesses && !info.Has(engine.CanTraceAccesses) {
 		wrong("cannot show the block accesses of a Get: use --access-gets 0")
 	}
+
 	if o.Create && o.ReadsOnly() {
 		wrong("a database cannot be created for reading alone: leave --read-only out")
 	}
+
 	return errs
 }
 
@@ -100,24 +111,30 @@ const (
 // dir meanwhile: a table may be listed and then deleted, a log may end in the
 // middle of a record. Where ignoreLock is false, or the files are as they were
 // before open failed, its error stands.
-func RetryOpen[DB any](ctx context.Context, dir string, ignoreLock bool, open func() (DB, error)) (DB, error) {
+func RetryOpen[DB any](
+	ctx context.Context, dir string, ignoreLock bool, open func() (DB, error),
+) (DB, error) {
 	if !ignoreLock {
 		return open()
 	}
+
 	for try := 1; ; try++ {
 		before := livedir.State(dir)
 		db, err := open()
 		if _, locked := errors.AsType[*engine.LockedError](err); err == nil || locked {
 			return db, err
 		}
+
 		select {
 		case <-ctx.Done():
 			return db, errors.Join(err, ctx.Err())
 		case <-time.After(retryOpenPause): // a slow writer shows itself, too
 		}
+
 		if livedir.State(dir) == before {
 			return db, err
 		}
+
 		if try == retryOpenTries {
 			return db, livedir.Busy(dir, try, err)
 		}

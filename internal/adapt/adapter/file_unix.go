@@ -14,8 +14,8 @@ import (
 	"github.com/statelab/statelab/engine"
 )
 
-// OpenLocked opens the one file of a database, or makes it, and holds it against other processes: readers share it, a
-// writer is alone. hint says what to do about another process.
+// OpenLocked opens the one file of a database, or makes it, and holds it against other processes:
+// readers share it, a writer is alone. hint says what to do about another process.
 func OpenLocked(dir, name string, create, readOnly bool, hint string) (*os.File, error) {
 	flags, lock := os.O_RDWR, unix.LOCK_EX
 	switch {
@@ -24,10 +24,12 @@ func OpenLocked(dir, name string, create, readOnly bool, hint string) (*os.File,
 	case readOnly:
 		flags, lock = os.O_RDONLY, unix.LOCK_SH
 	}
+
 	file, err := os.OpenFile(filepath.Join(dir, name), flags, 0o644)
 	if err != nil {
 		return nil, err
 	}
+
 	switch err = unix.Flock(int(file.Fd()), lock|unix.LOCK_NB); {
 	case err == nil:
 		return file, nil
@@ -36,6 +38,7 @@ func OpenLocked(dir, name string, create, readOnly bool, hint string) (*os.File,
 	default:
 		err = fmt.Errorf("lock %s: %w", file.Name(), err)
 	}
+
 	return nil, errors.Join(err, file.Close())
 }
 

@@ -33,13 +33,19 @@ func Override(options []Option, overrides map[string]string) (errs []error) {
 		if !given {
 			continue
 		}
+
 		if err := o.Set(strings.TrimSpace(text)); err != nil {
-			errs = append(errs, fmt.Errorf("option %s=%s: %w: write %s=%s", o.Name, text, err, o.Name, o.Example))
+			errs = append(errs,
+				fmt.Errorf("option %s=%s: %w: write %s=%s", o.Name, text, err, o.Name, o.Example))
 		}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(left)) {
-		errs = append(errs, engine.Fail(engine.CodeOption, "unknown option %q: use one of %s", name, strings.Join(names, ", ")))
+		errs = append(errs,
+			engine.Fail(engine.CodeOption, "unknown option %q: use one of %s", name,
+				strings.Join(names, ", ")))
 	}
+
 	return errs
 }
 
@@ -50,9 +56,11 @@ func Size[N int | int64 | uint64](name, example string, to *N, minimum N) Option
 		if err != nil {
 			return err
 		}
+
 		if n < int64(minimum) || n > math.MaxInt {
 			return fmt.Errorf("it must be at least %d bytes", minimum)
 		}
+
 		*to = N(n)
 		return nil
 	}}
@@ -65,9 +73,11 @@ func Count(name, example string, to *int, minimum int) Option {
 		if err != nil {
 			return err
 		}
+
 		if n > math.MaxInt32 || int(n) < minimum {
 			return fmt.Errorf("it must be at least %d", minimum)
 		}
+
 		*to = int(n)
 		return nil
 	}}
@@ -99,9 +109,11 @@ func PowerOfTwo(name, example string, to *int, minimum, maximum int) Option {
 		if err != nil {
 			return err
 		}
+
 		if n < int64(minimum) || n > int64(maximum) || n&(n-1) != 0 {
 			return fmt.Errorf("it must be a power of two from %d to %d", minimum, maximum)
 		}
+
 		*to = int(n)
 		return nil
 	}}
@@ -143,12 +155,16 @@ func Find[S any](profiles []Profile[S], name string) (S, error) {
 		}
 		names[i] = p.Name
 	}
-	return profiles[0].Settings, fmt.Errorf("unknown profile %q: use one of %s", name, strings.Join(names, ", "))
+
+	return profiles[0].Settings,
+		fmt.Errorf("unknown profile %q: use one of %s", name, strings.Join(names, ", "))
 }
 
-// Resolve returns the settings of o, its profile's changed by overrides of options, and names what is
-// wrong with o.
-func Resolve[S any](info engine.Info, profiles []Profile[S], o engine.Options, options func(*S) []Option) (s S, errs []error) {
+// Resolve returns the settings of o, its profile's changed by overrides of options, and names what
+// is wrong with o.
+func Resolve[S any](
+	info engine.Info, profiles []Profile[S], o engine.Options, options func(*S) []Option,
+) (s S, errs []error) {
 	s, err := Find(profiles, o.Profile)
 	errs = append(Check(info, o), Override(options(&s), o.Overrides)...)
 	if err != nil {
@@ -157,8 +173,8 @@ func Resolve[S any](info engine.Info, profiles []Profile[S], o engine.Options, o
 	return s, errs
 }
 
-// Effective are the exported fields of settings, a struct, by their names or the names that their tags
-// have under the key effective.
+// Effective are the exported fields of settings, a struct, by their names or the names that their
+// tags have under the key effective.
 func Effective(settings any) map[string]string {
 	options := map[string]string{}
 	of := reflect.ValueOf(settings)

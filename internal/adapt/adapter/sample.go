@@ -27,15 +27,18 @@ func DrawTables(entries []uint64, n int, seed uint64) []int {
 		total += count
 		ends[i] = total
 	}
+
 	if total == 0 {
 		return nil
 	}
+
 	draws := make([]int, len(entries))
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range n {
 		entry := rng.Uint64N(total)
 		draws[sort.Search(len(ends), func(i int) bool { return ends[i] > entry })]++
 	}
+
 	return draws
 }
 
@@ -80,17 +83,20 @@ func (t *SampledTable) Sample(ctx context.Context, draws int, yield func(key []b
 	if draws == 0 {
 		return nil
 	}
+
 	t.seen = map[int]*sampledBlock{}
 	for range fullnessSample {
 		if _, _, err := t.block(); err != nil {
 			return err
 		}
 	}
+
 	for range draws {
 		if err := t.draw(ctx, yield); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -99,33 +105,40 @@ func (t *SampledTable) draw(ctx context.Context, yield func(key []byte) error) e
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+
 		i, b, err := t.fairBlock()
 		if err != nil {
 			return err
 		}
+
 		at := t.Rng.IntN(len(b.answers))
 		if b.answers[at] == deleted {
 			continue
 		}
+
 		if err := t.read(i, b); err != nil {
 			return err
 		}
+
 		key := b.keys[at]
 		if b.answers[at] == unasked {
 			exists, err := t.Exists(key)
 			if err != nil {
 				return fmt.Errorf("look up the sampled key %x: %w", key, err)
 			}
+
 			if b.answers[at] = deleted; exists {
 				b.answers[at] = found
 			}
 		}
+
 		exists := b.answers[at] == found
 		t.forget(b)
 		if exists {
 			return yield(key)
 		}
 	}
+
 	return nil
 }
 
@@ -151,6 +164,7 @@ func (t *SampledTable) block() (i int, b *sampledBlock, err error) {
 		}
 		b.answers, t.seen[i] = make([]answer, len(b.keys)), b
 	}
+
 	t.fullest = max(t.fullest, len(b.answers))
 	return i, b, nil
 }
@@ -160,14 +174,17 @@ func (t *SampledTable) read(i int, b *sampledBlock) (err error) {
 	if b.keys != nil {
 		return nil
 	}
+
 	if b.keys, err = t.Block(i); err != nil {
 		return err
 	}
+
 	const header = 24 // of a slice
 	b.bytes = 0
 	for _, key := range b.keys {
 		b.bytes += len(key) + header
 	}
+
 	t.keptBytes += b.bytes
 	return nil
 }
@@ -185,8 +202,8 @@ type Interval struct {
 	Low, High uint64
 }
 
-// Between is the interval of two keys: what they begin with alike, then eight bytes of each, read as
-// a number; what lacks is zero.
+// Between is the interval of two keys: what they begin with alike, then eight bytes of each, read
+// as a number; what lacks is zero.
 func Between(first, last []byte) Interval {
 	shared := 0
 	for shared < min(len(first), len(last)) && first[shared] == last[shared] {

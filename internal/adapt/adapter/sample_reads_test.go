@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestSamplingReadsABlockOnce: of blocks that are mostly refused, as beside one with many small entries, and of keys
-// that are mostly deleted, each block is read and each key looked up once, however many keys are drawn; the keys that
-// are drawn are those of reading every time.
+// TestSamplingReadsABlockOnce: of blocks that are mostly refused, as beside one with many small
+// entries, and of keys that are mostly deleted, each block is read and each key looked up once,
+// however many keys are drawn; the keys that are drawn are those of reading every time.
 func TestSamplingReadsABlockOnce(t *testing.T) {
 	const blocks, full, few, draws = 500, 400, 2, 20_000
 	content := make([][][]byte, blocks)
@@ -18,11 +18,13 @@ func TestSamplingReadsABlockOnce(t *testing.T) {
 		if i == 7 {
 			n = full
 		}
+
 		for range n {
 			content[i] = append(content[i], binary.BigEndian.AppendUint32(nil, uint32(total)))
 			total++
 		}
 	}
+
 	exists := func(key []byte) bool { return binary.BigEndian.Uint32(key)%10 == 0 }
 	reads, asked := 0, 0
 	var drawn []uint32
@@ -35,9 +37,11 @@ func TestSamplingReadsABlockOnce(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+
 	if reads > blocks || asked > total {
 		t.Errorf("%d reads of %d blocks, %d lookups of %d keys", reads, blocks, asked, total)
 	}
+
 	// The rule as it was before blocks were kept, word for word.
 	rng, fullest, want := rand.New(rand.NewPCG(1, 2)), 0, []uint32(nil)
 	block := func() [][]byte {
@@ -45,6 +49,7 @@ func TestSamplingReadsABlockOnce(t *testing.T) {
 		fullest = max(fullest, len(keys))
 		return keys
 	}
+
 	key := func() []byte {
 		for attempt := 1; ; attempt++ {
 			if keys := block(); attempt == refusals || rng.IntN(fullest) < len(keys) {
@@ -52,9 +57,11 @@ func TestSamplingReadsABlockOnce(t *testing.T) {
 			}
 		}
 	}
+
 	for range fullnessSample {
 		block()
 	}
+
 	for range draws {
 		for range drawAttempts {
 			if k := key(); exists(k) {
@@ -63,9 +70,11 @@ func TestSamplingReadsABlockOnce(t *testing.T) {
 			}
 		}
 	}
+
 	if len(drawn) != len(want) {
 		t.Fatalf("%d keys, want %d", len(drawn), len(want))
 	}
+
 	for i := range want {
 		if drawn[i] != want[i] {
 			t.Fatalf("key %d is %d, want %d", i, drawn[i], want[i])

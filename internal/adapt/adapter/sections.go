@@ -30,6 +30,7 @@ func (s *Sections) Set(text string) error {
 	if err != nil {
 		return err
 	}
+
 	for _, p := range mix {
 		if digits, is := strings.CutPrefix(p.Name, "0x"); is {
 			if _, err := hex.DecodeString(digits); err != nil || digits == "" {
@@ -37,6 +38,7 @@ func (s *Sections) Set(text string) error {
 			}
 		}
 	}
+
 	s.Text, s.Mix = text, mix
 	return nil
 }
@@ -46,7 +48,8 @@ func (s *Sections) Check(o engine.Options) error {
 	if s.Text == "" || o.Foreign || o.IgnoreLock {
 		return nil
 	}
-	return fmt.Errorf("option table=%s: chooses among the keys of a database that statelab did not load: add --use-existing", s.Text)
+	return fmt.Errorf("option table=%s: chooses among the keys of a database that statelab did "+
+		"not load: add --use-existing", s.Text)
 }
 
 // kinds tells which portion a key belongs to: the first that fits; -1 for none.
@@ -57,13 +60,16 @@ func (s *Sections) kinds(client clients.Client) func(key []byte) int {
 			prefixes[i], _ = hex.DecodeString(digits) // Set has checked it
 		}
 	}
+
 	return func(key []byte) int {
 		name := dbformat.Section(client, key)
 		for i, p := range s.Mix {
-			if prefixes[i] != nil && bytes.HasPrefix(key, prefixes[i]) || name != "" && name == p.Name {
+			if prefixes[i] != nil && bytes.HasPrefix(key, prefixes[i]) ||
+				name != "" && name == p.Name {
 				return i
 			}
 		}
+
 		return -1
 	}
 }
@@ -82,43 +88,52 @@ const (
 // in dir, of an engine; its order does not matter.
 func (s *Sections) Sample(
 	ctx context.Context, dir, engineName string, n int, seed uint64,
-	draw func(ctx context.Context, n int, seed uint64, yield func([]byte) error) error, yield func([]byte) error,
+	draw func(ctx context.Context, n int, seed uint64, yield func([]byte) error) error,
+	yield func([]byte) error,
 ) error {
 	if s.Text == "" {
 		return draw(ctx, n, seed, yield)
 	}
+
 	client := dbformat.Client(dir, dbformat.Found{Engine: engineName}, nil)
 	kind, names := s.kinds(client), map[string]bool{}
 	found, open := make([][][]byte, len(s.Mix)), slices.Repeat([]bool{true}, len(s.Mix))
 	drawn := 0
 	for round := 0; slices.Contains(open, true); round++ {
 		for i, p := range s.Mix {
-			// All rounds together find about as many times more as there are more of them. Where they
-			// find a thousand, the first has fifteen.
+			// All rounds together find about as many times more as there are more of them. Where
+			// they find a thousand, the first has fifteen.
 			none := round > 0 && len(found[i]) == 0 && p.of(n) >= 1000
-			if open[i] && (none || round == fewRounds && len(found[i])*maxRounds/fewRounds < p.of(n) || round == maxRounds) {
+			if open[i] &&
+				(none || round == fewRounds && len(found[i])*maxRounds/fewRounds < p.of(n) ||
+					round == maxRounds) {
 				return tooFew(p, len(found[i]), p.of(n), drawn, slices.Sorted(maps.Keys(names)))
 			}
 		}
+
 		size := minDrawn
 		if round > 0 {
 			size = max(n, minDrawn)
 		}
+
 		err := draw(ctx, size, seed+uint64(round)<<32, func(key []byte) error {
 			drawn++
 			names[dbformat.Section(client, key)] = true
 			if i := kind(key); i >= 0 && open[i] {
 				found[i] = append(found[i], bytes.Clone(key))
 			}
+
 			return nil
 		})
 		if err != nil {
 			return err
 		}
+
 		for i := range open {
 			open[i] = len(found[i]) < s.Mix[i].of(n)
 		}
 	}
+
 	rng := rand.New(rand.NewPCG(seed, sectionStream))
 	for i, keys := range found {
 		slices.SortFunc(keys, bytes.Compare) // an engine's goroutines find them in any order
@@ -129,19 +144,26 @@ func (s *Sections) Sample(
 			}
 		}
 	}
+
 	return nil
 }
 
 func tooFew(p Portion, found, want, drawn int, names []string) error {
 	if found > 0 {
-		return fmt.Errorf("table %s: only %d of %d keys belong to it, too few to sample %d: give it a smaller share, or lower --sample-keys",
+		return fmt.Errorf("table %s: only %d of %d keys belong to it, too few to sample %d: give "+
+			"it a smaller share, or lower --sample-keys",
 			p.Name, found, drawn, want)
 	}
-	if names = slices.DeleteFunc(names, func(name string) bool { return name == "" }); len(names) == 0 {
-		return fmt.Errorf("table %s: none of %d keys belongs to it, and the client that wrote the database is not known: name the prefix of keys (example: 0x41)",
+
+	if names = slices.DeleteFunc(names,
+		func(name string) bool { return name == "" }); len(names) == 0 {
+		return fmt.Errorf("table %s: none of %d keys belongs to it, and the client that wrote "+
+			"the database is not known: name the prefix of keys (example: 0x41)",
 			p.Name, drawn)
 	}
-	return fmt.Errorf("table %s: none of %d keys belongs to it; they are of: %s; or name the prefix of keys (example: 0x41)",
+
+	return fmt.Errorf("table %s: none of %d keys belongs to it; they are of: %s; or name the "+
+		"prefix of keys (example: 0x41)",
 		p.Name, drawn, strings.Join(names, ", "))
 }
 
@@ -152,10 +174,14 @@ func ChooseTable(chosen string, tables []engine.Table) error {
 	for _, t := range tables {
 		names = append(names, t.Name)
 	}
+
 	if chosen != "" {
-		return fmt.Errorf("there is no table %s: the tables are %s", chosen, strings.Join(names, ", "))
+		return fmt.Errorf("there is no table %s: the tables are %s", chosen,
+			strings.Join(names, ", "))
 	}
-	return fmt.Errorf("its keys are in tables: choose one with --table NAME: %s", strings.Join(names, ", "))
+
+	return fmt.Errorf("its keys are in tables: choose one with --table NAME: %s",
+		strings.Join(names, ", "))
 }
 
 // Portion is a table and its share of the Gets.
@@ -173,28 +199,41 @@ func ParseMix(text string) ([]Portion, error) {
 	if !strings.Contains(text, engine.MixSeparator) {
 		return []Portion{{text, 1}}, nil
 	}
+
 	var mix []Portion
 	sum := 0.0
 	for part := range strings.SplitSeq(text, engine.MixSeparator) {
 		at := strings.LastIndex(part, "=")
 		if at < 1 {
-			return nil, fmt.Errorf("table %q: a mix needs the proportion of each table (example: a=70,b=30)", part)
+			return nil,
+				fmt.Errorf(
+					"table %q: a mix needs the proportion of each table (example: a=70,b=30)",
+					part,
+				)
 		}
+
 		share, err := strconv.ParseFloat(strings.TrimSuffix(part[at+1:], "%"), 64)
 		if err != nil || !(share > 0 && share < 1e9) {
-			return nil, fmt.Errorf("table %s: invalid proportion %q (example: a=70,b=30)", part[:at], part[at+1:])
+			return nil,
+				fmt.Errorf("table %s: invalid proportion %q (example: a=70,b=30)", part[:at],
+					part[at+1:])
 		}
+
 		if slices.ContainsFunc(mix, func(p Portion) bool { return p.Name == part[:at] }) {
 			return nil, fmt.Errorf("table %s is listed twice", part[:at])
 		}
+
 		mix, sum = append(mix, Portion{part[:at], share}), sum+share
 	}
+
 	if len(mix) > maxPortions {
 		return nil, fmt.Errorf("a mix of %d tables: at most %d", len(mix), maxPortions)
 	}
+
 	for i := range mix {
 		mix[i].Share /= sum
 	}
+
 	return mix, nil
 }
 
@@ -203,10 +242,14 @@ const maxPortions = 256
 
 // SampleMix samples each table's share of n keys. Keys of a mix begin with the number of their
 // table: Unmix takes it away.
-func SampleMix(mix []Portion, n int, sample func(table, n int, yield func([]byte) error) error, yield func([]byte) error) error {
+func SampleMix(
+	mix []Portion, n int, sample func(table, n int, yield func([]byte) error) error,
+	yield func([]byte) error,
+) error {
 	if len(mix) < 2 {
 		return sample(0, n, yield)
 	}
+
 	var mixed []byte
 	for i, p := range mix {
 		err := sample(i, p.of(n), func(key []byte) error {
@@ -217,6 +260,7 @@ func SampleMix(mix []Portion, n int, sample func(table, n int, yield func([]byte
 			return fmt.Errorf("table %s: %w", p.Name, err)
 		}
 	}
+
 	return nil
 }
 

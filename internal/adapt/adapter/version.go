@@ -19,6 +19,7 @@ func Version(module, pinned string) string {
 	if !ok {
 		return pinned
 	}
+
 	for _, m := range info.Deps {
 		switch {
 		case m.Path != module:
@@ -30,14 +31,16 @@ func Version(module, pinned string) string {
 			return pinned + " replaced by " + filepath.Base(m.Replace.Path)
 		}
 	}
+
 	return pinned
 }
 
 // IdleDetector is how a database shows that its background work has ended.
 type IdleDetector struct {
-	Poll    time.Duration // between two looks
-	Rest    time.Duration // without anything going on: nothing goes on
-	Overdue time.Duration // how long work may be due without anything going on before we believe that nothing will
+	Poll time.Duration // between two looks
+	Rest time.Duration // without anything going on: nothing goes on
+	// how long work may be due without anything going on before we believe that nothing will
+	Overdue time.Duration
 }
 
 // Background is what a database tells of its background work.
@@ -51,7 +54,8 @@ type Background struct {
 // Await returns when no background work is left. look is told how long nothing went on.
 // unsettled is set where a level stays due although nothing starts, or where work failed.
 func (q IdleDetector) Await(
-	ctx context.Context, unsettled *atomic.Bool, look func(quiet time.Duration) (Background, error), progress func(engine.Settling),
+	ctx context.Context, unsettled *atomic.Bool,
+	look func(quiet time.Duration) (Background, error), progress func(engine.Settling),
 ) error {
 	poll := time.NewTicker(q.Poll)
 	defer poll.Stop()
@@ -62,16 +66,20 @@ func (q IdleDetector) Await(
 			return ctx.Err()
 		case <-poll.C:
 		}
+
 		now, err := look(time.Since(quietSince))
 		if err != nil {
 			return err
 		}
+
 		if now.Active {
 			quietSince = time.Now()
 		}
+
 		if progress != nil && !now.Failed {
 			progress(now.Settling)
 		}
+
 		quiet := time.Since(quietSince)
 		rests := quiet >= q.Rest && !now.Due && !now.Failed
 		if rests || now.Failed || quiet >= q.Overdue {
@@ -84,8 +92,9 @@ func (q IdleDetector) Await(
 // Unsettled is the warning of a database that did not come to rest.
 func Unsettled(remedy string) engine.Warning {
 	return engine.Warning{
-		Code:   "unsettled",
-		Text:   "a level exceeds its target size but no compaction runs: later writes may change the shape of the database",
+		Code: "unsettled",
+		Text: "a level exceeds its target size but no compaction runs: later writes may change " +
+			"the shape of the database",
 		Remedy: remedy,
 	}
 }
@@ -98,9 +107,12 @@ const noticeableLog = 0.01
 func Unflushed(logBytes, tableBytes int64) (w engine.Warning, much bool) {
 	return engine.Warning{
 		Code: engine.UnflushedLog,
-		Text: fmt.Sprintf("the write-ahead log contains writes that are in no table yet. They were replayed into %s of "+
-			"memory outside the block cache; Gets of their keys read no block", unit.Bytes(logBytes)),
-		Remedy: "start and stop the node that owns the database once; it then moves these writes into tables",
+		Text: fmt.Sprintf("the write-ahead log contains writes that are in no table yet. They "+
+			"were replayed into %s of "+
+			"memory outside the block cache; Gets of their keys read no block",
+			unit.Bytes(logBytes)),
+		Remedy: "start and stop the node that owns the database once; it then moves these writes " +
+			"into tables",
 	}, float64(logBytes) > noticeableLog*float64(tableBytes)
 }
 

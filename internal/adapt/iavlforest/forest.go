@@ -65,7 +65,8 @@ type forest struct {
 func Open(l Library, o tree.Options) (tree.Forest, error) {
 	f := &forest{library: l, names: o.Stores}
 	if err := f.open(o); err != nil {
-		return nil, fmt.Errorf("%s: open %s: %w", l.Name, o.Dir, errors.Join(err, l.Database.Close()))
+		return nil,
+			fmt.Errorf("%s: open %s: %w", l.Name, o.Dir, errors.Join(err, l.Database.Close()))
 	}
 	return f, nil
 }
@@ -75,6 +76,7 @@ func (f *forest) open(o tree.Options) error {
 	if err != nil {
 		return err
 	}
+
 	for _, name := range f.names {
 		s, err := f.library.Open(name, version, killed)
 		if err != nil {
@@ -82,10 +84,12 @@ func (f *forest) open(o tree.Options) error {
 		}
 		f.stores = append(f.stores, s)
 	}
+
 	f.version, f.next = version, version+1
 	if version == 0 {
 		f.next = max(1, o.FirstVersion)
 	}
+
 	return nil
 }
 
@@ -116,16 +120,23 @@ func (f *forest) Commit(context.Context) (tree.Commit, error) {
 	for i, s := range f.stores {
 		root, version, err := s.SaveVersion()
 		if err != nil {
-			return tree.Commit{}, fmt.Errorf("%s: save version %d of %s: %w", f.library.Name, f.next, f.names[i], err)
+			return tree.Commit{},
+				fmt.Errorf("%s: save version %d of %s: %w", f.library.Name, f.next, f.names[i], err)
 		}
+
 		if version != f.next {
-			return tree.Commit{}, fmt.Errorf("%s: store %s: %w", f.library.Name, f.names[i], tree.WrongVersion(version, f.next))
+			return tree.Commit{},
+				fmt.Errorf("%s: store %s: %w", f.library.Name, f.names[i],
+					tree.WrongVersion(version, f.next))
 		}
+
 		roots[i] = bytes.Clone(root)
 	}
+
 	if err := f.library.Database.Set([]byte(latestKey), latestValue(f.next)); err != nil {
 		return tree.Commit{}, fmt.Errorf("%s: commit version %d: %w", f.library.Name, f.next, err)
 	}
+
 	f.version, f.next = f.next, f.next+1
 	return tree.Commit{Version: f.version, Roots: roots}, nil
 }
@@ -140,7 +151,8 @@ func (f *forest) Reader() (tree.Reader, error) { return tree.Lookup(f.get), nil 
 func (f *forest) get(store int, key, dst []byte) ([]byte, bool, error) {
 	value, err := f.stores[store].Get(key)
 	if err != nil {
-		return dst[:0], false, fmt.Errorf("%s: get %x from %s: %w", f.library.Name, key, f.names[store], err)
+		return dst[:0], false,
+			fmt.Errorf("%s: get %x from %s: %w", f.library.Name, key, f.names[store], err)
 	}
 	return append(dst[:0], value...), value != nil, nil
 }
@@ -177,10 +189,12 @@ func (f *forest) Close() error {
 			errs = append(errs, f.library.Close(s))
 		}
 	}
+
 	errs = append(errs, End(f.library.Database), f.library.Database.Close())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("%s: close: %w", f.library.Name, err)
 	}
+
 	return nil
 }
 
@@ -196,7 +210,9 @@ func Bench(about string) engine.Profile {
 // BenchProfile in a database of its own, which own opens. It returns the database that
 // holds the forest's versions and closes all, and what opens a store's, with the bytes
 // that its keys get as a prefix.
-func StoreOpener[D io.Closer](o tree.Options, base Database, part func(prefix []byte) D, own func(store string) (D, error)) (
+func StoreOpener[D io.Closer](
+	o tree.Options, base Database, part func(prefix []byte) D, own func(store string) (D, error),
+) (
 	Database, func(store string) (D, int, error)) {
 	if o.Profile != BenchProfile {
 		return base, func(store string) (D, int, error) {
@@ -204,6 +220,7 @@ func StoreOpener[D io.Closer](o tree.Options, base Database, part func(prefix []
 			return part(prefix), len(prefix), nil
 		}
 	}
+
 	a := &apart{Database: base}
 	return a, func(store string) (D, int, error) {
 		db, err := own(store)
@@ -211,6 +228,7 @@ func StoreOpener[D io.Closer](o tree.Options, base Database, part func(prefix []
 			a.stores = append(a.stores, db)
 			err = a.Set(append(Prefix(store), "apart"...), []byte{1}) // lets Names find the store
 		}
+
 		return db, 0, err
 	}
 }
@@ -283,10 +301,12 @@ func Names(db Database) (names []string, err error) {
 		if key == nil || err != nil {
 			return names, err
 		}
+
 		name, _, is := bytes.Cut(key[len(storesPrefix):], []byte("/"))
 		if !is {
 			return nil, fmt.Errorf("key %q belongs to no store", key)
 		}
+
 		names = append(names, string(name))
 		start = append([]byte(storesPrefix+string(name)), '/'+1)
 	}
@@ -301,12 +321,15 @@ func firstKey(db Database, start, end []byte) (key []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if i.Valid() {
 		key = bytes.Clone(i.Key())
 	}
+
 	if err := i.Error(); err != nil {
 		return nil, err
 	}
+
 	return key, i.Close()
 }
 
@@ -316,13 +339,16 @@ func Latest(db Database) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read the newest version: %w", err)
 	}
+
 	if len(value) == 0 { // protobuf leaves a zero out
 		return 0, nil
 	}
+
 	version, n := binary.Uvarint(value[1:])
 	if value[0] != latestTag || n != len(value)-1 || version > 1<<62 {
 		return 0, fmt.Errorf("%s holds %x, which is not a version", latestKey, value)
 	}
+
 	return int64(version), nil
 }
 
@@ -335,15 +361,18 @@ func Start(db Database, o tree.Options) (version int64, killed bool, err error) 
 	if version, err = Latest(db); err != nil {
 		return 0, false, err
 	}
+
 	if version > 0 {
 		held, err := Names(db)
 		if err != nil {
 			return 0, false, err
 		}
+
 		if err := o.SameStores(held); err != nil {
 			return 0, false, err
 		}
 	}
+
 	killed, err = begin(db, version)
 	return version, killed, err
 }
@@ -357,21 +386,26 @@ func begin(db Database, version int64) (killed bool, err error) {
 	if err != nil {
 		return false, err
 	}
+
 	if mark == nil {
 		return false, db.Set([]byte(openKey), []byte{1})
 	}
+
 	if version == 0 {
 		return true, deleteStores(db)
 	}
+
 	names, err := Names(db)
 	if err != nil {
 		return true, err
 	}
+
 	for _, name := range names {
 		if err := db.Delete(append(Prefix(name), fastVersionKey...)); err != nil {
 			return true, err
 		}
 	}
+
 	return true, nil
 }
 
@@ -381,11 +415,13 @@ func deleteStores(db Database) error {
 	if err != nil {
 		return err
 	}
+
 	for ; i.Valid(); i.Next() {
 		if err := db.Delete(i.Key()); err != nil {
 			return errors.Join(err, i.Close())
 		}
 	}
+
 	return errors.Join(i.Error(), i.Close())
 }
 
@@ -396,7 +432,8 @@ func End(db Database) error { return db.Delete([]byte(openKey)) }
 const defaultCacheNodes = 1_000_000
 
 // AboutLevelDB describes the one profile of a tree on the SDK's database.
-const AboutLevelDB = "goleveldb as the SDK opens it (filters of 10 bits a key), fast nodes, 1,000,000 nodes cached a store"
+const AboutLevelDB = "goleveldb as the SDK opens it (filters of 10 bits a key), fast nodes, " +
+	"1,000,000 nodes cached a store"
 
 // SkipFastStorage is iavl's option to keep no index of newest values.
 func SkipFastStorage() tree.Override {
@@ -413,7 +450,8 @@ func SyncEveryBatch() tree.Override {
 func Problems(i tree.Info, o tree.Options, known ...tree.Override) []error {
 	errs := o.Problems(i, known...)
 	if o.MemoryBytes > 0 {
-		errs = append(errs, fmt.Errorf("%s does not support a memory budget: use --cache-nodes N", i.Name))
+		errs = append(errs,
+			fmt.Errorf("%s does not support a memory budget: use --cache-nodes N", i.Name))
 	}
 	return errs
 }
@@ -424,7 +462,8 @@ func Prepare(name string, o tree.Options, problems []error) (tree.Options, error
 	if len(problems) > 0 {
 		return o, fmt.Errorf("%s: open: %w", name, problems[0])
 	}
-	if err := adapter.CheckDir(engine.Options{Dir: o.Dir, Create: o.Create}, databaseDir+"/CURRENT"); err != nil {
+	if err := adapter.CheckDir(engine.Options{Dir: o.Dir, Create: o.Create},
+		databaseDir+"/CURRENT"); err != nil {
 		return o, fmt.Errorf("%s: %w", name, err)
 	}
 	return WithCache(o), nil

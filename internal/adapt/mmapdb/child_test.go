@@ -20,32 +20,41 @@ func read(e engine.Engine, dir, profile string) (c counted, err error) {
 	if _, err := host.Evict(ctx, dir); err != nil {
 		return c, err
 	}
+
 	db, err := e.Open(ctx, engine.Options{Dir: dir, Profile: profile})
 	if err != nil {
 		return c, err
 	}
+
 	defer func() { err = errors.Join(err, db.Close()) }()
 	reader, err := db.Reader()
 	if err != nil {
 		return c, err
 	}
-	if err := db.(engine.KeySampler).SampleKeys(ctx, gets, 1, func([]byte) error { return nil }); err != nil {
+
+	if err := db.(engine.KeySampler).SampleKeys(ctx, gets, 1,
+		func([]byte) error { return nil }); err != nil {
 		return c, err
 	}
+
 	if _, err := host.Evict(ctx, dir); err != nil {
 		return c, err
 	}
+
 	if c.Left, _, err = host.Resident(dir); err != nil {
 		return c, err
 	}
+
 	device, err := host.DeviceOf(dir)
 	if err != nil {
 		return c, err
 	}
+
 	begin, err := now(device)
 	if err != nil {
 		return c, err
 	}
+
 	rng := rand.New(rand.NewPCG(5, 6))
 	value := make([]byte, 0, 256)
 	for i := range gets {
@@ -54,6 +63,7 @@ func read(e engine.Engine, dir, profile string) (c counted, err error) {
 		if err != nil || !found {
 			return c, fmt.Errorf("get %d: found %t, error %w", i, found, err)
 		}
+
 		if i == 0 {
 			first, err := host.ProcessNow()
 			if err != nil {
@@ -62,16 +72,19 @@ func read(e engine.Engine, dir, profile string) (c counted, err error) {
 			c.First = host.Between(begin.process, first)
 		}
 	}
+
 	end, err := now(device)
 	if err != nil {
 		return c, err
 	}
+
 	c.Process = host.Between(begin.process, end.process)
 	c.Device = host.Between(begin.device, end.device)
 	accesses := db.Counters().Accesses
 	if accesses == nil {
 		return c, errors.New("the engine does not tell the pages that Gets touch")
 	}
+
 	c.Accesses = accesses[engine.Page]
 	return c, nil
 }

@@ -43,8 +43,8 @@ type counted struct {
 }
 
 // TestColdLMDB and TestColdMDBX hold engines that map their file into memory against the kernel's
-// counters: page faults of the process, bytes it fetched, and requests of the block device where that
-// is private (root).
+// counters: page faults of the process, bytes it fetched, and requests of the block device where
+// that is private (root).
 func TestColdLMDB(t *testing.T) { testCold(t, lmdb.Engine{}) }
 func TestColdMDBX(t *testing.T) { testCold(t, mdbx.Engine{}) }
 
@@ -55,6 +55,7 @@ func testCold(t *testing.T, e engine.Engine) {
 	if dir := os.Getenv(childDir); dir != "" {
 		answer(e, dir, os.Getenv(childProfile))
 	}
+
 	dir, private := place(t)
 	load(t, e, dir)
 
@@ -62,32 +63,41 @@ func testCold(t *testing.T, e engine.Engine) {
 	if exact.Left > 0 {
 		t.Skipf("%d bytes of the database cannot be dropped from the page cache here", exact.Left)
 	}
+
 	faults, pages := exact.Process.MajorFaults, exact.Process.ReadBytes/pageBytes
-	t.Logf("noreadahead: %d Gets touched %d pages: %d major faults, %d pages fetched, %d device reads (private: %t)",
+	t.Logf("noreadahead: %d Gets touched %d pages: %d major faults, %d pages fetched, %d device "+
+		"reads (private: %t)",
 		gets, exact.Accesses, faults, pages, exact.Device.Reads, private)
 	agree(t, "major faults and pages fetched", faults, pages)
 	if private {
 		agree(t, "major faults and device reads", faults, exact.Device.Reads)
 		agree(t, "pages fetched and device bytes", pages, exact.Device.ReadBytes/pageBytes)
 	}
+
 	if faults < gets/2 || faults > exact.Accesses {
 		t.Errorf("%d faults of %d Gets that touched %d pages", faults, gets, exact.Accesses)
 	}
+
 	// On an empty cache every page that the first Get touches is a fault, but for
 	// those that opening looked at: meta pages, and perhaps the root.
 	depth := exact.Accesses / gets
-	if exact.Accesses%gets != 0 || exact.First.MajorFaults < depth-1 || exact.First.MajorFaults > depth {
-		t.Errorf("the first Get made %d faults, each touches %d/%d pages", exact.First.MajorFaults, exact.Accesses, gets)
+	if exact.Accesses%gets != 0 || exact.First.MajorFaults < depth-1 ||
+		exact.First.MajorFaults > depth {
+		t.Errorf("the first Get made %d faults, each touches %d/%d pages", exact.First.MajorFaults,
+			exact.Accesses, gets)
 	}
 
 	ahead := ask(t, dir, "readahead")
-	t.Logf("readahead: %d major faults, %d pages fetched", ahead.Process.MajorFaults, ahead.Process.ReadBytes/pageBytes)
+	t.Logf("readahead: %d major faults, %d pages fetched", ahead.Process.MajorFaults,
+		ahead.Process.ReadBytes/pageBytes)
 	if ahead.Process.MajorFaults*minAhead > faults {
 		t.Errorf("readahead: %d faults, without it %d", ahead.Process.MajorFaults, faults)
 	}
+
 	if fetched := ahead.Process.ReadBytes / pageBytes; fetched < minAhead*pages {
 		t.Errorf("readahead fetches %d pages, without it %d", fetched, pages)
 	}
+
 	if ahead.Accesses != exact.Accesses {
 		t.Errorf("readahead touches %d pages, without it %d", ahead.Accesses, exact.Accesses)
 	}
@@ -103,11 +113,13 @@ func place(t *testing.T) (dir string, private bool) {
 		t.Logf("device reads are not checked: %v", err)
 		return filepath.Join(t.TempDir(), "db"), false
 	}
+
 	t.Cleanup(func() {
 		if err := host.VolumeRemove(image); err != nil {
 			t.Error(err)
 		}
 	})
+
 	return filepath.Join(mountPoint, "db"), true
 }
 
@@ -117,21 +129,25 @@ func load(t *testing.T, e engine.Engine, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	w, err := db.Writer()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	value := make([]byte, 110)
 	for i := range uint64(keys) {
 		if err := w.Put(keyOf(i), value); err != nil {
 			t.Fatal(err)
 		}
+
 		if i%perBatch == perBatch-1 {
 			if err := w.Commit(); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
+
 	if err := errors.Join(w.Close(), db.Settle(t.Context(), nil), db.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -154,9 +170,11 @@ func ask(t *testing.T, dir, profile string) (c counted) {
 	if err != nil {
 		t.Fatalf("%s: %v", profile, err)
 	}
+
 	if err := json.Unmarshal(out, &c); err != nil {
 		t.Fatalf("%s: %v: %q", profile, err, out)
 	}
+
 	return c
 }
 
@@ -173,9 +191,11 @@ func answer(e engine.Engine, dir, profile string) {
 	if err == nil {
 		err = json.NewEncoder(os.Stdout).Encode(c)
 	}
+
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+
 	os.Exit(0)
 }

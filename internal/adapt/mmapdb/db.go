@@ -81,12 +81,14 @@ func (d *DB) Counters() engine.Counters {
 	if d.untold.Load() {
 		return c
 	}
+
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	total := d.accesses
 	for r := range d.readers {
 		total += r.accesses.Load()
 	}
+
 	c.Accesses = &[engine.NumBlockTypes]int64{engine.Page: total}
 	return c
 }
@@ -97,10 +99,21 @@ func (d *DB) Memory() []engine.MemoryShare {
 	if d.config.Budget == 0 {
 		return nil
 	}
-	shares := []engine.MemoryShare{{Use: engine.PageCacheUse, Bytes: d.config.Budget - d.config.Dirty, Basis: "limit"}}
+
+	shares := []engine.MemoryShare{{
+		Use:   engine.PageCacheUse,
+		Bytes: d.config.Budget - d.config.Dirty,
+		Basis: "limit",
+	}}
+
 	if d.config.Dirty > 0 {
-		shares = append(shares, engine.MemoryShare{Use: "write buffers", Bytes: d.config.Dirty, Basis: "limit"})
+		shares = append(shares, engine.MemoryShare{
+			Use:   "write buffers",
+			Bytes: d.config.Dirty,
+			Basis: "limit",
+		})
 	}
+
 	return shares
 }
 
@@ -163,11 +176,13 @@ func (d *DB) Begin(r *Reader, begin func() (ReadTxn, error), measure func() (Pag
 	if err != nil {
 		return fmt.Errorf("%s: begin to read: %w", d.config.Name, err)
 	}
+
 	r.txn = txn
 	if err := r.learn(); err != nil {
 		txn.Abort()
 		return fmt.Errorf("%s: begin to read: %w", d.config.Name, err)
 	}
+
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	d.readers[r] = struct{}{}

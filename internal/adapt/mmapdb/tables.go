@@ -31,7 +31,9 @@ func (t *TableOption) Option(example string) adapter.Option {
 // Check refuses tables where something may be written.
 func (t *TableOption) Check(engineName string, o engine.Options) (errs []error) {
 	if t.Text != "" && !o.ReadsOnly() {
-		errs = append(errs, fmt.Errorf("%s: option table=%s: tables are for reading alone: use statelab sweep, with --read-only", engineName, t.Text))
+		errs = append(errs,
+			fmt.Errorf("%s: option table=%s: tables are for reading alone: use statelab sweep, "+
+				"with --read-only", engineName, t.Text))
 	}
 	return errs
 }
@@ -47,24 +49,34 @@ type Tables[T any] struct {
 // Choose opens the table that was asked for, or all of a mix. The root of an environment with named
 // tables holds their records, which are no keys of anybody.
 func Choose[T any, C LibraryCursor](
-	txn Txn[T, C], root T, w CursorOps, asked TableOption, open func(name string) (T, error), stat func(table T) (Stat, error),
+	txn Txn[T, C], root T, w CursorOps, asked TableOption, open func(name string) (T, error),
+	stat func(table T) (Stat, error),
 ) (t Tables[T], err error) {
 	t.Named, err = namedTables(txn, root, w, func(name string) (engine.Table, error) {
 		table, err := open(name)
 		if err != nil {
 			return engine.Table{}, err
 		}
+
 		s, err := stat(table)
 		t.Values = t.Values.Plus(s.OwnPages())
-		return engine.Table{Name: name, Keys: s.Keys, Bytes: s.Bytes, Values: s.OwnPages(), SeveralValues: s.SeveralValues}, err
+		return engine.Table{
+			Name:          name,
+			Keys:          s.Keys,
+			Bytes:         s.Bytes,
+			Values:        s.OwnPages(),
+			SeveralValues: s.SeveralValues,
+		}, err
 	})
 	if err != nil {
 		return t, err
 	}
+
 	own, err := stat(root)
 	if err != nil {
 		return t, err
 	}
+
 	t.Values = t.Values.Plus(own.OwnPages())
 	if asked.Text == "" {
 		t.Chosen = []T{root}
@@ -73,6 +85,7 @@ func Choose[T any, C LibraryCursor](
 		}
 		return t, nil
 	}
+
 	for _, p := range asked.Mix {
 		table, err := open(p.Name)
 		if err != nil {
@@ -80,6 +93,7 @@ func Choose[T any, C LibraryCursor](
 		}
 		t.Chosen = append(t.Chosen, table)
 	}
+
 	return t, nil
 }
 
@@ -105,11 +119,14 @@ func (t *Tables[T]) Pages(stat func(table T) (Stat, error)) (pages Pages, err er
 		if err != nil {
 			return pages, err
 		}
-		pages.More = pages.More || s.Overflow > 0 || s.SeveralValues || pages.Depth > 0 && s.Depth != pages.Depth
+
+		pages.More = pages.More || s.Overflow > 0 || s.SeveralValues ||
+			pages.Depth > 0 && s.Depth != pages.Depth
 		if pages.Depth == 0 || s.Depth < pages.Depth {
 			pages.Depth = s.Depth
 		}
 	}
+
 	return pages, nil
 }
 
@@ -132,21 +149,26 @@ func IsLocked(path string, access Access, length int64) (held bool, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
+
 	if err != nil {
 		return false, err
 	}
+
 	defer func() { err = errors.Join(err, file.Close()) }()
 	lock := unix.Flock_t{Type: int16(access), Len: length}
 	if err := unix.FcntlFlock(file.Fd(), unix.F_OFD_GETLK, &lock); err != nil {
 		return false, fmt.Errorf("ask who holds %s: %w", path, err)
 	}
+
 	return lock.Type != unix.F_UNLCK, nil
 }
 
 // CheckDir makes the directory of a new database, or refuses one that does not hold
 // data. lock is the file whose first bytes, length of them, tell whether somebody else
 // stands against access.
-func CheckDir(o engine.Options, data, lock string, access Access, length int64, locked error) error {
+func CheckDir(
+	o engine.Options, data, lock string, access Access, length int64, locked error,
+) error {
 	if err := adapter.CheckDir(o, data); err != nil || o.Create {
 		return err
 	}

@@ -41,12 +41,14 @@ func (w CursorOps) absentIsNil(err error) error {
 
 // SampleTable calls yield with n keys of a table: see sample.
 func SampleTable[T any, C LibraryCursor](
-	ctx context.Context, txn Txn[T, C], table T, w CursorOps, n int, seed uint64, yield func(key []byte) error,
+	ctx context.Context, txn Txn[T, C], table T, w CursorOps, n int, seed uint64,
+	yield func(key []byte) error,
 ) error {
 	cursor, err := txn.OpenCursor(table)
 	if err != nil {
 		return fmt.Errorf("sample keys: %w", err)
 	}
+
 	defer cursor.Close()
 	return sample(ctx, walker{w, func(key []byte, operation uint) ([]byte, error) {
 		key, _, err := cursor.Get(key, nil, operation)
@@ -65,15 +67,22 @@ func namedTables[T any, C LibraryCursor](txn Txn[T, C], root T, w CursorOps,
 	if err != nil {
 		return nil, err
 	}
+
 	defer cursor.Close()
 	name, _, err := cursor.Get(nil, nil, w.First)
-	for ; err == nil && len(found) < MaxTables && bytes.IndexByte(name, 0) < 0; name, _, err = cursor.Get(nil, nil, w.Next) {
+	for ; err == nil && len(found) < MaxTables &&
+		bytes.IndexByte(name, 0) < 0; name, _, err = cursor.Get(
+		nil,
+		nil,
+		w.Next,
+	) {
 		table, err := tableOf(string(name))
 		if err != nil {
 			break // a value, no table
 		}
 		found = append(found, table)
 	}
+
 	return found, w.absentIsNil(err)
 }
 
@@ -86,17 +95,21 @@ func Apply[T any, C LibraryCursor](b *adapter.Batch, txn Txn[T, C], table T, w C
 }
 
 // applyRange deletes every key from <= key < to.
-func applyRange[T any, C LibraryCursor](txn Txn[T, C], table T, w CursorOps, from, to []byte) error {
+func applyRange[T any, C LibraryCursor](
+	txn Txn[T, C], table T, w CursorOps, from, to []byte,
+) error {
 	cursor, err := txn.OpenCursor(table)
 	if err != nil {
 		return err
 	}
+
 	defer cursor.Close()
 	for {
 		key, _, err := cursor.Get(from, nil, w.SetRange)
 		if err != nil || bytes.Compare(key, to) >= 0 {
 			return w.absentIsNil(err)
 		}
+
 		if err := cursor.Del(0); err != nil {
 			return err
 		}
@@ -125,9 +138,11 @@ func (w *writer) Commit() error {
 	if w.Len() == 0 {
 		return nil
 	}
+
 	if err := w.update(&w.Batch); err != nil {
 		return fmt.Errorf("%s: commit a batch of %d entries: %w", w.db.config.Name, w.Len(), err)
 	}
+
 	w.db.commits.Add(1)
 	w.db.written.Add(w.Bytes())
 	w.Reset()
@@ -136,7 +151,8 @@ func (w *writer) Commit() error {
 
 func (*writer) Close() error { return nil }
 
-// walker walks keys in order. Each operation gets a key, valid until the next one, or nil where there is none.
+// walker walks keys in order. Each operation gets a key, valid until the next one, or nil where
+// there is none.
 type walker struct {
 	CursorOps
 	get func(key []byte, operation uint) ([]byte, error)
@@ -155,19 +171,23 @@ func sample(ctx context.Context, c walker, n int, seed uint64, yield func(key []
 	if err != nil || !any {
 		return err
 	}
+
 	rng := rand.New(rand.NewPCG(seed, 0x6d6d6170))
 	for range n {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+
 		key, err := draw(c, places, rng)
 		if err != nil {
 			return err
 		}
+
 		if err := yield(key); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -177,11 +197,13 @@ func placesIn(c walker) (places adapter.Interval, any bool, err error) {
 	if err != nil || key == nil {
 		return places, false, err
 	}
+
 	first := bytes.Clone(key)
 	last, err := c.get(nil, c.Last)
 	if err != nil || last == nil {
 		return places, false, err
 	}
+
 	return adapter.Between(first, last), true, nil
 }
 
@@ -190,12 +212,15 @@ func draw(c walker, p adapter.Interval, rng *rand.Rand) ([]byte, error) {
 	if width := p.High - p.Low; width != math.MaxUint64 {
 		at = p.Low + rng.Uint64N(width+1)
 	}
+
 	key, err := c.get(p.At(at), c.SetRange)
 	for steps := rng.IntN(maxSteps); steps > 0 && key != nil && err == nil; steps-- {
 		key, err = c.get(nil, c.Next)
 	}
+
 	if key == nil && err == nil { // beyond the end
 		return c.get(nil, c.Last)
 	}
+
 	return key, err
 }

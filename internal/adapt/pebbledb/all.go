@@ -19,13 +19,15 @@ func ProfilesV2(newestFormat uint64) []Profile {
 
 // Profiles are those of both versions, each once.
 func Profiles() []Profile {
-	return []Profile{BenchKVDB(), GethV1(), GethV2(), OpGeth(), BSC(), Sei(), Columnar(FirstFormatOfV2), Default()}
+	return []Profile{BenchKVDB(), GethV1(), GethV2(), OpGeth(), BSC(), Sei(),
+		Columnar(FirstFormatOfV2), Default()}
 }
 
 // OnlyV2 reports whether a profile is of version 2 alone.
 func OnlyV2(name string) bool {
 	is := func(p Profile) bool { return p.Name == name }
-	return slices.ContainsFunc(ProfilesV2(FirstFormatOfV2), is) && !slices.ContainsFunc(ProfilesV1(), is)
+	return slices.ContainsFunc(ProfilesV2(FirstFormatOfV2), is) &&
+		!slices.ContainsFunc(ProfilesV1(), is)
 }
 
 // ClientOf is the client whose options a profile has; "" if it has those of none.

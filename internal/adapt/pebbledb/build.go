@@ -66,17 +66,20 @@ const buildFolder = "sorted-build"
 // that random loading ends with (SortedBuild). Pebble is closed and opened again
 // before it returns: no other method may be called meanwhile.
 func (d *DB) BuildSorted(
-	ctx context.Context, spec engine.SortedSpec, entries func(from, to uint64) engine.Entries, done func(pairs uint64),
+	ctx context.Context, spec engine.SortedSpec, entries func(from, to uint64) engine.Entries,
+	done func(pairs uint64),
 ) error {
 	if !spec.Resume {
 		if err := d.checkEmpty(); err != nil {
 			return d.failed("sorted build of", err)
 		}
 	}
+
 	build, err := d.sortedBuild()
 	if err != nil {
 		return err
 	}
+
 	build.spec, build.open, build.done = spec, entries, done
 	return build.run(ctx)
 }
@@ -88,6 +91,7 @@ func (d *DB) sortedBuild() (SortedBuild, error) {
 	if len(errs) > 0 {
 		return SortedBuild{}, errors.Join(errs...)
 	}
+
 	build, err := d.version.SortedBuild(s, o)
 	build.db = d
 	return build, err
@@ -123,40 +127,51 @@ func (b SortedBuild) run(ctx context.Context) (err error) {
 	if b.spec.Keys == 0 {
 		return nil
 	}
+
 	folder := filepath.Join(b.db.config.dir, buildFolder)
 	if !b.spec.Resume {
 		err = os.RemoveAll(folder)
 	}
+
 	if err := errors.Join(err, os.MkdirAll(folder, 0o755)); err != nil {
 		return b.failed("make room for tables", err)
 	}
+
 	plan, _, err := b.plan()
 	if err != nil {
 		return b.failed("sample keys", err)
 	}
+
 	if err := plan.claim(folder); err != nil {
 		return b.failed("resume", err)
 	}
+
 	tables, err := b.writeTables(ctx, plan, folder)
 	if err != nil {
 		return b.failed("write tables", err)
 	}
+
 	if err := b.db.detach(); err != nil {
 		return err
 	}
+
 	ingestError := b.ingest(ctx, tables)
 	if ingestError != nil {
 		ingestError = b.failed("ingest tables", ingestError)
 	}
+
 	if err := errors.Join(ingestError, b.db.reopen(ctx)); err != nil {
 		return err
 	}
+
 	if err := b.putRecent(ctx, plan); err != nil {
 		return b.failed("put the keys of level 0", err)
 	}
+
 	if err := os.RemoveAll(folder); err != nil {
 		return b.failed("remove temporary tables", err)
 	}
+
 	return nil
 }
 
@@ -164,19 +179,27 @@ func (b SortedBuild) run(ctx context.Context) (err error) {
 // take, and that how far apart their sequence numbers are, by which they compress:
 // it samples a plan to make the next one.
 func (b SortedBuild) plan() (plan buildPlan, rest lsm.LevelShape, err error) {
-	flushKeys := float64(b.MemTableBytes) / float64(b.spec.KeyBytes+b.spec.ValueBytes+memTableEntryBytes)
+	flushKeys := float64(b.MemTableBytes) / float64(b.spec.KeyBytes+b.spec.ValueBytes+
+		memTableEntryBytes)
 	// A level is due at a score of 1, and L0's is twice its depth over the threshold.
 	staysInL0 := b.L0CompactionThreshold > 2
 	var bytesPerKey [Levels]float64
 	for level := range bytesPerKey {
 		bytesPerKey[level] = float64(b.spec.KeyBytes + b.spec.ValueBytes)
 	}
+
 	for round := 0; ; round++ {
-		rest = lsm.Settle(b.spec.Keys, b.LBaseMaxBytes, b.TargetFileBytes, func(level int, _ float64) float64 { return bytesPerKey[level] })
+		rest = lsm.Settle(b.spec.Keys, b.LBaseMaxBytes, b.TargetFileBytes, func(
+			level int, _ float64,
+		) float64 {
+			return bytesPerKey[level]
+		})
+
 		plan = newBuildPlan(b.spec, rest, bytesPerKey, flushKeys, staysInL0)
 		if round == 2 {
 			return plan, rest, nil
 		}
+
 		if bytesPerKey, err = b.sampleTables(plan); err != nil {
 			return plan, rest, err
 		}
@@ -203,6 +226,7 @@ func (b SortedBuild) sampleTables(plan buildPlan) (bytesPerKey [Levels]float64, 
 	for _, t := range plan.tables {
 		levels[t.level] = append(levels[t.level], t)
 	}
+
 	errEnough := errors.New("enough pairs")
 	var group errgroup.Group
 	group.SetLimit(cmp.Or(max(0, b.spec.Workers), runtime.GOMAXPROCS(0)))
@@ -221,32 +245,40 @@ func (b SortedBuild) sampleTables(plan buildPlan) (bytesPerKey [Levels]float64, 
 					pairs++
 					return out.Set(key, value, number)
 				})
+
 				if err != nil && !errors.Is(err, errEnough) {
 					return errors.Join(err, out.Close())
 				}
 			}
+
 			err := out.Close()
 			if pairs > 0 {
 				bytesPerKey[level] = float64(file.bytes) / float64(pairs)
 			}
+
 			return err
 		})
 	}
+
 	err = group.Wait()
 	for level := lastLevel - 1; level >= 0; level-- {
 		if bytesPerKey[level] == 0 {
 			bytesPerKey[level] = bytesPerKey[level+1]
 		}
 	}
+
 	return bytesPerKey, err
 }
 
 // writeTables writes all tables of the plan and returns the paths of each level.
-func (b SortedBuild) writeTables(ctx context.Context, plan buildPlan, folder string) (paths [Levels][]string, err error) {
+func (b SortedBuild) writeTables(
+	ctx context.Context, plan buildPlan, folder string,
+) (paths [Levels][]string, err error) {
 	ingested, err := tablesPerLevel(b.db.version)
 	if err != nil {
 		return paths, err
 	}
+
 	var mu sync.Mutex
 	group, inGroup := errgroup.WithContext(ctx)
 	group.SetLimit(cmp.Or(max(0, b.spec.Workers), runtime.GOMAXPROCS(0)))
@@ -254,9 +286,11 @@ func (b SortedBuild) writeTables(ctx context.Context, plan buildPlan, folder str
 		if inGroup.Err() != nil {
 			break
 		}
+
 		if ingested[t.level] > 0 {
 			continue
 		}
+
 		path := filepath.Join(folder, fmt.Sprintf("L%d-%06d.table", t.level, number))
 		if _, err := os.Stat(path); err == nil {
 			mu.Lock()
@@ -264,22 +298,27 @@ func (b SortedBuild) writeTables(ctx context.Context, plan buildPlan, folder str
 			mu.Unlock()
 			continue
 		}
+
 		group.Go(func() error {
 			pairs, err := b.writeTable(inGroup, plan, t, path)
 			if err != nil {
 				return fmt.Errorf("%s: %w", path, err)
 			}
+
 			if pairs > 0 {
 				mu.Lock()
 				defer mu.Unlock()
 				paths[t.level] = append(paths[t.level], path)
 			}
+
 			return nil
 		})
 	}
+
 	if err := group.Wait(); err != nil {
 		return paths, err
 	}
+
 	return paths, context.Cause(ctx)
 }
 
@@ -288,7 +327,9 @@ const pairsPerReport = 4096
 
 // writeTable writes the pairs of t, syncs the file and returns their number; of
 // none there is no file.
-func (b SortedBuild) writeTable(ctx context.Context, plan buildPlan, t plannedTable, path string) (pairs uint64, err error) {
+func (b SortedBuild) writeTable(
+	ctx context.Context, plan buildPlan, t plannedTable, path string,
+) (pairs uint64, err error) {
 	partial := path + ".partial"
 	var table TableWriter // begun at the first pair
 	// Ingest refuses a table whose first or last pair has a sequence number. The
@@ -298,6 +339,7 @@ func (b SortedBuild) writeTable(ctx context.Context, plan buildPlan, t plannedTa
 		key, value []byte
 		number     uint64
 	}
+
 	err = b.stream(plan, t, func(key, value []byte, number uint64) error {
 		if table == nil {
 			file, err := os.Create(partial)
@@ -308,38 +350,49 @@ func (b SortedBuild) writeTable(ctx context.Context, plan buildPlan, t plannedTa
 		} else if err := table.Set(last.key, last.value, last.number); err != nil {
 			return err
 		}
-		last.key, last.value, last.number = append(last.key[:0], key...), append(last.value[:0], value...), number
+
+		last.key, last.value, last.number = append(last.key[:0], key...),
+			append(last.value[:0], value...), number
 		if pairs++; pairs%pairsPerReport == 0 {
 			b.done(pairsPerReport)
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
 		}
+
 		return nil
 	})
+
 	b.done(pairs % pairsPerReport)
 	if table == nil {
 		return pairs, err
 	}
+
 	if err == nil {
 		err = table.Set(last.key, last.value, 0)
 	}
+
 	if err = errors.Join(err, table.Close()); err == nil {
 		err = os.Rename(partial, path)
 	}
+
 	return pairs, err
 }
 
 // stream calls yield with the pairs of t in ascending order.
-func (b SortedBuild) stream(plan buildPlan, t plannedTable, yield func(key, value []byte, number uint64) error) error {
+func (b SortedBuild) stream(
+	plan buildPlan, t plannedTable, yield func(key, value []byte, number uint64) error,
+) error {
 	place := plan.placer(t.from)
-	return stream(b.open, t.from, t.to, func(index uint64) (uint64, bool) { return place.holds(t.level, index) }, yield)
+	return stream(b.open, t.from, t.to,
+		func(index uint64) (uint64, bool) { return place.holds(t.level, index) }, yield)
 }
 
 // stream calls yield with those pairs that are wanted, and their sequence numbers.
 func stream(
 	open func(from, to uint64) engine.Entries, from, to uint64,
-	wanted func(index uint64) (number uint64, is bool), yield func(key, value []byte, number uint64) error,
+	wanted func(index uint64) (number uint64, is bool),
+	yield func(key, value []byte, number uint64) error,
 ) error {
 	next := open(from, to)
 	for index := from; index < to; index++ {
@@ -348,13 +401,16 @@ func stream(
 		if err != nil {
 			return fmt.Errorf("the stream of keys %d to %d ended at %d: %w", from, to, index, err)
 		}
+
 		if !is {
 			continue
 		}
+
 		if err := yield(key, value, number); err != nil {
 			return fmt.Errorf("key %x: %w", key, err)
 		}
 	}
+
 	return nil
 }
 
@@ -368,10 +424,12 @@ func (b SortedBuild) putRecent(ctx context.Context, plan buildPlan) error {
 		if err := b.putRange(ctx, plan, r); err != nil {
 			return err
 		}
+
 		if err := b.db.Settle(ctx, nil); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -380,6 +438,7 @@ func (b SortedBuild) putRange(ctx context.Context, plan buildPlan, r plannedTabl
 	if err != nil {
 		return err
 	}
+
 	defer func() { err = errors.Join(err, out.Close()) }()
 	var batched uint64
 	commit := func() error {
@@ -388,6 +447,7 @@ func (b SortedBuild) putRange(ctx context.Context, plan buildPlan, r plannedTabl
 		batched = 0
 		return errors.Join(err, context.Cause(ctx))
 	}
+
 	if err := b.stream(plan, r, func(key, value []byte, _ uint64) error {
 		if batched++; batched == batchPairs {
 			return errors.Join(out.Put(key, value), commit())
@@ -396,6 +456,7 @@ func (b SortedBuild) putRange(ctx context.Context, plan buildPlan, r plannedTabl
 	}); err != nil {
 		return err
 	}
+
 	return commit()
 }
 
@@ -405,34 +466,44 @@ func (b SortedBuild) ingest(ctx context.Context, tables [Levels][]string) (err e
 	if err != nil {
 		return err
 	}
+
 	defer func() { err = errors.Join(err, into.Close()) }()
 	want, err := tablesPerLevel(into) // of a build that this one resumes
 	if err != nil {
 		return err
 	}
+
 	for level := Levels - 1; level >= 0; level-- {
 		if len(tables[level]) == 0 {
 			continue
 		}
+
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+
 		together := len(tables[level])
 		if level == 0 {
 			together = 1 // its tables overlap
 		}
+
 		for some := range slices.Chunk(tables[level], together) {
 			if err := into.Ingest(ctx, some); err != nil {
 				return fmt.Errorf("level %d, %s and %d more: %w", level, some[0], len(some)-1, err)
 			}
 		}
+
 		want[level] = len(tables[level])
 	}
+
 	b.db.built.Add(int64(into.Metrics().IngestBytes)) // its handle's metrics end with it
 	have, err := tablesPerLevel(into)
-	if err == nil && b.spec.Keys > 0 && !asPlanned(have, want) { // of tables that are rewritten there is no plan
-		err = fmt.Errorf("tables per level are %v, not %v as planned: load with --workload fillrandom, or with larger tables (TargetFileSize)", have, want)
+	// of tables that are rewritten there is no plan
+	if err == nil && b.spec.Keys > 0 && !asPlanned(have, want) {
+		err = fmt.Errorf("tables per level are %v, not %v as planned: load with --workload "+
+			"fillrandom, or with larger tables (TargetFileSize)", have, want)
 	}
+
 	return err
 }
 

@@ -29,7 +29,11 @@ func engines() []engine.Engine { return []engine.Engine{pebble1.Engine{}, pebble
 // Levels a hundred times smaller than the defaults, so that 300,000 keys fill
 // three of them.
 func smallLevels() map[string]string {
-	return map[string]string{"LBaseMaxBytes": "640KiB", "TargetFileSize": "64KiB", "MemTableSize": "1MiB"}
+	return map[string]string{
+		"LBaseMaxBytes":  "640KiB",
+		"TargetFileSize": "64KiB",
+		"MemTableSize":   "1MiB",
+	}
 }
 
 type pairs struct {
@@ -43,11 +47,18 @@ func newPairs(t testing.TB, n uint64, order string) pairs {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pairs{keyspace.Keys{Count: n, Bytes: 32, Order: order, Hash: keyspace.Mix, Seed: 1}, values}
+	return pairs{keyspace.Keys{Count: n, Bytes: 32, Order: order, Hash: keyspace.Mix, Seed: 1},
+		values}
 }
 
 func (p pairs) spec(workers int) engine.SortedSpec {
-	return engine.SortedSpec{Keys: p.keys.Count, KeyBytes: 32, ValueBytes: 110, Seed: 1, Workers: workers}
+	return engine.SortedSpec{
+		Keys:       p.keys.Count,
+		KeyBytes:   32,
+		ValueBytes: 110,
+		Seed:       1,
+		Workers:    workers,
+	}
 }
 
 func (p pairs) stream(from, to uint64) engine.Entries {
@@ -57,6 +68,7 @@ func (p pairs) stream(from, to uint64) engine.Entries {
 		if from >= to {
 			return nil, nil, io.EOF
 		}
+
 		maker.Key(key, from)
 		value = p.values.Value(value, from, 0)
 		from++
@@ -71,6 +83,7 @@ func (p pairs) check(t *testing.T, db engine.DB) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	maker, checker, key := p.keys.Maker(), p.values.Checker(0), make([]byte, 32)
 	var value []byte
 	for i := range p.keys.Count + 1000 {
@@ -79,9 +92,11 @@ func (p pairs) check(t *testing.T, db engine.DB) {
 		if err != nil {
 			t.Fatalf("get key %d: %v", i, err)
 		}
+
 		if found != (i < p.keys.Count) {
 			t.Fatalf("key %d: found is %v", i, found)
 		}
+
 		if found {
 			if err := checker.Check(got, i, false); err != nil {
 				t.Fatalf("key %d: %v", i, err)
@@ -94,10 +109,16 @@ func (p pairs) check(t *testing.T, db engine.DB) {
 func create(t testing.TB, e engine.Engine, overrides map[string]string) (engine.DB, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "db")
-	db, err := e.Open(context.Background(), engine.Options{Dir: dir, Create: true, CacheBytes: 16 << 20, Overrides: overrides})
+	db, err := e.Open(context.Background(), engine.Options{
+		Dir:        dir,
+		Create:     true,
+		CacheBytes: 16 << 20,
+		Overrides:  overrides,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return db, dir
 }
 
@@ -131,38 +152,51 @@ func TestBuildSortedHoldsEveryKeyAndLeavesNothingBehind(t *testing.T) {
 			db, dir := create(t, e, smallLevels())
 			p := newPairs(t, testKeys, keyspace.Sorted)
 			var reported atomic.Uint64
-			if err := build(context.Background(), db, p, 2, func(n uint64) { reported.Add(n) }); err != nil {
+			if err := build(context.Background(), db, p, 2,
+				func(n uint64) { reported.Add(n) }); err != nil {
 				t.Fatal(err)
 			}
+
 			if n := reported.Load(); n != testKeys {
 				t.Errorf("%d pairs reported", n)
 			}
+
 			built := shapeOf(t, db)
 			var keys int64
 			for _, l := range built.Levels {
 				keys += l.Keys
 			}
+
 			if keys != testKeys {
 				t.Errorf("levels hold %d keys", keys)
 			}
+
 			p.check(t, db)
 			closeDB(t, db)
 			checkFiles(t, dir, built.Files)
 
 			// Opened with its own options nothing is due: the shape is at rest.
-			db, err := e.Open(context.Background(), engine.Options{Dir: dir, CacheBytes: 16 << 20, Overrides: smallLevels()})
+			db, err := e.Open(context.Background(), engine.Options{
+				Dir:        dir,
+				CacheBytes: 16 << 20,
+				Overrides:  smallLevels(),
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			if err := db.Settle(context.Background(), nil); err != nil {
 				t.Fatal(err)
 			}
+
 			if again := shapeOf(t, db); !reflect.DeepEqual(again, built) {
 				t.Errorf("the shape changed:\n%+v\nafter opening:\n%+v", built, again)
 			}
+
 			if n := *db.Counters().CompactBytes; n != 0 {
 				t.Errorf("%d bytes compacted", n)
 			}
+
 			closeDB(t, db)
 		})
 	}
@@ -176,17 +210,21 @@ func checkFiles(t *testing.T, dir string, tables int) {
 		if err != nil {
 			return err
 		}
+
 		if entry.IsDir() && path != dir {
 			t.Errorf("%s is left behind", path)
 		}
+
 		if strings.HasSuffix(path, ".sst") {
 			found++
 		}
+
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if found != tables {
 		t.Errorf("%d tables in the directory, %d in the database", found, tables)
 	}
@@ -201,27 +239,35 @@ func TestBuildSortedHasTheShapeOfRandomLoading(t *testing.T) {
 			if testing.Short() && e.Info().Name == "pebble1" {
 				t.Skip("as pebble2")
 			}
+
 			t.Parallel()
 			sorted, _ := create(t, e, smallLevels())
-			if err := build(context.Background(), sorted, newPairs(t, testKeys, keyspace.Sorted), 2, func(uint64) {}); err != nil {
+			if err := build(context.Background(), sorted, newPairs(t, testKeys, keyspace.Sorted),
+				2, func(uint64) {}); err != nil {
 				t.Fatal(err)
 			}
+
 			random, _ := create(t, e, smallLevels())
 			fillRandom(t, random, newPairs(t, testKeys, keyspace.Hashed))
 			have, want := below(shapeOf(t, sorted)), below(shapeOf(t, random))
 			if len(have) != len(want) || len(want) != 3 {
-				t.Fatalf("levels below L0: %d built, %d at random, 3 expected", len(have), len(want))
+				t.Fatalf("levels below L0: %d built, %d at random, 3 expected", len(have),
+					len(want))
 			}
+
 			for i, w := range want {
 				h := have[i]
 				if h.Level != w.Level {
 					t.Fatalf("L%d built, L%d at random", h.Level, w.Level)
 				}
+
 				// Which keys begin a file is chance: a count of n scatters by its root.
 				limit, filesLimit := 0.1, max(0.3, 3/math.Sqrt(float64(w.Files)))
-				if i == 0 { // compactions move whole files out of the base level when they find the time
+				// compactions move whole files out of the base level when they find the time
+				if i == 0 {
 					limit, filesLimit = max(0.3, 3/float64(w.Files)), 2
 				}
+
 				for _, figure := range []struct {
 					name       string
 					have, want int64
@@ -235,10 +281,12 @@ func TestBuildSortedHasTheShapeOfRandomLoading(t *testing.T) {
 				} {
 					off := math.Abs(float64(figure.have-figure.want)) / float64(figure.want)
 					if off > figure.limit {
-						t.Errorf("L%d %s: %d built, %d at random (%.0f %% off)", h.Level, figure.name, figure.have, figure.want, 100*off)
+						t.Errorf("L%d %s: %d built, %d at random (%.0f %% off)", h.Level,
+							figure.name, figure.have, figure.want, 100*off)
 					}
 				}
 			}
+
 			closeDB(t, sorted)
 			closeDB(t, random)
 		})
@@ -251,24 +299,30 @@ func fillRandom(t *testing.T, db engine.DB, p pairs) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	next := p.stream(0, p.keys.Count)
 	for n := 1; ; n++ {
 		key, value, err := next(false)
 		if err == io.EOF {
 			break
 		}
+
 		err = errors.Join(err, out.Put(key, value))
 		if n%1000 == 0 {
 			err = errors.Join(err, out.Commit())
 		}
+
 		if n%10_000 == 0 { // a machine too busy to compact in time would leave other levels
 			err = errors.Join(err, db.Settle(context.Background(), nil))
 		}
+
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(out.Commit(), out.Close(), db.Settle(context.Background(), nil)); err != nil {
+
+	if err := errors.Join(out.Commit(), out.Close(),
+		db.Settle(context.Background(), nil)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -289,29 +343,39 @@ func TestPlannedLevelsArePublishedOnes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for name, keys := range map[string]uint64{"200M": 200e6, "2B": 2e9, "20B": 20e9} {
 		published := publishedLevels(t, name)
 		for _, e := range engines() {
-			if e.Info().Name == "pebble2" && (name == "20B" || testing.Short() && name == "2B") || testing.Short() && name == "20B" {
+			if e.Info().Name == "pebble2" && (name == "20B" || testing.Short() && name == "2B") ||
+				testing.Short() && name == "20B" {
 				continue // as with pebble1, or as the smaller ones, for as long again
 			}
+
 			db, _ := create(t, e, nil)
-			planned, err := pebbledb.PlannedKeys(db.(*pebbledb.DB), engine.SortedSpec{Keys: keys, KeyBytes: 32, ValueBytes: 110, Seed: 1}, randomKeys(keys, values))
+			planned, err := pebbledb.PlannedKeys(db.(*pebbledb.DB),
+				engine.SortedSpec{Keys: keys, KeyBytes: 32, ValueBytes: 110, Seed: 1},
+				randomKeys(keys, values))
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			base := true
 			for _, l := range published[1:] {
 				want, limit := float64(l.Keys), 0.02
 				if base && l.Keys > 0 {
 					base, limit = false, 0.13 // a few files that come and go at once
 				}
+
 				off := planned[l.Level]/max(want, 1) - 1
-				t.Logf("%s %s L%d: %.0f planned, %.0f published, %+.2f %%", e.Info().Name, name, l.Level, planned[l.Level], want, 100*off)
+				t.Logf("%s %s L%d: %.0f planned, %.0f published, %+.2f %%", e.Info().Name, name,
+					l.Level, planned[l.Level], want, 100*off)
 				if (want > 0 || planned[l.Level] > 0) && math.Abs(off) > limit {
-					t.Errorf("%s %s L%d: %.0f keys planned, %.0f published", e.Info().Name, name, l.Level, planned[l.Level], want)
+					t.Errorf("%s %s L%d: %.0f keys planned, %.0f published", e.Info().Name, name,
+						l.Level, planned[l.Level], want)
 				}
 			}
+
 			closeDB(t, db)
 		}
 	}
@@ -338,10 +402,12 @@ func randomKeys(n uint64, values *keyspace.Values) func(from, to uint64) engine.
 			if skip {
 				return nil, nil, nil
 			}
+
 			binary.BigEndian.PutUint64(key, at)
 			for i := 8; i < len(key); i += 8 {
 				binary.BigEndian.PutUint64(key[i:], random.Uint64())
 			}
+
 			value = values.Value(value, random.Uint64(), 0)
 			return key, value, nil
 		}
@@ -353,14 +419,18 @@ func TestBuildSortedIsTheSameForAnyWorkers(t *testing.T) {
 		var shapes []engine.Shape
 		for _, workers := range []int{1, 3} {
 			db, _ := create(t, e, smallLevels())
-			if err := build(context.Background(), db, newPairs(t, 100_000, keyspace.Sorted), workers, func(uint64) {}); err != nil {
+			if err := build(context.Background(), db, newPairs(t, 100_000, keyspace.Sorted),
+				workers, func(uint64) {}); err != nil {
 				t.Fatal(err)
 			}
+
 			shapes = append(shapes, shapeOf(t, db))
 			closeDB(t, db)
 		}
+
 		if !reflect.DeepEqual(shapes[0], shapes[1]) {
-			t.Errorf("%s: 1 worker built\n%+v\n3 workers built\n%+v", e.Info().Name, shapes[0], shapes[1])
+			t.Errorf("%s: 1 worker built\n%+v\n3 workers built\n%+v", e.Info().Name, shapes[0],
+				shapes[1])
 		}
 	}
 }
@@ -374,13 +444,16 @@ func TestBuildSortedOfFewKeys(t *testing.T) {
 			if err := build(context.Background(), db, p, 4, func(uint64) {}); err != nil {
 				t.Fatal(err)
 			}
+
 			if n == 0 {
 				closeDB(t, db)
 				continue
 			}
+
 			if levels := shapeOf(t, db).Levels; len(levels) != 1 || levels[0].Level != 6 {
 				t.Errorf("%s: %d keys are in %+v", e.Info().Name, n, levels)
 			}
+
 			p.check(t, db)
 			closeDB(t, db)
 		}
@@ -393,11 +466,13 @@ func TestBuildSortedCancelledAndResumed(t *testing.T) {
 		if testing.Short() && e.Info().Name == "pebble1" {
 			continue // as pebble2
 		}
+
 		p := newPairs(t, testKeys, keyspace.Sorted)
 		whole, _ := create(t, e, smallLevels())
 		if err := build(context.Background(), whole, p, 2, func(uint64) {}); err != nil {
 			t.Fatal(err)
 		}
+
 		db, dir := create(t, e, smallLevels())
 		stopped := errors.New("the user has had enough")
 		ctx, cancel := context.WithCancelCause(context.Background())
@@ -407,29 +482,38 @@ func TestBuildSortedCancelledAndResumed(t *testing.T) {
 				cancel(stopped)
 			}
 		})
+
 		if !errors.Is(err, stopped) || !strings.Contains(err.Error(), "sorted build of "+dir) {
 			t.Errorf("%s: %v", e.Info().Name, err)
 		}
+
 		if files := shapeOf(t, db).Files; files != 0 {
 			t.Errorf("%s: %d tables", e.Info().Name, files)
 		}
+
 		spec := p.spec(2)
 		spec.Resume = true
 		other := spec
 		other.Seed++
-		if err := db.(engine.SortedBuilder).BuildSorted(context.Background(), other, p.stream, func(uint64) {}); !errors.Is(err, pebbledb.ErrOtherPlan) {
+		if err := db.(engine.SortedBuilder).BuildSorted(context.Background(), other, p.stream,
+			func(uint64) {}); !errors.Is(err, pebbledb.ErrOtherPlan) {
 			t.Errorf("%s: resumed with another seed: %v", e.Info().Name, err)
 		}
-		if err := db.(engine.SortedBuilder).BuildSorted(context.Background(), spec, p.stream, func(n uint64) { second.Add(n) }); err != nil {
+
+		if err := db.(engine.SortedBuilder).BuildSorted(context.Background(), spec, p.stream,
+			func(n uint64) { second.Add(n) }); err != nil {
 			t.Fatal(err)
 		}
+
 		built := shapeOf(t, db)
 		if want := shapeOf(t, whole); !reflect.DeepEqual(built, want) {
 			t.Errorf("%s: resumed\n%+v\nin one go\n%+v", e.Info().Name, built, want)
 		}
+
 		if second.Load() > testKeys*3/4 {
 			t.Errorf("%s: %d keys were written again", e.Info().Name, second.Load())
 		}
+
 		p.check(t, db)
 		closeDB(t, db)
 		closeDB(t, whole)
@@ -444,25 +528,33 @@ func TestBuildSortedRefusals(t *testing.T) {
 		if err := build(context.Background(), db, p, 1, func(uint64) {}); err != nil {
 			t.Fatal(err)
 		}
-		if err := build(context.Background(), db, p, 1, func(uint64) {}); !errors.Is(err, pebbledb.ErrNotEmpty) {
+
+		if err := build(context.Background(), db, p, 1, func(uint64) {}); !errors.Is(err,
+			pebbledb.ErrNotEmpty) {
 			t.Errorf("%s: a second build: %v", e.Info().Name, err)
 		}
+
 		closeDB(t, db)
 		db, err := e.Open(context.Background(), engine.Options{Dir: dir, ReadOnly: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := build(context.Background(), db, p, 1, func(uint64) {}); err == nil || !strings.Contains(err.Error(), "reading only") {
+
+		if err := build(context.Background(), db, p, 1, func(uint64) {}); err == nil ||
+			!strings.Contains(err.Error(), "reading only") {
 			t.Errorf("%s: a build into a read-only database: %v", e.Info().Name, err)
 		}
+
 		closeDB(t, db)
 
 		db, _ = create(t, e, nil)
 		short := func(from, to uint64) engine.Entries { return p.stream(from, min(to, 700)) }
-		err = db.(engine.SortedBuilder).BuildSorted(context.Background(), p.spec(1), short, func(uint64) {})
+		err = db.(engine.SortedBuilder).BuildSorted(context.Background(), p.spec(1), short,
+			func(uint64) {})
 		if err == nil || !strings.Contains(err.Error(), "ended at 700") {
 			t.Errorf("%s: a short stream: %v", e.Info().Name, err)
 		}
+
 		closeDB(t, db)
 	}
 }
@@ -476,13 +568,16 @@ func TestBuildSortedThatCannotReopen(t *testing.T) {
 			for _, path := range manifests {
 				err = errors.Join(err, os.Remove(path))
 			}
+
 			if err != nil {
 				t.Error(err)
 			}
 		})
+
 		if err == nil || !strings.Contains(err.Error(), "after its build") {
 			t.Errorf("%s: built without a manifest: %v", e.Info().Name, err)
 		}
+
 		closeDB(t, db)
 	}
 }
@@ -499,6 +594,7 @@ func BenchmarkBuildSorted(b *testing.B) {
 				}
 				closeDB(b, db)
 			}
+
 			b.ReportMetric(float64(p.keys.Count)*float64(b.N)/b.Elapsed().Seconds(), "keys/s")
 		})
 	}

@@ -49,26 +49,34 @@ type piece struct {
 
 // newBuildPlan places spec's keys as rest has them. flushKeys are the keys of a
 // full memtable.
-func newBuildPlan(spec engine.SortedSpec, rest lsm.LevelShape, bytesPerKey [Levels]float64, flushKeys float64, staysInL0 bool) buildPlan {
+func newBuildPlan(
+	spec engine.SortedSpec, rest lsm.LevelShape, bytesPerKey [Levels]float64, flushKeys float64,
+	staysInL0 bool,
+) buildPlan {
 	p := buildPlan{spec: spec}
 	random := rand.New(rand.NewPCG(spec.Seed, spec.Keys))
 	var levels [Levels][]plannedTable
 	for level := lastLevel; level >= rest.Base; level-- {
-		covered, runFiles := shape(level, rest.Base, rest.Keys[level]/float64(spec.Keys), flushKeys/rest.Keys[rest.Base])
+		covered, runFiles := shape(level, rest.Base, rest.Keys[level]/float64(spec.Keys),
+			flushKeys/rest.Keys[rest.Base])
 		files := int(max(1, math.Round(rest.Keys[level]*bytesPerKey[level]/rest.FileBytes[level])))
 		levels[level] = cut(level, spec.Keys, files, covered, runFiles, random)
 	}
+
 	for level := rest.Base; level < lastLevel; level++ {
 		levels[level+1] = overlap(levels[level+1], levels[level])
 	}
+
 	for level := lastLevel; level >= rest.Base; level-- {
 		p.tables = append(p.tables, levels[level]...)
 	}
+
 	ranges, keys := p.tables, rest.Keys
 	if share := flushKeys / float64(spec.Keys); staysInL0 && share < maxRecentShare {
 		p.recent = cut(0, spec.Keys, recentRanges, recentCoverage, 1, random)
 		ranges, keys[0] = slices.Concat(ranges, p.recent), recentCoverage*lastFlush*flushKeys
 	}
+
 	p.pieces = divide(ranges, keys, spec.Keys)
 	return p
 }
@@ -80,18 +88,22 @@ func (p *buildPlan) claim(folder string) error {
 	if _, err := fmt.Fprint(sum, p.tables, p.recent, p.pieces); err != nil {
 		return err
 	}
+
 	mark := filepath.Join(folder, fmt.Sprintf("plan-%016x", sum.Sum64()))
 	if _, err := os.Stat(mark); err == nil {
 		return nil
 	}
+
 	if begun, err := os.ReadDir(folder); err != nil || len(begun) > 0 {
 		return errors.Join(err, ErrOtherPlan)
 	}
+
 	return os.WriteFile(mark, nil, 0o644)
 }
 
 // ErrOtherPlan refuses to resume a build whose tables were planned otherwise.
-var ErrOtherPlan = errors.New("the load was begun by another version of statelab, or with other options; remove the database and load it again")
+var ErrOtherPlan = errors.New("the load was begun by another version of statelab, or with other " +
+	"options; remove the database and load it again")
 
 const (
 	// recentCoverage is the part of the last flush that is left in L0, in ranges
@@ -123,6 +135,7 @@ func shape(level, base int, share, flushShare float64) (covered float64, runFile
 	default:
 		covered, runFiles = 0.83, 5
 	}
+
 	return min(1, max(covered, roomForOthers*share)), runFiles
 }
 
@@ -140,7 +153,9 @@ const (
 )
 
 // cut lays the files of a level over a covered part of the indexes.
-func cut(level int, keys uint64, files int, covered float64, runFiles int, random *rand.Rand) []plannedTable {
+func cut(
+	level int, keys uint64, files int, covered float64, runFiles int, random *rand.Rand,
+) []plannedTable {
 	type span struct{ width, gap, density float64 } // the gap is behind it
 	spans := make([]span, files)
 	var width, gaps float64
@@ -148,11 +163,13 @@ func cut(level int, keys uint64, files int, covered float64, runFiles int, rando
 	if level == lastLevel {
 		spread = lastFileSpread
 	}
+
 	for i := range spans {
 		s := &spans[i]
 		if level > 0 && covered < 1 && (begins || random.Float64() < densityChanges) {
 			density = math.Exp(densitySpread * random.NormFloat64())
 		}
+
 		s.density = density
 		s.width = min(max(1+spread*random.NormFloat64(), minFileShare), maxFileShare) / density
 		width += s.width
@@ -161,6 +178,7 @@ func cut(level int, keys uint64, files int, covered float64, runFiles int, rando
 			gaps += s.gap
 		}
 	}
+
 	unit := float64(keys) * covered / width
 	gapUnit := float64(keys) * (1 - covered) / gaps
 	// The gap at the end is as good at the beginning.
@@ -171,11 +189,14 @@ func cut(level int, keys uint64, files int, covered float64, runFiles int, rando
 		if covered == 1 && i == files-1 {
 			t.to = keys
 		}
+
 		if t.from < t.to {
 			tables = append(tables, t)
 		}
+
 		at += s.width*unit + s.gap*gapUnit
 	}
+
 	return tables
 }
 
@@ -187,6 +208,7 @@ func overlap(below, above []plannedTable) []plannedTable {
 	for _, b := range below {
 		width += (b.to - b.from) / uint64(len(below))
 	}
+
 	overlapped := make([]plannedTable, 0, len(below))
 	for _, a := range above {
 		from, to := a.from+(a.to-a.from)/4, a.to-(a.to-a.from)/4
@@ -194,11 +216,13 @@ func overlap(below, above []plannedTable) []plannedTable {
 		for i < len(below) && below[i].to < from {
 			i++
 		}
+
 		overlapped, below = append(overlapped, below[:i]...), below[i:]
 		if len(below) == 0 || below[0].from >= to {
 			overlapped = append(overlapped, plannedTable{a.level + 1, from, min(to, from+width), 1})
 		}
 	}
+
 	return append(overlapped, below...)
 }
 
@@ -211,6 +235,7 @@ func divide(ranges []plannedTable, levelKeys [Levels]float64, keys uint64) []pie
 	for level := range scale {
 		scale[level] = levelKeys[level] / float64(keys)
 	}
+
 	// A level must leave room for those below it; what it cannot take there it
 	// takes elsewhere. The numbers come out within a thousandth after few rounds.
 	const rounds, fullest = 20, 0.8
@@ -226,14 +251,17 @@ func divide(ranges []plannedTable, levelKeys [Levels]float64, keys uint64) []pie
 				sum += share
 				pieces[i].ends[level] = uint64(min(sum, 1-1e-9) * math.MaxUint64)
 			}
+
 			from = part.to
 		}
+
 		for level, want := range levelKeys {
 			if got[level] > 0 {
 				scale[level] *= want / got[level]
 			}
 		}
 	}
+
 	return pieces
 }
 
@@ -251,25 +279,30 @@ func intersect(ranges []plannedTable, keys uint64) (parts []part) {
 		bounds = append(bounds, r.from, r.to)
 		levels[r.level] = append(levels[r.level], r)
 	}
+
 	slices.Sort(bounds)
 	from := uint64(0)
 	for _, to := range slices.Compact(bounds) {
 		if to == 0 {
 			continue
 		}
+
 		next := part{to: to}
 		for level, left := range levels {
 			for len(left) > 0 && left[0].to <= from {
 				left = left[1:]
 			}
+
 			levels[level] = left
 			if level != lastLevel && len(left) > 0 && left[0].from <= from {
 				next.density[level] = left[0].density
 			}
 		}
+
 		parts = append(parts, next)
 		from = to
 	}
+
 	return parts
 }
 
@@ -290,11 +323,13 @@ func (p *placer) holds(level int, index uint64) (number uint64, held bool) {
 	for index >= p.pieces[0].to {
 		p.pieces = p.pieces[1:]
 	}
+
 	h := levelHash(index, p.spec.Seed)
 	ends := &p.pieces[0].ends
 	if level > 0 && h < ends[level-1] {
 		return 0, false
 	}
+
 	return sequenceNumber(level, h, p.spec.Keys), h < ends[level] || level == lastLevel
 }
 

@@ -16,8 +16,10 @@ func planOf(keys, seed uint64) (buildPlan, lsm.LevelShape) {
 	for i := range target {
 		bytesPerKey[i], target[i] = storedBytes, 2<<20<<i
 	}
+
 	rest := lsm.Settle(keys, 64<<20, target, func(int, float64) float64 { return storedBytes })
-	return newBuildPlan(engine.SortedSpec{Keys: keys, Seed: seed}, rest, bytesPerKey, 700_000, true), rest
+	return newBuildPlan(engine.SortedSpec{Keys: keys, Seed: seed}, rest, bytesPerKey, 700_000,
+		true), rest
 }
 
 // Every key goes to one range of one level, and each level gets its number.
@@ -35,11 +37,13 @@ func TestPlanPlacesEveryKeyOnce(t *testing.T) {
 				}
 			}
 		}
+
 		for i, n := range placed {
 			if n != 1 {
 				t.Fatalf("%d keys: key %d is placed %d times", keys, i, n)
 			}
 		}
+
 		for level := 1; level < lastLevel; level++ {
 			if want := rest.Keys[level]; math.Abs(held[level]-want) > 0.01*want+10 {
 				t.Errorf("%d keys: L%d holds %.0f, not %.0f", keys, level, held[level], want)
@@ -57,8 +61,10 @@ func TestPlanLaysEachTableOverKeysOfTheLevelBelow(t *testing.T) {
 				if upper.level == lastLevel {
 					continue
 				}
+
 				if n := plan.expect(upper.level+1, upper.from, upper.to); n < 50 {
-					t.Errorf("%d keys, seed %d: %+v lies over %.1f keys of the level below", keys, seed, upper, n)
+					t.Errorf("%d keys, seed %d: %+v lies over %.1f keys of the level below", keys,
+						seed, upper, n)
 				}
 			}
 		}
@@ -74,13 +80,16 @@ func (p *buildPlan) expect(level int, from, to uint64) (n float64) {
 		if first >= end {
 			continue
 		}
+
 		share := 1.0
 		if level != lastLevel {
 			share = float64(piece.ends[level]) / math.MaxUint64
 		}
+
 		share -= float64(piece.ends[level-1]) / math.MaxUint64
 		n += share * float64(end-first)
 	}
+
 	return n
 }
 
@@ -94,6 +103,7 @@ func TestPlanKeepsRangesOfALevelApart(t *testing.T) {
 			}
 			end[r.level] = r.to
 		}
+
 		if end[lastLevel] != 30_000_000 {
 			t.Errorf("seed %d: the last level ends at %d", seed, end[lastLevel])
 		}

@@ -62,9 +62,11 @@ func (d *DB) Counters() engine.Counters {
 		Stalls:         new(d.events.stalls.Load()),
 		StallNanos:     new(d.events.stallNanos.Load()),
 	}
+
 	if d.recorder.Direct() {
 		c.DirectBytes = new(d.recorder.DirectBytes())
 	}
+
 	return c
 }
 
@@ -77,12 +79,19 @@ func (d *DB) WriteBufferBytes() int64 { return int64(d.config.MemTableBytes) }
 func (d *DB) Memory() []engine.MemoryShare {
 	reserved := min(*d.Counters().CacheReservedBytes, d.config.CacheBytes)
 	shares := []engine.MemoryShare{
-		{Use: "block cache", Bytes: d.config.CacheBytes - reserved, Basis: "limit", Holds: engine.Blocks},
+		{
+			Use:   "block cache",
+			Bytes: d.config.CacheBytes - reserved,
+			Basis: "limit",
+			Holds: engine.Blocks,
+		},
 		{Use: "write buffers", Bytes: reserved, Basis: "measured"},
 	}
+
 	if log := d.replayedBytes(); log > 0 {
 		shares = append(shares, adapter.ReplayedLog(log))
 	}
+
 	return shares
 }
 
@@ -114,6 +123,7 @@ func effective(c Config) map[string]string {
 	if c.table.Text != "" {
 		options[tableOption] = c.table.Text
 	}
+
 	return options
 }
 
@@ -136,15 +146,19 @@ func parseOptions(text string) map[string]string {
 			section = strings.TrimSuffix(name, "]")
 			continue
 		}
+
 		key, value, is := strings.Cut(line, "=")
 		if !is {
 			continue
 		}
+
 		if level, is := strings.CutPrefix(section, "Level "); is {
 			key = "Levels[" + strings.Trim(level, `"`) + "]." + key
 		}
+
 		options[key] = value
 	}
+
 	return options
 }
 
@@ -159,14 +173,20 @@ type Activity struct {
 
 // rest: jobs follow each other within microseconds. Levels stay due where compactions are
 // disabled, or where Pebble sees no legal one.
-var rest = adapter.IdleDetector{Poll: 10 * time.Millisecond, Rest: 50 * time.Millisecond, Overdue: 2 * time.Second}
+var rest = adapter.IdleDetector{
+	Poll:    10 * time.Millisecond,
+	Rest:    50 * time.Millisecond,
+	Overdue: 2 * time.Second,
+}
 
 func (d *live) awaitQuiet(ctx context.Context, progress func(engine.Settling)) error {
 	last := d.activity()
 	return rest.Await(ctx, &d.unsettled, func(time.Duration) (b adapter.Background, err error) {
 		now := d.activity()
-		b.Failed, b.Running, b.PendingBytes, b.Due = d.events.Err() != nil, now.Running, now.PendingBytes, now.Score >= 1
-		b.Active = now.Running > 0 || now.Finished != last.Finished || now.TableReads != last.TableReads
+		b.Failed, b.Running, b.PendingBytes, b.Due = d.events.Err() != nil, now.Running,
+			now.PendingBytes, now.Score >= 1
+		b.Active = now.Running > 0 || now.Finished != last.Finished ||
+			now.TableReads != last.TableReads
 		last = now
 		return b, nil
 	}, progress)

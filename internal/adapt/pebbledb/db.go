@@ -33,8 +33,8 @@ type Version interface {
 	// the database deletes them.
 	OpenTables() error
 	Metrics() Metrics
-	// Values are the files of separated values that the current version refers to: their number, their
-	// bytes, and those of their values decompressed.
+	// Values are the files of separated values that the current version refers to: their number,
+	// their bytes, and those of their values decompressed.
 	Values() (files int, bytes, decoded int64)
 	// AsyncFlush begins to flush the memtable; the channel is closed at the end.
 	AsyncFlush() (<-chan struct{}, error)
@@ -92,13 +92,23 @@ type Config struct {
 // start takes charge of an open database: it learns the tables there are,
 // begins to follow changes and waits for the statistics that Pebble loads of
 // every table, so that afterwards only Gets read. It closes version if it fails.
-func start(ctx context.Context, c Config, version Version, recorder *blockio.Recorder, events *Events) (*live, error) {
-	d := &live{recorder: recorder, config: c, version: version, events: events, effective: effective(c)}
+func start(
+	ctx context.Context, c Config, version Version, recorder *blockio.Recorder, events *Events,
+) (*live, error) {
+	d := &live{
+		recorder:  recorder,
+		config:    c,
+		version:   version,
+		events:    events,
+		effective: effective(c),
+	}
+
 	d.follower.Recorder, d.follower.Tables, d.follower.Path = recorder, d.tables, d.tablePath
 	d.follower.Follow(events.changed)
 	if err := d.start(ctx); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
+
 	return d, nil
 }
 
@@ -140,9 +150,11 @@ func (d *live) guarded(do func() error) error {
 		err = do()
 		close(ended)
 	}()
+
 	if failed := d.await(context.Background(), ended); failed != nil {
 		return failed
 	}
+
 	return err
 }
 
@@ -160,10 +172,14 @@ func (d *live) inPart(tables []blockio.LiveTable) []blockio.LiveTable {
 	if d.config.part.Of == 0 {
 		return tables
 	}
-	return slices.DeleteFunc(slices.Clone(tables), func(t blockio.LiveTable) bool { return !d.config.part.Has(uint64(t.Number)) })
+	return slices.DeleteFunc(slices.Clone(tables), func(t blockio.LiveTable) bool {
+		return !d.config.part.Has(uint64(t.Number))
+	})
 }
 
-func (d *live) tablePath(number blockio.FileNumber) string { return TablePath(d.config.dir, number) }
+func (d *live) tablePath(number blockio.FileNumber) string {
+	return TablePath(d.config.dir, number)
+}
 
 // TablePath names the file of a table.
 func TablePath(dir string, number blockio.FileNumber) string {
@@ -175,15 +191,19 @@ func (d *live) Sync(ctx context.Context) error {
 	if d.config.readOnly {
 		return nil
 	}
+
 	if err := d.BackgroundError(); err != nil {
 		return err
 	}
+
 	if d.config.disableWAL {
 		return d.flush(ctx)
 	}
+
 	if err := d.guarded(d.version.SyncWAL); err != nil {
 		return d.failed("sync", err)
 	}
+
 	return nil
 }
 
@@ -192,15 +212,19 @@ func (d *live) Settle(ctx context.Context, progress func(engine.Settling)) error
 	if d.config.readOnly {
 		return nil // nothing goes on
 	}
+
 	if err := d.flush(ctx); err != nil {
 		return err
 	}
+
 	if err := d.awaitQuiet(ctx, progress); err != nil {
 		return d.failed("settle", err)
 	}
+
 	if err := d.BackgroundError(); err != nil {
 		return err
 	}
+
 	return d.follower.Refresh(ctx, nil)
 }
 
@@ -213,9 +237,11 @@ func (d *live) flush(ctx context.Context) error {
 	if err == nil {
 		err = d.await(ctx, done)
 	}
+
 	if err != nil {
 		return d.failed("flush", err)
 	}
+
 	return nil
 }
 
@@ -231,22 +257,27 @@ func (d *live) Shape() (engine.Shape, error) {
 	if err := d.follower.Refresh(context.Background(), nil); err != nil {
 		return engine.Shape{}, err
 	}
+
 	tables, err := d.version.Tables()
 	if err != nil {
 		return engine.Shape{}, d.failed("list the tables", err)
 	}
+
 	shape := d.recorder.Shape(d.inPart(tables), tables, d.config.BlockChargeBytes)
 	if shape.Values, err = d.values(); err != nil {
 		return engine.Shape{}, d.failed("read the files of values", err)
 	}
+
 	if v := shape.Values; v != nil {
 		shape.Bytes, shape.Files = shape.Bytes+v.Bytes, shape.Files+v.Files
 	}
+
 	for i := range shape.Levels {
 		l := &shape.Levels[i]
 		// With options that name no filter, Pebble passes over those that tables have.
 		l.FilterConsulted = d.config.asksFilters && (l.FilterConsulted || d.config.lastFilters)
 	}
+
 	return shape, nil
 }
 
@@ -257,10 +288,12 @@ func (d *live) values() (*engine.Values, error) {
 	if files == 0 {
 		return nil, nil
 	}
+
 	paths, err := filepath.Glob(filepath.Join(d.config.dir, "*"+blockio.ValuesExt))
 	if err != nil {
 		return nil, err
 	}
+
 	var all, mine int64
 	v := &engine.Values{}
 	for _, path := range paths {
@@ -268,25 +301,38 @@ func (d *live) values() (*engine.Values, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // its owner deleted it meanwhile
 		}
+
 		if err != nil {
 			return nil, err
 		}
+
 		all += a.TableBytes
-		number, err := strconv.ParseUint(strings.TrimSuffix(filepath.Base(path), blockio.ValuesExt), 10, 64)
+		number, err := strconv.ParseUint(
+			strings.TrimSuffix(filepath.Base(path), blockio.ValuesExt),
+			10,
+			64,
+		)
+
 		if err != nil || d.config.part.Of > 0 && !d.config.part.Has(number) {
 			continue
 		}
+
 		v.Files++
 		mine += a.TableBytes
 		v.IndexBytes += a.Blocks[engine.SingleIndex].Bytes
 		v.IndexCacheBytes += a.DecodedBytes[engine.SingleIndex] + d.config.BlockChargeBytes
 	}
+
 	if all == 0 {
 		return nil, errors.New("none of them is there")
 	}
-	of := func(n, share, whole int64) int64 { return int64(float64(n) * float64(share) / float64(whole)) }
+
+	of := func(n, share, whole int64) int64 {
+		return int64(float64(n) * float64(share) / float64(whole))
+	}
 	v.Bytes, v.CacheBytes = of(bytes, mine, all), of(decoded, mine, all)
-	v.IndexBytes, v.IndexCacheBytes = of(v.IndexBytes, bytes, all), of(v.IndexCacheBytes, bytes, all)
+	v.IndexBytes, v.IndexCacheBytes = of(v.IndexBytes, bytes, all),
+		of(v.IndexCacheBytes, bytes, all)
 	v.Files = int(of(int64(v.Files), bytes, all))
 	return v, nil
 }
@@ -301,15 +347,19 @@ func (d *live) Effective() map[string]string { return d.effective }
 func (d *live) Warnings() []engine.Warning {
 	warnings := slices.Clone(d.config.kept.Warnings)
 	if d.unsettled.Load() {
-		warnings = append(warnings, adapter.Unsettled("leave DisableAutomaticCompactions off, or load again"))
+		warnings = append(warnings,
+			adapter.Unsettled("leave DisableAutomaticCompactions off, or load again"))
 	}
+
 	warnings = append(warnings, d.follower.Warnings()...)
 	if w, much := d.muchInLog(); much {
 		warnings = append(warnings, w)
 	}
+
 	if w, few := d.fewDescriptors(); few {
 		warnings = append(warnings, w)
 	}
+
 	return warnings
 }
 
@@ -319,10 +369,12 @@ func (d *live) muchInLog() (engine.Warning, bool) {
 	if err != nil {
 		return engine.Warning{}, false
 	}
+
 	var bytes int64
 	for _, t := range tables {
 		bytes += t.Bytes
 	}
+
 	return adapter.Unflushed(d.replayedBytes(), bytes)
 }
 
@@ -333,16 +385,21 @@ func (d *live) fewDescriptors() (engine.Warning, bool) {
 	if !known {
 		return engine.Warning{}, false
 	}
+
 	tables := d.recorder.Tables()
 	need := min(max(d.config.Handles, d.config.askedHandles), tables)
 	if d.recorder.Direct() {
 		need *= 2 // a table is opened a second time
 	}
-	text := fmt.Sprintf("%s open files are needed, the process may have %s", unit.Count(int64(need)), unit.Count(int64(limit)))
+
+	text := fmt.Sprintf("%s open files are needed, the process may have %s",
+		unit.Count(int64(need)), unit.Count(int64(limit)))
 	if d.config.Handles < d.config.askedHandles {
-		text += fmt.Sprintf(": Pebble keeps %s of %s tables open, so that some Gets open a table first",
+		text += fmt.Sprintf(": Pebble keeps %s of %s tables open, so that some Gets open a table "+
+			"first",
 			unit.Count(int64(d.config.Handles)), unit.Count(int64(tables)))
 	}
+
 	return engine.Warning{
 		Code:   "few_descriptors",
 		Text:   text,

@@ -21,7 +21,9 @@ type Library interface {
 	Check(s Settings, o engine.Options) error
 	// Open opens o.Dir. Reads of tables are counted by recorder; events are told to
 	// events.
-	Open(s Settings, o engine.Options, recorder *blockio.Recorder, events *Events) (Version, Config, error)
+	Open(
+		s Settings, o engine.Options, recorder *blockio.Recorder, events *Events,
+	) (Version, Config, error)
 }
 
 // About describes a library.
@@ -42,16 +44,19 @@ func (Engine[L]) Info() engine.Info {
 	var library L
 	about := library.About()
 	return engine.Info{
-		Name:       about.Name,
-		Version:    about.Version,
-		Route:      "go module, " + BuiltAs,
-		Licence:    "BSD-3-Clause",
-		Durability: "commits reach the WAL without waiting: a killed process loses those since the last Sync",
+		Name:    about.Name,
+		Version: about.Version,
+		Route:   "go module, " + BuiltAs,
+		Licence: "BSD-3-Clause",
+		Durability: "commits reach the WAL without waiting: a killed process loses those since " +
+			"the last Sync",
 		Capabilities: append([]engine.Capability{
-			engine.CanReadBlocks, engine.CanDirect, engine.CanIngest, engine.CanReadForeign, engine.CanTraceAccesses, engine.CanBudget,
+			engine.CanReadBlocks, engine.CanDirect, engine.CanIngest, engine.CanReadForeign,
+			engine.CanTraceAccesses, engine.CanBudget,
 		}, about.Also...),
 		Profiles: adapter.Infos(about.Profiles),
-		StoredOptions: []string{"BlockSize", "IndexBlockSize", "TargetFileSize", "Compression", "FilterBitsPerKey", "FilterLevels", "LBaseMaxBytes",
+		StoredOptions: []string{"BlockSize", "IndexBlockSize", "TargetFileSize", "Compression",
+			"FilterBitsPerKey", "FilterLevels", "LBaseMaxBytes",
 			"FlushSplitBytes"},
 	}
 }
@@ -64,9 +69,11 @@ func (Engine[L]) Check(o engine.Options) []error {
 	if len(errs) > 0 {
 		return errs
 	}
+
 	if err := library.Check(s, o); err != nil {
 		return []error{fmt.Errorf("options of %s: %w", about.Version, err)}
 	}
+
 	return nil
 }
 
@@ -75,6 +82,7 @@ func (e Engine[L]) Open(ctx context.Context, o engine.Options) (engine.DB, error
 	if err := errors.Join(e.Check(o)...); err != nil {
 		return nil, err
 	}
+
 	var library L
 	name := library.About().Name
 	o.ReadOnly = o.ReadsOnly()
@@ -82,15 +90,18 @@ func (e Engine[L]) Open(ctx context.Context, o engine.Options) (engine.DB, error
 		if err := CheckDir(o, name); err != nil {
 			return nil, err
 		}
+
 		opened, err := open(ctx, library, o)
 		if err != nil {
 			return nil, fmt.Errorf("%s: open %s: %w", name, o.Dir, err)
 		}
+
 		return opened, nil
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	return &DB{live: opened, library: library, opened: o}, nil
 }
 
@@ -99,28 +110,34 @@ func open(ctx context.Context, library Library, o engine.Options) (*live, error)
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
+
 	logs := []string{o.Dir}
 	if o.Foreign {
 		var err error
 		if s.Kept, err = dbformat.ReadKeptByPebble(o.Dir); err != nil {
 			return nil, err
 		}
+
 		if logs = s.Kept.Logs; s.Kept.NoFilters {
 			s.passOverFilters()
 		}
 	}
+
 	if o.TraceAccesses {
 		s.CacheBytes = traceCacheBytes
 	}
+
 	if o.Direct && !o.Create {
 		if err := blockio.CheckDirect(o.Dir); err != nil {
 			return nil, err
 		}
 	}
+
 	asked := s.MaxOpenFiles
 	if o.Handles == 0 {
 		s.MaxOpenFiles = affordable(s.MaxOpenFiles, o)
 	}
+
 	recorder, events := blockio.NewRecorder(pebble2fs.LayoutReader(s.Kept), o.Direct), newEvents()
 	recorder.Accessed = o.Accessed
 	var version Version
@@ -129,22 +146,28 @@ func open(ctx context.Context, library Library, o engine.Options) (*live, error)
 		version, config, err = library.Open(s, o, recorder, events)
 		return err
 	})
+
 	if version == nil {
 		return nil, dbformat.RemoteObjects(o.Dir, err)
 	}
+
 	if err == nil && o.Direct && o.Create { // now there is a file to try it on
 		err = blockio.CheckDirect(o.Dir)
 	}
+
 	if o.IgnoreLock && err == nil {
 		err = version.OpenTables()
 	}
+
 	if err != nil {
 		return nil, errors.Join(err, version.Close())
 	}
+
 	config.adapter, config.dir, config.log = library.About().Name, o.Dir, o.Log
 	config.askedHandles, config.asksFilters, config.kept = asked, s.AsksFilters(), s.Kept
 	config.lastFilters = s.UseL6Filters
-	config.readOnly, config.disableWAL, config.part, config.table = o.ReadOnly, s.DisableWAL, o.Part, s.Table
+	config.readOnly, config.disableWAL, config.part, config.table = o.ReadOnly, s.DisableWAL,
+		o.Part, s.Table
 	started, err := start(ctx, config, version, recorder, events)
 	return started, dbformat.RemoteObjects(o.Dir, err)
 }
@@ -160,14 +183,17 @@ func affordable(handles int, o engine.Options) int {
 	if !known {
 		return handles
 	}
+
 	each := uint64(1)
 	if o.Direct {
 		each = 2 // a table is opened a second time
 	}
+
 	tables, err := filepath.Glob(filepath.Join(o.Dir, "*.sst"))
 	if err != nil || uint64(len(tables))*each+spareFiles <= limit {
 		return handles
 	}
+
 	return min(handles, int((max(limit, 2*spareFiles)-spareFiles)/each))
 }
 

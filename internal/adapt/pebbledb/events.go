@@ -143,9 +143,12 @@ func (w *writer[O]) Commit() error {
 	if w.batch.Empty() {
 		return nil
 	}
+
 	if err := w.batch.Commit(w.noSync); err != nil {
-		return fmt.Errorf("%s: commit a batch of %d entries: %w", w.db.config.adapter, w.batch.Count(), err)
+		return fmt.Errorf("%s: commit a batch of %d entries: %w", w.db.config.adapter,
+			w.batch.Count(), err)
 	}
+
 	w.db.written.Add(w.bytes)
 	w.bytes = 0
 	w.batch.Reset()

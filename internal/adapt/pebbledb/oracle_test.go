@@ -24,8 +24,8 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-// TestOracles1 and TestOracles2 hold the counters of both versions' adapters against what Pebble and
-// the kernel count themselves. What every engine has to show is in engine/enginetest.
+// TestOracles1 and TestOracles2 hold the counters of both versions' adapters against what Pebble
+// and the kernel count themselves. What every engine has to show is in engine/enginetest.
 func TestOracles1(t *testing.T) {
 	testring.Outer(t, "it compares counts with Pebble for a minute")
 	testOracles(t, pebble1.Engine{})
@@ -39,6 +39,7 @@ func testOracles(t *testing.T, e engine.Engine) {
 	if testing.Short() {
 		gets = 8000
 	}
+
 	l := lab{engine: e}
 	l.dir = l.load(t)
 	t.Run("OpensAndMisses", l.testOpensAndMisses)
@@ -69,7 +70,9 @@ var gets = 20_000
 // small makes a tree of several levels of a few MiB.
 func small() map[string]string {
 	return map[string]string{
-		"MemTableSize": "512KiB", "LBaseMaxBytes": "1MiB", "TargetFileSize": "512KiB,512KiB,1MiB,1MiB,2MiB,4MiB,8MiB",
+		"MemTableSize":   "512KiB",
+		"LBaseMaxBytes":  "1MiB",
+		"TargetFileSize": "512KiB,512KiB,1MiB,1MiB,2MiB,4MiB,8MiB",
 	}
 }
 
@@ -83,6 +86,7 @@ func (l lab) load(t *testing.T) string {
 	if c.BackgroundReads.Count == 0 || *c.CompactBytes == 0 || *c.FlushBytes == 0 {
 		t.Errorf("compactions of a load read nothing: %+v", c.BackgroundReads)
 	}
+
 	must(t, db.Close())
 	return dir
 }
@@ -92,9 +96,11 @@ func (l lab) open(t *testing.T, o engine.Options) engine.DB {
 	if o.Dir == "" {
 		o.Dir = l.dir
 	}
+
 	if o.CacheBytes == 0 {
 		o.CacheBytes = 1 << 20
 	}
+
 	db, err := l.engine.Open(t.Context(), o)
 	must(t, err)
 	return db
@@ -128,16 +134,19 @@ func write(db engine.DB, from, to uint64) error {
 	if err != nil {
 		return err
 	}
+
 	for i := from; i < to; i++ {
 		if err := w.Put(key(i), value(i)); err != nil {
 			return err
 		}
+
 		if i%500 == 499 || i == to-1 {
 			if err := w.Commit(); err != nil {
 				return err
 			}
 		}
 	}
+
 	return w.Close()
 }
 
@@ -147,6 +156,7 @@ func get(db engine.DB, seed, keys uint64, gets int) error {
 	if err != nil {
 		return err
 	}
+
 	rng := rand.New(rand.NewPCG(seed, 9))
 	var got []byte
 	for range gets {
@@ -155,10 +165,12 @@ func get(db engine.DB, seed, keys uint64, gets int) error {
 		if got, found, err = r.Get(key(i), got); err != nil {
 			return err
 		}
+
 		if found != (i < n) || found && !bytes.Equal(got, value(i)) {
 			return fmt.Errorf("key %d: found %v, %d bytes", i, found, len(got))
 		}
 	}
+
 	return r.Close()
 }
 
@@ -180,18 +192,25 @@ func (l lab) testOpensAndMisses(t *testing.T) {
 	if opens < 10 {
 		t.Fatalf("only %d tables opened", opens)
 	}
+
 	if meta := c.Reads.Type(engine.Meta).Count; meta != 3*opens {
 		t.Errorf("%d meta reads for %d opens, want three each", meta, opens)
 	}
+
 	if reads := c.Reads.Total().Count; reads-opens != *c.CacheMisses {
-		t.Errorf("%d reads less %d footers are not the %d cache misses", reads, opens, *c.CacheMisses)
+		t.Errorf("%d reads less %d footers are not the %d cache misses", reads, opens,
+			*c.CacheMisses)
 	}
+
 	if *c.TableCacheMisses != opens {
 		t.Errorf("%d opens, but %d misses of the table cache", opens, *c.TableCacheMisses)
 	}
+
 	if single, two := c.Reads.Type(engine.SingleIndex).Count, c.Reads.Type(engine.TopIndex).Count; single == 0 || two == 0 {
-		t.Errorf("%d single-level and %d top-level index reads: want tables of both kinds", single, two)
+		t.Errorf("%d single-level and %d top-level index reads: want tables of both kinds", single,
+			two)
 	}
+
 	if c.BackgroundReads.Count != 0 {
 		t.Errorf("%d background reads by Gets", c.BackgroundReads.Count)
 	}
@@ -211,22 +230,28 @@ func (l lab) testManyReaders(t *testing.T) {
 		for i := range uint64(readers) {
 			running.Go(func() { errs <- get(db, i, n, gets) })
 		}
+
 		running.Wait()
 		close(errs)
 		var all error
 		for err := range errs {
 			all = errors.Join(all, err)
 		}
+
 		return all
 	})
+
 	reads, misses := c.Reads.Total().Count-*c.TableOpens, *c.CacheMisses
 	limit := 0.0
 	if l.engine.Info().Has(engine.SharesReads) {
 		limit = sharedReads
 	}
+
 	if misses < reads || float64(misses-reads) > limit*float64(reads) {
-		t.Errorf("%d reads, %d misses: want equal, but for shared reads of at most %v", reads, misses, limit)
+		t.Errorf("%d reads, %d misses: want equal, but for shared reads of at most %v", reads,
+			misses, limit)
 	}
+
 	t.Logf("%d reads, %d misses", reads, misses)
 }
 
@@ -252,6 +277,7 @@ func (l lab) testKernelReadChars(t *testing.T) {
 	if d := chars - c.Reads.Total().Bytes; d < 0 || d > procIOBytes {
 		t.Errorf("the kernel counts %d bytes read, we %d", chars, c.Reads.Total().Bytes)
 	}
+
 	t.Logf("kernel %d, ours %d", chars, c.Reads.Total().Bytes)
 }
 
@@ -259,10 +285,17 @@ func (l lab) testKernelReadChars(t *testing.T) {
 const otherDeviceBytes = 256 << 10
 
 func (l lab) testKernelReadBytes(t *testing.T) {
-	db, err := l.engine.Open(t.Context(), engine.Options{Dir: l.dir, ReadOnly: true, Direct: true, CacheBytes: 1 << 20})
+	db, err := l.engine.Open(t.Context(), engine.Options{
+		Dir:        l.dir,
+		ReadOnly:   true,
+		Direct:     true,
+		CacheBytes: 1 << 20,
+	})
+
 	if engine.CodeOf(err) == engine.CodeNoDirect {
 		t.Skip(err)
 	}
+
 	must(t, err)
 	defer func() { must(t, db.Close()) }()
 	before := kernel(t)
@@ -271,10 +304,13 @@ func (l lab) testKernelReadBytes(t *testing.T) {
 	if device == 0 {
 		t.Skip("the file system is on no device")
 	}
+
 	if d := device - *c.DirectBytes; d < 0 || d > otherDeviceBytes {
 		t.Errorf("the kernel counts %d bytes from the device, we %d", device, *c.DirectBytes)
 	}
-	t.Logf("kernel %d, ours %d, asked by the engine %d", device, *c.DirectBytes, c.Reads.Total().Bytes)
+
+	t.Logf("kernel %d, ours %d, asked by the engine %d", device, *c.DirectBytes,
+		c.Reads.Total().Bytes)
 }
 
 // testFiltersOfTheLastLevel: filters are asked on every level but number 6, and
@@ -285,9 +321,12 @@ func (l lab) testFiltersOfTheLastLevel(t *testing.T) {
 	c := measured(t, without, func() error { return get(without, 1, 2*n, gets) })
 	shape, err := without.Shape()
 	must(t, err)
-	if asked := c.Reads.Type(engine.Filter).Count; asked != 0 || slices.ContainsFunc(shape.Levels, func(l engine.Level) bool { return l.FilterConsulted }) {
-		t.Errorf("with options that name no filter: %d filter accesses, levels %+v", asked, shape.Levels)
+	if asked := c.Reads.Type(engine.Filter).Count; asked != 0 ||
+		slices.ContainsFunc(shape.Levels, func(l engine.Level) bool { return l.FilterConsulted }) {
+		t.Errorf("with options that name no filter: %d filter accesses, levels %+v", asked,
+			shape.Levels)
 	}
+
 	l.asksWhatShapeSays(t, nil)
 	l.asksWhatShapeSays(t, map[string]string{"UseL6Filters": "true"})
 }
@@ -296,17 +335,21 @@ func (l lab) asksWhatShapeSays(t *testing.T, options map[string]string) {
 	db := l.open(t, engine.Options{ReadOnly: true, TraceAccesses: true, Overrides: options})
 	defer func() { must(t, db.Close()) }()
 	c := measured(t, db, func() error { return get(db, 1, 2*n, gets) })
-	if asked, told := c.Reads.Type(engine.Filter).Count, *c.FilterNegative+*c.FilterPositive; asked == 0 || asked != told {
+	if asked, told := c.Reads.Type(engine.Filter).Count, *c.FilterNegative+
+		*c.FilterPositive; asked == 0 || asked != told {
 		t.Errorf("%d filter accesses, Pebble counts %d", asked, told)
 	}
+
 	shape, err := db.Shape()
 	must(t, err)
 	if len(shape.Levels) < 3 {
 		t.Fatalf("%d levels, too few to tell anything", len(shape.Levels))
 	}
+
 	for _, level := range shape.Levels {
 		asked := c.Reads[level.Level][engine.Filter].Count > 0
-		if level.FilterBytes == 0 || asked != level.FilterConsulted || asked != (level.Level < 6 || options != nil) {
+		if level.FilterBytes == 0 || asked != level.FilterConsulted ||
+			asked != (level.Level < 6 || options != nil) {
 			t.Errorf("level %d: %d bytes of filters, asked: %v, consulted by Shape: %v",
 				level.Level, level.FilterBytes, asked, level.FilterConsulted)
 		}
@@ -326,6 +369,7 @@ func (l lab) testInCacheSizes(t *testing.T) {
 			t.Fatal(i, found, err)
 		}
 	}
+
 	must(t, r.Close())
 	shape, err := db.Shape()
 	must(t, err)
@@ -334,15 +378,19 @@ func (l lab) testInCacheSizes(t *testing.T) {
 		if !level.InCacheKnown {
 			t.Errorf("level %d: unknown", level.Level)
 		}
+
 		want += level.IndexCacheBytes + level.TopIndexCacheBytes + level.DataCacheBytes
 		if level.FilterConsulted {
 			want += level.FilterCacheBytes
 		}
 	}
+
 	used := *db.Counters().CacheUsedBytes
 	if off := math.Abs(float64(used-want)) / float64(want); off > 0.02 {
-		t.Errorf("the full cache charges %d bytes, Shape says %d: off by %.1f %%", used, want, 100*off)
+		t.Errorf("the full cache charges %d bytes, Shape says %d: off by %.1f %%", used, want,
+			100*off)
 	}
+
 	t.Logf("charged %d, by Shape %d", used, want)
 }
 
@@ -364,6 +412,7 @@ func (l lab) testCacheReserved(t *testing.T) {
 	if got := *db.Counters().CacheReservedBytes; got != 256<<10 {
 		t.Errorf("%d bytes reserved by an empty database, want %d", got, 256<<10)
 	}
+
 	put(t, db, 0, 20_000)
 	if got := *db.Counters().CacheReservedBytes; got < 1<<20 {
 		t.Errorf("%d bytes reserved after 3 MB were written", got)
@@ -375,16 +424,26 @@ func (l lab) testCacheReserved(t *testing.T) {
 func (l lab) testLogTakesNoCache(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	must(t, os.CopyFS(dir, os.DirFS(l.dir)))
-	db := l.open(t, engine.Options{Dir: dir, CacheBytes: 64 << 20, Overrides: map[string]string{"MemTableSize": "64MiB", "DisableAutomaticCompactions": "true"}})
+	db := l.open(t, engine.Options{
+		Dir:        dir,
+		CacheBytes: 64 << 20,
+		Overrides: map[string]string{
+			"MemTableSize":                "64MiB",
+			"DisableAutomaticCompactions": "true",
+		},
+	})
+
 	w, err := db.Writer()
 	must(t, err)
-	must(t, w.Put([]byte("large"), make([]byte, 20<<20))) // makes a memtable that has room for the rest
+	// makes a memtable that has room for the rest
+	must(t, w.Put([]byte("large"), make([]byte, 20<<20)))
 	for i := uint64(n); i < n+20_000; i++ {
 		if i%50 == 0 { // larger batches get no memtable where the cache is small
 			must(t, w.Commit())
 		}
 		must(t, w.Put(key(i), value(i)))
 	}
+
 	must(t, w.Commit())
 	must(t, w.Close())
 	must(t, db.Sync(t.Context()))
@@ -395,21 +454,27 @@ func (l lab) testLogTakesNoCache(t *testing.T) {
 		must(t, get(db, 1, n, gets))
 		c := db.Counters()
 		if rest := int64(256 << 10); *c.CacheReservedBytes > rest {
-			t.Errorf("%d bytes of the cache reserved, at most %d are by an open database", *c.CacheReservedBytes, rest)
+			t.Errorf("%d bytes of the cache reserved, at most %d are by an open database",
+				*c.CacheReservedBytes, rest)
 		}
+
 		if log := *c.MemtableBytes; (dir == killed) != (log > 1<<20) {
 			t.Errorf("memtables of %d bytes", log)
 		}
+
 		told := false
 		for _, w := range db.Warnings() {
 			told = told || w.Code == "unflushed_log"
 		}
+
 		if told != (dir == killed) {
 			t.Errorf("warned of a log: %v", told)
 		}
+
 		must(t, db.Close())
 		return *c.Reads
 	}
+
 	if without, with := reads(l.dir), reads(killed); without != with {
 		t.Errorf("%v reads with a log, %v without", with.Total(), without.Total())
 	}
@@ -427,6 +492,7 @@ func (l lab) testTruncatedTable(t *testing.T) {
 			must(t, db.Close())
 			t.Fatal("a truncated table was not noticed")
 		}
+
 		name := strings.TrimSuffix(filepath.Base(tables[0]), ".sst")
 		if !strings.Contains(err.Error(), name) {
 			t.Errorf("the error does not name table %s: %v", name, err)
@@ -449,13 +515,20 @@ func (l lab) testBesideALiveWriter(t *testing.T) {
 		must(t, <-done)
 		must(t, writer.Close())
 	})
+
 	for range 10 {
-		db, err := l.engine.Open(t.Context(), engine.Options{Dir: dir, IgnoreLock: true, CacheBytes: 1 << 20})
+		db, err := l.engine.Open(t.Context(), engine.Options{
+			Dir:        dir,
+			IgnoreLock: true,
+			CacheBytes: 1 << 20,
+		})
+
 		must(t, err)
 		c := measured(t, db, func() error { return get(db, 1, 20_000, 1000) })
 		if c.Reads.Total().Count > 0 && c.Reads.Type(engine.Data).Count == 0 {
 			t.Errorf("no data block among %d reads: layouts are unknown", c.Reads.Total().Count)
 		}
+
 		must(t, db.Close())
 	}
 }
@@ -467,6 +540,7 @@ func writeOn(ctx context.Context, db engine.DB) error {
 			if ctx.Err() != nil {
 				return nil
 			}
+
 			if err := write(db, from, from+1000); err != nil {
 				return err
 			}
@@ -484,6 +558,7 @@ func (l lab) testSampleMixedSizes(t *testing.T) {
 		count  int
 		bytes  int
 	}{{"a", 40_000, 30}, {"b", 8000, 1000}, {"c", 2000, 5000}}
+
 	dir := filepath.Join(t.TempDir(), "db")
 	db := l.open(t, engine.Options{Dir: dir, Create: true, Overrides: small()})
 	defer func() { must(t, db.Close()) }()
@@ -497,13 +572,16 @@ func (l lab) testSampleMixedSizes(t *testing.T) {
 			for j := range content {
 				content[j] = byte(rng.Uint32())
 			}
+
 			must(t, w.Put(append([]byte(k.prefix), key(uint64(i))...), content))
 			if i%100 == 99 {
 				must(t, w.Commit())
 			}
 		}
+
 		total += k.count
 	}
+
 	must(t, w.Close())
 	must(t, db.Settle(t.Context(), nil))
 	drawn := map[string]int{}
@@ -511,6 +589,7 @@ func (l lab) testSampleMixedSizes(t *testing.T) {
 		drawn[string(key[:1])]++
 		return nil
 	}))
+
 	for _, k := range kinds {
 		want := float64(samples) * float64(k.count) / float64(total)
 		// Tables that hold two kinds bias; see SampleKeys.
@@ -518,17 +597,24 @@ func (l lab) testSampleMixedSizes(t *testing.T) {
 			t.Errorf("%s: drawn %v times, expected about %.0f", k.prefix, got, want)
 		}
 	}
+
 	t.Log(drawn)
 }
 
 func (l lab) testDisableWAL(t *testing.T) {
-	o := engine.Options{Dir: filepath.Join(t.TempDir(), "db"), Create: true, Overrides: map[string]string{"DisableWAL": "true"}}
+	o := engine.Options{
+		Dir:       filepath.Join(t.TempDir(), "db"),
+		Create:    true,
+		Overrides: map[string]string{"DisableWAL": "true"},
+	}
+
 	db := l.open(t, o)
 	put(t, db, 0, 1000)
 	must(t, db.Sync(t.Context()))
 	if flushed := *db.Counters().FlushBytes; flushed == 0 {
 		t.Error("Sync without a log flushed nothing")
 	}
+
 	must(t, db.Close())
 }
 
@@ -548,9 +634,11 @@ func (l lab) testNoAutomaticCompactions(t *testing.T) {
 	for _, w := range db.Warnings() {
 		codes = append(codes, w.Code)
 	}
+
 	if len(codes) != 1 || codes[0] != "unsettled" {
 		t.Errorf("warnings %v, want unsettled alone", codes)
 	}
+
 	shape, err := db.Shape()
 	must(t, err)
 	if len(shape.Levels) != 1 || shape.Levels[0].Sublevels != shape.Levels[0].Files {

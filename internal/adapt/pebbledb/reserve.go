@@ -31,11 +31,14 @@ func OpenReserveBytes(adapter, profile string, cacheBytes int64, readOnly bool) 
 	case adapter == "pebble1" || readOnly:
 		return firstMemTableBytes, nil
 	}
+
 	s, errs := Resolve(Profiles(), engine.Options{Profile: profile, CacheBytes: cacheBytes})
 	if len(errs) > 0 {
 		return 0, errs[0]
 	}
-	return firstMemTableBytes + min(2*firstMemTableBytes, cmp.Or(int64(s.MemTableSize), libraryMemTableBytes)), nil
+
+	return firstMemTableBytes + min(2*firstMemTableBytes,
+		cmp.Or(int64(s.MemTableSize), libraryMemTableBytes)), nil
 }
 
 // Cache is what both versions' block caches have in common.
@@ -54,19 +57,23 @@ const replayAllowance = 1 << 40
 // cache back. Call it before the database is opened, and replayed afterwards with
 // what its memtables take. It returns how many bytes are taken beside the cache.
 //
-// The cache is made larger before and smaller after, never too small in between:
-// CLOCK-Pro's target for cold blocks would not recover. A database that is opened for writing flushes
-// what it replays: nothing is done then.
-func ReplayBesideCache(cache Cache, adapter string, cacheBytes int64, readOnly bool) (replayed func(Metrics) (besideBytes int64)) {
+// The cache is made larger before and smaller after, never too small in between: CLOCK-Pro's target
+// for cold blocks would not recover. A database that is opened for writing flushes what it replays:
+// nothing is done then.
+func ReplayBesideCache(
+	cache Cache, adapter string, cacheBytes int64, readOnly bool,
+) (replayed func(Metrics) (besideBytes int64)) {
 	if !readOnly {
 		return func(Metrics) int64 { return 0 }
 	}
+
 	n := cachesim.ShardCount(cacheBytes, runtime.GOMAXPROCS(0))
 	cache.Reserve(-n*replayAllowance - (n - 1)) // Pebble rounds up what a shard reserves
 	rest := int64(0)
 	if adapter == "pebble2" {
 		rest = firstMemTableBytes
 	}
+
 	return func(m Metrics) int64 {
 		beside := max(0, m.reservedBytes()-rest)
 		cache.Reserve(n*replayAllowance - int(beside))
@@ -86,23 +93,37 @@ func CheckDir(o engine.Options, name string) error {
 	case o.Create:
 		return adapter.CheckEmpty(o.Dir)
 	}
+
 	found, err := dbformat.Recognise(o.Dir)
 	if err != nil {
 		return err
 	}
+
 	format := found.PebbleFormat
 	if format == 0 {
 		return &engine.NotADatabaseError{Dir: o.Dir, Why: "it is a database of " + found.Engine}
 	}
+
 	if newest := uint64(pebble.FormatNewest); format > newest {
-		return engine.Fail(engine.CodeUnsupported, "%s has the format %d of Pebble, and this program reads formats up to %d: a newer Pebble wrote it",
-			o.Dir, format, newest).WithRemedy("use a newer statelab, or measure a database that an older Pebble wrote")
+		return engine.Fail(engine.CodeUnsupported, "%s has the format %d of Pebble, and this "+
+			"program reads formats up to %d: a newer Pebble wrote it",
+			o.Dir, format, newest).WithRemedy("use a newer statelab, or measure a database that " +
+			"an older Pebble wrote")
 	}
+
 	if name == "pebble1" && format > dbformat.LastOfPebble1 {
-		return &engine.NotADatabaseError{Dir: o.Dir, Why: fmt.Sprintf("format %d is beyond Pebble v1: use pebble2", format)}
+		return &engine.NotADatabaseError{
+			Dir: o.Dir,
+			Why: fmt.Sprintf("format %d is beyond Pebble v1: use pebble2", format),
+		}
 	}
+
 	if name == "pebble2" && format < FirstFormatOfV2 {
-		return &engine.NotADatabaseError{Dir: o.Dir, Why: fmt.Sprintf("format %d is older than Pebble v2 reads: use pebble1", format)}
+		return &engine.NotADatabaseError{
+			Dir: o.Dir,
+			Why: fmt.Sprintf("format %d is older than Pebble v2 reads: use pebble1", format),
+		}
 	}
+
 	return nil
 }

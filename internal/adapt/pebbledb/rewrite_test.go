@@ -32,8 +32,8 @@ type written struct {
 	flush, compact, close func() error
 }
 
-// TestRewrite rewrites databases that Pebble wrote through its own API, with keys that were deleted and written again,
-// and compares what Pebble's own iterators find in both.
+// TestRewrite rewrites databases that Pebble wrote through its own API, with keys that were deleted
+// and written again, and compares what Pebble's own iterators find in both.
 func TestRewrite(t *testing.T) {
 	const keys = 40_000
 	write := func(t *testing.T, open func(compactions bool) written) {
@@ -43,6 +43,7 @@ func TestRewrite(t *testing.T) {
 				must(t, errors.Join(db.compact(), db.close()))
 				db = open(false)
 			}
+
 			for range keys / 6 {
 				k := fmt.Appendf(nil, "key-%08d", random.IntN(keys))
 				var err error
@@ -51,37 +52,58 @@ func TestRewrite(t *testing.T) {
 				} else {
 					err = db.set(k, fmt.Appendf(nil, "%d %x", round, random.Uint64()))
 				}
+
 				must(t, err)
 			}
+
 			must(t, db.flush())
 		}
+
 		must(t, db.close())
 	}
+
 	first, last := []byte("key"), []byte("kez")
 	read := func(t *testing.T, i iterator, err error, closed ...io.Closer) (all []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for more := i.First(); more; more = i.Next() {
 			all = append(all, string(i.Key())+"="+string(i.Value()))
 		}
+
 		errs := []error{i.Error()}
 		for _, c := range closed {
 			errs = append(errs, c.Close())
 		}
+
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}
+
 		return all
 	}
+
 	t.Run("pebble1", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "from")
 		write(t, func(compactions bool) written {
-			db, err := v1.Open(dir, &v1.Options{LBaseMaxBytes: 64 << 10, MemTableSize: 256 << 10, DisableAutomaticCompactions: !compactions})
+			db, err := v1.Open(dir,
+				&v1.Options{
+					LBaseMaxBytes:               64 << 10,
+					MemTableSize:                256 << 10,
+					DisableAutomaticCompactions: !compactions,
+				})
+
 			must(t, err)
-			return written{func(k, v []byte) error { return db.Set(k, v, v1.NoSync) }, func(k []byte) error { return db.Delete(k, v1.NoSync) }, db.Flush,
-				func() error { return db.Compact(first, last, false) }, db.Close}
+			return written{
+				func(k, v []byte) error { return db.Set(k, v, v1.NoSync) },
+				func(k []byte) error { return db.Delete(k, v1.NoSync) },
+				db.Flush,
+				func() error { return db.Compact(first, last, false) },
+				db.Close,
+			}
 		})
+
 		checkRewritten(t, pebble1.Engine{}, dir, func(dir string) []string {
 			db, err := v1.Open(dir, &v1.Options{ReadOnly: true})
 			must(t, err)
@@ -89,14 +111,27 @@ func TestRewrite(t *testing.T) {
 			return read(t, i, err, i, db)
 		})
 	})
+
 	t.Run("pebble2", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "from")
 		write(t, func(compactions bool) written {
-			db, err := v2.Open(dir, &v2.Options{LBaseMaxBytes: 64 << 10, MemTableSize: 256 << 10, DisableAutomaticCompactions: !compactions})
+			db, err := v2.Open(dir,
+				&v2.Options{
+					LBaseMaxBytes:               64 << 10,
+					MemTableSize:                256 << 10,
+					DisableAutomaticCompactions: !compactions,
+				})
+
 			must(t, err)
-			return written{func(k, v []byte) error { return db.Set(k, v, v2.NoSync) }, func(k []byte) error { return db.Delete(k, v2.NoSync) }, db.Flush,
-				func() error { return db.Compact(t.Context(), first, last, false) }, db.Close}
+			return written{
+				func(k, v []byte) error { return db.Set(k, v, v2.NoSync) },
+				func(k []byte) error { return db.Delete(k, v2.NoSync) },
+				db.Flush,
+				func() error { return db.Compact(t.Context(), first, last, false) },
+				db.Close,
+			}
 		})
+
 		checkRewritten(t, pebble2.Engine{}, dir, func(dir string) []string {
 			db, err := v2.Open(dir, &v2.Options{ReadOnly: true})
 			must(t, err)
@@ -111,8 +146,13 @@ func checkRewritten(t *testing.T, e engine.Engine, dir string, all func(dir stri
 	from, err := e.Open(t.Context(), engine.Options{Dir: dir, Foreign: true, ReadOnly: true})
 	must(t, err)
 	other := filepath.Join(t.TempDir(), "to")
-	to, err := e.Open(t.Context(), engine.Options{Dir: other, Create: true, Overrides: map[string]string{"BlockSize": "16KiB",
-		"DisableAutomaticCompactions": "true"}})
+	to, err := e.Open(t.Context(), engine.Options{
+		Dir:    other,
+		Create: true,
+		Overrides: map[string]string{"BlockSize": "16KiB",
+			"DisableAutomaticCompactions": "true"},
+	})
+
 	must(t, err)
 	must(t, to.(engine.Rewriter).Rewrite(t.Context(), from, func(int, int) {}))
 	before, err := from.Shape()
@@ -129,11 +169,15 @@ func checkRewritten(t *testing.T, e engine.Engine, dir string, all func(dir stri
 			}
 		}
 	}
-	if len(before.Levels) < 2 || before.Levels[0].Level != 0 || len(before.Levels) != len(after.Levels) {
+
+	if len(before.Levels) < 2 || before.Levels[0].Level != 0 ||
+		len(before.Levels) != len(after.Levels) {
 		t.Fatalf("levels %+v, rewritten %+v", before.Levels, after.Levels)
 	}
+
 	for i, l := range before.Levels {
-		if now := after.Levels[i]; l.Level != now.Level || l.Files != now.Files || l.Keys != now.Keys || l.DataBlocks < 3*now.DataBlocks {
+		if now := after.Levels[i]; l.Level != now.Level || l.Files != now.Files ||
+			l.Keys != now.Keys || l.DataBlocks < 3*now.DataBlocks {
 			t.Errorf("level %+v, rewritten %+v", l, now)
 		}
 	}

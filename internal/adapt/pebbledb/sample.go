@@ -75,19 +75,25 @@ const AsideCacheBytes = 32 << 20
 // The tables are read apart from the database, by the reader of v2, which still
 // knows the formats of v1: no counter moves and nothing enters the cache. The
 // page cache, however, has the sampled blocks afterwards.
-func (d *live) SampleKeys(ctx context.Context, n int, seed uint64, yield func(key []byte) error) error {
+func (d *live) SampleKeys(
+	ctx context.Context, n int, seed uint64, yield func(key []byte) error,
+) error {
 	return d.config.table.Sample(ctx, d.config.dir, d.config.adapter, n, seed, d.sampleAll, yield)
 }
 
-func (d *live) sampleAll(ctx context.Context, n int, seed uint64, yield func(key []byte) error) (err error) {
+func (d *live) sampleAll(
+	ctx context.Context, n int, seed uint64, yield func(key []byte) error,
+) (err error) {
 	tables, err := d.version.Tables()
 	if err != nil {
 		return d.failed("list the tables", err)
 	}
+
 	aside, err := d.version.OpenReadOnly(d.config.dir, d.config.kept)
 	if err != nil {
 		return d.failed("open beside itself", err)
 	}
+
 	defer func() { err = errors.Join(err, aside.Close()) }()
 
 	entries := make([]uint64, len(tables))
@@ -96,41 +102,55 @@ func (d *live) sampleAll(ctx context.Context, n int, seed uint64, yield func(key
 			entries[i] = a.EntriesOf(t)
 		}
 	}
+
 	var yielding sync.Mutex
 	yieldOne := func(key []byte) error {
 		yielding.Lock()
 		defer yielding.Unlock()
 		return yield(key)
 	}
+
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.NumCPU())
 	for i, draws := range adapter.DrawTables(entries, n, seed) {
 		if draws == 0 {
 			continue
 		}
+
 		number := tables[i].Number
 		group.Go(func() error {
-			sampled := adapter.SampledTable{Rng: rand.New(rand.NewPCG(seed, uint64(number))), Exists: aside.Has}
-			if err := sampleTable(ctx, &sampled, d.tablePath(number), d.config.kept, draws, yieldOne); err != nil {
+			sampled := adapter.SampledTable{
+				Rng:    rand.New(rand.NewPCG(seed, uint64(number))),
+				Exists: aside.Has,
+			}
+
+			if err := sampleTable(ctx, &sampled, d.tablePath(number), d.config.kept, draws,
+				yieldOne); err != nil {
 				return d.failed(fmt.Sprintf("sample table %06d of", number), err)
 			}
+
 			return nil
 		})
 	}
+
 	return group.Wait()
 }
 
-func sampleTable(ctx context.Context, sampled *adapter.SampledTable, path string, kept dbformat.KeptByPebble, draws int,
+func sampleTable(ctx context.Context, sampled *adapter.SampledTable, path string,
+	kept dbformat.KeptByPebble, draws int,
 	yield func(key []byte) error) (err error) {
 	table, err := openSampled(ctx, path, kept)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // compacted away meanwhile
 	}
+
 	if err != nil {
 		return err
 	}
+
 	defer func() { err = errors.Join(err, table.reader.Close()) }()
-	sampled.Blocks, sampled.Block = len(table.data), func(i int) ([][]byte, error) { return table.readBlock(ctx, i) }
+	sampled.Blocks, sampled.Block = len(table.data),
+		func(i int) ([][]byte, error) { return table.readBlock(ctx, i) }
 	return sampled.Sample(ctx, draws, yield)
 }
 
@@ -141,26 +161,33 @@ type sampledTable struct {
 	data   []block.HandleWithProperties
 }
 
-func openSampled(ctx context.Context, path string, kept dbformat.KeptByPebble) (*sampledTable, error) {
+func openSampled(
+	ctx context.Context, path string, kept dbformat.KeptByPebble,
+) (*sampledTable, error) {
 	file, err := vfs.Default.Open(path)
 	if err != nil {
 		return nil, err
 	}
+
 	source, err := sstable.NewSimpleReadable(file)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
+
 	reader, err := sstable.NewReader(ctx, source, pebble2fs.TableOptions(kept))
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
+
 	layout, err := reader.Layout()
 	if err == nil && len(layout.Data) == 0 {
 		err = errors.New("a table without data blocks")
 	}
+
 	if err != nil {
 		return nil, errors.Join(err, reader.Close())
 	}
+
 	return &sampledTable{reader: reader, format: layout.Format, data: layout.Data}, nil
 }
 
@@ -168,22 +195,27 @@ func openSampled(ctx context.Context, path string, kept dbformat.KeptByPebble) (
 func (t *sampledTable) readBlock(ctx context.Context, i int) (keys [][]byte, err error) {
 	handle := t.data[i].Handle
 	noMetadata := func(*block.Metadata, []byte) error { return nil }
-	buffer, err := t.reader.BlockReader().Read(ctx, block.NoReadEnv, nil, handle, blockkind.SSTableData, noMetadata)
+	buffer, err := t.reader.BlockReader().Read(ctx, block.NoReadEnv, nil, handle,
+		blockkind.SSTableData, noMetadata)
 	if err != nil {
 		return nil, fmt.Errorf("data block at %d: %w", handle.Offset, err)
 	}
+
 	defer buffer.Release()
 	if t.format.BlockColumnar() {
 		keys, err = readColumnar(buffer.BlockData())
 	} else {
 		keys, err = readRows(buffer.BlockData())
 	}
+
 	if err == nil && len(keys) == 0 {
 		err = errors.New("no keys")
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("data block at %d: %w", handle.Offset, err)
 	}
+
 	return keys, nil
 }
 
@@ -195,12 +227,14 @@ func readRows(data []byte) (keys [][]byte, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for stored := range rows.All() {
 		if len(stored) < keyTrailerBytes {
 			return nil, fmt.Errorf("a key of %d bytes, shorter than its trailer", len(stored))
 		}
 		keys = append(keys, bytes.Clone(stored[:len(stored)-keyTrailerBytes]))
 	}
+
 	return keys, rows.Close()
 }
 
@@ -209,15 +243,17 @@ func readColumnar(data []byte) (keys [][]byte, err error) {
 	var decoder colblk.DataBlockDecoder
 	decoder.Init(&schema, data)
 	var rows colblk.DataBlockIter
-	// Values that are elsewhere are asked for by their handles alone, which is all that the iterator
-	// wants of a reader; nobody reads them here.
+	// Values that are elsewhere are asked for by their handles alone, which is all that the
+	// iterator wants of a reader; nobody reads them here.
 	rows.InitOnce(&schema, pebble.DefaultComparer, new(valblk.Reader))
 	if err := rows.Init(&decoder, block.NoTransforms); err != nil {
 		return nil, err
 	}
+
 	for kv := rows.First(); kv != nil; kv = rows.Next() {
 		keys = append(keys, bytes.Clone(kv.K.UserKey))
 	}
+
 	return keys, rows.Close()
 }
 

@@ -10,7 +10,8 @@ type Seeking interface {
 	Close() error
 }
 
-// GetBySeek looks up a key with an iterator, which it closes; value is in dst, as engine.Reader.Get returns it.
+// GetBySeek looks up a key with an iterator, which it closes; value is in dst, as engine.Reader.Get
+// returns it.
 func GetBySeek[I Seeking](i I, key, dst []byte) (value []byte, found bool, err error) {
 	dst = dst[:0]
 	if found = i.SeekPrefixGE(key); found {

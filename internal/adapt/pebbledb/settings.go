@@ -58,10 +58,12 @@ type Settings struct {
 	BytesPerSync                int
 	WALBytesPerSync             int
 	ReadSamplingMultiplier      int64
-	UseL6Filters                bool // look keys up with iterators that ask the last level's filters, too
-	Levels                      [Levels]LevelSettings
-	Table                       adapter.Sections      // whose keys are sampled; no option of Pebble's
-	Kept                        dbformat.KeptByPebble // of another program's database
+	// look keys up with iterators that ask the last level's filters, too
+	UseL6Filters bool
+	Levels       [Levels]LevelSettings
+	// whose keys are sampled; no option of Pebble's
+	Table adapter.Sections
+	Kept  dbformat.KeptByPebble // of another program's database
 }
 
 // LevelSettings are the options of one level.
@@ -77,7 +79,9 @@ type LevelSettings struct {
 // AsksFilters reports whether a database that is open with s asks the filters of its
 // tables: a policy on any level makes Pebble ask them on all but the last.
 func (s *Settings) AsksFilters() bool {
-	return slices.ContainsFunc(s.Levels[:], func(l LevelSettings) bool { return l.FilterBitsPerKey > 0 })
+	return slices.ContainsFunc(s.Levels[:], func(l LevelSettings) bool {
+		return l.FilterBitsPerKey > 0
+	})
 }
 
 // passOverFilters makes Gets ask no filters, whatever tables have.
@@ -97,35 +101,47 @@ func Resolve(profiles []Profile, o engine.Options) (Settings, []error) {
 	if err != nil {
 		return Settings{}, []error{err}
 	}
+
 	if o.CacheBytes > 0 {
 		s.CacheBytes = o.CacheBytes
 	}
+
 	if o.MemoryBytes > 0 {
 		s.CacheBytes = o.MemoryBytes // memtables are charged to the cache
 	}
+
 	if o.Handles > 0 {
 		s.MaxOpenFiles = o.Handles
 	}
+
 	if s.MemTablesPerHalfCache > 0 {
 		bytes := s.CacheBytes / 2 / s.MemTablesPerHalfCache
 		s.MemTableSize = uint64(min(max(bytes, minMemTableBytes), maxMemTableBytes))
 	}
+
 	errs := apply(&s, o.Overrides)
 	if err := s.Table.Check(o); err != nil {
 		errs = append(errs, err)
 	}
+
 	if o.CacheBytes < 0 {
 		errs = append(errs, illegal("cache", o.CacheBytes, "64MiB"))
 	}
+
 	switch {
 	case o.MemoryBytes > 0 && o.CacheBytes > 0:
-		errs = append(errs, errors.New("a memory budget includes the cache: give only one of --memory and --cache"))
+		errs = append(errs,
+			errors.New("a memory budget includes the cache: give only one of --memory and --cache"))
 	case o.MemoryBytes < 0 || o.MemoryBytes > 0 && o.MemoryBytes < minBudgetBytes:
-		errs = append(errs, fmt.Errorf("a memory budget of %s is too small for Pebble: it needs at least %s", unit.Bytes(o.MemoryBytes), unit.Bytes(minBudgetBytes)))
+		errs = append(errs,
+			fmt.Errorf("a memory budget of %s is too small for Pebble: it needs at least %s",
+				unit.Bytes(o.MemoryBytes), unit.Bytes(minBudgetBytes)))
 	}
+
 	if o.Handles < 0 {
 		errs = append(errs, illegal("handles", o.Handles, "1000"))
 	}
+
 	return s, errs
 }
 
@@ -152,9 +168,11 @@ func BenchKVDB() Profile {
 		WALBytesPerSync:             5 * 100 * kib,
 		ReadSamplingMultiplier:      -1,
 	}
+
 	for i := range s.Levels {
 		s.Levels[i] = LevelSettings{TargetFileSize: 2 * mib << i, FilterBitsPerKey: filterBits}
 	}
+
 	return adapter.Named("bench-kvdb", "options of bench_kvdb, the published study's tool", s)
 }
 
@@ -174,9 +192,11 @@ func geth() Settings {
 		CompactionDebtConcurrency:   256 * mib,
 		ReadSamplingMultiplier:      -1,
 	}
+
 	for i, size := range []int64{16, 4, 8, 16, 32, 64, 128} {
 		s.Levels[i] = LevelSettings{TargetFileSize: size * mib, FilterBitsPerKey: filterBits}
 	}
+
 	// The last level is left empty, which v1 reads as no filter and v2 as that
 	// of the level above.
 	s.Levels[Levels-1].FilterBitsPerKey = 0
@@ -185,20 +205,25 @@ func geth() Settings {
 
 // GethV1 is what geth 1.17 does with a database of the old format.
 func GethV1() Profile {
-	return adapter.Named("geth-1.17-v1", "go-ethereum 1.17 on a database made before its move to Pebble v2", geth()).OfClient(clients.Geth)
+	return adapter.Named("geth-1.17-v1", "go-ethereum 1.17 on a database made before its move to "+
+		"Pebble v2", geth()).OfClient(clients.Geth)
 }
 
 // GethV2 is what geth 1.17 does with a new database.
 func GethV2() Profile {
 	s := geth()
 	s.FormatMajorVersion = 13
-	return adapter.Named("geth-1.17-v2", "go-ethereum 1.17 on a new database", s).OfClient(clients.Geth)
+	return adapter.Named("geth-1.17-v2", "go-ethereum 1.17 on a new database", s).
+		OfClient(clients.Geth)
 }
 
 // Columnar is bench-kvdb with the newest table format of v2.
 func Columnar(newestFormat uint64) Profile {
 	p := BenchKVDB()
-	p.Profile = engine.Profile{Name: "columnar", About: "bench-kvdb in the newest table format (columnar blocks)"}
+	p.Profile = engine.Profile{
+		Name:  "columnar",
+		About: "bench-kvdb in the newest table format (columnar blocks)",
+	}
 	p.Settings.FormatMajorVersion = newestFormat
 	return p
 }
@@ -250,9 +275,15 @@ func options(s *Settings) []adapter.Option {
 // levelOptions may also be said of one level: Levels[3].BlockSize.
 func levelOptions() map[string]func(*LevelSettings, string) error {
 	return map[string]func(*LevelSettings, string) error{
-		"BlockSize":        parseLevelSize(func(l *LevelSettings, n int64) { l.BlockSize = int(n) }),
-		"IndexBlockSize":   parseLevelSize(func(l *LevelSettings, n int64) { l.IndexBlockSize = int(n) }),
-		"TargetFileSize":   parseLevelSize(func(l *LevelSettings, n int64) { l.TargetFileSize = n }),
+		"BlockSize": parseLevelSize(func(l *LevelSettings, n int64) {
+			l.BlockSize = int(n)
+		}),
+		"IndexBlockSize": parseLevelSize(func(l *LevelSettings, n int64) {
+			l.IndexBlockSize = int(n)
+		}),
+		"TargetFileSize": parseLevelSize(func(l *LevelSettings, n int64) {
+			l.TargetFileSize = n
+		}),
 		"Compression":      setCompression,
 		"FilterBitsPerKey": setFilterBits,
 	}
@@ -268,6 +299,7 @@ func apply(s *Settings, overrides map[string]string) (errs []error) {
 		if !given {
 			continue
 		}
+
 		delete(left, o.Name)
 		if err := o.Set(strings.TrimSpace(value)); err != nil {
 			if o.Name != tableOption { // whose errors say what is wrong
@@ -276,17 +308,23 @@ func apply(s *Settings, overrides map[string]string) (errs []error) {
 			errs = append(errs, err)
 		}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(left)) {
 		match := levelName.FindStringSubmatch(name)
 		if match == nil || levelOptions()[match[2]] == nil {
-			errs = append(errs, engine.Fail(engine.CodeOption, "unknown option %q: use one of %s", name, strings.Join(OptionNames(), ", ")))
+			errs = append(errs,
+				engine.Fail(engine.CodeOption, "unknown option %q: use one of %s", name,
+					strings.Join(OptionNames(), ", ")))
 			continue
 		}
+
 		level := match[1][0] - '0'
-		if err := levelOptions()[match[2]](&s.Levels[level], strings.TrimSpace(left[name])); err != nil {
+		if err := levelOptions()[match[2]](&s.Levels[level],
+			strings.TrimSpace(left[name])); err != nil {
 			errs = append(errs, fmt.Errorf("option %s=%q: %w", name, left[name], err))
 		}
 	}
+
 	return errs
 }
 
@@ -324,11 +362,14 @@ func everyLevel(s *Settings, name, example string) adapter.Option {
 		if len(parts) != 1 && len(parts) != Levels {
 			return fmt.Errorf("%d values, not 1 or %d", len(parts), Levels)
 		}
+
 		for i := range s.Levels {
-			if err := set(&s.Levels[i], strings.TrimSpace(parts[min(i, len(parts)-1)])); err != nil {
+			if err := set(&s.Levels[i],
+				strings.TrimSpace(parts[min(i, len(parts)-1)])); err != nil {
 				return err
 			}
 		}
+
 		return nil
 	}}
 }
@@ -339,9 +380,11 @@ func parseLevelSize(set func(*LevelSettings, int64)) func(*LevelSettings, string
 		if err == nil && n > 1<<31-1 {
 			err = fmt.Errorf("%s is beyond 2 GiB", v)
 		}
+
 		if err == nil {
 			set(l, n)
 		}
+
 		return err
 	}
 }
@@ -352,17 +395,21 @@ func (s *Settings) setTargetFileSizes(v string) error {
 	if len(parts) != 1 && len(parts) != Levels {
 		return fmt.Errorf("%d sizes, not 1 or %d", len(parts), Levels)
 	}
+
 	for i := range s.Levels {
 		part, shift := parts[0], i
 		if len(parts) > 1 {
 			part, shift = parts[i], 0
 		}
+
 		n, err := unit.ParseBytes(unit.WithUnit(part))
 		if err != nil {
 			return err
 		}
+
 		s.Levels[i].TargetFileSize = n << shift
 	}
+
 	return nil
 }
 
@@ -392,10 +439,12 @@ func (s *Settings) setFilterLevels(v string) error {
 	case "none":
 		last = -1
 	default:
-		if n, err := fmt.Sscanf(v, "%d-%d", &first, &last); n != 2 || err != nil || first < 0 || first > last || last >= Levels {
+		if n, err := fmt.Sscanf(v, "%d-%d", &first, &last); n != 2 || err != nil || first < 0 ||
+			first > last || last >= Levels {
 			return fmt.Errorf("%q is not a range of levels", v)
 		}
 	}
+
 	for i := range s.Levels {
 		l := &s.Levels[i]
 		l.NoFilter = i < first || i > last
@@ -405,5 +454,6 @@ func (s *Settings) setFilterLevels(v string) error {
 			l.FilterBitsPerKey = filterBits
 		}
 	}
+
 	return nil
 }

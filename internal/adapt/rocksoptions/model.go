@@ -52,10 +52,12 @@ func ParseFilter(policy string) (f Filter) {
 	if kind != "bloomfilter" && kind != "ribbonfilter" || len(parts) < 2 {
 		return Filter{}
 	}
+
 	f.Bits, _ = strconv.ParseFloat(parts[1], 64)
 	if f.Ribbon = kind == "ribbonfilter"; f.Ribbon && len(parts) > 2 {
 		f.BloomBelow, _ = strconv.Atoi(parts[2])
 	}
+
 	return f
 }
 
@@ -69,7 +71,8 @@ func (f Filter) BitsOn(level int) float64 {
 	return f.Bits
 }
 
-// Sanitize returns options as RocksDB takes them: it drops partitioned filters without an index of two levels.
+// Sanitize returns options as RocksDB takes them: it drops partitioned filters without an index of
+// two levels.
 func Sanitize(options map[string]string) map[string]string {
 	if options["partition_filters"] == "true" && options["index_type"] != twoLevels {
 		return with(options, named{"partition_filters": "false"})
@@ -77,47 +80,74 @@ func Sanitize(options map[string]string) map[string]string {
 	return options
 }
 
-// ModelFromOptions returns the load of a database with these options, for lsm.Leveled.Levels, and how its Gets
-// ask for blocks. Stored/raw of data blocks are the caller's.
-func ModelFromOptions(options map[string]string) (load lsm.Leveled, reads *predict.BlockTables, err error) {
+// ModelFromOptions returns the load of a database with these options, for lsm.Leveled.Levels, and
+// how its Gets ask for blocks. Stored/raw of data blocks are the caller's.
+func ModelFromOptions(
+	options map[string]string,
+) (load lsm.Leveled, reads *predict.BlockTables, err error) {
 	options = Sanitize(options)
 	if reads, err = Reads(options); err != nil {
 		return load, nil, err
 	}
-	for name, only := range map[string]string{"compaction_style": "kCompactionStyleLevel", "index_type": "kBinarySearch kTwoLevelIndexSearch"} {
+
+	for name, only := range map[string]string{
+		"compaction_style": "kCompactionStyleLevel",
+		"index_type":       "kBinarySearch kTwoLevelIndexSearch",
+	} {
 		if asked := options[name]; asked != "" && !strings.Contains(only, asked) {
-			return load, nil, fmt.Errorf("option %s=%s: a database that does not exist can be computed with %s only", name, asked, only)
+			return load, nil,
+				fmt.Errorf("option %s=%s: a database that does not exist can be computed with %s "+
+					"only", name, asked, only)
 		}
 	}
+
 	r := reader{Options: options}
 	filter := ParseFilter(options["filter_policy"])
 	// RocksDB, too, takes more than what is asked for where that is less.
 	const minBuffer = 64 << 10
-	memTable := max(1, r.number("min_write_buffer_number_to_merge", 1)) * max(minBuffer, r.number("write_buffer_size", 64<<20))
+	memTable := max(1, r.number("min_write_buffer_number_to_merge", 1)) * max(minBuffer,
+		r.number("write_buffer_size", 64<<20))
 	load = lsm.Leveled{
-		BlockBytes: int(r.size("block_size", 4096)), RestartInterval: int(r.number("block_restart_interval", 16)),
-		MetadataBytes: reads.PartBytes, PartedIndex: options["index_type"] == twoLevels, PartedFilters: reads.PartedFilters,
-		FilterBits: filter.BitsOn, ForHits: r.Is("optimize_filters_for_hits", false),
-		MemTableBytes: int64(min(memTable, blockbased.MaxNumber)), L0Tables: int(r.number("level0_file_num_compaction_trigger", 4)),
-		BaseBytes: int64(r.number("max_bytes_for_level_base", 256<<20)), Multiplier: r.number("max_bytes_for_level_multiplier", 10),
-		Dynamic: reads.Dynamic, FileBytes: int64(reads.FileBytes), FileMultiplier: reads.FileMultiplier,
-		UpperRatio: 1, LastRatio: 1,
+		BlockBytes:      int(r.size("block_size", 4096)),
+		RestartInterval: int(r.number("block_restart_interval", 16)),
+		MetadataBytes:   reads.PartBytes,
+		PartedIndex:     options["index_type"] == twoLevels,
+		PartedFilters:   reads.PartedFilters,
+		FilterBits:      filter.BitsOn,
+		ForHits:         r.Is("optimize_filters_for_hits", false),
+		MemTableBytes:   int64(min(memTable, blockbased.MaxNumber)),
+		L0Tables:        int(r.number("level0_file_num_compaction_trigger", 4)),
+		BaseBytes:       int64(r.number("max_bytes_for_level_base", 256<<20)),
+		Multiplier:      r.number("max_bytes_for_level_multiplier", 10),
+		Dynamic:         reads.Dynamic,
+		FileBytes:       int64(reads.FileBytes),
+		FileMultiplier:  reads.FileMultiplier,
+		UpperRatio:      1,
+		LastRatio:       1,
 	}
+
 	if options["data_block_index_type"] == "kDataBlockBinaryAndHash" {
 		load.HashRatio = r.number("data_block_hash_table_util_ratio", 0.75)
 	}
+
 	return load, reads, r.err
 }
 
 // Modelled are the options that Imagine and Stored obey.
 func Modelled() []string {
 	return []string{
-		"block_restart_interval", "block_size", "bottommost_compression", "cache_index_and_filter_blocks",
-		"cache_index_and_filter_blocks_with_high_priority", "compaction_style", "compression", "data_block_hash_table_util_ratio",
-		"data_block_index_type", "filter_policy", "index_type", "level0_file_num_compaction_trigger", "level_compaction_dynamic_level_bytes",
-		"max_bytes_for_level_base", "max_bytes_for_level_multiplier", "metadata_block_size", "metadata_cache_options",
-		"min_write_buffer_number_to_merge", "optimize_filters_for_hits", "partition_filters", "pin_l0_filter_and_index_blocks_in_cache",
-		"pin_top_level_index_and_filter", "target_file_size_base", "target_file_size_multiplier", "write_buffer_size",
+		"block_restart_interval", "block_size", "bottommost_compression",
+		"cache_index_and_filter_blocks",
+		"cache_index_and_filter_blocks_with_high_priority", "compaction_style", "compression",
+		"data_block_hash_table_util_ratio",
+		"data_block_index_type", "filter_policy", "index_type",
+		"level0_file_num_compaction_trigger", "level_compaction_dynamic_level_bytes",
+		"max_bytes_for_level_base", "max_bytes_for_level_multiplier", "metadata_block_size",
+		"metadata_cache_options",
+		"min_write_buffer_number_to_merge", "optimize_filters_for_hits", "partition_filters",
+		"pin_l0_filter_and_index_blocks_in_cache",
+		"pin_top_level_index_and_filter", "target_file_size_base", "target_file_size_multiplier",
+		"write_buffer_size",
 	}
 }
 
@@ -128,18 +158,24 @@ func Reads(options map[string]string) (*predict.BlockTables, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	r := reader{Options: options}
 	return &predict.BlockTables{
-		MetadataInCache: how.MetadataInCache, HighPriority: how.HighPriority, PartedFilters: r.Is("partition_filters", false),
-		PartBytes: int(r.size("metadata_block_size", 4096)), PinTop: how.Top == blockbased.PinAll, PinL0: how.Unpartitioned != blockbased.PinNone,
-		Ribbon:    ParseFilter(options["filter_policy"]).ribbonOn,
-		FileBytes: r.size("target_file_size_base", 64<<20), FileMultiplier: r.number("target_file_size_multiplier", 1),
-		Dynamic: r.Is("level_compaction_dynamic_level_bytes", true),
+		MetadataInCache: how.MetadataInCache,
+		HighPriority:    how.HighPriority,
+		PartedFilters:   r.Is("partition_filters", false),
+		PartBytes:       int(r.size("metadata_block_size", 4096)),
+		PinTop:          how.Top == blockbased.PinAll,
+		PinL0:           how.Unpartitioned != blockbased.PinNone,
+		Ribbon:          ParseFilter(options["filter_policy"]).ribbonOn,
+		FileBytes:       r.size("target_file_size_base", 64<<20),
+		FileMultiplier:  r.number("target_file_size_multiplier", 1),
+		Dynamic:         r.Is("level_compaction_dynamic_level_bytes", true),
 	}, r.err
 }
 
-// Stored are the ratios of stored to raw size of data blocks with these options, where they would be
-// those of compression.
+// Stored are the ratios of stored to raw size of data blocks with these options, where they would
+// be those of compression.
 func Stored(options map[string]string, upper, last float64) (float64, float64) {
 	of := func(kind string, ratio float64) float64 {
 		if kind == "kNoCompression" {
@@ -147,9 +183,11 @@ func Stored(options map[string]string, upper, last float64) (float64, float64) {
 		}
 		return ratio
 	}
+
 	bottom := options["bottommost_compression"]
 	if bottom == "" || bottom == "kDisableCompressionOption" {
 		bottom = options["compression"]
 	}
+
 	return of(options["compression"], upper), of(bottom, last)
 }

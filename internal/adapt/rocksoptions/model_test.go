@@ -2,7 +2,8 @@ package rocksoptions
 
 import "testing"
 
-// TestImagineRefuses: an option with which nothing can be computed is an error, and one that RocksDB raises is raised.
+// TestImagineRefuses: an option with which nothing can be computed is an error, and one that
+// RocksDB raises is raised.
 func TestImagineRefuses(t *testing.T) {
 	for _, name := range []string{"block_size", "metadata_block_size", "target_file_size_base"} {
 		for _, value := range []string{"0", "0.5", "-1", "many", "1e300", "99999999T"} {
@@ -11,10 +12,16 @@ func TestImagineRefuses(t *testing.T) {
 			}
 		}
 	}
-	load, _, err := ModelFromOptions(map[string]string{"write_buffer_size": "1", "min_write_buffer_number_to_merge": "0"})
+
+	load, _, err := ModelFromOptions(map[string]string{
+		"write_buffer_size":                "1",
+		"min_write_buffer_number_to_merge": "0",
+	})
+
 	if err != nil || load.MemTableBytes != 64<<10 {
 		t.Errorf("memtables of %d bytes, %v", load.MemTableBytes, err)
 	}
+
 	if load, _, err = ModelFromOptions(map[string]string{"write_buffer_size": "64M"}); err != nil || load.MemTableBytes != 64<<20 {
 		t.Errorf("memtables of 64M are %d bytes, %v", load.MemTableBytes, err)
 	}

@@ -1,8 +1,8 @@
 // Package rocksoptions are RocksDB's options as plain data: the named sets of them that the adapter
 // offers as profiles, among them those of clients, for what is told of RocksDB without its library.
 //
-// Each client's options were read in its source; only facts were taken, the values. What decides how
-// many blocks a Get reads is complete; options of writing that no table shows are left out.
+// Each client's options were read in its source; only facts were taken, the values. What decides
+// how many blocks a Get reads is complete; options of writing that no table shows are left out.
 //
 // Non-goals: what RocksDB makes of options, which its library knows (engines/rocksdb).
 package rocksoptions
@@ -42,15 +42,23 @@ func Profiles() []Profile {
 	own := func(name, about string, more named) Profile {
 		return adapter.Named(name, about, Layout{
 			// The default since version 8.4, said for older ones.
-			Database: named{"compression": "kSnappyCompression", "level_compaction_dynamic_level_bytes": "true"},
-			Table:    with(named{"block_size": "4096", "filter_policy": "bloomfilter:10:false"}, more),
+			Database: named{
+				"compression":                          "kSnappyCompression",
+				"level_compaction_dynamic_level_bytes": "true",
+			},
+			Table: with(named{"block_size": "4096", "filter_policy": "bloomfilter:10:false"},
+				more),
 		})
 	}
+
 	return append([]Profile{
-		own("default", "filters and indexes outside the block cache, as RocksDB has it by default; a table's are read when it is opened",
+		own("default", "filters and indexes outside the block cache, as RocksDB has it by "+
+			"default; a table's are read when it is opened",
 			named{"cache_index_and_filter_blocks": "false"}),
-		own("monolithic", "filters and indexes in the block cache, each one block a table", named{"cache_index_and_filter_blocks": "true"}),
-		own("partitioned", "filters and indexes in the block cache, in blocks of 4 KiB, their top levels pinned", named{
+		own("monolithic", "filters and indexes in the block cache, each one block a table",
+			named{"cache_index_and_filter_blocks": "true"}),
+		own("partitioned", "filters and indexes in the block cache, in blocks of 4 KiB, their "+
+			"top levels pinned", named{
 			"cache_index_and_filter_blocks":           "true",
 			"index_type":                              "kTwoLevelIndexSearch",
 			"partition_filters":                       "true",
@@ -108,21 +116,38 @@ type Pair struct {
 	Differs           bool
 }
 
-// Compare compares the options that decide how many blocks a Get reads, by their names; what a set does not say is
-// RocksDB's default.
+// Compare compares the options that decide how many blocks a Get reads, by their names; what a set
+// does not say is RocksDB's default.
 func Compare(here, there map[string]string) (pairs []Pair) {
 	defaults := named{
-		"block_size": "4096", "block_restart_interval": "16", "data_block_index_type": "kDataBlockBinarySearch", "index_type": "kBinarySearch",
-		"metadata_block_size": "4096", "filter_policy": "nullptr", "whole_key_filtering": "true", "prefix_extractor": "nullptr",
-		"optimize_filters_for_hits": "false", "partition_filters": "false", "cache_index_and_filter_blocks": "false",
-		"cache_index_and_filter_blocks_with_high_priority": "true", "pin_l0_filter_and_index_blocks_in_cache": "false",
-		"pin_top_level_index_and_filter": "true", "compression": "kSnappyCompression", "bottommost_compression": "kDisableCompressionOption",
-		"level_compaction_dynamic_level_bytes": "true", "level0_file_num_compaction_trigger": "4", "max_bytes_for_level_base": "268435456",
-		"max_bytes_for_level_multiplier": "10", "target_file_size_base": "67108864", "target_file_size_multiplier": "1",
+		"block_size":                    "4096",
+		"block_restart_interval":        "16",
+		"data_block_index_type":         "kDataBlockBinarySearch",
+		"index_type":                    "kBinarySearch",
+		"metadata_block_size":           "4096",
+		"filter_policy":                 "nullptr",
+		"whole_key_filtering":           "true",
+		"prefix_extractor":              "nullptr",
+		"optimize_filters_for_hits":     "false",
+		"partition_filters":             "false",
+		"cache_index_and_filter_blocks": "false",
+		"cache_index_and_filter_blocks_with_high_priority": "true",
+		"pin_l0_filter_and_index_blocks_in_cache":          "false",
+		"pin_top_level_index_and_filter":                   "true",
+		"compression":                                      "kSnappyCompression",
+		"bottommost_compression":                           "kDisableCompressionOption",
+		"level_compaction_dynamic_level_bytes":             "true",
+		"level0_file_num_compaction_trigger":               "4",
+		"max_bytes_for_level_base":                         "268435456",
+		"max_bytes_for_level_multiplier":                   "10",
+		"target_file_size_base":                            "67108864",
+		"target_file_size_multiplier":                      "1",
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(defaults)) {
 		a, b := cmp.Or(here[name], defaults[name]), cmp.Or(there[name], defaults[name])
 		pairs = append(pairs, Pair{name, a, b, !Same(name, a, b)})
 	}
+
 	return pairs
 }

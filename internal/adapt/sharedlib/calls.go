@@ -34,6 +34,7 @@ func Open[E any, Code ~int32](library, dir string, call func(*E) (given bool, co
 		given, code = call(sentence)
 		return code
 	})
+
 	switch {
 	case err == nil && given:
 		return nil
@@ -44,6 +45,7 @@ func Open[E any, Code ~int32](library, dir string, call func(*E) (given bool, co
 	case code == C.STATELAB_NOT_A_DATABASE:
 		return &engine.NotADatabaseError{Dir: dir, Why: err.Error()}
 	}
+
 	return fmt.Errorf("%s: %w", library, err)
 }
 
@@ -64,7 +66,10 @@ func Check[E any, Code ~int32](call func(*E) Code) (mistakes []error) {
 const settleWaitMillis = 200
 
 // Settle calls until nothing is left to do. L is the caller's statelab_settling.
-func Settle[L, E any, Code ~int32](ctx context.Context, call func(waitMillis int64, left *L, sentence *E) Code, progress func(engine.Settling)) error {
+func Settle[L, E any, Code ~int32](
+	ctx context.Context, call func(waitMillis int64, left *L, sentence *E) Code,
+	progress func(engine.Settling),
+) error {
 	for {
 		var left C.statelab_settling
 		code, err := attempt("settle", func(sentence *E) Code {
@@ -73,11 +78,16 @@ func Settle[L, E any, Code ~int32](ctx context.Context, call func(waitMillis int
 		if code != C.STATELAB_WORKING {
 			return err
 		}
+
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+
 		if progress != nil {
-			progress(engine.Settling{PendingBytes: int64(left.pending_bytes), Running: int(left.jobs)})
+			progress(engine.Settling{
+				PendingBytes: int64(left.pending_bytes),
+				Running:      int(left.jobs),
+			})
 		}
 	}
 }
@@ -95,13 +105,16 @@ func Answered[E any, Code ~int32](sentence *E, doing string, code Code) error {
 	if code == C.STATELAB_OK {
 		return nil
 	}
+
 	if code < C.STATELAB_NOT_A_DATABASE || code >= 0 {
 		return fmt.Errorf("%s: the library answered %d, which means nothing here", doing, code)
 	}
+
 	said := clip((*C.statelab_error)(unsafe.Pointer(sentence)).text[:])
 	if said == "" {
 		said = fmt.Sprintf("the library returned error %d without a message", code)
 	}
+
 	return errors.New(said)
 }
 

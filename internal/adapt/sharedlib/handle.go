@@ -63,26 +63,32 @@ func (h *Handle) Close(release func() error) error {
 	if h.closed {
 		return nil
 	}
+
 	h.closed = true
 	for c := range h.children {
 		c.Release()
 	}
+
 	clear(h.children)
 	return release()
 }
 
 // OpenChild has open fill C memory for a child: its handle and what its calls answer.
 // open says whether the library gave a handle. The memory is Free's.
-func OpenChild[Memory any](noun string, open func(*Memory) (given bool, err error)) (*Memory, error) {
+func OpenChild[Memory any](
+	noun string, open func(*Memory) (given bool, err error),
+) (*Memory, error) {
 	memory := (*Memory)(C.calloc(1, C.size_t(unsafe.Sizeof(*new(Memory)))))
 	given, err := open(memory)
 	if err == nil && !given {
 		err = fmt.Errorf("the library said it was done but gave no %s", noun)
 	}
+
 	if err != nil {
 		Free(memory)
 		return nil, fmt.Errorf("open a %s: %w", noun, err)
 	}
+
 	return memory, nil
 }
 
@@ -108,7 +114,8 @@ func (a *Arena) Settings(options map[string]string) unsafe.Pointer {
 	first := a.Zeroed(len(options), C.sizeof_statelab_setting)
 	settings := unsafe.Slice((*C.statelab_setting)(first), len(options))
 	for i, name := range slices.Sorted(maps.Keys(options)) {
-		settings[i].name, settings[i].value = (*C.char)(a.String(name)), (*C.char)(a.String(options[name]))
+		settings[i].name, settings[i].value = (*C.char)(a.String(name)),
+			(*C.char)(a.String(options[name]))
 	}
 	return first
 }

@@ -30,17 +30,25 @@ func Effective[S any, N size](ask func(into *S, capacity N) N) map[string]string
 func Memory[M any, N size](ask func(into *M, capacity N) N) (shares []engine.MemoryShare) {
 	for _, m := range filled[C.statelab_memory](ask) {
 		if m.use != nil && m.basis != nil {
-			shares = append(shares, engine.MemoryShare{Use: Text(m.use), Basis: Text(m.basis), Bytes: int64(m.bytes), Holds: engine.HoldingOf(Text(m.use))})
+			shares = append(shares, engine.MemoryShare{
+				Use:   Text(m.use),
+				Basis: Text(m.basis),
+				Bytes: int64(m.bytes),
+				Holds: engine.HoldingOf(Text(m.use)),
+			})
 		}
 	}
+
 	return shares
 }
 
 // ExamineMemory names what cannot be.
 func ExamineMemory(shares []engine.MemoryShare) error {
 	for _, share := range shares {
-		if share.Bytes < 0 || share.Basis != "limit" && share.Basis != "measured" && share.Basis != "estimate" {
-			return fmt.Errorf("memory %q: %d bytes, basis %q: want a positive size known by limit, measured or estimate", share.Use, share.Bytes, share.Basis)
+		if share.Bytes < 0 ||
+			share.Basis != "limit" && share.Basis != "measured" && share.Basis != "estimate" {
+			return fmt.Errorf("memory %q: %d bytes, basis %q: want a positive size known by "+
+				"limit, measured or estimate", share.Use, share.Bytes, share.Basis)
 		}
 	}
 	return nil
@@ -70,7 +78,8 @@ const maxEntries = 4096
 func filled[Own, Theirs any, N size](ask func(into *Theirs, capacity N) N) []Own {
 	for room := 64; ; room *= 2 {
 		list := make([]Own, room)
-		if n := ask((*Theirs)(unsafe.Pointer(&list[0])), N(room)); n <= N(room) || room >= maxEntries {
+		if n := ask((*Theirs)(unsafe.Pointer(&list[0])), N(room)); n <= N(room) ||
+			room >= maxEntries {
 			return list[:min(int(n), room)]
 		}
 	}

@@ -15,14 +15,17 @@ func ExamineStats(told []Stat, header string, isKnown func(name string) bool) er
 		if seen[t.Name] {
 			return fmt.Errorf("the counter %s is reported twice", t.Name)
 		}
+
 		seen[t.Name] = true
 		if t.Value < 0 {
 			return fmt.Errorf("the counter %s is %d: it cannot be negative", t.Name, t.Value)
 		}
+
 		if !isKnown(t.Name) {
 			return fmt.Errorf("the counter %q is none of %s", t.Name, header)
 		}
 	}
+
 	return nil
 }
 
@@ -50,11 +53,13 @@ func (t *Totals) Regressions(told []Stat) (falls []CounterRegression) {
 	if t.last == nil {
 		t.last = map[string]int64{}
 	}
+
 	for _, s := range told {
 		if from := t.last[s.Name]; s.Value < from || s.Value < 0 {
 			falls = append(falls, CounterRegression{s.Name, from, s.Value})
 		}
 		t.last[s.Name] = s.Value
 	}
+
 	return falls
 }

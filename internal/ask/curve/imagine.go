@@ -35,9 +35,13 @@ func (i SyntheticDB) values() lsm.SteadyStateSpec {
 	if ratios, err := lsm.ValueCompression(i.ValueModel); err == nil {
 		spec.Compression = ratios
 	}
-	if values, err := keyspace.NewValues(i.ValueModel, 0, 1); err == nil && i.ValueModel == keyspace.TrieNode { // has sizes of its own
+
+	// has sizes of its own
+	if values, err := keyspace.NewValues(i.ValueModel, 0, 1); err == nil &&
+		i.ValueModel == keyspace.TrieNode {
 		spec.ValueBytes = int(values.MeanBytes())
 	}
+
 	last := len(spec.Compression) - 1
 	for level := range spec.Compression {
 		switch n := len(i.Compression); {
@@ -47,11 +51,15 @@ func (i SyntheticDB) values() lsm.SteadyStateSpec {
 			spec.Compression[level] = i.Compression[0]
 		}
 	}
+
 	return spec
 }
 
-// Levels fills in the levels of such a database of an engine, with some options replaced. The errors are about the setting of a flag.
-func (i SyntheticDB) Levels(engineName string, overrides map[string]string, in *predict.Input) (flag string, errs []error) {
+// Levels fills in the levels of such a database of an engine, with some options replaced. The
+// errors are about the setting of a flag.
+func (i SyntheticDB) Levels(
+	engineName string, overrides map[string]string, in *predict.Input,
+) (flag string, errs []error) {
 	if e, _ := subject.EngineOf(engineName); !e.BlockTables {
 		spec, errs := i.natural()
 		if len(errs) == 0 {
@@ -59,13 +67,16 @@ func (i SyntheticDB) Levels(engineName string, overrides map[string]string, in *
 		}
 		return "profile", errs
 	}
+
 	var err error
 	if in.Levels, in.Blocks, err = i.leveled(overrides); err == nil {
 		return "", nil
 	}
+
 	if _, unknown := rocksoptions.Find(i.Profile); unknown == nil {
 		return "set", []error{err}
 	}
+
 	return "profile", []error{err}
 }
 
@@ -84,6 +95,7 @@ func (i SyntheticDB) natural() (lsm.SteadyStateSpec, []error) {
 	if len(errs) > 0 {
 		return spec, errs
 	}
+
 	// What the profile does not set is Pebble's own default.
 	spec.LBaseMaxBytes = cmp.Or(s.LBaseMaxBytes, spec.LBaseMaxBytes)
 	for n, level := range s.Levels {
@@ -92,53 +104,76 @@ func (i SyntheticDB) natural() (lsm.SteadyStateSpec, []error) {
 			spec.FilterLevels[n] = false
 		}
 	}
+
 	if s.Levels[0].FilterBitsPerKey == 0 {
 		spec.FilterBitsPerKey = 0
 	}
+
 	spec.BlockBytes = cmp.Or(s.Levels[0].BlockSize, spec.BlockBytes)
 	spec.IndexBlockBytes = cmp.Or(s.Levels[0].IndexBlockSize, spec.BlockBytes)
 	return spec, nil
 }
 
-// leveled are the levels of such a database of RocksDB, with some options replaced, and how its Gets ask for blocks.
-func (i SyntheticDB) leveled(overrides map[string]string) ([]engine.Level, *predict.BlockTables, error) {
+// leveled are the levels of such a database of RocksDB, with some options replaced, and how its
+// Gets ask for blocks.
+func (i SyntheticDB) leveled(
+	overrides map[string]string,
+) ([]engine.Level, *predict.BlockTables, error) {
 	values := i.values()
 	layout, err := rocksoptions.Find(i.Profile)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(overrides)) {
 		if known := rocksoptions.Modelled(); !slices.Contains(known, name) {
-			return nil, nil, engine.Fail(engine.CodeOption, "option %s: the prediction does not depend on it; it depends on %s", name, strings.Join(known, ", "))
+			return nil, nil,
+				engine.Fail(engine.CodeOption, "option %s: the prediction does not depend on it; "+
+					"it depends on %s", name, strings.Join(known, ", "))
 		}
 	}
+
 	options := layout.All(overrides)
 	load, reads, err := rocksoptions.ModelFromOptions(options)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	load.Keys, load.KeyBytes, load.ValueBytes = i.Keys, values.KeyBytes, values.ValueBytes
-	load.UpperRatio, load.LastRatio = rocksoptions.Stored(options, values.Compression[0], values.Compression[len(values.Compression)-1])
+	load.UpperRatio, load.LastRatio = rocksoptions.Stored(options, values.Compression[0],
+		values.Compression[len(values.Compression)-1])
 	return load.Levels(), reads, nil
 }
 
 // OfLevels predicts from a level table alone, for each of the cache sizes of in.
-func OfLevels(ctx context.Context, in predict.Input, engine, profile string, reserve Reserve, tell result.Tell) ([]result.PredictedPoint, error) {
+func OfLevels(
+	ctx context.Context, in predict.Input, engine, profile string, reserve Reserve,
+	tell result.Tell,
+) ([]result.PredictedPoint, error) {
 	var all []result.PredictedPoint
 	sizes := in.CacheBytes
 	for i, size := range sizes {
-		tell(result.Event{Phase: "predicting", Done: uint64(i), Total: uint64(len(sizes)), Unit: "cache sizes"})
+		tell(result.Event{
+			Phase: "predicting",
+			Done:  uint64(i),
+			Total: uint64(len(sizes)),
+			Unit:  "cache sizes",
+		})
+
 		var err error
 		if in.ReservedBytes, err = reserve(engine, profile, size, false); err != nil {
 			return nil, err
 		}
+
 		in.CacheBytes = sizes[i : i+1]
 		points, err := predict.Run(ctx, in)
 		if err != nil {
 			return nil, fmt.Errorf("predict: %w", err)
 		}
+
 		all = append(all, points[0].PredictedPoint)
 	}
+
 	return all, nil
 }
 

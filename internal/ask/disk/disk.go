@@ -74,9 +74,11 @@ func (l QuickProbe) Ceiling(ctx context.Context, from string, s sweep.Sweep, out
 		}
 		return result.WriteDisk(out, d)
 	}
+
 	if _, err := os.Stat(filepath.Join(out, result.DiskFile)); err == nil || !s.ReachesDevice() {
 		return nil // a sweep that goes on has it
 	}
+
 	dir, err := out, error(nil)
 	if s.Base.Dir != "" {
 		var remove func()
@@ -84,12 +86,15 @@ func (l QuickProbe) Ceiling(ctx context.Context, from string, s sweep.Sweep, out
 			defer remove()
 		}
 	}
+
 	if err == nil {
 		err = l.store(ctx, dir, out, s.Flights())
 	}
+
 	if err == nil {
 		return nil
 	}
+
 	l.Say("no ceiling: %v", err)
 	return ctx.Err()
 }
@@ -110,14 +115,22 @@ func (l QuickProbe) Hardware(ctx context.Context, out string) (*result.Hardware,
 // file to read.
 func Step(l host.DiskPlan) estimate.Step {
 	const fileBytes, memoryBytes = 256 << 20, 64 << 20
-	s := estimate.Step{Kind: estimate.ReadKind, Name: "reading " + l.Dir + " at random", MemoryBytes: memoryBytes,
-		Seconds: float64(len(l.InFlight)*l.Repeats) * l.Seconds, Basis: "--seconds for each number in flight and repeat; twice where fio is installed"}
+	s := estimate.Step{
+		Kind:        estimate.ReadKind,
+		Name:        "reading " + l.Dir + " at random",
+		MemoryBytes: memoryBytes,
+		Seconds:     float64(len(l.InFlight)*l.Repeats) * l.Seconds,
+		Basis:       "--seconds for each number in flight and repeat; twice where fio is installed",
+	}
+
 	if _, err := exec.LookPath("fio"); err == nil && l.Fio {
 		s.Seconds *= 2
 	}
+
 	if bytes, _ := host.FilesIn(l.Dir); bytes < fileBytes {
 		s.PeakDiskBytes = fileBytes
 	}
+
 	return s
 }
 
@@ -128,13 +141,20 @@ func Machine(ctx context.Context, dir string, measured, direct bool) (estimate.M
 	if !measured {
 		return m, nil
 	}
+
 	var err error
 	if m.WriteBytes, err = host.ProbeWrite(ctx, dir); err != nil {
 		return m, fmt.Errorf("measure the disk for the estimate: %w", err)
 	}
+
 	if direct {
-		m.Disk, err = host.MeasureDisk(ctx, host.DiskPlan{Dir: dir, InFlight: []int{1, 8}, Seconds: Seconds, Repeats: 1}, func(string) {})
+		m.Disk, err = host.MeasureDisk(
+			ctx,
+			host.DiskPlan{Dir: dir, InFlight: []int{1, 8}, Seconds: Seconds, Repeats: 1},
+			func(string) {},
+		)
 	}
+
 	return m, err
 }
 
@@ -145,12 +165,15 @@ func Room(e estimate.Estimate, dir string, show func(*doc.Document) error) (wron
 	if err != nil {
 		return nil, fmt.Errorf("find out how much space is free: %w", err)
 	}
+
 	memory := host.AvailableMemory()
 	if memory == 0 {
 		memory = math.MaxInt64 // the kernel does not tell
 	}
+
 	if show != nil {
 		err = show(e.Document(free, memory))
 	}
+
 	return e.Fits(free, memory), err
 }

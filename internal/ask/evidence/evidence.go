@@ -57,73 +57,107 @@ type Request struct {
 
 // Advise judges what is known of a database: run is what inspect sees of it, and node what its
 // metrics tell, nil if they were not read.
-func (a *Request) Advise(ctx context.Context, run *result.Run, node *nodemetrics.Node) (advise.Advice, error) {
+func (a *Request) Advise(
+	ctx context.Context, run *result.Run, node *nodemetrics.Node,
+) (advise.Advice, error) {
 	if node != nil {
 		a.Limits.GetsPerSecond = node.GetsPerSecond
 	}
+
 	e, err := a.evidence(run)
 	if err != nil {
 		return advise.Advice{}, err
 	}
+
 	e.Node = node
 	model := a.model(e)
 	traced, err := a.draw(ctx, run, &model, &e)
 	if err != nil {
 		return advise.Advice{}, err
 	}
+
 	if e.Disk, err = a.probe(ctx, run); err != nil {
 		return advise.Advice{}, err
 	}
+
 	advice := advise.Judge(e)
 	if a.By == nil {
 		return advice, nil
 	}
+
 	if e.Verified, err = a.verify(ctx, model, traced, advice); err != nil {
 		return advise.Advice{}, err
 	}
+
 	if spec := a.Gets.Spec; spec.Foreign && spec.AccessList == "" {
 		e.SampleKeys = spec.SampleKeys
 	}
+
 	return advise.Judge(e), nil
 }
 
 // evidence is what is known before anything is predicted or measured.
 func (a *Request) evidence(run *result.Run) (advise.Evidence, error) {
-	e := advise.Evidence{Database: run.Database, Engine: run.Engine, Machine: run.Host, Limits: a.Limits, Missing: a.Missing}
+	e := advise.Evidence{
+		Database: run.Database,
+		Engine:   run.Engine,
+		Machine:  run.Host,
+		Limits:   a.Limits,
+		Missing:  a.Missing,
+	}
+
 	var keys int64
 	for _, l := range run.Database.Levels {
 		keys += l.Keys
 		if l.Files > 0 && !l.InCacheKnown {
-			return e, fmt.Errorf("%s: the size of the blocks of L%d in a cache is not known", a.Dir, l.Level)
+			return e,
+				fmt.Errorf("%s: the size of the blocks of L%d in a cache is not known", a.Dir,
+					l.Level)
 		}
 	}
+
 	if keys == 0 {
 		return e, fmt.Errorf("%s has no tables yet: advise needs a database with data", a.Dir)
 	}
+
 	if a.KeysWritten != nil {
-		e.Writes = advice.Writes{Known: true, BytesPerSecond: *a.KeysWritten * float64(run.Database.Bytes) / float64(keys)}
+		e.Writes = advice.Writes{
+			Known:          true,
+			BytesPerSecond: *a.KeysWritten * float64(run.Database.Bytes) / float64(keys),
+		}
 	}
+
 	var err error
 	if a.Table {
 		e.Settings, err = ProfileSettings(a.Gets.Spec.Profile, nil)
-		e.Settings.Source = "assumed: a level table has no OPTIONS file, so the default of the profile " + a.Gets.Spec.Profile
+		e.Settings.Source = "assumed: a level table has no OPTIONS file, so the default of the " +
+			"profile " + a.Gets.Spec.Profile
 	} else {
 		e.Settings, err = SettingsOf(run)
 	}
+
 	if err != nil {
 		return e, err
 	}
+
 	if a.CacheShare > 0 {
 		a.CacheBytes = max(1, int64(a.CacheShare*float64(run.Database.Bytes)))
 	}
+
 	if a.CacheBytes > 0 {
 		e.Settings = e.Settings.WithCache(a.CacheBytes)
 	}
+
 	e.Client = a.client(e.Settings)
-	if minimum := advice.MinMemory(e.Client, run.Database.Files); a.Limits.MemoryBytes > 0 && a.Limits.MemoryBytes < minimum {
-		return e, engine.Fail(engine.CodeUsage, "--memory %s: too little for %s, whose smallest caches and open tables take %s: give at least --memory %dMiB",
-			unit.Bytes(a.Limits.MemoryBytes), e.Client, unit.Bytes(minimum), (minimum+1<<20-1)>>20)
+	if minimum := advice.MinMemory(e.Client, run.Database.Files); a.Limits.MemoryBytes > 0 &&
+		a.Limits.MemoryBytes < minimum {
+		return e,
+			engine.Fail(engine.CodeUsage, "--memory %s: too little for %s, whose smallest caches "+
+				"and open tables take %s: give at least --memory %dMiB",
+				unit.Bytes(a.Limits.MemoryBytes), e.Client, unit.Bytes(minimum),
+				(minimum+1<<20-1)>>20)
 	}
+
 	return e, nil
 }
 
@@ -137,37 +171,51 @@ func SettingsOf(run *result.Run) (advice.Settings, error) {
 		if err != nil {
 			return advice.Settings{}, err
 		}
+
 		s, err := ProfileSettings(profile, manifest.Overrides)
 		s.Source = "the profile " + profile
 		return s, err
 	}
+
 	name, file, err := optionsfile.Read(dir)
-	if err == nil && name == "" || errors.Is(err, fs.ErrNotExist) { // its node has just written the next one
+	// its node has just written the next one
+	if err == nil && name == "" || errors.Is(err, fs.ErrNotExist) {
 		return ProfileSettings(profile, nil)
 	}
+
 	if err != nil {
 		return advice.Settings{}, err
 	}
+
 	s, err := advice.SettingsOf(file)
 	if err != nil {
 		return s, fmt.Errorf("read %s: %w", filepath.Join(dir, name), err)
 	}
+
 	s.Source = name + ", written when the database was last opened for writing"
 	return s, nil
 }
 
 // ProfileSettings assume that the node runs a profile, changed by overrides alone.
 func ProfileSettings(profile string, overrides map[string]string) (advice.Settings, error) {
-	s, errs := pebbledb.Resolve(pebbledb.Profiles(), engine.Options{Profile: profile, Overrides: overrides})
+	s, errs := pebbledb.Resolve(pebbledb.Profiles(), engine.Options{
+		Profile:   profile,
+		Overrides: overrides,
+	})
+
 	if len(errs) > 0 {
 		return advice.Settings{}, errors.Join(errs...)
 	}
+
 	const libraryMemTableBytes, libraryStop = 4 << 20, 2 // where a profile says nothing
 	return advice.Settings{
-		CacheBytes: s.CacheBytes, MemTableBytes: cmp.Or(int64(s.MemTableSize), libraryMemTableBytes),
-		StopMemTables: cmp.Or(s.MemTableStopWritesThreshold, libraryStop),
-		Handles:       s.MaxOpenFiles, LastLevelFilter: s.Levels[pebbledb.Levels-1].FilterBitsPerKey > 0,
-		Source: "assumed: it has no OPTIONS file, so the default of the profile " + profile,
+		CacheBytes:      s.CacheBytes,
+		MemTableBytes:   cmp.Or(int64(s.MemTableSize), libraryMemTableBytes),
+		StopMemTables:   cmp.Or(s.MemTableStopWritesThreshold, libraryStop),
+		Handles:         s.MaxOpenFiles,
+		LastLevelFilter: s.Levels[pebbledb.Levels-1].FilterBitsPerKey > 0,
+		Source: "assumed: it has no OPTIONS file, so the default of the profile " +
+			profile,
 	}, nil
 }
 
@@ -180,34 +228,50 @@ func (a *Request) client(s advice.Settings) clients.Client {
 		}
 		return clients.AnyPebble
 	}
+
 	if !a.Gets.Spec.Foreign {
 		return clients.Statelab
 	}
-	if client := dbformat.Client(a.Dir, dbformat.Found{Engine: a.Gets.Spec.Engine}, nil); client != "" {
+
+	if client := dbformat.Client(a.Dir, dbformat.Found{Engine: a.Gets.Spec.Engine},
+		nil); client != "" {
 		return client.WithFlags()
 	}
+
 	if s.StopMemTables == 8 && s.MemTables(advice.Writes{}).CacheShare == 8 {
 		return clients.Geth
 	}
+
 	return clients.AnyPebble
 }
 
 // model is what the curve is drawn from.
 func (a *Request) model(e advise.Evidence) advise.Model {
 	m := advise.Model{
-		Levels: e.Database.Levels, Values: e.Database.Values, MemTables: e.Settings.MemTables(e.Writes),
-		Input:       predict.Input{Version: subject.PebbleVersion(e.Engine.Name), Cores: a.Cores, AbsentShare: a.Missing, Seeds: []uint64{a.Seed}},
+		Levels:    e.Database.Levels,
+		Values:    e.Database.Values,
+		MemTables: e.Settings.MemTables(e.Writes),
+		Input: predict.Input{
+			Version:     subject.PebbleVersion(e.Engine.Name),
+			Cores:       a.Cores,
+			AbsentShare: a.Missing,
+			Seeds:       []uint64{a.Seed},
+		},
 		RestReserve: a.restReserve(e.Engine.Name, false),
 	}
+
 	if e.Client != clients.Statelab || e.Settings.Given { // no client uses the cache of a profile
 		m.NowBytes = e.Settings.CacheBytes
 	}
+
 	if e.Client == clients.Geth {
 		m.MinBytes = advice.GethLeastCache
 	}
+
 	if a.Limits.MemoryBytes > 0 {
 		m.MaxBytes = advice.MaxCache(e.Client, a.Limits.MemoryBytes, e.Database.Files)
 	}
+
 	return m
 }
 
@@ -215,10 +279,13 @@ func (a *Request) model(e advise.Evidence) advise.Model {
 // not written to.
 func (a *Request) restReserve(engineName string, readOnly bool) func(int64) int64 {
 	return func(cacheBytes int64) int64 {
-		bytes, err := pebbledb.OpenReserveBytes(engineName, a.Gets.Spec.Profile, cacheBytes, readOnly)
+		bytes, err := pebbledb.OpenReserveBytes(engineName, a.Gets.Spec.Profile, cacheBytes,
+			readOnly)
 		if err != nil {
-			return predict.OpenReserve // the profile was accepted before: this is what it amounts to
+			// the profile was accepted before: this is what it amounts to
+			return predict.OpenReserve
 		}
+
 		return bytes
 	}
 }

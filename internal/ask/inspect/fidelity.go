@@ -32,9 +32,10 @@ import (
 
 // Comparison is what inspect --as says of a database, with --json too.
 type Comparison struct {
-	Schema     string             `json:"schema"`
-	Source     string             `json:"source"`
-	Beside     string             `json:"beside,omitempty"` // the other database; "": a node's usual shape
+	Schema string `json:"schema"`
+	Source string `json:"source"`
+	// the other database; "": a node's usual shape
+	Beside     string             `json:"beside,omitempty"`
 	Engine     string             `json:"engine"`
 	Client     string             `json:"client,omitempty"`
 	CacheBytes int64              `json:"cache_bytes"` // 0: none
@@ -63,55 +64,75 @@ func sideOf(dir string, run *result.Run, table string) (side, error) {
 	if err == nil {
 		tables, err = OnlyTable(tables, table, dir)
 	}
+
 	of, _ := subject.EngineOf(run.Engine.Name)
 	for _, t := range tables {
 		if err == nil && !of.BlockTables { // whose comparison is of data blocks alone
 			err = advise.OnlyLevels(dir, t.Values)
 		}
 	}
+
 	return side{run, tables}, err
 }
 
-// Compare tells in what the database in the first folder differs from a node's usual shape or, if there is one, from that in the
-// second, and what each difference costs. table names the only one of their tables that counts, "" all.
-func Compare(ctx context.Context, dirs []string, table string, inspect func(dir string) (*result.Run, error), wish Wish) (*Comparison, error) {
+// Compare tells in what the database in the first folder differs from a node's usual shape or, if
+// there is one, from that in the second, and what each difference costs. table names the only one
+// of their tables that counts, "" all.
+func Compare(
+	ctx context.Context, dirs []string, table string,
+	inspect func(dir string) (*result.Run, error), wish Wish,
+) (*Comparison, error) {
 	var sides []side
 	for _, dir := range dirs {
 		run, err := inspect(dir)
 		if err != nil {
 			return nil, err
 		}
+
 		s, err := sideOf(dir, run, table)
 		if err != nil {
 			return nil, err
 		}
+
 		sides = append(sides, s)
 	}
+
 	a := sides[0]
 	out := &Comparison{Schema: schema.Fidelity, Source: dirs[0], Engine: a.run.Engine.Name,
 		Warnings:   OfAllTables(a.run.Warnings),
 		CacheBytes: wish.CacheBytes}
-	if format, err := dbformat.Recognise(a.run.Database.Dir); err == nil && a.run.Database.Written == "foreign" {
+	if format, err := dbformat.Recognise(a.run.Database.Dir); err == nil &&
+		a.run.Database.Written == "foreign" {
 		out.Client = dbformat.Client(a.run.Database.Dir, format, a.run.Database.Tables).Name()
 	}
+
 	var beside []fidelity.Table
 	if len(sides) > 1 {
 		b := sides[1]
-		if own, other := a.run.Engine.Name, b.run.Engine.Name; subject.Family(own) != subject.Family(other) {
-			return nil, engine.Fail(engine.CodeUsage, "%s is a database of %s, and %s of %s: their levels cannot be compared", dirs[0], own, dirs[1], other)
+		if own, other := a.run.Engine.Name, b.run.Engine.Name; subject.Family(own) != subject.Family(
+			other,
+		) {
+			return nil,
+				engine.Fail(engine.CodeUsage, "%s is a database of %s, and %s of %s: their "+
+					"levels cannot be compared", dirs[0], own, dirs[1], other)
 		}
+
 		out.Beside, beside = dirs[1], b.tables
 	}
+
 	if wish.CacheShare > 0 {
 		out.CacheBytes = max(1, int64(wish.CacheShare*float64(Bytes(a.run.Database))))
 	}
+
 	price, err := out.pricing(ctx, a.run, wish.Missing, wish.Seed)
 	if err != nil {
 		return nil, err
 	}
+
 	if out.Tables, err = fidelity.JudgeAll(a.tables, beside, price); err != nil {
 		return nil, fmt.Errorf("%s: %w", dirs[0], err)
 	}
+
 	return out, nil
 }
 
@@ -144,22 +165,42 @@ func Tables(run *result.Run) (tables []fidelity.Table, err error) {
 			return nil, err
 		}
 	}
+
 	for _, t := range d.Tables {
 		if t.Files > 0 || e.ReadsOptions {
-			tables = append(tables, fidelity.Table{Name: t.Name, Keys: t.Keys, Bytes: t.Bytes, Levels: t.Levels, Options: options[t.Name], Values: t.Values})
+			tables = append(tables, fidelity.Table{
+				Name:    t.Name,
+				Keys:    t.Keys,
+				Bytes:   t.Bytes,
+				Levels:  t.Levels,
+				Options: options[t.Name],
+				Values:  t.Values,
+			})
 		}
 	}
+
 	if len(tables) > 0 {
 		return tables, nil
 	}
+
 	if len(d.Levels) == 0 {
-		return nil, fmt.Errorf("%s, a database of %s, has no levels: --as compares LSM trees (Pebble, RocksDB, LevelDB)", d.Dir, run.Engine.Name)
+		return nil,
+			fmt.Errorf("%s, a database of %s, has no levels: --as compares LSM trees (Pebble, "+
+				"RocksDB, LevelDB)", d.Dir, run.Engine.Name)
 	}
+
 	const onlyFamily = "default"
-	one := fidelity.Table{Bytes: d.Bytes, Levels: d.Levels, Options: options[onlyFamily], Values: d.Values}
+	one := fidelity.Table{
+		Bytes:   d.Bytes,
+		Levels:  d.Levels,
+		Options: options[onlyFamily],
+		Values:  d.Values,
+	}
+
 	for _, l := range d.Levels {
 		one.Keys += l.Keys
 	}
+
 	return []fidelity.Table{one}, nil
 }
 
@@ -168,6 +209,7 @@ func OnlyTable(tables []fidelity.Table, name, dir string) ([]fidelity.Table, err
 	if name == "" {
 		return tables, nil
 	}
+
 	var names []string
 	for _, t := range tables {
 		if t.Name == name {
@@ -175,10 +217,16 @@ func OnlyTable(tables []fidelity.Table, name, dir string) ([]fidelity.Table, err
 		}
 		names = append(names, t.Name)
 	}
+
 	if slices.Equal(names, []string{""}) {
-		return nil, engine.Fail(engine.CodeUsage, "--table %s: %s is a single table: leave --table out", name, dir)
+		return nil,
+			engine.Fail(engine.CodeUsage, "--table %s: %s is a single table: leave --table out",
+				name, dir)
 	}
-	return nil, engine.Fail(engine.CodeUsage, "--table %s: %s has no such table (tables: %s)", name, dir, strings.Join(names, ", "))
+
+	return nil,
+		engine.Fail(engine.CodeUsage, "--table %s: %s has no such table (tables: %s)", name, dir,
+			strings.Join(names, ", "))
 }
 
 // Chosen is the table of a name, or the largest of all.
@@ -194,7 +242,9 @@ func Chosen(run *result.Run, name string) (chosen fidelity.Table, err error) {
 }
 
 func largestOf(tables []fidelity.Table) fidelity.Table {
-	return slices.MaxFunc(tables, func(a, b fidelity.Table) int { return cmp.Compare(a.Bytes, b.Bytes) })
+	return slices.MaxFunc(tables, func(a, b fidelity.Table) int {
+		return cmp.Compare(a.Bytes, b.Bytes)
+	})
 }
 
 // rocksOptions are those of the newest OPTIONS file by column family; none without a file.
@@ -203,41 +253,59 @@ func rocksOptions(dir string) (map[string]fidelity.Options, error) {
 	if err != nil || name == "" {
 		return nil, err
 	}
+
 	options, err := fidelity.ParseRocksDB(sections, name)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", filepath.Join(dir, name), err)
 	}
+
 	return options, nil
 }
 
 // pricing says how block reads are counted: for Pebble by a simulation of its cache, for other
 // engines by the data blocks alone.
-func (out *Comparison) pricing(ctx context.Context, run *result.Run, missing float64, seed uint64) (func(fidelity.Table) fidelity.Price, error) {
+func (out *Comparison) pricing(
+	ctx context.Context, run *result.Run, missing float64, seed uint64,
+) (func(fidelity.Table) fidelity.Price, error) {
 	if !subject.Descriptor(run.Engine.Name).SimulatesLevels() {
 		out.Basis = "data blocks, with filters and indexes in memory and no data block in the cache"
 		if out.CacheBytes > 0 {
-			out.Basis = fmt.Sprintf("data blocks, with filters and indexes in memory and a cache of %s for data blocks", unit.Bytes(out.CacheBytes))
+			out.Basis = fmt.Sprintf("data blocks, with filters and indexes in memory and a cache "+
+				"of %s for data blocks", unit.Bytes(out.CacheBytes))
 		}
-		if run.Database.Values != nil || slices.ContainsFunc(run.Database.Tables, func(t engine.Table) bool { return t.Values != nil }) {
+
+		if run.Database.Values != nil ||
+			slices.ContainsFunc(run.Database.Tables, func(t engine.Table) bool {
+				return t.Values != nil
+			}) {
 			out.Basis += "; reads of values in blob files come on top"
 		}
+
 		return func(fidelity.Table) fidelity.Price {
-			return func(levels []engine.Level) (float64, error) { return fidelity.Reads(levels, missing, out.CacheBytes) }
+			return func(levels []engine.Level) (float64, error) {
+				return fidelity.Reads(levels, missing, out.CacheBytes)
+			}
 		}, nil
 	}
+
 	cacheBytes, source, err := pebbleCache(run, out.CacheBytes)
 	if err != nil {
 		return nil, err
 	}
+
 	out.CacheBytes = cacheBytes
-	out.Basis = fmt.Sprintf("all blocks, with a cache of %s (%s)", unit.Bytes(out.CacheBytes), source)
+	out.Basis = fmt.Sprintf("all blocks, with a cache of %s (%s)", unit.Bytes(out.CacheBytes),
+		source)
 	in := pebbleReads(run, out.CacheBytes)
 	in.AbsentShare, in.Seeds = missing, []uint64{seed}
-	price := fidelity.Mixed(func(levels []engine.Level) (float64, error) { return steadyReads(ctx, in, levels) })
+	price := fidelity.Mixed(func(levels []engine.Level) (float64, error) {
+		return steadyReads(ctx, in, levels)
+	})
 	return func(fidelity.Table) fidelity.Price { return price }, nil
 }
 
-// pebbleCache is the cache for which reads are counted, the one that is asked for if there is any, and why.
+// pebbleCache is the cache for which reads are counted, the one that is asked for if there is any,
+// and why.
 func pebbleCache(run *result.Run, asked int64) (bytes int64, source string, err error) {
 	settings, err := evidence.SettingsOf(run)
 	switch i := lsm.Inflect(run.Database.Levels, nil, 0); {
@@ -245,20 +313,34 @@ func pebbleCache(run *result.Run, asked int64) (bytes int64, source string, err 
 		return 0, "", err
 	case asked > 0:
 		return asked, "--cache", nil
-	case run.Database.Written != "foreign" && i.IP2.CacheBytes > 0: // no client uses the cache of a profile
-		return i.IP2.CacheBytes + AtRest(run), "what its filters and indexes need; --cache sets another", nil
+	case run.Database.Written != "foreign" && i.IP2.CacheBytes > 0:
+		// no client uses the cache of a profile
+		return i.IP2.CacheBytes + AtRest(run),
+			"what its filters and indexes need; --cache sets another", nil
 	}
+
 	return settings.CacheBytes, settings.Source, nil
 }
 
-// pebbleReads predict what Gets read of a database of Pebble with a cache; the levels are still to be set.
+// pebbleReads predict what Gets read of a database of Pebble with a cache; the levels are still to
+// be set.
 func pebbleReads(run *result.Run, cacheBytes int64) predict.Input {
-	reserve, err := pebbledb.OpenReserveBytes(run.Engine.Name, run.Engine.Profile, cacheBytes, run.Database.Written == "foreign") // as read opens it
+	// as read opens it
+	reserve, err := pebbledb.OpenReserveBytes(run.Engine.Name, run.Engine.Profile, cacheBytes,
+		run.Database.Written == "foreign")
 	if err != nil {
 		reserve = predict.OpenReserve
 	}
-	return predict.Input{Version: subject.PebbleVersion(run.Engine.Name), Cores: run.Host.Cores, Seeds: []uint64{1}, CacheBytes: []int64{cacheBytes},
-		ReservedBytes: reserve, WarmupGets: pricedGets, Gets: pricedGets}
+
+	return predict.Input{
+		Version:       subject.PebbleVersion(run.Engine.Name),
+		Cores:         run.Host.Cores,
+		Seeds:         []uint64{1},
+		CacheBytes:    []int64{cacheBytes},
+		ReservedBytes: reserve,
+		WarmupGets:    pricedGets,
+		Gets:          pricedGets,
+	}
 }
 
 // steadyReads are block reads per Get of a cache that has been in use for long.
@@ -276,21 +358,34 @@ const pricedGets = 200_000
 
 // Document says what differs, and what each difference costs.
 func (out *Comparison) Document() *doc.Document {
-	d := &doc.Document{Title: "The shape of " + out.Source, Warnings: doc.Detailed(doc.WarningsOf(out.Warnings))}
+	d := &doc.Document{
+		Title:    "The shape of " + out.Source,
+		Warnings: doc.Detailed(doc.WarningsOf(out.Warnings)),
+	}
+
 	d.Answer("", out.sentence())
 	for _, warning := range out.Warnings {
 		if InAnswer(warning) {
-			d.Answer("", fmt.Sprintf("All of this is about tables, and a Get reads less than they tell: %s. To compare the whole, %s.",
-				warning.Text, warning.Remedy))
+			d.Answer("",
+				fmt.Sprintf("All of this is about tables, and a Get reads less than they tell: "+
+					"%s. To compare the whole, %s.",
+					warning.Text, warning.Remedy))
 		}
 	}
 
-	d.Add("Tables", doc.Block{Title: "Tables", Table: out.table(), Texts: []string{"Block reads: " + out.Basis + "."}})
+	d.Add("Tables", doc.Block{
+		Title: "Tables",
+		Table: out.table(),
+		Texts: []string{"Block reads: " + out.Basis + "."},
+	})
+
 	for _, t := range out.Tables {
-		d.Add(cmp.Or(t.Name, "Differences"), doc.Each(t.Differences, func(one fidelity.Difference) doc.Block {
-			return differenceBlock(t.Name, one)
-		})...)
+		d.Add(cmp.Or(t.Name, "Differences"),
+			doc.Each(t.Differences, func(one fidelity.Difference) doc.Block {
+				return differenceBlock(t.Name, one)
+			})...)
 	}
+
 	return d
 }
 
@@ -300,16 +395,21 @@ func (out *Comparison) sentence() string {
 	if out.Beside != "" {
 		than = "the shape of " + out.Beside
 	}
+
 	small := slices.IndexFunc(out.Tables, func(t fidelity.Verdict) bool { return t.TooSmall > 0 })
 	differences := out.Differences()
 	switch {
 	case small >= 0:
-		return fmt.Sprintf("%s is too small to tell whether it has %s: with less than about %s all of its keys lie in one level, "+
-			"and those of a node lie in several. Load more keys.", out.Source, than, unit.Bytes(out.Tables[small].TooSmall))
+		return fmt.Sprintf("%s is too small to tell whether it has %s: with less than about %s "+
+			"all of its keys lie in one level, "+
+			"and those of a node lie in several. Load more keys.", out.Source, than,
+			unit.Bytes(out.Tables[small].TooSmall))
 	case differences == 0:
 		return fmt.Sprintf("%s has %s: no difference found.", out.Source, than)
 	}
-	return fmt.Sprintf("%s between %s and %s.", unit.Plural(differences, "difference"), out.Source, than)
+
+	return fmt.Sprintf("%s between %s and %s.", unit.Plural(differences, "difference"), out.Source,
+		than)
 }
 
 // differenceBlock is one difference of a table.
@@ -318,10 +418,12 @@ func differenceBlock(table string, d fidelity.Difference) doc.Block {
 	if table != "" {
 		title = table + ", " + title
 	}
+
 	effect := signed(d.Extra) + " block reads per Get because of this"
 	if math.Abs(d.Extra) < 0.0005 {
 		effect = "no effect on block reads per Get with this cache"
 	}
+
 	return doc.Block{Facts: doc.Known([][2]string{{"difference", title + ": " + effect},
 		{"here", d.Here}, {"expected", d.Expected}, {"remedy", d.Remedy}})}
 }
@@ -347,6 +449,7 @@ func (out *Comparison) table() doc.Table {
 			return of(t)
 		}}
 	}
+
 	filtered := func(name, unitName, format string, of func(fidelity.Verdict) float64) column {
 		return words(name, unitName, func(t fidelity.Verdict) string {
 			if t.FilterBits == 0 && t.SortedRuns < 2 { // there is no level that needs filters
@@ -355,20 +458,33 @@ func (out *Comparison) table() doc.Table {
 			return fmt.Sprintf(format, of(t))
 		})
 	}
+
 	return doc.TableOf(out.Tables, nil,
-		column{Name: "entries", Words: func(t fidelity.Verdict) string { return unit.Count(t.Keys) }},
+		column{
+			Name:  "entries",
+			Words: func(t fidelity.Verdict) string { return unit.Count(t.Keys) },
+		},
 		column{Name: "size", Words: func(t fidelity.Verdict) string { return unit.Bytes(t.Bytes) }},
-		words("sorted", "runs", func(t fidelity.Verdict) string { return fmt.Sprint(t.SortedRuns) }),
-		filtered("filtered", "keys", "%.0f%%", func(t fidelity.Verdict) float64 { return t.FilteredPercent }),
+		words("sorted", "runs",
+			func(t fidelity.Verdict) string { return fmt.Sprint(t.SortedRuns) }),
+		filtered("filtered", "keys", "%.0f%%", func(t fidelity.Verdict) float64 {
+			return t.FilteredPercent
+		}),
 		filtered("bits", "/key", "%.0f", func(t fidelity.Verdict) float64 { return t.FilterBits }),
-		words("block", "", func(t fidelity.Verdict) string { return unit.Bytes(int64(t.BlockBytes)) }),
-		words("reads here", "/Get", func(t fidelity.Verdict) string { return fmt.Sprintf("%.3f", t.ReadsPerGet) }),
-		words("expected", "/Get", func(t fidelity.Verdict) string { return fmt.Sprintf("%.3f", t.ExpectedReadsPerGet) }),
+		words("block", "", func(t fidelity.Verdict) string {
+			return unit.Bytes(int64(t.BlockBytes))
+		}),
+		words("reads here", "/Get", func(t fidelity.Verdict) string {
+			return fmt.Sprintf("%.3f", t.ReadsPerGet)
+		}),
+		words("expected", "/Get", func(t fidelity.Verdict) string {
+			return fmt.Sprintf("%.3f", t.ExpectedReadsPerGet)
+		}),
 		doc.Words("table", func(t fidelity.Verdict) string { return t.Name }))
 }
 
-// Conformity is what inspect --as PROFILE says of a database, with --json too: its options beside those of a
-// profile, such as a client's.
+// Conformity is what inspect --as PROFILE says of a database, with --json too: its options beside
+// those of a profile, such as a client's.
 type Conformity struct {
 	Schema  string       `json:"schema"`
 	Source  string       `json:"source"`
@@ -387,25 +503,33 @@ type OptionPair struct {
 	Differs bool   `json:"differs"`
 }
 
-// IsProfile reports whether a name is that of a profile of an engine whose databases name their options.
+// IsProfile reports whether a name is that of a profile of an engine whose databases name their
+// options.
 func IsProfile(name string) bool {
 	if name == "" {
 		return false
 	}
 	_, err := rocksoptions.Find(name)
-	return err == nil || slices.ContainsFunc(pebbledb.Profiles(), func(p pebbledb.Profile) bool { return p.Name == name })
+	return err == nil ||
+		slices.ContainsFunc(pebbledb.Profiles(), func(p pebbledb.Profile) bool {
+			return p.Name == name
+		})
 }
 
-// AsProfile compares the OPTIONS file of a database with a profile; table names the only column family that
-// counts, "" those that the profile is about.
+// AsProfile compares the OPTIONS file of a database with a profile; table names the only column
+// family that counts, "" those that the profile is about.
 func AsProfile(dir string, run *result.Run, profile, table string) (*Conformity, error) {
 	file, sections, err := optionsfile.Read(dir)
 	if err != nil {
 		return nil, err
 	}
+
 	if file == "" {
-		return nil, engine.Fail(engine.CodeUnsupported, "%s has no OPTIONS file, so its options are not known", dir)
+		return nil,
+			engine.Fail(engine.CodeUnsupported,
+				"%s has no OPTIONS file, so its options are not known", dir)
 	}
+
 	out := &Conformity{Schema: schema.Conformity, Source: dir, Engine: run.Engine.Name,
 		Profile: profile, File: file, Options: []OptionPair{}}
 	if e, _ := subject.EngineOf(run.Engine.Name); e.BlockTables {
@@ -413,9 +537,12 @@ func AsProfile(dir string, run *result.Run, profile, table string) (*Conformity,
 	} else {
 		err = out.levels(sections)
 	}
+
 	if err == nil && len(out.Options) == 0 {
-		err = engine.Fail(engine.CodeUsage, "%s: no column family is one of those of the profile %s: name one with --table", dir, profile)
+		err = engine.Fail(engine.CodeUsage, "%s: no column family is one of those of the profile "+
+			"%s: name one with --table", dir, profile)
 	}
+
 	return out, err
 }
 
@@ -424,27 +551,37 @@ func (out *Conformity) families(sections []optionsfile.Section, table string) er
 	if err != nil {
 		return engine.Fail(engine.CodeUsage, "--as: %v", err)
 	}
+
 	here := map[string]map[string]string{}
 	for _, s := range sections {
-		if name := unit.Printable(s.Name); s.Kind == "CFOptions" || s.Kind == "TableOptions/BlockBasedTable" {
+		if name := unit.Printable(s.Name); s.Kind == "CFOptions" ||
+			s.Kind == "TableOptions/BlockBasedTable" {
 			if here[name] == nil {
 				here[name] = map[string]string{}
 			}
 			maps.Copy(here[name], s.Values)
 		}
 	}
+
 	names := slices.Sorted(maps.Keys(here))
 	if table != "" && here[table] == nil {
-		return engine.Fail(engine.CodeUsage, "--table %s: %s has no such column family (families: %s)", table, out.Source, strings.Join(names, ", "))
+		return engine.Fail(engine.CodeUsage,
+			"--table %s: %s has no such column family (families: %s)", table, out.Source,
+			strings.Join(names, ", "))
 	}
+
 	for _, name := range names {
 		if table != "" && name != table || table == "" && !layout.Has(name) {
 			continue
 		}
-		for _, option := range rocksoptions.Compare(rocksoptions.Sanitize(here[name]), rocksoptions.Sanitize(layout.All(nil))) {
-			out.Options = append(out.Options, OptionPair{name, option.Name, option.Here, option.There, option.Differs})
+
+		for _, option := range rocksoptions.Compare(rocksoptions.Sanitize(here[name]),
+			rocksoptions.Sanitize(layout.All(nil))) {
+			out.Options = append(out.Options, OptionPair{name, option.Name, option.Here,
+				option.There, option.Differs})
 		}
 	}
+
 	return nil
 }
 
@@ -453,14 +590,17 @@ func (out *Conformity) levels(sections []optionsfile.Section) error {
 	if len(errs) > 0 {
 		return engine.Fail(engine.CodeUsage, "--as: %v", errs[0])
 	}
+
 	want := s.Written(out.Engine)
 	for _, section := range sections {
 		part := strings.TrimSpace(section.Kind + " " + section.Name)
 		for _, name := range slices.Sorted(maps.Keys(want[part])) {
 			here := strings.ToLower(section.Values[name])
-			out.Options = append(out.Options, OptionPair{part, name, here, want[part][name], here != want[part][name]})
+			out.Options = append(out.Options, OptionPair{part, name, here, want[part][name],
+				here != want[part][name]})
 		}
 	}
+
 	return nil
 }
 
@@ -479,38 +619,59 @@ func (out *Conformity) Document() *doc.Document {
 	d := &doc.Document{Title: "The options of " + out.Source}
 	n := out.Differences()
 	if n == 0 {
-		d.Answer("", fmt.Sprintf("%s has the options of %s: %s that matter for reads are the same (%s).", out.Source,
-			out.Profile, unit.Plural(len(out.Options), "option"), out.File))
+		d.Answer("",
+			fmt.Sprintf("%s has the options of %s: %s that matter for reads are the same (%s).",
+				out.Source,
+				out.Profile, unit.Plural(len(out.Options), "option"), out.File))
 		return d
 	}
-	d.Answer("", fmt.Sprintf("%s of %d that matter for reads between %s (%s) and the profile %s.", unit.Plural(n, "difference"),
-		len(out.Options), out.Source, out.File, out.Profile))
+
+	d.Answer("",
+		fmt.Sprintf("%s of %d that matter for reads between %s (%s) and the profile %s.",
+			unit.Plural(n, "difference"),
+			len(out.Options), out.Source, out.File, out.Profile))
 
 	differ := doc.Where(out.Options, func(o OptionPair) bool { return o.Differs })
-	d.Add("Options that differ", doc.Block{Table: doc.ListOf([]string{"of", "option", "here", "profile"}, differ,
+	d.Add("Options that differ", doc.Block{Table: doc.ListOf(
+		[]string{"of", "option", "here", "profile"},
+		differ,
 		func(o OptionPair) []string {
-			return []string{o.Part, o.Name, cmp.Or(o.Here, "(not said)"), cmp.Or(o.Profile, "(not said)")}
-		})})
+			return []string{o.Part, o.Name, cmp.Or(o.Here, "(not said)"),
+				cmp.Or(o.Profile, "(not said)")}
+		},
+	)})
+
 	return d
 }
 
-// AdviseRocksDB recommends a block cache for Gets of one column family, or of a mix of several: asked is
-// what --table says, "" the largest. memoryBytes, cacheBytes and cacheShare are 0 where they are not known. The
-// reads are those of a trace where the database can be traced, else of its levels; say tells why.
-func AdviseRocksDB(ctx context.Context, dir string, run *result.Run, asked string, memoryBytes, cacheBytes int64, cacheShare, missing float64, seed uint64,
+// AdviseRocksDB recommends a block cache for Gets of one column family, or of a mix of several:
+// asked is what --table says, "" the largest. memoryBytes, cacheBytes and cacheShare are 0 where
+// they are not known. The reads are those of a trace where the database can be traced, else of its
+// levels; say tells why.
+func AdviseRocksDB(ctx context.Context, dir string, run *result.Run, asked string,
+	memoryBytes, cacheBytes int64, cacheShare, missing float64, seed uint64,
 	say func(format string, args ...any)) (*advise.RocksAdvice, error) {
 	tables, err := Tables(run)
 	if err != nil {
 		return nil, err
 	}
-	out := &advise.RocksAdvice{Source: dir, Client: RocksClient(run), MemoryBytes: memoryBytes, NowBytes: cacheBytes}
+
+	out := &advise.RocksAdvice{
+		Source:      dir,
+		Client:      RocksClient(run),
+		MemoryBytes: memoryBytes,
+		NowBytes:    cacheBytes,
+	}
+
 	if cacheShare > 0 {
 		out.NowBytes = max(1, int64(cacheShare*float64(Bytes(run.Database))))
 	}
+
 	mix, values, err := choose(out, tables, asked, dir)
 	if err != nil {
 		return nil, err
 	}
+
 	if err := trace(ctx, out, dir, run, missing, seed); ctx.Err() != nil {
 		return nil, ctx.Err()
 	} else if err != nil {
@@ -519,15 +680,20 @@ func AdviseRocksDB(ctx context.Context, dir string, run *result.Run, asked strin
 		}
 		say("the database cannot be traced (%v): the prediction uses the sizes of its levels", err)
 	}
+
 	return out, out.Judge(tables, mix, missing)
 }
 
 // trace lets the reads of out be those of a trace.
-func trace(ctx context.Context, out *advise.RocksAdvice, dir string, run *result.Run, missing float64, seed uint64) error {
+func trace(
+	ctx context.Context, out *advise.RocksAdvice, dir string, run *result.Run, missing float64,
+	seed uint64,
+) error {
 	var all []adapter.Portion
 	for _, t := range out.Tables {
 		all = append(all, adapter.Portion{Name: t.Name, Share: t.Share})
 	}
+
 	caches := map[int][]adapter.Portion{advise.Together: all}
 	if out.Client == clients.Besu { // which has one for each family
 		delete(caches, advise.Together)
@@ -535,22 +701,29 @@ func trace(ctx context.Context, out *advise.RocksAdvice, dir string, run *result
 			caches[i] = []adapter.Portion{{Name: f.Name, Share: 1}}
 		}
 	}
+
 	traced, metadata := map[int]*curve.Steady{}, false
 	for portion, families := range caches {
-		s, err := curve.NewSteady(ctx, dir, run.Engine.Name, run.Engine.Version, families, missing, seed)
+		s, err := curve.NewSteady(ctx, dir, run.Engine.Name, run.Engine.Version, families, missing,
+			seed)
 		if err != nil {
 			return err
 		}
+
 		traced[portion] = s
 		metadata = metadata || s.Metadata
 		share := 1.0
 		if portion != advise.Together {
 			share = all[portion].Share
 		}
+
 		out.ValueReadsPerGet += share * s.ValueReads
 	}
+
 	out.Metadata = metadata
-	out.Reads = func(portion int, cacheBytes int64) (float64, error) { return traced[portion].Reads(ctx, cacheBytes) }
+	out.Reads = func(portion int, cacheBytes int64) (float64, error) {
+		return traced[portion].Reads(ctx, cacheBytes)
+	}
 	return nil
 }
 
@@ -559,32 +732,45 @@ func RocksClient(run *result.Run) clients.Client {
 	if run.Database.Written != "foreign" {
 		return clients.Statelab
 	}
-	client := dbformat.Client(run.Database.Dir, dbformat.Found{Engine: run.Engine.Name}, run.Database.Tables)
+	client := dbformat.Client(run.Database.Dir, dbformat.Found{Engine: run.Engine.Name},
+		run.Database.Tables)
 	return cmp.Or(client, clients.AnyRocksDB)
 }
 
 // choose finds the tables that are asked for, or the largest, and what they keep outside.
-func choose(out *advise.RocksAdvice, tables []fidelity.Table, asked, dir string) (mix []fidelity.Portion, values *engine.Values, err error) {
+func choose(
+	out *advise.RocksAdvice, tables []fidelity.Table, asked, dir string,
+) (mix []fidelity.Portion, values *engine.Values, err error) {
 	if asked == "" {
 		largest := largestOf(tables)
 		out.Tables = []advise.TableShare{{Name: largest.Name, Share: 1, Bytes: largest.Bytes}}
 		return []fidelity.Portion{{Levels: largest.Levels, Share: 1}}, largest.Values, nil
 	}
+
 	if strings.Contains(asked, "=") {
 		asked = strings.ReplaceAll(asked, ",", engine.MixSeparator)
 	}
+
 	portions, err := adapter.ParseMix(asked)
 	if err != nil {
 		return nil, nil, engine.Fail(engine.CodeUsage, "--table: %v", err)
 	}
+
 	for _, p := range portions {
 		found, err := OnlyTable(tables, p.Name, dir)
 		if err != nil {
 			return nil, nil, err
 		}
+
 		values = values.Plus(found[0].Values)
-		out.Tables = append(out.Tables, advise.TableShare{Name: p.Name, Share: p.Share, Bytes: found[0].Bytes})
+		out.Tables = append(out.Tables, advise.TableShare{
+			Name:  p.Name,
+			Share: p.Share,
+			Bytes: found[0].Bytes,
+		})
+
 		mix = append(mix, fidelity.Portion{Levels: found[0].Levels, Share: p.Share})
 	}
+
 	return mix, values, nil
 }

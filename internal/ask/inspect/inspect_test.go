@@ -14,11 +14,34 @@ import (
 // TestLevels: what IP1 and IP2 hold adds up, and the cache for it has room for memtables.
 func TestLevels(t *testing.T) {
 	levels := []engine.Level{
-		{Level: 0, Files: 1, Bytes: 8 << 20, Keys: 50_000, DataBlocks: 1852, IndexBytes: 52 << 10, SingleIndexBytes: 52 << 10, IndexCacheBytes: 60 << 10,
-			SingleIndexCacheBytes: 60 << 10, InCacheKnown: true},
-		{Level: 6, Files: 4, Bytes: 92 << 20, Keys: 600_000, DataBlocks: 23_000, IndexBytes: 300 << 10, IndexCacheBytes: 500 << 10, TopIndexBytes: 2 << 10,
-			TopIndexCacheBytes: 2 << 10, FilterBytes: 700 << 10, FilterCacheBytes: 700 << 10, InCacheKnown: true},
+		{
+			Level:                 0,
+			Files:                 1,
+			Bytes:                 8 << 20,
+			Keys:                  50_000,
+			DataBlocks:            1852,
+			IndexBytes:            52 << 10,
+			SingleIndexBytes:      52 << 10,
+			IndexCacheBytes:       60 << 10,
+			SingleIndexCacheBytes: 60 << 10,
+			InCacheKnown:          true,
+		},
+		{
+			Level:              6,
+			Files:              4,
+			Bytes:              92 << 20,
+			Keys:               600_000,
+			DataBlocks:         23_000,
+			IndexBytes:         300 << 10,
+			IndexCacheBytes:    500 << 10,
+			TopIndexBytes:      2 << 10,
+			TopIndexCacheBytes: 2 << 10,
+			FilterBytes:        700 << 10,
+			FilterCacheBytes:   700 << 10,
+			InCacheKnown:       true,
+		},
 	}
+
 	inflection := lsm.Inflect(levels, nil, 100<<20)
 	const table = `Levels
 level  files      size     keys  data blocks     index  top index    filters
@@ -27,11 +50,13 @@ level  files      size     keys  data blocks     index  top index    filters
 
 Inflection points
 `
+
 	const notes = `* filters of the last level are never consulted by a Get
 Single indexes: 52.0 KiB of the indexes, in tables too small for a top index;
 Gets consult them as they do top indexes.
 Index blocks are compressed on disk, and not in a cache.
 `
+
 	for reserved, want := range map[int64]string{
 		0: table + `                                       on disk  in cache  % of DB
 IP1: filters, top and single indexes  54.0 KiB  62.0 KiB   0.0605

@@ -28,14 +28,18 @@ type Side struct {
 // Run measures two sides in turns until the figures of the limits (none: all) are decided by
 // judge, which gets the part of the false alarms that a look may have; 0: all. It returns how many
 // pairs were measured; of an interrupted comparison what they say, if one is complete.
-func Run(ctx context.Context, sides [2]Side, maximum int, limits []compare.Limit, judge func(alpha float64) (*compare.Comparison, error),
+func Run(ctx context.Context, sides [2]Side, maximum int, limits []compare.Limit,
+	judge func(alpha float64) (*compare.Comparison, error),
 	p *console.Progress) (*compare.Comparison, int, error) {
 	var names []string
 	for _, limit := range limits {
 		names = append(names, limit.Figure)
 	}
-	// The pairs of runs after which is judged, as long as nothing is decided. Each judges with its part of the accepted false alarms.
-	at := append(slices.DeleteFunc([]int{6, 10, 20, 40}, func(n int) bool { return n >= maximum }), maximum)
+
+	// The pairs of runs after which is judged, as long as nothing is decided. Each judges with its
+	// part of the accepted false alarms.
+	at := append(slices.DeleteFunc([]int{6, 10, 20, 40}, func(n int) bool { return n >= maximum }),
+		maximum)
 	for pair := 1; pair <= maximum; pair++ {
 		for n := range sides {
 			s := &sides[(n+pair-1)%2] // A B, B A, ...: drift meets both alike
@@ -49,7 +53,8 @@ func Run(ctx context.Context, sides [2]Side, maximum int, limits []compare.Limit
 			case so.Status == result.Interrupted:
 				err := engine.Fail(engine.CodeInterrupted, "interrupted")
 				if pair == 1 {
-					p.Printf("interrupted before the first pair was complete: nothing can be judged; run the command again")
+					p.Printf("interrupted before the first pair was complete: nothing can be " +
+						"judged; run the command again")
 					return nil, 0, err
 				}
 				found, wrong := judge(0)
@@ -65,13 +70,16 @@ func Run(ctx context.Context, sides [2]Side, maximum int, limits []compare.Limit
 				return nil, 0, fmt.Errorf("%s: %w", done.Name, so.Failure(so.Error))
 			}
 		}
+
 		if pair != 1 && !slices.Contains(at, pair) {
 			continue
 		}
+
 		found, err := judge(difference.Alpha / float64(len(at)))
 		if err != nil || pair == maximum || found.Decided(names...) {
 			return found, pair, err
 		}
 	}
+
 	return nil, 0, nil // most is at least 1
 }

@@ -1,6 +1,8 @@
-// Package logs opens what programs logged of their calls of a key-value store, in the forms that --from names.
+// Package logs opens what programs logged of their calls of a key-value store, in the forms that
+// --from names.
 //
-// Non-goals: the forms themselves (chain/kvlog, observe/blockbased), and access lists of blocks (chain/accesses).
+// Non-goals: the forms themselves (chain/kvlog, observe/blockbased), and access lists of blocks
+// (chain/accesses).
 package logs
 
 import (
@@ -16,7 +18,8 @@ import (
 	"github.com/statelab/statelab/internal/observe/blockbased"
 )
 
-// Forms that --from names: those of access lists, which tell themselves apart, and logs of a key-value store.
+// Forms that --from names: those of access lists, which tell themselves apart, and logs of a
+// key-value store.
 const (
 	Lists  = "lists"
 	geth   = "geth-log"
@@ -50,19 +53,23 @@ func (f Form) Open(path string) (kvlog.Source, error) {
 	if f.Name == Lists && path != curve.Pipe {
 		return kvlog.Open(path)
 	}
+
 	in, file, err := input(path)
 	if err != nil {
 		return nil, err
 	}
+
 	var log kvlog.Source
 	if f.Name == traces {
 		log, err = blockbased.OpenQueryTrace(in, path, f.Family)
 	} else {
 		log = kvlog.NewGethLog(in, path)
 	}
+
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
+
 	return opened{log, file}, nil
 }
 
@@ -82,9 +89,11 @@ func input(path string) (in *bufio.Reader, file *os.File, err error) {
 			return nil, nil, err
 		}
 	}
+
 	if in, err = kvlog.Decompressed(file); err != nil {
 		return nil, nil, errors.Join(err, file.Close())
 	}
+
 	return in, file, nil
 }
 
@@ -93,9 +102,15 @@ func LeftOut(log kvlog.Source) []engine.Warning {
 	if of, is := log.(opened); is {
 		log = of.Source
 	}
+
 	if t, is := log.(*blockbased.QueryTrace); is && t.Others > 0 {
-		return []engine.Warning{{Code: "left_out", Text: unit.Count(t.Others) + " operations on other column families, or deletions of ranges, are left out",
-			Remedy: "--family N"}}
+		return []engine.Warning{{
+			Code: "left_out",
+			Text: unit.Count(t.Others) + " operations on other column families, or deletions " +
+				"of ranges, are left out",
+			Remedy: "--family N",
+		}}
 	}
+
 	return nil
 }

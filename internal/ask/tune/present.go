@@ -45,50 +45,71 @@ func (a *Request) Profiled(profile string, overrides map[string]string) (errs []
 		if err == nil {
 			err = a.optioned(layout.All(overrides), "default")
 		}
+
 		if err != nil {
 			errs = append(errs, err)
 		}
+
 		return errs
 	}
+
 	o := engine.Options{Profile: profile, Overrides: overrides}
 	if e, is := a.Gets.Engine.(tabled); is {
 		o.Handles = a.Tables
 		a.Kind, a.Present, errs = e.Tables(o)
 		return errs
 	}
+
 	s, errs := pebbledb.Resolve(pebbledb.Profiles(), o)
 	if len(errs) > 0 {
 		return errs
 	}
+
 	l := s.Levels[0]
-	a.Present = tablemodel.TableOptions{BlockBytes: int64(cmp.Or(l.BlockSize, libraryBlockBytes)), FilterBits: float64(l.FilterBitsPerKey)}
+	a.Present = tablemodel.TableOptions{
+		BlockBytes: int64(cmp.Or(l.BlockSize, libraryBlockBytes)),
+		FilterBits: float64(l.FilterBitsPerKey),
+	}
+
 	a.Present.IndexBytes = cmp.Or(int64(l.IndexBlockSize), a.Present.BlockBytes)
 	const above = pebbledb.Levels - 2 // the last level, whose filters Gets do not ask
 	bits := float64(s.Levels[above].FilterBitsPerKey)
 	if more := float64(s.Levels[above-1].FilterBitsPerKey) - bits; more > 0 && bits > more {
 		a.Present.FilterBits, a.Present.ExtraBitsPerLevel = bits-more, more
 	}
+
 	a.Kind = pebble(name, l.Compression)
-	a.Loading = lsm.Loading{BaseBytes: cmp.Or(s.LBaseMaxBytes, 64<<20), BufferBytes: cmp.Or(int64(s.MemTableSize), 4<<20),
-		Flushes: cmp.Or(s.L0CompactionThreshold, 4)}
+	a.Loading = lsm.Loading{
+		BaseBytes:   cmp.Or(s.LBaseMaxBytes, 64<<20),
+		BufferBytes: cmp.Or(int64(s.MemTableSize), 4<<20),
+		Flushes:     cmp.Or(s.L0CompactionThreshold, 4),
+	}
+
 	return nil
 }
 
 // optioned fills in what tables of a family with options by name are like.
 func (a *Request) optioned(options map[string]string, family string) (err error) {
 	a.Options = options
-	if load, _, err := rocksoptions.ModelFromOptions(options); err == nil { // else its compactions are of another style
-		a.Loading = lsm.Loading{BaseBytes: load.BaseBytes, BufferBytes: load.MemTableBytes, Flushes: load.L0Tables}
+	// else its compactions are of another style
+	if load, _, err := rocksoptions.ModelFromOptions(options); err == nil {
+		a.Loading = lsm.Loading{
+			BaseBytes:   load.BaseBytes,
+			BufferBytes: load.MemTableBytes,
+			Flushes:     load.L0Tables,
+		}
 	}
+
 	a.Kind, a.Present, err = rocksoptions.Tables(options, family, func(cacheBytes int64) string {
 		_, flag := advice.RocksDBCache(a.Client, cacheBytes)
 		return flag
 	})
+
 	return err
 }
 
-// Choose fills in the levels of a database, or of the column family of it that is asked for, by a run of inspect;
-// "" is the largest one.
+// Choose fills in the levels of a database, or of the column family of it that is asked for, by a
+// run of inspect; "" is the largest one.
 func (a *Request) Choose(ctx context.Context, run *result.Run, family string) error {
 	d := run.Database
 	a.Levels, a.Tables = slices.Clone(d.Levels), d.Files
@@ -101,53 +122,67 @@ func (a *Request) Choose(ctx context.Context, run *result.Run, family string) er
 			if err != nil {
 				return err
 			}
+
 			a.Levels, values = slices.Clone(chosen.Levels), chosen.Values
 			a.Source += ", " + chosen.Name
 			overrides := maps.Clone(a.Gets.Spec.Overrides)
 			if overrides == nil {
 				overrides = map[string]string{}
 			}
+
 			overrides[TableOption] = chosen.Name
 			a.Gets.Spec.Overrides = overrides
 		}
 	}
+
 	if values != nil {
-		return engine.Fail(engine.CodeUsage, "--db: it has values outside of its tables, which tune does not rewrite")
+		return engine.Fail(engine.CodeUsage, "--db: it has values outside of its tables, which "+
+			"tune does not rewrite")
 	}
+
 	if of.LevelTables {
 		if !curve.Traceable(a.Levels) {
-			return engine.Fail(engine.CodeUsage, "--db: filters and indexes of %s are too large to be traced (at most %s)", of.Name, unit.Bytes(curve.MaxMetadata))
+			return engine.Fail(engine.CodeUsage, "--db: filters and indexes of %s are too large "+
+				"to be traced (at most %s)", of.Name, unit.Bytes(curve.MaxMetadata))
 		}
+
 		for i := range a.Levels {
 			a.Levels[i].DataCacheBytes = 0 // those of buffers, not of what blocks hold
 		}
 	}
+
 	if curve.Traceable(a.Levels) {
 		all := a.Gets
 		all.All = true
 		return curve.Describe(ctx, all, a.Levels)
 	}
+
 	for i := range a.Levels {
-		if l := &a.Levels[i]; !l.InCacheKnown { // of properties, which tell sizes before compression
-			const lengthsBytes = 1.4 // of an entry beyond its key and value, and less the prefix that it shares
-			l.InCacheKnown, l.DataCacheBytes = true, l.RawKeyBytes+l.RawValueBytes+int64(lengthsBytes*float64(l.Keys))
+		// of properties, which tell sizes before compression
+		if l := &a.Levels[i]; !l.InCacheKnown {
+			// of an entry beyond its key and value, and less the prefix that it shares
+			const lengthsBytes = 1.4
+			l.InCacheKnown, l.DataCacheBytes = true,
+				l.RawKeyBytes+l.RawValueBytes+int64(lengthsBytes*float64(l.Keys))
 			l.IndexCacheBytes, l.SingleIndexCacheBytes, l.TopIndexCacheBytes, l.FilterCacheBytes = l.IndexBytes, l.SingleIndexBytes, l.TopIndexBytes, l.FilterBytes
 		}
 	}
+
 	return nil
 }
 
 // TableOption names the column family that Gets go to.
 const TableOption = "table"
 
-// ReadStoredOptions fills in what tables of another program's database are like: by its OPTIONS file, and by the filters that
-// they have.
+// ReadStoredOptions fills in what tables of another program's database are like: by its OPTIONS
+// file, and by the filters that they have.
 func (a *Request) ReadStoredOptions(dir string) error {
 	family := a.Gets.Spec.Overrides[TableOption]
 	name, sections, err := optionsfile.Read(dir)
 	if err != nil {
 		return err
 	}
+
 	of, _ := subject.EngineOf(a.Gets.Spec.Engine)
 	switch {
 	case of.BlockTables:
@@ -158,6 +193,7 @@ func (a *Request) ReadStoredOptions(dir string) error {
 				maps.Copy(options, s.Values)
 			}
 		}
+
 		if err := a.optioned(options, family); err != nil {
 			return err
 		}
@@ -166,26 +202,47 @@ func (a *Request) ReadStoredOptions(dir string) error {
 			return errors.Join(errs...)
 		}
 	default:
-		if client := dbformat.Client(dir, dbformat.Found{Engine: of.Name}, nil).WithFlags(); client == clients.Geth {
+		if client := dbformat.Client(dir, dbformat.Found{Engine: of.Name},
+			nil).WithFlags(); client == clients.Geth {
 			a.Client = client
 		}
-		a.Present = tablemodel.TableOptions{BlockBytes: libraryBlockBytes, IndexBytes: libraryBlockBytes}
+
+		a.Present = tablemodel.TableOptions{
+			BlockBytes: libraryBlockBytes,
+			IndexBytes: libraryBlockBytes,
+		}
+
 		a.Kind = pebble(of.Name, "")
 		for _, s := range sections {
-			if number := func(name string) (n int64) { n, _ = strconv.ParseInt(s.Values[name], 10, 32); return n }; s.Kind == "Options" { // else not known
-				a.Loading = lsm.Loading{BaseBytes: number("lbase_max_bytes"), BufferBytes: number("mem_table_size"), Flushes: int(number("l0_compaction_threshold"))}
+			// else not known
+			if number := func(name string) (n int64) {
+				n, _ = strconv.ParseInt(s.Values[name], 10, 32)
+				return n
+			}; s.Kind == "Options" {
+				a.Loading = lsm.Loading{
+					BaseBytes:   number("lbase_max_bytes"),
+					BufferBytes: number("mem_table_size"),
+					Flushes:     int(number("l0_compaction_threshold")),
+				}
 			}
+
 			if s.Kind != "Level" || s.Name != "0" {
 				continue
 			}
+
 			a.Kind = pebble(of.Name, s.Values["compression"])
-			for key, to := range map[string]*int64{"block_size": &a.Present.BlockBytes, "index_block_size": &a.Present.IndexBytes} {
+			for key, to := range map[string]*int64{
+				"block_size":       &a.Present.BlockBytes,
+				"index_block_size": &a.Present.IndexBytes,
+			} {
 				if *to, err = strconv.ParseInt(s.Values[key], 10, 32); err != nil || *to < 1 {
-					return engine.Fail(engine.CodeDamaged, "%s: %s=%.40q is not a size", name, key, s.Values[key])
+					return engine.Fail(engine.CodeDamaged, "%s: %s=%.40q is not a size", name, key,
+						s.Values[key])
 				}
 			}
 		}
 	}
+
 	a.measured()
 	return nil
 }
@@ -200,13 +257,16 @@ func (a *Request) measured() {
 			bytes, keys = bytes+l.FilterBytes, keys+cmp.Or(l.FilterKeys, l.Keys)
 		}
 	}
+
 	if a.Kind.AlwaysTop && !parted {
 		a.Present.IndexBytes, a.Present.PartitionFilters = 0, false
 	}
+
 	switch said := a.Present.FilterBits; {
 	case keys == 0:
 		a.Present.FilterBits = 0
-	case said == 0 || !a.Kind.AlwaysTop && a.Kind.FilterBytes == nil: // each table's filter is rounded up
+	case said == 0 || !a.Kind.AlwaysTop && a.Kind.FilterBytes == nil:
+		// each table's filter is rounded up
 		a.Present.FilterBits = math.Floor(8*float64(bytes)/float64(keys) + 0.1)
 	}
 }
@@ -216,27 +276,37 @@ const beyond = 0.26
 
 // pebble is what the tables of a version of Pebble with a compression in its own words are like.
 func pebble(name, compressed string) tablemodel.TableModel {
-	version, present, can := subject.PebbleVersion(name), tablemodel.Compression(compressed), []string{tablemodel.NoCompression, "snappy", "zstd"}
+	version, present, can := subject.PebbleVersion(name), tablemodel.Compression(compressed),
+		[]string{tablemodel.NoCompression, "snappy", "zstd"}
 	said := func(t tablemodel.TableOptions) tablemodel.TableOptions {
 		if t.Compression == "" && slices.Contains(can, present) {
 			t.Compression = present
 		}
 		return t
 	}
+
 	return tablemodel.TableModel{Charge: version.BlockCharge(), NoEarlyExit: true,
 		SeparatorGap: beyond, Error: tracedError, Rewrite: "DB.Compact of all keys", Lookup: lookup,
 		BufferOption: "MemTableSize", Compression: present, Compressions: can,
 		Options: []tablemodel.Option{
-			tablemodel.Values(func(t *tablemodel.TableOptions, v int64) { t.BlockBytes = v }, 1<<10, 2<<10, 4<<10, 8<<10, 16<<10, 32<<10, 64<<10),
-			tablemodel.Values(func(t *tablemodel.TableOptions, v int64) { t.IndexBytes = v }, 4<<10, 16<<10, 64<<10, 256<<10),
+			tablemodel.Values(func(t *tablemodel.TableOptions, v int64) { t.BlockBytes = v },
+				1<<10, 2<<10, 4<<10, 8<<10, 16<<10, 32<<10, 64<<10),
+			tablemodel.Values(func(t *tablemodel.TableOptions, v int64) { t.IndexBytes = v },
+				4<<10, 16<<10, 64<<10, 256<<10),
 			tablemodel.Values(func(t *tablemodel.TableOptions, v float64) {
 				t.FilterBits, t.ExtraBitsPerLevel = v, min(t.ExtraBitsPerLevel, v)
 			}, 0, 5, 8, 10, 12, 14, 16, 20),
-			tablemodel.Values(func(t *tablemodel.TableOptions, v float64) { t.ExtraBitsPerLevel = min(v, t.FilterBits) }, 0, 2, 5), // Monkey's optimum is 4.8
-			tablemodel.Values(func(t *tablemodel.TableOptions, v bool) { t.LastFilters = v }, false, true),
+			// Monkey's optimum is 4.8
+			tablemodel.Values(func(t *tablemodel.TableOptions, v float64) {
+				t.ExtraBitsPerLevel = min(v, t.FilterBits)
+			}, 0, 2, 5),
+			tablemodel.Values(func(t *tablemodel.TableOptions, v bool) { t.LastFilters = v },
+				false, true),
 		},
 		OptionMap: func(t tablemodel.TableOptions) map[string]string { return optionsOf(said(t)) },
-		Snippet:   func(t tablemodel.TableOptions, cacheBytes int64) string { return snippet(version, cacheBytes, said(t)) },
+		Snippet: func(t tablemodel.TableOptions, cacheBytes int64) string {
+			return snippet(version, cacheBytes, said(t))
+		},
 	}
 }
 
@@ -249,16 +319,25 @@ func optionsOf(t tablemodel.TableOptions) map[string]string {
 	for level := range pebbledb.Levels {
 		bits = append(bits, strconv.FormatFloat(t.ForLevel(level).FilterBits, 'f', -1, 64))
 	}
+
 	if t.ExtraBitsPerLevel == 0 {
 		bits = bits[:1]
 	}
-	o := map[string]string{"BlockSize": size(t.BlockBytes), "IndexBlockSize": size(t.IndexBytes), "FilterBitsPerKey": strings.Join(bits, ":")}
+
+	o := map[string]string{
+		"BlockSize":        size(t.BlockBytes),
+		"IndexBlockSize":   size(t.IndexBytes),
+		"FilterBitsPerKey": strings.Join(bits, ":"),
+	}
+
 	if t.LastFilters {
 		o[LastFiltersOption] = "true"
 	}
+
 	if t.Compression != "" {
 		o["Compression"] = t.Compression
 	}
+
 	return o
 }
 
@@ -275,13 +354,17 @@ func snippet(version cachesim.PebbleVersion, cacheBytes int64, t tablemodel.Tabl
 	if version == cachesim.PebbleV2 {
 		path += "/v2"
 	}
+
 	if t.FilterBits > 0 {
 		bits := strconv.Itoa(int(t.FilterBits))
 		if t.ExtraBitsPerLevel > 0 {
 			bits += fmt.Sprintf(" + %d*(len(options.Levels)-1-i)", int(t.ExtraBitsPerLevel))
 		}
-		filters = "    options.Levels[i].FilterPolicy = bloom.FilterPolicy(" + bits + ")\n    options.Levels[i].FilterType = pebble.TableFilter\n"
+
+		filters = "    options.Levels[i].FilterPolicy = bloom.FilterPolicy(" + bits +
+			")\n    options.Levels[i].FilterType = pebble.TableFilter\n"
 	}
+
 	if name := map[string]string{tablemodel.NoCompression: "No", "snappy": "Snappy", "zstd": "Zstd"}[t.Compression]; name != "" {
 		value := "pebble." + name + "Compression"
 		if version == cachesim.PebbleV2 {
@@ -289,22 +372,29 @@ func snippet(version cachesim.PebbleVersion, cacheBytes int64, t tablemodel.Tabl
 		}
 		filters += "    options.Levels[i].Compression = " + value + "\n"
 	}
+
 	if t.LastFilters && version == cachesim.PebbleV1 {
-		filters += "}\ncomparer := *pebble.DefaultComparer\ncomparer.Split = func(key []byte) int { return len(key) }\noptions.Comparer = &comparer\n"
+		filters += "}\ncomparer := *pebble.DefaultComparer\ncomparer.Split = func(key []byte) " +
+			"int { return len(key) }\noptions.Comparer = &comparer\n"
 	} else {
 		filters += "}\n"
 	}
+
 	levels, packages := "", path+", "+path+"/bloom"
 	if version == cachesim.PebbleV2 {
 		packages += ", " + path + "/sstable"
 	} else {
 		levels = "options.Levels = make([]pebble.LevelOptions, 7)\n"
 	}
-	return fmt.Sprintf("// %s\noptions.Cache = pebble.NewCache(%d)\n%sfor i := range options.Levels {\n    options.Levels[i].BlockSize = %d\n"+
-		"    options.Levels[i].IndexBlockSize = %d\n%s", packages, cacheBytes, levels, t.BlockBytes, t.IndexBytes, filters)
+
+	return fmt.Sprintf("// %s\noptions.Cache = pebble.NewCache(%d)\n%sfor i := range "+
+		"options.Levels {\n    options.Levels[i].BlockSize = %d\n"+
+		"    options.Levels[i].IndexBlockSize = %d\n%s", packages, cacheBytes, levels,
+		t.BlockBytes, t.IndexBytes, filters)
 }
 
-// lookup takes the place of DB.Get in a program whose best configuration asks the filters of the last level.
+// lookup takes the place of DB.Get in a program whose best configuration asks the filters of the
+// last level.
 const lookup = `// instead of db.Get(key); found: err is nil
 get := func(db *pebble.DB, key []byte) (value []byte, err error) {
     i, err := db.NewIter(&pebble.IterOptions{UseL6Filters: true})
@@ -322,5 +412,6 @@ get := func(db *pebble.DB, key []byte) (value []byte, err error) {
 
 // Rewriting says how a database comes to its options.
 func (a *Request) Rewriting() string {
-	return fmt.Sprintf("Tables that are there keep their options until a compaction rewrites them. To rewrite all of them: %s.", a.Kind.Rewrite)
+	return fmt.Sprintf("Tables that are there keep their options until a compaction rewrites "+
+		"them. To rewrite all of them: %s.", a.Kind.Rewrite)
 }

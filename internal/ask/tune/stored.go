@@ -37,13 +37,15 @@ const sampledEntries = 8000
 // entry is a key with its value.
 type entry struct{ key, value []byte }
 
-// readEntries takes some entries: made again where statelab loaded or would load the database, and otherwise read where its engine is
-// in this process. Without them, blocks of all sizes are taken to compress as those that are there.
+// readEntries takes some entries: made again where statelab loaded or would load the database, and
+// otherwise read where its engine is in this process. Without them, blocks of all sizes are taken
+// to compress as those that are there.
 func (s *search) readEntries(ctx context.Context) (err error) {
 	m, spec := s.Manifest, &s.Gets.Spec
 	if m == nil {
 		m, err = keyspace.ReadManifest(spec.Dir)
 	}
+
 	switch {
 	case errors.Is(err, keyspace.ErrNoManifest) && s.Gets.Engine != nil:
 		err = s.lookUp(ctx)
@@ -53,6 +55,7 @@ func (s *search) readEntries(ctx context.Context) (err error) {
 		s.Manifest = m
 		err = s.makeAgain(m)
 	}
+
 	slices.SortFunc(s.entries, func(a, b entry) int { return bytes.Compare(a.key, b.key) })
 	return err
 }
@@ -62,28 +65,38 @@ func (s *search) makeAgain(m *keyspace.Manifest) error {
 	if err != nil {
 		return err
 	}
+
 	maker := m.KeySpace().Maker()
 	for i := range min(m.Keys, sampledEntries) {
 		e := entry{make([]byte, m.KeyBytes), values.Value(nil, i, 0)}
 		maker.Key(e.key, i)
 		s.entries = append(s.entries, e)
 	}
+
 	return nil
 }
 
 func (s *search) lookUp(ctx context.Context) (err error) {
 	spec := &s.Gets.Spec
-	db, err := dbformat.Open(ctx, s.Gets.Engine, engine.Options{Dir: spec.Dir, Profile: spec.Profile, Overrides: spec.Overrides, Foreign: true, ReadOnly: true,
-		IgnoreLock: spec.IgnoreLock})
+	db, err := dbformat.Open(ctx, s.Gets.Engine, engine.Options{
+		Dir:        spec.Dir,
+		Profile:    spec.Profile,
+		Overrides:  spec.Overrides,
+		Foreign:    true,
+		ReadOnly:   true,
+		IgnoreLock: spec.IgnoreLock,
+	})
 	if err != nil {
 		return err
 	}
+
 	defer func() { err = errors.Join(err, db.Close()) }()
 	sampler, is := db.(engine.KeySampler)
 	reader, err := db.Reader()
 	if err != nil || !is {
 		return err
 	}
+
 	defer func() { err = errors.Join(err, reader.Close()) }()
 	return sampler.SampleKeys(ctx, sampledEntries, s.Seeds[0], func(key []byte) error {
 		value, found, err := reader.Get(key, nil)
@@ -100,39 +113,44 @@ type ratioOf struct {
 	compression string
 }
 
-// stored is the share of a data block's bytes that it has when it is stored, by blocks of the entries; 1 of a compression that cannot
-// be tried.
+// stored is the share of a data block's bytes that it has when it is stored, by blocks of the
+// entries; 1 of a compression that cannot be tried.
 func (s *search) stored(blockBytes int64, compression string) float64 {
 	of := ratioOf{blockBytes, cmp.Or(compression, s.kind.Compression)}
 	if known, is := s.ratios[of]; is {
 		return known
 	}
+
 	ratio := 1.0
 	if compress := compressors()[of.compression]; compress != nil {
 		raw, stored := 0, 0
 		var block []byte
 		for i, e := range s.entries {
 			block = binary.AppendUvarint(append(block, 0, byte(len(e.key))), uint64(len(e.value)))
-			block = append(append(append(block, e.key...), make([]byte, sequenceBytes)...), e.value...)
+			block = append(append(append(block, e.key...), make([]byte, sequenceBytes)...),
+				e.value...)
 			if int64(len(block)) >= blockBytes || i == len(s.entries)-1 && raw == 0 {
 				// Engines keep a block that does not become smaller by an eighth as it is.
 				n := len(compress(block))
 				if n >= len(block)-len(block)/8 {
 					n = len(block)
 				}
+
 				raw, stored, block = raw+len(block), stored+n, block[:0]
 			}
 		}
+
 		if raw > 0 {
 			ratio = float64(stored) / float64(raw)
 		}
 	}
+
 	s.ratios[of] = ratio
 	return ratio
 }
 
-// compressed is the option of the compressions that the engine takes and that can be predicted: without entries to try others with,
-// that is none at all.
+// compressed is the option of the compressions that the engine takes and that can be predicted:
+// without entries to try others with, that is none at all.
 func (s *search) compressed() tablemodel.Option {
 	var can []string
 	_, tried := compressors()[s.kind.Compression]
@@ -143,13 +161,20 @@ func (s *search) compressed() tablemodel.Option {
 		switch {
 		case name == s.kind.Compression:
 			can = append(can, "")
-		case name != tablemodel.NoCompression && (len(s.entries) == 0 || !tried && s.kind.Compression != tablemodel.NoCompression):
-		case s.Gets.Engine != nil && len(s.Gets.Engine.Check(engine.Options{Profile: spec.Profile, Overrides: s.kind.OptionMap(to)})) > 0:
+		case name != tablemodel.NoCompression &&
+			(len(s.entries) == 0 || !tried && s.kind.Compression != tablemodel.NoCompression):
+		case s.Gets.Engine != nil &&
+			len(s.Gets.Engine.Check(engine.Options{
+				Profile:   spec.Profile,
+				Overrides: s.kind.OptionMap(to),
+			})) > 0:
 		default:
 			can = append(can, name)
 		}
 	}
-	return tablemodel.Values(func(t *tablemodel.TableOptions, v string) { t.Compression = v }, can...)
+
+	return tablemodel.Values(func(t *tablemodel.TableOptions, v string) { t.Compression = v },
+		can...)
 }
 
 // sequenceBytes are those behind a key in a table, of which the last level has zeros.
@@ -166,6 +191,7 @@ func compressors() map[string]func([]byte) []byte {
 			if err != nil || n == 0 {
 				return block // it does not become smaller
 			}
+
 			return to[:n]
 		},
 		"zstd": func(block []byte) []byte {
@@ -175,6 +201,7 @@ func compressors() map[string]func([]byte) []byte {
 					return block
 				}
 			}
+
 			return w.EncodeAll(block, nil)
 		},
 	}
@@ -183,19 +210,23 @@ func compressors() map[string]func([]byte) []byte {
 // Runner measures a point of an engine, in a process of its own.
 type Runner func(ctx context.Context, spec *bench.Spec) (*result.Run, error)
 
-// measureCosts measures in small databases what Gets cost a processor: all of one with blocks of two sizes, which tells what a block
-// and its bytes cost, and blocks of each other compression. nil if the goal is not time.
+// measureCosts measures in small databases what Gets cost a processor: all of one with blocks of
+// two sizes, which tells what a block and its bytes cost, and blocks of each other compression. nil
+// if the goal is not time.
 func (s *search) measureCosts(ctx context.Context) (_ *tuned.Costs, err error) {
 	if s.Goal != Time {
 		return nil, nil
 	}
+
 	if s.costs = s.kept.Costs; s.costs != nil {
 		return s.costs, nil
 	}
+
 	dir, err := os.MkdirTemp("", "statelab-costs-")
 	if err != nil {
 		return nil, err
 	}
+
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	const small, large = 4 << 10, 32 << 10
 	measure := func(blockBytes int64, compression string, lastFilters bool) (get, read float64) {
@@ -203,45 +234,78 @@ func (s *search) measureCosts(ctx context.Context) (_ *tuned.Costs, err error) {
 		if to.BlockBytes, to.Compression = blockBytes, compression; s.kind.NoEarlyExit {
 			to.LastFilters = lastFilters
 		}
+
 		if err == nil {
 			get, read, err = s.costOf(ctx, dir, to)
 		}
+
 		return get, read
 	}
+
 	smallGet, smallRead := measure(small, tablemodel.NoCompression, false)
 	largeGet, largeRead := measure(large, tablemodel.NoCompression, false)
-	getByte, readByte := max(0, (largeGet-smallGet)/(large-small)), max(0, (largeRead-smallRead)/(large-small))
-	c := &tuned.Costs{GetByte: getByte, Get: smallGet - small*getByte, Read: smallRead - small*readByte,
-		ReadByte: map[string]float64{s.kind.Compression: readByte, tablemodel.NoCompression: readByte}}
+	getByte, readByte := max(0, (largeGet-smallGet)/(large-small)),
+		max(0, (largeRead-smallRead)/(large-small))
+	c := &tuned.Costs{
+		GetByte: getByte,
+		Get:     smallGet - small*getByte,
+		Read:    smallRead - small*readByte,
+		ReadByte: map[string]float64{
+			s.kind.Compression:       readByte,
+			tablemodel.NoCompression: readByte,
+		},
+	}
+
 	for _, to := range s.compressed()(s.Present) {
 		if name := cmp.Or(to.Compression, s.kind.Compression); name != tablemodel.NoCompression {
 			_, read := measure(large, name, false)
 			c.ReadByte[name] = max(readByte, (read-c.Read)/large)
 		}
 	}
+
 	if s.kind.NoEarlyExit {
 		looked, _ := measure(small, tablemodel.NoCompression, true)
 		c.LastFilters = max(0, looked-smallGet)
 	}
+
 	s.costs, s.kept.Costs = c, c
 	return c, err
 }
 
-// costOf is what a Get costs a processor that finds all blocks in the cache, and a block that it reads from the page cache, in
-// nanoseconds, with tables of settings to.
-func (s *search) costOf(ctx context.Context, dir string, to tablemodel.TableOptions) (get, read float64, err error) {
+// costOf is what a Get costs a processor that finds all blocks in the cache, and a block that it
+// reads from the page cache, in nanoseconds, with tables of settings to.
+func (s *search) costOf(
+	ctx context.Context, dir string, to tablemodel.TableOptions,
+) (get, read float64, err error) {
 	dir, err = os.MkdirTemp(dir, "")
 	if err != nil {
 		return 0, 0, err
 	}
+
 	const dataBytes, maxKeys, minKeys, all = 4 << 20, 30_000, 2_000, 64 << 20
-	spec := bench.Spec{Schema: schema.EngineSpec, Engine: s.Gets.Spec.Engine,
-		Dir: filepath.Join(dir, "D"), Profile: s.Gets.Spec.Profile,
-		Overrides: s.kind.OptionMap(to), PageCache: bench.AsIs, KeyHash: keyspace.Mix, BatchKeys: 100, Seed: 1, Threads: 1,
-		Verb: bench.Load, Workload: workload.FillRandom, CacheBytes: all, KeyBytes: 32, ValueBytes: 110, ValueModel: "trie-node"}
+	spec := bench.Spec{
+		Schema:     schema.EngineSpec,
+		Engine:     s.Gets.Spec.Engine,
+		Dir:        filepath.Join(dir, "D"),
+		Profile:    s.Gets.Spec.Profile,
+		Overrides:  s.kind.OptionMap(to),
+		PageCache:  bench.AsIs,
+		KeyHash:    keyspace.Mix,
+		BatchKeys:  100,
+		Seed:       1,
+		Threads:    1,
+		Verb:       bench.Load,
+		Workload:   workload.FillRandom,
+		CacheBytes: all,
+		KeyBytes:   32,
+		ValueBytes: 110,
+		ValueModel: "trie-node",
+	}
+
 	if m := s.Manifest; m != nil {
 		spec.KeyBytes, spec.ValueBytes, spec.ValueModel = m.KeyBytes, m.ValueBytes, m.ValueModel
 	}
+
 	spec.Keys = uint64(min(max(dataBytes/(spec.KeyBytes+spec.ValueBytes), minKeys), maxKeys))
 	run := func() (*result.Run, error) {
 		spec.Out, err = os.MkdirTemp(dir, "")
@@ -250,10 +314,12 @@ func (s *search) costOf(ctx context.Context, dir string, to tablemodel.TableOpti
 		}
 		return s.Run(ctx, &spec)
 	}
+
 	s.Tell(result.Event{Phase: "measuring what a Get costs"})
 	if _, err := run(); err != nil {
 		return 0, 0, err
 	}
+
 	spec.Verb, spec.Workload, spec.ReadOnly = bench.Read, workload.ReadRandom, true
 	spec.MissingShare, spec.Gets, spec.WarmupGets = s.absent, 2*spec.Keys, 2*spec.Keys
 	var cpu, reads [2]float64
@@ -263,15 +329,19 @@ func (s *search) costOf(ctx context.Context, dir string, to tablemodel.TableOpti
 		if err != nil {
 			return 0, 0, err
 		}
+
 		if !measured.Figures.Has(figure.BlockReadsPerGet) {
 			return 0, 0, fmt.Errorf("measure what a Get costs: block reads were not counted")
 		}
+
 		cpu[i], reads[i] = measured.Figures.OrZero(figure.CPUTimePerGet),
 			measured.Figures.OrZero(figure.BlockReadsPerGet)
 	}
+
 	if more := reads[1] - reads[0]; more > 0 {
 		read = max(0, (cpu[1]-cpu[0])/more)
 	}
+
 	return max(0, cpu[0]-reads[0]*read), read, nil
 }
 
@@ -280,14 +350,17 @@ func (s *search) time(c *tuned.Config, to tablemodel.TableOptions) error {
 	if s.costs == nil {
 		return nil
 	}
+
 	_, raw, err := s.means(to)
 	if err != nil {
 		return err
 	}
+
 	k, ns := s.costs, s.costs.Get+s.costs.GetByte*float64(to.BlockBytes)
 	if s.kind.NoEarlyExit && to.LastFilters {
 		ns += k.LastFilters
 	}
+
 	for i, bytes := range raw {
 		kind, compression := engine.BlockType(i), cmp.Or(to.Compression, s.kind.Compression)
 		if kind == engine.Filter {
@@ -295,6 +368,7 @@ func (s *search) time(c *tuned.Config, to tablemodel.TableOptions) error {
 		}
 		ns += c.ByType[kind.String()] * (k.Read + k.ReadByte[compression]*bytes)
 	}
+
 	const micro = 1e3
 	c.CPU = figure.Known(ns / micro)
 	c.Time = figure.Known(ns/micro + c.Reads*float64(s.ReadTime.Nanoseconds())/micro)
@@ -307,7 +381,8 @@ const KeptFile = "predicted.json"
 // VerifyFolder has the databases and runs of --verify, in the folder of the answer.
 const VerifyFolder = "verify"
 
-// Folder takes the folder of the answer: a new one, or that of a search that was interrupted, in which nothing is measured yet.
+// Folder takes the folder of the answer: a new one, or that of a search that was interrupted, in
+// which nothing is measured yet.
 func Folder(out string, goesOn bool) (free func() error, err error) {
 	if !goesOn {
 		return output.MakeFolder(out)
@@ -337,8 +412,10 @@ type predicted struct {
 // question is a hash of all that the predictions of the search depend on.
 func (s *search) question() (string, error) {
 	spec := &s.Gets.Spec
-	text, err := json.Marshal([]any{s.Source, s.Gets.Version, spec.Engine, spec.Profile, spec.Overrides, spec.MissingShare, spec.AccessList,
-		spec.KeyScheme, s.gets, s.Trace, s.MemoryBytes, s.Cores, s.Seeds, s.OnlyLevels, s.Present, s.Options, s.Levels, s.kind.Compression,
+	text, err := json.Marshal([]any{s.Source, s.Gets.Version, spec.Engine, spec.Profile,
+		spec.Overrides, spec.MissingShare, spec.AccessList,
+		spec.KeyScheme, s.gets, s.Trace, s.MemoryBytes, s.Cores, s.Seeds, s.OnlyLevels, s.Present,
+		s.Options, s.Levels, s.kind.Compression,
 		s.Goal == Time, s.ReadTime})
 	return fmt.Sprintf("%x", sha256.Sum256(text)), err
 }
@@ -348,10 +425,12 @@ func (s *search) resume() error {
 	if s.Keep == "" {
 		return nil
 	}
+
 	question, err := s.question()
 	if err != nil {
 		return err
 	}
+
 	before, err := output.ReadJSON(s.Keep, schema.TunePredictions,
 		func(k *kept) string { return k.Schema })
 	switch {
@@ -360,8 +439,10 @@ func (s *search) resume() error {
 	case err != nil:
 		return err
 	case before.Question != question:
-		return engine.Fail(engine.CodeExists, "%s is of a search with other flags or of another database: choose another folder", s.Keep)
+		return engine.Fail(engine.CodeExists, "%s is of a search with other flags or of another "+
+			"database: choose another folder", s.Keep)
 	}
+
 	s.kept = *before
 	s.recall()
 	return nil

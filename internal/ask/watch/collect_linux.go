@@ -75,7 +75,8 @@ func (t *table) typeAt(offset int64) (engine.BlockType, bool) {
 	return t.anatomy.Map.TypeAt(offset), true
 }
 
-// collector keeps what a probe reports. Its methods are called by one goroutine; tables are learnt by another.
+// collector keeps what a probe reports. Its methods are called by one goroutine; tables are learnt
+// by another.
 type collector struct {
 	target *probe.Target
 	dir    string
@@ -115,9 +116,21 @@ type collector struct {
 type window struct{ from, to time.Duration }
 
 func newCollector(t *probe.Target, dir string, layout Layout, seen *Seen, o Options) *collector {
-	c := &collector{target: t, dir: dir, layout: layout, errors: map[uint64]int{}, pending: map[probe.GetID][]read{}, handles: map[uint64]int16{},
-		ours: map[uint64]bool{}, others: map[string]sum{}, histogram: seen.Latency,
-		files: map[probe.File]*table{}, learn: make(chan *table, 1<<16), follow: followDatabase(layout)}
+	c := &collector{
+		target:    t,
+		dir:       dir,
+		layout:    layout,
+		errors:    map[uint64]int{},
+		pending:   map[probe.GetID][]read{},
+		handles:   map[uint64]int16{},
+		ours:      map[uint64]bool{},
+		others:    map[string]sum{},
+		histogram: seen.Latency,
+		files:     map[probe.File]*table{},
+		learn:     make(chan *table, 1<<16),
+		follow:    followDatabase(layout),
+	}
+
 	c.second = seen.seconds(time.Now(), o) // opening the tables of a large database takes a while
 	c.learnt.Go(func() {
 		for t := range c.learn {
@@ -125,6 +138,7 @@ func newCollector(t *probe.Target, dir string, layout Layout, seen *Seen, o Opti
 			t.err = errors.Join(t.err, t.file.Close())
 		}
 	})
+
 	return c
 }
 
@@ -135,11 +149,13 @@ func (c *collector) Get(g *probe.Get) {
 	if len(reads) > 0 {
 		c.ours[g.Database] = true
 	}
+
 	ours := len(c.ours) == 0 || c.ours[g.Database]
 	if ours {
 		c.second.latency.Add(int64(g.End - g.Start))
 		c.secondGets++
 	}
+
 	if len(c.gets) == maxGets {
 		if ours {
 			c.histogram.Add(int64(g.End - g.Start))
@@ -147,34 +163,49 @@ func (c *collector) Get(g *probe.Get) {
 		}
 		return
 	}
-	kept := get{start: g.Start, end: g.End, keyCut: g.KeyBytes > len(g.Key), database: g.Database, family: c.familyOf(g.Family), reads: reads}
+
+	kept := get{
+		start:    g.Start,
+		end:      g.End,
+		keyCut:   g.KeyBytes > len(g.Key),
+		database: g.Database,
+		family:   c.familyOf(g.Family),
+		reads:    reads,
+	}
+
 	c.keys = append(c.keys, g.Key...)
 	kept.keyEnd = uint64(len(c.keys))
 	if !g.Found {
 		kept.outcome = missing
 		c.errors[g.ErrorData]++
 	}
+
 	c.gets, c.errorOf = append(c.gets, kept), append(c.errorOf, g.ErrorData)
 }
 
-// familyOf finds the column family of a handle in the memory of the process, and believes it if the database has it.
+// familyOf finds the column family of a handle in the memory of the process, and believes it if the
+// database has it.
 func (c *collector) familyOf(handle uint64) int16 {
 	if c.layout.Families == nil {
 		return 0
 	}
+
 	if family, known := c.handles[handle]; known {
 		return family
 	}
+
 	family := int16(-1)
 	number, name, err := c.target.Family(handle)
 	if err == nil {
 		var names map[uint32]string
-		if names, err = c.layout.Families(); err == nil && names[number] == name && len(c.families) < blockbased.MaxMembers {
+		if names, err = c.layout.Families(); err == nil && names[number] == name &&
+			len(c.families) < blockbased.MaxMembers {
 			if family = int16(slices.Index(c.families, name)); family < 0 {
 				c.families, family = append(c.families, name), int16(len(c.families))
 			}
 		}
 	}
+
 	c.handles[handle] = family
 	return family
 }
@@ -185,16 +216,19 @@ func (c *collector) Read(r *probe.Read) {
 	if t == nil || r.Bytes < 0 {
 		return // of another file; or it failed, and the Get, too
 	}
+
 	if t.gone {
 		if r.Get != (probe.GetID{}) {
 			c.readsGone++
 		}
 		return
 	}
+
 	c.reads++
 	if r.Get != (probe.GetID{}) || r.Purpose == subject.ForGets {
 		c.secondRead++
 	}
+
 	if r.Get == (probe.GetID{}) {
 		c.other(r.Purpose, int64(r.Bytes))
 		if r.Purpose == subject.ForCompaction && len(c.passed) < maxReads {
@@ -202,15 +236,23 @@ func (c *collector) Read(r *probe.Read) {
 		}
 		return
 	}
+
 	if c.readsKept == maxReads {
 		c.moreReads++
 		return
 	}
+
 	c.readsKept++
-	c.pending[r.Get] = append(c.pending[r.Get], read{table: t, offset: r.Offset, bytes: int32(r.Bytes), device: r.DeviceReads > 0})
+	c.pending[r.Get] = append(c.pending[r.Get], read{
+		table:  t,
+		offset: r.Offset,
+		bytes:  int32(r.Bytes),
+		device: r.DeviceReads > 0,
+	})
 }
 
-// passed is a read of a compaction, which goes through a table in order: the blocks before it that it did not read were in the cache.
+// passed is a read of a compaction, which goes through a table in order: the blocks before it that
+// it did not read were in the cache.
 type passed struct {
 	table  *table
 	offset int64
@@ -230,6 +272,7 @@ func (c *collector) tableOf(r *probe.Read) *table {
 	if t, known := c.files[r.File]; known {
 		return t
 	}
+
 	c.files[r.File] = nil
 	file, path, gone := c.target.OpenTable(r, c.dir)
 	if path == "" {
@@ -238,15 +281,19 @@ func (c *collector) tableOf(r *probe.Read) *table {
 		}
 		return c.files[r.File]
 	}
-	number, err := strconv.ParseUint(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), 10, 64)
+
+	number, err := strconv.ParseUint(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)),
+		10, 64)
 	if err != nil {
 		return nil
 	}
+
 	t := &table{number: number, level: engine.LevelUnknown, file: file}
 	c.files[r.File] = t
 	if file != nil {
 		c.learn <- t
 	}
+
 	return t
 }
 
@@ -256,6 +303,7 @@ func (c *collector) Window(open bool, at time.Duration) {
 		c.opened = at
 		return
 	}
+
 	c.watched += at - c.opened
 	c.windows = append(c.windows, window{c.opened, at})
 	for id, reads := range c.pending { // of Gets that did not end in it
@@ -285,30 +333,36 @@ func (c *collector) finish() error {
 	if err := c.follow.end(); err != nil {
 		return err
 	}
+
 	c.choose()
 	for _, t := range c.files {
 		if t == nil || c.follow.following == nil {
 			continue
 		}
+
 		if level, known := c.follow.Level(t.number); known {
 			t.level = level
 		}
 	}
+
 	absent, maximum := uint64(0), 0
 	for address, n := range c.errors {
 		if n > maximum && c.target.Engine.Module != "" {
 			absent, maximum = address, n
 		}
 	}
+
 	for i := range c.gets {
 		if c.gets[i].outcome == missing && c.errorOf[i] != absent && c.errorOf[i] != 0 {
 			c.gets[i].outcome = failed
 		}
 	}
+
 	return nil
 }
 
-// choose keeps the Gets of the database in dir alone: of the handles whose Gets read its tables. If no table was read, all stay.
+// choose keeps the Gets of the database in dir alone: of the handles whose Gets read its tables. If
+// no table was read, all stay.
 func (c *collector) choose() {
 	keys, n, from := c.keys[:0], 0, uint64(0)
 	for i, g := range c.gets {
@@ -317,12 +371,14 @@ func (c *collector) choose() {
 		if len(c.ours) > 0 && !c.ours[g.database] {
 			continue
 		}
+
 		keys = append(keys, key...)
 		g.keyEnd = uint64(len(keys))
 		c.gets[n], c.errorOf[n] = g, c.errorOf[i]
 		c.histogram.Add(int64(g.end - g.start))
 		n++
 	}
+
 	c.gets, c.errorOf, c.keys = c.gets[:n], c.errorOf[:n], keys
 }
 
@@ -341,6 +397,8 @@ func (c *collector) inOrder() []int {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return int(c.gets[a].start - c.gets[b].start) })
+	slices.SortStableFunc(order, func(a, b int) int {
+		return int(c.gets[a].start - c.gets[b].start)
+	})
 	return order
 }

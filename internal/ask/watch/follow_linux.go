@@ -41,7 +41,8 @@ type following interface {
 	TablesAdded() map[uint64]bool
 	Level(file uint64) (level int, known bool)
 	Close() error
-	// source resolves Gets of some column families, each at its moment, if nothing is followed any more.
+	// source resolves Gets of some column families, each at its moment, if nothing is followed any
+	// more.
 	source(families []string) (source, error)
 }
 
@@ -77,10 +78,12 @@ func followDatabase(layout Layout) *followed {
 	if f.names, f.err = probe.Appeared(layout.Folders); f.err != nil {
 		return f
 	}
+
 	if f.following, f.err = layout.Follow(f.names.Next); f.err != nil {
 		f.following, f.err = nil, errors.Join(f.err, f.names.Close())
 		return f
 	}
+
 	f.running.Go(func() {
 		each := time.NewTicker(lookEach)
 		defer each.Stop()
@@ -90,9 +93,11 @@ func followDatabase(layout Layout) *followed {
 			case <-f.stop:
 				ended = true
 			}
+
 			f.Poll(probe.Now())
 		}
 	})
+
 	return f
 }
 
@@ -107,45 +112,63 @@ func (f *followed) end() error {
 }
 
 // record writes the block accesses of the Gets of some numbers, each at its own moment.
-func (a *analysis) record(ctx context.Context, wanted []int, header trace.Header, next func() ([]byte, bool, bool), out io.Writer) (err error) {
+func (a *analysis) record(
+	ctx context.Context, wanted []int, header trace.Header, next func() ([]byte, bool, bool),
+	out io.Writer,
+) (err error) {
 	var seen []lsmtail.Seen
 	for _, i := range wanted {
 		for _, r := range a.gets[i].reads {
 			seen = append(seen, lsmtail.Seen{File: r.table.number, At: a.gets[i].start})
 		}
 	}
+
 	a.follow.Correct(seen)
 	families := a.families
 	if families == nil {
 		families = []string{""}
 	}
+
 	source, err := a.follow.source(families)
 	if err != nil {
 		return err
 	}
+
 	header.Database, header.Filled = source.Identity(), a.hasRead
 	if of, is := source.(interface{ CacheKeys() map[uint64][2]uint64 }); is {
 		header.CacheKeys = of.CacheKeys()
 	}
+
 	header.Events, _ = a.events(wanted, a.cache.Bytes)
 	return record(ctx, source, next, uint64(len(wanted)), header, out)
 }
 
-// events are the changes of the database as they come between the Gets, for a cache of a size, and what memtables took of it at first.
-func (a *analysis) events(wanted []int, cacheBytes int64) (events []cachesim.Event, reserved int64) {
+// events are the changes of the database as they come between the Gets, for a cache of a size, and
+// what memtables took of it at first.
+func (a *analysis) events(
+	wanted []int, cacheBytes int64,
+) (events []cachesim.Event, reserved int64) {
 	memTable, wrote := int64(predict.OpenReserve), a.cache.MemTable != nil
 	if wrote {
 		memTable = a.cache.MemTable(cacheBytes)
 	}
+
 	before := func(at time.Duration) int {
 		return sort.Search(len(wanted), func(i int) bool { return a.gets[wanted[i]].start > at })
 	}
 	changes, reserved := a.follow.Changes(memTable, wrote)
 	for _, c := range changes {
-		events = append(events, cachesim.Event{Get: before(c.At), TableAdded: c.TableAdded, TableDeleted: c.TableDeleted, Reserved: c.Held})
+		events = append(events, cachesim.Event{
+			Get:          before(c.At),
+			TableAdded:   c.TableAdded,
+			TableDeleted: c.TableDeleted,
+			Reserved:     c.Held,
+		})
 	}
+
 	events = append(events, a.passes(len(wanted), before)...)
-	slices.SortStableFunc(events, func(a, b cachesim.Event) int { return cmp.Compare(a.Get, b.Get) })
+	slices.SortStableFunc(events,
+		func(a, b cachesim.Event) int { return cmp.Compare(a.Get, b.Get) })
 	return events, reserved
 }
 
@@ -159,6 +182,7 @@ func (a *analysis) passes(gets int, before func(time.Duration) int) (events []ca
 		get  int
 		file uint64
 	}
+
 	last := map[pass]int{}
 	for _, p := range a.passed {
 		key := pass{(before(p.at) + each - 1) / each * each, p.table.number}
@@ -166,9 +190,15 @@ func (a *analysis) passes(gets int, before func(time.Duration) int) (events []ca
 			events[i].Offset = max(events[i].Offset, uint64(p.offset))
 			continue
 		}
+
 		last[key] = len(events)
-		events = append(events, cachesim.Event{Get: key.get, TableScanned: key.file, Offset: uint64(p.offset)})
+		events = append(events, cachesim.Event{
+			Get:          key.get,
+			TableScanned: key.file,
+			Offset:       uint64(p.offset),
+		})
 	}
+
 	return events
 }
 
@@ -177,7 +207,8 @@ type Layout struct {
 	Version string // of the engine, where its files tell
 	// Learn reads what lies where in a table.
 	Learn blockio.LayoutReader
-	// Folders are where its files come and go, of which appeared tells for Follow, which follows its tables and logs while they change.
+	// Folders are where its files come and go, of which appeared tells for Follow, which follows
+	// its tables and logs while they change.
 	Folders []string
 	Follow  func(appeared func() ([]string, error)) (following, error)
 	// Families are the names of the column families by number; nil: the engine has none.
@@ -195,17 +226,26 @@ func LayoutOf(engine, dir string) Layout {
 		log, _ := readLog(filepath.Join(dir, logName)) // CacheOf tells of an error
 		header.EngineVersion = log.version
 	}
+
 	setup := curve.Setup(header, 1)
 	if of.BlockTables || of.LevelTables {
 		levelBlock := 0
 		if of.LevelTables {
 			levelBlock = defaultLevelBlock
 		}
-		l := Layout{Version: header.EngineVersion, Learn: blockbased.Learn, Setup: setup, ByFamily: true, Folders: blockbased.Folders(dir, levelBlock),
+
+		l := Layout{
+			Version:  header.EngineVersion,
+			Learn:    blockbased.Learn,
+			Setup:    setup,
+			ByFamily: true,
+			Folders:  blockbased.Folders(dir, levelBlock),
 			Follow: func(appeared func() ([]string, error)) (following, error) {
 				f, err := blockbased.Follow(dir, levelBlock, appeared)
 				return blockTables{f}, err
-			}}
+			},
+		}
+
 		if of.BlockTables {
 			l.Families = func() (map[uint32]string, error) {
 				families, err := blockbased.Families(dir)
@@ -213,11 +253,14 @@ func LayoutOf(engine, dir string) Layout {
 				for _, f := range families {
 					names[f.Number] = f.Name
 				}
+
 				return names, err
 			}
 		}
+
 		return l
 	}
+
 	pebble := subject.PebbleVersion(engine)
 	return Layout{
 		Learn:   pebble2fs.Learn, // which reads the tables of both versions
@@ -230,18 +273,24 @@ func LayoutOf(engine, dir string) Layout {
 	}
 }
 
-// defaultLevelBlock is the block size by which goleveldb's buffers are given out, unless a program sets another: its default.
+// defaultLevelBlock is the block size by which goleveldb's buffers are given out, unless a program
+// sets another: its default.
 const defaultLevelBlock = 4 << 10
 
-func record(ctx context.Context, source lookuppath.Source, keys lookuppath.Keys, gets uint64, header trace.Header, out io.Writer) error {
+func record(
+	ctx context.Context, source lookuppath.Source, keys lookuppath.Keys, gets uint64,
+	header trace.Header, out io.Writer,
+) error {
 	to, err := trace.NewWriter(out, header)
 	if err != nil {
 		return err
 	}
+
 	offered, err := lookuppath.Record(ctx, source, nil, keys, gets, trace.Sample{}, to)
 	if err != nil {
 		return err
 	}
+
 	_, err = to.Close(offered)
 	return err
 }
@@ -251,19 +300,25 @@ const logName = "LOG"
 
 const unknownCache = "the size of its cache is not known (%s): name it with --cache"
 
-// CacheOf is the block cache of a process, from what it wrote when it opened its database; given is what the user says instead, 0: nothing.
+// CacheOf is the block cache of a process, from what it wrote when it opened its database; given is
+// what the user says instead, 0: nothing.
 func CacheOf(t *probe.Target, dir string, given int64) (c Cache) {
 	switch of, _ := subject.EngineOf(t.Engine.Engine); {
 	case of.BlockTables:
 		c = loggedCache(t, dir)
 	case of.LevelTables:
-		c = Cache{MemTable: noMemTable, Absent: fmt.Sprintf(unknownCache, "its engine keeps no record of it")}
+		c = Cache{
+			MemTable: noMemTable,
+			Absent:   fmt.Sprintf(unknownCache, "its engine keeps no record of it"),
+		}
 	default:
 		c = optionsCache(t, dir)
 	}
+
 	if given > 0 {
 		c.Bytes, c.Source, c.Absent = given, "--cache", ""
 	}
+
 	return c
 }
 
@@ -280,23 +335,28 @@ func optionsCache(t *probe.Target, dir string) Cache {
 	case err == nil:
 		settings, err = advice.SettingsOf(file)
 	}
+
 	c := Cache{}
 	readOnly := err == nil && olderThan(filepath.Join(dir, name), t)
 	if err == nil && !readOnly {
 		c.MemTable = settings.MemTables(advice.Writes{}).Each
 	}
+
 	switch {
 	case err != nil:
 		c.Absent = fmt.Sprintf(unknownCache, err)
 	case readOnly:
-		c.Absent = fmt.Sprintf(unknownCache, name+" is older than the process, which has opened the database for reading only")
+		c.Absent = fmt.Sprintf(unknownCache, name+" is older than the process, which has opened "+
+			"the database for reading only")
 	default:
 		c.Bytes, c.Source = settings.CacheBytes, name
 	}
+
 	return c
 }
 
-// loggedCache is of RocksDB: its LOG, to which it writes its options when it opens a database, for each family.
+// loggedCache is of RocksDB: its LOG, to which it writes its options when it opens a database, for
+// each family.
 func loggedCache(t *probe.Target, dir string) Cache {
 	c := Cache{MemTable: noMemTable}
 	logged, err := readLog(filepath.Join(dir, logName))
@@ -304,18 +364,22 @@ func loggedCache(t *probe.Target, dir string) Cache {
 	for _, of := range logged.caches {
 		caches = append(caches, *of)
 	}
+
 	switch {
 	case err != nil:
 		c.Absent = fmt.Sprintf(unknownCache, err)
 	case olderThan(filepath.Join(dir, logName), t):
-		c.Absent = fmt.Sprintf(unknownCache, logName+" is older than the process, which logs elsewhere")
+		c.Absent = fmt.Sprintf(unknownCache, logName+
+			" is older than the process, which logs elsewhere")
 	case len(caches) != 1:
-		c.Absent = fmt.Sprintf(unknownCache, fmt.Sprintf("%s tells of %s", logName, unit.Plural(len(caches), "cache")))
+		c.Absent = fmt.Sprintf(unknownCache,
+			fmt.Sprintf("%s tells of %s", logName, unit.Plural(len(caches), "cache")))
 	case caches[0] != pooledCache{"LRUCache", caches[0].bytes, 0.5, 0}:
 		c.Absent = fmt.Sprintf("its cache is of a kind that is not modelled (%+v)", caches[0])
 	default:
 		c.Bytes, c.Source = caches[0].bytes, logName
 	}
+
 	return c
 }
 
@@ -337,6 +401,7 @@ func readLog(path string) (log databaseLog, err error) {
 	if err != nil {
 		return log, err
 	}
+
 	defer file.Close() // read only
 	var at *pooledCache
 	for lines := bufio.NewScanner(file); lines.Scan(); {
@@ -344,15 +409,18 @@ func readLog(path string) (log databaseLog, err error) {
 			log, at = databaseLog{version, map[string]*pooledCache{}}, nil
 			continue
 		}
+
 		option, value, is := strings.Cut(lines.Text(), ":")
 		value = strings.TrimSpace(value)
 		if option = strings.TrimSpace(option); is && option == "block_cache" && log.caches != nil {
 			at = new(pooledCache)
 			log.caches[value] = at
 		}
+
 		if at == nil {
 			continue
 		}
+
 		var failed error
 		switch option {
 		case "block_cache_name":
@@ -366,8 +434,10 @@ func readLog(path string) (log databaseLog, err error) {
 		case "persistent_cache":
 			at = nil // what follows is not of the cache
 		}
+
 		err = errors.Join(err, failed)
 	}
+
 	return log, err
 }
 

@@ -31,16 +31,19 @@ type MappedFile struct {
 	Inode  uint64
 }
 
-// MappedBy is the one database that a process maps into its memory; dir names one of several. nil: there is none.
+// MappedBy is the one database that a process maps into its memory; dir names one of several. nil:
+// there is none.
 func MappedBy(t *probe.Target, dir string) (*MappedFile, error) {
 	var names []string
 	for _, layout := range subject.PageFiles() {
 		names = append(names, layout.Names...)
 	}
+
 	mappings, err := t.Mappings(names)
 	if err != nil {
 		return nil, err
 	}
+
 	var found []*MappedFile
 	var dirs []string
 	for _, m := range mappings {
@@ -48,23 +51,30 @@ func MappedBy(t *probe.Target, dir string) (*MappedFile, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		file, err := FileMapped(path)
 		if err != nil {
 			return nil, err
 		}
+
 		if file == nil || dir != "" && !sameFile(path, filepath.Join(dir, filepath.Base(m.Path))) {
 			continue
 		}
+
 		file.Dir = filepath.Dir(m.Path)
 		found, dirs = append(found, file), append(dirs, file.Dir)
 	}
+
 	switch len(found) {
 	case 0:
 		return nil, nil
 	case 1:
 		return found[0], nil
 	}
-	return nil, engine.Fail(engine.CodeUsage, "%s has %d databases open: name one of them instead of the process (%s)", t, len(found), strings.Join(dirs, ", "))
+
+	return nil,
+		engine.Fail(engine.CodeUsage, "%s has %d databases open: name one of them instead of the "+
+			"process (%s)", t, len(found), strings.Join(dirs, ", "))
 }
 
 // FileMapped is a file that processes may map as their database; nil: it is no such database.
@@ -73,15 +83,18 @@ func FileMapped(path string) (*MappedFile, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	inode, err := probe.Inode(path)
 	if err != nil {
 		return nil, err
 	}
+
 	for _, layout := range subject.PageFiles() {
 		if layout.Engine == name {
 			return &MappedFile{layout, path, filepath.Dir(path), inode}, nil
 		}
 	}
+
 	return nil, nil
 }
 
@@ -137,52 +150,89 @@ const (
 )
 
 // Faults watches the page faults of a process on a database that it maps, and explains them.
-func Faults(ctx context.Context, t *probe.Target, p *probe.FaultProbe, of *MappedFile, o Options) (_ *Seen, err error) {
+func Faults(
+	ctx context.Context, t *probe.Target, p *probe.FaultProbe, of *MappedFile, o Options,
+) (_ *Seen, err error) {
 	file, err := pagefile.Open(of.Path, of.Layout)
 	if err != nil {
 		return nil, err
 	}
+
 	defer func() { err = errors.Join(err, file.Close()) }()
 	seen := &Seen{Latency: measure.NewHistogram()}
-	c := &faults{target: t, probe: p, of: of, file: file, pages: map[uint64]*seenPage{}, latency: seen.Latency, second: seen.seconds(p.Attached, o)}
+	c := &faults{
+		target:  t,
+		probe:   p,
+		of:      of,
+		file:    file,
+		pages:   map[uint64]*seenPage{},
+		latency: seen.Latency,
+		second:  seen.seconds(p.Attached, o),
+	}
+
 	if err := c.locate(); err != nil {
 		return nil, err
 	}
+
 	limited, stop := o.limited(ctx)
 	err = p.Watch(limited, c)
 	stop()
 	if err != nil {
 		return nil, err
 	}
+
 	w := &seen.Watch
 	program := filepath.Base(t.Program)
 	if strings.HasPrefix(program, t.Name) { // the kernel cuts the name of a process
 		t.Name = program
 	}
-	*w = result.Watch{Started: p.Attached.UTC(), Seconds: time.Since(p.Attached).Seconds(), Why: map[string]string{},
-		Process: result.WatchedProcess{PID: t.PID, Name: t.Name, Program: cmp.Or(t.Main, program), Version: t.Version, Args: t.Args,
-			Engine: of.Layout.Engine, Database: of.Dir, Cores: t.Cores, Ended: !t.Alive()}}
+
+	*w = result.Watch{
+		Started: p.Attached.UTC(),
+		Seconds: time.Since(p.Attached).Seconds(),
+		Why:     map[string]string{},
+		Process: result.WatchedProcess{
+			PID:      t.PID,
+			Name:     t.Name,
+			Program:  cmp.Or(t.Main, program),
+			Version:  t.Version,
+			Args:     t.Args,
+			Engine:   of.Layout.Engine,
+			Database: of.Dir,
+			Cores:    t.Cores,
+			Ended:    !t.Alive(),
+		},
+	}
+
 	w.Watched, w.Cost.Core = w.Seconds, p.Core()
 	elsewhere, err := p.UnreportedFaults()
 	if err != nil {
 		return nil, err
 	}
-	w.Lost.Reads, w.Elsewhere = elsewhere.Lost, &result.WatchElsewhere{Major: c.outside, Minor: elsewhere.Minor}
+
+	w.Lost.Reads, w.Elsewhere = elsewhere.Lost,
+		&result.WatchElsewhere{Major: c.outside, Minor: elsewhere.Minor}
 	device, err := p.Device()
 	if err != nil {
 		return nil, err
 	}
+
 	if p.NoDevice != nil {
 		w.Why["device"] = p.NoDevice.Error()
 	} else {
 		w.Device = deviceRates(device, w.Seconds)
 	}
+
 	o.Tell(result.Event{Phase: "looking for the tables of the pages"})
-	rand.New(rand.NewPCG(1, 1)).Shuffle(len(c.pending), func(i, j int) { c.pending[i], c.pending[j] = c.pending[j], c.pending[i] })
+	rand.New(rand.NewPCG(1, 1)).Shuffle(len(c.pending), func(i, j int) {
+		c.pending[i], c.pending[j] = c.pending[j], c.pending[i]
+	})
 	if err := c.look(lookAtTheEnd); err != nil {
 		return nil, err
 	}
-	w.Process.Client = dbformat.Client(filepath.Dir(t.Path(filepath.Join(of.Dir, "x"))), dbformat.Found{Engine: of.Layout.Engine}, c.file.Tables()).Name()
+
+	w.Process.Client = dbformat.Client(filepath.Dir(t.Path(filepath.Join(of.Dir, "x"))),
+		dbformat.Found{Engine: of.Layout.Engine}, c.file.Tables()).Name()
 	c.explain(w)
 	return seen, nil
 }
@@ -190,8 +240,14 @@ func Faults(ctx context.Context, t *probe.Target, p *probe.FaultProbe, of *Mappe
 // deviceRates are the reads of a device in some time.
 func deviceRates(c probe.DeviceCounts, seconds float64) *result.WatchedDevice {
 	seconds = max(seconds, 1e-9)
-	return &result.WatchedDevice{Reads: c.Reads, ReadBytes: c.Bytes, Rate: float64(c.Reads) / seconds, Bytes: float64(c.Bytes) / seconds,
-		OthersRate: float64(c.OtherReads) / seconds, OthersBytes: float64(c.OtherBytes) / seconds}
+	return &result.WatchedDevice{
+		Reads:       c.Reads,
+		ReadBytes:   c.Bytes,
+		Rate:        float64(c.Reads) / seconds,
+		Bytes:       float64(c.Bytes) / seconds,
+		OthersRate:  float64(c.OtherReads) / seconds,
+		OthersBytes: float64(c.OtherBytes) / seconds,
+	}
 }
 
 // locate finds the database in the memory of the process, where it can move when it grows.
@@ -203,12 +259,14 @@ func (c *faults) locate() error {
 	if err != nil && c.target.Alive() {
 		return err
 	}
+
 	for _, m := range all {
 		if m.Inode == c.of.Inode && m != c.mapping {
 			c.mapping = m
 			return c.probe.Report(m.Low, m.High)
 		}
 	}
+
 	return nil
 }
 
@@ -216,12 +274,14 @@ func (c *faults) locate() error {
 func (c *faults) Fault(f *probe.Fault) {
 	inside := func() bool { return f.Address >= c.mapping.Low && f.Address < c.mapping.High }
 	if !inside() {
-		// What cannot be found now is looked for again at a later fault or in the next second. Looking holds up the process a little.
+		// What cannot be found now is looked for again at a later fault or in the next second.
+		// Looking holds up the process a little.
 		if c.mapping.High == 0 || time.Since(c.located) > locateEach*c.took {
 			if err := c.locate(); err != nil {
 				c.located = time.Now() // what has been seen stays worth an answer
 			}
 		}
+
 		if !inside() {
 			if f.Major {
 				c.outside++
@@ -229,11 +289,13 @@ func (c *faults) Fault(f *probe.Fault) {
 			return
 		}
 	}
+
 	at := (f.Address - c.mapping.Low + c.mapping.Offset) / uint64(c.file.PageBytes())
 	took := time.Duration(-1)
 	if f.Start > 0 {
 		took = f.End - f.Start
 	}
+
 	c.bytes += f.DeviceBytes
 	if f.Major {
 		c.major++
@@ -245,10 +307,12 @@ func (c *faults) Fault(f *probe.Fault) {
 	} else {
 		c.minor++
 	}
+
 	if len(c.kept) == maxReads {
 		c.more++
 		return
 	}
+
 	p := c.pages[at]
 	if p == nil {
 		// The page is read now, while it surely is what the process has found there.
@@ -257,6 +321,7 @@ func (c *faults) Fault(f *probe.Fault) {
 		c.file.Refer(at)
 		c.pages[at], c.pending = p, append(c.pending, p)
 	}
+
 	c.kept = append(c.kept, fault{p, took, f.DeviceReads, f.DeviceBytes, f.Major})
 }
 
@@ -268,20 +333,25 @@ func (c *faults) Second() error {
 	if err := c.locate(); err != nil {
 		return err
 	}
-	_ = c.look(lookEachSecond) // a head that is being written is read again in the next second, and at the end
+
+	// a head that is being written is read again in the next second, and at the end
+	_ = c.look(lookEachSecond)
 	return nil
 }
 
-// look finds the tables of pages for some time, those seen last first: soon, since a node that writes moves its pages.
+// look finds the tables of pages for some time, those seen last first: soon, since a node that
+// writes moves its pages.
 func (c *faults) look(maximum time.Duration) error {
 	if err := c.file.Renew(); err != nil {
 		return err
 	}
+
 	for began := time.Now(); len(c.pending) > 0 && time.Since(began) < maximum; {
 		p := c.pending[len(c.pending)-1]
 		c.pending = c.pending[:len(c.pending)-1]
 		p.table, p.looked = c.file.Table(p.kind, p.begins), true
 	}
+
 	return nil
 }
 
@@ -297,6 +367,7 @@ func (c *faults) explain(w *result.Watch) {
 		result.WatchedFaults
 		latency *measure.Histogram
 	}
+
 	rows := map[[2]string]*row{}
 	for _, f := range c.kept {
 		table, unknown := f.page.table, f.page.table == ""
@@ -306,66 +377,95 @@ func (c *faults) explain(w *result.Watch) {
 		case unknown:
 			table = noTable
 		}
+
 		key := [2]string{table, string(f.page.kind)}
 		r := rows[key]
 		if r == nil {
-			r = &row{result.WatchedFaults{Table: table, Type: key[1], Unknown: unknown}, measure.NewHistogram()}
+			r = &row{result.WatchedFaults{Table: table, Type: key[1], Unknown: unknown},
+				measure.NewHistogram()}
 			rows[key] = r
 		}
+
 		r.DeviceReads, r.DeviceBytes = r.DeviceReads+f.reads, r.DeviceBytes+f.bytes
 		if !f.major {
 			r.Minor++
 			continue
 		}
+
 		r.Major++
 		if f.took >= 0 {
 			r.latency.Add(int64(f.took))
 		}
 	}
+
 	w.Faults = []result.WatchedFaults{}
 	for _, r := range rows {
 		r.MajorRate, r.MinorRate = float64(r.Major)/w.Watched, float64(r.Minor)/w.Watched
 		r.P50, r.P99 = r.latency.Quantile(0.5), r.latency.Quantile(0.99)
 		w.Faults = append(w.Faults, r.WatchedFaults)
 	}
+
 	slices.SortFunc(w.Faults, func(x, y result.WatchedFaults) int {
-		return cmp.Or(cmp.Compare(y.Major, x.Major), cmp.Compare(y.Minor, x.Minor), cmp.Compare(x.Table, y.Table), cmp.Compare(x.Type, y.Type))
+		return cmp.Or(cmp.Compare(y.Major, x.Major), cmp.Compare(y.Minor, x.Minor),
+			cmp.Compare(x.Table, y.Table), cmp.Compare(x.Type, y.Type))
 	})
+
 	if c.latency.N() > 0 {
 		w.FaultNanos = new(c.latency.Summary())
 	}
-	w.BlockReads = map[string]engine.Tally{engine.Page.String(): {Count: int64(c.major), Bytes: int64(c.bytes)}}
-	const noGets = "calls of an engine that maps its database are not seen; only what they did not find in memory is, as page faults"
+
+	w.BlockReads = map[string]engine.Tally{engine.Page.String(): {
+		Count: int64(c.major),
+		Bytes: int64(c.bytes),
+	}}
+
+	const noGets = "calls of an engine that maps its database are not seen; only what they did " +
+		"not find in memory is, as page faults"
 	for _, name := range []string{"gets", "found", "missing", "absent_share", "keys", "tenths"} {
 		w.Why[name] = noGets
 	}
+
 	w.Unavailable(noGets, figure.GetsPerSecond, figure.BlockReadsPerGet)
 	const noAccesses = "an access to a page that is in memory leaves no trace"
 	w.Unavailable(noAccesses, figure.BlockAccessesPerGet, figure.TablesPerGet, figure.HitRate,
 		figure.WorkingSet)
-	w.Why["simulated"] = noAccesses + ", so the accesses that a smaller page cache would miss are not known, nor the order in which a larger one would be used"
+	w.Why["simulated"] = noAccesses + ", so the accesses that a smaller page cache would miss " +
+		"are not known, nor the order in which a larger one would be used"
 	w.Why["block_reads_by_level"] = "pages have no levels"
 	if c.probe.Untimed != nil {
 		w.Why["p50_ns"] = c.probe.Untimed.Error()
 	}
+
 	c.warn(w)
 }
 
 func (c *faults) warn(w *result.Watch) {
 	say := func(code, remedy, format string, args ...any) {
-		w.Warnings = append(w.Warnings, engine.Warning{Code: code, Text: fmt.Sprintf(format, args...), Remedy: remedy})
+		w.Warnings = append(w.Warnings, engine.Warning{
+			Code:   code,
+			Text:   fmt.Sprintf(format, args...),
+			Remedy: remedy,
+		})
 	}
+
 	if w.Lost.Reads > 0 {
-		say("events_lost", "watch when the machine is less busy", "%s page faults came faster than they were taken and are missing from all figures",
+		say("events_lost", "watch when the machine is less busy", "%s page faults came faster "+
+			"than they were taken and are missing from all figures",
 			unit.Count(w.Lost.Reads))
 	}
+
 	if c.more > 0 {
-		say("not_kept", "watch for a shorter time", "%s page faults beyond the first %s are counted, but not explained", unit.Count(c.more), unit.Count(maxReads))
+		say("not_kept", "watch for a shorter time", "%s page faults beyond the first %s are "+
+			"counted, but not explained", unit.Count(c.more), unit.Count(maxReads))
 	}
+
 	if c.mapping.High == 0 {
-		say("not_mapped", "wait until the node has opened it", "%s did not map the database", c.target)
+		say("not_mapped", "wait until the node has opened it", "%s did not map the database",
+			c.target)
 	}
+
 	if w.Process.Ended {
-		say("process_ended", "watch it again when it runs", "the process ended after %.0f s; what it did until then is shown", w.Seconds)
+		say("process_ended", "watch it again when it runs", "the process ended after %.0f s; "+
+			"what it did until then is shown", w.Seconds)
 	}
 }

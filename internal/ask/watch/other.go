@@ -8,7 +8,8 @@ import (
 	"github.com/statelab/statelab/engine"
 )
 
-var errNeedsLinux = engine.Fail(engine.CodeUnsupported, "a running process can only be watched on Linux")
+var errNeedsLinux = engine.Fail(engine.CodeUnsupported,
+	"a running process can only be watched on Linux")
 
 // Process needs Linux.
 func Process(context.Context, Wanted) (*Seen, error) { return nil, errNeedsLinux }

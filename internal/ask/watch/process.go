@@ -27,8 +27,8 @@ type Wanted struct {
 	OfGets     []string // flags that were given and are about Gets
 	Options
 
-	// Attached is called as soon as the process is watched; faults: its page faults instead of its Gets. What it returns hears of each
-	// second.
+	// Attached is called as soon as the process is watched; faults: its page faults instead of its
+	// Gets. What it returns hears of each second.
 	Attached func(faults bool) (func(result.Tick), error)
 }
 
@@ -46,13 +46,19 @@ const Phase = "watch"
 
 // Possible tells whether other processes can be watched. No measurement depends on it.
 func Possible() host.Finding {
-	f := host.Finding{Name: "statelab watch", State: "other processes can be watched", Verdict: host.OK}
+	f := host.Finding{
+		Name:    "statelab watch",
+		State:   "other processes can be watched",
+		Verdict: host.OK,
+	}
+
 	if wrong := failure.From(possible()); wrong != nil {
 		f.State = "other processes cannot be watched: " + wrong.Error()
 		if wrong.Remedy != "" {
 			f.State += " (" + wrong.Remedy + ")"
 		}
 	}
+
 	return f
 }
 
@@ -75,13 +81,20 @@ func (s *Seen) Write(dir string, command []string) error {
 			return err
 		}
 	}
+
 	ended := s.Watch.Started.Add(time.Duration(s.Watch.Seconds * float64(time.Second)))
 	return errors.Join(
 		result.WriteWatch(dir, &s.Watch),
 		result.WriteRun(dir, run),
 		os.WriteFile(filepath.Join(dir, result.SeriesFile), series.Bytes(), 0o644),
-		output.Write(filepath.Join(dir, result.LatencyFile), output.Anything, func(file *os.File) error {
-			return measure.WriteLog(file, s.Watch.Started, []measure.LogEntry{{Start: s.Watch.Started, End: ended, Durations: s.Latency}})
+		output.Write(filepath.Join(dir, result.LatencyFile), output.Anything, func(
+			file *os.File,
+		) error {
+			return measure.WriteLog(file, s.Watch.Started, []measure.LogEntry{{
+				Start:     s.Watch.Started,
+				End:       ended,
+				Durations: s.Latency,
+			}})
 		}))
 }
 
@@ -92,25 +105,43 @@ func (s *Seen) run(command []string) *result.Run {
 	for name, n := range w.BlockReadsByLevel {
 		levels[name] = float64(n) / float64(max(1, w.Gets))
 	}
-	run := &result.Run{Status: result.OK, Verb: "watch", Started: w.Started, Command: command,
-		Engine:   result.Engine{Name: w.Process.Engine, Version: w.Process.EngineVersion, Options: map[string]string{}},
-		Workload: result.Workload{Name: "watched", KeyOrder: "foreign"},
-		Cache:    result.Cache{Requested: w.Cache.Source, Effective: w.Cache.Bytes}, PageCache: "asis", Host: host.Facts(w.Process.Database),
-		Database: result.Database{Dir: w.Process.Database, Written: "foreign"},
-		Phases:   []result.Phase{{Name: Phase, Seconds: w.Watched, Ops: w.Gets, Reads: w.BlockReads}},
+
+	run := &result.Run{
+		Status:  result.OK,
+		Verb:    "watch",
+		Started: w.Started,
+		Command: command,
+		Engine: result.Engine{
+			Name:    w.Process.Engine,
+			Version: w.Process.EngineVersion,
+			Options: map[string]string{},
+		},
+		Workload:  result.Workload{Name: "watched", KeyOrder: "foreign"},
+		Cache:     result.Cache{Requested: w.Cache.Source, Effective: w.Cache.Bytes},
+		PageCache: "asis",
+		Host:      host.Facts(w.Process.Database),
+		Database:  result.Database{Dir: w.Process.Database, Written: "foreign"},
+		Phases: []result.Phase{
+			{Name: Phase, Seconds: w.Watched, Ops: w.Gets, Reads: w.BlockReads},
+		},
 		Figures: result.Figures{Gets: w.Gets, Found: w.Found, Missing: w.Missing,
 			FailedGets: w.Failed, Seconds: w.Watched,
 			BlockReadsPerGetByType: w.BlockReadsPerGetByType, BlockReadsPerGetByLevel: levels,
 			HitRate: w.HitRate, ServiceNanos: w.ServiceNanos},
-		Absent: w.Why, Warnings: slices.Clone(w.Warnings)}
+		Absent:   w.Why,
+		Warnings: slices.Clone(w.Warnings),
+	}
+
 	for _, f := range []figure.Figure{figure.GetsPerSecond, figure.BlockReadsPerGet,
 		figure.BlockAccessesPerGet, figure.BlockReadBytesPerGet} {
 		run.Figures.RecordIf(f, w.Value(f))
 	}
+
 	run.Figures.Explain(w.Set.Absent())
 	if w.Process.Go != "" {
 		run.Host.Go = w.Process.Go
 	}
+
 	return run
 }
 
@@ -122,12 +153,14 @@ func (s *Seen) WriteTrace(path string, replaces output.Replaces) error {
 	})
 }
 
-// WriteKeys writes the keys of the Gets to a file that only its owner reads, in hexadecimal, one a line.
+// WriteKeys writes the keys of the Gets to a file that only its owner reads, in hexadecimal, one a
+// line.
 func (s *Seen) WriteKeys(path string, replaces output.Replaces) error {
 	var lines strings.Builder
 	for _, key := range s.Keys {
 		lines.WriteString(hex.EncodeToString(key) + "\n")
 	}
+
 	err := output.Write(path, replaces, func(file *os.File) error {
 		_, err := file.WriteString(lines.String())
 		return err
@@ -135,5 +168,6 @@ func (s *Seen) WriteKeys(path string, replaces output.Replaces) error {
 	if err != nil {
 		return err
 	}
+
 	return os.Chmod(path, 0o600)
 }

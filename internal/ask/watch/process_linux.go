@@ -22,46 +22,60 @@ func Process(ctx context.Context, w Wanted) (*Seen, error) {
 	case w.Dir != "":
 		pid, err = probe.FindOwner(w.Dir)
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	t, err := probe.Process(pid)
 	if err != nil {
 		return nil, err
 	}
+
 	mapped, err := MappedBy(t, w.Dir)
 	if err != nil {
 		return nil, err
 	}
+
 	if mapped != nil {
 		return w.faults(ctx, t, mapped)
 	}
+
 	if t, err = probe.Find(pid, subject.AllWatched()); err != nil {
 		return nil, err
 	}
+
 	return w.gets(ctx, t)
 }
 
 // faults watches the page faults of a process on the database that it maps.
-func (w Wanted) faults(ctx context.Context, t *probe.Target, of *MappedFile) (seen *Seen, err error) {
+func (w Wanted) faults(
+	ctx context.Context, t *probe.Target, of *MappedFile,
+) (seen *Seen, err error) {
 	m := new(setting.Mistakes)
 	for _, flag := range w.OfGets {
-		m.At(flag, "", "%s maps its database into memory, so that page faults are seen instead of Gets: leave the flag out", t)
+		m.At(flag, "", "%s maps its database into memory, so that page faults are seen instead "+
+			"of Gets: leave the flag out", t)
 	}
+
 	if err := m.Err(); err != nil {
 		return nil, err
 	}
+
 	p, err := probe.OpenFaults(t, of.Path)
 	if err != nil {
 		return nil, err
 	}
+
 	defer func() { err = errors.Join(err, p.Close()) }()
 	if err := p.Attach(); err != nil {
 		return nil, err
 	}
+
 	if w.Tick, err = w.Attached(true); err != nil {
 		return nil, err
 	}
+
 	return Faults(ctx, t, p, of, w.Options)
 }
 
@@ -74,10 +88,12 @@ func (w Wanted) gets(ctx context.Context, t *probe.Target) (seen *Seen, err erro
 		} else if dir, err = filepath.EvalSymlinks(output.Absolute(w.Dir)); err == nil {
 			dir = cmp.Or(t.Opened(dir), dir)
 		}
+
 		return err
 	}
-	// Which of several engines it is, its database tells. A process with one is watched before it opens its database; once it has, it
-	// is left alone until all is ready.
+
+	// Which of several engines it is, its database tells. A process with one is watched before it
+	// opens its database; once it has, it is left alone until all is ready.
 	several := len(t.Engines()) > 1
 	early := w.Dir == "" && !several && len(t.Databases()) == 0
 	if !early {
@@ -85,32 +101,40 @@ func (w Wanted) gets(ctx context.Context, t *probe.Target) (seen *Seen, err erro
 			return nil, err
 		}
 	}
+
 	if several {
 		of, err := dbformat.Recognise(dir)
 		if err != nil {
 			return nil, err
 		}
+
 		if err := t.Choose(of.Engine); err != nil {
 			return nil, err
 		}
 	}
+
 	p, err := probe.Open(t)
 	if err != nil {
 		return nil, err
 	}
+
 	defer func() { err = errors.Join(err, p.Close()) }()
 	if early {
 		if err := p.Attach(); err != nil {
 			return nil, err
 		}
+
 		if err := find(); err != nil {
 			return nil, err
 		}
 	}
+
 	if w.Tick, err = w.Attached(false); err != nil {
 		return nil, err
 	}
-	return Traffic(ctx, t, p, dir, LayoutOf(t.Engine.Engine, dir), CacheOf(t, dir, w.CacheBytes), w.Options)
+
+	return Traffic(ctx, t, p, dir, LayoutOf(t.Engine.Engine, dir), CacheOf(t, dir, w.CacheBytes),
+		w.Options)
 }
 
 func possible() error { return probe.Possible() }

@@ -33,8 +33,9 @@ import (
 // Cache is what is known of a process's block cache.
 type Cache struct {
 	result.WatchedCache
-	MemTable func(cacheBytes int64) int64 // the size of memtables, when they have grown; nil: nothing is written
-	Absent   string                       // why its size is not known
+	// the size of memtables, when they have grown; nil: nothing is written
+	MemTable func(cacheBytes int64) int64
+	Absent   string // why its size is not known
 }
 
 // limited is ctx until the time is over for which is watched.
@@ -54,12 +55,17 @@ type seconds struct {
 
 // seconds begin with a watch, which keeps what is told.
 func (s *Seen) seconds(began time.Time, o Options) seconds {
-	return seconds{began: began, last: began, latency: measure.NewHistogram(), tick: func(tick result.Tick) {
-		s.Ticks = append(s.Ticks, tick)
-		if o.Tick != nil {
-			o.Tick(tick)
-		}
-	}}
+	return seconds{
+		began:   began,
+		last:    began,
+		latency: measure.NewHistogram(),
+		tick: func(tick result.Tick) {
+			s.Ticks = append(s.Ticks, tick)
+			if o.Tick != nil {
+				o.Tick(tick)
+			}
+		},
+	}
 }
 
 // end ends one in which so many calls came; took is how long it was.
@@ -73,10 +79,13 @@ func (s *seconds) end(calls uint64) (tick result.Tick, took float64) {
 	return tick, took
 }
 
-// Database is the database that the process has open, of several the one with nearly all bytes; it waits for one that is not open yet.
+// Database is the database that the process has open, of several the one with nearly all bytes; it
+// waits for one that is not open yet.
 func Database(ctx context.Context, t *probe.Target, tell result.Tell) (dir string, err error) {
 	for {
-		dirs := slices.DeleteFunc(t.Databases(), func(dir string) bool { return !holds(t, t.Path(dir)) })
+		dirs := slices.DeleteFunc(t.Databases(), func(dir string) bool {
+			return !holds(t, t.Path(dir))
+		})
 		switch {
 		case len(dirs) == 1:
 			return t.Path(dirs[0]), nil
@@ -84,20 +93,28 @@ func Database(ctx context.Context, t *probe.Target, tell result.Tell) (dir strin
 			if dir := maxOf(t, dirs); dir != "" {
 				return dir, nil
 			}
-			return "", engine.Fail(engine.CodeUsage, "%s has %d databases open: name one of them instead of the process (%s)", t, len(dirs), strings.Join(dirs, ", "))
+			return "",
+				engine.Fail(engine.CodeUsage, "%s has %d databases open: name one of them "+
+					"instead of the process (%s)", t, len(dirs), strings.Join(dirs, ", "))
 		case !t.Alive():
-			return "", engine.Fail(engine.CodeNotFound, "%s ended before it opened a database", t).WithRemedy("name a process that runs: ps -e lists all")
+			return "",
+				engine.Fail(engine.CodeNotFound, "%s ended before it opened a database", t).
+					WithRemedy("name a process that runs: ps -e lists all")
 		}
+
 		tell(result.Event{Phase: fmt.Sprintf("waiting for %s to open its database", t)})
 		select {
 		case <-ctx.Done():
-			return "", engine.Fail(engine.CodeNotFound, "%s has no database open", t).WithRemedy("wait until it has, or name the process that has (--pid)")
+			return "",
+				engine.Fail(engine.CodeNotFound, "%s has no database open", t).
+					WithRemedy("wait until it has, or name the process that has (--pid)")
 		case <-time.After(lookForDatabase):
 		}
 	}
 }
 
-// maxOf is the database that has nearly all bytes of those in dirs, as that of a node's state has beside the one of its peers; "": none.
+// maxOf is the database that has nearly all bytes of those in dirs, as that of a node's state has
+// beside the one of its peers; "": none.
 func maxOf(t *probe.Target, dirs []string) (largest string) {
 	var all, maximum int64
 	for _, dir := range dirs {
@@ -106,14 +123,17 @@ func maxOf(t *probe.Target, dirs []string) (largest string) {
 			maximum, largest = bytes, t.Path(dir)
 		}
 	}
+
 	if maximum < all/10*9 {
 		return ""
 	}
+
 	return largest
 }
 
-// holds reports whether the files of a folder are a database of an engine that the process was found to hold. Both versions of
-// Pebble read some formats, so the files alone do not tell which one it is.
+// holds reports whether the files of a folder are a database of an engine that the process was
+// found to hold. Both versions of Pebble read some formats, so the files alone do not tell which
+// one it is.
 func holds(t *probe.Target, dir string) bool {
 	of, err := dbformat.Recognise(dir)
 	return err == nil && slices.ContainsFunc(t.Engines(), func(name string) bool {
@@ -124,7 +144,10 @@ func holds(t *probe.Target, dir string) bool {
 const lookForDatabase = 20 * time.Millisecond
 
 // Traffic watches the Gets of a process on the database in dir, and explains them.
-func Traffic(ctx context.Context, t *probe.Target, p *probe.Probe, dir string, layout Layout, cache Cache, o Options) (seen *Seen, err error) {
+func Traffic(
+	ctx context.Context, t *probe.Target, p *probe.Probe, dir string, layout Layout, cache Cache,
+	o Options,
+) (seen *Seen, err error) {
 	seen = &Seen{Latency: measure.NewHistogram()}
 	c := newCollector(t, dir, layout, seen, o)
 	hasRead, noDevice := t.HasRead(), p.OnDevice(dir)
@@ -134,42 +157,73 @@ func Traffic(ctx context.Context, t *probe.Target, p *probe.Probe, dir string, l
 	if err = errors.Join(err, c.finish()); err != nil {
 		return nil, err
 	}
+
 	if c.follow.following != nil {
 		defer func() { err = errors.Join(err, c.follow.Close()) }()
 	}
+
 	o.Tell(result.Event{Phase: "explaining the reads"})
 	lost, err := p.Lost()
 	if err != nil {
 		return nil, err
 	}
+
 	a := analysis{collector: c, cache: cache, options: o, order: c.inOrder(), hasRead: hasRead}
-	a.w = result.Watch{Started: c.second.began.UTC(), Seconds: time.Since(c.second.began).Seconds(), Watched: c.watched.Seconds(),
-		Lost: result.WatchLost{Gets: lost.Gets, Reads: lost.Reads + c.readsGone}, Cache: cache.WatchedCache, Why: map[string]string{},
-		Process: result.WatchedProcess{PID: t.PID, Name: t.Name, Program: t.Main, Version: t.Version, Args: t.Args, Go: t.Go, Engine: t.Engine.Engine,
-			EngineVersion: cmp.Or(t.Module, layout.Version), Database: dir, Cores: t.Cores, Ended: !t.Alive(),
-			Client: dbformat.Client(dir, dbformat.Found{Engine: t.Engine.Engine}, nil).Name()}}
+	a.w = result.Watch{
+		Started: c.second.began.UTC(),
+		Seconds: time.Since(c.second.began).Seconds(),
+		Watched: c.watched.Seconds(),
+		Lost:    result.WatchLost{Gets: lost.Gets, Reads: lost.Reads + c.readsGone},
+		Cache:   cache.WatchedCache,
+		Why:     map[string]string{},
+		Process: result.WatchedProcess{
+			PID:           t.PID,
+			Name:          t.Name,
+			Program:       t.Main,
+			Version:       t.Version,
+			Args:          t.Args,
+			Go:            t.Go,
+			Engine:        t.Engine.Engine,
+			EngineVersion: cmp.Or(t.Module, layout.Version),
+			Database:      dir,
+			Cores:         t.Cores,
+			Ended:         !t.Alive(),
+			Client: dbformat.Client(dir, dbformat.Found{Engine: t.Engine.Engine},
+				nil).Name(),
+		},
+	}
+
 	device, err := p.Device()
 	if err != nil {
 		return nil, err
 	}
+
 	if a.w.Device = deviceRates(device, a.w.Watched); noDevice != nil {
 		a.w.Device, a.w.Why["device"] = nil, noDevice.Error()
 	}
+
 	a.count()
 	cost := p.Cost()
 	events := float64(a.w.Gets)*cost.Get.Seconds() + float64(a.reads)*cost.Read.Seconds()
-	a.w.Cost = result.WatchCost{GetNanos: cost.Get.Nanoseconds(), ReadNanos: cost.Read.Nanoseconds(), Core: events / max(a.w.Seconds, 1e-9)}
+	a.w.Cost = result.WatchCost{
+		GetNanos:  cost.Get.Nanoseconds(),
+		ReadNanos: cost.Read.Nanoseconds(),
+		Core:      events / max(a.w.Seconds, 1e-9),
+	}
+
 	a.kinds()
 	// What was seen is worth an answer even if somebody ended the watch.
 	if err := a.resolve(context.WithoutCancel(ctx)); err != nil {
 		a.w.Unavailable(err.Error(), figure.BlockAccessesPerGet)
 	}
+
 	a.table()
 	a.warn()
 	seen.Watch, seen.Trace = a.w, a.traced
 	for _, i := range a.order {
 		seen.Keys = append(seen.Keys, c.key(i))
 	}
+
 	return seen, nil
 }
 
@@ -206,12 +260,14 @@ func (a *analysis) count() {
 		case failed:
 			w.Failed++
 		}
+
 		distinct[string(a.key(i))]++
 		for _, r := range g.reads {
 			kind, known := r.table.typeAt(r.offset)
 			if !known {
 				a.unclear++
 			}
+
 			tally := w.BlockReads[kind.String()]
 			w.BlockReads[kind.String()] = tally.Add(engine.Tally{Count: 1, Bytes: int64(r.bytes)})
 			w.BlockReadsByLevel[engine.LevelName(r.table.level)]++
@@ -222,26 +278,32 @@ func (a *analysis) count() {
 			}
 		}
 	}
+
 	if n := uint64(len(a.gets)); n > 0 {
 		if w.Device != nil {
 			w.Device.BlockReadsPerGet = figure.Known(float64(fromDevice) / float64(n))
 		}
+
 		w.Record(figure.BlockReadsPerGet, float64(reads)/float64(n))
 		w.Record(figure.BlockReadBytesPerGet, float64(bytes)/float64(n))
 		w.BlockReadsPerGetByType = map[string]float64{}
 		for kind, tally := range w.BlockReads {
 			w.BlockReadsPerGetByType[kind] = float64(tally.Count) / float64(n)
 		}
+
 		w.Absent = float64(w.Missing) / float64(n)
 		summary := a.histogram.Summary()
 		w.ServiceNanos = &summary
 	}
+
 	if a.watched > 0 {
 		w.Record(figure.GetsPerSecond, float64(w.Gets)/a.watched.Seconds())
 	}
+
 	if a.watched.Seconds() < almostAlways*w.Seconds {
 		w.RecordIf(figure.BlockReadsPerGet.Error(), figure.If(a.spread()))
 	}
+
 	a.purposes(reads, bytes)
 	w.DistinctKeys, w.Tenths = uint64(len(distinct)), tenths(distinct)
 }
@@ -249,7 +311,8 @@ func (a *analysis) count() {
 // almostAlways is the part of the time that is as good as all of it.
 const almostAlways = 0.95
 
-// spread is half the 95 % interval of the block reads per Get, from how much the windows differ; nil if there are too few.
+// spread is half the 95 % interval of the block reads per Get, from how much the windows differ;
+// nil if there are too few.
 func (a *analysis) spread() *float64 {
 	const fewest = 5
 	var perGet []float64
@@ -259,13 +322,16 @@ func (a *analysis) spread() *float64 {
 		for ; at < len(a.order) && a.gets[a.order[at]].start <= window.to; at++ {
 			gets, reads = gets+1, reads+len(a.gets[a.order[at]].reads)
 		}
+
 		if gets > 0 {
 			perGet = append(perGet, float64(reads)/float64(gets))
 		}
 	}
+
 	if len(perGet) < fewest {
 		return nil
 	}
+
 	const confidence = 0.95
 	_, low, high := stats.MeanCI(perGet, confidence)
 	return new((high - low) / 2)
@@ -277,33 +343,44 @@ func (a *analysis) purposes(reads, bytes uint64) {
 	unfinished := sums[subject.ForGets]
 	sums[subject.ForGets] = sum{unfinished.reads + reads, unfinished.bytes + bytes}
 	seconds := max(a.watched.Seconds(), 1e-9)
-	for _, purpose := range []string{subject.ForGets, subject.ForCompaction, subject.ForFlush, subject.ForIterators, subject.ForOther} {
+	for _, purpose := range []string{subject.ForGets, subject.ForCompaction, subject.ForFlush,
+		subject.ForIterators, subject.ForOther} {
 		if s := sums[purpose]; s.reads > 0 || purpose == subject.ForGets {
 			a.w.Reads = append(a.w.Reads,
-				result.WatchedReads{Purpose: purpose, Reads: s.reads, PerSecond: float64(s.reads) / seconds, Bytes: float64(s.bytes) / seconds})
+				result.WatchedReads{
+					Purpose:   purpose,
+					Reads:     s.reads,
+					PerSecond: float64(s.reads) / seconds,
+					Bytes:     float64(s.bytes) / seconds,
+				})
 		}
 	}
 }
 
-// tenths are the shares of Gets that ask for each tenth of the keys, beginning with those asked for most.
+// tenths are the shares of Gets that ask for each tenth of the keys, beginning with those asked for
+// most.
 func tenths(gets map[string]uint64) []float64 {
 	const parts = 10
 	if len(gets) < parts {
 		return nil
 	}
+
 	counts, all := slices.Collect(maps.Values(gets)), uint64(0)
 	slices.SortFunc(counts, func(a, b uint64) int { return cmp.Compare(b, a) })
 	for _, n := range counts {
 		all += n
 	}
+
 	shares := make([]float64, parts)
 	for i, n := range counts {
 		shares[i*parts/len(counts)] += float64(n) / float64(all)
 	}
+
 	return shares
 }
 
-// kinds sorts the keys into kinds: those of the client whose database it is; else by their first byte, if there are few.
+// kinds sorts the keys into kinds: those of the client whose database it is; else by their first
+// byte, if there are few.
 func (a *analysis) kinds() {
 	const fewBytes = 12
 	first := map[byte]bool{}
@@ -312,6 +389,7 @@ func (a *analysis) kinds() {
 			first[key[0]] = true
 		}
 	}
+
 	a.kindOf = make([]string, len(a.gets))
 	for i := range a.gets {
 		key := a.key(i)
@@ -322,7 +400,8 @@ func (a *analysis) kinds() {
 			kind = "unknown column family"
 		case len(a.families) > 1:
 			name := unit.Printable(a.families[family])
-			kind = cmp.Or(dbformat.TableWords(clients.Named(a.w.Process.Client), name), "column family "+name)
+			kind = cmp.Or(dbformat.TableWords(clients.Named(a.w.Process.Client), name),
+				"column family "+name)
 		case len(first) > fewBytes:
 			kind = "all keys"
 		case len(key) == 0:
@@ -330,6 +409,7 @@ func (a *analysis) kinds() {
 		default:
 			kind = fmt.Sprintf("keys from %q on", key[:1])
 		}
+
 		a.kindOf[i] = kind
 	}
 }
@@ -339,44 +419,59 @@ func (a *analysis) resolve(ctx context.Context) error {
 	if a.follow.err != nil {
 		return a.follow.err
 	}
+
 	var wanted []int
 	for _, i := range a.order {
 		if !a.gets[i].keyCut && a.gets[i].family >= 0 {
 			wanted = append(wanted, i)
 		}
 	}
+
 	if len(wanted) == 0 && len(a.gets) > 0 {
-		return errors.New("the column families of the Gets are not found in the memory of the process: this version is not known")
+		return errors.New("the column families of the Gets are not found in the memory of the " +
+			"process: this version is not known")
 	} else if len(wanted) == 0 {
 		return errors.New("no Get was seen")
 	}
+
 	header := trace.Header{Schema: schema.Trace, Engine: a.w.Process.Engine,
 		EngineVersion: a.w.Process.EngineVersion,
 		Keys:          fmt.Sprintf("Gets of %s, seen from outside", a.w.Process.Name),
 		WarmupGets:    len(wanted) / 2}
+
 	var out bytes.Buffer
 	at := 0
 	err := a.record(ctx, wanted, header, func() ([]byte, bool, bool) {
 		if at == len(wanted) {
 			return nil, false, false
 		}
+
 		if at%10_000 == 0 {
-			a.options.Tell(result.Event{Phase: "working out block accesses", Done: uint64(at), Total: uint64(len(wanted)), Unit: "Gets"})
+			a.options.Tell(result.Event{
+				Phase: "working out block accesses",
+				Done:  uint64(at),
+				Total: uint64(len(wanted)),
+				Unit:  "Gets",
+			})
 		}
+
 		at++
 		key, g := a.key(wanted[at-1]), &a.gets[wanted[at-1]]
 		if a.layout.ByFamily {
 			key = blockbased.MemberKey(int(g.family), key)
 		}
+
 		return lsmtail.AppendTime(key, g.start), false, true
 	}, &out)
 	if err != nil {
 		return err
 	}
+
 	t, _, err := trace.Load(bytes.NewReader(out.Bytes()))
 	if err != nil {
 		return err
 	}
+
 	a.traced = out.Bytes()
 	firsts := a.accessed(t, wanted)
 	a.w.Resolved = uint64(len(wanted))
@@ -398,6 +493,7 @@ func (a *analysis) accessed(t *cachesim.Trace, wanted []int) (firsts []first) {
 	if a.follow.following != nil {
 		came = a.follow.TablesAdded()
 	}
+
 	var bytes int64
 	var all, tables uint64
 	var files []uint64
@@ -406,34 +502,44 @@ func (a *analysis) accessed(t *cachesim.Trace, wanted []int) (firsts []first) {
 		if n+1 < len(t.Gets) {
 			end = int(t.Gets[n+1])
 		}
+
 		accesses := t.Accesses[t.Gets[n]:end]
 		files = files[:0]
 		asked := func(r read) bool {
-			return slices.ContainsFunc(accesses, func(number uint32) bool { return r.of(&t.Blocks[number]) })
+			return slices.ContainsFunc(accesses, func(number uint32) bool {
+				return r.of(&t.Blocks[number])
+			})
 		}
+
 		for _, r := range a.gets[i].reads {
 			if kind, _ := r.table.typeAt(r.offset); kind != engine.Meta && !asked(r) {
 				a.w.UnexplainedReads++
 			}
 		}
+
 		for _, number := range accesses {
 			b := &t.Blocks[number]
 			if !slices.Contains(files, b.File) {
 				files = append(files, b.File)
 			}
+
 			if !seen[number] {
 				seen[number] = true
 				bytes += a.layout.Setup.Charge(b)
 				if came[b.File] && a.layout.Setup.Opens(b) {
 					continue // it is known: its table came with it
 				}
+
 				read := slices.ContainsFunc(a.gets[i].reads, func(r read) bool { return r.of(b) })
-				firsts = append(firsts, first{n, bytes - a.layout.Setup.Charge(b), read, came[b.File]})
+				firsts = append(firsts, first{n, bytes - a.layout.Setup.Charge(b), read,
+					came[b.File]})
 			}
 		}
+
 		a.accesses[i], a.tables[i] = int32(len(accesses)), int32(len(files))
 		all, tables = all+uint64(len(accesses)), tables+uint64(len(files))
 	}
+
 	n := float64(len(wanted))
 	perGet := float64(all) / n
 	a.w.Record(figure.BlockAccessesPerGet, perGet)
@@ -442,33 +548,42 @@ func (a *analysis) accessed(t *cachesim.Trace, wanted []int) (firsts []first) {
 	if all > 0 && a.w.Has(figure.BlockReadsPerGet) {
 		a.w.HitRate = map[string]float64{"all": 1 - a.w.OrZero(figure.BlockReadsPerGet)/perGet}
 	}
+
 	return firsts
 }
 
-// simulate replays the accesses through caches that begin empty; the first half of the Gets fills them, and the second counts. A
-// simulated cache cannot know what the process's cache held before the watch began. So an access in the second half to a
-// block that was not accessed before is not taken from it: at the present size, the process itself has shown whether its
-// cache had the block. A larger cache has what a smaller one has. A cache does not have a block any more if more
-// bytes than its size were accessed since. The rest is not known, and makes the range.
-func (a *analysis) simulate(ctx context.Context, t *cachesim.Trace, wanted []int, firsts []first) error {
+// simulate replays the accesses through caches that begin empty; the first half of the Gets fills
+// them, and the second counts. A simulated cache cannot know what the process's cache held before
+// the watch began. So an access in the second half to a block that was not accessed before is not
+// taken from it: at the present size, the process itself has shown whether its cache had the block.
+// A larger cache has what a smaller one has. A cache does not have a block any more if more bytes
+// than its size were accessed since. The rest is not known, and makes the range.
+func (a *analysis) simulate(
+	ctx context.Context, t *cachesim.Trace, wanted []int, firsts []first,
+) error {
 	if a.layout.Setup.Policy == "" {
 		a.w.Why["simulated"] = "the cache of this engine is not modelled"
 		return nil
 	}
+
 	if a.cache.Bytes == 0 {
 		a.w.Why["simulated"] = a.cache.Absent
 		return nil
 	}
+
 	sizes := a.options.Sizes
 	if len(sizes) == 0 {
 		sizes = []int64{a.cache.Bytes / 2, a.cache.Bytes * 2, a.cache.Bytes * 4}
 	}
+
 	had := share(firsts, func(f first) bool { return !f.read })
 	firsts = slices.DeleteFunc(firsts, func(f first) bool { return f.get < t.WarmupGets })
-	accesses, gets, seen := float64(len(t.Accesses)-int(t.Gets[t.WarmupGets])), float64(len(wanted)-t.WarmupGets), 0
+	accesses, gets, seen := float64(len(t.Accesses)-int(t.Gets[t.WarmupGets])),
+		float64(len(wanted)-t.WarmupGets), 0
 	for _, i := range wanted[t.WarmupGets:] {
 		seen += len(a.gets[i].reads)
 	}
+
 	replay := func(size int64) (result.WatchSimulated, error) {
 		a.options.Tell(result.Event{Phase: "simulating a cache of " + unit.Bytes(size)})
 		setup := a.layout.Setup
@@ -478,33 +593,49 @@ func (a *analysis) simulate(ctx context.Context, t *cachesim.Trace, wanted []int
 		if err != nil {
 			return result.WatchSimulated{}, err
 		}
+
 		var reads int64
 		for _, n := range points[0].Reads {
 			reads += n
 		}
+
 		low, high := a.bounds(reads-int64(len(firsts)), firsts, size, setup.ReservedBytes)
-		s := result.WatchSimulated{CacheBytes: size, Reserved: setup.ReservedBytes, Low: float64(low) / gets, High: float64(high) / gets, Seen: float64(seen) / gets}
-		// What a larger cache has besides is asked for as rarely as what the present one had at first.
+		s := result.WatchSimulated{
+			CacheBytes: size,
+			Reserved:   setup.ReservedBytes,
+			Low:        float64(low) / gets,
+			High:       float64(high) / gets,
+			Seen:       float64(seen) / gets,
+		}
+
+		// What a larger cache has besides is asked for as rarely as what the present one had at
+		// first.
 		more := had * max(0, float64(size)/float64(a.cache.Bytes)-1)
 		s.BlockReadsPerGet = s.High - min(1, more)*(s.High-s.Low)
 		s.HitRate = 1 - s.BlockReadsPerGet*gets/accesses
 		return s, nil
 	}
+
 	present, err := replay(a.cache.Bytes)
 	if err == nil {
 		a.w.Simulated = &present
 	}
+
 	for i := 0; i < len(sizes) && err == nil; i++ {
 		var s result.WatchSimulated
 		if s, err = replay(sizes[i]); err == nil && sizes[i] != a.cache.Bytes {
 			a.w.WhatIf = append(a.w.WhatIf, s)
 		}
 	}
+
 	if err != nil {
 		a.w.Why["simulated"] = err.Error()
 		return nil
 	}
-	slices.SortFunc(a.w.WhatIf, func(x, y result.WatchSimulated) int { return cmp.Compare(x.CacheBytes, y.CacheBytes) })
+
+	slices.SortFunc(a.w.WhatIf, func(x, y result.WatchSimulated) int {
+		return cmp.Compare(x.CacheBytes, y.CacheBytes)
+	})
 	return nil
 }
 
@@ -519,7 +650,8 @@ func share(firsts []first, so func(first) bool) float64 {
 	return float64(n) / float64(max(1, len(firsts)))
 }
 
-// bounds adds to the reads of blocks that were accessed before the least and the most that first accesses can have read.
+// bounds adds to the reads of blocks that were accessed before the least and the most that first
+// accesses can have read.
 func (a *analysis) bounds(reads int64, firsts []first, size, reserved int64) (low, high int64) {
 	low, high = reads, reads
 	present := a.cache.Bytes
@@ -534,6 +666,7 @@ func (a *analysis) bounds(reads int64, firsts []first, size, reserved int64) (lo
 			high++
 		}
 	}
+
 	return low, high
 }
 
@@ -543,6 +676,7 @@ func (a *analysis) table() {
 		gets, missing, resolved, tables, accesses, reads, bytes uint64
 		latency                                                 *measure.Histogram
 	}
+
 	rows := map[string]*row{}
 	for i := range a.gets {
 		g, kind := &a.gets[i], a.kindOf[i]
@@ -551,31 +685,48 @@ func (a *analysis) table() {
 			r = &row{latency: measure.NewHistogram()}
 			rows[kind] = r
 		}
+
 		r.gets++
 		if g.outcome == missing {
 			r.missing++
 		}
+
 		if a.accesses != nil && !g.keyCut {
 			r.resolved++
 			r.tables, r.accesses = r.tables+uint64(a.tables[i]), r.accesses+uint64(a.accesses[i])
 		}
+
 		r.reads += uint64(len(g.reads))
 		for _, read := range g.reads {
 			r.bytes += uint64(read.bytes)
 		}
+
 		r.latency.Add(int64(g.end - g.start))
 	}
+
 	for kind, r := range rows {
 		n := float64(r.gets)
-		keys := result.WatchedKeys{Kind: kind, Gets: r.gets, Rate: n / max(a.watched.Seconds(), 1e-9), Absent: float64(r.missing) / n,
-			BlockReadsPerGet: float64(r.reads) / n, BytesPerGet: float64(r.bytes) / n, P50: r.latency.Quantile(0.5), P99: r.latency.Quantile(0.99)}
+		keys := result.WatchedKeys{
+			Kind:             kind,
+			Gets:             r.gets,
+			Rate:             n / max(a.watched.Seconds(), 1e-9),
+			Absent:           float64(r.missing) / n,
+			BlockReadsPerGet: float64(r.reads) / n,
+			BytesPerGet:      float64(r.bytes) / n,
+			P50:              r.latency.Quantile(0.5),
+			P99:              r.latency.Quantile(0.99),
+		}
+
 		if r.resolved > 0 {
-			tables, accesses := float64(r.tables)/float64(r.resolved), float64(r.accesses)/float64(r.resolved)
+			tables, accesses := float64(r.tables)/float64(r.resolved),
+				float64(r.accesses)/float64(r.resolved)
 			keys.TablesPerGet, keys.BlockAccessesPerGet = figure.Known(tables),
 				figure.Known(accesses)
 		}
+
 		a.w.Keys = append(a.w.Keys, keys)
 	}
+
 	slices.SortFunc(a.w.Keys, func(x, y result.WatchedKeys) int {
 		return cmp.Or(cmp.Compare(y.Gets, x.Gets), cmp.Compare(x.Kind, y.Kind))
 	})
@@ -584,26 +735,39 @@ func (a *analysis) table() {
 // warn tells what may make the figures differ from the truth.
 func (a *analysis) warn() {
 	say := func(code, remedy, format string, args ...any) {
-		a.w.Warnings = append(a.w.Warnings, engine.Warning{Code: code, Text: fmt.Sprintf(format, args...), Remedy: remedy})
+		a.w.Warnings = append(a.w.Warnings, engine.Warning{
+			Code:   code,
+			Text:   fmt.Sprintf(format, args...),
+			Remedy: remedy,
+		})
 	}
+
 	w := &a.w
 	if w.Lost.Gets+w.Lost.Reads > 0 {
 		say("events_lost", "watch a smaller part of the time (--sample 10%)",
 			"%s Gets and %s reads could not be looked at in time and are missing from all figures",
 			unit.Count(w.Lost.Gets), unit.Count(w.Lost.Reads))
 	}
+
 	if a.moreGets+a.moreReads > 0 {
-		say("not_kept", "watch for a shorter time", "%s Gets and %s reads beyond the first %s and %s are counted, but not explained", unit.Count(a.moreGets),
+		say("not_kept", "watch for a shorter time", "%s Gets and %s reads beyond the first %s "+
+			"and %s are counted, but not explained", unit.Count(a.moreGets),
 			unit.Count(a.moreReads), unit.Count(maxGets), unit.Count(maxReads))
 	}
+
 	if a.unclear > 0 {
 		say("layout_unknown", "watch again when the node compacts less",
-			"%s reads were of tables that were deleted before their layout could be read; they are counted as meta", unit.Count(a.unclear))
+			"%s reads were of tables that were deleted before their layout could be read; they "+
+				"are counted as meta", unit.Count(a.unclear))
 	}
+
 	if w.Process.Ended {
-		say("process_ended", "watch it again when it runs", "the process ended after %.0f s; what it did until then is shown", w.Seconds)
+		say("process_ended", "watch it again when it runs", "the process ended after %.0f s; "+
+			"what it did until then is shown", w.Seconds)
 	}
+
 	if w.Gets == 0 {
-		say("no_gets", "watch for longer (--seconds), or while the node has work", "no Get was seen in %.1f s", w.Watched)
+		say("no_gets", "watch for longer (--seconds), or while the node has work",
+			"no Get was seen in %.1f s", w.Watched)
 	}
 }

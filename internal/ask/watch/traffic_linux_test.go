@@ -15,15 +15,19 @@ import (
 // tableOf has one data block at 0, of 1,000 bytes, and a filter behind it.
 func tableOf(t *testing.T, number uint64) *table {
 	t.Helper()
-	blocks, err := blockio.NewBlockMap([]blockio.Block{{Type: engine.Data, Offset: 0, Length: 1000}, {Type: engine.Filter, Offset: 1005, Length: 100}}, 2000)
+	blocks, err := blockio.NewBlockMap([]blockio.Block{
+		{Type: engine.Data, Offset: 0, Length: 1000},
+		{Type: engine.Filter, Offset: 1005, Length: 100},
+	}, 2000)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return &table{number: number, anatomy: &blockio.TableLayout{Map: blocks}}
 }
 
-// A read belongs to the access of its Get to that block; what a Get read without being worked out to ask for it is counted. No cache
-// had a block of a table that came while it was watched.
+// A read belongs to the access of its Get to that block; what a Get read without being worked out
+// to ask for it is counted. No cache had a block of a table that came while it was watched.
 func TestFirstAccesses(t *testing.T) {
 	table := tableOf(t, 8)
 	gets := []get{
@@ -31,25 +35,39 @@ func TestFirstAccesses(t *testing.T) {
 		{keyEnd: 2, reads: []read{{table: tableOf(t, 7), offset: 0}}},
 		{keyEnd: 3},
 	}
+
 	trace := &cachesim.Trace{}
 	for _, offset := range []uint64{0, 2000, 3000} {
 		trace.BeginGet()
-		for _, b := range []cachesim.Block{{File: 8, Offset: 1005, Bytes: 100, Type: engine.Filter}, {File: 8, Offset: offset, Bytes: 1000, Type: engine.Data}} {
+		for _, b := range []cachesim.Block{
+			{File: 8, Offset: 1005, Bytes: 100, Type: engine.Filter},
+			{File: 8, Offset: offset, Bytes: 1000, Type: engine.Data},
+		} {
 			if err := trace.Touch(b); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
+
 	a := analysis{collector: &collector{gets: gets, keys: []byte("abc"), follow: &followed{}}}
 	firsts := a.accessed(trace, []int{0, 1, 2})
-	want := []first{{get: 0}, {get: 0, before: 100, read: true}, {get: 1, before: 1100}, {get: 2, before: 2100}}
+	want := []first{
+		{get: 0},
+		{get: 0, before: 100, read: true},
+		{get: 1, before: 1100},
+		{get: 2, before: 2100},
+	}
+
 	if diff := cmp.Diff(want, firsts, cmp.AllowUnexported(first{})); diff != "" {
 		t.Errorf("first accesses (-want +got):\n%s", diff)
 	}
+
 	if a.w.UnexplainedReads != 1 {
 		t.Errorf("%d reads that were not asked for, not 1", a.w.UnexplainedReads)
 	}
-	// In a larger cache it is not known whether the block was that was read; one of a new table was not.
+
+	// In a larger cache it is not known whether the block was that was read; one of a new table was
+	// not.
 	a.cache.Bytes = 1 << 20
 	for _, fresh := range []bool{false, true} {
 		low, high := a.bounds(0, []first{{read: true, fresh: fresh}}, 2<<20, 0)
@@ -59,30 +77,53 @@ func TestFirstAccesses(t *testing.T) {
 	}
 }
 
-// Of a process with several databases, the Gets count whose handle reads tables of the one that is watched.
+// Of a process with several databases, the Gets count whose handle reads tables of the one that is
+// watched.
 func TestGetsOfAnotherDatabaseAreLeftOut(t *testing.T) {
-	c := &collector{pending: map[probe.GetID][]read{}, ours: map[uint64]bool{}, errors: map[uint64]int{}, histogram: measure.NewHistogram(),
-		second: seconds{latency: measure.NewHistogram()}}
+	c := &collector{
+		pending:   map[probe.GetID][]read{},
+		ours:      map[uint64]bool{},
+		errors:    map[uint64]int{},
+		histogram: measure.NewHistogram(),
+		second:    seconds{latency: measure.NewHistogram()},
+	}
+
 	const ours, other = 0xa000, 0xb000
 	for i, g := range []struct {
 		key      string
 		database uint64
 		reads    []read
-	}{{"one", other, nil}, {"three", ours, nil}, {"seven", ours, []read{{table: tableOf(t, 7)}}}, {"eleven", other, nil}} {
+	}{
+		{"one", other, nil},
+		{"three", ours, nil},
+		{"seven", ours, []read{{table: tableOf(t, 7)}}},
+		{"eleven", other, nil},
+	} {
 		id := probe.GetID{Goroutine: 1, Start: uint64(i)}
 		if g.reads != nil {
 			c.pending[id] = g.reads
 		}
-		c.Get(&probe.Get{ID: id, Key: []byte(g.key), KeyBytes: len(g.key), Found: true, Database: g.database, End: 5})
+
+		c.Get(&probe.Get{
+			ID:       id,
+			Key:      []byte(g.key),
+			KeyBytes: len(g.key),
+			Found:    true,
+			Database: g.database,
+			End:      5,
+		})
 	}
+
 	c.choose()
 	var keys []string
 	for i := range c.gets {
 		keys = append(keys, string(c.key(i)))
 	}
+
 	if diff := cmp.Diff([]string{"three", "seven"}, keys); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}
+
 	if n := c.histogram.N(); n != 2 {
 		t.Errorf("%d latencies, not 2", n)
 	}

@@ -20,15 +20,19 @@ const scrapeWithin = 10 * time.Second
 
 // Node is what a node's metrics tell: of its endpoint, asked twice some seconds apart, or of two
 // saved scrapes; nil if there are none.
-func Node(ctx context.Context, from []string, seconds float64, tell result.Tell) (*nodemetrics.Node, error) {
+func Node(
+	ctx context.Context, from []string, seconds float64, tell result.Tell,
+) (*nodemetrics.Node, error) {
 	if len(from) == 0 {
 		return nil, nil
 	}
+
 	began := time.Now()
 	first, err := scrape(ctx, from[0])
 	if err != nil {
 		return nil, err
 	}
+
 	if len(from) == 1 {
 		wait := time.NewTimer(time.Duration(seconds * float64(time.Second)))
 		defer wait.Stop()
@@ -39,17 +43,21 @@ func Node(ctx context.Context, from []string, seconds float64, tell result.Tell)
 			return nil, ctx.Err()
 		}
 	}
+
 	second, err := scrape(ctx, from[len(from)-1])
 	if err != nil {
 		return nil, err
 	}
+
 	if len(from) == 1 {
 		seconds = time.Since(began).Seconds()
 	}
+
 	node, err := nodemetrics.Between(first, second, seconds)
 	if err != nil {
 		return nil, fmt.Errorf("--node-metrics %s: %w", strings.Join(from, ","), err)
 	}
+
 	return node, nil
 }
 
@@ -60,7 +68,8 @@ func CheckNode(from []string, seconds float64, m *setting.Mistakes) {
 	case !(seconds > 0):
 		m.At("node-seconds", fmt.Sprint(seconds), "must be above 0 (example: 30)")
 	case n == 1 && !isURL(from[0]):
-		m.At("node-metrics", from[0], "one scrape has no rates; save another one some time later, and give --node-metrics FIRST,SECOND --node-seconds N")
+		m.At("node-metrics", from[0], "one scrape has no rates; save another one some time "+
+			"later, and give --node-metrics FIRST,SECOND --node-seconds N")
 	case n > 2 || n == 2 && (isURL(from[0]) || isURL(from[1])):
 		m.At("node-metrics", "", "give one address, or two files")
 	}
@@ -81,10 +90,12 @@ func scrape(ctx context.Context, from string) (all map[string]float64, err error
 		if err != nil {
 			return nil, fmt.Errorf("--node-metrics: %w", err)
 		}
+
 		answer, err := http.DefaultClient.Do(request)
 		if err != nil {
 			return nil, fmt.Errorf("--node-metrics: %w", err)
 		}
+
 		if in = answer.Body; answer.StatusCode != http.StatusOK {
 			_ = in.Close() // nothing was read
 			return nil, fmt.Errorf("--node-metrics %s: the node answers %s", from, answer.Status)
@@ -92,9 +103,11 @@ func scrape(ctx context.Context, from string) (all map[string]float64, err error
 	} else if in, err = os.Open(from); err != nil {
 		return nil, fmt.Errorf("--node-metrics: %w", err)
 	}
+
 	defer in.Close() // read only
 	if all, err = nodemetrics.Read(in); err != nil {
 		return nil, fmt.Errorf("--node-metrics %s: %w", from, err)
 	}
+
 	return all, nil
 }

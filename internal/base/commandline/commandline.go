@@ -23,7 +23,9 @@ import (
 
 // Check makes cmd do its work with a list of the mistakes among args, which begins with the
 // unknown flags and what is wrong with settings. args are those of the whole program.
-func Check(cmd *cobra.Command, args func() []string, do func(m *setting.Mistakes, args []string) error) *cobra.Command {
+func Check(
+	cmd *cobra.Command, args func() []string, do func(m *setting.Mistakes, args []string) error,
+) *cobra.Command {
 	cmd.FParseErrWhitelist.UnknownFlags = true
 	cmd.RunE = func(cmd *cobra.Command, arguments []string) error {
 		m := new(setting.Mistakes)
@@ -33,8 +35,10 @@ func Check(cmd *cobra.Command, args func() []string, do func(m *setting.Mistakes
 				m.CheckSetting(flag.Name, s)
 			}
 		})
+
 		return do(m, arguments)
 	}
+
 	return cmd
 }
 
@@ -46,11 +50,13 @@ func Unknown(m *setting.Mistakes, parent *cobra.Command, name string) error {
 			names = append(names, c.Name())
 		}
 	}
+
 	if near := nearest(names, name); near != "" {
 		m.Add("unknown command %q. Did you mean %q?", name, near)
 	} else {
 		m.Add("unknown command %q: %s --help lists the commands", name, parent.CommandPath())
 	}
+
 	return m.Err()
 }
 
@@ -65,6 +71,7 @@ func UnknownFlags(m *setting.Mistakes, cmd *cobra.Command, args []string) {
 		if arg == "--" {
 			return
 		}
+
 		name, isLong := strings.CutPrefix(arg, "--")
 		switch {
 		case isValue:
@@ -76,12 +83,14 @@ func UnknownFlags(m *setting.Mistakes, cmd *cobra.Command, args []string) {
 		case !isLong:
 			continue
 		}
+
 		name, _, together := strings.Cut(name, "=")
 		name = Dashed(name)
 		if known := cmd.Flags().Lookup(name); known != nil {
 			isValue = !together && known.NoOptDefVal == ""
 			continue
 		}
+
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		if near := nearest(names, name); near != "" {
@@ -109,6 +118,7 @@ func editDistance(a, b string) int {
 	for j := range row {
 		row[j] = j
 	}
+
 	for i := range len(a) {
 		diagonal := row[0]
 		row[0] = i + 1
@@ -120,6 +130,7 @@ func editDistance(a, b string) int {
 			diagonal, row[j+1] = row[j+1], min(row[j]+1, row[j+1]+1, diagonal+cost)
 		}
 	}
+
 	return row[len(b)]
 }
 
@@ -154,11 +165,14 @@ func (h Help) Flags(cmd *cobra.Command, all bool) string {
 			left++
 			return
 		}
+
 		if sections[section] == nil {
 			sections[section] = pflag.NewFlagSet("", pflag.ContinueOnError)
 		}
+
 		sections[section].AddFlag(flag)
 	}
+
 	cmd.LocalFlags().VisitAll(each)
 	cmd.InheritedFlags().VisitAll(each)
 	var text []string
@@ -171,9 +185,12 @@ func (h Help) Flags(cmd *cobra.Command, all bool) string {
 			text = append(text, heading+":\n"+strings.TrimRight(flags.FlagUsages(), " \n"))
 		}
 	}
+
 	if left > 0 {
-		text = append(text, fmt.Sprintf("%s --help-all shows %d more flags", cmd.CommandPath(), left))
+		text = append(text,
+			fmt.Sprintf("%s --help-all shows %d more flags", cmd.CommandPath(), left))
 	}
+
 	return strings.Join(text, "\n\n")
 }
 
@@ -183,8 +200,8 @@ type Question struct {
 	Commands []*cobra.Command
 }
 
-// Usage prints what follows the introduction of a help text: of the program the commands by question, its examples and
-// controls, of a command its flags.
+// Usage prints what follows the introduction of a help text: of the program the commands by
+// question, its examples and controls, of a command its flags.
 func (h Help) Usage(cmd *cobra.Command, all bool, questions []Question, controls string) error {
 	var b strings.Builder
 	list := func(commands []*cobra.Command) {
@@ -192,6 +209,7 @@ func (h Help) Usage(cmd *cobra.Command, all bool, questions []Question, controls
 			fmt.Fprintf(&b, "  %-9s %s\n", c.Name(), c.Short)
 		}
 	}
+
 	switch {
 	case !cmd.HasParent():
 		for _, q := range questions {
@@ -208,6 +226,7 @@ func (h Help) Usage(cmd *cobra.Command, all bool, questions []Question, controls
 		}
 		b.WriteString(h.Flags(cmd, all))
 	}
+
 	_, err := fmt.Fprintln(cmd.OutOrStderr(), b.String())
 	return err
 }
@@ -217,7 +236,10 @@ func Complete(cmd *cobra.Command, flag string, values func() []string) {
 	if cmd.Flags().Lookup(flag) == nil {
 		return
 	}
-	err := cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) (all []string, _ cobra.ShellCompDirective) {
+
+	err := cmd.RegisterFlagCompletionFunc(flag, func(
+		_ *cobra.Command, _ []string, typed string,
+	) (all []string, _ cobra.ShellCompDirective) {
 		before := typed[:strings.LastIndex(typed, ",")+1]
 		for _, value := range values() {
 			all = append(all, before+value)
@@ -233,7 +255,9 @@ func Complete(cmd *cobra.Command, flag string, values func() []string) {
 type Line struct{ setting.Mistakes }
 
 // Readable notes a path that is not there, as it was typed; flag is "" for an argument.
-func (l *Line) Readable(flag, path string) bool { return l.Present(flag, path, engine.CodeNotFound) }
+func (l *Line) Readable(flag, path string) bool {
+	return l.Present(flag, path, engine.CodeNotFound)
+}
 
 // NoArguments notes arguments of a command that takes none.
 func (l *Line) NoArguments(args []string) {
@@ -268,8 +292,8 @@ func (l *Line) Refuse(flags *pflag.FlagSet, why string, names ...string) {
 	}
 }
 
-// NewFile checks the path of a file to make, and returns it in full; before is what a mistake begins with. force, where the verb has
-// that flag, lets it replace one.
+// NewFile checks the path of a file to make, and returns it in full; before is what a mistake
+// begins with. force, where the verb has that flag, lets it replace one.
 func (l *Line) NewFile(before, path string, force *bool) string {
 	err := output.File(path, Replaces(force))
 	switch {
@@ -343,6 +367,7 @@ func command(args []string) (at int, helps bool) {
 		}
 		at += 1 + next
 	}
+
 	return at, helps
 }
 
@@ -354,32 +379,42 @@ func (n Names) Current(args []string) (now, notes []string) {
 	if at < 0 {
 		return now, nil
 	}
+
 	note := func(before, after string) {
-		notes = append(notes, fmt.Sprintf("%q is now %q; the old name works until the next release", before, after))
+		notes = append(notes,
+			fmt.Sprintf("%q is now %q; the old name works until the next release", before, after))
 	}
+
 	if name, is := n.Commands[now[at]]; is {
 		note("statelab "+now[at], "statelab "+name)
 		words := strings.Fields(name)
 		if helps { // help names commands alone
-			words = slices.DeleteFunc(words, func(word string) bool { return !isWord(word) || word == "node" })
+			words = slices.DeleteFunc(words, func(word string) bool {
+				return !isWord(word) || word == "node"
+			})
 		}
+
 		now = slices.Replace(now, at, at+1, words...)
 	}
+
 	if at >= len(now) {
 		return now, notes
 	}
+
 	for before, after := range n.Flags[now[at]] {
 		for i, arg := range now {
 			name, value, together := strings.Cut(arg, "=")
 			if name != "--"+before {
 				continue
 			}
+
 			note(name, "--"+after)
 			if now[i] = "--" + after; together {
 				now[i] += "=" + value
 			}
 		}
 	}
+
 	return now, notes
 }
 
@@ -389,11 +424,15 @@ func (n Names) RemovedNote(args []string) string {
 	if at < 0 {
 		return ""
 	}
+
 	for flag, text := range n.RemovedFlags[args[at]] {
-		if slices.ContainsFunc(args, func(arg string) bool { return arg == "--"+flag || strings.HasPrefix(arg, "--"+flag+"=") }) {
+		if slices.ContainsFunc(args, func(arg string) bool {
+			return arg == "--"+flag || strings.HasPrefix(arg, "--"+flag+"=")
+		}) {
 			return text
 		}
 	}
+
 	return n.Removed[args[at]]
 }
 
@@ -405,10 +444,12 @@ func AsTyped(message string, args []string) string {
 		if _, value, is := strings.Cut(arg, "="); is {
 			arg = value
 		}
+
 		if arg != "" {
 			message = strings.ReplaceAll(message, output.Absolute(arg), arg)
 		}
 	}
+
 	return message
 }
 
@@ -429,10 +470,13 @@ func NotUTF8(args []string) error {
 	if err != nil {
 		return setting.Usage("find the current directory: %v", err)
 	}
+
 	for _, path := range append([]string{here}, args...) {
 		if !utf8.ValidString(path) {
-			return setting.Usage("%q is not valid UTF-8: rename the file or folder, or name it through a link", path)
+			return setting.Usage("%q is not valid UTF-8: rename the file or folder, or name it "+
+				"through a link", path)
 		}
 	}
+
 	return nil
 }

@@ -84,6 +84,7 @@ func (p *Progress) Report(label string, e result.Event) {
 	if p.Live != nil {
 		p.Live.Observe(e)
 	}
+
 	now := p.now()
 	if p.Events != nil && (e.Phase != p.phase || now.Sub(p.shown) >= time.Second) {
 		p.phase, p.shown = e.Phase, now
@@ -92,18 +93,23 @@ func (p *Progress) Report(label string, e result.Event) {
 			fmt.Fprintf(p.Events, "%s\n", text)
 		}
 	}
+
 	if p.Quiet {
 		return
 	}
+
 	if p.event == nil {
 		p.beat = time.AfterFunc(time.Second, p.again)
 	}
+
 	if p.began.IsZero() {
 		p.began, p.shown = now, now
 	}
+
 	if p.event == nil || label != p.label || e.Phase != p.phase {
 		p.label, p.phase, p.phased, p.offset = label, e.Phase, now, e.Done
 	}
+
 	p.event = &e
 	p.show(now)
 }
@@ -145,7 +151,9 @@ func (p *Progress) line(now time.Time) string {
 		}
 		text += " " + e.Unit
 	}
-	if rate := float64(e.Done-min(e.Done, p.offset)) / took.Seconds(); took >= time.Second && rate > 0 {
+
+	if rate := float64(e.Done-min(e.Done, p.offset)) / took.Seconds(); took >= time.Second &&
+		rate > 0 {
 		text += ", " + rateOf(rate, e.Unit)
 		if e.Total > e.Done {
 			left := min(float64(e.Total-e.Done)/rate, 1e9)
@@ -154,9 +162,11 @@ func (p *Progress) line(now time.Time) string {
 	} else {
 		text += ", " + took.Round(time.Second).String()
 	}
+
 	if e.Note != "" {
 		text += ": " + e.Note
 	}
+
 	return text
 }
 
@@ -169,6 +179,7 @@ func rateOf(perSecond float64, what string) string {
 			return unit.ShortCount(perSecond*per.seconds) + " " + what + "/" + per.name
 		}
 	}
+
 	return unit.ShortCount(perSecond*3600) + " " + what + "/h"
 }
 
@@ -209,6 +220,7 @@ func (p *Progress) Warn(warnings ...engine.Warning) {
 		if seen[w] {
 			continue
 		}
+
 		seen[w] = true
 		fmt.Fprintln(p.out, "warning:", w.Text)
 		if w.Remedy != "" {
@@ -232,10 +244,12 @@ func Columns(w io.Writer) int {
 	if !is {
 		return usual
 	}
+
 	width, _, err := term.GetSize(int(screen.Fd()))
 	if err != nil || width < minimum {
 		return usual
 	}
+
 	return width
 }
 
@@ -251,4 +265,5 @@ func cleaned(text string) string { return control.ReplaceAllString(text, "") }
 
 // control matches escape sequences, then every control character but tab and
 // newline.
-var control = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(\x07|\x1b\\\\)|[\x00-\x08\x0b-\x1f\x7f\u0080-\u009f]")
+var control = regexp.MustCompile("\x1b\\[[0-?]*[ " +
+	"-/]*[@-~]|\x1b\\][^\x07\x1b]*(\x07|\x1b\\\\)|[\x00-\x08\x0b-\x1f\x7f\u0080-\u009f]")

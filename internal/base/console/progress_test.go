@@ -22,9 +22,16 @@ func watched(quiet bool) (p *Progress, out *strings.Builder, pass func(time.Dura
 func TestProgressTellsRateAndWhenItEnds(t *testing.T) {
 	p, out, pass := watched(false)
 	for n := range uint64(41) { // 40 s, 1,000 Gets each
-		p.Report("run 1 of 2: ", result.Event{Phase: "measure", Done: 5000 + n*1000, Total: 50_000, Unit: "Gets"})
+		p.Report("run 1 of 2: ", result.Event{
+			Phase: "measure",
+			Done:  5000 + n*1000,
+			Total: 50_000,
+			Unit:  "Gets",
+		})
+
 		pass(time.Second)
 	}
+
 	p.Report("run 2 of 2: ", result.Event{Phase: "settle"})
 	pass(time.Minute)
 	p.Report("run 2 of 2: ", result.Event{Phase: "settle", Note: "2 jobs"})
@@ -33,6 +40,7 @@ func TestProgressTellsRateAndWhenItEnds(t *testing.T) {
 run 1 of 2: measure 35,000 of 50,000 Gets, 1k Gets/s, ETA 15s
 run 2 of 2: settle, 1m0s: 2 jobs
 `
+
 	if out.String() != want {
 		t.Errorf("printed\n%s\nwant\n%s", out, want)
 	}
@@ -55,8 +63,14 @@ func TestQuietHidesProgressButNoWarning(t *testing.T) {
 		p.Report("", result.Event{Phase: "measure"})
 		pass(time.Minute)
 	}
+
 	p.Printf("run folder: R")
-	doubt := engine.Warning{Code: "budget", Text: "the page cache is not limited", Remedy: "run as root"}
+	doubt := engine.Warning{
+		Code:   "budget",
+		Text:   "the page cache is not limited",
+		Remedy: "run as root",
+	}
+
 	p.Warn(doubt, doubt)
 	if want := "warning: the page cache is not limited\n         remedy: run as root\n"; out.String() != want {
 		t.Errorf("printed %q, want %q", out, want)
@@ -64,7 +78,11 @@ func TestQuietHidesProgressButNoWarning(t *testing.T) {
 }
 
 func TestSlowRatesAreReadable(t *testing.T) {
-	for perSecond, want := range map[float64]string{41_200: "41.2k points/s", 0.5: "30 points/min", 0.001: "3.6 points/h"} {
+	for perSecond, want := range map[float64]string{
+		41_200: "41.2k points/s",
+		0.5:    "30 points/min",
+		0.001:  "3.6 points/h",
+	} {
 		if got := rateOf(perSecond, "points"); got != want {
 			t.Errorf("%v: %s, want %s", perSecond, got, want)
 		}
@@ -73,8 +91,11 @@ func TestSlowRatesAreReadable(t *testing.T) {
 
 func TestEscapeSequencesDoNotReachTheTerminal(t *testing.T) {
 	for text, want := range map[string]string{
-		"a\x1b[31mred\x1b[0m\n": "ared\n", "\x1b]0;title\x07b": "b", "c\x1b]8;;http://x\x1b\\link": "clink",
-		"d\x1b\r\x7f\u009b1m\te": "d1m\te", "größe 3 µs": "größe 3 µs",
+		"a\x1b[31mred\x1b[0m\n":       "ared\n",
+		"\x1b]0;title\x07b":           "b",
+		"c\x1b]8;;http://x\x1b\\link": "clink",
+		"d\x1b\r\x7f\u009b1m\te":      "d1m\te",
+		"größe 3 µs":                  "größe 3 µs",
 	} {
 		var out strings.Builder
 		n, err := fmt.Fprint(Plain{&out}, text)

@@ -18,15 +18,16 @@ type rule struct {
 // runs in pure Go.
 var foreign = []rule{
 	{"decompressed into unexpected buffer", engine.CodeZstd}, // Pebble v1 built with cgo
-	{"no space left on device", engine.CodeDiskFull},         // strerror, as RocksDB, LMDB and MDBX pass it on
-	{"input/output error", engine.CodeIO},                    // strerror
-	{"i/o error", engine.CodeIO},                             // libraries without strerror
-	{"read-only file system", engine.CodeIO},                 // strerror
-	{"no such file or directory", engine.CodeMissing},        // strerror
-	{"cannot allocate memory", engine.CodeMemory},            // strerror
-	{"sigbus", engine.CodeMappedFile},                        // Go's runtime
-	{"bus error", engine.CodeMappedFile},                     // the shell
-	{"context canceled", engine.CodeInterrupted},             // Go, where the cause is not wrapped
+	// strerror, as RocksDB, LMDB and MDBX pass it on
+	{"no space left on device", engine.CodeDiskFull},
+	{"input/output error", engine.CodeIO},             // strerror
+	{"i/o error", engine.CodeIO},                      // libraries without strerror
+	{"read-only file system", engine.CodeIO},          // strerror
+	{"no such file or directory", engine.CodeMissing}, // strerror
+	{"cannot allocate memory", engine.CodeMemory},     // strerror
+	{"sigbus", engine.CodeMappedFile},                 // Go's runtime
+	{"bus error", engine.CodeMappedFile},              // the shell
+	{"context canceled", engine.CodeInterrupted},      // Go, where the cause is not wrapped
 }
 
 // rocksDB are words that mean something in RocksDB's errors alone.
@@ -37,7 +38,8 @@ var rocksDB = []rule{
 	{"not recognized", engine.CodeOption}, // until version 6
 	{".sst: no such file or directory", engine.CodeMissing},
 	{".blob: no such file or directory", engine.CodeMissing},
-	{"merge operator failed", engine.CodeUnsupported}, // as one does that stands for code which is not here
+	// as one does that stands for code which is not here
+	{"merge operator failed", engine.CodeUnsupported},
 }
 
 // badger are words of Badger's log, which alone tells of these.
@@ -108,10 +110,13 @@ func LastWord(text string) string {
 			return strings.Trim(line, "[] ")
 		}
 	}
+
 	for _, line := range lines {
-		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") || Foreign(line) == engine.CodeDiskFull {
+		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") ||
+			Foreign(line) == engine.CodeDiskFull {
 			return strings.TrimSpace(line)
 		}
 	}
+
 	return strings.TrimSpace(lines[len(lines)-1])
 }

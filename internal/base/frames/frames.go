@@ -1,5 +1,5 @@
-// Package frames is what statelab's own binary files are made of: parts that are compressed and have a checksum each, so
-// that whatever survives a cut or a damaged disk can be read.
+// Package frames is what statelab's own binary files are made of: parts that are compressed and
+// have a checksum each, so that whatever survives a cut or a damaged disk can be read.
 //
 //	frame  = kind(1) storedBytes(4) rawBytes(4) crc32c(4) stored
 //	stored = zstd(raw); the checksum covers kind, sizes and stored
@@ -53,17 +53,21 @@ func Append(dst []byte, encoder *zstd.Encoder, kind byte, raw []byte) []byte {
 	return dst
 }
 
-// Open checks the stored bytes and decompresses them into memory that it is given, or more. The caller has checked the sizes.
+// Open checks the stored bytes and decompresses them into memory that it is given, or more. The
+// caller has checked the sizes.
 func (h *Head) Open(stored, into []byte, decoder *zstd.Decoder) (raw []byte, err error) {
 	if want, have := binary.LittleEndian.Uint32(h[9:]), Checksum(h[:9], stored); want != have {
 		return nil, fmt.Errorf("damaged: checksum %08x, written as %08x", have, want)
 	}
+
 	_, rawBytes := h.Sizes()
 	if raw, err = decoder.DecodeAll(stored, slices.Grow(into[:0], int(rawBytes))); err != nil {
 		return nil, fmt.Errorf("decompress: %w", err)
 	}
+
 	if int64(len(raw)) != rawBytes {
 		return nil, fmt.Errorf("%d bytes decompressed, written as %d", len(raw), rawBytes)
 	}
+
 	return raw, nil
 }

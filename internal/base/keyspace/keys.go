@@ -33,8 +33,9 @@ const (
 	Hashed = "hashed" // index order is random in key order: loading by index is fillrandom
 	Sorted = "sorted" // index order is key order: databases that version 0.1.0 built by fillsorted
 
-	Mix       = "mix"       // splitmix64 words: about 5 ns a key
-	Keccak256 = "keccak256" // keccak256 of the 32-byte big-endian index, as bench_kvdb does: about 500 ns a key
+	Mix = "mix" // splitmix64 words: about 5 ns a key
+	// keccak256 of the 32-byte big-endian index, as bench_kvdb does: about 500 ns a key
+	Keccak256 = "keccak256"
 )
 
 // MinKeyBytes keeps keys unique: the first eight bytes tell all keys apart.
@@ -54,23 +55,32 @@ func (k Keys) Check() (errs []error) {
 	if k.Count == 0 {
 		errs = append(errs, fmt.Errorf("0 keys: write --keys 5M"))
 	}
+
 	if k.Count > 1<<62 {
 		errs = append(errs, fmt.Errorf("%d keys are more than can be told apart", k.Count))
 	}
+
 	if k.Bytes < MinKeyBytes || k.Bytes > 1<<10 {
-		errs = append(errs, fmt.Errorf("keys of %d bytes: from %d to 1024, such as --key-bytes 32", k.Bytes, MinKeyBytes))
+		errs = append(errs,
+			fmt.Errorf("keys of %d bytes: from %d to 1024, such as --key-bytes 32", k.Bytes,
+				MinKeyBytes))
 	}
+
 	if k.Order != Hashed && k.Order != Sorted {
 		errs = append(errs, fmt.Errorf("key order %q: it is neither hashed nor sorted", k.Order))
 	}
+
 	switch {
 	case k.Hash != Mix && k.Hash != Keccak256:
 		errs = append(errs, fmt.Errorf("key hash %q: write --key-hash mix or keccak256", k.Hash))
 	case k.Hash == Keccak256 && k.Bytes != 32:
-		errs = append(errs, fmt.Errorf("keccak256 keys have 32 bytes, not %d: --key-bytes 32", k.Bytes))
+		errs = append(errs,
+			fmt.Errorf("keccak256 keys have 32 bytes, not %d: --key-bytes 32", k.Bytes))
 	case k.Hash == Keccak256 && k.Order == Sorted:
-		errs = append(errs, fmt.Errorf("keccak256 keys cannot be made in sorted order: --key-hash mix"))
+		errs = append(errs,
+			fmt.Errorf("keccak256 keys cannot be made in sorted order: --key-hash mix"))
 	}
+
 	return errs
 }
 
@@ -120,6 +130,7 @@ func (m *Maker) sortedKey(dst []byte, index uint64) {
 	if slot+1 < m.keys.Count {
 		to, _ = bits.Div64(slot+1, 0, m.keys.Count)
 	}
+
 	jitter, _ := bits.Mul64(mix(index+m.keys.Seed*golden), to-from)
 	binary.BigEndian.PutUint64(dst, from+jitter)
 	fill(dst[8:], index, m.keys.Seed^tailSalt)
@@ -147,6 +158,7 @@ func fill(dst []byte, index, salt uint64) {
 		binary.LittleEndian.PutUint64(dst, mix(state))
 		dst = dst[8:]
 	}
+
 	if len(dst) > 0 {
 		state += golden
 		var last [8]byte
@@ -182,8 +194,16 @@ type sorter struct {
 // order of the keys. A file at path is whole. It takes 16 bytes per key on disk
 // besides, and some 30 MiB of memory per worker for up to 2 billion keys. done is
 // told how many keys more are finished.
-func (k Keys) WriteOrder(ctx context.Context, path string, workers int, done func(keys uint64)) (err error) {
-	s := sorter{keys: k, buckets: min(k.Count/bucketPairs+1, maxBuckets), workers: workers, done: done}
+func (k Keys) WriteOrder(
+	ctx context.Context, path string, workers int, done func(keys uint64),
+) (err error) {
+	s := sorter{
+		keys:    k,
+		buckets: min(k.Count/bucketPairs+1, maxBuckets),
+		workers: workers,
+		done:    done,
+	}
+
 	mean := float64(k.Count) / float64(s.buckets)
 	s.capacity = uint64(mean+10*math.Sqrt(mean)) + 1 // ten standard deviations
 	s.filled = make([]atomic.Uint64, s.buckets)
@@ -191,19 +211,24 @@ func (k Keys) WriteOrder(ctx context.Context, path string, workers int, done fun
 	if s.pairs, err = os.Create(pairsPath); err != nil {
 		return err
 	}
+
 	out, err := os.Create(partial)
 	if err != nil {
 		return errors.Join(err, s.pairs.Close(), os.Remove(pairsPath))
 	}
+
 	if err = s.scatter(ctx); err == nil {
 		err = s.sort(ctx, out)
 	}
+
 	if err == nil {
 		err = out.Sync()
 	}
+
 	if err = errors.Join(err, out.Close(), s.pairs.Close(), os.Remove(pairsPath)); err != nil {
 		return fmt.Errorf("write %s: %w", partial, err)
 	}
+
 	return os.Rename(partial, path)
 }
 
@@ -219,39 +244,48 @@ func (s *sorter) scatter(ctx context.Context) error {
 				n := uint64(len(buffers[bucket]) / pairBytes)
 				at := s.filled[bucket].Add(n) - n
 				if at+n > s.capacity {
-					return fmt.Errorf("the keys are not evenly spread: more than %d begin alike", s.capacity)
+					return fmt.Errorf("the keys are not evenly spread: more than %d begin alike",
+						s.capacity)
 				}
+
 				_, err := s.pairs.WriteAt(buffers[bucket], int64((bucket*s.capacity+at)*pairBytes))
 				buffers[bucket] = buffers[bucket][:0]
 				return err
 			}
+
 			maker, key := s.keys.Maker(), make([]byte, s.keys.Bytes)
 			for ctx.Err() == nil {
 				from := next.Add(chunk) - chunk
 				if from >= s.keys.Count {
 					break
 				}
+
 				to := min(from+chunk, s.keys.Count)
 				for index := from; index < to; index++ {
 					maker.Key(key, index)
 					bucket, _ := bits.Mul64(binary.BigEndian.Uint64(key), s.buckets)
-					buffers[bucket] = binary.LittleEndian.AppendUint64(append(buffers[bucket], key[:8]...), index)
+					buffers[bucket] = binary.LittleEndian.AppendUint64(append(buffers[bucket],
+						key[:8]...), index)
 					if len(buffers[bucket]) == bufferedPairs*pairBytes {
 						if err := flush(bucket); err != nil {
 							return err
 						}
 					}
 				}
+
 				s.done((to - from) / 2)
 			}
+
 			for bucket := range buffers {
 				if err := flush(uint64(bucket)); err != nil {
 					return err
 				}
 			}
+
 			return context.Cause(ctx)
 		})
 	}
+
 	return group.Wait()
 }
 
@@ -267,34 +301,42 @@ func (s *sorter) sort(ctx context.Context, out *os.File) error {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
+
 			text := make([]byte, n*pairBytes)
 			if _, err := s.pairs.ReadAt(text, int64(bucket*s.capacity*pairBytes)); err != nil {
 				return err
 			}
+
 			pairs := s.spread(text)
-			maker, keyA, keyB := s.keys.Maker(), make([]byte, s.keys.Bytes), make([]byte, s.keys.Bytes)
+			maker, keyA, keyB := s.keys.Maker(), make([]byte, s.keys.Bytes),
+				make([]byte, s.keys.Bytes)
 			before := func(a, b pair) bool {
 				if a.word != b.word {
 					return a.word < b.word
 				}
+
 				maker.Key(keyA, a.index)
 				maker.Key(keyB, b.index)
 				return bytes.Compare(keyA, keyB) < 0
 			}
+
 			for i := range pairs { // every pair is at its place but for a few
 				for j := i; j > 0 && before(pairs[j], pairs[j-1]); j-- {
 					pairs[j], pairs[j-1] = pairs[j-1], pairs[j]
 				}
 			}
+
 			text = text[:0]
 			for _, p := range pairs {
 				text = binary.LittleEndian.AppendUint64(text, p.index)
 			}
+
 			_, err := out.WriteAt(text, int64(at*IndexBytes))
 			s.done((n + 1) / 2)
 			return err
 		})
 	}
+
 	return group.Wait()
 }
 
@@ -313,19 +355,24 @@ func (s *sorter) spread(text []byte) []pair {
 			yield(slot, pair{word, binary.LittleEndian.Uint64(text[at+8:])})
 		}
 	}
+
 	each(func(slot uint64, _ pair) { starts[slot+1]++ })
 	for slot := range n {
 		starts[slot+1] += starts[slot]
 	}
+
 	each(func(slot uint64, p pair) {
 		pairs[starts[slot]] = p
 		starts[slot]++
 	})
+
 	return pairs
 }
 
 // ManifestPath is where a database's manifest stands. Engines ignore the folder.
-func ManifestPath(dir string) string { return filepath.Join(dir, engine.OwnFolder, "manifest.json") }
+func ManifestPath(dir string) string {
+	return filepath.Join(dir, engine.OwnFolder, "manifest.json")
+}
 
 // Manifest says what a database holds, so that any reader can regenerate and
 // check every key and value.
@@ -362,7 +409,9 @@ func (m *Manifest) KeySpace() Keys {
 }
 
 // Values returns the manifest's values.
-func (m *Manifest) Values() (*Values, error) { return NewValues(m.ValueModel, m.ValueBytes, m.Seed) }
+func (m *Manifest) Values() (*Values, error) {
+	return NewValues(m.ValueModel, m.ValueBytes, m.Seed)
+}
 
 // WriteManifest writes the manifest of the database in dir, whole or not at all.
 func WriteManifest(dir string, m *Manifest) error {
@@ -387,9 +436,11 @@ func ReadManifest(dir string) (*Manifest, error) {
 	case err != nil:
 		return nil, err
 	}
+
 	if err := m.check(); err != nil {
 		return nil, engine.Fail(engine.CodeDamaged, "%s is damaged: %w", path, err)
 	}
+
 	return m, nil
 }
 

@@ -36,8 +36,11 @@ func TestSortedKeysAscend(t *testing.T) {
 			}
 			last = next
 		}
-		if first, end := key(k, 0)[0], key(k, count-1)[0]; count >= 1000 && (first > 1 || end < 0xfe) {
-			t.Errorf("%d keys start at %x.. and end at %x..: not spread over the key space", count, first, end)
+
+		if first, end := key(k, 0)[0], key(k, count-1)[0]; count >= 1000 &&
+			(first > 1 || end < 0xfe) {
+			t.Errorf("%d keys start at %x.. and end at %x..: not spread over the key space", count,
+				first, end)
 		}
 	}
 }
@@ -49,10 +52,12 @@ func TestKeysAreUniqueAndAbsentOnesAbsent(t *testing.T) {
 			if k.Check() != nil {
 				continue
 			}
+
 			seen := map[string]bool{}
 			for index := range uint64(15_000) { // two thirds of them absent
 				seen[string(key(k, index))] = true
 			}
+
 			if len(seen) != 15_000 {
 				t.Errorf("%s %s: %d different keys of 15000", order, hash, len(seen))
 			}
@@ -66,6 +71,7 @@ func TestCheckerAcceptsItsValuesAndNothingElse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		checker := v.Checker(3)
 		var value []byte
 		for index := range uint64(200) {
@@ -74,22 +80,29 @@ func TestCheckerAcceptsItsValuesAndNothingElse(t *testing.T) {
 				if err := checker.Check(value, index, false); err != nil {
 					t.Fatalf("%s index %d version %d: %v", model, index, version, err)
 				}
+
 				// Two versions of a table's value are one row now and then.
-				if err := checker.Check(value, index, true); err == nil != (version == 3 || bytes.Equal(value, v.Value(nil, index, 3))) {
-					t.Fatalf("%s index %d version %d, where only 3 is right: %v", model, index, version, err)
+				if err := checker.Check(value, index, true); err == nil != (version == 3 ||
+					bytes.Equal(value, v.Value(nil, index, 3))) {
+					t.Fatalf("%s index %d version %d, where only 3 is right: %v", model, index,
+						version, err)
 				}
+
 				value[len(value)/2] ^= 1
 				if checker.Check(value, index, false) == nil {
 					t.Fatalf("%s index %d version %d: a flipped bit passed", model, index, version)
 				}
+
 				value[len(value)/2] ^= 1
 				if model != Table32 && checker.Check(value, index+1, false) == nil {
 					t.Fatalf("%s: the value of key %d passed for key %d", model, index, index+1)
 				}
+
 				if checker.Check(value[:len(value)-1], index, false) == nil {
 					t.Fatalf("%s: a value cut short passed", model)
 				}
 			}
+
 			if model == Random {
 				if v.Checker(3).Check(v.Value(nil, index, 4), index, false) == nil {
 					t.Fatalf("version 4 passed where 3 is the newest")
@@ -106,6 +119,7 @@ func TestAcknowledgedKeys(t *testing.T) {
 	if a.Has(128) || !a.Has(129) || a.Has(1<<40) {
 		t.Error("of 129 added, the set has another")
 	}
+
 	if n := len(NewAcknowledged(1<<50).words) * 8; n != 8<<20 {
 		t.Errorf("a large set takes %d bytes", n)
 	}
@@ -119,6 +133,7 @@ func TestNothingAllocates(t *testing.T) {
 			t.Errorf("%s key allocates %v times", hash, n)
 		}
 	}
+
 	for _, model := range []string{Random, Table32, TrieNode} {
 		v, _ := NewValues(model, 110, 5)
 		c, value := v.Checker(1), v.Value(nil, 9, 1)
@@ -138,19 +153,33 @@ func TestManifestRoundTripAndDamage(t *testing.T) {
 	if _, err := ReadManifest(dir); err != ErrNoManifest {
 		t.Errorf("empty folder: %v, want ErrNoManifest", err)
 	}
-	want := &Manifest{Engine: "mem", Workload: "fillrandom", Keys: 10, KeyBytes: 32, KeyOrder: Hashed, KeyHash: Mix, ValueModel: Random, ValueBytes: 110,
-		Loaded: 10}
+
+	want := &Manifest{
+		Engine:     "mem",
+		Workload:   "fillrandom",
+		Keys:       10,
+		KeyBytes:   32,
+		KeyOrder:   Hashed,
+		KeyHash:    Mix,
+		ValueModel: Random,
+		ValueBytes: 110,
+		Loaded:     10,
+	}
+
 	if err := WriteManifest(dir, want); err != nil {
 		t.Fatal(err)
 	}
+
 	got, err := ReadManifest(dir)
 	if err != nil || got.Keys != 10 || got.Loaded != 10 {
 		t.Fatalf("read back %+v, %v", got, err)
 	}
+
 	text, err := os.ReadFile(ManifestPath(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for name, damaged := range map[string]string{
 		"cut":   string(text[:len(text)/2]),
 		"lying": strings.Replace(string(text), `"loaded": 10`, `"loaded": 11`, 1),
@@ -159,6 +188,7 @@ func TestManifestRoundTripAndDamage(t *testing.T) {
 		if err := os.WriteFile(ManifestPath(dir), []byte(damaged), 0o644); err != nil {
 			t.Fatal(err)
 		}
+
 		if _, err := ReadManifest(dir); err == nil {
 			t.Errorf("%s manifest was accepted", name)
 		}
@@ -174,6 +204,7 @@ func FuzzParseManifest(f *testing.F) {
 		if err = errors.Join(err, os.WriteFile(ManifestPath(dir), text, 0o644)); err != nil {
 			t.Fatal(err)
 		}
+
 		m, err := ReadManifest(dir)
 		if err == nil && (m.Keys == 0 || m.Loaded > m.Keys) {
 			t.Errorf("accepted %+v", m)

@@ -12,8 +12,9 @@ import (
 
 // Value models, by the names used in flags and manifests.
 const (
-	Random   = "random"    // incompressible, different for every key and version
-	Table32  = "table32"   // one of 32 values: compresses inside a block, as in bench_kvdb's published logs
+	Random = "random" // incompressible, different for every key and version
+	// one of 32 values: compresses inside a block, as in bench_kvdb's published logs
+	Table32  = "table32"
 	TrieNode = "trie-node" // sizes and bytes like the RLP nodes of a Merkle Patricia trie
 )
 
@@ -45,11 +46,16 @@ func NewValues(model string, valueBytes int, seed uint64) (*Values, error) {
 			fill(v.table[row], uint64(row), seed^tableSalt)
 		}
 	default:
-		return nil, fmt.Errorf("value model %q: write --value-model random, table32 or trie-node", model)
+		return nil,
+			fmt.Errorf("value model %q: write --value-model random, table32 or trie-node", model)
 	}
+
 	if valueBytes < 0 || valueBytes > maxValueBytes {
-		return nil, fmt.Errorf("values of %d bytes: from 0 to 64 MiB, such as --value-bytes 110", valueBytes)
+		return nil,
+			fmt.Errorf("values of %d bytes: from 0 to 64 MiB, such as --value-bytes 110",
+				valueBytes)
 	}
+
 	return v, nil
 }
 
@@ -58,11 +64,13 @@ func (v *Values) MeanBytes() float64 {
 	if v.Model != TrieNode {
 		return float64(v.Bytes)
 	}
+
 	const sampled = 4096
 	total := 0
 	for i := uint64(0); i < sampled; i++ {
 		total += trieNodeBytes(shapeOf(i, v.Seed))
 	}
+
 	return float64(total) / sampled
 }
 
@@ -74,14 +82,17 @@ func (v *Values) Value(dst []byte, index uint64, version uint32) []byte {
 	case TrieNode:
 		return appendTrieNode(dst[:0], shapeOf(index, v.Seed), index, v.Seed, version)
 	}
+
 	dst = slices.Grow(dst[:0], v.Bytes)[:v.Bytes]
 	if v.Bytes < minVersionedBytes {
 		version = 0
 	}
+
 	fill(dst, index, v.Seed^valueSalt^uint64(version)*golden)
 	if v.Bytes >= minVersionedBytes {
 		putVersion(dst, index, version)
 	}
+
 	return dst
 }
 
@@ -135,15 +146,19 @@ func (c *Checker) Check(got []byte, index uint64, newest bool) error {
 		if newest {
 			version = c.maxVersion
 		}
+
 		if c.maxVersion == 0 || newest {
 			break
 		}
+
 		for _, row := range c.values.table {
 			if bytes.Equal(got, row) {
 				return nil
 			}
 		}
-		return engine.Fail(engine.CodeWrongAnswer, "value of %d bytes is none of the 32 of its table", len(got))
+
+		return engine.Fail(engine.CodeWrongAnswer,
+			"value of %d bytes is none of the 32 of its table", len(got))
 	case TrieNode:
 		version = trieNodeVersion(got, index)
 	default:
@@ -151,16 +166,24 @@ func (c *Checker) Check(got []byte, index uint64, newest bool) error {
 			version = takeVersion(got, index)
 		}
 	}
+
 	if version > c.maxVersion {
-		return engine.Fail(engine.CodeWrongAnswer, "value of %d bytes is damaged: it claims version %d, the database knows %d", len(got), version, c.maxVersion)
+		return engine.Fail(engine.CodeWrongAnswer, "value of %d bytes is damaged: it claims "+
+			"version %d, the database knows %d", len(got), version, c.maxVersion)
 	}
+
 	c.want = c.values.Value(c.want, index, version)
-	if newest && version < c.maxVersion && len(c.want) >= minVersionedBytes && bytes.Equal(got, c.want) {
-		return engine.Fail(engine.CodeWrongAnswer, "lost update: version %d of the value, but version %d was acknowledged before the Get", version, c.maxVersion)
+	if newest && version < c.maxVersion && len(c.want) >= minVersionedBytes &&
+		bytes.Equal(got, c.want) {
+		return engine.Fail(engine.CodeWrongAnswer, "lost update: version %d of the value, but "+
+			"version %d was acknowledged before the Get", version, c.maxVersion)
 	}
+
 	if !bytes.Equal(got, c.want) {
-		return engine.Fail(engine.CodeWrongAnswer, "value differs from what was written: %d bytes, expected %d", len(got), len(c.want))
+		return engine.Fail(engine.CodeWrongAnswer,
+			"value differs from what was written: %d bytes, expected %d", len(got), len(c.want))
 	}
+
 	return nil
 }
 
@@ -237,9 +260,11 @@ func appendBranch(dst []byte, children int, index, salt uint64) []byte {
 			dst = append(dst, 0x80)
 			continue
 		}
+
 		dst = append(dst, 0xa0)
 		dst = appendRandom(dst, 32, index, salt+uint64(slot))
 	}
+
 	return dst
 }
 
@@ -247,7 +272,8 @@ func appendLeaf(dst []byte, contract bool, index, salt uint64) []byte {
 	const account = 2 + 1 + 1 + balanceBytes + 33 + 33
 	dst = append(dst, 0xf8, 1+1+keyTailBytes+2+account, 0x80+keyTailBytes+1, 0x20)
 	dst = appendRandom(dst, keyTailBytes, index, salt)
-	dst = append(dst, 0xb8, account, 0xf8, account-2, byte(1+mix(index^salt)%0x7f), 0x80+balanceBytes)
+	dst = append(dst, 0xb8, account, 0xf8, account-2, byte(1+mix(index^salt)%0x7f),
+		0x80+balanceBytes)
 	dst = appendRandom(dst, balanceBytes, index, salt+1)
 	for field, constant := range [2][32]byte{emptyRoot, emptyCode} {
 		dst = append(dst, 0xa0)
@@ -257,6 +283,7 @@ func appendLeaf(dst []byte, contract bool, index, salt uint64) []byte {
 			dst = append(dst, constant[:]...)
 		}
 	}
+
 	return dst
 }
 
@@ -271,9 +298,13 @@ func appendRandom(dst []byte, n int, index, salt uint64) []byte {
 // yellow paper.
 var (
 	emptyRoot = [32]byte{
-		0x56, 0xe8, 0x1f, 0x17, 0x1b, 0xcc, 0x55, 0xa6, 0xff, 0x83, 0x45, 0xe6, 0x92, 0xc0, 0xf8, 0x6e,
-		0x5b, 0x48, 0xe0, 0x1b, 0x99, 0x6c, 0xad, 0xc0, 0x01, 0x62, 0x2f, 0xb5, 0xe3, 0x63, 0xb4, 0x21}
+		0x56, 0xe8, 0x1f, 0x17, 0x1b, 0xcc, 0x55, 0xa6, 0xff, 0x83, 0x45, 0xe6, 0x92, 0xc0, 0xf8,
+		0x6e,
+		0x5b, 0x48, 0xe0, 0x1b, 0x99, 0x6c, 0xad, 0xc0, 0x01, 0x62, 0x2f, 0xb5, 0xe3, 0x63, 0xb4,
+		0x21}
 	emptyCode = [32]byte{
-		0xc5, 0xd2, 0x46, 0x01, 0x86, 0xf7, 0x23, 0x3c, 0x92, 0x7e, 0x7d, 0xb2, 0xdc, 0xc7, 0x03, 0xc0,
-		0xe5, 0x00, 0xb6, 0x53, 0xca, 0x82, 0x27, 0x3b, 0x7b, 0xfa, 0xd8, 0x04, 0x5d, 0x85, 0xa4, 0x70}
+		0xc5, 0xd2, 0x46, 0x01, 0x86, 0xf7, 0x23, 0x3c, 0x92, 0x7e, 0x7d, 0xb2, 0xdc, 0xc7, 0x03,
+		0xc0,
+		0xe5, 0x00, 0xb6, 0x53, 0xca, 0x82, 0x27, 0x3b, 0x7b, 0xfa, 0xd8, 0x04, 0x5d, 0x85, 0xa4,
+		0x70}
 )

@@ -20,15 +20,20 @@ func TestRetry(t *testing.T) {
 		_, err := os.Open(filepath.Join(dir, "000001.sst"))
 		return err
 	}
-	if err := Retry(dir, missing); !errors.Is(err, fs.ErrNotExist) || engine.CodeOf(err) != "" || calls != attempts {
+
+	if err := Retry(dir, missing); !errors.Is(err, fs.ErrNotExist) || engine.CodeOf(err) != "" ||
+		calls != attempts {
 		t.Errorf("a missing file: %v after %d calls", err, calls)
 	}
 
 	replaced := func() error {
 		err := missing()
-		return errors.Join(err, os.WriteFile(filepath.Join(dir, "LOG"), []byte(strings.Repeat("x", calls)), 0o644))
+		return errors.Join(err,
+			os.WriteFile(filepath.Join(dir, "LOG"), []byte(strings.Repeat("x", calls)), 0o644))
 	}
-	if err := Retry(dir, replaced); engine.CodeOf(err) != engine.CodeInUse || !strings.Contains(err.Error(), "another process changed the files of "+dir) {
+
+	if err := Retry(dir, replaced); engine.CodeOf(err) != engine.CodeInUse ||
+		!strings.Contains(err.Error(), "another process changed the files of "+dir) {
 		t.Errorf("beside a writer: %v", err)
 	}
 
@@ -39,6 +44,7 @@ func TestRetry(t *testing.T) {
 		}
 		return missing()
 	}
+
 	if err := Retry(dir, there); err != nil || calls != 2 {
 		t.Errorf("a file that comes: %v after %d calls", err, calls)
 	}
@@ -51,6 +57,7 @@ func TestRetry(t *testing.T) {
 		}
 		return other
 	}
+
 	if err := Retry(dir, cut, own); !errors.Is(err, other) || calls != 3 {
 		t.Errorf("a further error: %v after %d calls", err, calls)
 	}
@@ -64,6 +71,7 @@ func TestWalk(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	var opened []string
 	err := Walk(dir, func(path string, entry fs.DirEntry) error {
 		if entry.Name() == "b" {
@@ -71,17 +79,24 @@ func TestWalk(t *testing.T) {
 				return err
 			}
 		}
+
 		f, err := os.Open(path)
 		if err == nil {
 			opened, err = append(opened, entry.Name()), f.Close()
 		}
+
 		return err
 	})
+
 	if err != nil || strings.Join(opened[1:], " ") != "a c" {
 		t.Errorf("opened %v, error %v", opened, err)
 	}
 
-	if err := Walk(filepath.Join(dir, "none"), func(string, fs.DirEntry) error { return nil }); !errors.Is(err, fs.ErrNotExist) {
+	if err := Walk(filepath.Join(dir, "none"),
+		func(string, fs.DirEntry) error { return nil }); !errors.Is(
+		err,
+		fs.ErrNotExist,
+	) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -34,6 +34,7 @@ func Newest(dir string) (name string, err error) {
 	if err != nil {
 		return "", err
 	}
+
 	newest := int64(-1)
 	for _, entry := range entries {
 		number, is := strings.CutPrefix(entry.Name(), "OPTIONS-")
@@ -41,14 +42,15 @@ func Newest(dir string) (name string, err error) {
 			newest, name = n, entry.Name()
 		}
 	}
+
 	return name, nil
 }
 
 // errUnwritten is that of a file which its writer has created, but not written yet.
 var errUnwritten = errors.New("it is empty")
 
-// Read parses the newest OPTIONS file in dir; no name and no sections if there is none. The owner of the
-// database may replace it meanwhile.
+// Read parses the newest OPTIONS file in dir; no name and no sections if there is none. The owner
+// of the database may replace it meanwhile.
 func Read(dir string) (name string, sections []Section, err error) {
 	err = livedir.Retry(dir, func() (err error) {
 		if name, sections, err = read(dir); err == nil && name != "" && len(sections) == 0 {
@@ -59,6 +61,7 @@ func Read(dir string) (name string, sections []Section, err error) {
 	if err == errUnwritten { // and nobody writes it
 		err = nil
 	}
+
 	return name, sections, err
 }
 
@@ -66,14 +69,17 @@ func read(dir string) (name string, sections []Section, err error) {
 	if name, err = Newest(dir); err != nil || name == "" {
 		return "", nil, err
 	}
+
 	file, err := os.Open(filepath.Join(dir, name))
 	if err != nil {
 		return "", nil, err
 	}
+
 	sections, err = Parse(file)
 	if err = errors.Join(err, file.Close()); err != nil {
 		return name, nil, fmt.Errorf("read %s: %w", file.Name(), err)
 	}
+
 	return name, sections, nil
 }
 
@@ -90,15 +96,21 @@ func Parse(r io.Reader) (sections []Section, err error) {
 			sections = append(sections, Section{kind, name, map[string]string{}})
 			continue
 		}
-		if key, value, is := strings.Cut(line, "="); is && len(sections) > 0 && !strings.HasPrefix(line, "#") {
+
+		if key, value, is := strings.Cut(line, "="); is && len(sections) > 0 &&
+			!strings.HasPrefix(line, "#") {
 			last := sections[len(sections)-1]
 			value = strings.TrimSpace(value)
-			if strings.HasSuffix(last.Kind, "DBOptions") || last.Kind == "CFOptions" || strings.HasPrefix(last.Kind, "TableOptions") { // RocksDB's
+			// RocksDB's
+			if strings.HasSuffix(last.Kind, "DBOptions") || last.Kind == "CFOptions" ||
+				strings.HasPrefix(last.Kind, "TableOptions") {
 				value = escapes().Replace(value)
 			}
+
 			last.Values[strings.TrimSpace(key)] = value
 		}
 	}
+
 	return sections, lines.Err()
 }
 

@@ -12,14 +12,17 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	const text = "# a comment = no option\n[Version]\n  rocksdb_version=7.8.3\n\n[CFOptions \"a\\:b \\n\"]\n  merge_operator={id=X;delimiter=,;}\n  wal_dir=\n" +
+	const text = "# a comment = no option\n[Version]\n  rocksdb_version=7.8.3\n\n[CFOptions " +
+		"\"a\\:b \\n\"]\n  merge_operator={id=X;delimiter=,;}\n  wal_dir=\n" +
 		"[WAL Failover]\nsecondary_dir=/x"
 	got, err := Parse(strings.NewReader("stray=1\n" + text))
 	want := []Section{
 		{"Version", "", map[string]string{"rocksdb_version": "7.8.3"}},
-		{"CFOptions", "a:b \n", map[string]string{"merge_operator": "{id=X;delimiter=,;}", "wal_dir": ""}},
+		{"CFOptions", "a:b \n",
+			map[string]string{"merge_operator": "{id=X;delimiter=,;}", "wal_dir": ""}},
 		{"WAL Failover", "", map[string]string{"secondary_dir": "/x"}},
 	}
+
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%q, %v; want %q", got, err, want)
 	}
@@ -30,12 +33,19 @@ func TestNewest(t *testing.T) {
 	if name, sections, err := Read(dir); name != "" || sections != nil || err != nil {
 		t.Errorf("an empty folder has %q, %v, %v", name, sections, err)
 	}
-	for name, text := range map[string]string{"OPTIONS-000009": "[Version]\n", "OPTIONS-1000000": "[DBOptions]\n", "OPTIONS-000010.dbtmp": "[TableOptions]\n"} {
+
+	for name, text := range map[string]string{
+		"OPTIONS-000009":       "[Version]\n",
+		"OPTIONS-1000000":      "[DBOptions]\n",
+		"OPTIONS-000010.dbtmp": "[TableOptions]\n",
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if name, sections, err := Read(dir); name != "OPTIONS-1000000" || len(sections) != 1 || sections[0].Kind != "DBOptions" || err != nil {
+
+	if name, sections, err := Read(dir); name != "OPTIONS-1000000" || len(sections) != 1 ||
+		sections[0].Kind != "DBOptions" || err != nil {
 		t.Errorf("%q, %v, %v; want the file of the highest number", name, sections, err)
 	}
 }
@@ -54,9 +64,11 @@ func TestReadBesideAWriter(t *testing.T) {
 	dir := t.TempDir()
 	churn.Replace(t, dir, "OPTIONS-%06d", "[DBOptions]\n  wal_dir=w\n", churn.Times, func() error {
 		name, sections, err := Read(dir)
-		if err == nil && (name == "" || len(sections) != 1 || sections[0].Values["wal_dir"] != "w") {
+		if err == nil &&
+			(name == "" || len(sections) != 1 || sections[0].Values["wal_dir"] != "w") {
 			err = fmt.Errorf("%s: %v", name, sections)
 		}
+
 		return err
 	})
 }

@@ -35,10 +35,12 @@ func Reports(path string) bool {
 	if err != nil {
 		return false
 	}
+
 	defer f.Close()                                    // nothing was written
 	text, err := io.ReadAll(io.LimitReader(f, 64<<20)) // pages have one megabyte at most
 	text = bytes.ToLower(text)
-	return err == nil && bytes.HasPrefix(text, []byte("<!doctype html>")) && bytes.Contains(text, []byte("statelab"))
+	return err == nil && bytes.HasPrefix(text, []byte("<!doctype html>")) &&
+		bytes.Contains(text, []byte("statelab"))
 }
 
 func exists(path string) error {
@@ -51,9 +53,12 @@ func File(path string, replaces Replaces) error {
 	if err := OutsideDatabases(path); err != nil {
 		return err
 	}
+
 	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
-		return engine.Fail(engine.CodeMissing, "%s: there is no folder %s", path, filepath.Dir(path))
+		return engine.Fail(engine.CodeMissing, "%s: there is no folder %s", path,
+			filepath.Dir(path))
 	}
+
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -67,6 +72,7 @@ func File(path string, replaces Replaces) error {
 	case replaces == nil || !info.Mode().IsRegular() || !replaces(path):
 		return exists(path)
 	}
+
 	return nil
 }
 
@@ -75,6 +81,7 @@ func Write(path string, replaces Replaces, write func(*os.File) error) error {
 	if err := File(path, replaces); err != nil {
 		return err
 	}
+
 	return Atomically(path, func(f *os.File) error {
 		if err := write(f); err != nil {
 			return err
@@ -91,16 +98,20 @@ func Atomically(path string, write func(*os.File) error) error {
 	if err != nil {
 		return err
 	}
+
 	err = write(f)
 	if err == nil {
 		err = errors.Join(f.Chmod(0o644), f.Sync())
 	}
+
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
+
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, errors.Join(err, os.Remove(f.Name())))
 	}
+
 	return nil
 }
 
@@ -117,21 +128,27 @@ func WriteFolder(path string, fill func(dir string) error) error {
 	if err := errors.Join(NewFolder(path), os.MkdirAll(filepath.Dir(path), 0o755)); err != nil {
 		return err
 	}
+
 	dir, err := os.MkdirTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
 	}
+
 	if err = fill(dir); err == nil {
 		err = os.Chmod(dir, 0o755)
 	}
+
 	if err == nil {
-		if err = os.Rename(dir, path); errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTEMPTY) {
+		if err = os.Rename(dir, path); errors.Is(err, fs.ErrExist) ||
+			errors.Is(err, syscall.ENOTEMPTY) {
 			err = exists(path)
 		}
 	}
+
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, errors.Join(err, os.RemoveAll(dir)))
 	}
+
 	return nil
 }
 
@@ -140,31 +157,41 @@ func Folder(path string) error {
 	if err := OutsideDatabases(path); err != nil {
 		return err
 	}
+
 	entries, err := os.ReadDir(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+
 	if errors.Is(err, syscall.ENOTDIR) {
 		return fmt.Errorf("%s is not a folder", path)
 	}
+
 	if err != nil {
 		return err
 	}
+
 	other := ""
 	for _, e := range entries {
-		if e.Name() != "lost+found" && !cutShort.MatchString(e.Name()) { // the root of a filesystem has it
+		// the root of a filesystem has it
+		if e.Name() != "lost+found" && !cutShort.MatchString(e.Name()) {
 			other = e.Name()
 			break
 		}
 	}
+
 	for _, kind := range results {
 		if _, err := os.Lstat(filepath.Join(path, kind.file)); err == nil {
-			return engine.Fail(engine.CodeExists, "%s already holds %s: choose another folder%s", path, kind.what, kind.orElse)
+			return engine.Fail(engine.CodeExists, "%s already holds %s: choose another folder%s",
+				path, kind.what, kind.orElse)
 		}
 	}
+
 	if other != "" {
-		return engine.Fail(engine.CodeExists, "%s is not empty (it holds %s): choose a new folder", path, other)
+		return engine.Fail(engine.CodeExists, "%s is not empty (it holds %s): choose a new folder",
+			path, other)
 	}
+
 	return nil
 }
 
@@ -186,12 +213,13 @@ var results = []struct{ file, what, orElse string }{
 
 const orResume = ", or add --resume to continue it"
 
-// MakeFolder makes a folder that Folder allows, and holds it until tidy, which removes what was made as
-// long as it is empty: a run that failed early leaves no trace.
+// MakeFolder makes a folder that Folder allows, and holds it until tidy, which removes what was
+// made as long as it is empty: a run that failed early leaves no trace.
 func MakeFolder(path string) (tidy func() error, err error) {
 	if err := Folder(path); err != nil {
 		return nil, err
 	}
+
 	var made []string // the innermost first
 	for dir := filepath.Clean(path); ; dir = filepath.Dir(dir) {
 		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
@@ -199,13 +227,16 @@ func MakeFolder(path string) (tidy func() error, err error) {
 		}
 		made = append(made, dir)
 	}
+
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, err
 	}
+
 	held, err := LockDir(path)
 	if err != nil {
 		return nil, err
 	}
+
 	return func() error {
 		defer held.Close() // its lock goes with it
 		for _, dir := range made {
@@ -213,10 +244,12 @@ func MakeFolder(path string) (tidy func() error, err error) {
 			if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EEXIST) {
 				return nil
 			}
+
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}
+
 		return nil
 	}, nil
 }
@@ -228,18 +261,23 @@ func OutsideDatabases(path string) error {
 	if err != nil {
 		return err
 	}
+
 	dir, err := resolved(full)
 	if err != nil {
 		return err
 	}
+
 	for ; ; dir = filepath.Dir(dir) {
 		mark, err := databaseMark(dir)
 		if err != nil {
 			return err
 		}
+
 		if mark != "" {
-			return fmt.Errorf("%s is inside a database: %s holds %s; choose a path outside of it", path, dir, mark)
+			return fmt.Errorf("%s is inside a database: %s holds %s; choose a path outside of it",
+				path, dir, mark)
 		}
+
 		if dir == filepath.Dir(dir) {
 			return nil
 		}
@@ -256,9 +294,11 @@ func resolved(path string) (string, error) {
 			}
 			continue
 		}
+
 		if err != nil {
 			return "", err
 		}
+
 		if info, err := os.Stat(real); err == nil && info.IsDir() {
 			return real, nil
 		}
@@ -273,13 +313,16 @@ func databaseMark(dir string) (string, error) {
 	if _, err := os.Lstat(filepath.Join(dir, manifest)); err == nil {
 		return manifest, nil
 	}
+
 	f, err := os.Open(dir)
 	if errors.Is(err, fs.ErrPermission) {
 		return "", nil // a parent that only lets through
 	}
+
 	if err != nil {
 		return "", err
 	}
+
 	defer f.Close() // nothing was written
 	for {
 		names, err := f.Readdirnames(4096)
@@ -288,9 +331,11 @@ func databaseMark(dir string) (string, error) {
 				return name, nil
 			}
 		}
+
 		if errors.Is(err, io.EOF) {
 			return "", nil
 		}
+
 		if err != nil {
 			return "", fmt.Errorf("look into %s: %w", dir, err)
 		}
@@ -302,10 +347,12 @@ func marksDatabase(name string) bool {
 	case "CURRENT", "KEYREGISTRY", "mdbx.dat", "mdbx.lck":
 		return true
 	}
+
 	switch filepath.Ext(name) {
 	case ".sst", ".ldb", ".vlog", ".mdb", ".cidx", ".ridx":
 		return true
 	}
+
 	return strings.HasPrefix(name, "MANIFEST-") || strings.HasPrefix(name, "marker.format-version.")
 }
 
@@ -332,21 +379,27 @@ func ReadJSON[T any](path, schema string, schemaOf func(*T) string) (*T, error) 
 	if err != nil {
 		return nil, err
 	}
+
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxJSONBytes))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
+
 	if err := json.Unmarshal(text, v); err != nil {
 		if !bytes.HasSuffix(text, []byte("}\n")) { // how WriteJSON ends a file
 			return nil, engine.Fail(engine.CodeDamaged, "%s is damaged: it is cut short", path)
 		}
 		return nil, engine.Fail(engine.CodeDamaged, "%s is damaged: %w", path, err)
 	}
+
 	if found := schemaOf(v); found != schema {
-		return nil, engine.Fail(engine.CodeUnsupported, "%s: schema is %q, this version reads %q", path, found, schema).
-			WithRemedy("read it with the version of statelab that wrote it")
+		return nil,
+			engine.Fail(engine.CodeUnsupported, "%s: schema is %q, this version reads %q", path,
+				found, schema).
+				WithRemedy("read it with the version of statelab that wrote it")
 	}
+
 	return v, nil
 }
 

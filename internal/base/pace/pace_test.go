@@ -9,7 +9,8 @@ func TestConstantInterleavesWorkers(t *testing.T) {
 		for turn := range 3 {
 			due, open := p.Next()
 			if want := int64(worker+4*turn) * 1_000_000; !open || due != want {
-				t.Errorf("worker %d turn %d: due %d (open %v), want %d", worker, turn, due, open, want)
+				t.Errorf("worker %d turn %d: due %d (open %v), want %d", worker, turn, due, open,
+					want)
 			}
 		}
 	}

@@ -20,8 +20,8 @@ type Component struct {
 	Parts   []Component         `json:"components,omitempty"`
 }
 
-// Generate returns the bill of files: the modules in Go binaries, and files that are not Go's by their
-// checksums alone.
+// Generate returns the bill of files: the modules in Go binaries, and files that are not Go's by
+// their checksums alone.
 func Generate(files []string) (any, error) {
 	var all []Component
 	for _, file := range files {
@@ -29,18 +29,45 @@ func Generate(files []string) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := Component{Type: "file", Name: filepath.Base(file), Hashes: []map[string]string{{"alg": "SHA-256", "content": fmt.Sprintf("%x", sha256.Sum256(text))}}}
+
+		c := Component{
+			Type: "file",
+			Name: filepath.Base(file),
+			Hashes: []map[string]string{{
+				"alg":     "SHA-256",
+				"content": fmt.Sprintf("%x", sha256.Sum256(text)),
+			}},
+		}
+
 		if info, err := buildinfo.ReadFile(file); err == nil {
 			c.Type = "application"
-			c.Parts = append(c.Parts, Component{Type: "library", Name: "std", Version: info.GoVersion})
+			c.Parts = append(c.Parts, Component{
+				Type:    "library",
+				Name:    "std",
+				Version: info.GoVersion,
+			})
+
 			for _, m := range info.Deps {
 				if m.Replace != nil {
 					m = m.Replace
 				}
-				c.Parts = append(c.Parts, Component{Type: "library", Name: m.Path, Version: m.Version, URL: "pkg:golang/" + m.Path + "@" + m.Version})
+
+				c.Parts = append(c.Parts, Component{
+					Type:    "library",
+					Name:    m.Path,
+					Version: m.Version,
+					URL:     "pkg:golang/" + m.Path + "@" + m.Version,
+				})
 			}
 		}
+
 		all = append(all, c)
 	}
-	return map[string]any{"bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1, "components": all}, nil
+
+	return map[string]any{
+		"bomFormat":   "CycloneDX",
+		"specVersion": "1.6",
+		"version":     1,
+		"components":  all,
+	}, nil
 }

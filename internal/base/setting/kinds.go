@@ -40,7 +40,10 @@ func (k Kind[T]) Optional() Kind[T] {
 }
 
 // Text is any text.
-var Text = Kind[string]{Parse: func(text string) (string, error) { return text, nil }, optional: true}
+var Text = Kind[string]{
+	Parse:    func(text string) (string, error) { return text, nil },
+	optional: true,
+}
 
 // Bool is a switch.
 var Bool = kind("bool", "true or false", func(text string) (bool, bool) {
@@ -50,7 +53,9 @@ var Bool = kind("bool", "true or false", func(text string) (bool, bool) {
 
 // Choice is one of several words.
 func Choice(legal ...string) Kind[string] {
-	return kind("", "one of "+strings.Join(legal, ", "), func(text string) (string, bool) { return text, slices.Contains(legal, text) })
+	return kind("", "one of "+strings.Join(legal, ", "), func(text string) (string, bool) {
+		return text, slices.Contains(legal, text)
+	})
 }
 
 // Words are values as a choice has them.
@@ -74,18 +79,20 @@ func Count(minimum uint64, example string) Kind[uint64] {
 
 // Int is a whole number in a range.
 func Int(from, to int, example string) Kind[int] {
-	return kind("int", fmt.Sprintf("from %d to %d (example: %s)", from, to, example), func(text string) (int, bool) {
-		n, err := strconv.Atoi(text)
-		return n, err == nil && n >= from && n <= to
-	})
+	return kind("int", fmt.Sprintf("from %d to %d (example: %s)", from, to, example),
+		func(text string) (int, bool) {
+			n, err := strconv.Atoi(text)
+			return n, err == nil && n >= from && n <= to
+		})
 }
 
 // Whole is Int that may be written as a count: 4k.
 func Whole(from, to int, example string) Kind[int] {
-	return kind("int", fmt.Sprintf("from %d to %d (example: %s)", from, to, example), func(text string) (int, bool) {
-		n, err := unit.ParseCount(text)
-		return int(n), err == nil && n >= uint64(from) && n <= uint64(to)
-	})
+	return kind("int", fmt.Sprintf("from %d to %d (example: %s)", from, to, example),
+		func(text string) (int, bool) {
+			n, err := unit.ParseCount(text)
+			return int(n), err == nil && n >= uint64(from) && n <= uint64(to)
+		})
 }
 
 // Threads is a number of threads or processors.
@@ -116,7 +123,8 @@ var Number = Float("number", 0, math.MaxFloat64, "a number that is not negative 
 
 // Seconds is a time in seconds from least to most.
 func Seconds(minimum, maximum float64, example string) Kind[float64] {
-	return Float("seconds", minimum, maximum, fmt.Sprintf("from %g to %g (example: %s)", minimum, maximum, example))
+	return Float("seconds", minimum, maximum,
+		fmt.Sprintf("from %g to %g (example: %s)", minimum, maximum, example))
 }
 
 // Share is a part of a whole, such as 20%.
@@ -132,23 +140,28 @@ var Share = func() Kind[float64] {
 func percent(share float64) string { return strconv.FormatFloat(100*share, 'g', -1, 64) + "%" }
 
 // Rate is a number of operations per second: 20k or 20k/s.
-var Rate = kind("rate", "a number of operations per second (example: 20k)", func(text string) (float64, bool) {
+var Rate = kind("rate", "a number of operations per second (example: 20k)", func(
+	text string,
+) (float64, bool) {
 	n, err := unit.ParseCount(strings.TrimSuffix(text, "/s"))
 	return float64(n), err == nil
 })
 
 // Address is where to listen: on this machine only, unless a host is given.
-var Address = kind("", "an address (examples: :9464 for this machine only, 0.0.0.0:9464)", func(text string) (string, bool) {
-	host, port, err := net.SplitHostPort(text)
-	if err == nil {
-		_, err = strconv.ParseUint(port, 10, 16)
-	}
-	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), err == nil
-})
+var Address = kind("", "an address (examples: :9464 for this machine only, 0.0.0.0:9464)",
+	func(text string) (string, bool) {
+		host, port, err := net.SplitHostPort(text)
+		if err == nil {
+			_, err = strconv.ParseUint(port, 10, 16)
+		}
+		return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), err == nil
+	})
 
 // Duration is a time such as 60s; 0 needs no unit.
 func Duration(example string) Kind[time.Duration] {
-	return kind("duration", "a duration (example: "+example+")", func(text string) (time.Duration, bool) {
+	return kind("duration", "a duration (example: "+example+")", func(
+		text string,
+	) (time.Duration, bool) {
 		d, err := time.ParseDuration(text)
 		return d, err == nil && d >= 0
 	})
@@ -190,20 +203,25 @@ func (c CacheSize) String() string {
 }
 
 // Cache is the size of a cache: 64MiB, or 0.1% of the database.
-var Cache = Kind[CacheSize]{Name: "size", optional: true, Parse: func(text string) (c CacheSize, err error) {
-	share, ok, err := unit.ParsePercent(text)
-	if !ok {
-		c.Bytes, err = Size("cache size", 0, "64MiB, 0.1%").Parse(text)
-		if err == nil && c.Bytes == 0 {
-			err = fmt.Errorf("the cache must be larger than 0 (examples: 64MiB, 0.1%%)")
+var Cache = Kind[CacheSize]{
+	Name:     "size",
+	optional: true,
+	Parse: func(text string) (c CacheSize, err error) {
+		share, ok, err := unit.ParsePercent(text)
+		if !ok {
+			c.Bytes, err = Size("cache size", 0, "64MiB, 0.1%").Parse(text)
+			if err == nil && c.Bytes == 0 {
+				err = fmt.Errorf("the cache must be larger than 0 (examples: 64MiB, 0.1%%)")
+			}
+			return c, err
 		}
-		return c, err
-	}
-	if err == nil && (share == 0 || share > 1) {
-		err = fmt.Errorf("invalid cache size %q: a share of the database is above 0%% and at most 100%%", text)
-	}
-	return CacheSize{Share: share}, err
-}}
+		if err == nil && (share == 0 || share > 1) {
+			err = fmt.Errorf("invalid cache size %q: a share of the database is above 0%% and at "+
+				"most 100%%", text)
+		}
+		return CacheSize{Share: share}, err
+	},
+}
 
 // Warmup is how many Gets go before the measured ones: as many as it takes, a count, or a share
 // of the keys.
@@ -227,16 +245,17 @@ func (w Warmup) String() string {
 }
 
 // WarmupKind reads a Warmup.
-var WarmupKind = kind("", "auto, a number such as 100k, or a share of the keys such as 0.05%", func(text string) (w Warmup, ok bool) {
-	if text == "auto" {
-		return Warmup{Auto: true}, true
-	}
-	share, is, err := unit.ParsePercent(text)
-	if w.Share = share; !is {
-		w.Gets, err = unit.ParseCount(text)
-	}
-	return w, err == nil
-})
+var WarmupKind = kind("", "auto, a number such as 100k, or a share of the keys such as 0.05%",
+	func(text string) (w Warmup, ok bool) {
+		if text == "auto" {
+			return Warmup{Auto: true}, true
+		}
+		share, is, err := unit.ParsePercent(text)
+		if w.Share = share; !is {
+			w.Gets, err = unit.ParseCount(text)
+		}
+		return w, err == nil
+	})
 
 // Target is where runs are carried out.
 type Target struct {
@@ -255,8 +274,9 @@ func (p Target) String() string {
 }
 
 // TargetKind reads a Target: local, slurm or slurm:PARTITION.
-var TargetKind = kind("", "local, slurm or slurm:PARTITION (example: --on slurm:fast)", func(text string) (p Target, ok bool) {
-	name, partition, given := strings.Cut(text, ":")
-	p = Target{name == "slurm", partition}
-	return p, text == "local" || p.Cluster && given == (partition != "")
-}).Optional()
+var TargetKind = kind("", "local, slurm or slurm:PARTITION (example: --on slurm:fast)",
+	func(text string) (p Target, ok bool) {
+		name, partition, given := strings.Cut(text, ":")
+		p = Target{name == "slurm", partition}
+		return p, text == "local" || p.Cluster && given == (partition != "")
+	}).Optional()

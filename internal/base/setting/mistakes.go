@@ -66,18 +66,23 @@ func (m *Mistakes) Unread(flag, value, format string, args ...any) {
 		if f == nil || f.Code == "" || m.Why != nil && (m.Why.Remedy != "" || f.Remedy == "") {
 			continue
 		}
+
 		if f.Code == engine.CodeMissing {
 			f.Code = engine.CodeNotFound
 		}
+
 		m.Why = f
 	}
+
 	text := fmt.Sprintf(format, args...)
 	if flag != "" {
 		text = m.Name(flag, value) + ": " + text
 	}
+
 	if m.In != nil {
 		text = m.In.Place(flag) + text
 	}
+
 	if !slices.Contains(m.Found, text) {
 		m.Found = append(m.Found, text)
 	}
@@ -89,12 +94,15 @@ func (m *Mistakes) Present(flag, path string, missing engine.Code) bool {
 	if err == nil {
 		return true
 	}
+
 	if at, is := errors.AsType[*fs.PathError](err); is {
 		err = at.Err
 	}
+
 	if errors.Is(err, fs.ErrNotExist) {
 		err = engine.Fail(missing, "%w", err)
 	}
+
 	m.Unread(flag, "", "%s: %v", path, err)
 	return false
 }
@@ -127,10 +135,13 @@ func (e UsageError) Error() string {
 	if len(e.Found) == 1 {
 		return e.Found[0]
 	}
+
 	shown := e.Found
 	if len(shown) > MaxShown { // of a long list, or of a file that is no experiment
-		shown = append(slices.Clone(shown[:MaxShown]), fmt.Sprintf("and %d more", len(e.Found)-MaxShown))
+		shown = append(slices.Clone(shown[:MaxShown]),
+			fmt.Sprintf("and %d more", len(e.Found)-MaxShown))
 	}
+
 	return fmt.Sprintf("%d mistakes\n  %s", len(e.Found), strings.Join(shown, "\n  "))
 }
 
@@ -139,16 +150,19 @@ func (m *Mistakes) Err() error {
 	if len(m.Found) == 0 {
 		return nil
 	}
+
 	f := &engine.Failure{Err: UsageError{*m}}
 	if m.Typed {
 		f.Code = engine.CodeUsage
 	}
+
 	if m.Why != nil {
 		f.Remedy = m.Why.Remedy
 		if !m.Typed || failure.OfName(m.Why.Code) {
 			f.Code = m.Why.Code
 		}
 	}
+
 	return f
 }
 
@@ -160,13 +174,17 @@ func Usage(format string, args ...any) error {
 }
 
 // Var declares a flag of one value with a default, outside of an experiment.
-func Var[T any](flags *pflag.FlagSet, v *Value[T], kind Kind[T], name, value, about string) *pflag.Flag {
+func Var[T any](
+	flags *pflag.FlagSet, v *Value[T], kind Kind[T], name, value, about string,
+) *pflag.Flag {
 	One(v, kind).SetDefault(value)
 	return flags.VarPF(v, name, "", about)
 }
 
 // ListVar is Var for several values.
-func ListVar[T any](flags *pflag.FlagSet, v *Value[T], kind Kind[T], name, value, about string) *pflag.Flag {
+func ListVar[T any](
+	flags *pflag.FlagSet, v *Value[T], kind Kind[T], name, value, about string,
+) *pflag.Flag {
 	Axis(v, kind).SetDefault(value)
 	return flags.VarPF(v, name, "", about)
 }

@@ -133,8 +133,10 @@ func (v *Value[T]) put(texts []string) {
 			v.wrong = append(v.wrong, err)
 			continue
 		}
+
 		v.texts, v.values = append(v.texts, text), append(v.values, value)
 	}
+
 	if len(v.wrong) > 0 && len(v.values) == 0 && v.rest != nil {
 		v.texts, v.values = v.rest.texts, v.rest.values
 	}
@@ -164,6 +166,7 @@ func (v *Value[T]) Set(text string) error {
 	default:
 		v.put([]string{text})
 	}
+
 	return nil
 }
 
@@ -203,12 +206,14 @@ func (v *Value[T]) MarshalYAML() (any, error) {
 	if len(v.texts) == 0 {
 		return nil, nil
 	}
+
 	if v.Form() == Switch {
 		if is, err := strconv.ParseBool(v.texts[0]); err != nil || !is {
 			return nil, nil
 		}
 		return sequence([]string{"true"}), nil
 	}
+
 	return sequence(v.texts), nil
 }
 
@@ -218,13 +223,16 @@ func (v *Value[T]) UnmarshalYAML(n *yaml.Node) error {
 	if err != nil || len(texts) == 0 {
 		return err
 	}
+
 	if v.put(texts); len(v.wrong) == 0 {
 		return nil
 	}
+
 	var all []error
 	for _, wrong := range v.wrong {
 		all = append(all, at(n, wrong))
 	}
+
 	return errors.Join(all...)
 }
 
@@ -253,6 +261,7 @@ func read(n *yaml.Node, several bool) (texts []string, err error) {
 	case !several && len(n.Content) > 1:
 		return nil, at(n, errors.New("takes one value here"))
 	}
+
 	for _, item := range n.Content {
 		text := scalarOf(item)
 		switch {
@@ -261,10 +270,12 @@ func read(n *yaml.Node, several bool) (texts []string, err error) {
 		case several && strings.Contains(text, ","):
 			err = errors.Join(err, at(item, errors.New("a value without commas")))
 		}
+
 		if text = strings.TrimSpace(text); text != "" {
 			texts = append(texts, text)
 		}
 	}
+
 	return texts, err
 }
 
@@ -323,14 +334,17 @@ func (o Options) With(option Option) Options {
 
 // Equal is for tests.
 func (o Options) Equal(other Options) bool {
-	return slices.EqualFunc(o.all, other.all, func(a, b Option) bool { return a.Name == b.Name && slices.Equal(a.Values, b.Values) })
+	return slices.EqualFunc(o.all, other.all, func(a, b Option) bool {
+		return a.Name == b.Name && slices.Equal(a.Values, b.Values)
+	})
 }
 
 // Set adds one option: Name=Value, or Name=A,B as an axis.
 func (o *Options) Set(text string) error {
 	name, value, ok := strings.Cut(text, "=")
 	if !ok || name == "" {
-		o.wrong = append(o.wrong, &Mistake{Value: text, Text: "must be Name=Value (example: MemTableSize=64MiB)"})
+		o.wrong = append(o.wrong,
+			&Mistake{Value: text, Text: "must be Name=Value (example: MemTableSize=64MiB)"})
 		return nil
 	}
 	o.add(name, value)
@@ -339,12 +353,15 @@ func (o *Options) Set(text string) error {
 
 func (o *Options) add(name, value string) {
 	values := []string{value}
-	if several := Split(value); len(several) > 1 { // nothing between commas is no value, as in a list of a file
+	// nothing between commas is no value, as in a list of a file
+	if several := Split(value); len(several) > 1 {
 		values = slices.DeleteFunc(several, func(v string) bool { return v == "" || v == "~" })
 	}
+
 	if len(values) == 0 {
 		values = []string{""}
 	}
+
 	o.all = append(slices.Clip(o.all), Option{name, values})
 }
 
@@ -388,15 +405,18 @@ func (o *Options) UnmarshalYAML(n *yaml.Node) (err error) {
 	if n.Kind != yaml.MappingNode {
 		return at(n, errors.New("a mapping of names to values"))
 	}
+
 	for i := 0; i < len(n.Content); i += 2 {
 		name := n.Content[i].Value
 		if name == "" || strings.Contains(name, "=") {
 			err = errors.Join(err, at(n.Content[i], fmt.Errorf("invalid option name %q", name)))
 		}
+
 		texts, wrong := read(n.Content[i+1], true)
 		err = errors.Join(err, wrong)
 		o.add(name, strings.Join(texts, ","))
 	}
+
 	return err
 }
 
@@ -415,10 +435,13 @@ func Points(options []Option) (settings []map[string]string, labels []string) {
 				if len(o.Values) > 1 {
 					label += " " + o.Name + "=" + value
 				}
+
 				nextSettings, nextLabels = append(nextSettings, t), append(nextLabels, label)
 			}
 		}
+
 		settings, labels = nextSettings, nextLabels
 	}
+
 	return settings, labels
 }

@@ -17,6 +17,7 @@ func TestKindsReadWhatTheyAreOf(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
+
 	for _, c := range []struct {
 		text  string
 		want  CacheSize
@@ -42,6 +43,7 @@ func TestKindsReadWhatTheyAreOf(t *testing.T) {
 			t.Errorf("%q: %+v, want %+v, %q", c.text, got, c.want, c.wrong)
 		}
 	}
+
 	for _, c := range []struct {
 		parse func(v string) error
 		text  string
@@ -87,15 +89,19 @@ func TestMistakesDoNotStopTheParser(t *testing.T) {
 	if err := v.Set("2, x,0, 8"); err != nil {
 		t.Fatal(err)
 	}
+
 	if got := v.All(); !slices.Equal(got, []int{2, 8}) || v.String() != "2,8" {
 		t.Errorf("%v, %q", got, v.String())
 	}
+
 	m := new(Mistakes)
 	m.CheckSetting("threads", &v)
-	want := []string{`--threads "x": must be from 1 to 4096 (example: 8)`, `--threads "0": must be from 1 to 4096 (example: 8)`}
+	want := []string{`--threads "x": must be from 1 to 4096 (example: 8)`,
+		`--threads "0": must be from 1 to 4096 (example: 8)`}
 	if !slices.Equal(m.Found, want) {
 		t.Errorf("%q", m.Found)
 	}
+
 	// A setting that is wrong as a whole has its default, so that nothing else is said about it.
 	if _ = v.Set("x"); v.Value() != 1 || !v.IsSet() {
 		t.Errorf("%v", v.All())
@@ -103,19 +109,30 @@ func TestMistakesDoNotStopTheParser(t *testing.T) {
 }
 
 func TestValuesInAFile(t *testing.T) {
-	for text, want := range map[string]string{"[1, 2]": "1,2", "7": "7", "'1, 2'": "1,2", "[]": "4", "''": "4", "~": "4", "null": "4"} {
+	for text, want := range map[string]string{
+		"[1, 2]": "1,2",
+		"7":      "7",
+		"'1, 2'": "1,2",
+		"[]":     "4",
+		"''":     "4",
+		"~":      "4",
+		"null":   "4",
+	} {
 		var v Value[int]
 		Axis(&v, Threads).SetDefault("4")
 		if err := yaml.Unmarshal([]byte(text), &v); err != nil || v.String() != want {
 			t.Errorf("%s: %q, %v, want %q", text, v.String(), err, want)
 		}
 	}
+
 	var one Value[string]
 	One(&one, Text)
 	if err := yaml.Unmarshal([]byte("null"), &one); err != nil { // an engine's name
 		t.Error(err)
 	}
-	if err := yaml.Unmarshal([]byte("[a, b]"), &one); err == nil || err.Error() != "takes one value here" {
+
+	if err := yaml.Unmarshal([]byte("[a, b]"), &one); err == nil ||
+		err.Error() != "takes one value here" {
 		t.Errorf("%v", err)
 	}
 }
@@ -127,6 +144,7 @@ func TestLetIsReadBack(t *testing.T) {
 			t.Errorf("%s: shown as %q, want %q; %v", name, shown, want, wrong)
 		}
 	}
+
 	var share Value[float64]
 	One(&share, Share).SetValues(0.125)
 	same("share", share.String(), "12.5%", wrongOf(Share)(share.String()))
@@ -149,9 +167,12 @@ func TestOptionsAreAxesOrFixed(t *testing.T) {
 	for _, text := range []string{"A=1", "B=2,3", "C=", "D", "=x"} {
 		_ = o.Set(text)
 	}
-	if fixed := o.Fixed(); len(o.All()) != 3 || len(fixed) != 2 || fixed["A"] != "1" || len(o.Errs()) != 2 {
+
+	if fixed := o.Fixed(); len(o.All()) != 3 || len(fixed) != 2 || fixed["A"] != "1" ||
+		len(o.Errs()) != 2 {
 		t.Errorf("%v, %v, %v", o.All(), fixed, o.Errs())
 	}
+
 	points, labels := Points(o.All())
 	if len(points) != 2 || points[1]["B"] != "3" || points[1]["A"] != "1" || labels[1] != " B=3" {
 		t.Errorf("%v, %q", points, labels)
@@ -162,6 +183,7 @@ func FuzzCache(f *testing.F) {
 	for _, text := range []string{"64MiB", "0.1%", "1e3", "-5", "9999999999TiB", "NaN%", "%"} {
 		f.Add(text)
 	}
+
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := Cache.Parse(text)
 		if err == nil && ((c.Bytes > 0) == (c.Share > 0) || c.Bytes < 0 || !(c.Share <= 1)) {
@@ -172,7 +194,8 @@ func FuzzCache(f *testing.F) {
 
 func TestPointsAreEveryCombination(t *testing.T) {
 	settings, labels := Points([]Option{{"A", []string{"1"}}, {"B", []string{"x", "y"}}})
-	if diff := cmp.Diff([]map[string]string{{"A": "1", "B": "x"}, {"A": "1", "B": "y"}}, settings); diff != "" {
+	if diff := cmp.Diff([]map[string]string{{"A": "1", "B": "x"}, {"A": "1", "B": "y"}},
+		settings); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{" B=x", " B=y"}, labels); diff != "" {

@@ -59,12 +59,15 @@ func Find(name string) (path string, found bool) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, true
 	}
+
 	for _, dir := range []string{"/usr/sbin", "/sbin"} {
 		path := filepath.Join(dir, name)
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() &&
+			info.Mode()&0o111 != 0 {
 			return path, true
 		}
 	}
+
 	return "", false
 }
 
@@ -83,7 +86,9 @@ func Compiler(t testing.TB) {
 	if cc := strings.Fields(os.Getenv("CC")); len(cc) > 0 {
 		names = cc[:1]
 	}
-	if !slices.ContainsFunc(names, func(name string) bool { _, found := Find(name); return found }) {
+
+	if !slices.ContainsFunc(names,
+		func(name string) bool { _, found := Find(name); return found }) {
 		Lacks(t, "a C compiler")
 	}
 }

@@ -27,6 +27,7 @@ func end(t *testing.T, do func(testing.TB)) (skipped, failed bool) {
 		}
 		skipped, failed = p.skipped, p.failed
 	}()
+
 	do(p)
 	return false, false
 }
@@ -38,6 +39,7 @@ func TestWhatIsLackingSkipsInsideAndFailsOutside(t *testing.T) {
 	if err := os.WriteFile(here, nil, 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	lacks := func(t testing.TB) { Program(t, "statelab-no-such-program") }
 	outer := func(t testing.TB) { Outer(t, "hours") }
 	has := func(t testing.TB) { Program(t, here) }

@@ -32,6 +32,7 @@ func ParseSize(what, s, examples string) (int64, error) {
 	if v, err := parse(s, byteUnits); err == nil {
 		return int64(v), nil
 	}
+
 	_, err := parse(s, map[string]float64{"": 1})
 	switch {
 	case err != nil:
@@ -39,6 +40,7 @@ func ParseSize(what, s, examples string) (int64, error) {
 	case strings.ContainsAny(s, "123456789"): // of which 0.1 is no whole byte
 		return 0, fmt.Errorf("invalid %s %q: add a unit (examples: %s)", what, s, examples)
 	}
+
 	return 0, nil
 }
 
@@ -68,10 +70,12 @@ func ParsePercent(s string) (share float64, ok bool, err error) {
 	if !found {
 		return 0, false, nil
 	}
+
 	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if err != nil || !(v >= 0) || math.IsInf(v, 0) {
 		return 0, true, fmt.Errorf("invalid percentage %q (example: 0.1%%)", s)
 	}
+
 	return v / 100, true, nil
 }
 
@@ -82,18 +86,22 @@ func parse(s string, units map[string]float64) (float64, error) {
 	if thousands.MatchString(text) { // elsewhere a comma may be a decimal point
 		text = strings.ReplaceAll(text, ",", "")
 	}
+
 	end := len(text)
 	for end > 0 && (text[end-1] < '0' || text[end-1] > '9') && text[end-1] != '.' {
 		end--
 	}
+
 	factor, ok := units[strings.ToLower(strings.TrimSpace(text[end:]))]
 	if !ok {
 		return 0, strconv.ErrSyntax
 	}
+
 	number, err := strconv.ParseFloat(text[:end], 64)
 	if err != nil || !(number >= 0) || number*factor >= math.MaxInt64 {
 		return 0, strconv.ErrSyntax
 	}
+
 	return math.Round(number * factor), nil
 }
 
@@ -102,13 +110,16 @@ func Bytes(n int64) string {
 	if n < 0 {
 		return "-" + Bytes(-n)
 	}
+
 	if n < 1<<10 {
 		return fmt.Sprintf("%d B", n)
 	}
+
 	v, i := float64(n), 0
 	for v >= 1023.5 && i < 5 {
 		v, i = v/1024, i+1
 	}
+
 	return Significant(v, 3) + " " + []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}[i]
 }
 
@@ -119,9 +130,11 @@ func Count[T ~int | ~int64 | ~uint64](n T) string {
 	if s[0] == '-' {
 		sign, s = "-", s[1:]
 	}
+
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]
 	}
+
 	return sign + s
 }
 
@@ -135,6 +148,7 @@ func ShortCount(n float64) string {
 			return trimZeros(Significant(n/u.at, 3)) + u.name
 		}
 	}
+
 	return trimZeros(Significant(n, 3))
 }
 
@@ -148,6 +162,7 @@ func Nanos(ns float64) string {
 	case ns < 1e9:
 		return Significant(ns/1e6, 3) + " ms"
 	}
+
 	return Significant(ns/1e9, 3) + " s"
 }
 
@@ -159,12 +174,14 @@ func Significant(v float64, n int) string {
 	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	}
+
 	decimals := n - 1 - int(math.Floor(math.Log10(math.Abs(v))))
 	scale := math.Pow10(decimals)
 	if rounded := math.Round(v*scale) / scale; rounded != 0 {
 		decimals = n - 1 - int(math.Floor(math.Log10(math.Abs(rounded))))
 		v = rounded
 	}
+
 	return strconv.FormatFloat(v, 'f', max(0, decimals), 64)
 }
 
@@ -179,7 +196,9 @@ func trimZeros(s string) string {
 // families have, become \x06.
 func Printable(name string) string {
 	quoted := strconv.Quote(name)
-	if quoted == `"`+name+`"` || utf8.ValidString(name) && strings.ContainsAny(name, `"\\`) && !strings.ContainsFunc(name, unicode.IsControl) {
+	if quoted == `"`+name+`"` ||
+		utf8.ValidString(name) && strings.ContainsAny(name, `"\\`) &&
+			!strings.ContainsFunc(name, unicode.IsControl) {
 		return name
 	}
 	return quoted[1 : len(quoted)-1]

@@ -7,13 +7,23 @@ import (
 
 func TestParseBytes(t *testing.T) {
 	for text, want := range map[string]int64{
-		"512B": 512, "1k": 1024, "1,500KiB": 1500 << 10, " 0 ": 0, "64MiB": 64 << 20, "512MB": 512e6, "1.5GiB": 3 << 29, "2 GiB": 2 << 30, "0": 0,
+		"512B":     512,
+		"1k":       1024,
+		"1,500KiB": 1500 << 10,
+		" 0 ":      0,
+		"64MiB":    64 << 20,
+		"512MB":    512e6,
+		"1.5GiB":   3 << 29,
+		"2 GiB":    2 << 30,
+		"0":        0,
 	} {
 		if got, err := ParseBytes(text); err != nil || got != want {
 			t.Errorf("%q = %d, %v; want %d", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "3q", "-1", "MiB", "1e40", "NaN", "NaNMiB", "InfMiB", "1/2", "1/2MiB", "-1MiB", "1,5GiB", "9999999TiB", "1 TiB 2"} {
+
+	for _, text := range []string{"", "3q", "-1", "MiB", "1e40", "NaN", "NaNMiB", "InfMiB", "1/2",
+		"1/2MiB", "-1MiB", "1,5GiB", "9999999TiB", "1 TiB 2"} {
 		if got, err := ParseBytes(text); err == nil {
 			t.Errorf("%q was read as %d", text, got)
 		}
@@ -34,11 +44,18 @@ func TestSizesWithoutAUnitAreRefused(t *testing.T) {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}
-	for text, want := range map[string]int64{"1048576": 1 << 20, "64MiB": 64 << 20, "1e6": 1e6, "0": 0} {
+
+	for text, want := range map[string]int64{
+		"1048576": 1 << 20,
+		"64MiB":   64 << 20,
+		"1e6":     1e6,
+		"0":       0,
+	} {
 		if got, err := ParseBytes(WithUnit(text)); err != nil || got != want {
 			t.Errorf("stored %q = %d, %v; want %d", text, got, err, want)
 		}
 	}
+
 	for _, text := range []string{"", "NaN", "-1", "3q"} {
 		if got, err := ParseBytes(WithUnit(text)); err == nil {
 			t.Errorf("stored %q was read as %d", text, got)
@@ -47,17 +64,25 @@ func TestSizesWithoutAUnitAreRefused(t *testing.T) {
 }
 
 func TestParseCountAndPercent(t *testing.T) {
-	for text, want := range map[string]uint64{"500k": 500_000, "5M": 5_000_000, "2B": 2_000_000_000, "1_000": 1000} {
+	for text, want := range map[string]uint64{
+		"500k":  500_000,
+		"5M":    5_000_000,
+		"2B":    2_000_000_000,
+		"1_000": 1000,
+	} {
 		if got, err := ParseCount(text); err != nil || got != want {
 			t.Errorf("%q = %d, %v; want %d", text, got, err, want)
 		}
 	}
+
 	if share, ok, err := ParsePercent("0.1%"); share != 0.001 || !ok || err != nil {
 		t.Errorf("0.1%% = %v, %v, %v", share, ok, err)
 	}
+
 	if _, ok, _ := ParsePercent("64MiB"); ok {
 		t.Error("64MiB was taken for a percentage")
 	}
+
 	if _, _, err := ParsePercent("x%"); err == nil {
 		t.Error("x% was accepted")
 	}
@@ -87,8 +112,16 @@ func FuzzParse(f *testing.F) {
 }
 
 func TestPrintable(t *testing.T) {
-	for name, want := range map[string]string{"default": "default", "\x06": `\x06`, "\n": `\n`, "a \"b\"": "a \"b\"", `a\b`: `a\b`,
-		"\xff": `\xff`, "ä": "ä", "": ""} {
+	for name, want := range map[string]string{
+		"default": "default",
+		"\x06":    `\x06`,
+		"\n":      `\n`,
+		"a \"b\"": "a \"b\"",
+		`a\b`:     `a\b`,
+		"\xff":    `\xff`,
+		"ä":       "ä",
+		"":        "",
+	} {
 		if got := Printable(name); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}

@@ -14,8 +14,9 @@ import (
 
 // Names of workloads, as db_bench uses them; fillsorted is ours.
 const (
-	FillRandom       = "fillrandom"       // load in random key order through the write path
-	FillSorted       = "fillsorted"       // build sorted tables and ingest them into the shape fillrandom settles into
+	FillRandom = "fillrandom" // load in random key order through the write path
+	// build sorted tables and ingest them into the shape fillrandom settles into
+	FillSorted       = "fillsorted"
 	ReadRandom       = "readrandom"       // Gets of existing keys
 	MultiReadRandom  = "multireadrandom"  // readrandom in batches: MultiGet
 	ReadMissing      = "readmissing"      // negative lookups
@@ -29,10 +30,14 @@ type About struct{ Name, Verb, Text string }
 // All lists the workloads in the order of help texts.
 func All() []About {
 	return []About{
-		{FillRandom, "load", "write every key once, in random key order, through the engine's write path"},
-		{FillSorted, "load", "build sorted tables and ingest them into the level shape that fillrandom settles into"},
-		{ReadRandom, "sweep", "Gets of existing keys, uniform or --zipf; --missing 20% adds negative lookups"},
-		{MultiReadRandom, "sweep", "Gets of existing keys in batches of --batch-gets, --in-flight of them at once"},
+		{FillRandom, "load", "write every key once, in random key order, through the engine's " +
+			"write path"},
+		{FillSorted, "load", "build sorted tables and ingest them into the level shape that " +
+			"fillrandom settles into"},
+		{ReadRandom, "sweep", "Gets of existing keys, uniform or --zipf; --missing 20% adds " +
+			"negative lookups"},
+		{MultiReadRandom, "sweep", "Gets of existing keys in batches of --batch-gets, " +
+			"--in-flight of them at once"},
 		{ReadMissing, "sweep", "negative lookups only: Gets of missing keys"},
 		{Overwrite, "sweep", "random updates of existing keys, in batches, settled afterwards"},
 		{ReadWhileWriting, "sweep", "readrandom while writers update random keys at --write-rate"},
@@ -50,11 +55,15 @@ type Choice struct {
 // Check names everything wrong with c.
 func (c Choice) Check() (errs []error) {
 	if !(c.MissingShare >= 0 && c.MissingShare <= 1) {
-		errs = append(errs, fmt.Errorf("a share of %v absent keys: write --missing 20%%", c.MissingShare))
+		errs = append(errs,
+			fmt.Errorf("a share of %v absent keys: write --missing 20%%", c.MissingShare))
 	}
+
 	if !(c.ZipfTheta >= 0 && c.ZipfTheta <= 5) {
-		errs = append(errs, fmt.Errorf("zipf exponent %v: from 0 (uniform) to 5, such as --zipf 0.99", c.ZipfTheta))
+		errs = append(errs,
+			fmt.Errorf("zipf exponent %v: from 0 (uniform) to 5, such as --zipf 0.99", c.ZipfTheta))
 	}
+
 	return errs
 }
 
@@ -85,9 +94,11 @@ func (c Choice) Stream(phase, worker int) *Stream {
 	if c.MissingShare > 0 {
 		s.missing = shareOf64(c.MissingShare)
 	}
+
 	if c.ZipfTheta > 0 {
 		s.zipf = newZipf(c.Keys, c.ZipfTheta)
 	}
+
 	return s
 }
 
@@ -97,6 +108,7 @@ func (s *Stream) Next() (index uint64, absent bool) {
 		s.missNext++
 		return s.missNext, true
 	}
+
 	if s.zipf != nil {
 		// Popular keys are scattered over the key space, as YCSB's scrambled
 		// zipfian does.
@@ -104,6 +116,7 @@ func (s *Stream) Next() (index uint64, absent bool) {
 		high, _ := bits.Mul64(scrambled(rank+s.scramble), s.keys)
 		return high, false
 	}
+
 	high, _ := bits.Mul64(s.rng.next(), s.keys)
 	return high, false
 }

@@ -16,6 +16,7 @@ func TestUniformCoversAllKeysEvenly(t *testing.T) {
 		}
 		seen[index]++
 	}
+
 	for key, n := range seen {
 		// 5 standard deviations of a binomial count
 		if mean := draws / keys; math.Abs(float64(n-mean)) > 5*math.Sqrt(draws*0.1*0.9) {
@@ -35,6 +36,7 @@ func TestMissingShareAndAbsentIndexes(t *testing.T) {
 			if absent != (index >= keys) {
 				t.Fatalf("index %d of %d keys called absent=%v", index, keys, absent)
 			}
+
 			if absent {
 				if index <= last {
 					t.Fatalf("absent index %d asked for after %d", index, last)
@@ -43,6 +45,7 @@ func TestMissingShareAndAbsentIndexes(t *testing.T) {
 				missing++
 			}
 		}
+
 		if got := float64(missing) / draws; math.Abs(got-share) > 0.005 {
 			t.Errorf("missing share %v: drew %v", share, got)
 		}
@@ -58,6 +61,7 @@ func TestStreamsRepeatAndDiffer(t *testing.T) {
 	if first != again {
 		t.Errorf("same seed, phase and worker gave %d and %d", first, again)
 	}
+
 	if first == other || first == warm {
 		t.Errorf("worker 1 or the warm phase repeats worker 0's choices (%d)", first)
 	}
@@ -73,15 +77,18 @@ func TestZipfMatchesItsDefinition(t *testing.T) {
 		for range draws {
 			seen[z.next(r)]++
 		}
+
 		harmonic := 0.0
 		for k := 1; k <= n; k++ {
 			harmonic += math.Pow(float64(k), -theta)
 		}
+
 		for _, rank := range []int{0, 1, 2, 9, 99} {
 			p := math.Pow(float64(rank+1), -theta) / harmonic
 			want, sd := p*draws, math.Sqrt(p*(1-p)*draws)
 			if math.Abs(float64(seen[rank])-want) > 5*sd+1 {
-				t.Errorf("theta %v rank %d: drawn %d times, expected %.0f +- %.0f", theta, rank, seen[rank], want, sd)
+				t.Errorf("theta %v rank %d: drawn %d times, expected %.0f +- %.0f", theta, rank,
+					seen[rank], want, sd)
 			}
 		}
 	}

@@ -70,8 +70,8 @@ type Block struct {
 	// Hash, Parent and Root (of the state after the block) are nil where the source does not tell.
 	Hash, Parent, Root *Word
 	Accesses           []Access
-	// Before are values from before the list, of what it touches first in this block; of a list that
-	// begins with a genesis block, the whole state.
+	// Before are values from before the list, of what it touches first in this block; of a list
+	// that begins with a genesis block, the whole state.
 	Before []Values
 	After  []Values // of what the block changed
 }
@@ -80,7 +80,8 @@ type Block struct {
 type Info struct {
 	Form       string `json:"form"`       // what it was made from
 	Provenance string `json:"provenance"` // as text
-	// Complete: the blocks before tell the whole state that the list starts from, so roots can be held against the blocks'.
+	// Complete: the blocks before tell the whole state that the list starts from, so roots can be
+	// held against the blocks'.
 	Complete bool `json:"complete"`
 	Ordered  bool `json:"ordered"` // accesses of a transaction are in the order of execution
 }
@@ -101,6 +102,7 @@ func Each(s Source, visit func(b *Block) error) error {
 		} else if err != nil {
 			return err
 		}
+
 		if err := visit(&b); err != nil {
 			return err
 		}
@@ -158,9 +160,12 @@ func (j *Joiner) Join(b *Block) error {
 	if err := j.order.add(b); err != nil {
 		return err
 	}
+
 	if len(b.Accesses) > MaxAccesses {
-		return fmt.Errorf("block %d has %d accesses, at most %d are read", b.Number, len(b.Accesses), MaxAccesses)
+		return fmt.Errorf("block %d has %d accesses, at most %d are read", b.Number,
+			len(b.Accesses), MaxAccesses)
 	}
+
 	before := b.Before
 	b.Before = nil
 	for _, v := range before {
@@ -169,15 +174,18 @@ func (j *Joiner) Join(b *Block) error {
 			j.slots[slotOf{v.Address, s.Slot}] = true
 			return seen
 		})
+
 		if j.accounts[v.Address] {
 			if len(v.Slots) == 0 {
 				continue
 			}
 			v = Values{Address: v.Address, Slots: v.Slots}
 		}
+
 		j.accounts[v.Address] = true
 		b.Before = append(b.Before, v)
 	}
+
 	b.After = lastOf(b.After)
 	for _, v := range b.After { // what a block list changes is not from before the list
 		j.accounts[v.Address] = true
@@ -185,6 +193,7 @@ func (j *Joiner) Join(b *Block) error {
 			j.slots[slotOf{v.Address, s.Slot}] = true
 		}
 	}
+
 	slices.SortStableFunc(b.Accesses, func(a, b Access) int { return int(a.Tx) - int(b.Tx) })
 	markFirst(b.Accesses)
 	return nil
@@ -200,20 +209,25 @@ func lastOf(all []Values) (merged []Values) {
 			merged = append(merged, v)
 			continue
 		}
+
 		m := &merged[i]
 		if v.Absent || m.Absent {
 			*m = v
 			continue
 		}
-		m.Nonce, m.Balance, m.Code = cmp.Or(v.Nonce, m.Nonce), cmp.Or(v.Balance, m.Balance), cmp.Or(v.Code, m.Code)
+
+		m.Nonce, m.Balance, m.Code = cmp.Or(v.Nonce, m.Nonce), cmp.Or(v.Balance, m.Balance),
+			cmp.Or(v.Code, m.Code)
 		for _, s := range v.Slots {
-			if k := slices.IndexFunc(m.Slots, func(have Stored) bool { return have.Slot == s.Slot }); k >= 0 {
+			if k := slices.IndexFunc(m.Slots,
+				func(have Stored) bool { return have.Slot == s.Slot }); k >= 0 {
 				m.Slots[k].Value = s.Value
 			} else {
 				m.Slots = append(m.Slots, s)
 			}
 		}
 	}
+
 	slices.SortFunc(merged, func(a, b Values) int { return compareAddresses(a.Address, b.Address) })
 	return merged
 }

@@ -24,9 +24,9 @@ import (
 	"github.com/statelab/statelab/internal/base/schema"
 )
 
-// A list of our own is lines of JSON, compressed by zstd: a header, then a block a line. An access is
-// text: "a", "s" or "c", "w" where it is a write, then the transaction's position, the address and
-// the slot, without 0x and the slot without leading zeros:
+// A list of our own is lines of JSON, compressed by zstd: a header, then a block a line. An access
+// is text: "a", "s" or "c", "w" where it is a write, then the transaction's position, the address
+// and the slot, without 0x and the slot without leading zeros:
 //
 //	{"number": 7, "root": "0x..", "accesses": ["aw 0 5b38da6a701c568545dcfcb03fcb875f56beddc4", "s 0 5b38.. 2a"], "after": [..]}
 
@@ -67,10 +67,20 @@ func NewWriter(to io.Writer, info Info) (*Writer, error) {
 
 // Add writes the next block.
 func (w *Writer) Add(b *Block) error {
-	l := line{Number: b.Number, Hash: b.Hash, Parent: b.Parent, Root: b.Root, Before: b.Before, After: b.After, Accesses: make([]string, len(b.Accesses))}
+	l := line{
+		Number:   b.Number,
+		Hash:     b.Hash,
+		Parent:   b.Parent,
+		Root:     b.Root,
+		Before:   b.Before,
+		After:    b.After,
+		Accesses: make([]string, len(b.Accesses)),
+	}
+
 	for i, a := range b.Accesses {
 		l.Accesses[i] = a.text()
 	}
+
 	return w.text.Encode(l)
 }
 
@@ -82,15 +92,18 @@ func (a Access) text() string {
 	if a.Write {
 		text = append(text, 'w')
 	}
+
 	text = strconv.AppendUint(append(text, ' '), uint64(a.Tx), 10)
 	text = hex.AppendEncode(append(text, ' '), a.Address[:])
 	if a.Kind != Slot {
 		return string(text)
 	}
+
 	slot := strings.TrimLeft(hex.EncodeToString(a.Slot[:]), "0")
 	if slot == "" {
 		slot = "0"
 	}
+
 	return string(append(append(text, ' '), slot...))
 }
 
@@ -101,6 +114,7 @@ func parseAccess(text string) (a Access, err error) {
 	if len(kind) != 1 || len(parts) < 3 {
 		return bad()
 	}
+
 	a.Kind, a.Write = Kind(kind[0]), write
 	switch {
 	case a.Kind == Slot && len(parts) == 4:
@@ -111,10 +125,12 @@ func parseAccess(text string) (a Access, err error) {
 	default:
 		return bad()
 	}
+
 	tx, err := strconv.ParseUint(parts[1], 10, 32)
 	if err != nil || a.Address.UnmarshalText([]byte("0x"+parts[2])) != nil {
 		return bad()
 	}
+
 	a.Tx = uint32(tx)
 	return a, nil
 }
@@ -132,24 +148,36 @@ type Container struct {
 
 // OpenContainer reads the header. Errors name the file name.
 func OpenContainer(in io.ReadCloser, name string) (*Container, error) {
-	unpack, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(64<<20))
+	unpack, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1),
+		zstd.WithDecoderMaxMemory(64<<20))
 	if err != nil {
 		return nil, fmt.Errorf("make a decompressor: %w", err)
 	}
+
 	c := &Container{name: name, in: bufio.NewReaderSize(unpack, 1<<16), unpack: unpack, closer: in}
 	var h header
 	if err := c.decode(&h); err != nil {
 		unpack.Close()
 		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil, fmt.Errorf("%s: it ends before its first block: the file is incomplete, import or generate it again", name)
+			return nil,
+				fmt.Errorf("%s: it ends before its first block: the file is incomplete, import "+
+					"or generate it again", name)
 		}
-		return nil, fmt.Errorf("%s: not an access list of statelab: %w (statelab accesses import makes one)", name, err)
+
+		return nil,
+			fmt.Errorf(
+				"%s: not an access list of statelab: %w (statelab accesses import makes one)",
+				name,
+				err,
+			)
 	}
+
 	if h.Schema != schema.Accesses {
 		unpack.Close()
 		return nil, fmt.Errorf("%s: schema %.80q, this version reads %s", name, h.Schema,
 			schema.Accesses)
 	}
+
 	c.info = h.Info
 	return c, nil
 }
@@ -170,13 +198,25 @@ func (c *Container) Next(b *Block) error {
 	if err == io.EOF {
 		return io.EOF
 	}
+
 	if err != nil {
 		return c.damage(c.order.number+1, err)
 	}
-	*b = Block{Number: l.Number, Hash: l.Hash, Parent: l.Parent, Root: l.Root, Before: l.Before, After: l.After, Accesses: b.Accesses[:0]}
+
+	*b = Block{
+		Number:   l.Number,
+		Hash:     l.Hash,
+		Parent:   l.Parent,
+		Root:     l.Root,
+		Before:   l.Before,
+		After:    l.After,
+		Accesses: b.Accesses[:0],
+	}
+
 	if len(l.Accesses) > MaxAccesses {
 		return c.damage(b.Number, fmt.Errorf("%d accesses in a block", len(l.Accesses)))
 	}
+
 	for _, text := range l.Accesses {
 		a, err := parseAccess(text)
 		if err != nil {
@@ -184,15 +224,18 @@ func (c *Container) Next(b *Block) error {
 		}
 		b.Accesses = append(b.Accesses, a)
 	}
+
 	markFirst(b.Accesses)
 	if err := c.order.add(b); err != nil {
 		return fmt.Errorf("%s: %w", c.name, err)
 	}
+
 	return nil
 }
 
 func (c *Container) damage(number uint64, err error) error {
-	return fmt.Errorf("%s: block %d: %w: the file is damaged or incomplete, import or generate it again", c.name, number, err)
+	return fmt.Errorf("%s: block %d: %w: the file is damaged or incomplete, import or generate "+
+		"it again", c.name, number, err)
 }
 
 // order is that of blocks: the newest one.
@@ -207,10 +250,13 @@ func (o *order) add(b *Block) error {
 	if o.any && b.Number <= o.number {
 		return fmt.Errorf("block %d comes after block %d: blocks must ascend", b.Number, o.number)
 	}
+
 	if o.any && b.Number == o.number+1 && o.hash != nil && b.Parent != nil && *o.hash != *b.Parent {
-		return fmt.Errorf("block %d has the parent %v, and block %d of this list is %v: the chain was reorganised between them; fetch both again",
+		return fmt.Errorf("block %d has the parent %v, and block %d of this list is %v: the "+
+			"chain was reorganised between them; fetch both again",
 			b.Number, *b.Parent, o.number, *o.hash)
 	}
+
 	*o = order{true, b.Number, b.Hash}
 	return nil
 }
@@ -225,6 +271,7 @@ func (c *Container) decode(into any) error {
 		if len(c.line)+len(part) > maxLineBytes {
 			return errLongLine
 		}
+
 		c.line = append(c.line, part...)
 		switch {
 		case err == nil:
@@ -236,6 +283,7 @@ func (c *Container) decode(into any) error {
 				}
 				return err
 			}
+
 			return nil
 		case errors.Is(err, bufio.ErrBufferFull):
 		case err == io.EOF && len(c.line) == 0:
@@ -249,8 +297,9 @@ func (c *Container) decode(into any) error {
 }
 
 // Program reads the list that another program writes to its standard output in our own form. What
-// the program says on standard error when it fails, with exit status 1, is the error. A program that
-// ends otherwise has crashed, as it does over a file that asks for more memory than it may have.
+// the program says on standard error when it fails, with exit status 1, is the error. A program
+// that ends otherwise has crashed, as it does over a file that asks for more memory than it may
+// have.
 type Program struct {
 	*Container
 	command *exec.Cmd
@@ -265,12 +314,15 @@ func OpenProgram(ctx context.Context, program string, args ...string) (*Program,
 	if err != nil {
 		return nil, err
 	}
+
 	if err := p.command.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", program, err)
 	}
+
 	if p.Container, err = OpenContainer(out, program); err != nil {
 		return nil, p.end(out, err)
 	}
+
 	return p, nil
 }
 
@@ -302,23 +354,30 @@ func (p *Program) end(out io.Closer, why error) error {
 	if !errors.As(err, &exit) {
 		return cmp.Or(err, why)
 	}
+
 	said := strings.TrimSpace(p.said.String())
 	if exit.ExitCode() == 1 && said != "" {
 		return errors.New(said)
 	}
+
 	status, _ := exit.Sys().(syscall.WaitStatus)
-	if crashed := exit.ExitCode() == crashStatus || status.Signal() == syscall.SIGKILL; !crashed && why != io.EOF {
+	if crashed := exit.ExitCode() == crashStatus || status.Signal() == syscall.SIGKILL; !crashed &&
+		why != io.EOF {
 		return why // it was ended here
 	}
+
 	args := p.command.Args
-	return fmt.Errorf("%s: %s failed over it (%w): the file is incomplete or damaged, fetch it again", args[len(args)-1], filepath.Base(args[0]), err)
+	return fmt.Errorf("%s: %s failed over it (%w): the file is incomplete or damaged, fetch it "+
+		"again", args[len(args)-1], filepath.Base(args[0]), err)
 }
 
 // crashStatus is the exit status of a Go program that had not enough memory, or panicked.
 const crashStatus = 2
 
 // OpenAny opens a file or a folder of any form that is not ours. Tables are read by a program.
-func OpenAny(ctx context.Context, file string, parquet func() (program string, err error)) (Source, error) {
+func OpenAny(
+	ctx context.Context, file string, parquet func() (program string, err error),
+) (Source, error) {
 	fsys, name := os.DirFS(filepath.Dir(file)), filepath.Base(file)
 	switch tables, err := hasTables(fsys, name); {
 	case err != nil:
@@ -326,10 +385,12 @@ func OpenAny(ctx context.Context, file string, parquet func() (program string, e
 	case !tables:
 		return OpenFolder(fsys, name)
 	}
+
 	program, err := parquet()
 	if err != nil {
 		return nil, err
 	}
+
 	return OpenProgram(ctx, program, file)
 }
 
@@ -351,10 +412,12 @@ func OpenFile(path string) (*Container, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	c, err := OpenContainer(file, path)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
+
 	return c, nil
 }
 
@@ -365,6 +428,7 @@ func Write(to io.Writer, from Source, info Info, told func(blocks uint64) error)
 	if err != nil {
 		return err
 	}
+
 	n := uint64(0)
 	err = Each(from, func(b *Block) error {
 		n++
@@ -373,5 +437,6 @@ func Write(to io.Writer, from Source, info Info, told func(blocks uint64) error)
 	if err != nil {
 		return err
 	}
+
 	return w.Close()
 }

@@ -29,7 +29,8 @@ import (
 var (
 	blockFile = regexp.MustCompile(`^(\d{1,18})\.(rlp|json|diff\.json|block\.json)(\.gz)?$`)
 	// ErrNoFiles: the folder has no list.
-	ErrNoFiles = errors.New("no file is called NUMBER.rlp or NUMBER.json after a block, or *.parquet")
+	ErrNoFiles = errors.New("no file is called NUMBER.rlp or NUMBER.json after a block, or " +
+		"*.parquet")
 )
 
 // Folder reads a folder of files.
@@ -49,17 +50,20 @@ func OpenFolder(fsys fs.FS, name string) (*Folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open access lists: %w", err)
 	}
+
 	dir, names := path.Dir(name), []string{path.Base(name)}
 	if found.IsDir() {
 		entries, err := fs.ReadDir(fsys, name)
 		if err != nil {
 			return nil, fmt.Errorf("list access lists: %w", err)
 		}
+
 		dir, names = name, nil
 		for _, entry := range entries {
 			names = append(names, entry.Name())
 		}
 	}
+
 	f := &Folder{fsys: fsys, files: map[uint64]map[string]string{}, join: NewJoiner()}
 	forms := map[string]bool{}
 	for _, base := range names {
@@ -68,32 +72,42 @@ func OpenFolder(fsys fs.FS, name string) (*Folder, error) {
 			f.genesis = full
 			continue
 		}
+
 		parts := blockFile.FindStringSubmatch(base)
 		if parts == nil {
 			continue
 		}
+
 		number, err := strconv.ParseUint(parts[1], 10, 64)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", full, err)
 		}
+
 		if f.files[number] == nil {
 			f.files[number] = map[string]string{}
 		}
+
 		if other := f.files[number][parts[2]]; other != "" {
 			return nil, fmt.Errorf("%s and %s are the same block", other, full)
 		}
+
 		f.files[number][parts[2]] = full
 		forms[parts[2]] = true
 	}
-	maps.DeleteFunc(f.files, func(_ uint64, kinds map[string]string) bool { return len(kinds) == 1 && kinds["block.json"] != "" })
+
+	maps.DeleteFunc(f.files, func(_ uint64, kinds map[string]string) bool {
+		return len(kinds) == 1 && kinds["block.json"] != ""
+	})
 	if len(f.files) == 0 {
 		return nil, fmt.Errorf("%s: %w", name, ErrNoFiles)
 	}
+
 	f.numbers = slices.Sorted(maps.Keys(f.files))
 	f.info = Info{Complete: f.genesis != "", Form: "traces of a client"}
 	if forms["rlp"] {
 		f.info.Form = "block access lists of EIP-7928"
 	}
+
 	return f, nil
 }
 
@@ -108,12 +122,14 @@ func (f *Folder) Next(b *Block) error {
 	if f.at == len(f.numbers) {
 		return io.EOF
 	}
+
 	*b = Block{Number: f.numbers[f.at], Accesses: b.Accesses[:0]}
 	f.at++
 	files := f.files[b.Number]
 	if f.at == 1 && f.genesis != "" {
 		files["genesis"] = f.genesis
 	}
+
 	var balHash *Word
 	var hash Word
 	for _, kind := range []string{"genesis", "block.json", "rlp", "json", "diff.json"} {
@@ -121,9 +137,12 @@ func (f *Folder) Next(b *Block) error {
 		if name == "" {
 			continue
 		}
+
 		if files["rlp"] != "" && (kind == "json" || kind == "diff.json") {
-			return fmt.Errorf("%s: block %d has a block access list too: keep one of them", name, b.Number)
+			return fmt.Errorf("%s: block %d has a block access list too: keep one of them", name,
+				b.Number)
 		}
+
 		if err := f.decode(name, b.Number, func(text []byte) (err error) {
 			switch kind {
 			case "genesis":
@@ -137,15 +156,19 @@ func (f *Folder) Next(b *Block) error {
 			default:
 				err = DecodeTraces(b, text)
 			}
+
 			return err
 		}); err != nil {
 			return err
 		}
+
 		if kind == "rlp" && balHash != nil && hash != *balHash {
-			return fmt.Errorf("%s: block %d: the list's hash is %v, the block's header says %v: they are of different blocks, fetch both again", name, b.Number,
+			return fmt.Errorf("%s: block %d: the list's hash is %v, the block's header says %v: "+
+				"they are of different blocks, fetch both again", name, b.Number,
 				hash, *balHash)
 		}
 	}
+
 	return f.join.Join(b)
 }
 
@@ -155,41 +178,51 @@ func (f *Folder) decode(name string, block uint64, decode func([]byte) error) er
 	if err == nil {
 		err = decode(text)
 	}
+
 	if err == nil {
 		return nil
 	}
+
 	remedy := "fetch the file again"
 	switch {
 	case errors.Is(err, ethjson.ErrNull): // says itself what to do
 		return fmt.Errorf("%s: block %d: %w", name, block, err)
 	case errors.Is(err, errJSONList):
-		remedy = "encode it as EIP-7928 says, or import the block's prestateTracer JSON as NUMBER.json instead"
+		remedy = "encode it as EIP-7928 says, or import the block's prestateTracer JSON as " +
+			"NUMBER.json instead"
 	case errors.Is(err, errNotBAL):
-		remedy = "fetch the list again from a node that has this fork, or import the block's prestateTracer JSON instead"
+		remedy = "fetch the list again from a node that has this fork, or import the block's " +
+			"prestateTracer JSON instead"
 	}
+
 	return fmt.Errorf("%s: block %d: %w: %s", name, block, err, remedy)
 }
 
 // errJSONList is of a list as objects. No node answers with its RLP from them.
-var errJSONList = errors.New("a block access list as JSON objects, of which only the RLP is read: NUMBER.rlp must be its bytes, 0x-hex, " +
+var errJSONList = errors.New("a block access list as JSON objects, of which only the RLP is " +
+	"read: NUMBER.rlp must be its bytes, 0x-hex, " +
 	"or an object whose member blockAccessList is 0x-hex")
 
-// onlyHex is the list in an object around it, such as {"blockNumber":7,"blockAccessList":"0x..."}; text
-// itself if there is none, or more than one.
+// onlyHex is the list in an object around it, such as {"blockNumber":7,"blockAccessList":"0x..."};
+// text itself if there is none, or more than one.
 func onlyHex(text []byte) []byte {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(text, &members) != nil {
 		return text
 	}
+
 	var lists []json.RawMessage
 	for name, value := range members {
-		if strings.HasSuffix(strings.ToLower(name), "list") && bytes.HasPrefix(value, []byte(`"0x`)) {
+		if strings.HasSuffix(strings.ToLower(name), "list") &&
+			bytes.HasPrefix(value, []byte(`"0x`)) {
 			lists = append(lists, value)
 		}
 	}
+
 	if len(lists) != 1 {
 		return text
 	}
+
 	return lists[0]
 }
 
@@ -202,6 +235,7 @@ func listBytes(text []byte) (list []byte, err error) {
 		}
 		trimmed = onlyHex(trimmed)
 	}
+
 	switch {
 	case bytes.HasPrefix(trimmed, []byte("{")), bytes.HasPrefix(trimmed, []byte("[")):
 		return nil, errJSONList
@@ -212,6 +246,7 @@ func listBytes(text []byte) (list []byte, err error) {
 	case bytes.HasPrefix(trimmed, []byte("0x")):
 		return hex.AppendDecode(nil, trimmed[2:])
 	}
+
 	return text, nil
 }
 
@@ -220,6 +255,7 @@ func (f *Folder) read(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	defer file.Close() // it is only read
 	var in io.Reader = file
 	if strings.HasSuffix(name, ".gz") {
@@ -227,10 +263,12 @@ func (f *Folder) read(name string) ([]byte, error) {
 			return nil, err
 		}
 	}
+
 	text, err := io.ReadAll(io.LimitReader(in, MaxBlockBytes+1))
 	if err == nil && len(text) > MaxBlockBytes {
 		err = fmt.Errorf("more than %d bytes", MaxBlockBytes)
 	}
+
 	return text, err
 }
 
@@ -239,6 +277,7 @@ func decodeHeader(b *Block, text []byte) (balHash *Word, err error) {
 	if text, err = ethjson.Result(text); err != nil {
 		return nil, err
 	}
+
 	var h struct {
 		Number              *ethjson.Number
 		Hash                *Word
@@ -246,12 +285,15 @@ func decodeHeader(b *Block, text []byte) (balHash *Word, err error) {
 		StateRoot           *Word
 		BlockAccessListHash *Word
 	}
+
 	if err := ethjson.Strict(text, &h); err != nil {
 		return nil, err
 	}
+
 	if h.Number == nil || Word(*h.Number) != uintWord(b.Number) {
 		return nil, fmt.Errorf("it is not the header of block %d", b.Number)
 	}
+
 	b.Hash, b.Parent, b.Root = h.Hash, h.ParentHash, h.StateRoot
 	return h.BlockAccessListHash, nil
 }

@@ -55,7 +55,8 @@ type Profile struct {
 // Check names what is wrong with a profile.
 func (p Profile) Check() error {
 	if p.Blocks == 0 || p.Accounts < 1000 || p.ContractShare <= 0 || p.ContractShare >= 1 {
-		return fmt.Errorf("want at least 1 block, 1,000 accounts and a share of contracts between 0 and 1")
+		return fmt.Errorf("want at least 1 block, 1,000 accounts and a share of contracts " +
+			"between 0 and 1")
 	}
 	return nil
 }
@@ -76,9 +77,14 @@ func Generate(p Profile) *Generated {
 
 // Info implements Source.
 func (g *Generated) Info() Info {
-	return Info{Form: "generated", Ordered: true, Provenance: fmt.Sprintf("generated: seed %d, %d accounts, %g of them contracts, "+
-		"fitted to EIP-7928's analysis of "+
-		"blocks 26,095,544 to 26,096,543 and to ethresear.ch/t/25317", g.profile.Seed, g.profile.Accounts, g.profile.ContractShare)}
+	return Info{
+		Form:    "generated",
+		Ordered: true,
+		Provenance: fmt.Sprintf("generated: seed %d, %d accounts, %g of them contracts, "+
+			"fitted to EIP-7928's analysis of "+
+			"blocks 26,095,544 to 26,096,543 and to ethresear.ch/t/25317", g.profile.Seed,
+			g.profile.Accounts, g.profile.ContractShare),
+	}
 }
 
 // Close implements Source.
@@ -108,6 +114,7 @@ func (g *Generated) Next(b *Block) error {
 	if g.number == g.profile.Blocks {
 		return io.EOF
 	}
+
 	g.number++
 	*b = Block{Number: g.number, Accesses: b.Accesses[:0]}
 	rng := rand.New(rand.NewPCG(g.profile.Seed, g.number))
@@ -115,7 +122,8 @@ func (g *Generated) Next(b *Block) error {
 	draw := func(skew float64, maximum uint64) func() uint64 {
 		return rand.NewZipf(rng, skew, 8, max(maximum, 2)-1).Uint64
 	}
-	contract, sender := draw(contractSkew, contracts), draw(senderSkew, g.profile.Accounts-contracts)
+	contract, sender := draw(contractSkew, contracts),
+		draw(senderSkew, g.profile.Accounts-contracts)
 	slot, probe := draw(slotSkew, 1<<32), draw(probeSkew, 1<<40)
 	after := map[Address]*Values{}
 	slots := map[slotOf]int{}
@@ -126,6 +134,7 @@ func (g *Generated) Next(b *Block) error {
 		for range mean(rng, sendersPerTx-1) {
 			t.account(g.sender(sender()), rng.Float64() < .9)
 		}
+
 		var called []uint64
 		for range 1 + mean(rng, contractsPerTx-1) {
 			rank := contract()
@@ -133,19 +142,24 @@ func (g *Generated) Next(b *Block) error {
 			t.account(g.contract(rank), rng.Float64() < .1)
 			t.touch(Access{Kind: Code, Address: g.contract(rank)})
 		}
+
 		t.storage(called, slot, probe)
-		for range mean(rng, rereadsPerTx) { // what execution asks for again, mostly of its own transaction
+		// what execution asks for again, mostly of its own transaction
+		for range mean(rng, rereadsPerTx) {
 			again := b.Accesses[start+rng.IntN(len(b.Accesses)-start)]
 			for again.Kind != Slot && rng.Float64() < .97 {
 				again = b.Accesses[start+rng.IntN(len(b.Accesses)-start)]
 			}
+
 			again.Write = false
 			t.touch(again)
 		}
 	}
+
 	for _, v := range after {
 		b.After = append(b.After, *v)
 	}
+
 	return g.join.Join(b)
 }
 
@@ -188,11 +202,16 @@ func (t *transaction) storage(called []uint64, slot, probe func() uint64) {
 			t.write(g.contract(rank), g.hash('s', rank, slot()), false)
 		}
 	}
+
 	for range mean(rng, readsPerTx) {
 		rank := called[rng.IntN(len(called))]
 		if rng.Float64() < FactAbsentReads {
 			absent := g.hash('p', rank, probe())
-			t.b.Before = append(t.b.Before, Values{Address: g.contract(rank), Slots: []Stored{{Slot: absent}}})
+			t.b.Before = append(t.b.Before, Values{
+				Address: g.contract(rank),
+				Slots:   []Stored{{Slot: absent}},
+			})
+
 			t.touch(Access{Kind: Slot, Address: g.contract(rank), Slot: absent})
 		} else {
 			t.touch(Access{Kind: Slot, Address: g.contract(rank), Slot: g.hash('s', rank, slot())})
@@ -214,6 +233,7 @@ func (t *transaction) write(a Address, slot Word, made bool) {
 	if made {
 		t.b.Before = append(t.b.Before, Values{Address: a, Slots: []Stored{{Slot: slot}}})
 	}
+
 	t.touch(Access{Kind: Slot, Address: a, Slot: slot, Write: true})
 	v := t.left(a)
 	value := uintWord(t.rng.Uint64() | 1)
@@ -223,5 +243,6 @@ func (t *transaction) write(a Address, slot Word, made bool) {
 		v.Slots = append(v.Slots, Stored{slot, value})
 		return
 	}
+
 	v.Slots[at].Value = value
 }

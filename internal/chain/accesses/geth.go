@@ -10,11 +10,12 @@ import (
 	"github.com/statelab/statelab/internal/chain/mpt"
 )
 
-// Key schemes of go-ethereum: where its store has the state of the newest block. An account's hash and
-// a slot's are those of their address and key.
+// Key schemes of go-ethereum: where its store has the state of the newest block. An account's hash
+// and a slot's are those of their address and key.
 const (
 	FlatKeys = "flat" // "a" account, "o" account slot: the snapshot, which both schemes read first
-	PathKeys = "path" // "A" path, "O" account path: nodes of the tries by their path, a byte a nibble
+	// "A" path, "O" account path: nodes of the tries by their path, a byte a nibble
+	PathKeys = "path"
 	HashKeys = "hash" // a node's hash
 )
 
@@ -24,26 +25,40 @@ func KeySchemes() []string { return []string{FlatKeys, PathKeys, HashKeys} }
 // Get looks a key up. The value is valid until the next call.
 type Get func(key []byte) (value []byte, found bool, err error)
 
-// Keys visits the keys that go-ethereum asks its store for while it plays a list against the state that
-// the store has: of each block every key once, since what a block has read stays in memory until it ends.
+// Keys visits the keys that go-ethereum asks its store for while it plays a list against the state
+// that the store has: of each block every key once, since what a block has read stays in memory
+// until it ends.
 func Keys(scheme string, get Get, list Source, visit func(key []byte, found bool) error) error {
-	k := &keys{scheme: scheme, get: get, visit: visit, player: NewStateReplayer(Info{}), hasher: mpt.NewHasher()}
+	k := &keys{
+		scheme: scheme,
+		get:    get,
+		visit:  visit,
+		player: NewStateReplayer(Info{}),
+		hasher: mpt.NewHasher(),
+	}
+
 	begin := map[string]func() error{FlatKeys: k.snapshotDone, HashKeys: k.findRoot}[scheme]
 	if begin != nil {
 		if err := begin(); err != nil {
 			return err
 		}
 	}
+
 	first := true
 	return Each(list, func(b *Block) error {
 		if err := k.block(b); err != nil {
 			return fmt.Errorf("block %d: %w", b.Number, err)
 		}
-		// Blocks make few accounts; those of the system, and what is deployed at one address on many chains, are everywhere.
+
+		// Blocks make few accounts; those of the system, and what is deployed at one address on
+		// many chains, are everywhere.
 		if first && k.present < (k.accounts+3)/4 {
-			return fmt.Errorf("block %d: %d of its %d accounts are in the database under %s keys, account %v is not: the list is of another chain, or "+
-				"the database keeps its state otherwise (--scheme %s)", b.Number, k.present, k.accounts, scheme, k.absent, othersOf(scheme))
+			return fmt.Errorf("block %d: %d of its %d accounts are in the database under %s "+
+				"keys, account %v is not: the list is of another chain, or "+
+				"the database keeps its state otherwise (--scheme %s)", b.Number, k.present,
+				k.accounts, scheme, k.absent, othersOf(scheme))
 		}
+
 		first = false
 		return nil
 	})
@@ -75,24 +90,29 @@ func (k *keys) ask(key []byte) ([]byte, error) {
 	if value, asked := k.asked[string(key)]; asked {
 		return value, nil
 	}
+
 	value, found, err := k.get(key)
 	if err != nil {
 		return nil, fmt.Errorf("get key %x: %w", key, err)
 	}
+
 	value = bytes.Clone(value)
 	if !found {
 		value = nil
 	}
+
 	k.asked[string(key)] = value
 	return value, k.visit(key, found)
 }
 
-// snapshotDone holds the snapshot's generator to having ended: accounts behind it have no flat record yet.
+// snapshotDone holds the snapshot's generator to having ended: accounts behind it have no flat
+// record yet.
 func (k *keys) snapshotDone() error {
 	value, found, err := k.get([]byte("SnapshotGenerator"))
 	if err != nil || !found {
 		return err
 	}
+
 	record := rlp{rest: value}
 	fields := record.list()
 	fields.number(1) // wiping
@@ -101,17 +121,21 @@ func (k *keys) snapshotDone() error {
 	if fields.err != nil || len(done) > 0 {
 		return nil // of a version that keeps its progress otherwise
 	}
+
 	at := "before the first account"
 	if len(marker) >= 32 {
 		at = fmt.Sprintf("at the account with the hash %x", marker[:32])
 	}
-	return fmt.Errorf("the database's snapshot is not complete (it was being made, and is %s): let the node finish it, or use --scheme %s", at, othersOf(FlatKeys))
+
+	return fmt.Errorf("the database's snapshot is not complete (it was being made, and is %s): "+
+		"let the node finish it, or use --scheme %s", at, othersOf(FlatKeys))
 }
 
 // findRoot follows the marker of the newest block to its header.
 func (k *keys) findRoot() error {
 	wrong := errors.New("the database names no newest block (LastBlock): " +
-		"it is not a chaindata of go-ethereum, or the node was killed before its first block; --scheme flat needs no marker")
+		"it is not a chaindata of go-ethereum, or the node was killed before its first block; " +
+		"--scheme flat needs no marker")
 	value := func(key []byte) []byte {
 		value, found, err := k.get(key)
 		if err != nil || !found {
@@ -119,12 +143,14 @@ func (k *keys) findRoot() error {
 		}
 		return bytes.Clone(value)
 	}
+
 	hash := value([]byte("LastBlock"))
 	number := value(append([]byte("H"), hash...))
 	header := rlp{rest: value(bytes.Join([][]byte{[]byte("h"), number, hash}, nil))}
 	if hash == nil || number == nil || header.rest == nil {
 		return wrong
 	}
+
 	fields := header.list()
 	fields.item() // parent
 	fields.item() // uncles
@@ -132,6 +158,7 @@ func (k *keys) findRoot() error {
 	if k.root = fields.bytes(32); fields.err != nil {
 		return fmt.Errorf("%w: %w", wrong, fields.err)
 	}
+
 	return nil
 }
 
@@ -141,10 +168,12 @@ func (k *keys) block(b *Block) error {
 		if !a.First {
 			continue
 		}
+
 		account, err := k.account(a.Address)
 		if err != nil {
 			return fmt.Errorf("account %v: %w", a.Address, err)
 		}
+
 		switch {
 		case account == nil || a.Kind == Account:
 		case a.Kind == Code:
@@ -154,10 +183,12 @@ func (k *keys) block(b *Block) error {
 		default:
 			err = k.slot(a.Address, a.Slot, account)
 		}
+
 		if err != nil {
 			return fmt.Errorf("account %v: %w", a.Address, err)
 		}
 	}
+
 	return nil
 }
 
@@ -166,6 +197,7 @@ func (k *keys) account(a Address) (*stored, error) {
 	if known, asked := k.found[a]; asked {
 		return known, nil
 	}
+
 	k.accounts++
 	name := k.player.Name(a)
 	var value []byte
@@ -175,9 +207,11 @@ func (k *keys) account(a Address) (*stored, error) {
 	} else {
 		value, err = k.walk([]byte("A"), k.root, name[:])
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	if value == nil {
 		if k.accounts == k.present+1 {
 			k.absent = a
@@ -185,15 +219,18 @@ func (k *keys) account(a Address) (*stored, error) {
 		k.found[a] = nil
 		return nil, nil
 	}
+
 	k.present++
 	record := rlp{rest: value}
 	fields := record.list()
 	fields.string(8)
 	fields.string(32)
-	s := &stored{fields.string(32), fields.string(32)} // both empty in a flat record without code or slots
+	// both empty in a flat record without code or slots
+	s := &stored{fields.string(32), fields.string(32)}
 	if fields.err != nil {
 		return nil, fmt.Errorf("%w: the record %x", fields.err, value)
 	}
+
 	k.found[a] = s
 	return s, nil
 }
@@ -204,9 +241,11 @@ func (k *keys) slot(a Address, slot Word, account *stored) error {
 		_, err := k.ask(bytes.Join([][]byte{[]byte("o"), name[:], key[:]}, nil))
 		return err
 	}
+
 	if bytes.Equal(account.storageRoot, emptyRoot[:]) {
 		return nil
 	}
+
 	_, err := k.walk(append([]byte("O"), name[:]...), account.storageRoot, key[:])
 	return err
 }
@@ -219,17 +258,24 @@ func (k *keys) walk(prefix, root, hashed []byte) ([]byte, error) {
 		if k.scheme == PathKeys {
 			key = append(bytes.Clone(prefix), path[:at]...)
 		}
+
 		node, err := k.ask(key)
 		if err != nil {
 			return nil, err
 		}
+
 		if node == nil {
 			if at == 0 {
 				return nil, nil // no trie: told by the caller's count of what is present
 			}
-			return nil, fmt.Errorf("the node under key %x is missing: the database does not hold the whole state of its newest block; "+
-				"let the node finish its synchronisation and stop it, or use --scheme flat", key)
+
+			return nil,
+				fmt.Errorf("the node under key %x is missing: the database does not hold the "+
+					"whole state of its newest block; "+
+					"let the node finish its synchronisation and stop it, or use --scheme flat",
+					key)
 		}
+
 		for node != nil { // nodes that lie within others follow each other here
 			parts := partsOf(node)
 			var next []byte
@@ -243,9 +289,11 @@ func (k *keys) walk(prefix, root, hashed []byte) ([]byte, error) {
 				if encoded[0]&0x10 != 0 {
 					nibbles = append([]byte{encoded[0] & 15}, nibbles...)
 				}
+
 				if !bytes.HasPrefix(path[at:], nibbles) {
 					return nil, nil
 				}
+
 				at += len(nibbles)
 				if next = parts[1]; encoded[0]&0x20 != 0 {
 					return next, nil
@@ -253,9 +301,11 @@ func (k *keys) walk(prefix, root, hashed []byte) ([]byte, error) {
 			default:
 				return nil, fmt.Errorf("key %x holds no node of a trie", key)
 			}
+
 			if len(next) == 0 {
 				return nil, nil
 			}
+
 			if node = nil; len(next) == 32 {
 				hash = next
 			} else {
@@ -276,10 +326,13 @@ func partsOf(node []byte) (parts [][]byte) {
 		if isList {
 			payload = before[:len(before)-len(items.rest)]
 		}
+
 		parts = append(parts, payload)
 	}
+
 	if items.err != nil || whole.err != nil {
 		return nil
 	}
+
 	return parts
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/statelab/statelab/layout"
 )
 
-// TestPlayerKnowsWhatItMakes: the changes of a generated list, made in a trie in memory, leave what the
-// player says.
+// TestPlayerKnowsWhatItMakes: the changes of a generated list, made in a trie in memory, leave what
+// the player says.
 func TestPlayerKnowsWhatItMakes(t *testing.T) {
 	p, reference := NewStateReplayer(Info{}), mpt.NewReference()
 	var blocks []Block
@@ -21,9 +21,11 @@ func TestPlayerKnowsWhatItMakes(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
+
 		p.Before(&b)
 		blocks = append(blocks, b)
 	}
+
 	make := func(changes []layout.Change) {
 		for _, c := range changes {
 			if err := reference.Change(c); err != nil {
@@ -31,6 +33,7 @@ func TestPlayerKnowsWhatItMakes(t *testing.T) {
 			}
 		}
 	}
+
 	make(p.Initial())
 	for i := range blocks {
 		changes, err := p.Changes(&blocks[i])
@@ -39,15 +42,21 @@ func TestPlayerKnowsWhatItMakes(t *testing.T) {
 		}
 		make(changes)
 	}
+
 	err := p.Each(func(a Address, account layout.Account, slots map[Word]Word) error {
 		if got, found := reference.Account(p.Name(a)); !found || got != account {
 			t.Errorf("account %v: %+v, not %+v", a, got, account)
 		}
+
 		for slot := range slots {
-			if got, want := reference.Slot(p.Name(a), p.Key(slot)), p.Slot(a, slot); !bytes.Equal(got, want) {
+			if got, want := reference.Slot(p.Name(a), p.Key(slot)), p.Slot(a, slot); !bytes.Equal(
+				got,
+				want,
+			) {
 				t.Errorf("slot %v of account %v: %x, not %x", slot, a, got, want)
 			}
 		}
+
 		return nil
 	})
 	if err != nil {

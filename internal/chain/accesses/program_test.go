@@ -16,18 +16,22 @@ func TestProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	list, err := NewWriter(file, Info{Form: "made here"})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for number := range uint64(3) {
 		if err := list.Add(&Block{Number: number}); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if err := list.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, c := range []struct {
 		script string
 		blocks int
@@ -47,19 +51,24 @@ func TestProgram(t *testing.T) {
 				blocks++
 			}
 		}
-		if blocks != c.blocks || !strings.Contains(err.Error(), c.says) || c.says == "EOF" && err != io.EOF {
+
+		if blocks != c.blocks || !strings.Contains(err.Error(), c.says) ||
+			c.says == "EOF" && err != io.EOF {
 			t.Errorf("%s: %d blocks, %v", c.script, blocks, err)
 		}
+
 		if p != nil {
 			if err := p.Close(); err != nil {
 				t.Errorf("%s: %v", c.script, err)
 			}
 		}
 	}
+
 	p, err := OpenProgram(t.Context(), "sh", "-c", `cat "$0"; exec sleep 60`, path)
 	if err != nil || p.Info().Form != "made here" {
 		t.Fatal(err)
 	}
+
 	if err := p.Close(); err != nil || p.command.ProcessState == nil {
 		t.Errorf("%v: it goes on", err)
 	}

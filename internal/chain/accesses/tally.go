@@ -25,9 +25,11 @@ type Tally struct {
 	// Of the whole list.
 	Accounts uint64 `json:"accounts"`
 	Slots    uint64 `json:"slots"`
-	// TopShare is what share of all accesses the hundredth of the accounts take that has most, those of their slots counted.
+	// TopShare is what share of all accesses the hundredth of the accounts take that has most,
+	// those of their slots counted.
 	TopShare float64 `json:"top_share"`
-	// Again is what share of a block's accounts and slots were touched by an earlier block of the list.
+	// Again is what share of a block's accounts and slots were touched by an earlier block of the
+	// list.
 	Again float64 `json:"touched_before"`
 	Roots uint64  `json:"roots"`
 	// Recurring are the windows that the list is long enough for.
@@ -44,6 +46,7 @@ func Count(s Source, told func(*Block) error) (Tally, error) {
 	if err != nil {
 		return c.Tally, err
 	}
+
 	return c.tally(), nil
 }
 
@@ -53,7 +56,8 @@ type counting struct {
 	perAccount map[Address]uint64
 	ages       Ages
 	windows    []Window
-	// What blocks touched, each block for itself; first are accounts and slots, again those seen before.
+	// What blocks touched, each block for itself; first are accounts and slots, again those seen
+	// before.
 	accounts, read, written, codes, first, again uint64
 }
 
@@ -61,10 +65,12 @@ func (c *counting) block(b *Block) {
 	if c.Blocks++; c.Blocks == 1 {
 		c.First = b.Number
 	}
+
 	c.Last = b.Number
 	if b.Root != nil {
 		c.Roots++
 	}
+
 	for _, a := range b.Accesses {
 		c.Accesses++
 		c.perAccount[a.Address]++
@@ -72,13 +78,16 @@ func (c *counting) block(b *Block) {
 			c.codes++
 		}
 	}
+
 	c.ages.Block(b, func(a Aged) {
 		for i := range c.windows {
 			c.windows[i].count(a, b.Number-c.Tally.First)
 		}
+
 		if !a.First {
 			return
 		}
+
 		switch {
 		case a.Kind == Account:
 			c.accounts++
@@ -87,6 +96,7 @@ func (c *counting) block(b *Block) {
 		default:
 			c.read++
 		}
+
 		c.first++
 		if a.Touched > 0 {
 			c.again++
@@ -103,13 +113,16 @@ func (a Access) what() Access { return Access{Kind: a.Kind, Address: a.Address, 
 func (c *counting) tally() Tally {
 	t := c.Tally
 	per := func(n uint64) float64 { return float64(n) / float64(max(1, t.Blocks)) }
-	t.AccountsPerBlock, t.SlotsReadPerBlock, t.SlotsWrittenPerBlock, t.CodesPerBlock = per(c.accounts), per(c.read), per(c.written), per(c.codes)
+	t.AccountsPerBlock, t.SlotsReadPerBlock, t.SlotsWrittenPerBlock, t.CodesPerBlock = per(
+		c.accounts,
+	), per(c.read), per(c.written), per(c.codes)
 	t.Accounts, t.Again = uint64(len(c.perAccount)), float64(c.again)/float64(max(1, c.first))
 	counts := slices.Sorted(maps.Values(c.perAccount))
 	top := uint64(0)
 	for _, n := range counts[len(counts)-(len(counts)+99)/100:] {
 		top += n
 	}
+
 	t.TopShare = float64(top) / float64(max(1, t.Accesses))
 	for _, w := range c.windows {
 		if w.Cold > 0 {
@@ -117,6 +130,7 @@ func (c *counting) tally() Tally {
 			t.Recurring = append(t.Recurring, w)
 		}
 	}
+
 	return t
 }
 
@@ -124,29 +138,39 @@ func (c *counting) tally() Tally {
 func Verdict(of Info, blocks, roots uint64) string {
 	switch {
 	case roots > 0:
-		return fmt.Sprintf("%s blocks, whole; %s state roots made again from what they write, all equal", unit.Count(blocks), unit.Count(roots))
+		return fmt.Sprintf("%s blocks, whole; %s state roots made again from what they write, "+
+			"all equal", unit.Count(blocks), unit.Count(roots))
 	case of.Complete:
-		return unit.Count(blocks) + " blocks, whole; no state root could be checked: its blocks name no state root"
+		return unit.Count(blocks) + " blocks, whole; no state root could be checked: its blocks " +
+			"name no state root"
 	}
-	return unit.Count(blocks) + " blocks, whole; no state root could be checked: the list does not tell the whole state before it (genesis.json)"
+
+	return unit.Count(blocks) + " blocks, whole; no state root could be checked: the list does " +
+		"not tell the whole state before it (genesis.json)"
 }
 
-// Verify reads a list to its end. Of a complete one it makes the state in reference, which is empty,
-// and holds its root against each block's.
-func Verify(s Source, reference *mpt.Reference, told func(block uint64) error) (blocks, roots uint64, err error) {
+// Verify reads a list to its end. Of a complete one it makes the state in reference, which is
+// empty, and holds its root against each block's.
+func Verify(
+	s Source, reference *mpt.Reference, told func(block uint64) error,
+) (blocks, roots uint64, err error) {
 	player := NewStateReplayer(s.Info())
 	err = Each(s, func(b *Block) error {
 		if err := told(b.Number); err != nil {
 			return err
 		}
+
 		blocks++
 		if !s.Info().Complete {
 			return nil
 		}
+
 		if len(b.Before) > 0 && blocks > 1 {
 			return fmt.Errorf("block %d tells of the state before the list, "+
-				"which the first block has told in full: import the list again from genesis.json and lists of one chain", b.Number)
+				"which the first block has told in full: import the list again from genesis.json "+
+				"and lists of one chain", b.Number)
 		}
+
 		if blocks == 1 {
 			player.Before(b)
 			for _, c := range player.Initial() {
@@ -155,25 +179,33 @@ func Verify(s Source, reference *mpt.Reference, told func(block uint64) error) (
 				}
 			}
 		}
+
 		changes, err := player.Changes(b)
 		if err != nil {
 			return err
 		}
+
 		for _, c := range changes {
 			if err := reference.Change(c); err != nil {
 				return fmt.Errorf("block %d: %w", b.Number, err)
 			}
 		}
+
 		if b.Root == nil {
 			return nil
 		}
+
 		roots++
 		if root := reference.Root(); root != *b.Root {
-			return fmt.Errorf("block %d: what it writes makes the state root %v, its header says %v: "+
-				"the list leaves out a change, or is of another chain; import it again from the node that has this block", b.Number, Word(root), *b.Root)
+			return fmt.Errorf("block %d: what it writes makes the state root %v, its header says "+
+				"%v: "+
+				"the list leaves out a change, or is of another chain; import it again from the "+
+				"node that has this block", b.Number, Word(root), *b.Root)
 		}
+
 		return nil
 	})
+
 	return blocks, roots, err
 }
 
@@ -211,12 +243,14 @@ func (f Facts) Document() *doc.Document {
 		row(fmt.Sprintf("cold accesses touched in the %d blocks before", w.Blocks),
 			"%.1f %%; of its writes, %.1f %% written in them", 100*w.Again, 100*w.Rewritten)
 	}
+
 	row("accesses of the busiest 1 % of the accounts", "%.1f %%", 100*f.TopShare)
 	row("blocks with a state root", "%d", f.Roots)
 	before := "made up, but for what the list tells"
 	if f.Complete {
 		before = "known in full"
 	}
+
 	row("state before the list", "%s", before)
 	row("form", "%s", f.Form)
 	row("provenance", "%s", f.Provenance)

@@ -9,12 +9,16 @@ import (
 // The same set in three forms: reading ours must not be slower than theirs.
 func BenchmarkDecode(b *testing.B) {
 	set := func() Source {
-		s, err := Generate(Generation{Profiles: []string{"bank"}, Versions: 60, Scale: .05, Seed: 1})
+		s, err := Generate(
+			Generation{Profiles: []string{"bank"}, Versions: 60, Scale: .05, Seed: 1},
+		)
 		if err != nil {
 			b.Fatal(err)
 		}
+
 		return s
 	}
+
 	text := contained(b, set())
 	b.Run("container", func(b *testing.B) { decode(b, func() Source { return open(b, text) }) })
 	for _, format := range ExportFormats() {
@@ -23,6 +27,7 @@ func BenchmarkDecode(b *testing.B) {
 			if err := Export(tempFolder(dir), set(), format, nil); err != nil {
 				b.Fatal(err)
 			}
+
 			decode(b, func() Source {
 				s, err := Open(os.DirFS(dir), ".", format)
 				if err != nil {
@@ -50,10 +55,12 @@ func decode(b *testing.B, open func() Source) {
 		if err == nil {
 			err = s.Close()
 		}
+
 		if err != nil {
 			b.Fatal(err)
 		}
 	}
+
 	b.SetBytes(bytes / int64(changes))
 	b.ReportMetric(float64(changes)/b.Elapsed().Seconds()/1e6, "Mchanges/s")
 	b.ReportMetric(float64(changes)/float64(cpuNanos(b)-before)*1e3, "Mchanges/core-s")

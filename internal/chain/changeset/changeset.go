@@ -82,7 +82,8 @@ type Roots struct {
 
 // Known reports whether any root is known.
 func (r Roots) Known() bool {
-	return r.Combined != nil || slices.ContainsFunc(r.Stores, func(root []byte) bool { return root != nil })
+	return r.Combined != nil ||
+		slices.ContainsFunc(r.Stores, func(root []byte) bool { return root != nil })
 }
 
 // Info is what a source knows before it is read. Stores grow while reading where
@@ -155,8 +156,8 @@ func From(s Source, first int64) (Source, error) {
 // Until is s up to and with version last.
 func Until(s Source, last int64) Source { return &part{Source: s, last: last} }
 
-// Part is the part of a set from one version to another, 0 for its own first and last, net of what is overwritten within a version if
-// that is asked for.
+// Part is the part of a set from one version to another, 0 for its own first and last, net of what
+// is overwritten within a version if that is asked for.
 func Part(s Source, first, last int64, net bool) (Source, error) {
 	if first > 0 {
 		var err error
@@ -164,12 +165,15 @@ func Part(s Source, first, last int64, net bool) (Source, error) {
 			return nil, err
 		}
 	}
+
 	if last > 0 {
 		s = Until(s, last)
 	}
+
 	if net {
 		s = Net(s)
 	}
+
 	return s, nil
 }
 
@@ -196,11 +200,13 @@ func (s *part) Next(batch *Batch) error {
 		if err := s.Source.Next(batch); err != nil {
 			return err
 		}
+
 		s.ended = batch.Version > s.last || batch.Version == s.last && batch.Last
 		if batch.Version >= s.first && batch.Version <= s.last {
 			return nil
 		}
 	}
+
 	return io.EOF
 }
 
@@ -217,6 +223,7 @@ func Each(s Source, batch *Batch, fn func(*Batch) error) error {
 		} else if err != nil {
 			return err
 		}
+
 		if err := fn(batch); err != nil {
 			return err
 		}
@@ -255,6 +262,7 @@ func (b *Batch) add(store int, key, value []byte, remove bool) {
 	if !remove {
 		c.Value = b.arena[middle:end:end]
 	}
+
 	b.Changes = append(b.Changes, c)
 }
 
@@ -293,20 +301,25 @@ func (s *rooted) Next(b *Batch) error {
 	if err := s.Source.Next(b); err != nil || !b.Last {
 		return err
 	}
+
 	b.Roots = Roots{}
 	at, known := s.roots[b.Version]
 	if !known {
 		return nil
 	}
+
 	stores := s.Source.Info().Stores
 	b.Roots = Roots{Combined: at.Combined, Stores: make([][]byte, len(stores))}
 	for name, root := range at.Stores {
 		number := slices.Index(stores, name)
 		if number < 0 {
-			return fmt.Errorf("version %d: a root of store %q, which the set does not have", b.Version, name)
+			return fmt.Errorf("version %d: a root of store %q, which the set does not have",
+				b.Version, name)
 		}
+
 		b.Roots.Stores[number] = root
 	}
+
 	return nil
 }
 
@@ -323,18 +336,22 @@ func (t *Tally) Add(b *Batch) {
 		t.pending.reach(c.Store + 1)
 		t.pending.Stores[c.Store].count(c)
 	}
+
 	t.pending.Changes += int64(len(b.Changes))
 	if !b.Last {
 		return
 	}
+
 	if t.First == 0 {
 		t.First = b.Version
 	}
+
 	t.Last = b.Version
 	t.pending.Versions = 1
 	if b.Roots.Known() {
 		t.pending.Roots = 1
 	}
+
 	t.totals.add(t.pending)
 	clear(t.pending.Stores)
 	t.pending = Totals{Stores: t.pending.Stores}

@@ -45,7 +45,8 @@ const (
 	targetFrameBytes = 256 << 10
 	// maxFrameBytes bounds what is allocated because a file says so: the largest
 	// change behind a frame that is nearly full, all names, the roots of a version.
-	maxFrameBytes  = targetFrameBytes + MaxKeyBytes + MaxValueBytes + MaxStores*(MaxNameBytes+MaxRootBytes+8) + 1<<10
+	maxFrameBytes = targetFrameBytes + MaxKeyBytes + MaxValueBytes +
+		MaxStores*(MaxNameBytes+MaxRootBytes+8) + 1<<10
 	maxHeaderBytes = 1 << 20
 	maxFooterBytes = 1 << 28
 )
@@ -93,29 +94,43 @@ func (c *Container) readHeader() error {
 	if err := c.readAt(start, 0); err != nil {
 		return err
 	}
+
 	if string(start) != magic {
 		return fmt.Errorf("this is not a file of change sets: it does not begin with %s", magic)
 	}
+
 	kind, n, err := c.readFrame(int64(len(magic)), maxHeaderBytes)
 	if err != nil {
 		return err
 	}
+
 	if kind != headerFrame {
 		return fmt.Errorf("a frame of kind %q where the header belongs", kind)
 	}
+
 	var h header
 	if err := json.Unmarshal(c.raw, &h); err != nil {
 		return fmt.Errorf("read header: %w", err)
 	}
+
 	if h.Schema != schema.ChangeSet {
 		return fmt.Errorf("schema %q, this program reads %s", h.Schema, schema.ChangeSet)
 	}
+
 	order, err := parseOrder(h.Order)
 	if err != nil {
 		return err
 	}
+
 	c.begins = int64(len(magic)) + n
-	c.info = Info{Format: FormatContainer, Order: order, RootRule: h.RootRule, Provenance: h.Provenance, Complete: true}
+	c.info = Info{
+		Format:     FormatContainer,
+		Order:      order,
+		RootRule:   h.RootRule,
+		Provenance: h.Provenance,
+		Complete:   true,
+	}
+
 	return nil
 }
 
@@ -125,27 +140,35 @@ func (c *Container) readFooter() error {
 	if at < c.begins {
 		return c.damage(c.size, errors.New("cut short: no footer"))
 	}
+
 	trailer := make([]byte, trailerBytes)
 	if err := c.readAt(trailer, at); err != nil {
 		return c.damage(at, err)
 	}
-	if string(trailer[12:]) != endMagic || frames.Checksum(trailer[:8]) != binary.LittleEndian.Uint32(trailer[8:]) {
+
+	if string(trailer[12:]) != endMagic ||
+		frames.Checksum(trailer[:8]) != binary.LittleEndian.Uint32(trailer[8:]) {
 		return c.damage(c.size, errors.New("cut short: no footer"))
 	}
+
 	offset := binary.LittleEndian.Uint64(trailer)
 	if offset < uint64(c.begins) || offset > uint64(at) {
 		return c.damage(at, fmt.Errorf("the footer is at %d, outside of the file", offset))
 	}
+
 	kind, n, err := c.readFrame(int64(offset), maxFooterBytes)
 	if err == nil && (kind != footerFrame || int64(offset)+n != at) {
 		err = fmt.Errorf("a frame of kind %q and %d bytes where the footer belongs", kind, n)
 	}
+
 	if err == nil {
 		err = c.parseFooter(int64(offset))
 	}
+
 	if err != nil {
 		return c.damage(int64(offset), err)
 	}
+
 	return nil
 }
 
@@ -155,9 +178,11 @@ func (c *Container) parseFooter(footerOffset int64) error {
 	if err != nil {
 		return err
 	}
+
 	if stores > MaxStores {
 		return fmt.Errorf("%d stores, at most %d are believed", stores, MaxStores)
 	}
+
 	info := c.info
 	totals := &Totals{Stores: make([]StoreTotals, stores)}
 	for i := range totals.Stores {
@@ -165,37 +190,47 @@ func (c *Container) parseFooter(footerOffset int64) error {
 		if err != nil {
 			return err
 		}
+
 		if err := checkName(string(name)); err != nil {
 			return err
 		}
+
 		info.Stores = append(info.Stores, string(name))
 		t := &totals.Stores[i]
 		if err := c.counts(&t.Sets, &t.Deletes, &t.KeyBytes, &t.ValueBytes); err != nil {
 			return err
 		}
 	}
+
 	var frames int64
-	if err := c.counts(&totals.Versions, &totals.Changes, &totals.Roots, &info.First, &info.Last, &frames); err != nil {
+	if err := c.counts(&totals.Versions, &totals.Changes, &totals.Roots, &info.First, &info.Last,
+		&frames); err != nil {
 		return err
 	}
+
 	if frames > int64(len(c.raw)-c.pos)/2 {
 		return fmt.Errorf("%d frames in %d bytes", frames, len(c.raw)-c.pos)
 	}
+
 	index, offset, version := make([]indexEntry, frames), c.begins, int64(0)
 	for i := range index {
 		var step, bytes int64
 		if err := c.counts(&step, &bytes); err != nil {
 			return err
 		}
+
 		version += step >> 1
 		index[i] = indexEntry{version: version, again: step&1 == 1, offset: offset, bytes: bytes}
 		if offset += bytes; bytes < frameHeadBytes || offset > footerOffset || version > info.Last {
-			return fmt.Errorf("frame %d: version %d of %d, to offset %d of %d", i, version, info.Last, offset, footerOffset)
+			return fmt.Errorf("frame %d: version %d of %d, to offset %d of %d", i, version,
+				info.Last, offset, footerOffset)
 		}
 	}
+
 	if offset != footerOffset || c.pos != len(c.raw) {
 		return fmt.Errorf("the index ends at %d, the frames at %d", offset, footerOffset)
 	}
+
 	info.Totals = totals
 	c.info, c.index, c.named = info, index, true
 	return nil
@@ -207,11 +242,14 @@ func (c *Container) counts(to ...*int64) error {
 		if err != nil {
 			return err
 		}
+
 		if v > math.MaxInt64>>1 {
 			return fmt.Errorf("a count of %d", v)
 		}
+
 		*n = int64(v)
 	}
+
 	return nil
 }
 
@@ -228,11 +266,13 @@ func (c *Container) walk() {
 	if err != nil {
 		damage = fmt.Errorf("%w (%w)", err, damage)
 	}
+
 	for i := range c.index {
 		if e := &c.index[i]; e.version == 0 { // names only, or damaged before its first version
 			e.version, e.again = c.version, true
 		}
 	}
+
 	totals := tally.Totals(len(c.info.Stores))
 	c.info.Totals, c.info.First, c.info.Last = &totals, tally.First, tally.Last
 	c.info.Damage, c.named, c.whole, c.walking = damage, true, tally.Last, false

@@ -52,14 +52,17 @@ func openCronos(fsys fs.FS, dir string) (Source, error) {
 	if err := s.find(dir); err != nil {
 		return nil, closeAfter(s, err)
 	}
+
 	for _, store := range s.stores {
 		if err := store.nextVersion(); err != nil {
 			return nil, closeAfter(s, err)
 		}
+
 		if store.version > 0 && (s.first == 0 || store.version < s.first) {
 			s.first = store.version
 		}
 	}
+
 	return &reading{form: s}, nil
 }
 
@@ -69,30 +72,45 @@ func (s *cronosSource) find(dir string) error {
 	if err != nil {
 		return fmt.Errorf("list change sets: %w", err)
 	}
+
 	for _, entry := range entries {
 		if !entry.IsDir() {
 			s.unknown = append(s.unknown, path.Join(dir, entry.Name()))
 			continue
 		}
+
 		files, unknown, err := blockFiles(s.fsys, path.Join(dir, entry.Name()), cronosFile)
 		if err != nil {
 			return err
 		}
+
 		s.unknown = append(s.unknown, unknown...)
 		s.names = append(s.names, entry.Name())
-		s.stores = append(s.stores, &cronosStore{succession: succession{fsys: s.fsys, files: files, unpack: cronosPacking}})
+		s.stores = append(s.stores,
+			&cronosStore{succession: succession{fsys: s.fsys, files: files, unpack: cronosPacking}})
 	}
-	if !slices.ContainsFunc(s.stores, func(store *cronosStore) bool { return len(store.files) > 0 }) {
+
+	if !slices.ContainsFunc(s.stores,
+		func(store *cronosStore) bool { return len(store.files) > 0 }) {
 		return fmt.Errorf("%s: no file is called STORE/block-NUMBER", dir)
 	}
+
 	if _, err := newStoreTable(s.names); err != nil {
 		return fmt.Errorf("%s: %w", dir, err)
 	}
+
 	return nil
 }
 
 func (s *cronosSource) Info() Info {
-	return Info{Format: FormatCronos, Order: OrderSortedNet, Stores: s.names, Complete: true, First: s.first, Unknown: s.unknown}
+	return Info{
+		Format:   FormatCronos,
+		Order:    OrderSortedNet,
+		Stores:   s.names,
+		Complete: true,
+		First:    s.first,
+		Unknown:  s.unknown,
+	}
 }
 
 func (s *cronosSource) Close() error {
@@ -117,9 +135,11 @@ func (s *cronosSource) begin() (version int64, err error) {
 			version = store.version
 		}
 	}
+
 	if version == 0 {
 		return 0, io.EOF
 	}
+
 	s.version, s.store = version, 0
 	return version, nil
 }
@@ -130,6 +150,7 @@ func (s *cronosSource) change() (c Change, more bool, err error) {
 		if store.version != s.version {
 			continue
 		}
+
 		if store.left > 0 {
 			c, err = store.readChange()
 			if c.Store = s.store; err != nil {
@@ -137,10 +158,12 @@ func (s *cronosSource) change() (c Change, more bool, err error) {
 			}
 			return c, true, err
 		}
+
 		if err := store.nextVersion(); err != nil {
 			return c, false, err
 		}
 	}
+
 	return c, false, nil
 }
 
@@ -151,17 +174,23 @@ func (s *cronosStore) nextVersion() error {
 		s.version = 0
 		return err
 	}
+
 	var head [16]byte
 	if err := s.in.full(head[:]); err != nil {
 		return s.in.damage(s.last, err)
 	}
+
 	version, size := binary.LittleEndian.Uint64(head[:]), binary.LittleEndian.Uint64(head[8:])
 	if version > math.MaxInt64 || int64(version) <= s.last {
 		return s.in.damage(s.last, fmt.Errorf("version %d after version %d", version, s.last))
 	}
+
 	if size > maxVersionBytes {
-		return s.in.damage(int64(version), fmt.Errorf("a version of %d bytes, at most %d are believed", size, int64(maxVersionBytes)))
+		return s.in.damage(int64(version),
+			fmt.Errorf("a version of %d bytes, at most %d are believed", size,
+				int64(maxVersionBytes)))
 	}
+
 	s.version, s.last, s.left = int64(version), int64(version), int64(size)
 	return nil
 }
@@ -175,12 +204,16 @@ func cronosPacking(file string) func(io.Reader) (io.Reader, error) {
 	case ".zz":
 		return inflate
 	case ".snappy", ".sz":
-		return func(r io.Reader) (io.Reader, error) { return s2.NewReader(r, s2.ReaderMaxBlockSize(1<<20)), nil }
+		return func(r io.Reader) (io.Reader, error) {
+			return s2.NewReader(r, s2.ReaderMaxBlockSize(1<<20)), nil
+		}
 	}
+
 	return nil
 }
 
-// inflate decompresses a stream of zlib and refuses a file that goes on behind it: what follows would be lost.
+// inflate decompresses a stream of zlib and refuses a file that goes on behind it: what follows
+// would be lost.
 func inflate(r io.Reader) (io.Reader, error) {
 	in := bufio.NewReader(r)
 	stream, err := zlib.NewReader(in)
@@ -210,12 +243,15 @@ func (s *cronosStore) readChange() (c Change, err error) {
 	if err != nil {
 		return c, err
 	}
+
 	if kind > 1 {
 		return c, fmt.Errorf("%#x where 0 (set) or 1 (delete) belongs", kind)
 	}
+
 	if s.key, err = s.sized(s.key, checkKey); err != nil {
 		return c, err
 	}
+
 	c = Change{Key: s.key, Delete: kind == 1}
 	if !c.Delete {
 		if s.value, err = s.sized(s.value, checkValue); err != nil {
@@ -223,9 +259,12 @@ func (s *cronosStore) readChange() (c Change, err error) {
 		}
 		c.Value = s.value
 	}
+
 	if s.left -= s.in.offset - start; s.left < 0 {
-		return c, fmt.Errorf("the last change of the version ends %d bytes behind the version", -s.left)
+		return c,
+			fmt.Errorf("the last change of the version ends %d bytes behind the version", -s.left)
 	}
+
 	return c, nil
 }
 
@@ -234,9 +273,11 @@ func (s *cronosStore) sized(dst []byte, check func(uint64) error) ([]byte, error
 	if err != nil {
 		return dst, err
 	}
+
 	if err := check(length); err != nil {
 		return dst, err
 	}
+
 	dst = grow(dst, int(length))
 	return dst, s.in.full(dst)
 }

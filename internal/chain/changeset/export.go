@@ -32,6 +32,7 @@ func Export(folder Folder, s Source, format Format, told ProgressFunc) (err erro
 	default:
 		return fmt.Errorf("format %q: there are %v", format, ExportFormats())
 	}
+
 	err = Each(s, &Batch{}, func(b *Batch) error {
 		if err := to.add(b, s.Info().Stores); err != nil {
 			return fmt.Errorf("version %d: %w", b.Version, err)
@@ -41,6 +42,7 @@ func Export(folder Folder, s Source, format Format, told ProgressFunc) (err erro
 	if err != nil {
 		return errors.Join(err, to.abandon())
 	}
+
 	return to.finish(s.Info().Stores)
 }
 
@@ -91,13 +93,16 @@ const maxFillFiles = 1_000_000
 
 func (e *benchExport) add(b *Batch, stores []string) error {
 	if missing := b.Version - e.version - 1; missing > maxFillFiles {
-		return fmt.Errorf("the form has a file for every version from 1: it would take %d empty ones before this one", missing)
+		return fmt.Errorf("the form has a file for every version from 1: it would take %d empty "+
+			"ones before this one", missing)
 	}
+
 	for e.version < b.Version {
 		if err := e.next(); err != nil {
 			return err
 		}
 	}
+
 	for _, c := range b.Changes {
 		e.pair = appendPair(e.pair[:0], stores[c.Store], c)
 		if e.open.out = appendSized(e.open.out, e.pair); len(e.open.out) >= outBufferBytes {
@@ -106,6 +111,7 @@ func (e *benchExport) add(b *Batch, stores []string) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -115,13 +121,16 @@ func (e *benchExport) next() error {
 	if e.open != nil {
 		out = e.open.out // its memory: closing empties it
 	}
+
 	if err := e.abandon(); err != nil {
 		return err
 	}
+
 	file, err := e.folder.Create(benchFile(e.version + 1))
 	if err != nil {
 		return err
 	}
+
 	e.open = &outFile{file: file, out: out[:0]}
 	e.version++
 	return nil
@@ -142,10 +151,12 @@ func appendPair(dst []byte, store string, c Change) []byte {
 	if c.Delete {
 		dst = append(dst, 2<<3|varintWire, 1)
 	}
+
 	dst = appendSized(append(dst, 3<<3|bytesWire), c.Key)
 	if len(c.Value) > 0 {
 		dst = appendSized(append(dst, 4<<3|bytesWire), c.Value)
 	}
+
 	return dst
 }
 
@@ -153,14 +164,21 @@ func (e *benchExport) finish(stores []string) error {
 	if err := e.abandon(); err != nil {
 		return err
 	}
-	text, err := json.Marshal(benchInfo{Versions: e.version, StoreNames: stores, StoreParams: json.RawMessage("null")})
+
+	text, err := json.Marshal(benchInfo{
+		Versions:    e.version,
+		StoreNames:  stores,
+		StoreParams: json.RawMessage("null"),
+	})
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", benchInfoFile, err)
 	}
+
 	file, err := e.folder.Create(benchInfoFile)
 	if err != nil {
 		return err
 	}
+
 	_, err = file.Write(text)
 	return errors.Join(err, file.Close())
 }
@@ -179,20 +197,25 @@ func (e *cronosExport) add(b *Batch, stores []string) error {
 	if e.first == 0 {
 		e.first = b.Version
 	}
+
 	for i := len(e.files); i < len(stores); i++ {
 		file, err := e.folder.Create(fmt.Sprintf("%s/block-%d.zz", stores[i], e.first))
 		if err != nil {
 			return err
 		}
+
 		e.files = append(e.files, &outFile{file: file, pack: zlib.NewWriter(file)})
 		e.changes = append(e.changes, nil)
 	}
+
 	for _, c := range b.Changes {
 		e.changes[c.Store] = appendCronosChange(e.changes[c.Store], c)
 	}
+
 	if !b.Last {
 		return nil
 	}
+
 	for i, file := range e.files {
 		file.out = binary.LittleEndian.AppendUint64(file.out, uint64(b.Version))
 		file.out = binary.LittleEndian.AppendUint64(file.out, uint64(len(e.changes[i])))
@@ -203,6 +226,7 @@ func (e *cronosExport) add(b *Batch, stores []string) error {
 			}
 		}
 	}
+
 	return nil
 }
 

@@ -18,13 +18,14 @@ const minKeyBytes = 8
 
 // Generate makes the set that g describes: the same for the same g.
 //
-// The first version creates the initial keys. Each later one updates and deletes
-// keys that are there, creates as many as it deletes, and some more, so that the
-// final count is reached in the last, or in the version that g.GrowVersions names. The operations of all stores are mixed.
+// The first version creates the initial keys. Each later one updates and deletes keys that are
+// there, creates as many as it deletes, and some more, so that the final count is reached in the
+// last, or in the version that g.GrowVersions names. The operations of all stores are mixed.
 func Generate(g Generation) (Source, error) {
 	if errs := g.Check(); len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
+
 	s := &generator{plan: g, rng: rand.New(rand.NewPCG(g.Seed, 0))}
 	for _, name := range g.Profiles {
 		profile, _ := profileOf(name)
@@ -33,9 +34,11 @@ func Generate(g Generation) (Source, error) {
 			s.stores = append(s.stores, newGenerated(shape, g, uint64(len(s.stores))))
 		}
 	}
+
 	if g.EmptyStore {
 		s.names = append(s.names, emptyStore)
 	}
+
 	return &reading{form: s}, nil
 }
 
@@ -51,7 +54,15 @@ type generator struct {
 }
 
 func (s *generator) Info() Info {
-	return Info{Format: FormatGenerated, Order: OrderInsertion, Stores: s.names, Complete: true, First: 1, Last: s.plan.Versions, Provenance: s.plan.String()}
+	return Info{
+		Format:     FormatGenerated,
+		Order:      OrderInsertion,
+		Stores:     s.names,
+		Complete:   true,
+		First:      1,
+		Last:       s.plan.Versions,
+		Provenance: s.plan.String(),
+	}
 }
 
 func (s *generator) Close() error { return nil }
@@ -61,6 +72,7 @@ func (s *generator) begin() (int64, error) {
 	if s.version == s.plan.Versions {
 		return 0, io.EOF
 	}
+
 	s.version++
 	s.busy = s.busy[:0]
 	for i, store := range s.stores {
@@ -69,6 +81,7 @@ func (s *generator) begin() (int64, error) {
 			s.busy = append(s.busy, i)
 		}
 	}
+
 	return s.version, nil
 }
 
@@ -77,6 +90,7 @@ func (s *generator) change() (c Change, more bool, err error) {
 	if len(s.busy) == 0 {
 		return c, false, nil
 	}
+
 	at := s.rng.IntN(len(s.busy))
 	c.Store = s.busy[at]
 	store := s.stores[c.Store]
@@ -86,11 +100,13 @@ func (s *generator) change() (c Change, more bool, err error) {
 	if !c.Delete && !(s.plan.EmptyValueShare > 0 && s.rng.Float64() < s.plan.EmptyValueShare) {
 		s.value = appendRandom(s.value, s.rng, valueBytes(s.rng, store.shape))
 	}
+
 	c.Key, c.Value = s.key, s.value
 	if store.left() == 0 {
 		s.busy[at] = s.busy[len(s.busy)-1]
 		s.busy = s.busy[:len(s.busy)-1]
 	}
+
 	return c, true, nil
 }
 
@@ -113,11 +129,17 @@ type generated struct {
 }
 
 func newGenerated(shape Shape, g Generation, number uint64) *generated {
-	s := &generated{shape: shape, salt: mix(g.Seed ^ mix(number+1)), initial: max(1, int(math.Round(shape.Initial*g.Scale))),
-		changes: max(1, int(math.Round(shape.ChangesPerVersion*g.Scale)))}
+	s := &generated{
+		shape:   shape,
+		salt:    mix(g.Seed ^ mix(number+1)),
+		initial: max(1, int(math.Round(shape.Initial*g.Scale))),
+		changes: max(1, int(math.Round(shape.ChangesPerVersion*g.Scale))),
+	}
+
 	if s.full = cmp.Or(g.GrowVersions, g.Versions); s.full > 1 {
 		s.growth = max(0, shape.Final*g.Scale-float64(s.initial)) / float64(s.full-1)
 	}
+
 	return s
 }
 
@@ -126,6 +148,7 @@ func (s *generated) begin(version int64) {
 		s.creates = s.initial
 		return
 	}
+
 	s.deletes = whole(&s.deleted, float64(s.changes)*s.shape.DeleteShare)
 	s.updates = s.changes - s.deletes
 	s.creates = s.deletes
@@ -162,6 +185,7 @@ func (s *generated) operate(rng *rand.Rand) (number uint64, remove bool) {
 		s.updates--
 		return s.live[s.choose(rng)], false
 	}
+
 	s.deletes--
 	at := rng.IntN(len(s.live))
 	number = s.live[at]
@@ -191,6 +215,7 @@ func (s *generated) choose(rng *rand.Rand) int {
 		s.at++
 		return s.at - 1
 	}
+
 	return rng.IntN(n)
 }
 
@@ -217,6 +242,7 @@ func (s *generated) appendKey(dst []byte, number uint64) []byte {
 		dst = owner.append(dst, prefixBytes-1)
 		length -= prefixBytes
 	}
+
 	dst = binary.BigEndian.AppendUint64(dst, mix(number^s.salt))
 	return rng.append(dst, length-minKeyBytes)
 }
@@ -248,11 +274,13 @@ func (s *splitmix) append(dst []byte, n int) []byte {
 	for ; n >= 8; n -= 8 {
 		dst = binary.LittleEndian.AppendUint64(dst, s.next())
 	}
+
 	if n > 0 {
 		var last [8]byte
 		binary.LittleEndian.PutUint64(last[:], s.next())
 		dst = append(dst, last[:n]...)
 	}
+
 	return dst
 }
 
@@ -297,29 +325,71 @@ type Profile struct {
 // lengths and shares of its stores); keys there are uniform. The others add what
 // chains have and those lack.
 func Profiles() []Profile {
-	bank := Shape{Store: "bank", KeyMean: 56, KeyDev: 3, ValueMean: 100, ValueDev: 1200, Initial: 35_000, Final: 2_200_200, ChangesPerVersion: 1840,
-		DeleteShare: .25}
+	bank := Shape{
+		Store:             "bank",
+		KeyMean:           56,
+		KeyDev:            3,
+		ValueMean:         100,
+		ValueDev:          1200,
+		Initial:           35_000,
+		Final:             2_200_200,
+		ChangesPerVersion: 1840,
+		DeleteShare:       .25,
+	}
+
 	skewed, prefix := bank, bank
 	skewed.Store, skewed.ZipfTheta = "skewed", .99
 	prefix.Store, prefix.GroupKeys, prefix.RunKeys = "prefix", 64, 8
 	return []Profile{
 		{"bank", "iavl-bench's bank: many small values", []Shape{bank}},
 		{"lockup", "iavl-bench's lockup: fewer, longer values", []Shape{
-			{Store: "lockup", KeyMean: 56, KeyDev: 3, ValueMean: 1936, ValueDev: 29261, Initial: 35_000, Final: 2_600_200, ChangesPerVersion: 363, DeleteShare: .29}}},
+			{
+				Store:             "lockup",
+				KeyMean:           56,
+				KeyDev:            3,
+				ValueMean:         1936,
+				ValueDev:          29261,
+				Initial:           35_000,
+				Final:             2_600_200,
+				ChangesPerVersion: 363,
+				DeleteShare:       .29,
+			}}},
 		{"staking", "iavl-bench's staking: short keys, values of 12 kB", []Shape{
-			{Store: "staking", KeyMean: 24, KeyDev: 2, ValueMean: 12263, ValueDev: 22967, Initial: 35_000, Final: 1_600_696, ChangesPerVersion: 305, DeleteShare: .25}}},
+			{
+				Store:             "staking",
+				KeyMean:           24,
+				KeyDev:            2,
+				ValueMean:         12263,
+				ValueDev:          22967,
+				Initial:           35_000,
+				Final:             1_600_696,
+				ChangesPerVersion: 305,
+				DeleteShare:       .25,
+			}}},
 		{"osmo-like-many", "iavl-bench's five stores of Osmosis, which do not grow", []Shape{
-			steady("wasm", 79, 23, 170, 202, 8_500_000), steady("ibc", 58, 4, 22, 29, 23_400_000), steady("upgrade", 8, 0, 8, 0, 60),
-			steady("concentratedliquidity", 25, 11, 44, 48, 600_000), steady("icahost", 103, 11, 37, 25, 1_500)}},
+			steady("wasm", 79, 23, 170, 202, 8_500_000), steady("ibc", 58, 4, 22, 29, 23_400_000),
+			steady("upgrade", 8, 0, 8, 0, 60),
+			steady("concentratedliquidity", 25, 11, 44, 48, 600_000),
+			steady("icahost", 103, 11, 37, 25, 1_500)}},
 		{"skewed", "as bank, with hot keys: zipf 0.99", []Shape{skewed}},
-		{"prefix", "as bank, with keys of one owner side by side, written together", []Shape{prefix}},
+		{"prefix", "as bank, with keys of one owner side by side, written together",
+			[]Shape{prefix}},
 	}
 }
 
 // steady is a store that keeps its size.
 func steady(store string, keyMean, keyDev, valueMean, valueDev, keys float64) Shape {
-	return Shape{Store: store, KeyMean: keyMean, KeyDev: keyDev, ValueMean: valueMean, ValueDev: valueDev, Initial: keys, Final: keys, ChangesPerVersion: 1000,
-		DeleteShare: .2}
+	return Shape{
+		Store:             store,
+		KeyMean:           keyMean,
+		KeyDev:            keyDev,
+		ValueMean:         valueMean,
+		ValueDev:          valueDev,
+		Initial:           keys,
+		Final:             keys,
+		ChangesPerVersion: 1000,
+		DeleteShare:       .2,
+	}
 }
 
 // Generation says what to generate.
@@ -328,7 +398,8 @@ type Generation struct {
 	Versions int64
 	Scale    float64 // of all counts; 1 is the profile's
 	Seed     uint64
-	// GrowVersions is the version in which stores have their final size, which they keep; 0: the last.
+	// GrowVersions is the version in which stores have their final size, which they keep; 0: the
+	// last.
 	GrowVersions int64
 	// EmptyStore adds a store that never gets a key; EmptyValueShare of all values
 	// are empty.
@@ -347,50 +418,72 @@ func (g Generation) Check() (errs []error) {
 	if len(g.Profiles) == 0 {
 		errs = append(errs, fmt.Errorf("no profile: write --profile %s", profileNames()[0]))
 	}
+
 	keys := 0.0
 	seen := map[string]bool{}
 	for _, name := range g.Profiles {
 		profile, known := profileOf(name)
 		if !known {
-			errs = append(errs, fmt.Errorf("profile %q: write one of %s", name, strings.Join(profileNames(), ", ")))
+			errs = append(errs,
+				fmt.Errorf("profile %q: write one of %s", name, strings.Join(profileNames(), ", ")))
 		}
+
 		if seen[name] {
 			errs = append(errs, fmt.Errorf("profile %s twice", name))
 		}
+
 		seen[name] = true
 		for _, shape := range profile.Shapes {
 			keys += max(shape.Initial, shape.Final) * g.Scale
 		}
 	}
+
 	if g.Versions < 1 {
-		errs = append(errs, fmt.Errorf("%d versions: at least 1, such as --versions 300", g.Versions))
+		errs = append(errs,
+			fmt.Errorf("%d versions: at least 1, such as --versions 300", g.Versions))
 	}
+
 	if !(g.Scale > 0) || math.IsInf(g.Scale, 0) {
 		errs = append(errs, fmt.Errorf("scale %v: above 0, such as --scale 0.01", g.Scale))
 	} else if keys > maxKeys {
-		errs = append(errs, fmt.Errorf("scale %v: %.0f keys are alive at once, at most %d can be: a smaller --scale", g.Scale, keys, int64(maxKeys)))
+		errs = append(errs,
+			fmt.Errorf(
+				"scale %v: %.0f keys are alive at once, at most %d can be: a smaller --scale",
+				g.Scale,
+				keys,
+				int64(maxKeys),
+			))
 	}
+
 	if g.GrowVersions < 0 || g.GrowVersions == 1 || g.GrowVersions > max(g.Versions, 1) {
-		errs = append(errs, fmt.Errorf("growing in %d versions: from 2 to the number of versions", g.GrowVersions))
+		errs = append(errs,
+			fmt.Errorf("growing in %d versions: from 2 to the number of versions", g.GrowVersions))
 	}
+
 	if !(g.EmptyValueShare >= 0 && g.EmptyValueShare <= 1) {
-		errs = append(errs, fmt.Errorf("share of empty values %v: from 0%% to 100%%", g.EmptyValueShare))
+		errs = append(errs,
+			fmt.Errorf("share of empty values %v: from 0%% to 100%%", g.EmptyValueShare))
 	}
+
 	return errs
 }
 
 // String is g as the provenance of the set.
 func (g Generation) String() string {
-	text := fmt.Sprintf("generated: profile %s, %d versions, scale %v, seed %d", strings.Join(g.Profiles, ","), g.Versions, g.Scale, g.Seed)
+	text := fmt.Sprintf("generated: profile %s, %d versions, scale %v, seed %d",
+		strings.Join(g.Profiles, ","), g.Versions, g.Scale, g.Seed)
 	if g.GrowVersions > 0 {
 		text += fmt.Sprintf(", grown in %d versions", g.GrowVersions)
 	}
+
 	if g.EmptyStore {
 		text += ", with an empty store"
 	}
+
 	if g.EmptyValueShare > 0 {
 		text += fmt.Sprintf(", %v of the values empty", g.EmptyValueShare)
 	}
+
 	return text
 }
 

@@ -42,30 +42,37 @@ func openBench(fsys fs.FS, dir string) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var info benchInfo
 	if err := json.Unmarshal(text, &info); err != nil {
 		return nil, &DamageError{File: file, Offset: -1, Err: err}
 	}
+
 	stores, err := newStoreTable(info.StoreNames)
 	if err == nil && info.Versions < 0 {
 		err = fmt.Errorf("%d versions", info.Versions)
 	}
+
 	if err != nil {
 		return nil, &DamageError{File: file, Offset: -1, Err: err}
 	}
+
 	s := &benchSource{fsys: fsys, dir: dir, versions: info.Versions, stores: stores}
 	entries, err := fs.ReadDir(fsys, dir)
 	if err != nil {
 		return nil, fmt.Errorf("list change sets: %w", err)
 	}
+
 	for _, entry := range entries {
 		version := int64(0)
 		if name := entry.Name(); name != benchInfoFile {
-			if fmt.Sscanf(name, "%09d.delimpb", &version); version < 1 || version > s.versions || name != benchFile(version) {
+			if fmt.Sscanf(name, "%09d.delimpb", &version); version < 1 || version > s.versions ||
+				name != benchFile(version) {
 				s.unknown = append(s.unknown, path.Join(dir, name))
 			}
 		}
 	}
+
 	return &seeking{reading{form: s}, s.seek}, nil
 }
 
@@ -75,21 +82,34 @@ func readSmall(fsys fs.FS, file string, limit int64) (text []byte, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("open change set: %w", err)
 	}
+
 	defer f.Close() // nothing was written
 	if text, err = io.ReadAll(io.LimitReader(f, limit+1)); err != nil {
 		return nil, fmt.Errorf("read %s: %w", file, err)
 	}
+
 	if int64(len(text)) > limit {
-		return nil, &DamageError{File: file, Offset: limit, Err: fmt.Errorf("more than %d bytes", limit)}
+		return nil,
+			&DamageError{File: file, Offset: limit, Err: fmt.Errorf("more than %d bytes", limit)}
 	}
+
 	return text, nil
 }
 
 func (s *benchSource) Info() Info {
-	info := Info{Format: FormatIAVLBench, Order: OrderInsertion, Stores: s.stores.names, Complete: true, Last: s.versions, Unknown: s.unknown}
+	info := Info{
+		Format:   FormatIAVLBench,
+		Order:    OrderInsertion,
+		Stores:   s.stores.names,
+		Complete: true,
+		Last:     s.versions,
+		Unknown:  s.unknown,
+	}
+
 	if s.versions > 0 {
 		info.First = 1
 	}
+
 	return info
 }
 
@@ -107,10 +127,18 @@ func (s *benchSource) begin() (int64, error) {
 	if s.version >= s.versions {
 		return 0, io.EOF
 	}
+
 	s.version++
 	if err := s.openFile(); err != nil {
-		return 0, &DamageError{File: path.Join(s.dir, benchFile(s.version)), Offset: -1, Version: s.version, Err: err}
+		return 0,
+			&DamageError{
+				File:    path.Join(s.dir, benchFile(s.version)),
+				Offset:  -1,
+				Version: s.version,
+				Err:     err,
+			}
 	}
+
 	return s.version, nil
 }
 
@@ -139,15 +167,19 @@ func (s *benchSource) readPair() (c Change, err error) {
 	if err != nil {
 		return c, err
 	}
+
 	if s.message, err = s.in.message(s.message, length); err != nil {
 		return c, err
 	}
+
 	c, store, _, err := numbering{store: 1, remove: 2, key: 3, value: 4}.decode(s.message)
 	if err != nil {
 		return c, err
 	}
+
 	if c.Store = s.stores.number(store); c.Store < 0 {
 		return c, fmt.Errorf("store %.40q is not among the store_names of %s", store, benchInfoFile)
 	}
+
 	return c, nil
 }

@@ -46,19 +46,25 @@ func (s *netSource) gather() error {
 		if err := s.Source.Next(&s.in); err != nil {
 			return err
 		}
+
 		if s.whole.Version == 0 {
 			s.whole.begin(s.in.Version)
 		}
+
 		for _, c := range s.in.Changes {
 			s.whole.add(c.Store, c.Key, c.Value, c.Delete)
 		}
+
 		if len(s.whole.arena) > maxNetBytes {
-			return fmt.Errorf("version %d: more than %d bytes to sort", s.in.Version, int64(maxNetBytes))
+			return fmt.Errorf("version %d: more than %d bytes to sort", s.in.Version,
+				int64(maxNetBytes))
 		}
+
 		if s.in.Last {
 			break
 		}
 	}
+
 	slices.SortStableFunc(s.whole.Changes, compareKeys)
 	s.listed = listed{changes: lastOfEach(s.whole.Changes)}
 	return nil
@@ -81,12 +87,17 @@ func Join(sets ...Source) (Source, error) {
 	if len(sets) == 0 {
 		return nil, errors.New("nothing to join")
 	}
+
 	first := sets[0].Info()
 	for _, s := range sets[1:] {
-		if info := s.Info(); info.Order != first.Order || info.RootRule != first.RootRule || !info.Complete || !slices.Equal(info.Stores, first.Stores) {
-			return nil, fmt.Errorf("sets of different stores or orders cannot be joined: %v %v, %v %v", first.Stores, first.Order, info.Stores, info.Order)
+		if info := s.Info(); info.Order != first.Order || info.RootRule != first.RootRule ||
+			!info.Complete || !slices.Equal(info.Stores, first.Stores) {
+			return nil,
+				fmt.Errorf("sets of different stores or orders cannot be joined: %v %v, %v %v",
+					first.Stores, first.Order, info.Stores, info.Order)
 		}
 	}
+
 	return &joined{sets: sets}, nil
 }
 
@@ -99,22 +110,29 @@ func JoinFiles(paths []string) (_ Source, err error) {
 			err = errors.Join(err, (&joined{sets: sets}).Close())
 		}
 	}()
+
 	next := int64(0)
 	for i, path := range paths {
 		set, err := OpenFile(path, FormatContainer)
 		if err != nil {
 			return nil, err
 		}
+
 		sets = append(sets, set)
 		info := set.Info()
 		if info.Damage != nil {
 			return nil, fmt.Errorf("%s: %w", path, info.Damage)
 		}
+
 		if i > 0 && info.First != next {
-			return nil, fmt.Errorf("%s begins with version %d, but %d is next: name all parts in their order", path, info.First, next)
+			return nil,
+				fmt.Errorf("%s begins with version %d, but %d is next: name all parts in their "+
+					"order", path, info.First, next)
 		}
+
 		next = info.Last + 1
 	}
+
 	return Join(sets...)
 }
 
@@ -138,12 +156,15 @@ func (s *joined) Next(b *Batch) error {
 			s.past = s.last
 			continue
 		}
+
 		if err == nil && b.Version <= s.past {
 			err = fmt.Errorf("version %d after version %d: the sets overlap", b.Version, s.past)
 		}
+
 		s.last = b.Version
 		return err
 	}
+
 	return io.EOF
 }
 

@@ -11,12 +11,11 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// The form of the Osmosis sets: files NNNNNNNN-MMMMMMMM.pb.gz, or NNNNNNNN.pb.gz for a
-// single block, read in the order of their first blocks, each gzip of {len u32le, Node}*, where Node is {1 key, 2 value,
-// 3 delete, 4 block, 5 store_key, 6 hash, 7 first_version, 8 last_version}. The
-// order is that of the chain's writes. A block without changes is not there: the
-// set has a gap. Stores are known by their changes only; a node without one
-// belongs to the store defaultStore.
+// The form of the Osmosis sets: files NNNNNNNN-MMMMMMMM.pb.gz, or NNNNNNNN.pb.gz for a single
+// block, read in the order of their first blocks, each gzip of {len u32le, Node}*, where Node is {1
+// key, 2 value, 3 delete, 4 block, 5 store_key, 6 hash, 7 first_version, 8 last_version}. The order
+// is that of the chain's writes. A block without changes is not there: the set has a gap. Stores
+// are known by their changes only; a node without one belongs to the store defaultStore.
 
 const defaultStore = "default"
 
@@ -36,26 +35,41 @@ type nodesSource struct {
 }
 
 func openNodes(fsys fs.FS, name string) (Source, error) {
-	s := &nodesSource{succession: succession{fsys: fsys, unpack: gunzipped}, stores: &storeTable{numbers: map[string]int{}}}
+	s := &nodesSource{
+		succession: succession{fsys: fsys, unpack: gunzipped},
+		stores:     &storeTable{numbers: map[string]int{}},
+	}
+
 	info, err := fs.Stat(fsys, name)
 	if err != nil {
 		return nil, fmt.Errorf("open change set: %w", err)
 	}
+
 	if !info.IsDir() {
 		s.files = []string{name}
 		return &reading{form: s}, nil
 	}
+
 	if s.files, s.unknown, err = blockFiles(fsys, name, nodesFile); err != nil {
 		return nil, err
 	}
+
 	if len(s.files) == 0 {
-		return nil, fmt.Errorf("%s: no file is called FIRST-LAST.pb.gz or BLOCK.pb.gz after its blocks", name)
+		return nil,
+			fmt.Errorf("%s: no file is called FIRST-LAST.pb.gz or BLOCK.pb.gz after its blocks",
+				name)
 	}
+
 	return &reading{form: s}, nil
 }
 
 func (s *nodesSource) Info() Info {
-	return Info{Format: FormatNodes, Order: OrderInsertion, Stores: s.stores.names, Unknown: s.unknown}
+	return Info{
+		Format:  FormatNodes,
+		Order:   OrderInsertion,
+		Stores:  s.stores.names,
+		Unknown: s.unknown,
+	}
 }
 
 func (s *nodesSource) begin() (version int64, err error) {
@@ -74,9 +88,11 @@ func (s *nodesSource) change() (c Change, more bool, err error) {
 			return c, false, err
 		}
 	}
+
 	if s.block != s.version {
 		return c, false, nil
 	}
+
 	s.pending = false
 	return s.node, true, nil
 }
@@ -87,12 +103,15 @@ func (s *nodesSource) nextNode() error {
 	if err != nil {
 		return err
 	}
+
 	if !more {
 		return io.EOF
 	}
+
 	if err := s.readNode(); err != nil {
 		return s.in.damage(s.version, err)
 	}
+
 	return nil
 }
 
@@ -105,19 +124,27 @@ func (s *nodesSource) readNode() (err error) {
 	if err := s.in.full(head[:]); err != nil {
 		return err
 	}
-	if s.message, err = s.in.message(s.message, uint64(binary.LittleEndian.Uint32(head[:]))); err != nil {
+
+	if s.message, err = s.in.message(s.message,
+		uint64(binary.LittleEndian.Uint32(head[:]))); err != nil {
 		return err
 	}
-	node, store, block, err := numbering{key: 1, value: 2, remove: 3, block: 4, store: 5}.decode(s.message)
+
+	node, store, block, err := numbering{key: 1, value: 2, remove: 3, block: 4, store: 5}.decode(
+		s.message,
+	)
 	if err != nil {
 		return err
 	}
+
 	if len(store) == 0 {
 		store = []byte(defaultStore)
 	}
+
 	if block == 0 || block > math.MaxInt64 || int64(block) < s.version {
 		return fmt.Errorf("block %d after block %d", block, s.version)
 	}
+
 	s.node, s.block, s.pending = node, int64(block), true
 	s.node.Store, err = s.stores.add(store)
 	return err

@@ -44,19 +44,23 @@ type Container struct {
 // name the file name. Without a usable footer it walks the frames and Info.Damage
 // says so; a damaged header is an error.
 func OpenContainer(in io.ReaderAt, size int64, name string) (*Container, error) {
-	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxFooterBytes))
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1),
+		zstd.WithDecoderMaxMemory(maxFooterBytes))
 	if err != nil {
 		return nil, fmt.Errorf("make a decompressor: %w", err)
 	}
+
 	c := &Container{in: in, size: size, name: name, decoder: decoder, whole: math.MaxInt64}
 	if err := c.readHeader(); err != nil {
 		decoder.Close()
 		return nil, c.damage(0, err)
 	}
+
 	if err := c.readFooter(); err != nil {
 		c.info.Damage = err
 		c.walk()
 	}
+
 	c.rewind()
 	return c, nil
 }
@@ -80,18 +84,22 @@ func (c *Container) SeekVersion(version int64) error {
 		e := c.index[i]
 		return e.version > version || e.version == version && e.again
 	})
+
 	if frame > 0 {
 		c.at, c.sought = c.index[frame-1].offset, true
 	}
+
 	for {
 		if err := c.toVersion(); err == io.EOF {
 			return nil // Next says so
 		} else if err != nil {
 			return err
 		}
+
 		if c.version >= version {
 			return nil
 		}
+
 		if err := c.skipVersion(); err != nil {
 			return err
 		}
@@ -111,6 +119,7 @@ func (c *Container) skipVersion() error {
 		if err := c.Next(&skipped); err != nil {
 			return err
 		}
+
 		if skipped.Last {
 			return nil
 		}
@@ -135,6 +144,7 @@ func (c *Container) toVersion() error {
 	if c.done != nil {
 		return c.done
 	}
+
 	for !c.open {
 		_, err := c.record(nil)
 		if err == io.EOF {
@@ -143,13 +153,16 @@ func (c *Container) toVersion() error {
 			}
 			return c.end(err)
 		}
+
 		if err != nil {
 			return c.end(c.damage(c.frameAt, err))
 		}
+
 		if c.open && c.version > c.whole {
 			return c.end(c.info.Damage)
 		}
 	}
+
 	return nil
 }
 
@@ -163,15 +176,19 @@ func (c *Container) readName() error {
 	if err != nil {
 		return err
 	}
+
 	if c.named {
 		return nil
 	}
+
 	if err := checkName(string(text)); err != nil {
 		return err
 	}
+
 	if len(c.info.Stores) == MaxStores {
 		return fmt.Errorf("more than %d stores", MaxStores)
 	}
+
 	c.info.Stores = append(c.info.Stores, string(text))
 	return nil
 }
@@ -181,14 +198,17 @@ func (c *Container) readBegin(again uint64) error {
 	if err != nil {
 		return err
 	}
+
 	if number == 0 || number > math.MaxInt64 || int64(number) < c.version {
 		return fmt.Errorf("version %d after version %d", number, c.version)
 	}
+
 	version := int64(number)
 	if c.walking && c.index[len(c.index)-1].version == 0 {
 		e := &c.index[len(c.index)-1]
 		e.version, e.again = version, again == 1
 	}
+
 	switch {
 	case again == 0 && version == c.version:
 		return fmt.Errorf("version %d twice", version)
@@ -199,6 +219,7 @@ func (c *Container) readBegin(again uint64) error {
 	case again != 0 || c.open:
 		return fmt.Errorf("version %d where version %d goes on", version, c.version)
 	}
+
 	c.version, c.open, c.changes = version, true, 0
 	return nil
 }
@@ -216,25 +237,30 @@ func (c *Container) fill(b *Batch) error {
 	return nil
 }
 
-// record reads the next one. A change of the open version is copied into a batch, if that is not full.
+// record reads the next one. A change of the open version is copied into a batch, if that is not
+// full.
 func (c *Container) record(b *Batch) (full bool, err error) {
 	if c.pos == len(c.raw) {
 		return false, c.nextFrame()
 	}
+
 	rest := c.raw[c.pos:]
 	tag, at := uvarint(rest)
 	if at <= 0 {
 		return false, badVarint(at)
 	}
+
 	kind, store := tag&(1<<tagBits-1), tag>>tagBits
 	if !c.open || kind != setTag && kind != deleteTag {
 		c.pos += at
 		return false, c.mark(tag, b)
 	}
+
 	keyBytes, n := uvarint(rest[at:])
 	if n <= 0 {
 		return false, badVarint(n)
 	}
+
 	at += n
 	valueBytes := uint64(0)
 	if kind == setTag {
@@ -243,23 +269,29 @@ func (c *Container) record(b *Batch) (full bool, err error) {
 		}
 		at += n
 	}
+
 	if err := checkKey(keyBytes); err != nil {
 		return false, err
 	}
+
 	if err := checkValue(valueBytes); err != nil {
 		return false, err
 	}
+
 	if keyBytes+valueBytes > uint64(len(rest)-at) {
 		return false, errShort
 	}
+
 	if stores := len(c.info.Stores); store >= uint64(stores) {
 		return false, fmt.Errorf("store %d of %d", store, stores)
 	}
+
 	value := at + int(keyBytes)
 	end := value + int(valueBytes)
 	if !b.offer(int(store), rest[at:value], rest[value:end], kind == deleteTag) {
 		return true, nil
 	}
+
 	c.pos += end
 	c.changes++
 	return false, nil
@@ -294,13 +326,16 @@ func (c *Container) readEnd(known uint64, b *Batch) error {
 	default:
 		return fmt.Errorf("an end of kind %d", known)
 	}
+
 	changes, err := c.number()
 	if err != nil {
 		return err
 	}
+
 	if changes != c.changes && !c.partial {
 		return fmt.Errorf("%d changes, written as %d", c.changes, changes)
 	}
+
 	b.Last, b.Roots, c.open, c.partial = true, roots, false, false
 	return nil
 }
@@ -310,19 +345,23 @@ func (c *Container) readRoots(b *Batch) (Roots, error) {
 	if err != nil {
 		return Roots{}, err
 	}
+
 	n, err := c.number()
 	if err != nil {
 		return Roots{}, err
 	}
+
 	if n > uint64(len(c.info.Stores)) {
 		return Roots{}, fmt.Errorf("roots of %d stores, the set has %d", n, len(c.info.Stores))
 	}
+
 	roots := Roots{Combined: combined, Stores: make([][]byte, n)}
 	for i := range roots.Stores {
 		if roots.Stores[i], err = c.root(b); err != nil {
 			return Roots{}, err
 		}
 	}
+
 	return roots, nil
 }
 
@@ -348,12 +387,15 @@ func (c *Container) bytes(limit uint64, what string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if n > limit {
 		return nil, fmt.Errorf("%s of %d bytes, at most %d are believed", what, n, limit)
 	}
+
 	if n > uint64(len(c.raw)-c.pos) {
 		return nil, errShort
 	}
+
 	b := c.raw[c.pos : c.pos+int(n)]
 	c.pos += int(n)
 	return b, nil
@@ -366,6 +408,7 @@ func (c *Container) nextFrame() error {
 	if err != nil {
 		return err
 	}
+
 	switch kind {
 	case footerFrame:
 		c.raw, c.pos = c.raw[:0], 0
@@ -378,6 +421,7 @@ func (c *Container) nextFrame() error {
 		c.pos = 0
 		return nil
 	}
+
 	return fmt.Errorf("a frame of kind %q", kind)
 }
 
@@ -385,29 +429,44 @@ func (c *Container) nextFrame() error {
 func (c *Container) readFrame(offset, limit int64) (kind byte, n int64, err error) {
 	var head frames.Head
 	if c.size-offset < frameHeadBytes {
-		return 0, 0, fmt.Errorf("cut short: %d of the %d bytes that begin a frame", max(c.size-offset, 0), frameHeadBytes)
+		return 0, 0,
+			fmt.Errorf("cut short: %d of the %d bytes that begin a frame", max(c.size-offset, 0),
+				frameHeadBytes)
 	}
+
 	if err := c.readAt(head[:], offset); err != nil {
 		return 0, 0, err
 	}
+
 	storedBytes, rawBytes := head.Sizes()
 	if head.Kind() == footerFrame {
 		limit = maxFooterBytes
 	}
+
 	if rawBytes > limit || storedBytes > limit+limit>>4 {
-		return 0, 0, fmt.Errorf("damaged: a frame of %d bytes, %d decompressed, where at most %d are written", storedBytes, rawBytes, limit)
+		return 0, 0,
+			fmt.Errorf(
+				"damaged: a frame of %d bytes, %d decompressed, where at most %d are written",
+				storedBytes,
+				rawBytes,
+				limit,
+			)
 	}
+
 	if left := c.size - offset - frameHeadBytes; storedBytes > left {
 		return 0, 0, fmt.Errorf("cut short: %d of the %d bytes of a frame", left, storedBytes)
 	}
+
 	c.stored = grow(c.stored, int(storedBytes))
 	if err := c.readAt(c.stored, offset+frameHeadBytes); err != nil {
 		return 0, 0, err
 	}
+
 	raw, err := head.Open(c.stored, c.raw, c.decoder)
 	if err != nil {
 		return 0, 0, err
 	}
+
 	c.raw = raw
 	return head.Kind(), frameHeadBytes + storedBytes, nil
 }

@@ -32,23 +32,29 @@ type stream struct {
 const streamBufferBytes = 128 << 10
 
 // openStream opens a file, through unpack if it is not nil.
-func openStream(fsys fs.FS, file string, unpack func(io.Reader) (io.Reader, error)) (*stream, error) {
+func openStream(
+	fsys fs.FS, file string, unpack func(io.Reader) (io.Reader, error),
+) (*stream, error) {
 	f, err := fsys.Open(file)
 	if err != nil {
 		return nil, fmt.Errorf("open change set: %w", err)
 	}
+
 	s := &stream{file: file, open: []io.Closer{f}}
 	if unpack == nil {
 		s.reader = bufio.NewReaderSize(f, streamBufferBytes)
 		return s, nil
 	}
+
 	unpacked, err := unpack(bufio.NewReaderSize(f, streamBufferBytes))
 	if err != nil {
 		return nil, errors.Join(s.damage(0, short(err)), f.Close())
 	}
+
 	if closer, ok := unpacked.(io.Closer); ok {
 		s.open = append(s.open, closer)
 	}
+
 	s.reader = bufio.NewReaderSize(unpacked, streamBufferBytes)
 	return s, nil
 }
@@ -58,10 +64,12 @@ func (s *stream) next(fsys fs.FS, file string) error {
 	if err := s.close(); err != nil {
 		return err
 	}
+
 	f, err := fsys.Open(file)
 	if err != nil {
 		return fmt.Errorf("open change set: %w", err)
 	}
+
 	s.file, s.offset = file, 0
 	s.open = append(s.open[:0], f)
 	s.reader.Reset(f)
@@ -96,6 +104,7 @@ func (s *stream) uvarint() (uint64, error) {
 		}
 		return 0, errVarint
 	}
+
 	return v, s.skip(n)
 }
 
@@ -123,7 +132,8 @@ func (s *stream) full(b []byte) error {
 // message fills b with a message of so many bytes.
 func (s *stream) message(b []byte, length uint64) ([]byte, error) {
 	if length > maxMessageBytes {
-		return b, fmt.Errorf("a message of %d bytes, at most %d are believed", length, maxMessageBytes)
+		return b,
+			fmt.Errorf("a message of %d bytes, at most %d are believed", length, maxMessageBytes)
 	}
 	b = grow(b, int(length))
 	return b, s.full(b)
@@ -141,27 +151,33 @@ type succession struct {
 	in     *stream // nil between files
 }
 
-// more goes to the next record, in the file that follows where one ends. last is the version that was read.
+// more goes to the next record, in the file that follows where one ends. last is the version that
+// was read.
 func (s *succession) more(last int64) (is bool, err error) {
 	for {
 		if s.in == nil {
 			if len(s.files) == 0 {
 				return false, nil
 			}
+
 			if s.in, err = openStream(s.fsys, s.files[0], s.unpack(s.files[0])); err != nil {
 				return false, err
 			}
+
 			s.files = s.files[1:]
 		}
+
 		in := s.in
 		ended, err := in.atEnd()
 		if ended {
 			s.in = nil
 			err = in.close()
 		}
+
 		if err != nil {
 			return false, in.damage(last, err)
 		}
+
 		if !ended {
 			return true, nil
 		}
@@ -195,8 +211,8 @@ type form interface {
 	Close() error
 	// begin goes to the next version; io.EOF: there is none.
 	begin() (version int64, err error)
-	// change is the version's next change, whose bytes live until the next call; more is false at the
-	// version's end.
+	// change is the version's next change, whose bytes live until the next call; more is false at
+	// the version's end.
 	change() (c Change, more bool, err error)
 }
 
@@ -225,6 +241,7 @@ func (s *reading) fill(b *Batch) (err error) {
 		}
 		s.open = true
 	}
+
 	b.begin(s.version)
 	for {
 		if !s.pending {
@@ -233,6 +250,7 @@ func (s *reading) fill(b *Batch) (err error) {
 				return err
 			}
 		}
+
 		if s.pending = !b.offer(s.next.Store, s.next.Key, s.next.Value, s.next.Delete); s.pending {
 			return nil
 		}
@@ -264,10 +282,12 @@ func newStoreTable(names []string) (*storeTable, error) {
 		if _, twice := t.numbers[name]; twice {
 			return nil, fmt.Errorf("store %q twice", name)
 		}
+
 		if _, err := t.add([]byte(name)); err != nil {
 			return nil, err
 		}
 	}
+
 	return t, nil
 }
 
@@ -283,12 +303,15 @@ func (t *storeTable) add(name []byte) (int, error) {
 	if number := t.number(name); number >= 0 {
 		return number, nil
 	}
+
 	if err := checkName(string(name)); err != nil {
 		return 0, err
 	}
+
 	if len(t.names) == MaxStores {
 		return 0, fmt.Errorf("more than %d stores", MaxStores)
 	}
+
 	t.numbers[string(name)] = len(t.names)
 	t.names = append(t.names, string(name))
 	return len(t.names) - 1, nil
@@ -307,12 +330,15 @@ func (e *DamageError) Error() string {
 	if e.File != "" {
 		where = append(where, e.File)
 	}
+
 	if e.Offset >= 0 {
 		where = append(where, fmt.Sprintf("offset %d", e.Offset))
 	}
+
 	if e.Version > 0 {
 		where = append(where, fmt.Sprintf("version %d", e.Version))
 	}
+
 	return strings.Join(append(where, e.Err.Error()), ": ")
 }
 
@@ -355,7 +381,8 @@ func checkPair(c Change) error {
 
 func checkName(name string) error {
 	if name == "" || len(name) > MaxNameBytes || strings.ContainsAny(name, "/\x00\n") {
-		return fmt.Errorf("%.40q is not a name of a store, which has 1 to %d bytes without / or line breaks", name, MaxNameBytes)
+		return fmt.Errorf("%.40q is not a name of a store, which has 1 to %d bytes without / or "+
+			"line breaks", name, MaxNameBytes)
 	}
 	return nil
 }
@@ -395,9 +422,11 @@ func cutField(message []byte) (f field, rest []byte, err error) {
 	if n <= 0 {
 		return f, nil, badVarint(n)
 	}
+
 	if tag>>3 == 0 || tag > math.MaxUint32 {
 		return f, nil, fmt.Errorf("a field numbered %d", tag>>3)
 	}
+
 	f.number, rest = tag>>3, message[n:]
 	switch tag & 7 {
 	case varintWire:
@@ -410,9 +439,13 @@ func cutField(message []byte) (f field, rest []byte, err error) {
 		if n <= 0 {
 			return f, nil, badVarint(n)
 		}
+
 		if rest = rest[n:]; length > uint64(len(rest)) {
-			return f, nil, fmt.Errorf("a field of %d bytes in the %d that are left of its message", length, len(rest))
+			return f, nil,
+				fmt.Errorf("a field of %d bytes in the %d that are left of its message", length,
+					len(rest))
 		}
+
 		f.bytes = rest[:length:length]
 		return f, rest[length:], nil
 	case fixed64Wire, fixed32Wire:
@@ -425,6 +458,7 @@ func cutField(message []byte) (f field, rest []byte, err error) {
 		}
 		return f, rest[width:], nil
 	}
+
 	return f, nil, fmt.Errorf("field %d of wire type %d", f.number, tag&7)
 }
 
@@ -438,6 +472,7 @@ func (n numbering) decode(message []byte) (c Change, store []byte, block uint64,
 		if f, message, err = cutField(message); err != nil {
 			return c, nil, 0, err
 		}
+
 		switch f.number {
 		case n.key:
 			c.Key, err = f.bytes, f.want(true)
@@ -450,10 +485,12 @@ func (n numbering) decode(message []byte) (c Change, store []byte, block uint64,
 		case n.block:
 			block, err = f.value, f.want(false)
 		}
+
 		if err != nil {
 			return c, nil, 0, err
 		}
 	}
+
 	return c, store, block, checkPair(c)
 }
 
@@ -471,13 +508,15 @@ type Format string
 const (
 	FormatContainer Format = "slcs"       // our own: container.go
 	FormatIAVLBench Format = "iavl-bench" // directory of delimited protobuf, a file a version
-	FormatCronos    Format = "cronos"     // directory of a directory per store, as memiavl's tools write
-	FormatNodes     Format = "nodes"      // NNNNNNNN-MMMMMMMM.pb.gz files
-	FormatDiffs     Format = "diffs"      // Ethereum's prestateTracer in diffMode, JSON
-	FormatGenerated Format = "generated"  // by a profile and a seed
+	// directory of a directory per store, as memiavl's tools write
+	FormatCronos    Format = "cronos"
+	FormatNodes     Format = "nodes"     // NNNNNNNN-MMMMMMMM.pb.gz files
+	FormatDiffs     Format = "diffs"     // Ethereum's prestateTracer in diffMode, JSON
+	FormatGenerated Format = "generated" // by a profile and a seed
 )
 
-// readable are the formats that Open reads, and what files of those that are directories are called.
+// readable are the formats that Open reads, and what files of those that are directories are
+// called.
 var readable = []struct {
 	Format
 	open  func(fsys fs.FS, name string) (Source, error)
@@ -485,9 +524,12 @@ var readable = []struct {
 }{
 	{FormatContainer, openContainerFile, ""},
 	{FormatIAVLBench, openBench, "a version is in a file such as 000000017.delimpb"},
-	{FormatCronos, openCronos, "the files of a store are STORE/block-NUMBER, also with .zz, .snappy or .sz behind"},
-	{FormatNodes, openNodes, "blocks are in files such as 00000001-00000500.pb.gz or 00000005.pb.gz"},
-	{FormatDiffs, openDiffs, "a block is in a file such as 17.json, 0x11.json or block-17.jsonl, also with .gz behind"},
+	{FormatCronos, openCronos, "the files of a store are STORE/block-NUMBER, also with .zz, " +
+		".snappy or .sz behind"},
+	{FormatNodes, openNodes,
+		"blocks are in files such as 00000001-00000500.pb.gz or 00000005.pb.gz"},
+	{FormatDiffs, openDiffs, "a block is in a file such as 17.json, 0x11.json or block-17.jsonl, " +
+		"also with .gz behind"},
 }
 
 // Formats are those that Open reads.
@@ -507,11 +549,13 @@ func Open(fsys fs.FS, name string, format Format) (Source, error) {
 			return nil, err
 		}
 	}
+
 	for _, f := range readable {
 		if f.Format == format {
 			return f.open(fsys, name)
 		}
 	}
+
 	return nil, fmt.Errorf("format %q: there are %v", format, Formats())
 }
 
@@ -520,18 +564,23 @@ func openContainerFile(fsys fs.FS, name string) (Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open change set: %w", err)
 	}
+
 	info, err := f.Stat()
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
+
 	at, ok := f.(io.ReaderAt)
 	if !ok || info.IsDir() {
-		return nil, errors.Join(fmt.Errorf("%s: no file that can be read anywhere", name), f.Close())
+		return nil,
+			errors.Join(fmt.Errorf("%s: no file that can be read anywhere", name), f.Close())
 	}
+
 	c, err := OpenContainer(at, info.Size(), name)
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
+
 	c.closer = f
 	return c, nil
 }
@@ -542,16 +591,22 @@ func Detect(fsys fs.FS, name string) (Format, error) {
 	if err != nil {
 		return "", fmt.Errorf("open change set: %w", err)
 	}
+
 	if !info.IsDir() {
 		return detectFile(fsys, name)
 	}
+
 	entries, err := fs.ReadDir(fsys, name)
 	if err != nil {
 		return "", fmt.Errorf("list %s: %w", name, err)
 	}
+
 	holds := func(match func(string) bool) bool {
-		return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !e.IsDir() && match(e.Name()) })
+		return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+			return !e.IsDir() && match(e.Name())
+		})
 	}
+
 	switch {
 	case holds(func(n string) bool { return n == benchInfoFile }):
 		return FormatIAVLBench, nil
@@ -560,20 +615,26 @@ func Detect(fsys fs.FS, name string) (Format, error) {
 	case holds(diffFile.MatchString):
 		return FormatDiffs, nil
 	}
+
 	for _, entry := range entries {
 		if !entry.IsDir() {
 			continue
 		}
+
 		files, _, err := blockFiles(fsys, path.Join(name, entry.Name()), cronosFile)
 		if err != nil {
 			return "", err
 		}
+
 		if len(files) > 0 {
 			return FormatCronos, nil
 		}
 	}
-	return "", fmt.Errorf("%s: no change set of a known form: neither %s, NUMBER-NUMBER.pb.gz, NUMBER.pb.gz or NUMBER.json files, nor STORE/block-NUMBER",
-		name, benchInfoFile)
+
+	return "",
+		fmt.Errorf("%s: no change set of a known form: neither %s, NUMBER-NUMBER.pb.gz, "+
+			"NUMBER.pb.gz or NUMBER.json files, nor STORE/block-NUMBER",
+			name, benchInfoFile)
 }
 
 func detectFile(fsys fs.FS, name string) (format Format, err error) {
@@ -583,18 +644,24 @@ func detectFile(fsys fs.FS, name string) (format Format, err error) {
 	case diffFile.MatchString(path.Base(name)):
 		return FormatDiffs, nil
 	}
+
 	f, err := fsys.Open(name)
 	if err != nil {
 		return "", fmt.Errorf("open change set: %w", err)
 	}
+
 	defer f.Close() // nothing was written
 	start := make([]byte, len(magic))
 	if _, err := io.ReadFull(f, start); err != nil && err != io.ErrUnexpectedEOF && err != io.EOF {
 		return "", fmt.Errorf("read %s: %w", name, err)
 	}
+
 	if string(start) != magic {
-		return "", fmt.Errorf("%s: no change set of a known form: no container (it does not begin with %s), no .pb.gz, no NUMBER.json", name, magic)
+		return "",
+			fmt.Errorf("%s: no change set of a known form: no container (it does not begin with "+
+				"%s), no .pb.gz, no NUMBER.json", name, magic)
 	}
+
 	return FormatContainer, nil
 }
 
@@ -605,6 +672,7 @@ func blockFiles(fsys fs.FS, dir string, match *regexp.Regexp) (files, unknown []
 	if err != nil {
 		return nil, nil, fmt.Errorf("list change sets: %w", err)
 	}
+
 	byBlock := map[int64]string{}
 	for _, entry := range entries {
 		file := path.Join(dir, entry.Name())
@@ -613,18 +681,23 @@ func blockFiles(fsys fs.FS, dir string, match *regexp.Regexp) (files, unknown []
 			unknown = append(unknown, file)
 			continue
 		}
+
 		block, err := blockNumber(parts[1])
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", file, err)
 		}
+
 		if other, twice := byBlock[block]; twice {
 			return nil, nil, fmt.Errorf("%s and %s begin with the same block", other, file)
 		}
+
 		byBlock[block] = file
 	}
+
 	for _, block := range slices.Sorted(maps.Keys(byBlock)) {
 		files = append(files, byBlock[block])
 	}
+
 	return files, unknown, nil
 }
 

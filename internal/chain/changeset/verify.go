@@ -49,11 +49,13 @@ func Verify(s Source, told ProgressFunc) (Verdict, error) {
 		} else if b.Version != check.version {
 			return fmt.Errorf("version %d before version %d ends", b.Version, check.version)
 		}
+
 		for _, c := range b.Changes {
 			if err := check.change(c.Store, c.Key); err != nil {
 				return fmt.Errorf("version %d: %w", b.Version, err)
 			}
 		}
+
 		anything = anything || len(b.Changes) > 0
 		tally.Add(b)
 		if b.Last {
@@ -62,12 +64,16 @@ func Verify(s Source, told ProgressFunc) (Verdict, error) {
 				v.Empty++
 			}
 		}
+
 		return told.report(b)
 	})
-	v.First, v.Last, v.Totals, v.IsSortedNet = tally.First, tally.Last, tally.Totals(len(s.Info().Stores)), check.allSorted
+
+	v.First, v.Last, v.Totals, v.IsSortedNet = tally.First, tally.Last,
+		tally.Totals(len(s.Info().Stores)), check.allSorted
 	if err != nil {
 		return v, err
 	}
+
 	return v, v.hold(s.Info())
 }
 
@@ -84,15 +90,20 @@ func (v *Verdict) gap(last, next int64) {
 // hold compares what was read with what the set states of itself.
 func (v *Verdict) hold(stated Info) error {
 	if stated.First != 0 && (stated.First != v.First || stated.Last != 0 && stated.Last != v.Last) {
-		return fmt.Errorf("the set states versions %d to %d and holds %d to %d", stated.First, stated.Last, v.First, v.Last)
+		return fmt.Errorf("the set states versions %d to %d and holds %d to %d", stated.First,
+			stated.Last, v.First, v.Last)
 	}
+
 	t := stated.Totals
 	if t == nil {
 		return nil
 	}
-	if t.Versions != v.Totals.Versions || t.Changes != v.Totals.Changes || t.Roots != v.Totals.Roots || !slices.Equal(t.Stores, v.Totals.Stores) {
+
+	if t.Versions != v.Totals.Versions || t.Changes != v.Totals.Changes ||
+		t.Roots != v.Totals.Roots || !slices.Equal(t.Stores, v.Totals.Stores) {
 		return fmt.Errorf("the set states %+v and holds %+v", *t, v.Totals)
 	}
+
 	return nil
 }
 
@@ -123,6 +134,7 @@ func (c *checker) begin(version int64) error {
 	case version <= c.version:
 		return fmt.Errorf("version %d after version %d: versions must ascend", version, c.version)
 	}
+
 	c.version, c.open, c.anything, c.sorted = version, true, false, true
 	return nil
 }
@@ -131,12 +143,15 @@ func (c *checker) change(store int, key []byte) error {
 	if !c.sorted {
 		return nil
 	}
+
 	if c.anything && (store < c.store || store == c.store && bytes.Compare(key, c.key) <= 0) {
 		c.sorted, c.allSorted = false, false
 		if c.order == OrderSortedNet {
-			return fmt.Errorf("key %x of store %d comes after key %x of store %d in a set that says it is sorted-net", key, store, c.key, c.store)
+			return fmt.Errorf("key %x of store %d comes after key %x of store %d in a set that "+
+				"says it is sorted-net", key, store, c.key, c.store)
 		}
 	}
+
 	c.anything, c.store = true, store
 	c.key = append(c.key[:0], key...)
 	return nil
@@ -153,19 +168,23 @@ func LeftOut(info Info) []engine.Warning {
 	if n == 0 {
 		return nil
 	}
+
 	named, more := info.Unknown, ""
 	if n > maxNamed {
 		named, more = named[:maxNamed], fmt.Sprintf(" and %d more", n-maxNamed)
 	}
+
 	remedy := "if they hold changes, rename them; "
 	for _, f := range readable {
 		if f.Format == info.Format {
 			remedy += f.files
 		}
 	}
+
 	return []engine.Warning{{
-		Code:   "unknown_files",
-		Text:   fmt.Sprintf("%s left out, since the format %s does not know such names: %s%s", unit.Plural(n, "file"), info.Format, strings.Join(named, ", "), more),
+		Code: "unknown_files",
+		Text: fmt.Sprintf("%s left out, since the format %s does not know such names: %s%s",
+			unit.Plural(n, "file"), info.Format, strings.Join(named, ", "), more),
 		Remedy: remedy,
 	}}
 }
@@ -173,21 +192,22 @@ func LeftOut(info Info) []engine.Warning {
 // Facts are what the commands info and verify print, with --json too. Pointers are nil where only
 // reading tells.
 type Facts struct {
-	Schema     string         `json:"schema"`
-	Path       string         `json:"path"`
-	Format     Format         `json:"format"`
-	Order      string         `json:"order"`
-	First      int64          `json:"first_version"` // 0: not known
-	Last       int64          `json:"last_version"`
-	Versions   *int64         `json:"versions,omitempty"`
-	Changes    *int64         `json:"changes,omitempty"`
-	Roots      *int64         `json:"versions_with_roots,omitempty"`
-	RootRule   string         `json:"root_rule,omitempty"`
-	Provenance string         `json:"provenance,omitempty"`
-	Stores     []StoreFacts   `json:"stores"`
-	Unknown    []string       `json:"unknown_files,omitempty"` // left out: the format does not know their names
-	Damage     string         `json:"damage,omitempty"`
-	Verified   *VerifiedFacts `json:"verified,omitempty"`
+	Schema     string       `json:"schema"`
+	Path       string       `json:"path"`
+	Format     Format       `json:"format"`
+	Order      string       `json:"order"`
+	First      int64        `json:"first_version"` // 0: not known
+	Last       int64        `json:"last_version"`
+	Versions   *int64       `json:"versions,omitempty"`
+	Changes    *int64       `json:"changes,omitempty"`
+	Roots      *int64       `json:"versions_with_roots,omitempty"`
+	RootRule   string       `json:"root_rule,omitempty"`
+	Provenance string       `json:"provenance,omitempty"`
+	Stores     []StoreFacts `json:"stores"`
+	// left out: the format does not know their names
+	Unknown  []string       `json:"unknown_files,omitempty"`
+	Damage   string         `json:"damage,omitempty"`
+	Verified *VerifiedFacts `json:"verified,omitempty"`
 }
 
 // StoreFacts are of a store.
@@ -206,18 +226,31 @@ type VerifiedFacts struct {
 
 // FactsOf are those of a set at path, without reading its changes.
 func FactsOf(path string, info Info) Facts {
-	s := Facts{Schema: schema.ChangeSetFacts, Path: path, Format: info.Format,
-		Order: info.Order.String(), First: info.First, Last: info.Last,
-		RootRule: info.RootRule, Provenance: info.Provenance, Stores: []StoreFacts{}, Unknown: info.Unknown}
+	s := Facts{
+		Schema:     schema.ChangeSetFacts,
+		Path:       path,
+		Format:     info.Format,
+		Order:      info.Order.String(),
+		First:      info.First,
+		Last:       info.Last,
+		RootRule:   info.RootRule,
+		Provenance: info.Provenance,
+		Stores:     []StoreFacts{},
+		Unknown:    info.Unknown,
+	}
+
 	for _, name := range info.Stores {
 		s.Stores = append(s.Stores, StoreFacts{Name: name})
 	}
+
 	if info.Totals != nil {
 		s.count(*info.Totals)
 	}
+
 	if info.Damage != nil {
 		s.Damage = info.Damage.Error()
 	}
+
 	return s
 }
 
@@ -232,7 +265,13 @@ func (s *Facts) count(t Totals) {
 func (s Facts) With(v Verdict) Facts {
 	s.First, s.Last = v.First, v.Last
 	s.count(v.Totals)
-	s.Verified = &VerifiedFacts{EmptyVersions: v.Empty, MissingVersions: v.Missing, Gaps: v.Gaps, IsSortedNet: v.IsSortedNet}
+	s.Verified = &VerifiedFacts{
+		EmptyVersions:   v.Empty,
+		MissingVersions: v.Missing,
+		Gaps:            v.Gaps,
+		IsSortedNet:     v.IsSortedNet,
+	}
+
 	return s
 }
 
@@ -255,6 +294,7 @@ func (s Facts) add(d *doc.Document) {
 			return doc.Via(store.Totals, func(t *StoreTotals) float64 { return float64(of(t)) })
 		})
 	}
+
 	stores := doc.TableOf(s.Stores, nil,
 		count("sets", "", func(t *StoreTotals) int64 { return t.Sets }),
 		count("deletes", "", func(t *StoreTotals) int64 { return t.Deletes }),
@@ -264,11 +304,14 @@ func (s Facts) add(d *doc.Document) {
 
 	var texts []string
 	if s.Roots != nil && *s.Roots > 0 {
-		texts = append(texts, fmt.Sprintf("Expected roots (%s) of %s versions.", s.RootRule, unit.Count(*s.Roots)))
+		texts = append(texts,
+			fmt.Sprintf("Expected roots (%s) of %s versions.", s.RootRule, unit.Count(*s.Roots)))
 	}
+
 	if s.Provenance != "" {
 		texts = append(texts, s.Provenance)
 	}
+
 	d.Add("Stores", doc.Block{Table: stores, Texts: texts})
 }
 
@@ -277,16 +320,20 @@ func (s Facts) sentence() string {
 	if s.Changes != nil {
 		text = unit.Count(*s.Changes) + " changes in " + unit.Count(*s.Versions) + " versions"
 	}
+
 	switch {
 	case s.First > 0 && s.Last > 0:
 		text += fmt.Sprintf(" (%d to %d)", s.First, s.Last)
 	case s.First > 0:
 		text += fmt.Sprintf(" from %d", s.First)
 	}
-	text += fmt.Sprintf(", %s, order %s, format %s", unit.Plural(len(s.Stores), "store"), s.Order, s.Format)
+
+	text += fmt.Sprintf(", %s, order %s, format %s", unit.Plural(len(s.Stores), "store"), s.Order,
+		s.Format)
 	if s.Changes == nil {
 		text += "; verify and import count them"
 	}
+
 	return text
 }
 
@@ -298,18 +345,22 @@ func (s Facts) VerdictDocument() *doc.Document {
 	if s.Damage != "" {
 		verdict = "DAMAGED: the counts below end where the damage begins."
 	}
+
 	d.Answer("", verdict, s.Path+": "+s.sentence()+".")
 	s.add(d)
 
 	v := s.Verified
-	text := fmt.Sprintf("%s empty versions, %s missing", unit.Count(v.EmptyVersions), unit.Count(v.MissingVersions))
+	text := fmt.Sprintf("%s empty versions, %s missing", unit.Count(v.EmptyVersions),
+		unit.Count(v.MissingVersions))
 	if len(v.Gaps) > 0 {
 		text += fmt.Sprintf(" (the first gap: %d to %d)", v.Gaps[0].From, v.Gaps[0].To)
 	}
+
 	sorted := "; not all versions are sorted."
 	if v.IsSortedNet {
 		sorted = "; every version is sorted and net."
 	}
+
 	d.Add("Versions", doc.Block{Texts: []string{text + sorted}})
 	return d
 }
@@ -323,7 +374,8 @@ func Inherited(info Info) []engine.Warning {
 	warnings := LeftOut(info)
 	if _, base, without := strings.Cut(info.Provenance, WithoutBase); without {
 		warnings = append(warnings, engine.Warning{Code: "no_base_state",
-			Text: "the set lacks the state before version" + base + ": equal roots are equal among these trees, and not the chain's"})
+			Text: "the set lacks the state before version" + base + ": equal roots are equal " +
+				"among these trees, and not the chain's"})
 	}
 	return warnings
 }

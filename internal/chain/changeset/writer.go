@@ -43,22 +43,34 @@ type Writer struct {
 
 // NewWriter writes the header to out.
 func NewWriter(out io.Writer, h Header) (*Writer, error) {
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithEncoderCRC(false))
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1),
+		zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithEncoderCRC(false))
 	if err != nil {
 		return nil, fmt.Errorf("make a compressor: %w", err)
 	}
+
 	text, err := json.Marshal(header{Schema: schema.ChangeSet, Order: h.Order.String(),
 		RootRule: h.RootRule, Provenance: h.Provenance})
 	if err != nil {
 		return nil, fmt.Errorf("encode header: %w", err)
 	}
+
 	if len(text) > maxHeaderBytes {
-		return nil, fmt.Errorf("a provenance of %d bytes: at most %d", len(h.Provenance), maxHeaderBytes)
+		return nil,
+			fmt.Errorf("a provenance of %d bytes: at most %d", len(h.Provenance), maxHeaderBytes)
 	}
-	w := &Writer{out: out, encoder: encoder, stores: &storeTable{numbers: map[string]int{}}, check: newChecker(h.Order)}
+
+	w := &Writer{
+		out:     out,
+		encoder: encoder,
+		stores:  &storeTable{numbers: map[string]int{}},
+		check:   newChecker(h.Order),
+	}
+
 	if err := w.write(frames.Append([]byte(magic), encoder, headerFrame, text)); err != nil {
 		return nil, err
 	}
+
 	return w, nil
 }
 
@@ -79,12 +91,15 @@ func (w *Writer) Begin(version int64) error {
 	if w.err != nil {
 		return w.err
 	}
+
 	if err := w.check.begin(version); err != nil {
 		return w.fail(err)
 	}
+
 	if w.first == 0 {
 		w.first = version
 	}
+
 	w.changes = 0
 	w.begin(0)
 	return nil
@@ -104,15 +119,18 @@ func (w *Writer) Change(c Change) error {
 	if w.err != nil {
 		return w.err
 	}
+
 	if err := w.admit(c); err != nil {
 		return w.fail(err)
 	}
+
 	if len(w.raw) >= targetFrameBytes {
 		if err := w.flush(); err != nil {
 			return err
 		}
 		w.begin(1)
 	}
+
 	w.totals.Stores[c.Store].count(c)
 	if c.Delete {
 		w.raw = appendSized(binary.AppendUvarint(w.raw, deleteTag|uint64(c.Store)<<tagBits), c.Key)
@@ -123,6 +141,7 @@ func (w *Writer) Change(c Change) error {
 		w.raw = append(w.raw, c.Key...)
 		w.raw = append(w.raw, c.Value...)
 	}
+
 	w.changes++
 	return nil
 }
@@ -131,15 +150,19 @@ func (w *Writer) admit(c Change) error {
 	if !w.check.open {
 		return errors.New("a change outside of a version")
 	}
+
 	if c.Store < 0 || c.Store >= len(w.stores.names) {
 		return fmt.Errorf("store %d of %d", c.Store, len(w.stores.names))
 	}
+
 	if err := checkKey(uint64(len(c.Key))); err != nil {
 		return err
 	}
+
 	if err := checkValue(uint64(len(c.Value))); err != nil {
 		return fmt.Errorf("key %x: %w", c.Key, err)
 	}
+
 	return w.check.change(c.Store, c.Key)
 }
 
@@ -148,9 +171,11 @@ func (w *Writer) End(r Roots) error {
 	if w.err != nil {
 		return w.err
 	}
+
 	if !w.check.open {
 		return w.fail(errors.New("an end without a version"))
 	}
+
 	known := uint64(0)
 	if r.Known() {
 		if err := r.check(len(w.stores.names)); err != nil {
@@ -159,6 +184,7 @@ func (w *Writer) End(r Roots) error {
 		known = 1
 		w.totals.Roots++
 	}
+
 	w.raw = binary.AppendUvarint(w.raw, endTag|known<<tagBits)
 	if known == 1 {
 		w.raw = appendSized(w.raw, r.Combined)
@@ -167,6 +193,7 @@ func (w *Writer) End(r Roots) error {
 			w.raw = appendSized(w.raw, root)
 		}
 	}
+
 	w.raw = binary.AppendUvarint(w.raw, uint64(w.changes))
 	w.check.end()
 	w.totals.Versions++
@@ -174,6 +201,7 @@ func (w *Writer) End(r Roots) error {
 	if len(w.raw) >= targetFrameBytes {
 		return w.flush()
 	}
+
 	return nil
 }
 
@@ -181,11 +209,13 @@ func (r Roots) check(stores int) error {
 	if len(r.Stores) > stores {
 		return fmt.Errorf("roots of %d stores, the set has %d", len(r.Stores), stores)
 	}
+
 	for _, root := range append(r.Stores[:len(r.Stores):len(r.Stores)], r.Combined) {
 		if len(root) > MaxRootBytes || root != nil && len(root) == 0 {
 			return fmt.Errorf("a root of %d bytes: from 1 to %d", len(root), MaxRootBytes)
 		}
 	}
+
 	return nil
 }
 
@@ -202,14 +232,17 @@ func (w *Writer) Append(b *Batch) error {
 			return err
 		}
 	}
+
 	for _, c := range b.Changes {
 		if err := w.Change(c); err != nil {
 			return err
 		}
 	}
+
 	if b.Last {
 		return w.End(b.Roots)
 	}
+
 	return nil
 }
 
@@ -235,13 +268,16 @@ func (w *Writer) Copy(s Source, told ProgressFunc) error {
 			}
 			numbers = append(numbers, number)
 		}
+
 		for i := range b.Changes {
 			b.Changes[i].Store = numbers[b.Changes[i].Store]
 		}
+
 		b.Roots = b.Roots.renumbered(numbers, len(w.stores.names))
 		if err := w.Append(b); err != nil {
 			return err
 		}
+
 		return told.report(b)
 	})
 }
@@ -262,12 +298,15 @@ func (w *Writer) Close() error {
 	if w.err != nil {
 		return w.err
 	}
+
 	if w.check.open {
 		return w.fail(fmt.Errorf("version %d has no end", w.check.version))
 	}
+
 	if err := w.flush(); err != nil {
 		return err
 	}
+
 	footerOffset := w.offset
 	w.frame = frames.Append(w.frame[:0], w.encoder, footerFrame, w.footer())
 	at := len(w.frame)
@@ -277,6 +316,7 @@ func (w *Writer) Close() error {
 	if err := w.write(w.frame); err != nil {
 		return err
 	}
+
 	w.err = errors.New("the container is closed")
 	return nil
 }
@@ -290,19 +330,24 @@ func (w *Writer) footer() []byte {
 			raw = binary.AppendUvarint(raw, uint64(n))
 		}
 	}
-	for _, n := range []int64{w.totals.Versions, w.totals.Changes, w.totals.Roots, w.first, w.check.version, int64(len(w.index))} {
+
+	for _, n := range []int64{w.totals.Versions, w.totals.Changes, w.totals.Roots, w.first,
+		w.check.version, int64(len(w.index))} {
 		raw = binary.AppendUvarint(raw, uint64(n))
 	}
+
 	previous := int64(0)
 	for _, e := range w.index {
 		again := uint64(0)
 		if e.again {
 			again = 1
 		}
+
 		raw = binary.AppendUvarint(raw, again|uint64(e.version-previous)<<1)
 		raw = binary.AppendUvarint(raw, uint64(e.bytes))
 		previous = e.version
 	}
+
 	return raw
 }
 
@@ -311,14 +356,17 @@ func (w *Writer) flush() error {
 	if len(w.raw) == 0 {
 		return nil
 	}
+
 	if w.entry.version == 0 { // names only
 		w.entry.version, w.entry.again = w.check.version, true
 	}
+
 	w.entry.offset = w.offset
 	w.frame = frames.Append(w.frame[:0], w.encoder, changesFrame, w.raw)
 	if err := w.write(w.frame); err != nil {
 		return err
 	}
+
 	w.entry.bytes = w.offset - w.entry.offset
 	w.index = append(w.index, w.entry)
 	w.raw, w.entry = w.raw[:0], indexEntry{}
@@ -345,10 +393,15 @@ func (w *Writer) fail(err error) error {
 // Write writes s in statelab's own format; provenance "" is that of s.
 func Write(out io.Writer, s Source, provenance string, told ProgressFunc) error {
 	info := s.Info()
-	w, err := NewWriter(out, Header{Order: info.Order, RootRule: info.RootRule, Provenance: cmp.Or(provenance, info.Provenance)})
+	w, err := NewWriter(out, Header{
+		Order:      info.Order,
+		RootRule:   info.RootRule,
+		Provenance: cmp.Or(provenance, info.Provenance),
+	})
 	if err != nil {
 		return err
 	}
+
 	if info.Complete { // stores without a change too: they have roots
 		for _, name := range info.Stores {
 			if _, err := w.Store(name); err != nil {
@@ -356,8 +409,10 @@ func Write(out io.Writer, s Source, provenance string, told ProgressFunc) error 
 			}
 		}
 	}
+
 	if err := w.Copy(s, told); err != nil {
 		return err
 	}
+
 	return w.Close()
 }

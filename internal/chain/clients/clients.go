@@ -8,15 +8,17 @@ type Client string
 
 // Clients whose databases or flags are known.
 const (
-	Geth       Client = "geth" // and its kin with the same files and flags, such as op-geth
-	BSC        Client = "bsc"  // with --multidatabase: geth's keys in several databases, and its flags
+	Geth Client = "geth" // and its kin with the same files and flags, such as op-geth
+	// with --multidatabase: geth's keys in several databases, and its flags
+	BSC        Client = "bsc"
 	Reth       Client = "reth"
 	Erigon     Client = "Erigon"
 	Besu       Client = "Besu"
 	Nethermind Client = "Nethermind"
 	Ethrex     Client = "ethrex"
-	CosmosSDK  Client = "cosmos" // a node of the Cosmos SDK; with app-db-backend pebbledb, one of Pebble
-	Statelab   Client = "statelab"
+	// a node of the Cosmos SDK; with app-db-backend pebbledb, one of Pebble
+	CosmosSDK Client = "cosmos"
+	Statelab  Client = "statelab"
 
 	// Any other program that embeds an engine.
 	AnyPebble  Client = "pebble"

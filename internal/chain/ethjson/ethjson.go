@@ -1,10 +1,10 @@
-// Package ethjson reads the JSON with which Ethereum clients answer about a block: what surrounds the
-// traces of its transactions, and the numbers, addresses and accounts inside.
+// Package ethjson reads the JSON with which Ethereum clients answer about a block: what surrounds
+// the traces of its transactions, and the numbers, addresses and accounts inside.
 //
-// Goals: one rule for every reader of such answers. An answer is taken whole or not at all: an error
-// beside a result, a result that is null, text that ends early and a value that follows a block are
-// errors. Every foreign length is checked before it is believed.
-// Non-goals: what a trace means (packages accesses and changeset).
+// Goals: one rule for every reader of such answers. An answer is taken whole or not at all: an
+// error beside a result, a result that is null, text that ends early and a value that follows a
+// block are errors. Every foreign length is checked before it is believed. Non-goals: what a trace
+// means (packages accesses and changeset).
 package ethjson
 
 import (
@@ -28,9 +28,11 @@ var (
 	ErrNoObject = errors.New("not a JSON object")
 
 	// ErrNull says that a node does not have what it was asked for, and what to do.
-	ErrNull = errors.New("the node answered null: it does not have this block; fetch the answer from a node that has it")
+	ErrNull = errors.New("the node answered null: it does not have this block; fetch the answer " +
+		"from a node that has it")
 
-	errTwoBlocks = errors.New("a second value behind a block: a file holds one block, or one transaction a line")
+	errTwoBlocks = errors.New("a second value behind a block: a file holds one block, or one " +
+		"transaction a line")
 )
 
 // NodeError is an error that the node put into its answer.
@@ -41,9 +43,9 @@ func (e *NodeError) Error() string { return "the node answered with an error: " 
 // Object is a JSON object whose fields are not decoded yet.
 type Object map[string]json.RawMessage
 
-// Transactions calls visit with the trace of each transaction of a block, in order. A text is a trace,
-// {"result": ...} around any of these, a list of them, or traces one behind the other. block reports
-// whether there was a list: a block, which may be empty.
+// Transactions calls visit with the trace of each transaction of a block, in order. A text is a
+// trace, {"result": ...} around any of these, a list of them, or traces one behind the other. block
+// reports whether there was a list: a block, which may be empty.
 func Transactions(text []byte, visit func(trace Object) error) (block bool, err error) {
 	w := walk{visit: visit}
 	decoder := json.NewDecoder(bytes.NewReader(text))
@@ -54,10 +56,12 @@ func Transactions(text []byte, visit func(trace Object) error) (block bool, err 
 		} else if err != nil {
 			return w.block, placed(err, decoder.InputOffset())
 		}
+
 		blockEnded := w.block
 		if err := w.value(value, 0); err != nil {
 			return w.block, err
 		}
+
 		if values > 0 && (blockEnded || w.block) {
 			return w.block, errTwoBlocks
 		}
@@ -73,26 +77,32 @@ func (w *walk) value(text json.RawMessage, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("wrapped more than %d times", maxDepth)
 	}
+
 	if text[0] == '[' {
 		w.block = true
 		var items []json.RawMessage
 		if err := Strict(text, &items); err != nil {
 			return err
 		}
+
 		for i, item := range items {
 			if err := w.value(item, depth+1); err != nil {
 				return fmt.Errorf("transaction %d: %w", i, err)
 			}
 		}
+
 		return nil
 	}
+
 	result, object, err := unwrap(text)
 	if err != nil {
 		return err
 	}
+
 	if result != nil {
 		return w.value(result, depth+1)
 	}
+
 	return w.visit(object)
 }
 
@@ -110,13 +120,16 @@ func unwrap(text []byte) (result json.RawMessage, object Object, err error) {
 	if err := Strict(text, &object); err != nil {
 		return nil, nil, err
 	}
+
 	if failed, has := object["error"]; has && string(failed) != "null" {
 		return nil, nil, &NodeError{fmt.Sprintf("%.200s", failed)}
 	}
+
 	result, has := object["result"]
 	if has && string(result) == "null" {
 		return nil, nil, ErrNull
 	}
+
 	return result, object, nil
 }
 
@@ -126,22 +139,27 @@ func (o *Object) UnmarshalJSON(text []byte) error {
 	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
 		return fmt.Errorf("%w: %.80s", ErrNoObject, text)
 	}
+
 	*o = Object{}
 	for decoder.More() {
 		name, err := decoder.Token()
 		if err != nil {
 			return err
 		}
+
 		var value json.RawMessage
 		if err := decoder.Decode(&value); err != nil {
 			return err
 		}
+
 		key := fmt.Sprint(name)
 		if _, twice := (*o)[key]; twice {
 			return fmt.Errorf("the field %.80q is there twice", key)
 		}
+
 		(*o)[key] = value
 	}
+
 	return nil
 }
 
@@ -185,12 +203,15 @@ func Accounts[T any](object Object) (map[Address]*T, error) {
 		if err := address.UnmarshalText([]byte(name)); err != nil {
 			return nil, err
 		}
+
 		var account *T
 		if err := Strict(part, &account); err != nil {
 			return nil, fmt.Errorf("account %v: %w", address, err)
 		}
+
 		accounts[address] = account
 	}
+
 	return accounts, nil
 }
 
@@ -208,8 +229,8 @@ func AccountsIn[T any](text []byte) (map[Address]*T, error) {
 // Address is an account's, 0x-hex as text.
 type Address [20]byte
 
-// Word is a slot's key, a value or a hash, 0x-hex as text, perhaps without leading zeros; numbers are
-// big endian.
+// Word is a slot's key, a value or a hash, 0x-hex as text, perhaps without leading zeros; numbers
+// are big endian.
 type Word [32]byte
 
 // Bytes are 0x-hex as text.
@@ -237,15 +258,18 @@ func (n *Number) UnmarshalJSON(text []byte) error {
 	if len(digits) > 80 {
 		return fmt.Errorf("%.80q is not a number of 256 bits", digits)
 	}
+
 	value, ok := new(big.Int).SetString(digits, 10)
 	if len(digits) > 2 && digits[:2] == "0x" {
 		value, ok = new(big.Int).SetString(digits[2:], 16)
 	} else if digits == "0x" {
 		value, ok = new(big.Int), true
 	}
+
 	if !ok || value.Sign() < 0 || value.BitLen() > 256 {
 		return fmt.Errorf("%.80q is not a number of 256 bits", digits)
 	}
+
 	value.FillBytes(n[:])
 	return nil
 }
@@ -264,12 +288,15 @@ func fromHex(dst, text []byte, whole bool) error {
 	if !found || len(digits) > 2*len(dst) || whole && len(digits) != 2*len(dst) {
 		return fmt.Errorf("%.80q: %w of %d bytes", text, errNoHex, len(dst))
 	}
+
 	if len(digits)%2 == 1 {
 		digits = append([]byte{'0'}, digits...)
 	}
+
 	clear(dst)
 	if _, err := hex.Decode(dst[len(dst)-len(digits)/2:], digits); err != nil {
 		return fmt.Errorf("%.80q: %w", text, errNoHex)
 	}
+
 	return nil
 }

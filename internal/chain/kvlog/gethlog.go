@@ -12,9 +12,10 @@ import (
 	"github.com/statelab/statelab/engine"
 )
 
-// A log of go-ethereum as the authors of "An Analysis of Ethereum Workloads from a Key-Value Storage Perspective" have patched it
-// (tinoryj/EthAnalysis, go-ethereum 1.14.11: common/globalTraceLog.go, ethdb/pebble/pebble.go, core/blockchain.go) has a line for
-// each call of its store, in the order of the calls, and one where a block begins and ends:
+// A log of go-ethereum as the authors of "An Analysis of Ethereum Workloads from a Key-Value
+// Storage Perspective" have patched it (tinoryj/EthAnalysis, go-ethereum 1.14.11:
+// common/globalTraceLog.go, ethdb/pebble/pebble.go, core/blockchain.go) has a line for each call of
+// its store, in the order of the calls, and one where a block begins and ends:
 //
 //	geth: 2025/02/11 19:18:38 globalTraceLog.go:30: Processing block (start), ID: 20500000, hash: 0x..
 //	geth: 2025/02/11 19:18:38 globalTraceLog.go:30: OPType: Get, key: 4f02.., size: 37
@@ -27,15 +28,25 @@ const (
 	maxHeadBytes         = 200 // before either
 )
 
-// logged are the operations of such a log. What is behind the name: k a key, v a value, n a size, s where a scan begins, r a range.
-// Those of no kind change and read nothing.
+// logged are the operations of such a log. What is behind the name: k a key, v a value, n a size, s
+// where a scan begins, r a range. Those of no kind change and read nothing.
 var logged = map[string]struct {
 	kind Kind
 	rest string
 }{
-	"Get": {Get, "k"}, "Has": {Has, "k"}, "Put": {Put, "kv"}, "Delete": {Delete, "k"}, "BatchPut": {BatchPut, "kv"}, "BatchDelete": {BatchDelete, "k"},
-	"BatchPutCommit": {Commit, ""}, "NewIterator": {Scan, "s"}, "IteratorNext": {Next, ""},
-	"NewBatch": {}, "NewBatchWithSize": {0, "n"}, "GetBatchValueSize": {0, "n"}, "Compact": {0, "r"},
+	"Get":               {Get, "k"},
+	"Has":               {Has, "k"},
+	"Put":               {Put, "kv"},
+	"Delete":            {Delete, "k"},
+	"BatchPut":          {BatchPut, "kv"},
+	"BatchDelete":       {BatchDelete, "k"},
+	"BatchPutCommit":    {Commit, ""},
+	"NewIterator":       {Scan, "s"},
+	"IteratorNext":      {Next, ""},
+	"NewBatch":          {},
+	"NewBatchWithSize":  {0, "n"},
+	"GetBatchValueSize": {0, "n"},
+	"Compact":           {0, "r"},
 }
 
 // remarks are lines that say nothing of the store.
@@ -72,14 +83,19 @@ func (l *GethLog) Next(op *Op) error {
 		if err == io.EOF {
 			return io.EOF
 		}
+
 		known := false
 		if err == nil {
 			known, err = l.parse(op)
 		}
+
 		if err != nil {
-			return engine.Fail(engine.CodeDamaged, "%s: line %d: %w", l.name, l.line, err).WithRemedy(
-				"import what is before it (head -n %d LOG | statelab accesses import --from geth-log - --out FILE), or fetch the log again", l.line-1)
+			return engine.Fail(engine.CodeDamaged, "%s: line %d: %w", l.name, l.line, err).
+				WithRemedy(
+					"import what is before it (head -n %d LOG | statelab accesses import --from "+
+						"geth-log - --out FILE), or fetch the log again", l.line-1)
 		}
+
 		if known {
 			return nil
 		}
@@ -88,7 +104,8 @@ func (l *GethLog) Next(op *Op) error {
 
 var valueMark = []byte(", value: ")
 
-// read reads a line. Of a value, which can have hundreds of megabytes, only the number of its digits is kept.
+// read reads a line. Of a value, which can have hundreds of megabytes, only the number of its
+// digits is kept.
 func (l *GethLog) read() error {
 	l.text, l.digits = l.text[:0], 0
 	inValue, begun := false, false
@@ -98,18 +115,22 @@ func (l *GethLog) read() error {
 			begun = true
 			l.line++
 		}
+
 		if at := bytes.Index(part, valueMark); at >= 0 && len(l.text) == 0 {
 			inValue = true
 			l.text, part = append(l.text, part[:at+len(valueMark)]...), part[at+len(valueMark):]
 		}
+
 		if inValue {
 			n := hexDigits(part)
 			l.digits, part = l.digits+uint64(n), part[n:]
 			inValue = len(part) == 0
 		}
+
 		if len(l.text)+len(part) > 4*MaxKeyBytes {
 			return errors.New("it is too long for an operation")
 		}
+
 		l.text = append(l.text, part...)
 		switch {
 		case err == nil:
@@ -135,23 +156,27 @@ func (l *GethLog) parse(op *Op) (is bool, err error) {
 	if at := bytes.Index(head, []byte(operation)); at >= 0 {
 		return l.operation(op, cursor{rest: l.text[at+len(operation):]})
 	}
+
 	if at := bytes.Index(head, []byte(blockMark)); at >= 0 {
 		c := cursor{rest: l.text[at+len(blockMark):]}
 		starts := c.has("start")
 		if !starts {
 			c.expect("end")
 		}
+
 		c.expect("), ID: ")
 		*op = Op{Kind: Block, Number: c.number()}
 		c.expect(", hash: 0x")
 		l.other = c.hex(l.other[:0])
 		return starts, c.end()
 	}
+
 	for _, remark := range remarks {
 		if bytes.HasSuffix(head, []byte(remark)) {
 			return false, nil
 		}
 	}
+
 	return false, fmt.Errorf("%.120q is not a line of such a log", head)
 }
 
@@ -161,10 +186,12 @@ func (l *GethLog) operation(op *Op, c cursor) (is bool, err error) {
 	if !known {
 		return false, fmt.Errorf("unknown operation %.60q", name)
 	}
+
 	c.rest = rest
 	if more != (form.rest != "") {
 		return false, errShort
 	}
+
 	*op = Op{Kind: form.kind}
 	for _, field := range form.rest {
 		switch field {
@@ -173,7 +200,8 @@ func (l *GethLog) operation(op *Op, c cursor) (is bool, err error) {
 			l.key = c.hex(l.key[:0])
 			c.expect(", size: ")
 			if size := c.number(); c.err == nil && size != uint64(len(l.key)) {
-				return false, fmt.Errorf("its key has %d bytes, and its size says %d", len(l.key), size)
+				return false,
+					fmt.Errorf("its key has %d bytes, and its size says %d", len(l.key), size)
 			}
 			op.Key = l.key
 		case 'v':
@@ -181,7 +209,9 @@ func (l *GethLog) operation(op *Op, c cursor) (is bool, err error) {
 			c.expect(", size: ")
 			op.Number = c.number()
 			if c.err == nil && l.digits != 2*op.Number {
-				return false, fmt.Errorf("its value has %d hexadecimal digits, and its size says %d bytes", l.digits, op.Number)
+				return false,
+					fmt.Errorf("its value has %d hexadecimal digits, and its size says %d bytes",
+						l.digits, op.Number)
 			}
 		case 'n':
 			c.expect(" size: ")
@@ -199,15 +229,18 @@ func (l *GethLog) operation(op *Op, c cursor) (is bool, err error) {
 			l.other = c.hex(l.other[:0])
 		}
 	}
+
 	if err := c.end(); err != nil {
 		return false, err
 	}
+
 	switch {
 	case len(op.Key) > MaxKeyBytes:
 		return false, fmt.Errorf("a key of %d bytes", len(op.Key))
 	case op.Kind != Block && op.Number > MaxValueBytes:
 		return false, fmt.Errorf("a value of %d bytes", op.Number)
 	}
+
 	return form.kind != 0, nil
 }
 
@@ -250,14 +283,17 @@ func (c *cursor) number() (n uint64) {
 	for digits < len(c.rest) && c.rest[digits] >= '0' && c.rest[digits] <= '9' {
 		digits++
 	}
+
 	if c.err != nil {
 		return 0
 	}
+
 	n, err := strconv.ParseUint(string(c.rest[:digits]), 10, 64)
 	if err != nil {
 		c.err = c.wrong("a number")
 		return 0
 	}
+
 	c.rest = c.rest[digits:]
 	return n
 }
@@ -267,11 +303,13 @@ func (c *cursor) hex(to []byte) []byte {
 	if c.err != nil {
 		return to
 	}
+
 	n := hexDigits(c.rest)
 	to, err := hex.AppendDecode(to, c.rest[:n])
 	if err != nil {
 		c.err = fmt.Errorf("an odd number of hexadecimal digits (%d)", n)
 	}
+
 	c.rest = c.rest[n:]
 	return to
 }

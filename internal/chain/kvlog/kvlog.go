@@ -1,8 +1,10 @@
 // Package kvlog reads logs of what a program asked of its key-value store, operation by operation,
-// and keeps them in one form, in which runs play their Gets and databases are built from their writes.
+// and keeps them in one form, in which runs play their Gets and databases are built from their
+// writes.
 //
 // Goals: logs of billions of operations as a stream; what is wrong in a log is named with its line.
-// Non-goals: values, of which only the sizes are kept; what blocks access of a state (package accesses).
+// Non-goals: values, of which only the sizes are kept; what blocks access of a state (package
+// accesses).
 //
 // Read in this order: traffic.go, gethlog.go, tally.go, apply.go.
 package kvlog
@@ -50,7 +52,8 @@ type Op struct {
 
 // keyed tells whether operations of a kind have a key, numbered whether they have a number.
 func (k Kind) keyed() bool {
-	return k == Get || k == Has || k == Put || k == Delete || k == BatchPut || k == BatchDelete || k == Scan
+	return k == Get || k == Has || k == Put || k == Delete || k == BatchPut || k == BatchDelete ||
+		k == Scan
 }
 func (k Kind) numbered() bool { return k == Block || k == Put || k == BatchPut }
 
@@ -79,7 +82,8 @@ const (
 const Logged = "logged"
 
 // header is the first line of a file of our own, which zstd has compressed: JSON. After it come the
-// operations. Each is its kind, then the key behind its length, then the number; lengths and numbers are varints.
+// operations. Each is its kind, then the key behind its length, then the number; lengths and
+// numbers are varints.
 type header struct {
 	Schema string `json:"schema"`
 	Info
@@ -94,35 +98,42 @@ func Decompressed(in io.Reader) (out *bufio.Reader, err error) {
 		unzipped, err := gzip.NewReader(out)
 		return bufio.NewReaderSize(unzipped, bufferBytes), err
 	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		unpacked, err := zstd.NewReader(out, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
+		unpacked, err := zstd.NewReader(out, zstd.WithDecoderConcurrency(1),
+			zstd.WithDecoderMaxWindow(maxWindow))
 		return bufio.NewReaderSize(unpacked, bufferBytes), err
 	}
+
 	return out, nil
 }
 
-// Write writes all of from in our own form; told hears now and then how many operations are written,
-// and its error ends the work.
+// Write writes all of from in our own form; told hears now and then how many operations are
+// written, and its error ends the work.
 func Write(to io.Writer, from Source, info Info, told func(ops uint64) error) error {
 	packed, err := zstd.NewWriter(to, zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return fmt.Errorf("make a compressor: %w", err)
 	}
+
 	out := bufio.NewWriterSize(packed, 1<<16)
 	if err := json.NewEncoder(out).Encode(header{schema.Traffic, info}); err != nil {
 		return err
 	}
+
 	var record []byte
 	err = each(from, told, func(op *Op) error {
 		record = append(record[:0], byte(op.Kind))
 		if op.Kind.keyed() {
 			record = append(binary.AppendUvarint(record, uint64(len(op.Key))), op.Key...)
 		}
+
 		if op.Kind.numbered() {
 			record = binary.AppendUvarint(record, op.Number)
 		}
+
 		_, err := out.Write(record)
 		return err
 	})
+
 	return errors.Join(err, out.Flush(), packed.Close())
 }
 
@@ -135,12 +146,15 @@ func each(from Source, told func(ops uint64) error, visit func(*Op) error) error
 		if err == io.EOF {
 			return told(n)
 		}
+
 		if err == nil {
 			err = visit(&op)
 		}
+
 		if err == nil && n%tellEvery == 0 {
 			err = told(n)
 		}
+
 		if err != nil {
 			return err
 		}
@@ -169,6 +183,7 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	in, err := Decompressed(file)
 	var h header
 	if err == nil {
@@ -177,13 +192,18 @@ func Open(path string) (*File, error) {
 			err = json.Unmarshal(line, &h)
 		}
 	}
+
 	if err == nil && h.Schema != schema.Traffic {
 		err = fmt.Errorf("schema %.80q, this version reads %s", h.Schema, schema.Traffic)
 	}
+
 	if err != nil {
-		return nil, errors.Join(engine.Fail(engine.CodeUnsupported, "%s: not key traffic of statelab: %w (statelab accesses import --from makes it)", path, err),
-			file.Close())
+		return nil,
+			errors.Join(engine.Fail(engine.CodeUnsupported, "%s: not key traffic of statelab: %w "+
+				"(statelab accesses import --from makes it)", path, err),
+				file.Close())
 	}
+
 	return &File{name: path, in: in, closer: file, info: h.Info}, nil
 }
 
@@ -199,18 +219,23 @@ func (f *File) Next(op *Op) error {
 	if err == io.EOF {
 		return io.EOF
 	}
+
 	*op = Op{Kind: Kind(kind)}
 	if err == nil && op.Kind.keyed() {
 		op.Key, err = f.readKey()
 	} else if err == nil && !op.Kind.numbered() && op.Kind != Commit && op.Kind != Next {
 		err = fmt.Errorf("an operation of kind %q", kind)
 	}
+
 	if err == nil && op.Kind.numbered() {
 		op.Number, err = binary.ReadUvarint(f.in)
 	}
+
 	if err != nil {
-		return engine.Fail(engine.CodeDamaged, "%s: operation %d: %w: the file is damaged or incomplete, import it again", f.name, f.ops+1, err)
+		return engine.Fail(engine.CodeDamaged, "%s: operation %d: %w: the file is damaged or "+
+			"incomplete, import it again", f.name, f.ops+1, err)
 	}
+
 	f.ops++
 	return nil
 }
@@ -220,9 +245,11 @@ func (f *File) readKey() ([]byte, error) {
 	if err == nil && n > MaxKeyBytes {
 		err = fmt.Errorf("a key of %d bytes", n)
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	f.key = append(f.key[:0], make([]byte, n)...)
 	_, err = io.ReadFull(f.in, f.key)
 	return f.key, err

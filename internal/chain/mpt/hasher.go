@@ -105,6 +105,7 @@ func (h *Hasher) Branch(children *[16]Ref) Ref {
 			h.body = append(h.body, 0x80)
 		}
 	}
+
 	h.body = append(h.body, 0x80) // no value
 	return h.close()
 }
@@ -186,15 +187,18 @@ func Common(path *layout.Hash, depth int, packed []byte, count int) int {
 			i += 2
 		}
 	}
+
 	for ; i < count; i++ {
 		b := packed[i>>1]
 		if i&1 == 0 {
 			b >>= 4
 		}
+
 		if b&15 != Nibble(path, depth+i) {
 			return i
 		}
 	}
+
 	return count
 }
 

@@ -35,9 +35,11 @@ func TestEmptyRootIsTheHashOfTheEmptyString(t *testing.T) {
 	if sum := h.Sum([]byte{0x80}); sum != layout.EmptyRoot {
 		t.Errorf("hash of an empty string %x, want %x", sum, layout.EmptyRoot)
 	}
+
 	if sum := h.Sum(nil); sum != layout.EmptyCode {
 		t.Errorf("hash of nothing %x, want %x", sum, layout.EmptyCode)
 	}
+
 	if root := NewReference().Root(); root != layout.EmptyRoot {
 		t.Errorf("root %x, want %x", root, layout.EmptyRoot)
 	}
@@ -50,6 +52,7 @@ func TestCommon(t *testing.T) {
 		for i := range path {
 			path[i] = byte(rng.Uint32())
 		}
+
 		depth := rng.IntN(PathNibbles)
 		count := rng.IntN(PathNibbles - depth + 1)
 		nibbles := AppendNibbles(nil, path[:], depth, depth+count)
@@ -58,10 +61,12 @@ func TestCommon(t *testing.T) {
 			want = rng.IntN(count)
 			nibbles[want] ^= byte(1 + rng.IntN(15))
 		}
+
 		packed := AppendPacked(nil, nibbles)
 		if !bytes.Equal(AppendNibbles(nil, packed, 0, count), nibbles) {
 			t.Fatalf("%v packed and unpacked differs", nibbles)
 		}
+
 		if got := Common(&path, depth, packed, count); got != want {
 			t.Fatalf("path %x from %d, %v: %d in common, want %d", path, depth, nibbles, got, want)
 		}
@@ -71,17 +76,28 @@ func TestCommon(t *testing.T) {
 // TestExpectedNodes holds the formulas against what go-ethereum's trie showed
 // at 200,000 keys, 6.13, and against the reference trie, which folds.
 func TestExpectedNodes(t *testing.T) {
-	for n, want := range map[float64]float64{0: 0, 1: 1, 2: 2 + 1.0/15, 1e5: 5.88, 2e5: 6.14, 1e6: 6.68, 2.5e8: 8.67, 1e9: 9.20} {
+	for n, want := range map[float64]float64{
+		0:     0,
+		1:     1,
+		2:     2 + 1.0/15,
+		1e5:   5.88,
+		2e5:   6.14,
+		1e6:   6.68,
+		2.5e8: 8.67,
+		1e9:   9.20,
+	} {
 		if got := ExpectedNodes(n); math.Abs(got-want) > 0.006 {
 			t.Errorf("%g keys: %.3f nodes, want %.2f", n, got, want)
 		}
 	}
+
 	const keys = 50_000
 	var trie refTrie
 	rng := rand.New(rand.NewPCG(2, 2))
 	for range keys {
 		trie.put(randomHash(rng), []byte{1})
 	}
+
 	mean := float64(trie.top.depths(1)) / keys
 	if want := ExpectedFoldedNodes(keys); math.Abs(mean/want-1) > 0.001 {
 		t.Errorf("%.3f nodes a lookup, expected %.3f", mean, want)
@@ -93,11 +109,13 @@ func (n *refNode) depths(depth int) (sum int) {
 	if n.children == nil {
 		return depth
 	}
+
 	for _, child := range n.children {
 		if child != nil {
 			sum += child.depths(depth + 1)
 		}
 	}
+
 	return sum
 }
 
@@ -110,9 +128,11 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	for range 300 {
 		changes = append(changes, randomChange(rng))
 	}
+
 	for _, c := range changes {
 		change(t, straight, c)
 	}
+
 	for _, i := range rng.Perm(len(changes)) {
 		c, extra := changes[i], randomChange(rng)
 		more := c
@@ -120,16 +140,24 @@ func TestOrderDoesNotMatter(t *testing.T) {
 		change(t, winding, extra)
 		change(t, winding, more)
 		for _, s := range extra.Slots {
-			change(t, winding, layout.Change{Account: c.Account, New: c.New, Slots: []layout.Slot{{Key: s.Key}}})
+			change(t, winding, layout.Change{
+				Account: c.Account,
+				New:     c.New,
+				Slots:   []layout.Slot{{Key: s.Key}},
+			})
 		}
+
 		change(t, winding, layout.Change{Account: extra.Account})
 	}
+
 	if a, b := straight.Root(), winding.Root(); a != b {
 		t.Errorf("roots %x and %x", a, b)
 	}
+
 	for _, c := range changes {
 		change(t, winding, layout.Change{Account: c.Account})
 	}
+
 	if root := winding.Root(); root != layout.EmptyRoot {
 		t.Errorf("root %x of a state whose accounts are all deleted", root)
 	}
@@ -141,6 +169,7 @@ func TestHashingAllocatesNothing(t *testing.T) {
 	for i := range children {
 		children[i] = HashRef(&layout.EmptyRoot)
 	}
+
 	path, value := make([]byte, 60), make([]byte, 0, 120)
 	var account layout.Account
 	if n := testing.AllocsPerRun(100, func() {
@@ -178,12 +207,21 @@ func randomHash(rng *rand.Rand) (h layout.Hash) {
 }
 
 func randomChange(rng *rand.Rand) layout.Change {
-	c := layout.Change{Account: randomHash(rng), New: &layout.Account{Nonce: rng.Uint64() >> rng.IntN(64), CodeHash: layout.EmptyCode}}
+	c := layout.Change{
+		Account: randomHash(rng),
+		New:     &layout.Account{Nonce: rng.Uint64() >> rng.IntN(64), CodeHash: layout.EmptyCode},
+	}
+
 	for i := rng.IntN(32); i < 32; i++ {
 		c.New.Balance[i] = byte(rng.Uint32())
 	}
+
 	for range rng.IntN(20) {
-		c.Slots = append(c.Slots, layout.Slot{Key: randomHash(rng), Value: []byte{1 + byte(rng.IntN(255))}})
+		c.Slots = append(c.Slots, layout.Slot{
+			Key:   randomHash(rng),
+			Value: []byte{1 + byte(rng.IntN(255))},
+		})
 	}
+
 	return c
 }

@@ -34,24 +34,30 @@ func (r *Reference) Change(c layout.Change) error {
 		r.accounts.put(c.Account, nil)
 		return nil
 	}
+
 	account := r.known[c.Account]
 	if account == nil {
 		account = &refAccount{slots: map[layout.Hash][]byte{}}
 		r.known[c.Account] = account
 	}
+
 	account.Account = *c.New
 	for _, s := range c.Slots {
 		if len(s.Value) > 32 || len(s.Value) > 0 && s.Value[0] == 0 {
-			return fmt.Errorf("slot %x of account %x: %x is no value of a slot", s.Key, c.Account, s.Value)
+			return fmt.Errorf("slot %x of account %x: %x is no value of a slot", s.Key, c.Account,
+				s.Value)
 		}
+
 		if len(s.Value) == 0 {
 			delete(account.slots, s.Key)
 			account.storage.put(s.Key, nil)
 			continue
 		}
+
 		account.slots[s.Key] = bytes.Clone(s.Value)
 		account.storage.put(s.Key, AppendString(nil, s.Value))
 	}
+
 	storageRoot := account.storage.root(r.hasher)
 	r.accounts.put(c.Account, AppendAccount(nil, c.New, &storageRoot))
 	return nil
@@ -108,11 +114,13 @@ func (n *refNode) with(path, value []byte) *refNode {
 	if n == nil {
 		return &refNode{path: path, value: value}
 	}
+
 	n.ref = Ref{}
 	common := 0
 	for common < len(n.path) && n.path[common] == path[common] {
 		common++
 	}
+
 	if common < len(n.path) { // parts ways inside the path: a branch there
 		branch := &refNode{path: path[:common:common], children: new([16]*refNode)}
 		branch.children[n.path[common]] = n
@@ -120,10 +128,12 @@ func (n *refNode) with(path, value []byte) *refNode {
 		branch.children[path[common]] = &refNode{path: path[common+1:], value: value}
 		return branch
 	}
+
 	if n.children == nil {
 		n.value = value
 		return n
 	}
+
 	turn := path[common]
 	n.children[turn] = n.children[turn].with(path[common+1:], value)
 	return n
@@ -133,9 +143,11 @@ func (n *refNode) without(path []byte) *refNode {
 	if n == nil || !bytes.HasPrefix(path, n.path) {
 		return n
 	}
+
 	if n.children == nil {
 		return nil
 	}
+
 	n.ref = Ref{}
 	turn := path[len(n.path)]
 	n.children[turn] = n.children[turn].without(path[len(n.path)+1:])
@@ -145,11 +157,14 @@ func (n *refNode) without(path []byte) *refNode {
 		if child == nil {
 			continue
 		}
+
 		if only != nil {
 			return n // still a branch
 		}
+
 		only, last = child, byte(nibble)
 	}
+
 	only.path = append(append(bytes.Clone(n.path), last), only.path...)
 	only.ref = Ref{}
 	return only
@@ -159,17 +174,21 @@ func (n *refNode) refer(h *Hasher) Ref {
 	if n == nil {
 		return Ref{}
 	}
+
 	if n.ref[0] != 0 {
 		return n.ref
 	}
+
 	if n.children == nil {
 		n.ref = h.Leaf(n.path, n.value)
 		return n.ref
 	}
+
 	var children [16]Ref
 	for i, child := range n.children {
 		children[i] = child.refer(h)
 	}
+
 	n.ref = h.PrefixedBranch(n.path, &children)
 	return n.ref
 }
@@ -198,11 +217,13 @@ func expected(n, chance float64) float64 {
 	if n < 1 {
 		return 0
 	}
+
 	nodes := 1.0
 	for range PathNibbles {
 		nodes += 1 - math.Pow(1-chance, n-1)
 		chance /= 16
 	}
+
 	return nodes
 }
 
@@ -227,18 +248,26 @@ func ExpectedDepths(n float64) (depths [PathNibbles]Depth) {
 		if d > 0 {
 			empty = none(16)
 		}
+
 		single := 16 * (none(15) - empty)
 		branch, children := 1-empty-single, 16*-math.Expm1(n*math.Log1p(-q))-single
 		if n*q < 1e-4 { // the differences vanish: pairs of keys that fork there
 			branch = 120 * n * (n - 1) * q * q
 			children = 2 * branch
 		}
-		depths[d] = Depth{Branches: subtries * branch, OnPath: -math.Expm1((n - 1) * math.Log1p(-15*q))}
+
+		depths[d] = Depth{
+			Branches: subtries * branch,
+			OnPath:   -math.Expm1((n - 1) * math.Log1p(-15*q)),
+		}
+
 		if branch > 0 {
 			depths[d].Children = children / branch
 		}
+
 		q /= 16
 		subtries *= 16
 	}
+
 	return depths
 }

@@ -60,13 +60,16 @@ func (s *Source) openAll(fsys fs.FS, name string) error {
 		if err != nil || entry.IsDir() || path.Ext(file) != ".parquet" {
 			return err
 		}
+
 		t, err := s.open(fsys, file)
 		if errors.Is(err, errNotTable) {
 			return fmt.Errorf("%s: %w: keep other tables elsewhere", file, err)
 		}
+
 		if err != nil {
 			return unread(file, err)
 		}
+
 		s.tables = append(s.tables, t)
 		seen[t.kind] = true
 		return nil
@@ -74,16 +77,20 @@ func (s *Source) openAll(fsys fs.FS, name string) error {
 	if err != nil {
 		return err
 	}
+
 	if len(s.tables) == 0 {
 		return fmt.Errorf("%s: %w", name, ErrNoFiles)
 	}
+
 	if err := s.count(); err != nil {
 		return err
 	}
+
 	var names []string
 	for _, k := range slices.Sorted(maps.Keys(seen)) {
 		names = append(names, kindNames[k])
 	}
+
 	s.info.Form = "tables of Xatu: " + strings.Join(names, ", ")
 	return nil
 }
@@ -93,15 +100,18 @@ func (s *Source) open(fsys fs.FS, name string) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	s.closer = append(s.closer, file)
 	info, err := file.Stat()
 	if err != nil {
 		return nil, err
 	}
+
 	in, ok := file.(io.ReaderAt)
 	if !ok {
 		return nil, errors.New("this file cannot be read at an offset")
 	}
+
 	return openTable(in, info.Size(), name)
 }
 
@@ -110,13 +120,16 @@ func unread(name string, err error) error {
 	remedy := "the file is damaged or incomplete, fetch it again"
 	switch {
 	case errors.Is(err, errOtherForm):
-		remedy = "numbers must be integers, addresses and words 0x-hex or bytes; convert the column, for example with DuckDB: COPY (SELECT * REPLACE " +
+		remedy = "numbers must be integers, addresses and words 0x-hex or bytes; convert the " +
+			"column, for example with DuckDB: COPY (SELECT * REPLACE " +
 			"(CAST(block_number AS BIGINT) AS block_number) FROM 'OLD') TO 'NEW' (FORMAT parquet)"
 	case errors.Is(err, encoding.ErrNotSupported):
-		remedy = "write the file again with ordinary encodings, for example with DuckDB: COPY (FROM 'OLD') TO 'NEW' (FORMAT parquet)"
+		remedy = "write the file again with ordinary encodings, for example with DuckDB: COPY " +
+			"(FROM 'OLD') TO 'NEW' (FORMAT parquet)"
 	case errors.Is(err, errEncrypted):
 		remedy = "decrypt it with the program that wrote it"
 	}
+
 	return fmt.Errorf("%s: %w: %s", name, err, remedy)
 }
 
@@ -133,15 +146,19 @@ func (s *Source) count() error {
 			}); err != nil {
 				return unread(t.name, err)
 			}
+
 			t.spans = append(t.spans, span)
 		}
 	}
+
 	for _, block := range slices.Sorted(maps.Keys(rows)) {
 		s.rows = append(s.rows, perBlock{block, rows[block]})
 	}
+
 	if len(s.rows) == 0 {
 		return errors.New("the files have no rows")
 	}
+
 	return nil
 }
 
@@ -166,9 +183,12 @@ func (s *Source) fill() error {
 		total += s.rows[n].rows
 		n++
 	}
+
 	if total > accesses.MaxAccesses {
-		return fmt.Errorf("block %d has %d rows, at most %d are read", s.rows[0].block, total, accesses.MaxAccesses)
+		return fmt.Errorf("block %d has %d rows, at most %d are read", s.rows[0].block, total,
+			accesses.MaxAccesses)
 	}
+
 	first, last := s.rows[0].block, s.rows[n-1].block
 	s.rows = s.rows[n:]
 	s.window = s.window[:0]
@@ -178,6 +198,7 @@ func (s *Source) fill() error {
 			if of.last < first || of.first > last {
 				continue
 			}
+
 			if err := t.read(group, false, func(r *row) error {
 				if r.block >= first && r.block <= last {
 					s.window = append(s.window, *r)
@@ -187,22 +208,35 @@ func (s *Source) fill() error {
 				return unread(t.name, err)
 			}
 		}
+
 		if network == "" {
 			network = t.network
 		}
+
 		if t.network != "" && t.network != network {
-			return fmt.Errorf("%s: its rows are of the network %.40q, those of other files of %.40q: import one network at a time", t.name, t.network, network)
+			return fmt.Errorf("%s: its rows are of the network %.40q, those of other files of "+
+				"%.40q: import one network at a time", t.name, t.network, network)
 		}
 	}
-	// Within a transaction the tables do not tell an order among each other: accounts come first, then
-	// slots that are read, then what is written.
+
+	// Within a transaction the tables do not tell an order among each other: accounts come first,
+	// then slots that are read, then what is written.
 	slices.SortStableFunc(s.window, func(a, b row) int {
-		return cmp.Or(cmp.Compare(a.block, b.block), cmp.Compare(a.tx, b.tx), cmp.Compare(turns[a.kind], turns[b.kind]), cmp.Compare(a.internal, b.internal))
+		return cmp.Or(cmp.Compare(a.block, b.block), cmp.Compare(a.tx, b.tx),
+			cmp.Compare(turns[a.kind], turns[b.kind]), cmp.Compare(a.internal, b.internal))
 	})
+
 	return nil
 }
 
-var turns = [kinds]int{balanceReads: 0, nonceReads: 1, storageReads: 2, balanceDiffs: 3, nonceDiffs: 4, storageDiffs: 5}
+var turns = [kinds]int{
+	balanceReads: 0,
+	nonceReads:   1,
+	storageReads: 2,
+	balanceDiffs: 3,
+	nonceDiffs:   4,
+	storageDiffs: 5,
+}
 
 // Next implements accesses.Source.
 func (s *Source) Next(b *accesses.Block) error {
@@ -210,20 +244,30 @@ func (s *Source) Next(b *accesses.Block) error {
 		if len(s.rows) == 0 {
 			return io.EOF
 		}
+
 		if err := s.fill(); err != nil {
 			return err
 		}
 	}
+
 	n := 1
 	for n < len(s.window) && s.window[n].block == s.window[0].block {
 		n++
 	}
+
 	rows := s.window[:n]
 	*b = accesses.Block{Number: rows[0].block, Accesses: b.Accesses[:0]}
-	a := adder{b: b, before: map[accesses.Address]int{}, slots: map[slotOf]bool{}, touched: map[accesses.Address]bool{}}
+	a := adder{
+		b:       b,
+		before:  map[accesses.Address]int{},
+		slots:   map[slotOf]bool{},
+		touched: map[accesses.Address]bool{},
+	}
+
 	for i := range rows {
 		a.row(&rows[i])
 	}
+
 	a.tellAccounts()
 	s.window = s.window[n:]
 	return s.join.Join(b)
@@ -253,6 +297,7 @@ func (a *adder) row(r *row) {
 	default:
 		access.Write = r.kind == balanceDiffs || r.kind == nonceDiffs
 	}
+
 	a.touched[r.address] = true
 	a.b.Accesses = append(a.b.Accesses, access)
 	v := a.valuesBefore(r.address)
@@ -275,6 +320,7 @@ func (a *adder) row(r *row) {
 		}
 		after.Nonce = new(nonceOf(r.after))
 	}
+
 	if access.Write {
 		a.b.After = append(a.b.After, after)
 	}
@@ -297,7 +343,8 @@ func (a *adder) valuesBefore(address accesses.Address) *accesses.Values {
 func (a *adder) tellAccounts() {
 	for i := range a.b.Before {
 		v := &a.b.Before[i]
-		nothing := (v.Nonce == nil || *v.Nonce == 0) && (v.Balance == nil || *v.Balance == (accesses.Word{}))
+		nothing := (v.Nonce == nil || *v.Nonce == 0) &&
+			(v.Balance == nil || *v.Balance == (accesses.Word{}))
 		if nothing && (v.Nonce == nil || v.Balance == nil || len(v.Slots) > 0) {
 			v.Nonce, v.Balance = nil, nil
 		}

@@ -26,12 +26,14 @@ const (
 	kinds int = iota
 )
 
-var kindNames = [kinds]string{"storage_reads", "storage_diffs", "balance_reads", "balance_diffs", "nonce_reads", "nonce_diffs"}
+var kindNames = [kinds]string{"storage_reads", "storage_diffs", "balance_reads", "balance_diffs",
+	"nonce_reads", "nonce_diffs"}
 
 func (k kind) String() string { return "canonical_execution_" + kindNames[k] }
 
-// columnsOf are a table's beside block_number, transaction_index, internal_index and meta_network_name:
-// the account, the slot, the value before, the value after. Cryo, from which Xatu's come, has chain_id instead of the last two.
+// columnsOf are a table's beside block_number, transaction_index, internal_index and
+// meta_network_name: the account, the slot, the value before, the value after. Cryo, from which
+// Xatu's come, has chain_id instead of the last two.
 var columnsOf = [kinds][4]string{
 	storageReads: {"contract_address", "slot", "value", ""},
 	storageDiffs: {"address", "slot", "from_value", "to_value"},
@@ -66,7 +68,8 @@ type table struct {
 }
 
 // errNotTable is of a file without the columns of a table.
-var errNotTable = errors.New("its columns are not those of canonical_execution_storage_reads, _storage_diffs, _balance_reads, _balance_diffs, " +
+var errNotTable = errors.New("its columns are not those of canonical_execution_storage_reads, " +
+	"_storage_diffs, _balance_reads, _balance_diffs, " +
 	"_nonce_reads or _nonce_diffs, of Xatu or cryo")
 
 var (
@@ -82,10 +85,13 @@ func openTable(in io.ReaderAt, size int64, name string) (t *table, err error) {
 	if _, err := in.ReadAt(magic[:], 0); err == nil && string(magic[:]) == "PARE" {
 		return nil, errEncrypted
 	}
-	file, err := parquet.OpenFile(in, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+
+	file, err := parquet.OpenFile(in, size, parquet.SkipPageIndex(true),
+		parquet.SkipBloomFilters(true))
 	if err != nil {
 		return nil, fmt.Errorf("%.300v", err) // of a structure in a structure, and so on
 	}
+
 	t = &table{name: name, file: file}
 	at := map[string]int{}
 	for i, c := range file.Root().Columns() {
@@ -94,40 +100,49 @@ func openTable(in io.ReaderAt, size int64, name string) (t *table, err error) {
 		}
 		at[c.Name()] = i
 	}
+
 	for k := range kind(kinds) {
 		if t.is(k, at) {
 			return t, nil
 		}
 	}
+
 	return nil, errNotTable
 }
 
-// is finds the columns of a kind. Balances and nonces that change have the same columns, of other types.
+// is finds the columns of a kind. Balances and nonces that change have the same columns, of other
+// types.
 func (t *table) is(k kind, at map[string]int) bool {
 	for i, name := range append(always[:], columnsOf[k][:]...) {
 		t.columns[i] = -1
 		if name == "" {
 			continue
 		}
+
 		column, has := at[name]
 		if chain, of := at[chainID]; !has && of && i >= 2 && i < len(always) {
 			if column, has = -1, true; i == 3 {
 				column = chain
 			}
 		}
+
 		if !has {
 			return false
 		}
+
 		t.columns[i] = column
 	}
+
 	if _, has := at["slot"]; has != (columnsOf[k][1] != "") {
 		return false
 	}
+
 	number := t.file.Root().Columns()[t.columns[6]].Type().Kind()
 	small := number == parquet.Int64 || number == parquet.Int32
 	if (k == nonceReads || k == nonceDiffs) != small {
 		return false
 	}
+
 	t.kind = k
 	return true
 }
@@ -148,30 +163,42 @@ func (t *table) read(group int, blockAlone bool, visit func(r *row) error) (err 
 		if column < 0 || blockAlone && i > 0 {
 			continue
 		}
-		readers[i] = &values{name: t.file.Root().Columns()[column].Name(), from: parquet.NewColumnChunkValueReader(chunks[column])}
+
+		readers[i] = &values{
+			name: t.file.Root().Columns()[column].Name(),
+			from: parquet.NewColumnChunkValueReader(chunks[column]),
+		}
+
 		defer readers[i].from.Close() // it was only read
 	}
+
 	for n := range rows {
 		var r row
 		err := t.row(&readers, blockAlone, &r)
 		if err == io.EOF {
 			err = errors.New("it ends early")
 		}
+
 		if err != nil {
 			return fmt.Errorf("row %d of group %d (block %d): %w", n+1, group+1, r.block, err)
 		}
+
 		if err := visit(&r); err != nil {
 			return err
 		}
 	}
+
 	for _, v := range readers {
 		if v == nil {
 			continue
 		}
+
 		if _, err := v.next(); err != io.EOF {
-			return fmt.Errorf("column %s has more than the %d values of group %d", v.name, rows, group+1)
+			return fmt.Errorf("column %s has more than the %d values of group %d", v.name, rows,
+				group+1)
 		}
 	}
+
 	return nil
 }
 
@@ -181,43 +208,58 @@ func (t *table) row(readers *[8]*values, blockAlone bool, r *row) (err error) {
 	if r.block, err = readers[0].uint64(); err != nil || blockAlone {
 		return err
 	}
+
 	if r.tx, err = readers[1].uint64(); err != nil {
 		return err
 	}
+
 	if readers[2] != nil {
 		if r.internal, err = readers[2].uint64(); err != nil {
 			return err
 		}
 	}
+
 	if r.tx >= 1<<32-1 {
 		return fmt.Errorf("transaction %d", r.tx)
 	}
+
 	network, err := readers[3].network()
 	if err != nil {
 		return err
 	}
+
 	if t.network == "" {
 		t.network = strings.Clone(network)
 	}
+
 	if network != t.network {
-		return fmt.Errorf("the network %.40q, where rows before are of %.40q: one network at a time", network, t.network)
+		return fmt.Errorf(
+			"the network %.40q, where rows before are of %.40q: one network at a time",
+			network,
+			t.network,
+		)
 	}
+
 	address, err := readers[4].text()
 	if err == nil {
 		err = fixed(r.address[:], address, r.address.UnmarshalText)
 	}
+
 	if err != nil {
 		return fmt.Errorf("column %s: %w", readers[4].name, err)
 	}
+
 	for i, into := range []*accesses.Word{&r.slot, &r.before, &r.after} {
 		v := readers[5+i]
 		if v == nil {
 			continue
 		}
+
 		if err := v.word(into, t.kind); err != nil {
 			return fmt.Errorf("account %v: column %s: %w", r.address, v.name, err)
 		}
 	}
+
 	return nil
 }
 
@@ -239,11 +281,13 @@ func (v *values) next() (parquet.Value, error) {
 			return parquet.Value{}, fmt.Errorf("column %s: %w", v.name, err)
 		}
 	}
+
 	value := v.left[0]
 	v.left = v.left[1:]
 	if value.IsNull() {
 		return value, fmt.Errorf("%w: column %s is null", errOtherForm, v.name)
 	}
+
 	return value, nil
 }
 
@@ -252,12 +296,14 @@ func (v *values) uint64() (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	switch value.Kind() {
 	case parquet.Int64:
 		return value.Uint64(), nil
 	case parquet.Int32:
 		return uint64(value.Uint32()), nil
 	}
+
 	return 0, fmt.Errorf("%w: column %s is not of integers", errOtherForm, v.name)
 }
 
@@ -297,7 +343,8 @@ func fixed(into, text []byte, unmarshal func([]byte) error) error {
 // maxBalance is far above all ether there is: a balance in another byte order exceeds it.
 const maxBalanceBytes = 16
 
-// word reads a slot's key or value as 0x-hex, a balance as ClickHouse's UInt256, a nonce as an integer.
+// word reads a slot's key or value as 0x-hex, a balance as ClickHouse's UInt256, a nonce as an
+// integer.
 func (v *values) word(into *accesses.Word, k kind) error {
 	switch k {
 	case storageReads, storageDiffs:
@@ -311,18 +358,24 @@ func (v *values) word(into *accesses.Word, k kind) error {
 		binary.BigEndian.PutUint64(into[24:], n)
 		return err
 	}
+
 	text, err := v.text()
 	if err != nil {
 		return err
 	}
+
 	if len(text) != len(into) {
-		return fmt.Errorf("a balance of %d bytes, where ClickHouse writes a UInt256 of %d", len(text), len(into))
+		return fmt.Errorf("a balance of %d bytes, where ClickHouse writes a UInt256 of %d",
+			len(text), len(into))
 	}
+
 	for i, b := range text { // little endian
 		into[len(into)-1-i] = b
 		if i >= maxBalanceBytes && b != 0 {
-			return errors.New("a balance of more than all ether: a UInt256 of ClickHouse is little endian")
+			return errors.New("a balance of more than all ether: a UInt256 of ClickHouse is " +
+				"little endian")
 		}
 	}
+
 	return nil
 }

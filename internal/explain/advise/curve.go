@@ -18,14 +18,15 @@ import (
 
 // Model is what a curve is drawn from.
 type Model struct {
-	Levels      []engine.Level
-	Values      *engine.Values // outside the tables; then Cost must be there
-	Input       predict.Input  // its levels, caches, reserve and Gets are Draw's
-	MemTables   advice.MemTables
-	RestReserve func(cacheBytes int64) int64 // what memtables take of the cache of an open database at rest
-	NowBytes    int64                        // the cache the node runs; 0: none is known
-	MinBytes    int64                        // the smallest cache the client takes
-	MaxBytes    int64                        // the largest cache that is to be had; 0: any
+	Levels    []engine.Level
+	Values    *engine.Values // outside the tables; then Cost must be there
+	Input     predict.Input  // its levels, caches, reserve and Gets are Draw's
+	MemTables advice.MemTables
+	// what memtables take of the cache of an open database at rest
+	RestReserve func(cacheBytes int64) int64
+	NowBytes    int64 // the cache the node runs; 0: none is known
+	MinBytes    int64 // the smallest cache the client takes
+	MaxBytes    int64 // the largest cache that is to be had; 0: any
 	// Cost is what a Get costs with a cache of which memtables take reserved bytes,
 	// worked out from the database itself; nil: predict's level model.
 	Cost func(cacheBytes, reservedBytes int64) (Cost, error)
@@ -73,8 +74,8 @@ func (p *Place) UnmarshalJSON(text []byte) error {
 // questions, none of which depends on Now. A question that no size of the curve answers is nil.
 type Curve struct {
 	Points []Place // by cache size; Now and Near are among them
-	// Floor is the block reads that no cache much smaller than the database
-	// saves: the data blocks of a Get; of an access list, the blocks that none of its Gets has asked for before.
+	// Floor is the block reads that no cache much smaller than the database saves: the data blocks
+	// of a Get; of an access list, the blocks that none of its Gets has asked for before.
 	Floor      float64
 	WholeBytes int64 // a cache that holds every block of the database
 
@@ -101,7 +102,8 @@ type List struct {
 	WarmupGets uint64 `json:"warmup_gets"` // before those
 	Bytes      int64  `json:"cache_bytes"` // of the blocks that they ask for
 
-	// FirstReads are of blocks that no Get before has asked for, by a Get that counts: no cache saves them.
+	// FirstReads are of blocks that no Get before has asked for, by a Get that counts: no cache
+	// saves them.
 	FirstReads float64 `json:"-"`
 }
 
@@ -131,7 +133,8 @@ func (l *List) whose() string {
 	return "of the listed blocks"
 }
 
-// Above the floor, as shares of the data blocks of a Get. Of uniformly random Gets these are the floor.
+// Above the floor, as shares of the data blocks of a Get. Of uniformly random Gets these are the
+// floor.
 const (
 	nearFloor = 0.05
 	flatFloor = 0.02
@@ -176,35 +179,47 @@ func (d *drawer) draw() (c Curve) {
 		p, data = d.at(d.MemTables.Total(blockBytes))
 		c.Points = append(c.Points, p)
 	}
+
 	c.Floor = data
 	if c.List = d.List; c.List != nil {
 		c.Floor = c.List.FirstReads
 	}
+
 	c.WholeBytes = d.MemTables.Total(wholeBytes(d.Levels, d.Values))
 	tried := slices.Clone(c.Points)
 	for _, question := range []struct {
 		answer **Place
 		limit  float64
-	}{{&c.Below2, 2}, {&c.Below1_1, 1.1}, {&c.Near, c.Floor + nearFloor*data}, {&c.Flat, c.Floor + flatFloor*data}} {
+	}{
+		{&c.Below2, 2},
+		{&c.Below1_1, 1.1},
+		{&c.Near, c.Floor + nearFloor*data},
+		{&c.Flat, c.Floor + flatFloor*data},
+	} {
 		if *question.answer = d.smallest(&tried, question.limit); *question.answer != nil {
 			**question.answer = d.rest(**question.answer)
 		}
 	}
+
 	if c.Near != nil {
 		c.Points = insert(c.Points, *c.Near)
 	}
+
 	if d.NowBytes > 0 {
 		c.Now = d.full(d.NowBytes)
 		c.Points = insert(c.Points, c.Now)
 	}
+
 	if c.Flat != nil {
 		p, _ := d.at(2 * c.Flat.CacheBytes)
 		c.Doubled = &p
 	}
+
 	if d.MaxBytes > 0 && (c.Near == nil || d.MaxBytes < c.Near.CacheBytes) {
 		p := d.full(d.MaxBytes)
 		c.AtMaxBytes = &p
 	}
+
 	c.WithFilters = d.withFilters(c.Flat)
 	return c
 }
@@ -216,11 +231,13 @@ func (d *drawer) withFilters(flat *Place) *Place {
 	if !changed || flat == nil || d.List != nil || d.Values != nil {
 		return nil
 	}
+
 	model := *d
 	model.Cost = nil
 	without, _ := model.at(flat.CacheBytes)
 	model.Input.Levels = filtered
-	with, _ := model.at(flat.CacheBytes + d.MemTables.Total(filterBytes(filtered)) - d.MemTables.Total(0))
+	with, _ := model.at(flat.CacheBytes + d.MemTables.Total(filterBytes(filtered)) -
+		d.MemTables.Total(0))
 	with.BlockReadsPerGet *= flat.BlockReadsPerGet / without.BlockReadsPerGet
 	d.err = model.err
 	return &with
@@ -229,7 +246,9 @@ func (d *drawer) withFilters(flat *Place) *Place {
 // insert keeps points in the order of their caches.
 func insert(points []Place, p Place) []Place {
 	points = append(points, p)
-	slices.SortStableFunc(points, func(a, b Place) int { return cmp.Compare(a.CacheBytes, b.CacheBytes) })
+	slices.SortStableFunc(points, func(a, b Place) int {
+		return cmp.Compare(a.CacheBytes, b.CacheBytes)
+	})
 	return points
 }
 
@@ -239,7 +258,8 @@ func OnlyLevels(dir string, values *engine.Values) error {
 	if values == nil || values.Bytes == 0 {
 		return nil
 	}
-	return engine.Fail(engine.CodeUnsupported, "%s keeps %s of values outside its tables; the sizes of its levels do not tell what Gets read of them",
+	return engine.Fail(engine.CodeUnsupported, "%s keeps %s of values outside its tables; the "+
+		"sizes of its levels do not tell what Gets read of them",
 		dir, unit.Bytes(values.Bytes)).WithRemedy(failure.Measure, dir)
 }
 
@@ -249,7 +269,8 @@ func MaxDrawn(levels []engine.Level, values *engine.Values) int64 {
 	return sizes[len(sizes)-1]
 }
 
-// grid are the block caches the curve is drawn through: of an access list, up to what surely holds all its blocks.
+// grid are the block caches the curve is drawn through: of an access list, up to what surely holds
+// all its blocks.
 func grid(levels []engine.Level, values *engine.Values, list *List) []int64 {
 	const minimum = 256 << 10 // below, not one block of a kind fits a shard
 	inflection := lsm.Inflect(levels, values, 0)
@@ -258,11 +279,13 @@ func grid(levels []engine.Level, values *engine.Values, list *List) []int64 {
 	if list != nil {
 		high = max(4*low, 4*list.Bytes) // shards fill unevenly
 	}
+
 	step := math.Pow(float64(high)/float64(low), 1/float64(gridPoints-1))
 	sizes := make([]int64, gridPoints)
 	for i := range sizes {
 		sizes[i] = int64(float64(low) * math.Pow(step, float64(i)))
 	}
+
 	return sizes
 }
 
@@ -272,12 +295,14 @@ func wholeBytes(levels []engine.Level, values *engine.Values) (bytes int64) {
 	if values != nil {
 		bytes = values.CacheBytes + values.IndexCacheBytes
 	}
+
 	for _, l := range levels {
 		bytes += l.DataCacheBytes + l.IndexCacheBytes + l.TopIndexCacheBytes
 		if l.FilterConsulted {
 			bytes += l.FilterCacheBytes
 		}
 	}
+
 	return bytes + bytes/10
 }
 
@@ -285,13 +310,18 @@ func wholeBytes(levels []engine.Level, values *engine.Values) (bytes int64) {
 func (d *drawer) at(cacheBytes int64) (p Place, floor float64) {
 	reserved := max(d.MemTables.Reserved(cacheBytes), min(d.RestReserve(cacheBytes), cacheBytes))
 	cost := d.cost(cacheBytes, reserved)
-	return Place{CacheBytes: cacheBytes, BlockCacheBytes: cacheBytes - reserved, BlockReadsPerGet: cost.BlockReadsPerGet}, cost.DataBlocksPerGet
+	return Place{
+		CacheBytes:       cacheBytes,
+		BlockCacheBytes:  cacheBytes - reserved,
+		BlockReadsPerGet: cost.BlockReadsPerGet,
+	}, cost.DataBlocksPerGet
 }
 
 // rest adds what a Get costs at p while nothing is written.
 func (d *drawer) rest(p Place) Place {
 	p.AtRest = figure.Known(p.BlockReadsPerGet)
-	if rest := min(d.RestReserve(p.CacheBytes), p.CacheBytes); rest < p.CacheBytes-p.BlockCacheBytes {
+	if rest := min(d.RestReserve(p.CacheBytes),
+		p.CacheBytes); rest < p.CacheBytes-p.BlockCacheBytes {
 		p.AtRest = figure.Known(d.cost(p.CacheBytes, rest).BlockReadsPerGet)
 	}
 	return p
@@ -307,11 +337,13 @@ func (d *drawer) cost(cacheBytes, reserved int64) (c Cost) {
 	if d.err != nil {
 		return c
 	}
+
 	if d.Cost != nil {
 		c, d.err = d.Cost(cacheBytes, reserved)
 	} else {
 		c, d.err = d.modelled(cacheBytes, reserved)
 	}
+
 	d.done++
 	d.tell(d.done)
 	return c
@@ -338,27 +370,31 @@ func (d *drawer) smallest(tried *[]Place, limit float64) *Place {
 		if i == len(*tried) {
 			return nil
 		}
+
 		below, size := (*tried)[i].CacheBytes, int64(0)
 		if i > 0 {
 			above := (*tried)[i-1].CacheBytes
 			if size = round(int64(math.Sqrt(float64(above) * float64(below)))); size >= below {
 				size = round(above + 1)
 			}
+
 			if float64(below) <= apart*float64(above) {
 				size = below
 			}
 		}
+
 		if i == 0 || size >= below || try > tries {
 			p, _ := d.at(round(below))
 			return &p
 		}
+
 		p, _ := d.at(size)
 		*tried = insert(*tried, p)
 	}
 }
 
-// enough is the first of points, by cache size, from which on all read at most limit; their number if
-// the last reads more.
+// enough is the first of points, by cache size, from which on all read at most limit; their number
+// if the last reads more.
 func enough(points []Place, limit float64) int {
 	i := len(points)
 	for i > 0 && points[i-1].BlockReadsPerGet <= limit {
@@ -388,6 +424,7 @@ func withFilters(levels []engine.Level, blockCharge int64) (filtered []engine.Le
 			last = i
 		}
 	}
+
 	const bytesPerKey = 1.25 // 10 bits
 	for i, l := range levels {
 		if i < last && l.Files > 0 && !l.FilterConsulted {
@@ -395,8 +432,10 @@ func withFilters(levels []engine.Level, blockCharge int64) (filtered []engine.Le
 			l.FilterBytes = int64(bytesPerKey * float64(l.Keys))
 			l.FilterCacheBytes = l.FilterBytes + blockCharge*int64(l.Files)
 		}
+
 		filtered = append(filtered, l)
 	}
+
 	return filtered, changed
 }
 

@@ -28,19 +28,20 @@ import (
 
 // Evidence is all that a judgement rests on.
 type Evidence struct {
-	Database   result.Database
-	Engine     result.Engine
-	Client     clients.Client
-	Settings   advice.Settings // what the node runs
-	Writes     advice.Writes
-	Curve      Curve
-	Disk       advice.Disk
-	Machine    result.Host
-	Limits     Limits
-	Node       *nodemetrics.Node // nil: its metrics were not read
-	Missing    float64           // share of Gets for absent keys
-	Verified   []Verified        // measured here; none: not asked for
-	SampleKeys int               // that Verified asked for, of a database whose keys were sampled; else 0
+	Database result.Database
+	Engine   result.Engine
+	Client   clients.Client
+	Settings advice.Settings // what the node runs
+	Writes   advice.Writes
+	Curve    Curve
+	Disk     advice.Disk
+	Machine  result.Host
+	Limits   Limits
+	Node     *nodemetrics.Node // nil: its metrics were not read
+	Missing  float64           // share of Gets for absent keys
+	Verified []Verified        // measured here; none: not asked for
+	// that Verified asked for, of a database whose keys were sampled; else 0
+	SampleKeys int
 }
 
 // Limits are the operator's; 0 is none.
@@ -122,20 +123,22 @@ type Advice struct {
 	Missing        float64           `json:"missing_share"`
 	List           *List             `json:"access_list,omitempty"`
 	Recommendation Recommendation    `json:"recommendation"`
-	Now            State             `json:"now,omitzero"` // absent: nobody is known to use the database
-	Then           State             `json:"then"`
-	Below2         *Place            `json:"below_2,omitempty"`
-	Below1_1       *Place            `json:"below_1_1,omitempty"`
-	Flat           *Place            `json:"within_2_percent_of_floor,omitempty"`
-	WholeBytes     int64             `json:"whole_database_cache_bytes"`
-	Curve          []Place           `json:"curve"`
-	Settings       []advice.Setting  `json:"settings"` // how each kind of client is told
-	Memory         []advice.Share    `json:"memory"`
-	Disk           advice.Disk       `json:"disk"`
-	Reasons        []Reason          `json:"reasons"`
-	Verified       []Verified        `json:"verified,omitempty"`
+	// absent: nobody is known to use the database
+	Now        State            `json:"now,omitzero"`
+	Then       State            `json:"then"`
+	Below2     *Place           `json:"below_2,omitempty"`
+	Below1_1   *Place           `json:"below_1_1,omitempty"`
+	Flat       *Place           `json:"within_2_percent_of_floor,omitempty"`
+	WholeBytes int64            `json:"whole_database_cache_bytes"`
+	Curve      []Place          `json:"curve"`
+	Settings   []advice.Setting `json:"settings"` // how each kind of client is told
+	Memory     []advice.Share   `json:"memory"`
+	Disk       advice.Disk      `json:"disk"`
+	Reasons    []Reason         `json:"reasons"`
+	Verified   []Verified       `json:"verified,omitempty"`
 
-	Floor float64 `json:"-"` // block reads per Get that no cache much smaller than the database saves
+	// block reads per Get that no cache much smaller than the database saves
+	Floor float64 `json:"-"`
 }
 
 func (a *Advice) members() figure.Members {
@@ -164,7 +167,8 @@ type Recommendation struct {
 	Client          clients.Client `json:"client"`
 	Flags           []string       `json:"flags"`
 	Handles         int            `json:"handles"`
-	Rule            string         `json:"rule,omitempty"` // what makes this cache the recommended one
+	// what makes this cache the recommended one
+	Rule string `json:"rule,omitempty"`
 }
 
 // State is a place with what it means for this node and disk.
@@ -177,9 +181,10 @@ type State struct {
 
 // stateFacts are the members of State that are no figures.
 type stateFacts struct {
-	Source            string `json:"source,omitempty"`            // how it is known
-	Whose             string `json:"whose,omitempty"`             // in two or three words
-	DeviceNanosPerGet int64  `json:"device_ns_per_get,omitempty"` // if every block read goes to the device
+	Source string `json:"source,omitempty"` // how it is known
+	Whose  string `json:"whose,omitempty"`  // in two or three words
+	// if every block read goes to the device
+	DeviceNanosPerGet int64 `json:"device_ns_per_get,omitempty"`
 }
 
 func (s *State) members() figure.Members {
@@ -207,9 +212,11 @@ func (s *State) UnmarshalJSON(text []byte) error {
 		place
 		stateFacts
 	}
+
 	if err := s.members().Unmarshal(text, &plain); err != nil {
 		return err
 	}
+
 	// The members are in s; the rest is in plain.
 	s.CacheBytes, s.BlockCacheBytes, s.stateFacts = plain.CacheBytes, plain.BlockCacheBytes,
 		plain.stateFacts
@@ -245,11 +252,13 @@ func Judge(e Evidence) Advice {
 		Below1_1: c.Below1_1, Flat: c.Flat, Floor: c.Floor,
 		WholeBytes: c.WholeBytes, Curve: c.Points, Disk: e.Disk, Verified: e.Verified,
 	}
+
 	v, then := e.decide(a.Inflection)
 	if c.Now.CacheBytes > 0 {
 		a.Now = e.state(c.Now)
 		a.Now.Source, a.Now.Whose = e.Settings.Source, e.whose()
 	}
+
 	a.Then = e.state(then)
 
 	m := e.Settings.MemTables(e.Writes)
@@ -258,33 +267,49 @@ func Judge(e Evidence) Advice {
 	case clients.Statelab, clients.CosmosSDK:
 		own = advice.PebbleSetting(e.Client, then.CacheBytes, m)
 	case clients.Geth:
-		own = advice.GethSetting(then.CacheBytes, e.memoryOfCaches(), e.memoryOfMachine(), advice.GethMemTables(m))
+		own = advice.GethSetting(then.CacheBytes, e.memoryOfCaches(), e.memoryOfMachine(),
+			advice.GethMemTables(m))
 		if v == keep || v == tiny {
 			own = advice.GethPresent(then.CacheBytes, advice.GethMemTables(m))
 		}
 	}
+
 	a.Settings = append(a.Settings, own)
 	other := func(s advice.Setting) { // another client has memtables of its own, and may not fit
-		if maximum := e.memoryOfCaches(); maximum == 0 || s.CacheBytes+s.OtherCacheBytes <= maximum {
+		if maximum := e.memoryOfCaches(); maximum == 0 ||
+			s.CacheBytes+s.OtherCacheBytes <= maximum {
 			a.Settings = append(a.Settings, s)
 		}
 	}
+
 	if e.Client != clients.Geth && e.Client != clients.CosmosSDK {
 		g := advice.GethMemTables(m)
-		other(advice.GethSetting(g.Total(then.BlockCacheBytes), e.memoryOfCaches(), e.memoryOfMachine(), g))
+		other(advice.GethSetting(g.Total(then.BlockCacheBytes), e.memoryOfCaches(),
+			e.memoryOfMachine(), g))
 	}
+
 	if e.Client != clients.AnyPebble && e.Client != clients.CosmosSDK {
 		p := advice.MemTables{Bytes: 4 << 20, Live: min(m.Live, 2)} // the library's own defaults
 		other(advice.PebbleSetting(clients.AnyPebble, p.Total(then.BlockCacheBytes), p))
 	}
-	a.Recommendation = Recommendation{Keep: v == keep || v == tiny, CacheBytes: then.CacheBytes, BlockCacheBytes: then.BlockCacheBytes,
-		Client: e.Client, Flags: own.Flags, Handles: advice.Handles(e.Database.Files), Rule: e.rule(v)}
+
+	a.Recommendation = Recommendation{
+		Keep:            v == keep || v == tiny,
+		CacheBytes:      then.CacheBytes,
+		BlockCacheBytes: then.BlockCacheBytes,
+		Client:          e.Client,
+		Flags:           own.Flags,
+		Handles:         advice.Handles(e.Database.Files),
+		Rule:            e.rule(v),
+	}
+
 	a.Memory = advice.Shares(own, e.Database.Files, e.Limits.MemoryBytes)
 	a.Answer = e.answer(v, then)
 	a.Reasons = e.reasons(v, a)
 	if text := e.disk(a); e.diskAsked() && text != "" {
 		a.Answer += " " + strings.ToUpper(text[:1]) + text[1:] + "."
 	}
+
 	return a
 }
 
@@ -295,6 +320,7 @@ func (e *Evidence) decide(i result.Inflection) (verdict, Place) {
 	if c.Near != nil {
 		target = *c.Near
 	}
+
 	switch {
 	case c.AtMaxBytes == nil && c.Near != nil && e.tooLarge(c.Now.CacheBytes):
 		return shrink, *c.Near
@@ -306,15 +332,18 @@ func (e *Evidence) decide(i result.Inflection) (verdict, Place) {
 		return limited, *c.AtMaxBytes
 	case c.Now.CacheBytes == 0:
 		return grow, target
-	case c.Now.CacheBytes >= target.CacheBytes || c.Now.BlockReadsPerGet*(1-nothing) <= target.BlockReadsPerGet:
+	case c.Now.CacheBytes >= target.CacheBytes ||
+		c.Now.BlockReadsPerGet*(1-nothing) <= target.BlockReadsPerGet:
 		return keep, c.Now
 	}
+
 	return grow, target
 }
 
 // tooLarge reports whether a cache does not fit the memory that was given.
 func (e *Evidence) tooLarge(cacheBytes int64) bool {
-	return e.Limits.MemoryBytes > 0 && cacheBytes > advice.MaxCache(e.Client, e.Limits.MemoryBytes, e.Database.Files)
+	return e.Limits.MemoryBytes > 0 &&
+		cacheBytes > advice.MaxCache(e.Client, e.Limits.MemoryBytes, e.Database.Files)
 }
 
 func (e *Evidence) state(p Place) State {
@@ -322,10 +351,12 @@ func (e *Evidence) state(p Place) State {
 	if rate := e.Limits.GetsPerSecond; rate > 0 {
 		s.BlockReadsPerSecond = figure.Known(p.BlockReadsPerGet * rate)
 	}
+
 	if len(e.Disk.Points) > 0 {
 		s.DeviceNanosPerGet = int64(e.Disk.Latency(p.BlockReadsPerGet,
 			s.BlockReadsPerSecond.OrZero()))
 	}
+
 	return s
 }
 
@@ -379,15 +410,18 @@ func (e *Evidence) rule(v verdict) string {
 	case e.Curve.Near == nil:
 		return "the largest cache that was predicted"
 	}
+
 	return smallestWithin(nearFloor, e.Curve.List)
 }
 
 // smallestWithin defines a knee by its share of the data blocks of a Get.
 func smallestWithin(share float64, list *List) string {
 	if list != nil {
-		return fmt.Sprintf("the smallest cache with no more block reads than the first reads and %.0f%% of the data blocks of a Get", 100*share)
+		return fmt.Sprintf("the smallest cache with no more block reads than the first reads and "+
+			"%.0f%% of the data blocks of a Get", 100*share)
 	}
-	return fmt.Sprintf("the smallest cache with at most %.0f%% more block reads than the data blocks of a Get", 100*share)
+	return fmt.Sprintf("the smallest cache with at most %.0f%% more block reads than the data "+
+		"blocks of a Get", 100*share)
 }
 
 // answer is the sentence the operator came for.
@@ -395,16 +429,23 @@ func (e *Evidence) answer(v verdict, then Place) string {
 	c := e.Curve
 	switch v {
 	case tiny:
-		return fmt.Sprintf("%s is large enough: the whole database takes %s in a cache.", doc.Upper(e.present()), size(c.WholeBytes))
+		return fmt.Sprintf("%s is large enough: the whole database takes %s in a cache.",
+			doc.Upper(e.present()), size(c.WholeBytes))
 	case shrink:
 		return fmt.Sprintf("%s does not fit %s of memory, and %s is enough: %s%s.",
-			doc.Upper(e.present()), size(e.Limits.MemoryBytes), size(then.CacheBytes), e.needs(then), e.beyond())
+			doc.Upper(e.present()), size(e.Limits.MemoryBytes), size(then.CacheBytes),
+			e.needs(then), e.beyond())
 	case hopeless:
-		return fmt.Sprintf("The largest cache that fits %s of memory is %s. It has %s for blocks, too little even for the filters and top-level indexes (IP1, %s): "+
-			"%s%s%s.", size(e.Limits.MemoryBytes), size(then.CacheBytes), size(then.BlockCacheBytes),
-			size(lsm.Inflect(e.Database.Levels, e.Database.Values, 0).IP1.CacheBytes), e.needs(then), e.beside(), e.wanted())
+		return fmt.Sprintf("The largest cache that fits %s of memory is %s. It has %s for "+
+			"blocks, too little even for the filters and top-level indexes (IP1, %s): "+
+			"%s%s%s.", size(e.Limits.MemoryBytes), size(then.CacheBytes),
+			size(then.BlockCacheBytes),
+			size(lsm.Inflect(e.Database.Levels, e.Database.Values, 0).IP1.CacheBytes),
+			e.needs(then), e.beside(), e.wanted())
 	case limited:
-		return fmt.Sprintf("In %s of memory a cache of %s fits: %s%s%s.", size(e.Limits.MemoryBytes), size(then.CacheBytes), e.needs(then), e.beside(), e.wanted())
+		return fmt.Sprintf("In %s of memory a cache of %s fits: %s%s%s.",
+			size(e.Limits.MemoryBytes), size(then.CacheBytes), e.needs(then), e.beside(),
+			e.wanted())
 	case keep:
 		text := fmt.Sprintf("%s is large enough: %s", doc.Upper(e.present()), e.needs(c.Now))
 		if c.Near != nil && c.Near.CacheBytes < c.Now.CacheBytes {
@@ -412,7 +453,9 @@ func (e *Evidence) answer(v verdict, then Place) string {
 		}
 		return text + e.beyond() + "."
 	}
-	return fmt.Sprintf("With a cache of %s: %s%s%s.", size(then.CacheBytes), e.needs(then), e.beside(), e.beyond())
+
+	return fmt.Sprintf("With a cache of %s: %s%s%s.", size(then.CacheBytes), e.needs(then),
+		e.beside(), e.beyond())
 }
 
 // needs says what a Get costs, and whether the node writes meanwhile.
@@ -421,14 +464,17 @@ func (e *Evidence) needs(p Place) string {
 	if e.Curve.List != nil {
 		of = " " + e.Curve.List.whose()
 	}
+
 	when := "while the node writes"
 	if e.Settings.MemTables(e.Writes).Live == 0 {
 		when = "while nothing is written"
 	}
+
 	text := fmt.Sprintf("%s, a Get%s needs about %s block reads", when, of, reads(p))
 	if rest, known := p.AtRest.Number(); known && perGet(rest) != reads(p) {
 		text += fmt.Sprintf(" (%s when nothing is written, as sweep measures)", perGet(rest))
 	}
+
 	return text
 }
 
@@ -438,10 +484,12 @@ func (e *Evidence) beside() string {
 	if now.CacheBytes == 0 {
 		return ""
 	}
+
 	text := fmt.Sprintf("; with %s: %s", e.present(), reads(now))
 	if rest, known := now.AtRest.Number(); known && perGet(rest) != reads(now) {
 		text += fmt.Sprintf(" (%s)", perGet(rest))
 	}
+
 	return text
 }
 
@@ -450,7 +498,8 @@ func (e *Evidence) wanted() string {
 	if e.Curve.Near == nil {
 		return ""
 	}
-	return fmt.Sprintf("; a cache of %s would need %s", size(e.Curve.Near.CacheBytes), reads(*e.Curve.Near))
+	return fmt.Sprintf("; a cache of %s would need %s", size(e.Curve.Near.CacheBytes),
+		reads(*e.Curve.Near))
 }
 
 // beyond is what a larger cache gains once only data blocks are left to be cached.
@@ -459,15 +508,19 @@ func (e *Evidence) beyond() string {
 	if c.Flat == nil || c.Doubled == nil {
 		return ""
 	}
+
 	const little = 0.1
 	gain := "less than 2%"
-	switch saved := 1 - c.Doubled.BlockReadsPerGet/c.Flat.BlockReadsPerGet; { // not a number where a cache of this size holds everything
+	// not a number where a cache of this size holds everything
+	switch saved := 1 - c.Doubled.BlockReadsPerGet/c.Flat.BlockReadsPerGet; {
 	case saved >= little:
 		gain = fmt.Sprintf("%.0f%%", math.Ceil(100*saved))
 	case saved >= nothing:
 		gain = fmt.Sprintf("only %.0f%%", math.Ceil(100*saved))
 	}
-	return fmt.Sprintf("; doubling a cache of %s saves %s of the reads", size(c.Flat.CacheBytes), gain)
+
+	return fmt.Sprintf("; doubling a cache of %s saves %s of the reads", size(c.Flat.CacheBytes),
+		gain)
 }
 
 func size(bytes int64) string { return unit.Bytes(bytes) }

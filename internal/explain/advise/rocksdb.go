@@ -36,12 +36,13 @@ type RocksAdvice struct {
 	Answer       string       `json:"answer"`
 	Basis        string       `json:"basis"`
 
-	// Reads is what a Get reads of the portion of the mix of that number, or with Together of all in one
-	// cache; nil: only a model of the levels tells.
+	// Reads is what a Get reads of the portion of the mix of that number, or with Together of all
+	// in one cache; nil: only a model of the levels tells.
 	Reads func(portion int, cacheBytes int64) (float64, error) `json:"-"`
 	// Metadata: filters and indexes are among the blocks of Reads.
 	Metadata bool `json:"metadata_in_cache,omitempty"`
-	// ValueReadsPerGet come on top of those of blocks: of values in blob files, which no block cache holds.
+	// ValueReadsPerGet come on top of those of blocks: of values in blob files, which no block
+	// cache holds.
 	ValueReadsPerGet float64 `json:"value_reads_per_get,omitempty"`
 }
 
@@ -82,52 +83,68 @@ func (p *RocksPlace) UnmarshalJSON(text []byte) error {
 // Judge recommends a block cache for Gets of random keys that go to mix, of which r.Tables
 // tells the names. Where there is memory, it is as large as it may be: with random keys every block
 // gains the same.
-func (r *RocksAdvice) Judge(tables []fidelity.Table, mix []fidelity.Portion, missing float64) error {
+func (r *RocksAdvice) Judge(
+	tables []fidelity.Table, mix []fidelity.Portion, missing float64,
+) error {
 	r.Schema = schema.RocksAdvice
 	switch {
 	case r.Metadata:
-		r.Basis = "blocks per Get of random keys that RocksDB's LRU cache reads, filters and indexes among them: from a trace of this database"
+		r.Basis = "blocks per Get of random keys that RocksDB's LRU cache reads, filters and " +
+			"indexes among them: from a trace of this database"
 	case r.Reads != nil:
-		r.Basis = "data blocks per Get of random keys that RocksDB's LRU cache reads: from a trace of this database; filters and indexes outside the cache"
+		r.Basis = "data blocks per Get of random keys that RocksDB's LRU cache reads: from a " +
+			"trace of this database; filters and indexes outside the cache"
 	default:
-		r.Basis = "data blocks per Get of random keys; filters and indexes outside the cache, an LRU cache, all keys asked for equally often"
+		r.Basis = "data blocks per Get of random keys; filters and indexes outside the cache, an " +
+			"LRU cache, all keys asked for equally often"
 	}
+
 	for _, t := range tables {
 		if r.Metadata {
 			break // they take their part of the cache
 		}
+
 		for _, l := range t.Levels {
 			r.OutsideBytes += l.FilterBytes + l.IndexBytes + l.TopIndexBytes
 		}
 	}
+
 	if r.NowBytes == 0 {
 		r.NowBytes, _ = advice.RocksDBCache(r.Client, 0)
 	}
+
 	maximum := r.NowBytes
 	if r.MemoryBytes > 0 {
 		maximum = r.MemoryBytes - r.OutsideBytes
 		if r.Client == clients.Besu {
 			maximum = forEach(maximum, tables)
 		}
+
 		if maximum < minRocksCache {
-			return engine.Fail(engine.CodeUsage, "--memory %s: filters and indexes take %s, which leaves less than %s for a block cache",
+			return engine.Fail(engine.CodeUsage, "--memory %s: filters and indexes take %s, "+
+				"which leaves less than %s for a block cache",
 				unit.Bytes(r.MemoryBytes), unit.Bytes(r.OutsideBytes), unit.Bytes(minRocksCache))
 		}
 	}
+
 	if err := r.draw(mix, missing, maximum); err != nil {
 		return fmt.Errorf("%s: %w", r.Source, err)
 	}
+
 	now, err := r.price(mix, missing, r.NowBytes)
 	if err != nil {
 		return err
 	}
+
 	_, flag := advice.RocksDBCache(r.Client, r.Then.CacheBytes)
 	r.Now, r.Flags, r.Answer = now, []string{flag}, r.answer(now)
 	return nil
 }
 
 // price is what a Get reads with a block cache.
-func (r *RocksAdvice) price(mix []fidelity.Portion, missing float64, cacheBytes int64) (place RocksPlace, err error) {
+func (r *RocksAdvice) price(
+	mix []fidelity.Portion, missing float64, cacheBytes int64,
+) (place RocksPlace, err error) {
 	place.CacheBytes = cacheBytes
 	of := func(portion int, levels []fidelity.Portion) (float64, error) {
 		if r.Reads != nil {
@@ -135,10 +152,12 @@ func (r *RocksAdvice) price(mix []fidelity.Portion, missing float64, cacheBytes 
 		}
 		return fidelity.ReadsOf(levels, missing, cacheBytes)
 	}
+
 	if r.Client != clients.Besu {
 		place.BlockReadsPerGet, err = of(Together, mix)
 		return place, err
 	}
+
 	for i, p := range mix { // each has a cache of its own
 		reads, err := of(i, []fidelity.Portion{{Levels: p.Levels, Share: 1}})
 		if err != nil {
@@ -146,6 +165,7 @@ func (r *RocksAdvice) price(mix []fidelity.Portion, missing float64, cacheBytes 
 		}
 		place.BlockReadsPerGet += p.Share * reads
 	}
+
 	return place, nil
 }
 
@@ -156,6 +176,7 @@ func (r *RocksAdvice) draw(mix []fidelity.Portion, missing float64, maximum int6
 		if err != nil {
 			return err
 		}
+
 		if r.Curve = append(r.Curve, place); place.BlockReadsPerGet == 0 {
 			r.Then, err = r.price(mix, missing, min(maximum, cacheBytes))
 			return err
@@ -168,24 +189,29 @@ func (r *RocksAdvice) answer(now RocksPlace) string {
 	if r.Client == clients.Besu {
 		each = " for each column family"
 	}
+
 	kind := "data block"
 	if r.Metadata {
 		kind = "block"
 	}
-	text := fmt.Sprintf("%s %s reads per Get with a block cache of %s%s.", unit.Significant(now.BlockReadsPerGet, 3), kind,
+
+	text := fmt.Sprintf("%s %s reads per Get with a block cache of %s%s.",
+		unit.Significant(now.BlockReadsPerGet, 3), kind,
 		unit.Bytes(now.CacheBytes), each)
 	switch {
 	case r.MemoryBytes > 0:
-		return text + fmt.Sprintf(" %s leave room for %s%s: %s reads per Get.", unit.Bytes(r.MemoryBytes), unit.Bytes(r.Then.CacheBytes), each,
+		return text + fmt.Sprintf(" %s leave room for %s%s: %s reads per Get.",
+			unit.Bytes(r.MemoryBytes), unit.Bytes(r.Then.CacheBytes), each,
 			unit.Significant(r.Then.BlockReadsPerGet, 3))
 	case now.BlockReadsPerGet == 0:
 		return text + fmt.Sprintf(" %s hold every block.", unit.Bytes(r.Then.CacheBytes))
 	}
+
 	return text + " Add --memory to hear what more memory gains."
 }
 
-// forEach is the largest size of which every table can have a cache, where a table smaller than that
-// fills no more than its own size.
+// forEach is the largest size of which every table can have a cache, where a table smaller than
+// that fills no more than its own size.
 func forEach(memoryBytes int64, tables []fidelity.Table) int64 {
 	var sizes []int64
 	for _, t := range tables {
@@ -193,10 +219,12 @@ func forEach(memoryBytes int64, tables []fidelity.Table) int64 {
 		if t.Values != nil { // of which the block cache holds nothing
 			blocks -= t.Values.Bytes
 		}
+
 		if blocks > 0 {
 			sizes = append(sizes, blocks)
 		}
 	}
+
 	slices.Sort(sizes)
 	for i, bytes := range sizes {
 		if share := memoryBytes / int64(len(sizes)-i); bytes >= share {
@@ -204,6 +232,7 @@ func forEach(memoryBytes int64, tables []fidelity.Table) int64 {
 		}
 		memoryBytes -= bytes
 	}
+
 	return max(0, memoryBytes) + slices.Max(append(sizes, 0))
 }
 
@@ -217,18 +246,35 @@ func (r *RocksAdvice) Document() *doc.Document {
 	d.Advice = doc.Statements("Set", strings.Join(r.Flags, " "))
 
 	gets := doc.Each(r.Tables, func(t TableShare) string {
-		return fmt.Sprintf("%.0f%% of the Gets go to %s, %s", 100*t.Share, cmp.Or(t.Name, "the database"), unit.Bytes(t.Bytes))
+		return fmt.Sprintf("%.0f%% of the Gets go to %s, %s", 100*t.Share,
+			cmp.Or(t.Name, "the database"), unit.Bytes(t.Bytes))
 	})
-	texts := []string{"Filters and indexes outside the cache, of all tables: " + unit.Bytes(r.OutsideBytes) + "."}
+
+	texts := []string{"Filters and indexes outside the cache, of all tables: " +
+		unit.Bytes(r.OutsideBytes) + "."}
 	if r.ValueReadsPerGet > 0 {
-		texts = append(texts, fmt.Sprintf("Values in blob files: %s more reads per Get, which no block cache saves.",
-			unit.Significant(r.ValueReadsPerGet, 3)))
+		texts = append(texts,
+			fmt.Sprintf("Values in blob files: %s more reads per Get, which no block cache saves.",
+				unit.Significant(r.ValueReadsPerGet, 3)))
 	}
+
 	d.Add("Gets", doc.Block{Title: "Where Gets go", List: gets, Texts: texts})
-	d.Add("Cache and block reads", doc.Block{Title: "Block reads by cache size", Table: doc.TableOf(r.Curve, nil,
-		doc.Column[RocksPlace]{Name: "cache", Key: true, Words: func(p RocksPlace) string { return unit.Bytes(p.CacheBytes) }},
-		doc.Figure("reads", "/Get", func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) },
-			func(p RocksPlace) float64 { return p.BlockReadsPerGet })),
-		Texts: []string{"Reads: " + r.Basis + "."}})
+	d.Add("Cache and block reads", doc.Block{
+		Title: "Block reads by cache size",
+		Table: doc.TableOf(r.Curve, nil,
+			doc.Column[RocksPlace]{
+				Name:  "cache",
+				Key:   true,
+				Words: func(p RocksPlace) string { return unit.Bytes(p.CacheBytes) },
+			},
+			doc.Figure(
+				"reads",
+				"/Get",
+				func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) },
+				func(p RocksPlace) float64 { return p.BlockReadsPerGet },
+			)),
+		Texts: []string{"Reads: " + r.Basis + "."},
+	})
+
 	return d
 }

@@ -80,39 +80,58 @@ func Check(l *result.Layouts) (found []Judged) {
 	if Largest(l) == 0 {
 		return nil
 	}
+
 	for _, c := range subject.Claims() {
 		if c.Own != "" && len(e.Sizes(c.Own)) > 0 {
 			c.StandIn = ""
 		}
 		found = append(found, Judged{c, judge(e, c)})
 	}
+
 	return found
 }
 
 // rules judge a claim; they see at least one of its layouts.
-var rules = map[subject.Rule]func(Evidence, subject.Claim) finding{subject.Growth: judgeGrowth, subject.ManyReads: judgeManyReads,
-	subject.NodeReads: judgeNodes, subject.FewReads: judgeFewReads, subject.RingReads: judgeRingReads, subject.ReadPerNode: judgeReadPerNode,
-	subject.PerGet: judgePerGet, subject.PerNode: judgePerNode, subject.IndexMemory: judgeIndexMemory, subject.Writes: judgeWrites,
-	subject.Speed: judgeSpeed}
+var rules = map[subject.Rule]func(Evidence, subject.Claim) finding{
+	subject.Growth:      judgeGrowth,
+	subject.ManyReads:   judgeManyReads,
+	subject.NodeReads:   judgeNodes,
+	subject.FewReads:    judgeFewReads,
+	subject.RingReads:   judgeRingReads,
+	subject.ReadPerNode: judgeReadPerNode,
+	subject.PerGet:      judgePerGet,
+	subject.PerNode:     judgePerNode,
+	subject.IndexMemory: judgeIndexMemory,
+	subject.Writes:      judgeWrites,
+	subject.Speed:       judgeSpeed,
+}
 
 // judge is the finding of a claim. A state that fitted in memory confirms nothing about one that
 // does not.
 func judge(e Evidence, c subject.Claim) finding {
 	here := doc.Where(c.Layouts, func(layout string) bool { return len(e.Sizes(layout)) > 0 })
 	if len(here) == 0 {
-		return finding{Word: Untested, Clause: "needs --layout " + strings.Join(c.Layouts, " or "), Needs: c.Layouts}
+		return finding{
+			Word:   Untested,
+			Clause: "needs --layout " + strings.Join(c.Layouts, " or "),
+			Needs:  c.Layouts,
+		}
 	}
+
 	c.Layouts = here
 	f := rules[c.Rule](e, c)
 	if f.Word != Holds && f.Word != HoldsIf {
 		return f
 	}
+
 	for _, layout := range c.Layouts {
 		if i, ok := e.Largest(layout); ok && !e.fitted(i) {
 			return f
 		}
 	}
-	f.Word, f.Clause = CannotTell, "the state fitted in memory, build a larger one or hold less memory (--accounts, --memory)"
+
+	f.Word, f.Clause = CannotTell,
+		"the state fitted in memory, build a larger one or hold less memory (--accounts, --memory)"
 	return f
 }
 
@@ -122,10 +141,12 @@ func Sentence(all []Judged) string {
 	for _, j := range all {
 		count[j.Word]++
 	}
+
 	holds := "%d hold here"
 	if n := count[HoldsIf]; n > 0 {
 		holds += fmt.Sprintf(" (%d of them under a condition)", n)
 	}
+
 	var parts []string
 	for _, part := range []struct {
 		n      int
@@ -136,10 +157,13 @@ func Sentence(all []Judged) string {
 			parts = append(parts, fmt.Sprintf(part.format, part.n))
 		}
 	}
+
 	if len(parts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Of %d published claims that this run is about, %s.", len(all)-count[Untested], strings.Join(parts, ", "))
+
+	return fmt.Sprintf("Of %d published claims that this run is about, %s.",
+		len(all)-count[Untested], strings.Join(parts, ", "))
 }
 
 // NotCovered counts the claims about layouts that the run does not have.
@@ -148,8 +172,10 @@ func NotCovered(all []Judged) string {
 	if len(elsewhere) == 0 {
 		return ""
 	}
-	needs := doc.Distinct(doc.Flat(elsewhere, func(j Judged) []string { return j.Needs }), strings.Clone)
-	return fmt.Sprintf("Claims about layouts that are not in this run: %d, for --layout %s.", len(elsewhere), strings.Join(needs, ","))
+	needs := doc.Distinct(doc.Flat(elsewhere, func(j Judged) []string { return j.Needs }),
+		strings.Clone)
+	return fmt.Sprintf("Claims about layouts that are not in this run: %d, for --layout %s.",
+		len(elsewhere), strings.Join(needs, ","))
 }
 
 // Evidence is a comparison of layouts as claims look at it.
@@ -170,7 +196,10 @@ func (e Evidence) Sizes(layout string) (rows []int) {
 			rows = append(rows, i)
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(e.Rows[a].Accounts, e.Rows[b].Accounts) })
+
+	slices.SortStableFunc(rows, func(a, b int) int {
+		return cmp.Compare(e.Rows[a].Accounts, e.Rows[b].Accounts)
+	})
 	return rows
 }
 
@@ -184,7 +213,9 @@ func (e Evidence) Largest(layout string) (i int, ok bool) {
 }
 
 // lookups are those of a kind in a condition, one in flight.
-func (e Evidence) lookups(i int, kind, condition string) (of result.Lookups, place string, ok bool) {
+func (e Evidence) lookups(
+	i int, kind, condition string,
+) (of result.Lookups, place string, ok bool) {
 	for j, of := range e.Rows[i].Lookups {
 		if of.Kind == kind && of.Condition == condition && of.InFlight == 1 {
 			return of, fmt.Sprintf("rows[%d].lookups[%d]", i, j), true
@@ -243,7 +274,8 @@ func (e Evidence) fitted(i int) bool {
 		return true
 	}
 	return e.Share(i) >= 1 || slices.ContainsFunc(e.Warnings, func(w engine.Warning) bool {
-		return w.Code == FitsInMemory && w.Of == row.Layout // of several layouts it is about their smallest state
+		// of several layouts it is about their smallest state
+		return w.Code == FitsInMemory && w.Of == row.Layout
 	})
 }
 
@@ -256,17 +288,24 @@ func (e Evidence) memory(i int) string {
 	return "memory of " + shortShare(e.Share(i)) + " of the state"
 }
 
-func (e Evidence) isHeld(i int) string { return shortShare(e.Share(i)) + " of the state is in memory" }
+func (e Evidence) isHeld(i int) string {
+	return shortShare(e.Share(i)) + " of the state is in memory"
+}
 
-func shortShare(share float64) string { return doc.WithoutZeros(unit.Significant(100*share, 2)) + "%" }
+func shortShare(share float64) string {
+	return doc.WithoutZeros(unit.Significant(100*share, 2)) + "%"
+}
 
 // cost says what a lookup in a row takes, with nothing cached and with memory held.
 func (e Evidence) cost(i int) (text string, places []string) {
 	var parts []string
 	counted := ""
 	if r, ok := e.Reads(i, result.FirstLookups); ok {
-		parts, places, counted = append(parts, fmt.Sprintf("%s %s with nothing cached", doc.PerGet(r.Value), r.Unit)), append(places, r.place), r.Unit
+		parts, places, counted = append(parts,
+			fmt.Sprintf("%s %s with nothing cached", doc.PerGet(r.Value), r.Unit)),
+			append(places, r.place), r.Unit
 	}
+
 	if r, ok := e.Reads(i, result.HeldLookups); ok && e.scarce(i) {
 		text := doc.PerGet(r.Value)
 		if r.Unit != counted {
@@ -274,24 +313,37 @@ func (e Evidence) cost(i int) (text string, places []string) {
 		}
 		parts, places = append(parts, text+" with "+e.memory(i)), append(places, r.place)
 	}
+
 	if len(parts) == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("%s at %s: %s", e.Rows[i].Layout, e.Accounts(i), strings.Join(parts, ", ")), places
+
+	return fmt.Sprintf("%s at %s: %s", e.Rows[i].Layout, e.Accounts(i), strings.Join(parts, ", ")),
+		places
 }
 
 // ahead is a figure of a layout at a size that was not built, with a budget of memory;
 // 0: of one that needs none.
-func (e Evidence) Ahead(layout, figure string, accounts uint64, memoryBytes int64) (o result.LayoutOutlook, place string, ok bool) {
-	return e.outlook(layout, figure, accounts, func(o result.LayoutOutlook) bool { return !o.PerAccount && o.MemoryBytes == memoryBytes })
+func (e Evidence) Ahead(
+	layout, figure string, accounts uint64, memoryBytes int64,
+) (o result.LayoutOutlook, place string, ok bool) {
+	return e.outlook(layout, figure, accounts, func(o result.LayoutOutlook) bool {
+		return !o.PerAccount && o.MemoryBytes == memoryBytes
+	})
 }
 
 // aheadAlike is one with as much memory for each account as the run had.
-func (e Evidence) AheadAlike(layout, figure string, accounts uint64) (o result.LayoutOutlook, place string, ok bool) {
-	return e.outlook(layout, figure, accounts, func(o result.LayoutOutlook) bool { return o.PerAccount })
+func (e Evidence) AheadAlike(
+	layout, figure string, accounts uint64,
+) (o result.LayoutOutlook, place string, ok bool) {
+	return e.outlook(layout, figure, accounts, func(o result.LayoutOutlook) bool {
+		return o.PerAccount
+	})
 }
 
-func (e Evidence) outlook(layout, figure string, accounts uint64, is func(result.LayoutOutlook) bool) (o result.LayoutOutlook, place string, ok bool) {
+func (e Evidence) outlook(
+	layout, figure string, accounts uint64, is func(result.LayoutOutlook) bool,
+) (o result.LayoutOutlook, place string, ok bool) {
 	for i, o := range e.Outlook {
 		if o.Layout == layout && o.Figure == figure && o.Accounts == accounts && is(o) {
 			return o, fmt.Sprintf("outlook[%d]", i), true
@@ -327,7 +379,9 @@ func (e Evidence) ReadsValue(i int, kind, condition string) *float64 {
 // SizesAhead are the numbers of accounts that a layout has figures of without having been
 // built so large; layout "": any.
 func (e Evidence) SizesAhead(layout string) (sizes []uint64) {
-	of := doc.Where(e.Outlook, func(o result.LayoutOutlook) bool { return layout == "" || o.Layout == layout })
+	of := doc.Where(e.Outlook, func(o result.LayoutOutlook) bool {
+		return layout == "" || o.Layout == layout
+	})
 	sizes = doc.Each(of, func(o result.LayoutOutlook) uint64 { return o.Accounts })
 	slices.Sort(sizes)
 	return slices.Compact(sizes)
@@ -346,12 +400,28 @@ func Basis(basis string) string {
 
 // Verdicts are judged claims as a document shows them.
 func Verdicts(judged []Judged) []doc.Verdict {
-	class := map[string]string{Holds: "holds", HoldsIf: "if", Fails: "fails", Untested: "untested", CannotTell: "untested"}
+	class := map[string]string{
+		Holds:      "holds",
+		HoldsIf:    "if",
+		Fails:      "fails",
+		Untested:   "untested",
+		CannotTell: "untested",
+	}
+
 	return doc.Each(judged, func(j Judged) doc.Verdict {
-		standIn := strings.TrimPrefix(j.Verdict(), j.finding.Verdict()) // " (of the layout that was judged)"
+		// " (of the layout that was judged)"
+		standIn := strings.TrimPrefix(j.Verdict(), j.finding.Verdict())
 		clause := strings.TrimSpace(j.Clause + standIn)
-		return doc.Verdict{Word: j.Word, Clause: clause, Class: class[j.Word], Says: doc.Upper(j.Says), By: j.By,
-			Source: strings.TrimPrefix(j.Source, "https://"), Given: j.Given, Figures: j.Figures(),
-			Where: strings.Join(j.Places, ", ")}
+		return doc.Verdict{
+			Word:    j.Word,
+			Clause:  clause,
+			Class:   class[j.Word],
+			Says:    doc.Upper(j.Says),
+			By:      j.By,
+			Source:  strings.TrimPrefix(j.Source, "https://"),
+			Given:   j.Given,
+			Figures: j.Figures(),
+			Where:   strings.Join(j.Places, ", "),
+		}
 	})
 }

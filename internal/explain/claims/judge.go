@@ -34,32 +34,40 @@ func judgeManyReads(e Evidence, c subject.Claim) finding {
 		if !there {
 			continue
 		}
+
 		first, ok := e.Reads(i, result.FirstLookups)
 		if !ok {
 			continue
 		}
+
 		text, places := e.cost(i)
 		f.note(text, places...)
 		if o, place, ok := e.Ahead(layout, figure.NodesPerLookup.Key, subject.Billion, 0); ok &&
 			first.of.Nodes.IsKnown() && largest < 0 {
-			f.note(fmt.Sprintf("for the %s nodes of 1B accounts it would be %s reads a node, and a node takes %s here",
+			f.note(fmt.Sprintf("for the %s nodes of 1B accounts it would be %s reads a node, and "+
+				"a node takes %s here",
 				doc.Number(o.Value), doc.Number(c.Low/o.Value),
 				doc.PerGet(first.Value/first.of.Nodes.OrZero())), place)
 		}
+
 		if first.Value >= c.Low*(1-tolerance) {
 			f.Word, f.Clause = HoldsIf, "nothing is cached"
 		}
+
 		if largest < 0 || e.Rows[i].Accounts > e.Rows[largest].Accounts {
 			largest = i
 		}
 	}
+
 	switch {
 	case largest < 0 || f.Word == HoldsIf:
 	case subject.IsMainNetwork(e.Rows[largest].Accounts):
 		f.Word, f.Clause = Fails, ""
 	default:
-		f.Clause = "the claim is about the main network; ours has " + e.Accounts(largest) + " accounts"
+		f.Clause = "the claim is about the main network; ours has " + e.Accounts(largest) +
+			" accounts"
 	}
+
 	return f
 }
 
@@ -83,12 +91,15 @@ func judgeGrowth(e Evidence, c subject.Claim) finding {
 				f.Places = append(f.Places, first.place)
 			}
 		}
+
 		if len(rows) == 0 {
 			continue
 		}
+
 		small, large := rows[0], rows[len(rows)-1]
 		f.note(fmt.Sprintf("%s, nothing cached: %s reads a node at %s accounts, %s at %s", layout,
-			doc.PerGet(reads[0]/same[0]), e.Accounts(small), doc.PerGet(reads[len(reads)-1]/same[len(same)-1]), e.Accounts(large)))
+			doc.PerGet(reads[0]/same[0]), e.Accounts(small),
+			doc.PerGet(reads[len(reads)-1]/same[len(same)-1]), e.Accounts(large)))
 		decades := math.Log10(float64(e.Rows[large].Accounts) / float64(e.Rows[small].Accounts))
 		if len(rows) < 3 || decades < spanOfGrowth-1e-9 {
 			if f.Word == Untested {
@@ -96,14 +107,17 @@ func judgeGrowth(e Evidence, c subject.Claim) finding {
 			}
 			continue
 		}
+
 		_, bySame := fit(same, reads)
 		slope, bySearch := fit(search, reads)
-		f.note(fmt.Sprintf("RMS error of reads = c * nodes: %s, of reads = c * nodes * log N: %s", doc.PerGet(bySame), doc.PerGet(bySearch)))
+		f.note(fmt.Sprintf("RMS error of reads = c * nodes: %s, of reads = c * nodes * log N: %s",
+			doc.PerGet(bySame), doc.PerGet(bySearch)))
 		switch {
 		case bySearch < bySame/2:
 			f.Word, f.Clause = HoldsIf, "nothing is cached"
 			if o, place, ok := e.Ahead(layout, figure.NodesPerLookup.Key, subject.Billion, 0); ok {
-				f.note(fmt.Sprintf("that law extrapolated to 1B accounts: %s reads", doc.Number(slope*o.Value*math.Log(subject.Billion))), place)
+				f.note(fmt.Sprintf("that law extrapolated to 1B accounts: %s reads",
+					doc.Number(slope*o.Value*math.Log(subject.Billion))), place)
 			}
 		case bySame < bySearch/2 && f.Word != HoldsIf:
 			f.Word, f.Clause = Fails, ""
@@ -111,6 +125,7 @@ func judgeGrowth(e Evidence, c subject.Claim) finding {
 			f.Clause = "both laws fit about as well"
 		}
 	}
+
 	return f
 }
 
@@ -121,11 +136,13 @@ func fit(x, y []float64) (c, missed float64) {
 	for i := range x {
 		xy, xx = xy+x[i]*y[i], xx+x[i]*x[i]
 	}
+
 	c = xy / xx
 	for i := range x {
 		miss := y[i] - c*x[i]
 		sum += miss * miss
 	}
+
 	return c, math.Sqrt(sum / float64(len(x)))
 }
 
@@ -142,20 +159,24 @@ func judgeNodes(e Evidence, c subject.Claim) finding {
 		!row.PredictedNodes.IsKnown() {
 		return finding{Word: Untested, Clause: noFigures}
 	}
+
 	perNode, off := first.Value/first.of.Nodes.OrZero(),
 		row.Nodes.OrZero()/row.PredictedNodes.OrZero()-1
 	reads := o.Value * perNode
 	f := finding{Word: Fails}
-	f.note(fmt.Sprintf("%s: %s reads a node; %s nodes at %s, %s off the formula, which gives %s at 1B", layout, doc.PerGet(perNode),
+	f.note(fmt.Sprintf("%s: %s reads a node; %s nodes at %s, %s off the formula, which gives %s "+
+		"at 1B", layout, doc.PerGet(perNode),
 		doc.Number(row.Nodes.OrZero()), e.Accounts(i), unit.Percent(math.Abs(off)),
 		doc.Number(o.Value)),
 		first.place, fmt.Sprintf("rows[%d].%s", i, figure.NodesPerLookup.Key), place)
+
 	switch {
 	case math.Abs(off) > tolerance/2:
 		f.Word, f.Clause = Untested, "the formula does not predict our node counts"
 	case math.Abs(reads/c.High-1) <= 2*tolerance:
 		f.Word, f.Clause = HoldsIf, "nothing is cached"
 	}
+
 	return f
 }
 
@@ -171,6 +192,7 @@ func judgeFewReads(e Evidence, c subject.Claim) finding {
 		if !ok {
 			continue
 		}
+
 		last = i
 		if first.Value <= limit && beyond < 0 {
 			within = i
@@ -178,27 +200,36 @@ func judgeFewReads(e Evidence, c subject.Claim) finding {
 			beyond = i
 		}
 	}
+
 	if last < 0 {
 		return finding{Word: Untested, Clause: noFigures}
 	}
+
 	text, places := e.cost(last)
 	f.note(text, places...)
-	if absent, ok := e.ReadsOf(last, result.AbsentAccountLookup, result.FirstLookups); ok && c.High == 1 {
+	if absent, ok := e.ReadsOf(last, result.AbsentAccountLookup, result.FirstLookups); ok &&
+		c.High == 1 {
 		f.note(fmt.Sprintf("%s for an absent account", doc.PerGet(absent.Value)), absent.place)
 	}
+
 	if o, place, ok := e.Ahead(layout, figure.ReadsPerLookup.Key, subject.Billion, 0); ok {
-		f.note(fmt.Sprintf("%s at 1B without a cache by %s", doc.Number(o.Value), Basis(o.Basis)), place)
+		f.note(fmt.Sprintf("%s at 1B without a cache by %s", doc.Number(o.Value), Basis(o.Basis)),
+			place)
 	}
+
 	if o, place, ok := e.Ahead(layout, figure.DeviceReadsPerLookup.Key, subject.Billion,
 		ServerMemory); ok {
-		f.note(fmt.Sprintf("%s at 1B with %s by %s", doc.PerGet(o.Value), doc.ShortBytes(o.MemoryBytes), Basis(o.Basis)), place)
+		f.note(fmt.Sprintf("%s at 1B with %s by %s", doc.PerGet(o.Value),
+			doc.ShortBytes(o.MemoryBytes), Basis(o.Basis)), place)
 	}
+
 	held, ok := e.Reads(last, result.HeldLookups)
 	switch {
 	case beyond < 0 && e.Rows[last].Accounts >= c.UpTo:
 		f.Word = Holds
 	case beyond < 0:
-		f.Word, f.Clause = HoldsIf, "there are at most "+e.Accounts(last)+" accounts (larger states were not built)"
+		f.Word, f.Clause = HoldsIf,
+			"there are at most "+e.Accounts(last)+" accounts (larger states were not built)"
 	case ok && e.scarce(last) && held.Value <= limit:
 		f.Word, f.Clause = HoldsIf, e.isHeld(last)+", at "+e.Accounts(last)+" accounts"
 		if within >= 0 {
@@ -207,6 +238,7 @@ func judgeFewReads(e Evidence, c subject.Claim) finding {
 	default:
 		f.Word = Fails
 	}
+
 	return f
 }
 
@@ -216,8 +248,12 @@ func judgeRingReads(e Evidence, c subject.Claim) finding {
 	i, _ := e.Largest(c.Layouts[0])
 	if first, _, ok := e.lookups(i, result.AccountLookup, result.FirstLookups); ok &&
 		!first.DeviceReads.IsKnown() {
-		return finding{Word: Untested, Clause: "its reads can be counted only on a volume: statelab volume create"}
+		return finding{
+			Word:   Untested,
+			Clause: "its reads can be counted only on a volume: statelab volume create",
+		}
 	}
+
 	return judgeFewReads(e, c)
 }
 
@@ -230,20 +266,24 @@ func judgeReadPerNode(e Evidence, c subject.Claim) finding {
 		if !ok || !first.of.Nodes.IsKnown() {
 			continue
 		}
+
 		perNode := first.Value / first.of.Nodes.OrZero()
 		if math.Abs(perNode-1) > tolerance/10 {
 			f.Word = Fails
 		} else if f.Word == Untested {
 			f.Word, f.Clause = Holds, ""
 		}
+
 		text := fmt.Sprintf("%s at %s: %s %s for %s nodes", layout, e.Accounts(i),
 			doc.PerGet(first.Value), first.Unit, doc.PerGet(first.of.Nodes.OrZero()))
 		if first.of.DeviceReads.IsKnown() {
 			text += fmt.Sprintf(", %s of the device, which reads pages",
 				doc.PerGet(first.of.DeviceReads.OrZero()))
 		}
+
 		f.ours, f.Places = []string{text}, append(f.Places, first.place)
 	}
+
 	return f
 }
 
@@ -256,30 +296,45 @@ func judgePerGet(e Evidence, c subject.Claim) finding {
 		held, ok := e.blocks(i, result.HeldLookups)
 		if !ok || !e.scarce(i) {
 			if f.Word == Untested && len(f.ours) == 0 {
-				f.Clause = "the memory limit was not below a third of the state: lower --memory or raise --accounts"
+				f.Clause = "the memory limit was not below a third of the state: lower --memory " +
+					"or raise --accounts"
 				if e.Workload.MemoryBytes == 0 {
-					f.Clause = "memory was not limited: set --memory to less than a third of the state"
+					f.Clause = "memory was not limited: set --memory to less than a third of the " +
+						"state"
 				}
 			}
+
 			continue
 		}
+
 		perGetReads, what := held.Value, "a Get"
 		if held.of.Nodes.IsKnown() {
 			perGetReads, what = held.Value/held.of.Nodes.OrZero(), "a node"
 		}
-		text := fmt.Sprintf("%s at %s: %s %s %s with %s", layout, e.Accounts(i), doc.PerGet(perGetReads), held.Unit, what, e.memory(i))
-		f = finding{Word: HoldsIf, Clause: e.isHeld(i), ours: []string{text}, Places: []string{held.place}}
+
+		text := fmt.Sprintf("%s at %s: %s %s %s with %s", layout, e.Accounts(i),
+			doc.PerGet(perGetReads), held.Unit, what, e.memory(i))
+		f = finding{
+			Word:   HoldsIf,
+			Clause: e.isHeld(i),
+			ours:   []string{text},
+			Places: []string{held.place},
+		}
+
 		switch {
 		case perGetReads > c.High*(1+tolerance):
 			f.Word, f.Clause = Fails, ""
 		case perGetReads < c.Low*(1-tolerance):
 			f.note("fewer than claimed")
 		}
+
 		if f.Word == HoldsIf && e.Share(i) > studyShare {
 			f.Word = Untested
-			f.Clause = e.isHeld(i) + ", the claim is of 0.2% and 0.9%: see docs/studies/bench_kvdb.md"
+			f.Clause = e.isHeld(i) + ", the claim is of 0.2% and 0.9%: see " +
+				"docs/studies/bench_kvdb.md"
 		}
 	}
+
 	i, _ := e.Largest(layout)
 	if first, ok := e.blocks(i, result.FirstLookups); ok {
 		if first.of.Nodes.IsKnown() {
@@ -287,14 +342,18 @@ func judgePerGet(e Evidence, c subject.Claim) finding {
 		}
 		f.note(doc.PerGet(first.Value)+" with nothing cached at "+e.Accounts(i), first.place)
 	}
+
 	o, place, ok := e.Ahead(layout, figure.ReadsPerLookup.Held().Key, subject.Billion, defaultCache)
 	nodes, _, walks := e.Ahead(layout, figure.NodesPerLookup.Key, subject.Billion, 0)
 	if ok && walks {
 		o.Value /= nodes.Value
 	}
+
 	if ok {
-		f.note(fmt.Sprintf("%s at 1B with %s by %s", doc.PerGet(o.Value), doc.ShortBytes(o.MemoryBytes), Basis(o.Basis)), place)
+		f.note(fmt.Sprintf("%s at 1B with %s by %s", doc.PerGet(o.Value),
+			doc.ShortBytes(o.MemoryBytes), Basis(o.Basis)), place)
 	}
+
 	return f
 }
 
@@ -306,7 +365,9 @@ const studyShare = 0.02
 // compared.
 func judgePerNode(e Evidence, c subject.Claim) finding {
 	f := judgePerGet(e, c)
-	f.Word, f.Clause = Untested, "ours are reads of a node, theirs of a db.Get, which is made only for nodes that no cache answers"
+	f.Word, f.Clause = Untested,
+		"ours are reads of a node, theirs of a db.Get, which is made only for nodes that no "+
+			"cache answers"
 	return f
 }
 
@@ -321,16 +382,19 @@ func judgeIndexMemory(e Evidence, c subject.Claim) finding {
 	if row.Memory != nil {
 		for n, share := range row.Memory.Shares {
 			if share.Holds == engine.EntryIndex {
-				f.note(fmt.Sprintf("%s at %s: %s bytes an entry of %s", layout, e.Accounts(i), doc.Number(float64(share.Bytes)/entries), share.Use),
+				f.note(fmt.Sprintf("%s at %s: %s bytes an entry of %s", layout, e.Accounts(i),
+					doc.Number(float64(share.Bytes)/entries), share.Use),
 					fmt.Sprintf("rows[%d].memory.shares[%d]", i, n))
 			}
 		}
 	}
+
 	if len(f.ours) == 0 {
 		f.note(fmt.Sprintf("%s at %s: %s bytes an entry of the whole process", layout,
 			e.Accounts(i), doc.Number(float64(row.PeakRSSBytes.OrZero())/entries)),
 			fmt.Sprintf("rows[%d].%s", i, figure.PeakMemory.Key))
 	}
+
 	return f
 }
 
@@ -340,10 +404,12 @@ func judgeSpeed(e Evidence, c subject.Claim) finding {
 	i, _ := e.Largest(layout)
 	f := finding{Word: Untested, Clause: c.Why}
 	if nanos := e.Rows[i].UpdateNanos.Pointer(); nanos != nil && *nanos > 0 {
-		f.note(fmt.Sprintf("%s at %s: %s updates a second on %d cores, in blocks of %s", layout, e.Accounts(i), doc.ShortCount(1e9 / *nanos), e.Host.Cores,
+		f.note(fmt.Sprintf("%s at %s: %s updates a second on %d cores, in blocks of %s", layout,
+			e.Accounts(i), doc.ShortCount(1e9 / *nanos), e.Host.Cores,
 			doc.ShortCount(e.Workload.UpdateAccounts)), fmt.Sprintf("rows[%d].%s", i,
 			figure.UpdateTime.Key))
 	}
+
 	return f
 }
 
@@ -359,13 +425,18 @@ func judgeWrites(e Evidence, c subject.Claim) finding {
 	if u == nil {
 		return finding{Word: Untested, Clause: "the run has no updates: set --update-blocks"}
 	}
+
 	pages := u.WriteBytes / writtenPage
 	f := finding{Word: Fails}
-	f.note(fmt.Sprintf("%s at %s: %s pages of 4 KiB for a changed account with its slot, in blocks of %s", layout, e.Accounts(i), doc.Number(pages),
+	f.note(fmt.Sprintf("%s at %s: %s pages of 4 KiB for a changed account with its slot, in "+
+		"blocks of %s", layout, e.Accounts(i), doc.Number(pages),
 		doc.ShortCount(e.Workload.UpdateAccounts)),
 		fmt.Sprintf("rows[%d].updates.%s", i, figure.WriteBytesPerUpdate.Key))
+
 	if pages <= c.High*(1+tolerance) {
-		f.Word, f.Clause = HoldsIf, "there are at most "+e.Accounts(i)+" accounts (larger states were not built)"
+		f.Word, f.Clause = HoldsIf,
+			"there are at most "+e.Accounts(i)+" accounts (larger states were not built)"
 	}
+
 	return f
 }

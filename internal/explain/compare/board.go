@@ -45,6 +45,7 @@ func Boards(sides []Side) (boards []*Board) {
 		if m.Question == "" {
 			continue
 		}
+
 		by := map[string]*Board{}
 		var found []*Board
 		for n, side := range sides {
@@ -53,39 +54,59 @@ func Boards(sides []Side) (boards []*Board) {
 				if len(v) == 0 || len(v) < len(g.Runs) || slices.Max(v) == 0 && !m.Repeats {
 					continue
 				}
+
 				if e, _ := subject.EngineOf(g.Runs[0].Engine.Name); e.KeepsNothing {
 					continue
 				}
+
 				at := budget(g.Runs[0])
 				if source := g.Runs[0].Figures.BlockReadSource; source != "" &&
 					m.Key == figure.BlockReadsPerGet.Key {
-					at = joined(at, "counted as "+source) // such counts are not ranked with those of blocks
+					// such counts are not ranked with those of blocks
+					at = joined(at, "counted as "+source)
 				}
+
 				if slices.ContainsFunc(g.Runs, inMemory) {
 					at = joined(at, "all data in memory")
 				}
+
 				key := fmt.Sprint(conditions(g.Runs[0]), at)
 				if by[key] == nil {
 					by[key] = &Board{Question: m.Question, Figure: m.Noun, At: place(g.Runs[0], at),
 						metric: m}
 					found = append(found, by[key])
 				}
-				by[key].Rows = append(by[key].Rows, Ranked{Side: n, folder: filepath.Base(side.Name), Subject: subjectOf(g), Values: v, Middle: m.middle(v), group: g})
+
+				by[key].Rows = append(by[key].Rows, Ranked{
+					Side:    n,
+					folder:  filepath.Base(side.Name),
+					Subject: subjectOf(g),
+					Values:  v,
+					Middle:  m.middle(v),
+					group:   g,
+				})
 			}
 		}
-		slices.SortStableFunc(found, func(a, b *Board) int { return cmp.Compare(len(b.Rows), len(a.Rows)) })
+
+		slices.SortStableFunc(found, func(a, b *Board) int {
+			return cmp.Compare(len(b.Rows), len(a.Rows))
+		})
 		boards = append(boards, found...)
 	}
+
 	for _, b := range boards {
 		b.nameBuilds()
 		b.rank()
 	}
+
 	return boards
 }
 
 // nameBuilds says of each line how its engine was built, where lines differ in it.
 func (b *Board) nameBuilds() {
-	builds := doc.Without(doc.Distinct(b.Rows, func(r Ranked) string { return r.group.Runs[0].Build() }))
+	builds := doc.Without(doc.Distinct(b.Rows, func(r Ranked) string {
+		return r.group.Runs[0].Build()
+	}))
 	for i := range b.Rows {
 		if row := &b.Rows[i]; len(builds) > 1 && row.group.Runs[0].Build() != "" {
 			row.Subject += ", " + row.group.Runs[0].Build()
@@ -95,7 +116,9 @@ func (b *Board) nameBuilds() {
 
 // inMemory tells whether a run says that nothing had to be read anew.
 func inMemory(r *result.Run) bool {
-	return slices.ContainsFunc(r.Warnings, func(w engine.Warning) bool { return w.Code == "fits_in_memory" })
+	return slices.ContainsFunc(r.Warnings, func(w engine.Warning) bool {
+		return w.Code == "fits_in_memory"
+	})
 }
 
 // budget is what the subject was given: threads, and its memory or else its cache.
@@ -104,35 +127,46 @@ func budget(r *result.Run) string {
 	if n := r.Workload.Threads; n > 0 {
 		text = unit.Plural(n, "thread") + ", "
 	}
+
 	if m := r.Memory; m != nil && m.BudgetBytes > 0 {
 		return text + doc.ShortBytes(m.BudgetBytes) + " of memory"
 	}
+
 	if r.Cache.Effective > 0 {
 		return text + "a cache of " + doc.ShortBytes(r.Cache.Effective)
 	}
+
 	return strings.TrimSuffix(text, ", ")
 }
 
-func joined(conditions, more string) string { return strings.TrimPrefix(conditions+", "+more, ", ") }
+func joined(conditions, more string) string {
+	return strings.TrimPrefix(conditions+", "+more, ", ")
+}
 
 // place are the conditions, in words.
 func place(r *result.Run, budget string) string {
 	w, h := r.Workload, r.Host
-	parts := []string{w.Name, unit.Count(int64(w.Keys)) + " keys of " + fmt.Sprint(w.KeyBytes) + " bytes"}
+	parts := []string{w.Name, unit.Count(int64(w.Keys)) + " keys of " + fmt.Sprint(w.KeyBytes) +
+		" bytes"}
 	switch {
 	case r.Figures.State != nil:
 		parts = []string{unit.Count(int64(r.Figures.State.Accounts)) + " accounts"}
 	case r.Changes != nil:
-		parts = []string{fmt.Sprintf("versions %d to %d of %s", r.Changes.First, r.Changes.Last, r.Changes.Format)}
+		parts = []string{fmt.Sprintf("versions %d to %d of %s", r.Changes.First, r.Changes.Last,
+			r.Changes.Format)}
 	}
+
 	if w.Rate > 0 {
 		parts = append(parts, doc.ShortCount(w.Rate)+" Gets/s asked for")
 	}
+
 	parts = append(parts, budget)
 	if r.PageCache != "" {
 		parts = append(parts, "page cache "+r.PageCache)
 	}
-	return strings.Join(doc.Without(parts), ", ") + "; " + h.Kind() + ", " + h.Filesystem + " on " + h.Device
+
+	return strings.Join(doc.Without(parts), ", ") + "; " + h.Kind() + ", " + h.Filesystem +
+		" on " + h.Device
 }
 
 func subjectOf(g Group) string {
@@ -141,9 +175,11 @@ func subjectOf(g Group) string {
 	if e.Version != "" {
 		text += " " + e.Version
 	}
+
 	if e.Profile != "" && e.Profile != "default" {
 		text += " (" + e.Profile + ")"
 	}
+
 	return text
 }
 
@@ -155,22 +191,30 @@ func (b *Board) rank() {
 		}
 		return cmp.Compare(x.Middle, y.Middle)
 	})
+
 	for i := range b.Rows[1:] {
 		row := &b.Rows[i+1]
-		judged, err := pair{a: b.Rows[0].group, b: row.group}.judge("", "", Options{Alpha: difference.Alpha / float64(len(b.Rows)-1), Margin: difference.Margin})
+		judged, err := pair{a: b.Rows[0].group, b: row.group}.judge("", "", Options{
+			Alpha:  difference.Alpha / float64(len(b.Rows)-1),
+			Margin: difference.Margin,
+		})
+
 		at := slices.IndexFunc(judged.Figures,
 			func(f Figure) bool { return f.Name == b.metric.Key })
 		if err != nil || at < 0 {
 			row.Verdict = "not compared: its runs were made under different conditions"
 			continue
 		}
+
 		switch f := judged.Figures[at]; {
 		case f.Verdict == difference.Same:
 			row.Verdict = "the same as the first"
 		case f.Within:
-			row.Verdict = "differs from the first by less than matters (" + percent(difference.Margin) + " %)"
+			row.Verdict = "differs from the first by less than matters (" +
+				percent(difference.Margin) + " %)"
 		case f.Certain() && f.Relative:
-			row.Verdict = fmt.Sprintf("%s %% %s than the first", strings.TrimPrefix(signed(f.Change, percent), "−"),
+			row.Verdict = fmt.Sprintf("%s %% %s than the first",
+				strings.TrimPrefix(signed(f.Change, percent), "−"),
 				b.metric.Direction(f.Change))
 			row.Verdict = strings.TrimPrefix(row.Verdict, "+")
 		case f.Certain():
@@ -191,11 +235,13 @@ func (b *Board) Chart() *doc.Chart {
 	if len(b.Rows) < 2 {
 		return nil
 	}
+
 	scale := cmp.Or(doc.ScaleOf(b.metric.Figure).Size, 1)
 	return doc.Ranges(b.Question, "", doc.Axis{Label: b.Figure,
 		Unit: doc.ScaleOf(b.metric.Figure).Name}, b.Rows, b.short, func(r Ranked) (at float64,
 		span doc.Range) {
-		return r.Middle / scale, doc.Range{Low: slices.Min(r.Values) / scale, High: slices.Max(r.Values) / scale}
+		return r.Middle / scale,
+			doc.Range{Low: slices.Min(r.Values) / scale, High: slices.Max(r.Values) / scale}
 	})
 }
 
@@ -211,6 +257,7 @@ func (b *Board) short(row Ranked) string {
 			return name(row)
 		}
 	}
+
 	return row.Subject
 }
 
@@ -227,25 +274,58 @@ func (d Difference) String() string { return d.Setting + " (" + d.From + " and "
 func conditions(r *result.Run) [][2]string {
 	w, h := r.Workload, r.Host
 	list := [][2]string{
-		{"workload", w.Name}, {"keys", number(w.Keys)}, {"key-bytes", fmt.Sprint(w.KeyBytes)}, {"value-bytes", unit.Significant(w.ValueBytes, 2)},
-		{"value-model", w.ValueModel}, {"key-order", w.KeyOrder}, {"missing", fmt.Sprint(w.MissingShare)}, {"zipf", fmt.Sprint(w.ZipfTheta)},
-		{"gets", number(w.Gets)}, {"rate", fmt.Sprint(w.Rate)}, {"page-cache", r.PageCache},
-		{"os", h.OS}, {"hardware-class", cmp.Or(h.Class, "none")}, {"cpu", h.CPU}, {"cores", fmt.Sprint(h.Cores)},
-		{"host-memory", unit.Bytes(h.MemoryBytes)}, {"memory-limit", unit.Bytes(h.MemoryLimit)},
-		{"filesystem", h.Filesystem}, {"device", h.Device}, {"read-ahead", fmt.Sprintf("%d KiB", h.ReadAheadKB)},
+		{"workload", w.Name},
+		{"keys", number(w.Keys)},
+		{"key-bytes", fmt.Sprint(w.KeyBytes)},
+		{"value-bytes", unit.Significant(w.ValueBytes, 2)},
+		{"value-model", w.ValueModel},
+		{"key-order", w.KeyOrder},
+		{"missing", fmt.Sprint(w.MissingShare)},
+		{"zipf", fmt.Sprint(w.ZipfTheta)},
+		{"gets", number(w.Gets)},
+		{"rate", fmt.Sprint(w.Rate)},
+		{"page-cache", r.PageCache},
+		{"os", h.OS},
+		{"hardware-class", cmp.Or(h.Class, "none")},
+		{"cpu", h.CPU},
+		{"cores", fmt.Sprint(h.Cores)},
+		{"host-memory", unit.Bytes(h.MemoryBytes)},
+		{"memory-limit", unit.Bytes(h.MemoryLimit)},
+		{"filesystem", h.Filesystem},
+		{"device", h.Device},
+		{"read-ahead", fmt.Sprintf("%d KiB", h.ReadAheadKB)},
 	}
+
 	if r.Figures.Puts > 0 { // the defaults of a run that wrote nothing do not matter
-		list = append(list, [2]string{"write-rate", fmt.Sprint(w.WriteRate)}, [2]string{"batch", fmt.Sprint(w.BatchKeys)})
+		list = append(
+			list,
+			[2]string{"write-rate", fmt.Sprint(w.WriteRate)},
+			[2]string{"batch", fmt.Sprint(w.BatchKeys)},
+		)
 	}
+
 	if c := r.Changes; c != nil {
-		list = append(list, [2]string{"changes", fmt.Sprintf("%s %d to %d", c.Format, c.First, c.Last)})
+		list = append(list, [2]string{"changes",
+			fmt.Sprintf("%s %d to %d", c.Format, c.First, c.Last)})
 	}
+
 	if f := r.Figures.Replay; f != nil {
-		list = append(list, [2]string{"leaves", number(f.Leaves)}, [2]string{"change-bytes", fmt.Sprint(f.UserBytes)})
+		list = append(
+			list,
+			[2]string{"leaves", number(f.Leaves)},
+			[2]string{"change-bytes", fmt.Sprint(f.UserBytes)},
+		)
 	}
+
 	if s := r.Figures.State; s != nil {
-		list = append(list, [2]string{"accounts", number(s.Accounts)}, [2]string{"slots", number(s.Slots)}, [2]string{"block", number(s.Block)})
+		list = append(
+			list,
+			[2]string{"accounts", number(s.Accounts)},
+			[2]string{"slots", number(s.Slots)},
+			[2]string{"block", number(s.Block)},
+		)
 	}
+
 	return list
 }
 
@@ -254,21 +334,36 @@ func number(n uint64) string { return strconv.FormatUint(n, 10) }
 // subjects are what may differ; an answer names what does.
 func subjects(r *result.Run) [][2]string {
 	e, m := r.Engine, r.Memory
-	list := [][2]string{{"engine", e.Name}, {"version", e.Version}, {"profile", e.Profile}, {"cache", unit.Bytes(r.Cache.Effective)},
-		{"threads", fmt.Sprint(r.Workload.Threads)}}
+	list := [][2]string{
+		{"engine", e.Name},
+		{"version", e.Version},
+		{"profile", e.Profile},
+		{"cache", unit.Bytes(r.Cache.Effective)},
+		{"threads", fmt.Sprint(r.Workload.Threads)},
+	}
+
 	if m != nil {
 		list = append(list, [2]string{"memory", unit.Bytes(m.BudgetBytes)})
 	}
+
 	if build := r.Build(); build != "" {
 		list = append(list, [2]string{engine.BuildOption, build})
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(e.Options)) {
 		// Said by cache and build, and by memtable_size and handles, which are Statelab's names.
-		if !slices.Contains([]string{"cache_bytes", "cache_size", engine.BuildOption, "mem_table_size", "max_open_files"}, name) {
+		if !slices.Contains([]string{"cache_bytes", "cache_size", engine.BuildOption,
+			"mem_table_size", "max_open_files"}, name) {
 			list = append(list, [2]string{name, e.Options[name]})
 		}
 	}
-	return append(list, [2]string{"statelab", r.Host.Statelab}, [2]string{"kernel", r.Host.Kernel}, [2]string{"Go", r.Host.Go})
+
+	return append(
+		list,
+		[2]string{"statelab", r.Host.Statelab},
+		[2]string{"kernel", r.Host.Kernel},
+		[2]string{"Go", r.Host.Go},
+	)
 }
 
 // differing are the settings that two runs do not share.
@@ -278,11 +373,13 @@ func differing(a, b *result.Run, of func(*result.Run) [][2]string) (out []Differ
 	for _, s := range to {
 		values[s[0]] = s[1]
 	}
+
 	for _, s := range from {
 		if other, both := values[s[0]]; both && other != s[1] {
 			out = append(out, Difference{s[0], s[1], other})
 		}
 	}
+
 	return out
 }
 
@@ -292,9 +389,11 @@ func changed(a, b *result.Run) []Difference {
 	if a.Engine.Name != b.Engine.Name {
 		list = slices.DeleteFunc(list, func(d Difference) bool {
 			_, own := a.Engine.Options[d.Setting]
-			return own && d.Setting != engine.BuildOption || d.Setting == "version" || d.Setting == "profile"
+			return own && d.Setting != engine.BuildOption || d.Setting == "version" ||
+				d.Setting == "profile"
 		})
 	}
+
 	return list
 }
 
@@ -306,6 +405,7 @@ type refusal struct {
 
 func (r *refusal) Error() string {
 	flags := doc.Each(r.list, func(d Difference) string { return d.Setting })
-	return fmt.Sprintf("%s and %s were measured under different conditions: %s. Measure both alike, or compare them all the same with --allow %s",
+	return fmt.Sprintf("%s and %s were measured under different conditions: %s. Measure both "+
+		"alike, or compare them all the same with --allow %s",
 		r.a, r.b, doc.List(r.list, Difference.String), strings.Join(flags, ","))
 }

@@ -21,6 +21,7 @@ func TestBuilds(t *testing.T) {
 			}
 		}
 	}
+
 	want := Difference{engine.BuildOption, engine.PureGo, engine.WithCgo}
 	for _, c := range []struct{ a, b func(*result.Run) }{
 		{with(engine.PureGo, "pebble1"), with(engine.WithCgo, "pebble1")},
@@ -31,14 +32,18 @@ func TestBuilds(t *testing.T) {
 		if differs := compared(t, sides...).Pairs[0].Differs; !slices.Contains(differs, want) {
 			t.Errorf("%v does not name the build", differs)
 		}
+
 		for _, row := range Boards(sides)[0].Rows {
 			if !strings.HasSuffix(row.Subject, ", "+row.group.Runs[0].Build()) {
 				t.Errorf("%q does not name the build", row.Subject)
 			}
 		}
 	}
-	same := compared(t, group("a", 3, 1000, with("", "pebble1")), group("b", 3, 1000, with(engine.PureGo, "pebble1"))).Pairs[0].Differs
-	if slices.ContainsFunc(same, func(d Difference) bool { return d.Setting == engine.BuildOption }) {
+
+	same := compared(t, group("a", 3, 1000, with("", "pebble1")),
+		group("b", 3, 1000, with(engine.PureGo, "pebble1"))).Pairs[0].Differs
+	if slices.ContainsFunc(same,
+		func(d Difference) bool { return d.Setting == engine.BuildOption }) {
 		t.Errorf("%v names builds that are the same", same)
 	}
 }

@@ -56,19 +56,22 @@ type Figure struct {
 	Verdict difference.Verdict `json:"verdict"`
 	Reason  difference.Reason  `json:"reason,omitempty"` // of cannot_tell
 	Method  string             `json:"method"`
-	A       float64            `json:"baseline_median"` // of an even number of runs the worse of the two in the middle
-	B       float64            `json:"compared_median"`
-	Values  [2]Values          `json:"values"`
+	// of an even number of runs the worse of the two in the middle
+	A      float64   `json:"baseline_median"`
+	B      float64   `json:"compared_median"`
+	Values [2]Values `json:"values"`
 	// Change is B's over A's, as a share where relative is true, else B - A.
 	Change   float64 `json:"change"`
 	Low      float64 `json:"change_low"`
 	High     float64 `json:"change_high"`
 	Relative bool    `json:"relative"`
 	P        float64 `json:"p,omitempty"`
-	Needs    int     `json:"needs_runs,omitempty"`       // in each group, about; of cannot_tell
-	Longer   float64 `json:"needs_times_gets,omitempty"` // so many times as many Gets, about; of cannot_tell
-	Within   bool    `json:"within_margin,omitempty"`    // of a difference that is too small to matter
-	Better   *bool   `json:"better,omitempty"`           // of one that is not
+	Needs    int     `json:"needs_runs,omitempty"` // in each group, about; of cannot_tell
+	// so many times as many Gets, about; of cannot_tell
+	Longer float64 `json:"needs_times_gets,omitempty"`
+	// of a difference that is too small to matter
+	Within bool  `json:"within_margin,omitempty"`
+	Better *bool `json:"better,omitempty"` // of one that is not
 
 	metric metric
 	few    bool // there is no interval
@@ -85,7 +88,8 @@ type Options struct {
 	Margin float64  // a change, as a share, that is too small to matter
 }
 
-// Folders compares folders of results, or one folder by an axis. They have their paths as names, if they are given none.
+// Folders compares folders of results, or one folder by an axis. They have their paths as names, if
+// they are given none.
 func Folders(folders, names []string, by string, o Options) (*Comparison, error) {
 	var sides []Side
 	for i, folder := range folders {
@@ -93,17 +97,21 @@ func Folders(folders, names []string, by string, o Options) (*Comparison, error)
 		if err != nil {
 			return nil, err
 		}
+
 		if i < len(names) {
 			side.Name = names[i]
 		}
+
 		sides = append(sides, side)
 	}
+
 	if by != "" {
 		var err error
 		if sides, err = sides[0].Split(by); err != nil {
 			return nil, err
 		}
 	}
+
 	return Sides(sides, o)
 }
 
@@ -113,15 +121,20 @@ func Sides(sides []Side, o Options) (*Comparison, error) {
 	o.Alpha = cmp.Or(o.Alpha, difference.Alpha)
 	for _, side := range sides[1:] {
 		if a, b := sides[0].kind(), side.kind(); a != b {
-			return nil, fmt.Errorf("%s holds %s, %s holds %s: they have no figure in common", sides[0].Name, a, side.Name, b)
+			return nil,
+				fmt.Errorf("%s holds %s, %s holds %s: they have no figure in common",
+					sides[0].Name, a, side.Name, b)
 		}
+
 		matched, left := pairs(sides[0], side)
 		c.Unmatched = append(c.Unmatched, left...)
 		if len(matched) == 0 {
 			return nil, fmt.Errorf("%s and %s have no setting in common: %s. "+
-				"Measure one of these settings in both; --allow does not help here, since it is for conditions",
+				"Measure one of these settings in both; --allow does not help here, since it is "+
+				"for conditions",
 				sides[0].Name, side.Name, strings.Join(left, ", "))
 		}
+
 		for _, p := range matched {
 			judged, err := p.judge(sides[0].Name, side.Name, o)
 			if err != nil {
@@ -130,6 +143,7 @@ func Sides(sides []Side, o Options) (*Comparison, error) {
 			c.Pairs = append(c.Pairs, judged)
 		}
 	}
+
 	return c, nil
 }
 
@@ -139,12 +153,14 @@ func (s Side) kind() string {
 	if len(runs) == 0 {
 		return ""
 	}
+
 	switch run := runs[0]; {
 	case run.Figures.State != nil:
 		return "lookups in state layouts"
 	case run.Changes != nil:
 		return "a replay of changes into state trees"
 	}
+
 	return "operations of engines"
 }
 
@@ -155,9 +171,12 @@ func (p pair) judge(a, b string, o Options) (Pair, error) {
 		out.Notes = append(out.Notes, "one side has no run that succeeded")
 		return out, nil
 	}
+
 	refused := &refusal{a: a, b: b}
 	// The runs of a group are compared, too: a folder may have been added to.
-	all := doc.Flat(slices.Concat(p.a.Runs, p.b.Runs), func(run *result.Run) []Difference { return differing(p.a.Runs[0], run, conditions) })
+	all := doc.Flat(slices.Concat(p.a.Runs, p.b.Runs), func(run *result.Run) []Difference {
+		return differing(p.a.Runs[0], run, conditions)
+	})
 	for _, d := range doc.Distinct(all, func(d Difference) Difference { return d }) {
 		if slices.Contains(o.Allow, d.Setting) {
 			out.Allowed = append(out.Allowed, d)
@@ -165,24 +184,32 @@ func (p pair) judge(a, b string, o Options) (Pair, error) {
 			refused.list = append(refused.list, d)
 		}
 	}
+
 	if len(refused.list) > 0 {
 		return out, refused
 	}
+
 	first, second := p.a.Runs[0], p.b.Runs[0]
 	out.Differs = changed(first, second)
-	if x, y := first.Database, second.Database; x.Dir != y.Dir && (x.Bytes != y.Bytes || x.Files != y.Files) {
+	if x, y := first.Database, second.Database; x.Dir != y.Dir &&
+		(x.Bytes != y.Bytes || x.Files != y.Files) {
 		out.shapes = shapes(x, y)
 	}
+
 	out.turns = p.tookTurns()
 	if share := busiest(slices.Concat(p.a.Runs, p.b.Runs)); share > 0.2 && out.turns {
-		out.Notes = append(out.Notes, fmt.Sprintf("Other processes used up to %.0f %% of the processors meanwhile", 100*share))
+		out.Notes = append(out.Notes,
+			fmt.Sprintf("Other processes used up to %.0f %% of the processors meanwhile",
+				100*share))
 	}
+
 	for _, m := range metrics() {
 		f := Figure{Name: m.Key, metric: m, Values: [2]Values{values(m, p.a.Runs), values(m,
 			p.b.Runs)}}
 		if len(f.Values[0]) < len(p.a.Runs) || len(f.Values[1]) < len(p.b.Runs) {
 			continue
 		}
+
 		f.A, f.B = m.middle(f.Values[0]), m.middle(f.Values[1])
 		f.Method = Test
 		if m.Repeats && p.sameKeys() && p.repeats(f) {
@@ -192,12 +219,16 @@ func (p pair) judge(a, b string, o Options) (Pair, error) {
 		} else {
 			out.PerFigure++
 		}
+
 		out.Figures = append(out.Figures, f)
 	}
+
 	out.Shared = o.Alpha / float64(max(1, out.PerFigure))
 	for i := range out.Figures {
-		out.Figures[i].judge(p, difference.Rule{Alpha: out.Shared, Interleaved: out.turns}, o.Margin)
+		out.Figures[i].judge(p, difference.Rule{Alpha: out.Shared, Interleaved: out.turns},
+			o.Margin)
 	}
+
 	return out, nil
 }
 
@@ -210,8 +241,10 @@ func (f *Figure) judge(p pair, rule difference.Rule, margin float64) {
 	if r.ByKeys {
 		f.Method = ByKeys
 	}
+
 	f.few, f.drawn = !r.Interval, seeds(p.a.Runs[0]) == seeds(p.b.Runs[0])
-	f.Verdict, f.Reason, f.Change, f.Low, f.High, f.Relative, f.P, f.Needs = r.Verdict, r.Reason, r.Change, r.Low, r.High, r.Relative, r.P, r.Needs
+	f.Verdict, f.Reason, f.Change, f.Low, f.High, f.Relative, f.P, f.Needs = r.Verdict, r.Reason,
+		r.Change, r.Low, r.High, r.Relative, r.P, r.Needs
 	f.Longer, f.Within = r.GetsFactor, r.Certain() && !r.Matters
 	if r.Matters {
 		better := f.metric.IsBetter(f.Change)
@@ -224,9 +257,9 @@ func (f Figure) Certain() bool {
 	return f.Verdict == difference.Changed || f.Verdict == difference.Differs
 }
 
-// keys names what keys a run asked for: with equal seeds and warm-ups, the same ones. Those of a tool
-// that records no seed are its own. Keys that were drawn from another program's database are those of
-// this database alone, which a copy of it has as well.
+// keys names what keys a run asked for: with equal seeds and warm-ups, the same ones. Those of a
+// tool that records no seed are its own. Keys that were drawn from another program's database are
+// those of this database alone, which a copy of it has as well.
 func keys(r *result.Run) string {
 	if r.Absent["seed"] != "" {
 		return fmt.Sprintf("%p", r)
@@ -241,7 +274,8 @@ func keys(r *result.Run) string {
 func seeds(r *result.Run) string { return fmt.Sprint(r.Workload.Seed, r.Workload.WarmupGets) }
 
 // sample is a figure of the runs with the chance that their keys give it. What reads more blocks is
-// as much slower at the most, so of any figure the chance is taken to be as large a share as of block reads.
+// as much slower at the most, so of any figure the chance is taken to be as large a share as of
+// block reads.
 func (g Group) sample(values Values) difference.Sample {
 	s := difference.Sample{Values: values}
 	for i, run := range g.Runs {
@@ -250,15 +284,19 @@ func (g Group) sample(values Values) difference.Sample {
 		if !f.Has(figure.BlockReadsPerGet) || !f.Has(figure.BlockReadsPerGet.Error()) {
 			continue
 		}
+
 		share := 0.
 		if f.OrZero(figure.BlockReadsPerGet) > 0 {
 			share = f.OrZero(figure.BlockReadsPerGet.Error()) / f.OrZero(figure.BlockReadsPerGet)
 		}
+
 		s.StdErr = append(s.StdErr, share*values[i])
 	}
+
 	if len(s.StdErr) < len(g.Runs) {
 		s.StdErr = nil
 	}
+
 	return s
 }
 
@@ -269,33 +307,41 @@ func (p pair) sameKeys() bool {
 	})
 }
 
-// repeats tells whether a count is a property of the settings and keys: one thread, nobody that writes, and no
-// repeat that gave another count.
+// repeats tells whether a count is a property of the settings and keys: one thread, nobody that
+// writes, and no repeat that gave another count.
 func (p pair) repeats(f Figure) bool {
 	for side, g := range []Group{p.a, p.b} {
 		counts := map[string]float64{}
 		for i, run := range g.Runs {
 			before, known := counts[keys(run)]
-			if run.Workload.Threads > 1 || run.Figures.Puts > 0 || known && before != f.Values[side][i] {
+			if run.Workload.Threads > 1 || run.Figures.Puts > 0 ||
+				known && before != f.Values[side][i] {
 				return false
 			}
+
 			counts[keys(run)] = f.Values[side][i]
 		}
 	}
+
 	return true
 }
 
 // tookTurns tells whether the runs of the sides alternated, so that what changed on the machine
 // meanwhile met both alike. Runs in turns change sides about as often as one of them has runs, and
-// so do runs in a random order; two folders that were measured one after the other change once. One run of each
-// side is too few to tell, and to compare: the answer then says how to get more that take turns.
+// so do runs in a random order; two folders that were measured one after the other change once. One
+// run of each side is too few to tell, and to compare: the answer then says how to get more that
+// take turns.
 func (p pair) tookTurns() bool {
 	type turn struct {
 		at    time.Time
 		first bool
 	}
-	turns := append(doc.Each(p.a.Runs, func(run *result.Run) turn { return turn{run.Started, true} }),
-		doc.Each(p.b.Runs, func(run *result.Run) turn { return turn{run.Started, false} })...)
+
+	turns := append(
+		doc.Each(p.a.Runs, func(run *result.Run) turn { return turn{run.Started, true} }),
+		doc.Each(p.b.Runs, func(run *result.Run) turn { return turn{run.Started, false} })...,
+	)
+
 	slices.SortStableFunc(turns, func(x, y turn) int { return x.at.Compare(y.at) })
 	changes := 0
 	for i := range turns[1:] {
@@ -303,6 +349,7 @@ func (p pair) tookTurns() bool {
 			changes++
 		}
 	}
+
 	return 3*changes >= 2*min(len(p.a.Runs), len(p.b.Runs))
 }
 
@@ -321,5 +368,6 @@ func shapes(x, y result.Database) string {
 	if size(x.Bytes) == size(y.Bytes) {
 		size = func(bytes int64) string { return unit.Count(uint64(bytes)) + " bytes" }
 	}
-	return fmt.Sprintf("%s in %d files and %s in %d files", size(x.Bytes), x.Files, size(y.Bytes), y.Files)
+	return fmt.Sprintf("%s in %d files and %s in %d files", size(x.Bytes), x.Files, size(y.Bytes),
+		y.Files)
 }

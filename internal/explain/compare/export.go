@@ -50,22 +50,31 @@ func ParseLimit(text string) (Limit, error) {
 				figure.BlockReadsPerGet.Key)
 		}
 	}
+
 	l.Figure = strings.ReplaceAll(strings.TrimSpace(name), "-", "_")
 	if !slices.Contains(Names(), l.Figure) {
-		return l, fmt.Errorf("%q: unknown figure %q (one of %s)", text, l.Figure, strings.Join(Names(), ", "))
+		return l,
+			fmt.Errorf("%q: unknown figure %q (one of %s)", text, l.Figure,
+				strings.Join(Names(), ", "))
 	}
+
 	value = strings.TrimSpace(value)
 	number, percent := strings.CutSuffix(value, "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if err != nil || v != v {
 		return l, fmt.Errorf("%q: invalid change %q (examples: +2%%, -10%%, +0.05)", text, value)
 	}
+
 	if v != 0 && value[0] != '+' && value[0] != '-' {
-		return l, fmt.Errorf("%q: the limit is of a change, so it needs a sign: +%s, or -%s (without %%, in the figure's unit)", text, value, value)
+		return l,
+			fmt.Errorf("%q: the limit is of a change, so it needs a sign: +%s, or -%s (without "+
+				"%%, in the figure's unit)", text, value, value)
 	}
+
 	if l.Value, l.Percent = v, percent; percent {
 		l.Value /= 100
 	}
+
 	return l, nil
 }
 
@@ -80,24 +89,34 @@ func (c *Comparison) Failures(l Limit) (failed []string) {
 			case difference.FewRuns:
 				needs += " in one sweep, or with statelab compare --run"
 			case difference.NoTurns:
-				needs += ", so the machine may have changed between the sides: measure both with statelab compare --run"
+				needs += ", so the machine may have changed between the sides: measure both with " +
+					"statelab compare --run"
 			}
+
 			continue
 		}
+
 		switch passed, unclear := l.passed(f.Figure); {
 		case l.undefined(f.Figure):
-			failed = append(failed, fmt.Sprintf("%s: %s was 0 in one of the runs, so a change in %% is undefined: give the limit without %%",
-				l.Text, f.metric.Noun))
+			failed = append(failed,
+				fmt.Sprintf("%s: %s was 0 in one of the runs, so a change in %% is undefined: "+
+					"give the limit without %%",
+					l.Text, f.metric.Noun))
 		case passed, unclear:
 			failed = append(failed, l.Text+": "+f.of.Sentence(f.Figure))
 		}
 	}
+
 	if few > 0 {
-		failed = append(failed, fmt.Sprintf("%s: cannot tell at %d of %d settings: %s", l.Text, few, len(c.Pairs), needs))
+		failed = append(failed,
+			fmt.Sprintf("%s: cannot tell at %d of %d settings: %s", l.Text, few, len(c.Pairs),
+				needs))
 	}
+
 	if len(all) == 0 {
 		failed = append(failed, fmt.Sprintf("%s: the runs do not have this figure", l.Text))
 	}
+
 	return failed
 }
 
@@ -111,10 +130,12 @@ func (l Limit) passed(f Figure) (passed, unclear bool) {
 	if !l.Percent && f.Relative {
 		low, high = low*f.A, high*f.A
 	}
+
 	value := l.Value
 	if !l.Above {
 		low, high, value = -high, -low, -value
 	}
+
 	return f.Certain() && low > value, f.few || f.Verdict == difference.CannotTell && high > value
 }
 
@@ -150,7 +171,9 @@ type told struct {
 // figures are those of all pairs; of names, if any are given.
 func (c *Comparison) figures(names ...string) []told {
 	return doc.Flat(c.Pairs, func(p Pair) []told {
-		of := doc.Where(p.Figures, func(f Figure) bool { return len(names) == 0 || slices.Contains(names, f.Name) })
+		of := doc.Where(p.Figures, func(f Figure) bool {
+			return len(names) == 0 || slices.Contains(names, f.Name)
+		})
 		return doc.Each(of, func(f Figure) told { return told{f, p} })
 	})
 }
@@ -171,12 +194,15 @@ func (c *Comparison) Bench(w io.Writer) error {
 		}
 		all.Groups = append(all.Groups, side.Groups...)
 	}
+
 	everywhere := valuesOf(all)
 	for _, name := range slices.Sorted(maps.Keys(everywhere)) {
-		if values := slices.Collect(maps.Keys(everywhere[name])); len(values) == 1 && name != "threads" {
+		if values := slices.Collect(maps.Keys(everywhere[name])); len(values) == 1 &&
+			name != "threads" {
 			fmt.Fprintf(out, "%s: %s\n", benchWord(strings.ToLower(name)), benchWord(values[0]))
 		}
 	}
+
 	for _, side := range c.sides {
 		fmt.Fprintf(out, "side: %s\n", strings.Join(strings.Fields(side.Name), "-"))
 		for _, g := range side.Groups {
@@ -185,25 +211,30 @@ func (c *Comparison) Bench(w io.Writer) error {
 				if len(everywhere["threads"]) < 2 || varies["threads"] {
 					line += fmt.Sprintf("/threads=%d", run.Workload.Threads)
 				}
+
 				for _, axis := range slices.Sorted(maps.Keys(g.Axes)) {
 					if axis != "threads" && varies[axis] {
 						line += "/" + benchWord(axis) + "=" + benchWord(g.Axes[axis])
 					}
 				}
+
 				ops := run.Figures.Gets + run.Figures.Puts
 				if f := run.Figures.Replay; f != nil {
 					ops = f.Leaves
 				}
+
 				line += fmt.Sprintf(" %d", max(1, ops))
 				for _, m := range metrics() {
 					if v := m.value(run); v != nil {
 						line += " " + strconv.FormatFloat(*v, 'g', -1, 64) + " " + m.Bench
 					}
 				}
+
 				fmt.Fprintln(out, line)
 			}
 		}
 	}
+
 	return out.Flush()
 }
 
@@ -272,11 +303,14 @@ func (m metric) print(v float64) string {
 	if scale := doc.ScaleOf(m.Figure); scale.Size > 0 {
 		return doc.Number(v/scale.Size) + " " + scale.Name
 	}
+
 	if m.Least > 0 && math.Abs(v) < 100*m.Least { // nothing finer than a tenth of what matters
 		return strconv.FormatFloat(v, 'f', 4, 64)
 	}
+
 	if m.Repeats {
 		return doc.PerGet(v)
 	}
+
 	return doc.Number(v)
 }

@@ -42,38 +42,51 @@ func Open(dir string) (Side, error) {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return side, fmt.Errorf("%s is a file, not a folder of results", dir)
 	}
+
 	kind, ok := kinds.Detect(dir)
 	switch {
 	case !ok:
-		return side, fmt.Errorf("%s is not a folder of results: it has none of %s", dir, strings.Join(comparable(), ", "))
+		return side,
+			fmt.Errorf("%s is not a folder of results: it has none of %s", dir,
+				strings.Join(comparable(), ", "))
 	case kind.Settings == nil:
-		return side, fmt.Errorf("%s holds %s, and compare reads %s", dir, kind.Words, strings.Join(comparable(), ", "))
+		return side,
+			fmt.Errorf("%s holds %s, and compare reads %s", dir, kind.Words,
+				strings.Join(comparable(), ", "))
 	}
+
 	settings, err := kind.Settings(dir)
 	if err != nil {
 		return side, err
 	}
+
 	for _, s := range settings {
 		g := Group{Axes: s.Axes, All: len(s.Runs)}
 		for _, folder := range s.Runs {
 			if !filepath.IsLocal(filepath.FromSlash(folder)) {
 				return side, fmt.Errorf("%s: the run folder %q lies outside", dir, folder)
 			}
+
 			run, err := result.ReadRun(filepath.Join(dir, filepath.FromSlash(folder)))
 			if err != nil {
 				return side, err
 			}
+
 			if run.Status == result.OK {
 				g.Runs = append(g.Runs, run)
 			}
 		}
+
 		side.Groups = append(side.Groups, g)
 	}
+
 	return side, side.empty()
 }
 
 // comparable are the files of results that are compared.
-func comparable() []string { return kinds.Files(func(k kinds.Kind) bool { return k.Settings != nil }) }
+func comparable() []string {
+	return kinds.Files(func(k kinds.Kind) bool { return k.Settings != nil })
+}
 
 func (s Side) empty() error {
 	if slices.ContainsFunc(s.Groups, func(g Group) bool { return len(g.Runs) > 0 }) {
@@ -89,17 +102,23 @@ func (s Side) Split(axis string) (sides []Side, err error) {
 		if !ok {
 			continue
 		}
+
 		name := axis + " " + value
 		i := slices.IndexFunc(sides, func(side Side) bool { return side.Name == name })
 		if i < 0 {
 			i, sides = len(sides), append(sides, Side{Name: name})
 		}
+
 		sides[i].Groups = append(sides[i].Groups, g)
 	}
+
 	if len(sides) < 2 {
-		return nil, fmt.Errorf("%s has %d values of %q, two are needed (its axes: %s)", s.Name, len(sides), axis,
-			strings.Join(slices.Sorted(maps.Keys(valuesOf(s))), ", "))
+		return nil,
+			fmt.Errorf("%s has %d values of %q, two are needed (its axes: %s)", s.Name, len(sides),
+				axis,
+				strings.Join(slices.Sorted(maps.Keys(valuesOf(s))), ", "))
 	}
+
 	return sides, nil
 }
 
@@ -114,7 +133,9 @@ type pair struct {
 func pairs(a, b Side) (matched []pair, left []string) {
 	ours, theirs := valuesOf(a), valuesOf(b)
 	names := slices.Sorted(maps.Keys(valuesOf(Side{Groups: slices.Concat(a.Groups, b.Groups)})))
-	names = doc.Where(names, func(name string) bool { return len(ours[name]) > 1 || len(theirs[name]) > 1 })
+	names = doc.Where(names, func(name string) bool {
+		return len(ours[name]) > 1 || len(theirs[name]) > 1
+	})
 	label := func(g Group) string {
 		return doc.List(names, func(name string) string { return name + " " + g.Axes[name] })
 	}
@@ -125,14 +146,17 @@ func pairs(a, b Side) (matched []pair, left []string) {
 			left = append(left, label(g)+" ("+a.Name+" only)")
 			continue
 		}
+
 		used[label(g)] = true
 		matched = append(matched, pair{label(g), g, b.Groups[i]})
 	}
+
 	for _, h := range b.Groups {
 		if !used[label(h)] {
 			left = append(left, label(h)+" ("+b.Name+" only)")
 		}
 	}
+
 	return matched, left
 }
 
@@ -146,5 +170,6 @@ func valuesOf(s Side) map[string]map[string]bool {
 			all[name][value] = true
 		}
 	}
+
 	return all
 }

@@ -48,9 +48,11 @@ func (p Pair) Sentence(f Figure) string {
 	if f.Method == Exact && f.A != f.B && m.print(f.A) == m.print(f.B) {
 		between = unit.Significant(f.A, 6) + " and " + unit.Significant(f.B, 6)
 	}
+
 	if f.Method == Test && max(p.Runs[0], p.Runs[1]) > 1 {
 		between = "middle runs " + between
 	}
+
 	basis := p.runsEach()
 	switch f.Method {
 	case Exact:
@@ -58,12 +60,14 @@ func (p Pair) Sentence(f Figure) string {
 	case ByKeys:
 		basis = "sampling error of the keys, " + basis
 	}
+
 	brackets := func(low, high string) string {
 		if f.Method == Exact {
 			return "(" + basis + "; " + between + ")"
 		}
 		return fmt.Sprintf("(95 %% CI %s to %s, %s; %s)", low, high, basis, between)
 	}
+
 	switch f.Verdict {
 	case difference.Same:
 		return fmt.Sprintf("the same %s: %s (%s)", m.Noun, m.print(f.A), p.exact())
@@ -75,26 +79,32 @@ func (p Pair) Sentence(f Figure) string {
 		return text + " " + brackets(f.ends())
 	case difference.NotFound:
 		if !f.Relative && max(-f.Low, f.High) <= m.Least {
-			return fmt.Sprintf("no difference found in %s (at most %s either way with 95 %% confidence, %s; %s)",
+			return fmt.Sprintf("no difference found in %s (at most %s either way with 95 %% "+
+				"confidence, %s; %s)",
 				m.Noun, unit.Significant(m.Least, 2), basis, between)
 		}
 		return "no difference found in " + m.Noun + " " + brackets(f.ends())
 	}
+
 	by := m.print(math.Abs(f.Change))
 	if f.Relative {
 		by = percent(math.Abs(f.Change)) + " %"
 	}
+
 	text := fmt.Sprintf("%s %s %s", by, m.Direction(f.Change), m.Noun)
 	if f.Within {
 		text += ", too little to matter"
 	}
+
 	low, high := math.Abs(f.Low), math.Abs(f.High)
 	if low > high {
 		low, high = high, low
 	}
+
 	if f.Relative {
 		return text + " " + brackets(percent(low), percent(high)+" %")
 	}
+
 	return text + " " + brackets(m.print(low), m.print(high))
 }
 
@@ -118,26 +128,34 @@ func (f Figure) needs(has int) string {
 	case f.Reason == difference.NoTurns:
 		return "its runs were not interleaved"
 	case f.drawn && f.Reason == difference.OtherKeys:
-		return "the keys were drawn from two databases, and the runs do not say how much that matters: measure both again"
+		return "the keys were drawn from two databases, and the runs do not say how much that " +
+			"matters: measure both again"
 	case f.drawn && f.Reason == difference.FewKeys:
-		return fmt.Sprintf("the key samples of the two databases differ: needs about %d times as many Gets", rounded(int(f.Longer)))
+		return fmt.Sprintf("the key samples of the two databases differ: needs about %d times as "+
+			"many Gets", rounded(int(f.Longer)))
 	case f.Reason == difference.OtherKeys:
-		return "the keys differ, and the runs do not say how much that matters: use the same --seed on both sides"
+		return "the keys differ, and the runs do not say how much that matters: use the same " +
+			"--seed on both sides"
 	case f.Reason == difference.FewKeys && f.Longer <= maxGets:
-		return fmt.Sprintf("the key samples differ: use the same --seed on both sides, or about %d times as many Gets", rounded(int(f.Longer)))
+		return fmt.Sprintf("the key samples differ: use the same --seed on both sides, or about "+
+			"%d times as many Gets", rounded(int(f.Longer)))
 	case f.Reason == difference.FewKeys:
 		return "the key samples differ: use the same --seed on both sides"
 	case f.Needs > maxRepeats:
-		return "the variance between runs is too large: measure longer runs, or on a quieter machine"
+		return "the variance between runs is too large: measure longer runs, or on a quieter " +
+			"machine"
 	}
+
 	runs, about := f.Needs, ""
 	if !f.few {
 		runs, about = rounded(runs), "about "
 	}
+
 	text := fmt.Sprintf("needs %s%d runs each", about, runs)
 	if has == 0 {
 		return text
 	}
+
 	return text + fmt.Sprintf(", has %d: --repeats %d", has, runs)
 }
 
@@ -172,12 +190,16 @@ func (p Pair) differing() string {
 	return "They differ in " + doc.List(p.Differs, Difference.String) + "."
 }
 
-// lead is the answer: first what differs, then what does not, then what these runs cannot tell, and why.
+// lead is the answer: first what differs, then what does not, then what these runs cannot tell, and
+// why.
 func (p Pair) lead() string {
 	if len(p.Figures) == 0 {
-		return "Nothing can be compared: " + cmp.Or(strings.Join(p.Notes, "; "), "the runs have no figure in common") + "."
+		return "Nothing can be compared: " +
+			cmp.Or(strings.Join(p.Notes, "; "), "the runs have no figure in common") + "."
 	}
-	const better, worse, alike, untold, turns = "Better", "Worse", "Equal within ", "Cannot tell", "Not compared, because the runs were not interleaved"
+
+	const better, worse, alike, untold, turns = "Better", "Worse", "Equal within ", "Cannot tell",
+		"Not compared, because the runs were not interleaved"
 	said := map[string][]string{}
 	for _, f := range p.Figures {
 		word := alike
@@ -191,30 +213,48 @@ func (p Pair) lead() string {
 		case f.Verdict == difference.CannotTell:
 			word = untold
 		}
+
 		said[word] = append(said[word], f.metric.Noun)
 	}
+
 	var parts []string
 	for _, word := range []string{better, worse, alike, untold, turns} {
 		nouns := said[word]
 		if len(nouns) == 0 {
 			continue
 		}
+
 		if word == alike {
 			word += doc.WithoutZeros(percent(p.margin)) + " %"
 		}
+
 		parts = append(parts, word+": "+strings.Join(nouns, ", ")+".")
 	}
+
 	if len(said[turns]) > 0 {
-		parts = append(parts, "Between them the machine may have changed. Measure both in one command: statelab compare --run, or one sweep.")
+		parts = append(parts, "Between them the machine may have changed. Measure both in one "+
+			"command: statelab compare --run, or one sweep.")
 	}
-	if i := slices.IndexFunc(p.Figures, func(f Figure) bool { return f.Reason == difference.FewRuns }); i >= 0 {
-		parts = append(parts, fmt.Sprintf("Figures with variance need %d interleaved runs of each side: one sweep, or statelab compare --run, "+
-			"with --repeats %[1]d.", p.Figures[i].Needs))
+
+	if i := slices.IndexFunc(p.Figures, func(f Figure) bool {
+		return f.Reason == difference.FewRuns
+	}); i >= 0 {
+		parts = append(parts,
+			fmt.Sprintf("Figures with variance need %d interleaved runs of each side: one sweep, "+
+				"or statelab compare --run, "+
+				"with --repeats %[1]d.", p.Figures[i].Needs))
 	}
-	if p.shapes != "" && slices.ContainsFunc(p.Figures, func(f Figure) bool { return f.Method == Exact && f.Better != nil }) {
-		parts = append(parts, "Counts are exact only for these two databases ("+p.shapes+"): another load gives slightly different counts.")
+
+	if p.shapes != "" &&
+		slices.ContainsFunc(p.Figures, func(f Figure) bool {
+			return f.Method == Exact && f.Better != nil
+		}) {
+		parts = append(parts, "Counts are exact only for these two databases ("+p.shapes+
+			"): another load gives slightly different counts.")
 	}
-	return strings.Join(append(parts, doc.Each(p.Notes, func(note string) string { return note + "." })...), " ")
+
+	return strings.Join(append(parts,
+		doc.Each(p.Notes, func(note string) string { return note + "." })...), " ")
 }
 
 // Document says which figures differ between the sides.
@@ -226,10 +266,13 @@ func (c *Comparison) Document() *doc.Document {
 		if len(c.Pairs) > 1 {
 			of = cmp.Or(p.At, p.B)
 		}
+
 		page.Answer(p.Title(), p.lead())
 		for _, d := range p.Allowed {
-			all.Add("allowed", "measured under different conditions: "+d.String(), "measure both alike", of)
+			all.Add("allowed", "measured under different conditions: "+d.String(),
+				"measure both alike", of)
 		}
+
 		words := func(name string, of func(Figure) string) doc.Column[Figure] {
 			return doc.Column[Figure]{Name: name, Left: true, Words: of}
 		}
@@ -238,15 +281,25 @@ func (c *Comparison) Document() *doc.Document {
 				return doc.When(f.Relative && (name == "change" || !f.few), 100*of(f))
 			})
 		}
-		table := doc.TableOf(p.Figures, nil,
+
+		table := doc.TableOf(
+			p.Figures,
+			nil,
 			words("figure", func(f Figure) string { return f.metric.Noun }),
 			words("baseline, middle run", func(f Figure) string { return f.metric.print(f.A) }),
 			words("compared, middle run", func(f Figure) string { return f.metric.print(f.B) }),
-			change("change", func(f Figure) float64 { return f.Change }), change("from", func(f Figure) float64 { return f.Low }),
+			change("change", func(f Figure) float64 { return f.Change }),
+			change("from", func(f Figure) float64 { return f.Low }),
 			change("to", func(f Figure) float64 { return f.High }),
-			words("verdict", func(f Figure) string { return strings.ReplaceAll(string(f.Verdict), "_", " ") }),
-			doc.Optional("p", "", nil, func(f Figure) *float64 { return doc.When(!f.few && f.P > 0, f.P) }),
-			words("method", func(f Figure) string { return f.Method }))
+			words("verdict", func(f Figure) string {
+				return strings.ReplaceAll(string(f.Verdict), "_", " ")
+			}),
+			doc.Optional("p", "", nil, func(f Figure) *float64 {
+				return doc.When(!f.few && f.P > 0, f.P)
+			}),
+			words("method", func(f Figure) string { return f.Method }),
+		)
+
 		page.Add(p.Title(),
 			doc.Block{List: doc.Each(p.Figures, p.Sentence), Method: "compare.md",
 				Texts: doc.Without([]string{p.differing(), p.estimates()})},
@@ -254,6 +307,7 @@ func (c *Comparison) Document() *doc.Document {
 			doc.Block{Title: "Figures", Detail: true, Method: "compare.md", Table: table,
 				Note: fmt.Sprintf("Runs: %d and %d. %s", p.Runs[0], p.Runs[1], p.confidence())})
 	}
+
 	page.Add("Not compared", doc.Block{List: c.Unmatched})
 	page.Warnings = all.List()
 	return page
@@ -264,7 +318,8 @@ func (p Pair) confidence() string {
 	if p.PerFigure == 0 {
 		return "All figures are exact counts."
 	}
-	return fmt.Sprintf("The intervals of the %d figures that need statistics hold together with 95 %% confidence.", p.PerFigure)
+	return fmt.Sprintf("The intervals of the %d figures that need statistics hold together with "+
+		"95 %% confidence.", p.PerFigure)
 }
 
 // estimates says how a change is estimated, and why the middle runs can differ by another one;
@@ -273,16 +328,25 @@ func (p Pair) estimates() string {
 	if !slices.ContainsFunc(p.Figures, func(f Figure) bool { return f.Method == Test && !f.few }) {
 		return ""
 	}
-	return fmt.Sprintf("A change is the median of the ratios of all pairs of runs: the middle runs can differ by more or less. "+
-		"\"No difference found\" needs an interval within ±%s%% (--margin).", doc.WithoutZeros(percent(p.margin)))
+	return fmt.Sprintf("A change is the median of the ratios of all pairs of runs: the middle "+
+		"runs can differ by more or less. "+
+		"\"No difference found\" needs an interval within ±%s%% (--margin).",
+		doc.WithoutZeros(percent(p.margin)))
 }
 
 // changes is a bar of every relative change that these runs tell, with its interval.
 func changes(p Pair) *doc.Chart {
-	told := doc.Where(p.Figures, func(f Figure) bool { return f.Relative && f.Verdict != difference.CannotTell })
-	return doc.Ranges("change of each figure that these runs decide", "figure", doc.Axis{Label: "compared / baseline"}, told,
+	told := doc.Where(p.Figures, func(f Figure) bool {
+		return f.Relative && f.Verdict != difference.CannotTell
+	})
+	return doc.Ranges(
+		"change of each figure that these runs decide",
+		"figure",
+		doc.Axis{Label: "compared / baseline"},
+		told,
 		func(f Figure) string { return strings.ReplaceAll(f.metric.Noun, " per ", "/") },
 		func(f Figure) (at float64, span doc.Range) {
 			return 1 + f.Change, doc.Range{Low: 1 + f.Low, High: 1 + f.High}
-		})
+		},
+	)
 }

@@ -31,19 +31,24 @@ func (c curve) sentence() string {
 	if len(ok) == 0 {
 		return "Nothing was measured: " + c.noDataReason() + "."
 	}
+
 	read := c.withReads()
 	if len(read) == 0 {
 		return withoutReads(ok[len(ok)-1])
 	}
+
 	answers := result.Answers(plain(read), nearTwo, nearOne)
-	at := slices.IndexFunc(read, func(p Point) bool { return p.CacheBytes == answers[1].CacheBytes })
+	at := slices.IndexFunc(read,
+		func(p Point) bool { return p.CacheBytes == answers[1].CacheBytes })
 	if at < 0 {
 		at = len(read) - 1
 	}
+
 	text := readsAt(read[at])
 	if len(read) > 1 {
 		text += "; " + reached(answers, read)
 	}
+
 	return text + "." + c.failedPoints()
 }
 
@@ -69,31 +74,37 @@ func readsAt(p Point) string {
 	if !f.Has(figure.BlockReadsPerGet) {
 		return "block reads: " + p.absent(figure.BlockReadsPerGet)
 	}
+
 	text := doc.PerGet(f.OrZero(figure.BlockReadsPerGet)) + " block reads per Get"
 	switch bytes := f.Pointer(figure.DeviceReadBytesPerGet); {
 	case f.BlockReadSource == "":
 	case bytes != nil && *bytes > readAheadTimes*pageBytes*f.OrZero(figure.BlockReadsPerGet) &&
 		*bytes >= 1:
 		text = doc.Number(*bytes) + " bytes per Get from the device (" +
-			doc.PerGet(f.OrZero(figure.BlockReadsPerGet)) + " page faults: read-ahead hides the rest from that count)"
+			doc.PerGet(f.OrZero(figure.BlockReadsPerGet)) +
+			" page faults: read-ahead hides the rest from that count)"
 	default:
 		text = doc.PerGet(f.OrZero(figure.BlockReadsPerGet)) + " page faults per Get"
 	}
+
 	if d := f.Pointer(figure.DeviceReadsPerGet); d != nil {
 		text += " (" + doc.PerGet(*d) + " device reads)"
 	} else if bytes := f.Pointer(figure.DeviceReadBytesPerGet); bytes != nil &&
 		f.BlockReadSource == "" {
 		text += " (" + doc.Number(*bytes) + " bytes from the device)" // whose reads are not known
 	}
+
 	switch {
 	case p.CacheBytes > 0:
 		text += " at a " + doc.ShortBytes(p.CacheBytes) + " cache"
 	case p.budget() > 0:
 		text += " in a budget of " + doc.ShortBytes(p.budget())
 	}
+
 	if p.CachePercent > 0 {
 		text += " (" + doc.Percent(p.CachePercent) + " of the database)"
 	}
+
 	return text
 }
 
@@ -107,15 +118,19 @@ func reached(answers []result.Answer, measured []Point) string {
 		limit := fmt.Sprintf("%g", a.Limit) + of
 		switch size := doc.ShortBytes(a.CacheBytes); {
 		case a.CacheBytes == 0:
-			return strings.Join(append(parts, fmt.Sprintf("no measured cache (largest: %s) gets below %s",
-				doc.ShortBytes(measured[len(measured)-1].CacheBytes), limit)), "; ")
+			return strings.Join(append(parts,
+				fmt.Sprintf("no measured cache (largest: %s) gets below %s",
+					doc.ShortBytes(measured[len(measured)-1].CacheBytes), limit)), "; ")
 		case a.NotAtCacheBytes == 0:
-			parts = append(parts, "fewer than "+limit+" even with the smallest cache measured ("+size+")")
+			parts = append(parts, "fewer than "+limit+" even with the smallest cache measured ("+
+				size+")")
 		default:
 			parts = append(parts, "fewer than "+limit+" with "+in+size+" or more")
 		}
+
 		of, in = "", ""
 	}
+
 	return strings.Join(parts, ", ")
 }
 
@@ -142,6 +157,7 @@ func withoutReads(p Point) string {
 		}
 		return text + "."
 	}
+
 	return "Nothing was looked up in this run."
 }
 
@@ -168,23 +184,31 @@ func (c curve) limits() []string {
 	if c.x != "cache" || len(read) < 2 {
 		return nil
 	}
+
 	var lines []string
 	for _, a := range result.Answers(plain(read), nearTwo, nearOne) {
 		if a.CacheBytes == 0 {
-			lines = append(lines, fmt.Sprintf("fewer than %g block reads per Get need more than %s, the largest cache measured",
-				a.Limit, doc.ShortBytes(read[len(read)-1].CacheBytes)))
+			lines = append(lines,
+				fmt.Sprintf("fewer than %g block reads per Get need more than %s, the largest "+
+					"cache measured",
+					a.Limit, doc.ShortBytes(read[len(read)-1].CacheBytes)))
 			continue
 		}
-		line := fmt.Sprintf("fewer than %g block reads per Get: a cache of %s", a.Limit, doc.ShortBytes(a.CacheBytes))
+
+		line := fmt.Sprintf("fewer than %g block reads per Get: a cache of %s", a.Limit,
+			doc.ShortBytes(a.CacheBytes))
 		if a.CachePercent > 0 {
 			line += fmt.Sprintf(" (%s of the database)", doc.Percent(a.CachePercent))
 		}
+
 		line += ", the smallest measured that does it"
 		if a.NotAtCacheBytes > 0 {
 			line += fmt.Sprintf("; %s does not", doc.ShortBytes(a.NotAtCacheBytes))
 		}
+
 		lines = append(lines, line)
 	}
+
 	return lines
 }
 
@@ -194,11 +218,14 @@ func (c curve) beyond() string {
 	if c.x != "cache" || len(read) < 2 {
 		return ""
 	}
+
 	p, ok := plateau(read)
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf("returns diminish beyond %s: up to %s, a larger cache saved less than %g%% of the block reads",
+
+	return fmt.Sprintf("returns diminish beyond %s: up to %s, a larger cache saved less than "+
+		"%g%% of the block reads",
 		doc.ShortBytes(p.CacheBytes), doc.ShortBytes(read[len(read)-1].CacheBytes), 100*gained)
 }
 
@@ -210,31 +237,41 @@ func (c curve) tooLarge() string {
 	if c.x != "cache" {
 		return ""
 	}
+
 	for i := len(read) - 1; i >= 0; i-- {
 		p := read[i]
 		if p.Run == nil || p.BlockBytes == 0 {
 			continue
 		}
+
 		shards, err := strconv.ParseInt(p.Run.Engine.Options["cache_shards"], 10, 64)
 		if err != nil || shards < 1 {
 			continue
 		}
+
 		level, bytes := largestFilter(p.Run.Database.Levels)
 		if room := p.BlockBytes / shards; bytes > room {
-			text := fmt.Sprintf("At %s the cache has %d shards with %s for blocks each. The filters of level %d take %s on average: those that are larger "+
-				"than a shard are never cached, so each Get that consults one reads it", doc.ShortBytes(p.CacheBytes), shards, unit.Bytes(room), level, unit.Bytes(bytes))
+			text := fmt.Sprintf("At %s the cache has %d shards with %s for blocks each. The "+
+				"filters of level %d take %s on average: those that are larger "+
+				"than a shard are never cached, so each Get that consults one reads it",
+				doc.ShortBytes(p.CacheBytes), shards, unit.Bytes(room), level, unit.Bytes(bytes))
+
 			if i+1 < len(read) && p.topIndexReads() < read[i+1].topIndexReads() {
-				text += fmt.Sprintf(". They also take no room from other blocks, so fewer top indexes are read than at %s, where filters displace them",
+				text += fmt.Sprintf(". They also take no room from other blocks, so fewer top "+
+					"indexes are read than at %s, where filters displace them",
 					doc.ShortBytes(read[i+1].CacheBytes))
 			}
+
 			return text + "."
 		}
 	}
+
 	return ""
 }
 
 func (p Point) topIndexReads() float64 {
-	return p.Figures.BlockReadsPerGetByType[engine.TopIndex.String()] + p.Figures.BlockReadsPerGetByType[engine.SingleIndex.String()]
+	return p.Figures.BlockReadsPerGetByType[engine.TopIndex.String()] +
+		p.Figures.BlockReadsPerGetByType[engine.SingleIndex.String()]
 }
 
 // largestFilter is the level whose filters that Gets consult are the largest, with their mean
@@ -257,6 +294,7 @@ func plateau(pts []Point) (Point, bool) {
 		if p.CacheBytes >= last.CacheBytes {
 			break
 		}
+
 		low := p.Figures.OrZero(figure.BlockReadsPerGet) * (1 - gained)
 		if !slices.ContainsFunc(pts, func(q Point) bool {
 			return q.CacheBytes > p.CacheBytes && q.Figures.OrZero(figure.BlockReadsPerGet) < low
@@ -264,6 +302,7 @@ func plateau(pts []Point) (Point, bool) {
 			return p, true
 		}
 	}
+
 	return Point{}, false
 }
 
@@ -302,29 +341,40 @@ type ranking struct {
 	kinds   []string // of the machines, where times on them cannot be compared; else one or none
 }
 
-// rank compares every point with the fastest by the rule of statelab compare. The repeats of a sweep take
-// turns, and ask for the same keys. ok is false where they were not repeated enough.
+// rank compares every point with the fastest by the rule of statelab compare. The repeats of a
+// sweep take turns, and ask for the same keys. ok is false where they were not repeated enough.
 func rank(pts []Point) (r ranking, ok bool) {
 	if len(pts) < 2 {
 		return r, false
 	}
+
 	rule := difference.Rule{Alpha: difference.Alpha / float64(len(pts)-1), Machine: true,
 		Interleaved: true, Margin: func(bool) float64 { return difference.Margin }}
 	r.of, r.needs, r.kinds = len(pts), difference.Needs(rule.Alpha), mixedKinds(pts)
-	r.repeats = len(slices.MinFunc(pts, func(a, b Point) int { return cmp.Compare(len(a.speeds), len(b.speeds)) }).speeds)
+	r.repeats = len(slices.MinFunc(pts, func(a, b Point) int {
+		return cmp.Compare(len(a.speeds), len(b.speeds))
+	}).speeds)
 	if r.repeats < r.needs || len(r.kinds) > 1 {
 		return r, false
 	}
+
 	best := slices.MaxFunc(pts, func(a, b Point) int {
 		return cmp.Compare(a.Figures.OrZero(figure.GetsPerSecond),
 			b.Figures.OrZero(figure.GetsPerSecond))
 	})
+
 	for _, p := range pts {
-		found := difference.Decide(difference.Sample{Values: p.speeds}, difference.Sample{Values: best.speeds}, rule)
+		found := difference.Decide(
+			difference.Sample{Values: p.speeds},
+			difference.Sample{Values: best.speeds},
+			rule,
+		)
+
 		if !found.Matters || found.Change <= 0 {
 			r.leaders = append(r.leaders, p)
 		}
 	}
+
 	return r, true
 }
 
@@ -333,6 +383,7 @@ func (c curve) sentences() []string {
 	if len(c.measured()) == 0 {
 		return []string{"Nothing was measured: " + c.noDataReason() + "."}
 	}
+
 	var out []string
 	switch {
 	case c.x == "rate":
@@ -342,6 +393,7 @@ func (c curve) sentences() []string {
 	default:
 		out = append(out, c.rankStops())
 	}
+
 	return doc.Without(append(out, c.ceilingSentence(), strings.TrimSpace(c.failedPoints())))
 }
 
@@ -354,6 +406,7 @@ func (c curve) rankRivals() []string {
 		if len(pts) < 2 {
 			continue
 		}
+
 		r, ok := rank(pts)
 		outcome := r.unranked()
 		if ok && len(r.leaders) == 1 {
@@ -361,11 +414,14 @@ func (c curve) rankRivals() []string {
 		} else if ok {
 			outcome = "cannot tell who is fastest of " + doc.List(r.leaders, c.sweep.entrant)
 		}
+
 		if stops[outcome] == nil {
 			outcomes = append(outcomes, outcome)
 		}
+
 		stops[outcome] = append(stops[outcome], stop)
 	}
+
 	var out []string
 	for _, outcome := range outcomes {
 		at, text := stops[outcome], outcome
@@ -373,11 +429,14 @@ func (c curve) rankRivals() []string {
 		if c.x != "" && (len(outcomes) > 1 || len(c.stops()) > 1) {
 			text = "With " + counted1(c.x, at) + ", " + text
 		}
+
 		out = append(out, doc.Upper(text)+": "+c.speeds(measured(c.at(last)), last)+".")
 	}
+
 	if len(out) == 0 {
 		out = append(out, "Only one was measured: "+c.speeds(c.measured(), "")+".")
 	}
+
 	return out
 }
 
@@ -404,30 +463,36 @@ func mixedKinds(pts []Point) (kinds []string) {
 		if class == "" && h.Class != "" && len(known) > 1 {
 			kind = "class " + h.Class + ": " + kind
 		}
+
 		if !slices.Contains(byClass[class], kind) {
 			byClass[class] = append(byClass[class], kind)
 		}
 	}
+
 	for _, class := range slices.Sorted(maps.Keys(byClass)) {
 		if len(byClass[class]) > len(kinds) {
 			kinds = byClass[class]
 		}
 	}
+
 	return kinds
 }
 
 // unranked says why nobody is called faster, and what would help.
 func (r ranking) unranked() string {
 	if len(r.kinds) > 1 {
-		return "runs on machines of different kinds cannot be ranked (" + strings.Join(r.kinds, "; ") + ")"
+		return "runs on machines of different kinds cannot be ranked (" +
+			strings.Join(r.kinds, "; ") + ")"
 	}
-	return fmt.Sprintf("too few runs to rank them (%d each; to rank %d, %d are needed: --repeats %d)", max(1, r.repeats), r.of, r.needs, r.needs)
+	return fmt.Sprintf("too few runs to rank them (%d each; to rank %d, %d are needed: --repeats "+
+		"%d)", max(1, r.repeats), r.of, r.needs, r.needs)
 }
 
 // speeds lists Gets a second with their ranges, in the order of the axes.
 func (c curve) speeds(pts []Point, stop string) string {
 	text := doc.List(pts, func(p Point) string {
-		return c.sweep.entrant(p) + " " + doc.ShortCount(p.Figures.OrZero(figure.GetsPerSecond)) + p.getsRange()
+		return c.sweep.entrant(p) + " " + doc.ShortCount(p.Figures.OrZero(figure.GetsPerSecond)) +
+			p.getsRange()
 	}) + " Gets/s"
 	if stop != "" && c.x != "" && len(c.stops()) > 1 {
 		text += " with " + counted1(c.x, []string{stop})
@@ -448,8 +513,10 @@ func (c curve) rankStops() string {
 	ok := c.measured()
 	at := func(p Point) string { return counted1(c.x, []string{p.Axes[c.x]}) }
 	speed := func(p Point) string {
-		return doc.ShortCount(p.Figures.OrZero(figure.GetsPerSecond)) + " Gets/s" + p.getsRange() + " with " + at(p)
+		return doc.ShortCount(p.Figures.OrZero(figure.GetsPerSecond)) + " Gets/s" + p.getsRange() +
+			" with " + at(p)
 	}
+
 	r, ranked := rank(ok)
 	if !ranked {
 		text := speed(ok[0])
@@ -458,6 +525,7 @@ func (c curve) rankStops() string {
 		}
 		return text + "; " + readsAt(ok[len(ok)-1]) + "."
 	}
+
 	// Of those that cannot be told apart the first: the fewest threads, the least
 	// memory.
 	best := r.leaders[0]
@@ -465,11 +533,16 @@ func (c curve) rankStops() string {
 	if first := ok[0]; first.Figures.OrZero(figure.GetsPerSecond) > 0 &&
 		best.Axes[c.x] != first.Axes[c.x] {
 		text += fmt.Sprintf(", %s times those with %s",
-			doc.Number(best.Figures.OrZero(figure.GetsPerSecond)/first.Figures.OrZero(figure.GetsPerSecond)),
+			doc.Number(best.Figures.OrZero(figure.GetsPerSecond)/first.Figures.OrZero(
+				figure.GetsPerSecond,
+			)),
 			at(first))
 	}
+
 	if len(r.leaders) > 1 {
-		text += "; not significantly different: " + doc.List(r.leaders[1:], func(p Point) string { return p.Axes[c.x] })
+		text += "; not significantly different: " +
+			doc.List(r.leaders[1:], func(p Point) string { return p.Axes[c.x] })
 	}
+
 	return text + "; " + readsAt(best) + "."
 }

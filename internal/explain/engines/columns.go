@@ -61,7 +61,9 @@ func p50Of(l *result.Latency) float64  { return float64(l.P50) }
 func p99Of(l *result.Latency) float64  { return float64(l.P99) }
 func meanOf(l *result.Latency) float64 { return l.Mean }
 
-func latency(name string, of func(result.Figures) *result.Latency, quantile func(*result.Latency) float64) column {
+func latency(
+	name string, of func(result.Figures) *result.Latency, quantile func(*result.Latency) float64,
+) column {
 	return figureColumn(name, "", nil, func(f result.Figures) *float64 {
 		return doc.Via(of(f),
 			quantile)
@@ -72,13 +74,16 @@ func latency(name string, of func(result.Figures) *result.Latency, quantile func
 // not there was counted 0 times; pages have no types.
 func readsOf(name string, kinds ...engine.BlockType) column {
 	return perGet(name, func(f result.Figures) *float64 {
-		if _, pages := f.BlockReadsPerGetByType[engine.Page.String()]; pages || len(f.BlockReadsPerGetByType) == 0 {
+		if _, pages := f.BlockReadsPerGetByType[engine.Page.String()]; pages ||
+			len(f.BlockReadsPerGetByType) == 0 {
 			return nil
 		}
+
 		sum := 0.0
 		for _, kind := range kinds {
 			sum += f.BlockReadsPerGetByType[kind.String()]
 		}
+
 		return &sum
 	})
 }
@@ -98,24 +103,33 @@ func hitRate(label, name string) column {
 		case p < 10:
 			return fmt.Sprintf("%.2f", p)
 		}
+
 		return doc.Number(p)
 	}, func(f result.Figures) *float64 { return doc.Times(doc.At(f.HitRate, name), 100) })
 }
 
 // predicted is what the prediction of the sweep says of a point's cache.
 func (s *Sweep) predicted() column {
-	return column{Name: "predicted", Unit: "/Get", Format: doc.PerGet, Value: func(p Point) *float64 {
-		for _, g := range s.Predicted {
-			if g.CacheBytes == p.CacheBytes {
-				return &g.BlockReadsPerGet
+	return column{
+		Name:   "predicted",
+		Unit:   "/Get",
+		Format: doc.PerGet,
+		Value: func(p Point) *float64 {
+			for _, g := range s.Predicted {
+				if g.CacheBytes == p.CacheBytes {
+					return &g.BlockReadsPerGet
+				}
 			}
-		}
-		return nil
-	}}
+
+			return nil
+		},
+	}
 }
 
 // repeats is the range of a figure over the repeats of a point.
-func repeats(name, unit, spread, between string, scale float64, format func(float64) string) column {
+func repeats(
+	name, unit, spread, between string, scale float64, format func(float64) string,
+) column {
 	return column{Name: name, Unit: unit, Spare: 1, Words: func(p Point) string {
 		r, ok := p.Spread[spread]
 		if !ok || len(p.Runs) < 2 {
@@ -135,6 +149,7 @@ func (c curve) keys() (keys []column) {
 	if c.comparesEngines() && !competes(c.x) {
 		keys = append(keys, doc.Words("engine", c.sweep.entrant))
 	}
+
 	switch c.x {
 	case "cache":
 		if keys = append(keys, cacheBytes.Suited(c.pts)); reservedOf(c.pts) > 0 {
@@ -144,6 +159,7 @@ func (c curve) keys() (keys []column) {
 	case "":
 		return keys
 	}
+
 	return append(keys, axis(c.x))
 }
 
@@ -171,7 +187,8 @@ func (c curve) table(columns ...column) doc.Table {
 	for i := range last {
 		last[i].Key = false
 	}
-	return doc.TableOf(c.pts, failure, slices.Concat(slices.DeleteFunc(c.keys(), comesLast), columns, last)...)
+	return doc.TableOf(c.pts, failure,
+		slices.Concat(slices.DeleteFunc(c.keys(), comesLast), columns, last)...)
 }
 
 // failure is why a point has no figures; "" if it has.
@@ -190,12 +207,18 @@ type levelRow struct {
 
 // levels has a row per level with files, and their sum.
 func levels(list []engine.Level) doc.Table {
-	rows := doc.Each(doc.Where(list, func(l engine.Level) bool { return l.Files > 0 }), func(l engine.Level) levelRow {
-		return levelRow{fmt.Sprintf("L%d", l.Level), map[bool]string{true: "yes", false: "no"}[l.FilterConsulted], []engine.Level{l}}
-	})
+	rows := doc.Each(
+		doc.Where(list, func(l engine.Level) bool { return l.Files > 0 }),
+		func(l engine.Level) levelRow {
+			return levelRow{fmt.Sprintf("L%d", l.Level),
+				map[bool]string{true: "yes", false: "no"}[l.FilterConsulted], []engine.Level{l}}
+		},
+	)
+
 	if len(rows) == 0 {
 		return doc.Table{}
 	}
+
 	rows = append(rows, levelRow{name: "all", of: list})
 	type column = doc.Column[levelRow]
 	sum := func(name string, format func(float64) string, of func(engine.Level) int64) column {
@@ -207,22 +230,37 @@ func levels(list []engine.Level) doc.Table {
 			return doc.When(total > 0, float64(total)) // a level without any is left empty
 		}}
 	}
-	count := func(name string, of func(engine.Level) int64) column { return sum(name, doc.Digits, of) }
+
+	count := func(name string, of func(engine.Level) int64) column {
+		return sum(name, doc.Digits, of)
+	}
 	size := func(name string, of func(engine.Level) int64) column {
 		return sum(name, nil, of).Suited(rows[:len(rows)-1])
 	}
-	return doc.TableOf(rows, nil,
+	return doc.TableOf(
+		rows,
+		nil,
 		doc.Words("level", func(r levelRow) string { return r.name }),
-		count("files", func(l engine.Level) int64 { return int64(l.Files) }), count("keys", func(l engine.Level) int64 { return int64(l.Keys) }),
+		count("files", func(l engine.Level) int64 { return int64(l.Files) }),
+		count("keys", func(l engine.Level) int64 { return int64(l.Keys) }),
 		count("data blocks", func(l engine.Level) int64 { return int64(l.DataBlocks) }),
 		count("index blocks", func(l engine.Level) int64 { return int64(l.IndexBlocks) }),
 		count("single indexes", func(l engine.Level) int64 { return int64(l.SingleIndexes) }),
-		size("size", func(l engine.Level) int64 { return l.Bytes }), size("data", func(l engine.Level) int64 { return l.DataBytes }),
+		size("size", func(l engine.Level) int64 { return l.Bytes }),
+		size("data", func(l engine.Level) int64 { return l.DataBytes }),
 		size("values apart", func(l engine.Level) int64 { return l.ValueBytes }),
-		size("index", func(l engine.Level) int64 { return l.IndexBytes }), size("index in cache", func(l engine.Level) int64 { return l.IndexCacheBytes }),
+		size("index", func(l engine.Level) int64 { return l.IndexBytes }),
+		size("index in cache", func(l engine.Level) int64 { return l.IndexCacheBytes }),
 		size("top index", func(l engine.Level) int64 { return l.TopIndexBytes }),
-		size("filter", func(l engine.Level) int64 { return l.FilterBytes }), size("filter in cache", func(l engine.Level) int64 { return l.FilterCacheBytes }),
-		column{Name: "filter", Unit: "consulted", Left: true, Words: func(r levelRow) string { return r.consulted }})
+		size("filter", func(l engine.Level) int64 { return l.FilterBytes }),
+		size("filter in cache", func(l engine.Level) int64 { return l.FilterCacheBytes }),
+		column{
+			Name:  "filter",
+			Unit:  "consulted",
+			Left:  true,
+			Words: func(r levelRow) string { return r.consulted },
+		},
+	)
 }
 
 // phased is a phase of a point's run.
@@ -235,14 +273,19 @@ type phased struct {
 func (s *Sweep) accessesNote() string {
 	has, all := 0, s.runs()
 	for _, run := range all {
-		if slices.ContainsFunc(run.Phases, func(of result.Phase) bool { return of.Name == "accesses" }) {
+		if slices.ContainsFunc(run.Phases, func(of result.Phase) bool {
+			return of.Name == "accesses"
+		}) {
 			has++
 		}
 	}
+
 	if has == 0 || has == len(all) {
 		return ""
 	}
-	return "The blocks that a Get needs do not depend on the cache: the phase \"accesses\" counts them once for each database, " +
+
+	return "The blocks that a Get needs do not depend on the cache: the phase \"accesses\" " +
+		"counts them once for each database, " +
 		"and the other points use that count."
 }
 
@@ -254,11 +297,20 @@ func (s *Sweep) phases() doc.Table {
 		}
 		return doc.Each(p.Run.Phases, func(phase result.Phase) phased { return phased{p, phase} })
 	})
-	process := func(name string, format func(float64) string, of func(*result.ProcessIO) float64) doc.Column[phased] {
-		return doc.Optional(name, "", format, func(p phased) *float64 { return doc.Via(p.Process, of) })
+
+	process := func(
+		name string, format func(float64) string, of func(*result.ProcessIO) float64,
+	) doc.Column[phased] {
+		return doc.Optional(name, "", format, func(p phased) *float64 {
+			return doc.Via(p.Process, of)
+		})
 	}
-	return doc.TableOf(rows, nil,
-		doc.Words("point", func(p phased) string { return pointLabel(p.of) }), doc.Words("phase", func(p phased) string { return p.Name }),
+
+	return doc.TableOf(
+		rows,
+		nil,
+		doc.Words("point", func(p phased) string { return pointLabel(p.of) }),
+		doc.Words("phase", func(p phased) string { return p.Name }),
 		doc.Optional("seconds", "", nil, func(p phased) *float64 {
 			return doc.When(p.Seconds > 0, p.Seconds) // imported logs have none of the warm-up
 		}),
@@ -272,12 +324,19 @@ func (s *Sweep) phases() doc.Table {
 			}
 			return sum
 		}),
-		process("read calls", doc.Digits, func(io *result.ProcessIO) float64 { return float64(io.ReadCalls) }),
-		process("read from device", nil, func(io *result.ProcessIO) float64 { return float64(io.ReadBytes) }).In(doc.MiB),
+		process("read calls", doc.Digits, func(io *result.ProcessIO) float64 {
+			return float64(io.ReadCalls)
+		}),
+		process("read from device", nil, func(io *result.ProcessIO) float64 {
+			return float64(io.ReadBytes)
+		}).In(doc.MiB),
 		doc.Optional("device reads", "", doc.Digits, func(p phased) *float64 {
 			return doc.Via(p.Device, func(d *result.DeviceIO) float64 { return float64(d.Reads) })
 		}),
-		process("major faults", doc.Digits, func(io *result.ProcessIO) float64 { return float64(io.MajorFaults) }))
+		process("major faults", doc.Digits, func(io *result.ProcessIO) float64 {
+			return float64(io.MajorFaults)
+		}),
+	)
 }
 
 // ledger is what the points that wrote wrote, by cause, beside what they read meanwhile;
@@ -288,10 +347,12 @@ func (s *Sweep) ledger() doc.Table {
 		return figureColumn(cause, "B/put", nil,
 			func(f result.Figures) *float64 { return doc.At(f.WriteBytesPerPut, cause) })
 	}
+
 	commits := func(f result.Figures) *result.Latency { return f.PutNanos }
 	return doc.TableOf(wrote, failure, doc.Words("point", s.differing),
 		columnOf(figure.PutsPerSecond).Formatted(doc.ShortCount),
-		bytes(result.WrittenUser).Named("user", "B/put"), bytes(result.WrittenWAL), bytes(result.WrittenFlush),
+		bytes(result.WrittenUser).Named("user", "B/put"), bytes(result.WrittenWAL),
+		bytes(result.WrittenFlush),
 		bytes(result.WrittenCompaction).Named("compact", "B/put"),
 		bytes(result.WrittenSynced), bytes(result.WrittenDevice),
 		columnOf(figure.Syncs).Formatted(doc.ShortCount).Spared(2),
@@ -303,5 +364,7 @@ func (s *Sweep) ledger() doc.Table {
 
 // differing names a point by what varies in its sweep.
 func (s *Sweep) differing(p Point) string {
-	return cmp.Or(doc.List(s.varied, func(axis string) string { return axisValue(axis, p.Axes[axis]) }), "all")
+	return cmp.Or(doc.List(s.varied, func(axis string) string {
+		return axisValue(axis, p.Axes[axis])
+	}), "all")
 }

@@ -46,9 +46,12 @@ func (s *Sweep) along() string {
 
 // varying are the axes with more than one value among the points.
 func (s *Sweep) varying() []string {
-	return doc.Where(doc.Each(s.Axes, func(axis result.Axis) string { return axis.Name }), func(name string) bool {
-		return len(doc.Distinct(s.Points, func(p Point) string { return p.Axes[name] })) > 1
-	})
+	return doc.Where(
+		doc.Each(s.Axes, func(axis result.Axis) string { return axis.Name }),
+		func(name string) bool {
+			return len(doc.Distinct(s.Points, func(p Point) string { return p.Axes[name] })) > 1
+		},
+	)
 }
 
 // values are those of an axis in their order.
@@ -79,19 +82,24 @@ func (s *Sweep) split(x string, held func(axis string) bool) []curve {
 	var out []curve
 	index := map[string]int{}
 	for _, p := range s.Points {
-		label := doc.List(doc.Where(s.varied, held), func(axis string) string { return axisValue(axis, p.Axes[axis]) })
+		label := doc.List(doc.Where(s.varied, held), func(axis string) string {
+			return axisValue(axis, p.Axes[axis])
+		})
 		i, known := index[label]
 		if !known {
 			i = len(out)
 			index[label] = i
 			out = append(out, curve{sweep: s, label: label, x: x})
 		}
+
 		out[i].pts = append(out[i].pts, p)
 	}
+
 	order := map[string]int{}
 	for i, value := range s.values(x) {
 		order[value] = i
 	}
+
 	for _, c := range out {
 		slices.SortStableFunc(c.pts, func(a, b Point) int {
 			if x == "cache" {
@@ -100,6 +108,7 @@ func (s *Sweep) split(x string, held func(axis string) bool) []curve {
 			return cmp.Compare(order[a.Axes[x]], order[b.Axes[x]])
 		})
 	}
+
 	return out
 }
 
@@ -140,7 +149,8 @@ func (c curve) having(is func(Point) bool) []Point {
 func (c curve) measured() []Point { return measured(c.pts) }
 
 func measured(pts []Point) []Point {
-	return doc.Where(pts, func(p Point) bool { return p.Status == result.OK && !p.Figures.IsZero() })
+	return doc.Where(pts,
+		func(p Point) bool { return p.Status == result.OK && !p.Figures.IsZero() })
 }
 
 // withReads are the measured points that have a place on a cache axis.
@@ -162,7 +172,9 @@ func (c curve) of(entrant string) curve {
 
 // entrant names what competes: "rocksdb:partitioned"; "" where nothing does.
 func (s *Sweep) entrant(p Point) string {
-	return strings.Join(doc.Each(doc.Where(s.varied, competes), func(axis string) string { return p.Axes[axis] }), " ")
+	return strings.Join(doc.Each(doc.Where(s.varied, competes), func(axis string) string {
+		return p.Axes[axis]
+	}), " ")
 }
 
 // entrants are the names in the order of their axes, failed ones too; stops are the

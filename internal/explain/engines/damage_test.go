@@ -65,7 +65,9 @@ func TestAbsurdFiguresAreBounded(t *testing.T) {
 		},
 		"speed":   func(p *result.Point) { p.Figures.Record(figure.GetsPerSecond, huge) },
 		"latency": func(p *result.Point) { p.Figures.ServiceNanos.Mean = huge },
-		"by type": func(p *result.Point) { p.Figures.BlockReadsPerGetByType = map[string]float64{"data": huge} },
+		"by type": func(p *result.Point) {
+			p.Figures.BlockReadsPerGetByType = map[string]float64{"data": huge}
+		},
 		"cache":   func(p *result.Point) { p.CacheBytes = 1 << 62 },
 		"percent": func(p *result.Point) { p.CachePercent = huge },
 		"spread": func(p *result.Point) {
@@ -74,12 +76,14 @@ func TestAbsurdFiguresAreBounded(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dirs := []string{fixture(t, "one", []float64{1, 4}, "", nil, -1), fixture(t, "many", []float64{2, 9.6}, "threads", []string{"1", "2"}, -1),
+			dirs := []string{fixture(t, "one", []float64{1, 4}, "", nil, -1),
+				fixture(t, "many", []float64{2, 9.6}, "threads", []string{"1", "2"}, -1),
 				enginesSweep(t, fourEngines(6)...)}
 			for _, dir := range dirs {
 				changeStored(t, dir, func(s *result.Sweep) { change(&s.Points[0]) })
 				wellFormed(t, page1(t, read(t, dir)))
 			}
+
 			page := page1(t, read(t, dirs[0], dirs[1]))
 			if name != "spread" && name != "percent" && !strings.Contains(page, doc.Absurd) {
 				t.Errorf("the page does not say %q", doc.Absurd)
@@ -93,14 +97,19 @@ func TestAbsurdFiguresAreBounded(t *testing.T) {
 func TestDamagedRunIsNamed(t *testing.T) {
 	dir := fixture(t, "demo", []float64{1, 4}, "", nil, -1)
 	damage := func(n int) {
-		must(t, os.WriteFile(filepath.Join(dir, "points", fmt.Sprintf("%03d", n), result.RunFile), []byte("{"), 0o644))
+		must(t,
+			os.WriteFile(filepath.Join(dir, "points", fmt.Sprintf("%03d", n), result.RunFile),
+				[]byte("{"), 0o644))
 	}
+
 	damage(2)
 	for what, got := range map[string]string{"text": flat(t, dir), "page": page1(t, read(t, dir))} {
-		if !strings.Contains(got, "part of the folder of cache 4MiB could not be read: points/002/run.json is damaged") {
+		if !strings.Contains(got, "part of the folder of cache 4MiB could not be read: "+
+			"points/002/run.json is damaged") {
 			t.Errorf("the %s does not name the damaged folder:\n%s", what, got)
 		}
 	}
+
 	damage(1)
 	if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), "nothing could be drawn") {
 		t.Errorf("error %v", err)
@@ -110,9 +119,12 @@ func TestDamagedRunIsNamed(t *testing.T) {
 // So is a repeat whose figures are not shown.
 func TestDamagedRepeatIsNamed(t *testing.T) {
 	dir := fixture(t, "demo", []float64{1, 4}, "", nil, -1)
-	changeSweep(t, dir, func(s *result.Sweep) { s.Points[0].Runs = []string{"points/001", "points/002"} })
+	changeSweep(t, dir, func(s *result.Sweep) {
+		s.Points[0].Runs = []string{"points/001", "points/002"}
+	})
 	must(t, os.WriteFile(filepath.Join(dir, "points", "002", result.RunFile), []byte("{"), 0o644))
-	if got := flat(t, dir); !strings.Contains(got, "part of the folder of cache 1MiB could not be read: points/002/run.json is damaged") {
+	if got := flat(t, dir); !strings.Contains(got, "part of the folder of cache 1MiB could not "+
+		"be read: points/002/run.json is damaged") {
 		t.Errorf("the text does not name the damaged repeat:\n%s", got)
 	}
 }
@@ -143,7 +155,8 @@ func TestEveryFigureIsOfTheRunShown(t *testing.T) {
 		var runs []string
 		for i := range repeats {
 			rel := fmt.Sprintf("points/001-%d", i)
-			must(t, os.CopyFS(filepath.Join(dir, rel), os.DirFS(filepath.Join(dir, "points", "001"))))
+			must(t,
+				os.CopyFS(filepath.Join(dir, rel), os.DirFS(filepath.Join(dir, "points", "001"))))
 			f := figuresAt(1, 0)
 			f.ServiceNanos.P50 = int64(1000 * (i + 1))
 			f.Record(figure.GetsPerSecond, float64(100*(i+1)))
@@ -153,20 +166,26 @@ func TestEveryFigureIsOfTheRunShown(t *testing.T) {
 			})
 			runs = append(runs, rel)
 		}
+
 		shownRun, err := result.ReadRun(filepath.Join(dir, runs[shown]))
 		must(t, err)
 		changeStored(t, dir, func(s *result.Sweep) {
 			p := &s.Points[0]
 			p.Run, p.Runs, p.Figures = runs[named], runs, shownRun.Figures
 		})
+
 		in := read(t, dir)
 		p := in.Sweeps[0].Points[0]
 		if p.Point.Run != runs[shown] || p.Run.Engine.Version != "v3" || p.Problem != "" {
-			t.Fatalf("named %d: run %s, %s, problem %q", named, p.Point.Run, p.Run.Engine.Version, p.Problem)
+			t.Fatalf("named %d: run %s, %s, problem %q", named, p.Point.Run, p.Run.Engine.Version,
+				p.Problem)
 		}
+
 		if p50 := p.Service.ValueAtQuantile(50); p50 < 3500 || p50 > 4500 {
-			t.Errorf("named %d: the chart's median is %d ns, sweep.json says %d", named, p50, shownRun.Figures.ServiceNanos.P50)
+			t.Errorf("named %d: the chart's median is %d ns, sweep.json says %d", named, p50,
+				shownRun.Figures.ServiceNanos.P50)
 		}
+
 		page := page1(t, in)
 		for _, want := range []string{"<td>4.00</td>", "pebble2 v3"} { // p50 in us
 			if !strings.Contains(page, want) {
@@ -185,6 +204,7 @@ func TestOptionThatDiffersIsShown(t *testing.T) {
 		must(t, os.CopyFS(dirs[i], os.DirFS(filepath.Join(sweep, "points", "001"))))
 		changeRun(t, dirs[i], func(r *result.Run) { r.Engine.Options["MemTableSize"] = size })
 	}
+
 	got := flat(t, dirs...)
 	page := page1(t, read(t, dirs...))
 	for _, want := range []string{"pebble2 MemTableSize=64MiB: ", "pebble2 MemTableSize=4MiB: "} {
@@ -192,12 +212,18 @@ func TestOptionThatDiffersIsShown(t *testing.T) {
 			t.Errorf("the report lacks %q:\n%s", want, got)
 		}
 	}
+
 	// Two points of one sweep that are the same on all axes.
 	dir := fixture(t, "twins", []float64{4}, "threads", []string{"1", "2"}, -1)
 	changeSweep(t, dir, func(s *result.Sweep) { s.Axes, s.Points[1].Axes = nil, s.Points[0].Axes })
-	changeRun(t, filepath.Join(dir, "points", "001"), func(r *result.Run) { r.Engine.Options["MemTableSize"] = "64MiB" })
-	changeRun(t, filepath.Join(dir, "points", "002"), func(r *result.Run) { r.Engine.Options["MemTableSize"] = "4MiB" })
-	if got := flat(t, dir); !strings.Contains(got, "MemTableSize 64MiB") && !strings.Contains(got, "64MiB MemTableSize") {
+	changeRun(t, filepath.Join(dir, "points", "001"), func(r *result.Run) {
+		r.Engine.Options["MemTableSize"] = "64MiB"
+	})
+	changeRun(t, filepath.Join(dir, "points", "002"), func(r *result.Run) {
+		r.Engine.Options["MemTableSize"] = "4MiB"
+	})
+	if got := flat(t, dir); !strings.Contains(got, "MemTableSize 64MiB") &&
+		!strings.Contains(got, "64MiB MemTableSize") {
 		t.Errorf("the option is not shown:\n%s", got)
 	}
 }
@@ -205,8 +231,13 @@ func TestOptionThatDiffersIsShown(t *testing.T) {
 // A warning says of which engine it is.
 func TestWarningNamesItsEngine(t *testing.T) {
 	warn := func(r *result.Run) {
-		r.Warnings = []engine.Warning{{Code: "fits_in_memory", Text: "everything fitted in memory", Remedy: "use a larger database"}}
+		r.Warnings = []engine.Warning{{
+			Code:   "fits_in_memory",
+			Text:   "everything fitted in memory",
+			Remedy: "use a larger database",
+		}}
 	}
+
 	settings := fourEngines(6)
 	settings[2].change, settings[3].change = warn, warn
 	in := read(t, enginesSweep(t, settings...))
@@ -218,5 +249,6 @@ func TestWarningNamesItsEngine(t *testing.T) {
 			return
 		}
 	}
+
 	t.Errorf("no warning: %+v", in.warnings())
 }

@@ -28,13 +28,20 @@ func (d Disk) answer() string {
 	if len(d.Points) == 0 {
 		return "Nothing was measured."
 	}
-	best := slices.MaxFunc(d.Points, func(a, b result.DiskPoint) int { return cmp.Compare(a.ReadsPerSecond, b.ReadsPerSecond) })
-	text := fmt.Sprintf("%s reads/s of 4 KiB with %d in flight (%s to %s over its repeats), mean %s. One read at a time takes %s.",
-		doc.ShortCount(best.ReadsPerSecond), best.InFlight, doc.ShortCount(best.Spread.Low), doc.ShortCount(best.Spread.High),
+
+	best := slices.MaxFunc(d.Points, func(a, b result.DiskPoint) int {
+		return cmp.Compare(a.ReadsPerSecond, b.ReadsPerSecond)
+	})
+	text := fmt.Sprintf("%s reads/s of 4 KiB with %d in flight (%s to %s over its repeats), mean "+
+		"%s. One read at a time takes %s.",
+		doc.ShortCount(best.ReadsPerSecond), best.InFlight, doc.ShortCount(best.Spread.Low),
+		doc.ShortCount(best.Spread.High),
 		doc.Nanos(best.MeanNanos), doc.Nanos(d.Points[0].MeanNanos))
+
 	if d.Contradicted != "" {
 		text += " The readings differ too much to call that the disk's limit."
 	}
+
 	return text
 }
 
@@ -44,8 +51,11 @@ func (d Disk) allocation() string {
 	if a == nil {
 		return ""
 	}
-	return fmt.Sprintf("An engine also needs a buffer for what it reads. To get one of %s takes %s if it is reused, "+
-		"%s from Go's heap, and %s if it is mapped, as C's malloc maps it (%s with all its pages touched).",
+
+	return fmt.Sprintf("An engine also needs a buffer for what it reads. To get one of %s takes "+
+		"%s if it is reused, "+
+		"%s from Go's heap, and %s if it is mapped, as C's malloc maps it (%s with all its pages "+
+		"touched).",
 		doc.ShortBytes(int64(a.Bytes)), doc.Nanos(a.ReusedNanos), doc.Nanos(a.HeapNanos),
 		doc.Nanos(a.MappedNanos), doc.Nanos(a.TouchedNanos))
 }
@@ -55,6 +65,7 @@ func (d Disk) besideFio() string {
 	if d.Fio == nil {
 		return "Not compared with fio: " + d.FioAbsent + "."
 	}
+
 	apart, maximum := 0, 0.0
 	for i, p := range d.Points {
 		if p.Spread.High < d.Fio[i].Spread.Low || d.Fio[i].Spread.High < p.Spread.Low {
@@ -62,6 +73,7 @@ func (d Disk) besideFio() string {
 		}
 		maximum = max(maximum, math.Abs(p.ReadsPerSecond/d.Fio[i].ReadsPerSecond-1))
 	}
+
 	text := fmt.Sprintf("%s: medians at most %s apart; ", d.FioVersion, doc.Percent(100*maximum))
 	switch {
 	case d.Repeats < 2:
@@ -69,13 +81,17 @@ func (d Disk) besideFio() string {
 	case apart == 0:
 		return text + "agrees with ours within the noise of both at all points"
 	}
-	return text + fmt.Sprintf("the ranges of both are apart at %d of %d points", apart, len(d.Points))
+
+	return text + fmt.Sprintf("the ranges of both are apart at %d of %d points", apart,
+		len(d.Points))
 }
 
 // ceilingTable is the disk's own account, with fio's where it was measured.
 func ceilingTable(d *result.Disk) doc.Table {
 	type row = result.DiskPoint
-	inFlight := doc.Figure("in flight", "", doc.Digits, func(r row) float64 { return float64(r.InFlight) })
+	inFlight := doc.Figure("in flight", "", doc.Digits, func(r row) float64 {
+		return float64(r.InFlight)
+	})
 	inFlight.Key = true
 	return doc.TableOf(d.Points, nil, inFlight,
 		doc.Figure("reads", "per s", nil, func(r row) float64 { return r.ReadsPerSecond }),
@@ -83,7 +99,8 @@ func ceilingTable(d *result.Disk) doc.Table {
 		doc.Figure("highest repeat", "per s", nil, func(r row) float64 { return r.Spread.High }),
 		doc.Figure("mean", "", nil, func(r row) float64 { return r.MeanNanos }).In(doc.Micros),
 		doc.Figure("p99", "", nil, func(r row) float64 { return r.P99Nanos }).In(doc.Micros),
-		doc.Optional("fio", "per s", nil, func(r row) *float64 { // a column without values is left out
+		// a column without values is left out
+		doc.Optional("fio", "per s", nil, func(r row) *float64 {
 			at := slices.IndexFunc(d.Fio, func(f row) bool { return f.InFlight == r.InFlight })
 			if at < 0 {
 				return nil
@@ -94,21 +111,46 @@ func ceilingTable(d *result.Disk) doc.Table {
 
 // Document says what the disk gives, how that was measured, and what fio says.
 func (d Disk) Document() *doc.Document {
-	p := &doc.Document{Title: "Statelab: a disk's own limit", Answers: doc.Statements("", d.answer()),
-		Warnings: doc.Detailed(doc.WarningsOf(d.Warnings))}
-	p.Cards = []doc.Card{{Name: "measured", Facts: [][2]string{{"folder", d.Dir}, {"area", doc.ShortBytes(d.AreaBytes)},
-		{"repeats of a point", unit.Count(d.Repeats)}, {"seconds of a repeat", fmt.Sprintf("%g", d.Seconds)}},
-		Brief: fmt.Sprintf("%s, %s read at random, 4 KiB, O_DIRECT; %d x %g s a point", d.Dir,
-			doc.ShortBytes(d.AreaBytes), d.Repeats, d.Seconds)}}
+	p := &doc.Document{
+		Title:    "Statelab: a disk's own limit",
+		Answers:  doc.Statements("", d.answer()),
+		Warnings: doc.Detailed(doc.WarningsOf(d.Warnings)),
+	}
 
-	chart, panel := doc.OnePanel("random reads per second by reads in flight", doc.Decades("reads in flight", doc.AsCount),
+	p.Cards = []doc.Card{{
+		Name: "measured",
+		Facts: [][2]string{
+			{"folder", d.Dir},
+			{"area", doc.ShortBytes(d.AreaBytes)},
+			{"repeats of a point", unit.Count(d.Repeats)},
+			{"seconds of a repeat", fmt.Sprintf("%g", d.Seconds)},
+		},
+		Brief: fmt.Sprintf("%s, %s read at random, 4 KiB, O_DIRECT; %d x %g s a point", d.Dir,
+			doc.ShortBytes(d.AreaBytes), d.Repeats, d.Seconds),
+	}}
+
+	chart, panel := doc.OnePanel("random reads per second by reads in flight",
+		doc.Decades("reads in flight", doc.AsCount),
 		doc.Axis{Label: "reads per second", Kind: doc.Logs, Format: doc.AsCount})
-	xys := doc.Each(d.Points, func(at result.DiskPoint) doc.XY { return doc.XY{X: float64(at.InFlight), Y: at.ReadsPerSecond} })
+	xys := doc.Each(d.Points, func(at result.DiskPoint) doc.XY {
+		return doc.XY{X: float64(at.InFlight), Y: at.ReadsPerSecond}
+	})
 	panel.Line("", xys, doc.CurveStyle(0))
-	p.Add("Measured", doc.Block{Title: "Random reads", Note: "4 KiB with O_DIRECT, without an engine: " + d.Dir + ".", Method: "disks.md",
-		Chart: chart.OrNil(), Table: ceilingTable(d.Disk),
-		Texts: doc.Without([]string{d.allocation(), d.besideFio()})})
-	p.Add("Run it again", doc.Block{Title: "Command", Pre: doc.Shell(d.Command), Detail: true}, doc.Block{Title: "Host", Table: hostTable(d.Host), Folded: true})
+	p.Add("Measured", doc.Block{
+		Title:  "Random reads",
+		Note:   "4 KiB with O_DIRECT, without an engine: " + d.Dir + ".",
+		Method: "disks.md",
+		Chart:  chart.OrNil(),
+		Table:  ceilingTable(d.Disk),
+		Texts:  doc.Without([]string{d.allocation(), d.besideFio()}),
+	})
+
+	p.Add(
+		"Run it again",
+		doc.Block{Title: "Command", Pre: doc.Shell(d.Command), Detail: true},
+		doc.Block{Title: "Host", Table: hostTable(d.Host), Folded: true},
+	)
+
 	return p
 }
 
@@ -128,13 +170,16 @@ type limit struct {
 // limitOf is known where reads reach the device and were counted there.
 func (s *Sweep) limitOf(p Point) (l limit, ok bool) {
 	reads := p.Figures.Pointer(figure.DeviceReadsPerGet)
-	if s.Disk == nil || s.Disk.Contradicted != "" || reads == nil || *reads < fewestReads || p.Status != result.OK {
+	if s.Disk == nil || s.Disk.Contradicted != "" || reads == nil || *reads < fewestReads ||
+		p.Status != result.OK {
 		return l, false
 	}
+
 	inFlight := p.threads() // each has one Get, and that at most one read, under way
 	if l.disk, ok = s.Disk.At(float64(inFlight)); !ok {
 		return l, false
 	}
+
 	l.beyondMeasured = inFlight > s.Disk.Points[len(s.Disk.Points)-1].InFlight
 	l.getsPerSecond = l.disk.ReadsPerSecond / *reads
 	l.share = p.Figures.OrZero(figure.GetsPerSecond) / l.getsPerSecond
@@ -162,21 +207,29 @@ func (c curve) ceilingSentence() string {
 		if !ok {
 			continue
 		}
-		parts, at = append(parts, strings.TrimSpace(c.sweep.entrant(p)+" "+sharePercent(l.share))), l
+
+		parts, at = append(parts, strings.TrimSpace(c.sweep.entrant(p)+" "+sharePercent(l.share))),
+			l
 	}
+
 	if len(parts) == 0 {
 		return ""
 	}
+
 	more := ""
 	if at.beyondMeasured {
 		more = " or more"
 	}
-	noise := fmt.Sprintf("%s reads/s, %s to %s over its repeats", doc.ShortCount(at.disk.ReadsPerSecond), doc.ShortCount(at.disk.Spread.Low),
+
+	noise := fmt.Sprintf("%s reads/s, %s to %s over its repeats",
+		doc.ShortCount(at.disk.ReadsPerSecond), doc.ShortCount(at.disk.Spread.Low),
 		doc.ShortCount(at.disk.Spread.High))
-	gives := fmt.Sprintf("of this disk's limit at %d%s in flight (%s)", at.disk.InFlight, more, noise)
+	gives := fmt.Sprintf("of this disk's limit at %d%s in flight (%s)", at.disk.InFlight, more,
+		noise)
 	if c.comparesEngines() {
 		return doc.Upper(gives) + ": " + strings.Join(parts, ", ") + "."
 	}
+
 	return "Your engine reaches " + parts[0] + " " + gives + "."
 }
 

@@ -18,17 +18,38 @@ import (
 // host and commands.
 func (in Input) addFacts(p *doc.Document) {
 	p.Add("Can it be trusted?",
-		doc.Block{Title: "Self-checks", Note: "What Statelab counts must agree with a counter that is independent of it. " +
-			"Shown: the point with the largest difference.", Detail: true, Method: "runs.md", Table: in.checks()},
+		doc.Block{
+			Title: "Self-checks",
+			Note: "What Statelab counts must agree with a counter that is independent of it. " +
+				"Shown: the point with the largest difference.",
+			Detail: true,
+			Method: "runs.md",
+			Table:  in.checks(),
+		},
 		doc.Block{Title: "Points without figures", Detail: true, Table: in.failed()},
 		doc.Block{Title: "Unavailable figures, and why", Table: in.absent(), Folded: true})
+
 	var database, again []doc.Block
 	for _, s := range in.Sweeps[:min(maxSampled, len(in.Sweeps))] {
 		name := in.suffix(s)
-		database = append(database, doc.Block{Title: "Inflection points" + name, Detail: s.compares() && slices.Contains(s.varied, "engine"),
-			Method: "reads.md", Table: s.inflectionTable()},
-			doc.Block{Title: "Levels" + name, Detail: true, Note: "On disk unless it says in cache. A filter that no Get consults costs no cache.", Method: "reads.md",
-				Table: levels(s.Database.Levels)})
+		database = append(
+			database,
+			doc.Block{
+				Title:  "Inflection points" + name,
+				Detail: s.compares() && slices.Contains(s.varied, "engine"),
+				Method: "reads.md",
+				Table:  s.inflectionTable(),
+			},
+			doc.Block{
+				Title:  "Levels" + name,
+				Detail: true,
+				Note: "On disk unless it says in cache. A filter that no Get consults costs no " +
+					"cache.",
+				Method: "reads.md",
+				Table:  levels(s.Database.Levels),
+			},
+		)
+
 		b := doc.Block{Title: "Host" + name, Table: hostTable(s.Host), Folded: true}
 		if run := s.firstRun(); run != nil {
 			b.Table = hostTable(cmp.Or(s.Host, run.Host))
@@ -36,10 +57,18 @@ func (in Input) addFacts(p *doc.Document) {
 				b.Note = "Not known: " + run.Absent["host"] + "."
 			}
 		}
+
 		again = append(again, s.commandBlock(name), b,
 			doc.Block{Title: "Effective engine options" + name, Table: s.options(), Folded: true},
-			doc.Block{Title: "Phases" + name, Method: "reads.md", Table: s.phases(), Folded: true, Note: s.accessesNote()})
+			doc.Block{
+				Title:  "Phases" + name,
+				Method: "reads.md",
+				Table:  s.phases(),
+				Folded: true,
+				Note:   s.accessesNote(),
+			})
 	}
+
 	p.Add("The database", database...)
 	p.Add("Run it again", again...)
 }
@@ -71,20 +100,27 @@ func (in Input) checks() doc.Table {
 				byName[check.Name] = w
 				rows = append(rows, w)
 			}
+
 			w.points++
 			if check.OK {
 				w.passed++
 			}
+
 			difference := 0.0
 			if check.Ours != check.Theirs {
-				difference = math.Abs(check.Ours-check.Theirs) / math.Max(math.Abs(check.Theirs), math.SmallestNonzeroFloat32)
+				difference = math.Abs(check.Ours-check.Theirs) / math.Max(math.Abs(check.Theirs),
+					math.SmallestNonzeroFloat32)
 			}
+
 			if difference > w.difference {
 				w.Check, w.difference = check, difference
 			}
 		}
 	}
-	difference := doc.Figure("largest difference", "%", nil, func(w *worst) float64 { return math.Min(100*w.difference, 1e7) })
+
+	difference := doc.Figure("largest difference", "%", nil, func(w *worst) float64 {
+		return math.Min(100*w.difference, 1e7)
+	})
 	difference.Format = func(v float64) string {
 		switch {
 		case v > 0 && v < 0.0001:
@@ -92,14 +128,24 @@ func (in Input) checks() doc.Table {
 		case v > 1e6:
 			return ">1,000,000"
 		}
+
 		return doc.Number(v)
 	}
-	return doc.TableOf(rows, nil,
-		doc.Words("passed", func(w *worst) string { return fmt.Sprintf("%d of %d", w.passed, w.points) }),
-		doc.Words("check", func(w *worst) string { return strings.TrimSuffix(w.Name+" ("+w.Note+")", " ()") }),
+
+	return doc.TableOf(
+		rows,
+		nil,
+		doc.Words("passed", func(w *worst) string {
+			return fmt.Sprintf("%d of %d", w.passed, w.points)
+		}),
+		doc.Words("check", func(w *worst) string {
+			return strings.TrimSuffix(w.Name+" ("+w.Note+")", " ()")
+		}),
 		doc.Figure("Statelab's counter", "", nil, func(w *worst) float64 { return w.Ours }),
 		doc.Figure("independent counter", "", nil, func(w *worst) float64 { return w.Theirs }),
-		difference, doc.Figure("allowed", "%", nil, func(w *worst) float64 { return 100 * w.Limit }))
+		difference,
+		doc.Figure("allowed", "%", nil, func(w *worst) float64 { return 100 * w.Limit }),
+	)
 }
 
 // failed lists every point without figures.
@@ -111,10 +157,12 @@ func (in Input) failed() doc.Table {
 				rows = append(rows, []string{s.Name, pointLabel(p), p.Status, failure(p)})
 			}
 		}
+
 		if s.Status != result.OK && s.Error != "" {
 			rows = append(rows, []string{s.Name, "all", s.Status, s.Error})
 		}
 	}
+
 	return doc.Listing([]string{"sweep", "point", "status", "reason"}, rows)
 }
 
@@ -128,7 +176,12 @@ func (in Input) absent() doc.Table {
 				func(name string) [3]string { return [3]string{s.Name, name, reasons[name]} })
 		}), func(row [3]string) [3]string { return row })
 	})
-	return doc.ListOf([]string{"sweep", "figure", "reason"}, all, func(row [3]string) []string { return row[:] })
+
+	return doc.ListOf(
+		[]string{"sweep", "figure", "reason"},
+		all,
+		func(row [3]string) []string { return row[:] },
+	)
 }
 
 // inflected is an inflection point with what it holds.
@@ -142,18 +195,27 @@ func (s *Sweep) inflectionTable() doc.Table {
 	if i == nil || i.IP2.DiskBytes == 0 {
 		return doc.Table{}
 	}
+
 	rows := []inflected{{"IP1", holdsIP1, i.IP1}, {"IP2", holdsIP2, i.IP2},
-		{"unused", "filters no Get consults", result.Size{DiskBytes: i.LastLevelFilterBytes, PercentOfDB: doc.PercentOf(i.LastLevelFilterBytes, s.Database.Bytes)}}}
+		{"unused", "filters no Get consults",
+			result.Size{
+				DiskBytes:   i.LastLevelFilterBytes,
+				PercentOfDB: doc.PercentOf(i.LastLevelFilterBytes, s.Database.Bytes),
+			}}}
+
 	type column = doc.Column[inflected]
 	bytes := func(name string, of func(inflected) int64) column {
 		return column{Name: name, Value: func(r inflected) *float64 {
-			return doc.When(of(r) > 0, float64(of(r))) // 0: not known, as of a cache in imported logs
+			// 0: not known, as of a cache in imported logs
+			return doc.When(of(r) > 0, float64(of(r)))
 		}}.Suited(rows)
 	}
+
 	percent := func(name string, of func(inflected) float64) column {
 		return doc.Optional(name, "% of DB", nil,
 			func(r inflected) *float64 { return doc.When(of(r) > 0, of(r)) })
 	}
+
 	columns := []column{doc.Words("point", func(r inflected) string { return r.name })}
 	if reserved := reservedOf(s.Points); reserved > 0 {
 		columns = append(columns, bytes("cache needed", func(r inflected) int64 {
@@ -168,10 +230,15 @@ func (s *Sweep) inflectionTable() doc.Table {
 			return doc.PercentOf(r.CacheBytes+reserved, s.Database.Bytes)
 		}))
 	}
-	return doc.TableOf(rows, nil, append(columns,
-		bytes("in cache", func(r inflected) int64 { return r.CacheBytes }), percent("in cache", func(r inflected) float64 { return r.CachePercent }),
-		bytes("on disk", func(r inflected) int64 { return r.DiskBytes }), percent("on disk", func(r inflected) float64 { return r.PercentOfDB }),
-		column{Name: "holds", Left: true, Words: func(r inflected) string { return r.holds }})...)
+
+	return doc.TableOf(rows, nil, append(
+		columns,
+		bytes("in cache", func(r inflected) int64 { return r.CacheBytes }),
+		percent("in cache", func(r inflected) float64 { return r.CachePercent }),
+		bytes("on disk", func(r inflected) int64 { return r.DiskBytes }),
+		percent("on disk", func(r inflected) float64 { return r.PercentOfDB }),
+		column{Name: "holds", Left: true, Words: func(r inflected) string { return r.holds }},
+	)...)
 }
 
 // options are those of all runs; one that differs shows its values.
@@ -182,15 +249,26 @@ func (s *Sweep) options() doc.Table {
 			delete(values, its)
 		}
 	}
-	return doc.ListOf([]string{"option", "value"}, slices.Sorted(maps.Keys(values)), func(name string) []string {
-		return []string{name, doc.Clip(strings.Join(values[name], ", "), 300)}
-	})
+
+	return doc.ListOf(
+		[]string{"option", "value"},
+		slices.Sorted(maps.Keys(values)),
+		func(name string) []string {
+			return []string{name, doc.Clip(strings.Join(values[name], ", "), 300)}
+		},
+	)
 }
 
 // pebblesNames are what Pebble calls options that Statelab stores by names of its own as well.
-// pebble_version is the format of an options file, 0.1 in every version of Pebble, and says nothing.
+// pebble_version is the format of an options file, 0.1 in every version of Pebble, and says
+// nothing.
 func pebblesNames() map[string]string {
-	return map[string]string{"cache_size": "cache_bytes", "mem_table_size": "memtable_size", "max_open_files": "handles", "pebble_version": ""}
+	return map[string]string{
+		"cache_size":     "cache_bytes",
+		"mem_table_size": "memtable_size",
+		"max_open_files": "handles",
+		"pebble_version": "",
+	}
 }
 
 // hostTable leaves out what is not known.
@@ -198,17 +276,34 @@ func hostTable(h result.Host) doc.Table {
 	if h == (result.Host{}) {
 		return doc.Table{}
 	}
+
 	whole := func(n int64) string { return strings.TrimPrefix(unit.Count(n), "0") }
 	return doc.ListOf([]string{"fact", "value"}, doc.Known([][2]string{
-		{"system", strings.TrimSpace(h.OS + " " + h.Kernel)}, {"CPU", h.CPU}, {"cores", whole(int64(h.Cores))}, {"GOMAXPROCS", gomaxprocs(h)},
-		{"memory", size(h.MemoryBytes)}, {"memory limit", size(h.MemoryLimit)}, {"filesystem", h.Filesystem}, {"mount options", h.Mount}, {"device", h.Device},
-		{"rotational", strconv.FormatBool(h.Rotational)}, {"read-ahead", fmt.Sprintf("%d KiB", h.ReadAheadKB)}, {"I/O scheduler", h.Scheduler},
-		{"transparent huge pages", h.THP}, {"CPU governor", h.Governor}, {"open files allowed", whole(int64(min(h.FDLimit, math.MaxInt64)))},
-		{"root", strconv.FormatBool(h.Root)}, {"load average before", doc.Number(h.LoadAverage)},
+		{"system", strings.TrimSpace(h.OS + " " + h.Kernel)},
+		{"CPU", h.CPU},
+		{"cores", whole(int64(h.Cores))},
+		{"GOMAXPROCS", gomaxprocs(h)},
+		{"memory", size(h.MemoryBytes)},
+		{"memory limit", size(h.MemoryLimit)},
+		{"filesystem", h.Filesystem},
+		{"mount options", h.Mount},
+		{"device", h.Device},
+		{"rotational", strconv.FormatBool(h.Rotational)},
+		{"read-ahead", fmt.Sprintf("%d KiB", h.ReadAheadKB)},
+		{"I/O scheduler", h.Scheduler},
+		{"transparent huge pages", h.THP},
+		{"CPU governor", h.Governor},
+		{"open files allowed", whole(int64(min(h.FDLimit, math.MaxInt64)))},
+		{"root", strconv.FormatBool(h.Root)},
+		{"load average before", doc.Number(h.LoadAverage)},
 		{"virtualised", strings.TrimPrefix(h.Virtualised, "virtual machine: ")},
 		{"clock", fmt.Sprintf("%s, %s to read", h.Clock, doc.Nanos(h.ClockNanos))},
-		{"node", h.Node}, {"hardware class", h.Class}, {"Slurm job", h.Job},
-		{"Go", h.Go}, {"statelab", h.Statelab}, {"cgo", strconv.FormatBool(h.Cgo)},
+		{"node", h.Node},
+		{"hardware class", h.Class},
+		{"Slurm job", h.Job},
+		{"Go", h.Go},
+		{"statelab", h.Statelab},
+		{"cgo", strconv.FormatBool(h.Cgo)},
 	}), func(kv [2]string) []string { return kv[:] })
 }
 
@@ -227,7 +322,8 @@ func size(n int64) string { return doc.Unless0(n, unit.Bytes) }
 func (s *Sweep) commandBlock(name string) doc.Block {
 	b := doc.Block{Title: "Command" + name, Detail: true, Pre: doc.Shell(s.Command)}
 	if run := s.firstRun(); len(s.Command) == 0 && run != nil && len(run.Command) > 0 {
-		b.Pre, b.Note = doc.Shell(run.Command), "Of the first point; the others differ in their axes."
+		b.Pre, b.Note = doc.Shell(run.Command),
+			"Of the first point; the others differ in their axes."
 	}
 	return b
 }

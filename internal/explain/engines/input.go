@@ -69,22 +69,27 @@ func Read(dirs ...string) (Input, error) {
 	if len(dirs) == 0 {
 		return in, errors.New("no folder given: name a sweep or a run folder")
 	}
+
 	for _, dir := range dirs {
 		s, err := readFolder(dir)
 		if err != nil {
 			return Input{}, err
 		}
+
 		if len(in.Sweeps) >= maxSampled {
 			for i := range s.Points {
 				s.Points[i].forget()
 			}
 		}
+
 		in.Sweeps = append(in.Sweeps, s)
 	}
+
 	in.tellApart()
 	for _, s := range in.Sweeps {
 		s.varied = s.varying()
 	}
+
 	return in, in.nothing()
 }
 
@@ -100,13 +105,16 @@ func (in Input) Damaged() []string {
 func (in Input) nothing() error {
 	var problem string
 	for _, p := range in.points() {
-		if problem = p.Problem; p.Run != nil || problem == "" || p.Status != result.OK || p.Figures.Gets > 0 || p.Figures.Puts > 0 {
+		if problem = p.Problem; p.Run != nil || problem == "" || p.Status != result.OK ||
+			p.Figures.Gets > 0 || p.Figures.Puts > 0 {
 			return nil
 		}
 	}
+
 	if problem == "" {
 		return nil
 	}
+
 	return errors.New("nothing could be drawn: " + problem)
 }
 
@@ -121,27 +129,41 @@ func readFolder(dir string) (*Sweep, error) {
 			}
 			s.Points = append(s.Points, p)
 		}
+
 		if s.Disk, err = result.ReadDisk(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
-			s.Warnings = append(s.Warnings, engine.Warning{Code: "disk", Text: "the disk's limit could not be read: " + err.Error()})
+			s.Warnings = append(s.Warnings, engine.Warning{
+				Code: "disk",
+				Text: "the disk's limit could not be read: " + err.Error(),
+			})
 		}
-		made := doc.Each(s.Points, func(p Point) result.DiskPoint { return p.DeviceReads(p.threads()) })
+
+		made := doc.Each(s.Points, func(p Point) result.DiskPoint {
+			return p.DeviceReads(p.threads())
+		})
 		told := func(w engine.Warning) bool { return w.Code == result.DiskContradicted }
 		if s.Disk.Judge(made...) != "" && !slices.ContainsFunc(s.Warnings, told) {
 			s.Warnings = append(slices.Clip(s.Warnings), s.Disk.Warning())
 		}
+
 		return s, nil
 	}
+
 	if !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
+
 	run, err := result.ReadRun(dir)
 	var none *result.NoRunError
 	if errors.As(err, &none) && !none.Begun() {
-		return nil, fmt.Errorf("%s is not a folder of results: it has neither %s nor %s%s", dir, result.SweepFile, result.RunFile, nearby(dir))
+		return nil,
+			fmt.Errorf("%s is not a folder of results: it has neither %s nor %s%s", dir,
+				result.SweepFile, result.RunFile, nearby(dir))
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	return fromRun(dir, run), nil
 }
 
@@ -151,13 +173,33 @@ func fromRun(dir string, run *result.Run) *Sweep {
 	if run.After != nil {
 		database = *run.After
 	}
-	p := Point{Run: run, Point: result.Point{Axes: map[string]string{}, Run: ".", Status: run.Status, Error: run.Error, FailureInfo: run.FailureInfo}}
+
+	p := Point{
+		Run: run,
+		Point: result.Point{
+			Axes:        map[string]string{},
+			Run:         ".",
+			Status:      run.Status,
+			Error:       run.Error,
+			FailureInfo: run.FailureInfo,
+		},
+	}
+
 	p.Show(run)
 	p.Figures, p.CachePercent = run.Figures, doc.PercentOf(run.Cache.Effective, database.Bytes)
 	p.readSamples(dir)
 	return &Sweep{Dir: dir, Points: []Point{p}, Sweep: result.Sweep{
-		Status: run.Status, Error: run.Error, FailureInfo: run.FailureInfo, Name: run.Engine.Name, Started: run.Started, Command: run.Command,
-		Host: run.Host, Database: database, Inflection: run.Inflection, Warnings: []engine.Warning{}}}
+		Status:      run.Status,
+		Error:       run.Error,
+		FailureInfo: run.FailureInfo,
+		Name:        run.Engine.Name,
+		Started:     run.Started,
+		Command:     run.Command,
+		Host:        run.Host,
+		Database:    database,
+		Inflection:  run.Inflection,
+		Warnings:    []engine.Warning{},
+	}}
 }
 
 // readPoint adds to a point what its run only summarises.
@@ -167,12 +209,14 @@ func readPoint(dir string, p result.Point) Point {
 	if p.Of != nil {
 		point.readSamples(filepath.Join(dir, filepath.FromSlash(p.Run)))
 	}
+
 	if p.Problem != nil {
 		point.Problem = within(dir, p.Problem)
 		if errors.Is(p.Problem, os.ErrNotExist) {
 			point.Problem += ". To measure it again: statelab run --resume --out " + dir
 		}
 	}
+
 	return point
 }
 
@@ -187,19 +231,24 @@ func speedsOf(dir string, p result.Point) (speeds []float64, problem string) {
 	if len(p.Runs) < 2 || p.Status != result.OK {
 		return nil, ""
 	}
+
 	for _, rel := range p.Runs {
 		if !filepath.IsLocal(filepath.FromSlash(rel)) {
 			return nil, ""
 		}
+
 		run, err := result.ReadRun(filepath.Join(dir, filepath.FromSlash(rel)))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, within(dir, err)
 		}
+
 		if err != nil || !(run.Figures.OrZero(figure.GetsPerSecond) > 0) {
 			return nil, ""
 		}
+
 		speeds = append(speeds, run.Figures.OrZero(figure.GetsPerSecond))
 	}
+
 	return speeds, ""
 }
 
@@ -210,19 +259,23 @@ func (p *Point) readSamples(folder string) {
 	if p.Ticks, err = result.ReadSeries(folder); err != nil {
 		p.Problem = err.Error()
 	}
+
 	f, err := os.Open(filepath.Join(folder, result.LatencyFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return
 	}
+
 	var found map[string]*hdrhistogram.Histogram
 	if err == nil {
 		defer f.Close()
 		found, err = ReadLatencies(f)
 	}
+
 	p.Service, p.Response = found[""], found["response"]
 	if l := p.Figures.ServiceNanos; err == nil && l != nil && l.N > 0 && p.Service == nil {
 		err = errors.New(result.LatencyFile + " is damaged: it holds no service times")
 	}
+
 	if err != nil {
 		p.Problem = err.Error()
 	}
@@ -264,5 +317,6 @@ func nearby(dir string) string {
 			}
 		}
 	}
+
 	return ""
 }

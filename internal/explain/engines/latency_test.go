@@ -18,15 +18,18 @@ func TestQuantiles(t *testing.T) {
 	if h.TotalCount() != 20_000 {
 		t.Fatalf("%d samples, 20,000 were written", h.TotalCount())
 	}
+
 	xys := quantiles(h)
 	for i, p := range xys {
 		if i > 0 && (p.Y < xys[i-1].Y || p.X < xys[i-1].X) {
 			t.Errorf("the curve falls at %v", p)
 		}
+
 		if p.X == 1 && math.Abs(p.Y-float64(h.ValueAtQuantile(90))) > 0.01*p.Y {
 			t.Errorf("p90 is drawn at %v, the histogram says %d", p.Y, h.ValueAtQuantile(90))
 		}
 	}
+
 	if last := xys[len(xys)-1]; last.Y != float64(h.Max()) {
 		t.Errorf("the curve ends at %v, the longest is %d", last.Y, h.Max())
 	}

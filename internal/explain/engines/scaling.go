@@ -32,18 +32,23 @@ func (s *Sweep) laws() (found []law) {
 		if !scales(x) {
 			continue
 		}
+
 		curves := s.curves(x)
 		place, _ := axisPlaces(x, curves)
 		if place == nil {
 			continue
 		}
+
 		for _, c := range curves {
-			all := doc.Flat(c.measured(), func(p Point) []scaling.Sample { return samples(p, *place(p)) })
+			all := doc.Flat(c.measured(), func(p Point) []scaling.Sample {
+				return samples(p, *place(p))
+			})
 			if fitted, err := scaling.Fit(all, lawSeed); err == nil {
 				found = append(found, law{c, fitted, place})
 			}
 		}
 	}
+
 	return found
 }
 
@@ -52,8 +57,13 @@ func (s *Sweep) laws() (found []law) {
 func samples(p Point, threads float64) []scaling.Sample {
 	all := []scaling.Sample{{Threads: threads, Throughput: p.Figures.OrZero(figure.GetsPerSecond)}}
 	if r, ok := p.Spread[figure.GetsPerSecond.Key]; ok && len(p.Runs) > 2 {
-		all = append(all, scaling.Sample{Threads: threads, Throughput: r.Low}, scaling.Sample{Threads: threads, Throughput: r.High})
+		all = append(
+			all,
+			scaling.Sample{Threads: threads, Throughput: r.Low},
+			scaling.Sample{Threads: threads, Throughput: r.High},
+		)
 	}
+
 	return all
 }
 
@@ -82,7 +92,8 @@ func (l law) withoutIt(p Point) *float64 {
 // Too few points have no such sentence.
 func (l law) heldOut(word string) []string {
 	pts := l.measured()
-	slices.SortStableFunc(pts, func(a, b Point) int { return cmp.Compare(*l.place(a), *l.place(b)) })
+	slices.SortStableFunc(pts,
+		func(a, b Point) int { return cmp.Compare(*l.place(a), *l.place(b)) })
 	var left []float64
 	var fittedTo []string
 	for i, p := range pts {
@@ -92,20 +103,27 @@ func (l law) heldOut(word string) []string {
 			fittedTo = append(fittedTo, doc.ShortCount(*l.place(p)))
 		}
 	}
+
 	fitted, err := l.without(left...)
 	if err != nil || len(left) == 0 {
 		return nil
 	}
+
 	var off []string
 	for _, p := range pts {
 		if at := *l.place(p); slices.Contains(left, at) &&
 			p.Figures.OrZero(figure.GetsPerSecond) > 0 {
-			percent := math.Round(1000*(fitted.At(at)/p.Figures.OrZero(figure.GetsPerSecond)-1))/10 + 0 // no -0.0
-			off = append(off, fmt.Sprintf("%s Gets/s at %s (measured: %s, off by %+.1f%%)", doc.ShortCount(fitted.At(at)), doc.ShortCount(at),
-				doc.ShortCount(p.Figures.OrZero(figure.GetsPerSecond)), percent))
+			// no -0.0
+			percent := math.Round(1000*(fitted.At(at)/p.Figures.OrZero(figure.GetsPerSecond)-1))/10 + 0
+			off = append(off,
+				fmt.Sprintf("%s Gets/s at %s (measured: %s, off by %+.1f%%)",
+					doc.ShortCount(fitted.At(at)), doc.ShortCount(at),
+					doc.ShortCount(p.Figures.OrZero(figure.GetsPerSecond)), percent))
 		}
 	}
-	return []string{fmt.Sprintf("A fit to %s %s alone predicts %s.", strings.Join(fittedTo, ", "), word, strings.Join(off, ", "))}
+
+	return []string{fmt.Sprintf("A fit to %s %s alone predicts %s.", strings.Join(fittedTo, ", "),
+		word, strings.Join(off, ", "))}
 }
 
 // evidence is what a point tells of the resource that binds.
@@ -116,26 +134,32 @@ func (l law) evidence(p Point) scaling.Evidence {
 		CPUShare:     f.OrZero(figure.CPUPercent) / 100,
 		FaultsPerGet: f.OrZero(figure.MajorFaultsPerGet),
 		Saturated:    *l.place(p) >= float64(saturated)}
+
 	if f.ServiceNanos != nil {
 		e.ServiceNanos = f.ServiceNanos.Mean
 	}
+
 	if reads := f.Pointer(figure.DeviceReadsPerGet); reads != nil {
 		e.ReadsPerGet, e.ReadsPerSecond = *reads, *reads*f.OrZero(figure.GetsPerSecond)
 	}
+
 	if run := p.Run; run != nil {
 		e.Procs, e.FaultsAreInCode = run.Host.Gomaxprocs, run.Engine.FaultsInGo
 		if run.Machine != nil && run.Machine.CPUOthersShare != nil {
 			e.OthersShare = *run.Machine.CPUOthersShare
 		}
 	}
+
 	if d := l.sweep.Disk; d != nil && d.Contradicted == "" {
 		for _, at := range d.Points {
 			e.DeviceMax = max(e.DeviceMax, at.ReadsPerSecond)
 		}
+
 		if d.Points[0].InFlight == 1 {
 			e.DeviceOneNanos = d.Points[0].MeanNanos
 		}
 	}
+
 	return e
 }
 
@@ -150,12 +174,16 @@ func (l law) sentences() []string {
 	word := strings.ReplaceAll(l.x, "-", " ")
 	var where string
 	if float64(at) > measured {
-		where = fmt.Sprintf("Throughput still grows at %s %s, the most that was measured", doc.ShortCount(measured), word)
+		where = fmt.Sprintf("Throughput still grows at %s %s, the most that was measured",
+			doc.ShortCount(measured), word)
 	} else {
-		where = fmt.Sprintf("%d %s give 90%% of the peak throughput of %s Gets/s (95%% of the fits: %d to %d %s)", at, word, doc.ShortCount(maximum), low, high, word)
+		where = fmt.Sprintf("%d %s give 90%% of the peak throughput of %s Gets/s (95%% of the "+
+			"fits: %d to %d %s)", at, word, doc.ShortCount(maximum), low, high, word)
 	}
+
 	resource, why := l.evidence(last).Bottleneck()
-	out := []string{before(l.heading(false), ": ") + where + ". Bottleneck at " + doc.ShortCount(measured) + ": " + string(resource) + " (" + why + ")."}
+	out := []string{before(l.heading(false), ": ") + where + ". Bottleneck at " +
+		doc.ShortCount(measured) + ": " + string(resource) + " (" + why + ")."}
 	out = append(out, l.heldOut(word)...)
 	half := l.At(measured) / 2
 	if advised, needed, ok := l.AdviceAt(half); ok {
@@ -163,28 +191,47 @@ func (l law) sentences() []string {
 		if needed > 1.25*advised+1 {
 			verdict = "gives too few here"
 		}
-		out = append(out, fmt.Sprintf("The published rule for the size of a pool of readers, S*N/T (time of one read x number of reads / "+
-			"time available), %s: for %s Gets/s, half of what the fit gives with %s %s, the rule asks for %s %s and the fit for %s.",
-			verdict, doc.ShortCount(half), doc.ShortCount(measured), word, doc.Number(advised), word, doc.ShortCount(needed)))
+
+		out = append(out,
+			fmt.Sprintf("The published rule for the size of a pool of readers, S*N/T (time of "+
+				"one read x number of reads / "+
+				"time available), %s: for %s Gets/s, half of what the fit gives with %s %s, the "+
+				"rule "+
+				"asks for %s %s and the fit for %s.",
+				verdict, doc.ShortCount(half), doc.ShortCount(measured), word, doc.Number(advised),
+				word, doc.ShortCount(needed)))
 	}
+
 	return out
 }
 
 // scalingBlocks are a chart and a table for each law.
 func (s *Sweep) scalingBlocks() (out []doc.Block) {
 	for _, l := range s.laws() {
-		out = append(out, doc.Block{Title: strings.TrimSuffix("Bottleneck: "+l.label, ": "), Texts: l.sentences()})
-		out = append(out, doc.Block{Title: strings.TrimSuffix("How it scales: "+l.label, ": "), Method: "scaling.md",
-			Detail: true, Chart: l.chart(), Table: l.table(),
-			Note: fmt.Sprintf("Universal Scalability Law: %s Gets/s of one, contention %.3g, coherency %.2g. Shaded: where 95 of 100 measurements are expected. "+
-				"Dotted: the disk's limit.", doc.ShortCount(l.Lambda), l.Sigma, l.Kappa)})
+		out = append(out, doc.Block{
+			Title: strings.TrimSuffix("Bottleneck: "+l.label, ": "),
+			Texts: l.sentences(),
+		})
+
+		out = append(out, doc.Block{
+			Title:  strings.TrimSuffix("How it scales: "+l.label, ": "),
+			Method: "scaling.md",
+			Detail: true,
+			Chart:  l.chart(),
+			Table:  l.table(),
+			Note: fmt.Sprintf("Universal Scalability Law: %s Gets/s of one, contention %.3g, "+
+				"coherency %.2g. Shaded: where 95 of 100 measurements are expected. "+
+				"Dotted: the disk's limit.", doc.ShortCount(l.Lambda), l.Sigma, l.Kappa),
+		})
 	}
+
 	return out
 }
 
 func (l law) chart() *doc.Chart {
 	_, places := axisPlaces(l.x, []curve{l.curve})
-	chart, panel := doc.OnePanel("Gets per second by "+l.x+", with the Universal Scalability Law", doc.Places(l.x, places, doc.AsCount), orLog(getsASecond))
+	chart, panel := doc.OnePanel("Gets per second by "+l.x+", with the Universal Scalability Law",
+		doc.Places(l.x, places, doc.AsCount), orLog(getsASecond))
 	at := column{Value: l.place}
 	pts := l.measured()
 	first, last := *l.place(pts[0]), *l.place(pts[len(pts)-1])
@@ -197,19 +244,33 @@ func (l law) chart() *doc.Chart {
 			break
 		}
 	}
+
 	look := doc.CurveStyle(0)
-	panel.Line("fit, with its 95% band", fit, doc.Style{Color: doc.Muted, Dash: doc.Dashed(), Band: true})
-	panel.Line(diskLimit, l.ceiling(at, 20*l.At(last)), doc.Style{Color: look.Color, Dash: doc.Dotted()})
+	panel.Line("fit, with its 95% band", fit, doc.Style{
+		Color: doc.Muted,
+		Dash:  doc.Dashed(),
+		Band:  true,
+	})
+
+	panel.Line(diskLimit, l.ceiling(at, 20*l.At(last)), doc.Style{
+		Color: look.Color,
+		Dash:  doc.Dotted(),
+	})
+
 	if !panel.Line("measured", spread(pts, at, gets, figure.GetsPerSecond.Key), look) {
 		return nil
 	}
+
 	return chart
 }
 
 func (l law) table() doc.Table {
 	of := func(name, unit string, value func(n float64) float64) column {
-		return doc.Figure(name, unit, doc.ShortCount, func(p Point) float64 { return value(*l.place(p)) })
+		return doc.Figure(name, unit, doc.ShortCount, func(p Point) float64 {
+			return value(*l.place(p))
+		})
 	}
+
 	return doc.TableOf(l.pts, failure, axis(l.x), gets, of("fit", "Gets/s", l.At),
 		of("low", "95%", func(n float64) float64 { low, _ := l.Band(n); return low }),
 		of("high", "95%", func(n float64) float64 { _, high := l.Band(n); return high }),
@@ -252,30 +313,45 @@ var (
 // phase. some says how many of the points are drawn, if not all are.
 func seriesChart(c curve) (chart *doc.Chart, all []timed, some string) {
 	with := c.having(func(p Point) bool { return len(p.Ticks) > 1 })
-	chart = doc.NewChart("operations per second and block reads per operation over time", doc.Linear("seconds since measuring began", doc.AsNumber),
-		doc.Axis{Label: "operations per second", Format: doc.AsCount}, doc.Axis{Label: "block reads per op"})
+	chart = doc.NewChart(
+		"operations per second and block reads per operation over time",
+		doc.Linear("seconds since measuring began", doc.AsNumber),
+		doc.Axis{Label: "operations per second", Format: doc.AsCount},
+		doc.Axis{Label: "block reads per op"},
+	)
+
 	speeds, reads := chart.Panels[0], chart.Panels[1]
 	for n, i := range doc.Spaced(len(with), seriesPoints) {
 		t := seriesOf(with[i])
 		if len(t.ticks) < 2 {
 			continue
 		}
+
 		look := doc.RampStyle(n*3, doc.MaxLines)
 		speeds.Line(c.pointName(t.point), doc.Thin(speed.Against(clock, t.ticks)), look)
-		if perOp := perTick.Against(clock, t.ticks); slices.ContainsFunc(perOp, func(at doc.XY) bool { return at.Y > 0 }) {
+		if perOp := perTick.Against(clock, t.ticks); slices.ContainsFunc(perOp, func(
+			at doc.XY,
+		) bool {
+			return at.Y > 0
+		}) {
 			reads.Line(c.pointName(t.point), doc.Thin(perOp), look)
 		}
+
 		all = append(all, t)
 	}
+
 	if !chart.Drawn() {
 		return nil, nil, ""
 	}
+
 	if first, _ := chart.SpanX(); first < 0 {
 		chart.Marks = []doc.Mark{{X: 0, Color: doc.Muted, Dashed: true}}
 	}
+
 	if len(all) < len(c.pts) {
 		some = fmt.Sprintf(" Drawn: %d of %d points.", len(all), len(c.pts))
 	}
+
 	return chart, all, some
 }
 
@@ -283,7 +359,9 @@ func seriesChart(c curve) (chart *doc.Chart, all []timed, some string) {
 // measuring begins (or, in a run that never did, at the first tick). Of a run
 // that measured, only the warm and the measured phase are shown.
 func seriesOf(p Point) timed {
-	measured := slices.ContainsFunc(p.Ticks, func(tick result.Tick) bool { return tick.Phase == "measure" })
+	measured := slices.ContainsFunc(p.Ticks, func(tick result.Tick) bool {
+		return tick.Phase == "measure"
+	})
 	t := timed{point: p}
 	now, zero, phase := 0.0, 0.0, ""
 	var last float64 // the phase's clock at the tick before
@@ -291,22 +369,28 @@ func seriesOf(p Point) timed {
 		if measured && tick.Phase != "warm" && tick.Phase != "measure" {
 			continue
 		}
+
 		if tick.Phase != phase || restarted(tick, last) {
 			last = 0
 		}
+
 		if tick.Phase == "measure" && phase != "measure" {
 			zero = now
 		}
+
 		now, last, phase = now+tick.Seconds-last, tick.Seconds, tick.Phase
 		m := moment{phase: tick.Phase, at: now, ops: tick.OpsPerSecond, reads: tick.BlockReadsPerOp}
 		if m.ops == 0 { // it only writes
 			m.ops = tick.PutsPerSecond.OrZero()
 		}
+
 		t.ticks = append(t.ticks, m)
 	}
+
 	for i := range t.ticks {
 		t.ticks[i].at -= zero
 	}
+
 	return t
 }
 
@@ -324,8 +408,11 @@ func restarted(tick result.Tick, last float64) bool {
 func seriesTable(c curve, all []timed) doc.Table {
 	parts := doc.Flat(all, byPhase)
 	rate := func(name string, pick func(sorted []float64) float64) doc.Column[timed] {
-		return doc.Figure(name, "ops/s", nil, func(t timed) float64 { return pick(slices.Sorted(slices.Values(speed.Values(t.ticks)))) })
+		return doc.Figure(name, "ops/s", nil, func(t timed) float64 {
+			return pick(slices.Sorted(slices.Values(speed.Values(t.ticks))))
+		})
 	}
+
 	read := func(name string, pick func([]float64) float64) doc.Column[timed] {
 		return doc.Optional(name, "block reads/op", doc.PerGet, func(t timed) *float64 {
 			if reads := perTick.Values(t.ticks); len(reads) > 0 {
@@ -334,13 +421,20 @@ func seriesTable(c curve, all []timed) doc.Table {
 			return nil
 		})
 	}
-	return doc.TableOf(parts, nil,
+
+	return doc.TableOf(
+		parts,
+		nil,
 		doc.Words("point", func(t timed) string { return c.pointName(t.point) }),
 		doc.Words("phase", func(t timed) string { return t.ticks[0].phase }),
-		doc.Figure("samples", "", doc.Digits, func(t timed) float64 { return float64(len(t.ticks)) }),
-		rate("slowest", func(s []float64) float64 { return s[0] }), rate("median", func(s []float64) float64 { return s[len(s)/2] }),
+		doc.Figure("samples", "", doc.Digits,
+			func(t timed) float64 { return float64(len(t.ticks)) }),
+		rate("slowest", func(s []float64) float64 { return s[0] }),
+		rate("median", func(s []float64) float64 { return s[len(s)/2] }),
 		rate("fastest", func(s []float64) float64 { return s[len(s)-1] }),
-		read("first", func(of []float64) float64 { return of[0] }), read("last", func(of []float64) float64 { return of[len(of)-1] }))
+		read("first", func(of []float64) float64 { return of[0] }),
+		read("last", func(of []float64) float64 { return of[len(of)-1] }),
+	)
 }
 
 // byPhase cuts a series where its phase changes.
@@ -353,5 +447,6 @@ func byPhase(t timed) []timed {
 		last := &parts[len(parts)-1]
 		last.ticks = append(last.ticks, m)
 	}
+
 	return parts
 }

@@ -20,6 +20,7 @@ func (s *Sweep) settings() [][2]string {
 	if run == nil {
 		return [][2]string{{"source", s.Source}}
 	}
+
 	w := run.Workload
 	varies := func(axis string) bool { return slices.Contains(s.varied, axis) }
 	say := func(axis, value string) string {
@@ -28,13 +29,16 @@ func (s *Sweep) settings() [][2]string {
 		}
 		return value
 	}
+
 	engine := say("engine", run.Engine.Name)
 	if !varies("engine") {
 		engine += " " + run.Engine.Version
 	}
+
 	if builds := s.builds(); len(builds) > 0 {
 		engine += " (" + strings.Join(builds, " and ") + ")"
 	}
+
 	profile, database := say("profile", run.Engine.Profile), size(s.Database.Bytes)
 	if varies("engine") { // each has its own
 		database = ""
@@ -44,26 +48,44 @@ func (s *Sweep) settings() [][2]string {
 			}
 		}
 	}
+
 	seed, harness, repeats, date := fmt.Sprint(w.Seed), "", "", ""
 	if run.Absent["seed"] != "" {
 		seed = "not recorded"
 	}
+
 	if h := run.Figures.Pointer(figure.HarnessTimePerGet); h != nil {
 		harness = doc.Nanos(*h) + " per Get"
 	}
+
 	if n := s.repeats(); n > 1 {
 		repeats = fmt.Sprint(n)
 	}
+
 	if !s.Started.IsZero() {
 		date = s.Started.UTC().Format("2006-01-02 15:04 UTC")
 	}
+
 	list := [][2]string{
-		{"engine", engine}, {"profile", profile}, {"workload", w.Name}, {"keys", say("keys", doc.ShortCount(w.Keys))},
-		{"key, value", strings.TrimSpace(fmt.Sprintf("%d B, %s B %s", w.KeyBytes, unit.Significant(w.ValueBytes, 3), w.ValueModel))},
-		{"database", database}, {"Gets", s.getsText(w)}, {"threads", say("threads", fmt.Sprint(w.Threads))}, {"page cache", say("page-cache", run.PageCache)},
-		{"seed", seed}, {"harness overhead", harness}, {"options that differ", strings.Join(s.differs, ", ")}, {"repeats", repeats},
-		{"source", s.Source}, {"date", date},
+		{"engine", engine},
+		{"profile", profile},
+		{"workload", w.Name},
+		{"keys", say("keys", doc.ShortCount(w.Keys))},
+		{"key, value",
+			strings.TrimSpace(fmt.Sprintf("%d B, %s B %s", w.KeyBytes,
+				unit.Significant(w.ValueBytes, 3), w.ValueModel))},
+		{"database", database},
+		{"Gets", s.getsText(w)},
+		{"threads", say("threads", fmt.Sprint(w.Threads))},
+		{"page cache", say("page-cache", run.PageCache)},
+		{"seed", seed},
+		{"harness overhead", harness},
+		{"options that differ", strings.Join(s.differs, ", ")},
+		{"repeats", repeats},
+		{"source", s.Source},
+		{"date", date},
 	}
+
 	return doc.Known(list)
 }
 
@@ -72,21 +94,25 @@ func (s *Sweep) getsText(w result.Workload) string {
 	if w.Gets == 0 {
 		return ""
 	}
+
 	minimum, maximum := w.WarmupGets, w.WarmupGets
 	for _, p := range measured(s.Points) {
 		if p.Run == nil {
 			continue
 		}
+
 		for _, phase := range p.Run.Phases {
 			if phase.Name == "warm" {
 				minimum, maximum = min(minimum, phase.Ops), max(maximum, phase.Ops)
 			}
 		}
 	}
+
 	warm := doc.ShortCount(minimum)
 	if maximum > minimum {
 		warm += " to " + doc.ShortCount(maximum)
 	}
+
 	return doc.ShortCount(w.Gets) + " after a warm-up of " + warm
 }
 
@@ -118,6 +144,7 @@ func (s *Sweep) optionValues() map[string][]string {
 			}
 		}
 	}
+
 	return values
 }
 
@@ -129,6 +156,7 @@ func (in *Input) tellApart() {
 		s.optionsAsAxes()
 		return s.optionValues()
 	})
+
 	alone := map[string][]string{} // values of an option that some sweep has as its only one
 	for _, of := range all {
 		for name, values := range of {
@@ -137,22 +165,27 @@ func (in *Input) tellApart() {
 			}
 		}
 	}
+
 	for i, s := range in.Sweeps {
 		for _, name := range slices.Sorted(maps.Keys(all[i])) {
 			mine := all[i][name]
-			if len(mine) == 1 && len(alone[name]) > 1 { // an option with several values follows an axis
+			// an option with several values follows an axis
+			if len(mine) == 1 && len(alone[name]) > 1 {
 				s.differs = append(s.differs, name+"="+mine[0])
 			}
 		}
 	}
+
 	const maximum = 2 // in a name
 	names := map[string]int{}
 	for _, s := range in.Sweeps {
 		names[s.Name]++
 	}
+
 	for _, s := range in.Sweeps {
 		if names[s.Name] > 1 && len(s.differs) > 0 {
-			s.Name = strings.TrimSpace(s.Name + " " + strings.Join(s.differs[:min(maximum, len(s.differs))], " "))
+			s.Name = strings.TrimSpace(s.Name + " " +
+				strings.Join(s.differs[:min(maximum, len(s.differs))], " "))
 		}
 	}
 }
@@ -164,24 +197,28 @@ func (s *Sweep) optionsAsAxes() {
 	for i, p := range s.Points {
 		byAxes[pointLabel(p)] = append(byAxes[pointLabel(p)], i)
 	}
+
 	options := map[string]bool{}
 	for _, same := range byAxes {
 		alike := Sweep{}
 		for _, i := range same {
 			alike.Points = append(alike.Points, s.Points[i])
 		}
+
 		for name, values := range alike.optionValues() {
 			if len(values) > 1 {
 				options[name] = true
 			}
 		}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(options)) {
 		axis := result.Axis{Name: name}
 		for i, p := range s.Points {
 			if p.Run == nil {
 				continue
 			}
+
 			value := p.Run.Engine.Options[name]
 			s.Points[i].Axes = maps.Clone(p.Axes)
 			s.Points[i].Axes[name] = value
@@ -189,6 +226,7 @@ func (s *Sweep) optionsAsAxes() {
 				axis.Values = append(axis.Values, value)
 			}
 		}
+
 		s.Axes = append(s.Axes, axis)
 	}
 }
@@ -229,13 +267,16 @@ func missOf(pts []Point) (m miss, ok bool) {
 		return p.Figures.Has(figure.TableOpensPerGet) &&
 			p.Figures.ServiceNanos != nil
 	})
+
 	if len(pts) == 0 {
 		return m, false
 	}
+
 	byOpens := func(a, b Point) int {
 		return cmp.Compare(a.Figures.OrZero(figure.TableOpensPerGet),
 			b.Figures.OrZero(figure.TableOpensPerGet))
 	}
+
 	few, many := slices.MinFunc(pts, byOpens), slices.MaxFunc(pts, byOpens)
 	m.fewOpens, m.manyOpen = few.Figures.OrZero(figure.TableOpensPerGet),
 		many.Figures.OrZero(figure.TableOpensPerGet)
@@ -243,6 +284,7 @@ func missOf(pts []Point) (m miss, ok bool) {
 	if opens < fewestOpens {
 		return m, false
 	}
+
 	meta := engine.Meta.String()
 	m.nanos = (many.Figures.ServiceNanos.Mean - few.Figures.ServiceNanos.Mean) / opens
 	m.reads = (many.Figures.BlockReadsPerGetByType[meta] - few.Figures.BlockReadsPerGetByType[meta]) / opens
@@ -257,13 +299,19 @@ func (c curve) missSentence() string {
 		name = before(name, ": ")
 		switch {
 		case !ok:
-			parts = append(parts, name+"no two points differ enough in table opens to tell what one costs")
+			parts = append(parts, name+"no two points differ enough in table opens to tell what "+
+				"one costs")
 		case m.nanos <= 0:
-			parts = append(parts, fmt.Sprintf("%sa closed table costs %s reads; its time is lost in the noise", name, doc.Number(m.reads)))
+			parts = append(parts,
+				fmt.Sprintf("%sa closed table costs %s reads; its time is lost in the noise", name,
+					doc.Number(m.reads)))
 		default:
-			parts = append(parts, fmt.Sprintf("%sa closed table costs about %s and %s reads (%s against %s opens per Get)", name, doc.Nanos(m.nanos),
-				doc.Number(m.reads), doc.PerGet(m.manyOpen), doc.PerGet(m.fewOpens)))
+			parts = append(parts,
+				fmt.Sprintf("%sa closed table costs about %s and %s reads (%s against %s opens "+
+					"per Get)", name, doc.Nanos(m.nanos),
+					doc.Number(m.reads), doc.PerGet(m.manyOpen), doc.PerGet(m.fewOpens)))
 		}
 	}
+
 	return "An estimate, from the difference of two points: " + strings.Join(parts, "; ") + "."
 }

@@ -73,7 +73,9 @@ func (s Simulation) policies() []string {
 // of are the points of a policy in ascending order of their caches.
 func (s Simulation) of(policy string) []SimulatedPoint {
 	points := doc.Where(s.Points, func(p SimulatedPoint) bool { return p.Policy == policy })
-	slices.SortStableFunc(points, func(a, b SimulatedPoint) int { return cmp.Compare(a.CacheBytes, b.CacheBytes) })
+	slices.SortStableFunc(points, func(a, b SimulatedPoint) int {
+		return cmp.Compare(a.CacheBytes, b.CacheBytes)
+	})
 	return points
 }
 
@@ -83,11 +85,15 @@ func (s Simulation) answer() string {
 	if len(names) == 0 {
 		return "Nothing was simulated."
 	}
+
 	if len(names) == 1 {
-		return fmt.Sprintf("Block reads per Get with %s, by cache: %s.", names[0], doc.List(s.of(names[0]), func(p SimulatedPoint) string {
-			return fmt.Sprintf("%s at %s", doc.PerGet(p.ReadsPerGet), doc.ShortBytes(p.CacheBytes))
-		}))
+		return fmt.Sprintf("Block reads per Get with %s, by cache: %s.", names[0],
+			doc.List(s.of(names[0]), func(p SimulatedPoint) string {
+				return fmt.Sprintf("%s at %s", doc.PerGet(p.ReadsPerGet),
+					doc.ShortBytes(p.CacheBytes))
+			}))
 	}
+
 	var minimum []SimulatedPoint
 	for i, p := range s.of(names[0]) {
 		for _, name := range names[1:] {
@@ -95,11 +101,15 @@ func (s Simulation) answer() string {
 				p = q
 			}
 		}
+
 		minimum = append(minimum, p)
 	}
-	return "Fewest block reads per Get, by cache: " + doc.List(minimum, func(p SimulatedPoint) string {
-		return fmt.Sprintf("%s with %s at %s", doc.PerGet(p.ReadsPerGet), p.Policy, doc.ShortBytes(p.CacheBytes))
-	}) + "."
+
+	return "Fewest block reads per Get, by cache: " +
+		doc.List(minimum, func(p SimulatedPoint) string {
+			return fmt.Sprintf("%s with %s at %s", doc.PerGet(p.ReadsPerGet), p.Policy,
+				doc.ShortBytes(p.CacheBytes))
+		}) + "."
 }
 
 // Document says what caches of each policy and size would read.
@@ -110,12 +120,30 @@ func (s Simulation) Document() *doc.Document {
 	if slices.ContainsFunc(s.Points, func(p SimulatedPoint) bool { return p.Error.IsKnown() }) {
 		sampled = "from a sample of the blocks: each figure has a 95 % interval"
 	}
-	page.Cards = []doc.Card{{Name: "trace", Facts: doc.Known([][2]string{{"engine", s.Trace.Engine + " " + s.Trace.EngineVersion}, {"profile", s.Trace.Profile},
-		{"Gets", unit.Count(s.Gets)}, {"keys", s.Trace.Keys}, {"seed", fmt.Sprint(s.Trace.Seed)}, {"sample", sampled}}),
-		Brief: unit.Count(s.Gets) + " Gets of " + s.Trace.Engine}}
+
+	page.Cards = []doc.Card{{
+		Name: "trace",
+		Facts: doc.Known([][2]string{
+			{"engine", s.Trace.Engine + " " + s.Trace.EngineVersion},
+			{"profile", s.Trace.Profile},
+			{"Gets", unit.Count(s.Gets)},
+			{"keys", s.Trace.Keys},
+			{"seed", fmt.Sprint(s.Trace.Seed)},
+			{"sample", sampled},
+		}),
+		Brief: unit.Count(s.Gets) + " Gets of " + s.Trace.Engine,
+	}}
+
 	page.Add("Block reads by cache size",
-		doc.Block{Title: "Block reads per Get", Method: "simulation.md", Chart: s.curve(), Table: s.table(),
-			Note: "clockpro1 and clockpro2 behave as the caches of Pebble v1 and v2; the other policies show what a different cache would read."})
+		doc.Block{
+			Title:  "Block reads per Get",
+			Method: "simulation.md",
+			Chart:  s.curve(),
+			Table:  s.table(),
+			Note: "clockpro1 and clockpro2 behave as the caches of Pebble v1 and v2; the other " +
+				"policies show what a different cache would read.",
+		})
+
 	var why []doc.Block
 	for _, name := range s.policies() {
 		title := "Block reads by type"
@@ -124,24 +152,37 @@ func (s Simulation) Document() *doc.Document {
 		}
 		why = append(why, doc.Block{Title: title, Method: "simulation.md", Chart: s.byType(name)})
 	}
+
 	page.Add("Why", append(why,
 		doc.Block{Title: "Block reads by type of block", Table: s.readsByType()},
 		doc.Block{Title: "Hit rate by type of block", Table: s.hitRates()})...)
-	page.Add("How it was computed", doc.Block{Title: "Command", Detail: true, Method: "simulation.md", Pre: doc.Shell(s.Command),
-		Note: "A trace lists the blocks that each Get asks for. It does not depend on the cache, so one trace is replayed through every policy and size."})
+	page.Add("How it was computed", doc.Block{
+		Title:  "Command",
+		Detail: true,
+		Method: "simulation.md",
+		Pre:    doc.Shell(s.Command),
+		Note: "A trace lists the blocks that each Get asks for. It does not depend on the cache, " +
+			"so one trace is replayed through every policy and size.",
+	})
+
 	return page
 }
 
 func (s Simulation) curve() *doc.Chart {
-	chart, panel := doc.OnePanel("block reads per Get by cache size and policy", doc.Sizes(0), readsPerGet)
+	chart, panel := doc.OnePanel("block reads per Get by cache size and policy", doc.Sizes(0),
+		readsPerGet)
 	names := s.policies()
 	for i, name := range names[:min(len(names), doc.MaxLines)] { // the table has the rest
-		xys := doc.Each(s.of(name), func(p SimulatedPoint) doc.XY { return doc.XY{X: float64(p.CacheBytes), Y: p.ReadsPerGet} })
+		xys := doc.Each(s.of(name), func(p SimulatedPoint) doc.XY {
+			return doc.XY{X: float64(p.CacheBytes), Y: p.ReadsPerGet}
+		})
 		panel.Line(name, xys, doc.CurveStyle(i))
 	}
+
 	if low, high := chart.SpanX(); !(high > low) {
 		return nil
 	}
+
 	return chart
 }
 
@@ -151,23 +192,35 @@ func (s Simulation) byType(policy string) *doc.Chart {
 	if len(points) < 2 {
 		return nil
 	}
-	return stackedTypes("block reads per Get by cache size and block type, "+policy, "cache size", points,
-		func(p SimulatedPoint) string { return doc.ShortBytes(p.CacheBytes) }, func(p SimulatedPoint) map[string]float64 { return p.ByType })
+
+	return stackedTypes(
+		"block reads per Get by cache size and block type, "+policy,
+		"cache size",
+		points,
+		func(p SimulatedPoint) string { return doc.ShortBytes(p.CacheBytes) },
+		func(p SimulatedPoint) map[string]float64 { return p.ByType },
+	)
 }
 
 type simulated = doc.Column[SimulatedPoint]
 
 func (s Simulation) columns() []simulated {
-	return append([]simulated{doc.Words("policy", func(p SimulatedPoint) string { return p.Policy })},
-		sizeColumns(func(p SimulatedPoint) int64 { return p.CacheBytes }, 0)...)
+	return append(
+		[]simulated{doc.Words("policy", func(p SimulatedPoint) string { return p.Policy })},
+		sizeColumns(func(p SimulatedPoint) int64 { return p.CacheBytes }, 0)...,
+	)
 }
 
 func (s Simulation) table() doc.Table {
 	return doc.TableOf(s.Points, nil, append(s.columns(),
-		doc.Figure("block reads", "/Get", tenThousandths, func(p SimulatedPoint) float64 { return p.ReadsPerGet }),
+		doc.Figure("block reads", "/Get", tenThousandths, func(p SimulatedPoint) float64 {
+			return p.ReadsPerGet
+		}),
 		doc.Optional("+-", "95 %", tenThousandths,
 			func(p SimulatedPoint) *float64 { return p.Error.Pointer() }),
-		doc.Figure("hit rate", "%", hundredths, func(p SimulatedPoint) float64 { return 100 * p.HitRate["all"] }))...)
+		doc.Figure("hit rate", "%", hundredths, func(p SimulatedPoint) float64 {
+			return 100 * p.HitRate["all"]
+		}))...)
 }
 
 // tenThousandths prints reads per Get as they are simulated: policies can differ in the fourth
@@ -180,9 +233,10 @@ func hundredths(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
 func (s Simulation) readsByType() doc.Table {
 	columns := s.columns()
 	for _, kind := range stackOrder() {
-		columns = append(columns, doc.Optional(typeLabel(kind), "/Get", tenThousandths, func(p SimulatedPoint) *float64 {
-			return doc.At(p.ByType, kind.String())
-		}))
+		columns = append(columns,
+			doc.Optional(typeLabel(kind), "/Get", tenThousandths, func(p SimulatedPoint) *float64 {
+				return doc.At(p.ByType, kind.String())
+			}))
 	}
 	return doc.TableOf(s.Points, nil, columns...)
 }
@@ -191,9 +245,10 @@ func (s Simulation) readsByType() doc.Table {
 func (s Simulation) hitRates() doc.Table {
 	columns := s.columns()
 	for _, kind := range stackOrder() {
-		columns = append(columns, doc.Optional(typeLabel(kind), "%", hundredths, func(p SimulatedPoint) *float64 {
-			return doc.Times(doc.At(p.HitRate, kind.String()), 100)
-		}))
+		columns = append(columns,
+			doc.Optional(typeLabel(kind), "%", hundredths, func(p SimulatedPoint) *float64 {
+				return doc.Times(doc.At(p.HitRate, kind.String()), 100)
+			}))
 	}
 	return doc.TableOf(s.Points, nil, columns...)
 }

@@ -11,7 +11,9 @@ import (
 
 // looksUp reports whether any point made Gets, or should have.
 func (c curve) looksUp() bool {
-	return slices.ContainsFunc(c.pts, func(p Point) bool { return p.Figures.Gets > 0 || p.Status != result.OK })
+	return slices.ContainsFunc(c.pts, func(p Point) bool {
+		return p.Figures.Gets > 0 || p.Status != result.OK
+	})
 }
 
 // oneLine are the settings in one sentence.
@@ -20,6 +22,7 @@ func (s *Sweep) oneLine() string {
 	if s.Name != "" {
 		parts = append(parts, s.Name)
 	}
+
 	for _, kv := range s.settings() {
 		switch kv[0] {
 		case "engine", "profile", "workload", "database", "options that differ":
@@ -32,6 +35,7 @@ func (s *Sweep) oneLine() string {
 			parts = append(parts, kv[0]+" "+kv[1])
 		}
 	}
+
 	return strings.Join(parts, ", ")
 }
 
@@ -48,12 +52,16 @@ func (c curve) readsTable() doc.Table {
 		}
 		return doc.Number(v)
 	}
-	columns := []column{blockReads, readsOf("filter reads", engine.Filter), readsOf("top index reads", engine.TopIndex, engine.SingleIndex),
+
+	columns := []column{blockReads, readsOf("filter reads", engine.Filter),
+		readsOf("top index reads", engine.TopIndex, engine.SingleIndex),
 		readsOf("index reads", engine.Index), readsOf("data reads", engine.Data)}
 	values := readsOf("value reads", engine.Value)
 	if slices.ContainsFunc(values.Values(c.measured()), func(v float64) bool { return v > 0 }) {
 		columns = append(columns, values)
 	}
-	columns = append(columns, deviceReads, latency("p50", service, p50Of).In(times), latency("p99", service, p99Of).In(times), speed)
+
+	columns = append(columns, deviceReads, latency("p50", service, p50Of).In(times),
+		latency("p99", service, p99Of).In(times), speed)
 	return doc.TableOf(c.pts, failure, append(c.keys(), columns...)...)
 }

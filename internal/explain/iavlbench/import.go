@@ -42,6 +42,7 @@ func Import(dir fs.FS, out string) error {
 	if err != nil {
 		return fmt.Errorf("list logs: %w", err)
 	}
+
 	var logs []*runLog
 	for _, name := range names {
 		l, err := openLog(dir, name)
@@ -50,6 +51,7 @@ func Import(dir fs.FS, out string) error {
 		}
 		logs = append(logs, l)
 	}
+
 	of := &result.ReplayOf{Status: result.OK, Command: []string{}}
 	for _, l := range logs {
 		folder := path.Join("runs", l.name)
@@ -57,16 +59,30 @@ func Import(dir fs.FS, out string) error {
 		if err := l.write(filepath.Join(out, filepath.FromSlash(folder)), run); err != nil {
 			return err
 		}
+
 		if of.Started.IsZero() || run.Started.Before(of.Started) {
 			of.Started = run.Started
 		}
+
 		if run.Status != result.OK {
 			of.Status, of.Error = result.Failed, "some runs did not come to their end"
 		}
+
 		of.Changes = *run.Changes
-		of.Trees = append(of.Trees, result.ReplayedTree{Tree: "iavl-bench " + l.name, Version: l.treeType, RootRule: "not compared",
-			Durability: notTold, History: notTold, Run: folder, Runs: []string{folder}, Status: run.Status, Error: run.Error, Figures: run.Figures})
+		of.Trees = append(of.Trees, result.ReplayedTree{
+			Tree:       "iavl-bench " + l.name,
+			Version:    l.treeType,
+			RootRule:   "not compared",
+			Durability: notTold,
+			History:    notTold,
+			Run:        folder,
+			Runs:       []string{folder},
+			Status:     run.Status,
+			Error:      run.Error,
+			Figures:    run.Figures,
+		})
 	}
+
 	return result.WriteReplay(out, of)
 }
 
@@ -130,11 +146,13 @@ func openLog(dir fs.FS, name string) (*runLog, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	defer f.Close()
 	l, err := parse(f)
 	if err == nil {
 		l.name = strings.TrimSuffix(name, ".jsonl")
 	}
+
 	return l, err
 }
 
@@ -147,9 +165,13 @@ func parse(r io.Reader) (*runLog, error) {
 		if len(text) == 0 {
 			continue
 		}
+
 		if n == 1 && text[0] != '{' {
-			return nil, errors.New("not a JSON log of iavl-bench: run it with --log-type json; if the file is a Git LFS pointer, git lfs pull fetches its content")
+			return nil,
+				errors.New("not a JSON log of iavl-bench: run it with --log-type json; if the " +
+					"file is a Git LFS pointer, git lfs pull fetches its content")
 		}
+
 		var of line
 		if err := json.Unmarshal(text, &of); err != nil {
 			if l.started.IsZero() {
@@ -158,40 +180,53 @@ func parse(r io.Reader) (*runLog, error) {
 			l.problem = cmp.Or(l.problem, fmt.Sprintf("line %d of the log is cut short", n))
 			break
 		}
+
 		if err := l.add(of); err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
 	}
+
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return nil, fmt.Errorf("a line is longer than %s: no log of iavl-bench", unit.Bytes(maxLineBytes))
+		return nil,
+			fmt.Errorf("a line is longer than %s: no log of iavl-bench", unit.Bytes(maxLineBytes))
 	case err != nil:
 		return nil, err
 	case l.started.IsZero():
 		return nil, errors.New("no line \"starting run\": no log of iavl-bench")
 	}
+
 	return l, nil
 }
 
 // steps are what memiavl logs of its snapshots.
-var steps = map[string]string{"start rewriting snapshot": result.StepBegun, "finished rewriting snapshot": result.StepWritten,
-	"finished best-effort WAL catchup": result.StepCaughtUp, "switched to new snapshot": result.StepSwitched}
+var steps = map[string]string{
+	"start rewriting snapshot":         result.StepBegun,
+	"finished rewriting snapshot":      result.StepWritten,
+	"finished best-effort WAL catchup": result.StepCaughtUp,
+	"switched to new snapshot":         result.StepSwitched,
+}
 
 // add takes a line. Versions and memory before "starting run" are not of a run.
 func (l *runLog) add(of line) (err error) {
 	if of.Message == "starting run" {
-		l.started, l.treeType, l.changes, l.stores, l.wanted = of.Time, of.TreeType, of.Changes, of.Changeset.StoreNames, of.Changeset.Versions
+		l.started, l.treeType, l.changes, l.stores, l.wanted = of.Time, of.TreeType, of.Changes,
+			of.Changeset.StoreNames, of.Changeset.Versions
 		if len(of.Options) == 0 { // a tree may have none
 			return nil
 		}
+
 		if err := json.Unmarshal(of.Options, &l.options); err != nil {
 			return fmt.Errorf("the options of the tree: %w", err)
 		}
+
 		return nil
 	}
+
 	if l.started.IsZero() {
 		return nil
 	}
+
 	seconds := of.Time.Sub(l.started).Seconds()
 	l.last = of.Time
 	switch of.Message {
@@ -214,9 +249,16 @@ func (l *runLog) add(of line) (err error) {
 	case "panic occurred":
 		l.problem = fmt.Sprint("panic: ", of.Error)
 	}
+
 	if step, is := steps[of.Message]; is {
-		l.events = append(l.events, result.EventRow{Seconds: seconds, At: l.version, Version: of.Version, Step: step})
+		l.events = append(l.events, result.EventRow{
+			Seconds: seconds,
+			At:      l.version,
+			Version: of.Version,
+			Step:    step,
+		})
 	}
+
 	return nil
 }
 
@@ -224,13 +266,22 @@ func (l *runLog) add(of line) (err error) {
 // file, of its changes and of the commit.
 func (l *runLog) commit(of line, seconds float64) error {
 	if of.Duration < 0 || of.Version <= l.version || len(l.versions) >= maxVersions {
-		return fmt.Errorf("version %d in %d ns after version %d, %d versions so far: no log of one run", of.Version, of.Duration, l.version, len(l.versions))
+		return fmt.Errorf("version %d in %d ns after version %d, %d versions so far: no log of "+
+			"one run", of.Version, of.Duration, l.version, len(l.versions))
 	}
-	l.versions = append(l.versions, result.VersionRow{Version: of.Version, Seconds: seconds, Leaves: of.Count, ApplyNanos: of.Duration})
+
+	l.versions = append(l.versions, result.VersionRow{
+		Version:    of.Version,
+		Seconds:    seconds,
+		Leaves:     of.Count,
+		ApplyNanos: of.Duration,
+	})
+
 	l.version, l.leaves, l.nanos = of.Version, l.leaves+of.Count, l.nanos+of.Duration
 	if of.DiskUsage != "" {
 		return l.setDisk(of.DiskUsage)
 	}
+
 	return nil
 }
 
@@ -245,14 +296,22 @@ func (l *runLog) setDisk(text string) error {
 // tick is the line of the series that a line about memory makes.
 func (l *runLog) tick(seconds float64, heap, collections int64) {
 	leaves, nanos := l.leaves-l.ticked.leaves, l.nanos-l.ticked.nanos
-	t := result.Tick{Phase: "replay", Seconds: seconds, Ops: leaves, Tree: &result.TreeTick{Version: l.version, Leaves: l.leaves, GoHeapBytes: &heap,
-		GoCollections: &collections, DiskBytes: l.disk}}
+	t := result.Tick{
+		Phase:   "replay",
+		Seconds: seconds,
+		Ops:     leaves,
+		Tree: &result.TreeTick{Version: l.version, Leaves: l.leaves, GoHeapBytes: &heap,
+			GoCollections: &collections, DiskBytes: l.disk},
+	}
+
 	if passed := seconds - l.ticked.seconds; passed > 0 {
 		t.OpsPerSecond = float64(leaves) / passed
 	}
+
 	if nanos > 0 {
 		t.Tree.LeavesPerSecond = float64(leaves) / (float64(nanos) / 1e9)
 	}
+
 	l.ticks = append(l.ticks, t)
 	l.ticked.leaves, l.ticked.nanos, l.ticked.seconds = l.leaves, l.nanos, seconds
 	l.disk = nil // said once
@@ -260,40 +319,72 @@ func (l *runLog) tick(seconds float64, heap, collections int64) {
 
 // run is the log as a run.
 func (l *runLog) run() *result.Run {
-	f := &result.Replay{Leaves: l.leaves, Versions: uint64(len(l.versions)), ApplySeconds: float64(l.nanos) / 1e9}
+	f := &result.Replay{
+		Leaves:       l.leaves,
+		Versions:     uint64(len(l.versions)),
+		ApplySeconds: float64(l.nanos) / 1e9,
+	}
+
 	if n := len(l.versions); n > 0 {
 		f.FirstVersion, f.LastVersion = l.versions[0].Version, l.versions[n-1].Version
 		f.LastWindow = l.lastWindow()
 	}
+
 	figures := result.Figures{Replay: f, Seconds: l.last.Sub(l.started).Seconds()}
 	if l.nanos > 0 {
 		figures.Record(figure.LeavesPerSecond, float64(l.leaves)/f.ApplySeconds)
 		figures.Record(figure.LeavesPerSecond.Settled(), float64(l.leaves)/f.ApplySeconds)
 		figures.Record(figure.ApplyTimePerLeaf, float64(l.nanos)/float64(max(l.leaves, 1)))
 	}
+
 	for _, t := range l.ticks {
 		figures.RecordIf(figure.DiskBytes, figure.If(t.Tree.DiskBytes))
 	}
+
 	figures.RecordIf(figure.DiskBytes, figure.If(l.disk))
 	figures.Unavailable("the log has one time for reading a version, applying it and committing it",
 		figure.CommitTime)
 	figures.Unavailable(notTold, figure.TreeSize, figure.CacheHits)
 	figures.Unavailable("the log has Go's memory, not the process's", figure.PeakMemory)
-	run := &result.Run{Status: result.OK, Verb: "replay", Started: l.started, Command: []string{"iavl-bench"}, PageCache: "asis",
-		Engine:   result.Engine{Name: l.name, Version: l.treeType, Options: map[string]string{}, RootRule: "not compared", Durability: notTold, History: notTold},
+	run := &result.Run{
+		Status:    result.OK,
+		Verb:      "replay",
+		Started:   l.started,
+		Command:   []string{"iavl-bench"},
+		PageCache: "asis",
+		Engine: result.Engine{
+			Name:       l.name,
+			Version:    l.treeType,
+			Options:    map[string]string{},
+			RootRule:   "not compared",
+			Durability: notTold,
+			History:    notTold,
+		},
 		Workload: result.Workload{Name: "replay", Threads: 1},
-		Changes:  &result.ChangeSet{Path: l.changes, Format: "delimpb", Stores: l.stores, First: f.FirstVersion, Last: f.LastVersion},
-		Figures:  figures,
-		Absent:   map[string]string{"root": "iavl-bench prints no roots", "user_bytes": notTold}}
+		Changes: &result.ChangeSet{
+			Path:   l.changes,
+			Format: "delimpb",
+			Stores: l.stores,
+			First:  f.FirstVersion,
+			Last:   f.LastVersion,
+		},
+		Figures: figures,
+		Absent:  map[string]string{"root": "iavl-bench prints no roots", "user_bytes": notTold},
+	}
+
 	for name, value := range l.options {
 		run.Engine.Options[name] = fmt.Sprint(value)
 	}
+
 	switch {
 	case l.problem != "":
 		run.Status, run.Error = result.Failed, l.problem
 	case !l.complete:
-		run.Status, run.Error = result.Failed, fmt.Sprintf("the log ends at version %d of %d, without \"benchmark run complete\"", f.LastVersion, l.wanted)
+		run.Status, run.Error = result.Failed,
+			fmt.Sprintf("the log ends at version %d of %d, without \"benchmark run complete\"",
+				f.LastVersion, l.wanted)
 	}
+
 	return run
 }
 
@@ -302,18 +393,23 @@ func (l *runLog) run() *result.Run {
 func (l *runLog) lastWindow() *result.Window {
 	last := l.versions[len(l.versions)-1]
 	begin := last.Seconds - min(last.Seconds/10, time.Hour.Seconds())
-	at, _ := slices.BinarySearchFunc(l.versions, begin, func(v result.VersionRow, t float64) int { return cmp.Compare(v.Seconds, t) })
+	at, _ := slices.BinarySearchFunc(l.versions, begin, func(v result.VersionRow, t float64) int {
+		return cmp.Compare(v.Seconds, t)
+	})
 	if at == 0 || at == len(l.versions) {
 		return nil
 	}
+
 	w := &result.Window{Seconds: last.Seconds - l.versions[at-1].Seconds}
 	nanos := int64(0)
 	for _, v := range l.versions[at:] {
 		w.Leaves, nanos = w.Leaves+v.Leaves, nanos+v.ApplyNanos
 	}
+
 	if nanos > 0 {
 		w.LeavesPerSecond = float64(w.Leaves) / (float64(nanos) / 1e9)
 	}
+
 	return w
 }
 
@@ -321,8 +417,10 @@ func (l *runLog) write(dir string, run *result.Run) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make run folder: %w", err)
 	}
-	return errors.Join(result.WriteRun(dir, run), writeLines(filepath.Join(dir, result.SeriesFile), l.ticks),
-		writeLines(filepath.Join(dir, result.VersionsFile), l.versions), writeLines(filepath.Join(dir, result.EventsFile), l.events))
+	return errors.Join(result.WriteRun(dir, run),
+		writeLines(filepath.Join(dir, result.SeriesFile), l.ticks),
+		writeLines(filepath.Join(dir, result.VersionsFile), l.versions),
+		writeLines(filepath.Join(dir, result.EventsFile), l.events))
 }
 
 func writeLines[T any](file string, all []T) error {

@@ -27,7 +27,8 @@ type Check struct {
 
 // Problem notes what contradicts.
 func (c *Check) Problem(where, format string, args ...any) {
-	c.Problems = append(c.Problems, strings.TrimPrefix(where, "./")+": "+fmt.Sprintf(format, args...))
+	c.Problems = append(c.Problems, strings.TrimPrefix(where, "./")+": "+
+		fmt.Sprintf(format, args...))
 }
 
 // Exact is how far apart two computations of one figure may be.
@@ -36,7 +37,8 @@ const Exact = 1e-9
 // Figure compares a figure with what the raw files give.
 func (c *Check) Figure(where, name string, stored, computed, tolerance float64) {
 	c.Figures++
-	if math.Abs(stored-computed) > tolerance*max(math.Abs(stored), math.Abs(computed)) || math.IsNaN(stored) {
+	if math.Abs(stored-computed) > tolerance*max(math.Abs(stored), math.Abs(computed)) ||
+		math.IsNaN(stored) {
 		c.Problem(where, "%s is %v, and the raw files give %v", name, stored, computed)
 	}
 }
@@ -47,17 +49,20 @@ func (c *Check) sweep() error {
 	if err != nil {
 		return err
 	}
+
 	for i, p := range s.Points {
 		where := fmt.Sprintf("%s: point %d", result.SweepFile, i)
 		runs, folders := c.ok(where, p.Runs)
 		if len(runs) == 0 || s.Source != "measured" {
 			continue
 		}
+
 		shown, spread := result.RepresentativeRun(runs)
 		c.summary(where, p.Run, folders[shown], p.Figures, shown.Figures)
 		c.same(where, "spread", p.Spread, spread)
 		c.Figure(where, "cache_bytes", float64(p.CacheBytes), float64(shown.Cache.Effective), Exact)
 	}
+
 	limits := doc.Each(s.Answers, func(a result.Answer) float64 { return a.Limit })
 	c.same(result.SweepFile, "answers", s.Answers, result.Answers(s.Points, limits...))
 	return nil
@@ -69,6 +74,7 @@ func (c *Check) replay() error {
 	if err != nil {
 		return err
 	}
+
 	for _, t := range r.Trees {
 		where := result.ReplayFile + ": " + t.Tree
 		if runs, folders := c.ok(where, t.Runs); len(runs) > 0 && t.Status == result.OK {
@@ -77,6 +83,7 @@ func (c *Check) replay() error {
 			c.same(where, "spread", t.Spread, spread)
 		}
 	}
+
 	return nil
 }
 
@@ -86,16 +93,20 @@ func (c *Check) layouts() error {
 	if err != nil {
 		return err
 	}
+
 	for _, row := range l.Rows {
 		if row.Status != result.OK {
 			continue
 		}
+
 		where := fmt.Sprintf("%s: %s of %d accounts", result.LayoutsFile, row.Layout, row.Accounts)
 		read, build := c.Runs[row.Read], c.Runs[row.Build]
 		if read == nil || read.Figures.State == nil || build == nil || build.Figures.State == nil {
-			c.Problem(where, "its runs %s and %s are missing or have no figures", row.Build, row.Read)
+			c.Problem(where, "its runs %s and %s are missing or have no figures", row.Build,
+				row.Read)
 			continue
 		}
+
 		c.same(where, "lookups", row.Lookups, read.Figures.State.Lookups)
 		c.same(where, "updates", row.Updates, build.Figures.State.Updates)
 		c.Figure(where, figure.DiskBytes.Key, row.DiskBytes.OrZero(),
@@ -103,6 +114,7 @@ func (c *Check) layouts() error {
 		c.Figure(where, figure.PeakMemory.Key, row.PeakRSSBytes.OrZero(),
 			read.Figures.OrZero(figure.PeakMemory), Exact)
 	}
+
 	return nil
 }
 
@@ -115,17 +127,20 @@ func (c *Check) ok(where string, folders []string) (runs []*result.Run, of map[*
 			c.Problem(where, "its run %s is missing", folder)
 			continue
 		}
+
 		if run.Status == result.OK {
 			runs, of[run] = append(runs, run), folder
 		}
 	}
+
 	return runs, of
 }
 
 // summary compares what a summary shows with the run that stands for its repeats.
 func (c *Check) summary(where, run, shouldBe string, stored, computed result.Figures) {
 	if run != shouldBe {
-		c.Problem(where, "it shows run %s, and the one in the middle of its repeats is %s", run, shouldBe)
+		c.Problem(where, "it shows run %s, and the one in the middle of its repeats is %s", run,
+			shouldBe)
 	}
 	if c.Figures++; !stored.Equal(computed) {
 		c.Problem(where, "its figures: not what its runs give")

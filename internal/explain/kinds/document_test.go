@@ -44,6 +44,7 @@ func TestDocuments(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			d := report.Document()
 			expect(t, name+".md", d, render.Markdown)
 			expect(t, name+".txt", d, render.Terminal)
@@ -52,7 +53,9 @@ func TestDocuments(t *testing.T) {
 }
 
 // expect compares a document with its file in testdata/documents.
-func expect(t *testing.T, name string, d *doc.Document, shown func(w io.Writer, d *doc.Document) error) {
+func expect(
+	t *testing.T, name string, d *doc.Document, shown func(w io.Writer, d *doc.Document) error,
+) {
 	t.Helper()
 	var got bytes.Buffer
 	if err := shown(&got, d); err != nil {
@@ -65,10 +68,12 @@ func expect(t *testing.T, name string, d *doc.Document, shown func(w io.Writer, 
 			t.Fatal(err)
 		}
 	}
+
 	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if diff := cmp.Diff(string(want), got.String()); diff != "" {
 		t.Errorf("%s differs (-want +got):\n%s", path, diff)
 	}

@@ -1,13 +1,12 @@
 // Package kinds has one value for each kind of result that a folder can hold: its file and
 // schema, how it is read and shown, which runs it is made of, and how it is computed again.
 //
-// Reports, the list of statelab report --serve, comparisons and packs loop over All; a new kind is a
-// value there. It reads folders only, never a live object, so that a report made years later
-// from the same folder says the same. A figure that a folder does not hold is
-// shown as absent with its reason; a point that failed is shown with its error.
-// Non-goals: drawing (engines, trees, layouts and the like), the format of the
-// files (result), statistics between two runs (compare), recommendations that need
-// more than the measured points (advise).
+// Reports, the list of statelab report --serve, comparisons and packs loop over All; a new kind is
+// a value there. It reads folders only, never a live object, so that a report made years later from
+// the same folder says the same. A figure that a folder does not hold is shown as absent with its
+// reason; a point that failed is shown with its error. Non-goals: drawing (engines, trees, layouts
+// and the like), the format of the files (result), statistics between two runs (compare),
+// recommendations that need more than the measured points (advise).
 package kinds
 
 import (
@@ -66,8 +65,13 @@ func All() []Kind {
 		{Name: "replay", Words: "a replay", File: result.ReplayFile, Schema: schema.Replay,
 			Read: many(trees.Read), Subject: "trees",
 			Listed: "trees", Subjects: named(func(t result.ReplayedTree) string { return t.Tree }),
-			Settings: settingsOf(result.ReadReplay, func(r *result.ReplayOf) []result.ReplayedTree { return r.Trees },
-				func(t result.ReplayedTree) Setting { return Setting{map[string]string{"tree": t.Tree}, t.Runs} }),
+			Settings: settingsOf(
+				result.ReadReplay,
+				func(r *result.ReplayOf) []result.ReplayedTree { return r.Trees },
+				func(t result.ReplayedTree) Setting {
+					return Setting{map[string]string{"tree": t.Tree}, t.Runs}
+				},
+			),
 			Check: (*Check).replay, Around: true, Packed: []string{result.ReplayFile}},
 		{Name: "advice", Words: "advice", File: result.AdviceFile, Schema: schema.Advice,
 			Read: one(advise.Read), Packed: []string{result.AdviceFile}},
@@ -78,27 +82,65 @@ func All() []Kind {
 			Schema: schema.Tuning, Read: one(tuned.Read), Packed: []string{tuned.File}},
 		{Name: "simulation", Words: "a simulation", File: result.SimulationFile,
 			Schema: schema.Simulation, Read: one(engines.ReadSimulation)},
-		{Name: "prices", Words: "a price table", File: result.PriceFile, Schema: schema.Price,
-			Read:   one(prices.Read),
-			Listed: "rows", Subjects: named(func(r result.PriceRow) string { return r.Layout }), Packed: []string{result.PriceFile}},
+		{
+			Name:     "prices",
+			Words:    "a price table",
+			File:     result.PriceFile,
+			Schema:   schema.Price,
+			Read:     one(prices.Read),
+			Listed:   "rows",
+			Subjects: named(func(r result.PriceRow) string { return r.Layout }),
+			Packed:   []string{result.PriceFile},
+		},
 		{Name: "layouts", Words: "a comparison of layouts", File: result.LayoutsFile,
 			Schema: schema.Layouts, Read: one(layouts.Read),
 			Listed: "rows", Subjects: named(func(r result.LayoutRow) string { return r.Layout }),
-			Settings: settingsOf(result.ReadLayouts, func(l *result.Layouts) []result.LayoutRow { return l.Rows }, layoutSetting),
-			Check:    (*Check).layouts, Around: true, Packed: []string{result.LayoutsFile}},
-		{Name: "sweep", Words: "a sweep", File: result.SweepFile, Schema: schema.Sweep,
-			Read: many(engines.Read), Subject: "engines",
-			Named: true, Around: true, Listed: "axes", Subjects: enginesOf,
-			Settings: settingsOf(result.ReadSweep, func(s *result.Sweep) []result.Point { return s.Points },
-				func(p result.Point) Setting { return Setting{p.Axes, p.Runs} }), Check: (*Check).sweep, Packed: []string{result.SweepFile}},
-		{Name: "watch", Words: "a watch of a running process", File: result.WatchFile,
-			Schema: schema.Watch, Read: one(watched.Read),
-			Settings: alone, Packed: []string{result.WatchFile, result.RunFile, result.SeriesFile, result.LatencyFile}},
-		{Name: "run", Words: "a run", File: result.RunFile, Schema: schema.Run,
-			Read: many(engines.Read), Subject: "engines",
-			Named: true, Listed: "host",
-			Settings: alone, Packed: []string{result.RunFile, result.SeriesFile, result.LatencyFile, result.RootsFile, result.VersionsFile,
-				result.EventsFile, result.StacksFile}},
+			Settings: settingsOf(result.ReadLayouts,
+				func(l *result.Layouts) []result.LayoutRow { return l.Rows }, layoutSetting),
+			Check: (*Check).layouts, Around: true, Packed: []string{result.LayoutsFile}},
+		{
+			Name:     "sweep",
+			Words:    "a sweep",
+			File:     result.SweepFile,
+			Schema:   schema.Sweep,
+			Read:     many(engines.Read),
+			Subject:  "engines",
+			Named:    true,
+			Around:   true,
+			Listed:   "axes",
+			Subjects: enginesOf,
+			Settings: settingsOf(
+				result.ReadSweep,
+				func(s *result.Sweep) []result.Point { return s.Points },
+				func(p result.Point) Setting { return Setting{p.Axes, p.Runs} },
+			),
+			Check:  (*Check).sweep,
+			Packed: []string{result.SweepFile},
+		},
+		{
+			Name:     "watch",
+			Words:    "a watch of a running process",
+			File:     result.WatchFile,
+			Schema:   schema.Watch,
+			Read:     one(watched.Read),
+			Settings: alone,
+			Packed: []string{result.WatchFile, result.RunFile, result.SeriesFile,
+				result.LatencyFile},
+		},
+		{
+			Name:     "run",
+			Words:    "a run",
+			File:     result.RunFile,
+			Schema:   schema.Run,
+			Read:     many(engines.Read),
+			Subject:  "engines",
+			Named:    true,
+			Listed:   "host",
+			Settings: alone,
+			Packed: []string{result.RunFile, result.SeriesFile, result.LatencyFile,
+				result.RootsFile, result.VersionsFile,
+				result.EventsFile, result.StacksFile},
+		},
 		{Name: "disk", Words: "a measurement of a disk", File: result.DiskFile, Schema: schema.Disk,
 			Read:   one(engines.ReadDisk),
 			Around: true, Packed: []string{result.DiskFile}},
@@ -106,7 +148,9 @@ func All() []Kind {
 }
 
 // alone is a folder of one run.
-func alone(string) ([]Setting, error) { return []Setting{{map[string]string{}, []string{"."}}}, nil }
+func alone(string) ([]Setting, error) {
+	return []Setting{{map[string]string{}, []string{"."}}}, nil
+}
 
 // Files are those of the kinds of which something holds.
 func Files(is func(Kind) bool) []string {
@@ -134,13 +178,16 @@ func Open(folders ...string) (Report, error) {
 		if i == 0 {
 			first = kind
 		}
+
 		if ok && len(folders) > 1 && (kind.Subject == "" || kind.Subject != first.Subject) {
 			return nil, fmt.Errorf("%s holds %s: %w", folder, kind.Words, ErrOneAtATime)
 		}
 	}
+
 	if first.Read == nil {
 		return engines.Read(folders...) // which says what is wrong with the first
 	}
+
 	return first.Read(folders...)
 }
 

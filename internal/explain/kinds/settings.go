@@ -15,7 +15,9 @@ type Setting struct {
 }
 
 // settingsOf has a setting for each row of a summary.
-func settingsOf[Summary, Row any](read func(dir string) (*Summary, error), rows func(*Summary) []Row, of func(Row) Setting) func(string) ([]Setting, error) {
+func settingsOf[Summary, Row any](
+	read func(dir string) (*Summary, error), rows func(*Summary) []Row, of func(Row) Setting,
+) func(string) ([]Setting, error) {
 	return func(dir string) ([]Setting, error) {
 		summary, err := read(dir)
 		if err != nil {
@@ -28,7 +30,10 @@ func settingsOf[Summary, Row any](read func(dir string) (*Summary, error), rows 
 func layoutSetting(row result.LayoutRow) Setting {
 	reads := []string{row.Read}
 	if len(row.Runs) > 0 {
-		reads = doc.Each(row.Runs, func(folder string) string { return folder + "/" + filepath.Base(row.Read) })
+		reads = doc.Each(row.Runs, func(folder string) string {
+			return folder + "/" + filepath.Base(row.Read)
+		})
 	}
-	return Setting{map[string]string{"layout": row.Layout, "accounts": fmt.Sprint(row.Accounts)}, reads}
+	return Setting{map[string]string{"layout": row.Layout, "accounts": fmt.Sprint(row.Accounts)},
+		reads}
 }

@@ -51,14 +51,15 @@ type logFile struct {
 	log        *readLog
 }
 
-// Import reads the logs in dir and writes a sweep folder per dataset below out,
-// named after its keys ("200M"). It returns the folders, smallest dataset first. Nothing is written unless
-// every log could be read.
+// Import reads the logs in dir and writes a sweep folder per dataset below out, named after its
+// keys ("200M"). It returns the folders, smallest dataset first. Nothing is written unless every
+// log could be read.
 func Import(dir fs.FS, out string) ([]string, error) {
 	sets, err := readAll(dir)
 	if err != nil {
 		return nil, err
 	}
+
 	var folders []string
 	for _, set := range sets {
 		folder := filepath.Join(out, set.text)
@@ -67,6 +68,7 @@ func Import(dir fs.FS, out string) ([]string, error) {
 		}
 		folders = append(folders, folder)
 	}
+
 	return folders, nil
 }
 
@@ -76,15 +78,22 @@ func readAll(dir fs.FS) ([]*dataset, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list logs: %w", err)
 	}
+
 	if len(names) == 0 {
-		return nil, errors.New("no RadmonRead_<keys>_<cache>M.log here: these are what bench_kvdb's run_bench writes")
+		return nil,
+			errors.New("no RadmonRead_<keys>_<cache>M.log here: these are what bench_kvdb's " +
+				"run_bench writes")
 	}
+
 	byKeys := map[string]*dataset{}
 	for _, name := range names {
 		m := readLogName.FindStringSubmatch(name)
 		if m == nil {
-			return nil, fmt.Errorf("%s: the name does not say keys and cache, as in RadmonRead_200M_135M.log", name)
+			return nil,
+				fmt.Errorf("%s: the name does not say keys and cache, as in "+
+					"RadmonRead_200M_135M.log", name)
 		}
+
 		set := byKeys[m[1]]
 		if set == nil {
 			if set, err = openDataset(dir, m[1]); err != nil {
@@ -92,16 +101,24 @@ func readAll(dir fs.FS) ([]*dataset, error) {
 			}
 			byKeys[m[1]] = set
 		}
+
 		file, err := openReadLog(dir, name, set.keys, m[2])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
+
 		set.reads = append(set.reads, file)
 	}
+
 	for _, set := range byKeys {
-		slices.SortFunc(set.reads, func(a, b logFile) int { return cmp.Compare(a.cacheBytes, b.cacheBytes) })
+		slices.SortFunc(set.reads, func(a, b logFile) int {
+			return cmp.Compare(a.cacheBytes, b.cacheBytes)
+		})
 	}
-	return slices.SortedFunc(maps.Values(byKeys), func(a, b *dataset) int { return cmp.Compare(a.keys, b.keys) }), nil
+
+	return slices.SortedFunc(maps.Values(byKeys), func(a, b *dataset) int {
+		return cmp.Compare(a.keys, b.keys)
+	}), nil
 }
 
 // openDataset reads what is said of the database itself.
@@ -110,11 +127,13 @@ func openDataset(dir fs.FS, text string) (*dataset, error) {
 	if err != nil || keys == 0 {
 		return nil, fmt.Errorf("dataset %q: no number of keys", text)
 	}
+
 	set := &dataset{keys: keys, text: text}
 	properties, load := "Properties_"+text+".log", "Write_"+text+".log"
 	if set.levels, err = read(dir, properties, lsm.ParseProperties); err != nil {
 		return nil, fmt.Errorf("%s, the layout of the %s-key database: %w", properties, text, err)
 	}
+
 	set.written, err = read(dir, load, parseWriteLog)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -122,9 +141,11 @@ func openDataset(dir fs.FS, text string) (*dataset, error) {
 	case err == nil && set.written.keys != keys:
 		err = fmt.Errorf("the log is of %d keys", set.written.keys)
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("%s, the load of the %s-key database: %w", load, text, err)
 	}
+
 	return set, nil
 }
 
@@ -134,15 +155,19 @@ func openReadLog(dir fs.FS, name string, keys uint64, mebibytes string) (logFile
 	if err != nil {
 		return logFile{}, err
 	}
+
 	cache, err := strconv.ParseInt(mebibytes, 10, 32)
 	switch {
 	case err != nil || cache == 0:
 		return logFile{}, fmt.Errorf("%s MiB is not a cache size", mebibytes)
 	case log.keys != keys:
 		return logFile{}, fmt.Errorf("the log is of %d keys", log.keys)
-	case float64(log.cacheUsedBytes) > 1.1*float64(cache<<20): // both are rounded to two or three digits
-		return logFile{}, fmt.Errorf("the log's cache holds %s at the end", unit.Bytes(log.cacheUsedBytes))
+	case float64(log.cacheUsedBytes) > 1.1*float64(cache<<20):
+		// both are rounded to two or three digits
+		return logFile{},
+			fmt.Errorf("the log's cache holds %s at the end", unit.Bytes(log.cacheUsedBytes))
 	}
+
 	return logFile{name: name, cacheBytes: cache << 20, log: log}, nil
 }
 
@@ -154,13 +179,16 @@ func read[T any](dir fs.FS, name string, parse func(io.Reader) (T, error)) (log 
 	if err != nil {
 		return log, err
 	}
+
 	if info.Size() > maxLogBytes {
 		return log, fmt.Errorf("longer than %s: no log of this tool", unit.Bytes(maxLogBytes))
 	}
+
 	content, err := fs.ReadFile(dir, name)
 	if err != nil {
 		return log, err
 	}
+
 	return parse(bytes.NewReader(content))
 }
 
@@ -177,6 +205,7 @@ func (s *dataset) write(folder string) error {
 		Inflection: &inflection,
 		Warnings:   warnings(),
 	}
+
 	axis := result.Axis{Name: "cache"}
 	for i, file := range s.reads {
 		run := file.run(database)
@@ -185,11 +214,19 @@ func (s *dataset) write(folder string) error {
 		if err := writeRun(filepath.Join(folder, filepath.FromSlash(dir)), run); err != nil {
 			return err
 		}
+
 		axis.Values = append(axis.Values, run.Cache.Requested)
-		point := result.Point{Axes: map[string]string{"cache": run.Cache.Requested}, Run: dir, Runs: []string{dir}, Status: result.OK}
+		point := result.Point{
+			Axes:   map[string]string{"cache": run.Cache.Requested},
+			Run:    dir,
+			Runs:   []string{dir},
+			Status: result.OK,
+		}
+
 		point.Show(run)
 		sweep.Points = append(sweep.Points, point)
 	}
+
 	sweep.Axes = []result.Axis{axis}
 	sweep.Answers = result.Answers(sweep.Points, 2, 1.1)
 	if s.written != nil {
@@ -197,6 +234,7 @@ func (s *dataset) write(folder string) error {
 			return err
 		}
 	}
+
 	return result.WriteSweep(folder, sweep)
 }
 
@@ -209,7 +247,8 @@ func writeRun(dir string, run *result.Run) error {
 
 // name is what the study calls the dataset.
 func (s *dataset) name() string {
-	return cmp.Or(map[string]string{"200M": "Small", "2B": "Medium", "20B": "Large"}[s.text], s.text)
+	return cmp.Or(map[string]string{"200M": "Small", "2B": "Medium", "20B": "Large"}[s.text],
+		s.text)
 }
 
 func (s *dataset) database() result.Database {
@@ -239,25 +278,46 @@ func (f logFile) run(database result.Database) *result.Run {
 	return &result.Run{
 		Status: result.OK,
 		Verb:   "read",
-		Command: []string{"bench_kvdb", "-T", strconv.FormatUint(l.keys, 10), "-t", strconv.Itoa(l.threads), "-r", strconv.FormatUint(l.gets, 10), "-c",
+		Command: []string{"bench_kvdb", "-T", strconv.FormatUint(l.keys, 10), "-t",
+			strconv.Itoa(l.threads), "-r", strconv.FormatUint(l.gets, 10), "-c",
 			strconv.FormatInt(f.cacheBytes>>20, 10)},
 		Engine: result.Engine{Name: "pebble1", Version: pebbleVersion, Profile: "bench_kvdb",
 			Options: map[string]string{"cache_bytes": strconv.FormatInt(f.cacheBytes, 10)}},
 		Workload: result.Workload{
-			Name: "readrandom", Keys: l.keys, KeyBytes: keyBytes, ValueBytes: valueBytes, KeyOrder: "hashed",
-			Threads: l.threads, Gets: l.gets, WarmupGets: warmup, WarmupRule: "0.05% of the keys, as the study says; not in the log",
+			Name:       "readrandom",
+			Keys:       l.keys,
+			KeyBytes:   keyBytes,
+			ValueBytes: valueBytes,
+			KeyOrder:   "hashed",
+			Threads:    l.threads,
+			Gets:       l.gets,
+			WarmupGets: warmup,
+			WarmupRule: "0.05% of the keys, as the study says; not in the log",
 		},
-		Cache:     result.Cache{Requested: strconv.FormatInt(f.cacheBytes>>20, 10) + "MiB", Effective: f.cacheBytes},
+		Cache: result.Cache{
+			Requested: strconv.FormatInt(f.cacheBytes>>20, 10) + "MiB",
+			Effective: f.cacheBytes,
+		},
 		PageCache: "asis",
 		Database:  database,
 		Phases: []result.Phase{
-			{Name: "warm", Ops: warmup, Reads: reads(func(kind engine.BlockType) int64 { return l.warm[kind].misses })},
+			{
+				Name:  "warm",
+				Ops:   warmup,
+				Reads: reads(func(kind engine.BlockType) int64 { return l.warm[kind].misses }),
+			},
 			{Name: "measure", Seconds: l.millis / 1e3, Ops: l.gets,
-				Reads: reads(func(kind engine.BlockType) int64 { s, _ := l.measured(kind); return s.misses }),
+				Reads: reads(func(kind engine.BlockType) int64 {
+					s, _ := l.measured(kind)
+					return s.misses
+				}),
 				Engine: map[string]int64{
-					"block_cache_hits": l.blockCache.hits, "block_cache_misses": l.blockCache.misses,
-					"table_cache_hits": l.tableCache.hits, "table_cache_misses": l.tableCache.misses,
-					"filter_negative": l.filter.hits, "filter_positive": l.filter.misses,
+					"block_cache_hits":   l.blockCache.hits,
+					"block_cache_misses": l.blockCache.misses,
+					"table_cache_hits":   l.tableCache.hits,
+					"table_cache_misses": l.tableCache.misses,
+					"filter_negative":    l.filter.hits,
+					"filter_positive":    l.filter.misses,
 				}},
 		},
 		Figures:  l.figures(),
@@ -277,6 +337,7 @@ func (l *readLog) figures() result.Figures {
 		BlockAccessesPerGetByType: map[string]float64{},
 		HitRate:                   map[string]float64{},
 	}
+
 	f.Record(figure.GetsPerSecond, gets/(l.millis/1e3))
 	f.Record(figure.BlockReadsPerGet, float64(l.blockCache.misses)/gets)
 	f.Record(figure.BlockAccessesPerGet, float64(l.blockCache.hits+l.blockCache.misses)/gets)
@@ -287,16 +348,19 @@ func (l *readLog) figures() result.Figures {
 			f.HitRate[name] = float64(s.hits) / float64(calls)
 		}
 	}
+
 	for _, c := range classes() {
 		s, known := l.measured(c.kind)
 		if !known {
 			continue
 		}
+
 		name := c.kind.String()
 		f.BlockReadsPerGetByType[name] = float64(s.misses) / gets
 		f.BlockAccessesPerGetByType[name] = float64(s.hits+s.misses) / gets
 		rate(name, s)
 	}
+
 	rate("all", l.blockCache)
 	return f
 }
@@ -310,9 +374,12 @@ func (l *readLog) checks() []result.Check {
 		all.hits += s.hits
 		all.misses += s.misses
 	}
+
 	return []result.Check{
-		check("block-cache misses: call sites summed, against the cache's counter", float64(all.misses), float64(l.blockCache.misses), 1e-4, ""),
-		check("block-cache hits: call sites summed, against the cache's counter", float64(all.hits), float64(l.blockCache.hits), 1e-4, ""),
+		check("block-cache misses: call sites summed, against the cache's counter",
+			float64(all.misses), float64(l.blockCache.misses), 1e-4, ""),
+		check("block-cache hits: call sites summed, against the cache's counter",
+			float64(all.hits), float64(l.blockCache.hits), 1e-4, ""),
 		check("block reads per Get: misses / Gets, against the line printed",
 			float64(l.blockCache.misses+l.tableCache.misses)/float64(l.gets), l.ioPerGet, 1e-4,
 			"printed with 4 decimals; the tool adds table-cache misses"),
@@ -329,11 +396,13 @@ func (l *writeLog) run(text string) *result.Run {
 	var warnings []engine.Warning
 	if l.debtBytes > 0 {
 		warnings = append(warnings, engine.Warning{
-			Code:   "unsettled",
-			Text:   fmt.Sprintf("Write_%s.log ends with %s of compactions owed: write amplification is what was written by then", text, unit.Bytes(l.debtBytes)),
+			Code: "unsettled",
+			Text: fmt.Sprintf("Write_%s.log ends with %s of compactions owed: write "+
+				"amplification is what was written by then", text, unit.Bytes(l.debtBytes)),
 			Remedy: "statelab load waits for compactions before it reports",
 		})
 	}
+
 	figures := result.Figures{Seconds: l.millis / 1e3, Puts: l.puts}
 	figures.Record(figure.PutsPerSecond, float64(l.puts)/(l.millis/1e3))
 	figures.Record(figure.WriteAmplification, l.writeAmplification)
@@ -341,14 +410,27 @@ func (l *writeLog) run(text string) *result.Run {
 	figures.Unavailable("the log holds no device counters", figure.DeviceWriteAmplification)
 
 	return &result.Run{
-		Status:    result.OK,
-		Verb:      "load",
-		Command:   []string{"bench_kvdb", "-i", "-T", strconv.FormatUint(l.keys, 10), "-t", strconv.Itoa(l.threads)},
-		Engine:    result.Engine{Name: "pebble1", Version: pebbleVersion, Profile: "bench_kvdb"},
-		Workload:  result.Workload{Name: "fillrandom", Keys: l.keys, KeyBytes: keyBytes, ValueBytes: valueBytes, KeyOrder: "hashed", Threads: l.threads},
+		Status: result.OK,
+		Verb:   "load",
+		Command: []string{"bench_kvdb", "-i", "-T", strconv.FormatUint(l.keys, 10), "-t",
+			strconv.Itoa(l.threads)},
+		Engine: result.Engine{Name: "pebble1", Version: pebbleVersion, Profile: "bench_kvdb"},
+		Workload: result.Workload{
+			Name:       "fillrandom",
+			Keys:       l.keys,
+			KeyBytes:   keyBytes,
+			ValueBytes: valueBytes,
+			KeyOrder:   "hashed",
+			Threads:    l.threads,
+		},
 		PageCache: "asis",
-		Phases:    []result.Phase{{Name: "load", Seconds: l.millis / 1e3, Ops: l.puts, Engine: map[string]int64{"compaction_debt_bytes": l.debtBytes}}},
-		Figures:   figures,
+		Phases: []result.Phase{{
+			Name:    "load",
+			Seconds: l.millis / 1e3,
+			Ops:     l.puts,
+			Engine:  map[string]int64{"compaction_debt_bytes": l.debtBytes},
+		}},
+		Figures: figures,
 		Absent: map[string]string{
 			"seed": "the tool takes it from the clock and does not record it",
 			"host": "the log does not describe the machine",
@@ -395,17 +477,38 @@ func unknown() map[string]string {
 // warnings are what is known to limit these figures.
 func warnings() []engine.Warning {
 	return []engine.Warning{
-		{Code: "call_sites", Text: "reads are counted by call site, not by block type: readIndex is the top level of two-level indexes and the whole index of " +
-			"small tables",
-			Remedy: "measure with statelab, which classifies by the block's place in its file"},
-		{Code: "warmup_subtracted", Text: "the logs' tables of classes include the warm-up: the first table is subtracted from the second",
-			Remedy: "none needed: the self-check holds the difference against the cache's own counters"},
-		{Code: "page_cache", Text: "the page cache was not bypassed: block reads may have cost no device read, and Gets/s does not tell what a disk would give",
-			Remedy: "compare block reads per Get, not speed; measure device reads with --page-cache direct"},
-		{Code: "tool_overhead", Text: "the patched engine takes one lock and walks the stack at every block read: Gets/s include that cost",
-			Remedy: "compare block reads per Get, not speed"},
-		{Code: "values_unchecked", Text: "errors and values of Gets were ignored: a failed Get counts as a cheap one",
-			Remedy: "statelab sweep checks every value against the generator"},
+		{
+			Code: "call_sites",
+			Text: "reads are counted by call site, not by block type: readIndex is the top level " +
+				"of two-level indexes and the whole index of " +
+				"small tables",
+			Remedy: "measure with statelab, which classifies by the block's place in its file",
+		},
+		{
+			Code: "warmup_subtracted",
+			Text: "the logs' tables of classes include the warm-up: the first table is " +
+				"subtracted from the second",
+			Remedy: "none needed: the self-check holds the difference against the cache's own " +
+				"counters",
+		},
+		{
+			Code: "page_cache",
+			Text: "the page cache was not bypassed: block reads may have cost no device read, " +
+				"and Gets/s does not tell what a disk would give",
+			Remedy: "compare block reads per Get, not speed; measure device reads with " +
+				"--page-cache direct",
+		},
+		{
+			Code: "tool_overhead",
+			Text: "the patched engine takes one lock and walks the stack at every block read: " +
+				"Gets/s include that cost",
+			Remedy: "compare block reads per Get, not speed",
+		},
+		{
+			Code:   "values_unchecked",
+			Text:   "errors and values of Gets were ignored: a failed Get counts as a cheap one",
+			Remedy: "statelab sweep checks every value against the generator",
+		},
 		{Code: "no_repeats", Text: "every point was measured once: its spread is unknown",
 			Remedy: "--repeats 3"},
 	}

@@ -47,7 +47,8 @@ type header struct {
 func (h *header) forms() []form {
 	return []form{
 		{"Threads", `^Threads: (\d+)$`, func(p *numbers) { h.threads = int(p.count(1)) }},
-		{"Total data", `^Total data: (\d+) while needInit=(true|false)$`, func(p *numbers) { h.keys = uint64(p.count(1)) }},
+		{"Total data", `^Total data: (\d+) while needInit=(true|false)$`,
+			func(p *numbers) { h.keys = uint64(p.count(1)) }},
 	}
 }
 
@@ -70,14 +71,22 @@ type readLog struct {
 func parseReadLog(r io.Reader) (*readLog, error) {
 	l := new(readLog)
 	counts := func(begins string, to *served) form {
-		return form{begins, "^" + begins + `: Hit Count (\d+); Miss Count: (\d+)$`, func(p *numbers) { *to = served{p.count(1), p.count(2)} }}
+		return form{begins, "^" + begins + `: Hit Count (\d+); Miss Count: (\d+)$`,
+			func(p *numbers) { *to = served{p.count(1), p.count(2)} }}
 	}
+
 	var tables []byType
-	err := parse(r, append(l.forms(),
-		form{"Random read", `^Random read: (\d+) ops in ([\d.]+) ms \(([\d.]+) ops/s\)$`, func(p *numbers) { l.gets, l.millis = uint64(p.count(1)), p.float(2) }},
-		counts("Filter", &l.filter), counts("BlockCache", &l.blockCache), counts("TableCache", &l.tableCache),
-		form{"Avg I/O per Get", `^Avg I/O per Get ≈ ([\d.]+)$`, func(p *numbers) { l.ioPerGet = p.float(1) }},
-		form{"Block cache", `^Block cache: \S+ entries \(([\d.]+[KMGT]?B)\)`, func(p *numbers) { l.cacheUsedBytes = p.bytes(1) }},
+	err := parse(r, append(
+		l.forms(),
+		form{"Random read", `^Random read: (\d+) ops in ([\d.]+) ms \(([\d.]+) ops/s\)$`,
+			func(p *numbers) { l.gets, l.millis = uint64(p.count(1)), p.float(2) }},
+		counts("Filter", &l.filter),
+		counts("BlockCache", &l.blockCache),
+		counts("TableCache", &l.tableCache),
+		form{"Avg I/O per Get", `^Avg I/O per Get ≈ ([\d.]+)$`,
+			func(p *numbers) { l.ioPerGet = p.float(1) }},
+		form{"Block cache", `^Block cache: \S+ entries \(([\d.]+[KMGT]?B)\)`,
+			func(p *numbers) { l.cacheUsedBytes = p.bytes(1) }},
 	), func(line string) error {
 		switch {
 		case line == "Cache Statistics:" && len(tables) == 2:
@@ -89,14 +98,19 @@ func parseReadLog(r io.Reader) (*readLog, error) {
 		case strings.HasPrefix(line, "github.com/"):
 			return addRow(tables[len(tables)-1], line)
 		}
+
 		return nil
 	})
+
 	switch {
 	case err != nil:
 		return nil, err
 	case len(tables) != 2:
-		return nil, fmt.Errorf("the log ends after %d of 2 tables of cache statistics: cut short?", len(tables))
+		return nil,
+			fmt.Errorf("the log ends after %d of 2 tables of cache statistics: cut short?",
+				len(tables))
 	}
+
 	l.warm, l.end = tables[0], tables[1]
 	return l, l.check()
 }
@@ -111,14 +125,17 @@ func (l *readLog) check() error {
 	case l.threads == 0:
 		return errors.New("0 threads")
 	}
+
 	for _, c := range classes() {
 		warm, inWarm := l.warm[c.kind]
 		end, inEnd := l.end[c.kind]
 		if inWarm && !inEnd || end.hits < warm.hits || end.misses < warm.misses {
-			return fmt.Errorf("%s counts %d hits and %d misses after the warm-up but %d and %d at the end: totals cannot fall",
+			return fmt.Errorf("%s counts %d hits and %d misses after the warm-up but %d and %d "+
+				"at the end: totals cannot fall",
 				c.caller, warm.hits, warm.misses, end.hits, end.misses)
 		}
 	}
+
 	return nil
 }
 
@@ -138,17 +155,23 @@ func addRow(table byType, line string) error {
 	if p.err != nil {
 		return p.err
 	}
+
 	i := slices.IndexFunc(classes(), func(c class) bool { return c.caller == p.groups[1] })
 	if i < 0 {
-		return fmt.Errorf("call site %q is not known: its reads belong to no block type", p.groups[1])
+		return fmt.Errorf("call site %q is not known: its reads belong to no block type",
+			p.groups[1])
 	}
+
 	c := classes()[i]
 	if _, twice := table[c.kind]; twice {
 		return fmt.Errorf("%s twice in one table", c.caller)
 	}
+
 	if hits+misses != calls {
-		return fmt.Errorf("%s: %d hits and %d misses are not %d calls", c.caller, hits, misses, calls)
+		return fmt.Errorf("%s: %d hits and %d misses are not %d calls", c.caller, hits, misses,
+			calls)
 	}
+
 	table[c.kind] = served{hits, misses}
 	return nil
 }
@@ -169,8 +192,11 @@ func parse(r io.Reader, forms []form, other func(line string) error) error {
 		line := strings.TrimRight(lines.Text(), " \r")
 		i := slices.IndexFunc(forms, func(f form) bool {
 			rest, begins := strings.CutPrefix(line, f.begins)
-			return begins && (strings.HasPrefix(rest, ":") || strings.HasPrefix(rest, " ≈") || strings.HasPrefix(rest, " |"))
+			return begins &&
+				(strings.HasPrefix(rest, ":") || strings.HasPrefix(rest, " ≈") ||
+					strings.HasPrefix(rest, " |"))
 		})
+
 		var err error
 		switch {
 		case i < 0:
@@ -182,16 +208,20 @@ func parse(r io.Reader, forms []form, other func(line string) error) error {
 			forms[i].take(p)
 			seen[i], err = n, p.err
 		}
+
 		if err != nil {
 			return fmt.Errorf("line %d: %w", n, err)
 		}
 	}
+
 	if err := lines.Err(); err != nil {
 		return fmt.Errorf("line %d: %w", n, err)
 	}
+
 	if i := slices.Index(seen, 0); i >= 0 {
 		return fmt.Errorf("the log ends without its %q line: cut short?", forms[i].begins)
 	}
+
 	return nil
 }
 
@@ -234,7 +264,9 @@ func (p *numbers) float(group int) float64 {
 
 // bytes reads Pebble's "135MB", which means MiB.
 func (p *numbers) bytes(group int) int64 {
-	return parsed(p, group, func(text string) (int64, error) { return unit.ParseBytes(unit.WithUnit(strings.TrimSuffix(text, "B"))) })
+	return parsed(p, group, func(text string) (int64, error) {
+		return unit.ParseBytes(unit.WithUnit(strings.TrimSuffix(text, "B")))
+	})
 }
 
 // parsed is a group of a match, unless there was an error before.
@@ -258,12 +290,17 @@ type writeLog struct {
 func parseWriteLog(r io.Reader) (*writeLog, error) {
 	l := new(writeLog)
 	err := parse(r, append(l.forms(),
-		form{"Init write", `^Init write: (\d+) ops in ([\d.]+) ms \(([\d.]+) ops/s\)$`, func(p *numbers) { l.puts, l.millis = uint64(p.count(1)), p.float(2) }},
-		form{"total", `^total \|(?:[^|]*\|){7}\s*\d+\s+([\d.]+)(?:\s*\|.*)?$`, func(p *numbers) { l.writeAmplification = p.float(1) }},
-		form{"Compactions", `^Compactions: \d+\s+estimated debt: ([\d.]+[KMGT]?B)`, func(p *numbers) { l.debtBytes = p.bytes(1) }},
+		form{"Init write", `^Init write: (\d+) ops in ([\d.]+) ms \(([\d.]+) ops/s\)$`,
+			func(p *numbers) { l.puts, l.millis = uint64(p.count(1)), p.float(2) }},
+		form{"total", `^total \|(?:[^|]*\|){7}\s*\d+\s+([\d.]+)(?:\s*\|.*)?$`,
+			func(p *numbers) { l.writeAmplification = p.float(1) }},
+		form{"Compactions", `^Compactions: \d+\s+estimated debt: ([\d.]+[KMGT]?B)`,
+			func(p *numbers) { l.debtBytes = p.bytes(1) }},
 	), func(string) error { return nil })
+
 	if err == nil && (l.puts == 0 || l.millis <= 0) {
 		err = errors.New("nothing was written")
 	}
+
 	return l, err
 }

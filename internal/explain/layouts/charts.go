@@ -31,20 +31,26 @@ type line struct {
 func (in Input) points() (all []point) {
 	for _, name := range in.Names() {
 		rows := doc.Where(in.measured(), func(of row) bool { return of.Layout == name })
-		slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.Accounts, b.Accounts) })
+		slices.SortStableFunc(rows, func(a, b row) int {
+			return cmp.Compare(a.Accounts, b.Accounts)
+		})
 		for i := range rows {
 			all = append(all, point{name, float64(rows[i].Accounts), &rows[i]})
 		}
+
 		for _, n := range in.SizesAhead(name) {
 			all = append(all, point{name, float64(n), nil})
 		}
 	}
+
 	return all
 }
 
 // built is a figure of a row.
 func built(value func(row) *float64) func(point) *float64 {
-	return func(p point) *float64 { return doc.From(p.built, func(of *row) *float64 { return value(*of) }) }
+	return func(p point) *float64 {
+		return doc.From(p.built, func(of *row) *float64 { return value(*of) })
+	}
 }
 
 func absent(point) *float64 { return nil }
@@ -52,10 +58,15 @@ func absent(point) *float64 { return nil }
 // charts are over the size: reads first, in both conditions.
 func (in Input) charts() (blocks []doc.Block) {
 	reads := func(condition string) func(point) *float64 {
-		return built(func(of row) *float64 { return in.ReadsValue(of.at, result.AccountLookup, condition) })
+		return built(func(of row) *float64 {
+			return in.ReadsValue(of.at, result.AccountLookup, condition)
+		})
 	}
+
 	// orAhead is a prediction of rows, carried on to a size that was not built.
-	orAhead := func(value func(row) *float64, figure string, alike bool, only uint64) func(point) *float64 {
+	orAhead := func(
+		value func(row) *float64, figure string, alike bool, only uint64,
+	) func(point) *float64 {
 		return func(p point) *float64 {
 			n := uint64(p.accounts)
 			switch {
@@ -66,34 +77,59 @@ func (in Input) charts() (blocks []doc.Block) {
 			case alike:
 				return claims.Value(in.AheadAlike(p.layout, figure, n))
 			}
+
 			return claims.Value(in.Ahead(p.layout, figure, n, 0))
 		}
 	}
+
 	single := func(title, note string, y doc.Axis, value, formula func(point) *float64) doc.Block {
 		return in.chart(title, note, line{y: y, head: "measured", value: value, formula: formula})
 	}
 	return []doc.Block{
-		in.chart("Reads per lookup", "Above: each the first lookup of a state that was just opened; dashed: without any cache, by a formula. "+
-			"Below: caches warm, memory held; dashed: by a model, with as much memory for each account at 1B. A state that fits into memory is read little.",
-			line{y: doc.Axis{Label: "reads, nothing cached", Kind: doc.Logs}, head: "nothing cached", unit: "reads",
+		in.chart(
+			"Reads per lookup",
+			"Above: each the first lookup of a state that was just opened; dashed: without any "+
+				"cache, by a formula. "+
+				"Below: caches warm, memory held; dashed: by a model, with as much memory for each "+
+				"account at 1B. A state that fits into memory is read little.",
+			line{
+				y:     doc.Axis{Label: "reads, nothing cached", Kind: doc.Logs},
+				head:  "nothing cached",
+				unit:  "reads",
 				value: reads(result.FirstLookups),
 				print: doc.PerGet,
-				by:    "formula", formula: orAhead(func(of row) *float64 { return of.PredictedReads.Pointer() },
-					figure.ReadsPerLookup.Key, false, subject.Billion)},
-			line{y: counted("reads, memory held"), head: "memory held", unit: "reads", value: reads(result.HeldLookups), print: doc.PerGet,
-				by: "model", formula: orAhead(func(of row) *float64 {
+				by:    "formula",
+				formula: orAhead(func(of row) *float64 { return of.PredictedReads.Pointer() },
+					figure.ReadsPerLookup.Key, false, subject.Billion),
+			},
+			line{
+				y:     counted("reads, memory held"),
+				head:  "memory held",
+				unit:  "reads",
+				value: reads(result.HeldLookups),
+				print: doc.PerGet,
+				by:    "model",
+				formula: orAhead(func(of row) *float64 {
 					return doc.From(of.DeviceReads.Pointer(),
 						func(*float64) *float64 { return of.PredictedDeviceReads.Pointer() })
-				}, figure.DeviceReadsPerLookup.Key, true, subject.Billion)}),
-		single("Nodes per lookup", "Trie nodes met on the way to an account, the leaf included; dashed: the formula.", counted("nodes per lookup"),
+				}, figure.DeviceReadsPerLookup.Key, true, subject.Billion),
+			},
+		),
+		single(
+			"Nodes per lookup",
+			"Trie nodes met on the way to an account, the leaf included; dashed: the formula.",
+			counted("nodes per lookup"),
 			built(func(of row) *float64 { return of.Nodes.Pointer() }),
 			orAhead(func(of row) *float64 { return of.PredictedNodes.Pointer() },
-				figure.NodesPerLookup.Key, false, 0)),
-		single("Device bytes per lookup", "Fetched from the device, memory held: what an account costs below all caches.", counted("bytes per lookup"),
+				figure.NodesPerLookup.Key, false, 0),
+		),
+		single("Device bytes per lookup", "Fetched from the device, memory held: what an account "+
+			"costs below all caches.", counted("bytes per lookup"),
 			built(func(of row) *float64 { return of.DeviceBytes.Pointer() }), absent),
 		single("Median time of a lookup", "Caches warm, memory held, one lookup in flight.",
 			doc.Axis{Label: "p50", Kind: doc.Logs, Format: doc.AsNanos}, built(p50.Value), absent),
-		single("Disk per account", "Blocks allocated below the state's folder, over its accounts: slots and updates included.", counted("bytes per account"),
+		single("Disk per account", "Blocks allocated below the state's folder, over its "+
+			"accounts: slots and updates included.", counted("bytes per account"),
 			built(disk.Value), absent),
 	}
 }
@@ -114,16 +150,34 @@ func styleOf(i int) doc.Style {
 // and dashed what a formula says of it, up to sizes that nobody built.
 func (in Input) chart(title, note string, lines ...line) doc.Block {
 	var ys []doc.Axis
-	accounts := doc.Column[point]{Name: "accounts", Format: doc.ShortCount[float64], Value: func(p point) *float64 { return &p.accounts }}
-	columns := []doc.Column[point]{doc.Words("layout", func(p point) string { return p.layout }), accounts}
+	accounts := doc.Column[point]{
+		Name:   "accounts",
+		Format: doc.ShortCount[float64],
+		Value:  func(p point) *float64 { return &p.accounts },
+	}
+
+	columns := []doc.Column[point]{doc.Words("layout", func(p point) string { return p.layout }),
+		accounts}
 	for _, l := range lines {
 		ys = append(ys, l.y)
-		columns = append(columns, doc.Column[point]{Name: l.head, Unit: l.unit, Format: l.print, Value: l.value})
+		columns = append(columns, doc.Column[point]{
+			Name:   l.head,
+			Unit:   l.unit,
+			Format: l.print,
+			Value:  l.value,
+		})
 	}
+
 	if len(lines) > 1 {
 		share := in.share()
-		columns = append(columns, doc.Column[point]{Name: share.Name, Unit: share.Unit, Format: share.Format, Value: built(share.Value)})
+		columns = append(columns, doc.Column[point]{
+			Name:   share.Name,
+			Unit:   share.Unit,
+			Format: share.Format,
+			Value:  built(share.Value),
+		})
 	}
+
 	for _, l := range lines {
 		c := doc.Column[point]{Name: "formula", Format: l.print, Value: l.formula}
 		if l.by != "" {
@@ -131,6 +185,7 @@ func (in Input) chart(title, note string, lines ...line) doc.Block {
 		}
 		columns = append(columns, c)
 	}
+
 	chart := doc.NewChart(title+" against accounts", doc.Decades("accounts", doc.AsCount), ys...)
 	var drawn []point
 	points := in.points()
@@ -143,19 +198,40 @@ func (in Input) chart(title, note string, lines ...line) doc.Block {
 			if !panel.Line(name, value.Against(accounts, of), look) {
 				continue
 			}
+
 			var known []point // of a formula without a size that was built a chart says nothing
-			if slices.ContainsFunc(of, func(p point) bool { return p.built != nil && l.formula(p) != nil }) {
+			if slices.ContainsFunc(of, func(p point) bool {
+				return p.built != nil && l.formula(p) != nil
+			}) {
 				known = of
 			}
-			panel.Line(name, formula.Against(accounts, known), doc.Style{Color: look.Color, Dash: doc.Dashed(), Width: look.Width})
+
+			panel.Line(name, formula.Against(accounts, known), doc.Style{
+				Color: look.Color,
+				Dash:  doc.Dashed(),
+				Width: look.Width,
+			})
 		}
+
 		drawn = append(drawn, of...)
 	}
+
 	if !chart.Drawn() {
 		return doc.Block{}
 	}
+
 	drawn = doc.Where(drawn, func(p point) bool {
-		return slices.ContainsFunc(columns[2:], func(c doc.Column[point]) bool { return c.Value(p) != nil })
+		return slices.ContainsFunc(columns[2:], func(c doc.Column[point]) bool {
+			return c.Value(p) != nil
+		})
 	})
-	return doc.Block{Title: title, Note: note, Method: method, Aside: true, Chart: chart, Table: doc.TableOf(drawn, nil, columns...)}
+
+	return doc.Block{
+		Title:  title,
+		Note:   note,
+		Method: method,
+		Aside:  true,
+		Chart:  chart,
+		Table:  doc.TableOf(drawn, nil, columns...),
+	}
 }

@@ -20,14 +20,17 @@ func TestPredictedReadsStandBesideMeasuredOnes(t *testing.T) {
 		{Layout: "unmodelled", Accounts: 1e6, Status: result.OK, BlockReads: figure.If(some(1))},
 		{Layout: "failed", Accounts: 1e6, Status: result.Failed, Error: "killed"},
 	}}
+
 	got := (of(l)).model()
 	want := [][]string{
 		{"pagetrie 1M", "0.800", "0.880", "+10 %", "0.010", "0.030", doc.None},
 		{"mapped 1M", doc.None, doc.None, doc.None, "0.500", "0.400", "-20 %"},
 	}
+
 	if len(got.Rows) != len(want) {
 		t.Fatalf("%d rows: %+v", len(got.Rows), got.Rows)
 	}
+
 	for i, row := range got.Rows {
 		if !slices.Equal(row.Cells, want[i]) {
 			t.Errorf("%q, want %q", row.Cells, want[i])

@@ -75,12 +75,12 @@ func (s *Source) UnmarshalJSON(text []byte) error {
 	return s.members().Unmarshal(text, (*plain)(s))
 }
 
-// sources are lookups that no cache of geth's own served: each is a Get of the database. Names are as
-// its Prometheus exporter writes them, of all versions since 1.10: a metric of a scheme that is not in
-// use is 0. Where a list has several metrics, they count the same lookups in different versions or at
-// different places (a miss of the clean cache is counted once the node was found, a miss of the dirty
-// one before): the largest is taken. Sources: triedb/hashdb/database.go, triedb/pathdb/metrics.go,
-// core/state/snapshot/disklayer.go, core/blockchain.go of go-ethereum.
+// sources are lookups that no cache of geth's own served: each is a Get of the database. Names are
+// as its Prometheus exporter writes them, of all versions since 1.10: a metric of a scheme that is
+// not in use is 0. Where a list has several metrics, they count the same lookups in different
+// versions or at different places (a miss of the clean cache is counted once the node was found, a
+// miss of the dirty one before): the largest is taken. Sources: triedb/hashdb/database.go,
+// triedb/pathdb/metrics.go, core/state/snapshot/disklayer.go, core/blockchain.go of go-ethereum.
 var sources = []struct {
 	name    string
 	metrics [][]string
@@ -91,15 +91,26 @@ var sources = []struct {
 	}},
 	{"trie nodes", [][]string{
 		{"pathdb_clean_node_miss", "pathdb_clean_miss"},
-		{"hashdb_memcache_clean_miss", "hashdb_memcache_dirty_miss", "trie_memcache_clean_miss", "trie_memcache_dirty_miss"},
+		{"hashdb_memcache_clean_miss", "hashdb_memcache_dirty_miss", "trie_memcache_clean_miss",
+			"trie_memcache_dirty_miss"},
 	}},
-	{"contract code", [][]string{{"chain_code_reads_cache_process_miss"}, {"chain_code_reads_cache_prefetch_miss"}}},
+	{"contract code",
+		[][]string{
+			{"chain_code_reads_cache_process_miss"},
+			{"chain_code_reads_cache_prefetch_miss"},
+		}},
 }
 
-// others are clients whose metrics count no lookups that this package knows, by how their metrics begin.
+// others are clients whose metrics count no lookups that this package knows, by how their metrics
+// begin.
 var others = []struct{ prefix, client string }{
-	{"reth_", "reth"}, {"besu_", "Besu"}, {"ethereum_blockchain_", "Besu"}, {"nethermind_", "Nethermind"}, {"erigon_", "Erigon"},
-	{"cometbft_", "a Cosmos node"}, {"tendermint_", "a Cosmos node"},
+	{"reth_", "reth"},
+	{"besu_", "Besu"},
+	{"ethereum_blockchain_", "Besu"},
+	{"nethermind_", "Nethermind"},
+	{"erigon_", "Erigon"},
+	{"cometbft_", "a Cosmos node"},
+	{"tendermint_", "a Cosmos node"},
 }
 
 const (
@@ -113,7 +124,8 @@ const maxMetricsBytes = 16 << 20
 // noCounter finds the labels of quantiles and buckets.
 var noCounter = regexp.MustCompile(`[{,]\s*(quantile|le)=`)
 
-// Read reads a scrape in Prometheus' text format, without quantiles and buckets. Labels do not matter.
+// Read reads a scrape in Prometheus' text format, without quantiles and buckets. Labels do not
+// matter.
 func Read(r io.Reader) (map[string]float64, error) {
 	all := map[string]float64{}
 	lines := bufio.NewScanner(io.LimitReader(r, maxMetricsBytes))
@@ -123,6 +135,7 @@ func Read(r io.Reader) (map[string]float64, error) {
 		if at <= 0 || line[0] == '#' {
 			continue
 		}
+
 		name, rest := line[:at], strings.TrimSpace(line[at:])
 		if strings.HasPrefix(rest, "{") {
 			end := strings.LastIndex(rest, "}")
@@ -131,26 +144,39 @@ func Read(r io.Reader) (map[string]float64, error) {
 			}
 			rest = rest[end+1:]
 		}
+
 		fields := strings.Fields(rest)
 		if len(fields) == 0 {
 			continue
 		}
+
 		v, err := strconv.ParseFloat(fields[0], 64)
 		if err != nil {
 			continue
 		}
+
 		if _, twice := all[name]; twice && counts(name) {
-			return nil, fmt.Errorf("%s is there several times, with other labels: scrape one node at a time", name)
+			return nil,
+				fmt.Errorf(
+					"%s is there several times, with other labels: scrape one node at a time",
+					name,
+				)
 		}
+
 		all[name] = v
 	}
+
 	if err := lines.Err(); err != nil {
 		return nil, err
 	}
+
 	if len(all) == 0 {
-		return nil, errors.New("no metrics in Prometheus' text format: geth serves them at http://127.0.0.1:6060/debug/metrics/prometheus if it runs " +
-			"with --metrics")
+		return nil,
+			errors.New("no metrics in Prometheus' text format: geth serves them at " +
+				"http://127.0.0.1:6060/debug/metrics/prometheus if it runs " +
+				"with --metrics")
 	}
+
 	return all, nil
 }
 
@@ -180,29 +206,39 @@ func Between(first, second map[string]float64, seconds float64) (*Node, error) {
 				}
 				maximum, known = max(maximum, moved), known || has
 			}
+
 			gets += maximum
 		}
+
 		if known {
 			n.Sources = append(n.Sources, Source{s.name, gets / seconds})
 			n.GetsPerSecond += gets / seconds
 		}
 	}
+
 	if len(n.Sources) == 0 {
 		return nil, notGeth(second)
 	}
+
 	hits, _, err := between(first, second, blockHits)
 	misses, _, err2 := between(first, second, blockMisses)
 	if err = cmp.Or(err, err2); err != nil {
 		return nil, err
 	}
+
 	if hits+misses > 0 {
 		rate, reads := hits/(hits+misses), misses/seconds
 		n.HitRate, n.BlockReadsPerSecond = &rate, &reads
 	}
+
 	if n.GetsPerSecond == 0 && hits+misses > 0 {
-		return nil, fmt.Errorf("the block cache was asked %.0f times between the scrapes, but no metric that counts lookups moved: "+
-			"this version of the node counts them under names that are not known here; leave --node-metrics out", hits+misses)
+		return nil,
+			fmt.Errorf("the block cache was asked %.0f times between the scrapes, but no metric "+
+				"that counts lookups moved: "+
+				"this version of the node counts them under names that are not known here; leave "+
+				"--node-metrics out", hits+misses)
 	}
+
 	return n, nil
 }
 
@@ -213,9 +249,13 @@ func between(first, second map[string]float64, name string) (moved float64, has 
 	if !inFirst || !inSecond {
 		return 0, false, nil
 	}
+
 	if b < a {
-		return 0, false, fmt.Errorf("%s went from %v to %v: the scrapes are in the wrong order, or the node was restarted between them", name, a, b)
+		return 0, false,
+			fmt.Errorf("%s went from %v to %v: the scrapes are in the wrong order, or the node "+
+				"was restarted between them", name, a, b)
 	}
+
 	return b - a, true, nil
 }
 
@@ -224,12 +264,15 @@ func notGeth(scrape map[string]float64) error {
 	for _, other := range others {
 		for name := range scrape {
 			if strings.HasPrefix(name, other.prefix) {
-				return fmt.Errorf("these are metrics of %s, which do not count lookups of the database (%s): only geth's do; leave --node-metrics out",
+				return fmt.Errorf("these are metrics of %s, which do not count lookups of the "+
+					"database (%s): only geth's do; leave --node-metrics out",
 					other.client, name)
 			}
 		}
 	}
-	return errors.New("none of the metrics that count lookups is there (such as pathdb_clean_state_miss or hashdb_memcache_clean_miss): " +
+
+	return errors.New("none of the metrics that count lookups is there (such as " +
+		"pathdb_clean_state_miss or hashdb_memcache_clean_miss): " +
 		"is this geth, or a client made from it, with --metrics?")
 }
 
@@ -238,19 +281,24 @@ func (n *Node) Block() (b doc.Block) {
 	if n == nil {
 		return b
 	}
+
 	rows := append(slices.Clone(n.Sources), Source{Name: "together", PerSecond: n.GetsPerSecond})
 	b.Title = "Gets of the node, by its own metrics over " + unit.Nanos(n.Seconds*1e9)
 	b.Table = doc.TableOf(rows, nil,
 		doc.Words("what for", func(s Source) string { return s.Name }),
-		doc.Figure("Gets", "per s", doc.Digits, func(s Source) float64 { return math.Floor(s.PerSecond + 0.5) }),
+		doc.Figure("Gets", "per s", doc.Digits, func(s Source) float64 {
+			return math.Floor(s.PerSecond + 0.5)
+		}),
 		doc.Optional("share", "%", nil, func(s Source) *float64 {
 			return doc.When(n.GetsPerSecond > 0, 100*s.PerSecond/n.GetsPerSecond)
 		}))
 
 	b.Texts = []string{"Not counted by its metrics: headers, bodies, receipts, history."}
 	if n.HitRate != nil {
-		b.Texts = append(b.Texts, fmt.Sprintf("Block cache: %.1f%% hits, %s misses/s, with those of compactions.",
-			100**n.HitRate, unit.Count(int64(*n.BlockReadsPerSecond+0.5))))
+		b.Texts = append(b.Texts,
+			fmt.Sprintf("Block cache: %.1f%% hits, %s misses/s, with those of compactions.",
+				100**n.HitRate, unit.Count(int64(*n.BlockReadsPerSecond+0.5))))
 	}
+
 	return b
 }

@@ -34,7 +34,9 @@ type column = doc.Column[row]
 func gasText(v float64) string { return unit.Count(int64(v + .5)) }
 
 // band is an estimate with its range where that is wide enough to be seen.
-func band(name, unit string, scale float64, format func(float64) string, of func(row) result.Estimate) column {
+func band(
+	name, unit string, scale float64, format func(float64) string, of func(row) result.Estimate,
+) column {
 	return column{Name: name, Unit: unit, Words: func(r row) string {
 		e := of(r)
 		value, low, high := format(e.Value/scale), format(e.Low/scale), format(e.High/scale)
@@ -53,7 +55,8 @@ func (in Input) columns(keys ...column) []column {
 		doc.Optional("bytes", "of device", nil, func(r row) *float64 { return r.Bytes }),
 		cpuColumn(),
 		band("alone", "us", 1e3, doc.Number, func(r row) result.Estimate { return r.AloneNanos }),
-		band("at depth", "us", 1e3, doc.Number, func(r row) result.Estimate { return r.QueuedNanos }),
+		band("at depth", "us", 1e3, doc.Number,
+			func(r row) result.Estimate { return r.QueuedNanos }),
 		band("alone", "gas", 1, gasText, func(r row) result.Estimate { return r.AloneGas }),
 		band("at depth", "gas", 1, gasText, func(r row) result.Estimate { return r.QueuedGas }),
 		in.todayColumn(),
@@ -72,7 +75,9 @@ func (in Input) todayColumn() column {
 }
 
 func (in Input) proposedColumn() column {
-	return in.parameterColumn("proposed", func(p result.PriceParameter) float64 { return p.Proposed })
+	return in.parameterColumn("proposed", func(p result.PriceParameter) float64 {
+		return p.Proposed
+	})
 }
 
 // parameterColumn is a price in gas of the parameter that a row is of, empty where it has none.
@@ -88,7 +93,9 @@ func setByColumn() column {
 }
 
 func (in Input) parameter(name string) (p result.PriceParameter, known bool) {
-	i := slices.IndexFunc(in.Parameters, func(p result.PriceParameter) bool { return p.Name == name })
+	i := slices.IndexFunc(in.Parameters, func(p result.PriceParameter) bool {
+		return p.Name == name
+	})
 	if i < 0 {
 		return p, false
 	}
@@ -96,8 +103,10 @@ func (in Input) parameter(name string) (p result.PriceParameter, known bool) {
 }
 
 // legend says what the columns are.
-const legend = "Alone: the reads follow one another. At depth: they overlap, with as many in flight as the disk serves well. " +
-	"Set by: the larger part of the time at depth. " + gas.Code + " does not depend on the layout: it is one Get of the flat table on Pebble."
+const legend = "Alone: the reads follow one another. At depth: they overlap, with as many in " +
+	"flight as the disk serves well. " +
+	"Set by: the larger part of the time at depth. " + gas.Code + " does not depend on the " +
+	"layout: it is one Get of the flat table on Pebble."
 
 func parameter(r row) string {
 	if r.Absent {
@@ -119,11 +128,14 @@ func (in Input) shown() (h result.Hardware, accounts, slots uint64) {
 	if len(in.Hardware) > 0 {
 		h = in.Hardware[0]
 	}
+
 	for _, r := range in.Rows {
-		if !r.Predicted && (r.Accounts > accounts || r.Accounts == accounts && r.ContractSlots > slots) {
+		if !r.Predicted &&
+			(r.Accounts > accounts || r.Accounts == accounts && r.ContractSlots > slots) {
 			accounts, slots = r.Accounts, r.ContractSlots
 		}
 	}
+
 	return h, accounts, slots
 }
 
@@ -131,7 +143,8 @@ func (in Input) shown() (h result.Hardware, accounts, slots uint64) {
 func (in Input) main() []row {
 	h, accounts, slots := in.shown()
 	rows := doc.Where(in.Rows, func(r row) bool {
-		return r.Hardware == h.Name && r.Condition == result.FirstLookups && r.Accounts == accounts && r.ContractSlots == slots && !r.Predicted
+		return r.Hardware == h.Name && r.Condition == result.FirstLookups &&
+			r.Accounts == accounts && r.ContractSlots == slots && !r.Predicted
 	})
 	in.sort(rows)
 	return rows
@@ -140,7 +153,9 @@ func (in Input) main() []row {
 // sort orders rows as the parameters are.
 func (in Input) sort(rows []row) {
 	place := func(r row) int {
-		return slices.IndexFunc(in.Parameters, func(p result.PriceParameter) bool { return p.Name == r.Parameter })
+		return slices.IndexFunc(in.Parameters, func(p result.PriceParameter) bool {
+			return p.Name == r.Parameter
+		})
 	}
 	slices.SortStableFunc(rows, func(a, b row) int {
 		return cmp.Or(place(a)-place(b), strings.Compare(parameter(a), parameter(b)))
@@ -151,7 +166,8 @@ func (in Input) sort(rows []row) {
 func (in Input) aged() []row {
 	h, accounts, slots := in.shown()
 	rows := doc.Where(in.Rows, func(r row) bool {
-		return gas.IsAged(r.Parameter) && r.Hardware == h.Name && r.Accounts == accounts && r.ContractSlots == slots
+		return gas.IsAged(r.Parameter) && r.Hardware == h.Name && r.Accounts == accounts &&
+			r.ContractSlots == slots
 	})
 	in.sort(rows)
 	return rows
@@ -160,38 +176,55 @@ func (in Input) aged() []row {
 // agedColumns are those of accesses by their age.
 func (in Input) agedColumns() []column {
 	narrow := in.narrow()
-	return slices.Insert(narrow, 2, doc.Optional("share", "%", nil, func(r row) *float64 { return doc.Times(r.Share, 100) }))
+	return slices.Insert(narrow, 2,
+		doc.Optional("share", "%", nil, func(r row) *float64 { return doc.Times(r.Share, 100) }))
 }
 
-const agedNote = "Of the last blocks of the access list, with memory held and the caches as the blocks before have left them. Share: of the accounts " +
-	"or slots that a block touches, or writes. Recurring: one of the 256 blocks before has touched it, too; EIP-8289 says 79 % of cold accesses are. " +
-	"Rewritten: an earlier block of the list has written it, too. EIP-8295 sets no surcharge; the one here is what finding the old state costs more."
+const agedNote = "Of the last blocks of the access list, with memory held and the caches as the " +
+	"blocks before have left them. Share: of the accounts " +
+	"or slots that a block touches, or writes. Recurring: one of the 256 blocks before has " +
+	"touched it, too; EIP-8289 says 79 % of cold accesses are. " +
+	"Rewritten: an earlier block of the list has written it, too. EIP-8295 sets no surcharge; " +
+	"the one here is what finding the old state costs more."
 
-// answers are one sentence for each of the two prices of cold accesses: at the largest size that was asked for, if it was not
-// built, and at the largest that was.
+// answers are one sentence for each of the two prices of cold accesses: at the largest size that
+// was asked for, if it was not built, and at the largest that was.
 func (in Input) answers() (out []string) {
 	if asked := in.asked(); len(asked) > 0 {
 		last := slices.MaxFunc(asked, func(a, b row) int {
-			return cmp.Or(cmp.Compare(a.Accounts, b.Accounts), cmp.Compare(a.ContractSlots, b.ContractSlots))
+			return cmp.Or(cmp.Compare(a.Accounts, b.Accounts),
+				cmp.Compare(a.ContractSlots, b.ContractSlots))
 		})
-		out = in.answersAt(asked, last.Accounts, last.ContractSlots, "predicted for ", "nothing cached", gas.ColdAccount, gas.ColdStorage)
+
+		out = in.answersAt(asked, last.Accounts, last.ContractSlots, "predicted for ",
+			"nothing cached", gas.ColdAccount, gas.ColdStorage)
 	}
+
 	_, accounts, slots := in.shown()
-	out = append(out, in.answersAt(in.main(), accounts, slots, "measured at ", "nothing cached", gas.ColdAccount, gas.ColdStorage)...)
-	return append(out, in.answersAt(in.aged(), accounts, slots, "measured at ", "memory held", gas.RecurringAccount, gas.RecurringStorage)...)
+	out = append(out,
+		in.answersAt(in.main(), accounts, slots, "measured at ", "nothing cached", gas.ColdAccount,
+			gas.ColdStorage)...)
+	return append(out,
+		in.answersAt(in.aged(), accounts, slots, "measured at ", "memory held",
+			gas.RecurringAccount, gas.RecurringStorage)...)
 }
 
-func (in Input) answersAt(rows []row, accounts, slots uint64, how, caches string, names ...string) (out []string) {
+func (in Input) answersAt(
+	rows []row, accounts, slots uint64, how, caches string, names ...string,
+) (out []string) {
 	h, _, _ := in.shown()
 	for _, name := range names {
 		p, _ := in.parameter(name)
-		const within, atDepth = "within it even one read at a time", "within it at the disk's useful queue depth only"
+		const within, atDepth = "within it even one read at a time",
+			"within it at the disk's useful queue depth only"
 		const above, untold = "above it", "too close to tell"
 		layouts := map[string][]string{}
 		for _, r := range rows {
-			if r.Parameter != name || r.Absent || r.Accounts != accounts || r.ContractSlots != slots {
+			if r.Parameter != name || r.Absent || r.Accounts != accounts ||
+				r.ContractSlots != slots {
 				continue
 			}
+
 			where := untold
 			switch {
 			case r.QueuedGas.Low > p.Proposed:
@@ -201,52 +234,70 @@ func (in Input) answersAt(rows []row, accounts, slots uint64, how, caches string
 			case r.QueuedGas.High <= p.Proposed:
 				where = atDepth
 			}
+
 			layouts[where] = append(layouts[where], r.Layout+" "+gasText(r.QueuedGas.Value))
 		}
+
 		var parts []string
 		for _, where := range []string{within, atDepth, above, untold} {
 			if of := layouts[where]; len(of) > 0 {
 				parts = append(parts, where+": "+strings.Join(of, ", "))
 			}
 		}
+
 		if len(parts) > 0 {
-			out = append(out, fmt.Sprintf("%s, proposed %s gas, %s%s accounts, a contract of %s slots, %s, disk %s, gas at %s in flight: %s.",
-				name, gasText(p.Proposed), how, doc.ShortCount(accounts), doc.ShortCount(slots), caches, h.Name,
-				unit.Plural(gas.Useful(h).InFlight, "read"), strings.Join(parts, "; ")))
+			out = append(out,
+				fmt.Sprintf("%s, proposed %s gas, %s%s accounts, a contract of %s slots, %s, "+
+					"disk %s, gas at %s in flight: %s.",
+					name, gasText(p.Proposed), how, doc.ShortCount(accounts), doc.ShortCount(slots),
+					caches, h.Name,
+					unit.Plural(gas.Useful(h).InFlight, "read"), strings.Join(parts, "; ")))
 		}
 	}
+
 	return out
 }
 
 // busy tells whether other processes used the processors meanwhile.
 func (in Input) busy() bool {
-	return slices.ContainsFunc(in.Warnings, func(w engine.Warning) bool { return w.Code == result.BusyMachine })
+	return slices.ContainsFunc(in.Warnings, func(w engine.Warning) bool {
+		return w.Code == result.BusyMachine
+	})
 }
 
 // asked are the accesses at sizes that were not built, on the first disk.
 func (in Input) asked() []row {
 	h, _, _ := in.shown()
 	rows := doc.Where(in.Rows, func(r row) bool {
-		return r.Predicted && r.Hardware == h.Name && !r.Absent && (r.Parameter == gas.ColdAccount || r.Parameter == gas.ColdStorage)
+		return r.Predicted && r.Hardware == h.Name && !r.Absent &&
+			(r.Parameter == gas.ColdAccount || r.Parameter == gas.ColdStorage)
 	})
+
 	slices.SortStableFunc(rows, func(a, b row) int {
-		return cmp.Or(strings.Compare(a.Parameter, b.Parameter), cmp.Compare(a.Accounts, b.Accounts), cmp.Compare(a.ContractSlots, b.ContractSlots),
+		return cmp.Or(strings.Compare(a.Parameter, b.Parameter),
+			cmp.Compare(a.Accounts, b.Accounts), cmp.Compare(a.ContractSlots, b.ContractSlots),
 			strings.Compare(a.Layout, b.Layout))
 	})
+
 	return rows
 }
 
 // askedColumns are those of predictions, with their bands.
 func (in Input) askedColumns() []column {
 	return []column{doc.Words("parameter", parameter),
-		doc.Words("accounts / slots", func(r row) string { return doc.ShortCount(r.Accounts) + " / " + doc.ShortCount(r.ContractSlots) }),
+		doc.Words("accounts / slots", func(r row) string {
+			return doc.ShortCount(r.Accounts) + " / " + doc.ShortCount(r.ContractSlots)
+		}),
 		doc.Words("layout", func(r row) string { return r.Layout }),
 		band("reads", "", 1, doc.PerGet, func(r row) result.Estimate { return r.Reads }),
 		band("at depth", "gas", 1, gasText, func(r row) result.Estimate { return r.QueuedGas }),
-		doc.Optional("tested error", "%", nil, func(r row) *float64 { return doc.Times(r.TestedError, 100) })}
+		doc.Optional("tested error", "%", nil, func(r row) *float64 {
+			return doc.Times(r.TestedError, 100)
+		})}
 }
 
-const askedNote = "Predicted. The tested error is that of the same prediction at the largest size that was built, from the one before. " +
+const askedNote = "Predicted. The tested error is that of the same prediction at the largest " +
+	"size that was built, from the one before. " +
 	"The range widens with the logarithmic distance from the largest size that was built."
 
 // safety says what would have to be true for the proposed prices to be safe.
@@ -254,56 +305,104 @@ func (in Input) safety() (out []string) {
 	h, _, _ := in.shown()
 	for _, r := range in.main() {
 		p, known := in.parameter(r.Parameter)
-		if !known || r.Absent || (r.Parameter != gas.ColdAccount && r.Parameter != gas.ColdStorage) {
+		if !known || r.Absent ||
+			(r.Parameter != gas.ColdAccount && r.Parameter != gas.ColdStorage) {
 			continue
 		}
+
 		s := gas.SafeAt(r, h, p.Proposed, in.GasPerSecond)
-		text := fmt.Sprintf("%s of %s at %s gas (%s us): ", r.Parameter, r.Layout, gasText(p.Proposed), doc.Number(p.Proposed/in.GasPerSecond*1e6))
+		text := fmt.Sprintf("%s of %s at %s gas (%s us): ", r.Parameter, r.Layout,
+			gasText(p.Proposed), doc.Number(p.Proposed/in.GasPerSecond*1e6))
 		switch {
 		case s.Already:
 			text += "safe here with one access after another."
 		case s.Never && in.busy():
-			text += fmt.Sprintf("not known. Its CPU time was %s us while other processes used the processors: measure it on a quiet machine.",
+			text += fmt.Sprintf("not known. Its CPU time was %s us while other processes used "+
+				"the processors: measure it on a quiet machine.",
 				doc.Number(r.CPUNanos/1e3))
 		case s.Never:
-			text += fmt.Sprintf("not safe whatever the disk: its CPU time alone is %s us.", doc.Number(r.CPUNanos/1e3))
+			text += fmt.Sprintf("not safe whatever the disk: its CPU time alone is %s us.",
+				doc.Number(r.CPUNanos/1e3))
 		default:
-			text += fmt.Sprintf("safe if %.0f%% of its %s reads are cached, if a read takes at most %s us, or ", 100*s.CachedPart,
+			text += fmt.Sprintf("safe if %.0f%% of its %s reads are cached, if a read takes at "+
+				"most %s us, or ", 100*s.CachedPart,
 				doc.PerGet(r.Reads.Value), doc.Number(s.ReadNanos/1e3))
 			if s.InFlight > 0 {
-				text += fmt.Sprintf("with %s or more in flight on this disk.", unit.Plural(s.InFlight, "read"))
+				text += fmt.Sprintf("with %s or more in flight on this disk.",
+					unit.Plural(s.InFlight, "read"))
 			} else {
-				text += "on a disk that does more reads at the same time: no number in flight that was measured is enough on this one."
+				text += "on a disk that does more reads at the same time: no number in flight " +
+					"that was measured is enough on this one."
 			}
 		}
+
 		out = append(out, text)
 	}
+
 	return out
 }
 
 // Document says what accesses of the state should cost.
 func (in Input) Document() *doc.Document {
 	h, accounts, slots := in.shown()
-	p := &doc.Document{Title: "Statelab: what a state access should cost", Warnings: doc.Detailed(doc.WarningsOf(in.Warnings))}
+	p := &doc.Document{
+		Title:    "Statelab: what a state access should cost",
+		Warnings: doc.Detailed(doc.WarningsOf(in.Warnings)),
+	}
+
 	p.Answer("", in.answers()...)
-	p.Add("Prices", doc.Block{Title: "Nothing cached", Method: method, Table: doc.TableOf(in.main(), nil, in.narrow()...),
-		Note: fmt.Sprintf("%s accounts, a contract of %s slots, disk %s. Accesses, bytes and times are in the table of all rows.",
+	p.Add("Prices", doc.Block{
+		Title:  "Nothing cached",
+		Method: method,
+		Table:  doc.TableOf(in.main(), nil, in.narrow()...),
+		Note: fmt.Sprintf("%s accounts, a contract of %s slots, disk %s. Accesses, bytes and "+
+			"times are in the table of all rows.",
 			doc.ShortCount(accounts), doc.ShortCount(slots), h.Name),
-		Texts: noteOf(in.main(), append([]string{legend}, in.Formula...)...)})
-	p.Add("At the sizes asked for", doc.Block{Title: "Predicted, nothing cached", Method: method,
-		Table: doc.TableOf(in.asked(), nil, in.askedColumns()...), Texts: noteOf(in.asked(), askedNote)})
+		Texts: noteOf(in.main(), append([]string{legend}, in.Formula...)...),
+	})
+
+	p.Add("At the sizes asked for", doc.Block{
+		Title:  "Predicted, nothing cached",
+		Method: method,
+		Table:  doc.TableOf(in.asked(), nil, in.askedColumns()...),
+		Texts:  noteOf(in.asked(), askedNote),
+	})
+
 	p.Add("By age", doc.Block{Title: "What blocks touch, by age", Method: method,
-		Table: doc.TableOf(in.aged(), nil, in.agedColumns()...), Texts: noteOf(in.aged(), agedNote)})
+		Table: doc.TableOf(in.aged(), nil,
+			in.agedColumns()...), Texts: noteOf(in.aged(), agedNote)})
 	p.Add("Over the size of the state", doc.AsDetail(in.charts())...)
-	p.Add("What would have to be true", doc.Block{Title: "Safe at the proposed price", Method: method, List: in.safety()})
-	p.Add("All rows", doc.Block{Title: "Every size, condition and disk", Method: method, Folded: true, Table: doc.TableOf(in.Rows, nil,
-		append(in.columns(doc.Words("parameter", parameter), doc.Words("layout", func(r row) string { return r.Layout }),
-			doc.Words("accounts / slots", size), doc.Words("caches", condition), doc.Words("disk", func(r row) string { return r.Hardware })),
-			doc.Optional("tested error", "%", nil, func(r row) *float64 { return doc.Times(r.TestedError, 100) }),
-			doc.Words("basis", func(r row) string { return r.Basis }))...),
-		Note: "Predicted rows are of states that were not built: their error is what the same prediction was off by at the largest size that was."})
+	p.Add("What would have to be true", doc.Block{
+		Title:  "Safe at the proposed price",
+		Method: method,
+		List:   in.safety(),
+	})
+
+	p.Add("All rows", doc.Block{
+		Title:  "Every size, condition and disk",
+		Method: method,
+		Folded: true,
+		Table: doc.TableOf(in.Rows, nil,
+			append(
+				in.columns(
+					doc.Words("parameter", parameter),
+					doc.Words("layout", func(r row) string { return r.Layout }),
+					doc.Words("accounts / slots", size),
+					doc.Words("caches", condition),
+					doc.Words("disk", func(r row) string { return r.Hardware }),
+				),
+				doc.Optional("tested error", "%", nil, func(r row) *float64 {
+					return doc.Times(r.TestedError, 100)
+				}),
+				doc.Words("basis", func(r row) string { return r.Basis }),
+			)...),
+		Note: "Predicted rows are of states that were not built: their error is what the same " +
+			"prediction was off by at the largest size that was.",
+	})
+
 	p.Add("Hardware", doc.Block{Title: "Disks", Detail: true, Method: method, Table: in.disks(),
-		Note: "Random reads of 4 KiB. The useful depth is the smallest with 90 % of the highest number of reads per second."})
+		Note: "Random reads of 4 KiB. The useful depth is the smallest with 90 % of the highest " +
+			"number of reads per second."})
 	p.Add("Run it again", doc.Block{Title: "Command", Pre: doc.Shell(in.Command), Folded: true})
 	return p
 }
@@ -335,10 +434,18 @@ func (in Input) disks() doc.Table {
 	})
 	return doc.TableOf(all, nil,
 		doc.Words("disk", func(r reading) string { return r.of.Name }),
-		doc.Figure("in flight", "", doc.Digits, func(r reading) float64 { return float64(r.at.InFlight) }),
-		doc.Figure("reads", "per s", doc.ShortCount, func(r reading) float64 { return r.at.ReadsPerSecond }),
-		doc.Figure("lowest repeat", "per s", doc.ShortCount, func(r reading) float64 { return r.at.Spread.Low }),
-		doc.Figure("highest repeat", "per s", doc.ShortCount, func(r reading) float64 { return r.at.Spread.High }),
+		doc.Figure("in flight", "", doc.Digits, func(r reading) float64 {
+			return float64(r.at.InFlight)
+		}),
+		doc.Figure("reads", "per s", doc.ShortCount, func(r reading) float64 {
+			return r.at.ReadsPerSecond
+		}),
+		doc.Figure("lowest repeat", "per s", doc.ShortCount, func(r reading) float64 {
+			return r.at.Spread.Low
+		}),
+		doc.Figure("highest repeat", "per s", doc.ShortCount, func(r reading) float64 {
+			return r.at.Spread.High
+		}),
 		doc.Figure("mean", "us", nil, func(r reading) float64 { return r.at.MeanNanos / 1e3 }),
 		doc.Column[reading]{Name: "useful", Left: true, Words: func(r reading) string {
 			if gas.Useful(r.of).InFlight == r.at.InFlight {
@@ -353,16 +460,22 @@ func (in Input) charts() (blocks []doc.Block) {
 	h, _, slots := in.shown()
 	for _, name := range []string{gas.ColdAccount, gas.ColdStorage} {
 		rows := doc.Where(in.Rows, func(r row) bool {
-			return r.Parameter == name && !r.Absent && r.Condition == result.FirstLookups && r.Hardware == h.Name && r.ContractSlots == slots
+			return r.Parameter == name && !r.Absent && r.Condition == result.FirstLookups &&
+				r.Hardware == h.Name && r.ContractSlots == slots
 		})
-		chart, panel := doc.OnePanel(name+" in gas by accounts, nothing cached", doc.Decades("accounts", doc.AsCount),
+
+		chart, panel := doc.OnePanel(name+" in gas by accounts, nothing cached",
+			doc.Decades("accounts", doc.AsCount),
 			doc.Axis{Label: "gas at the useful depth", Kind: doc.Logs, Format: doc.AsCount})
 		for i, layout := range doc.Distinct(rows, func(r row) string { return r.Layout }) {
 			of := doc.Where(rows, func(r row) bool { return r.Layout == layout })
 			slices.SortFunc(of, func(a, b row) int { return cmp.Compare(a.Accounts, b.Accounts) })
-			xys := doc.Each(of, func(r row) doc.XY { return doc.XY{X: float64(r.Accounts), Y: max(1, r.QueuedGas.Value)} })
+			xys := doc.Each(of, func(r row) doc.XY {
+				return doc.XY{X: float64(r.Accounts), Y: max(1, r.QueuedGas.Value)}
+			})
 			panel.Line(layout, xys, doc.CurveStyle(i))
 		}
+
 		low, high := chart.SpanX()
 		p, _ := in.parameter(name)
 		line := func(text string, price float64, dashed doc.Style) {
@@ -373,22 +486,32 @@ func (in Input) charts() (blocks []doc.Block) {
 		if !(low < high) || !chart.Drawn() {
 			continue
 		}
+
 		blocks = append(blocks, doc.Block{Title: name, Method: method, Chart: chart,
-			Note:  fmt.Sprintf("Nothing cached, a contract of %s slots, disk %s. Sizes that were not built are predicted.", doc.ShortCount(slots), h.Name),
-			Table: doc.TableOf(rows, nil, in.columns(doc.Words("layout", func(r row) string { return r.Layout }), doc.Words("accounts / slots", size))...),
+			Note: fmt.Sprintf("Nothing cached, a contract of %s slots, disk %s. Sizes that were "+
+				"not built are predicted.", doc.ShortCount(slots), h.Name),
+			Table: doc.TableOf(rows, nil,
+				in.columns(doc.Words("layout", func(r row) string { return r.Layout }),
+					doc.Words("accounts / slots", size))...),
 			Aside: true})
 	}
+
 	return blocks
 }
 
 // narrow are the columns that a terminal has room for.
 func (in Input) narrow() []column {
-	return []column{doc.Words("parameter", parameter), doc.Words("layout", func(r row) string { return r.Layout }),
+	return []column{
+		doc.Words("parameter", parameter),
+		doc.Words("layout", func(r row) string { return r.Layout }),
 		doc.Optional("reads", "", doc.PerGet, func(r row) *float64 { return &r.Reads.Value }),
 		cpuColumn(),
 		doc.Figure("alone", "gas", gasText, func(r row) float64 { return r.AloneGas.Value }),
 		doc.Figure("at depth", "gas", gasText, func(r row) float64 { return r.QueuedGas.Value }),
 		doc.Figure("lowest", "gas", gasText, func(r row) float64 { return r.QueuedGas.Low }),
 		doc.Figure("highest", "gas", gasText, func(r row) float64 { return r.QueuedGas.High }),
-		in.todayColumn(), in.proposedColumn(), setByColumn()}
+		in.todayColumn(),
+		in.proposedColumn(),
+		setByColumn(),
+	}
 }

@@ -14,20 +14,49 @@ import (
 // table has two layouts at two sizes on one disk; the larger size is predicted.
 func table() Input {
 	h := result.Hardware{Name: "nvme", Points: []result.DiskPoint{
-		{InFlight: 1, ReadsPerSecond: 12_500, MeanNanos: 80_000, Spread: result.Range{Low: 12_000, High: 13_000}},
-		{InFlight: 32, ReadsPerSecond: 250_000, MeanNanos: 128_000, Spread: result.Range{Low: 240_000, High: 260_000}}}}
-	p := &result.Price{Status: result.OK, GasPerSecond: 100e6, Formula: gas.Formula(100e6), Parameters: gas.Parameters(), Hardware: []result.Hardware{h}}
+		{
+			InFlight:       1,
+			ReadsPerSecond: 12_500,
+			MeanNanos:      80_000,
+			Spread:         result.Range{Low: 12_000, High: 13_000},
+		},
+		{
+			InFlight:       32,
+			ReadsPerSecond: 250_000,
+			MeanNanos:      128_000,
+			Spread:         result.Range{Low: 240_000, High: 260_000},
+		}}}
+
+	p := &result.Price{
+		Status:       result.OK,
+		GasPerSecond: 100e6,
+		Formula:      gas.Formula(100e6),
+		Parameters:   gas.Parameters(),
+		Hardware:     []result.Hardware{h},
+	}
+
 	for name, reads := range map[string]float64{"flat": .1, "trie": 4, "slow": 4} {
 		for _, accounts := range []uint64{100_000, 300_000_000} {
-			r := result.PriceRow{Parameter: gas.ColdAccount, Layout: name, Accounts: accounts, ContractSlots: 10_000, Condition: result.FirstLookups,
-				Reads: result.Estimate{Value: reads, Low: reads, High: reads}, CPUNanos: 5000, Predicted: accounts > 100_000}
+			r := result.PriceRow{
+				Parameter:     gas.ColdAccount,
+				Layout:        name,
+				Accounts:      accounts,
+				ContractSlots: 10_000,
+				Condition:     result.FirstLookups,
+				Reads:         result.Estimate{Value: reads, Low: reads, High: reads},
+				CPUNanos:      5000,
+				Predicted:     accounts > 100_000,
+			}
+
 			if name == "slow" {
 				r.CPUNanos = 40_000
 			}
+
 			gas.Fill(&r, h, p.GasPerSecond)
 			p.Rows = append(p.Rows, r)
 		}
 	}
+
 	return Input{p}
 }
 
@@ -36,14 +65,19 @@ func table() Input {
 func TestAnswersAndSafetyByHand(t *testing.T) {
 	in := table()
 	answer, safe := strings.Join(in.answers(), "\n"), strings.Join(in.safety(), "\n")
-	for _, want := range []string{"one read at a time: flat 540", "useful queue depth only: trie 2,100", "above it: slow 5,600"} {
+	for _, want := range []string{"one read at a time: flat 540",
+		"useful queue depth only: trie 2,100", "above it: slow 5,600"} {
 		if !strings.Contains(answer, want) {
 			t.Errorf("%q is not in:\n%s", want, answer)
 		}
 	}
-	for _, want := range []string{"of flat at 3,000 gas (30.0 us): safe here with one access after another",
-		"safe if 92% of its 4.00 reads are cached, if a read takes at most 6.25 us, or with 32 reads or more in flight on this disk.",
-		"a read takes at most 6.25 us", "of slow at 3,000 gas (30.0 us): not safe whatever the disk: its CPU time alone is 40.0 us"} {
+
+	for _, want := range []string{"of flat at 3,000 gas (30.0 us): safe here with one access " +
+		"after another",
+		"safe if 92% of its 4.00 reads are cached, if a read takes at most 6.25 us, or with 32 " +
+			"reads or more in flight on this disk.",
+		"a read takes at most 6.25 us", "of slow at 3,000 gas (30.0 us): not safe whatever the " +
+			"disk: its CPU time alone is 40.0 us"} {
 		if !strings.Contains(safe, want) {
 			t.Errorf("%q is not in:\n%s", want, safe)
 		}
@@ -55,17 +89,22 @@ func TestThePageHasItsFormulaAndMarksPredictions(t *testing.T) {
 	if err := render.Page(&page, table().Document()); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := render.Terminal(&text, table().Document()); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, formula := range gas.Formula(100e6) {
 		if !strings.Contains(html.UnescapeString(page.String()), formula) {
 			t.Errorf("%q is not on the page", formula)
 		}
 	}
-	if !strings.Contains(page.String(), "300M / 10k predicted") || !strings.Contains(page.String(), `class="chart-data"`) {
+
+	if !strings.Contains(page.String(), "300M / 10k predicted") ||
+		!strings.Contains(page.String(), `class="chart-data"`) {
 		t.Error("no chart, or a prediction without a mark")
 	}
+
 	if !strings.Contains(text.String(), "COLD_ACCOUNT_ACCESS") {
 		t.Errorf("%s", &text)
 	}

@@ -62,11 +62,14 @@ func (f families) write(to io.Writer) error {
 				out.WriteString(before + label[0] + `="` + escapeLabel.Replace(label[1]) + `"`)
 				before = ","
 			}
+
 			if len(s.labels) > 0 {
 				out.WriteString("}")
 			}
+
 			out.WriteString(" " + strconv.FormatFloat(s.value, 'g', -1, 64) + "\n")
 		}
 	}
+
 	return out.Flush() // the first error of the writes above
 }

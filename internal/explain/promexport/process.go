@@ -37,9 +37,11 @@ func (f families) process() {
 		if values[name] == nil { // the system does not tell it
 			continue
 		}
+
 		if f[name] == nil {
 			f[name] = &family{samples: values[name]}
 		}
+
 		if keyword == "HELP" {
 			f[name].help = text
 		} else {
@@ -53,15 +55,27 @@ func memory(set func(name string, value float64)) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	for name, value := range map[string]uint64{
-		"alloc_bytes": m.HeapAlloc, "alloc_bytes_total": m.TotalAlloc, "sys_bytes": m.Sys,
-		"mallocs_total": m.Mallocs, "frees_total": m.Frees,
-		"heap_alloc_bytes": m.HeapAlloc, "heap_sys_bytes": m.HeapSys, "heap_idle_bytes": m.HeapIdle,
-		"heap_inuse_bytes": m.HeapInuse, "heap_released_bytes": m.HeapReleased,
-		"heap_objects": m.HeapObjects, "stack_inuse_bytes": m.StackInuse, "stack_sys_bytes": m.StackSys,
-		"mspan_inuse_bytes": m.MSpanInuse, "mspan_sys_bytes": m.MSpanSys,
-		"mcache_inuse_bytes": m.MCacheInuse, "mcache_sys_bytes": m.MCacheSys,
-		"buck_hash_sys_bytes": m.BuckHashSys, "gc_sys_bytes": m.GCSys, "other_sys_bytes": m.OtherSys,
-		"next_gc_bytes": m.NextGC,
+		"alloc_bytes":         m.HeapAlloc,
+		"alloc_bytes_total":   m.TotalAlloc,
+		"sys_bytes":           m.Sys,
+		"mallocs_total":       m.Mallocs,
+		"frees_total":         m.Frees,
+		"heap_alloc_bytes":    m.HeapAlloc,
+		"heap_sys_bytes":      m.HeapSys,
+		"heap_idle_bytes":     m.HeapIdle,
+		"heap_inuse_bytes":    m.HeapInuse,
+		"heap_released_bytes": m.HeapReleased,
+		"heap_objects":        m.HeapObjects,
+		"stack_inuse_bytes":   m.StackInuse,
+		"stack_sys_bytes":     m.StackSys,
+		"mspan_inuse_bytes":   m.MSpanInuse,
+		"mspan_sys_bytes":     m.MSpanSys,
+		"mcache_inuse_bytes":  m.MCacheInuse,
+		"mcache_sys_bytes":    m.MCacheSys,
+		"buck_hash_sys_bytes": m.BuckHashSys,
+		"gc_sys_bytes":        m.GCSys,
+		"other_sys_bytes":     m.OtherSys,
+		"next_gc_bytes":       m.NextGC,
 	} {
 		set("go_memstats_"+name, float64(value))
 	}
@@ -74,8 +88,12 @@ func collections(set func(name string, value float64), values map[string][]sampl
 	var pauses []sample
 	for i, pause := range stats.PauseQuantiles {
 		quantile := strconv.FormatFloat(float64(i)/4, 'g', -1, 64)
-		pauses = append(pauses, sample{labels: []string{"quantile", quantile}, value: pause.Seconds()})
+		pauses = append(pauses, sample{
+			labels: []string{"quantile", quantile},
+			value:  pause.Seconds(),
+		})
 	}
+
 	values["go_gc_duration_seconds"] = append(pauses,
 		sample{suffix: "_sum", value: stats.PauseTotal.Seconds()},
 		sample{suffix: "_count", value: float64(stats.NumGC)})
@@ -83,6 +101,7 @@ func collections(set func(name string, value float64), values map[string][]sampl
 	if stats.NumGC > 0 {
 		last = float64(stats.LastGC.UnixNano()) / 1e9
 	}
+
 	set("go_memstats_last_gc_time_seconds", last)
 
 	told := []metrics.Sample{{Name: "/gc/gogc:percent"}, {Name: "/gc/gomemlimit:bytes"}}

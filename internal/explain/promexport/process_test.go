@@ -46,19 +46,23 @@ func TestProcessIsAsPrometheusClientTellsIt(t *testing.T) {
 			t.Errorf("%s is not served", name)
 			continue
 		}
+
 		if mine.GetHelp() != family.GetHelp() || mine.GetType() != family.GetType() {
 			t.Errorf("%s is a %v with help %q, want %v, %q", name, mine.GetType(), mine.GetHelp(),
 				family.GetType(), family.GetHelp())
 		}
+
 		if len(mine.Metric) != 1 || len(mine.Metric[0].Label) != len(family.Metric[0].Label) {
 			t.Errorf("%s is %v, want %v", name, mine.Metric, family.Metric)
 		}
+
 		if name == "go_gc_duration_seconds" {
 			if s := mine.Metric[0].Summary; len(s.GetQuantile()) != 5 || s.GetSampleSum() < 0 {
 				t.Errorf("%s is %v", name, s)
 			}
 		}
 	}
+
 	for _, name := range []string{"go_gc_gogc_percent", "go_gc_gomemlimit_bytes", "go_info",
 		"go_sched_gomaxprocs_threads", "process_max_fds", "process_virtual_memory_max_bytes"} {
 		value := func(families map[string]*dto.MetricFamily) float64 {
@@ -68,6 +72,7 @@ func TestProcessIsAsPrometheusClientTellsIt(t *testing.T) {
 			t.Errorf("%s is %v, want %v", name, value(got), value(want))
 		}
 	}
+
 	for name := range maps.Keys(got) {
 		if want[name] == nil && !strings.HasPrefix(name, "statelab_") {
 			t.Errorf("%s is served, and Prometheus' client has no such metric", name)
@@ -87,20 +92,26 @@ func TestAnyTextCanBeServed(t *testing.T) {
 	if err := f.write(&text); err != nil {
 		t.Fatal(err)
 	}
+
 	found := parsed(t, text.String())
 	b := found["b_total"]
 	if b.GetHelp() != odd || b.Metric[0].Label[0].GetValue() != odd ||
 		!math.IsInf(b.Metric[0].Counter.GetValue(), 1) {
 		t.Errorf("b_total is %v\n%s", b, text.String())
 	}
+
 	if len(b.Metric[0].Label) != 2 || b.Metric[0].Label[1].GetName() != "y" {
 		t.Errorf("labels are %v", b.Metric[0].Label)
 	}
+
 	seconds := found["a_seconds"].Metric
-	if len(seconds) != 2 || !math.IsNaN(seconds[0].Gauge.GetValue()) || seconds[1].Gauge.GetValue() != 1e-9 {
+	if len(seconds) != 2 || !math.IsNaN(seconds[0].Gauge.GetValue()) ||
+		seconds[1].Gauge.GetValue() != 1e-9 {
 		t.Errorf("a_seconds is %v", seconds)
 	}
-	if names := slices.Sorted(maps.Keys(found)); !slices.Equal(names, []string{"a_seconds", "b_total"}) {
+
+	if names := slices.Sorted(maps.Keys(found)); !slices.Equal(names, []string{"a_seconds",
+		"b_total"}) {
 		t.Errorf("families %v", names)
 	}
 }

@@ -37,7 +37,11 @@ type Live struct {
 
 // NewLive returns a collector that has heard nothing.
 func NewLive(verb string) *Live {
-	return &Live{Replay: NewReplay(), verb: verb, sums: map[string]float64{"operations": 0, "device_read_bytes": 0}}
+	return &Live{
+		Replay: NewReplay(),
+		verb:   verb,
+		sums:   map[string]float64{"operations": 0, "device_read_bytes": 0},
+	}
 }
 
 // Handler serves /metrics' content: besides the progress, the memory, goroutines and open
@@ -59,6 +63,7 @@ func (l *Live) Serve(address string) (stop func(), bound string, err error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("--metrics %s: %w", address, err)
 	}
+
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", l.Handler())
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
@@ -70,6 +75,7 @@ func (l *Live) Serve(address string) (stop func(), bound string, err error) {
 		if server.Shutdown(ctx) != nil {
 			return // a scraper that hangs on is cut off by the end of the process
 		}
+
 		<-done
 	}, listener.Addr().String(), nil
 }
@@ -97,33 +103,39 @@ func (l *Live) Run(n, total int) {
 func (l *Live) collect(f families) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	send := func(name, help, kind string, v float64, label ...string) { // a name and its value, or none
+	// a name and its value, or none
+	send := func(name, help, kind string, v float64, label ...string) {
 		f.add("statelab_run_"+name, help, kind, v, append(label, "verb", l.verb)...)
 	}
 	send("operations_total", "Operations of all phases so far.", counter, l.sums["operations"])
 	send("device_read_bytes_total", "Bytes that the runners fetched from devices.", counter,
 		l.sums["device_read_bytes"])
 	if l.run[1] > 0 {
-		send("number", "The run of the plan that is going on, counted from 1.", gauge, float64(l.run[0]))
+		send("number", "The run of the plan that is going on, counted from 1.", gauge,
+			float64(l.run[0]))
 		send("expected", "How many runs the plan has.", gauge, float64(l.run[1]))
 	}
+
 	if l.event.Phase == "" {
 		return
 	}
 
-	send("phase", "1, with the phase that is going on as a label.", gauge, 1, "phase", l.event.Phase)
+	send("phase", "1, with the phase that is going on as a label.", gauge, 1, "phase",
+		l.event.Phase)
 	send("phase_done", "What is done of the phase, in its own unit.", gauge, float64(l.event.Done))
 	send("phase_expected", "What the phase will do; 0: not known.", gauge, float64(l.event.Total))
 	t := l.tick
 	if t == nil {
 		return
 	}
+
 	send("operations_per_second", "Operations of the last second.", gauge, t.OpsPerSecond)
 	const service = "Service time of the last second, by quantile."
 	if t.P99 > 0 {
 		send("service_seconds", service, gauge, float64(t.P50)/1e9, "quantile", "0.5")
 		send("service_seconds", service, gauge, float64(t.P99)/1e9, "quantile", "0.99")
 	}
+
 	if t.BlockReadsPerOp != nil {
 		send("block_reads_per_operation", "Block reads per operation of the last second.", gauge,
 			*t.BlockReadsPerOp)
@@ -151,6 +163,7 @@ func (r *Replay) Observe(tree string, e result.Event) {
 	if e.Tick == nil || e.Tick.Tree == nil {
 		return
 	}
+
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	s := r.trees[tree]
@@ -158,13 +171,19 @@ func (r *Replay) Observe(tree string, e result.Event) {
 		s = &treeState{sums: map[string]float64{}}
 		r.trees[tree] = s
 	}
+
 	t := e.Tick.Tree
 	s.versions, s.last = e.Done, *e.Tick
 	s.sums["leaves"] += float64(e.Tick.Ops)
 	s.sums["user_bytes"] += float64(t.UserBytes)
 	s.sums["device_read_bytes"] += float64(e.Tick.DeviceReadBytes)
 	s.sums["device_written_bytes"] += float64(t.WriteBytes)
-	for name, n := range map[string]*int64{"nodes": t.Nodes, "cache_hits": t.CacheHits, "cache_misses": t.CacheMisses, "db_gets": t.DBGets} {
+	for name, n := range map[string]*int64{
+		"nodes":        t.Nodes,
+		"cache_hits":   t.CacheHits,
+		"cache_misses": t.CacheMisses,
+		"db_gets":      t.DBGets,
+	} {
 		if n != nil {
 			s.sums[name] += float64(*n)
 		}
@@ -173,10 +192,14 @@ func (r *Replay) Observe(tree string, e result.Event) {
 
 // counterHelp is the help of the counters, by name.
 var counterHelp = map[string]string{
-	"leaves": "Changes (Set and Remove) applied to the tree.", "nodes": "Nodes the tree wrote, leaves and inner nodes.",
-	"cache_hits": "Node cache hits of the tree.", "cache_misses": "Node cache misses of the tree.",
-	"db_gets": "Lookups in the store below the tree.", "user_bytes": "Keys and values of the changes applied.",
-	"device_read_bytes": "Bytes the runner fetched from devices.", "device_written_bytes": "Bytes the runner sent to devices.",
+	"leaves":               "Changes (Set and Remove) applied to the tree.",
+	"nodes":                "Nodes the tree wrote, leaves and inner nodes.",
+	"cache_hits":           "Node cache hits of the tree.",
+	"cache_misses":         "Node cache misses of the tree.",
+	"db_gets":              "Lookups in the store below the tree.",
+	"user_bytes":           "Keys and values of the changes applied.",
+	"device_read_bytes":    "Bytes the runner fetched from devices.",
+	"device_written_bytes": "Bytes the runner sent to devices.",
 }
 
 // collect adds what is known of every tree: what a tree does not tell is not there.
@@ -193,17 +216,22 @@ func (r *Replay) collect(f families) {
 				send(gauge, name, text, float64(*v))
 			}
 		}
+
 		for name, sum := range s.sums {
 			send(counter, name+"_total", counterHelp[name], sum)
 		}
+
 		t := s.last.Tree
-		send(counter, "versions_total", "Versions committed by the running replay.", float64(s.versions))
+		send(counter, "versions_total", "Versions committed by the running replay.",
+			float64(s.versions))
 		known("version_number", "The last version that is committed.", &t.Version)
 		known("resident_memory_bytes", "Resident memory of the runner.", &t.RSSBytes)
 		known("tree_size_leaves", "Leaves of all stores.", t.TreeSize)
 		if t.TreeHeight != nil {
-			send(gauge, "tree_height_levels", "Height of the highest store.", float64(*t.TreeHeight))
+			send(gauge, "tree_height_levels", "Height of the highest store.",
+				float64(*t.TreeHeight))
 		}
+
 		known("disk_bytes", "Disk space below the tree's folder.", t.DiskBytes)
 		const commits = "Commit time of the last second, by quantile."
 		if s.last.P99 > 0 {

@@ -62,34 +62,42 @@ func Verify(dir, by string) (*Verdict, error) {
 	if out.Packed, out.Problems, err = sums(dir); err != nil {
 		return nil, err
 	}
+
 	paths, err := files(dir)
 	if err != nil {
 		return nil, err
 	}
+
 	if len(paths) == 0 {
 		return nil, fmt.Errorf("%s holds no results", dir)
 	}
+
 	for _, path := range paths {
 		folder, name := filepath.ToSlash(filepath.Dir(path)), filepath.Base(path)
 		if name != result.RunFile {
 			continue
 		}
+
 		run, err := result.ReadRun(filepath.Join(dir, filepath.FromSlash(folder)))
 		if err != nil {
 			c.Problem(path, "%v", err)
 			continue
 		}
+
 		c.Runs[folder] = run
 		c.run(folder, run)
 	}
+
 	for _, k := range kinds.All() {
 		if k.Check == nil {
 			continue
 		}
+
 		if err := k.Check(&c.Check); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			c.Problem("summary", "%v", err)
 		}
 	}
+
 	c.page(by)
 	return out, nil
 }
@@ -99,24 +107,29 @@ func (c *check) run(folder string, run *result.Run) {
 	if run.Verb != "inspect" { // which looks at a database and measures nothing
 		c.verdict.Runs++
 	}
+
 	where, f := folder+"/"+result.RunFile, run.Figures
 	c.figures(where, run)
 	ticks, err := result.ReadSeries(filepath.Join(c.Dir, filepath.FromSlash(folder)))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		c.Problem(folder, "%v", err)
 	}
+
 	if len(ticks) > 0 && f.State == nil {
 		ops := map[string]uint64{}
 		for _, t := range ticks {
 			ops[t.Phase] += t.Ops
 		}
+
 		for _, p := range run.Phases {
 			// The end of a phase that is shorter than a tick is in no line.
 			if c.Figures++; ops[p.Name] > p.Ops {
-				c.Problem(folder+"/"+result.SeriesFile, "%d operations of phase %s, and the run has %d", ops[p.Name], p.Name, p.Ops)
+				c.Problem(folder+"/"+result.SeriesFile,
+					"%d operations of phase %s, and the run has %d", ops[p.Name], p.Name, p.Ops)
 			}
 		}
 	}
+
 	c.latencies(folder, run)
 }
 
@@ -138,11 +151,13 @@ func recomputations() []recomputation {
 			return float64(n) / c.gets, ok && c.gets > 0
 		}}
 	}
+
 	always := func(r recomputation) recomputation {
 		r.always = true
 
 		return r
 	}
+
 	blocks := func(part func(engine.Tally) int64) func(counters) (int64, bool) {
 		return func(c counters) (int64, bool) { return part(c.blocks()), c.countsBlocks() }
 	}
@@ -195,6 +210,7 @@ func recomputations() []recomputation {
 			if r == nil {
 				return 0, false
 			}
+
 			seconds := r.ApplySeconds + r.CommitSeconds
 
 			return float64(r.Leaves) / seconds, seconds > 0
@@ -252,17 +268,21 @@ func (c *check) figures(where string, run *result.Run) {
 	if counted.gets > 0 {
 		c.Figure(where, "gets", counted.gets, float64(f.Found+f.Missing+f.FailedGets), kinds.Exact)
 	}
+
 	if !counted.countsBlocks() {
 		return
 	}
+
 	reads, levels := figure.BlockReadsPerGet, 0.0
 	for kind, t := range counted.measured.Reads {
 		c.Figure(where, reads.ByType().Key+"."+kind, f.BlockReadsPerGetByType[kind],
 			float64(t.Count)/counted.gets, reads.Tolerance)
 	}
+
 	for _, v := range f.BlockReadsPerGetByLevel {
 		levels += v
 	}
+
 	c.Figure(where, "sum of "+reads.ByLevel().Key, levels, f.OrZero(reads), 1e-6)
 }
 
@@ -283,48 +303,72 @@ func (c *check) latencies(folder string, run *result.Run) {
 		}
 		return
 	}
+
 	missing := map[string]uint64{}
 	for _, found := range outside.FindAllSubmatch(text, -1) {
 		long, _ := strconv.ParseUint(string(found[2]), 10, 64)
 		negative, _ := strconv.ParseUint(string(found[3]), 10, 64)
 		missing[string(found[1])] += long + negative
 	}
+
 	all, err := engines.ReadLatencies(bytes.NewReader(text))
 	if err != nil {
 		c.Problem(where, "%v", err)
 		return
 	}
+
 	commits := run.Figures.PutNanos
 	if r := run.Figures.Replay; r != nil {
 		commits = r.CommitNanos
 	}
-	stored := map[string]*result.Latency{"": run.Figures.ServiceNanos, "response": run.Figures.ResponseNanos, "commit": commits}
+
+	stored := map[string]*result.Latency{
+		"":         run.Figures.ServiceNanos,
+		"response": run.Figures.ResponseNanos,
+		"commit":   commits,
+	}
+
 	if s := run.Figures.State; s != nil {
 		stored = map[string]*result.Latency{} // its tags name kinds and conditions
 	}
+
 	for _, tag := range slices.Sorted(maps.Keys(stored)) {
 		l, h := stored[tag], all[tag]
 		if l == nil || l.N == 0 {
 			continue
 		}
+
 		if h == nil {
-			c.Problem(folder, "%s is damaged: it holds no %s times", result.LatencyFile, cmp.Or(tag, "service"))
+			c.Problem(folder, "%s is damaged: it holds no %s times", result.LatencyFile,
+				cmp.Or(tag, "service"))
 			continue
 		}
+
 		name := strings.TrimPrefix(tag+"_", "_")
-		c.Figure(where, name+"count", float64(l.N), float64(h.TotalCount())+float64(missing[tag]), kinds.Exact)
+		c.Figure(where, name+"count", float64(l.N), float64(h.TotalCount())+float64(missing[tag]),
+			kinds.Exact)
 		if missing[tag] > 0 {
 			continue // the histogram has not all
 		}
+
 		for _, q := range []struct {
 			name  string
 			at    float64
 			value int64
-		}{{"p50", 50, l.P50}, {"p90", 90, l.P90}, {"p99", 99, l.P99}, {"p999", 99.9, l.P999}, {"max", 100, l.Max}} {
+		}{
+			{"p50", 50, l.P50},
+			{"p90", 90, l.P90},
+			{"p99", 99, l.P99},
+			{"p999", 99.9, l.P999},
+			{"max", 100, l.Max},
+		} {
 			n := float64(h.TotalCount())
-			rank := math.Ceil(q.at / 100 * n * (1 - 0x1p-51)) // as of measure.Histogram; the library rounds to the nearest one
-			c.Figure(where, name+q.name, float64(q.value), float64(h.ValueAtQuantile(100*rank/n)), resolution)
+			// as of measure.Histogram; the library rounds to the nearest one
+			rank := math.Ceil(q.at / 100 * n * (1 - 0x1p-51))
+			c.Figure(where, name+q.name, float64(q.value), float64(h.ValueAtQuantile(100*rank/n)),
+				resolution)
 		}
+
 		c.Figure(where, name+"mean", l.Mean, h.Mean(), resolution)
 	}
 }
@@ -335,17 +379,22 @@ func (c *check) page(by string) {
 		c.verdict.PageNotCompared = "the folder was not packed by statelab pack create"
 		return
 	}
+
 	made, err := os.ReadFile(filepath.Join(c.Dir, MadeBy))
 	if err == nil && strings.TrimSpace(string(made)) != by {
-		c.verdict.PageNotCompared = fmt.Sprintf("it was made by %q, and this is %q", strings.TrimSpace(string(made)), by)
+		c.verdict.PageNotCompared = fmt.Sprintf("it was made by %q, and this is %q",
+			strings.TrimSpace(string(made)), by)
 	}
+
 	stored, err2 := os.ReadFile(filepath.Join(c.Dir, result.ReportFile))
 	if err = errors.Join(err, err2); err != nil {
 		c.Problem(result.ReportFile, "%v", err)
 	}
+
 	if err != nil || c.verdict.PageNotCompared != "" {
 		return
 	}
+
 	page, err := pageOf(c.Dir)
 	if err != nil {
 		c.Problem(result.ReportFile, "cannot be made again: %v", err)
@@ -362,7 +411,8 @@ const (
 
 // published are the files of results that a pack takes: nothing else, and no database.
 func published() []string {
-	return append(doc.Flat(kinds.All(), func(k kinds.Kind) []string { return k.Packed }), "experiment.yaml")
+	return append(doc.Flat(kinds.All(), func(k kinds.Kind) []string { return k.Packed }),
+		"experiment.yaml")
 }
 
 // maxFiles and maxBytes bound what is taken out of a pack.
@@ -378,26 +428,32 @@ func Pack(w io.Writer, dir, name, by string) error {
 	if err != nil {
 		return err
 	}
+
 	paths, err := files(dir)
 	if err != nil {
 		return err
 	}
+
 	out, sums := zip.NewWriter(w), ""
 	add := func(path string, text []byte) error {
 		sum := sha256.Sum256(text)
 		sums += hex.EncodeToString(sum[:]) + "  " + path + "\n"
 		return store(out, name+"/"+path, text)
 	}
+
 	for _, path := range paths {
 		text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(path)))
 		if err != nil {
 			return err
 		}
+
 		if err := add(path, text); err != nil {
 			return err
 		}
 	}
-	return errors.Join(add(result.ReportFile, page), add(MadeBy, []byte(by+"\n")), store(out, name+"/"+Sums, []byte(sums)), out.Close())
+
+	return errors.Join(add(result.ReportFile, page), add(MadeBy, []byte(by+"\n")),
+		store(out, name+"/"+Sums, []byte(sums)), out.Close())
 }
 
 func store(out *zip.Writer, path string, text []byte) error {
@@ -409,17 +465,22 @@ func store(out *zip.Writer, path string, text []byte) error {
 	return err
 }
 
-// files are those of the results in dir, by their path with slashes. The separator behind dir makes a link be followed.
+// files are those of the results in dir, by their path with slashes. The separator behind dir makes
+// a link be followed.
 func files(dir string) (paths []string, err error) {
 	taken := published()
-	err = filepath.WalkDir(dir+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(dir+string(filepath.Separator), func(
+		path string, d fs.DirEntry, err error,
+	) error {
 		if err != nil || !d.Type().IsRegular() || !slices.Contains(taken, d.Name()) {
 			return err
 		}
+
 		rel, err := filepath.Rel(dir, path)
 		paths = append(paths, filepath.ToSlash(rel))
 		return err
 	})
+
 	return paths, err
 }
 
@@ -433,16 +494,19 @@ func pageOf(dir string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// Check is Verify of a pack or a folder. The error says what contradicts, too, and then there is a verdict.
+// Check is Verify of a pack or a folder. The error says what contradicts, too, and then there is a
+// verdict.
 func Check(path, by string) (found *Verdict, err error) {
 	dir, remove, err := Open(path)
 	if err != nil {
 		return nil, err
 	}
+
 	defer func() { err = errors.Join(err, remove()) }()
 	if found, err = Verify(dir, by); err != nil {
 		return nil, err
 	}
+
 	return found, found.Passes(path)
 }
 
@@ -452,41 +516,58 @@ func Open(path string) (dir string, remove func() error, err error) {
 	if info, err := os.Stat(path); err != nil || info.IsDir() {
 		return path, func() error { return nil }, err
 	}
+
 	in, err := zip.OpenReader(path)
 	if err != nil {
 		return "", nil, fmt.Errorf("%s is neither a folder of results nor a pack: %w", path, err)
 	}
+
 	defer in.Close() // nothing was written
 	names, size := map[string]bool{}, uint64(0)
 	for _, f := range in.File {
 		top, _, _ := strings.Cut(f.Name, "/")
 		names[top], size = true, size+min(maxBytes, f.UncompressedSize64)
 		if !fs.ValidPath(strings.TrimSuffix(f.Name, "/")) {
-			return "", nil, fmt.Errorf("%s is not a pack: the name %q leads out of it", path, f.Name)
+			return "", nil,
+				fmt.Errorf("%s is not a pack: the name %q leads out of it", path, f.Name)
 		}
-		if !f.Mode().IsRegular() && !f.Mode().IsDir() || len(in.File) > maxFiles || size > maxBytes {
-			return "", nil, fmt.Errorf("%s is not a pack: %s is not a file, or it holds more than %d files or %d GiB", path, f.Name, maxFiles, maxBytes>>30)
+
+		if !f.Mode().IsRegular() && !f.Mode().IsDir() || len(in.File) > maxFiles ||
+			size > maxBytes {
+			return "", nil,
+				fmt.Errorf("%s is not a pack: %s is not a file, or it holds more than %d files "+
+					"or %d GiB", path, f.Name, maxFiles, maxBytes>>30)
 		}
 	}
+
 	if len(names) != 1 {
-		return "", nil, fmt.Errorf("%s is not a pack: it must hold one folder, and holds %d files and folders", path, len(names))
+		return "", nil,
+			fmt.Errorf("%s is not a pack: it must hold one folder, and holds %d files and folders",
+				path, len(names))
 	}
+
 	into, err := os.MkdirTemp("", "statelab-pack")
 	if err != nil {
 		return "", nil, err
 	}
+
 	remove = func() error { return os.RemoveAll(into) }
 	// The reader refuses more bytes than it was told.
 	if err := os.CopyFS(into, in); err != nil {
 		return "", nil, errors.Join(fmt.Errorf("%s is damaged: %w", path, err), remove())
 	}
+
 	for top := range names {
 		dir = filepath.Join(into, top)
 	}
+
 	// A folder may do without checksums. Where a pack has none, its list of files is damaged.
 	if _, err := os.Stat(filepath.Join(dir, Sums)); err != nil {
-		return "", nil, errors.Join(fmt.Errorf("%s is damaged, or was not made by statelab pack create: it has no %s", path, Sums), remove())
+		return "", nil,
+			errors.Join(fmt.Errorf("%s is damaged, or was not made by statelab pack create: it "+
+				"has no %s", path, Sums), remove())
 	}
+
 	return dir, remove, nil
 }
 
@@ -497,9 +578,11 @@ func sums(dir string) (packed bool, problems []string, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil, nil
 	}
+
 	if err != nil {
 		return false, nil, err
 	}
+
 	listed := map[string]bool{Sums: true}
 	for line := range strings.Lines(string(list)) {
 		line = strings.TrimRight(line, "\r\n")
@@ -507,26 +590,32 @@ func sums(dir string) (packed bool, problems []string, err error) {
 		if !ok || !filepath.IsLocal(filepath.FromSlash(path)) {
 			return true, append(problems, fmt.Sprintf("%s: damaged line %.80q", Sums, line)), nil
 		}
+
 		listed[path] = true
 		text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(path)))
 		if err != nil {
 			problems = append(problems, path+": listed in "+Sums+" and missing")
 			continue
 		}
+
 		if is := sha256.Sum256(text); hex.EncodeToString(is[:]) != sum {
 			problems = append(problems, path+": its checksum is not the one in "+Sums)
 		}
 	}
+
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
+
 		rel, err := filepath.Rel(dir, path)
 		if rel = filepath.ToSlash(rel); !listed[rel] {
 			problems = append(problems, rel+": not listed in "+Sums)
 		}
+
 		return err
 	})
+
 	return true, problems, err
 }
 
@@ -538,17 +627,21 @@ func (v *Verdict) Passes(path string) error {
 	if len(v.Problems) == 0 {
 		return nil
 	}
+
 	list := v.Problems[:min(len(v.Problems), maxProblems)]
 	more := ""
 	if len(v.Problems) > len(list) {
 		more = fmt.Sprintf("\n  and %d more", len(v.Problems)-len(list))
 	}
-	return fmt.Errorf("%s does not pass: %s\n  %s%s", path, unit.Plural(len(v.Problems), "contradiction"), strings.Join(list, "\n  "), more)
+
+	return fmt.Errorf("%s does not pass: %s\n  %s%s", path,
+		unit.Plural(len(v.Problems), "contradiction"), strings.Join(list, "\n  "), more)
 }
 
 // String is what was checked.
 func (v *Verdict) String() string {
-	text := fmt.Sprintf("%s, %s computed again", unit.Plural(v.Runs, "run"), unit.Plural(v.Figures, "figure"))
+	text := fmt.Sprintf("%s, %s computed again", unit.Plural(v.Runs, "run"),
+		unit.Plural(v.Figures, "figure"))
 	if v.PageNotCompared != "" {
 		text += "\n  its page was not compared: " + v.PageNotCompared
 	}

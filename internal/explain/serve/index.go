@@ -29,8 +29,9 @@ import (
 
 // Entry is a folder of results in the list.
 type Entry struct {
-	Path     string // relative to the folder that is served, with slashes
-	Kind     string // run, read, sweep, replay, layouts, prices, disk, advice, prediction, simulation
+	Path string // relative to the folder that is served, with slashes
+	// run, read, sweep, replay, layouts, prices, disk, advice, prediction, simulation
+	Kind     string
 	Status   string // of package result, running or damaged
 	Error    string
 	Name     string
@@ -76,25 +77,31 @@ func (x *index) list() (all []listed, err error) {
 	visit = func(dir string) error {
 		if k, ok := kinds.Detect(dir); ok {
 			found, err := x.entry(dir, k)
-			if errors.Is(err, fs.ErrNotExist) { // it is measured again, or removed, since it was found
+			// it is measured again, or removed, since it was found
+			if errors.Is(err, fs.ErrNotExist) {
 				return nil
 			}
+
 			if err != nil {
 				return err
 			}
+
 			mutex.Lock()
 			all = append(all, found)
 			mutex.Unlock()
 			return nil
 		}
+
 		inside, err := os.ReadDir(dir)
 		if err != nil && dir == x.root { // below it: not ours to read
 			return err
 		}
+
 		for _, f := range inside {
 			if !f.IsDir() {
 				continue
 			}
+
 			deeper := func() error { return visit(filepath.Join(dir, f.Name())) }
 			if !group.TryGo(deeper) { // all readers are busy: this one goes on itself
 				if err := deeper(); err != nil {
@@ -102,11 +109,15 @@ func (x *index) list() (all []listed, err error) {
 				}
 			}
 		}
+
 		return nil
 	}
+
 	group.Go(func() error { return visit(x.root) })
 	err = group.Wait()
-	slices.SortFunc(all, func(a, b listed) int { return cmp.Or(b.Started.Compare(a.Started), strings.Compare(a.Path, b.Path)) })
+	slices.SortFunc(all, func(a, b listed) int {
+		return cmp.Or(b.Started.Compare(a.Started), strings.Compare(a.Path, b.Path))
+	})
 	return all, err
 }
 
@@ -116,6 +127,7 @@ func (x *index) entry(dir string, kind kinds.Kind) (listed, error) {
 	if err != nil {
 		return listed{}, err
 	}
+
 	was, _ := x.known.Load(dir)
 	now, _ := was.(listed)
 	if now.size != info.Size() || !now.at.Equal(info.ModTime()) {
@@ -123,15 +135,23 @@ func (x *index) entry(dir string, kind kinds.Kind) (listed, error) {
 		if err != nil {
 			rel = dir
 		}
-		now = listed{Entry: Entry{Path: filepath.ToSlash(rel), Kind: kind.Name}, size: info.Size(), at: info.ModTime()}
+
+		now = listed{
+			Entry: Entry{Path: filepath.ToSlash(rel), Kind: kind.Name},
+			size:  info.Size(),
+			at:    info.ModTime(),
+		}
+
 		err = now.read(path, kind)
 		if now.Readable = err == nil; now.Readable {
 			err = damage(dir)
 		}
+
 		if err != nil {
 			now.Status, now.Error = damaged, err.Error()
 		}
 	}
+
 	// A plan that is going on has the status of one that was interrupted; but it writes.
 	if now.Status == result.Interrupted || now.Status == running {
 		now.Status, now.Row = result.Interrupted, ""
@@ -139,6 +159,7 @@ func (x *index) entry(dir string, kind kinds.Kind) (listed, error) {
 			now.Status = running
 		}
 	}
+
 	if now.Row == "" {
 		var text strings.Builder
 		if err := x.row.Execute(&text, now.Entry); err != nil {
@@ -146,6 +167,7 @@ func (x *index) entry(dir string, kind kinds.Kind) (listed, error) {
 		}
 		now.Row = template.HTML(text.String())
 	}
+
 	x.known.Store(dir, now)
 	return now, nil
 }
@@ -160,23 +182,29 @@ func (e *Entry) read(path string, kind kinds.Kind) error {
 	if err != nil {
 		return err
 	}
+
 	defer f.Close()
 	if err := ended(f); err != nil {
 		return err
 	}
+
 	schema, err := e.readHead(json.NewDecoder(io.LimitReader(f, maxHeadBytes)), kind)
 	if err != nil {
 		return err
 	}
+
 	if schema != kind.Schema {
 		return fmt.Errorf("schema is %q, this version reads %q", schema, kind.Schema)
 	}
+
 	if e.Status == "" { // of a kind that is stored only when it is whole
 		e.Status = result.OK
 	}
+
 	if kind.File == result.SweepFile {
 		e.readFirstRun(filepath.Dir(path))
 	}
+
 	return nil
 }
 
@@ -185,11 +213,13 @@ func (e *Entry) readHead(d *json.Decoder, kind kinds.Kind) (schema string, err e
 	if token, err := d.Token(); err != nil || token != json.Delim('{') {
 		return "", errors.New("not a JSON object")
 	}
+
 	for d.More() {
 		key, err := d.Token()
 		if err != nil {
 			return "", err
 		}
+
 		switch {
 		case key == "schema":
 			err = d.Decode(&schema)
@@ -203,13 +233,16 @@ func (e *Entry) readHead(d *json.Decoder, kind kinds.Kind) (schema string, err e
 		default:
 			err = e.readMember(key, d)
 		}
+
 		if err != nil {
 			return "", fmt.Errorf("%v: %w", key, err)
 		}
+
 		if key == kind.Listed {
 			break // what follows is long
 		}
 	}
+
 	return schema, nil
 }
 
@@ -221,26 +254,41 @@ func (e *Entry) readMember(key json.Token, d *json.Decoder) error {
 		CPU   string
 		Cores int
 	}
+
 	var command []string
-	to, known := map[json.Token]any{"status": &e.Status, "error": &e.Error, "name": &e.Name, "started": &e.Started,
-		"engine": &engine, "trace": &trace, "workload": &workload, "host": &host, "command": &command}[key]
+	to, known := map[json.Token]any{
+		"status":   &e.Status,
+		"error":    &e.Error,
+		"name":     &e.Name,
+		"started":  &e.Started,
+		"engine":   &engine,
+		"trace":    &trace,
+		"workload": &workload,
+		"host":     &host,
+		"command":  &command,
+	}[key]
+
 	var whole struct{ Name string } // an engine of a run, long and therefore read once
 	if !known {
 		to = new(json.RawMessage)
 	} else if key == "engine" && e.Kind == "run" {
 		to = &whole
 	}
+
 	if err := d.Decode(to); err != nil {
 		return err
 	}
+
 	if e.Kind == "sweep" && len(command) > 1 && command[1] == "read" {
 		e.Kind = "read"
 	}
+
 	e.add(cmp.Or(string(engine), whole.Name), trace.Engine)
 	e.Workload += workload.Name
 	if host.CPU != "" {
 		e.Host = strings.TrimSpace(fmt.Sprintf("%s, %d cores", host.CPU, host.Cores))
 	}
+
 	return nil
 }
 
@@ -250,15 +298,18 @@ func (e *Entry) readFirstRun(dir string) {
 	if err != nil {
 		return
 	}
+
 	for _, folder := range folders {
 		kind, ok := kinds.Detect(folder)
 		run := Entry{Kind: kind.Name}
 		if !ok || run.read(filepath.Join(folder, kind.File), kind) != nil {
 			continue
 		}
+
 		if e.Workload = run.Workload; len(e.Subjects) == 0 {
 			e.Subjects = run.Subjects
 		}
+
 		e.Host = cmp.Or(e.Host, run.Host)
 		return
 	}
@@ -285,9 +336,11 @@ func ended(f *os.File) error {
 	if err != nil {
 		return err
 	}
+
 	if _, err := f.ReadAt(tail, max(0, info.Size()-2)); err != nil || string(tail) != "}\n" {
 		return fmt.Errorf("%s is cut short", filepath.Base(f.Name()))
 	}
+
 	return nil
 }
 
@@ -298,6 +351,7 @@ func damage(dir string) error {
 	if err != nil {
 		return err
 	}
+
 	for _, folder := range append(runs, dir) {
 		for _, file := range []struct {
 			name  string
@@ -307,6 +361,7 @@ func damage(dir string) error {
 			if err != nil {
 				break // not measured yet, or without latencies
 			}
+
 			if err = errors.Join(file.check(f), f.Close()); err != nil && folder != dir {
 				return fmt.Errorf("%s/%s: %w", result.PointsDir, filepath.Base(folder), err)
 			} else if err != nil {
@@ -314,6 +369,7 @@ func damage(dir string) error {
 			}
 		}
 	}
+
 	return nil
 }
 

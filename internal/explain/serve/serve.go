@@ -37,21 +37,26 @@ func Serve(ctx context.Context, root, address string, shown func(string)) error 
 	if err != nil {
 		return fmt.Errorf("--listen %s: %w", address, err)
 	}
+
 	bound := listener.Addr().String()
 	handler, err := Handler(root, bound)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
+
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
-	if host, port, err := net.SplitHostPort(bound); err == nil && net.ParseIP(host).IsUnspecified() {
+	if host, port, err := net.SplitHostPort(bound); err == nil &&
+		net.ParseIP(host).IsUnspecified() {
 		bound = "localhost:" + port // and every other address of this machine
 	}
+
 	shown(bound)
 	stopped := context.AfterFunc(ctx, func() { _ = server.Close() }) // Serve returns why
 	defer stopped()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
+
 	return nil
 }
 
@@ -63,10 +68,15 @@ func Handler(root, bound string) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := template.New("list").Funcs(template.FuncMap{"join": strings.Join, "query": url.QueryEscape}).Parse(web.Serve)
+
+	list, err := template.New("list").Funcs(template.FuncMap{
+		"join":  strings.Join,
+		"query": url.QueryEscape,
+	}).Parse(web.Serve)
 	if err != nil {
 		return nil, fmt.Errorf("read the list's template: %w", err)
 	}
+
 	x := &index{root: root, row: list.Lookup("row")}
 	mux, measured := http.NewServeMux(), new(points)
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
@@ -76,39 +86,54 @@ func Handler(root, bound string) (http.Handler, error) {
 			fail(w, http.StatusInternalServerError, err)
 			return
 		}
+
 		page(w, func(out *bytes.Buffer) error {
-			return list.Execute(out, map[string]any{"Root": root, "Rows": entries, "Took": time.Since(began).Round(time.Millisecond),
-				"Style": template.CSS(web.ReportStyle + web.ServeStyle), "Script": template.JS(web.ServeScript)})
+			return list.Execute(out, map[string]any{
+				"Root":   root,
+				"Rows":   entries,
+				"Took":   time.Since(began).Round(time.Millisecond),
+				"Style":  template.CSS(web.ReportStyle + web.ServeStyle),
+				"Script": template.JS(web.ServeScript),
+			})
 		})
 	})
-	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+
+	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNoContent)
+	})
 	mux.HandleFunc("GET /report", func(w http.ResponseWriter, r *http.Request) {
 		folders, err := x.folders(r.URL.Query()["dir"])
 		if err != nil {
 			fail(w, http.StatusBadRequest, err)
 			return
 		}
+
 		found, err := kinds.Open(folders...)
 		if err != nil {
 			fail(w, http.StatusUnprocessableEntity, err)
 			return
 		}
+
 		page(w, func(out *bytes.Buffer) error { return render.Page(out, found.Document()) })
 	})
+
 	mux.HandleFunc("GET /live", func(w http.ResponseWriter, r *http.Request) {
 		folders, err := x.folders(r.URL.Query()["dir"])
 		if err != nil || len(folders) != 1 {
 			fail(w, http.StatusBadRequest, fmt.Errorf("name one folder: %w", err))
 			return
 		}
+
 		now, err := measured.live(folders[0], time.Now())
 		if err != nil {
 			fail(w, http.StatusUnprocessableEntity, err)
 			return
 		}
+
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(now) // a browser that has gone needs no answer
 	})
+
 	return guarded(mux, bound), nil
 }
 
@@ -117,20 +142,25 @@ func (x *index) folders(names []string) (dirs []string, err error) {
 	if len(names) == 0 || len(names) > maxOverlaid {
 		return nil, fmt.Errorf("name 1 to %d folders", maxOverlaid)
 	}
+
 	for _, name := range names {
 		local := filepath.FromSlash(name)
 		if !filepath.IsLocal(local) {
 			return nil, fmt.Errorf("%q is not below the folder that is served", name)
 		}
+
 		dir, err := filepath.EvalSymlinks(filepath.Join(x.root, local))
 		if err != nil {
 			return nil, err
 		}
+
 		if rel, err := filepath.Rel(x.root, dir); err != nil || !filepath.IsLocal(rel) {
 			return nil, fmt.Errorf("%q leads out of the folder that is served", name)
 		}
+
 		dirs = append(dirs, dir)
 	}
+
 	return dirs, nil
 }
 
@@ -141,12 +171,16 @@ func guarded(next http.Handler, bound string) http.Handler {
 		if host, _, err := net.SplitHostPort(r.Host); err == nil {
 			name = host
 		}
+
 		own, _, _ := net.SplitHostPort(bound)
 		if name != "localhost" && name != own && net.ParseIP(strings.Trim(name, "[]")) == nil {
-			fail(w, http.StatusForbidden, fmt.Errorf("the host name %q is not this machine's: use its address", name))
+			fail(w, http.StatusForbidden,
+				fmt.Errorf("the host name %q is not this machine's: use its address", name))
 			return
 		}
-		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "+
+
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src "+
+			"'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "+
 			"img-src data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
@@ -182,11 +216,13 @@ func newestSeries(dir string) (n newest) {
 	if err != nil {
 		return n
 	}
+
 	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil && info.ModTime().After(n.at) {
 			n = newest{filepath.Dir(path), info.ModTime()}
 		}
 	}
+
 	return n
 }
 
@@ -245,6 +281,7 @@ func (m *points) read(dir string, sweep *result.Sweep) {
 			*p = known.(result.Point)
 			continue
 		}
+
 		if p.Read(dir); p.Problem == nil {
 			p.Of = nil // would fill the memory
 			m.known.Store(key, *p)
@@ -258,54 +295,71 @@ func (m *points) live(dir string, now time.Time) (*Live, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	m.read(dir, sweep)
-	out := &Live{Status: sweep.Status, Total: runsOf(sweep, dir), Ticks: []liveTick{}, Points: []livePoint{}}
+	out := &Live{
+		Status: sweep.Status,
+		Total:  runsOf(sweep, dir),
+		Ticks:  []liveTick{},
+		Points: []livePoint{},
+	}
+
 	for _, p := range sweep.Points {
 		out.Done += len(p.Runs)
 		label := p.Axes["cache"]
 		if p.CacheBytes > 0 {
 			label = doc.ShortBytes(p.CacheBytes)
 		}
+
 		for _, axis := range []string{"engine", "threads", "rate"} {
 			if v := p.Axes[axis]; v != "" {
 				label = axis + " " + v + " " + label
 			}
 		}
+
 		if p.Status == result.OK {
 			out.Points = append(out.Points, livePoint{label,
 				p.Figures.Value(figure.BlockReadsPerGet), p.Figures.Value(figure.GetsPerSecond)})
 		}
 	}
+
 	series := newestSeries(dir)
 	if out.Status == result.Interrupted && now.Sub(series.at) < stillRunning {
 		out.Status = running
 		if out.Done > 0 && out.Total > out.Done {
-			left := now.Sub(sweep.Started) / time.Duration(out.Done) * time.Duration(out.Total-out.Done)
+			left := now.Sub(sweep.Started) / time.Duration(out.Done) * time.Duration(out.Total-
+				out.Done)
 			out.Left = unit.Nanos(float64(left))
 		}
 	}
+
 	if series.folder == "" {
 		return out, nil
 	}
+
 	ticks, err := result.ReadSeries(series.folder)
 	if err != nil {
 		return nil, err
 	}
+
 	out.Run = filepath.Base(series.folder)
 	clock, last, phase := 0.0, 0.0, ""
 	for _, t := range ticks {
 		if t.Phase != phase {
 			last, phase = 0, t.Phase
 		}
+
 		clock, last = clock+max(0, t.Seconds-last), t.Seconds
 		rate := t.OpsPerSecond
 		if rate == 0 {
 			rate = t.PutsPerSecond.OrZero()
 		}
+
 		if doc.Sane(rate) {
 			out.Ticks = append(out.Ticks, liveTick{clock, rate, figure.If(t.BlockReadsPerOp)})
 		}
 	}
+
 	out.Phase, out.Ticks = phase, out.Ticks[max(0, len(out.Ticks)-maxTicks):]
 	return out, nil
 }
@@ -341,5 +395,6 @@ func repeatsOf(dir string) int {
 	if err != nil {
 		return 1
 	}
+
 	return max(1, int(min(n, maxRepeats)))
 }

@@ -23,15 +23,18 @@ func (s *Study) figure(place, unitName string) (*float64, error) {
 	if place == "" {
 		return nil, nil
 	}
+
 	run, rest, _ := strings.Cut(place, " ")
 	root, ok := s.results[run]
 	if !ok {
 		return nil, fmt.Errorf("%q: the study has no run %q", place, run)
 	}
+
 	words := terms(rest)
 	if len(words)%2 == 0 {
 		return nil, fmt.Errorf("%q: write RUN PATH, or RUN PATH + PATH", place)
 	}
+
 	total := 0.0
 	for i := 0; i < len(words); i += 2 {
 		from, path := root, words[i]
@@ -41,20 +44,25 @@ func (s *Study) figure(place, unitName string) (*float64, error) {
 			}
 			path = rest
 		}
+
 		v, found, err := walk(from, path)
 		if n, isNumber := strconv.ParseFloat(words[i], 64); isNumber == nil {
 			v, found, err = n, true, nil
 		}
+
 		if err != nil {
 			return nil, fmt.Errorf("%q: %w", place, err)
 		}
+
 		if !found {
 			return nil, nil
 		}
+
 		operator := "+"
 		if i > 0 {
 			operator = words[i-1]
 		}
+
 		switch operator {
 		case "+":
 			total += v
@@ -71,6 +79,7 @@ func (s *Study) figure(place, unitName string) (*float64, error) {
 			return nil, fmt.Errorf("%q: unknown operator %q", place, operator)
 		}
 	}
+
 	return doc.Some(total / scale(unitName)), nil
 }
 
@@ -84,12 +93,19 @@ func terms(text string) (words []string) {
 			words = append(words, word)
 		}
 	}
+
 	return words
 }
 
 // scale is what a figure of a result is divided by for a unit.
 func scale(unitName string) float64 {
-	return cmp.Or(map[string]float64{"MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40, "%": 0.01, "us": 1e3}[unitName], 1)
+	return cmp.Or(map[string]float64{
+		"MiB": 1 << 20,
+		"GiB": 1 << 30,
+		"TiB": 1 << 40,
+		"%":   0.01,
+		"us":  1e3,
+	}[unitName], 1)
 }
 
 // walk adds up what is at path below node.
@@ -98,6 +114,7 @@ func walk(node any, path string) (sum float64, found bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
+
 	switch v := node.(type) {
 	case nil:
 		return 0, false, nil
@@ -114,6 +131,7 @@ func walk(node any, path string) (sum float64, found bool, err error) {
 		if path == "" {
 			break
 		}
+
 		below := v[name]
 		if list, is := below.([]any); is {
 			below = slices.DeleteFunc(slices.Clone(list), func(item any) bool {
@@ -122,9 +140,11 @@ func walk(node any, path string) (sum float64, found bool, err error) {
 				return !chosen
 			})
 		}
+
 		if err != nil {
 			return 0, false, err
 		}
+
 		return walk(below, rest)
 	case json.Number:
 		if path == "" {
@@ -132,9 +152,11 @@ func walk(node any, path string) (sum float64, found bool, err error) {
 			return sum, err == nil, err
 		}
 	}
+
 	if path == "" {
 		err = fmt.Errorf("%T is no figure", node)
 	}
+
 	return 0, false, err
 }
 
@@ -144,6 +166,7 @@ func step(path string) (name, choice, rest string, err error) {
 	if at := strings.IndexAny(path, ".["); at >= 0 {
 		name, rest = path[:at], strings.TrimPrefix(path[at:], ".")
 	}
+
 	if strings.HasPrefix(rest, "[") {
 		inside, after, closed := strings.Cut(rest[1:], "]")
 		if choice, rest = inside, strings.TrimPrefix(after, "."); !closed {
@@ -152,6 +175,7 @@ func step(path string) (name, choice, rest string, err error) {
 			err = fmt.Errorf("%q: several choices go into one pair of brackets, with commas", path)
 		}
 	}
+
 	return name, choice, rest, err
 }
 
@@ -161,24 +185,29 @@ func matches(item any, choice string) (bool, error) {
 	if choice == "" {
 		return true, nil
 	}
+
 	for _, one := range strings.Split(choice, ",") {
 		name, want, ok := strings.Cut(one, "=")
 		if !ok {
 			return false, fmt.Errorf("choice %q: write [name=value]", one)
 		}
+
 		value := item
 		for _, part := range strings.Split(name, ".") {
 			object, _ := value.(map[string]any)
 			value = object[part]
 		}
+
 		if fmt.Sprint(value) == want {
 			continue
 		}
+
 		bytes, err := unit.ParseBytes(want)
 		if err != nil || fmt.Sprint(value) != strconv.FormatInt(bytes, 10) {
 			return false, nil
 		}
 	}
+
 	return true, nil
 }
 
@@ -192,9 +221,12 @@ func decode(text []byte) (any, error) {
 	return v, nil
 }
 
-// parsePublished reads a figure or a range, "2.25" or "1-2", or what several give with " / " and " * " between them,
-// from left to right: a ratio of published figures. parts are these figures, as published.
-func parsePublished(text, unitName, source string) (p subject.Published, parts []subject.Published, err error) {
+// parsePublished reads a figure or a range, "2.25" or "1-2", or what several give with " / " and "
+// * " between them, from left to right: a ratio of published figures. parts are these figures, as
+// published.
+func parsePublished(
+	text, unitName, source string,
+) (p subject.Published, parts []subject.Published, err error) {
 	p = subject.Published{Low: 1, High: 1, Unit: unitName, Source: source}
 	words := strings.Fields(text)
 	for i := 0; i < len(words); i += 2 {
@@ -203,25 +235,33 @@ func parsePublished(text, unitName, source string) (p subject.Published, parts [
 		if !isRange {
 			high = low
 		}
+
 		var wrong error
 		part.Low, err = strconv.ParseFloat(low, 64)
 		part.High, wrong = strconv.ParseFloat(high, 64)
 		if i > 0 {
 			operator = words[i-1]
 		}
+
 		divides := operator == "/" && part.Low > 0
 		if err != nil || wrong != nil || part.High < part.Low || operator != "*" && !divides {
 			break
 		}
+
 		if divides {
 			p.Low, p.High = p.Low/part.High, p.High/part.Low
 		} else {
 			p.Low, p.High = p.Low*part.Low, p.High*part.High
 		}
+
 		parts = append(parts, part)
 	}
+
 	if len(words) != 2*len(parts)-1 {
-		return p, nil, fmt.Errorf("published %q: must be a number, a range such as 1-2, or a ratio such as 3 / 2", text)
+		return p, nil,
+			fmt.Errorf("published %q: must be a number, a range such as 1-2, or a ratio such as "+
+				"3 / 2", text)
 	}
+
 	return p, parts, nil
 }

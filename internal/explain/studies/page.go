@@ -16,12 +16,16 @@ import (
 // Sentence counts the verdicts.
 func (s *Study) Sentence() string {
 	count := map[string]int{}
-	all := append(doc.Each(s.claims, word), doc.Each(s.judged(), func(j claims.Judged) string { return j.Word })...)
+	all := append(doc.Each(s.claims, word),
+		doc.Each(s.judged(), func(j claims.Judged) string { return j.Word })...)
 	for _, word := range all {
 		count[word]++
 	}
-	return fmt.Sprintf("Of %d published claims and figures, %d hold here (%d of them under a condition), %d do not, %d cannot be decided here.",
-		len(all), count[claims.Holds]+count[claims.HoldsIf], count[claims.HoldsIf], count[claims.Fails], count[claims.CannotTell]+count[claims.Untested])
+
+	return fmt.Sprintf("Of %d published claims and figures, %d hold here (%d of them under a "+
+		"condition), %d do not, %d cannot be decided here.",
+		len(all), count[claims.Holds]+count[claims.HoldsIf], count[claims.HoldsIf],
+		count[claims.Fails], count[claims.CannotTell]+count[claims.Untested])
 }
 
 // judged are the claims about layouts, by package claims.
@@ -48,17 +52,22 @@ func (s *Study) answers() (all []string, err error) {
 			case known:
 				return number(c.Ours())
 			}
+
 			ours, wrong := s.figure(s.Figures[id], "")
 			if err = errors.Join(err, wrong); s.Figures[id] == "" {
 				err = fmt.Errorf("the answer names no claim and no figure: %s", place)
 			}
+
 			if ours != nil && *ours == math.Trunc(*ours) {
 				return fmt.Sprintf("%.0f", *ours) // a count
 			}
+
 			return number(ours)
 		})
+
 		all = append(all, filled)
 	}
+
 	return all, err
 }
 
@@ -74,12 +83,14 @@ func published(c Claim) string {
 	if c.Theirs.High > c.Theirs.Low {
 		text += "-" + number(&c.Theirs.High)
 	}
+
 	switch c.Bound {
 	case "most":
 		return "at most " + text
 	case "least":
 		return "at least " + text
 	}
+
 	return text
 }
 
@@ -100,9 +111,13 @@ func table(all []Claim, verdict func(Claim) string) doc.Table {
 		figure("unit", func(c Claim) string { return c.Unit }).Spared(1),
 		figure("published", published),
 		figure("predicted", func(c Claim) string { return number(c.PredictedFigure) }),
-		figure("difference", func(c Claim) string { return percent(c.Difference(c.PredictedFigure)) }),
+		figure("difference", func(c Claim) string {
+			return percent(c.Difference(c.PredictedFigure))
+		}),
 		figure("measured", func(c Claim) string { return number(c.MeasuredFigure) }),
-		figure("difference ", func(c Claim) string { return percent(c.Difference(c.MeasuredFigure)) }),
+		figure("difference ", func(c Claim) string {
+			return percent(c.Difference(c.MeasuredFigure))
+		}),
 		figure("by formula", func(c Claim) string { return number(c.ModelFigure) }),
 		doc.Words("verdict", verdict))
 }
@@ -126,19 +141,29 @@ func note(all []Claim) string {
 	for _, of := range []struct {
 		name   string
 		figure func(Claim) *float64
-	}{{"Predicted", func(c Claim) *float64 { return c.PredictedFigure }}, {"Measured", func(c Claim) *float64 { return c.MeasuredFigure }}} {
+	}{
+		{"Predicted", func(c Claim) *float64 { return c.PredictedFigure }},
+		{"Measured", func(c Claim) *float64 { return c.MeasuredFigure }},
+	} {
 		if mean, worst, n := spread(all, of.figure); n > 2 {
-			parts = append(parts, fmt.Sprintf("%s against published, %d figures: mean difference %.2f%%, worst %.2f%%.", of.name, n, 100*mean, 100*worst))
+			parts = append(parts,
+				fmt.Sprintf("%s against published, %d figures: mean difference %.2f%%, worst "+
+					"%.2f%%.", of.name, n, 100*mean, 100*worst))
 		}
 	}
-	given, explained := doc.Each(all, func(c Claim) string { return c.Given }), doc.Each(all, func(c Claim) string { return c.Explained })
+
+	given, explained := doc.Each(all, func(c Claim) string { return c.Given }),
+		doc.Each(all, func(c Claim) string { return c.Explained })
 	sources := doc.Each(all, func(c Claim) string { return "Source: " + c.Source + "." })
-	return strings.Join(doc.Without(doc.Distinct(slices.Concat(parts, given, explained, sources), strings.Clone)), " ")
+	return strings.Join(doc.Without(doc.Distinct(slices.Concat(parts, given, explained, sources),
+		strings.Clone)), " ")
 }
 
 // commands are those that made the results of some claims, each once.
 func (s *Study) commands(all []Claim) []string {
-	places := doc.Flat(all, func(c Claim) []string { return []string{c.Measured, c.Predicted, c.Model, c.Band, c.Without} })
+	places := doc.Flat(all, func(c Claim) []string {
+		return []string{c.Measured, c.Predicted, c.Model, c.Band, c.Without}
+	})
 	return doc.Without(doc.Distinct(places, func(place string) string {
 		run, _, _ := strings.Cut(place, " ")
 		return s.Runs[run].Command
@@ -152,15 +177,31 @@ func (s *Study) Document() *doc.Document {
 	for _, text := range answers {
 		p.Answer("", strings.ReplaceAll(text, "**", "")) // emphasis is Markdown's
 	}
-	p.Warnings = doc.Each(s.Misleads, func(text string) doc.Warning { return doc.Warning{Text: text} })
+
+	p.Warnings = doc.Each(s.Misleads, func(text string) doc.Warning {
+		return doc.Warning{Text: text}
+	})
 	p.Add("Charts", doc.AsDetail(s.blocks())...)
 	names, by := s.sections()
 	for _, name := range names {
-		p.Add(name, doc.Block{Table: table(by[name], word), Texts: append(limits(by[name]), note(by[name]))},
-			doc.Block{Title: "Commands", Pre: strings.Join(s.commands(by[name]), "\n"), Folded: true})
+		p.Add(
+			name,
+			doc.Block{Table: table(by[name],
+				word), Texts: append(limits(by[name]), note(by[name]))},
+			doc.Block{
+				Title:  "Commands",
+				Pre:    strings.Join(s.commands(by[name]), "\n"),
+				Folded: true,
+			},
+		)
 	}
-	p.Add("Claims about layouts of state", doc.Block{Method: "layouts.md", Note: s.states(), Verdicts: claims.Verdicts(s.judged())},
-		doc.Block{Title: "Commands", Pre: s.Runs[s.Layouts].Command, Folded: true})
+
+	p.Add(
+		"Claims about layouts of state",
+		doc.Block{Method: "layouts.md", Note: s.states(), Verdicts: claims.Verdicts(s.judged())},
+		doc.Block{Title: "Commands", Pre: s.Runs[s.Layouts].Command, Folded: true},
+	)
+
 	return p
 }
 
@@ -171,7 +212,8 @@ func (s *Study) states() string {
 	}
 	w := s.layouts.Workload
 	return fmt.Sprintf("States of %s accounts, a memory of %s, %s lookups of each kind.",
-		doc.List(w.Accounts, func(n uint64) string { return doc.ShortCount(n) }), doc.ShortBytes(w.MemoryBytes), unit.Count(w.Reads))
+		doc.List(w.Accounts, func(n uint64) string { return doc.ShortCount(n) }),
+		doc.ShortBytes(w.MemoryBytes), unit.Count(w.Reads))
 }
 
 // Charts are a study's published curves with those that were predicted and measured.
@@ -204,8 +246,10 @@ const (
 
 func (c Charts) check(runs map[string]Run) error {
 	for _, set := range c.Sets {
-		if _, known := runs[set.Run]; !known || set.Colour < 0 || set.As != asPublished && set.As != asPredicted && set.As != asMeasured {
-			return fmt.Errorf("chart line %q: write run (a run of the study), as (published, predicted, measured) and colour (0 or more)", set.Name)
+		if _, known := runs[set.Run]; !known || set.Colour < 0 ||
+			set.As != asPublished && set.As != asPredicted && set.As != asMeasured {
+			return fmt.Errorf("chart line %q: write run (a run of the study), as (published, "+
+				"predicted, measured) and colour (0 or more)", set.Name)
 		}
 	}
 	return nil
@@ -227,6 +271,7 @@ func (s *Study) points(set Set, figure, unitName string) (all []at) {
 	if !known || err != nil || whole <= 0 || figure == "" {
 		return nil
 	}
+
 	for _, point := range list {
 		cache, sized, wrong := walk(point, "cache_bytes")
 		value, found, err := walk(point, figure)
@@ -234,6 +279,7 @@ func (s *Study) points(set Set, figure, unitName string) (all []at) {
 			all = append(all, at{set.Name, cache, 100 * cache / whole, value / scale(unitName)})
 		}
 	}
+
 	return all
 }
 
@@ -244,7 +290,9 @@ func (s *Study) blocks() (blocks []doc.Block) {
 		if chart.Unit == "%" {
 			y.Kind = doc.Shares
 		}
-		drawn, panel := doc.OnePanel(chart.Title, doc.Decades("cache size, share of the database", doc.AsPercent), y)
+
+		drawn, panel := doc.OnePanel(chart.Title,
+			doc.Decades("cache size, share of the database", doc.AsPercent), y)
 		var all []at
 		for _, set := range s.Charts.Sets {
 			points := s.points(set, chart.Figure[set.As], chart.Unit)
@@ -261,18 +309,33 @@ func (s *Study) blocks() (blocks []doc.Block) {
 				look.Shape, look.Dash = "", doc.Dashed()
 				panel.Line(set.Name, xys, look)
 			}
+
 			all = append(all, points...)
 		}
+
 		if !drawn.Drawn() {
 			continue
 		}
+
 		blocks = append(blocks, doc.Block{Title: chart.Title, Chart: drawn, Aside: true,
 			Note: "Rings are published, dashed lines predicted, crosses measured.",
 			Table: doc.TableOf(all, nil,
 				doc.Words("line", func(p at) string { return p.set }),
-				doc.Column[at]{Name: "cache", Words: func(p at) string { return doc.ShortBytes(int64(p.cacheBytes)) }},
-				doc.Column[at]{Name: "share of the database", Unit: "%", Value: func(p at) *float64 { return &p.share }},
-				doc.Column[at]{Name: chart.Label, Unit: chart.Unit, Value: func(p at) *float64 { return &p.value }})})
+				doc.Column[at]{
+					Name:  "cache",
+					Words: func(p at) string { return doc.ShortBytes(int64(p.cacheBytes)) },
+				},
+				doc.Column[at]{
+					Name:  "share of the database",
+					Unit:  "%",
+					Value: func(p at) *float64 { return &p.share },
+				},
+				doc.Column[at]{
+					Name:  chart.Label,
+					Unit:  chart.Unit,
+					Value: func(p at) *float64 { return &p.value },
+				})})
 	}
+
 	return blocks
 }

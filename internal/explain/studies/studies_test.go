@@ -21,6 +21,7 @@ func TestEveryClaimIsJudged(t *testing.T) {
 	if err != nil || len(folders) == 0 {
 		t.Fatalf("no studies: %v", err)
 	}
+
 	for _, file := range folders {
 		name := filepath.Base(filepath.Dir(file))
 		t.Run(name, func(t *testing.T) {
@@ -28,87 +29,111 @@ func TestEveryClaimIsJudged(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			for _, c := range s.claims {
 				if c.Word == "" {
 					t.Errorf("%s: %s: no figure of ours and no reason", c.Section, c.Says)
 				}
+
 				if c.Theirs.Source == "" {
 					t.Errorf("%s: %s: no source", c.Section, c.Says)
 				}
+
 				if ours := c.Ours(); ours != nil && len(s.commands([]Claim{c})) == 0 {
 					t.Errorf("%s: %s: no command", c.Section, c.Says)
 				}
 			}
+
 			for _, j := range s.judged() {
 				if j.Word == "" || j.Source == "" || s.Runs[s.Layouts].Command == "" {
-					t.Errorf("%s: %s: verdict %q, source %q, command %q", j.By, j.Says, j.Word, j.Source, s.Runs[s.Layouts].Command)
+					t.Errorf("%s: %s: verdict %q, source %q, command %q", j.By, j.Says, j.Word,
+						j.Source, s.Runs[s.Layouts].Command)
 				}
 			}
+
 			var page bytes.Buffer
 			if err := s.Markdown(&page); err != nil {
 				t.Fatal(err)
 			}
+
 			document := filepath.Join("../../../docs/studies", name+".md")
 			if *update {
 				if err := os.WriteFile(document, page.Bytes(), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
+
 			have, err := os.ReadFile(document)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			if !bytes.Equal(have, page.Bytes()) {
-				t.Errorf("%s is not what the results say: go test ./internal/explain/studies -update", document)
+				t.Errorf("%s is not what the results say: go test ./internal/explain/studies "+
+					"-update", document)
 			}
 		})
 	}
 }
 
-// Every figure of the published tables has a claim with a verdict and a command: its own, or one of a ratio of such figures.
+// Every figure of the published tables has a claim with a verdict and a command: its own, or one of
+// a ratio of such figures.
 func TestEveryPublishedRowHasAClaim(t *testing.T) {
 	text, err := os.ReadFile("testdata/tables.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	open := map[string]*Study{}
 	figures := 0
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
+
 		part := strings.SplitN(strings.TrimSpace(line), " | ", 3)
 		if open[part[0]] == nil {
 			if open[part[0]], err = Open(filepath.Join(root, part[0])); err != nil {
 				t.Fatal(err)
 			}
 		}
+
 		for _, figure := range strings.Split(part[2], ", ") {
 			figures++
 			want, _, err := parsePublished(figure, "", "")
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			s := open[part[0]]
 			if !slices.ContainsFunc(s.claims, func(c Claim) bool {
-				return strings.Contains(c.Says, part[1]) && slices.Contains(c.Parts, want) && c.Word != "" && len(s.commands([]Claim{c})) > 0
+				return strings.Contains(c.Says, part[1]) && slices.Contains(c.Parts, want) &&
+					c.Word != "" && len(s.commands([]Claim{c})) > 0
 			}) {
-				t.Errorf("%s: no claim %q of %s has a verdict and a command", part[0], part[1], figure)
+				t.Errorf("%s: no claim %q of %s has a verdict and a command", part[0], part[1],
+					figure)
 			}
 		}
 	}
+
 	if figures < 180 {
 		t.Errorf("only %d figures", figures)
 	}
 }
 
 func TestRatiosOfPublishedFigures(t *testing.T) {
-	for text, want := range map[string][3]float64{"2.5": {2.5, 2.5, 1}, "1-2": {1, 2, 1}, "12 / 3": {4, 4, 2}, "60-70 / 10 * 2 / 4-5": {2.4, 3.5, 4}} {
+	for text, want := range map[string][3]float64{
+		"2.5":                  {2.5, 2.5, 1},
+		"1-2":                  {1, 2, 1},
+		"12 / 3":               {4, 4, 2},
+		"60-70 / 10 * 2 / 4-5": {2.4, 3.5, 4},
+	} {
 		p, parts, err := parsePublished(text, "x", "")
 		if err != nil || p.Low != want[0] || p.High != want[1] || len(parts) != int(want[2]) {
 			t.Errorf("%q: %+v of %d figures, %v", text, p, len(parts), err)
 		}
 	}
+
 	for _, text := range []string{"", "a", "2-1", "1 /", "/ 2", "1 / 0", "1 + 2", "1 2", "1 / b"} {
 		if p, _, err := parsePublished(text, "", ""); err == nil {
 			t.Errorf("%q is accepted as %+v", text, p)
@@ -144,14 +169,18 @@ func TestVerdicts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if s.results["one"], err = decode([]byte(`{"points": [{"name": "a", "cache_bytes": 33554432, "reads": 2.01, "low": 1.8, "high": 2.1},
 		{"name": "b", "cache_bytes": 50331648, "reads": 4}]}`)); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := s.judge(); err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"holds", "does not hold", "holds if at night", "holds if at night", "holds"} {
+
+	for i, want := range []string{"holds", "does not hold", "holds if at night",
+		"holds if at night", "holds"} {
 		if got := s.claims[i].Verdict(); got != want {
 			t.Errorf("claim %d: %q, want %q", i, got, want)
 		}
@@ -173,10 +202,16 @@ func TestBusyTrees(t *testing.T) {
 		}
 		s.results[name] = decoded
 	}
+
 	for place, want := range map[string]bool{
-		"replay trees[tree=a].n": true, "replay trees[tree=b:set up].n": false, "quiet trees[tree=a].n": false, "sweep points.n": true,
-		"replay trees[tree=b:set up].n / trees[tree=a].n": true, "replay trees[tree=b:set up].n / quiet:trees[tree=a].n": false,
-		"quiet trees[tree=a].n / replay:trees[tree=a].n": true, "quiet trees[tree=a].n / sweep:points.n": true,
+		"replay trees[tree=a].n":                                true,
+		"replay trees[tree=b:set up].n":                         false,
+		"quiet trees[tree=a].n":                                 false,
+		"sweep points.n":                                        true,
+		"replay trees[tree=b:set up].n / trees[tree=a].n":       true,
+		"replay trees[tree=b:set up].n / quiet:trees[tree=a].n": false,
+		"quiet trees[tree=a].n / replay:trees[tree=a].n":        true,
+		"quiet trees[tree=a].n / sweep:points.n":                true,
 	} {
 		if got := s.busy(place); got != want {
 			t.Errorf("%s: %v, want %v", place, got, want)
@@ -186,15 +221,25 @@ func TestBusyTrees(t *testing.T) {
 
 // Answers name claims, and figures of which nothing is published; counts are whole numbers.
 func TestAnswers(t *testing.T) {
-	s := &Study{Figures: map[string]string{"n": "one reads", "half": "one reads / 4", "twice": "one reads * 2"}, results: map[string]any{}}
+	s := &Study{
+		Figures: map[string]string{
+			"n":     "one reads",
+			"half":  "one reads / 4",
+			"twice": "one reads * 2",
+		},
+		results: map[string]any{},
+	}
+
 	var err error
 	if s.results["one"], err = decode([]byte(`{"reads": 10}`)); err != nil {
 		t.Fatal(err)
 	}
+
 	s.Answers = []string{"{n} reads, {half}, {twice}"}
 	if all, err := s.answers(); err != nil || all[0] != "10 reads, 2.50, 20" {
 		t.Errorf("%q, %v", all, err)
 	}
+
 	s.Answers = []string{"{unknown} and {n}"}
 	if all, err := s.answers(); err == nil {
 		t.Errorf("an unknown figure is accepted: %q", all)
@@ -202,12 +247,14 @@ func TestAnswers(t *testing.T) {
 }
 
 func TestMistakesAreNamed(t *testing.T) {
-	for _, place := range []string{"two points", "one points +", "one points[name", "one points[name].reads", "one points.name", "one points.reads ^ 2"} {
+	for _, place := range []string{"two points", "one points +", "one points[name",
+		"one points[name].reads", "one points.name", "one points.reads ^ 2"} {
 		s := &Study{results: map[string]any{}}
 		var err error
 		if s.results["one"], err = decode([]byte(`{"points": [{"name": "a", "reads": 2}]}`)); err != nil {
 			t.Fatal(err)
 		}
+
 		if v, err := s.figure(place, ""); err == nil {
 			t.Errorf("%q is accepted as %v", place, v)
 		}
@@ -221,13 +268,16 @@ func FuzzStudy(f *testing.F) {
 		if err != nil {
 			return
 		}
+
 		decoded, err := decode(run)
 		if err != nil {
 			return
 		}
+
 		for name := range s.Runs {
 			s.results[name] = decoded
 		}
+
 		if s.judge() == nil {
 			_ = s.Markdown(new(bytes.Buffer)) // an answer may name no claim
 		}
@@ -236,12 +286,16 @@ func FuzzStudy(f *testing.F) {
 
 // Labels of layouts have spaces, and signs of equality.
 func TestFiguresOfLabelsWithSpaces(t *testing.T) {
-	decoded, err := decode([]byte(`{"rows": [{"layout": "a x=1 y=2KiB", "n": 6}, {"layout": "a x=1", "n": 3}]}`))
+	decoded, err := decode([]byte(
+		`{"rows": [{"layout": "a x=1 y=2KiB", "n": 6}, {"layout": "a x=1", "n": 3}]}`,
+	))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s := &Study{results: map[string]any{"run": decoded}}
-	if got, err := s.figure("run rows[layout=a x=1 y=2KiB].n / rows[layout=a x=1].n", ""); err != nil || got == nil || *got != 2 {
+	if got, err := s.figure("run rows[layout=a x=1 y=2KiB].n / rows[layout=a x=1].n",
+		""); err != nil || got == nil || *got != 2 {
 		t.Errorf("%v, %v", got, err)
 	}
 }

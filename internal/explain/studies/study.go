@@ -44,18 +44,20 @@ const maxFileBytes = 16 << 20
 // Study is study.yaml as written.
 type Study struct {
 	Title, Question string
-	Sources         []string          // addresses
-	Answers         []string          // sentences; {id} stands for our figure of the claim with that id, {id.published} for theirs
-	Figures         map[string]string // RUN PATH by id: figures of ours of which nothing is published, for the answers
-	Misleads        []string          // where its readers could go wrong
-	Runs            map[string]Run    // results by the name of their folder or file below runs/
-	Groups          []Group           `yaml:"claims"`
-	Charts          Charts
-	Layouts         string           // a run of statelab layouts, judged by package claims
-	results         map[string]any   // decoded
-	layouts         *result.Layouts  // of Layouts
-	known           map[string]Claim // by id
-	claims          []Claim
+	Sources         []string // addresses
+	// sentences; {id} stands for our figure of the claim with that id, {id.published} for theirs
+	Answers []string
+	// RUN PATH by id: figures of ours of which nothing is published, for the answers
+	Figures  map[string]string
+	Misleads []string       // where its readers could go wrong
+	Runs     map[string]Run // results by the name of their folder or file below runs/
+	Groups   []Group        `yaml:"claims"`
+	Charts   Charts
+	Layouts  string           // a run of statelab layouts, judged by package claims
+	results  map[string]any   // decoded
+	layouts  *result.Layouts  // of Layouts
+	known    map[string]Claim // by id
+	claims   []Claim
 }
 
 // Run is a result with the command that made it.
@@ -81,35 +83,40 @@ type Group struct {
 	Explained           string  // why the figures differ
 	Cannot              string  // why this machine cannot tell
 	Rows                []map[string]string
-	Published           string // of a group without rows; a ratio of published figures, "3 / 2", is computed
+	// of a group without rows; a ratio of published figures, "3 / 2", is computed
+	Published string
 }
 
 // Claim is one published figure with what was found of it.
 type Claim struct {
 	Group
-	Theirs                                       subject.Published
-	Parts                                        []subject.Published // of Theirs: the figures of a ratio
+	Theirs subject.Published
+	// of Theirs: the figures of a ratio
+	Parts                                        []subject.Published
 	MeasuredFigure, PredictedFigure, ModelFigure *float64
 	low, high, withoutFigure                     *float64
 	Word, Clause                                 string
 }
 
-// Open reads a study. More folders hold results measured elsewhere: one whose sweep has
-// the name of one of the study's runs takes its place. NAME=FILE.json puts a file in the place of run NAME.
+// Open reads a study. More folders hold results measured elsewhere: one whose sweep has the name of
+// one of the study's runs takes its place. NAME=FILE.json puts a file in the place of run NAME.
 func Open(dir string, fresh ...string) (*Study, error) {
 	text, err := readBounded(filepath.Join(dir, File))
 	if err != nil {
 		return nil, err
 	}
+
 	s, err := parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, File), err)
 	}
+
 	for name := range s.Runs {
 		if err := s.add(name, filepath.Join(dir, RunsDir, name)); err != nil {
 			return nil, err
 		}
 	}
+
 	layouts := filepath.Join(dir, RunsDir, s.Layouts)
 	for _, folder := range fresh {
 		if name, file, given := strings.Cut(folder, "="); given && s.Runs[name].Command != "" {
@@ -118,46 +125,65 @@ func Open(dir string, fresh ...string) (*Study, error) {
 			}
 			continue
 		}
+
 		if name, is := s.resembling(folder); is {
 			if name == "" {
-				return nil, fmt.Errorf("%s: no run of %s is of the same kind, or of the same trees", folder, dir)
+				return nil,
+					fmt.Errorf("%s: no run of %s is of the same kind, or of the same trees",
+						folder, dir)
 			}
+
 			if err := s.add(name, folder); err != nil {
 				return nil, err
 			}
+
 			if name == s.Layouts {
 				layouts = folder
 			}
+
 			continue
 		}
+
 		sweep, err := result.ReadSweep(folder)
 		if err != nil {
 			return nil, err
 		}
+
 		if _, known := s.Runs[sweep.Name]; !known {
-			return nil, fmt.Errorf("%s: its name is %q, but the runs of %s are %s: only a sweep with the name and the size of one of these can be put in its place",
-				folder, sweep.Name, dir, strings.Join(slices.Sorted(maps.Keys(s.Runs)), ", "))
+			return nil,
+				fmt.Errorf("%s: its name is %q, but the runs of %s are %s: only a sweep with the "+
+					"name and the size of one of these can be put in its place",
+					folder, sweep.Name, dir, strings.Join(slices.Sorted(maps.Keys(s.Runs)), ", "))
 		}
+
 		own, err := result.ReadSweep(filepath.Join(dir, RunsDir, sweep.Name))
-		if has, wants := keysOf(sweep), keysOf(own); err == nil && has > 0 && wants > 0 && (has > 2*wants || wants > 2*has) {
-			return nil, fmt.Errorf("%s: its database has %s keys, the run %s of %s has %s: its figures cannot be put beside figures of that size",
-				folder, doc.ShortCount(has), sweep.Name, dir, doc.ShortCount(wants))
+		if has, wants := keysOf(sweep), keysOf(own); err == nil && has > 0 && wants > 0 &&
+			(has > 2*wants || wants > 2*has) {
+			return nil,
+				fmt.Errorf("%s: its database has %s keys, the run %s of %s has %s: its figures "+
+					"cannot be put beside figures of that size",
+					folder, doc.ShortCount(has), sweep.Name, dir, doc.ShortCount(wants))
 		}
+
 		if err := s.add(sweep.Name, folder); err != nil {
 			return nil, err
 		}
 	}
+
 	if s.Layouts != "" {
 		if s.layouts, err = result.ReadLayouts(layouts); err != nil {
 			return nil, err
 		}
 	}
+
 	if err = s.judge(); err == nil {
 		_, err = s.answers()
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
+
 	return s, nil
 }
 
@@ -173,8 +199,10 @@ func (s *Study) resembling(folder string) (name string, is bool) {
 				kind += fmt.Sprint(" ", tree["tree"])
 			}
 		}
+
 		return kind
 	}
+
 	var given any
 	if kind, ok := kinds.Detect(folder); ok && !kind.Named {
 		text, err := readBounded(filepath.Join(folder, kind.File))
@@ -183,11 +211,13 @@ func (s *Study) resembling(folder string) (name string, is bool) {
 		}
 		is = err == nil
 	}
+
 	for run, has := range s.results {
 		if is && has != nil && kindOf(has) == kindOf(given) {
 			name = run
 		}
 	}
+
 	return name, is
 }
 
@@ -209,14 +239,18 @@ func parse(text []byte) (*Study, error) {
 	if err := decoder.Decode(s); err != nil {
 		return nil, err
 	}
+
 	if s.Title == "" {
 		return nil, errors.New("no title")
 	}
+
 	for name := range s.Runs {
 		if name == "" || name != filepath.Base(name) || name == ".." || name == "." {
-			return nil, fmt.Errorf("run %q: must be the name of a folder or file in %s", name, RunsDir)
+			return nil,
+				fmt.Errorf("run %q: must be the name of a folder or file in %s", name, RunsDir)
 		}
 	}
+
 	return s, s.Charts.check(s.Runs)
 }
 
@@ -227,13 +261,16 @@ func (s *Study) add(name, path string) error {
 		s.results[name] = nil // not measured yet
 		return nil
 	}
+
 	var decoded any
 	if err == nil {
 		decoded, err = decode(text)
 	}
+
 	if err != nil {
 		return fmt.Errorf("run %s of the study: %w", name, err)
 	}
+
 	s.results[name] = decoded
 	return nil
 }
@@ -251,6 +288,7 @@ func summary(path string) ([]byte, error) {
 	case kind.File == result.LayoutsFile:
 		return marshalled(result.ReadLayouts(path))
 	}
+
 	return readBounded(filepath.Join(path, kind.File))
 }
 
@@ -266,11 +304,13 @@ func readBounded(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	defer file.Close()
 	text, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
 	if err == nil && len(text) > maxFileBytes {
 		err = fmt.Errorf("%s: larger than %d MiB", path, maxFileBytes>>20)
 	}
+
 	return text, err
 }
 
@@ -281,17 +321,21 @@ func (s *Study) judge() error {
 		if rows == nil {
 			rows = []map[string]string{{"published": g.Published}}
 		}
+
 		for _, row := range rows {
 			c, err := s.claim(g, row)
 			if err != nil {
 				return fmt.Errorf("claim %q: %w", c.Says, err)
 			}
+
 			if c.ID != "" {
 				s.known[c.ID] = c
 			}
+
 			s.claims = append(s.claims, c)
 		}
 	}
+
 	return nil
 }
 
@@ -301,33 +345,46 @@ func (s *Study) claim(g Group, row map[string]string) (c Claim, err error) {
 	for name, value := range row {
 		pairs = append(pairs, "{"+name+"}", value)
 	}
+
 	fill := strings.NewReplacer(pairs...)
-	for _, text := range []*string{&g.ID, &g.Says, &g.Given, &g.Source, &g.Unit, &g.Bound, &g.Measured, &g.Predicted, &g.Model, &g.Band, &g.Without,
+	for _, text := range []*string{&g.ID, &g.Says, &g.Given, &g.Source, &g.Unit, &g.Bound,
+		&g.Measured, &g.Predicted, &g.Model, &g.Band, &g.Without,
 		&g.Explained, &g.Cannot,
 		&g.If} {
 		*text = fill.Replace(*text)
 	}
+
 	c.Group = g
 	if c.Theirs, c.Parts, err = parsePublished(row["published"], g.Unit, g.Source); err != nil {
 		return c, err
 	}
+
 	for _, of := range []struct {
 		place string
 		to    **float64
-	}{{g.Measured, &c.MeasuredFigure}, {g.Predicted, &c.PredictedFigure}, {g.Model, &c.ModelFigure},
-		{below(g.Band, "low"), &c.low}, {below(g.Band, "high"), &c.high}, {g.Without, &c.withoutFigure}} {
+	}{
+		{g.Measured, &c.MeasuredFigure},
+		{g.Predicted, &c.PredictedFigure},
+		{g.Model, &c.ModelFigure},
+		{below(g.Band, "low"), &c.low},
+		{below(g.Band, "high"), &c.high},
+		{g.Without, &c.withoutFigure},
+	} {
 		if *of.to, err = s.figure(of.place, g.Unit); err != nil {
 			return c, err
 		}
 	}
+
 	if c.Timed && c.MeasuredFigure != nil && s.busy(g.Measured) {
 		c.MeasuredFigure, c.Cannot = nil, "other work used the machine during the run"
 	}
+
 	c.Word, c.Clause = c.verdict()
 	return c, nil
 }
 
-// busy tells whether a result at a place warns that others used the machine: of a replay, while that tree ran.
+// busy tells whether a result at a place warns that others used the machine: of a replay, while
+// that tree ran.
 func (s *Study) busy(place string) bool {
 	run, rest, _ := strings.Cut(place, " ")
 	paths := terms(rest)
@@ -336,6 +393,7 @@ func (s *Study) busy(place string) bool {
 		if other, rest, named := strings.Cut(path, ":"); named && s.results[other] != nil {
 			summary, path = s.results[other], rest
 		}
+
 		choice, isTree := strings.CutPrefix(path, "trees[")
 		if !isTree {
 			if warnsOfOthers(summary) {
@@ -343,6 +401,7 @@ func (s *Study) busy(place string) bool {
 			}
 			continue
 		}
+
 		choice, _, _ = strings.Cut(choice, "]")
 		of, _ := summary.(map[string]any)
 		trees, _ := of["trees"].([]any)
@@ -353,6 +412,7 @@ func (s *Study) busy(place string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -380,7 +440,8 @@ const ordinaryTolerance = 0.01
 // within tells whether a figure is what the claim says.
 func (c Claim) within(figure float64) bool {
 	slack := cmp.Or(c.Tolerance, ordinaryTolerance)
-	low, high := c.Theirs.Low-slack*math.Abs(c.Theirs.Low)-c.Slack, c.Theirs.High+slack*math.Abs(c.Theirs.High)+c.Slack
+	low, high := c.Theirs.Low-slack*math.Abs(c.Theirs.Low)-c.Slack,
+		c.Theirs.High+slack*math.Abs(c.Theirs.High)+c.Slack
 	return (c.Bound == "most" || figure >= low) && (c.Bound == "least" || figure <= high)
 }
 
@@ -395,11 +456,13 @@ func (c Claim) verdict() (word, clause string) {
 		return claims.HoldsIf, c.If
 	case c.within(*ours):
 		return claims.Holds, ""
-	case c.low != nil && c.high != nil && *c.low <= min(*ours, c.Theirs.Low) && max(*ours, c.Theirs.High) <= *c.high:
+	case c.low != nil && c.high != nil && *c.low <= min(*ours, c.Theirs.Low) &&
+		max(*ours, c.Theirs.High) <= *c.high:
 		return claims.HoldsIf, c.If
 	case c.Cannot != "":
 		return claims.CannotTell, c.Cannot
 	}
+
 	return claims.Fails, ""
 }
 
@@ -417,7 +480,8 @@ func (c Claim) Verdict() string {
 // Difference is ours / theirs - 1, of a claim of one figure; nil of a range, a bound, zero,
 // and where a comparison tells nothing.
 func (c Claim) Difference(ours *float64) *float64 {
-	if ours == nil || c.Word == claims.CannotTell || c.Theirs.Low != c.Theirs.High || c.Theirs.Low == 0 || c.Bound != "" {
+	if ours == nil || c.Word == claims.CannotTell || c.Theirs.Low != c.Theirs.High ||
+		c.Theirs.Low == 0 || c.Bound != "" {
 		return nil
 	}
 	return doc.Some(*ours/c.Theirs.Low - 1)

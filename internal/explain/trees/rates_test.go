@@ -14,14 +14,20 @@ func TestRatesOverAWindow(t *testing.T) {
 		if i >= 20 {
 			rate = 10
 		}
+
 		leaves += uint64(rate / 2)
-		of.ticks = append(of.ticks, result.Tick{Tree: &result.TreeTick{Leaves: leaves, LeavesPerSecond: rate}})
+		of.ticks = append(of.ticks, result.Tick{Tree: &result.TreeTick{
+			Leaves:          leaves,
+			LeavesPerSecond: rate,
+		}})
 	}
+
 	w := window{ticks: 1000}
 	var all *float64
 	for _, tick := range of.ticks {
 		all = w.add(tick.Tree)
 	}
+
 	if all == nil || *all != 55 { // 1,100 leaves in 20 seconds
 		t.Errorf("the whole run: %v, want 55", all)
 	}

@@ -29,41 +29,50 @@ func Read(dir string) (*Tuning, error) {
 
 // Tuning is what tune prints.
 type Tuning struct {
-	Schema     string   `json:"schema"`
-	Answer     string   `json:"answer"`
-	Source     string   `json:"source"` // the database, or the words of one that does not exist
-	Engine     string   `json:"engine"`
-	Version    string   `json:"engine_version,omitempty"`
-	Traffic    string   `json:"traffic"`
-	WarmupGets uint64   `json:"warmup_gets,omitempty"` // before those that are predicted and measured
-	Gets       uint64   `json:"gets,omitempty"`
-	Missing    float64  `json:"missing_share"`
-	Method     string   `json:"method"` // how reads are predicted
-	Goal       string   `json:"goal"`   // reads, bytes or time
-	Memory     int64    `json:"memory_bytes"`
-	CacheBytes int64    `json:"cache_bytes"`
-	Over       int64    `json:"present_over_memory_bytes,omitempty"` // by which filters and indexes beside the present cache exceed the memory
-	Tables     int      `json:"tables"`                              // whose handles take the rest of the memory
-	MemTables  int64    `json:"memtable_bytes"`
-	Beside     bool     `json:"memtables_beside_memory,omitempty"` // else they are in the cache
-	Present    Config   `json:"present"`
-	Best       Config   `json:"best"`
-	Tied       bool     `json:"tied"`                     // the best cannot be told from the present one
-	Alone      []Config `json:"alone"`                    // the present one with the best value of one option, from the largest gain on
-	Grid       []Config `json:"grid"`                     // the present one with each other value of one option, predicted from one sample
-	Front      []Config `json:"front"`                    // none has another that is better in every respect
-	Buffers    []Config `json:"memtable_sizes,omitempty"` // the best one with memtables of other sizes, two of which take memory
-	Predicted  int      `json:"predicted_configurations"`
-	Stopped    bool     `json:"stopped"`      // by the limit of time
-	Error      float64  `json:"tested_error"` // share by which such predictions were off
+	Schema  string `json:"schema"`
+	Answer  string `json:"answer"`
+	Source  string `json:"source"` // the database, or the words of one that does not exist
+	Engine  string `json:"engine"`
+	Version string `json:"engine_version,omitempty"`
+	Traffic string `json:"traffic"`
+	// before those that are predicted and measured
+	WarmupGets uint64  `json:"warmup_gets,omitempty"`
+	Gets       uint64  `json:"gets,omitempty"`
+	Missing    float64 `json:"missing_share"`
+	Method     string  `json:"method"` // how reads are predicted
+	Goal       string  `json:"goal"`   // reads, bytes or time
+	Memory     int64   `json:"memory_bytes"`
+	CacheBytes int64   `json:"cache_bytes"`
+	// by which filters and indexes beside the present cache exceed the memory
+	Over int64 `json:"present_over_memory_bytes,omitempty"`
+	// whose handles take the rest of the memory
+	Tables    int    `json:"tables"`
+	MemTables int64  `json:"memtable_bytes"`
+	Beside    bool   `json:"memtables_beside_memory,omitempty"` // else they are in the cache
+	Present   Config `json:"present"`
+	Best      Config `json:"best"`
+	// the best cannot be told from the present one
+	Tied bool `json:"tied"`
+	// the present one with the best value of one option, from the largest gain on
+	Alone []Config `json:"alone"`
+	// the present one with each other value of one option, predicted from one sample
+	Grid []Config `json:"grid"`
+	// none has another that is better in every respect
+	Front []Config `json:"front"`
+	// the best one with memtables of other sizes, two of which take memory
+	Buffers   []Config `json:"memtable_sizes,omitempty"`
+	Predicted int      `json:"predicted_configurations"`
+	Stopped   bool     `json:"stopped"`      // by the limit of time
+	Error     float64  `json:"tested_error"` // share by which such predictions were off
 	// Errors are such shares of other figures, by their names.
 	Errors   map[string]float64 `json:"tested_errors,omitempty"`
 	Costs    *Costs             `json:"costs,omitempty"`          // of the goal time
 	ReadTime float64            `json:"device_read_us,omitempty"` // of a block, as was said
 	Snippet  string             `json:"snippet"`
-	Lookup   string             `json:"lookup,omitempty"` // the function that looks a key up, where that changes
-	Rewrite  string             `json:"rewrite,omitempty"`
-	Verified []Verification     `json:"verified,omitempty"`
+	// the function that looks a key up, where that changes
+	Lookup   string         `json:"lookup,omitempty"`
+	Rewrite  string         `json:"rewrite,omitempty"`
+	Verified []Verification `json:"verified,omitempty"`
 }
 
 // Config is a configuration with what is predicted of it.
@@ -72,7 +81,8 @@ type Config struct {
 	Low     float64           `json:"low"`     // of Reads, with the error that such predictions had
 	High    float64           `json:"high"`
 	Cache   int64             `json:"cache_bytes"`
-	Memory  int64             `json:"memory_bytes"` // filters and indexes, in the cache or beside it
+	// filters and indexes, in the cache or beside it
+	Memory int64 `json:"memory_bytes"`
 
 	Reads  float64            `json:"-"` // blocks per Get
 	Bytes  float64            `json:"-"` // of them, as they are on disk
@@ -105,13 +115,16 @@ func (c *Config) UnmarshalJSON(text []byte) error {
 	return c.members().Unmarshal(text, (*plain)(c))
 }
 
-// Costs are what Gets cost a processor, measured on this machine with small databases: nanoseconds, with blocks as they are in the cache.
+// Costs are what Gets cost a processor, measured on this machine with small databases: nanoseconds,
+// with blocks as they are in the cache.
 type Costs struct {
-	Get         float64            `json:"get_ns"` // that finds all blocks in the cache
-	GetByte     float64            `json:"get_ns_per_block_byte"`
-	LastFilters float64            `json:"last_filters_ns,omitempty"` // of a look-up that asks the last level's filters, beyond a Get
-	Read        float64            `json:"read_ns"`                   // of a block from the page cache
-	ReadByte    map[string]float64 `json:"read_ns_per_byte"`          // by compression
+	Get     float64 `json:"get_ns"` // that finds all blocks in the cache
+	GetByte float64 `json:"get_ns_per_block_byte"`
+	// of a look-up that asks the last level's filters, beyond a Get
+	LastFilters float64 `json:"last_filters_ns,omitempty"`
+	// of a block from the page cache
+	Read     float64            `json:"read_ns"`
+	ReadByte map[string]float64 `json:"read_ns_per_byte"` // by compression
 }
 
 // Verification is a configuration that was built and measured.
@@ -152,27 +165,39 @@ func (t *Tuning) SetAnswer() {
 	if t.Missing > 0 {
 		gets = fmt.Sprintf("a Get (%s negative lookups)", doc.Percent(100*t.Missing))
 	}
-	value, print := func(c Config) float64 { return c.Reads }, func(v float64) string { return doc.PerGet(v) + " blocks" }
+
+	value, print := func(c Config) float64 { return c.Reads },
+		func(v float64) string { return doc.PerGet(v) + " blocks" }
 	reads, read := "reads", "read"
 	switch t.Goal {
 	case "bytes":
-		value, print = func(c Config) float64 { return c.Bytes }, func(v float64) string { return unit.Bytes(int64(math.Round(v))) }
+		value, print = func(c Config) float64 { return c.Bytes },
+			func(v float64) string { return unit.Bytes(int64(math.Round(v))) }
 	case "time":
 		value, print = func(c Config) float64 { return c.Time.OrZero() },
 			func(v float64) string { return doc.PerGet(v) + " us" }
 		reads, read = "takes", "take"
 	}
+
 	now, then := value(t.Present), value(t.Best)
 	if t.Tied {
-		t.Answer = fmt.Sprintf("In %s, no tested configuration is significantly better than the current one: %s %s %s with it, and %s with the best one, "+
-			"which is within the error of the prediction.", memory, gets, reads, print(now), print(then))
+		t.Answer = fmt.Sprintf("In %s, no tested configuration is significantly better than the "+
+			"current one: %s %s %s with it, and %s with the best one, "+
+			"which is within the error of the prediction.", memory, gets, reads, print(now),
+			print(then))
 		return
 	}
-	t.Answer = fmt.Sprintf("In %s, %s would %s %s with %s. With the present options it %s %s: %s less.%s", memory, gets, read, print(then),
-		Words(changed(t.Present.Options, t.Best.Options)), reads, print(now), doc.Percent(100*(1-then/now)), t.price())
+
+	t.Answer = fmt.Sprintf("In %s, %s would %s %s with %s. With the present options it %s %s: %s "+
+		"less.%s", memory, gets, read, print(then),
+		Words(changed(t.Present.Options, t.Best.Options)), reads, print(now),
+		doc.Percent(100*(1-then/now)), t.price())
+
 	if t.Over > 0 {
-		t.Answer += fmt.Sprintf(" The present options need %s more memory than that: filters and indexes are outside the block cache.", unit.Bytes(t.Over))
+		t.Answer += fmt.Sprintf(" The present options need %s more memory than that: filters and "+
+			"indexes are outside the block cache.", unit.Bytes(t.Over))
 	}
+
 	if p := t.proved(); p != "" {
 		t.Answer += " " + p
 	}
@@ -183,7 +208,8 @@ func (t *Tuning) price() string {
 	if t.Goal != "reads" || t.Best.Bytes <= t.Present.Bytes {
 		return ""
 	}
-	return fmt.Sprintf(" Each Get reads more bytes: %s instead of %s.", unit.Bytes(int64(t.Best.Bytes)), unit.Bytes(int64(t.Present.Bytes)))
+	return fmt.Sprintf(" Each Get reads more bytes: %s instead of %s.",
+		unit.Bytes(int64(t.Best.Bytes)), unit.Bytes(int64(t.Present.Bytes)))
 }
 
 // proved is what measuring says of the gain.
@@ -191,18 +217,23 @@ func (t *Tuning) proved() string {
 	if len(t.Verified) < 2 {
 		return ""
 	}
+
 	present, best := t.Verified[0], t.Verified[1]
 	worst := 0.0
 	for _, p := range t.Verified {
 		worst = max(worst, math.Abs(p.Off()))
 	}
+
 	less := ""
 	if t.Goal == "reads" {
 		less = fmt.Sprintf(", %s less", doc.Percent(100*(1-best.Measured/present.Measured)))
 	}
+
 	// Rounded up: none is further off.
-	return fmt.Sprintf("Measured: %s and %s blocks%s. The predictions of all %d that were measured are within %s of what was measured.",
-		doc.PerGet(best.Measured), doc.PerGet(present.Measured), less, len(t.Verified), unit.Significant(math.Ceil(1000*worst)/10, 3)+"%")
+	return fmt.Sprintf("Measured: %s and %s blocks%s. The predictions of all %d that were "+
+		"measured are within %s of what was measured.",
+		doc.PerGet(best.Measured), doc.PerGet(present.Measured), less, len(t.Verified),
+		unit.Significant(math.Ceil(1000*worst)/10, 3)+"%")
 }
 
 // changed are the options of to that from has not.
@@ -241,6 +272,7 @@ func (t *Tuning) rows() []row {
 	}{{"one option", t.Alone}, {"", t.Front}, {"memtables", t.Buffers}} {
 		rows = append(rows, doc.Each(of.list, func(c Config) row { return row{of.name, c} })...)
 	}
+
 	shown := map[string]bool{}
 	return doc.Where(rows, func(r row) bool {
 		all := Words(r.Options)
@@ -253,20 +285,25 @@ func (t *Tuning) rows() []row {
 func (t *Tuning) table() doc.Table {
 	rows := t.rows()
 	columns := []doc.Column[row]{doc.Words("", func(r row) string { return r.name })}
-	columns = append(columns, optionColumns(rows, func(r row) map[string]string { return r.Options })...)
+	columns = append(columns,
+		optionColumns(rows, func(r row) map[string]string { return r.Options })...)
 	if t.Costs != nil {
 		columns = append(columns, doc.Optional("time", "us/Get", doc.PerGet,
 			func(r row) *float64 { return r.Time.Pointer() }),
 			doc.Optional("processor", "us/Get", doc.PerGet,
 				func(r row) *float64 { return r.CPU.Pointer() }).Spared(2))
 	}
+
 	return doc.TableOf(rows, nil, append(columns,
 		doc.Figure("reads", "/Get", doc.PerGet, func(r row) float64 { return r.Reads }),
 		doc.Figure("from", "/Get", doc.PerGet, func(r row) float64 { return r.Low }).Spared(2),
 		doc.Figure("to", "/Get", doc.PerGet, func(r row) float64 { return r.High }).Spared(2),
 		doc.Figure("read", "KiB/Get", nil, func(r row) float64 { return r.Bytes / (1 << 10) }),
-		doc.Figure("metadata", "MiB", nil, func(r row) float64 { return float64(r.Memory) / (1 << 20) }).Spared(1),
-		doc.Figure("disk", "MiB", nil, func(r row) float64 { return float64(r.Disk) / (1 << 20) }).Spared(1),
+		doc.Figure("metadata", "MiB", nil, func(r row) float64 {
+			return float64(r.Memory) / (1 << 20)
+		}).Spared(1),
+		doc.Figure("disk", "MiB", nil, func(r row) float64 { return float64(r.Disk) / (1 << 20) }).
+			Spared(1),
 		doc.Optional("writes", "/byte", nil,
 			func(r row) *float64 { return r.Writes.Pointer() }).Spared(2))...)
 }
@@ -286,43 +323,68 @@ func optionColumns[R any](rows []R, of func(R) map[string]string) []doc.Column[R
 func (t *Tuning) method() string {
 	cache := "each with a cache of " + unit.Bytes(t.CacheBytes)
 	if t.Present.Cache != t.Best.Cache {
-		cache = fmt.Sprintf("with what the filters and indexes beside it leave for a cache, %s now and %s with the best options", unit.Bytes(t.Present.Cache),
+		cache = fmt.Sprintf("with what the filters and indexes beside it leave for a cache, %s "+
+			"now and %s with the best options", unit.Bytes(t.Present.Cache),
 			unit.Bytes(t.CacheBytes))
 	}
-	text := fmt.Sprintf("%d configurations were predicted for %s (%s), %s; the handles of %s tables take the rest of the memory. "+
+
+	text := fmt.Sprintf("%d configurations were predicted for %s (%s), %s; the handles of %s "+
+		"tables take the rest of the memory. "+
 		"Columns from and to include the validation error, %s. Metadata are filters and indexes. "+
-		"The last rows are the Pareto front: no other configuration is better in reads, bytes read and size at once.",
-		t.Predicted, t.Traffic, t.Method, cache, unit.Count(uint64(t.Tables)), doc.Percent(100*t.Error))
-	if off := func(name string) string { return doc.Percent(100 * t.Errors[name]) }; t.Errors != nil {
-		text += fmt.Sprintf(" Tested, bytes read were within %s, metadata within %s, disk within %s and write amplification (of a load in random order) within %s "+
+		"The last rows are the Pareto front: no other configuration is better in reads, bytes "+
+		"read and size at once.",
+		t.Predicted, t.Traffic, t.Method, cache, unit.Count(uint64(t.Tables)),
+		doc.Percent(100*t.Error))
+
+	if off := func(name string) string {
+		return doc.Percent(100 * t.Errors[name])
+	}; t.Errors != nil {
+		text += fmt.Sprintf(" Tested, bytes read were within %s, metadata within %s, disk within "+
+			"%s and write amplification (of a load in random order) within %s "+
 			"of what was built.", off(figure.BytesReadPerGet.Key), off("memory_bytes"),
 			off(figure.DiskBytes.Key), off(figure.WriteAmplification.Key))
+
 		if t.Costs != nil {
-			text += fmt.Sprintf(" Time is that of a processor, as measured on this machine with small databases, and %s us for each read of the device (--read-time). "+
-				"Two configurations whose processor times differ by more than %s were in the measured order.",
+			text += fmt.Sprintf(" Time is that of a processor, as measured on this machine with "+
+				"small databases, and %s us for each read of the device (--read-time). "+
+				"Two configurations whose processor times differ by more than %s were in the "+
+				"measured order.",
 				doc.PerGet(t.ReadTime), off(figure.CPUMicrosPerGet.Key))
 		}
 	}
+
 	switch {
 	case t.Beside:
-		text += fmt.Sprintf(" Memtables come on top: up to %s while the program writes.", unit.Bytes(t.MemTables))
+		text += fmt.Sprintf(" Memtables come on top: up to %s while the program writes.",
+			unit.Bytes(t.MemTables))
 	case t.MemTables > 0:
 		text += fmt.Sprintf(" Memtables take %s of the cache.", unit.Bytes(t.MemTables))
 	}
+
 	if len(t.Buffers) > 0 {
-		text += " Rows of memtables are the best options while the program writes, when two memtables of that size take memory from the cache."
+		text += " Rows of memtables are the best options while the program writes, when two " +
+			"memtables of that size take memory from the cache."
 	}
+
 	if t.Stopped {
 		text += " The search was stopped by --within: with more time it may find a better one."
 	}
+
 	return text
 }
 
 func (t *Tuning) proofs() doc.Table {
-	return doc.TableOf(t.Verified, nil, append(optionColumns(t.Verified, func(p Verification) map[string]string { return p.Options }),
-		doc.Figure("measured", "/Get", doc.PerGet, func(p Verification) float64 { return p.Measured }),
-		doc.Figure("predicted", "/Get", doc.PerGet, func(p Verification) float64 { return p.Predicted }),
-		doc.Figure("off", "%", nil, func(p Verification) float64 { return 100 * p.Off() }))...)
+	return doc.TableOf(t.Verified, nil,
+		append(
+			optionColumns(t.Verified, func(p Verification) map[string]string { return p.Options }),
+			doc.Figure("measured", "/Get", doc.PerGet, func(p Verification) float64 {
+				return p.Measured
+			}),
+			doc.Figure("predicted", "/Get", doc.PerGet, func(p Verification) float64 {
+				return p.Predicted
+			}),
+			doc.Figure("off", "%", nil, func(p Verification) float64 { return 100 * p.Off() }),
+		)...)
 }
 
 // Document says what was found, and how to set it.
@@ -330,15 +392,35 @@ func (t *Tuning) Document() *doc.Document {
 	const method = "tuning.md"
 	d := &doc.Document{Title: "Statelab: the best options for a budget"}
 	d.Answer("", t.Answer)
-	d.Cards = []doc.Card{{Name: "database", Facts: doc.Known([][2]string{{"database", t.Source},
-		{"engine", t.Engine + " " + t.Version}, {"Gets", t.Traffic}, {"memory", unit.Bytes(t.Memory)}})}}
+	d.Cards = []doc.Card{{Name: "database", Facts: doc.Known([][2]string{
+		{"database", t.Source},
+		{"engine", t.Engine + " " + t.Version},
+		{"Gets", t.Traffic},
+		{"memory", unit.Bytes(t.Memory)},
+	})}}
 
 	d.Add("What other options would read",
-		doc.Block{Title: "Block reads per Get", Method: method, Table: t.table(), Texts: []string{t.method()}})
-	d.Add("What was measured", doc.Block{Title: "Predicted and measured", Method: method, Table: t.proofs()})
+		doc.Block{
+			Title:  "Block reads per Get",
+			Method: method,
+			Table:  t.table(),
+			Texts:  []string{t.method()},
+		})
+
+	d.Add("What was measured", doc.Block{
+		Title:  "Predicted and measured",
+		Method: method,
+		Table:  t.proofs(),
+	})
+
 	if !t.Tied {
-		d.Add("How to set them", doc.Block{Title: "Options", Method: method, Pre: t.Snippet + t.Lookup,
-			Texts: doc.Without([]string{t.Rewrite})})
+		d.Add("How to set them", doc.Block{
+			Title:  "Options",
+			Method: method,
+			Pre:    t.Snippet + t.Lookup,
+			Texts:  doc.Without([]string{t.Rewrite}),
+		})
 	}
+
 	return d
 }

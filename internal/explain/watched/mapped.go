@@ -17,39 +17,49 @@ func (w Watched) mapped() bool { return w.Faults != nil }
 func (w Watched) faults() (sum result.WatchedFaults) {
 	for _, f := range w.Faults {
 		sum.Major, sum.Minor = sum.Major+f.Major, sum.Minor+f.Minor
-		sum.MajorRate, sum.MinorRate, sum.DeviceBytes = sum.MajorRate+f.MajorRate, sum.MinorRate+f.MinorRate, sum.DeviceBytes+f.DeviceBytes
+		sum.MajorRate, sum.MinorRate, sum.DeviceBytes = sum.MajorRate+f.MajorRate,
+			sum.MinorRate+f.MinorRate, sum.DeviceBytes+f.DeviceBytes
 	}
 	return sum
 }
 
 func (w Watched) mappedAnswer(program string) string {
 	all := w.faults()
-	text := fmt.Sprintf("%s (pid %d) read %s pages a second of its database that were not in the page cache (major page faults)", program, w.Process.PID,
+	text := fmt.Sprintf("%s (pid %d) read %s pages a second of its database that were not in the "+
+		"page cache (major page faults)", program, w.Process.PID,
 		doc.ShortCount(all.MajorRate))
 	if all.Major == 0 {
-		text = fmt.Sprintf("%s (pid %d) found every page of its database in the page cache: it had no major page fault in %s s", program, w.Process.PID,
+		text = fmt.Sprintf("%s (pid %d) found every page of its database in the page cache: it "+
+			"had no major page fault in %s s", program, w.Process.PID,
 			unit.Significant(w.Watched, 2))
 	} else if w.FaultNanos != nil {
-		text += fmt.Sprintf("; half of these took less than %s, 1%% more than %s", doc.ShortNanos(w.FaultNanos.P50),
+		text += fmt.Sprintf("; half of these took less than %s, 1%% more than %s",
+			doc.ShortNanos(w.FaultNanos.P50),
 			doc.ShortNanos(w.FaultNanos.P99))
 	}
-	return text + fmt.Sprintf(". Another %s pages a second were in the page cache, but not yet in the memory of the process (minor page faults).",
+
+	return text + fmt.Sprintf(". Another %s pages a second were in the page cache, but not yet "+
+		"in the memory of the process (minor page faults).",
 		doc.ShortCount(all.MinorRate))
 }
 
 // unseen tells what page faults leave open.
 func (w Watched) unseen() string {
-	text := "An access to a page that is in memory is not seen. So neither the Gets nor their hit rate are known, nor what another amount of memory would read."
+	text := "An access to a page that is in memory is not seen. So neither the Gets nor their " +
+		"hit rate are known, nor what another amount of memory would read."
 	unknown := 0.0
 	for _, f := range w.Faults {
 		if f.Unknown {
 			unknown += f.MajorRate + f.MinorRate
 		}
 	}
+
 	if all := w.faults(); unknown > 0 {
-		text += fmt.Sprintf(" The table is not known of %s of the page faults: no table leads to the page by its keys now, or there was no time to look.",
+		text += fmt.Sprintf(" The table is not known of %s of the page faults: no table leads to "+
+			"the page by its keys now, or there was no time to look.",
 			doc.Percent(100*unknown/(all.MajorRate+all.MinorRate)))
 	}
+
 	return text
 }
 
@@ -57,25 +67,35 @@ func (w Watched) unseen() string {
 func (w Watched) device() string {
 	d := w.Device
 	if d == nil {
-		return "Reads of the disk are not known: " + cmp.Or(w.Why["device"], "they were not counted") + "."
+		return "Reads of the disk are not known: " +
+			cmp.Or(w.Why["device"], "they were not counted") + "."
 	}
+
 	text := ""
 	if d.BlockReadsPerGet.IsKnown() && w.Has(figure.BlockReadsPerGet) {
-		text = fmt.Sprintf("Of %s block reads per Get, %s went to the disk; the page cache had the others. ",
+		text = fmt.Sprintf("Of %s block reads per Get, %s went to the disk; the page cache had "+
+			"the others. ",
 			doc.PerGet(w.OrZero(figure.BlockReadsPerGet)),
 			doc.PerGet(d.BlockReadsPerGet.OrZero()))
 	}
-	return text + fmt.Sprintf("From the disk: %s reads and %s a second for the process, %s and %s for all others.", doc.ShortCount(d.Rate),
-		doc.ShortBytes(int64(d.Bytes)), doc.ShortCount(d.OthersRate), doc.ShortBytes(int64(d.OthersBytes)))
+
+	return text + fmt.Sprintf("From the disk: %s reads and %s a second for the process, %s and "+
+		"%s for all others.", doc.ShortCount(d.Rate),
+		doc.ShortBytes(int64(d.Bytes)), doc.ShortCount(d.OthersRate),
+		doc.ShortBytes(int64(d.OthersBytes)))
 }
 
 func (w Watched) mappedMethod() string {
 	all := w.faults()
-	text := fmt.Sprintf("Observed: %s major and %s minor page faults of the database in %s s, %s and %s of other memory; %s events lost.", unit.Count(all.Major),
-		unit.Count(all.Minor), unit.Significant(w.Seconds, 3), unit.Count(w.Elsewhere.Major), unit.Count(w.Elsewhere.Minor), unit.Count(w.Lost.Reads))
+	text := fmt.Sprintf("Observed: %s major and %s minor page faults of the database in %s s, %s "+
+		"and %s of other memory; %s events lost.", unit.Count(all.Major),
+		unit.Count(all.Minor), unit.Significant(w.Seconds, 3), unit.Count(w.Elsewhere.Major),
+		unit.Count(w.Elsewhere.Minor), unit.Count(w.Lost.Reads))
+
 	if w.Cost.Core > 0 {
 		text += fmt.Sprintf(" Watching took %s of one processor.", doc.Percent(100*w.Cost.Core))
 	}
+
 	return text
 }
 
@@ -83,21 +103,36 @@ func (w Watched) faultTable() doc.Table {
 	return doc.TableOf(w.Faults, nil,
 		doc.Words("table", func(f result.WatchedFaults) string { return f.Table }),
 		doc.Words("pages", func(f result.WatchedFaults) string { return f.Type }),
-		doc.Figure("major", "per s", doc.PerGet, func(f result.WatchedFaults) float64 { return f.MajorRate }),
-		doc.Figure("minor", "per s", doc.PerGet, func(f result.WatchedFaults) float64 { return f.MinorRate }),
-		doc.Figure("read", "KiB/s", nil, func(f result.WatchedFaults) float64 { return float64(f.DeviceBytes) / w.Watched / (1 << 10) }),
-		doc.Figure("p50", "", nil, func(f result.WatchedFaults) float64 { return float64(f.P50) }).In(doc.Micros),
-		doc.Figure("p99", "", nil, func(f result.WatchedFaults) float64 { return float64(f.P99) }).In(doc.Micros))
+		doc.Figure("major", "per s", doc.PerGet, func(f result.WatchedFaults) float64 {
+			return f.MajorRate
+		}),
+		doc.Figure("minor", "per s", doc.PerGet, func(f result.WatchedFaults) float64 {
+			return f.MinorRate
+		}),
+		doc.Figure("read", "KiB/s", nil, func(f result.WatchedFaults) float64 {
+			return float64(f.DeviceBytes) / w.Watched / (1 << 10)
+		}),
+		doc.Figure("p50", "", nil, func(f result.WatchedFaults) float64 { return float64(f.P50) }).
+			In(doc.Micros),
+		doc.Figure("p99", "", nil, func(f result.WatchedFaults) float64 { return float64(f.P99) }).
+			In(doc.Micros))
 }
 
 // addMapped adds what is seen of a process that maps its database.
 func (w Watched) addMapped(d *doc.Document, method string) {
-	d.Add("What is read", doc.Block{Title: "Page faults by table", Method: method, Table: w.faultTable(),
-		Texts: []string{w.unseen(), w.device()}})
+	d.Add("What is read", doc.Block{
+		Title:  "Page faults by table",
+		Method: method,
+		Table:  w.faultTable(),
+		Texts:  []string{w.unseen(), w.device()},
+	})
 
-	chart, panel := doc.OnePanel("Major page faults a second over time", doc.Linear("seconds", doc.AsCount),
+	chart, panel := doc.OnePanel("Major page faults a second over time",
+		doc.Linear("seconds", doc.AsCount),
 		doc.Linear("page faults a second", doc.AsCount))
-	faults := doc.Each(w.Series, func(t result.Tick) doc.XY { return doc.XY{X: t.Seconds, Y: t.PageFaults} })
+	faults := doc.Each(w.Series, func(t result.Tick) doc.XY {
+		return doc.XY{X: t.Seconds, Y: t.PageFaults}
+	})
 	panel.Line("major page faults", faults, doc.CurveStyle(0))
 	d.Add("Over time",
 		doc.Block{Texts: []string{w.mappedMethod()}},

@@ -1,4 +1,5 @@
-// Package watched explains what a running process read (statelab watch): as text, as a page and as JSON.
+// Package watched explains what a running process read (statelab watch): as text, as a page and as
+// JSON.
 //
 // Non-goals: watching (ask/watch).
 package watched
@@ -28,10 +29,12 @@ func Read(dir string) (Watched, error) {
 	if err != nil {
 		return Watched{}, err
 	}
+
 	series, err := result.ReadSeries(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
+
 	return Watched{w, series}, err
 }
 
@@ -42,12 +45,16 @@ func (w Watched) Answer() string {
 	if strings.HasPrefix(p.Version, "v") && !strings.Contains(p.Version, "-") {
 		program += " " + strings.TrimPrefix(p.Version, "v")
 	}
+
 	if w.mapped() {
 		return w.mappedAnswer(program)
 	}
+
 	if w.Gets == 0 || !w.Has(figure.BlockReadsPerGet) {
-		return fmt.Sprintf("%s (pid %d) made no Get in %s s.", program, p.PID, unit.Significant(w.Watched, 2))
+		return fmt.Sprintf("%s (pid %d) made no Get in %s s.", program, p.PID,
+			unit.Significant(w.Watched, 2))
 	}
+
 	text := fmt.Sprintf("%s (pid %d) made %s Gets a second: %s block reads per Get", program, p.PID,
 		doc.ShortCount(w.OrZero(figure.GetsPerSecond)),
 		doc.PerGet(w.OrZero(figure.BlockReadsPerGet)))
@@ -57,10 +64,12 @@ func (w Watched) Answer() string {
 			text += " of " + doc.ShortBytes(w.Cache.Bytes)
 		}
 	}
+
 	text += "."
 	if others := w.others(); others != "" {
 		text += " " + others
 	}
+
 	return text
 }
 
@@ -76,12 +85,14 @@ func (w Watched) others() string {
 			larger = words
 		}
 	}
+
 	switch {
 	case larger != "" && smaller != "":
 		return "With " + larger + ", with " + strings.Replace(smaller, " it would be", "", 1) + "."
 	case larger+smaller != "":
 		return "With " + larger + smaller + "."
 	}
+
 	return ""
 }
 
@@ -100,16 +111,21 @@ func (w Watched) proof() string {
 		return "No other cache was simulated: " + cmp.Or(w.Why["simulated"],
 			w.Set.Absent()[figure.BlockAccessesPerGet.Key], "no Get was seen") + "."
 	}
+
 	s := *w.Simulated
-	text := fmt.Sprintf("Simulated at the present size, for the second half of the Gets: %s block reads per Get; observed: %s", within(s), doc.PerGet(s.Seen))
+	text := fmt.Sprintf("Simulated at the present size, for the second half of the Gets: %s "+
+		"block reads per Get; observed: %s", within(s), doc.PerGet(s.Seen))
 	if s.Low == s.High && s.Seen > 0 {
 		text += fmt.Sprintf(" (%+.1f %%)", 100*(s.BlockReadsPerGet/s.Seen-1))
 	}
+
 	text += ". The first half fills the simulated cache."
 	if strange := float64(w.UnexplainedReads) / max(1,
 		w.OrZero(figure.BlockReadsPerGet)*float64(w.Gets)); strange >= aFew {
-		text += fmt.Sprintf(" %s of the reads were of blocks that the trace resolver did not predict.", doc.Percent(100*strange))
+		text += fmt.Sprintf(" %s of the reads were of blocks that the trace resolver did not "+
+			"predict.", doc.Percent(100*strange))
 	}
+
 	return text
 }
 
@@ -122,12 +138,15 @@ func (w Watched) sources() string {
 	for _, r := range w.Reads {
 		all += r.PerSecond
 	}
+
 	if all == 0 {
 		return "No table was read."
 	}
-	return fmt.Sprintf("Of %s table reads a second, %s.", doc.ShortCount(all), doc.List(w.Reads, func(r result.WatchedReads) string {
-		return fmt.Sprintf("%s are for %s", doc.ShortCount(r.PerSecond), r.Purpose)
-	}))
+
+	return fmt.Sprintf("Of %s table reads a second, %s.", doc.ShortCount(all),
+		doc.List(w.Reads, func(r result.WatchedReads) string {
+			return fmt.Sprintf("%s are for %s", doc.ShortCount(r.PerSecond), r.Purpose)
+		}))
 }
 
 // skew tells how the Gets spread over the keys.
@@ -135,17 +154,21 @@ func (w Watched) skew() string {
 	if len(w.Tenths) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("Access skew: the most requested tenth of the %s keys gets %s of the Gets", unit.Count(w.DistinctKeys), doc.Percent(100*w.Tenths[0]))
+
+	text := fmt.Sprintf("Access skew: the most requested tenth of the %s keys gets %s of the Gets",
+		unit.Count(w.DistinctKeys), doc.Percent(100*w.Tenths[0]))
 	if w.Has(figure.WorkingSet) {
 		text += fmt.Sprintf("; the working set of all Gets is %s",
 			doc.ShortBytes(int64(w.OrZero(figure.WorkingSet))))
 	}
+
 	return text + "."
 }
 
 // method tells how much was seen and what that took.
 func (w Watched) method() string {
-	text := fmt.Sprintf("Observed: %s Gets of %s in %s s", unit.Count(w.Gets), w.Process.Database, unit.Significant(w.Watched, 3))
+	text := fmt.Sprintf("Observed: %s Gets of %s in %s s", unit.Count(w.Gets), w.Process.Database,
+		unit.Significant(w.Watched, 3))
 	if w.Watched < 0.95*w.Seconds {
 		text += fmt.Sprintf(", spread over %s s", unit.Significant(w.Seconds, 3))
 		if w.Has(figure.BlockReadsPerGet.Error()) {
@@ -153,35 +176,58 @@ func (w Watched) method() string {
 				doc.PerGet(w.OrZero(figure.BlockReadsPerGet.Error())))
 		}
 	}
-	return text + fmt.Sprintf("; %s events lost. Watching took about %s of one processor (%s a Get).",
-		unit.Count(w.Lost.Gets+w.Lost.Reads), doc.Percent(100*w.Cost.Core), doc.Nanos(w.Cost.GetNanos))
+
+	return text + fmt.Sprintf("; %s events lost. Watching took about %s of one processor (%s a "+
+		"Get).",
+		unit.Count(w.Lost.Gets+w.Lost.Reads), doc.Percent(100*w.Cost.Core),
+		doc.Nanos(w.Cost.GetNanos))
 }
 
 func (w Watched) keys() doc.Table {
 	return doc.TableOf(w.Keys, nil,
 		doc.Words("keys", func(k result.WatchedKeys) string { return k.Kind }),
-		doc.Figure("Gets", "per s", doc.ShortCount, func(k result.WatchedKeys) float64 { return k.Rate }),
-		doc.Figure("absent", "%", nil, func(k result.WatchedKeys) float64 { return 100 * k.Absent }),
+		doc.Figure("Gets", "per s", doc.ShortCount, func(k result.WatchedKeys) float64 {
+			return k.Rate
+		}),
+		doc.Figure("absent", "%", nil,
+			func(k result.WatchedKeys) float64 { return 100 * k.Absent }),
 		doc.Optional("tables", "/Get", nil,
 			func(k result.WatchedKeys) *float64 { return k.TablesPerGet.Pointer() }),
 		doc.Optional("accesses", "/Get", nil,
 			func(k result.WatchedKeys) *float64 { return k.BlockAccessesPerGet.Pointer() }),
-		doc.Figure("reads", "/Get", doc.PerGet, func(k result.WatchedKeys) float64 { return k.BlockReadsPerGet }),
-		doc.Figure("p50", "", nil, func(k result.WatchedKeys) float64 { return float64(k.P50) }).In(doc.Micros),
-		doc.Figure("p99", "", nil, func(k result.WatchedKeys) float64 { return float64(k.P99) }).In(doc.Micros))
+		doc.Figure("reads", "/Get", doc.PerGet, func(k result.WatchedKeys) float64 {
+			return k.BlockReadsPerGet
+		}),
+		doc.Figure("p50", "", nil, func(k result.WatchedKeys) float64 { return float64(k.P50) }).
+			In(doc.Micros),
+		doc.Figure("p99", "", nil, func(k result.WatchedKeys) float64 { return float64(k.P99) }).
+			In(doc.Micros))
 }
 
 // Document says what the process reads, and for whom.
 func (w Watched) Document() *doc.Document {
-	d := &doc.Document{Title: "Statelab: what a running process reads", Warnings: doc.WarningsOf(w.Warnings)}
+	d := &doc.Document{
+		Title:    "Statelab: what a running process reads",
+		Warnings: doc.WarningsOf(w.Warnings),
+	}
+
 	d.Answer("", w.Answer())
 	p := w.Process
-	d.Cards = []doc.Card{{Name: "process", Facts: doc.Known([][2]string{{"program", p.Program + " " + p.Version},
-		{"engine", p.Engine + " " + p.EngineVersion}, {"database", p.Database},
-		{"cache", doc.ShortBytes(w.Cache.Bytes)}, {"Go", p.Go}})}}
+	d.Cards = []doc.Card{{
+		Name: "process",
+		Facts: doc.Known([][2]string{{"program", p.Program + " " + p.Version},
+			{"engine", p.Engine + " " + p.EngineVersion}, {"database", p.Database},
+			{"cache", doc.ShortBytes(w.Cache.Bytes)}, {"Go", p.Go}}),
+	}}
 
 	const method = "watching-a-node.md"
-	d.Add("Watch it again", doc.Block{Title: "Command", Detail: true, Method: method, Pre: doc.Shell(w.Command)})
+	d.Add("Watch it again", doc.Block{
+		Title:  "Command",
+		Detail: true,
+		Method: method,
+		Pre:    doc.Shell(w.Command),
+	})
+
 	if w.mapped() {
 		w.addMapped(d, method)
 		return d
@@ -191,10 +237,22 @@ func (w Watched) Document() *doc.Document {
 		Texts: doc.Without([]string{w.skew()})})
 	d.Add("What is read",
 		doc.Block{Texts: []string{w.sources(), w.device()}},
-		doc.Block{Title: "Reads of tables by purpose", Detail: true, Method: method, Table: w.purposes()})
+		doc.Block{
+			Title:  "Reads of tables by purpose",
+			Detail: true,
+			Method: method,
+			Table:  w.purposes(),
+		})
+
 	d.Add("What another cache would read",
 		doc.Block{Texts: []string{w.proof()}},
-		doc.Block{Title: "Block reads per Get by cache size", Detail: true, Method: method, Table: w.caches()})
+		doc.Block{
+			Title:  "Block reads per Get by cache size",
+			Detail: true,
+			Method: method,
+			Table:  w.caches(),
+		})
+
 	d.Add("Over time",
 		doc.Block{Texts: []string{w.method()}},
 		doc.Block{Title: "Gets and block reads", Detail: true, Method: method, Chart: w.series()})
@@ -205,8 +263,11 @@ func (w Watched) Document() *doc.Document {
 func (w Watched) purposes() doc.Table {
 	return doc.TableOf(w.Reads, nil,
 		doc.Words("purpose", func(r result.WatchedReads) string { return r.Purpose }),
-		doc.Figure("reads", "per s", nil, func(r result.WatchedReads) float64 { return r.PerSecond }),
-		doc.Figure("read", "MiB/s", nil, func(r result.WatchedReads) float64 { return r.Bytes / (1 << 20) }))
+		doc.Figure("reads", "per s", nil,
+			func(r result.WatchedReads) float64 { return r.PerSecond }),
+		doc.Figure("read", "MiB/s", nil, func(r result.WatchedReads) float64 {
+			return r.Bytes / (1 << 20)
+		}))
 }
 
 func (w Watched) caches() doc.Table {
@@ -214,16 +275,28 @@ func (w Watched) caches() doc.Table {
 	if w.Simulated != nil {
 		rows = append([]result.WatchSimulated{*w.Simulated}, rows...)
 	}
+
 	return doc.TableOf(rows, nil,
-		doc.Words("cache", func(s result.WatchSimulated) string { return doc.ShortBytes(s.CacheBytes) }),
-		doc.Figure("block reads", "/Get", doc.PerGet, func(s result.WatchSimulated) float64 { return s.BlockReadsPerGet }),
-		doc.Figure("least", "/Get", doc.PerGet, func(s result.WatchSimulated) float64 { return s.Low }),
-		doc.Figure("most", "/Get", doc.PerGet, func(s result.WatchSimulated) float64 { return s.High }),
-		doc.Figure("hit rate", "%", nil, func(s result.WatchSimulated) float64 { return 100 * s.HitRate }))
+		doc.Words("cache", func(s result.WatchSimulated) string {
+			return doc.ShortBytes(s.CacheBytes)
+		}),
+		doc.Figure("block reads", "/Get", doc.PerGet, func(s result.WatchSimulated) float64 {
+			return s.BlockReadsPerGet
+		}),
+		doc.Figure("least", "/Get", doc.PerGet, func(s result.WatchSimulated) float64 {
+			return s.Low
+		}),
+		doc.Figure("most", "/Get", doc.PerGet, func(s result.WatchSimulated) float64 {
+			return s.High
+		}),
+		doc.Figure("hit rate", "%", nil, func(s result.WatchSimulated) float64 {
+			return 100 * s.HitRate
+		}))
 }
 
 func (w Watched) series() *doc.Chart {
-	chart := doc.NewChart("Gets a second and block reads per Get over time", doc.Linear("seconds", doc.AsCount),
+	chart := doc.NewChart("Gets a second and block reads per Get over time",
+		doc.Linear("seconds", doc.AsCount),
 		doc.Linear("Gets a second", doc.AsCount), doc.Linear("block reads per Get", doc.AsCount))
 	type column = doc.Column[result.Tick]
 	seconds := column{Value: func(t result.Tick) *float64 { return &t.Seconds }}
@@ -238,7 +311,8 @@ func (w Watched) series() *doc.Chart {
 func Second(t result.Tick) string {
 	text := fmt.Sprintf("%4.0f s  %s Gets/s", t.Seconds, doc.ShortCount(t.OpsPerSecond))
 	if t.BlockReadsPerOp != nil {
-		text += fmt.Sprintf(", %s block reads/Get, p50 %s, p99 %s", doc.PerGet(*t.BlockReadsPerOp), doc.ShortNanos(t.P50),
+		text += fmt.Sprintf(", %s block reads/Get, p50 %s, p99 %s", doc.PerGet(*t.BlockReadsPerOp),
+			doc.ShortNanos(t.P50),
 			doc.ShortNanos(t.P99))
 	}
 	return text

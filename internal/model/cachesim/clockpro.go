@@ -61,13 +61,16 @@ func (c *ClockPro) Access(id uint32, bytes int32) (hit bool) {
 		if c.add(slot) {
 			c.coldBytes += int64(bytes)
 		}
+
 		return false
 	}
+
 	p := &c.pages[slot]
 	if p.kind != testPage {
 		p.marks = referenced
 		return true
 	}
+
 	c.testBytes -= int64(p.bytes)
 	c.remove(slot)
 	c.coldTarget = min(c.coldTarget+int64(bytes), c.target())
@@ -75,10 +78,12 @@ func (c *ClockPro) Access(id uint32, bytes int32) (hit bool) {
 	if c.add(slot) {
 		c.hotBytes += int64(bytes)
 	}
+
 	return false
 }
 
-// fill puts blocks of ids from first on into an empty cache, so many bytes in all. Those below first are to come.
+// fill puts blocks of ids from first on into an empty cache, so many bytes in all. Those below
+// first are to come.
 func (c *ClockPro) fill(first uint32, bytes int32, all int64) {
 	n := uint32(min(all, c.target())/int64(bytes)) + 1
 	c.index.expect(first + n)
@@ -100,6 +105,7 @@ func (c *ClockPro) Drop(id uint32) {
 	if slot == 0 {
 		return
 	}
+
 	switch p := &c.pages[slot]; p.kind {
 	case hotPage:
 		c.hotBytes -= int64(p.bytes)
@@ -108,6 +114,7 @@ func (c *ClockPro) Drop(id uint32) {
 	case testPage:
 		c.testBytes -= int64(p.bytes)
 	}
+
 	c.remove(slot)
 	c.release(slot)
 }
@@ -133,18 +140,22 @@ func (c *ClockPro) add(slot int32) bool {
 		c.release(slot)
 		return false
 	}
+
 	c.index.put(c.pages[slot].id, slot)
 	if c.handHot == 0 {
 		c.handHot, c.handCold, c.handTest = slot, slot, slot
 	} else {
 		c.linkBefore(c.handHot, slot)
 	}
+
 	if c.handCold == c.handHot {
 		c.handCold = c.pages[c.handCold].prev
 	}
+
 	if c.Steps-c.inOrder > roundsInDisorder*int64(len(c.pages)) {
 		c.straighten()
 	}
+
 	return true
 }
 
@@ -168,12 +179,15 @@ func (c *ClockPro) remove(slot int32) {
 	if c.handHot == slot {
 		c.handHot = p.prev
 	}
+
 	if c.handCold == slot {
 		c.handCold = p.prev
 	}
+
 	if c.handTest == slot {
 		c.handTest = p.prev
 	}
+
 	if c.unlink(slot) {
 		c.handHot, c.handCold, c.handTest = 0, 0, 0
 	}
@@ -201,6 +215,7 @@ func (c *ClockPro) runHandCold() {
 			}
 		}
 	}
+
 	c.handCold = c.pages[c.handCold].next
 	for c.target()-c.coldTarget <= c.hotBytes && c.handHot != 0 {
 		c.runHandHot()
@@ -214,6 +229,7 @@ func (c *ClockPro) runHandHot() {
 			return
 		}
 	}
+
 	c.Steps++
 	p := &c.pages[c.handHot]
 	if p.kind == hotPage {
@@ -225,6 +241,7 @@ func (c *ClockPro) runHandHot() {
 			c.coldBytes += int64(p.bytes)
 		}
 	}
+
 	c.handHot = p.next
 }
 
@@ -235,6 +252,7 @@ func (c *ClockPro) runHandTest() {
 			return
 		}
 	}
+
 	c.Steps++
 	if slot := c.handTest; c.pages[slot].kind == testPage {
 		bytes := int64(c.pages[slot].bytes)
@@ -243,6 +261,7 @@ func (c *ClockPro) runHandTest() {
 		c.remove(slot)
 		c.release(slot)
 	}
+
 	c.handTest = c.pages[c.handTest].next
 }
 
@@ -292,6 +311,7 @@ func (v PebbleVersion) Shard(file, offset uint64, n int) int {
 		h := (handle*m ^ file*m ^ offset*m) >> 32
 		return int(h * uint64(n) >> 32)
 	}
+
 	// FNV-1 over the three words, lowest byte first.
 	const basis, prime, cacheID = 14695981039346656037, 1099511628211, 2
 	h := uint64(basis)
@@ -301,5 +321,6 @@ func (v PebbleVersion) Shard(file, offset uint64, n int) int {
 			word >>= 8
 		}
 	}
+
 	return int(h % uint64(n))
 }

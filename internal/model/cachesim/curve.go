@@ -13,7 +13,8 @@ import (
 type Policy string
 
 // Policies. The first two are Pebble's caches and the next three RocksDB's LRUCache and
-// HyperClockCache, whose table grows or is fixed, shards and all; the others are textbook caches of one shard.
+// HyperClockCache, whose table grows or is fixed, shards and all; the others are textbook caches of
+// one shard.
 const (
 	ClockPro1Policy  Policy = "clockpro1"
 	ClockPro2Policy  Policy = "clockpro2"
@@ -28,7 +29,8 @@ const (
 
 // Policies lists all names.
 func Policies() []Policy {
-	return []Policy{ClockPro1Policy, ClockPro2Policy, PooledLRUPolicy, HyperClockPolicy, FixedClockPolicy, LRUPolicy, ClockPolicy, SievePolicy, S3FIFOPolicy}
+	return []Policy{ClockPro1Policy, ClockPro2Policy, PooledLRUPolicy, HyperClockPolicy,
+		FixedClockPolicy, LRUPolicy, ClockPolicy, SievePolicy, S3FIFOPolicy}
 }
 
 // ParsePolicy checks a name.
@@ -48,11 +50,12 @@ type Setup struct {
 	Policy        Policy
 	Cores         int   // Pebble divides its cache by them
 	ReservedBytes int64 // taken by memtables (Pebble)
-	// HashSeed decides which block is in which shard, and Before83 how much a block is charged with (RocksDB): blockbased.CacheOf
-	// knows both.
+	// HashSeed decides which block is in which shard, and Before83 how much a block is charged with
+	// (RocksDB): blockbased.CacheOf knows both.
 	HashSeed uint32
 	Before83 bool
-	// EntryBytes is how large a block is said to be to the fixed HyperClockCache, which is made for so many; 0: 8 KiB.
+	// EntryBytes is how large a block is said to be to the fixed HyperClockCache, which is made for
+	// so many; 0: 8 KiB.
 	EntryBytes int64
 
 	sampleShift int // caches are 2^sampleShift times smaller than they are called
@@ -101,9 +104,11 @@ func (p *Point) HitRates() map[string]float64 {
 			rates[engine.BlockType(t).String()] = 1 - float64(p.Reads[t])/float64(n)
 		}
 	}
+
 	if accesses > 0 {
 		rates["all"] = 1 - float64(reads)/float64(accesses)
 	}
+
 	return rates
 }
 
@@ -116,40 +121,51 @@ func Curve(ctx context.Context, trace *Trace, setup Setup, cacheBytes []int64) (
 	if err := trace.check(); err != nil {
 		return nil, fmt.Errorf("simulate: %w", err)
 	}
+
 	if _, err := ParsePolicy(string(setup.Policy)); err != nil {
 		return nil, fmt.Errorf("simulate: %w", err)
 	}
+
 	if setup.Cores < 1 || setup.ReservedBytes < 0 {
-		return nil, fmt.Errorf("simulate: %d cores and %d reserved bytes: want at least 1 and 0", setup.Cores, setup.ReservedBytes)
+		return nil,
+			fmt.Errorf("simulate: %d cores and %d reserved bytes: want at least 1 and 0",
+				setup.Cores, setup.ReservedBytes)
 	}
+
 	if trace.sample != nil {
 		return trace.sample.curve(ctx, trace, setup, cacheBytes)
 	}
+
 	points := make([]Point, len(cacheBytes))
 	members := map[group][]int{}
 	for i, size := range cacheBytes {
 		if size < 1 {
 			return nil, fmt.Errorf("simulate: a cache of %d bytes", size)
 		}
+
 		points[i] = Point{CacheBytes: size, Gets: int64(len(trace.Gets) - trace.WarmupGets)}
 		g := groupOf(trace, setup, size)
 		members[g] = append(members[g], i)
 	}
+
 	for g, indexes := range members {
 		some := make([]*Point, len(indexes))
 		for n, i := range indexes {
 			some[n] = &points[i]
 		}
+
 		var err error
 		if g.stack && len(some) <= maxStackSizes {
 			err = playStack(ctx, trace, setup, some)
 		} else {
 			err = newReplay(trace, setup, g.shards, some).run(ctx)
 		}
+
 		if err != nil {
 			return nil, fmt.Errorf("simulate: %w", err)
 		}
 	}
+
 	return points, nil
 }
 
@@ -171,6 +187,7 @@ func groupOf(trace *Trace, setup Setup, cacheBytes int64) group {
 		})
 		return group{shards: 1, stack: fits}
 	}
+
 	return group{shards: 1}
 }
 

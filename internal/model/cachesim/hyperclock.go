@@ -9,8 +9,8 @@ import (
 	"github.com/statelab/statelab/engine"
 )
 
-// ParseRocksCache reads which cache a database of RocksDB gets: lru, hyper-clock, or hyper-clock:8192, whose table is fixed and
-// made for blocks of so many bytes. "" is lru.
+// ParseRocksCache reads which cache a database of RocksDB gets: lru, hyper-clock, or
+// hyper-clock:8192, whose table is fixed and made for blocks of so many bytes. "" is lru.
 func ParseRocksCache(text string) (policy Policy, entryBytes int64, err error) {
 	switch kind, entry, fixed := strings.Cut(text, ":"); {
 	case text == "" || text == "lru":
@@ -22,16 +22,20 @@ func ParseRocksCache(text string) (policy Policy, entryBytes int64, err error) {
 			return FixedClockPolicy, entryBytes, nil
 		}
 	}
-	return "", 0, fmt.Errorf("invalid kind of cache %q (examples: lru, hyper-clock, hyper-clock:8192 for blocks of 8,192 bytes)", text)
+
+	return "", 0,
+		fmt.Errorf("invalid kind of cache %q (examples: lru, hyper-clock, hyper-clock:8192 for "+
+			"blocks of 8,192 bytes)", text)
 }
 
-// hyperClock is a shard of RocksDB's HyperClockCache, of either kind: the fixed table, whose size follows from how large a block
-// is said to be, and the one that grows, which is the default. Both charge the memory of their table. (Source: RocksDB's
-// cache/clock_cache.cc.)
+// hyperClock is a shard of RocksDB's HyperClockCache, of either kind: the fixed table, whose size
+// follows from how large a block is said to be, and the one that grows, which is the default. Both
+// charge the memory of their table. (Source: RocksDB's cache/clock_cache.cc.)
 //
-// A block enters with two lives, or three with high priority; a hit gives one more, up to three. A hand goes round and takes one
-// from each block that it meets; a block without any leaves. The fixed table is met slot by slot, the growing one chain by chain:
-// blocks of equal low bits of their hash, in as many chains as linear hashing has made so far.
+// A block enters with two lives, or three with high priority; a hit gives one more, up to three. A
+// hand goes round and takes one from each block that it meets; a block without any leaves. The
+// fixed table is met slot by slot, the growing one chain by chain: blocks of equal low bits of
+// their hash, in as many chains as linear hashing has made so far.
 //
 // A block of an index that a Get holds while it inserts the next block loses no life meanwhile.
 type hyperClock struct {
@@ -51,8 +55,8 @@ type hyperClock struct {
 	handMask  uint64
 }
 
-// clockKey is the hash of a block's name: its second word tells where the block is, its first in which shard and how to go on
-// from a slot that is taken.
+// clockKey is the hash of a block's name: its second word tells where the block is, its first in
+// which shard and how to go on from a slot that is taken.
 type clockKey [2]uint64
 
 type clockEntry struct {
@@ -81,26 +85,31 @@ const (
 	roundedUpEntries = 0.999
 )
 
-// newHyperClock is a shard of maxBytes with a fixed table for blocks of entryBytes, or with 0 one with a table that grows.
+// newHyperClock is a shard of maxBytes with a fixed table for blocks of entryBytes, or with 0 one
+// with a table that grows.
 func newHyperClock(maxBytes, entryBytes int64) *hyperClock {
 	maxBytes = max(maxBytes, 1) // nothing may be left of a small cache
 	c := &hyperClock{maxBytes: maxBytes, index: newIndex()}
 	if entryBytes > 0 {
-		slots := uint64(float64(maxBytes)/(float64(entryBytes)*fixedLoad+clockSlotBytes) + roundedUpChains)
+		slots := uint64(float64(maxBytes)/(float64(entryBytes)*fixedLoad+clockSlotBytes) +
+			roundedUpChains)
 		log2 := bits.Len64(slots<<1-1) - 1
 		for log2 > 0 && clockSlotBytes<<log2 > maxBytes {
 			log2--
 		}
+
 		c.entries = make([]clockEntry, 1<<log2)
 		c.usedBytes, c.limit = clockSlotBytes<<log2, int(float64(len(c.entries))*fixedStrictLoad)
 		return c
 	}
+
 	maximum := int(float64(maxBytes)/(minMeanEntry*growingLoad+clockSlotBytes) + roundedUpChains)
 	c.maxChains = (maximum + firstChains - 1) / firstChains * firstChains
 	first := firstChains
 	if maxBytes <= 4096 {
 		first = 4
 	}
+
 	c.chains, c.entries, c.handMask = make([]int32, first), make([]clockEntry, 1), uint64(first-1)
 	c.usedBytes, c.limit = int64(first)*clockSlotBytes, chainLimit(first)
 	return c
@@ -123,6 +132,7 @@ func (c *hyperClock) access(q *request) (hit bool) {
 		c.hold(q, slot)
 		return true
 	}
+
 	chains, charge := len(c.chains), int64(q.bytes)
 	c.taken++
 	full := !c.grow()
@@ -133,22 +143,34 @@ func (c *hyperClock) access(q *request) (hit bool) {
 			need += min(c.maxBytes/1024, charge) + 1
 		}
 	}
+
 	if full {
 		need = max(need, 1)
 	}
+
 	left := 0
 	if need > 0 {
 		left = c.evict(need, chains)
 	}
+
 	if c.taken -= left; full && left == 0 {
 		c.taken--
 		return false // it leaves as soon as the Get is done with it
 	}
+
 	c.usedBytes += charge
-	e := clockEntry{id: q.id, bytes: q.bytes, lives: clockLives, pinned: q.marks&Pinned != 0, taken: true}
+	e := clockEntry{
+		id:     q.id,
+		bytes:  q.bytes,
+		lives:  clockLives,
+		pinned: q.marks&Pinned != 0,
+		taken:  true,
+	}
+
 	if q.marks&HighPriority != 0 {
 		e.lives = maxLives
 	}
+
 	slot := c.room(&e)
 	c.entries[slot] = e
 	c.put(q.id, slot+1)
@@ -174,14 +196,17 @@ func (c *hyperClock) room(e *clockEntry) (slot int32) {
 		for c.entries[at].taken {
 			at = (at + (key[0] | 1)) & mask
 		}
+
 		return int32(at)
 	}
+
 	if slot = c.free; slot != 0 {
 		c.free = c.entries[slot].next
 	} else {
 		slot = int32(len(c.entries))
 		c.entries = append(c.entries, clockEntry{})
 	}
+
 	chain := &c.chains[c.chainOf(key)]
 	e.next, *chain = *chain, slot
 	return slot
@@ -203,6 +228,7 @@ func (c *hyperClock) grow() bool {
 		if c.chains == nil || n >= c.maxChains {
 			return false
 		}
+
 		bit := uint64(1) << (bits.Len(uint(n)) - 1)
 		from := uint64(n) &^ bit
 		rest := c.chains[from]
@@ -213,14 +239,16 @@ func (c *hyperClock) grow() bool {
 			to := &c.chains[from|c.keys[e.id][1]&bit]
 			rest, e.next, *to = e.next, *to, rest
 		}
+
 		c.usedBytes += clockSlotBytes
 		c.limit = chainLimit(n + 1)
 	}
+
 	return true
 }
 
-// evict moves the hand until blocks of need bytes have left, or until it has gone round often enough. chains were there before
-// the table grew.
+// evict moves the hand until blocks of need bytes have left, or until it has gone round often
+// enough. chains were there before the table grew.
 func (c *hyperClock) evict(need int64, chains int) (left int) {
 	pinned, freed, last := 0, int64(0), uint64(0)
 	for {
@@ -236,6 +264,7 @@ func (c *hyperClock) evict(need int64, chains int) (left int) {
 			if at&c.handMask == 0 {
 				c.handMask = 1<<(bits.Len(uint(chains))-1) - 1
 			}
+
 			round = c.handMask + 1
 			for base := at & c.handMask; base < uint64(chains); base += round {
 				for chain := base; chain < min(base+clockStep, uint64(chains)); chain++ {
@@ -243,15 +272,18 @@ func (c *hyperClock) evict(need int64, chains int) (left int) {
 				}
 			}
 		}
+
 		if freed >= need {
 			return left
 		}
+
 		if last == 0 {
 			last = at + maxLives*round
 			if c.chains != nil {
 				last = at + (maxLives+1)*round - clockStep
 			}
 		}
+
 		if at >= last || (left+1)*clockEffort <= pinned {
 			return left
 		}
@@ -274,6 +306,7 @@ func (c *hyperClock) pass(slot int32, pinned *int, freed *int64) (left int) {
 		*e = clockEntry{}
 		return 1
 	}
+
 	return 0
 }
 
@@ -285,10 +318,12 @@ func (c *hyperClock) passChain(chain *int32, pinned *int, freed *int64) (left in
 			chain = &c.entries[slot].next
 			continue
 		}
+
 		left++
 		*chain = next
 		c.entries[slot].next, c.free = c.free, slot
 	}
+
 	return left
 }
 
@@ -306,5 +341,6 @@ func (t *Trace) clockKey(b *Block, seed uint32) clockKey {
 		h = (h ^ h>>37) * 0x165667919E3779F9
 		return h ^ h>>32
 	}
+
 	return clockKey{avalanche(lower), avalanche(upper + highProduct*prime)}
 }

@@ -30,6 +30,7 @@ func (x *index) get(id uint32) int32 {
 	if x.slots != nil {
 		return x.slots[id]
 	}
+
 	mask := uint32(len(x.entries) - 1)
 	for i := x.home(id); ; i = (i + 1) & mask {
 		e := x.entries[i&mask]
@@ -45,15 +46,18 @@ func (x *index) put(id uint32, slot int32) {
 		x.slots[id] = slot
 		return
 	}
+
 	if 2*x.n >= len(x.entries) {
 		x.grow()
 	}
+
 	x.n++
 	mask := uint32(len(x.entries) - 1)
 	i := x.home(id)
 	for x.entries[i&mask].slot != 0 {
 		i = (i + 1) & mask
 	}
+
 	x.entries[i] = indexEntry{id, slot}
 }
 
@@ -63,11 +67,13 @@ func (x *index) remove(id uint32) {
 		x.slots[id] = 0
 		return
 	}
+
 	mask := uint32(len(x.entries) - 1)
 	gap := x.home(id)
 	for x.entries[gap].id != id || x.entries[gap].slot == 0 {
 		gap = (gap + 1) & mask
 	}
+
 	for i := (gap + 1) & mask; x.entries[i].slot != 0; i = (i + 1) & mask {
 		// An entry may move back to the gap unless its home lies behind it.
 		if home := x.home(x.entries[i].id); (i-home)&mask >= (i-gap)&mask {
@@ -75,6 +81,7 @@ func (x *index) remove(id uint32) {
 			gap = i
 		}
 	}
+
 	x.entries[gap] = indexEntry{}
 	x.n--
 }
@@ -113,19 +120,23 @@ func newQueue(maxBytes int64) queue {
 	return queue{maxBytes: maxBytes, index: newIndex(), ring: newRing()}
 }
 
-// admit makes a block the newest, once evict has made room for it. One larger than the cache stays outside.
+// admit makes a block the newest, once evict has made room for it. One larger than the cache stays
+// outside.
 func (q *queue) admit(id uint32, bytes int32, evict func()) {
 	if int64(bytes) > q.maxBytes {
 		return
 	}
+
 	for q.usedBytes+int64(bytes) > q.maxBytes {
 		evict()
 	}
+
 	slot := q.take(id, bytes)
 	q.index.put(id, slot)
 	if q.newest != 0 {
 		q.linkBefore(q.newest, slot)
 	}
+
 	q.newest = slot
 	q.usedBytes += int64(bytes)
 }
@@ -169,6 +180,7 @@ func (r *ring) take(id uint32, bytes int32) int32 {
 		slot = int32(len(r.pages))
 		r.pages = append(r.pages, page{})
 	}
+
 	r.pages[slot] = page{next: slot, prev: slot, id: id, bytes: bytes}
 	return slot
 }
@@ -208,6 +220,7 @@ func (r *ring) straighten(first int32) (moved []int32) {
 		p.prev, p.next = at-1, at+1
 		ordered = append(ordered, p)
 	}
+
 	last := int32(len(ordered) - 1)
 	ordered[1].prev, ordered[last].next = last, 1
 	r.pages, r.free = ordered, 0

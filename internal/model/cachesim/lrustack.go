@@ -44,12 +44,25 @@ const maxStackSizes = math.MaxUint8
 // newLRUStack returns the caches as they are after these accesses.
 func newLRUStack(trace *Trace, maxBytes []int64, before []uint32) *lruStack {
 	n := len(maxBytes)
-	s := &lruStack{maxBytes: maxBytes, usedBytes: make([]int64, n), oldest: make([]int32, n), pages: make([]lruPage, len(trace.Blocks)+1),
-		misses: make([]counts, n+1), diskBytes: make([]int64, n+1)}
+	s := &lruStack{
+		maxBytes:  maxBytes,
+		usedBytes: make([]int64, n),
+		oldest:    make([]int32, n),
+		pages:     make([]lruPage, len(trace.Blocks)+1),
+		misses:    make([]counts, n+1),
+		diskBytes: make([]int64, n+1),
+	}
+
 	for i := range trace.Blocks {
 		b := &trace.Blocks[i]
-		s.pages[i+1] = lruPage{bytes: b.Bytes, diskBytes: b.DiskBytes, outside: uint8(n), class: classOf(b)}
+		s.pages[i+1] = lruPage{
+			bytes:     b.Bytes,
+			diskBytes: b.DiskBytes,
+			outside:   uint8(n),
+			class:     classOf(b),
+		}
 	}
+
 	// The newest blocks that fit, whatever happened before them.
 	full := 0
 	for _, number := range slices.Backward(before) {
@@ -58,19 +71,24 @@ func newLRUStack(trace *Trace, maxBytes []int64, before []uint32) *lruStack {
 		if int(p.outside) < n {
 			continue
 		}
+
 		for full < n && s.usedBytes[full]+int64(p.bytes) > maxBytes[full] {
 			full++
 		}
+
 		if full == n {
 			break
 		}
+
 		for i := full; i < n; i++ {
 			s.usedBytes[i] += int64(p.bytes)
 			s.oldest[i] = slot
 		}
+
 		p.outside = uint8(full)
 		s.linkLast(slot)
 	}
+
 	return s
 }
 
@@ -82,6 +100,7 @@ func (s *lruStack) linkLast(slot int32) {
 		s.newest, p.next, p.prev = slot, slot, slot
 		return
 	}
+
 	newest := &s.pages[s.newest]
 	p.next, p.prev = s.newest, newest.prev
 	s.pages[newest.prev].next = slot
@@ -102,6 +121,7 @@ func (s *lruStack) play(accesses []uint32) {
 		for _, number := range accesses[:n] {
 			s.ahead += s.pages[number+1].bytes
 		}
+
 		for _, number := range accesses[:n] {
 			slot := int32(number) + 1
 			p := &s.pages[slot]
@@ -111,6 +131,7 @@ func (s *lruStack) play(accesses []uint32) {
 				s.moveToFront(slot, p)
 			}
 		}
+
 		accesses = accesses[n:]
 	}
 }
@@ -122,15 +143,18 @@ func (s *lruStack) moveToFront(slot int32, p *lruPage) {
 			s.oldest[i] = p.prev
 		}
 	}
+
 	if outside < sizes {
 		s.unlink(p)
 	}
+
 	s.linkLast(slot)
 	s.newest, p.outside = slot, 0
 	for i := range outside {
 		if s.oldest[i] == 0 {
 			s.oldest[i] = slot
 		}
+
 		s.usedBytes[i] += int64(p.bytes)
 		for s.usedBytes[i] > s.maxBytes[i] {
 			oldest := &s.pages[s.oldest[i]]
@@ -151,11 +175,13 @@ const maxStackParts = 8
 // before it.
 func playStack(ctx context.Context, trace *Trace, setup Setup, points []*Point) error {
 	points = slices.Clone(points)
-	slices.SortFunc(points, func(a, b *Point) int { return cmp.Compare(a.CacheBytes, b.CacheBytes) })
+	slices.SortFunc(points,
+		func(a, b *Point) int { return cmp.Compare(a.CacheBytes, b.CacheBytes) })
 	maxBytes := make([]int64, len(points))
 	for i, p := range points {
 		maxBytes[i] = p.CacheBytes >> setup.sampleShift
 	}
+
 	first := int(trace.Gets[trace.WarmupGets])
 	counted := len(trace.Accesses) - first
 	parts := make([]*lruStack, min(runtime.GOMAXPROCS(0), maxStackParts))
@@ -169,12 +195,15 @@ func playStack(ctx context.Context, trace *Trace, setup Setup, points []*Point) 
 				parts[i].play(trace.Accesses[from : from+n])
 				from += n
 			}
+
 			return ctx.Err()
 		})
 	}
+
 	if err := work.Wait(); err != nil {
 		return err
 	}
+
 	for _, s := range parts {
 		for outside := range s.misses {
 			for i, p := range points {
@@ -185,9 +214,11 @@ func playStack(ctx context.Context, trace *Trace, setup Setup, points []*Point) 
 			}
 		}
 	}
+
 	for i, p := range points {
 		p.UsedBytesAtEnd = parts[len(parts)-1].usedBytes[i]
 	}
+
 	return nil
 }
 

@@ -16,11 +16,14 @@ func TestStackAfterItsPast(t *testing.T) {
 			if n%97 == 0 {
 				past := newLRUStack(trace, sizes, trace.Accesses[:n])
 				outside := func(a, b lruPage) bool { return a.outside == b.outside }
-				if !slices.Equal(past.usedBytes, played.usedBytes) || !slices.Equal(past.oldest, played.oldest) || past.newest != played.newest ||
+				if !slices.Equal(past.usedBytes, played.usedBytes) ||
+					!slices.Equal(past.oldest, played.oldest) || past.newest != played.newest ||
 					!slices.EqualFunc(past.pages, played.pages, outside) {
-					t.Fatalf("after %d accesses: %v used, oldest %v; played: %v, %v", n, past.usedBytes, past.oldest, played.usedBytes, played.oldest)
+					t.Fatalf("after %d accesses: %v used, oldest %v; played: %v, %v", n,
+						past.usedBytes, past.oldest, played.usedBytes, played.oldest)
 				}
 			}
+
 			played.play(trace.Accesses[n : n+1])
 		}
 	}

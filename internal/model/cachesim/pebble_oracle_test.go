@@ -43,8 +43,14 @@ func TestClockProIsPebblesCache(t *testing.T) {
 				} else {
 					real = newRealCache2(t, c.cacheBytes)
 				}
+
 				real.reserve(int(c.reserved))
-				shards := newShards(Setup{Policy: version.Policy(), Cores: runtime.GOMAXPROCS(0), ReservedBytes: c.reserved}, c.cacheBytes)
+				shards := newShards(Setup{
+					Policy:        version.Policy(),
+					Cores:         runtime.GOMAXPROCS(0),
+					ReservedBytes: c.reserved,
+				}, c.cacheBytes)
+
 				random := rand.New(rand.NewPCG(seed, 7))
 				popular := newZipf(random, int(c.blocks), c.theta)
 				for i := range 25_000 {
@@ -55,15 +61,27 @@ func TestClockProIsPebblesCache(t *testing.T) {
 					have := shard.Access(uint32(id), int32(bytes))
 					want := real.access(file, offset, bytes)
 					if have != want {
-						t.Fatalf("v%d %s, seed %d: access %d to block %d: simulated hit %v, real %v", version, c.name, seed, i, id, have, want)
+						t.Fatalf(
+							"v%d %s, seed %d: access %d to block %d: simulated hit %v, real %v",
+							version,
+							c.name,
+							seed,
+							i,
+							id,
+							have,
+							want,
+						)
 					}
 				}
+
 				var used int64
 				for _, shard := range shards {
 					used += shard.UsedBytes()
 				}
+
 				if used != real.size() {
-					t.Errorf("v%d %s, seed %d: %d bytes used, real %d", version, c.name, seed, used, real.size())
+					t.Errorf("v%d %s, seed %d: %d bytes used, real %d", version, c.name, seed,
+						used, real.size())
 				}
 			}
 		}
@@ -101,9 +119,11 @@ func (c *realCache1) access(file, offset uint64, bytes int) bool {
 	if !hit {
 		handle = c.set.Call(append(key, newValue(c.set.Type().In(3), bytes)))[0]
 	}
+
 	if hit || bytes > 0 {
 		handle.MethodByName("Release").Call(nil)
 	}
+
 	return hit
 }
 
@@ -133,6 +153,7 @@ func (c *realCache2) access(file, offset uint64, bytes int) bool {
 		value = newValue(c.set.Type().In(2), bytes)
 		c.set.Call(append(key, value))
 	}
+
 	value.MethodByName("Release").Call(nil)
 	return hit
 }
@@ -150,5 +171,6 @@ func newValue(pointer reflect.Type, n int) reflect.Value {
 			*(*int32)(at) = 1
 		}
 	}
+
 	return value
 }

@@ -38,6 +38,7 @@ func TestLRUIsGolangLRU(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		have := NewLRU(int64(capacity))
 		ids := newZipf(random, 1000, 0.8)
 		for i := range 100_000 {
@@ -46,6 +47,7 @@ func TestLRUIsGolangLRU(t *testing.T) {
 			if !hit {
 				want.Add(id, struct{}{})
 			}
+
 			if have.Access(uint32(id), 1) != hit {
 				t.Fatalf("capacity %d, access %d: want hit %v", capacity, i, hit)
 			}
@@ -86,12 +88,15 @@ func (c *naiveLRU) Access(id uint32, bytes int32) bool {
 		c.naiveQueue = append(slices.Delete(c.naiveQueue, i, i+1), e)
 		return true
 	}
+
 	if int64(bytes) > c.max {
 		return false
 	}
+
 	for c.bytes()+int64(bytes) > c.max {
 		c.naiveQueue = slices.Delete(c.naiveQueue, 0, 1)
 	}
+
 	c.naiveQueue = append(c.naiveQueue, naiveEntry{id: id, bytes: int64(bytes)})
 	return false
 }
@@ -108,9 +113,11 @@ func (c *naiveSieve) Access(id uint32, bytes int32) bool {
 		c.naiveQueue[i].freq = 1
 		return true
 	}
+
 	if int64(bytes) > c.max {
 		return false
 	}
+
 	for c.bytes()+int64(bytes) > c.max {
 		if c.second { // CLOCK
 			for c.naiveQueue[0].freq > 0 {
@@ -118,24 +125,30 @@ func (c *naiveSieve) Access(id uint32, bytes int32) bool {
 				e.freq = 0
 				c.naiveQueue = append(slices.Delete(c.naiveQueue, 0, 1), e)
 			}
+
 			c.naiveQueue = slices.Delete(c.naiveQueue, 0, 1)
 			continue
 		}
+
 		for {
 			if c.hand >= len(c.naiveQueue) {
 				c.hand = 0
 			}
+
 			if c.naiveQueue[c.hand].freq == 0 {
 				break
 			}
+
 			c.naiveQueue[c.hand].freq = 0
 			c.hand++
 		}
+
 		c.naiveQueue = slices.Delete(c.naiveQueue, c.hand, c.hand+1)
 		if c.hand == len(c.naiveQueue) {
 			c.hand = 0
 		}
 	}
+
 	c.naiveQueue = append(c.naiveQueue, naiveEntry{id: id, bytes: int64(bytes)})
 	return false
 }
@@ -152,14 +165,17 @@ func (c *naiveS3) Access(id uint32, bytes int32) bool {
 			return true
 		}
 	}
+
 	if int64(bytes) > c.max {
 		return false
 	}
+
 	wasGhost := false
 	if i := c.ghost.find(id); i >= 0 {
 		wasGhost = true
 		c.ghost = slices.Delete(c.ghost, i, i+1)
 	}
+
 	for c.small.bytes()+c.main.bytes()+int64(bytes) > c.max {
 		if c.small.bytes() > c.max/10 || len(c.main) == 0 {
 			e := c.small[0]
@@ -183,12 +199,14 @@ func (c *naiveS3) Access(id uint32, bytes int32) bool {
 			}
 		}
 	}
+
 	e := naiveEntry{id: id, bytes: int64(bytes)}
 	if wasGhost {
 		c.main = append(c.main, e)
 	} else {
 		c.small = append(c.small, e)
 	}
+
 	return false
 }
 
@@ -214,17 +232,21 @@ func TestPoliciesAgainstNaiveOnes(t *testing.T) {
 			if id == 5 {
 				bytes = max + 1
 			}
+
 			have, want := pair.have.Access(id, bytes), pair.want.Access(id, bytes)
 			if have != want {
 				t.Fatalf("%s: access %d to %d: hit %v, want %v", name, i, id, have, want)
 			}
+
 			if have {
 				hits++
 			}
+
 			if used := pair.have.UsedBytes(); used > max {
 				t.Fatalf("%s: %d bytes used of %d", name, used, max)
 			}
 		}
+
 		if hits < 4000 {
 			t.Errorf("%s: only %d hits: the test shows little", name, hits)
 		}
@@ -247,6 +269,7 @@ func TestIndexAgainstMap(t *testing.T) {
 			x.put(id, want[id])
 		}
 	}
+
 	if x.n != len(want) {
 		t.Errorf("%d entries, want %d", x.n, len(want))
 	}
@@ -254,13 +277,17 @@ func TestIndexAgainstMap(t *testing.T) {
 
 func TestAccessDoesNotAllocate(t *testing.T) {
 	for name, c := range map[string]Cache{
-		"clockpro": NewClockPro(1 << 20), "lru": NewLRU(1 << 20), "sieve": NewSieve(1 << 20), "s3fifo": NewS3FIFO(1 << 20),
+		"clockpro": NewClockPro(1 << 20),
+		"lru":      NewLRU(1 << 20),
+		"sieve":    NewSieve(1 << 20),
+		"s3fifo":   NewS3FIFO(1 << 20),
 	} {
 		id := uint32(0)
 		access := func() { id = id*1664525 + 1013904223; c.Access(id%2000, 4096) }
 		for range 50_000 {
 			access()
 		}
+
 		if allocs := testing.AllocsPerRun(10_000, access); allocs != 0 {
 			t.Errorf("%s: %v allocations per access", name, allocs)
 		}
@@ -276,8 +303,13 @@ func BenchmarkAccess(b *testing.B) {
 			ids[i] %= 3000
 		}
 	}
+
 	for name, c := range map[string]Cache{
-		"clockpro": NewClockPro(32 << 20), "lru": NewLRU(32 << 20), "sieve": NewSieve(32 << 20), "clock": NewClock(32 << 20), "s3fifo": NewS3FIFO(32 << 20),
+		"clockpro": NewClockPro(32 << 20),
+		"lru":      NewLRU(32 << 20),
+		"sieve":    NewSieve(32 << 20),
+		"clock":    NewClock(32 << 20),
+		"s3fifo":   NewS3FIFO(32 << 20),
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

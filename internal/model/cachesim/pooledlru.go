@@ -2,10 +2,10 @@ package cachesim
 
 import "math/bits"
 
-// PooledLRU is a shard of RocksDB's LRUCache with its default pools: the high-priority one for
-// half of the bytes, none for low priority. A block enters the high pool with high priority or after
-// a hit, else the bottom one. The oldest of the bottom pool leave first. What the high pool
-// cannot hold goes on as the newest of the bottom pool.
+// PooledLRU is a shard of RocksDB's LRUCache with its default pools: the high-priority one for half
+// of the bytes, none for low priority. A block enters the high pool with high priority or after a
+// hit, else the bottom one. The oldest of the bottom pool leave first. What the high pool cannot
+// hold goes on as the newest of the bottom pool.
 //
 // Blocks that a Get holds cannot leave meanwhile: that is not modelled, and matters only to shards
 // of a few blocks.
@@ -15,7 +15,8 @@ type PooledLRU struct {
 	highMax, highBytes  int64
 	index
 	ring
-	// The lists are around pages that hold no block; the next of a page is newer. Pinned pages are in neither.
+	// The lists are around pages that hold no block; the next of a page is newer. Pinned pages are
+	// in neither.
 	high, bottom int32
 }
 
@@ -27,7 +28,12 @@ const highShare = 0.5
 
 // NewPooledLRU returns an empty shard of maxBytes.
 func NewPooledLRU(maxBytes int64) *PooledLRU {
-	c := &PooledLRU{maxBytes: maxBytes, highMax: int64(float64(maxBytes) * highShare), index: newIndex(), ring: newRing()}
+	c := &PooledLRU{
+		maxBytes: maxBytes,
+		highMax:  int64(float64(maxBytes) * highShare),
+		index:    newIndex(),
+		ring:     newRing(),
+	}
 	c.high, c.bottom = c.take(0, 0), c.take(0, 0)
 	return c
 }
@@ -54,17 +60,20 @@ func (c *PooledLRU) access(q *request) (hit bool) {
 	if c.use(q.id) {
 		return true
 	}
+
 	for c.usedBytes+int64(q.bytes) > c.maxBytes && c.evict() {
 	}
 	if c.usedBytes+int64(q.bytes) > c.maxBytes && q.marks&Pinned == 0 {
 		return false // it leaves as soon as the Get is done with it
 	}
+
 	slot := c.take(q.id, q.bytes)
 	c.put(q.id, slot)
 	c.usedBytes += int64(q.bytes)
 	if q.marks&Pinned == 0 {
 		c.enter(slot, q.marks&HighPriority != 0)
 	}
+
 	return false
 }
 
@@ -86,6 +95,7 @@ func (c *PooledLRU) enter(slot int32, high bool) {
 		c.linkBefore(c.bottom, slot)
 		return
 	}
+
 	c.linkBefore(c.high, slot)
 	p := &c.pages[slot]
 	p.kind = inHigh
@@ -104,6 +114,7 @@ func (c *PooledLRU) evict() bool {
 			return false
 		}
 	}
+
 	c.leave(oldest)
 	c.usedBytes -= int64(c.pages[oldest].bytes)
 	c.remove(c.pages[oldest].id)
@@ -133,10 +144,12 @@ func (s Setup) rocksShards(cacheBytes int64) int {
 	if s.Policy != PooledLRUPolicy {
 		minShardBytes = clockMinShard
 	}
-	return 1 << max(0, min(bits.Len64(uint64(max(1, cacheBytes/minShardBytes)))-1, maxBits)-s.sampleShift)
+	return 1 << max(0, min(bits.Len64(uint64(max(1, cacheBytes/minShardBytes)))-1, maxBits)-
+		s.sampleShift)
 }
 
-// cacheKey is what the cache calls a block. A trace without the keys of its tables gets others, which spread as evenly.
+// cacheKey is what the cache calls a block. A trace without the keys of its tables gets others,
+// which spread as evenly.
 func (t *Trace) cacheKey(b *Block) [2]uint64 {
 	key, known := t.CacheKeys[b.File]
 	if !known {
@@ -161,9 +174,9 @@ func (t *Trace) pooledShard(b *Block, seed uint32, shards int) int {
 // pooledEntryBytes is what an LRUCache charges for its own entry of a block.
 const pooledEntryBytes = 88
 
-// rocksCharge is what RocksDB charges its cache for a block: the memory that glibc gives for it, and a
-// Block or a filter around it. Measured with RocksDB 11.8.1 and 7.8.3. The
-// allocator sometimes gives 16 bytes more, and rounds blocks above 128 KiB to pages.
+// rocksCharge is what RocksDB charges its cache for a block: the memory that glibc gives for it,
+// and a Block or a filter around it. Measured with RocksDB 11.8.1 and 7.8.3. The allocator
+// sometimes gives 16 bytes more, and rounds blocks above 128 KiB to pages.
 func (s Setup) rocksCharge(b *Block) int32 {
 	stored := b.Bytes
 	if b.DiskBytes >= b.Bytes { // not compressed: it is kept with its trailer
@@ -189,7 +202,8 @@ func RocksBytes(usage uint64, m Marks, before83 bool) int32 {
 	return int32(min(usage, 1<<30)) - min(rocksAround(m, before83), int32(min(usage, 1<<30)))
 }
 
-// What RocksDB keeps around a block and around a filter. Since 8.3 a block has room for checksums of its entries.
+// What RocksDB keeps around a block and around a filter. Since 8.3 a block has room for checksums
+// of its entries.
 const blockBytes, oldBlockBytes, filterBytes = 104, 88, 48
 
 // PooledCharge is the mean charge of blocks, or of filters, in an LRUCache beyond their bytes.

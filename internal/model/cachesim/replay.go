@@ -36,8 +36,8 @@ type replay struct {
 	files    map[uint64]*file // by number, once something happens to one
 }
 
-// batchAccesses are partitioned at a time: so many that a replayer seldom finds its cache's lists put out
-// of the processor's caches by the players before it, and so few that they fit in 40 MB.
+// batchAccesses are partitioned at a time: so many that a replayer seldom finds its cache's lists
+// put out of the processor's caches by the players before it, and so few that they fit in 40 MB.
 var batchAccesses = 1 << 21
 
 // shardBatches is a batch of accesses, partitioned by shard.
@@ -63,12 +63,18 @@ type shardReplayer struct {
 	_         cacheLinePad
 }
 
-// cacheLinePad, between what two processors write, keeps the one's writes from taking a cache line, or the
-// pair of lines that is fetched at once, away from the other.
+// cacheLinePad, between what two processors write, keeps the one's writes from taking a cache line,
+// or the pair of lines that is fetched at once, away from the other.
 type cacheLinePad [128]byte
 
 func newReplay(trace *Trace, setup Setup, shards int, points []*Point) *replay {
-	r := &replay{trace: trace, setup: setup, points: points, requests: make([]request, len(trace.Blocks))}
+	r := &replay{
+		trace:    trace,
+		setup:    setup,
+		points:   points,
+		requests: make([]request, len(trace.Blocks)),
+	}
+
 	next := make([]uint32, shards)
 	keys := make([][]clockKey, shards)
 	for i := range trace.Blocks {
@@ -79,8 +85,10 @@ func newReplay(trace *Trace, setup Setup, shards int, points []*Point) *replay {
 		if setup.isHyperClock() {
 			keys[q.shard] = append(keys[q.shard], trace.clockKey(b, setup.HashSeed))
 		}
+
 		r.requests[i] = q
 	}
+
 	for _, p := range points {
 		for shard, cache := range newShards(setup, p.CacheBytes) {
 			if clock, is := cache.(*ClockPro); is && trace.Filled > 0 {
@@ -88,13 +96,17 @@ func newReplay(trace *Trace, setup Setup, shards int, points []*Point) *replay {
 			} else {
 				cache.expect(next[shard])
 			}
+
 			if clock, is := cache.(*hyperClock); is {
 				clock.keys = keys[shard]
 			}
+
 			marked, _ := cache.(markedCache)
-			r.players = append(r.players, &shardReplayer{cache: cache, marked: marked, shard: shard, point: p})
+			r.players = append(r.players,
+				&shardReplayer{cache: cache, marked: marked, shard: shard, point: p})
 		}
 	}
+
 	return r
 }
 
@@ -115,10 +127,13 @@ func (s Setup) request(t *Trace, b *Block, shards int) request {
 		q.bytes += int32(version.BlockCharge())
 		q.shard = uint16(version.Shard(b.File, b.Offset, shards))
 	case s.Policy == PooledLRUPolicy:
-		q.bytes, q.shard = s.rocksCharge(b)+pooledEntryBytes, uint16(t.pooledShard(b, s.HashSeed, shards))
+		q.bytes, q.shard = s.rocksCharge(b)+pooledEntryBytes,
+			uint16(t.pooledShard(b, s.HashSeed, shards))
 	case s.isHyperClock():
-		q.bytes, q.shard = s.rocksCharge(b), uint16(t.clockKey(b, s.HashSeed)[0]>>32&uint64(shards-1))
+		q.bytes, q.shard = s.rocksCharge(b),
+			uint16(t.clockKey(b, s.HashSeed)[0]>>32&uint64(shards-1))
 	}
+
 	return q
 }
 
@@ -162,8 +177,10 @@ func newShards(setup Setup, cacheBytes int64) (shards []shardCache) {
 			clock.Reserve((reserved + n - 1) / n)
 			shard = clock
 		}
+
 		shards = append(shards, shard)
 	}
+
 	return shards
 }
 
@@ -176,30 +193,39 @@ func (r *replay) run(ctx context.Context) error {
 			if from < first {
 				until = min(end, first)
 			}
+
 			err = r.play(ctx, t.Accesses[from:until], from >= first)
 			from = until
 		}
+
 		return err
 	}
+
 	for _, e := range t.Events {
 		if e.Get >= len(t.Gets) {
 			break
 		}
+
 		if err := to(t.Gets[e.Get]); err != nil {
 			return err
 		}
+
 		r.applyEvent(e)
 	}
+
 	if err := to(uint32(len(t.Accesses))); err != nil {
 		return err
 	}
+
 	for _, p := range r.points {
 		p.addAccesses(&r.accesses)
 	}
+
 	for _, p := range r.players {
 		p.point.addReads(&p.misses, p.diskBytes)
 		p.point.UsedBytesAtEnd += p.cache.UsedBytes()
 	}
+
 	return nil
 }
 
@@ -208,8 +234,8 @@ func (s Setup) Opens(b *Block) bool {
 	return s.Policy == PooledLRUPolicy && b.Type != engine.Data && b.Type != engine.Value
 }
 
-// applyEvent applies an event to the caches. Those of LevelDB and RocksDB keep the blocks of a deleted table until they are displaced; the
-// compaction that deleted it had asked for all of them.
+// applyEvent applies an event to the caches. Those of LevelDB and RocksDB keep the blocks of a
+// deleted table until they are displaced; the compaction that deleted it had asked for all of them.
 func (r *replay) applyEvent(e Event) {
 	if r.files == nil {
 		r.files = map[uint64]*file{}
@@ -219,25 +245,37 @@ func (r *replay) applyEvent(e Event) {
 				f = &file{}
 				r.files[b.File] = f
 			}
+
 			f.blocks = append(f.blocks, uint32(number))
 		}
+
 		for _, f := range r.files {
-			slices.SortFunc(f.blocks, func(a, b uint32) int { return cmp.Compare(r.trace.Blocks[a].Offset, r.trace.Blocks[b].Offset) })
+			slices.SortFunc(f.blocks, func(a, b uint32) int {
+				return cmp.Compare(r.trace.Blocks[a].Offset, r.trace.Blocks[b].Offset)
+			})
 		}
 	}
+
 	var touched, dropped, opened []uint32
 	if f := r.files[e.TableScanned]; f != nil {
-		end := sort.Search(len(f.blocks), func(i int) bool { return r.trace.Blocks[f.blocks[i]].Offset > e.Offset })
+		end := sort.Search(len(f.blocks), func(i int) bool {
+			return r.trace.Blocks[f.blocks[i]].Offset > e.Offset
+		})
 		touched, f.passed = f.blocks[min(f.passed, end):end], end
 	}
+
 	if f := r.files[e.TableDeleted]; f != nil {
 		if dropped = f.blocks; r.setup.version() == 0 {
 			touched, f.passed = f.blocks[f.passed:], len(f.blocks)
 		}
 	}
+
 	if f := r.files[e.TableAdded]; f != nil {
-		opened = slices.DeleteFunc(slices.Clone(f.blocks), func(number uint32) bool { return !r.setup.Opens(&r.trace.Blocks[number]) })
+		opened = slices.DeleteFunc(slices.Clone(f.blocks), func(number uint32) bool {
+			return !r.setup.Opens(&r.trace.Blocks[number])
+		})
 	}
+
 	shards := len(r.players) / len(r.points)
 	for i := 0; i < len(r.players); i += shards {
 		for _, p := range r.players[i : i+shards] {
@@ -245,14 +283,21 @@ func (r *replay) applyEvent(e Event) {
 				cache.Reserve(e.Reserved / int64(shards))
 			}
 		}
+
 		for _, number := range touched {
-			if cache, is := r.players[i+int(r.requests[number].shard)].cache.(interface{ Touch(id uint32) }); is {
+			if cache, is := r.players[i+int(r.requests[number].shard)].cache.(interface {
+				Touch(
+					id uint32,
+				)
+			}); is {
 				cache.Touch(r.requests[number].id)
 			}
 		}
+
 		for _, number := range opened {
 			r.players[i+int(r.requests[number].shard)].play(r.requests[number:number+1], false)
 		}
+
 		for _, number := range dropped {
 			if cache, is := r.players[i+int(r.requests[number].shard)].cache.(*ClockPro); is {
 				cache.Drop(r.requests[number].id)
@@ -275,6 +320,7 @@ func (r *replay) play(ctx context.Context, accesses []uint32, counted bool) erro
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+
 		n := min(batchAccesses, len(accesses))
 		var work errgroup.Group
 		work.SetLimit(runtime.GOMAXPROCS(0))
@@ -282,18 +328,22 @@ func (r *replay) play(ctx context.Context, accesses []uint32, counted bool) erro
 			r.partition(accesses[:n], next, counted)
 			return nil
 		})
+
 		for _, p := range r.players {
 			work.Go(func() error {
 				p.play(dealt[p.shard], counted)
 				return nil
 			})
 		}
+
 		if err := work.Wait(); err != nil {
 			return err
 		}
+
 		more, accesses = n > 0, accesses[n:]
 		dealt, next = next, dealt
 	}
+
 	return nil
 }
 
@@ -301,10 +351,12 @@ func (r *replay) partition(accesses []uint32, to shardBatches, counted bool) {
 	for i := range to {
 		to[i] = to[i][:0]
 	}
+
 	for _, number := range accesses {
 		q := r.requests[number]
 		to[q.shard] = append(to[q.shard], q)
 	}
+
 	if counted {
 		for _, requests := range to {
 			for i := range requests {
@@ -325,6 +377,7 @@ func (p *shardReplayer) play(requests []request, counted bool) {
 		default:
 			hit = p.cache.Access(q.id, q.bytes)
 		}
+
 		if !hit && counted {
 			p.misses[q.class]++
 			p.diskBytes += int64(q.diskBytes)

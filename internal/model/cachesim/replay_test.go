@@ -23,13 +23,21 @@ func mixedTrace(t testing.TB, seed uint64, gets, blocks, maxBytes, unit int) *Tr
 		trace.BeginGet()
 		for range 1 + random.IntN(6) {
 			id := uint64(popular.next())
-			b := Block{File: 1 + id%13, Offset: id / 13 * 4096, Bytes: int32(int(id*2654435769%uint64(maxBytes)) / unit * unit), DiskBytes: int32(id % 977),
-				Type: engine.BlockType(id % uint64(engine.NumBlockTypes)), Level: uint8(id % (engine.MaxLevels + 1))}
+			b := Block{
+				File:      1 + id%13,
+				Offset:    id / 13 * 4096,
+				Bytes:     int32(int(id*2654435769%uint64(maxBytes)) / unit * unit),
+				DiskBytes: int32(id % 977),
+				Type:      engine.BlockType(id % uint64(engine.NumBlockTypes)),
+				Level:     uint8(id % (engine.MaxLevels + 1)),
+			}
+
 			if err := trace.Touch(b); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
+
 	return trace
 }
 
@@ -44,6 +52,7 @@ func oneAfterTheOther(trace *Trace, setup Setup, cacheBytes int64) Point {
 			}
 		}
 	}
+
 	for i, number := range trace.Accesses {
 		b := &trace.Blocks[number]
 		q := setup.request(trace, b, len(shards))
@@ -54,9 +63,11 @@ func oneAfterTheOther(trace *Trace, setup Setup, cacheBytes int64) Point {
 		} else {
 			hit = shards[q.shard].Access(number, q.bytes)
 		}
+
 		if i < int(trace.Gets[trace.WarmupGets]) {
 			continue
 		}
+
 		p.Accesses[b.Type]++
 		if !hit {
 			p.Reads[b.Type]++
@@ -64,9 +75,11 @@ func oneAfterTheOther(trace *Trace, setup Setup, cacheBytes int64) Point {
 			p.DiskBytesRead += int64(b.DiskBytes)
 		}
 	}
+
 	for _, shard := range shards {
 		p.UsedBytesAtEnd += shard.UsedBytes()
 	}
+
 	return p
 }
 
@@ -78,13 +91,19 @@ func TestCurveIsOneCacheAfterTheOther(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(before)
 	// Not in order, one twice; some smaller than the largest block.
-	sizes := []int64{3 << 20, 700, 40_000, 1 << 20, 90_000, 1, 1 << 20, 20 << 20, 250_000, 400_000, 6_001}
+	sizes := []int64{3 << 20, 700, 40_000, 1 << 20, 90_000, 1, 1 << 20, 20 << 20, 250_000, 400_000,
+		6_001}
 	for seed, shape := range []struct{ gets, blocks, maxBytes, unit int }{
-		{20_000, 3000, 6000, 1}, {20_000, 300, 60_000, 1}, {3, 5, 100, 1}, {8000, 8000, 1, 1}, {8000, 2000, 6000, 1000},
+		{20_000, 3000, 6000, 1},
+		{20_000, 300, 60_000, 1},
+		{3, 5, 100, 1},
+		{8000, 8000, 1, 1},
+		{8000, 2000, 6000, 1000},
 	} {
 		if testing.Short() {
 			shape.gets, shape.blocks = min(shape.gets, 5000), min(shape.blocks, 2000)
 		}
+
 		trace := mixedTrace(t, uint64(seed), shape.gets, shape.blocks, shape.maxBytes, shape.unit)
 		for _, policy := range Policies() {
 			for cores, reserved := range map[int]int64{1: 0, 3: 256 << 10, 2: 1 << 20} {
@@ -94,9 +113,11 @@ func TestCurveIsOneCacheAfterTheOther(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+
 				for i, size := range sizes {
 					if diff := cmp.Diff(oneAfterTheOther(trace, setup, size), have[i]); diff != "" {
-						t.Fatalf("trace %d, %+v, %d bytes: curve (+) differs:\n%s", seed, setup, size, diff)
+						t.Fatalf("trace %d, %+v, %d bytes: curve (+) differs:\n%s", seed, setup,
+							size, diff)
 					}
 				}
 			}
@@ -115,6 +136,7 @@ func TestLongTracesAreDealtWhole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, p := range have {
 			if diff := cmp.Diff(oneAfterTheOther(trace, setup, p.CacheBytes), p); diff != "" {
 				t.Errorf("%s, %d bytes: curve (+) differs:\n%s", policy, p.CacheBytes, diff)
@@ -132,14 +154,19 @@ func BenchmarkCurve(b *testing.B) {
 		for i := range 10 {
 			sizes = append(sizes, 1<<20<<i)
 		}
+
 		for _, policy := range []Policy{ClockPro1Policy, LRUPolicy, SievePolicy} {
 			b.Run(fmt.Sprintf("%s/%dk", policy, gets/1000), func(b *testing.B) {
 				for b.Loop() {
-					if _, err := Curve(b.Context(), trace, Setup{Policy: policy, Cores: 2}, sizes); err != nil {
+					if _, err := Curve(b.Context(), trace, Setup{Policy: policy, Cores: 2},
+						sizes); err != nil {
 						b.Fatal(err)
 					}
 				}
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(trace.Accesses))/10, "ns/access")
+
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(
+					trace.Accesses,
+				))/10, "ns/access")
 			})
 		}
 	}

@@ -27,7 +27,12 @@ const (
 
 // NewS3FIFO returns an empty cache of maxBytes.
 func NewS3FIFO(maxBytes int64) *S3FIFO {
-	return &S3FIFO{maxBytes: maxBytes, smallMaxBytes: maxBytes / 10, index: newIndex(), ring: newRing()}
+	return &S3FIFO{
+		maxBytes:      maxBytes,
+		smallMaxBytes: maxBytes / 10,
+		index:         newIndex(),
+		ring:          newRing(),
+	}
 }
 
 // Access implements Cache.
@@ -37,17 +42,21 @@ func (c *S3FIFO) Access(id uint32, bytes int32) (hit bool) {
 		c.pages[slot].marks = min(c.pages[slot].marks+1, 3)
 		return true
 	}
+
 	if int64(bytes) > c.maxBytes {
 		return false
 	}
+
 	queue := smallQueue
 	if slot != 0 {
 		queue = mainQueue
 		c.drop(slot)
 	}
+
 	for c.UsedBytes()+int64(bytes) > c.maxBytes {
 		c.evict()
 	}
+
 	slot = c.take(id, bytes)
 	c.index.put(id, slot)
 	c.push(queue, slot)
@@ -65,18 +74,22 @@ func (c *S3FIFO) evict() {
 			c.push(mainQueue, slot)
 			return
 		}
+
 		c.push(ghostQueue, slot)
 		for c.queues[ghostQueue].bytes > c.maxBytes-c.smallMaxBytes {
 			c.drop(c.oldest(ghostQueue))
 		}
+
 		return
 	}
+
 	slot := c.pop(mainQueue)
 	if c.pages[slot].marks > 0 {
 		c.pages[slot].marks--
 		c.push(mainQueue, slot)
 		return
 	}
+
 	c.index.remove(c.pages[slot].id)
 	c.release(slot)
 }
@@ -153,6 +166,7 @@ func (c *Sieve) evict() {
 	if slot == 0 {
 		slot = c.pages[c.newest].prev
 	}
+
 	for c.pages[slot].marks == referenced {
 		c.pages[slot].marks = 0
 		if c.Reinsert {
@@ -160,15 +174,18 @@ func (c *Sieve) evict() {
 		}
 		slot = c.pages[slot].prev
 	}
+
 	// The hand goes on towards newer blocks, and from the newest to the oldest.
 	if c.Reinsert || slot == c.newest {
 		c.hand = 0
 	} else {
 		c.hand = c.pages[slot].prev
 	}
+
 	if slot == c.newest {
 		c.newest = c.pages[slot].next
 	}
+
 	if c.drop(slot) {
 		c.newest, c.hand = 0, 0
 	}

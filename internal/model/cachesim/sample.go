@@ -60,26 +60,32 @@ func (s *Sampler) Get(numbers []uint32, blocks []Block) error {
 	for i := len(s.kept); i < len(blocks); i++ {
 		s.kept = append(s.kept, s.keep(&blocks[i]))
 	}
+
 	if s.warmupGets > 0 {
 		s.warmupGets--
 	} else {
 		if s.gets == 0 {
 			s.begin()
 		}
+
 		s.gets++
 		for _, number := range numbers {
 			s.accesses[blocks[number].Type]++
 		}
 	}
+
 	for _, number := range numbers {
 		if k := s.kept[number]; k.whole != 0 {
 			if len(s.whole.Accesses) == math.MaxUint32 {
-				return fmt.Errorf("sample: more than %d accesses: sample fewer blocks", uint32(math.MaxUint32))
+				return fmt.Errorf("sample: more than %d accesses: sample fewer blocks",
+					uint32(math.MaxUint32))
 			}
+
 			s.whole.Accesses = append(s.whole.Accesses, k.whole-1)
 			s.parts[k.of].Accesses = append(s.parts[k.of].Accesses, k.part)
 		}
 	}
+
 	return nil
 }
 
@@ -98,6 +104,7 @@ func (s *Sampler) keep(b *Block) keptBlock {
 	if h&(1<<s.shift-1) != 0 {
 		return keptBlock{}
 	}
+
 	of := uint8(h >> (64 - log2SampleParts))
 	part := s.parts[of]
 	s.whole.Blocks, part.Blocks = append(s.whole.Blocks, *b), append(part.Blocks, *b)
@@ -115,47 +122,61 @@ func (s *Sampler) Trace() *Trace {
 }
 
 // curve estimates what caches of these sizes do to the whole trace.
-func (s *sample) curve(ctx context.Context, whole *Trace, setup Setup, cacheBytes []int64) ([]Point, error) {
+func (s *sample) curve(
+	ctx context.Context, whole *Trace, setup Setup, cacheBytes []int64,
+) ([]Point, error) {
 	estimates, err := s.play(ctx, whole, setup, cacheBytes, s.shift)
 	if err != nil {
 		return nil, err
 	}
+
 	ofParts := make([][]Point, len(s.parts))
 	for i, part := range s.parts {
-		if ofParts[i], err = s.play(ctx, part, setup, cacheBytes, s.shift+log2SampleParts); err != nil {
+		if ofParts[i], err = s.play(ctx, part, setup, cacheBytes,
+			s.shift+log2SampleParts); err != nil {
 			return nil, err
 		}
 	}
+
 	for i := range estimates {
 		e := &estimates[i]
-		missRate := func(p *Point, t int) float64 { return float64(p.Reads[t]) / float64(p.Accesses[t]) }
+		missRate := func(p *Point, t int) float64 {
+			return float64(p.Reads[t]) / float64(p.Accesses[t])
+		}
 		readsPerGet := func(p *Point) (reads float64, err error) {
 			for t, n := range s.accesses {
 				switch {
 				case n == 0:
 				case e.Accesses[t] == 0:
-					return 0, fmt.Errorf("the sample has no block of type %s: sample more blocks", engine.BlockType(t))
+					return 0,
+						fmt.Errorf("the sample has no block of type %s: sample more blocks",
+							engine.BlockType(t))
 				case p.Accesses[t] == 0:
 					reads += missRate(e, t) * float64(n)
 				default:
 					reads += missRate(p, t) * float64(n)
 				}
 			}
+
 			return reads / float64(s.gets), nil
 		}
+
 		estimate, err := readsPerGet(e)
 		if err != nil {
 			return nil, err
 		}
+
 		var sum, squares float64
 		for _, part := range ofParts {
 			reads, err := readsPerGet(&part[i])
 			if err != nil {
 				return nil, err
 			}
+
 			sum += reads - estimate
 			squares += (reads - estimate) * (reads - estimate)
 		}
+
 		mean := sum / sampleParts
 		variance := max(0, squares-sum*mean) / (sampleParts - 1)
 		e.ReadsPerGetError = studentOfSeven95*math.Sqrt(variance/sampleParts) + math.Abs(mean)
@@ -164,18 +185,23 @@ func (s *sample) curve(ctx context.Context, whole *Trace, setup Setup, cacheByte
 				e.Reads[t] = int64(math.Round(missRate(e, t) * float64(n)))
 			}
 		}
+
 		e.Gets, e.Accesses = s.gets, s.accesses
 		for _, n := range []*int64{&e.DiskBytesRead, &e.UsedBytesAtEnd} {
 			*n <<= s.shift
 		}
+
 		for level := range e.ReadsByLevel {
 			e.ReadsByLevel[level] <<= s.shift
 		}
 	}
+
 	return estimates, nil
 }
 
-func (s *sample) play(ctx context.Context, t *Trace, setup Setup, cacheBytes []int64, shift int) ([]Point, error) {
+func (s *sample) play(
+	ctx context.Context, t *Trace, setup Setup, cacheBytes []int64, shift int,
+) ([]Point, error) {
 	setup.sampleShift = shift
 	plain := *t
 	plain.sample = nil

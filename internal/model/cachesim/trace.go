@@ -59,7 +59,8 @@ type Trace struct {
 	WarmupGets int
 	// Events are what happened to the cache besides, in order.
 	Events []Event
-	// Filled are bytes that Pebble's cache held, if it is as large, when the trace began: of blocks that nobody asks for here.
+	// Filled are bytes that Pebble's cache held, if it is as large, when the trace began: of blocks
+	// that nobody asks for here.
 	Filled int64
 	// CacheKeys are what RocksDB's cache calls the tables' files, where that is known.
 	CacheKeys map[uint64][2]uint64
@@ -68,9 +69,10 @@ type Trace struct {
 	sample  *sample // nil: this is the whole trace
 }
 
-// Event is something that happened to a cache before a Get: a table was deleted, whose blocks Pebble's caches drop; one came, of
-// which RocksDB's caches are given all but the data; the database took memory from the cache (less than 0: gave it back); or a compaction
-// had gone through a table up to an offset, which marks the blocks that the cache has as used, and brings none.
+// Event is something that happened to a cache before a Get: a table was deleted, whose blocks
+// Pebble's caches drop; one came, of which RocksDB's caches are given all but the data; the
+// database took memory from the cache (less than 0: gave it back); or a compaction had gone through
+// a table up to an offset, which marks the blocks that the cache has as used, and brings none.
 type Event struct {
 	Get          int    `json:"get"`
 	TableAdded   uint64 `json:"came,omitempty"`   // file number
@@ -89,11 +91,20 @@ func (t *Trace) BeginGet() { t.Gets = append(t.Gets, uint32(len(t.Accesses))) }
 // its facts. Accesses before the first Get count as warm-up.
 func (t *Trace) Touch(b Block) error {
 	if len(t.Accesses) == math.MaxUint32 {
-		return fmt.Errorf("record access: a trace holds at most %d accesses", uint32(math.MaxUint32))
+		return fmt.Errorf("record access: a trace holds at most %d accesses",
+			uint32(math.MaxUint32))
 	}
+
 	if b.Type >= engine.NumBlockTypes || b.Bytes < 0 {
-		return fmt.Errorf("record access: file %d offset %d: impossible block of type %d, %d bytes", b.File, b.Offset, b.Type, b.Bytes)
+		return fmt.Errorf(
+			"record access: file %d offset %d: impossible block of type %d, %d bytes",
+			b.File,
+			b.Offset,
+			b.Type,
+			b.Bytes,
+		)
 	}
+
 	t.Accesses = append(t.Accesses, t.Number(b))
 	return nil
 }
@@ -103,6 +114,7 @@ func (t *Trace) Number(b Block) uint32 {
 	if t.numbers == nil {
 		t.numbers = make(map[blockKey]uint32)
 	}
+
 	key := blockKey{b.File, b.Offset}
 	number, known := t.numbers[key]
 	if !known {
@@ -110,6 +122,7 @@ func (t *Trace) Number(b Block) uint32 {
 		t.numbers[key] = number
 		t.Blocks = append(t.Blocks, b)
 	}
+
 	return number
 }
 
@@ -121,6 +134,7 @@ func (t *Trace) WithoutGets(from, to int) *Trace {
 	if from == to {
 		return &short
 	}
+
 	removed := t.Gets[to] - t.Gets[from]
 	short.WarmupGets -= to - from
 	short.Accesses = slices.Concat(t.Accesses[:t.Gets[from]], t.Accesses[t.Gets[to]:])
@@ -128,31 +142,45 @@ func (t *Trace) WithoutGets(from, to int) *Trace {
 	for i := from; i < len(short.Gets); i++ {
 		short.Gets[i] -= removed
 	}
+
 	return &short
 }
 
 // check names what makes the trace unusable.
 func (t *Trace) check() error {
 	if t.WarmupGets < 0 || t.WarmupGets >= len(t.Gets) {
-		return fmt.Errorf("trace of %d Gets has none left after a warm-up of %d", len(t.Gets), t.WarmupGets)
+		return fmt.Errorf("trace of %d Gets has none left after a warm-up of %d", len(t.Gets),
+			t.WarmupGets)
 	}
+
 	before := uint32(0)
 	for i, start := range t.Gets {
 		if start < before || int64(start) > int64(len(t.Accesses)) {
-			return fmt.Errorf("trace: Get %d begins at access %d of %d, after one that begins at %d", i, start, len(t.Accesses), before)
+			return fmt.Errorf(
+				"trace: Get %d begins at access %d of %d, after one that begins at %d",
+				i,
+				start,
+				len(t.Accesses),
+				before,
+			)
 		}
+
 		before = start
 	}
+
 	for i, number := range t.Accesses {
 		if int64(number) >= int64(len(t.Blocks)) {
 			return fmt.Errorf("trace: access %d is to block %d of %d", i, number, len(t.Blocks))
 		}
 	}
+
 	for i, b := range t.Blocks {
 		if b.Type >= engine.NumBlockTypes || b.Level > engine.LevelUnknown || b.Bytes < 0 {
-			return fmt.Errorf("trace: block %d has impossible type %d, level %d or size %d", i, b.Type, b.Level, b.Bytes)
+			return fmt.Errorf("trace: block %d has impossible type %d, level %d or size %d", i,
+				b.Type, b.Level, b.Bytes)
 		}
 	}
+
 	return nil
 }
 

@@ -44,11 +44,13 @@ type Reason string
 
 // Reasons.
 const (
-	FewRuns   Reason = "few_runs"           // Needs says how many give an interval
-	Noise     Reason = "noise"              // the interval is wider than the margin: Needs
-	NoTurns   Reason = "not_in_turns"       // the machine may have changed between the sides
-	FewKeys   Reason = "few_keys"           // the chance in the keys is larger than the margin: Longer
-	OtherKeys Reason = "chance_of_the_keys" // the keys differ, and the runs do not say how much that matters
+	FewRuns Reason = "few_runs"     // Needs says how many give an interval
+	Noise   Reason = "noise"        // the interval is wider than the margin: Needs
+	NoTurns Reason = "not_in_turns" // the machine may have changed between the sides
+	// the chance in the keys is larger than the margin: Longer
+	FewKeys Reason = "few_keys"
+	// the keys differ, and the runs do not say how much that matters
+	OtherKeys Reason = "chance_of_the_keys"
 )
 
 // Sample is a figure of the runs of one side.
@@ -57,7 +59,8 @@ type Sample struct {
 	// Streams name the keys that each run asked for. Runs of the same stream are copies of each
 	// other in all that depends on the keys.
 	Streams []string
-	// StdErr is the standard error, in the figure's unit, that the choice of keys gives the figure of each run. nil: unknown.
+	// StdErr is the standard error, in the figure's unit, that the choice of keys gives the figure
+	// of each run. nil: unknown.
 	StdErr []float64
 }
 
@@ -69,7 +72,8 @@ type Rule struct {
 	// Machine: it also depends on what else the machine does; then Turns says whether the
 	// sides were measured in turns.
 	Machine, Interleaved bool
-	// Margin is the largest change that does not matter: a share where relative, else in the figure's unit.
+	// Margin is the largest change that does not matter: a share where relative, else in the
+	// figure's unit.
 	Margin func(relative bool) float64
 }
 
@@ -110,6 +114,7 @@ func Decide(a, b Sample, rule Rule) Result {
 			return r
 		}
 	}
+
 	r = r.within(rule.Margin(r.Relative))
 	r.Matters = r.Certain() && math.Abs(r.Change) > rule.Margin(r.Relative)
 	return r
@@ -120,9 +125,11 @@ func exactly(a, b float64) Result {
 	if r.Relative {
 		r.Change /= a
 	}
+
 	if r.Change != 0 {
 		r.Verdict, r.P = Changed, 0
 	}
+
 	r.Low, r.High = r.Change, r.Change
 	return r
 }
@@ -144,10 +151,12 @@ func judge(a, b Sample, rule Rule) Result {
 		r.Low, r.High = r.Change, r.Change
 		return r.widened(a, b, rule.Alpha)
 	}
+
 	r := compare(a.Values, b.Values, rule.Alpha)
 	if r.Reason != "" {
 		return r
 	}
+
 	return r.widened(a, b, rule.Alpha)
 }
 
@@ -161,6 +170,7 @@ func (r Result) widened(a, b Sample, alpha float64) Result {
 		}
 		return v + by
 	}
+
 	r.Low, r.High = move(r.Low, -wide), move(r.High, wide)
 	holds := r.Low <= 0 && r.High >= 0
 	switch {
@@ -169,6 +179,7 @@ func (r Result) widened(a, b Sample, alpha float64) Result {
 	case r.ByKeys:
 		r.Verdict = Differs
 	}
+
 	if r.ByKeys && error > 0 {
 		change := r.Change
 		if r.Relative {
@@ -176,6 +187,7 @@ func (r Result) widened(a, b Sample, alpha float64) Result {
 		}
 		r.P = 2 * stats.TDist{V: keyFreedom}.CDF(-math.Abs(change)/error)
 	}
+
 	return r
 }
 
@@ -198,10 +210,12 @@ func (s Sample) chance(relative bool) float64 {
 		}
 		mean += v / float64(len(s.Values))
 	}
+
 	error := math.Sqrt(squares) / float64(len(seen))
 	if relative {
 		error /= mean
 	}
+
 	return error
 }
 
@@ -216,9 +230,11 @@ func (s Sample) byStream() (means []float64) {
 		}
 		runs[name] = append(runs[name], v)
 	}
+
 	for _, name := range names {
 		means = append(means, stats.Mean(runs[name]))
 	}
+
 	return means
 }
 
@@ -239,23 +255,34 @@ func (r Result) within(edge float64) Result {
 	if r.Verdict != NotFound || r.Low >= -edge && r.High <= edge {
 		return r
 	}
+
 	measure := func(v float64) float64 { return v }
 	if r.Relative {
 		measure = math.Log1p
 	}
+
 	wide := (measure(r.High) - measure(r.Low)) / 2 / max(measure(edge), math.Abs(measure(r.Change)))
 	r.Verdict = CannotTell
 	if r.ByKeys {
 		r.Reason, r.GetsFactor = FewKeys, max(2, math.Ceil(wide*wide))
 		return r
 	}
-	r.Reason, r.Needs = Noise, max(r.runs+1, int(math.Min(math.Ceil(float64(r.runs)*wide*wide), math.MaxInt32)))
+
+	r.Reason, r.Needs = Noise,
+		max(r.runs+1, int(math.Min(math.Ceil(float64(r.runs)*wide*wide), math.MaxInt32)))
 	return r
 }
 
 // compare tests b against a, as if each run were an observation of its own.
 func compare(a, b []float64, alpha float64) Result {
-	r := Result{Relative: positive(a) && positive(b), P: 1, Verdict: NotFound, Interval: true, runs: min(len(a), len(b))}
+	r := Result{
+		Relative: positive(a) && positive(b),
+		P:        1,
+		Verdict:  NotFound,
+		Interval: true,
+		runs:     min(len(a), len(b)),
+	}
+
 	shifts := make([]float64, 0, len(a)*len(b))
 	for _, x := range a {
 		for _, y := range b {
@@ -266,6 +293,7 @@ func compare(a, b []float64, alpha float64) Result {
 			}
 		}
 	}
+
 	slices.Sort(shifts)
 	cut := outside(len(a), len(b), alpha)
 	low, high := shifts[cut], shifts[len(shifts)-1-cut]
@@ -273,17 +301,20 @@ func compare(a, b []float64, alpha float64) Result {
 	if r.Relative {
 		low, middle, high = math.Expm1(low), math.Expm1(middle), math.Expm1(high)
 	}
+
 	r.Change, r.Low, r.High = middle, low, high
 	test, err := stats.MannWhitneyUTest(b, a, stats.LocationDiffers)
 	if err == nil { // else every run of both gave the same
 		r.P = test.P
 	}
+
 	switch {
 	case r.P <= alpha:
 		r.Verdict = Differs
 	case minimum(len(a), len(b)) > alpha:
 		r.Verdict, r.Reason, r.Interval, r.Needs = CannotTell, FewRuns, false, Needs(alpha)
 	}
+
 	return r
 }
 
@@ -296,11 +327,13 @@ func outside(n, m int, alpha float64) int {
 		mean, deviation := float64(n*m)/2, math.Sqrt(float64(n*m*(n+m+1))/12)
 		return max(0, int(math.Floor(mean-z*deviation)))
 	}
+
 	u := stats.UDist{N1: n, N2: m}
 	k := 0
 	for below := u.PMF(0); below <= alpha/2 && 2*k < n*m; below += u.PMF(float64(k)) {
 		k++
 	}
+
 	return max(0, k-1)
 }
 

@@ -78,8 +78,8 @@ type Verdict struct {
 	ValueBytes          float64      `json:"mean_value_bytes,omitempty"`
 	SortedRuns          int          `json:"sorted_runs"`
 	Differences         []Difference `json:"differences"`
-	// TooSmall tells that a node's database of this size has a single level: its shape, and what a larger one
-	// would read, cannot be told from it. Up to so many bytes it has one.
+	// TooSmall tells that a node's database of this size has a single level: its shape, and what a
+	// larger one would read, cannot be told from it. Up to so many bytes it has one.
 	TooSmall int64 `json:"too_small_below_bytes,omitempty"`
 }
 
@@ -93,9 +93,11 @@ func Compare(a Table, b *Table, price Price) (v Verdict, err error) {
 	if v.Keys == 0 {
 		return v, nil
 	}
+
 	if v.ReadsPerGet, err = price(a.Levels); err != nil {
 		return v, fmt.Errorf("table %s: %w", a.Name, err)
 	}
+
 	// One is taken away after the other, so that what they cost adds up.
 	v.ExpectedReadsPerGet = v.ReadsPerGet
 	levels := a.Levels
@@ -103,18 +105,23 @@ func Compare(a Table, b *Table, price Price) (v Verdict, err error) {
 	if b == nil && len(withoutEmpty(settled(levels, base, usualMultiplier))) < 2 {
 		v.TooSmall = base
 	}
+
 	for _, c := range changes(a, b) {
 		without := c.change(levels)
 		reads, err := price(without)
 		if err != nil {
 			return v, fmt.Errorf("table %s, %s: %w", a.Name, c.Kind, err)
 		}
-		if c.Extra = v.ExpectedReadsPerGet - reads; c.Kind == Sizes && math.Abs(c.Extra) < worthTelling && !mostInL0(levels) {
+
+		if c.Extra = v.ExpectedReadsPerGet - reads; c.Kind == Sizes &&
+			math.Abs(c.Extra) < worthTelling && !mostInL0(levels) {
 			continue
 		}
+
 		v.Differences = append(v.Differences, c.Difference)
 		v.ExpectedReadsPerGet, levels = reads, without
 	}
+
 	return v, nil
 }
 
@@ -132,24 +139,30 @@ func describe(a Table) Verdict {
 			above += float64(l.Keys)
 			inFilters += filtered(l) * float64(l.Keys)
 		}
+
 		if filtered(l) > 0 {
 			bits += 8 * float64(l.FilterBytes)
 			bitsKeys += filtered(l) * float64(l.Keys)
 		}
 	}
+
 	if v.FilteredPercent = 100; above > 0 {
 		v.FilteredPercent = 100 * inFilters / above
 	}
+
 	if bitsKeys > 0 {
 		v.FilterBits = bits / bitsKeys
 	}
+
 	if all.DataBlocks > 0 {
 		v.BlockBytes = blockBytes(all) - handleBytes
 	}
+
 	if all.RawKeyBytes > 0 {
 		v.KeyBytes = float64(all.RawKeyBytes)/float64(all.Keys) - trailerBytes
 		v.ValueBytes = float64(all.RawValueBytes) / float64(all.Keys)
 	}
+
 	return v
 }
 
@@ -172,6 +185,7 @@ func filters(a Table, b *Table) *change {
 	if len(which) == 0 || b != nil && len(lacking(b.Levels)) > 0 {
 		return nil
 	}
+
 	var names []string
 	for _, l := range which {
 		text := fmt.Sprintf("L%d", l.Level)
@@ -180,18 +194,25 @@ func filters(a Table, b *Table) *change {
 		}
 		names = append(names, text)
 	}
+
 	bits := a.Options.FilterBits
 	if b != nil {
 		bits = describe(*b).FilterBits
 	}
+
 	bits = cmp.Or(bits, usualBits)
-	c := change{Difference{Kind: Filters, Here: "keys of " + strings.Join(names, ", ") + " without filters",
-		Expected: fmt.Sprintf("filters of %.0f bits per key on all levels but the last", bits),
-		Remedy:   "set a filter policy, then rewrite the tables with a full compaction"},
-		func(levels []engine.Level) []engine.Level { return withFilters(levels, bits) }}
-	if a.Options.Source != "" && !a.Options.NoFilter {
-		c.Remedy = "new tables get filters (" + a.Options.Source + "); rewrite the old ones with a full compaction"
+	c := change{
+		Difference{Kind: Filters, Here: "keys of " + strings.Join(names, ", ") + " without filters",
+			Expected: fmt.Sprintf("filters of %.0f bits per key on all levels but the last", bits),
+			Remedy:   "set a filter policy, then rewrite the tables with a full compaction"},
+		func(levels []engine.Level) []engine.Level { return withFilters(levels, bits) },
 	}
+
+	if a.Options.Source != "" && !a.Options.NoFilter {
+		c.Remedy = "new tables get filters (" + a.Options.Source +
+			"); rewrite the old ones with a full compaction"
+	}
+
 	return &c
 }
 
@@ -212,12 +233,18 @@ func debt(a Table, b *Table) *change {
 		maximum = max(maximum, l0Runs(b.Levels))
 		expected = fmt.Sprint(l0Runs(b.Levels))
 	}
+
 	runs := l0Runs(a.Levels)
 	if runs <= maximum {
 		return nil
 	}
-	return &change{Difference{Kind: Debt, Here: fmt.Sprintf("%d sorted runs in L0", runs), Expected: expected,
-		Remedy: "let compactions finish before measuring"}, withoutL0}
+
+	return &change{Difference{
+		Kind:     Debt,
+		Here:     fmt.Sprintf("%d sorted runs in L0", runs),
+		Expected: expected,
+		Remedy:   "let compactions finish before measuring",
+	}, withoutL0}
 }
 
 func sizes(a Table, b *Table) *change {
@@ -228,26 +255,36 @@ func sizes(a Table, b *Table) *change {
 		return &change{Difference{Kind: Sizes, Here: shares(a.Levels), Expected: shares(b.Levels)},
 			func(levels []engine.Level) []engine.Level { return like(levels, b.Levels) }}
 	}
+
 	base, multiplier := cmp.Or(a.Options.BaseBytes, usualBaseBytes), a.Options.Multiplier
 	if multiplier < 2 {
 		multiplier = usualMultiplier
 	}
-	change := change{Difference{Kind: Sizes, Here: shares(a.Levels)}, func(levels []engine.Level) []engine.Level {
-		return settled(levels, base, multiplier)
-	}}
+
+	change := change{
+		Difference{Kind: Sizes, Here: shares(a.Levels)},
+		func(levels []engine.Level) []engine.Level {
+			return settled(levels, base, multiplier)
+		},
+	}
+
 	now, then := withoutL0(a.Levels), withoutL0(change.change(a.Levels))
-	unsorted := mostInL0(a.Levels) // where every Get asks a filter that the last level would not have
+	// where every Get asks a filter that the last level would not have
+	unsorted := mostInL0(a.Levels)
 	if len(now) == len(then) && !unsorted {
 		return nil
 	}
+
 	change.Expected = shares(change.change(a.Levels))
 	maximum := cmp.Or(a.Options.L0Tables, usualL0Tables)
 	switch change.Remedy = "overwrite keys until the level sizes no longer change"; {
 	case unsorted && l0Runs(a.Levels) <= maximum: // compactions have nothing to do
-		change.Remedy = fmt.Sprintf("load more keys: %s are too few for compactions to move them out of L0", unit.Count(total(a.Levels).Keys))
+		change.Remedy = fmt.Sprintf("load more keys: %s are too few for compactions to move them "+
+			"out of L0", unit.Count(total(a.Levels).Keys))
 	case unsorted || len(now) > len(then):
 		change.Remedy = "let compactions finish before measuring"
 	}
+
 	return &change
 }
 
@@ -257,9 +294,11 @@ func shares(levels []engine.Level) string {
 	var parts []string
 	for _, l := range levels {
 		if l.Files > 0 {
-			parts = append(parts, fmt.Sprintf("L%d %s%%", l.Level, unit.Significant(100*float64(l.Keys)/keys, 2)))
+			parts = append(parts,
+				fmt.Sprintf("L%d %s%%", l.Level, unit.Significant(100*float64(l.Keys)/keys, 2)))
 		}
 	}
+
 	return strings.Join(parts, ", ")
 }
 
@@ -272,39 +311,58 @@ func blocks(a Table, b *Table) *change {
 	if b != nil {
 		want, why = describe(*b).BlockBytes, "as in the other database"
 	}
+
 	// A block holds at least one value, however large.
 	if entry := here.KeyBytes + here.ValueBytes; want > 0 && entry > want/2 && b == nil {
 		return nil
 	}
-	if want == 0 || here.BlockBytes == 0 || math.Max(want/here.BlockBytes, here.BlockBytes/want) < farOff {
+
+	if want == 0 || here.BlockBytes == 0 ||
+		math.Max(want/here.BlockBytes, here.BlockBytes/want) < farOff {
 		return nil
 	}
-	return &change{Difference{Kind: Blocks, Here: bytesWords(here.BlockBytes), Expected: bytesWords(want) + " (" + why + ")",
-		Remedy: "rewrite the tables with a full compaction"}, func(levels []engine.Level) []engine.Level {
-		all := total(levels)
-		bytesPerKey := (blockBytes(all) - handleBytes) * float64(all.DataBlocks) / float64(all.Keys)
-		return withBlocks(levels, math.Max(1, want/bytesPerKey), bytesPerKey)
-	}}
+
+	return &change{
+		Difference{
+			Kind:     Blocks,
+			Here:     bytesWords(here.BlockBytes),
+			Expected: bytesWords(want) + " (" + why + ")",
+			Remedy:   "rewrite the tables with a full compaction",
+		},
+		func(levels []engine.Level) []engine.Level {
+			all := total(levels)
+			bytesPerKey := (blockBytes(all) - handleBytes) * float64(all.DataBlocks) / float64(
+				all.Keys,
+			)
+			return withBlocks(levels, math.Max(1, want/bytesPerKey), bytesPerKey)
+		},
+	}
 }
 
 func entries(a Table, b *Table) *change {
 	if b == nil {
 		return nil
 	}
+
 	here, there := describe(a), describe(*b)
 	if here.KeyBytes == 0 || there.KeyBytes == 0 {
 		return nil
 	}
+
 	size, want := here.KeyBytes+here.ValueBytes, there.KeyBytes+there.ValueBytes
 	if math.Max(size/want, want/size) < farOff {
 		return nil
 	}
+
 	words := func(v Verdict) string {
 		return fmt.Sprintf("keys of %.0f B, values of %.0f B", v.KeyBytes, v.ValueBytes)
 	}
-	return &change{Difference{Kind: Entries, Here: words(here), Expected: words(there)}, func(levels []engine.Level) []engine.Level {
-		return withBlocks(levels, math.Max(1, here.BlockBytes/want), want)
-	}}
+	return &change{
+		Difference{Kind: Entries, Here: words(here), Expected: words(there)},
+		func(levels []engine.Level) []engine.Level {
+			return withBlocks(levels, math.Max(1, here.BlockBytes/want), want)
+		},
+	}
 }
 
 func bytesWords(n float64) string { return unit.Bytes(int64(n)) + " before compression" }
@@ -317,27 +375,45 @@ func JudgeAll(a, b []Table, price func(Table) Price) (verdicts []Verdict, err er
 		if i := slices.IndexFunc(b, func(o Table) bool { return o.Name == t.Name }); i >= 0 {
 			beside = &b[i]
 		}
+
 		if b != nil && beside == nil || beside != nil && (beside.Keys == 0) != (t.Keys == 0) {
 			other := "no such table"
 			if beside != nil {
 				other = unit.Count(beside.Keys) + " entries"
 			}
+
 			v := describe(t)
-			v.Differences = append(v.Differences, Difference{Kind: Missing, Here: unit.Count(t.Keys) + " entries", Expected: other})
+			v.Differences = append(v.Differences, Difference{
+				Kind:     Missing,
+				Here:     unit.Count(t.Keys) + " entries",
+				Expected: other,
+			})
+
 			verdicts = append(verdicts, v)
 			continue
 		}
+
 		v, err := Compare(t, beside, price(t))
 		if err != nil {
 			return nil, err
 		}
+
 		verdicts = append(verdicts, v)
 	}
+
 	for _, o := range b {
 		if !slices.ContainsFunc(a, func(t Table) bool { return t.Name == o.Name }) {
-			verdicts = append(verdicts, Verdict{Table: Table{Name: o.Name}, Differences: []Difference{
-				{Kind: Missing, Here: "no such table", Expected: unit.Count(o.Keys) + " entries"}}})
+			verdicts = append(verdicts, Verdict{
+				Table: Table{Name: o.Name},
+				Differences: []Difference{
+					{
+						Kind:     Missing,
+						Here:     "no such table",
+						Expected: unit.Count(o.Keys) + " entries",
+					}},
+			})
 		}
 	}
+
 	return verdicts, nil
 }

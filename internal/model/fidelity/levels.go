@@ -14,10 +14,12 @@ func withFilters(levels []engine.Level, bits float64) []engine.Level {
 	last := predict.Deepest(levels)
 	for i := range levels {
 		if l := &levels[i]; l.Files > 0 && i != last && filtered(*l) < 1 {
-			l.FilterBytes, l.FilterKeys, l.FilterConsulted = int64(float64(l.Keys)*bits/8), l.Keys, true
+			l.FilterBytes, l.FilterKeys, l.FilterConsulted = int64(float64(l.Keys)*bits/8), l.Keys,
+				true
 			l.FilterCacheBytes = l.FilterBytes
 		}
 	}
+
 	return levels
 }
 
@@ -34,18 +36,24 @@ func Mixed(price Price) Price {
 					all[i].FilterConsulted = all[i].FilterConsulted && l.FilterBytes > 0
 				}
 			}
+
 			if share == 0 || share >= nearlyAll {
 				continue
 			}
+
 			keys += float64(l.Keys)
 			inFilters += share * float64(l.Keys)
-			with[i].FilterBytes, with[i].FilterCacheBytes = int64(float64(l.FilterBytes)/share), int64(float64(l.FilterCacheBytes)/share)
-			without[i].FilterBytes, without[i].FilterCacheBytes, without[i].FilterConsulted = 0, 0, false
+			with[i].FilterBytes, with[i].FilterCacheBytes = int64(float64(l.FilterBytes)/share),
+				int64(float64(l.FilterCacheBytes)/share)
+			without[i].FilterBytes, without[i].FilterCacheBytes, without[i].FilterConsulted = 0, 0,
+				false
 		}
+
 		maximum, err := price(with)
 		if err != nil || keys == 0 {
 			return maximum, err
 		}
+
 		minimum, err := price(without)
 		return inFilters/keys*maximum + (1-inFilters/keys)*minimum, err
 	}
@@ -75,16 +83,20 @@ func withoutL0(levels []engine.Level) []engine.Level {
 			rest = append(rest, l)
 		}
 	}
+
 	if l0.Files == 0 {
 		return levels
 	}
+
 	l0.Sublevels, l0.Outside = 1, 0
 	if len(rest) == 0 {
 		l0.Level = engine.ModelLevels - 1
 		return []engine.Level{l0}
 	}
+
 	next := rest[0].Plus(l0)
-	next.Level, next.Outside, next.FilterConsulted = rest[0].Level, 0, rest[0].FilterConsulted || l0.FilterConsulted
+	next.Level, next.Outside, next.FilterConsulted = rest[0].Level, 0,
+		rest[0].FilterConsulted || l0.FilterConsulted
 	rest[0] = next
 	return rest
 }
@@ -112,14 +124,17 @@ func settled(levels []engine.Level, baseBytes int64, multiplier float64) []engin
 			out = append(out, l)
 			continue
 		}
+
 		sum = sum.Plus(l)
 		if l.Keys > model.Keys {
 			model = l
 		}
 	}
+
 	if sum.Bytes == 0 || model.Keys == 0 {
 		return levels
 	}
+
 	parts, whole := []float64{1}, 1.0
 	for size := 1.0; ; {
 		size /= multiplier
@@ -127,18 +142,22 @@ func settled(levels []engine.Level, baseBytes int64, multiplier float64) []engin
 		if largest := float64(sum.Bytes) / whole; largest*parts[len(parts)-1] <= float64(baseBytes) || len(parts) == engine.ModelLevels-1 {
 			break
 		}
+
 		parts, whole = append(parts, size), whole+size
 	}
+
 	for i := len(parts) - 1; i >= 0; i-- {
 		l := scaled(model, float64(sum.Keys)*parts[i]/whole/float64(model.Keys))
 		l.Level, l.Sublevels, l.Outside = engine.ModelLevels-1-i, 1, 0
 		out = append(out, l)
 	}
+
 	for i, g := range predict.RandomLoad(out) {
 		if i != len(out)-1 && out[i].Level > 0 {
 			out[i].Outside = 1 - g.Coverage*(1-g.Gaps)
 		}
 	}
+
 	filterAs(out, levels)
 	return out
 }
@@ -156,16 +175,21 @@ func filterAs(out, levels []engine.Level) {
 			upper.FilterConsulted = upper.FilterConsulted || l.FilterConsulted && l.FilterBytes > 0
 		}
 	}
+
 	if upper.Keys == 0 {
 		return
 	}
+
 	for i := range out {
 		if i == predict.Deepest(out) {
 			continue
 		}
+
 		l, part := &out[i], float64(out[i].Keys)/float64(upper.Keys)
-		l.FilterBytes, l.FilterCacheBytes = int64(float64(upper.FilterBytes)*part), int64(float64(upper.FilterCacheBytes)*part)
-		l.FilterKeys, l.FilterConsulted = int64(float64(upper.FilterKeys)*part), upper.FilterConsulted
+		l.FilterBytes, l.FilterCacheBytes = int64(float64(upper.FilterBytes)*part),
+			int64(float64(upper.FilterCacheBytes)*part)
+		l.FilterKeys, l.FilterConsulted = int64(float64(upper.FilterKeys)*part),
+			upper.FilterConsulted
 	}
 }
 
@@ -189,9 +213,11 @@ func withBlocks(levels []engine.Level, keysPerBlock, bytesPerKey float64) []engi
 		if l.Keys == 0 {
 			continue
 		}
+
 		l.DataBlocks = max(1, int64(float64(l.Keys)/keysPerBlock))
 		l.DataCacheBytes = int64(float64(l.Keys) * bytesPerKey)
 	}
+
 	return levels
 }
 
@@ -201,15 +227,19 @@ func like(levels, others []engine.Level) []engine.Level {
 	if have.Keys == 0 || want.Keys == 0 {
 		return levels
 	}
+
 	var out []engine.Level
 	for _, l := range others {
 		if l.Files == 0 {
 			continue
 		}
+
 		o := scaled(have, float64(l.Keys)/float64(want.Keys))
-		o.Level, o.Sublevels, o.Outside, o.FilterConsulted = l.Level, l.Sublevels, l.Outside, l.FilterConsulted
+		o.Level, o.Sublevels, o.Outside, o.FilterConsulted = l.Level, l.Sublevels, l.Outside,
+			l.FilterConsulted
 		out = append(out, o)
 	}
+
 	filterAs(out, levels)
 	return out
 }

@@ -37,12 +37,21 @@ func runsOf(levels []engine.Level) (runs []run) {
 		if l.Files == 0 || l.Keys == 0 {
 			continue
 		}
+
 		n := float64(max(1, l.Sublevels))
-		r := run{keys: float64(l.Keys) / n, blocks: math.Max(1, float64(l.DataBlocks)/n), blockBytes: blockBytes(l), reached: 1 - l.Outside, pass: passes(l)}
+		r := run{
+			keys:       float64(l.Keys) / n,
+			blocks:     math.Max(1, float64(l.DataBlocks)/n),
+			blockBytes: blockBytes(l),
+			reached:    1 - l.Outside,
+			pass:       passes(l),
+		}
+
 		for range int(n) {
 			runs = append(runs, r)
 		}
 	}
+
 	return runs
 }
 
@@ -70,10 +79,12 @@ func filtered(l engine.Level) float64 {
 	case l.FilterKeys > 0:
 		return math.Min(1, float64(l.FilterKeys)/float64(l.Keys))
 	}
+
 	const few = 0.6
 	if bits := 8 * float64(l.FilterBytes) / float64(l.Keys); bits < few*usualBits {
 		return bits / usualBits
 	}
+
 	return 1
 }
 
@@ -121,22 +132,27 @@ func ReadsOf(mix []Portion, absent float64, cacheBytes int64) (reads float64, er
 		}
 		runs = append(runs, ask(of, absent, p.Share)...)
 	}
+
 	bytes := 0.0
 	for _, r := range runs {
 		if r.perGet > 0 {
 			bytes += r.blocks * r.blockBytes
 		}
 	}
+
 	if float64(cacheBytes) >= bytes {
 		return 0, nil
 	}
+
 	kept := 0.0 // Gets that a block stays in the cache
 	if cacheBytes > 0 {
 		kept = timeKept(runs, float64(cacheBytes))
 	}
+
 	for _, r := range runs {
 		reads += r.perGet * math.Exp(-r.perGet*kept/r.blocks)
 	}
+
 	return reads, nil
 }
 
@@ -147,6 +163,7 @@ func ask(runs []run, absent, share float64) []run {
 	for _, r := range runs {
 		keys += r.keys
 	}
+
 	older := keys
 	for i := range runs {
 		r := &runs[i]
@@ -154,8 +171,11 @@ func ask(runs []run, absent, share float64) []run {
 		if i == len(runs)-1 {
 			r.reached = 1
 		}
-		r.perGet = share * ((1-absent)*(r.keys+older*r.reached*r.pass)/keys + absent*r.reached*r.pass)
+
+		r.perGet = share * ((1-absent)*(r.keys+older*r.reached*r.pass)/keys +
+			absent*r.reached*r.pass)
 	}
+
 	return runs
 }
 
@@ -167,10 +187,12 @@ func timeKept(runs []run, cacheBytes float64) float64 {
 		}
 		return bytes
 	}
+
 	low, high := 0.0, 1.0
 	for held(high) < cacheBytes && high < 1e18 {
 		high *= 2
 	}
+
 	for range 100 {
 		if middle := (low + high) / 2; held(middle) < cacheBytes {
 			low = middle
@@ -178,6 +200,7 @@ func timeKept(runs []run, cacheBytes float64) float64 {
 			high = middle
 		}
 	}
+
 	return low
 }
 
@@ -189,6 +212,7 @@ func ParseRocksDB(sections []optionsfile.Section, source string) (map[string]Opt
 		if section.Kind != "CFOptions" && section.Kind != "TableOptions/BlockBasedTable" {
 			continue
 		}
+
 		family := unit.Printable(section.Name)
 		o := families[family]
 		for key, value := range section.Values {
@@ -196,12 +220,15 @@ func ParseRocksDB(sections []optionsfile.Section, source string) (map[string]Opt
 				return nil, fmt.Errorf("column family %s: %w", family, err)
 			}
 		}
+
 		o.Source = source
 		families[family] = o
 	}
+
 	if len(families) == 0 {
 		return nil, errors.New("no column families: not an OPTIONS file of RocksDB")
 	}
+
 	return families, nil
 }
 
@@ -212,6 +239,7 @@ func (o *Options) set(key, value string) error {
 		"level0_file_num_compaction_trigger": func(n float64) { o.L0Tables = int(n) },
 		"max_bytes_for_level_multiplier":     func(n float64) { o.Multiplier = n },
 	}
+
 	if set := numbers[key]; set != nil {
 		n, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(n >= 0 && n < 1<<60) {
@@ -219,9 +247,11 @@ func (o *Options) set(key, value string) error {
 		}
 		set(n)
 	}
+
 	if key != "filter_policy" {
 		return nil
 	}
+
 	o.NoFilter = value == "" || value == "nullptr"
 	// bloomfilter:10:false, ribbonfilter:10:-1; older versions name the kind alone.
 	if parts := strings.Split(value, ":"); len(parts) > 1 {
@@ -231,5 +261,6 @@ func (o *Options) set(key, value string) error {
 		}
 		o.FilterBits = bits
 	}
+
 	return nil
 }

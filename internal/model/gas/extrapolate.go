@@ -13,17 +13,18 @@ import (
 const WorstTested = .25
 
 // Extrapolate predicts the first lookups of a kind in a layout, in a state of a size that was not
-// built: by its model alone, or corrected by what was measured over what it says of the largest size
-// built, as a factor or as a difference. Whichever was closest to the largest size, corrected by the
-// one before, is taken; alone if it was off by no more than it expects of one database.
+// built: by its model alone, or corrected by what was measured over what it says of the largest
+// size built, as a factor or as a difference. Whichever was closest to the largest size, corrected
+// by the one before, is taken; alone if it was off by no more than it expects of one database.
 //
-// at are the lookups that were measured, of the smallest size first, each in so many builds. uncached
-// is what the model says of a size, if anything. Not ok: nothing was measured, the size was built, or
-// the model does not know it.
+// at are the lookups that were measured, of the smallest size first, each in so many builds.
+// uncached is what the model says of a size, if anything. Not ok: nothing was measured, the size
+// was built, or the model does not know it.
 func Extrapolate(
 	at []result.PriceRow, size Size, builds int, uncached func(Size) (statemodel.Reads, bool),
 ) (r result.PriceRow, ok bool) {
-	if len(at) == 0 || slices.ContainsFunc(at, func(b result.PriceRow) bool { return SizeOf(b) == size }) {
+	if len(at) == 0 ||
+		slices.ContainsFunc(at, func(b result.PriceRow) bool { return SizeOf(b) == size }) {
 		return r, false
 	}
 
@@ -34,7 +35,10 @@ func Extrapolate(
 		}
 		return reads.Mean
 	}
-	factor := func(from result.PriceRow, to Size) float64 { return from.Reads.Value * model(to) / model(SizeOf(from)) }
+
+	factor := func(from result.PriceRow, to Size) float64 {
+		return from.Reads.Value * model(to) / model(SizeOf(from))
+	}
 	difference := func(from result.PriceRow, to Size) float64 {
 		return max(0, from.Reads.Value+model(to)-model(SizeOf(from)))
 	}
@@ -48,19 +52,23 @@ func Extrapolate(
 		off, steps = max(off, WorstTested), further(largest, size, math.Log(10))
 	} else {
 		before := at[len(at)-2]
-		steps = further(largest, size, math.Abs(math.Log(SizeOf(largest).records()/SizeOf(before).records())))
+		steps = further(largest, size,
+			math.Abs(math.Log(SizeOf(largest).records()/SizeOf(before).records())))
 		tested := func(how func(result.PriceRow, Size) float64) float64 {
 			return math.Abs(how(before, SizeOf(largest))/max(largest.Reads.Value, 1e-9) - 1)
 		}
 		if tested(difference) < tested(how) || math.IsNaN(tested(how)) {
 			how, words = difference, "and the difference of what was measured from the model"
 		}
-		// A model that is as close as it says, and as the measurement is exact, needs no correction.
+
+		// A model that is as close as it says, and as the measurement is exact, needs no
+		// correction.
 		own, _ := uncached(SizeOf(largest))
 		chance := own.Off / math.Sqrt(float64(builds))
 		if tested(alone) < tested(how) || own.Off > 0 && tested(alone) <= math.Hypot(chance, off) {
 			how, words = alone, "alone, which was close enough; the largest size built was"
 		}
+
 		e := tested(how)
 		// A test sees no smaller error than that by which one database differs from others.
 		r.TestedError, off = &e, max(off, e, chance)
@@ -70,8 +78,11 @@ func Extrapolate(
 	if math.IsNaN(reads) || math.IsInf(reads, 0) {
 		return r, false
 	}
-	r.Accounts, r.ContractSlots, r.Predicted, r.Accesses, r.Bytes = size.Accounts, size.ContractSlots, true, nil, nil
-	r.Basis = fmt.Sprintf("predicted: a model of the layout %s at %d accounts, %d slots", words, largest.Accounts, largest.ContractSlots)
+
+	r.Accounts, r.ContractSlots, r.Predicted, r.Accesses, r.Bytes = size.Accounts,
+		size.ContractSlots, true, nil, nil
+	r.Basis = fmt.Sprintf("predicted: a model of the layout %s at %d accounts, %d slots", words,
+		largest.Accounts, largest.ContractSlots)
 	if len(at) == 1 {
 		r.Basis += ", untested: one size was built"
 	}
@@ -86,12 +97,14 @@ func Extrapolate(
 	if len(at) > 1 && largest.CPUNanos > 0 {
 		r.CPUError = steps * math.Abs(grown(at[len(at)-2], largest.Reads.Value)/largest.CPUNanos-1)
 	}
+
 	r.CPUNanos = grown(largest, reads)
 	return r, true
 }
 
-// further is how many times as far from the largest state built a size is as what the prediction was
-// tested over, in the logarithm of their records. The error may grow as much.
+// further is how many times as far from the largest state built a size is as what the prediction
+// was tested over, in the logarithm of their records. The error may grow as much.
 func further(largest result.PriceRow, size Size, tested float64) float64 {
-	return max(1, math.Abs(math.Log(size.records()/SizeOf(largest).records()))/max(tested, math.Ln2))
+	return max(1,
+		math.Abs(math.Log(size.records()/SizeOf(largest).records()))/max(tested, math.Ln2))
 }

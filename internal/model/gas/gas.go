@@ -45,21 +45,36 @@ const (
 	writtenStorage   = "REWRITTEN_STORAGE_ACCESS"
 )
 
-// ByAge are the accesses that EIP-8289 makes warm, the others, which stay cold, and those that find what is then written, for
-// which EIP-8295 charges by the age of the last write, that EIP-8188 stores (all ethereum/EIPs at f767a1e). It sets no amount.
+// ByAge are the accesses that EIP-8289 makes warm, the others, which stay cold, and those that find
+// what is then written, for which EIP-8295 charges by the age of the last write, that EIP-8188
+// stores (all ethereum/EIPs at f767a1e). It sets no amount.
 func ByAge() []Aged {
 	parameter := func(name string, today, proposed float64, about string) result.PriceParameter {
 		return result.PriceParameter{Name: name, Today: today, Proposed: proposed, About: about}
 	}
 	return []Aged{
-		{parameter(RecurringAccount, 2600, 100, "an account that one of the 256 blocks before has touched (EIP-8289)"), result.Recurring, result.Lapsed, false},
-		{parameter("LAPSED_ACCOUNT_ACCESS", 2600, 2600, "an account that none of them has touched"), result.Lapsed, result.Recurring, false},
-		{parameter(RecurringStorage, 2100, 100, "a slot that one of the 256 blocks before has touched (EIP-8289)"), result.Recurring, result.Lapsed, true},
-		{parameter("LAPSED_STORAGE_ACCESS", 2100, 2100, "a slot that none of them has touched"), result.Lapsed, result.Recurring, true},
-		{parameter(writtenAccount, 0, 0, "an account before it is written, which an earlier block has written"), result.Rewritten, result.Unwritten, false},
-		{parameter(unwrittenAccount, 0, 0, "an account before it is written, which none has written"), result.Unwritten, result.Rewritten, false},
-		{parameter(writtenStorage, 0, 0, "a slot before it is written, which an earlier block has written"), result.Rewritten, result.Unwritten, true},
-		{parameter(unwrittenStorage, 0, 0, "a slot before it is written, which none has written"), result.Unwritten, result.Rewritten, true},
+		{parameter(RecurringAccount, 2600, 100, "an account that one of the 256 blocks before "+
+			"has touched (EIP-8289)"), result.Recurring, result.Lapsed, false},
+		{
+			parameter("LAPSED_ACCOUNT_ACCESS", 2600, 2600,
+				"an account that none of them has touched"),
+			result.Lapsed,
+			result.Recurring,
+			false,
+		},
+		{parameter(RecurringStorage, 2100, 100, "a slot that one of the 256 blocks before has "+
+			"touched (EIP-8289)"), result.Recurring, result.Lapsed, true},
+		{parameter("LAPSED_STORAGE_ACCESS", 2100, 2100, "a slot that none of them has touched"),
+			result.Lapsed, result.Recurring, true},
+		{parameter(writtenAccount, 0, 0, "an account before it is written, which an earlier "+
+			"block has written"), result.Rewritten, result.Unwritten, false},
+		{parameter(unwrittenAccount, 0, 0,
+			"an account before it is written, which none has written"), result.Unwritten,
+			result.Rewritten, false},
+		{parameter(writtenStorage, 0, 0, "a slot before it is written, which an earlier block "+
+			"has written"), result.Rewritten, result.Unwritten, true},
+		{parameter(unwrittenStorage, 0, 0, "a slot before it is written, which none has written"),
+			result.Unwritten, result.Rewritten, true},
 	}
 }
 
@@ -70,11 +85,13 @@ func IsAged(name string) bool {
 			return true
 		}
 	}
+
 	for _, d := range Derived() {
 		if d.Name == name {
 			return IsAged(d.Of[0])
 		}
 	}
+
 	return false
 }
 
@@ -85,20 +102,34 @@ func Parameters() []result.PriceParameter {
 		{Name: ColdAccount, Today: 2600, Proposed: 3000, About: "load an account"},
 		{Name: ColdStorage, Today: 2100, Proposed: 2100, About: "load a slot of the one contract"},
 		{Name: Warm, Today: 100, Proposed: 100, About: "touch what the transaction has loaded"},
-		{Name: Code, Today: 100, Proposed: 100, About: "the second read of EXTCODESIZE and EXTCODECOPY: code by its hash"},
+		{
+			Name:     Code,
+			Today:    100,
+			Proposed: 100,
+			About:    "the second read of EXTCODESIZE and EXTCODECOPY: code by its hash",
+		},
 		{Name: AccountWrite, Today: 6700, Proposed: 9000, About: "change an account that exists"},
 		{Name: StorageWrite, Today: 2800, Proposed: 10_000, About: "change a slot that exists"},
 	}
+
 	for _, a := range ByAge() {
 		measured = append(measured, a.PriceParameter)
 	}
+
 	proposed := map[string]float64{}
 	for _, p := range measured {
 		proposed[p.Name] = p.Proposed
 	}
+
 	for _, d := range Derived() {
-		measured = append(measured, result.PriceParameter{Name: d.Name, Today: d.Today, Proposed: d.From(proposed), About: d.About})
+		measured = append(measured, result.PriceParameter{
+			Name:     d.Name,
+			Today:    d.Today,
+			Proposed: d.From(proposed),
+			About:    d.About,
+		})
 	}
+
 	return measured
 }
 
@@ -115,14 +146,39 @@ type Derivation struct {
 // Derived are the parameters that EIP-8038 computes from the others.
 func Derived() []Derivation {
 	return []Derivation{
-		{Name: Create, Today: 7000, About: "ACCOUNT_WRITE + COLD_ACCOUNT_ACCESS", Of: []string{AccountWrite, ColdAccount}, Absent: true,
-			From: func(g map[string]float64) float64 { return g[AccountWrite] + g[ColdAccount] }},
-		{Name: Refund, Today: 4800, About: "(STORAGE_WRITE + COLD_STORAGE_ACCESS) x 4800/5000", Of: []string{StorageWrite, ColdStorage},
-			From: func(g map[string]float64) float64 { return (g[StorageWrite] + g[ColdStorage]) * 4800 / 5000 }},
-		{Name: ListAddress, Today: 2400, About: "COLD_ACCOUNT_ACCESS - WARM_ACCESS", Of: []string{ColdAccount, Warm}, Less: Warm,
-			From: func(g map[string]float64) float64 { return g[ColdAccount] - g[Warm] }},
-		{Name: ListKey, Today: 1900, About: "COLD_STORAGE_ACCESS - WARM_ACCESS", Of: []string{ColdStorage, Warm}, Less: Warm,
-			From: func(g map[string]float64) float64 { return g[ColdStorage] - g[Warm] }},
+		{
+			Name:   Create,
+			Today:  7000,
+			About:  "ACCOUNT_WRITE + COLD_ACCOUNT_ACCESS",
+			Of:     []string{AccountWrite, ColdAccount},
+			Absent: true,
+			From:   func(g map[string]float64) float64 { return g[AccountWrite] + g[ColdAccount] },
+		},
+		{
+			Name:  Refund,
+			Today: 4800,
+			About: "(STORAGE_WRITE + COLD_STORAGE_ACCESS) x 4800/5000",
+			Of:    []string{StorageWrite, ColdStorage},
+			From: func(g map[string]float64) float64 {
+				return (g[StorageWrite] + g[ColdStorage]) * 4800 / 5000
+			},
+		},
+		{
+			Name:  ListAddress,
+			Today: 2400,
+			About: "COLD_ACCOUNT_ACCESS - WARM_ACCESS",
+			Of:    []string{ColdAccount, Warm},
+			Less:  Warm,
+			From:  func(g map[string]float64) float64 { return g[ColdAccount] - g[Warm] },
+		},
+		{
+			Name:  ListKey,
+			Today: 1900,
+			About: "COLD_STORAGE_ACCESS - WARM_ACCESS",
+			Of:    []string{ColdStorage, Warm},
+			Less:  Warm,
+			From:  func(g map[string]float64) float64 { return g[ColdStorage] - g[Warm] },
+		},
 		surcharge("INACTIVE_ACCOUNT_WRITE_SURCHARGE", unwrittenAccount, writtenAccount),
 		surcharge("INACTIVE_STORAGE_WRITE_SURCHARGE", unwrittenStorage, writtenStorage),
 	}
@@ -130,8 +186,13 @@ func Derived() []Derivation {
 
 // surcharge is what finding old state costs more, for EIP-8295.
 func surcharge(name, old, recent string) Derivation {
-	return Derivation{Name: name, About: old + " - " + recent, Of: []string{old, recent}, Less: recent,
-		From: func(g map[string]float64) float64 { return g[old] - g[recent] }}
+	return Derivation{
+		Name:  name,
+		About: old + " - " + recent,
+		Of:    []string{old, recent},
+		Less:  recent,
+		From:  func(g map[string]float64) float64 { return g[old] - g[recent] },
+	}
 }
 
 // usefulShare is the share of a disk's most reads a second from which more in flight are
@@ -145,11 +206,13 @@ func Useful(h result.Hardware) result.DiskPoint {
 	for _, p := range h.Points {
 		maximum = math.Max(maximum, p.ReadsPerSecond)
 	}
+
 	for _, p := range h.Points {
 		if p.ReadsPerSecond >= usefulShare*maximum {
 			return p
 		}
 	}
+
 	return h.Points[len(h.Points)-1]
 }
 
@@ -157,9 +220,11 @@ func Useful(h result.Hardware) result.DiskPoint {
 func Formula(gasPerSecond float64) []string {
 	return []string{
 		"time alone = CPU + reads x the disk's mean latency with one read in flight",
-		"time at depth Q = CPU + reads / the disk's reads per second with Q in flight, Q the smallest with 90% of the highest",
+		"time at depth Q = CPU + reads / the disk's reads per second with Q in flight, Q the " +
+			"smallest with 90% of the highest",
 		fmt.Sprintf("gas = %.0f gas per second x time", gasPerSecond),
-		"lowest and highest: those of the reads and of a predicted CPU time, with the fastest and slowest repeat of the disk's reading",
+		"lowest and highest: those of the reads and of a predicted CPU time, with the fastest " +
+			"and slowest repeat of the disk's reading",
 	}
 }
 
@@ -176,14 +241,23 @@ func Fill(r *result.PriceRow, h result.Hardware, gasPerSecond float64) {
 	time := func(nanosOfRead func(result.DiskPoint) float64, p result.DiskPoint) result.Estimate {
 		read := nanosOfRead(p)
 		fastest, slowest := read*p.ReadsPerSecond/p.Spread.High, read*p.ReadsPerSecond/p.Spread.Low
-		return result.Estimate{Value: r.CPUNanos + r.Reads.Value*read, Low: r.CPUNanos*max(0, 1-r.CPUError) + r.Reads.Low*fastest,
-			High: r.CPUNanos*(1+r.CPUError) + r.Reads.High*slowest}
+		return result.Estimate{
+			Value: r.CPUNanos + r.Reads.Value*read,
+			Low:   r.CPUNanos*max(0, 1-r.CPUError) + r.Reads.Low*fastest,
+			High:  r.CPUNanos*(1+r.CPUError) + r.Reads.High*slowest,
+		}
 	}
+
 	r.AloneNanos = time(func(p result.DiskPoint) float64 { return p.MeanNanos }, one)
 	r.QueuedNanos = time(func(p result.DiskPoint) float64 { return 1e9 / p.ReadsPerSecond }, useful)
 	price := func(t result.Estimate) result.Estimate {
-		return result.Estimate{Value: t.Value * gasPerSecond / 1e9, Low: t.Low * gasPerSecond / 1e9, High: t.High * gasPerSecond / 1e9}
+		return result.Estimate{
+			Value: t.Value * gasPerSecond / 1e9,
+			Low:   t.Low * gasPerSecond / 1e9,
+			High:  t.High * gasPerSecond / 1e9,
+		}
 	}
+
 	r.AloneGas, r.QueuedGas = price(r.AloneNanos), price(r.QueuedNanos)
 	r.Binds = CPU
 	if r.QueuedNanos.Value > 2*r.CPUNanos {
@@ -193,11 +267,13 @@ func Fill(r *result.PriceRow, h result.Hardware, gasPerSecond float64) {
 
 // Safe is what would have to be true for a row to cost no more than a price.
 type Safe struct {
-	Already    bool    // it does, one access at a time
-	Never      bool    // its CPU time alone costs more
-	ReadNanos  float64 // or a read takes no longer than this
-	CachedPart float64 // or so much of the reads is cached, with a disk like this and one read in flight
-	InFlight   int     // or so many reads are in flight on this disk; 0: none of the measured numbers is enough
+	Already   bool    // it does, one access at a time
+	Never     bool    // its CPU time alone costs more
+	ReadNanos float64 // or a read takes no longer than this
+	// or so much of the reads is cached, with a disk like this and one read in flight
+	CachedPart float64
+	// or so many reads are in flight on this disk; 0: none of the measured numbers is enough
+	InFlight int
 }
 
 // SafeAt says so for a price.
@@ -210,6 +286,7 @@ func SafeAt(r result.PriceRow, h result.Hardware, price, gasPerSecond float64) (
 	case left <= 0:
 		return Safe{Never: true}
 	}
+
 	s.ReadNanos = left / r.Reads.Value
 	s.CachedPart = 1 - left/(r.Reads.Value*h.Points[0].MeanNanos)
 	for _, p := range h.Points {
@@ -218,5 +295,6 @@ func SafeAt(r result.PriceRow, h result.Hardware, price, gasPerSecond float64) (
 			break
 		}
 	}
+
 	return s
 }

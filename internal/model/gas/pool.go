@@ -24,14 +24,16 @@ type place struct {
 
 func placeOf(r result.PriceRow) place { return place{r.Layout, r.Condition, SizeOf(r)} }
 
-// Pool makes one row of the accesses of several builds of one state: their mean, and a band of twice
-// its standard error, from how far builds are apart, if that is wider than the error of a build.
+// Pool makes one row of the accesses of several builds of one state: their mean, and a band of
+// twice its standard error, from how far builds are apart, if that is wider than the error of a
+// build.
 func Pool(all []result.PriceRow) (means []result.PriceRow) {
 	type what struct {
 		place
 		parameter, basis string
 		absent           bool
 	}
+
 	builds := map[what][]result.PriceRow{}
 	var order []what
 	for _, r := range all {
@@ -41,6 +43,7 @@ func Pool(all []result.PriceRow) (means []result.PriceRow) {
 		}
 		builds[w] = append(builds[w], r)
 	}
+
 	for _, w := range order {
 		of := builds[w]
 		r, n := of[0], float64(len(of))
@@ -51,6 +54,7 @@ func Pool(all []result.PriceRow) (means []result.PriceRow) {
 				}
 				return mean
 			}
+
 			optional := func(value func(result.PriceRow) *float64) *float64 {
 				if value(r) == nil {
 					return nil
@@ -58,15 +62,18 @@ func Pool(all []result.PriceRow) (means []result.PriceRow) {
 				m := mean(func(b result.PriceRow) float64 { return figure.If(value(b)).OrZero() })
 				return &m
 			}
+
 			reads := mean(func(b result.PriceRow) float64 { return b.Reads.Value })
 			apart := mean(func(b result.PriceRow) float64 {
 				off := b.Reads.Value - reads
 				return off * off
 			}) * n / (n - 1)
+
 			each := mean(func(b result.PriceRow) float64 {
 				half := (b.Reads.High - b.Reads.Low) / 2
 				return half * half
 			})
+
 			off := math.Sqrt(max(4*apart, each) / n)
 			r.Reads = result.Estimate{Value: reads, Low: max(0, reads-off), High: reads + off}
 			r.CPUNanos = mean(func(b result.PriceRow) float64 { return b.CPUNanos })
@@ -75,7 +82,9 @@ func Pool(all []result.PriceRow) (means []result.PriceRow) {
 			r.Share = optional(func(b result.PriceRow) *float64 { return b.Share })
 			r.Basis += fmt.Sprintf("; the mean of %d builds", len(of))
 		}
+
 		means = append(means, r)
 	}
+
 	return means
 }

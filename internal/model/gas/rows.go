@@ -8,7 +8,9 @@ import (
 
 // Rows are accesses priced on every hardware, with the parameters that follow from others. Accesses
 // of one layout, size and condition stand together in all.
-func Rows(all []result.PriceRow, hardware []result.Hardware, gasPerSecond float64) (rows []result.PriceRow) {
+func Rows(
+	all []result.PriceRow, hardware []result.Hardware, gasPerSecond float64,
+) (rows []result.PriceRow) {
 	for _, h := range hardware {
 		priced := map[string]result.PriceRow{}
 		for i, r := range all {
@@ -21,6 +23,7 @@ func Rows(all []result.PriceRow, hardware []result.Hardware, gasPerSecond float6
 			}
 		}
 	}
+
 	return rows
 }
 
@@ -35,33 +38,43 @@ func derived(from map[string]result.PriceRow) (rows []result.PriceRow) {
 			if !known {
 				r, known = from[priceKey(name, false)]
 			}
+
 			if known {
 				parts = append(parts, r)
 			}
 		}
+
 		if len(parts) < len(d.Of) {
 			continue
 		}
+
 		r := parts[0]
 		combined := func(of func(result.PriceRow) result.Estimate) result.Estimate {
 			value, low, high := map[string]float64{}, map[string]float64{}, map[string]float64{}
 			for _, part := range parts {
 				e := of(part)
-				value[part.Parameter], low[part.Parameter], high[part.Parameter] = e.Value, e.Low, e.High
+				value[part.Parameter], low[part.Parameter], high[part.Parameter] = e.Value, e.Low,
+					e.High
 				if part.Parameter == d.Less {
 					low[part.Parameter], high[part.Parameter] = e.High, e.Low
 				}
 			}
+
 			return result.Estimate{Value: d.From(value), Low: d.From(low), High: d.From(high)}
 		}
-		r.Parameter, r.Absent, r.Basis, r.Accesses, r.Bytes, r.Share = d.Name, false, "= "+d.About, nil, nil, nil
+
+		r.Parameter, r.Absent, r.Basis, r.Accesses, r.Bytes, r.Share = d.Name, false, "= "+d.About,
+			nil, nil, nil
 		r.AloneGas = combined(func(r result.PriceRow) result.Estimate { return r.AloneGas })
 		r.QueuedGas = combined(func(r result.PriceRow) result.Estimate { return r.QueuedGas })
 		r.Reads = combined(func(r result.PriceRow) result.Estimate { return r.Reads })
 		r.AloneNanos = combined(func(r result.PriceRow) result.Estimate { return r.AloneNanos })
 		r.QueuedNanos = combined(func(r result.PriceRow) result.Estimate { return r.QueuedNanos })
-		r.CPUNanos = combined(func(r result.PriceRow) result.Estimate { return result.Estimate{Value: r.CPUNanos} }).Value
+		r.CPUNanos = combined(func(r result.PriceRow) result.Estimate {
+			return result.Estimate{Value: r.CPUNanos}
+		}).Value
 		rows = append(rows, r)
 	}
+
 	return rows
 }

@@ -35,27 +35,32 @@ func Inflect(levels []engine.Level, values *engine.Values, dbBytes int64) result
 		} else {
 			out.LastLevelFilterBytes += l.FilterBytes
 		}
+
 		out.IP1.DiskBytes += l.TopIndexBytes + l.SingleIndexBytes
 		out.IP1.CacheBytes += l.TopIndexCacheBytes + l.SingleIndexCacheBytes
 		out.IP2.DiskBytes += l.IndexBytes - l.SingleIndexBytes
 		out.IP2.CacheBytes += l.IndexCacheBytes - l.SingleIndexCacheBytes
 		known = known && (l.InCacheKnown || l.Files == 0)
 	}
+
 	if values != nil {
 		out.IP1.DiskBytes += values.IndexBytes
 		out.IP1.CacheBytes += values.IndexCacheBytes
 	}
+
 	out.IP2.DiskBytes += out.IP1.DiskBytes
 	out.IP2.CacheBytes += out.IP1.CacheBytes
 	if !known {
 		out.IP1.CacheBytes, out.IP2.CacheBytes = 0, 0
 	}
+
 	for _, point := range []*result.Size{&out.IP1, &out.IP2} {
 		if dbBytes > 0 {
 			point.PercentOfDB = 100 * float64(point.DiskBytes) / float64(dbBytes)
 			point.CachePercent = 100 * float64(point.CacheBytes) / float64(dbBytes)
 		}
 	}
+
 	return out
 }
 
@@ -71,8 +76,10 @@ func WithCharge(levels []engine.Level, perBlockBytes int64) []engine.Level {
 		if l.FilterBytes > 0 {
 			l.FilterCacheBytes += perBlockBytes * int64(l.Files)
 		}
+
 		charged[i] = l
 	}
+
 	return charged
 }
 

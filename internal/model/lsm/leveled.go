@@ -9,20 +9,21 @@ import (
 	"github.com/statelab/statelab/engine"
 )
 
-// Leveled describes a load of a database of block-based tables that are compacted by levels, as RocksDB
-// does: hashed keys in random order, each once. Levels plays its flushes and compactions, in sizes
-// alone.
+// Leveled describes a load of a database of block-based tables that are compacted by levels, as
+// RocksDB does: hashed keys in random order, each once. Levels plays its flushes and compactions,
+// in sizes alone.
 type Leveled struct {
 	Keys                 uint64
 	KeyBytes, ValueBytes int
 
 	BlockBytes, RestartInterval int
-	HashRatio                   float64 // entries for each bucket of the hash index inside data blocks; 0: none
-	MetadataBytes               int     // target size of a partition of filters and indexes
-	PartedIndex, PartedFilters  bool
-	FilterBits                  func(level int) float64 // of a key; 0: no filters
-	ForHits                     bool                    // none on the last level
-	UpperRatio, LastRatio       float64                 // stored/raw of data blocks
+	// entries for each bucket of the hash index inside data blocks; 0: none
+	HashRatio                  float64
+	MetadataBytes              int // target size of a partition of filters and indexes
+	PartedIndex, PartedFilters bool
+	FilterBits                 func(level int) float64 // of a key; 0: no filters
+	ForHits                    bool                    // none on the last level
+	UpperRatio, LastRatio      float64                 // stored/raw of data blocks
 
 	MemTableBytes  int64 // that are flushed together
 	L0Tables       int   // from which on L0 is compacted
@@ -34,19 +35,20 @@ type Leveled struct {
 }
 
 const (
-	// What a skip list keeps for an entry beyond its lengths, key and value: 412,000 entries of 152 bytes filled
-	// 64 MiB.
+	// What a skip list keeps for an entry beyond its lengths, key and value: 412,000 entries of 152
+	// bytes filled 64 MiB.
 	memTableNodeBytes = 10.9
-	blockDeviation    = 0.9 // a block that is fuller is closed before an entry that would pass the target
-	notWorthStoring   = 0.875
-	rowTrailerBytes   = 8 // sequence number and kind of an entry
-	sampledEntries    = 20_000
-	indexRatio        = 0.8 // stored/raw of indexes, of which only sizes of files depend
-	handleBytes       = 6   // offset and size of a block in an index, as variable-length numbers
-	restartBytes      = 4
+	// a block that is fuller is closed before an entry that would pass the target
+	blockDeviation  = 0.9
+	notWorthStoring = 0.875
+	rowTrailerBytes = 8 // sequence number and kind of an entry
+	sampledEntries  = 20_000
+	indexRatio      = 0.8 // stored/raw of indexes, of which only sizes of files depend
+	handleBytes     = 6   // offset and size of a block in an index, as variable-length numbers
+	restartBytes    = 4
 
-	// A compaction closes a table at its target size, or from half of that on where a table of the next level
-	// ends. Measured on settled loads (TestPredictedLevels).
+	// A compaction closes a table at its target size, or from half of that on where a table of the
+	// next level ends. Measured on settled loads (TestPredictedLevels).
 	upperFill, lastFill = 1.25, 0.98
 )
 
@@ -56,7 +58,8 @@ type cutBlocks struct {
 	separator float64 // bytes of a key in an index
 }
 
-// cut cuts a sample of neighbours among n hashed keys into data blocks, as the writer of tables does.
+// cut cuts a sample of neighbours among n hashed keys into data blocks, as the writer of tables
+// does.
 func (s *Leveled) cut(n float64) (c cutBlocks) {
 	random := rand.NewPCG(1, 2)
 	draw := rand.New(random)
@@ -72,6 +75,7 @@ func (s *Leveled) cut(n float64) (c cutBlocks) {
 		}
 		return 2 + float64(int(float64(entries)/s.HashRatio)|1)
 	}
+
 	interval := max(1, s.RestartInterval)
 	current := func() float64 {
 		return size + restartBytes*float64(1+max(1, (count+interval-1)/interval)) + hashed(count)
@@ -81,15 +85,20 @@ func (s *Leveled) cut(n float64) (c cutBlocks) {
 		next := at + uint64(draw.ExpFloat64()*math.Ldexp(1, 64)/math.Max(n, 1))
 		shared := min(bits.LeadingZeros64(at^next)/8, s.KeyBytes)
 		if now := current(); count > 0 && (now >= target ||
-			now > blockDeviation*target && now+key+value+restartBytes+lengths+restartDue(count, interval)+float64(hashed(count+1)-hashed(count)) > target) {
+			now > blockDeviation*target &&
+				now+key+value+restartBytes+lengths+restartDue(count, interval)+
+					float64(hashed(count+1)-hashed(count)) > target) {
 			blocks, raw = blocks+1, raw+now
 			separators += separatorOf(at, next, shared)
 			size, count = 0, 0
 		}
+
 		if count%interval == 0 {
 			shared = 0
 		}
-		size += lengths + float64(varint(s.KeyBytes+rowTrailerBytes-shared)) + key - float64(shared) + value
+
+		size += lengths + float64(varint(s.KeyBytes+rowTrailerBytes-shared)) + key -
+			float64(shared) + value
 		count++
 		total++
 		at = next
@@ -97,11 +106,17 @@ func (s *Leveled) cut(n float64) (c cutBlocks) {
 			blocks, raw, separators = 1, current(), 3
 		}
 	}
+
 	full := float64(total - count)
 	if full == 0 {
 		full = float64(total)
 	}
-	return cutBlocks{keys: full / blocks, raw: raw / blocks, separator: math.Min(separators/blocks, float64(s.KeyBytes))}
+
+	return cutBlocks{
+		keys:      full / blocks,
+		raw:       raw / blocks,
+		separator: math.Min(separators/blocks, float64(s.KeyBytes)),
+	}
 }
 
 func restartDue(count, interval int) float64 {
@@ -111,8 +126,8 @@ func restartDue(count, interval int) float64 {
 	return 0
 }
 
-// separatorOf is the length of a key between two: up to the byte that differs, and one more where it
-// differs by one.
+// separatorOf is the length of a key between two: up to the byte that differs, and one more where
+// it differs by one.
 func separatorOf(a, b uint64, shared int) float64 {
 	if shared >= 8 {
 		return 8
@@ -138,9 +153,11 @@ func (s *Leveled) perKey(level, last int, c cutBlocks) (data, table float64) {
 	if level == last {
 		ratio = s.LastRatio
 	}
+
 	if ratio > notWorthStoring {
 		ratio = 1
 	}
+
 	data = (c.raw*ratio + blockTrailerBytes) / c.keys
 	return data, data + s.indexEntry(c)*indexRatio/c.keys + s.filterBits(level, last)/8
 }
@@ -167,19 +184,23 @@ func (s *Leveled) Levels() []engine.Level {
 		}
 		return shapes[half]
 	}
-	perFlush := math.Floor(float64(s.MemTableBytes) / (float64(s.KeyBytes+rowTrailerBytes+s.ValueBytes+1+varint(s.ValueBytes)) + memTableNodeBytes))
+
+	perFlush := math.Floor(float64(s.MemTableBytes) / (float64(s.KeyBytes+rowTrailerBytes+
+		s.ValueBytes+1+varint(s.ValueBytes)) + memTableNodeBytes))
 	var keys, files [engine.ModelLevels]float64 // below L0
 	var l0 []float64
 	bytes := func(level int) float64 {
 		_, table := s.perKey(level, lastLevelWith(keys), shape(keys[level]))
 		return keys[level] * table
 	}
+
 	compacted := func(l0 ...float64) {
 		base, _ := s.limits(bytes)
 		for _, n := range l0 {
 			keys[base] += n
 		}
 	}
+
 	flushes, few := 0, 2*max(1, s.L0Tables)
 	for left := float64(s.Keys); left > 0; flushes++ {
 		flushed := math.Min(left, math.Max(1, perFlush))
@@ -187,10 +208,12 @@ func (s *Leveled) Levels() []engine.Level {
 		if l0 = append(l0, flushed); len(l0) < max(1, s.L0Tables) {
 			continue
 		}
+
 		compacted(l0...)
 		l0 = l0[:0]
 		s.rest(&keys, bytes, shape)
 	}
+
 	base, _ := s.limits(bytes)
 	switch {
 	case flushes > few && !s.Dynamic:
@@ -199,24 +222,31 @@ func (s *Leveled) Levels() []engine.Level {
 		l0 = l0[:0]
 		s.rest(&keys, bytes, shape)
 	case flushes > few:
-		// After many flushes chance decides how many tables are left in L0, fewer than make a compaction: one here.
+		// After many flushes chance decides how many tables are left in L0, fewer than make a
+		// compaction: one here.
 		compacted(l0[min(1, len(l0)):]...)
 		if l0 = l0[:min(1, len(l0))]; len(l0) == 0 {
 			l0, keys[base] = []float64{perFlush}, keys[base]-perFlush
 		}
 	}
+
 	last := lastLevelWith(keys)
 	for level := 1; level < engine.ModelLevels; level++ {
 		data, _ := s.perKey(level, last, shape(keys[level]))
-		files[level] = math.Ceil(keys[level] * data / s.fileBytes(level, base) / s.fill(level, keys))
+		files[level] = math.Ceil(
+			keys[level] * data / s.fileBytes(level, base) / s.fill(level, keys),
+		)
 	}
+
 	levels := make([]engine.Level, engine.ModelLevels)
 	for number := range levels {
 		levels[number] = engine.Level{Level: number, Sublevels: 1, InCacheKnown: true}
 	}
+
 	for _, n := range l0 {
 		keys[0] += n
 	}
+
 	files[0] = float64(len(l0))
 	for number := range levels {
 		if keys[number] >= 1 {
@@ -227,22 +257,26 @@ func (s *Leveled) Levels() []engine.Level {
 			s.describe(&levels[number], last, keys[number], math.Max(1, files[number]), c)
 		}
 	}
+
 	levels[0].Sublevels = max(1, len(l0))
 	return levels
 }
 
-// fill is the mean size of a level's tables by their target: whole where nothing was cut for the next level.
+// fill is the mean size of a level's tables by their target: whole where nothing was cut for the
+// next level.
 func (s *Leveled) fill(level int, keys [engine.ModelLevels]float64) float64 {
 	above := 0.0
 	for l := 1; l < level; l++ {
 		above += keys[l]
 	}
+
 	switch {
 	case level < lastLevelWith(keys):
 		return upperFill
 	case above > 0:
 		return lastFill
 	}
+
 	return 1
 }
 
@@ -264,12 +298,15 @@ func FileDepth(level, base int, dynamic bool) int {
 }
 
 func (s *Leveled) fileBytes(level, base int) float64 {
-	return float64(s.FileBytes) * math.Pow(cmp.Or(s.FileMultiplier, 1), float64(FileDepth(level, base, s.Dynamic)))
+	return float64(s.FileBytes) * math.Pow(cmp.Or(s.FileMultiplier, 1),
+		float64(FileDepth(level, base, s.Dynamic)))
 }
 
 // limits are the base level, to which L0 is compacted, and the size from which on each level gives
 // tables to the next one (RocksDB's VersionStorageInfo::CalculateBaseBytes).
-func (s *Leveled) limits(bytes func(level int) float64) (base int, limits [engine.ModelLevels]float64) {
+func (s *Leveled) limits(
+	bytes func(level int) float64,
+) (base int, limits [engine.ModelLevels]float64) {
 	limits[lastLevel] = math.Inf(1)
 	if !s.Dynamic {
 		size := float64(s.BaseBytes)
@@ -277,34 +314,43 @@ func (s *Leveled) limits(bytes func(level int) float64) (base int, limits [engin
 			limits[level] = size
 			size *= s.Multiplier
 		}
+
 		return 1, limits
 	}
+
 	first, maximum := lastLevel, 0.0
 	for level := lastLevel; level > 0; level-- {
 		if size := bytes(level); size > 0 {
 			first, maximum = level, math.Max(maximum, size)
 		}
 	}
+
 	base, size := first, maximum/math.Pow(s.Multiplier, float64(lastLevel-first))
 	for ; base > 1 && size > float64(s.BaseBytes); base-- {
 		size /= s.Multiplier
 	}
+
 	size = math.Max(1, math.Min(size, float64(s.BaseBytes)))
 	for level := base; level < lastLevel; level++ {
 		limits[level] = math.Max(size, float64(s.BaseBytes))
 		size *= s.Multiplier
 	}
+
 	return base, limits
 }
 
 // rest moves whole tables down until no level is above its limit.
-func (s *Leveled) rest(keys *[engine.ModelLevels]float64, bytes func(level int) float64, shape func(n float64) cutBlocks) {
+func (s *Leveled) rest(
+	keys *[engine.ModelLevels]float64, bytes func(level int) float64,
+	shape func(n float64) cutBlocks,
+) {
 	base, limits := s.limits(bytes)
 	for level := base; level < lastLevel; level++ {
 		over := bytes(level) - limits[level]
 		if over <= 0 {
 			continue
 		}
+
 		_, table := s.perKey(level, lastLevelWith(*keys), shape(keys[level]))
 		file := s.fileBytes(level, base) * upperFill
 		moved := math.Min(keys[level], math.Ceil(over/file)*file/table)
@@ -320,19 +366,25 @@ func (s *Leveled) describe(l *engine.Level, last int, n, files float64, c cutBlo
 	entry := s.indexEntry(c)
 	l.Files, l.Keys, l.DataBlocks = int(files), int64(n), int64(blocks)
 	l.DataBytes, l.DataCacheBytes = int64(n*data), int64(blocks*c.raw)
-	l.RawKeyBytes, l.RawValueBytes = int64(n)*int64(s.KeyBytes+rowTrailerBytes), int64(n)*int64(s.ValueBytes)
+	l.RawKeyBytes, l.RawValueBytes = int64(n)*int64(s.KeyBytes+rowTrailerBytes),
+		int64(n)*int64(s.ValueBytes)
 	l.IndexCacheBytes = int64(blocks * entry)
 	if s.PartedIndex {
 		perPart := math.Max(1, math.Floor((float64(s.MetadataBytes)-entry-restartBytes)/entry)+1)
-		l.IndexBlocks = int64(math.Round(blocks/perPart + files/2)) // the last one of a table is half full
+		// the last one of a table is half full
+		l.IndexBlocks = int64(math.Round(blocks/perPart + files/2))
 		l.TopIndexCacheBytes = int64(float64(l.IndexBlocks) * entry)
 	} else {
 		l.SingleIndexes, l.SingleIndexCacheBytes = int64(files), l.IndexCacheBytes
 	}
-	l.IndexBytes, l.TopIndexBytes, l.SingleIndexBytes = l.IndexCacheBytes, l.TopIndexCacheBytes, l.SingleIndexCacheBytes
+
+	l.IndexBytes, l.TopIndexBytes, l.SingleIndexBytes = l.IndexCacheBytes, l.TopIndexCacheBytes,
+		l.SingleIndexCacheBytes
 	if filter := s.filterBits(l.Level, last); filter > 0 {
-		l.FilterBytes, l.FilterKeys, l.FilterConsulted = int64(n*filter/8+files*filterFileBytes), l.Keys, true
+		l.FilterBytes, l.FilterKeys, l.FilterConsulted = int64(n*filter/8+files*filterFileBytes),
+			l.Keys, true
 		l.FilterCacheBytes = l.FilterBytes
 	}
+
 	l.Bytes = l.DataBytes + int64(float64(l.IndexBytes+l.TopIndexBytes)*indexRatio) + l.FilterBytes
 }

@@ -32,13 +32,20 @@ type SteadyStateSpec struct {
 // level tables, where they print three digits; the last level holds more keys with the
 // same value in a block. docs/prediction.md says how the others were measured.
 func ValueCompression(model string) (ratios [engine.ModelLevels]float64, err error) {
-	of, known := map[string]struct{ upper, last float64 }{"table32": {0.94, 0.763}, "random": {1, 1}, "trie-node": {0.8, 0.8}}[model]
+	of, known := map[string]struct{ upper, last float64 }{
+		"table32":   {0.94, 0.763},
+		"random":    {1, 1},
+		"trie-node": {0.8, 0.8},
+	}[model]
+
 	if !known {
 		return ratios, fmt.Errorf("unknown value model %q: use table32, random or trie-node", model)
 	}
+
 	for level := range ratios {
 		ratios[level] = of.upper
 	}
+
 	ratios[lastLevel] = of.last
 	return ratios, nil
 }
@@ -51,10 +58,12 @@ func BenchKVDB(keys uint64) SteadyStateSpec {
 		BlockBytes: 4096, LBaseMaxBytes: 64 << 20,
 		IndexCompression: 0.62, FilterBitsPerKey: 10,
 	}
+
 	for level := range engine.ModelLevels {
 		spec.TargetFileBytes[level] = 2 << 20 << level
 		spec.FilterLevels[level] = true
 	}
+
 	spec.Compression, _ = ValueCompression("table32") // which is known
 	return spec
 }
@@ -77,9 +86,12 @@ const (
 // order settles into: Pebble's dynamic level sizing with each level full. L0 is
 // empty. Where all fits LBaseMaxBytes there is the last level alone.
 func SteadyStateLevels(spec SteadyStateSpec) []engine.Level {
-	rest := Settle(spec.Keys, spec.LBaseMaxBytes, spec.TargetFileBytes, func(level int, keys float64) float64 {
+	rest := Settle(spec.Keys, spec.LBaseMaxBytes, spec.TargetFileBytes, func(
+		level int, keys float64,
+	) float64 {
 		return spec.block(level, keys).storedBytesPerKey
 	})
+
 	levels := make([]engine.Level, engine.ModelLevels)
 	for level := range levels {
 		levels[level] = engine.Level{Level: level, Sublevels: 1, InCacheKnown: true}
@@ -87,6 +99,7 @@ func SteadyStateLevels(spec SteadyStateSpec) []engine.Level {
 			spec.fill(&levels[level], n, rest.FileBytes[level])
 		}
 	}
+
 	return levels
 }
 
@@ -106,18 +119,22 @@ type blockShape struct {
 // compression, would pass the target and the block is nine tenths full.
 func (spec *SteadyStateSpec) block(level int, n float64) (b blockShape) {
 	shared := min(sharedBytes(n), float64(spec.KeyBytes))
-	entry := float64(spec.entryBytes()) - shared*(restartInterval-1)/restartInterval + 4.0/restartInterval
+	entry := float64(spec.entryBytes()) - shared*(restartInterval-1)/restartInterval +
+		4.0/restartInterval
 	b.keys = EntriesPerBlock(entry, float64(spec.entryBytes())+3, float64(spec.BlockBytes))
 	b.rawBytes = 4 + b.keys*entry
 
 	separator := min(separatorBytes(n), float64(spec.KeyBytes))
 	b.indexEntryBytes = indexEntryBytes + separator
-	b.indexEntries = EntriesPerBlock(b.indexEntryBytes, b.indexEntryBytes+3, float64(cmp.Or(spec.IndexBlockBytes, spec.BlockBytes)))
+	b.indexEntries = EntriesPerBlock(b.indexEntryBytes, b.indexEntryBytes+3,
+		float64(cmp.Or(spec.IndexBlockBytes, spec.BlockBytes)))
 
-	b.storedBytesPerKey = (b.rawBytes*spec.Compression[level] + blockTrailerBytes + b.indexEntryBytes*spec.IndexCompression) / b.keys
+	b.storedBytesPerKey = (b.rawBytes*spec.Compression[level] + blockTrailerBytes +
+		b.indexEntryBytes*spec.IndexCompression) / b.keys
 	if spec.FilterLevels[level] {
 		b.storedBytesPerKey += float64(spec.FilterBitsPerKey) / 8
 	}
+
 	return b
 }
 
@@ -145,16 +162,22 @@ func (spec *SteadyStateSpec) fill(l *engine.Level, n, fileBytes float64) {
 		l.SingleIndexes = int64(files)
 		l.SingleIndexCacheBytes = l.IndexCacheBytes
 	} else {
-		l.IndexBlocks = int64(math.Round(dataBlocks/b.indexEntries + files/2)) // a file's last block is half full
+		// a file's last block is half full
+		l.IndexBlocks = int64(math.Round(dataBlocks/b.indexEntries + files/2))
 		l.TopIndexCacheBytes = int64(float64(l.IndexBlocks)*b.indexEntryBytes + files*4)
 		l.IndexCacheBytes += 4 * l.IndexBlocks
 	}
-	stored := func(cacheBytes int64) int64 { return int64(float64(cacheBytes) * spec.IndexCompression) }
-	l.IndexBytes, l.TopIndexBytes, l.SingleIndexBytes = stored(l.IndexCacheBytes), stored(l.TopIndexCacheBytes), stored(l.SingleIndexCacheBytes)
+
+	stored := func(cacheBytes int64) int64 {
+		return int64(float64(cacheBytes) * spec.IndexCompression)
+	}
+	l.IndexBytes, l.TopIndexBytes, l.SingleIndexBytes = stored(l.IndexCacheBytes),
+		stored(l.TopIndexCacheBytes), stored(l.SingleIndexCacheBytes)
 	if spec.FilterBitsPerKey > 0 && spec.FilterLevels[l.Level] {
 		l.FilterBytes = int64(n*float64(spec.FilterBitsPerKey)/8 + files*filterFileBytes)
 		l.FilterConsulted = l.Level != lastLevel
 	}
+
 	l.FilterCacheBytes = l.FilterBytes
 	l.Bytes = l.DataBytes + l.IndexBytes + l.TopIndexBytes + l.FilterBytes
 }
@@ -162,7 +185,8 @@ func (spec *SteadyStateSpec) fill(l *engine.Level, n, fileBytes float64) {
 // LevelShape is what loading in random order leaves once compactions have ended. L0
 // holds a few files at most and counts as empty.
 type LevelShape struct {
-	Base      int                         // the first level below L0; the last one where all fits LBaseMaxBytes
+	// the first level below L0; the last one where all fits LBaseMaxBytes
+	Base      int
 	Keys      [engine.ModelLevels]float64 // of each level
 	FileBytes [engine.ModelLevels]float64 // mean size of a level's files; 0 for an empty level
 }
@@ -172,7 +196,10 @@ const levelMultiplier = 10 // Pebble's default
 // Settle works out where keys come to rest. storedBytesPerKey tells what one of
 // the keys of a level adds to its table; targetFileBytes are numbered as in
 // Pebble's options, from L0 and the base level on.
-func Settle(keys uint64, lbaseMaxBytes int64, targetFileBytes [engine.ModelLevels]int64, storedBytesPerKey func(level int, keys float64) float64) LevelShape {
+func Settle(
+	keys uint64, lbaseMaxBytes int64, targetFileBytes [engine.ModelLevels]int64,
+	storedBytesPerKey func(level int, keys float64) float64,
+) LevelShape {
 	r := LevelShape{Base: lastLevel}
 	r.Keys[lastLevel] = float64(keys)
 	// Level sizes follow from the database's size and that from how the keys
@@ -182,19 +209,26 @@ func Settle(keys uint64, lbaseMaxBytes int64, targetFileBytes [engine.ModelLevel
 		for level, n := range r.Keys {
 			dbBytes += n * storedBytesPerKey(level, n)
 		}
+
 		var limits [engine.ModelLevels]float64
 		r.Base, limits = levelLimits(dbBytes, float64(lbaseMaxBytes))
-		r.FileBytes = fileBytes(r.Base, dbBytes/BaseStarts(r.Base, float64(lbaseMaxBytes)), targetFileBytes)
+		r.FileBytes = fileBytes(r.Base, dbBytes/BaseStarts(r.Base, float64(lbaseMaxBytes)),
+			targetFileBytes)
 		before := r.Keys
 		r.Keys = [engine.ModelLevels]float64{lastLevel: float64(keys)}
 		for level := r.Base; level < lastLevel; level++ {
 			// Whole files leave a level until it is below its limit: on average
 			// it rests half a file below.
-			n := max(limits[level]-r.FileBytes[level]/2, limits[level]/2) / storedBytesPerKey(level, before[level])
+			n := max(limits[level]-r.FileBytes[level]/2, limits[level]/2) / storedBytesPerKey(
+				level,
+				before[level],
+			)
+
 			r.Keys[level] = n
 			r.Keys[lastLevel] -= n
 		}
 	}
+
 	return r
 }
 
@@ -207,21 +241,25 @@ func levelLimits(dbBytes, baseBytes float64) (base int, limits [engine.ModelLeve
 	for size := bottom; base > 1 && size > baseBytes; base-- {
 		size /= levelMultiplier
 	}
+
 	if base == lastLevel {
 		return base, limits
 	}
+
 	multiplier := math.Pow(bottom/baseBytes, 1/float64(lastLevel-base))
 	size := baseBytes
 	for level := base; level < lastLevel; level++ {
 		limits[level] = size
 		size *= multiplier
 	}
+
 	return base, limits
 }
 
 // BaseStarts is the size of the database from which L0 is compacted into base, in bytes.
 func BaseStarts(base int, baseBytes float64) float64 {
-	return baseBytes / (1 - 1.0/levelMultiplier) * math.Pow(levelMultiplier, float64(lastLevel-1-base))
+	return baseBytes / (1 - 1.0/levelMultiplier) * math.Pow(levelMultiplier,
+		float64(lastLevel-1-base))
 }
 
 // fileBytes is the mean file size of each level of a database that has grown
@@ -234,16 +272,20 @@ func BaseStarts(base int, baseBytes float64) float64 {
 // again. The exponents are fitted to settled loads of 1 to 20 M keys and to the
 // published level tables, all within a quarter (docs/loading.md);
 // from layouts alone, not from read figures.
-func fileBytes(base int, growth float64, target [engine.ModelLevels]int64) (mean [engine.ModelLevels]float64) {
+func fileBytes(
+	base int, growth float64, target [engine.ModelLevels]int64,
+) (mean [engine.ModelLevels]float64) {
 	if base == lastLevel {
 		mean[lastLevel] = float64(target[1]) // nothing below to be aligned with
 		return mean
 	}
+
 	fill := func(level int, share float64) { mean[level] = share * float64(target[1+level-base]) }
 	fill(base, 1.08*math.Pow(growth, -0.3))
 	for level := base + 1; level < lastLevel; level++ {
 		fill(level, 0.63*math.Pow(growth, -0.2))
 	}
+
 	// Doubled as the database grows tenfold, as the targets are.
 	fill(lastLevel, 0.45*math.Pow(growth, math.Log10(2)))
 	return mean

@@ -25,6 +25,7 @@ func TestNaturalAgainstPublishedLevels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		published := sweep.Database.Levels
 		natural := SteadyStateLevels(BenchKVDB(c.keys))
 		base := true
@@ -36,15 +37,20 @@ func TestNaturalAgainstPublishedLevels(t *testing.T) {
 				}
 				continue
 			}
-			if have.IndexBytes >= have.IndexCacheBytes || have.TopIndexBytes >= have.TopIndexCacheBytes {
-				t.Errorf("%s L%d: indexes take as much on disk, where they are compressed, as in the cache", c.file, level)
+
+			if have.IndexBytes >= have.IndexCacheBytes ||
+				have.TopIndexBytes >= have.TopIndexCacheBytes {
+				t.Errorf("%s L%d: indexes take as much on disk, where they are compressed, as in "+
+					"the cache", c.file, level)
 			}
+
 			// The base level is compacted away as soon as it is full: it stands
 			// somewhere below.
 			limit := 0.05
 			if base {
 				limit = 0.16
 			}
+
 			base = false
 			for _, f := range []struct {
 				name       string
@@ -54,13 +60,15 @@ func TestNaturalAgainstPublishedLevels(t *testing.T) {
 				{"keys", have.Keys, want.Keys, limit},
 				{"data blocks", have.DataBlocks, want.DataBlocks, limit},
 				{"index blocks", have.IndexBlocks, want.IndexBlocks, limit},
-				{"index bytes", have.IndexCacheBytes, want.IndexBytes, limit}, // Pebble tells them before compression
+				// Pebble tells them before compression
+				{"index bytes", have.IndexCacheBytes, want.IndexBytes, limit},
 				{"filter bytes", have.FilterBytes, want.FilterBytes, limit},
 				{"data bytes", have.DataBytes, want.DataBytes, limit},
 				{"files", int64(have.Files), int64(want.Files), 0.25},
 			} {
 				if off := relative(float64(f.have), float64(f.want)); off > f.limit {
-					t.Errorf("%s L%d %s: %d, published %d (%.1f %%)", c.file, level, f.name, f.have, f.want, 100*off)
+					t.Errorf("%s L%d %s: %d, published %d (%.1f %%)", c.file, level, f.name,
+						f.have, f.want, 100*off)
 				}
 			}
 		}
@@ -77,6 +85,7 @@ func TestNaturalSmallDatabaseIsOneLevel(t *testing.T) {
 				t.Errorf("%d keys: L%d has %d files", keys, l.Level, l.Files)
 			}
 		}
+
 		if total != int64(keys) {
 			t.Errorf("%d keys: levels hold %d", keys, total)
 		}
@@ -91,6 +100,7 @@ func TestHashedKeyLengths(t *testing.T) {
 		for i := range keys {
 			keys[i] = random.Uint64()
 		}
+
 		slices.Sort(keys)
 		var shared, separator float64
 		for i := range n - 1 {
@@ -98,15 +108,18 @@ func TestHashedKeyLengths(t *testing.T) {
 			for keys[i]>>(56-8*s) == keys[i+1]>>(56-8*s) {
 				s++
 			}
+
 			shared += float64(s)
 			separator += float64(s + 1)
 			if keys[i]>>(56-8*s)+1 == keys[i+1]>>(56-8*s) {
 				separator++
 			}
 		}
+
 		if have, want := sharedBytes(float64(n)), shared/float64(n-1); math.Abs(have-want) > 0.01 {
 			t.Errorf("%d keys share %.3f bytes, counted %.3f", n, have, want)
 		}
+
 		if have, want := separatorBytes(float64(n)), separator/float64(n-1); math.Abs(have-want) > 0.015 {
 			t.Errorf("%d keys: separators of %.3f bytes, counted %.3f", n, have, want)
 		}
@@ -117,10 +130,13 @@ func TestWithCharge(t *testing.T) {
 	levels := SteadyStateLevels(BenchKVDB(200_000_000))
 	charged := WithCharge(levels, 336)
 	last := lastLevel
-	if have, want := charged[last].IndexCacheBytes-levels[last].IndexCacheBytes, 336*levels[last].IndexBlocks; have != want {
+	if have, want := charged[last].IndexCacheBytes-levels[last].IndexCacheBytes,
+		336*levels[last].IndexBlocks; have != want {
 		t.Errorf("index charge %d, want %d", have, want)
 	}
-	if have, want := charged[last].FilterCacheBytes-levels[last].FilterCacheBytes, 336*int64(levels[last].Files); have != want {
+
+	if have, want := charged[last].FilterCacheBytes-levels[last].FilterCacheBytes,
+		336*int64(levels[last].Files); have != want {
 		t.Errorf("filter charge %d, want %d", have, want)
 	}
 }

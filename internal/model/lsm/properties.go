@@ -87,32 +87,45 @@ func readTable(r io.Reader) (*table, error) {
 			header = true
 			continue
 		}
+
 		if !header || line == "" {
 			continue
 		}
+
 		text := strings.TrimLeft(line, " ")
 		depth := (len(line) - len(text)) / 2
 		if depth >= len(path) {
-			return nil, fmt.Errorf("properties line %d: %q is indented deeper than any row", t.last, clip(line))
+			return nil,
+				fmt.Errorf("properties line %d: %q is indented deeper than any row", t.last,
+					clip(line))
 		}
+
 		label, rest, _ := strings.Cut(text, "  ")
 		path[depth] = label
 		if err := t.addRow(strings.Join(path[:depth+1], "/"), rest); err != nil {
 			return nil, fmt.Errorf("properties line %d: %w", t.last, err)
 		}
 	}
+
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("properties after line %d: %w", t.last, err)
 	}
+
 	if !header {
-		return nil, fmt.Errorf("properties: no line \"L0 L1 L2 L3 L4 L5 L6 TOTAL\" among %d lines: "+
-			"is this the output of `pebble db properties`? To read a database, name its folder", t.last)
+		return nil,
+			fmt.Errorf("properties: no line \"L0 L1 L2 L3 L4 L5 L6 TOTAL\" among %d lines: "+
+				"is this the output of `pebble db properties`? To read a database, name its folder",
+				t.last)
 	}
+
 	for _, needed := range neededRows {
 		if t.rows[needed.name] == nil {
-			return nil, fmt.Errorf("properties: the table ends at line %d without a row %q", t.last, needed.name)
+			return nil,
+				fmt.Errorf("properties: the table ends at line %d without a row %q", t.last,
+					needed.name)
 		}
 	}
+
 	return t, nil
 }
 
@@ -122,13 +135,16 @@ func (t *table) addRow(name, rest string) error {
 		if needed.name != name {
 			continue
 		}
+
 		if t.rows[name] != nil {
 			return fmt.Errorf("a second row %q", name)
 		}
+
 		fields := strings.Fields(rest)
 		if len(fields) != numColumns {
 			return fmt.Errorf("row %q has %d figures, not 7 levels and a total", name, len(fields))
 		}
+
 		r := &row{line: t.last}
 		for i, field := range fields {
 			p, err := parsePrinted(field, needed.units, needed.base)
@@ -137,8 +153,10 @@ func (t *table) addRow(name, rest string) error {
 			}
 			r.cells[i] = p
 		}
+
 		t.rows[name] = r
 	}
+
 	return nil
 }
 
@@ -152,6 +170,7 @@ func parsePrinted(field, units string, base float64) (printed, error) {
 		}
 		return printed{float64(n), float64(n), float64(n)}, nil
 	}
+
 	number, power := field, 0
 	if units[0] == 'B' {
 		trimmed, found := strings.CutSuffix(number, "B")
@@ -160,6 +179,7 @@ func parsePrinted(field, units string, base float64) (printed, error) {
 		}
 		number = trimmed
 	}
+
 	if n := len(number); n > 0 && (number[n-1] < '0' || number[n-1] > '9') {
 		power = strings.IndexByte(units, number[n-1])
 		if power < 1 {
@@ -167,20 +187,25 @@ func parsePrinted(field, units string, base float64) (printed, error) {
 		}
 		number = number[:n-1]
 	}
+
 	if len(number) == 0 || len(number) > 20 || strings.Trim(number, "0123456789.") != "" {
 		return printed{}, bad
 	}
+
 	v, err := strconv.ParseFloat(number, 64)
 	if err != nil {
 		return printed{}, bad
 	}
+
 	scale, half := math.Pow(base, float64(power)), 0.5
 	if strings.Contains(number, ".") {
 		half = 0.05
 	}
+
 	if power == 0 {
 		half = 0 // printed in full
 	}
+
 	return printed{(v - half) * scale, v * scale, (v + half) * scale}, nil
 }
 
@@ -191,26 +216,35 @@ func (t *table) check() error {
 		for _, cell := range r.cells[:engine.ModelLevels] {
 			sum += cell.mid
 		}
+
 		if total := r.cells[engine.ModelLevels].mid; sum != total {
-			return fmt.Errorf("properties line %d: levels of row %q sum up to %.0f, the total says %.0f", r.line, name, sum, total)
+			return fmt.Errorf("properties line %d: levels of row %q sum up to %.0f, the total "+
+				"says %.0f", r.line, name, sum, total)
 		}
 	}
+
 	for level := range engine.ModelLevels {
 		files := t.rows["count"].cells[level].mid
 		for _, name := range []string{"size/data/blocks", "size/index/blocks"} {
 			r := t.rows[name]
 			if blocks := r.cells[level].mid; (files == 0) != (blocks == 0) {
-				return fmt.Errorf("properties line %d: L%d has %.0f files but %.0f in row %q", r.line, level, files, blocks, name)
+				return fmt.Errorf("properties line %d: L%d has %.0f files but %.0f in row %q",
+					r.line, level, files, blocks, name)
 			}
 		}
+
 		if blocks := t.rows["size/index/blocks"]; blocks.cells[level].mid < files {
-			return fmt.Errorf("properties line %d: L%d has fewer index blocks than its %.0f files", blocks.line, level, files)
+			return fmt.Errorf("properties line %d: L%d has fewer index blocks than its %.0f files",
+				blocks.line, level, files)
 		}
+
 		index, top := t.rows["size/index"], t.rows["size/index/top-level"]
 		if top.cells[level].low > index.cells[level].high {
-			return fmt.Errorf("properties line %d: L%d's top-level indexes are larger than all its indexes", top.line, level)
+			return fmt.Errorf("properties line %d: L%d's top-level indexes are larger than all "+
+				"its indexes", top.line, level)
 		}
 	}
+
 	return nil
 }
 
@@ -226,6 +260,7 @@ func (t *table) levels() []engine.Level {
 		if l.Files == 0 {
 			continue
 		}
+
 		n, files, blocks := keys[level], float64(l.Files), cell("size/data/blocks").mid
 		l.Keys = int64(math.Round(n))
 		l.DataBlocks = int64(blocks)
@@ -249,14 +284,17 @@ func (t *table) levels() []engine.Level {
 			l.IndexBytes = int64(all)
 			l.SingleIndexBytes = l.IndexBytes
 		}
+
 		if filter := cell("size/filter"); filter.high > 0 {
 			l.FilterBytes = int64(filter.hold(n*10/8 + files*filterFileBytes))
 			l.FilterConsulted = level != lastLevel
 		}
+
 		l.IndexCacheBytes, l.SingleIndexCacheBytes = l.IndexBytes, l.SingleIndexBytes
 		l.TopIndexCacheBytes, l.FilterCacheBytes = l.TopIndexBytes, l.FilterBytes
 		l.Bytes = l.DataBytes + l.IndexBytes + l.TopIndexBytes + l.FilterBytes
 	}
+
 	return levels
 }
 
@@ -271,19 +309,23 @@ func (t *table) keys() (keys [engine.ModelLevels]float64) {
 	if writes := t.rows["seq num/largest"].cells[engine.ModelLevels].mid - 9; writes >= total.low && writes <= total.high {
 		n = writes
 	}
+
 	allBlocks := blocks.cells[engine.ModelLevels].mid
 	deepest, rest := -1, n
 	for level := range keys {
 		if blocks.cells[level].mid == 0 {
 			continue
 		}
+
 		keys[level] = set.cells[level].hold(blocks.cells[level].mid * n / allBlocks)
 		rest -= keys[level]
 		deepest = level
 	}
+
 	if deepest >= 0 {
 		keys[deepest] = set.cells[deepest].hold(keys[deepest] + rest)
 	}
+
 	return keys
 }
 

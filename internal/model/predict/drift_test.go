@@ -17,6 +17,7 @@ func TestCalmShardsDoNotDrift(t *testing.T) {
 		later.addTimes(one, float64(playedOn))
 		return outcome{measured: one, steady: later}
 	}
+
 	shards := []outcome{shard(990, 1500, 1), shard(700, 300, 400), shard(500, 4000, 37)}
 	if drift := driftToSteadyState(classes, shards); math.Abs(drift) > 1e-9 {
 		t.Errorf("drift of %g reads per Get", drift)

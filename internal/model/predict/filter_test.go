@@ -21,6 +21,7 @@ func TestFalsePositives(t *testing.T) {
 		}
 		return key
 	}
+
 	for _, keys := range []int{400, 3000, 60_000} {
 		passed, asked, bytes := 0, 0, 0
 		for asked < 600_000 {
@@ -28,6 +29,7 @@ func TestFalsePositives(t *testing.T) {
 			for range keys {
 				writer.AddKey(next())
 			}
+
 			filter := writer.Finish(nil)
 			bytes = len(filter)
 			for range 50_000 {
@@ -37,8 +39,14 @@ func TestFalsePositives(t *testing.T) {
 				}
 			}
 		}
+
 		measured := float64(passed) / float64(asked)
-		computed := FalsePositives(engine.Level{Files: 1, Keys: int64(keys), FilterBytes: int64(bytes)})
+		computed := FalsePositives(engine.Level{
+			Files:       1,
+			Keys:        int64(keys),
+			FilterBytes: int64(bytes),
+		})
+
 		if off := computed/measured - 1; off < -0.06 || off > 0.06 {
 			t.Errorf("%d keys: %.5f of absent keys pass, computed %.5f", keys, measured, computed)
 		}

@@ -51,6 +51,7 @@ func RandomLoad(levels []engine.Level) []Geometry {
 		{Coverage: 1, Gaps: 0.22, Files: files["2"]},
 		{Coverage: 1, Gaps: 0.16, Files: files["3"]},
 	}
+
 	// What compactions leave of a flush in L0 ends anywhere.
 	l0 := Geometry{Coverage: 0.7, Gaps: 0.5, Files: files["0"]}
 
@@ -67,6 +68,7 @@ func RandomLoad(levels []engine.Level) []Geometry {
 			depth++
 		}
 	}
+
 	return geometry
 }
 
@@ -79,12 +81,15 @@ func parseFiles(table string) map[string][]File {
 		if !found || strings.HasPrefix(depth, "#") {
 			continue
 		}
+
 		var f File
 		if _, err := fmt.Sscanf(figures, "%g,%g,%g", &f.Bytes, &f.Width, &f.Gap); err != nil {
 			panic("predict: embedded files.csv: " + err.Error())
 		}
+
 		files[depth] = append(files[depth], f)
 	}
+
 	return files
 }
 
@@ -113,18 +118,22 @@ func (g Geometry) draw(n int, random *rand.Rand) []File {
 		default:
 			f = g.Files[random.IntN(len(g.Files))]
 		}
+
 		files[i] = f
 		sum = File{sum.Bytes + f.Bytes, sum.Width + f.Width, sum.Gap + f.Gap}
 	}
+
 	share := func(part, sum float64) float64 {
 		if sum <= 0 {
 			return 1 / float64(n)
 		}
 		return part / sum
 	}
+
 	for i, f := range files {
 		files[i] = File{share(f.Bytes, sum.Bytes), share(f.Width, sum.Width), share(f.Gap, sum.Gap)}
 	}
+
 	return files
 }
 
@@ -145,16 +154,18 @@ func FalsePositives(l engine.Level) float64 {
 		probes    = 6
 		dependent = 0.0020
 	)
+
 	lines := (float64(l.FilterBytes)/float64(l.Files) - parameterBytes) / lineBytes
 	keys := float64(l.Keys) / float64(l.Files)
 	if lines < 1 || keys <= 0 {
 		return 1
 	}
+
 	return min(1, passesLines(keys/lines, lineBits, probes)+dependent)
 }
 
-// passesLines is the share of absent keys whose probes all meet bits in a line that holds the bits of perLine
-// keys on average.
+// passesLines is the share of absent keys whose probes all meet bits in a line that holds the bits
+// of perLine keys on average.
 func passesLines(perLine, lineBits, probes float64) (rate float64) {
 	probability := math.Exp(-perLine)
 	for k := 1.0; k < 10*perLine+50; k++ {
@@ -198,9 +209,11 @@ func (in *Input) accessRates(geometry []Geometry) ([]class, error) {
 	for _, l := range levels {
 		keys += float64(l.Keys)
 	}
+
 	if keys <= 0 {
 		return nil, fmt.Errorf("the levels hold no keys")
 	}
+
 	last := Deepest(levels)
 	var classes []class
 	foundAbove, steps := 0.0, 0
@@ -208,9 +221,11 @@ func (in *Input) accessRates(geometry []Geometry) ([]class, error) {
 		if l.Files == 0 {
 			continue
 		}
+
 		if err := checkLevel(l); err != nil {
 			return nil, err
 		}
+
 		// Sublevels share the level's files and keys.
 		for range max(1, l.Sublevels) {
 			sublevels := float64(max(1, l.Sublevels))
@@ -218,6 +233,7 @@ func (in *Input) accessRates(geometry []Geometry) ([]class, error) {
 			if i == last {
 				g.Coverage = 1
 			}
+
 			found := (1 - absentShare) * float64(l.Keys) / sublevels / keys
 			touched := g.Coverage
 			others := (1 - foundAbove - found) * touched // in vain
@@ -226,29 +242,43 @@ func (in *Input) accessRates(geometry []Geometry) ([]class, error) {
 				touched *= 1 - g.Gaps
 				g.Gaps = 0
 			}
+
 			if !in.NoEarlyExit {
 				foundAbove += found
 			}
+
 			pass := others
 			if in.Blocks != nil {
 				steps++
-				step := searched{number: steps, found: found, touched: touched, passed: in.Blocks.falsePositives(l)}
+				step := searched{
+					number:  steps,
+					found:   found,
+					touched: touched,
+					passed:  in.Blocks.falsePositives(l),
+				}
+
 				pass *= step.passed
 				for _, c := range in.Blocks.classes(l, sublevels, found+others, found+pass, g) {
 					c.searched = step
 					classes = append(classes, c)
 				}
+
 				continue
 			}
+
 			switch {
 			case l.FilterConsulted && in.FilterRate != nil:
 				pass *= in.FilterRate(l)
 			case l.FilterConsulted:
 				pass *= FalsePositives(l)
 			}
-			classes = append(classes, levelClasses(l, sublevels, float64(version.BlockCharge()), found+others, found, pass, g)...)
+
+			classes = append(classes,
+				levelClasses(l, sublevels, float64(version.BlockCharge()), found+others, found,
+					pass, g)...)
 		}
 	}
+
 	return classes, nil
 }
 
@@ -258,35 +288,56 @@ func checkLevel(l engine.Level) error {
 	case !l.InCacheKnown:
 		return fmt.Errorf("level %d: what its blocks take in a cache is not known", l.Level)
 	case l.Files < 0 || l.Keys <= 0 || l.DataBlocks <= 0 || l.DataCacheBytes <= 0:
-		return fmt.Errorf("level %d: %d files with %d keys in %d data blocks of %d bytes in a cache", l.Level, l.Files, l.Keys, l.DataBlocks, l.DataCacheBytes)
+		return fmt.Errorf(
+			"level %d: %d files with %d keys in %d data blocks of %d bytes in a cache",
+			l.Level,
+			l.Files,
+			l.Keys,
+			l.DataBlocks,
+			l.DataCacheBytes,
+		)
 	case l.IndexBlocks+l.SingleIndexes <= 0:
 		return fmt.Errorf("level %d: no index blocks", l.Level)
 	}
+
 	return nil
 }
 
 // levelClasses are the classes of one level (or sublevel) and its rates.
-func levelClasses(l engine.Level, sublevels, charge, touch, found, pass float64, g Geometry) []class {
+func levelClasses(
+	l engine.Level, sublevels, charge, touch, found, pass float64, g Geometry,
+) []class {
 	files := float64(l.Files) / sublevels
 	twoLevel := 1 - float64(l.SingleIndexes)/float64(l.Files) // share of files
-	mean := func(bytes int64, blocks float64) float64 { return float64(bytes) / sublevels / max(blocks, 1) }
+	mean := func(bytes int64, blocks float64) float64 {
+		return float64(bytes) / sublevels / max(blocks, 1)
+	}
 	level := class{level: l.Level, charge: charge, files: files, geometry: g}
 
 	var classes []class
-	add := func(kind engine.BlockType, perGet, blocks float64, bytes int64, perFile bool, firstRate float64) {
+	add := func(
+		kind engine.BlockType, perGet, blocks float64, bytes int64, perFile bool, firstRate float64,
+	) {
 		if perGet <= 0 || blocks <= 0 {
 			return
 		}
+
 		c := level
-		c.kind, c.perGet, c.blocks, c.bytes, c.perFile, c.firstRate = kind, perGet, blocks, mean(bytes, blocks), perFile, firstRate
+		c.kind, c.perGet, c.blocks, c.bytes, c.perFile, c.firstRate = kind, perGet, blocks,
+			mean(bytes, blocks), perFile, firstRate
 		classes = append(classes, c)
 	}
+
 	if l.FilterConsulted {
 		add(engine.Filter, touch, files, l.FilterCacheBytes, true, 0)
 	}
+
 	add(engine.TopIndex, touch*twoLevel, files*twoLevel, l.TopIndexCacheBytes, true, 0)
-	add(engine.SingleIndex, touch*(1-twoLevel), files*(1-twoLevel), l.SingleIndexCacheBytes, true, 0)
-	add(engine.Index, (found+pass)*twoLevel, float64(l.IndexBlocks)/sublevels, l.IndexCacheBytes-l.SingleIndexCacheBytes, false, pass*g.Gaps*twoLevel)
-	add(engine.Data, found+pass, float64(l.DataBlocks)/sublevels, l.DataCacheBytes, false, pass*g.Gaps)
+	add(engine.SingleIndex, touch*(1-twoLevel), files*(1-twoLevel), l.SingleIndexCacheBytes, true,
+		0)
+	add(engine.Index, (found+pass)*twoLevel, float64(l.IndexBlocks)/sublevels,
+		l.IndexCacheBytes-l.SingleIndexCacheBytes, false, pass*g.Gaps*twoLevel)
+	add(engine.Data, found+pass, float64(l.DataBlocks)/sublevels, l.DataCacheBytes, false,
+		pass*g.Gaps)
 	return classes
 }

@@ -17,9 +17,10 @@ type searched struct {
 	passed  float64 // share of these that its filter lets pass
 }
 
-// wholeGets plays Gets block by block to all simulated shards at once. Where a shard has room for only a few whole filters or
-// indexes, their order decides: a Get asks for one filter per level, level after level, and for the index of the table whose
-// filter it asked for. Independent accesses would ask for the same block twice in a row, and hit it, far more often.
+// wholeGets plays Gets block by block to all simulated shards at once. Where a shard has room for
+// only a few whole filters or indexes, their order decides: a Get asks for one filter per level,
+// level after level, and for the index of the table whose filter it asked for. Independent accesses
+// would ask for the same block twice in a row, and hit it, far more often.
 type wholeGets struct {
 	steps  []getStep
 	shards []*cachesim.PooledLRU
@@ -63,16 +64,25 @@ func planGets(classes []class, l layout, seed uint64) *wholeGets {
 	for range l.simulated {
 		w.shards = append(w.shards, cachesim.NewPooledLRU(l.shardBytes-l.reservedBytes))
 	}
+
 	var files []File
 	first := uint32(0)
 	for i, c := range classes {
-		b := getBlocks{class: uint32(i), first: first, n: uint64(max(1, math.Round(min(c.blocks, maxClassBlocks)))),
-			anyBytes: int32(c.bytes), filter: c.kind == engine.Filter, high: c.high}
+		b := getBlocks{
+			class:    uint32(i),
+			first:    first,
+			n:        uint64(max(1, math.Round(min(c.blocks, maxClassBlocks)))),
+			anyBytes: int32(c.bytes),
+			filter:   c.kind == engine.Filter,
+			high:     c.high,
+		}
+
 		first += uint32(b.n)
 		if n := len(w.steps); n == 0 || w.steps[n-1].number != c.searched.number {
 			w.steps = append(w.steps, getStep{searched: c.searched})
 			files = nil
 		}
+
 		step := &w.steps[len(w.steps)-1]
 		if c.perFile {
 			if files == nil {
@@ -83,12 +93,16 @@ func planGets(classes []class, l layout, seed uint64) *wholeGets {
 					step.upTo = append(step.upTo, sum)
 				}
 			}
+
 			for _, f := range files {
-				b.bytes = append(b.bytes, int32(c.charge+max(0, c.bytes-c.charge)*f.Bytes*float64(len(files))))
+				b.bytes = append(b.bytes,
+					int32(c.charge+max(0, c.bytes-c.charge)*f.Bytes*float64(len(files))))
 			}
 		}
+
 		step.blocks = append(step.blocks, b)
 	}
+
 	return w
 }
 
@@ -109,15 +123,18 @@ func (w *wholeGets) play(gets int64, source *rand.PCG, count tally) {
 				}
 				reached = vain < s.touched*s.passed
 			}
+
 			table := 0
 			if len(s.upTo) > 1 {
 				table = min(sort.SearchFloat64s(s.upTo, random.Float64()), len(s.upTo)-1)
 			}
+
 			for j := range s.blocks {
 				if b := &s.blocks[j]; reached || b.filter {
 					w.ask(b, table, random, count)
 				}
 			}
+
 			if here {
 				break
 			}
@@ -133,12 +150,14 @@ func (w *wholeGets) ask(b *getBlocks, table int, random *rand.Rand, count tally)
 	} else {
 		id += uint32(random.Uint64N(b.n))
 	}
+
 	hash := (uint64(id) ^ w.salt) * 0x9E3779B97F4A7C15
 	hash = (hash ^ hash>>32) * 0xD6E8FEB86659FD93
 	shard := hash >> 32 % w.all
 	if shard >= uint64(len(w.shards)) {
 		return
 	}
+
 	of := &count[b.class]
 	of.accesses++
 	if !w.shards[shard].AccessAs(id, bytes, b.high) {

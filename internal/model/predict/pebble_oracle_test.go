@@ -57,6 +57,7 @@ func TestPredictionOfRealPebble(t *testing.T) {
 	if testing.Short() {
 		t.Skip("loads two databases of 1.6 M keys: a minute and a half of two cores")
 	}
+
 	for _, c := range []struct {
 		version cachesim.PebbleVersion
 		open    func(dir string) (realDB, error)
@@ -65,20 +66,29 @@ func TestPredictionOfRealPebble(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		load(t, db)
 		files, err := db.files()
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		levels, geometry := describe(files, db.sublevels())
 		checkRandomLoad(t, c.version, levels, geometry)
 		in := Input{
-			Levels: lsm.WithCharge(levels, c.version.BlockCharge()), Version: c.version, Cores: runtime.GOMAXPROCS(0),
-			WarmupGets: 20_000, Gets: 100_000, Seeds: []uint64{1, 2, 3}, CacheBytes: []int64{1 << 20, 2 << 20, 3 << 20, 8 << 20},
+			Levels:     lsm.WithCharge(levels, c.version.BlockCharge()),
+			Version:    c.version,
+			Cores:      runtime.GOMAXPROCS(0),
+			WarmupGets: 20_000,
+			Gets:       100_000,
+			Seeds:      []uint64{1, 2, 3},
+			CacheBytes: []int64{1 << 20, 2 << 20, 3 << 20, 8 << 20},
 		}
+
 		if c.version == cachesim.PebbleV2 {
 			in.ReservedBytes = OpenReserve
 		}
+
 		for _, absent := range []float64{0, 0.5} {
 			in.AbsentShare = absent
 			in.Geometry = nil
@@ -86,22 +96,29 @@ func TestPredictionOfRealPebble(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			in.Geometry = geometry
 			known, err := Run(context.Background(), in)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			for i, cacheBytes := range in.CacheBytes {
 				want := measure(t, db, cacheBytes, int(in.WarmupGets), int(in.Gets), absent)
 				off := known[i].BlockReadsPerGet/want - 1
-				t.Logf("v%d, %.0f %% absent, cache of %d KiB: %.4f block reads per Get, predicted %.4f [%.4f %.4f] (%+.1f %%) and %.4f without file bounds (%+.1f %%)",
-					c.version, 100*absent, cacheBytes>>10, want, known[i].BlockReadsPerGet, known[i].Low, known[i].High, 100*off,
+				t.Logf("v%d, %.0f %% absent, cache of %d KiB: %.4f block reads per Get, "+
+					"predicted %.4f [%.4f %.4f] (%+.1f %%) and %.4f without file bounds (%+.1f %%)",
+					c.version, 100*absent, cacheBytes>>10, want, known[i].BlockReadsPerGet,
+					known[i].Low, known[i].High, 100*off,
 					guessed[i].BlockReadsPerGet, 100*(guessed[i].BlockReadsPerGet/want-1))
+
 				if math.Abs(off) > 0.02 {
-					t.Errorf("v%d, %.0f %% absent, cache of %d KiB: prediction off by %.1f %%", c.version, 100*absent, cacheBytes>>10, 100*off)
+					t.Errorf("v%d, %.0f %% absent, cache of %d KiB: prediction off by %.1f %%",
+						c.version, 100*absent, cacheBytes>>10, 100*off)
 				}
 			}
 		}
+
 		if err := db.close(); err != nil {
 			t.Fatal(err)
 		}
@@ -109,17 +126,22 @@ func TestPredictionOfRealPebble(t *testing.T) {
 }
 
 // checkRandomLoad holds the built-in geometry against a load's own.
-func checkRandomLoad(t *testing.T, version cachesim.PebbleVersion, levels []engine.Level, geometry []Geometry) {
+func checkRandomLoad(
+	t *testing.T, version cachesim.PebbleVersion, levels []engine.Level, geometry []Geometry,
+) {
 	for i, want := range RandomLoad(levels) {
 		have := geometry[i]
 		if levels[i].Files == 0 {
 			continue
 		}
+
 		t.Logf("v%d L%d: %d files in %d sublevels, coverage %.2f (built in: %.2f), gaps %.2f (%.2f)",
-			version, i, levels[i].Files, levels[i].Sublevels, have.Coverage, want.Coverage, have.Gaps, want.Gaps)
+			version, i, levels[i].Files, levels[i].Sublevels, have.Coverage, want.Coverage,
+			have.Gaps, want.Gaps)
 		// Levels near the base are short-lived: what they look like at the end
 		// is luck.
-		if shortLived := i == 0 || levels[i].Files < 200; !shortLived && (math.Abs(have.Coverage-want.Coverage) > 0.05 || math.Abs(have.Gaps-want.Gaps) > 0.1) {
+		if shortLived := i == 0 || levels[i].Files < 200; !shortLived &&
+			(math.Abs(have.Coverage-want.Coverage) > 0.05 || math.Abs(have.Gaps-want.Gaps) > 0.1) {
 			t.Errorf("L%d does not lie as RandomLoad says", i)
 		}
 	}
@@ -143,20 +165,25 @@ func load(t *testing.T, db realDB) {
 		for range 14 {
 			value = binary.BigEndian.AppendUint64(value, random.Uint64())
 		}
+
 		if err := db.put(key, value[:110]); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if err := db.settle(); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // measure reopens the database with the cache and counts its misses per Get.
-func measure(t *testing.T, db realDB, cacheBytes int64, warmupGets, gets int, absentShare float64) float64 {
+func measure(
+	t *testing.T, db realDB, cacheBytes int64, warmupGets, gets int, absentShare float64,
+) float64 {
 	if err := db.reopen(cacheBytes); err != nil {
 		t.Fatal(err)
 	}
+
 	random := rand.New(rand.NewPCG(2, 2))
 	var key []byte
 	var before int64
@@ -164,20 +191,24 @@ func measure(t *testing.T, db realDB, cacheBytes int64, warmupGets, gets int, ab
 		if i == warmupGets {
 			before = db.misses()
 		}
+
 		number := random.Uint64N(loadKeys)
 		absent := random.Float64() < absentShare
 		if absent {
 			number += 1 << 40
 		}
+
 		key = keyOf(number, key)
 		found, err := db.get(key)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if found == absent {
 			t.Fatalf("key %d: found %v", number, found)
 		}
 	}
+
 	return float64(db.misses()-before) / float64(gets)
 }
 
@@ -191,9 +222,12 @@ func describe(files [][]tableFile, sublevels int) ([]engine.Level, []Geometry) {
 		if i == 0 {
 			l.Sublevels = max(1, sublevels)
 		}
+
 		l.InCacheKnown, l.FilterConsulted = true, i < 6
 		// L0 comes in the order of its flushes.
-		slices.SortFunc(tables, func(a, b tableFile) int { return bytes.Compare(a.smallest, b.smallest) })
+		slices.SortFunc(tables, func(a, b tableFile) int {
+			return bytes.Compare(a.smallest, b.smallest)
+		})
 		end, covered := 0.0, 0.0
 		for _, f := range tables {
 			l.Bytes += int64(f.size)
@@ -210,17 +244,25 @@ func describe(files [][]tableFile, sublevels int) ([]engine.Level, []Geometry) {
 				l.SingleIndexes++
 				l.SingleIndexBytes += int64(f.indexBytes)
 			}
+
 			from, to := at(f.smallest), at(f.largest)
-			g.Files = append(g.Files, File{Bytes: float64(f.size), Width: to - from, Gap: max(0, from-end)})
+			g.Files = append(g.Files, File{
+				Bytes: float64(f.size),
+				Width: to - from,
+				Gap:   max(0, from-end),
+			})
+
 			covered += to - from
 			end = max(end, to)
 		}
+
 		l.IndexCacheBytes, l.SingleIndexCacheBytes = l.IndexBytes, l.SingleIndexBytes
 		l.TopIndexCacheBytes, l.FilterCacheBytes = l.TopIndexBytes, l.FilterBytes
 		if end > 0 {
 			g.Coverage, g.Gaps = end, max(0, 1-covered/end/float64(l.Sublevels))
 		}
 	}
+
 	return levels, geometry
 }
 
@@ -242,14 +284,26 @@ type db1 struct {
 }
 
 func openPebble1(dir string) (realDB, error) {
-	o := &pebble1.Options{MemTableSize: uint64(scaled(128 << 20)), LBaseMaxBytes: scaled(64 << 20), DisableWAL: true, MaxOpenFiles: manyFiles, Logger: quiet{}}
-	for level := range 7 {
-		o.Levels = append(o.Levels, pebble1.LevelOptions{TargetFileSize: scaled(2<<20) << level, FilterPolicy: bloom1.FilterPolicy(10)})
+	o := &pebble1.Options{
+		MemTableSize:  uint64(scaled(128 << 20)),
+		LBaseMaxBytes: scaled(64 << 20),
+		DisableWAL:    true,
+		MaxOpenFiles:  manyFiles,
+		Logger:        quiet{},
 	}
+
+	for level := range 7 {
+		o.Levels = append(o.Levels, pebble1.LevelOptions{
+			TargetFileSize: scaled(2<<20) << level,
+			FilterPolicy:   bloom1.FilterPolicy(10),
+		})
+	}
+
 	db, err := pebble1.Open(dir, o)
 	if err != nil {
 		return nil, err
 	}
+
 	return &db1{dir: dir, DB: db, batch: db.NewBatch()}, nil
 }
 
@@ -277,11 +331,13 @@ func (d *db1) reopen(cacheBytes int64) (err error) {
 	if err := d.close(); err != nil {
 		return err
 	}
+
 	d.cache = pebble1.NewCache(cacheBytes)
 	o := &pebble1.Options{ReadOnly: true, MaxOpenFiles: manyFiles, Cache: d.cache, Logger: quiet{}}
 	for range 7 {
 		o.Levels = append(o.Levels, pebble1.LevelOptions{FilterPolicy: bloom1.FilterPolicy(10)})
 	}
+
 	d.DB, err = pebble1.Open(d.dir, o)
 	return err
 }
@@ -307,10 +363,13 @@ func (d *db1) files() ([][]tableFile, error) {
 	for i, tables := range levels {
 		for _, f := range tables {
 			p := f.Properties
-			files[i] = append(files[i], tableFile{f.Smallest.UserKey, f.Largest.UserKey, f.Size, p.NumEntries, p.NumDataBlocks, p.DataSize,
-				p.RawKeySize + p.RawValueSize, p.IndexPartitions, p.IndexSize, p.TopLevelIndexSize, p.FilterSize})
+			files[i] = append(files[i], tableFile{f.Smallest.UserKey, f.Largest.UserKey, f.Size,
+				p.NumEntries, p.NumDataBlocks, p.DataSize,
+				p.RawKeySize + p.RawValueSize, p.IndexPartitions, p.IndexSize, p.TopLevelIndexSize,
+				p.FilterSize})
 		}
 	}
+
 	return files, err
 }
 
@@ -330,15 +389,24 @@ type db2 struct {
 }
 
 func openPebble2(dir string) (realDB, error) {
-	o := &pebble2.Options{MemTableSize: uint64(scaled(128 << 20)), LBaseMaxBytes: scaled(64 << 20), DisableWAL: true, MaxOpenFiles: manyFiles, Logger: quiet{}}
+	o := &pebble2.Options{
+		MemTableSize:  uint64(scaled(128 << 20)),
+		LBaseMaxBytes: scaled(64 << 20),
+		DisableWAL:    true,
+		MaxOpenFiles:  manyFiles,
+		Logger:        quiet{},
+	}
+
 	for level := range 7 {
 		o.TargetFileSizes[level] = scaled(2<<20) << level
 		o.Levels[level].FilterPolicy = bloom2.FilterPolicy(10)
 	}
+
 	db, err := pebble2.Open(dir, o)
 	if err != nil {
 		return nil, err
 	}
+
 	return &db2{dir: dir, DB: db, batch: db.NewBatch()}, nil
 }
 
@@ -366,11 +434,13 @@ func (d *db2) reopen(cacheBytes int64) (err error) {
 	if err := d.close(); err != nil {
 		return err
 	}
+
 	d.cache = pebble2.NewCache(cacheBytes)
 	o := &pebble2.Options{ReadOnly: true, MaxOpenFiles: manyFiles, Cache: d.cache, Logger: quiet{}}
 	for level := range o.Levels {
 		o.Levels[level].FilterPolicy = bloom2.FilterPolicy(10)
 	}
+
 	d.DB, err = pebble2.Open(d.dir, o)
 	return err
 }
@@ -396,10 +466,13 @@ func (d *db2) files() ([][]tableFile, error) {
 	for i, tables := range levels {
 		for _, f := range tables {
 			p := f.Properties
-			files[i] = append(files[i], tableFile{f.Smallest.UserKey, f.Largest.UserKey, f.Size, p.NumEntries, p.NumDataBlocks, p.DataSize,
-				p.RawKeySize + p.RawValueSize, p.IndexPartitions, p.IndexSize, p.TopLevelIndexSize, p.FilterSize})
+			files[i] = append(files[i], tableFile{f.Smallest.UserKey, f.Largest.UserKey, f.Size,
+				p.NumEntries, p.NumDataBlocks, p.DataSize,
+				p.RawKeySize + p.RawValueSize, p.IndexPartitions, p.IndexSize, p.TopLevelIndexSize,
+				p.FilterSize})
 		}
 	}
+
 	return files, err
 }
 

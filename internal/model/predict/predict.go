@@ -74,6 +74,7 @@ func Run(ctx context.Context, in Input) ([]Point, error) {
 	if err := in.check(); err != nil {
 		return nil, fmt.Errorf("predict: %w", err)
 	}
+
 	geometry := in.Geometry
 	if geometry == nil {
 		geometry = RandomLoad(in.Levels)
@@ -81,16 +82,19 @@ func Run(ctx context.Context, in Input) ([]Point, error) {
 			geometry = in.Blocks.randomLoad(in.Levels)
 		}
 	}
+
 	classes, err := in.accessRates(geometry)
 	if err != nil {
 		return nil, fmt.Errorf("predict: %w", err)
 	}
+
 	points := make([]Point, len(in.CacheBytes))
 	for i, cacheBytes := range in.CacheBytes {
 		if points[i], err = in.point(ctx, classes, cacheBytes); err != nil {
 			return nil, fmt.Errorf("predict: %w", err)
 		}
 	}
+
 	return points, nil
 }
 
@@ -103,7 +107,8 @@ func (in *Input) check() error {
 	case in.Gets == 0:
 		return fmt.Errorf("no Gets to predict")
 	case !(in.AbsentShare >= 0 && in.AbsentShare <= 1):
-		return fmt.Errorf("%v of the Gets for absent keys: want a share from 0 to 1", in.AbsentShare)
+		return fmt.Errorf("%v of the Gets for absent keys: want a share from 0 to 1",
+			in.AbsentShare)
 	case in.ReservedBytes < 0:
 		return fmt.Errorf("%d bytes reserved", in.ReservedBytes)
 	case len(in.Seeds) == 0:
@@ -111,11 +116,13 @@ func (in *Input) check() error {
 	case in.Geometry != nil && len(in.Geometry) != len(in.Levels):
 		return fmt.Errorf("geometry of %d levels out of %d", len(in.Geometry), len(in.Levels))
 	}
+
 	for _, size := range in.CacheBytes {
 		if size < 1 {
 			return fmt.Errorf("a cache of %d bytes", size)
 		}
 	}
+
 	return nil
 }
 
@@ -140,21 +147,26 @@ const (
 func (in *Input) layout(cacheBytes int64) layout {
 	var l layout
 	maximum, simulated := int64(calmShardBytes), calmShards
-	if ip1 := lsm.Inflect(in.Levels, nil, 0).IP1.CacheBytes; float64(cacheBytes-in.ReservedBytes) < 1.3*float64(ip1) {
+	if ip1 := lsm.Inflect(in.Levels, nil,
+		0).IP1.CacheBytes; float64(cacheBytes-in.ReservedBytes) < 1.3*float64(ip1) {
 		maximum, simulated = tightShardBytes, tightShards
 	}
+
 	l.shards = cachesim.ShardCount(cacheBytes, in.Cores)
 	if in.Blocks != nil {
 		l.shards = cachesim.PooledShards(cacheBytes)
 	}
+
 	for cacheBytes/int64(l.shards) > maximum {
 		l.shards *= 2
 	}
+
 	l.shardBytes = cacheBytes / int64(l.shards)
 	l.reservedBytes = (min(cacheBytes, in.reserved()) + int64(l.shards) - 1) / int64(l.shards)
 	if in.Blocks != nil { // whose shards differ by the few large blocks that they got
 		simulated = max(simulated, cachesim.PooledShards(math.MaxInt64))
 	}
+
 	l.simulated = min(l.shards, simulated)
 	return l
 }
@@ -172,10 +184,12 @@ func (in *Input) point(ctx context.Context, classes []class, cacheBytes int64) (
 			return err
 		})
 	}
+
 	accesses := 0.0
 	for _, c := range classes {
 		accesses += c.perGet
 	}
+
 	inOrder := inOrder(classes, l.shardBytes)
 	for i, seed := range in.Seeds {
 		minimum := accessesPerBlock * float64(l.shardBytes-l.reservedBytes) / usualBlockBytes
@@ -185,14 +199,18 @@ func (in *Input) point(ctx context.Context, classes []class, cacheBytes int64) (
 				draw: planGets(classes, l, seed).play, perGet: 1, steps: func() int64 { return 0 },
 				random: rand.NewPCG(seed, 1), minStretch: minimum * float64(l.shards) / accesses,
 			}, i == 0)
+
 			continue
 		}
+
 		runs[i] = make([]outcome, l.simulated)
 		plans := planShards(classes, l.shards, l.simulated, rand.New(rand.NewPCG(seed, 0)))
 		for s := range plans {
 			cache := in.newShard(l)
 			run(&runs[i][s], simulation{
-				draw:   func(n int64, random *rand.PCG, count tally) { plans[s].play(cache, n, random, count) },
+				draw: func(n int64, random *rand.PCG, count tally) {
+					plans[s].play(cache, n, random, count)
+				},
 				perGet: plans[s].perGet, steps: cache.steps,
 				random:     rand.NewPCG(seed, uint64(s)+1),
 				stepsLeft:  maxSteps / int64(l.simulated*len(in.Seeds)),
@@ -200,9 +218,11 @@ func (in *Input) point(ctx context.Context, classes []class, cacheBytes int64) (
 			}, i == 0 && s < steadyShards)
 		}
 	}
+
 	if err := work.Wait(); err != nil {
 		return Point{}, err
 	}
+
 	p := summarise(classes, cacheBytes, l, runs)
 	p.BlockBytes = max(0, cacheBytes-in.reserved())
 	return p, nil
@@ -229,7 +249,11 @@ func (in *Input) reserved() int64 {
 // summarise turns counts of the simulated shards into figures of the whole
 // cache: hit rates are those counted, rates of access are exact.
 func summarise(classes []class, cacheBytes int64, l layout, runs [][]outcome) Point {
-	p := Point{PredictedPoint: result.PredictedPoint{CacheBytes: cacheBytes, HitRate: map[string]float64{}}}
+	p := Point{PredictedPoint: result.PredictedPoint{
+		CacheBytes: cacheBytes,
+		HitRate:    map[string]float64{},
+	}}
+
 	var totals []float64
 	for _, shards := range runs {
 		measured := newTally(len(classes))
@@ -237,6 +261,7 @@ func summarise(classes []class, cacheBytes int64, l layout, runs [][]outcome) Po
 			measured.add(shard.measured)
 			p.Extrapolated = p.Extrapolated || shard.extrapolated
 		}
+
 		total := 0.0
 		for i, rate := range measured.missRates(classes) {
 			c := classes[i]
@@ -244,9 +269,11 @@ func summarise(classes []class, cacheBytes int64, l layout, runs [][]outcome) Po
 			total += reads
 			p.ReadsPerGet[c.kind] += reads / float64(len(runs))
 		}
+
 		p.BlockReadsPerGet += total / float64(len(runs))
 		totals = append(totals, total)
 	}
+
 	// Part of the shards deviates more than all of them would.
 	shrink := math.Sqrt(float64(l.simulated) / float64(l.shards))
 	p.Low = p.BlockReadsPerGet - shrink*(p.BlockReadsPerGet-slices.Min(totals))
@@ -256,12 +283,14 @@ func summarise(classes []class, cacheBytes int64, l layout, runs [][]outcome) Po
 		p.AccessesPerGet[c.kind] += c.perGet
 		accesses += c.perGet
 	}
+
 	p.SteadyState = p.BlockReadsPerGet + driftToSteadyState(classes, runs[0])
 	for kind, perGet := range p.AccessesPerGet {
 		if perGet > 0 {
 			p.HitRate[engine.BlockType(kind).String()] = max(0, 1-p.ReadsPerGet[kind]/perGet)
 		}
 	}
+
 	p.HitRate["all"] = 1 - p.BlockReadsPerGet/accesses
 	return p
 }
@@ -273,11 +302,14 @@ func driftToSteadyState(classes []class, shards []outcome) (drift float64) {
 	for _, shard := range shards[:min(steadyShards, len(shards))] {
 		measured.add(shard.measured)
 		// Some shards play on for longer than others: each counts by its share of the Gets.
-		steady.addTimes(shard.steady, float64(shard.measured.accesses())/float64(max(1, shard.steady.accesses())))
+		steady.addTimes(shard.steady, float64(shard.measured.accesses())/float64(max(1,
+			shard.steady.accesses())))
 	}
+
 	before, after := measured.missRates(classes), steady.missRates(classes)
 	for i, c := range classes {
 		drift += c.perGet * (after[i] - before[i])
 	}
+
 	return drift
 }

@@ -15,8 +15,13 @@ import (
 
 func smallInput() Input {
 	return Input{
-		Levels: lsm.SteadyStateLevels(lsm.BenchKVDB(20_000_000)), Version: cachesim.PebbleV1, Cores: 1,
-		WarmupGets: 10_000, Gets: 100_000, CacheBytes: []int64{8 << 20}, Seeds: []uint64{7},
+		Levels:     lsm.SteadyStateLevels(lsm.BenchKVDB(20_000_000)),
+		Version:    cachesim.PebbleV1,
+		Cores:      1,
+		WarmupGets: 10_000,
+		Gets:       100_000,
+		CacheBytes: []int64{8 << 20},
+		Seeds:      []uint64{7},
 	}
 }
 
@@ -26,18 +31,22 @@ func TestSameSeedSamePrediction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	again, err := Run(context.Background(), in)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if !reflect.DeepEqual(first, again) {
 		t.Errorf("%+v, then %+v", first, again)
 	}
+
 	in.Seeds = []uint64{8}
 	other, err := Run(context.Background(), in)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if first[0].BlockReadsPerGet == other[0].BlockReadsPerGet {
 		t.Error("another seed predicts the same to the last bit")
 	}
@@ -52,16 +61,21 @@ func TestLimitsOfTheCache(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	none, all := points[0], points[1]
 	accesses := 0.0
 	for _, perGet := range none.AccessesPerGet {
 		accesses += perGet
 	}
+
 	if math.Abs(none.BlockReadsPerGet-accesses) > 1e-9 {
-		t.Errorf("without a cache %v block reads per Get, but %v accesses", none.BlockReadsPerGet, accesses)
+		t.Errorf("without a cache %v block reads per Get, but %v accesses", none.BlockReadsPerGet,
+			accesses)
 	}
+
 	if all.BlockReadsPerGet > 0.5 || all.SteadyState > all.BlockReadsPerGet {
-		t.Errorf("with room for all %v block reads per Get, %v in steady state", all.BlockReadsPerGet, all.SteadyState)
+		t.Errorf("with room for all %v block reads per Get, %v in steady state",
+			all.BlockReadsPerGet, all.SteadyState)
 	}
 }
 
@@ -69,16 +83,20 @@ func TestLimitsOfTheCache(t *testing.T) {
 // data block of the last level alone.
 func TestAbsentKeys(t *testing.T) {
 	levels := lsm.SteadyStateLevels(lsm.BenchKVDB(200_000_000))
-	classes, err := (&Input{Levels: levels, Version: cachesim.PebbleV1, AbsentShare: 1}).accessRates(RandomLoad(levels))
+	classes, err := (&Input{Levels: levels, Version: cachesim.PebbleV1, AbsentShare: 1}).accessRates(
+		RandomLoad(levels),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	last := map[engine.BlockType]float64{}
 	for _, c := range classes {
 		if c.level == 6 {
 			last[c.kind] += c.perGet
 		}
 	}
+
 	want := map[engine.BlockType]float64{engine.TopIndex: 1, engine.Index: 1, engine.Data: 1}
 	if !reflect.DeepEqual(last, want) {
 		t.Errorf("the last level is asked for %v per Get, want %v", last, want)
@@ -92,11 +110,14 @@ func TestVersion2SkipsGaps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, c := range classes {
 			accesses += c.perGet
 		}
+
 		return accesses
 	}
+
 	if v1, v2 := sum(cachesim.PebbleV1), sum(cachesim.PebbleV2); v2 > v1-2 {
 		t.Errorf("%v accesses per Get in v2, %v in v1", v2, v1)
 	}
@@ -108,15 +129,19 @@ func TestAliasesKeepRates(t *testing.T) {
 	for i := range draws {
 		draws[i] = draw{first: uint32(i), n: 1, bytes: 1, class: int32(i)}
 	}
+
 	plan := shardPlan{draws: draws, perGet: fillAliases(draws, rates)}
 	if math.Abs(plan.perGet-6) > 1e-12 {
 		t.Errorf("rates sum up to %v", plan.perGet)
 	}
+
 	count := newTally(len(rates))
 	const n = 2_000_000
 	plan.play(shardCache{clock: cachesim.NewClockPro(100)}, n, rand.NewPCG(1, 2), count)
 	for i, rate := range rates {
-		if have, want := float64(count[i].accesses)/n, rate/6; math.Abs(have-want) > 4*math.Sqrt(want/n) {
+		if have, want := float64(count[i].accesses)/n, rate/6; math.Abs(have-want) > 4*math.Sqrt(
+			want/n,
+		) {
 			t.Errorf("row %d drawn %.5f of the times, want %.5f", i, have, want)
 		}
 	}
@@ -127,6 +152,7 @@ func TestEmbeddedFiles(t *testing.T) {
 		if len(files) < 80 {
 			t.Errorf("depth %s: only %d files", depth, len(files))
 		}
+
 		for i, f := range files {
 			if f.Bytes < 0 || f.Width < 0 || f.Gap < 0 {
 				t.Errorf("depth %s, file %d: %+v", depth, i, f)
@@ -155,6 +181,7 @@ func TestRunRefuses(t *testing.T) {
 			t.Errorf("%s: %+v and no error", name, points)
 		}
 	}
+
 	stopped, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := Run(stopped, smallInput()); !errors.Is(err, context.Canceled) {

@@ -49,7 +49,11 @@ var publishedRuns = map[string][]int64{
 	"20B":  {2250, 2600, 4500, 9000, 13500, 18000, 21000, 22500, 45000, 68000},
 }
 
-var publishedKeys = map[string]uint64{"200M": 200_000_000, "2B": 2_000_000_000, "20B": 20_000_000_000}
+var publishedKeys = map[string]uint64{
+	"200M": 200_000_000,
+	"2B":   2_000_000_000,
+	"20B":  20_000_000_000,
+}
 
 // inputOf is the published set-up: 32 cores, 10 M Gets after a warm-up of 0.05 %
 // of the keys.
@@ -70,12 +74,15 @@ func TestAllPublishedPoints(t *testing.T) {
 	if testing.Short() {
 		t.Skip("plays 600 M Gets: two minutes on two cores")
 	}
+
 	for _, from := range []struct {
 		name          string
 		levels        func(dataset string) []engine.Level
 		mean, maximum float64
 	}{
-		{"the published layout", func(dataset string) []engine.Level { return publishedLevels(t, dataset) }, 0.005, 0.025},
+		{"the published layout",
+			func(dataset string) []engine.Level { return publishedLevels(t, dataset) }, 0.005,
+			0.025},
 		{"the number of keys", func(dataset string) []engine.Level {
 			return lsm.SteadyStateLevels(lsm.BenchKVDB(publishedKeys[dataset]))
 		}, 0.015, 0.04},
@@ -84,10 +91,12 @@ func TestAllPublishedPoints(t *testing.T) {
 		var sum, maximum float64
 		n := 0
 		for _, dataset := range []string{"200M", "2B", "20B"} {
-			points, err := Run(context.Background(), inputOf(dataset, from.levels(dataset), publishedRuns[dataset]...))
+			points, err := Run(context.Background(),
+				inputOf(dataset, from.levels(dataset), publishedRuns[dataset]...))
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			for i, mib := range publishedRuns[dataset] {
 				p, run := points[i], published(t, dataset, mib)
 				off := p.BlockReadsPerGet/run.OrZero(figure.BlockReadsPerGet) - 1
@@ -100,18 +109,26 @@ func TestAllPublishedPoints(t *testing.T) {
 					fmt.Fprintf(&table, " %.3f/%.3f |", have, want)
 					limit := 0.01
 					if dataset == "20B" {
-						limit = 0.015 // read long before its cache was full: data blocks, the last to settle, are hit more often here by up to 0.0104
+						// read long before its cache was full: data blocks, the last to settle, are
+						// hit more often here by up to 0.0104
+						limit = 0.015
 					}
+
 					if math.Abs(have-want) > limit && from.mean == 0.005 {
-						t.Errorf("%s %d MiB: %s hit rate %.4f, published %.4f", dataset, mib, kind, have, want)
+						t.Errorf("%s %d MiB: %s hit rate %.4f, published %.4f", dataset, mib, kind,
+							have, want)
 					}
 				}
+
 				fmt.Fprintf(&table, " %.4f |\n", p.SteadyState)
 			}
 		}
-		t.Logf("from %s: mean error %.2f %%, worst %.2f %%\n%s", from.name, 100*sum/float64(n), 100*maximum, table.String())
+
+		t.Logf("from %s: mean error %.2f %%, worst %.2f %%\n%s", from.name, 100*sum/float64(n),
+			100*maximum, table.String())
 		if sum/float64(n) > from.mean || maximum > from.maximum {
-			t.Errorf("from %s: errors above %.1f %% and %.1f %%", from.name, 100*from.mean, 100*from.maximum)
+			t.Errorf("from %s: errors above %.1f %% and %.1f %%", from.name, 100*from.mean,
+				100*from.maximum)
 		}
 	}
 }
@@ -127,16 +144,19 @@ func TestPublishedPoints(t *testing.T) {
 		if testing.Short() && (c.mib == 135 || c.mib == 6789) {
 			continue // the larger cache of each
 		}
+
 		run := published(t, c.dataset, c.mib)
 		in := inputOf(c.dataset, publishedLevels(t, c.dataset), c.mib)
 		in.Seeds = in.Seeds[:1]
 		if c.dataset == "200M" {
 			in.Gets = 1_000_000 // that small a cache has seen it all by then
 		}
+
 		points, err := Run(context.Background(), in)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if off := points[0].BlockReadsPerGet/run.OrZero(figure.BlockReadsPerGet) - 1; math.Abs(off) > c.limit {
 			t.Errorf("%s %d MiB: %.4f block reads per Get, published %.4f (%+.2f %%)", c.dataset,
 				c.mib, points[0].BlockReadsPerGet, run.OrZero(figure.BlockReadsPerGet), 100*off)
@@ -148,14 +168,18 @@ func TestPublishedPoints(t *testing.T) {
 func TestAccessRatesAreThePublishedOnes(t *testing.T) {
 	for dataset, sizes := range publishedRuns {
 		levels := publishedLevels(t, dataset)
-		classes, err := (&Input{Levels: levels, Version: cachesim.PebbleV1}).accessRates(RandomLoad(levels))
+		classes, err := (&Input{Levels: levels, Version: cachesim.PebbleV1}).accessRates(RandomLoad(
+			levels,
+		))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		have := map[string]float64{}
 		for _, c := range classes {
 			have[c.kind.String()] += c.perGet
 		}
+
 		run := published(t, dataset, sizes[0])
 		for _, kind := range []string{"filter", "top_index", "index", "data"} {
 			want := run.BlockAccessesPerGetByType[kind]
@@ -163,8 +187,10 @@ func TestAccessRatesAreThePublishedOnes(t *testing.T) {
 			if kind == "filter" || kind == "top_index" {
 				limit = 0.09 // where the base level ends is not in the level table
 			}
+
 			if math.Abs(have[kind]/want-1) > limit {
-				t.Errorf("%s: %.4f accesses of type %s per Get, published %.4f", dataset, have[kind], kind, want)
+				t.Errorf("%s: %.4f accesses of type %s per Get, published %.4f", dataset,
+					have[kind], kind, want)
 			}
 		}
 	}

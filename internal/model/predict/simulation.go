@@ -68,11 +68,14 @@ const (
 
 // run plays warm-up and measured Gets, and goes on to the steady state if told
 // to.
-func (s *simulation) run(ctx context.Context, warmupGets, gets float64, toSteadyState bool) (outcome, error) {
+func (s *simulation) run(
+	ctx context.Context, warmupGets, gets float64, toSteadyState bool,
+) (outcome, error) {
 	out := outcome{measured: newTally(s.classes), steady: newTally(s.classes)}
 	if err := s.play(ctx, warmupGets*s.perGet, newTally(s.classes)); err != nil {
 		return out, err
 	}
+
 	stretch := math.Max(1, gets*s.perGet/stretches)
 	var last tally
 	var missRates []float64 // of the stretches
@@ -81,6 +84,7 @@ func (s *simulation) run(ctx context.Context, warmupGets, gets float64, toSteady
 		if err := s.play(ctx, stretch, last); err != nil {
 			return out, err
 		}
+
 		out.measured.add(last)
 		missRates = append(missRates, last.allMissRate())
 		spinning := s.steps() > s.stepsLeft
@@ -90,9 +94,11 @@ func (s *simulation) run(ctx context.Context, warmupGets, gets float64, toSteady
 			return out, nil
 		}
 	}
+
 	if !toSteadyState {
 		return out, nil
 	}
+
 	before := math.Inf(1)
 	stretch = min(max(gets*s.perGet, s.minStretch), maxSteadyAccesses/2)
 	for played := 0.0; ; stretch *= 2 {
@@ -100,12 +106,15 @@ func (s *simulation) run(ctx context.Context, warmupGets, gets float64, toSteady
 		if err := s.play(ctx, stretch, last); err != nil {
 			return out, err
 		}
+
 		played += stretch
 		now := last.allMissRate()
-		if math.Abs(now-before) <= steadyChange*now || played >= maxSteadyAccesses || s.steps() > s.stepsLeft {
+		if math.Abs(now-before) <= steadyChange*now || played >= maxSteadyAccesses ||
+			s.steps() > s.stepsLeft {
 			out.steady = last
 			return out, nil
 		}
+
 		before = now
 	}
 }
@@ -140,16 +149,19 @@ func (p *shardPlan) play(cache shardCache, n int64, random *rand.PCG, count tall
 	if rows == 0 {
 		return
 	}
+
 	for range n {
 		r := random.Uint64()
 		row := &p.draws[r>>32*rows>>32]
 		if uint32(r) > row.threshold {
 			row = &p.draws[row.alias]
 		}
+
 		id := row.first
 		if row.n > 1 {
 			id += uint32(random.Uint64() >> 32 * uint64(row.n) >> 32)
 		}
+
 		of := &count[row.class]
 		of.accesses++
 		hit := false
@@ -158,6 +170,7 @@ func (p *shardPlan) play(cache shardCache, n int64, random *rand.PCG, count tall
 		} else {
 			hit = cache.pooled.AccessAs(id, row.bytes, row.high)
 		}
+
 		if !hit {
 			of.misses++
 		}
@@ -193,16 +206,19 @@ func (t tally) missRates(classes []class) []float64 {
 		ofType[classes[i].kind].accesses += c.accesses
 		ofType[classes[i].kind].misses += c.misses
 	}
+
 	rates := make([]float64, len(t))
 	for i, c := range t {
 		if c.accesses == 0 {
 			c = ofType[classes[i].kind]
 		}
+
 		rates[i] = 1
 		if c.accesses > 0 {
 			rates[i] = float64(c.misses) / float64(c.accesses)
 		}
 	}
+
 	return rates
 }
 
@@ -262,10 +278,12 @@ func planShards(classes []class, all, simulated int, random *rand.Rand) []shardP
 			dealBlocks(deals, all, int32(number), c, random)
 		}
 	}
+
 	plans := make([]shardPlan, simulated)
 	for s, d := range deals {
 		plans[s] = shardPlan{draws: d.draws, perGet: fillAliases(d.draws, d.rates)}
 	}
+
 	return plans
 }
 
@@ -277,7 +295,8 @@ func dealFiles(deals []deal, all int, number int32, c class, random *rand.Rand) 
 		d := &deals[random.IntN(len(deals))]
 		popularity := (1-c.geometry.Gaps)*f.Width + c.geometry.Gaps*f.Gap
 		bytes := c.charge + max(0, c.bytes-c.charge)*f.Bytes*float64(len(files))
-		d.add(draw{first: d.nextID, n: 1, bytes: int32(bytes), class: number, high: c.high}, c.perGet*popularity)
+		d.add(draw{first: d.nextID, n: 1, bytes: int32(bytes), class: number, high: c.high},
+			c.perGet*popularity)
 		d.nextID++
 	}
 }
@@ -292,9 +311,11 @@ func sample(files []File, size func(File) float64, simulated, all int, random *r
 	for at := step * random.Float64(); int(at) < len(files); at += step {
 		picked = append(picked, files[int(at)])
 	}
+
 	if len(picked) == 0 {
 		picked = append(picked, files[random.IntN(len(files))])
 	}
+
 	return picked
 }
 
@@ -307,11 +328,14 @@ func dealBlocks(deals []deal, all int, number int32, c class, random *rand.Rand)
 		d := &deals[s]
 		firstID[s] = d.nextID
 		d.nextID += n
-		d.add(draw{first: firstID[s], n: n, bytes: int32(c.bytes), class: number, high: c.high}, (c.perGet-c.firstRate)*blocks/c.blocks)
+		d.add(draw{first: firstID[s], n: n, bytes: int32(c.bytes), class: number, high: c.high},
+			(c.perGet-c.firstRate)*blocks/c.blocks)
 	}
+
 	if c.firstRate == 0 {
 		return
 	}
+
 	taken := make([]uint32, len(deals))
 	files := c.geometry.draw(int(math.Round(c.files)), random)
 	gap := func(f File) float64 { return f.Gap }
@@ -320,7 +344,15 @@ func dealBlocks(deals []deal, all int, number int32, c class, random *rand.Rand)
 		if taken[s] >= deals[s].nextID-firstID[s] {
 			continue
 		}
-		deals[s].add(draw{first: firstID[s] + taken[s], n: 1, bytes: int32(c.bytes), class: number, high: c.high}, c.firstRate*f.Gap)
+
+		deals[s].add(draw{
+			first: firstID[s] + taken[s],
+			n:     1,
+			bytes: int32(c.bytes),
+			class: number,
+			high:  c.high,
+		}, c.firstRate*f.Gap)
+
 		taken[s]++
 	}
 }
@@ -341,10 +373,13 @@ func dealCounts(simulated, all int, blocks float64, random *rand.Rand) []float64
 			} else {
 				deviation = -deviation
 			}
+
 			counts[s] = math.Round(mean + deviation)
 		}
+
 		return counts
 	}
+
 	dealt := false
 	for range int(math.Round(blocks)) {
 		if s := random.IntN(all); s < simulated {
@@ -352,9 +387,11 @@ func dealCounts(simulated, all int, blocks float64, random *rand.Rand) []float64
 			dealt = true
 		}
 	}
+
 	if !dealt {
 		counts[random.IntN(simulated)] = 1
 	}
+
 	return counts
 }
 
@@ -364,6 +401,7 @@ func fillAliases(draws []draw, rates []float64) (sum float64) {
 	for _, rate := range rates {
 		sum += rate
 	}
+
 	scaled := make([]float64, len(rates))
 	var small, large []int
 	for i, rate := range rates {
@@ -374,6 +412,7 @@ func fillAliases(draws []draw, rates []float64) (sum float64) {
 			large = append(large, i)
 		}
 	}
+
 	for len(small) > 0 && len(large) > 0 {
 		s, l := small[len(small)-1], large[len(large)-1]
 		small = small[:len(small)-1]
@@ -383,8 +422,10 @@ func fillAliases(draws []draw, rates []float64) (sum float64) {
 			small = append(small, l)
 		}
 	}
+
 	for _, i := range append(small, large...) {
 		draws[i].threshold, draws[i].alias = math.MaxUint32, int32(i)
 	}
+
 	return sum
 }

@@ -59,9 +59,11 @@ func Fit(samples []Sample, seed uint64) (USL, error) {
 		}
 		different[s.Threads] = true
 	}
+
 	if len(different) < fewestThreads {
 		return USL{}, ErrTooFew
 	}
+
 	u := fit(samples)
 	u.samples = slices.Clone(samples)
 	free := len(samples) - u.used()
@@ -69,14 +71,18 @@ func Fit(samples []Sample, seed uint64) (USL, error) {
 	for _, s := range samples {
 		u.residuals = append(u.residuals, (s.Throughput/u.At(s.Threads)-1)*widen)
 	}
+
 	random := rand.New(rand.NewPCG(seed, uint64(len(samples))))
 	for range refits {
 		drawn := make([]Sample, len(samples))
 		for i, s := range samples {
-			drawn[i] = Sample{s.Threads, u.At(s.Threads) * math.Max(.01, 1+u.residuals[random.IntN(len(u.residuals))])}
+			drawn[i] = Sample{s.Threads, u.At(s.Threads) * math.Max(.01,
+				1+u.residuals[random.IntN(len(u.residuals))])}
 		}
+
 		u.refits = append(u.refits, fit(drawn))
 	}
+
 	return u, nil
 }
 
@@ -85,13 +91,16 @@ func fit(samples []Sample) USL {
 	var ones []float64
 	for _, s := range samples {
 		per := s.Throughput / s.Threads // each row divided by N/X: relative errors
-		rows = append(rows, []float64{per, per * (s.Threads - 1), per * s.Threads * (s.Threads - 1)})
+		rows = append(rows,
+			[]float64{per, per * (s.Threads - 1), per * s.Threads * (s.Threads - 1)})
 		ones = append(ones, 1)
 	}
+
 	x := NonNegative(rows, ones)
 	if x[0] <= 0 { // nothing but contention: one thread's own time cannot be told
 		x[0] = 1e-3 * (x[1] + x[2])
 	}
+
 	return USL{Lambda: 1 / x[0], Sigma: x[1] / x[0], Kappa: x[2] / x[0]}
 }
 
@@ -140,11 +149,13 @@ func (u USL) Saturation() (threads int, maximum float64) {
 	for n := 1.0; n <= maxThreads; n++ {
 		maximum = math.Max(maximum, u.At(n))
 	}
+
 	for n := 1; n < maxThreads; n++ {
 		if u.At(float64(n)) >= saturatedShare*maximum {
 			return n, maximum
 		}
 	}
+
 	return maxThreads, maximum
 }
 
@@ -173,42 +184,50 @@ func NonNegative(rows [][]float64, wanted []float64) []float64 {
 				chosen = append(chosen, c)
 			}
 		}
+
 		if len(chosen) > len(rows) {
 			continue
 		}
+
 		solved, ok := leastSquares(rows, chosen, wanted)
 		if !ok {
 			continue // columns that say the same
 		}
+
 		x := make([]float64, columns)
 		negative := false
 		for j, c := range chosen {
 			x[c] = solved[j]
 			negative = negative || !(x[c] >= 0)
 		}
+
 		if s := squares(rows, x, wanted); !negative && s < minimum {
 			best, minimum = x, s
 		}
 	}
+
 	return best
 }
 
 // leastSquares is the x with the least sum of squares of the chosen columns of rows times x, less
-// wanted, by Householder's reflections (Golub and Van Loan, Matrix Computations, 5.3). It fails if a
-// column is a sum of those before it.
+// wanted, by Householder's reflections (Golub and Van Loan, Matrix Computations, 5.3). It fails if
+// a column is a sum of those before it.
 func leastSquares(rows [][]float64, chosen []int, wanted []float64) (x []float64, ok bool) {
-	columns, right, diagonal := make([][]float64, len(chosen)), slices.Clone(wanted), make([]float64, len(chosen))
+	columns, right, diagonal := make([][]float64, len(chosen)), slices.Clone(wanted),
+		make([]float64, len(chosen))
 	for j, c := range chosen {
 		for _, row := range rows {
 			columns[j] = append(columns[j], row[c])
 		}
 	}
+
 	for j, column := range columns {
 		v := column[j:]
 		length := math.Sqrt(dot(v, v))
 		if length <= 1e-14*math.Sqrt(dot(column, column)) {
 			return nil, false
 		}
+
 		diagonal[j] = -math.Copysign(length, v[0])
 		v[0] -= diagonal[j]
 		for _, other := range slices.Concat(columns[j+1:], [][]float64{right}) {
@@ -218,6 +237,7 @@ func leastSquares(rows [][]float64, chosen []int, wanted []float64) (x []float64
 			}
 		}
 	}
+
 	x = make([]float64, len(chosen))
 	for j := len(x) - 1; j >= 0; j-- {
 		x[j] = right[j]
@@ -226,6 +246,7 @@ func leastSquares(rows [][]float64, chosen []int, wanted []float64) (x []float64
 		}
 		x[j] /= diagonal[j]
 	}
+
 	return x, true
 }
 
@@ -289,27 +310,45 @@ const (
 // Bottleneck names the resource that binds, and the figures that say so.
 func (e Evidence) Bottleneck() (r Resource, why string) {
 	switch {
-	case e.FaultsAreInCode && e.FaultsPerGet >= oftenFaults && e.Threads > e.Procs && e.InFlight < maxInFlight*float64(e.Threads):
-		return PageFaults, fmt.Sprintf("%.2f page faults a Get are taken in Go code, which keeps its processor until the page is there: of %d Gets asked for "+
-			"at the same time %.1f were under way on %d processors of Go's scheduler", e.FaultsPerGet, e.Threads, e.InFlight, e.Procs)
+	case e.FaultsAreInCode && e.FaultsPerGet >= oftenFaults && e.Threads > e.Procs &&
+		e.InFlight < maxInFlight*float64(e.Threads):
+		return PageFaults,
+			fmt.Sprintf("%.2f page faults a Get are taken in Go code, which keeps its processor "+
+				"until the page is there: of %d Gets asked for "+
+				"at the same time %.1f were under way on %d processors of Go's scheduler",
+				e.FaultsPerGet, e.Threads, e.InFlight, e.Procs)
 	case e.DeviceMax > 0 && e.ReadsPerSecond >= busyDevice*e.DeviceMax:
-		return DeviceReads, fmt.Sprintf("%.0f%% of the %.0f reads a second that the disk gives", 100*e.ReadsPerSecond/e.DeviceMax, e.DeviceMax)
+		return DeviceReads,
+			fmt.Sprintf("%.0f%% of the %.0f reads a second that the disk gives",
+				100*e.ReadsPerSecond/e.DeviceMax, e.DeviceMax)
 	case e.CPUShare+e.OthersShare >= busyCPU && e.CPUShare >= .1:
 		others := ""
 		if e.OthersShare >= .05 {
-			others = fmt.Sprintf(" while measuring, other programs %.0f%% over the whole run", 100*e.OthersShare)
+			others = fmt.Sprintf(" while measuring, other programs %.0f%% over the whole run",
+				100*e.OthersShare)
 		}
-		return CPU, fmt.Sprintf("this process used %.0f%% of all processors%s", 100*e.CPUShare, others)
-	case e.DeviceOneNanos > 0 && e.ServiceNanos > 0 && e.ReadsPerGet*e.DeviceOneNanos >= mostlyDevice*e.ServiceNanos:
-		return DeviceLatency, fmt.Sprintf("%.2f reads a Get one after another, of %.0f us each, are %.0f%% of its %.0f us: more in flight give more",
-			e.ReadsPerGet, e.DeviceOneNanos/1e3, 100*min(1, e.ReadsPerGet*e.DeviceOneNanos/e.ServiceNanos), e.ServiceNanos/1e3)
+		return CPU,
+			fmt.Sprintf("this process used %.0f%% of all processors%s", 100*e.CPUShare, others)
+	case e.DeviceOneNanos > 0 && e.ServiceNanos > 0 &&
+		e.ReadsPerGet*e.DeviceOneNanos >= mostlyDevice*e.ServiceNanos:
+		return DeviceLatency,
+			fmt.Sprintf("%.2f reads a Get one after another, of %.0f us each, are %.0f%% of its "+
+				"%.0f us: more in flight give more",
+				e.ReadsPerGet, e.DeviceOneNanos/1e3, 100*min(1,
+					e.ReadsPerGet*e.DeviceOneNanos/e.ServiceNanos), e.ServiceNanos/1e3)
 	case e.Saturated && (e.DeviceMax > 0 || e.ReadsPerGet == 0):
-		return Locks, fmt.Sprintf("neither the processors (%.0f%%) nor the device are busy", 100*(e.CPUShare+e.OthersShare))
+		return Locks,
+			fmt.Sprintf("neither the processors (%.0f%%) nor the device are busy",
+				100*(e.CPUShare+e.OthersShare))
 	case e.DeviceMax > 0 && e.ReadsPerSecond > 0:
-		return Unknown, fmt.Sprintf("neither the processors (%.0f%%) nor the disk (%.0f%% of the %.0f reads a second that it gives) are at their limit",
-			100*(e.CPUShare+e.OthersShare), 100*e.ReadsPerSecond/e.DeviceMax, e.DeviceMax)
+		return Unknown,
+			fmt.Sprintf("neither the processors (%.0f%%) nor the disk (%.0f%% of the %.0f reads "+
+				"a second that it gives) are at their limit",
+				100*(e.CPUShare+e.OthersShare), 100*e.ReadsPerSecond/e.DeviceMax, e.DeviceMax)
 	}
-	return Unknown, "the device was not measured, its measurement was not used, or its reads were not counted"
+
+	return Unknown,
+		"the device was not measured, its measurement was not used, or its reads were not counted"
 }
 
 // Advice is the number of threads that reads of so many seconds need to answer a number

@@ -13,12 +13,13 @@ import (
 // a group its kind, its levels, a bit for each place of its last level, and a depth of 3 bits and a
 // hash for each child.
 const (
-	stemHead      = 1 + 31 + 32
-	stemLeaf      = 32
-	chunkBytes    = 31  // of code, in a leaf
-	headerChunks  = 128 // in the stem of the account
-	stemChunks    = 256
-	binaryPerKey  = 3 // of a key, beyond what it shares with the one before: a byte or two, and its length in bits
+	stemHead     = 1 + 31 + 32
+	stemLeaf     = 32
+	chunkBytes   = 31  // of code, in a leaf
+	headerChunks = 128 // in the stem of the account
+	stemChunks   = 256
+	// of a key, beyond what it shares with the one before: a byte or two, and its length in bits
+	binaryPerKey  = 3
 	defaultGroup  = 5
 	stemBits      = 248 // of the longest path
 	codeHashBytes = 32
@@ -88,25 +89,42 @@ func (g groups) bytes(levels float64) float64 {
 // (1 - 2^-d)^(n-1). The children of the groups at d are the stems from there to their last level,
 // and the branches at that.
 func groupsOf(n, levels float64) (all []groups) {
-	alone := func(depth float64) float64 { return math.Exp((n - 1) * math.Log1p(-math.Exp2(-depth))) }
+	alone := func(depth float64) float64 {
+		return math.Exp((n - 1) * math.Log1p(-math.Exp2(-depth)))
+	}
 	branches := func(depth float64) float64 {
 		share := math.Exp2(-depth)
 		if n*share < 1e-4 { // the differences vanish: pairs of stems
 			return n * (n - 1) / 2 * share
 		}
+
 		if depth == 0 {
 			return math.Min(1, math.Max(0, n-1))
 		}
+
 		return (1 - alone(depth)*(1-share+n*share)) / share
 	}
+
 	for depth := 0.0; depth < stemBits; depth += levels {
-		g := groups{depth: depth, count: branches(depth), onPath: 1 - alone(depth), below: math.Max(2, n*math.Exp2(-depth))}
+		g := groups{
+			depth:  depth,
+			count:  branches(depth),
+			onPath: 1 - alone(depth),
+			below:  math.Max(2, n*math.Exp2(-depth)),
+		}
+
 		if n < 2 || g.onPath < 1e-6 {
 			break
 		}
-		g.children = (n*(alone(depth+levels)-alone(depth)) + branches(depth+levels)) / math.Max(1e-12, g.count)
+
+		g.children = (n*(alone(depth+levels)-alone(depth)) + branches(depth+levels)) / math.Max(
+			1e-12,
+			g.count,
+		)
+
 		all = append(all, g)
 	}
+
 	return all
 }
 
@@ -119,14 +137,29 @@ type stems struct {
 
 func (s State) stemsOf() []stems {
 	chunks, contracts := s.chunks(), s.contracts()
-	plain := stems{count: s.Accounts - contracts, bytes: stemHead + 2*stemLeaf, saved: accountZeros + codeHashBytes - 3, writes: writes{pushed: 1}}
+	plain := stems{
+		count:  s.Accounts - contracts,
+		bytes:  stemHead + 2*stemLeaf,
+		saved:  accountZeros + codeHashBytes - 3,
+		writes: writes{pushed: 1},
+	}
+
 	coded := plain
-	coded.count, coded.bytes, coded.saved = contracts, plain.bytes+stemLeaf*math.Min(chunks, headerChunks), accountZeros
-	slots := stems{count: contracts * s.SlotsPer, bytes: stemHead + stemLeaf, saved: slotZeros, writes: writes{pushed: 1}, slots: true}
+	coded.count, coded.bytes, coded.saved = contracts,
+		plain.bytes+stemLeaf*math.Min(chunks, headerChunks), accountZeros
+	slots := stems{
+		count:  contracts * s.SlotsPer,
+		bytes:  stemHead + stemLeaf,
+		saved:  slotZeros,
+		writes: writes{pushed: 1},
+		slots:  true,
+	}
+
 	code := stems{count: contracts * s.codeStems(), writes: writes{pushed: 1}}
 	if code.count > 0 {
 		code.bytes = stemHead + stemLeaf*(chunks-headerChunks)/s.codeStems()
 	}
+
 	return []stems{plain, coded, slots, code}
 }
 
@@ -137,24 +170,35 @@ func packed(n, bytes, saved, block float64, w writes) part {
 	if bytes > block/10 {
 		full = .9*block + bytes/2
 	}
-	return part{raw: n * bytes * block / full, stored: n * (bytes - saved + filterBytes + pebbleIndexEntry*bytes/block), writes: w}
+
+	return part{
+		raw:    n * bytes * block / full,
+		stored: n * (bytes - saved + filterBytes + pebbleIndexEntry*bytes/block),
+		writes: w,
+	}
 }
 
-// binaryTables have been opened, which reads the head, before all nodes, and the number of the state
-// and others behind them, one of which is not there.
+// binaryTables have been opened, which reads the head, before all nodes, and the number of the
+// state and others behind them, one of which is not there.
 func binaryTables(s State) *tables {
 	var nodes []part
 	n, levels, keys := s.Stems(), s.Group(), 0.0
 	for _, g := range groupsOf(n, levels) {
-		nodes = append(nodes, packed(g.count, pebbleRecord+binaryPerKey+g.bytes(levels), 0, s.block(), writes{latest: g.below, again: true}))
+		nodes = append(nodes,
+			packed(g.count, pebbleRecord+binaryPerKey+g.bytes(levels), 0, s.block(),
+				writes{latest: g.below, again: true}))
 		keys += g.count
 	}
+
 	for _, of := range s.stemsOf() {
 		if of.count > 0 {
-			nodes = append(nodes, packed(of.count, pebbleRecord+binaryPerKey+of.bytes, of.saved, s.block(), of.writes))
+			nodes = append(nodes,
+				packed(of.count, pebbleRecord+binaryPerKey+of.bytes, of.saved, s.block(),
+					of.writes))
 			keys += of.count
 		}
 	}
+
 	t := tablesOf(keys, stretch{parts: nodes, block: s.block()})
 	t.open = func(t *tables) {
 		random := rand.New(rand.NewPCG(1, 2))
@@ -162,43 +206,56 @@ func binaryTables(s State) *tables {
 		t.get(random, 0, 1, 0)
 		t.get(random, 0, 1, absent)
 	}
+
 	return t
 }
 
-// FirstBinaryTrie is what the first lookup reads of a binary trie. A slot is looked up without its account.
+// FirstBinaryTrie is what the first lookup reads of a binary trie. A slot is looked up without its
+// account.
 func FirstBinaryTrie(s State, kind Kind) Reads {
 	t := binaryTables(s)
 	return t.first(func(random *rand.Rand) {
 		age, x := random.Float64(), random.Float64()
-		binaryPath(random, x, s.Stems(), s.Group(), kind == Account || kind == Slot, func(x float64, w writes) {
-			t.get(random, 0, x, t.levelOf(0, x, w, age))
-		})
+		binaryPath(random, x, s.Stems(), s.Group(), kind == Account || kind == Slot,
+			func(x float64, w writes) {
+				t.get(random, 0, x, t.levelOf(0, x, w, age))
+			})
 	})
 }
 
 // binaryPath are the nodes that a lookup gets, from the root down: where each lies among the keys,
-// of a stem at x between 0 and 1, and when it was written. The key of a node of d bits is those bits,
-// filled up with zeros to whole bytes, and d in a byte behind them: it lies a little to the right of
-// where its subtrie begins.
-func binaryPath(random *rand.Rand, x, keys, levels float64, present bool, yield func(x float64, w writes)) {
+// of a stem at x between 0 and 1, and when it was written. The key of a node of d bits is those
+// bits, filled up with zeros to whole bytes, and d in a byte behind them: it lies a little to the
+// right of where its subtrie begins.
+func binaryPath(
+	random *rand.Rand, x, keys, levels float64, present bool, yield func(x float64, w writes),
+) {
 	below, above := int(keys), int(keys)
 	for depth := 0.0; ; depth++ {
 		if below < 2 {
 			break
 		}
+
 		if math.Mod(depth, levels) == 0 {
 			wide := math.Exp2(depth)
-			yield(math.Min(1-1e-9, math.Floor(x*wide)/wide+depth/256*math.Exp2(-8*math.Ceil(depth/8))), writes{latest: float64(below), again: true})
+			yield(math.Min(1-1e-9, math.Floor(x*wide)/wide+
+				depth/256*math.Exp2(-8*math.Ceil(depth/8))), writes{
+				latest: float64(below),
+				again:  true,
+			})
 		}
+
 		above = below
 		others := below
 		if present {
 			others--
 		}
+
 		if below = half(random, others); present {
 			below++
 		}
 	}
+
 	if present || below == 1 {
 		yield(x, writes{pushed: math.Max(1, float64(above-1))})
 	}
@@ -215,8 +272,9 @@ func half(random *rand.Rand, keys int) (n int) {
 	return n
 }
 
-// BinaryTrie are the nodes in the clean cache and the blocks that they lie in, which hold a subtrie or a
-// part of one as those of GethPath do. A node that is larger than a block makes its block larger.
+// BinaryTrie are the nodes in the clean cache and the blocks that they lie in, which hold a subtrie
+// or a part of one as those of GethPath do. A node that is larger than a block makes its block
+// larger.
 func BinaryTrie(s State, g GethMemory) []Memory {
 	n, levels, block := s.Stems(), s.Group(), s.block()
 	all, stems := groupsOf(n, levels), s.stemsOf()
@@ -226,8 +284,10 @@ func BinaryTrie(s State, g GethMemory) []Memory {
 	stored, saved := [2]float64{}, 0.0 // bytes of both levels
 	for _, of := range stems {
 		bytes := of.count * (pebbleRecord + binaryPerKey + of.bytes)
-		stored[0], stored[1], saved = stored[0]+bytes*leafIn[0], stored[1]+bytes*leafIn[1], saved+of.count*of.saved
+		stored[0], stored[1], saved = stored[0]+bytes*leafIn[0], stored[1]+bytes*leafIn[1],
+			saved+of.count*of.saved
 	}
+
 	var strewnIn [2]strewn
 	for _, of := range all {
 		bytes := of.count * (pebbleRecord + binaryPerKey + of.bytes(levels))
@@ -236,6 +296,7 @@ func BinaryTrie(s State, g GethMemory) []Memory {
 			strewnIn[i].levels = append(strewnIn[i].levels, level{nodes: of.count * in})
 		}
 	}
+
 	perStem := (stored[0] + stored[1]) / n
 	var classes [2][]Class
 	var shares [2][][]float64
@@ -249,6 +310,7 @@ func BinaryTrie(s State, g GethMemory) []Memory {
 			}
 		}
 	}
+
 	size, lowerAt := len(classes[0])+len(classes[1])+2, len(classes[0])+1
 	both := func(d int, in, up, down float64) []float64 {
 		to := asks(0, size, shares[0][d], in, up)
@@ -257,19 +319,36 @@ func BinaryTrie(s State, g GethMemory) []Memory {
 		}
 		return to
 	}
+
 	clean := Memory{Bytes: g.CleanBytes, Policy: FIFO}
 	for d, of := range all {
 		near, in := 1-evenly(of.below*perStem/block), late(of.below)
-		node := trieNode{count: of.count, bytes: of.bytes(levels), visits: [kinds]float64{of.onPath, of.onPath, of.onPath, of.onPath}}
-		clean.Classes = append(clean.Classes, node.clean(of.depth/8+1, both(d, in, in*(1-leafIn[0]*near), (1-in)*(1-leafIn[1]*near))))
+		node := trieNode{
+			count:  of.count,
+			bytes:  of.bytes(levels),
+			visits: [kinds]float64{of.onPath, of.onPath, of.onPath, of.onPath},
+		}
+
+		clean.Classes = append(clean.Classes,
+			node.clean(of.depth/8+1, both(d, in, in*(1-leafIn[0]*near), (1-in)*(1-leafIn[1]*near))))
 	}
+
 	for _, of := range stems {
-		node := trieNode{count: of.count, bytes: of.bytes, visits: [kinds]float64{Account: of.count / math.Max(1, s.Accounts)}}
+		node := trieNode{
+			count:  of.count,
+			bytes:  of.bytes,
+			visits: [kinds]float64{Account: of.count / math.Max(1, s.Accounts)},
+		}
+
 		if of.slots {
 			node.visits = [kinds]float64{Slot: 1}
 		}
-		clean.Classes = append(clean.Classes, node.clean(math.Log2(n)/8+1, both(len(all), leafIn[0], leafIn[0], leafIn[1])))
+
+		clean.Classes = append(clean.Classes,
+			node.clean(math.Log2(n)/8+1, both(len(all), leafIn[0], leafIn[0], leafIn[1])))
 	}
+
 	fileBytes := block * (1 - saved/(stored[0]+stored[1]))
-	return append([]Memory{clean}, g.pebble(region{classes[0], fileBytes, block}, region{classes[1], fileBytes, block})...)
+	return append([]Memory{clean},
+		g.pebble(region{classes[0], fileBytes, block}, region{classes[1], fileBytes, block})...)
 }

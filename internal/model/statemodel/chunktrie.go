@@ -65,6 +65,7 @@ func ChunkTrie(s State, pinnedBytes, pageCacheBytes float64) []Memory {
 			reads[kind] += read[d] * at.OnPath
 		}
 	}
+
 	storage := s.storageDepth()
 	reads[Account]++
 	other := otherLeaf(s.Accounts)
@@ -85,15 +86,25 @@ func ChunkTrie(s State, pinnedBytes, pageCacheBytes float64) []Memory {
 		for d, at := range met {
 			if here := share(below+1) * read[d]; here > 1e-9 {
 				apart := at.OnPath * farFromParent(below) * here
-				file.levels = append(file.levels, level{nodes: at.Branches * here, visits: [kinds]float64{apart, apart, apart, apart}})
+				file.levels = append(file.levels, level{
+					nodes:  at.Branches * here,
+					visits: [kinds]float64{apart, apart, apart, apart},
+				})
 			}
+
 			below /= 16
 		}
+
 		here := leaves / s.Accounts
-		file.levels = append(file.levels, level{nodes: math.Inf(1), visits: [kinds]float64{here, other * here, slot * here, slot * here}})
+		file.levels = append(file.levels, level{
+			nodes:  math.Inf(1),
+			visits: [kinds]float64{here, other * here, slot * here, slot * here},
+		})
+
 		of, _ := file.classes()
 		classes = append(classes, of...)
 	}
+
 	// What the layout counts: nodes, with no cache above the page cache.
 	nodes := []Class{{Units: 1, UnitBytes: 1, Visits: reads, To: make([]float64, len(classes))}}
 	return []Memory{{Classes: nodes}, {Bytes: pageCacheBytes, Classes: classes}}
@@ -121,10 +132,12 @@ func (s State) chunkPages() []float64 {
 		accounts := s.Accounts * (float64(i) + .5) / ages
 		pages[i] = s.Accounts / ages * s.chunkBytesPerAccount(accounts) / pageBytes
 	}
+
 	left := math.Min(1, s.DiskBytes/pageBytes/sum(pages))
 	for i := range pages {
 		pages[i] *= left
 	}
+
 	return pages
 }
 
@@ -139,7 +152,9 @@ func (s State) chunkBytesPerAccount(n float64) (bytes float64) {
 			bytes += touched / s.BlockAccounts * (chunkHeaderBytes + chunkPerChildBytes*at.Children)
 		}
 	}
-	leaf := chunkHeaderBytes + hashBytes - math.Log2(n)/8 + 2 + nonceBytes + balanceBytes + s.ContractShare*(hashBytes+chunkPerChildBytes)
+
+	leaf := chunkHeaderBytes + hashBytes - math.Log2(n)/8 + 2 + nonceBytes + balanceBytes +
+		s.ContractShare*(hashBytes+chunkPerChildBytes)
 	return bytes + (1+givingWay)*leaf + s.ContractShare*s.chunkStorageBytes()
 }
 
@@ -149,7 +164,8 @@ const givingWay = 15. / 16 / (4 * math.Ln2)
 // chunkStorageBytes are the nodes of a contract's storage.
 func (s State) chunkStorageBytes() float64 {
 	t := s.storageDepth()
-	return s.SlotsPer*(chunkHeaderBytes+hashBytes+slotValue) + t.branches*(chunkHeaderBytes+chunkPerChildBytes*t.children)
+	return s.SlotsPer*(chunkHeaderBytes+hashBytes+slotValue) +
+		t.branches*(chunkHeaderBytes+chunkPerChildBytes*t.children)
 }
 
 // farFromParent is the chance that a branch on a key's path is not on the page of what
@@ -173,13 +189,16 @@ func (s State) storageDepth() (t storageTrie) {
 	if s.SlotsPer < 1 {
 		return t
 	}
+
 	t.nodes = mpt.ExpectedFoldedNodes(s.SlotsPer)
 	for _, at := range mpt.ExpectedDepths(s.SlotsPer) {
 		t.branches += at.Branches
 		t.children += at.Branches * at.Children
 	}
+
 	if t.branches > 0 {
 		t.children /= t.branches
 	}
+
 	return t
 }

@@ -57,18 +57,22 @@ func (p profile) without(from, to float64) (after profile) {
 			after.places, after.ages = append(after.places, place), append(after.ages, age)
 		}
 	}
+
 	for i, age := range p.ages {
 		start, end := p.places[i], p.places[i+1]
 		if start < from {
 			add(start, age)
 		}
+
 		if start < to && end > from {
 			add(max(start, from), 0)
 		}
+
 		if end > to {
 			add(max(start, to), age)
 		}
 	}
+
 	after.places = append(after.places, 1)
 	return after
 }
@@ -97,21 +101,26 @@ func (l *tier) fill(p profile, full float64) profile {
 			bytes += wide * l.bytesOf(age)
 			more += wide * l.bytesOf(age+little)
 		}
+
 		if more <= bytes {
 			break
 		}
+
 		by := (full - bytes) * little / (more - bytes)
 		for i := range p.ages {
 			p.ages[i] = max(0, p.ages[i]+by)
 		}
 	}
+
 	p.shares = append(p.shares[:0], 0)
 	for i, age := range p.ages {
 		p.shares = append(p.shares, p.shares[i]+(p.places[i+1]-p.places[i])*l.bytesOf(age))
 	}
+
 	for i, all := 0, p.shares[len(p.shares)-1]; i < len(p.shares); i++ {
 		p.shares[i] /= all
 	}
+
 	return p
 }
 
@@ -137,6 +146,7 @@ func (l *tier) cutLast(random *rand.Rand, only bool) {
 	if only {
 		scale = .75 + random.Float64()/2
 	}
+
 	for at := 0.0; at < 1; {
 		target := l.drawTarget(random) * scale
 		at += target
@@ -170,6 +180,7 @@ func (t *tables) churn(random *rand.Rand, i int) {
 	if len(l.ends) == 1 || len(l.ends) > manyFiles {
 		return
 	}
+
 	belowThat := t.endsBelow(i + 1)
 	for range 3 * len(l.ends) {
 		from, to := l.heaviest(ends)
@@ -179,11 +190,13 @@ func (t *tables) churn(random *rand.Rand, i int) {
 		if first > 0 {
 			start = below.ends[first-1]
 		}
+
 		written := below.split(random, start, end, belowThat)
 		below.ends = slices.Replace(below.ends, first, last+1, written...)
 		ends = slices.Replace(ends, first, last+1, below.placesIn(l, written)...)
 		l.ends = l.split(random, 0, 1, ends)
 	}
+
 	if l.churned < l.bytes {
 		l.lie = l.fill(l.lie, 1)
 		l.ends = l.split(random, 0, 1, ends)
@@ -232,11 +245,14 @@ func (l *tier) heaviest(below []float64) (from, to float64) {
 	start, maximum := 0.0, -1.0
 	for _, end := range l.ends {
 		first, last := overlap(below, start, end)
-		if weight := (l.lie.before(end) - l.lie.before(start)) / float64(1+last-first); weight > maximum {
+		if weight := (l.lie.before(end) - l.lie.before(start)) / float64(1+
+			last-first); weight > maximum {
 			from, to, maximum = start, end, weight
 		}
+
 		start = end
 	}
+
 	return from, to
 }
 
@@ -249,6 +265,7 @@ func (l *tier) split(random *rand.Rand, first, last float64, below []float64) (e
 		from, passed, target = at, 0, l.drawTarget(random)
 		ends = append(ends, place)
 	}
+
 	start, _ := slices.BinarySearch(below, math.Nextafter(first+1e-9, math.Inf(1)))
 	stops, _ := slices.BinarySearch(below, last-1e-9)
 	below = below[start:max(start, stops)]
@@ -258,13 +275,16 @@ func (l *tier) split(random *rand.Rand, first, last float64, below []float64) (e
 		for at-from > 2*target {
 			cut(from+2*target, l.lie.at(from+2*target))
 		}
+
 		if passed++; at-from > target*(.5+.05*min(passed-1, 8)) {
 			cut(at, end)
 		}
 	}
+
 	for stop-from > target*(1+1e-6) {
 		cut(from+target, l.lie.at(from+target))
 	}
+
 	return append(ends, last)
 }
 
@@ -296,13 +316,20 @@ func FlatMDBX(s State, pageCacheBytes float64) []Memory {
 	room := mdbxPageBytes * filled
 	var classes []Class
 	add := func(records, key, value float64, visits [kinds]float64) {
-		for units := records * (mdbxRecord + key + value) / room; ; units *= (mdbxRecord + key) / room {
-			classes = append(classes, Class{Units: max(1, units), UnitBytes: pageBytes, Visits: visits})
+		for units := records * (mdbxRecord + key +
+			value) / room; ; units *= (mdbxRecord + key) / room {
+			classes = append(classes, Class{
+				Units:     max(1, units),
+				UnitBytes: pageBytes,
+				Visits:    visits,
+			})
+
 			if units <= 1 {
 				return
 			}
 		}
 	}
+
 	add(s.Accounts, accountKey, s.accountValue(), [kinds]float64{1, 1, 0, 0})
 	add(s.contracts()*s.SlotsPer, slotKey, slotValue, [kinds]float64{0, 0, 1, 1})
 	return []Memory{{Bytes: pageCacheBytes, Classes: classes}}
@@ -330,14 +357,21 @@ func FlatPebble(s State, cacheBytes float64, shards int, pageCacheBytes float64)
 		if records < 1 {
 			return
 		}
+
 		key -= math.Log(records) / math.Log(256)
 		blocks := math.Max(1, records*(pebbleRecord+key+value)/pebbleBlock)
 		cache.Classes = append(cache.Classes,
 			Class{Units: blocks, UnitBytes: pebbleBlock + pebbleV2Charge, Visits: visits},
-			Class{Units: math.Max(1, blocks*pebbleIndexEntry/pebbleBlock), UnitBytes: pebbleBlock + pebbleV2Charge, Visits: visits})
+			Class{
+				Units:     math.Max(1, blocks*pebbleIndexEntry/pebbleBlock),
+				UnitBytes: pebbleBlock + pebbleV2Charge,
+				Visits:    visits,
+			})
 	}
+
 	add(s.Accounts, accountKey, s.accountValue(), [kinds]float64{1, 1, 0, 0})
-	add(s.contracts()*s.SlotsPer, slotKey-hashBytes*(1-1/s.SlotsPer), slotValue, [kinds]float64{0, 0, 1, 1})
+	add(s.contracts()*s.SlotsPer, slotKey-hashBytes*(1-1/s.SlotsPer), slotValue, [kinds]float64{0,
+		0, 1, 1})
 	return []Memory{cache, filePages(cache.Classes, pebbleBlock, pageCacheBytes)}
 }
 

@@ -100,6 +100,7 @@ func (w writes) by(newest float64) float64 {
 	case w.pushed > 0:
 		return 1 - (1-newest)*(1-math.Pow(newest, w.pushed))
 	}
+
 	return 1 - math.Pow(1-newest, w.latest)
 }
 
@@ -109,7 +110,11 @@ var once = writes{latest: 1}
 // the index, an entry for each block; compression saves some of them. A block ends before the
 // record that it has no room for.
 func records(n, bytes, saved float64, w writes) part {
-	return part{raw: n * bytes / (1 - bytes/2/pebbleBlock), stored: n * (bytes - saved + filterBytes + pebbleIndexEntry*bytes/pebbleBlock), writes: w}
+	return part{
+		raw:    n * bytes / (1 - bytes/2/pebbleBlock),
+		stored: n * (bytes - saved + filterBytes + pebbleIndexEntry*bytes/pebbleBlock),
+		writes: w,
+	}
 }
 
 // within are the bytes of a region's keys in a level.
@@ -136,16 +141,20 @@ func tablesOf(keys float64, regions ...stretch) *tables {
 	for level := range targets {
 		targets[level] = targetBytes(level)
 	}
+
 	bytes := storedWithin(regions, 0, 1)
 	t := &tables{open: func(*tables) {}, block: regions[0].blockBytes()}
 	for range 20 { // older versions make the database larger, and so its levels
-		rest := lsm.Settle(uint64(keys), baseBytes, targets, func(int, float64) float64 { return bytes / keys })
+		rest := lsm.Settle(uint64(keys), baseBytes, targets, func(int, float64) float64 {
+			return bytes / keys
+		})
 		t.levels = tiers(rest, bytes/keys, regions)
 		bytes = 0
 		for _, l := range t.levels {
 			bytes += l.bytes
 		}
 	}
+
 	return t
 }
 
@@ -172,15 +181,23 @@ func tiers(rest lsm.LevelShape, bytesPerKey float64, regions []stretch) (levels 
 		}
 		inflow -= lsm.BaseStarts(rest.Base, baseBytes)
 	}
+
 	for level, n := range rest.Keys {
 		if n < 1 {
 			continue
 		}
-		l := tier{target: float64(targetBytes(max(1, 1+level-rest.Base))), newest: 1, last: level == engine.ModelLevels-1}
+
+		l := tier{
+			target: float64(targetBytes(max(1, 1+level-rest.Base))),
+			newest: 1,
+			last:   level == engine.ModelLevels-1,
+		}
+
 		if !l.last {
 			bytes, before := n*bytesPerKey, 0.0
 			switch level {
-			case rest.Base: // half of the file that left it last is missing: a long one, most likely
+			case rest.Base:
+				// half of the file that left it last is missing: a long one, most likely
 				bytes = baseBytes - .75*l.target
 			case rest.Base + 1:
 				before = baseBytes
@@ -188,6 +205,7 @@ func tiers(rest lsm.LevelShape, bytesPerKey float64, regions []stretch) (levels 
 					bytes, l.churned = grown, before
 				}
 			}
+
 			low, high := above, 1.0
 			for range 50 {
 				if l.newest = (low + high) / 2; storedWithin(regions, above, l.newest) > bytes {
@@ -196,20 +214,25 @@ func tiers(rest lsm.LevelShape, bytesPerKey float64, regions []stretch) (levels 
 					low = l.newest
 				}
 			}
+
 			inflow += before - bytes // of the next level
 		}
+
 		l.bytes = storedWithin(regions, above, l.newest)
 		if l.churned == 0 {
 			l.churned = l.bytes
 		}
+
 		for n := range agesTo*ageSteps + 1 {
 			newest := math.Min(1-1e-9, above+(l.newest-above)*float64(n)/ageSteps)
 			l.bytesAt = append(l.bytesAt, storedWithin(regions, above, newest)/l.bytes)
 		}
+
 		l.renewed = 1
 		if len(levels) > 0 {
 			l.renewed = math.Max(0, math.Min(1, inflow/levels[len(levels)-1].bytes))
 		}
+
 		from := 0.0
 		for _, r := range regions {
 			raw, stored := r.within(above, l.newest)
@@ -218,16 +241,19 @@ func tiers(rest lsm.LevelShape, bytesPerKey float64, regions []stretch) (levels 
 			l.regions = append(l.regions, of)
 			from += of.wide
 		}
+
 		above = l.newest
 		levels = append(levels, l)
 	}
+
 	return levels
 }
 
 // before are the bytes in data blocks and in the index of all keys of a level before a place.
 func (l *tier) before(place float64) (data, index float64) {
 	for _, r := range l.regions {
-		bytes := (l.lie.before(math.Max(r.from, math.Min(place, r.from+r.wide))) - l.lie.before(r.from)) * l.bytes
+		bytes := (l.lie.before(math.Max(r.from, math.Min(place, r.from+r.wide))) -
+			l.lie.before(r.from)) * l.bytes
 		data, index = data+bytes*r.raw, index+bytes*r.index
 	}
 	return data, index
@@ -251,6 +277,7 @@ func (t *tables) levelOf(region int, x float64, w writes, age float64) int {
 			return i
 		}
 	}
+
 	return len(t.levels) - 1
 }
 
@@ -263,7 +290,8 @@ func (l *tier) place(region int, x float64) float64 {
 // slotWrites are those of slots of the one contract, or of nodes above so many of them: the
 // first block wrote them, then none but the updates, which are what was written last.
 func (s State) slotWrites(slots float64) writes {
-	changed := 1 - math.Pow(1-math.Min(1, s.UpdateKeys/math.Max(1, s.SlotsPer)), math.Floor(s.UpdateBlocks/2))
+	changed := 1 - math.Pow(1-math.Min(1, s.UpdateKeys/math.Max(1, s.SlotsPer)),
+		math.Floor(s.UpdateBlocks/2))
 	return writes{first: true, changed: 1 - math.Pow(1-changed, slots)}
 }
 
@@ -277,15 +305,18 @@ func (t *tables) get(random *rand.Rand, region int, x float64, found int) {
 		if file > 0 {
 			start = l.ends[file-1]
 		}
+
 		if file < len(l.ends) {
 			end = l.ends[file]
 		}
+
 		data0, index0 := l.before(start)
 		data, index := l.before(place)
 		_, indexEnd := l.before(end)
 		if !l.last {
 			t.read[block{i, file, engine.Filter, 0}] = true
 		}
+
 		t.read[block{i, file, engine.TopIndex, 0}] = true // of one level: the index
 		if i == found || l.last || random.Float64() < falsePositive {
 			if indexEnd-index0 > t.block {
@@ -293,6 +324,7 @@ func (t *tables) get(random *rand.Rand, region int, x float64, found int) {
 			}
 			t.read[block{i, file, engine.Data, int((data - data0) / t.block)}] = true
 		}
+
 		if i == found {
 			return
 		}
@@ -322,6 +354,7 @@ func drawn(seed uint64, build func(*rand.Rand) (lookup func() float64)) Reads {
 		}
 		builds = append(builds, reads)
 	}
+
 	r := Reads{Mean: sum(builds) / firstBuilds}
 	if r.Mean > 0 {
 		for i := range builds {
@@ -330,6 +363,7 @@ func drawn(seed uint64, build func(*rand.Rand) (lookup func() float64)) Reads {
 		slices.Sort(builds)
 		r.Off = builds[usualBuilds-1]
 	}
+
 	return r
 }
 
@@ -351,11 +385,21 @@ func (t *tables) first(lookup func(*rand.Rand)) Reads {
 // reads the key of the block's number: it lies between accounts and slots.
 func FirstFlatPebble(s State, kind Kind) Reads {
 	flat := func(n, key, value float64, w writes) []part {
-		return []part{records(n, pebbleRecord+key-math.Log(math.Max(1, n))/math.Log(256)+value, 0, w)}
+		return []part{records(n, pebbleRecord+key-math.Log(math.Max(1, n))/math.Log(256)+value, 0,
+			w)}
 	}
+
 	slots := s.contracts() * s.SlotsPer
-	t := tablesOf(s.Accounts+slots, stretch{parts: flat(s.Accounts, accountKey, s.accountValue(), once)},
-		stretch{parts: flat(slots, slotKey-hashBytes*(1-1/math.Max(1, s.SlotsPer)), slotValue, s.slotWrites(1)), shared: hashBytes})
+	t := tablesOf(
+		s.Accounts+slots,
+		stretch{parts: flat(s.Accounts, accountKey, s.accountValue(), once)},
+		stretch{
+			parts: flat(slots, slotKey-hashBytes*(1-1/math.Max(1, s.SlotsPer)), slotValue,
+				s.slotWrites(1)),
+			shared: hashBytes,
+		},
+	)
+
 	t.open = func(t *tables) { t.get(nil, 1, 0, 0) }
 	return t.first(func(random *rand.Rand) { t.getFlat(random, s, kind, 0) })
 }

@@ -10,19 +10,24 @@ import (
 // pathNodes are the nodes that a lookup in a trie gets, from the root down: where each
 // lies among the trie's keys, of a key at x between 0 and 1, and when it was written, by
 // how many keys below it. A lookup of an absent key may end at the leaf of another.
-func pathNodes(random *rand.Rand, x, keys float64, present bool, yield func(x float64, below int, w writes)) {
+func pathNodes(
+	random *rand.Rand, x, keys float64, present bool, yield func(x float64, below int, w writes),
+) {
 	wide, others, above := 1.0, int(keys), 0
 	if present {
 		others--
 	}
+
 	for others > 1 || present && others == 1 {
 		below := others
 		if present {
 			below++
 		}
+
 		yield(math.Floor(x*wide)/wide, below, writes{latest: float64(below)})
 		wide, above, others = wide*16, others, oneIn16(random, others)
 	}
+
 	if present || others == 1 {
 		if !present {
 			above-- // the leaf's own key
@@ -36,31 +41,39 @@ func oneIn16(random *rand.Rand, keys int) (n int) {
 	if keys > 1000 {
 		return keys / 16
 	}
+
 	for range keys {
 		if random.IntN(16) == 0 {
 			n++
 		}
 	}
+
 	return n
 }
 
 // walk yields the nodes of a lookup: whether each is of storage, its place, by how many keys it
 // was written, and how long ago in all writes. The one contract was changed by one of the last
 // blocks, and with it the path to it.
-func (t *tables) walk(random *rand.Rand, s State, kind Kind, yield func(slot bool, x float64, w writes, age float64)) {
+func (t *tables) walk(
+	random *rand.Rand, s State, kind Kind, yield func(slot bool, x float64, w writes, age float64),
+) {
 	slot, age, account := kind == Slot || kind == AbsentSlot, random.Float64(), random.Float64()
 	if slot && s.ContractAt > 0 {
 		account = s.ContractAt
 	}
+
 	pathNodes(random, account, s.Accounts, kind != AbsentAccount, func(x float64, _ int, w writes) {
 		if slot && s.UpdateBlocks > 1 {
 			age = 0
 		}
 		yield(false, x, w, age)
 	})
+
 	if slot {
 		age = random.Float64()
-		pathNodes(random, random.Float64(), s.SlotsPer, kind == Slot, func(x float64, below int, _ writes) {
+		pathNodes(random, random.Float64(), s.SlotsPer, kind == Slot, func(
+			x float64, below int, _ writes,
+		) {
 			yield(true, x, s.slotWrites(float64(below)), age)
 		})
 	}
@@ -102,21 +115,27 @@ func (s State) hashNodes() (nodes float64, of part) {
 		p := records(n, pebbleRecord+hashBytes+bytes, 0, once)
 		all.raw, all.stored = all.raw+p.raw, all.stored+p.stored
 	}
+
 	add := func(keys, changed, blocks, leafBytes float64, grows bool) {
 		if keys < 1 || changed < 1 {
 			return
 		}
+
 		for _, at := range (State{Accounts: keys}).depths() {
 			if at.Branches > 0 {
-				store(blocks*at.Branches*-math.Expm1(-changed*at.OnPath/at.Branches), gethBranch+gethPerChild*at.Children)
+				store(blocks*at.Branches*-math.Expm1(-changed*at.OnPath/at.Branches),
+					gethBranch+gethPerChild*at.Children)
 			}
 		}
+
 		if grows {
 			changed *= 1 + givingWay
 			leaves += blocks * changed
 		}
+
 		store(blocks*changed, leafBytes)
 	}
+
 	rest := float64(mpt.PathNibbles)/2 - math.Log2(math.Max(2, s.Accounts))/8
 	account := gethLeafHead + rest + gethAccount
 	slot := gethLeafHead + gethAccount/3 + gethSlot
@@ -128,11 +147,14 @@ func (s State) hashNodes() (nodes float64, of part) {
 		if step > s.BlockAccounts {
 			changed, blocks = s.BlockAccounts, (step-(made-keys))/s.BlockAccounts
 		}
+
 		add(keys, changed, blocks, account, true)
 	}
+
 	for range int(s.contracts() + .5) {
 		add(s.SlotsPer, s.SlotsPer, 1, slot, false)
 	}
+
 	for n := range int(s.UpdateBlocks) {
 		if s.SlotsPer > 0 && s.contracts() <= 1.5 && n%2 == 1 {
 			add(s.SlotsPer, s.UpdateKeys, 1, slot, false)
@@ -141,7 +163,9 @@ func (s State) hashNodes() (nodes float64, of part) {
 			add(s.Accounts, s.UpdateKeys, 1, account, false)
 		}
 	}
-	saved := savedOf(pebbleBlock/(all.raw/nodes), leaves/nodes, emptyHashes*(1-s.ContractShare)) / pebbleBlock
+
+	saved := savedOf(pebbleBlock/(all.raw/nodes), leaves/nodes,
+		emptyHashes*(1-s.ContractShare)) / pebbleBlock
 	all.stored -= all.raw * saved
 	return nodes, all
 }
@@ -151,7 +175,8 @@ func (s State) hashNodes() (nodes float64, of part) {
 func savedOf(records, share, bytes float64) float64 {
 	mean, deviation := records*share*bytes, math.Sqrt(records*share*(1-share))*bytes
 	over := (mean - pebbleBlock/8) / math.Max(1, deviation)
-	return mean*(1+math.Erf(over/math.Sqrt2))/2 + deviation*math.Exp(-over*over/2)/math.Sqrt(2*math.Pi)
+	return mean*(1+math.Erf(over/math.Sqrt2))/2 +
+		deviation*math.Exp(-over*over/2)/math.Sqrt(2*math.Pi)
 }
 
 // Regions of the path scheme's database, in the order of its keys: nodes by their paths,
@@ -173,35 +198,56 @@ func pathTables(s State) *tables {
 	keys := leaf.count + slotBranch.count + slotLeaf.count
 	below, depths := s.Accounts, s.depths()
 	for d, at := range depths {
-		nodes, keys = append(nodes, nodesOf(branches[d], 0, writes{latest: aboveTwo(below), again: true})), keys+branches[d].count
+		nodes, keys = append(nodes,
+			nodesOf(branches[d], 0, writes{latest: aboveTwo(below), again: true})),
+			keys+branches[d].count
 		leaves := s.Accounts * at.OnPath
 		if d+1 < len(depths) {
 			leaves -= s.Accounts * depths[d+1].OnPath
 		}
+
 		// Of the leaf's parent, one in sixteen keys is below the same child.
 		others, one := below*15/16, 0.0
 		if others < 30 {
 			one = others / math.Expm1(others)
 		}
+
 		leaf.count = leaves * one
 		nodes = append(nodes, nodesOf(leaf, emptyHashes*(1-s.ContractShare), writes{pushed: 1}))
 		leaf.count = leaves - leaf.count
-		nodes = append(nodes, nodesOf(leaf, emptyHashes*(1-s.ContractShare), writes{pushed: math.Max(2, others)}))
+		nodes = append(nodes,
+			nodesOf(leaf, emptyHashes*(1-s.ContractShare), writes{pushed: math.Max(2, others)}))
 		below /= 16
 	}
+
 	flat := func(n, key, value, shared float64, w writes) stretch {
-		return stretch{parts: []part{records(n, pebbleRecord+key-math.Log(math.Max(1, n))/math.Log(256)+value, 0, w)}, shared: shared}
+		return stretch{
+			parts: []part{records(n,
+				pebbleRecord+key-math.Log(math.Max(1, n))/math.Log(256)+value, 0, w)},
+			shared: shared,
+		}
 	}
+
 	slots := s.contracts() * s.SlotsPer
-	t := tablesOf(keys+s.Accounts+slots, stretch{parts: nodes},
-		stretch{parts: append(s.slotBranches(nodesOf, slotBranch), nodesOf(slotLeaf, 0, s.slotWrites(1))), shared: hashBytes},
-		flat(s.Accounts, accountKey, gethSlim+2*hashBytes*s.ContractShare, 0, once), flat(slots, slotKey-hashBytes, gethSlot, hashBytes, s.slotWrites(1)))
+	t := tablesOf(
+		keys+s.Accounts+slots,
+		stretch{parts: nodes},
+		stretch{
+			parts: append(s.slotBranches(nodesOf, slotBranch),
+				nodesOf(slotLeaf, 0, s.slotWrites(1))),
+			shared: hashBytes,
+		},
+		flat(s.Accounts, accountKey, gethSlim+2*hashBytes*s.ContractShare, 0, once),
+		flat(slots, slotKey-hashBytes, gethSlot, hashBytes, s.slotWrites(1)),
+	)
+
 	t.open = func(t *tables) {
 		t.get(nil, accountNodes, 0, 0)
 		t.get(nil, slotNodes, 0, 0)
 		t.get(nil, flatAccounts, 0, 0)
 		t.get(nil, flatAccounts+1, 1, 0)
 	}
+
 	return t
 }
 
@@ -214,14 +260,18 @@ func aboveTwo(keys float64) float64 {
 
 // slotBranches are parts of the contracts' branches by depth: those higher up are above more
 // slots, and so were changed more often.
-func (s State) slotBranches(nodesOf func(trieNode, float64, writes) part, mean trieNode) (parts []part) {
+func (s State) slotBranches(
+	nodesOf func(trieNode, float64, writes) part, mean trieNode,
+) (parts []part) {
 	for d, at := range mpt.ExpectedDepths(s.SlotsPer) {
 		if at.Branches > 0 {
 			mean.count = s.contracts() * at.Branches
 			mean.bytes = gethBranch + gethPerChild*at.Children
-			parts = append(parts, nodesOf(mean, 0, s.slotWrites(math.Max(2, s.SlotsPer/math.Pow(16, float64(d))))))
+			parts = append(parts,
+				nodesOf(mean, 0, s.slotWrites(math.Max(2, s.SlotsPer/math.Pow(16, float64(d))))))
 		}
 	}
+
 	return parts
 }
 
@@ -252,7 +302,8 @@ func FirstFlatMDBX(s State, kind Kind) Reads {
 	room := mdbxPageBytes * filled
 	slots := s.contracts() * s.SlotsPer
 	var accountPages, slotPages []float64 // of each level, leaves first
-	a, b := s.Accounts*(mdbxRecord+accountKey+s.accountValue())/room, slots*(mdbxRecord+slotKey+slotValue)/room
+	a, b := s.Accounts*(mdbxRecord+accountKey+s.accountValue())/room,
+		slots*(mdbxRecord+slotKey+slotValue)/room
 	for {
 		accountPages, slotPages = append(accountPages, a), append(slotPages, b)
 		if a+b <= 1 {
@@ -260,11 +311,15 @@ func FirstFlatMDBX(s State, kind Kind) Reads {
 		}
 		a, b = a*(mdbxRecord+accountKey)/room, b*(mdbxRecord+slotKey)/room
 	}
+
 	return drawn(1, func(random *rand.Rand) func() float64 {
-		opened := make([]span, len(accountPages)-1) // the page of each level that opening has read; the root is there
+		// the page of each level that opening has read; the root is there
+		opened := make([]span, len(accountPages)-1)
 		for level := range opened {
-			opened[level] = pageAt(random, accountPages[level], accountPages[level]+slotPages[level])
+			opened[level] = pageAt(random, accountPages[level],
+				accountPages[level]+slotPages[level])
 		}
+
 		return func() (reads float64) {
 			x := random.Float64()
 			for level, page := range opened {
@@ -272,10 +327,12 @@ func FirstFlatMDBX(s State, kind Kind) Reads {
 				if kind == Slot || kind == AbsentSlot {
 					at = accountPages[level] + x*slotPages[level]
 				}
+
 				if at < page.from || at >= page.from+page.wide {
 					reads++
 				}
 			}
+
 			return reads
 		}
 	})
@@ -290,10 +347,12 @@ func pageAt(random *rand.Rand, at, pages float64) span {
 		wide := (.5 + random.Float64()/2) / .75
 		return span{from: at - random.Float64()*wide, wide: wide}
 	}
+
 	widths := make([]float64, max(1, int(pages+random.Float64())))
 	for i := range widths {
 		widths[i] = .5 + random.Float64()/2
 	}
+
 	scale := pages / sum(widths)
 	page := span{}
 	for _, wide := range widths {
@@ -302,5 +361,6 @@ func pageAt(random *rand.Rand, at, pages float64) span {
 			break
 		}
 	}
+
 	return page
 }

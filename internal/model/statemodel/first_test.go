@@ -33,10 +33,19 @@ func TestFirstLookupsAreAsMeasured(t *testing.T) {
 		{"flat-pebble", FirstFlatPebble, 1e4, [kinds]float64{1, 1.02, 1.98, 2}, .05},
 		{"flat-pebble", FirstFlatPebble, 1e6, [kinds]float64{2.98, 2.97, 1.78, 1.8}, .05},
 	} {
-		s := State{Accounts: c.accounts, ContractShare: 1 / c.accounts, SlotsPer: 1e4, BlockAccounts: 5000, UpdateBlocks: 20, UpdateKeys: 500}
+		s := State{
+			Accounts:      c.accounts,
+			ContractShare: 1 / c.accounts,
+			SlotsPer:      1e4,
+			BlockAccounts: 5000,
+			UpdateBlocks:  20,
+			UpdateKeys:    500,
+		}
+
 		for kind, measured := range c.measured {
 			if got := c.first(s, Kind(kind)).Mean; math.Abs(got/measured-1) > c.within {
-				t.Errorf("%s of %g accounts, kind %d: %.2f reads, measured %.2f", c.layout, c.accounts, kind, got, measured)
+				t.Errorf("%s of %g accounts, kind %d: %.2f reads, measured %.2f", c.layout,
+					c.accounts, kind, got, measured)
 			}
 		}
 	}
@@ -50,12 +59,15 @@ func TestFirstLookupsOfAFlatTable(t *testing.T) {
 	if got := FirstFlatPebble(s, Account).Mean; math.Abs(got-1) > .05 {
 		t.Errorf("%.2f reads of a table of one file", got)
 	}
+
 	s = State{Accounts: 1e6, ContractShare: 1e-6, SlotsPer: 1e3}
 	if got := FirstFlatPebble(s, Account).Mean; math.Abs(got-3) > .15 {
 		t.Errorf("%.2f reads of a table of many files", got)
 	}
+
 	s.Accounts, s.ContractShare = 1e8, 1e-8
 	if got := FirstFlatPebble(s, AbsentAccount).Mean; got < 6.5 || got > 7.5 {
-		t.Errorf("%.2f reads of a table of three levels: two filters, three indexes, two more blocks", got)
+		t.Errorf("%.2f reads of a table of three levels: two filters, three indexes, two more "+
+			"blocks", got)
 	}
 }

@@ -18,15 +18,17 @@ type GethMemory struct {
 // two hashes and two numbers; a branch has a byte for each child that is missing and
 // 33 for each that is there.
 const (
-	gethLeafHead   = 2 + 1 + 1 + 2
-	gethAccount    = 2 + (1 + nonceBytes) + (1 + balanceBytes) + 2*(1+hashBytes)
-	gethSlot       = 1 + slotValue
-	gethBranch     = 3 + 17
-	gethPerChild   = hashBytes
-	gethSlim       = 2 + (1 + nonceBytes) + (1 + balanceBytes) + 2 // without the two hashes
-	cleanHead      = 4                                             // lengths in fastcache
-	pathPerKey     = 2                                             // nibbles that a key does not share with the one before
-	emptyHashes    = 2 * (1 + hashBytes)                           // what compression saves of an account without code
+	gethLeafHead = 2 + 1 + 1 + 2
+	gethAccount  = 2 + (1 + nonceBytes) + (1 + balanceBytes) + 2*(1+hashBytes)
+	gethSlot     = 1 + slotValue
+	gethBranch   = 3 + 17
+	gethPerChild = hashBytes
+	gethSlim     = 2 + (1 + nonceBytes) + (1 + balanceBytes) + 2 // without the two hashes
+	cleanHead    = 4                                             // lengths in fastcache
+	// nibbles that a key does not share with the one before
+	pathPerKey = 2
+	// what compression saves of an account without code
+	emptyHashes    = 2 * (1 + hashBytes)
 	gethHashKey    = hashBytes
 	gethStorageKey = hashBytes
 )
@@ -45,29 +47,60 @@ type trieNode struct {
 func gethTrie(s State) (branches []trieNode, leaf, slotBranch, slotLeaf trieNode) {
 	below, last := s.Accounts, 0
 	for d, at := range s.depths() {
-		branches = append(branches, trieNode{count: at.Branches, bytes: gethBranch + gethPerChild*at.Children, path: float64(d), below: below + 1,
-			visits: [kinds]float64{at.OnPath, at.OnPath, at.OnPath, at.OnPath}})
+		branches = append(branches, trieNode{
+			count:  at.Branches,
+			bytes:  gethBranch + gethPerChild*at.Children,
+			path:   float64(d),
+			below:  below + 1,
+			visits: [kinds]float64{at.OnPath, at.OnPath, at.OnPath, at.OnPath},
+		})
+
 		if at.OnPath > .5 {
 			last = d + 1
 		}
+
 		below /= 16
 	}
+
 	rest := float64(mpt.PathNibbles-last)/2 + 1
-	leaf = trieNode{count: s.Accounts, bytes: gethLeafHead + rest + gethAccount, path: float64(last), visits: [kinds]float64{1, 0, 1, 1}}
+	leaf = trieNode{
+		count:  s.Accounts,
+		bytes:  gethLeafHead + rest + gethAccount,
+		path:   float64(last),
+		visits: [kinds]float64{1, 0, 1, 1},
+	}
+
 	storage := s.storageDepth()
 	slots := s.contracts() * s.SlotsPer
 	if slots == 0 {
 		return branches, leaf, slotBranch, slotLeaf
 	}
-	slotBranch = trieNode{count: s.contracts() * storage.branches, bytes: gethBranch + gethPerChild*storage.children, path: gethStorageKey,
-		visits: [kinds]float64{0, 0, storage.nodes - 1, storage.nodes - 1}}
-	slotLeaf = trieNode{count: slots, bytes: gethLeafHead + gethAccount/3 + gethSlot, path: gethStorageKey, visits: [kinds]float64{0, 0, 1, 0}}
+
+	slotBranch = trieNode{
+		count:  s.contracts() * storage.branches,
+		bytes:  gethBranch + gethPerChild*storage.children,
+		path:   gethStorageKey,
+		visits: [kinds]float64{0, 0, storage.nodes - 1, storage.nodes - 1},
+	}
+
+	slotLeaf = trieNode{
+		count:  slots,
+		bytes:  gethLeafHead + gethAccount/3 + gethSlot,
+		path:   gethStorageKey,
+		visits: [kinds]float64{0, 0, 1, 0},
+	}
+
 	return branches, leaf, slotBranch, slotLeaf
 }
 
 // clean is a node in fastcache, under a key of so many bytes.
 func (n trieNode) clean(keyBytes float64, to []float64) Class {
-	return Class{Units: math.Max(n.count, 1e-9), UnitBytes: cleanHead + keyBytes + n.bytes, Visits: n.visits, To: to}
+	return Class{
+		Units:     math.Max(n.count, 1e-9),
+		UnitBytes: cleanHead + keyBytes + n.bytes,
+		Visits:    n.visits,
+		To:        to,
+	}
 }
 
 // stored is what a node takes of a data block, under a key that keeps so many bytes.
@@ -75,8 +108,8 @@ func (n trieNode) stored(keyBytes float64) float64 {
 	return n.count * (pebbleRecord + keyBytes + n.bytes)
 }
 
-// region is blocks of keys that lie together, what compression leaves of one, and how long one is before;
-// those of a class with bytes of its own are as long as those.
+// region is blocks of keys that lie together, what compression leaves of one, and how long one is
+// before; those of a class with bytes of its own are as long as those.
 type region struct {
 	blocks                []Class
 	fileBytes, blockBytes float64
@@ -85,24 +118,36 @@ type region struct {
 // pebble joins regions under one cache, each with its index, and the file below.
 // Misses above ask for blocks by their place in the joined list, as at says.
 func (g GethMemory) pebble(regions ...region) []Memory {
-	cache := Memory{Bytes: math.Max(0, g.PebbleBytes-gethMemtables), Policy: ClockPro, Shards: g.Shards}
+	cache := Memory{
+		Bytes:  math.Max(0, g.PebbleBytes-gethMemtables),
+		Policy: ClockPro,
+		Shards: g.Shards,
+	}
+
 	file := Memory{Bytes: g.PageCacheBytes}
 	for _, r := range regions {
 		blocks := 0.0
 		for _, b := range r.blocks {
 			blocks += b.Units
 		}
+
 		index := Class{Units: math.Max(1, blocks*pebbleIndexEntry/r.blockBytes)}
 		for _, b := range append(r.blocks, index) {
 			stored := r.fileBytes
 			if b.UnitBytes > 0 { // hashes, which do not compress
 				stored = b.UnitBytes
 			}
+
 			b.UnitBytes = math.Max(b.UnitBytes, r.blockBytes) + pebbleV2Charge
 			cache.Classes = append(cache.Classes, b)
-			file.Classes = append(file.Classes, Class{Units: b.Units, UnitBytes: stored, EndToEnd: true})
+			file.Classes = append(file.Classes, Class{
+				Units:     b.Units,
+				UnitBytes: stored,
+				EndToEnd:  true,
+			})
 		}
 	}
+
 	cache.Classes = passing(cache.Classes)
 	return []Memory{cache, file}
 }
@@ -136,11 +181,13 @@ const gethMemtables = 1<<20 + 1<<19
 func GethPath(s State, g GethMemory) []Memory {
 	branches, leaf, slotBranch, slotLeaf := gethTrie(s)
 	recent := upperShare(s.DiskBytes)
-	late := func(keys float64) float64 { return 1 - math.Pow(1-recent, keys) } // written with the latest of so many
+	// written with the latest of so many
+	late := func(keys float64) float64 { return 1 - math.Pow(1-recent, keys) }
 	bytes := leaf.stored(pathPerKey)
 	for _, b := range branches {
 		bytes += b.stored(pathPerKey)
 	}
+
 	perAccount := bytes / s.Accounts
 	var levels [2]strewn // of accounts: above the last, and the last
 	leafIn := [2]float64{late(2), 1 - late(2)}
@@ -151,13 +198,20 @@ func GethPath(s State, g GethMemory) []Memory {
 			units += b.stored(pathPerKey) * in
 			levels[i].levels = append(levels[i].levels, level{nodes: b.count * in})
 		}
+
 		levels[i].units = math.Max(1, units/pebbleBlock)
 		levels[i].levels = append(levels[i].levels, level{nodes: math.Inf(1)})
 	}
+
 	upper, upperShares := levels[0].classes()
 	lower, lowerShares := levels[1].classes()
-	perContract := (slotBranch.stored(pathPerKey) + slotLeaf.stored(pathPerKey)) / math.Max(1, s.contracts()) / pebbleBlock
-	slots := []Class{{Units: math.Max(1, perContract*s.contracts()), Visits: [kinds]float64{AbsentSlot: 1 - evenly(perContract)}}}
+	perContract := (slotBranch.stored(pathPerKey) + slotLeaf.stored(pathPerKey)) / math.Max(1,
+		s.contracts()) / pebbleBlock
+	slots := []Class{{
+		Units:  math.Max(1, perContract*s.contracts()),
+		Visits: [kinds]float64{AbsentSlot: 1 - evenly(perContract)},
+	}}
+
 	size := len(upper) + len(lower) + len(slots) + 3
 	lowerAt, slotsAt := len(upper)+1, len(upper)+len(lower)+2
 	both := func(d int, in, up, down float64) []float64 {
@@ -167,6 +221,7 @@ func GethPath(s State, g GethMemory) []Memory {
 		}
 		return to
 	}
+
 	clean := Memory{Bytes: g.CleanBytes, Policy: FIFO}
 	asked, again := 1.0, 0.0
 	for d, b := range branches {
@@ -180,20 +235,27 @@ func GethPath(s State, g GethMemory) []Memory {
 		if d+1 < len(branches) {
 			ends -= branches[d+1].visits[Account]
 		}
+
 		for i := range upper {
 			upper[i].Visits[AbsentAccount] += ends * (in - up) * upperShares[d][i]
 			lower[i].Visits[AbsentAccount] += ends * (1 - in - down) * lowerShares[d][i]
 		}
 	}
+
 	for i := range upper {
 		upper[i].Again, lower[i].Again = again/asked, again/asked
 	}
-	clean.Classes = append(clean.Classes, leaf.clean(leaf.path, both(len(branches), leafIn[0], leafIn[0], leafIn[1])),
-		slotBranch.clean(slotBranch.path, asks(slotsAt, size, []float64{1}, 1, evenly(perContract))),
+
+	clean.Classes = append(clean.Classes,
+		leaf.clean(leaf.path, both(len(branches), leafIn[0], leafIn[0], leafIn[1])),
+		slotBranch.clean(slotBranch.path,
+			asks(slotsAt, size, []float64{1}, 1, evenly(perContract))),
 		slotLeaf.clean(slotLeaf.path, asks(slotsAt, size, []float64{1}, 1, 1)))
+
 	fileBytes := pebbleBlock * (1 - emptyHashes*(1-s.ContractShare)/perAccount)
-	return append([]Memory{clean}, g.pebble(region{upper, fileBytes, pebbleBlock}, region{lower, fileBytes, pebbleBlock},
-		region{slots, pebbleBlock, pebbleBlock})...)
+	return append([]Memory{clean},
+		g.pebble(region{upper, fileBytes, pebbleBlock}, region{lower, fileBytes, pebbleBlock},
+			region{slots, pebbleBlock, pebbleBlock})...)
 }
 
 // upperShare is what Pebble keeps above the last level of a database of that size: the
@@ -205,12 +267,14 @@ func upperShare(bytes float64) float64 {
 	if last <= base {
 		return 0
 	}
+
 	levels := math.Ceil(math.Log(last/base) / math.Log(maximum))
 	factor, above, level := math.Pow(last/base, 1/levels), 0.0, float64(base)
 	for range int(levels) {
 		above += level
 		level *= factor
 	}
+
 	return math.Min(1, above/(above+last))
 }
 
@@ -227,7 +291,8 @@ func evenly(x float64) float64 {
 // files take says how many blocks there are.
 func GethHash(s State, g GethMemory) []Memory {
 	branches, leaf, slotBranch, slotLeaf := gethTrie(s)
-	leaf.below, slotBranch.below, slotLeaf.below = 2, 2, 1 // a leaf is written anew when another makes it deeper
+	// a leaf is written anew when another makes it deeper
+	leaf.below, slotBranch.below, slotLeaf.below = 2, 2, 1
 	nodes := append(branches, slotBranch, slotLeaf, leaf)
 	saved := emptyHashes * (1 - s.ContractShare) * s.Accounts
 	recent, units := upperShare(s.DiskBytes), (s.DiskBytes+saved)/pebbleBlock
@@ -235,6 +300,7 @@ func GethHash(s State, g GethMemory) []Memory {
 		earlier := math.Pow(1-recent, n.below)
 		return [2]float64{1 - earlier, earlier}
 	}
+
 	levels := [2]strewn{{units: math.Max(1, units*recent)}, {units: math.Max(1, units*(1-recent))}}
 	for i := range levels {
 		for _, b := range branches {
@@ -242,6 +308,7 @@ func GethHash(s State, g GethMemory) []Memory {
 		}
 		levels[i].levels = append(levels[i].levels, level{nodes: math.Inf(1)})
 	}
+
 	upper, upperShares := levels[0].classes()
 	lower, lowerShares := levels[1].classes()
 	size := len(upper) + len(lower) + 2
@@ -252,10 +319,13 @@ func GethHash(s State, g GethMemory) []Memory {
 		for j, share := range asks(len(upper)+1, size, lowerShares[d], found[1], found[1]) {
 			to[j] += share
 		}
+
 		clean.Classes = append(clean.Classes, n.clean(gethHashKey, to))
 	}
+
 	fileBytes := s.DiskBytes / units
-	return append([]Memory{clean}, g.pebble(region{upper, fileBytes, pebbleBlock}, region{lower, fileBytes, pebbleBlock})...)
+	return append([]Memory{clean},
+		g.pebble(region{upper, fileBytes, pebbleBlock}, region{lower, fileBytes, pebbleBlock})...)
 }
 
 // GethFlat is the flat state that the path scheme keeps: one key an account or slot, in
@@ -263,8 +333,10 @@ func GethHash(s State, g GethMemory) []Memory {
 func GethFlat(s State, g GethMemory) []Memory {
 	records := func(count, key, value float64) region {
 		key -= math.Log(math.Max(1, count)) / math.Log(256)
-		return region{[]Class{{Units: math.Max(1, count*(pebbleRecord+key+value)/pebbleBlock)}}, pebbleBlock, pebbleBlock}
+		return region{[]Class{{Units: math.Max(1, count*(pebbleRecord+key+value)/pebbleBlock)}},
+			pebbleBlock, pebbleBlock}
 	}
+
 	slots := s.contracts() * s.SlotsPer
 	slim := gethSlim + 2*hashBytes*s.ContractShare
 	accounts := trieNode{count: s.Accounts, bytes: slim, visits: [kinds]float64{1, 1, 0, 0}}
@@ -273,5 +345,8 @@ func GethFlat(s State, g GethMemory) []Memory {
 		accounts.clean(hashBytes, asks(0, 4, []float64{1}, 1, 1)),
 		stored.clean(2*hashBytes, asks(2, 4, []float64{1}, 1, 1)),
 	}}
-	return append([]Memory{clean}, g.pebble(records(s.Accounts, accountKey, slim), records(slots, slotKey-hashBytes, gethSlot))...)
+
+	return append([]Memory{clean},
+		g.pebble(records(s.Accounts, accountKey, slim),
+			records(slots, slotKey-hashBytes, gethSlot))...)
 }

@@ -24,6 +24,7 @@ func randomTrie(n int, r *rand.Rand) (t trie) {
 	for i := range t.keys {
 		t.keys[i] = r.Uint64()
 	}
+
 	t.paths = make([][]uint32, n)
 	for d := range 16 {
 		children := map[uint64]uint16{}
@@ -31,26 +32,32 @@ func randomTrie(n int, r *rand.Rand) (t trie) {
 		for _, k := range t.keys {
 			children[prefix(k)] |= 1 << (k >> (60 - 4*d) & 15)
 		}
+
 		ids := map[uint64]uint32{}
 		for i, k := range t.keys {
 			count := 0
 			for mask := children[prefix(k)]; mask > 0; mask &= mask - 1 {
 				count++
 			}
+
 			if count < 2 {
 				continue
 			}
+
 			id, known := ids[prefix(k)]
 			if !known {
 				id = t.add(branchHead+perChild*count, d)
 				ids[prefix(k)] = id
 			}
+
 			t.paths[i] = append(t.paths[i], id)
 		}
 	}
+
 	for i := range t.paths {
 		t.paths[i] = append(t.paths[i], t.add(leafBytes, -1))
 	}
+
 	return t
 }
 
@@ -68,15 +75,22 @@ func (t *trie) misses(cache cachesim.Cache, lookups int, r *rand.Rand) float64 {
 			}
 		}
 	}
+
 	return float64(missed) / float64(lookups)
 }
 
 // classesOf are the formula's classes of such a trie.
 func classesOf(n float64) (classes []Class) {
 	for _, at := range (State{Accounts: n}).depths() {
-		classes = append(classes, Class{Units: at.Branches, UnitBytes: branchHead + perChild*at.Children, Visits: [kinds]float64{Account: at.OnPath}})
+		classes = append(classes, Class{
+			Units:     at.Branches,
+			UnitBytes: branchHead + perChild*at.Children,
+			Visits:    [kinds]float64{Account: at.OnPath},
+		})
 	}
-	return append(classes, Class{Units: n, UnitBytes: leafBytes, Visits: [kinds]float64{Account: 1}})
+
+	return append(classes,
+		Class{Units: n, UnitBytes: leafBytes, Visits: [kinds]float64{Account: 1}})
 }
 
 // The formula for lookups that have gone on for long, against an LRU that plays
@@ -89,13 +103,15 @@ func TestSteadyAgainstLRU(t *testing.T) {
 	for _, b := range real.bytes {
 		all += float64(b)
 	}
+
 	for _, share := range []float64{.02, .1, .3, .6, .9} {
 		cache := cachesim.NewLRU(int64(share * all))
 		real.misses(cache, 5*keys, r)
 		played := real.misses(cache, 5*keys, r)
 		got := Steady([]Memory{{Bytes: share * all, Classes: classesOf(keys)}}, Account)[0]
 		if math.Abs(got-played) > .02*played+.005 {
-			t.Errorf("memory for %.0f %%: %.4f misses a lookup, played %.4f", 100*share, got, played)
+			t.Errorf("memory for %.0f %%: %.4f misses a lookup, played %.4f", 100*share, got,
+				played)
 		}
 	}
 }
@@ -113,11 +129,22 @@ func TestAfterAgainstLRU(t *testing.T) {
 				for range warm {
 					cache.Access(first+r.Uint32N(others), otherBytes)
 				}
+
 				played := real.misses(cache, lookups, r)
-				classes := append(classesOf(keys), Class{Units: others, UnitBytes: otherBytes, Visits: [kinds]float64{Slot: 1}})
-				got := After([]Memory{{Bytes: memory, Classes: classes}}, []LookupPhase{{Slot, float64(warm)}, {Account, float64(lookups)}})[0]
+				classes := append(classesOf(keys), Class{
+					Units:     others,
+					UnitBytes: otherBytes,
+					Visits:    [kinds]float64{Slot: 1},
+				})
+
+				got := After(
+					[]Memory{{Bytes: memory, Classes: classes}},
+					[]LookupPhase{{Slot, float64(warm)}, {Account, float64(lookups)}},
+				)[0]
+
 				if math.Abs(got-played) > .03*played+.02 {
-					t.Errorf("%g bytes, %d others before, %d lookups: %.4f misses, played %.4f", memory, warm, lookups, got, played)
+					t.Errorf("%g bytes, %d others before, %d lookups: %.4f misses, played %.4f",
+						memory, warm, lookups, got, played)
 				}
 			}
 		}
@@ -138,11 +165,13 @@ func (c *ring) Access(id uint32, bytes int32) bool {
 	if c.in[id] {
 		return true
 	}
+
 	for c.bytes+int64(bytes) > c.maxBytes {
 		c.bytes -= int64(c.sizes[0])
 		delete(c.in, c.order[0])
 		c.order, c.sizes = c.order[1:], c.sizes[1:]
 	}
+
 	c.in[id] = true
 	c.order, c.sizes, c.bytes = append(c.order, id), append(c.sizes, bytes), c.bytes+int64(bytes)
 	return false
@@ -159,6 +188,7 @@ func TestFIFOAgainstARing(t *testing.T) {
 		if got := After(of, []LookupPhase{{Account, 10_000}})[0]; math.Abs(got-early) > .03*early {
 			t.Errorf("%g bytes: the first lookups %.4f misses, played %.4f", memory, got, early)
 		}
+
 		real.misses(cache, 5*keys, r)
 		late := real.misses(cache, 5*keys, r)
 		if got := Steady(of, Account)[0]; math.Abs(got-late) > .02*late {
@@ -183,15 +213,27 @@ func TestEndToEndAgainstPages(t *testing.T) {
 				for page := at / pageBytes; page <= (at+unitBytes-1)/pageBytes; page++ {
 					read = !cache.Access(uint32(page), pageBytes) || read
 				}
+
 				if read && n >= lookups {
 					missed++
 				}
 			}
+
 			played := float64(missed) / lookups
-			got := Steady([]Memory{{Bytes: memory, Classes: []Class{{Units: units, UnitBytes: float64(unitBytes), EndToEnd: true, Visits: [kinds]float64{1}}}}},
+			got := Steady([]Memory{{
+				Bytes: memory,
+				Classes: []Class{{
+					Units:     units,
+					UnitBytes: float64(unitBytes),
+					EndToEnd:  true,
+					Visits:    [kinds]float64{1},
+				}},
+			}},
 				Account)[0]
+
 			if math.Abs(got-played) > .06*played {
-				t.Errorf("%d bytes, memory for %.0f %%: %.4f reads, played %.4f", unitBytes, 100*share, got, played)
+				t.Errorf("%d bytes, memory for %.0f %%: %.4f reads, played %.4f", unitBytes,
+					100*share, got, played)
 			}
 		}
 	}

@@ -20,13 +20,24 @@ func (s State) values() float64 { return s.Accounts + s.contracts()*s.SlotsPer }
 // since both are under hashes, and inserts are random.
 func nomtLeaves(s State) float64 {
 	account := 2 + nonceBytes + balanceBytes + hashBytes*s.ContractShare
-	return math.Max(1, (s.Accounts*(nomtCell+account)+s.contracts()*s.SlotsPer*(nomtCell+slotValue))/(nomtLeafBytes*filled))
+	return math.Max(
+		1,
+		(s.Accounts*(nomtCell+account)+
+			s.contracts()*s.SlotsPer*(nomtCell+slotValue))/(nomtLeafBytes*filled),
+	)
 }
 
 // NOMT is a lookup of a value: one leaf page past the page cache, unless the leaf cache
 // has it. Every branch is in memory.
 func NOMT(s State, leafCacheBytes float64) []Memory {
-	return []Memory{{Bytes: leafCacheBytes, Classes: []Class{{Units: nomtLeaves(s), UnitBytes: pageBytes, Visits: [kinds]float64{1, 1, 1, 1}}}}}
+	return []Memory{{
+		Bytes: leafCacheBytes,
+		Classes: []Class{{
+			Units:     nomtLeaves(s),
+			UnitBytes: pageBytes,
+			Visits:    [kinds]float64{1, 1, 1, 1},
+		}},
+	}}
 }
 
 // NOMTLeafCache is what a budget leaves to the leaf cache: less a byte for each bucket
@@ -75,7 +86,8 @@ func atLeast(count int, mean float64) float64 {
 
 // Of QMDB's log, and of its cache.
 const (
-	qmdbOperation   = 1 + hashBytes + 1 + 74 // kind, key, and a record padded to the longest account
+	// kind, key, and a record padded to the longest account
+	qmdbOperation   = 1 + hashBytes + 1 + 74
 	qmdbPage        = pageBytes - 12
 	qmdbCachedPage  = qmdbPage + 84
 	qmdbIndexEntry  = 17
@@ -88,7 +100,14 @@ const (
 func QMDB(s State, cacheBytes float64) []Memory {
 	pages := s.values() * qmdbOperation / qmdbPage
 	present := 1 + float64(qmdbOperation)/qmdbPage
-	return []Memory{{Bytes: cacheBytes, Classes: []Class{{Units: pages, UnitBytes: qmdbCachedPage, Visits: [kinds]float64{Account: present, Slot: present}}}}}
+	return []Memory{{
+		Bytes: cacheBytes,
+		Classes: []Class{{
+			Units:     pages,
+			UnitBytes: qmdbCachedPage,
+			Visits:    [kinds]float64{Account: present, Slot: present},
+		}},
+	}}
 }
 
 // QMDBCache is what a budget leaves to the page cache of QMDB's own. ok is false where

@@ -34,15 +34,19 @@ func parseSplits(slotsPerAccount float64) (splits []split) {
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
+
 		var slots float64
 		var s split
-		if _, err := fmt.Sscanf(line, "%g,%g,%g,%g,%g", &slots, &s.keys, &s.nodes, &s.accounts, &s.contracts); err != nil {
+		if _, err := fmt.Sscanf(line, "%g,%g,%g,%g,%g", &slots, &s.keys, &s.nodes, &s.accounts,
+			&s.contracts); err != nil {
 			panic("statemodel: embedded splits.csv: " + err.Error())
 		}
+
 		if slots == slotsPerAccount {
 			splits = append(splits, s)
 		}
 	}
+
 	return splits
 }
 
@@ -52,18 +56,21 @@ func splitAt(splits []split, keys float64) split {
 	if keys <= splits[0].keys {
 		return split{}
 	}
+
 	for i := range splits[1:] {
 		a, b := splits[i], splits[i+1]
 		if keys <= b.keys {
 			return a.toward(b, math.Log(keys/a.keys)/math.Log(b.keys/a.keys))
 		}
 	}
+
 	return split{nodes: 1, accounts: 1, contracts: 1}
 }
 
 func (s split) toward(b split, share float64) split {
 	at := func(from, to float64) float64 { return from + share*(to-from) }
-	return split{at(s.keys, b.keys), at(s.nodes, b.nodes), at(s.accounts, b.accounts), at(s.contracts, b.contracts)}
+	return split{at(s.keys, b.keys), at(s.nodes, b.nodes), at(s.accounts, b.accounts),
+		at(s.contracts, b.contracts)}
 }
 
 // pageClasses are the pages by the depth of the node they begin with. ok is false for
@@ -73,6 +80,7 @@ func pageClasses(s State) (classes []Class, ok bool) {
 	if storage > 1 || s.SlotsPer > splitSlotsPerContract {
 		return nil, false
 	}
+
 	plain, stored := parseSplits(0), parseSplits(splitSlots)
 	classes = []Class{{Units: 1, UnitBytes: pageBytes, Visits: [kinds]float64{1, 1, 1, 1}}}
 	begins := s.Accounts
@@ -83,9 +91,15 @@ func pageClasses(s State) (classes []Class, ok bool) {
 		if pages < 1e-3 {
 			continue
 		}
+
 		account, slot := at.accounts*above.OnPath, at.contracts*above.OnPath
-		classes = append(classes, Class{Units: pages, UnitBytes: pageBytes, Visits: [kinds]float64{account, account, slot, slot}})
+		classes = append(classes, Class{
+			Units:     pages,
+			UnitBytes: pageBytes,
+			Visits:    [kinds]float64{account, account, slot, slot},
+		})
 	}
+
 	return classes, true
 }
 
@@ -105,10 +119,14 @@ func PageTrie(s State, cacheBytes, pageCacheBytes float64) (memories []Memory, o
 	if !ok {
 		return nil, false
 	}
-	return []Memory{{Bytes: cacheBytes, Classes: passing(classes)}, {Bytes: pageCacheBytes, Classes: quiet(classes)}}, true
+	return []Memory{
+		{Bytes: cacheBytes, Classes: passing(classes)},
+		{Bytes: pageCacheBytes, Classes: quiet(classes)},
+	}, true
 }
 
-// TrieDB is Base's TrieDB, by the pages of PageTrie: mapped into memory, without a cache of its own.
+// TrieDB is Base's TrieDB, by the pages of PageTrie: mapped into memory, without a cache of its
+// own.
 func TrieDB(s State, pageCacheBytes float64) (memories []Memory, ok bool) {
 	classes, ok := pageClasses(s)
 	return []Memory{{Bytes: pageCacheBytes, Classes: classes}}, ok

@@ -29,6 +29,7 @@ func After(memories []Memory, stretches []LookupPhase) (below []float64) {
 	for _, m := range memories {
 		pasts = append(pasts, newPast(m))
 	}
+
 	below = make([]float64, len(memories))
 	for n, stretch := range stretches {
 		step := stretch.Lookups / stepsOfStretch
@@ -40,10 +41,12 @@ func After(memories []Memory, stretches []LookupPhase) (below []float64) {
 				if n == len(stretches)-1 {
 					below[i] += sum(missed) / stepsOfStretch
 				}
+
 				asked = m.pass(missed)
 			}
 		}
 	}
+
 	return below
 }
 
@@ -60,7 +63,11 @@ func newPast(m Memory) past {
 	if m.Policy == ClockPro {
 		return newPlayed(m)
 	}
-	return &window{memory: m, ends: []float64{0}, counts: [][]float64{make([]float64, len(m.Classes))}}
+	return &window{
+		memory: m,
+		ends:   []float64{0},
+		counts: [][]float64{make([]float64, len(m.Classes))},
+	}
 }
 
 // window counts what was asked for (LRU) or brought in (FIFO) up to the end of each
@@ -80,8 +87,10 @@ func (w *window) step(asked []float64, lookups float64) (missed []float64) {
 		if rest := back - lookups/2; rest > 0 {
 			earlier = (before[i] - w.at(i, start-rest)) / units
 		}
+
 		return w.memory.Policy.keptOf(earlier, now)
 	}
+
 	back := w.memory.reach(start+lookups/2, kept)
 	missed, after := make([]float64, len(asked)), slices.Clone(before)
 	for i := range asked {
@@ -92,6 +101,7 @@ func (w *window) step(asked []float64, lookups float64) (missed []float64) {
 			after[i] += asked[i] * lookups
 		}
 	}
+
 	w.ends, w.counts = append(w.ends, start+lookups), append(w.counts, after)
 	return missed
 }
@@ -117,15 +127,22 @@ type played struct {
 }
 
 func newPlayed(m Memory) *played {
-	p := &played{memory: m, random: rand.New(rand.NewPCG(1, uint64(len(m.Classes)))), owed: make([]float64, len(m.Classes))}
+	p := &played{
+		memory: m,
+		random: rand.New(rand.NewPCG(1, uint64(len(m.Classes)))),
+		owed:   make([]float64, len(m.Classes)),
+	}
+
 	for range max(1, m.Shards) {
 		p.shards = append(p.shards, cachesim.NewClockPro(int64(m.Bytes)/int64(max(1, m.Shards))))
 	}
+
 	next := uint32(0)
 	for _, c := range m.Classes {
 		p.first = append(p.first, next)
 		next += units(c)
 	}
+
 	return p
 }
 
@@ -140,6 +157,7 @@ func (p *played) step(asked []float64, lookups float64) (missed []float64) {
 			draws = append(draws, i)
 		}
 	}
+
 	p.random.Shuffle(len(draws), func(a, b int) { draws[a], draws[b] = draws[b], draws[a] })
 	for _, i := range draws {
 		c := p.memory.Classes[i]
@@ -148,13 +166,16 @@ func (p *played) step(asked []float64, lookups float64) (missed []float64) {
 		if !shard.Access(id, int32(c.UnitBytes)) {
 			missed[i]++
 		}
+
 		for again := c.Again; again > 0 && p.random.Float64() < again; again-- {
 			shard.Access(id, int32(c.UnitBytes))
 		}
 	}
+
 	for i := range missed {
 		missed[i] /= lookups
 	}
+
 	return missed
 }
 
@@ -186,10 +207,12 @@ func (m Memory) pass(missed []float64) (next []float64) {
 		if next == nil {
 			next = make([]float64, len(c.To))
 		}
+
 		for to, share := range c.To {
 			next[to] += missed[i] * share
 		}
 	}
+
 	return next
 }
 
@@ -197,13 +220,17 @@ func (m Memory) steady(asked []float64) (missed []float64) {
 	if m.Policy == ClockPro {
 		return m.frozen(asked)
 	}
-	kept := func(i int, back float64) float64 { return m.Policy.keptOf(0, asked[i]*back/m.Classes[i].Units) }
+
+	kept := func(i int, back float64) float64 {
+		return m.Policy.keptOf(0, asked[i]*back/m.Classes[i].Units)
+	}
 	const ever = 1e18 // lookups
 	back := m.reach(ever, kept)
 	missed = make([]float64, len(asked))
 	for i := range asked {
 		missed[i] = m.Classes[i].missing(kept(i, back)) * asked[i]
 	}
+
 	return missed
 }
 
@@ -214,6 +241,7 @@ func (m Memory) frozen(asked []float64) (missed []float64) {
 	for i := range order {
 		order[i] = i
 	}
+
 	rate := func(i int) float64 { return asked[i] / m.Classes[i].Units }
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rate(b), rate(a)) })
 	missed = make([]float64, len(asked))
@@ -225,5 +253,6 @@ func (m Memory) frozen(asked []float64) (missed []float64) {
 		}
 		left = math.Max(0, left-all)
 	}
+
 	return missed
 }

@@ -14,8 +14,8 @@
 // Goals: no constant fitted to a measurement; the run as it was, stretch by stretch,
 // and sizes nobody builds. Non-goals: time, concurrency, skewed lookups.
 //
-// Read in this order: memory.go (what stays), stretches.go and steady.go (misses), trie.go (nodes by
-// depth), then a file for each layout.
+// Read in this order: memory.go (what stays), stretches.go and steady.go (misses), trie.go (nodes
+// by depth), then a file for each layout.
 package statemodel
 
 import (
@@ -31,12 +31,14 @@ type State struct {
 	SlotsPer      float64 // of each of those
 	BlockAccounts float64 // that a block of the build made
 	DiskBytes     float64 // of all files; measured, or carried on per account
-	UpdateBlocks  float64 // that changed UpdateKeys accounts each after the build; of one contract, every second its slots
-	UpdateKeys    float64
-	ContractAt    float64 // place of the one contract among all accounts, 0 to 1; 0: anywhere
-	GroupDepth    float64 // levels of a node, of a binary trie
-	BlockBytes    float64 // of its store's blocks
-	CodeBytes     float64 // of each contract, in a binary trie
+	// that changed UpdateKeys accounts each after the build; of one contract, every second its
+	// slots
+	UpdateBlocks float64
+	UpdateKeys   float64
+	ContractAt   float64 // place of the one contract among all accounts, 0 to 1; 0: anywhere
+	GroupDepth   float64 // levels of a node, of a binary trie
+	BlockBytes   float64 // of its store's blocks
+	CodeBytes    float64 // of each contract, in a binary trie
 }
 
 func (s State) contracts() float64 { return s.Accounts * s.ContractShare }
@@ -91,6 +93,7 @@ func (s strewn) classes() (classes []Class, shares [][]float64) {
 		classes = append(classes, Class{Units: math.Max(of, 1e-9), UnitBytes: s.unitBytes})
 		left -= of
 	}
+
 	for d := range s.levels {
 		share := make([]float64, len(s.levels))
 		rest := 1.0
@@ -98,6 +101,7 @@ func (s strewn) classes() (classes []Class, shares [][]float64) {
 			share[e] = classes[e].Units / s.units
 			rest -= share[e]
 		}
+
 		share[d] = math.Max(0, rest)
 		shares = append(shares, share)
 		for e := range share {
@@ -106,6 +110,7 @@ func (s strewn) classes() (classes []Class, shares [][]float64) {
 			}
 		}
 	}
+
 	return classes, shares
 }
 
@@ -207,9 +212,11 @@ func (m Memory) reach(maximum float64, kept func(class int, back float64) float6
 		}
 		return bytes > m.Bytes
 	}
+
 	if !full(maximum) {
 		return maximum
 	}
+
 	low, high := 0.0, maximum
 	for range 100 {
 		if middle := (low + high) / 2; full(middle) {
@@ -218,6 +225,7 @@ func (m Memory) reach(maximum float64, kept func(class int, back float64) float6
 			low = middle
 		}
 	}
+
 	return low
 }
 

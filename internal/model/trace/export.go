@@ -31,22 +31,27 @@ func WriteOracleGeneral(out io.Writer, t *cachesim.Trace, blockCharge int64) err
 		for get+1 < len(t.Gets) && int(t.Gets[get+1]) <= i {
 			get++
 		}
+
 		vtime := int64(-1)
 		if next[i] != 0 {
 			vtime = int64(next[i])
 		}
+
 		var record [24]byte
 		binary.LittleEndian.PutUint32(record[0:], uint32(get))
 		binary.LittleEndian.PutUint64(record[4:], uint64(number))
-		binary.LittleEndian.PutUint32(record[12:], uint32(int64(t.Blocks[number].Bytes)+blockCharge))
+		binary.LittleEndian.PutUint32(record[12:],
+			uint32(int64(t.Blocks[number].Bytes)+blockCharge))
 		binary.LittleEndian.PutUint64(record[16:], uint64(vtime))
 		if _, err := buffered.Write(record[:]); err != nil {
 			return fmt.Errorf("trace: export access %d: %w", i, err)
 		}
 	}
+
 	if err := buffered.Flush(); err != nil {
 		return fmt.Errorf("trace: export: %w", err)
 	}
+
 	return nil
 }
 
@@ -79,10 +84,12 @@ func Merge(out io.Writer, parts []io.Reader) (Made, error) {
 	if err != nil {
 		return Made{}, err
 	}
+
 	w, err := NewWriter(out, header)
 	if err != nil {
 		return Made{}, err
 	}
+
 	numbers, offered := map[cachesim.Block]uint32{}, uint64(0)
 	for i, r := range inOrder {
 		if err := w.append(r, numbers); err != nil {
@@ -90,6 +97,7 @@ func Merge(out io.Writer, parts []io.Reader) (Made, error) {
 		}
 		offered += r.Totals().Offered
 	}
+
 	totals, err := w.Close(offered)
 	return Made{header, totals, w.PerGet(), nil}, err
 }
@@ -102,9 +110,11 @@ func MergeFiles(out io.Writer, paths []string) (Made, error) {
 		if err != nil {
 			return Made{}, err
 		}
+
 		defer file.Close() // it was only read
 		parts = append(parts, bufio.NewReaderSize(file, 1<<20))
 	}
+
 	return Merge(out, parts)
 }
 
@@ -116,21 +126,29 @@ func arrange(parts []io.Reader) (inOrder []*Reader, header Header, err error) {
 		if err != nil {
 			return nil, header, err
 		}
+
 		this := r.Header()
 		p := this.Part
 		this.Part = engine.Part{}
 		switch {
 		case p.Of == 0:
-			return nil, header, fmt.Errorf("trace: this is not a part of a trace (statelab trace --part K/N makes one)")
+			return nil, header,
+				fmt.Errorf("trace: this is not a part of a trace (statelab trace --part K/N " +
+					"makes one)")
 		case p.Of != len(parts) || p.Number < 1 || p.Number > p.Of:
-			return nil, header, fmt.Errorf("trace: part %d/%d among %d parts", p.Number, p.Of, len(parts))
+			return nil, header,
+				fmt.Errorf("trace: part %d/%d among %d parts", p.Number, p.Of, len(parts))
 		case i > 0 && !reflect.DeepEqual(this, header):
-			return nil, header, fmt.Errorf("trace: part %d/%d is of another key stream or database than the one before it", p.Number, p.Of)
+			return nil, header,
+				fmt.Errorf("trace: part %d/%d is of another key stream or database than the one "+
+					"before it", p.Number, p.Of)
 		case inOrder[p.Number-1] != nil:
 			return nil, header, fmt.Errorf("trace: part %d/%d is given twice", p.Number, p.Of)
 		}
+
 		inOrder[p.Number-1], header = r, this
 	}
+
 	return inOrder, header, nil
 }
 
@@ -146,6 +164,7 @@ func (w *Writer) append(r *Reader, numbers map[cachesim.Block]uint32) error {
 		} else if err != nil {
 			return err
 		}
+
 		blocks := r.Blocks()
 		own = append(own, make([]uint32, len(blocks)-len(own))...)
 		for i, number := range get {
@@ -155,10 +174,13 @@ func (w *Writer) append(r *Reader, numbers map[cachesim.Block]uint32) error {
 					known = w.Block(blocks[number])
 					numbers[blocks[number]] = known
 				}
+
 				own[number] = known + 1
 			}
+
 			get[i] = own[number] - 1
 		}
+
 		if err := w.Get(found, get); err != nil {
 			return err
 		}

@@ -59,7 +59,8 @@ type Header struct {
 	Filled int64 `json:"filled,omitempty"`
 	// CacheKeys are what RocksDB's block cache calls the tables' files: two words each.
 	CacheKeys map[uint64][2]uint64 `json:"cache_keys,omitempty"`
-	// Cache is the kind of cache that was asked for, where the engine has several; CacheEntryBytes is how large its blocks are said to be.
+	// Cache is the kind of cache that was asked for, where the engine has several; CacheEntryBytes
+	// is how large its blocks are said to be.
 	Cache           cachesim.Policy `json:"cache,omitempty"`
 	CacheEntryBytes int64           `json:"cache_entry_bytes,omitempty"`
 }
@@ -81,7 +82,8 @@ type DamageError struct {
 }
 
 func (e *DamageError) Error() string {
-	return fmt.Sprintf("trace: frame %d: %v; %d Gets before it are whole; make the trace again", e.Frame, e.Err, e.Gets)
+	return fmt.Sprintf("trace: frame %d: %v; %d Gets before it are whole; make the trace again",
+		e.Frame, e.Err, e.Gets)
 }
 
 // Unwrap returns the cause.

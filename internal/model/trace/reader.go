@@ -35,7 +35,8 @@ type Reader struct {
 }
 
 func newFrames(in io.Reader) (*Reader, error) {
-	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxFrameBytes))
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1),
+		zstd.WithDecoderMaxMemory(maxFrameBytes))
 	if err != nil {
 		return nil, fmt.Errorf("trace: make a decompressor: %w", err)
 	}
@@ -48,24 +49,32 @@ func NewReader(in io.Reader) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var start [len(magic)]byte
 	if _, err := io.ReadFull(in, start[:]); err != nil || string(start[:]) != magic {
-		return nil, fmt.Errorf("this is not a trace: it does not begin with %s (statelab trace makes one of a database)", magic)
+		return nil,
+			fmt.Errorf("this is not a trace: it does not begin with %s (statelab trace makes one "+
+				"of a database)", magic)
 	}
+
 	kind, header, err := r.readFrame(nil)
 	if err != nil {
 		return nil, r.damage(err)
 	}
+
 	if kind != headerFrame {
 		return nil, r.damage(fmt.Errorf("a frame of kind %q where the header belongs", kind))
 	}
+
 	if err := json.Unmarshal(header, &r.header); err != nil {
 		return nil, r.damage(fmt.Errorf("read header: %w", err))
 	}
+
 	if r.header.Schema != schema.Trace {
 		return nil, r.damage(fmt.Errorf("schema %q, this program reads %s", r.header.Schema,
 			schema.Trace))
 	}
+
 	r.frame++
 	return r, nil
 }
@@ -76,9 +85,13 @@ func newWhole(in io.Reader) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if p := r.header.Part; p.Of > 0 {
-		return nil, fmt.Errorf("trace: this is part %d/%d of a trace: put the parts together first (statelab trace --merge)", p.Number, p.Of)
+		return nil,
+			fmt.Errorf("trace: this is part %d/%d of a trace: put the parts together first "+
+				"(statelab trace --merge)", p.Number, p.Of)
 	}
+
 	return r, nil
 }
 
@@ -101,43 +114,54 @@ func (r *Reader) Next(dst []uint32) (numbers []uint32, found bool, err error) {
 		if r.ended {
 			return dst, false, io.EOF
 		}
+
 		if err := r.nextFrame(); err != nil {
 			return dst, false, r.damage(err)
 		}
 	}
+
 	head, err := r.uvarint()
 	if err != nil {
 		return dst, false, r.damage(err)
 	}
+
 	count := head >> 1
 	if count > maxGetAccesses {
 		return dst, false, r.damage(fmt.Errorf("a Get of %d accesses", count))
 	}
-	rest, known := r.rest, uint64(len(r.blocks)) // not through r: this loop is most of reading a trace
+
+	// not through r: this loop is most of reading a trace
+	rest, known := r.rest, uint64(len(r.blocks))
 	for range count {
 		number, width := binary.Uvarint(rest)
 		if width <= 0 {
 			return dst, false, r.damage(errShort)
 		}
+
 		rest = rest[width:]
 		if number >= known {
 			return dst, false, r.damage(fmt.Errorf("access to block %d of %d", number, known))
 		}
+
 		dst = append(dst, uint32(number))
 	}
+
 	r.rest = rest
 	r.left--
 	if r.left == 0 && len(r.rest) > 0 {
 		return dst, false, r.damage(fmt.Errorf("%d bytes behind the last Get", len(r.rest)))
 	}
+
 	found = head&1 == 1
 	if r.totals.Gets++; found {
 		r.totals.Found++
 	}
+
 	r.totals.Accesses += count
 	if r.left == 0 {
 		r.frame++
 	}
+
 	return dst, found, nil
 }
 
@@ -147,6 +171,7 @@ func (r *Reader) nextFrame() error {
 	if read.err != nil {
 		return read.err
 	}
+
 	r.raw, r.rest = read.raw, read.raw
 	var err error
 	switch read.kind {
@@ -154,21 +179,26 @@ func (r *Reader) nextFrame() error {
 		if err := r.readBlocks(); err != nil {
 			return err
 		}
+
 		if r.left, err = r.uvarint(); err != nil {
 			return err
 		}
+
 		if r.left > uint64(len(r.rest)) {
 			claimed := r.left
 			r.left = 0
 			return fmt.Errorf("%d Gets in %d bytes", claimed, len(r.rest))
 		}
+
 		if r.left == 0 {
 			r.frame++
 		}
+
 		return nil
 	case footerFrame:
 		return r.readFooter()
 	}
+
 	return fmt.Errorf("a frame of kind %q", read.kind)
 }
 
@@ -203,6 +233,7 @@ func (r *Reader) readAhead() (stop func()) {
 			}
 		}
 	}()
+
 	return func() { close(done) }
 }
 
@@ -214,21 +245,30 @@ func (r *Reader) readBlocks() error {
 	if err != nil {
 		return err
 	}
+
 	if n > uint64(len(r.rest)/minBlockBytes) {
 		return fmt.Errorf("%d blocks in %d bytes", n, len(r.rest))
 	}
+
 	file := uint64(0)
 	for range n {
 		if len(r.rest) < 2 {
 			return errShort
 		}
+
 		level, known := levelOf(r.rest[0])
-		b := cachesim.Block{Level: level, Type: engine.BlockType(r.rest[1] & 15), Marks: cachesim.Marks(r.rest[1] >> 4)}
+		b := cachesim.Block{
+			Level: level,
+			Type:  engine.BlockType(r.rest[1] & 15),
+			Marks: cachesim.Marks(r.rest[1] >> 4),
+		}
+
 		r.rest = r.rest[2:]
 		step, width := binary.Varint(r.rest)
 		if width <= 0 {
 			return errShort
 		}
+
 		r.rest = r.rest[width:]
 		file += uint64(step)
 		b.File = file
@@ -238,22 +278,29 @@ func (r *Reader) readBlocks() error {
 				return err
 			}
 		}
-		if !known || b.Type >= engine.NumBlockTypes || !b.Marks.Known() || fields[1] > math.MaxInt32 || fields[2] > math.MaxInt32 {
-			return fmt.Errorf("block %d: impossible level %d, type %d or size", len(r.blocks), b.Level, b.Type)
+
+		if !known || b.Type >= engine.NumBlockTypes || !b.Marks.Known() ||
+			fields[1] > math.MaxInt32 || fields[2] > math.MaxInt32 {
+			return fmt.Errorf("block %d: impossible level %d, type %d or size", len(r.blocks),
+				b.Level, b.Type)
 		}
+
 		if len(r.blocks) == math.MaxUint32 {
 			return fmt.Errorf("more than %d blocks", uint32(math.MaxUint32))
 		}
+
 		b.Offset, b.DiskBytes, b.Bytes = fields[0], int32(fields[1]), int32(fields[2])
 		r.blocks = append(r.blocks, b)
 		r.totals.Blocks++
 	}
+
 	return nil
 }
 
 // footer is what the frame says that is the footer.
 func (r *Reader) footer() (said Totals, err error) {
-	for _, n := range []*uint64{&said.Offered, &said.Gets, &said.Found, &said.Accesses, &said.Blocks} {
+	for _, n := range []*uint64{&said.Offered, &said.Gets, &said.Found, &said.Accesses,
+		&said.Blocks} {
 		if *n, err = r.uvarint(); err != nil {
 			return said, err
 		}
@@ -266,15 +313,18 @@ func (r *Reader) readFooter() error {
 	if err != nil {
 		return err
 	}
+
 	r.totals.Offered = said.Offered
 	if said != r.totals || said.Offered < said.Gets || len(r.rest) > 0 {
 		return fmt.Errorf("the footer counts %+v, the frames hold %+v", said, r.totals)
 	}
+
 	if n, err := r.in.Read(make([]byte, 1)); n > 0 {
 		return errors.New("bytes behind the footer")
 	} else if err != nil && err != io.EOF {
 		return fmt.Errorf("read behind the footer: %w", err)
 	}
+
 	r.ended = true
 	return nil
 }
@@ -295,14 +345,19 @@ func (r *Reader) readFrame(into []byte) (kind byte, raw []byte, err error) {
 	var head frames.Head
 	if n, err := io.ReadFull(r.in, head[:]); err != nil {
 		if err == io.EOF || err == io.ErrUnexpectedEOF {
-			return 0, nil, fmt.Errorf("cut short: %d of the %d bytes that begin a frame", n, len(head))
+			return 0, nil,
+				fmt.Errorf("cut short: %d of the %d bytes that begin a frame", n, len(head))
 		}
 		return 0, nil, fmt.Errorf("read: %w", err)
 	}
+
 	storedBytes, rawBytes := head.Sizes()
 	if storedBytes > maxFrameBytes || rawBytes > maxFrameBytes {
-		return 0, nil, fmt.Errorf("damaged: %d bytes, %d decompressed, where at most %d are written", storedBytes, rawBytes, maxFrameBytes)
+		return 0, nil,
+			fmt.Errorf("damaged: %d bytes, %d decompressed, where at most %d are written",
+				storedBytes, rawBytes, maxFrameBytes)
 	}
+
 	r.stored = slices.Grow(r.stored[:0], int(storedBytes))[:storedBytes]
 	if n, err := io.ReadFull(r.in, r.stored); err != nil {
 		if err == io.EOF || err == io.ErrUnexpectedEOF {
@@ -310,6 +365,7 @@ func (r *Reader) readFrame(into []byte) (kind byte, raw []byte, err error) {
 		}
 		return 0, nil, fmt.Errorf("read: %w", err)
 	}
+
 	raw, err = head.Open(r.stored, into, r.decoder)
 	return head.Kind(), raw, err
 }
@@ -326,20 +382,32 @@ func Load(in io.Reader) (*cachesim.Trace, Header, error) {
 	if err != nil {
 		return nil, Header{}, err
 	}
-	t := &cachesim.Trace{WarmupGets: r.header.WarmupGets, Events: r.header.Events, Filled: r.header.Filled, CacheKeys: r.header.CacheKeys}
+
+	t := &cachesim.Trace{
+		WarmupGets: r.header.WarmupGets,
+		Events:     r.header.Events,
+		Filled:     r.header.Filled,
+		CacheKeys:  r.header.CacheKeys,
+	}
+
 	t.Gets, t.Accesses = make([]uint32, 0, counted.Gets), make([]uint32, 0, counted.Accesses)
 	r.blocks = make([]cachesim.Block, 0, counted.Blocks)
 	err = r.each(func(numbers []uint32) error {
 		if len(t.Accesses)+len(numbers) > math.MaxUint32 {
-			return fmt.Errorf("trace: more than %d accesses: simulate a sample of its blocks", uint32(math.MaxUint32))
+			return fmt.Errorf("trace: more than %d accesses: simulate a sample of its blocks",
+				uint32(math.MaxUint32))
 		}
+
 		t.Gets = append(t.Gets, uint32(len(t.Accesses)))
-		if cap(t.Accesses)-len(t.Accesses) < len(numbers) { // doubling copies less than append's growth
+		// doubling copies less than append's growth
+		if cap(t.Accesses)-len(t.Accesses) < len(numbers) {
 			t.Accesses = slices.Grow(t.Accesses, len(t.Accesses)+len(numbers))
 		}
+
 		t.Accesses = append(t.Accesses, numbers...)
 		return nil
 	})
+
 	t.Blocks = r.blocks
 	return t, r.header, err
 }
@@ -355,15 +423,18 @@ func countAhead(in io.Reader) (counted Totals) {
 	if !ok {
 		return Totals{}
 	}
+
 	start, err := file.Seek(0, io.SeekCurrent)
 	if err != nil {
 		return Totals{} // a pipe
 	}
+
 	defer func() {
 		if _, err := file.Seek(start, io.SeekStart); err != nil {
 			counted = Totals{} // NewReader finds no trace there, and says so
 		}
 	}()
+
 	var footer int64
 	var head frames.Head
 	raw := uint64(0)
@@ -371,29 +442,38 @@ func countAhead(in io.Reader) (counted Totals) {
 		if _, err := file.Seek(at, io.SeekStart); err != nil {
 			return Totals{}
 		}
+
 		if _, err := io.ReadFull(file, head[:]); err == io.EOF {
 			break
 		} else if err != nil {
 			return Totals{}
 		}
+
 		footer = at
-		stored, claimed := uint64(binary.LittleEndian.Uint32(head[1:])), uint64(binary.LittleEndian.Uint32(head[5:]))
+		stored, claimed := uint64(binary.LittleEndian.Uint32(head[1:])),
+			uint64(binary.LittleEndian.Uint32(head[5:]))
 		at += frames.HeadBytes + int64(stored)
 		raw += min(claimed, maxFrameBytes, maxExpansion*stored)
 	}
+
 	if _, err := file.Seek(footer, io.SeekStart); err != nil || head[0] != footerFrame {
 		return Totals{}
 	}
+
 	r, err := newFrames(file)
 	if err != nil {
 		return Totals{}
 	}
+
 	if _, r.rest, err = r.readFrame(nil); err != nil {
 		return Totals{}
 	}
-	if counted, err = r.footer(); err != nil || counted.Accesses > raw || counted.Gets > raw || counted.Blocks > raw/minBlockBytes {
+
+	if counted, err = r.footer(); err != nil || counted.Accesses > raw || counted.Gets > raw ||
+		counted.Blocks > raw/minBlockBytes {
 		return Totals{}
 	}
+
 	return counted
 }
 
@@ -418,9 +498,11 @@ func (r *Reader) each(visit func(numbers []uint32) error) error {
 		if numbers, _, err = r.Next(numbers); err == io.EOF {
 			return nil
 		}
+
 		if err == nil {
 			err = visit(numbers)
 		}
+
 		if err != nil {
 			return err
 		}

@@ -37,36 +37,46 @@ func write(t testing.TB, seed uint64, gets int) written {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	result := written{trace: &cachesim.Trace{WarmupGets: 1}}
 	for range gets {
 		var numbers []uint32
 		for range random.IntN(12) {
 			if n := len(result.trace.Blocks); n == 0 || random.IntN(4) == 0 {
 				b := cachesim.Block{
-					File: random.Uint64() >> random.IntN(64), Offset: random.Uint64() >> random.IntN(64),
-					Bytes: random.Int32(), DiskBytes: random.Int32(),
-					Type: engine.BlockType(random.IntN(int(engine.NumBlockTypes))), Level: uint8(random.IntN(engine.LevelUnknown + 1)),
+					File:      random.Uint64() >> random.IntN(64),
+					Offset:    random.Uint64() >> random.IntN(64),
+					Bytes:     random.Int32(),
+					DiskBytes: random.Int32(),
+					Type:      engine.BlockType(random.IntN(int(engine.NumBlockTypes))),
+					Level:     uint8(random.IntN(engine.LevelUnknown + 1)),
 				}
+
 				if number := w.Block(b); int(number) != n {
 					t.Fatalf("block %d got number %d", n, number)
 				}
+
 				result.trace.Blocks = append(result.trace.Blocks, b)
 				numbers = append(numbers, uint32(n))
 			} else {
 				numbers = append(numbers, uint32(random.IntN(n)))
 			}
 		}
+
 		found := random.IntN(2) == 0
 		if err := w.Get(found, numbers); err != nil {
 			t.Fatal(err)
 		}
+
 		result.trace.Gets = append(result.trace.Gets, uint32(len(result.trace.Accesses)))
 		result.trace.Accesses = append(result.trace.Accesses, numbers...)
 		result.found = append(result.found, found)
 	}
+
 	if result.totals, err = w.Close(uint64(2 * gets)); err != nil {
 		t.Fatal(err)
 	}
+
 	at, perGet := 0, w.PerGet()
 	ends := append(slices.Clone(result.trace.Gets[1:]), uint32(len(result.trace.Accesses)))
 	for n, told := range perGet.ByAccesses {
@@ -76,18 +86,23 @@ func write(t testing.TB, seed uint64, gets int) written {
 				told--
 			}
 		}
+
 		if told != 0 {
 			t.Errorf("%d Gets too many with %d accesses", int64(told), n)
 		}
 	}
-	if at != gets || int(perGet.Gets) != gets || perGet.Max != len(perGet.ByAccesses)-1 || perGet.Formula != 2*perGet.Levels+1 {
+
+	if at != gets || int(perGet.Gets) != gets || perGet.Max != len(perGet.ByAccesses)-1 ||
+		perGet.Formula != 2*perGet.Levels+1 {
 		t.Errorf("accesses of Gets: %+v", perGet)
 	}
+
 	result.bytes = out.Bytes()
 	for end := len(magic); end < out.Len(); {
 		end += frames.HeadBytes + int(binary.LittleEndian.Uint32(result.bytes[end+1:]))
 		result.ends = append(result.ends, end)
 	}
+
 	return result
 }
 
@@ -98,38 +113,47 @@ func TestTraceComesBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want.trace, have, cmpopts.IgnoreUnexported(cachesim.Trace{}), cmpopts.EquateEmpty()); diff != "" {
+
+		if diff := cmp.Diff(want.trace, have, cmpopts.IgnoreUnexported(cachesim.Trace{}),
+			cmpopts.EquateEmpty()); diff != "" {
 			t.Fatal(diff)
 		}
+
 		if header.Schema != schema.Trace || header.Engine != "pebble1" || header.Seed != 7 {
 			t.Fatalf("%+v", header)
 		}
+
 		r, err := NewReader(bytes.NewReader(want.bytes))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for i := range gets {
 			if _, found, err := r.Next(nil); err != nil || found != want.found[i] {
 				t.Fatal(i, found, err)
 			}
 		}
-		if _, _, err := r.Next(nil); err != io.EOF || r.Totals() != want.totals || r.Totals().Offered != uint64(2*gets) {
+
+		if _, _, err := r.Next(nil); err != io.EOF || r.Totals() != want.totals ||
+			r.Totals().Offered != uint64(2*gets) {
 			t.Fatal(err, r.Totals(), want.totals)
 		}
 	}
 }
 
-// TestLevelsAreStoredAsBefore: in files of the first versions, which told seven levels apart, 7 is no
-// known level.
+// TestLevelsAreStoredAsBefore: in files of the first versions, which told seven levels apart, 7 is
+// no known level.
 func TestLevelsAreStoredAsBefore(t *testing.T) {
 	for level := range uint8(7) {
 		if storedLevel(level) != level {
 			t.Errorf("level %d is stored as %d", level, storedLevel(level))
 		}
 	}
+
 	if level, known := levelOf(7); level != engine.LevelUnknown || !known {
 		t.Errorf("7 is level %d, %v", level, known)
 	}
+
 	if level, known := levelOf(engine.LevelUnknown + 1); known {
 		t.Errorf("%d is level %d", engine.LevelUnknown+1, level)
 	}
@@ -142,11 +166,13 @@ func TestCutTrace(t *testing.T) {
 	if len(want.ends) < 4 {
 		t.Fatalf("only %d frames", len(want.ends))
 	}
+
 	random := rand.New(rand.NewPCG(1, 1))
 	cuts := append([]int{len(want.bytes) - 1}, want.ends[:len(want.ends)-1]...)
 	for range 100 {
 		cuts = append(cuts, random.IntN(len(want.bytes)))
 	}
+
 	for _, cut := range cuts {
 		have, _, err := Load(bytes.NewReader(want.bytes[:cut]))
 		if have == nil {
@@ -155,19 +181,24 @@ func TestCutTrace(t *testing.T) {
 			}
 			continue
 		}
+
 		damage := checkDamage(t, err)
 		if !strings.Contains(err.Error(), "cut short") {
 			t.Fatal(err)
 		}
+
 		complete := 0
 		for _, end := range want.ends {
 			if end <= cut {
 				complete++
 			}
 		}
+
 		if damage.Frame != complete || damage.Gets != uint64(len(have.Gets)) {
-			t.Fatalf("cut at %d, behind %d frames: %v, %d Gets read", cut, complete, err, len(have.Gets))
+			t.Fatalf("cut at %d, behind %d frames: %v, %d Gets read", cut, complete, err,
+				len(have.Gets))
 		}
+
 		checkPrefix(t, want.trace, have)
 	}
 }
@@ -185,19 +216,23 @@ func TestFlippedBits(t *testing.T) {
 		if err == nil {
 			t.Fatalf("byte %d changed unnoticed", at)
 		}
+
 		if have == nil {
 			if at >= want.ends[0] {
 				t.Fatal(at, err)
 			}
 			continue
 		}
+
 		frame := 0
 		for frame < len(want.ends) && want.ends[frame] <= at {
 			frame++
 		}
+
 		if damage := checkDamage(t, err); damage.Frame != frame {
 			t.Fatalf("byte %d, in frame %d: %v", at, frame, err)
 		}
+
 		checkPrefix(t, want.trace, have)
 	}
 }
@@ -217,6 +252,7 @@ func checkPrefix(t *testing.T, want, have *cachesim.Trace) {
 		!bytes.Equal(asBytes(want.Gets[:len(have.Gets)]), asBytes(have.Gets)) {
 		t.Fatal("accesses differ from what was written")
 	}
+
 	for i, b := range have.Blocks {
 		if b != want.Blocks[i] {
 			t.Fatalf("block %d is %+v, written as %+v", i, b, want.Blocks[i])
@@ -246,16 +282,21 @@ func TestWriterReportsItsFailure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Get(true, []uint32{0}); err == nil || !strings.Contains(err.Error(), "block 0 of 0") {
+
+	if err := w.Get(true,
+		[]uint32{0}); err == nil || !strings.Contains(err.Error(), "block 0 of 0") {
 		t.Fatal(err)
 	}
+
 	w, err = NewWriter(&failing{left: 1}, Header{})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if _, err := w.Close(0); !errors.Is(err, io.ErrClosedPipe) {
 		t.Fatal(err)
 	}
+
 	if _, err := NewWriter(&failing{}, Header{}); !errors.Is(err, io.ErrClosedPipe) {
 		t.Fatal(err)
 	}
@@ -268,11 +309,13 @@ func TestSampleTakesItsShareOfKeysAndOnlyByKey(t *testing.T) {
 		key := binary.BigEndian.AppendUint64([]byte("account "), i)
 		if (Sample{3}).Takes(key) {
 			taken++
-			if !(Sample{3}).Takes(bytes.Clone(key)) || !(Sample{2}).Takes(key) || !(Sample{}).Takes(key) {
+			if !(Sample{3}).Takes(bytes.Clone(key)) || !(Sample{2}).Takes(key) ||
+				!(Sample{}).Takes(key) {
 				t.Fatal("a key is taken by one of eight but not by one of four")
 			}
 		}
 	}
+
 	// 5 standard deviations of a binomial.
 	if mean, five := keys/8.0, 5*math.Sqrt(keys*7/64.0); math.Abs(float64(taken)-mean) > five {
 		t.Fatalf("%d of %d taken, expected %.0f ± %.0f", taken, keys, mean, five)
@@ -285,12 +328,21 @@ func TestOracleGeneral(t *testing.T) {
 		Accesses: []uint32{0, 1, 0, 2, 1},
 		Gets:     []uint32{0, 2, 2},
 	}
+
 	var out bytes.Buffer
 	if err := WriteOracleGeneral(&out, trace, 336); err != nil {
 		t.Fatal(err)
 	}
+
 	// By hand: time, block, size, next (counted from 1).
-	want := [][4]int64{{0, 0, 346, 3}, {0, 1, 4432, 5}, {2, 0, 346, -1}, {2, 2, 343, -1}, {2, 1, 4432, -1}}
+	want := [][4]int64{
+		{0, 0, 346, 3},
+		{0, 1, 4432, 5},
+		{2, 0, 346, -1},
+		{2, 2, 343, -1},
+		{2, 1, 4432, -1},
+	}
+
 	var have [][4]int64
 	for b := out.Bytes(); len(b) > 0; b = b[24:] {
 		have = append(have, [4]int64{
@@ -298,6 +350,7 @@ func TestOracleGeneral(t *testing.T) {
 			int64(binary.LittleEndian.Uint32(b[12:])), int64(binary.LittleEndian.Uint64(b[16:])),
 		})
 	}
+
 	if diff := cmp.Diff(want, have); diff != "" {
 		t.Fatal(diff)
 	}
@@ -322,6 +375,7 @@ func FuzzFrame(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		data := frames.Append(out.Bytes(), w.encoder, getsFrame, gets)
 		readAll(t, frames.Append(data, w.encoder, footerFrame, footer))
 	})
@@ -332,11 +386,13 @@ func readAll(t *testing.T, data []byte) {
 	if err != nil {
 		return
 	}
+
 	var numbers []uint32
 	for {
 		if numbers, _, err = r.Next(numbers); err != nil {
 			return
 		}
+
 		for _, n := range numbers {
 			if int(n) >= len(r.Blocks()) {
 				t.Fatalf("access to block %d of %d", n, len(r.Blocks()))

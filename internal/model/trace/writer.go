@@ -33,16 +33,24 @@ type Writer struct {
 
 // NewWriter begins a trace.
 func NewWriter(out io.Writer, header Header) (*Writer, error) {
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1),
+		zstd.WithEncoderLevel(zstd.SpeedFastest))
 	if err != nil {
 		return nil, fmt.Errorf("trace: make a compressor: %w", err)
 	}
+
 	header.Schema = schema.Trace
 	text, err := json.Marshal(header)
 	if err != nil {
 		return nil, fmt.Errorf("trace: write header: %w", err)
 	}
-	w := &Writer{out: out, encoder: encoder, spread: spread{opening: header.Opening && header.Part.Number <= 1}}
+
+	w := &Writer{
+		out:     out,
+		encoder: encoder,
+		spread:  spread{opening: header.Opening && header.Part.Number <= 1},
+	}
+
 	w.write(frames.Append([]byte(magic), encoder, headerFrame, text))
 	return w, w.err
 }
@@ -51,9 +59,11 @@ func NewWriter(out io.Writer, header Header) (*Writer, error) {
 func (w *Writer) Block(b cachesim.Block) uint32 {
 	number := w.totals.Blocks
 	if number > math.MaxUint32 || b.Bytes < 0 || b.DiskBytes < 0 {
-		w.fail(fmt.Errorf("trace: block %d: file %d offset %d cannot be written", number, b.File, b.Offset))
+		w.fail(fmt.Errorf("trace: block %d: file %d offset %d cannot be written", number, b.File,
+			b.Offset))
 		return 0
 	}
+
 	w.blocks = append(w.blocks, storedLevel(b.Level), byte(b.Type)|byte(b.Marks)<<4)
 	w.blocks = binary.AppendVarint(w.blocks, int64(b.File-w.lastFile))
 	w.blocks = binary.AppendUvarint(w.blocks, b.Offset)
@@ -66,30 +76,38 @@ func (w *Writer) Block(b cachesim.Block) uint32 {
 	if len(w.blocks) >= targetFrameBytes {
 		w.flush()
 	}
+
 	return uint32(number)
 }
 
 // Get writes a Get that asked for the blocks of these numbers, in this order.
 func (w *Writer) Get(found bool, numbers []uint32) error {
 	if len(numbers) > maxGetAccesses {
-		w.fail(fmt.Errorf("trace: Get %d has %d accesses, more than %d", w.totals.Gets, len(numbers), maxGetAccesses))
+		w.fail(fmt.Errorf("trace: Get %d has %d accesses, more than %d", w.totals.Gets,
+			len(numbers), maxGetAccesses))
 	}
+
 	if w.err != nil {
 		return w.err
 	}
+
 	head := uint64(len(numbers)) << 1
 	if found {
 		head |= 1
 		w.totals.Found++
 	}
+
 	w.gets = binary.AppendUvarint(w.gets, head)
 	for _, number := range numbers {
 		if uint64(number) >= w.totals.Blocks {
-			w.fail(fmt.Errorf("trace: Get %d asks for block %d of %d", w.totals.Gets, number, w.totals.Blocks))
+			w.fail(fmt.Errorf("trace: Get %d asks for block %d of %d", w.totals.Gets, number,
+				w.totals.Blocks))
 			return w.err
 		}
+
 		w.gets = binary.AppendUvarint(w.gets, uint64(number))
 	}
+
 	w.frameGets++
 	w.totals.Gets++
 	w.totals.Accesses += uint64(len(numbers))
@@ -97,6 +115,7 @@ func (w *Writer) Get(found bool, numbers []uint32) error {
 	if len(w.blocks)+len(w.gets) >= targetFrameBytes {
 		w.flush()
 	}
+
 	return w.err
 }
 
@@ -109,16 +128,20 @@ func (w *Writer) Close(offered uint64) (Totals, error) {
 	if w.frameBlocks+w.frameGets > 0 {
 		w.flush()
 	}
+
 	w.totals.Offered = offered
 	w.raw = w.raw[:0]
-	for _, n := range [5]uint64{w.totals.Offered, w.totals.Gets, w.totals.Found, w.totals.Accesses, w.totals.Blocks} {
+	for _, n := range [5]uint64{w.totals.Offered, w.totals.Gets, w.totals.Found, w.totals.Accesses,
+		w.totals.Blocks} {
 		w.raw = binary.AppendUvarint(w.raw, n)
 	}
+
 	w.write(frames.Append(w.stored[:0], w.encoder, footerFrame, w.raw))
 	if w.err == nil {
 		w.err = fmt.Errorf("trace: it is closed")
 		return w.totals, nil
 	}
+
 	return w.totals, w.err
 }
 
@@ -175,9 +198,11 @@ func hashKey(key []byte) uint64 {
 		h ^= h >> 29
 		key = key[8:]
 	}
+
 	for _, b := range key {
 		h = (h ^ uint64(b)) * prime
 	}
+
 	h = (h ^ h>>33) * 0xff51afd7ed558ccd
 	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
 	return h ^ h>>33
@@ -228,15 +253,18 @@ func (s *spread) perGet() PerGet {
 	if p.Levels > 0 {
 		p.Formula = (p.Levels-1)*2 + 3
 	}
+
 	beyond := uint64(0)
 	for accesses, gets := range s.byAccesses {
 		if p.Gets += gets; accesses > p.Formula {
 			beyond += gets
 		}
 	}
+
 	if p.Gets > 0 {
 		p.Beyond = float64(beyond) / float64(p.Gets)
 	}
+
 	p.ByAccesses = s.byAccesses[:min(s.maximum, maxAccessesTold)+1]
 	return p
 }

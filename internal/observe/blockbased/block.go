@@ -28,10 +28,12 @@ func readHandle(from []byte) (h handle, rest []byte, err error) {
 	if n <= 0 {
 		return h, nil, errors.New("damaged block handle")
 	}
+
 	size, m := binary.Uvarint(from[n:])
 	if m <= 0 || size > lookuppath.MaxBlockBytes {
 		return h, nil, errors.New("damaged block handle")
 	}
+
 	return handle{Offset: offset, Bytes: uint32(size)}, from[n+m:], nil
 }
 
@@ -69,21 +71,26 @@ func (t *table) decode(h handle, in *buffer) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if t.checksum != noChecksum && !t.sound(h, stored) && !t.sound(h, beforeIngestion(stored)) {
 		return nil, t.Damaged(h, "its checksum does not match")
 	}
+
 	payload, compression := stored[:h.Bytes], stored[h.Bytes]
 	if compression == notCompressed {
 		return payload, nil
 	}
+
 	size, payload, err := t.decodedBytes(compression, payload)
 	if err != nil {
 		return nil, fmt.Errorf("table %06d, block at %d: %w", t.File, h.Offset, err)
 	}
+
 	in.content = slices.Grow(in.content[:0], size)[:size]
 	if err := t.decompress(compression, payload, in); err != nil {
 		return nil, t.Damaged(h, err.Error())
 	}
+
 	return in.content, nil
 }
 
@@ -92,8 +99,8 @@ func (t *table) sound(h handle, stored []byte) bool {
 	return le32(stored[h.Bytes+1:]) == t.blockChecksum(h.Offset, stored[:h.Bytes+1])
 }
 
-// beforeIngestion is a block as it was before RocksDB took its table over: versions before 8.0 then write a sequence number over the
-// zeros in the properties, and leave the checksum as it was.
+// beforeIngestion is a block as it was before RocksDB took its table over: versions before 8.0 then
+// write a sequence number over the zeros in the properties, and leave the checksum as it was.
 func beforeIngestion(stored []byte) []byte {
 	const name, numberBytes = "external_sst_file.global_seqno", 8 // keys may share how they begin
 	at := bytes.Index(stored, []byte(name))
@@ -109,7 +116,8 @@ func beforeIngestion(stored []byte) []byte {
 func (t *table) blockChecksum(offset uint64, b []byte) uint32 {
 	sum := checksumOf(t.checksum, b)
 	if t.checksumBase != 0 {
-		sum += t.checksumBase ^ (uint32(offset) + uint32(offset>>32)) // one different for each block
+		// one different for each block
+		sum += t.checksumBase ^ (uint32(offset) + uint32(offset>>32))
 	}
 	return sum
 }
@@ -125,6 +133,7 @@ func checksumOf(kind byte, b []byte) uint32 {
 	case xxh3Checksum: // the last byte apart
 		return uint32(xxh3.Hash(b[:len(b)-1])) ^ uint32(b[len(b)-1])*0x6b9083d9
 	}
+
 	return 0
 }
 
@@ -139,9 +148,13 @@ func (t *table) decodedBytes(compression byte, payload []byte) (size int, rest [
 	rest = payload
 	gain := 0                                       // beyond what the compression reaches
 	if t.format == 0 && compression > snappyBlock { // what the numbers mean is RocksDB's
-		return 0, nil, engine.Fail(engine.CodeUnsupported, "its compression (%d) is not supported in tables of LevelDB", compression).
-			WithRemedy("let the program that owns the database write a copy with snappy, or without compression")
+		return 0, nil,
+			engine.Fail(engine.CodeUnsupported,
+				"its compression (%d) is not supported in tables of LevelDB", compression).
+				WithRemedy("let the program that owns the database write a copy with snappy, or " +
+					"without compression")
 	}
+
 	switch compression {
 	case notCompressed:
 		return len(payload), payload, nil
@@ -153,6 +166,7 @@ func (t *table) decodedBytes(compression byte, payload []byte) (size int, rest [
 		if width <= 0 || n > lookuppath.MaxBlockBytes {
 			return 0, nil, errors.New("impossible decompressed size")
 		}
+
 		size, rest = int(n), payload[width:]
 		switch compression {
 		case lz4Block, lz4hcBlock:
@@ -164,13 +178,18 @@ func (t *table) decodedBytes(compression byte, payload []byte) (size int, rest [
 		}
 	default:
 		if compression >= minOwnCompress {
-			return 0, nil, engine.Fail(engine.CodeUnsupported, "its compression (%d) is of the program that wrote it, which is not supported", compression)
+			return 0, nil,
+				engine.Fail(engine.CodeUnsupported, "its compression (%d) is of the program that "+
+					"wrote it, which is not supported", compression)
 		}
 		return 0, nil, fmt.Errorf("its compression (%d) is not supported", compression)
 	}
-	if err != nil || size < 1 || size > min(lookuppath.MaxBlockBytes, gain*(len(rest)+1)) { // no block is empty, and LZ4's code cannot bear one
+
+	// no block is empty, and LZ4's code cannot bear one
+	if err != nil || size < 1 || size > min(lookuppath.MaxBlockBytes, gain*(len(rest)+1)) {
 		return 0, nil, errors.New("impossible decompressed size")
 	}
+
 	return size, rest, nil
 }
 
@@ -184,27 +203,33 @@ func (t *table) decompress(compression byte, payload []byte, in *buffer) error {
 		out, err = snappy.Decode(in.content, payload)
 		got = len(out)
 	case zlibBlock:
-		got, err = io.ReadFull(flate.NewReaderDict(bytes.NewReader(payload), t.dictionary), in.content)
+		got, err = io.ReadFull(flate.NewReaderDict(bytes.NewReader(payload), t.dictionary),
+			in.content)
 	case lz4Block, lz4hcBlock:
 		got, err = lz4.UncompressBlockWithDict(payload, in.content, t.dictionary)
 	default:
 		if in.zstd == nil {
 			// Blocks of one table have the same dictionary, and a buffer serves many tables.
-			if in.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecodeAllCapLimit(true)); err != nil {
+			if in.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1),
+				zstd.WithDecodeAllCapLimit(true)); err != nil {
 				return err
 			}
 		}
+
 		decoder := in.zstd
 		if t.zstd != nil {
 			decoder = t.zstd
 		}
+
 		var out []byte
 		out, err = decoder.DecodeAll(payload, in.content[:0:len(in.content)])
 		got = len(out)
 	}
+
 	if err == nil && got != len(in.content) {
 		err = errors.New("its decompressed size does not match")
 	}
+
 	return err
 }
 
@@ -226,12 +251,15 @@ func footerOf(content []byte) (restarts int, hashed bool, err error) {
 	if len(content) < 4 {
 		return 0, false, errors.New("block is too small")
 	}
+
 	packed := le32(content[len(content)-4:])
 	// Bit 29 only hints at how to search.
 	n := packed &^ (hashBit | uniformBit)
 	if n > maximum {
-		return 0, false, errors.New("keys and values are stored apart, or in another way that is not supported")
+		return 0, false,
+			errors.New("keys and values are stored apart, or in another way that is not supported")
 	}
+
 	return int(n), packed&hashBit != 0, nil
 }
 
@@ -240,6 +268,7 @@ func newRows(content []byte, deltas bool, key []byte) (rows, error) {
 	if err != nil {
 		return rows{}, err
 	}
+
 	end := len(content) - 4 - 4*restarts
 	if hashed {
 		buckets, err := hashBuckets(content)
@@ -248,9 +277,11 @@ func newRows(content []byte, deltas bool, key []byte) (rows, error) {
 		}
 		end -= len(buckets) + 2
 	}
+
 	if end < 0 {
 		return rows{}, errors.New("more restart points than bytes")
 	}
+
 	return rows{entries: content[:end], deltas: deltas, key: key[:0]}, nil
 }
 
@@ -260,10 +291,12 @@ func hashBuckets(content []byte) ([]byte, error) {
 	if end < 0 {
 		return nil, errors.New("damaged hash index of a block")
 	}
+
 	n := int(binary.LittleEndian.Uint16(content[end:]))
 	if n == 0 || n > end {
 		return nil, errors.New("damaged hash index of a block")
 	}
+
 	return content[end-n : end], nil
 }
 
@@ -272,6 +305,7 @@ func (r *rows) next() bool {
 	if r.at >= len(r.entries) || r.err != nil {
 		return false
 	}
+
 	b := r.entries[r.at:]
 	shared, n := binary.Uvarint(b)
 	unshared, m := binary.Uvarint(b[max(n, 0):])
@@ -280,11 +314,14 @@ func (r *rows) next() bool {
 		value, k = binary.Uvarint(b[head:])
 		head += max(k, 0)
 	}
-	if n <= 0 || m <= 0 || k <= 0 || shared > uint64(len(r.key)) || unshared > math.MaxInt32 || value > math.MaxInt32 ||
+
+	if n <= 0 || m <= 0 || k <= 0 || shared > uint64(len(r.key)) || unshared > math.MaxInt32 ||
+		value > math.MaxInt32 ||
 		uint64(head)+unshared+value > uint64(len(b)) {
 		r.err = errors.New("damaged entry of a block")
 		return false
 	}
+
 	r.key = append(r.key[:shared], b[head:head+int(unshared)]...)
 	r.shared = shared > 0
 	rest := b[head+int(unshared):]
@@ -292,6 +329,7 @@ func (r *rows) next() bool {
 		r.value, r.at = rest, r.at+head+int(unshared) // the caller moves on by what it takes
 		return true
 	}
+
 	r.value, r.at = rest[:value], r.at+head+int(unshared)+int(value)
 	return true
 }
@@ -301,15 +339,19 @@ func (r *rows) taken(rest []byte) { r.at += len(r.value) - len(rest) }
 
 // eachIndexEntry visits the entries of an index block: its separators as stored, the handles
 // of blocks, and the first key of each block where the index has them.
-func (t *table) eachIndexEntry(index handle, firstKeys bool, visit func(separator []byte, h handle, first []byte) error) error {
+func (t *table) eachIndexEntry(
+	index handle, firstKeys bool, visit func(separator []byte, h handle, first []byte) error,
+) error {
 	content, err := t.decode(index, new(buffer))
 	if err != nil {
 		return err
 	}
+
 	entries, err := newRows(content, t.deltas, nil)
 	if err != nil {
 		return t.Damaged(index, err.Error())
 	}
+
 	var h handle
 	for entries.next() {
 		rest := entries.value
@@ -319,10 +361,15 @@ func (t *table) eachIndexEntry(index handle, firstKeys bool, visit func(separato
 			if n <= 0 || size < 0 || size > lookuppath.MaxBlockBytes {
 				return t.Damaged(index, "damaged block handle")
 			}
-			h, rest = handle{Offset: h.Offset + uint64(h.Bytes) + lookuppath.TrailerBytes, Bytes: uint32(size)}, rest[n:]
+
+			h, rest = handle{
+				Offset: h.Offset + uint64(h.Bytes) + lookuppath.TrailerBytes,
+				Bytes:  uint32(size),
+			}, rest[n:]
 		} else if h, rest, err = readHandle(rest); err != nil {
 			return t.Damaged(index, err.Error())
 		}
+
 		var first []byte
 		if firstKeys {
 			size, n := binary.Uvarint(rest)
@@ -331,16 +378,20 @@ func (t *table) eachIndexEntry(index handle, firstKeys bool, visit func(separato
 			}
 			first, rest = rest[n:n+int(size)], rest[n+int(size):]
 		}
+
 		if t.deltas {
 			entries.taken(rest)
 		}
+
 		if err := visit(entries.key, h, first); err != nil {
 			return err
 		}
 	}
+
 	if entries.err != nil {
 		return t.Damaged(index, entries.err.Error())
 	}
+
 	return nil
 }
 
@@ -349,6 +400,7 @@ func (r *rows) wholeKey() ([]byte, error) {
 	if r.at >= len(r.entries) {
 		return nil, errors.New("damaged restart point of a block")
 	}
+
 	b := r.entries[r.at:]
 	shared, n := binary.Uvarint(b)
 	unshared, m := binary.Uvarint(b[max(n, 0):])
@@ -357,5 +409,6 @@ func (r *rows) wholeKey() ([]byte, error) {
 	if n <= 0 || m <= 0 || k <= 0 || shared != 0 || unshared < 8 || unshared > uint64(len(b)-head) {
 		return nil, errors.New("damaged restart point of a block")
 	}
+
 	return b[head : head+int(unshared)-8], nil
 }

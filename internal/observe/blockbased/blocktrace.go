@@ -17,16 +17,18 @@ import (
 	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
 
-// BlockTrace is what Gets asked of RocksDB's block cache, as DB::StartBlockCacheTrace writes it (trace_replay/block_cache_tracer.cc),
-// or of the files of tables, as DB::StartIOTrace does (io_tracer.cc). The first names a key only where a Get reached a block of
-// data, the second none, so these are traces of blocks, not of Gets with keys. Offsets of the first are relative to another block
-// of the file; each read of the second counts as a Get.
+// BlockTrace is what Gets asked of RocksDB's block cache, as DB::StartBlockCacheTrace writes it
+// (trace_replay/block_cache_tracer.cc), or of the files of tables, as DB::StartIOTrace does
+// (io_tracer.cc). The first names a key only where a Get reached a block of data, the second none,
+// so these are traces of blocks, not of Gets with keys. Offsets of the first are relative to
+// another block of the file; each read of the second counts as a Get.
 type BlockTrace struct {
 	*cachesim.Trace
 	Found   []bool // of the Gets
 	Version string // of RocksDB
 	Misses  uint64 // that RocksDB's own cache had
-	Others  uint64 // accesses by others than Gets, and of other files than tables, that were left out
+	// accesses by others than Gets, and of other files than tables, that were left out
+	Others uint64
 }
 
 const (
@@ -50,21 +52,30 @@ type blockGet struct {
 	number uint32
 }
 
-// ReadBlockTrace reads a whole trace, whose errors name it name, of all column families: they share the cache. told hears how many
-// records are read.
-func ReadBlockTrace(in *bufio.Reader, name string, told func(records uint64) error) (*BlockTrace, error) {
+// ReadBlockTrace reads a whole trace, whose errors name it name, of all column families: they share
+// the cache. told hears how many records are read.
+func ReadBlockTrace(
+	in *bufio.Reader, name string, told func(records uint64) error,
+) (*BlockTrace, error) {
 	records := &QueryTrace{name: name, in: in}
 	kind, err := records.record()
 	t := &BlockTrace{Trace: &cachesim.Trace{CacheKeys: map[uint64][2]uint64{}}}
 	begins := append([]byte{byte(len(cacheTraceMagic))}, cacheTraceMagic...)
-	if err == nil && (kind != traceBegin || len(records.payload) != cacheTraceHeadBytes || !bytes.HasPrefix(records.payload, begins)) {
-		return nil, engine.Fail(engine.CodeUnsupported, "%s: not a trace of RocksDB's block cache or files", name)
+	if err == nil &&
+		(kind != traceBegin || len(records.payload) != cacheTraceHeadBytes ||
+			!bytes.HasPrefix(records.payload, begins)) {
+		return nil,
+			engine.Fail(engine.CodeUnsupported,
+				"%s: not a trace of RocksDB's block cache or files", name)
 	}
+
 	if err != nil {
 		return nil, records.damage(err)
 	}
+
 	version := records.payload[len(begins):]
-	t.Version = fmt.Sprintf("%d.%d", binary.LittleEndian.Uint32(version), binary.LittleEndian.Uint32(version[4:]))
+	t.Version = fmt.Sprintf("%d.%d", binary.LittleEndian.Uint32(version),
+		binary.LittleEndian.Uint32(version[4:]))
 	_, before83 := CacheOf(t.Version)
 	var all []blockGet
 	found := map[uint64]bool{}
@@ -73,6 +84,7 @@ func ReadBlockTrace(in *bufio.Reader, name string, told func(records uint64) err
 		if err == nil && kind == traceEnd {
 			break
 		}
+
 		switch {
 		case err != nil:
 		case kind == traceIO:
@@ -80,18 +92,24 @@ func ReadBlockTrace(in *bufio.Reader, name string, told func(records uint64) err
 		default:
 			all, err = t.add(all, found, kind, before83, records.payload)
 		}
+
 		if err != nil {
 			return nil, records.damage(err)
 		}
+
 		if records.records%(1<<16) == 0 {
 			if err := told(records.records); err != nil {
 				return nil, err
 			}
 		}
 	}
+
 	if len(all) == 0 {
-		return nil, engine.Fail(engine.CodeUnsupported, "%s: no access by a Get, and no read of a table", name)
+		return nil,
+			engine.Fail(engine.CodeUnsupported, "%s: no access by a Get, and no read of a table",
+				name)
 	}
+
 	// Gets are numbered as they begin; those of several threads lie between one another.
 	slices.SortStableFunc(all, func(a, b blockGet) int { return cmp.Compare(a.get, b.get) })
 	for i, a := range all {
@@ -101,6 +119,7 @@ func ReadBlockTrace(in *bufio.Reader, name string, told func(records uint64) err
 		}
 		t.Accesses = append(t.Accesses, a.number)
 	}
+
 	return t, told(records.records)
 }
 
@@ -117,21 +136,33 @@ func (t *BlockTrace) addRead(all []blockGet, payload []byte) ([]blockGet, error)
 			of[i] = f.Fixed(8)
 		}
 	}
+
 	number, err := strconv.ParseUint(strings.TrimSuffix(file, ".sst"), 10, 64)
 	if err != nil || has>>2&1 == 0 || !strings.Contains(string(operation), "Read") {
 		t.Others++
 		return all, f.Err
 	}
+
 	if of[1] > 1<<30 {
 		f.Fail("a read of %d bytes", of[1])
 	}
+
 	t.Misses++
-	b := cachesim.Block{File: number, Offset: of[2], Bytes: int32(of[1] & (1<<31 - 1)), Level: engine.LevelUnknown, Type: engine.Data}
+	b := cachesim.Block{
+		File:   number,
+		Offset: of[2],
+		Bytes:  int32(of[1] & (1<<31 - 1)),
+		Level:  engine.LevelUnknown,
+		Type:   engine.Data,
+	}
+
 	return append(all, blockGet{uint64(len(all)), t.Number(b)}), f.Err
 }
 
 // add reads a record of a block-cache trace.
-func (t *BlockTrace) add(all []blockGet, found map[uint64]bool, kind byte, before83 bool, payload []byte) ([]blockGet, error) {
+func (t *BlockTrace) add(
+	all []blockGet, found map[uint64]bool, kind byte, before83 bool, payload []byte,
+) ([]blockGet, error) {
 	f := lsmtail.Fields{Rest: payload}
 	key, usage := f.Text(), f.Fixed(8)
 	f.Fixed(8) // the family's number
@@ -142,10 +173,12 @@ func (t *BlockTrace) add(all []blockGet, found map[uint64]bool, kind byte, befor
 	if f.Err != nil {
 		return all, f.Err
 	}
+
 	if caller != callerGet && caller != callerMultiGet {
 		t.Others++
 		return all, nil
 	}
+
 	get := f.Fixed(8)
 	f.Fixed(1) // whether it is of a snapshot
 	f.Text()   // the key, of a block of data
@@ -154,16 +187,20 @@ func (t *BlockTrace) add(all []blockGet, found map[uint64]bool, kind byte, befor
 		f.Fixed(8)
 		found[get] = f.Fixed(1) == 1 || found[get]
 	}
+
 	if len(key) != cacheKeyBytes {
 		f.Fail("a key of %d bytes in the cache, where RocksDB has 16 since 7.0", len(key))
 	}
+
 	if f.Err != nil {
 		return all, f.Err
 	}
+
 	b := cachesim.Block{File: file, Level: engine.LevelUnknown, Type: engine.Data}
 	if level < uint64(engine.LevelUnknown) {
 		b.Level = uint8(level)
 	}
+
 	switch kind {
 	case traceDataBlock:
 	case traceIndexBlock:
@@ -175,6 +212,7 @@ func (t *BlockTrace) add(all []blockGet, found map[uint64]bool, kind byte, befor
 	default:
 		return all, fmt.Errorf("a record of the unknown kind %d", kind)
 	}
+
 	b.Bytes = cachesim.RocksBytes(usage, b.Marks, before83)
 	names := [2]uint64{binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[8:])}
 	first, known := t.CacheKeys[file]
@@ -182,12 +220,16 @@ func (t *BlockTrace) add(all []blockGet, found map[uint64]bool, kind byte, befor
 		t.CacheKeys[file] = names
 		first = names
 	}
+
 	b.Offset = (names[1] ^ first[1]) << 2
 	if names[0] != first[0] || b.Offset>>2 != names[1]^first[1] {
-		return all, errors.New("two names for one file in the cache: these are traces of two databases")
+		return all,
+			errors.New("two names for one file in the cache: these are traces of two databases")
 	}
+
 	if hit == 0 {
 		t.Misses++
 	}
+
 	return append(all, blockGet{get, t.Number(b)}), nil
 }

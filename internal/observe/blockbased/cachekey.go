@@ -11,33 +11,38 @@ import (
 const maxCacheKeys = 50_000
 
 // CacheKeys are the two words by which the block cache knows a table's file, for each file: with a
-// block's offset they decide in which shard it is. They follow from the ids of the database and of the
-// session that wrote the table.
+// block's offset they decide in which shard it is. They follow from the ids of the database and of
+// the session that wrote the table.
 func (r *Resolver) CacheKeys() map[uint64][2]uint64 {
 	if len(r.All) > maxCacheKeys {
 		return nil
 	}
+
 	keys := make(map[uint64][2]uint64, len(r.All))
 	for _, t := range r.All {
 		if key, is := t.cacheKey(); is {
 			keys[t.File] = key
 		}
 	}
+
 	return keys
 }
 
 func (t *table) cacheKey() (key [2]uint64, is bool) {
-	session, file := t.properties["rocksdb.creating.session.identity"], t.count("rocksdb.original.file.number")
+	session, file := t.properties["rocksdb.creating.session.identity"],
+		t.count("rocksdb.original.file.number")
 	upper, lower, is := sessionWords(session)
 	id := []byte(t.properties["rocksdb.creating.db.identity"])
 	if !is || file == 0 || len(id) < 9 || len(id) > 64 || lower == 0 {
 		return key, false // of an old program, or odd: its keys change with every opening
 	}
+
 	etc := highHash(id, upper) ^ file
 	key = [2]uint64{involution(lower) ^ bits.Reverse64(etc), bits.Reverse64(lower)}
 	if key[0] == 0 {
 		key[0], key[1] = key[1], key[0]
 	}
+
 	return key, true
 }
 
@@ -64,14 +69,17 @@ func highHash(b []byte, seed uint64) uint64 {
 		whole, _ := bits.Mul64(lower, prime64x2)
 		return avalanche3(whole + upper*prime64x2)
 	}
+
 	low, high := n*prime64x1, uint64(0)
 	mix := func(first, second []byte, at int) {
 		low = (low + mix16(first, at, seed)) ^ (le64(second) + le64(second[8:]))
 		high = (high + mix16(second, at+16, seed)) ^ (le64(first) + le64(first[8:]))
 	}
+
 	if n > 32 {
 		mix(b[16:], b[n-32:], 32)
 	}
+
 	mix(b, b[n-16:], 0)
 	return -avalanche3(low*prime64x1 + high*prime64x4 + (n-seed)*prime64x2)
 }
@@ -86,16 +94,20 @@ func involution(v uint64) uint64 {
 	return v ^ v&0xaaaaaaaaaaaaaaaa>>1
 }
 
-// CacheOf is what of the block cache depends on RocksDB's version. Since 8.3 its hash is seeded with a hash of this machine's name,
-// and blocks are charged with a little more. An unknown version counts as a new one.
+// CacheOf is what of the block cache depends on RocksDB's version. Since 8.3 its hash is seeded
+// with a hash of this machine's name, and blocks are charged with a little more. An unknown version
+// counts as a new one.
 func CacheOf(version string) (hashSeed uint32, before83 bool) {
 	var major, minor int
-	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err == nil && (major < 8 || major == 8 && minor < 3) {
+	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err == nil &&
+		(major < 8 || major == 8 && minor < 3) {
 		return 0, true
 	}
+
 	name, err := os.Hostname()
 	if err != nil {
 		return 0, false
 	}
+
 	return hashOld([]byte(name), 397, true) & 0x7fffffff, false
 }

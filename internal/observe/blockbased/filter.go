@@ -34,6 +34,7 @@ func newFilter(content []byte) filter {
 	if n <= 0 {
 		return filter{kind: saysNo}
 	}
+
 	data, tail := content[:n], content[n:]
 	switch probes := int8(tail[0]); {
 	case probes >= 1:
@@ -45,7 +46,8 @@ func newFilter(content []byte) filter {
 		return f
 	case probes == -1:
 		f := filter{kind: localBloom, data: data, probes: int(tail[2] & 31)}
-		if tail[1] != 0 || tail[2]>>5 != 0 || f.probes < 1 || f.probes > 30 || tail[3]|tail[4] != 0 || n < 64 {
+		if tail[1] != 0 || tail[2]>>5 != 0 || f.probes < 1 || f.probes > 30 ||
+			tail[3]|tail[4] != 0 || n < 64 {
 			return filter{}
 		}
 		return f
@@ -54,8 +56,14 @@ func newFilter(content []byte) filter {
 		if blocks < 2 || n < 16 {
 			return filter{}
 		}
-		return filter{kind: ribbonFilter, data: data, ribbon: newRibbon(uint32(n), blocks, uint32(tail[1]))}
+
+		return filter{
+			kind:   ribbonFilter,
+			data:   data,
+			ribbon: newRibbon(uint32(n), blocks, uint32(tail[1])),
+		}
 	}
+
 	return filter{}
 }
 
@@ -86,10 +94,12 @@ func (f *filter) mayContain(key []byte) bool {
 			}
 			probe *= 0x9e3779b9
 		}
+
 		return true
 	case ribbonFilter:
 		return f.ribbon.mayContain(f.data, hashPreview(key, 0))
 	}
+
 	return true
 }
 
@@ -101,11 +111,14 @@ func probeOld(data []byte, h uint32, probes int, mask, limit uint32) bool {
 		if limit > 0 {
 			bit = h % limit
 		}
+
 		if data[bit/8]&(1<<(bit%8)) == 0 {
 			return false
 		}
+
 		h += delta
 	}
+
 	return true
 }
 
@@ -121,10 +134,16 @@ type ribbon struct {
 func newRibbon(bytes, blocks, ordinal uint32) ribbon {
 	segments := bytes / 16
 	columns := (segments + blocks - 1) / blocks
-	r := ribbon{starts: uint64(blocks)*128 - 127, columns: columns, upperBlock: columns*blocks - segments}
+	r := ribbon{
+		starts:     uint64(blocks)*128 - 127,
+		columns:    columns,
+		upperBlock: columns*blocks - segments,
+	}
+
 	if columns > 32 {
 		r.columns, r.upperBlock = 32, 0
 	}
+
 	seed := uint64(ordinal) * 0xc78219a23eeadd03
 	seed ^= seed & 0xf0f0f0f0f0f0f0f0 >> 4
 	r.seed = uint64(uint32(seed))
@@ -141,6 +160,7 @@ func (r *ribbon) mayContain(data []byte, hash uint64) bool {
 	if block < r.upperBlock {
 		columns--
 	}
+
 	a := h * 0xc28f82822b650bed
 	rowHigh, rowLow := a, (a^0xc367844a6e52731d)|1
 	expected := uint32(bits.ReverseBytes64(a))
@@ -156,6 +176,7 @@ func (r *ribbon) mayContain(data []byte, hash uint64) bool {
 		leftHigh, leftLow = rowLow<<(bit-64), 0
 		rightLow, rightHigh = rowLow>>(128-bit)|rowHigh<<(bit-64), rowHigh>>(128-bit)
 	}
+
 	for i := range columns {
 		at := data[16*(segment+i):]
 		parity := bits.OnesCount64(le64(at)&leftLow) + bits.OnesCount64(le64(at[8:])&leftHigh)
@@ -163,9 +184,11 @@ func (r *ribbon) mayContain(data []byte, hash uint64) bool {
 			at = data[16*(segment+columns+i):]
 			parity += bits.OnesCount64(le64(at)&rightLow) + bits.OnesCount64(le64(at[8:])&rightHigh)
 		}
+
 		if uint32(parity)&1 != expected>>i&1 {
 			return false
 		}
 	}
+
 	return true
 }

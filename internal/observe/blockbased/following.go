@@ -14,8 +14,9 @@ import (
 	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
 
-// Following follows a database while its owner writes into it: which tables there are from when to when, by the changes of its
-// manifest, and which keys are in memory, by its logs. Times are the caller's. For one goroutine.
+// Following follows a database while its owner writes into it: which tables there are from when to
+// when, by the changes of its manifest, and which keys are in memory, by its logs. Times are the
+// caller's. For one goroutine.
 type Following struct {
 	lsmtail.Database
 	levelBlock int // see Follow
@@ -23,27 +24,35 @@ type Following struct {
 	made       []*Resolver
 }
 
-// Follow begins. levelBlock is the option of that name with which a database of LevelDB is opened, see OpenLevel; 0: it is RocksDB's. appeared returns
-// the paths of files that came into its Folders since it was last called, or since Follow was.
-func Follow(dir string, levelBlock int, appeared func() ([]string, error)) (f *Following, err error) {
+// Follow begins. levelBlock is the option of that name with which a database of LevelDB is opened,
+// see OpenLevel; 0: it is RocksDB's. appeared returns the paths of files that came into its Folders
+// since it was last called, or since Follow was.
+func Follow(
+	dir string, levelBlock int, appeared func() ([]string, error),
+) (f *Following, err error) {
 	f = &Following{levelBlock: levelBlock}
 	format := lsmtail.Format{
 		Manifest: func() (string, error) {
 			name, err := manifestName(dir)
 			return filepath.Join(dir, name), err
 		},
-		Begin:   func() { f.manifest = newManifest() },
-		Edits:   func(record []byte) ([]lsmtail.Edit, error) { return f.manifest.edits(record) },
-		Began:   func(string, []lsmtail.Edit) error { return nil },
-		Entries: func(_ uint64, batch []byte, _ time.Duration, visit visitor) error { return entries(batch, visit) },
+		Begin: func() { f.manifest = newManifest() },
+		Edits: func(record []byte) ([]lsmtail.Edit, error) { return f.manifest.edits(record) },
+		Began: func(string, []lsmtail.Edit) error { return nil },
+		Entries: func(_ uint64, batch []byte, _ time.Duration, visit visitor) error {
+			return entries(batch, visit)
+		},
 	}
+
 	logs, err := logFolder(dir, levelBlock)
 	if err == nil {
 		err = f.Begin(dir, format, []string{logs}, appeared)
 	}
+
 	if err != nil {
 		err = errors.Join(fmt.Errorf("follow %s: %w", dir, err), f.Close())
 	}
+
 	return f, err
 }
 
@@ -66,12 +75,14 @@ func (f *Following) Changes(int64, bool) (changes []lsmtail.Change, held int64) 
 	return f.Database.Changes(), 0
 }
 
-// Source resolves the Gets of some families, each at its moment (lsmtail.AppendTime); LevelDB's is the default one. The first byte of a key
-// says which of them is asked. Nothing may be followed any more, and it can be called once. The Following stays open.
+// Source resolves the Gets of some families, each at its moment (lsmtail.AppendTime); LevelDB's is
+// the default one. The first byte of a key says which of them is asked. Nothing may be followed any
+// more, and it can be called once. The Following stays open.
 func (f *Following) Source(names []string) (*Mix, error) {
 	if err := f.Failed(); err != nil {
 		return nil, err
 	}
+
 	for _, name := range names {
 		r, err := f.resolver(name)
 		if err != nil {
@@ -79,6 +90,7 @@ func (f *Following) Source(names []string) (*Mix, error) {
 		}
 		f.made = append(f.made, r)
 	}
+
 	return NewMix(f.made...), nil
 }
 
@@ -89,36 +101,48 @@ func (f *Following) resolver(name string) (*Resolver, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	r := &Resolver{memory: f.Memory(family.Number), reading: levelReading(true, f.levelBlock)}
 	if f.levelBlock == 0 {
 		own, _, err := readOptions(f.Dir, name, "")
 		if err == nil {
 			r.reading, err = own.Reading()
 		}
+
 		if err != nil {
 			return nil, err
 		}
 	}
+
 	r.memory.Sort()
 	var all []Facts
 	files := map[uint64]*os.File{} // they are the resolver's from now on
 	for number, t := range f.Known {
-		if file := f.Files[number]; t.Family == family.Number && file != nil { // else it came and went between two looks
+		// else it came and went between two looks
+		if file := f.Files[number]; t.Family == family.Number && file != nil {
 			all, files[number] = append(all, t), file
 			delete(f.Files, number)
 		}
 	}
+
 	slices.SortFunc(all, inLevelOrder)
-	tables, err := lsmtail.EachTable(all, func(facts Facts) (*table, error) { return readTable(files[facts.File], facts, &r.reading) })
-	if r.Tables = lookuppath.Opened(tables, slices.SortedFunc(maps.Values(family.tables), inLevelOrder)); err == nil {
+	tables, err := lsmtail.EachTable(all, func(facts Facts) (*table, error) {
+		return readTable(files[facts.File], facts, &r.reading)
+	})
+	if r.Tables = lookuppath.Opened(tables,
+		slices.SortedFunc(maps.Values(family.tables), inLevelOrder)); err == nil {
 		err = r.number(family)
 	}
+
 	if err == nil {
 		opened := map[uint64]*table{}
 		for _, t := range r.All {
 			opened[t.File] = t
 		}
-		r.states, err = lsmtail.States(&f.Database, family.Number, opened, func(number int, tables []*table) ([]level, error) {
+
+		r.states, err = lsmtail.States(&f.Database, family.Number, opened, func(
+			number int, tables []*table,
+		) ([]level, error) {
 			if len(tables) == 0 {
 				return nil, nil
 			}
@@ -126,9 +150,11 @@ func (f *Following) resolver(name string) (*Resolver, error) {
 			return []level{l}, err
 		})
 	}
+
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
+
 	return r, nil
 }
 

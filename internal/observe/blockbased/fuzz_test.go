@@ -38,18 +38,23 @@ func inner(key string, seqNum uint64, kind byte) string {
 	return string(binary.LittleEndian.AppendUint64([]byte(key), seqNum<<8|uint64(kind)))
 }
 
-// madeTable has two data blocks, a filter of either generation, a range deletion, and an index in partitions or not.
+// madeTable has two data blocks, a filter of either generation, a range deletion, and an index in
+// partitions or not.
 func madeTable(index indexKind, filterTail string) []byte {
 	m := new(made)
 	ends := []string{inner("b", 3, kindValue), inner("d", 2, kindMerge)}
-	data := []string{m.add(block(inner("a", 1, kindValue), "x", ends[0], "y")), m.add(block(inner("c", 4, kindDelete), "", ends[1], "z"))}
+	data := []string{m.add(block(inner("a", 1, kindValue), "x", ends[0], "y")),
+		m.add(block(inner("c", 4, kindDelete), "", ends[1], "z"))}
 	filter := m.add(append(make([]byte, 128), filterTail...))
 	root := block(ends[0], data[0], ends[1], data[1])
 	if index == twoLevelIndex {
-		root = block(ends[0], m.add(block(ends[0], data[0])), ends[1], m.add(block(ends[1], data[1])))
+		root = block(ends[0], m.add(block(ends[0], data[0])), ends[1],
+			m.add(block(ends[1], data[1])))
 	}
+
 	at := m.add(root)
-	properties := m.add(block("rocksdb.block.based.table.index.type", string([]byte{byte(index), 0, 0, 0}), "rocksdb.comparator", byteComparators[0],
+	properties := m.add(block("rocksdb.block.based.table.index.type",
+		string([]byte{byte(index), 0, 0, 0}), "rocksdb.comparator", byteComparators[0],
 		"rocksdb.prefix.extractor.name", none))
 	metaindex := m.add(block("fullfilter."+filterPolicy, filter, "rocksdb.properties", properties,
 		"rocksdb.range_del", m.add(block(inner("a", 9, kindRangeDelete), "bb"))))
@@ -67,16 +72,29 @@ func resolvedTable(t *testing.T, content, key []byte) (found bool, err error) {
 	if err := os.WriteFile(filepath.Join(dir, "000001.sst"), content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := &Resolver{reading: Reading{Filters: true, WholeKeys: true, MetadataInCache: true}, unflushed: new(lookuppath.Unflushed)}
+
+	r := &Resolver{
+		reading:   Reading{Filters: true, WholeKeys: true, MetadataInCache: true},
+		unflushed: new(lookuppath.Unflushed),
+	}
+
 	open := func(facts Facts) (*table, error) { return openTable(dir, facts, &r.reading) }
-	all := []Facts{{File: 1, Level: 1, Bytes: int64(len(content)), Bounds: lsmtail.Bounds{Largest: []byte("\xff")}}}
+	all := []Facts{{
+		File:   1,
+		Level:  1,
+		Bytes:  int64(len(content)),
+		Bounds: lsmtail.Bounds{Largest: []byte("\xff")},
+	}}
+
 	if r.All, err = lsmtail.EachTable(all, open); err != nil {
 		return false, err
 	}
+
 	defer r.Close()
 	if err := r.arrange(newFamily(0, defaultFamily)); err != nil {
 		return false, err
 	}
+
 	mix := NewMix(r)
 	keys, walk := mix.Keys([]float64{1}, 0.5, 3, 1, &err), r.Walk()
 	for {
@@ -84,32 +102,44 @@ func resolvedTable(t *testing.T, content, key []byte) (found bool, err error) {
 		if !more {
 			break
 		}
+
 		if _, _, err := walk.Get(drawn[1:], true, nil); err != nil {
 			return false, err
 		}
 	}
+
 	numbers, found, err := walk.Get(key, false, nil)
 	if err != nil {
 		return false, err
 	}
+
 	for _, number := range append(numbers, mix.Opening()...) {
 		if _, err := r.Block(number); err != nil {
 			return false, err
 		}
 	}
+
 	return found, walk.Learn(numbers)
 }
 
-// filterTails end filters: legacy of one probe, Bloom of six, Ribbon of two blocks, and one that says yes.
+// filterTails end filters: legacy of one probe, Bloom of six, Ribbon of two blocks, and one that
+// says yes.
 func filterTails() []string {
-	return []string{"\x01\x02\x00\x00\x00", "\xff\x00\x06\x00\x00", "\xfe\x01\x02\x00\x00", "\x00\x00\x00\x00\x00"}
+	return []string{"\x01\x02\x00\x00\x00", "\xff\x00\x06\x00\x00", "\xfe\x01\x02\x00\x00",
+		"\x00\x00\x00\x00\x00"}
 }
 
 // TestMadeTable: the tables that damage is made of are read.
 func TestMadeTable(t *testing.T) {
 	for _, index := range []indexKind{binaryIndex, twoLevelIndex} {
 		content := madeTable(index, filterTails()[3])
-		for key, want := range map[string]bool{"a": false, "b": false, "c": false, "d": true, "e": false} {
+		for key, want := range map[string]bool{
+			"a": false,
+			"b": false,
+			"c": false,
+			"d": true,
+			"e": false,
+		} {
 			if found, err := resolvedTable(t, content, []byte(key)); found != want || err != nil {
 				t.Errorf("index %d, %s: found %v, %v", index, key, found, err)
 			}
@@ -141,19 +171,26 @@ func batchOf(key string) []byte {
 	return append(append(batch, key...), 1, 'v')
 }
 
-// TestLogOverAnOlderOne: behind the last record of a log that is written over an older one, anything may follow.
+// TestLogOverAnOlderOne: behind the last record of a log that is written over an older one,
+// anything may follow.
 func TestLogOverAnOlderOne(t *testing.T) {
 	number := []byte{7, 0, 0, 0}
-	log := append(pieceOf(wholePiece+recyclableShift, number, batchOf("new")), strings.Repeat("the middle of an old record ", 2000)...)
-	for name, want := range map[string]lsmtail.Entry{"000007.log": lsmtail.Set, "000008.log": lsmtail.None} {
+	log := append(pieceOf(wholePiece+recyclableShift, number, batchOf("new")),
+		strings.Repeat("the middle of an old record ", 2000)...)
+	for name, want := range map[string]lsmtail.Entry{
+		"000007.log": lsmtail.Set,
+		"000008.log": lsmtail.None,
+	} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, name), log, 0o600); err != nil {
 			t.Fatal(err)
 		}
+
 		u, err := readLogs(dir, newFamily(0, ""))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if entry, _ := u.Find([]byte("new")); entry != want {
 			t.Errorf("%s: %v, want %v", name, entry, want)
 		}
@@ -162,7 +199,8 @@ func TestLogOverAnOlderOne(t *testing.T) {
 
 // FuzzRecords: no edit, batch or log, however damaged, does more than fail.
 func FuzzRecords(f *testing.F) {
-	edit := []byte{1, 1, 'x', 7, 1, 9, 20, 9, 'a', 0, 0, 0, 0, 0, 0, 0, 0, 9, 'b', 0, 0, 0, 0, 0, 0, 0, 0}
+	edit := []byte{1, 1, 'x', 7, 1, 9, 20, 9, 'a', 0, 0, 0, 0, 0, 0, 0, 0, 9, 'b', 0, 0, 0, 0, 0,
+		0, 0, 0}
 	f.Add(edit, []byte("a"))
 	f.Add(batchOf("a"), []byte("a"))
 	f.Add(pieceOf(wholePiece, nil, batchOf("a")), []byte("a"))
@@ -176,9 +214,11 @@ func FuzzRecords(f *testing.F) {
 				}
 			}
 		}
+
 		u := new(lookuppath.Unflushed)
 		err := replay(content, 0, u)
-		if e := eachRecord(content, 0, func(record []byte) error { return replay(record, 0, u) }); err == nil && e == nil {
+		if e := eachRecord(content, 0,
+			func(record []byte) error { return replay(record, 0, u) }); err == nil && e == nil {
 			u.Finish()
 			u.Find(key)
 		}
@@ -190,12 +230,15 @@ func TestLogOfACopy(t *testing.T) {
 	for _, elsewhere := range []string{"/nowhere/db", t.TempDir()} {
 		dir := t.TempDir()
 		for name, text := range map[string]string{
-			"OPTIONS-000005": fmt.Sprintf("[DBOptions]\n  wal_dir=%s\n[CFOptions \"default\"]\n  write_buffer_size=1\n", elsewhere), "000004.log": "",
+			"OPTIONS-000005": fmt.Sprintf("[DBOptions]\n  wal_dir=%s\n[CFOptions \"default\"]\n  "+
+				"write_buffer_size=1\n", elsewhere),
+			"000004.log": "",
 		} {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
+
 		if _, logs, err := readOptions(dir, defaultFamily, ""); err != nil || logs != dir {
 			t.Errorf("the log is in %s, %v; want %s", logs, err, dir)
 		}

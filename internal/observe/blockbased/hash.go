@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// Hashes that tables are written with and no library has: the 32-bit xxHash of checksums, the preview of
-// XXH3 that filters and cache keys use, and LevelDB's hash of older filters. Formulas are those of
-// the xxHash specification (github.com/Cyan4973/xxHash, doc/xxhash_spec.md).
+// Hashes that tables are written with and no library has: the 32-bit xxHash of checksums, the
+// preview of XXH3 that filters and cache keys use, and LevelDB's hash of older filters. Formulas
+// are those of the xxHash specification (github.com/Cyan4973/xxHash, doc/xxhash_spec.md).
 
 const (
 	prime32x1 = 0x9E3779B1
@@ -39,7 +39,8 @@ const (
 
 func secret64(at int) uint64 {
 	s := xxh3Secret[at : at+8]
-	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
 func fold(a, b uint64) uint64 {
@@ -75,22 +76,28 @@ func middle(b []byte, seed uint64) uint64 {
 		for i := range 8 {
 			acc += mix16(b[16*i:], 16*i, seed)
 		}
+
 		acc = avalanche(acc)
 		for i := 8; i < n/16; i++ {
 			acc += mix16(b[16*i:], 16*(i-8)+3, seed)
 		}
+
 		return avalanche(acc + mix16(b[n-16:], secretMin-17, seed))
 	}
+
 	for i := (n - 1) / 32; i >= 0; i-- {
 		acc += mix16(b[16*i:], 32*i, seed)
 		acc += mix16(b[n-16*(i+1):], 32*i+16, seed)
 	}
+
 	return avalanche(acc)
 }
 
-// long hashes more than 240 bytes. Unlike XXH3 it adds a word to its own place, not to its neighbour's.
+// long hashes more than 240 bytes. Unlike XXH3 it adds a word to its own place, not to its
+// neighbour's.
 func long(b []byte) uint64 {
-	acc := [8]uint64{prime32x3, prime64x1, prime64x2, prime64x3, prime64x4, prime32x2, prime64x5, prime32x1}
+	acc := [8]uint64{prime32x3, prime64x1, prime64x2, prime64x3, prime64x4, prime32x2, prime64x5,
+		prime32x1}
 	stripe := func(in []byte, at int) {
 		in = in[:stripeBytes]
 		for i := range acc {
@@ -99,26 +106,32 @@ func long(b []byte) uint64 {
 			acc[i] += word + (key&0xFFFFFFFF)*(key>>32)
 		}
 	}
+
 	n := len(b)
 	blocks := n / blockBytes
 	for k := range blocks {
 		for s := range blockBytes / stripeBytes {
 			stripe(b[k*blockBytes+s*stripeBytes:], 8*s)
 		}
+
 		for i := range acc {
 			acc[i] = (acc[i] ^ acc[i]>>47 ^ secret64(secretBytes-stripeBytes+8*i)) * prime32x1
 		}
 	}
+
 	for s := range (n - blocks*blockBytes) / stripeBytes {
 		stripe(b[blocks*blockBytes+s*stripeBytes:], 8*s)
 	}
+
 	if n%stripeBytes != 0 {
 		stripe(b[n-stripeBytes:], secretBytes-stripeBytes-7)
 	}
+
 	h := uint64(n) * prime64x1
 	for i := 0; i < 8; i += 2 {
 		h += fold(acc[i]^secret64(11+8*i), acc[i+1]^secret64(19+8*i))
 	}
+
 	return avalanche(h)
 }
 
@@ -142,6 +155,7 @@ func hashPreview(b []byte, seed uint64) uint64 {
 	case n <= 240:
 		return middle(b, seed)
 	}
+
 	return long(b)
 }
 
@@ -158,15 +172,20 @@ func xxh32(b []byte) uint32 {
 				acc[i] = bits.RotateLeft32(acc[i]+le32(b[4*i:])*prime32x2, 13) * prime32x1
 			}
 		}
-		h = bits.RotateLeft32(acc[0], 1) + bits.RotateLeft32(acc[1], 7) + bits.RotateLeft32(acc[2], 12) + bits.RotateLeft32(acc[3], 18)
+
+		h = bits.RotateLeft32(acc[0], 1) + bits.RotateLeft32(acc[1], 7) +
+			bits.RotateLeft32(acc[2], 12) + bits.RotateLeft32(acc[3], 18)
 	}
+
 	h += length
 	for ; len(b) >= 4; b = b[4:] {
 		h = bits.RotateLeft32(h+le32(b)*prime32x3, 17) * prime32x4
 	}
+
 	for _, c := range b {
 		h = bits.RotateLeft32(h+uint32(c)*prime32x5, 11) * prime32x1
 	}
+
 	h = (h ^ h>>15) * prime32x2
 	h = (h ^ h>>13) * prime32x3
 	return h ^ h>>16
@@ -181,9 +200,11 @@ func hashOld(b []byte, seed uint32, signed bool) uint32 {
 		h = (h + le32(b)) * m
 		h ^= h >> 16
 	}
+
 	if len(b) == 0 {
 		return h
 	}
+
 	for i := len(b) - 1; i >= 0; i-- {
 		c := uint32(b[i])
 		if signed {
@@ -191,6 +212,7 @@ func hashOld(b []byte, seed uint32, signed bool) uint32 {
 		}
 		h += c << (8 * i)
 	}
+
 	h *= m
 	return h ^ h>>24
 }

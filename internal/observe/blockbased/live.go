@@ -31,18 +31,22 @@ func OpenTable(path string) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	t := &table{Table: lookuppath.Table{Opened: opened}}
 	info, err := opened.Stat()
 	if err == nil {
 		t.Bytes = info.Size()
 		_, err = t.readFooter() // whose format says whether it is LevelDB's
 	}
+
 	if err == nil {
 		err = t.open(&Reading{Filters: true, places: true, Level: t.format == 0})
 	}
+
 	if err != nil {
 		return nil, errors.Join(err, opened.Close())
 	}
+
 	return &Table{table: t}, nil
 }
 
@@ -54,20 +58,30 @@ func (t *Table) Blocks() (blocks []blockio.Block) {
 	t.number()
 	for number := range t.FirstData + uint32(len(t.Data)) {
 		if b, h := t.Describe(number); h.Bytes > 0 {
-			blocks = append(blocks, blockio.Block{Type: b.Type, Offset: h.Offset, Length: uint64(h.Bytes)})
+			blocks = append(blocks, blockio.Block{
+				Type:   b.Type,
+				Offset: h.Offset,
+				Length: uint64(h.Bytes),
+			})
 		}
 	}
+
 	for _, h := range t.others {
-		blocks = append(blocks, blockio.Block{Type: engine.Meta, Offset: h.Offset, Length: uint64(h.Bytes)})
+		blocks = append(blocks, blockio.Block{
+			Type:   engine.Meta,
+			Offset: h.Offset,
+			Length: uint64(h.Bytes),
+		})
 	}
+
 	return blocks
 }
 
 // DataBlocks is how many there are.
 func (t *Table) DataBlocks() int { return len(t.Data) }
 
-// Keys are those of a data block, as users know them. buffered are the bytes that it fills when it is read: of one that is not
-// compressed also its trailer.
+// Keys are those of a data block, as users know them. buffered are the bytes that it fills when it
+// is read: of one that is not compressed also its trailer.
 func (t *Table) Keys(block int) (keys [][]byte, buffered int, err error) {
 	at := t.Data[block]
 	err = t.eachRow(at, &t.in, func(key, _ []byte) error {
@@ -77,12 +91,15 @@ func (t *Table) Keys(block int) (keys [][]byte, buffered int, err error) {
 		keys = append(keys, bytes.Clone(key[:len(key)-8]))
 		return nil
 	})
+
 	if err == nil && len(keys) == 0 {
 		err = t.Damaged(at, "no keys")
 	}
+
 	if buffered = len(t.in.content); err == nil && t.in.stored[at.Bytes] == notCompressed {
 		buffered = int(at.Bytes) + lookuppath.TrailerBytes
 	}
+
 	return keys, buffered, err
 }
 

@@ -8,7 +8,8 @@ import (
 	"github.com/statelab/statelab/engine"
 )
 
-// errCut is the end of a log in the middle of a record; errBroken is a record without an end that others follow.
+// errCut is the end of a log in the middle of a record; errBroken is a record without an end that
+// others follow.
 var (
 	errCut    = errors.New("it ends in the middle of a record")
 	errBroken = fmt.Errorf("a record has no end: %w", errCut)
@@ -45,15 +46,18 @@ func eachRecord(log []byte, number uint64, visit func(record []byte) error) erro
 		}
 		return errors.New(why)
 	}
+
 	for at := 0; at < len(log); {
 		left := logBlockBytes - at%logBlockBytes
 		if left < pieceHeadBytes {
 			at += left
 			continue
 		}
+
 		if len(log)-at < pieceHeadBytes {
 			return errCut
 		}
+
 		head := log[at : at+pieceHeadBytes]
 		size, kind := int(binary.LittleEndian.Uint16(head[4:])), head[6]
 		if kind == 0 && size == 0 { // preallocated
@@ -63,32 +67,41 @@ func eachRecord(log []byte, number uint64, visit func(record []byte) error) erro
 			at += left
 			continue
 		}
+
 		from := at + pieceHeadBytes
-		isRecyclable := kind > lastPiece && kind <= lastPiece+recyclableShift || kind == recycledSizes
+		isRecyclable := kind > lastPiece && kind <= lastPiece+recyclableShift ||
+			kind == recycledSizes
 		if isRecyclable {
 			from += 4
 		}
+
 		end := at + pieceHeadBytes + size
 		if isRecyclable {
 			end += 4
 		}
+
 		if end > at+left {
 			return damaged("a record is longer than its block")
 		}
+
 		if end > len(log) {
 			return errCut
 		}
+
 		if isRecyclable && le32(log[at+pieceHeadBytes:]) != uint32(number) {
 			return nil // the rest is of the log that was here before
 		}
+
 		if le32(head) != maskedCRC(log[at+6:end]) {
 			return damaged("the checksum of a record does not match")
 		}
+
 		recycled = recycled || isRecyclable
 		piece := log[from:end]
 		if isRecyclable && kind != recycledSizes {
 			kind -= recyclableShift
 		}
+
 		switch kind {
 		case wholePiece, firstPiece:
 			if inside {
@@ -101,7 +114,8 @@ func eachRecord(log []byte, number uint64, visit func(record []byte) error) erro
 			}
 			record, inside = append(record, piece...), kind == middlePiece
 		case compressedLog:
-			return engine.Fail(engine.CodeUnsupported, "its records are compressed, which is not supported")
+			return engine.Fail(engine.CodeUnsupported,
+				"its records are compressed, which is not supported")
 		case timestampSizes, recycledSizes:
 			return errors.New("its keys have timestamps of the user, which are not supported")
 		default:
@@ -111,6 +125,7 @@ func eachRecord(log []byte, number uint64, visit func(record []byte) error) erro
 			at = end
 			continue
 		}
+
 		at = end
 		if !inside {
 			if err := visit(record); err != nil {
@@ -118,8 +133,10 @@ func eachRecord(log []byte, number uint64, visit func(record []byte) error) erro
 			}
 		}
 	}
+
 	if inside {
 		return errCut
 	}
+
 	return nil
 }

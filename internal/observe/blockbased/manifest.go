@@ -47,10 +47,12 @@ func readManifest(dir string) (*manifest, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	log, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
 		return nil, err
 	}
+
 	m := newManifest()
 	err = eachRecord(log, 0, func(record []byte) error {
 		_, err := m.edits(record)
@@ -59,13 +61,16 @@ func readManifest(dir string) (*manifest, error) {
 	if err == errCut { // RocksDB, too, opens it as it stood before, and says nothing
 		m.torn, err = name, nil
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+
 	m.families = slices.DeleteFunc(m.families, func(f *Family) bool { return f.dropped })
 	for _, f := range m.families {
 		f.Tables = slices.SortedFunc(maps.Values(f.tables), inLevelOrder)
 	}
+
 	return m, nil
 }
 
@@ -75,10 +80,14 @@ func manifestName(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	name := strings.TrimSpace(string(current))
 	if !strings.HasPrefix(name, "MANIFEST-") || !filepath.IsLocal(name) {
-		return "", engine.Fail(engine.CodeUnsupported, "CURRENT names no manifest: the files are encrypted, which is not supported, or damaged")
+		return "",
+			engine.Fail(engine.CodeUnsupported, "CURRENT names no manifest: the files are "+
+				"encrypted, which is not supported, or damaged")
 	}
+
 	return name, nil
 }
 
@@ -86,37 +95,47 @@ func newManifest() *manifest {
 	return &manifest{families: []*Family{newFamily(0, defaultFamily)}}
 }
 
-// edits applies those that count from the next record on, which may have to wait for others that count together with it.
+// edits applies those that count from the next record on, which may have to wait for others that
+// count together with it.
 func (m *manifest) edits(record []byte) (counting []lsmtail.Edit, err error) {
 	e, err := lsmtail.ReadEdit(record, true)
 	if err != nil {
 		return nil, err
 	}
+
 	if m.group = append(m.group, e); e.Following > 0 {
 		return nil, nil
 	}
+
 	counting, m.group = m.group, nil
 	for _, e := range counting {
 		m.apply(&e)
 	}
+
 	return counting, nil
 }
 
 func (m *manifest) apply(e *lsmtail.Edit) {
-	at := slices.IndexFunc(m.families, func(f *Family) bool { return f.Number == e.Family && !f.dropped })
+	at := slices.IndexFunc(m.families, func(f *Family) bool {
+		return f.Number == e.Family && !f.dropped
+	})
 	if at < 0 {
 		m.families = append(m.families, newFamily(e.Family, ""))
 		at = len(m.families) - 1
 	}
+
 	f := m.families[at]
-	f.Name, f.comparator, f.firstLog = cmp.Or(e.Name, f.Name), cmp.Or(e.Comparator, f.comparator), cmp.Or(e.MinLog, f.firstLog)
+	f.Name, f.comparator, f.firstLog = cmp.Or(e.Name, f.Name), cmp.Or(e.Comparator, f.comparator),
+		cmp.Or(e.MinLog, f.firstLog)
 	f.dropped = f.dropped || e.Dropped
 	for _, t := range e.Removed {
 		delete(f.tables, t.File)
 	}
+
 	for _, t := range e.Added {
 		f.tables[t.File] = t
 	}
+
 	for _, b := range e.Blobs {
 		f.blobs[b.Number] = b
 	}
@@ -131,11 +150,19 @@ func (m *manifest) family(name string) (*Family, error) {
 		}
 		have = append(have, unit.Printable(f.Name))
 	}
-	return nil, fmt.Errorf("there is no column family %q; those of the database: %s", name, strings.Join(have, ", "))
+
+	return nil,
+		fmt.Errorf("there is no column family %q; those of the database: %s", name,
+			strings.Join(have, ", "))
 }
 
 func newFamily(id uint32, name string) *Family {
-	return &Family{Number: id, Name: name, tables: map[uint64]Facts{}, blobs: map[uint64]lsmtail.BlobFile{}}
+	return &Family{
+		Number: id,
+		Name:   name,
+		tables: map[uint64]Facts{},
+		blobs:  map[uint64]lsmtail.BlobFile{},
+	}
 }
 
 // inLevelOrder is the order in which a Get asks the tables of level 0, newest first, and that of
@@ -144,9 +171,12 @@ func inLevelOrder(a, b Facts) int {
 	if a.Level != b.Level || a.Level > 0 {
 		return cmp.Or(cmp.Compare(a.Level, b.Level), bytes.Compare(a.Smallest, b.Smallest))
 	}
+
 	epochs := 0
 	if a.Epoch > 0 && b.Epoch > 0 {
 		epochs = cmp.Compare(b.Epoch, a.Epoch)
 	}
-	return cmp.Or(epochs, cmp.Compare(b.LargestSeqNum, a.LargestSeqNum), cmp.Compare(b.SmallestSeqNum, a.SmallestSeqNum), cmp.Compare(b.File, a.File))
+
+	return cmp.Or(epochs, cmp.Compare(b.LargestSeqNum, a.LargestSeqNum),
+		cmp.Compare(b.SmallestSeqNum, a.SmallestSeqNum), cmp.Compare(b.File, a.File))
 }

@@ -109,10 +109,16 @@ func (m *Mix) CacheKeys() map[uint64][2]uint64 {
 
 // Walk implements lookuppath.Source.
 func (m *Mix) Walk() lookuppath.PathResolver {
-	w := &mixWalker{m: m, walkers: make([]lookuppath.PathResolver, len(m.members)), learn: make([][]uint32, len(m.members))}
+	w := &mixWalker{
+		m:       m,
+		walkers: make([]lookuppath.PathResolver, len(m.members)),
+		learn:   make([][]uint32, len(m.members)),
+	}
+
 	for i, r := range m.members {
 		w.walkers[i] = r.Walk()
 	}
+
 	return w
 }
 
@@ -123,15 +129,20 @@ type mixWalker struct {
 }
 
 // Get implements lookuppath.PathResolver.
-func (w *mixWalker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, found bool, err error) {
+func (w *mixWalker) Get(
+	key []byte, known bool, dst []uint32,
+) (numbers []uint32, found bool, err error) {
 	if len(key) == 0 || int(key[0]) >= len(w.walkers) {
-		return dst[:0], false, fmt.Errorf("the key %x belongs to none of %d families", key, len(w.walkers))
+		return dst[:0], false,
+			fmt.Errorf("the key %x belongs to none of %d families", key, len(w.walkers))
 	}
+
 	of := int(key[0])
 	numbers, found, err = w.walkers[of].Get(key[1:], known, dst)
 	for i := range numbers {
 		numbers[i] += w.m.firsts[of]
 	}
+
 	return numbers, found, err
 }
 
@@ -140,22 +151,27 @@ func (w *mixWalker) Learn(numbers []uint32) error {
 	for i := range w.learn {
 		w.learn[i] = w.learn[i][:0]
 	}
+
 	for _, number := range numbers {
 		of := w.m.of(number)
 		w.learn[of] = append(w.learn[of], number-w.m.firsts[of])
 	}
+
 	for i, some := range w.learn {
 		if err := w.walkers[i].Learn(some); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
 // Keys is a stream of Gets that go to the members in these shares: of keys that are drawn from all
-// entries evenly, and of absent ones, which begin as a key of the database does and go on at random. It
-// returns the first error in *failed and ends there.
-func (m *Mix) Keys(shares []float64, missing float64, gets, seed uint64, failed *error) lookuppath.Keys {
+// entries evenly, and of absent ones, which begin as a key of the database does and go on at
+// random. It returns the first error in *failed and ends there.
+func (m *Mix) Keys(
+	shares []float64, missing float64, gets, seed uint64, failed *error,
+) lookuppath.Keys {
 	rng := rand.New(rand.NewPCG(seed, 0x6d6978))
 	var in buffer
 	var key []byte
@@ -163,21 +179,25 @@ func (m *Mix) Keys(shares []float64, missing float64, gets, seed uint64, failed 
 		if gets == 0 || *failed != nil {
 			return nil, false, false
 		}
+
 		gets--
 		of, at := 0, rng.Float64()
 		for of < m.last() && at >= shares[of] {
 			at -= shares[of]
 			of++
 		}
+
 		key = memberPrefix(key[:0], of)
 		if key, *failed = m.members[of].draw(rng, &in, key); *failed != nil {
 			return nil, false, false
 		}
+
 		if rng.Float64() < missing {
 			for i := 1 + len(key)/2; i < len(key); i++ {
 				key[i] = byte(rng.Uint32())
 			}
 		}
+
 		return key, false, true // it may have been deleted
 	}
 }
@@ -190,37 +210,45 @@ func (r *Resolver) draw(rng *rand.Rand, in *buffer, key []byte) ([]byte, error) 
 	if r.firstBlob == 0 {
 		return key, errors.New("the column family has no tables")
 	}
+
 	for range maxDraws {
 		number := rng.Uint32N(r.firstBlob)
 		t := r.ByNumber(number)
 		if number-t.First < t.FirstData {
 			continue
 		}
+
 		content, err := t.decode(t.Data[number-t.First-t.FirstData], in)
 		if err != nil {
 			return key, err
 		}
+
 		entries, err := newRows(content, false, in.key)
 		if err != nil {
 			return key, err
 		}
+
 		values := uint32(0) // reservoir sampling: each is the chosen one as often
 		for entries.next() {
 			n := len(entries.key) - 8
 			if n < 0 || kindOf(entries.key[n]) != lsmtail.Set {
 				continue
 			}
+
 			if values++; rng.Uint32N(values) == 0 {
 				in.chosen = append(in.chosen[:0], entries.key[:n]...)
 			}
 		}
+
 		in.key = entries.key
 		if entries.err != nil {
 			return key, entries.err
 		}
+
 		if values > 0 {
 			return append(key, in.chosen...), nil
 		}
 	}
+
 	return key, errors.New("the column family has hardly any values")
 }

@@ -11,12 +11,14 @@ func TestMemberKey(t *testing.T) {
 	if key := MemberKey(MaxMembers-1, []byte("k")); !bytes.Equal(key, []byte{255, 'k'}) {
 		t.Errorf("%x", key)
 	}
+
 	func() {
 		defer func() {
 			if recover() == nil {
 				t.Error("the index of a family is cut to a byte")
 			}
 		}()
+
 		MemberKey(MaxMembers, []byte("k"))
 	}()
 

@@ -17,9 +17,9 @@ import (
 )
 
 // Open reads the manifest, the logs, and of every table of a family ("" is the default one) the
-// filters and the index, as a database is read that is opened with these options: those of its OPTIONS
-// file, with some replaced. It writes nothing and takes no lock, so the database may be in use: what is
-// resolved is its state at one moment.
+// filters and the index, as a database is read that is opened with these options: those of its
+// OPTIONS file, with some replaced. It writes nothing and takes no lock, so the database may be in
+// use: what is resolved is its state at one moment.
 //
 // Anything that could not be resolved exactly is an error.
 func Open(dir, family string, replaced Options) (*Resolver, error) {
@@ -28,17 +28,19 @@ func Open(dir, family string, replaced Options) (*Resolver, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		maps.Copy(own, replaced)
 		reading, err := own.Reading()
 		if err != nil {
 			return nil, err
 		}
+
 		return open(dir, logs, cmp.Or(family, defaultFamily), reading)
 	})
 }
 
-// OpenLevel is Open of a database of LevelDB: filters are asked or not, and blockBytes is the option
-// with which it is opened, not what its tables have.
+// OpenLevel is Open of a database of LevelDB: filters are asked or not, and blockBytes is the
+// option with which it is opened, not what its tables have.
 func OpenLevel(dir string, filters bool, blockBytes int) (*Resolver, error) {
 	return retried(dir, func() (*Resolver, error) {
 		return open(dir, dir, defaultFamily, levelReading(filters, blockBytes))
@@ -56,8 +58,11 @@ func retried(dir string, open func() (*Resolver, error)) (r *Resolver, err error
 		return err
 	}, errCut)
 	if err != nil {
-		return nil, engine.Fail(engine.CodeOf(err), "resolve %s: %w", dir, err).WithRemedy(failure.Measure, dir)
+		return nil,
+			engine.Fail(engine.CodeOf(err), "resolve %s: %w", dir, err).WithRemedy(failure.Measure,
+				dir)
 	}
+
 	return r, nil
 }
 
@@ -68,29 +73,35 @@ func open(dir, logs, name string, reading Reading) (*Resolver, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	family, err := m.family(name)
 	if err != nil {
 		return nil, err
 	}
+
 	r := &Resolver{reading: reading, torn: m.torn}
 	if r.unflushed, err = readLogs(logs, family); err != nil {
 		return nil, err
 	}
+
 	all, err := lsmtail.EachTable(family.Tables, func(facts Facts) (*table, error) {
 		return openTable(dir, facts, &r.reading)
 	})
 	if r.Tables = lookuppath.Opened(all, family.Tables); err == nil {
 		err = r.arrange(family)
 	}
+
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
+
 	return r, nil
 }
 
 func (f *Family) supported() error {
 	if !slices.Contains(byteComparators, f.comparator) {
-		return engine.Fail(engine.CodeUnsupported, "column family %s: its keys are ordered by %s, only the order of bytes is supported",
+		return engine.Fail(engine.CodeUnsupported, "column family %s: its keys are ordered by "+
+			"%s, only the order of bytes is supported",
 			unit.Printable(f.Name), f.comparator)
 	}
 	return nil
@@ -101,38 +112,49 @@ func (r *Resolver) arrange(family *Family) error {
 	if err := r.number(family); err != nil {
 		return err
 	}
+
 	for from := 0; from < len(r.All); {
 		number, to := r.All[from].Level, from
 		for to < len(r.All) && r.All[to].Level == number {
 			to++
 		}
+
 		l, err := levelOf(number, r.All[from:to])
 		if err != nil {
 			return err
 		}
+
 		r.levels, from = append(r.levels, l), to
 	}
+
 	return nil
 }
 
 // number numbers the blocks of the family's tables, of all times.
 func (r *Resolver) number(family *Family) (err error) {
-	r.blobs = slices.SortedFunc(maps.Values(family.blobs), func(a, b lsmtail.BlobFile) int { return cmp.Compare(a.Number, b.Number) })
+	r.blobs = slices.SortedFunc(maps.Values(family.blobs), func(a, b lsmtail.BlobFile) int {
+		return cmp.Compare(a.Number, b.Number)
+	})
 	deletesRanges, ingested := r.unflushed != nil && r.unflushed.DeletesRanges(), false
 	for _, t := range r.All {
 		t.prepare(&r.reading)
 		t.number()
 		deletesRanges, ingested = deletesRanges || t.deletesRanges, ingested || t.ingested()
 	}
+
 	if deletesRanges && ingested {
-		return errors.New("range deletions together with tables that were ingested, whose entries have no sequence numbers, are not supported")
+		return errors.New("range deletions together with tables that were ingested, whose " +
+			"entries have no sequence numbers, are not supported")
 	}
+
 	if r.firstBlob, err = r.Number(len(r.blobs)); err != nil {
 		return err
 	}
+
 	for i, b := range r.blobs {
 		r.Keep(r.firstBlob+uint32(i), int(min(b.Bytes/max(1, b.Count), lookuppath.MaxBlockBytes)))
 	}
+
 	return nil
 }
 
@@ -144,6 +166,7 @@ func levelOf(number int, tables []*table) (level, error) {
 		x.Level, y.Level = number, number // they can have come to another one first
 		return inLevelOrder(x, y)
 	})
+
 	if number > 0 {
 		for _, t := range l.tables {
 			if err := addSeparator(&l.largest, &l.beyond, t.Largest, t.Exclusive); err != nil {
@@ -151,11 +174,13 @@ func levelOf(number int, tables []*table) (level, error) {
 			}
 		}
 	}
+
 	l.largest.Finish()
 	return l, nil
 }
 
-// filtersL0 tells whether tables of level 0 are asked within their bounds only: not if there are up to three, and nothing below.
+// filtersL0 tells whether tables of level 0 are asked within their bounds only: not if there are up
+// to three, and nothing below.
 func filtersL0(levels []level) bool {
 	return len(levels) > 0 && (levels[len(levels)-1].number > 0 || len(levels[0].tables) > 3)
 }
@@ -169,9 +194,11 @@ func (t *table) prepare(r *Reading) {
 	if len(t.Partitions) > 0 {
 		t.pinnedRoot = top
 	}
+
 	if t.filters.parted {
 		t.pinnedFilter = top
 	}
+
 	t.samePrefixes = samePrefixes(t.properties["rocksdb.prefix.extractor.name"], r.PrefixExtractor)
 	t.highPriority = r.HighPriority
 	t.merges = t.count("rocksdb.merge.operands") > 0

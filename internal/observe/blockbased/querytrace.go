@@ -14,8 +14,9 @@ import (
 	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
 
-// QueryTrace reads a trace of queries, as DB::StartTrace of RocksDB writes it (trace_replay/trace_replay.cc): records of a time, a
-// kind and a payload. It yields the operations on one column family.
+// QueryTrace reads a trace of queries, as DB::StartTrace of RocksDB writes it
+// (trace_replay/trace_replay.cc): records of a time, a kind and a payload. It yields the operations
+// on one column family.
 type QueryTrace struct {
 	name    string
 	in      *bufio.Reader
@@ -54,11 +55,15 @@ func OpenQueryTrace(in *bufio.Reader, name string, family uint32) (*QueryTrace, 
 	t := &QueryTrace{name: name, in: in, family: family}
 	kind, err := t.record()
 	if err == nil && (kind != traceBegin || !bytes.HasPrefix(t.payload, []byte(traceMagic))) {
-		return nil, engine.Fail(engine.CodeUnsupported, "%s: not a trace of queries of version 0.2, which RocksDB writes since 2021", name)
+		return nil,
+			engine.Fail(engine.CodeUnsupported, "%s: not a trace of queries of version 0.2, "+
+				"which RocksDB writes since 2021", name)
 	}
+
 	if err != nil {
 		return nil, t.damage(err)
 	}
+
 	return t, nil
 }
 
@@ -81,19 +86,23 @@ func (t *QueryTrace) record() (kind byte, err error) {
 	if _, err := io.ReadFull(t.in, head[:1]); err == io.EOF {
 		return traceEnd, nil // of a trace that nobody ended
 	}
+
 	t.records++
 	_, err = io.ReadFull(t.in, head[1:])
 	n := binary.LittleEndian.Uint32(head[traceHeadBytes-4:])
 	if err == nil && n > maxTracePayload {
 		return 0, fmt.Errorf("a payload of %d bytes", n)
 	}
+
 	if err == nil {
 		t.payload = append(t.payload[:0], make([]byte, n)...)
 		_, err = io.ReadFull(t.in, t.payload)
 	}
+
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("it ends early")
 	}
+
 	return head[8], err
 }
 
@@ -104,13 +113,16 @@ func (t *QueryTrace) Next(op *kvlog.Op) error {
 		if err == nil && kind == traceEnd {
 			return io.EOF
 		}
+
 		if err == nil {
 			err = t.parse(kind)
 		}
+
 		if err != nil {
 			return t.damage(err)
 		}
 	}
+
 	*op, t.queue = t.queue[0], t.queue[1:]
 	return nil
 }
@@ -135,7 +147,11 @@ func (t *QueryTrace) parse(kind byte) error {
 			err := eachEntry(f.Text(), func(family uint32, kind byte, key, value []byte) {
 				switch kind {
 				case kindValue, kindMerge:
-					t.add(family, kvlog.Op{Kind: kvlog.BatchPut, Key: key, Number: uint64(len(value))})
+					t.add(family, kvlog.Op{
+						Kind:   kvlog.BatchPut,
+						Key:    key,
+						Number: uint64(len(value)),
+					})
 				case kindRange:
 					t.Others++
 				default:
@@ -161,6 +177,7 @@ func (t *QueryTrace) parse(kind byte) error {
 			return fmt.Errorf("a payload with the unknown field %d", field)
 		}
 	}
+
 	switch kind {
 	case traceWrite:
 		if len(t.queue) > 0 {
@@ -179,5 +196,6 @@ func (t *QueryTrace) parse(kind byte) error {
 	default:
 		return fmt.Errorf("a record of the unknown kind %d", kind)
 	}
+
 	return f.Err
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/statelab/statelab/internal/observe/dbformat"
 )
 
-// Reading is how a database is opened for Gets: what of it decides which blocks they ask the cache for.
+// Reading is how a database is opened for Gets: what of it decides which blocks they ask the cache
+// for.
 type Reading struct {
 	Filters         bool   // there is a filter policy
 	WholeKeys       bool   // filters are asked for keys, not for prefixes
@@ -53,25 +54,29 @@ func (p Pinning) of(t *Facts, r *Reading) bool {
 // Options are options by their names in an OPTIONS file: those of a family and of its tables.
 type Options map[string]string
 
-// readOptions reads what the newest OPTIONS file of a database says of a family, and in which folder its
-// logs are, unless asked says so.
+// readOptions reads what the newest OPTIONS file of a database says of a family, and in which
+// folder its logs are, unless asked says so.
 func readOptions(dir, family, asked string) (own Options, logs string, err error) {
 	name, sections, err := optionsfile.Read(dir)
 	if err != nil {
 		return nil, "", err
 	}
+
 	own = Options{}
 	for _, section := range sections {
 		switch {
 		case section.Kind == "DBOptions":
 			logs = section.Values["wal_dir"]
-		case (section.Name == family || unit.Printable(section.Name) == family) && (section.Kind == "CFOptions" || section.Kind == "TableOptions/BlockBasedTable"):
+		case (section.Name == family || unit.Printable(section.Name) == family) &&
+			(section.Kind == "CFOptions" || section.Kind == "TableOptions/BlockBasedTable"):
 			maps.Copy(own, section.Values)
 		}
 	}
+
 	if asked != "" {
 		return own, asked, nil
 	}
+
 	logs, err = dbformat.LogFolder(dir, filepath.Join(dir, name), logs)
 	return own, logs, err
 }
@@ -88,16 +93,20 @@ func (o Options) Number(name string, otherwise float64) (float64, error) {
 	if text == "" {
 		return otherwise, nil
 	}
+
 	unit := 1.0
 	for i, letter := range "KMGT" {
 		if cut, is := strings.CutSuffix(strings.ToUpper(text), string(letter)); is {
 			text, unit = cut, float64(int64(1)<<(10*(i+1)))
 		}
 	}
+
 	n, err := strconv.ParseFloat(text, 64)
 	if n *= unit; err != nil || !(n >= 0 && n < MaxNumber) {
-		return 0, fmt.Errorf("option %s=%s must be a number (examples: 67108864, 64M)", name, o[name])
+		return 0,
+			fmt.Errorf("option %s=%s must be a number (examples: 67108864, 64M)", name, o[name])
 	}
+
 	return n, nil
 }
 
@@ -122,19 +131,23 @@ func (o Options) Reading() (r Reading, err error) {
 		HighPriority:    o.Is("cache_index_and_filter_blocks_with_high_priority", true),
 		NoCache:         o.Is("no_block_cache", false),
 	}
+
 	if extractor := o["prefix_extractor"]; extractor != none {
 		r.PrefixExtractor = extractor
 	}
+
 	buffer, err := o.Number("write_buffer_size", 64<<20)
 	if err != nil {
 		return r, err
 	}
+
 	r.LargestPinnedL0 = int64(buffer) / 2 * 3
 	tiers := map[string]string{}
 	for _, part := range strings.Split(strings.Trim(o["metadata_cache_options"], "{}"), ";") {
 		name, value, _ := strings.Cut(part, "=")
 		tiers[strings.TrimSpace(name)] = strings.TrimSpace(value)
 	}
+
 	tier := func(name string, fallback Pinning) Pinning {
 		switch tiers[name] {
 		case "kNone":
@@ -144,20 +157,26 @@ func (o Options) Reading() (r Reading, err error) {
 		case "kAll":
 			return PinAll
 		}
+
 		return fallback
 	}
+
 	top, flushed := PinNone, PinNone
 	if o.Is("pin_top_level_index_and_filter", true) {
 		top = PinAll
 	}
+
 	if o.Is("pin_l0_filter_and_index_blocks_in_cache", false) {
 		flushed = PinFlushed
 	}
-	r.Top, r.Partitions, r.Unpartitioned = tier("top_level_index_pinning", top), tier("partition_pinning", flushed), tier("unpartitioned_pinning", flushed)
+
+	r.Top, r.Partitions, r.Unpartitioned = tier("top_level_index_pinning", top),
+		tier("partition_pinning", flushed), tier("unpartitioned_pinning", flushed)
 	return r, nil
 }
 
-// prefix is the part of a key that filters of prefixes know; not in the domain of the extractor: false.
+// prefix is the part of a key that filters of prefixes know; not in the domain of the extractor:
+// false.
 func (r *Reading) prefix(key []byte) (prefix []byte, is bool) {
 	kind, length, found := strings.Cut(r.PrefixExtractor, ":")
 	if !found {
@@ -167,10 +186,12 @@ func (r *Reading) prefix(key []byte) (prefix []byte, is bool) {
 		}
 		kind, length = r.PrefixExtractor[:at], r.PrefixExtractor[at+1:]
 	}
+
 	n, err := strconv.Atoi(length)
 	if err != nil || n < 0 {
 		return nil, false
 	}
+
 	switch kind {
 	case "fixed", "rocksdb.FixedPrefix":
 		if len(key) < n {
@@ -180,5 +201,6 @@ func (r *Reading) prefix(key []byte) (prefix []byte, is bool) {
 	case "capped", "rocksdb.CappedPrefix":
 		return key[:min(n, len(key))], true
 	}
+
 	return nil, false
 }

@@ -1,17 +1,18 @@
 // Package blockbased computes which blocks a Get asks the block cache for, without making the Get,
-// of databases of block-based tables: RocksDB's, and those of LevelDB in Go (goleveldb). It reads manifests, OPTIONS files, write-ahead logs
-// and tables itself, without the library.
+// of databases of block-based tables: RocksDB's, and those of LevelDB in Go (goleveldb). It reads
+// manifests, OPTIONS files, write-ahead logs and tables itself, without the library.
 //
 // The answer is exact, access for access and in order, for one thread on a database that is opened
-// afresh with all its tables open; the tests compare it with the library's counters. What a Get does
-// is read from RocksDB's sources (db/version_set*, table/block_based/*_reader*).
+// afresh with all its tables open; the tests compare it with the library's counters. What a Get
+// does is read from RocksDB's sources (db/version_set*, table/block_based/*_reader*).
 //
 // What it cannot resolve exactly it refuses to open, by name: plain and cuckoo tables, encrypted
-// files, orders of the user, timestamps of the user, tables in other folders, formats older than 2 or newer than 7, deletions of ranges beside ingested tables.
-// Non-goals: time; values; writes after the last look (following.go); tables that are opened by Gets.
+// files, orders of the user, timestamps of the user, tables in other folders, formats older than 2
+// or newer than 7, deletions of ranges beside ingested tables. Non-goals: time; values; writes
+// after the last look (following.go); tables that are opened by Gets.
 //
-// Read open.go for what is taken from a database, walk.go for one Get, table.go for the format, level.go
-// for what is different in LevelDB.
+// Read open.go for what is taken from a database, walk.go for one Get, table.go for the format,
+// level.go for what is different in LevelDB.
 package blockbased
 
 import (
@@ -22,14 +23,15 @@ import (
 )
 
 // Resolver knows the tables of a family as they were at Open; they stay readable although their
-// owner deletes them. It holds all indexes and filters decompressed. Data stay in the files. Safe for
-// concurrent use through Walkers.
+// owner deletes them. It holds all indexes and filters decompressed. Data stay in the files. Safe
+// for concurrent use through Walkers.
 type Resolver struct {
 	lookuppath.Tables[*table]
-	reading   Reading
-	torn      string             // see manifest
-	levels    []level            // in the order in which a Get looks
-	blobs     []lsmtail.BlobFile // by number; their blocks, one each, are behind those of the tables
+	reading Reading
+	torn    string  // see manifest
+	levels  []level // in the order in which a Get looks
+	// by number; their blocks, one each, are behind those of the tables
+	blobs     []lsmtail.BlobFile
 	firstBlob uint32
 	unflushed *lookuppath.Unflushed
 	endsBatch func(made uint64) bool // nil: each Get is made alone
@@ -54,7 +56,8 @@ func (r *Resolver) Warnings() []engine.Warning {
 		return nil
 	}
 	return []engine.Warning{{Code: "torn_manifest",
-		Text:   r.torn + " ends in the middle of a record: the database is taken as it stood before that, as RocksDB takes it",
+		Text: r.torn + " ends in the middle of a record: the database is taken as it stood " +
+			"before that, as RocksDB takes it",
 		Remedy: "if a process writes to the database, wait until it has flushed, and try again"}}
 }
 
@@ -65,9 +68,16 @@ func (*Resolver) Expect(uint64) {}
 func (r *Resolver) Block(number uint32) (cachesim.Block, error) {
 	if number >= r.firstBlob {
 		// A value is read each time. How large it is is not looked up: it is the mean of its file.
-		return cachesim.Block{File: r.blobs[number-r.firstBlob].Number, Level: engine.LevelUnknown, Type: engine.Value, Bytes: r.Size(number),
-			DiskBytes: r.Size(number), Marks: cachesim.Uncached}, nil
+		return cachesim.Block{
+			File:      r.blobs[number-r.firstBlob].Number,
+			Level:     engine.LevelUnknown,
+			Type:      engine.Value,
+			Bytes:     r.Size(number),
+			DiskBytes: r.Size(number),
+			Marks:     cachesim.Uncached,
+		}, nil
 	}
+
 	return r.Tables.Block(number)
 }
 
@@ -93,42 +103,50 @@ func (t *table) Decoded(h handle, stored []byte) (int, error) {
 	return size, nil
 }
 
-// Opening implements lookuppath.Source. Tables of level 0 are opened with all their metadata, the others
-// with what stays pinned.
+// Opening implements lookuppath.Source. Tables of level 0 are opened with all their metadata, the
+// others with what stays pinned.
 func (r *Resolver) Opening() (numbers []uint32) {
 	if r.reading.Level {
 		return nil
 	}
+
 	for _, t := range r.All {
 		ask := func(at uint32) { numbers = append(numbers, t.First+at) }
 		all, cached := t.Level == 0, r.reading.MetadataInCache
 		if cached && (all || t.pinnedRoot) {
 			ask(rootNumber)
 		}
+
 		if all || t.pinnedPartitions {
 			if len(t.Partitions) > 0 && cached && !t.pinnedRoot {
 				ask(rootNumber)
 			}
+
 			for p := range t.Partitions {
 				ask(fixedNumbers + uint32(p))
 			}
 		}
+
 		if t.filters.at.Bytes > 0 {
 			if cached && (all || t.pinnedFilter) {
 				ask(filterNumber)
 			}
+
 			if t.filters.parted && (all || t.pinnedPartitions) {
 				if cached && !t.pinnedFilter {
 					ask(filterNumber)
 				}
+
 				for p := range t.filters.partitions {
 					ask(t.firstFilter + uint32(p))
 				}
 			}
 		}
+
 		if t.dictionaryAt.Bytes > 0 && cached && (all || t.pinnedDictionary) {
 			ask(dictionaryNumber)
 		}
 	}
+
 	return numbers
 }

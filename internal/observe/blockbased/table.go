@@ -48,7 +48,8 @@ type table struct {
 	deletesRanges bool
 	merges        bool // a Get may need more than the block where its key is first met
 
-	// By how the table is read: what is always at hand, and whether filters know the prefixes of Gets.
+	// By how the table is read: what is always at hand, and whether filters know the prefixes of
+	// Gets.
 	pinnedRoot, pinnedFilter, pinnedPartitions, pinnedDictionary bool
 	samePrefixes, highPriority                                   bool
 }
@@ -113,38 +114,48 @@ func (t *table) open(r *Reading) error {
 	if err != nil {
 		return err
 	}
+
 	if isLevel := t.format == 0; isLevel && !r.Level {
 		return fmt.Errorf("format version 0: the oldest that is supported is %d", oldestFormat)
 	} else if !isLevel && r.Level {
 		return errors.New("a table of RocksDB in a database of LevelDB")
 	}
+
 	meta, err := t.readMetaindex(metaindex)
 	if err != nil {
 		return err
 	}
+
 	t.others = []handle{metaindex, meta["rocksdb.properties"], meta["rocksdb.range_del"]}
 	if t.format > 0 {
 		if err := t.readProperties(meta["rocksdb.properties"]); err != nil {
 			return err
 		}
+
 		if at, is := meta["rocksdb.index"]; is {
 			t.Root = at
 		}
 	}
+
 	if err := t.readDictionary(meta["rocksdb.compression_dict"]); err != nil {
 		return err
 	}
+
 	if err := t.readIndex(); err != nil {
 		return err
 	}
+
 	if t.index == hashIndex {
-		if err := t.readPrefixIndex(meta["rocksdb.hashindex.prefixes"], meta["rocksdb.hashindex.metadata"]); err != nil {
+		if err := t.readPrefixIndex(meta["rocksdb.hashindex.prefixes"],
+			meta["rocksdb.hashindex.metadata"]); err != nil {
 			return err
 		}
 	}
+
 	if err := t.readFilters(meta, r); err != nil {
 		return err
 	}
+
 	return t.readTombstones(meta["rocksdb.range_del"])
 }
 
@@ -154,34 +165,50 @@ func (t *table) readFooter() (metaindex handle, err error) {
 	if t.Bytes < levelFooterBytes {
 		return metaindex, errors.New("too short for a table")
 	}
+
 	if _, err := t.Opened.ReadAt(tail, t.Bytes-int64(len(tail))); err != nil {
 		return metaindex, err
 	}
+
 	switch magic := binary.LittleEndian.Uint64(tail[len(tail)-8:]); magic {
 	case levelMagic:
 		t.checksum = crcChecksum
 		return t.readHandles(tail[len(tail)-levelFooterBytes:])
 	case blockMagic:
 	case plainMagic, plainOld:
-		return metaindex, engine.Fail(engine.CodeUnsupported, "a plain table, which is not supported: only block-based tables are")
+		return metaindex,
+			engine.Fail(engine.CodeUnsupported, "a plain table, which is not supported: only "+
+				"block-based tables are")
 	case cuckoo:
-		return metaindex, engine.Fail(engine.CodeUnsupported, "a cuckoo table, which is not supported: only block-based tables are")
+		return metaindex,
+			engine.Fail(engine.CodeUnsupported, "a cuckoo table, which is not supported: only "+
+				"block-based tables are")
 	default:
-		return metaindex, fmt.Errorf("unknown kind of table (magic number %016x): encrypted, damaged, or of a newer program", magic)
+		return metaindex,
+			fmt.Errorf("unknown kind of table (magic number %016x): encrypted, damaged, or of a "+
+				"newer program", magic)
 	}
+
 	if len(tail) < blockFooterBytes {
 		return metaindex, errors.New("too short for a table")
 	}
+
 	t.format, t.checksum = le32(tail[41:]), tail[0]
 	if t.format < oldestFormat || t.format > newestFormat {
-		return metaindex, engine.Fail(engine.CodeUnsupported, "format version %d: those from %d to %d are supported", t.format, oldestFormat, newestFormat)
+		return metaindex,
+			engine.Fail(engine.CodeUnsupported,
+				"format version %d: those from %d to %d are supported", t.format, oldestFormat,
+				newestFormat)
 	}
+
 	if t.checksum > xxh3Checksum {
 		return metaindex, fmt.Errorf("checksums of the unknown kind %d", t.checksum)
 	}
+
 	if t.format < 6 {
 		return t.readHandles(tail[1:])
 	}
+
 	return t.readNewFooter(tail)
 }
 
@@ -199,6 +226,7 @@ func (t *table) readNewFooter(tail []byte) (metaindex handle, err error) {
 	if !bytes.Equal(tail[1:5], []byte{0x3e, 0, 0x7a, 0}) {
 		return metaindex, errors.New("damaged footer")
 	}
+
 	want := le32(tail[5:])
 	t.checksumBase = le32(tail[9:])
 	size := le32(tail[13:])
@@ -206,13 +234,16 @@ func (t *table) readNewFooter(tail []byte) (metaindex handle, err error) {
 	copied := bytes.Clone(tail)
 	clear(copied[5:9])
 	if t.checksum != noChecksum {
-		if sum := checksumOf(t.checksum, copied) + (t.checksumBase ^ (uint32(at) + uint32(at>>32))); sum != want {
+		if sum := checksumOf(t.checksum, copied) +
+			(t.checksumBase ^ (uint32(at) + uint32(at>>32))); sum != want {
 			return metaindex, errors.New("the checksum of the footer does not match")
 		}
 	}
+
 	if uint64(size)+lookuppath.TrailerBytes > at {
 		return metaindex, errors.New("damaged footer")
 	}
+
 	return handle{Offset: at - lookuppath.TrailerBytes - uint64(size), Bytes: size}, nil
 }
 
@@ -221,19 +252,23 @@ func (t *table) eachRow(at handle, in *buffer, visit func(key, value []byte) err
 	if err != nil {
 		return err
 	}
+
 	entries, err := newRows(content, false, in.key)
 	if err != nil {
 		return t.Damaged(at, err.Error())
 	}
+
 	defer func() { in.key = entries.key }()
 	for entries.next() {
 		if err := visit(entries.key, entries.value); err != nil {
 			return err
 		}
 	}
+
 	if entries.err != nil {
 		return t.Damaged(at, entries.err.Error())
 	}
+
 	return nil
 }
 
@@ -246,6 +281,7 @@ func (t *table) readMetaindex(at handle) (map[string]handle, error) {
 		} else if string(key) == "rocksdb.properties" {
 			return err
 		}
+
 		return nil
 	})
 }
@@ -254,6 +290,7 @@ func (t *table) readProperties(at handle) error {
 	if at.Bytes == 0 {
 		return errors.New("it has no properties")
 	}
+
 	t.properties = map[string]string{}
 	err := t.eachRow(at, new(buffer), func(key, value []byte) error {
 		t.properties[string(key)] = string(value)
@@ -262,16 +299,22 @@ func (t *table) readProperties(at handle) error {
 	if err != nil {
 		return err
 	}
+
 	if kind := t.properties["rocksdb.block.based.table.index.type"]; len(kind) == 4 {
 		t.index = indexKind(le32([]byte(kind)))
 	}
-	t.deltas, t.userKeys = t.count("rocksdb.index.value.is.delta.encoded") > 0, t.count("rocksdb.index.key.is.user.key") > 0
+
+	t.deltas, t.userKeys = t.count("rocksdb.index.value.is.delta.encoded") > 0,
+		t.count("rocksdb.index.key.is.user.key") > 0
 	if name := t.properties["rocksdb.comparator"]; !slices.Contains(byteComparators, name) {
-		return engine.Fail(engine.CodeUnsupported, "its keys are ordered by %s, only the order of bytes is supported", name)
+		return engine.Fail(engine.CodeUnsupported, "its keys are ordered by %s, only the order "+
+			"of bytes is supported", name)
 	}
+
 	if t.index > firstKeyIndex {
 		return fmt.Errorf("an index of the unknown kind %d", t.index)
 	}
+
 	return nil
 }
 
@@ -285,17 +328,21 @@ func (t *table) readDictionary(at handle) error {
 	if at.Bytes == 0 {
 		return nil
 	}
+
 	content, err := t.decode(at, new(buffer))
 	if err != nil {
 		return err
 	}
+
 	t.dictionaryAt, t.dictionary = at, bytes.Clone(content)
 	zstdMagic := []byte{0x37, 0xa4, 0x30, 0xec}
 	option := zstd.WithDecoderDictRaw(0, t.dictionary)
 	if bytes.HasPrefix(t.dictionary, zstdMagic) {
 		option = zstd.WithDecoderDicts(t.dictionary)
 	}
-	t.zstd, err = zstd.NewReader(nil, option, zstd.WithDecoderConcurrency(0), zstd.WithDecodeAllCapLimit(true))
+
+	t.zstd, err = zstd.NewReader(nil, option, zstd.WithDecoderConcurrency(0),
+		zstd.WithDecodeAllCapLimit(true))
 	return err
 }
 
@@ -307,9 +354,11 @@ func (t *table) readIndex() error {
 		if err != nil {
 			return err
 		}
+
 		if err := addSeparator(&t.Separators, &t.beyond, key, beyond); err != nil {
 			return err
 		}
+
 		t.Data = append(t.Data, h)
 		if firstKeys {
 			if len(first) < 8 {
@@ -317,8 +366,10 @@ func (t *table) readIndex() error {
 			}
 			return addSorted(&t.firstKeys, first[:len(first)-8])
 		}
+
 		return nil
 	}
+
 	if t.index != twoLevelIndex {
 		if err := t.eachIndexEntry(t.Root, firstKeys, add); err != nil {
 			return err
@@ -329,16 +380,19 @@ func (t *table) readIndex() error {
 			if err != nil {
 				return err
 			}
+
 			key = bytes.Clone(key)
 			if err := t.eachIndexEntry(h, false, add); err != nil {
 				return err
 			}
+
 			return t.EndPartition(h, key)
 		})
 		if err != nil {
 			return err
 		}
 	}
+
 	t.Separators.Finish()
 	t.firstKeys.Finish()
 	return nil
@@ -395,43 +449,54 @@ func (t *table) readFilters(meta map[string]handle, r *Reading) (err error) {
 	if t.format == 0 {
 		at, is := meta["filter."+levelPolicy]
 		for name, other := range meta {
-			if r.places && !is && strings.HasPrefix(name, "filter.") { // of LevelDB itself, for example, with another name
+			// of LevelDB itself, for example, with another name
+			if r.places && !is && strings.HasPrefix(name, "filter.") {
 				at, is = other, true
 			}
 		}
+
 		if is && r.Filters {
 			t.filters.at = at
 			return t.readLevelFilter(at, r)
 		}
+
 		return nil
 	}
+
 	if !r.Filters {
 		return nil
 	}
-	f.wholeKeys = r.WholeKeys && t.properties["rocksdb.block.based.table.whole.key.filtering"] != "0"
+
+	f.wholeKeys = r.WholeKeys &&
+		t.properties["rocksdb.block.based.table.whole.key.filtering"] != "0"
 	f.prefixes = t.properties["rocksdb.block.based.table.prefix.filtering"] != "0"
 	if at, is := meta["fullfilter."+filterPolicy]; is {
 		f.at = at
 		f.whole, err = t.readFilter(at, r)
 		return err
 	}
+
 	at, is := meta["partitionedfilter."+filterPolicy]
 	if !is {
 		return nil
 	}
+
 	f.at, f.parted = at, true
 	err = t.eachIndexEntry(at, false, func(separator []byte, h handle, _ []byte) error {
 		key, beyond, err := t.separator(separator)
 		if err != nil {
 			return err
 		}
+
 		if err := addSeparator(&f.separators, &f.beyond, key, beyond); err != nil {
 			return err
 		}
+
 		part, err := t.readFilter(h, r)
 		f.partitions, f.parts = append(f.partitions, h), append(f.parts, part)
 		return err
 	})
+
 	f.separators.Finish()
 	return err
 }
@@ -440,10 +505,12 @@ func (t *table) readFilter(at handle, r *Reading) (filter, error) {
 	if r.places {
 		return filter{}, nil
 	}
+
 	content, err := t.decode(at, new(buffer))
 	if err != nil {
 		return filter{}, err
 	}
+
 	f := newFilter(bytes.Clone(content))
 	return f, f.check()
 }
@@ -453,26 +520,36 @@ func (t *table) readTombstones(at handle) error {
 	if at.Bytes == 0 {
 		return nil
 	}
+
 	var all []lookuppath.Tombstone
 	err := t.eachRow(at, new(buffer), func(key, value []byte) error {
 		if len(key) < 8 {
 			return t.Damaged(at, "damaged range deletion")
 		}
+
 		start := key[:len(key)-8]
-		all = append(all, lookuppath.Tombstone{Start: bytes.Clone(start), End: bytes.Clone(value), SeqNum: le64(key[len(start):]) >> 8})
+		all = append(all, lookuppath.Tombstone{
+			Start:  bytes.Clone(start),
+			End:    bytes.Clone(value),
+			SeqNum: le64(key[len(start):]) >> 8,
+		})
+
 		return nil
 	})
 	if err != nil {
 		return err
 	}
+
 	t.deletesRanges = len(all) > 0
-	slices.SortStableFunc(all, func(a, b lookuppath.Tombstone) int { return cmp.Compare(a.SeqNum, b.SeqNum) })
+	slices.SortStableFunc(all, func(a, b lookuppath.Tombstone) int {
+		return cmp.Compare(a.SeqNum, b.SeqNum)
+	})
 	t.tombstones = lookuppath.Disjoint(all)
 	return nil
 }
 
-// ingested reports whether the table was made outside of the database: its entries then have no sequence numbers of
-// their own.
+// ingested reports whether the table was made outside of the database: its entries then have no
+// sequence numbers of their own.
 func (t *table) ingested() bool { return t.properties["rocksdb.external_sst_file.version"] != "" }
 
 // Numbers of a table's blocks, from its first on: the fixed ones, index partitions, filter

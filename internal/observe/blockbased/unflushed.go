@@ -21,13 +21,16 @@ func readLogs(dir string, family *Family) (*lookuppath.Unflushed, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var numbers []uint64
 	for _, e := range entries {
 		digits, is := strings.CutSuffix(e.Name(), ".log")
-		if number, err := strconv.ParseUint(digits, 10, 64); is && err == nil && number >= family.firstLog {
+		if number, err := strconv.ParseUint(digits, 10, 64); is && err == nil &&
+			number >= family.firstLog {
 			numbers = append(numbers, number)
 		}
 	}
+
 	slices.Sort(numbers)
 	for _, number := range numbers {
 		name := fmt.Sprintf("%06d.log", number)
@@ -35,12 +38,16 @@ func readLogs(dir string, family *Family) (*lookuppath.Unflushed, error) {
 		if err != nil {
 			return nil, err
 		}
-		err = eachRecord(log, number, func(batch []byte) error { return replay(batch, family.Number, u) })
+
+		err = eachRecord(log, number, func(batch []byte) error {
+			return replay(batch, family.Number, u)
+		})
 		// The torn end of a log in use is where the engine's replay ends, too.
 		if err != nil && !errors.Is(err, errCut) {
 			return nil, fmt.Errorf("log %s: %w", name, err)
 		}
 	}
+
 	u.Finish()
 	return u, nil
 }
@@ -82,11 +89,13 @@ func entries(batch []byte, visit visitor) error {
 // A batch begins with a sequence number and a count.
 const batchHeadBytes = 12
 
-// eachEntry visits the entries of a batch: its family, its kind as of the first family, its key, and a value or the end of a range.
+// eachEntry visits the entries of a batch: its family, its kind as of the first family, its key,
+// and a value or the end of a range.
 func eachEntry(batch []byte, visit func(family uint32, kind byte, key, end []byte)) error {
 	if len(batch) < batchHeadBytes {
 		return errors.New("damaged batch")
 	}
+
 	f := &lsmtail.Fields{Rest: batch[batchHeadBytes:]}
 	for len(f.Rest) > 0 && f.Err == nil {
 		kind := f.Rest[0]
@@ -100,6 +109,7 @@ func eachEntry(batch []byte, visit func(family uint32, kind byte, key, end []byt
 		case kindRangeOfFamily:
 			of, kind = uint32(f.Number()), kindRange
 		}
+
 		var key, end []byte
 		switch kind {
 		case kindValue, kindMerge, kindRange:
@@ -112,11 +122,14 @@ func eachEntry(batch []byte, visit func(family uint32, kind byte, key, end []byt
 		case kindNothing:
 			continue
 		default:
-			return engine.Fail(engine.CodeUnsupported, "it holds an entry of kind %d, which is not supported", kind)
+			return engine.Fail(engine.CodeUnsupported,
+				"it holds an entry of kind %d, which is not supported", kind)
 		}
+
 		if f.Err == nil {
 			visit(of, kind, key, end)
 		}
 	}
+
 	return f.Err
 }

@@ -60,9 +60,11 @@ func (r *Resolver) Walk() lookuppath.PathResolver {
 	return w
 }
 
-// Get implements lookuppath.PathResolver. Every 1024th time a key that is said to be known is looked for, so
-// that a caller who does not know is found out.
-func (w *Walker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, found bool, err error) {
+// Get implements lookuppath.PathResolver. Every 1024th time a key that is said to be known is
+// looked for, so that a caller who does not know is found out.
+func (w *Walker) Get(
+	key []byte, known bool, dst []uint32,
+) (numbers []uint32, found bool, err error) {
 	w.asked, w.numbers = asked{key: key, known: known}, dst[:0]
 	if kind, gone := w.memory.Find(key); kind != lsmtail.None || gone {
 		if kind != lsmtail.Merge {
@@ -70,9 +72,11 @@ func (w *Walker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, fo
 		}
 		w.merging = true
 	}
+
 	if w.r.reading.Level {
 		return w.getLevel()
 	}
+
 	levels, filtersL0 := w.levels, filtersL0(w.levels)
 	for i := range levels {
 		l := &levels[i]
@@ -81,21 +85,29 @@ func (w *Walker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, fo
 				if filtersL0 && !t.Holds(key) {
 					continue
 				}
-				if answer, err := w.lookInto(t, i == len(levels)-1, at == len(l.tables)-1); err != nil || answer != goOn {
+
+				if answer, err := w.lookInto(t, i == len(levels)-1,
+					at == len(l.tables)-1); err != nil || answer != goOn {
 					return w.numbers, answer == isHere, err
 				}
 			}
+
 			continue
 		}
-		for at := seek(&l.largest, l.beyond, key); at < len(l.tables) && bytes.Compare(l.tables[at].Smallest, key) <= 0; at++ {
-			if answer, err := w.lookInto(l.tables[at], i == len(levels)-1, true); err != nil || answer != goOn {
+
+		for at := seek(&l.largest, l.beyond, key); at < len(l.tables) &&
+			bytes.Compare(l.tables[at].Smallest, key) <= 0; at++ {
+			if answer, err := w.lookInto(l.tables[at], i == len(levels)-1, true); err != nil ||
+				answer != goOn {
 				return w.numbers, answer == isHere, err
 			}
+
 			if !bytes.Equal(l.tables[at].Largest, key) {
 				break
 			}
 		}
 	}
+
 	return w.numbers, w.merging, nil
 }
 
@@ -116,17 +128,20 @@ func (w *Walker) lookInto(t *table, last, lastInLevel bool) (answer, error) {
 	if w.goneBelow > 0 {
 		return w.end(), nil // what is left is older
 	}
+
 	w.enter(t)
 	w.cover()
 	skipsFilters := w.r.reading.ForHits && last && lastInLevel
 	if !skipsFilters && !w.mayContain() {
 		return goOn, nil
 	}
+
 	w.askRoot()
 	block, err := w.firstBlock(t)
 	if err != nil || !w.reach(block, skipsFilters) {
 		return goOn, err
 	}
+
 	w.askData(block)
 	return w.searchFrom(block, last && lastInLevel, skipsFilters)
 }
@@ -152,7 +167,8 @@ func (w *Walker) reach(block int, skipsFilters bool) bool {
 		return false
 	}
 	w.askPartition(block)
-	return w.t.index != firstKeyIndex || skipsFilters || bytes.Compare(w.key, w.t.firstKeys.At(block)) >= 0
+	return w.t.index != firstKeyIndex || skipsFilters ||
+		bytes.Compare(w.key, w.t.firstKeys.At(block)) >= 0
 }
 
 // searchFrom searches a data block that was asked for, and those behind it as far as they may
@@ -166,17 +182,21 @@ func (w *Walker) searchFrom(first int, last, skipsFilters bool) (answer, error) 
 				return isHere, nil
 			}
 		}
+
 		answer, further, err := w.search(block)
 		if err != nil || answer != goOn || !further {
 			return answer, err
 		}
+
 		if block == first {
 			w.askPartition(first) // the index may stand where a later Get of the batch wanted it
 		}
+
 		block++
 		if !w.reach(block, skipsFilters) {
 			return goOn, nil
 		}
+
 		w.askData(block)
 	}
 }
@@ -195,33 +215,41 @@ func (w *Walker) mayContain() bool {
 	if f.at.Bytes == 0 {
 		return true
 	}
+
 	if !f.wholeKeys {
 		// Only filters of prefixes are left, and only where the same prefixes are asked for.
 		if !f.prefixes || !w.t.samePrefixes {
 			return true
 		}
+
 		var is bool
 		if key, is = w.r.reading.prefix(key); !is {
 			return true
 		}
 	}
+
 	if !w.filtered && !w.t.pinnedFilter && w.r.reading.MetadataInCache {
 		w.ask(filterNumber)
 	}
+
 	w.filtered = true
 	if !f.parted {
 		return f.whole.mayContain(key)
 	}
+
 	if len(f.parts) == 0 {
 		return true
 	}
+
 	at := min(seek(&f.separators, f.beyond, w.key), len(f.parts)-1)
 	if f.partitions[at].Bytes == 0 {
 		return false
 	}
+
 	if at != w.filterPart && !w.t.pinnedPartitions {
 		w.ask(w.t.firstFilter + uint32(at))
 	}
+
 	w.filterPart = at
 	return f.parts[at].mayContain(key)
 }
@@ -231,6 +259,7 @@ func (w *Walker) askPartition(block int) {
 	if len(t.Partitions) == 0 {
 		return
 	}
+
 	if p := t.PartitionOf(block); p != w.partition {
 		w.partition = p
 		if !t.pinnedPartitions {
@@ -256,10 +285,12 @@ func (w *Walker) search(block int) (a answer, further bool, err error) {
 	if err != nil {
 		return isGone, false, err
 	}
+
 	entries, err := newRows(content, false, w.entryKey)
 	if err != nil {
 		return isGone, false, w.t.Damaged(at, err.Error())
 	}
+
 	defer func() { w.entryKey = entries.key }()
 	limit := len(entries.entries)
 	if restart, is, err := w.hashed(content); err != nil {
@@ -269,10 +300,12 @@ func (w *Walker) search(block int) (a answer, further bool, err error) {
 	} else if entries.at, err = restartBefore(content, w.key); err != nil {
 		return isGone, false, w.t.Damaged(at, err.Error())
 	}
+
 	for entries.at < limit && entries.next() {
 		if len(entries.key) < 8 {
 			return isGone, false, w.t.Damaged(at, "damaged key")
 		}
+
 		user := entries.key[:len(entries.key)-8]
 		switch order := bytes.Compare(user, w.key); {
 		case order < 0:
@@ -280,12 +313,17 @@ func (w *Walker) search(block int) (a answer, further bool, err error) {
 		case order > 0:
 			return goOn, false, nil
 		}
+
 		limit = len(entries.entries) // versions of the key may go on behind a restart point
 		trailer := le64(entries.key[len(user):])
 		kind := kindOf(byte(trailer))
 		if kind == lsmtail.None {
-			return isGone, false, w.t.Damaged(at, fmt.Sprintf("it holds an entry of kind %d, which is not supported", byte(trailer)))
+			return isGone, false,
+				w.t.Damaged(at,
+					fmt.Sprintf("it holds an entry of kind %d, which is not supported",
+						byte(trailer)))
 		}
+
 		if a := w.takes(kind, trailer>>8); a != goOn {
 			if a == isHere && byte(trailer) == kindBlob {
 				err = w.askValue(entries.value)
@@ -293,14 +331,16 @@ func (w *Walker) search(block int) (a answer, further bool, err error) {
 			return a, false, err
 		}
 	}
+
 	if entries.err != nil {
 		return isGone, false, w.t.Damaged(at, entries.err.Error())
 	}
+
 	return goOn, entries.at >= len(entries.entries), nil
 }
 
-// askValue asks for a value in a blob file, by what stands for it in the table: a kind, perhaps when it expires, a file, and where
-// in it.
+// askValue asks for a value in a blob file, by what stands for it in the table: a kind, perhaps
+// when it expires, a file, and where in it.
 func (w *Walker) askValue(stored []byte) error {
 	const inTable, elsewhere, elsewhereForATime = 0, 1, 2
 	f := &lsmtail.Fields{Rest: stored[min(1, len(stored)):]}
@@ -312,11 +352,16 @@ func (w *Walker) askValue(stored []byte) error {
 	case stored[0] == elsewhereForATime:
 		f.Number()
 	}
+
 	file := f.Number()
-	at, is := slices.BinarySearchFunc(w.r.blobs, file, func(b lsmtail.BlobFile, number uint64) int { return cmp.Compare(b.Number, number) })
+	at, is := slices.BinarySearchFunc(w.r.blobs, file, func(b lsmtail.BlobFile, number uint64) int {
+		return cmp.Compare(b.Number, number)
+	})
 	if !is {
-		return fmt.Errorf("table %06d: a value is in the blob file %d, which the manifest does not have", w.t.File, file)
+		return fmt.Errorf("table %06d: a value is in the blob file %d, which the manifest does "+
+			"not have", w.t.File, file)
 	}
+
 	w.numbers = append(w.numbers, w.r.firstBlob+uint32(at))
 	return nil
 }
@@ -356,6 +401,7 @@ func kindOf(kind byte) lsmtail.Entry {
 	case kindMerge:
 		return lsmtail.Merge
 	}
+
 	return lsmtail.None
 }
 
@@ -369,10 +415,12 @@ func (w *Walker) hashed(content []byte) (s stretch, is bool, err error) {
 	if err != nil || !hashed || restarts == 0 {
 		return s, false, err
 	}
+
 	buckets, err := hashBuckets(content)
 	if err != nil {
 		return s, false, err
 	}
+
 	const collision, nothing = 254, 255
 	entry := int(buckets[hashOld(w.key, 397, true)%uint32(len(buckets))])
 	switch {
@@ -381,14 +429,17 @@ func (w *Walker) hashed(content []byte) (s stretch, is bool, err error) {
 	case entry == nothing:
 		entry = restarts - 1
 	}
+
 	points := content[len(content)-6-len(buckets)-4*restarts:]
 	if entry >= restarts {
 		return s, false, nil
 	}
+
 	s = stretch{int(le32(points[4*entry:])), len(content) - 6 - len(buckets) - 4*restarts}
 	if entry+1 < restarts {
 		s.to = int(le32(points[4*(entry+1):]))
 	}
+
 	return s, true, nil
 }
 
@@ -398,6 +449,7 @@ func restartBefore(content []byte, key []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	end := len(content) - 4
 	if hashed {
 		buckets, err := hashBuckets(content)
@@ -406,6 +458,7 @@ func restartBefore(content []byte, key []byte) (int, error) {
 		}
 		end -= len(buckets) + 2
 	}
+
 	points := content[end-4*restarts : end]
 	low, high := 0, restarts
 	for low < high {
@@ -416,15 +469,18 @@ func restartBefore(content []byte, key []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
+
 		if bytes.Compare(user, key) < 0 {
 			low = mid + 1
 		} else {
 			high = mid
 		}
 	}
+
 	if low == 0 {
 		return 0, nil
 	}
+
 	return int(le32(points[4*(low-1):])), nil
 }
 
@@ -440,7 +496,8 @@ func (t *table) Describe(number uint32) (b cachesim.Block, h handle) {
 		b.Marks = marked(t.pinnedRoot, cachesim.Pinned)
 	case at == filterNumber:
 		b.Type, h = engine.Filter, t.filters.at
-		b.Marks = marked(t.pinnedFilter, cachesim.Pinned) | marked(!t.filters.parted, cachesim.ParsedFilter)
+		b.Marks = marked(t.pinnedFilter, cachesim.Pinned) |
+			marked(!t.filters.parted, cachesim.ParsedFilter)
 	case at == dictionaryNumber:
 		b.Type, h = engine.Meta, t.dictionaryAt
 		b.Marks = marked(t.pinnedDictionary, cachesim.Pinned)
@@ -454,6 +511,7 @@ func (t *table) Describe(number uint32) (b cachesim.Block, h handle) {
 		b.Type, h = engine.Data, t.Data[at-t.FirstData]
 		return b, h
 	}
+
 	b.Marks |= marked(t.highPriority, cachesim.HighPriority)
 	return b, h
 }

@@ -30,10 +30,11 @@ type WrittenFamily struct {
 	Tables []Written
 }
 
-// ReadTableProperties tells what the tables of all column families hold, by the manifest and the properties of each
-// table: three small reads a table.
+// ReadTableProperties tells what the tables of all column families hold, by the manifest and the
+// properties of each table: three small reads a table.
 func ReadTableProperties(dir string) (families []WrittenFamily, err error) {
-	err = livedir.Retry(dir, func() (err error) { // tables vanish while another process compacts them
+	// tables vanish while another process compacts them
+	err = livedir.Retry(dir, func() (err error) {
 		families, err = look(dir)
 		return err
 	})
@@ -45,6 +46,7 @@ func look(dir string) (families []WrittenFamily, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("look into %s: %w", dir, err)
 	}
+
 	for _, f := range m.families {
 		of := WrittenFamily{Name: f.Name}
 		for _, facts := range f.Tables {
@@ -54,8 +56,10 @@ func look(dir string) (families []WrittenFamily, err error) {
 			}
 			of.Tables = append(of.Tables, w)
 		}
+
 		families = append(families, of)
 	}
+
 	return families, nil
 }
 
@@ -64,33 +68,48 @@ func lookAt(dir string, facts Facts) (w Written, err error) {
 	if t.Opened, err = facts.Open(dir); err != nil {
 		return w, err
 	}
+
 	defer func() { err = errors.Join(err, t.Opened.Close()) }()
 	at, err := t.readFooter()
 	if err != nil {
 		return w, err
 	}
+
 	meta, err := t.readMetaindex(at)
 	if err != nil {
 		return w, err
 	}
+
 	if err := t.readProperties(meta["rocksdb.properties"]); err != nil {
 		return w, err
 	}
+
 	number := func(name string) int64 { return int64(t.count(name)) }
-	w = Written{Facts: facts, Keys: number("rocksdb.num.entries"), DataBlocks: number("rocksdb.num.data.blocks"),
-		DataBytes: number("rocksdb.data.size"), RawBytes: number("rocksdb.raw.key.size") + number("rocksdb.raw.value.size"),
+	w = Written{
+		Facts:         facts,
+		Keys:          number("rocksdb.num.entries"),
+		DataBlocks:    number("rocksdb.num.data.blocks"),
+		DataBytes:     number("rocksdb.data.size"),
+		RawBytes:      number("rocksdb.raw.key.size") + number("rocksdb.raw.value.size"),
 		RawValueBytes: number("rocksdb.raw.value.size"),
-		IndexBytes:    number("rocksdb.index.size"), IndexParts: number("rocksdb.index.partitions"),
-		WholeKeys: t.properties["rocksdb.block.based.table.whole.key.filtering"] != "0",
-		Prefixes:  t.properties["rocksdb.block.based.table.prefix.filtering"] != "0"}
+		IndexBytes:    number("rocksdb.index.size"),
+		IndexParts:    number("rocksdb.index.partitions"),
+		WholeKeys:     t.properties["rocksdb.block.based.table.whole.key.filtering"] != "0",
+		Prefixes:      t.properties["rocksdb.block.based.table.prefix.filtering"] != "0",
+	}
+
 	for name := range meta {
-		whole, parted := strings.HasPrefix(name, "fullfilter."), strings.HasPrefix(name, "partitionedfilter.")
+		whole, parted := strings.HasPrefix(name, "fullfilter."),
+			strings.HasPrefix(name, "partitionedfilter.")
 		if whole || parted {
 			w.FilterBytes, w.FilterParted = number("rocksdb.filter.size"), parted
-			if w.FilterKeys = number("rocksdb.num.filter_entries"); w.FilterKeys == 0 && w.WholeKeys && !w.Prefixes { // an older version's
+			// an older version's
+			if w.FilterKeys = number("rocksdb.num.filter_entries"); w.FilterKeys == 0 &&
+				w.WholeKeys && !w.Prefixes {
 				w.FilterKeys = w.Keys
 			}
 		}
 	}
+
 	return w, nil
 }

@@ -25,12 +25,23 @@ func TestTypeAt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if len(l.types) != 5 {
 		t.Errorf("%d ranges, want neighbours of one type merged into 5", len(l.types))
 	}
+
 	for offset, want := range map[int64]engine.BlockType{
-		0: engine.Data, 1005: engine.Data, 1909: engine.Data, 1910: engine.Filter, 2415: engine.Index,
-		2720: engine.Index, 3024: engine.Index, 3025: engine.TopIndex, 5000: engine.Meta, 5199: engine.Meta, 9999: engine.Meta,
+		0:    engine.Data,
+		1005: engine.Data,
+		1909: engine.Data,
+		1910: engine.Filter,
+		2415: engine.Index,
+		2720: engine.Index,
+		3024: engine.Index,
+		3025: engine.TopIndex,
+		5000: engine.Meta,
+		5199: engine.Meta,
+		9999: engine.Meta,
 	} {
 		if got := l.TypeAt(offset); got != want {
 			t.Errorf("offset %d is %v, want %v", offset, got, want)
@@ -57,24 +68,31 @@ func TestDecodedBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	small, err := minlz.Encode(nil, content, minlz.LevelFastest)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	stored := map[byte][]byte{
 		storedPlain:  content,
 		storedSnappy: snappy.Encode(nil, content),
-		storedZstd:   encoder.EncodeAll(content, []byte{0x88, 0x27}), // 5000 as a varint, as Pebble puts before the frame
-		storedMinLZ:  small,
+		// 5000 as a varint, as Pebble puts before the frame
+		storedZstd:  encoder.EncodeAll(content, []byte{0x88, 0x27}),
+		storedMinLZ: small,
 	}
+
 	for kind, payload := range stored {
 		trailer := []byte{kind, 1, 2, 3, 4}
 		if got, ok := DecodedBytes(append(payload, trailer...)); !ok || got != int64(len(content)) {
 			t.Errorf("compression %d: %d bytes, %v; want %d", kind, got, ok, len(content))
 		}
 	}
+
 	for name, stored := range map[string][]byte{
-		"short": {1, 2}, "unknown compression": append(content, 3, 0, 0, 0, 0), "no varint": {0xff, 0xff, storedSnappy, 0, 0, 0, 0},
+		"short":               {1, 2},
+		"unknown compression": append(content, 3, 0, 0, 0, 0),
+		"no varint":           {0xff, 0xff, storedSnappy, 0, 0, 0, 0},
 	} {
 		if n, ok := DecodedBytes(stored); ok {
 			t.Errorf("%s: %d bytes", name, n)
@@ -98,14 +116,18 @@ func FuzzNewLayout(f *testing.F) {
 		if tableBytes < 0 {
 			return
 		}
-		l, err := NewBlockMap([]Block{{engine.Data, a, aBytes}, {engine.Filter, b, bBytes}}, tableBytes)
+
+		l, err := NewBlockMap([]Block{{engine.Data, a, aBytes}, {engine.Filter, b, bBytes}},
+			tableBytes)
 		if err != nil {
 			return
 		}
+
 		kind := l.TypeAt(int64(offset % (1 << 62)))
 		if kind != engine.Data && kind != engine.Filter && kind != engine.Meta {
 			t.Errorf("type %v", kind)
 		}
+
 		if aBytes > 0 && l.TypeAt(int64(a)) != engine.Data {
 			t.Errorf("the data block at %d is %v", a, l.TypeAt(int64(a)))
 		}

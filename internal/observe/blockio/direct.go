@@ -34,19 +34,24 @@ func CheckDirect(dir string) error {
 	if err != nil {
 		return fmt.Errorf("check for direct reads: %w", err)
 	}
+
 	for _, e := range entries {
 		if !e.Type().IsRegular() {
 			continue
 		}
+
 		file, err := openDirect(filepath.Join(dir, e.Name()), nil)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
+
 		if err != nil {
 			return fmt.Errorf("direct reads in %s: %w", dir, err)
 		}
+
 		return file.close()
 	}
+
 	return nil
 }
 
@@ -82,22 +87,27 @@ func (f *directFile) readAt(p []byte, offset int64) (n int, asked int64, err err
 	if int64(len(*pooled)) < asked {
 		*pooled = alignedBuffer(asked)
 	}
+
 	defer func() {
 		if len(*pooled) <= directBufferCeiling {
 			f.buffers.Put(pooled)
 		}
 	}()
+
 	// A short read is the end of the file, which seldom is aligned.
 	got, err := f.fill((*pooled)[:asked], start)
 	if err != nil {
 		return 0, asked, fmt.Errorf("direct read at %d: %w", offset, err)
 	}
+
 	if skip := int(offset - start); got > skip {
 		n = copy(p, (*pooled)[skip:got])
 	}
+
 	if n < len(p) {
 		return n, asked, io.EOF
 	}
+
 	return n, asked, nil
 }
 

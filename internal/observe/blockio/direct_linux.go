@@ -14,10 +14,17 @@ func openDirect(path string, buffers *sync.Pool) (*directFile, error) {
 	if errors.Is(err, unix.EINVAL) {
 		return nil, errNoDirect
 	}
+
 	if err != nil {
 		return nil, err
 	}
-	return &directFile{file: os.NewFile(uintptr(fd), path), fd: fd, align: directAlign(fd), buffers: buffers}, nil
+
+	return &directFile{
+		file:    os.NewFile(uintptr(fd), path),
+		fd:      fd,
+		align:   directAlign(fd),
+		buffers: buffers,
+	}, nil
 }
 
 // directAlign is what the file system asks of offsets: the logical block size
@@ -27,14 +34,16 @@ func directAlign(fd int) int64 {
 	var st unix.Statx_t
 	err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &st)
 	align := int64(max(st.Dio_offset_align, st.Dio_mem_align))
-	if err != nil || st.Mask&unix.STATX_DIOALIGN == 0 || align == 0 || align > maximum || align&(align-1) != 0 {
+	if err != nil || st.Mask&unix.STATX_DIOALIGN == 0 || align == 0 || align > maximum ||
+		align&(align-1) != 0 {
 		return assumed
 	}
+
 	return max(align, 512)
 }
 
-// fill reads to the end of p or of the file. What is not aligned is the end: another call, as os.File makes it, would find that
-// nothing is left, and count as a read.
+// fill reads to the end of p or of the file. What is not aligned is the end: another call, as
+// os.File makes it, would find that nothing is left, and count as a read.
 func (f *directFile) fill(p []byte, offset int64) (n int, err error) {
 	for n < len(p) && int64(n)%f.align == 0 {
 		got, err := unix.Pread(f.fd, p[n:], offset+int64(n))
@@ -46,7 +55,9 @@ func (f *directFile) fill(p []byte, offset int64) (n int, err error) {
 		case got == 0:
 			return n, nil
 		}
+
 		n += got
 	}
+
 	return n, nil
 }

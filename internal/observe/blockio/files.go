@@ -36,18 +36,22 @@ func (r *Recorder) OpenFile(name string, file EngineFile, sequential bool) (*Cou
 	if kind == other {
 		return nil, nil
 	}
+
 	counted := &CountedFile{file: file, recorder: r}
 	if sequential {
 		return counted, nil
 	}
+
 	open := r.Open
 	if kind == values {
 		open = r.OpenValues
 	}
+
 	var err error
 	if counted.handle, err = open(number, name, file.Fd()); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
+
 	return counted, nil
 }
 
@@ -69,10 +73,12 @@ func fileKind(path string) (kind, FileNumber) {
 		found = values
 		digits, is = strings.CutSuffix(base, ValuesExt)
 	}
+
 	number, err := strconv.ParseUint(digits, 10, 64)
 	if !is || err != nil {
 		return other, 0
 	}
+
 	return found, FileNumber(number)
 }
 
@@ -83,9 +89,11 @@ func (f *CountedFile) ReadAt(p []byte, offset int64) (int, error) {
 		f.recorder.CountBackground(n, offset)
 		return n, err
 	}
+
 	if f.handle.Direct() {
 		return f.handle.ReadDirect(p, offset)
 	}
+
 	n, err := f.file.ReadAt(p, offset)
 	f.handle.Read(p[:n], offset)
 	return n, err
@@ -107,8 +115,8 @@ type ReadOnly struct {
 	Opened     func(name string) // is told of every file that is opened; may be nil
 }
 
-// OpenError is the error of opening a file. It tells a table that is gone by an error of its own where the
-// database is another process's: Pebble ends the process when it misses a file.
+// OpenError is the error of opening a file. It tells a table that is gone by an error of its own
+// where the database is another process's: Pebble ends the process when it misses a file.
 func (r ReadOnly) OpenError(err error, name string) error {
 	if r.Opened != nil {
 		r.Opened(name)
@@ -153,26 +161,31 @@ func DetectWALRemoval(dirs []string, beside bool, read func() error) error {
 	if !beside {
 		return read()
 	}
+
 	var before []string
 	for _, dir := range dirs {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
 			return err
 		}
+
 		for _, entry := range entries {
 			if strings.HasSuffix(entry.Name(), ".log") {
 				before = append(before, filepath.Join(dir, entry.Name()))
 			}
 		}
 	}
+
 	if err := read(); err != nil {
 		return err
 	}
+
 	for _, log := range before {
 		if _, err := os.Lstat(log); err != nil {
 			return fmt.Errorf("a write-ahead log was deleted while it was read: %w", err)
 		}
 	}
+
 	return nil
 }
 
@@ -195,10 +208,12 @@ func OpenLearning(path string) (*LearningFile, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	info, err := file.Stat()
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
+
 	return &LearningFile{file: file, bytes: info.Size(), decoded: map[uint64]int64{}}, nil
 }
 
@@ -218,23 +233,29 @@ func (f *LearningFile) sampleData(blocks []Block) error {
 			data++
 		}
 	}
+
 	n, seen := min(sampledDataBlocks, data), 0
 	for i, sampled := 0, 0; sampled < n; i++ {
 		b := blocks[i]
 		if b.Type != engine.Data {
 			continue
 		}
+
 		if seen++; seen-1 < sampled*data/n {
 			continue
 		}
+
 		sampled++
 		if int64(b.Length) > f.bytes {
 			return fmt.Errorf("data block at %d: longer than the table", b.Offset)
 		}
-		if err := f.ReadAt(context.Background(), make([]byte, b.Length+trailerBytes), int64(b.Offset)); err != nil {
+
+		if err := f.ReadAt(context.Background(), make([]byte, b.Length+trailerBytes),
+			int64(b.Offset)); err != nil {
 			return fmt.Errorf("sample the data block at %d: %w", b.Offset, err)
 		}
 	}
+
 	return nil
 }
 
@@ -247,9 +268,11 @@ func (f *LearningFile) ReadAt(_ context.Context, p []byte, offset int64) error {
 		}
 		return err
 	}
+
 	if bytes, ok := DecodedBytes(p); ok {
 		f.decoded[uint64(offset)] = bytes
 	}
+
 	return nil
 }
 

@@ -37,6 +37,7 @@ func (f *Follower) Follow(changed <-chan struct{}) {
 				return
 			case <-changed:
 			}
+
 			if err := f.Refresh(ctx, nil); err != nil && ctx.Err() == nil {
 				f.failure.CompareAndSwap(nil, &err)
 			}
@@ -68,9 +69,11 @@ func (f *Follower) Warnings() []engine.Warning {
 	if err == nil {
 		return nil
 	}
+
 	return []engine.Warning{{
-		Code:   "layout_unknown",
-		Text:   "the layout of some new tables could not be read, so their reads may be counted as meta or without a level: " + (*err).Error(),
+		Code: "layout_unknown",
+		Text: "the layout of some new tables could not be read, so their reads may be counted " +
+			"as meta or without a level: " + (*err).Error(),
 		Remedy: "settle the database before measuring",
 	}}
 }
@@ -101,25 +104,34 @@ func NewBlockMap(blocks []Block, tableBytes int64) (*BlockMap, error) {
 	if !slices.IsSortedFunc(blocks, byOffset) {
 		blocks = slices.SortedFunc(slices.Values(blocks), byOffset)
 	}
+
 	l := &BlockMap{}
 	var end uint64
 	for _, b := range blocks {
 		if b.Length == 0 {
 			continue
 		}
-		if b.Offset < end || b.Offset+b.Length < b.Offset || b.Offset+b.Length > uint64(tableBytes) {
-			return nil, fmt.Errorf("%v block at %d, length %d: outside the table of %d bytes, or over the block before it",
-				b.Type, b.Offset, b.Length, tableBytes)
+
+		if b.Offset < end || b.Offset+b.Length < b.Offset ||
+			b.Offset+b.Length > uint64(tableBytes) {
+			return nil,
+				fmt.Errorf("%v block at %d, length %d: outside the table of %d bytes, or over "+
+					"the block before it",
+					b.Type, b.Offset, b.Length, tableBytes)
 		}
+
 		end = b.Offset + b.Length
 		if n := len(l.types); n > 0 && l.types[n-1] == b.Type {
 			continue
 		}
+
 		l.starts, l.types = append(l.starts, int64(b.Offset)), append(l.types, b.Type)
 	}
+
 	if len(l.starts) == 0 || l.types[len(l.types)-1] != engine.Meta {
 		l.starts, l.types = append(l.starts, int64(end)), append(l.types, engine.Meta)
 	}
+
 	l.starts[0] = 0
 	return l, nil
 }
@@ -154,6 +166,7 @@ func DecodedBytes(stored []byte) (bytes int64, ok bool) {
 	if len(stored) < trailerBytes {
 		return 0, false
 	}
+
 	payload := stored[:len(stored)-trailerBytes]
 	switch stored[len(payload)] {
 	case storedPlain:
@@ -165,5 +178,6 @@ func DecodedBytes(stored []byte) (bytes int64, ok bool) {
 		n, err := minlz.DecodedLen(payload)
 		return int64(n), err == nil
 	}
+
 	return 0, false
 }

@@ -27,35 +27,43 @@ func LockExisting(path string) (io.Closer, error) {
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 		return io.NopCloser(nil), CheckUnlocked(path)
 	}
+
 	if errors.Is(err, fs.ErrNotExist) {
 		return io.NopCloser(nil), nil
 	}
+
 	if err != nil {
 		return nil, AsLocked(fmt.Errorf("open lock file: %w", err), path)
 	}
+
 	if err := setLock(file); err != nil {
 		return nil, errors.Join(AsLocked(err, path), file.Close())
 	}
+
 	return file, nil
 }
 
-// CheckUnlocked refuses a database whose lock file at path another process has locked. No file: it is a copy.
-// A process that has locked it itself must not ask, as asking gives its own lock up.
+// CheckUnlocked refuses a database whose lock file at path another process has locked. No file: it
+// is a copy. A process that has locked it itself must not ask, as asking gives its own lock up.
 func CheckUnlocked(path string) error {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+
 	if err != nil {
 		return fmt.Errorf("look for a lock: %w", err)
 	}
+
 	held, err := lockHeld(file)
 	if err = errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("look for a lock on %s: %w", path, err)
 	}
+
 	if held {
 		return Locked(path)
 	}
+
 	return nil
 }
 
@@ -77,7 +85,8 @@ func Locked(path string) error {
 // no fs.ErrNotExist on purpose. It returns other errors unchanged.
 func AsVanished(err error, path string) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return engine.Fail(engine.CodeInUse, "%s was deleted by the process that holds the database", path)
+		return engine.Fail(engine.CodeInUse,
+			"%s was deleted by the process that holds the database", path)
 	}
 	return err
 }

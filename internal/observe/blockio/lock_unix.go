@@ -11,7 +11,8 @@ import (
 )
 
 func setLock(file *os.File) error {
-	return unix.FcntlFlock(file.Fd(), unix.F_SETLK, &unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart})
+	return unix.FcntlFlock(file.Fd(), unix.F_SETLK,
+		&unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart})
 }
 
 // lockHeld tells whether another process has the lock.
@@ -21,4 +22,6 @@ func lockHeld(file *os.File) (bool, error) {
 	return lock.Type != unix.F_UNLCK, err
 }
 
-func heldByOther(err error) bool { return errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) }
+func heldByOther(err error) bool {
+	return errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES)
+}

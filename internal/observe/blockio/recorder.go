@@ -32,8 +32,8 @@ import (
 	"github.com/statelab/statelab/engine"
 )
 
-// LayoutReader reads the anatomy of the table, or the file of separated values, at path, with descriptors
-// and caches of its own.
+// LayoutReader reads the anatomy of the table, or the file of separated values, at path, with
+// descriptors and caches of its own.
 type LayoutReader func(path string) (*TableLayout, error)
 
 // Recorder knows the tables of one database and counts their reads.
@@ -59,7 +59,12 @@ type FileNumber uint64
 // NewRecorder returns a recorder. direct makes foreground reads bypass the page
 // cache.
 func NewRecorder(learn LayoutReader, direct bool) *Recorder {
-	return &Recorder{learn: learn, direct: direct, pool: newDirectBuffers(), tables: map[FileNumber]*knownTable{}}
+	return &Recorder{
+		learn:  learn,
+		direct: direct,
+		pool:   newDirectBuffers(),
+		tables: map[FileNumber]*knownTable{},
+	}
 }
 
 // knownTable is a table file as the recorder knows it.
@@ -111,11 +116,13 @@ func (r *Recorder) SetLive(tables []LiveTable, path func(FileNumber) string) {
 		}
 		level[t.Number] = int32(t.Level)
 	}
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for number, l := range level {
 		r.known(number, path(number)).level.Store(l)
 	}
+
 	for number, t := range r.tables {
 		// A table may be open before the engine lists it.
 		if _, live := level[number]; !live && t.handles == 0 {
@@ -135,6 +142,7 @@ func (r *Recorder) LearnAll(ctx context.Context, progress func(done, total int))
 			unlearnt = append(unlearnt, t)
 		}
 	}
+
 	r.mu.Unlock()
 
 	// Listing the blocks of a table makes little but garbage: with the collector
@@ -149,15 +157,19 @@ func (r *Recorder) LearnAll(ctx context.Context, progress func(done, total int))
 			if err := ctx.Err(); err != nil {
 				return err
 			}
+
 			if _, err := r.anatomyOf(t); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
+
 			if n := done.Add(1); progress != nil {
 				progress(int(n), len(unlearnt))
 			}
+
 			return nil
 		})
 	}
+
 	return group.Wait()
 }
 
@@ -168,13 +180,16 @@ func (r *Recorder) anatomyOf(t *knownTable) (*TableLayout, error) {
 	if a := t.anatomy.Load(); a != nil {
 		return a, nil
 	}
+
 	a, err := r.learn(t.path)
 	if fd := t.descriptor.Load(); errors.Is(err, fs.ErrNotExist) && fd != noDescriptor {
 		a, err = r.learn(descriptorPath(fd))
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("learn the layout of %s: %w", t.path, err)
 	}
+
 	t.anatomy.Store(a)
 	return a, nil
 }
@@ -218,6 +233,7 @@ func (r *Recorder) Open(number FileNumber, path string, fd uintptr) (*Handle, er
 	if err != nil {
 		r.release(t)
 	}
+
 	return h, err
 }
 
@@ -235,9 +251,13 @@ func (r *Recorder) OpenValues(number FileNumber, path string, fd uintptr) (*Hand
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
+
 	if err != nil { // its owner deleted it meanwhile
-		a = &TableLayout{Map: &BlockMap{starts: []int64{0}, types: []engine.BlockType{engine.Value}}}
+		a = &TableLayout{
+			Map: &BlockMap{starts: []int64{0}, types: []engine.BlockType{engine.Value}},
+		}
 	}
+
 	t.anatomy.Store(a)
 	return r.open(t, fd)
 }
@@ -247,10 +267,12 @@ func (r *Recorder) LearnValues(path string) (*TableLayout, error) {
 	if a, known := r.values.Load(path); known {
 		return a.(*TableLayout), nil
 	}
+
 	a, err := r.learn(path)
 	if err != nil {
 		return nil, fmt.Errorf("learn the layout of %s: %w", path, err)
 	}
+
 	r.values.Store(path, a)
 	return a, nil
 }
@@ -264,6 +286,7 @@ func (r *Recorder) open(t *knownTable, fd uintptr) (*Handle, error) {
 		}
 		h.direct = d
 	}
+
 	t.descriptor.Store(h.descriptor)
 	r.opens.Add(1)
 	return h, nil
@@ -289,15 +312,24 @@ func (h *Handle) Read(stored []byte, offset int64) {
 	if h.recorder.Accessed == nil || kind == engine.Meta {
 		return
 	}
+
 	if kind == RangeDeletion {
 		kind = engine.Meta
 	}
+
 	decoded, known := DecodedBytes(stored)
 	if !known {
 		decoded = int64(len(stored))
 	}
-	h.recorder.Accessed(engine.Access{File: uint64(h.table.number), Offset: uint64(offset), Type: kind, Level: int(h.table.level.Load()),
-		DiskBytes: int32(len(stored)), Bytes: int32(decoded)})
+
+	h.recorder.Accessed(engine.Access{
+		File:      uint64(h.table.number),
+		Offset:    uint64(offset),
+		Type:      kind,
+		Level:     int(h.table.level.Load()),
+		DiskBytes: int32(len(stored)),
+		Bytes:     int32(decoded),
+	})
 }
 
 // Count records a foreground read of n bytes and returns its type, which may be RangeDeletion.
@@ -321,6 +353,7 @@ func (h *Handle) typeAt(offset int64) engine.BlockType {
 			return engine.Meta
 		}
 	}
+
 	return a.Map.TypeAt(offset)
 }
 

@@ -22,7 +22,11 @@ func halves(string) (*TableLayout, error) {
 
 func TestCounts(t *testing.T) {
 	r := NewRecorder(halves, false)
-	r.SetLive([]LiveTable{{Number: 7, Level: 3}, {Number: 8, Level: 5}, {Number: 8, Level: 6}}, func(FileNumber) string { return "" })
+	r.SetLive(
+		[]LiveTable{{Number: 7, Level: 3}, {Number: 8, Level: 5}, {Number: 8, Level: 6}},
+		func(FileNumber) string { return "" },
+	)
+
 	open := func(n FileNumber) *Handle {
 		h, err := r.Open(n, "table", 0)
 		if err != nil {
@@ -30,6 +34,7 @@ func TestCounts(t *testing.T) {
 		}
 		return h
 	}
+
 	seven, eight, nine := open(7), open(8), open(9)
 	seven.Count(100, 0)
 	seven.Count(100, 999)
@@ -43,14 +48,17 @@ func TestCounts(t *testing.T) {
 	want[3][engine.Data] = engine.Tally{Count: 2, Bytes: 200}
 	want[3][engine.Index] = engine.Tally{Count: 1, Bytes: 50}
 	want[3][engine.Meta] = engine.Tally{Count: 1, Bytes: 40}
-	want[engine.LevelUnknown][engine.Data] = engine.Tally{Count: 1, Bytes: 10} // virtual tables on two levels
+	// virtual tables on two levels
+	want[engine.LevelUnknown][engine.Data] = engine.Tally{Count: 1, Bytes: 10}
 	want[engine.LevelUnknown][engine.Index] = engine.Tally{Count: 1, Bytes: 20}
 	if got := r.Reads(); *got != want {
 		t.Errorf("reads %v, want %v", got, want)
 	}
+
 	if got := r.Background(); got != (engine.Tally{Count: 1, Bytes: 5000}) {
 		t.Errorf("background %v", got)
 	}
+
 	if r.Opens() != 3 {
 		t.Errorf("%d opens, want 3", r.Opens())
 	}
@@ -61,17 +69,24 @@ func TestCounts(t *testing.T) {
 	if got := r.Reads()[4][engine.Data].Count; got != 1 {
 		t.Errorf("%d reads of level 4, want 1", got)
 	}
+
 	// A table opened before it is listed gets its level when it is.
-	r.SetLive([]LiveTable{{Number: 7, Level: 4}, {Number: 9, Level: 0}}, func(FileNumber) string { return "" })
+	r.SetLive(
+		[]LiveTable{{Number: 7, Level: 4}, {Number: 9, Level: 0}},
+		func(FileNumber) string { return "" },
+	)
+
 	nine.Count(1, 0)
 	if got := r.Reads()[0][engine.Data].Count; got != 1 {
 		t.Errorf("%d reads of level 0, want 1", got)
 	}
+
 	for _, h := range []*Handle{seven, eight, nine} {
 		if err := h.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	r.SetLive([]LiveTable{{Number: 7, Level: 4}}, func(FileNumber) string { return "" })
 	if r.Tables() != 1 {
 		t.Errorf("%d tables, want the live one alone", r.Tables())
@@ -91,8 +106,10 @@ func TestLearnAll(t *testing.T) {
 		case "broken":
 			return nil, errors.New("checksum mismatch")
 		}
+
 		return halves(path)
 	}, false)
+
 	paths := map[FileNumber]string{1: "one", 2: "two", 3: "gone"}
 	tables := []LiveTable{{Number: 1}, {Number: 2}, {Number: 3}}
 	r.SetLive(tables, func(n FileNumber) string { return paths[n] })
@@ -101,9 +118,11 @@ func TestLearnAll(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if learnt["one"] != 1 || learnt["two"] != 1 || learnt["gone"] != 2 {
 		t.Errorf("learnt %v, want one and two once and what is gone each time", learnt)
 	}
+
 	paths[4] = "broken"
 	r.SetLive(append(tables, LiveTable{Number: 4}), func(n FileNumber) string { return paths[n] })
 	if err := r.LearnAll(t.Context(), nil); err == nil {
@@ -118,25 +137,30 @@ func TestReadDirect(t *testing.T) {
 	for i := range content {
 		content[i] = byte(rng.Uint32())
 	}
+
 	path := filepath.Join(dir, "000001.sst")
 	if err := os.WriteFile(path, content, 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := CheckDirect(dir); errors.Is(err, errNoDirect) {
 		t.Skip(err)
 	} else if err != nil {
 		t.Fatal(err)
 	}
+
 	file, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer file.Close()
 	r := NewRecorder(halves, true)
 	h, err := r.Open(1, path, file.Fd())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	read := func(offset, n int) {
 		p := make([]byte, n)
 		got, err := h.ReadDirect(p, int64(offset))
@@ -144,20 +168,34 @@ func TestReadDirect(t *testing.T) {
 		if len(want) == n && err != nil || len(want) < n && err != io.EOF {
 			t.Errorf("%d bytes at %d: error %v", n, offset, err)
 		}
+
 		if !bytes.Equal(p[:got], want) {
 			t.Errorf("%d bytes at %d: %d bytes that differ from the file", n, offset, got)
 		}
 	}
-	for _, x := range [][2]int{{0, 1}, {0, 4096}, {511, 2}, {4095, 4097}, {299_000, 1001}, {299_999, 10}, {300_001, 5}, {0, 300_001}} {
+
+	for _, x := range [][2]int{
+		{0, 1},
+		{0, 4096},
+		{511, 2},
+		{4095, 4097},
+		{299_000, 1001},
+		{299_999, 10},
+		{300_001, 5},
+		{0, 300_001},
+	} {
 		read(x[0], x[1])
 	}
+
 	for range 500 {
 		offset := rng.IntN(len(content))
 		read(offset, rng.IntN(len(content)-offset))
 	}
+
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	if bytes := r.DirectBytes(); bytes%512 != 0 || bytes < r.Reads().Total().Bytes {
 		t.Errorf("%d bytes of the device for %d", bytes, r.Reads().Total().Bytes)
 	}
@@ -197,6 +235,7 @@ func BenchmarkCount(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	b.ReportAllocs()
 	var offset int64
 	for b.Loop() {

@@ -27,8 +27,13 @@ type LiveTable struct {
 func (r *Recorder) Shape(tables, all []LiveTable, chargeBytes int64) engine.Shape {
 	levels := make([]engine.Level, engine.MaxLevels)
 	for i := range levels {
-		levels[i] = engine.Level{Level: i, FilterConsulted: i != engine.ModelLevels-1, InCacheKnown: true}
+		levels[i] = engine.Level{
+			Level:           i,
+			FilterConsulted: i != engine.ModelLevels-1,
+			InCacheKnown:    true,
+		}
 	}
+
 	files := map[FileNumber]bool{}
 	var shape engine.Shape
 	for _, t := range tables {
@@ -42,19 +47,24 @@ func (r *Recorder) Shape(tables, all []LiveTable, chargeBytes int64) engine.Shap
 			l.InCacheKnown = false
 			continue
 		}
+
 		addTableLayout(l, a, a.share(t), chargeBytes)
 	}
+
 	shape.Files = len(files)
 	for i, l := range levels {
 		if l.Files == 0 {
 			continue
 		}
+
 		l.Sublevels = 1
 		if i == 0 {
 			l.Sublevels = sublevels(all)
 		}
+
 		shape.Levels = append(shape.Levels, l)
 	}
+
 	return shape
 }
 
@@ -67,7 +77,9 @@ func (a *TableLayout) share(t LiveTable) float64 {
 }
 
 // EntriesOf is the number of entries in t, whose file a belongs to.
-func (a *TableLayout) EntriesOf(t LiveTable) uint64 { return uint64(float64(a.Entries) * a.share(t)) }
+func (a *TableLayout) EntriesOf(t LiveTable) uint64 {
+	return uint64(float64(a.Entries) * a.share(t))
+}
 
 // sublevels is how many tables of level 0 a Get may have to ask: a table lies
 // one above the highest older one it overlaps.
@@ -76,20 +88,25 @@ func sublevels(tables []LiveTable) (highest int) {
 		LiveTable
 		sublevel int
 	}
+
 	var below []placed
 	for _, t := range tables {
 		if t.Level != 0 {
 			continue
 		}
+
 		sublevel := 1
 		for _, b := range below {
-			if bytes.Compare(t.Smallest, b.Largest) <= 0 && bytes.Compare(b.Smallest, t.Largest) <= 0 {
+			if bytes.Compare(t.Smallest, b.Largest) <= 0 &&
+				bytes.Compare(b.Smallest, t.Largest) <= 0 {
 				sublevel = max(sublevel, b.sublevel+1)
 			}
 		}
+
 		below = append(below, placed{t, sublevel})
 		highest = max(highest, sublevel)
 	}
+
 	return highest
 }
 
@@ -137,17 +154,21 @@ const trailerBytes = 5
 
 // NewTableLayout makes an anatomy from the blocks of a table and the decompressed
 // size, by offset, of those that were read.
-func NewTableLayout(blocks []Block, tableBytes int64, entries uint64, decoded map[uint64]int64) (*TableLayout, error) {
+func NewTableLayout(
+	blocks []Block, tableBytes int64, entries uint64, decoded map[uint64]int64,
+) (*TableLayout, error) {
 	layout, err := NewBlockMap(blocks, tableBytes)
 	if err != nil {
 		return nil, err
 	}
+
 	a := &TableLayout{Map: layout, Entries: entries, TableBytes: tableBytes}
 	var sampledBytes, sampledDecoded int64
 	for _, b := range blocks {
 		if b.Type == RangeDeletion {
 			b.Type = engine.Meta
 		}
+
 		onDisk := int64(b.Length) + trailerBytes
 		a.Blocks[b.Type] = a.Blocks[b.Type].Add(engine.Tally{Count: 1, Bytes: onDisk})
 		bytes, read := decoded[b.Offset]
@@ -165,10 +186,12 @@ func NewTableLayout(blocks []Block, tableBytes int64, entries uint64, decoded ma
 			}
 		}
 	}
+
 	if sampledBytes > 0 {
 		growth := float64(sampledDecoded) / float64(sampledBytes)
 		a.DecodedBytes[engine.Data] = int64(growth * float64(a.Blocks[engine.Data].Bytes))
 	}
+
 	return a, nil
 }
 
@@ -214,6 +237,7 @@ func (c *Counters) Reads() *engine.BlockReads {
 			}
 		}
 	}
+
 	return &sum
 }
 

@@ -20,15 +20,20 @@ func Client(dir string, found Found, tables []engine.Table) clients.Client {
 	if err != nil {
 		return ""
 	}
+
 	beside := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(name string) bool {
 			_, err := os.Stat(filepath.Join(full, name))
 			return err == nil
 		})
 	}
+
 	has := func(names ...string) bool {
-		return slices.ContainsFunc(tables, func(t engine.Table) bool { return slices.Contains(names, t.Name) })
+		return slices.ContainsFunc(tables, func(t engine.Table) bool {
+			return slices.Contains(names, t.Name)
+		})
 	}
+
 	switch found.Engine {
 	case "pebble1", "pebble2", "goleveldb":
 		switch base := filepath.Base(full); {
@@ -58,6 +63,7 @@ func Client(dir string, found Found, tables []engine.Table) clients.Client {
 			return clients.Reth
 		}
 	}
+
 	return ""
 }
 
@@ -68,18 +74,22 @@ func Siblings(dir string) (dirs []string) {
 	if err != nil {
 		return nil
 	}
+
 	main := full
 	if base := filepath.Base(full); base == "state" || base == "block" {
 		main = filepath.Dir(full)
 	}
+
 	if filepath.Base(main) != "chaindata" {
 		return nil
 	}
+
 	for _, at := range []string{main, filepath.Join(main, "state"), filepath.Join(main, "block")} {
 		if found, err := recognise(at); err == nil && found != (Found{}) && at != full {
 			dirs = append(dirs, at)
 		}
 	}
+
 	return dirs
 }
 
@@ -101,10 +111,22 @@ func TableWords(client clients.Client, table string) string {
 	if client != clients.Besu {
 		return ""
 	}
+
 	return map[string]string{
-		`\x01`: "blockchain", `\x02`: "trie nodes (Forest)", `\x05`: "pruning state", `\x06`: "flat accounts", `\a`: "contract code",
-		`\b`: "flat storage slots", `\t`: "trie nodes", `\n`: "trie logs", `\v`: "variables", `\r`: "backward sync: headers",
-		`\x0e`: "backward sync: blocks", `\x0f`: "backward sync: chain", `\x10`: "snap sync: missing ranges", `\x11`: "snap sync: accounts to fix",
+		`\x01`: "blockchain",
+		`\x02`: "trie nodes (Forest)",
+		`\x05`: "pruning state",
+		`\x06`: "flat accounts",
+		`\a`:   "contract code",
+		`\b`:   "flat storage slots",
+		`\t`:   "trie nodes",
+		`\n`:   "trie logs",
+		`\v`:   "variables",
+		`\r`:   "backward sync: headers",
+		`\x0e`: "backward sync: blocks",
+		`\x0f`: "backward sync: chain",
+		`\x10`: "snap sync: missing ranges",
+		`\x11`: "snap sync: accounts to fix",
 		`\x12`: "chain pruner",
 	}[table]
 }
@@ -114,7 +136,8 @@ const other = "other"
 
 const hashBytes, numberBytes = 32, 8
 
-// gethKey is how keys of a part of go-ethereum's database look: the letter they begin with, and the bytes behind it.
+// gethKey is how keys of a part of go-ethereum's database look: the letter they begin with, and the
+// bytes behind it.
 type gethKey struct {
 	letter byte
 	rest   int
@@ -138,6 +161,7 @@ func gethSection(key []byte) string {
 	if len(key) == 0 {
 		return other
 	}
+
 	rest := key[1:]
 	switch name := gethKeys[gethKey{key[0], len(rest)}]; {
 	case key[0] == 'A' && isPath(rest):
@@ -149,13 +173,15 @@ func gethSection(key []byte) string {
 	case len(key) == hashBytes:
 		return "trie nodes by hash"
 	}
+
 	return other
 }
 
 // isPath: a path in a trie is a nibble a byte.
 func isPath(path []byte) bool {
 	const longest = 64
-	return len(path) <= longest && !slices.ContainsFunc(path, func(nibble byte) bool { return nibble > 15 })
+	return len(path) <= longest &&
+		!slices.ContainsFunc(path, func(nibble byte) bool { return nibble > 15 })
 }
 
 // cosmosSection is the store of a key of the SDK, s/k:<store>/..., and within it what
@@ -166,19 +192,30 @@ func cosmosSection(key []byte) string {
 	if !is || !ends || len(rest) == 0 {
 		return other
 	}
-	kinds := map[byte]string{'s': "nodes", 'n': "nodes", 'f': "fast nodes", 'o': "orphans", 'r': "roots", 'm': "settings"}
+
+	kinds := map[byte]string{
+		's': "nodes",
+		'n': "nodes",
+		'f': "fast nodes",
+		'o': "orphans",
+		'r': "roots",
+		'm': "settings",
+	}
+
 	return fmt.Sprintf("%.60s: %s", store, cmp.Or(kinds[rest[0]], other))
 }
 
 // nearby finds a database where a user may have meant it: below dir, as clients lay
 // out their data directories, or around it.
 func nearby(dir string) (path string, found bool) {
-	candidates := []string{"chaindata", "geth/chaindata", "db", "database", "application.db", "data/application.db", "mainnet/state0", "state", "..", "../.."}
+	candidates := []string{"chaindata", "geth/chaindata", "db", "database", "application.db",
+		"data/application.db", "mainnet/state0", "state", "..", "../.."}
 	for _, c := range candidates {
 		at := filepath.Join(dir, c)
 		if f, err := recognise(at); err == nil && f != (Found{}) {
 			return at, true
 		}
 	}
+
 	return "", false
 }

@@ -29,24 +29,30 @@ func holder(dir string) int {
 	for _, name := range lockedFiles() {
 		var stat unix.Stat_t
 		if unix.Stat(filepath.Join(dir, name), &stat) == nil {
-			wanted[fmt.Sprintf("%02x:%02x:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev), stat.Ino)] = true
+			wanted[fmt.Sprintf("%02x:%02x:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev),
+				stat.Ino)] = true
 		}
 	}
+
 	file, err := os.Open("/proc/locks")
 	if err != nil {
 		return 0
 	}
+
 	defer file.Close()
 	for lines := bufio.NewScanner(io.LimitReader(file, maxLocksBytes)); lines.Scan(); {
-		// 1: POSIX  ADVISORY  WRITE 4711 fe:00:10347660 0 EOF; one that waits has an arrow behind its number.
+		// 1: POSIX ADVISORY WRITE 4711 fe:00:10347660 0 EOF; one that waits has an arrow behind its
+		// number.
 		fields := strings.Fields(lines.Text())
 		if len(fields) < 6 || fields[1] == "->" || !wanted[fields[5]] {
 			continue
 		}
+
 		if pid, err := strconv.Atoi(fields[4]); err == nil && pid > 0 && pid != os.Getpid() {
 			return pid
 		}
 	}
+
 	return 0
 }
 
@@ -56,10 +62,12 @@ func orphan(process int) bool {
 	if process == 0 {
 		return false
 	}
+
 	name, parent := statusOf(process)
 	if name == "" {
 		return true
 	}
+
 	above, _ := statusOf(parent)
 	return strings.HasPrefix(name, "statelab") && !strings.HasPrefix(above, "statelab")
 }
@@ -70,6 +78,7 @@ func statusOf(process int) (name string, parent int) {
 	if err != nil {
 		return "", 0
 	}
+
 	for line := range strings.Lines(string(text)) {
 		switch key, value, _ := strings.Cut(strings.TrimSpace(line), ":\t"); key {
 		case "Name":
@@ -80,5 +89,6 @@ func statusOf(process int) (name string, parent int) {
 			}
 		}
 	}
+
 	return name, parent
 }

@@ -18,10 +18,15 @@ func want[T comparable](got, atRest T, err error) error {
 	return err
 }
 
-// TestBesideAnOwner asks whose a database is while its owner writes its options, a marker or CURRENT anew.
+// TestBesideAnOwner asks whose a database is while its owner writes its options, a marker or
+// CURRENT anew.
 func TestBesideAnOwner(t *testing.T) {
 	const options = "[Version]\n  pebble_version=0.1\n[Options]\n  key_schema=x\n"
-	rest := map[string]string{"CURRENT": "MANIFEST-000001\n", "MANIFEST-000001": "", "000004.sst": ""}
+	rest := map[string]string{
+		"CURRENT":         "MANIFEST-000001\n",
+		"MANIFEST-000001": "",
+		"000004.sst":      "",
+	}
 
 	for name, read := range map[string]func(dir string) error{
 		"Recognise": func(dir string) error {
@@ -42,20 +47,24 @@ func TestBesideAnOwner(t *testing.T) {
 	} {
 		t.Run("options/"+name, func(t *testing.T) {
 			dir := folder(t, rest)
-			churn.Replace(t, dir, "OPTIONS-%06d", options, churn.Times, func() error { return read(dir) })
+			churn.Replace(t, dir, "OPTIONS-%06d", options, churn.Times, func() error {
+				return read(dir)
+			})
 		})
 	}
 
 	t.Run("marker", func(t *testing.T) {
 		dir := folder(t, map[string]string{"marker.format-version.000001.013": ""})
-		churn.Replace(t, dir, "marker.manifest.%06d.MANIFEST-000001", "", churn.Times, func() (err error) {
-			name := ""
-			err = livedir.Retry(dir, func() (err error) {
-				name, err = PebbleManifest(dir)
-				return err
+		churn.Replace(t, dir, "marker.manifest.%06d.MANIFEST-000001", "", churn.Times,
+			func() (err error) {
+				name := ""
+				err = livedir.Retry(dir, func() (err error) {
+					name, err = PebbleManifest(dir)
+					return err
+				})
+
+				return want(name, "MANIFEST-000001", err)
 			})
-			return want(name, "MANIFEST-000001", err)
-		})
 	})
 
 	t.Run("CURRENT", func(t *testing.T) {
@@ -67,6 +76,7 @@ func TestBesideAnOwner(t *testing.T) {
 			}
 			return os.Rename(next, filepath.Join(dir, "CURRENT"))
 		}
+
 		churn.RunBeside(t, renew, churn.Times, func() error {
 			found, err := Recognise(dir)
 			return want(found, Found{Engine: "goleveldb"}, err)

@@ -32,21 +32,26 @@ func Open(ctx context.Context, e engine.Engine, o engine.Options) (engine.DB, er
 	if err := Check(name, o); err != nil {
 		return nil, err
 	}
+
 	again := true // its holder may be gone by the time that it is looked for
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		db, err := e.Open(ctx, o)
 		locked, is := errors.AsType[*engine.LockedError](err)
 		if is {
 			process := cmp.Or(locked.Process, holder(o.Dir))
-			if (orphan(process) && time.Since(began) < endsWithin || process == 0 && again) && ctx.Err() == nil {
+			if (orphan(process) && time.Since(began) < endsWithin || process == 0 && again) &&
+				ctx.Err() == nil {
 				again = again && process != 0
 				continue
 			}
+
 			return nil, &engine.LockedError{Dir: o.Dir, Hint: locked.Hint, Process: process}
 		}
+
 		if err != nil {
 			return nil, fmt.Errorf("open %s with %s: %w", o.Dir, name, err)
 		}
+
 		return db, nil
 	}
 }
@@ -59,13 +64,16 @@ func OtherVersion(name, dir string) (engine.Warning, bool) {
 	if manifest, err := keyspace.ReadManifest(dir); err == nil {
 		writer = manifest.Engine
 	}
+
 	versions := map[string]string{"pebble1": "v1", "pebble2": "v2"}
 	if versions[name] == "" || versions[writer] == "" || name == writer {
 		return engine.Warning{}, false
 	}
+
 	return engine.Warning{
 		Code: "other_version",
-		Text: fmt.Sprintf("Pebble %s wrote this database, and Pebble %s (%s) reads it here: its cache differs from that of the program that owns the database",
+		Text: fmt.Sprintf("Pebble %s wrote this database, and Pebble %s (%s) reads it here: its "+
+			"cache differs from that of the program that owns the database",
 			versions[writer], versions[name], name),
 		Remedy: "use --engine " + writer + ", unless you compare the two versions",
 	}, true
@@ -89,11 +97,14 @@ func Check(name string, o engine.Options) error {
 	case !errors.Is(err, keyspace.ErrNoManifest):
 		return err
 	}
+
 	found, err := Recognise(o.Dir)
 	if none := new(engine.NotADatabaseError); err != nil && !errors.As(err, &none) {
 		return err
 	}
-	fits := found.Engine == "" || found.opens(name) || name == nativeEngine && loaded == nativeEngine
+
+	fits := found.Engine == "" || found.opens(name) ||
+		name == nativeEngine && loaded == nativeEngine
 	readOnly := o.ReadsOnly() && !o.Create
 	switch {
 	case fits && (loaded == "" || loaded == name),
@@ -102,26 +113,31 @@ func Check(name string, o engine.Options) error {
 		readOnly && loaded == "" && name == nativeEngine:
 		return nil
 	}
+
 	writer := cmp.Or(loaded, found.Engine)
 	remedy := "use --engine " + writer
 	switch {
 	case loaded == name: // but the files are not its
 		writer = found.Engine
-		remedy = fmt.Sprintf("statelab loaded it with %s, and something else wrote there since; without the folder %s, --engine %s --use-existing reads it",
+		remedy = fmt.Sprintf("statelab loaded it with %s, and something else wrote there since; "+
+			"without the folder %s, --engine %s --use-existing reads it",
 			name, filepath.Join(o.Dir, engine.OwnFolder), found.Engine)
 	case o.Create:
 		remedy = "give " + name + " a directory of its own with --db"
 	case found.opens(name):
 		remedy += ", or read it with " + name + " and --read-only"
 	}
-	return engine.Fail(engine.CodeOtherEngine, "%s is a database of %s, not of %s: %s", o.Dir, writer, name, remedy)
+
+	return engine.Fail(engine.CodeOtherEngine, "%s is a database of %s, not of %s: %s", o.Dir,
+		writer, name, remedy)
 }
 
 // KeptByPebble is what a database of Pebble says of itself in its newest OPTIONS file.
 type KeptByPebble struct {
-	Logs      []string // folders of the write-ahead log, the database's own or the one in its place first
-	Merger    string   // whose merges only the owner's code can apply; "": Pebble's own
-	NoFilters bool     // no level has a filter policy, so Gets ask no filters
+	// folders of the write-ahead log, the database's own or the one in its place first
+	Logs      []string
+	Merger    string // whose merges only the owner's code can apply; "": Pebble's own
+	NoFilters bool   // no level has a filter policy, so Gets ask no filters
 	Warnings  []engine.Warning
 }
 
@@ -141,18 +157,24 @@ func ReadKeptByPebble(dir string) (k KeptByPebble, err error) {
 	if err != nil || name == "" {
 		return KeptByPebble{Logs: []string{dir}}, err
 	}
+
 	file := filepath.Join(dir, name)
 	primary, secondary, policies := "", "", 0
 	for _, s := range sections {
 		switch s.Kind {
 		case "Options":
 			if comparer := s.Values["comparer"]; comparer != "" && comparer != pebbleComparer {
-				return k, engine.Fail(engine.CodeUnsupported, "its keys are ordered by the comparer %s of the program that owns it, which Pebble lacks (%s)",
-					comparer, file).WithRemedy("let that program copy the keys to a database with Pebble's own order")
+				return k,
+					engine.Fail(engine.CodeUnsupported, "its keys are ordered by the comparer %s "+
+						"of the program that owns it, which Pebble lacks (%s)",
+						comparer, file).WithRemedy("let that program copy the keys to a database " +
+						"with Pebble's own order")
 			}
+
 			if k.Merger = s.Values["merger"]; k.Merger == pebbleMerger {
 				k.Merger = ""
 			}
+
 			primary = s.Values["wal_dir"]
 		case "WAL Failover":
 			secondary = s.Values["secondary_dir"]
@@ -162,53 +184,72 @@ func ReadKeptByPebble(dir string) (k KeptByPebble, err error) {
 			}
 		}
 	}
+
 	if k.Merger != "" {
-		k.Warnings = append(k.Warnings, engine.Warning{Code: "merger", Text: fmt.Sprintf("the merger %s is code of the program that owns the database, "+
-			"which Pebble lacks: a Get of a key whose merges are still to be applied fails", k.Merger), Remedy: compacted})
+		k.Warnings = append(k.Warnings, engine.Warning{
+			Code: "merger",
+			Text: fmt.Sprintf("the merger %s is code of the program that owns the database, "+
+				"which Pebble lacks: a Get of a key whose merges are still to be applied fails",
+				k.Merger),
+			Remedy: compacted,
+		})
 	}
+
 	k.NoFilters = policies == 0
 	in := func(folder string) string { return strings.Replace(folder, storePath, dir, 1) }
 	logs, err := LogFolder(dir, file, in(primary))
 	if err != nil {
 		return k, err
 	}
+
 	k.Logs = []string{logs}
 	if secondary = in(secondary); secondary == "" || !opened(dir) {
 		return k, nil
 	}
+
 	switch _, err := os.Stat(secondary); {
 	case err == nil:
 		k.Logs = append(k.Logs, secondary)
 	case !errors.Is(err, fs.ErrNotExist):
 		return k, err
 	default:
-		k.Warnings = append(k.Warnings, engine.Warning{Code: "second_log_missing", Text: fmt.Sprintf("%s names a second folder of the log, %s, which is not "+
-			"here: what Pebble wrote there while the first one failed is missing", file, secondary),
-			Remedy: "if that folder has files, " + together(dir)})
+		k.Warnings = append(k.Warnings, engine.Warning{
+			Code: "second_log_missing",
+			Text: fmt.Sprintf("%s names a second folder of the log, %s, which is not "+
+				"here: what Pebble wrote there while the first one failed is missing", file,
+				secondary),
+			Remedy: "if that folder has files, " + together(dir),
+		})
 	}
+
 	return k, nil
 }
 
 // Unmerged is the error of a Get that needs the owner's code.
 func (k KeptByPebble) Unmerged() error {
-	return engine.Fail(engine.CodeUnsupported, "the key has merges that are still to be applied by the merger %s of the program that owns the database, "+
+	return engine.Fail(engine.CodeUnsupported, "the key has merges that are still to be applied "+
+		"by the merger %s of the program that owns the database, "+
 		"which Pebble lacks", k.Merger).WithRemedy(compacted)
 }
 
 // LogFolder is the folder of the write-ahead log of the database in dir, whose options file names
-// the folder written; "" is dir itself. A copy or a checkpoint names the folder of the original, whose
-// log is not its own: it has the log in dir, or, as a checkpoint that no program has opened, none.
+// the folder written; "" is dir itself. A copy or a checkpoint names the folder of the original,
+// whose log is not its own: it has the log in dir, or, as a checkpoint that no program has opened,
+// none.
 func LogFolder(dir, file, written string) (string, error) {
 	if written == "" || sameFile(written, dir) {
 		return dir, nil
 	}
+
 	own, err := fs.Glob(os.DirFS(dir), "*.log")
 	if err != nil {
 		return "", err
 	}
+
 	if len(own) > 0 || !opened(dir) {
 		return dir, nil
 	}
+
 	switch _, err := os.Stat(written); {
 	case err == nil && isDatabase(written):
 		return dir, nil
@@ -217,13 +258,17 @@ func LogFolder(dir, file, written string) (string, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return "", err
 	}
-	return "", engine.Fail(engine.CodeNotDatabase, "%s says that the write-ahead log is in %s, which is not here: keys that are in the log alone would be missing",
-		file, written).WithRemedy("%s", together(dir))
+
+	return "",
+		engine.Fail(engine.CodeNotDatabase, "%s says that the write-ahead log is in %s, which is "+
+			"not here: keys that are in the log alone would be missing",
+			file, written).WithRemedy("%s", together(dir))
 }
 
 // together says how a database in several folders becomes one in one.
 func together(dir string) string {
-	return fmt.Sprintf("make a folder of links to the files of both and give that with --db: mkdir NEW; ln -s %s/* FURTHER/* NEW/", dir)
+	return fmt.Sprintf("make a folder of links to the files of both and give that with --db: "+
+		"mkdir NEW; ln -s %s/* FURTHER/* NEW/", dir)
 }
 
 // opened reports whether a program has opened the database in dir.
@@ -244,13 +289,14 @@ func sameFile(a, b string) bool {
 	return errOne == nil && errTwo == nil && os.SameFile(one, two)
 }
 
-// RemoteObjects explains err, with which a database of Pebble in dir was not opened, if the database
-// keeps tables elsewhere than in files.
+// RemoteObjects explains err, with which a database of Pebble in dir was not opened, if the
+// database keeps tables elsewhere than in files.
 func RemoteObjects(dir string, err error) error {
 	markers, globErr := fs.Glob(os.DirFS(dir), "marker.remote-obj-catalog.*")
 	if globErr != nil || len(markers) == 0 || err == nil {
 		return err
 	}
-	return engine.Fail(engine.CodeUnsupported, "it keeps tables as remote objects, which only the program that owns it can fetch: %w", err).
+	return engine.Fail(engine.CodeUnsupported, "it keeps tables as remote objects, which only "+
+		"the program that owns it can fetch: %w", err).
 		WithRemedy("let that program write a copy whose tables are all files in one folder")
 }

@@ -55,8 +55,8 @@ func Recognise(dir string) (Found, error) {
 	return found, err
 }
 
-// recognise is Recognise of this directory alone. The process that holds the database may replace its
-// files meanwhile.
+// recognise is Recognise of this directory alone. The process that holds the database may replace
+// its files meanwhile.
 func recognise(dir string) (found Found, err error) {
 	err = livedir.Retry(dir, func() (err error) {
 		found, err = recogniseOnce(dir)
@@ -68,7 +68,8 @@ func recognise(dir string) (found Found, err error) {
 	return found, err
 }
 
-// errUnwritten is that of a database whose owner has created its only OPTIONS file, but not written it yet.
+// errUnwritten is that of a database whose owner has created its only OPTIONS file, but not written
+// it yet.
 var errUnwritten = errors.New("its OPTIONS files are empty")
 
 func recogniseOnce(dir string) (Found, error) {
@@ -79,13 +80,16 @@ func recogniseOnce(dir string) (Found, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return not("there is no such directory")
 	}
+
 	if err != nil {
 		return Found{}, fmt.Errorf("look into %s: %w", dir, err)
 	}
+
 	names := make([]string, len(entries))
 	for i, e := range entries {
 		names[i] = e.Name()
 	}
+
 	format, err := newestMarker(names, formatMarker)
 	switch {
 	case err != nil:
@@ -104,14 +108,19 @@ func recogniseOnce(dir string) (Found, error) {
 	case len(names) == 0:
 		return not("it is empty")
 	}
+
 	for _, sign := range signs() {
-		if !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == sign.file && !e.IsDir() }) {
+		if !slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+			return e.Name() == sign.file && !e.IsDir()
+		}) {
 			continue
 		}
+
 		if is, err := sign.at(filepath.Join(dir, sign.file)); is || err != nil {
 			return Found{Engine: sign.engine}, err
 		}
 	}
+
 	return not("it has no CURRENT file")
 }
 
@@ -136,7 +145,9 @@ func family(dir string, names []string) (Found, error) {
 			options = append(options, name)
 		}
 	}
-	slices.SortFunc(options, func(a, b string) int { return strings.Compare(b, a) }) // numbers of six digits
+
+	// numbers of six digits
+	slices.SortFunc(options, func(a, b string) int { return strings.Compare(b, a) })
 	written := false
 	for _, name := range options {
 		names, err := optionNames(filepath.Join(dir, name))
@@ -145,18 +156,30 @@ func family(dir string, names []string) (Found, error) {
 		}
 		written = written || len(names) > 0
 	}
+
 	switch {
 	case len(options) > 0 && unreadable(filepath.Join(dir, current)):
-		return Found{}, &engine.NotADatabaseError{Dir: dir, Why: "its CURRENT file names no manifest: the files are encrypted, which is not supported, or damaged"}
+		return Found{},
+			&engine.NotADatabaseError{
+				Dir: dir,
+				Why: "its CURRENT file names no manifest: the files are encrypted, which is not " +
+					"supported, or damaged",
+			}
 	case len(options) > 0 && !written:
 		return Found{}, errUnwritten
 	case len(options) > 0:
-		return Found{}, &engine.NotADatabaseError{Dir: dir, Why: "its OPTIONS files are of no engine that is known here"}
+		return Found{},
+			&engine.NotADatabaseError{
+				Dir: dir,
+				Why: "its OPTIONS files are of no engine that is known here",
+			}
 	case slices.Contains(names, "IDENTITY"): // RocksDB's before it wrote options
 		return Found{Engine: "rocksdb"}, nil
-	case !slices.Contains(names, "LOG") && !slices.ContainsFunc(names, isTable): // LevelDB begins with a LOG
+	case !slices.Contains(names, "LOG") && !slices.ContainsFunc(names, isTable):
+		// LevelDB begins with a LOG
 		return Found{"pebble1", 1}, nil // Pebble's before it wrote options
 	}
+
 	return Found{Engine: "goleveldb"}, nil
 }
 
@@ -175,12 +198,14 @@ func optionNames(path string) (names []string, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("read options file: %w", err)
 	}
+
 	defer func() { err = errors.Join(err, file.Close()) }()
 	lines := bufio.NewScanner(io.LimitReader(file, maxOptionsBytes))
 	for lines.Scan() {
 		name, _, _ := strings.Cut(lines.Text(), "=")
 		names = append(names, strings.TrimSpace(name))
 	}
+
 	return names, lines.Err()
 }
 
@@ -194,43 +219,51 @@ func writerOf(names []string) Found {
 			return Found{Engine: "rocksdb"}
 		}
 	}
+
 	return Found{}
 }
 
-// pebbleWriter is the version of Pebble that wrote the newest options file in dir, as an
-// engine's name; "" if that is not known. Version 2 alone has a schema of keys, for columnar blocks.
+// pebbleWriter is the version of Pebble that wrote the newest options file in dir, as an engine's
+// name; "" if that is not known. Version 2 alone has a schema of keys, for columnar blocks.
 func pebbleWriter(dir string) string {
 	_, sections, _ := optionsfile.Read(dir) // nobody, if it cannot be read
 	has := func(option string) bool {
-		return slices.ContainsFunc(sections, func(s optionsfile.Section) bool { return s.Values[option] != "" })
+		return slices.ContainsFunc(sections, func(s optionsfile.Section) bool {
+			return s.Values[option] != ""
+		})
 	}
+
 	switch {
 	case has("key_schema"):
 		return "pebble2"
 	case has("pebble_version"):
 		return "pebble1"
 	}
+
 	return ""
 }
 
 const formatMarker = "marker.format-version."
 
-// PebbleManifest is the name of the manifest that a database of Pebble in dir is described by. If the
-// database's owner began another one meanwhile, the error can wrap fs.ErrNotExist: ask again.
+// PebbleManifest is the name of the manifest that a database of Pebble in dir is described by. If
+// the database's owner began another one meanwhile, the error can wrap fs.ErrNotExist: ask again.
 func PebbleManifest(dir string) (name string, err error) {
 	for range 2 { // a listing can miss both the marker that is being replaced and its successor
 		names, err := fs.Glob(os.DirFS(dir), "marker.manifest.*")
 		if err != nil {
 			return "", err
 		}
+
 		if name, err = newestMarker(names, "marker.manifest."); err != nil || name != "" {
 			return name, err
 		}
 	}
+
 	text, err := os.ReadFile(filepath.Join(dir, current))
 	if name = strings.TrimSpace(string(text)); err == nil && !filepath.IsLocal(name) {
 		err = engine.Fail(engine.CodeDamaged, "CURRENT names no manifest: %q", name)
 	}
+
 	return name, err
 }
 
@@ -243,15 +276,18 @@ func newestMarker(names []string, prefix string) (value string, err error) {
 		if !is {
 			continue
 		}
+
 		iteration, v, is := strings.Cut(rest, ".")
 		n, err := strconv.ParseInt(iteration, 10, 63)
 		if !is || err != nil {
 			return "", engine.Fail(engine.CodeDamaged, "unreadable marker file %s", name)
 		}
+
 		if n > newest {
 			newest, value = n, v
 		}
 	}
+
 	return value, nil
 }
 
@@ -264,7 +300,12 @@ type sign struct {
 
 // signs are those of engines whose folder has no CURRENT file.
 func signs() []sign {
-	return append(wholeSigns(), sign{"MANIFEST", "badger", 0, "Bdgr"}, sign{"version", "fjall", 0, "FJL"}, sign{"metadata", "parity-db", 0, "version="})
+	return append(
+		wholeSigns(),
+		sign{"MANIFEST", "badger", 0, "Bdgr"},
+		sign{"version", "fjall", 0, "FJL"},
+		sign{"metadata", "parity-db", 0, "version="},
+	)
 }
 
 // wholeSigns are those of engines that keep everything in one file. A file is known by its content:
@@ -295,37 +336,45 @@ func (s sign) at(path string) (is bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("look into %s: %w", filepath.Dir(path), err)
 	}
+
 	defer func() { err = errors.Join(err, file.Close()) }()
 	head := make([]byte, len(s.bytes))
 	if _, err := file.ReadAt(head, s.offset); err != nil && err != io.EOF {
 		return false, fmt.Errorf("look into %s: %w", path, err)
 	}
+
 	return string(head) == s.bytes, nil
 }
 
-// File is nil unless the file at path is a whole database or a part of one; then it says what to give
-// instead.
+// File is nil unless the file at path is a whole database or a part of one; then it says what to
+// give instead.
 func File(path string) error {
 	full, err := filepath.Abs(path)
 	if err != nil {
 		return nil
 	}
+
 	dir := filepath.Dir(full)
 	if found, err := recognise(dir); err == nil && found != (Found{}) {
-		return fmt.Errorf("%s is a file of a database of %s: give its folder, %s", path, found.Engine, dir)
+		return fmt.Errorf("%s is a file of a database of %s: give its folder, %s", path,
+			found.Engine, dir)
 	}
+
 	for _, s := range wholeSigns() {
 		is, err := s.at(full)
 		switch {
 		case err != nil || !is:
 		case s.engine == "bbolt": // of which another program's database is not read
-			return fmt.Errorf("%s is a whole database of %s, of which only databases that statelab loaded are read. Measure one like it: "+
+			return fmt.Errorf("%s is a whole database of %s, of which only databases that "+
+				"statelab loaded are read. Measure one like it: "+
 				"statelab load --engine %s --db NEW --keys N", path, s.engine, s.engine)
 		default:
-			return fmt.Errorf("%s is a whole database of %s, which is read from a folder of its own: make one with a link to it and give that: "+
+			return fmt.Errorf("%s is a whole database of %s, which is read from a folder of its "+
+				"own: make one with a link to it and give that: "+
 				"mkdir NEW; ln -s %s NEW/%s", path, s.engine, full, usualName(s.engine))
 		}
 	}
+
 	return nil
 }
 

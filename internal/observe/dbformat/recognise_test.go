@@ -35,26 +35,115 @@ func TestRecognise(t *testing.T) {
 		files map[string]string
 		want  Found // {}: no database
 	}{
-		{"oldest Pebble", map[string]string{"CURRENT": "", "MANIFEST-000001": "", "OPTIONS-000003": pebbleOptions}, Found{"pebble1", 1}},
-		{"Pebble v1 with marker", map[string]string{"marker.format-version.000011.012": "", "CURRENT": ""}, Found{"pebble1", 12}},
-		{"Pebble v2", map[string]string{"marker.format-version.000001.013": "", "marker.manifest.000001.MANIFEST-000001": ""}, Found{"pebble2", 13}},
-		{"newest marker wins", map[string]string{"marker.format-version.000009.016": "", "marker.format-version.000010.021": ""}, Found{"pebble2", 21}},
-		{"RocksDB", map[string]string{"CURRENT": "", "OPTIONS-000007": rocksOptions}, Found{Engine: "rocksdb"}},
-		{"RocksDB once, Pebble now", map[string]string{"CURRENT": "", "OPTIONS-000007": rocksOptions, "OPTIONS-000009": pebbleOptions}, Found{"pebble1", 1}},
-		{"Pebble once, RocksDB now", map[string]string{"CURRENT": "", "OPTIONS-000009": rocksOptions, "OPTIONS-000007": pebbleOptions}, Found{Engine: "rocksdb"}},
-		{"RocksDB without options", map[string]string{"CURRENT": "", "IDENTITY": "x"}, Found{Engine: "rocksdb"}},
-		{"LevelDB", map[string]string{"CURRENT": "", "MANIFEST-000004": "", "000005.ldb": ""}, Found{Engine: "goleveldb"}},
-		{"LevelDB without tables", map[string]string{"CURRENT": "", "LOG": "", "MANIFEST-000000": "", "000001.log": ""}, Found{Engine: "goleveldb"}},
-		{"Pebble killed before its options", map[string]string{"CURRENT": "", "LOCK": "", "MANIFEST-000001": "", "000002.log": ""}, Found{"pebble1", 1}},
+		{
+			"oldest Pebble",
+			map[string]string{"CURRENT": "", "MANIFEST-000001": "", "OPTIONS-000003": pebbleOptions},
+			Found{"pebble1", 1},
+		},
+		{
+			"Pebble v1 with marker",
+			map[string]string{"marker.format-version.000011.012": "", "CURRENT": ""},
+			Found{"pebble1", 12},
+		},
+		{
+			"Pebble v2",
+			map[string]string{
+				"marker.format-version.000001.013":       "",
+				"marker.manifest.000001.MANIFEST-000001": "",
+			},
+			Found{"pebble2", 13},
+		},
+		{
+			"newest marker wins",
+			map[string]string{
+				"marker.format-version.000009.016": "",
+				"marker.format-version.000010.021": "",
+			},
+			Found{"pebble2", 21},
+		},
+		{
+			"RocksDB",
+			map[string]string{"CURRENT": "", "OPTIONS-000007": rocksOptions},
+			Found{Engine: "rocksdb"},
+		},
+		{
+			"RocksDB once, Pebble now",
+			map[string]string{
+				"CURRENT":        "",
+				"OPTIONS-000007": rocksOptions,
+				"OPTIONS-000009": pebbleOptions,
+			},
+			Found{"pebble1", 1},
+		},
+		{
+			"Pebble once, RocksDB now",
+			map[string]string{
+				"CURRENT":        "",
+				"OPTIONS-000009": rocksOptions,
+				"OPTIONS-000007": pebbleOptions,
+			},
+			Found{Engine: "rocksdb"},
+		},
+		{
+			"RocksDB without options",
+			map[string]string{"CURRENT": "", "IDENTITY": "x"},
+			Found{Engine: "rocksdb"},
+		},
+		{
+			"LevelDB",
+			map[string]string{"CURRENT": "", "MANIFEST-000004": "", "000005.ldb": ""},
+			Found{Engine: "goleveldb"},
+		},
+		{
+			"LevelDB without tables",
+			map[string]string{"CURRENT": "", "LOG": "", "MANIFEST-000000": "", "000001.log": ""},
+			Found{Engine: "goleveldb"},
+		},
+		{
+			"Pebble killed before its options",
+			map[string]string{"CURRENT": "", "LOCK": "", "MANIFEST-000001": "", "000002.log": ""},
+			Found{"pebble1", 1},
+		},
 		{"options of somebody", map[string]string{"CURRENT": "", "OPTIONS-000004": "x"}, Found{}},
-		{"MDBX", map[string]string{"mdbx.dat": blank16 + "abcd\x03\x11\x4c\xef\xbd\x9d\x65\x59"}, Found{Engine: "mdbx"}},
-		{"LMDB", map[string]string{"data.mdb": blank16 + "\xde\xc0\xef\xbe\x01\x00\x00\x00"}, Found{Engine: "lmdb"}},
-		{"LMDB by MDBX's name", map[string]string{"mdbx.dat": blank16 + "\xde\xc0\xef\xbe\x01\x00\x00\x00"}, Found{Engine: "lmdb"}},
-		{"bbolt", map[string]string{"bolt.db": blank16 + "\xed\xda\x0c\xed\x02\x00\x00\x00"}, Found{Engine: "bbolt"}},
+		{
+			"MDBX",
+			map[string]string{"mdbx.dat": blank16 + "abcd\x03\x11\x4c\xef\xbd\x9d\x65\x59"},
+			Found{Engine: "mdbx"},
+		},
+		{
+			"LMDB",
+			map[string]string{"data.mdb": blank16 + "\xde\xc0\xef\xbe\x01\x00\x00\x00"},
+			Found{Engine: "lmdb"},
+		},
+		{
+			"LMDB by MDBX's name",
+			map[string]string{"mdbx.dat": blank16 + "\xde\xc0\xef\xbe\x01\x00\x00\x00"},
+			Found{Engine: "lmdb"},
+		},
+		{
+			"bbolt",
+			map[string]string{"bolt.db": blank16 + "\xed\xda\x0c\xed\x02\x00\x00\x00"},
+			Found{Engine: "bbolt"},
+		},
 		{"bbolt cut short", map[string]string{"bolt.db": blank16 + "\xed"}, Found{}},
-		{"fjall", map[string]string{"version": "FJL\x03", "lock": "", "0.jnl": ""}, Found{Engine: "fjall"}},
-		{"ParityDB", map[string]string{"metadata": "version=9\nsalt=00\ncol0=preimage: false, uniform: false", "lock": ""}, Found{Engine: "parity-db"}},
-		{"Badger", map[string]string{"MANIFEST": "Bdgr\x00\x00\x00\x08", "KEYREGISTRY": ""}, Found{Engine: "badger"}},
+		{
+			"fjall",
+			map[string]string{"version": "FJL\x03", "lock": "", "0.jnl": ""},
+			Found{Engine: "fjall"},
+		},
+		{
+			"ParityDB",
+			map[string]string{
+				"metadata": "version=9\nsalt=00\ncol0=preimage: false, uniform: false",
+				"lock":     "",
+			},
+			Found{Engine: "parity-db"},
+		},
+		{
+			"Badger",
+			map[string]string{"MANIFEST": "Bdgr\x00\x00\x00\x08", "KEYREGISTRY": ""},
+			Found{Engine: "badger"},
+		},
 		{"a manifest of something", map[string]string{"MANIFEST": "{}"}, Found{}},
 		{"other files", map[string]string{"notes.txt": ""}, Found{}},
 		{"damaged marker", map[string]string{"marker.format-version.x.013": ""}, Found{}},
@@ -73,7 +162,8 @@ func TestCheck(t *testing.T) {
 	pebble := func(format string) map[string]string {
 		return map[string]string{"marker.format-version.000001." + format: ""}
 	}
-	leveldb, rocks := map[string]string{"CURRENT": ""}, map[string]string{"CURRENT": "", "OPTIONS-000007": rocksOptions}
+	leveldb, rocks := map[string]string{"CURRENT": ""},
+		map[string]string{"CURRENT": "", "OPTIONS-000007": rocksOptions}
 	readOnly, create := engine.Options{ReadOnly: true}, engine.Options{Create: true}
 	for _, c := range []struct {
 		name    string
@@ -87,24 +177,39 @@ func TestCheck(t *testing.T) {
 		{"its own in a format of both", "pebble1", pebble("013"), "pebble1", engine.Options{}, ""},
 		{"another version, to read", "pebble1", pebble("013"), "pebble2", readOnly, ""},
 		{"another version, to write", "pebble1", pebble("013"), "pebble2", engine.Options{},
-			"of pebble1, not of pebble2: use --engine pebble1, or read it with pebble2 and --read-only"},
-		{"too old a format", "pebble1", pebble("012"), "pebble2", readOnly, "of pebble1, not of pebble2: use --engine pebble1"},
-		{"too new a format", "pebble2", pebble("017"), "pebble1", readOnly, "of pebble2, not of pebble1: use --engine pebble2"},
-		{"RocksDB on Pebble", "pebble1", pebble("001"), "rocksdb", engine.Options{}, "of pebble1, not of rocksdb: use --engine pebble1"},
-		{"RocksDB on Pebble, to read", "pebble1", pebble("001"), "rocksdb", readOnly, "of pebble1, not of rocksdb: use --engine pebble1"},
-		{"RocksDB on a foreign Pebble", "", pebble("016"), "rocksdb", engine.Options{Foreign: true}, "of pebble2, not of rocksdb: use --engine pebble2"},
-		{"both Pebbles on a foreign one", "", pebble("016"), "pebble1", engine.Options{Foreign: true}, ""},
-		{"Pebble on RocksDB", "rocksdb", rocks, "pebble1", engine.Options{}, "of rocksdb, not of pebble1: use --engine rocksdb"},
-		{"RocksDB on LevelDB, to read", "goleveldb", leveldb, "rocksdb", readOnly, "of goleveldb, not of rocksdb"},
-		{"RocksDB on LevelDB, to write", "goleveldb", leveldb, "rocksdb", engine.Options{}, "of goleveldb, not of rocksdb"},
-		{"LevelDB on RocksDB", "", rocks, "goleveldb", engine.Options{Foreign: true}, "of rocksdb, not of goleveldb"},
-		{"a new one over another's", "", pebble("001"), "rocksdb", create, "of pebble1, not of rocksdb: give rocksdb a directory of its own with --db"},
+			"of pebble1, not of pebble2: use --engine pebble1, or read it with pebble2 and " +
+				"--read-only"},
+		{"too old a format", "pebble1", pebble("012"), "pebble2", readOnly,
+			"of pebble1, not of pebble2: use --engine pebble1"},
+		{"too new a format", "pebble2", pebble("017"), "pebble1", readOnly,
+			"of pebble2, not of pebble1: use --engine pebble2"},
+		{"RocksDB on Pebble", "pebble1", pebble("001"), "rocksdb", engine.Options{},
+			"of pebble1, not of rocksdb: use --engine pebble1"},
+		{"RocksDB on Pebble, to read", "pebble1", pebble("001"), "rocksdb", readOnly,
+			"of pebble1, not of rocksdb: use --engine pebble1"},
+		{"RocksDB on a foreign Pebble", "", pebble("016"), "rocksdb",
+			engine.Options{Foreign: true}, "of pebble2, not of rocksdb: use --engine pebble2"},
+		{"both Pebbles on a foreign one", "", pebble("016"), "pebble1",
+			engine.Options{Foreign: true}, ""},
+		{"Pebble on RocksDB", "rocksdb", rocks, "pebble1", engine.Options{},
+			"of rocksdb, not of pebble1: use --engine rocksdb"},
+		{"RocksDB on LevelDB, to read", "goleveldb", leveldb, "rocksdb", readOnly,
+			"of goleveldb, not of rocksdb"},
+		{"RocksDB on LevelDB, to write", "goleveldb", leveldb, "rocksdb", engine.Options{},
+			"of goleveldb, not of rocksdb"},
+		{"LevelDB on RocksDB", "", rocks, "goleveldb", engine.Options{Foreign: true},
+			"of rocksdb, not of goleveldb"},
+		{"a new one over another's", "", pebble("001"), "rocksdb", create,
+			"of pebble1, not of rocksdb: give rocksdb a directory of its own with --db"},
 		{"a load to go on with", "rocksdb", nil, "rocksdb", create, ""},
-		{"a load to go on with, another's files", "rocksdb", pebble("001"), "rocksdb", create, "of pebble1, not of rocksdb: statelab loaded it with rocksdb"},
+		{"a load to go on with, another's files", "rocksdb", pebble("001"), "rocksdb", create,
+			"of pebble1, not of rocksdb: statelab loaded it with rocksdb"},
 		{"a library's own", "native", rocks, "native", engine.Options{}, ""},
 		{"a library on another's, to read", "", rocks, "native", readOnly, ""},
-		{"a library on another's, to write", "", rocks, "native", engine.Options{}, "of rocksdb, not of native"},
-		{"a library on what statelab loaded", "rocksdb", rocks, "native", readOnly, "of rocksdb, not of native"},
+		{"a library on another's, to write", "", rocks, "native", engine.Options{},
+			"of rocksdb, not of native"},
+		{"a library on what statelab loaded", "rocksdb", rocks, "native", readOnly,
+			"of rocksdb, not of native"},
 		{"RocksDB on a library's", "native", rocks, "rocksdb", readOnly, ""},
 		{"null touches nothing", "rocksdb", rocks, "null", engine.Options{}, ""},
 		{"null over another's", "", rocks, "null", create, "of rocksdb, not of null"},
@@ -113,16 +218,27 @@ func TestCheck(t *testing.T) {
 	} {
 		c.options.Dir = folder(t, c.files)
 		if c.loaded != "" {
-			m := &keyspace.Manifest{Engine: c.loaded, Keys: 1, KeyBytes: 32, KeyOrder: keyspace.Hashed, KeyHash: keyspace.Mix, ValueModel: keyspace.Random}
+			m := &keyspace.Manifest{
+				Engine:     c.loaded,
+				Keys:       1,
+				KeyBytes:   32,
+				KeyOrder:   keyspace.Hashed,
+				KeyHash:    keyspace.Mix,
+				ValueModel: keyspace.Random,
+			}
+
 			if err := keyspace.WriteManifest(c.options.Dir, m); err != nil {
 				t.Fatal(err)
 			}
 		}
+
 		err := Check(c.asked, c.options)
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("%s: %v", c.name, err)
-		case c.want != "" && (engine.CodeOf(err) != engine.CodeOtherEngine || !strings.Contains(err.Error(), c.want)):
+		case c.want != "" &&
+			(engine.CodeOf(err) != engine.CodeOtherEngine ||
+				!strings.Contains(err.Error(), c.want)):
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
@@ -134,14 +250,17 @@ func TestFile(t *testing.T) {
 	dir := folder(t, map[string]string{"data.mdb": lmdb, "state": lmdb})
 	for file, want := range map[string]string{
 		filepath.Join(dir, "data.mdb"): "is a file of a database of lmdb: give its folder, " + dir,
-		filepath.Join(folder(t, map[string]string{"state": lmdb}), "state"): "is a whole database of lmdb, which is read from a folder of its own: " +
+		filepath.Join(folder(t, map[string]string{"state": lmdb}), "state"): "is a whole " +
+			"database of lmdb, which is read from a folder of its own: " +
 			"make one with a link to it and give that: mkdir NEW; ln -s ",
 	} {
 		if err := File(file); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", file, err, want)
 		}
 	}
-	if err := File(filepath.Join(folder(t, map[string]string{"properties.txt": "level table"}), "properties.txt")); err != nil {
+
+	if err := File(filepath.Join(folder(t, map[string]string{"properties.txt": "level table"}),
+		"properties.txt")); err != nil {
 		t.Error(err)
 	}
 }
@@ -158,7 +277,8 @@ func FuzzNewestMarker(f *testing.F) {
 }
 
 func TestOtherVersion(t *testing.T) {
-	const ofBoth, v2Options = "marker.format-version.000001.013", pebbleOptions + "[Options]\n  key_schema=DefaultKeySchema(leveldb.BytewiseComparator,16)\n"
+	const ofBoth, v2Options = "marker.format-version.000001.013",
+		pebbleOptions + "[Options]\n  key_schema=DefaultKeySchema(leveldb.BytewiseComparator,16)\n"
 	for _, c := range []struct {
 		name  string
 		files map[string]string
@@ -170,9 +290,15 @@ func TestOtherVersion(t *testing.T) {
 		{"v1's with v2", map[string]string{ofBoth: "", "OPTIONS-000003": pebbleOptions}, "pebble2",
 			"Pebble v1 wrote this database, and Pebble v2 (pebble2) reads it here"},
 		{"v2's with v2", map[string]string{ofBoth: "", "OPTIONS-000003": v2Options}, "pebble2", ""},
-		{"the newest options count", map[string]string{ofBoth: "", "OPTIONS-000003": pebbleOptions, "OPTIONS-000009": v2Options}, "pebble2", ""},
+		{"the newest options count",
+			map[string]string{
+				ofBoth:           "",
+				"OPTIONS-000003": pebbleOptions,
+				"OPTIONS-000009": v2Options,
+			}, "pebble2", ""},
 		{"no options", map[string]string{ofBoth: ""}, "pebble1", ""},
-		{"RocksDB's", map[string]string{"CURRENT": "", "OPTIONS-000007": rocksOptions}, "rocksdb", ""},
+		{"RocksDB's", map[string]string{"CURRENT": "", "OPTIONS-000007": rocksOptions}, "rocksdb",
+			""},
 	} {
 		w, other := OtherVersion(c.asked, folder(t, c.files))
 		if other != (c.want != "") || !strings.HasPrefix(w.Text, c.want) {

@@ -53,24 +53,30 @@ func Allocations() (result.Allocation, error) {
 					return a, fmt.Errorf("allocate %d bytes: %w", allocationBytes, err)
 				}
 			}
+
 			minimum = min(minimum, float64(time.Since(began))/allocationRounds)
 		}
+
 		*way.nanos = minimum
 	}
+
 	return a, nil
 }
 
 // mapped gets a buffer as C's malloc does from this size on, from the kernel.
 func mapped(touch bool) error {
-	buffer, err := unix.Mmap(-1, 0, allocationBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	buffer, err := unix.Mmap(-1, 0, allocationBytes, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		return err
 	}
+
 	if touch {
 		for at := 0; at < len(buffer); at += os.Getpagesize() {
 			buffer[at] = 1
 		}
 	}
+
 	return unix.Munmap(buffer)
 }
 
@@ -87,26 +93,35 @@ const (
 func SwitchNanos() (nanos float64, err error) {
 	defer wrap(&err, "measure a context switch")
 	var there, back [2]int
-	if err := errors.Join(unix.Pipe2(there[:], unix.O_CLOEXEC), unix.Pipe2(back[:], unix.O_CLOEXEC)); err != nil {
+	if err := errors.Join(unix.Pipe2(there[:], unix.O_CLOEXEC),
+		unix.Pipe2(back[:], unix.O_CLOEXEC)); err != nil {
 		return 0, err
 	}
+
 	defer closeAll(there, back)
 	echoed := make(chan error, 1)
 	go func() {
-		echoed <- onFirstCore(func() error { return exchange(there[0], back[1], switchBatches*switchRounds, false) })
+		echoed <- onFirstCore(func() error {
+			return exchange(there[0], back[1], switchBatches*switchRounds, false)
+		})
 	}()
+
 	alone, together := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
 	err = onFirstCore(func() error {
 		for range switchBatches {
-			if err := errors.Join(minimum(&alone, back[0], back[1]), minimum(&together, back[0], there[1])); err != nil {
+			if err := errors.Join(minimum(&alone, back[0], back[1]),
+				minimum(&together, back[0], there[1])); err != nil {
 				return err
 			}
 		}
+
 		return nil
 	})
+
 	if err = errors.Join(err, <-echoed); err != nil {
 		return 0, err
 	}
+
 	return max(0, float64(together-2*alone)/(2*switchRounds)), nil
 }
 
@@ -127,15 +142,18 @@ func exchange(read, write, rounds int, first bool) error {
 				return err
 			}
 		}
+
 		if _, err := unix.Read(read, b); err != nil {
 			return err
 		}
+
 		if !first {
 			if _, err := unix.Write(write, b); err != nil {
 				return err
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -153,14 +171,18 @@ func onFirstCore(work func() error) error {
 				break
 			}
 		}
+
 		if err == nil {
 			err = unix.SchedSetaffinity(0, &one)
 		}
+
 		if err == nil {
 			err = work()
 		}
+
 		done <- err
 	}()
+
 	return <-done
 }
 

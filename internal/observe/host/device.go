@@ -25,27 +25,33 @@ func DeviceOf(dir string) (_ Device, err error) {
 	if err != nil {
 		return Device{}, err
 	}
+
 	number, err := m.blockNumber()
 	if err != nil {
 		return Device{}, err
 	}
+
 	link, err := os.Readlink("/sys/dev/block/" + number)
 	if err != nil {
 		return Device{}, err
 	}
+
 	d := Device{Name: filepath.Base(link)}
 	backing, err := os.ReadFile(filepath.Join(sysBlock, d.Name, "loop", "backing_file"))
 	if errors.Is(err, os.ErrNotExist) {
 		return d, nil
 	}
+
 	if err != nil {
 		return Device{}, err
 	}
+
 	d.Loop = true
 	d.Backing = strings.TrimSuffix(string(backing), "\n")
 	if d.Private, err = onlyUser(d.Name, number); err != nil {
 		return Device{}, err
 	}
+
 	return d, nil
 }
 
@@ -57,9 +63,11 @@ func (d Device) Now() (io result.DeviceIO, err error) {
 	if err == nil {
 		io, err = parseBlockStat(string(text))
 	}
+
 	if err == nil {
 		io.Device = d.Name
 	}
+
 	return io, err
 }
 
@@ -81,10 +89,13 @@ func (m mount) blockNumber() (string, error) {
 	if !strings.HasPrefix(m.device, "0:") {
 		return m.device, nil
 	}
+
 	var source unix.Stat_t
-	if strings.HasPrefix(m.source, "/dev/") && unix.Stat(m.source, &source) == nil && source.Mode&unix.S_IFMT == unix.S_IFBLK {
+	if strings.HasPrefix(m.source, "/dev/") && unix.Stat(m.source, &source) == nil &&
+		source.Mode&unix.S_IFMT == unix.S_IFBLK {
 		return fmt.Sprintf("%d:%d", unix.Major(source.Rdev), unix.Minor(source.Rdev)), nil
 	}
+
 	return "", fmt.Errorf("%s has none", m.filesystem)
 }
 
@@ -94,16 +105,19 @@ func onlyUser(name, number string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+
 	users := 0
 	for _, m := range all {
 		if m.device == number {
 			users++
 		}
 	}
+
 	holders, err := os.ReadDir(filepath.Join(sysBlock, name, "holders"))
 	if err != nil {
 		return false, err
 	}
+
 	return users == 1 && len(holders) == 0, nil
 }
 
@@ -115,12 +129,21 @@ func parseBlockStat(text string) (result.DeviceIO, error) {
 	if len(fields) < 10 {
 		return result.DeviceIO{}, fmt.Errorf("no block statistics: %.200q", text)
 	}
+
 	n, err := integers(fields[:10])
 	if err != nil {
 		return result.DeviceIO{}, fmt.Errorf("no block statistics: %w", err)
 	}
+
 	const sector = 512
-	return result.DeviceIO{Reads: n[0], ReadMerges: n[1], ReadBytes: n[2] * sector, Writes: n[4], WriteBytes: n[6] * sector, BusyMillis: n[9]}, nil
+	return result.DeviceIO{
+		Reads:      n[0],
+		ReadMerges: n[1],
+		ReadBytes:  n[2] * sector,
+		Writes:     n[4],
+		WriteBytes: n[6] * sector,
+		BusyMillis: n[9],
+	}, nil
 }
 
 // queue is the path of a setting of the device's request queue, which a
@@ -166,18 +189,22 @@ func mountOf(path string) (mount, error) {
 	if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_MNT_ID, &info); err != nil {
 		return mount{}, &os.PathError{Op: "statx", Path: path, Err: err}
 	}
+
 	if info.Mask&unix.STATX_MNT_ID == 0 {
 		return mount{}, errors.New("the kernel does not tell mounts apart (older than 5.8)")
 	}
+
 	all, err := mounts()
 	if err != nil {
 		return mount{}, err
 	}
+
 	for _, m := range all {
 		if m.id == info.Mnt_id {
 			return m, nil
 		}
 	}
+
 	return mount{}, fmt.Errorf("%s is on a mount that /proc/self/mountinfo does not list", path)
 }
 
@@ -201,10 +228,12 @@ func parseMounts(text []byte) ([]mount, error) {
 		if !ok || len(left) < 6 || len(right) < 3 {
 			return nil, fmt.Errorf("no line of mountinfo: %.200q", line)
 		}
+
 		id, err := strconv.ParseUint(left[0], 10, 64)
 		if err != nil {
 			return nil, fmt.Errorf("no line of mountinfo: %.200q: %w", line, err)
 		}
+
 		all = append(all, mount{
 			id:         id,
 			device:     left[2],
@@ -215,6 +244,7 @@ func parseMounts(text []byte) ([]mount, error) {
 			source:     unescape(right[1]),
 		})
 	}
+
 	return all, nil
 }
 

@@ -27,11 +27,13 @@ func TestDirectLeavesNothingBehind(t *testing.T) {
 	if mountErr != nil {
 		t.Fatal(mountErr)
 	}
+
 	if m.filesystem == "ext4" || m.filesystem == "xfs" {
 		if err != nil {
 			t.Errorf("%s: %v", m.filesystem, err)
 		}
 	}
+
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v, error %v", left, err)
 	}
@@ -43,18 +45,26 @@ func TestDirectReadsWhatIsThere(t *testing.T) {
 		seen = f.Name()
 		return bytes > 0, nil
 	}
+
 	if found, err := eachUntil(t.TempDir(), read); found || err != nil {
 		t.Errorf("an empty directory holds %q, error %v", seen, err)
 	}
+
 	dir := t.TempDir()
 	f := randomFile(t, dir, 4096)
 	if found, err := eachUntil(dir, read); err != nil || !found || seen != f.Name() {
 		t.Errorf("found %q, error %v", seen, err)
 	}
+
 	refusal := errors.New("refused")
-	if _, err := eachUntil(dir, func(*os.File, int64) (bool, error) { return true, refusal }); !errors.Is(err, refusal) {
+	if _, err := eachUntil(dir,
+		func(*os.File, int64) (bool, error) { return true, refusal }); !errors.Is(
+		err,
+		refusal,
+	) {
 		t.Errorf("error %v, want %v", err, refusal)
 	}
+
 	block := alignedBlock()
 	if at := uintptr(unsafe.Pointer(&block[0])); len(block) != directBytes || at%directBytes != 0 {
 		t.Errorf("%d bytes at %#x", len(block), at)

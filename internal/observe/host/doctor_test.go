@@ -20,11 +20,13 @@ func TestDoctorExaminesThisMachine(t *testing.T) {
 		if f.State == "" || seen[f.Name] {
 			t.Errorf("%q has no state or stands twice", f.Name)
 		}
+
 		seen[f.Name] = true
 		if doubted := f.Verdict != OK; doubted != (f.Spoils != "") || doubted != (f.Remedy != "") {
 			t.Errorf("%q is %s, spoils %q, remedy %q", f.Name, f.Verdict, f.Spoils, f.Remedy)
 		}
 	}
+
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v, error %v", left, err)
 	}
@@ -33,9 +35,16 @@ func TestDoctorExaminesThisMachine(t *testing.T) {
 func TestJudges(t *testing.T) {
 	failed := errors.New("no")
 	seen := func(cpu, stolen, disk float64) *result.Machine {
-		return &result.Machine{CPUOthersShare: &cpu, CPUStolenShare: &stolen, Disk: "sda", DiskBusyShare: &disk,
-			DiskOthersReadBytes: &disk, DiskOthersWriteBytes: &disk}
+		return &result.Machine{
+			CPUOthersShare:       &cpu,
+			CPUStolenShare:       &stolen,
+			Disk:                 "sda",
+			DiskBusyShare:        &disk,
+			DiskOthersReadBytes:  &disk,
+			DiskOthersWriteBytes: &disk,
+		}
 	}
+
 	unseen := &result.Machine{Absent: map[string]string{cpuOthers: "no", diskBusy: "no"}}
 	for _, c := range []struct {
 		about string
@@ -87,8 +96,11 @@ func TestJudges(t *testing.T) {
 		if c.got.Verdict != c.want {
 			t.Errorf("%s: %s (%s), want %s", c.about, c.got.Verdict, c.got.State, c.want)
 		}
-		if doubted := c.want != OK; doubted != (c.got.Spoils != "") || doubted != (c.got.Remedy != "") {
-			t.Errorf("%s: %s, spoils %q, remedy %q", c.about, c.got.Verdict, c.got.Spoils, c.got.Remedy)
+
+		if doubted := c.want != OK; doubted != (c.got.Spoils != "") ||
+			doubted != (c.got.Remedy != "") {
+			t.Errorf("%s: %s, spoils %q, remedy %q", c.about, c.got.Verdict, c.got.Spoils,
+				c.got.Remedy)
 		}
 	}
 }

@@ -46,13 +46,16 @@ func Facts(dir string) result.Host {
 		Class:       os.Getenv("STATELAB_CLASS"),
 		Job:         os.Getenv("SLURM_JOB_ID"),
 	}
+
 	if build, ok := debug.ReadBuildInfo(); ok {
 		h.Statelab, h.Cgo = describeBuild(build)
 	}
+
 	if m, err := mountOf(dir); err == nil {
 		h.Filesystem = m.filesystem
 		h.Mount = strings.Join(unique(m.options), ",")
 	}
+
 	if d, err := DeviceOf(dir); err == nil {
 		h.Device = d.Name
 		h.Rotational = firstLine(d.queue("rotational")) == "1"
@@ -61,6 +64,7 @@ func Facts(dir string) result.Host {
 			h.ReadAheadKB = kilobytes
 		}
 	}
+
 	return h
 }
 
@@ -95,6 +99,7 @@ func describeBuild(build *debug.BuildInfo) (version string, cgo bool) {
 			revision = s.Value
 		}
 	}
+
 	return cmp.Or(strings.TrimPrefix(build.Main.Version, "(devel)"), revision, Version), cgo
 }
 
@@ -122,6 +127,7 @@ func parseCPU(text []byte) cpuInfo {
 			return c
 		}
 	}
+
 	return c
 }
 
@@ -130,7 +136,8 @@ func virtualised(cpu cpuInfo) string {
 	if !cpu.hypervisor {
 		return ""
 	}
-	vendor := strings.TrimSpace(firstLine("/sys/class/dmi/id/sys_vendor") + " " + firstLine("/sys/class/dmi/id/product_name"))
+	vendor := strings.TrimSpace(firstLine("/sys/class/dmi/id/sys_vendor") + " " +
+		firstLine("/sys/class/dmi/id/product_name"))
 	return "virtual machine: " + cmp.Or(vendor, firstLine("/sys/hypervisor/type"), "unnamed")
 }
 

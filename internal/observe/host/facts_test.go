@@ -30,33 +30,44 @@ func TestFactsAgreeWithTheSystem(t *testing.T) {
 			t.Logf("%s not compared: %v", c.fact, err)
 			continue
 		}
+
 		// stat calls the whole ext family one name.
-		if want := strings.TrimSpace(string(out)); c.got != want && !(want == "ext2/ext3" && strings.HasPrefix(c.got, "ext")) {
+		if want := strings.TrimSpace(string(out)); c.got != want &&
+			!(want == "ext2/ext3" && strings.HasPrefix(c.got, "ext")) {
 			t.Errorf("%s is %q, %v says %q", c.fact, c.got, c.command, want)
 		}
 	}
-	if h.MemoryBytes < 1<<26 || h.FDLimit < 3 || h.ClockNanos <= 0 || h.ClockNanos > 1e5 || h.CPU == "" || h.OS == "" || h.Go == "" {
+
+	if h.MemoryBytes < 1<<26 || h.FDLimit < 3 || h.ClockNanos <= 0 || h.ClockNanos > 1e5 ||
+		h.CPU == "" || h.OS == "" || h.Go == "" {
 		t.Errorf("a fact is missing: %+v", h)
 	}
 }
 
 func TestParseCPU(t *testing.T) {
-	got := parseCPU([]byte("processor\t: 0\nmodel name\t: AMD EPYC\nflags\t\t: fpu hypervisor tsc\n\nprocessor\t: 1\nmodel name\t: other\n"))
+	got := parseCPU([]byte("processor\t: 0\nmodel name\t: AMD EPYC\nflags\t\t: fpu hypervisor " +
+		"tsc\n\nprocessor\t: 1\nmodel name\t: other\n"))
 	if got != (cpuInfo{"AMD EPYC", true}) {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestDescribeBuild(t *testing.T) {
-	build := &debug.BuildInfo{Main: debug.Module{Version: "(devel)"}, Settings: []debug.BuildSetting{
-		{Key: "CGO_ENABLED", Value: "1"}, {Key: "vcs.revision", Value: "abc"}}}
+	build := &debug.BuildInfo{
+		Main: debug.Module{Version: "(devel)"},
+		Settings: []debug.BuildSetting{
+			{Key: "CGO_ENABLED", Value: "1"}, {Key: "vcs.revision", Value: "abc"}},
+	}
+
 	if version, cgo := describeBuild(build); version != "abc" || !cgo {
 		t.Errorf("%q, cgo %v", version, cgo)
 	}
+
 	build.Main.Version = "v1.2.3"
 	if version, _ := describeBuild(build); version != "v1.2.3" {
 		t.Errorf("%q", version)
 	}
+
 	if version, _ := describeBuild(&debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}); version != Version {
 		t.Errorf("%q of a build that no commit is known of", version)
 	}
@@ -70,11 +81,22 @@ func TestMemoryLimitFiles(t *testing.T) {
 	}{
 		{"version 2", "0::/user/app\n",
 			[]mount{{filesystem: "cgroup2", point: "/sys/fs/cgroup", root: "/"}},
-			[]string{"/sys/fs/cgroup/user/app/memory.max", "/sys/fs/cgroup/user/memory.max", "/sys/fs/cgroup/memory.max"}},
+			[]string{"/sys/fs/cgroup/user/app/memory.max", "/sys/fs/cgroup/user/memory.max",
+				"/sys/fs/cgroup/memory.max"}},
 		{"version 1 in a container", "5:cpu:/box/7\n4:memory:/box/7\n",
 			[]mount{
-				{filesystem: "cgroup", point: "/cg/cpu", root: "/box/7", options: []string{"rw", "cpu"}},
-				{filesystem: "cgroup", point: "/cg/memory", root: "/box/7", options: []string{"rw", "memory"}},
+				{
+					filesystem: "cgroup",
+					point:      "/cg/cpu",
+					root:       "/box/7",
+					options:    []string{"rw", "cpu"},
+				},
+				{
+					filesystem: "cgroup",
+					point:      "/cg/memory",
+					root:       "/box/7",
+					options:    []string{"rw", "memory"},
+				},
 			},
 			[]string{"/cg/memory/memory.limit_in_bytes"}},
 	} {
@@ -82,7 +104,13 @@ func TestMemoryLimitFiles(t *testing.T) {
 			t.Errorf("%s: %s", c.about, d)
 		}
 	}
-	for text, want := range map[string]int64{"1073741824": 1 << 30, "max": 0, "9223372036854771712": 0, "": 0} {
+
+	for text, want := range map[string]int64{
+		"1073741824":          1 << 30,
+		"max":                 0,
+		"9223372036854771712": 0,
+		"":                    0,
+	} {
 		if got, _ := parseMemoryLimit(text); got != want {
 			t.Errorf("limit %q is read as %d, want %d", text, got, want)
 		}
@@ -90,7 +118,11 @@ func TestMemoryLimitFiles(t *testing.T) {
 }
 
 func TestChosen(t *testing.T) {
-	for options, want := range map[string]string{"none [mq-deadline] kyber": "mq-deadline", "none": "none", "": ""} {
+	for options, want := range map[string]string{
+		"none [mq-deadline] kyber": "mq-deadline",
+		"none":                     "none",
+		"":                         "",
+	} {
 		if got := chosen(options); got != want {
 			t.Errorf("chosen(%q) = %q, want %q", options, got, want)
 		}

@@ -33,8 +33,8 @@ type Device struct {
 	Backing string // file behind a loop device
 }
 
-// OwnReads are read calls that a process makes to watch itself: the kernel's account of the process has them, and a measurement
-// is to leave them out.
+// OwnReads are read calls that a process makes to watch itself: the kernel's account of the process
+// has them, and a measurement is to leave them out.
 type OwnReads struct{ begun, calls, chars atomic.Int64 }
 
 // Call makes one, and counts it with the characters that it read.
@@ -44,7 +44,8 @@ func (o *OwnReads) Call(read func() (chars int64)) {
 	o.calls.Add(1)
 }
 
-// Now is how many there were, and their characters. One that has begun and not ended is not settled: the kernel may have counted it.
+// Now is how many there were, and their characters. One that has begun and not ended is not
+// settled: the kernel may have counted it.
 func (o *OwnReads) Now() (calls, chars int64, settled bool) {
 	calls, chars = o.calls.Load(), o.chars.Load()
 	return calls, chars, o.begun.Load() == calls
@@ -72,6 +73,7 @@ func plus[C any](a C, times int64, b C) C {
 			field.Set(reflect.ValueOf(new(field.Elem().Int() + times*from.Field(i).Elem().Int())))
 		}
 	}
+
 	return a
 }
 
@@ -123,21 +125,25 @@ type ProbePoint struct {
 	P99Nanos       int64   `json:"p99_ns"`
 }
 
-// FilesIn is what the files below dir hold, and how many they are, without write-ahead logs, which no
-// cache holds a part of; those that vanish meanwhile do not count.
+// FilesIn is what the files below dir hold, and how many they are, without write-ahead logs, which
+// no cache holds a part of; those that vanish meanwhile do not count.
 func FilesIn(dir string) (bytes int64, files int) {
 	walk := func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(entry.Name()) == ".log" {
 			return nil
 		}
+
 		if info, err := entry.Info(); err == nil {
 			bytes, files = bytes+info.Size(), files+1
 		}
+
 		return nil
 	}
+
 	if filepath.WalkDir(dir, walk) != nil {
 		return 0, 0
 	}
+
 	return bytes, files
 }
 
@@ -157,5 +163,6 @@ func Document(where string, findings []Finding) *doc.Document {
 		doc.Words("verdict", func(f Finding) string { return string(f.Verdict) }),
 		doc.Words("check", func(f Finding) string { return f.Name }),
 		doc.Words("found", func(f Finding) string { return f.State }))})
+
 	return d
 }

@@ -21,18 +21,31 @@ import (
 // MeasureDisk measures what the disk gives to random reads: every number in flight
 // Repeats times, all numbers in turn, so that a drift of the machine hits all
 // alike and shows in the spread. tell hears of every reading.
-func MeasureDisk(ctx context.Context, plan DiskPlan, tell func(text string)) (d *result.Disk, err error) {
+func MeasureDisk(
+	ctx context.Context, plan DiskPlan, tell func(text string),
+) (d *result.Disk, err error) {
 	if plan.Repeats < 1 || len(plan.InFlight) == 0 || !slices.IsSorted(plan.InFlight) {
-		return nil, fmt.Errorf("the disk's limit: %d repeats of %v in flight", plan.Repeats, plan.InFlight)
+		return nil,
+			fmt.Errorf("the disk's limit: %d repeats of %v in flight", plan.Repeats, plan.InFlight)
 	}
+
 	probe, err := OpenProbe(ctx, plan.Dir)
 	if err != nil {
 		return nil, err
 	}
+
 	defer func() { err = errors.Join(err, probe.Close()) }()
 	watch := StartWatch(plan.Dir)
-	d = &result.Disk{Started: time.Now(), Dir: plan.Dir, Host: Facts(plan.Dir), BlockBytes: directBytes, AreaBytes: probe.Bytes(), Seconds: plan.Seconds,
-		Repeats: plan.Repeats}
+	d = &result.Disk{
+		Started:    time.Now(),
+		Dir:        plan.Dir,
+		Host:       Facts(plan.Dir),
+		BlockBytes: directBytes,
+		AreaBytes:  probe.Bytes(),
+		Seconds:    plan.Seconds,
+		Repeats:    plan.Repeats,
+	}
+
 	fio, why := findFio(plan.Fio, probe.Paths())
 	d.FioAbsent = why
 	ours, theirs := map[int][]ProbePoint{}, map[int][]ProbePoint{}
@@ -43,31 +56,39 @@ func MeasureDisk(ctx context.Context, plan DiskPlan, tell func(text string)) (d 
 			if err != nil {
 				return nil, fmt.Errorf("probe the disk of %s: %w", plan.Dir, err)
 			}
+
 			ours[n] = append(ours[n], point)
 			if fio == "" {
 				continue
 			}
-			if point, d.FioVersion, err = fioRead(ctx, fio, probe.Paths(), n, plan.Seconds); err != nil {
+
+			if point, d.FioVersion, err = fioRead(ctx, fio, probe.Paths(), n,
+				plan.Seconds); err != nil {
 				return nil, fmt.Errorf("probe the disk of %s: %w", plan.Dir, err)
 			}
+
 			theirs[n] = append(theirs[n], point)
 		}
 	}
+
 	for _, n := range plan.InFlight {
 		d.Points = append(d.Points, limitOf(n, ours[n]))
 		if fio != "" {
 			d.Fio = append(d.Fio, limitOf(n, theirs[n]))
 		}
 	}
+
 	allocation, err := Allocations()
 	if err != nil {
 		return nil, err
 	}
+
 	d.Allocation = &allocation
 	d.Machine, d.Warnings = watch.Stop()
 	if d.Judge() != "" {
 		d.Warnings = append(d.Warnings, d.Warning())
 	}
+
 	return d, nil
 }
 
@@ -75,13 +96,16 @@ func findFio(wanted bool, paths []string) (fio, why string) {
 	if !wanted {
 		return "", "--with none"
 	}
+
 	fio, err := exec.LookPath("fio")
 	if err != nil {
 		return "", "fio is not on PATH"
 	}
+
 	if len(paths) > maxFioFiles {
 		return "", fmt.Sprintf("%d files are read: fio would open each once a reader", len(paths))
 	}
+
 	return fio, ""
 }
 
@@ -90,9 +114,15 @@ func limitOf(inFlight int, repeats []ProbePoint) result.DiskPoint {
 	var speeds, means, p99s []float64
 	for _, r := range repeats {
 		p.Reads += r.Reads
-		p.Spread = result.Range{Low: min(p.Spread.Low, r.ReadsPerSecond), High: max(p.Spread.High, r.ReadsPerSecond)}
-		speeds, means, p99s = append(speeds, r.ReadsPerSecond), append(means, r.MeanNanos), append(p99s, float64(r.P99Nanos))
+		p.Spread = result.Range{
+			Low:  min(p.Spread.Low, r.ReadsPerSecond),
+			High: max(p.Spread.High, r.ReadsPerSecond),
+		}
+
+		speeds, means, p99s = append(speeds, r.ReadsPerSecond), append(means, r.MeanNanos),
+			append(p99s, float64(r.P99Nanos))
 	}
+
 	p.ReadsPerSecond, p.MeanNanos, p.P99Nanos = median(speeds), median(means), median(p99s)
 	return p
 }
@@ -108,19 +138,28 @@ func median(values []float64) float64 {
 const maxFioFiles = 16
 
 // fioRead lets fio do what Probe.Read does, to the same files.
-func fioRead(ctx context.Context, fio string, paths []string, inFlight int, seconds float64) (point ProbePoint, version string, err error) {
+func fioRead(
+	ctx context.Context, fio string, paths []string, inFlight int, seconds float64,
+) (point ProbePoint, version string, err error) {
 	names := make([]string, len(paths))
 	for i, path := range paths {
 		names[i] = strings.ReplaceAll(path, ":", `\:`)
 	}
-	cmd := exec.CommandContext(ctx, fio, "--name=probe", "--filename="+strings.Join(names, ":"), "--readonly", "--rw=randread", "--bs="+strconv.Itoa(directBytes),
-		"--direct=1", "--ioengine=psync", "--thread", "--numjobs="+strconv.Itoa(inFlight), "--group_reporting", "--norandommap", "--randrepeat=0",
+
+	cmd := exec.CommandContext(ctx, fio, "--name=probe", "--filename="+strings.Join(names, ":"),
+		"--readonly", "--rw=randread", "--bs="+strconv.Itoa(directBytes),
+		"--direct=1", "--ioengine=psync", "--thread", "--numjobs="+strconv.Itoa(inFlight),
+		"--group_reporting", "--norandommap", "--randrepeat=0",
 		"--time_based", fmt.Sprintf("--runtime=%dms", int64(seconds*1e3)), "--output-format=json")
+
 	var out, complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaint
 	if err := cmd.Run(); err != nil {
-		return point, "", fmt.Errorf("%s: %w: %s", fio, errors.Join(err, ctx.Err()), strings.TrimSpace(complaint.String()))
+		return point, "",
+			fmt.Errorf("%s: %w: %s", fio, errors.Join(err, ctx.Err()),
+				strings.TrimSpace(complaint.String()))
 	}
+
 	point, version, err = parseFio(out.Bytes())
 	point.InFlight = inFlight
 	return point, version, err
@@ -143,16 +182,30 @@ func parseFio(text []byte) (point ProbePoint, version string, err error) {
 			} `json:"read"`
 		} `json:"jobs"`
 	}
+
 	if err := json.Unmarshal(text[max(0, bytes.IndexByte(text, '{')):], &all); err != nil {
 		return point, "", fmt.Errorf("understand fio: %w", err)
 	}
+
 	if len(all.Jobs) != 1 || all.Jobs[0].Error != 0 {
-		return point, "", fmt.Errorf("understand fio: %d groups of jobs where there is one, or an error", len(all.Jobs))
+		return point, "",
+			fmt.Errorf("understand fio: %d groups of jobs where there is one, or an error",
+				len(all.Jobs))
 	}
+
 	r := all.Jobs[0].Read
 	p99 := r.Latency.Percentile["99.000000"]
 	if !(r.IOPS > 0) || !(r.Latency.Mean > 0) || !(p99 > 0) || p99 > 1e18 {
-		return point, "", fmt.Errorf("understand fio: %v reads/s of %v ns, p99 %v ns", r.IOPS, r.Latency.Mean, p99)
+		return point, "",
+			fmt.Errorf("understand fio: %v reads/s of %v ns, p99 %v ns", r.IOPS, r.Latency.Mean,
+				p99)
 	}
-	return ProbePoint{Reads: r.Reads, Seconds: r.Runtime / 1e3, ReadsPerSecond: r.IOPS, MeanNanos: r.Latency.Mean, P99Nanos: int64(p99)}, all.Version, nil
+
+	return ProbePoint{
+		Reads:          r.Reads,
+		Seconds:        r.Runtime / 1e3,
+		ReadsPerSecond: r.IOPS,
+		MeanNanos:      r.Latency.Mean,
+		P99Nanos:       int64(p99),
+	}, all.Version, nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/statelab/statelab/internal/base/livedir/churn"
 )
 
-// TestBesideAWriter looks at a folder in which another process replaces a file all the time: what is said of
-// the folder is what is said of it at rest, give or take that file.
+// TestBesideAWriter looks at a folder in which another process replaces a file all the time: what
+// is said of the folder is what is said of it at rest, give or take that file.
 func TestBesideAWriter(t *testing.T) {
 	const content = 64 << 10
 	for name, look := range map[string]func(dir string) error{
@@ -43,16 +43,20 @@ func TestBesideAWriter(t *testing.T) {
 			if err := os.Mkdir(inside, 0o755); err != nil {
 				t.Fatal(err)
 			}
+
 			times := churn.Times
 			if name == "Evict" { // which waits for the disk
 				times /= 10
 			}
-			churn.Replace(t, inside, "%06d.log", strings.Repeat("x", content), times, func() error { return look(dir) })
+
+			churn.Replace(t, inside, "%06d.log", strings.Repeat("x", content), times,
+				func() error { return look(dir) })
 		})
 	}
 }
 
-// TestDirectBesideAWriter has no file but the one that is replaced, so that the probe meets it each time.
+// TestDirectBesideAWriter has no file but the one that is replaced, so that the probe meets it each
+// time.
 func TestDirectBesideAWriter(t *testing.T) {
 	dir := t.TempDir()
 	atRest := DirectSupported(dir) // an error where the filesystem has no direct reads

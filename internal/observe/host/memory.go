@@ -61,16 +61,20 @@ func LimitMemory() (*MemoryLimit, error) {
 		if _, err := os.Stat(filepath.Join(c.root, "cgroup.procs")); err != nil {
 			continue
 		}
+
 		h := &MemoryLimit{How: c.how}
 		if err := h.enter(c); err != nil {
 			errs = append(errs, err)
 			continue
 		}
+
 		return h, nil
 	}
+
 	if len(errs) == 0 {
 		errs = append(errs, errors.New("no memory control group is mounted"))
 	}
+
 	return nil, errors.Join(errs...)
 }
 
@@ -80,25 +84,32 @@ func (h *MemoryLimit) enter(c hierarchy) error {
 	if err != nil {
 		return err
 	}
+
 	h.choose(c, home)
 	h.dir = filepath.Join(h.anchor, groupPrefix+strconv.Itoa(os.Getpid()))
 	h.limit = filepath.Join(h.dir, c.limit)
 	if h.Within > 0 {
 		h.How += ", within a limit of " + unit.Bytes(h.Within)
 	}
+
 	if err := os.Mkdir(h.dir, 0o755); err != nil {
 		return fmt.Errorf("make a memory control group (needs root): %w", err)
 	}
+
 	if _, err := os.Stat(h.limit); err != nil {
-		return errors.Join(fmt.Errorf("the memory controller is not delegated: %w", err), os.Remove(h.dir))
+		return errors.Join(fmt.Errorf("the memory controller is not delegated: %w", err),
+			os.Remove(h.dir))
 	}
+
 	err = move(h.dir)
 	if err == nil && h.maximum > 0 {
 		err = h.set(h.maximum)
 	}
+
 	if err != nil {
 		return errors.Join(err, move(h.home), os.Remove(h.dir))
 	}
+
 	return nil
 }
 
@@ -111,19 +122,23 @@ func (h *MemoryLimit) choose(c hierarchy, home string) {
 	if _, err := os.Stat(h.home); err != nil { // a container's mount begins with its own group
 		home, h.home = "/", c.root
 	}
+
 	h.anchor = c.root
 	for at := home; ; at = filepath.Dir(at) {
 		limit, limited := parseMemoryLimit(firstLine(filepath.Join(c.root, at, c.limit)))
 		if limited && (h.Within == 0 || limit < h.Within) {
 			h.Within = limit
 		}
+
 		if limited && at == home && c.leaves {
 			h.maximum = limit
 		}
+
 		if at == "/" {
 			break
 		}
 	}
+
 	if h.Within > 0 && c.leaves && home != "/" {
 		h.anchor = filepath.Dir(h.home)
 	} else if h.Within > 0 {
@@ -160,15 +175,18 @@ func (h *MemoryLimit) TrackAnonRSS(pages int64) error {
 		h.follower.pages.Store(pages)
 		return nil
 	}
+
 	f := &follower{limit: h, done: make(chan struct{}), ended: make(chan error, 1)}
 	f.pages.Store(pages)
 	var err error
 	if f.status, err = os.Open("/proc/self/status"); err != nil {
 		return fmt.Errorf("follow the process's memory: %w", err)
 	}
+
 	if err := f.look(); err != nil {
 		return errors.Join(err, f.status.Close())
 	}
+
 	h.follower = f
 	go f.run()
 	return nil
@@ -196,6 +214,7 @@ func (f *follower) run() {
 	if errors.Is(err, unix.EPERM) {
 		err = nil // then it looks as often as it can
 	}
+
 	nap := unix.NsecToTimespec(int64(followEvery))
 	for err == nil {
 		select {
@@ -204,11 +223,13 @@ func (f *follower) run() {
 			return
 		default:
 		}
+
 		// A sleep of the thread: a timer would wait for a processor that looks at timers.
 		if err = unix.Nanosleep(&nap, nil); err == nil || errors.Is(err, unix.EINTR) {
 			err = f.look()
 		}
 	}
+
 	<-f.done
 	f.ended <- errors.Join(err, f.status.Close())
 }
@@ -224,22 +245,27 @@ func (f *follower) look() error {
 	if err != nil {
 		return fmt.Errorf("follow the process's memory: %w", err)
 	}
+
 	own, err := sizeIn(f.text[:n], "RssAnon")
 	if err != nil {
 		return err
 	}
+
 	if f.looks++; f.looks%followLooks == 0 {
 		f.maximum[1], f.maximum[0] = f.maximum[0], 0
 	}
+
 	f.maximum[0] = max(f.maximum[0], own)
 	bytes := max(f.maximum[0], f.maximum[1]) + f.pages.Load()
 	if bytes == f.set {
 		return nil
 	}
+
 	err = f.limit.set(bytes)
 	if errors.Is(err, unix.EBUSY) { // pages that cannot be given up at once: next time
 		return nil
 	}
+
 	f.set = bytes
 	return err
 }
@@ -258,17 +284,21 @@ func (h *MemoryLimit) Release() error {
 			return errors.Join(err, h.Release())
 		}
 	}
+
 	if err := move(h.home); err != nil {
 		return err
 	}
+
 	if err := os.Remove(h.dir); err != nil {
 		return fmt.Errorf("remove the memory control group: %w", err)
 	}
+
 	return nil
 }
 
 func move(group string) error {
-	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())),
+		0o644); err != nil {
 		return fmt.Errorf("move into the memory control group %s: %w", group, err)
 	}
 	return nil
@@ -280,19 +310,23 @@ func memoryGroup() (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	unified := ""
 	for line := range strings.Lines(string(text)) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(parts) != 3 {
 			continue
 		}
+
 		if parts[1] == "memory" {
 			return parts[2], nil
 		}
+
 		if parts[1] == "" {
 			unified = parts[2]
 		}
 	}
+
 	return unified, nil
 }
 
@@ -312,18 +346,23 @@ func sweepGroups(root string) {
 		if err != nil {
 			return nil // others' groups come and go
 		}
+
 		number, ours := strings.CutPrefix(d.Name(), groupPrefix)
 		if !ours || !d.IsDir() {
 			return nil
 		}
-		if pid, err := strconv.Atoi(number); err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+
+		if pid, err := strconv.Atoi(number); err == nil &&
+			errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 			dead = append(dead, path)
 		}
+
 		return nil
 	})
 	if err != nil {
 		return
 	}
+
 	for _, dir := range dead {
 		_ = os.Remove(dir) // an empty folder of the kernel's: harmless if it stays
 	}
@@ -345,6 +384,7 @@ func memoryLimit() int64 {
 			minimum = limit
 		}
 	}
+
 	return minimum
 }
 
@@ -358,17 +398,21 @@ func memoryLimitFiles(membership []byte, all []mount) []string {
 		if len(fields) != 3 {
 			continue
 		}
+
 		controllers, group := fields[1], fields[2]
 		for _, m := range all {
 			var name string
 			switch {
 			case m.filesystem == "cgroup2" && controllers == "":
 				name = "memory.max"
-			case m.filesystem == "cgroup" && slices.Contains(strings.Split(controllers, ","), "memory") && slices.Contains(m.options, "memory"):
+			case m.filesystem == "cgroup" &&
+				slices.Contains(strings.Split(controllers, ","), "memory") &&
+				slices.Contains(m.options, "memory"):
 				name = "memory.limit_in_bytes"
 			default:
 				continue
 			}
+
 			// A container sees its own group as the root of the mount.
 			below := filepath.Clean("/" + strings.TrimPrefix(group, m.root))
 			for ; ; below = filepath.Dir(below) {
@@ -379,6 +423,7 @@ func memoryLimitFiles(membership []byte, all []mount) []string {
 			}
 		}
 	}
+
 	return files
 }
 

@@ -10,15 +10,19 @@ import (
 
 func TestParseMounts(t *testing.T) {
 	got, err := parseMounts([]byte(
-		"36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 shared:2 - ext3 /dev/root rw,errors=continue\n" +
+		"36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 shared:2 - ext3 /dev/root " +
+			"rw,errors=continue\n" +
 			"24 27 0:6 / /dev rw - devtmpfs dev\\134tmpfs rw,mode=755\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	want := []mount{
-		{36, "98:0", "/mnt1", "/mnt 2", []string{"rw", "noatime", "rw", "errors=continue"}, "ext3", "/dev/root"},
+		{36, "98:0", "/mnt1", "/mnt 2", []string{"rw", "noatime", "rw", "errors=continue"}, "ext3",
+			"/dev/root"},
 		{24, "0:6", "/", "/dev", []string{"rw", "rw", "mode=755"}, "devtmpfs", `dev\tmpfs`},
 	}
+
 	if d := cmp.Diff(want, got, cmp.AllowUnexported(mount{})); d != "" {
 		t.Error(d)
 	}

@@ -35,16 +35,29 @@ type (
 func MajorFaults() int64 { return 0 }
 
 func Facts(string) result.Host {
-	h := result.Host{OS: runtime.GOOS, Cores: runtime.NumCPU(), Gomaxprocs: runtime.GOMAXPROCS(0), Go: runtime.Version()}
+	h := result.Host{
+		OS:         runtime.GOOS,
+		Cores:      runtime.NumCPU(),
+		Gomaxprocs: runtime.GOMAXPROCS(0),
+		Go:         runtime.Version(),
+	}
+
 	if build, ok := debug.ReadBuildInfo(); ok {
 		h.Statelab = build.Main.Version
 	}
+
 	return h
 }
 
 func Doctor(context.Context, string) []Finding {
-	return []Finding{{Name: "system", State: runtime.GOOS, Verdict: Problem, Spoils: "everything that is measured: nothing is measured here",
-		Remedy: "measure on Linux; predict, simulate, inspect, advise, report and compare work here"}}
+	return []Finding{{
+		Name:    "system",
+		State:   runtime.GOOS,
+		Verdict: Problem,
+		Spoils:  "everything that is measured: nothing is measured here",
+		Remedy: "measure on Linux; predict, simulate, inspect, advise, report and compare work " +
+			"here",
+	}}
 }
 
 // Allocated is the length of the files below dir.
@@ -53,15 +66,19 @@ func Allocated(dir string) (bytes int64, files int, err error) {
 		if !entry.Type().IsRegular() {
 			return nil
 		}
+
 		info, err := entry.Info()
 		if err == nil {
 			bytes, files = bytes+info.Size(), files+1
 		}
+
 		return err
 	})
+
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
+
 	return bytes, files, err
 }
 

@@ -25,57 +25,70 @@ func Evict(ctx context.Context, dir string) (method string, err error) {
 	if err := releaseMapped(dir); err != nil {
 		return "", err
 	}
+
 	err = eachFile(ctx, dir, func(f *os.File, bytes int64) error {
 		// Dirty pages are not dropped.
 		if err := f.Sync(); err != nil {
 			return err
 		}
+
 		// Nor are those that the kernel itself holds at that moment, as it does to reclaim or
 		// move memory: it is asked again for what is left.
 		for range 5 {
 			if err := unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED); err != nil {
 				return &os.PathError{Op: "fadvise", Path: f.Name(), Err: err}
 			}
+
 			if left, err := residentPages(f, bytes); err != nil || left == 0 {
 				return nil // where nobody can look, once has to do
 			}
 		}
+
 		return nil
 	})
+
 	return "fsync and fadvise(DONTNEED) of each file", err
 }
 
 // releaseMapped gives back the pages of files below dir that this process has touched through
-// mappings of its own, as sampling keys of LMDB, MDBX and bbolt does. fadvise leaves such pages in the
-// cache. The mappings stay valid: the next access is a page fault. MADV_PAGEOUT does no harm if another
-// thread has mapped something else there meanwhile, as MADV_DONTNEED would.
+// mappings of its own, as sampling keys of LMDB, MDBX and bbolt does. fadvise leaves such pages in
+// the cache. The mappings stay valid: the next access is a page fault. MADV_PAGEOUT does no harm if
+// another thread has mapped something else there meanwhile, as MADV_DONTNEED would.
 func releaseMapped(dir string) error {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return err
 	}
+
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
+
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
 		return err
 	}
+
 	for line := range strings.Lines(string(maps)) {
 		// from-to permissions offset device inode path
 		_, path, found := strings.Cut(line, "/")
 		fields := strings.Fields(line)
-		if path = "/" + strings.TrimSpace(path); !found || len(fields) < 6 || !strings.HasSuffix(fields[1], "s") || !strings.HasPrefix(path, dir+"/") {
+		if path = "/" + strings.TrimSpace(path); !found || len(fields) < 6 ||
+			!strings.HasSuffix(fields[1], "s") || !strings.HasPrefix(path, dir+"/") {
 			continue
 		}
+
 		var from, to uintptr
 		if _, err := fmt.Sscanf(fields[0], "%x-%x", &from, &to); err != nil {
 			return fmt.Errorf("read /proc/self/maps: %w", err)
 		}
-		if _, _, errno := unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_PAGEOUT); errno != 0 {
+
+		if _, _, errno := unix.Syscall(unix.SYS_MADVISE, from, to-from,
+			unix.MADV_PAGEOUT); errno != 0 {
 			return fmt.Errorf("give back the pages of %s: %w", path, errno)
 		}
 	}
+
 	return nil
 }
 
@@ -101,20 +114,24 @@ func Warm(ctx context.Context, dir string, progress func(done, total int64)) (er
 	if err != nil {
 		return err
 	}
+
 	buffer := make([]byte, 1<<20)
 	return eachFile(ctx, dir, func(f *os.File, _ int64) error {
 		for {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
+
 			n, err := f.Read(buffer)
 			done += int64(n)
 			if progress != nil && n > 0 {
 				progress(done, total)
 			}
+
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
+
 			if err != nil {
 				return err
 			}
@@ -132,10 +149,12 @@ func Resident(dir string) (resident, total int64, err error) {
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.Name(), err)
 		}
+
 		total += bytes
 		resident += min(bytes, pages*int64(os.Getpagesize())) // the last page is not full
 		return nil
 	})
+
 	return resident, total, err
 }
 
@@ -145,23 +164,28 @@ func residentPages(f *os.File, bytes int64) (int64, error) {
 	if err := unix.Fstatfs(int(f.Fd()), &fs); err != nil {
 		return 0, os.NewSyscallError("fstatfs", err)
 	}
+
 	const zfs = 0x2fc12fc1
 	switch fs.Type {
 	case zfs:
 		return 0, errors.New("zfs caches blocks outside the page cache, where nobody can look")
-	case unix.OVERLAYFS_SUPER_MAGIC: // its own files have no pages; a mapping is one of the file below
+	case unix.OVERLAYFS_SUPER_MAGIC:
+		// its own files have no pages; a mapping is one of the file below
 		return mincorePages(f, bytes)
 	}
+
 	pages, err := cachestatPages(f, bytes)
 	if errors.Is(err, unix.ENOSYS) { // before Linux 6.5
 		return mincorePages(f, bytes)
 	}
+
 	return pages, err
 }
 
 func cachestatPages(f *os.File, bytes int64) (int64, error) {
 	var stat unix.Cachestat_t
-	if err := unix.Cachestat(uint(f.Fd()), &unix.CachestatRange{Len: uint64(bytes)}, &stat, 0); err != nil {
+	if err := unix.Cachestat(uint(f.Fd()), &unix.CachestatRange{Len: uint64(bytes)}, &stat,
+		0); err != nil {
 		return 0, os.NewSyscallError("cachestat", err)
 	}
 	return int64(stat.Cache), nil
@@ -172,6 +196,7 @@ func mincorePages(f *os.File, bytes int64) (int64, error) {
 	if err := mayAsk(f); err != nil {
 		return 0, err
 	}
+
 	const window = 1 << 30
 	pageBytes := int64(os.Getpagesize())
 	var resident int64
@@ -181,20 +206,24 @@ func mincorePages(f *os.File, bytes int64) (int64, error) {
 		if err != nil {
 			return 0, os.NewSyscallError("mmap", err)
 		}
+
 		pages := make([]byte, (length+pageBytes-1)/pageBytes)
 		err = mincore(memory, pages)
 		if err := errors.Join(err, unix.Munmap(memory)); err != nil {
 			return 0, err
 		}
+
 		for _, state := range pages {
 			resident += int64(state & 1)
 		}
 	}
+
 	return resident, nil
 }
 
 func mincore(memory, pages []byte) error {
-	_, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&memory[0])), uintptr(len(memory)), uintptr(unsafe.Pointer(&pages[0])))
+	_, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&memory[0])),
+		uintptr(len(memory)), uintptr(unsafe.Pointer(&pages[0])))
 	if errno != 0 {
 		return os.NewSyscallError("mincore", errno)
 	}
@@ -207,12 +236,15 @@ func mayAsk(f *os.File) error {
 	if err := unix.Fstat(int(f.Fd()), &info); err != nil {
 		return os.NewSyscallError("fstat", err)
 	}
+
 	if int(info.Uid) == os.Geteuid() {
 		return nil
 	}
+
 	if err := unix.Access(f.Name(), unix.W_OK); err != nil {
 		return fmt.Errorf("the kernel tells only owners and writers of a file: %w", err)
 	}
+
 	return nil
 }
 
@@ -230,29 +262,36 @@ func eachFile(ctx context.Context, dir string, visit func(f *os.File, bytes int6
 	if err != nil {
 		return err
 	}
+
 	return livedir.Walk(root, func(path string, entry fs.DirEntry) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+
 		if !entry.Type().IsRegular() && entry.Type() != fs.ModeSymlink {
 			return nil
 		}
+
 		if entry.Type() == fs.ModeSymlink {
 			if target, err := os.Stat(path); err != nil || !target.Mode().IsRegular() {
 				return nil
 			}
 		}
+
 		f, err := os.Open(path)
 		if err != nil {
 			return err
 		}
+
 		info, err := f.Stat()
 		if err == nil {
 			err = visit(f, info.Size())
 		}
+
 		if closed := f.Close(); closed != nil {
 			return errors.Join(err, closed)
 		}
+
 		return err // fs.SkipAll as it is
 	})
 }
@@ -268,7 +307,8 @@ func DirectSupported(dir string) (err error) {
 	return tryDirect(dir)
 }
 
-// InMemory tells whether dir is on a filesystem that keeps its files in memory, whose pages nothing drops.
+// InMemory tells whether dir is on a filesystem that keeps its files in memory, whose pages nothing
+// drops.
 func InMemory(dir string) (bool, error) {
 	m, err := mountOf(dir)
 	return m.inMemory(), err
@@ -281,77 +321,95 @@ func tryDirect(dir string) error {
 	if err != nil {
 		return err
 	}
+
 	// From Linux 6.6 on tmpfs accepts the flag and ignores it.
 	if m.inMemory() {
-		return fmt.Errorf("%s keeps its files in memory: there is no device to read from", m.filesystem)
+		return fmt.Errorf("%s keeps its files in memory: there is no device to read from",
+			m.filesystem)
 	}
+
 	found, err := eachUntil(dir, func(f *os.File, bytes int64) (enough bool, err error) {
 		if bytes == 0 {
 			return false, nil
 		}
 		return true, readDirect(f, m.filesystem)
 	})
+
 	if found || err != nil {
 		return err
 	}
+
 	f, err := fileToRead(dir)
 	if err != nil {
 		return err
 	}
+
 	return errors.Join(readDirect(f, m.filesystem), f.Close(), os.Remove(f.Name()))
 }
 
-// readDirect reads from the file of a descriptor, which is there whether or not it still has a name. It
-// also watches the page cache: a filesystem that fills it serves such reads from memory. Only the pages
-// that are read count: whoever writes the file adds others.
+// readDirect reads from the file of a descriptor, which is there whether or not it still has a
+// name. It also watches the page cache: a filesystem that fills it serves such reads from memory.
+// Only the pages that are read count: whoever writes the file adds others.
 func readDirect(of *os.File, filesystem string) (err error) {
 	f, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", of.Fd()), os.O_RDONLY|unix.O_DIRECT, 0)
 	if errors.Is(err, unix.EINVAL) {
 		return fmt.Errorf("%s does not support it", filesystem)
 	}
+
 	if err != nil {
 		return err
 	}
+
 	defer func() { err = errors.Join(err, f.Close()) }()
 	before, err := residentPages(f, directBytes)
 	if err != nil {
 		return err
 	}
+
 	if _, err := unix.Pread(int(f.Fd()), alignedBlock(), 0); err != nil {
 		return fmt.Errorf("%s refuses the read: %w", filesystem, err)
 	}
+
 	after, err := residentPages(f, directBytes)
 	if err != nil {
 		return err
 	}
+
 	if after > before {
 		return fmt.Errorf("%s accepts it but reads through the page cache", filesystem)
 	}
+
 	return nil
 }
 
-// fileToRead makes a small file outside the page cache. Only a directory without files gets one: another
-// program's is left alone.
+// fileToRead makes a small file outside the page cache. Only a directory without files gets one:
+// another program's is left alone.
 func fileToRead(dir string) (*os.File, error) {
 	f, err := os.CreateTemp(dir, ".statelab-direct-*")
 	if err != nil {
 		return nil, err
 	}
+
 	_, err = f.Write(make([]byte, directBytes))
 	if err == nil {
 		err = f.Sync()
 	}
+
 	if err == nil {
 		err = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
 	}
+
 	if err != nil {
 		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
+
 	return f, nil
 }
 
 // eachUntil is eachFile until one is enough, or an error. It reports whether one was.
-func eachUntil(dir string, visit func(f *os.File, bytes int64) (enough bool, err error)) (found bool, err error) {
+func eachUntil(
+	dir string, visit func(f *os.File, bytes int64) (enough bool, err error),
+) (found bool, err error) {
 	var failed error
 	err = eachFile(context.Background(), dir, func(f *os.File, bytes int64) error {
 		if found, failed = visit(f, bytes); found || failed != nil {

@@ -21,6 +21,7 @@ func TestEvictAndWarmAreSeenByTheKernel(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "empty"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := os.Symlink("nowhere", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
@@ -29,27 +30,32 @@ func TestEvictAndWarmAreSeenByTheKernel(t *testing.T) {
 	if err != nil || method == "" {
 		t.Fatalf("method %q, error %v", method, err)
 	}
+
 	wantResident(t, dir, 0, cachedBytes)
 
 	block := make([]byte, 4096)
 	if _, err := f.ReadAt(block, 4<<20); err != nil {
 		t.Fatal(err)
 	}
+
 	if resident, _, err := Resident(dir); err != nil || resident < 4096 || resident >= cachedBytes {
 		t.Errorf("after one read %d bytes are resident, error %v", resident, err)
 	}
 
 	var last, total int64
-	if err := Warm(context.Background(), dir, func(done, all int64) { last, total = done, all }); err != nil {
+	if err := Warm(context.Background(), dir,
+		func(done, all int64) { last, total = done, all }); err != nil {
 		t.Fatal(err)
 	}
+
 	wantResident(t, dir, cachedBytes, cachedBytes)
 	if last != cachedBytes || total != cachedBytes {
 		t.Errorf("progress ended at %d of %d, want %d", last, total, cachedBytes)
 	}
 }
 
-// A page that this process has touched through a mapping of its own is dropped, too, and can be read again.
+// A page that this process has touched through a mapping of its own is dropped, too, and can be
+// read again.
 func TestEvictDropsMappedPages(t *testing.T) {
 	dir := onDisk(t)
 	f := randomFile(t, dir, cachedBytes)
@@ -57,15 +63,18 @@ func TestEvictDropsMappedPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer func() {
 		if err := unix.Munmap(memory); err != nil {
 			t.Error(err)
 		}
 	}()
+
 	before := bytes.Clone(memory)
 	if _, err := Evict(context.Background(), dir); err != nil {
 		t.Fatal(err)
 	}
+
 	wantResident(t, dir, 0, cachedBytes)
 	if !bytes.Equal(before, memory) {
 		t.Error("the mapping holds other bytes than before")
@@ -84,12 +93,15 @@ func TestColdReadsCostDeviceBytes(t *testing.T) {
 		}
 		return Between(before, processNow(t)).ReadBytes
 	}
+
 	if _, err := Evict(context.Background(), dir); err != nil {
 		t.Fatal(err)
 	}
+
 	if cold := cost(); cold < cachedBytes || cold > cachedBytes+1<<20 {
 		t.Errorf("reading %d cold bytes fetched %d from the device", cachedBytes, cold)
 	}
+
 	if warm := cost(); warm != 0 {
 		t.Errorf("reading warm bytes fetched %d from the device", warm)
 	}
@@ -100,6 +112,7 @@ func TestResidentSeesThroughAnOverlay(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounting needs root")
 	}
+
 	base := onDisk(t)
 	var dirs [4]string
 	for i, name := range []string{"lower", "upper", "work", "merged"} {
@@ -108,24 +121,29 @@ func TestResidentSeesThroughAnOverlay(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	randomFile(t, dirs[0], cachedBytes)
 	merged := dirs[3]
 	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", dirs[0], dirs[1], dirs[2])
 	if err := unix.Mount("overlay", merged, "overlay", 0, options); err != nil {
 		t.Skip("no overlay filesystem: ", err)
 	}
+
 	defer func() {
 		if err := unix.Unmount(merged, 0); err != nil {
 			t.Error(err)
 		}
 	}()
+
 	if _, err := Evict(context.Background(), merged); err != nil {
 		t.Fatal(err)
 	}
+
 	wantResident(t, merged, 0, cachedBytes)
 	if err := Warm(context.Background(), merged, nil); err != nil {
 		t.Fatal(err)
 	}
+
 	wantResident(t, merged, cachedBytes, cachedBytes)
 }
 
@@ -135,23 +153,28 @@ func TestMincoreAgreesWithCachestat(t *testing.T) {
 	if _, err := Evict(context.Background(), dir); err != nil {
 		t.Fatal(err)
 	}
+
 	// Without reading ahead: pages that are still on their way count as cached by cachestat alone.
 	if err := unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_RANDOM); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, at := range []int64{0, 1 << 20, 5 << 20} {
 		if _, err := f.ReadAt(make([]byte, 4096), at); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	byMincore, err := mincorePages(f, cachedBytes)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	byCachestat, err := cachestatPages(f, 0)
 	if err != nil {
 		t.Skip(err)
 	}
+
 	if byMincore != byCachestat || byMincore < 3 {
 		t.Errorf("mincore counts %d pages, cachestat %d", byMincore, byCachestat)
 	}
@@ -181,25 +204,34 @@ func wantResident(t *testing.T, dir string, wantResident, wantTotal int64) {
 	t.Helper()
 	resident, total, err := Resident(dir)
 	if err != nil || resident != wantResident || total != wantTotal {
-		t.Errorf("%d of %d bytes are resident, want %d of %d, error %v", resident, total, wantResident, wantTotal, err)
+		t.Errorf("%d of %d bytes are resident, want %d of %d, error %v", resident, total,
+			wantResident, wantTotal, err)
 	}
 }
 
-// TestLinksAreFollowed: a folder of links to files that lie elsewhere is as large and as cold as they are.
+// TestLinksAreFollowed: a folder of links to files that lie elsewhere is as large and as cold as
+// they are.
 func TestLinksAreFollowed(t *testing.T) {
 	elsewhere, dir := onDisk(t), onDisk(t)
 	file := filepath.Join(elsewhere, "000001.sst")
 	if err := os.WriteFile(file, make([]byte, 1<<20), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for from, to := range map[string]string{file: "000001.sst", elsewhere: "folder", "nowhere": "broken"} {
+
+	for from, to := range map[string]string{
+		file:      "000001.sst",
+		elsewhere: "folder",
+		"nowhere": "broken",
+	} {
 		if err := os.Symlink(from, filepath.Join(dir, to)); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	wantResident(t, dir, 1<<20, 1<<20)
 	if _, err := Evict(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
+
 	wantResident(t, dir, 0, 1<<20)
 }

@@ -43,10 +43,12 @@ func OpenProbe(ctx context.Context, dir string) (p *Probe, err error) {
 	if err := tryDirect(dir); err != nil {
 		return nil, err
 	}
+
 	area, remove, err := probeArea(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
+
 	return &Probe{area: area, clock: measure.NewClock(), remove: remove}, nil
 }
 
@@ -85,7 +87,9 @@ func (p *Probe) Bytes() int64 { return p.area.blocks * directBytes }
 // Close removes the file that OpenProbe wrote, if any.
 func (p *Probe) Close() error { return errors.Join(p.area.close(), p.remove()) }
 
-func probePoint(ctx context.Context, area *readArea, clock *measure.Clock, inFlight int, seconds float64) (ProbePoint, error) {
+func probePoint(
+	ctx context.Context, area *readArea, clock *measure.Clock, inFlight int, seconds float64,
+) (ProbePoint, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds*float64(time.Second)))
 	defer cancel()
 	var stop atomic.Bool
@@ -96,9 +100,11 @@ func probePoint(ctx context.Context, area *readArea, clock *measure.Clock, inFli
 	for i := range inFlight {
 		times[i] = measure.NewHistogram()
 		readers.Go(func() {
-			failures[i] = readUntil(&stop, area, clock, rand.New(rand.NewPCG(uint64(inFlight), uint64(i))), times[i])
+			failures[i] = readUntil(&stop, area, clock,
+				rand.New(rand.NewPCG(uint64(inFlight), uint64(i))), times[i])
 		})
 	}
+
 	<-ctx.Done()
 	stop.Store(true)
 	readers.Wait()
@@ -108,17 +114,26 @@ func probePoint(ctx context.Context, area *readArea, clock *measure.Clock, inFli
 	for _, h := range times[1:] {
 		all.Merge(h)
 	}
+
 	err := errors.Join(failures...)
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) { // the caller's, not ours
 		err = errors.Join(err, ctx.Err())
 	}
+
 	return ProbePoint{
-		InFlight: inFlight, Reads: all.N(), Seconds: elapsed, ReadsPerSecond: float64(all.N()) / elapsed,
-		MeanNanos: all.Mean(), P99Nanos: all.Quantile(0.99),
+		InFlight:       inFlight,
+		Reads:          all.N(),
+		Seconds:        elapsed,
+		ReadsPerSecond: float64(all.N()) / elapsed,
+		MeanNanos:      all.Mean(),
+		P99Nanos:       all.Quantile(0.99),
 	}, err
 }
 
-func readUntil(stop *atomic.Bool, area *readArea, clock *measure.Clock, random *rand.Rand, times *measure.Histogram) error {
+func readUntil(
+	stop *atomic.Bool, area *readArea, clock *measure.Clock, random *rand.Rand,
+	times *measure.Histogram,
+) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	block := alignedBlock()
@@ -130,11 +145,14 @@ func readUntil(stop *atomic.Bool, area *readArea, clock *measure.Clock, random *
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
+
 		if err != nil || n != directBytes {
 			return fmt.Errorf("read %d bytes at %d: got %d: %w", directBytes, offset, n, err)
 		}
+
 		times.Add(clock.Nanos(end - start))
 	}
+
 	return nil
 }
 
@@ -173,6 +191,7 @@ func probeArea(ctx context.Context, dir string) (area *readArea, remove func() e
 		path  string
 		bytes int64
 	}
+
 	var found []file
 	if err := eachFile(ctx, dir, func(f *os.File, bytes int64) error {
 		found = append(found, file{f.Name(), bytes})
@@ -180,6 +199,7 @@ func probeArea(ctx context.Context, dir string) (area *readArea, remove func() e
 	}); err != nil {
 		return nil, nil, err
 	}
+
 	slices.SortFunc(found, func(a, b file) int { return cmp.Compare(b.bytes, a.bytes) })
 	const enoughFiles = 256
 	found = found[:min(len(found), enoughFiles)]
@@ -187,12 +207,14 @@ func probeArea(ctx context.Context, dir string) (area *readArea, remove func() e
 	for _, f := range found {
 		bytes += f.bytes
 	}
+
 	remove = func() error { return nil }
 	if bytes < probeBytes {
 		path, err := writeProbeFile(ctx, dir, probeBytes)
 		if err != nil {
 			return nil, nil, err
 		}
+
 		found = []file{{path, probeBytes}}
 		remove = func() error { return os.Remove(path) }
 	}
@@ -203,14 +225,20 @@ func probeArea(ctx context.Context, dir string) (area *readArea, remove func() e
 		if errors.Is(err, fs.ErrNotExist) { // somebody else's, deleted since it was found
 			continue
 		}
+
 		if err != nil {
 			return nil, nil, errors.Join(err, area.close(), remove())
 		}
+
 		area.add(opened, f.bytes)
 	}
+
 	if area.blocks == 0 {
-		return nil, nil, errors.Join(errors.New("every file that was found to read was deleted meanwhile: probe a quieter folder"), remove())
+		return nil, nil,
+			errors.Join(errors.New("every file that was found to read was deleted meanwhile: "+
+				"probe a quieter folder"), remove())
 	}
+
 	return area, remove, nil
 }
 
@@ -221,31 +249,40 @@ func writeProbeFile(ctx context.Context, dir string, bytes int64) (path string, 
 	if err != nil {
 		return "", err
 	}
+
 	if free < 2*bytes {
-		return "", fmt.Errorf("%s are free, twice %s are wanted for a file to read", unit.Bytes(free), unit.Bytes(bytes))
+		return "",
+			fmt.Errorf("%s are free, twice %s are wanted for a file to read", unit.Bytes(free),
+				unit.Bytes(bytes))
 	}
+
 	f, err := os.CreateTemp(dir, ".statelab-probe-*")
 	if err != nil {
 		return "", err
 	}
+
 	defer func() {
 		err = errors.Join(err, f.Close())
 		if err != nil {
 			err = errors.Join(err, os.Remove(f.Name()))
 		}
 	}()
+
 	random := rand.NewChaCha8([32]byte{})
 	chunk := make([]byte, 1<<20)
 	for range bytes / int64(len(chunk)) {
 		if err := ctx.Err(); err != nil {
 			return "", err
 		}
+
 		if _, err := random.Read(chunk); err != nil {
 			return "", err
 		}
+
 		if _, err := f.Write(chunk); err != nil {
 			return "", err
 		}
 	}
+
 	return f.Name(), f.Sync()
 }

@@ -33,10 +33,12 @@ func ProcessNow() (result.ProcessIO, error) {
 	if err != nil {
 		return result.ProcessIO{}, fmt.Errorf("read the process's I/O counters: %w", err)
 	}
+
 	var usage unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
 		return result.ProcessIO{}, fmt.Errorf("read the process's resource usage: %w", err)
 	}
+
 	return result.ProcessIO{
 		ReadCalls:           io["syscr"],
 		ReadChars:           io["rchar"],
@@ -98,12 +100,17 @@ func sizeIn(status []byte, name string) (int64, error) {
 		if !is {
 			continue
 		}
-		kilobytes, err := strconv.ParseInt(string(bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(rest), []byte("kB")))), 10, 64)
+
+		kilobytes, err := strconv.ParseInt(string(bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(
+			rest,
+		), []byte("kB")))), 10, 64)
 		if err != nil {
 			return 0, fmt.Errorf("read %s: %w", name, err)
 		}
+
 		return kilobytes << 10, nil
 	}
+
 	return 0, fmt.Errorf("the kernel does not tell %s", name)
 }
 
@@ -121,15 +128,18 @@ func processIO() (map[string]int64, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	counters, err := parseCounters(text)
 	if err != nil {
 		return nil, err
 	}
+
 	for _, name := range []string{"syscr", "rchar", "read_bytes", "write_bytes"} {
 		if _, ok := counters[name]; !ok {
 			return nil, fmt.Errorf("/proc/self/io lacks %s", name)
 		}
 	}
+
 	return counters, nil
 }
 
@@ -153,14 +163,17 @@ func parseCounters(text []byte) (map[string]int64, error) {
 		if !ok {
 			return nil, fmt.Errorf("no counter: %.60q", line)
 		}
+
 		fields := strings.Fields(value)
 		if len(fields) == 0 {
 			continue
 		}
+
 		if n, err := strconv.ParseInt(fields[0], 10, 64); err == nil {
 			counters[name] = n
 		}
 	}
+
 	return counters, nil
 }
 
@@ -173,18 +186,22 @@ func Allocated(dir string) (allocated int64, files int, err error) {
 		if !entry.Type().IsRegular() {
 			return nil
 		}
+
 		var stat unix.Stat_t
 		if err := unix.Lstat(path, &stat); err != nil {
 			return &fs.PathError{Op: "stat", Path: path, Err: err}
 		}
+
 		const blockBytes = 512 // of st_blocks, see stat(2)
 		allocated += stat.Blocks * blockBytes
 		files++
 		return nil
 	})
+
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
+
 	return allocated, files, err
 }
 
@@ -194,13 +211,16 @@ func RSS() (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read the resident memory: %w", err)
 	}
+
 	fields := bytes.Fields(text)
 	if len(fields) < 2 {
 		return 0, fmt.Errorf("read the resident memory: /proc/self/statm says %q", text)
 	}
+
 	pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("read the resident memory: %w", err)
 	}
+
 	return pages * int64(os.Getpagesize()), nil
 }

@@ -25,13 +25,16 @@ func TestProcessCountsItsReads(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	d := Between(before, processNow(t))
 	// One read is ProcessNow's own.
 	if d.ReadCalls != blocks+1 {
 		t.Errorf("%d read calls, want %d", d.ReadCalls, blocks+1)
 	}
+
 	if own := d.ReadChars - blocks*blockBytes; own < 50 || own > 200 {
-		t.Errorf("%d characters read, want %d and ProcessNow's own 100 or so", d.ReadChars, blocks*blockBytes)
+		t.Errorf("%d characters read, want %d and ProcessNow's own 100 or so", d.ReadChars,
+			blocks*blockBytes)
 	}
 }
 
@@ -45,14 +48,17 @@ func TestProcessCountsItsTime(t *testing.T) {
 		}
 		return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 	}
+
 	start, before := cpu(), processNow(t)
 	for cpu()-start < spun {
 	}
 	time.Sleep(time.Millisecond)
 	d := Between(before, processNow(t))
-	if got, maximum := time.Duration(d.UserNanos+d.SystemNanos), cpu()-start; got < spun*8/10 || got > maximum+spun/5 {
+	if got, maximum := time.Duration(d.UserNanos+d.SystemNanos), cpu()-start; got < spun*8/10 ||
+		got > maximum+spun/5 {
 		t.Errorf("%v of CPU by getrusage are %v", maximum, got)
 	}
+
 	if d.VoluntarySwitches < 1 {
 		t.Errorf("sleeping took %d voluntary switches", d.VoluntarySwitches)
 	}
@@ -66,22 +72,26 @@ func TestPeakRSS(t *testing.T) {
 		}
 		runtime.KeepAlive(b)
 	}
+
 	const bytes = 64 << 20
 	// An earlier test's peak may be higher than all that this one touches.
 	debug.FreeOSMemory()
 	if err := ResetPeakRSS(); err != nil {
 		t.Fatal(err)
 	}
+
 	before := peakRSS(t)
 	touch(bytes)
 	if grown := peakRSS(t) - before; grown < bytes/2 || grown > 2*bytes {
 		t.Errorf("touching %d bytes raised the peak by %d", bytes, grown)
 	}
+
 	high := peakRSS(t)
 	debug.FreeOSMemory()
 	if err := ResetPeakRSS(); err != nil {
 		t.Fatal(err)
 	}
+
 	if low := peakRSS(t); low > high-bytes/2 {
 		t.Errorf("the peak is %d after a reset, %d before", low, high)
 	}
@@ -123,6 +133,7 @@ func randomFile(t *testing.T, dir string, bytes int) *os.File {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { f.Close() })
 	chunk := make([]byte, 1<<20)
 	for left := bytes; left > 0; left -= len(chunk) {
@@ -131,8 +142,10 @@ func randomFile(t *testing.T, dir string, bytes int) *os.File {
 			t.Fatal(err)
 		}
 	}
+
 	if err := f.Sync(); err != nil {
 		t.Fatal(err)
 	}
+
 	return f
 }

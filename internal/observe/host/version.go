@@ -28,7 +28,8 @@ func OwnVersion() string {
 
 // VersionLine tells of this program what --version prints.
 func VersionLine() string {
-	line := fmt.Sprintf("statelab %s, %s %s/%s", OwnVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	line := fmt.Sprintf("statelab %s, %s %s/%s", OwnVersion(), runtime.Version(), runtime.GOOS,
+		runtime.GOARCH)
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {
@@ -36,5 +37,6 @@ func VersionLine() string {
 			}
 		}
 	}
+
 	return line
 }

@@ -23,7 +23,8 @@ func evictAll(ctx context.Context, dir string) (method string, err error) {
 	}
 	unix.Sync()
 	const pagesAndInodes = "3" // Documentation/admin-guide/sysctl/vm.rst, drop_caches
-	return method + ", then drop_caches", os.WriteFile("/proc/sys/vm/drop_caches", []byte(pagesAndInodes), 0)
+	return method + ", then drop_caches",
+		os.WriteFile("/proc/sys/vm/drop_caches", []byte(pagesAndInodes), 0)
 }
 
 // The claim that everything else rests on: 2,000 random reads are 2,000 requests
@@ -35,9 +36,11 @@ func TestPrivateDeviceCountsExactly(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := os.WriteFile(d.queue("read_ahead_kb"), []byte("0"), 0); err != nil {
 		t.Fatal(err)
 	}
+
 	path := randomFile(t, dir, fileBytes).Name()
 	blocks := rand.New(rand.NewPCG(1, 2)).Perm(fileBytes / blockBytes)[:reads]
 
@@ -53,21 +56,25 @@ func TestPrivateDeviceCountsExactly(t *testing.T) {
 		if c.mode == "buffered after drop_caches" && testing.Short() {
 			continue // it takes the page cache from all that is measured beside it: make slow
 		}
+
 		method, err := c.evict(context.Background(), dir)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		wantResident(t, dir, 0, fileBytes)
 		f, err := os.OpenFile(path, os.O_RDONLY|c.flags, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		block := alignedBlock()
 		read := func(n int) {
 			if _, err := unix.Pread(int(f.Fd()), block, int64(n)*blockBytes); err != nil {
 				t.Fatal(err)
 			}
 		}
+
 		read(blocks[0]) // the first read of a dropped file also fetches where its blocks are
 		if c.flags == 0 {
 			if err := unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED); err != nil {
@@ -79,16 +86,21 @@ func TestPrivateDeviceCountsExactly(t *testing.T) {
 		for _, n := range blocks {
 			read(n)
 		}
+
 		device, own := Between(before, deviceNow(t, d)), Between(process, processNow(t))
-		t.Logf("%s (%s): %d reads -> %d device reads, %d merged, %d device bytes; the process: %d bytes",
+		t.Logf("%s (%s): %d reads -> %d device reads, %d merged, %d device bytes; the process: "+
+			"%d bytes",
 			c.mode, method, reads, device.Reads, device.ReadMerges, device.ReadBytes, own.ReadBytes)
 		if device.Reads != reads || device.ReadMerges != 0 || device.ReadBytes != reads*blockBytes {
 			t.Errorf("%s: %+v, want %d reads of %d bytes each", c.mode, device, reads, blockBytes)
 		}
+
 		// A little more: dropped pages of this program itself.
 		if extra := own.ReadBytes - reads*blockBytes; extra < 0 || extra > 1<<20 {
-			t.Errorf("%s: the process read %d bytes from devices, want %d", c.mode, own.ReadBytes, reads*blockBytes)
+			t.Errorf("%s: the process read %d bytes from devices, want %d", c.mode, own.ReadBytes,
+				reads*blockBytes)
 		}
+
 		if err := f.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -105,31 +117,40 @@ func TestLargeReadsAreSplit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer f.Close()
 	limitKB, err := strconv.Atoi(firstLine(d.queue("max_sectors_kb")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	block, err := unix.Mmap(-1, 0, 1<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+
+	block, err := unix.Mmap(-1, 0, 1<<20, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, blockBytes := range []int{4 << 10, 64 << 10, 512 << 10, 1 << 20} {
 		before := deviceNow(t, d)
 		for i := range int64(reads) {
-			if _, err := unix.Pread(int(f.Fd()), block[:blockBytes], i*int64(fileBytes-1<<20)/reads&^4095); err != nil {
+			if _, err := unix.Pread(int(f.Fd()), block[:blockBytes],
+				i*int64(fileBytes-1<<20)/reads&^4095); err != nil {
 				t.Fatal(err)
 			}
 		}
+
 		device := Between(before, deviceNow(t, d))
-		t.Logf("%7d bytes (limit %d KB): %d reads -> %d device reads of %d bytes", blockBytes, limitKB, reads, device.Reads, device.ReadBytes)
+		t.Logf("%7d bytes (limit %d KB): %d reads -> %d device reads of %d bytes", blockBytes,
+			limitKB, reads, device.Reads, device.ReadBytes)
 		if device.ReadBytes != int64(reads*blockBytes) {
 			t.Errorf("%d bytes were read, want %d", device.ReadBytes, reads*blockBytes)
 		}
+
 		if blockBytes == 4<<10 && device.Reads != reads || device.Reads < reads {
 			t.Errorf("%d reads of %d bytes are %d device reads", reads, blockBytes, device.Reads)
 		}
 	}
+
 	if err := unix.Munmap(block); err != nil {
 		t.Error(err)
 	}
@@ -140,17 +161,21 @@ func TestVolumeIsPrivateUntilSomebodyElseMountsIt(t *testing.T) {
 	if !d.Loop || !d.Private || d.Backing != strings.TrimSuffix(mountPoint, ".mount") {
 		t.Errorf("%+v", d)
 	}
+
 	second := t.TempDir()
 	if err := unix.Mount(mountPoint, second, "", unix.MS_BIND, ""); err != nil {
 		t.Fatal(err)
 	}
+
 	shared, err := DeviceOf(mountPoint)
 	if err != nil || shared.Private {
 		t.Errorf("with a second mount: %+v, error %v", shared, err)
 	}
+
 	if err := unix.Unmount(second, 0); err != nil {
 		t.Fatal(err)
 	}
+
 	if disk, err := DeviceOf(second); err == nil && disk.Private {
 		t.Errorf("the machine's own disk is private: %+v", disk)
 	}
@@ -163,17 +188,21 @@ func TestVolumeRemoveTwiceAndInUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := VolumeRemove(image); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("with an open file: %v", err)
 	}
+
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	for range 2 {
 		if err := VolumeRemove(image); err != nil {
 			t.Errorf("remove: %v", err)
 		}
 	}
+
 	wantNothing(t, filepath.Dir(image))
 	wantNoLoop(t, image)
 }
@@ -184,10 +213,12 @@ func TestVolumeFailuresLeaveNothing(t *testing.T) {
 	image := filepath.Join(dir, "image")
 	wantError := func(size int64, text string) {
 		t.Helper()
-		if _, err := VolumeCreate(context.Background(), image, size); err == nil || !strings.Contains(err.Error(), text) {
+		if _, err := VolumeCreate(context.Background(), image, size); err == nil ||
+			!strings.Contains(err.Error(), text) {
 			t.Errorf("error is %v, want %q", err, text)
 		}
 	}
+
 	wantError(1<<20, "too small")
 	wantError(1<<55, "no space")
 	wantNothing(t, dir)
@@ -196,10 +227,12 @@ func TestVolumeFailuresLeaveNothing(t *testing.T) {
 	if err := os.WriteFile(mountPointOf(image), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	wantError(32<<20, "file exists")
 	if _, err := os.Stat(image); !os.IsNotExist(err) {
 		t.Errorf("the image is left behind: %v", err)
 	}
+
 	wantNoLoop(t, image)
 }
 
@@ -209,9 +242,11 @@ func TestVolumeRemoveSparesOtherFiles(t *testing.T) {
 		if err := os.WriteFile(image, make([]byte, bytes), 0o600); err != nil {
 			t.Fatal(err)
 		}
+
 		if err := VolumeRemove(image); err == nil {
 			t.Error("no error")
 		}
+
 		if _, err := os.Stat(image); err != nil {
 			t.Error(err)
 		}
@@ -227,14 +262,17 @@ func newVolume(t *testing.T, size int64) (mountPoint string, d Device) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := VolumeRemove(image); err != nil {
 			t.Error(err)
 		}
 	})
+
 	if d, err = DeviceOf(mountPoint); err != nil {
 		t.Fatal(err)
 	}
+
 	return mountPoint, d
 }
 
@@ -243,9 +281,11 @@ func needRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("volumes need root")
 	}
+
 	if err := loopDevices(); err != nil {
 		t.Skip(err)
 	}
+
 	if _, err := mkfsPath(); err != nil {
 		t.Skip(err)
 	}
@@ -273,6 +313,7 @@ func wantNoLoop(t *testing.T, image string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, path := range loops {
 		if strings.HasPrefix(firstLine(path), image) {
 			t.Errorf("%s still holds %s", path, firstLine(path))

@@ -39,13 +39,15 @@ type PathResolver interface {
 
 // Batcher is a Source whose Gets may be made in batches. Its Walkers are BatchWalkers then.
 type Batcher interface {
-	// EndsBatch tells whether a batch ends with that Get, from 1 on. It is nil where each Get is made alone.
+	// EndsBatch tells whether a batch ends with that Get, from 1 on. It is nil where each Get is
+	// made alone.
 	EndsBatch() func(made uint64) bool
 }
 
 // BatchPathResolver resolves Gets that are made together.
 type BatchPathResolver interface {
-	// GetMany appends the numbers of the blocks that the Gets ask for to numbers, in order, and says which of them find their key.
+	// GetMany appends the numbers of the blocks that the Gets ask for to numbers, in order, and
+	// says which of them find their key.
 	GetMany(keys [][]byte, known, found []bool, numbers []uint32) ([]uint32, error)
 }
 
@@ -54,13 +56,16 @@ type BatchPathResolver interface {
 // goroutine at a time.
 type Keys func() (key []byte, known, more bool)
 
-// Record resolves the Gets of keys, about so many, those that sample takes, on all
-// cores and writes them in the stream's order, behind one Get that finds nothing and asks for the
-// blocks of opening, if there are any. It returns how many Gets the stream had, that one included,
-// for the writer's Close. The first Get of a batch asks for the blocks of all of it. A key that was said to be in the database and is found not
-// to be is an error. Cancelled, it returns the context's error and what is written
-// stays usable.
-func Record(ctx context.Context, source Source, opening []uint32, keys Keys, about uint64, sample trace.Sample, out *trace.Writer) (offered uint64,
+// Record resolves the Gets of keys, about so many, those that sample takes, on all cores and writes
+// them in the stream's order, behind one Get that finds nothing and asks for the blocks of opening,
+// if there are any. It returns how many Gets the stream had, that one included, for the writer's
+// Close. The first Get of a batch asks for the blocks of all of it. A key that was said to be in
+// the database and is found not to be is an error. Cancelled, it returns the context's error and
+// what is written stays usable.
+func Record(
+	ctx context.Context, source Source, opening []uint32, keys Keys, about uint64,
+	sample trace.Sample, out *trace.Writer,
+) (offered uint64,
 	err error) {
 	source.Expect(about >> sample.Shift)
 	group, ctx := errgroup.WithContext(ctx)
@@ -72,9 +77,11 @@ func Record(ctx context.Context, source Source, opening []uint32, keys Keys, abo
 		numbered = newNumbering(source)
 		ends     func(made uint64) bool
 	)
+
 	if b, is := source.(Batcher); is {
 		ends = b.EndsBatch()
 	}
+
 	if len(opening) > 0 {
 		b := batch{gets: []resolved{{to: int32(len(opening))}}, numbers: slices.Clone(opening)}
 		if err := b.write(numbered, out); err != nil {
@@ -82,9 +89,11 @@ func Record(ctx context.Context, source Source, opening []uint32, keys Keys, abo
 		}
 		defer func() { offered++ }()
 	}
+
 	for range cap(empty) {
 		empty <- &batch{done: make(chan struct{}, 1)}
 	}
+
 	group.Go(func() error {
 		defer close(filled)
 		defer close(inOrder)
@@ -93,12 +102,15 @@ func Record(ctx context.Context, source Source, opening []uint32, keys Keys, abo
 			if err != nil {
 				return err
 			}
+
 			more = b.fill(keys, sample, &offered, ends)
 			filled <- b // both have room for every batch
 			inOrder <- b
 		}
+
 		return nil
 	})
+
 	for range workers {
 		group.Go(func() error {
 			w := source.Walk()
@@ -108,12 +120,15 @@ func Record(ctx context.Context, source Source, opening []uint32, keys Keys, abo
 				} else {
 					b.resolve(w)
 				}
+
 				b.learn(w)
 				b.done <- struct{}{}
 			}
+
 			return nil
 		})
 	}
+
 	group.Go(func() error {
 		for b := range inOrder {
 			<-b.done
@@ -122,8 +137,10 @@ func Record(ctx context.Context, source Source, opening []uint32, keys Keys, abo
 			}
 			empty <- b
 		}
+
 		return nil
 	})
+
 	err = group.Wait()
 	return offered, err
 }
@@ -168,7 +185,9 @@ type resolved struct {
 	found    bool
 }
 
-func (b *batch) fill(keys Keys, sample trace.Sample, offered *uint64, ends func(made uint64) bool) (more bool) {
+func (b *batch) fill(
+	keys Keys, sample trace.Sample, offered *uint64, ends func(made uint64) bool,
+) (more bool) {
 	b.keys, b.keyEnds, b.known, b.ends = b.keys[:0], b.keyEnds[:0], b.known[:0], b.ends[:0]
 	for ended := true; len(b.keyEnds) < batchGets || !ended; {
 		key, known, more := keys()
@@ -178,6 +197,7 @@ func (b *batch) fill(keys Keys, sample trace.Sample, offered *uint64, ends func(
 			}
 			return false
 		}
+
 		*offered++
 		if !sample.Takes(key) {
 			if *offered%(16*batchGets) == 0 {
@@ -185,41 +205,50 @@ func (b *batch) fill(keys Keys, sample trace.Sample, offered *uint64, ends func(
 			}
 			continue
 		}
+
 		b.keys = append(b.keys, key...)
 		b.keyEnds = append(b.keyEnds, len(b.keys))
 		b.known = append(b.known, known)
 		if ends == nil {
 			continue
 		}
+
 		if ended = ends(*offered); ended {
 			b.ends = append(b.ends, len(b.keyEnds))
 		}
 	}
+
 	return true
 }
 
 // resolve resolves the Gets in the order of their keys, which is that of blocks
 // in tables.
 func (b *batch) resolve(w PathResolver) {
-	b.order, b.numbers, b.gets, b.err = b.order[:0], b.numbers[:0], slices.Grow(b.gets[:0], len(b.keyEnds))[:len(b.keyEnds)], nil
+	b.order, b.numbers, b.gets, b.err = b.order[:0], b.numbers[:0],
+		slices.Grow(b.gets[:0], len(b.keyEnds))[:len(b.keyEnds)], nil
 	for i := range b.keyEnds {
 		b.order = append(b.order, place{headOf(b.key(i)), int32(i)})
 	}
+
 	slices.SortFunc(b.order, func(x, y place) int { return cmp.Compare(x.head, y.head) })
 	for _, p := range b.order {
 		i := int(p.get)
 		if i >= len(b.gets) {
 			continue // behind one that failed
 		}
+
 		var found bool
 		var err error
-		if b.buffer, found, err = w.Get(b.key(i), b.known[i], b.buffer); err == nil && b.known[i] && !found {
+		if b.buffer, found, err = w.Get(b.key(i), b.known[i], b.buffer); err == nil &&
+			b.known[i] && !found {
 			err = missed(b.key(i))
 		}
+
 		if err != nil {
 			b.gets, b.err = b.gets[:i], err
 			continue
 		}
+
 		from := int32(len(b.numbers))
 		b.numbers = append(b.numbers, b.buffer...)
 		b.gets[i] = resolved{from, int32(len(b.numbers)), found}
@@ -239,16 +268,19 @@ func (b *batch) resolveTogether(w BatchPathResolver) {
 		for i := from; i < end; i++ {
 			keys = append(keys, b.key(i))
 		}
+
 		found := make([]bool, len(keys))
 		if b.numbers, b.err = w.GetMany(keys, b.known[from:end], found, b.numbers); b.err != nil {
 			return
 		}
+
 		last := int32(len(b.numbers))
 		for i, is := range found {
 			if b.known[from+i] && !is {
 				b.gets, b.err = b.gets[:from], missed(keys[i])
 				return
 			}
+
 			b.gets = append(b.gets, resolved{first, last, is})
 			first = last
 		}
@@ -281,10 +313,12 @@ func (b *batch) write(n *numbering, out *trace.Writer) error {
 			}
 			numbers[j] = number
 		}
+
 		if err := out.Get(g.found, numbers); err != nil {
 			return err
 		}
 	}
+
 	return b.err // behind the Gets that went well
 }
 
@@ -303,10 +337,12 @@ func (n *numbering) of(resolved uint32, out *trace.Writer) (uint32, error) {
 	if number := n.number[resolved]; number != 0 {
 		return number - 1, nil
 	}
+
 	b, err := n.source.Block(resolved)
 	if err != nil {
 		return 0, err
 	}
+
 	number := out.Block(b)
 	n.number[resolved] = number + 1
 	return number, nil

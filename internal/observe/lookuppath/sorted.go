@@ -44,11 +44,13 @@ func (s *SortedKeys) Finish() {
 	if n == 0 {
 		return
 	}
+
 	first, last := s.At(0), s.At(n-1)
 	shared := 0
 	for shared < len(first) && shared < len(last) && first[shared] == last[shared] {
 		shared++
 	}
+
 	s.prefix = first[:shared]
 	s.heads = make([]uint64, n)
 	for i := range s.heads {
@@ -75,10 +77,14 @@ func (s *SortedKeys) Seek(key []byte) int {
 		}
 		return len(s.heads)
 	}
+
 	head := headOf(key[len(s.prefix):])
 	from, found := slices.BinarySearch(s.heads, head)
 	if !found {
 		return from
 	}
-	return from + sort.Search(len(s.heads)-from, func(i int) bool { return bytes.Compare(s.At(from+i), key) >= 0 })
+
+	return from + sort.Search(len(s.heads)-from, func(i int) bool {
+		return bytes.Compare(s.At(from+i), key) >= 0
+	})
 }

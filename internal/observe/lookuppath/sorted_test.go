@@ -19,21 +19,26 @@ func TestSeekIsABinarySearch(t *testing.T) {
 		}
 		return key
 	}
+
 	for range 300 {
 		prefix := random.IntN(12)
 		var keys [][]byte
 		for range random.IntN(60) {
 			keys = append(keys, randomKey(prefix))
 		}
+
 		slices.SortFunc(keys, bytes.Compare)
 		var s SortedKeys
 		for _, key := range keys {
 			s.Add(key)
 		}
+
 		s.Finish()
 		for range 200 {
 			key := randomKey(max(0, prefix+random.IntN(3)-1))
-			want := sort.Search(len(keys), func(i int) bool { return bytes.Compare(keys[i], key) >= 0 })
+			want := sort.Search(len(keys), func(i int) bool {
+				return bytes.Compare(keys[i], key) >= 0
+			})
 			if have := s.Seek(key); have != want {
 				t.Fatalf("%x in %x: %d, want %d", key, keys, have, want)
 			}

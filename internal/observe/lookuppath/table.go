@@ -24,7 +24,8 @@ const (
 	TrailerBytes = 5
 	// MaxBlockBytes is beyond any block; a larger claim is damage.
 	MaxBlockBytes = 1 << 30
-	// LookEvery is how often a key that is said to be known is looked for all the same, so that a caller who does not know is found out.
+	// LookEvery is how often a key that is said to be known is looked for all the same, so that a
+	// caller who does not know is found out.
 	LookEvery = 1024
 )
 
@@ -53,15 +54,17 @@ func (t *Table) Read(h Handle, in *[]byte) ([]byte, error) {
 	if h.Offset > uint64(t.Bytes) || end > uint64(t.Bytes) {
 		return nil, t.Damaged(h, "beyond the end of the table")
 	}
+
 	*in = slices.Grow((*in)[:0], int(end-h.Offset))[:end-h.Offset]
 	if _, err := t.Opened.ReadAt(*in, int64(h.Offset)); err != nil {
 		return nil, fmt.Errorf("table %06d, block at %d: %w", t.File, h.Offset, err)
 	}
+
 	return *in, nil
 }
 
-// EndPartition ends a partition of the index, whose last separator the top index says. One search over all partitions equals the
-// engine's two only if the top index repeats it.
+// EndPartition ends a partition of the index, whose last separator the top index says. One search
+// over all partitions equals the engine's two only if the top index repeats it.
 func (t *Table) EndPartition(at Handle, last []byte) error {
 	if n := t.Separators.Len(); n == 0 || !bytes.Equal(t.Separators.At(n-1), last) {
 		return t.Damaged(at, "its last separator differs from the top index")
@@ -106,7 +109,8 @@ func Opened[T Described](all []T, present []lsmtail.Facts) Tables[T] {
 // Identity identifies the database, or the family, by its tables: their numbers, levels and sizes.
 func (r *Tables[T]) Identity() string { return r.name }
 
-// Number numbers the blocks; further ones come behind those of the tables. It returns the number of the first of these.
+// Number numbers the blocks; further ones come behind those of the tables. It returns the number of
+// the first of these.
 func (r *Tables[T]) Number(further int) (next uint32, err error) {
 	sum := uint64(0)
 	for _, t := range r.All {
@@ -117,6 +121,7 @@ func (r *Tables[T]) Number(further int) (next uint32, err error) {
 			return 0, fmt.Errorf("more than %d blocks", uint32(math.MaxUint32))
 		}
 	}
+
 	r.sizes = make([]atomic.Int32, sum+uint64(further))
 	return uint32(sum), nil
 }
@@ -140,6 +145,7 @@ func (r *Tables[T]) Block(number uint32) (cachesim.Block, error) {
 			return b, err
 		}
 	}
+
 	b.Offset, b.DiskBytes, b.Bytes = h.Offset, int32(h.Bytes)+TrailerBytes, r.Size(number)
 	return b, nil
 }
@@ -168,10 +174,12 @@ func (r *Tables[T]) Learn(number uint32, in *[]byte) error {
 	if err != nil {
 		return err
 	}
+
 	size, err := t.Decoded(h, stored)
 	if err == nil {
 		r.Keep(number, size)
 	}
+
 	return err
 }
 
@@ -184,6 +192,7 @@ func (r *Tables[T]) Close() error {
 			errs = append(errs, t.Base().Opened.Close())
 		}
 	}
+
 	r.All = nil
 	return errors.Join(errs...)
 }

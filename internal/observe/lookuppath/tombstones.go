@@ -15,7 +15,9 @@ type Tombstone struct {
 // CoveredBy looks for the range deletion over key among ones that are sorted and do
 // not overlap.
 func CoveredBy(tombstones []Tombstone, key []byte) (seqNum uint64, covered bool) {
-	i := sort.Search(len(tombstones), func(i int) bool { return bytes.Compare(tombstones[i].End, key) > 0 })
+	i := sort.Search(len(tombstones), func(i int) bool {
+		return bytes.Compare(tombstones[i].End, key) > 0
+	})
 	if i < len(tombstones) && bytes.Compare(tombstones[i].Start, key) <= 0 {
 		return tombstones[i].SeqNum, true
 	}
@@ -29,6 +31,7 @@ func Disjoint(tombstones []Tombstone) []Tombstone {
 	for _, t := range tombstones {
 		bounds = append(bounds, t.Start, t.End)
 	}
+
 	slices.SortFunc(bounds, bytes.Compare)
 	bounds = slices.CompactFunc(bounds, bytes.Equal)
 	// Part i lies between bounds i and i+1. unpainted[i] leads to the first part from i
@@ -37,6 +40,7 @@ func Disjoint(tombstones []Tombstone) []Tombstone {
 	for i := range unpainted {
 		unpainted[i] = i
 	}
+
 	first := func(i int) int {
 		for unpainted[i] != i {
 			unpainted[i] = unpainted[unpainted[i]]
@@ -44,6 +48,7 @@ func Disjoint(tombstones []Tombstone) []Tombstone {
 		}
 		return i
 	}
+
 	for _, t := range slices.Backward(tombstones) {
 		from, _ := slices.BinarySearchFunc(bounds, t.Start, bytes.Compare)
 		to, _ := slices.BinarySearchFunc(bounds, t.End, bytes.Compare)
@@ -51,11 +56,13 @@ func Disjoint(tombstones []Tombstone) []Tombstone {
 			newest[i], unpainted[i] = t.SeqNum, i+1
 		}
 	}
+
 	var parts []Tombstone
 	for i, seqNum := range newest {
 		if seqNum > 0 {
 			parts = append(parts, Tombstone{bounds[i], bounds[i+1], seqNum})
 		}
 	}
+
 	return parts
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/statelab/statelab/internal/base/livedir"
 )
 
-// Database follows the files of a database while its owner writes into it: it opens tables as they come, so that they can be read when
-// their owner has deleted them, and reads what is added to the manifest and the logs. It writes nothing. Times are the caller's. For one
-// goroutine.
+// Database follows the files of a database while its owner writes into it: it opens tables as they
+// come, so that they can be read when their owner has deleted them, and reads what is added to the
+// manifest and the logs. It writes nothing. Times are the caller's. For one goroutine.
 type Database struct {
 	Dir   string
 	Files map[uint64]*os.File // tables, as soon as they are created
@@ -50,9 +50,12 @@ type Format struct {
 	Edits func(record []byte) ([]Edit, error)
 	// Began comes behind those of the first manifest.
 	Began func(manifest string, edits []Edit) error
-	// Entries visits those of a batch of a log, which was noticed at a time, but for those that no Get sees. Of the deletion of a range
-	// the end follows the key.
-	Entries func(log uint64, batch []byte, at time.Duration, visit func(family uint32, entry Entry, key, end []byte)) error
+	// Entries visits those of a batch of a log, which was noticed at a time, but for those that no
+	// Get sees. Of the deletion of a range the end follows the key.
+	Entries func(
+		log uint64, batch []byte, at time.Duration,
+		visit func(family uint32, entry Entry, key, end []byte),
+	) error
 }
 
 // change is an edit, and when it was noticed.
@@ -67,16 +70,19 @@ type openLog struct {
 	from   time.Duration
 }
 
-// OpenTable opens a table; it stays readable when its name is deleted. Tables never change once written. They are read, not mapped:
-// mapped, all that was ever looked at would count as this process's memory.
+// OpenTable opens a table; it stays readable when its name is deleted. Tables never change once
+// written. They are read, not mapped: mapped, all that was ever looked at would count as this
+// process's memory.
 func OpenTable(dir string, number uint64) (*os.File, error) {
 	path := filepath.Join(dir, fmt.Sprintf("%06d.sst", number))
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if file, err = os.Open(strings.TrimSuffix(path, "sst") + "ldb"); errors.Is(err, fs.ErrNotExist) {
+		if file, err = os.Open(strings.TrimSuffix(path, "sst") + "ldb"); errors.Is(err,
+			fs.ErrNotExist) {
 			_, err = os.Stat(path)
 		}
 	}
+
 	return file, err
 }
 
@@ -86,13 +92,16 @@ func (t *Facts) Open(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	info, err := file.Stat()
 	if err == nil && info.Size() != t.Bytes {
 		err = fmt.Errorf("%d bytes long, %d in the manifest", info.Size(), t.Bytes)
 	}
+
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
+
 	return file, nil
 }
 
@@ -107,6 +116,7 @@ func EachTable[T any](facts []Facts, read func(Facts) (T, error)) ([]T, error) {
 			return err
 		})
 	}
+
 	return tables, group.Wait()
 }
 
@@ -118,11 +128,14 @@ func Folders(dir string, logs []string, err error) []string {
 	return slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(logs), dir))))
 }
 
-// Begin begins with the database in dir. appeared returns the paths of files that came into its folders since it was last called, or
-// since Begin was.
-func (d *Database) Begin(dir string, format Format, logs []string, appeared func() ([]string, error)) error {
+// Begin begins with the database in dir. appeared returns the paths of files that came into its
+// folders since it was last called, or since Begin was.
+func (d *Database) Begin(
+	dir string, format Format, logs []string, appeared func() ([]string, error),
+) error {
 	d.Dir, d.format, d.appeared = dir, format, appeared
-	d.Files, d.Live, d.Known, d.levels = map[uint64]*os.File{}, map[uint64]Facts{}, map[uint64]Facts{}, map[uint64]int{}
+	d.Files, d.Live, d.Known, d.levels = map[uint64]*os.File{}, map[uint64]Facts{},
+		map[uint64]Facts{}, map[uint64]int{}
 	d.memories = map[uint32]*Memory{}
 	err := livedir.Retry(dir, func() error {
 		d.name = ""
@@ -134,17 +147,20 @@ func (d *Database) Begin(dir string, format Format, logs []string, appeared func
 	if err != nil {
 		return err
 	}
+
 	for _, dir := range logs {
 		paths, err := filepath.Glob(filepath.Join(dir, "*.log"))
 		if err != nil {
 			return err
 		}
+
 		for _, path := range paths {
 			if err := d.openLog(path, 0); err != nil {
 				return err
 			}
 		}
 	}
+
 	return d.readLogs(0)
 }
 
@@ -163,9 +179,11 @@ func (d *Database) poll(at time.Duration) error {
 	if err != nil {
 		return err
 	}
+
 	renewed := false
 	for _, path := range paths {
-		renewed = renewed || strings.HasPrefix(filepath.Base(path), "marker.manifest.") || filepath.Base(path) == "CURRENT"
+		renewed = renewed || strings.HasPrefix(filepath.Base(path), "marker.manifest.") ||
+			filepath.Base(path) == "CURRENT"
 		switch number, kind := numberOf(path); kind {
 		case ".sst", ".ldb":
 			if err := d.openTable(number); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -177,16 +195,20 @@ func (d *Database) poll(at time.Duration) error {
 			}
 		}
 	}
+
 	// What is in memory is in the log first, and in the log before it is in a table.
 	if err := d.readLogs(at); err != nil {
 		return err
 	}
+
 	if err := d.readManifest(at, renewed); err != nil {
 		return err
 	}
+
 	if err := d.openTables(); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+
 	return nil // the edit that took it away comes next
 }
 
@@ -211,36 +233,44 @@ func (d *Database) readManifest(at time.Duration, renewed bool) error {
 				edited = true
 				d.apply(e, at)
 			}
+
 			return err
 		})
 		if err != nil {
 			err = fmt.Errorf("%s: %w", filepath.Base(d.name), err)
 		}
+
 		return err
 	}
+
 	if d.manifest.File != nil {
 		if err := read(); err != nil {
 			return err
 		}
 	}
+
 	if renewed {
 		path, file, err := d.openManifest()
 		if err != nil {
 			return err
 		}
+
 		if file != nil {
 			err = d.manifest.Close()
 			was, before := d.Live, len(d.changes)
-			d.name, d.manifest, d.Live, d.minLogs, edited = path, Tail{File: file}, map[uint64]Facts{}, map[uint32]uint64{0: 0}, true
+			d.name, d.manifest, d.Live, d.minLogs, edited = path, Tail{File: file},
+				map[uint64]Facts{}, map[uint32]uint64{0: 0}, true
 			d.format.Begin()
 			if err := errors.Join(err, read(), d.renewed(at, was, before)); err != nil {
 				return err
 			}
 		}
 	}
+
 	if !edited {
 		return nil
 	}
+
 	for family, memory := range d.memories {
 		for _, l := range memory.Logs {
 			if l.Until == 0 && l.Number < d.minLogs[family] {
@@ -248,11 +278,12 @@ func (d *Database) readManifest(at time.Duration, renewed bool) error {
 			}
 		}
 	}
+
 	return nil
 }
 
-// openManifest opens the present manifest; no file if it is the one that is read already. The database's owner
-// may delete it for the next one before it is open.
+// openManifest opens the present manifest; no file if it is the one that is read already. The
+// database's owner may delete it for the next one before it is open.
 func (d *Database) openManifest() (path string, file *os.File, err error) {
 	err = livedir.Retry(d.Dir, func() (err error) {
 		if path, err = d.format.Manifest(); err == nil && path != d.name {
@@ -271,44 +302,54 @@ func (d *Database) apply(e Edit, at time.Duration) {
 				e.Removed = append(e.Removed, Place{t.Level, t.File, t.Family})
 			}
 		}
+
 		delete(d.minLogs, e.Family)
 	}
+
 	for _, t := range e.Removed {
 		delete(d.Live, t.File)
 	}
+
 	for _, t := range e.Added {
 		d.Live[t.File], d.levels[t.File] = t, t.Level
 		if _, known := d.Known[t.File]; !known {
 			d.Known[t.File] = t
 		}
 	}
+
 	if e.Name != "" || e.MinLog > 0 {
 		d.minLogs[e.Family] = max(d.minLogs[e.Family], e.MinLog)
 	}
+
 	d.changes = append(d.changes, change{e, at})
 }
 
-// renewed makes one change of what another manifest begins with: what differs from what there was before.
+// renewed makes one change of what another manifest begins with: what differs from what there was
+// before.
 func (d *Database) renewed(at time.Duration, was map[uint64]Facts, before int) error {
 	whole, edits := change{at: at}, []Edit(nil)
 	for _, c := range d.changes[before:] {
 		whole.Unresolved = errors.Join(whole.Unresolved, c.Unresolved)
 		edits = append(edits, c.Edit)
 	}
+
 	for file, t := range was {
 		if now, is := d.Live[file]; !is || now.Level != t.Level {
 			whole.Removed = append(whole.Removed, Place{t.Level, file, t.Family})
 		}
 	}
+
 	for file, t := range d.Live {
 		if before, was := was[file]; !was || before.Level != t.Level {
 			whole.Added = append(whole.Added, t)
 		}
 	}
+
 	d.changes = append(d.changes[:before], whole)
 	if before > 0 {
 		return nil
 	}
+
 	return d.format.Began(filepath.Base(d.name), edits)
 }
 
@@ -350,14 +391,17 @@ func (d *Database) openLog(path string, at time.Duration) error {
 	if kind != ".log" || known || number < d.oldestLog() || number != uint64(uint32(number)) {
 		return nil
 	}
+
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+
 	if err == nil {
 		d.logs = append(d.logs, &openLog{Tail{File: file, Number: uint32(number)}, number, at})
 		d.Memory(0).log(number, at)
 	}
+
 	return err
 }
 
@@ -368,23 +412,30 @@ func (d *Database) readLogs(at time.Duration) error {
 		if l.File == nil {
 			continue
 		}
+
 		if l.number < oldest {
 			if err := l.Close(); err != nil {
 				return err
 			}
 			continue
 		}
+
 		var failed error
 		err := l.Read(func(batch []byte) error {
-			return d.format.Entries(l.number, batch, at, func(family uint32, entry Entry, key, end []byte) {
+			return d.format.Entries(l.number, batch, at, func(
+				family uint32, entry Entry, key, end []byte,
+			) {
 				memory := d.Memory(family)
-				failed = cmp.Or(failed, memory.wrote(memory.log(l.number, l.from), at, entry, key, end))
+				failed = cmp.Or(failed,
+					memory.wrote(memory.log(l.number, l.from), at, entry, key, end))
 			})
 		})
+
 		if err := cmp.Or(failed, err); err != nil {
 			return fmt.Errorf("read log %06d: %w", l.number, err)
 		}
 	}
+
 	return nil
 }
 

@@ -73,7 +73,8 @@ type Place struct {
 	Family uint32
 }
 
-// BlobFile is a file of values outside the tables: how many it was written with, and their records' bytes.
+// BlobFile is a file of values outside the tables: how many it was written with, and their records'
+// bytes.
 type BlobFile struct{ Number, Count, Bytes uint64 }
 
 // Fields of an edit, and parts that a new table can have behind its bounds.
@@ -190,8 +191,8 @@ func (f *Fields) key() (user []byte, exclusive bool) {
 	return bytes.Clone(text[:n]), binary.LittleEndian.Uint64(text[n:])>>8 == highest
 }
 
-// ReadEdit reads a record of a manifest, of an engine with families of columns or without: beyond what all have,
-// the same numbers mean different things.
+// ReadEdit reads a record of a manifest, of an engine with families of columns or without: beyond
+// what all have, the same numbers mean different things.
 func ReadEdit(record []byte, families bool) (e Edit, err error) {
 	f := &Fields{Rest: record}
 	for len(f.Rest) > 0 {
@@ -217,12 +218,15 @@ func ReadEdit(record []byte, families bool) (e Edit, err error) {
 			}
 		}
 	}
+
 	for i := range e.Added {
 		e.Added[i].Family = e.Family
 	}
+
 	for i := range e.Removed {
 		e.Removed[i].Family = e.Family
 	}
+
 	return e, f.Err
 }
 
@@ -247,7 +251,9 @@ func (e *Edit) readFamily(f *Fields, field uint64) {
 		f.numbers(3)
 		f.skipBlobParts()
 	case oldLogField, oldLogGoneField:
-		f.Fail("%w", engine.Fail(engine.CodeUnsupported, "an edit lists logs as RocksDB 6.12 to 6.15 did, which is not supported"))
+		f.Fail("%w",
+			engine.Fail(engine.CodeUnsupported, "an edit lists logs as RocksDB 6.12 to 6.15 did, "+
+				"which is not supported"))
 	default:
 		if field < ignorable {
 			f.unknown(field)
@@ -289,6 +295,7 @@ func (e *Edit) add(f *Fields, field uint64, bytes int, families bool) {
 	if field == added3Field {
 		path = f.Number()
 	}
+
 	t.Bytes = int64(f.Number())
 	if field == added5Field {
 		f.mixedBounds(&t.Bounds)
@@ -296,20 +303,24 @@ func (e *Edit) add(f *Fields, field uint64, bytes int, families bool) {
 		t.Smallest, _ = f.key()
 		t.Largest, t.Exclusive = f.key()
 	}
+
 	if field != addedField {
 		t.SmallestSeqNum, t.LargestSeqNum = f.Number(), f.Number()
 	}
+
 	for (field == added4Field || field == added5Field) && f.Err == nil {
 		part := f.Number()
 		if part == endPart {
 			break
 		}
+
 		if families {
 			path = max(path, t.readPart(f, part))
 		} else {
 			virtual = f.skipPart(part) || virtual
 		}
 	}
+
 	maxLevels := 7
 	if families {
 		maxLevels = 64
@@ -317,15 +328,19 @@ func (e *Edit) add(f *Fields, field uint64, bytes int, families bool) {
 			f.Fail("some tables are in other folders (db_paths), which is not supported")
 		}
 	}
+
 	if t.Level >= maxLevels || t.Bytes < 0 {
 		f.Fail("a table has an impossible level or size")
 	}
+
 	if e.Added = append(e.Added, t); virtual {
-		e.Unresolved = engine.Fail(engine.CodeUnsupported, "table %06d is a part of another one, which is not resolved", t.File)
+		e.Unresolved = engine.Fail(engine.CodeUnsupported,
+			"table %06d is a part of another one, which is not resolved", t.File)
 	}
 }
 
-// readPart reads a part of a table of an engine with families; path is not 0 if it lies in another folder.
+// readPart reads a part of a table of an engine with families; path is not 0 if it lies in another
+// folder.
 func (t *Facts) readPart(f *Fields, part uint64) (path uint64) {
 	value := f.Text()
 	switch part {
@@ -348,10 +363,12 @@ func (t *Facts) readPart(f *Fields, part uint64) (path uint64) {
 			f.Fail("a table has an unknown part: a newer program wrote it")
 		}
 	}
+
 	return path
 }
 
-// skipPart passes over a part of a table of an engine without families, which can be a part of another table itself.
+// skipPart passes over a part of a table of an engine without families, which can be a part of
+// another table itself.
 func (f *Fields) skipPart(part uint64) (virtual bool) {
 	switch {
 	case part == virtualPart:
@@ -366,6 +383,7 @@ func (f *Fields) skipPart(part uint64) (virtual bool) {
 	default:
 		f.Fail("the manifest has a table with the unknown part %d: a newer program wrote it", part)
 	}
+
 	return part == virtualPart
 }
 
@@ -377,18 +395,21 @@ func (f *Fields) mixedBounds(b *Bounds) {
 		points.Smallest, _ = f.key()
 		points.Largest, points.Exclusive = f.key()
 	}
+
 	b.Smallest, _ = f.key()
 	b.Largest, b.Exclusive = f.key()
 	if marks&smallestIsPt != 0 {
 		b.Smallest = points.Smallest
 	}
+
 	if marks&largestIsPt != 0 {
 		b.Largest, b.Exclusive = points.Largest, points.Exclusive
 	}
 }
 
-// Relevel changes, in the records of a manifest of an engine without families, on which levels tables are that were ingested one
-// level after the other, from the last one on: so many are on each.
+// Relevel changes, in the records of a manifest of an engine without families, on which levels
+// tables are that were ingested one level after the other, from the last one on: so many are on
+// each.
 func Relevel(records [][]byte, tables []int) error {
 	levels := map[uint64]*byte{} // by a table's number, which ascend; a level is one byte
 	for _, record := range records {
@@ -396,6 +417,7 @@ func Relevel(records [][]byte, tables []int) error {
 		if err != nil {
 			return err
 		}
+
 		for _, t := range e.Added {
 			if levels[t.File] != nil {
 				return fmt.Errorf("the manifest has table %06d twice", t.File)
@@ -403,6 +425,7 @@ func Relevel(records [][]byte, tables []int) error {
 			levels[t.File] = &record[t.levelAt]
 		}
 	}
+
 	files := slices.Sorted(maps.Keys(levels))
 	for level := len(tables) - 1; level >= 0; level-- {
 		for range tables[level] {
@@ -412,8 +435,10 @@ func Relevel(records [][]byte, tables []int) error {
 			*levels[files[0]], files = byte(level), files[1:]
 		}
 	}
+
 	if len(files) > 0 {
 		return fmt.Errorf("the manifest has %d tables that were not ingested", len(files))
 	}
+
 	return nil
 }

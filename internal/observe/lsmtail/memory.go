@@ -22,7 +22,8 @@ const (
 	Range // the deletion of a range of keys
 )
 
-// Memory is which keys a database had in memory at every time, by its logs. Keys are told apart by hashes.
+// Memory is which keys a database had in memory at every time, by its logs. Keys are told apart by
+// hashes.
 type Memory struct {
 	Logs    []*Log
 	entries int
@@ -55,7 +56,9 @@ const maxWrittenKeys = 20_000_000
 
 func (m *Memory) next() (number uint32, err error) {
 	if m.entries++; m.entries > maxWrittenKeys {
-		return 0, engine.Fail(engine.CodeUnsupported, "more than %d keys were written while it was watched: watch for a shorter time", maxWrittenKeys)
+		return 0,
+			engine.Fail(engine.CodeUnsupported, "more than %d keys were written while it was "+
+				"watched: watch for a shorter time", maxWrittenKeys)
 	}
 	return uint32(m.entries), nil
 }
@@ -85,7 +88,9 @@ func (m *Memory) wrote(to *Log, at time.Duration, entry Entry, key, end []byte) 
 // Sort has to be called before Find, when nothing is added any more.
 func (m *Memory) Sort() {
 	for _, l := range m.Logs {
-		slices.SortStableFunc(l.keys, func(a, b writtenKey) int { return cmp.Compare(a.hash, b.hash) })
+		slices.SortStableFunc(l.keys, func(a, b writtenKey) int {
+			return cmp.Compare(a.hash, b.hash)
+		})
 	}
 	slices.SortStableFunc(m.Logs, func(a, b *Log) int { return cmp.Compare(a.Number, b.Number) })
 }
@@ -103,21 +108,25 @@ type MemoryAt struct {
 // Find is that of the Memory at that time.
 func (t *MemoryAt) Find(key []byte) (newest Entry, gone bool) { return t.Memory.Find(key, t.At) }
 
-// Find tells what a Get meets in memory at a time: the newest entry that counts, a merge operand only where everything older is in the
-// tables. gone: a range deletion hides what lies below.
+// Find tells what a Get meets in memory at a time: the newest entry that counts, a merge operand
+// only where everything older is in the tables. gone: a range deletion hides what lies below.
 func (m *Memory) Find(key []byte, when time.Duration) (newest Entry, gone bool) {
 	hash := hashOf(key)
 	for _, l := range slices.Backward(m.Logs) {
 		if l.Until > 0 && l.Until <= when {
 			continue
 		}
+
 		deleted := uint32(0) // entries with lower numbers are
 		for _, t := range l.tombstones {
 			if t.at <= when && t.start <= string(key) && string(key) < t.end {
 				deleted = max(deleted, t.number)
 			}
 		}
-		after := sort.Search(len(l.keys), func(i int) bool { return l.keys[i].hash > hash || l.keys[i].hash == hash && l.keys[i].at > when })
+
+		after := sort.Search(len(l.keys), func(i int) bool {
+			return l.keys[i].hash > hash || l.keys[i].hash == hash && l.keys[i].at > when
+		})
 		for i := after - 1; i >= 0 && l.keys[i].hash == hash && l.keys[i].number > deleted; i-- {
 			entry := l.keys[i].entry
 			switch {
@@ -126,14 +135,18 @@ func (m *Memory) Find(key []byte, when time.Duration) (newest Entry, gone bool) 
 			case entry != Merge:
 				return entry, deleted > 0
 			}
+
 			newest = entry
 		}
+
 		if deleted > 0 && newest == Merge {
 			return Set, true // it ends there, too
 		}
+
 		if deleted > 0 {
 			return newest, true
 		}
 	}
+
 	return newest, false
 }

@@ -9,7 +9,8 @@ import (
 )
 
 // Tail reads the records of a manifest or a write-ahead log while its owner goes on writing: what
-// is not whole yet is read the next time. The form is that of LevelDB, RocksDB and Pebble, whose own readers cannot go on behind an end.
+// is not whole yet is read the next time. The form is that of LevelDB, RocksDB and Pebble, whose
+// own readers cannot go on behind an end.
 type Tail struct {
 	File   *os.File // nil: closed
 	Number uint32   // of the log: a file can be written over, and the rest of it is an older log's
@@ -20,8 +21,8 @@ type Tail struct {
 	record []byte // so far
 }
 
-// Records lie in blocks, in pieces: a checksum, a length and a kind; then in logs the log's number, and
-// since Pebble 2.1 how far the log is synced.
+// Records lie in blocks, in pieces: a checksum, a length and a kind; then in logs the log's number,
+// and since Pebble 2.1 how far the log is synced.
 const (
 	logBlockBytes   = 32 << 10
 	pieceHeadBytes  = 7
@@ -40,12 +41,14 @@ func (t *Tail) Read(visit func(record []byte) error) error {
 	if t.block == nil {
 		t.block = make([]byte, logBlockBytes)
 	}
+
 	for {
 		start := t.at - t.at%logBlockBytes
 		n, err := t.File.ReadAt(t.block, start)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
+
 		if err := t.readBlock(start, t.block[:n], visit); err != nil || t.at < start+logBlockBytes {
 			return err
 		}
@@ -70,9 +73,11 @@ func (t *Tail) readBlock(start int64, block []byte, visit func(record []byte) er
 			t.at = start + logBlockBytes
 			return nil
 		}
+
 		if len(block)-at < pieceHeadBytes {
 			return nil
 		}
+
 		size, kind := int(binary.LittleEndian.Uint16(block[at+4:])), int(block[at+6])-1
 		if kind < 0 {
 			// Nothing, or the end of a block in which no piece has room.
@@ -81,6 +86,7 @@ func (t *Tail) readBlock(start int64, block []byte, visit func(record []byte) er
 			}
 			return nil
 		}
+
 		from := at + pieceHeadBytes
 		switch kind / pieceKinds {
 		case 0:
@@ -91,15 +97,20 @@ func (t *Tail) readBlock(start int64, block []byte, visit func(record []byte) er
 		default:
 			return nil // left by an older log
 		}
+
 		end := from + size
-		if end > len(block) || kind >= pieceKinds && binary.LittleEndian.Uint32(block[at+pieceHeadBytes:]) != t.Number ||
+		if end > len(block) ||
+			kind >= pieceKinds &&
+				binary.LittleEndian.Uint32(block[at+pieceHeadBytes:]) != t.Number ||
 			binary.LittleEndian.Uint32(block[at:]) != maskedCRC(block[at+6:end]) {
 			return nil
 		}
+
 		kind, t.head = kind%pieceKinds, from-at
 		if kind == wholePiece || kind == firstPiece {
 			t.record = t.record[:0]
 		}
+
 		t.record = append(t.record, block[from:end]...)
 		t.at = start + int64(end)
 		if kind == wholePiece || kind == lastPiece {

@@ -39,8 +39,10 @@ type Clock struct {
 
 	origin time.Time // zero of the monotonic fallback
 
-	why       string
-	errorPPM  float64 // bounds the error of the rate, in parts per million: how far apart the readings of both clocks could have been
+	why string
+	// bounds the error of the rate, in parts per million: how far apart the readings of both clocks
+	// could have been
+	errorPPM  float64
 	costNanos float64
 }
 
@@ -98,6 +100,7 @@ func (c *Clock) calibrate() {
 	for time.Since(c.origin) < calibration {
 		time.Sleep(time.Millisecond)
 	}
+
 	last := pairUp(c.origin)
 
 	nanos, ticks := float64(last.nanos-first.nanos), float64(last.ticks-first.ticks)
@@ -105,11 +108,14 @@ func (c *Clock) calibrate() {
 		c.why = "the time-stamp counter does not advance"
 		return
 	}
+
 	rate := nanos / ticks
 	if rate > 10 || rate < 0.05 { // 100 MHz .. 20 GHz
-		c.why = fmt.Sprintf("the time-stamp counter runs at an unlikely rate (%.3g ns a tick)", rate)
+		c.why = fmt.Sprintf("the time-stamp counter runs at an unlikely rate (%.3g ns a tick)",
+			rate)
 		return
 	}
+
 	c.tsc = true
 	c.mult = uint64(math.Round(rate * (1 << 32)))
 	c.errorPPM = 1e6 * float64(first.width+last.width) / 2 / ticks
@@ -130,6 +136,7 @@ func pairUp(origin time.Time) pair {
 			best = pair{before + width/2, width, nanos}
 		}
 	}
+
 	return best
 }
 
@@ -144,6 +151,7 @@ func (c *Clock) cost() float64 {
 		}
 		best = min(best, float64(time.Since(start))/readings)
 	}
+
 	return best
 }
 
@@ -152,14 +160,19 @@ func whyNotTSC() string {
 	if !haveTSC {
 		return "no time-stamp counter is read on this architecture"
 	}
+
 	cpuinfo, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
 		return "processor flags are unknown: " + err.Error()
 	}
-	sources, err := os.ReadFile("/sys/devices/system/clocksource/clocksource0/available_clocksource")
+
+	sources, err := os.ReadFile(
+		"/sys/devices/system/clocksource/clocksource0/available_clocksource",
+	)
 	if err != nil {
 		return "the kernel's clock sources are unknown: " + err.Error()
 	}
+
 	return judgeTSC(cpuinfo, string(sources))
 }
 
@@ -173,6 +186,7 @@ func judgeTSC(cpuinfo []byte, sources string) string {
 		if strings.TrimSpace(name) != "flags" {
 			continue
 		}
+
 		processors++
 		flags := strings.Fields(value)
 		for _, want := range []string{"constant_tsc", "nonstop_tsc"} {
@@ -181,11 +195,14 @@ func judgeTSC(cpuinfo []byte, sources string) string {
 			}
 		}
 	}
+
 	if processors == 0 {
 		return "processor flags are unknown: /proc/cpuinfo lists none"
 	}
+
 	if !slices.Contains(strings.Fields(sources), "tsc") {
 		return "the kernel does not offer tsc as a clock source"
 	}
+
 	return ""
 }

@@ -11,12 +11,15 @@ func TestClockAgreesWithTheSystem(t *testing.T) {
 		began, ticks, begun := time.Now(), c.Ticks(), time.Now()
 		time.Sleep(200 * time.Millisecond)
 		ending, got, ended := time.Now(), c.Nanos(c.Ticks()-ticks), time.Now()
-		// However long the test was preempted between the readings, the system's clock surrounds them.
+		// However long the test was preempted between the readings, the system's clock surrounds
+		// them.
 		minimum, maximum := int64(ending.Sub(begun)), int64(ended.Sub(began))
 		if got < minimum-5e4 || got > maximum+5e4 {
 			t.Errorf("%s: %d ns passed, the system says %d to %d", c.Kind(), got, minimum, maximum)
 		}
-		t.Logf("%s: %.1f ns a reading, rate within %.2f ppm, doubt %q", c.Kind(), c.CostNanos(), c.errorPPM, c.WhyNotTSC())
+
+		t.Logf("%s: %.1f ns a reading, rate within %.2f ppm, doubt %q", c.Kind(), c.CostNanos(),
+			c.errorPPM, c.WhyNotTSC())
 	}
 }
 
@@ -25,6 +28,7 @@ func TestClockRateStaysWithinItsError(t *testing.T) {
 	if c.Kind() != TSC {
 		t.Skip(c.WhyNotTSC())
 	}
+
 	first := pairUp(c.origin)
 	time.Sleep(500 * time.Millisecond)
 	last := pairUp(c.origin)
@@ -34,6 +38,7 @@ func TestClockRateStaysWithinItsError(t *testing.T) {
 	if limit := 1.1*c.errorPPM + 0.5; off < -limit || off > limit {
 		t.Errorf("rate is off by %.3f ppm, stated error %.3f", off, c.errorPPM)
 	}
+
 	t.Logf("rate off by %.3f ppm, stated error %.3f ppm", off, c.errorPPM)
 }
 
@@ -73,6 +78,7 @@ func BenchmarkClockPair(b *testing.B) {
 				start := c.Ticks()
 				sum += c.Nanos(c.Ticks() - start)
 			}
+
 			b.ReportMetric(float64(sum)/float64(b.N), "ns-seen")
 		})
 	}

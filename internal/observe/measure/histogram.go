@@ -61,11 +61,13 @@ func (h *Histogram) AddMany(nanos int64, n uint64) {
 		h.addOutside(nanos, n)
 		return
 	}
+
 	i := counter(nanos)
 	p := h.parts[i>>halfBits]
 	if p == nil {
 		p = h.part(i >> halfBits)
 	}
+
 	p[i&(len(p)-1)] += n
 	h.n += n
 	h.sum += nanos * int64(n)
@@ -134,6 +136,7 @@ func (h *Histogram) Quantile(q float64) int64 {
 	if h.n == 0 {
 		return 0
 	}
+
 	// The factor undoes rounding, which can make 0.07*100 a little more than 7.
 	rank := uint64(max(1, math.Ceil(q*float64(h.n)*(1-0x1p-51))))
 	var seen uint64
@@ -142,6 +145,7 @@ func (h *Histogram) Quantile(q float64) int64 {
 			return min(highest(i), h.max)
 		}
 	}
+
 	return h.max
 }
 
@@ -151,11 +155,13 @@ func (h *Histogram) Merge(g *Histogram) {
 		if of == nil {
 			continue
 		}
+
 		into := h.part(i)
 		for at, count := range of {
 			into[at] += count
 		}
 	}
+
 	h.n += g.n
 	h.sum += g.sum
 	h.max = max(h.max, g.max)
@@ -180,6 +186,7 @@ func (h *Histogram) counters() iter.Seq2[int, uint64] {
 			if p == nil {
 				continue
 			}
+
 			for at, count := range p {
 				if !yield(i<<halfBits+at, count) {
 					return
@@ -209,6 +216,7 @@ func (h *Histogram) HDR() *hdrhistogram.Histogram {
 	for i, count := range h.counters() {
 		counts[i] = int64(count)
 	}
+
 	return hdrhistogram.Import(&hdrhistogram.Snapshot{
 		LowestTrackableValue:  1,
 		HighestTrackableValue: MaxNanos,
@@ -239,16 +247,21 @@ func WriteLog(w io.Writer, started time.Time, entries []LogEntry) error {
 			return fmt.Errorf("write latency log: %w", err)
 		}
 	}
+
 	for _, e := range entries {
 		if strings.ContainsAny(e.Tag, ", \r\n") {
-			return fmt.Errorf("write latency log: tag %q holds a comma, a space or a line break", e.Tag)
+			return fmt.Errorf("write latency log: tag %q holds a comma, a space or a line break",
+				e.Tag)
 		}
+
 		if long, negative := e.Durations.TooLong(), e.Durations.Negative(); long+negative > 0 {
-			outside := fmt.Sprintf("[Outside the range: Tag=%s too_long=%d negative=%d]", e.Tag, long, negative)
+			outside := fmt.Sprintf("[Outside the range: Tag=%s too_long=%d negative=%d]", e.Tag,
+				long, negative)
 			if err := log.OutputComment(outside); err != nil {
 				return fmt.Errorf("write latency log: %w", err)
 			}
 		}
+
 		hdr := e.Durations.HDR()
 		hdr.SetTag(e.Tag)
 		hdr.SetStartTimeMs(e.Start.UnixMilli())
@@ -257,6 +270,7 @@ func WriteLog(w io.Writer, started time.Time, entries []LogEntry) error {
 			return fmt.Errorf("write latency log: %w", err)
 		}
 	}
+
 	return nil
 }
 
@@ -327,6 +341,7 @@ func Collect(recorders []*Recorder, patience time.Duration, h *Histogram) {
 			r.take(h)
 			waiting = waiting || r.spare == nil
 		}
+
 		if !waiting || !time.Now().Before(deadline) {
 			return
 		}

@@ -21,6 +21,7 @@ func TestIntervalsAddUpWhileWritersRun(t *testing.T) {
 			r.Finish()
 		})
 	}
+
 	stopped := make(chan struct{})
 	go func() { running.Wait(); close(stopped) }()
 
@@ -32,12 +33,14 @@ func TestIntervalsAddUpWhileWritersRun(t *testing.T) {
 			done = true
 		case <-time.After(time.Millisecond):
 		}
+
 		interval.Reset()
 		Offer(recorders, interval)
 		Collect(recorders, 5*time.Millisecond, interval)
 		total.Merge(interval)
 		intervals++
 	}
+
 	CollectRest(recorders, total)
 
 	want := NewHistogram()
@@ -46,6 +49,7 @@ func TestIntervalsAddUpWhileWritersRun(t *testing.T) {
 			want.Add(v)
 		}
 	}
+
 	if !same(total, want) {
 		t.Errorf("%d durations in %d intervals, want %d", total.N(), intervals, want.N())
 	}
@@ -61,15 +65,18 @@ func TestTakeDoesNotWaitForAStuckWriter(t *testing.T) {
 	busy.Add(20) // hands the first over
 	Collect(both, 100*time.Millisecond, first)
 	if first.N() == 0 || first.Quantile(0) != 20 {
-		t.Errorf("the first interval holds %d durations from %d ns; want the busy writer's alone", first.N(), first.Quantile(0))
+		t.Errorf("the first interval holds %d durations from %d ns; want the busy writer's alone",
+			first.N(), first.Quantile(0))
 	}
 
 	stuck.Add(11) // hands 10 over
 	second := NewHistogram()
 	Offer([]*Recorder{stuck}, second)
 	if second.N() != 1 || second.Max() != 10 {
-		t.Errorf("the second interval holds %d durations to %d ns; want the 10", second.N(), second.Max())
+		t.Errorf("the second interval holds %d durations to %d ns; want the 10", second.N(),
+			second.Max())
 	}
+
 	rest := NewHistogram()
 	CollectRest([]*Recorder{stuck}, rest)
 	if rest.N() != 1 || rest.Max() != 11 {
@@ -98,6 +105,7 @@ func TestAFinishedWriterIsNotWaitedFor(t *testing.T) {
 		if h.N() != 1 {
 			t.Errorf("the interval holds %d durations, want the finished writer's 1", h.N())
 		}
+
 		CollectRest(one, h)
 		if h.N() != 1 || r.spare == nil {
 			t.Errorf("with the rest it is %d durations, want 1", h.N())
@@ -118,6 +126,7 @@ func TestTakeGetsWhatWasCountedBeforeOffer(t *testing.T) {
 	Collect(one, time.Hour, interval)
 	CollectRest(one, next)
 	if interval.N() != 2 || interval.Max() != 2 || next.N() != 2 {
-		t.Errorf("the interval holds %d durations to %d ns and the next one %d; want 2, 2 and 2", interval.N(), interval.Max(), next.N())
+		t.Errorf("the interval holds %d durations to %d ns and the next one %d; want 2, 2 and 2",
+			interval.N(), interval.Max(), next.N())
 	}
 }

@@ -1,9 +1,11 @@
-// Package pagefile reads the pages of a database that its engine maps into memory, of which kind each is and to which table
-// it belongs, beside a process that writes to it: nothing is locked or changed, and every number that is read is checked.
+// Package pagefile reads the pages of a database that its engine maps into memory, of which kind
+// each is and to which table it belongs, beside a process that writes to it: nothing is locked or
+// changed, and every number that is read is checked.
 //
-// A page does not name its table. A page of a tree is looked up by its own first key in the trees of the tables: it belongs to the one
-// whose branches lead to it. What no key leads to (a large value, the tree of a key with many values) is found
-// by the page that refers to it, if somebody has read that one here.
+// A page does not name its table. A page of a tree is looked up by its own first key in the trees
+// of the tables: it belongs to the one whose branches lead to it. What no key leads to (a large
+// value, the tree of a key with many values) is found by the page that refers to it, if somebody
+// has read that one here.
 //
 // Goals: a bounded number of reads per page. Non-goals: values; recovery.
 package pagefile
@@ -36,7 +38,8 @@ const (
 // Flags, and where all layouts have what is in a header and in a node.
 const (
 	branchFlag, leafFlag, largeFlag, metaFlag, fixedFlag, partFlag = 1, 2, 4, 8, 0x20, 0x40
-	kindFlags                                                      = branchFlag | leafFlag | largeFlag | metaFlag
+	kindFlags                                                      = branchFlag | leafFlag |
+		largeFlag | metaFlag
 
 	pageFlagsAt, lowerAt, pagesAt = 10, 12, 12
 
@@ -93,10 +96,12 @@ func Open(path string, layout subject.PageFile) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	f := &File{file: file, layout: layout, from: map[uint64]uint64{}}
 	if err := f.Renew(); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
+
 	return f, nil
 }
 
@@ -125,20 +130,27 @@ func (f *File) Renew() error {
 		if _, err := f.file.ReadAt(meta, at); err != nil {
 			return fmt.Errorf("read the head of %s: %w", f.file.Name(), err)
 		}
+
 		if f.size == 0 {
 			f.size = int64(binary.LittleEndian.Uint32(meta[f.layout.TreesAt+f.layout.PageBytesAt:]))
 			if f.size < minPage || f.size > largestPage || f.size&(f.size-1) != 0 {
-				return engine.Fail(engine.CodeDamaged, "%s says that its pages have %d bytes", f.file.Name(), f.size)
+				return engine.Fail(engine.CodeDamaged, "%s says that its pages have %d bytes",
+					f.file.Name(), f.size)
 			}
 		}
-		if t := binary.LittleEndian.Uint64(meta[f.layout.TransactionAt:]); newest == nil || t > transaction {
+
+		if t := binary.LittleEndian.Uint64(meta[f.layout.TransactionAt:]); newest == nil ||
+			t > transaction {
 			newest, transaction = meta, t
 		}
+
 		at += f.size
 	}
+
 	if f.read != nil && transaction == f.transaction {
 		return nil
 	}
+
 	f.read, f.transaction = map[uint64][]byte{}, transaction
 	record := func(i int) []byte { return newest[f.layout.TreesAt+i*subject.TreeRecordBytes:] }
 	f.trees = []*Tree{f.tree(FreeList, record(0)), f.tree(Main, record(1))}
@@ -147,11 +159,17 @@ func (f *File) Renew() error {
 
 func (f *File) tree(name string, record []byte) *Tree {
 	l := f.layout
-	t := &Tree{Name: name, root: number(record[l.RootAt:], l.NumberBytes), flags: binary.LittleEndian.Uint16(record[l.FlagsAt:]),
-		depth: int(binary.LittleEndian.Uint16(record[l.DepthAt:]))}
+	t := &Tree{
+		Name:  name,
+		root:  number(record[l.RootAt:], l.NumberBytes),
+		flags: binary.LittleEndian.Uint16(record[l.FlagsAt:]),
+		depth: int(binary.LittleEndian.Uint16(record[l.DepthAt:])),
+	}
+
 	if name == FreeList {
 		t.flags |= numberKeys // its flags are those of the file
 	}
+
 	if page := f.page(t.root); t.depth > 0 && page != nil {
 		for i := range page.nodes() {
 			key, first := page.key(i), page.kind == Branch && i == 0
@@ -164,6 +182,7 @@ func (f *File) tree(name string, record []byte) *Tree {
 			}
 		}
 	}
+
 	return t
 }
 
@@ -173,11 +192,13 @@ func (f *File) named(root uint64, depth int) error {
 	if page == nil || depth == deepest {
 		return nil // an empty main tree
 	}
+
 	for i := range page.nodes() {
 		node := page.node(i)
 		switch {
 		case len(f.trees) > maxTables:
-			return engine.Fail(engine.CodeDamaged, "%s has more than %d tables", f.file.Name(), maxTables)
+			return engine.Fail(engine.CodeDamaged, "%s has more than %d tables", f.file.Name(),
+				maxTables)
 		case node == nil:
 		case page.kind == Branch:
 			if err := f.named(f.child(node), depth+1); err != nil {
@@ -191,6 +212,7 @@ func (f *File) named(root uint64, depth int) error {
 			return nil // keys of a user's: this is a table itself, with perhaps millions of them
 		}
 	}
+
 	return nil
 }
 
@@ -211,16 +233,19 @@ func (f *File) page(number uint64) *page {
 		}
 		f.Reads++
 	}
+
 	kind := f.kindOf(content, number)
 	if kind != Branch && kind != Leaf {
 		return nil
 	}
+
 	if kind == Branch && !cached {
 		if len(f.read) == maxKept {
 			clear(f.read)
 		}
 		f.read[number] = content
 	}
+
 	return &page{f, content, kind}
 }
 
@@ -239,10 +264,12 @@ func (f *File) kindOf(head []byte, at uint64) Kind {
 	case flags&kindFlags == largeFlag:
 		return Overflow
 	}
+
 	return Unknown
 }
 
-// KindAt is the kind of a page, and the number of the page where it begins, which is another one for the rest of a large value.
+// KindAt is the kind of a page, and the number of the page where it begins, which is another one
+// for the rest of a large value.
 func (f *File) KindAt(at uint64) (kind Kind, begins uint64) {
 	head := make([]byte, nodeHead*3)
 	for back := uint64(0); back <= min(at, lookBack); back++ {
@@ -250,14 +277,17 @@ func (f *File) KindAt(at uint64) (kind Kind, begins uint64) {
 		if _, err := f.file.ReadAt(head, int64(begins)*f.size); err != nil {
 			return Unknown, at
 		}
+
 		kind := f.kindOf(head, begins)
 		switch {
-		case kind == Overflow && uint64(binary.LittleEndian.Uint32(head[pagesAt:])) > back, kind != Unknown && back == 0:
+		case kind == Overflow && uint64(binary.LittleEndian.Uint32(head[pagesAt:])) > back,
+			kind != Unknown && back == 0:
 			return kind, begins
 		case kind != Unknown:
 			return Unknown, at // what lies in front ends before it
 		}
 	}
+
 	return Unknown, at
 }
 
@@ -267,14 +297,17 @@ func (f *File) Refer(at uint64) {
 	if p == nil {
 		return
 	}
+
 	for i := range p.nodes() {
 		node, value := p.node(i), []byte(nil)
 		if node == nil {
 			continue
 		}
+
 		if p.kind == Leaf {
 			value = p.value(i)
 		}
+
 		switch flags := node[nodeFlagsAt]; {
 		case p.kind == Branch:
 			f.from[f.child(node)] = at
@@ -286,11 +319,13 @@ func (f *File) Refer(at uint64) {
 	}
 }
 
-// Table is the name of the table that a page belongs to, where begins is what KindAt says. "" means that no tree leads to it.
+// Table is the name of the table that a page belongs to, where begins is what KindAt says. "" means
+// that no tree leads to it.
 func (f *File) Table(kind Kind, begins uint64) string {
 	if kind == Meta {
 		return MetaTable
 	}
+
 	for range deepest {
 		if kind == Branch || kind == Leaf {
 			if t := f.find(begins); t != nil {
@@ -298,38 +333,48 @@ func (f *File) Table(kind Kind, begins uint64) string {
 				return t.Name
 			}
 		}
+
 		parent, known := f.from[begins]
 		if !known {
 			return ""
 		}
+
 		kind, begins = f.KindAt(parent)
 	}
+
 	return ""
 }
 
-// find looks for the tree with a page: first in those whose keys have the same length, and which had most pages before.
+// find looks for the tree with a page: first in those whose keys have the same length, and which
+// had most pages before.
 func (f *File) find(at uint64) *Tree {
 	p := f.page(at)
 	if p == nil || p.nodes() == 0 {
 		return nil
 	}
+
 	key := p.key(0)
 	if p.kind == Branch && p.nodes() > 1 {
 		key = p.key(1) // the first node of a branch has none
 	}
+
 	fits := func(t *Tree) int {
 		if t.keys == len(key) {
 			return 0
 		}
 		return 1
 	}
+
 	order := slices.Clone(f.trees)
-	slices.SortStableFunc(order, func(a, b *Tree) int { return cmp.Or(fits(a)-fits(b), b.found-a.found) })
+	slices.SortStableFunc(order, func(a, b *Tree) int {
+		return cmp.Or(fits(a)-fits(b), b.found-a.found)
+	})
 	for _, t := range order {
 		if t.depth > 0 && f.leads(t, key, at) {
 			return t
 		}
 	}
+
 	return nil
 }
 
@@ -340,13 +385,16 @@ func (f *File) leads(t *Tree, key []byte, to uint64) bool {
 		if at == to {
 			return true
 		}
+
 		if level == t.depth-1 {
 			return false // it is a leaf, and another one
 		}
+
 		p := f.page(at)
 		if p == nil || p.kind != Branch {
 			return false
 		}
+
 		low, high := 1, p.nodes()
 		for low < high {
 			if middle := (low + high) / 2; t.compare(p.key(middle), key) <= 0 {
@@ -355,12 +403,15 @@ func (f *File) leads(t *Tree, key []byte, to uint64) bool {
 				high = middle
 			}
 		}
+
 		node := p.node(low - 1)
 		if node == nil {
 			return false
 		}
+
 		at = f.child(node)
 	}
+
 	return false
 }
 
@@ -374,6 +425,7 @@ func (t *Tree) compare(a, b []byte) int {
 		slices.Reverse(a)
 		slices.Reverse(b)
 	}
+
 	return bytes.Compare(a, b)
 }
 
@@ -394,10 +446,12 @@ func (p *page) node(i int) []byte {
 	if at+nodeHead > len(p.content) {
 		return nil
 	}
+
 	node := p.content[at:]
 	if nodeHead+int(binary.LittleEndian.Uint16(node[keyBytesAt:])) > len(node) {
 		return nil
 	}
+
 	return node
 }
 

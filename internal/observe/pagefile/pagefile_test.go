@@ -21,7 +21,8 @@ import (
 // pages are counts by table and kind.
 type pages map[string]map[Kind]uint64
 
-// What the libraries themselves count of each table, pages by kind, is what is found by looking at every page of the file.
+// What the libraries themselves count of each table, pages by kind, is what is found by looking at
+// every page of the file.
 func TestPagesAreThoseThatTheLibrariesCount(t *testing.T) {
 	for _, layout := range subject.PageFiles() {
 		t.Run(layout.Engine, func(t *testing.T) {
@@ -30,22 +31,26 @@ func TestPagesAreThoseThatTheLibrariesCount(t *testing.T) {
 			if layout.Engine == "mdbx" {
 				name, write = "mdbx.dat", ofMDBX
 			}
+
 			path := filepath.Join(dir, name)
 			want, last := write(t, dir)
 			f, err := Open(path, layout)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			defer f.Close() // only read
 			type place struct {
 				kind   Kind
 				begins uint64
 			}
+
 			places := make([]place, last+1)
 			for at := range places {
 				places[at].kind, places[at].begins = f.KindAt(uint64(at))
 				f.Refer(uint64(at))
 			}
+
 			got := pages{}
 			for _, p := range places {
 				table := f.Table(p.kind, p.begins)
@@ -54,14 +59,19 @@ func TestPagesAreThoseThatTheLibrariesCount(t *testing.T) {
 				}
 				got[table][p.kind]++
 			}
+
 			if got[MetaTable][Meta] != uint64(layout.MetaPages) {
 				t.Errorf("meta pages: %v", got[MetaTable])
 			}
+
 			free := got[""]
-			maps.DeleteFunc(got, func(name string, _ map[Kind]uint64) bool { return name == MetaTable || name == "" })
+			maps.DeleteFunc(got, func(name string, _ map[Kind]uint64) bool {
+				return name == MetaTable || name == ""
+			})
 			if diff := cmp.Diff(want, got); diff != "" || len(want) < 7 {
 				t.Errorf("pages (-library +file):\n%s", diff)
 			}
+
 			t.Logf("of no table: %v", free)
 		})
 	}
@@ -79,7 +89,8 @@ var tables = []struct {
 	put   func(i int, put func(key, value []byte))
 }{
 	{"accounts", 0, func(i int, put func(k, v []byte)) { put(hashed(i, 32), hashed(i, 60)) }},
-	{"slots of many lengths", 0, func(i int, put func(k, v []byte)) { put(hashed(i, 20+i%30), hashed(i, 30)) }},
+	{"slots of many lengths", 0,
+		func(i int, put func(k, v []byte)) { put(hashed(i, 20+i%30), hashed(i, 30)) }},
 	{"blocks", integerKey, func(i int, put func(k, v []byte)) {
 		put(binary.NativeEndian.AppendUint64(nil, uint64(i)), hashed(i, 90))
 	}},
@@ -88,8 +99,10 @@ var tables = []struct {
 			put(hashed(i, 32), slices.Repeat(hashed(i, 100), 30+i%300))
 		}
 	}},
-	{"reversed", reverseKey, func(i int, put func(k, v []byte)) { put(hashed(i, 24), hashed(i, 30)) }},
-	{"one value to a key", dupSort, func(i int, put func(k, v []byte)) { put(hashed(i, 28), hashed(i, 40)) }},
+	{"reversed", reverseKey,
+		func(i int, put func(k, v []byte)) { put(hashed(i, 24), hashed(i, 30)) }},
+	{"one value to a key", dupSort,
+		func(i int, put func(k, v []byte)) { put(hashed(i, 28), hashed(i, 40)) }},
 }
 
 // hashed are bytes in no order.
@@ -111,6 +124,7 @@ func ofMDBX(t *testing.T, dir string) (want pages, last uint64) {
 			t.Fatal(err)
 		}
 	}
+
 	env, err := mdbx.NewEnv(mdbx.Default)
 	check(err)
 	defer env.Close()
@@ -132,13 +146,16 @@ func ofMDBX(t *testing.T, dir string) (want pages, last uint64) {
 							}
 							return
 						}
+
 						check(txn.Put(dbi, key, value, 0))
 					})
 				}
 			}
+
 			return nil
 		}))
 	}
+
 	want = pages{}
 	check(env.View(func(txn *mdbx.Txn) error {
 		root, err := txn.OpenRoot(0)
@@ -149,8 +166,10 @@ func ofMDBX(t *testing.T, dir string) (want pages, last uint64) {
 			check(err)
 			want.add(name, s.BranchPages, s.LeafPages, s.OverflowPages)
 		}
+
 		return nil
 	}))
+
 	info, err := env.Info(nil)
 	check(err)
 	return want, uint64(info.LastPNO)
@@ -163,6 +182,7 @@ func ofLMDB(t *testing.T, dir string) (want pages, last uint64) {
 			t.Fatal(err)
 		}
 	}
+
 	env, err := lmdb.NewEnv()
 	check(err)
 	defer env.Close()
@@ -184,13 +204,16 @@ func ofLMDB(t *testing.T, dir string) (want pages, last uint64) {
 							}
 							return
 						}
+
 						check(txn.Put(dbi, key, value, 0))
 					})
 				}
 			}
+
 			return nil
 		}))
 	}
+
 	want = pages{}
 	check(env.View(func(txn *lmdb.Txn) error {
 		root, err := txn.OpenRoot(0)
@@ -201,8 +224,10 @@ func ofLMDB(t *testing.T, dir string) (want pages, last uint64) {
 			check(err)
 			want.add(name, s.BranchPages, s.LeafPages, s.OverflowPages)
 		}
+
 		return nil
 	}))
+
 	info, err := env.Info()
 	check(err)
 	return want, uint64(info.LastPNO)
@@ -223,19 +248,23 @@ func FuzzPages(f *testing.F) {
 			f.Add(slices.Repeat([]byte{0, 16, 2, 1}, bytes/4), layout.Engine == "mdbx")
 		}
 	}
+
 	f.Fuzz(func(t *testing.T, content []byte, first bool) {
 		layout := subject.PageFiles()[1]
 		if first {
 			layout = subject.PageFiles()[0]
 		}
+
 		path := filepath.Join(t.TempDir(), "f")
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
+
 		file, err := Open(path, layout)
 		if err != nil {
 			return
 		}
+
 		defer file.Close() // only read
 		for at := range uint64(20) {
 			file.Refer(at)
@@ -243,6 +272,7 @@ func FuzzPages(f *testing.F) {
 			if begins > at {
 				t.Error(fmt.Sprint(kind, begins, at))
 			}
+
 			file.Table(kind, begins)
 		}
 	})

@@ -38,7 +38,8 @@ type Probe struct {
 	programs *programs
 	program  *link.Executable
 	multi    bool
-	traced   []link.Link // to tracepoints: once, since each costs a grace period of the kernel's to detach from
+	// to tracepoints: once, since each costs a grace period of the kernel's to detach from
+	traced   []link.Link
 	begins   []link.Link // to where Gets begin, in a window
 	ends     []link.Link
 	open     bool // a window
@@ -47,7 +48,8 @@ type Probe struct {
 	attached time.Duration
 }
 
-// Open loads what runs in the kernel, and measures what it costs. Nothing is attached to the process yet.
+// Open loads what runs in the kernel, and measures what it costs. Nothing is attached to the
+// process yet.
 func Open(t *Target) (*Probe, error) {
 	cost := calibrate(t.Engine)
 	p, err := open(t)
@@ -62,33 +64,41 @@ func open(t *Target) (p *Probe, err error) {
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, refused(err)
 	}
+
 	namespace, err := t.namespace()
 	if err != nil {
 		return nil, err
 	}
+
 	p = &Probe{target: t, multi: features.HaveBPFLinkUprobeMulti() == nil}
 	if p.programs, err = load(t, namespace, p.multi); err != nil {
 		return nil, err
 	}
+
 	p.program, err = link.OpenExecutable(t.code.file)
 	if err == nil && p.multi && !p.allThreads() {
 		p.multi = false
 		if err := p.programs.close(); err != nil {
 			return nil, err
 		}
+
 		if p.programs, err = load(t, namespace, false); err != nil {
 			return nil, err
 		}
 	}
+
 	if err == nil {
 		err = p.load(namespace, p.programs.inWindow(), marked{p.programs.reading, readAsked})
 	}
+
 	if err == nil {
 		p.reader, err = ringbuf.NewReader(p.programs.ring)
 	}
+
 	if err != nil {
 		return nil, errors.Join(refused(err), p.device.close(), p.programs.close())
 	}
+
 	return p, nil
 }
 
@@ -103,7 +113,8 @@ func (p *Probe) OnDevice(path string) error { return p.on(path) }
 
 // Close detaches from the process, and removes everything from the kernel.
 func (p *Probe) Close() error {
-	return errors.Join(p.detach(), closeAll(p.traced), p.reader.Close(), p.device.close(), p.programs.close())
+	return errors.Join(p.detach(), closeAll(p.traced), p.reader.Close(), p.device.close(),
+		p.programs.close())
 }
 
 // Attach begins to watch; what is seen waits for Watch.
@@ -118,27 +129,33 @@ func (p *Probe) attach() (err error) {
 	if err := p.programs.forget(); err != nil {
 		return err
 	}
+
 	defer func() {
 		if err != nil {
 			err = errors.Join(refused(err), p.detach())
 		}
 	}()
+
 	if err := p.tracepoints(); err != nil {
 		return err
 	}
+
 	for i, at := range p.target.code.places {
 		if err := p.uprobes(&p.ends, p.programs.exit[i], at.returns); err != nil {
 			return err
 		}
 	}
+
 	if err := p.setWindow(true); err != nil {
 		return err
 	}
+
 	for i, at := range p.target.code.places {
 		if err := p.uprobes(&p.begins, p.programs.entry[i], []uint64{at.entry}); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -151,58 +168,80 @@ func (p *Probe) setWindow(open bool) error {
 // noTracepoint says why a tracepoint cannot be attached to.
 func noTracepoint(name string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || !tracing() {
-		return &engine.Failure{Code: engine.CodeUnsupported, Err: fmt.Errorf("the kernel's tracepoint of %s is not there: %w", name, err),
-			Remedy: "mount -t tracefs none /sys/kernel/tracing; if that fails, the kernel was built without CONFIG_FTRACE_SYSCALLS"}
+		return &engine.Failure{
+			Code: engine.CodeUnsupported,
+			Err:  fmt.Errorf("the kernel's tracepoint of %s is not there: %w", name, err),
+			Remedy: "mount -t tracefs none /sys/kernel/tracing; if that fails, the kernel was " +
+				"built without CONFIG_FTRACE_SYSCALLS",
+		}
 	}
+
 	return fmt.Errorf("attach to the tracepoint %s: %w", name, err)
 }
 
 // tracing reports whether the kernel's tracepoints can be looked up.
 func tracing() bool {
-	return slices.ContainsFunc([]string{"/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events"}, func(path string) bool {
-		_, err := os.Stat(path)
-		return err == nil
-	})
+	return slices.ContainsFunc(
+		[]string{"/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events"},
+		func(path string) bool {
+			_, err := os.Stat(path)
+			return err == nil
+		},
+	)
 }
 
-// allThreads reports whether a link of many probes sees all threads of a process. Before Linux 6.10, unless mended later, it sees the
-// one thread of that number alone. A mended kernel refuses a negative number at once; others look for its process.
+// allThreads reports whether a link of many probes sees all threads of a process. Before Linux
+// 6.10, unless mended later, it sees the one thread of that number alone. A mended kernel refuses a
+// negative number at once; others look for its process.
 func (p *Probe) allThreads() bool {
-	l, err := p.program.UprobeMulti(nil, p.programs.entry[0], &link.UprobeMultiOptions{Addresses: []uint64{p.target.code.places[0].entry}, PID: math.MaxUint32})
+	l, err := p.program.UprobeMulti(nil, p.programs.entry[0],
+		&link.UprobeMultiOptions{
+			Addresses: []uint64{p.target.code.places[0].entry},
+			PID:       math.MaxUint32,
+		})
 	if err == nil {
 		_ = l.Close() // it was a question
 	}
+
 	return errors.Is(err, unix.EINVAL)
 }
 
 // uprobes attaches a program to places in the process's binary.
 func (p *Probe) uprobes(links *[]link.Link, program *ebpf.Program, offsets []uint64) error {
 	if p.multi {
-		l, err := p.program.UprobeMulti(nil, program, &link.UprobeMultiOptions{Addresses: offsets, PID: uint32(p.target.PID)})
+		l, err := p.program.UprobeMulti(nil, program,
+			&link.UprobeMultiOptions{Addresses: offsets, PID: uint32(p.target.PID)})
 		if err != nil {
 			return fmt.Errorf("attach to %s: %w", p.target, err)
 		}
+
 		*links = append(*links, l)
 		return nil
 	}
+
 	for _, offset := range offsets {
-		l, err := p.program.Uprobe("", program, &link.UprobeOptions{Address: offset, PID: p.target.PID})
+		l, err := p.program.Uprobe("", program,
+			&link.UprobeOptions{Address: offset, PID: p.target.PID})
 		if err != nil {
 			return fmt.Errorf("attach to %s: %w", p.target, err)
 		}
+
 		*links = append(*links, l)
 	}
+
 	return nil
 }
 
-// detach ends a window: the beginnings of Gets first, so that those under way and their reads are seen to their end.
+// detach ends a window: the beginnings of Gets first, so that those under way and their reads are
+// seen to their end.
 func (p *Probe) detach() error {
 	errs := []error{closeAll(p.begins), p.setWindow(false), closeAll(p.ends)}
 	p.begins, p.ends = nil, nil
 	return errors.Join(errs...)
 }
 
-// closeAll detaches from several places at once: each waits until no processor runs a program there.
+// closeAll detaches from several places at once: each waits until no processor runs a program
+// there.
 func closeAll(links []link.Link) error {
 	errs := make([]error, len(links))
 	var closing sync.WaitGroup
@@ -220,18 +259,27 @@ const (
 	firstLook = 10 * time.Millisecond // before the rate is known
 )
 
-// Watch reports events until ctx ends or the process does. share is the part of the time that is watched, all Gets of
-// it; 0: as much as MaxOfCore allows.
+// Watch reports events until ctx ends or the process does. share is the part of the time that is
+// watched, all Gets of it; 0: as much as MaxOfCore allows.
 func (p *Probe) Watch(ctx context.Context, share float64, on Events) error {
-	w := watching{Probe: p, on: on, share: share, fixed: share > 0, nextSecond: time.Now().Add(time.Second)}
+	w := watching{
+		Probe:      p,
+		on:         on,
+		share:      share,
+		fixed:      share > 0,
+		nextSecond: time.Now().Add(time.Second),
+	}
+
 	if !w.fixed {
 		w.share = firstLook.Seconds() / cycle.Seconds()
 	}
+
 	for ctx.Err() == nil && p.target.Alive() {
 		if err := w.window(ctx); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -249,12 +297,14 @@ type watching struct {
 	closed      time.Duration // the end of the window
 }
 
-// inside reports whether what began at a time is of the window. Probes come and go one after the other: what begins while some are
-// missing is not whole.
-func (w *watching) inside(start time.Duration) bool { return start >= w.attached && start <= w.closed }
+// inside reports whether what began at a time is of the window. Probes come and go one after the
+// other: what begins while some are missing is not whole.
+func (w *watching) inside(start time.Duration) bool {
+	return start >= w.attached && start <= w.closed
+}
 
-// window watches for a part of a cycle, and leaves the process alone for the rest of it. With a share of 1, it stays
-// attached until ctx ends.
+// window watches for a part of a cycle, and leaves the process alone for the rest of it. With a
+// share of 1, it stays attached until ctx ends.
 func (w *watching) window(ctx context.Context) error {
 	if !w.open {
 		if err := w.Attach(); err != nil && w.target.Alive() {
@@ -263,6 +313,7 @@ func (w *watching) window(ctx context.Context) error {
 			return nil // it ended meanwhile
 		}
 	}
+
 	began := time.Now()
 	w.closed = math.MaxInt64
 	w.on.Window(true, w.attached)
@@ -272,29 +323,36 @@ func (w *watching) window(ctx context.Context) error {
 		if err := w.drain(ctx, minTime(end, w.nextSecond)); err != nil {
 			return errors.Join(err, w.detach())
 		}
+
 		over := ctx.Err() != nil || !w.target.Alive()
 		if at := time.Now(); !over && at.Before(end) {
 			continue
 		}
+
 		w.adapt(time.Since(began))
 		if !over && w.share >= 1 {
 			began, w.gets, w.reads = time.Now(), 0, 0
 			continue
 		}
+
 		break
 	}
+
 	w.closed = Now()
 	if err := w.detach(); err != nil {
 		return err
 	}
+
 	if err := w.drain(context.WithoutCancel(ctx), time.Time{}); err != nil {
 		return err
 	}
+
 	w.on.Window(false, w.closed)
 	rest := time.Duration(float64(w.closed-w.attached)/w.share) - (Now() - w.attached)
 	if !w.fixed {
 		rest = time.Duration(float64(w.took())/MaxOfCore) - time.Since(began)
 	}
+
 	for rest = min(rest, 100*cycle); rest > 0 && ctx.Err() == nil && w.target.Alive(); {
 		pause := min(rest, time.Until(w.nextSecond), cycle/10)
 		rest -= pause
@@ -303,6 +361,7 @@ func (w *watching) window(ctx context.Context) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -336,12 +395,14 @@ func (w *watching) drain(ctx context.Context, until time.Time) error {
 	if rest {
 		until = time.Unix(1, 0)
 	}
+
 	const look = 50 * time.Millisecond // how often it looks for the end
 	for ctx.Err() == nil {
 		deadline := until
 		if soon := time.Now().Add(look); soon.Before(until) {
 			deadline = soon
 		}
+
 		w.reader.SetDeadline(deadline)
 		err := w.reader.ReadInto(&w.record)
 		switch {
@@ -352,13 +413,16 @@ func (w *watching) drain(ctx context.Context, until time.Time) error {
 		case deadline.Equal(until) || !w.target.Alive():
 			return w.second()
 		}
+
 		if !time.Now().After(w.nextSecond) {
 			continue
 		}
+
 		if err := w.second(); err != nil || !rest {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -373,23 +437,43 @@ func (w *watching) report(event []byte) {
 		if f.Bool {
 			found &= math.MaxUint8
 		}
-		w.get = Get{ID: GetID{word(getGoroutine), word(getStart)}, Start: time.Duration(word(getStart)), End: time.Duration(word(getEnd)),
-			KeyBytes: int(half(getKeyBytes)), Found: (found != 0) != (f.Inverted || native), Reads: uint32(word(getReads)),
-			Database: word(getDatabase), Family: word(getFamily)}
+
+		w.get = Get{
+			ID:       GetID{word(getGoroutine), word(getStart)},
+			Start:    time.Duration(word(getStart)),
+			End:      time.Duration(word(getEnd)),
+			KeyBytes: int(half(getKeyBytes)),
+			Found:    (found != 0) != (f.Inverted || native),
+			Reads:    uint32(word(getReads)),
+			Database: word(getDatabase),
+			Family:   word(getFamily),
+		}
+
 		const absent = 1 // rocksdb::Status::kNotFound
 		if !w.get.Found && (!native || found != absent) {
 			w.get.ErrorData = word(getError)
 		}
+
 		w.get.Key = event[getKey : getKey+min(w.get.KeyBytes, MaxKeyBytes)]
 		if w.inside(w.get.Start) {
 			w.on.Get(&w.get)
 		}
+
 		return
 	}
+
 	w.reads++
-	w.read = Read{Start: time.Duration(word(readStart)), End: time.Duration(word(readEnd)), Descriptor: int(half(readDescriptor)),
-		Offset: int64(word(readOffset)), Bytes: int(int64(word(readResult))),
-		File: File{userDevice(word(readDevice)), word(readInode), half(readGeneration)}, DeviceReads: word(readAsked), DeviceBytes: word(readAsked + 8)}
+	w.read = Read{
+		Start:       time.Duration(word(readStart)),
+		End:         time.Duration(word(readEnd)),
+		Descriptor:  int(half(readDescriptor)),
+		Offset:      int64(word(readOffset)),
+		Bytes:       int(int64(word(readResult))),
+		File:        File{userDevice(word(readDevice)), word(readInode), half(readGeneration)},
+		DeviceReads: word(readAsked),
+		DeviceBytes: word(readAsked + 8),
+	}
+
 	began := w.read.Start
 	if start := word(readGetStart); start != 0 {
 		w.read.Get, began = GetID{word(readGoroutine), start}, time.Duration(start)
@@ -403,6 +487,7 @@ func (w *watching) report(event []byte) {
 		}
 		w.read.Purpose = w.target.code.functions.purpose(stack, w.target.Engine.Purposes)
 	}
+
 	if w.inside(began) {
 		w.on.Read(&w.read)
 	}
@@ -425,13 +510,15 @@ const (
 	assumedRead = time.Microsecond
 )
 
-// calibrate measures what an event costs: a function and a read of this very process, with the probes and without them.
+// calibrate measures what an event costs: a function and a read of this very process, with the
+// probes and without them.
 func calibrate(e subject.Watched) Cost {
 	cost := Cost{assumedGet, assumedRead}
 	file, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return cost
 	}
+
 	defer file.Close() // read only
 	function := runtime.FuncForPC(reflect.ValueOf(calibrated).Pointer())
 	own := &Target{PID: os.Getpid(), Engine: e}
@@ -439,22 +526,26 @@ func calibrate(e subject.Watched) Cost {
 	if err != nil {
 		return cost
 	}
+
 	moved, err := bias(own.PID, program)
 	if err != nil {
 		return cost
 	}
+
 	i, entry := image{file: program}, uint64(function.Entry())-moved
 	const length = 64
 	at, err := i.probes(gosym.Func{Sym: &gosym.Sym{}, Entry: entry, End: entry + length})
 	if err != nil {
 		return cost
 	}
+
 	at.returns = at.returns[:1]
 	own.code = code{file: own.proc("exe"), places: []place{at}}
 	p, err := open(own)
 	if err != nil {
 		return cost // Open says why
 	}
+
 	defer p.Close() // nothing is left to do
 	key, block := make([]byte, 32), make([]byte, 16)
 	call := func() { calibrated(unsafe.Pointer(p), key) }
@@ -463,6 +554,7 @@ func calibrate(e subject.Watched) Cost {
 	if p.attach() != nil {
 		return cost
 	}
+
 	cost = Cost{max(0, fastest(call)-get), max(0, fastest(read)-reading)}
 	return Cost{cmp.Or(cost.Get, assumedGet), cmp.Or(cost.Read, assumedRead)}
 }
@@ -473,10 +565,12 @@ func fastest(call func()) (each time.Duration) {
 		for range calls {
 			call()
 		}
+
 		if took := time.Since(began) / calls; round == 0 || took < each {
 			each = took
 		}
 	}
+
 	return each
 }
 
@@ -495,20 +589,30 @@ func minTime(a, b time.Time) time.Time {
 // Possible is nil where processes can be watched, and else says what is missing.
 func Possible() error {
 	if registers.elf != elf.EM_X86_64 {
-		return engine.Fail(engine.CodeUnsupported, "on %s, only databases that are mapped into memory can be watched, by their page faults", runtime.GOARCH)
+		return engine.Fail(engine.CodeUnsupported, "on %s, only databases that are mapped into "+
+			"memory can be watched, by their page faults", runtime.GOARCH)
 	}
+
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return refused(err)
 	}
+
 	if _, err := kernelOffsets(); err != nil {
 		return err
 	}
-	own := &Target{PID: os.Getpid(), Engine: subject.AllWatched()[0], code: code{places: []place{{}}}}
+
+	own := &Target{
+		PID:    os.Getpid(),
+		Engine: subject.AllWatched()[0],
+		code:   code{places: []place{{}}},
+	}
+
 	own.code.file = own.proc("exe")
 	p, err := open(own)
 	if err != nil {
 		return err
 	}
+
 	// The tracepoints; there is nothing to probe in this process.
 	return errors.Join(refused(p.tracepoints()), p.Close())
 }

@@ -39,11 +39,14 @@ func (t *Target) inspect(known []subject.Watched) (err error) {
 	if errors.Is(err, os.ErrPermission) {
 		return refused(err)
 	}
+
 	var others []string
 	if err == nil {
-		t.Go, t.Main, t.Version, t.Cores = info.GoVersion, info.Main.Path, info.Main.Version, t.cores(info)
+		t.Go, t.Main, t.Version, t.Cores = info.GoVersion, info.Main.Path, info.Main.Version,
+			t.cores(info)
 		others = t.findEngines(info, known)
 	}
+
 	without, err := t.findLibraries(known)
 	switch {
 	case err != nil:
@@ -51,71 +54,96 @@ func (t *Target) inspect(known []subject.Watched) (err error) {
 	case len(t.candidates) > 0:
 		return t.Choose(t.candidates[0].engine.Engine)
 	case len(others) > 0:
-		return engine.Fail(engine.CodeUnsupported, "%s holds %s, a version that is not known here: use a newer statelab", t, strings.Join(others, " and "))
+		return engine.Fail(engine.CodeUnsupported, "%s holds %s, a version that is not known "+
+			"here: use a newer statelab", t, strings.Join(others, " and "))
 	case without != "":
-		return engine.Fail(engine.CodeUnsupported, "%s uses %s, which exports none of the functions that are known here: another version, "+
+		return engine.Fail(engine.CodeUnsupported, "%s uses %s, which exports none of the "+
+			"functions that are known here: another version, "+
 			"or one without its symbols", t, without)
 	}
-	return engine.Fail(engine.CodeUnsupported, "%s contains no engine that can be watched: statelab engines lists those that can", t)
+
+	return engine.Fail(engine.CodeUnsupported, "%s contains no engine that can be watched: "+
+		"statelab engines lists those that can", t)
 }
 
 // locate finds where the Gets of an engine in Go begin and end.
 func (t *Target) locate() error {
 	var minor int
-	if _, err := fmt.Sscanf(t.Go, "go1.%d", &minor); err != nil || minor < firstGo || minor > lastGo {
-		return engine.Fail(engine.CodeUnsupported, "%s was built with %s: Go 1.%d to 1.%d are known, so use a newer statelab, or build it with one of these", t,
+	if _, err := fmt.Sscanf(t.Go, "go1.%d",
+		&minor); err != nil || minor < firstGo || minor > lastGo {
+		return engine.Fail(engine.CodeUnsupported, "%s was built with %s: Go 1.%d to 1.%d are "+
+			"known, so use a newer statelab, or build it with one of these", t,
 			t.Go, firstGo, lastGo)
 	}
+
 	file, err := elf.Open(t.code.file)
 	if err != nil {
 		return fmt.Errorf("read the binary of %s: %w", t, err)
 	}
+
 	defer file.Close() // read only
 	if file.Machine != elf.EM_X86_64 {
-		return engine.Fail(engine.CodeUnsupported, "%s was built for %v: Gets can be watched in programs for amd64 alone", t, file.Machine)
+		return engine.Fail(engine.CodeUnsupported, "%s was built for %v: Gets can be watched in "+
+			"programs for amd64 alone", t, file.Machine)
 	}
+
 	i := image{file: file}
 	if err := i.readFunctions(t); err != nil {
 		return fmt.Errorf("find the functions of %s: %w", t, err)
 	}
+
 	t.code.functions = functions{i.bias, i.table.Funcs}
 	for number, f := range t.Engine.Gets {
-		at := slices.IndexFunc(i.table.Funcs, func(has gosym.Func) bool { return has.Name == f.Name })
+		at := slices.IndexFunc(i.table.Funcs, func(has gosym.Func) bool {
+			return has.Name == f.Name
+		})
 		if at < 0 {
 			continue
 		}
+
 		p, err := i.probes(i.table.Funcs[at])
 		if err != nil {
 			return fmt.Errorf("find the returns of %s in %s: %w", f.Name, t, err)
 		}
+
 		p.function = number
 		t.code.places = append(t.code.places, p)
 	}
+
 	if len(t.code.places) == 0 {
-		return engine.Fail(engine.CodeUnsupported, "%s holds %s %s, but not its function %s: this build cannot be watched", t, t.Engine.Module, t.Module,
+		return engine.Fail(engine.CodeUnsupported, "%s holds %s %s, but not its function %s: "+
+			"this build cannot be watched", t, t.Engine.Module, t.Module,
 			t.Engine.Gets[0].Name)
 	}
+
 	return nil
 }
 
-// findEngines looks for engines among the modules of a binary; others are of versions that are not known.
+// findEngines looks for engines among the modules of a binary; others are of versions that are not
+// known.
 func (t *Target) findEngines(info *debug.BuildInfo, known []subject.Watched) (others []string) {
 	for _, module := range info.Deps {
 		version := module.Version
 		if module.Replace != nil {
 			version = module.Replace.Version
 		}
+
 		for _, e := range known {
 			if module.Path != e.Module {
 				continue
 			}
-			if !slices.ContainsFunc(e.Versions, func(v string) bool { return strings.HasPrefix(version, v) }) {
+
+			if !slices.ContainsFunc(e.Versions, func(v string) bool {
+				return strings.HasPrefix(version, v)
+			}) {
 				others = append(others, module.Path+" "+version)
 				continue
 			}
+
 			t.candidates = append(t.candidates, candidate{e, version, t.proc("exe")})
 		}
 	}
+
 	return others
 }
 
@@ -125,76 +153,93 @@ func (i *image) readFunctions(t *Target) error {
 	if section == nil {
 		section = i.file.Section(".data.rel.ro.gopclntab")
 	}
+
 	if section == nil {
 		return engine.Fail(engine.CodeUnsupported, "it has no table of functions (.gopclntab)")
 	}
+
 	content, err := section.Data()
 	if err != nil {
 		return err
 	}
+
 	text, err := i.locate(t, section.Addr)
 	if err != nil {
 		return err
 	}
+
 	i.table, err = gosym.NewTable(nil, gosym.NewLineTable(content, text))
 	return err
 }
 
-// locate finds where the binary lies in memory, and the address in the file of its first Go function. Go's runtime
-// keeps it in its description of the module, which begins with the address of the function table.
+// locate finds where the binary lies in memory, and the address in the file of its first Go
+// function. Go's runtime keeps it in its description of the module, which begins with the address
+// of the function table.
 func (i *image) locate(t *Target, functionTable uint64) (text uint64, err error) {
 	regions, err := t.process().ProcMaps()
 	if err != nil {
 		return 0, refused(err)
 	}
+
 	if i.bias, err = bias(t.PID, i.file); err != nil {
 		return 0, err
 	}
+
 	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", t.PID))
 	if err != nil {
 		return 0, refused(err)
 	}
+
 	defer memory.Close() // read only
 	var wanted [8]byte
 	binary.LittleEndian.PutUint64(wanted[:], functionTable+i.bias)
 	const minAt, textAt = 20, 22 // words of runtime.moduledata
 	for _, r := range regions {
-		// The description is in data that a position-independent binary makes read-only once it is relocated.
+		// The description is in data that a position-independent binary makes read-only once it is
+		// relocated.
 		if r.Pathname != t.Program || r.Perms.Execute {
 			continue
 		}
+
 		content := make([]byte, r.EndAddr-r.StartAddr)
 		if n, err := memory.ReadAt(content, int64(r.StartAddr)); err != nil && err != io.EOF {
 			content = content[:n] // a part of it may not be readable
 		}
+
 		for from := 0; ; {
 			at := bytes.Index(content[from:], wanted[:])
 			if at < 0 {
 				break
 			}
+
 			at += from
 			from = at + 8
 			if at%8 != 0 || at+(textAt+1)*8 > len(content) {
 				continue
 			}
+
 			word := func(i int) uint64 { return binary.LittleEndian.Uint64(content[at+8*i:]) }
 			if text := word(textAt) - i.bias; word(minAt) >= word(textAt) && i.executable(text) {
 				return text, nil
 			}
 		}
 	}
-	return 0, engine.Fail(engine.CodeUnsupported, "Go's description of the module is not in its memory: this version of Go is not known")
+
+	return 0,
+		engine.Fail(engine.CodeUnsupported, "Go's description of the module is not in its "+
+			"memory: this version of Go is not known")
 }
 
 func (i *image) executable(address uint64) bool {
 	return slices.ContainsFunc(i.file.Progs, func(p *elf.Prog) bool {
-		return p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 && address >= p.Vaddr && address < p.Vaddr+p.Filesz
+		return p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 && address >= p.Vaddr &&
+			address < p.Vaddr+p.Filesz
 	})
 }
 
-// probes are the offsets in the file of the first instruction behind the check of the stack's size, and of all returns. A function that
-// needs a larger stack begins anew, so a probe in front of the check would count it twice. The arguments are still in their
-// registers there.
+// probes are the offsets in the file of the first instruction behind the check of the stack's size,
+// and of all returns. A function that needs a larger stack begins anew, so a probe in front of the
+// check would count it twice. The arguments are still in their registers there.
 //
 // In C++, no stack is checked, and the first instruction is probed.
 func (i *image) probes(f gosym.Func) (p place, err error) {
@@ -204,13 +249,16 @@ func (i *image) probes(f gosym.Func) (p place, err error) {
 			program = p
 		}
 	}
+
 	if program == nil {
 		return p, errors.New("the function is not in the file")
 	}
+
 	code := make([]byte, f.End-f.Entry)
 	if _, err := program.ReadAt(code, int64(f.Entry-program.Vaddr)); err != nil {
 		return p, err
 	}
+
 	start := f.Entry - program.Vaddr + program.Off
 	p.entry = start
 	const prologueBytes = 40
@@ -221,26 +269,34 @@ func (i *image) probes(f gosym.Func) (p place, err error) {
 			if len(bytes.Trim(code[at:], "\xcc")) == 0 {
 				break // padding
 			}
+
 			if bytes.HasPrefix(code[at:], branchTarget) {
 				at += len(branchTarget)
 				continue
 			}
+
 			return p, fmt.Errorf("at %#x: %w", f.Entry+uint64(at), err)
 		}
+
 		to, jumps := instruction.Args[0].(x86asm.Rel)
 		switch {
 		case instruction.Op == x86asm.RET:
 			p.returns = append(p.returns, start+uint64(at))
-		case instruction.Op == x86asm.PUSH && instruction.Args[0] == x86asm.RBP && at < prologueBytes && !framed:
+		case instruction.Op == x86asm.PUSH && instruction.Args[0] == x86asm.RBP &&
+			at < prologueBytes && !framed:
 			p.entry, framed = start+uint64(at), true
-		case instruction.Op == x86asm.JMP && jumps && i.others[f.Entry+uint64(at+instruction.Len)+uint64(int64(to))]:
+		case instruction.Op == x86asm.JMP && jumps &&
+			i.others[f.Entry+uint64(at+instruction.Len)+uint64(int64(to))]:
 			return p, errors.New("another function returns for it")
 		}
+
 		at += instruction.Len
 	}
+
 	if len(p.returns) == 0 {
 		return p, errors.New("it never returns")
 	}
+
 	return p, nil
 }
 

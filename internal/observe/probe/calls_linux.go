@@ -11,38 +11,59 @@ import (
 	"github.com/statelab/statelab/internal/subject"
 )
 
-// tracepoints attaches to the calls that read files, to the completions of io_uring, and to the reads of block devices, if that is
-// not done yet. They report nothing outside of windows.
+// tracepoints attaches to the calls that read files, to the completions of io_uring, and to the
+// reads of block devices, if that is not done yet. They report nothing outside of windows.
 func (p *Probe) tracepoints() error {
 	if len(p.traced) > 0 {
 		return nil
 	}
+
 	type point struct {
 		group, name string
 		program     *ebpf.Program
 	}
+
 	var all []point
-	for name, begins := range map[string]*ebpf.Program{"pread64": p.programs.readEntry, "preadv": p.programs.readEntry, "preadv2": p.programs.readEntry,
-		"read": p.programs.readNext, "readv": p.programs.readNext} {
-		all = append(all, point{"syscalls", "sys_exit_" + name, p.programs.readExit}, point{"syscalls", "sys_enter_" + name, begins})
+	for name, begins := range map[string]*ebpf.Program{
+		"pread64": p.programs.readEntry,
+		"preadv":  p.programs.readEntry,
+		"preadv2": p.programs.readEntry,
+		"read":    p.programs.readNext,
+		"readv":   p.programs.readNext,
+	} {
+		all = append(
+			all,
+			point{"syscalls", "sys_exit_" + name, p.programs.readExit},
+			point{"syscalls", "sys_enter_" + name, begins},
+		)
 	}
-	all = append(all, point{"io_uring", "io_uring_complete", p.programs.uring}, point{"block", "block_bio_queue", p.device.program})
+
+	all = append(
+		all,
+		point{"io_uring", "io_uring_complete", p.programs.uring},
+		point{"block", "block_bio_queue", p.device.program},
+	)
+
 	for _, t := range all {
 		l, err := link.Tracepoint(t.group, t.name, t.program, nil)
 		if errors.Is(err, fs.ErrNotExist) && t.group == "io_uring" && tracing() {
 			continue // a kernel without io_uring
 		}
+
 		if err != nil {
 			return noTracepoint(t.name, err)
 		}
+
 		p.traced = append(p.traced, l)
 	}
+
 	return nil
 }
 
 // The parts below fill in the read that lies at readAt.
 
-// fileOf notes the file that R7 points to. Other files than regular ones, such as sockets, are left out.
+// fileOf notes the file that R7 points to. Other files than regular ones, such as sockets, are left
+// out.
 func fileOf(where offsets) asm.Instructions {
 	const kinds, regular = 0xf000, 0x8000 // S_IFMT, S_IFREG
 	return list(
@@ -62,11 +83,13 @@ func fileOf(where offsets) asm.Instructions {
 // getOf notes the Get that the reader is in, if any, and counts the read for it.
 func (p *programs) getOf(e subject.Watched) asm.Instructions {
 	// The goroutine's register is untouched at a system call.
-	reader := list(asm.FnGetCurrentTaskBtf.Call(), asm.Mov.Reg(asm.R1, asm.R0), asm.FnTaskPtRegs.Call(), asm.Mov.Reg(asm.R7, asm.R0),
+	reader := list(asm.FnGetCurrentTaskBtf.Call(), asm.Mov.Reg(asm.R1, asm.R0),
+		asm.FnTaskPtRegs.Call(), asm.Mov.Reg(asm.R7, asm.R0),
 		kernel(goroutine, 8, asm.R7, uint32(registers.goroutine)))
 	if e.Module == "" {
 		reader = caller(e)
 	}
+
 	return list(
 		reader,
 		asm.LoadMem(asm.R1, asm.R10, goroutine, asm.DWord),
@@ -83,14 +106,18 @@ func (p *programs) getOf(e subject.Watched) asm.Instructions {
 	)
 }
 
-// readBegins notes a read of the process under its thread: the Get that its goroutine is in, and the file. next: a call that reads
-// from where the last one ended.
-func (p *programs) readBegins(e subject.Watched, n namespace, where offsets, next bool) asm.Instructions {
+// readBegins notes a read of the process under its thread: the Get that its goroutine is in, and
+// the file. next: a call that reads from where the last one ended.
+func (p *programs) readBegins(
+	e subject.Watched, n namespace, where offsets, next bool,
+) asm.Instructions {
 	const descriptorAt, positionAt = 16, 40 // in the tracepoint's record
-	position := list(asm.LoadMem(asm.R1, asm.R6, positionAt, asm.DWord), asm.StoreMem(asm.R10, readAt+readOffset, asm.R1, asm.DWord))
+	position := list(asm.LoadMem(asm.R1, asm.R6, positionAt, asm.DWord),
+		asm.StoreMem(asm.R10, readAt+readOffset, asm.R1, asm.DWord))
 	if next {
 		position = kernel(readAt+readOffset, 8, asm.R7, where.position)
 	}
+
 	return join(
 		asm.Mov.Reg(asm.R6, asm.R1),
 		p.inWindow(),
@@ -123,8 +150,9 @@ func (p *programs) readBegins(e subject.Watched, n namespace, where offsets, nex
 	)
 }
 
-// uringEnds reports a read that io_uring has completed, in a thread of the process. When it began is not known, nor what it asked
-// the device for. Its request begins with the file; behind that lies what the kernel has read up to.
+// uringEnds reports a read that io_uring has completed, in a thread of the process. When it began
+// is not known, nor what it asked the device for. Its request begins with the file; behind that
+// lies what the kernel has read up to.
 func (p *programs) uringEnds(e subject.Watched, n namespace, where offsets) asm.Instructions {
 	const requestAt, resultAt = 16, 32 // in the tracepoint's record
 	const unknown = -1                 // no descriptor
@@ -132,6 +160,7 @@ func (p *programs) uringEnds(e subject.Watched, n namespace, where offsets) asm.
 	for _, operation := range []int32{1, 4, 22} { // IORING_OP_READV, READ_FIXED, READ
 		which = append(which, asm.JEq.Imm(asm.R1, operation, "read"))
 	}
+
 	return join(
 		asm.Mov.Reg(asm.R6, asm.R1),
 		p.inWindow(),

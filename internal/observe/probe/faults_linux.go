@@ -22,23 +22,25 @@ import (
 
 // FaultProbe watches the page faults of a process. It is for one goroutine.
 //
-// The kernel counts a fault when it has ended, in the process's figures and as a software event; a program on that event sees
-// exactly what is counted. Tracepoints tell when the fault began, and what was read from a block device meanwhile.
+// The kernel counts a fault when it has ended, in the process's figures and as a software event; a
+// program on that event sees exactly what is counted. Tracepoints tell when the fault began, and
+// what was read from a block device meanwhile.
 type FaultProbe struct {
 	device
 	target       *Target
 	major, minor *ebpf.Program
 	begins       *ebpf.Program
 	faulting     *ebpf.Map // by thread: time, device reads, bytes
-	bounds       *ebpf.Map // of the addresses whose minor faults are reported; this process alone writes them
-	unreported   *ebpf.Map // counters; the programs alone write them
-	ring         *ebpf.Map
-	reader       *ringbuf.Reader
-	attached     inKernel
+	// of the addresses whose minor faults are reported; this process alone writes them
+	bounds     *ebpf.Map
+	unreported *ebpf.Map // counters; the programs alone write them
+	ring       *ebpf.Map
+	reader     *ringbuf.Reader
+	attached   inKernel
 	// Attached is when it began to watch.
 	Attached time.Time
-	// Untimed is why faults have no beginning and no device reads, NoDevice why the reads of the device that holds the database are
-	// not counted; nil: they have, and are.
+	// Untimed is why faults have no beginning and no device reads, NoDevice why the reads of the
+	// device that holds the database are not counted; nil: they have, and are.
 	Untimed, NoDevice error
 }
 
@@ -73,10 +75,12 @@ func OpenFaults(t *Target, path string) (_ *FaultProbe, err error) {
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, refused(err)
 	}
+
 	of, err := t.namespace()
 	if err != nil {
 		return nil, err
 	}
+
 	p := &FaultProbe{target: t}
 	defer func() {
 		if err != nil {
@@ -84,25 +88,36 @@ func OpenFaults(t *Target, path string) (_ *FaultProbe, err error) {
 			_ = p.Close() // err tells why
 		}
 	}()
+
 	event := ebpf.ProgramSpec{Type: ebpf.PerfEvent}
 	err = cmp.Or(
-		p.newMap(&p.faulting, ebpf.MapSpec{Name: "faulting", Type: ebpf.LRUHash, KeySize: 8, ValueSize: faultingBytes, MaxEntries: maxActive}),
+		p.newMap(&p.faulting, ebpf.MapSpec{
+			Name:       "faulting",
+			Type:       ebpf.LRUHash,
+			KeySize:    8,
+			ValueSize:  faultingBytes,
+			MaxEntries: maxActive,
+		}),
 		p.newMap(&p.bounds, counters("bounds", boundWords)),
 		p.newMap(&p.unreported, counters("unreported", unreportedWords)),
 		p.newMap(&p.ring, ebpf.MapSpec{Name: "events", Type: ebpf.RingBuf, MaxEntries: ringBytes}))
 	if err != nil {
 		return nil, err
 	}
+
 	err = cmp.Or(
 		p.newProgram(&p.major, "major_fault", event, p.faultEnds(of, true)),
 		p.newProgram(&p.minor, "minor_fault", event, p.faultEnds(of, false)),
-		p.newProgram(&p.begins, "fault_begins", ebpf.ProgramSpec{Type: ebpf.TracePoint}, p.faultBegins(of)))
+		p.newProgram(&p.begins, "fault_begins", ebpf.ProgramSpec{Type: ebpf.TracePoint},
+			p.faultBegins(of)))
 	if err != nil {
 		return nil, err
 	}
+
 	if err := p.load(of, nil, marked{p.faulting, faultReads - faultStart}); err != nil {
 		return nil, err
 	}
+
 	p.NoDevice = p.on(path)
 	p.reader, err = ringbuf.NewReader(p.ring)
 	return p, err
@@ -123,37 +138,53 @@ func (p *FaultProbe) Attach() error {
 	if stats, err := ebpf.EnableStats(uint32(unix.BPF_STATS_RUN_TIME)); err == nil {
 		p.attached = append(p.attached, stats)
 	}
+
 	p.Attached = time.Now()
 	for _, t := range []struct {
 		group, name string
 		program     *ebpf.Program
-	}{{"block", "block_bio_queue", p.program}, {"exceptions", "page_fault_user", p.begins}, {"exceptions", "page_fault_kernel", p.begins}} {
+	}{
+		{"block", "block_bio_queue", p.program},
+		{"exceptions", "page_fault_user", p.begins},
+		{"exceptions", "page_fault_kernel", p.begins},
+	} {
 		l, err := link.Tracepoint(t.group, t.name, t.program, nil)
 		if errors.Is(err, fs.ErrNotExist) && tracing() {
 			p.Untimed = fmt.Errorf("the kernel has no tracepoint %s:%s", t.group, t.name)
 			continue
 		}
+
 		if err != nil {
 			return noTracepoint(t.group+":"+t.name, err)
 		}
+
 		p.attached = append(p.attached, l)
 	}
+
 	processors, err := ebpf.PossibleCPU()
 	if err != nil {
 		return err
 	}
+
 	for processor := range processors {
-		for event, program := range map[uint64]*ebpf.Program{unix.PERF_COUNT_SW_PAGE_FAULTS_MAJ: p.major, unix.PERF_COUNT_SW_PAGE_FAULTS_MIN: p.minor} {
+		for event, program := range map[uint64]*ebpf.Program{
+			unix.PERF_COUNT_SW_PAGE_FAULTS_MAJ: p.major,
+			unix.PERF_COUNT_SW_PAGE_FAULTS_MIN: p.minor,
+		} {
 			l, err := onEvent(event, processor, program)
 			if errors.Is(err, unix.ENODEV) {
 				continue // it is not there now
 			}
+
 			if err != nil {
-				return refused(fmt.Errorf("attach to the page faults on processor %d: %w", processor, err))
+				return refused(fmt.Errorf("attach to the page faults on processor %d: %w",
+					processor, err))
 			}
+
 			p.attached = append(p.attached, l)
 		}
 	}
+
 	return nil
 }
 
@@ -165,10 +196,12 @@ func onEvent(event uint64, processor int, program *ebpf.Program) (io.Closer, err
 	if err != nil {
 		return nil, err
 	}
+
 	file := os.NewFile(uintptr(fd), "event")
 	if err := unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_SET_BPF, program.FD()); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
+
 	return file, nil
 }
 
@@ -184,7 +217,8 @@ func (p *FaultProbe) UnreportedFaults() (UnreportedFaults, error) {
 	return UnreportedFaults{words[outsideMinor], words[lostFaults]}, err
 }
 
-// Core is the share of a processor that the programs took since Attach; 0 where the kernel does not measure it.
+// Core is the share of a processor that the programs took since Attach; 0 where the kernel does not
+// measure it.
 func (p *FaultProbe) Core() float64 {
 	var took time.Duration
 	for _, program := range []*ebpf.Program{p.major, p.minor, p.begins, p.program} {
@@ -194,6 +228,7 @@ func (p *FaultProbe) Core() float64 {
 		}
 		took += stats.Runtime
 	}
+
 	return took.Seconds() / time.Since(p.Attached).Seconds()
 }
 
@@ -210,25 +245,38 @@ func (p *FaultProbe) Watch(ctx context.Context, on Faults) error {
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				break
 			}
+
 			if err != nil {
 				return fmt.Errorf("read events: %w", err)
 			}
+
 			word := func(at int) uint64 { return binary.NativeEndian.Uint64(record.RawSample[at:]) }
-			on.Fault(&Fault{Thread: word(faultThread), Start: time.Duration(word(faultStart)), End: time.Duration(word(faultEnd)), Address: word(faultAddress),
-				Major: word(faultMajor) != 0, DeviceReads: word(faultReads), DeviceBytes: word(faultDevice)})
+			on.Fault(&Fault{
+				Thread:      word(faultThread),
+				Start:       time.Duration(word(faultStart)),
+				End:         time.Duration(word(faultEnd)),
+				Address:     word(faultAddress),
+				Major:       word(faultMajor) != 0,
+				DeviceReads: word(faultReads),
+				DeviceBytes: word(faultDevice),
+			})
+
 			if time.Now().After(nextSecond) {
 				break
 			}
 		}
+
 		if now := time.Now(); now.After(nextSecond) {
 			nextSecond = now.Add(time.Second)
 			if err := on.Second(); err != nil {
 				return err
 			}
 		}
+
 		if ended && ending {
 			return nil
 		}
+
 		ending = ended // what came before the end is read once more
 	}
 }
@@ -269,10 +317,13 @@ func (p *FaultProbe) faultEnds(of namespace, major bool) asm.Instructions {
 			asm.Ja.Label(exitLabel),
 		}
 	}
+
 	copied := asm.Instructions{}
 	for at := int16(0); at < faultingBytes; at += 8 {
-		copied = append(copied, asm.LoadMem(asm.R1, asm.R0, at, asm.DWord), asm.StoreMem(asm.R10, value+faultStart+at, asm.R1, asm.DWord))
+		copied = append(copied, asm.LoadMem(asm.R1, asm.R0, at, asm.DWord),
+			asm.StoreMem(asm.R10, value+faultStart+at, asm.R1, asm.DWord))
 	}
+
 	return join(
 		asm.Mov.Reg(asm.R6, asm.R1),
 		isProcess(of, exitLabel),

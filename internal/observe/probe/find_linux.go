@@ -41,22 +41,31 @@ func Process(pid int) (*Target, error) {
 	t := &Target{PID: pid}
 	process, err := procfs.NewProc(pid)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, engine.Fail(engine.CodeNotFound, "no process has the number %d", pid).WithRemedy("pgrep -a geth lists the processes of geth")
+		return nil,
+			engine.Fail(engine.CodeNotFound, "no process has the number %d", pid).
+				WithRemedy("pgrep -a geth lists the processes of geth")
 	}
+
 	if err == nil {
 		t.Name, err = process.Comm()
 	}
+
 	if err == nil {
 		t.Args, err = process.CmdLine()
 	}
+
 	if err != nil {
 		return nil, refused(err)
 	}
+
 	if t.Program, err = os.Readlink(t.proc("exe")); errors.Is(err, fs.ErrPermission) {
 		return nil, refused(err)
 	} else if err != nil {
-		return nil, engine.Fail(engine.CodeUnsupported, "%s has no program of its own: it belongs to the kernel, or has ended", t)
+		return nil,
+			engine.Fail(engine.CodeUnsupported, "%s has no program of its own: it belongs to the "+
+				"kernel, or has ended", t)
 	}
+
 	t.Cores = t.cores(nil)
 	return t, nil
 }
@@ -80,7 +89,9 @@ func (t *Target) Choose(name string) error {
 			return t.locate()
 		}
 	}
-	return engine.Fail(engine.CodeUnsupported, "%s contains no engine that reads a database of %s and can be watched", t, name)
+
+	return engine.Fail(engine.CodeUnsupported, "%s contains no engine that reads a database of "+
+		"%s and can be watched", t, name)
 }
 
 // Named is the one other process of a name: that of its command or of its program's file.
@@ -90,12 +101,16 @@ func Named(name string) (pid int, err error) {
 		if err != nil {
 			return false // it has ended
 		}
+
 		program, err := p.Executable()
 		if program == "" && !errors.Is(err, fs.ErrPermission) {
 			return false // of the kernel, or it has ended
 		}
+
 		return comm == name || filepath.Base(strings.TrimSuffix(program, deleted)) == name
-	}, "the name "+name, engine.Fail(engine.CodeNotFound, "no process has the name %s", name).WithRemedy("ps -e lists all names"))
+	}, "the name "+name,
+		engine.Fail(engine.CodeNotFound, "no process has the name %s", name).
+			WithRemedy("ps -e lists all names"))
 }
 
 // FindOwner is the process that has files of the database in dir open.
@@ -103,59 +118,76 @@ func FindOwner(dir string) (pid int, err error) {
 	if _, err := os.Stat(dir); err != nil {
 		return 0, engine.Fail(engine.CodeNotFound, "the database %s is not there", dir)
 	}
-	none := error(engine.Fail(engine.CodeNotFound, "no process has the database %s open", dir).WithRemedy("start its node, or name the process with --pid"))
+
+	none := error(engine.Fail(engine.CodeNotFound, "no process has the database %s open", dir).
+		WithRemedy("start its node, or name the process with --pid"))
 	if os.Geteuid() != 0 {
-		none = refused(fmt.Errorf("the files that other processes have open are hidden: %w", fs.ErrPermission))
+		none = refused(fmt.Errorf("the files that other processes have open are hidden: %w",
+			fs.ErrPermission))
 	}
-	return one(func(p procfs.Proc) bool { return (&Target{PID: p.PID}).Opened(dir) != "" }, fmt.Sprintf("the database %s open", dir), none)
+
+	return one(func(p procfs.Proc) bool { return (&Target{PID: p.PID}).Opened(dir) != "" },
+		fmt.Sprintf("the database %s open", dir), none)
 }
 
-// one is the one other process that is meant. What several have is told, and none is the error where there is no such process.
+// one is the one other process that is meant. What several have is told, and none is the error
+// where there is no such process.
 func one(is func(procfs.Proc) bool, have string, none error) (pid int, err error) {
 	all, err := procfs.AllProcs()
 	if err != nil {
 		return 0, err
 	}
+
 	var pids []string
 	for _, p := range all {
 		if p.PID != os.Getpid() && is(p) {
 			pid, pids = p.PID, append(pids, strconv.Itoa(p.PID))
 		}
 	}
+
 	switch len(pids) {
 	case 0:
 		return 0, none
 	case 1:
 		return pid, nil
 	}
-	return 0, engine.Fail(engine.CodeUsage, "%d processes have %s: name one with --pid (%s)", len(pids), have, strings.Join(pids, ", "))
+
+	return 0,
+		engine.Fail(engine.CodeUsage, "%d processes have %s: name one with --pid (%s)", len(pids),
+			have, strings.Join(pids, ", "))
 }
 
-// Opened is the folder dir as Path tells it, if the process has files in it open: a container can see it elsewhere. "": it has none.
+// Opened is the folder dir as Path tells it, if the process has files in it open: a container can
+// see it elsewhere. "": it has none.
 func (t *Target) Opened(dir string) string {
 	here, err := os.Stat(dir)
 	if err != nil {
 		return ""
 	}
+
 	looked := map[string]bool{}
 	for _, path := range t.openFiles() {
 		// Other folders, which can be slow to look at, seldom have files of the same name.
-		if _, err := os.Lstat(filepath.Join(dir, filepath.Base(path))); err != nil || looked[filepath.Dir(path)] {
+		if _, err := os.Lstat(filepath.Join(dir, filepath.Base(path))); err != nil ||
+			looked[filepath.Dir(path)] {
 			continue
 		}
+
 		looked[filepath.Dir(path)] = true
 		seen := t.Path(filepath.Dir(path))
 		if info, err := os.Stat(seen); err == nil && os.SameFile(info, here) {
 			return seen
 		}
 	}
+
 	return ""
 }
 
 // deleted is what the kernel adds to the path of a file that has no name any more.
 const deleted = " (deleted)"
 
-// openFiles are the paths of a process's open files, as it sees them; none if it has ended, or is somebody else's.
+// openFiles are the paths of a process's open files, as it sees them; none if it has ended, or is
+// somebody else's.
 func (t *Target) openFiles() (paths []string) {
 	targets, _ := t.process().FileDescriptorTargets()
 	for _, path := range targets {
@@ -166,25 +198,31 @@ func (t *Target) openFiles() (paths []string) {
 	return paths
 }
 
-// Databases are the folders whose files of keys and values, locks or logs the process has open, as it sees them.
+// Databases are the folders whose files of keys and values, locks or logs the process has open, as
+// it sees them.
 func (t *Target) Databases() (dirs []string) {
 	for _, path := range t.openFiles() {
 		base, dir := filepath.Base(path), filepath.Dir(path)
-		if (base == "LOCK" && t.hasManifest(dir) || slices.Contains(t.Engine.TableSuffixes, filepath.Ext(base))) && !slices.Contains(dirs, dir) {
+		if (base == "LOCK" && t.hasManifest(dir) ||
+			slices.Contains(t.Engine.TableSuffixes, filepath.Ext(base))) &&
+			!slices.Contains(dirs, dir) {
 			dirs = append(dirs, dir)
 		}
 	}
+
 	slices.Sort(dirs)
 	return dirs
 }
 
-// hasManifest tells a database's folder from one that a node locks for itself, as geth does its data directory.
+// hasManifest tells a database's folder from one that a node locks for itself, as geth does its
+// data directory.
 func (t *Target) hasManifest(dir string) bool {
 	found, err := filepath.Glob(filepath.Join(t.Path(dir), "MANIFEST-*"))
 	return err == nil && len(found) > 0
 }
 
-// Path is where this process finds a path of the target's, which may live in another mount namespace or below another root.
+// Path is where this process finds a path of the target's, which may live in another mount
+// namespace or below another root.
 func (t *Target) Path(path string) string {
 	own, err := os.Readlink("/proc/self/ns/mnt")
 	others, err2 := os.Readlink(t.proc("ns/mnt"))
@@ -196,9 +234,9 @@ func (t *Target) Path(path string) string {
 	return filepath.Join(t.proc("root"), path)
 }
 
-// OpenTable opens the file of a read, if it is one of the engine's files of keys and values in dir: through the process's own
-// descriptor, since the name may be gone, or by its name, since the descriptor may be that of another file by now. gone says
-// that neither is there any more.
+// OpenTable opens the file of a read, if it is one of the engine's files of keys and values in dir:
+// through the process's own descriptor, since the name may be gone, or by its name, since the
+// descriptor may be that of another file by now. gone says that neither is there any more.
 func (t *Target) OpenTable(r *Read, dir string) (file *os.File, path string, gone bool) {
 	descriptor := t.proc("fd/" + strconv.Itoa(r.Descriptor))
 	path, err := os.Readlink(descriptor)
@@ -208,15 +246,19 @@ func (t *Target) OpenTable(r *Read, dir string) (file *os.File, path string, gon
 		path = pathIn(dir, r.File)
 		descriptor = path
 	}
+
 	if filepath.Dir(path) != dir || !slices.Contains(t.Engine.TableSuffixes, filepath.Ext(path)) {
 		return nil, "", path == ""
 	}
+
 	if file, err = os.Open(descriptor); err != nil { // the process ended meanwhile, or closed it
 		file, err = os.Open(path)
 	}
+
 	if err != nil {
 		return nil, path, true
 	}
+
 	return file, path, false
 }
 
@@ -226,6 +268,7 @@ func pathIn(dir string, f File) string {
 	if err != nil {
 		return ""
 	}
+
 	for _, e := range entries {
 		var stat unix.Stat_t
 		path := filepath.Join(dir, e.Name())
@@ -233,6 +276,7 @@ func pathIn(dir string, f File) string {
 			return path
 		}
 	}
+
 	return ""
 }
 
@@ -242,12 +286,15 @@ func (t *Target) Started() (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
+
 	const perSecond = 100 // the kernel tells it in hundredths of a second since it booted
 	var up unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err != nil {
 		return time.Time{}, err
 	}
-	return time.Now().Add(time.Duration(status.Starttime)*(time.Second/perSecond) - time.Duration(up.Nano())), nil
+
+	return time.Now().Add(time.Duration(status.Starttime)*(time.Second/perSecond) -
+		time.Duration(up.Nano())), nil
 }
 
 // HasRead are the bytes that the process has read from files so far; 0 if the kernel does not tell.
@@ -263,7 +310,8 @@ func (t *Target) Alive() bool {
 	return err == nil && found && len(after) > 0 && after[0] != 'Z' && after[0] != 'X'
 }
 
-// cores is how many processors Go uses in the process, unless it sets that itself. info tells how it was built, if it is in Go.
+// cores is how many processors Go uses in the process, unless it sets that itself. info tells how
+// it was built, if it is in Go.
 func (t *Target) cores(info *debug.BuildInfo) int {
 	debugging := "" // the last word counts
 	if info != nil {
@@ -273,35 +321,44 @@ func (t *Target) cores(info *debug.BuildInfo) int {
 			}
 		}
 	}
+
 	environment, _ := t.process().Environ()
 	for _, entry := range environment {
 		name, value, _ := strings.Cut(entry, "=")
 		if n, err := strconv.Atoi(value); name == "GOMAXPROCS" && err == nil && n > 0 {
 			return n
 		}
+
 		if name == "GODEBUG" {
 			debugging += "," + value
 		}
 	}
+
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(t.PID, &set) != nil {
 		return 1
 	}
+
 	n := 0
 	for _, word := range set {
 		n += bits.OnesCount64(uint64(word))
 	}
-	// Since Go 1.25, unless the program keeps to the ways of an older one, a limit of its control group counts, too.
+
+	// Since Go 1.25, unless the program keeps to the ways of an older one, a limit of its control
+	// group counts, too.
 	const firstLimited = 25
 	var minor int
 	if info == nil {
 		return max(1, n)
 	}
+
 	_, err := fmt.Sscanf(info.GoVersion, "go1.%d", &minor)
-	off, on := strings.LastIndex(debugging, "containermaxprocs=0"), strings.LastIndex(debugging, "containermaxprocs=1")
+	off, on := strings.LastIndex(debugging, "containermaxprocs=0"),
+		strings.LastIndex(debugging, "containermaxprocs=1")
 	if err == nil && minor >= firstLimited && off <= on {
 		n = min(n, t.quota())
 	}
+
 	return max(1, n)
 }
 
@@ -312,24 +369,29 @@ func (t *Target) quota() int {
 	if err != nil {
 		return math.MaxInt
 	}
+
 	for _, group := range groups {
 		var files []string
 		switch {
 		case len(group.Controllers) == 0:
 			files = []string{filepath.Join(root, group.Path, "cpu.max")}
 		case slices.Contains(group.Controllers, "cpu"):
-			files = []string{filepath.Join(root, "cpu", group.Path, "cpu.cfs_quota_us"), filepath.Join(root, "cpu", group.Path, "cpu.cfs_period_us")}
+			files = []string{filepath.Join(root, "cpu", group.Path, "cpu.cfs_quota_us"),
+				filepath.Join(root, "cpu", group.Path, "cpu.cfs_period_us")}
 		}
+
 		text := ""
 		for _, file := range files {
 			content, _ := os.ReadFile(file) // without it there is no limit
 			text += string(content) + " "
 		}
+
 		var quota, period float64
 		if n, _ := fmt.Sscan(text, &quota, &period); n == 2 && quota > 0 && period > 0 {
 			return max(minimum, int(math.Ceil(quota/period)))
 		}
 	}
+
 	return math.MaxInt
 }
 
@@ -340,11 +402,13 @@ func bias(pid int, program *elf.File) (uint64, error) {
 	if err != nil {
 		return 0, refused(err)
 	}
+
 	for ; len(words) >= 16; words = words[16:] {
 		if binary.NativeEndian.Uint64(words) == entry {
 			return binary.NativeEndian.Uint64(words[8:]) - program.Entry, nil
 		}
 	}
+
 	return 0, errors.New("the kernel does not tell where its program begins")
 }
 
@@ -359,17 +423,20 @@ func (t *Target) namespace() (n namespace, err error) {
 	if err := unix.Stat(t.proc("ns/pid"), &stat); err != nil {
 		return n, refused(err)
 	}
+
 	n.device, n.inode, n.process = stat.Dev, stat.Ino, t.PID
 	status, err := os.ReadFile(t.proc("status"))
 	if err != nil {
 		return n, refused(err)
 	}
+
 	for line := range strings.Lines(string(status)) {
 		if numbers, is := strings.CutPrefix(line, "NStgid:"); is {
 			fields := strings.Fields(numbers)
 			n.process, err = strconv.Atoi(fields[len(fields)-1])
 		}
 	}
+
 	return n, err
 }
 
@@ -378,12 +445,22 @@ func refused(err error) error {
 	if _, explained := errors.AsType[*engine.Failure](err); explained {
 		return err
 	}
+
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return &engine.Failure{Code: engine.CodeUnsupported, Err: fmt.Errorf("watching another process needs rights that this one does not have: %w", err),
-			Remedy: "run it with sudo, or as a user with CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"}
+		return &engine.Failure{
+			Code: engine.CodeUnsupported,
+			Err: fmt.Errorf(
+				"watching another process needs rights that this one does not have: %w",
+				err,
+			),
+			Remedy: "run it with sudo, or as a user with CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE " +
+				"and CAP_DAC_READ_SEARCH",
+		}
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ESRCH):
-		return engine.Fail(engine.CodeNotFound, "the process has ended: %w", err).WithRemedy("name one that runs: ps -e lists all")
+		return engine.Fail(engine.CodeNotFound, "the process has ended: %w", err).
+			WithRemedy("name one that runs: ps -e lists all")
 	}
+
 	return err
 }

@@ -28,15 +28,20 @@ func TestStarted(t *testing.T) {
 	if err := sleep.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	after := time.Now()
 	defer func() {
 		_ = sleep.Process.Kill() // it may have ended
 		_ = sleep.Wait()         // it was killed
 	}()
+
 	started, err := (&Target{PID: sleep.Process.Pid}).Started()
-	if err != nil || started.Before(before.Add(-granularity)) || started.After(after.Add(granularity)) {
-		t.Errorf("it began at %v (%v), and it was started between %v and %v", started, err, before, after)
+	if err != nil || started.Before(before.Add(-granularity)) ||
+		started.After(after.Add(granularity)) {
+		t.Errorf("it began at %v (%v), and it was started between %v and %v", started, err, before,
+			after)
 	}
+
 	if _, err := (&Target{PID: os.Getpid()}).Started(); err != nil {
 		t.Error(err)
 	}
@@ -44,10 +49,16 @@ func TestStarted(t *testing.T) {
 
 // An error that has been explained keeps its explanation.
 func TestRefusedKeepsWhatIsExplained(t *testing.T) {
-	explained := &engine.Failure{Code: engine.CodeUnsupported, Err: fmt.Errorf("no tracepoints: %w", fs.ErrNotExist), Remedy: "mount it"}
+	explained := &engine.Failure{
+		Code:   engine.CodeUnsupported,
+		Err:    fmt.Errorf("no tracepoints: %w", fs.ErrNotExist),
+		Remedy: "mount it",
+	}
+
 	if got := refused(explained); got != error(explained) {
 		t.Errorf("%v", got)
 	}
+
 	if f, is := errors.AsType[*engine.Failure](refused(fs.ErrPermission)); !is || f.Remedy == "" {
 		t.Errorf("%v has no way out", f)
 	}
@@ -56,7 +67,8 @@ func TestRefusedKeepsWhatIsExplained(t *testing.T) {
 // atStart is what Go chose, before the flags of a test change it.
 var atStart = runtime.GOMAXPROCS(0)
 
-// The processors of a process are those that Go itself found for it, also under a limit of its control group.
+// The processors of a process are those that Go itself found for it, also under a limit of its
+// control group.
 func TestCoresAreThoseThatGoFound(t *testing.T) {
 	info, _ := debug.ReadBuildInfo()
 	if got := (&Target{PID: os.Getpid()}).cores(info); info == nil || got != atStart {
@@ -64,21 +76,25 @@ func TestCoresAreThoseThatGoFound(t *testing.T) {
 	}
 }
 
-// A function of this process is found in the table of its functions, wherever the process was loaded.
+// A function of this process is found in the table of its functions, wherever the process was
+// loaded.
 func TestFunctionsAreFoundWhereverTheyAreLoaded(t *testing.T) {
 	file, err := elf.Open("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer file.Close() // read only
 	own, err := Process(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	i := image{file: file}
 	if err := i.readFunctions(own); err != nil {
 		t.Fatal(err)
 	}
+
 	function := runtime.FuncForPC(reflect.ValueOf(calibrated).Pointer())
 	if got := (functions{i.bias, i.table.Funcs}).name(uint64(function.Entry())); got != function.Name() {
 		t.Errorf("%s at %#x is told as %q", function.Name(), function.Entry(), got)
@@ -91,7 +107,8 @@ var (
 	path   = flag.String("path", "", "a file that this process sees")
 )
 
-// A watcher below a root of its own (chroot) finds the files of a process of the machine, though both have one mount namespace.
+// A watcher below a root of its own (chroot) finds the files of a process of the machine, though
+// both have one mount namespace.
 func TestPathBelowAnotherRoot(t *testing.T) {
 	if *target != 0 {
 		text, err := os.ReadFile((&Target{PID: *target}).Path(*path))
@@ -100,21 +117,27 @@ func TestPathBelowAnotherRoot(t *testing.T) {
 		}
 		return
 	}
+
 	if err := exec.Command("unshare", "--mount", "true").Run(); err != nil {
 		t.Skip("no mounts of its own, as root has them: ", err)
 	}
+
 	self, err := elf.Open("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer self.Close()
 	if libraries, err := self.ImportedLibraries(); err != nil || len(libraries) > 0 {
 		t.Skip("this test was built with cgo, whose libraries are not below the other root")
 	}
+
 	root, file := t.TempDir(), filepath.Join(t.TempDir(), "file")
-	if err := errors.Join(os.Mkdir(filepath.Join(root, "proc"), 0o755), os.WriteFile(file, []byte("the machine's"), 0o644)); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Join(root, "proc"), 0o755),
+		os.WriteFile(file, []byte("the machine's"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
+
 	// A namespace of their own for both processes, so that the mount of /proc ends with them.
 	out, err := exec.Command("unshare", "--mount", "sh", "-c", `cp /proc/$2/exe "$1/test" && mount -t proc proc "$1/proc" || exit
 		sleep 60 & PATH=$PATH:/usr/sbin chroot "$1" /test -test.v -test.run TestPathBelowAnotherRoot -target $! -path "$3"

@@ -16,41 +16,49 @@ import (
 	"github.com/statelab/statelab/internal/subject"
 )
 
-// findLibraries looks for engines in C++ among the files whose code the process has mapped. without is a library of one that has none of
-// the functions that are known.
+// findLibraries looks for engines in C++ among the files whose code the process has mapped. without
+// is a library of one that has none of the functions that are known.
 func (t *Target) findLibraries(known []subject.Watched) (without string, err error) {
 	files, err := t.codeFiles()
 	if err != nil {
 		return "", err
 	}
+
 	for _, path := range slices.Sorted(maps.Keys(files)) {
 		functions := symbols(files[path])
 		for _, e := range known {
 			switch {
 			case e.Module != "" || slices.Contains(t.Engines(), e.Engine):
-			case slices.ContainsFunc(e.Gets, func(f subject.Function) bool { return functions[f.Name] != nil }):
+			case slices.ContainsFunc(e.Gets, func(f subject.Function) bool {
+				return functions[f.Name] != nil
+			}):
 				t.candidates = append(t.candidates, candidate{e, "", files[path]})
 			case strings.Contains(filepath.Base(path), e.Engine) && path != t.Program:
 				without = path
 			}
 		}
 	}
+
 	return without, nil
 }
 
-// codeFiles are the files whose code the process has mapped: by the path that it knows, where this process can open them.
+// codeFiles are the files whose code the process has mapped: by the path that it knows, where this
+// process can open them.
 func (t *Target) codeFiles() (map[string]string, error) {
 	mappings, err := t.process().ProcMaps()
 	if err != nil {
 		return nil, refused(err)
 	}
+
 	files := map[string]string{t.Program: t.proc("exe")}
 	for _, m := range mappings {
 		path := m.Pathname
 		if !m.Perms.Execute || !strings.HasPrefix(path, "/") || files[path] != "" {
 			continue
 		}
-		// A library may have no name any more: Java unpacks its own and deletes them. Its mapping can be opened with more rights.
+
+		// A library may have no name any more: Java unpacks its own and deletes them. Its mapping
+		// can be opened with more rights.
 		files[path] = t.proc(fmt.Sprintf("map_files/%x-%x", m.StartAddr, m.EndAddr))
 		if opened, err := os.Open(files[path]); err != nil {
 			files[path] = t.Path(path)
@@ -58,6 +66,7 @@ func (t *Target) codeFiles() (map[string]string, error) {
 			return nil, err
 		}
 	}
+
 	return files, nil
 }
 
@@ -67,20 +76,24 @@ func symbols(path string) map[string]*elf.Symbol {
 	if err != nil {
 		return nil // not a program, as the caches of Java are not
 	}
+
 	defer file.Close() // read only
 	named := map[string]*elf.Symbol{}
 	exported, err := file.DynamicSymbols()
-	if err != nil || file.Type == elf.ET_EXEC || len(exported) == 0 || file.Section(".interp") != nil {
+	if err != nil || file.Type == elf.ET_EXEC || len(exported) == 0 ||
+		file.Section(".interp") != nil {
 		all, err := file.Symbols()
 		if err == nil {
 			exported = append(exported, all...)
 		}
 	}
+
 	for i, s := range exported {
 		if elf.ST_TYPE(s.Info) == elf.STT_FUNC && s.Size > 0 {
 			named[s.Name] = &exported[i]
 		}
 	}
+
 	return named
 }
 
@@ -90,38 +103,47 @@ func (t *Target) locateNative() error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", t.code.file, refused(err))
 	}
+
 	defer file.Close() // read only
 	if file.Machine != elf.EM_X86_64 {
-		return engine.Fail(engine.CodeUnsupported, "%s runs on %v: only programs for amd64 can be watched", t, file.Machine)
+		return engine.Fail(engine.CodeUnsupported,
+			"%s runs on %v: only programs for amd64 can be watched", t, file.Machine)
 	}
+
 	functions := symbols(t.code.file)
 	i := image{file: file, others: map[uint64]bool{}}
 	for _, s := range functions {
 		i.others[s.Value] = true
 	}
+
 	for number, f := range t.Engine.Gets {
 		s := functions[f.Name]
 		if s == nil {
 			continue
 		}
+
 		p, err := i.probes(gosym.Func{Entry: s.Value, End: s.Value + s.Size})
 		if err != nil {
-			return engine.Fail(engine.CodeUnsupported, "%s: the returns of %s are not found, so this build of %s cannot be watched: %w", t, f.Name, t.Engine.Engine, err)
+			return engine.Fail(engine.CodeUnsupported, "%s: the returns of %s are not found, so "+
+				"this build of %s cannot be watched: %w", t, f.Name, t.Engine.Engine, err)
 		}
+
 		p.function = number
 		t.code.places = append(t.code.places, p)
 	}
+
 	return nil
 }
 
-// Family is the number and the name of the column family of a handle, as the memory of the process says: the handle holds, behind the
-// address of its methods, that of the family, which begins with both. The caller has to compare them with the database: other versions may
-// differ.
+// Family is the number and the name of the column family of a handle, as the memory of the process
+// says: the handle holds, behind the address of its methods, that of the family, which begins with
+// both. The caller has to compare them with the database: other versions may differ.
 func (t *Target) Family(handle uint64) (number uint32, name string, err error) {
 	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", t.PID))
 	if err != nil {
 		return 0, "", refused(err)
 	}
+
 	defer memory.Close() // read only
 	read := func(address uint64, bytes int) []byte {
 		content := make([]byte, bytes)
@@ -130,12 +152,14 @@ func (t *Target) Family(handle uint64) (number uint32, name string, err error) {
 		}
 		return content
 	}
+
 	const maxName = 1 << 10
 	family := read(binary.LittleEndian.Uint64(read(handle+8, 8)), 24)
 	length := binary.LittleEndian.Uint64(family[16:])
 	if length > maxName {
 		return 0, "", errors.New("not a column family")
 	}
+
 	text := read(binary.LittleEndian.Uint64(family[8:]), int(length))
 	return binary.LittleEndian.Uint32(family), string(text), err
 }

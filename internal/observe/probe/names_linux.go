@@ -24,14 +24,18 @@ func Appeared(dirs []string) (*Names, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch folders: %w", err)
 	}
+
 	n := &Names{descriptor: descriptor, dirs: map[int32]string{}}
 	for _, dir := range dirs {
 		watch, err := unix.InotifyAddWatch(descriptor, dir, unix.IN_CREATE|unix.IN_MOVED_TO)
 		if err != nil {
-			return nil, errors.Join(&fs.PathError{Op: "watch the folder", Path: dir, Err: err}, n.Close())
+			return nil,
+				errors.Join(&fs.PathError{Op: "watch the folder", Path: dir, Err: err}, n.Close())
 		}
+
 		n.dirs[int32(watch)] = dir
 	}
+
 	return n, nil
 }
 
@@ -42,14 +46,20 @@ func (n *Names) Next() (paths []string, err error) {
 		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
 			return paths, nil
 		}
+
 		if err != nil {
 			return paths, fmt.Errorf("watch folders: %w", err)
 		}
+
 		for rest := n.events[:length]; len(rest) >= unix.SizeofInotifyEvent; {
-			watch, mask := int32(binary.NativeEndian.Uint32(rest)), binary.NativeEndian.Uint32(rest[4:])
+			watch, mask := int32(binary.NativeEndian.Uint32(rest)),
+				binary.NativeEndian.Uint32(rest[4:])
 			if mask&unix.IN_Q_OVERFLOW != 0 {
-				return paths, errors.New("files came and went faster than they were noticed: watch again when the node compacts less")
+				return paths,
+					errors.New("files came and went faster than they were noticed: watch again " +
+						"when the node compacts less")
 			}
+
 			end := unix.SizeofInotifyEvent + int(binary.NativeEndian.Uint32(rest[12:]))
 			name, _, _ := bytes.Cut(rest[unix.SizeofInotifyEvent:end], []byte{0})
 			paths = append(paths, filepath.Join(n.dirs[watch], string(name)))

@@ -1,19 +1,22 @@
-// Package probe watches the Gets and the reads of a running process from outside, by eBPF: the process is not
-// changed, not stopped and not restarted.
+// Package probe watches the Gets and the reads of a running process from outside, by eBPF: the
+// process is not changed, not stopped and not restarted.
 //
-// A probe where the engine's Get begins and one at each of its returns report every Get: its key, its outcome, when it
-// began and ended. Tracepoints of the read calls and of io_uring report every read of a file with its offset. A read belongs to
-// the Get that its goroutine, or in C++ its thread, is in; any other read carries the stack of its reader, or the name of its
-// thread, which tells what it is for.
+// A probe where the engine's Get begins and one at each of its returns report every Get: its key,
+// its outcome, when it began and ended. Tracepoints of the read calls and of io_uring report every
+// read of a file with its offset. A read belongs to the Get that its goroutine, or in C++ its
+// thread, is in; any other read carries the stack of its reader, or the name of its thread, which
+// tells what it is for.
 //
-// Return probes of the kernel are never used: they change return addresses on the stack, and Go moves stacks. In C++ they break
-// exceptions, and some kernels end a process for them whose system calls are filtered, as those of containers are.
-// Nothing is pinned: the kernel removes everything when this process ends, however it ends.
+// Return probes of the kernel are never used: they change return addresses on the stack, and Go
+// moves stacks. In C++ they break exceptions, and some kernels end a process for them whose system
+// calls are filtered, as those of containers are. Nothing is pinned: the kernel removes everything
+// when this process ends, however it ends.
 //
 // Goals: every event seen or counted as lost. Non-goals: what an event means (internal/ask/watch).
 //
-// Read find_linux.go (which process), binary_linux.go and library_linux.go (where Gets begin and end), programs_linux.go (what runs
-// in the kernel) and attach_linux.go (its life) in this order; faults_linux.go for page faults.
+// Read find_linux.go (which process), binary_linux.go and library_linux.go (where Gets begin and
+// end), programs_linux.go (what runs in the kernel) and attach_linux.go (its life) in this order;
+// faults_linux.go for page faults.
 package probe
 
 import (
@@ -92,7 +95,8 @@ type Read struct {
 	Offset     int64
 	Bytes      int    // asked for and returned; negative: it failed
 	Purpose    string // of a read without a Get
-	// DeviceReads and DeviceBytes are what the kernel asked a block device for, with what it read ahead. 0: the page cache had it.
+	// DeviceReads and DeviceBytes are what the kernel asked a block device for, with what it read
+	// ahead. 0: the page cache had it.
 	DeviceReads, DeviceBytes uint64
 }
 
@@ -154,8 +158,8 @@ func (t *Target) Engines() (names []string) {
 // String names the process.
 func (t *Target) String() string { return fmt.Sprintf("%s (pid %d)", t.Name, t.PID) }
 
-// MaxOfCore is the share of a processor that watching may take from the process, unless another share of
-// time is asked for.
+// MaxOfCore is the share of a processor that watching may take from the process, unless another
+// share of time is asked for.
 const MaxOfCore = 0.02
 
 // Events are what a Probe reports, from one goroutine.

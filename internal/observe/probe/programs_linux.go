@@ -14,8 +14,9 @@ import (
 	"github.com/statelab/statelab/internal/subject"
 )
 
-// The programs are written with an assembler, so that nobody needs a compiler. The kernel lets only programs that are
-// offered under its own licence read the memory of a process, so these few may also be used under GPL-2.0.
+// The programs are written with an assembler, so that nobody needs a compiler. The kernel lets only
+// programs that are offered under its own licence read the memory of a process, so these few may
+// also be used under GPL-2.0.
 const licence = "Dual BSD/GPL"
 
 // register is the offset of an integer register of a function's arguments or results.
@@ -89,38 +90,61 @@ type programs struct {
 // load loads the programs for one process. multi: one link will attach all probes of a program.
 func load(t *Target, namespace namespace, multi bool) (_ *programs, err error) {
 	e, places := t.Engine, t.code.places
-	p := &programs{entry: make([]*ebpf.Program, len(places)), exit: make([]*ebpf.Program, len(places))}
+	p := &programs{
+		entry: make([]*ebpf.Program, len(places)),
+		exit:  make([]*ebpf.Program, len(places)),
+	}
+
 	defer func() {
 		if err != nil {
 			_ = p.close() // err tells why
 		}
 	}()
+
 	err = cmp.Or(
-		p.newMap(&p.active, ebpf.MapSpec{Name: "gets", Type: ebpf.Hash, KeySize: 8, ValueSize: getBytes, MaxEntries: maxActive}),
-		p.newMap(&p.reading, ebpf.MapSpec{Name: "reads", Type: ebpf.Hash, KeySize: 8, ValueSize: readHead, MaxEntries: maxActive}),
+		p.newMap(&p.active, ebpf.MapSpec{
+			Name:       "gets",
+			Type:       ebpf.Hash,
+			KeySize:    8,
+			ValueSize:  getBytes,
+			MaxEntries: maxActive,
+		}),
+		p.newMap(&p.reading, ebpf.MapSpec{
+			Name:       "reads",
+			Type:       ebpf.Hash,
+			KeySize:    8,
+			ValueSize:  readHead,
+			MaxEntries: maxActive,
+		}),
 		p.newMap(&p.lost, counters("lost", lostKinds)),
 		p.newMap(&p.ring, ebpf.MapSpec{Name: "events", Type: ebpf.RingBuf, MaxEntries: ringBytes}),
 		p.newMap(&p.window, counters("window", 1)))
 	if err != nil {
 		return nil, err
 	}
+
 	where, err := kernelOffsets()
 	if err != nil {
 		return nil, err
 	}
+
 	probe, trace := ebpf.ProgramSpec{Type: ebpf.Kprobe}, ebpf.ProgramSpec{Type: ebpf.TracePoint}
 	if multi {
 		probe.AttachType = ebpf.AttachTraceUprobeMulti
 	}
+
 	err = cmp.Or(
 		p.newProgram(&p.readEntry, "read_begins", trace, p.readBegins(e, namespace, where, false)),
 		p.newProgram(&p.readNext, "read_next", trace, p.readBegins(e, namespace, where, true)),
 		p.newProgram(&p.readExit, "read_ends", trace, p.readEnds(e)),
 		p.newProgram(&p.uring, "uring_ends", trace, p.uringEnds(e, namespace, where)))
+
 	for i, at := range places {
-		err = cmp.Or(err, p.newProgram(&p.entry[i], "get_begins", probe, p.getBegins(e, at.function)),
+		err = cmp.Or(err,
+			p.newProgram(&p.entry[i], "get_begins", probe, p.getBegins(e, at.function)),
 			p.newProgram(&p.exit[i], "get_ends", probe, p.getEnds(e, at.function)))
 	}
+
 	return p, err
 }
 
@@ -134,12 +158,14 @@ func (p *programs) forget() error {
 		for all.Next(&key, &value) {
 			keys = append(keys, key)
 		}
+
 		for _, key := range keys {
 			if err := m.Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 				return err
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -147,7 +173,8 @@ func (p *programs) forget() error {
 
 // inWindow goes on while a window is open.
 func (p *programs) inWindow() asm.Instructions {
-	return asm.Instructions{asm.LoadMapValue(asm.R1, p.window.FD(), 0), asm.LoadMem(asm.R1, asm.R1, 0, asm.DWord), asm.JEq.Imm(asm.R1, 0, exitLabel)}
+	return asm.Instructions{asm.LoadMapValue(asm.R1, p.window.FD(), 0),
+		asm.LoadMem(asm.R1, asm.R1, 0, asm.DWord), asm.JEq.Imm(asm.R1, 0, exitLabel)}
 }
 
 // Places on the stack: what lies at the least address comes last.
@@ -160,29 +187,38 @@ const (
 	readAt    = scratch - readHead - threadName
 )
 
-// caller puts on the stack who makes the call that the context R6 is of: the goroutine, or in C++ the thread.
+// caller puts on the stack who makes the call that the context R6 is of: the goroutine, or in C++
+// the thread.
 func caller(e subject.Watched) asm.Instructions {
 	if e.Module == "" {
-		return asm.Instructions{asm.FnGetCurrentPidTgid.Call(), asm.StoreMem(asm.R10, goroutine, asm.R0, asm.DWord)}
+		return asm.Instructions{asm.FnGetCurrentPidTgid.Call(),
+			asm.StoreMem(asm.R10, goroutine, asm.R0, asm.DWord)}
 	}
-	return asm.Instructions{asm.LoadMem(asm.R1, asm.R6, registers.goroutine, asm.DWord), asm.StoreMem(asm.R10, goroutine, asm.R1, asm.DWord)}
+	return asm.Instructions{asm.LoadMem(asm.R1, asm.R6, registers.goroutine, asm.DWord),
+		asm.StoreMem(asm.R10, goroutine, asm.R1, asm.DWord)}
 }
 
 // keyOf puts the address of a Get's key and its length on the stack.
 func keyOf(e subject.Watched, f subject.Function) asm.Instructions {
-	load := func(number int) asm.Instruction { return asm.LoadMem(asm.R3, asm.R6, register(e, number), asm.DWord) }
+	load := func(number int) asm.Instruction {
+		return asm.LoadMem(asm.R3, asm.R6, register(e, number), asm.DWord)
+	}
 	if e.Module != "" {
-		return asm.Instructions{load(f.KeyAt), asm.StoreMem(asm.R10, sliceAt, asm.R3, asm.DWord), load(f.KeyAt + 1),
+		return asm.Instructions{load(f.KeyAt), asm.StoreMem(asm.R10, sliceAt, asm.R3, asm.DWord),
+			load(f.KeyAt + 1),
 			asm.StoreMem(asm.R10, sliceAt+8, asm.R3, asm.DWord)}
 	}
+
 	code := append(asm.Instructions{load(f.KeyAt)}, user(sliceAt, 16)...)
 	if code = append(code, load(f.FamilyAt)); f.FamilyIn {
 		return append(code, user(getAt+getFamily, 8)...)
 	}
+
 	return append(code, asm.StoreMem(asm.R10, getAt+getFamily, asm.R3, asm.DWord))
 }
 
-// getBegins notes a Get under its goroutine. A Get that did not end (it panicked) is overwritten by the next one.
+// getBegins notes a Get under its goroutine. A Get that did not end (it panicked) is overwritten by
+// the next one.
 func (p *programs) getBegins(e subject.Watched, function int) asm.Instructions {
 	f := e.Gets[function]
 	return join(
@@ -220,9 +256,12 @@ func outcome(e subject.Watched, f subject.Function) asm.Instructions {
 	store := func(to int16) asm.Instruction { return asm.StoreMem(asm.R7, to, asm.R1, asm.DWord) }
 	if e.Module == "" {
 		code := append(zeroed(scratch, 8), asm.LoadMem(asm.R3, asm.R6, registers.result, asm.DWord))
-		return append(append(code, user(scratch, 1)...), asm.LoadMem(asm.R1, asm.R10, scratch, asm.DWord), store(getFound), store(getError))
+		return append(append(code, user(scratch, 1)...),
+			asm.LoadMem(asm.R1, asm.R10, scratch, asm.DWord), store(getFound), store(getError))
 	}
-	return asm.Instructions{asm.LoadMem(asm.R1, asm.R6, register(e, f.FoundAt), asm.DWord), store(getFound),
+
+	return asm.Instructions{asm.LoadMem(asm.R1, asm.R6, register(e, f.FoundAt), asm.DWord),
+		store(getFound),
 		asm.LoadMem(asm.R1, asm.R6, register(e, f.ErrorAt), asm.DWord), store(getError)}
 }
 
@@ -250,18 +289,24 @@ func (p *programs) getEnds(e subject.Watched, function int) asm.Instructions {
 	)
 }
 
-// readEnds reports the read of the thread, and the stack of a reader without a Get, or in C++ the name of its thread.
+// readEnds reports the read of the thread, and the stack of a reader without a Get, or in C++ the
+// name of its thread.
 func (p *programs) readEnds(e subject.Watched) asm.Instructions {
 	const resultAt = 16 // in the tracepoint's record
 	const userStack = 1 << 8
-	whose := asm.Instructions{asm.Mov.Imm(asm.R3, stackFrames*8), asm.Mov.Imm(asm.R4, userStack), asm.FnGetStack.Call()}
+	whose := asm.Instructions{asm.Mov.Imm(asm.R3, stackFrames*8), asm.Mov.Imm(asm.R4, userStack),
+		asm.FnGetStack.Call()}
 	if e.Module == "" {
-		whose = asm.Instructions{asm.Mov.Reg(asm.R1, asm.R2), asm.Mov.Imm(asm.R2, threadName), asm.FnGetCurrentComm.Call()}
+		whose = asm.Instructions{asm.Mov.Reg(asm.R1, asm.R2), asm.Mov.Imm(asm.R2, threadName),
+			asm.FnGetCurrentComm.Call()}
 	}
+
 	copied := asm.Instructions{}
 	for at := int16(0); at < readHead; at += 8 {
-		copied = append(copied, asm.LoadMem(asm.R1, asm.R7, at, asm.DWord), asm.StoreMem(asm.R8, at, asm.R1, asm.DWord))
+		copied = append(copied, asm.LoadMem(asm.R1, asm.R7, at, asm.DWord),
+			asm.StoreMem(asm.R8, at, asm.R1, asm.DWord))
 	}
+
 	return join(
 		asm.Mov.Reg(asm.R6, asm.R1),
 		asm.FnGetCurrentPidTgid.Call(),
@@ -325,6 +370,7 @@ func list(parts ...any) (program asm.Instructions) {
 			program = append(program, part...)
 		}
 	}
+
 	return program
 }
 
@@ -343,21 +389,25 @@ func zeroed(at, bytes int16) asm.Instructions {
 
 // lookUp leaves in R0 the address of the value whose key is on the stack, or 0.
 func lookUp(m *ebpf.Map, key int32) asm.Instructions {
-	return append(asm.Instructions{asm.LoadMapPtr(asm.R1, m.FD())}, append(address(asm.R2, key), asm.FnMapLookupElem.Call())...)
+	return append(asm.Instructions{asm.LoadMapPtr(asm.R1, m.FD())},
+		append(address(asm.R2, key), asm.FnMapLookupElem.Call())...)
 }
 
 func remove(m *ebpf.Map, key int32) asm.Instructions {
-	return append(asm.Instructions{asm.LoadMapPtr(asm.R1, m.FD())}, append(address(asm.R2, key), asm.FnMapDeleteElem.Call())...)
+	return append(asm.Instructions{asm.LoadMapPtr(asm.R1, m.FD())},
+		append(address(asm.R2, key), asm.FnMapDeleteElem.Call())...)
 }
 
 // output reports R3 bytes from R2 on; R0 is 0 if there was room.
 func (p *programs) output() asm.Instructions {
-	return asm.Instructions{asm.LoadMapPtr(asm.R1, p.ring.FD()), asm.Mov.Imm(asm.R4, 0), asm.FnRingbufOutput.Call()}
+	return asm.Instructions{asm.LoadMapPtr(asm.R1, p.ring.FD()), asm.Mov.Imm(asm.R4, 0),
+		asm.FnRingbufOutput.Call()}
 }
 
 // kernel reads memory of the kernel to a place on the stack.
 func kernel(to, bytes int32, base asm.Register, offset uint32) asm.Instructions {
-	return append(address(asm.R1, to), asm.Mov.Imm(asm.R2, bytes), asm.Mov.Reg(asm.R3, base), asm.Add.Imm(asm.R3, int32(offset)),
+	return append(address(asm.R1, to), asm.Mov.Imm(asm.R2, bytes), asm.Mov.Reg(asm.R3, base),
+		asm.Add.Imm(asm.R3, int32(offset)),
 		asm.FnProbeReadKernel.Call())
 }
 
@@ -368,7 +418,8 @@ func user(to, bytes int32) asm.Instructions {
 
 // follow replaces an address of the kernel by the pointer that lies so far behind it.
 func follow(pointer asm.Register, offset uint32) asm.Instructions {
-	return append(kernel(scratch, 8, pointer, offset), asm.LoadMem(pointer, asm.R10, scratch, asm.DWord))
+	return append(kernel(scratch, 8, pointer, offset),
+		asm.LoadMem(pointer, asm.R10, scratch, asm.DWord))
 }
 
 // What is counted as lost, by its index in the map.
@@ -397,7 +448,8 @@ type losses struct{ to *Lost }
 
 // UnmarshalBinary reads the counters.
 func (l *losses) UnmarshalBinary(value []byte) error {
-	l.to.Gets, l.to.Reads = binary.NativeEndian.Uint64(value[8*lostGets:]), binary.NativeEndian.Uint64(value[8*lostReads:])
+	l.to.Gets, l.to.Reads = binary.NativeEndian.Uint64(value[8*lostGets:]),
+		binary.NativeEndian.Uint64(value[8*lostReads:])
 	return nil
 }
 
@@ -410,30 +462,49 @@ type offsets struct {
 func kernelOffsets() (o offsets, err error) {
 	spec, err := btf.LoadKernelSpec()
 	if err != nil {
-		return o, engine.Fail(engine.CodeUnsupported, "the kernel does not describe its types (BTF), which statelab watch needs: "+
-			"use a kernel with CONFIG_DEBUG_INFO_BTF, as all large distributions have since 2020 (%w)", err)
+		return o,
+			engine.Fail(engine.CodeUnsupported, "the kernel does not describe its types (BTF), "+
+				"which statelab watch needs: "+
+				"use a kernel with CONFIG_DEBUG_INFO_BTF, as all large distributions have since "+
+				"2020 "+
+				"(%w)", err)
 	}
+
 	for _, member := range []struct {
 		to       *uint32
 		of, name string
 	}{
-		{&o.files, "task_struct", "files"}, {&o.table, "files_struct", "fdt"}, {&o.descriptors, "fdtable", "fd"},
-		{&o.fileInode, "file", "f_inode"}, {&o.number, "inode", "i_ino"}, {&o.generation, "inode", "i_generation"},
-		{&o.superBlock, "inode", "i_sb"}, {&o.device, "super_block", "s_dev"},
-		{&o.mode, "inode", "i_mode"}, {&o.position, "file", "f_pos"}, {&o.operation, "io_kiocb", "opcode"}, {&o.reached, "kiocb", "ki_pos"},
+		{&o.files, "task_struct", "files"},
+		{&o.table, "files_struct", "fdt"},
+		{&o.descriptors, "fdtable", "fd"},
+		{&o.fileInode, "file", "f_inode"},
+		{&o.number, "inode", "i_ino"},
+		{&o.generation, "inode", "i_generation"},
+		{&o.superBlock, "inode", "i_sb"},
+		{&o.device, "super_block", "s_dev"},
+		{&o.mode, "inode", "i_mode"},
+		{&o.position, "file", "f_pos"},
+		{&o.operation, "io_kiocb", "opcode"},
+		{&o.reached, "kiocb", "ki_pos"},
 	} {
 		var structure *btf.Struct
-		if err := spec.TypeByName(member.of, &structure); errors.Is(err, btf.ErrNotFound) && member.of == "io_kiocb" {
+		if err := spec.TypeByName(member.of, &structure); errors.Is(err, btf.ErrNotFound) &&
+			member.of == "io_kiocb" {
 			continue // a kernel without io_uring
 		} else if err != nil {
 			return o, fmt.Errorf("the kernel's BTF: %s: %w", member.of, err)
 		}
+
 		at, found := offsetOf(structure.Members, member.name)
 		if !found {
-			return o, engine.Fail(engine.CodeUnsupported, "the kernel's structure %s has no member %s: this version of Linux is not known", member.of, member.name)
+			return o,
+				engine.Fail(engine.CodeUnsupported, "the kernel's structure %s has no member %s: "+
+					"this version of Linux is not known", member.of, member.name)
 		}
+
 		*member.to = at
 	}
+
 	return o, nil
 }
 
@@ -443,9 +514,11 @@ func offsetOf(members []btf.Member, name string) (bytes uint32, found bool) {
 		if m.Name == name {
 			return m.Offset.Bytes(), true
 		}
+
 		if m.Name != "" {
 			continue
 		}
+
 		var inner []btf.Member
 		switch t := btf.UnderlyingType(m.Type).(type) {
 		case *btf.Struct:
@@ -453,9 +526,11 @@ func offsetOf(members []btf.Member, name string) (bytes uint32, found bool) {
 		case *btf.Union:
 			inner = t.Members
 		}
+
 		if at, found := offsetOf(inner, name); found {
 			return m.Offset.Bytes() + at, true
 		}
 	}
+
 	return 0, false
 }

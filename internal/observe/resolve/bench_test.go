@@ -26,13 +26,16 @@ func BenchmarkGet(b *testing.B) {
 					if kind == "absent" {
 						index += keys
 					}
+
 					maker.Key(key, index)
 					return key
 				}
+
 				start := time.Now()
 				for range engineGets {
 					o.ask(b, next())
 				}
+
 				engineNanos := float64(time.Since(start).Nanoseconds()) / engineGets
 				w := r.Walker()
 				var numbers []uint32
@@ -44,6 +47,7 @@ func BenchmarkGet(b *testing.B) {
 							b.Fatal(err)
 						}
 					}
+
 					nanos := float64(b.Elapsed().Nanoseconds()) / float64(b.N)
 					b.ReportMetric(engineNanos, "engine-ns/Get")
 					b.ReportMetric(engineNanos/nanos, "times-faster")

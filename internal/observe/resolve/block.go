@@ -30,22 +30,30 @@ func (t *table) decode(h handle, in *buffer) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := block.ValidateChecksum(t.checksum, stored, block.Handle{Offset: h.Offset, Length: uint64(h.Bytes)}); err != nil {
+
+	if err := block.ValidateChecksum(t.checksum, stored, block.Handle{
+		Offset: h.Offset,
+		Length: uint64(h.Bytes),
+	}); err != nil {
 		return nil, t.Damaged(h, err.Error())
 	}
+
 	payload := stored[:h.Bytes]
 	compression := block.CompressionIndicator(stored[h.Bytes])
 	if compression == block.NoCompressionIndicator {
 		return payload, nil
 	}
+
 	bytes, err := block.DecompressedLen(compression, payload)
 	if err != nil || bytes > lookuppath.MaxBlockBytes {
 		return nil, t.Damaged(h, "impossible decompressed size")
 	}
+
 	in.content = slices.Grow(in.content[:0], bytes)[:bytes]
 	if err := block.DecompressInto(compression, payload, in.content); err != nil {
 		return nil, t.Damaged(h, err.Error())
 	}
+
 	return in.content, nil
 }
 

@@ -99,14 +99,23 @@ const (
 func openStore1(t testing.TB, f flavour, dir string, compactions bool) store {
 	var broken atomic.Pointer[error]
 	o := &pebble1.Options{
-		EventListener:      &pebble1.EventListener{BackgroundError: func(err error) { broken.Store(&err) }},
-		FormatMajorVersion: pebble1.FormatMajorVersion(f.format), MemTableSize: memTableBytes, LBaseMaxBytes: baseBytes,
-		L0CompactionThreshold: l0Threshold, DisableAutomaticCompactions: !compactions, DisableWAL: !f.inLog, Logger: silent{},
-		L0StopWritesThreshold: 1000,
+		EventListener: &pebble1.EventListener{BackgroundError: func(err error) {
+			broken.Store(&err)
+		}},
+		FormatMajorVersion:          pebble1.FormatMajorVersion(f.format),
+		MemTableSize:                memTableBytes,
+		LBaseMaxBytes:               baseBytes,
+		L0CompactionThreshold:       l0Threshold,
+		DisableAutomaticCompactions: !compactions,
+		DisableWAL:                  !f.inLog,
+		Logger:                      silent{},
+		L0StopWritesThreshold:       1000,
 	}
+
 	o.Experimental.EnableValueBlocks = func() bool { return true }
 	comparer := *pebble1.DefaultComparer
-	comparer.Split = func(key []byte) int { return len(key) } // what v2's has: without it there are no range keys
+	// what v2's has: without it there are no range keys
+	comparer.Split = func(key []byte) int { return len(key) }
 	o.Comparer = &comparer
 	o.Levels = make([]pebble1.LevelOptions, 7)
 	for i := range o.Levels {
@@ -115,18 +124,24 @@ func openStore1(t testing.TB, f flavour, dir string, compactions bool) store {
 		if f.zstd {
 			l.Compression = pebble1.ZstdCompression
 		}
+
 		l.IndexBlockSize = f.indexBlockBytes()
 	}
+
 	db, err := pebble1.Open(dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return store{
 		flush: db.Flush, close: db.Close,
 		compactAll: func() error { return db.Compact([]byte{0}, []byte{255, 255}, true) },
 		snapshot:   func() func() error { return db.NewSnapshot().Close },
 		broken:     &broken,
-		memTables:  func() int64 { m := db.Metrics(); return int64(m.MemTable.Size + m.MemTable.ZombieSize) },
+		memTables: func() int64 {
+			m := db.Metrics()
+			return int64(m.MemTable.Size + m.MemTable.ZombieSize)
+		},
 		idle: func() bool {
 			m := db.Metrics()
 			return m.Compact.NumInProgress+m.Flush.NumInProgress == 0
@@ -145,8 +160,10 @@ func openStore1(t testing.TB, f flavour, dir string, compactions bool) store {
 				},
 				merge:       func(k, v []byte) error { return b.Merge(k, v, nil) },
 				deleteRange: func(s, e []byte) error { return b.DeleteRange(s, e, nil) },
-				rangeKey:    func(s, e []byte) error { return b.RangeKeySet(s, e, nil, []byte("v"), nil) },
-				commit:      func() error { return b.Commit(&pebble1.WriteOptions{Sync: f.inLog}) },
+				rangeKey: func(s, e []byte) error {
+					return b.RangeKeySet(s, e, nil, []byte("v"), nil)
+				},
+				commit: func() error { return b.Commit(&pebble1.WriteOptions{Sync: f.inLog}) },
 			}
 		},
 	}
@@ -155,29 +172,47 @@ func openStore1(t testing.TB, f flavour, dir string, compactions bool) store {
 func openStore2(t testing.TB, f flavour, dir string, compactions bool) store {
 	var broken atomic.Pointer[error]
 	o := &pebble2.Options{
-		EventListener:      &pebble2.EventListener{BackgroundError: func(err error) { broken.Store(&err) }},
-		FormatMajorVersion: pebble2.FormatMajorVersion(f.format), MemTableSize: memTableBytes, LBaseMaxBytes: baseBytes,
-		L0CompactionThreshold: l0Threshold, DisableAutomaticCompactions: !compactions, DisableWAL: !f.inLog, Logger: silent{},
-		L0StopWritesThreshold: 1000,
+		EventListener: &pebble2.EventListener{BackgroundError: func(err error) {
+			broken.Store(&err)
+		}},
+		FormatMajorVersion:          pebble2.FormatMajorVersion(f.format),
+		MemTableSize:                memTableBytes,
+		LBaseMaxBytes:               baseBytes,
+		L0CompactionThreshold:       l0Threshold,
+		DisableAutomaticCompactions: !compactions,
+		DisableWAL:                  !f.inLog,
+		Logger:                      silent{},
+		L0StopWritesThreshold:       1000,
 	}
+
 	o.Experimental.EnableValueBlocks = func() bool { return true }
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy, o.TargetFileSizes[i] = bloom2.FilterPolicy(10), f.tableBytes(i)
 		if f.zstd {
-			o.Levels[i].Compression = func() *block.CompressionProfile { return block.ZstdCompression }
+			o.Levels[i].Compression = func() *block.CompressionProfile {
+				return block.ZstdCompression
+			}
 		}
+
 		o.Levels[i].IndexBlockSize = f.indexBlockBytes()
 	}
+
 	db, err := pebble2.Open(dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return store{
 		flush: db.Flush, close: db.Close,
-		compactAll: func() error { return db.Compact(t.Context(), []byte{0}, []byte{255, 255}, true) },
-		snapshot:   func() func() error { return db.NewSnapshot().Close },
-		broken:     &broken,
-		memTables:  func() int64 { m := db.Metrics(); return int64(m.MemTable.Size + m.MemTable.ZombieSize) },
+		compactAll: func() error {
+			return db.Compact(t.Context(), []byte{0}, []byte{255, 255}, true)
+		},
+		snapshot: func() func() error { return db.NewSnapshot().Close },
+		broken:   &broken,
+		memTables: func() int64 {
+			m := db.Metrics()
+			return int64(m.MemTable.Size + m.MemTable.ZombieSize)
+		},
 		idle: func() bool {
 			m := db.Metrics()
 			return m.Compact.NumInProgress+m.Flush.NumInProgress == 0
@@ -196,8 +231,10 @@ func openStore2(t testing.TB, f flavour, dir string, compactions bool) store {
 				},
 				merge:       func(k, v []byte) error { return b.Merge(k, v, nil) },
 				deleteRange: func(s, e []byte) error { return b.DeleteRange(s, e, nil) },
-				rangeKey:    func(s, e []byte) error { return b.RangeKeySet(s, e, nil, []byte("v"), nil) },
-				commit:      func() error { return b.Commit(&pebble2.WriteOptions{Sync: f.inLog}) },
+				rangeKey: func(s, e []byte) error {
+					return b.RangeKeySet(s, e, nil, []byte("v"), nil)
+				},
+				commit: func() error { return b.Commit(&pebble2.WriteOptions{Sync: f.inLog}) },
 			}
 		},
 	}
@@ -227,11 +264,13 @@ func (s store) load(t testing.TB, keys keyspace.Keys, from, to uint64) {
 			randomize(random, value)
 			must(t, b.set(key, value))
 		}
+
 		if i < to {
 			maker.Key(key, i)
 			must(t, b.set(key, value))
 			i++
 		}
+
 		must(t, b.commit())
 	}
 }
@@ -269,5 +308,6 @@ func buildPlain(t testing.TB, f flavour, dir string, n uint64) {
 		s.load(t, keys, n-i*part, n-(i-1)*part)
 		must(t, s.flush())
 	}
+
 	must(t, s.close())
 }

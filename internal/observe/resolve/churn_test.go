@@ -32,6 +32,7 @@ func churn(t testing.TB, f flavour, dir string, keys keyspace.Keys) (sorted [][]
 		maker.Key(key, i)
 		c.sorted = append(c.sorted, key)
 	}
+
 	slices.SortFunc(c.sorted, bytes.Compare)
 
 	c.s = openStore(t, f, dir, true)
@@ -51,6 +52,7 @@ func churn(t testing.TB, f flavour, dir string, keys keyspace.Keys) (sorted [][]
 		c.snapshot()
 		must(t, c.s.flush())
 	}
+
 	c.s.settle()
 	c.close()
 
@@ -63,10 +65,12 @@ func churn(t testing.TB, f flavour, dir string, keys keyspace.Keys) (sorted [][]
 		c.change(n / 100)
 		must(t, c.s.flush())
 	}
+
 	c.endWithRangeDeletion(c.sorted[n/5])
 	if f.hasRangeKeys() {
 		c.onlyRangeKeys(c.sorted[n/6], c.sorted[n/5])
 	}
+
 	c.close()
 	return c.sorted
 }
@@ -90,6 +94,7 @@ func (c *churner) rewrite(keys [][]byte, versions, valueBytes int) {
 			randomize(c.random, value)
 			must(c.t, b.set(k, value))
 		}
+
 		must(c.t, b.commit())
 		c.snapshot()
 	}
@@ -117,6 +122,7 @@ func (c *churner) change(n int) {
 		if at >= len(c.sorted)/4-60 && at < len(c.sorted)/4+len(c.sorted)/10 {
 			continue // what was deleted as a whole stays so
 		}
+
 		switch c.random.IntN(40) {
 		case 0:
 			must(c.t, b.deleteRange(c.sorted[at], c.sorted[at+1+c.random.IntN(50)]))
@@ -133,10 +139,12 @@ func (c *churner) change(n int) {
 			must(c.t, b.set(c.sorted[at], value))
 		}
 	}
+
 	if c.f.hasRangeKeys() {
 		at := c.random.IntN(len(c.sorted) - 300)
 		must(c.t, b.rangeKey(c.sorted[at], append(bytes.Clone(c.sorted[at+c.random.IntN(300)]), 1)))
 	}
+
 	// The first and the last key of all tables.
 	must(c.t, b.delete(c.sorted[0]))
 	must(c.t, b.delete(c.sorted[len(c.sorted)-1]))
@@ -184,6 +192,7 @@ func TestChurnedDatabases(t *testing.T) {
 					}
 				}
 			}
+
 			compare(t, f, dir, r, 20_000, func() ([]byte, bool) {
 				switch random.IntN(6) {
 				case 0: // bounds and separators themselves, and beside them
@@ -201,6 +210,7 @@ func TestChurnedDatabases(t *testing.T) {
 					}
 					return key, false
 				}
+
 				key = append(key[:0], make([]byte, 32)...)
 				maker.Key(key, random.Uint64N(count+count/10))
 				return key, false
@@ -219,32 +229,42 @@ func checkChurned(t *testing.T, f flavour, r *Resolver) {
 		case !bytes.Equal(table.points.Largest, table.Largest):
 			beyondPoints++
 		}
+
 		if table.merges {
 			merges++
 		}
+
 		for _, excluded := range table.excluded {
 			if excluded {
 				blocks++
 			}
 		}
+
 		for p := range table.Partitions {
 			if table.partitionExcluded(p) {
 				partitions++
 			}
 		}
+
 		if table.allObsolete {
 			tables++
 		}
+
 		tombstones += len(table.tombstones)
 		if table.Exclusive {
 			endWithOne++
 		}
 	}
-	t.Logf("%sobsolete: %d blocks, %d partitions, %d tables; %d range deletions, %d tables end with one, %d have merges, %d end with range keys, %d have "+
+
+	t.Logf("%sobsolete: %d blocks, %d partitions, %d tables; %d range deletions, %d tables end "+
+		"with one, %d have merges, %d end with range keys, %d have "+
 		"only those",
-		shapeOf(r), blocks, partitions, tables, tombstones, endWithOne, merges, beyondPoints, noPoints)
+		shapeOf(r), blocks, partitions, tables, tombstones, endWithOne, merges, beyondPoints,
+		noPoints)
+
 	marksObsolete := f.name == "pebble1 newest" || f.name == "pebble2 newest"
-	if tombstones == 0 || endWithOne == 0 || merges == 0 || f.hasRangeKeys() != (beyondPoints > 0 && noPoints > 0) ||
+	if tombstones == 0 || endWithOne == 0 || merges == 0 ||
+		f.hasRangeKeys() != (beyondPoints > 0 && noPoints > 0) ||
 		marksObsolete != (blocks > 0 && partitions > 0 && tables > 0) {
 		t.Error("the database lacks what this test is about")
 	}

@@ -37,14 +37,17 @@ func (d *dataBlock) load(t *table, i int, key []byte) error {
 	if err != nil {
 		return err
 	}
+
 	d.key, d.columnar = key, t.columnar
 	if t.columnar {
 		d.columns.load(content, t.hidesObsolete)
 		return nil
 	}
+
 	// That values may have a prefix does not matter: no value is looked at.
 	return d.rows.Init(
-		pebble2.DefaultComparer.Compare, pebble2.DefaultComparer.ComparePointSuffixes, pebble2.DefaultComparer.Split,
+		pebble2.DefaultComparer.Compare, pebble2.DefaultComparer.ComparePointSuffixes,
+		pebble2.DefaultComparer.Split,
 		content, block.IterTransforms{HideObsoletePoints: t.hidesObsolete})
 }
 
@@ -92,7 +95,8 @@ func kindOf(kind uint8) lsmtail.Entry {
 	switch pebble2.InternalKeyKind(kind) {
 	case pebble2.InternalKeyKindSet, pebble2.InternalKeyKindSetWithDelete:
 		return lsmtail.Set
-	case pebble2.InternalKeyKindDelete, pebble2.InternalKeyKindSingleDelete, pebble2.InternalKeyKindDeleteSized:
+	case pebble2.InternalKeyKindDelete, pebble2.InternalKeyKindSingleDelete,
+		pebble2.InternalKeyKindDeleteSized:
 		return lsmtail.Delete
 	}
 	return lsmtail.Merge // whatever else there is
@@ -154,12 +158,15 @@ func (c *columns) visible(equal bool) entry {
 		c.row++
 		equal = equal && c.row < rows && !c.newKey.At(c.row)
 	}
+
 	if c.row >= rows {
 		return entry{end: true}
 	}
+
 	if !equal {
 		return entry{}
 	}
+
 	trailer := c.trailers.At(c.row)
 	return entry{kind: kindOf(uint8(trailer)), seqNum: trailer >> 8}
 }

@@ -16,21 +16,24 @@ import (
 	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
 
-// Following follows a database while its owner writes into it: which tables there are from when to when, by the changes of its
-// manifest, and which keys are in memory, by its log. Times are the caller's. For one goroutine.
+// Following follows a database while its owner writes into it: which tables there are from when to
+// when, by the changes of its manifest, and which keys are in memory, by its log. Times are the
+// caller's. For one goroutine.
 type Following struct {
 	lsmtail.Database
 	version cachesim.PebbleVersion
 	kept    dbformat.KeptByPebble
 
-	flushed  int64                   // bytes of tables that memtables became before
-	grown    bool                    // there were so many that memtables have their full size
-	reopened bool                    // the owner found a database, of whose log it made memtables before it made the one that it writes into
+	flushed int64 // bytes of tables that memtables became before
+	grown   bool  // there were so many that memtables have their full size
+	// the owner found a database, of whose log it made memtables before it made the one that it
+	// writes into
+	reopened bool
 	batches  map[uint64][]largeBatch // of logs
 }
 
-// largeBatch is a batch that an engine with small memtables keeps apart from them, in memory that it takes from the
-// block cache until it is in a table.
+// largeBatch is a batch that an engine with small memtables keeps apart from them, in memory that
+// it takes from the block cache until it is in a table.
 type largeBatch struct {
 	at           time.Duration
 	bytes, asKey int64 // as it is, and in a memtable
@@ -38,9 +41,11 @@ type largeBatch struct {
 
 const minLargeBatch = 64 << 10
 
-// Follow begins. appeared returns the paths of files that came into the folders of the database since it was last called, or
-// since Follow was.
-func Follow(dir string, version cachesim.PebbleVersion, appeared func() ([]string, error)) (f *Following, err error) {
+// Follow begins. appeared returns the paths of files that came into the folders of the database
+// since it was last called, or since Follow was.
+func Follow(
+	dir string, version cachesim.PebbleVersion, appeared func() ([]string, error),
+) (f *Following, err error) {
 	f = &Following{version: version, batches: map[uint64][]largeBatch{}}
 	format := lsmtail.Format{
 		Manifest: func() (string, error) {
@@ -55,12 +60,16 @@ func Follow(dir string, version cachesim.PebbleVersion, appeared func() ([]strin
 		Began:   f.since,
 		Entries: f.entries,
 	}
+
 	if f.kept, err = dbformat.ReadKeptByPebble(dir); err == nil {
 		err = f.Begin(dir, format, f.kept.Logs, appeared)
 	}
+
 	if err != nil {
-		err = errors.Join(fmt.Errorf("follow %s: %w", dir, dbformat.RemoteObjects(dir, err)), f.Close())
+		err = errors.Join(fmt.Errorf("follow %s: %w", dir, dbformat.RemoteObjects(dir, err)),
+			f.Close())
 	}
+
 	return f, err
 }
 
@@ -70,13 +79,15 @@ func Folders(dir string) []string {
 	return lsmtail.Folders(dir, kept.Logs, err)
 }
 
-// since learns how much was written to tables since the owner opened the database. It began a manifest then, with all that there was,
-// and then wrote its options. It begins another manifest when that is long.
+// since learns how much was written to tables since the owner opened the database. It began a
+// manifest then, with all that there was, and then wrote its options. It begins another manifest
+// when that is long.
 func (f *Following) since(manifestName string, edits []lsmtail.Edit) error {
 	options, err := optionsfile.Newest(f.Dir)
 	if err != nil {
 		return err
 	}
+
 	number := func(name, prefix string) uint64 {
 		n, err := strconv.ParseUint(strings.TrimPrefix(name, prefix), 10, 64)
 		if err != nil {
@@ -84,6 +95,7 @@ func (f *Following) since(manifestName string, edits []lsmtail.Edit) error {
 		}
 		return n
 	}
+
 	f.grown = options != "" && number(manifestName, "MANIFEST-") > number(options, "OPTIONS-")
 	const second = 2 // the first version makes the one that it writes into before
 	for i, e := range edits {
@@ -94,6 +106,7 @@ func (f *Following) since(manifestName string, edits []lsmtail.Edit) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -101,7 +114,10 @@ func (f *Following) since(manifestName string, edits []lsmtail.Edit) error {
 const inMemtable = 195
 
 // entries visits those of a batch, and notes a large one.
-func (f *Following) entries(log uint64, batch []byte, at time.Duration, visit func(family uint32, entry lsmtail.Entry, key, end []byte)) error {
+func (f *Following) entries(
+	log uint64, batch []byte, at time.Duration,
+	visit func(family uint32, entry lsmtail.Entry, key, end []byte),
+) error {
 	reckoned := int64(0)
 	err := eachEntry(batch, func(kind pebble2.InternalKeyKind, key, value []byte) error {
 		reckoned += inMemtable + int64(len(key)) + int64(len(value))
@@ -110,8 +126,10 @@ func (f *Following) entries(log uint64, batch []byte, at time.Duration, visit fu
 		}
 		return nil
 	})
+
 	if bytes := int64(len(batch)); bytes >= minLargeBatch && err == nil {
 		f.batches[log] = append(f.batches[log], largeBatch{at, bytes, reckoned})
 	}
+
 	return err
 }

@@ -29,12 +29,15 @@ func appearing(dir string) func() ([]string, error) {
 				paths = append(paths, filepath.Join(dir, e.Name()))
 			}
 		}
+
 		return paths, err
 	}
 }
 
 // asked are the blocks that a Get asks for, and whether it finds the key.
-func asked(t *testing.T, r lookuppath.Source, w lookuppath.PathResolver, key []byte) (asked []string) {
+func asked(
+	t *testing.T, r lookuppath.Source, w lookuppath.PathResolver, key []byte,
+) (asked []string) {
 	t.Helper()
 	numbers, found, err := w.Get(key, false, nil)
 	must(t, err)
@@ -43,6 +46,7 @@ func asked(t *testing.T, r lookuppath.Source, w lookuppath.PathResolver, key []b
 		must(t, err)
 		asked = append(asked, fmt.Sprintf("%d:%d %v", b.File, b.Offset, b.Type))
 	}
+
 	return append(asked, fmt.Sprint(found))
 }
 
@@ -67,8 +71,9 @@ func listed(t *testing.T, f flavour, dir string) map[uint64]int {
 	return levels
 }
 
-// While Pebble writes, flushes and compacts, the tables that its manifest was followed to are those that Pebble itself lists.
-// Afterwards each Get asks for the blocks that it asked for at its moment, although most of those tables are gone.
+// While Pebble writes, flushes and compacts, the tables that its manifest was followed to are those
+// that Pebble itself lists. Afterwards each Get asks for the blocks that it asked for at its
+// moment, although most of those tables are gone.
 func TestFollowing(t *testing.T) {
 	const count, steps, gets = 20_000, 24, 150
 	for _, f := range flavours() {
@@ -83,6 +88,7 @@ func TestFollowing(t *testing.T) {
 				maker.Key(key, i)
 				c.sorted = append(c.sorted, key)
 			}
+
 			c.s = openStore(t, f, dir, true)
 			c.s.load(t, keys, 0, keys.Count/2)
 			must(t, c.s.flush())
@@ -98,13 +104,16 @@ func TestFollowing(t *testing.T) {
 				if step%3 > 0 {
 					must(t, c.s.flush())
 				}
+
 				if step%8 == 0 {
 					must(t, c.s.compactAll())
 				}
+
 				c.s.settle()
 				var levels map[uint64]int
 				var r *Resolver
-				for before := listed(t, f, dir); r == nil; { // a compaction may begin late on a busy machine
+				// a compaction may begin late on a busy machine
+				for before := listed(t, f, dir); r == nil; {
 					r, err = Open(dir, f.version)
 					must(t, err)
 					following.Poll(time.Duration(step))
@@ -114,40 +123,52 @@ func TestFollowing(t *testing.T) {
 						before, r = levels, nil
 					}
 				}
+
 				if diff := cmp.Diff(levels, levelsNow(following)); diff != "" {
-					t.Fatalf("step %d: tables and their levels (-Pebble +followed):\n%s", step, diff)
+					t.Fatalf("step %d: tables and their levels (-Pebble +followed):\n%s", step,
+						diff)
 				}
+
 				for range gets {
 					key := c.sorted[random.IntN(count)]
 					asking[step] = append(asking[step], key)
 					wanted[step] = append(wanted[step], asked(t, r, r.Walker(), key))
 				}
+
 				must(t, r.Close())
 			}
+
 			moments, err := following.Moments()
 			must(t, err)
 			w, gone := moments.Walk(), 0
 			for step := 1; step <= steps; step++ {
 				for i, key := range asking[step] {
-					if diff := cmp.Diff(wanted[step][i], asked(t, moments, w, lsmtail.AppendTime(key, time.Duration(step)))); diff != "" {
+					if diff := cmp.Diff(wanted[step][i],
+						asked(t, moments, w,
+							lsmtail.AppendTime(key, time.Duration(step)))); diff != "" {
 						t.Fatalf("step %d, key %x (-then +now):\n%s", step, key, diff)
 					}
 				}
 			}
+
 			for file := range following.Known {
 				if _, still := following.Live[file]; !still {
 					gone++
 				}
 			}
-			if changes, _ := following.Changes(memTableBytes, true); gone == 0 || len(changes) < gone {
+
+			if changes, _ := following.Changes(memTableBytes, true); gone == 0 ||
+				len(changes) < gone {
 				t.Errorf("%d tables are gone, and %d changes", gone, len(changes))
 			}
+
 			c.close()
 		})
 	}
 }
 
-// What memtables take of the cache while they grow, from the opening of a database that has a log on, is what Pebble says.
+// What memtables take of the cache while they grow, from the opening of a database that has a log
+// on, is what Pebble says.
 func TestMemTablesGrow(t *testing.T) {
 	const steps, batch, valueBytes = 120, 100, 1000
 	for _, f := range flavours() {
@@ -155,6 +176,7 @@ func TestMemTablesGrow(t *testing.T) {
 			if testing.Short() && !strings.HasSuffix(f.name, "newest") {
 				t.Skip("older formats have the same log")
 			}
+
 			t.Parallel()
 			f.inLog = true
 			dir, random := t.TempDir(), rand.New(rand.NewPCG(5, 9))
@@ -165,9 +187,11 @@ func TestMemTablesGrow(t *testing.T) {
 					randomize(random, value)
 					must(t, b.set(value[:16], value))
 				}
+
 				must(t, b.commit())
 				s.settle()
 			}
+
 			s = openStore(t, f, dir, false)
 			write()
 			must(t, s.flush())
@@ -183,26 +207,32 @@ func TestMemTablesGrow(t *testing.T) {
 				following.Poll(time.Duration(step))
 				want[step] = s.memTables()
 			}
+
 			must(t, following.Failed())
 			changes, held := following.Changes(memTableBytes, true)
 			for step := 1; step <= steps; step++ {
-				for ; len(changes) > 0 && changes[0].At <= time.Duration(step); changes = changes[1:] {
+				for ; len(changes) > 0 &&
+					changes[0].At <= time.Duration(step); changes = changes[1:] {
 					held += changes[0].Held
 				}
 				got[step] = held
 			}
-			// The first version reads the log into memory beside the first memtable, which the second uses for it.
+
+			// The first version reads the log into memory beside the first memtable, which the
+			// second uses for it.
 			begin := map[cachesim.PebbleVersion]int{1: steps / 2, 2: 1}[f.version]
 			if diff := cmp.Diff(want[begin:], got[begin:]); diff != "" {
 				t.Errorf("memtables hold (-Pebble +followed):\n%s", diff)
 			}
+
 			must(t, s.flush())
 			must(t, s.close())
 			// One that opens it now has flushed nothing of that.
 			again, err := Follow(dir, f.version, appearing(dir))
 			must(t, err)
 			defer func() { must(t, again.Close()) }()
-			if changes, held := again.Changes(memTableBytes, false); held != firstMemTableBytes || len(changes) > 0 {
+			if changes, held := again.Changes(memTableBytes, false); held != firstMemTableBytes ||
+				len(changes) > 0 {
 				t.Errorf("memtables of a reader hold %d bytes, and then %v", held, changes)
 			}
 		})

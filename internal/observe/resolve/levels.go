@@ -24,12 +24,15 @@ type level struct {
 // the gap before it.
 func (l *level) find(key []byte, version cachesim.PebbleVersion) (at int, found bool) {
 	at = l.seek(key)
-	if at < len(l.tables) && l.tables[at].points.Exclusive && bytes.Equal(l.tables[at].points.Largest, key) {
+	if at < len(l.tables) && l.tables[at].points.Exclusive &&
+		bytes.Equal(l.tables[at].points.Largest, key) {
 		at++
 	}
+
 	if at == len(l.tables) {
 		return at, false
 	}
+
 	return at, version == cachesim.PebbleV1 || bytes.Compare(l.tables[at].points.Smallest, key) <= 0
 }
 
@@ -40,11 +43,13 @@ func inGetOrder(tables []*table) []level {
 	for _, t := range tables {
 		byLevel[t.Level] = append(byLevel[t.Level], t)
 	}
+
 	var levels []level
 	for number, of := range byLevel {
 		some, _ := levelsOf(number, of)
 		levels = append(levels, some...)
 	}
+
 	for i := range levels {
 		l := &levels[i]
 		for _, t := range l.tables {
@@ -52,10 +57,12 @@ func inGetOrder(tables []*table) []level {
 		}
 		l.largest.Finish()
 	}
+
 	return levels
 }
 
-// levelsOf are the levels that the tables of one are, which it may reorder. No Get sees tables without points.
+// levelsOf are the levels that the tables of one are, which it may reorder. No Get sees tables
+// without points.
 func levelsOf(number int, tables []*table) (levels []level, _ error) {
 	sortByKey(tables)
 	parts := [][]*table{tables}
@@ -63,11 +70,16 @@ func levelsOf(number int, tables []*table) (levels []level, _ error) {
 		parts = sublevels(tables)
 		slices.Reverse(parts)
 	}
+
 	for _, part := range parts {
 		if len(part) > 0 {
-			levels = append(levels, level{number: number, tables: slices.DeleteFunc(part, func(t *table) bool { return t.points == nil })})
+			levels = append(levels, level{
+				number: number,
+				tables: slices.DeleteFunc(part, func(t *table) bool { return t.points == nil }),
+			})
 		}
 	}
+
 	return levels, nil
 }
 
@@ -82,20 +94,25 @@ func sublevels(tables []*table) [][]*table {
 			cmp.Compare(a.File, b.File),
 		)
 	})
+
 	var divided [][]*table
 	for _, t := range byAge {
 		above := len(divided)
 		for above > 0 && !slices.ContainsFunc(divided[above-1], t.overlaps) {
 			above--
 		}
+
 		if above == len(divided) {
 			divided = append(divided, nil)
 		}
+
 		divided[above] = append(divided[above], t)
 	}
+
 	for _, sublevel := range divided {
 		sortByKey(sublevel)
 	}
+
 	return divided
 }
 

@@ -33,11 +33,14 @@ func (o obsoleteProperty) of(properties []byte) (obsolete bool, err error) {
 		if width <= 0 || length > uint64(len(properties)-1-width) {
 			return false, errors.New("damaged block properties")
 		}
+
 		value := properties[1+width:][:length]
 		if o.known && id == o.id {
 			return string(value) == "t", nil
 		}
+
 		properties = properties[1+width+int(length):]
 	}
+
 	return false, nil
 }

@@ -31,6 +31,7 @@ func Open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("resolve %s: %w", dir, err)
 	}
+
 	return r, nil
 }
 
@@ -42,24 +43,29 @@ func (r *Resolver) IgnoreFilters() {
 	}
 }
 
-// AskLastFilters resolves look-ups by iterators that ask the filters of the last level, too (UseL6Filters):
-// where such a one finds its key does not keep it from looking into all older levels. Of databases
-// with deletions, merges or keys in the log it is not known which blocks an iterator steps on to: the
-// code of that error is engine.CodeUnsupported.
+// AskLastFilters resolves look-ups by iterators that ask the filters of the last level, too
+// (UseL6Filters): where such a one finds its key does not keep it from looking into all older
+// levels. Of databases with deletions, merges or keys in the log it is not known which blocks an
+// iterator steps on to: the code of that error is engine.CodeUnsupported.
 func (r *Resolver) AskLastFilters() error {
 	if r.unflushed != nil && r.inLog > 0 {
-		return engine.Fail(engine.CodeUnsupported, "iterators over keys in the log are not resolved")
+		return engine.Fail(engine.CodeUnsupported,
+			"iterators over keys in the log are not resolved")
 	}
+
 	for _, t := range r.All {
 		if t.deletes || t.merges || t.excluded != nil || t.rangeDelAt.Bytes > 0 {
-			return engine.Fail(engine.CodeUnsupported, "iterators over deletions and merges are not resolved")
+			return engine.Fail(engine.CodeUnsupported,
+				"iterators over deletions and merges are not resolved")
 		}
+
 		if t.Level == lastLevel && t.filterAt.Bytes > 0 {
 			if err := t.loadFilter(); err != nil {
 				return fmt.Errorf("table %06d: %w", t.File, err)
 			}
 		}
 	}
+
 	r.iterates = true
 	return nil
 }
@@ -67,7 +73,8 @@ func (r *Resolver) AskLastFilters() error {
 // Kept is what the database says of itself.
 func (r *Resolver) Kept() dbformat.KeptByPebble { return r.kept }
 
-// Identify is the identity that a Resolver of the database would have, also where it cannot be resolved.
+// Identify is the identity that a Resolver of the database would have, also where it cannot be
+// resolved.
 func Identify(dir string, version cachesim.PebbleVersion) (string, error) {
 	var found manifest
 	err := livedir.Retry(dir, func() (err error) {
@@ -85,7 +92,9 @@ func listAlone(dir string, version cachesim.PebbleVersion) (manifest, error) {
 	return list(dir, version, kept)
 }
 
-func list(dir string, version cachesim.PebbleVersion, kept dbformat.KeptByPebble) (manifest, error) {
+func list(
+	dir string, version cachesim.PebbleVersion, kept dbformat.KeptByPebble,
+) (manifest, error) {
 	switch version {
 	case cachesim.PebbleV1:
 		return list1(dir, kept)
@@ -100,6 +109,7 @@ func open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	r := &Resolver{version: version, kept: kept}
 	var found manifest
 	err = blockio.DetectWALRemoval(kept.Logs, true, func() (err error) {
@@ -108,16 +118,22 @@ func open(dir string, version cachesim.PebbleVersion) (*Resolver, error) {
 		}
 		return err
 	})
+
 	if err = errors.Join(err, found.unresolved); err != nil {
 		return nil, err
 	}
-	all, err := lsmtail.EachTable(found.tables, func(facts lsmtail.Facts) (*table, error) { return openTable(dir, facts, kept) })
+
+	all, err := lsmtail.EachTable(found.tables, func(facts lsmtail.Facts) (*table, error) {
+		return openTable(dir, facts, kept)
+	})
 	if r.Tables = lookuppath.Opened(all, found.tables); err == nil {
 		_, err = r.Number(0)
 	}
+
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
+
 	r.levels = inGetOrder(r.All)
 	return r, nil
 }
@@ -137,8 +153,8 @@ func (m *manifest) noteLog(path string) {
 	}
 }
 
-// Opening implements lookuppath.Source, in the order of the level table. v1 reads the properties of tables
-// through the block cache, v2 keeps them elsewhere.
+// Opening implements lookuppath.Source, in the order of the level table. v1 reads the properties of
+// tables through the block cache, v2 keeps them elsewhere.
 func (r *Resolver) Opening() (numbers []uint32) {
 	if r.version == cachesim.PebbleV1 {
 		for _, t := range r.All {

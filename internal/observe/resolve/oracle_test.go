@@ -64,12 +64,14 @@ func openOracle(t testing.TB, f flavour, dir string, cacheBytes int64) *oracle {
 	if f.version == 2 {
 		open = openOracle2
 	}
+
 	o := open(t, dir, cacheBytes)
 	t.Cleanup(func() {
 		if err := o.close(); err != nil {
 			t.Error(err)
 		}
 	})
+
 	return o
 }
 
@@ -105,16 +107,22 @@ func openOracle1(t testing.TB, dir string, cacheBytes int64) *oracle {
 	order := *pebble1.DefaultComparer
 	order.Split = func(key []byte) int { return len(key) } // without it, iterators ask no filter
 	db, err := pebble1.Open(dir, &pebble1.Options{
-		Comparer: &order,
-		FS:       notingFS1{vfs1.Default, o.notes}, Cache: cache, ReadOnly: true, MaxOpenFiles: 10_000, Logger: silent{},
-		Filters: map[string]pebble1.FilterPolicy{policy.Name(): policy},
+		Comparer:     &order,
+		FS:           notingFS1{vfs1.Default, o.notes},
+		Cache:        cache,
+		ReadOnly:     true,
+		MaxOpenFiles: 10_000,
+		Logger:       silent{},
+		Filters:      map[string]pebble1.FilterPolicy{policy.Name(): policy},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if _, err := db.SSTables(pebble1.WithProperties()); err != nil { // opens all tables
 		t.Fatal(err)
 	}
+
 	o.close = db.Close
 	o.get = func(key []byte) (bool, error) { return got(db.Get(key))(pebble1.ErrNotFound) }
 	o.seek = func(key []byte) (found bool, err error) {
@@ -122,9 +130,11 @@ func openOracle1(t testing.TB, dir string, cacheBytes int64) *oracle {
 		if err != nil {
 			return false, err
 		}
+
 		found = i.SeekPrefixGE(key)
 		return found, errors.Join(i.Error(), i.Close())
 	}
+
 	return o
 }
 
@@ -160,15 +170,21 @@ func openOracle2(t testing.TB, dir string, cacheBytes int64) *oracle {
 	defer cache.Unref()
 	policy := bloom2.FilterPolicy(10)
 	db, err := pebble2.Open(dir, &pebble2.Options{
-		FS: notingFS2{vfs2.Default, o.notes}, Cache: cache, ReadOnly: true, MaxOpenFiles: 10_000, Logger: silent{},
-		Filters: map[string]pebble2.FilterPolicy{policy.Name(): policy},
+		FS:           notingFS2{vfs2.Default, o.notes},
+		Cache:        cache,
+		ReadOnly:     true,
+		MaxOpenFiles: 10_000,
+		Logger:       silent{},
+		Filters:      map[string]pebble2.FilterPolicy{policy.Name(): policy},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if _, err := db.SSTables(pebble2.WithProperties()); err != nil {
 		t.Fatal(err)
 	}
+
 	o.close = db.Close
 	o.get = func(key []byte) (bool, error) { return got(db.Get(key))(pebble2.ErrNotFound) }
 	o.seek = func(key []byte) (found bool, err error) {
@@ -176,9 +192,11 @@ func openOracle2(t testing.TB, dir string, cacheBytes int64) *oracle {
 		if err != nil {
 			return false, err
 		}
+
 		found = i.SeekPrefixGE(key)
 		return found, errors.Join(i.Error(), i.Close())
 	}
+
 	return o
 }
 
@@ -187,9 +205,11 @@ func got(_ []byte, closer io.Closer, err error) func(notFound error) (bool, erro
 		if errors.Is(err, notFound) {
 			return false, nil
 		}
+
 		if err != nil {
 			return false, err
 		}
+
 		return true, closer.Close()
 	}
 }

@@ -24,10 +24,12 @@ func recordedStream(gets int) lookuppath.Keys {
 		if i == gets {
 			return nil, false, false
 		}
+
 		index, known := uint64(i)*0x9e3779b97f4a7c15>>20%recordedKeys, true
 		if i%3 == 2 {
 			index, known = index+recordedKeys, false
 		}
+
 		i++
 		maker.Key(key, index)
 		return key, known, true
@@ -46,6 +48,7 @@ func TestRecord(t *testing.T) {
 			if offered != gets {
 				t.Errorf("%d Gets offered, %d were", offered, gets)
 			}
+
 			w, keys := r.Walker(), recordedStream(gets)
 			get := 0
 			for {
@@ -53,9 +56,11 @@ func TestRecord(t *testing.T) {
 				if !more {
 					break
 				}
+
 				if !sample.Takes(key) {
 					continue
 				}
+
 				numbers, _, err := w.Get(key, known, nil)
 				must(t, err)
 				var want []cachesim.Block
@@ -64,11 +69,15 @@ func TestRecord(t *testing.T) {
 					must(t, err)
 					want = append(want, b)
 				}
+
 				if !slices.Equal(want, blocksOf(have, get)) {
-					t.Fatalf("%s, Get %d: recorded %v, want %v", f.name, get, blocksOf(have, get), want)
+					t.Fatalf("%s, Get %d: recorded %v, want %v", f.name, get, blocksOf(have, get),
+						want)
 				}
+
 				get++
 			}
+
 			if get != len(have.Gets) || sample.Shift == 0 && get != gets {
 				t.Errorf("%s: %d Gets recorded, want %d", f.name, len(have.Gets), get)
 			}
@@ -76,7 +85,9 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-func recordAll(t *testing.T, r *Resolver, keys lookuppath.Keys, sample trace.Sample) (*cachesim.Trace, uint64) {
+func recordAll(
+	t *testing.T, r *Resolver, keys lookuppath.Keys, sample trace.Sample,
+) (*cachesim.Trace, uint64) {
 	t.Helper()
 	var out bytes.Buffer
 	w, err := trace.NewWriter(&out, trace.Header{Database: r.Identity(), SampleShift: sample.Shift})
@@ -119,9 +130,11 @@ func TestRecordStops(t *testing.T) {
 		}
 		return key, known, more
 	}, 0, trace.Sample{}, w)
+
 	if err == nil || !strings.Contains(err.Error(), "should be in the database") {
 		t.Fatal(err)
 	}
+
 	totals, err := w.Close(5000)
 	must(t, err)
 	if totals.Gets != 4000 {
@@ -136,6 +149,7 @@ func TestRecordStops(t *testing.T) {
 		key, _, more := stream()
 		return key, true, more
 	}, 0, trace.Sample{}, w)
+
 	if err == nil || !strings.Contains(err.Error(), "should be in the database") {
 		t.Fatal(err)
 	}
@@ -151,6 +165,7 @@ func TestRecordStops(t *testing.T) {
 		}
 		return endless()
 	}, 0, trace.Sample{}, w)
+
 	if !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
@@ -158,7 +173,8 @@ func TestRecordStops(t *testing.T) {
 	// When the trace cannot be written.
 	w, err = trace.NewWriter(&fullDisk{left: 1}, trace.Header{})
 	must(t, err)
-	if _, err = lookuppath.Record(t.Context(), r, nil, recordedStream(100_000), 0, trace.Sample{}, w); !errors.Is(err, errFull) {
+	if _, err = lookuppath.Record(t.Context(), r, nil, recordedStream(100_000), 0, trace.Sample{},
+		w); !errors.Is(err, errFull) {
 		t.Fatal(err)
 	}
 }
@@ -195,6 +211,7 @@ func BenchmarkRecord(b *testing.B) {
 				i++
 				return key, true, i <= b.N
 			}, 0, trace.Sample{}, w)
+
 			must(b, err)
 			totals, err := w.Close(offered)
 			must(b, err)

@@ -10,12 +10,10 @@
 // Data blocks are looked into only where filters and indexes cannot decide: a
 // filter said yes above the last level, or a key may be absent.
 //
-// Goals: exactness, then speed (no allocation per Get, all cores). What it
-// cannot resolve exactly it refuses to open: virtual or remote tables, values in
-// blob files, comparers of the user's.
-// A database that is written meanwhile is followed (following.go): each Get is then resolved on the tables
-// and the memory of its own moment (moments.go).
-// Non-goals: values.
+// Goals: exactness, then speed (no allocation per Get, all cores). What it cannot resolve exactly
+// it refuses to open: virtual or remote tables, values in blob files, comparers of the user's. A
+// database that is written meanwhile is followed (following.go): each Get is then resolved on the
+// tables and the memory of its own moment (moments.go). Non-goals: values.
 //
 // Read open.go for what is taken from a database, walk.go for one Get,
 // record.go for whole traces.
@@ -87,5 +85,6 @@ func (t *table) Describe(number uint32) (b cachesim.Block, h handle) {
 	default:
 		b.Type, h = engine.Data, t.Data[at-t.FirstData]
 	}
+
 	return b, h
 }

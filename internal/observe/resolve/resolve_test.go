@@ -17,6 +17,7 @@ func TestAccessesAreTheEngines(t *testing.T) {
 	if testing.Short() {
 		keys, gets = 120_000, 10_000
 	}
+
 	for _, f := range flavours() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
@@ -32,9 +33,11 @@ func TestAccessesAreTheEngines(t *testing.T) {
 				if !present {
 					index += keys
 				}
+
 				maker.Key(key, index)
 				return key, present
 			}
+
 			t.Run("Get", func(t *testing.T) { compare(t, f, dir, r, gets, next) })
 			must(t, r.AskLastFilters())
 			t.Run("iterators", func(t *testing.T) { compare(t, f, dir, r, gets, next) })
@@ -54,12 +57,16 @@ func openResolver(t testing.TB, f flavour, dir string) *Resolver {
 
 // compare makes gets Gets of the keys next chooses with the engine and the
 // resolver, and logs what they asked for.
-func compare(t *testing.T, f flavour, dir string, r *Resolver, gets int, next func() (key []byte, known bool)) {
+func compare(
+	t *testing.T, f flavour, dir string, r *Resolver, gets int,
+	next func() (key []byte, known bool),
+) {
 	t.Helper()
 	o := openOracle(t, f, dir, admitsNothing)
 	if r.iterates {
 		o.get = o.seek
 	}
+
 	w := r.Walker()
 	blocks := map[uint32]cachesim.Block{}
 	var numbers []uint32
@@ -74,6 +81,7 @@ func compare(t *testing.T, f flavour, dir string, r *Resolver, gets int, next fu
 		if numbers, found, err = w.Get(key, known, numbers); err != nil {
 			t.Fatal(err)
 		}
+
 		have := make([]read, len(numbers))
 		for j, number := range numbers {
 			b, seen := blocks[number]
@@ -83,25 +91,40 @@ func compare(t *testing.T, f flavour, dir string, r *Resolver, gets int, next fu
 				}
 				blocks[number] = b
 			}
+
 			have[j] = read{b.File, b.Offset, int(b.DiskBytes)}
 			byType[b.Type]++
 			byLevel[b.Level]++
 		}
+
 		if found != wantFound || !slices.Equal(have, want) {
-			t.Fatalf("Get %d of %x (known %v): found %v, the engine %v\nresolved %v\nthe engine %v", i, key, known, found, wantFound, have, want)
+			t.Fatalf(
+				"Get %d of %x (known %v): found %v, the engine %v\nresolved %v\nthe engine %v",
+				i,
+				key,
+				known,
+				found,
+				wantFound,
+				have,
+				want,
+			)
 		}
+
 		accesses += len(want)
 		if found {
 			finds++
 		}
 	}
+
 	text := ""
 	for kind, n := range byType {
 		if n > 0 {
 			text += fmt.Sprintf(" %v %d", engine.BlockType(kind), n)
 		}
 	}
-	t.Logf("%d Gets, %d found: %d accesses agree:%s; by level %v; %d blocks", gets, finds, accesses, text, byLevel, len(blocks))
+
+	t.Logf("%d Gets, %d found: %d accesses agree:%s; by level %v; %d blocks", gets, finds,
+		accesses, text, byLevel, len(blocks))
 }
 
 func shapeOf(r *Resolver) string {
@@ -114,7 +137,10 @@ func shapeOf(r *Resolver) string {
 			}
 			data += len(t.Data)
 		}
-		text += fmt.Sprintf("L%d: %d tables, %d of two index levels, %d data blocks; ", l.number, len(l.tables), two, data)
+
+		text += fmt.Sprintf("L%d: %d tables, %d of two index levels, %d data blocks; ", l.number,
+			len(l.tables), two, data)
 	}
+
 	return text
 }

@@ -27,8 +27,18 @@ func TestOtherTables(t *testing.T) {
 	for _, f := range []flavour{
 		{name: "pebble1 zstd", version: 1, format: uint64(pebble1.FormatNewest), zstd: true},
 		{name: "pebble2 zstd", version: 2, format: uint64(pebble2.FormatNewest), zstd: true},
-		{name: "pebble1 whole indexes", version: 1, format: uint64(pebble1.FormatNewest), noIndexLevels: true},
-		{name: "pebble2 whole indexes", version: 2, format: uint64(pebble2.FormatNewest), noIndexLevels: true},
+		{
+			name:          "pebble1 whole indexes",
+			version:       1,
+			format:        uint64(pebble1.FormatNewest),
+			noIndexLevels: true,
+		},
+		{
+			name:          "pebble2 whole indexes",
+			version:       2,
+			format:        uint64(pebble2.FormatNewest),
+			noIndexLevels: true,
+		},
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
@@ -43,8 +53,10 @@ func TestOtherTables(t *testing.T) {
 				for n := i + 1; n > 0; n /= 10 {
 					k = append(k, digits[n%10])
 				}
+
 				return k
 			}
+
 			value := make([]byte, 200)
 			for range 3 {
 				b := s.batch()
@@ -52,14 +64,19 @@ func TestOtherTables(t *testing.T) {
 					value[random.IntN(len(value))]++
 					must(t, b.set(key(2*random.IntN(count)), value)) // even numbers only
 				}
+
 				must(t, b.commit())
 				must(t, s.flush())
 			}
+
 			s.settle()
-			if err := s.broken.Load(); err != nil && f.zstd && failure.From(*err).Code == engine.CodeZstd {
+			if err := s.broken.Load(); err != nil && f.zstd &&
+				failure.From(*err).Code == engine.CodeZstd {
 				must(t, s.close())
-				t.Skipf("Pebble v1 built with cgo cannot read its own zstd blocks with this libzstd: %v", *err)
+				t.Skipf("Pebble v1 built with cgo cannot read its own zstd blocks with this "+
+					"libzstd: %v", *err)
 			}
+
 			must(t, s.close())
 			r := openResolver(t, f, dir)
 			t.Log(shapeOf(r))
@@ -68,7 +85,10 @@ func TestOtherTables(t *testing.T) {
 					t.Fatal("an index of two levels")
 				}
 			}
-			compare(t, f, dir, r, 5_000, func() ([]byte, bool) { return key(random.IntN(2*count + 10)), false })
+
+			compare(t, f, dir, r, 5_000, func() ([]byte, bool) {
+				return key(random.IntN(2*count + 10)), false
+			})
 		})
 	}
 }
@@ -92,14 +112,17 @@ func TestKeysInTheLog(t *testing.T) {
 				if kind != lsmtail.None || gone {
 					kinds[kind]++
 				}
+
 				if gone && kind != lsmtail.Set {
 					kinds[lsmtail.Merge+1]++
 				}
 			}
+
 			t.Logf("keys in the log by kind, the last those in a deleted range: %v", kinds)
 			if len(kinds) != 5 {
 				t.Error("the log lacks what this test is about")
 			}
+
 			random := rand.New(rand.NewPCG(4, 4))
 			compare(t, f, crashed, r, 10_000, func() ([]byte, bool) {
 				maker.Key(key, random.Uint64N(keys.Count/5))
@@ -121,6 +144,7 @@ func writeAndCrash(t *testing.T, f flavour, dir string) (crashed string) {
 		maker.Key(key, i)
 		sorted = append(sorted, key)
 	}
+
 	slices.SortFunc(sorted, bytes.Compare)
 	random, value := rand.New(rand.NewPCG(2, 2)), make([]byte, 20)
 	for range 30 {
@@ -140,13 +164,16 @@ func writeAndCrash(t *testing.T, f flavour, dir string) (crashed string) {
 				must(t, b.set(key, value))
 			}
 		}
+
 		at := random.IntN(len(sorted) - 60)
 		must(t, b.deleteRange(sorted[at], sorted[at+1+random.IntN(50)]))
 		if f.hasRangeKeys() {
 			must(t, b.rangeKey(sorted[at], sorted[at+50]))
 		}
+
 		must(t, b.commit())
 	}
+
 	crashed = enginetest.CopyOpen(t, dir)
 	must(t, s.close())
 	return crashed
@@ -157,19 +184,27 @@ func TestOpenRefuses(t *testing.T) {
 	dir := t.TempDir()
 	o := &pebble2.Options{FormatMajorVersion: pebble2.FormatNewest, Logger: silent{}}
 	o.Experimental.ValueSeparationPolicy = func() pebble2.ValueSeparationPolicy {
-		return pebble2.ValueSeparationPolicy{Enabled: true, MinimumSize: 1, MaxBlobReferenceDepth: 1}
+		return pebble2.ValueSeparationPolicy{
+			Enabled:               true,
+			MinimumSize:           1,
+			MaxBlobReferenceDepth: 1,
+		}
 	}
+
 	db, err := pebble2.Open(dir, o)
 	must(t, err)
 	must(t, db.Set([]byte("key"), make([]byte, 1000), nil))
 	must(t, db.Flush())
 	must(t, db.Close())
-	if _, err := Open(dir, 2); err == nil || !strings.Contains(err.Error(), "values are in blob files") {
+	if _, err := Open(dir, 2); err == nil ||
+		!strings.Contains(err.Error(), "values are in blob files") {
 		t.Errorf("values in a blob file: %v", err)
 	}
+
 	if _, err := Open(filepath.Join(t.TempDir(), "nothing"), 1); err == nil {
 		t.Error("opened a directory that is not there")
 	}
+
 	if _, err := Open(t.TempDir(), 3); err == nil || !strings.Contains(err.Error(), "1 or 2") {
 		t.Error(err)
 	}
@@ -197,6 +232,7 @@ func TestDamagedTable(t *testing.T) {
 				if random.IntN(2) == 0 { // indexes and properties are at the end
 					at = len(content) - 1 - random.IntN(min(len(content), 3000))
 				}
+
 				content[at] ^= bit
 				must(t, os.WriteFile(path, content, 0o644))
 				have, openErr, walkErr := damagedGets(f, dir)
@@ -208,9 +244,11 @@ func TestDamagedTable(t *testing.T) {
 				case walkErr != nil:
 					walked++
 				case !slices.EqualFunc(want, have, slices.Equal):
-					t.Fatalf("byte %d of %s: other accesses without an error", at, filepath.Base(path))
+					t.Fatalf("byte %d of %s: other accesses without an error", at,
+						filepath.Base(path))
 				}
 			}
+
 			t.Logf("60 flips: %d noticed at open, %d when met", opened, walked)
 			if opened == 0 || walked == 0 {
 				t.Error("nothing was noticed")
@@ -242,8 +280,10 @@ func getAll(r *Resolver) (accesses [][]uint32, err error) {
 		if err != nil {
 			return nil, err
 		}
+
 		accesses = append(accesses, numbers)
 	}
+
 	return accesses, nil
 }
 
@@ -259,6 +299,7 @@ func TestTablesMayVanish(t *testing.T) {
 	if !slices.EqualFunc(want, allGets(t, r), slices.Equal) {
 		t.Error("other accesses")
 	}
+
 	if _, err := Open(dir, f.version); !errors.Is(err, fs.ErrNotExist) && err == nil {
 		t.Error("opened again")
 	}
@@ -278,23 +319,29 @@ func TestDecompressedSizes(t *testing.T) {
 				must(t, err)
 				content, err := table.decode(h, new(buffer))
 				must(t, err)
-				if int(b.Bytes) != len(content) || b.Offset != h.Offset || b.File != table.File || int(b.Level) != table.Level {
+				if int(b.Bytes) != len(content) || b.Offset != h.Offset || b.File != table.File ||
+					int(b.Level) != table.Level {
 					t.Fatalf("%+v, content of %d bytes", b, len(content))
 				}
+
 				checked[b.Type]++
 				return b
 			}
+
 			check(rootNumber, table.Root)
 			if table.filter != nil {
 				check(filterNumber, table.filterAt)
 			}
+
 			for i, h := range table.Partitions {
 				check(uint32(fixedNumbers+i), h)
 			}
+
 			for i, h := range table.Data {
 				check(table.FirstData+uint32(i), h)
 			}
 		}
+
 		t.Log(f.name, checked)
 	}
 }
@@ -315,9 +362,11 @@ func TestGetAllocatesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		for range 10_000 {
 			get()
 		}
+
 		if n := testing.AllocsPerRun(20_000, get); n != 0 {
 			t.Errorf("%s: %v allocations per Get", f.name, n)
 		}

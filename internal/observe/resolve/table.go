@@ -63,10 +63,12 @@ func openTable(dir string, facts lsmtail.Facts, kept dbformat.KeptByPebble) (*ta
 	if err != nil {
 		return nil, fmt.Errorf("table %06d: %w", facts.File, err)
 	}
+
 	t := &table{Table: lookuppath.Table{Facts: facts, Opened: opened}}
 	if err := t.open(kept); err != nil {
 		return nil, fmt.Errorf("table %06d: %w", facts.File, errors.Join(err, opened.Close()))
 	}
+
 	return t, nil
 }
 
@@ -79,19 +81,27 @@ func (t *table) open(kept dbformat.KeptByPebble) (err error) {
 	if err != nil {
 		return err
 	}
+
 	defer func() { err = errors.Join(err, reader.Close()) }()
 	layout, err := reader.Layout()
 	if err != nil {
 		return fmt.Errorf("read layout: %w", err)
 	}
+
 	properties, err := reader.ReadPropertiesBlock(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("read properties: %w", err)
 	}
+
 	if err := supported(&properties); err != nil {
 		return err
 	}
-	t.propertiesAt = handle{Offset: layout.Properties.Offset, Bytes: uint32(layout.Properties.Length)}
+
+	t.propertiesAt = handle{
+		Offset: layout.Properties.Offset,
+		Bytes:  uint32(layout.Properties.Length),
+	}
+
 	t.columnar, t.merges = layout.Format.BlockColumnar(), properties.NumMergeOperands > 0
 	t.deletes = properties.NumDeletions > 0
 	t.hidesObsolete = layout.Format >= sstable.TableFormatPebblev4
@@ -99,20 +109,25 @@ func (t *table) open(kept dbformat.KeptByPebble) (err error) {
 	if _, err := t.Opened.ReadAt(checksum[:], int64(layout.Footer.Offset)); err != nil {
 		return fmt.Errorf("read footer: %w", err)
 	}
+
 	t.checksum = block.ChecksumType(checksum[0])
 	if err := t.readIndex(layout, properties.UserProperties); err != nil {
 		return err
 	}
+
 	if err := t.readFilter(layout, policy.Name()); err != nil {
 		return err
 	}
+
 	if err := t.readTombstones(ctx, reader, layout); err != nil {
 		return err
 	}
+
 	t.points = &t.Bounds
 	if properties.NumRangeKeys() > 0 {
 		t.points, err = t.pointBounds(reader)
 	}
+
 	return err
 }
 
@@ -123,24 +138,29 @@ func (t *table) pointBounds(reader *sstable.Reader) (_ *lsmtail.Bounds, err erro
 	if err != nil {
 		return nil, fmt.Errorf("read keys: %w", err)
 	}
+
 	defer func() { err = errors.Join(err, keys.Close()) }()
 	var b *lsmtail.Bounds
 	if first := keys.First(); first != nil {
 		b = &lsmtail.Bounds{Smallest: bytes.Clone(first.K.UserKey)}
 		b.Largest = bytes.Clone(keys.Last().K.UserKey)
 	}
+
 	if n := len(t.tombstones); n > 0 {
 		start, end := t.tombstones[0].Start, t.tombstones[n-1].End
 		if b == nil {
 			b = &lsmtail.Bounds{Smallest: start, Largest: end, Exclusive: true}
 		}
+
 		if bytes.Compare(start, b.Smallest) < 0 {
 			b.Smallest = start
 		}
+
 		if bytes.Compare(end, b.Largest) > 0 {
 			b.Largest, b.Exclusive = end, true
 		}
 	}
+
 	return b, keys.Error()
 }
 
@@ -148,8 +168,8 @@ func (t *table) pointBounds(reader *sstable.Reader) (_ *lsmtail.Bounds, err erro
 // writers only.
 func filterPolicy() bloom.FilterPolicy { return bloom.FilterPolicy(10) }
 
-// FilterRate is the share of absent keys that a filter of so many bits a key lets pass in a table of
-// so many keys, as the library's own filters do: one of at most 20,000 keys is built and asked.
+// FilterRate is the share of absent keys that a filter of so many bits a key lets pass in a table
+// of so many keys, as the library's own filters do: one of at most 20,000 keys is built and asked.
 func FilterRate(bits, keys float64) float64 {
 	const maximum, asked = 20_000, 200_000
 	n := uint64(min(max(keys, 1), maximum))
@@ -161,15 +181,18 @@ func FilterRate(bits, keys float64) float64 {
 		binary.LittleEndian.PutUint64(key[8:], random.Uint64())
 		return key[:]
 	}
+
 	for range n {
 		w.AddKey(draw())
 	}
+
 	filter, passed := w.Finish(nil), 0
 	for range asked {
 		if bloom.FilterPolicy(math.Round(bits)).MayContain(pebble2.TableFilter, filter, draw()) {
 			passed++
 		}
 	}
+
 	return float64(passed) / asked
 }
 
@@ -177,10 +200,13 @@ func FilterRate(bits, keys float64) float64 {
 func supported(p *sstable.Properties) error {
 	switch {
 	case p.ComparerName != pebble2.DefaultComparer.Name && p.ComparerName != "":
-		return fmt.Errorf("its keys are ordered by %s, only %s is supported", p.ComparerName, pebble2.DefaultComparer.Name)
+		return fmt.Errorf("its keys are ordered by %s, only %s is supported", p.ComparerName,
+			pebble2.DefaultComparer.Name)
 	case p.NumValuesInBlobFiles > 0:
-		return engine.Fail(engine.CodeUnsupported, "its values are in blob files, which are not resolved")
+		return engine.Fail(engine.CodeUnsupported,
+			"its values are in blob files, which are not resolved")
 	}
+
 	return nil
 }
 
@@ -189,14 +215,18 @@ func (t *table) readFilter(layout *sstable.Layout, policy string) (err error) {
 		if f.Name != "fullfilter."+policy {
 			continue // of a policy nobody knows: never consulted
 		}
+
 		if t.filterAt, err = newHandle(f.Handle); err != nil {
 			return err
 		}
+
 		if t.Level == lastLevel {
 			return nil // a Get never asks for it there
 		}
+
 		return t.loadFilter()
 	}
+
 	return nil
 }
 
@@ -237,8 +267,10 @@ func (w *Walker) Learn(numbers []uint32) error {
 				return err
 			}
 		}
+
 		rest = rest[n:]
 	}
+
 	numbers = slices.DeleteFunc(numbers, r.Known)
 	ahead := 0
 	for i, number := range numbers {
@@ -247,10 +279,12 @@ func (w *Walker) Learn(numbers []uint32) error {
 			_, h := t.Describe(numbers[ahead])
 			willNeed(t.Opened, int64(h.Offset), int64(h.Bytes)+lookuppath.TrailerBytes)
 		}
+
 		if err := r.Tables.Learn(number, &in.stored); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -260,15 +294,19 @@ func (r *Resolver) scan(t *table, in *buffer) error {
 		run, first := t.Data[i], i
 		for i++; i < len(t.Data); i++ {
 			h := t.Data[i]
-			if h.Offset < run.Offset+uint64(run.Bytes) || h.Offset+uint64(h.Bytes)-run.Offset > scanBytes {
+			if h.Offset < run.Offset+uint64(run.Bytes) ||
+				h.Offset+uint64(h.Bytes)-run.Offset > scanBytes {
 				break
 			}
+
 			run.Bytes = uint32(h.Offset + uint64(h.Bytes) - run.Offset)
 		}
+
 		stored, err := t.Read(run, &in.stored)
 		if err != nil {
 			return err
 		}
+
 		for j := first; j < i; j++ {
 			h := t.Data[j]
 			from := h.Offset - run.Offset
@@ -276,9 +314,11 @@ func (r *Resolver) scan(t *table, in *buffer) error {
 			if err != nil {
 				return err
 			}
+
 			r.Keep(t.First+t.FirstData+uint32(j), size)
 		}
 	}
+
 	return nil
 }
 

@@ -28,9 +28,11 @@ func readLogs(paths []string) (u *lookuppath.Unflushed, entries uint64, err erro
 				if !known {
 					return fmt.Errorf("it holds an entry of kind %v, which is not supported", kind)
 				}
+
 				if entry != lsmtail.None {
 					u.Wrote(entry, key, value)
 				}
+
 				return nil
 			})
 		})
@@ -38,6 +40,7 @@ func readLogs(paths []string) (u *lookuppath.Unflushed, entries uint64, err erro
 			return nil, 0, fmt.Errorf("read log %s: %w", filepath.Base(path), err)
 		}
 	}
+
 	u.Finish()
 	return u, entries, nil
 }
@@ -48,10 +51,12 @@ func readLog(path string, visit func(batch []byte) error) (err error) {
 	if err != nil {
 		return err
 	}
+
 	file, err := os.Open(path)
 	if err != nil {
 		return err
 	}
+
 	defer func() { err = errors.Join(err, file.Close()) }()
 	records := numbered(record.NewReader, file, number)
 	for {
@@ -60,12 +65,15 @@ func readLog(path string, visit func(batch []byte) error) (err error) {
 		if err == nil {
 			batch, err = io.ReadAll(next)
 		}
+
 		if err == io.EOF || record.IsInvalidRecord(err) {
 			return nil // the torn end of a log in use is where replay ends, too
 		}
+
 		if err != nil {
 			return err
 		}
+
 		if err := visit(batch); err != nil {
 			return err
 		}
@@ -74,17 +82,22 @@ func readLog(path string, visit func(batch []byte) error) (err error) {
 
 // numbered calls open with number in Pebble's own type, which has no public
 // name.
-func numbered[N ~uint64](open func(io.Reader, N) *record.Reader, in io.Reader, number uint64) *record.Reader {
+func numbered[N ~uint64](
+	open func(io.Reader, N) *record.Reader, in io.Reader, number uint64,
+) *record.Reader {
 	return open(in, N(number))
 }
 
 // eachEntry visits the entries of a batch. The value of the deletion of a range is its end.
-func eachEntry(batch []byte, visit func(kind pebble2.InternalKeyKind, key, value []byte) error) error {
+func eachEntry(
+	batch []byte, visit func(kind pebble2.InternalKeyKind, key, value []byte) error,
+) error {
 	for entries := batchrepr.Read(batch); ; {
 		kind, key, value, more, err := entries.Next()
 		if !more || err != nil {
 			return err
 		}
+
 		if err := visit(kind, key, value); err != nil {
 			return err
 		}
@@ -94,13 +107,16 @@ func eachEntry(batch []byte, visit func(kind pebble2.InternalKeyKind, key, value
 // entryOf is what a kind of entry says of its key; follow.None if no Get sees it.
 func entryOf(kind pebble2.InternalKeyKind) (entry lsmtail.Entry, known bool) {
 	switch kind {
-	case pebble2.InternalKeyKindSet, pebble2.InternalKeyKindSetWithDelete, pebble2.InternalKeyKindDelete, pebble2.InternalKeyKindSingleDelete,
+	case pebble2.InternalKeyKindSet, pebble2.InternalKeyKindSetWithDelete,
+		pebble2.InternalKeyKindDelete, pebble2.InternalKeyKindSingleDelete,
 		pebble2.InternalKeyKindDeleteSized, pebble2.InternalKeyKindMerge:
 		return kindOf(uint8(kind)), true
 	case pebble2.InternalKeyKindRangeDelete:
 		return lsmtail.Range, true
-	case pebble2.InternalKeyKindLogData, pebble2.InternalKeyKindRangeKeySet, pebble2.InternalKeyKindRangeKeyUnset, pebble2.InternalKeyKindRangeKeyDelete:
+	case pebble2.InternalKeyKindLogData, pebble2.InternalKeyKindRangeKeySet,
+		pebble2.InternalKeyKindRangeKeyUnset, pebble2.InternalKeyKindRangeKeyDelete:
 		return lsmtail.None, true
 	}
+
 	return lsmtail.None, false
 }

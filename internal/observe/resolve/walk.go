@@ -24,7 +24,8 @@ type Walker struct {
 	numbers []uint32
 	trusted uint // how often known was believed
 	deleted bool // a deletion was seen: what lies below is only looked at
-	merging bool // a merge operand was seen: older ones belong to it, up to an entry of another kind
+	// a merge operand was seen: older ones belong to it, up to an entry of another kind
+	merging bool
 
 	// Of the level being looked into:
 	level     *level
@@ -48,7 +49,9 @@ func (r *Resolver) Walker() *Walker {
 // knows the key to be in the database: then the last level is believed to hold
 // it, mostly without a look into the data, which is most of the time. Every
 // 1024th time it is looked, so that a caller who does not know is found out.
-func (w *Walker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, found bool, err error) {
+func (w *Walker) Get(
+	key []byte, known bool, dst []uint32,
+) (numbers []uint32, found bool, err error) {
 	w.key, w.known, w.numbers, w.deleted, w.merging = key, known, dst[:0], false, false
 	if w.memory != nil {
 		kind, gone := w.memory.Find(key)
@@ -57,22 +60,26 @@ func (w *Walker) Get(key []byte, known bool, dst []uint32) (numbers []uint32, fo
 		}
 		w.deleted, w.merging = kind == lsmtail.Delete, kind == lsmtail.Merge
 	}
+
 	for i := range w.levels {
 		w.level = &w.levels[i]
 		at, look := w.level.find(key, w.r.version)
 		if !look {
 			continue
 		}
+
 		w.tableAt = at
 		answer, err := w.lookInto(i == len(w.levels)-1)
 		if err == nil && answer == isHere && w.r.iterates {
 			found, w.known = true, false
 			continue
 		}
+
 		if err != nil || answer != goOn {
 			return w.numbers, answer == isHere || w.merging, err
 		}
 	}
+
 	return w.numbers, found || w.merging, nil
 }
 
@@ -94,16 +101,20 @@ func (w *Walker) lookInto(last bool) (answer, error) {
 	if err != nil || certain {
 		return isHere, err
 	}
-	if e.end && w.r.version == cachesim.PebbleV1 && w.table().rangeDelAt.Bytes == 0 && bytes.Equal(w.key, w.table().points.Largest) {
+
+	if e.end && w.r.version == cachesim.PebbleV1 && w.table().rangeDelAt.Bytes == 0 &&
+		bytes.Equal(w.key, w.table().points.Largest) {
 		// The table was searched to its end without its own largest key.
 		if err := w.enterNext(&goneBelow, &gone); err != nil {
 			return isGone, err
 		}
 	}
+
 	for e.kind != lsmtail.None {
 		if gone && e.seqNum < goneBelow {
 			return isGone, nil
 		}
+
 		switch {
 		case w.deleted:
 		case e.kind == lsmtail.Set, w.merging && e.kind == lsmtail.Delete:
@@ -111,18 +122,22 @@ func (w *Walker) lookInto(last bool) (answer, error) {
 		default:
 			w.deleted, w.merging = e.kind == lsmtail.Delete, e.kind == lsmtail.Merge
 		}
+
 		if e, err = w.next(); err != nil {
 			return isGone, err
 		}
+
 		if e.end && w.r.version == cachesim.PebbleV1 {
 			if err := w.enterNext(&goneBelow, &gone); err != nil {
 				return isGone, err
 			}
 		}
 	}
+
 	if gone {
 		return isGone, nil
 	}
+
 	return goOn, nil
 }
 
@@ -139,9 +154,11 @@ func (w *Walker) enter() (goneBelow uint64, gone bool) {
 		w.ask(t, rangeDelNumber)
 		goneBelow, gone = lookuppath.CoveredBy(t.tombstones, w.key)
 	}
+
 	if !t.allObsolete {
 		w.ask(t, rootNumber)
 	}
+
 	return goneBelow, gone
 }
 
@@ -152,35 +169,45 @@ func (w *Walker) seek(last bool) (e entry, certain bool, err error) {
 	if t.allObsolete {
 		return entry{end: true}, false, nil
 	}
-	if t.filter != nil && (w.r.iterates || w.level.number != lastLevel) { // there, a Get never asks for it
+
+	// there, a Get never asks for it
+	if t.filter != nil && (w.r.iterates || w.level.number != lastLevel) {
 		w.ask(t, filterNumber)
 		if !w.policy.MayContain(pebble2.TableFilter, t.filter, w.key) {
 			return entry{end: true}, false, nil
 		}
 	}
+
 	wanted := t.Separators.Seek(w.key)
 	if !w.advance(wanted) {
 		return entry{end: true}, false, nil
 	}
-	if w.known && last && !w.deleted && !w.merging && !t.merges && t.excluded == nil && t.rangeDelAt.Bytes == 0 {
+
+	if w.known && last && !w.deleted && !w.merging && !t.merges && t.excluded == nil &&
+		t.rangeDelAt.Bytes == 0 {
 		if w.trusted++; w.trusted%lookuppath.LookEvery != 0 {
 			return entry{}, true, nil
 		}
 	}
+
 	if err := w.data.load(t, w.block, w.key); err != nil {
 		return entry{}, false, err
 	}
+
 	if w.block != wanted {
 		return w.first()
 	}
+
 	if e = w.data.seek(); !e.end {
 		return e, false, nil
 	}
+
 	if t.excluded == nil {
 		// The separator above the key was above the block's last key, too. The
 		// next block begins beyond the separator, so with another key.
 		return entry{end: !w.advance(w.block + 1)}, false, nil
 	}
+
 	return w.following()
 }
 
@@ -223,17 +250,21 @@ func (w *Walker) advance(from int) bool {
 					i = int(t.PartitionEnds[p]) - 1
 					continue
 				}
+
 				w.partition = p
 				w.ask(t, fixedNumbers+uint32(p))
 			}
 		}
+
 		if t.excluded != nil && t.excluded[i] {
 			continue
 		}
+
 		w.block = i
 		w.ask(t, t.FirstData+uint32(i))
 		return true
 	}
+
 	return false
 }
 
@@ -247,17 +278,21 @@ func (w *Walker) enterNext(goneBelow *uint64, gone *bool) error {
 		if below, is := w.enter(); t.rangeDelAt.Bytes > 0 {
 			*goneBelow, *gone = below, is
 		}
+
 		if !t.allObsolete && w.advance(0) {
 			if err := w.data.load(t, w.block, w.key); err != nil {
 				return err
 			}
+
 			if e, _, err := w.first(); err != nil || !e.end {
 				return err
 			}
 		}
+
 		if t.rangeDelAt.Bytes > 0 && (t.allObsolete || t.excluded != nil) {
 			return nil
 		}
 	}
+
 	return nil
 }

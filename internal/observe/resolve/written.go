@@ -32,13 +32,18 @@ func ReadTableProperties(dir string, version cachesim.PebbleVersion) (all []Writ
 	if err != nil {
 		return nil, err
 	}
+
 	err = livedir.Retry(dir, func() error { // tables vanish while another process compacts them
 		found, err := list(dir, version, kept)
 		if err = errors.Join(err, found.unresolved); err == nil {
-			all, err = lsmtail.EachTable(found.tables, func(facts lsmtail.Facts) (Written, error) { return written(dir, facts, kept) })
+			all, err = lsmtail.EachTable(found.tables, func(facts lsmtail.Facts) (Written, error) {
+				return written(dir, facts, kept)
+			})
 		}
+
 		return err
 	})
+
 	return all, err
 }
 
@@ -48,17 +53,22 @@ func written(dir string, facts lsmtail.Facts, kept dbformat.KeptByPebble) (w Wri
 	if t.Opened, err = facts.Open(dir); err != nil {
 		return w, err
 	}
+
 	defer func() { err = errors.Join(err, t.Opened.Close()) }()
-	reader, err := sstable.NewReader(context.Background(), readable{t}, pebble2fs.TableOptions(kept))
+	reader, err := sstable.NewReader(context.Background(), readable{t},
+		pebble2fs.TableOptions(kept))
 	if err != nil {
 		return w, fmt.Errorf("table %06d: %w", facts.File, err)
 	}
+
 	defer func() { err = errors.Join(err, reader.Close()) }()
 	p, err := reader.ReadPropertiesBlock(context.Background(), nil)
-	w = Written{t.File, t.Level, t.Bytes, int64(p.NumEntries), int64(p.NumDataBlocks), int64(p.RawKeySize + p.RawValueSize), int64(p.RawValueSize),
+	w = Written{t.File, t.Level, t.Bytes, int64(p.NumEntries), int64(p.NumDataBlocks),
+		int64(p.RawKeySize + p.RawValueSize), int64(p.RawValueSize),
 		int64(p.FilterSize)}
 	if p.ValueBlocksSize > 0 || p.NumValuesInBlobFiles > 0 {
 		w.DataBlocks = 0
 	}
+
 	return w, err
 }

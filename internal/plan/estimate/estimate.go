@@ -73,10 +73,12 @@ func Total(steps []Step) Estimate {
 		if peak := add(e.DiskBytes, s.PeakDiskBytes); peak > e.PeakDiskBytes {
 			e.PeakDiskBytes, e.fullest = peak, i
 		}
+
 		e.DiskBytes = add(e.DiskBytes, s.DiskBytes)
 		e.MemoryBytes = max(e.MemoryBytes, s.MemoryBytes)
 		e.Seconds += s.Seconds
 	}
+
 	return e
 }
 
@@ -88,6 +90,7 @@ func (e Estimate) Remaining(actual []float64) float64 {
 		expected[e.Steps[i].Kind] += e.Steps[i].Seconds
 		took[e.Steps[i].Kind] += seconds
 	}
+
 	left := 0.0
 	for _, s := range e.Steps[min(len(actual), len(e.Steps)):] {
 		seconds := s.Seconds
@@ -96,6 +99,7 @@ func (e Estimate) Remaining(actual []float64) float64 {
 		}
 		left += seconds
 	}
+
 	return left
 }
 
@@ -103,16 +107,22 @@ func (e Estimate) Remaining(actual []float64) float64 {
 func (e Estimate) Fits(freeDisk, freeMemory int64) error {
 	var errs []error
 	if e.PeakDiskBytes > freeDisk {
-		errs = append(errs, fmt.Errorf("%s needs about %s of disk (%s when it is done), but only %s is free: %s",
-			e.Steps[e.fullest].Name, unit.Bytes(e.PeakDiskBytes), unit.Bytes(e.DiskBytes), unit.Bytes(freeDisk), e.whatFits(freeDisk)))
+		errs = append(errs,
+			fmt.Errorf("%s needs about %s of disk (%s when it is done), but only %s is free: %s",
+				e.Steps[e.fullest].Name, unit.Bytes(e.PeakDiskBytes), unit.Bytes(e.DiskBytes),
+				unit.Bytes(freeDisk), e.whatFits(freeDisk)))
 	}
+
 	for _, s := range e.Steps {
 		if s.MemoryBytes > freeMemory {
-			errs = append(errs, fmt.Errorf("%s needs about %s of memory, but only %s is available: use a smaller --cache or --memory",
-				s.Name, unit.Bytes(s.MemoryBytes), unit.Bytes(freeMemory)))
+			errs = append(errs,
+				fmt.Errorf("%s needs about %s of memory, but only %s is available: use a smaller "+
+					"--cache or --memory",
+					s.Name, unit.Bytes(s.MemoryBytes), unit.Bytes(freeMemory)))
 			break
 		}
 	}
+
 	return errors.Join(errs...)
 }
 
@@ -124,6 +134,7 @@ func (e Estimate) whatFits(free int64) string {
 	if full.Flag == "" {
 		return nothing
 	}
+
 	fixed, scaled := full.fixed, full.PeakDiskBytes-full.fixed
 	for _, s := range e.Steps[:e.fullest] {
 		if s.Flag == full.Flag && s.Count == full.Count {
@@ -133,10 +144,12 @@ func (e Estimate) whatFits(free int64) string {
 			fixed = add(fixed, s.DiskBytes)
 		}
 	}
+
 	count := twoDigits(float64(full.Count) * float64(free-fixed) / float64(scaled))
 	if !(count >= 1) {
 		return nothing
 	}
+
 	return fmt.Sprintf("%s %s fits", full.Flag, unit.ShortCount(count))
 }
 
@@ -175,8 +188,12 @@ func (m Machine) writeRate() float64 {
 }
 
 // defaultDisk are the reads a second that docs/engines.md tells of `statelab disk`.
-var defaultDisk = result.Disk{Points: []result.DiskPoint{{InFlight: 1, ReadsPerSecond: 10_200}, {InFlight: 4, ReadsPerSecond: 22_900},
-	{InFlight: 16, ReadsPerSecond: 46_300}, {InFlight: 64, ReadsPerSecond: 55_400}}}
+var defaultDisk = result.Disk{Points: []result.DiskPoint{
+	{InFlight: 1, ReadsPerSecond: 10_200},
+	{InFlight: 4, ReadsPerSecond: 22_900},
+	{InFlight: 16, ReadsPerSecond: 46_300},
+	{InFlight: 64, ReadsPerSecond: 55_400},
+}}
 
 // readRate are the device's random reads a second.
 func (m Machine) readRate(inFlight int) float64 {
@@ -193,20 +210,30 @@ func (m Machine) memory() int64 {
 
 const valuesPerAccount = 2.6 // of the measurements that subject.LayoutCost is of
 
-// Layout is what a layout at one size takes: built, updated, looked up. l names it as typed, with its
-// profile and options; keep: its files stay.
+// Layout is what a layout at one size takes: built, updated, looked up. l names it as typed, with
+// its profile and options; keep: its files stay.
 func Layout(l protocol.LayoutSpec, keep bool, m Machine) Step {
 	of, taken := subject.LayoutOf(l.Layout)
 	costs := of.Cost
 	accounts := float64(l.Chain.Accounts)
 	values := (1 + l.Chain.ContractShare*float64(l.Chain.SlotsPer)) / valuesPerAccount
 	data := accounts * costs.PerAccount * values
-	s := Step{Kind: LayoutKind, Name: fmt.Sprintf("%s of %s accounts", l.Layout, unit.ShortCount(accounts)), Flag: "--accounts", Count: l.Chain.Accounts,
-		PeakDiskBytes: bytes(data*costs.Peak + costs.PeakFixed), fixed: bytes(costs.PeakFixed),
-		MemoryBytes: add(l.MemoryBytes, bytes(costs.BuildMemory+accounts*costs.MemoryPerAccount*values)), Basis: "measured with 100k and 1M accounts"}
+	s := Step{
+		Kind:          LayoutKind,
+		Name:          fmt.Sprintf("%s of %s accounts", l.Layout, unit.ShortCount(accounts)),
+		Flag:          "--accounts",
+		Count:         l.Chain.Accounts,
+		PeakDiskBytes: bytes(data*costs.Peak + costs.PeakFixed),
+		fixed:         bytes(costs.PeakFixed),
+		MemoryBytes: add(l.MemoryBytes,
+			bytes(costs.BuildMemory+accounts*costs.MemoryPerAccount*values)),
+		Basis: "measured with 100k and 1M accounts",
+	}
+
 	if keep {
 		s.DiskBytes = bytes(data + costs.Fixed)
 	}
+
 	s.Basis = cmp.Or(taken, s.Basis)
 	build := max(accounts*values/costs.AccountsPerSecond, data/m.writeRate())
 	const kinds = 4
@@ -216,8 +243,10 @@ func Layout(l protocol.LayoutSpec, keep bool, m Machine) Step {
 	if l.First > 0 {
 		first, patience = float64(l.First), 30*float64(l.First)/50
 	}
+
 	openings := kinds * min(first*opening, max(patience, 5*opening))
-	lookups := kinds * 4 * float64(l.Reads) * costs.GetSeconds // warm and measured, with one and 64 in flight
+	// warm and measured, with one and 64 in flight
+	lookups := kinds * 4 * float64(l.Reads) * costs.GetSeconds
 	s.Seconds = 2 + build + openings + (kinds+1)*opening + lookups
 	return s
 }
@@ -241,17 +270,25 @@ func Replay(r ReplaySpec, m Machine) Step {
 	if costs.InMemory {
 		disk = 0
 	}
+
 	kept := 1.0
 	if costs.Bounded {
 		const usualNodes = 1_000_000 // of a store, by the trees' profiles
 		nodes := cmp.Or(r.CacheNodes, usualNodes)
 		kept = min(1, float64(max(1, r.Stores))*float64(nodes)/max(1, changes))
 	}
+
 	const compactions = 1.2
-	s := Step{Kind: ReplayKind, Name: fmt.Sprintf("%s changes into %s", unit.ShortCount(changes), r.Tree),
-		DiskBytes: bytes(disk), PeakDiskBytes: bytes(disk * compactions),
-		MemoryBytes: bytes(100<<20 + kept*costs.Memory*float64(r.Bytes)), Seconds: 2 + max(changes/costs.LeavesPerSecond, disk/m.writeRate()),
-		Basis: "measured with 433,182 changes"}
+	s := Step{
+		Kind:          ReplayKind,
+		Name:          fmt.Sprintf("%s changes into %s", unit.ShortCount(changes), r.Tree),
+		DiskBytes:     bytes(disk),
+		PeakDiskBytes: bytes(disk * compactions),
+		MemoryBytes:   bytes(100<<20 + kept*costs.Memory*float64(r.Bytes)),
+		Seconds:       2 + max(changes/costs.LeavesPerSecond, disk/m.writeRate()),
+		Basis:         "measured with 433,182 changes",
+	}
+
 	s.Basis = cmp.Or(taken, s.Basis)
 	return s
 }
@@ -265,26 +302,33 @@ func (e Estimate) Document(free, memory int64) *doc.Document {
 	if runs > 0 && e.Steps[runs-1].Kind == CurveKind {
 		runs--
 	}
+
 	d := &doc.Document{Title: "What would be measured"}
 	d.Answer("", fmt.Sprintf("%s, about %s: %s of disk (%s at the end), %s of memory.",
 		unit.Plural(runs, "run"), unit.Roughly(e.Seconds), unit.Bytes(e.PeakDiskBytes),
 		unit.Bytes(e.DiskBytes), unit.Bytes(e.MemoryBytes)))
 	d.Cards = []doc.Card{{Name: "free", Facts: [][2]string{
 		{"disk", unit.Bytes(free)}, {"memory", unit.Bytes(memory)}},
-		Brief: fmt.Sprintf("Free: %s of disk, %s of memory.", unit.Bytes(free), unit.Bytes(memory))}}
+		Brief: fmt.Sprintf("Free: %s of disk, %s of memory.", unit.Bytes(free),
+			unit.Bytes(memory))}}
 
 	words := func(name string, of func(Step) string) doc.Column[Step] {
 		return doc.Column[Step]{Name: name, Words: of, Left: true}
 	}
-	runsBlock := doc.Block{Title: "Runs", Table: doc.TableOf(e.Steps[:min(len(e.Steps), maxRows)], nil,
-		doc.Words("run", func(s Step) string { return s.Name }),
-		words("time", func(s Step) string { return unit.Roughly(s.Seconds) }),
-		words("disk", func(s Step) string { return unit.Bytes(s.PeakDiskBytes) }),
-		words("memory", func(s Step) string { return unit.Bytes(s.MemoryBytes) }),
-		words("estimated from", func(s Step) string { return s.Basis }))}
+	runsBlock := doc.Block{
+		Title: "Runs",
+		Table: doc.TableOf(e.Steps[:min(len(e.Steps), maxRows)], nil,
+			doc.Words("run", func(s Step) string { return s.Name }),
+			words("time", func(s Step) string { return unit.Roughly(s.Seconds) }),
+			words("disk", func(s Step) string { return unit.Bytes(s.PeakDiskBytes) }),
+			words("memory", func(s Step) string { return unit.Bytes(s.MemoryBytes) }),
+			words("estimated from", func(s Step) string { return s.Basis })),
+	}
+
 	if more := len(e.Steps) - maxRows; more > 0 {
 		runsBlock.Texts = []string{fmt.Sprintf("and %d more", more)}
 	}
+
 	d.Add("Runs", runsBlock)
 	return d
 }
@@ -301,7 +345,8 @@ type ReadSpec struct {
 // 16MiB,64MiB --gets 1000 --warmup 1000` over 5M keys took 1.6 s, the report included.
 const pointSeconds = 1
 
-// An LSM tree is opened table by table: 1,477 tables of 200M keys took a point's phase `prepare` 2.6 s of CPU.
+// An LSM tree is opened table by table: 1,477 tables of 200M keys took a point's phase `prepare`
+// 2.6 s of CPU.
 const (
 	fileSeconds = 2e-3
 	fileBytes   = 16e6 // of the same database
@@ -327,21 +372,26 @@ func Read(r ReadSpec, m Machine) Step {
 	if cache == 0 && costs.Mapped {
 		cache = m.memory()
 	}
+
 	reads := readsPerGet(cache, r.DatabaseBytes)
 	warm := float64(r.WarmupGets)
 	if r.WarmupAuto {
 		warm = automatic(cache, r.DatabaseBytes, reads)
 	}
+
 	threads := max(1, r.Threads)
 	fromDevice := 1.0
 	if r.PageCache != protocol.Direct && !costs.Mapped {
 		fromDevice = max(0, 1-float64(m.memory())/float64(max(1, r.DatabaseBytes)))
 	}
+
 	gets := warm + float64(r.Gets)
 	device := gets * reads * fromDevice
-	if r.PageCache == protocol.Cold { // what is read for the first time comes from the device, whatever memory there is
+	// what is read for the first time comes from the device, whatever memory there is
+	if r.PageCache == protocol.Cold {
 		device = max(device, min(gets*reads, float64(r.DatabaseBytes)/4096))
 	}
+
 	// A block read that the page cache serves: with 1 MiB of cache a Get of 300k keys takes
 	// 1.0 block reads and 6.1 us more CPU than with 512 MiB.
 	const bufferedNanos = 6e3
@@ -350,7 +400,9 @@ func Read(r ReadSpec, m Machine) Step {
 	if r.Rate > 0 {
 		seconds += max(0, float64(r.Gets)/r.Rate-seconds*float64(r.Gets)/max(1, gets))
 	}
-	seconds += float64(r.AccessGets) * accessesPerGet * (fromDevice/m.readRate(1) + bufferedNanos/1e9)
+
+	seconds += float64(r.AccessGets) * accessesPerGet * (fromDevice/m.readRate(1) +
+		bufferedNanos/1e9)
 	memory := 100<<20 + int64(threads)<<20
 	switch {
 	case r.MemoryBytes > 0:
@@ -360,6 +412,7 @@ func Read(r ReadSpec, m Machine) Step {
 	case !costs.Mapped:
 		memory = add(memory, bytes(heapFactor*float64(r.CacheBytes)))
 	}
+
 	held := "cache " + unit.Bytes(cache)
 	switch {
 	case costs.Mapped && r.MemoryBytes > 0:
@@ -367,8 +420,15 @@ func Read(r ReadSpec, m Machine) Step {
 	case costs.Mapped:
 		held = "page cache"
 	}
-	return Step{Kind: ReadKind, Name: fmt.Sprintf("reading with %s, %s, threads %d", r.Engine, held, threads), MemoryBytes: memory,
-		Seconds: pointSeconds + r.openSeconds() + seconds, Basis: "reads by the cache's share of the database, the disk's random reads, CPU of a Get"}
+
+	return Step{
+		Kind:        ReadKind,
+		Name:        fmt.Sprintf("reading with %s, %s, threads %d", r.Engine, held, threads),
+		MemoryBytes: memory,
+		Seconds:     pointSeconds + r.openSeconds() + seconds,
+		Basis: "reads by the cache's share of the database, the disk's random reads, CPU " +
+			"of a Get",
+	}
 }
 
 // heapFactor: a cache of 256 MiB on the Go heap made 667 MiB resident.
@@ -381,7 +441,8 @@ const cgoFactor = 1.2
 // on one level, a filter, a top index and an index more for each further level.
 const accessesPerGet = 12
 
-// metadata is the share of a database that its filters and indexes are, all but the last level's filters.
+// metadata is the share of a database that its filters and indexes are, all but the last level's
+// filters.
 const metadata = 0.009
 
 // readsPerGet is the shape of the study's curve: one read of a data block, less what the
@@ -414,8 +475,8 @@ const (
 	traceBytes      = 100
 )
 
-// Curve is what the predicted curve of a sweep takes: the Gets of the longest of its points traced, and
-// simulated for each cache.
+// Curve is what the predicted curve of a sweep takes: the Gets of the longest of its points traced,
+// and simulated for each cache.
 func Curve(points []ReadSpec) Step {
 	gets, simulated, tables := 0.0, 0.0, 0.0
 	for _, r := range points {
@@ -423,13 +484,20 @@ func Curve(points []ReadSpec) Step {
 		if r.WarmupAuto {
 			n = automatic(r.CacheBytes, r.DatabaseBytes, readsPerGet(r.CacheBytes, r.DatabaseBytes))
 		}
+
 		n += 2 * float64(r.Gets) // the steady state is that of as many Gets again
 		gets = max(gets, n)
 		simulated += n
 		tables = max(tables, r.openSeconds())
 	}
-	return Step{Kind: CurveKind, Name: "predicting the curve", MemoryBytes: 256<<20 + int64(gets*traceBytes),
-		Seconds: tables + gets*traceSeconds + simulated*simulateSeconds, Basis: "a trace of the longest point's Gets, simulated for each cache"}
+
+	return Step{
+		Kind:        CurveKind,
+		Name:        "predicting the curve",
+		MemoryBytes: 256<<20 + int64(gets*traceBytes),
+		Seconds:     tables + gets*traceSeconds + simulated*simulateSeconds,
+		Basis:       "a trace of the longest point's Gets, simulated for each cache",
+	}
 }
 
 // tableSpace: values from a table of 32 compress; 200M keys of 32 + 110 bytes took 22.1 GiB.
@@ -441,6 +509,7 @@ func Load(l *protocol.EngineSpec, m Machine) (Step, error) {
 	if err != nil {
 		return Step{}, err
 	}
+
 	e, taken := subject.EngineOf(l.Engine)
 	costs, pairBytes := e.Cost, float64(l.KeyBytes)+values.MeanBytes()
 	user := float64(l.Keys) * pairBytes
@@ -448,28 +517,46 @@ func Load(l *protocol.EngineSpec, m Machine) (Step, error) {
 	if l.ValueModel == keyspace.Table32 && !costs.Mapped {
 		compressed = tableSpace
 	}
+
 	space := compressed * costs.Space
 	cache := float64(l.CacheBytes)
-	logs, peakLogs, rate, written := costs.Logs*cache, costs.PeakLogs*cache, costs.KeysPerSecond, user*amplification(costs, l.Keys)
-	peak, memory, basis := max(space, compressed*costs.Peak), costs.Memory*cache+128<<20, "measured with 1M keys"
+	logs, peakLogs, rate, written := costs.Logs*cache, costs.PeakLogs*cache, costs.KeysPerSecond,
+		user*amplification(costs, l.Keys)
+	peak, memory, basis := max(space, compressed*costs.Peak), costs.Memory*cache+128<<20,
+		"measured with 1M keys"
 	switch sorted := costs.Sorted; {
 	case sorted == nil:
 	case l.Workload == workload.FillSorted:
-		logs, peakLogs, rate, written = sorted.Logs*cache, sorted.PeakLogs*cache, sorted.KeysPerSecond, user*compressed*sorted.Amplification
+		logs, peakLogs, rate, written = sorted.Logs*cache, sorted.PeakLogs*cache,
+			sorted.KeysPerSecond, user*compressed*sorted.Amplification
 		peak, memory, basis = space, sorted.Memory, "measured with 200M keys"
 	default:
 		if user < cache {
 			logs = min(logs, 2*sorted.Log*cache)
 		}
-		peakLogs = min(peakLogs, sorted.Log*cache*math.Ceil(math.Max(2, math.Log2(user/sorted.FirstMemTable))))
+		peakLogs = min(peakLogs, sorted.Log*cache*math.Ceil(math.Max(2,
+			math.Log2(user/sorted.FirstMemTable))))
 		basis += "; Pebble preallocates write-ahead logs by the size of --cache"
 	}
-	s := Step{Kind: LoadKind, Name: fmt.Sprintf("loading %s keys with %s", unit.ShortCount(float64(l.Keys)), l.Engine), Flag: "--keys", Count: l.Keys,
-		DiskBytes: bytes(user*space + logs), TableBytes: bytes(user * space), PeakDiskBytes: bytes(user*max(peak, space) + peakLogs),
-		MemoryBytes: bytes(memory), fixed: bytes(peakLogs), Basis: basis}
+
+	s := Step{
+		Kind: LoadKind,
+		Name: fmt.Sprintf("loading %s keys with %s", unit.ShortCount(float64(l.Keys)),
+			l.Engine),
+		Flag:          "--keys",
+		Count:         l.Keys,
+		DiskBytes:     bytes(user*space + logs),
+		TableBytes:    bytes(user * space),
+		PeakDiskBytes: bytes(user*max(peak, space) + peakLogs),
+		MemoryBytes:   bytes(memory),
+		fixed:         bytes(peakLogs),
+		Basis:         basis,
+	}
+
 	if costs.InMemory {
 		s.MemoryBytes = bytes(2*user + 128<<20)
 	}
+
 	const measuredPair = 142 // bytes of a pair that the rates are of
 	s.Seconds = 1 + max(float64(l.Keys)*max(1, pairBytes/measuredPair)/rate, written/m.writeRate())
 	if costs.Mapped && s.DiskBytes > m.memory() {
@@ -478,6 +565,7 @@ func Load(l *protocol.EngineSpec, m Machine) (Step, error) {
 		s.Seconds += 2 * beyond * float64(l.Keys) / m.readRate(1)
 		s.Basis += "; the file outgrows memory, so that each key waits for a random read"
 	}
+
 	s.Basis = cmp.Or(taken, s.Basis)
 	return s, nil
 }

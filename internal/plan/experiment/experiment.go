@@ -85,8 +85,13 @@ func (n Named) String() string {
 func parseNamed(text string) (Named, error) {
 	name, profile, given := strings.Cut(text, ":")
 	if name == "" || given && profile == "" {
-		return Named{}, fmt.Errorf("invalid engine %q: write NAME or NAME:PROFILE; statelab engines lists them", text)
+		return Named{},
+			fmt.Errorf(
+				"invalid engine %q: write NAME or NAME:PROFILE; statelab engines lists them",
+				text,
+			)
 	}
+
 	return Named{name, profile}, nil
 }
 
@@ -166,8 +171,12 @@ type PriceConfig struct {
 
 // subjects are the settings of each verb's subject.
 var subjects = map[string]func() Subject{
-	Load: func() Subject { return new(LoadConfig) }, Sweep: func() Subject { return new(SweepConfig) }, Replay: func() Subject { return new(ReplayConfig) },
-	Layouts: func() Subject { return new(LayoutConfig) }, Disk: func() Subject { return new(DiskConfig) }, Price: func() Subject { return new(PriceConfig) },
+	Load:    func() Subject { return new(LoadConfig) },
+	Sweep:   func() Subject { return new(SweepConfig) },
+	Replay:  func() Subject { return new(ReplayConfig) },
+	Layouts: func() Subject { return new(LayoutConfig) },
+	Disk:    func() Subject { return new(DiskConfig) },
+	Price:   func() Subject { return new(PriceConfig) },
 }
 
 // New is an experiment with a verb's defaults.
@@ -176,13 +185,16 @@ func New(verb string) *Experiment {
 	if one {
 		verb = Sweep
 	}
+
 	e := &Experiment{Measure: verb, Subject: subjects[verb]()}
 	for _, f := range e.Fields() {
 		f.Dest.SetDefault(f.Value)
 	}
+
 	if one { // which did not probe the disk
 		SubjectAs[*SweepConfig](e).Ceiling.SetDefault("none")
 	}
+
 	return e
 }
 
@@ -215,15 +227,19 @@ func (e *Experiment) Resolved() (*Experiment, error) {
 	case *DiskConfig:
 		paths = append(paths, &s.Dir)
 	}
+
 	for _, path := range paths {
 		if path.Value() == "" {
 			continue
 		}
+
 		full, err := filepath.Abs(path.Value())
 		if err != nil {
 			return nil, fmt.Errorf("resolve %s: %w", path, err)
 		}
+
 		path.SetValues(full)
 	}
+
 	return r, nil
 }

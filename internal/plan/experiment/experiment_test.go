@@ -16,16 +16,39 @@ import (
 
 // sample is a value of a field that is not its default, as it is typed.
 func sample(f Field) string {
-	kinds := map[string]string{"engine": "a:b", "size": "3MiB", "count": "7k", "int": "12", "uint": "8", "number": "2.5", "seconds": "3", "share": "30%",
-		"rate": "9k", "duration": "5s", "bool": "true"}
+	kinds := map[string]string{
+		"engine":   "a:b",
+		"size":     "3MiB",
+		"count":    "7k",
+		"int":      "12",
+		"uint":     "8",
+		"number":   "2.5",
+		"seconds":  "3",
+		"share":    "30%",
+		"rate":     "9k",
+		"duration": "5s",
+		"bool":     "true",
+	}
+
 	if kind := kinds[f.Dest.Type()]; kind != "" {
 		return kind
 	}
-	special := map[string]string{"on": "slurm:a b", "warmup": "0.3%", "key-hash": "keccak256", "value-model": "table32", "age": "steady", "batch-order": "sorted",
-		"page-cache": "cold", "scheme": "hash"}
+
+	special := map[string]string{
+		"on":          "slurm:a b",
+		"warmup":      "0.3%",
+		"key-hash":    "keccak256",
+		"value-model": "table32",
+		"age":         "steady",
+		"batch-order": "sorted",
+		"page-cache":  "cold",
+		"scheme":      "hash",
+	}
+
 	if f.Flag == "workload" {
 		return map[string]string{"fillrandom": "fillsorted", "readrandom": "overwrite"}[f.Value]
 	}
+
 	return std.Or(special[f.Flag], "x: #"+f.Flag)
 }
 
@@ -41,15 +64,19 @@ func every(t *testing.T, verb string) *Experiment {
 		case setting.Mapping:
 			texts = []string{"A=1", "B.c=2,3", "*d=&x"}
 		}
+
 		for _, text := range texts {
-			if err := errors.Join(append(f.Dest.Errs(), f.Dest.Set(text))...); err != nil || len(f.Dest.Errs()) > 0 {
+			if err := errors.Join(append(f.Dest.Errs(), f.Dest.Set(text))...); err != nil ||
+				len(f.Dest.Errs()) > 0 {
 				t.Fatalf("%s %s: %q: %v, %v", verb, f.Key, text, err, f.Dest.Errs())
 			}
 		}
+
 		if f.Dest.String() == f.Value {
 			t.Errorf("%s: %q is the default", f.Key, f.Value)
 		}
 	}
+
 	return e
 }
 
@@ -60,10 +87,12 @@ func TestFileAndValueAreTheSameForEveryVerb(t *testing.T) {
 			if err := want.Write(&text); err != nil {
 				t.Fatal(err)
 			}
+
 			got, err := Parse("e.yaml", text.Bytes())
 			if err != nil {
 				t.Fatalf("%s: %v\n%s", verb, err, &text)
 			}
+
 			if diff := cmp.Diff(want, &got.Experiment); diff != "" {
 				t.Errorf("%s: %s\n%s", verb, diff, &text)
 			}
@@ -84,15 +113,18 @@ func TestFlagsAndFileAreTheSameForEveryVerb(t *testing.T) {
 				_ = got.Fields()[i].Dest.Set(f.Dest.String())
 			case are:
 				for _, option := range options.All() {
-					args = append(args, "--"+f.Flag+"="+option.Name+"="+strings.Join(option.Values, ","))
+					args = append(args, "--"+f.Flag+"="+option.Name+"="+
+						strings.Join(option.Values, ","))
 				}
 			default:
 				args = append(args, "--"+f.Flag+"="+f.Dest.String())
 			}
 		}
+
 		if err := set.Parse(args); err != nil {
 			t.Fatal(err)
 		}
+
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", verb, diff)
 		}
@@ -115,6 +147,7 @@ database:
   read_only: perhaps
 load: 7
 `))
+
 	want := []string{
 		`e.yaml:2:9: schema: "statelab.experiment/9" is not known to this version, which reads statelab.experiment/1`,
 		`e.yaml:3:1: colour: there is no such field; statelab run --schema lists them`,
@@ -131,6 +164,7 @@ load: 7
 	if err == nil {
 		t.Fatal("no error")
 	}
+
 	if diff := cmp.Diff(want, strings.Split(err.Error(), "\n")); diff != "" {
 		t.Error(diff)
 	}
@@ -147,7 +181,8 @@ func TestParseRefusesWhatIsNoExperiment(t *testing.T) {
 		"measure: sweep\nseed: *a":        "not an experiment file, which is YAML",
 		"a: &a [1]\nmeasure: load\nb: *a": "no such field",
 	} {
-		if _, err := Parse("e.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse("e.yaml", []byte(text)); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
@@ -158,6 +193,7 @@ func TestMistakesNameThePlaceInTheFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	of := func(in setting.Written) string {
 		m := setting.Mistakes{In: in}
 		m.At("gets", "7", "too few, such as %s", m.Name("gets", "500k"))
@@ -166,17 +202,21 @@ func TestMistakesNameThePlaceInTheFile(t *testing.T) {
 		m.At("out", "S", "exists")
 		return strings.Join(m.Found, "\n")
 	}
+
 	want := `e.yaml:3:9: workload.gets: 7: too few, such as workload.gets: 500k
 e.yaml: the lists are too long: shorten workload.threads
 e.yaml: subject.cache: or add database.read_only: true
 e.yaml: --out S: exists`
+
 	if diff := cmp.Diff(want, of(d)); diff != "" {
 		t.Error(diff)
 	}
+
 	want = `--gets 7: too few, such as --gets 500k
 the lists are too long: shorten --threads
 --cache: or add --read-only
 --out S: exists`
+
 	if diff := cmp.Diff(want, of(nil)); diff != "" {
 		t.Error(diff)
 	}
@@ -198,9 +238,11 @@ func TestSchemaKnowsEveryField(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	fields, _ := known()
 	for _, f := range fields {
-		if name := f.Key[strings.Index(f.Key, ".")+1:]; !strings.Contains(string(text), `"`+name+`":`) {
+		if name := f.Key[strings.Index(f.Key, ".")+1:]; !strings.Contains(string(text),
+			`"`+name+`":`) {
 			t.Errorf("%s is not in the schema", f.Key)
 		}
 	}
@@ -213,6 +255,7 @@ func TestFieldsAreDeclaredOnceAndHaveGoodDefaults(t *testing.T) {
 			if seen[f.Key] || f.Flag != "" && seen["--"+f.Flag] {
 				t.Errorf("%s: %s is declared twice", verb, f.Key)
 			}
+
 			seen[f.Key], seen["--"+f.Flag] = true, true
 			if wrong := f.Dest.Errs(); len(wrong) > 0 {
 				t.Errorf("%s: the default of %s is wrong: %v", verb, f.Key, wrong)
@@ -232,14 +275,17 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
+
 		var again bytes.Buffer
 		if err := d.Write(&again); err != nil {
 			t.Fatal(err)
 		}
+
 		e, err := Parse("e.yaml", again.Bytes())
 		if err != nil {
 			t.Fatalf("written as\n%s\nwhich is refused: %v", &again, err)
 		}
+
 		if diff := cmp.Diff(d.Experiment, e.Experiment); diff != "" {
 			t.Fatal(diff)
 		}

@@ -31,20 +31,24 @@ func (e *Experiment) Write(out io.Writer) error {
 		if f.Key == "cluster.scratch" && e.Scratch.Value() == f.Value && !e.Where.Value().Cluster {
 			continue
 		}
+
 		value, err := f.Dest.MarshalYAML()
 		if err != nil {
 			return fmt.Errorf("write %s: %w", f.Key, err)
 		}
+
 		if value != nil {
 			section, name := at(root, f.Key)
 			put(section, name, value.(*yaml.Node))
 		}
 	}
+
 	encoder := yaml.NewEncoder(out)
 	encoder.SetIndent(2)
 	if err := encoder.Encode(root); err != nil {
 		return fmt.Errorf("write the experiment: %w", err)
 	}
+
 	return encoder.Close()
 }
 
@@ -60,11 +64,13 @@ func at(root *yaml.Node, key string) (mapping *yaml.Node, name string) {
 	if !nested {
 		return root, section
 	}
+
 	for i := 0; i < len(root.Content); i += 2 {
 		if root.Content[i].Value == section {
 			return root.Content[i+1], name
 		}
 	}
+
 	mapping = &yaml.Node{Kind: yaml.MappingNode}
 	put(root, section, mapping)
 	return mapping, name
@@ -88,22 +94,28 @@ func ReadFile(path string) (*Document, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		defer f.Close()
 		in = f
 	}
+
 	text, err := io.ReadAll(io.LimitReader(in, maxBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
+
 	if len(text) > maxBytes {
-		return nil, fmt.Errorf("%s has more than %d bytes: it is not an experiment file", path, maxBytes)
+		return nil,
+			fmt.Errorf("%s has more than %d bytes: it is not an experiment file", path, maxBytes)
 	}
+
 	return Parse(path, text)
 }
 
 // notExperiment says that a file is none, and how to make one.
 func notExperiment(path string, err error) error {
-	return fmt.Errorf("%s: not an experiment file, which is YAML (%w); statelab sweep --print-experiment makes one", path, err)
+	return fmt.Errorf("%s: not an experiment file, which is YAML (%w); statelab sweep "+
+		"--print-experiment makes one", path, err)
 }
 
 // Parse reads text as an experiment; path names it in messages.
@@ -114,21 +126,26 @@ func Parse(path string, text []byte) (*Document, error) {
 	if err := decoder.Decode(&document); err != nil {
 		return nil, notExperiment(path, err)
 	}
+
 	switch err := decoder.Decode(new(yaml.Node)); {
 	case err == nil:
-		return nil, fmt.Errorf("%s: a file holds one experiment, without a second document after ---", path)
+		return nil,
+			fmt.Errorf("%s: a file holds one experiment, without a second document after ---", path)
 	case err != io.EOF:
 		return nil, notExperiment(path, err)
 	}
+
 	root := document.Content[0]
 	r := &reader{document: d}
 	if root.Kind != yaml.MappingNode {
 		r.wrong(root, "", "an experiment is a mapping that begins with measure: sweep")
 		return nil, r.err()
 	}
+
 	if r.verb(root); d.Measure == "" {
 		return nil, r.err()
 	}
+
 	r.mapping(root, "")
 	return d, r.err()
 }
@@ -154,6 +171,7 @@ func (d *Document) Name(flag, value string) string {
 	case value == "":
 		return f.Key
 	}
+
 	return f.Key + ": " + value
 }
 
@@ -164,7 +182,8 @@ type reader struct {
 }
 
 func (r *reader) wrong(at *yaml.Node, key, format string, args ...any) {
-	r.add(&setting.Mistake{Text: fmt.Sprintf(format, args...), Line: at.Line, Column: at.Column}, key)
+	r.add(&setting.Mistake{Text: fmt.Sprintf(format, args...), Line: at.Line, Column: at.Column},
+		key)
 }
 
 // add adds the mistakes that err holds about the field at key.
@@ -175,11 +194,14 @@ func (r *reader) add(err error, key string) {
 		}
 		return
 	}
+
 	if key != "" {
 		key += ": "
 	}
+
 	if m, is := errors.AsType[*setting.Mistake](err); is {
-		r.mistakes = append(r.mistakes, fmt.Errorf("%s:%d:%d: %s%w", r.document.path, m.Line, m.Column, key, err))
+		r.mistakes = append(r.mistakes,
+			fmt.Errorf("%s:%d:%d: %s%w", r.document.path, m.Line, m.Column, key, err))
 	}
 }
 
@@ -199,11 +221,13 @@ func (r *reader) verb(root *yaml.Node) {
 			measure = value
 		}
 	}
+
 	switch {
 	case measure == nil:
 		r.wrong(root, "measure", "missing: one of %s", strings.Join(Measures(), ", "))
 	case measure.Value != oneRead && !slices.Contains(Measures(), measure.Value):
-		r.wrong(measure, "measure", "invalid value %q: one of %s", measure.Value, strings.Join(Measures(), ", "))
+		r.wrong(measure, "measure", "invalid value %q: one of %s", measure.Value,
+			strings.Join(Measures(), ", "))
 	default:
 		r.document.Experiment = *New(measure.Value)
 	}
@@ -218,6 +242,7 @@ func (r *reader) mapping(m *yaml.Node, section string) {
 		if section != "" {
 			key = section + "." + key
 		}
+
 		switch {
 		case seen[key]:
 			r.wrong(name, key, "given twice")
@@ -231,13 +256,16 @@ func (r *reader) mapping(m *yaml.Node, section string) {
 		default:
 			r.field(name, value, key)
 		}
+
 		seen[key] = true
 	}
 }
 
 func isSection(key string) bool {
 	fields, _ := known()
-	return slices.ContainsFunc(fields, func(f Field) bool { return strings.HasPrefix(f.Key, key+".") })
+	return slices.ContainsFunc(fields, func(f Field) bool {
+		return strings.HasPrefix(f.Key, key+".")
+	})
 }
 
 func (r *reader) field(name, value *yaml.Node, key string) {
@@ -250,10 +278,13 @@ func (r *reader) field(name, value *yaml.Node, key string) {
 		}
 		return
 	}
+
 	if _, verbs := known(); verbs[key] != nil {
-		r.wrong(name, key, "%s does not take it (%s do)", r.document.Measure, strings.Join(verbs[key], ", "))
+		r.wrong(name, key, "%s does not take it (%s do)", r.document.Measure,
+			strings.Join(verbs[key], ", "))
 		return
 	}
+
 	r.wrong(name, key, "there is no such field; statelab run --schema lists them")
 }
 
@@ -264,11 +295,17 @@ func Stored(out, verb string) (*Document, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if _, old := os.Stat(filepath.Join(out, "plan.json")); old == nil {
-			return nil, fmt.Errorf("%s was begun by statelab 0.1.0: continue it with that version, or measure into a new --out", out)
+			return nil,
+				fmt.Errorf("%s was begun by statelab 0.1.0: continue it with that version, or "+
+					"measure into a new --out", out)
 		}
-		return nil, fmt.Errorf("%s holds no interrupted experiment: there is no %s; name the --out folder of the interrupted command", out, File)
+		return nil,
+			fmt.Errorf("%s holds no interrupted experiment: there is no %s; name the --out "+
+				"folder of the interrupted command", out, File)
 	case err == nil && verb != "" && d.Measure != verb:
-		return nil, fmt.Errorf("%s holds the results of statelab %s, not of %s", out, d.Measure, verb)
+		return nil,
+			fmt.Errorf("%s holds the results of statelab %s, not of %s", out, d.Measure, verb)
 	}
+
 	return d, err
 }

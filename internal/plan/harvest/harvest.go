@@ -46,19 +46,26 @@ type Harvest struct {
 const ranges = 32
 
 // Survey finds the versions to harvest, how many there are, and what the set will lack.
-func (h *Harvest) Survey(ctx context.Context) (versions int64, warnings []engine.Warning, err error) {
+func (h *Harvest) Survey(
+	ctx context.Context,
+) (versions int64, warnings []engine.Warning, err error) {
 	survey, err := h.ask(ctx, protocol.HarvestOrder{})
 	if err != nil {
 		return 0, nil, err
 	}
+
 	h.first, h.last = max(h.From, survey.First), survey.Last
 	if h.To > 0 {
 		h.last = min(h.To, h.last)
 	}
+
 	h.whole, h.begins = h.first == survey.First && !survey.Pruned, h.first
 	if h.last < h.first {
-		return 0, nil, fmt.Errorf("%s has the versions %d to %d, and none in the range of --from and --to", h.DB, survey.First, survey.Last)
+		return 0, nil,
+			fmt.Errorf("%s has the versions %d to %d, and none in the range of --from and --to",
+				h.DB, survey.First, survey.Last)
 	}
+
 	return h.last - h.first + 1, h.judge(survey), nil
 }
 
@@ -67,18 +74,24 @@ func (h *Harvest) Survey(ctx context.Context) (versions int64, warnings []engine
 func (h *Harvest) judge(survey tree.Survey) (warnings []engine.Warning) {
 	if h.From > 0 && h.From < h.first || h.To > h.last {
 		warnings = append(warnings, engine.Warning{Code: "versions_missing",
-			Text: fmt.Sprintf("the database can tell the changes of versions %d to %d only: the set holds %d to %d", survey.First, survey.Last, h.first, h.last)})
+			Text: fmt.Sprintf("the database can tell the changes of versions %d to %d only: the "+
+				"set holds %d to %d", survey.First, survey.Last, h.first, h.last)})
 	}
+
 	if !h.whole {
 		why := "earlier versions were left out"
 		if survey.Pruned {
 			why = "earlier versions were pruned"
 		}
+
 		warnings = append(warnings, engine.Warning{Code: "no_base_state",
-			Text: fmt.Sprintf("the set begins with version %d on a state that it does not hold (%s): trees replay it on an empty state, so their roots are not the "+
+			Text: fmt.Sprintf("the set begins with version %d on a state that it does not hold "+
+				"(%s): trees replay it on an empty state, so their roots are not the "+
 				"chain's, and keys of the earlier state are deleted without effect", h.first, why),
-			Remedy: "harvest a database that keeps all versions (pruning = \"nothing\") from its first one"})
+			Remedy: "harvest a database that keeps all versions (pruning = \"nothing\") from its " +
+				"first one"})
 	}
+
 	return warnings
 }
 
@@ -91,26 +104,33 @@ func (h *Harvest) Run(ctx context.Context) error {
 		from, to := h.Part.Range(uint64(n))
 		h.first, h.last = h.first+int64(from), h.first+int64(to)-1
 	}
+
 	dir := fmt.Sprintf("%s.parts-%d-%d", h.Out, h.first, h.last)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
+
 	held, err := output.LockDir(dir)
 	if err != nil {
 		return err
 	}
+
 	defer held.Close() // its lock goes with it
 	paths, err := h.read(ctx, dir)
 	if err != nil {
-		return fmt.Errorf("%w (finished ranges are kept: run the same command again to continue)", err)
+		return fmt.Errorf("%w (finished ranges are kept: run the same command again to continue)",
+			err)
 	}
+
 	note := ""
 	if !h.whole {
 		note = fmt.Sprintf(", %s %d", changeset.WithoutBase, h.begins)
 	}
+
 	if err := Join(h.Out, paths, note, h.Copied); err != nil {
 		return err
 	}
+
 	return os.RemoveAll(dir)
 }
 
@@ -125,26 +145,43 @@ func (h *Harvest) read(parent context.Context, dir string) (paths []string, err 
 		path := filepath.Join(dir, fmt.Sprintf("%012d-%012d.slcs", first, last))
 		paths = append(paths, path)
 		group.Go(func() error {
-			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) { // it appears when it is whole
-				if _, err := h.ask(ctx, protocol.HarvestOrder{First: first, Last: last, Out: path, Whole: h.whole}); err != nil {
+			// it appears when it is whole
+			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+				if _, err := h.ask(ctx, protocol.HarvestOrder{
+					First: first,
+					Last:  last,
+					Out:   path,
+					Whole: h.whole,
+				}); err != nil {
 					return err
 				}
 			} else if err != nil {
 				return err
 			}
-			h.Tell(result.Event{Phase: "harvest", Done: uint64(done.Add(last - first + 1)), Total: uint64(h.last - h.first + 1), Unit: "versions"})
+
+			h.Tell(result.Event{
+				Phase: "harvest",
+				Done:  uint64(done.Add(last - first + 1)),
+				Total: uint64(h.last - h.first + 1),
+				Unit:  "versions",
+			})
+
 			return nil
 		})
 	}
+
 	err = group.Wait()
 	if cause := context.Cause(parent); cause != nil {
 		err = cause
 	}
+
 	return paths, err
 }
 
 // ask gives an order to a process of the tree's runner.
-func (h *Harvest) ask(ctx context.Context, order protocol.HarvestOrder) (harvested tree.Survey, err error) {
+func (h *Harvest) ask(
+	ctx context.Context, order protocol.HarvestOrder,
+) (harvested tree.Survey, err error) {
 	order.Tree, order.Dir = h.Tree.Info.Name, h.DB
 	err = h.Tree.Ask(ctx, protocol.Harvest, order, &harvested)
 	return harvested, err
@@ -152,11 +189,14 @@ func (h *Harvest) ask(ctx context.Context, order protocol.HarvestOrder) (harvest
 
 // Join writes harvested sets, which follow each other without a gap, as one; note is added to
 // its provenance.
-func Join(out string, paths []string, note string, copied func(changeset.Info) changeset.ProgressFunc) error {
+func Join(
+	out string, paths []string, note string, copied func(changeset.Info) changeset.ProgressFunc,
+) error {
 	set, err := changeset.JoinFiles(paths)
 	if err != nil {
 		return err
 	}
+
 	defer set.Close() // nothing was written
 	info := set.Info()
 	return output.Write(out, nil, func(f *os.File) error {

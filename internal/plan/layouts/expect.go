@@ -15,9 +15,15 @@ import (
 // modelled is the state of a row, or of one with other accounts that takes as much of
 // the disk for each.
 func modelled(row result.LayoutRow, w result.StateWorkload, accounts float64) statemodel.State {
-	s := statemodel.State{Accounts: accounts, ContractShare: w.ContractShare, SlotsPer: float64(w.SlotsPer),
-		BlockAccounts: float64(w.BlockAccounts), DiskBytes: row.DiskPerAccount.OrZero() * accounts,
-		CodeBytes: float64(w.CodeBytes)}
+	s := statemodel.State{
+		Accounts:      accounts,
+		ContractShare: w.ContractShare,
+		SlotsPer:      float64(w.SlotsPer),
+		BlockAccounts: float64(w.BlockAccounts),
+		DiskBytes:     row.DiskPerAccount.OrZero() * accounts,
+		CodeBytes:     float64(w.CodeBytes),
+	}
+
 	withOptions(&s, row)
 	return s
 }
@@ -61,10 +67,12 @@ func expectedHeld(row result.LayoutRow, w result.StateWorkload, cores int) heldR
 	if l.Model == nil || row.Memory == nil || row.Memory.PageCacheBytes == nil {
 		return heldReads{}
 	}
+
 	memories := l.Model.Memories(modelled(row, w, float64(row.Accounts)), memoryOf(row, cores))
 	if memories == nil {
 		return heldReads{}
 	}
+
 	return readsBelow(l.Model, statemodel.After(memories, phases(w)), l.Model.Basis)
 }
 
@@ -75,6 +83,7 @@ func phases(w result.StateWorkload) (all []statemodel.LookupPhase) {
 	if w.SlotsPer > 0 && w.ContractShare > 0 {
 		kinds = append(kinds, statemodel.Slot, statemodel.AbsentSlot)
 	}
+
 	add := func(kind statemodel.Kind, lookups uint64) {
 		all = append(all, statemodel.LookupPhase{Kind: kind, Lookups: float64(lookups)})
 	}
@@ -82,6 +91,7 @@ func phases(w result.StateWorkload) (all []statemodel.LookupPhase) {
 	for _, kind := range kinds {
 		add(kind, w.Reads)
 	}
+
 	add(statemodel.Account, w.Reads)
 	return all
 }
@@ -99,6 +109,7 @@ func memoryOf(row result.LayoutRow, cores int) (m subject.Memory) {
 			m.Pinned = bytes
 		}
 	}
+
 	m.Shards = cachesim.ShardCount(int64(m.Cache), cores)
 	return m
 }
@@ -113,36 +124,53 @@ type budget struct {
 // hold one.
 func budgets(row result.LayoutRow, w result.StateWorkload, accounts uint64) (all []budget) {
 	if w.MemoryBytes > 0 {
-		all = append(all, budget{int64(float64(w.MemoryBytes) / float64(row.Accounts) * float64(accounts)), true})
+		all = append(all, budget{int64(float64(w.MemoryBytes) / float64(row.Accounts) * float64(
+			accounts,
+		)), true})
 	}
-	for _, bytes := range slices.Compact(slices.Sorted(slices.Values(append(w.AtMemory, 2<<30, 16<<30, 64<<30)))) {
+
+	for _, bytes := range slices.Compact(slices.Sorted(slices.Values(append(w.AtMemory, 2<<30,
+		16<<30, 64<<30)))) {
 		all = append(all, budget{bytes: bytes})
 	}
+
 	return all
 }
 
 // outlook predicts a layout's figures at sizes that were not built. What an account
 // takes of the disk is that of the largest size that was. Lookups are of present
 // accounts, and have been for long.
-func outlook(layout string, rows []result.LayoutRow, w result.StateWorkload) (out []result.LayoutOutlook) {
+func outlook(
+	layout string, rows []result.LayoutRow, w result.StateWorkload,
+) (out []result.LayoutOutlook) {
 	largest := result.LayoutRow{}
 	for _, row := range rows {
 		if row.Layout == layout && row.Status == result.OK && row.Accounts >= largest.Accounts {
 			largest = row
 		}
 	}
+
 	if largest.Accounts == 0 {
 		return nil
 	}
+
 	// The sizes of the question that no test machine builds, and those that were asked for.
 	for _, accounts := range slices.Compact(slices.Sorted(slices.Values(append(w.At, 1e9, 1e10)))) {
 		s := modelled(largest, w, float64(accounts))
 		add := func(figure string, value *float64, of budget, basis string) {
 			if value != nil {
-				out = append(out, result.LayoutOutlook{Layout: layout, Figure: figure, Accounts: accounts,
-					MemoryBytes: of.bytes, PerAccount: of.perAccount, Value: *value, Basis: basis})
+				out = append(out, result.LayoutOutlook{
+					Layout:      layout,
+					Figure:      figure,
+					Accounts:    accounts,
+					MemoryBytes: of.bytes,
+					PerAccount:  of.perAccount,
+					Value:       *value,
+					Basis:       basis,
+				})
 			}
 		}
+
 		f := expected(layout, s)
 		add(figure.NodesPerLookup.Key, f.Nodes, budget{}, "formula")
 		add(figure.ReadsPerLookup.Key, f.Reads, budget{}, "formula: "+f.Basis)
@@ -152,6 +180,7 @@ func outlook(layout string, rows []result.LayoutRow, w result.StateWorkload) (ou
 			add(figure.DeviceReadsPerLookup.Key, h.device, b, h.basis)
 		}
 	}
+
 	return out
 }
 
@@ -162,13 +191,17 @@ func steadyHeld(label string, s statemodel.State, budgetBytes float64) heldReads
 	if l.Model == nil {
 		return heldReads{}
 	}
+
 	m, ok := l.Model.Divide(s, budgetBytes)
 	if !ok {
 		return heldReads{}
 	}
+
 	memories := l.Model.Memories(s, m)
 	if memories == nil {
 		return heldReads{}
 	}
-	return readsBelow(l.Model, statemodel.Steady(memories, statemodel.Account), "model: "+l.Model.Basis)
+
+	return readsBelow(l.Model, statemodel.Steady(memories, statemodel.Account),
+		"model: "+l.Model.Basis)
 }

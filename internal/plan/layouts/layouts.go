@@ -68,10 +68,26 @@ type Work struct {
 func New(l Layouts, p plan.Plan, executor plan.Executor) *Work {
 	c := l.Base.Chain
 	return &Work{Layouts: l, plan: p, executor: executor,
-		Result: &result.Layouts{Started: time.Now().UTC(), Command: l.Command, Workload: result.StateWorkload{Accounts: l.Accounts, ContractShare: c.ContractShare,
-			SlotsPer: c.SlotsPer, BlockAccounts: c.BlockAccounts, UpdateBlocks: c.UpdateBlocks, UpdateAccounts: c.UpdateAccounts, Reads: l.Base.Reads,
-			Accesses:    l.Base.Accesses,
-			MemoryBytes: l.Base.MemoryBytes, Seed: c.Seed, ContractSlots: c.ContractSlots, CodeBytes: c.CodeBytes, At: l.At, AtMemory: l.AtMemory}}}
+		Result: &result.Layouts{
+			Started: time.Now().UTC(),
+			Command: l.Command,
+			Workload: result.StateWorkload{
+				Accounts:       l.Accounts,
+				ContractShare:  c.ContractShare,
+				SlotsPer:       c.SlotsPer,
+				BlockAccounts:  c.BlockAccounts,
+				UpdateBlocks:   c.UpdateBlocks,
+				UpdateAccounts: c.UpdateAccounts,
+				Reads:          l.Base.Reads,
+				Accesses:       l.Base.Accesses,
+				MemoryBytes:    l.Base.MemoryBytes,
+				Seed:           c.Seed,
+				ContractSlots:  c.ContractSlots,
+				CodeBytes:      c.CodeBytes,
+				At:             l.At,
+				AtMemory:       l.AtMemory,
+			},
+		}}
 }
 
 // at are the size and the layout of a point.
@@ -83,9 +99,13 @@ func (w *Work) at(point int) (accounts uint64, e Entry) {
 func (w *Work) Points() (points []plan.Point) {
 	for i := range len(w.Accounts) * len(w.Entries) {
 		accounts, e := w.at(i)
-		points = append(points, plan.Point{Name: plan.FileName(fmt.Sprintf("%s-%d", e.Label, accounts)),
-			Label: fmt.Sprintf("%s, %s accounts", e.Label, unit.ShortCount(float64(accounts))), Class: w.Class})
+		points = append(points, plan.Point{
+			Name:  plan.FileName(fmt.Sprintf("%s-%d", e.Label, accounts)),
+			Label: fmt.Sprintf("%s, %s accounts", e.Label, unit.ShortCount(float64(accounts))),
+			Class: w.Class,
+		})
 	}
+
 	return points
 }
 
@@ -103,32 +123,40 @@ func (w *Work) Stored(folder string) (r Runs, ok bool) {
 	if r.Build, err = result.ReadRun(filepath.Join(folder, protocol.Build)); err != nil {
 		return r, false
 	}
+
 	if r.Build.Status == result.OK {
 		if r.Read, err = result.ReadRun(filepath.Join(folder, protocol.Lookup)); err != nil {
 			return Runs{}, false
 		}
 	}
+
 	return r, true
 }
 
 // Measure builds a state and looks it up.
-func (w *Work) Measure(ctx context.Context, s plan.Step, folder string, tell result.Tell) (r Runs, err error) {
+func (w *Work) Measure(
+	ctx context.Context, s plan.Step, folder string, tell result.Tell,
+) (r Runs, err error) {
 	accounts, e := w.at(s.Point)
 	dir := filepath.Join(w.States, filepath.Base(folder))
 	if err := plan.Clear(dir, w.plan.Out); err != nil {
 		return r, fmt.Errorf("clear the state's folder: %w", err)
 	}
+
 	// Lookups of an earlier attempt are of another state.
 	if err := os.RemoveAll(filepath.Join(w.plan.Out, folder, protocol.Lookup)); err != nil {
 		return r, fmt.Errorf("remove the lookups of an earlier attempt: %w", err)
 	}
+
 	stage := func(name string) (*result.Run, error) {
 		spec := w.Base
 		spec.Schema, spec.Stage, spec.Command = schema.LayoutSpec, name, w.Command
-		spec.Layout, spec.Profile, spec.Overrides, spec.Chain.Accounts = e.Info.Name, e.Profile, e.Options, accounts
+		spec.Layout, spec.Profile, spec.Overrides, spec.Chain.Accounts = e.Info.Name, e.Profile,
+			e.Options, accounts
 		if accounts == 0 {
 			spec.Chain.UpdateBlocks, spec.Chain.UpdateAccounts = 0, 0
 		}
+
 		spec.Dir, spec.Out = dir, filepath.Join(w.plan.Out, folder, name)
 		return w.executor.Do(ctx, runners.Job{
 			Spec: &spec, Blank: func() *result.Run { return lookup.Blank(&spec, e.Info) },
@@ -137,19 +165,23 @@ func (w *Work) Measure(ctx context.Context, s plan.Step, folder string, tell res
 			tell(event)
 		})
 	}
+
 	if r.Build, err = stage(protocol.Build); err != nil {
 		return r, err
 	}
+
 	if r.Build.Status == result.OK {
 		if r.Read, err = stage(protocol.Lookup); err != nil {
 			return r, err
 		}
 	}
+
 	if !w.Keep {
 		if err := plan.Release(dir, w.plan.Out); err != nil {
 			return r, fmt.Errorf("remove the state of %s: %w", e.Label, err)
 		}
 	}
+
 	return r, nil
 }
 
@@ -170,21 +202,30 @@ func (w *Work) Conclude(done map[plan.Step]Runs, so plan.Outcome) error {
 			if r.Of.Read != nil && r.Of.Build.Figures.State != nil {
 				builds = append(builds, built{row, r.Of.Read, r.Of.Build.Figures.State.Block})
 			}
-			repeats = append(repeats, plan.Repeat[result.LayoutRow]{Number: r.Number, Folder: r.Folder, Of: row})
+
+			repeats = append(repeats, plan.Repeat[result.LayoutRow]{
+				Number: r.Number,
+				Folder: r.Folder,
+				Of:     row,
+			})
 		}
+
 		if len(repeats) > 0 {
 			l.Rows = append(l.Rows, rowOf(repeats))
 		}
 	}
+
 	l.Absent = w.absent.stated()
 	l.Roots = rootVerdicts(builds)
 	for _, e := range w.Entries {
 		l.Outlook = append(l.Outlook, outlook(e.Label, l.Rows, l.Workload)...)
 	}
+
 	l.Status, l.Error, l.FailureInfo = so.Status, so.Error, so.FailureInfo
 	if wrong := wrong(l); wrong != "" && so.Status != result.Interrupted {
 		l.Status, l.Error, l.FailureInfo = result.Failed, wrong, result.FailureInfo{}
 	}
+
 	return result.WriteLayouts(w.plan.Out, l)
 }
 
@@ -194,7 +235,8 @@ func rowOf(repeats []plan.Repeat[result.LayoutRow]) result.LayoutRow {
 		return plan.End{Status: row.Status, Error: row.Error, FailureInfo: row.FailureInfo}
 	})
 	row := s.Shown.Of
-	row.Runs, row.Status, row.Error, row.FailureInfo, row.Spread = s.Runs, s.Status, s.Error, s.FailureInfo, s.Spread
+	row.Runs, row.Status, row.Error, row.FailureInfo, row.Spread = s.Runs, s.Status, s.Error,
+		s.FailureInfo, s.Spread
 	return row
 }
 
@@ -203,14 +245,18 @@ func wrong(l *result.Layouts) string {
 	var wrong []string
 	for _, v := range l.Roots {
 		if v.Verdict == result.Different {
-			wrong = append(wrong, fmt.Sprintf("layouts disagree on the root of block %d of %d accounts", v.Block, v.Accounts))
+			wrong = append(wrong,
+				fmt.Sprintf("layouts disagree on the root of block %d of %d accounts", v.Block,
+					v.Accounts))
 		}
 	}
+
 	for _, row := range l.Rows {
 		if row.Status != result.OK {
 			wrong = append(wrong, fmt.Sprintf("%s failed at %d accounts", row.Layout, row.Accounts))
 		}
 	}
+
 	return strings.Join(wrong, "; ")
 }
 
@@ -221,9 +267,11 @@ func (w *Work) note(e Entry, runs Runs) {
 		if run == nil {
 			continue
 		}
+
 		if l.Host.Kernel == "" {
 			l.Host = run.Host
 		}
+
 		w.absent.add(e.Label, run.Reasons())
 		for _, warning := range run.Warnings {
 			l.Warnings = plan.AddWarning(l.Warnings, e.Label, warning)
@@ -242,13 +290,16 @@ func (r *reasons) add(label string, absent map[string]string) {
 	if !slices.Contains(r.labels, label) {
 		r.labels = append(r.labels, label)
 	}
+
 	for name, why := range absent {
 		if r.of == nil {
 			r.of = map[string]map[string][]string{}
 		}
+
 		if r.of[name] == nil {
 			r.of[name] = map[string][]string{}
 		}
+
 		if !slices.Contains(r.of[name][why], label) {
 			r.of[name][why] = append(r.of[name][why], label)
 		}
@@ -267,6 +318,7 @@ func (r *reasons) stated() map[string]string {
 			}
 			all = append(all, text)
 		}
+
 		stated[name] = strings.Join(all, "; ")
 	}
 
@@ -284,21 +336,35 @@ type built struct {
 // row is what both runs found.
 func (w *Work) row(e Entry, accounts uint64, r plan.Repeat[Runs]) result.LayoutRow {
 	info, build, read := e.Info, r.Of.Build, r.Of.Read
-	row := result.LayoutRow{Layout: e.Label, Version: info.Version, RootRule: string(info.Root),
-		Status: build.Status, Error: build.Error, FailureInfo: build.FailureInfo,
-		Build: filepath.Join(r.Folder, protocol.Build), Read: filepath.Join(r.Folder, protocol.Lookup), Accounts: accounts,
-		Durability: info.Durability, History: info.History}
+	row := result.LayoutRow{
+		Layout:      e.Label,
+		Version:     info.Version,
+		RootRule:    string(info.Root),
+		Status:      build.Status,
+		Error:       build.Error,
+		FailureInfo: build.FailureInfo,
+		Build:       filepath.Join(r.Folder, protocol.Build),
+		Read:        filepath.Join(r.Folder, protocol.Lookup),
+		Accounts:    accounts,
+		Durability:  info.Durability,
+		History:     info.History,
+	}
+
 	row.Show(build, read)
 	if read == nil || read.Figures.State == nil {
 		return row
 	}
+
 	row.Status, row.Error, row.FailureInfo = read.Status, read.Error, read.FailureInfo
 	if root := read.Figures.State.Root; root != row.Root && row.Status == result.OK {
-		row.Status, row.Error = result.Failed, "the state was left at root "+row.Root+" and is opened at root "+root
+		row.Status, row.Error = result.Failed,
+			"the state was left at root "+row.Root+" and is opened at root "+root
 	}
+
 	if accounts == 0 { // formulas are of uniform lookups
 		return row
 	}
+
 	f := expected(row.Layout, modelled(row, w.Result.Workload, float64(row.Accounts)))
 	row.PredictedNodes, row.PredictedReads, row.PredictedBasis = figure.If(f.Nodes),
 		figure.If(f.Reads), f.Basis
@@ -314,6 +380,7 @@ func rootVerdicts(builds []built) (verdicts []result.LayoutRoots) {
 		rule     string
 		accounts uint64
 	}
+
 	var order []group
 	members := map[group][]string{}
 	roots := map[group]map[uint64]map[string][]string{} // block -> root -> layouts
@@ -323,47 +390,67 @@ func rootVerdicts(builds []built) (verdicts []result.LayoutRoots) {
 		if g.rule == string(layout.NoRoot) || g.rule == string(layout.OwnRoot) || state == nil {
 			continue // a rule of a layout's own has nobody to agree with
 		}
+
 		if roots[g] == nil {
 			order, roots[g] = append(order, g), map[uint64]map[string][]string{}
 		}
+
 		if !slices.Contains(members[g], row.Layout) {
 			members[g] = append(members[g], row.Layout)
 		}
+
 		for _, at := range state.Roots {
 			if at.Block <= b.after {
 				continue
 			}
+
 			if roots[g][at.Block] == nil {
 				roots[g][at.Block] = map[string][]string{}
 			}
+
 			roots[g][at.Block][at.Root] = append(roots[g][at.Block][at.Root], row.Layout)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b group) int { return cmp.Compare(a.accounts, b.accounts) })
+
+	slices.SortStableFunc(order,
+		func(a, b group) int { return cmp.Compare(a.accounts, b.accounts) })
 	for _, g := range order {
 		verdicts = append(verdicts, agreement(g.rule, g.accounts, members[g], roots[g]))
 	}
+
 	return verdicts
 }
 
-func agreement(rule string, accounts uint64, members []string, roots map[uint64]map[string][]string) result.LayoutRoots {
-	v := result.LayoutRoots{RootRule: rule, Accounts: accounts, Layouts: members, Verdict: result.CannotTell}
+func agreement(
+	rule string, accounts uint64, members []string, roots map[uint64]map[string][]string,
+) result.LayoutRoots {
+	v := result.LayoutRoots{
+		RootRule: rule,
+		Accounts: accounts,
+		Layouts:  members,
+		Verdict:  result.CannotTell,
+	}
+
 	for block, by := range roots {
 		tellers := 0
 		for _, of := range by {
 			tellers += len(of)
 		}
+
 		if tellers < 2 {
 			continue
 		}
+
 		v.Compared++
 		if v.Verdict == result.CannotTell {
 			v.Verdict = result.Identical
 		}
+
 		if len(by) > 1 && (v.Verdict != result.Different || block < v.Block) {
 			v.Verdict, v.Block, v.ByRoot = result.Different, block, by
 		}
 	}
+
 	return v
 }
 
@@ -378,54 +465,87 @@ func StatesOf(e *experiment.Experiment) *experiment.LayoutConfig {
 	return experiment.SubjectAs[*experiment.LayoutConfig](e)
 }
 
-// Declared is the comparison that e declares; what is wrong with it goes to m. leftOut hears which of
-// all layouts are not here.
-func Declared(e *experiment.Experiment, here *runners.Table[layout.Info], command []string, leftOut func(label string, why error),
+// Declared is the comparison that e declares; what is wrong with it goes to m. leftOut hears which
+// of all layouts are not here.
+func Declared(e *experiment.Experiment, here *runners.Table[layout.Info], command []string,
+	leftOut func(label string, why error),
 	m *setting.Mistakes) Layouts {
 	s := StatesOf(e)
-	l := Layouts{Command: command, Keep: s.Keep.Value(), Class: e.Constraint.Value(), At: s.Ahead.All(), AtMemory: s.AheadMemory.All()}
+	l := Layouts{
+		Command:  command,
+		Keep:     s.Keep.Value(),
+		Class:    e.Constraint.Value(),
+		At:       s.Ahead.All(),
+		AtMemory: s.AheadMemory.All(),
+	}
+
 	l.Base, l.Accounts = specOf(e, m)
 	l.Entries = entries(s.Layout.All(), e.Options.All(), l.Base, here, leftOut, m)
 	if s.AheadMemory.IsSet() && !s.Ahead.IsSet() {
 		m.At("at-memory", "", "say with how many accounts (example: %s)", m.Name("at", "50M"))
 	}
+
 	return l
 }
 
 // specOf is what all layouts share, and the sizes of the states.
-func specOf(e *experiment.Experiment, m *setting.Mistakes) (base protocol.LayoutSpec, sizes []uint64) {
+func specOf(
+	e *experiment.Experiment, m *setting.Mistakes,
+) (base protocol.LayoutSpec, sizes []uint64) {
 	s := StatesOf(e)
 	for _, n := range s.Accounts.All() {
 		if n == 0 && !s.Accesses.IsSet() {
-			m.At("accounts", "0", "must be at least 1 (example: 10k,100k,1M); 0 needs %s", m.Name("accesses", "LIST"))
+			m.At("accounts", "0", "must be at least 1 (example: 10k,100k,1M); 0 needs %s",
+				m.Name("accesses", "LIST"))
 			n = 1
 		}
+
 		if slices.Contains(sizes, n) {
 			m.At("accounts", unit.ShortCount(float64(n)), "named twice")
 		}
+
 		sizes = append(sizes, n)
 	}
+
 	if len(sizes) == 0 {
 		m.At("accounts", "", "give at least one size (example: %s)", m.Name("accounts", "10k,100k"))
 	}
+
 	slices.Sort(sizes)
-	base = protocol.LayoutSpec{Accesses: output.Absolute(s.Accesses.Value()), MemoryBytes: s.Memory.Value(), Overrides: e.Options.Fixed(), Reads: s.Lookup.Value(),
-		First: s.First.Value(),
-		Chain: protocol.Chain{Seed: e.Seed.Value(), ContractShare: s.Contracts.Value(), SlotsPer: s.Slots.Value(), BlockAccounts: s.Block.Value(),
-			UpdateBlocks: s.UpdateBlocks.Value(), UpdateAccounts: s.Updates.Value(), ContractSlots: s.ContractSlots.Value(), CodeBytes: s.Code.Value()}}
+	base = protocol.LayoutSpec{
+		Accesses:    output.Absolute(s.Accesses.Value()),
+		MemoryBytes: s.Memory.Value(),
+		Overrides:   e.Options.Fixed(),
+		Reads:       s.Lookup.Value(),
+		First:       s.First.Value(),
+		Chain: protocol.Chain{
+			Seed:           e.Seed.Value(),
+			ContractShare:  s.Contracts.Value(),
+			SlotsPer:       s.Slots.Value(),
+			BlockAccounts:  s.Block.Value(),
+			UpdateBlocks:   s.UpdateBlocks.Value(),
+			UpdateAccounts: s.Updates.Value(),
+			ContractSlots:  s.ContractSlots.Value(),
+			CodeBytes:      s.Code.Value(),
+		},
+	}
+
 	if base.Chain.UpdateAccounts == 0 {
 		base.Chain.UpdateBlocks = 0 // a block without a change is no update
 	}
+
 	for _, n := range sizes {
 		spec := base
 		spec.Chain.Accounts = n
 		m.All("", spec.Check())
 	}
+
 	return base, sizes
 }
 
 // entries are the layouts of a list, with every setting of their options.
-func entries(labels []string, options []setting.Option, base protocol.LayoutSpec, here *runners.Table[layout.Info], leftOut func(string, error),
+func entries(labels []string, options []setting.Option, base protocol.LayoutSpec,
+	here *runners.Table[layout.Info], leftOut func(string, error),
 	m *setting.Mistakes) (entries []Entry) {
 	if slices.Equal(labels, []string{Every}) {
 		labels = nil
@@ -437,17 +557,27 @@ func entries(labels []string, options []setting.Option, base protocol.LayoutSpec
 			}
 		}
 	}
+
 	if len(labels) == 0 {
-		m.At("layout", "", "name at least one layout, such as %s", m.Name("layout", subject.Layouts()[0].Label))
+		m.At("layout", "", "name at least one layout, such as %s",
+			m.Name("layout", subject.Layouts()[0].Label))
 	}
+
 	settings, names := setting.Points(options)
 	for _, l := range here.Choose("layout", labels, m) {
 		for i, overrides := range settings {
-			m.All("layout "+l.Label, l.Check(protocol.LayoutQuestion{Layout: l.Info.Name, Profile: l.Profile,
-				MemoryBytes: base.MemoryBytes, Overrides: overrides}))
-			entries = append(entries, Entry{Label: l.Label + names[i], Profile: l.Profile, Options: overrides, Info: l.Info})
+			m.All("layout "+l.Label,
+				l.Check(protocol.LayoutQuestion{Layout: l.Info.Name, Profile: l.Profile,
+					MemoryBytes: base.MemoryBytes, Overrides: overrides}))
+			entries = append(entries, Entry{
+				Label:   l.Label + names[i],
+				Profile: l.Profile,
+				Options: overrides,
+				Info:    l.Info,
+			})
 		}
 	}
+
 	return entries
 }
 

@@ -25,7 +25,8 @@ import (
 
 // Pricing is what to make of comparisons of layouts.
 type Pricing struct {
-	Layouts      []*result.Layouts // of states with one contract each; the same states of several seeds are builds of one
+	// of states with one contract each; the same states of several seeds are builds of one
+	Layouts      []*result.Layouts
 	Hardware     []result.Hardware
 	GasPerSecond float64
 	Ahead        []Size // that were not built
@@ -58,6 +59,7 @@ func (p Pricing) Rows() (rows []result.PriceRow, warnings []engine.Warning) {
 			}
 		}
 	}
+
 	return gas.Rows(all, p.Hardware, p.GasPerSecond), warnings
 }
 
@@ -76,7 +78,8 @@ func (p Pricing) built() (built []access) {
 // found is the measurement of lookups of a kind, one at a time; nil if there is none.
 func found(of result.LayoutRow, kind, condition string) *result.Lookups {
 	for i := range of.Lookups {
-		if look := &of.Lookups[i]; look.Kind == kind && look.Condition == condition && look.InFlight == 1 {
+		if look := &of.Lookups[i]; look.Kind == kind && look.Condition == condition &&
+			look.InFlight == 1 {
 			return look
 		}
 	}
@@ -89,9 +92,11 @@ func measured(r access, of result.LayoutRow, kind string) (_ access, ok bool) {
 	if r.Condition == result.FirstLookups { // opening is part of a first lookup's CPU time
 		cpu = found(of, kind, result.ColdLookups)
 	}
+
 	if look == nil || cpu == nil || look.ReadsUnknown {
 		return r, false
 	}
+
 	r.Reads, r.ReadUnit = readsOf(look)
 	r.Accesses, r.Bytes, r.CPUNanos = cmp.Or(look.Nodes.Pointer(), look.Pages.Pointer()),
 		&look.DeviceBytes, cpu.CPUNanos.OrZero()
@@ -100,7 +105,12 @@ func measured(r access, of result.LayoutRow, kind string) (_ access, ok bool) {
 
 // measuredAccesses are those of a layout at a size, in both conditions.
 func measuredAccesses(l *result.Layouts, of result.LayoutRow) (all []access) {
-	blank := access{Layout: of.Layout, Accounts: of.Accounts, ContractSlots: l.Workload.ContractSlots}
+	blank := access{
+		Layout:        of.Layout,
+		Accounts:      of.Accounts,
+		ContractSlots: l.Workload.ContractSlots,
+	}
+
 	for _, condition := range []string{result.FirstLookups, result.HeldLookups} {
 		blank.Condition = condition
 		for _, k := range pricedKinds() {
@@ -109,28 +119,36 @@ func measuredAccesses(l *result.Layouts, of result.LayoutRow) (all []access) {
 				all = append(all, r)
 			}
 		}
+
 		all = append(all, others(blank, of, l)...)
 	}
+
 	return append(all, agedAccesses(blank, of)...)
 }
 
 // agedAccesses are those of the blocks of an access list.
 func agedAccesses(r access, of result.LayoutRow) (all []access) {
 	for _, a := range gas.ByAge() {
-		look, blocks := found(of, result.AgedAccess(a.Age, a.Slot), result.HeldLookups), found(of, result.BlockAccess, result.HeldLookups)
+		look, blocks := found(of, result.AgedAccess(a.Age, a.Slot), result.HeldLookups),
+			found(of, result.BlockAccess, result.HeldLookups)
 		if look == nil || blocks == nil || look.ReadsUnknown {
 			continue
 		}
+
 		n := float64(look.Count)
 		r.Share = new(1.0)
-		if other := found(of, result.AgedAccess(a.Other, a.Slot), result.HeldLookups); other != nil {
+		if other := found(of, result.AgedAccess(a.Other, a.Slot),
+			result.HeldLookups); other != nil {
 			*r.Share = n / (n + float64(other.Count))
 		}
-		r.Parameter, r.Basis = a.Name, "measured in blocks of the access list; CPU is the mean of all their lookups"
+
+		r.Parameter, r.Basis = a.Name,
+			"measured in blocks of the access list; CPU is the mean of all their lookups"
 		r.Reads, r.ReadUnit = readsOf(look)
 		r.Bytes, r.CPUNanos = &look.DeviceBytes, blocks.CPUNanos.OrZero()
 		all = append(all, r)
 	}
+
 	return all
 }
 
@@ -143,32 +161,43 @@ type pricedKind struct {
 
 func pricedKinds() []pricedKind {
 	return []pricedKind{
-		{gas.ColdAccount, result.AccountLookup, false, statemodel.Account}, {gas.ColdAccount, result.AbsentAccountLookup, true, statemodel.AbsentAccount},
-		{gas.ColdStorage, result.SlotLookup, false, statemodel.Slot}, {gas.ColdStorage, result.AbsentSlotLookup, true, statemodel.AbsentSlot},
+		{gas.ColdAccount, result.AccountLookup, false, statemodel.Account},
+		{gas.ColdAccount, result.AbsentAccountLookup, true, statemodel.AbsentAccount},
+		{gas.ColdStorage, result.SlotLookup, false, statemodel.Slot},
+		{gas.ColdStorage, result.AbsentSlotLookup, true, statemodel.AbsentSlot},
 	}
 }
 
 // others are warm accesses, code and writes.
 func others(blank access, of result.LayoutRow, l *result.Layouts) (all []access) {
-	if again := found(of, result.AccountLookup, result.AgainLookups); again != nil && again.ServiceNanos != nil {
+	if again := found(of, result.AccountLookup, result.AgainLookups); again != nil &&
+		again.ServiceNanos != nil {
 		r := blank
-		r.Parameter, r.ReadUnit, r.CPUNanos = gas.Warm, "device reads", float64(again.ServiceNanos.P50)
-		r.Basis = "measured: the median time of a lookup right after the same one, all of it taken as CPU"
+		r.Parameter, r.ReadUnit, r.CPUNanos = gas.Warm, "device reads",
+			float64(again.ServiceNanos.P50)
+		r.Basis = "measured: the median time of a lookup right after the same one, all of it " +
+			"taken as CPU"
 		all = append(all, r)
 	}
+
 	records := slices.IndexFunc(l.Rows, func(row result.LayoutRow) bool {
-		return row.Layout == subject.Records().Label && row.Accounts == of.Accounts && row.Status == result.OK
+		return row.Layout == subject.Records().Label && row.Accounts == of.Accounts &&
+			row.Status == result.OK
 	})
+
 	if records >= 0 {
 		if r, ok := measured(blank, l.Rows[records], result.AccountLookup); ok {
 			r.Parameter, r.Accesses = gas.Code, nil
-			r.Basis = "one Get of the flat table on Pebble, as of code by its hash; the length of the code is not included"
+			r.Basis = "one Get of the flat table on Pebble, as of code by its hash; the length " +
+				"of the code is not included"
 			all = append(all, r)
 		}
 	}
+
 	if of.Updates == nil {
 		return all
 	}
+
 	for _, w := range []struct {
 		parameter string
 		cost      *result.StateWrites
@@ -176,16 +205,26 @@ func others(blank access, of result.LayoutRow, l *result.Layouts) (all []access)
 		if w.cost == nil {
 			continue
 		}
+
 		r := blank
 		off := 0.0
 		if w.cost.Nanos > 0 {
 			off = w.cost.Reads * (w.cost.Spread.High/w.cost.Nanos - 1)
 		}
-		r.Parameter, r.CPUNanos, r.ReadUnit, r.Bytes = w.parameter, w.cost.CPUNanos, "read calls", &w.cost.WriteBytes
-		r.Reads = result.Estimate{Value: w.cost.Reads, Low: max(0, w.cost.Reads-off), High: w.cost.Reads + off}
-		r.Basis = "measured: blocks of such writes alone, the commit included, right after the build; bytes are written ones"
+
+		r.Parameter, r.CPUNanos, r.ReadUnit, r.Bytes = w.parameter, w.cost.CPUNanos, "read calls",
+			&w.cost.WriteBytes
+		r.Reads = result.Estimate{
+			Value: w.cost.Reads,
+			Low:   max(0, w.cost.Reads-off),
+			High:  w.cost.Reads + off,
+		}
+
+		r.Basis = "measured: blocks of such writes alone, the commit included, right after the " +
+			"build; bytes are written ones"
 		all = append(all, r)
 	}
+
 	return all
 }
 
@@ -206,93 +245,134 @@ func readsOf(look *result.Lookups) (e result.Estimate, unit string) {
 func (p Pricing) predicted(built []access, size Size) (all []access, unused []engine.Warning) {
 	for _, name := range layoutsOf(built) {
 		for _, k := range pricedKinds() {
-			r, ok := gas.Extrapolate(firstLookups(built, name, k), size, len(p.seeds()), func(s Size) (statemodel.Reads, bool) {
-				return p.uncached(name, s, k.model)
-			})
+			r, ok := gas.Extrapolate(firstLookups(built, name, k), size, len(p.seeds()),
+				func(s Size) (statemodel.Reads, bool) {
+					return p.uncached(name, s, k.model)
+				})
+
 			switch {
 			case !ok:
 			case r.TestedError != nil && *r.TestedError > gas.WorstTested:
 				unused = append(unused, engine.Warning{Code: "not_predicted", Text: fmt.Sprintf(
-					"%s of %s (absent: %v) is not predicted: the same prediction was off by %.0f%% at the largest size that was built", k.parameter, name, k.absent,
+					"%s of %s (absent: %v) is not predicted: the same prediction was off by "+
+						"%.0f%% at the largest size that was built", k.parameter, name, k.absent,
 					100**r.TestedError), Remedy: "build larger sizes: --accounts"})
 			default:
 				all = append(all, r)
 			}
 		}
 	}
+
 	return all, unused
 }
 
-// firstLookups are those of a kind that were measured in a layout, those of the smallest size first.
+// firstLookups are those of a kind that were measured in a layout, those of the smallest size
+// first.
 func firstLookups(built []access, layout string, k pricedKind) (at []access) {
 	for _, b := range built {
-		if b.Layout == layout && b.Parameter == k.parameter && b.Absent == k.absent && b.Condition == result.FirstLookups {
+		if b.Layout == layout && b.Parameter == k.parameter && b.Absent == k.absent &&
+			b.Condition == result.FirstLookups {
 			at = append(at, b)
 		}
 	}
+
 	slices.SortStableFunc(at, func(a, b access) int {
-		return cmp.Or(cmp.Compare(a.Accounts, b.Accounts), cmp.Compare(a.ContractSlots, b.ContractSlots))
+		return cmp.Or(cmp.Compare(a.Accounts, b.Accounts),
+			cmp.Compare(a.ContractSlots, b.ContractSlots))
 	})
+
 	return at
 }
 
-// forecastSeconds is about what the forecasts of one layout and size that was not built take of a processor.
+// forecastSeconds is about what the forecasts of one layout and size that was not built take of a
+// processor.
 const forecastSeconds = 4
 
-// AheadText says about how long Forecast takes, after the builds, of so many layouts that are built so often; "" if nothing is
-// predicted.
+// AheadText says about how long Forecast takes, after the builds, of so many layouts that are built
+// so often; "" if nothing is predicted.
 func (p Pricing) AheadText(layouts, builds int) string {
 	if len(p.Ahead) == 0 {
 		return ""
 	}
-	seconds := float64(forecastSeconds*layouts*len(p.Ahead)*max(1, builds)) / float64(runtime.GOMAXPROCS(0))
-	return fmt.Sprintf("predicting %s in %s takes about %s, after what is built", unit.Plural(len(p.Ahead), "size"), unit.Plural(layouts, "layout"),
+
+	seconds := float64(forecastSeconds*layouts*len(p.Ahead)*max(1,
+		builds)) / float64(runtime.GOMAXPROCS(
+		0,
+	))
+
+	return fmt.Sprintf("predicting %s in %s takes about %s, after what is built",
+		unit.Plural(len(p.Ahead), "size"), unit.Plural(layouts, "layout"),
 		unit.Seconds(seconds))
 }
 
-// Begun is what is told of prices until they are finished; again is the command that goes on, from the folders of a comparison that
-// was measured before, if any.
+// Begun is what is told of prices until they are finished; again is the command that goes on, from
+// the folders of a comparison that was measured before, if any.
 func (p Pricing) Begun(command []string, again string, from []string) *result.Price {
-	return &result.Price{Status: result.Interrupted, Error: "not finished: " + again, Started: time.Now().UTC(), Command: command,
-		GasPerSecond: p.GasPerSecond, Formula: gas.Formula(p.GasPerSecond), Parameters: gas.Parameters(), Layouts: from}
+	return &result.Price{
+		Status:       result.Interrupted,
+		Error:        "not finished: " + again,
+		Started:      time.Now().UTC(),
+		Command:      command,
+		GasPerSecond: p.GasPerSecond,
+		Formula:      gas.Formula(p.GasPerSecond),
+		Parameters:   gas.Parameters(),
+		Layouts:      from,
+	}
 }
 
 // Measure measures the builds in order, until one is interrupted. say hears which layouts failed.
-func (p *Pricing) Measure(builds []Build, done *result.Price, measure func(Build) (*result.Layouts, error), say func(format string, args ...any)) error {
+func (p *Pricing) Measure(
+	builds []Build, done *result.Price, measure func(Build) (*result.Layouts, error),
+	say func(format string, args ...any),
+) error {
 	done.Status, done.Error = result.OK, ""
 	for _, b := range builds {
 		l, err := measure(b)
 		if err != nil {
 			return err
 		}
+
 		p.Layouts, done.Layouts = append(p.Layouts, l), append(done.Layouts, b.Folder())
 		if l.Status != result.OK {
 			done.Status, done.Error, done.FailureInfo = l.Status, l.Error, l.FailureInfo
 		}
+
 		for _, row := range l.Rows {
 			if row.Status == result.Failed {
-				say("%s failed at %s accounts: %s", row.Layout, unit.Count(row.Accounts), row.WithRemedy(row.Error))
+				say("%s failed at %s accounts: %s", row.Layout, unit.Count(row.Accounts),
+					row.WithRemedy(row.Error))
 			}
 		}
+
 		if l.Status == result.Interrupted {
 			return nil
 		}
 	}
+
 	return nil
 }
 
-// Finish predicts the sizes that were not built, unless the measurement was interrupted, and prices all.
+// Finish predicts the sizes that were not built, unless the measurement was interrupted, and prices
+// all.
 func (p *Pricing) Finish(ctx context.Context, done *result.Price, again string, tell result.Tell) {
 	if done.Status != result.Interrupted {
 		if err := p.Forecast(ctx, func(done, of int) {
-			tell(result.Event{Phase: "predict the sizes that are not built", Done: uint64(done), Total: uint64(of), Unit: "predictions"})
+			tell(result.Event{
+				Phase: "predict the sizes that are not built",
+				Done:  uint64(done),
+				Total: uint64(of),
+				Unit:  "predictions",
+			})
 		}); err != nil {
-			done.Status, done.Error = result.Interrupted, "interrupted: sizes that are not built are not predicted; "+again
+			done.Status, done.Error = result.Interrupted,
+				"interrupted: sizes that are not built are not predicted; "+again
 		}
 	}
+
 	if done.Status == result.Interrupted {
 		p.Ahead = nil
 	}
+
 	rows, unused := p.Rows()
 	done.Host, done.Hardware, done.Rows, done.Warnings = p.Layouts[0].Host, p.Hardware, rows, nil
 	for _, l := range p.Layouts {
@@ -302,15 +382,18 @@ func (p *Pricing) Finish(ctx context.Context, done *result.Price, again string, 
 			}
 		}
 	}
+
 	done.Warnings = append(done.Warnings, unused...)
 }
 
-// Forecast asks the models what Rows needs to know of sizes that were not built, which can take seconds of each. tell is told how
-// many of the answers there are. Where ctx ends it, Ahead is to be left out.
+// Forecast asks the models what Rows needs to know of sizes that were not built, which can take
+// seconds of each. tell is told how many of the answers there are. Where ctx ends it, Ahead is to
+// be left out.
 func (p *Pricing) Forecast(ctx context.Context, tell func(done, of int)) error {
 	if len(p.Ahead) == 0 {
 		return nil
 	}
+
 	asked := map[forecast]bool{}
 	built := p.built()
 	for _, name := range layoutsOf(built) {
@@ -319,17 +402,20 @@ func (p *Pricing) Forecast(ctx context.Context, tell func(done, of int)) error {
 			for _, b := range at[max(0, len(at)-2):] {
 				asked[forecast{name, gas.SizeOf(b), k.model}] = true
 			}
+
 			for _, size := range p.Ahead {
 				asked[forecast{name, size, k.model}] = len(at) > 0
 			}
 		}
 	}
+
 	maps.DeleteFunc(asked, func(_ forecast, is bool) bool { return !is })
 	type answer struct {
 		forecast
 		statemodel.Reads
 		known bool
 	}
+
 	questions := slices.Collect(maps.Keys(asked))
 	known, done := map[forecast]statemodel.Reads{}, 0
 	tell(done, len(questions))
@@ -340,6 +426,7 @@ func (p *Pricing) Forecast(ctx context.Context, tell func(done, of int)) error {
 		if a.known {
 			known[a.forecast] = a.Reads
 		}
+
 		if done++; done < len(questions) {
 			tell(done, len(questions))
 		}
@@ -347,18 +434,22 @@ func (p *Pricing) Forecast(ctx context.Context, tell func(done, of int)) error {
 	if err != nil {
 		return err
 	}
+
 	p.forecasts = known
 	return nil
 }
 
 // inParallel answers every question on all processors. take is called with the answers, one at a
-// time and in no order. When ctx ends, no further question is begun, and the error is the context's.
-// In either case no worker is left when it returns.
-func inParallel[Q, A any](ctx context.Context, questions []Q, answer func(Q) A, take func(A)) error {
+// time and in no order. When ctx ends, no further question is begun, and the error is the
+// context's. In either case no worker is left when it returns.
+func inParallel[Q, A any](
+	ctx context.Context, questions []Q, answer func(Q) A, take func(A),
+) error {
 	asked, answers := make(chan Q, len(questions)), make(chan A, len(questions))
 	for _, q := range questions {
 		asked <- q
 	}
+
 	close(asked)
 
 	var workers sync.WaitGroup
@@ -372,6 +463,7 @@ func inParallel[Q, A any](ctx context.Context, questions []Q, answer func(Q) A, 
 			}
 		})
 	}
+
 	go func() {
 		workers.Wait()
 		close(answers)
@@ -384,9 +476,11 @@ func inParallel[Q, A any](ctx context.Context, questions []Q, answer func(Q) A, 
 			taken++
 		}
 	}
+
 	if taken < len(questions) {
 		return context.Cause(ctx)
 	}
+
 	return nil
 }
 
@@ -402,15 +496,19 @@ func layoutsOf(built []access) (names []string) {
 
 // uncached is what a lookup of a kind reads with nothing cached, by the model of the
 // layout, in the mean of the builds.
-func (p Pricing) uncached(layout string, size Size, kind statemodel.Kind) (reads statemodel.Reads, known bool) {
+func (p Pricing) uncached(
+	layout string, size Size, kind statemodel.Kind,
+) (reads statemodel.Reads, known bool) {
 	if p.forecasts != nil {
 		reads, known = p.forecasts[forecast{layout, size, kind}]
 		return reads, known
 	}
+
 	of, _ := subject.LayoutOf(layout)
 	if of.Model == nil {
 		return reads, false
 	}
+
 	s, seeds := p.state(layout, size), p.seeds()
 	for _, seed := range seeds {
 		s.ContractAt = contractAt(seed)
@@ -418,9 +516,11 @@ func (p Pricing) uncached(layout string, size Size, kind statemodel.Kind) (reads
 		if !known {
 			return reads, false
 		}
+
 		reads.Mean += r.Mean / float64(len(seeds))
 		reads.Off = max(reads.Off, r.Off)
 	}
+
 	return reads, true
 }
 
@@ -436,19 +536,26 @@ func (p Pricing) seeds() (all []uint64) {
 
 // contractAt is where the one contract, which has index 0, lies among all accounts.
 func contractAt(seed uint64) float64 {
-	hash := lookup.NewGenerator(protocol.Chain{Seed: seed, Accounts: 1, BlockAccounts: 1}, 0).Hash(0)
+	hash := lookup.NewGenerator(protocol.Chain{Seed: seed, Accounts: 1, BlockAccounts: 1}, 0).
+		Hash(0)
 	return float64(binary.BigEndian.Uint64(hash[:])) / (1 << 64)
 }
 
 // state is one of a size, whose files take as much for each account and slot as those of
 // the largest state of the layout that was built.
 func (p Pricing) state(layout string, size Size) statemodel.State {
-	s := statemodel.State{Accounts: float64(size.Accounts), ContractShare: 1 / float64(size.Accounts), SlotsPer: float64(size.ContractSlots)}
+	s := statemodel.State{
+		Accounts:      float64(size.Accounts),
+		ContractShare: 1 / float64(size.Accounts),
+		SlotsPer:      float64(size.ContractSlots),
+	}
+
 	maximum := 0.0
 	for _, l := range p.Layouts {
 		w := l.Workload
 		s.CodeBytes = float64(w.CodeBytes)
-		s.BlockAccounts, s.UpdateBlocks, s.UpdateKeys = float64(w.BlockAccounts), float64(w.UpdateBlocks), float64(w.UpdateAccounts)
+		s.BlockAccounts, s.UpdateBlocks, s.UpdateKeys = float64(w.BlockAccounts),
+			float64(w.UpdateBlocks), float64(w.UpdateAccounts)
 		for _, of := range l.Rows {
 			records := float64(of.Accounts + l.Workload.ContractSlots)
 			if of.Layout == layout && of.Status == result.OK && records > maximum {
@@ -458,16 +565,18 @@ func (p Pricing) state(layout string, size Size) statemodel.State {
 			}
 		}
 	}
+
 	return s
 }
 
-// SameSettings refuses results in which a layout has one name and other settings, such as one group depth in each folder: they would be
-// taken for builds of one state.
+// SameSettings refuses results in which a layout has one name and other settings, such as one group
+// depth in each folder: they would be taken for builds of one state.
 func SameSettings(all []*result.Layouts) error {
 	type state struct {
 		layout          string
 		accounts, slots uint64
 	}
+
 	settings := map[state]map[string]string{}
 	for _, l := range all {
 		for _, r := range l.Rows {
@@ -476,12 +585,15 @@ func SameSettings(all []*result.Layouts) error {
 			settings[s] = r.Options
 			for _, name := range slices.Sorted(maps.Keys(r.Options)) {
 				if known && before[name] != r.Options[name] {
-					return engine.Fail(engine.CodeUsage, "%s has %s=%s in one folder and %s in another: "+
-						"measure them in one run of statelab layouts, or price the folders one by one", r.Layout, name, before[name], r.Options[name])
+					return engine.Fail(engine.CodeUsage, "%s has %s=%s in one folder and %s in "+
+						"another: "+
+						"measure them in one run of statelab layouts, or price the folders one "+
+						"by one", r.Layout, name, before[name], r.Options[name])
 				}
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -501,14 +613,18 @@ type Build struct {
 func Builds(e *experiment.Experiment, m *setting.Mistakes) (builds []Build) {
 	s := experiment.SubjectAs[*experiment.PriceConfig](e)
 	if !s.ContractSlots.IsSet() {
-		m.At("contract-slots", "", "give at least one size of the contract (example: %s)", m.Name("contract-slots", "10k"))
+		m.At("contract-slots", "", "give at least one size of the contract (example: %s)",
+			m.Name("contract-slots", "10k"))
 	}
+
 	for i, slots := range s.ContractSlots.All() {
 		for n := range e.Repeats.Value() {
-			builds = append(builds, Build{s.ContractSlots.Texts()[i], slots, n, e.Seed.Value() + n, e.Repeats.Value()})
+			builds = append(builds, Build{s.ContractSlots.Texts()[i], slots, n, e.Seed.Value() + n,
+				e.Repeats.Value()})
 		}
 		specOf(builds[len(builds)-1].Experiment(e), m)
 	}
+
 	return builds
 }
 
@@ -551,34 +667,44 @@ func PricingOf(e *experiment.Experiment, m *setting.Mistakes) (p Pricing, builds
 			p.Ahead = append(p.Ahead, Size{Accounts: accounts, ContractSlots: slots})
 		}
 	}
+
 	if !s.Hardware.IsSet() {
 		m.At("hardware", "", "name at least one disk (example: %s)", m.Name("hardware", Here))
 	}
+
 	for _, name := range s.Hardware.All() {
 		if name == Here {
 			continue
 		}
+
 		if h := HardwareOf(name, m); h != nil {
 			p.Hardware = append(p.Hardware, *h)
 		}
 	}
+
 	if !s.From.IsSet() {
 		return p, Builds(e, m)
 	}
+
 	for _, dir := range s.From.All() {
 		l, err := result.ReadLayouts(dir)
 		if err != nil {
 			m.Unread("from", "", "%v", err)
 			continue
 		}
+
 		if l.Workload.ContractSlots == 0 {
-			m.At("from", dir, "its states have no large contract, so slots have no price: measure them with statelab layouts --contract-slots 10k")
+			m.At("from", dir, "its states have no large contract, so slots have no price: "+
+				"measure them with statelab layouts --contract-slots 10k")
 		}
+
 		p.Layouts = append(p.Layouts, l)
 	}
+
 	if err := SameSettings(p.Layouts); err != nil {
 		m.At("from", s.From.String(), "%v", err)
 	}
+
 	return p, nil
 }
 
@@ -588,13 +714,17 @@ func HardwareOf(path string, m *setting.Mistakes) *result.Hardware {
 	case "":
 		return nil
 	case Here:
-		m.At("hardware", Here, "measure the disk first (statelab disk DIR --out DISK), and give %s", m.Name("hardware", "DISK"))
+		m.At("hardware", Here,
+			"measure the disk first (statelab disk DIR --out DISK), and give %s",
+			m.Name("hardware", "DISK"))
 		return nil
 	}
+
 	h, err := result.ReadHardware(path)
 	if err != nil {
 		m.Unread("hardware", "", "%v", err)
 		return nil
 	}
+
 	return h
 }

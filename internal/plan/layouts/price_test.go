@@ -18,19 +18,40 @@ import (
 
 // compared is a comparison of one layout whose lookups read so much, by accounts.
 func compared(layout string, slots uint64, reads map[uint64]float64) *result.Layouts {
-	l := &result.Layouts{Workload: result.StateWorkload{BlockAccounts: 5000, MemoryBytes: 64 << 20, ContractSlots: slots}}
+	l := &result.Layouts{Workload: result.StateWorkload{
+		BlockAccounts: 5000,
+		MemoryBytes:   64 << 20,
+		ContractSlots: slots,
+	}}
+
 	for accounts, r := range reads {
 		row := result.LayoutRow{Layout: layout, Status: result.OK, Accounts: accounts,
 			DiskBytes: figure.Known(float64(300 * (accounts + slots))),
-			Updates: &result.StateUpdates{Accounts: &result.StateWrites{Nanos: 9e4, Spread: result.Range{Low: 8e4, High: 1e5}, CPUNanos: 7e4, Reads: 3},
-				Slots: &result.StateWrites{Nanos: 5e4, Spread: result.Range{Low: 4e4, High: 6e4}, CPUNanos: 4e4, Reads: 2}}}
-		for _, kind := range []string{result.AccountLookup, result.AbsentAccountLookup, result.SlotLookup, result.AbsentSlotLookup} {
-			for _, condition := range []string{result.FirstLookups, result.ColdLookups, result.HeldLookups} {
+			Updates: &result.StateUpdates{
+				Accounts: &result.StateWrites{
+					Nanos:    9e4,
+					Spread:   result.Range{Low: 8e4, High: 1e5},
+					CPUNanos: 7e4,
+					Reads:    3,
+				},
+				Slots: &result.StateWrites{
+					Nanos:    5e4,
+					Spread:   result.Range{Low: 4e4, High: 6e4},
+					CPUNanos: 4e4,
+					Reads:    2,
+				},
+			}}
+
+		for _, kind := range []string{result.AccountLookup, result.AbsentAccountLookup,
+			result.SlotLookup, result.AbsentSlotLookup} {
+			for _, condition := range []string{result.FirstLookups, result.ColdLookups,
+				result.HeldLookups} {
 				row.Lookups = append(row.Lookups, result.Lookups{Kind: kind, Condition: condition,
 					InFlight: 1, BlockReads: figure.Known(r), ReadsError: figure.Known(0),
 					CPUNanos: figure.Known(5000)})
 			}
 		}
+
 		row.Lookups = append(row.Lookups, result.Lookups{Kind: result.BlockAccess,
 			Condition: result.HeldLookups, InFlight: 1, BlockReads: figure.Known(r),
 			CPUNanos: figure.Known(6000)})
@@ -39,23 +60,55 @@ func compared(layout string, slots uint64, reads map[uint64]float64) *result.Lay
 				Condition: result.HeldLookups, InFlight: 1, BlockReads: figure.Known(r),
 				ReadsError: figure.Known(0), Count: 10})
 		}
-		row.Lookups = append(row.Lookups, result.Lookups{Kind: result.AccountLookup, Condition: result.AgainLookups, InFlight: 1,
-			ServiceNanos: &result.Latency{P50: 900}})
+
+		row.Lookups = append(row.Lookups, result.Lookups{
+			Kind:         result.AccountLookup,
+			Condition:    result.AgainLookups,
+			InFlight:     1,
+			ServiceNanos: &result.Latency{P50: 900},
+		})
+
 		l.Rows = append(l.Rows, row)
 	}
+
 	return l
 }
 
 func disks() []result.Hardware {
-	return []result.Hardware{{Name: "a", Points: []result.DiskPoint{{InFlight: 1, ReadsPerSecond: 1e4, MeanNanos: 1e5, Spread: result.Range{Low: 9e3, High: 11e3}},
-		{InFlight: 16, ReadsPerSecond: 1e5, MeanNanos: 16e4, Spread: result.Range{Low: 9e4, High: 11e4}}}}}
+	return []result.Hardware{{
+		Name: "a",
+		Points: []result.DiskPoint{
+			{
+				InFlight:       1,
+				ReadsPerSecond: 1e4,
+				MeanNanos:      1e5,
+				Spread:         result.Range{Low: 9e3, High: 11e3},
+			},
+			{
+				InFlight:       16,
+				ReadsPerSecond: 1e5,
+				MeanNanos:      16e4,
+				Spread:         result.Range{Low: 9e4, High: 11e4},
+			},
+		},
+	}}
 }
 
 // Prices follow from the columns of their rows by the formula that is printed; derived
 // ones from the rows that they name.
 func TestPricesFollowFromTheirColumns(t *testing.T) {
-	p := Pricing{Layouts: []*result.Layouts{compared("flat-pebble", 1000, map[uint64]float64{100_000: 2.2})}, Hardware: disks(), GasPerSecond: 100e6,
-		Ahead: []Size{{Accounts: 1_000_000, ContractSlots: 1000}, {Accounts: 300_000_000, ContractSlots: 100_000_000}}}
+	p := Pricing{
+		Layouts: []*result.Layouts{compared("flat-pebble", 1000, map[uint64]float64{
+			100_000: 2.2,
+		})},
+		Hardware:     disks(),
+		GasPerSecond: 100e6,
+		Ahead: []Size{
+			{Accounts: 1_000_000, ContractSlots: 1000},
+			{Accounts: 300_000_000, ContractSlots: 100_000_000},
+		},
+	}
+
 	rows, _ := p.Rows()
 	near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b)+1e-9 }
 	seen, predicted := map[string]int{}, 0
@@ -64,37 +117,50 @@ func TestPricesFollowFromTheirColumns(t *testing.T) {
 		if r.Predicted {
 			predicted++
 		}
+
 		if !(r.QueuedGas.Low <= r.QueuedGas.Value && r.QueuedGas.Value <= r.QueuedGas.High) {
 			t.Errorf("%s: %+v is outside its band", r.Parameter, r.QueuedGas)
 		}
+
 		if strings.HasPrefix(r.Basis, "= ") {
 			continue
 		}
-		if alone := r.CPUNanos + r.Reads.Value*1e5; !near(r.AloneNanos.Value, alone) || !near(r.AloneGas.Value, alone/10) {
+
+		if alone := r.CPUNanos + r.Reads.Value*1e5; !near(r.AloneNanos.Value, alone) ||
+			!near(r.AloneGas.Value, alone/10) {
 			t.Errorf("%s: %+v, want %v ns alone", r.Parameter, r, alone)
 		}
-		if queued := r.CPUNanos + r.Reads.Value*1e4; r.QueueDepth != 16 || !near(r.QueuedNanos.Value, queued) || !near(r.QueuedGas.Value, queued/10) {
+
+		if queued := r.CPUNanos + r.Reads.Value*1e4; r.QueueDepth != 16 ||
+			!near(r.QueuedNanos.Value, queued) || !near(r.QueuedGas.Value, queued/10) {
 			t.Errorf("%s: %+v, want %v ns at depth", r.Parameter, r, queued)
 		}
 	}
+
 	for _, parameter := range gas.Parameters() {
 		if seen[parameter.Name] == 0 {
 			t.Errorf("no row of %s", parameter.Name)
 		}
 	}
+
 	if predicted != 2*4 {
 		t.Errorf("%d predicted rows, want two sizes of four kinds of lookups", predicted)
 	}
+
 	for i, r := range rows {
 		if r.Parameter != gas.Create || r.Predicted {
 			continue
 		}
+
 		want := 0.0
 		for _, part := range rows[:i] {
-			if placeIn(part) == placeIn(r) && (part.Parameter == gas.AccountWrite || part.Parameter == gas.ColdAccount && part.Absent) {
+			if placeIn(part) == placeIn(r) &&
+				(part.Parameter == gas.AccountWrite ||
+					part.Parameter == gas.ColdAccount && part.Absent) {
 				want += part.QueuedGas.Value
 			}
 		}
+
 		if !near(r.QueuedGas.Value, want) {
 			t.Errorf("CREATE_ACCESS costs %v, its parts %v", r.QueuedGas.Value, want)
 		}
@@ -109,22 +175,37 @@ func placeIn(r result.PriceRow) string {
 // A layout that reads as its model says is predicted as the model says, and its tested
 // error is 0; one that does not has the error that it was off by.
 func TestPredictionIsTestedAtTheLargestSizeBuilt(t *testing.T) {
-	p := Pricing{Layouts: []*result.Layouts{compared("chunktrie:unpinned", 1000, map[uint64]float64{10_000: 1, 100_000: 1})},
-		Hardware: disks(), GasPerSecond: 100e6}
+	p := Pricing{
+		Layouts: []*result.Layouts{compared("chunktrie:unpinned", 1000, map[uint64]float64{
+			10_000:  1,
+			100_000: 1,
+		})},
+		Hardware:     disks(),
+		GasPerSecond: 100e6,
+	}
+
 	model := map[uint64]float64{}
 	for _, accounts := range []uint64{10_000, 100_000, 1_000_000} {
-		reads, _ := p.uncached("chunktrie:unpinned", Size{Accounts: accounts, ContractSlots: 1000}, pricedKinds()[0].model)
+		reads, _ := p.uncached("chunktrie:unpinned", Size{Accounts: accounts, ContractSlots: 1000},
+			pricedKinds()[0].model)
 		model[accounts] = reads.Mean
 	}
+
 	for _, off := range []float64{1, 1.1} {
-		p.Layouts = []*result.Layouts{compared("chunktrie:unpinned", 1000, map[uint64]float64{10_000: model[10_000], 100_000: off * model[100_000]})}
+		p.Layouts = []*result.Layouts{compared("chunktrie:unpinned", 1000, map[uint64]float64{
+			10_000:  model[10_000],
+			100_000: off * model[100_000],
+		})}
+
 		p.Ahead = []Size{{Accounts: 1_000_000, ContractSlots: 1000}}
 		rows, _ := p.Rows()
 		for _, r := range rows {
 			if !r.Predicted || r.Parameter != gas.ColdAccount || r.Absent {
 				continue
 			}
-			if want := off * model[1_000_000]; math.Abs(r.Reads.Value-want) > 1e-9+math.Abs(off-1) || r.TestedError == nil ||
+
+			if want := off * model[1_000_000]; math.Abs(r.Reads.Value-want) > 1e-9+
+				math.Abs(off-1) || r.TestedError == nil ||
 				math.Abs(*r.TestedError-math.Abs(1/off-1)) > 1e-9 {
 				t.Errorf("%+v, want %v reads", r, want)
 			}
@@ -141,17 +222,21 @@ func TestBuildsOfOneStateArePooled(t *testing.T) {
 		l.Workload.Seed = uint64(i + 1)
 		p.Layouts = append(p.Layouts, l)
 	}
+
 	rows, _ := p.Rows()
 	seen := 0
 	for _, r := range rows {
 		if r.Parameter != gas.ColdAccount || r.Condition != result.FirstLookups {
 			continue
 		}
+
 		seen++
-		if off := 2 / math.Sqrt(3); r.Reads.Value != 3 || math.Abs(r.Reads.High-3-off) > 1e-9 || !strings.HasSuffix(r.Basis, "; the mean of 3 builds") {
+		if off := 2 / math.Sqrt(3); r.Reads.Value != 3 || math.Abs(r.Reads.High-3-off) > 1e-9 ||
+			!strings.HasSuffix(r.Basis, "; the mean of 3 builds") {
 			t.Errorf("%+v", r)
 		}
 	}
+
 	if seen != 2 { // present and absent
 		t.Errorf("%d rows in %+v", seen, rows)
 	}
@@ -167,9 +252,11 @@ func TestOtherSettingsAreRefused(t *testing.T) {
 		}
 		all = append(all, l)
 	}
+
 	if err := SameSettings(all[:2]); err != nil {
 		t.Error(err)
 	}
+
 	if err := SameSettings(all); engine.CodeOf(err) != engine.CodeUsage {
 		t.Errorf("depths 6 and 7: %v", err)
 	}
@@ -193,36 +280,55 @@ func TestNoWorkerOutlivesACancellation(t *testing.T) {
 		if begun.Add(1) == 3 {
 			cancel(stop)
 		}
+
 		if q >= 2 {
 			<-ctx.Done()
 		}
+
 		for range 1000 { // the caller could run meanwhile
 			runtime.Gosched()
 		}
+
 		return q
 	}, func(int) {})
+
 	if !errors.Is(err, stop) || working.Load() != 0 {
 		t.Errorf("%v; %d workers at work", err, working.Load())
 	}
+
 	if n := begun.Load(); n > 3+int64(runtime.GOMAXPROCS(0)) {
 		t.Errorf("%d questions were begun", n)
 	}
 
 	sum := 0
-	if err := inParallel(t.Context(), questions, func(q int) int { return 2 * q }, func(a int) { sum += a }); err != nil || sum != 9900 {
+	if err := inParallel(
+		t.Context(),
+		questions,
+		func(q int) int { return 2 * q },
+		func(a int) { sum += a },
+	); err != nil || sum != 9900 {
 		t.Errorf("%d, %v", sum, err)
 	}
 }
 
 func TestABadPredictionIsNotShown(t *testing.T) {
-	p := Pricing{Layouts: []*result.Layouts{compared("flat-pebble", 1000, map[uint64]float64{10_000: 1, 100_000: 6})}, Hardware: disks(), GasPerSecond: 100e6,
-		Ahead: []Size{{Accounts: 1_000_000, ContractSlots: 1000}}}
+	p := Pricing{
+		Layouts: []*result.Layouts{compared("flat-pebble", 1000, map[uint64]float64{
+			10_000:  1,
+			100_000: 6,
+		})},
+		Hardware:     disks(),
+		GasPerSecond: 100e6,
+		Ahead:        []Size{{Accounts: 1_000_000, ContractSlots: 1000}},
+	}
+
 	rows, warnings := p.Rows()
 	for _, r := range rows {
 		if r.Predicted {
 			t.Errorf("%+v", r)
 		}
 	}
+
 	if len(warnings) != 4 || !strings.Contains(warnings[0].Text, "55%") {
 		t.Errorf("%+v", warnings)
 	}

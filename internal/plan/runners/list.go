@@ -33,27 +33,46 @@ func EngineRows(t *Table[engine.Info]) (rows []EngineRow) {
 		case found.Path != Self():
 			row.Info, row.Runner = found.Info, found.Path
 		}
+
 		known := t.Rebuilt.ByName(info.Name)
 		switch {
 		case known == nil || !row.Available:
 		case row.Runner != "":
-			row.measures = fmt.Sprintf("%s, with cgo as nodes run it (%s=%s: this program, in pure Go)", row.Runner, CgoVariable, NeverCgo)
+			row.measures = fmt.Sprintf("%s, with cgo as nodes run it (%s=%s: this program, in "+
+				"pure Go)", row.Runner, CgoVariable, NeverCgo)
 		case t.Cgo == NeverCgo:
-			row.measures = fmt.Sprintf("this program, in pure Go, as %s=%s asks", CgoVariable, NeverCgo)
+			row.measures = fmt.Sprintf("this program, in pure Go, as %s=%s asks", CgoVariable,
+				NeverCgo)
 		default:
-			row.measures = fmt.Sprintf("this program, in pure Go; with cgo as nodes run it: %s", known.Fix)
+			row.measures = fmt.Sprintf("this program, in pure Go; with cgo as nodes run it: %s",
+				known.Fix)
 		}
+
 		rows = append(rows, row)
 	}
+
 	for _, known := range t.Outside {
 		found, err := t.FindKnown(known.Name)
 		if err != nil {
 			rows = append(rows, EngineRow{Missing: err.Error(), Info: engine.Info{
-				Name: known.Name, Route: "runner " + known.Runner, Licence: known.Licence, Capabilities: []engine.Capability{}, Profiles: []engine.Profile{}}})
+				Name:         known.Name,
+				Route:        "runner " + known.Runner,
+				Licence:      known.Licence,
+				Capabilities: []engine.Capability{},
+				Profiles:     []engine.Profile{},
+			}})
+
 			continue
 		}
-		rows = append(rows, EngineRow{Info: found.Info, Available: found.Missing == "", Missing: found.Missing, Runner: found.Path})
+
+		rows = append(rows, EngineRow{
+			Info:      found.Info,
+			Available: found.Missing == "",
+			Missing:   found.Missing,
+			Runner:    found.Path,
+		})
 	}
+
 	return rows
 }
 
@@ -68,7 +87,8 @@ func ListOf(rows []EngineRow, t Tables) *doc.Document {
 	addList(d, "Trees, for statelab replay --tree", t.Trees)
 	addList(d, "Layouts of state, for statelab layouts --layout", t.Layouts)
 
-	const watch = "What statelab watch can watch (statelab doctor says whether this machine allows it)"
+	const watch = "What statelab watch can watch (statelab doctor says whether this machine " +
+		"allows it)"
 	d.Add(watch, doc.Block{Title: watch, Facts: watchable()})
 	const can = "What \"can\" lists"
 	d.Add(can, doc.Block{Title: can, Facts: capabilities(rows)})
@@ -81,13 +101,16 @@ func (row EngineRow) block() doc.Block {
 	if !row.Available {
 		facts = append(facts, [2]string{"does not run here", row.Missing})
 	}
+
 	can := doc.List(row.Capabilities, func(c engine.Capability) string { return string(c) })
 	facts = append(facts, [2]string{"can", can}, [2]string{"durability", row.Durability})
 	for _, p := range row.Profiles {
 		facts = append(facts, [2]string{"--profile " + p.Name, p.About})
 	}
+
 	return doc.Block{Facts: doc.Known(facts),
-		Title: fmt.Sprintf("%s %s (%s, %s)", row.Name, cmp.Or(row.Version, "?"), row.Route, row.Licence)}
+		Title: fmt.Sprintf("%s %s (%s, %s)", row.Name, cmp.Or(row.Version, "?"), row.Route,
+			row.Licence)}
 }
 
 // addList names trees or layouts, and says what keeps each from running here.
@@ -97,6 +120,7 @@ func addList[Info protocol.Info](d *doc.Document, heading string, t *Table[Info]
 		_, name, _ := protocol.Common(info)
 		facts = append(facts, [2]string{name, "built in"})
 	}
+
 	for _, known := range t.Outside {
 		about := fmt.Sprintf("%s (%s, %s)", known.About, known.Runner, known.Licence)
 		if _, err := t.Find(known.Name); err != nil {
@@ -104,6 +128,7 @@ func addList[Info protocol.Info](d *doc.Document, heading string, t *Table[Info]
 		}
 		facts = append(facts, [2]string{known.Name, about})
 	}
+
 	d.Add(heading, doc.Block{Title: heading, Facts: facts})
 }
 
@@ -114,10 +139,12 @@ func capabilities(rows []EngineRow) (facts [][2]string) {
 		{engine.CanTraceAccesses, "the block accesses of a Get can be shown"},
 		{engine.CanDirect, "--page-cache direct: reads with O_DIRECT"},
 		{engine.CanIngest, "--workload fillsorted: a database is built from sorted keys"},
-		{engine.CanReadForeign, "--use-existing: databases of other programs, which are never written"},
+		{engine.CanReadForeign, "--use-existing: databases of other programs, which are never " +
+			"written"},
 		{engine.CanBudget, "--memory: one budget for all that the engine keeps in memory"},
 		{engine.CanGetMany, "--workload multireadrandom: a call of its own for several keys"},
-		{engine.SharesReads, "a Get that waits for another Get's read of a block counts as a cache miss"},
+		{engine.SharesReads, "a Get that waits for another Get's read of a block counts as a " +
+			"cache miss"},
 		{engine.UsesPageCache, "it maps its files: the operating system's page cache is its cache"},
 		{engine.FaultsInGo, "a page fault blocks a GOMAXPROCS slot"},
 		{engine.HasNoCache, "it has no block cache: --cache has no effect"},
@@ -130,21 +157,27 @@ func capabilities(rows []EngineRow) (facts [][2]string) {
 			facts = append(facts, [2]string{string(c[0]), string(c[1])})
 		}
 	}
+
 	return facts
 }
 
 // watchable are the engines whose Gets or page faults statelab watch sees.
 func watchable() (facts [][2]string) {
 	for _, w := range subject.AllWatched() {
-		programs := "programs that Go built with " + w.Module + " " + strings.Join(w.Versions, "*, ") + "*"
+		programs := "programs that Go built with " + w.Module + " " +
+			strings.Join(w.Versions, "*, ") + "*"
 		if w.Module == "" {
 			programs = "programs that use its C++ library and have the symbols of its Gets"
 		}
+
 		facts = append(facts, [2]string{w.Engine, programs})
 	}
+
 	for _, layout := range subject.PageFiles() {
-		facts = append(facts, [2]string{layout.Engine, "page faults of any process that maps its database"})
+		facts = append(facts, [2]string{layout.Engine,
+			"page faults of any process that maps its database"})
 	}
+
 	return facts
 }
 
@@ -152,22 +185,27 @@ func watchable() (facts [][2]string) {
 // NAME-VARIANT statelab-run-NAME too.
 func PluggedTrees(name string) (maybe []Known, advice string) {
 	base, _, _ := strings.Cut(name, "-")
-	for _, runner := range slices.Compact([]string{"statelab-run-" + name, "statelab-run-" + base}) {
+	for _, runner := range slices.Compact([]string{"statelab-run-" +
+		name, "statelab-run-" + base}) {
 		maybe = append(maybe, Plug(name, runner, "a runner of this name must hold it"))
 	}
 	return maybe, "a tree of your own needs a runner named statelab-run-" + name
 }
 
-// StateLibrary is the variable that names a user's own library of a layout; statelab-run-states loads it.
+// StateLibrary is the variable that names a user's own library of a layout; statelab-run-states
+// loads it.
 const StateLibrary = "STATELAB_STATE_LIBRARY"
 
 // PluggedLayouts are runners that may hold a layout that somebody plugged in, as a
 // library or as statelab-run-NAME.
 func PluggedLayouts(name string) ([]Known, string) {
 	return []Known{
-		Plug(name, "statelab-run-states", "it loads $"+StateLibrary+" and lib/libstatelab_*.so"),
-		Plug(name, "statelab-run-"+name, "a runner of this name must hold it"),
-	}, "a layout of your own needs a library named in $" + StateLibrary + " or a runner named statelab-run-" + name
+			Plug(name, "statelab-run-states",
+				"it loads $"+StateLibrary+" and lib/libstatelab_*.so"),
+			Plug(name, "statelab-run-"+name, "a runner of this name must hold it"),
+		},
+		"a layout of your own needs a library named in $" + StateLibrary +
+			" or a runner named statelab-run-" + name
 }
 
 // Paths are the runners that were found.

@@ -70,6 +70,7 @@ func Find[Info protocol.Info](k Known, env ...string) (*Found[Info], error) {
 	if err != nil {
 		return nil, err
 	}
+
 	found := &Found[Info]{Runner: Runner{Path: path, Env: env}}
 	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
 	defer cancel()
@@ -77,15 +78,21 @@ func Find[Info protocol.Info](k Known, env ...string) (*Found[Info], error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var d protocol.Description
 	if err := json.Unmarshal(text, &d); err != nil || d.Schema != schema.Runner {
-		return nil, engine.Fail(engine.CodeUnsupported, "%s is of another version (it says %q): %s", path, clip(string(text)), k.Fix)
+		return nil,
+			engine.Fail(engine.CodeUnsupported, "%s is of another version (it says %q): %s", path,
+				clip(string(text)), k.Fix)
 	}
+
 	var here bool
 	if found.Info, found.Missing, here = protocol.Pick[Info](&d, k.Name); !here {
 		word, _, _ := protocol.Common(found.Info)
-		return nil, engine.Fail(engine.CodeUnsupported, "%s holds no %s %s: %s", path, word, k.Name, k.Fix)
+		return nil,
+			engine.Fail(engine.CodeUnsupported, "%s holds no %s %s: %s", path, word, k.Name, k.Fix)
 	}
+
 	return found, nil
 }
 
@@ -96,15 +103,19 @@ func (k Known) Path() (string, error) {
 		if runtime.GOOS == "windows" {
 			name += ".exe"
 		}
+
 		beside := filepath.Join(filepath.Dir(self), name)
-		if info, err := os.Stat(beside); err == nil && (runtime.GOOS == "windows" || info.Mode()&0o111 != 0) {
+		if info, err := os.Stat(beside); err == nil &&
+			(runtime.GOOS == "windows" || info.Mode()&0o111 != 0) {
 			return beside, nil
 		}
 	}
+
 	path, err := exec.LookPath(k.Runner)
 	if err != nil {
 		return "", &NotInstalledError{k}
 	}
+
 	return path, nil
 }
 
@@ -120,9 +131,11 @@ func (r Runner) Check(q protocol.Question) (errs []error) {
 	if err := r.Ask(ctx, protocol.Check, q, &mistakes); err != nil {
 		return []error{err}
 	}
+
 	for _, text := range mistakes {
 		errs = append(errs, errors.New(text))
 	}
+
 	return errs
 }
 
@@ -144,6 +157,7 @@ func (r Runner) ask(ctx context.Context, question string, about any) ([]byte, er
 	if err != nil {
 		return nil, fmt.Errorf("encode the question %s: %w", question, err)
 	}
+
 	command := exec.CommandContext(ctx, r.Path, append(slices.Clip(r.Args), question)...)
 	command.Env = append(os.Environ(), r.Env...)
 	words := new(tail)
@@ -152,17 +166,23 @@ func (r Runner) ask(ctx context.Context, question string, about any) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
+
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("start the runner %s: %w", r.Path, err)
 	}
+
 	answer, err := io.ReadAll(protocol.Bounded(out))
 	out.Close() // ends a runner that would say more
 	if err = errors.Join(err, command.Wait()); err != nil {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			err = engine.Fail(engine.CodeHung, "no answer in time")
 		}
-		return nil, fmt.Errorf("%s %s: %w: %s", r.Path, strings.Join(append(slices.Clip(r.Args), question), " "), err, clip(words.text()))
+
+		return nil,
+			fmt.Errorf("%s %s: %w: %s", r.Path,
+				strings.Join(append(slices.Clip(r.Args), question), " "), err, clip(words.text()))
 	}
+
 	return answer, nil
 }
 
@@ -231,35 +251,46 @@ func (r Runner) Do(ctx context.Context, job Job, tell result.Tell) (*result.Run,
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return nil, fmt.Errorf("make the run folder: %w", err)
 	}
-	if err := os.Remove(filepath.Join(out, result.RunFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+
+	if err := os.Remove(filepath.Join(out, result.RunFile)); err != nil &&
+		!errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("clear the run folder: %w", err)
 	}
+
 	p, err := r.start(job.Spec)
 	if err != nil {
 		return nil, err
 	}
+
 	p.follow(ctx, tell)
 	if run, err := result.ReadRun(out); err == nil {
 		return run, nil
 	} else if !errors.Is(err, os.ErrNotExist) && p.exit == nil {
 		return nil, err
 	}
+
 	run := job.Blank()
 	failed := p.obituary()
 	if failed.Remedy == "" { // the runner could not say it
 		failed = session.OnDisk(failed, run.Database.Dir, job.Spec.WhenDiskIsFull())
 	}
-	run.Status, run.Error, run.FailureInfo = result.Failed, failed.Error(), result.NewFailureInfo(failed)
+
+	run.Status, run.Error, run.FailureInfo = result.Failed, failed.Error(),
+		result.NewFailureInfo(failed)
 	if ctx.Err() != nil {
 		run.Status = result.Interrupted
 	}
+
 	if err := result.WriteRun(out, run); err != nil {
-		if disk := session.OnDisk(err, out, job.Spec.WhenDiskIsFull()); failed.Remedy == "" { // what ended the runner as well
+		// what ended the runner as well
+		if disk := session.OnDisk(err, out, job.Spec.WhenDiskIsFull()); failed.Remedy == "" {
 			failed.Code, failed.Remedy = disk.Code, disk.Remedy
 		}
+
 		failed.Err = fmt.Errorf("%w (and the run folder could not be written: %w)", failed.Err, err)
 		return run, failed
 	}
+
 	return run, nil
 }
 
@@ -281,6 +312,7 @@ func (r Runner) start(spec protocol.Spec) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the spec: %w", err)
 	}
+
 	command := exec.Command(r.Path, r.Args...)
 	command.Env = append(os.Environ(), r.Env...)
 	command.Stdin = bytes.NewReader(text)
@@ -291,9 +323,17 @@ func (r Runner) start(spec protocol.Spec) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	words := new(tail)
 	command.Stdout, command.Stderr = write, words
-	p := &process{command: command, events: read, words: words, done: make(chan struct{}), patience: cmp.Or(r.Patience, DefaultPatience)}
+	p := &process{
+		command:  command,
+		events:   read,
+		words:    words,
+		done:     make(chan struct{}),
+		patience: cmp.Or(r.Patience, DefaultPatience),
+	}
+
 	started := make(chan error)
 	go func() {
 		// The parent-death signal is tied to the thread that forked.
@@ -306,13 +346,16 @@ func (r Runner) start(spec protocol.Spec) (*process, error) {
 			close(p.done)
 		}
 	}()
+
 	err = <-started
 	if closeErr := write.Close(); err == nil && closeErr != nil {
 		err = closeErr
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("start the runner %s: %w", r.Path, errors.Join(err, read.Close()))
 	}
+
 	return p, nil
 }
 
@@ -331,6 +374,7 @@ func (p *process) follow(ctx context.Context, tell result.Tell) {
 			}
 		}
 	}()
+
 	silent := time.NewTimer(p.patience)
 	defer silent.Stop()
 	interrupt := ctx.Done()
@@ -344,17 +388,22 @@ func (p *process) follow(ctx context.Context, tell result.Tell) {
 				events = nil
 				continue
 			}
+
 			if e.Failed != nil {
 				p.failed = e.Failed
 				continue
 			}
+
 			// A runner whose engine hangs goes on telling where it stands.
-			if moved := e.Done > 0 && e.Done != p.last.Done; done != nil && (moved || e.Phase != p.last.Phase || e.Note != note) {
+			if moved := e.Done > 0 && e.Done != p.last.Done; done != nil &&
+				(moved || e.Phase != p.last.Phase || e.Note != note) {
 				silent.Reset(p.patience)
 			}
+
 			if e.Done > 0 || e.Phase != p.last.Phase {
 				p.last = e
 			}
+
 			note = e.Note
 			tell(e)
 		case <-interrupt:
@@ -386,11 +435,13 @@ func (p *process) signal(s syscall.Signal) {
 func (p *process) obituary() *engine.Failure {
 	var b strings.Builder
 	said := p.words.text()
-	state, caught, words := p.command.ProcessState, signalNamed(failure.Caught(said)), failure.LastWord(said)
+	state, caught, words := p.command.ProcessState, signalNamed(failure.Caught(said)),
+		failure.LastWord(said)
 	code, remedy := failure.Foreign(words), ""
 	if p.failed != nil {
 		code, remedy, words = p.failed.Code, p.failed.Remedy, p.failed.Error()
 	}
+
 	switch status, ok := state.Sys().(syscall.WaitStatus); {
 	case p.hung:
 		code = engine.CodeHung
@@ -407,15 +458,19 @@ func (p *process) obituary() *engine.Failure {
 	default:
 		b.WriteString("the runner ended without a result")
 	}
+
 	if p.last.Phase != "" {
 		fmt.Fprintf(&b, " in phase %s", p.last.Phase)
 	}
+
 	if p.last.Done > 0 {
 		fmt.Fprintf(&b, " at op %s", unit.Count(p.last.Done))
 	}
+
 	if words != "" {
 		b.WriteString(": " + words)
 	}
+
 	return &engine.Failure{Code: code, Remedy: remedy, Err: errors.New(b.String())}
 }
 
@@ -449,6 +504,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	if len(t.rest) > 2*keptBytes {
 		t.rest = append(t.rest[:0], t.rest[len(t.rest)-keptBytes:]...)
 	}
+
 	return len(b), nil
 }
 

@@ -70,16 +70,20 @@ func (t *Table[Info]) Find(name string) (*Found[Info], error) {
 	if found := t.Found[name]; found != nil {
 		return found, nil
 	}
+
 	found, err := t.FindKnown(name)
 	if err == nil && found.Missing != "" {
 		err = errors.New(found.Missing)
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	if t.Found == nil {
 		t.Found = map[string]*Found[Info]{}
 	}
+
 	t.Found[name] = found
 	return found, nil
 }
@@ -100,27 +104,39 @@ func (t *Table[Info]) FindKnown(name string) (*Found[Info], error) {
 			if found, err := t.withCgo(name, info); found != nil || err != nil {
 				return found, err
 			}
-			return &Found[Info]{Runner: Runner{Path: Self(), Args: []string{t.Verb}}, Info: info}, nil
+			return &Found[Info]{Runner: Runner{Path: Self(), Args: []string{t.Verb}}, Info: info},
+				nil
 		}
 	}
+
 	if known := t.Outside.ByName(name); known != nil {
 		return Find[Info](*known, t.env...)
 	}
+
 	word, _, _ := protocol.Common(*new(Info))
-	unknown := fmt.Errorf("unknown %s %q (known: %s; statelab engines says which are missing here)", word, name, strings.Join(t.Names(), ", "))
+	unknown := fmt.Errorf(
+		"unknown %s %q (known: %s; statelab engines says which are missing here)",
+		word,
+		name,
+		strings.Join(t.Names(), ", "),
+	)
+
 	if t.Plugged == nil {
 		return nil, unknown
 	}
+
 	maybe, advice := t.Plugged(name)
 	for _, known := range maybe {
 		found, err := Find[Info](known, t.env...)
 		if err == nil {
 			return found, nil
 		}
+
 		if !errors.As(err, new(*NotInstalledError)) {
 			unknown = fmt.Errorf("%w; %w", unknown, err)
 		}
 	}
+
 	return nil, fmt.Errorf("%w; %s", unknown, advice)
 }
 
@@ -132,18 +148,25 @@ func (t *Table[Info]) withCgo(name string, linked Info) (*Found[Info], error) {
 	case known == nil || t.Cgo == NeverCgo:
 		return nil, nil
 	case t.Cgo != "" && t.Cgo != AlwaysCgo:
-		return nil, fmt.Errorf("%s=%s: must be 0 (measure %s in pure Go), 1 (with cgo, or fail) or unset", CgoVariable, t.Cgo, name)
+		return nil,
+			fmt.Errorf("%s=%s: must be 0 (measure %s in pure Go), 1 (with cgo, or fail) or unset",
+				CgoVariable, t.Cgo, name)
 	}
+
 	found, err := Find[Info](*known, t.env...)
 	if err == nil && versionOf(found.Info) != versionOf(linked) {
-		err = fmt.Errorf("%s holds %s %s, statelab %s: %s", found.Path, name, versionOf(found.Info), versionOf(linked), known.Fix)
+		err = fmt.Errorf("%s holds %s %s, statelab %s: %s", found.Path, name,
+			versionOf(found.Info), versionOf(linked), known.Fix)
 	}
+
 	if t.Cgo == AlwaysCgo || err == nil {
 		return found, err
 	}
+
 	if errors.As(err, new(*NotInstalledError)) {
 		return nil, nil
 	}
+
 	return nil, fmt.Errorf("%w; or set %s=%s to measure in pure Go", err, CgoVariable, NeverCgo)
 }
 
@@ -194,15 +217,22 @@ func (t *Table[Info]) FindAll(flag string, names []string, m *setting.Mistakes) 
 			}
 			continue
 		}
+
 		if !slices.Contains(fixes, absent.Fix) {
 			fixes = append(fixes, absent.Fix)
 		}
-		if text := fmt.Sprintf("%s (%s)", name, absent.Runner); !slices.Contains(missing[absent.Fix], text) {
+
+		if text := fmt.Sprintf("%s (%s)", name, absent.Runner); !slices.Contains(
+			missing[absent.Fix],
+			text,
+		) {
 			missing[absent.Fix] = append(missing[absent.Fix], text)
 		}
 	}
+
 	for _, fix := range fixes {
-		m.At(flag, "", "found no runner for %s next to statelab or on PATH: %s", strings.Join(missing[fix], ", "), fix)
+		m.At(flag, "", "found no runner for %s next to statelab or on PATH: %s",
+			strings.Join(missing[fix], ", "), fix)
 	}
 }
 
@@ -213,7 +243,9 @@ type Chosen[Info protocol.Info] struct {
 }
 
 // Choose finds the entries of a flag's list; those without a profile get the first.
-func (t *Table[Info]) Choose(flag string, labels []string, m *setting.Mistakes) (entries []Chosen[Info]) {
+func (t *Table[Info]) Choose(
+	flag string, labels []string, m *setting.Mistakes,
+) (entries []Chosen[Info]) {
 	var names []string
 	for i, label := range labels {
 		if strings.ContainsAny(label, "/\\ ") || label == "" || label[0] == ':' {
@@ -222,24 +254,30 @@ func (t *Table[Info]) Choose(flag string, labels []string, m *setting.Mistakes) 
 			m.At(flag, label, "named twice")
 		} else {
 			name, profile, _ := strings.Cut(label, ":")
-			names, entries = append(names, name), append(entries, Chosen[Info]{Label: label, Profile: profile})
+			names, entries = append(names, name),
+				append(entries, Chosen[Info]{Label: label, Profile: profile})
 		}
 	}
+
 	t.FindAll(flag, names, m)
 	for i := range entries {
 		c := &entries[i]
 		if c.Found = t.Found[names[i]]; c.Found == nil {
 			continue
 		}
+
 		_, name, profiles := protocol.Common(c.Info)
 		if c.Profile == "" && len(profiles) > 0 {
 			c.Profile = profiles[0].Name
 		}
-		if !slices.ContainsFunc(profiles, func(p engine.Profile) bool { return p.Name == c.Profile }) {
+
+		if !slices.ContainsFunc(profiles,
+			func(p engine.Profile) bool { return p.Name == c.Profile }) {
 			m.At(flag, c.Label, "%s has no profile %q", name, c.Profile)
 			c.Found = nil
 		}
 	}
+
 	return slices.DeleteFunc(entries, func(c Chosen[Info]) bool { return c.Found == nil })
 }
 
@@ -250,23 +288,31 @@ type Tables struct {
 	Layouts *Table[layout.Info]
 }
 
-// NewTables are those of a program that links some of them; a verb each starts it as the runner of its engines, trees and layouts.
-func NewTables(engines []engine.Info, trees []tree.Info, layouts []layout.Info, engineVerb, treeVerb, layoutVerb string) Tables {
+// NewTables are those of a program that links some of them; a verb each starts it as the runner of
+// its engines, trees and layouts.
+func NewTables(
+	engines []engine.Info, trees []tree.Info, layouts []layout.Info,
+	engineVerb, treeVerb, layoutVerb string,
+) Tables {
 	t := Tables{
 		&Table[engine.Info]{Linked: engines, Verb: engineVerb, Cgo: os.Getenv(CgoVariable)},
 		&Table[tree.Info]{Linked: trees, Verb: treeVerb, Plugged: PluggedTrees},
 		&Table[layout.Info]{Linked: layouts, Verb: layoutVerb, Plugged: PluggedLayouts},
 	}
+
 	for _, e := range subject.Engines() {
 		t.Engines.Outside = t.Engines.Outside.With(e.Name, e.Program)
 		t.Engines.Rebuilt = t.Engines.Rebuilt.With(e.Name, e.WithCgo)
 	}
+
 	for _, of := range subject.Trees() {
 		t.Trees.Outside = t.Trees.Outside.With(of.Name, of.Program)
 	}
+
 	for _, l := range subject.Layouts() {
 		t.Layouts.Outside = t.Layouts.Outside.With(l.Name(), l.Program)
 	}
+
 	return t
 }
 

@@ -17,9 +17,11 @@ func TestALibraryIsTheRunnersParameter(t *testing.T) {
 	bin := t.TempDir()
 	script := fmt.Sprintf("#!/bin/sh\necho '{\"schema\": %q, \"engines\": [{\"name\": \"native\", "+
 		"\"version\": \"'\"$%s\"'\"}]}'\n", schema.Runner, nativeLibraryEnv)
-	if err := os.WriteFile(filepath.Join(bin, "statelab-run-echo"), []byte(script), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(bin, "statelab-run-echo"), []byte(script),
+		0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	t.Setenv(nativeLibraryEnv, "/of/the/user.so")
 	table := func() *Table[engine.Info] {
@@ -32,7 +34,8 @@ func TestALibraryIsTheRunnersParameter(t *testing.T) {
 		want    string
 	}{
 		{nil, "/of/the/user.so"},
-		{[]map[string]string{{"other": "1"}, nil, {"library": "/b.so"}, {"library": "/c.so"}}, "/b.so"},
+		{[]map[string]string{{"other": "1"}, nil, {"library": "/b.so"}, {"library": "/c.so"}},
+			"/b.so"},
 	} {
 		engines := table()
 		engines.UseLibrary(c.options...)
@@ -40,10 +43,12 @@ func TestALibraryIsTheRunnersParameter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if found.Info.Version != c.want {
 			t.Errorf("%v: the runner loads %q, not %q", c.options, found.Info.Version, c.want)
 		}
 	}
+
 	if own := os.Getenv(nativeLibraryEnv); own != "/of/the/user.so" {
 		t.Errorf("this process's own environment has become %q", own)
 	}

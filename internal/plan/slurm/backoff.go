@@ -3,8 +3,8 @@ package slurm
 import "time"
 
 // How often Slurm's controller is asked. It serves many users: one question is for all tasks of a
-// batch, and questions become rarer while nothing changes. What tasks write to the shared folders is
-// read each second all the same: that costs the controller nothing.
+// batch, and questions become rarer while nothing changes. What tasks write to the shared folders
+// is read each second all the same: that costs the controller nothing.
 const (
 	tickEvery = time.Second // folders and logs; Slurm at most as often
 	askRarely = 30 * time.Second

@@ -17,11 +17,13 @@ func TestQuestionsBecomeRarer(t *testing.T) {
 			b.asked(now)
 		}
 	}
+
 	for i, want := range []int{0, 1, 3, 7, 15, 31, 61, 91} {
 		if at[i] != want {
 			t.Fatalf("asked at %v, want 0, 1, 3, 7, 15, 31, 61, 91, ...", at[:8])
 		}
 	}
+
 	if len(at) > 125 {
 		t.Errorf("%d questions in an hour", len(at))
 	}
@@ -31,6 +33,7 @@ func TestQuestionsBecomeRarer(t *testing.T) {
 	if !b.due(now) {
 		t.Error("something has changed, and Slurm is not asked")
 	}
+
 	if b.asked(now); b.due(now) || !b.due(now.Add(tickEvery)) {
 		t.Error("the second question after a change is not due after one tick")
 	}
@@ -57,10 +60,12 @@ func TestWhatAsksSlurmAgain(t *testing.T) {
 		if got := w.seen(of, c.now); got != c.changed {
 			t.Errorf("%s: %v", c.what, got)
 		}
+
 		if of.missing.IsZero() != (c.now != nil) {
 			t.Errorf("%s: missing since %v", c.what, of.missing)
 		}
 	}
+
 	of.collects = true
 	if w.seen(of, nil) {
 		t.Error("its result comes by itself")

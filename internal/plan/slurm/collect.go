@@ -79,7 +79,8 @@ func (w *batch) collect(ctx context.Context, t *task, job, node string) {
 
 func (w *batch) receive(ctx context.Context, t *task, job, node string) error {
 	text := fmt.Sprintf(collectScript, quote(w.Scratch), w.name, t.number, EndFile, collectedFile)
-	step := exec.CommandContext(ctx, "srun", "--jobid="+job, "--overlap", "--nodes=1", "--ntasks=1", "--nodelist="+node, "--chdir=/", "/bin/sh", "-c", text)
+	step := exec.CommandContext(ctx, "srun", "--jobid="+job, "--overlap", "--nodes=1",
+		"--ntasks=1", "--nodelist="+node, "--chdir=/", "/bin/sh", "-c", text)
 	runners.KillWithParent(step)
 	var words bytes.Buffer
 	step.Stderr = &words
@@ -87,16 +88,21 @@ func (w *batch) receive(ctx context.Context, t *task, job, node string) error {
 	if err != nil {
 		return err
 	}
+
 	if err := step.Start(); err != nil {
 		return fmt.Errorf("start srun: %w", err)
 	}
+
 	err = w.stream(ctx, t, bufio.NewReaderSize(io.LimitReader(out, maxCollected), 1<<20))
 	if err != nil {
 		step.Cancel()
 	}
+
 	if waited := step.Wait(); err != nil || waited != nil {
-		return fmt.Errorf("collect the result of %s from %s: %w", t.Label, node, errors.Join(err, waited, errors.New(firstLine(words.String()))))
+		return fmt.Errorf("collect the result of %s from %s: %w", t.Label, node,
+			errors.Join(err, waited, errors.New(firstLine(words.String()))))
 	}
+
 	return nil
 }
 
@@ -106,26 +112,32 @@ func (w *batch) stream(ctx context.Context, t *task, in *bufio.Reader) error {
 		if err != nil {
 			return err
 		}
+
 		if string(line) == folderFollows {
 			break
 		}
+
 		if string(line) == nothingHere {
 			return errNothingHere
 		}
+
 		select {
 		case w.came <- collected{task: t, line: line}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
+
 	into, err := os.MkdirTemp(w.Folder, "collected-")
 	if err != nil {
 		return err
 	}
+
 	defer os.RemoveAll(into)
 	if err := untar(in, into); err != nil {
 		return err
 	}
+
 	return place(into, t.To)
 }
 
@@ -135,6 +147,7 @@ func untar(in io.Reader, dir string) error {
 	if err != nil {
 		return err
 	}
+
 	defer root.Close()
 	for stream := tar.NewReader(in); ; {
 		head, err := stream.Next()
@@ -142,9 +155,11 @@ func untar(in io.Reader, dir string) error {
 			_, err := io.Copy(io.Discard, in)
 			return err
 		}
+
 		if err != nil {
 			return fmt.Errorf("read the result's stream: %w", err)
 		}
+
 		name := filepath.Clean(head.Name)
 		switch head.Typeflag {
 		case tar.TypeDir:
@@ -156,6 +171,7 @@ func untar(in io.Reader, dir string) error {
 		default:
 			err = fmt.Errorf("%s is neither a file nor a folder", head.Name)
 		}
+
 		if err != nil {
 			return fmt.Errorf("unpack the result: %w", err)
 		}
@@ -183,6 +199,7 @@ func (w *batch) collected(c collected) {
 			c.task.since = time.Now().Add(c.task.alone)
 			return
 		}
+
 		if c.task.row != nil && c.task.row.state == "R" {
 			w.say(c.err)
 		}
@@ -214,16 +231,19 @@ func (f *follower) lines() [][]byte {
 	if err != nil {
 		return nil
 	}
+
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
 		return nil
 	}
+
 	f.offset = max(f.offset, info.Size()-maxNews)
 	text, err := io.ReadAll(io.LimitReader(io.NewSectionReader(file, f.offset, maxNews), maxNews))
 	if err != nil {
 		return nil
 	}
+
 	whole := bytes.LastIndexByte(text, '\n') + 1
 	f.offset += int64(whole)
 	return slices.Collect(bytes.Lines(text[:whole]))

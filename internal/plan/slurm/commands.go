@@ -49,25 +49,35 @@ func ask(text, name string, args ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	if err := command.Start(); err != nil {
 		if errors.Is(err, exec.ErrNotFound) {
-			return "", fmt.Errorf("%s is not installed here: statelab needs Slurm's programs on the machine that it starts jobs from "+
-				"(Debian: apt install slurm-client)", name)
+			return "",
+				fmt.Errorf("%s is not installed here: statelab needs Slurm's programs on the "+
+					"machine that it starts jobs from "+
+					"(Debian: apt install slurm-client)", name)
 		}
+
 		return "", fmt.Errorf("start %s: %w", name, err)
 	}
+
 	out, err := io.ReadAll(io.LimitReader(answer, longestAnswer))
 	if err = errors.Join(err, command.Wait()); err == nil {
 		return string(out), nil
 	}
+
 	said := strings.TrimSpace(words.String())
 	if ctx.Err() != nil {
 		return "", engine.Fail(engine.CodeUnavailable, "%s did not answer in time", name)
 	}
+
 	if failure.Slurm(said) == engine.CodeUnavailable {
 		return "", engine.Fail(engine.CodeUnavailable, "%s", firstLine(said))
 	}
-	return string(out), engine.Fail("", "%s: %s", name, cmp.Or(said, err.Error())).WithRemedy("run this on a machine of the cluster, where %s works", name)
+
+	return string(out),
+		engine.Fail("", "%s: %s", name, cmp.Or(said, err.Error())).WithRemedy("run this on a "+
+			"machine of the cluster, where %s works", name)
 }
 
 func run(name string, args ...string) error {
@@ -90,7 +100,8 @@ type row struct {
 
 // queue are the elements of the jobs with a name, by their number in the array.
 func queue(name string) (map[int]*row, error) {
-	text, err := ask("", "squeue", "--noheader", "--array", "--name="+name, "--user="+userName(), "--format=%A|%K|%t|%N|%n|%r")
+	text, err := ask("", "squeue", "--noheader", "--array", "--name="+name, "--user="+userName(),
+		"--format=%A|%K|%t|%N|%n|%r")
 	if err != nil {
 		return nil, err
 	}
@@ -105,16 +116,20 @@ func parseQueue(text string) (map[int]*row, error) {
 		if len(fields) < 6 {
 			return nil, fmt.Errorf("squeue said %q", line)
 		}
+
 		number, err := strconv.Atoi(fields[1])
 		if err != nil {
 			continue // not of an array
 		}
-		r := &row{fields[0], fields[2], fields[3], fields[5], strings.TrimPrefix(fields[4], "(null)")}
+
+		r := &row{fields[0], fields[2], fields[3], fields[5],
+			strings.TrimPrefix(fields[4], "(null)")}
 		// Of two elements of one number the one that runs counts.
 		if known := rows[number]; known == nil || known.state == "PD" || known.state == "CG" {
 			rows[number] = r
 		}
 	}
+
 	return rows, nil
 }
 
@@ -131,6 +146,7 @@ func fate(job, name string, number int) (string, error) {
 	if job == "" {
 		return "", nil
 	}
+
 	text, err := ask("", "scontrol", "--oneliner", "show", "job", job)
 	if err != nil {
 		if away(err) {
@@ -138,9 +154,11 @@ func fate(job, name string, number int) (string, error) {
 		}
 		return "", nil // it says "Invalid job id specified"
 	}
+
 	if field(text, "JobName") != name || field(text, "ArrayTaskId") != strconv.Itoa(number) {
 		return "", nil
 	}
+
 	return field(text, "JobState"), nil
 }
 
@@ -171,7 +189,10 @@ func (n Node) Kind() string { return fmt.Sprintf("%d CPUs, %d MiB", n.CPUs, n.Me
 // Down reports whether no job can run on it.
 func (n Node) Down() bool {
 	bad := []string{"down", "drain", "drng", "fail", "unk", "maint", "boot"}
-	return strings.HasSuffix(n.State, "*") || slices.ContainsFunc(bad, func(state string) bool { return strings.HasPrefix(n.State, state) })
+	return strings.HasSuffix(n.State, "*") ||
+		slices.ContainsFunc(bad, func(state string) bool {
+			return strings.HasPrefix(n.State, state)
+		})
 }
 
 // Nodes are those of a partition, "" is the default one.
@@ -190,30 +211,40 @@ func parseNodes(text, partition string) (nodes []Node, err error) {
 		if len(fields) < 7 {
 			return nil, fmt.Errorf("sinfo said %q", line)
 		}
+
 		name, isDefault := strings.CutSuffix(fields[5], "*")
 		if partition != "" && name != partition || partition == "" && !isDefault {
 			others = append(others, name)
 			continue
 		}
+
 		n := Node{Name: fields[0], State: fields[1], Reason: strings.TrimPrefix(fields[6], "none")}
 		if fields[2] != "(null)" {
 			n.Features = strings.Split(fields[2], ",")
 		}
+
 		var errCPUs, errMemory error
 		n.CPUs, errCPUs = strconv.Atoi(strings.TrimSuffix(fields[3], "+"))
 		n.MemoryMiB, errMemory = strconv.Atoi(strings.TrimSuffix(fields[4], "+"))
 		if err := errors.Join(errCPUs, errMemory); err != nil {
 			return nil, fmt.Errorf("sinfo said %q: %w", line, err)
 		}
+
 		nodes = append(nodes, n)
 	}
+
 	switch {
 	case len(nodes) > 0:
 		return nodes, nil
 	case partition == "":
-		return nil, fmt.Errorf("the cluster has no default partition: name one, --on slurm:PARTITION (partitions: %s)", strings.Join(unique(others), ", "))
+		return nil,
+			fmt.Errorf("the cluster has no default partition: name one, --on slurm:PARTITION "+
+				"(partitions: %s)", strings.Join(unique(others), ", "))
 	}
-	return nil, fmt.Errorf("the cluster has no partition %q (partitions: %s)", partition, strings.Join(unique(others), ", "))
+
+	return nil,
+		fmt.Errorf("the cluster has no partition %q (partitions: %s)", partition,
+			strings.Join(unique(others), ", "))
 }
 
 // Finding is a sentence about a cluster or one of its nodes.
@@ -241,6 +272,7 @@ func Alike(nodes []Node, class string) error {
 	if err := HasClass(nodes, class); err != nil {
 		return err
 	}
+
 	kinds := map[string][]string{}
 	var features []string
 	for _, n := range nodes {
@@ -249,27 +281,34 @@ func Alike(nodes []Node, class string) error {
 			kinds[n.Kind()] = append(kinds[n.Kind()], n.Name)
 		}
 	}
+
 	what := "the partition"
 	if class != "" {
 		what = "class " + class
 	}
+
 	if len(kinds) == 1 {
 		return nil
 	}
+
 	var texts []string
 	for kind, names := range kinds {
 		texts = append(texts, strings.Join(names, ", ")+" with "+kind)
 	}
+
 	slices.Sort(texts)
-	return fmt.Errorf("%s has nodes of different kinds: %s. Choose a feature that only nodes of one kind have (features: %s)",
+	return fmt.Errorf("%s has nodes of different kinds: %s. Choose a feature that only nodes of "+
+		"one kind have (features: %s)",
 		what, strings.Join(texts, "; "), strings.Join(unique(features), ", "))
 }
 
 // HasClass refuses a class that no node has.
 func HasClass(nodes []Node, class string) error {
 	if strings.ContainsAny(class, "|[]()*,") {
-		return fmt.Errorf("%q: must be one feature, or several joined by & (example: nvme&64gb)", class)
+		return fmt.Errorf("%q: must be one feature, or several joined by & (example: nvme&64gb)",
+			class)
 	}
+
 	var features []string
 	for _, n := range nodes {
 		if has(n, class) {
@@ -277,7 +316,9 @@ func HasClass(nodes []Node, class string) error {
 		}
 		features = append(features, n.Features...)
 	}
-	return fmt.Errorf("no node has %q (features of the nodes: %s)", class, strings.Join(unique(features), ", "))
+
+	return fmt.Errorf("no node has %q (features of the nodes: %s)", class,
+		strings.Join(unique(features), ", "))
 }
 
 // Processors are those of the nodes of a class that jobs can run on, at least 1.
@@ -304,11 +345,13 @@ func has(n Node, class string) bool {
 	if class == "" {
 		return true
 	}
+
 	for feature := range strings.SplitSeq(class, "&") {
 		if !slices.Contains(n.Features, feature) {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -335,28 +378,35 @@ func Check(ctx context.Context, c Cluster, shared string) (found []Finding, err 
 	if err != nil {
 		return nil, err
 	}
+
 	settings, err := ask("", "scontrol", "show", "config")
 	if err != nil {
 		return nil, err
 	}
+
 	found = judgeSettings(settings)
 	mark, err := os.CreateTemp(shared, ".statelab-check-")
 	if err != nil {
 		return nil, fmt.Errorf("--shared: %w", err)
 	}
+
 	defer os.Remove(mark.Name())
 	nonce := randomText()
 	if _, err = mark.WriteString(nonce); err == nil {
 		err = mark.Close()
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("--shared: %w", err)
 	}
+
 	all, err := programs(c.Programs)
 	if err != nil {
 		return nil, err
 	}
-	script := fmt.Sprintf(checkScript, quote(c.Scratch), quote(mark.Name()), quote(nonce), quote(all[0].Sum+"  "+all[0].Path+"\n"))
+
+	script := fmt.Sprintf(checkScript, quote(c.Scratch), quote(mark.Name()), quote(nonce),
+		quote(all[0].Sum+"  "+all[0].Path+"\n"))
 	of := make([][]Finding, len(nodes))
 	var group sync.WaitGroup
 	slots := make(chan struct{}, 8)
@@ -369,64 +419,88 @@ func Check(ctx context.Context, c Cluster, shared string) (found []Finding, err 
 			}
 		})
 	}
+
 	group.Wait()
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
+
 	return append(found, slices.Concat(of...)...), nil
 }
 
 func (c Cluster) checkNode(n Node, script, shared string) (found []Finding) {
-	add := func(ok bool, text, remedy string) { found = append(found, Finding{n.Name, ok, text, remedy}) }
+	add := func(ok bool, text, remedy string) {
+		found = append(found, Finding{n.Name, ok, text, remedy})
+	}
 	if n.Down() {
 		why := ""
 		if n.Reason != "" {
 			why = " (" + n.Reason + ")"
 		}
-		add(false, "it is "+n.State+why+", so that no job can run on it", "start slurmd there, then scontrol update NodeName="+n.Name+" State=RESUME")
+
+		add(false, "it is "+n.State+why+", so that no job can run on it",
+			"start slurmd there, then scontrol update NodeName="+n.Name+" State=RESUME")
 		return found
 	}
+
 	if n.State != "idle" {
 		add(true, "it is busy ("+n.State+"), so that it was not looked at from within", "")
 		return found
 	}
+
 	text, err := ask(script, "srun", c.aside(n.Name, "statelab-check")...)
 	if err != nil {
 		if away(err) {
 			err = errors.New("the controller does not answer")
 		}
-		add(false, "a job could not be started on it: "+firstLine(err.Error()), "look into the node's slurmd log")
+
+		add(false, "a job could not be started on it: "+firstLine(err.Error()),
+			"look into the node's slurmd log")
 		return found
 	}
+
 	return append(found, judgeNode(n, text, c.Scratch, shared)...)
 }
 
 // judgeNode reads what checkScript said on a node.
 func judgeNode(n Node, text, scratch, shared string) (found []Finding) {
-	add := func(ok bool, text, remedy string) { found = append(found, Finding{n.Name, ok, text, remedy}) }
+	add := func(ok bool, text, remedy string) {
+		found = append(found, Finding{n.Name, ok, text, remedy})
+	}
 	said := map[string]string{}
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		said[name] = value
 	}
+
 	add(true, "ready: "+n.Kind()+", features "+strings.Join(n.Features, ","), "")
 	if said["scratch"] == "" {
-		add(false, "the scratch folder "+scratch+" cannot be written", "--scratch DIR, a folder on the node's own disk")
+		add(false, "the scratch folder "+scratch+" cannot be written",
+			"--scratch DIR, a folder on the node's own disk")
 	} else if kind := said["kind"]; kind != "" {
-		add(false, "the scratch folder "+scratch+" is on "+kind+", not on a disk of the node's own", "--scratch DIR, a folder on the node's own disk")
+		add(false,
+			"the scratch folder "+scratch+" is on "+kind+", not on a disk of the node's own",
+			"--scratch DIR, a folder on the node's own disk")
 	}
+
 	if said["sha256sum"] == "" {
 		add(false, "sha256sum is missing, with which jobs compare versions", "install coreutils")
 	}
+
 	if said["shared"] == "" {
-		add(true, "it does not see "+shared+": results come back over the network, one srun step for each run", "")
+		add(true, "it does not see "+shared+": results come back over the network, one srun step "+
+			"for each run", "")
 	}
+
 	if said["program"] == "" {
 		add(true, "it has no copy of this statelab at the same path: sbcast delivers it", "")
 	}
+
 	if said["root"] == "" {
-		add(true, "jobs run as an ordinary user: memory budgets (--memory) need a delegated control group or root, and are reported as not held otherwise", "")
+		add(true, "jobs run as an ordinary user: memory budgets (--memory) need a delegated "+
+			"control group or root, and are reported as not held otherwise", "")
 	}
+
 	return found
 }
 
@@ -438,21 +512,31 @@ func judgeSettings(text string) (found []Finding) {
 			value[strings.TrimSpace(name)] = strings.TrimSpace(v)
 		}
 	}
-	add := func(text string) { found = append(found, Finding{Where: "cluster", OK: true, Text: text}) }
+
+	add := func(text string) {
+		found = append(found, Finding{Where: "cluster", OK: true, Text: text})
+	}
 	add("Slurm " + value["SLURM_VERSION"] + ", cluster " + value["ClusterName"])
 	if value["JobRequeue"] == "0" {
 		add("JobRequeue is 0 in slurm.conf; runs ask for --requeue themselves")
 	}
+
 	if strings.Contains(value["SelectType"], "linear") {
 		add("SelectType is select/linear: every job has a whole node")
 	}
-	if !strings.Contains(value["TaskPlugin"], "cgroup") && !strings.Contains(value["TaskPlugin"], "affinity") {
-		add("TaskPlugin is " + value["TaskPlugin"] + ": Slurm does not bind jobs to processors and does not limit their memory; alone on a node (--exclusive) " +
+
+	if !strings.Contains(value["TaskPlugin"], "cgroup") &&
+		!strings.Contains(value["TaskPlugin"], "affinity") {
+		add("TaskPlugin is " + value["TaskPlugin"] + ": Slurm does not bind jobs to processors " +
+			"and does not limit their memory; alone on a node (--exclusive) " +
 			"nothing else runs there")
 	}
+
 	if value["ConstrainRAMSpace"] == "yes" {
-		add("Slurm limits the memory of jobs (ConstrainRAMSpace): --sbatch=--mem=0 asks for all of a node's; --memory holds within that limit")
+		add("Slurm limits the memory of jobs (ConstrainRAMSpace): --sbatch=--mem=0 asks for all " +
+			"of a node's; --memory holds within that limit")
 	}
+
 	return found
 }
 
@@ -463,19 +547,23 @@ func (c Cluster) Clean(folder string, nodes []string) error {
 	var group sync.WaitGroup
 	for i, n := range nodes {
 		group.Go(func() {
-			script := fmt.Sprintf("rm -rf %s/statelab-$(id -u)-${SLURMD_NODENAME:-$(hostname)}/%s", quote(c.Scratch), Name(folder))
+			script := fmt.Sprintf("rm -rf %s/statelab-$(id -u)-${SLURMD_NODENAME:-$(hostname)}/%s",
+				quote(c.Scratch), Name(folder))
 			if _, err := ask(script, "srun", c.aside(n, "statelab-clean")...); err != nil {
-				errs[i] = fmt.Errorf("databases are left on %s in %s/statelab-*/%s: %s", n, c.Scratch, Name(folder), firstLine(err.Error()))
+				errs[i] = fmt.Errorf("databases are left on %s in %s/statelab-*/%s: %s", n,
+					c.Scratch, Name(folder), firstLine(err.Error()))
 			}
 		})
 	}
+
 	group.Wait()
 	return errors.Join(errs...)
 }
 
 // aside are srun's arguments for a short shell script on a node, if that is free.
 func (c Cluster) aside(node, name string) []string {
-	args := []string{"--nodelist=" + node, "--nodes=1", "--ntasks=1", "--immediate=20", "--quiet", "--chdir=/", "--job-name=" + name}
+	args := []string{"--nodelist=" + node, "--nodes=1", "--ntasks=1", "--immediate=20", "--quiet",
+		"--chdir=/", "--job-name=" + name}
 	if c.Partition != "" {
 		args = append(args, "--partition="+c.Partition)
 	}

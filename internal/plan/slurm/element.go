@@ -77,7 +77,10 @@ const patience = 10 * time.Minute
 // folder below base, on the node's own disk. What it made goes to its place, whole or not at
 // all, unless a result without a mistake is there. kind is the node's hardware: the first node
 // of a class says what the others must have.
-func Element(ctx context.Context, base, kind string, in io.Reader, words io.Writer, carryOut func(args []string, stdout io.Writer) int) int {
+func Element(
+	ctx context.Context, base, kind string, in io.Reader, words io.Writer,
+	carryOut func(args []string, stdout io.Writer) int,
+) int {
 	code, err := element(ctx, base, kind, in, carryOut)
 	if err != nil {
 		fmt.Fprintln(words, "statelab:", err)
@@ -86,82 +89,110 @@ func Element(ctx context.Context, base, kind string, in io.Reader, words io.Writ
 	return code
 }
 
-func element(ctx context.Context, base, kind string, in io.Reader, carryOut func(args []string, stdout io.Writer) int) (int, error) {
+func element(
+	ctx context.Context, base, kind string, in io.Reader,
+	carryOut func(args []string, stdout io.Writer) int,
+) (int, error) {
 	var o order
 	if err := json.NewDecoder(io.LimitReader(in, longestAnswer)).Decode(&o); err != nil {
 		return 1, fmt.Errorf("read the order of this job: %w", err)
 	}
+
 	number, err := strconv.Atoi(os.Getenv("SLURM_ARRAY_TASK_ID"))
 	t := o.Tasks[number]
 	if err != nil || t == nil {
 		return 1, fmt.Errorf("this job has no task %q", os.Getenv("SLURM_ARRAY_TASK_ID"))
 	}
+
 	shared := seen(o)
 	if end, err := readEnd(t.To); shared && err == nil && end.Exit == 0 {
 		return 0, nil // another start of this element was first
 	}
+
 	own := filepath.Join(base, o.Jobs)
 	if err := os.MkdirAll(filepath.Join(own, "log"), 0o755); err != nil {
 		return 1, fmt.Errorf("make a folder on the node's disk: %w", err)
 	}
+
 	if !t.Shares {
 		if shared {
 			if err := asOthers(o.Where, t.Class, os.Getenv("SLURMD_NODENAME"), kind); err != nil {
 				return 1, err
 			}
 		}
+
 		// What a node that was given up still measures is waited for.
 		lock, err := exclusively(ctx, filepath.Join(base, "lock"))
 		if err != nil {
 			return 1, err
 		}
+
 		defer lock.Close()
 	}
+
 	work := filepath.Join(own, strconv.Itoa(number))
 	defer os.RemoveAll(work)
 	args, err := o.unpack(t, work, own)
 	if err != nil {
 		return 1, err
 	}
+
 	made := filepath.Join(work, t.From)
 	began := time.Now()
 	code, err := answering(t, made, args, carryOut)
 	if err != nil {
 		return 1, err
 	}
+
 	if _, err := os.Stat(made); errors.Is(err, os.ErrNotExist) {
 		return max(code, 1), nil // why is on stderr
 	}
-	end := End{Exit: code, Node: os.Getenv("SLURMD_NODENAME"), Job: os.Getenv("SLURM_JOB_ID"), Class: os.Getenv("STATELAB_CLASS"),
-		Ended: time.Now().UTC(), Seconds: time.Since(began).Seconds()}
+
+	end := End{
+		Exit:    code,
+		Node:    os.Getenv("SLURMD_NODENAME"),
+		Job:     os.Getenv("SLURM_JOB_ID"),
+		Class:   os.Getenv("STATELAB_CLASS"),
+		Ended:   time.Now().UTC(),
+		Seconds: time.Since(began).Seconds(),
+	}
+
 	if err := end.write(made); err != nil {
 		return 1, err
 	}
+
 	if ctx.Err() != nil && code != 0 {
 		return code, nil // cut short: the next start does it again
 	}
+
 	if shared {
 		return code, place(made, t.To)
 	}
+
 	return code, offer(ctx, own, number, made)
 }
 
-// unpack makes the folder work with the files of the order, and returns the arguments of a task in it.
+// unpack makes the folder work with the files of the order, and returns the arguments of a task in
+// it.
 func (o order) unpack(t *Task, work, own string) (args []string, err error) {
 	if err := os.RemoveAll(work); err != nil {
 		return nil, err
 	}
+
 	if err := os.MkdirAll(work, 0o755); err != nil {
 		return nil, err
 	}
+
 	for name, text := range o.Files {
 		if err := os.WriteFile(filepath.Join(work, name), []byte(text), 0o644); err != nil {
 			return nil, err
 		}
 	}
+
 	for _, arg := range t.Args {
 		args = append(args, strings.NewReplacer(Work, work, Scratch, own).Replace(arg))
 	}
+
 	return args, nil
 }
 
@@ -173,45 +204,58 @@ func asOthers(folder, class, node, kind string) error {
 	if class != "" {
 		name = "hardware-" + class + ".json"
 	}
+
 	path := filepath.Join(folder, name)
 	text, err := json.Marshal(first{node, kind})
 	if err != nil {
 		return err
 	}
+
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err == nil {
 		_, err = f.Write(text)
 		return errors.Join(err, f.Close())
 	}
+
 	if !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("store the node's hardware: %w", err)
 	}
+
 	var known first
 	if text, err = os.ReadFile(path); err != nil || json.Unmarshal(text, &known) != nil {
 		return nil // being written this moment: reports compare the kinds, too
 	}
+
 	if known.Kind == kind {
 		return nil
 	}
-	return fmt.Errorf("node %s is not of the same kind as %s, which measured before it: %s has %s, %s has %s. Choose nodes of one kind (--constraint), "+
-		"or make the classes an axis (--constraint A,B)", node, known.Node, node, kind, known.Node, known.Kind)
+
+	return fmt.Errorf("node %s is not of the same kind as %s, which measured before it: %s has "+
+		"%s, %s has %s. Choose nodes of one kind (--constraint), "+
+		"or make the classes an axis (--constraint A,B)", node, known.Node, node, kind, known.Node,
+		known.Kind)
 }
 
 // AnswerFile is the result of a task that answers.
 const AnswerFile = "answer.json"
 
 // answering carries a task out; what it prints is its result where it answers.
-func answering(t *Task, made string, args []string, carryOut func([]string, io.Writer) int) (code int, err error) {
+func answering(
+	t *Task, made string, args []string, carryOut func([]string, io.Writer) int,
+) (code int, err error) {
 	if !t.Answers {
 		return carryOut(args, io.Discard), nil
 	}
+
 	if err := os.MkdirAll(made, 0o755); err != nil {
 		return 1, err
 	}
+
 	f, err := os.Create(filepath.Join(made, AnswerFile))
 	if err != nil {
 		return 1, err
 	}
+
 	code = carryOut(args, f)
 	return code, f.Close()
 }
@@ -228,14 +272,17 @@ func exclusively(ctx context.Context, path string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock the node: %w", err)
 	}
+
 	for {
 		err := output.Lock(f)
 		if err == nil {
 			return f, nil
 		}
+
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, errors.Join(fmt.Errorf("lock the node: %w", err), f.Close())
 		}
+
 		select {
 		case <-ctx.Done():
 			return nil, errors.Join(context.Cause(ctx), f.Close())
@@ -250,35 +297,43 @@ func place(made, to string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return fmt.Errorf("store the result: %w", err)
 	}
+
 	near := filepath.Join(filepath.Dir(to), "."+filepath.Base(to)+"-"+randomText())
 	defer os.RemoveAll(near)
 	if err := os.CopyFS(near, os.DirFS(made)); err != nil {
 		return fmt.Errorf("store the result: %w", err)
 	}
+
 	for range 10 {
 		err := os.Rename(near, to)
 		if err == nil {
 			return nil
 		}
+
 		if !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, syscall.EEXIST) {
 			return fmt.Errorf("store the result: %w", err)
 		}
+
 		if end, err := readEnd(to); err == nil && end.Exit == 0 {
 			return nil
 		}
+
 		old := near + "-old"
 		if err := os.Rename(to, old); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("replace the failed result: %w", err)
 		}
+
 		if end, err := readEnd(old); err == nil && end.Exit == 0 { // it came this very moment
 			if os.Rename(old, to) == nil {
 				return nil
 			}
 		}
+
 		if err := os.RemoveAll(old); err != nil {
 			return fmt.Errorf("replace the failed result: %w", err)
 		}
 	}
+
 	return fmt.Errorf("store the result: %s is always taken", to)
 }
 
@@ -288,16 +343,22 @@ func offer(ctx context.Context, own string, number int, made string) error {
 	if err := os.RemoveAll(at); err != nil {
 		return err
 	}
+
 	if err := os.Rename(made, at); err != nil {
 		return fmt.Errorf("offer the result: %w", err)
 	}
+
 	defer os.RemoveAll(at)
-	for until := time.Now().Add(patience); time.Now().Before(until) && ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
+	for until := time.Now().Add(patience); time.Now().Before(until) && ctx.Err() == nil; time.Sleep(
+		100 * time.Millisecond,
+	) {
 		if _, err := os.Stat(filepath.Join(at, collectedFile)); err == nil {
 			return nil
 		}
 	}
-	return errors.New("nobody collected the result: this node does not see the folder of the results, and statelab did not ask for it")
+
+	return errors.New("nobody collected the result: this node does not see the folder of the " +
+		"results, and statelab did not ask for it")
 }
 
 // collectedFile is made in an offered result that was sent.
@@ -314,14 +375,17 @@ func programs(paths []string) (all []program, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("look at a program for the nodes: %w", err)
 		}
+
 		sum := sha256.New()
 		_, err = io.Copy(sum, f)
 		f.Close()
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", path, err)
 		}
+
 		all = append(all, program{path, hex.EncodeToString(sum.Sum(nil))})
 	}
+
 	return all, nil
 }
 
@@ -337,8 +401,9 @@ func (w *batch) delivered() string {
 
 // order is what an element is told on its standard input.
 type order struct {
-	Nonce string            `json:"nonce"` // of the folder of the batch, so that a node knows whether it sees it
-	Jobs  string            `json:"jobs"`  // the batch's name
+	// of the folder of the batch, so that a node knows whether it sees it
+	Nonce string            `json:"nonce"`
+	Jobs  string            `json:"jobs"` // the batch's name
 	Where string            `json:"folder"`
 	Files map[string]string `json:"files"`
 	Tasks map[int]*Task     `json:"tasks"`
@@ -364,21 +429,27 @@ func (w *batch) script(tasks []*task) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("mark the folder for Slurm: %w", err)
 	}
+
 	o := order{Nonce: nonce, Jobs: w.name, Where: w.Folder, Files: w.Files, Tasks: map[int]*Task{}}
 	for _, t := range tasks {
 		o.Tasks[t.number] = t.Task
 	}
+
 	text, err := json.Marshal(o)
 	if err != nil {
 		return "", fmt.Errorf("encode the tasks: %w", err)
 	}
+
 	var found, sent strings.Builder
 	for _, p := range w.programs {
 		fmt.Fprintf(&found, "%s  %s\n", p.Sum, p.Path)
 		fmt.Fprintf(&sent, "%s  %s\n", p.Sum, filepath.Base(p.Path))
 	}
-	return fmt.Sprintf(batchScript, quote(w.Scratch), quote(w.name), quote(w.Folder), quote(nonce), quote(tasks[0].Class), quote(found.String()),
-		quote(sent.String()), quote(w.programs[0].Path), quote(w.delivered()), quote(filepath.Base(w.programs[0].Path)), ElementVerb, text), nil
+
+	return fmt.Sprintf(batchScript, quote(w.Scratch), quote(w.name), quote(w.Folder), quote(nonce),
+		quote(tasks[0].Class), quote(found.String()),
+		quote(sent.String()), quote(w.programs[0].Path), quote(w.delivered()),
+		quote(filepath.Base(w.programs[0].Path)), ElementVerb, text), nil
 }
 
 // batchScript: programs are compared by their contents, so every point is measured by the

@@ -31,16 +31,26 @@ type Runs struct {
 }
 
 // Execute implements plan.RemoteExecutor.
-func (c *Runs) Execute(ctx context.Context, steps []plan.Remote, tell func(plan.Remote, int, result.Event), ended func(plan.Remote)) error {
+func (c *Runs) Execute(
+	ctx context.Context, steps []plan.Remote, tell func(plan.Remote, int, result.Event),
+	ended func(plan.Remote),
+) error {
 	resolved, err := c.Experiment.Resolved()
 	if err != nil {
 		return err
 	}
+
 	var file strings.Builder
 	if err := resolved.Write(&file); err != nil {
 		return err
 	}
-	b := Batch{Cluster: c.Cluster, Folder: filepath.Join(c.Out, JobsDir), Files: map[string]string{experiment.File: file.String()}}
+
+	b := Batch{
+		Cluster: c.Cluster,
+		Folder:  filepath.Join(c.Out, JobsDir),
+		Files:   map[string]string{experiment.File: file.String()},
+	}
+
 	for _, s := range steps {
 		t, err := c.task(s)
 		if err != nil {
@@ -48,14 +58,17 @@ func (c *Runs) Execute(ctx context.Context, steps []plan.Remote, tell func(plan.
 		}
 		b.Numbers, b.Tasks = append(b.Numbers, s.Number), append(b.Tasks, t)
 	}
+
 	ok, began := 0, time.Now()
 	err = b.Do(ctx, func(u Update) {
 		if u.Note != "" {
 			c.Say("%s", u.Note)
 		}
+
 		if u.Task < 0 {
 			return
 		}
+
 		s := steps[u.Task]
 		if u.Finished {
 			ended(s)
@@ -64,17 +77,22 @@ func (c *Runs) Execute(ctx context.Context, steps []plan.Remote, tell func(plan.
 			}
 			return
 		}
+
 		s.Label = strings.TrimPrefix(s.Label+", on "+u.Node, ", ")
 		tell(s, u.Running, u.Event)
 	})
 	if err == nil {
 		c.Say("%v", EffortOf(b.Tasks, time.Since(began)))
 	}
-	if err == nil && ok == len(steps) && !c.Experiment.DB.IsSet() && c.Experiment.Measure == experiment.Sweep {
-		if err := c.Clean(b.Folder, nodesOf(filepath.Join(c.Out, result.PointsDir, "*"))); err != nil {
+
+	if err == nil && ok == len(steps) && !c.Experiment.DB.IsSet() &&
+		c.Experiment.Measure == experiment.Sweep {
+		if err := c.Clean(b.Folder,
+			nodesOf(filepath.Join(c.Out, result.PointsDir, "*"))); err != nil {
 			c.Say("%v", err)
 		}
 	}
+
 	return err
 }
 
@@ -84,22 +102,33 @@ func (c *Runs) task(s plan.Remote) (t Task, err error) {
 	if err != nil {
 		return t, err
 	}
+
 	t = Task{
-		Args: []string{"run", filepath.Join(Work, experiment.File), "--point", strconv.Itoa(s.Number), "--out", filepath.Join(Work, "out"),
+		Args: []string{"run", filepath.Join(Work, experiment.File), "--point",
+			strconv.Itoa(s.Number), "--out", filepath.Join(Work, "out"),
 			"--databases", filepath.Join(Scratch, "databases")},
-		From: filepath.Join("out", relative), To: s.Folder, Class: s.Point.Class, Nodes: c.On, Label: "run " + strconv.Itoa(s.Number)}
+		From:  filepath.Join("out", relative),
+		To:    s.Folder,
+		Class: s.Point.Class,
+		Nodes: c.On,
+		Label: "run " + strconv.Itoa(s.Number),
+	}
+
 	if s.Label != "" {
 		t.Label += " (" + s.Label + ")"
 	}
+
 	// Repeats of a point share a machine. A database whose nodes are not known has
 	// one user at a time, so that all of its points do.
-	t.Together, t.Node = s.Point.Name, machineOf(strings.TrimSuffix(s.Folder, "-"+strconv.Itoa(s.Repeat))+"-*")
+	t.Together, t.Node = s.Point.Name,
+		machineOf(strings.TrimSuffix(s.Folder, "-"+strconv.Itoa(s.Repeat))+"-*")
 	if c.Experiment.DB.IsSet() && len(c.On) == 0 {
 		t.Together, t.Node = "database of "+s.Point.Class, ""
 		if !c.Experiment.Constraint.Several() {
 			t.Node = machineOf(filepath.Join(filepath.Dir(s.Folder), "*"))
 		}
 	}
+
 	return t, nil
 }
 
@@ -117,11 +146,13 @@ func nodesOf(folders string) (nodes []string) {
 	if err != nil {
 		return nil
 	}
+
 	for _, folder := range all {
 		if node := NodeOf(folder); node != "" && !slices.Contains(nodes, node) {
 			nodes = append(nodes, node)
 		}
 	}
+
 	return nodes
 }
 
@@ -144,7 +175,8 @@ func EffortOf(tasks []Task, took time.Duration) Effort {
 }
 
 func (e Effort) String() string {
-	return fmt.Sprintf("%s on %s took %.1f s, and %.1f s in all on the nodes (speed-up %.2f, efficiency %.0f%%)",
+	return fmt.Sprintf("%s on %s took %.1f s, and %.1f s in all on the nodes (speed-up %.2f, "+
+		"efficiency %.0f%%)",
 		unit.Plural(e.Parts, "job"), unit.Plural(e.Nodes, "node"),
 		e.Seconds, e.Busy, e.Busy/e.Seconds, 100*e.Busy/e.Seconds/float64(e.Nodes))
 }
@@ -152,32 +184,50 @@ func (e Effort) String() string {
 // Against is a row of the table of --nodes; speed-up is against the first row.
 func (e Effort) Against(first Effort) string {
 	faster := first.Seconds / e.Seconds
-	return fmt.Sprintf("%7d %9.1f s %12.1f s %9.2f %10.0f%%", e.Nodes, e.Seconds, e.Busy, faster, 100*faster*float64(first.Nodes)/float64(e.Nodes))
+	return fmt.Sprintf("%7d %9.1f s %12.1f s %9.2f %10.0f%%", e.Nodes, e.Seconds, e.Busy, faster,
+		100*faster*float64(first.Nodes)/float64(e.Nodes))
 }
 
 // EffortHead is the head of that table.
 const EffortHead = "  nodes        took  on the nodes  speed-up  efficiency"
 
 // For are the runs of an experiment on a cluster, whose nodes must be there and alike.
-func For(e *experiment.Experiment, out string, programs []string, say func(format string, args ...any)) (*Runs, error) {
+func For(
+	e *experiment.Experiment, out string, programs []string, say func(format string, args ...any),
+) (*Runs, error) {
 	partition := e.Where.Value().Partition
-	c := &Runs{Experiment: e, Out: out, Say: say, Cluster: Cluster{Partition: partition, Submit: e.Submit.All(), Scratch: e.Scratch.Value(), Programs: programs}}
+	c := &Runs{
+		Experiment: e,
+		Out:        out,
+		Say:        say,
+		Cluster: Cluster{
+			Partition: partition,
+			Submit:    e.Submit.All(),
+			Scratch:   e.Scratch.Value(),
+			Programs:  programs,
+		},
+	}
+
 	nodes, err := Nodes(partition)
 	if err != nil {
 		return nil, err
 	}
+
 	classes := e.Constraint.All()
 	if len(classes) == 0 {
 		classes = []string{""}
 	}
+
 	for _, class := range classes {
 		if err := Alike(nodes, class); err != nil {
 			return nil, setting.Usage("--constraint: %v", err)
 		}
+
 		if len(Ready(nodes, class)) == 0 {
 			say("no node can run a job now (sinfo -R says why): runs wait until one can")
 		}
 	}
+
 	for _, entry := range e.DBAt.All() {
 		name, _, _ := strings.Cut(entry, "=")
 		if !slices.ContainsFunc(nodes, func(n Node) bool { return n.Name == name }) {
@@ -185,43 +235,55 @@ func For(e *experiment.Experiment, out string, programs []string, say func(forma
 		}
 		c.On = append(c.On, name)
 	}
+
 	return c, nil
 }
 
 // DatabaseHere gives an experiment the path that --db-at names for this node.
 func DatabaseHere(e *experiment.Experiment) {
 	for _, entry := range e.DBAt.All() {
-		if node, dir, other := strings.Cut(entry, "="); other && node == os.Getenv("SLURMD_NODENAME") {
+		if node, dir, other := strings.Cut(entry, "="); other &&
+			node == os.Getenv("SLURMD_NODENAME") {
 			e.DB.SetValues(dir)
 		}
 	}
 }
 
-// CheckWhere checks what an experiment says of where to run. A single run is for this machine, wherever the others are; listed: runs
-// are listed for somebody else to start.
+// CheckWhere checks what an experiment says of where to run. A single run is for this machine,
+// wherever the others are; listed: runs are listed for somebody else to start.
 func CheckWhere(e *experiment.Experiment, single, listed bool, m *setting.Mistakes) {
 	where := e.Where.String()
 	switch {
 	case !e.Where.Value().Cluster:
 	case e.Measure == experiment.Price:
-		m.At("on", where, "prices are computed on this machine: measure on nodes first (statelab layouts --contract-slots 10k --on %s --out L), then "+
+		m.At("on", where, "prices are computed on this machine: measure on nodes first (statelab "+
+			"layouts --contract-slots 10k --on %s --out L), then "+
 			"statelab price --from L", where)
 	case e.Measure == experiment.Load:
-		m.At("on", where, "a load makes one database on one machine: load it there (srun --nodelist=NODE statelab load ...), or give sweep --keys, "+
+		m.At("on", where, "a load makes one database on one machine: load it there (srun "+
+			"--nodelist=NODE statelab load ...), or give sweep --keys, "+
 			"which loads on every node that needs it")
-	case !single && e.DB.IsSet() && (e.Measure == experiment.Replay || e.Measure == experiment.Layouts):
+	case !single && e.DB.IsSet() &&
+		(e.Measure == experiment.Replay || e.Measure == experiment.Layouts):
 		m.At("db", e.DB.Value(),
 			"with %s the files that %s makes are on the scratch disk of each node: %s",
 			m.Name("on", "slurm"), e.Measure, m.Name("scratch", "DIR"))
 	}
+
 	if single {
 		e.Where.SetValues(setting.Target{})
 		DatabaseHere(e)
 	}
+
 	if single || listed || e.Where.Value().Cluster {
 		return
 	}
-	for flag, value := range map[string]*experiment.Text{"constraint": &e.Constraint, "db-at": &e.DBAt, "sbatch": &e.Submit} {
+
+	for flag, value := range map[string]*experiment.Text{
+		"constraint": &e.Constraint,
+		"db-at":      &e.DBAt,
+		"sbatch":     &e.Submit,
+	} {
 		// A file may say what matters on a cluster alone; classes are points.
 		if value.IsSet() && (m.In == nil || flag == "constraint" && value.Several()) {
 			m.At(flag, value.String(), "needs a cluster: add %s", m.Name("on", "slurm"))

@@ -136,10 +136,19 @@ func Name(folder string) string {
 // earlier process submitted. An error names every task that has no result in the end, or is
 // the context's.
 func (b Batch) Do(ctx context.Context, tell func(Update)) error {
-	w := &batch{Batch: b, name: Name(b.Folder), tell: tell, came: make(chan collected), apart: map[string]bool{}, asked: map[string]bool{}}
+	w := &batch{
+		Batch: b,
+		name:  Name(b.Folder),
+		tell:  tell,
+		came:  make(chan collected),
+		apart: map[string]bool{},
+		asked: map[string]bool{},
+	}
+
 	if err := w.prepare(); err != nil {
 		return err
 	}
+
 	collecting, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	tick := time.NewTicker(tickEvery)
@@ -151,16 +160,20 @@ func (b Batch) Do(ctx context.Context, tell func(Update)) error {
 		if interrupted {
 			w.questions.changed() // and each second, until what runs has stored what it has
 		}
+
 		asked, err := w.poll(collecting)
 		if err != nil {
 			return err
 		}
+
 		if !slices.ContainsFunc(w.tasks, func(t *task) bool { return !t.ended }) {
 			w.settle()
 			return w.failures()
 		}
+
 		if interrupted {
-			if !slices.ContainsFunc(w.tasks, func(t *task) bool { return t.row != nil && !t.ended }) {
+			if !slices.ContainsFunc(w.tasks,
+				func(t *task) bool { return t.row != nil && !t.ended }) {
 				return context.Cause(ctx)
 			}
 			w.interrupt()
@@ -169,6 +182,7 @@ func (b Batch) Do(ctx context.Context, tell func(Update)) error {
 				return err
 			}
 		}
+
 		select {
 		case <-tick.C:
 		case c := <-w.came:
@@ -187,20 +201,30 @@ func (w *batch) prepare() error {
 	if err := os.MkdirAll(w.Folder, 0o755); err != nil {
 		return fmt.Errorf("make the folder for Slurm: %w", err)
 	}
+
 	var err error
 	if w.programs, err = programs(w.Programs); err != nil {
 		return err
 	}
+
 	for i := range w.Tasks {
-		t := &task{Task: &w.Tasks[i], number: w.Numbers[i], served: map[string]bool{}, node: w.Tasks[i].Node}
+		t := &task{
+			Task:   &w.Tasks[i],
+			number: w.Numbers[i],
+			served: map[string]bool{},
+			node:   w.Tasks[i].Node,
+		}
+
 		t.log.path = w.log(t, ".log")
 		if end, err := readEnd(t.To); err == nil && end.Exit != 0 {
 			if err := os.Remove(filepath.Join(t.To, EndFile)); err != nil { // of an earlier try
 				return err
 			}
 		}
+
 		w.tasks = append(w.tasks, t)
 	}
+
 	return nil
 }
 
@@ -208,20 +232,23 @@ func (w *batch) log(t *task, kind string) string {
 	return filepath.Join(w.Folder, fmt.Sprint(t.number)+kind)
 }
 
-// poll looks at what the tasks have left, and asks Slurm where they are if that is due. asked: Slurm
-// has answered.
+// poll looks at what the tasks have left, and asks Slurm where they are if that is due. asked:
+// Slurm has answered.
 func (w *batch) poll(collecting context.Context) (asked bool, err error) {
 	if w.questions.due(time.Now()) {
 		asked = w.askQueue()
 	}
+
 	for _, t := range w.tasks {
 		if t.ended {
 			continue
 		}
+
 		if end, err := readEnd(t.To); err == nil {
 			w.end(t, end.Node)
 			continue
 		}
+
 		switch {
 		case t.row == nil && t.submitted:
 			if !asked {
@@ -239,6 +266,7 @@ func (w *batch) poll(collecting context.Context) (asked bool, err error) {
 			w.letGo(t)
 		}
 	}
+
 	return asked, nil
 }
 
@@ -256,12 +284,14 @@ func (w *batch) askQueue() bool {
 	if w.silent >= 3 {
 		w.note("Slurm's controller answers again")
 	}
+
 	w.silent = 0
 	for _, t := range w.tasks {
 		if !t.ended && w.seen(t, rows[t.number]) {
 			w.questions.changed()
 		}
 	}
+
 	return true
 }
 
@@ -280,10 +310,13 @@ func (w *batch) seen(t *task, now *row) (changed bool) {
 	if now.node != "" {
 		t.node = now.node
 	}
+
 	if now.state == "R" && (before == nil || before.state != "R") {
 		t.since = time.Now()
 	}
-	return before == nil || before.job != now.job || before.state != now.state || before.node != now.node
+
+	return before == nil || before.job != now.job || before.state != now.state ||
+		before.node != now.node
 }
 
 // end: the result of t is there. Others may have waited for it.
@@ -300,28 +333,34 @@ func (w *batch) missing(t *task) error {
 	if gone < resultWithin || t.collects && gone < patience { // what was sent is being stored
 		return nil
 	}
+
 	became, err := fate(t.lastJob, w.name, t.number)
 	if err != nil && gone < fateWithin { // the controller may be away
 		return nil
 	}
+
 	where := ""
 	if t.node != "" {
 		where = " on " + t.node
 	}
+
 	switch became {
 	case "", "NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "REQUEUED":
 		// The controller lost it, or it cannot be requeued: it is submitted again.
 		t.submitted, t.missing = false, time.Time{}
 		if t.attempts < maxAttempts {
-			w.note(fmt.Sprintf("%s left no result%s (%s): submitted again", t.Label, where, cmp.Or(strings.ToLower(became), "Slurm does not know it any more")))
+			w.note(fmt.Sprintf("%s left no result%s (%s): submitted again", t.Label, where,
+				cmp.Or(strings.ToLower(became), "Slurm does not know it any more")))
 			return nil
 		}
 		became = fmt.Sprintf("it left no result %d times", t.attempts)
 	}
+
 	t.ended, t.failed = true, strings.ToLower(became)+where
 	if words := lastLine(w.log(t, ".err")); words != "" {
 		t.failed += ": " + words
 	}
+
 	return nil
 }
 
@@ -331,6 +370,7 @@ func (w *batch) letGo(t *task) {
 	if time.Since(t.freed) < 5*time.Second {
 		return
 	}
+
 	switch reason := t.row.reason; {
 	case strings.Contains(reason, "launch") && strings.Contains(reason, "held"):
 		t.freed = time.Now()
@@ -347,16 +387,21 @@ func (w *batch) letGo(t *task) {
 		w.questions.changed()
 		isDown := func() bool {
 			nodes, _ := Nodes(w.Partition) // of an error, none
-			return slices.ContainsFunc(nodes, func(n Node) bool { return n.Name == t.node && n.Down() })
+			return slices.ContainsFunc(nodes, func(n Node) bool {
+				return n.Name == t.node && n.Down()
+			})
 		}
+
 		if t.Together == "" || !isDown() {
 			return
 		}
+
 		w.note(fmt.Sprintf("%s is not available: its points go to other nodes", t.node))
 		w.stop([]string{t.row.job})
 		if gone := t.node; !slices.Contains(w.avoid, gone) {
 			w.avoid = append(w.avoid, gone)
 		}
+
 		t.node, t.Node, t.row, t.submitted = "", "", nil, false
 	}
 }
@@ -369,10 +414,12 @@ const aloneWithin = 8 * time.Second
 func (w *batch) follow(collecting context.Context, t *task) {
 	lines := t.log.lines()
 	silent := len(lines) == 0 && t.log.offset == 0
-	if silent && w.silent == 0 && !t.collects && (w.apart[t.row.node] && t.alone == 0 || time.Since(t.since) > aloneWithin) {
+	if silent && w.silent == 0 && !t.collects &&
+		(w.apart[t.row.node] && t.alone == 0 || time.Since(t.since) > aloneWithin) {
 		t.collects = true
 		go w.collect(collecting, t, t.row.job, t.row.node)
 	}
+
 	for _, line := range lines {
 		w.heard(t, line)
 	}
@@ -384,9 +431,11 @@ func (w *batch) heard(t *task, line []byte) {
 		result.Event
 		Needs string `json:"needs"`
 	}
+
 	if json.Unmarshal(line, &said) != nil {
 		return // a library's words
 	}
+
 	if said.Needs != "" && t.row != nil {
 		w.askQueue() // since the last question it may have gone to another node
 		if t.row != nil {
@@ -394,6 +443,7 @@ func (w *batch) heard(t *task, line []byte) {
 		}
 		return
 	}
+
 	if said.Phase != "" {
 		w.update(Update{Task: slices.Index(w.tasks, t), Node: t.node, Event: said.Event})
 	}
@@ -405,10 +455,12 @@ func (w *batch) serve(t *task, job string) {
 	if t.served[key] {
 		return
 	}
+
 	t.served[key] = true
 	w.note("delivering statelab to " + t.node)
 	for _, p := range w.programs {
-		if err := run("sbcast", "--force", "--jobid="+job, p.Path, filepath.Join(w.delivered(), job, filepath.Base(p.Path))); err != nil {
+		if err := run("sbcast", "--force", "--jobid="+job, p.Path,
+			filepath.Join(w.delivered(), job, filepath.Base(p.Path))); err != nil {
 			w.say(fmt.Errorf("deliver %s to %s: %w", p.Path, t.node, err))
 			return
 		}
@@ -423,72 +475,90 @@ func (w *batch) submit() error {
 	groups := map[where][]*task{}
 	chosen, first := map[string]string{}, map[string]*task{}
 	for _, t := range w.tasks {
-		if t.Together != "" && t.node != "" && !slices.Contains(w.avoid, t.node) && (t.ended || t.row != nil || t.Node != "") {
+		if t.Together != "" && t.node != "" && !slices.Contains(w.avoid, t.node) &&
+			(t.ended || t.row != nil || t.Node != "") {
 			chosen[t.Together] = cmp.Or(chosen[t.Together], t.node)
 		}
+
 		if t.Together != "" && t.submitted && !t.ended && first[t.Together] == nil {
 			first[t.Together] = t
 		}
 	}
+
 	for _, t := range w.tasks {
 		if t.submitted || t.ended {
 			continue
 		}
+
 		at := where{class: t.Class, nodes: strings.Join(t.Nodes, ",")}
 		if t.Together != "" {
 			if at.node = chosen[t.Together]; at.node == "" && first[t.Together] != nil {
 				continue
 			}
+
 			if first[t.Together] == nil {
 				first[t.Together] = t
 			}
 		}
+
 		if _, known := groups[at]; !known {
 			order = append(order, at)
 		}
+
 		groups[at] = append(groups[at], t)
 	}
+
 	for _, at := range order {
 		var numbers []string
 		for _, t := range groups[at] {
 			numbers = append(numbers, fmt.Sprint(t.number))
 		}
+
 		args, err := w.arguments(groups[at][0].Task, at.class, at.node, groups[at][0].Nodes)
 		if err != nil {
 			return err
 		}
+
 		text, err := w.script(groups[at])
 		if err != nil {
 			return err
 		}
-		if _, err := ask(text, "sbatch", append(args, "--array="+strings.Join(numbers, ","))...); err != nil {
+
+		if _, err := ask(text, "sbatch",
+			append(args, "--array="+strings.Join(numbers, ","))...); err != nil {
 			if away(err) {
 				return nil // the controller comes back
 			}
 			return fmt.Errorf("hand %d tasks to Slurm: %w", len(numbers), err)
 		}
+
 		for _, t := range groups[at] {
 			t.submitted, t.missing = true, time.Now()
 			t.attempts++
 			w.questions.changed()
 		}
 	}
+
 	return nil
 }
 
 // arguments are those of sbatch but for the array.
 func (w *batch) arguments(like *Task, class, node string, nodes []string) ([]string, error) {
-	args := []string{"--parsable", "--job-name=" + w.name, "--comment=" + w.Folder, "--requeue", "--open-mode=append", "--output=/dev/null",
+	args := []string{"--parsable", "--job-name=" + w.name, "--comment=" + w.Folder, "--requeue",
+		"--open-mode=append", "--output=/dev/null",
 		"--error=/dev/null", "--nodes=1", "--ntasks=1", "--chdir=/", "--export=ALL"}
 	if !like.Shares {
 		args = append(args, "--exclusive")
 	}
+
 	if w.Partition != "" {
 		args = append(args, "--partition="+w.Partition)
 	}
+
 	if class != "" {
 		args = append(args, "--constraint="+class)
 	}
+
 	avoid := slices.Clone(w.avoid)
 	switch {
 	case node != "":
@@ -498,15 +568,18 @@ func (w *batch) arguments(like *Task, class, node string, nodes []string) ([]str
 		if err != nil {
 			return nil, err
 		}
+
 		for _, n := range all {
 			if !slices.Contains(nodes, n.Name) {
 				avoid = append(avoid, n.Name)
 			}
 		}
 	}
+
 	if len(avoid) > 0 && node == "" {
 		args = append(args, "--exclude="+strings.Join(avoid, ","))
 	}
+
 	return append(args, w.Submit...), nil
 }
 
@@ -545,6 +618,7 @@ func (w *batch) settle() {
 		if err != nil {
 			return // what is left finds its result and ends
 		}
+
 		var waiting []string
 		running := false
 		for _, r := range rows { // those of tasks that an earlier process saw end, too
@@ -554,10 +628,12 @@ func (w *batch) settle() {
 				running = true
 			}
 		}
+
 		w.stop(waiting)
 		if !running && len(waiting) == 0 {
 			return
 		}
+
 		time.Sleep(wait)
 	}
 }
@@ -567,7 +643,8 @@ func (w *batch) failures() error {
 	var errs []error
 	for _, t := range w.tasks {
 		if t.failed != "" {
-			errs = append(errs, fmt.Errorf("%s: %s (its log: %s)", t.Label, t.failed, w.log(t, ".err")))
+			errs = append(errs,
+				fmt.Errorf("%s: %s (its log: %s)", t.Label, t.failed, w.log(t, ".err")))
 		}
 	}
 	return errors.Join(errs...)
@@ -592,5 +669,6 @@ func (w *batch) update(u Update) {
 			u.Queued++
 		}
 	}
+
 	w.tell(u)
 }

@@ -67,7 +67,9 @@ func along[T any](name string, v *setting.Value[T], set func(*Setting, T)) Axis 
 
 // Caches is an axis of cache sizes.
 func Caches(v *setting.Value[setting.CacheSize]) Axis {
-	return along(CacheAxis, v, func(s *Setting, c setting.CacheSize) { s.Cache, s.Read.CacheBytes = c, c.Bytes })
+	return along(CacheAxis, v, func(s *Setting, c setting.CacheSize) {
+		s.Cache, s.Read.CacheBytes = c, c.Bytes
+	})
 }
 
 // Setting is one value of every axis.
@@ -88,6 +90,7 @@ func (p Sweep) Settings() []Setting {
 	if p.Load != nil {
 		base.Load = *p.Load
 	}
+
 	settings := []Setting{base}
 	for _, axis := range p.Axes {
 		var next []Setting
@@ -100,11 +103,14 @@ func (p Sweep) Settings() []Setting {
 				next = append(next, t)
 			}
 		}
+
 		settings = next
 	}
+
 	for i := range settings {
 		settings[i].Number = i
 	}
+
 	return settings
 }
 
@@ -138,7 +144,9 @@ func (s Setting) LoadSpec() bench.Spec {
 	if rounds, _, err := bench.AgeRounds(load.Age); err == nil && rounds > 0 {
 		parts = append(parts, "age-"+load.Age)
 	}
-	load.Dir = strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "-")
+
+	load.Dir = strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }),
+		"-")
 	return load
 }
 
@@ -161,19 +169,26 @@ func optionsName(overrides map[string]string) string {
 	for _, name := range slices.Sorted(maps.Keys(overrides)) {
 		parts = append(parts, name+"="+overrides[name])
 	}
+
 	text := strings.Join(parts, "-")
 	if len(text) <= longestName && !strings.ContainsFunc(text, func(r rune) bool {
-		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("=-_.[]", r)
+		return r > unicode.MaxASCII ||
+			!unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("=-_.[]", r)
 	}) {
 		return text
 	}
-	return fmt.Sprintf("options-%x", sha256.Sum256([]byte(strings.Join(parts, "\x00"))))[:len("options-")+16]
+
+	return fmt.Sprintf("options-%x", sha256.Sum256([]byte(strings.Join(parts, "\x00"))))[:len(
+		"options-",
+	)+16]
 }
 
-// Steps are what each run of s will take, in their order: the first on a database that is to be made
-// makes it. withCgo tells of an engine whether it is measured built with cgo; predicts, whether the
-// curve is predicted at the end.
-func (s Sweep) Steps(how plan.Plan, on estimate.Machine, withCgo func(engine string) bool, predicts bool) (steps []estimate.Step, err error) {
+// Steps are what each run of s will take, in their order: the first on a database that is to be
+// made makes it. withCgo tells of an engine whether it is measured built with cgo; predicts,
+// whether the curve is predicted at the end.
+func (s Sweep) Steps(
+	how plan.Plan, on estimate.Machine, withCgo func(engine string) bool, predicts bool,
+) (steps []estimate.Step, err error) {
 	settings := s.Settings()
 	made := map[string]estimate.Step{}
 	held, files := host.FilesIn(s.Base.Dir)
@@ -191,23 +206,35 @@ func (s Sweep) Steps(how plan.Plan, on estimate.Machine, withCgo func(engine str
 				}
 				made[spec.Dir], first = load, true
 			}
+
 			held = load.TableBytes
 		}
+
 		spec := setting.Spec(held)
-		point := estimate.ReadSpec{EngineSpec: spec, DatabaseBytes: held, Files: files, Cgo: withCgo(spec.Engine)}
+		point := estimate.ReadSpec{
+			EngineSpec:    spec,
+			DatabaseBytes: held,
+			Files:         files,
+			Cgo:           withCgo(spec.Engine),
+		}
+
 		point.Keys = max(setting.Load.Keys, uint64(spec.SampleKeys))
 		points = append(points, point)
 		read := estimate.Read(point, on)
 		if first {
 			load.Kind, load.Name = "load and read", load.Name+", then reading"
-			load.Seconds, load.MemoryBytes = load.Seconds+read.Seconds, max(load.MemoryBytes, read.MemoryBytes)
+			load.Seconds, load.MemoryBytes = load.Seconds+read.Seconds,
+				max(load.MemoryBytes, read.MemoryBytes)
 			read = load
 		}
+
 		steps = append(steps, read)
 	}
+
 	if predicts {
 		steps = append(steps, estimate.Curve(points))
 	}
+
 	return steps, nil
 }
 
@@ -217,43 +244,56 @@ func (s Sweep) Unfinished(steps []estimate.Step, how plan.Plan) (left []estimate
 	order := plan.Order(len(points), how.Repeats, how.Seed)
 	for n, step := range steps {
 		if n < len(order) {
-			if run, err := result.ReadRun(filepath.Join(how.Out, how.Folder(points, order[n]))); err == nil && run.Status == result.OK {
+			if run, err := result.ReadRun(filepath.Join(how.Out,
+				how.Folder(points, order[n]))); err == nil && run.Status == result.OK {
 				continue
 			}
 		}
+
 		left = append(left, step)
 	}
+
 	return left
 }
 
 // LoadDeclared is the load that e declares, or that goes on; what is wrong with it goes to m.
-func LoadDeclared(e *experiment.Experiment, resume bool, engines Engines, command []string, m *setting.Mistakes) bench.Spec {
+func LoadDeclared(
+	e *experiment.Experiment, resume bool, engines Engines, command []string, m *setting.Mistakes,
+) bench.Spec {
 	if !e.DB.IsSet() {
 		m.At("db", "", "name the directory of the new database: %s", m.Name("db", "DIR"))
 	}
+
 	s := experiment.SubjectAs[*experiment.LoadConfig](e)
 	spec := LoadSpec(e, &s.DatasetOptions, command)
-	spec.Engine, spec.Profile = cmp.Or(s.Engine.String(), subject.DefaultEngine()), s.Profile.Value()
-	spec.Dir, spec.Resume, spec.Threads, spec.Handles = output.Absolute(e.DB.Value()), resume, s.Threads.Value(), int(s.Handles.Value())
+	spec.Engine, spec.Profile = cmp.Or(s.Engine.String(), subject.DefaultEngine()),
+		s.Profile.Value()
+	spec.Dir, spec.Resume, spec.Threads, spec.Handles = output.Absolute(e.DB.Value()), resume,
+		s.Threads.Value(), int(s.Handles.Value())
 	if cache := s.Cache.Value(); s.Cache.IsSet() {
 		spec.CacheAsked, spec.CacheBytes = s.Cache.String(), cache.Bytes
 		if cache.Share > 0 {
-			m.At("cache", s.Cache.String(), "the size of a database that is being loaded is not known: give a size such as %s", m.Name("cache", "512MiB"))
+			m.At("cache", s.Cache.String(), "the size of a database that is being loaded is not "+
+				"known: give a size such as %s", m.Name("cache", "512MiB"))
 		}
 	}
+
 	if e.DB.IsSet() {
 		if err := output.OutsideDatabases(filepath.Dir(spec.Dir)); err != nil {
 			m.At("db", "", "%v", err)
 		}
 	}
+
 	if len(m.Found) == 0 {
 		checkLoadTarget(e, resume, &spec, m)
 	}
+
 	engines.UseLibrary(spec.Overrides)
 	if found := engines.Find(spec.Engine); found != nil {
 		spec.Profile = cmp.Or(spec.Profile, found.Info().Profiles[0].Name)
 		CheckOptions(found, spec, m)
 	}
+
 	return spec
 }
 
@@ -264,20 +304,27 @@ func checkLoadTarget(e *experiment.Experiment, resume bool, spec *bench.Spec, m 
 	manifest, err := keyspace.ReadManifest(spec.Dir)
 	switch {
 	case err == nil && resume:
-		if s := experiment.SubjectAs[*experiment.LoadConfig](e); s.Engine.IsSet() && spec.Engine != manifest.Engine {
-			m.At("engine", spec.Engine, "--resume continues the load of %s with %s: remove %s", dir, manifest.Engine, m.Name("engine", ""))
+		if s := experiment.SubjectAs[*experiment.LoadConfig](e); s.Engine.IsSet() &&
+			spec.Engine != manifest.Engine {
+			m.At("engine", spec.Engine, "--resume continues the load of %s with %s: remove %s",
+				dir, manifest.Engine, m.Name("engine", ""))
 		}
+
 		if err := dbformat.Check(manifest.Engine, engine.Options{Dir: dir}); err != nil {
 			m.Add("--resume: %v", err)
 		}
-		spec.Engine, spec.Profile, spec.Overrides = manifest.Engine, manifest.Profile, manifest.Overrides
+
+		spec.Engine, spec.Profile, spec.Overrides = manifest.Engine, manifest.Profile,
+			manifest.Overrides
 		spec.Keys, spec.Workload = manifest.Keys, manifest.Workload
 		return
 	case err == nil && manifest.Loaded == manifest.Keys:
-		m.At("db", dir, "holds a complete database of %s keys already: read it, or name a new directory", unit.Count(manifest.Keys))
+		m.At("db", dir, "holds a complete database of %s keys already: read it, or name a new "+
+			"directory", unit.Count(manifest.Keys))
 		return
 	case err == nil:
-		m.At("db", dir, "holds an unfinished load (%s of %s keys): add --resume to continue it", unit.Count(manifest.Loaded), unit.Count(manifest.Keys))
+		m.At("db", dir, "holds an unfinished load (%s of %s keys): add --resume to continue it",
+			unit.Count(manifest.Loaded), unit.Count(manifest.Keys))
 		return
 	case !errors.Is(err, keyspace.ErrNoManifest):
 		m.At("db", "", "%v", err)
@@ -286,14 +333,17 @@ func checkLoadTarget(e *experiment.Experiment, resume bool, spec *bench.Spec, m 
 		m.Add("--resume: %s holds no unfinished load", dir)
 		return
 	}
+
 	if err := dbformat.Check(spec.Engine, engine.Options{Dir: dir, Create: true}); err != nil {
 		m.Add("%v", err)
 		return
 	}
+
 	entries, err := os.ReadDir(spec.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		m.At("db", "", "%v", err)
 	}
+
 	for _, entry := range entries {
 		if !engine.MayBeIn(entry.Name()) {
 			m.At("db", dir, "the directory is not empty (%s): name a new one", entry.Name())

@@ -40,7 +40,13 @@ type Work struct {
 func New(s Sweep, p plan.Plan, executor plan.Executor) *Work {
 	return &Work{sweep: s, out: p.Out, plan: p, executor: executor, settings: s.Settings(),
 		databases: map[string]*result.Run{}, accesses: map[string]map[string]float64{},
-		Result: &result.Sweep{Source: "measured", Name: s.Name, Started: time.Now().UTC(), Command: s.Command, Axes: s.axes()}}
+		Result: &result.Sweep{
+			Source:  "measured",
+			Name:    s.Name,
+			Started: time.Now().UTC(),
+			Command: s.Command,
+			Axes:    s.axes(),
+		}}
 }
 
 // Points are the settings; labels name the axes that really vary.
@@ -48,6 +54,7 @@ func (w *Work) Points() []plan.Point {
 	if len(w.points) > 0 {
 		return w.points
 	}
+
 	for _, s := range w.settings {
 		var parts []string
 		for _, axis := range w.sweep.Axes {
@@ -55,8 +62,14 @@ func (w *Work) Points() []plan.Point {
 				parts = append(parts, axis.Name+" "+s.Values[axis.Name])
 			}
 		}
-		w.points = append(w.points, plan.Point{Name: fmt.Sprintf("%03d", s.Number), Label: strings.Join(parts, ", "), Class: s.Class})
+
+		w.points = append(w.points, plan.Point{
+			Name:  fmt.Sprintf("%03d", s.Number),
+			Label: strings.Join(parts, ", "),
+			Class: s.Class,
+		})
 	}
+
 	return w.points
 }
 
@@ -77,7 +90,9 @@ func (w *Work) Stored(folder string) (*result.Run, bool) {
 
 // Measure measures a setting once, in a process of its own, and first makes and
 // looks at the database where that has not been done.
-func (w *Work) Measure(ctx context.Context, step plan.Step, folder string, tell result.Tell) (*result.Run, error) {
+func (w *Work) Measure(
+	ctx context.Context, step plan.Step, folder string, tell result.Tell,
+) (*result.Run, error) {
 	setting := w.settings[step.Point]
 	spec := setting.Spec(0)
 	if spec.Dir == "" {
@@ -87,10 +102,12 @@ func (w *Work) Measure(ctx context.Context, step plan.Step, folder string, tell 
 		}
 		spec.Dir = dir
 	}
+
 	database, err := w.inspect(ctx, spec, tell)
 	if err != nil {
 		return nil, err
 	}
+
 	dir := spec.Dir
 	spec = setting.Spec(database.Database.Bytes)
 	spec.Dir, spec.Out = dir, filepath.Join(w.out, folder)
@@ -99,9 +116,11 @@ func (w *Work) Measure(ctx context.Context, step plan.Step, folder string, tell 
 	if err != nil {
 		return nil, err
 	}
+
 	if run.Status != result.Interrupted {
 		w.keep(run)
 	}
+
 	return summarized(run), nil
 }
 
@@ -132,6 +151,7 @@ func (w *Work) whole(ctx context.Context, spec *bench.Spec, tell result.Tell) (*
 	case run.Status != result.OK:
 		return run, run.Failure(run.Error)
 	}
+
 	return run, nil
 }
 
@@ -144,7 +164,9 @@ func (w *Work) keep(run *result.Run) {
 }
 
 // ensureLoaded makes the database of a setting inside the sweep folder.
-func (w *Work) ensureLoaded(ctx context.Context, setting Setting, tell result.Tell) (string, error) {
+func (w *Work) ensureLoaded(
+	ctx context.Context, setting Setting, tell result.Tell,
+) (string, error) {
 	load := setting.LoadSpec()
 	load.Dir = filepath.Join(cmp.Or(w.sweep.Databases, filepath.Join(w.out, "databases")), load.Dir)
 	load.Out = filepath.Join(load.Dir, engine.OwnFolder, "load")
@@ -156,18 +178,23 @@ func (w *Work) ensureLoaded(ctx context.Context, setting Setting, tell result.Te
 	case !errors.Is(err, keyspace.ErrNoManifest):
 		return "", err
 	}
+
 	run, err := w.whole(ctx, &load, tell)
 	if err != nil && run != nil {
 		err = fmt.Errorf("load %s: %w", load.Dir, err)
 	}
+
 	return load.Dir, err
 }
 
 // inspect learns the size and shape of the database that spec reads.
-func (w *Work) inspect(ctx context.Context, spec bench.Spec, tell result.Tell) (*result.Run, error) {
+func (w *Work) inspect(
+	ctx context.Context, spec bench.Spec, tell result.Tell,
+) (*result.Run, error) {
 	if known := w.databases[spec.Dir]; known != nil {
 		return known, nil
 	}
+
 	spec.Verb, spec.ReadOnly, spec.PageCache = bench.Inspect, true, bench.AsIs
 	spec.Out = filepath.Join(w.out, "inspect", fmt.Sprintf("%03d", len(w.databases)))
 	spec.CacheBytes, spec.CacheAsked, spec.MemoryBytes = 0, "", 0
@@ -175,6 +202,7 @@ func (w *Work) inspect(ctx context.Context, spec bench.Spec, tell result.Tell) (
 	if err == nil {
 		w.databases[spec.Dir] = run
 	}
+
 	return run, err
 }
 
@@ -187,6 +215,7 @@ func (w *Work) Conclude(done map[plan.Step]*result.Run, so plan.Outcome) error {
 			s.Points = append(s.Points, point)
 		}
 	}
+
 	s.Warnings = append(s.Warnings, mixed(done)...)
 	s.PhaseSeconds = map[string]float64{}
 	phases := 0.0
@@ -196,9 +225,11 @@ func (w *Work) Conclude(done map[plan.Step]*result.Run, so plan.Outcome) error {
 			phases += phase.Seconds
 		}
 	}
+
 	if start := time.Since(s.Started).Seconds() - phases; start > 0 {
 		s.PhaseSeconds["start"] = start
 	}
+
 	s.Status, s.Error, s.FailureInfo = so.Status, so.Error, so.FailureInfo
 	s.Answers = result.Answers(s.Points, limits...)
 	return result.WriteSweep(w.out, s)
@@ -215,14 +246,18 @@ func mixed(done map[plan.Step]*result.Run) (warnings []engine.Warning) {
 			builds[run.Engine.Name][build]++
 		}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(builds)) {
 		if by := builds[name]; len(by) > 1 {
 			warnings = append(warnings, engine.Warning{Code: "mixed_builds",
-				Text: fmt.Sprintf("%s: %d runs were measured in pure Go and %d with cgo: their memory and CPU differ, block reads do not",
+				Text: fmt.Sprintf("%s: %d runs were measured in pure Go and %d with cgo: their "+
+					"memory and CPU differ, block reads do not",
 					name, by[engine.PureGo], by[engine.WithCgo]),
-				Remedy: "measure all of them alike in a new --out: STATELAB_CGO=0 asks for pure Go, STATELAB_CGO=1 for cgo"})
+				Remedy: "measure all of them alike in a new --out: STATELAB_CGO=0 asks for pure " +
+					"Go, STATELAB_CGO=1 for cgo"})
 		}
 	}
+
 	return warnings
 }
 
@@ -238,13 +273,23 @@ func (w *Work) point(i int, done map[plan.Step]*result.Run) (p result.Point, ok 
 		for _, warning := range r.Of.Warnings {
 			w.Result.Warnings = plan.AddWarning(w.Result.Warnings, axes[EngineAxis], warning)
 		}
+
 		if r.Of.Status == result.OK {
 			w.describe(r.Of)
 		}
 	}
 
 	s := plan.Summarize(repeats, result.PointRule(), plan.EndOfRun)
-	p = result.Point{Axes: axes, Run: s.Shown.Folder, Runs: s.Runs, Status: s.Status, Error: s.Error, FailureInfo: s.FailureInfo, Spread: s.Spread}
+	p = result.Point{
+		Axes:        axes,
+		Run:         s.Shown.Folder,
+		Runs:        s.Runs,
+		Status:      s.Status,
+		Error:       s.Error,
+		FailureInfo: s.FailureInfo,
+		Spread:      s.Spread,
+	}
+
 	p.Show(s.Shown.Of)
 	return p, true
 }
@@ -258,7 +303,9 @@ func (w *Work) describe(run *result.Run) {
 
 // TimeWords lists what took time, the longest first, and what share was not spent on Gets.
 func TimeWords(seconds map[string]float64) string {
-	names := slices.SortedFunc(maps.Keys(seconds), func(a, b string) int { return cmp.Compare(seconds[b], seconds[a]) })
+	names := slices.SortedFunc(maps.Keys(seconds), func(a, b string) int {
+		return cmp.Compare(seconds[b], seconds[a])
+	})
 	total, outside := 0.0, 0.0
 	var words []string
 	for _, name := range names {
@@ -266,14 +313,23 @@ func TimeWords(seconds map[string]float64) string {
 		if name != "warm" && name != "measure" && name != "load" && name != "settle" {
 			outside += seconds[name]
 		}
+
 		if seconds[name] >= 0.05 {
 			words = append(words, cmp.Or(map[string]string{
-				"start": "starting processes", "prepare": "opening databases", "accesses": "counting block accesses", "warm": "warming up",
-				"measure": "measuring", "load": "loading", "settle": "waiting for compactions", "predict": "predicting",
+				"start":    "starting processes",
+				"prepare":  "opening databases",
+				"accesses": "counting block accesses",
+				"warm":     "warming up",
+				"measure":  "measuring",
+				"load":     "loading",
+				"settle":   "waiting for compactions",
+				"predict":  "predicting",
 			}[name], name)+" "+unit.Seconds(seconds[name]))
 		}
 	}
-	return fmt.Sprintf("%s; %.0f%% neither for Gets nor for loading", strings.Join(words, ", "), 100*outside/max(total, 1e-9))
+
+	return fmt.Sprintf("%s; %.0f%% neither for Gets nor for loading", strings.Join(words, ", "),
+		100*outside/max(total, 1e-9))
 }
 
 // AxesWords are the settings of a point, such as "cache 1%, threads 2".
@@ -285,17 +341,20 @@ func AxesWords(axes map[string]string) string {
 	return strings.Join(words, ", ")
 }
 
-// TellFailures tells which points failed, and whether measuring them again would come to the same end.
+// TellFailures tells which points failed, and whether measuring them again would come to the same
+// end.
 func TellFailures(done *result.Sweep, say func(format string, args ...any)) (forGood bool) {
 	failed, again := 0, 0
 	for _, point := range done.Points {
 		if point.Status == result.Failed {
-			say("the point with %s failed: %s", AxesWords(point.Axes), point.WithRemedy(point.Error))
+			say("the point with %s failed: %s", AxesWords(point.Axes),
+				point.WithRemedy(point.Error))
 			failed++
 			if point.Code == engine.CodeNoBlocks {
 				again++
 			}
 		}
 	}
+
 	return again > 0 && again == failed
 }

@@ -45,8 +45,18 @@ func (l *laboratory) Do(_ context.Context, job runners.Job, tell result.Tell) (*
 		l.inspects++
 	case bench.Load:
 		l.loads = append(l.loads, *spec)
-		m := &keyspace.Manifest{Engine: spec.Engine, Keys: spec.Keys, Loaded: spec.Keys, Settled: true, KeyBytes: 32, KeyOrder: keyspace.Hashed,
-			KeyHash: keyspace.Mix, ValueModel: keyspace.Random, ValueBytes: 10}
+		m := &keyspace.Manifest{
+			Engine:     spec.Engine,
+			Keys:       spec.Keys,
+			Loaded:     spec.Keys,
+			Settled:    true,
+			KeyBytes:   32,
+			KeyOrder:   keyspace.Hashed,
+			KeyHash:    keyspace.Mix,
+			ValueModel: keyspace.Random,
+			ValueBytes: 10,
+		}
+
 		if err := keyspace.WriteManifest(spec.Dir, m); err != nil {
 			return nil, err
 		}
@@ -54,27 +64,40 @@ func (l *laboratory) Do(_ context.Context, job runners.Job, tell result.Tell) (*
 		l.measured = append(l.measured, spec.CacheAsked)
 		l.accesses = append(l.accesses, spec.Accesses)
 		reads := 1 + float64(100<<20)/float64(spec.CacheBytes)
-		answer.Figures = result.Figures{Set: figure.SetOf(map[figure.Figure]float64{figure.BlockReadsPerGet: reads}),
-			Gets: spec.Gets, BlockAccessesPerGetByType: map[string]float64{"data": 1}}
+		answer.Figures = result.Figures{
+			Set: figure.SetOf(map[figure.Figure]float64{
+				figure.BlockReadsPerGet: reads,
+			}),
+			Gets:                      spec.Gets,
+			BlockAccessesPerGetByType: map[string]float64{"data": 1},
+		}
 	}
+
 	if l.outcome != nil {
 		l.outcome(spec, answer)
 	}
+
 	if err := os.MkdirAll(spec.Out, 0o755); err != nil {
 		return nil, err
 	}
+
 	return answer, result.WriteRun(spec.Out, answer)
 }
 
 func sweepOf(caches ...string) Sweep {
 	var v setting.Value[setting.CacheSize]
 	_ = setting.Axis(&v, setting.Cache).Set(strings.Join(caches, ","))
-	return Sweep{Name: "test", Base: bench.Spec{Verb: bench.Read, Engine: "pebble1", Dir: "somewhere", Gets: 10},
-		Axes: []Axis{Caches(&v)}}
+	return Sweep{
+		Name: "test",
+		Base: bench.Spec{Verb: bench.Read, Engine: "pebble1", Dir: "somewhere", Gets: 10},
+		Axes: []Axis{Caches(&v)},
+	}
 }
 
 // run carries s out in the folder out.
-func run(ctx context.Context, s Sweep, repeats int, out string, l *laboratory) (*result.Sweep, error) {
+func run(
+	ctx context.Context, s Sweep, repeats int, out string, l *laboratory,
+) (*result.Sweep, error) {
 	how := plan.Plan{Out: out, Repeats: repeats, Seed: 1}
 	work := New(s, how, l)
 	_, err := plan.Run(ctx, how, work, func(plan.Progress) {})
@@ -88,34 +111,44 @@ func TestRunMeasuresEveryPointOnce(t *testing.T) {
 	if err != nil || done.Status != result.OK {
 		t.Fatal(err, done)
 	}
+
 	if len(l.measured) != 3 || l.inspects != 1 {
 		t.Errorf("measured %v, inspected %d times", l.measured, l.inspects)
 	}
+
 	var got []string
 	for _, p := range done.Points {
 		got = append(got, fmt.Sprintf("%s: %d bytes, %.2f%%, %.2f reads, %s", p.Axes["cache"],
 			p.CacheBytes, p.CachePercent, p.Figures.OrZero(figure.BlockReadsPerGet), p.Run))
 	}
+
 	want := []string{
 		"1%: 10485760 bytes, 1.00%, 11.00 reads, points/000",
 		"100MiB: 104857600 bytes, 10.00%, 2.00 reads, points/001",
 		"2GiB: 2147483648 bytes, 204.80%, 1.05 reads, points/002",
 	}
+
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+
 	// The accesses of a Get do not depend on the cache: found once, told to the rest.
 	if l.accesses[0] != nil || l.accesses[1]["data"] != 1 || l.accesses[2]["data"] != 1 {
 		t.Errorf("accesses told: %v", l.accesses)
 	}
+
 	stored, err := result.ReadSweep(out)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(done.Points, stored.Points, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(result.Point{}, "Of")); diff != "" {
+
+	if diff := cmp.Diff(done.Points, stored.Points, cmpopts.EquateEmpty(),
+		cmpopts.IgnoreFields(result.Point{}, "Of")); diff != "" {
 		t.Error(diff)
 	}
-	if a := stored.Answers; len(a) != 2 || a[0].CacheBytes != 2<<30 || a[0].NotAtCacheBytes != 100<<20 || a[1].CacheBytes != 2<<30 {
+
+	if a := stored.Answers; len(a) != 2 || a[0].CacheBytes != 2<<30 ||
+		a[0].NotAtCacheBytes != 100<<20 || a[1].CacheBytes != 2<<30 {
 		t.Errorf("answers %+v", a)
 	}
 }
@@ -133,24 +166,31 @@ func TestResumeSkipsWhatIsFinished(t *testing.T) {
 			run.Status = result.Interrupted // the third is cut short
 		}
 	}
+
 	done, err := run(ctx, p, repeats, out, first)
 	if err != nil || done.Status != result.Interrupted || len(done.Points) != 2 {
 		t.Fatalf("%v, %s, %d points", err, done.Status, len(done.Points))
 	}
+
 	again := p
 	second := new(laboratory)
 	done, err = run(context.Background(), again, repeats, out, second)
 	if err != nil || done.Status != result.OK || len(done.Points) != 4 || done.Error != "" {
 		t.Errorf("%v, %s (%s), %d points", err, done.Status, done.Error, len(done.Points))
 	}
-	if want := []string{first.measured[2]}; len(second.measured) != 2 || second.measured[0] != want[0] {
+
+	if want := []string{first.measured[2]}; len(second.measured) != 2 ||
+		second.measured[0] != want[0] {
 		t.Errorf("first %v, then %v", first.measured, second.measured)
 	}
+
 	if second.accesses[0]["data"] != 1 {
 		t.Errorf("the accesses that a finished point has found were not told: %v", second.accesses)
 	}
+
 	third := new(laboratory)
-	if _, err := run(context.Background(), again, repeats, out, third); err != nil || len(third.measured) != 0 {
+	if _, err := run(context.Background(), again, repeats, out, third); err != nil ||
+		len(third.measured) != 0 {
 		t.Errorf("%v: a finished sweep measured %v again", err, third.measured)
 	}
 }
@@ -166,9 +206,11 @@ func TestAnInterruptInTheLastStepIsNoSuccess(t *testing.T) {
 				run.Status = result.Interrupted
 			}
 		}
+
 		done, err := run(ctx, sweepOf(caches...), 1, t.TempDir(), l)
 		if err != nil || done.Status != result.Interrupted || len(done.Points) != len(caches)-1 {
-			t.Errorf("%d points: %v, %s, %d of them", len(caches), err, done.Status, len(done.Points))
+			t.Errorf("%d points: %v, %s, %d of them", len(caches), err, done.Status,
+				len(done.Points))
 		}
 	}
 }
@@ -180,7 +222,9 @@ func TestARunInterruptedByAnotherIsAFailure(t *testing.T) {
 			run.Status = result.Interrupted
 		}
 	}}
-	if done, err := run(context.Background(), sweepOf("1MiB"), 1, t.TempDir(), l); err != nil || done.Status != result.Failed {
+
+	if done, err := run(context.Background(), sweepOf("1MiB"), 1, t.TempDir(), l); err != nil ||
+		done.Status != result.Failed {
 		t.Errorf("%v, %s", err, done.Status)
 	}
 }
@@ -188,21 +232,28 @@ func TestARunInterruptedByAnotherIsAFailure(t *testing.T) {
 func TestAFailedPointDoesNotStopTheOthers(t *testing.T) {
 	l := &laboratory{outcome: func(spec *bench.Spec, run *result.Run) {
 		if spec.CacheAsked == "2MiB" {
-			run.Status, run.Error, run.Figures = result.Failed, "killed by signal 9", result.Figures{}
+			run.Status, run.Error, run.Figures = result.Failed, "killed by signal 9",
+				result.Figures{}
 		}
 	}}
+
 	out := t.TempDir()
 	done, err := run(context.Background(), sweepOf("1MiB", "2MiB", "4MiB"), 1, out, l)
-	if err != nil || done.Status != result.Failed || done.Error != "1 of 3 runs failed" || len(done.Points) != 3 {
+	if err != nil || done.Status != result.Failed || done.Error != "1 of 3 runs failed" ||
+		len(done.Points) != 3 {
 		t.Errorf("%v, %s (%s), %d points", err, done.Status, done.Error, len(done.Points))
 	}
+
 	if p := done.Points[1]; p.Status != result.Failed || p.Error != "killed by signal 9" {
 		t.Errorf("%+v", p)
 	}
+
 	well := new(laboratory)
-	if done, err = run(context.Background(), sweepOf("1MiB", "2MiB", "4MiB"), 1, out, well); err != nil || done.Status != result.OK {
+	if done, err = run(context.Background(), sweepOf("1MiB", "2MiB", "4MiB"), 1, out,
+		well); err != nil || done.Status != result.OK {
 		t.Errorf("%v, %s", err, done.Status)
 	}
+
 	if diff := cmp.Diff([]string{"2MiB"}, well.measured); diff != "" {
 		t.Errorf("measured again: %s", diff)
 	}
@@ -218,6 +269,7 @@ func TestRepeatsGiveMedianAndSpread(t *testing.T) {
 			run.Figures.Record(figure.GetsPerSecond, 100*reads)
 		}
 	}}
+
 	p := sweepOf("1MiB")
 	const repeats = 3
 	out := t.TempDir()
@@ -225,18 +277,22 @@ func TestRepeatsGiveMedianAndSpread(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	point := done.Points[0]
 	if shown, err := result.ReadRun(filepath.Join(out, point.Run)); err != nil ||
 		shown.Figures.OrZero(figure.BlockReadsPerGet) != 3 {
 		t.Errorf("%s is shown as the run of these figures: %v", point.Run, err)
 	}
+
 	if point.Figures.OrZero(figure.BlockReadsPerGet) != 3 || len(point.Runs) != 3 {
 		t.Errorf("%v block reads, runs %v", point.Figures.OrZero(figure.BlockReadsPerGet),
 			point.Runs)
 	}
+
 	if got := point.Spread["block_reads_per_get"]; got != (result.Range{Low: 1, High: 5}) {
 		t.Errorf("spread %+v", point.Spread)
 	}
+
 	if got := point.Spread["gets_per_second"]; got != (result.Range{Low: 100, High: 500}) {
 		t.Errorf("spread %+v", point.Spread)
 	}
@@ -254,17 +310,27 @@ func TestASweepLoadsItsOwnDatabases(t *testing.T) {
 	if _, err := run(context.Background(), p, repeats, out, l); err != nil {
 		t.Fatal(err)
 	}
+
 	dirs := map[string]bool{}
 	for _, load := range l.loads {
 		dirs[filepath.Base(load.Dir)] = true
-		if load.Profile != "bench-kvdb" || filepath.Dir(load.Dir) != filepath.Join(out, "databases") {
+		if load.Profile != "bench-kvdb" ||
+			filepath.Dir(load.Dir) != filepath.Join(out, "databases") {
 			t.Errorf("load %+v", load)
 		}
 	}
-	want := map[string]bool{"pebble1-bench-kvdb-1000": true, "pebble1-bench-kvdb-2000": true, "pebble2-bench-kvdb-1000": true, "pebble2-bench-kvdb-2000": true}
+
+	want := map[string]bool{
+		"pebble1-bench-kvdb-1000": true,
+		"pebble1-bench-kvdb-2000": true,
+		"pebble2-bench-kvdb-1000": true,
+		"pebble2-bench-kvdb-2000": true,
+	}
+
 	if diff := cmp.Diff(want, dirs); diff != "" || len(l.loads) != 4 {
 		t.Errorf("%d loads: %s", len(l.loads), diff)
 	}
+
 	if len(l.measured) != 8 {
 		t.Errorf("measured %v", l.measured)
 	}
@@ -275,23 +341,33 @@ func TestEveryValueOfAnOptionHasItsDatabase(t *testing.T) {
 	l := new(laboratory)
 	p := sweepOf("1MiB", "2MiB")
 	p.Base.Dir = ""
-	p.Load = &bench.Spec{Verb: bench.Load, Engine: "pebble1", Keys: 5, Overrides: map[string]string{"Compression": "none"}}
+	p.Load = &bench.Spec{
+		Verb:      bench.Load,
+		Engine:    "pebble1",
+		Keys:      5,
+		Overrides: map[string]string{"Compression": "none"},
+	}
+
 	p.Axes = append(p.Axes, axesOf(t, "set=BlockSize=4KiB,16KiB", "set=library=/a/x.so,/b/x.so")...)
 	if _, err := run(context.Background(), p, 1, t.TempDir(), l); err != nil {
 		t.Fatal(err)
 	}
+
 	loads := map[string]map[string]string{}
 	for _, load := range l.loads {
 		loads[filepath.Base(load.Dir)] = load.Overrides
 	}
+
 	if len(loads) != 4 || len(l.loads) != 4 {
 		t.Fatalf("loads %v", loads)
 	}
+
 	for _, of := range loads {
 		if of["Compression"] != "none" || of["BlockSize"] == "" || of["library"] == "" {
 			t.Errorf("loaded with %v", of)
 		}
 	}
+
 	p.Axes = p.Axes[:2]
 	if name := p.Settings()[1].LoadSpec().Dir; name != "pebble1-5-BlockSize=16KiB-Compression=none" {
 		t.Errorf("a database called %s", name)
@@ -304,8 +380,10 @@ func TestAnUnreadableDatabaseEndsTheSweep(t *testing.T) {
 			run.Status, run.Error = result.Failed, "open somewhere: no such database"
 		}
 	}}
+
 	done, err := run(context.Background(), sweepOf("1MiB"), 1, t.TempDir(), l)
-	if err == nil || done.Status != result.Failed || done.Error != "open somewhere: no such database" || len(l.measured) != 0 {
+	if err == nil || done.Status != result.Failed ||
+		done.Error != "open somewhere: no such database" || len(l.measured) != 0 {
 		t.Errorf("%v, %+v", err, done)
 	}
 }

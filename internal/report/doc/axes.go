@@ -44,23 +44,37 @@ func Sizes(whole float64) Axis {
 }
 
 // Decades is a logarithmic axis.
-func Decades(label string, format Format) Axis { return Axis{Label: label, Kind: Logs, Format: format} }
+func Decades(label string, format Format) Axis {
+	return Axis{Label: label, Kind: Logs, Format: format}
+}
 
 // Places is a logarithmic axis with ticks at the values given, as far as their labels do not
 // touch.
 func Places(label string, values []float64, format Format) Axis {
-	return Axis{Label: label, Kind: placed, Format: format, At: slices.Compact(slices.Sorted(slices.Values(values)))}
+	return Axis{
+		Label:  label,
+		Kind:   placed,
+		Format: format,
+		At:     slices.Compact(slices.Sorted(slices.Values(values))),
+	}
 }
 
 // Linear is an axis from 0 in round steps, or from below 0 where the values are.
-func Linear(label string, format Format) Axis { return Axis{Label: label, Kind: Plain, Format: format} }
+func Linear(label string, format Format) Axis {
+	return Axis{Label: label, Kind: Plain, Format: format}
+}
 
 // Percents is an axis from 0 to 100, with room for lines at both ends.
 func Percents(label string) Axis { return Axis{Label: label, Unit: "%", Kind: Shares} }
 
 // Percentiles is an axis of -log10(1-q).
 func Percentiles() Axis {
-	return Axis{Label: "percentile", Kind: nines, Format: AsPercentile, At: []float64{0, -math.Log10(0.5), 1, 2, 3, 4, 5, 6, 7}}
+	return Axis{
+		Label:  "percentile",
+		Kind:   nines,
+		Format: AsPercentile,
+		At:     []float64{0, -math.Log10(0.5), 1, 2, 3, 4, 5, 6, 7},
+	}
 }
 
 // logarithmic tells whether no value may be 0.
@@ -72,12 +86,15 @@ func (a *Axis) title(y bool) string {
 	if a.Unit != "" {
 		text += ", " + a.Unit
 	}
+
 	if a.Whole > 0 {
 		text += ", and as a share of the database"
 	}
+
 	if y && a.Kind == Logs {
 		text += " (log scale)"
 	}
+
 	return text
 }
 
@@ -102,16 +119,19 @@ func (a *Axis) reach(low, high float64) {
 		for _, v := range a.At {
 			low, high = math.Min(low, v), math.Max(high, v)
 		}
+
 		if !(low > 0) || !(high >= low) || !Sane(high) {
 			a.Min, a.Max = 0.5, 2
 			return
 		}
+
 		low = math.Max(low, 1/maxOf)
 		high = math.Max(low, high)
 		room := math.Max(1.08, math.Pow(high/low, 0.03))
 		if low == high {
 			room = 2
 		}
+
 		a.Min, a.Max = low/room, high*room
 	}
 }
@@ -143,8 +163,10 @@ func (f Format) print(v float64) string {
 	case f == AsPercent:
 		return ShortPercent(v)
 	case f == AsPercentile:
-		return WithoutZeros(strconv.FormatFloat(100*(1-math.Pow(10, -v)), 'f', max(0, int(math.Ceil(v))), 64))
+		return WithoutZeros(strconv.FormatFloat(100*(1-math.Pow(10, -v)), 'f',
+			max(0, int(math.Ceil(v))), 64))
 	}
+
 	return WithoutZeros(Number(v))
 }
 
@@ -171,11 +193,13 @@ func (a *Axis) ticks(labels int) (all []tick) {
 		}
 		return all
 	}
+
 	for _, level := range a.levels() {
 		if all = a.inside(level); len(all) <= labels {
 			break
 		}
 	}
+
 	return all
 }
 
@@ -197,11 +221,14 @@ func (a *Axis) levels() (all [][]float64) {
 					level = append(level, f*math.Exp2(float64(k)))
 				}
 			}
+
 			return level
 		}
+
 		for _, every := range []int{1, 2, 5, 10} {
 			all = append(all, octaves(every, 1))
 		}
+
 		return append([][]float64{octaves(1, 1, 1.5)}, all...)
 	case Logs:
 		for _, factors := range [][]float64{{1, 1.5, 2, 3, 4, 5, 7}, {1, 2, 5}, {1, 3}, {1}} {
@@ -211,18 +238,23 @@ func (a *Axis) levels() (all [][]float64) {
 					level = append(level, f*math.Pow10(e))
 				}
 			}
+
 			all = append(all, level)
 		}
+
 		return all
 	}
+
 	for fewer := 7.0; fewer > 0; fewer-- {
 		step := roundStep((a.Max - a.Min) / fewer)
 		var level []float64
 		for k := math.Ceil(a.Min / step); k*step <= a.Max*1.0001; k++ {
 			level = append(level, k*step)
 		}
+
 		all = append(all, level)
 	}
+
 	return all
 }
 
@@ -232,12 +264,15 @@ func (a *Axis) inside(places []float64) (all []tick) {
 		if v < a.Min || v > a.Max*1.0001 {
 			continue
 		}
+
 		label := a.Format.print(v)
 		if a.Whole > 0 {
 			label += "\n" + WithoutZeros(unit.Significant(100*v/a.Whole, 2)) + "%"
 		}
+
 		all = append(all, tick{v, label})
 	}
+
 	return all
 }
 
@@ -246,12 +281,14 @@ func roundStep(v float64) float64 {
 	if !(v > 0) || !Sane(v) {
 		return 1
 	}
+
 	power := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, m := range []float64{1, 2, 5} {
 		if m*power >= v*0.9999 {
 			return m * power
 		}
 	}
+
 	return 10 * power
 }
 
@@ -266,13 +303,22 @@ type Bars struct {
 }
 
 // Ranges is a bar for each row, with its range; nil if there is none.
-func Ranges[R any](about, x string, y Axis, rows []R, name func(R) string, of func(R) (float64, Range)) *Chart {
+func Ranges[R any](
+	about, x string, y Axis, rows []R, name func(R) string, of func(R) (float64, Range),
+) *Chart {
 	set := BarSet{Color: Blue, Values: [][]float64{nil}}
 	for _, r := range rows {
 		at, span := of(r)
 		set.Values[0], set.Spans = append(set.Values[0], at), append(set.Spans, span)
 	}
-	return Bars{About: about, X: x, Panels: []Axis{y}, Groups: Each(rows, name), Sets: []BarSet{set}}.Chart(nil)
+
+	return Bars{
+		About:  about,
+		X:      x,
+		Panels: []Axis{y},
+		Groups: Each(rows, name),
+		Sets:   []BarSet{set},
+	}.Chart(nil)
 }
 
 // BarSet is a bar of each group.
@@ -294,6 +340,7 @@ func (b Bars) Chart(sum func(float64) string) *Chart {
 		columns, form = 1, stack
 		slices.Reverse(b.Sets) // from the top
 	}
+
 	breath := math.Min(1/float64(columns+1), 0.085*float64(len(b.Groups)))
 	drawn := false
 	for n, p := range c.Panels {
@@ -305,28 +352,35 @@ func (b Bars) Chart(sum func(float64) string) *Chart {
 				if !b.Stacked {
 					at.X += breath * (float64(i) - float64(columns-1)/2)
 				}
+
 				if n == 0 && set.Spans != nil && set.Spans[g].Low > 0 {
 					at.Low, at.High = set.Spans[g].Low, set.Spans[g].High
 				}
+
 				if set.Failed != nil && set.Failed[g] {
 					s.Failed = append(s.Failed, at.X)
 				}
+
 				if v > 0 || !Sane(v) {
 					s.Points = append(s.Points, at)
 					sums[g] = XY{X: at.X, Y: sums[g].Y + v}
 				}
+
 				if set.Limits != nil && set.Limits[n][g] > 0 && Sane(set.Limits[n][g]) && v > 0 {
 					s.Limits = append(s.Limits, XY{X: at.X, Y: set.Limits[n][g]})
 				}
 			}
+
 			s.Points = p.sane(s.Points)
 			if drawn = drawn || len(s.Points) > 0; len(s.Points) == 0 {
 				s.Name, s.Empty = s.Name+" (failed)", true
 			}
+
 			if len(s.Points) > 0 || len(s.Failed) > 0 {
 				p.Series = append(p.Series, s)
 			}
 		}
+
 		if b.Stacked {
 			for g := range sums {
 				sums[g].Text = sum(sums[g].Y)
@@ -334,9 +388,11 @@ func (b Bars) Chart(sum func(float64) string) *Chart {
 			p.Labels(slices.DeleteFunc(sums, func(at XY) bool { return at.Y == 0 }))
 		}
 	}
+
 	if !drawn || !c.Drawn() {
 		return nil
 	}
+
 	return c
 }
 
@@ -344,11 +400,14 @@ func (b Bars) Chart(sum func(float64) string) *Chart {
 func (p *Panel) bottom(nth int, x float64) (sum float64) {
 	for _, s := range p.Series[nth+1:] {
 		if s.stacks() {
-			i, found := slices.BinarySearchFunc(s.Points, x, func(at XY, x float64) int { return cmp.Compare(at.X, x) })
+			i, found := slices.BinarySearchFunc(s.Points, x, func(at XY, x float64) int {
+				return cmp.Compare(at.X, x)
+			})
 			if found {
 				sum += s.Points[i].Y
 			}
 		}
 	}
+
 	return sum
 }

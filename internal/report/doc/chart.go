@@ -68,8 +68,9 @@ type Style struct {
 	Shape Shape     `json:"shape,omitempty"` // "": no points
 	Dash  []float64 `json:"dash,omitempty"`
 	Width float64   `json:"width,omitempty"` // in points
-	Band  bool      `json:"band,omitempty"`  // the ranges of the points are shaded, not drawn as bars
-	Guide bool      `json:"-"`               // a line to compare with: it does not stretch the axes
+	// the ranges of the points are shaded, not drawn as bars
+	Band  bool `json:"band,omitempty"`
+	Guide bool `json:"-"` // a line to compare with: it does not stretch the axes
 }
 
 // Shape is that of a point. Shapes tell series apart in black and white, and where lines
@@ -128,12 +129,14 @@ func (xys XYs) MarshalJSON() ([]byte, error) {
 		High []*float64 `json:"high,omitempty"`
 		Text []string   `json:"text,omitempty"`
 	}
+
 	ranges := slices.ContainsFunc(xys, XY.wide)
 	for _, at := range xys {
 		columns.X, columns.Y = append(columns.X, short(at.X)), append(columns.Y, short(at.Y))
 		if at.Text != "" {
 			columns.Text = append(columns.Text, at.Text)
 		}
+
 		switch {
 		case ranges && at.wide():
 			columns.Low, columns.High = append(columns.Low, &at.Low), append(columns.High, &at.High)
@@ -141,6 +144,7 @@ func (xys XYs) MarshalJSON() ([]byte, error) {
 			columns.Low, columns.High = append(columns.Low, nil), append(columns.High, nil)
 		}
 	}
+
 	return json.Marshal(columns)
 }
 
@@ -203,12 +207,14 @@ func (c Color) variable() string { return fmt.Sprintf("var(--chart-%s,%s)", c.na
 // PaletteStyle is a style sheet that declares the palette, on a light and on a dark screen.
 func PaletteStyle() string {
 	var light, dark strings.Builder
-	palette := []Color{Ink, Muted, Blue, Sky, Orange, Vermilion, Green, Purple, Yellow, Brown, Grey, Red,
+	palette := []Color{Ink, Muted, Blue, Sky, Orange, Vermilion, Green, Purple, Yellow, Brown,
+		Grey, Red,
 		paper, grid}
 	for _, c := range append(palette, ramp[:]...) {
 		fmt.Fprintf(&light, " --chart-%s: %s;", c.name, c.hex())
 		fmt.Fprintf(&dark, " --chart-%s: #%06x;", c.name, c.dark)
 	}
+
 	return ":root {" + light.String() + " }\n" +
 		"@media screen and (prefers-color-scheme: dark) { :root {" + dark.String() + " } }\n"
 }
@@ -221,7 +227,11 @@ const MaxLines = 9
 func CurveStyle(i int) Style {
 	colors := [MaxLines]Color{Blue, Vermilion, Green, Purple, Orange, Sky, Ink, Yellow, Brown}
 	shapes := [MaxLines]Shape{Circle, Box, Pyramid, Ring, Square, Triangle, Cross, Plus, Box}
-	return Style{Color: colors[i%MaxLines], Shape: shapes[i%MaxLines], Width: math.Max(1.2, 3-0.5*float64(i))}
+	return Style{
+		Color: colors[i%MaxLines],
+		Shape: shapes[i%MaxLines],
+		Width: math.Max(1.2, 3-0.5*float64(i)),
+	}
 }
 
 // RampStyle is the look of the i-th of n points in ascending order: from dark to light on
@@ -279,12 +289,14 @@ func (p *Panel) sane(xys XYs) (ok XYs) {
 			p.of.Omitted++
 		case p.of.X.logarithmic() && at.X <= 0 || p.Kind == Logs && at.Y <= 0:
 		default:
-			if !Sane(at.Low) || !Sane(at.High) || at.Low > at.Y || at.High < at.Y || p.Kind == Logs && at.Low <= 0 {
+			if !Sane(at.Low) || !Sane(at.High) || at.Low > at.Y || at.High < at.Y ||
+				p.Kind == Logs && at.Low <= 0 {
 				at.Low, at.High = 0, 0
 			}
 			ok = append(ok, at)
 		}
 	}
+
 	return ok
 }
 
@@ -320,16 +332,24 @@ func (p *Panel) Dots(name string, xys XYs, s Style) bool {
 // Area adds an area on top of those that are added after it. A figure in it that cannot be
 // drawn leaves it out.
 func (p *Panel) Area(name string, xys XYs, c Color) bool {
-	return len(p.sane(xys)) == len(xys) && p.add(Series{Name: name, Form: area, Style: Style{Color: c}, Points: xys})
+	return len(p.sane(xys)) == len(xys) &&
+		p.add(Series{Name: name, Form: area, Style: Style{Color: c}, Points: xys})
 }
 
 // Failed names what has nothing to draw.
 func (p *Panel) Failed(name string, c Color) {
-	p.Series = append(p.Series, Series{Name: name + " (failed)", Form: dots, Style: Style{Color: c, Shape: Cross}, Empty: true})
+	p.Series = append(p.Series, Series{
+		Name:  name + " (failed)",
+		Form:  dots,
+		Style: Style{Color: c, Shape: Cross},
+		Empty: true,
+	})
 }
 
 // Labels writes the texts of the points beside them.
-func (p *Panel) Labels(xys XYs) { p.add(Series{Form: texts, Style: Style{Color: Ink}, Points: xys}) }
+func (p *Panel) Labels(xys XYs) {
+	p.add(Series{Form: texts, Style: Style{Color: Ink}, Points: xys})
+}
 
 // SpanX is how far the series reach.
 func (c *Chart) SpanX() (low, high float64) {
@@ -343,6 +363,7 @@ func (c *Chart) SpanX() (low, high float64) {
 			}
 		}
 	}
+
 	return low, high
 }
 
@@ -365,6 +386,7 @@ func (p *Panel) spanY() (low, high float64) {
 			}
 		}
 	}
+
 	return low, high
 }
 
@@ -376,6 +398,7 @@ func (c *Chart) fit() {
 	for _, m := range c.Marks {
 		low, high = math.Min(low, m.X), math.Max(high, m.X)
 	}
+
 	c.X.reach(low, high)
 	for _, p := range c.Panels {
 		p.fit()
@@ -399,9 +422,11 @@ func (p *Panel) fit() {
 			}
 		}
 	}
+
 	if p.Kind == Logs && !(high > 4*low) {
 		p.Kind = Plain // most points would be pressed together
 	}
+
 	p.Axis.reach(low, high)
 	for i, s := range p.Series {
 		p.Series[i].Limits = slices.DeleteFunc(s.Limits, func(at XY) bool { return at.Y > p.Max })
@@ -426,16 +451,20 @@ func (c *Chart) legend() (all []entry) {
 	c.fit()
 	for _, p := range c.Panels {
 		for i, s := range p.Series {
-			if s.Name != "" && !slices.ContainsFunc(all, func(e entry) bool { return e.name == s.Name }) {
+			if s.Name != "" &&
+				!slices.ContainsFunc(all, func(e entry) bool { return e.name == s.Name }) {
 				all = append(all, entry{s.Name, &p.Series[i]})
 			}
 		}
 	}
+
 	return all
 }
 
 // Legend are the names that the legend shows.
-func (c *Chart) Legend() []string { return Each(c.legend(), func(e entry) string { return e.name }) }
+func (c *Chart) Legend() []string {
+	return Each(c.legend(), func(e entry) string { return e.name })
+}
 
 // Spaced picks at most k of n places, evenly, with the first and the last.
 func Spaced(n, k int) []int {
@@ -456,6 +485,7 @@ func Thin(xys XYs) XYs {
 	if every <= 1 {
 		return xys
 	}
+
 	var out XYs
 	for group := range slices.Chunk(xys, every) {
 		var sum XY
@@ -463,8 +493,10 @@ func Thin(xys XYs) XYs {
 			sum.X += p.X
 			sum.Y += p.Y
 		}
+
 		n := float64(len(group))
 		out = append(out, XY{X: sum.X / n, Y: sum.Y / n})
 	}
+
 	return out
 }

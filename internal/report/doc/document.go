@@ -40,7 +40,9 @@ type Warning struct {
 
 // WarningsOf are the warnings of a result.
 func WarningsOf(list []engine.Warning) []Warning {
-	return Each(list, func(w engine.Warning) Warning { return Warning{Text: w.Text, Remedy: w.Remedy} })
+	return Each(list, func(w engine.Warning) Warning {
+		return Warning{Text: w.Text, Remedy: w.Remedy}
+	})
 }
 
 // Detailed are warnings that the short form leaves out: whoever measures has read them already,
@@ -116,7 +118,8 @@ func (v Verdict) Judgement() string {
 
 // empty reports whether the block shows nothing.
 func (b Block) empty() bool {
-	return b.Chart == nil && len(b.Table.Rows) == 0 && b.Pre == "" && len(b.Texts) == 0 && len(b.Facts) == 0 &&
+	return b.Chart == nil && len(b.Table.Rows) == 0 && b.Pre == "" && len(b.Texts) == 0 &&
+		len(b.Facts) == 0 &&
 		len(b.List) == 0 && len(b.Verdicts) == 0
 }
 
@@ -129,6 +132,7 @@ func (d *Document) Add(title string, blocks ...Block) {
 			blocks[i].Note += fmt.Sprintf(" Not drawn: %d %s figures.", c.Omitted, Absurd)
 		}
 	}
+
 	if len(blocks) > 0 {
 		d.Sections = append(d.Sections, Section{title, blocks})
 	}
@@ -182,6 +186,7 @@ func (w *Warnings) Add(kind, text, remedy, where string) {
 	if w.known == nil {
 		w.known, w.alike = map[[2]string]*told{}, map[[2]string][]*told{}
 	}
+
 	key := [2]string{kind, text}
 	t := w.known[key]
 	if t == nil {
@@ -193,8 +198,10 @@ func (w *Warnings) Add(kind, text, remedy, where string) {
 			t = &told{Warning: Warning{Text: text, Remedy: remedy}, at: map[string]bool{}}
 			w.list, w.alike[shape] = append(w.list, t), append(alike, t)
 		}
+
 		w.known[key] = t
 	}
+
 	if where != "" && !t.at[where] {
 		t.at[where], t.where = true, append(t.where, where)
 	}
@@ -210,6 +217,7 @@ func (w *Warnings) List() (list []Warning) {
 		}
 		list = append(list, shown)
 	}
+
 	return list
 }
 
@@ -224,11 +232,14 @@ func Shell(words []string) string {
 	for i, word := range words {
 		quoted[i] = word
 		special := strings.ContainsFunc(word, func(r rune) bool {
-			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_=+./:,@%", r))
+			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+				strings.ContainsRune("-_=+./:,@%", r))
 		})
+
 		if special || word == "" {
 			quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 		}
 	}
+
 	return strings.Join(quoted, " ")
 }

@@ -23,6 +23,7 @@ func Number(v float64) string {
 	case math.Abs(v) >= 1e3:
 		return unit.Count(int64(math.Round(v)))
 	}
+
 	return unit.Significant(v, 3)
 }
 
@@ -37,6 +38,7 @@ func PerGet(v float64) string {
 	case v > 0 && v < 0.9995:
 		return strconv.FormatFloat(v, 'f', 3, 64)
 	}
+
 	return Number(v)
 }
 
@@ -71,7 +73,14 @@ type Scale struct {
 // scale, is at least 1.
 func ByteScale(sizes []float64) Scale {
 	minimum, maximum := positive(sizes)
-	return largest(math.Sqrt(minimum*maximum), Scale{"B", 1}, Scale{"KiB", 1 << 10}, MiB, Scale{"GiB", 1 << 30}, Scale{"TiB", 1 << 40})
+	return largest(
+		math.Sqrt(minimum*maximum),
+		Scale{"B", 1},
+		Scale{"KiB", 1 << 10},
+		MiB,
+		Scale{"GiB", 1 << 30},
+		Scale{"TiB", 1 << 40},
+	)
 }
 
 // TimeScale picks the unit in which the shortest of the durations is at least

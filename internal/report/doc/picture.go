@@ -54,6 +54,7 @@ func (c *Chart) picture(ink func(Color) string, attributes ...string) string {
 			left = max(left, textWidth(t.label))
 		}
 	}
+
 	left += pictureEdge + 6
 
 	foot := pictureEdge
@@ -61,10 +62,12 @@ func (c *Chart) picture(ink func(Color) string, attributes ...string) string {
 		if i > 0 {
 			foot += panelGap
 		}
+
 		f := frame{drawing: d, Panel: p, x: c.X}
 		f.data.min.x, f.data.max.x = left, pictureWidth-pictureEdge-2
 		foot = f.panel(c, i, foot)
 	}
+
 	foot = d.legend(c.legend(), foot+6)
 	foot += pictureEdge
 
@@ -74,6 +77,7 @@ func (c *Chart) picture(ink func(Color) string, attributes ...string) string {
 		"viewBox", coordinates(0, 0, pictureWidth, foot),
 		"font-family", "Helvetica, Arial, Liberation Sans, sans-serif",
 		"font-size", coordinate(typeSize), "fill", ink(Ink))...)
+
 	root.node("title", Upper(c.About))
 	root.node("desc", c.description())
 	root.element("rect", "width", "100%", "height", "100%", "fill", ink(paper))
@@ -89,13 +93,16 @@ func (c *Chart) description() string {
 	if c.X.Label != "" {
 		text += " by " + c.X.title(false)
 	}
+
 	text += "."
 	if legend := c.Legend(); len(legend) > 0 {
 		text += " Series: " + strings.Join(legend, ", ") + "."
 	}
+
 	if c.Omitted > 0 {
 		text += fmt.Sprintf(" Not drawn: %d %s figures.", c.Omitted, Absurd)
 	}
+
 	return text
 }
 
@@ -133,10 +140,12 @@ func (f *frame) panel(c *Chart, i int, top float64) (foot float64) {
 	if i == 0 && rows > 0 {
 		top += lineHeight * float64(rows)
 	}
+
 	height := onlyPanel
 	if len(c.Panels) > 1 {
 		height = eachPanel
 	}
+
 	f.data.min.y = top + 6
 	f.data.max.y = f.data.min.y + height
 
@@ -151,6 +160,7 @@ func (f *frame) panel(c *Chart, i int, top float64) (foot float64) {
 	for nth := range f.Series {
 		f.series(nth)
 	}
+
 	f.closeWindow()
 	names := f.marks(marks, i == 0)
 	for _, s := range f.Series {
@@ -158,6 +168,7 @@ func (f *frame) panel(c *Chart, i int, top float64) (foot float64) {
 			f.beside(s.Points, names)
 		}
 	}
+
 	f.close("g")
 	return foot
 }
@@ -176,6 +187,7 @@ func (f *frame) labelsBelow() (l labelsOfX) {
 	if f.x.Kind == grouped {
 		return groupLabels(f.x.ticks(xTicks), wide/float64(len(f.x.Names))-6)
 	}
+
 	for maximum := xTicks; ; maximum-- {
 		l.ticks = f.x.ticks(maximum)
 		last, touch := math.Inf(-1), false
@@ -184,15 +196,18 @@ func (f *frame) labelsBelow() (l labelsOfX) {
 			touch = touch || f.toX(t.at)-half < last+8
 			last = f.toX(t.at) + half
 		}
+
 		if !touch || maximum == 2 {
 			l.beyond = max(0, last-pictureWidth+pictureEdge)
 			break
 		}
 	}
+
 	l.height = lineHeight
 	for _, t := range l.ticks {
 		l.height = max(l.height, lineHeight*float64(1+strings.Count(t.label, "\n")))
 	}
+
 	return l
 }
 
@@ -202,13 +217,16 @@ func groupLabels(ticks []tick, room float64) labelsOfX {
 	for _, t := range ticks {
 		l.turned = l.turned || textWidth(t.label) > room
 	}
+
 	if !l.turned {
 		return l
 	}
+
 	for i, t := range ticks {
 		l.ticks[i].label = clipToWidth(t.label, turnedName)
 		l.height = max(l.height, textWidth(l.ticks[i].label)+4)
 	}
+
 	return l
 }
 
@@ -220,11 +238,16 @@ func (f *frame) axes(labels labelsOfX) {
 	for _, t := range ticks {
 		lines.line(point{f.data.min.x, f.toY(t.at)}, point{f.data.max.x, f.toY(t.at)})
 	}
+
 	if f.x.Kind != grouped {
 		for _, t := range labels.ticks {
-			lines.line(point{f.toX(t.at), f.data.min.y}, point{f.toX(t.at), f.data.max.y + tickLength})
+			lines.line(
+				point{f.toX(t.at), f.data.min.y},
+				point{f.toX(t.at), f.data.max.y + tickLength},
+			)
 		}
 	}
+
 	f.element("path", "d", string(lines), "fill", "none", "stroke", f.ink(grid))
 	for _, t := range ticks {
 		f.text(point{f.data.min.x - 5, f.toY(t.at) + typeSize/3}, "end", t.label)
@@ -236,10 +259,12 @@ func (f *frame) axes(labels labelsOfX) {
 			f.turnedText(point{at.x + typeSize/3, at.y}, t.label)
 			continue
 		}
+
 		for n, line := range strings.Split(t.label, "\n") {
 			f.text(point{at.x, at.y + lineHeight*float64(n+1) - 4}, "middle", line)
 		}
 	}
+
 	var axis path
 	axis.line(point{f.data.min.x, f.data.max.y}, f.data.max)
 	f.element("path", "d", string(axis), "fill", "none", "stroke", f.ink(Muted))
@@ -252,10 +277,12 @@ func (f *frame) series(nth int) {
 	if s.Form == texts {
 		return // above all others
 	}
+
 	f.open("g", "class", string(s.Form))
 	if s.Name != "" {
 		f.node("title", s.Name)
 	}
+
 	var tops, feet []point
 	for _, xy := range s.Points {
 		low, high := 0.0, xy.Y
@@ -263,6 +290,7 @@ func (f *frame) series(nth int) {
 			low = f.bottom(nth, xy.X)
 			high += low
 		}
+
 		tops, feet = append(tops, f.at(xy.X, high)), append(feet, f.at(xy.X, low))
 	}
 
@@ -276,6 +304,7 @@ func (f *frame) series(nth int) {
 	default:
 		f.lineOf(s, tops)
 	}
+
 	f.close("g")
 }
 
@@ -286,21 +315,25 @@ func (f *frame) bars(s *Series, tops, feet []point) {
 	for i := range tops {
 		bars.box(box{tops[i].minus(half), feet[i].plus(half)})
 	}
+
 	f.fill(bars, s.Color)
 	for _, xy := range s.Points {
 		if xy.wide() {
 			ranges.line(f.at(xy.X, xy.Low), f.at(xy.X, xy.High))
 		}
 	}
+
 	f.onBars(ranges, Muted, 1.2)
 	for _, limit := range s.Limits {
 		at := f.at(limit.X, limit.Y)
 		limits.line(at.minus(half), at.plus(half))
 	}
+
 	f.onBars(limits, Red, 1.6, "stroke-dasharray", "3 1.5")
 	for _, x := range s.Failed {
 		failed.shape(Cross, f.at(x, 0).minus(point{y: 6}))
 	}
+
 	f.points(failed, Style{Color: s.Color, Shape: Cross})
 }
 
@@ -321,13 +354,16 @@ func (f *frame) lineOf(s *Series, at []point) {
 				highs, lows = append(highs, f.at(xy.X, xy.High)), append(lows, f.at(xy.X, xy.Low))
 			}
 		}
+
 		band.between(highs, lows)
 		f.fill(band, s.Color, "fill-opacity", ".25")
 	}
+
 	if s.Form == aLine {
 		line.through(at)
 		f.stroke(line, s.Color, s.Width, dashes(s.Dash)...)
 	}
+
 	for i, xy := range s.Points {
 		if xy.wide() && !s.Band {
 			high, low, end := f.at(xy.X, xy.High), f.at(xy.X, xy.Low), point{x: 3}
@@ -335,10 +371,12 @@ func (f *frame) lineOf(s *Series, at []point) {
 			ranges.line(high.minus(end), high.plus(end))
 			ranges.line(low.minus(end), low.plus(end))
 		}
+
 		if f.data.contains(at[i]) {
 			dots.shape(s.Shape, at[i])
 		}
 	}
+
 	f.stroke(ranges, s.Color, 1.2)
 	f.points(dots, s.Style)
 }
@@ -364,10 +402,12 @@ func (c *Chart) marksIn(f *frame) (marks []placedMark, rows int) {
 				m.row = max(m.row, other.row+1)
 			}
 		}
+
 		if m.Name != "" {
 			rows = max(rows, m.row+1)
 		}
 	}
+
 	return marks, rows
 }
 
@@ -378,10 +418,12 @@ func (f *frame) marks(marks []placedMark, first bool) (names []box) {
 		if first {
 			top -= float64(m.row) * lineHeight
 		}
+
 		var dash []float64
 		if m.Dashed {
 			dash = []float64{4, 3}
 		}
+
 		f.open("g", "class", "mark")
 		var line path
 		line.line(point{m.at, f.data.max.y}, point{m.at, top})
@@ -391,8 +433,10 @@ func (f *frame) marks(marks []placedMark, first bool) (names []box) {
 			room := point{textWidth(m.Name), lineHeight}
 			names = append(names, box{point{m.left, top - room.y}, point{m.left + room.x, top}})
 		}
+
 		f.close("g")
 	}
+
 	return names
 }
 
@@ -404,6 +448,7 @@ func (f *frame) beside(points XYs, taken []box) {
 	for _, dot := range dots {
 		taken = append(taken, box{dot.minus(point{4, 4}), dot.plus(point{4, 4})})
 	}
+
 	f.open("g", "class", "text")
 	for low, high := 0, len(points)-1; low <= high; low, high = low+1, high-1 {
 		for _, i := range slices.Compact([]int{low, high}) {
@@ -414,10 +459,12 @@ func (f *frame) beside(points XYs, taken []box) {
 			} {
 				foot := dots[i].plus(corner)
 				room := box{foot.minus(point{y: size.y}), foot.plus(point{x: size.x})}
-				inside := room.min.x > f.data.min.x && room.max.x < pictureWidth && room.max.y < f.data.max.y
+				inside := room.min.x > f.data.min.x && room.max.x < pictureWidth &&
+					room.max.y < f.data.max.y
 				if !inside || slices.ContainsFunc(taken, room.overlaps) {
 					continue
 				}
+
 				taken = append(taken, room)
 				var under path
 				under.box(room)
@@ -427,6 +474,7 @@ func (f *frame) beside(points XYs, taken []box) {
 			}
 		}
 	}
+
 	f.close("g")
 }
 
@@ -436,6 +484,7 @@ func (d *drawing) legend(entries []entry, top float64) (foot float64) {
 	if len(entries) == 0 {
 		return top
 	}
+
 	d.open("g", "class", "legend")
 	at := point{pictureEdge, top}
 	for _, e := range entries {
@@ -444,6 +493,7 @@ func (d *drawing) legend(entries []entry, top float64) (foot float64) {
 		if at.x > pictureEdge && at.x+width > pictureWidth-pictureEdge {
 			at = point{pictureEdge, at.y + lineHeight}
 		}
+
 		d.open("g", "transform", "translate("+coordinates(at.x, at.y)+")")
 		d.open("g", "class", "look")
 		d.sample(e)
@@ -452,6 +502,7 @@ func (d *drawing) legend(entries []entry, top float64) (foot float64) {
 		d.close("g")
 		at.x += width + 14
 	}
+
 	d.close("g")
 	return at.y + lineHeight
 }
@@ -470,14 +521,17 @@ func (d *drawing) sample(e entry) {
 		d.fill(form, e.Color)
 		return
 	}
+
 	if e.Band {
 		band.box(box{point{0, 1}, point{sampleSize.x, sampleSize.y - 1}})
 		d.fill(band, e.Color, "fill-opacity", ".25")
 	}
+
 	if e.Form == aLine {
 		form.line(point{0, middle.y}, point{sampleSize.x, middle.y})
 		d.stroke(form, e.Color, e.Width, dashes(e.Dash)...)
 	}
+
 	dot.shape(e.Shape, middle)
 	d.points(dot, e.Style)
 }

@@ -209,6 +209,7 @@ func runeWidth(r rune) float64 {
 	case r < 0x2e80:
 		return 0.57
 	}
+
 	return 1 // of East Asian scripts and pictures
 }
 

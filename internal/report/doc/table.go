@@ -11,7 +11,8 @@ type Column[R any] struct {
 	Words      func(R) string       // of a column without values
 	Left       bool                 // words that are aligned to the left
 	Key        bool                 // says which row it is: shown of a row that failed, too
-	Spare      int                  // on a narrow terminal the columns with 1 give way first, then those with 2; 0: never
+	// on a narrow terminal the columns with 1 give way first, then those with 2; 0: never
+	Spare int
 }
 
 // Words is a column of words that say which row it is.
@@ -25,7 +26,9 @@ func Figure[R any](name, unit string, format func(float64) string, of func(R) fl
 }
 
 // Optional is a column of figures that some rows have.
-func Optional[R any](name, unit string, format func(float64) string, of func(R) *float64) Column[R] {
+func Optional[R any](
+	name, unit string, format func(float64) string, of func(R) *float64,
+) Column[R] {
 	return Column[R]{Name: name, Unit: unit, Format: format, Value: of}
 }
 
@@ -74,20 +77,24 @@ func (c Column[R]) cell(r R) (text string, value *float64) {
 	if c.Words != nil {
 		return c.Words(r), nil
 	}
+
 	v := c.Value(r)
 	if v == nil {
 		return None, nil
 	}
+
 	scaled := *v
 	if c.Per != 0 {
 		scaled /= c.Per
 	}
+
 	switch {
 	case !Sane(*v):
 		return Absurd, nil
 	case c.Format == nil:
 		return Number(scaled), &scaled
 	}
+
 	return c.Format(scaled), &scaled
 }
 
@@ -124,8 +131,10 @@ func TableOf[R any](rows []R, failed func(R) string, columns ...Column[R]) Table
 			row.Note = failed(r)
 			row.Failed = row.Note != ""
 		}
+
 		t.Rows = append(t.Rows, row)
 	}
+
 	for _, c := range columns {
 		used := false
 		texts, values := make([]string, len(rows)), make([]*float64, len(rows))
@@ -135,9 +144,11 @@ func TableOf[R any](rows []R, failed func(R) string, columns ...Column[R]) Table
 				used = used || texts[n] != "" && texts[n] != None
 			}
 		}
+
 		if !used {
 			continue
 		}
+
 		t.Heads = append(t.Heads, Head{c.Name, c.Unit, c.Left, c.Key, c.Spare})
 		for n := range t.Rows {
 			if row := &t.Rows[n]; !row.Failed || c.Key {
@@ -145,6 +156,7 @@ func TableOf[R any](rows []R, failed func(R) string, columns ...Column[R]) Table
 			}
 		}
 	}
+
 	return t
 }
 

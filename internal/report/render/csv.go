@@ -17,14 +17,17 @@ func CSV(w io.Writer, d *doc.Document) error {
 			if len(b.Table.Rows) == 0 {
 				continue
 			}
+
 			if _, err := fmt.Fprintf(w, "# %s: %s\n", s.Title, b.Title); err != nil {
 				return fmt.Errorf("write CSV: %w", err)
 			}
+
 			if err := writeTable(w, b.Table); err != nil {
 				return fmt.Errorf("write CSV: %w", err)
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -43,10 +46,13 @@ func writeTable(w io.Writer, t doc.Table) error {
 			} else if cell == doc.None {
 				cell = ""
 			}
+
 			record[i] = cell
 		}
+
 		record[len(heads)] = row.Note
 		records = append(records, record)
 	}
+
 	return csv.NewWriter(w).WriteAll(records)
 }

@@ -30,15 +30,18 @@ func (m *markdown) document(d *doc.Document) {
 	for _, said := range d.Answers {
 		m.paragraph("**" + escaped(attributed(said)) + "**")
 	}
+
 	for _, said := range d.Advice {
 		m.paragraph(escaped(attributed(said)))
 	}
+
 	m.warnings(d.Warnings)
 
 	for _, c := range d.Cards {
 		m.heading(2, doc.Upper(c.Name))
 		m.facts(c.Facts)
 	}
+
 	for _, s := range d.Sections {
 		m.heading(2, s.Title)
 		for _, b := range s.Blocks {
@@ -74,15 +77,18 @@ func (m *markdown) warnings(list []doc.Warning) {
 	if len(list) == 0 {
 		return
 	}
+
 	m.heading(2, "Warnings")
 	m.list(doc.Each(list, func(w doc.Warning) string {
 		text := "**" + escaped(w.Text) + "**"
 		if w.Where != "" {
 			text += " (" + escaped(w.Where) + ")"
 		}
+
 		if w.Remedy != "" {
 			text += " Remedy: " + escaped(w.Remedy)
 		}
+
 		return text
 	}))
 }
@@ -94,10 +100,12 @@ func (m *markdown) block(b doc.Block) {
 		link := fmt.Sprintf("How it is measured: [docs/%s](%s%s)", b.Method, documents, b.Method)
 		note = strings.TrimSpace(note + " " + link)
 	}
+
 	m.paragraph(note)
 	if pre := strings.TrimRight(b.Pre, "\n"); pre != "" {
 		m.paragraph(fenced(pre))
 	}
+
 	m.list(doc.Each(b.List, escaped))
 	m.facts(b.Facts)
 	m.table(b.Table)
@@ -106,6 +114,7 @@ func (m *markdown) block(b doc.Block) {
 			escaped(v.Judgement()), escaped(v.Says), escaped(v.By),
 			escaped(v.Figures), escaped(v.Given), escaped(v.Source))
 	}))
+
 	for _, text := range b.Texts {
 		m.paragraph(escaped(text))
 	}
@@ -136,6 +145,7 @@ func (m *markdown) table(t doc.Table) {
 		}
 		return "---:"
 	})
+
 	fmt.Fprintf(m.out, "\n| %s |\n|%s|\n", strings.Join(heads, " | "), strings.Join(lines, "|"))
 
 	for _, row := range t.Rows {
@@ -145,12 +155,15 @@ func (m *markdown) table(t doc.Table) {
 				cells[i] = "[" + cells[i] + "](" + link + ")"
 			}
 		}
+
 		if row.Failed {
 			cells = append(cells, escaped("failed: "+row.Note))
 		}
+
 		for len(cells) < len(t.Heads) {
 			cells = append(cells, "")
 		}
+
 		fmt.Fprintf(m.out, "| %s |\n", strings.Join(cells, " | "))
 	}
 }

@@ -13,13 +13,32 @@ func document() *doc.Document {
 	d.Answer("b", "1 | 2 reads.")
 	d.Advice = doc.Statements("", "Set <cache>.")
 	d.Warnings = []doc.Warning{{Text: "busy", Where: "threads 4", Remedy: "stop it", Detail: true}}
-	d.Cards = []doc.Card{{Name: "host", Facts: [][2]string{{"CPU", "fast_one"}}, Brief: "fast_one, 2 cores"}}
+	d.Cards = []doc.Card{{
+		Name:  "host",
+		Facts: [][2]string{{"CPU", "fast_one"}},
+		Brief: "fast_one, 2 cores",
+	}}
+
 	d.Add("Points",
-		doc.Block{Note: "How to read it.", Method: "reads.md", Table: doc.Listing([]string{"a|b"}, [][]string{{"x|y"}}),
-			Texts: []string{"A text."}},
+		doc.Block{
+			Note:   "How to read it.",
+			Method: "reads.md",
+			Table:  doc.Listing([]string{"a|b"}, [][]string{{"x|y"}}),
+			Texts:  []string{"A text."},
+		},
 		doc.Block{Title: "Command", Detail: true, Pre: "statelab `x`\n"})
+
 	d.Add("Claims", doc.Block{List: []string{"one"},
-		Verdicts: []doc.Verdict{{Word: "holds if", Clause: "small", Says: "It reads", By: "them", Figures: "1 read.", Given: "n", Source: "s"}}})
+		Verdicts: []doc.Verdict{{
+			Word:    "holds if",
+			Clause:  "small",
+			Says:    "It reads",
+			By:      "them",
+			Figures: "1 read.",
+			Given:   "n",
+			Source:  "s",
+		}}})
+
 	return d
 }
 
@@ -27,10 +46,12 @@ func TestMarkdown(t *testing.T) {
 	const want = "# A \\*disk\\*\n\n**b: 1 \\| 2 reads.**\n\nSet &lt;cache>.\n\n" +
 		"## Warnings\n\n- **busy** (threads 4) Remedy: stop it\n\n" +
 		"## Host\n\n|  |  |\n|---|---|\n| CPU | fast\\_one |\n\n" +
-		"## Points\n\nHow to read it. How it is measured: [docs/reads.md](" + documents + "reads.md)\n\n" +
+		"## Points\n\nHow to read it. How it is measured: [docs/reads.md](" + documents +
+		"reads.md)\n\n" +
 		"| a\\|b |\n|---|\n| x\\|y |\n\nA text.\n\n" +
 		"### Command\n\n```\nstatelab `x`\n```\n\n" +
-		"## Claims\n\n- one\n\n- **holds if small**: It reads (them). 1 read. Condition: n. Source: s.\n"
+		"## Claims\n\n- one\n\n- **holds if small**: It reads (them). 1 read. Condition: n. " +
+		"Source: s.\n"
 
 	var got bytes.Buffer
 	if err := Markdown(&got, document()); err != nil || got.String() != want {
@@ -55,6 +76,7 @@ Claims
 them: It reads
   Holds if small. 1 read.
 `
+
 	var got bytes.Buffer
 	if err := Terminal(&got, document()); err != nil || got.String() != want {
 		t.Errorf("%v\n%s\nwant\n%s", err, got.String(), want)

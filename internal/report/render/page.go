@@ -27,6 +27,7 @@ func Page(w io.Writer, d *doc.Document) error {
 	if _, err := out.WriteTo(w); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
+
 	return nil
 }
 

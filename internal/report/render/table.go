@@ -22,9 +22,11 @@ func (t *terminal) table(table doc.Table) {
 		}
 		t.rows(part)
 	}
+
 	if len(fitted.constant) > 0 {
 		t.paragraph("The same in all rows: "+strings.Join(fitted.constant, "; ")+".", "  ")
 	}
+
 	t.failures(table)
 }
 
@@ -56,17 +58,20 @@ func fit(table doc.Table, width int) (f fitted) {
 	if widthOf(gridOf(table, heads), wideGap) <= width {
 		return fitted{parts: []grid{gridOf(table, heads)}}
 	}
+
 	heads = brokenHeads
 	tooWide := func() bool { return widthOf(gridOf(table, heads), narrowGap) > width }
 
 	for _, words := range []bool{true, false} {
 		for i := len(table.Heads) - 1; i >= 0 && tooWide(); i-- {
-			if same, is := constant(table, i); is && table.Heads[i].Text == words && len(table.Heads) > 1 {
+			if same, is := constant(table, i); is && table.Heads[i].Text == words &&
+				len(table.Heads) > 1 {
 				f.constant = append(f.constant, same)
 				table = without(table, i)
 			}
 		}
 	}
+
 	slices.Reverse(f.constant)
 
 	const maxSpare = 3
@@ -82,6 +87,7 @@ func fit(table doc.Table, width int) (f fitted) {
 	if tooWide() {
 		lines = breakWords(lines, widthOf(lines, wideGap)-width)
 	}
+
 	f.parts = divide(lines, width)
 	return f
 }
@@ -94,9 +100,11 @@ func constant(table doc.Table, i int) (text string, is bool) {
 		if i >= len(row.Cells) {
 			continue // a row that failed
 		}
+
 		if rows++; rows > 1 && row.Cells[i] != value {
 			return "", false
 		}
+
 		value = row.Cells[i]
 	}
 
@@ -104,6 +112,7 @@ func constant(table doc.Table, i int) (text string, is bool) {
 	if u := table.Heads[i].Unit; u != "" {
 		name += " (" + u + ")"
 	}
+
 	return name + ": " + value, rows > 1
 }
 
@@ -130,6 +139,7 @@ func brokenHeads(h doc.Head, widest int) []string {
 	if runes(h.Name) <= widest {
 		return plainHeads(h, widest)
 	}
+
 	var lines []string
 	for _, word := range strings.Fields(h.Name) {
 		if runes(word) > widest {
@@ -138,6 +148,7 @@ func brokenHeads(h doc.Head, widest int) []string {
 			lines = append(lines, word)
 		}
 	}
+
 	return append(lines, h.Unit)
 }
 
@@ -151,9 +162,11 @@ func halves(name string) []string {
 			at = i
 		}
 	}
+
 	if at == 0 {
 		return []string{name}
 	}
+
 	return []string{name[:at], name[at:]}
 }
 
@@ -165,6 +178,7 @@ func gridOf(t doc.Table, headsOf headLines) grid {
 			widest[i] = max(widest[i], runes(cell))
 		}
 	}
+
 	tall := 0
 	for i, h := range t.Heads {
 		tall = max(tall, len(headsOf(h, widest[i])))
@@ -181,8 +195,11 @@ func gridOf(t doc.Table, headsOf headLines) grid {
 			heads[n] = append(heads[n], word)
 		}
 	}
+
 	// The last head line has units, which may all be empty; so may the others, of a list.
-	heads = slices.DeleteFunc(heads, func(line []string) bool { return strings.Join(line, "") == "" })
+	heads = slices.DeleteFunc(heads, func(line []string) bool {
+		return strings.Join(line, "") == ""
+	})
 
 	lines := doc.Each(heads, func(words []string) line { return line{cells: words, head: true} })
 	for _, row := range t.Rows {
@@ -190,9 +207,11 @@ func gridOf(t doc.Table, headsOf headLines) grid {
 		if row.Failed {
 			cells = append(cells, "failed")
 		}
+
 		cells = append(cells, make([]string, len(t.Heads))...)
 		lines = append(lines, line{cells: cells[:len(t.Heads)]})
 	}
+
 	return grid{t.Heads, lines}
 }
 
@@ -232,6 +251,7 @@ func breakWords(g grid, over int) grid {
 			widest = i
 		}
 	}
+
 	if widest < 0 || all[widest] <= minimum {
 		return g
 	}
@@ -244,10 +264,12 @@ func breakWords(g grid, over int) grid {
 			if n == 0 {
 				copy(cells, l.cells)
 			}
+
 			cells[widest] = part
 			out.lines = append(out.lines, line{cells, l.head, n > 0})
 		}
 	}
+
 	return out
 }
 
@@ -257,6 +279,7 @@ func divide(g grid, width int) []grid {
 	if widthOf(g, narrowGap) <= width {
 		return []grid{g}
 	}
+
 	g = numbered(g)
 	all := widths(g)
 
@@ -264,6 +287,7 @@ func divide(g grid, width int) []grid {
 	if g.heads[1].Text && all[0]+all[1] <= width/2 {
 		leads = 2
 	}
+
 	lead := -narrowGap
 	for _, w := range all[:leads] {
 		lead += w + narrowGap
@@ -276,9 +300,11 @@ func divide(g grid, width int) []grid {
 			sum += narrowGap + all[to]
 			to++
 		}
+
 		parts = append(parts, columnsOf(g, leads, from, to))
 		from = to
 	}
+
 	return parts
 }
 
@@ -296,9 +322,11 @@ func numbered(g grid) grid {
 			row++
 			number = strconv.Itoa(row)
 		}
+
 		l.cells = append([]string{number}, l.cells...)
 		out.lines = append(out.lines, l)
 	}
+
 	return out
 }
 
@@ -324,18 +352,21 @@ func (t *terminal) rows(g grid) {
 		if l.head && strings.Join(l.cells, "") == "" {
 			continue // of columns in another part
 		}
+
 		var b strings.Builder
 		for i, cell := range l.cells {
 			space := strings.Repeat(" ", max(0, all[i]-runes(cell)))
 			if i > 0 {
 				b.WriteString(strings.Repeat(" ", gap))
 			}
+
 			if g.heads[i].Text {
 				b.WriteString(cell + space)
 			} else {
 				b.WriteString(space + cell)
 			}
 		}
+
 		t.line(b.String())
 	}
 }
@@ -366,6 +397,7 @@ func label(t doc.Table, row doc.Row) string {
 		if !h.Key || i >= len(row.Cells) || row.Cells[i] == doc.None || row.Cells[i] == "" {
 			continue
 		}
+
 		text := row.Cells[i]
 		if !h.Text {
 			if numbers++; numbers > 1 {
@@ -373,7 +405,9 @@ func label(t doc.Table, row doc.Row) string {
 			}
 			text = strings.TrimSpace(h.Name + " " + text + " " + h.Unit)
 		}
+
 		parts = append(parts, text)
 	}
+
 	return strings.Join(parts, ", ")
 }

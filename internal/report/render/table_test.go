@@ -16,13 +16,22 @@ type city struct {
 }
 
 func cities() (rows []city, columns []doc.Column[city]) {
-	return []city{{"Rome", 2.75e6, doc.Some(1285e6), ""}, {"Atlantis", 0, nil, "it sank"}, {"Giant", 1e308, doc.Some(5e6), ""}}, []doc.Column[city]{
-		{Name: "city", Left: true, Key: true, Words: func(c city) string { return c.name }},
-		{Name: "people", Unit: "K", Per: 1e3,
-			Value: func(c city) *float64 { return doc.When(c.people > 0, c.people) }},
-		{Name: "city area", Unit: "km2", Per: 1e6, Value: func(c city) *float64 { return c.area }},
-		{Name: "mayor", Value: func(city) *float64 { return nil }},
-	}
+	return []city{
+			{"Rome", 2.75e6, doc.Some(1285e6), ""},
+			{"Atlantis", 0, nil, "it sank"},
+			{"Giant", 1e308, doc.Some(5e6), ""},
+		}, []doc.Column[city]{
+			{Name: "city", Left: true, Key: true, Words: func(c city) string { return c.name }},
+			{Name: "people", Unit: "K", Per: 1e3,
+				Value: func(c city) *float64 { return doc.When(c.people > 0, c.people) }},
+			{
+				Name:  "city area",
+				Unit:  "km2",
+				Per:   1e6,
+				Value: func(c city) *float64 { return c.area },
+			},
+			{Name: "mayor", Value: func(city) *float64 { return nil }},
+		}
 }
 
 // shown is a document of one table at a width.
@@ -49,6 +58,7 @@ Atlantis       failed
 Giant     implausible       5.00
 Atlantis failed: it sank
 `
+
 	if got := shown(t, table, 80); got != want {
 		t.Errorf("text\n%s\nwant\n%s", got, want)
 	}
@@ -57,11 +67,15 @@ Atlantis failed: it sank
 	if err := writeTable(&csv, table); err != nil {
 		t.Fatal(err)
 	}
-	const rowsOfCSV = "city,people [K],city area [km2],failed\nRome,2750,1285,\nAtlantis,,,it sank\nGiant,implausible,5,\n"
+
+	const rowsOfCSV = "city,people [K],city area [km2],failed\nRome,2750,1285,\nAtlantis,,,it " +
+		"sank\nGiant,implausible,5,\n"
 	if csv.String() != rowsOfCSV {
 		t.Errorf("CSV\n%s\nwant\n%s", csv.String(), rowsOfCSV)
 	}
-	if xys := columns[2].Against(columns[1], rows[:2]); len(xys) != 1 || xys[0] != (doc.XY{X: 2.75e6, Y: 1285e6}) {
+
+	if xys := columns[2].Against(columns[1], rows[:2]); len(xys) != 1 ||
+		xys[0] != (doc.XY{X: 2.75e6, Y: 1285e6}) {
 		t.Errorf("points %v", xys)
 	}
 }
@@ -77,6 +91,7 @@ func TestTableFitsItsTerminal(t *testing.T) {
 				t.Errorf("%d columns: %q", width, line)
 			}
 		}
+
 		if !strings.Contains(text, says) || width < 30 && strings.Contains(text, "area") {
 			t.Errorf("%d columns:\n%s", width, text)
 		}
@@ -88,13 +103,25 @@ func TestTableFitsItsTerminal(t *testing.T) {
 func TestAWideTableLosesNoResult(t *testing.T) {
 	type choice struct{ name, filter, block string }
 	rows := []choice{{"present", "10", "4096"}, {"best", "12", "4096"}}
-	word := func(name string, of func(choice) string) doc.Column[choice] { return doc.Words(name, of) }
-	result := func(name string, v float64) doc.Column[choice] {
-		return doc.Figure(name, "/Get", nil, func(c choice) float64 { return v + float64(len(c.name)) })
+	word := func(name string, of func(choice) string) doc.Column[choice] {
+		return doc.Words(name, of)
 	}
-	table := doc.TableOf(rows, nil, word("", func(c choice) string { return c.name }),
-		word("filter", func(c choice) string { return c.filter }), word("block_size", func(c choice) string { return c.block }),
-		result("reads", 10), result("bytes", 20), result("time", 30))
+	result := func(name string, v float64) doc.Column[choice] {
+		return doc.Figure(name, "/Get", nil, func(c choice) float64 {
+			return v + float64(len(c.name))
+		})
+	}
+
+	table := doc.TableOf(
+		rows,
+		nil,
+		word("", func(c choice) string { return c.name }),
+		word("filter", func(c choice) string { return c.filter }),
+		word("block_size", func(c choice) string { return c.block }),
+		result("reads", 10),
+		result("bytes", 20),
+		result("time", 30),
+	)
 
 	for width, want := range map[int]string{
 		37: `         filter  reads  bytes  time
@@ -125,12 +152,17 @@ The same in all rows:
 
 // Long words are broken into lines beside the figures of their row.
 func TestLongWordsAreBroken(t *testing.T) {
-	table := doc.ListOf([]string{"check", "what was found"}, []string{"files can be evicted, and the kernel confirms it"},
-		func(text string) []string { return []string{"page cache", text} })
+	table := doc.ListOf(
+		[]string{"check", "what was found"},
+		[]string{"files can be evicted, and the kernel confirms it"},
+		func(text string) []string { return []string{"page cache", text} },
+	)
+
 	const want = `check       what was found
 page cache  files can be evicted, and
             the kernel confirms it
 `
+
 	if got := shown(t, table, 38); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

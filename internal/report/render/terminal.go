@@ -47,6 +47,7 @@ func (t *terminal) document(d *doc.Document) {
 			t.paragraph(attributed(said), "")
 		}
 	}
+
 	t.warnings(d.Warnings)
 
 	for _, c := range d.Cards {
@@ -73,17 +74,21 @@ func shortForm(d *doc.Document) (blocks []doc.Block) {
 	for _, s := range d.Sections {
 		title := s.Title
 		for _, b := range s.Blocks {
-			shown := len(b.Table.Rows) + len(b.Pre) + len(b.List) + len(b.Facts) + len(b.Texts) + len(b.Verdicts)
+			shown := len(b.Table.Rows) + len(b.Pre) + len(b.List) + len(b.Facts) + len(b.Texts) +
+				len(b.Verdicts)
 			if !b.Brief() || shown == 0 {
 				continue
 			}
+
 			if b.Title == "" {
 				b.Title = title
 			}
+
 			title = ""
 			blocks = append(blocks, b)
 		}
 	}
+
 	return blocks
 }
 
@@ -107,10 +112,12 @@ func (t *terminal) warnings(list []doc.Warning) {
 		if w.Detail {
 			continue
 		}
+
 		text := "Warning: " + w.Text
 		if w.Where != "" {
 			text += " (" + w.Where + ")"
 		}
+
 		t.paragraph(text, "  ")
 		if w.Remedy != "" {
 			t.paragraph("  Remedy: "+w.Remedy, "  ")
@@ -124,14 +131,17 @@ func (t *terminal) block(b doc.Block) {
 			t.line(line)
 		}
 	}
+
 	for _, item := range b.List {
 		t.paragraph("- "+item, "  ")
 	}
+
 	t.facts(b.Facts)
 	t.table(b.Table)
 	for _, v := range b.Verdicts {
 		t.verdict(v)
 	}
+
 	for _, text := range b.Texts {
 		t.paragraph(text, "")
 	}
@@ -149,7 +159,8 @@ func (t *terminal) facts(facts [][2]string) {
 
 	for _, f := range facts {
 		name := f[0] + strings.Repeat(" ", max(0, wide-runes(f[0])))
-		t.line(name + "  " + wrap(f[1], runes(name)+2, min(t.width, maxProse), strings.Repeat(" ", wide+2)))
+		t.line(name + "  " + wrap(f[1], runes(name)+2, min(t.width, maxProse),
+			strings.Repeat(" ", wide+2)))
 	}
 }
 
@@ -188,9 +199,11 @@ func wrap(text string, used, width int, indent string) string {
 			b.WriteByte(' ')
 			used++
 		}
+
 		b.WriteString(word)
 		used += n
 	}
+
 	return b.String()
 }
 

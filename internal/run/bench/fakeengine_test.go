@@ -25,8 +25,9 @@ type shelf struct {
 	gets    atomic.Int64
 	commits atomic.Int64
 	onGet   func(call int64, key, value []byte, found bool) ([]byte, bool, error) // nil: the truth
-	reads   func(call int64) int64                                                // block reads of a Get; nil: not counted
-	count   atomic.Int64
+	// block reads of a Get; nil: not counted
+	reads func(call int64) int64
+	count atomic.Int64
 }
 
 func newShelf() *shelf { return &shelf{pairs: map[string][]byte{}} }
@@ -36,14 +37,20 @@ func (*shelf) Info() engine.Info {
 }
 func (*shelf) Check(engine.Options) []error                              { return nil }
 func (s *shelf) Open(context.Context, engine.Options) (engine.DB, error) { return s, nil }
-func (s *shelf) Reader() (engine.Reader, error)                          { return &shelfReader{s}, nil }
-func (s *shelf) Writer() (engine.Writer, error)                          { return &shelfWriter{s, map[string][]byte{}}, nil }
-func (*shelf) Sync(context.Context) error                                { return nil }
-func (*shelf) Settle(context.Context, func(engine.Settling)) error       { return nil }
-func (*shelf) Effective() map[string]string                              { return map[string]string{"cache_bytes": "4096"} }
-func (*shelf) CacheBytes() int64                                         { return 4096 }
-func (*shelf) Warnings() []engine.Warning                                { return nil }
-func (*shelf) Close() error                                              { return nil }
+func (s *shelf) Reader() (engine.Reader, error) {
+	return &shelfReader{s}, nil
+}
+func (s *shelf) Writer() (engine.Writer, error) {
+	return &shelfWriter{s, map[string][]byte{}}, nil
+}
+func (*shelf) Sync(context.Context) error                          { return nil }
+func (*shelf) Settle(context.Context, func(engine.Settling)) error { return nil }
+func (*shelf) Effective() map[string]string {
+	return map[string]string{"cache_bytes": "4096"}
+}
+func (*shelf) CacheBytes() int64          { return 4096 }
+func (*shelf) Warnings() []engine.Warning { return nil }
+func (*shelf) Close() error               { return nil }
 func (s *shelf) Shape() (engine.Shape, error) {
 	return engine.Shape{Bytes: int64(len(s.pairs)), Files: 1}, nil
 }
@@ -62,12 +69,14 @@ func (r *shelfReader) Get(key, dst []byte) ([]byte, bool, error) {
 	if r.reads != nil {
 		r.count.Add(r.reads(call))
 	}
+
 	r.mutex.RLock()
 	value, found := r.pairs[string(key)]
 	r.mutex.RUnlock()
 	if r.onGet != nil {
 		return r.onGet(call, key, value, found)
 	}
+
 	return append(dst[:0], value...), found, nil
 }
 func (*shelfReader) Close() error { return nil }
@@ -98,12 +107,28 @@ const shelfKeys = 10_000
 func loaded(t *testing.T) (*shelf, *Spec) {
 	t.Helper()
 	s := newShelf()
-	spec := &Spec{Schema: schema.EngineSpec, Verb: Load, Out: t.TempDir(), Engine: "shelf",
-		Dir: t.TempDir(), PageCache: AsIs, Workload: workload.FillRandom,
-		Keys: shelfKeys, KeyBytes: 32, KeyHash: keyspace.Mix, ValueModel: keyspace.Random, ValueBytes: 110, BatchKeys: 100, Threads: 3, Seed: 1}
+	spec := &Spec{
+		Schema:     schema.EngineSpec,
+		Verb:       Load,
+		Out:        t.TempDir(),
+		Engine:     "shelf",
+		Dir:        t.TempDir(),
+		PageCache:  AsIs,
+		Workload:   workload.FillRandom,
+		Keys:       shelfKeys,
+		KeyBytes:   32,
+		KeyHash:    keyspace.Mix,
+		ValueModel: keyspace.Random,
+		ValueBytes: 110,
+		BatchKeys:  100,
+		Threads:    3,
+		Seed:       1,
+	}
+
 	if _, err := Run(context.Background(), s, spec, func(result.Event) {}); err != nil {
 		t.Fatal(err)
 	}
+
 	return s, &Spec{Schema: schema.EngineSpec, Verb: Read, Out: t.TempDir(), Engine: "shelf",
 		Dir: spec.Dir, PageCache: AsIs, Workload: workload.ReadRandom,
 		Threads: 3, Gets: 10_001, Seed: 1, BatchKeys: 100, Writers: 1}

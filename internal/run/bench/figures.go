@@ -34,6 +34,7 @@ func (r *run) figures(m *measured) {
 			figure.BlockReadsPerGet, figure.DeviceReadsPerGet, figure.Agreement)
 		return
 	}
+
 	gets := float64(m.gets)
 	f.Record(figure.GetsPerSecond, gets/m.Seconds)
 	f.ServiceNanos = new(m.service.Summary())
@@ -42,11 +43,13 @@ func (r *run) figures(m *measured) {
 	} else {
 		r.MarkUnavailable("response time needs an open loop: add --rate", figure.ResponseTime)
 	}
+
 	r.cpuFigures(m, gets)
 	r.blockFigures(m, gets)
 	if f.Has(figure.BlockReadsPerGet) {
 		f.RecordIf(figure.BlockReadsPerGet.Error(), figure.If(m.chance))
 	}
+
 	r.compare(m, pairs())
 	r.deviceFigures(m, gets)
 	r.inFlight(m)
@@ -63,7 +66,8 @@ func (r *run) cpuFigures(m *measured, gets float64) {
 	cpu := float64(m.CPUNanos())
 	f.Record(figure.CPUTimePerGet, cpu/gets)
 	f.Record(figure.CPUPercent, 100*cpu/(m.Seconds*1e9*float64(r.Result.Host.Cores)))
-	f.Record(figure.SwitchesPerGet, float64(m.Process.VoluntarySwitches+m.Process.InvoluntarySwitches)/gets)
+	f.Record(figure.SwitchesPerGet, float64(m.Process.VoluntarySwitches+
+		m.Process.InvoluntarySwitches)/gets)
 	f.Record(figure.MajorFaultsPerGet, float64(m.Process.MajorFaults)/gets)
 	f.Record(figure.ReadCallsPerGet, float64(m.Process.ReadCalls)/gets)
 	if mean := f.ServiceNanos.Mean; mean > 0 && r.Result.Host.SwitchNanos > 0 {
@@ -77,6 +81,7 @@ func (r *run) blockFigures(m *measured, gets float64) {
 		r.pageFigures(m, gets)
 		return
 	}
+
 	if m.Subject.Reads == nil {
 		reads := figure.BlockReadsPerGet
 		r.MarkUnavailable("this engine's block reads cannot be counted", reads, reads.ByType(),
@@ -84,6 +89,7 @@ func (r *run) blockFigures(m *measured, gets float64) {
 			figure.BlockReadBytesPerGet, figure.HitRate, figure.Agreement)
 		return
 	}
+
 	total := m.Subject.Reads.Total()
 	f.Record(figure.BlockReadsPerGet, float64(total.Count)/gets)
 	f.Record(figure.BlockReadBytesPerGet, float64(total.Bytes)/gets)
@@ -94,6 +100,7 @@ func (r *run) blockFigures(m *measured, gets float64) {
 			f.BlockReadsPerGetByLevel[engine.LevelName(level)] = float64(n) / gets
 		}
 	}
+
 	if m.Subject.TableOpens != nil {
 		f.Record(figure.TableOpensPerGet, float64(*m.Subject.TableOpens)/gets)
 	}
@@ -105,12 +112,16 @@ func (r *run) pageFigures(m *measured, gets float64) {
 	f := &r.Result.Figures
 	f.Record(figure.BlockReadsPerGet, float64(m.Process.MajorFaults)/gets)
 	f.BlockReadSource = "major page faults of the process"
-	f.BlockReadsPerGetByType = map[string]float64{engine.Page.String(): f.OrZero(figure.BlockReadsPerGet)}
-	r.MarkUnavailable("a page fault does not tell how much the kernel read: see "+figure.DeviceReadBytesPerGet.Key,
+	f.BlockReadsPerGetByType = map[string]float64{engine.Page.String(): f.OrZero(
+		figure.BlockReadsPerGet,
+	)}
+	r.MarkUnavailable("a page fault does not tell how much the kernel read: see "+
+		figure.DeviceReadBytesPerGet.Key,
 		figure.BlockReadBytesPerGet)
 	r.MarkUnavailable("pages have no levels", figure.BlockReadsPerGet.ByLevel())
 	if d := r.Result.Database; d.Values != nil && d.Values.Bytes > 0 {
-		r.MarkUnavailable("a page fault does not tell whether it read a value that is outside of the keys' pages",
+		r.MarkUnavailable("a page fault does not tell whether it read a value that is outside of "+
+			"the keys' pages",
 			figure.BlockReadsPerGet.OfValues())
 	}
 }
@@ -132,6 +143,7 @@ func (r *run) deviceFigures(m *measured, gets float64) {
 	case f.Has(figure.BlockReadsPerGet):
 		blockReads = m.Process.MajorFaults
 	}
+
 	switch {
 	case m.Device != nil:
 		reads, f.DeviceSource = m.Device.Reads, "requests of the private device "+m.Device.Device
@@ -139,13 +151,17 @@ func (r *run) deviceFigures(m *measured, gets float64) {
 	case r.spec.PageCache == Direct && m.Subject.DirectBytes != nil && *m.Subject.DirectBytes > 0:
 		share := float64(m.Process.ReadBytes) / float64(*m.Subject.DirectBytes)
 		reads = int64(float64(blockReads)*share + 0.5)
-		f.DeviceSource = fmt.Sprintf("not counted directly: each O_DIRECT read is one (check: device bytes / requested bytes = %.4f)", share)
+		f.DeviceSource = fmt.Sprintf("not counted directly: each O_DIRECT read is one (check: "+
+			"device bytes / requested bytes = %.4f)", share)
 	case m.Process.ReadBytes/pageBytes*100 <= max(blockReads, 1):
-		reads, f.DeviceSource = m.Process.ReadBytes/pageBytes, "at most: bytes that reached the device / 4096"
+		reads, f.DeviceSource = m.Process.ReadBytes/pageBytes,
+			"at most: bytes that reached the device / 4096"
 	default:
-		r.MarkUnavailable("the process counts bytes, not requests: use --page-cache direct, or put the database on a private loop device (statelab volume)",
+		r.MarkUnavailable("the process counts bytes, not requests: use --page-cache direct, or "+
+			"put the database on a private loop device (statelab volume)",
 			figure.DeviceReadsPerGet, figure.Agreement)
 	}
+
 	if reads >= 0 {
 		f.Record(figure.DeviceReadsPerGet, float64(reads)/gets)
 		if blockReads > 0 {
@@ -154,6 +170,7 @@ func (r *run) deviceFigures(m *measured, gets float64) {
 			r.MarkUnavailable("no block was read: the engine's cache served all", figure.Agreement)
 		}
 	}
+
 	r.judgePageCache(m)
 }
 
@@ -161,34 +178,43 @@ func (r *run) judgePageCache(m *measured) {
 	if m.Subject.Reads == nil {
 		return // an engine of the page cache, or one nobody can count
 	}
+
 	asked := m.Subject.Reads.Total().Bytes
 	if asked == 0 {
 		return
 	}
+
 	share := float64(m.Process.ReadBytes) / float64(asked)
 	switch {
 	case r.spec.PageCache == Warm && share > 0.05:
 		r.Warn(engine.Warning{Code: "not_warm", Text: fmt.Sprintf(
-			"the page cache was filled before the run but did not keep the database: %.1f%% of the bytes of block reads came from the device", 100*share),
-			Remedy: "leave out --memory, which limits the page cache too, and give --cache; or use a database that fits in memory"})
+			"the page cache was filled before the run but did not keep the database: %.1f%% of "+
+				"the bytes of block reads came from the device", 100*share),
+			Remedy: "leave out --memory, which limits the page cache too, and give --cache; or " +
+				"use a database that fits in memory"})
 	case r.spec.PageCache == Warm || (r.spec.PageCache == AsIs && share < 0.05):
 		r.Warn(engine.Warning{Code: "not_disk_io", Text: fmt.Sprintf(
-			"these block reads were not disk I/O: %.1f%% of their bytes came from the device, the rest from the operating system's page cache", 100*min(share, 1)),
+			"these block reads were not disk I/O: %.1f%% of their bytes came from the device, "+
+				"the rest from the operating system's page cache", 100*min(share, 1)),
 			Remedy: "--page-cache direct makes every block read a device read"})
 	case r.spec.PageCache == Cold && share < 0.98:
 		r.Warn(engine.Warning{Code: "not_cold", Text: fmt.Sprintf(
-			"the page cache was cold at the start but filled during the run: %.1f%% of the bytes of block reads came from the device", 100*share),
+			"the page cache was cold at the start but filled during the run: %.1f%% of the bytes "+
+				"of block reads came from the device", 100*share),
 			Remedy: "--page-cache direct, or a database much larger than memory"})
 	case r.spec.PageCache == AsIs && share < 0.95:
 		r.Warn(engine.Warning{Code: "page_cache", Text: fmt.Sprintf(
-			"%.1f%% of the bytes of block reads came from the device, the rest from the operating system's page cache", 100*share),
-			Remedy: "use --page-cache direct, with which every block read reaches the device, or cold"})
+			"%.1f%% of the bytes of block reads came from the device, the rest from the "+
+				"operating system's page cache", 100*share),
+			Remedy: "use --page-cache direct, with which every block read reaches the device, or " +
+				"cold"})
 	}
 }
 
 // judgeFit warns of Gets that no disk could have slowed down.
 func (r *run) judgeFit(m *measured) {
-	room, reads, name, remedy := r.Result.Cache.Effective, int64(-1), "the cache", "use a smaller --cache or --memory, or load more --keys"
+	room, reads, name, remedy := r.Result.Cache.Effective, int64(-1), "the cache",
+		"use a smaller --cache or --memory, or load more --keys"
 	switch {
 	case r.spec.Workload == workload.ReadWhileWriting:
 		return
@@ -197,15 +223,18 @@ func (r *run) judgeFit(m *measured) {
 	case !r.usesPageCache():
 		return // nobody counts its reads, or it has no files
 	default:
-		reads, name, remedy = m.Process.MajorFaults, "its cache, the page cache,", "use a --memory smaller than the database, or load more --keys"
+		reads, name, remedy = m.Process.MajorFaults, "its cache, the page cache,",
+			"use a --memory smaller than the database, or load more --keys"
 		room = host.AvailableMemory()
 		if limit := r.Result.Memory; limit != nil && limit.PageCacheBytes != nil {
 			room = *limit.PageCacheBytes
 		}
 	}
+
 	if why := fits(r.Result.Database.Bytes, room, reads, name); why != "" {
 		r.Warn(engine.Warning{Code: "fits_in_memory", Remedy: remedy,
-			Text: "everything fitted in memory: " + why + "; these figures say nothing about a database that is larger than memory"})
+			Text: "everything fitted in memory: " + why + "; these figures say nothing about a " +
+				"database that is larger than memory"})
 	}
 }
 
@@ -215,7 +244,8 @@ func fits(database, room, reads int64, name string) string {
 	case reads == 0:
 		return "no block was read while measuring"
 	case database > 0 && database <= room:
-		return fmt.Sprintf("the database of %s is smaller than %s of %s", unit.Bytes(database), name, unit.Bytes(room))
+		return fmt.Sprintf("the database of %s is smaller than %s of %s", unit.Bytes(database),
+			name, unit.Bytes(room))
 	}
 	return ""
 }
@@ -230,25 +260,31 @@ func (r *run) inFlight(m *measured) {
 	if r.Result.Engine.FaultsInGo && f.OrZero(figure.MajorFaultsPerGet) >= faultsLimit &&
 		asked > procs && f.OrZero(figure.InFlight) < littleLimit*float64(asked) {
 		r.Warn(engine.Warning{Code: "page_faults_hold_processors", Text: fmt.Sprintf(
-			"only %.1f of %d Gets were under way on average: a page fault in Go code keeps its processor until the page is read, and there were %d processors",
+			"only %.1f of %d Gets were under way on average: a page fault in Go code keeps its "+
+				"processor until the page is read, and there were %d processors",
 			f.OrZero(figure.InFlight), asked, procs),
-			Remedy: "--procs 0 gives Go's scheduler as many processors as there are Gets at the same time"})
+			Remedy: "--procs 0 gives Go's scheduler as many processors as there are Gets at the " +
+				"same time"})
+
 		return
 	}
+
 	if r.spec.Rate == 0 && f.OrZero(figure.InFlight) < littleLimit*float64(asked) {
 		remedy := "fewer --threads, or a machine with more cores"
 		if asked == 1 {
 			remedy = "a longer run (--gets), or a machine on which nothing else runs"
 		}
+
 		r.Warn(engine.Warning{Code: "not_in_flight",
-			Text: fmt.Sprintf("only %.1f of %d requests were in flight on average: threads waited for a processor outside the timed call",
+			Text: fmt.Sprintf("only %.1f of %d requests were in flight on average: threads "+
+				"waited for a processor outside the timed call",
 				f.OrZero(figure.InFlight), asked), Remedy: remedy})
 	}
 }
 
-// judgeRate warns where the arrival rate was not sustained: all threads were busy when Gets were due,
-// so the Gets waited for a thread. Response times include that waiting; fewer Gets than asked for
-// reached the engine at a time.
+// judgeRate warns where the arrival rate was not sustained: all threads were busy when Gets were
+// due, so the Gets waited for a thread. Response times include that waiting; fewer Gets than asked
+// for reached the engine at a time.
 func (r *run) judgeRate(m *measured) {
 	offered := r.spec.Rate
 	achieved := r.Result.Figures.OrZero(figure.GetsPerSecond)
@@ -256,9 +292,12 @@ func (r *run) judgeRate(m *measured) {
 	if offered == 0 || sustained(offered, achieved, float64(m.gets), late) {
 		return
 	}
+
 	r.Warn(engine.Warning{Code: "rate_not_sustained",
-		Text: fmt.Sprintf("the arrival rate of %s Gets/s was not sustained: %s Gets/s were achieved, and a Get started %s after its "+
-			"intended start on average, because %s busy", unit.Significant(offered, 3), unit.Significant(achieved, 3),
+		Text: fmt.Sprintf("the arrival rate of %s Gets/s was not sustained: %s Gets/s were "+
+			"achieved, and a Get started %s after its "+
+			"intended start on average, because %s busy", unit.Significant(offered, 3),
+			unit.Significant(achieved, 3),
 			unit.Nanos(late*1e9), busyThreads(r.spec.Threads)),
 		Remedy: "add --threads if the engine can serve more Gets at a time, or lower --rate"})
 }
@@ -272,12 +311,13 @@ func busyThreads(threads int) string {
 
 // sustained tells whether so many Gets were made at the rate that was offered, in Gets per second
 // like what was achieved. late is by how many seconds they started after their intended start, in
-// the mean. Where threads are busy all the time, delays add up: the last Get is twice as late as the
-// mean one. A run that took longer than its schedule without such delays is short: its last Gets
-// and the reading of counters make it longer.
+// the mean. Where threads are busy all the time, delays add up: the last Get is twice as late as
+// the mean one. A run that took longer than its schedule without such delays is short: its last
+// Gets and the reading of counters make it longer.
 func sustained(offered, achieved, gets, late float64) bool {
 	schedule := gets / offered // seconds
-	return achieved >= result.SustainedShare*offered || schedule >= result.SustainedShare*(schedule+2*late)
+	return achieved >= result.SustainedShare*offered ||
+		schedule >= result.SustainedShare*(schedule+2*late)
 }
 
 // hitRates derives hits from accesses and reads: what was needed and not read was
@@ -287,10 +327,12 @@ func (r *run) hitRates(accesses map[string]float64, m *measured) {
 	if !f.Has(figure.BlockReadsPerGet) || m.gets == 0 {
 		return
 	}
+
 	f.BlockAccessesPerGetByType = accesses
 	total, reads := 0.0, 0.0
 	f.HitRate = map[string]float64{}
-	for _, name := range slices.Sorted(maps.Keys(accesses)) { // in one order, so that equal runs have equal sums
+	// in one order, so that equal runs have equal sums
+	for _, name := range slices.Sorted(maps.Keys(accesses)) {
 		accessed, read := accesses[name], f.BlockReadsPerGetByType[name]
 		total, reads = total+accessed, reads+read
 		if accessed > 0 {
@@ -298,9 +340,11 @@ func (r *run) hitRates(accesses map[string]float64, m *measured) {
 			f.HitRate[name] = max(0, 1-read/accessed)
 		}
 	}
+
 	if total == 0 {
 		return
 	}
+
 	f.Record(figure.BlockAccessesPerGet, total)
 	f.HitRate["all"] = max(0, 1-reads/total)
 	r.compare(m, accessPairs())
@@ -314,21 +358,26 @@ func (r *run) writeFigures(m *measured, settled *cost) {
 	if m.Seconds > 0 {
 		f.Record(figure.PutsPerSecond, float64(m.puts)/m.Seconds)
 	}
+
 	f.Seconds = cmp.Or(f.Seconds, m.Seconds)
 	if r.putLatency.N() > 0 {
 		f.PutNanos = new(r.putLatency.Summary())
 	}
+
 	if r.reservedMax > 0 {
 		f.Record(figure.CacheReserved, float64(r.reservedMax))
 	}
+
 	f.RecordIf(figure.Syncs, figure.If(m.Subject.Syncs))
 	f.RecordIf(figure.WriteStalls, figure.If(m.Subject.Stalls))
 	if m.Subject.StallNanos != nil {
 		f.Record(figure.WriteStallSeconds, float64(*m.Subject.StallNanos)/1e9)
 	}
+
 	if m.userBytes == 0 {
 		return
 	}
+
 	r.ledger(m, settled)
 	wrote, device := engineWrites(m.Subject), written(m.cost)
 	if settled != nil {
@@ -338,29 +387,42 @@ func (r *run) writeFigures(m *measured, settled *cost) {
 		r.MarkUnavailable("background work was still going on when the run ended",
 			figure.WriteAmplification.Settled())
 	}
+
 	if wrote > 0 {
 		f.Record(figure.WriteAmplification, float64(wrote)/float64(m.userBytes))
 	}
+
 	f.Record(figure.DeviceWriteAmplification, float64(device)/float64(m.userBytes))
 }
 
 // ledger are the bytes that a put cost, by what wrote them.
 func (r *run) ledger(m *measured, settled *cost) {
 	puts := float64(m.puts)
-	parts := map[string]float64{result.WrittenUser: float64(m.userBytes) / puts, result.WrittenDevice: float64(written(m.cost)) / puts}
+	parts := map[string]float64{
+		result.WrittenUser:   float64(m.userBytes) / puts,
+		result.WrittenDevice: float64(written(m.cost)) / puts,
+	}
+
 	add := func(c engine.Counters) {
-		for name, n := range map[string]*int64{result.WrittenWAL: c.WALBytes, result.WrittenFlush: c.FlushBytes, result.WrittenCompaction: c.CompactBytes,
-			result.WrittenIngestion: c.IngestBytes, result.WrittenSynced: c.SyncedBytes} {
+		for name, n := range map[string]*int64{
+			result.WrittenWAL:        c.WALBytes,
+			result.WrittenFlush:      c.FlushBytes,
+			result.WrittenCompaction: c.CompactBytes,
+			result.WrittenIngestion:  c.IngestBytes,
+			result.WrittenSynced:     c.SyncedBytes,
+		} {
 			if n != nil {
 				parts[name] += float64(*n) / puts
 			}
 		}
 	}
+
 	add(m.Subject)
 	if settled != nil {
 		add(settled.Subject)
 		parts[result.WrittenDevice] += float64(written(*settled)) / puts
 	}
+
 	r.Result.Figures.WriteBytesPerPut = parts
 }
 
@@ -383,7 +445,11 @@ const floorGets = 200_000
 // "absent" at once: choosing and making a 32-byte key, two clock reads, recording.
 func HarnessFloor(clock *measure.Clock) float64 {
 	m := floorManifest()
-	keys := &keyset{choice: workload.Choice{Keys: m.Keys, MissingShare: 1, Seed: 1}, space: m.KeySpace(), values: new(keyspace.Values)}
+	keys := &keyset{
+		choice: workload.Choice{Keys: m.Keys, MissingShare: 1, Seed: 1},
+		space:  m.KeySpace(),
+		values: new(keyspace.Values),
+	}
 	w := timed.NewWorker(clock, &gets{keySource: keys.source(workload.MeasurePhase, 0)}, nothing{})
 	return session.Overhead(clock, floorGets, w.Run)
 }
@@ -391,8 +457,16 @@ func HarnessFloor(clock *measure.Clock) float64 {
 // floorManifest describes the keys that the harness is measured with.
 func floorManifest() *keyspace.Manifest {
 	const keys, keyBytes, valueBytes = 1 << 20, 32, 110
-	return &keyspace.Manifest{Keys: keys, Loaded: keys, Settled: true, KeyBytes: keyBytes, KeyOrder: keyspace.Hashed, KeyHash: keyspace.Mix,
-		ValueModel: keyspace.Random, ValueBytes: valueBytes}
+	return &keyspace.Manifest{
+		Keys:       keys,
+		Loaded:     keys,
+		Settled:    true,
+		KeyBytes:   keyBytes,
+		KeyOrder:   keyspace.Hashed,
+		KeyHash:    keyspace.Mix,
+		ValueModel: keyspace.Random,
+		ValueBytes: valueBytes,
+	}
 }
 
 // nothing is an engine's reader without an engine.
@@ -437,22 +511,26 @@ func (g *gets) generated() *generated {
 	return g.keySource.(*generated)
 }
 
-// inParts is source, with notes of the reads while gets of it are asked for; nil if they are too few.
+// inParts is source, with notes of the reads while gets of it are asked for; nil if they are too
+// few.
 func (r *run) inParts(source keySource, gets uint64) *parted {
 	p := &parted{keySource: source, every: gets / parts, reads: make([]int64, 0, parts+1)}
 	if p.every < 10 {
 		return nil
 	}
+
 	counts := r.db.Counters().Reads != nil
 	if !counts && !r.usesPageCache() {
 		return nil
 	}
+
 	p.now = func() int64 {
 		if counts {
 			return r.db.Counters().Reads.Total().Count
 		}
 		return host.MajorFaults()
 	}
+
 	return p
 }
 
@@ -465,6 +543,7 @@ func (p *parted) chance(gets float64) *float64 {
 	if p == nil || len(p.reads) <= parts {
 		return nil
 	}
+
 	total := float64(p.reads[parts] - p.reads[0])
 	largest := 0.0
 	for long := 1; long <= 4; long *= 2 {
@@ -473,11 +552,14 @@ func (p *parted) chance(gets float64) *float64 {
 			off := float64(p.reads[i+long]-p.reads[i]) - total/n
 			squares += off * off
 		}
+
 		largest = max(largest, math.Sqrt(squares/(n-1)/n)/float64(long))
 	}
+
 	error := largest / gets
 	if total < 100 { // so rare that parts without any would hide them
 		error = max(error, math.Sqrt(total+1)/(gets*parts))
 	}
+
 	return &error
 }

@@ -43,7 +43,8 @@ func (g *gets) LastRequest() string { return fmt.Sprintf("get key %x", g.asked.k
 func (g *gets) Check(value []byte, found bool) error {
 	switch {
 	case found && g.asked.absent && !g.mayExist():
-		return fmt.Errorf("wrong answer: a value of %d bytes for a key that was never written", len(value))
+		return fmt.Errorf("wrong answer: a value of %d bytes for a key that was never written",
+			len(value))
 	case found:
 		g.found++
 		if g.asked.absent {
@@ -57,6 +58,7 @@ func (g *gets) Check(value []byte, found bool) error {
 		g.missing++
 		return nil
 	}
+
 	return errors.New("wrong answer: a key that was written is missing")
 }
 
@@ -122,29 +124,39 @@ const maxSampleBytes = 256 << 20
 func sampleKeys(ctx context.Context, db engine.DB, n int, seed uint64) (*sample, error) {
 	sampler, ok := db.(engine.KeySampler)
 	if !ok {
-		return nil, errors.New("this engine cannot sample the keys of a database that statelab did not load")
+		return nil,
+			errors.New(
+				"this engine cannot sample the keys of a database that statelab did not load",
+			)
 	}
+
 	s := &sample{seed: maphash.MakeSeed()}
 	errFull := errors.New("sample is full")
 	err := sampler.SampleKeys(ctx, n, seed, func(key []byte) error {
 		switch {
 		case len(s.ends) >= n:
 			return errFull
-		case len(s.bytes)+len(key) > maxSampleBytes: // those of the tables that come last would be missing
-			return engine.Fail(engine.CodeUsage, "%d sampled keys take more than %d MiB", n, maxSampleBytes>>20).
+		case len(s.bytes)+len(key) > maxSampleBytes:
+			// those of the tables that come last would be missing
+			return engine.Fail(engine.CodeUsage, "%d sampled keys take more than %d MiB", n,
+				maxSampleBytes>>20).
 				WithRemedy("ask for fewer, such as --sample-keys %d", len(s.ends)/2)
 		}
+
 		s.bytes = append(s.bytes, key...)
 		s.ends = append(s.ends, uint32(len(s.bytes)))
 		s.longest = max(s.longest, len(key))
 		return nil
 	})
+
 	if err != nil && !errors.Is(err, errFull) {
 		return nil, fmt.Errorf("sample keys: %w", err)
 	}
+
 	if len(s.ends) == 0 {
 		return nil, errors.New("sample keys: the database holds no key")
 	}
+
 	s.shuffle(seed)
 	s.seen = make([]atomic.Uint64, len(s.ends))
 	return s, nil
@@ -157,13 +169,17 @@ func (s *sample) shuffle(seed uint64) {
 	for i := range order {
 		order[i] = uint64(i)
 	}
+
 	slices.SortFunc(order, func(a, b uint64) int { return bytes.Compare(s.key(a), s.key(b)) })
-	rand.New(rand.NewPCG(seed, 0x6b657973)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	rand.New(rand.NewPCG(seed, 0x6b657973)).Shuffle(len(order), func(i, j int) {
+		order[i], order[j] = order[j], order[i]
+	})
 	shuffled := sample{bytes: make([]byte, 0, len(s.bytes))}
 	for _, i := range order {
 		shuffled.bytes = append(shuffled.bytes, s.key(i)...)
 		shuffled.ends = append(shuffled.ends, uint32(len(shuffled.bytes)))
 	}
+
 	s.bytes, s.ends = shuffled.bytes, shuffled.ends
 }
 
@@ -192,10 +208,12 @@ func (s *sampled) next(c *choice) {
 		c.key = s.key(c.index)
 		return
 	}
+
 	// An absent key looks like a present one, its last bytes changed.
 	s.buffer = append(s.buffer[:0], s.key(c.index%s.len())...)
 	var tail [8]byte
-	binary.LittleEndian.PutUint64(tail[:], c.index*0x9e3779b97f4a7c15) // odd: different indexes, different tails
+	// odd: different indexes, different tails
+	binary.LittleEndian.PutUint64(tail[:], c.index*0x9e3779b97f4a7c15)
 	copy(s.buffer[max(0, len(s.buffer)-len(tail)):], tail[:])
 	c.key = s.buffer
 }
@@ -221,20 +239,26 @@ func (s *sample) reread(reader engine.Reader, n int) (checked int, err error) {
 		if checked == n {
 			break
 		}
+
 		if s.seen[i].Load() == 0 {
 			continue
 		}
+
 		key := bytes.Clone(s.key(uint64(i)))
 		got, found, err := reader.Get(key, value)
 		if err != nil {
 			return checked, fmt.Errorf("get key %x: %w", key, err)
 		}
+
 		if !found || maphash.Bytes(s.seed, got)|1 != s.seen[i].Load() {
-			return checked, fmt.Errorf("get key %x: a second read gave another answer than the first", key)
+			return checked,
+				fmt.Errorf("get key %x: a second read gave another answer than the first", key)
 		}
+
 		value = got[:0]
 		checked++
 	}
+
 	return checked, nil
 }
 
@@ -244,11 +268,14 @@ func (s *sample) reread(reader engine.Reader, n int) (checked int, err error) {
 // valid until the following call, and whether it is known to be in the database.
 //
 // The keys of a foreign database are sampled with e, which opens it read-only.
-func KeyStream(ctx context.Context, e engine.Engine, spec *Spec) (next func() (key []byte, known, more bool), err error) {
+func KeyStream(
+	ctx context.Context, e engine.Engine, spec *Spec,
+) (next func() (key []byte, known, more bool), err error) {
 	keys, err := streamKeys(ctx, e, spec)
 	if err != nil {
 		return nil, err
 	}
+
 	phase, left := workload.WarmPhase, spec.WarmupGets
 	sources := keys.sources(phase, spec)
 	shares := sharesOf(left, spec.Threads)
@@ -259,15 +286,18 @@ func KeyStream(ctx context.Context, e engine.Engine, spec *Spec) (next func() (k
 			phase, left, turn = workload.MeasurePhase, spec.Gets, 0
 			sources, shares = keys.sources(phase, spec), sharesOf(left, spec.Threads)
 		}
+
 		if left == 0 {
 			return nil, false, false
 		}
+
 		for len(batch) == 0 {
 			n := min(shares[turn], uint64(max(1, spec.BatchGets)))
 			shares[turn] -= n
 			batch = sources[turn].take(int(n))
 			turn = (turn + 1) % len(sources)
 		}
+
 		left--
 		asked := batch[0]
 		batch = batch[1:]
@@ -315,38 +345,51 @@ func (k *keyset) sources(phase int, spec *Spec) []*batches {
 }
 
 func streamKeys(ctx context.Context, e engine.Engine, spec *Spec) (*keyset, error) {
-	choice := workload.Choice{MissingShare: spec.MissingShare, ZipfTheta: spec.ZipfTheta, Seed: spec.Seed}
+	choice := workload.Choice{
+		MissingShare: spec.MissingShare,
+		ZipfTheta:    spec.ZipfTheta,
+		Seed:         spec.Seed,
+	}
+
 	if !spec.Foreign {
 		m, err := keyspace.ReadManifest(spec.Dir)
 		if err != nil {
 			return nil, err
 		}
+
 		values, err := m.Values()
 		choice.Keys = m.Keys
-		return &keyset{choice: choice, space: m.KeySpace(), values: values, version: m.MaxVersion}, err
+		return &keyset{choice: choice, space: m.KeySpace(), values: values, version: m.MaxVersion},
+			err
 	}
+
 	o := openOptions(spec)
 	o.ReadOnly, o.Direct = true, false
 	db, err := dbformat.Open(ctx, e, o)
 	if err != nil {
 		return nil, err
 	}
+
 	if spec.AccessList != "" {
 		reader, err := db.Reader()
 		if err != nil {
 			return nil, errors.Join(err, db.Close())
 		}
+
 		p, err := readPlayed(reader, spec)
 		if err := errors.Join(err, reader.Close(), db.Close()); err != nil {
 			return nil, err
 		}
+
 		choice.Keys = p.len()
 		return &keyset{choice: choice, sample: p.sample, played: p, threads: spec.Threads}, nil
 	}
+
 	found, err := sampleKeys(ctx, db, spec.SampleKeys, spec.Seed)
 	if err := errors.Join(err, db.Close()); err != nil {
 		return nil, err
 	}
+
 	choice.Keys = found.len()
 	return &keyset{choice: choice, sample: found}, nil
 }
@@ -369,42 +412,54 @@ func readPlayed(reader engine.Reader, spec *Spec) (*played, error) {
 		value = got
 		return got, found, err
 	}
+
 	visit := func(key []byte, found func() (bool, error)) error {
 		i, seen := known[string(key)]
 		if !seen {
 			if len(p.bytes)+len(key) > maxSampleBytes {
-				return fmt.Errorf("the list asks for more than %d MiB of different keys: use one of fewer blocks", maxSampleBytes>>20)
+				return fmt.Errorf("the list asks for more than %d MiB of different keys: use one "+
+					"of fewer blocks", maxSampleBytes>>20)
 			}
+
 			is, err := found()
 			if err != nil {
 				return err
 			}
+
 			i = uint32(len(p.ends))
 			known[string(bytes.Clone(key))] = i
 			p.bytes = append(p.bytes, key...)
-			p.ends, p.absent, p.longest = append(p.ends, uint32(len(p.bytes))), append(p.absent, !is), max(p.longest, len(key))
+			p.ends, p.absent, p.longest = append(p.ends, uint32(len(p.bytes))),
+				append(p.absent, !is), max(p.longest, len(key))
 		}
+
 		p.order = append(p.order, i)
 		return nil
 	}
+
 	var err error
 	if spec.KeyScheme == kvlog.Logged {
 		err = p.readLogged(spec, get, visit)
 	} else {
 		err = readList(spec, get, visit)
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", spec.AccessList, err)
 	}
+
 	if len(p.order) == 0 {
 		return nil, errors.New(spec.AccessList + ": no block accesses anything")
 	}
+
 	p.seen = make([]atomic.Uint64, len(p.ends))
 	return p, nil
 }
 
 // readList visits the keys that the access list of spec comes to.
-func readList(spec *Spec, get accesses.Get, visit func(key []byte, found func() (bool, error)) error) error {
+func readList(
+	spec *Spec, get accesses.Get, visit func(key []byte, found func() (bool, error)) error,
+) error {
 	list, err := accesses.OpenFile(spec.AccessList)
 	if err != nil {
 		return fmt.Errorf("open the access list: %w", err)
@@ -416,22 +471,28 @@ func readList(spec *Spec, get accesses.Get, visit func(key []byte, found func() 
 }
 
 // readLogged visits the keys of a log's Gets: those that a run of spec makes, or all.
-func (p *played) readLogged(spec *Spec, get accesses.Get, visit func(key []byte, found func() (bool, error)) error) error {
+func (p *played) readLogged(
+	spec *Spec, get accesses.Get, visit func(key []byte, found func() (bool, error)) error,
+) error {
 	log, err := kvlog.Open(spec.AccessList)
 	if err != nil {
 		return err
 	}
+
 	defer log.Close() // it is only read
 	var op kvlog.Op
-	for wanted := spec.WarmupGets + spec.Gets; spec.WarmupAuto || wanted == 0 || uint64(len(p.order)) < wanted; {
+	for wanted := spec.WarmupGets + spec.Gets; spec.WarmupAuto || wanted == 0 ||
+		uint64(len(p.order)) < wanted; {
 		if err := log.Next(&op); err == io.EOF {
 			return nil
 		} else if err != nil {
 			return err
 		}
+
 		if op.Kind != kvlog.Get && op.Kind != kvlog.Has {
 			continue
 		}
+
 		if err := visit(op.Key, func() (bool, error) {
 			_, found, err := get(op.Key)
 			return found, err
@@ -439,6 +500,7 @@ func (p *played) readLogged(spec *Spec, get accesses.Get, visit func(key []byte,
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -472,6 +534,7 @@ func (r *run) accesses(ctx context.Context, keys *keyset, m *measured) error {
 		r.hitRates(r.spec.Accesses, m)
 		return nil
 	}
+
 	if counted := m.Subject.Accesses; counted != nil && m.gets > 0 {
 		found := map[string]float64{}
 		for _, kind := range engine.BlockTypes() {
@@ -479,23 +542,29 @@ func (r *run) accesses(ctx context.Context, keys *keyset, m *measured) error {
 				found[kind.String()] = float64(n) / float64(m.gets)
 			}
 		}
+
 		r.hitRates(found, m)
 		return nil
 	}
+
 	if !r.engine.Info().Has(engine.CanTraceAccesses) {
 		r.MarkUnavailable("this engine cannot show accesses that its cache served",
 			figure.BlockAccessesPerGet.ByType(), figure.HitRate)
 		return nil
 	}
+
 	gets := min(r.spec.AccessGets, m.gets)
 	if gets == 0 || r.spec.Workload == workload.ReadWhileWriting {
-		r.MarkUnavailable("not asked for: --access-gets says how many Gets are replayed without a cache",
+		r.MarkUnavailable("not asked for: --access-gets says how many Gets are replayed without "+
+			"a cache",
 			figure.BlockAccessesPerGet.ByType(), figure.HitRate)
 		return nil
 	}
+
 	if err := r.close(); err != nil {
 		return err
 	}
+
 	found := map[string]float64{}
 	_, err := r.Phase("accesses", func(ops *atomicCount) error {
 		o := openOptions(r.spec)
@@ -506,29 +575,35 @@ func (r *run) accesses(ctx context.Context, keys *keyset, m *measured) error {
 		if err := r.open(ctx, o); err != nil {
 			return err
 		}
+
 		r.Result.Engine, r.Result.Cache, r.Result.Memory = effective, cache, memory
 		// Worker 0's measured Gets, alone and one by one: two could share one read.
 		one := new(team)
 		if err := r.addReader(one, keys.source(workload.MeasurePhase, 0), false); err != nil {
 			return err
 		}
+
 		before := r.db.Counters()
 		err := r.drive(ctx, one, stretch{phase: "accesses", gets: gets, ops: ops})
 		d := r.db.Counters().Sub(before)
 		for name, tally := range byType(d.Reads) {
 			n := tally.Count
-			if name == engine.Meta.String() { // tables are opened once, whatever the cache: a Get reads range deletions alone
+			// tables are opened once, whatever the cache: a Get reads range deletions alone
+			if name == engine.Meta.String() {
 				n = *cmp.Or(d.RangeDeletionReads, new(int64))
 			}
+
 			if n > 0 {
 				found[name] = float64(n) / float64(max(1, ops.Load()))
 			}
 		}
+
 		return errors.Join(err, one.close.all())
 	})
 	if err != nil {
 		return err
 	}
+
 	r.hitRates(found, m)
 	return nil
 }

@@ -27,8 +27,10 @@ func TestSamplesAreWhole(t *testing.T) {
 	if err != nil || s.len() != 3 {
 		t.Errorf("%v keys, %v", s, err)
 	}
+
 	failure := new(engine.Failure)
-	if _, err := sampleKeys(t.Context(), longKeys{}, maxSampleBytes>>20+1, 1); !errors.As(err, &failure) || failure.Code != engine.CodeUsage {
+	if _, err := sampleKeys(t.Context(), longKeys{}, maxSampleBytes>>20+1, 1); !errors.As(err,
+		&failure) || failure.Code != engine.CodeUsage {
 		t.Errorf("a sample that is too large: %v", err)
 	}
 }

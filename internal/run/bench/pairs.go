@@ -17,7 +17,8 @@ import (
 // pair are two counters that should agree.
 type pair struct {
 	name, note string
-	// sides are ours and the other one's; false where a run has not both, or they are of too little.
+	// sides are ours and the other one's; false where a run has not both, or they are of too
+	// little.
 	sides func(r *run, m *measured) (ours, theirs float64, both bool)
 	// limit is how far they may differ, as a share of ours.
 	limit func(r *run, m *measured) float64
@@ -39,15 +40,20 @@ const (
 // pairs are compared when Gets were measured.
 func pairs() []pair {
 	return []pair{
-		{"Gets = counted by the engine", "a value that is larger than the buffer of its reader is asked for twice", (*run).getsOfEngine,
+		{"Gets = counted by the engine", "a value that is larger than the buffer of its reader " +
+			"is asked for twice", (*run).getsOfEngine,
 			func(r *run, m *measured) float64 {
 				return getsLimit + growths*float64(r.spec.Threads)/float64(max(1, m.gets))
 			}},
 		{"block reads = the engine's cache misses",
-			"reads by Gets and in the background; without those past the cache, as of footers when tables are opened", (*run).missesOfEngine, (*run).sharedLimit},
-		{"files opened = the engine's", "tables and files of values", (*run).opensOfEngine, within(0)},
-		{"bytes read = the process's read calls", "bytes of block reads, or of O_DIRECT reads; rchar of the process", (*run).bytesOfKernel, within(byteLimit)},
-		{"block reads = the process's read calls", "reads by Gets and in the background; syscr of the process", (*run).callsOfKernel,
+			"reads by Gets and in the background; without those past the cache, as of footers " +
+				"when tables are opened", (*run).missesOfEngine, (*run).sharedLimit},
+		{"files opened = the engine's", "tables and files of values", (*run).opensOfEngine,
+			within(0)},
+		{"bytes read = the process's read calls", "bytes of block reads, or of O_DIRECT reads; " +
+			"rchar of the process", (*run).bytesOfKernel, within(byteLimit)},
+		{"block reads = the process's read calls",
+			"reads by Gets and in the background; syscr of the process", (*run).callsOfKernel,
 			func(_ *run, m *measured) float64 {
 				return callLimit + callsPerSecond*m.Seconds/max(1, float64(readsOf(m)))
 			}},
@@ -56,7 +62,8 @@ func pairs() []pair {
 
 // accessPairs are compared when it is known how many blocks Gets need.
 func accessPairs() []pair {
-	return []pair{{"accesses per Get, replayed = counted by the engine", "replayed without a cache; hits + misses of the measured Gets", (*run).accessesOfEngine,
+	return []pair{{"accesses per Get, replayed = counted by the engine",
+		"replayed without a cache; hits + misses of the measured Gets", (*run).accessesOfEngine,
 		within(replayLimit)}}
 }
 
@@ -71,12 +78,25 @@ func (r *run) compare(m *measured, all []pair) {
 		if !both {
 			continue
 		}
-		c := result.Check{Name: p.name, Ours: ours, Theirs: theirs, Limit: p.limit(r, m), Note: p.note}
+
+		c := result.Check{
+			Name:   p.name,
+			Ours:   ours,
+			Theirs: theirs,
+			Limit:  p.limit(r, m),
+			Note:   p.note,
+		}
+
 		c.OK = ours == theirs || (ours > 0 && math.Abs(theirs-ours)/ours <= c.Limit)
 		r.Result.Checks = append(r.Result.Checks, c)
 		if !c.OK {
-			r.Warn(engine.Warning{Code: "check_failed", Text: fmt.Sprintf("self-check %q: %s against %s, allowed %s %%", p.name, counted(ours), counted(theirs),
-				unit.Significant(100*c.Limit, 2)), Remedy: "do not publish these figures before the difference is understood"})
+			r.Warn(engine.Warning{
+				Code: "check_failed",
+				Text: fmt.Sprintf("self-check %q: %s against %s, allowed %s %%", p.name,
+					counted(ours), counted(theirs),
+					unit.Significant(100*c.Limit, 2)),
+				Remedy: "do not publish these figures before the difference is understood",
+			})
 		}
 	}
 }
@@ -127,21 +147,27 @@ func (r *run) sharedLimit(m *measured) float64 {
 	if r.spec.Workload == workload.ReadWhileWriting {
 		meanwhile = readsMeanwhile / max(1, ours)
 	}
+
 	if !r.engine.Info().Has(engine.SharesReads) {
 		return meanwhile
 	}
-	limit := meanwhile + sharedReadLimit + float64(r.spec.Threads*max(1, r.spec.InFlight)-1)/float64(4*max(1, r.Result.Database.Files))
+
+	limit := meanwhile + sharedReadLimit +
+		float64(r.spec.Threads*max(1, r.spec.InFlight)-1)/float64(4*max(1, r.Result.Database.Files))
 	if more := theirs - ours; more > 0 && more <= limit*ours {
 		r.Warn(engine.Warning{Code: "shared_reads", Text: fmt.Sprintf(
-			"the engine counts %.0f cache misses more than there were reads (%s %%): Gets that wait for another's read of the same block count as misses; the reads "+
+			"the engine counts %.0f cache misses more than there were reads (%s %%): Gets that "+
+				"wait for another's read of the same block count as misses; the reads "+
 				"are right", more, unit.Significant(100*more/ours, 2))})
 	}
+
 	return limit
 }
 
 // opensOfEngine: an engine that keeps tables open opens one when its table cache misses.
 func (r *run) opensOfEngine(m *measured) (ours, theirs float64, both bool) {
-	if m.Subject.TableOpens == nil || m.Subject.TableCacheMisses == nil || r.spec.Workload == workload.ReadWhileWriting {
+	if m.Subject.TableOpens == nil || m.Subject.TableCacheMisses == nil ||
+		r.spec.Workload == workload.ReadWhileWriting {
 		return 0, 0, false
 	}
 	return float64(*m.Subject.TableOpens), float64(*m.Subject.TableCacheMisses), true
@@ -151,19 +177,24 @@ func (r *run) bytesOfKernel(m *measured) (ours, theirs float64, both bool) {
 	if m.Subject.Reads == nil || r.spec.Workload == workload.ReadWhileWriting {
 		return 0, 0, false
 	}
+
 	bytes := m.Subject.Reads.Total().Bytes
 	if r.spec.PageCache == Direct && opensTables(m) {
 		return 0, 0, false // each ends with a sector that the file fills in part
 	}
+
 	if m.Subject.DirectBytes != nil && r.spec.PageCache == Direct {
 		bytes = *m.Subject.DirectBytes
 	}
+
 	if bytes < minBytes {
 		return 0, 0, false
 	}
+
 	if t := m.Subject.BackgroundReads; t != nil {
 		bytes += t.Bytes
 	}
+
 	return float64(bytes), float64(m.Process.ReadChars), true
 }
 
@@ -173,8 +204,11 @@ func opensTables(m *measured) bool {
 }
 
 func (r *run) callsOfKernel(m *measured) (ours, theirs float64, both bool) {
-	if m.Subject.Reads == nil || r.spec.Workload == workload.ReadWhileWriting || r.spec.BatchGets > 0 || r.spec.Rate > 0 {
-		return 0, 0, false // one call may read for several keys of a batch, and Go's runtime reads to wake who sleeps until a Get is due
+	if m.Subject.Reads == nil || r.spec.Workload == workload.ReadWhileWriting ||
+		r.spec.BatchGets > 0 || r.spec.Rate > 0 {
+		// one call may read for several keys of a batch, and Go's runtime reads to wake who sleeps
+		// until a Get is due
+		return 0, 0, false
 	}
 	n := readsOf(m)
 	return float64(n), float64(m.Process.ReadCalls), n >= minCalls
@@ -186,9 +220,12 @@ func (r *run) accessesOfEngine(m *measured) (ours, theirs float64, both bool) {
 		opensTables(m) {
 		return 0, 0, false // an opening asks the cache for blocks that no Get asks for
 	}
+
 	counted := *h + *misses
-	if m.Subject.Accesses != nil && m.Subject.UncachedReads != nil { // accesses by type include values past the cache
+	// accesses by type include values past the cache
+	if m.Subject.Accesses != nil && m.Subject.UncachedReads != nil {
 		counted += *m.Subject.UncachedReads - m.Subject.Reads.Type(engine.Meta).Count
 	}
+
 	return f.OrZero(figure.BlockAccessesPerGet), float64(counted) / float64(m.gets), true
 }

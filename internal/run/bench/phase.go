@@ -41,30 +41,46 @@ func byType(reads *engine.BlockReads) map[string]engine.Tally {
 	if reads == nil {
 		return nil
 	}
+
 	types := map[string]engine.Tally{}
 	for _, kind := range engine.BlockTypes() {
 		if t := reads.Type(kind); t.Count > 0 {
 			types[kind.String()] = t
 		}
 	}
+
 	return types
 }
 
 // named lists the engine's counters that are known.
 func named(c engine.Counters) map[string]int64 {
 	all := map[string]*int64{
-		"cache_hits": c.CacheHits, "cache_misses": c.CacheMisses,
-		"filter_negative": c.FilterNegative, "filter_positive": c.FilterPositive,
-		"table_cache_hits": c.TableCacheHits, "table_cache_misses": c.TableCacheMisses,
-		"table_opens": c.TableOpens, "direct_bytes": c.DirectBytes,
-		"cache_used_bytes": c.CacheUsedBytes, "memtable_bytes": c.MemtableBytes, "cache_reserved_bytes": c.CacheReservedBytes,
-		"user_write_bytes": c.UserWriteBytes, "wal_bytes": c.WALBytes, "flush_bytes": c.FlushBytes,
-		"compact_bytes": c.CompactBytes, "ingest_bytes": c.IngestBytes,
-		"syncs": c.Syncs, "synced_bytes": c.SyncedBytes, "write_stalls": c.Stalls, "write_stall_ns": c.StallNanos,
+		"cache_hits":           c.CacheHits,
+		"cache_misses":         c.CacheMisses,
+		"filter_negative":      c.FilterNegative,
+		"filter_positive":      c.FilterPositive,
+		"table_cache_hits":     c.TableCacheHits,
+		"table_cache_misses":   c.TableCacheMisses,
+		"table_opens":          c.TableOpens,
+		"direct_bytes":         c.DirectBytes,
+		"cache_used_bytes":     c.CacheUsedBytes,
+		"memtable_bytes":       c.MemtableBytes,
+		"cache_reserved_bytes": c.CacheReservedBytes,
+		"user_write_bytes":     c.UserWriteBytes,
+		"wal_bytes":            c.WALBytes,
+		"flush_bytes":          c.FlushBytes,
+		"compact_bytes":        c.CompactBytes,
+		"ingest_bytes":         c.IngestBytes,
+		"syncs":                c.Syncs,
+		"synced_bytes":         c.SyncedBytes,
+		"write_stalls":         c.Stalls,
+		"write_stall_ns":       c.StallNanos,
 	}
+
 	if t := c.BackgroundReads; t != nil {
 		all["background_reads"], all["background_read_bytes"] = &t.Count, &t.Bytes
 	}
+
 	return session.Known(all)
 }
 
@@ -76,10 +92,15 @@ func (r *run) beginBudget(ctx context.Context) error {
 		return nil
 	case r.spec.PageCache == Direct && !r.usesPageCache():
 		zero := int64(0)
-		r.Result.Memory = &result.Memory{BudgetBytes: r.spec.MemoryBytes, Shares: []engine.MemoryShare{}, PageCacheBytes: &zero,
-			HeldBy: "O_DIRECT: no page cache is used"}
+		r.Result.Memory = &result.Memory{
+			BudgetBytes:    r.spec.MemoryBytes,
+			Shares:         []engine.MemoryShare{},
+			PageCacheBytes: &zero,
+			HeldBy:         "O_DIRECT: no page cache is used",
+		}
 		return nil
 	}
+
 	return r.BeginBudget(ctx, r.spec.MemoryBytes)
 }
 
@@ -91,10 +112,12 @@ func (r *run) noteMemory() {
 	if !ok {
 		return
 	}
+
 	m := result.Memory{}
 	if r.Result.Memory != nil {
 		m = *r.Result.Memory
 	}
+
 	m.Shares = reporter.Memory()
 	r.Result.Memory = &m
 }
@@ -139,6 +162,7 @@ func (g *growth) follow(own func(read func() (chars int64))) (stop func()) {
 			}
 		}
 	}()
+
 	return func() {
 		close(done)
 		<-ended
@@ -160,15 +184,20 @@ func (g *growth) judge(r *run, gets uint64, room int64) {
 	if len(g.samples) < 4 || gets == 0 || r.spec.Workload == workload.ReadWhileWriting {
 		return // too short to tell, or write buffers that fill
 	}
+
 	quarter := func(n int) int64 { return g.samples[(len(g.samples)-1)*n/4] }
-	steps := []int64{quarter(1) - quarter(0), quarter(2) - quarter(1), quarter(3) - quarter(2), quarter(4) - quarter(3)}
+	steps := []int64{quarter(1) - quarter(0), quarter(2) - quarter(1), quarter(3) - quarter(2),
+		quarter(4) - quarter(3)}
 	grown := quarter(4) - quarter(0) - room
 	if grown < growthLimit || slices.Min(steps) < growthLimit/16 {
 		return
 	}
+
 	r.Warn(engine.Warning{Code: "memory_grows",
-		Text: fmt.Sprintf("memory grew by %s while measuring, %d bytes a Get, beyond what the cache had room for: the engine leaks",
-			unit.Bytes(grown), grown/int64(gets)), Remedy: "check that values and handles are released after each Get"})
+		Text: fmt.Sprintf("memory grew by %s while measuring, %d bytes a Get, beyond what the "+
+			"cache had room for: the engine leaks",
+			unit.Bytes(grown), grown/int64(gets)),
+		Remedy: "check that values and handles are released after each Get"})
 }
 
 func (r *run) setPageCache(ctx context.Context) error {
@@ -179,19 +208,32 @@ func (r *run) setPageCache(ctx context.Context) error {
 		return r.Evict(ctx) // opening read some of it in
 	case Warm:
 		err := host.Warm(ctx, r.spec.Dir, func(done, total int64) {
-			r.Tell(result.Event{Phase: "prepare", Done: uint64(done), Total: uint64(total), Unit: "bytes", Note: "reading the database into the page cache"})
+			r.Tell(result.Event{
+				Phase: "prepare",
+				Done:  uint64(done),
+				Total: uint64(total),
+				Unit:  "bytes",
+				Note:  "reading the database into the page cache",
+			})
 		})
 		if err != nil {
 			return fmt.Errorf("read %s into the page cache: %w", r.spec.Dir, err)
 		}
+
 		resident, total, err := host.Resident(r.spec.Dir)
 		if err != nil {
 			return fmt.Errorf("look at the page cache: %w", err)
 		}
+
 		if float64(resident) < 0.99*float64(total) {
-			r.Warn(engine.Warning{Code: "not_warm", Text: fmt.Sprintf("only %.1f%% of the database fits into the page cache", 100*float64(resident)/float64(total)),
-				Remedy: "a machine with more memory, or a smaller database"})
+			r.Warn(engine.Warning{
+				Code: "not_warm",
+				Text: fmt.Sprintf("only %.1f%% of the database fits into the page cache",
+					100*float64(resident)/float64(total)),
+				Remedy: "a machine with more memory, or a smaller database",
+			})
 		}
 	}
+
 	return nil
 }

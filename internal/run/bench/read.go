@@ -36,13 +36,22 @@ func (k *keyset) source(phase, worker int) keySource {
 	if k.played != nil {
 		return k.played.source(phase, worker, k.threads)
 	}
+
 	if k.sample != nil {
 		return &sampled{sample: k.sample, stream: stream}
 	}
-	made := &generated{stream: stream, maker: k.space.Maker(), checker: k.values.Checker(k.version), key: make([]byte, k.space.Bytes)}
+
+	made := &generated{
+		stream:  stream,
+		maker:   k.space.Maker(),
+		checker: k.values.Checker(k.version),
+		key:     make([]byte, k.space.Bytes),
+	}
+
 	if k.any {
 		return unchecked{made}
 	}
+
 	return made
 }
 
@@ -53,25 +62,31 @@ func (r *run) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	r.raiseProcs()
 	if r.spec.Workload == workload.Overwrite {
 		return r.overwrite(ctx, keys)
 	}
+
 	if err := r.warm(ctx, keys); err != nil {
 		return err
 	}
+
 	r.LimitPageCache(r.spec.Threads)
 	measured, err := r.measure(ctx, keys)
 	if err != nil && !errors.Is(err, context.Cause(ctx)) {
 		return err
 	}
+
 	r.figures(measured)
 	if err != nil {
 		return err
 	}
+
 	if err := r.verify(keys); err != nil {
 		return err
 	}
+
 	return r.accesses(ctx, keys, measured)
 }
 
@@ -83,6 +98,7 @@ func (r *run) prepare(ctx context.Context) (*keyset, error) {
 		if err := r.beginBudget(ctx); err != nil {
 			return err
 		}
+
 		if r.spec.Foreign { // by an opening of its own: no cache of the engine is to know the keys
 			r.Tell(result.Event{Phase: "prepare: sample keys"})
 			var err error
@@ -90,74 +106,121 @@ func (r *run) prepare(ctx context.Context) (*keyset, error) {
 				return err
 			}
 		}
-		if r.spec.PageCache == Cold || r.spec.Foreign && r.spec.MemoryBytes > 0 && r.spec.PageCache != Direct {
+
+		if r.spec.PageCache == Cold ||
+			r.spec.Foreign && r.spec.MemoryBytes > 0 && r.spec.PageCache != Direct {
 			if err := r.Evict(ctx); err != nil {
 				return err
 			}
 		}
+
 		if err := r.open(ctx, openOptions(r.spec)); err != nil {
 			return err
 		}
+
 		if err := r.noteDatabase(); err != nil {
 			return err
 		}
+
 		var err error
 		if keys, err = r.keyset(); err != nil {
 			return err
 		}
+
 		if r.usesPageCache() { // it is to warm no more than it may keep
 			r.LimitPageCache(r.spec.Threads)
 		}
+
 		return r.setPageCache(ctx)
 	})
+
 	return keys, err
 }
 
 func (r *run) keyset() (*keyset, error) {
-	choice := workload.Choice{MissingShare: r.spec.MissingShare, ZipfTheta: r.spec.ZipfTheta, Seed: r.spec.Seed}
+	choice := workload.Choice{
+		MissingShare: r.spec.MissingShare,
+		ZipfTheta:    r.spec.ZipfTheta,
+		Seed:         r.spec.Seed,
+	}
+
 	w := &r.Result.Workload
 	if r.spec.AccessList != "" {
 		keys := r.resolved
-		w.Keys, w.KeyBytes, w.KeyOrder, w.ValueModel = keys.sample.len(), keys.sample.meanKeyBytes(), "access list, "+r.spec.KeyScheme+" keys", "foreign"
+		w.Keys, w.KeyBytes, w.KeyOrder, w.ValueModel = keys.sample.len(),
+			keys.sample.meanKeyBytes(), "access list, "+r.spec.KeyScheme+" keys", "foreign"
 		if asked := uint64(len(keys.played.order)); r.spec.WarmupGets+r.spec.Gets > asked {
-			r.Warn(engine.Warning{Code: "list_played_again", Text: fmt.Sprintf("the access list asks for %s keys, fewer than the Gets: "+
-				"it is played more than once, and finds what it has read", unit.Count(asked)),
-				Remedy: fmt.Sprintf("--warmup %d --gets %d, or a list of more blocks", asked/2, asked-asked/2)})
+			r.Warn(engine.Warning{
+				Code: "list_played_again",
+				Text: fmt.Sprintf("the access list asks for %s keys, fewer than the Gets: "+
+					"it is played more than once, and finds what it has read", unit.Count(asked)),
+				Remedy: fmt.Sprintf("--warmup %d --gets %d, or a list of more blocks", asked/2,
+					asked-asked/2),
+			})
 		}
+
 		return keys, nil
 	}
+
 	if r.spec.Foreign {
-		w.Keys, w.KeyBytes, w.KeyOrder, w.ValueModel = r.resolved.sample.len(), r.resolved.sample.meanKeyBytes(), "foreign", "foreign"
+		w.Keys, w.KeyBytes, w.KeyOrder, w.ValueModel = r.resolved.sample.len(),
+			r.resolved.sample.meanKeyBytes(), "foreign", "foreign"
 		return r.resolved, nil
 	}
+
 	unchecked := r.engine.Info().Has(engine.KeepsNothing)
 	m, values, err := r.manifest()
 	if errors.Is(err, keyspace.ErrNoManifest) && unchecked {
 		m = floorManifest()
 		values, err = m.Values()
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	if m.Loaded < m.Keys {
 		return nil, r.incomplete(m)
 	}
+
 	if found, counted := keysIn(r.Result.Database); counted && m.Settled && found < m.Keys {
-		return nil, fmt.Errorf("%s holds %s of the %s keys that were loaded into it: its files are damaged or incomplete: load it again",
-			r.spec.Dir, unit.Count(found), unit.Count(m.Keys))
+		return nil,
+			fmt.Errorf("%s holds %s of the %s keys that were loaded into it: its files are "+
+				"damaged or incomplete: load it again",
+				r.spec.Dir, unit.Count(found), unit.Count(m.Keys))
 	}
+
 	if !m.Settled {
-		r.Warn(engine.Warning{Code: "unsettled", Text: "the load ended before the engine's background work did: the shape may change during the run",
-			Remedy: "statelab load --resume --db " + r.spec.Dir})
+		r.Warn(engine.Warning{
+			Code: "unsettled",
+			Text: "the load ended before the engine's background work did: the shape may " +
+				"change during the run",
+			Remedy: "statelab load --resume --db " + r.spec.Dir,
+		})
 	}
-	if i := r.engine.Info(); r.spec.Profile != m.Profile && i.Name == m.Engine && len(i.StoredOptions) > 0 {
-		r.Warn(engine.Warning{Code: "profile_of_the_load", Text: fmt.Sprintf("%s was loaded with profile %s: what applies when data is written, "+
-			"such as block sizes and filters, is that profile's in its tables, and all else is profile %s's", r.spec.Dir, m.Profile, r.spec.Profile),
-			Remedy: fmt.Sprintf("--profile %s, or load another database: statelab load --db NEW --profile %s", m.Profile, r.spec.Profile)})
+
+	if i := r.engine.Info(); r.spec.Profile != m.Profile && i.Name == m.Engine &&
+		len(i.StoredOptions) > 0 {
+		r.Warn(engine.Warning{
+			Code: "profile_of_the_load",
+			Text: fmt.Sprintf("%s was loaded with profile %s: what applies when data is written, "+
+				"such as block sizes and filters, is that profile's in its tables, and all else is "+
+				"profile %s's", r.spec.Dir, m.Profile, r.spec.Profile),
+			Remedy: fmt.Sprintf("--profile %s, or load another database: statelab load --db NEW "+
+				"--profile %s", m.Profile, r.spec.Profile),
+		})
 	}
+
 	choice.Keys, w.Aged = m.Keys, int(m.Aged)
-	w.Keys, w.KeyBytes, w.KeyOrder, w.KeyHash, w.ValueModel, w.ValueBytes = m.Keys, m.KeyBytes, m.KeyOrder, m.KeyHash, m.ValueModel, values.MeanBytes()
-	return &keyset{choice: choice, space: m.KeySpace(), values: values, version: m.MaxVersion, any: unchecked}, nil
+	w.Keys, w.KeyBytes, w.KeyOrder, w.KeyHash, w.ValueModel, w.ValueBytes = m.Keys, m.KeyBytes,
+		m.KeyOrder, m.KeyHash, m.ValueModel, values.MeanBytes()
+	return &keyset{
+		choice:  choice,
+		space:   m.KeySpace(),
+		values:  values,
+		version: m.MaxVersion,
+		any:     unchecked,
+	}, nil
 }
 
 // keysIn sums the keys of the levels; false for an engine without levels, or one
@@ -191,18 +254,25 @@ func (m *measured) addPuts(t *team) {
 }
 
 func (r *run) measure(ctx context.Context, keys *keyset) (*measured, error) {
-	m := &measured{service: measure.NewHistogram(), response: measure.NewHistogram(), room: r.cacheRoom()}
+	m := &measured{
+		service:  measure.NewHistogram(),
+		response: measure.NewHistogram(),
+		room:     r.cacheRoom(),
+	}
+
 	var err error
 	m.cost, err = r.Phase("measure", func(ops *atomicCount) error {
 		t, err := r.team(keys, workload.MeasurePhase, r.spec.Rate)
 		if err != nil {
 			return err
 		}
+
 		if r.spec.Workload == workload.ReadWhileWriting {
 			if err := r.addWriters(t, keys, math.MaxUint64); err != nil {
 				return errors.Join(err, t.close.all())
 			}
 		}
+
 		stop := r.growth.follow(r.OwnRead)
 		err = r.drive(ctx, t, stretch{"measure", r.spec.Gets, ops, m.service, m.response})
 		stop()
@@ -211,22 +281,27 @@ func (r *run) measure(ctx context.Context, keys *keyset) (*measured, error) {
 			m.found += g.found
 			m.missing += g.missing
 		}
+
 		if p := t.parted; err == nil && p != nil {
 			p.note()
 			m.chance = p.chance(float64(p.every) * float64(r.spec.Threads))
 		}
+
 		m.addPuts(t)
 		return errors.Join(err, t.close.all())
 	})
+
 	end := time.Now()
 	start := end.Add(-time.Duration(m.Seconds * float64(time.Second)))
 	r.Latency(measure.LogEntry{Start: start, End: end, Durations: m.service})
 	if r.spec.Rate > 0 {
 		r.Latency(measure.LogEntry{Tag: "response", Start: start, End: end, Durations: m.response})
 	}
+
 	if m.puts > 0 {
 		r.Latency(measure.LogEntry{Tag: "commit", Start: start, End: end, Durations: r.putLatency})
 	}
+
 	return m, err
 }
 
@@ -241,17 +316,21 @@ func (r *run) verify(keys *keyset) error {
 		if keys.sample == nil {
 			return r.noteEnd()
 		}
+
 		reader, err := r.db.Reader()
 		if err != nil {
 			return err
 		}
+
 		checked, err := keys.sample.reread(reader, rereadKeys)
 		ops.Add(uint64(checked))
 		if err := errors.Join(err, reader.Close()); err != nil {
 			return err
 		}
+
 		return r.noteEnd()
 	})
+
 	return err
 }
 
@@ -261,22 +340,28 @@ func (r *run) noteEnd() error {
 	if err != nil {
 		return err
 	}
+
 	r.Result.After = &end
 	start := r.Result.Database
 	if r.spec.Workload == workload.Overwrite || r.spec.Workload == workload.ReadWhileWriting {
 		return nil // writing is what changes a database
 	}
+
 	if end.Bytes != start.Bytes || end.Files != start.Files {
 		remedy := "let its background work end first: statelab load --resume --db " + r.spec.Dir
 		if r.spec.Foreign {
 			remedy = "stop the program that writes to it, or measure a copy"
 		}
+
 		r.Warn(engine.Warning{Code: "shape_changed", Remedy: remedy,
-			Text: fmt.Sprintf("the database changed during the run: %d files before, %d after", start.Files, end.Files)})
+			Text: fmt.Sprintf("the database changed during the run: %d files before, %d after",
+				start.Files, end.Files)})
 	}
+
 	return nil
 }
 
 func (r *run) incomplete(m *keyspace.Manifest) error {
-	return fmt.Errorf("the load of %s is incomplete: %d of %d keys; continue with statelab load --resume --db %s", r.spec.Dir, m.Loaded, m.Keys, r.spec.Dir)
+	return fmt.Errorf("the load of %s is incomplete: %d of %d keys; continue with statelab load "+
+		"--resume --db %s", r.spec.Dir, m.Loaded, m.Keys, r.spec.Dir)
 }

@@ -51,20 +51,32 @@ func Run(ctx context.Context, e engine.Engine, spec *Spec, tell result.Tell) (*r
 	if spec.Profile == "" && len(e.Info().Profiles) > 0 {
 		spec.Profile = e.Info().Profiles[0].Name
 	}
+
 	r := &run{spec: spec, engine: e, putLatency: measure.NewHistogram()}
 	r.Session = session.Begin(Blank(spec, e.Info().Version), spec.Out, spec.Dir, tell,
-		session.Subject[engine.Counters]{Now: r.counters, Between: func(before, after engine.Counters) engine.Counters { return after.Sub(before) }, Note: note})
+		session.Subject[engine.Counters]{
+			Now: r.counters,
+			Between: func(before, after engine.Counters) engine.Counters {
+				return after.Sub(before)
+			},
+			Note: note,
+		})
+
 	if spec.Verb == Read {
 		var err error
 		if r.Result.Host.SwitchNanos, err = host.SwitchNanos(); err != nil {
 			r.MarkUnavailable(err.Error(), figure.SwitchShare)
 		}
 	}
-	r.Result.Engine.Durability, r.Result.Engine.FaultsInGo = e.Info().Durability, e.Info().Has(engine.FaultsInGo)
+
+	r.Result.Engine.Durability, r.Result.Engine.FaultsInGo = e.Info().Durability,
+		e.Info().Has(engine.FaultsInGo)
 	err := r.do(ctx)
-	if r.db != nil && !errors.As(err, new(*backgroundFailure)) { // a database that failed may never close
+	// a database that failed may never close
+	if r.db != nil && !errors.As(err, new(*backgroundFailure)) {
 		err = errors.Join(err, r.close())
 	}
+
 	return r.End(ctx, err, spec.WhenDiskIsFull())
 }
 
@@ -72,14 +84,34 @@ func Run(ctx context.Context, e engine.Engine, spec *Spec, tell result.Tell) (*r
 func Blank(spec *Spec, engineVersion string) *result.Run {
 	return &result.Run{
 		Status: result.Failed, Verb: spec.Verb, Started: time.Now().UTC(), Command: spec.Command,
-		Engine:    result.Engine{Name: spec.Engine, Version: engineVersion, Profile: spec.Profile, Options: map[string]string{}},
+		Engine: result.Engine{
+			Name:    spec.Engine,
+			Version: engineVersion,
+			Profile: spec.Profile,
+			Options: map[string]string{},
+		},
 		Cache:     result.Cache{Requested: spec.CacheAsked, Effective: spec.CacheBytes},
 		PageCache: spec.PageCache,
 		Workload: result.Workload{
-			Name: spec.Workload, Keys: spec.Keys, KeyBytes: spec.KeyBytes, ValueBytes: float64(spec.ValueBytes), ValueModel: spec.ValueModel,
-			KeyHash: spec.KeyHash, MissingShare: spec.MissingShare, ZipfTheta: spec.ZipfTheta, Threads: spec.Threads, Gets: spec.Gets,
-			WarmupGets: spec.WarmupGets, WarmupRule: spec.WarmupRule, Rate: spec.Rate, WriteRate: spec.WriteRate, BatchKeys: spec.BatchKeys, Seed: spec.Seed,
-			BatchGets: spec.BatchGets, BatchSorted: spec.BatchSorted, InFlight: spec.InFlight,
+			Name:         spec.Workload,
+			Keys:         spec.Keys,
+			KeyBytes:     spec.KeyBytes,
+			ValueBytes:   float64(spec.ValueBytes),
+			ValueModel:   spec.ValueModel,
+			KeyHash:      spec.KeyHash,
+			MissingShare: spec.MissingShare,
+			ZipfTheta:    spec.ZipfTheta,
+			Threads:      spec.Threads,
+			Gets:         spec.Gets,
+			WarmupGets:   spec.WarmupGets,
+			WarmupRule:   spec.WarmupRule,
+			Rate:         spec.Rate,
+			WriteRate:    spec.WriteRate,
+			BatchKeys:    spec.BatchKeys,
+			Seed:         spec.Seed,
+			BatchGets:    spec.BatchGets,
+			BatchSorted:  spec.BatchSorted,
+			InFlight:     spec.InFlight,
 		},
 		Database: result.Database{Dir: spec.Dir},
 		Absent:   map[string]string{},
@@ -90,6 +122,7 @@ func (r *run) do(ctx context.Context) error {
 	if err := r.OpenSeries(false); err != nil {
 		return err
 	}
+
 	switch r.spec.Verb {
 	case Inspect:
 		return r.inspect(ctx)
@@ -100,6 +133,7 @@ func (r *run) do(ctx context.Context) error {
 	case Rewrite:
 		return r.rewrite(ctx)
 	}
+
 	return fmt.Errorf("this runner knows no verb %q", r.spec.Verb)
 }
 
@@ -109,17 +143,21 @@ func (r *run) open(ctx context.Context, o engine.Options) error {
 	if r.db, err = dbformat.Open(ctx, r.engine, o); err != nil {
 		// A load that was killed early has left a manifest and no files of the engine.
 		var none *engine.NotADatabaseError
-		if m, _, unread := r.manifest(); errors.As(err, &none) && unread == nil && r.spec.Verb == Read && !r.spec.Foreign && m.Loaded < m.Keys {
+		if m, _, unread := r.manifest(); errors.As(err, &none) && unread == nil &&
+			r.spec.Verb == Read && !r.spec.Foreign && m.Loaded < m.Keys {
 			return r.incomplete(m)
 		}
+
 		return err
 	}
+
 	r.Result.Engine.Options = r.db.Effective()
 	r.noteMemory()
 	r.Result.Cache.Effective = r.db.CacheBytes()
 	if o.TraceAccesses {
 		return nil // with a cache that is meant to keep nothing
 	}
+
 	return r.noteBlockCache()
 }
 
@@ -130,14 +168,18 @@ func (r *run) noteBlockCache() error {
 	if reserved == nil {
 		return nil
 	}
+
 	size := r.Result.Cache.Effective
 	left := max(0, size-*reserved)
 	r.Result.Cache.BlockBytes = &left
 	if r.spec.Verb == Read && left == 0 {
-		full := engine.Fail(engine.CodeNoBlocks, "memtables take %s of a cache of %s, which leaves nothing for blocks", unit.Bytes(*reserved), unit.Bytes(size))
-		full.Remedy = fmt.Sprintf("measure again with a larger --cache, such as %s, into a new --out", unit.Bytes(2**reserved))
+		full := engine.Fail(engine.CodeNoBlocks, "memtables take %s of a cache of %s, which "+
+			"leaves nothing for blocks", unit.Bytes(*reserved), unit.Bytes(size))
+		full.Remedy = fmt.Sprintf("measure again with a larger --cache, such as %s, into a new "+
+			"--out", unit.Bytes(2**reserved))
 		return full
 	}
+
 	return nil
 }
 
@@ -147,12 +189,22 @@ func (r *run) describe() (result.Database, error) {
 	if err != nil {
 		return result.Database{}, fmt.Errorf("read the level table: %w", err)
 	}
+
 	writer := "statelab"
 	if r.spec.Foreign {
 		writer = "foreign"
 	}
-	return result.Database{Dir: r.spec.Dir, Bytes: shape.Bytes, Files: shape.Files, Levels: shape.Levels, Written: writer, Tables: shape.Tables,
-		Values: shape.Values, Format: r.Result.Engine.Options["format_major_version"]}, nil
+
+	return result.Database{
+		Dir:     r.spec.Dir,
+		Bytes:   shape.Bytes,
+		Files:   shape.Files,
+		Levels:  shape.Levels,
+		Written: writer,
+		Tables:  shape.Tables,
+		Values:  shape.Values,
+		Format:  r.Result.Engine.Options["format_major_version"],
+	}, nil
 }
 
 // noteDatabase stores the state of the files and the inflection points.
@@ -161,10 +213,12 @@ func (r *run) noteDatabase() error {
 	if err != nil {
 		return err
 	}
+
 	r.Result.Database = database
 	if len(database.Levels) > 0 {
 		r.Result.Inflection = new(lsm.Inflect(database.Levels, database.Values, database.Bytes))
 	}
+
 	return nil
 }
 
@@ -183,6 +237,7 @@ func (r *run) close() error {
 	if w, other := dbformat.OtherVersion(r.engine.Info().Name, r.spec.Dir); other {
 		r.Warn(w)
 	}
+
 	_, err := r.Phase("close", func(*atomicCount) error {
 		if err := r.db.Close(); err != nil {
 			return fmt.Errorf("close %s: %w", r.spec.Dir, err)
@@ -190,6 +245,7 @@ func (r *run) close() error {
 		r.db = nil
 		return nil
 	})
+
 	r.db = nil
 	return err
 }
@@ -232,12 +288,22 @@ func PageCacheModes() []string { return []string{AsIs, Direct, Cold, Warm} }
 
 func openOptions(s *Spec) engine.Options {
 	return engine.Options{
-		Dir: s.Dir, Profile: s.Profile, ReadOnly: s.ReadOnly, Foreign: s.Foreign, IgnoreLock: s.IgnoreLock,
-		CacheBytes: s.CacheBytes, MemoryBytes: s.MemoryBytes, Handles: s.Handles, Direct: s.PageCache == Direct, Overrides: s.Overrides, Part: s.Part,
+		Dir:         s.Dir,
+		Profile:     s.Profile,
+		ReadOnly:    s.ReadOnly,
+		Foreign:     s.Foreign,
+		IgnoreLock:  s.IgnoreLock,
+		CacheBytes:  s.CacheBytes,
+		MemoryBytes: s.MemoryBytes,
+		Handles:     s.Handles,
+		Direct:      s.PageCache == Direct,
+		Overrides:   s.Overrides,
+		Part:        s.Part,
 	}
 }
 
-// rewrite is the verb rewrite: a new database takes over the tables of another one, and its keys are known if those of the other are.
+// rewrite is the verb rewrite: a new database takes over the tables of another one, and its keys
+// are known if those of the other are.
 func (r *run) rewrite(ctx context.Context) (err error) {
 	s, options := r.spec, map[string]string{}
 	m, err := keyspace.ReadManifest(s.From)
@@ -249,25 +315,37 @@ func (r *run) rewrite(ctx context.Context) (err error) {
 	case !errors.Is(err, keyspace.ErrNoManifest):
 		return err
 	}
+
 	var from engine.DB
 	defer func() {
 		if from != nil {
 			err = errors.Join(err, from.Close())
 		}
 	}()
+
 	if _, err := r.Phase("prepare", func(*atomicCount) (err error) {
-		if from, err = dbformat.Open(ctx, r.engine, engine.Options{Dir: s.From, Profile: s.Profile, Overrides: s.FromOverrides, Foreign: true, ReadOnly: true,
-			IgnoreLock: s.IgnoreLock}); err != nil {
+		if from, err = dbformat.Open(ctx, r.engine, engine.Options{
+			Dir:        s.From,
+			Profile:    s.Profile,
+			Overrides:  s.FromOverrides,
+			Foreign:    true,
+			ReadOnly:   true,
+			IgnoreLock: s.IgnoreLock,
+		}); err != nil {
 			return err
 		}
+
 		source, can := from.(engine.Rewriter)
 		if !can {
-			return engine.Fail(engine.CodeUnsupported, "databases of %s cannot be rewritten", s.Engine)
+			return engine.Fail(engine.CodeUnsupported, "databases of %s cannot be rewritten",
+				s.Engine)
 		}
+
 		like, err := source.RewriteOptions()
 		if err != nil {
 			return err
 		}
+
 		maps.Copy(options, like)
 		maps.Copy(options, s.Overrides)
 		o := openOptions(s)
@@ -276,18 +354,27 @@ func (r *run) rewrite(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
+
 	_, err = r.Phase("load", func(*atomicCount) error {
 		if err := r.db.(engine.Rewriter).Rewrite(ctx, from, func(tables, of int) {
-			r.Tell(result.Event{Phase: "rewriting", Done: uint64(tables), Total: uint64(of), Unit: "tables"})
+			r.Tell(result.Event{
+				Phase: "rewriting",
+				Done:  uint64(tables),
+				Total: uint64(of),
+				Unit:  "tables",
+			})
 		}); err != nil {
 			return err
 		}
+
 		if m != nil {
 			if err := keyspace.WriteManifest(s.Dir, m); err != nil {
 				return err
 			}
 		}
+
 		return r.noteDatabase()
 	})
+
 	return err
 }

@@ -44,16 +44,25 @@ func (r *run) addReader(t *team, source keySource, inBatches bool) error {
 	if err != nil {
 		return fmt.Errorf("open reader %d: %w", len(t.Workers), err)
 	}
+
 	if !inBatches {
 		g := &gets{keySource: source}
 		t.gets, t.close = append(t.gets, g), append(t.close, reader.Close)
 		t.Workers = append(t.Workers, timed.NewWorker(r.Clock, g, reader))
 		return nil
 	}
-	b := &batches{gets: gets{keySource: source}, sorted: r.spec.BatchSorted, answers: make([]engine.Answer, r.spec.BatchGets)}
-	if b.many, err = manyOf(reader, r.spec.InFlight, r.db.Reader); err != nil {
-		return errors.Join(fmt.Errorf("open the readers of thread %d: %w", len(t.Workers), err), reader.Close())
+
+	b := &batches{
+		gets:    gets{keySource: source},
+		sorted:  r.spec.BatchSorted,
+		answers: make([]engine.Answer, r.spec.BatchGets),
 	}
+
+	if b.many, err = manyOf(reader, r.spec.InFlight, r.db.Reader); err != nil {
+		return errors.Join(fmt.Errorf("open the readers of thread %d: %w", len(t.Workers), err),
+			reader.Close())
+	}
+
 	t.gets, t.close = append(t.gets, &b.gets), append(t.close, b.many.Close)
 	t.Workers = append(t.Workers, timed.NewWorker(r.Clock, b, b))
 	return nil
@@ -65,17 +74,21 @@ func (r *run) team(keys *keyset, phase int, rate float64) (*team, error) {
 	for i := range r.spec.Threads {
 		source := keys.source(phase, i)
 		if phase == workload.MeasurePhase && i == 0 {
-			if t.parted = r.inParts(source, session.Share(r.spec.Gets, i, r.spec.Threads)); t.parted != nil {
+			if t.parted = r.inParts(source,
+				session.Share(r.spec.Gets, i, r.spec.Threads)); t.parted != nil {
 				source = t.parted
 			}
 		}
+
 		if err := r.addReader(t, source, r.spec.BatchGets > 0); err != nil {
 			return nil, errors.Join(err, t.close.all())
 		}
+
 		if rate > 0 {
 			t.Workers[i].SetPacer(pace.ConstantRate(rate, i, r.spec.Threads))
 		}
 	}
+
 	return t, nil
 }
 
@@ -94,7 +107,14 @@ func (r *run) drive(ctx context.Context, t *team, s stretch) error {
 	if s.phase == "warm" && r.spec.WarmupAuto { // it ends by itself
 		total = 0
 	}
-	return timed.Run(ctx, r.Session, &t.Team, s.phase, s.gets, timed.Times{Service: s.service, Response: s.response, Background: r.putLatency},
+
+	return timed.Run(
+		ctx,
+		r.Session,
+		&t.Team,
+		s.phase,
+		s.gets,
+		timed.Times{Service: s.service, Response: s.response, Background: r.putLatency},
 		func(tick *timed.Tick[engine.Counters]) error {
 			s.ops.Add(tick.Gets)
 			r.complete(tick, tick.BesideDone-before)
@@ -104,20 +124,25 @@ func (r *run) drive(ctx context.Context, t *team, s stretch) error {
 				r.Tell(e)
 				return nil
 			}
+
 			e.Tick = &tick.Tick
 			r.Tell(e)
 			return r.WriteTick(tick.Tick)
-		})
+		},
+	)
 }
 
 // complete adds to a line of the series what is told of engines alone.
 func (r *run) complete(tick *timed.Tick[engine.Counters], puts uint64) {
 	if reads := tick.Cost.Subject.Reads; reads != nil && tick.Gets > 0 {
-		tick.BlockReadsPerOp, tick.ByType = ratio(reads.Total().Count, float64(tick.Gets)), perGet(byType(reads), tick.Gets)
+		tick.BlockReadsPerOp, tick.ByType = ratio(reads.Total().Count, float64(tick.Gets)),
+			perGet(byType(reads), tick.Gets)
 	}
+
 	if puts > 0 {
 		tick.PutsPerSecond = figure.Known(float64(puts) / tick.Cost.Seconds)
 	}
+
 	if reserved := r.db.Counters().CacheReservedBytes; reserved != nil {
 		tick.CacheReserved = figure.Known(float64(*reserved))
 		r.reservedMax = max(r.reservedMax, *reserved)
@@ -183,16 +208,20 @@ func (b *batches) take(n int) []choice {
 		b.choices, b.bytes = append(b.choices, b.asked), append(b.bytes, b.asked.key...)
 		b.ends = append(b.ends, len(b.bytes))
 	}
+
 	from := 0
 	for i, to := range b.ends {
 		b.choices[i].key, from = b.bytes[from:to], to
 	}
+
 	if b.sorted {
 		slices.SortFunc(b.choices, func(x, y choice) int { return bytes.Compare(x.key, y.key) })
 	}
+
 	for _, c := range b.choices {
 		b.keys = append(b.keys, c.key)
 	}
+
 	return b.choices
 }
 
@@ -238,6 +267,7 @@ func newPool(readers []engine.Reader) *pool {
 			}
 		}()
 	}
+
 	return p
 }
 
@@ -249,6 +279,7 @@ func (p *pool) GetMany(keys [][]byte, _ bool, answers []engine.Answer) error {
 	for range helpers {
 		p.work <- struct{}{}
 	}
+
 	p.help(0)
 	p.done.Wait()
 	for _, err := range p.errs {
@@ -256,6 +287,7 @@ func (p *pool) GetMany(keys [][]byte, _ bool, answers []engine.Answer) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -266,6 +298,7 @@ func (p *pool) help(who int) {
 		if i >= len(p.keys) {
 			return
 		}
+
 		a := &p.answers[i]
 		var err error
 		if a.Value, a.Found, err = p.readers[who].Get(p.keys[i], a.Value); err != nil {
@@ -286,13 +319,17 @@ func (p *pool) Close() error {
 
 // manyOf is how a worker whose reader is first makes its batches: in so many goroutines,
 // or, of 0, with the engine's own GetMany where it has one.
-func manyOf(first engine.Reader, inFlight int, open func() (engine.Reader, error)) (getMany, error) {
+func manyOf(
+	first engine.Reader, inFlight int, open func() (engine.Reader, error),
+) (getMany, error) {
 	if own, has := first.(engine.ManyGetter); has && inFlight == 0 {
 		return own, nil
 	}
+
 	if inFlight <= 1 {
 		return sequential{first}, nil
 	}
+
 	readers := []engine.Reader{first}
 	for range inFlight - 1 {
 		reader, err := open()
@@ -302,7 +339,9 @@ func manyOf(first engine.Reader, inFlight int, open func() (engine.Reader, error
 			}
 			return nil, err
 		}
+
 		readers = append(readers, reader)
 	}
+
 	return newPool(readers), nil
 }

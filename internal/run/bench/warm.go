@@ -21,26 +21,33 @@ func (r *run) warm(ctx context.Context, keys *keyset) error {
 	if !r.spec.WarmupAuto && r.spec.WarmupGets == 0 {
 		return nil
 	}
+
 	if r.usesPageCache() && r.spec.PageCache == Cold && r.spec.MemoryBytes == 0 {
-		r.Result.Workload.WarmupRule = "none: the page cache is this engine's cache, and it was to be cold"
+		r.Result.Workload.WarmupRule = "none: the page cache is this engine's cache, and it was " +
+			"to be cold"
 		return nil
 	}
+
 	_, err := r.Phase("warm", func(ops *atomicCount) error {
 		t, err := r.team(keys, workload.WarmPhase, 0)
 		if err != nil {
 			return err
 		}
+
 		if r.spec.WarmupAuto {
 			err = r.warmUntilSteady(ctx, t, ops)
 		} else {
 			err = r.drive(ctx, t, stretch{phase: "warm", gets: r.spec.WarmupGets, ops: ops})
 		}
+
 		r.Result.Workload.WarmupGets = ops.Load()
 		if err == nil && r.spec.PageCache == Cold && !r.usesPageCache() {
 			err = r.Evict(ctx) // the warm-up was for the engine's cache
 		}
+
 		return errors.Join(err, t.close.all())
 	})
+
 	return err
 }
 
@@ -64,9 +71,11 @@ func (r *run) cacheBlocks() int64 {
 	if left := r.Result.Cache.BlockBytes; left != nil { // by memtables
 		bytes = *left
 	}
+
 	if r.usesPageCache() {
 		bytes = cmp.Or(r.spec.MemoryBytes, math.MaxInt64)
 	}
+
 	return min(bytes, r.Result.Database.Bytes) / blockBytes
 }
 
@@ -78,37 +87,46 @@ func (r *run) cacheBlocks() int64 {
 func (r *run) warmUntilSteady(ctx context.Context, t *team, ops *atomicCount) error {
 	w := &result.Warmup{CacheBlocks: r.cacheBlocks()}
 	w.WindowGets = warmWindow(w.CacheBlocks)
-	if rest := w.WindowGets % uint64(r.spec.Threads); rest > 0 { // every thread's share is the same, as in a trace
+	// every thread's share is the same, as in a trace
+	if rest := w.WindowGets % uint64(r.spec.Threads); rest > 0 {
 		w.WindowGets += uint64(r.spec.Threads) - rest
 	}
+
 	r.Result.Workload.Warmup = w
 	counts := warmCounts{}
 	last, err := r.Snapshot()
 	if err != nil {
 		return err
 	}
+
 	used := int64(0)
 	for {
 		before := last
-		if err := r.drive(ctx, t, stretch{phase: "warm", gets: w.WindowGets, ops: ops}); err != nil {
+		if err := r.drive(ctx, t,
+			stretch{phase: "warm", gets: w.WindowGets, ops: ops}); err != nil {
 			return err
 		}
+
 		if last, err = r.Snapshot(); err != nil {
 			return err
 		}
+
 		w.Windows++
 		filling := false
 		if now := last.Subject.CacheUsedBytes; now != nil {
 			filling = *now > used+used/100 && float64(*now) < 0.95*float64(r.Result.Cache.Effective)
 			used = *now
 		}
+
 		if !filling && w.FilledAfterGets == 0 {
 			w.FilledAfterGets = ops.Load()
 		}
+
 		reads, known := r.readsBetween(before, last)
 		if known {
 			counts.add(reads, w)
 		}
+
 		switch {
 		case w.Windows < minWarmWindows:
 			continue
@@ -122,9 +140,14 @@ func (r *run) warmUntilSteady(ctx context.Context, t *team, ops *atomicCount) er
 			continue
 		default:
 			w.Ended = result.WarmupGivenUp
-			r.Warn(engine.Warning{Code: "not_steady", Text: fmt.Sprintf("the reads per Get still changed after %d warm-up Gets", ops.Load()),
-				Remedy: "--warmup with a larger count, or a larger --gets"})
+			r.Warn(engine.Warning{
+				Code: "not_steady",
+				Text: fmt.Sprintf("the reads per Get still changed after %d warm-up Gets",
+					ops.Load()),
+				Remedy: "--warmup with a larger count, or a larger --gets",
+			})
 		}
+
 		r.Result.Workload.WarmupRule = warmupRule(w, ops.Load())
 		return nil
 	}
@@ -140,15 +163,19 @@ func (c warmCounts) add(reads map[string]int64, w *result.Warmup) {
 			c[name] = make([]int64, w.Windows-1)
 		}
 	}
+
 	for name := range c {
 		c[name] = append(c[name], reads[name])
 	}
+
 	if w.ReadsPerGet == nil {
 		w.ReadsPerGet = map[string][]float64{}
 	}
+
 	for name, windows := range c {
 		for n := len(w.ReadsPerGet[name]); n < len(windows); n++ {
-			w.ReadsPerGet[name] = append(w.ReadsPerGet[name], float64(windows[n])/float64(w.WindowGets))
+			w.ReadsPerGet[name] = append(w.ReadsPerGet[name],
+				float64(windows[n])/float64(w.WindowGets))
 		}
 	}
 }
@@ -166,42 +193,55 @@ func (c warmCounts) steady(w *result.Warmup) bool {
 				last += float64(n)
 			}
 		}
+
 		return before, last
 	}
+
 	w.Before, w.Last = 0, 0
-	for _, name := range slices.Sorted(maps.Keys(c)) { // in one order, so that equal runs have equal sums
+	// in one order, so that equal runs have equal sums
+	for _, name := range slices.Sorted(maps.Keys(c)) {
 		before, last := sums(name)
 		w.Before += before / gets
 		w.Last += last / gets
 	}
+
 	still := func(before, last float64) bool {
-		return math.Abs(before-last) <= max(steadyChange*w.Last, steadyReads)*gets+math.Sqrt(before+last)
+		return math.Abs(before-last) <= max(steadyChange*w.Last, steadyReads)*gets+
+			math.Sqrt(before+last)
 	}
+
 	for name := range c {
 		if before, last := sums(name); !still(before, last) {
 			return false
 		}
 	}
+
 	return still(w.Before*gets, w.Last*gets)
 }
 
 // warmupRule tells what a warm-up did, and why it ended.
 func warmupRule(w *result.Warmup, gets uint64) string {
 	did := fmt.Sprintf("%d windows of %d Gets", w.Windows, w.WindowGets)
-	quarters := fmt.Sprintf("%.4f block reads per Get in the last quarter of %d, %.4f in the quarter before", w.Last, gets, w.Before)
+	quarters := fmt.Sprintf("%.4f block reads per Get in the last quarter of %d, %.4f in the "+
+		"quarter before", w.Last, gets, w.Before)
 	switch w.Ended {
 	case result.WarmupUnwatched:
-		return fmt.Sprintf("%s, at least two for each of the %d blocks that the cache can hold (no block reads to watch)", did, w.CacheBlocks)
+		return fmt.Sprintf("%s, at least two for each of the %d blocks that the cache can hold "+
+			"(no block reads to watch)", did, w.CacheBlocks)
 	case result.WarmupGivenUp:
 		return fmt.Sprintf("until steady, given up after %s: %s", did, quarters)
 	}
-	return fmt.Sprintf("until steady: %s: the cache had stopped filling after %d Gets; %s; no block type changed by more than 1%% of that and chance", did,
+
+	return fmt.Sprintf("until steady: %s: the cache had stopped filling after %d Gets; %s; no "+
+		"block type changed by more than 1%% of that and chance", did,
 		w.FilledAfterGets, quarters)
 }
 
 // readsBetween is the number of block reads by type between two snapshots, however
 // they are counted; false where nobody counts them.
-func (r *run) readsBetween(before, after session.Snapshot[engine.Counters]) (reads map[string]int64, known bool) {
+func (r *run) readsBetween(
+	before, after session.Snapshot[engine.Counters],
+) (reads map[string]int64, known bool) {
 	if d := after.Subject.Sub(*before.Subject); d.Reads != nil {
 		reads = map[string]int64{}
 		for name, t := range byType(d.Reads) {
@@ -209,5 +249,7 @@ func (r *run) readsBetween(before, after session.Snapshot[engine.Counters]) (rea
 		}
 		return reads, true
 	}
-	return map[string]int64{engine.Page.String(): after.Process.MajorFaults - before.Process.MajorFaults}, r.usesPageCache()
+
+	return map[string]int64{engine.Page.String(): after.Process.MajorFaults -
+		before.Process.MajorFaults}, r.usesPageCache()
 }

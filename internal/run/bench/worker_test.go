@@ -23,8 +23,19 @@ func getsOn(t testing.TB, missing float64, model string) *gets {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys := &keyset{choice: workload.Choice{Keys: shelfKeys, MissingShare: missing, Seed: 1},
-		space: keyspace.Keys{Count: shelfKeys, Bytes: keyBytes, Order: keyspace.Hashed, Hash: keyspace.Mix, Seed: 1}, values: values}
+
+	keys := &keyset{
+		choice: workload.Choice{Keys: shelfKeys, MissingShare: missing, Seed: 1},
+		space: keyspace.Keys{
+			Count: shelfKeys,
+			Bytes: keyBytes,
+			Order: keyspace.Hashed,
+			Hash:  keyspace.Mix,
+			Seed:  1,
+		},
+		values: values,
+	}
+
 	return &gets{keySource: keys.source(workload.MeasurePhase, 0)}
 }
 
@@ -41,12 +52,21 @@ func filled(t testing.TB, model string) *shelf {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s, key := newShelf(), make([]byte, keyBytes)
-	maker := keyspace.Keys{Count: shelfKeys, Bytes: keyBytes, Order: keyspace.Hashed, Hash: keyspace.Mix, Seed: 1}.Maker()
+	maker := keyspace.Keys{
+		Count: shelfKeys,
+		Bytes: keyBytes,
+		Order: keyspace.Hashed,
+		Hash:  keyspace.Mix,
+		Seed:  1,
+	}.Maker()
+
 	for i := range uint64(shelfKeys) {
 		maker.Key(key, i)
 		s.pairs[string(key)] = values.Value(nil, i, 0)
 	}
+
 	return s
 }
 
@@ -63,6 +83,7 @@ func TestAGetAllocatesNothing(t *testing.T) {
 			if err := w.Run(2000); err != nil { // the value buffer grows once
 				t.Fatal(err)
 			}
+
 			if allocs := testing.AllocsPerRun(5, func() {
 				if err := w.Run(2000); err != nil {
 					t.Error(err)
@@ -70,6 +91,7 @@ func TestAGetAllocatesNothing(t *testing.T) {
 			}); allocs > fewAllocations {
 				t.Errorf("%s, %s: %v allocations in 2000 Gets", name, model, allocs)
 			}
+
 			w.SetPacer(pace.ConstantRate(1e9, 0, 1))
 			if allocs := testing.AllocsPerRun(5, func() {
 				if err := w.Run(2000); err != nil {
@@ -93,12 +115,25 @@ func TestAWrongAnswerEndsTheWorkerAndNamesTheKey(t *testing.T) {
 		{"wrong value", 0, func(_ int64, _, value []byte, _ bool) ([]byte, bool, error) {
 			return append([]byte{value[0] ^ 1}, value[1:]...), true, nil
 		}, "wrong answer"},
-		{"value cut short", 0, func(_ int64, _, value []byte, _ bool) ([]byte, bool, error) { return value[:50], true, nil }, "wrong answer"},
-		{"value of another key", 0, func(int64, []byte, []byte, bool) ([]byte, bool, error) { return make([]byte, 110), true, nil }, "wrong answer"},
-		{"missing", 0, func(int64, []byte, []byte, bool) ([]byte, bool, error) { return nil, false, nil }, "wrong answer: a key that was written is missing"},
-		{"value of an absent key", 1, func(int64, []byte, []byte, bool) ([]byte, bool, error) { return []byte("made up"), true, nil },
+		{"value cut short", 0,
+			func(_ int64, _, value []byte, _ bool) ([]byte, bool, error) {
+				return value[:50], true, nil
+			}, "wrong answer"},
+		{"value of another key", 0,
+			func(int64, []byte, []byte, bool) ([]byte, bool, error) {
+				return make([]byte, 110), true, nil
+			}, "wrong answer"},
+		{"missing", 0,
+			func(int64, []byte, []byte, bool) ([]byte, bool, error) { return nil, false, nil },
+			"wrong answer: a key that was written is missing"},
+		{"value of an absent key", 1,
+			func(int64, []byte, []byte, bool) ([]byte, bool, error) {
+				return []byte("made up"), true, nil
+			},
 			"wrong answer: a value of 7 bytes for a key that was never written"},
-		{"failed", 0, func(int64, []byte, []byte, bool) ([]byte, bool, error) { return nil, false, broken }, "disk on fire"},
+		{"failed", 0,
+			func(int64, []byte, []byte, bool) ([]byte, bool, error) { return nil, false, broken },
+			"disk on fire"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := filled(t, keyspace.Random)
@@ -110,11 +145,14 @@ func TestAWrongAnswerEndsTheWorkerAndNamesTheKey(t *testing.T) {
 				asked = fmt.Sprintf("get key %x: ", key)
 				return c.onGet(call, key, value, found)
 			}
+
 			w := workerOn(t, &shelfReader{s}, c.missing, keyspace.Random)
 			err := w.Run(100)
-			if err == nil || !strings.HasPrefix(err.Error(), asked) || !strings.Contains(err.Error(), c.want) {
+			if err == nil || !strings.HasPrefix(err.Error(), asked) ||
+				!strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %s%s", err, asked, c.want)
 			}
+
 			if s.gets.Load() != 7 {
 				t.Errorf("%d Gets: it went on", s.gets.Load())
 			}

@@ -53,9 +53,11 @@ func (w *writer) Run(began int64, stop *atomic.Bool) error {
 		if due, open := w.pace.Next(); open {
 			timed.SleepUntil(w.clock, began, due, stop)
 		}
+
 		if stop.Load() {
 			return timed.ErrStopped
 		}
+
 		batch := min(left, uint64(w.batchKeys))
 		w.batch = w.batch[:0]
 		for range batch {
@@ -65,23 +67,28 @@ func (w *writer) Run(began int64, stop *atomic.Bool) error {
 			if err := w.out.Put(w.key, w.value); err != nil {
 				return fmt.Errorf("put key %x at put %d: %w", w.key, w.done.Load(), err)
 			}
+
 			w.userBytes += int64(len(w.key) + len(w.value))
 			w.batch = append(w.batch, index)
 		}
+
 		start := w.clock.Ticks()
 		err := w.out.Commit()
 		w.commits.Add(w.clock.Nanos(w.clock.Ticks() - start))
 		if err != nil {
 			return fmt.Errorf("commit %d puts at put %d: %w", batch, w.done.Load(), err)
 		}
+
 		w.done.Add(batch)
 		if w.acknowledged != nil {
 			for _, index := range w.batch {
 				w.acknowledged.Add(index)
 			}
 		}
+
 		left -= batch
 	}
+
 	return nil
 }
 
@@ -91,48 +98,80 @@ func (r *run) addWriters(t *team, keys *keyset, puts uint64) error {
 	if keys.sample != nil {
 		return errors.New("a database that statelab did not load is never written")
 	}
+
 	if keys.any {
-		return fmt.Errorf("%s keeps nothing that could be overwritten: use --workload readrandom", r.engine.Info().Name)
+		return fmt.Errorf("%s keeps nothing that could be overwritten: use --workload readrandom",
+			r.engine.Info().Name)
 	}
+
 	m, values, err := r.manifest()
 	if err != nil {
 		return err
 	}
+
 	m.MaxVersion++
 	if err := keyspace.WriteManifest(r.spec.Dir, m); err != nil {
 		return err
 	}
+
 	keys.version = m.MaxVersion
 	var acknowledged *keyspace.Acknowledged
 	if len(t.gets) > 0 {
 		acknowledged = keyspace.NewAcknowledged(keys.choice.Keys)
 	}
+
 	for _, g := range t.gets {
 		source := g.generated()
 		source.checker, source.acknowledged = values.Checker(m.MaxVersion), acknowledged
 	}
-	choice := workload.Choice{Keys: keys.choice.Keys, ZipfTheta: keys.choice.ZipfTheta, Seed: keys.choice.Seed}
+
+	choice := workload.Choice{
+		Keys:      keys.choice.Keys,
+		ZipfTheta: keys.choice.ZipfTheta,
+		Seed:      keys.choice.Seed,
+	}
+
 	for i := range r.spec.Writers {
 		out, err := r.db.Writer()
 		if err != nil {
 			return fmt.Errorf("open writer %d: %w", i, err)
 		}
-		w := &writer{stream: choice.Stream(workload.WritePhase, i), maker: keys.space.Maker(), values: values, version: m.MaxVersion, out: out,
-			clock: r.Clock, commits: measure.NewRecorder(), batchKeys: r.spec.BatchKeys, share: math.MaxUint64, key: make([]byte, keys.space.Bytes),
-			batch: make([]uint64, 0, r.spec.BatchKeys), acknowledged: acknowledged}
+
+		w := &writer{
+			stream:       choice.Stream(workload.WritePhase, i),
+			maker:        keys.space.Maker(),
+			values:       values,
+			version:      m.MaxVersion,
+			out:          out,
+			clock:        r.Clock,
+			commits:      measure.NewRecorder(),
+			batchKeys:    r.spec.BatchKeys,
+			share:        math.MaxUint64,
+			key:          make([]byte, keys.space.Bytes),
+			batch:        make([]uint64, 0, r.spec.BatchKeys),
+			acknowledged: acknowledged,
+		}
+
 		if puts != math.MaxUint64 {
 			w.share = session.Share(puts, i, r.spec.Writers)
 		}
+
 		if r.spec.WriteRate > 0 {
-			w.pace = pace.ConstantRate(r.spec.WriteRate/float64(r.spec.BatchKeys), i, r.spec.Writers)
+			w.pace = pace.ConstantRate(r.spec.WriteRate/float64(r.spec.BatchKeys), i,
+				r.spec.Writers)
 		}
-		t.writers, t.Background, t.close = append(t.writers, w), append(t.Background, w), append(t.close, out.Close)
+
+		t.writers, t.Background, t.close = append(t.writers, w), append(t.Background, w),
+			append(t.close, out.Close)
 	}
+
 	return nil
 }
 
 // write is a phase of writers only.
-func (r *run) write(ctx context.Context, phase string, keys *keyset, puts uint64) (*measured, error) {
+func (r *run) write(
+	ctx context.Context, phase string, keys *keyset, puts uint64,
+) (*measured, error) {
 	m := new(measured)
 	var err error
 	m.cost, err = r.Phase(phase, func(ops *atomicCount) error {
@@ -141,10 +180,12 @@ func (r *run) write(ctx context.Context, phase string, keys *keyset, puts uint64
 		if err == nil {
 			err = r.drive(ctx, t, stretch{phase: phase, gets: puts, ops: ops})
 		}
+
 		m.addPuts(t)
 		ops.Store(m.puts)
 		return errors.Join(err, t.close.all())
 	})
+
 	return m, err
 }
 
@@ -153,10 +194,16 @@ func (r *run) write(ctx context.Context, phase string, keys *keyset, puts uint64
 func (r *run) overwrite(ctx context.Context, keys *keyset) error {
 	m, err := r.write(ctx, "measure", keys, r.spec.Puts)
 	end := time.Now()
-	r.Latency(measure.LogEntry{Tag: "commit", Start: end.Add(-time.Duration(m.Seconds * float64(time.Second))), End: end, Durations: r.putLatency})
+	r.Latency(measure.LogEntry{
+		Tag:       "commit",
+		Start:     end.Add(-time.Duration(m.Seconds * float64(time.Second))),
+		End:       end,
+		Durations: r.putLatency,
+	})
 	if err != nil {
 		return err
 	}
+
 	settled, err := r.Phase("settle", func(*atomicCount) error {
 		if err := r.settle(ctx); err != nil {
 			return err
@@ -166,6 +213,7 @@ func (r *run) overwrite(ctx context.Context, keys *keyset) error {
 	if err != nil {
 		return err
 	}
+
 	r.writeFigures(m, &settled)
 	return nil
 }
@@ -174,10 +222,17 @@ func (r *run) overwrite(ctx context.Context, keys *keyset) error {
 // private device, which counts what was written.
 func (r *run) settle(ctx context.Context) error {
 	err := r.db.Settle(ctx, func(s engine.Settling) {
-		r.Tell(result.Event{Phase: "settle", Unit: "bytes", Note: fmt.Sprintf("%d background jobs, about %d MiB to go", s.Running, s.PendingBytes>>20)})
+		r.Tell(result.Event{
+			Phase: "settle",
+			Unit:  "bytes",
+			Note: fmt.Sprintf("%d background jobs, about %d MiB to go", s.Running,
+				s.PendingBytes>>20),
+		})
 	})
+
 	if err == nil && r.Device.Private {
 		err = host.SyncFilesystem(r.spec.Dir)
 	}
+
 	return err
 }

@@ -17,7 +17,9 @@ func buildBlocks(c protocol.Chain) uint64 {
 
 // expectedSlots is how many slots the accounts will have, in the mean.
 func expectedSlots(c protocol.Chain) uint64 {
-	return c.ContractSlots + uint64(math.Ceil(float64(c.Accounts)*c.ContractShare*float64(c.SlotsPer)))
+	return c.ContractSlots + uint64(math.Ceil(float64(c.Accounts)*c.ContractShare*float64(
+		c.SlotsPer,
+	)))
 }
 
 // Generator makes the chain's accounts, slots and changes, the same ones every time.
@@ -44,6 +46,7 @@ func NewGenerator(c protocol.Chain, updateBlocks uint64) *Generator {
 			g.eachSlot(block, func(j uint64) { g.slot[slotNumber(0, j)] = block })
 			continue
 		}
+
 		g.eachUpdate(block, func(index uint64) {
 			g.account[index] = block
 			if j, has := g.updatedSlot(index, block); has {
@@ -51,15 +54,30 @@ func NewGenerator(c protocol.Chain, updateBlocks uint64) *Generator {
 			}
 		})
 	}
+
 	return g
 }
 
 // Clone is the same generator for another goroutine.
 func (g *Generator) Clone() *Generator {
 	maker := func(salt uint64) *keyspace.Maker {
-		return keyspace.Keys{Count: 1, Bytes: 32, Order: keyspace.Hashed, Hash: keyspace.Mix, Seed: g.chain.Seed*4 + salt}.Maker()
+		return keyspace.Keys{
+			Count: 1,
+			Bytes: 32,
+			Order: keyspace.Hashed,
+			Hash:  keyspace.Mix,
+			Seed:  g.chain.Seed*4 + salt,
+		}.Maker()
 	}
-	return &Generator{chain: g.chain, accounts: maker(0), slots: maker(1), words: maker(2), account: g.account, slot: g.slot}
+
+	return &Generator{
+		chain:    g.chain,
+		accounts: maker(0),
+		slots:    maker(1),
+		words:    maker(2),
+		account:  g.account,
+		slot:     g.slot,
+	}
 }
 
 // Hash names the account with an index; one at or above Accounts is absent.
@@ -108,7 +126,8 @@ func (g *Generator) HasStorage(index uint64) bool {
 	if index == 0 && g.chain.ContractSlots > 0 {
 		return true
 	}
-	return g.chain.SlotsPer > 0 && g.word(hasStorageStream, index)%resolution < uint64(g.chain.ContractShare*resolution)
+	return g.chain.SlotsPer > 0 &&
+		g.word(hasStorageStream, index)%resolution < uint64(g.chain.ContractShare*resolution)
 }
 
 // Account is what the newest block left of an account.
@@ -127,12 +146,14 @@ func (g *Generator) accountAt(index, block uint64) layout.Account {
 	if g.HasStorage(index) {
 		a.CodeHash = g.SlotHash(index, protocol.MaxSlotsPer)
 	}
+
 	return a
 }
 
 // Slot appends what the newest block left of a slot to dst.
 func (g *Generator) Slot(dst []byte, index, j uint64) []byte {
-	return g.slotAt(dst, index, j, cmp.Or(g.slot[slotNumber(index, j)], index/g.chain.BlockAccounts+1))
+	return g.slotAt(dst, index, j,
+		cmp.Or(g.slot[slotNumber(index, j)], index/g.chain.BlockAccounts+1))
 }
 
 // slotAt is a value of 32 bytes, or of 8 as counters and small amounts have.
@@ -187,7 +208,10 @@ func (g *Generator) contractUpdate(block uint64, into *layout.Change, account *l
 	*account = g.accountAt(0, block)
 	into.Account, into.New, into.Slots = g.Hash(0), account, into.Slots[:0]
 	g.eachSlot(block, func(j uint64) {
-		into.Slots = append(into.Slots, layout.Slot{Key: g.SlotHash(0, j), Value: g.slotAt(nil, 0, j, block)})
+		into.Slots = append(into.Slots, layout.Slot{
+			Key:   g.SlotHash(0, j),
+			Value: g.slotAt(nil, 0, j, block),
+		})
 	})
 }
 
@@ -196,7 +220,8 @@ func (g *Generator) eachUpdate(block uint64, yield func(index uint64)) {
 	seen := make(map[uint64]bool, g.chain.UpdateAccounts)
 	for n := uint64(0); uint64(len(seen)) < g.chain.UpdateAccounts; n++ {
 		index := g.word(updatedAccountStream, block, n) % g.chain.Accounts
-		if !seen[index] && (index > 0 || g.chain.ContractSlots == 0) { // the one contract has blocks of its own
+		// the one contract has blocks of its own
+		if !seen[index] && (index > 0 || g.chain.ContractSlots == 0) {
 			seen[index] = true
 			yield(index)
 		}
@@ -211,8 +236,12 @@ func (g *Generator) creation(index uint64, into *layout.Change, account *layout.
 	if g.HasStorage(index) {
 		into.Code = g.code(index)
 	}
+
 	for j := range g.slotsOf(index) {
-		into.Slots = append(into.Slots, layout.Slot{Key: g.SlotHash(index, j), Value: g.slotAt(nil, index, j, block)})
+		into.Slots = append(into.Slots, layout.Slot{
+			Key:   g.SlotHash(index, j),
+			Value: g.slotAt(nil, index, j, block),
+		})
 	}
 }
 
@@ -235,7 +264,10 @@ func (g *Generator) update(index, block uint64, into *layout.Change, account *la
 	*account = g.accountAt(index, block)
 	into.Account, into.New, into.Slots = g.Hash(index), account, into.Slots[:0]
 	if j, has := g.updatedSlot(index, block); has {
-		into.Slots = append(into.Slots, layout.Slot{Key: g.SlotHash(index, j), Value: g.slotAt(nil, index, j, block)})
+		into.Slots = append(into.Slots, layout.Slot{
+			Key:   g.SlotHash(index, j),
+			Value: g.slotAt(nil, index, j, block),
+		})
 	}
 }
 

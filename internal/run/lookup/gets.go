@@ -30,11 +30,14 @@ const (
 
 func (r *reader) Get(key, dst []byte) (value []byte, found bool, err error) {
 	if len(key) == hashBytes+numberBytes {
-		return r.Reader.(layout.CodeReader).CodeChunk(layout.Hash(key[:hashBytes]), binary.BigEndian.Uint64(key[hashBytes:]), dst)
+		return r.Reader.(layout.CodeReader).CodeChunk(layout.Hash(key[:hashBytes]),
+			binary.BigEndian.Uint64(key[hashBytes:]), dst)
 	}
+
 	if len(key) > hashBytes {
 		return r.Slot(layout.Hash(key[:hashBytes]), layout.Hash(key[hashBytes:]), dst)
 	}
+
 	r.account, found, err = r.Account(layout.Hash(key))
 	return dst, found, err
 }
@@ -82,6 +85,7 @@ func (g *gets) Next(uint64) (key []byte, n uint64) {
 			g.generator.slots.Key(g.key[hashBytes:], slotNumber(g.random.index, g.random.j))
 		}
 	}
+
 	switch key = g.key[:]; {
 	case g.touches == nil && g.random.code:
 		binary.BigEndian.PutUint64(g.key[hashBytes:], g.random.j)
@@ -89,9 +93,11 @@ func (g *gets) Next(uint64) (key []byte, n uint64) {
 	case !slot:
 		key = g.key[:hashBytes]
 	}
+
 	if g.condition == result.AgainLookups {
 		g.again, _, g.failed = g.reader.Get(key, g.again[:0])
 	}
+
 	return key, 1
 }
 
@@ -108,6 +114,7 @@ func (g *gets) Check(value []byte, found bool) error {
 	if g.touches != nil {
 		absent, slot = g.touch.absent, g.touch.slot
 	}
+
 	switch {
 	case g.failed != nil:
 		return g.failed
@@ -123,9 +130,11 @@ func (g *gets) Check(value []byte, found bool) error {
 		}
 		return nil
 	}
+
 	if g.touches != nil {
 		return g.same(&g.touch.want)
 	}
+
 	want := g.generator.Account(g.random.index)
 	return g.same(&want)
 }
@@ -142,10 +151,12 @@ func (g *gets) wantedSlot() []byte {
 	if g.touches != nil {
 		return g.touch.value
 	}
+
 	if g.random.code {
 		g.want = g.generator.codeChunk(g.want[:0], g.random.index, g.random.j)
 		return g.want
 	}
+
 	g.want = g.generator.Slot(g.want[:0], g.random.index, g.random.j)
 	return g.want
 }
@@ -169,18 +180,22 @@ func (g *gets) choose(n uint64) {
 	case result.AccountLookup:
 		return
 	}
+
 	c.code = g.kind == result.CodeLookup || g.kind == result.AbsentCodeLookup
 	c.slot = !c.code
 	if of.chain.ContractSlots > 0 {
 		c.index = 0
 	}
+
 	for try := uint64(0); !of.HasStorage(c.index); try++ {
 		c.index = of.word(contractStream, g.seed, n, try) % of.chain.Accounts
 	}
+
 	slots := of.slotsOf(c.index)
 	if c.code {
 		slots = (of.chain.CodeBytes + layout.CodeBytes - 1) / layout.CodeBytes
 	}
+
 	c.j = of.word(lookupSlotStream, g.seed, n) % slots
 	if g.kind == result.AbsentSlotLookup || g.kind == result.AbsentCodeLookup {
 		c.j, c.absent = c.j+slots, true
@@ -200,8 +215,13 @@ func (r *run) subject() session.Subject[layout.Counters] {
 		},
 		Between: host.Between[layout.Counters],
 		Note: func(c layout.Counters, p *result.Phase) {
-			p.Engine = session.Known(map[string]*int64{"reads": c.Reads, "read_bytes": c.ReadBytes, "writes": c.Writes, "write_bytes": c.WriteBytes,
-				"nodes_new": c.NodesNew})
+			p.Engine = session.Known(map[string]*int64{
+				"reads":       c.Reads,
+				"read_bytes":  c.ReadBytes,
+				"writes":      c.Writes,
+				"write_bytes": c.WriteBytes,
+				"nodes_new":   c.NodesNew,
+			})
 		},
 	}
 }
@@ -258,13 +278,15 @@ func HarnessFloor(clock *measure.Clock) float64 {
 // nullWorker looks up absent accounts in no layout.
 func nullWorker(clock *measure.Clock) *timed.Worker {
 	const accounts = 1 << 20
-	return workerOn(clock, &reader{Reader: nothing{}}, NewGenerator(protocol.Chain{Seed: 1, Accounts: accounts, BlockAccounts: accounts}, 0),
+	return workerOn(clock, &reader{Reader: nothing{}},
+		NewGenerator(protocol.Chain{Seed: 1, Accounts: accounts, BlockAccounts: accounts}, 0),
 		result.AbsentAccountLookup)
 }
 
 // workerOn makes random lookups of a kind alone.
 func workerOn(clock *measure.Clock, r *reader, g *Generator, kind string) *timed.Worker {
-	return timed.NewWorker(clock, &gets{lookups: lookups{kind: kind, inFlight: 1}, reader: r, generator: g}, r)
+	return timed.NewWorker(clock,
+		&gets{lookups: lookups{kind: kind, inFlight: 1}, reader: r, generator: g}, r)
 }
 
 // nothing is a layout's reader without a layout.

@@ -19,7 +19,15 @@ import (
 )
 
 func small() protocol.Chain {
-	return protocol.Chain{Seed: 3, Accounts: 3000, ContractShare: .1, SlotsPer: 5, BlockAccounts: 700, UpdateBlocks: 4, UpdateAccounts: 50}
+	return protocol.Chain{
+		Seed:           3,
+		Accounts:       3000,
+		ContractShare:  .1,
+		SlotsPer:       5,
+		BlockAccounts:  700,
+		UpdateBlocks:   4,
+		UpdateAccounts: 50,
+	}
 }
 
 func spec(t *testing.T, l layout.Layout, stage, dir string) *protocol.LayoutSpec {
@@ -30,7 +38,9 @@ func spec(t *testing.T, l layout.Layout, stage, dir string) *protocol.LayoutSpec
 
 func tell(result.Event) {}
 
-func flatPebble() layout.Layout { return flat.Layout{Name: "flat-pebble", Engine: pebble2.Engine{}} }
+func flatPebble() layout.Layout {
+	return flat.Layout{Name: "flat-pebble", Engine: pebble2.Engine{}}
+}
 
 // Each stage runs on whatever keeps the contract; the harness checks every value.
 func TestBuildAndLookUp(t *testing.T) {
@@ -42,25 +52,31 @@ func TestBuildAndLookUp(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			b := build.Figures.State
-			if b.Block != 9 || b.Updates.Updates != 200 || b.Updates.Blocks != 4 || b.DiskBytes == 0 || b.Slots < 1000 || b.Slots > 2000 || b.Slots%5 != 0 {
+			if b.Block != 9 || b.Updates.Updates != 200 || b.Updates.Blocks != 4 ||
+				b.DiskBytes == 0 || b.Slots < 1000 || b.Slots > 2000 || b.Slots%5 != 0 {
 				t.Errorf("%+v, updates %+v", b, b.Updates)
 			}
+
 			if l.Info().Root == layout.EthereumRoot {
 				if len(b.Roots) != 9 || roots != nil && roots[8] != b.Roots[8] {
 					t.Errorf("roots %v, another layout has %v", b.Roots, roots)
 				}
 				roots = b.Roots
 			}
+
 			s := spec(t, l, protocol.Lookup, dir)
 			read, err := lookup.Run(context.Background(), l, s, tell)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			// Four kinds: first and cold, and with one and 64 in flight.
 			if got := read.Figures.State.Lookups; len(got) != 16 {
 				t.Fatalf("%d measurements", len(got))
 			}
+
 			for _, of := range read.Figures.State.Lookups {
 				count := uint64(500)
 				if of.Condition == result.FirstLookups {
@@ -71,12 +87,14 @@ func TestBuildAndLookUp(t *testing.T) {
 						t.Errorf("%g read calls for %g reads", of.ReadCalls, of.BlockReads.OrZero())
 					}
 				}
+
 				if of.Count != count || of.ServiceNanos.N != count ||
 					l.Info().Root == layout.EthereumRoot && !(of.Nodes.OrZero() > 1 &&
 						of.Nodes.OrZero() < 10) {
 					t.Errorf("%+v", of)
 				}
 			}
+
 			if stored, err := result.ReadRun(s.Out); err != nil || stored.Status != result.OK {
 				t.Errorf("the run folder: %+v, %v", stored, err)
 			}
@@ -122,12 +140,16 @@ func (r lyingReader) Account(account layout.Hash) (layout.Account, bool, error) 
 func TestWrongAnswersFailTheRun(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	l := flatPebble()
-	if _, err := lookup.Run(context.Background(), l, spec(t, l, protocol.Build, dir), tell); err != nil {
+	if _, err := lookup.Run(context.Background(), l, spec(t, l, protocol.Build, dir),
+		tell); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, absent := range []bool{true, false} {
-		run, err := lookup.Run(context.Background(), lying{l, absent}, spec(t, l, protocol.Lookup, dir), tell)
-		if err == nil || !strings.Contains(err.Error(), "wrong answer") || run.Status != result.Failed {
+		run, err := lookup.Run(context.Background(), lying{l, absent},
+			spec(t, l, protocol.Lookup, dir), tell)
+		if err == nil || !strings.Contains(err.Error(), "wrong answer") ||
+			run.Status != result.Failed {
 			t.Errorf("absent %v: %v, %s", absent, err, run.Status)
 		}
 	}
@@ -143,25 +165,31 @@ func TestGeneratorKnowsTheNewestBlock(t *testing.T) {
 		if before.Hash(index) != after.Hash(index) {
 			t.Fatalf("account %d has two names", index)
 		}
+
 		if before.Account(index) != after.Account(index) {
 			accounts++
 		}
+
 		if !after.HasStorage(index) {
 			continue
 		}
+
 		contracts++
 		for j := range chain.SlotsPer {
 			value := after.Slot(nil, index, j)
 			if len(value) == 0 || len(value) > 32 || value[0] == 0 {
 				t.Fatalf("slot %d of account %d: %x", j, index, value)
 			}
+
 			if string(before.Slot(nil, index, j)) != string(value) {
 				slots++
 			}
 		}
 	}
+
 	// 4 blocks of 50 different accounts of 3000: some are changed twice.
-	if accounts < 190 || accounts > 200 || slots < 5 || slots > 40 || contracts < 250 || contracts > 350 {
+	if accounts < 190 || accounts > 200 || slots < 5 || slots > 40 || contracts < 250 ||
+		contracts > 350 {
 		t.Errorf("%d accounts and %d slots changed, %d contracts", accounts, slots, contracts)
 	}
 }

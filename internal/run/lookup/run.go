@@ -42,7 +42,9 @@ type run struct {
 
 // Run does what spec says and returns the run as far as it came. The run folder is
 // written in every case; the error is also in it.
-func Run(ctx context.Context, layout layout.Layout, spec *protocol.LayoutSpec, tell result.Tell) (*result.Run, error) {
+func Run(
+	ctx context.Context, layout layout.Layout, spec *protocol.LayoutSpec, tell result.Tell,
+) (*result.Run, error) {
 	r := &run{spec: spec, layout: layout}
 	r.Session = session.Begin(Blank(spec, layout.Info()), spec.Out, spec.Dir, tell, r.subject())
 	err := r.do(ctx)
@@ -57,32 +59,43 @@ func (r *run) do(ctx context.Context) error {
 	if errs := r.spec.Check(); len(errs) > 0 {
 		return errors.Join(errs...)
 	}
+
 	if r.spec.Accesses != "" {
 		var err error
 		if r.traffic, err = readTraffic(r.spec.Accesses); err != nil {
 			return err
 		}
+
 		if len(r.traffic.blocks) < 2 {
-			r.Warn(engine.Warning{Code: "short_list", Text: "the access list has only one block, so nothing warms the cache before warm lookups",
-				Remedy: "use a list of more blocks"})
+			r.Warn(engine.Warning{
+				Code: "short_list",
+				Text: "the access list has only one block, so nothing warms the cache before " +
+					"warm lookups",
+				Remedy: "use a list of more blocks",
+			})
 		}
 	}
+
 	if err := os.MkdirAll(r.spec.Dir, 0o755); err != nil {
 		return fmt.Errorf("make the state's folder: %w", err)
 	}
+
 	if !r.Device.Private {
 		r.MarkUnavailable("the state is on no device of its own: statelab volume makes one",
 			figure.DeviceReadsPerLookup)
 	}
+
 	if err := r.OpenSeries(false); err != nil {
 		return err
 	}
+
 	switch r.spec.Stage {
 	case protocol.Build:
 		return r.build(ctx)
 	case protocol.Lookup:
 		return r.lookUp(ctx)
 	}
+
 	return fmt.Errorf("this runner knows no stage %q", r.spec.Stage)
 }
 
@@ -91,10 +104,12 @@ func (r *run) open(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open %s with %s: %w", r.spec.Dir, r.spec.Layout, err)
 	}
+
 	r.state = opened
 	if c, is := r.layout.(layout.Coder); is {
 		r.keepsCode = c.KeepsCode()
 	}
+
 	r.Result.Engine.Options = opened.Effective()
 	return nil
 }
@@ -114,13 +129,16 @@ func (r *run) settle(ctx context.Context) error {
 	if err := r.state.Settle(ctx); err != nil {
 		return err
 	}
+
 	if err := host.SyncFilesystem(r.spec.Dir); err != nil {
 		return fmt.Errorf("sync the filesystem: %w", err)
 	}
+
 	bytes, err := r.state.DiskBytes()
 	if err != nil {
 		return fmt.Errorf("measure the state's files: %w", err)
 	}
+
 	f, accounts := r.Result.Figures.State, options(r.spec, r.traffic).Accounts
 	f.DiskBytes, f.DiskBytesPerAccount = bytes, float64(bytes)/float64(max(1, accounts))
 	return nil
@@ -140,7 +158,10 @@ func (r *run) noteRootAfter(root layout.Hash) {
 		return
 	}
 	f := r.Result.Figures.State
-	f.Roots = append(f.Roots, result.StateAt{Block: r.state.Block(), Root: hex.EncodeToString(root[:])})
+	f.Roots = append(f.Roots, result.StateAt{
+		Block: r.state.Block(),
+		Root:  hex.EncodeToString(root[:]),
+	})
 }
 
 // summed is a histogram's summary, and keeps the histogram for latency.hlog.
@@ -159,11 +180,20 @@ const Verb = "layouts"
 func InFlight() []int { return []int{1, 64} }
 
 func options(s *protocol.LayoutSpec, t *traffic) layout.Options {
-	o := layout.Options{Dir: s.Dir, Profile: s.Profile, Create: s.Stage == protocol.Build, MemoryBytes: s.MemoryBytes, Overrides: s.Overrides,
-		Accounts: s.Chain.Accounts, Slots: expectedSlots(s.Chain)}
+	o := layout.Options{
+		Dir:         s.Dir,
+		Profile:     s.Profile,
+		Create:      s.Stage == protocol.Build,
+		MemoryBytes: s.MemoryBytes,
+		Overrides:   s.Overrides,
+		Accounts:    s.Chain.Accounts,
+		Slots:       expectedSlots(s.Chain),
+	}
+
 	if t != nil {
 		o.Accounts, o.Slots = o.Accounts+uint64(len(t.initial)), o.Slots+t.slots
 	}
+
 	return o
 }
 
@@ -171,9 +201,22 @@ func options(s *protocol.LayoutSpec, t *traffic) layout.Options {
 func Blank(spec *protocol.LayoutSpec, info layout.Info) *result.Run {
 	return &result.Run{
 		Status: result.Failed, Verb: Verb, Started: time.Now().UTC(), Command: spec.Command,
-		Engine: result.Engine{Name: spec.Layout, Version: info.Version, Profile: spec.Profile, Options: map[string]string{},
-			RootRule: string(info.Root), Durability: info.Durability, History: info.History},
-		Workload:  result.Workload{Name: spec.Stage, Keys: spec.Chain.Accounts, Threads: 1, Gets: spec.Reads, Seed: spec.Chain.Seed},
+		Engine: result.Engine{
+			Name:       spec.Layout,
+			Version:    info.Version,
+			Profile:    spec.Profile,
+			Options:    map[string]string{},
+			RootRule:   string(info.Root),
+			Durability: info.Durability,
+			History:    info.History,
+		},
+		Workload: result.Workload{
+			Name:    spec.Stage,
+			Keys:    spec.Chain.Accounts,
+			Threads: 1,
+			Gets:    spec.Reads,
+			Seed:    spec.Chain.Seed,
+		},
 		PageCache: "cold",
 		Database:  result.Database{Dir: spec.Dir},
 		Figures:   result.Figures{State: &result.State{Accounts: spec.Chain.Accounts}},

@@ -29,7 +29,16 @@ func (r right) Slot(_, key layout.Hash, dst []byte) ([]byte, bool, error) {
 
 // over is a worker over a small state that is all in memory.
 func over(kind string) *timed.Worker {
-	chain := protocol.Chain{Seed: 3, Accounts: 2000, ContractShare: .2, SlotsPer: 4, BlockAccounts: 500, UpdateBlocks: 2, UpdateAccounts: 100}
+	chain := protocol.Chain{
+		Seed:           3,
+		Accounts:       2000,
+		ContractShare:  .2,
+		SlotsPer:       4,
+		BlockAccounts:  500,
+		UpdateBlocks:   2,
+		UpdateAccounts: 100,
+	}
+
 	g := NewGenerator(chain, chain.UpdateBlocks)
 	state := right{accounts: map[layout.Hash]layout.Account{}, slots: map[layout.Hash][]byte{}}
 	for index := range chain.Accounts {
@@ -40,6 +49,7 @@ func over(kind string) *timed.Worker {
 			}
 		}
 	}
+
 	return workerOn(measure.NewClock(), &reader{Reader: state}, g, kind)
 }
 
@@ -48,11 +58,21 @@ func played(maximum int) *timed.Worker {
 	account, key, value := layout.Hash{1}, layout.Hash{2}, []byte("value")
 	touches := make([]touch, 0, maximum)
 	for len(touches) < maximum {
-		touches = append(touches, touch{account: account, want: layout.Account{Nonce: 7}}, touch{account: account, key: key, slot: true, value: value},
-			touch{account: layout.Hash{3}, absent: true})
+		touches = append(
+			touches,
+			touch{account: account, want: layout.Account{Nonce: 7}},
+			touch{account: account, key: key, slot: true, value: value},
+			touch{account: layout.Hash{3}, absent: true},
+		)
 	}
-	r := &reader{Reader: right{accounts: map[layout.Hash]layout.Account{account: {Nonce: 7}}, slots: map[layout.Hash][]byte{key: value}}}
-	return timed.NewWorker(measure.NewClock(), &gets{lookups: lookups{inFlight: 1, touches: touches}, reader: r}, r)
+
+	r := &reader{Reader: right{
+		accounts: map[layout.Hash]layout.Account{account: {Nonce: 7}},
+		slots:    map[layout.Hash][]byte{key: value},
+	}}
+
+	return timed.NewWorker(measure.NewClock(),
+		&gets{lookups: lookups{inFlight: 1, touches: touches}, reader: r}, r)
 }
 
 // fewAllocations in 2000 Gets are those of histograms, which make a part of their counters when a
@@ -61,10 +81,16 @@ const fewAllocations = 20
 
 func TestALookupAllocatesNothing(t *testing.T) {
 	const count = 2000
-	workers := map[string]*timed.Worker{"no layout": nullWorker(measure.NewClock()), "of blocks": played(6 * count)}
-	for _, kind := range []string{result.AccountLookup, result.AbsentAccountLookup, result.SlotLookup, result.AbsentSlotLookup} {
+	workers := map[string]*timed.Worker{
+		"no layout": nullWorker(measure.NewClock()),
+		"of blocks": played(6 * count),
+	}
+
+	for _, kind := range []string{result.AccountLookup, result.AbsentAccountLookup,
+		result.SlotLookup, result.AbsentSlotLookup} {
 		workers[kind] = over(kind)
 	}
+
 	for name, w := range workers {
 		if allocs := testing.AllocsPerRun(5, func() {
 			if err := w.Run(count); err != nil {

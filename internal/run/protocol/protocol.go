@@ -23,7 +23,8 @@ import (
 const (
 	Describe = "describe" // Description on stdout
 	Check    = "check"    // a question about options on stdin, a list of mistakes on stdout
-	Harvest  = "harvest"  // HarvestOrder on stdin, tree.Survey of what was harvested on stdout; trees only
+	// HarvestOrder on stdin, tree.Survey of what was harvested on stdout; trees only
+	Harvest = "harvest"
 )
 
 // maxBytes bounds what either side reads of the other's JSON.
@@ -65,6 +66,7 @@ func Common[I Info](info I) (word, name string, profiles []engine.Profile) {
 	case layout.Info:
 		return "layout", info.Name, info.Profiles
 	}
+
 	return "", "", nil // the types above are all
 }
 
@@ -75,6 +77,7 @@ func Pick[I Info](d *Description, name string) (info I, missing string, found bo
 			return info, e.Missing, true
 		}
 	}
+
 	for _, list := range []any{d.Trees, d.Layouts} {
 		infos, _ := list.([]I)
 		for _, info := range infos {
@@ -83,6 +86,7 @@ func Pick[I Info](d *Description, name string) (info I, missing string, found bo
 			}
 		}
 	}
+
 	return info, "", false
 }
 
@@ -202,18 +206,23 @@ type EngineSpec struct {
 	WarmupRule   string  `json:"warmup_rule"`
 	MissingShare float64 `json:"missing_share"`
 	ZipfTheta    float64 `json:"zipf_theta"`
-	Rate         float64 `json:"rate_per_second"`       // 0: closed loop
-	SampleKeys   int     `json:"sample_keys"`           // of a foreign database
-	AccessList   string  `json:"access_list,omitempty"` // played on a foreign database instead of sampled keys
-	KeyScheme    string  `json:"key_scheme,omitempty"`  // by which it is resolved: accesses.KeySchemes
-	Writers      int     `json:"writers"`
-	WriteRate    float64 `json:"write_rate_per_second"` // 0: as fast as they go
-	Puts         uint64  `json:"puts"`                  // overwrite
-	BatchKeys    int     `json:"batch_keys"`
-	BatchGets    int     `json:"batch_gets,omitempty"` // keys of a batch of Gets; 0: one Get at a time
-	BatchSorted  bool    `json:"batch_sorted,omitempty"`
-	InFlight     int     `json:"in_flight,omitempty"` // Gets of a batch at once; 0: the engine's GetMany, or one
-	Procs        int     `json:"procs,omitempty"`     // GOMAXPROCS while measuring; 0: as many as Gets at once
+	Rate         float64 `json:"rate_per_second"` // 0: closed loop
+	SampleKeys   int     `json:"sample_keys"`     // of a foreign database
+	// played on a foreign database instead of sampled keys
+	AccessList string `json:"access_list,omitempty"`
+	// by which it is resolved: accesses.KeySchemes
+	KeyScheme string  `json:"key_scheme,omitempty"`
+	Writers   int     `json:"writers"`
+	WriteRate float64 `json:"write_rate_per_second"` // 0: as fast as they go
+	Puts      uint64  `json:"puts"`                  // overwrite
+	BatchKeys int     `json:"batch_keys"`
+	// keys of a batch of Gets; 0: one Get at a time
+	BatchGets   int  `json:"batch_gets,omitempty"`
+	BatchSorted bool `json:"batch_sorted,omitempty"`
+	// Gets of a batch at once; 0: the engine's GetMany, or one
+	InFlight int `json:"in_flight,omitempty"`
+	// GOMAXPROCS while measuring; 0: as many as Gets at once
+	Procs int `json:"procs,omitempty"`
 
 	// AccessGets is how many of the measured Gets are replayed with a cache that
 	// admits nothing, to learn the accesses by type. 0: none.
@@ -229,14 +238,16 @@ type EngineSpec struct {
 	ValueModel string `json:"value_model"`
 	ValueBytes int    `json:"value_bytes"`
 	Resume     bool   `json:"resume"`
-	Age        string `json:"age,omitempty"` // overwriting after the load: none, steady, or a number of rounds
+	// overwriting after the load: none, steady, or a number of rounds
+	Age string `json:"age,omitempty"`
 }
 
 func (s EngineSpec) Head() Head { return Head{s.Schema, s.Engine, s.Out} }
 
 func (s EngineSpec) WhenDiskIsFull() string {
 	if s.Verb == Load {
-		return fmt.Sprintf("free some space and continue with statelab load --resume --db %s, or load fewer --keys", s.Dir)
+		return fmt.Sprintf("free some space and continue with statelab load --resume --db %s, or "+
+			"load fewer --keys", s.Dir)
 	}
 	return "free some space and do it again"
 }
@@ -254,9 +265,10 @@ type TreeSpec struct {
 	CacheNodes  int64             `json:"cache_nodes"`
 	MemoryBytes int64             `json:"memory_bytes"`
 
-	Changes  string   `json:"changes"`          // path of the change set
-	Stores   []string `json:"stores,omitempty"` // to replay; none: all that the set names
-	Versions int64    `json:"versions"`         // how many of the set to apply, from its first; 0: all
+	Changes string   `json:"changes"`          // path of the change set
+	Stores  []string `json:"stores,omitempty"` // to replay; none: all that the set names
+	// how many of the set to apply, from its first; 0: all
+	Versions int64 `json:"versions"`
 	// RootsEvery is how many versions apart roots are stored; 0 chooses a distance
 	// that stores at most 10,000 of them.
 	RootsEvery int64 `json:"roots_every"`
@@ -272,7 +284,8 @@ type TreeSpec struct {
 func (s TreeSpec) Head() Head { return Head{s.Schema, s.Tree, s.Out} }
 
 func (s TreeSpec) WhenDiskIsFull() string {
-	return fmt.Sprintf("free some space and continue with the same command and --resume (the tree is in %s), or replay fewer --versions", s.Dir)
+	return fmt.Sprintf("free some space and continue with the same command and --resume (the "+
+		"tree is in %s), or replay fewer --versions", s.Dir)
 }
 
 // Stages of a LayoutSpec, a process each: memory and caches of the second owe
@@ -297,7 +310,8 @@ type LayoutSpec struct {
 
 	Chain Chain  `json:"chain"`
 	Reads uint64 `json:"reads"` // lookups of each kind
-	First uint64 `json:"first"` // of each kind, each of a state just opened; 0: a hundredth of Reads, 5 to 50
+	// of each kind, each of a state just opened; 0: a hundredth of Reads, 5 to 50
+	First uint64 `json:"first"`
 	// Accesses is the path of an access list, which is played beside the accounts of Chain; with
 	// one there may be none of those.
 	Accesses string `json:"accesses,omitempty"`
@@ -315,7 +329,8 @@ func (s LayoutSpec) Check() []error {
 func (s LayoutSpec) Head() Head { return Head{s.Schema, s.Layout, s.Out} }
 
 func (s LayoutSpec) WhenDiskIsFull() string {
-	return fmt.Sprintf("free some space and continue with the same command and --resume (the state is in %s), or compare fewer --accounts", s.Dir)
+	return fmt.Sprintf("free some space and continue with the same command and --resume (the "+
+		"state is in %s), or compare fewer --accounts", s.Dir)
 }
 
 // Chain describes a state and the blocks that make it: Accounts new accounts in
@@ -332,7 +347,8 @@ type Chain struct {
 	// are then looked up in it, and update blocks in turn change accounts without storage and
 	// slots of it. 0: there is none.
 	ContractSlots uint64 `json:"contract_slots,omitempty"`
-	CodeBytes     uint64 `json:"code_bytes,omitempty"` // of each account with storage, for layouts that keep code in their trie
+	// of each account with storage, for layouts that keep code in their trie
+	CodeBytes uint64 `json:"code_bytes,omitempty"`
 }
 
 // MaxCodeBytes is the longest code that Ethereum allows (EIP-170).
@@ -346,26 +362,42 @@ func (c Chain) Check() (errs []error) {
 	if c.Accounts == 0 || c.Accounts > 1<<40 {
 		errs = append(errs, fmt.Errorf("%d accounts: from 1 to 1T", c.Accounts))
 	}
+
 	if c.BlockAccounts == 0 {
 		errs = append(errs, errors.New("blocks of 0 accounts"))
 	}
+
 	if !(c.ContractShare >= 0 && c.ContractShare <= 1) {
-		errs = append(errs, fmt.Errorf("a share of %g contracts: from 0%% to 100%%", c.ContractShare))
+		errs = append(errs,
+			fmt.Errorf("a share of %g contracts: from 0%% to 100%%", c.ContractShare))
 	}
+
 	if c.SlotsPer > MaxSlotsPer {
-		errs = append(errs, fmt.Errorf("%d slots of a contract: at most %d", c.SlotsPer, MaxSlotsPer))
+		errs = append(errs,
+			fmt.Errorf("%d slots of a contract: at most %d", c.SlotsPer, MaxSlotsPer))
 	}
+
 	if c.ContractSlots > MaxSlotsPer {
-		errs = append(errs, fmt.Errorf("%d slots of the one contract: at most %d can be built", c.ContractSlots, MaxSlotsPer))
+		errs = append(errs,
+			fmt.Errorf("%d slots of the one contract: at most %d can be built", c.ContractSlots,
+				MaxSlotsPer))
 	}
+
 	if c.ContractSlots > 0 && c.UpdateAccounts > c.ContractSlots/2 {
-		errs = append(errs, fmt.Errorf("%d updates of a block: at most half of the %d slots of the one contract", c.UpdateAccounts, c.ContractSlots))
+		errs = append(errs,
+			fmt.Errorf("%d updates of a block: at most half of the %d slots of the one contract",
+				c.UpdateAccounts, c.ContractSlots))
 	}
+
 	if c.CodeBytes > MaxCodeBytes {
 		errs = append(errs, fmt.Errorf("%d bytes of code: at most %d", c.CodeBytes, MaxCodeBytes))
 	}
+
 	if c.UpdateAccounts > c.Accounts/2 {
-		errs = append(errs, fmt.Errorf("%d updates of a block: at most half of %d accounts", c.UpdateAccounts, c.Accounts))
+		errs = append(errs,
+			fmt.Errorf("%d updates of a block: at most half of %d accounts", c.UpdateAccounts,
+				c.Accounts))
 	}
+
 	return errs
 }

@@ -45,6 +45,7 @@ func (r *run) replay(ctx context.Context) error {
 	if r.ticks.Interval, err = r.Interval(replayPhase); err != nil {
 		return err
 	}
+
 	for {
 		start := r.Clock.Ticks()
 		batch, err := r.ahead.next()
@@ -52,27 +53,34 @@ func (r *run) replay(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		if batch == nil {
 			return r.lastTick()
 		}
-		for r.totals.version+1 < batch.Version { // the set leaves versions out: trees count them all the same
+
+		// the set leaves versions out: trees count them all the same
+		for r.totals.version+1 < batch.Version {
 			if err := r.commit(ctx, changeset.Roots{}); err != nil {
 				return err
 			}
 		}
+
 		if err := r.apply(batch); err != nil {
 			return err
 		}
+
 		if batch.Last {
 			if err := r.commit(ctx, batch.Roots); err != nil {
 				return err
 			}
 		}
+
 		if now := time.Now(); r.ticks.Due(now) {
 			if err := r.ticks.tick(r, now, batch.Last); err != nil {
 				return err
 			}
 		}
+
 		r.ahead.free <- batch
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -91,8 +99,10 @@ func (r *run) apply(batch *decoded) error {
 	r.totals.leaves += uint64(n)
 	if err != nil {
 		c := batch.Changes[n]
-		return fmt.Errorf("version %d, store %s, key %x: %w", batch.Version, r.stores[c.Store], c.Key, err)
+		return fmt.Errorf("version %d, store %s, key %x: %w", batch.Version, r.stores[c.Store],
+			c.Key, err)
 	}
+
 	r.totals.removes += batch.removes
 	r.totals.userBytes += batch.userBytes
 	return nil
@@ -107,10 +117,12 @@ func change(forest tree.Forest, changes []changeset.Change) (n int, err error) {
 		} else {
 			err = forest.Set(c.Store, c.Key, c.Value)
 		}
+
 		if err != nil {
 			return i, err
 		}
 	}
+
 	return len(changes), nil
 }
 
@@ -119,26 +131,31 @@ func (r *run) commit(ctx context.Context, expected changeset.Roots) error {
 	want := r.totals.version + 1
 	r.guard.enter("Commit", want, time.Duration(r.spec.CommitLimitNanos))
 	start := r.Clock.Ticks()
-	committed, err := r.forest.Commit(context.WithoutCancel(ctx)) // an interrupt comes between versions
+	// an interrupt comes between versions
+	committed, err := r.forest.Commit(context.WithoutCancel(ctx))
 	nanos := r.Clock.Nanos(r.Clock.Ticks() - start)
 	r.guard.leave()
 	if err != nil {
 		return fmt.Errorf("commit version %d: %w", want, err)
 	}
+
 	r.commits.Add(nanos)
 	r.ticks.commits.Add(nanos)
 	r.totals.commitNanos += nanos
 	if committed.Version != want {
 		return tree.WrongVersion(committed.Version, want)
 	}
+
 	if err := r.ack.write(want); err != nil {
 		return err
 	}
+
 	r.totals.version = want
 	r.totals.versions++
 	if err := r.rows.add(r.totals); err != nil {
 		return err
 	}
+
 	return r.roots.add(want, committed.Roots, r.expected(expected))
 }
 
@@ -154,7 +171,8 @@ func (r *run) expected(roots changeset.Roots) changeset.Roots {
 // for a rate.
 func (r *run) lastTick() error {
 	if r.totals.versions == 0 && !r.spec.Resume {
-		return fmt.Errorf("%s holds no version from %d on: nothing was replayed", r.spec.Changes, r.first)
+		return fmt.Errorf("%s holds no version from %d on: nothing was replayed", r.spec.Changes,
+			r.first)
 	}
 	if r.ticks.TooShort() {
 		return nil
@@ -193,10 +211,17 @@ type window struct {
 }
 
 func readAhead(source changeset.Source, w window) *ahead {
-	a := &ahead{full: make(chan *decoded, ringBatches), free: make(chan *decoded, ringBatches), stop: make(chan struct{}), stopped: make(chan struct{})}
+	a := &ahead{
+		full:    make(chan *decoded, ringBatches),
+		free:    make(chan *decoded, ringBatches),
+		stop:    make(chan struct{}),
+		stopped: make(chan struct{}),
+	}
+
 	for range ringBatches {
 		a.free <- &decoded{Batch: changeset.Batch{MaxBytes: batchBytes}}
 	}
+
 	go a.run(source, w)
 	return a
 }
@@ -212,6 +237,7 @@ func (a *ahead) run(source changeset.Source, w window) {
 		case <-a.stop:
 			return
 		}
+
 		for wanted := false; !wanted; {
 			if err := source.Next(&d.Batch); err == io.EOF {
 				return
@@ -219,16 +245,20 @@ func (a *ahead) run(source changeset.Source, w window) {
 				a.err = fmt.Errorf("read the change set: %w", err)
 				return
 			}
+
 			if d.Version > w.last {
 				return
 			}
+
 			numbers = w.number(numbers, source.Info().Stores)
 			d.renumber(numbers)
 			if w.sample != nil {
 				w.sample.see(d.Changes)
 			}
+
 			wanted = d.Version > w.above
 		}
+
 		select {
 		case a.full <- d:
 		case <-a.stop:
@@ -258,26 +288,33 @@ func (d *decoded) renumber(numbers []int) {
 		if c.Store = numbers[c.Store]; c.Store < 0 {
 			continue
 		}
+
 		if c.Delete {
 			d.removes++
 		}
+
 		d.userBytes += int64(len(c.Key) + len(c.Value))
 		kept = append(kept, c)
 	}
+
 	d.Changes = kept
 	if d.Roots.Stores == nil {
 		return
 	}
+
 	roots := make([][]byte, 0, len(numbers))
 	for from, to := range numbers {
 		if from >= len(d.Roots.Stores) || to < 0 {
 			continue
 		}
+
 		for len(roots) <= to {
 			roots = append(roots, nil)
 		}
+
 		roots[to] = d.Roots.Stores[from]
 	}
+
 	d.Roots.Stores = roots
 }
 
@@ -303,12 +340,16 @@ func storesOf(info changeset.Info, asked []string) ([]string, map[string]int, er
 	if len(asked) > 0 {
 		stores = asked
 	} else if !info.Complete && info.Damage == nil { // of a damaged set, what can be read
-		return nil, nil, errors.New("the list of stores of this change set is not known before it is read: name those to replay with --stores, " +
-			"or convert the set first: statelab changeset import SET --out NEW.slcs")
+		return nil, nil,
+			errors.New("the list of stores of this change set is not known before it is read: " +
+				"name those to replay with --stores, " +
+				"or convert the set first: statelab changeset import SET --out NEW.slcs")
 	}
+
 	if len(stores) == 0 {
 		return nil, nil, errors.Join(errors.New("the change set has no stores"), info.Damage)
 	}
+
 	numbers := map[string]int{}
 	for i, name := range stores {
 		if _, twice := numbers[name]; twice {
@@ -316,16 +357,20 @@ func storesOf(info changeset.Info, asked []string) ([]string, map[string]int, er
 		}
 		numbers[name] = i
 	}
+
 	if info.Complete {
 		known := map[string]bool{}
 		for _, name := range info.Stores {
 			known[name] = true
 		}
+
 		for _, name := range asked {
 			if !known[name] {
-				return nil, nil, fmt.Errorf("the change set has no store %q, only %q", name, info.Stores)
+				return nil, nil,
+					fmt.Errorf("the change set has no store %q, only %q", name, info.Stores)
 			}
 		}
 	}
+
 	return stores, numbers, nil
 }

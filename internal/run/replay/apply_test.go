@@ -33,5 +33,9 @@ func BenchmarkApply(b *testing.B) {
 }
 
 func benchRun(f tree.Forest) *run {
-	return &run{Session: &session.Session[tree.Counters]{Clock: measure.NewClock()}, spec: new(protocol.TreeSpec), forest: f}
+	return &run{
+		Session: &session.Session[tree.Counters]{Clock: measure.NewClock()},
+		spec:    new(protocol.TreeSpec),
+		forest:  f,
+	}
 }

@@ -42,8 +42,15 @@ func (r *run) counters() *tree.Counters {
 
 // note lists the tree's counters that are known.
 func note(c tree.Counters, p *result.Phase) {
-	p.Engine = session.Known(map[string]*int64{"nodes": c.Nodes, "cache_hits": c.CacheHits, "cache_misses": c.CacheMisses,
-		"db_gets": c.DBGets, "db_sets": c.DBSets, "db_bytes": c.DBBytes, "log_cache_hits": c.LogHits})
+	p.Engine = session.Known(map[string]*int64{
+		"nodes":          c.Nodes,
+		"cache_hits":     c.CacheHits,
+		"cache_misses":   c.CacheMisses,
+		"db_gets":        c.DBGets,
+		"db_sets":        c.DBSets,
+		"db_bytes":       c.DBBytes,
+		"log_cache_hits": c.LogHits,
+	})
 }
 
 // tellProgress reports the last committed version.
@@ -58,12 +65,14 @@ func (r *run) tellProgress(tick *result.Tick) {
 // figures puts the totals into the result, as far as the run came.
 func (r *run) figures() {
 	t, f, all := r.totals, r.Result.Figures.Replay, &r.Result.Figures
-	f.Leaves, f.Sets, f.Removes, f.Versions, f.LastVersion, f.UserBytes = t.leaves, t.leaves-t.removes, t.removes, t.versions, t.version, t.userBytes
+	f.Leaves, f.Sets, f.Removes, f.Versions, f.LastVersion, f.UserBytes = t.leaves,
+		t.leaves-t.removes, t.removes, t.versions, t.version, t.userBytes
 	f.ApplySeconds, f.CommitSeconds = float64(t.applyNanos)/1e9, float64(t.commitNanos)/1e9
 	f.SyncSeconds, f.WaitSeconds = float64(t.syncNanos)/1e9, float64(t.waitNanos)/1e9
 	if r.commits.N() > 0 {
 		f.CommitNanos = new(r.commits.Summary())
 	}
+
 	if t.leaves > 0 && t.seconds() > 0 {
 		all.Record(figure.LeavesPerSecond, float64(t.leaves)/t.seconds())
 		all.Record(figure.LeavesPerSecond.Settled(), float64(t.leaves)/(t.seconds()+f.SyncSeconds))
@@ -72,11 +81,17 @@ func (r *run) figures() {
 			percent := 100 * harness * float64(t.leaves) / float64(t.applyNanos+t.commitNanos)
 			all.Record(figure.HarnessPercent, percent)
 			if percent > maxHarnessPercent && r.Result.Engine.RootRule != result.NoRoots {
-				r.Warn(engine.Warning{Code: "harness_share", Text: fmt.Sprintf("statelab's own work took %.1f%% of the time per leaf", percent),
-					Remedy: "to compare the trees alone, subtract " + figure.HarnessTimePerLeaf.Key + " from the time"})
+				r.Warn(engine.Warning{
+					Code: "harness_share",
+					Text: fmt.Sprintf("statelab's own work took %.1f%% of the time per leaf",
+						percent),
+					Remedy: "to compare the trees alone, subtract " +
+						figure.HarnessTimePerLeaf.Key + " from the time",
+				})
 			}
 		}
 	}
+
 	if r.roots != nil && r.roots.roots != nil {
 		last := r.roots.last()
 		f.Root = &last.Roots
@@ -85,14 +100,21 @@ func (r *run) figures() {
 			f.RootsDigest = hex.EncodeToString(r.roots.digest[:])
 		}
 	}
+
 	if f.Root == nil && f.ResumedAt != nil && r.info.RootRule != result.NoRoots {
-		r.Warn(engine.Warning{Code: "root_unknown", Text: "the tree held the last version already when the replay was resumed, and its root was not stored",
-			Remedy: "replay it again without --resume to compare its root"})
+		r.Warn(engine.Warning{
+			Code: "root_unknown",
+			Text: "the tree held the last version already when the replay was resumed, and its " +
+				"root was not stored",
+			Remedy: "replay it again without --resume to compare its root",
+		})
 	}
+
 	r.treeFigures(t)
 	if f.LastWindow = r.ticks.lastWindow(); f.LastWindow == nil {
 		r.NotKnown(fmt.Sprintf("the replay is shorter than %d s", minTicks), "last_window")
 	}
+
 	r.diskFigures(f)
 }
 
@@ -133,6 +155,7 @@ func (r *run) treeFigures(t totals) {
 			r.MarkUnavailable(why, told.of)
 		}
 	}
+
 	if c.DBBytes != nil && t.userBytes > 0 {
 		all.Record(figure.WriteAmplification, float64(*c.DBBytes)/float64(t.userBytes))
 	}
@@ -145,8 +168,10 @@ func (r *run) diskFigures(f *result.Replay) {
 		r.MarkUnavailable(err.Error(), figure.DiskBytes)
 	} else {
 		r.Result.Figures.Record(figure.DiskBytes, float64(bytes))
-		r.Result.Database.Bytes, r.Result.Database.Files, r.Result.Database.Written = bytes, files, "statelab"
+		r.Result.Database.Bytes, r.Result.Database.Files, r.Result.Database.Written = bytes, files,
+			"statelab"
 	}
+
 	var written int64
 	for _, p := range r.Result.Phases {
 		switch {
@@ -157,6 +182,7 @@ func (r *run) diskFigures(f *result.Replay) {
 			written += p.Process.WriteBytes
 		}
 	}
+
 	if f.UserBytes > 0 {
 		r.Result.Figures.Record(figure.DeviceWriteAmplification,
 			float64(written)/float64(f.UserBytes))
@@ -174,6 +200,7 @@ func HarnessFloor(clock *measure.Clock) float64 {
 	for i := range changes {
 		changes[i] = changeset.Change{Key: []byte("key"), Value: []byte("value"), Delete: i%4 == 0}
 	}
+
 	var forest tree.Forest = nothing{}
 	return session.Overhead(clock, floorLeaves, func(leaves uint64) error {
 		var timed int64
@@ -184,6 +211,7 @@ func HarnessFloor(clock *measure.Clock) float64 {
 			}
 			timed += clock.Ticks() - begin
 		}
+
 		return nil
 	})
 }
@@ -219,26 +247,40 @@ func (t *ticker) tick(r *run, now time.Time, between bool) error {
 	if err != nil {
 		return err
 	}
+
 	if t.commits.N() > 0 {
 		tick.P50, tick.P99 = t.commits.Quantile(0.5), t.commits.Quantile(0.99)
 	}
-	of := result.TreeTick{Version: r.totals.version, Leaves: r.totals.leaves, WriteBytes: cost.Process.WriteBytes, UserBytes: sum.userBytes,
-		Nodes: cost.Subject.Nodes, DBGets: cost.Subject.DBGets, CacheHits: cost.Subject.CacheHits, CacheMisses: cost.Subject.CacheMisses,
-		LogHits: cost.Subject.LogHits}
+
+	of := result.TreeTick{
+		Version:     r.totals.version,
+		Leaves:      r.totals.leaves,
+		WriteBytes:  cost.Process.WriteBytes,
+		UserBytes:   sum.userBytes,
+		Nodes:       cost.Subject.Nodes,
+		DBGets:      cost.Subject.DBGets,
+		CacheHits:   cost.Subject.CacheHits,
+		CacheMisses: cost.Subject.CacheMisses,
+		LogHits:     cost.Subject.LogHits,
+	}
+
 	if inTree := sum.seconds(); inTree > 0 {
 		of.LeavesPerSecond = float64(sum.leaves) / inTree
 		of.NodesPerSecond = session.Per(of.Nodes, inTree)
 		of.DBGetsPerSecond = session.Per(of.DBGets, inTree)
 	}
+
 	of.GoHeapBytes, of.GoCollections = goMemory()
 	if of.RSSBytes, err = host.RSS(); err != nil {
 		return err
 	}
+
 	if between {
 		if of.TreeSize, of.TreeHeight, err = r.shape(); err != nil {
 			return err
 		}
 	}
+
 	if now.After(t.diskNext) {
 		bytes, _, err := host.Allocated(r.spec.Dir)
 		if err != nil {
@@ -246,7 +288,9 @@ func (t *ticker) tick(r *run, now time.Time, between bool) error {
 		}
 		of.DiskBytes, t.diskNext = &bytes, now.Add(diskShare*time.Since(now))
 	}
-	t.window = append(t.window, part{tick.Seconds, r.totals.leaves, r.totals.seconds(), of.DBGets, of.DiskBytes})
+
+	t.window = append(t.window, part{tick.Seconds, r.totals.leaves, r.totals.seconds(), of.DBGets,
+		of.DiskBytes})
 	tick.Tree = &of
 	t.at, r.counted = r.totals, r.forest.Counters()
 	t.commits.Reset()
@@ -256,7 +300,10 @@ func (t *ticker) tick(r *run, now time.Time, between bool) error {
 
 // goMemory is what Go's heap holds and how often it was collected; it stops nothing.
 func goMemory() (heap, collections *int64) {
-	of := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/cycles/total:gc-cycles"}}
+	of := []metrics.Sample{
+		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/gc/cycles/total:gc-cycles"},
+	}
 	metrics.Read(of)
 	bytes, cycles := int64(of[0].Value.Uint64()), int64(of[1].Value.Uint64())
 	return &bytes, &cycles
@@ -281,28 +328,40 @@ func (t *ticker) lastWindow() *result.Window {
 	if n < minTicks {
 		return nil
 	}
+
 	last := t.window[n-1]
 	length := min(last.seconds/10, time.Hour.Seconds())
 	first, earlier := t.upTo(last.seconds-length), t.upTo(last.seconds-2*length)
 	from, begin := t.window[first], t.window[earlier]
-	w := &result.Window{Seconds: last.seconds - from.seconds, Leaves: last.leaves - from.leaves, LeavesPerSecond: last.speedSince(from)}
+	w := &result.Window{
+		Seconds:         last.seconds - from.seconds,
+		Leaves:          last.leaves - from.leaves,
+		LeavesPerSecond: last.speedSince(from),
+	}
+
 	if earlier < first {
 		w.Before = figure.Known(from.speedSince(begin))
 	}
+
 	var seen []part
 	for _, p := range t.window[first:] {
 		if p.disk != nil {
 			seen = append(seen, p)
 		}
 	}
+
 	if n := len(seen); n > 1 && seen[n-1].leaves > seen[0].leaves {
-		w.DiskBytesPerLeaf = figure.Known(float64(*seen[n-1].disk-*seen[0].disk) / float64(seen[n-1].leaves-seen[0].leaves))
+		w.DiskBytesPerLeaf = figure.Known(float64(*seen[n-1].disk-*seen[0].disk) / float64(
+			seen[n-1].leaves-seen[0].leaves,
+		))
 	}
+
 	for _, p := range t.window[first+1:] {
 		if p.gets != nil {
 			w.DBGets = figure.Known(float64(*p.gets) + w.DBGets.OrZero())
 		}
 	}
+
 	return w
 }
 

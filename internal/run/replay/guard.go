@@ -33,7 +33,8 @@ type stuckError struct {
 }
 
 func (e *stuckError) Error() string {
-	return fmt.Sprintf("%s did not return within %v: the goroutines that hang are in %s", e.call, e.after, result.StacksFile)
+	return fmt.Sprintf("%s did not return within %v: the goroutines that hang are in %s", e.call,
+		e.after, result.StacksFile)
 }
 
 // FailureCode is CodeHung.
@@ -81,10 +82,12 @@ func (g *guard) run(alive func(string, time.Duration)) {
 			if g.call != "" {
 				call = fmt.Sprintf("%s at version %d", g.call, g.of)
 			}
+
 			if call != "" && g.limit > 0 && since > g.limit {
 				g.stuck <- &stuckError{call, g.limit, hanging()}
 				return // with the lock: the call's end comes too late
 			}
+
 			g.mutex.Unlock()
 			if call != "" && since > aliveEvery && now.Sub(told) > aliveEvery {
 				told = now
@@ -101,6 +104,7 @@ func hanging() []byte {
 	if err := pprof.Lookup("goroutine").WriteTo(&all, 2); err != nil {
 		return []byte(err.Error())
 	}
+
 	var caller, others []string
 	for _, stack := range strings.Split(strings.TrimSpace(all.String()), "\n\n") {
 		switch {
@@ -110,6 +114,7 @@ func hanging() []byte {
 			others = append(others, stack)
 		}
 	}
+
 	return []byte(strings.Join(append(caller, others...), "\n\n") + "\n")
 }
 
@@ -120,13 +125,17 @@ func foreign(stack string) bool {
 		if strings.HasPrefix(line, "\t") || strings.HasPrefix(line, "created by ") {
 			continue
 		}
+
 		path, _, _ := strings.Cut(line, "(")
 		host, _, isModule := strings.Cut(path, "/")
-		if isModule && strings.Contains(host, ".") && !strings.Contains(path, "/internal/run/replay.") && !strings.Contains(path, "/internal/chain/changeset.") &&
+		if isModule && strings.Contains(host, ".") &&
+			!strings.Contains(path, "/internal/run/replay.") &&
+			!strings.Contains(path, "/internal/chain/changeset.") &&
 			!strings.Contains(path, "/internal/observe/host.") &&
 			!strings.HasPrefix(path, "github.com/statelab/statelab/runner.") {
 			return true
 		}
 	}
+
 	return false
 }

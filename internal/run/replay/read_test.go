@@ -29,12 +29,17 @@ func stored(keys, rounds int) (shelf, *gets) {
 	for i := range keys {
 		key, value := fmt.Appendf(nil, "key %d", i), fmt.Appendf(nil, "value %d", i)
 		s.pairs[string(key)] = value
-		g.all = append(g.all, get{key: key, want: expected{live: true, value: xxhash.Sum64(value), bytes: len(value)}},
-			get{key: fmt.Appendf(nil, "none %d", i)})
+		g.all = append(
+			g.all,
+			get{key: key, want: expected{live: true, value: xxhash.Sum64(value), bytes: len(value)}},
+			get{key: fmt.Appendf(nil, "none %d", i)},
+		)
 	}
+
 	for once := g.all; rounds > 1; rounds-- {
 		g.all = append(g.all, once...)
 	}
+
 	g.reader = s
 	return s, g
 }
@@ -53,6 +58,7 @@ func TestAGetOfATreeAllocatesNothing(t *testing.T) {
 	}); allocs > fewAllocations {
 		t.Errorf("%v allocations in 2000 Gets", allocs)
 	}
+
 	if g.found != 6000 || g.missing != 6000 {
 		t.Errorf("%d found and %d missing of 12000", g.found, g.missing)
 	}
@@ -69,7 +75,8 @@ func TestAWrongAnswerOfATreeIsNamed(t *testing.T) {
 		s, g := stored(10, 1)
 		spoil(s)
 		err := timed.NewWorker(measure.NewClock(), g, g).Run(20)
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "get key ") {
+		if err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.HasPrefix(err.Error(), "get key ") {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

@@ -48,6 +48,7 @@ func (r *rows) open(dir string, first, last, at int64, continues bool) (err erro
 	if last != math.MaxInt64 {
 		r.every = (last-first)/maxRows + 1
 	}
+
 	var versions []result.VersionRow
 	var events []result.EventRow
 	if continues {
@@ -57,13 +58,18 @@ func (r *rows) open(dir string, first, last, at int64, continues bool) (err erro
 		if err = errors.Join(err, wrong); err != nil {
 			return err
 		}
-		versions = slices.DeleteFunc(versions, func(v result.VersionRow) bool { return v.Version > at })
+
+		versions = slices.DeleteFunc(versions, func(v result.VersionRow) bool {
+			return v.Version > at
+		})
 		events = slices.DeleteFunc(events, func(e result.EventRow) bool { return e.At > at })
 	}
+
 	r.committed.Store(at)
 	if r.versions, err = openLines(dir, result.VersionsFile, versions); err != nil {
 		return err
 	}
+
 	r.events, err = openLines(dir, result.EventsFile, events)
 	return err
 }
@@ -73,7 +79,12 @@ func (r *rows) tell(e tree.Event) {
 	seconds := time.Since(r.began).Seconds()
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	r.told = append(r.told, result.EventRow{Seconds: seconds, At: r.committed.Load(), Version: e.Version, Step: e.Step})
+	r.told = append(r.told, result.EventRow{
+		Seconds: seconds,
+		At:      r.committed.Load(),
+		Version: e.Version,
+		Step:    e.Step,
+	})
 }
 
 // add takes a committed version, after which the run's totals are t.
@@ -91,12 +102,15 @@ func (r *rows) end(t totals) error {
 	if r.row.Versions == 0 {
 		return nil
 	}
+
 	sum := t.minus(r.at)
 	row := r.row
-	row.Seconds, row.Leaves, row.ApplyNanos, row.CommitNanos = time.Since(r.began).Seconds(), sum.leaves, sum.applyNanos, sum.commitNanos
+	row.Seconds, row.Leaves, row.ApplyNanos, row.CommitNanos = time.Since(r.began).Seconds(),
+		sum.leaves, sum.applyNanos, sum.commitNanos
 	if row.Versions == 1 {
 		row.Versions = 0
 	}
+
 	r.at, r.row.Versions = t, 0
 	return r.versions.write(row)
 }
@@ -112,6 +126,7 @@ func (r *rows) flush() error {
 			return err
 		}
 	}
+
 	return errors.Join(r.versions.buffer.Flush(), r.events.buffer.Flush())
 }
 
@@ -135,13 +150,17 @@ func openLines[T any](dir, name string, kept []T) (*lines, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	l := &lines{file: f, buffer: bufio.NewWriter(f)}
 	for _, line := range kept {
 		err = errors.Join(err, l.write(line))
 	}
-	if err := errors.Join(err, l.buffer.Flush(), f.Chmod(0o644), os.Rename(f.Name(), filepath.Join(dir, name))); err != nil {
+
+	if err := errors.Join(err, l.buffer.Flush(), f.Chmod(0o644),
+		os.Rename(f.Name(), filepath.Join(dir, name))); err != nil {
 		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
+
 	return l, nil
 }
 
@@ -175,10 +194,12 @@ func openAcknowledged(dir string, resume bool) (*acknowledged, error) {
 	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
+
 	var err error
 	if a.file, err = os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o644); err != nil {
 		return nil, err
 	}
+
 	return a, nil
 }
 
@@ -202,7 +223,10 @@ func CombinedRoot(stores []string, roots [][]byte) [sha256.Size]byte {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int { return bytes.Compare([]byte(stores[a]), []byte(stores[b])) })
+
+	slices.SortFunc(order, func(a, b int) int {
+		return bytes.Compare([]byte(stores[a]), []byte(stores[b]))
+	})
 	var text []byte
 	for _, i := range order {
 		text = binary.BigEndian.AppendUint32(text, uint32(len(stores[i])))
@@ -210,6 +234,7 @@ func CombinedRoot(stores []string, roots [][]byte) [sha256.Size]byte {
 		text = binary.BigEndian.AppendUint32(text, uint32(len(roots[i])))
 		text = append(text, roots[i]...)
 	}
+
 	return sha256.Sum256(text)
 }
 
@@ -239,14 +264,17 @@ func openRoots(dir string, stores []string, every, at int64, continues bool) (*r
 		// Later ones are the tree's to show again.
 		earlier = slices.DeleteFunc(earlier, func(r result.RootsAt) bool { return r.Version > at })
 	}
+
 	l, err := openLines(dir, result.RootsFile, earlier)
 	if err != nil {
 		return nil, err
 	}
+
 	b := &rootBook{stores: stores, every: every, file: l.file}
 	if n := len(earlier); n > 0 && earlier[n-1].Version == at {
 		b.adopt(earlier[n-1]) // what is left to replay may be nothing
 	}
+
 	return b, nil
 }
 
@@ -260,22 +288,28 @@ func (b *rootBook) adopt(r result.RootsAt) {
 		}
 		roots[i] = root
 	}
-	b.version, b.stored, b.roots, b.combined = r.Version, r.Version, roots, CombinedRoot(b.stores, roots)
+
+	b.version, b.stored, b.roots, b.combined = r.Version, r.Version, roots,
+		CombinedRoot(b.stores, roots)
 }
 
 // add takes the roots of a version and compares them with the set's own.
 func (b *rootBook) add(version int64, roots [][]byte, expected changeset.Roots) error {
 	if len(roots) != len(b.stores) {
-		return fmt.Errorf("the commit of version %d returned %d roots for %d stores", version, len(roots), len(b.stores))
+		return fmt.Errorf("the commit of version %d returned %d roots for %d stores", version,
+			len(roots), len(b.stores))
 	}
+
 	b.version, b.roots, b.combined = version, roots, CombinedRoot(b.stores, roots)
 	b.digest = sha256.Sum256(append(b.digest[:], b.combined[:]...))
 	if err := b.check(expected); err != nil {
 		return err
 	}
+
 	if version%b.every != 0 {
 		return nil
 	}
+
 	b.stored = version
 	return b.write(b.last())
 }
@@ -287,24 +321,36 @@ func (b *rootBook) check(expected changeset.Roots) error {
 		if want == nil {
 			continue
 		}
+
 		compared = true
 		if !bytes.Equal(b.roots[i], want) {
-			return engine.Fail(engine.CodeWrongAnswer, "wrong root at version %d, store %s: %x, where the change set says %x",
+			return engine.Fail(engine.CodeWrongAnswer, "wrong root at version %d, store %s: %x, "+
+				"where the change set says %x",
 				b.version, b.stores[i], b.roots[i], want)
 		}
 	}
+
 	if compared {
 		b.checked++
 	}
+
 	return nil
 }
 
 // last are the roots of the last version.
 func (b *rootBook) last() result.RootsAt {
-	r := result.RootsAt{Version: b.version, Roots: result.Roots{Combined: hex.EncodeToString(b.combined[:]), Stores: map[string]string{}}}
+	r := result.RootsAt{
+		Version: b.version,
+		Roots: result.Roots{
+			Combined: hex.EncodeToString(b.combined[:]),
+			Stores:   map[string]string{},
+		},
+	}
+
 	for i, root := range b.roots {
 		r.Stores[b.stores[i]] = hex.EncodeToString(root)
 	}
+
 	return r
 }
 

@@ -69,13 +69,25 @@ type run struct {
 // Run does what spec says and returns the run as far as it came. The run folder
 // is written in every case; the error is also in it. After a call of the tree
 // that did not return, its goroutine is still there: the process should end.
-func Run(ctx context.Context, t tree.Tree, spec *protocol.TreeSpec, tell result.Tell) (*result.Run, error) {
+func Run(
+	ctx context.Context, t tree.Tree, spec *protocol.TreeSpec, tell result.Tell,
+) (*result.Run, error) {
 	r := &run{spec: spec, tree: t, commits: measure.NewHistogram(), gets: measure.NewHistogram()}
 	r.Session = session.Begin(Blank(spec, t.Info()), spec.Out, spec.Dir, tell,
-		session.Subject[tree.Counters]{Now: r.counters, Between: host.Between[tree.Counters], Note: note})
+		session.Subject[tree.Counters]{
+			Now:     r.counters,
+			Between: host.Between[tree.Counters],
+			Note:    note,
+		})
+
 	r.guard = watch(func(call string, since time.Duration) {
-		tell(result.Event{Phase: replayPhase, Unit: "versions", Note: fmt.Sprintf("%s for %v", call, since.Round(time.Second))})
+		tell(result.Event{
+			Phase: replayPhase,
+			Unit:  "versions",
+			Note:  fmt.Sprintf("%s for %v", call, since.Round(time.Second)),
+		})
 	})
+
 	defer r.guard.close()
 	done := make(chan error, 1)
 	go func() { done <- r.do(ctx) }()
@@ -83,11 +95,13 @@ func Run(ctx context.Context, t tree.Tree, spec *protocol.TreeSpec, tell result.
 	select {
 	case err = <-done:
 	case stuck := <-r.guard.stuck:
-		err = errors.Join(stuck, os.WriteFile(filepath.Join(spec.Out, result.StacksFile), stuck.stacks, 0o644))
+		err = errors.Join(stuck,
+			os.WriteFile(filepath.Join(spec.Out, result.StacksFile), stuck.stacks, 0o644))
 		if r.roots != nil {
 			err = errors.Join(err, r.roots.close())
 		}
 	}
+
 	r.figures()
 	r.latencies()
 	return r.End(ctx, err, spec.WhenDiskIsFull())
@@ -109,13 +123,16 @@ func (r *run) work(ctx context.Context) error {
 			return err
 		}
 	}
+
 	if r.sample == nil {
 		return nil
 	}
+
 	cost, err := r.phase(readPhase, func() error { return r.read(ctx) })
 	if err != nil {
 		return err
 	}
+
 	r.readFigures(cost)
 	return nil
 }
@@ -125,46 +142,64 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := os.MkdirAll(r.spec.Dir, 0o755); err != nil {
 		return fmt.Errorf("make the tree's folder: %w", err)
 	}
+
 	var err error
 	if r.source, err = openSet(r.spec.Changes); err != nil {
 		return err
 	}
+
 	var numbers map[string]int
 	r.info = r.source.Info()
 	if r.stores, numbers, err = storesOf(r.info, r.spec.Stores); err != nil {
 		return err
 	}
+
 	if err := r.bounds(); err != nil {
 		return err
 	}
+
 	r.describeSet()
 	if r.ack, err = openAcknowledged(r.spec.Out, r.spec.Resume); err != nil {
 		return err
 	}
+
 	if err := r.open(ctx); err != nil {
 		return err
 	}
+
 	at := max(r.forest.Version(), r.first-1)
 	if err := r.judgeVersion(at); err != nil {
 		return err
 	}
-	if r.roots, err = openRoots(r.spec.Out, r.stores, r.rootsEvery(), at, at >= r.first); err != nil {
+
+	if r.roots, err = openRoots(r.spec.Out, r.stores, r.rootsEvery(), at,
+		at >= r.first); err != nil {
 		return err
 	}
+
 	if err := r.OpenSeries(r.spec.Resume); err != nil {
 		return err
 	}
+
 	if err := r.rows.open(r.spec.Out, r.first, r.last, at, r.spec.Resume); err != nil {
 		return err
 	}
+
 	from := at + 1
 	if r.spec.Gets > 0 && r.tree.Info().RootRule != result.NoRoots {
-		r.sample, from = &sample{seed: r.spec.Seed, limit: math.MaxUint64, maximum: maxSample, keys: map[string]expected{}}, r.first
+		r.sample, from = &sample{
+			seed:    r.spec.Seed,
+			limit:   math.MaxUint64,
+			maximum: maxSample,
+			keys:    map[string]expected{},
+		}, r.first
 	}
+
 	source, err := changeset.From(r.source, from)
 	if err != nil {
 		return err
 	}
+
 	r.totals.version = at
 	r.ahead = readAhead(source, window{above: at, last: r.last, stores: numbers, sample: r.sample})
 	r.Result.Figures.Record(figure.HarnessTimePerLeaf, HarnessFloor(r.Clock))
@@ -178,25 +213,41 @@ func (r *run) bounds() (err error) {
 			return err
 		}
 	}
+
 	r.last = math.MaxInt64
 	if r.info.Last > 0 { // some forms tell only when they are read to their end
 		r.last = r.info.Last
 	}
+
 	if r.spec.Versions > 0 {
 		r.last = min(r.last, r.first+r.spec.Versions-1)
 	}
+
 	return nil
 }
 
 func (r *run) describeSet() {
-	r.Result.Changes = &result.ChangeSet{Path: r.spec.Changes, Format: string(r.info.Format), Order: r.info.Order.String(), Stores: r.stores,
-		First: r.first, RootRule: r.info.RootRule, Provenance: r.info.Provenance}
+	r.Result.Changes = &result.ChangeSet{
+		Path:       r.spec.Changes,
+		Format:     string(r.info.Format),
+		Order:      r.info.Order.String(),
+		Stores:     r.stores,
+		First:      r.first,
+		RootRule:   r.info.RootRule,
+		Provenance: r.info.Provenance,
+	}
+
 	if r.last != math.MaxInt64 {
 		r.Result.Changes.Last = r.last
 	}
+
 	if r.info.Damage != nil {
-		r.Warn(engine.Warning{Code: "damaged_set", Text: fmt.Sprintf("the change set is damaged and can be read in part only: %v", r.info.Damage),
-			Remedy: "fetch it again"})
+		r.Warn(engine.Warning{
+			Code: "damaged_set",
+			Text: fmt.Sprintf("the change set is damaged and can be read in part only: %v",
+				r.info.Damage),
+			Remedy: "fetch it again",
+		})
 	}
 }
 
@@ -216,27 +267,48 @@ func (r *run) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	create := len(entries) == 0
 	if !r.spec.Resume && !create {
-		return fmt.Errorf("%s is not empty: a replay begins with a new tree; --resume continues one", r.spec.Dir)
+		return fmt.Errorf(
+			"%s is not empty: a replay begins with a new tree; --resume continues one",
+			r.spec.Dir,
+		)
 	}
+
 	if r.spec.MemoryBytes > 0 {
 		if err := r.BeginBudget(ctx, r.spec.MemoryBytes); err != nil {
 			return err
 		}
+
 		r.Warn(engine.Warning{Code: "memory_not_reported",
-			Text:   "trees do not report how much memory they use: the page cache gets the whole budget, in addition to their memory",
+			Text: "trees do not report how much memory they use: the page cache gets the whole " +
+				"budget, in addition to their memory",
 			Remedy: "compare " + figure.PeakMemory.Key + " as well"})
 	}
+
 	r.guard.enter("Open", r.first, 0)
-	forest, err := r.tree.Open(ctx, tree.Options{Dir: r.spec.Dir, Profile: r.spec.Profile, Create: create, Stores: r.stores, FirstVersion: r.first,
-		CacheNodes: r.spec.CacheNodes, MemoryBytes: r.spec.MemoryBytes, Overrides: r.spec.Overrides, Log: func(string) {}, Tell: r.rows.tell})
+	forest, err := r.tree.Open(ctx, tree.Options{
+		Dir:          r.spec.Dir,
+		Profile:      r.spec.Profile,
+		Create:       create,
+		Stores:       r.stores,
+		FirstVersion: r.first,
+		CacheNodes:   r.spec.CacheNodes,
+		MemoryBytes:  r.spec.MemoryBytes,
+		Overrides:    r.spec.Overrides,
+		Log:          func(string) {},
+		Tell:         r.rows.tell,
+	})
+
 	r.guard.leave()
 	if err != nil && !create {
-		return fmt.Errorf("open %s with %s: %w; to replay from the start instead, remove that folder", r.spec.Dir, r.spec.Tree, err)
+		return fmt.Errorf("open %s with %s: %w; to replay from the start instead, remove that "+
+			"folder", r.spec.Dir, r.spec.Tree, err)
 	} else if err != nil {
 		return fmt.Errorf("open %s with %s: %w", r.spec.Dir, r.spec.Tree, err)
 	}
+
 	r.forest = forest
 	r.Result.Engine.Options = forest.Effective()
 	r.LimitPageCache(1)
@@ -253,23 +325,33 @@ func (r *run) judgeVersion(at int64) error {
 		}
 		return nil
 	}
+
 	figures.ResumedAt = &at
-	r.Warn(engine.Warning{Code: "resumed", Text: fmt.Sprintf("the replay went on at version %d: its figures are of the versions after it", at),
-		Remedy: "for figures of the whole set, replay it without a break"})
+	r.Warn(engine.Warning{
+		Code: "resumed",
+		Text: fmt.Sprintf("the replay went on at version %d: its figures are of the versions "+
+			"after it", at),
+		Remedy: "for figures of the whole set, replay it without a break",
+	})
+
 	if !r.ack.known {
 		return nil
 	}
+
 	lost := r.ack.version - at
 	switch {
 	case lost < -1: // a commit may have ended whose return nobody saw
-		return fmt.Errorf("the tree is at version %d, but only %d was ever committed here: it is another replay's", at, r.ack.version)
+		return fmt.Errorf("the tree is at version %d, but only %d was ever committed here: it is "+
+			"another replay's", at, r.ack.version)
 	case lost > 0:
 		r.Warn(engine.Warning{Code: "lost_versions",
-			Text:   fmt.Sprintf("%s was reopened at version %d: it lost %d versions that it had acknowledged", r.spec.Tree, at, lost),
+			Text: fmt.Sprintf("%s was reopened at version %d: it lost %d versions that it had "+
+				"acknowledged", r.spec.Tree, at, lost),
 			Remedy: "what survives a kill is the tree's durability: " + r.tree.Info().Durability})
 	default:
 		lost = 0
 	}
+
 	figures.LostVersions = &lost
 	return nil
 }
@@ -286,17 +368,20 @@ func (r *run) settle(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("sync: %w", err)
 	}
+
 	if r.Device.Private { // it counts what was written
 		if err := host.SyncFilesystem(r.spec.Dir); err != nil {
 			return err
 		}
 	}
+
 	r.counted = r.forest.Counters()
 	leaves, height, err := r.shape()
 	if leaves != nil {
 		r.Result.Figures.Record(figure.TreeSize, float64(*leaves))
 		r.Result.Figures.Record(figure.TreeHeight, float64(*height))
 	}
+
 	return err
 }
 
@@ -306,14 +391,17 @@ func (r *run) shape() (*int64, *int, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the tree's size: %w", err)
 	}
+
 	if shapes == nil {
 		return nil, nil, nil
 	}
+
 	leaves, height := int64(0), 0
 	for _, s := range shapes {
 		leaves += s.Leaves
 		height = max(height, s.Height)
 	}
+
 	return &leaves, &height, nil
 }
 
@@ -328,15 +416,19 @@ func (r *run) closeAll() error {
 	if r.ahead != nil {
 		r.ahead.close()
 	}
+
 	if r.source != nil {
 		errs = append(errs, r.source.Close())
 	}
+
 	if r.roots != nil {
 		errs = append(errs, r.roots.close())
 	}
+
 	if r.ack != nil {
 		errs = append(errs, r.ack.file.Close())
 	}
+
 	if forest := r.forest; forest != nil {
 		r.Warn(forest.Warnings()...)
 		r.forest = nil
@@ -347,12 +439,17 @@ func (r *run) closeAll() error {
 			errs = append(errs, fmt.Errorf("close %s: %w", r.spec.Dir, err))
 		}
 	}
-	return errors.Join(append(errs, r.rows.close(r.totals))...) // closing the tree may end work in the background
+
+	// closing the tree may end work in the background
+	return errors.Join(append(errs, r.rows.close(r.totals))...)
 }
 
 // latencies keeps the times of Gets and commits.
 func (r *run) latencies() {
-	for _, of := range []measure.LogEntry{{Durations: r.gets}, {Tag: "commit", Durations: r.commits}} {
+	for _, of := range []measure.LogEntry{
+		{Durations: r.gets},
+		{Tag: "commit", Durations: r.commits},
+	} {
 		if of.Durations.N() > 0 {
 			of.Start, of.End = r.Result.Started, time.Now()
 			r.Latency(of)
@@ -368,8 +465,15 @@ const Verb = "replay"
 func Blank(spec *protocol.TreeSpec, info tree.Info) *result.Run {
 	return &result.Run{
 		Status: result.Failed, Verb: Verb, Started: time.Now().UTC(), Command: spec.Command,
-		Engine: result.Engine{Name: spec.Tree, Version: info.Version, Profile: spec.Profile, Options: map[string]string{},
-			RootRule: info.RootRule, Durability: info.Durability, History: info.History},
+		Engine: result.Engine{
+			Name:       spec.Tree,
+			Version:    info.Version,
+			Profile:    spec.Profile,
+			Options:    map[string]string{},
+			RootRule:   info.RootRule,
+			Durability: info.Durability,
+			History:    info.History,
+		},
 		Workload:  result.Workload{Name: Verb, Threads: 1, Gets: spec.Gets, Seed: spec.Seed},
 		PageCache: "asis",
 		Database:  result.Database{Dir: spec.Dir},
@@ -390,6 +494,7 @@ func firstVersion(path string) (version int64, err error) {
 	if err != nil {
 		return 0, err
 	}
+
 	defer func() { err = errors.Join(err, source.Close()) }()
 	var batch changeset.Batch
 	if err := source.Next(&batch); err == io.EOF {
@@ -397,5 +502,6 @@ func firstVersion(path string) (version int64, err error) {
 	} else if err != nil {
 		return 0, fmt.Errorf("read the change set: %w", err)
 	}
+
 	return batch.Version, nil
 }

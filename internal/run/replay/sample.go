@@ -43,10 +43,12 @@ func (s *sample) see(changes []changeset.Change) {
 		if s.hash(c.Store, c.Key) > s.limit {
 			continue
 		}
+
 		e := expected{live: !c.Delete}
 		if e.live {
 			e.value, e.bytes = xxhash.Sum64(c.Value), len(c.Value)
 		}
+
 		s.keys[sampled(c.Store, c.Key)] = e
 		if len(s.keys) > s.maximum {
 			s.thin()
@@ -98,6 +100,7 @@ func (s *sample) gets(n uint64, seed uint64) []get {
 			absent = append(absent, key)
 		}
 	}
+
 	slices.SortFunc(present, strings.Compare)
 	slices.SortFunc(absent, strings.Compare)
 	random := rand.New(rand.NewPCG(seed, 0x676574)) // a stream of its own
@@ -122,12 +125,15 @@ func (s *sample) gets(n uint64, seed uint64) []get {
 				continue // so short that it may be a key of the set that is not followed
 			}
 		}
+
 		if key == "" {
 			return all
 		}
+
 		store, own := apart(key)
 		all = append(all, get{store, own, want})
 	}
+
 	return all
 }
 
@@ -157,7 +163,8 @@ func (g *gets) Get(key, dst []byte) (value []byte, found bool, err error) {
 func (g *gets) asked() *get { return &g.all[g.at-1] }
 
 func (g *gets) LastRequest() string {
-	return fmt.Sprintf("get key %x of store %s at version %d", g.asked().key, g.stores[g.store], g.version)
+	return fmt.Sprintf("get key %x of store %s at version %d", g.asked().key, g.stores[g.store],
+		g.version)
 }
 
 // Check compares an answer with what was written.
@@ -175,6 +182,7 @@ func (g *gets) Check(value []byte, found bool) error {
 	default:
 		g.missing++
 	}
+
 	return nil
 }
 
@@ -184,19 +192,35 @@ func (r *run) read(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("make a reader: %w", err)
 	}
+
 	defer func() { err = errors.Join(err, reader.Close()) }()
-	g := &gets{all: r.sample.gets(r.spec.Gets, r.spec.Seed), stores: r.stores, version: r.totals.version, reader: reader}
+	g := &gets{
+		all:     r.sample.gets(r.spec.Gets, r.spec.Seed),
+		stores:  r.stores,
+		version: r.totals.version,
+		reader:  reader,
+	}
+
 	total := uint64(len(g.all))
-	err = timed.Run(ctx, r.Session, &timed.Team{Workers: []*timed.Worker{timed.NewWorker(r.Clock, g, g)}}, readPhase, total,
-		timed.Times{Service: r.gets}, func(*timed.Tick[tree.Counters]) error {
+	err = timed.Run(
+		ctx,
+		r.Session,
+		&timed.Team{Workers: []*timed.Worker{timed.NewWorker(r.Clock, g, g)}},
+		readPhase,
+		total,
+		timed.Times{Service: r.gets},
+		func(*timed.Tick[tree.Counters]) error {
 			r.Tell(result.Event{Phase: readPhase, Done: r.gets.N(), Total: total, Unit: "Gets"})
 			return nil
-		})
+		},
+	)
+
 	figures := &r.Result.Figures
 	figures.Found, figures.Missing, figures.Gets = g.found, g.missing, g.found+g.missing
 	if err != nil && ctx.Err() == nil {
 		figures.FailedGets = 1
 	}
+
 	return err
 }
 
@@ -206,6 +230,7 @@ func (r *run) readFigures(c cost) {
 		r.NotKnown("the change set has no keys to look up", "gets")
 		return
 	}
+
 	figures.Seconds = float64(r.gets.Sum()) / 1e9
 	figures.Record(figure.GetsPerSecond, float64(figures.Gets)/figures.Seconds)
 	figures.ServiceNanos = new(r.gets.Summary())

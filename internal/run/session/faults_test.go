@@ -46,9 +46,11 @@ func (f *fault) at(ctx context.Context, call string) error {
 	if call != f.call {
 		return nil
 	}
+
 	if f.calls++; f.calls != f.n {
 		return nil
 	}
+
 	return f.err(ctx)
 }
 
@@ -71,12 +73,14 @@ func (e *faultyEngine) Open(ctx context.Context, o engine.Options) (engine.DB, e
 	if err := e.at(ctx, "Open"); err != nil {
 		return nil, err
 	}
+
 	if e.db == nil {
 		var err error
 		if e.db, err = e.Engine.Open(ctx, engine.Options{Dir: o.Dir}); err != nil {
 			return nil, err
 		}
 	}
+
 	return &faultyDB{e.db, e.fault}, nil
 }
 
@@ -174,7 +178,9 @@ func (r *faultyTreeReader) Get(store int, key, dst []byte) ([]byte, bool, error)
 	value, found, err := r.Reader.Get(store, key, dst)
 	return value, found, errors.Join(err, r.in("Get"))
 }
-func (r *faultyTreeReader) Close() error { return errors.Join(r.Reader.Close(), r.in("Reader.Close")) }
+func (r *faultyTreeReader) Close() error {
+	return errors.Join(r.Reader.Close(), r.in("Reader.Close"))
+}
 
 type faultyLayout struct {
 	pagetrie.Layout
@@ -239,21 +245,38 @@ func quiet(result.Event) {}
 func engineRun(load bool, change func(*bench.Spec)) runWith {
 	return func(t *testing.T, ctx context.Context, f *fault) (string, error) {
 		t.Helper()
-		spec := &bench.Spec{Schema: schema.EngineSpec, Verb: bench.Load, Out: t.TempDir(),
-			Engine: "mem", Dir: t.TempDir(), PageCache: bench.AsIs,
-			Workload: workload.FillRandom,
-			Keys:     1000, KeyBytes: 32, KeyHash: keyspace.Mix, ValueModel: keyspace.Random, ValueBytes: 40, BatchKeys: 100, Threads: 1, Seed: 1}
+		spec := &bench.Spec{
+			Schema:     schema.EngineSpec,
+			Verb:       bench.Load,
+			Out:        t.TempDir(),
+			Engine:     "mem",
+			Dir:        t.TempDir(),
+			PageCache:  bench.AsIs,
+			Workload:   workload.FillRandom,
+			Keys:       1000,
+			KeyBytes:   32,
+			KeyHash:    keyspace.Mix,
+			ValueModel: keyspace.Random,
+			ValueBytes: 40,
+			BatchKeys:  100,
+			Threads:    1,
+			Seed:       1,
+		}
+
 		e := &faultyEngine{fault: f}
 		if !load {
 			e.fault = new(fault)
 			if _, err := bench.Run(ctx, e, spec, quiet); err != nil {
 				t.Fatal(err)
 			}
+
 			e.fault = f
 			spec.Verb, spec.Out, spec.Workload = bench.Read, t.TempDir(), workload.ReadRandom
-			spec.Gets, spec.WarmupGets, spec.AccessGets, spec.Writers, spec.Puts = 500, 300, 100, 1, 1000
+			spec.Gets, spec.WarmupGets, spec.AccessGets, spec.Writers, spec.Puts = 500, 300, 100,
+				1, 1000
 			change(spec)
 		}
+
 		_, err := bench.Run(ctx, e, spec, quiet)
 		return spec.Out, err
 	}
@@ -275,16 +298,22 @@ func treeWith(t *testing.T, ctx context.Context, f *fault, memory int64) (string
 			t.Fatal(err)
 		}
 	}
+
 	must(err)
 	_, err = w.Store("bank")
 	must(err)
 	for v := int64(1); v <= 5; v++ {
 		must(w.Begin(v))
 		for key := range uint64(10) {
-			must(w.Change(changeset.Change{Key: binary.BigEndian.AppendUint64(nil, key+uint64(v)*5), Value: []byte{byte(v)}}))
+			must(w.Change(changeset.Change{
+				Key:   binary.BigEndian.AppendUint64(nil, key+uint64(v)*5),
+				Value: []byte{byte(v)},
+			}))
 		}
+
 		must(w.End(changeset.Roots{}))
 	}
+
 	must(w.Close())
 	path := filepath.Join(dir, "set.slcs")
 	must(os.WriteFile(path, set.Bytes(), 0o600))
@@ -298,7 +327,16 @@ func treeWith(t *testing.T, ctx context.Context, f *fault, memory int64) (string
 func layoutRun(stage string) runWith {
 	return func(t *testing.T, ctx context.Context, f *fault) (string, error) {
 		t.Helper()
-		chain := protocol.Chain{Seed: 3, Accounts: 400, ContractShare: .5, SlotsPer: 3, BlockAccounts: 100, UpdateBlocks: 2, UpdateAccounts: 20}
+		chain := protocol.Chain{
+			Seed:           3,
+			Accounts:       400,
+			ContractShare:  .5,
+			SlotsPer:       3,
+			BlockAccounts:  100,
+			UpdateBlocks:   2,
+			UpdateAccounts: 20,
+		}
+
 		spec := &protocol.LayoutSpec{Schema: schema.LayoutSpec, Stage: stage, Out: t.TempDir(),
 			Layout: "pagetrie", Dir: filepath.Join(t.TempDir(), "state"),
 			Chain: chain, Reads: 100}
@@ -309,6 +347,7 @@ func layoutRun(stage string) runWith {
 				t.Fatal(err)
 			}
 		}
+
 		_, err := lookup.Run(ctx, faultyLayout{fault: f}, spec, quiet)
 		return spec.Out, err
 	}
@@ -322,8 +361,10 @@ func TestAFailureInAnyPhaseIsInTheRunFolder(t *testing.T) {
 	read := engineRun(false, func(*bench.Spec) {})
 	overwrite := engineRun(false, func(s *bench.Spec) { s.Workload = workload.Overwrite })
 	both := engineRun(false, func(s *bench.Spec) {
-		s.Workload, s.Rate, s.Gets = workload.ReadWhileWriting, 5000, 1<<40 // the writer's failure ends them
+		// the writer's failure ends them
+		s.Workload, s.Rate, s.Gets = workload.ReadWhileWriting, 5000, 1<<40
 	})
+
 	build, look := layoutRun(protocol.Build), layoutRun(protocol.Lookup)
 	// Of each of four kinds 5 first lookups and 100 cold ones; then 100 to warm the caches
 	// with 64 in flight, 100 with one, and 100 of each that are measured.
@@ -335,53 +376,107 @@ func TestAFailureInAnyPhaseIsInTheRunFolder(t *testing.T) {
 		n     int
 		phase string
 	}{
-		{"load", load, "Open", 1, "prepare"}, {"load", load, "Writer", 1, "load"}, {"load", load, "Put", 7, "load"}, {"load", load, "Commit", 3, "load"},
-		{"load", load, "Writer.Close", 1, "load"}, {"load", load, "Sync", 1, "load"}, {"load", load, "Settle", 1, "settle"}, {"load", load, "Reader", 1, "verify"},
-		{"load", load, "Get", 5, "verify"}, {"load", load, "Reader.Close", 1, "verify"}, {"load", load, "Shape", 1, "verify"}, {"load", load, "Close", 1, "close"},
-		{"read", read, "Open", 1, "prepare"}, {"read", read, "Shape", 1, "prepare"}, {"read", read, "Reader", 1, "warm"}, {"read", read, "Get", 300, "warm"},
-		{"read", read, "Reader.Close", 1, "warm"}, {"read", read, "Reader", 2, "measure"}, {"read", read, "Get", 301, "measure"}, {"read", read, "Reader.Close", 2,
+		{"load", load, "Open", 1, "prepare"},
+		{"load", load, "Writer", 1, "load"},
+		{"load", load, "Put", 7, "load"},
+		{"load", load, "Commit", 3, "load"},
+		{"load", load, "Writer.Close", 1, "load"},
+		{"load", load, "Sync", 1, "load"},
+		{"load", load, "Settle", 1, "settle"},
+		{"load", load, "Reader", 1, "verify"},
+		{"load", load, "Get", 5, "verify"},
+		{"load", load, "Reader.Close", 1, "verify"},
+		{"load", load, "Shape", 1, "verify"},
+		{"load", load, "Close", 1, "close"},
+		{"read", read, "Open", 1, "prepare"},
+		{"read", read, "Shape", 1, "prepare"},
+		{"read", read, "Reader", 1, "warm"},
+		{"read", read, "Get", 300, "warm"},
+		{"read", read, "Reader.Close", 1, "warm"},
+		{"read", read, "Reader", 2, "measure"},
+		{"read", read, "Get", 301, "measure"},
+		{"read", read, "Reader.Close", 2,
 			"measure"},
-		{"read", read, "Shape", 2, "verify"}, {"read", read, "Close", 1, "close"}, {"read", read, "Open", 2, "accesses"}, {"read", read, "Get", 801, "accesses"},
+		{"read", read, "Shape", 2, "verify"},
+		{"read", read, "Close", 1, "close"},
+		{"read", read, "Open", 2, "accesses"},
+		{"read", read, "Get", 801, "accesses"},
 		{"read", read, "Close", 2, "close"},
-		{"overwrite", overwrite, "Writer", 1, "measure"}, {"overwrite", overwrite, "Put", 1, "measure"}, {"overwrite", overwrite, "Commit", 2, "measure"},
-		{"overwrite", overwrite, "Settle", 1, "settle"}, {"overwrite", overwrite, "Shape", 2, "settle"},
+		{"overwrite", overwrite, "Writer", 1, "measure"},
+		{"overwrite", overwrite, "Put", 1, "measure"},
+		{"overwrite", overwrite, "Commit", 2, "measure"},
+		{"overwrite", overwrite, "Settle", 1, "settle"},
+		{"overwrite", overwrite, "Shape", 2, "settle"},
 		{"readwhilewriting", both, "Commit", 1, "measure"},
-		{"tree", treeRun, "Open", 1, "prepare"}, {"tree", treeRun, "Set", 13, "replay"}, {"tree", treeRun, "Commit", 3, "replay"}, {"tree", treeRun, "Shape", 1,
+		{"tree", treeRun, "Open", 1, "prepare"},
+		{"tree", treeRun, "Set", 13, "replay"},
+		{"tree", treeRun, "Commit", 3, "replay"},
+		{"tree", treeRun, "Shape", 1,
 			"replay"},
-		{"tree", treeRun, "Sync", 1, "settle"}, {"tree", treeRun, "Shape", 2, "settle"}, {"tree", treeRun, "Reader", 1, "read"}, {"tree", treeRun, "Get", 9, "read"},
-		{"tree", treeRun, "Reader.Close", 1, "read"}, {"tree", treeRun, "Close", 1, "close"},
-		{"build", build, "Open", 1, "prepare"}, {"build", build, "Change", 150, "build"}, {"build", build, "Commit", 4, "build"}, {"build", build, "Settle", 1,
+		{"tree", treeRun, "Sync", 1, "settle"},
+		{"tree", treeRun, "Shape", 2, "settle"},
+		{"tree", treeRun, "Reader", 1, "read"},
+		{"tree", treeRun, "Get", 9, "read"},
+		{"tree", treeRun, "Reader.Close", 1, "read"},
+		{"tree", treeRun, "Close", 1, "close"},
+		{"build", build, "Open", 1, "prepare"},
+		{"build", build, "Change", 150, "build"},
+		{"build", build, "Commit", 4, "build"},
+		{"build", build, "Settle", 1,
 			"settle"},
-		{"build", build, "DiskBytes", 1, "settle"}, {"build", build, "Change", 401, "update"}, {"build", build, "Commit", 5, "update"}, {"build", build, "Settle",
+		{"build", build, "DiskBytes", 1, "settle"},
+		{"build", build, "Change", 401, "update"},
+		{"build", build, "Commit", 5, "update"},
+		{"build", build, "Settle",
 			2, "settle"},
 		{"build", build, "Close", 1, "close"},
-		{"lookup", look, "Open", 1, "prepare"}, {"lookup", look, "Close", 1, "first_account_1"}, {"lookup", look, "Open", 2, "first_account_1"},
-		{"lookup", look, "Settle", 1, "first_account_1"}, {"lookup", look, "DiskBytes", 1, "first_account_1"}, {"lookup", look, "Reader", 2,
+		{"lookup", look, "Open", 1, "prepare"},
+		{"lookup", look, "Close", 1, "first_account_1"},
+		{"lookup", look, "Open", 2, "first_account_1"},
+		{"lookup", look, "Settle", 1, "first_account_1"},
+		{"lookup", look, "DiskBytes", 1, "first_account_1"},
+		{"lookup", look, "Reader", 2,
 			"first_account_1"},
-		{"lookup", look, "Account", 5, "first_account_1"}, {"lookup", look, "Slot", 1, "first_slot_1"}, {"lookup", look, "Reader.Close", 16, "first_absent_slot_1"},
-		{"lookup", look, "Open", firstOpens + 1, "cold_account_1"}, {"lookup", look, "Account", lookups + 101, "cold_absent_account_1"},
-		{"lookup", look, "Slot", lookups + 1, "cold_slot_1"}, {"lookup", look, "Account", lookups + 201, "warm_account_64"}, {"lookup", look, "Slot",
+		{"lookup", look, "Account", 5, "first_account_1"},
+		{"lookup", look, "Slot", 1, "first_slot_1"},
+		{"lookup", look, "Reader.Close", 16, "first_absent_slot_1"},
+		{"lookup", look, "Open", firstOpens + 1, "cold_account_1"},
+		{"lookup", look, "Account", lookups + 101, "cold_absent_account_1"},
+		{"lookup", look, "Slot", lookups + 1, "cold_slot_1"},
+		{"lookup", look, "Account", lookups + 201, "warm_account_64"},
+		{"lookup", look, "Slot",
 			lookups + 401, "warm_slot_1"},
-		{"lookup", look, "Account", lookups + 601, "held_account_1"}, {"lookup", look, "Slot", lookups + 901, "held_absent_slot_64"},
+		{"lookup", look, "Account", lookups + 601, "held_account_1"},
+		{"lookup", look, "Slot", lookups + 901, "held_absent_slot_64"},
 		{"lookup", look, "Close", opens, "close"},
 	} {
 		t.Run(fmt.Sprintf("%s %s %d", c.name, c.call, c.n), func(t *testing.T) {
 			const says = "the disk is on fire"
-			f := &fault{call: c.call, n: c.n, err: func(context.Context) error { return errors.New(says) }}
+			f := &fault{
+				call: c.call,
+				n:    c.n,
+				err:  func(context.Context) error { return errors.New(says) },
+			}
+
 			out, err := c.run(t, context.Background(), f)
 			stored, readErr := result.ReadRun(out)
 			if err == nil || readErr != nil {
 				t.Fatalf("the run ended with %v, its folder %v", err, readErr)
 			}
-			if stored.Status != result.Failed || !strings.HasPrefix(stored.Error, c.phase+": ") || !strings.Contains(stored.Error, says) {
+
+			if stored.Status != result.Failed || !strings.HasPrefix(stored.Error, c.phase+": ") ||
+				!strings.Contains(stored.Error, says) {
 				t.Errorf("%s: %q", stored.Status, stored.Error)
 			}
+
 			at := len(stored.Phases) - 1
 			if at > 0 && stored.Phases[at].Name == "close" && c.phase != "close" {
 				at--
 			}
-			if at < 0 || stored.Phases[at].Name != c.phase || stored.Phases[at].Process == nil && !strings.HasPrefix(c.phase, "first") &&
-				!strings.HasPrefix(c.phase, "cold") {
+
+			if at < 0 || stored.Phases[at].Name != c.phase ||
+				stored.Phases[at].Process == nil && !strings.HasPrefix(c.phase, "first") &&
+					!strings.HasPrefix(c.phase, "cold") {
 				t.Errorf("phases %+v", stored.Phases)
 			}
 		})
@@ -394,23 +489,29 @@ func TestTheBudgetIsOneRule(t *testing.T) {
 	const budget, slack = 64 << 20, 12 << 20
 	for name, run := range map[string]runWith{
 		"engine": engineRun(false, func(s *bench.Spec) { s.MemoryBytes = budget }),
-		"tree":   func(t *testing.T, ctx context.Context, f *fault) (string, error) { return treeWith(t, ctx, f, budget) },
+		"tree": func(t *testing.T, ctx context.Context, f *fault) (string, error) {
+			return treeWith(t, ctx, f, budget)
+		},
 	} {
 		out, err := run(t, context.Background(), new(fault))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		stored, err := result.ReadRun(out)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		m := stored.Memory
 		if m == nil || m.BudgetBytes != budget {
 			t.Fatalf("%s: %+v", name, m)
 		}
+
 		if why := stored.Absent["page_cache_bytes"]; why != "" && m.PageCacheBytes == nil {
 			t.Skip(why)
 		}
+
 		if m.PageCacheBytes == nil || *m.PageCacheBytes != budget+slack || m.HeldBy == "" {
 			t.Errorf("%s: %+v", name, m)
 		}
@@ -420,8 +521,13 @@ func TestTheBudgetIsOneRule(t *testing.T) {
 // TestAnInterruptWhileOpeningIsNoFailure: what a subject makes of its context that is
 // done is not told to the user.
 func TestAnInterruptWhileOpeningIsNoFailure(t *testing.T) {
-	for name, run := range map[string]runWith{"load": engineRun(true, nil), "read": engineRun(false, func(*bench.Spec) {}), "tree": treeRun,
-		"build": layoutRun(protocol.Build), "lookup": layoutRun(protocol.Lookup)} {
+	for name, run := range map[string]runWith{
+		"load":   engineRun(true, nil),
+		"read":   engineRun(false, func(*bench.Spec) {}),
+		"tree":   treeRun,
+		"build":  layoutRun(protocol.Build),
+		"lookup": layoutRun(protocol.Lookup),
+	} {
 		for wrapping, wrap := range map[string]func(error) error{
 			"wrapped": func(err error) error { return fmt.Errorf("read the log: %w", err) },
 			"told":    func(err error) error { return errors.New("read the log: " + err.Error()) },
@@ -432,12 +538,15 @@ func TestAnInterruptWhileOpeningIsNoFailure(t *testing.T) {
 					cancel(errors.New("signal: terminated"))
 					return wrap(ctx.Err())
 				}}
+
 				out, err := run(t, ctx, f)
 				stored, readErr := result.ReadRun(out)
 				if err == nil || readErr != nil {
 					t.Fatalf("the run ended with %v, its folder %v", err, readErr)
 				}
-				if stored.Status != result.Interrupted || stored.Error != "interrupted: what was measured until then is kept" {
+
+				if stored.Status != result.Interrupted ||
+					stored.Error != "interrupted: what was measured until then is kept" {
 					t.Errorf("%s: %q", stored.Status, stored.Error)
 				}
 			})
@@ -447,14 +556,21 @@ func TestAnInterruptWhileOpeningIsNoFailure(t *testing.T) {
 
 // TestAFullDiskNamesTheWayOut in the words of an engine that passes no ENOSPC on.
 func TestAFullDiskNamesTheWayOut(t *testing.T) {
-	for name, run := range map[string]runWith{"load": engineRun(true, nil), "tree": treeRun, "build": layoutRun(protocol.Build)} {
+	for name, run := range map[string]runWith{
+		"load":  engineRun(true, nil),
+		"tree":  treeRun,
+		"build": layoutRun(protocol.Build),
+	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fault{call: "Commit", n: 2, err: func(context.Context) error {
-				return errors.New("IO error: No space left on device: While appending to file: 000012.sst")
+				return errors.New("IO error: No space left on device: While appending to file: " +
+					"000012.sst")
 			}}
+
 			out, err := run(t, context.Background(), f)
 			stored, readErr := result.ReadRun(out)
-			if err == nil || readErr != nil || stored.Code != engine.CodeDiskFull || !strings.HasPrefix(stored.Remedy, "free some space") {
+			if err == nil || readErr != nil || stored.Code != engine.CodeDiskFull ||
+				!strings.HasPrefix(stored.Remedy, "free some space") {
 				t.Errorf("%q (%v, %v)", stored.FailureInfo, err, readErr)
 			}
 		})

@@ -51,6 +51,7 @@ func (s *Session[C]) Snapshot() (now Snapshot[C], err error) {
 		if settled && settledAfter && after == before {
 			return now, nil
 		}
+
 		if late {
 			s.unsettled.Add(1)
 			return now, nil
@@ -67,13 +68,16 @@ func (s *Session[C]) warnOfUnsettled() {
 	}
 
 	s.Warn(engine.Warning{Code: "counters_unsettled",
-		Text: fmt.Sprintf("%s of the counters did not wait for statelab's reads of its own process, "+
+		Text: fmt.Sprintf("%s of the counters did not wait for statelab's reads of its own "+
+			"process, "+
 			"which took longer than %s: read calls, bytes read and context switches of the process "+
-			"may include them", unit.Plural(int(n), "snapshot"), unit.Seconds(s.patience.Seconds())),
+			"may include them", unit.Plural(int(n), "snapshot"),
+			unit.Seconds(s.patience.Seconds())),
 		Remedy: "end other programs that use the processors, and measure again"})
 }
 
-// ownReads are what the process has read to watch itself, and those of them that look after its memory; settled: no read is under way.
+// ownReads are what the process has read to watch itself, and those of them that look after its
+// memory; settled: no read is under way.
 type ownReads struct{ calls, chars, limit int64 }
 
 func (s *Session[C]) ownReads() (own ownReads, settled bool) {
@@ -95,11 +99,13 @@ func (s *Session[C]) lookOnce(own ownReads) (now Snapshot[C], err error) {
 		}
 		now.device = &io
 	}
+
 	if host.Counts {
 		if now.Process, err = host.ProcessNow(); err != nil {
 			return now, fmt.Errorf("read the process's counters: %w", err)
 		}
 	}
+
 	now.Process.ReadCalls -= s.looks*s.look.ReadCalls + own.calls
 	now.Process.ReadChars -= s.looks*s.look.ReadChars + own.chars
 	now.Process.VoluntarySwitches -= own.limit // it sleeps between two reads
@@ -119,10 +125,12 @@ func (s *Session[C]) measureLook() error {
 		if err != nil {
 			return err
 		}
+
 		if n == 0 || between.Process.ReadCalls < minimum.ReadCalls {
 			minimum = between.Process
 		}
 	}
+
 	s.look = minimum
 	return nil
 }
@@ -137,7 +145,12 @@ type Cost[C any] struct {
 }
 
 func (s *Session[C]) cost(before, after Snapshot[C]) Cost[C] {
-	c := Cost[C]{counted: true, Seconds: after.at.Sub(before.at).Seconds(), Process: host.Between(before.Process, after.Process)}
+	c := Cost[C]{
+		counted: true,
+		Seconds: after.at.Sub(before.at).Seconds(),
+		Process: host.Between(before.Process, after.Process),
+	}
+
 	switch {
 	case after.Subject == nil:
 	case before.Subject == nil:
@@ -145,9 +158,11 @@ func (s *Session[C]) cost(before, after Snapshot[C]) Cost[C] {
 	default:
 		c.Subject = s.subject.Between(*before.Subject, *after.Subject)
 	}
+
 	if before.device != nil && after.device != nil {
 		c.Device = new(host.Between(*before.device, *after.device))
 	}
+
 	return c
 }
 
@@ -156,11 +171,13 @@ func (c Cost[C]) Plus(next Cost[C]) Cost[C] {
 	if !c.counted {
 		return next
 	}
+
 	c.Seconds += next.Seconds
 	c.Process, c.Subject = host.Sum(c.Process, next.Process), host.Sum(c.Subject, next.Subject)
 	if c.Device != nil && next.Device != nil {
 		c.Device = new(host.Sum(*c.Device, *next.Device))
 	}
+
 	return c
 }
 
@@ -193,6 +210,7 @@ func (s *Session[C]) Between(work func() error) (Cost[C], error) {
 	if err != nil {
 		return Cost[C]{}, err
 	}
+
 	workErr := work()
 	ended := time.Now()
 	after, err := s.Snapshot()
@@ -203,12 +221,15 @@ func (s *Session[C]) Between(work func() error) (Cost[C], error) {
 		}
 		return c, err
 	}
+
 	return s.cost(before, after), workErr
 }
 
 // Phase runs work as a named phase: event, counters, the entry in run.json. work may
 // add to ops while it runs. The error names the phase.
-func (s *Session[C]) Phase(name string, work func(ops *atomic.Uint64) error) (c Cost[C], err error) {
+func (s *Session[C]) Phase(
+	name string, work func(ops *atomic.Uint64) error,
+) (c Cost[C], err error) {
 	err = s.PhaseOf(name, func(ops *atomic.Uint64) (Cost[C], error) {
 		c, err = s.Between(func() error { return work(ops) })
 		return c, err
@@ -226,18 +247,29 @@ func (s *Session[C]) PhaseOf(name string, work func(ops *atomic.Uint64) (Cost[C]
 	if s.looks == 0 {
 		err = s.measureLook()
 	}
+
 	if err == nil {
 		c, err = work(&ops)
 	}
-	p := result.Phase{Name: name, Seconds: c.Seconds, Ops: ops.Load(), CPUNanos: c.CPUNanos(), Device: c.Device}
+
+	p := result.Phase{
+		Name:     name,
+		Seconds:  c.Seconds,
+		Ops:      ops.Load(),
+		CPUNanos: c.CPUNanos(),
+		Device:   c.Device,
+	}
+
 	if c.counted && host.Counts {
 		p.Process = &c.Process
 	}
+
 	s.subject.Note(c.Subject, &p)
 	s.Result.Phases, s.phase = append(s.Result.Phases, p), ""
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
+
 	return nil
 }
 
@@ -267,22 +299,29 @@ func (s *Session[C]) BeginBudget(ctx context.Context, bytes int64) error {
 	if bytes == 0 {
 		return nil
 	}
+
 	if err := s.Evict(ctx); err != nil {
 		return err
 	}
+
 	var err error
 	if s.memory.limit, err = host.LimitMemory(); err == nil {
 		s.memory.base, _, err = host.AnonymousBytes()
 	}
+
 	if err != nil {
 		s.cannotLimit(err)
 		return nil
 	}
+
 	if minimum := s.memory.limit.Within; minimum > 0 && minimum < bytes {
 		s.Warn(engine.Warning{Code: "memory_limit_below_budget",
-			Text:   fmt.Sprintf("the budget is %s, but a limit of %s was already in force (of a Slurm job or a container)", unit.Bytes(bytes), unit.Bytes(minimum)),
-			Remedy: "allow the process more memory (Slurm: --sbatch=--mem=0 asks for all of the node's), or choose a smaller --memory"})
+			Text: fmt.Sprintf("the budget is %s, but a limit of %s was already in force (of a "+
+				"Slurm job or a container)", unit.Bytes(bytes), unit.Bytes(minimum)),
+			Remedy: "allow the process more memory (Slurm: --sbatch=--mem=0 asks for all of the " +
+				"node's), or choose a smaller --memory"})
 	}
+
 	return nil
 }
 
@@ -303,12 +342,14 @@ func (s *Session[C]) limitPageCache(workers int) error {
 	if err != nil {
 		return err
 	}
+
 	m, spent := s.Result.Memory, int64(0)
 	for _, share := range m.Shares {
 		if share.Use != engine.PageCacheUse {
 			spent += share.Bytes
 		}
 	}
+
 	// Caches that are not full yet may still grow.
 	own := max(anonymous, s.memory.base+spent)
 	debug.SetMemoryLimit(collectorLimit(anonymous, own) + int64(workers)*collectorBytes)
@@ -316,9 +357,11 @@ func (s *Session[C]) limitPageCache(workers int) error {
 	if err := s.memory.limit.TrackAnonRSS(pages); err != nil {
 		return err
 	}
+
 	if m.PageCacheBytes == nil || *m.PageCacheBytes > pages {
 		m.PageCacheBytes = &pages
 	}
+
 	m.HeldBy = s.memory.limit.How
 	return nil
 }
@@ -327,19 +370,28 @@ func (s *Session[C]) limitPageCache(workers int) error {
 // must not outgrow it. Caches may lie in C's memory, which the collector does not see:
 // then what is still to grow is theirs as well.
 func collectorLimit(anonymous, own int64) int64 {
-	memory := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	memory := []metrics.Sample{
+		{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"},
+	}
+
 	metrics.Read(memory)
 	heap := min(int64(memory[0].Value.Uint64()-memory[1].Value.Uint64()), anonymous)
 	if anonymous-heap > slackBytes {
 		return heap + own/8
 	}
+
 	return own + own/8
 }
 
 func (s *Session[C]) cannotLimit(err error) {
 	s.NotKnown(fmt.Sprintf("the page cache cannot be limited: %v", err), "page_cache_bytes")
-	s.Warn(engine.Warning{Code: "page_cache_unlimited", Text: fmt.Sprintf("the page cache is not limited to the budget: %v", err),
-		Remedy: "run as root where memory control groups are, or --page-cache direct for the engines that can"})
+	s.Warn(engine.Warning{
+		Code: "page_cache_unlimited",
+		Text: fmt.Sprintf("the page cache is not limited to the budget: %v", err),
+		Remedy: "run as root where memory control groups are, or --page-cache direct for the " +
+			"engines that can",
+	})
 }
 
 func (s *Session[C]) releaseMemory() error {
@@ -361,10 +413,12 @@ func (s *Session[C]) OpenSeries(continues bool) error {
 	if continues {
 		mode = os.O_CREATE | os.O_WRONLY | os.O_APPEND
 	}
+
 	f, err := os.OpenFile(filepath.Join(s.out, result.SeriesFile), mode, 0o644)
 	if err != nil {
 		return fmt.Errorf("open the series: %w", err)
 	}
+
 	s.series = f
 	return nil
 }
@@ -423,8 +477,13 @@ func (i *Interval[C]) Cut() (Cost[C], error) {
 
 // Tick is the line of the interval that was cut last, in which ops operations were done.
 func (i *Interval[C]) Tick(ops uint64, cost Cost[C]) result.Tick {
-	return result.Tick{Phase: i.phase, Seconds: i.last.at.Sub(i.began).Seconds(), Ops: ops, OpsPerSecond: float64(ops) / cost.Seconds,
-		DeviceReadBytes: cost.Process.ReadBytes}
+	return result.Tick{
+		Phase:           i.phase,
+		Seconds:         i.last.at.Sub(i.began).Seconds(),
+		Ops:             ops,
+		OpsPerSecond:    float64(ops) / cost.Seconds,
+		DeviceReadBytes: cost.Process.ReadBytes,
+	}
 }
 
 // Progress writes a line where it is time for one, and at the end of the work unless
@@ -433,10 +492,12 @@ func (i *Interval[C]) Progress(done uint64, ended bool) error {
 	if !i.Due(time.Now()) && (!ended || i.TooShort()) {
 		return nil
 	}
+
 	tick, _, err := i.End(done - i.done)
 	if err != nil {
 		return err
 	}
+
 	i.done = done
 	return i.session.WriteTick(tick)
 }

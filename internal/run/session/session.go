@@ -63,16 +63,31 @@ type Session[C any] struct {
 
 // Begin starts a session. run is what is known of the run so far, out the run
 // folder, and dir where the database is or will be.
-func Begin[C any](run *result.Run, out, dir string, tell result.Tell, subject Subject[C]) *Session[C] {
-	s := &Session[C]{Result: run, Clock: measure.NewClock(), Tell: tell, out: out, dir: dir, subject: subject, machine: host.StartWatch(dir),
-		patience: snapshotPatience}
+func Begin[C any](
+	run *result.Run, out, dir string, tell result.Tell, subject Subject[C],
+) *Session[C] {
+	s := &Session[C]{
+		Result:   run,
+		Clock:    measure.NewClock(),
+		Tell:     tell,
+		out:      out,
+		dir:      dir,
+		subject:  subject,
+		machine:  host.StartWatch(dir),
+		patience: snapshotPatience,
+	}
+
 	run.Host = host.Facts(host.Existing(dir))
 	run.Host.Clock, run.Host.ClockNanos = s.Clock.Kind(), s.Clock.CostNanos()
 	var err error
 	if s.Device, err = host.DeviceOf(host.Existing(dir)); err != nil && host.Counts {
-		s.Warn(engine.Warning{Code: "no_device", Text: fmt.Sprintf("requests to the device cannot be counted: %v", err),
-			Remedy: "put the database on a disk's own filesystem"})
+		s.Warn(engine.Warning{
+			Code:   "no_device",
+			Text:   fmt.Sprintf("requests to the device cannot be counted: %v", err),
+			Remedy: "put the database on a disk's own filesystem",
+		})
 	}
+
 	return s
 }
 
@@ -80,13 +95,18 @@ func Begin[C any](run *result.Run, out, dir string, tell result.Tell, subject Su
 // what to do where that was a full disk.
 func (s *Session[C]) End(ctx context.Context, err error, fullDisk string) (*result.Run, error) {
 	if s.phase != "" { // a call of the subject never returned
-		s.Result.Phases = append(s.Result.Phases, result.Phase{Name: s.phase, Seconds: time.Since(s.phaseBegan).Seconds()})
+		s.Result.Phases = append(s.Result.Phases, result.Phase{
+			Name:    s.phase,
+			Seconds: time.Since(s.phaseBegan).Seconds(),
+		})
 		err = fmt.Errorf("%s: %w", s.phase, err)
 	}
+
 	err = errors.Join(err, s.releaseMemory())
 	if failed := OnDisk(err, s.dir, fullDisk); failed != nil {
 		err = failed
 	}
+
 	s.Result.Status, s.Result.Error, s.Result.FailureInfo = status(ctx, err)
 	var warnings []engine.Warning
 	s.Result.Machine, warnings = s.machine.Stop()
@@ -103,6 +123,7 @@ func status(ctx context.Context, err error) (status, text string, why result.Fai
 	if err == nil {
 		return result.OK, "", why
 	}
+
 	others, stopped := besides(ctx, err)
 	switch {
 	case !stopped:
@@ -110,7 +131,9 @@ func status(ctx context.Context, err error) (status, text string, why result.Fai
 	case others == nil:
 		return result.Interrupted, interrupted, result.FailureInfo{Code: engine.CodeInterrupted}
 	}
-	return result.Interrupted, fmt.Sprintf("%s (and %v)", interrupted, others), result.FailureInfo{Code: engine.CodeInterrupted}
+
+	return result.Interrupted, fmt.Sprintf("%s (and %v)", interrupted, others),
+		result.FailureInfo{Code: engine.CodeInterrupted}
 }
 
 // besides are the errors joined in err that no interrupt explains; stopped tells whether
@@ -121,20 +144,27 @@ func besides(ctx context.Context, err error) (others error, stopped bool) {
 			return other, true
 		}
 	}
+
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var left []error
 		for _, one := range joined.Unwrap() {
 			other, explained := besides(ctx, one)
 			left, stopped = append(left, other), stopped || explained
 		}
+
 		if stopped {
 			return errors.Join(left...), true
 		}
+
 		return err, false // a wrapping error says more than its parts
 	}
-	if ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err()) || failure.From(err).Code == engine.CodeInterrupted) {
+
+	if ctx.Err() != nil &&
+		(errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err()) ||
+			failure.From(err).Code == engine.CodeInterrupted) {
 		return nil, true
 	}
+
 	return err, false
 }
 
@@ -143,14 +173,17 @@ func (s *Session[C]) store() error {
 	if s.series != nil {
 		errs = append(errs, s.series.Close())
 	}
+
 	if len(s.latencies) > 0 {
 		errs = append(errs, s.storeLatencies())
 	}
+
 	if peak, err := host.PeakRSS(); err == nil {
 		s.Result.Figures.Record(figure.PeakMemory, float64(peak))
 	} else {
 		s.MarkUnavailable(err.Error(), figure.PeakMemory)
 	}
+
 	return errors.Join(append(errs, result.WriteRun(s.out, s.Result))...)
 }
 
@@ -200,14 +233,19 @@ func (s *Session[C]) Evict(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("drop the pages of %s from the page cache: %w", s.dir, err)
 	}
+
 	resident, total, err := host.Resident(s.dir)
 	if err != nil {
 		return fmt.Errorf("look at the page cache: %w", err)
 	}
+
 	if float64(resident) > max(maxLeft*float64(total), fewBytes) {
-		return fmt.Errorf("%.1f%% of %s is still in the page cache after %s, so the run would not be cold: "+
-			"end the programs that use these files, or measure a copy of them", 100*float64(resident)/float64(total), s.dir, method)
+		return fmt.Errorf("%.1f%% of %s is still in the page cache after %s, so the run would "+
+			"not be cold: "+
+			"end the programs that use these files, or measure a copy of them",
+			100*float64(resident)/float64(total), s.dir, method)
 	}
+
 	return nil
 }
 
@@ -234,11 +272,14 @@ func Overhead(clock *measure.Clock, ops uint64, work func(ops uint64) error) flo
 		}
 		best = min(best, float64(clock.Nanos(clock.Ticks()-start))/float64(ops/overheadRounds))
 	}
+
 	return best
 }
 
 // OnDisk is what err means of something that writes below dir, nil for nil. remedy is
 // what the user can do about a full disk.
 func OnDisk(err error, dir, remedy string) *engine.Failure {
-	return failure.ExplainDiskFull(failure.From(err), remedy, func() (int64, error) { return host.FreeBytes(host.Existing(dir)) })
+	return failure.ExplainDiskFull(failure.From(err), remedy, func() (int64, error) {
+		return host.FreeBytes(host.Existing(dir))
+	})
 }

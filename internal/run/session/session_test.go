@@ -37,18 +37,30 @@ func TestCountersThatFailAreToldInTheirPhase(t *testing.T) {
 		if _, err := s.Phase("prepare", func(*atomic.Uint64) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
+
 		if before {
 			lost()
 		}
+
 		worked := false
-		_, err := s.Phase("measure", func(ops *atomic.Uint64) error { worked = true; ops.Add(7); lost(); return nil })
-		if err == nil || !strings.HasPrefix(err.Error(), "measure: read the counters of nothing0") || worked == before {
+		_, err := s.Phase("measure", func(ops *atomic.Uint64) error {
+			worked = true
+			ops.Add(7)
+			lost()
+			return nil
+		})
+
+		if err == nil ||
+			!strings.HasPrefix(err.Error(), "measure: read the counters of nothing0") ||
+			worked == before {
 			t.Errorf("before %v: %v", before, err)
 		}
+
 		last := s.Result.Phases[len(s.Result.Phases)-1]
 		if last.Name != "measure" || last.Process != nil || !before && last.Ops != 7 {
 			t.Errorf("%+v", last)
 		}
+
 		run, _ := s.End(context.Background(), err, "")
 		if run.Status != result.Failed || run.Error != err.Error() {
 			t.Errorf("%s: %s", run.Status, run.Error)
@@ -64,11 +76,14 @@ func TestLookingAtCountersIsNotCounted(t *testing.T) {
 				return err
 			}
 		}
+
 		return nil
 	})
+
 	if err != nil || cost.Process.ReadCalls > 20 {
 		t.Errorf("%+v, %v", cost.Process, err)
 	}
+
 	// Nor is watching the process meanwhile.
 	cost, err = s.Phase("measure", func(*atomic.Uint64) error {
 		for range 50 {
@@ -76,6 +91,7 @@ func TestLookingAtCountersIsNotCounted(t *testing.T) {
 		}
 		return nil
 	})
+
 	if err != nil || cost.Process.ReadCalls > 20 || cost.Process.ReadChars > 20_000 {
 		t.Errorf("%+v, %v", cost.Process, err)
 	}
@@ -86,13 +102,14 @@ func readItself() (chars int64) {
 	return chars
 }
 
-// TestNoReadIsTakenOffTwice: a look at the counters is interrupted after any of its steps by reads of the harness's own, as on a machine
-// where many wait for a processor.
+// TestNoReadIsTakenOffTwice: a look at the counters is interrupted after any of its steps by reads
+// of the harness's own, as on a machine where many wait for a processor.
 func TestNoReadIsTakenOffTwice(t *testing.T) {
 	s := begin(t, func(result.Event) {})
 	if _, err := s.Phase("prepare", func(*atomic.Uint64) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
+
 	var done atomic.Bool
 	var watching sync.WaitGroup
 	watching.Go(func() {
@@ -101,14 +118,18 @@ func TestNoReadIsTakenOffTwice(t *testing.T) {
 			time.Sleep(200 * time.Microsecond)
 		}
 	})
+
 	minimum, maximum := int64(0), int64(0)
 	for range 3000 {
 		cost, err := s.Between(func() error { return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
-		minimum, maximum = min(minimum, cost.Process.ReadCalls), max(maximum, cost.Process.ReadCalls)
+
+		minimum, maximum = min(minimum, cost.Process.ReadCalls),
+			max(maximum, cost.Process.ReadCalls)
 	}
+
 	done.Store(true)
 	watching.Wait()
 	if minimum < 0 || maximum > 20 {
@@ -123,12 +144,15 @@ func TestUnsettledCountersAreToldOf(t *testing.T) {
 	s := begin(t, func(result.Event) {})
 	s.patience = time.Millisecond
 	told := func() bool {
-		return slices.ContainsFunc(s.Result.Warnings, func(w engine.Warning) bool { return w.Code == unsettled })
+		return slices.ContainsFunc(s.Result.Warnings, func(w engine.Warning) bool {
+			return w.Code == unsettled
+		})
 	}
 
 	if _, err := s.Snapshot(); err != nil {
 		t.Fatal(err)
 	}
+
 	if s.warnOfUnsettled(); told() {
 		t.Errorf("nothing else was read: %+v", s.Result.Warnings)
 	}
@@ -142,6 +166,7 @@ func TestUnsettledCountersAreToldOf(t *testing.T) {
 	if _, err := s.Snapshot(); err != nil {
 		t.Fatal(err)
 	}
+
 	close(end)
 	reading.Wait()
 
@@ -162,13 +187,16 @@ func TestStatus(t *testing.T) {
 		{ctx, nil, result.OK, ""},
 		{ctx, stop, result.Interrupted, interrupted},
 		{ctx, errors.Join(stop, nil), result.Interrupted, interrupted},
-		{ctx, errors.Join(stop, errors.New("close: lock lost")), result.Interrupted, interrupted + " (and close: lock lost)"},
-		{ctx, OnDisk(errors.Join(stop, errors.New("close: lock lost")), t.TempDir(), ""), result.Interrupted, interrupted + " (and close: lock lost)"},
+		{ctx, errors.Join(stop, errors.New("close: lock lost")), result.Interrupted,
+			interrupted + " (and close: lock lost)"},
+		{ctx, OnDisk(errors.Join(stop, errors.New("close: lock lost")), t.TempDir(), ""),
+			result.Interrupted, interrupted + " (and close: lock lost)"},
 		{ctx, wrong, result.Failed, "wrong answer"},
 		{context.Background(), stop, result.Failed, "signal: terminated"},
 	} {
 		status, says, why := status(c.ctx, c.err)
-		if status != c.status || says != c.says || (why.Code == engine.CodeInterrupted) != (status == result.Interrupted) {
+		if status != c.status || says != c.says ||
+			(why.Code == engine.CodeInterrupted) != (status == result.Interrupted) {
 			t.Errorf("%v: %s, %q, %q", c.err, status, says, why.Code)
 		}
 	}
@@ -196,7 +224,8 @@ func TestOnDisk(t *testing.T) {
 		{"/proc", "key not found", ""},
 		{t.TempDir(), "read 000007.sst: input/output error", engine.CodeIO},
 	} {
-		if f := OnDisk(errors.New(c.text), c.dir, "load less"); f.Code != c.code || (f.Remedy == "load less") != (c.code == engine.CodeDiskFull) {
+		if f := OnDisk(errors.New(c.text), c.dir, "load less"); f.Code != c.code ||
+			(f.Remedy == "load less") != (c.code == engine.CodeDiskFull) {
 			t.Errorf("%s, %q: %q, %q", c.dir, c.text, f.Code, f.Remedy)
 		}
 	}

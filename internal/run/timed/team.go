@@ -52,7 +52,10 @@ type Tick[C any] struct {
 // tells what they did once a second and at the end. The first that fails stops the others.
 // Nothing is told and no counter read meanwhile where tell is nil. Where it returns an error
 // of tell or of a counter, all have been stopped.
-func Run[C any](ctx context.Context, s *session.Session[C], t *Team, phase string, gets uint64, into Times, tell func(*Tick[C]) error) error {
+func Run[C any](
+	ctx context.Context, s *session.Session[C], t *Team, phase string, gets uint64, into Times,
+	tell func(*Tick[C]) error,
+) error {
 	var stop atomic.Bool
 	failed := make(chan error, len(t.Workers)+len(t.Background))
 	w := watcher[C]{team: t, into: into, tell: tell}
@@ -62,20 +65,25 @@ func Run[C any](ctx context.Context, s *session.Session[C], t *Team, phase strin
 			return err
 		}
 	}
+
 	watched := w.watch(ctx, &stop, t.start(gets, s.Clock.Ticks(), &stop, failed))
 	close(failed)
 	var errs []error
 	for err := range failed {
 		errs = append(errs, err)
 	}
+
 	if len(errs) == 0 && watched != nil {
 		errs = append(errs, watched)
 	}
+
 	return errors.Join(errs...)
 }
 
 // start lets the team run; done is closed when all of it has ended.
-func (t *Team) start(gets uint64, began int64, stop *atomic.Bool, failed chan<- error) (done chan struct{}) {
+func (t *Team) start(
+	gets uint64, began int64, stop *atomic.Bool, failed chan<- error,
+) (done chan struct{}) {
 	var reading, others sync.WaitGroup
 	run := func(group *sync.WaitGroup, who string, i int, work func() error) {
 		group.Go(func() {
@@ -85,6 +93,7 @@ func (t *Team) start(gets uint64, began int64, stop *atomic.Bool, failed chan<- 
 			}
 		})
 	}
+
 	for i, w := range t.Workers {
 		share := session.Share(gets, i, len(t.Workers))
 		w.stop, w.began = stop, began
@@ -93,16 +102,19 @@ func (t *Team) start(gets uint64, began int64, stop *atomic.Bool, failed chan<- 
 			return w.Run(share)
 		})
 	}
+
 	endOthers, readersDone := stop, new(atomic.Bool)
 	if len(t.Workers) > 0 {
 		endOthers = readersDone
 	}
+
 	for i, b := range t.Background {
 		run(&others, "writer", i, func() error {
 			defer b.Finish()
 			return b.Run(began, endOthers)
 		})
 	}
+
 	done = make(chan struct{})
 	go func() {
 		reading.Wait()
@@ -110,6 +122,7 @@ func (t *Team) start(gets uint64, began int64, stop *atomic.Bool, failed chan<- 
 		others.Wait()
 		close(done)
 	}()
+
 	return done
 }
 
@@ -159,6 +172,7 @@ func (w *watcher[C]) tick(ended bool) error {
 			}
 		}
 	}
+
 	switch {
 	case ended && w.tell == nil:
 		into[0] = w.into.Service
@@ -169,27 +183,35 @@ func (w *watcher[C]) tick(ended bool) error {
 	case !ended:
 		collect(measure.Offer)
 	}
+
 	tick.Short = ended && w.interval.TooShort()
 	var err error
 	if tick.Cost, err = w.interval.Cut(); err != nil {
 		return err
 	}
+
 	for _, b := range w.team.Background {
 		tick.BesideDone += b.Done()
 	}
+
 	if ended {
 		collect(measure.CollectRest)
 	} else {
-		collect(func(recorders []*measure.Recorder, h *measure.Histogram) { measure.Collect(recorders, patience, h) })
+		collect(func(recorders []*measure.Recorder, h *measure.Histogram) {
+			measure.Collect(recorders, patience, h)
+		})
 	}
+
 	if w.into.Service != nil {
 		w.into.Service.Merge(tick.Times)
 	}
+
 	tick.Gets = tick.Times.N()
 	tick.Tick = w.interval.Tick(tick.Gets, tick.Cost)
 	if tick.Gets > 0 {
 		tick.P50, tick.P99 = tick.Times.Quantile(0.5), tick.Times.Quantile(0.99)
 	}
+
 	return w.tell(tick)
 }
 
@@ -201,8 +223,10 @@ func (t *Team) recorders() (of [3][]*measure.Recorder) {
 			of[1] = append(of[1], w.response)
 		}
 	}
+
 	for _, b := range t.Background {
 		of[2] = append(of[2], b.Times())
 	}
+
 	return of
 }

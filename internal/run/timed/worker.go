@@ -55,7 +55,13 @@ type Worker struct {
 
 // NewWorker returns a worker that issues a Get as soon as the one before has returned.
 func NewWorker(clock *measure.Clock, source Source, reader Reader) *Worker {
-	return &Worker{source: source, reader: reader, clock: clock, service: measure.NewRecorder(), stop: new(atomic.Bool)}
+	return &Worker{
+		source:  source,
+		reader:  reader,
+		clock:   clock,
+		service: measure.NewRecorder(),
+		stop:    new(atomic.Bool),
+	}
 }
 
 // SetPacer makes it issue Gets when they are due by p, or, where the one before has not returned
@@ -74,9 +80,11 @@ func (w *Worker) Run(gets uint64) error {
 		if open {
 			SleepUntil(w.clock, w.began, due, w.stop)
 		}
+
 		if w.stop.Load() {
 			return ErrStopped
 		}
+
 		start := w.clock.Ticks()
 		value, found, err := w.reader.Get(key, w.value)
 		end := w.clock.Ticks()
@@ -84,17 +92,22 @@ func (w *Worker) Run(gets uint64) error {
 		if open {
 			w.response.AddMany(w.clock.Nanos(end-w.began)-due, n)
 		}
+
 		if err == nil {
 			err = w.source.Check(value, found)
 		}
+
 		if err != nil {
 			return fmt.Errorf("%s: %w", w.source.LastRequest(), err)
 		}
+
 		if value != nil { // a miss may give nothing back
 			w.value = value[:0]
 		}
+
 		gets -= n
 	}
+
 	return nil
 }
 

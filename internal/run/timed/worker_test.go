@@ -55,9 +55,11 @@ func TestEveryGetIsRecordedOnce(t *testing.T) {
 	for gets, calls := range map[uint64]int{1: 1000, 64: 16} {
 		a := &asked{gets: gets}
 		w := on(a)
-		for nanos := int64(1); nanos < measure.MaxNanos; nanos *= 2 { // all parts of the histogram are made
+		// all parts of the histogram are made
+		for nanos := int64(1); nanos < measure.MaxNanos; nanos *= 2 {
 			w.service.Add(nanos)
 		}
+
 		rest(w.service)
 		if allocs := testing.AllocsPerRun(5, func() {
 			if err := w.Run(1000); err != nil {
@@ -66,8 +68,10 @@ func TestEveryGetIsRecordedOnce(t *testing.T) {
 		}); allocs != 0 {
 			t.Errorf("%d Gets a call: %v allocations in 1000 Gets", gets, allocs)
 		}
+
 		if n := rest(w.service).N(); n != 6*1000 || a.calls != 6*calls {
-			t.Errorf("%d Gets a call: %d recorded in %d calls, want 6000 in %d", gets, n, a.calls, 6*calls)
+			t.Errorf("%d Gets a call: %d recorded in %d calls, want 6000 in %d", gets, n, a.calls,
+				6*calls)
 		}
 	}
 }
@@ -82,9 +86,11 @@ func TestAWrongOrFailedGetEndsTheWorker(t *testing.T) {
 	}}} {
 		w := on(a)
 		err := w.Run(100)
-		if err == nil || !strings.HasPrefix(err.Error(), "get it: ") || a.wrong == 0 && !errors.Is(err, broken) {
+		if err == nil || !strings.HasPrefix(err.Error(), "get it: ") ||
+			a.wrong == 0 && !errors.Is(err, broken) {
 			t.Error(err)
 		}
+
 		if n := rest(w.service).N(); n != 7 || a.calls != 7 {
 			t.Errorf("%d of 7 Gets recorded, %d calls", n, a.calls)
 		}
@@ -103,20 +109,25 @@ func TestAStallIsOneSlowServiceAndManySlowResponses(t *testing.T) {
 		}
 		return nil
 	}})
+
 	w.SetPacer(pace.ConstantRate(rate, 0, 1))
 	w.began = w.clock.Ticks()
 	if err := w.Run(calls); err != nil {
 		t.Fatal(err)
 	}
+
 	service, response := rest(w.service), rest(w.response)
 	if service.N() != calls || response.N() != calls {
 		t.Fatalf("%d service and %d response times of %d calls", service.N(), response.N(), calls)
 	}
+
 	if slow := atLeast(service, stall/2); slow != 1 {
 		t.Errorf("%d service times of %v and more, want 1", slow, stall/2)
 	}
+
 	if slow := atLeast(response, stall/2); slow < rate/2 {
-		t.Errorf("%d response times of %v and more, want the %d that were due in the first half of the stall", slow, stall/2, rate/2)
+		t.Errorf("%d response times of %v and more, want the %d that were due in the first half "+
+			"of the stall", slow, stall/2, rate/2)
 	}
 }
 
@@ -149,9 +160,19 @@ func (w *writes) Times() *measure.Recorder { return w.times }
 
 func begun(t *testing.T) *session.Session[engine.Counters] {
 	dir := t.TempDir()
-	return session.Begin(&result.Run{Absent: map[string]string{}}, dir, dir, func(result.Event) {}, session.Subject[engine.Counters]{
-		Now:     func() *engine.Counters { return new(engine.Counters) },
-		Between: func(before, after engine.Counters) engine.Counters { return after.Sub(before) }, Note: func(engine.Counters, *result.Phase) {}})
+	return session.Begin(
+		&result.Run{Absent: map[string]string{}},
+		dir,
+		dir,
+		func(result.Event) {},
+		session.Subject[engine.Counters]{
+			Now: func() *engine.Counters { return new(engine.Counters) },
+			Between: func(before, after engine.Counters) engine.Counters {
+				return after.Sub(before)
+			},
+			Note: func(engine.Counters, *result.Phase) {},
+		},
+	)
 }
 
 // Whatever is told or not, the histograms of the stretch have every Get, and what is
@@ -164,20 +185,26 @@ func TestATeamSharesTheGetsAndIsCountedWhole(t *testing.T) {
 		for range 3 {
 			team.Workers = append(team.Workers, on(&asked{gets: 1}))
 		}
+
 		var counted uint64
 		tell := func(tick *Tick[engine.Counters]) error {
 			counted += tick.Gets
 			return nil
 		}
+
 		if !told {
 			tell = nil
 		}
+
 		into := Times{Service: measure.NewHistogram(), Background: measure.NewHistogram()}
 		if err := Run(context.Background(), s, team, "measure", 1000, into, tell); err != nil {
 			t.Fatal(err)
 		}
-		if into.Service.N() != 1000 || into.Background.N() == 0 || !beside.stopped.Load() || told != (counted == 1000) {
-			t.Errorf("told %v: %d Gets, %d of them told, %d beside", told, into.Service.N(), counted, into.Background.N())
+
+		if into.Service.N() != 1000 || into.Background.N() == 0 || !beside.stopped.Load() ||
+			told != (counted == 1000) {
+			t.Errorf("told %v: %d Gets, %d of them told, %d beside", told, into.Service.N(),
+				counted, into.Background.N())
 		}
 	}
 }
@@ -185,8 +212,10 @@ func TestATeamSharesTheGetsAndIsCountedWhole(t *testing.T) {
 func TestOneThatFailsStopsTheOthers(t *testing.T) {
 	broken := errors.New("disk on fire")
 	slow := func(int) error { time.Sleep(time.Millisecond); return nil }
-	team := &Team{Workers: []*Worker{on(&asked{gets: 1, onGet: slow}), on(&asked{gets: 1, onGet: func(int) error { return broken }})}}
-	err := Run(context.Background(), begun(t), team, "measure", 1<<40, Times{Service: measure.NewHistogram()}, nil)
+	team := &Team{Workers: []*Worker{on(&asked{gets: 1, onGet: slow}),
+		on(&asked{gets: 1, onGet: func(int) error { return broken }})}}
+	err := Run(context.Background(), begun(t), team, "measure", 1<<40,
+		Times{Service: measure.NewHistogram()}, nil)
 	if !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "thread 1: get it: ") {
 		t.Error(err)
 	}
@@ -196,8 +225,13 @@ func TestAnInterruptEndsATeam(t *testing.T) {
 	why := errors.New("stopped by the user")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(why)
-	team := &Team{Workers: []*Worker{on(&asked{gets: 1, onGet: func(int) error { time.Sleep(time.Millisecond); return nil }})}}
-	if err := Run(ctx, begun(t), team, "measure", 1<<40, Times{Service: measure.NewHistogram()}, nil); !errors.Is(err, why) {
+	team := &Team{Workers: []*Worker{on(&asked{
+		gets:  1,
+		onGet: func(int) error { time.Sleep(time.Millisecond); return nil },
+	})}}
+
+	if err := Run(ctx, begun(t), team, "measure", 1<<40, Times{Service: measure.NewHistogram()},
+		nil); !errors.Is(err, why) {
 		t.Error(err)
 	}
 }

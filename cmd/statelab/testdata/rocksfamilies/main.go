@@ -21,6 +21,7 @@ func main() {
 			"nethermind-flat": familytest.WriteNethermindFlat, "families": familytest.Write}[os.Args[3]]
 		err = write(context.Background(), os.Args[1], keys)
 	}
+
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -13,7 +13,8 @@ import (
 func Compile(t testing.TB, headers, source string, flags ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), strings.TrimSuffix(filepath.Base(source), ".c")+".so")
-	args := append([]string{"-O2", "-shared", "-fPIC", "-Wall", "-Wextra", "-I" + headers, "-o", path, source}, flags...)
+	args := append([]string{"-O2", "-shared", "-fPIC", "-Wall", "-Wextra", "-I" + headers, "-o",
+		path, source}, flags...)
 	Tool(t, "install gcc (apt-get install gcc)", "cc", args...)
 	return path
 }

@@ -17,9 +17,10 @@ import (
 // Times is how often a few small files are read, and replaced, in a test: less than a second.
 const Times = 500
 
-// Replace makes new versions of a file in dir as fast as it can, as databases do with their logs, tables and
-// options, while it calls read so many times at least: it creates the file of the next number, then deletes the one
-// before. pattern has one %d for the number; every version has that content.
+// Replace makes new versions of a file in dir as fast as it can, as databases do with their logs,
+// tables and options, while it calls read so many times at least: it creates the file of the next
+// number, then deletes the one before. pattern has one %d for the number; every version has that
+// content.
 func Replace(t *testing.T, dir, pattern, content string, times int, read func() error) {
 	t.Helper()
 	name := func(number int) string { return filepath.Join(dir, fmt.Sprintf(pattern, number)) }
@@ -27,24 +28,28 @@ func Replace(t *testing.T, dir, pattern, content string, times int, read func() 
 		if err := os.WriteFile(name(number), []byte(content), 0o644); err != nil {
 			return err
 		}
+
 		if err := os.Remove(name(number - 1)); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
+
 		return nil
 	}
 
 	if err := replace(1); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := read(); err != nil {
 		t.Fatalf("at rest: %v", err)
 	}
+
 	RunBeside(t, func(number int) error { return replace(number + 1) }, times, read)
 }
 
-// RunBeside calls write with 1, 2, ... in the background, without a pause, while it calls read, each so many
-// times at least. read fails if it gives another answer than at rest. A refusal that names the other process
-// is fit, but not always.
+// RunBeside calls write with 1, 2, ... in the background, without a pause, while it calls read,
+// each so many times at least. read fails if it gives another answer than at rest. A refusal that
+// names the other process is fit, but not always.
 func RunBeside(t *testing.T, write func(number int) error, times int, read func() error) {
 	t.Helper()
 	var wrote atomic.Int64
@@ -59,6 +64,7 @@ func RunBeside(t *testing.T, write func(number int) error, times int, read func(
 			wrote.Store(int64(number))
 		}
 	})
+
 	defer func() {
 		stop.Store(true)
 		if writer.Wait(); failed != nil {
@@ -77,6 +83,7 @@ func RunBeside(t *testing.T, write func(number int) error, times int, read func(
 			return
 		}
 	}
+
 	t.Logf("%d reads, %d of them refused, beside %d writes", reads, refused, wrote.Load())
 	if refused == reads {
 		t.Errorf("all %d reads were refused", reads)

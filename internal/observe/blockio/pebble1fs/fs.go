@@ -32,13 +32,17 @@ func (fs countingFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error)
 	if err != nil {
 		return nil, err
 	}
-	counted, err := fs.recorder.OpenFile(name, file, slices.Contains(opts, vfs.SequentialReadsOption))
+
+	counted, err := fs.recorder.OpenFile(name, file,
+		slices.Contains(opts, vfs.SequentialReadsOption))
 	if err != nil {
 		return nil, err
 	}
+
 	if counted == nil {
 		return file, nil
 	}
+
 	return &countedFile{*counted, below{file}}, nil
 }
 
@@ -82,7 +86,9 @@ func (fs countingFS) synced(file vfs.File, err error) (vfs.File, error) {
 }
 
 // ReadOnly returns base without any way to change it, as rules say: whatever would is an error.
-func ReadOnly(base vfs.FS, rules blockio.ReadOnly) vfs.FS { return readOnlyFS{rules, belowFS{base}} }
+func ReadOnly(base vfs.FS, rules blockio.ReadOnly) vfs.FS {
+	return readOnlyFS{rules, belowFS{base}}
+}
 
 // readOnlyFS has the methods of blockio.ReadOnly, and those it lacks from below.
 type readOnlyFS struct {
@@ -97,7 +103,9 @@ func (fs readOnlyFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error)
 	return file, fs.OpenError(err, name)
 }
 
-func (readOnlyFS) Create(name string) (vfs.File, error) { return nil, blockio.Refused("create", name) }
+func (readOnlyFS) Create(name string) (vfs.File, error) {
+	return nil, blockio.Refused("create", name)
+}
 
 func (readOnlyFS) OpenReadWrite(name string, _ ...vfs.OpenOption) (vfs.File, error) {
 	return nil, blockio.Refused("open for writing", name)
@@ -107,8 +115,8 @@ func (readOnlyFS) ReuseForWrite(name, _ string) (vfs.File, error) {
 	return nil, blockio.Refused("reuse", name)
 }
 
-// ApplyStoredOptions sets in o, whose FS is set, what a database says of itself. A merger that Pebble lacks is
-// replaced by one whose merges fail.
+// ApplyStoredOptions sets in o, whose FS is set, what a database says of itself. A merger that
+// Pebble lacks is replaced by one whose merges fail.
 func ApplyStoredOptions(o *pebble.Options, kept dbformat.KeptByPebble) {
 	if len(kept.Logs) > 0 {
 		o.WALDir = kept.Logs[0]
@@ -119,5 +127,8 @@ func ApplyStoredOptions(o *pebble.Options, kept dbformat.KeptByPebble) {
 }
 
 func unmerged(kept dbformat.KeptByPebble) *pebble.Merger {
-	return &pebble.Merger{Name: kept.Merger, Merge: func(_, _ []byte) (pebble.ValueMerger, error) { return nil, kept.Unmerged() }}
+	return &pebble.Merger{
+		Name:  kept.Merger,
+		Merge: func(_, _ []byte) (pebble.ValueMerger, error) { return nil, kept.Unmerged() },
+	}
 }

@@ -33,13 +33,17 @@ func (fs countingFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error)
 	if err != nil {
 		return nil, err
 	}
-	counted, err := fs.recorder.OpenFile(name, file, slices.Contains(opts, vfs.SequentialReadsOption))
+
+	counted, err := fs.recorder.OpenFile(name, file,
+		slices.Contains(opts, vfs.SequentialReadsOption))
 	if err != nil {
 		return nil, err
 	}
+
 	if counted == nil {
 		return file, nil
 	}
+
 	return &countedFile{*counted, below{file}}, nil
 }
 
@@ -51,11 +55,15 @@ func (fs countingFS) Create(name string, category vfs.DiskWriteCategory) (vfs.Fi
 	return fs.synced(fs.FS.Create(name, category))
 }
 
-func (fs countingFS) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+func (fs countingFS) OpenReadWrite(
+	name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption,
+) (vfs.File, error) {
 	return fs.synced(fs.FS.OpenReadWrite(name, category, opts...))
 }
 
-func (fs countingFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+func (fs countingFS) ReuseForWrite(
+	oldname, newname string, category vfs.DiskWriteCategory,
+) (vfs.File, error) {
 	return fs.synced(fs.FS.ReuseForWrite(oldname, newname, category))
 }
 
@@ -86,7 +94,9 @@ func (fs countingFS) synced(file vfs.File, err error) (vfs.File, error) {
 }
 
 // ReadOnly returns base without any way to change it, as rules say: whatever would is an error.
-func ReadOnly(base vfs.FS, rules blockio.ReadOnly) vfs.FS { return readOnlyFS{rules, belowFS{base}} }
+func ReadOnly(base vfs.FS, rules blockio.ReadOnly) vfs.FS {
+	return readOnlyFS{rules, belowFS{base}}
+}
 
 // readOnlyFS has the methods of blockio.ReadOnly, and those it lacks from below.
 type readOnlyFS struct {
@@ -108,7 +118,9 @@ func (readOnlyFS) Create(name string, _ vfs.DiskWriteCategory) (vfs.File, error)
 	return nil, blockio.Refused("create", name)
 }
 
-func (readOnlyFS) OpenReadWrite(name string, _ vfs.DiskWriteCategory, _ ...vfs.OpenOption) (vfs.File, error) {
+func (readOnlyFS) OpenReadWrite(
+	name string, _ vfs.DiskWriteCategory, _ ...vfs.OpenOption,
+) (vfs.File, error) {
 	return nil, blockio.Refused("open for writing", name)
 }
 
@@ -116,8 +128,8 @@ func (readOnlyFS) ReuseForWrite(name, _ string, _ vfs.DiskWriteCategory) (vfs.Fi
 	return nil, blockio.Refused("reuse", name)
 }
 
-// ApplyStoredOptions sets in o, whose FS is set, what a database says of itself. A merger that Pebble lacks is
-// replaced by one whose merges fail.
+// ApplyStoredOptions sets in o, whose FS is set, what a database says of itself. A merger that
+// Pebble lacks is replaced by one whose merges fail.
 func ApplyStoredOptions(o *pebble.Options, kept dbformat.KeptByPebble) {
 	for i, logs := range kept.Logs {
 		if i == 0 {
@@ -126,6 +138,7 @@ func ApplyStoredOptions(o *pebble.Options, kept dbformat.KeptByPebble) {
 			o.WALRecoveryDirs = append(o.WALRecoveryDirs, wal.Dir{FS: o.FS, Dirname: logs})
 		}
 	}
+
 	o.Unsafe.AllowMissingWALDirs = len(kept.Logs) > 0 // which are here
 	if kept.Merger != "" {
 		o.Merger = unmerged(kept)
@@ -133,5 +146,8 @@ func ApplyStoredOptions(o *pebble.Options, kept dbformat.KeptByPebble) {
 }
 
 func unmerged(kept dbformat.KeptByPebble) *pebble.Merger {
-	return &pebble.Merger{Name: kept.Merger, Merge: func(_, _ []byte) (pebble.ValueMerger, error) { return nil, kept.Unmerged() }}
+	return &pebble.Merger{
+		Name:  kept.Merger,
+		Merge: func(_, _ []byte) (pebble.ValueMerger, error) { return nil, kept.Unmerged() },
+	}
 }

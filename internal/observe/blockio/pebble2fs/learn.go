@@ -18,7 +18,9 @@ import (
 // Learn reads the anatomy of the table at path: all its index blocks and a few
 // data blocks. It uses neither the caches nor the descriptors of a database. It
 // knows all tables of v1, too, but those that RocksDB wrote with range deletions.
-func Learn(path string) (*blockio.TableLayout, error) { return learn(path, dbformat.KeptByPebble{}) }
+func Learn(path string) (*blockio.TableLayout, error) {
+	return learn(path, dbformat.KeptByPebble{})
+}
 
 // LayoutReader is Learn for the tables of a database that says of itself what kept has.
 func LayoutReader(kept dbformat.KeptByPebble) blockio.LayoutReader {
@@ -37,23 +39,28 @@ func learn(path string, kept dbformat.KeptByPebble) (anatomy *blockio.TableLayou
 	if filepath.Ext(path) == blockio.ValuesExt {
 		return learnValues(path)
 	}
+
 	file, err := blockio.OpenLearning(path)
 	if err != nil {
 		return nil, err
 	}
+
 	reader, err := sstable.NewReader(context.Background(), readable{file}, TableOptions(kept))
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
+
 	defer func() { err = errors.Join(err, reader.Close()) }()
 	layout, err := reader.Layout()
 	if err != nil {
 		return nil, err
 	}
+
 	properties, err := reader.ReadPropertiesBlock(context.Background(), nil)
 	if err != nil {
 		return nil, err
 	}
+
 	return file.TableLayout(blocksOf(layout), properties.NumEntries)
 }
 
@@ -63,16 +70,19 @@ func learnValues(path string) (anatomy *blockio.TableLayout, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	ctx := context.Background()
 	reader, err := blob.NewFileReader(ctx, readable{file}, blob.FileReaderOptions{})
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
+
 	defer func() { err = errors.Join(err, reader.Close()) }()
 	index, err := reader.ReadIndexBlock(ctx, block.NoReadEnv, nil)
 	if err != nil {
 		return nil, err
 	}
+
 	index.Release()
 	at := reader.IndexHandle()
 	return file.TableLayout([]blockio.Block{
@@ -88,28 +98,36 @@ func blocksOf(l *sstable.Layout) []blockio.Block {
 			blocks = append(blocks, blockio.Block{Type: kind, Offset: b.Offset, Length: b.Length})
 		}
 	}
+
 	for _, b := range l.Data {
 		add(engine.Data, b.Handle)
 	}
+
 	indexType := engine.SingleIndex
 	if l.TopIndex.Length > 0 {
 		indexType = engine.Index
 	}
+
 	for _, b := range l.Index {
 		add(indexType, b)
 	}
+
 	add(engine.TopIndex, l.TopIndex)
 	for _, b := range l.Filter {
 		add(engine.Filter, b.Handle)
 	}
+
 	for _, b := range l.ValueBlock {
 		add(engine.Value, b)
 	}
+
 	add(engine.Value, l.ValueIndex)
 	add(blockio.RangeDeletion, l.RangeDel)
-	for _, b := range []block.Handle{l.RangeKey, l.BlobReferenceIndex, l.Properties, l.MetaIndex, l.Footer} {
+	for _, b := range []block.Handle{l.RangeKey, l.BlobReferenceIndex, l.Properties, l.MetaIndex,
+		l.Footer} {
 		add(engine.Meta, b)
 	}
+
 	return blocks
 }
 

@@ -17,10 +17,12 @@ func BenchmarkLearn(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
+
 		blocks = 0
 		for _, t := range a.Blocks {
 			blocks += t.Count
 		}
 	}
+
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(blocks), "ns/block")
 }

@@ -45,20 +45,30 @@ const (
 
 // Info describes the adapter.
 func (Tree) Info() tree.Info {
-	return tree.Info{Name: "replaytest", Version: "1", Route: "built in", Licence: "as statelab", RootRule: "replaytest",
-		Durability: "a kill loses nothing but what Lazy keeps", History: "the newest version",
-		Capabilities: []tree.Capability{tree.IsDurable}, Profiles: []engine.Profile{{Name: "default", About: "for tests"}}}
+	return tree.Info{
+		Name:         "replaytest",
+		Version:      "1",
+		Route:        "built in",
+		Licence:      "as statelab",
+		RootRule:     "replaytest",
+		Durability:   "a kill loses nothing but what Lazy keeps",
+		History:      "the newest version",
+		Capabilities: []tree.Capability{tree.IsDurable},
+		Profiles:     []engine.Profile{{Name: "default", About: "for tests"}},
+	}
 }
 
 // Check names what is wrong with o.
 func (Tree) Check(o tree.Options) (errs []error) {
 	for name, value := range o.Overrides {
-		if !slices.Contains([]string{HangAt, WrongVersionAt, WrongRootAt, FailAt, PanicAt, ForgetAt, Lazy, CommitMillis}, name) {
+		if !slices.Contains([]string{HangAt, WrongVersionAt, WrongRootAt, FailAt, PanicAt,
+			ForgetAt, Lazy, CommitMillis}, name) {
 			errs = append(errs, fmt.Errorf("unknown option %q", name))
 		} else if _, err := strconv.ParseInt(value, 10, 64); err != nil {
 			errs = append(errs, fmt.Errorf("option %s=%s is not a number", name, value))
 		}
 	}
+
 	return errs
 }
 
@@ -91,35 +101,49 @@ func (t Tree) Open(_ context.Context, o tree.Options) (tree.Forest, error) {
 	if errs := t.Check(o); len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	f := &forest{options: o, stores: make([]map[string][]byte, len(o.Stores)), removed: make([]map[string][]byte, len(o.Stores))}
+
+	f := &forest{
+		options: o,
+		stores:  make([]map[string][]byte, len(o.Stores)),
+		removed: make([]map[string][]byte, len(o.Stores)),
+	}
+
 	for i := range f.stores {
 		f.stores[i], f.removed[i] = map[string][]byte{}, map[string][]byte{}
 	}
+
 	var err error
-	if f.file, err = os.OpenFile(filepath.Join(o.Dir, "log"), os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644); err != nil {
+	if f.file, err = os.OpenFile(filepath.Join(o.Dir, "log"), os.O_CREATE|os.O_RDWR|os.O_APPEND,
+		0o644); err != nil {
 		return nil, err
 	}
+
 	log, err := io.ReadAll(f.file)
 	if err != nil {
 		return nil, err
 	}
+
 	read := bytes.NewReader(log)
 	for {
 		var v version
 		whole := len(log) - read.Len()
-		if err := gob.NewDecoder(read).Decode(&v); err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
-			if err := f.file.Truncate(int64(whole)); err != nil { // a killed process can leave part of an entry
+		if err := gob.NewDecoder(read).Decode(&v); err == io.EOF ||
+			errors.Is(err, io.ErrUnexpectedEOF) {
+			// a killed process can leave part of an entry
+			if err := f.file.Truncate(int64(whole)); err != nil {
 				return nil, err
 			}
 			break
 		} else if err != nil {
 			return nil, err
 		}
+
 		f.version = v.Version
 		for _, c := range v.Changes {
 			f.apply(c)
 		}
 	}
+
 	f.sets = 0
 	return f, nil
 }
@@ -148,16 +172,22 @@ func (f *forest) apply(c change) {
 		delete(f.removed[c.Store], c.Key)
 		return
 	}
+
 	if value, ok := f.stores[c.Store][c.Key]; ok {
 		f.removed[c.Store][c.Key] = value
 	}
+
 	delete(f.stores[c.Store], c.Key)
 }
 
 func (f *forest) Version() int64 { return f.version }
 
 func (f *forest) Set(store int, key, value []byte) error {
-	f.at.Changes = append(f.at.Changes, change{Store: store, Key: string(key), Value: slices.Clone(value)})
+	f.at.Changes = append(f.at.Changes, change{
+		Store: store,
+		Key:   string(key),
+		Value: slices.Clone(value),
+	})
 	return nil
 }
 
@@ -176,14 +206,17 @@ func (f *forest) Commit(context.Context) (tree.Commit, error) {
 	case f.is(FailAt):
 		return tree.Commit{}, errors.New("the node store is closed")
 	}
+
 	f.at.Version = f.next()
 	for _, c := range f.at.Changes {
 		f.apply(c)
 	}
+
 	returned := f.at.Version
 	if f.is(WrongVersionAt) {
 		returned--
 	}
+
 	f.version = f.at.Version
 	f.waiting = append(f.waiting, f.at)
 	f.at = version{}
@@ -193,6 +226,7 @@ func (f *forest) Commit(context.Context) (tree.Commit, error) {
 		}
 		f.waiting = f.waiting[1:]
 	}
+
 	return tree.Commit{Version: returned, Roots: f.roots()}, nil
 }
 
@@ -206,11 +240,14 @@ func (f *forest) roots() [][]byte {
 		for _, key := range slices.Sorted(maps.Keys(store)) {
 			fmt.Fprintf(hash, "%d %s %d %s", len(key), key, len(store[key]), store[key])
 		}
+
 		if at := f.number(WrongRootAt); at > 0 && f.version >= at {
 			hash.Write([]byte("wrong"))
 		}
+
 		roots = append(roots, hash.Sum(nil))
 	}
+
 	return roots
 }
 
@@ -220,10 +257,12 @@ func (f *forest) write(versions []version) error {
 		if err := gob.NewEncoder(&entry).Encode(v); err != nil {
 			return err
 		}
+
 		if _, err := f.file.Write(entry.Bytes()); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
