@@ -19,15 +19,15 @@ const (
 // exact is how far apart two computations of one figure may be, as a share.
 const exact = 1e-9
 
-// leastReads is a difference in reads per Get that no decision depends on; tables and charts show
+// minReads is a difference in reads per Get that no decision depends on; tables and charts show
 // nothing finer either.
-const leastReads = 0.001
+const minReads = 0.001
 
 // Gets and what they read.
 var (
 	BlockReadsPerGet = Figure{Key: "block_reads_per_get", Noun: "block reads per Get",
 		Name: "block reads", Per: "/Get", Bench: "block-reads/op", Repeats: true,
-		Least: leastReads, OfGets: true, Tolerance: exact, Doc: toDevice,
+		Least: minReads, OfGets: true, Tolerance: exact, Doc: toDevice,
 		Defined: "Blocks that Gets read because the engine's cache did not have them, for " +
 			"each Get.",
 		Question: "How many blocks does a Get read?",
@@ -55,7 +55,7 @@ var (
 		Defined: "Tables that a Get looks into.",
 	}
 	DeviceReadsPerGet = Figure{Key: "device_reads_per_get", Noun: "device reads per Get",
-		Name: "device reads", Per: "/Get", Bench: "device-reads/op", Least: leastReads,
+		Name: "device reads", Per: "/Get", Bench: "device-reads/op", Least: minReads,
 		OfGets: true, Tolerance: exact, Doc: deviceDoc,
 		Defined:  "Read requests that reached the block device, for each Get.",
 		Question: "How many reads of the device does a Get cost?",

@@ -150,7 +150,7 @@ func TestAReplayCountsWhatTheSetHolds(t *testing.T) {
 	}
 
 	if f.OrZero(figure.DBSets) != float64(want.Leaves) {
-		t.Errorf("the tree counted %d sets, the set has %d", f.OrZero(figure.DBSets), want.Leaves)
+		t.Errorf("the tree counted %v sets, the set has %d", f.OrZero(figure.DBSets), want.Leaves)
 	}
 
 	if f.Gets != 2000 || f.Found == 0 || f.Missing < 900 || f.FailedGets != 0 ||
