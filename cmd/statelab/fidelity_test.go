@@ -387,7 +387,7 @@ func TestLogIsInTheAnswer(t *testing.T) {
 
 	o := must(t, "inspect", dir, "--as", "node")
 	if !o.says("All of this is about tables, and a Get reads less than they tell: the "+
-		"write-ahead log holds writes") ||
+		"write-ahead log contains writes") ||
 		strings.Contains(o.stderr, "write-ahead log") {
 		t.Errorf("%+v", o)
 	}

@@ -71,7 +71,9 @@ func TestRetryOpen(t *testing.T) {
 				return
 			}
 
-			if !errors.Is(err, c.err) || strings.Contains(err.Error(), "checkpoint") != c.remedy {
+			busy, _ := errors.AsType[*engine.Failure](err)
+			remedy := busy != nil && strings.Contains(busy.Remedy, "checkpoint")
+			if !errors.Is(err, c.err) || remedy != c.remedy {
 				t.Errorf("error %v; a remedy is wanted: %t", err, c.remedy)
 			}
 		})

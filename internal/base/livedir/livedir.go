@@ -2,7 +2,7 @@
 // its database: what a listing names can be gone when it is opened.
 //
 // A reader that needs any file, or all that are there, passes over those that vanish (Walk). One
-// that needs files which belong together reads all of them again (Again): the database's own
+// that needs files which belong together reads all of them again (Retry): the database's own
 // manifest tells which they are.
 //
 // Non-goals: what the files mean; waiting for a writer to stop.
@@ -36,7 +36,7 @@ func Walk(root string, visit func(path string, entry fs.DirEntry) error) error {
 	})
 }
 
-// Again reads at most so often, and waits a little longer each time: 0.2 s in all, in which an
+// Retry reads at most so often, and waits a little longer each time: 0.2 s in all, in which an
 // engine replaces its files several times at most.
 const (
 	attempts = 20

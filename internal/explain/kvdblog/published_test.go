@@ -180,9 +180,11 @@ func TestImportedSweepIsWhole(t *testing.T) {
 				t.Errorf("%s: types sum to %.6f of %.6f block reads per Get", p.Run, sum, total)
 			}
 
-			for _, figure := range []string{"device_reads_per_get", "service_ns", "cpu_ns_per_get"} {
-				if run.Absent[figure] == "" {
-					t.Errorf("%s: %s is absent without a reason", p.Run, figure)
+			for _, f := range []figure.Figure{
+				figure.DeviceReadsPerGet, figure.ServiceTime, figure.CPUTimePerGet,
+			} {
+				if run.Reasons()[f.Key] == "" {
+					t.Errorf("%s: %s is absent without a reason", p.Run, f.Key)
 				}
 			}
 

@@ -211,8 +211,8 @@ func PaletteStyle() string {
 		Grey, Red,
 		paper, grid}
 	for _, c := range append(palette, ramp[:]...) {
-		fmt.Fprintf(&light, " --chart-%s: %s;", c.name, c.hex())
-		fmt.Fprintf(&dark, " --chart-%s: #%06x;", c.name, c.dark)
+		fmt.Fprintf(&light, "--chart-%s:%s;", c.name, c.hex())
+		fmt.Fprintf(&dark, "--chart-%s:#%06x;", c.name, c.dark)
 	}
 
 	return ":root {" + light.String() + " }\n" +

@@ -47,7 +47,7 @@ func TestChartsAreData(t *testing.T) {
 
 	s := got.Panels[0].Series[0]
 	if got.About != c.About || s.Name != "a & b" || s.Color != "blue" ||
-		!strings.Contains(page.String(), " --chart-blue: #4a8fe8;") {
+		!strings.Contains(page.String(), "--chart-blue:#4a8fe8;") {
 		t.Errorf("%+v", got)
 	}
 
