@@ -227,7 +227,7 @@ LINT_NEEDS := $(CLIPPY_NEEDS) shellcheck:shellcheck
 clippy: needs
 	@scripts/needs $(CLIPPY_NEEDS)
 	cargo fmt --all --check --manifest-path native/rust/Cargo.toml
-	$(RINGS) step clippy $(CARGO) clippy --all-targets
+	$(RINGS) step clippy env $(CARGO) clippy --all-targets
 
 shellcheck:
 	@scripts/needs shellcheck:shellcheck
@@ -248,7 +248,7 @@ c-engines: needs rocksdb test-needs
 
 # One test at a time: a child that one test forks holds the locks of another's database until it has called exec.
 rust-tests: rust
-	$(RINGS) step 'cargo test' $(CARGO) test -- --test-threads=1
+	$(RINGS) step 'cargo test' env $(CARGO) test -- --test-threads=1
 	@set -e; for library in $(RUST_LIBRARIES:%=$(CURDIR)/bin/lib/%); do echo "admit $$library"; \
 		case $$library in *_engine.so) suite=engines/cengine ;; *) suite=layouts/clayout ;; esac; \
 		STATELAB_NATIVE_TEST_LIBRARY=$$library STATELAB_STATE_TEST_LIBRARY=$$library STATELAB_STATE_TEST_KEEPS_CONTRACTS=1 \

@@ -12,8 +12,6 @@ import (
 
 const mib = 1 << 20
 
-func ptr[T any](v T) *T { return &v }
-
 // aRow is a layout at a size that reads first with nothing cached and held with memory
 // held, and meets nodes.
 func aRow(layout string, accounts uint64, first, held, nodes float64) result.LayoutRow {

@@ -23,8 +23,6 @@ import (
 
 func of(l *result.Layouts) Input { return Input{claims.Evidence{Layouts: l}} }
 
-func ptr[T any](v T) *T { return &v }
-
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
