@@ -65,11 +65,13 @@ func TestTextsThatDecideAreFound(t *testing.T) {
 func a(err error) bool { return strings.Contains(err.Error(), "full") }
 func b(err error) bool { text := strings.ToLower(err.Error()); return text == "full" }
 func c(err error) bool { return says(err.Error()) }
-func says(text string) bool { switch { case strings.HasPrefix(text, "full"): return true }; return false }
+func says(text string) bool { switch { case strings.HasPrefix(text, "full"): ` +
+		`return true }; return false }
 func d(run Run) bool { return pattern.MatchString(run.Error) }
 func e(err error) int { switch err.Error() { case "full": return 1 }; return 0 }
 func f(err error) bool { return fmt.Sprint(err) == "full" }
-func g(err error) string { if text := err.Error(); text != "" { return "load: " + text }; return "" }
+func g(err error) string { if text := err.Error(); text != "" { ` +
+		`return "load: " + text }; return "" }
 func h(t *testing.T, err error) { if strings.Contains(err.Error(), "full") { t.Error(err) } }
 func i(t *testing.T, err error) { if strings.Contains(err.Error(), "full") { t.Skip(err) } }
 func j(err error) bool { return strings.Contains(word(err), "full") }
@@ -103,8 +105,8 @@ func k(err error) bool { return q.Says(err.Error()) }
 }
 
 // searches are functions and methods that tell something of a text.
-var searches = regexp.MustCompile(`^(Contains.*|HasPrefix|HasSuffix|EqualFold|Cut|CutPrefix|CutSuffix|` +
-	`Index.*|LastIndex.*|TrimPrefix|TrimSuffix|Match.*|Find.*|Count)$`)
+var searches = regexp.MustCompile(`^(Contains.*|HasPrefix|HasSuffix|EqualFold|Cut|CutPrefix|` +
+	`CutSuffix|Index.*|LastIndex.*|TrimPrefix|TrimSuffix|Match.*|Find.*|Count)$`)
 
 // passes are functions whose result holds the text that they are given.
 var passes = regexp.MustCompile(

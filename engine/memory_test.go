@@ -9,12 +9,13 @@ import (
 // says.
 func TestPartsOfOlderFolders(t *testing.T) {
 	for text, want := range map[string]Holding{
-		`{"use":"branches of nibble depth 0 to 4","bytes":8,"basis":"measured"}`:                    PinnedBranches,
-		`{"use":"clean flat states","bytes":8,"basis":"limit"}`:                                     CleanState,
-		`{"use":"leaf cache","bytes":8,"basis":"limit"}`:                                            Blocks,
-		`{"use":"index and the rest of the heap","bytes":8,"basis":"measured"}`:                     EntryIndex,
-		`{"use":"write buffers","bytes":8,"basis":"limit"}`:                                         "",
-		`{"use":"what keeps the upper levels","bytes":8,"basis":"limit","holds":"pinned_branches"}`: PinnedBranches,
+		`{"use":"branches of nibble depth 0 to 4","bytes":8,"basis":"measured"}`: PinnedBranches,
+		`{"use":"clean flat states","bytes":8,"basis":"limit"}`:                  CleanState,
+		`{"use":"leaf cache","bytes":8,"basis":"limit"}`:                         Blocks,
+		`{"use":"index and the rest of the heap","bytes":8,"basis":"measured"}`:  EntryIndex,
+		`{"use":"write buffers","bytes":8,"basis":"limit"}`:                      "",
+		`{"use":"what keeps the upper levels","bytes":8,"basis":"limit",` +
+			`"holds":"pinned_branches"}`: PinnedBranches,
 	} {
 		var share MemoryShare
 		if err := json.Unmarshal([]byte(text), &share); err != nil || share.Holds != want ||

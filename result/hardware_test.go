@@ -13,8 +13,10 @@ import (
 // fioText is what fio 3.36 wrote for two depths, shortened to what is read.
 const fioText = `{"fio version":"fio-3.36","global options":{"rw":"randread","bs":"4k"},"jobs":[
 {"jobname":"q8","job options":{"iodepth":"8"},
- "read":{"iops":54000.5,"total_ios":540005,"lat_ns":{"mean":147000},"clat_ns":{"mean":145000,"percentile":{"99.000000":300000}}}},
-{"jobname":"q1","job options":{},"read":{"iops":27000,"total_ios":270000,"lat_ns":{"mean":36000},"clat_ns":{"mean":35000}}},
+ "read":{"iops":54000.5,"total_ios":540005,"lat_ns":{"mean":147000},
+  "clat_ns":{"mean":145000,"percentile":{"99.000000":300000}}}},
+{"jobname":"q1","job options":{},
+ "read":{"iops":27000,"total_ios":270000,"lat_ns":{"mean":36000},"clat_ns":{"mean":35000}}},
 {"jobname":"write","read":{"iops":0,"total_ios":0}}]}`
 
 func TestHardwareOfEveryForm(t *testing.T) {
@@ -45,7 +47,8 @@ func TestHardwareOfEveryForm(t *testing.T) {
 	for name, path := range map[string]string{
 		"fio": write("fio.json", fioText),
 		"nvme": write("own.json", `{"schema":"statelab.hardware/1","name":"nvme","points":[
-			{"in_flight":8,"reads_per_second":54000.5,"mean_ns":147000},{"in_flight":1,"reads_per_second":27000,"mean_ns":36000}]}`),
+			{"in_flight":8,"reads_per_second":54000.5,"mean_ns":147000},
+			{"in_flight":1,"reads_per_second":27000,"mean_ns":36000}]}`),
 		filepath.Base(dir): dir,
 	} {
 		h, err := ReadHardware(path)
@@ -74,10 +77,12 @@ func TestHardwareRefusesWhatIsNoProfile(t *testing.T) {
 		"":                    "not JSON",
 		`{"schema":"x"}`:      "fio --output-format=json",
 		`{"fio version":"f"}`: "no reading with one read in flight",
-		`{"schema":"statelab.hardware/1","points":[{"in_flight":1,"reads_per_second":0,"mean_ns":1}]}`: "both must be from",
+		`{"schema":"statelab.hardware/1","points":[
+			{"in_flight":1,"reads_per_second":0,"mean_ns":1}]}`: "both must be from",
 		`{"schema":"statelab.hardware/1","points":[{"in_flight":1,"reads_per_second":1,"mean_ns":1},
 			{"in_flight":1,"reads_per_second":1,"mean_ns":1}]}`: "twice",
-		`{"fio version":"f","jobs":[{"jobname":"a","job options":{"iodepth":"-3"},"read":{"total_ios":1}}]}`: "is not a number of reads in flight",
+		`{"fio version":"f","jobs":[{"jobname":"a","job options":{"iodepth":"-3"},
+			"read":{"total_ios":1}}]}`: "is not a number of reads in flight",
 	} {
 		if h, err := ParseHardware([]byte(text)); err == nil ||
 			!strings.Contains(err.Error(), want) {
@@ -122,8 +127,10 @@ func TestFioJobsAreWhatTheyAre(t *testing.T) {
 				{InFlight: 1, Reads: 1000, ReadsPerSecond: 9000, MeanNanos: 110000},
 				{InFlight: 4, Reads: 2000, ReadsPerSecond: 28000, MeanNanos: 130000},
 			}},
-		"fio 2's microseconds": {`{"fio version":"fio-2.16","jobs":[{"jobname":"one","groupid":0,"error":0,"job options":{` + random +
-			`},"read":{"iops":9000,"total_ios":1000,"clat":{"mean":109,"percentile":{"99.000000":200}},"lat":{"mean":110}}}]}`,
+		"fio 2's microseconds": {`{"fio version":"fio-2.16","jobs":[{"jobname":"one",` +
+			`"groupid":0,"error":0,"job options":{` + random +
+			`},"read":{"iops":9000,"total_ios":1000,` +
+			`"clat":{"mean":109,"percentile":{"99.000000":200}},"lat":{"mean":110}}}]}`,
 			[]DiskPoint{{InFlight: 1, Reads: 1000, ReadsPerSecond: 9000, MeanNanos: 110000}}},
 	} {
 		h, err := ParseHardware([]byte(of.text))

@@ -125,9 +125,10 @@ func TestSweepsOfEarlierVersionsAreRead(t *testing.T) {
 		}
 	}
 
-	old := `{"schema":"` + schema.Sweep +
-		`","points":[{"axes":{"cache":"2MiB"},"cache_bytes":2097152,"cache_percent_of_db":25,"phase":3,"status":"ok",` +
-		`"run":"points/000","runs":["points/000","points/000-2"],"figures":{"gets":100,"gets_per_second":7}}]}`
+	old := `{"schema":"` + schema.Sweep + `","points":[{"axes":{"cache":"2MiB"},` +
+		`"cache_bytes":2097152,"cache_percent_of_db":25,"phase":3,"status":"ok",` +
+		`"run":"points/000","runs":["points/000","points/000-2"],` +
+		`"figures":{"gets":100,"gets_per_second":7}}]}`
 	write := func() Point {
 		t.Helper()
 		if err := os.WriteFile(filepath.Join(dir, SweepFile), []byte(old), 0o644); err != nil {

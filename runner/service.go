@@ -24,7 +24,12 @@ var errInterrupted = errors.New("interrupted")
 // service is what a runner does for one kind of thing: engines, trees or layouts.
 // Item is the adapter, Spec what the planner says of a run, Question what it asks
 // about options.
-type service[Item adapter[Info], Info protocol.Info, Spec protocol.Spec, Question protocol.Question] struct {
+type service[
+	Item adapter[Info],
+	Info protocol.Info,
+	Spec protocol.Spec,
+	Question protocol.Question,
+] struct {
 	items    []Item
 	schema   string // of the specs this runner reads
 	run      func(context.Context, Item, *Spec, result.Tell) (*result.Run, error)

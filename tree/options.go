@@ -111,10 +111,9 @@ func storeProblems(stores []string) (errs []error) {
 
 // SameStores wants o.Stores to be what the forest in o.Dir holds, in any order.
 func (o Options) SameStores(held []string) error {
-	if held, wanted := slices.Sorted(slices.Values(held)), slices.Sorted(slices.Values(o.Stores)); !slices.Equal(
-		held,
-		wanted,
-	) {
+	held = slices.Sorted(slices.Values(held))
+	wanted := slices.Sorted(slices.Values(o.Stores))
+	if !slices.Equal(held, wanted) {
 		return fmt.Errorf("%s holds the stores %s, not %s", o.Dir, strings.Join(held, ", "),
 			strings.Join(wanted, ", "))
 	}

@@ -42,7 +42,8 @@ func TestFaultsOfALibraryAreResults(t *testing.T) {
 				"faulty: read block 17 of table: Input/output error"}},
 		{"hang", "8000", []string{"hung: silent for 3s, killed in phase measure at op "}},
 		{"crash", "8000",
-			[]string{"killed by signal 11 (segmentation fault) in phase measure at op ", "SIGSEGV"}},
+			[]string{"killed by signal 11 (segmentation fault) in phase measure at op ",
+				"SIGSEGV"}},
 		{"abort", "8000",
 			[]string{"killed by signal 6 (aborted) in phase measure at op ", "SIGABRT"}},
 	} {

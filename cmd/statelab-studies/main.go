@@ -27,9 +27,11 @@ import (
 )
 
 const usage = `usage:
-  statelab-studies report [-out FILE] STUDY [FOLDER...]   each claim, with what was predicted and measured; sweeps,
-                                                          replays and other folders take the place of the study's own
-  statelab-studies validate [-out DIR] [-gets N] LOGS     published logs of bench_kvdb: every point predicted
+  statelab-studies report [-out FILE] STUDY [FOLDER...]
+      each claim, with what was predicted and measured; sweeps, replays and other
+      folders take the place of the study's own
+  statelab-studies validate [-out DIR] [-gets N] LOGS
+      published logs of bench_kvdb: every point predicted
 `
 
 func main() {

@@ -48,24 +48,25 @@ func (a *app) adviseVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "advise DIR | FILE",
 		Short: "Recommend a node's cache size and its flags; is the disk the limit?",
-		Long: `Advise reads a database of Pebble or RocksDB without changing it, predicts what a Get
-costs at every cache size, probes the disk (Pebble), and recommends settings.
+		Long: `Advise reads a database of Pebble or RocksDB without changing it, predicts what
+a Get costs at any cache size, probes the disk (Pebble) and recommends settings.
 
   statelab advise CHAINDATA
-  statelab advise CHAINDATA --memory 8GiB --gets-per-second 5k --latency-goal 1ms
-  statelab advise CHAINDATA --ignore-lock --node-metrics http://127.0.0.1:6060/debug/metrics/prometheus
-                                                   (while geth runs: how many Gets it makes, and what for)
-  statelab advise CHAINDATA --verify --out A       (also measures the present and the recommended cache)
-  statelab advise CHAINDATA --accesses list.slal --scheme path     (a cache for blocks, not for random keys)
-  statelab advise CHAINDATA --trace T              (for the Gets that a watch saw: its trace)
-  statelab advise Properties.log --cores 16        (the output of pebble db properties)
-  statelab advise BESU/database --table '\x08' --memory 4GiB       (RocksDB: a column family)
+  statelab advise CHAINDATA --memory 8GiB --gets-per-second 5k \
+      --latency-goal 1ms
+  statelab advise CHAINDATA --ignore-lock \
+      --node-metrics http://127.0.0.1:6060/debug/metrics/prometheus  (geth runs)
+  statelab advise CHAINDATA --verify --out A  (also measures both caches)
+  statelab advise CHAINDATA --accesses list.slal --scheme path  (Gets of blocks)
+  statelab advise CHAINDATA --trace T         (for the Gets that a watch saw)
+  statelab advise Properties.log --cores 16   (output of pebble db properties)
+  statelab advise BESU/database --table '\x08' --memory 4GiB  (a column family)
 
 The settings of the node are read from the OPTIONS file of its database; --cache
-overrides the cache size. A database that statelab loaded belongs to no node: its
-memtables are those of its profile, and only --cache names a cache to compare with.
-While a node writes, its memtables are charged to the block cache. Advise assumes
-that it writes, unless --write-rate 0 says that it is idle, as in a sweep.`,
+overrides the cache size. A database that statelab loaded belongs to no node:
+its memtables are its profile's, and only --cache names a cache to compare with.
+While a node writes, its memtables are charged to the block cache. Advise
+assumes that it writes, unless --write-rate 0 says that it is idle.`,
 	}
 
 	flag := cmd.Flags()

@@ -22,10 +22,13 @@ import (
 // memory budgets hold, and every answer names the build where it matters.
 func TestPebbleWithCgo(t *testing.T) {
 	onPath(t, "statelab-run-pebble")
+	program := map[string]string{
+		engine.PureGo:  runners.NeverCgo,
+		engine.WithCgo: runners.AlwaysCgo,
+	}
 	as := func(build string, args ...string) outcome {
 		t.Helper()
-		t.Setenv(runners.CgoVariable,
-			map[string]string{engine.PureGo: runners.NeverCgo, engine.WithCgo: runners.AlwaysCgo}[build])
+		t.Setenv(runners.CgoVariable, program[build])
 		return statelab(t, args...)
 	}
 

@@ -406,16 +406,20 @@ func (a *app) changesetHarvest() *cobra.Command {
 		Use:   "harvest --tree TREE --db DIR --out FILE",
 		Short: "Recover the changes from a node's own database",
 		Long: `Harvest recovers the changes of each version from a database that has kept all
-versions (a Cosmos node's application.db, not pruned), and the roots that the chain
-agreed on, which replay then holds trees to. Stop the node first, or copy
+versions (a Cosmos node's application.db, not pruned), and the roots that the
+chain agreed on, which replay then holds trees to. Stop the node first, or copy
 its folder. Several processes read ranges of versions. Finished ranges are kept
 next to FILE, so the same command continues after Ctrl-C or a crash.
 
-  statelab changeset harvest --tree iavl1 --db data/application.db --out set.slcs
-  statelab changeset harvest --tree iavl1 --db data/application.db --from 1000 --to 2000 --out set.slcs
-  statelab changeset harvest --tree iavl1 --db data/application.db --on slurm --out set.slcs
+  statelab changeset harvest --tree iavl1 --db data/application.db \
+      --out set.slcs
+  statelab changeset harvest --tree iavl1 --db data/application.db \
+      --from 1000 --to 2000 --out set.slcs
+  statelab changeset harvest --tree iavl1 --db data/application.db \
+      --on slurm --out set.slcs
 
-Parts of the versions (--part) make the same file when they are put together (--merge).`,
+Parts of the versions (--part) make the same file when they are put together
+(--merge).`,
 	}
 
 	flag := cmd.Flags()

@@ -215,8 +215,10 @@ func foreignReaders() []foreignReader {
 	}
 }
 
-const stateDiff = `[{"result":{"pre":{"0x52908400098527886e0f7030069857d2e4169ee7":{"balance":"0x8","nonce":3,"storage":{
-"0x0000000000000000000000000000000000000000000000000000000000000001":"0x0000000000000000000000000000000000000000000000000000000000000007"}}},
+const stateDiff = `[{"result":{
+"pre":{"0x52908400098527886e0f7030069857d2e4169ee7":{"balance":"0x8","nonce":3,"storage":{
+"0x0000000000000000000000000000000000000000000000000000000000000001":
+"0x0000000000000000000000000000000000000000000000000000000000000007"}}},
 "post":{"0x52908400098527886e0f7030069857d2e4169ee7":{"balance":"0x9","storage":{}}}}}]`
 
 // exportedNodes are bank's changes of twelve blocks in the form of the Osmosis sets.
@@ -260,9 +262,11 @@ func priced(t *testing.T) string {
 	must(t, "layouts", "--layout", "flat-pebble", "--accounts", "1k", "--contract-slots", "100",
 		"--reads", "100", "--updates", "20", "--update-blocks", "2",
 		"--memory", "0", "--out", filepath.Join(dir, "L"))
-	write(t, filepath.Join(dir, "disk.json"), `{"schema": "statelab.hardware/1", "name": "nvme", "points": [
+	write(t, filepath.Join(dir, "disk.json"),
+		`{"schema": "statelab.hardware/1", "name": "nvme", "points": [
 {"in_flight": 1, "reads_per_second": 12500, "mean_ns": 80000},
-{"in_flight": 32, "reads_per_second": 270000, "mean_ns": 118000, "reads_per_second_spread": {"low": 260000, "high": 280000}}]}`)
+{"in_flight": 32, "reads_per_second": 270000, "mean_ns": 118000,
+	"reads_per_second_spread": {"low": 260000, "high": 280000}}]}`)
 	return dir
 }
 

@@ -278,12 +278,13 @@ func TestClientsOfRocksDB(t *testing.T) {
 					}
 
 					must(t, read...)
-					measured += share * readSweep(t,
-						out).Points[0].Figures.OrZero(figure.BlockReadsPerGet)
+					sweep := readSweep(t, out)
+					measured += share * sweep.Points[0].Figures.OrZero(figure.BlockReadsPerGet)
 				}
 
-				t.Logf("%s, %s cache of %d bytes: %.4f block reads per Get predicted, %.4f measured", c.client, name, place.CacheBytes,
-					place.BlockReadsPerGet, measured)
+				t.Logf("%s, %s cache of %d bytes: %.4f block reads per Get predicted, "+
+					"%.4f measured", c.client, name, place.CacheBytes, place.BlockReadsPerGet,
+					measured)
 				if math.Abs(place.BlockReadsPerGet/measured-1) > 0.01 {
 					t.Errorf("%s cache: %.4f block reads per Get predicted, %.4f measured", name,
 						place.BlockReadsPerGet, measured)

@@ -28,11 +28,13 @@ func (a *app) layoutsVerb() *cobra.Command {
 looks them up, in processes of their own, and compares roots.
 
   statelab layouts --accounts 10k,100k,1M --memory 64MiB --out L
-  statelab layouts --layout geth-path,flat-pebble --accounts 100k --repeats 3 --out L
-  statelab layouts --accounts 10k,100k --at 50M --at-memory 4GiB --out L   (which layout for my size and memory?)
-  statelab layouts --accesses list.slal --accounts 1M --memory 64MiB --out L   (blocks' accesses)
-  statelab layouts --db MOUNT ... (a folder on a statelab volume: exact device reads)
-  statelab layouts --resume --out L                (after Ctrl-C, a kill, a reboot)
+  statelab layouts --layout geth-path,flat-pebble --repeats 3 --out L
+  statelab layouts --accounts 10k,100k --at 50M --at-memory 4GiB --out L
+      (which layout for my size and memory?)
+  statelab layouts --accesses list.slal --accounts 1M --memory 64MiB --out L
+      (blocks' accesses)
+  statelab layouts --db MOUNT ...      (a statelab volume: exact device reads)
+  statelab layouts --resume --out L    (after Ctrl-C, a kill, a reboot)
 
 Exit 1 if layouts of Ethereum's rule disagree on a root, or one fails.`,
 	})
@@ -70,9 +72,10 @@ func (a *app) measureLayouts(
 		return nil, how, so, err
 	}
 
-	how, err = a.prepare(f, true, func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
+	estimated := func(how plan.Plan, on estimate.Machine) ([]estimate.Step, error) {
 		return l.Steps(how, on), nil
-	})
+	}
+	how, err = a.prepare(f, true, estimated)
 	if err != nil {
 		return nil, how, so, err
 	}

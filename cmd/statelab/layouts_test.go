@@ -18,8 +18,10 @@ import (
 func TestLayoutsAgreeAndAreExplained(t *testing.T) {
 	beside(t, "statelab-run-geth")
 	out := filepath.Join(t.TempDir(), "L")
-	o := must(t, "layouts", "--layout", "flat-pebble,geth-hash,geth-path,geth-flat,pagetrie,chunktrie", "--accounts", "1k,3k", "--block", "500", "--updates", "50",
-		"--update-blocks", "3", "--reads", "1k", "--first", "3", "--out", out, "--json")
+	o := must(t, "layouts",
+		"--layout", "flat-pebble,geth-hash,geth-path,geth-flat,pagetrie,chunktrie",
+		"--accounts", "1k,3k", "--block", "500", "--updates", "50", "--update-blocks", "3",
+		"--reads", "1k", "--first", "3", "--out", out, "--json")
 	var l result.Layouts
 	if err := json.Unmarshal([]byte(o.stdout), &l); err != nil {
 		t.Fatal(err, o)
@@ -142,7 +144,8 @@ func TestGroupDepths(t *testing.T) {
 		}
 	}
 
-	if one, eight := ahead["geth-bintrie GroupDepth=1"], ahead["geth-bintrie GroupDepth=8"]; !(one > 31 && one < 33.5 && eight > 5 && eight < 6) {
+	one, eight := ahead["geth-bintrie GroupDepth=1"], ahead["geth-bintrie GroupDepth=8"]
+	if !(one > 31 && one < 33.5 && eight > 5 && eight < 6) {
 		t.Errorf("nodes at 400 M accounts: %v", ahead)
 	}
 }
@@ -221,7 +224,8 @@ func TestLayoutThatDiesIsARow(t *testing.T) {
 	runner := filepath.Join(scratch, "statelab-run-dying")
 	script := `#!/bin/sh
 case "$1" in
-describe) echo '{"schema":"statelab.runner/1","engines":null,"layouts":[{"name":"dying","root_rule":"none","profiles":[{"name":"default"}]}]}' ;;
+describe) echo '{"schema":"statelab.runner/1","engines":null,"layouts":['\
+'{"name":"dying","root_rule":"none","profiles":[{"name":"default"}]}]}' ;;
 check) echo '[]' ;;
 *) kill -9 $$ ;;
 esac

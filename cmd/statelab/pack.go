@@ -89,8 +89,9 @@ pack names paths and hardware of this machine.
 func (a *app) packVerify() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "verify PACK...",
-		Short: "Check packs of results: checksums, every figure against the raw files, and the page",
+		Use: "verify PACK...",
+		Short: "Check packs of results: checksums, every figure against the raw files, and " +
+			"the page",
 		Long: `Verify checks packs made by statelab pack create, and folders of results. It compares
 the checksum of every file, computes figures again from the counters, the time
 series and the latency histograms, summaries from their runs, and the page from
@@ -145,11 +146,11 @@ func (a *app) packSite() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "site FOLDER --out DIR",
 		Short: "Make a static site of all packs in a folder: ranked by question, with every report",
-		Long: `Site checks every pack (*.zip, made by statelab pack create) in FOLDER and writes pages
-for any web server: one that ranks engines, trees and layouts by question, and the
-report and the raw files of each pack. Only what was measured under the same
-conditions is ranked together. Packs that do not pass the check are left out and
-named. The pages load nothing from elsewhere.
+		Long: `Site checks every pack (*.zip, made by statelab pack create) in FOLDER and
+writes pages for any web server: one that ranks engines, trees and layouts by
+question, and the report and the raw files of each pack. Only what was measured
+under the same conditions is ranked together. Packs that do not pass the check
+are left out and named. The pages load nothing from elsewhere.
 
   statelab pack site packs --out web
   statelab pack site packs --out web --title 'State lookups on NVMe'`,

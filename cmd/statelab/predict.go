@@ -53,16 +53,20 @@ func (a *app) predictVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "predict --levels LOG | --db DIR | --keys N",
 		Short: "Predict what a Get costs, also on a database that was never built",
-		Long: `Predict draws random block accesses from a table of levels (files, blocks and bytes
-of each level) and replays them through a model of Pebble's cache, for as many Gets
-as a run would make. If the database is on this machine (--db), it takes the real
-accesses of those Gets instead.
+		Long: `Predict draws random block accesses from a table of levels (files, blocks and
+bytes of each level) and replays them through a model of Pebble's cache, for as
+many Gets as a run would make. If the database is on this machine (--db), it
+takes the real accesses of those Gets instead.
 
   statelab predict --db D --cache 0.1%,0.5%,1%
-  statelab predict --levels Properties_2B.log --cores 32 --gets 10M --warmup 0.05% --cache 284MiB,2GiB
-  statelab predict --keys 20B --cores 32 --gets 10M --warmup 0.05% --cache 0.1%,0.2%,1%
-  statelab predict --keys 2B --engine rocksdb --profile besu-26.3 --set block_size=4096
-  statelab predict --keys 20B --hardware DISK      (DISK: statelab disk DIR --out DISK; adds the time of a Get)`,
+  statelab predict --levels Properties_2B.log --cores 32 --gets 10M \
+      --warmup 0.05% --cache 284MiB,2GiB
+  statelab predict --keys 20B --cores 32 --gets 10M --warmup 0.05% \
+      --cache 0.1%,0.2%,1%
+  statelab predict --keys 2B --engine rocksdb --profile besu-26.3 \
+      --set block_size=4096
+  statelab predict --keys 20B --hardware DISK
+      (DISK: statelab disk DIR --out DISK; adds the time of a Get)`,
 	}
 
 	flag := cmd.Flags()

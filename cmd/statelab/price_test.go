@@ -25,11 +25,14 @@ func agedList(t *testing.T, dir string) string {
 		once := fmt.Sprintf("0x%040x", 0x1000+n)
 		name := filepath.Join(dir, "traces", fmt.Sprint(n))
 		write(t, name+".json",
-			fmt.Sprintf(`[{"result": {%q: {"balance": "0x%x", "storage": {"0x%064x": "0x%064x"}}, %q: {"balance": "0x1"}}}]`,
-				always, n, 1, 7, once))
+			fmt.Sprintf(`[{"result": {`+
+				`%q: {"balance": "0x%x", "storage": {"0x%064x": "0x%064x"}}, `+
+				`%q: {"balance": "0x1"}}}]`, always, n, 1, 7, once))
 		write(t, name+".diff.json",
-			fmt.Sprintf(`[{"result": {"pre": {%q: {"balance": "0x%x"}, %[3]q: {"balance": "0x1"}}, "post": {%[1]q: {"balance": "0x%x"}, `+
-				`%[3]q: {"balance": "0x2"}}}}]`, always, n, once, n+1))
+			fmt.Sprintf(`[{"result": {`+
+				`"pre": {%q: {"balance": "0x%x"}, %[3]q: {"balance": "0x1"}}, `+
+				`"post": {%[1]q: {"balance": "0x%x"}, %[3]q: {"balance": "0x2"}}}}]`,
+				always, n, once, n+1))
 	}
 
 	list := filepath.Join(dir, "list.slal")

@@ -229,9 +229,8 @@ func TestRemedies(t *testing.T) {
 	t.Run("a list as objects", func(t *testing.T) {
 		o := statelab(t, "accesses", "import", lists, "--out", in("list.slal"))
 		refused(t, o, exitFailed, "import the block's prestateTracer JSON as NUMBER.json instead")
-		traces := []byte(
-			`{"result":[{"result":{"0x00000000000000000000000000000000000000aa":{"balance":"0x1"}}}]}`,
-		)
+		traces := []byte(`{"result":[{"result":{` +
+			`"0x00000000000000000000000000000000000000aa":{"balance":"0x1"}}}]}`)
 		if err := errors.Join(os.Remove(filepath.Join(lists, "7.rlp")),
 			os.WriteFile(filepath.Join(lists, "7.json"), traces, 0o644)); err != nil {
 			t.Fatal(err)

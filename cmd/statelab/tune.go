@@ -52,16 +52,16 @@ func (a *app) tuneVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tune --db DIR | --keys N",
 		Short: "Find the table options with which Gets read the fewest blocks",
-		Long: `Tune predicts block reads under other table options of Pebble, RocksDB and goleveldb, in
-the same memory: sizes of data and index blocks, filter bits per key, compression and, for
-RocksDB, where filters and indexes are kept. It traces the Gets of a database once, computes
-which blocks they would access in tables with other options, and replays these accesses
-through a model of the engine's cache. With --verify it writes such tables and measures them.
+		Long: `Tune predicts block reads under other table options of Pebble, RocksDB and
+goleveldb, in the same memory: block sizes, filter bits per key, compression
+and, for RocksDB, where filters and indexes are kept. It traces the Gets of a
+database, computes their block accesses in other tables, and replays these
+through a model of the cache. --verify writes such tables and measures them.
 
   statelab tune --db D --memory 64MiB
   statelab tune --db D --memory 64MiB --missing 50% --verify --out T
   statelab tune --db CHAINDATA --memory 2GiB --accesses list.slal --scheme path
-  statelab tune --keys 20B --memory 8GiB            (a database that was never built)`,
+  statelab tune --keys 20B --memory 8GiB      (a database that was never built)`,
 	}
 
 	flag := cmd.Flags()

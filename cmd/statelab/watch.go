@@ -71,7 +71,8 @@ See statelab doctor.
 	flag.StringVar(&f.out, "out", "", "new folder for the results: page (report.html), JSON, "+
 		"series and latencies")
 	setting.Var(flag, &f.metrics, setting.Address.Optional(), "metrics", "",
-		"serve Prometheus metrics while it watches, at :PORT for this machine only, or at HOST:PORT")
+		"serve Prometheus metrics while it watches, at :PORT for this machine only, or at "+
+			"HOST:PORT")
 	flag.BoolVar(&f.force, "force", false, "replace the files of --trace-out and --keep-keys if "+
 		"they exist")
 	flag.BoolVar(&f.json, "json", false, "print JSON")

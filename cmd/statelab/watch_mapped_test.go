@@ -87,10 +87,8 @@ func TestWatchCountsThePageFaultsThatTheKernelCounts(t *testing.T) {
 				}
 			}()
 
-			seen, err := watch.Faults(context.Background(), process, p, of, watch.Options{Tell: func(
-				result.Event,
-			) {
-			}})
+			seen, err := watch.Faults(context.Background(), process, p, of,
+				watch.Options{Tell: func(result.Event) {}})
 
 			<-done
 			if err != nil {

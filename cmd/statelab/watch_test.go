@@ -414,7 +414,8 @@ func compareWatched(t *testing.T, w *result.Watch, run *result.Run) {
 	}
 
 	f := run.Figures
-	if got, want := [3]uint64{w.Gets, w.Found, w.Missing}, [3]uint64{f.Gets, f.Found, f.Missing}; got != want || w.Missing == 0 {
+	got, want := [3]uint64{w.Gets, w.Found, w.Missing}, [3]uint64{f.Gets, f.Found, f.Missing}
+	if got != want || w.Missing == 0 {
 		t.Errorf("Gets, found, absent: %v, and the run has %v", got, want)
 	}
 

@@ -49,7 +49,8 @@ func TestOneLieIsCaught(t *testing.T) {
 		"0", "--set", "library=" + engine}
 	disk := filepath.Join(t.TempDir(), "disk.json")
 	write(t, disk,
-		`{"schema": "statelab.hardware/1", "name": "nvme", "points": [{"in_flight": 1, "reads_per_second": 12500, "mean_ns": 80000}]}`)
+		`{"schema": "statelab.hardware/1", "name": "nvme", "points": [
+			{"in_flight": 1, "reads_per_second": 12500, "mean_ns": 80000}]}`)
 	for _, c := range []struct {
 		name  string
 		kinds []string

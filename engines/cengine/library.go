@@ -196,9 +196,10 @@ func isGauge(name string) bool {
 // dropNonMonotonic drops what is negative or has fallen, for good. Counters that are
 // summed up are dropped together: a sum without one of them would be wrong.
 func (s *stats) dropNonMonotonic(told []sharedlib.Stat) []sharedlib.Stat {
-	falls := s.totals.Regressions(slices.DeleteFunc(slices.Clone(told), func(t sharedlib.Stat) bool {
+	counters := slices.DeleteFunc(slices.Clone(told), func(t sharedlib.Stat) bool {
 		return isGauge(t.Name) && t.Value >= 0
-	}))
+	})
+	falls := s.totals.Regressions(counters)
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if s.broken == nil {

@@ -35,7 +35,8 @@ func TestLiesAreNamed(t *testing.T) {
 		"counter told twice": "the counter cache_hits is reported twice",
 		"no reads": "the capability block_reads is declared, but no counter " +
 			"reads.TYPE is reported",
-		"guessed memory":          `basis "guess": want a positive size known by limit, measured or estimate`,
+		"guessed memory": `basis "guess": want a positive size known by limit, measured or ` +
+			`estimate`,
 		"no effective cache":      "cache_bytes is not among the effective settings",
 		"no reader":               "the library said it was done but gave no reader",
 		"value beyond the buffer": "the library answered a value of 65 bytes in a buffer of 64",

@@ -142,11 +142,11 @@ func parseTables(text string) ([]blockio.LiveTable, error) {
 			}
 
 			if n >= engine.MaxLevels {
-				return nil,
-					engine.Fail(engine.CodeUnsupported, "a table is on level %d, and only levels "+
-						"below %d are counted", n, engine.MaxLevels).
-						WithRemedy("let the program that owns the database write a copy with fewer " +
-							"levels")
+				err := engine.Fail(engine.CodeUnsupported,
+					"a table is on level %d, and only levels below %d are counted",
+					n, engine.MaxLevels)
+				return nil, err.WithRemedy("let the program that owns the database write a copy " +
+					"with fewer levels")
 			}
 
 			level = n

@@ -150,11 +150,11 @@ func open(ctx context.Context, o engine.Options, s settings) (_ *db, err error) 
 
 	if opened == nil {
 		if order := orderOf(o.Dir); order != "" && order != comparer.DefaultComparer.Name() {
-			return nil,
-				errors.Join(engine.Fail(engine.CodeUnsupported, "its keys are not in LevelDB's "+
-					"own order but in %s, of the program that owns it", order).
-					WithRemedy("let that program copy the keys to a database in LevelDB's own order"),
-					base.Close())
+			foreign := engine.Fail(engine.CodeUnsupported,
+				"its keys are not in LevelDB's own order but in %s, of the program that owns it",
+				order)
+			return nil, errors.Join(foreign.WithRemedy("let that program copy the keys to a "+
+				"database in LevelDB's own order"), base.Close())
 		}
 
 		if ldberrors.IsCorrupted(err) && !errors.Is(err, fs.ErrNotExist) {

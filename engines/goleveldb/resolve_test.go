@@ -79,7 +79,8 @@ func TestResolvedGets(t *testing.T) {
 			)
 
 			must(t, err)
-			for _, kind := range []engine.BlockType{engine.Data, engine.Filter, engine.SingleIndex} {
+			kinds := []engine.BlockType{engine.Data, engine.Filter, engine.SingleIndex}
+			for _, kind := range kinds {
 				if read := c.Reads.Type(kind).Count; read != points[0].Reads[kind] {
 					t.Errorf("%s, cache of %d: %d reads of %s simulated, %d read", profile,
 						cacheBytes, points[0].Reads[kind], kind, read)

@@ -134,11 +134,16 @@ func snippet(t tablemodel.TableOptions, compression string, cacheBytes int64, fi
 			int(t.FilterBits))
 	}
 
-	return fmt.Sprintf("// github.com/syndtr/goleveldb/leveldb/opt, .../filter\noptions := "+
-		"&opt.Options{\n    BlockCacheCapacity:     %d,\n"+
-		"    OpenFilesCacheCapacity: %d, // all tables\n    BlockSize:              %d,\n    "+
-		"Compression:            opt.%sCompression,\n%s}\n",
-		cacheBytes, files, t.BlockBytes,
-		map[string]string{tablemodel.NoCompression: "No", tablemodel.DefaultCompression: "Snappy"}[compression],
-		filters)
+	name := map[string]string{
+		tablemodel.NoCompression:      "No",
+		tablemodel.DefaultCompression: "Snappy",
+	}[compression]
+	return fmt.Sprintf("// github.com/syndtr/goleveldb/leveldb/opt, .../filter\n"+
+		"options := &opt.Options{\n"+
+		"    BlockCacheCapacity:     %d,\n"+
+		"    OpenFilesCacheCapacity: %d, // all tables\n"+
+		"    BlockSize:              %d,\n"+
+		"    Compression:            opt.%sCompression,\n"+
+		"%s}\n",
+		cacheBytes, files, t.BlockBytes, name, filters)
 }

@@ -107,7 +107,8 @@ func TestColumnar(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if got, want := db.Effective()["format_major_version"], fmt.Sprint(uint64(pebble.FormatNewest)); got != want {
+	newest := fmt.Sprint(uint64(pebble.FormatNewest))
+	if got, want := db.Effective()["format_major_version"], newest; got != want {
 		t.Errorf("format %s, want %s", got, want)
 	}
 

@@ -57,8 +57,8 @@ func TestLayouts(t *testing.T) {
 				reads.Type(engine.Filter))
 
 			if perGet < c.minReads || perGet > c.reads || bytes < c.minBytes || bytes > c.bytes {
-				t.Errorf("%.3f reads and %.0f bytes a Get of %s, want %.2f to %.2f and %.0f to %.0f", perGet, bytes, layoutTable,
-					c.minReads, c.reads, c.minBytes, c.bytes)
+				t.Errorf("%.3f reads and %.0f bytes a Get of %s, want %.2f to %.2f and %.0f to "+
+					"%.0f", perGet, bytes, layoutTable, c.minReads, c.reads, c.minBytes, c.bytes)
 			}
 
 			index := reads.Type(engine.SingleIndex)
@@ -107,14 +107,14 @@ func TestReadOnlyCountsTheSameReads(t *testing.T) {
 		}
 
 		for _, cache := range []int64{smallCache, evictsNothing} {
-			if reads, blocks := gets(engine.Options{CacheBytes: cache}); reads.Total().Count != blocks || blocks < layoutGets/2 {
+			reads, blocks := gets(engine.Options{CacheBytes: cache})
+			if reads.Total().Count != blocks || blocks < layoutGets/2 {
 				t.Errorf("%s, cache of %d: %d misses of a writable database, %d blocks read",
 					profile, cache, reads.Total().Count, blocks)
 			}
 
-			if reads, blocks := gets(engine.Options{CacheBytes: cache, ReadOnly: true}); reads.Type(
-				as,
-			).Count != blocks || reads.Total().Count != blocks {
+			reads, blocks = gets(engine.Options{CacheBytes: cache, ReadOnly: true})
+			if reads.Type(as).Count != blocks || reads.Total().Count != blocks {
 				t.Errorf("%s, cache of %d: %v %s reads of %v in all, %d blocks read", profile,
 					cache, reads.Type(as), as, reads.Total(), blocks)
 			}

@@ -35,9 +35,11 @@ func TestParseProperties(t *testing.T) {
 }
 
 func TestParseEffective(t *testing.T) {
-	got, err := parseEffective(strings.NewReader(`2026/11/21-13:27:13.132055 1398 Options.max_open_files: -1
+	got, err := parseEffective(strings.NewReader(
+		`2026/11/21-13:27:13.132055 1398 Options.max_open_files: -1
 2026/11/21-13:27:13.132056 1398              Options.table_factory: BlockBasedTable
-2026/11/21-13:27:13.132057 1398            table_factory options:   flush_block_policy_factory: FlushBlockBySizePolicyFactory (0x1)
+2026/11/21-13:27:13.132057 1398            table_factory options:   ` +
+			`flush_block_policy_factory: FlushBlockBySizePolicyFactory (0x1)
   block_cache: 0x56315ae020a0
   block_size: 4096
 2026/11/21-13:27:13.132058 1398        Options.write_buffer_size: 67108864

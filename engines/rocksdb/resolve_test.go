@@ -54,11 +54,8 @@ func optionSets() map[string]map[string]string {
 	add("inside", in)
 	add("inside, no filter", in, "filter_policy=nullptr")
 	add("inside, L0 pinned", in, l0)
-	add(
-		"inside, all pinned",
-		in,
-		"metadata_cache_options={unpartitioned_pinning=kAll;partition_pinning=kAll;top_level_index_pinning=kAll;}",
-	)
+	add("inside, all pinned", in, "metadata_cache_options={unpartitioned_pinning=kAll;"+
+		"partition_pinning=kAll;top_level_index_pinning=kAll;}")
 
 	add("inside, partitions, top pinned", in, parts, pf, small, top)
 	add("inside, partitions, nothing pinned", in, parts, pf, small, noTop)
@@ -118,7 +115,8 @@ func TestResolvedGetsOfDebian(t *testing.T) {
 		t.Fatalf("%s has no library of RocksDB's:\n%s", tool, needs)
 	}
 
-	again := exec.Command(os.Args[0], "-test.run=^(TestResolvedGets|TestResolvedRanges|TestSimulatedReads|TestRewrite)$",
+	const tests = "^(TestResolvedGets|TestResolvedRanges|TestSimulatedReads|TestRewrite)$"
+	again := exec.Command(os.Args[0], "-test.run="+tests,
 		fmt.Sprintf("-resolved-gets=%d", *resolvedGets),
 		fmt.Sprintf("-test.short=%t", testing.Short()))
 	again.Env = append(os.Environ(), LibraryVariable+"="+string(library[1]))

@@ -37,7 +37,9 @@ func TestSimulatedReads(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			set["write_buffer_size"], set["target_file_size_base"], set["max_bytes_for_level_base"] = "1048576", "262144", "1048576"
+			set["write_buffer_size"] = "1048576"
+			set["target_file_size_base"] = "262144"
+			set["max_bytes_for_level_base"] = "1048576"
 			o := engine.Options{
 				Dir:        filepath.Join(t.TempDir(), "db"),
 				Create:     true,

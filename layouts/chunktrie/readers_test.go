@@ -108,7 +108,11 @@ func TestOpenRefuses(t *testing.T) {
 		Create:      true,
 		ReadOnly:    true,
 		MemoryBytes: -1,
-		Overrides:   map[string]string{"ChunkBytes": "100KiB", "PinnedLevels": "7", "Colour": "red"},
+		Overrides: map[string]string{
+			"ChunkBytes":   "100KiB",
+			"PinnedLevels": "7",
+			"Colour":       "red",
+		},
 	}
 
 	if errs := (Layout{}).Check(wrong); len(errs) != 6 {

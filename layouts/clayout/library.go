@@ -88,10 +88,8 @@ func (l *library) examine() error {
 		Profiles:   adapter.Infos(l.profiles),
 	}
 
-	if rules := []layout.RootRule{layout.OwnRoot, layout.NoRoot, layout.EthereumRoot}; !slices.Contains(
-		rules,
-		l.info.Root,
-	) {
+	rules := []layout.RootRule{layout.OwnRoot, layout.NoRoot, layout.EthereumRoot}
+	if !slices.Contains(rules, l.info.Root) {
 		return fmt.Errorf("its root is made by the rule %q: want one of %q", l.info.Root, rules)
 	}
 

@@ -32,7 +32,8 @@ func TestLiesAreNamed(t *testing.T) {
 		"NEGATIVE_COUNTER": "the counter write_bytes is -3: it cannot be negative",
 		"UNKNOWN_COUNTER":  `the counter "raeds" is none of statelab_state.h`,
 		"COUNTER_TWICE":    "the counter writes is reported twice",
-		"GUESSED_MEMORY":   `basis "guess": want a positive size known by limit, measured or estimate`,
+		"GUESSED_MEMORY": `basis "guess": want a positive size known by limit, measured or ` +
+			`estimate`,
 		"NO_READER":        "the library said it was done but gave no reader",
 		"NO_LENGTH":        "the library answered a value of -1 bytes: want 1 to 32",
 		"LONG_VALUE":       "the library answered a value of 33 bytes: want 1 to 32",

@@ -89,10 +89,8 @@ func TestRootOfGethsGenesis(t *testing.T) {
 
 	c.New.Balance[31] = 1
 	must(t, s.Change(c))
-	if got, want := commit(t, s),
-		common.HexToHash("0870fd587c41dc778019de8c5cb3193fe4ef1f417976461952d3712ba39163f5"); common.Hash(
-		got,
-	) != want {
+	want := common.HexToHash("0870fd587c41dc778019de8c5cb3193fe4ef1f417976461952d3712ba39163f5")
+	if got := commit(t, s); common.Hash(got) != want {
 		t.Errorf("root %x, want %x", got, want)
 	}
 }

@@ -108,8 +108,8 @@ func (l scheme) Check(o layout.Options) (errs []error) {
 	}
 
 	if o.Direct {
-		errs = append(errs,
-			errors.New("go-ethereum's Pebble reads through the page cache: O_DIRECT is not offered"))
+		errs = append(errs, errors.New("go-ethereum's Pebble reads through the page cache: "+
+			"O_DIRECT is not offered"))
 	}
 
 	if l.binary {

@@ -158,7 +158,8 @@ func TestHeadWithoutItsNodesIsTheBlockBefore(t *testing.T) {
 
 			c := s.(*chain)
 			if l.(scheme).byPath { // killed between the head and the nodes of block 4
-				if err := c.writeHead(head{block: 4, root: [32]byte{4}, parent: roots[2]}); err != nil {
+				h := head{block: 4, root: [32]byte{4}, parent: roots[2]}
+				if err := c.writeHead(h); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -124,7 +124,10 @@ func TestLookupsAllocateNothing(t *testing.T) {
 // TestOldReadersSeeTheirBlock keeps readers on old blocks, and some that move on,
 // while the writer reuses pages as fast as it may.
 func TestOldReadersSeeTheirBlock(t *testing.T) {
-	for how, o := range map[string]layout.Options{"mmap": {}, "pread": {MemoryBytes: 8 * pageBytes}} {
+	for how, o := range map[string]layout.Options{
+		"mmap":  {},
+		"pread": {MemoryBytes: 8 * pageBytes},
+	} {
 		t.Run(how, func(t *testing.T) {
 			o.Dir, o.Create, o.Overrides = t.TempDir(), true, map[string]string{"Sync": "false"}
 			s := mustOpen(t, o)

@@ -24,7 +24,8 @@ import (
 const checkTime = 55 * time.Second
 
 // goldenTests are the tests of the command line that see most changes of it soon.
-const goldenTests = "TestGolden|TestEveryVerbHasItsHelp|TestHelp|TestDocumented|TestNamedCommands|TestExitCodes"
+const goldenTests = "TestGolden|TestEveryVerbHasItsHelp|TestHelp|TestDocumented|" +
+	"TestNamedCommands|TestExitCodes"
 
 // check formats, vets and tests what depends on the files that git says are changed: first the
 // packages that they are in, then those that import these, and so on.

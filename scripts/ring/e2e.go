@@ -22,7 +22,8 @@ import (
 
 // Those that take longest begin first, so that none of them is left for the end.
 var beginFirst = regexp.MustCompile(`Books|ClientsOfRocksDB|Tune|StudiesRun|OnlyNamedPaths|` +
-	`LayoutsAgree|Outcomes|DamagedInputs|Storm|Harvest|Cluster|Soak|LeaveEachOthers|LoadSweepReport`)
+	`LayoutsAgree|Outcomes|DamagedInputs|Storm|Harvest|Cluster|Soak|LeaveEachOthers|` +
+	`LoadSweepReport`)
 
 // endToEnd runs the tests of the command line, each in a process of its own, twice as many at a
 // time as there are cores (at most eight), since most of them wait for disks, clocks and children.

@@ -6,7 +6,7 @@
 //	ring e2e [PATTERN]             the tests of cmd/statelab, each in a process of its own
 //	ring skip REASON PACKAGE...    records what a ring leaves out as a whole
 //	ring step NAME COMMAND ARG...  any other command, timed
-//	ring check                     the tests of what depends on the files that git says are changed
+//	ring check                     tests of what depends on the files that git says are changed
 //
 // A failing test is printed whole, and the exit code is 1. Non-goals: running a test again, and
 // judging how long one takes.

@@ -173,10 +173,9 @@ func openHarvest(dir string) (*harvest, error) {
 	if options, err := filepath.Glob(filepath.Join(path, "OPTIONS-*")); err != nil ||
 		len(options) > 0 {
 		found, recogniseErr := dbformat.Recognise(path)
-		return nil,
-			cmp.Or(err, recogniseErr,
-				fmt.Errorf("%s was written by %s, and only databases of goleveldb can be harvested "+
-					"(app-db-backend = \"goleveldb\" in app.toml)", path, found.Engine))
+		foreign := fmt.Errorf("%s was written by %s, and only databases of goleveldb can be "+
+			"harvested (app-db-backend = \"goleveldb\" in app.toml)", path, found.Engine)
+		return nil, cmp.Or(err, recogniseErr, foreign)
 	}
 
 	level, err := openLevelDB(parent, name, true)

@@ -14,15 +14,16 @@ package familytest
 
 enum { paths, merges, times, ranges, marked };
 
-static char *last(void *state, const char *key, size_t n, const char *old, size_t m, const char *const *operands, const size_t *sizes, int count,
-	unsigned char *success, size_t *length) {
+static char *last(void *state, const char *key, size_t n, const char *old, size_t m,
+	const char *const *operands, const size_t *sizes, int count, unsigned char *success,
+	size_t *length) {
 	*success = 1;
 	*length = sizes[count - 1];
 	return memcpy(malloc(*length), operands[count - 1], *length);
 }
 
-static char *no_part(void *state, const char *key, size_t n, const char *const *operands, const size_t *sizes, int count, unsigned char *success,
-	size_t *length) {
+static char *no_part(void *state, const char *key, size_t n, const char *const *operands,
+	const size_t *sizes, int count, unsigned char *success, size_t *length) {
 	*success = 0;
 	return NULL;
 }
@@ -34,10 +35,12 @@ static void nothing(void *state) {}
 // write_keys writes keys in no order, in two flushes, each with a value that begins with the key.
 // Of paths, tables that compactions write are in the folder further. Of merges, every hundredth key
 // is left with a merge, in the log, by an operator that RocksDB does not have. Of times, each key
-// has the values of times 1 and 2, "1" or "2" behind the key. Of ranges, tables of three ages and the log, which is
-// written over an older one, have values, merges and deletions of ranges that overlap. Of marked, the second half of the
-// tables deletes so many keys that RocksDB's own collector marks them for compaction.
-static char *write_keys(const char *path, int kind, const char *dir, const char *further, int keys) {
+// has the values of times 1 and 2, "1" or "2" behind the key. Of ranges, tables of three ages and
+// the log, which is written over an older one, have values, merges and deletions of ranges that
+// overlap. Of marked, the second half of the tables deletes so many keys that RocksDB's own
+// collector marks them for compaction.
+static char *write_keys(const char *path, int kind, const char *dir, const char *further,
+	int keys) {
 	char *err = NULL;
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (library == NULL)
@@ -47,10 +50,12 @@ static char *write_keys(const char *path, int kind, const char *dir, const char 
 	NAMED(void, options_set_db_paths, void *, void **, size_t);
 	NAMED(void *, dbpath_create, const char *, uint64_t);
 	NAMED(void, options_set_merge_operator, void *, void *);
-	NAMED(void *, mergeoperator_create, void *, void (*)(void *), void *, void *, void *, const char *(*)(void *));
+	NAMED(void *, mergeoperator_create, void *, void (*)(void *), void *, void *, void *,
+		const char *(*)(void *));
 	NAMED(void *, open, void *, const char *, char **);
 	NAMED(void, put, void *, void *, const char *, size_t, const char *, size_t, char **);
-	NAMED(void, put_with_ts, void *, void *, const char *, size_t, const char *, size_t, const char *, size_t, char **);
+	NAMED(void, put_with_ts, void *, void *, const char *, size_t, const char *, size_t,
+		const char *, size_t, char **);
 	NAMED(void, merge, void *, void *, const char *, size_t, const char *, size_t, char **);
 	NAMED(void, flush, void *, void *, char **);
 	NAMED(void *, wait_for_compact_options_create, void);
@@ -67,12 +72,20 @@ static char *write_keys(const char *path, int kind, const char *dir, const char 
 	NAMED(void, release_snapshot, void *, const void *);
 	NAMED(void, delete, void *, void *, const char *, size_t, char **);
 	NAMED(void, options_add_compact_on_deletion_collector_factory, void *, size_t, size_t);
-	void *o = options_create(), *w = writeoptions_create(), *f = flushoptions_create(), *batch = writebatch_create();
-	const char *texts[] = {"level0_file_num_compaction_trigger=2;target_file_size_base=65536", "disable_auto_compactions=true",
+	void *o = options_create(), *w = writeoptions_create(), *f = flushoptions_create();
+	void *batch = writebatch_create();
+	const char *texts[] = {
+		"level0_file_num_compaction_trigger=2;target_file_size_base=65536",
+		"disable_auto_compactions=true",
 		"comparator=leveldb.BytewiseComparator.u64ts",
-		"disable_auto_compactions=true;merge_operator=stringappend;recycle_log_file_num=2;target_file_size_base=65536;"
-		"block_based_table_factory={cache_index_and_filter_blocks=true;filter_policy=bloomfilter:10:false;block_size=1024}",
-		"disable_auto_compactions=true;block_based_table_factory={cache_index_and_filter_blocks=true;filter_policy=bloomfilter:10:false}"};
+		"disable_auto_compactions=true;merge_operator=stringappend;recycle_log_file_num=2;"
+		"target_file_size_base=65536;"
+		"block_based_table_factory={cache_index_and_filter_blocks=true;"
+		"filter_policy=bloomfilter:10:false;block_size=1024}",
+		"disable_auto_compactions=true;"
+		"block_based_table_factory={cache_index_and_filter_blocks=true;"
+		"filter_policy=bloomfilter:10:false}",
+	};
 	get_options_from_string(options_create(), texts[kind], o, &err);
 	if (err != NULL)
 		return err;
@@ -83,7 +96,8 @@ static char *write_keys(const char *path, int kind, const char *dir, const char 
 		options_set_db_paths(o, both, 2);
 	}
 	if (kind == merges)
-		options_set_merge_operator(o, mergeoperator_create(NULL, nothing, last, no_part, NULL, last_name));
+		options_set_merge_operator(o,
+			mergeoperator_create(NULL, nothing, last, no_part, NULL, last_name));
 	if (kind == marked)
 		options_add_compact_on_deletion_collector_factory(o, 100, 50);
 	void *db = open(o, dir, &err);

@@ -76,8 +76,9 @@ func TestCheck(t *testing.T) {
 		options    engine.Options
 		able, bare int // mistakes
 	}{
-		"nothing said":         {engine.Options{}, 0, 0},
-		"all at once":          {engine.Options{CacheBytes: -1, Handles: -1, MemoryBytes: -1}, 3, 3},
+		"nothing said": {engine.Options{}, 0, 0},
+		"all at once": {engine.Options{CacheBytes: -1, Handles: -1, MemoryBytes: -1},
+			3, 3},
 		"cache and budget":     {engine.Options{CacheBytes: 1, MemoryBytes: 1}, 1, 1},
 		"budget":               {engine.Options{MemoryBytes: 1}, 0, 1},
 		"direct":               {engine.Options{Direct: true}, 0, 1},

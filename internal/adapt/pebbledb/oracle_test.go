@@ -206,7 +206,8 @@ func (l lab) testOpensAndMisses(t *testing.T) {
 		t.Errorf("%d opens, but %d misses of the table cache", opens, *c.TableCacheMisses)
 	}
 
-	if single, two := c.Reads.Type(engine.SingleIndex).Count, c.Reads.Type(engine.TopIndex).Count; single == 0 || two == 0 {
+	single, two := c.Reads.Type(engine.SingleIndex).Count, c.Reads.Type(engine.TopIndex).Count
+	if single == 0 || two == 0 {
 		t.Errorf("%d single-level and %d top-level index reads: want tables of both kinds", single,
 			two)
 	}

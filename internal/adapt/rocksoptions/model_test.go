@@ -22,7 +22,8 @@ func TestImagineRefuses(t *testing.T) {
 		t.Errorf("memtables of %d bytes, %v", load.MemTableBytes, err)
 	}
 
-	if load, _, err = ModelFromOptions(map[string]string{"write_buffer_size": "64M"}); err != nil || load.MemTableBytes != 64<<20 {
+	load, _, err = ModelFromOptions(map[string]string{"write_buffer_size": "64M"})
+	if err != nil || load.MemTableBytes != 64<<20 {
 		t.Errorf("memtables of 64M are %d bytes, %v", load.MemTableBytes, err)
 	}
 }

@@ -232,8 +232,9 @@ func Load(path string, shift int) (t *cachesim.Trace, header trace.Header, err e
 // Policies replays a trace against caches of several policies, none for that of the traced
 // engine, at all sizes.
 func Policies(ctx context.Context, t *cachesim.Trace, header trace.Header, setup cachesim.Setup,
-	policies []cachesim.Policy, sizes []int64,
-	reserve Reserve, tell func(policy string, e result.Event)) (out enginereport.Simulation, err error) {
+	policies []cachesim.Policy, sizes []int64, reserve Reserve,
+	tell func(policy string, e result.Event),
+) (out enginereport.Simulation, err error) {
 	out = enginereport.Simulation{Schema: schema.Simulation, Trace: header}
 	setup = Setup(header, setup.Cores)
 	if len(policies) == 0 {

@@ -96,7 +96,8 @@ func Record(
 	}
 
 	if kind := spec.Overrides[cacheOption]; kind != "" {
-		if made.Header.Cache, made.Header.CacheEntryBytes, err = cachesim.ParseRocksCache(kind); err != nil {
+		made.Header.Cache, made.Header.CacheEntryBytes, err = cachesim.ParseRocksCache(kind)
+		if err != nil {
 			return made, err
 		}
 	}

@@ -109,9 +109,8 @@ func Compare(
 	var beside []fidelity.Table
 	if len(sides) > 1 {
 		b := sides[1]
-		if own, other := a.run.Engine.Name, b.run.Engine.Name; subject.Family(own) != subject.Family(
-			other,
-		) {
+		own, other := a.run.Engine.Name, b.run.Engine.Name
+		if subject.Family(own) != subject.Family(other) {
 			return nil,
 				engine.Fail(engine.CodeUsage, "%s is a database of %s, and %s of %s: their "+
 					"levels cannot be compared", dirs[0], own, dirs[1], other)

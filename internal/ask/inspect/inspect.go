@@ -257,7 +257,8 @@ func Merge(paths []string) (whole Inspection, err error) {
 	}
 
 	of := whole.Part.Of
-	whole.Part, whole.Warnings, whole.Database.Bytes, whole.Database.Files, whole.Database.Values = engine.Part{}, nil, 0, 0, nil
+	whole.Part, whole.Warnings = engine.Part{}, nil
+	whole.Database.Bytes, whole.Database.Files, whole.Database.Values = 0, 0, nil
 	levels := map[int]engine.Level{}
 	for number := 1; number <= of; number++ {
 		one, here := parts[number]

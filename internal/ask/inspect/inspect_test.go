@@ -62,7 +62,8 @@ Index blocks are compressed on disk, and not in a cache.
 IP1: filters, top and single indexes  54.0 KiB  62.0 KiB   0.0605
 IP2: IP1 and all other indexes         354 KiB   562 KiB    0.549
 ` + notes,
-		256 << 10: table + `                                       on disk  in cache  cache needed  % of DB
+		256 << 10: table +
+			`                                       on disk  in cache  cache needed  % of DB
 IP1: filters, top and single indexes  54.0 KiB  62.0 KiB       318 KiB    0.311
 IP2: IP1 and all other indexes         354 KiB   562 KiB       818 KiB    0.799
 ` + notes + `Cache needed: with the 256 KiB that memtables take while nothing is written.

@@ -370,7 +370,8 @@ func (f *family) withBits(
 	for i := range levels {
 		if l := &levels[i]; l.Files > 0 && are(i) {
 			bytes -= l.FilterBytes
-			l.FilterBytes, l.FilterKeys, l.FilterConsulted = int64(float64(l.Keys)*bits(l.Level)/8), l.Keys, true
+			l.FilterBytes = int64(float64(l.Keys) * bits(l.Level) / 8)
+			l.FilterKeys, l.FilterConsulted = l.Keys, true
 			l.FilterCacheBytes = l.FilterBytes
 			bytes += l.FilterBytes
 		}

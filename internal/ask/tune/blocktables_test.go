@@ -68,7 +68,8 @@ func otherTables() []tablemodel.TableOptions {
 // first database is loaded in random order.
 //
 //	CGO_ENABLED=1 go test -v -run BlockTablesAreBuilt ./internal/ask/tune
-//	CGO_ENABLED=1 go test -v -timeout 1h -run BlockTablesAreBuilt ./internal/ask/tune -proved-keys 2000000
+//	CGO_ENABLED=1 go test -v -timeout 1h -run BlockTablesAreBuilt ./internal/ask/tune \
+//	  -proved-keys 2000000
 func TestBlockTablesAreBuilt(t *testing.T) {
 	keys, buffer, p := uint64(400_000), int64(2<<20),
 		proof{

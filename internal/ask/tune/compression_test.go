@@ -113,7 +113,8 @@ func proveCompressions(
 		c := s.known[to]
 		built := build(c.Options)
 		of := built.of
-		of.Spec.Workload, of.Spec.Threads, of.Spec.Gets, of.Spec.MissingShare = workload.ReadRandom, 1, s.gets, a.Gets.Spec.MissingShare
+		of.Spec.Workload, of.Spec.MissingShare = workload.ReadRandom, a.Gets.Spec.MissingShare
+		of.Spec.Threads, of.Spec.Gets = 1, s.gets
 		of.Spec.WarmupGets, of.Spec.Seed = s.warmup(), s.Seeds[0]
 		traced, _, err := curve.Traced(t.Context(), of, s.Tell)
 		if err != nil {

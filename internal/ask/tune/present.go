@@ -164,7 +164,8 @@ func (a *Request) Choose(ctx context.Context, run *result.Run, family string) er
 			const lengthsBytes = 1.4
 			l.InCacheKnown, l.DataCacheBytes = true,
 				l.RawKeyBytes+l.RawValueBytes+int64(lengthsBytes*float64(l.Keys))
-			l.IndexCacheBytes, l.SingleIndexCacheBytes, l.TopIndexCacheBytes, l.FilterCacheBytes = l.IndexBytes, l.SingleIndexBytes, l.TopIndexBytes, l.FilterBytes
+			l.IndexCacheBytes, l.SingleIndexCacheBytes = l.IndexBytes, l.SingleIndexBytes
+			l.TopIndexCacheBytes, l.FilterCacheBytes = l.TopIndexBytes, l.FilterBytes
 		}
 	}
 
@@ -365,7 +366,12 @@ func snippet(version cachesim.PebbleVersion, cacheBytes int64, t tablemodel.Tabl
 			")\n    options.Levels[i].FilterType = pebble.TableFilter\n"
 	}
 
-	if name := map[string]string{tablemodel.NoCompression: "No", "snappy": "Snappy", "zstd": "Zstd"}[t.Compression]; name != "" {
+	name := map[string]string{
+		tablemodel.NoCompression: "No",
+		"snappy":                 "Snappy",
+		"zstd":                   "Zstd",
+	}[t.Compression]
+	if name != "" {
 		value := "pebble." + name + "Compression"
 		if version == cachesim.PebbleV2 {
 			value = "func() *sstable.CompressionProfile { return sstable." + name + "Compression }"

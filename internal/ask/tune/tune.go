@@ -847,7 +847,8 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best tablemodel.Tabl
 	now, then := s.score(t.Present), s.score(t.Best)
 	off := t.Error
 	if s.Goal == Time {
-		off += (t.Errors[figure.CPUMicrosPerGet.Key] - off) * t.Best.CPU.OrZero() / t.Best.Time.OrZero()
+		ofCPU := t.Errors[figure.CPUMicrosPerGet.Key]
+		off += (ofCPU - off) * t.Best.CPU.OrZero() / t.Best.Time.OrZero()
 	}
 
 	t.Tied = best == s.Present || then > now*(1-off)

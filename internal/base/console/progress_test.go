@@ -72,7 +72,8 @@ func TestQuietHidesProgressButNoWarning(t *testing.T) {
 	}
 
 	p.Warn(doubt, doubt)
-	if want := "warning: the page cache is not limited\n         remedy: run as root\n"; out.String() != want {
+	const want = "warning: the page cache is not limited\n         remedy: run as root\n"
+	if out.String() != want {
 		t.Errorf("printed %q, want %q", out, want)
 	}
 }

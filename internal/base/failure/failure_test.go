@@ -77,7 +77,8 @@ func TestOf(t *testing.T) {
 		{errors.Join(locked{}, own), engine.CodeInUse, Failed, ""}, // the first
 		{engine.Fail(engine.CodeUsage, "--keys 0"), engine.CodeUsage, Usage, ""},
 		{engine.Fail(engine.CodeStrict, "2 warnings"), engine.CodeStrict, Strict, ""},
-		{wrapped(syscall.ENOSPC), engine.CodeDiskFull, Failed, meanings[engine.CodeDiskFull].remedy},
+		{wrapped(syscall.ENOSPC), engine.CodeDiskFull, Failed,
+			meanings[engine.CodeDiskFull].remedy},
 		{&fs.PathError{Op: "read", Path: "x", Err: syscall.EIO}, engine.CodeIO, Failed,
 			meanings[engine.CodeIO].remedy},
 		{wrapped(fs.ErrNotExist), engine.CodeMissing, Failed, "check the name"},
@@ -170,22 +171,27 @@ func TestWordsOfOthers(t *testing.T) {
 		}
 	}
 
-	for text, code := range map[string]engine.Code{
-		"slurm_load_jobs error: Unable to contact slurm controller (connect failure)":         engine.CodeUnavailable,
-		"sbatch: error: Batch job submission failed: Socket timed out on send/recv operation": engine.CodeUnavailable,
-		"sbatch: error: Batch job submission failed: Zero Bytes were transmitted or received": engine.CodeUnavailable,
-		"sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying":        engine.CodeUnavailable,
-		"squeue: error: resolve_ctls_from_dns_srv: no SlurmctldHost found":                    engine.CodeUnavailable,
-		"scontrol: error: Transport endpoint is not connected":                                engine.CodeUnavailable,
-		"sinfo: error: Connection refused":                                                    engine.CodeUnavailable,
-		"sbatch: error: Batch job submission failed: Invalid partition name specified":        "",
+	for _, text := range []string{
+		"slurm_load_jobs error: Unable to contact slurm controller (connect failure)",
+		"sbatch: error: Batch job submission failed: Socket timed out on send/recv operation",
+		"sbatch: error: Batch job submission failed: Zero Bytes were transmitted or received",
+		"sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying",
+		"squeue: error: resolve_ctls_from_dns_srv: no SlurmctldHost found",
+		"scontrol: error: Transport endpoint is not connected",
+		"sinfo: error: Connection refused",
 	} {
-		if found := Slurm(text); found != code {
+		if found := Slurm(text); found != engine.CodeUnavailable {
 			t.Errorf("%q: %q", text, found)
 		}
 	}
 
-	if found := Foreign("pebble: corruption: Decompressed into unexpected buffer: 0xc000 != 0xc001"); found != engine.CodeZstd {
+	const refusal = "sbatch: error: Batch job submission failed: Invalid partition name specified"
+	if found := Slurm(refusal); found != "" {
+		t.Errorf("%q: %q", refusal, found)
+	}
+
+	const unpacked = "pebble: corruption: Decompressed into unexpected buffer: 0xc000 != 0xc001"
+	if found := Foreign(unpacked); found != engine.CodeZstd {
 		t.Errorf("%q", found)
 	}
 }

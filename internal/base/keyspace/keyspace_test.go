@@ -196,7 +196,8 @@ func TestManifestRoundTripAndDamage(t *testing.T) {
 }
 
 func FuzzParseManifest(f *testing.F) {
-	f.Add([]byte(`{"schema":"statelab.manifest/1","keys":10,"key_bytes":32,"key_order":"hashed","key_hash":"mix","value_model":"random","value_bytes":110,` +
+	f.Add([]byte(`{"schema":"statelab.manifest/1","keys":10,"key_bytes":32,` +
+		`"key_order":"hashed","key_hash":"mix","value_model":"random","value_bytes":110,` +
 		`"loaded":10}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		dir := t.TempDir()

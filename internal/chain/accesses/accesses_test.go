@@ -94,7 +94,8 @@ func TestBadLists(t *testing.T) {
 	header := func(number, hash, parent string) []byte {
 		return []byte(`{"result":{"number":"` + number + `","hash":"0x` + hash +
 			`","parentHash":"0x` + parent +
-			`","blockAccessListHash":"0x1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347"}}`)
+			`","blockAccessListHash":"0x` +
+			`1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347"}}`)
 	}
 
 	empty := []byte("0xc0")
@@ -185,11 +186,17 @@ func TestListInAnEnvelope(t *testing.T) {
 
 // TestStateDiffs of the form of OpenEthereum, as Erigon, Nethermind and Reth return them.
 func TestStateDiffs(t *testing.T) {
-	text := `{"jsonrpc":"2.0","id":1,"result":[{"output":"0x","trace":null,"transactionHash":"0x01","stateDiff":{
-		"0x00000000000000000000000000000000000000aa":{"balance":{"*":{"from":"0x10","to":"0xf"}},"code":"=","nonce":{"*":{"from":"0x1","to":"0x2"}},
-			"storage":{"0x0000000000000000000000000000000000000000000000000000000000000001":{"*":{"from":"0x00","to":"0x2a"}}}},
-		"0x00000000000000000000000000000000000000bb":{"balance":{"+":"0x5"},"code":{"+":"0x6001"},"nonce":{"+":"0x1"},"storage":{}},
-		"0x00000000000000000000000000000000000000cc":{"balance":{"-":"0x5"},"code":{"-":"0x"},"nonce":{"-":"0x0"},"storage":{}}}}]}`
+	text := `{"jsonrpc":"2.0","id":1,"result":[{
+		"output":"0x","trace":null,"transactionHash":"0x01","stateDiff":{
+		"0x00000000000000000000000000000000000000aa":{
+			"balance":{"*":{"from":"0x10","to":"0xf"}},"code":"=",
+			"nonce":{"*":{"from":"0x1","to":"0x2"}},
+			"storage":{"0x0000000000000000000000000000000000000000000000000000000000000001":
+				{"*":{"from":"0x00","to":"0x2a"}}}},
+		"0x00000000000000000000000000000000000000bb":{
+			"balance":{"+":"0x5"},"code":{"+":"0x6001"},"nonce":{"+":"0x1"},"storage":{}},
+		"0x00000000000000000000000000000000000000cc":{
+			"balance":{"-":"0x5"},"code":{"-":"0x"},"nonce":{"-":"0x0"},"storage":{}}}}]}`
 
 	var b Block
 	if err := DecodeTraces(&b, []byte(text)); err != nil {
@@ -236,9 +243,8 @@ func FuzzDecodeTraces(f *testing.F) {
 	f.Add([]byte(
 		`[{"stateDiff":{"0x00000000000000000000000000000000000000aa":{"balance":{"+":"0x5"}}}}]`,
 	))
-	f.Add([]byte(
-		`{"result":{"0x00000000000000000000000000000000000000aa":{"balance":"7","storage":{"0x1":"0x2"}}}}`,
-	))
+	f.Add([]byte(`{"result":{"0x00000000000000000000000000000000000000aa":` +
+		`{"balance":"7","storage":{"0x1":"0x2"}}}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var b Block
 		if DecodeTraces(&b, text) == nil && NewJoiner().Join(&b) == nil {

@@ -13,7 +13,8 @@ import (
 // Block access lists of EIP-7928, as go-ethereum v1.17 and the fork Amsterdam have them:
 //
 //	list    = [account, ...]                         ascending by address
-//	account = [address, [[slot, [[index, value], ...]], ...], [slot, ...], [[index, balance], ...], [[index, nonce], ...], [[index, code], ...]]
+//	account = [address, [[slot, [[index, value], ...]], ...], [slot, ...],
+//	           [[index, balance], ...], [[index, nonce], ...], [[index, code], ...]]
 //
 // Numbers have no leading zeros. A list has no order of its accesses: they come by account and
 // slot, each at the transaction that changes it first. It does not tell who reads code.

@@ -28,7 +28,7 @@ import (
 // is text: "a", "s" or "c", "w" where it is a write, then the transaction's position, the address
 // and the slot, without 0x and the slot without leading zeros:
 //
-//	{"number": 7, "root": "0x..", "accesses": ["aw 0 5b38da6a701c568545dcfcb03fcb875f56beddc4", "s 0 5b38.. 2a"], "after": [..]}
+//	{"number": 7, "root": "0x..", "accesses": ["aw 0 5b38..", "s 0 5b38.. 2a"], "after": [..]}
 
 const (
 	maxLineBytes = MaxBlockBytes

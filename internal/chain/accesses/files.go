@@ -22,7 +22,7 @@ import (
 // A folder has files named after blocks, each also as .gz:
 //
 //	genesis.json       the whole state before the first block (a genesis file, or its alloc)
-//	NUMBER.rlp         a block access list of EIP-7928, as bytes, 0x-hex or a node's answer with 0x-hex
+//	NUMBER.rlp         a block access list of EIP-7928: bytes, 0x-hex or a node's answer with it
 //	NUMBER.json        traces of what the block reads, or of what it changes
 //	NUMBER.diff.json   the traces in diffMode, beside those of what it reads
 //	NUMBER.block.json  the answer of eth_getBlockByNumber: hashes that the others are held against

@@ -20,8 +20,8 @@ import (
 //
 //   - prestateTracer: an object of accounts, as they were before the transaction: what it touches;
 //   - prestateTracer with diffMode: {"pre", "post"}: what it changes, and nothing else;
-//   - trace_replayBlockTransactions with stateDiff (Erigon, Nethermind, Reth, OpenEthereum): an object of
-//     accounts whose fields are "=", {"+": new}, {"-": old} or {"*": {"from", "to"}}.
+//   - trace_replayBlockTransactions with stateDiff (Erigon, Nethermind, Reth, OpenEthereum): an
+//     object of accounts whose fields are "=", {"+": new}, {"-": old} or {"*": {"from", "to"}}.
 //
 // Each alone, in {"result"}, in a list of {"txHash", "result"} or {"stateDiff"} as a block's traces
 // come, or any of these inside the envelope of JSON-RPC. Numbers are JSON numbers, 0x-hex or

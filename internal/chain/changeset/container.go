@@ -17,12 +17,13 @@ import (
 //	trailer = footerOffset(8) crc32c of it(4) endMagic
 //	header  = JSON: schema, order, root_rule, provenance
 //	changes = record*
-//	record  = 0|store<<3 keyBytes valueBytes key value      set
-//	          1|store<<3 keyBytes key                       delete
-//	          2|again<<3 version                            a version begins, or goes on in this frame
-//	          3|known<<3 [roots] changes                    it ends; the count of its changes
-//	          4 nameBytes name                              the next store number has this name
-//	roots   = root n root*n                                 combined, then by store; root = bytes root, 0: unknown
+//	record  = 0|store<<3 keyBytes valueBytes key value  set
+//	          1|store<<3 keyBytes key                   delete
+//	          2|again<<3 version                        a version begins, or goes on in this frame
+//	          3|known<<3 [roots] changes                it ends; the count of its changes
+//	          4 nameBytes name                          the next store number has this name
+//	roots   = root n root*n                             combined, then by store
+//	root    = bytes root                                0 bytes: unknown
 //	footer  = n (name sets deletes keyBytes valueBytes)*n  versions changes roots first last
 //	          m (again|(version-previous)<<1 frameBytes)*m
 //

@@ -12,20 +12,25 @@ import (
 // selfdestruct in one transaction, and for an account that takes its delegation
 // back (EIP-7702); the addresses and amounts are those of its own test vectors.
 const (
-	destructed = `{"pre":{"0x082d4cdf07f386ffa9258f52a5c49db4ac321ec6":{"balance":"0xc820f93200f4000","nonce":94},
+	destructed = `{"pre":{"0x082d4cdf07f386ffa9258f52a5c49db4ac321ec6":
+{"balance":"0xc820f93200f4000","nonce":94},
 "0x332b656504f4eabb44c8617a42af37461a34e9dc":{"balance":"0x11faea4f35e5af80000","storage":{
-"0x0000000000000000000000000000000000000000000000000000000000000000":"0x0000000000000000000000000000000000000000000000000000000000000000"}}},
+"0x0000000000000000000000000000000000000000000000000000000000000000":
+"0x0000000000000000000000000000000000000000000000000000000000000000"}}},
 "post":{"0x082d4cdf07f386ffa9258f52a5c49db4ac321ec6":{"balance":"0xc7d4d88af8b4c00","nonce":95}}}`
 	undelegated = `{"post":{"0xe85a1c0e9d5b1c9b417c6c1b34c22cd77f623f50":{"code":"0x",
 "codeHash":"0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470","nonce":2}},
-"pre":{"0xe85a1c0e9d5b1c9b417c6c1b34c22cd77f623f50":{"balance":"0x5","code":"0xef0100d313d93607c016a85e63e557a11ca5ab0b53ad83",
+"pre":{"0xe85a1c0e9d5b1c9b417c6c1b34c22cd77f623f50":{"balance":"0x5",
+"code":"0xef0100d313d93607c016a85e63e557a11ca5ab0b53ad83",
 "codeHash":"0x9eea9f41ed2b35e6234d1e1c14e88c1136f85d56ed1f32a7efc0096d998dad3d","nonce":1}}}`
 	// A slot set, a slot cleared, code that appears: the delegation above, so its
 	// hash is known.
 	stored = `{"pre":{"0xe85a1c0e9d5b1c9b417c6c1b34c22cd77f623f50":{"balance":"0x5","nonce":1,
 "storage":{"0x02":"0x0000000000000000000000000000000000000000000000000000000000000009"}}},
-"post":{"0xe85a1c0e9d5b1c9b417c6c1b34c22cd77f623f50":{"code":"0xef0100d313d93607c016a85e63e557a11ca5ab0b53ad83","storage":{
-"0x0000000000000000000000000000000000000000000000000000000000000001":"0x00000000000000000000000000000000000000000000000000000000000000aa"}}}}`
+"post":{"0xe85a1c0e9d5b1c9b417c6c1b34c22cd77f623f50":{
+"code":"0xef0100d313d93607c016a85e63e557a11ca5ab0b53ad83","storage":{
+"0x0000000000000000000000000000000000000000000000000000000000000001":
+"0x00000000000000000000000000000000000000000000000000000000000000aa"}}}}`
 
 	noCode = "c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470"
 	code   = "ef0100d313d93607c016a85e63e557a11ca5ab0b53ad83"
@@ -116,8 +121,9 @@ func TestDamagedDiffs(t *testing.T) {
 			"a second value behind a block"},
 		{"a field twice", `{"pre":{},"post":{},"post":{}}`, `"post" is there twice`},
 		{"a short address", `{"pre":{"0x12":{}},"post":{}}`, "not 0x-hex of 20 bytes"},
-		{"a long balance", `{"pre":{},"post":{"0x332b656504f4eabb44c8617a42af37461a34e9dc":{"balance":"0x1` + strings.Repeat("0",
-			64) + `"}}}`,
+		{"a long balance",
+			`{"pre":{},"post":{"0x332b656504f4eabb44c8617a42af37461a34e9dc":{"balance":"0x1` +
+				strings.Repeat("0", 64) + `"}}}`,
 			"not a number of 256 bits"},
 		{"no hex",
 			`{"pre":{},"post":{"0x332b656504f4eabb44c8617a42af37461a34e9dc":{"code":"0xzz"}}}`,

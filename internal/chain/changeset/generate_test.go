@@ -225,7 +225,8 @@ func TestImpossibleGenerationsAreRefused(t *testing.T) {
 		}
 	}
 
-	if errs := (Generation{Profiles: []string{"osmo-like-many"}, Versions: 1, Scale: 1000}).Check(); len(errs) != 1 ||
+	many := Generation{Profiles: []string{"osmo-like-many"}, Versions: 1, Scale: 1000}
+	if errs := many.Check(); len(errs) != 1 ||
 		!strings.Contains(errs[0].Error(), "a smaller --scale") {
 		t.Error(errs)
 	}

@@ -15,11 +15,12 @@ import (
 // A log of go-ethereum as the authors of "An Analysis of Ethereum Workloads from a Key-Value
 // Storage Perspective" have patched it (tinoryj/EthAnalysis, go-ethereum 1.14.11:
 // common/globalTraceLog.go, ethdb/pebble/pebble.go, core/blockchain.go) has a line for each call of
-// its store, in the order of the calls, and one where a block begins and ends:
+// its store, in the order of the calls, and one where a block begins and ends. Behind its head,
+// "geth: 2025/02/11 19:18:38 globalTraceLog.go:30: ", it says:
 //
-//	geth: 2025/02/11 19:18:38 globalTraceLog.go:30: Processing block (start), ID: 20500000, hash: 0x..
-//	geth: 2025/02/11 19:18:38 globalTraceLog.go:30: OPType: Get, key: 4f02.., size: 37
-//	geth: 2025/02/11 19:18:38 globalTraceLog.go:30: OPType: BatchPut, key: 41.., size: 5, value: f8.., size: 83
+//	Processing block (start), ID: 20500000, hash: 0x..
+//	OPType: Get, key: 4f02.., size: 37
+//	OPType: BatchPut, key: 41.., size: 5, value: f8.., size: 83
 //
 // It does not tell whether a Get found its key.
 

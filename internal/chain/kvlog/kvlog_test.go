@@ -109,7 +109,8 @@ func TestLongValues(t *testing.T) {
 func TestWrongLogs(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{"OPType: Get, key: 4100ff, si", `line 18: it ends early`},
-		{"OPType: Get, key: 4100ff, size: 4\n", `line 18: its key has 3 bytes, and its size says 4`},
+		{"OPType: Get, key: 4100ff, size: 4\n",
+			`line 18: its key has 3 bytes, and its size says 4`},
 		{"OPType: Get, key: 4100f, size: 3\n", `line 18: an odd number of hexadecimal digits (5)`},
 		{"OPType: Get, key: 4x, size: 1\n", `line 18: an odd number of hexadecimal digits (1)`},
 		{"OPType: Get, key: 41, size: 1x\n",
@@ -124,7 +125,8 @@ func TestWrongLogs(t *testing.T) {
 			`line 18: "end" is expected, and "begin), ID: 7`},
 		{"Processing block (start), ID: 7x, hash: 0x00\n", `line 18: ", hash: 0x" is expected`},
 		{"something else\n",
-			`line 18: "geth: 2025/02/11 19:18:38 globalTraceLog.go:30: something else" is not a line of such a log`},
+			`line 18: "geth: 2025/02/11 19:18:38 globalTraceLog.go:30: something else" is not a ` +
+				`line of such a log`},
 		{"OPType: Get, key: " + strings.Repeat("41", 1<<18) + ", size: 262144\n",
 			`line 18: it is too long`},
 	} {

@@ -293,13 +293,11 @@ func (f Facts) Document() *doc.Document {
 		Title: "Operations by class of key",
 		Table: table,
 		Texts: []string{
-			fmt.Sprintf("Read again: the share of Gets whose key was read in the same block or one "+
-				"of the %d before it.", WarmBlocks),
+			fmt.Sprintf("Read again: the share of Gets whose key was read in the same block or "+
+				"one of the %d before it.", WarmBlocks),
 			fmt.Sprintf("Of all Gets, %.1f %% are of keys that were deleted before, %.1f %% of "+
-				"keys "+
-				"that the log has not "+
-				"written before; the log does not show whether these exist.", 100*f.All.Deleted,
-				100*f.All.Unwritten)},
+				"keys that the log has not written before; the log does not show whether these "+
+				"exist.", 100*f.All.Deleted, 100*f.All.Unwritten)},
 	})
 
 	return d

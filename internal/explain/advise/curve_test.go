@@ -232,7 +232,8 @@ func TestDrawOfLevelsWithoutFilters(t *testing.T) {
 		m.MemTables = advice.MemTables{}
 		m.Levels = append([]engine.Level(nil), m.Levels...)
 		for i := range m.Levels {
-			m.Levels[i].FilterConsulted, m.Levels[i].FilterBytes, m.Levels[i].FilterCacheBytes = false, 0, 0
+			l := &m.Levels[i]
+			l.FilterConsulted, l.FilterBytes, l.FilterCacheBytes = false, 0, 0
 		}
 	})
 

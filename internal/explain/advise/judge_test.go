@@ -162,7 +162,8 @@ func TestAnswers(t *testing.T) {
 		{"more than the memory runs", func(e *Evidence) {
 			e.Limits.MemoryBytes, e.Curve.Now = 6*gib,
 				Place{CacheBytes: 8 * gib, BlockReadsPerGet: 1.01}
-		}, "The node's cache of 8.00 GiB does not fit 6.00 GiB of memory, and 3.71 GiB is enough: " + best + little, false, 3800 * mib},
+		}, "The node's cache of 8.00 GiB does not fit 6.00 GiB of memory, and 3.71 GiB is " +
+			"enough: " + best + little, false, 3800 * mib},
 		{"nobody's cache",
 			func(e *Evidence) {
 				e.Client, e.Curve.Now, e.Limits.MemoryBytes = clients.Statelab, Place{}, 6*gib

@@ -151,8 +151,12 @@ func Sentence(all []Judged) string {
 	for _, part := range []struct {
 		n      int
 		format string
-	}{{count[Holds] + count[HoldsIf], holds}, {count[Fails], "%d do not hold"},
-		{count[CannotTell], "%d cannot be told from this run, because the state fitted in memory"}} {
+	}{
+		{count[Holds] + count[HoldsIf], holds},
+		{count[Fails], "%d do not hold"},
+		{count[CannotTell],
+			"%d cannot be told from this run, because the state fitted in memory"},
+	} {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf(part.format, part.n))
 		}

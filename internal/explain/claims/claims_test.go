@@ -48,8 +48,20 @@ func withoutDevice(row result.LayoutRow) result.LayoutRow {
 
 func TestVerdicts(t *testing.T) {
 	const (
-		growth, fifty, eight, four, perNode, get, hashGet, pathGet, oneRead, bytesAnEntry, updates, threeReads, fiveWrites, transfers = 0, 1, 2, 3, 4, 5, 6,
-			7, 8, 9, 10, 11, 12, 13
+		growth = iota
+		fifty
+		eight
+		four
+		perNode
+		get
+		hashGet
+		pathGet
+		oneRead
+		bytesAnEntry
+		updates
+		threeReads
+		fiveWrites
+		transfers
 	)
 
 	three := func(layout string, reads, nodes [3]float64) (rows []result.LayoutRow) {
@@ -107,7 +119,8 @@ func TestVerdicts(t *testing.T) {
 		"too many, few with memory": {four,
 			[]result.LayoutRow{aRow("pagetrie", 1e5, 4.1, 1, 5.8),
 				aRow("pagetrie", 1e6, 4.9, 2, 6.7)}, mib, 0,
-			"holds if 5% of the state is in memory, at 1M accounts; with nothing cached, up to 100k"},
+			"holds if 5% of the state is in memory, at 1M accounts; with nothing cached, up to " +
+				"100k"},
 		"too many in all conditions": {four,
 			[]result.LayoutRow{aRow("pagetrie", 1e6, 5.9, 4.9, 6.7)}, mib, 0, Fails},
 		"memory that holds the state": {four,
@@ -216,7 +229,8 @@ func TestFiguresOfAVerdict(t *testing.T) {
 	for i, want := range map[int][2]string{
 		8: {"qmdb at 1M: 1.02 device reads with nothing cached, 0.900 with memory of 5% of the " +
 			"state.",
-			"rows[1].lookups[0].device_reads_per_lookup, rows[1].lookups[1].device_reads_per_lookup"},
+			"rows[1].lookups[0].device_reads_per_lookup, " +
+				"rows[1].lookups[1].device_reads_per_lookup"},
 		9:  {"qmdb at 1M: 15.0 bytes an entry of index.", "rows[1].memory.shares[1]"},
 		10: {"qmdb at 1M: 100k updates a second on 2 cores, in blocks of 1k.", "rows[1].update_ns"},
 	} {
@@ -260,7 +274,8 @@ func TestNothingHoldsInMemory(t *testing.T) {
 			Holds},
 		"held to as much": {result.Layouts{Workload: result.StateWorkload{MemoryBytes: state}},
 			CannotTell},
-		"held to nothing": {result.Layouts{Host: result.Host{MemoryBytes: 100 * state}}, CannotTell},
+		"held to nothing": {result.Layouts{Host: result.Host{MemoryBytes: 100 * state}},
+			CannotTell},
 		"the run says so": {result.Layouts{
 			Workload: result.StateWorkload{MemoryBytes: state / 2},
 			Warnings: []engine.Warning{{Code: FitsInMemory,
@@ -291,7 +306,8 @@ func TestNothingHoldsInMemory(t *testing.T) {
 
 	// a bound that a small state exceeds is refuted all the same
 	rows[1] = aRow("chunktrie:unpinned", 1e5, 9, 9, 6)
-	if got := Check(&result.Layouts{Rows: rows, Workload: result.StateWorkload{MemoryBytes: state}})[perNode].Word; got != Fails {
+	small := result.Layouts{Rows: rows, Workload: result.StateWorkload{MemoryBytes: state}}
+	if got := Check(&small)[perNode].Word; got != Fails {
 		t.Errorf("%q, want %q", got, Fails)
 	}
 }

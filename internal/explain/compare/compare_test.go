@@ -187,8 +187,8 @@ func TestVerdicts(t *testing.T) {
 			"no difference found in Gets per second (95 % CI −1.0 to +1.1 %, 20 runs each; " +
 				"middle runs 1,021 and 1,021)", group("a", 20, 1000), group("b", 20, 1000.5)},
 		{"an interval wider than the margin", "gets_per_second", difference.CannotTell,
-			"Gets per second: cannot tell: needs about 11 runs each, has 10: --repeats 11 (95 % CI " +
-				"−1.9 to +2.1 %, 10 runs each; middle runs 1,020 and 1,021)",
+			"Gets per second: cannot tell: needs about 11 runs each, has 10: --repeats 11 " +
+				"(95 % CI −1.9 to +2.1 %, 10 runs each; middle runs 1,020 and 1,021)",
 			group("a", 10, 1000), group("b", 10, 1000.5)},
 		{"an interval much wider than the margin", "gets_per_second", difference.CannotTell,
 			"Gets per second: cannot tell: the variance between runs is too large: measure " +
@@ -248,9 +248,10 @@ func TestDifferentConditionsAreRefused(t *testing.T) {
 		r.Workload.Keys, r.PageCache, r.Host.CPU = 2000, "cold", "Other"
 	})
 	_, err := Sides([]Side{a, b}, Options{Margin: difference.Margin})
-	if want := "a and b were measured under different conditions: keys (1000 and 2000), " +
+	const want = "a and b were measured under different conditions: keys (1000 and 2000), " +
 		"page-cache (direct and cold), cpu (Example and Other). " +
-		"Measure both alike, or compare them all the same with --allow keys,page-cache,cpu"; err == nil || err.Error() != want {
+		"Measure both alike, or compare them all the same with --allow keys,page-cache,cpu"
+	if err == nil || err.Error() != want {
 		t.Errorf("%v\nwant %s", err, want)
 	}
 

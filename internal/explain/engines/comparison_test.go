@@ -474,15 +474,14 @@ func TestLegendOfFailures(t *testing.T) {
 // An engine that maps its files has reads of pages, which have no types.
 func TestPagesHaveNoTypes(t *testing.T) {
 	of := readsOf("data reads", engine.Data)
-	if v := of.Value(Point{Point: result.Point{Figures: result.Figures{BlockReadsPerGetByType: map[string]float64{
-		"page": 0,
-	}}}}); v != nil {
+	point := func(reads map[string]float64) Point {
+		return Point{Point: result.Point{Figures: result.Figures{BlockReadsPerGetByType: reads}}}
+	}
+	if v := of.Value(point(map[string]float64{"page": 0})); v != nil {
 		t.Errorf("%v data reads of pages", *v)
 	}
 
-	if v := of.Value(Point{Point: result.Point{Figures: result.Figures{BlockReadsPerGetByType: map[string]float64{
-		"index": 1,
-	}}}}); v == nil || *v != 0 {
+	if v := of.Value(point(map[string]float64{"index": 1})); v == nil || *v != 0 {
 		t.Errorf("data reads that were counted: %v", v)
 	}
 }

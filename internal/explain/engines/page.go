@@ -699,7 +699,8 @@ func memorySpent(m *result.Memory) string {
 	var parts []string
 	for _, share := range m.Shares {
 		text := share.Use + " " + doc.ShortBytes(share.Bytes)
-		if basis := map[string]string{"measured": "as measured", "estimate": "estimated"}[share.Basis]; basis != "" {
+		basis := map[string]string{"measured": "as measured", "estimate": "estimated"}[share.Basis]
+		if basis != "" {
 			text += " (" + basis + ")"
 		}
 		parts = append(parts, text)

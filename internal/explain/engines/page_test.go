@@ -184,8 +184,9 @@ func TestManyWarnings(t *testing.T) {
 func TestPageShowsWhatTheFolderHolds(t *testing.T) {
 	text := page1(t, read(t, fixture(t, "demo", someCaches, "", nil, 3)))
 	for _, want := range []string{
-		`<p class="answer">1.05 block reads per Get (1.08 device reads) at a 9.6 MiB cache (1.20% of the database); ` +
-			`fewer than 2 block reads per Get with a cache of 4 MiB or more, fewer than 1.1 with 9.6 MiB or more. 1 of 9 points failed.</p>`,
+		`<p class="answer">1.05 block reads per Get (1.08 device reads) at a 9.6 MiB cache ` +
+			`(1.20% of the database); fewer than 2 block reads per Get with a cache of 4 MiB or ` +
+			`more, fewer than 1.1 with 9.6 MiB or more. 1 of 9 points failed.</p>`,
 		"Remedy: run as root",
 		"failed: killed by signal 9 in phase load at op 81,204",
 		"<h3>Block reads per Get, by type</h3>", "<h3>Hit rate, by type</h3>",
@@ -193,7 +194,8 @@ func TestPageShowsWhatTheFolderHolds(t *testing.T) {
 		"<h3>Service time</h3>", "<h3>Second by second</h3>", "<h3>Speed by cache</h3>",
 		"<h3>Self-checks</h3>", "<h3>Inflection points</h3>", "<h3>Levels</h3>",
 		"statelab sweep --cache 0.1%,1% --db &#39;my db&#39;",
-		"<td>3.09</td><td>1.02</td><td>1.00</td><td>0.107</td><td>0.641</td><td>0.320</td><td>3.03 to 3.18</td><td>3.15</td>",
+		"<td>3.09</td><td>1.02</td><td>1.00</td><td>0.107</td><td>0.641</td><td>0.320</td>" +
+			"<td>3.03 to 3.18</td><td>3.15</td>",
 		`"name":"IP1: cache needed"`, `"name":"IP1 on disk"`, `"name":"IP2: cache needed"`,
 		`"name":"predicted"`, `"name":"device reads"`,
 		"<dt>date</dt>", "<dt>harness overhead</dt>", "<dt>Gets</dt><dd>", " after a warm-up of ",

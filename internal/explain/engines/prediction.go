@@ -163,7 +163,8 @@ func (p Prediction) Document() *doc.Document {
 		doc.Block{
 			Title:  "Levels",
 			Detail: true,
-			Note:   "On disk unless it says in cache. A filter that no Get consults costs no cache.",
+			Note: "On disk unless it says in cache. A filter that no Get consults costs no " +
+				"cache.",
 			Method: "reads.md",
 			Table:  levels(p.Levels),
 		})

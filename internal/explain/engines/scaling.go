@@ -111,14 +111,14 @@ func (l law) heldOut(word string) []string {
 
 	var off []string
 	for _, p := range pts {
-		if at := *l.place(p); slices.Contains(left, at) &&
-			p.Figures.OrZero(figure.GetsPerSecond) > 0 {
+		at, measured := *l.place(p), p.Figures.OrZero(figure.GetsPerSecond)
+		if slices.Contains(left, at) && measured > 0 {
 			// no -0.0
-			percent := math.Round(1000*(fitted.At(at)/p.Figures.OrZero(figure.GetsPerSecond)-1))/10 + 0
+			percent := math.Round(1000*(fitted.At(at)/measured-1))/10 + 0
 			off = append(off,
 				fmt.Sprintf("%s Gets/s at %s (measured: %s, off by %+.1f%%)",
 					doc.ShortCount(fitted.At(at)), doc.ShortCount(at),
-					doc.ShortCount(p.Figures.OrZero(figure.GetsPerSecond)), percent))
+					doc.ShortCount(measured), percent))
 		}
 	}
 

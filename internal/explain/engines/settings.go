@@ -287,7 +287,8 @@ func missOf(pts []Point) (m miss, ok bool) {
 
 	meta := engine.Meta.String()
 	m.nanos = (many.Figures.ServiceNanos.Mean - few.Figures.ServiceNanos.Mean) / opens
-	m.reads = (many.Figures.BlockReadsPerGetByType[meta] - few.Figures.BlockReadsPerGetByType[meta]) / opens
+	more := many.Figures.BlockReadsPerGetByType[meta] - few.Figures.BlockReadsPerGetByType[meta]
+	m.reads = more / opens
 	return m, true
 }
 

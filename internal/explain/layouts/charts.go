@@ -89,9 +89,9 @@ func (in Input) charts() (blocks []doc.Block) {
 		in.chart(
 			"Reads per lookup",
 			"Above: each the first lookup of a state that was just opened; dashed: without any "+
-				"cache, by a formula. "+
-				"Below: caches warm, memory held; dashed: by a model, with as much memory for each "+
-				"account at 1B. A state that fits into memory is read little.",
+				"cache, by a formula. Below: caches warm, memory held; dashed: by a model, with "+
+				"as much memory for each account at 1B. A state that fits into memory is read "+
+				"little.",
 			line{
 				y:     doc.Axis{Label: "reads, nothing cached", Kind: doc.Logs},
 				head:  "nothing cached",

@@ -208,8 +208,8 @@ func TestTamperedPacksAreRefused(t *testing.T) {
 func TestDamagedLatencies(t *testing.T) {
 	c := check{Check: kinds.Check{Dir: t.TempDir(), Findings: new(kinds.Findings)}}
 	must(t, os.WriteFile(filepath.Join(c.Dir, result.LatencyFile), []byte("\x01\x02\n"), 0o644))
-	c.latencies(".",
-		&result.Run{Status: result.OK, Figures: result.Figures{ServiceNanos: &result.Latency{N: 1}}})
+	figures := result.Figures{ServiceNanos: &result.Latency{N: 1}}
+	c.latencies(".", &result.Run{Status: result.OK, Figures: figures})
 	if want := ".: latency.hlog is damaged: it holds no service times"; len(c.Problems) != 1 ||
 		c.Problems[0] != want {
 		t.Errorf("%q", c.Problems)

@@ -87,18 +87,19 @@ func TestListAndReports(t *testing.T) {
 		t.Error("a name is not text, or pages may load from elsewhere")
 	}
 
+	escaped := url.QueryEscape(evil)
 	for path, want := range map[string]int{
-		"/report?dir=deep%2Fer%2Fone":                                http.StatusOK,
-		"/report?dir=" + url.QueryEscape(evil):                       http.StatusOK,
-		"/report?dir=deep%2Fer%2Fone&dir=" + url.QueryEscape(evil):   http.StatusOK,
-		"/report?dir=cut":                                            http.StatusUnprocessableEntity,
-		"/report?dir=..%2F..%2Fetc":                                  http.StatusBadRequest,
-		"/report?dir=link":                                           http.StatusBadRequest,
-		"/report":                                                    http.StatusBadRequest,
-		"/report" + "?dir=a" + strings.Repeat("&dir=a", maxOverlaid): http.StatusBadRequest,
-		"/live?dir=deep%2Fer%2Fone":                                  http.StatusUnprocessableEntity,
-		"/live":                                                      http.StatusBadRequest,
-		"/etc/passwd":                                                http.StatusNotFound,
+		"/report?dir=deep%2Fer%2Fone":                http.StatusOK,
+		"/report?dir=" + escaped:                     http.StatusOK,
+		"/report?dir=deep%2Fer%2Fone&dir=" + escaped: http.StatusOK,
+		"/report?dir=cut":                            http.StatusUnprocessableEntity,
+		"/report?dir=..%2F..%2Fetc":                  http.StatusBadRequest,
+		"/report?dir=link":                           http.StatusBadRequest,
+		"/report":                                    http.StatusBadRequest,
+		"/report?dir=a" + strings.Repeat("&dir=a", maxOverlaid): http.StatusBadRequest,
+		"/live?dir=deep%2Fer%2Fone":                             http.StatusUnprocessableEntity,
+		"/live":                                                 http.StatusBadRequest,
+		"/etc/passwd":                                           http.StatusNotFound,
 	} {
 		if code, body, _ := get(t, handler, path, "127.0.0.1:8111"); code != want {
 			t.Errorf("%s: %d, want %d: %.200s", path, code, want, body)
@@ -205,9 +206,9 @@ func TestLive(t *testing.T) {
 		os.WriteFile(filepath.Join(dir, "experiment.yaml"),
 			[]byte("schema: statelab.experiment/1\nrepeats: 2\n"), 0o644))
 	must(t, os.WriteFile(filepath.Join(dir, "points", "001", result.SeriesFile),
-		[]byte(
-			"{\"phase\":\"warm\",\"t\":1,\"ops_per_second\":5}\n{\"phase\":\"measure\",\"t\":1,\"ops_per_second\":7}\n{\"phase\":\"mea",
-		), 0o644))
+		[]byte("{\"phase\":\"warm\",\"t\":1,\"ops_per_second\":5}\n"+
+			"{\"phase\":\"measure\",\"t\":1,\"ops_per_second\":7}\n"+
+			"{\"phase\":\"mea"), 0o644))
 
 	known := new(points)
 	now, err := known.live(dir, time.Now())

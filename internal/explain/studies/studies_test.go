@@ -157,11 +157,19 @@ claims:
     without: "{without}"
     band: "{band}"
     rows:
-      - {cache: "32", published: "2", unit: reads/Get, path: "points[cache_bytes=32MiB].reads", bound: "", without: "", band: ""}
-      - {cache: "32", published: "1-1.5", unit: reads/Get, path: "points[cache_bytes=32MiB].reads", bound: "", without: "", band: ""}
-      - {cache: "32", published: "1.9", unit: reads/Get, path: "points[cache_bytes=32MiB].reads", bound: "", without: "", band: "one points[cache_bytes=32MiB]"}
-      - {cache: "32", published: "3", unit: reads/Get, path: "points[cache_bytes=32MiB].reads", bound: most, without: "one points[name=b].reads", band: ""}
-      - {cache: "48", published: "48", unit: MiB, path: "points.cache_bytes - points[name=a].cache_bytes", bound: "", without: "", band: ""}
+      - {cache: "32", published: "2", unit: reads/Get,
+         path: "points[cache_bytes=32MiB].reads", bound: "", without: "", band: ""}
+      - {cache: "32", published: "1-1.5", unit: reads/Get,
+         path: "points[cache_bytes=32MiB].reads", bound: "", without: "", band: ""}
+      - {cache: "32", published: "1.9", unit: reads/Get,
+         path: "points[cache_bytes=32MiB].reads", bound: "", without: "",
+         band: "one points[cache_bytes=32MiB]"}
+      - {cache: "32", published: "3", unit: reads/Get,
+         path: "points[cache_bytes=32MiB].reads", bound: most,
+         without: "one points[name=b].reads", band: ""}
+      - {cache: "48", published: "48", unit: MiB,
+         path: "points.cache_bytes - points[name=a].cache_bytes",
+         bound: "", without: "", band: ""}
 `
 
 func TestVerdicts(t *testing.T) {
@@ -170,8 +178,10 @@ func TestVerdicts(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if s.results["one"], err = decode([]byte(`{"points": [{"name": "a", "cache_bytes": 33554432, "reads": 2.01, "low": 1.8, "high": 2.1},
-		{"name": "b", "cache_bytes": 50331648, "reads": 4}]}`)); err != nil {
+	s.results["one"], err = decode([]byte(`{"points": [
+		{"name": "a", "cache_bytes": 33554432, "reads": 2.01, "low": 1.8, "high": 2.1},
+		{"name": "b", "cache_bytes": 50331648, "reads": 4}]}`))
+	if err != nil {
 		t.Fatal(err)
 	}
 
@@ -191,7 +201,8 @@ func TestVerdicts(t *testing.T) {
 func TestBusyTrees(t *testing.T) {
 	s := &Study{results: map[string]any{}}
 	for name, text := range map[string]string{
-		"replay": `{"trees": [{"tree": "a", "warnings": [{"code": "busy_machine"}]}, {"tree": "b:set up", "warnings": [{"code": "other"}]}],
+		"replay": `{"trees": [{"tree": "a", "warnings": [{"code": "busy_machine"}]},
+			{"tree": "b:set up", "warnings": [{"code": "other"}]}],
 			"warnings": [{"code": "busy_machine"}]}`,
 		"quiet": `{"trees": [{"tree": "a"}], "warnings": []}`,
 		"sweep": `{"points": [], "warnings": [{"code": "busy_disk"}]}`,
@@ -251,7 +262,8 @@ func TestMistakesAreNamed(t *testing.T) {
 		"one points[name].reads", "one points.name", "one points.reads ^ 2"} {
 		s := &Study{results: map[string]any{}}
 		var err error
-		if s.results["one"], err = decode([]byte(`{"points": [{"name": "a", "reads": 2}]}`)); err != nil {
+		s.results["one"], err = decode([]byte(`{"points": [{"name": "a", "reads": 2}]}`))
+		if err != nil {
 			t.Fatal(err)
 		}
 

@@ -379,10 +379,9 @@ func among(equals []replayed) string {
 		case found.Reason == difference.NoTurns:
 			apart = append(apart, t.Tree)
 		case found.Matters:
-			slower = append(slower, unit.Significant(first.Figures.OrZero(figure.LeavesPerSecond)/t.Figures.OrZero(
-				figure.LeavesPerSecond,
-			),
-				3)+" times "+t.Tree)
+			times := first.Figures.OrZero(figure.LeavesPerSecond) /
+				t.Figures.OrZero(figure.LeavesPerSecond)
+			slower = append(slower, unit.Significant(times, 3)+" times "+t.Tree)
 		default:
 			alike = append(alike, t.Tree)
 		}

@@ -156,7 +156,8 @@ func TestReservedBytesShrinkTheCache(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if have, want := reserved[0].BlockReadsPerGet(), half[0].BlockReadsPerGet(); have < want-0.05 || have > want+0.05 {
+	have, want := reserved[0].BlockReadsPerGet(), half[0].BlockReadsPerGet()
+	if have < want-0.05 || have > want+0.05 {
 		t.Errorf("%v block reads per Get with half of 2 MiB reserved, %v with 1 MiB", have, want)
 	}
 }

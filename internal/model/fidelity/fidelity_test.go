@@ -264,7 +264,8 @@ func TestParseRocksDB(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if want := (Options{Source: "F", BlockBytes: 4096, NoFilter: true, L0Tables: 4}); found["default"] != want {
+	plain := Options{Source: "F", BlockBytes: 4096, NoFilter: true, L0Tables: 4}
+	if want := plain; found["default"] != want {
 		t.Errorf("default: %+v, want %+v", found["default"], want)
 	}
 

@@ -139,7 +139,9 @@ func settled(levels []engine.Level, baseBytes int64, multiplier float64) []engin
 	for size := 1.0; ; {
 		size /= multiplier
 		// The level above would be smaller than a base level is allowed to stay.
-		if largest := float64(sum.Bytes) / whole; largest*parts[len(parts)-1] <= float64(baseBytes) || len(parts) == engine.ModelLevels-1 {
+		largest := float64(sum.Bytes) / whole
+		if largest*parts[len(parts)-1] <= float64(baseBytes) ||
+			len(parts) == engine.ModelLevels-1 {
 			break
 		}
 

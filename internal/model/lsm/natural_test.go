@@ -120,7 +120,8 @@ func TestHashedKeyLengths(t *testing.T) {
 			t.Errorf("%d keys share %.3f bytes, counted %.3f", n, have, want)
 		}
 
-		if have, want := separatorBytes(float64(n)), separator/float64(n-1); math.Abs(have-want) > 0.015 {
+		have, want := separatorBytes(float64(n)), separator/float64(n-1)
+		if math.Abs(have-want) > 0.015 {
 			t.Errorf("%d keys: separators of %.3f bytes, counted %.3f", n, have, want)
 		}
 	}

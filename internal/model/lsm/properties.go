@@ -306,7 +306,8 @@ func (t *table) keys() (keys [engine.ModelLevels]float64) {
 	n := total.mid
 	// One sequence number per write, from 10 on: after a plain load the largest
 	// one is the number of keys in full.
-	if writes := t.rows["seq num/largest"].cells[engine.ModelLevels].mid - 9; writes >= total.low && writes <= total.high {
+	writes := t.rows["seq num/largest"].cells[engine.ModelLevels].mid - 9
+	if writes >= total.low && writes <= total.high {
 		n = writes
 	}
 

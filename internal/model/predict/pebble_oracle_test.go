@@ -135,9 +135,9 @@ func checkRandomLoad(
 			continue
 		}
 
-		t.Logf("v%d L%d: %d files in %d sublevels, coverage %.2f (built in: %.2f), gaps %.2f (%.2f)",
-			version, i, levels[i].Files, levels[i].Sublevels, have.Coverage, want.Coverage,
-			have.Gaps, want.Gaps)
+		t.Logf("v%d L%d: %d files in %d sublevels, coverage %.2f (built in: %.2f), "+
+			"gaps %.2f (%.2f)", version, i, levels[i].Files, levels[i].Sublevels,
+			have.Coverage, want.Coverage, have.Gaps, want.Gaps)
 		// Levels near the base are short-lived: what they look like at the end
 		// is luck.
 		if shortLived := i == 0 || levels[i].Files < 200; !shortLived &&

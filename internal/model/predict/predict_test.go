@@ -83,9 +83,8 @@ func TestLimitsOfTheCache(t *testing.T) {
 // data block of the last level alone.
 func TestAbsentKeys(t *testing.T) {
 	levels := lsm.SteadyStateLevels(lsm.BenchKVDB(200_000_000))
-	classes, err := (&Input{Levels: levels, Version: cachesim.PebbleV1, AbsentShare: 1}).accessRates(
-		RandomLoad(levels),
-	)
+	in := Input{Levels: levels, Version: cachesim.PebbleV1, AbsentShare: 1}
+	classes, err := in.accessRates(RandomLoad(levels))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -157,7 +157,8 @@ func TestPublishedPoints(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if off := points[0].BlockReadsPerGet/run.OrZero(figure.BlockReadsPerGet) - 1; math.Abs(off) > c.limit {
+		off := points[0].BlockReadsPerGet/run.OrZero(figure.BlockReadsPerGet) - 1
+		if math.Abs(off) > c.limit {
 			t.Errorf("%s %d MiB: %.4f block reads per Get, published %.4f (%+.2f %%)", c.dataset,
 				c.mib, points[0].BlockReadsPerGet, run.OrZero(figure.BlockReadsPerGet), 100*off)
 		}

@@ -83,9 +83,12 @@ func TestGroupsAgainstATrie(t *testing.T) {
 // figures in it. The standard error of the four together is 1 to 2 %, and one build differs from
 // another.
 //
-//	statelab layouts --layout geth-bintrie --set GroupDepth=1,2,3,4,5,6,7,8 --accounts 10k,100k --reads 2k --first 40 --memory 16MiB --out L
-//	statelab price --layout geth-bintrie --set GroupDepth=5 --accounts 10k,100k,1M --contract-slots 10k --first 60 --block 20k --out P
-//	statelab layouts --layout geth-bintrie --set GroupDepth=1,2,3,4,6,7,8 --accounts 1M --contracts 0% --slots 0 --contract-slots 10k --block 20k \
+//	statelab layouts --layout geth-bintrie --set GroupDepth=1,2,3,4,5,6,7,8 \
+//	  --accounts 10k,100k --reads 2k --first 40 --memory 16MiB --out L
+//	statelab price --layout geth-bintrie --set GroupDepth=5 --accounts 10k,100k,1M \
+//	  --contract-slots 10k --first 60 --block 20k --out P
+//	statelab layouts --layout geth-bintrie --set GroupDepth=1,2,3,4,6,7,8 --accounts 1M \
+//	  --contracts 0% --slots 0 --contract-slots 10k --block 20k \
 //	  --reads 500 --first 40 --memory 16MiB --update-blocks 1 --out L
 var binaryMeasured = []struct {
 	accounts, group float64
@@ -167,7 +170,8 @@ func TestFirstBinaryLookupsAreAsMeasured(t *testing.T) {
 // The same of 100,000 accounts without slots in larger blocks, which take fewer reads; values of a
 // block's size and more are in blocks of their own. Means of accounts and absent ones.
 //
-//	statelab layouts --layout geth-bintrie --set GroupDepth=5,6,7,8 --set BlockSize=4KiB,8KiB,16KiB --contracts 0% --slots 0 --block 20k \
+//	statelab layouts --layout geth-bintrie --set GroupDepth=5,6,7,8 \
+//	  --set BlockSize=4KiB,8KiB,16KiB --contracts 0% --slots 0 --block 20k \
 //	  --accounts 100k --first 40 --memory 16MiB --update-blocks 2 --out L
 func TestFirstBinaryLookupsInLargerBlocks(t *testing.T) {
 	testring.Outer(t, "it models states of millions of accounts")

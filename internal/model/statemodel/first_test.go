@@ -13,7 +13,8 @@ import (
 // lookups of each in each. The model has none of these figures in it. Twice their standard
 // error is 1 to 4 %; of the path scheme's slots, which are one contract in one place, 6 %.
 //
-//	statelab price --layout L --accounts 10k,100k,1M --at 2M --contract-at 10k --repeats 12 --first 100 --out P
+//	statelab price --layout L --accounts 10k,100k,1M --at 2M --contract-at 10k --repeats 12 \
+//	  --first 100 --out P
 func TestFirstLookupsAreAsMeasured(t *testing.T) {
 	testring.Outer(t, "it models states of millions of accounts")
 	for _, c := range []struct {

@@ -130,7 +130,9 @@ func (l *level) with(g *Gets, to TableOptions) engine.Level {
 
 	stored = g.storedIndex(stored, to)
 	bits := to.ForLevel(n.Level).FilterBits
-	n.IndexBlocks, n.SingleIndexes, n.TopIndexCacheBytes, n.TopIndexBytes, n.SingleIndexCacheBytes, n.SingleIndexBytes = 0, 0, 0, 0, 0, 0
+	n.IndexBlocks, n.SingleIndexes = 0, 0
+	n.TopIndexBytes, n.TopIndexCacheBytes = 0, 0
+	n.SingleIndexBytes, n.SingleIndexCacheBytes = 0, 0
 	perFile := index / float64(n.Files)
 	if g.divides(to, perFile) {
 		parts := math.Ceil(perFile / meanBlock(l.indexEntry, to.IndexBytes))

@@ -458,9 +458,8 @@ func (g *Gets) measure(levels []engine.Level) error {
 		v.filterOf, v.passedOver = 1,
 			!l.FilterConsulted && (g.present.FilterBits > 0 || l.Level == engine.ModelLevels-1)
 		if l.FilterBytes > 0 && g.present.FilterBits > 0 && g.model.FilterBytes == nil {
-			v.filterOf = 8 * float64(l.FilterBytes) / (g.present.ForLevel(l.Level).FilterBits * float64(
-				cmp.Or(l.FilterKeys, l.Keys),
-			))
+			bits := g.present.ForLevel(l.Level).FilterBits * float64(cmp.Or(l.FilterKeys, l.Keys))
+			v.filterOf = 8 * float64(l.FilterBytes) / bits
 		}
 
 		g.levels[l.Level], last = v, max(last, l.Level)
@@ -532,7 +531,8 @@ func (g *Gets) measureFiles() {
 		case engine.Filter:
 			if l := g.levelOf(f); l != nil && g.present.FilterBits > 0 &&
 				!g.present.PartitionFilters && g.model.FilterBytes == nil {
-				f.filterKeys = 8 * float64(b.Bytes) / g.present.ForLevel(f.level).FilterBits / l.filterOf
+				bits := g.present.ForLevel(f.level).FilterBits
+				f.filterKeys = 8 * float64(b.Bytes) / bits / l.filterOf
 			}
 		}
 	}

@@ -14,8 +14,12 @@ func (r *Resolver) Describe(levels []engine.Level, charge func(*cachesim.Block) 
 	described := slices.Clone(levels)
 	for i := range described {
 		l := &described[i]
-		l.IndexBlocks, l.SingleIndexes, l.IndexBytes, l.SingleIndexBytes, l.TopIndexBytes, l.FilterBytes = 0, 0, 0, 0, 0, 0
-		l.IndexCacheBytes, l.SingleIndexCacheBytes, l.TopIndexCacheBytes, l.FilterCacheBytes, l.InCacheKnown = 0, 0, 0, 0, true
+		l.IndexBlocks, l.SingleIndexes = 0, 0
+		l.IndexBytes, l.IndexCacheBytes = 0, 0
+		l.SingleIndexBytes, l.SingleIndexCacheBytes = 0, 0
+		l.TopIndexBytes, l.TopIndexCacheBytes = 0, 0
+		l.FilterBytes, l.FilterCacheBytes = 0, 0
+		l.InCacheKnown = true
 		// Only a table that nothing follows is passed over, and the last of level 0 is one.
 		l.FilterConsulted = r.reading.Filters &&
 			!(r.reading.ForHits && i == len(levels)-1 && (l.Level > 0 || l.Files == 1))

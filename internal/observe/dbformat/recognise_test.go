@@ -37,7 +37,11 @@ func TestRecognise(t *testing.T) {
 	}{
 		{
 			"oldest Pebble",
-			map[string]string{"CURRENT": "", "MANIFEST-000001": "", "OPTIONS-000003": pebbleOptions},
+			map[string]string{
+				"CURRENT":         "",
+				"MANIFEST-000001": "",
+				"OPTIONS-000003":  pebbleOptions,
+			},
 			Found{"pebble1", 1},
 		},
 		{

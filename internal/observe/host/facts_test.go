@@ -68,7 +68,8 @@ func TestDescribeBuild(t *testing.T) {
 		t.Errorf("%q", version)
 	}
 
-	if version, _ := describeBuild(&debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}); version != Version {
+	unknown := debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}
+	if version, _ := describeBuild(&unknown); version != Version {
 		t.Errorf("%q of a build that no commit is known of", version)
 	}
 }

@@ -8,7 +8,8 @@ import (
 )
 
 const fioSays = `fio: this platform notes something first
-{"fio version": "fio-3.33", "jobs": [{"jobname": "probe", "error": 0, "read": {"iops": 21261.738262, "total_ios": 21283, "runtime": 1001,
+{"fio version": "fio-3.33", "jobs": [{"jobname": "probe", "error": 0,
+"read": {"iops": 21261.738262, "total_ios": 21283, "runtime": 1001,
 "clat_ns": {"mean": 93377.94061, "percentile": {"50.000000": 84480, "99.000000": 264192}}}}]}`
 
 func TestParseFio(t *testing.T) {

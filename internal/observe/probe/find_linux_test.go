@@ -96,7 +96,8 @@ func TestFunctionsAreFoundWhereverTheyAreLoaded(t *testing.T) {
 	}
 
 	function := runtime.FuncForPC(reflect.ValueOf(calibrated).Pointer())
-	if got := (functions{i.bias, i.table.Funcs}).name(uint64(function.Entry())); got != function.Name() {
+	known := functions{i.bias, i.table.Funcs}
+	if got := known.name(uint64(function.Entry())); got != function.Name() {
 		t.Errorf("%s at %#x is told as %q", function.Name(), function.Entry(), got)
 	}
 }
@@ -139,9 +140,13 @@ func TestPathBelowAnotherRoot(t *testing.T) {
 	}
 
 	// A namespace of their own for both processes, so that the mount of /proc ends with them.
-	out, err := exec.Command("unshare", "--mount", "sh", "-c", `cp /proc/$2/exe "$1/test" && mount -t proc proc "$1/proc" || exit
-		sleep 60 & PATH=$PATH:/usr/sbin chroot "$1" /test -test.v -test.run TestPathBelowAnotherRoot -target $! -path "$3"
-		status=$?; kill $!; exit $status`, "sh", root, strconv.Itoa(os.Getpid()), file).CombinedOutput()
+	const script = `cp /proc/$2/exe "$1/test" && mount -t proc proc "$1/proc" || exit
+		sleep 60 &
+		PATH=$PATH:/usr/sbin chroot "$1" /test \
+			-test.v -test.run TestPathBelowAnotherRoot -target $! -path "$3"
+		status=$?; kill $!; exit $status`
+	out, err := exec.Command("unshare", "--mount", "sh", "-c", script, "sh",
+		root, strconv.Itoa(os.Getpid()), file).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "PASS: TestPathBelowAnotherRoot") {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -149,7 +149,8 @@ load: 7
 `))
 
 	want := []string{
-		`e.yaml:2:9: schema: "statelab.experiment/9" is not known to this version, which reads statelab.experiment/1`,
+		`e.yaml:2:9: schema: "statelab.experiment/9" is not known to this version, ` +
+			`which reads statelab.experiment/1`,
 		`e.yaml:3:1: colour: there is no such field; statelab run --schema lists them`,
 		`e.yaml:5:10: subject.cache: invalid cache size "2q" (examples: 64MiB, 0.1%)`,
 		`e.yaml:5:10: subject.cache: the cache must be larger than 0 (examples: 64MiB, 0.1%)`,

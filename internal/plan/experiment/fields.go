@@ -165,8 +165,8 @@ func (s *SweepConfig) fields(e *Experiment) []Field {
 			"nodes that hold the database: NODE, or NODE=DIR where it has another path there"}),
 		s.EngineOptions.fields(!e.OnePoint,
 			Field{"subject.memory", "memory", declare(!e.OnePoint, &s.Memory, setting.Memory), "",
-				"equal memory for all engines, caches and page cache together, instead of --cache " +
-					"(default: no limit)"}),
+				"equal memory for all engines, caches and page cache together, instead of " +
+					"--cache (default: no limit)"}),
 		[]Field{
 			e.options(),
 			e.dir("directory of the database"),
@@ -181,8 +181,8 @@ func (s *SweepConfig) fields(e *Experiment) []Field {
 					"), or kind of keys of a client's database " +
 					"on Pebble or LevelDB; statelab inspect lists them; or a mix: a=70,b=30"},
 			{"database.read_only", "read-only", setting.One(&s.ReadOnly, setting.Bool), "",
-				"open read-only a database that statelab loaded; by default it is opened as a node " +
-					"opens it, with its write buffers"},
+				"open read-only a database that statelab loaded; by default it is opened as a " +
+					"node opens it, with its write buffers"},
 		},
 		s.DatasetOptions.fields(!e.OnePoint, "", "number of keys of the databases to load, where "+
 			"no --db is given"),
@@ -239,8 +239,8 @@ func (s *SweepConfig) fields(e *Experiment) []Field {
 					"keys"},
 			{"workload.key_scheme", "scheme",
 				setting.One(&s.KeyScheme, setting.Choice(accesses.KeySchemes()...)), "flat",
-				"with --accesses: keys that the client uses: flat (geth's snapshot), path or hash " +
-					"(its tries)"},
+				"with --accesses: keys that the client uses: flat (geth's snapshot), path or " +
+					"hash (its tries)"},
 			{"workload.sample_keys", "sample-keys",
 				setting.One(&s.SampleKeys, setting.Count(1, "200k")), "200k",
 				"keys to sample from a database that statelab did not load"},

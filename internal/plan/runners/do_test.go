@@ -199,7 +199,9 @@ func TestWhateverBecomesOfARunnerIsAResult(t *testing.T) {
 			}
 
 			if run.Status != c.status || run.Error != c.says || run.Code != c.code ||
-				(c.code == engine.CodeDiskFull) != (run.Remedy == "free some space and do it again") || (c.fate == "refuse") != (run.Remedy == "use another") {
+				(c.code == engine.CodeDiskFull) !=
+					(run.Remedy == "free some space and do it again") ||
+				(c.fate == "refuse") != (run.Remedy == "use another") {
 				t.Errorf("%s: %q, %q\nwant %s: %q", run.Status, run.Error, run.FailureInfo,
 					c.status, c.says)
 			}

@@ -361,7 +361,9 @@ scratch=%s shared=%s nonce=%s
 if mkdir -p "$scratch" 2>/dev/null && [ -w "$scratch" ]; then
 	echo scratch=yes
 	df -Pk "$scratch" | awk 'NR==2 {print "free=" $4}'
-	case "$(stat -f -c %%T "$scratch")" in tmpfs|ramfs|nfs*) echo "kind=$(stat -f -c %%T "$scratch")" ;; esac
+	case "$(stat -f -c %%T "$scratch")" in
+	tmpfs|ramfs|nfs*) echo "kind=$(stat -f -c %%T "$scratch")" ;;
+	esac
 fi
 [ "$(cat "$shared" 2>/dev/null)" = "$nonce" ] && echo shared=yes
 printf %%s %s | sha256sum --check --status 2>/dev/null && echo program=yes

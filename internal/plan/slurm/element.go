@@ -482,7 +482,8 @@ if ! printf %%s "$found" | sha256sum --check --status 2>/dev/null; then
 			echo '{"needs":"programs"}'
 			tries=$((tries + 1))
 			if [ $tries -gt 600 ]; then
-				echo "this node has another statelab, or none, at $program, and none was delivered within 10 minutes" >&2
+				echo "this node has another statelab, or none, at $program," \
+					"and none was delivered within 10 minutes" >&2
 				exit 1
 			fi
 			sleep 1

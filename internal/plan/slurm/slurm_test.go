@@ -336,7 +336,8 @@ func TestAResultThatComesIsWaitedFor(t *testing.T) {
 // TestWords of a real program whose controller does not answer.
 func TestWords(t *testing.T) {
 	conf := filepath.Join(t.TempDir(), "slurm.conf")
-	const text = "ClusterName=none\nSlurmctldHost=localhost\nSlurmctldPort=1\nSlurmUser=root\nAuthType=auth/none\n" +
+	const text = "ClusterName=none\nSlurmctldHost=localhost\nSlurmctldPort=1\n" +
+		"SlurmUser=root\nAuthType=auth/none\n" +
 		"NodeName=localhost\nPartitionName=p Nodes=localhost\nMessageTimeout=2\n"
 	if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
@@ -358,7 +359,8 @@ func TestEach(t *testing.T) {
 	flags, options := pflag.NewFlagSet("", pflag.ContinueOnError), new(setting.Options)
 	flags.Var(options, "set", "")
 	flags.String("cache", "", "")
-	if err := flags.Parse([]string{"--set", "a=1", "--cache", "1%,2%", "--set=b={c=2;d=3}"}); err != nil {
+	err := flags.Parse([]string{"--set", "a=1", "--cache", "1%,2%", "--set=b={c=2;d=3}"})
+	if err != nil {
 		t.Fatal(err)
 	}
 

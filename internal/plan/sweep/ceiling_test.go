@@ -37,8 +37,11 @@ func TestContradictedCeilingIsMarked(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	done := &result.Sweep{Points: []result.Point{{Figures: result.Figures{Set: figure.SetOf(map[figure.Figure]float64{figure.GetsPerSecond: 30_000,
-		figure.DeviceReadsPerGet: reads})}}}}
+	figures := result.Figures{Set: figure.SetOf(map[figure.Figure]float64{
+		figure.GetsPerSecond:     30_000,
+		figure.DeviceReadsPerGet: reads,
+	})}
+	done := &result.Sweep{Points: []result.Point{{Figures: figures}}}
 	s := Sweep{}
 	s.Base.Threads = 4
 	if err := s.JudgeCeiling(done, out); err != nil {

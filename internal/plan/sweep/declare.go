@@ -310,7 +310,8 @@ func ReadSpec(
 
 	for _, missing := range s.Missing.All() {
 		for _, theta := range s.Zipf.All() {
-			if errs := (workload.Choice{Keys: keys, MissingShare: missing, ZipfTheta: theta}).Check(); len(errs) > 0 {
+			choice := workload.Choice{Keys: keys, MissingShare: missing, ZipfTheta: theta}
+			if errs := choice.Check(); len(errs) > 0 {
 				m.All("", errs)
 				return spec
 			}

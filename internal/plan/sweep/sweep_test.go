@@ -369,7 +369,8 @@ func TestEveryValueOfAnOptionHasItsDatabase(t *testing.T) {
 	}
 
 	p.Axes = p.Axes[:2]
-	if name := p.Settings()[1].LoadSpec().Dir; name != "pebble1-5-BlockSize=16KiB-Compression=none" {
+	const want = "pebble1-5-BlockSize=16KiB-Compression=none"
+	if name := p.Settings()[1].LoadSpec().Dir; name != want {
 		t.Errorf("a database called %s", name)
 	}
 }

@@ -412,7 +412,8 @@ func (r *run) fillSorted(
 	progress := func(phase string, count *atomicCount) func(keys uint64) {
 		return func(keys uint64) {
 			done := count.Add(keys)
-			if tenth := int64(time.Since(start) / (100 * time.Millisecond)); told.Swap(tenth) != tenth {
+			tenth := int64(time.Since(start) / (100 * time.Millisecond))
+			if told.Swap(tenth) != tenth {
 				r.Tell(result.Event{Phase: phase, Done: done, Total: m.Keys, Unit: "keys"})
 			}
 		}
@@ -663,9 +664,9 @@ func isSteady(rounds []result.AgeRound) bool {
 			}
 		}
 
-		if r.WriteAmplification.IsKnown() != last.WriteAmplification.IsKnown() ||
-			r.WriteAmplification.IsKnown() &&
-				math.Abs(r.WriteAmplification.OrZero()/last.WriteAmplification.OrZero()-1) > steadyAmplify {
+		now, then := last.WriteAmplification, r.WriteAmplification
+		if then.IsKnown() != now.IsKnown() ||
+			then.IsKnown() && math.Abs(then.OrZero()/now.OrZero()-1) > steadyAmplify {
 			return false
 		}
 	}

@@ -203,9 +203,9 @@ func (r *run) keyset() (*keyset, error) {
 		len(i.StoredOptions) > 0 {
 		r.Warn(engine.Warning{
 			Code: "profile_of_the_load",
-			Text: fmt.Sprintf("%s was loaded with profile %s: what applies when data is written, "+
-				"such as block sizes and filters, is that profile's in its tables, and all else is "+
-				"profile %s's", r.spec.Dir, m.Profile, r.spec.Profile),
+			Text: fmt.Sprintf("%s was loaded with profile %s: what applies when data is "+
+				"written, such as block sizes and filters, is that profile's in its tables, and "+
+				"all else is profile %s's", r.spec.Dir, m.Profile, r.spec.Profile),
 			Remedy: fmt.Sprintf("--profile %s, or load another database: statelab load --db NEW "+
 				"--profile %s", m.Profile, r.spec.Profile),
 		})

@@ -29,11 +29,8 @@ func stored(keys, rounds int) (shelf, *gets) {
 	for i := range keys {
 		key, value := fmt.Appendf(nil, "key %d", i), fmt.Appendf(nil, "value %d", i)
 		s.pairs[string(key)] = value
-		g.all = append(
-			g.all,
-			get{key: key, want: expected{live: true, value: xxhash.Sum64(value), bytes: len(value)}},
-			get{key: fmt.Appendf(nil, "none %d", i)},
-		)
+		want := expected{live: true, value: xxhash.Sum64(value), bytes: len(value)}
+		g.all = append(g.all, get{key: key, want: want}, get{key: fmt.Appendf(nil, "none %d", i)})
 	}
 
 	for once := g.all; rounds > 1; rounds-- {

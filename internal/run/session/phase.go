@@ -69,10 +69,9 @@ func (s *Session[C]) warnOfUnsettled() {
 
 	s.Warn(engine.Warning{Code: "counters_unsettled",
 		Text: fmt.Sprintf("%s of the counters did not wait for statelab's reads of its own "+
-			"process, "+
-			"which took longer than %s: read calls, bytes read and context switches of the process "+
-			"may include them", unit.Plural(int(n), "snapshot"),
-			unit.Seconds(s.patience.Seconds())),
+			"process, which took longer than %s: read calls, bytes read and context switches of "+
+			"the process may include them",
+			unit.Plural(int(n), "snapshot"), unit.Seconds(s.patience.Seconds())),
 		Remedy: "end other programs that use the processors, and measure again"})
 }
 
