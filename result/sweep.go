@@ -285,9 +285,8 @@ func Answers(points []Point, limits ...float64) []Answer {
 		a := Answer{Question: fmt.Sprintf("%s < %g", figure.BlockReadsPerGet.Key, limit),
 			Limit: limit}
 		for _, p := range measured {
-			if reads := p.Figures.Value(figure.BlockReadsPerGet); p.Figures.OrZero(
-				figure.BlockReadsPerGet,
-			) < limit {
+			reads := p.Figures.Value(figure.BlockReadsPerGet)
+			if reads.OrZero() < limit {
 				a.CacheBytes, a.CachePercent, a.BlockReadsPerGet = p.CacheBytes, p.CachePercent,
 					reads
 				break

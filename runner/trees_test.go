@@ -96,14 +96,11 @@ func TestHarvestKeepsEveryVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	want := "3 : 0/03=bank,false 1/03=acc,false; 4 : 0/04=,true 1/04=,true; 5 :; 6 : " +
-		"0/06=bank,false 1/06=acc,false; " +
-		"7 : 0/07=bank,false 1/07=acc,false; 8 : 0/08=bank,false 1/08=acc,false; 9 :"
-	if text := strings.Join(got, "; "); strings.ReplaceAll(text, " ", "") != strings.ReplaceAll(
-		want,
-		" ",
-		"",
-	) {
+	want := "3 : 0/03=bank,false 1/03=acc,false; 4 : 0/04=,true 1/04=,true; 5 :; " +
+		"6 : 0/06=bank,false 1/06=acc,false; 7 : 0/07=bank,false 1/07=acc,false; " +
+		"8 : 0/08=bank,false 1/08=acc,false; 9 :"
+	text := strings.Join(got, "; ")
+	if strings.ReplaceAll(text, " ", "") != strings.ReplaceAll(want, " ", "") {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}
 }

@@ -22,9 +22,8 @@ func TestLibraryIsUnchanged(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if line := fmt.Sprintf("%x  %s\n", sha256.Sum256(text), name); !strings.Contains(string(
-			note,
-		), line) {
+		line := fmt.Sprintf("%x  %s\n", sha256.Sum256(text), name)
+		if !strings.Contains(string(note), line) {
 			t.Errorf("uplot/README.md lacks the line %q", line)
 		}
 	}

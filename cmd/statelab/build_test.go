@@ -113,10 +113,8 @@ func TestPebbleWithCgo(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			if o := ok(as(build, "advise", foreign, "--probe-seconds", "0")); strings.Contains(
-				o.stderr,
-				"cannot be traced",
-			) {
+			o := ok(as(build, "advise", foreign, "--probe-seconds", "0"))
+			if strings.Contains(o.stderr, "cannot be traced") {
 				t.Errorf("%s: advise does without a trace: %v", build, o)
 			}
 		}

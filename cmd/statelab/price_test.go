@@ -106,9 +106,8 @@ func TestPricesByAge(t *testing.T) {
 				recurring.Reads, lapsed.Reads)
 		}
 
-		if want := lapsed.AloneGas.Value - recurring.AloneGas.Value; math.Abs(
-			surcharge.AloneGas.Value-want,
-		) > 1 || want <= 0 {
+		want := lapsed.AloneGas.Value - recurring.AloneGas.Value
+		if math.Abs(surcharge.AloneGas.Value-want) > 1 || want <= 0 {
 			t.Errorf("%s: a surcharge of %+v, want %v", layout, surcharge.AloneGas, want)
 		}
 

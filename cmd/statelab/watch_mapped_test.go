@@ -255,9 +255,8 @@ func TestWatchFindsTheMappedDatabase(t *testing.T) {
 	})
 
 	pid := target.Process.Pid
-	for began, of := time.Now(), (*watch.MappedFile)(nil); of == nil; time.Sleep(
-		20 * time.Millisecond,
-	) {
+	began, of := time.Now(), (*watch.MappedFile)(nil)
+	for ; of == nil; time.Sleep(20 * time.Millisecond) {
 		process, err := probe.Process(pid)
 		if err == nil {
 			of, err = watch.MappedBy(process, "")

@@ -89,8 +89,7 @@ func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
 				"in no table yet, and end in space that was never written, "+
 				"as after a kill: Badger replays such logs only when it may write", o.Dir).
 				WithRemedy("start and stop the program that owns the database once, or do so " +
-					"with a " +
-					"copy of it, and measure that")
+					"with a copy of it, and measure that")
 	}
 
 	if err != nil {

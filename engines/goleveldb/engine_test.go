@@ -518,10 +518,8 @@ func TestOwnersOrder(t *testing.T) {
 	must(t, err)
 	// as a full disk leaves it; goleveldb says that its comparer is missing
 	must(t, os.Truncate(manifests[0], 0))
-	if _, err = (Engine{}).Open(t.Context(),
-		engine.Options{Dir: dir, Foreign: true}); engine.CodeOf(
-		err,
-	) != engine.CodeNotDatabase {
+	_, err = (Engine{}).Open(t.Context(), engine.Options{Dir: dir, Foreign: true})
+	if engine.CodeOf(err) != engine.CodeNotDatabase {
 		t.Errorf("a manifest that was cut: %v, want the code %s", err, engine.CodeNotDatabase)
 	}
 }

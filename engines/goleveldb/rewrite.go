@@ -107,15 +107,14 @@ func (d *db) copyTable(dir string, t blockbased.Facts) (entries uint64, err erro
 	}
 
 	defer to.Discard() // unless it is committed
-	if err := blockbased.EachEntry(dir, t, &blockbased.Reading{Level: true}, func(
-		key, value []byte, deleted bool,
-	) error {
+	add := func(key, value []byte, deleted bool) error {
 		entries++
 		if deleted {
 			return to.Delete(key, nil)
 		}
 		return to.Put(key, value, nil)
-	}); err != nil {
+	}
+	if err := blockbased.EachEntry(dir, t, &blockbased.Reading{Level: true}, add); err != nil {
 		return 0, err
 	}
 

@@ -255,9 +255,8 @@ func TestSeparatedValues(t *testing.T) {
 			byType, total, pebbles, wanted)
 	}
 
-	if accesses := run.Figures.BlockAccessesPerGetByType["value"] * float64(spec.Gets); int(
-		accesses+0.5,
-	) != wanted {
+	accesses := run.Figures.BlockAccessesPerGetByType["value"] * float64(spec.Gets)
+	if int(accesses+0.5) != wanted {
 		t.Errorf("the run replayed %v accesses of values, want %d", accesses, wanted)
 	}
 }

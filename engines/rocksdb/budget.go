@@ -86,8 +86,7 @@ func (d *db) rebalance() error {
 	cache := d.settings.budget.cache(outside)
 	if cache < minCacheBytes {
 		return fmt.Errorf("open tables keep %d bytes of filters and indexes outside the block "+
-			"cache: a budget of %d leaves no cache: write --memory %s or "+
-			"--profile partitioned",
+			"cache: a budget of %d leaves no cache: write --memory %s or --profile partitioned",
 			outside, d.settings.budget.total,
 			mib(d.settings.budget.writeBuffers+outside+minCacheBytes))
 	}

@@ -118,8 +118,7 @@ func (d *db) start() (err error) {
 		d.warn(engine.Warning{
 			Code: "no_options_file",
 			Text: "the database has no OPTIONS file: its owner's options, such as prefix " +
-				"extractors, are not known, and " +
-				"profile default is used instead",
+				"extractors, are not known, and profile default is used instead",
 			Remedy: "let the program that owns it open it once, which writes the file, and read " +
 				"a copy of that",
 		})

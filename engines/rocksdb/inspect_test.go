@@ -73,10 +73,8 @@ func TestInspectedGets(t *testing.T) {
 
 				c := d.Counters().Sub(before)
 				near := func(what string, said, counted float64) {
-					if t.Logf("%s: %s: %.4g said, %.4g counted", name, what, said,
-						counted); math.Abs(
-						said-counted,
-					) > 0.02*counted+0.02 {
+					t.Logf("%s: %s: %.4g said, %.4g counted", name, what, said, counted)
+					if math.Abs(said-counted) > 0.02*counted+0.02 {
 						t.Errorf("%s: %s per Get: %.4g said, RocksDB counts %.4g", name, what,
 							said, counted)
 					}

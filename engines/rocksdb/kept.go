@@ -313,8 +313,7 @@ func (k optionsFile) warnings(name string) (all []engine.Warning) {
 		all = append(all, engine.Warning{
 			Code: "mmap_reads",
 			Text: "the program that owns the database maps its tables into memory " +
-				"(allow_mmap_reads); " +
-				"here they are read, so that reads can be counted",
+				"(allow_mmap_reads); here they are read, so that reads can be counted",
 			Remedy: "expect other speeds there; counts of blocks are the same as without its cache",
 		})
 	}

@@ -100,15 +100,15 @@ func TestOwnersOptions(t *testing.T) {
 
 			db := open(t, engine.Options{Dir: dir, CacheBytes: benchCache})
 			got := ownersReads(t, db, c.keyBytes)
-			if err := db.(engine.KeySampler).SampleKeys(t.Context(), 1000, 1, func(
-				key []byte,
-			) error {
+			isBenchKey := func(key []byte) error {
 				if n := binary.BigEndian.Uint64(key); n >= benchKeys ||
 					string(key) != string(benchKey(int(n), c.keyBytes)) {
 					return fmt.Errorf("the sampled key %x is none of db_bench's", key)
 				}
 				return nil
-			}); err != nil {
+			}
+			sampler := db.(engine.KeySampler)
+			if err := sampler.SampleKeys(t.Context(), 1000, 1, isBenchKey); err != nil {
 				t.Error(err)
 			}
 

@@ -222,9 +222,7 @@ func (b *build) write(ctx context.Context, path, dir string, t blockbased.Facts)
 		return err
 	}
 
-	if err := blockbased.EachEntry(dir, t, &blockbased.Reading{}, func(
-		key, value []byte, deleted bool,
-	) error {
+	add := func(key, value []byte, deleted bool) error {
 		if deleted {
 			C.rocks_sstfilewriter_delete(b.writer, chars(key), C.size_t(len(key)), &message)
 		} else {
@@ -233,7 +231,8 @@ func (b *build) write(ctx context.Context, path, dir string, t blockbased.Facts)
 		}
 
 		return errFromC(message)
-	}); err != nil {
+	}
+	if err := blockbased.EachEntry(dir, t, &blockbased.Reading{}, add); err != nil {
 		return err
 	}
 

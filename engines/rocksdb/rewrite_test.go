@@ -88,8 +88,7 @@ func TestRewrite(t *testing.T) {
 		"for hits": "--level_compaction_dynamic_level_bytes=true " +
 			"--optimize_filters_for_hits=true",
 		"for hits in small tables": "--level_compaction_dynamic_level_bytes=true " +
-			"--optimize_filters_for_hits=true " +
-			"--target_file_size_base=4096",
+			"--optimize_filters_for_hits=true --target_file_size_base=4096",
 		"ribbon": "--level_compaction_dynamic_level_bytes=true --use_ribbon_filter=true",
 	} {
 		t.Run(name, func(t *testing.T) {

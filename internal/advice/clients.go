@@ -56,8 +56,7 @@ func NoCacheFlag(client clients.Client, mapped bool) string {
 			"(" + owner + " has no flag for it; statelab sweep --memory measures what memory gains)"
 	case client == clients.Geth:
 		return "geth's --cache and --cache.database set its block cache, half of what the " +
-			"database gets " +
-			"(statelab sweep --cache measures what a block cache gains)"
+			"database gets (statelab sweep --cache measures what a block cache gains)"
 	case client == clients.CosmosSDK:
 		return "The Cosmos SDK sets no block cache by a flag; iavl-cache-size in app.toml is a " +
 			"number of nodes, 781250 by default " +

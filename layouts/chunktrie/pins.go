@@ -174,9 +174,8 @@ func (l *pinLoader) below(ctx context.Context, p pin) error {
 		case child.pin() != 0:
 			err = l.below(ctx, child.pin())
 		case head.end()+1 == l.pins.depth && !pointer(child).leaf():
-			if l.wanted = append(l.wanted, wanted{parent: p, i: i, at: pointer(child)}); len(
-				l.wanted,
-			) == batchPins {
+			l.wanted = append(l.wanted, wanted{parent: p, i: i, at: pointer(child)})
+			if len(l.wanted) == batchPins {
 				err = l.flush(ctx)
 			}
 		}

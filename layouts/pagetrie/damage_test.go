@@ -102,9 +102,8 @@ func TestFlippedBits(t *testing.T) {
 	}
 
 	t.Logf("%d of %d flipped bits found; %+v", found, flips, newest)
-	if live := float64(newest.TrieBytes) / float64(len(whole)); float64(found) < 0.95*live*float64(
-		flips,
-	) {
+	live := float64(newest.TrieBytes) / float64(len(whole))
+	if float64(found) < 0.95*live*float64(flips) {
 		t.Errorf("%d of %d flipped bits found, though %.0f %% of the file are nodes", found, flips,
 			100*live)
 	}

@@ -79,8 +79,7 @@ func run(command []string) (code int, err error) {
 	}
 
 	fmt.Fprintf(os.Stderr, "load: %d busy loops, %d writers that call fsync, %d reader with "+
-		"little memory, "+
-		"in %s\n", busyLoops, writers, readers, dir)
+		"little memory, in %s\n", busyLoops, writers, readers, dir)
 	if len(command) == 0 {
 		<-interrupted
 		return 0, nil

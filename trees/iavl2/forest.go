@@ -178,8 +178,8 @@ func (f *forest) Warnings() (warnings []engine.Warning) {
 		warnings = append(warnings, engine.Warning{
 			Code: "iavl2_unreplayable",
 			Text: fmt.Sprintf("%d times a version wrote a key more than once, which iavl v2 "+
-				"cannot replay: "+
-				"the forest opens again only after a later checkpoint of every store",
+				"cannot replay: the forest opens again only after a later checkpoint of every "+
+				"store",
 				unreplayable),
 			Remedy: "change sets of net changes, or ForceCheckpoints=1",
 		})

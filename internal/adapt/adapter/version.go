@@ -108,8 +108,8 @@ func Unflushed(logBytes, tableBytes int64) (w engine.Warning, much bool) {
 	return engine.Warning{
 		Code: engine.UnflushedLog,
 		Text: fmt.Sprintf("the write-ahead log contains writes that are in no table yet. They "+
-			"were replayed into %s of "+
-			"memory outside the block cache; Gets of their keys read no block",
+			"were replayed into %s of memory outside the block cache; Gets of their keys read no "+
+			"block",
 			unit.Bytes(logBytes)),
 		Remedy: "start and stop the node that owns the database once; it then moves these writes " +
 			"into tables",

@@ -125,9 +125,8 @@ func TestSampleOfFewKeys(t *testing.T) {
 			t.Errorf("%q: %d samples, want %d", keys, got, want)
 		}
 
-		if err := sample(t.Context(), sorted(keys), 50, 1, func([]byte) error { return stop }); len(
-			keys,
-		) > 0 && !errors.Is(err, stop) {
+		err := sample(t.Context(), sorted(keys), 50, 1, func([]byte) error { return stop })
+		if len(keys) > 0 && !errors.Is(err, stop) {
 			t.Errorf("%q: error %v, want the one of yield", keys, err)
 		}
 	}

@@ -34,8 +34,7 @@ import (
 
 var (
 	provedKeys = flag.Uint64("proved-keys", 0, "keys of each database; 0: few, as the test says. "+
-		"Given, all Gets ask for present keys, or all for absent ones, "+
-		"and some are measured")
+		"Given, all Gets ask for present keys, or all for absent ones, and some are measured")
 	provedTables = flag.Int("proved-tables", 20, "with -proved-keys: databases of each engine")
 )
 

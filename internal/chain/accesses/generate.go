@@ -81,8 +81,8 @@ func (g *Generated) Info() Info {
 		Form:    "generated",
 		Ordered: true,
 		Provenance: fmt.Sprintf("generated: seed %d, %d accounts, %g of them contracts, "+
-			"fitted to EIP-7928's analysis of "+
-			"blocks 26,095,544 to 26,096,543 and to ethresear.ch/t/25317", g.profile.Seed,
+			"fitted to EIP-7928's analysis of blocks 26,095,544 to 26,096,543 and to "+
+			"ethresear.ch/t/25317", g.profile.Seed,
 			g.profile.Accounts, g.profile.ContractShare),
 	}
 }

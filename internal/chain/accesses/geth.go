@@ -271,8 +271,8 @@ func (k *keys) walk(prefix, root, hashed []byte) ([]byte, error) {
 
 			return nil,
 				fmt.Errorf("the node under key %x is missing: the database does not hold the "+
-					"whole state of its newest block; "+
-					"let the node finish its synchronisation and stop it, or use --scheme flat",
+					"whole state of its newest block; let the node finish its synchronisation and "+
+					"stop it, or use --scheme flat",
 					key)
 		}
 

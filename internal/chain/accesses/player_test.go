@@ -49,10 +49,8 @@ func TestPlayerKnowsWhatItMakes(t *testing.T) {
 		}
 
 		for slot := range slots {
-			if got, want := reference.Slot(p.Name(a), p.Key(slot)), p.Slot(a, slot); !bytes.Equal(
-				got,
-				want,
-			) {
+			got, want := reference.Slot(p.Name(a), p.Key(slot)), p.Slot(a, slot)
+			if !bytes.Equal(got, want) {
 				t.Errorf("slot %v of account %v: %x, not %x", slot, a, got, want)
 			}
 		}

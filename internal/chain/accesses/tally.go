@@ -198,9 +198,8 @@ func Verify(
 		roots++
 		if root := reference.Root(); root != *b.Root {
 			return fmt.Errorf("block %d: what it writes makes the state root %v, its header says "+
-				"%v: "+
-				"the list leaves out a change, or is of another chain; import it again from the "+
-				"node that has this block", b.Number, Word(root), *b.Root)
+				"%v: the list leaves out a change, or is of another chain; import it again from "+
+				"the node that has this block", b.Number, Word(root), *b.Root)
 		}
 
 		return nil

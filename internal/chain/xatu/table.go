@@ -69,8 +69,7 @@ type table struct {
 
 // errNotTable is of a file without the columns of a table.
 var errNotTable = errors.New("its columns are not those of canonical_execution_storage_reads, " +
-	"_storage_diffs, _balance_reads, _balance_diffs, " +
-	"_nonce_reads or _nonce_diffs, of Xatu or cryo")
+	"_storage_diffs, _balance_reads, _balance_diffs, _nonce_reads or _nonce_diffs, of Xatu or cryo")
 
 var (
 	// errOtherForm is of a column in a form that Xatu's has not.

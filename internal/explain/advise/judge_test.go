@@ -261,9 +261,8 @@ func TestReasons(t *testing.T) {
 				"flight: not the disk; with 3.71 GiB it needs 5.25k reads/s"},
 		{"disk", func(e *Evidence) { e.Limits.GetsPerSecond = 50_000 },
 			"with the present cache it needs 80k reads/s of this disk's 67k at 16 in flight: the " +
-				"disk is the limit; " +
-				"with 3.71 GiB it needs 52.5k reads/s of this disk's 67k at 16 in " +
-				"flight: close"},
+				"disk is the limit; with 3.71 GiB it needs 52.5k reads/s of this disk's 67k at " +
+				"16 in flight: close"},
 		{"disk", func(e *Evidence) { e.Disk = advice.Disk{Absent: "tmpfs", Failed: true} },
 			"Whether the disk is the limit cannot be told: tmpfs."},
 		{"disk", func(e *Evidence) { e.Disk = advice.Disk{Absent: "--probe-seconds 0"} },

@@ -119,8 +119,7 @@ func (a Advice) Document() *doc.Document {
 		doc.Block{Title: "Predicted block reads per Get", Method: method, Chart: a.Chart(),
 			Table: a.placesTable(append(a.questions(), a.floor())), Texts: a.placesTexts(),
 			Note: "While the node writes, its memtables take part of the cache: those reads are " +
-				"the curve. " +
-				"At rest means that nothing is written."})
+				"the curve. At rest means that nothing is written."})
 
 	d.Add("Settings", a.settingsBlocks()...)
 	d.Add("Memory", doc.Block{Title: a.memoryTitle(), Table: doc.TableOf(a.Memory, nil,
@@ -217,16 +216,17 @@ func (a *Advice) placesTable(rows []place) doc.Table {
 	}
 
 	rate := a.Limits.GetsPerSecond
+	readsPerSecond := func(p place) *float64 {
+		return doc.When(rate > 0 && p.CacheBytes > 0, math.Floor(p.BlockReadsPerGet*rate+0.5))
+	}
+
 	return doc.TableOf(rows, nil, doc.Words("which cache", func(p place) string { return p.name }),
 		bytes("cache", func(p Place) int64 { return p.CacheBytes }),
 		bytes("for blocks", func(p Place) int64 { return p.BlockCacheBytes }),
 		reads("writing", func(p Place) figure.Value { return figure.Known(p.BlockReadsPerGet) }),
 		reads("at rest", func(p Place) figure.Value { return p.AtRest }),
-		doc.Optional("reads/s", "at "+unit.ShortCount(rate)+" Gets/s", doc.Digits, func(
-			p place,
-		) *float64 {
-			return doc.When(rate > 0 && p.CacheBytes > 0, math.Floor(p.BlockReadsPerGet*rate+0.5))
-		}))
+		doc.Optional("reads/s", "at "+unit.ShortCount(rate)+" Gets/s", doc.Digits,
+			readsPerSecond))
 }
 
 // floor is what a Get reads once all else is cached, as a row.
@@ -239,8 +239,7 @@ func (a *Advice) placesTexts() []string {
 	texts := []string{a.rules()}
 	if a.Settings[0].MemTables > 0 {
 		texts = append(texts, "Writing: memtables take their part of the cache, as in a running "+
-			"node. "+
-			"At rest: they take as little as in a sweep.")
+			"node. At rest: they take as little as in a sweep.")
 	}
 	return doc.Without(append(texts, a.sourceSentence()))
 }

@@ -94,8 +94,7 @@ func (e *Evidence) memtables(a Advice) string {
 
 	then := a.Then
 	text := fmt.Sprintf("memtables are charged to the block cache: a node that writes keeps %d "+
-		"of %s, "+
-		"so %s of the %s hold blocks",
+		"of %s, so %s of the %s hold blocks",
 		m.Live, size(m.Each(then.CacheBytes)), size(then.BlockCacheBytes), size(then.CacheBytes))
 
 	if rest, known := then.AtRest.Number(); known && rest < 0.99*then.BlockReadsPerGet {
@@ -254,8 +253,7 @@ func (e *Evidence) unusedFilters(a Advice) string {
 	}
 
 	text := fmt.Sprintf("%s of filters on the last level are never consulted by a Get: without "+
-		"them the database, and what compactions write, would be %s "+
-		"smaller; they take no cache",
+		"them the database, and what compactions write, would be %s smaller; they take no cache",
 		size(bytes), unit.Percent(float64(bytes)/float64(max(e.Database.Bytes, 1))))
 
 	if e.Settings.LastLevelFilter {

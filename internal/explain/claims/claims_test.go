@@ -241,8 +241,7 @@ func TestFiguresOfAVerdict(t *testing.T) {
 	}
 
 	if all := Check(l); NotCovered(all) != "Claims about layouts that are not in this run: 10, "+
-		"for --layout "+
-		"geth-hash,geth-path,chunktrie:unpinned,monad,flat-pebble,nomt:prove,nomt." {
+		"for --layout geth-hash,geth-path,chunktrie:unpinned,monad,flat-pebble,nomt:prove,nomt." {
 		t.Error(NotCovered(all))
 	}
 }

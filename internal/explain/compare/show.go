@@ -241,8 +241,7 @@ func (p Pair) lead() string {
 	}); i >= 0 {
 		parts = append(parts,
 			fmt.Sprintf("Figures with variance need %d interleaved runs of each side: one sweep, "+
-				"or statelab compare --run, "+
-				"with --repeats %[1]d.", p.Figures[i].Needs))
+				"or statelab compare --run, with --repeats %[1]d.", p.Figures[i].Needs))
 	}
 
 	if p.shapes != "" &&
@@ -329,8 +328,8 @@ func (p Pair) estimates() string {
 		return ""
 	}
 	return fmt.Sprintf("A change is the median of the ratios of all pairs of runs: the middle "+
-		"runs can differ by more or less. "+
-		"\"No difference found\" needs an interval within ±%s%% (--margin).",
+		"runs can differ by more or less. \"No difference found\" needs an interval within ±%s%% "+
+		"(--margin).",
 		doc.WithoutZeros(percent(p.margin)))
 }
 

@@ -285,8 +285,7 @@ func (s *Sweep) accessesNote() string {
 	}
 
 	return "The blocks that a Get needs do not depend on the cache: the phase \"accesses\" " +
-		"counts them once for each database, " +
-		"and the other points use that count."
+		"counts them once for each database, and the other points use that count."
 }
 
 // phases has a row per phase of every point.

@@ -283,8 +283,7 @@ func TestRanking(t *testing.T) {
 		2: "With 1, 4 threads, too few runs to rank them (2 each; to rank 3, 5 are needed: " +
 			"--repeats 5): ",
 		6: "With 1 thread, cannot tell who is fastest of pebble1, rocksdb: pebble1 1k (900 to " +
-			"1.1k), rocksdb 1.05k (950 to 1.15k), mdbx 500 (480 to 520) " +
-			"Gets/s with 1 thread.\n" +
+			"1.1k), rocksdb 1.05k (950 to 1.15k), mdbx 500 (480 to 520) Gets/s with 1 thread.\n" +
 			"With 4 threads, pebble1 is fastest: pebble1 3k (2.8k to 3.1k), rocksdb 2k (1.9k to " +
 			"2.1k), mdbx 900 (800 to 1k) Gets/s with 4 threads.\n" +
 			"2 of 8 points failed.",
@@ -301,8 +300,7 @@ func TestCeiling(t *testing.T) {
 	// 4 in flight give 40,000 reads: 20,000 Gets of 2 reads.
 	if got, want := sentences(t, dir),
 		"Of this disk's limit at 4 in flight (40k reads/s, 38k to 44k over its repeats): pebble1 "+
-			"15%, rocksdb "+
-			"10%."; !strings.Contains(got, want) {
+			"15%, rocksdb 10%."; !strings.Contains(got, want) {
 		t.Errorf("%s\nlacks %s", got, want)
 	}
 
@@ -413,8 +411,7 @@ func TestPublishedFigures(t *testing.T) {
 	}
 
 	want := "1 | mdbx | here | 0.500 | 100 | 50.0\n1 | rocksdb | here | 1.05 | 100 | 50.0\n2 | " +
-		"mdbx | theirs | 21.0 | 85.0 | 0.800\n2 | rocksdb | theirs " +
-		"| 12.0 | 160 | 1.10\n" +
+		"mdbx | theirs | 21.0 | 85.0 | 0.800\n2 | rocksdb | theirs | 12.0 | 160 | 1.10\n" +
 		"4 | mdbx | here | 0.900 | 100 | 50.0\n4 | mdbx | theirs | 48.0"
 
 	if text := strings.Join(rows, "\n"); !strings.HasPrefix(text, want) || len(rows) != 16 {

@@ -53,9 +53,8 @@ func (d Disk) allocation() string {
 	}
 
 	return fmt.Sprintf("An engine also needs a buffer for what it reads. To get one of %s takes "+
-		"%s if it is reused, "+
-		"%s from Go's heap, and %s if it is mapped, as C's malloc maps it (%s with all its pages "+
-		"touched).",
+		"%s if it is reused, %s from Go's heap, and %s if it is mapped, as C's malloc maps it (%s "+
+		"with all its pages touched).",
 		doc.ShortBytes(int64(a.Bytes)), doc.Nanos(a.ReusedNanos), doc.Nanos(a.HeapNanos),
 		doc.Nanos(a.MappedNanos), doc.Nanos(a.TouchedNanos))
 }

@@ -307,10 +307,9 @@ func writeSamples(t testing.TB, folder string, f result.Figures, rng *rand.Rand)
 			phase, at = "measure", i-9
 		}
 
-		reads := f.OrZero(figure.BlockReadsPerGet) * (1 + math.Exp(-float64(i)/5))
-		speed := f.OrZero(figure.GetsPerSecond) * (0.9 + 0.2*rng.Float64()) * f.OrZero(
-			figure.BlockReadsPerGet,
-		) / reads
+		settled := f.OrZero(figure.BlockReadsPerGet)
+		reads := settled * (1 + math.Exp(-float64(i)/5))
+		speed := f.OrZero(figure.GetsPerSecond) * (0.9 + 0.2*rng.Float64()) * settled / reads
 		must(t,
 			lines.Encode(result.Tick{
 				Phase:           phase,

@@ -160,8 +160,8 @@ func (c curve) loadFigure() doc.Block {
 	}
 
 	note := fmt.Sprintf("Response time: from when the schedule wanted the call. Knee: the first "+
-		"rate whose response p99 is "+
-		"over %g times that of the lowest rate, or that is achieved to less than %.0f%%.",
+		"rate whose response p99 is over %g times that of the lowest rate, or that is achieved to "+
+		"less than %.0f%%.",
 		kneeTimes, 100*kneeShare)
 
 	return doc.Block{

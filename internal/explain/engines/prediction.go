@@ -205,8 +205,7 @@ func (p Prediction) brief() string {
 // explained says what the columns are, and how much cache the metadata takes.
 func (p Prediction) explained() []string {
 	texts := []string{fmt.Sprintf("This run: after %s warm-up and %s measured Gets from an empty "+
-		"cache, hit rates too. "+
-		"Lowest and highest: of the run with several random seeds (--seeds).",
+		"cache, hit rates too. Lowest and highest: of the run with several random seeds (--seeds).",
 		unit.Count(p.WarmupGets), unit.Count(p.Gets))}
 
 	if p.Inflection.IP1.CacheBytes > 0 { // known

@@ -194,10 +194,8 @@ func (l law) sentences() []string {
 
 		out = append(out,
 			fmt.Sprintf("The published rule for the size of a pool of readers, S*N/T (time of "+
-				"one read x number of reads / "+
-				"time available), %s: for %s Gets/s, half of what the fit gives with %s %s, the "+
-				"rule "+
-				"asks for %s %s and the fit for %s.",
+				"one read x number of reads / time available), %s: for %s Gets/s, half of what "+
+				"the fit gives with %s %s, the rule asks for %s %s and the fit for %s.",
 				verdict, doc.ShortCount(half), doc.ShortCount(measured), word, doc.Number(advised),
 				word, doc.ShortCount(needed)))
 	}
@@ -329,11 +327,8 @@ func seriesChart(c curve) (chart *doc.Chart, all []timed, some string) {
 
 		look := doc.RampStyle(n*3, doc.MaxLines)
 		speeds.Line(c.pointName(t.point), doc.Thin(speed.Against(clock, t.ticks)), look)
-		if perOp := perTick.Against(clock, t.ticks); slices.ContainsFunc(perOp, func(
-			at doc.XY,
-		) bool {
-			return at.Y > 0
-		}) {
+		perOp := perTick.Against(clock, t.ticks)
+		if slices.ContainsFunc(perOp, func(at doc.XY) bool { return at.Y > 0 }) {
 			reads.Line(c.pointName(t.point), doc.Thin(perOp), look)
 		}
 

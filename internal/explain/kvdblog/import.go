@@ -480,8 +480,7 @@ func warnings() []engine.Warning {
 		{
 			Code: "call_sites",
 			Text: "reads are counted by call site, not by block type: readIndex is the top level " +
-				"of two-level indexes and the whole index of " +
-				"small tables",
+				"of two-level indexes and the whole index of small tables",
 			Remedy: "measure with statelab, which classifies by the block's place in its file",
 		},
 		{

@@ -120,11 +120,11 @@ func TestStoredFiguresAreTheLogs(t *testing.T) {
 		}
 
 		for j, p := range made.Points {
-			if q := stored.Points[j]; q.CacheBytes != p.CacheBytes ||
-				q.Figures.OrZero(figure.BlockReadsPerGet) != p.Figures.OrZero(
-					figure.BlockReadsPerGet,
-				) ||
-				gocmp.Diff(q.Figures.HitRate, p.Figures.HitRate) != "" {
+			q := stored.Points[j]
+			now, then := p.Figures, q.Figures
+			if q.CacheBytes != p.CacheBytes ||
+				then.OrZero(figure.BlockReadsPerGet) != now.OrZero(figure.BlockReadsPerGet) ||
+				gocmp.Diff(then.HitRate, now.HitRate) != "" {
 				t.Errorf("%s: point %d differs from its log", name, j)
 			}
 		}

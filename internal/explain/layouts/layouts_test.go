@@ -224,10 +224,8 @@ func TestWhichLayout(t *testing.T) {
 	want := "With 50M accounts and 4 GiB of memory, b reads least: 1.00 device reads for each " +
 		"lookup of an account with warm caches, by prediction " +
 		"(the first lookup of a state, which statelab price predicts, reads many times as much); " +
-		"a 2.00. " +
-		"Without a prediction: c.\nWith 50M accounts and 64 GiB of memory, b, a all read nothing " +
-		"of the device to look up an account, by prediction: " +
-		"choose by something else."
+		"a 2.00. Without a prediction: c.\nWith 50M accounts and 64 GiB of memory, b, a all read " +
+		"nothing of the device to look up an account, by prediction: choose by something else."
 
 	if got != want {
 		t.Error(got)

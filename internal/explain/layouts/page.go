@@ -93,10 +93,9 @@ func (in Input) Document() *doc.Document {
 		},
 		doc.Block{Title: "Not built, but predicted", Method: method, Table: in.outlook(),
 			Note: "Nodes by a formula, device reads by a model of each layout's caches and of " +
-				"the page cache: no measurement. " +
-				"Memory in bytes per account: what this run had for each account of the largest " +
-				"size, so more memory for a larger state. " +
-				"Left out where the measured state fitted in memory."})
+				"the page cache: no measurement. Memory in bytes per account: what this run had " +
+				"for each account of the largest size, so more memory for a larger state. Left " +
+				"out where the measured state fitted in memory."})
 
 	p.Add("Facts",
 		doc.Block{Title: "Every kind of lookup", Method: method, Table: in.kinds(), Folded: true},

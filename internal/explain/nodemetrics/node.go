@@ -173,8 +173,7 @@ func Read(r io.Reader) (map[string]float64, error) {
 	if len(all) == 0 {
 		return nil,
 			errors.New("no metrics in Prometheus' text format: geth serves them at " +
-				"http://127.0.0.1:6060/debug/metrics/prometheus if it runs " +
-				"with --metrics")
+				"http://127.0.0.1:6060/debug/metrics/prometheus if it runs with --metrics")
 	}
 
 	return all, nil
@@ -234,9 +233,8 @@ func Between(first, second map[string]float64, seconds float64) (*Node, error) {
 	if n.GetsPerSecond == 0 && hits+misses > 0 {
 		return nil,
 			fmt.Errorf("the block cache was asked %.0f times between the scrapes, but no metric "+
-				"that counts lookups moved: "+
-				"this version of the node counts them under names that are not known here; leave "+
-				"--node-metrics out", hits+misses)
+				"that counts lookups moved: this version of the node counts them under names that "+
+				"are not known here; leave --node-metrics out", hits+misses)
 	}
 
 	return n, nil

@@ -412,8 +412,8 @@ func (in Input) background() doc.Block {
 
 	return doc.Block{Title: "Snapshots", Method: method,
 		Note: "When each began, counted from the beginning of the replay, and how long after " +
-			"that it was written, " +
-			"had caught up with the newer versions, and took the tree's place.",
+			"that it was written, had caught up with the newer versions, and took the tree's " +
+			"place.",
 		Table: doc.TableOf(all, nil, doc.Words("tree", func(w work) string { return w.tree }),
 			doc.Figure("of version", "", doc.Digits, func(w work) float64 {
 				return float64(w.version)

@@ -11,9 +11,8 @@ import (
 func TestPassesOfTheStudy(t *testing.T) {
 	const user, tables, counted = 200e6 * 142, 22e9, 8.2
 	l := Loading{BaseBytes: 64 << 20, BufferBytes: 128 << 20, Flushes: 4}
-	if said := 1 + tables/user*l.WriteAmp(tables, float64(l.BufferBytes)*tables/user); math.Abs(
-		said/counted-1,
-	) > 0.2 {
+	said := 1 + tables/user*l.WriteAmp(tables, float64(l.BufferBytes)*tables/user)
+	if math.Abs(said/counted-1) > 0.2 {
 		t.Errorf("%.2f, counted %.2f", said, counted)
 	}
 

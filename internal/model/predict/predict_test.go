@@ -138,9 +138,8 @@ func TestAliasesKeepRates(t *testing.T) {
 	const n = 2_000_000
 	plan.play(shardCache{clock: cachesim.NewClockPro(100)}, n, rand.NewPCG(1, 2), count)
 	for i, rate := range rates {
-		if have, want := float64(count[i].accesses)/n, rate/6; math.Abs(have-want) > 4*math.Sqrt(
-			want/n,
-		) {
+		have, want := float64(count[i].accesses)/n, rate/6
+		if math.Abs(have-want) > 4*math.Sqrt(want/n) {
 			t.Errorf("row %d drawn %.5f of the times, want %.5f", i, have, want)
 		}
 	}

@@ -670,9 +670,8 @@ func (g *Gets) findSpans() {
 // was looked for there; -1: none.
 func (g *Gets) tableFor(level int, key uint32) int32 {
 	spans := g.spans[level]
-	if at := sort.Search(len(spans), func(i int) bool { return spans[i].key >= key }); at < len(
-		spans,
-	) {
+	at := sort.Search(len(spans), func(i int) bool { return spans[i].key >= key })
+	if at < len(spans) {
 		return spans[at].table
 	}
 	return -1

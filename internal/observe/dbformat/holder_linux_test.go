@@ -68,9 +68,8 @@ func TestOrphansAreRunnersWithoutStatelab(t *testing.T) {
 			}
 
 			// until it has called exec
-			for began := time.Now(); time.Since(began) < 10*time.Second; time.Sleep(
-				time.Millisecond,
-			) {
+			began := time.Now()
+			for ; time.Since(began) < 10*time.Second; time.Sleep(time.Millisecond) {
 				if name, _ := statusOf(child); strings.HasPrefix(filepath.Base(c.child), name) &&
 					name != "sh" && name != "statelab" {
 					break

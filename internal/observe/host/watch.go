@@ -191,8 +191,8 @@ func warnings(
 		warn(result.BusyMachine,
 			"stop the other processes, or use --repeats and compare the spread",
 			"other processes used %s of the processors during the run (load average %.1f at its "+
-				"end): "+
-				"throughput and latency are worse than on an idle machine; counts are not affected",
+				"end): throughput and latency are worse than on an idle machine; counts are not "+
+				"affected",
 			unit.Percent(*m.CPUOthersShare), m.LoadAverageEnd)
 	}
 

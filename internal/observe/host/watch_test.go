@@ -144,10 +144,8 @@ func TestWarningsOfTheMachine(t *testing.T) {
 		}
 	}
 
-	if failed := (engine.Warning{Code: "check_failed"}); result.HasWarning(
-		[]engine.Warning{failed},
-		failed,
-	) {
+	failed := engine.Warning{Code: "check_failed"}
+	if result.HasWarning([]engine.Warning{failed}, failed) {
 		t.Error("a failed check is the machine's")
 	}
 }

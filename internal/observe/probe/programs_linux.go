@@ -464,10 +464,8 @@ func kernelOffsets() (o offsets, err error) {
 	if err != nil {
 		return o,
 			engine.Fail(engine.CodeUnsupported, "the kernel does not describe its types (BTF), "+
-				"which statelab watch needs: "+
-				"use a kernel with CONFIG_DEBUG_INFO_BTF, as all large distributions have since "+
-				"2020 "+
-				"(%w)", err)
+				"which statelab watch needs: use a kernel with CONFIG_DEBUG_INFO_BTF, as all "+
+				"large distributions have since 2020 (%w)", err)
 	}
 
 	for _, member := range []struct {

@@ -257,8 +257,7 @@ func checkChurned(t *testing.T, f flavour, r *Resolver) {
 	}
 
 	t.Logf("%sobsolete: %d blocks, %d partitions, %d tables; %d range deletions, %d tables end "+
-		"with one, %d have merges, %d end with range keys, %d have "+
-		"only those",
+		"with one, %d have merges, %d end with range keys, %d have only those",
 		shapeOf(r), blocks, partitions, tables, tombstones, endWithOne, merges, beyondPoints,
 		noPoints)
 

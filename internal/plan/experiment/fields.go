@@ -125,8 +125,8 @@ func (m *DatasetOptions) fields(axes bool, keys, about string) []Field {
 			"content of values, which decides how they compress: random, table32, trie-node"},
 		{"load.age", "age", declare(axes, &m.Age, age), "none",
 			"precondition by overwriting random keys after the load: none, steady (until level " +
-				"sizes and write " +
-				"amplification stop changing), or a number of rounds, each a quarter of the keys"},
+				"sizes and write amplification stop changing), or a number of rounds, each a " +
+				"quarter of the keys"},
 	}
 }
 
@@ -199,10 +199,8 @@ func (s *SweepConfig) fields(e *Experiment) []Field {
 				"Zipf exponent of key popularity: 0 is uniform, 0.99 is YCSB's"},
 			{"workload.rate", "rate", declare(!e.OnePoint, &s.Rate, setting.Rate), "0",
 				"constant arrival rate in Gets per second (open loop): response times count from " +
-					"the " +
-					"intended start, and " +
-					"at most --threads Gets are outstanding; 0: each Get follows the one before " +
-					"(closed loop)"},
+					"the intended start, and at most --threads Gets are outstanding; 0: each Get " +
+					"follows the one before (closed loop)"},
 			{"workload.threads", "threads", declare(!e.OnePoint, &s.Threads, setting.Threads), "1",
 				"threads that make Gets"},
 			{"workload.batch_gets", "batch-gets",
@@ -232,8 +230,7 @@ func (s *SweepConfig) fields(e *Experiment) []Field {
 					"O_DIRECT), cold (dropped first, and checked), warm (filled first)"},
 			{"workload.access_gets", "access-gets", setting.One(&s.AccessGets, anyCount), "20k",
 				"measured Gets to replay without a cache, for block accesses and hit rates by " +
-					"type; " +
-					"0: none"},
+					"type; 0: none"},
 			{"workload.accesses", "accesses", setting.One(&s.Accesses, setting.Text), "",
 				"access list to play on a client's database (--use-existing), instead of random " +
 					"keys"},

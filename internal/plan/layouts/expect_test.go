@@ -50,9 +50,8 @@ func TestOutlookIsInOrder(t *testing.T) {
 
 			if o.PerAccount {
 				own++
-				if want := float64(64<<20) / 1e6 * float64(o.Accounts); math.Abs(float64(
-					o.MemoryBytes,
-				)-want) > 1 {
+				want := float64(64<<20) / 1e6 * float64(o.Accounts)
+				if math.Abs(float64(o.MemoryBytes)-want) > 1 {
 					t.Errorf("%s: memory as here is %d bytes, not %g", layout, o.MemoryBytes, want)
 				}
 

@@ -586,9 +586,8 @@ func SameSettings(all []*result.Layouts) error {
 			for _, name := range slices.Sorted(maps.Keys(r.Options)) {
 				if known && before[name] != r.Options[name] {
 					return engine.Fail(engine.CodeUsage, "%s has %s=%s in one folder and %s in "+
-						"another: "+
-						"measure them in one run of statelab layouts, or price the folders one "+
-						"by one", r.Layout, name, before[name], r.Options[name])
+						"another: measure them in one run of statelab layouts, or price the "+
+						"folders one by one", r.Layout, name, before[name], r.Options[name])
 				}
 			}
 		}

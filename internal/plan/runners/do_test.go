@@ -180,8 +180,7 @@ func TestWhateverBecomesOfARunnerIsAResult(t *testing.T) {
 		{"abort", result.Failed, "killed by signal 6 (aborted) in phase measure at op 81,204: " +
 			"SIGABRT: abort", engine.CodeCrashed},
 		{"fill", result.Failed, "the disk is full: killed by signal 9 (killed) in phase measure " +
-			"at op 81,204: " +
-			"engine: write 000007.log: no space left on device", engine.CodeDiskFull},
+			"at op 81,204: engine: write 000007.log: no space left on device", engine.CodeDiskFull},
 		{"refuse", result.Failed, "the runner died with exit code 2 in phase measure at op " +
 			"81,204: store the run: not here", engine.CodeNoDirect},
 	} {

@@ -222,10 +222,8 @@ func (t *Table[Info]) FindAll(flag string, names []string, m *setting.Mistakes) 
 			fixes = append(fixes, absent.Fix)
 		}
 
-		if text := fmt.Sprintf("%s (%s)", name, absent.Runner); !slices.Contains(
-			missing[absent.Fix],
-			text,
-		) {
+		text := fmt.Sprintf("%s (%s)", name, absent.Runner)
+		if !slices.Contains(missing[absent.Fix], text) {
 			missing[absent.Fix] = append(missing[absent.Fix], text)
 		}
 	}

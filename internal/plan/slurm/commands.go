@@ -54,8 +54,7 @@ func ask(text, name string, args ...string) (string, error) {
 		if errors.Is(err, exec.ErrNotFound) {
 			return "",
 				fmt.Errorf("%s is not installed here: statelab needs Slurm's programs on the "+
-					"machine that it starts jobs from "+
-					"(Debian: apt install slurm-client)", name)
+					"machine that it starts jobs from (Debian: apt install slurm-client)", name)
 		}
 
 		return "", fmt.Errorf("start %s: %w", name, err)

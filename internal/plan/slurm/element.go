@@ -349,9 +349,8 @@ func offer(ctx context.Context, own string, number int, made string) error {
 	}
 
 	defer os.RemoveAll(at)
-	for until := time.Now().Add(patience); time.Now().Before(until) && ctx.Err() == nil; time.Sleep(
-		100 * time.Millisecond,
-	) {
+	until := time.Now().Add(patience)
+	for ; time.Now().Before(until) && ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
 		if _, err := os.Stat(filepath.Join(at, collectedFile)); err == nil {
 			return nil
 		}

@@ -257,8 +257,7 @@ func CheckWhere(e *experiment.Experiment, single, listed bool, m *setting.Mistak
 	case !e.Where.Value().Cluster:
 	case e.Measure == experiment.Price:
 		m.At("on", where, "prices are computed on this machine: measure on nodes first (statelab "+
-			"layouts --contract-slots 10k --on %s --out L), then "+
-			"statelab price --from L", where)
+			"layouts --contract-slots 10k --on %s --out L), then statelab price --from L", where)
 	case e.Measure == experiment.Load:
 		m.At("on", where, "a load makes one database on one machine: load it there (srun "+
 			"--nodelist=NODE statelab load ...), or give sweep --keys, "+

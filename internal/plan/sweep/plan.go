@@ -178,9 +178,8 @@ func optionsName(overrides map[string]string) string {
 		return text
 	}
 
-	return fmt.Sprintf("options-%x", sha256.Sum256([]byte(strings.Join(parts, "\x00"))))[:len(
-		"options-",
-	)+16]
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return fmt.Sprintf("options-%x", sum[:8])
 }
 
 // Steps are what each run of s will take, in their order: the first on a database that is to be

@@ -214,9 +214,9 @@ func (r *run) runKeys(m *keyspace.Manifest, values *keyspace.Values) uint64 {
 		return batch
 	}
 
-	run := float64(buffered.WriteBufferBytes()) / sortedShare / float64(r.spec.Threads) / (float64(
-		m.KeyBytes,
-	) + values.MeanBytes())
+	pairBytes := float64(m.KeyBytes) + values.MeanBytes()
+	runBytes := float64(buffered.WriteBufferBytes()) / sortedShare / float64(r.spec.Threads)
+	run := runBytes / pairBytes
 	return max(1, uint64(run)/batch) * batch
 }
 

@@ -268,8 +268,8 @@ func (r *run) evict(ctx context.Context) error {
 	r.Warn(engine.Warning{
 		Code: "not_cold",
 		Text: r.spec.Dir + " is on a filesystem in memory: no lookup waits for a disk, and " +
-			"times, page faults and " +
-			"device reads say nothing of one; block reads that the store counts are right",
+			"times, page faults and device reads say nothing of one; block reads that the store " +
+			"counts are right",
 		Remedy: "put --db on a disk",
 	})
 

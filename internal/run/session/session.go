@@ -241,8 +241,7 @@ func (s *Session[C]) Evict(ctx context.Context) error {
 
 	if float64(resident) > max(maxLeft*float64(total), fewBytes) {
 		return fmt.Errorf("%.1f%% of %s is still in the page cache after %s, so the run would "+
-			"not be cold: "+
-			"end the programs that use these files, or measure a copy of them",
+			"not be cold: end the programs that use these files, or measure a copy of them",
 			100*float64(resident)/float64(total), s.dir, method)
 	}
 
