@@ -52,8 +52,7 @@ func (a *app) adviseVerb() *cobra.Command {
 a Get costs at any cache size, probes the disk (Pebble) and recommends settings.
 
   statelab advise CHAINDATA
-  statelab advise CHAINDATA --memory 8GiB --gets-per-second 5k \
-      --latency-goal 1ms
+  statelab advise CHAINDATA --memory 8GiB --gets-per-second 5k
   statelab advise CHAINDATA --ignore-lock \
       --node-metrics http://127.0.0.1:6060/debug/metrics/prometheus  (geth runs)
   statelab advise CHAINDATA --verify --out A  (also measures both caches)
