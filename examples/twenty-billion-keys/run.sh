@@ -3,7 +3,7 @@
 #
 # Nobody builds that database on a laptop. Its levels follow from how Pebble fills them, and a model
 # of Pebble's cache does the rest (docs/prediction.md).
-# Answer: block reads
+# Answer: [Bb]lock reads
 set -eu
 KEYS=${KEYS:-20B} GETS=${GETS:-1M}
 
