@@ -604,7 +604,7 @@ func (r *Run) regime() {
 	r.Inflection = &i
 }
 
-// MarshalJSON writes run.json: the reasons of absent figures stand beside those of facts.
+// MarshalJSON writes run.json: `absent` has the reasons of unavailable figures and of facts.
 func (r Run) MarshalJSON() ([]byte, error) {
 	type plain Run
 	r.Absent = withReasons(r.Absent, r.Figures.Set)
