@@ -128,6 +128,9 @@ func element(
 		}
 
 		defer lock.Close()
+		if end, err := readEnd(t.To); shared && err == nil && end.Exit == 0 {
+			return 0, nil // stored while this start waited for the node
+		}
 	}
 
 	work := filepath.Join(own, strconv.Itoa(number))
@@ -294,11 +297,15 @@ func exclusively(ctx context.Context, path string) (*os.File, error) {
 // place makes a copy of the folder made the folder to, in one step. Who comes second with
 // a result leaves the first one's.
 func place(made, to string) error {
+	if end, err := readEnd(to); err == nil && end.Exit == 0 {
+		return nil // nothing to copy, and nothing to be left behind if this start is killed
+	}
+
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return fmt.Errorf("store the result: %w", err)
 	}
 
-	near := filepath.Join(filepath.Dir(to), "."+filepath.Base(to)+"-"+randomText())
+	near := filepath.Join(filepath.Dir(to), copyPrefix(to)+randomText())
 	defer os.RemoveAll(near)
 	if err := os.CopyFS(near, os.DirFS(made)); err != nil {
 		return fmt.Errorf("store the result: %w", err)
@@ -318,7 +325,7 @@ func place(made, to string) error {
 			return nil
 		}
 
-		old := near + "-old"
+		old := near + replacedSuffix
 		if err := os.Rename(to, old); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("replace the failed result: %w", err)
 		}
@@ -335,6 +342,34 @@ func place(made, to string) error {
 	}
 
 	return fmt.Errorf("store the result: %s is always taken", to)
+}
+
+// copyPrefix begins the names of copies beside the place of a result, until they take it.
+func copyPrefix(to string) string { return "." + filepath.Base(to) + "-" }
+
+// replacedSuffix ends the name of a failed result that is being replaced.
+const replacedSuffix = "-old"
+
+// removeCopies removes what starts of a task that were killed have left beside its result.
+func removeCopies(to string) error {
+	entries, err := os.ReadDir(filepath.Dir(to))
+	if err != nil {
+		return err
+	}
+
+	for _, entry := range entries {
+		text, isCopy := strings.CutPrefix(entry.Name(), copyPrefix(to))
+		text = strings.TrimSuffix(text, replacedSuffix)
+		if !isCopy || strings.Contains(text, "-") { // the latter: of another task's result
+			continue
+		}
+
+		if err := os.RemoveAll(filepath.Join(filepath.Dir(to), entry.Name())); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 // offer leaves a result where it can be collected, and waits for that.

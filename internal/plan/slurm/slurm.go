@@ -168,7 +168,7 @@ func (b Batch) Do(ctx context.Context, tell func(Update)) error {
 
 		if !slices.ContainsFunc(w.tasks, func(t *task) bool { return !t.ended }) {
 			w.settle()
-			return w.failures()
+			return errors.Join(w.removeCopies(), w.failures())
 		}
 
 		if interrupted {
@@ -636,6 +636,20 @@ func (w *batch) settle() {
 
 		time.Sleep(wait)
 	}
+}
+
+// removeCopies removes what starts that were killed have left beside the results. A start that
+// still copies one fails, and nobody needs it.
+func (w *batch) removeCopies() error {
+	for _, t := range w.tasks {
+		if t.failed != "" {
+			continue
+		}
+		if err := removeCopies(t.To); err != nil {
+			return fmt.Errorf("tidy up beside the result of %s: %w", t.Label, err)
+		}
+	}
+	return nil
 }
 
 // failures names the tasks without a result.

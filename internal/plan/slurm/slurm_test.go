@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -254,6 +255,37 @@ func TestAResultIsPlacedOnce(t *testing.T) {
 
 	if entries, err := os.ReadDir(filepath.Dir(to)); err != nil || len(entries) != 1 {
 		t.Errorf("left beside it: %v, %v", entries, err)
+	}
+}
+
+// What a start that was killed has left beside a result goes; what belongs to another stays.
+func TestCopiesOfKilledStartsGo(t *testing.T) {
+	points := t.TempDir()
+	random := randomText()
+	for _, name := range []string{"000", "000-0", ".000-" + random, ".000-" + random + "-old",
+		".000-0-" + random, ".0001-" + random} {
+		if err := os.Mkdir(filepath.Join(points, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if err := removeCopies(filepath.Join(points, "000")); err != nil {
+		t.Fatal(err)
+	}
+
+	entries, err := os.ReadDir(points)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var left []string
+	for _, entry := range entries {
+		left = append(left, entry.Name())
+	}
+
+	want := []string{".000-0-" + random, ".0001-" + random, "000", "000-0"}
+	if !slices.Equal(left, want) {
+		t.Errorf("left %v, want %v", left, want)
 	}
 }
 
