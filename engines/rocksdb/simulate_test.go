@@ -69,6 +69,7 @@ func TestSimulatedReads(t *testing.T) {
 					})
 				}
 
+				t.Logf("%s: %d reads simulated, %d read", kind, said, read)
 				if off := math.Abs(float64(said)/float64(read) - 1); off > 0.004 {
 					t.Errorf("%s: %d reads simulated, %d read, off by %.2f %%", kind, said, read,
 						100*off)

@@ -125,8 +125,11 @@ func (l *listener) take(line []byte) ([]record, error) {
 	if e.Test != "" {
 		p.outcome[e.Test] = e.Action
 		r := record{Package: l.name(e.Package), Test: e.Test, Outcome: e.Action, Seconds: e.Elapsed}
-		if e.Action == skipped {
+		switch e.Action {
+		case skipped:
 			r.Reason = p.reason(e.Test)
+		case failed:
+			r.Said = p.said(e.Test)
 		}
 
 		p.records = append(p.records, r)
@@ -209,4 +212,36 @@ func (p *packageLog) reason(test string) string {
 	}
 
 	return said
+}
+
+// Bounds of what the summary repeats of a failed test: its messages, and lines of each.
+const (
+	saidMessages = 12
+	saidLines    = 16
+	saidColumns  = 240
+)
+
+// said are the last messages of a test, each cut to its first lines: logs and errors look alike
+// in what go test prints, and what made the test fail is among the last ones.
+func (p *packageLog) said(test string) []string {
+	var messages [][]string
+	for _, e := range p.lines {
+		line := strings.TrimRight(e.Output, "\n")
+		switch {
+		case e.Test != test || progress.MatchString(e.Output):
+		case source.MatchString(e.Output):
+			messages = append(messages, []string{line})
+		case len(messages) > 0 && strings.HasPrefix(line, "        "):
+			messages[len(messages)-1] = append(messages[len(messages)-1], line)
+		}
+	}
+
+	var lines []string
+	for _, message := range messages[max(0, len(messages)-saidMessages):] {
+		for _, line := range message[:min(saidLines, len(message))] {
+			lines = append(lines, line[:min(saidColumns, len(line))])
+		}
+	}
+
+	return lines
 }

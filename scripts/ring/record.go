@@ -23,7 +23,9 @@ type record struct {
 	Outcome string  `json:"outcome"`
 	Seconds float64 `json:"seconds"`          // wall clock; of a cached test as it was when it ran
 	Reason  string  `json:"reason,omitempty"` // of a skip
-	Cached  bool    `json:"cached,omitempty"` // Go's test cache had the result
+	// of a failure: the beginnings of what the test said, one a line
+	Said   []string `json:"said,omitempty"`
+	Cached bool     `json:"cached,omitempty"` // Go's test cache had the result
 }
 
 // Outcomes of records; the first three are test2json's.

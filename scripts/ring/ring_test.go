@@ -98,6 +98,17 @@ func TestFailuresAreSeen(t *testing.T) {
 		}) {
 			t.Errorf("%s: no record of a failure: %+v", c.folder, records)
 		}
+
+		if c.folder != "fails" {
+			continue
+		}
+
+		var b strings.Builder
+		if err := summarize(&b, "test", nil, records, 0, 0, true); err != nil ||
+			!strings.Contains(b.String(), "FAILED: fails TestFails/inside\n") ||
+			!strings.Contains(b.String(), ": 3 is not 4\n") {
+			t.Errorf("the summary does not say what failed: %v\n%s", err, b.String())
+		}
 	}
 }
 

@@ -106,6 +106,9 @@ func summarize(
 	})
 	for _, r := range failures {
 		fmt.Fprintf(&b, "FAILED: %s\n", called(r))
+		for _, line := range r.Said {
+			fmt.Fprintln(&b, line)
+		}
 	}
 
 	switch {
