@@ -114,6 +114,18 @@ type WatchedProcess struct {
 	Client        string   `json:"client,omitempty"` // whose keys it holds
 	Cores         int      `json:"cores"`
 	Ended         bool     `json:"ended,omitempty"` // while it was watched
+
+	Memory *WatchedMemory `json:"memory,omitempty"`
+}
+
+// WatchedMemory is the memory that a process may use, at the end of the watch, in bytes.
+type WatchedMemory struct {
+	MachineBytes int64 `json:"machine_bytes"`
+	// of the control group that allows it least, and what all processes in it use, page cache
+	// included; 0: no control group limits it
+	LimitBytes int64  `json:"limit_bytes,omitempty"`
+	UsedBytes  int64  `json:"used_bytes,omitempty"`
+	Group      string `json:"group,omitempty"` // its name, such as "reth.service"
 }
 
 // WatchLost are events that came faster than they were taken.
@@ -246,6 +258,8 @@ type WatchSimulated struct {
 	High             float64 `json:"-"`
 	HitRate          float64 `json:"-"`
 	Seen             float64 `json:"-"` // for the same Gets, of the process with its present cache
+	// of the first half of the Gets: more than Seen while the cache fills; 0 before version 0.3
+	SeenBefore float64 `json:"seen_before,omitempty"`
 }
 
 func (s *WatchSimulated) members() figure.Members {

@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/statelab/statelab/internal/base/unit"
@@ -245,4 +246,133 @@ func HandlesRule(tables int) string {
 func withCompactions(tables int) int {
 	const margin = 1.25
 	return int(math.Ceil(margin * float64(tables)))
+}
+
+// GethChange is the smallest change of geth's flags that gives its database at least cacheBytes.
+type GethChange struct {
+	Flag       string // to set, such as "--cache.database 60"
+	Keeps      string // the flag that it goes with, such as "--cache 32"; "": none is named
+	IsDefault  bool   // Keeps is geth's default, and not on the command line
+	CacheBytes int64  // that the database then gets
+	OtherBytes int64  // that the same flag gives to geth's other caches besides
+}
+
+// ChangeGeth looks for the smallest change of the command line args, program first, with which the
+// database has wantBytes instead of presentBytes. machineBytes bound all of geth's caches as geth
+// itself does; 0: not. It fails if args do not give the database what it has: then a configuration
+// file or the environment does, or another program wrote the database's options.
+func ChangeGeth(args []string, presentBytes, wantBytes, machineBytes int64) (GethChange, error) {
+	all, allGiven, err := gethNumber(args, "cache", gethCacheMiB)
+	if err != nil {
+		return GethChange{}, err
+	}
+
+	percent, _, err := gethNumber(args, "cache.database", gethDefaultPercent)
+	if err != nil {
+		return GethChange{}, err
+	}
+
+	if machineBytes > 0 {
+		all = min(all, machineBytes/mib/gethMemoryShare)
+	}
+
+	given := max(all*percent/100, gethDatabaseMinMiB) * mib
+	if given != presentBytes {
+		return GethChange{}, fmt.Errorf("its flags give the database %s, and it runs with %s: a "+
+			"configuration file or a variable of the environment sets it",
+			unit.Bytes(given), unit.Bytes(presentBytes))
+	}
+
+	want := ceilDiv(wantBytes, mib)
+	if share := ceilDiv(100*want, all); share <= gethMostPercent {
+		return GethChange{
+			Flag:       fmt.Sprintf("--cache.database %d", share),
+			Keeps:      fmt.Sprintf("--cache %d", all),
+			IsDefault:  !allGiven,
+			CacheBytes: all * share / 100 * mib,
+		}, nil
+	}
+
+	// More of all caches, at the same share.
+	more := ceilDiv(100*want, percent)
+	if machineBytes > 0 && more > machineBytes/mib/gethMemoryShare {
+		return GethChange{}, fmt.Errorf("geth gives its caches at most a third of the memory: %s",
+			unit.Bytes(machineBytes/gethMemoryShare))
+	}
+
+	return GethChange{
+		Flag:       fmt.Sprintf("--cache %d", more),
+		CacheBytes: more * percent / 100 * mib,
+		OtherBytes: (more - all) * gethOtherPercent / 100 * mib,
+	}, nil
+}
+
+// gethNumber is the number that a flag of geth has on a command line, of several the last.
+func gethNumber(args []string, flag string, otherwise int64) (n int64, given bool, err error) {
+	n = otherwise
+	for i, arg := range args {
+		name, value, joined := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		if !strings.HasPrefix(arg, "-") || name != flag {
+			continue
+		}
+
+		if !joined {
+			if i+1 == len(args) {
+				return 0, true, fmt.Errorf("--%s has no value", flag)
+			}
+			value = args[i+1]
+		}
+
+		if n, err = strconv.ParseInt(value, 10, 64); err != nil || n < 0 {
+			return 0, true, fmt.Errorf("--%s %.40q is not a number", flag, value)
+		}
+
+		given = true
+	}
+
+	return n, given, nil
+}
+
+// Sentence says what to set, and what stays.
+func (c GethChange) Sentence() string {
+	text := "To set it: " + c.Flag
+	switch {
+	case c.Keeps != "" && c.IsDefault:
+		text += fmt.Sprintf(" (geth's default %s and your other flags stay).", c.Keeps)
+	case c.Keeps != "":
+		text += fmt.Sprintf(" with your %s (the rest of your flags stays).", c.Keeps)
+	default:
+		text += " (the rest of your flags stays"
+		if c.OtherBytes > 0 {
+			text += fmt.Sprintf("; geth's other caches get %s more, too",
+				unit.Bytes(c.OtherBytes))
+		}
+		text += ")."
+	}
+
+	return text
+}
+
+// SetCache says in a sentence how the program that runs with args, its name first, gives its
+// database wantBytes of block cache instead of presentBytes; "" where nothing is known of it.
+func SetCache(
+	client clients.Client, args []string, presentBytes, wantBytes, machineBytes int64,
+) string {
+	switch client = client.WithFlags(); client {
+	case clients.Geth:
+		change, err := ChangeGeth(args, presentBytes, wantBytes, machineBytes)
+		if err != nil {
+			return fmt.Sprintf("Which flag of geth sets it is not clear: %v.", err)
+		}
+		return change.Sentence()
+	case clients.CosmosSDK:
+		return NoCacheFlag(client, false) + "."
+	case clients.AnyPebble, clients.Statelab:
+		return "To set it: " + PebbleSetting(client, wantBytes, MemTables{}).Flags[0] + "."
+	case clients.Besu, clients.Nethermind, clients.Ethrex, clients.Reth, clients.AnyRocksDB:
+		_, flag := RocksDBCache(client, wantBytes)
+		return "To set it: " + flag + "."
+	}
+
+	return ""
 }

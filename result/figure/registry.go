@@ -139,6 +139,17 @@ var (
 		Doc:     cacheDoc,
 		Defined: "Block reads per Get times the Gets per second of a node.",
 	}
+	ReadingShare = Figure{Key: "reading_gets_time_share", Noun: "time in Gets that read",
+		Name: "in Gets that read", Per: "% of Gets' time", Shown: "%", Kind: Ratio, OfGets: true,
+		Doc: watchDoc,
+		Defined: "Share of the time in Gets that is spent in those which read at least one " +
+			"block.",
+	}
+	DeviceBusy = Figure{Key: "device_busy_share", Noun: "time in which the disk is busy",
+		Name: "disk busy", Per: "% of time", Shown: "%", Kind: Ratio, Doc: watchDoc,
+		Defined: "Share of the time in which the block device has at least one request, of " +
+			"whatever process.",
+	}
 	WorkingSet = Figure{Key: "working_set_bytes", Noun: "working set", Name: "working set",
 		Shown: "MiB", Unit: Bytes, Kind: Amount, Better: Neither, Doc: watchDoc,
 		Defined: "Size of all blocks that the Gets accessed, decompressed.",
@@ -422,7 +433,7 @@ var all = []Figure{
 
 	GetsPerSecond, ServiceTime, ResponseTime, CPUTimePerGet, CPUPercent, SwitchesPerGet,
 	SwitchShare, MajorFaultsPerGet, ReadCallsPerGet, InFlight, HarnessTimePerGet, PeakMemory,
-	BlockReadsPerOp, BlockReadsPerSecond, WorkingSet,
+	BlockReadsPerOp, BlockReadsPerSecond, ReadingShare, DeviceBusy, WorkingSet,
 
 	PutsPerSecond, PutServiceTime, WriteAmplification, DeviceWriteAmplification, WriteBytesPerPut,
 	Syncs, WriteStalls, WriteStallSeconds, CacheReserved,

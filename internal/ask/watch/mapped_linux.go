@@ -15,6 +15,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/internal/observe/pagefile"
 	"github.com/statelab/statelab/internal/observe/probe"
@@ -174,6 +175,7 @@ func Faults(
 		return nil, err
 	}
 
+	busy := busyOf(of.Path)
 	limited, stop := o.limited(ctx)
 	err = p.Watch(limited, c)
 	stop()
@@ -205,6 +207,8 @@ func Faults(
 	}
 
 	w.Watched, w.Cost.Core = w.Seconds, p.Core()
+	w.Process.Memory = new(host.MemoryOf(t.PID))
+	w.RecordIf(figure.DeviceBusy, busy.share(w.Seconds))
 	elsewhere, err := p.UnreportedFaults()
 	if err != nil {
 		return nil, err
@@ -235,6 +239,36 @@ func Faults(
 		dbformat.Found{Engine: of.Layout.Engine}, c.file.Tables()).Name()
 	c.explain(w)
 	return seen, nil
+}
+
+// busyTime is how long a device has been busy when a watch begins.
+type busyTime struct {
+	device host.Device
+	before result.DeviceIO
+	err    error // it does not tell
+}
+
+func busyOf(path string) (b busyTime) {
+	if b.device, b.err = host.DeviceOf(path); b.err == nil {
+		b.before, b.err = b.device.Now()
+	}
+	return b
+}
+
+// share is the part of the seconds since in which the device had requests.
+func (b busyTime) share(seconds float64) figure.Value {
+	now, err := b.before, b.err
+	if err == nil {
+		now, err = b.device.Now()
+	}
+
+	if err != nil || seconds <= 0 {
+		return figure.Unavailable(fmt.Sprintf("the disk does not tell: %v", err))
+	}
+
+	busy := time.Duration(now.BusyMillis-b.before.BusyMillis) * time.Millisecond
+
+	return figure.Known(min(1, busy.Seconds()/seconds))
 }
 
 // deviceRates are the reads of a device in some time.

@@ -151,6 +151,7 @@ func Traffic(
 	seen = &Seen{Latency: measure.NewHistogram()}
 	c := newCollector(t, dir, layout, seen, o)
 	hasRead, noDevice := t.HasRead(), p.OnDevice(dir)
+	busy := busyOf(dir)
 	limited, stop := o.limited(ctx)
 	err = p.Watch(limited, o.Share, c)
 	stop()
@@ -202,6 +203,8 @@ func Traffic(
 		a.w.Device, a.w.Why["device"] = nil, noDevice.Error()
 	}
 
+	a.w.Process.Memory = new(host.MemoryOf(t.PID))
+	a.w.RecordIf(figure.DeviceBusy, busy.share(a.w.Seconds))
 	a.count()
 	cost := p.Cost()
 	events := float64(a.w.Gets)*cost.Get.Seconds() + float64(a.reads)*cost.Read.Seconds()
@@ -250,8 +253,14 @@ func (a *analysis) count() {
 	w.BlockReads, w.BlockReadsByLevel = map[string]engine.Tally{}, map[string]int64{}
 	var reads, bytes, fromDevice uint64
 	distinct := map[string]uint64{}
+	var inGets, inReading time.Duration
 	for i := range a.gets {
 		g := &a.gets[i]
+		inGets += g.end - g.start
+		if len(g.reads) > 0 {
+			inReading += g.end - g.start
+		}
+
 		switch g.outcome {
 		case found:
 			w.Found++
@@ -289,6 +298,15 @@ func (a *analysis) count() {
 		w.BlockReadsPerGetByType = map[string]float64{}
 		for kind, tally := range w.BlockReads {
 			w.BlockReadsPerGetByType[kind] = float64(tally.Count) / float64(n)
+		}
+
+		if inGets > 0 {
+			w.Record(figure.ReadingShare, inReading.Seconds()/inGets.Seconds())
+		}
+
+		if a.watched > 0 { // of those that were counted, but not kept, as of the others
+			all := inGets.Seconds() * float64(w.Gets) / float64(n)
+			w.Record(figure.InFlight, all/a.watched.Seconds())
 		}
 
 		w.Absent = float64(w.Missing) / float64(n)
@@ -578,10 +596,15 @@ func (a *analysis) simulate(
 
 	had := share(firsts, func(f first) bool { return !f.read })
 	firsts = slices.DeleteFunc(firsts, func(f first) bool { return f.get < t.WarmupGets })
-	accesses, gets, seen := float64(len(t.Accesses)-int(t.Gets[t.WarmupGets])),
-		float64(len(wanted)-t.WarmupGets), 0
-	for _, i := range wanted[t.WarmupGets:] {
-		seen += len(a.gets[i].reads)
+	accesses, gets := float64(len(t.Accesses)-int(t.Gets[t.WarmupGets])),
+		float64(len(wanted)-t.WarmupGets)
+	before, seen := 0, 0
+	for n, i := range wanted {
+		if n < t.WarmupGets {
+			before += len(a.gets[i].reads)
+		} else {
+			seen += len(a.gets[i].reads)
+		}
 	}
 
 	replay := func(size int64) (result.WatchSimulated, error) {
@@ -606,6 +629,7 @@ func (a *analysis) simulate(
 			Low:        float64(low) / gets,
 			High:       float64(high) / gets,
 			Seen:       float64(seen) / gets,
+			SeenBefore: float64(before) / float64(max(1, t.WarmupGets)),
 		}
 
 		// What a larger cache has besides is asked for as rarely as what the present one had at

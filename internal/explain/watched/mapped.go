@@ -3,6 +3,7 @@ package watched
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/report/doc"
@@ -38,9 +39,33 @@ func (w Watched) mappedAnswer(program string) string {
 			doc.ShortNanos(w.FaultNanos.P99))
 	}
 
+	if limited := w.memoryLimit(); limited != "" {
+		text = limited + " " + text
+	}
+
 	return text + fmt.Sprintf(". Another %s pages a second were in the page cache, but not yet "+
 		"in the memory of the process (minor page faults).",
 		doc.ShortCount(all.MinorRate))
+}
+
+// nearLimit is the share of a memory limit above which the kernel takes pages away again.
+const nearLimit = 0.95
+
+// memoryLimit says that the process is at the limit of its memory; "" if it is not known to be.
+func (w Watched) memoryLimit() string {
+	m := w.Process.Memory
+	if m == nil || m.LimitBytes == 0 || float64(m.UsedBytes) < nearLimit*float64(m.LimitBytes) ||
+		w.faults().Major == 0 {
+		return ""
+	}
+
+	remedy := "raise the limit"
+	if strings.HasSuffix(m.Group, ".service") {
+		remedy = "raise MemoryMax= of " + m.Group
+	}
+
+	return fmt.Sprintf("The process is at the limit of its control group %s: %s. To find out what "+
+		"more memory brings, %s and watch again.", m.Group, doc.ShortBytes(m.LimitBytes), remedy)
 }
 
 // unseen tells what page faults leave open.

@@ -9,9 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"strings"
 
+	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/result/figure"
@@ -65,36 +68,94 @@ func (w Watched) Answer() string {
 		}
 	}
 
-	text += "."
-	if others := w.others(); others != "" {
-		text += " " + others
-	}
+	verdict := w.verdict()
 
-	return text
+	return strings.Join(doc.Without([]string{verdict.Sentence, text + ".", w.others(),
+		w.change(verdict)}), " ")
 }
 
-// others are the next larger and the next smaller cache that were simulated.
+// verdict judges what was seen. Simulated figures and the one of the present cache that stands
+// beside them are of the second half of the Gets.
+func (w Watched) verdict() advice.Verdict {
+	e := advice.Evidence{
+		Program:  cmp.Or(w.Process.Name, w.Process.Program),
+		Gets:     w.Gets,
+		Seconds:  w.Watched,
+		InFlight: w.Value(figure.InFlight),
+		Reading:  w.Value(figure.ReadingShare),
+		DiskBusy: w.Value(figure.DeviceBusy),
+	}
+
+	if w.Simulated != nil {
+		e.Present = advice.CacheReads{CacheBytes: w.Cache.Bytes, PerGet: w.Simulated.Seen,
+			Least: w.Simulated.Seen, Most: w.Simulated.Seen}
+		for _, s := range w.WhatIf {
+			e.Others = append(e.Others, advice.CacheReads{CacheBytes: s.CacheBytes,
+				PerGet: s.BlockReadsPerGet, Least: s.Low, Most: s.High})
+		}
+	}
+
+	return advice.Judge(e)
+}
+
+// change says how the process gets the cache that is worth having.
+func (w Watched) change(v advice.Verdict) string {
+	if v.Larger == nil {
+		return ""
+	}
+
+	p, machine := w.Process, int64(0)
+	if p.Memory != nil {
+		machine = p.Memory.MachineBytes
+	}
+
+	return advice.SetCache(clients.Named(p.Client), p.Args, w.Cache.Bytes,
+		v.Larger.CacheBytes, machine)
+}
+
+// sameGets is how far the present cache's reads of the second half of the Gets may lie from those
+// of all, as a share, for one figure to stand for both.
+const sameGets = 0.02
+
+// others are the next larger and the next smaller cache that were simulated, beside what the
+// present one read of the same Gets.
 func (w Watched) others() string {
+	if w.Simulated == nil || len(w.WhatIf) == 0 {
+		return ""
+	}
+
+	seen := w.Simulated.Seen
 	var larger, smaller string
 	for _, s := range w.WhatIf {
-		words := doc.ShortBytes(s.CacheBytes) + " it would be " + within(s)
+		words := doc.ShortBytes(s.CacheBytes) + " " + within(s)
 		switch {
-		case s.CacheBytes < w.Cache.Bytes:
+		case s.CacheBytes < w.Cache.Bytes && s.High >= seen:
 			smaller = words
-		case larger == "":
+		case s.CacheBytes > w.Cache.Bytes && larger == "":
 			larger = words
 		}
 	}
 
-	switch {
-	case larger != "" && smaller != "":
-		return "With " + larger + ", with " + strings.Replace(smaller, " it would be", "", 1) + "."
-	case larger+smaller != "":
-		return "With " + larger + smaller + "."
+	sizes := strings.Join(doc.Without([]string{larger, smaller}), ", with ")
+	if sizes == "" {
+		return ""
 	}
 
-	return ""
+	all := w.OrZero(figure.BlockReadsPerGet)
+	if math.Abs(all-seen) <= max(sameGets*all, noReads) {
+		return "With " + sizes + "."
+	}
+
+	text := fmt.Sprintf("In the second half of the Gets it was %s", doc.PerGet(seen))
+	if w.Simulated.SeenBefore > seen {
+		text += ", since the cache was still filling"
+	}
+
+	return text + "; with " + sizes + "."
 }
+
+// noReads is a difference in block reads per Get that nobody notices.
+const noReads = 0.001
 
 // within is a simulated figure, with its range where that is wider than what is printed.
 func within(s result.WatchSimulated) string {
@@ -114,12 +175,8 @@ func (w Watched) proof() string {
 
 	s := *w.Simulated
 	text := fmt.Sprintf("Simulated at the present size, for the second half of the Gets: %s "+
-		"block reads per Get; observed: %s", within(s), doc.PerGet(s.Seen))
-	if s.Low == s.High && s.Seen > 0 {
-		text += fmt.Sprintf(" (%+.1f %%)", 100*(s.BlockReadsPerGet/s.Seen-1))
-	}
-
-	text += ". The first half fills the simulated cache."
+		"block reads per Get; observed: %s. %s", within(s), doc.PerGet(s.Seen), trust(s))
+	text += " The first half fills the simulated cache."
 	if strange := float64(w.UnexplainedReads) / max(1,
 		w.OrZero(figure.BlockReadsPerGet)*float64(w.Gets)); strange >= aFew {
 		text += fmt.Sprintf(" %s of the reads were of blocks that the trace resolver did not "+
@@ -127,6 +184,18 @@ func (w Watched) proof() string {
 	}
 
 	return text
+}
+
+// trust says what the simulation of the present cache, beside what was seen, means for that of
+// others.
+func trust(s result.WatchSimulated) string {
+	off := max(0, s.Low-s.Seen, s.Seen-s.High)
+	const fewReads = 0.01 // a Get: shares of less say nothing
+	if s.Seen < fewReads {
+		return fmt.Sprintf("Trust other sizes within %s block reads per Get.",
+			doc.PerGet(max(off, noReads)))
+	}
+	return fmt.Sprintf("Trust other sizes within %s.", doc.Percent(max(1, 100*off/s.Seen)))
 }
 
 // aFew is a part of the reads that the answer is silent about.

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/result"
 )
 
 // MemoryLimit is a memory control group with this process in it: what it keeps
@@ -371,6 +372,35 @@ func sweepGroups(root string) {
 // AnonymousBytes is this process's resident memory that is not a file's, and how much was
 // read to know it, in one call.
 func AnonymousBytes() (bytes, chars int64, err error) { return statusBytes("RssAnon") }
+
+// MemoryOf is the memory that a process may use and what its control group uses of it; only the
+// memory of the machine where no group limits it, or this process does not see the group.
+func MemoryOf(pid int) result.WatchedMemory {
+	m := result.WatchedMemory{MachineBytes: memoryBytes()}
+	// Where one of these cannot be read, no limit is known.
+	membership, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	all, _ := mounts()
+	for _, file := range memoryLimitFiles(membership, all) {
+		limit, ok := parseMemoryLimit(firstLine(file))
+		if !ok || m.LimitBytes > 0 && limit >= m.LimitBytes {
+			continue
+		}
+
+		dir, usage := filepath.Dir(file), "memory.usage_in_bytes"
+		if filepath.Base(file) == "memory.max" {
+			usage = "memory.current"
+		}
+
+		used, err := strconv.ParseInt(firstLine(filepath.Join(dir, usage)), 10, 64)
+		if err != nil {
+			continue
+		}
+
+		m.LimitBytes, m.UsedBytes, m.Group = limit, used, filepath.Base(dir)
+	}
+
+	return m
+}
 
 // memoryLimit is the memory this process's control groups allow it, in bytes; 0
 // where they set no limit. A group is bound by every group above it.

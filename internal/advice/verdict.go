@@ -1,0 +1,172 @@
+package advice
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/result/figure"
+)
+
+// Evidence is what is known of a node's lookups when somebody asks what limits the node. Its
+// figures are of one window of time, and those of several caches are of the same Gets.
+type Evidence struct {
+	Program string  // what a reader calls the node
+	Gets    uint64  // seen
+	Seconds float64 // in which they were seen
+
+	InFlight figure.Value // Gets under way at a time, on average: the time of so many threads
+	Reading  figure.Value // share of that time in Gets that read at least one block
+	DiskBusy figure.Value // share of the time in which the device had requests
+
+	Present CacheReads
+	Others  []CacheReads // of other sizes, simulated, the smallest first
+}
+
+// CacheReads is what Gets read with a cache, and the range in which that lies.
+type CacheReads struct {
+	CacheBytes          int64
+	PerGet, Least, Most float64 // block reads per Get
+}
+
+// Bottleneck is what most limits how soon a node's lookups are answered.
+type Bottleneck string
+
+// Bottlenecks. What is none of a node's database leaves open what else limits the node.
+const (
+	TooFewGets Bottleneck = "too few Gets"
+	NotGets    Bottleneck = "not the database"
+	SmallCache Bottleneck = "the cache"
+	DiskReads  Bottleneck = "the disk"
+	Processor  Bottleneck = "the processor"
+)
+
+// Verdict is a judgement on a node.
+type Verdict struct {
+	Bottleneck Bottleneck
+	Sentence   string      // what limits the node, and by which figures
+	Larger     *CacheReads // the smallest cache that is worth having instead; nil: none is known
+}
+
+// Thresholds of verdicts.
+const (
+	// enoughGets are those from which shares of time are known within some per cent.
+	enoughGets = 1000
+	// littleTime in Gets is not worth a change: without any Get, a thread would be a ninth faster.
+	littleTime = 0.1
+	// busyDisk is the share of the time above which requests wait for each other.
+	busyDisk = 0.8
+	// mostTime is the share of the time in Gets from which on their reads are what takes it.
+	mostTime = 0.5
+	// worthwhile is how many reads a larger cache has to save, as a share.
+	worthwhile = 0.5
+	// noReads is a difference in block reads per Get that nobody notices.
+	noReads = 0.001
+)
+
+// Judge says what limits a node, by the time that its threads spend in Gets, the part of that time
+// in which Gets read, and what other caches would read.
+func Judge(e Evidence) Verdict {
+	if e.Gets < enoughGets {
+		return Verdict{Bottleneck: TooFewGets, Sentence: tooFew(e)}
+	}
+
+	v := Verdict{Larger: worthHaving(e)}
+	inFlight, known := e.InFlight.Number()
+	if !known {
+		return v
+	}
+
+	busy, diskKnown := e.DiskBusy.Number()
+	disk := ""
+	if diskKnown {
+		disk = fmt.Sprintf(", and the disk is %s busy", percent(busy))
+	}
+
+	switch reading := e.Reading.OrZero(); {
+	case inFlight < littleTime && busy < busyDisk:
+		v.Bottleneck = NotGets
+		v.Sentence = fmt.Sprintf("The database is not what slows this %s: its Gets take %s of the "+
+			"time of one thread%s.", e.Program, percent(inFlight), disk)
+	case inFlight < littleTime:
+		v.Bottleneck = DiskReads
+		v.Sentence = fmt.Sprintf("The disk is %s busy, but not with Gets: they take %s of the time "+
+			"of one thread.", percent(busy), percent(inFlight))
+	case reading < mostTime:
+		v.Bottleneck = Processor
+		v.Sentence = fmt.Sprintf("%s of the time in Gets passes in Gets whose blocks were all in "+
+			"the cache: the processor limits them, and a larger cache gains little.",
+			percent(1-reading))
+	case v.Larger != nil:
+		v.Bottleneck = SmallCache
+		v.Sentence = fmt.Sprintf("The cache is too small: Gets take %s, and %s of that passes in "+
+			"Gets that read blocks%s.", threads(inFlight), percent(reading), disk)
+	default:
+		v.Bottleneck = DiskReads
+		v.Sentence = fmt.Sprintf("Reads limit the Gets: they take %s, %s of that in Gets that "+
+			"read blocks%s%s.", threads(inFlight), percent(reading), disk, noLarger(e))
+	}
+
+	return v
+}
+
+// tooFew says how long to watch a node that is nearly idle.
+func tooFew(e Evidence) string {
+	text := fmt.Sprintf("%s made %s in %s: too few to judge its database.", e.Program,
+		unit.Plural(int(e.Gets), "Get"), unit.Seconds(e.Seconds))
+	if e.Gets == 0 || e.Seconds <= 0 {
+		return text + " Watch it while it has work."
+	}
+
+	needed := math.Ceil(enoughGets * e.Seconds / float64(e.Gets))
+
+	return text + fmt.Sprintf(" Watch it for %s or longer.", unit.Roughly(needed))
+}
+
+// worthHaving is the smallest larger cache that saves enough of the reads for certain; where none
+// is certain, the smallest that is expected to.
+func worthHaving(e Evidence) *CacheReads {
+	for _, figure := range []func(CacheReads) float64{
+		func(r CacheReads) float64 { return r.Most },
+		func(r CacheReads) float64 { return r.PerGet },
+	} {
+		for i, other := range e.Others {
+			saved := e.Present.PerGet - figure(other)
+			if other.CacheBytes > e.Present.CacheBytes && saved >= noReads &&
+				saved >= worthwhile*e.Present.PerGet {
+				return &e.Others[i]
+			}
+		}
+	}
+
+	return nil
+}
+
+// noLarger says that no larger cache that was looked at helps.
+func noLarger(e Evidence) string {
+	if len(e.Others) == 0 {
+		return ""
+	}
+	largest := e.Others[len(e.Others)-1]
+	if largest.CacheBytes <= e.Present.CacheBytes {
+		return ""
+	}
+	return fmt.Sprintf("; with a cache of %s they would still be %s block reads per Get",
+		unit.Bytes(largest.CacheBytes), unit.Significant(largest.PerGet, 3))
+}
+
+// threads says how many threads' time passes in Gets.
+func threads(inFlight float64) string {
+	if inFlight < 1 {
+		return percent(inFlight) + " of the time of one thread"
+	}
+	return fmt.Sprintf("the time of %s threads", unit.Significant(inFlight, 2))
+}
+
+// percent is a share in whole per cents: nothing here is known better.
+func percent(share float64) string {
+	if share > 0 && share < 0.005 {
+		return "less than 1%"
+	}
+	return fmt.Sprintf("%.0f%%", 100*share)
+}

@@ -1,0 +1,104 @@
+package advice
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/statelab/statelab/result/figure"
+)
+
+// TestVerdicts: what limits a node follows from the time of its Gets, what part of it reads take,
+// and what other caches would read.
+func TestVerdicts(t *testing.T) {
+	evidence := func(inFlight, reading, busy float64, others ...CacheReads) Evidence {
+		return Evidence{Program: "geth", Gets: 1e5, Seconds: 10,
+			InFlight: figure.Known(inFlight), Reading: figure.Known(reading),
+			DiskBusy: figure.Known(busy),
+			Present:  CacheReads{CacheBytes: 16 * mib, PerGet: 0.162, Least: 0.162, Most: 0.162},
+			Others:   others}
+	}
+
+	helps := CacheReads{CacheBytes: 32 * mib, PerGet: 0.006, Least: 0, Most: 0.01}
+	unsure := CacheReads{CacheBytes: 32 * mib, PerGet: 0.05, Least: 0, Most: 0.16}
+	little := CacheReads{CacheBytes: 32 * mib, PerGet: 0.15, Least: 0.15, Most: 0.15}
+	large := CacheReads{CacheBytes: 64 * mib, PerGet: 0.01, Least: 0.01, Most: 0.01}
+	small := CacheReads{CacheBytes: 8 * mib, PerGet: 0.01, Least: 0.01, Most: 0.01}
+
+	for _, c := range []struct {
+		name     string
+		evidence Evidence
+		want     Bottleneck
+		larger   int64 // MiB
+		sentence string
+	}{
+		{"idle Gets", evidence(0.03, 0.9, 0.04, helps), NotGets, 32, "The database is not what " +
+			"slows this geth: its Gets take 3% of the time of one thread, and the disk is 4% busy."},
+		{"somebody else's disk", evidence(0.03, 0.9, 0.95, helps), DiskReads, 32,
+			"The disk is 95% busy, but not with Gets: they take 3% of the time of one thread."},
+		{"a small cache", evidence(0.7, 0.9, 0.5, helps), SmallCache, 32, "The cache is too " +
+			"small: Gets take 70% of the time of one thread, and 90% of that passes in Gets that " +
+			"read blocks, and the disk is 50% busy."},
+		{"nothing helps", evidence(2.3, 0.9, 0.5, little), DiskReads, 0, "Reads limit the Gets: " +
+			"they take the time of 2.3 threads, 90% of that in Gets that read blocks, and the " +
+			"disk is 50% busy; with a cache of 32.0 MiB they would still be 0.150 block reads per Get."},
+		{"the smallest that is certain", evidence(0.7, 0.9, 0.5, unsure, large), SmallCache, 64, ""},
+		{"none is certain", evidence(0.7, 0.9, 0.5, unsure), SmallCache, 32, ""},
+		{"a smaller one is none", evidence(0.7, 0.9, 0.5, small), DiskReads, 0, ""},
+		{"the processor", evidence(0.7, 0.1, 0.1, helps), Processor, 32, "90% of the time in " +
+			"Gets passes in Gets whose blocks were all in the cache: the processor limits them, " +
+			"and a larger cache gains little."},
+		{"too few", Evidence{Program: "geth", Gets: 20, Seconds: 10}, TooFewGets, 0,
+			"geth made 20 Gets in 10.0 s: too few to judge its database. Watch it for 9 min or " +
+				"longer."},
+		{"none", Evidence{Program: "geth", Seconds: 10}, TooFewGets, 0,
+			"geth made 0 Gets in 10.0 s: too few to judge its database. Watch it while it has work."},
+		{"an old watch", Evidence{Program: "geth", Gets: 1e5, Seconds: 10}, "", 0, ""},
+	} {
+		v := Judge(c.evidence)
+		var larger int64
+		if v.Larger != nil {
+			larger = v.Larger.CacheBytes / mib
+		}
+
+		if v.Bottleneck != c.want || larger != c.larger ||
+			!strings.HasPrefix(v.Sentence, c.sentence) {
+			t.Errorf("%s: %q, %d MiB: %s", c.name, v.Bottleneck, larger, v.Sentence)
+		}
+	}
+}
+
+// TestChangeGeth: the smallest change of the flags that a geth runs with.
+func TestChangeGeth(t *testing.T) {
+	const gib = 1 << 30
+	for _, c := range []struct {
+		args                   string
+		present, want, machine int64 // MiB
+		sentence, refused      string
+		gives                  int64 // MiB
+	}{
+		{"geth --cache 32", 16, 19, 64 << 10, "To set it: --cache.database 60 with your --cache 32 " +
+			"(the rest of your flags stays).", "", 19},
+		{"geth --syncmode full", 2048, 3000, 64 << 10, "To set it: --cache.database 74 (geth's " +
+			"default --cache 4096 and your other flags stay).", "", 3031},
+		{"geth -cache=8192 --cache.database=50", 4096, 16384, 96 << 10, "To set it: --cache 32768 " +
+			"(the rest of your flags stays; geth's other caches get 12.0 GiB more, too).", "", 16384},
+		{"geth", 1024, 2048, 64 << 10, "", "its flags give the database 2.00 GiB, and it runs with " +
+			"1.00 GiB", 0},
+		{"geth", 1024, 4096, 6 << 10, "", "at most a third of the memory: 2.00 GiB", 0},
+		{"geth --cache many", 16, 32, 0, "", `--cache "many" is not a number`, 0},
+		{"geth --cache", 16, 32, 0, "", "--cache has no value", 0},
+		{"geth --cache 10", 16, 32, 0, "To set it: --cache 64 (the rest of your flags stays; " +
+			"geth's other caches get 27.0 MiB more, too).", "", 32},
+	} {
+		change, err := ChangeGeth(strings.Fields(c.args), c.present*mib, c.want*mib,
+			c.machine*mib)
+		switch {
+		case c.refused != "":
+			if err == nil || !strings.Contains(err.Error(), c.refused) {
+				t.Errorf("%s: %v, want %q", c.args, err, c.refused)
+			}
+		case err != nil || change.Sentence() != c.sentence || change.CacheBytes != c.gives*mib:
+			t.Errorf("%s: %v, %d MiB: %s", c.args, err, change.CacheBytes/mib, change.Sentence())
+		}
+	}
+}
