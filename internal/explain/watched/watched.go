@@ -195,7 +195,7 @@ func trust(s result.WatchSimulated) string {
 		return fmt.Sprintf("Trust other sizes within %s block reads per Get.",
 			doc.PerGet(max(off, noReads)))
 	}
-	return fmt.Sprintf("Trust other sizes within %s.", doc.Percent(max(1, 100*off/s.Seen)))
+	return fmt.Sprintf("Trust other sizes within %.0f%%.", math.Ceil(max(1, 100*off/s.Seen)))
 }
 
 // aFew is a part of the reads that the answer is silent about.
