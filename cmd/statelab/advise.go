@@ -259,7 +259,7 @@ func (a *app) adviceAsked(
 			r.Table, r.Gets.Spec.Profile, r.ProbeSeconds = true, f.profile.Value(), 0
 			f.checkTable(m)
 		} else {
-			r.Gets = a.adviceTarget(f, r.Dir, m)
+			r.Gets, r.Args = a.adviceTarget(f, r.Dir, m), watch.ArgsOf(r.Dir)
 		}
 	}
 

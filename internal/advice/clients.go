@@ -250,11 +250,13 @@ func withCompactions(tables int) int {
 
 // GethChange is the smallest change of geth's flags that gives its database at least cacheBytes.
 type GethChange struct {
-	Flag       string // to set, such as "--cache.database 60"
-	Keeps      string // the flag that it goes with, such as "--cache 32"; "": none is named
-	IsDefault  bool   // Keeps is geth's default, and not on the command line
-	CacheBytes int64  // that the database then gets
-	OtherBytes int64  // that the same flag gives to geth's other caches besides
+	Flags      []string // to set, such as "--cache.database 60"
+	Keeps      string   // the flag that they go with, such as "--cache 32"; "": none is named
+	IsDefault  bool     // Keeps is geth's default, and not on the command line
+	CacheBytes int64    // that the database then gets
+	OtherBytes int64    // that the same flag gives to geth's other caches besides
+	// AllOtherBytes are those of geth's other caches, then.
+	AllOtherBytes int64
 }
 
 // ChangeGeth looks for the smallest change of the command line args, program first, with which the
@@ -286,24 +288,53 @@ func ChangeGeth(args []string, presentBytes, wantBytes, machineBytes int64) (Get
 	want := ceilDiv(wantBytes, mib)
 	if share := ceilDiv(100*want, all); share <= gethMostPercent {
 		return GethChange{
-			Flag:       fmt.Sprintf("--cache.database %d", share),
+			Flags:      []string{fmt.Sprintf("--cache.database %d", share)},
 			Keeps:      fmt.Sprintf("--cache %d", all),
 			IsDefault:  !allGiven,
 			CacheBytes: all * share / 100 * mib,
+
+			AllOtherBytes: all * gethOtherPercent / 100 * mib,
 		}, nil
 	}
 
-	// More of all caches, at the same share.
-	more := ceilDiv(100*want, percent)
+	// More for all caches, of which the database gets as much as it can: its share alone of what
+	// is given to all would give the others most of what is new.
+	more := ceilDiv(100*want, gethMostPercent)
 	if machineBytes > 0 && more > machineBytes/mib/gethMemoryShare {
 		return GethChange{}, fmt.Errorf("geth gives its caches at most a third of the memory: %s",
 			unit.Bytes(machineBytes/gethMemoryShare))
 	}
 
 	return GethChange{
-		Flag:       fmt.Sprintf("--cache %d", more),
-		CacheBytes: more * percent / 100 * mib,
+		Flags: []string{fmt.Sprintf("--cache %d", more),
+			fmt.Sprintf("--cache.database %d", gethMostPercent)},
+		CacheBytes: more * gethMostPercent / 100 * mib,
 		OtherBytes: (more - all) * gethOtherPercent / 100 * mib,
+
+		AllOtherBytes: more * gethOtherPercent / 100 * mib,
+	}, nil
+}
+
+// GethFrom is the setting after the smallest change of args, or, where they are nil, of flags with
+// which a geth with its default of --cache.database has presentBytes.
+func GethFrom(
+	args []string, presentBytes, wantBytes, machineBytes int64, m MemTables,
+) (Setting, error) {
+	if args == nil {
+		args = []string{"geth", fmt.Sprintf("--cache=%d", ceilDiv(100*presentBytes,
+			gethDefaultPercent*mib))}
+	}
+
+	change, err := ChangeGeth(args, presentBytes, wantBytes, machineBytes)
+	if err != nil {
+		return Setting{}, err
+	}
+
+	return Setting{
+		Client: clients.Geth, Flags: change.Flags, CacheBytes: change.CacheBytes,
+		BlockCacheBytes: change.CacheBytes - m.Reserved(change.CacheBytes),
+		OtherCacheBytes: change.AllOtherBytes,
+		MemTableBytes:   m.Each(change.CacheBytes), MemTables: m.Live,
 	}, nil
 }
 
@@ -335,7 +366,7 @@ func gethNumber(args []string, flag string, otherwise int64) (n int64, given boo
 
 // Sentence says what to set, and what stays.
 func (c GethChange) Sentence() string {
-	text := "To set it: " + c.Flag
+	text := "To set it: " + strings.Join(c.Flags, " ")
 	switch {
 	case c.Keeps != "" && c.IsDefault:
 		text += fmt.Sprintf(" (geth's default %s and your other flags stay).", c.Keeps)
@@ -343,7 +374,7 @@ func (c GethChange) Sentence() string {
 		text += fmt.Sprintf(" with your %s (the rest of your flags stays).", c.Keeps)
 	default:
 		text += " (the rest of your flags stays"
-		if c.OtherBytes > 0 {
+		if c.OtherBytes >= mib {
 			text += fmt.Sprintf("; geth's other caches get %s more, too",
 				unit.Bytes(c.OtherBytes))
 		}

@@ -80,15 +80,16 @@ func TestChangeGeth(t *testing.T) {
 			"(the rest of your flags stays).", "", 19},
 		{"geth --syncmode full", 2048, 3000, 64 << 10, "To set it: --cache.database 74 (geth's " +
 			"default --cache 4096 and your other flags stay).", "", 3031},
-		{"geth -cache=8192 --cache.database=50", 4096, 16384, 96 << 10, "To set it: --cache 32768 " +
-			"(the rest of your flags stays; geth's other caches get 12.0 GiB more, too).", "", 16384},
+		{"geth -cache=8192 --cache.database=50", 4096, 16384, 96 << 10, "To set it: --cache 18205 " +
+			"--cache.database 90 (the rest of your flags stays; geth's other caches get 4.89 GiB " +
+			"more, too).", "", 16384},
 		{"geth", 1024, 2048, 64 << 10, "", "its flags give the database 2.00 GiB, and it runs with " +
 			"1.00 GiB", 0},
 		{"geth", 1024, 4096, 6 << 10, "", "at most a third of the memory: 2.00 GiB", 0},
 		{"geth --cache many", 16, 32, 0, "", `--cache "many" is not a number`, 0},
 		{"geth --cache", 16, 32, 0, "", "--cache has no value", 0},
-		{"geth --cache 10", 16, 32, 0, "To set it: --cache 64 (the rest of your flags stays; " +
-			"geth's other caches get 27.0 MiB more, too).", "", 32},
+		{"geth --cache 10", 16, 32, 0, "To set it: --cache 36 --cache.database 90 (the rest of " +
+			"your flags stays; geth's other caches get 13.0 MiB more, too).", "", 32},
 	} {
 		change, err := ChangeGeth(strings.Fields(c.args), c.present*mib, c.want*mib,
 			c.machine*mib)

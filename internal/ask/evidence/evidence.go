@@ -36,7 +36,8 @@ type Request struct {
 	Gets         curve.TraceRequest // of random keys, or of an access list
 	Trace        string             // file with the Gets instead
 	Limits       advise.Limits
-	CacheBytes   int64 // the node's, if it was told
+	Args         []string // command line of the process that has Dir open; nil: not known
+	CacheBytes   int64    // the node's, if it was told
 	CacheShare   float64
 	KeysWritten  *float64 // a second; nil: not known
 	Missing      float64
@@ -102,6 +103,7 @@ func (a *Request) evidence(run *result.Run) (advise.Evidence, error) {
 		Database: run.Database,
 		Engine:   run.Engine,
 		Machine:  run.Host,
+		Args:     a.Args,
 		Limits:   a.Limits,
 		Missing:  a.Missing,
 	}

@@ -15,3 +15,6 @@ var errNeedsLinux = engine.Fail(engine.CodeUnsupported,
 func Process(context.Context, Wanted) (*Seen, error) { return nil, errNeedsLinux }
 
 func possible() error { return errNeedsLinux }
+
+// ArgsOf needs Linux.
+func ArgsOf(string) []string { return nil }

@@ -86,6 +86,7 @@ type Curve struct {
 	Flat       *Place // the smallest within flatFloor
 	Doubled    *Place // twice Flat
 	AtMaxBytes *Place // Model.MaxBytes, where that is less than Near
+	Whole      *Place // WholeBytes, where Model.MaxBytes is as much
 	// WithFilters is Flat of the same tables with filters, where levels lack them.
 	WithFilters *Place
 
@@ -218,6 +219,11 @@ func (d *drawer) draw() (c Curve) {
 	if d.MaxBytes > 0 && (c.Near == nil || d.MaxBytes < c.Near.CacheBytes) {
 		p := d.full(d.MaxBytes)
 		c.AtMaxBytes = &p
+	}
+
+	if d.MaxBytes >= c.WholeBytes && d.MaxBytes > 0 {
+		p := d.full(c.WholeBytes)
+		c.Whole = &p
 	}
 
 	c.WithFilters = d.withFilters(c.Flat)

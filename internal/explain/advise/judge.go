@@ -31,6 +31,7 @@ type Evidence struct {
 	Database result.Database
 	Engine   result.Engine
 	Client   clients.Client
+	Args     []string        // command line of the node that runs; nil: not known
 	Settings advice.Settings // what the node runs
 	Writes   advice.Writes
 	Curve    Curve
@@ -234,6 +235,7 @@ const (
 	limited                 // the memory is less than what is wanted
 	hopeless                // the memory does not hold IP1
 	tiny                    // everything fits the smallest cache there is
+	whole                   // the memory holds a cache for the whole database
 )
 
 // nothing is a share of the block reads too small to change a cache for.
@@ -269,8 +271,15 @@ func Judge(e Evidence) Advice {
 	case clients.Geth:
 		own = advice.GethSetting(then.CacheBytes, e.memoryOfCaches(), e.memoryOfMachine(),
 			advice.GethMemTables(m))
-		if v == keep || v == tiny {
+		switch {
+		case v == keep || v == tiny:
 			own = advice.GethPresent(then.CacheBytes, advice.GethMemTables(m))
+		case e.Limits.MemoryBytes == 0 && !e.Settings.Given && c.Now.CacheBytes > 0:
+			changed, err := advice.GethFrom(e.Args, c.Now.CacheBytes, then.CacheBytes,
+				e.memoryOfMachine(), advice.GethMemTables(m))
+			if err == nil { // otherwise its flags do not tell how it came to its cache
+				own = changed
+			}
 		}
 	}
 
@@ -330,6 +339,9 @@ func (e *Evidence) decide(i result.Inflection) (verdict, Place) {
 		return hopeless, *c.AtMaxBytes
 	case c.AtMaxBytes != nil:
 		return limited, *c.AtMaxBytes
+	case c.Whole != nil && c.Now.CacheBytes > 0 && c.Now.CacheBytes < c.Whole.CacheBytes &&
+		c.Now.BlockReadsPerGet*(1-nothing) > c.Whole.BlockReadsPerGet:
+		return whole, *c.Whole
 	case c.Now.CacheBytes == 0:
 		return grow, target
 	case c.Now.CacheBytes >= target.CacheBytes ||
@@ -407,6 +419,8 @@ func (e *Evidence) rule(v verdict) string {
 		return ""
 	case v == limited || v == hopeless:
 		return "the largest cache that fits the memory"
+	case v == whole:
+		return "a cache that holds every block of the database"
 	case e.Curve.Near == nil:
 		return "the largest cache that was predicted"
 	}
@@ -446,6 +460,10 @@ func (e *Evidence) answer(v verdict, then Place) string {
 		return fmt.Sprintf("In %s of memory a cache of %s fits: %s%s%s.",
 			size(e.Limits.MemoryBytes), size(then.CacheBytes), e.needs(then), e.beside(),
 			e.wanted())
+	case whole:
+		return fmt.Sprintf("%s of memory hold the whole database: with a cache of %s, no Get "+
+			"reads a block once it is warm%s.", size(e.Limits.MemoryBytes), size(then.CacheBytes),
+			e.beside())
 	case keep:
 		text := fmt.Sprintf("%s is large enough: %s", doc.Upper(e.present()), e.needs(c.Now))
 		if c.Near != nil && c.Near.CacheBytes < c.Now.CacheBytes {

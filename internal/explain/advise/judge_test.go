@@ -176,6 +176,12 @@ func TestAnswers(t *testing.T) {
 			"blocks, too little even for the filters and top-level " +
 			"indexes (IP1, 284 MiB): " + writing("4.40") + "; with the node's cache of 2.00 GiB: " +
 			"1.60 (1.05); a cache of 3.71 GiB would need 1.05.", false, 150 * mib},
+		{"the memory holds everything", func(e *Evidence) {
+			e.Limits.MemoryBytes = 8 * gib
+			e.Curve.Whole = &Place{CacheBytes: 5 * gib, BlockReadsPerGet: 0}
+		}, "8.00 GiB of memory hold the whole database: with a cache of 5.00 GiB, no Get reads a " +
+			"block once it is warm; with the node's cache of 2.00 GiB: 1.60 (1.05).", false,
+			5 * gib},
 		{"everything fits", func(e *Evidence) {
 			e.Curve.WholeBytes, e.Curve.Now = 9*mib, Place{CacheBytes: 16 * mib}
 		}, "The node's cache of 16.0 MiB is large enough: the whole database takes 9.00 MiB in a " +
@@ -329,6 +335,25 @@ func TestReasons(t *testing.T) {
 
 		if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.code, got, c.want)
+		}
+	}
+}
+
+// TestFlagsOfTheNodeThatRuns: what it was started with is changed as little as possible.
+func TestFlagsOfTheNodeThatRuns(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"geth", "--cache", "8192", "--cache.database", "25"},
+			[]string{"--cache.database 47"}},
+		{[]string{"geth", "--cache", "16384"}, // not what its database has: its flags do not tell
+			[]string{"--cache 4223", "--cache.database 90"}},
+	} {
+		e := someEvidence()
+		e.Client, e.Args = clients.Geth, c.args
+		if got := Judge(e).Recommendation.Flags; !slices.Equal(got, c.want) {
+			t.Errorf("%v: %v, want %v", c.args, got, c.want)
 		}
 	}
 }

@@ -293,7 +293,7 @@ func (e *Evidence) pageCache(a Advice) string {
 func (e *Evidence) whole(v verdict) string {
 	const affordable = 4 << 30
 	c := e.Curve
-	if v == tiny || c.WholeBytes > max(affordable, e.Limits.MemoryBytes/2) ||
+	if v == tiny || v == whole || c.WholeBytes > max(affordable, e.Limits.MemoryBytes/2) ||
 		c.Now.CacheBytes >= c.WholeBytes {
 		return ""
 	}
