@@ -327,3 +327,18 @@ func TestSite(t *testing.T) {
 		t.Error("a damaged pack has a page")
 	}
 }
+
+// TestCheckedFiguresHaveATolerance: a tolerance without a recomputation would check nothing, and a
+// recomputation without one would refuse the last bit.
+func TestCheckedFiguresHaveATolerance(t *testing.T) {
+	checked := map[string]bool{}
+	for _, r := range recomputations() {
+		checked[r.of.Key] = true
+	}
+
+	for _, f := range figure.All() {
+		if (f.Tolerance > 0) != checked[f.Key] {
+			t.Errorf("%s: a tolerance of %g, recomputed: %v", f.Key, f.Tolerance, checked[f.Key])
+		}
+	}
+}

@@ -30,8 +30,10 @@ func (r *run) figures(m *measured) {
 	f.Gets, f.Found, f.Missing, f.Seconds = m.gets, m.found, m.missing, m.Seconds
 	if m.gets == 0 || m.Seconds == 0 {
 		r.MarkUnavailable("no Get was measured", figure.GetsPerSecond, figure.ServiceTime,
-			figure.CPUTimePerGet,
-			figure.BlockReadsPerGet, figure.DeviceReadsPerGet, figure.Agreement)
+			figure.ResponseTime, figure.CPUTimePerGet, figure.CPUPercent, figure.SwitchesPerGet,
+			figure.MajorFaultsPerGet, figure.ReadCallsPerGet, figure.BlockReadsPerGet,
+			figure.BlockReadBytesPerGet, figure.HitRate, figure.DeviceReadsPerGet,
+			figure.DeviceReadBytesPerGet, figure.Agreement, figure.InFlight)
 		return
 	}
 
