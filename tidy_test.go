@@ -323,10 +323,11 @@ func isName(word string) bool {
 	return word != "" && strings.ContainsFunc(word[1:], unicode.IsUpper)
 }
 
-// tracked lists the files of the repository.
+// tracked lists the files of the repository, new ones included that are not added yet.
 func tracked(t *testing.T) []string {
 	t.Helper()
-	text, err := exec.Command("git", "ls-files", "-z").Output()
+	text, err := exec.Command("git", "ls-files", "-z", "--cached", "--others",
+		"--exclude-standard").Output()
 	if err != nil {
 		t.Skipf("not a git clone: %v", err)
 	}

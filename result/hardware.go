@@ -67,10 +67,17 @@ func ParseHardware(text []byte) (*Hardware, error) {
 	var form struct {
 		Schema string `json:"schema"`
 		Fio    string `json:"fio version"`
+
+		BlockBytes int `json:"block_bytes"`
 	}
 
 	if err := json.Unmarshal(text, &form); err != nil {
 		return nil, fmt.Errorf("not JSON: %w", err)
+	}
+
+	const blockBytes = 4096 // of the reads that predictions and prices are made of
+	if form.BlockBytes != 0 && form.BlockBytes != blockBytes {
+		return nil, fmt.Errorf("its reads are of %d bytes, not of 4 KiB", form.BlockBytes)
 	}
 
 	h := new(Hardware)

@@ -72,15 +72,26 @@ func check() error {
 	}
 
 	order := dependents(listed, changed)
+	nearest := slices.Clone(changed)
 	if documents || len(main) > 0 {
-		order = append(order, modulePath) // links, names, rules of the whole repository
+		nearest = append(nearest, modulePath) // links, names, rules of the whole repository
 	}
 
-	line := slices.DeleteFunc(slices.Clone(order), func(name string) bool {
-		return name == commandLine
-	})
-	if err := test(ctx, line, "-short"); err != nil {
-		return err
+	// What is nearest is tested first: go test takes packages in the order in which they are built.
+	isLater := func(name string) bool { return !slices.Contains(nearest, name) }
+	for _, packages := range [][]string{
+		slices.DeleteFunc(slices.Clone(nearest), isCommandLine),
+		slices.DeleteFunc(slices.Clone(order), func(name string) bool {
+			return isCommandLine(name) || !isLater(name)
+		}),
+	} {
+		if err := test(ctx, packages, "-short"); err != nil {
+			return err
+		}
+
+		if ctx.Err() != nil {
+			return nil // what is left has been named
+		}
 	}
 
 	if slices.Contains(order, commandLine) || documents {
@@ -93,6 +104,8 @@ func check() error {
 
 // commandLine has tests that each start programs: check runs a few of them.
 const commandLine = modulePath + "/cmd/statelab"
+
+func isCommandLine(name string) bool { return name == commandLine }
 
 // changedFiles are those that differ from the last commit, and new ones, from the repository's
 // root.

@@ -209,6 +209,9 @@ var results = []struct{ file, what, orElse string }{
 	{"advice.json", "advice", ""},
 	{"prediction.json", "a prediction", ""},
 	{"simulation.json", "a simulation", ""},
+	{"tuning.json", "tuned options", ""},
+	{"price.json", "a price table", ""},
+	{"watch.json", "a watch", ""},
 }
 
 const orResume = ", or add --resume to continue it"

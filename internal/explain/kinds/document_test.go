@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"flag"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/report/render"
 )
@@ -76,5 +80,44 @@ func expect(
 
 	if diff := cmp.Diff(string(want), got.String()); diff != "" {
 		t.Errorf("%s differs (-want +got):\n%s", path, diff)
+	}
+}
+
+// TestEveryKindHasADocument: a kind without a stored folder would change unseen, and a stored
+// folder that is not listed would be compared with nothing.
+func TestEveryKindHasADocument(t *testing.T) {
+	for _, kind := range All() {
+		if _, ok := stored[kind.Name]; !ok && kind.Name != "load" {
+			t.Errorf("kind %q: add a folder of it to testdata/stored, and its name to the map stored",
+				kind.Name)
+		}
+	}
+
+	folders, err := filepath.Glob("testdata/stored/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, folder := range folders {
+		if !slices.Contains(slices.Collect(maps.Values(stored)), folder) {
+			t.Errorf("%s is not in the map stored", folder)
+		}
+	}
+}
+
+// TestFoldersOfEveryKindAreKept: a verb that is told to write where a result of any kind lies names
+// what lies there.
+func TestFoldersOfEveryKindAreKept(t *testing.T) {
+	for _, kind := range All() {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, kind.File), []byte("{}"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+
+		if err := output.Folder(dir); err == nil ||
+			!strings.Contains(err.Error(), "already holds") {
+			t.Errorf("%s: %v; its file belongs into the list of internal/base/output", kind.Name,
+				err)
+		}
 	}
 }

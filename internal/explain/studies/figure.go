@@ -54,8 +54,11 @@ func (s *Study) figure(place, unitName string) (*float64, error) {
 			return nil, fmt.Errorf("%q: %w", place, err)
 		}
 
-		if !found {
+		switch {
+		case !found && from == nil: // not measured yet
 			return nil, nil
+		case !found: // a figure that was renamed is not one that is missing
+			return nil, fmt.Errorf("%q: the result of %q has no %s", place, run, path)
 		}
 
 		operator := "+"

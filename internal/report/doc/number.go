@@ -163,7 +163,7 @@ func Whole[N int | int64](n *N) *float64 {
 // Digits prints a whole number, thousands separated.
 func Digits(v float64) string { return unit.Count(int64(v)) }
 
-// ShortScales of columns whose unit does not depend on their values.
+// Scales of columns whose unit does not depend on their values.
 var (
 	Micros = Scale{"us", 1e3}
 	Millis = Scale{"ms", 1e6}

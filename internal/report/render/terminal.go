@@ -147,7 +147,7 @@ func (t *terminal) block(b doc.Block) {
 	}
 }
 
-// facts are names and values, aligned. A name longer than mostName pushes its value aside.
+// facts are names and values, aligned. A name longer than maxName pushes its value aside.
 func (t *terminal) facts(facts [][2]string) {
 	const maxName = 36
 	wide := 0
