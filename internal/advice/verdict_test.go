@@ -40,7 +40,8 @@ func TestVerdicts(t *testing.T) {
 			"read blocks, and the disk is 50% busy."},
 		{"nothing helps", evidence(2.3, 0.9, 0.5, little), DiskReads, 0, "Reads limit the Gets: " +
 			"they take the time of 2.3 threads, 90% of that in Gets that read blocks, and the " +
-			"disk is 50% busy; with a cache of 32.0 MiB they would still be 0.150 block reads per Get."},
+			"disk is 50% busy; with a cache of 32.0 MiB they would still be 0.150 block reads per " +
+			"Get."},
 		{"the smallest that is certain", evidence(0.7, 0.9, 0.5, unsure, large), SmallCache, 64, ""},
 		{"none is certain", evidence(0.7, 0.9, 0.5, unsure), SmallCache, 32, ""},
 		{"a smaller one is none", evidence(0.7, 0.9, 0.5, small), DiskReads, 0, ""},
@@ -80,11 +81,11 @@ func TestChangeGeth(t *testing.T) {
 			"(the rest of your flags stays).", "", 19},
 		{"geth --syncmode full", 2048, 3000, 64 << 10, "To set it: --cache.database 74 (geth's " +
 			"default --cache 4096 and your other flags stay).", "", 3031},
-		{"geth -cache=8192 --cache.database=50", 4096, 16384, 96 << 10, "To set it: --cache 18205 " +
-			"--cache.database 90 (the rest of your flags stays; geth's other caches get 4.89 GiB " +
+		{"geth -cache=8192 --cache.database=50", 4096, 16384, 96 << 10, "To set it: " +
+			"--cache 18205 --cache.database 90 (the rest of your flags stays; geth's other caches get 4.89 GiB " +
 			"more, too).", "", 16384},
-		{"geth", 1024, 2048, 64 << 10, "", "its flags give the database 2.00 GiB, and it runs with " +
-			"1.00 GiB", 0},
+		{"geth", 1024, 2048, 64 << 10, "", "its flags give the database 2.00 GiB, and it " +
+			"runs with 1.00 GiB", 0},
 		{"geth", 1024, 4096, 6 << 10, "", "at most a third of the memory: 2.00 GiB", 0},
 		{"geth --cache many", 16, 32, 0, "", `--cache "many" is not a number`, 0},
 		{"geth --cache", 16, 32, 0, "", "--cache has no value", 0},

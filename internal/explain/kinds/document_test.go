@@ -88,7 +88,7 @@ func expect(
 func TestEveryKindHasADocument(t *testing.T) {
 	for _, kind := range All() {
 		if _, ok := stored[kind.Name]; !ok && kind.Name != "load" {
-			t.Errorf("kind %q: add a folder of it to testdata/stored, and its name to the map stored",
+			t.Errorf("kind %q: add a folder of it to testdata/stored, and its name to the map",
 				kind.Name)
 		}
 	}
