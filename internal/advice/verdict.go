@@ -90,8 +90,8 @@ func Judge(e Evidence) Verdict {
 			"time of one thread%s.", e.Program, percent(inFlight), disk)
 	case inFlight < littleTime:
 		v.Bottleneck = DiskReads
-		v.Sentence = fmt.Sprintf("The disk is %s busy, but not with Gets: they take %s of the time "+
-			"of one thread.", percent(busy), percent(inFlight))
+		v.Sentence = fmt.Sprintf("The disk is %s busy, but not with Gets: they take %s of the "+
+			"time of one thread.", percent(busy), percent(inFlight))
 	case reading < mostTime:
 		v.Bottleneck = Processor
 		v.Sentence = fmt.Sprintf("%s of the time in Gets passes in Gets whose blocks were all in "+

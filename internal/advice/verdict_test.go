@@ -32,7 +32,8 @@ func TestVerdicts(t *testing.T) {
 		sentence string
 	}{
 		{"idle Gets", evidence(0.03, 0.9, 0.04, helps), NotGets, 32, "The database is not what " +
-			"slows this geth: its Gets take 3% of the time of one thread, and the disk is 4% busy."},
+			"slows this geth: its Gets take 3% of the time of one thread, and the disk is " +
+			"4% busy."},
 		{"somebody else's disk", evidence(0.03, 0.9, 0.95, helps), DiskReads, 32,
 			"The disk is 95% busy, but not with Gets: they take 3% of the time of one thread."},
 		{"a small cache", evidence(0.7, 0.9, 0.5, helps), SmallCache, 32, "The cache is too " +
@@ -40,9 +41,10 @@ func TestVerdicts(t *testing.T) {
 			"read blocks, and the disk is 50% busy."},
 		{"nothing helps", evidence(2.3, 0.9, 0.5, little), DiskReads, 0, "Reads limit the Gets: " +
 			"they take the time of 2.3 threads, 90% of that in Gets that read blocks, and the " +
-			"disk is 50% busy; with a cache of 32.0 MiB they would still be 0.150 block reads per " +
-			"Get."},
-		{"the smallest that is certain", evidence(0.7, 0.9, 0.5, unsure, large), SmallCache, 64, ""},
+			"disk is 50% busy; with a cache of 32.0 MiB they would still be 0.150 block reads " +
+			"per Get."},
+		{"the smallest that is certain", evidence(0.7, 0.9, 0.5, unsure, large), SmallCache, 64,
+			""},
 		{"none is certain", evidence(0.7, 0.9, 0.5, unsure), SmallCache, 32, ""},
 		{"a smaller one is none", evidence(0.7, 0.9, 0.5, small), DiskReads, 0, ""},
 		{"the processor", evidence(0.7, 0.1, 0.1, helps), Processor, 32, "90% of the time in " +
@@ -52,7 +54,8 @@ func TestVerdicts(t *testing.T) {
 			"geth made 20 Gets in 10.0 s: too few to judge its database. Watch it for 9 min or " +
 				"longer."},
 		{"none", Evidence{Program: "geth", Seconds: 10}, TooFewGets, 0,
-			"geth made 0 Gets in 10.0 s: too few to judge its database. Watch it while it has work."},
+			"geth made 0 Gets in 10.0 s: too few to judge its database. Watch it while it " +
+				"has work."},
 		{"an old watch", Evidence{Program: "geth", Gets: 1e5, Seconds: 10}, "", 0, ""},
 	} {
 		v := Judge(c.evidence)
@@ -77,13 +80,13 @@ func TestChangeGeth(t *testing.T) {
 		sentence, refused      string
 		gives                  int64 // MiB
 	}{
-		{"geth --cache 32", 16, 19, 64 << 10, "To set it: --cache.database 60 with your --cache 32 " +
-			"(the rest of your flags stays).", "", 19},
+		{"geth --cache 32", 16, 19, 64 << 10, "To set it: --cache.database 60 with your " +
+			"--cache 32 (the rest of your flags stays).", "", 19},
 		{"geth --syncmode full", 2048, 3000, 64 << 10, "To set it: --cache.database 74 (geth's " +
 			"default --cache 4096 and your other flags stay).", "", 3031},
 		{"geth -cache=8192 --cache.database=50", 4096, 16384, 96 << 10, "To set it: " +
-			"--cache 18205 --cache.database 90 (the rest of your flags stays; geth's other caches get 4.89 GiB " +
-			"more, too).", "", 16384},
+			"--cache 18205 --cache.database 90 (the rest of your flags stays; geth's other " +
+			"caches get 4.89 GiB more, too).", "", 16384},
 		{"geth", 1024, 2048, 64 << 10, "", "its flags give the database 2.00 GiB, and it " +
 			"runs with 1.00 GiB", 0},
 		{"geth", 1024, 4096, 6 << 10, "", "at most a third of the memory: 2.00 GiB", 0},
