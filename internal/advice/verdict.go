@@ -80,14 +80,14 @@ func Judge(e Evidence) Verdict {
 	busy, diskKnown := e.DiskBusy.Number()
 	disk := ""
 	if diskKnown {
-		disk = fmt.Sprintf(", and the disk is %s busy", percent(busy))
+		disk = fmt.Sprintf("the disk is %s busy", percent(busy))
 	}
 
 	switch reading := e.Reading.OrZero(); {
 	case inFlight < littleTime && busy < busyDisk:
 		v.Bottleneck = NotGets
 		v.Sentence = fmt.Sprintf("The database is not what slows this %s: its Gets take %s of the "+
-			"time of one thread%s.", e.Program, percent(inFlight), disk)
+			"time of one thread%s.", e.Program, percent(inFlight), after(", and ", disk))
 	case inFlight < littleTime:
 		v.Bottleneck = DiskReads
 		v.Sentence = fmt.Sprintf("The disk is %s busy, but not with Gets: they take %s of the "+
@@ -99,15 +99,24 @@ func Judge(e Evidence) Verdict {
 			percent(1-reading))
 	case v.Larger != nil:
 		v.Bottleneck = SmallCache
-		v.Sentence = fmt.Sprintf("The cache is too small: Gets take %s, and %s of that passes in "+
-			"Gets that read blocks%s.", threads(inFlight), percent(reading), disk)
+		v.Sentence = fmt.Sprintf("The cache is too small: Gets take %s, %s of that in Gets that "+
+			"read blocks%s.", threads(inFlight), percent(reading), after("; ", disk))
 	default:
 		v.Bottleneck = DiskReads
 		v.Sentence = fmt.Sprintf("Reads limit the Gets: they take %s, %s of that in Gets that "+
-			"read blocks%s%s.", threads(inFlight), percent(reading), disk, noLarger(e))
+			"read blocks%s%s.", threads(inFlight), percent(reading), after("; ", disk),
+			noLarger(e))
 	}
 
 	return v
+}
+
+// after is a clause behind a separator, or nothing.
+func after(separator, clause string) string {
+	if clause == "" {
+		return ""
+	}
+	return separator + clause
 }
 
 // tooFew says how long to watch a node that is nearly idle.

@@ -37,10 +37,10 @@ func TestVerdicts(t *testing.T) {
 		{"somebody else's disk", evidence(0.03, 0.9, 0.95, helps), DiskReads, 32,
 			"The disk is 95% busy, but not with Gets: they take 3% of the time of one thread."},
 		{"a small cache", evidence(0.7, 0.9, 0.5, helps), SmallCache, 32, "The cache is too " +
-			"small: Gets take 70% of the time of one thread, and 90% of that passes in Gets that " +
-			"read blocks, and the disk is 50% busy."},
+			"small: Gets take 70% of the time of one thread, 90% of that in Gets that read " +
+			"blocks; the disk is 50% busy."},
 		{"nothing helps", evidence(2.3, 0.9, 0.5, little), DiskReads, 0, "Reads limit the Gets: " +
-			"they take the time of 2.3 threads, 90% of that in Gets that read blocks, and the " +
+			"they take the time of 2.3 threads, 90% of that in Gets that read blocks; the " +
 			"disk is 50% busy; with a cache of 32.0 MiB they would still be 0.150 block reads " +
 			"per Get."},
 		{"the smallest that is certain", evidence(0.7, 0.9, 0.5, unsure, large), SmallCache, 64,

@@ -37,6 +37,9 @@ var stored = map[string]string{
 	"simulation": "testdata/stored/simulation",
 	"advice":     "testdata/stored/advice",
 	"tuning":     "testdata/stored/tuning",
+
+	// Of a geth with --cache 32 that answers eth_getProof: statelab watch --seconds 40 --out.
+	"watch": "testdata/stored/watch",
 }
 
 // TestDocuments: what a stored folder says, in full (as Markdown) and in short form (as on a

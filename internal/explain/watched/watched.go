@@ -192,10 +192,11 @@ func trust(s result.WatchSimulated) string {
 	off := max(0, s.Low-s.Seen, s.Seen-s.High)
 	const fewReads = 0.01 // a Get: shares of less say nothing
 	if s.Seen < fewReads {
-		return fmt.Sprintf("Trust other sizes within %s block reads per Get.",
+		return fmt.Sprintf("Other sizes are known within %s block reads per Get at best.",
 			doc.PerGet(max(off, noReads)))
 	}
-	return fmt.Sprintf("Trust other sizes within %.0f%%.", math.Ceil(max(1, 100*off/s.Seen)))
+	return fmt.Sprintf("Other sizes are known within %.0f%% at best.",
+		math.Ceil(max(1, 100*off/s.Seen)))
 }
 
 // aFew is a part of the reads that the answer is silent about.
