@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/statelab/statelab/internal/base/keyspace"
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/result/figure"
 )
@@ -46,7 +48,14 @@ var promisedFields = []string{"schema", "status", "engine", "workload", "cache",
 
 // TestLoadSweepReport is the life of a study: each step reads what the one
 // before has left.
-func TestLoadSweepReport(t *testing.T) {
+func TestLoadSweepReport(t *testing.T) { loadSweepReport(t, 5_000, 10_000) }
+
+func TestLoadSweepReportOfMoreGets(t *testing.T) {
+	testring.Outer(t, "it makes 480,000 Gets")
+	loadSweepReport(t, 20_000, 40_000)
+}
+
+func loadSweepReport(t *testing.T, warmup, gets uint64) {
 	for _, c := range []struct {
 		engine, threads, caches string
 		phases                  []int // of what memtables leave, which take more of v2's cache
@@ -57,8 +66,8 @@ func TestLoadSweepReport(t *testing.T) {
 		t.Run(c.engine, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "S")
 			swept := must(t, "sweep", "--db", database(t, c.engine), "--cache", c.caches,
-				"--threads", c.threads,
-				"--warmup", "20k", "--gets", "40k", "--access-gets", "20k", "--out", out)
+				"--threads", c.threads, "--warmup", fmt.Sprint(warmup), "--gets", fmt.Sprint(gets),
+				"--access-gets", fmt.Sprint(warmup), "--out", out)
 			s := readSweep(t, out)
 			if s.Status != result.OK || len(s.Points) != 3 {
 				t.Fatalf("status %s, %d points\n%v", s.Status, len(s.Points), swept)
@@ -67,7 +76,7 @@ func TestLoadSweepReport(t *testing.T) {
 			checkCurve(t, s, c.phases)
 			for _, p := range s.Points {
 				t.Run(p.Axes["cache"], func(t *testing.T) {
-					checkPoint(t, filepath.Join(out, p.Run), c.engine)
+					checkPoint(t, filepath.Join(out, p.Run), c.engine, warmup, gets)
 				})
 			}
 
@@ -125,7 +134,7 @@ func checkCurve(t *testing.T, s *result.Sweep, want []int) {
 }
 
 // checkPoint holds a run folder against what it promises, itself and the engine.
-func checkPoint(t *testing.T, dir, engine string) {
+func checkPoint(t *testing.T, dir, engine string, warmup, gets uint64) {
 	run := readRun(t, dir)
 	f := run.Figures
 	checkPromises(t, dir)
@@ -149,7 +158,7 @@ func checkPoint(t *testing.T, dir, engine string) {
 		t.Errorf("%v block reads, only %v cache misses", misses.Ours, misses.Theirs)
 	}
 
-	if f.Gets != 40_000 || f.Found != f.Gets || f.Missing != 0 || f.FailedGets != 0 {
+	if f.Gets != gets || f.Found != f.Gets || f.Missing != 0 || f.FailedGets != 0 {
 		t.Errorf("%d Gets, %d found, %d missing, %d failed", f.Gets, f.Found, f.Missing,
 			f.FailedGets)
 	}
@@ -176,7 +185,7 @@ func checkPoint(t *testing.T, dir, engine string) {
 	}
 
 	if run.Cache.Effective <= 0 || run.Workload.Keys != 300_000 ||
-		run.Workload.WarmupGets != 20_000 || run.Host.Kernel == "" ||
+		run.Workload.WarmupGets != warmup || run.Host.Kernel == "" ||
 		f.OrZero(figure.HarnessTimePerGet) <= 0 {
 		t.Errorf("effective settings: cache %+v, workload %+v, host %+v", run.Cache, run.Workload,
 			run.Host)

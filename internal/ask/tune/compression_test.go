@@ -265,6 +265,22 @@ func TestTimeIsMeasured(t *testing.T) {
 	}
 }
 
+// TestCostsAreNotNegative: what two measurements say of a block and its bytes, also where one was
+// disturbed.
+func TestCostsAreNotNegative(t *testing.T) {
+	for _, c := range []struct{ small, large, each, perByte float64 }{
+		{small: 5000, large: 33_000, each: 1000, perByte: 0.9765625},
+		{small: 1000, large: 33_000, each: 0, perByte: 1000. / 4096}, // the large ones were slow
+		{small: 5000, large: 4000, each: 5000, perByte: 0},           // the small ones were
+		{small: 0, large: 4000, each: 0, perByte: 0},
+	} {
+		each, perByte := costPerByte(4096, c.small, 32_768, c.large)
+		if each != c.each || perByte != c.perByte {
+			t.Errorf("%+v: each %v, per byte %v", c, each, perByte)
+		}
+	}
+}
+
 // TestPassesAreCounted compares write amplification with the engine's own count of a load in random
 // order.
 func TestPassesAreCounted(t *testing.T) {

@@ -244,12 +244,12 @@ func (s *search) measureCosts(ctx context.Context) (_ *tuned.Costs, err error) {
 
 	smallGet, smallRead := measure(small, tablemodel.NoCompression, false)
 	largeGet, largeRead := measure(large, tablemodel.NoCompression, false)
-	getByte, readByte := max(0, (largeGet-smallGet)/(large-small)),
-		max(0, (largeRead-smallRead)/(large-small))
+	getEach, getByte := costPerByte(small, smallGet, large, largeGet)
+	readEach, readByte := costPerByte(small, smallRead, large, largeRead)
 	c := &tuned.Costs{
 		GetByte: getByte,
-		Get:     smallGet - small*getByte,
-		Read:    smallRead - small*readByte,
+		Get:     getEach,
+		Read:    readEach,
 		ReadByte: map[string]float64{
 			s.kind.Compression:       readByte,
 			tablemodel.NoCompression: readByte,
@@ -270,6 +270,14 @@ func (s *search) measureCosts(ctx context.Context) (_ *tuned.Costs, err error) {
 
 	s.costs, s.kept.Costs = c, c
 	return c, err
+}
+
+// costPerByte are the costs of a block and of each of its bytes, from those of small and of large
+// blocks. Neither is negative: two measurements beside other work can differ by more than the bytes
+// cost.
+func costPerByte(smallBytes, small, largeBytes, large float64) (each, perByte float64) {
+	perByte = min(max(0, (large-small)/(largeBytes-smallBytes)), small/smallBytes)
+	return small - smallBytes*perByte, perByte
 }
 
 // costOf is what a Get costs a processor that finds all blocks in the cache, and a block that it
