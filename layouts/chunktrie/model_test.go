@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/chain/mpt"
 	"github.com/statelab/statelab/layout"
 	"github.com/statelab/statelab/layout/layouttest"
@@ -110,7 +111,12 @@ func TestNodesAndReadsAreTheModels(t *testing.T) {
 // TestBudget gives less memory than the levels want, when opened and while blocks
 // are written.
 func TestBudget(t *testing.T) {
-	const n, budget = 200_000, 4 << 20
+	const budget = 4 << 20
+	n := 200_000
+	if !testring.All() {
+		n = 80_000
+	}
+
 	o := layout.Options{Dir: newDir(t), Create: true, MemoryBytes: budget}
 	s, keys := evenly(t, o, n)
 	written := s.Effective()["PinnedLevels"]

@@ -213,8 +213,10 @@ func TestDrawOfAList(t *testing.T) {
 		t.Errorf("near %d, flat %d: all that the list asks for takes %d", near, flat, list.Bytes)
 	}
 
-	if random, _ := ofRandomKeys(t); random.Near.CacheBytes < 2*c.Near.CacheBytes {
-		t.Errorf("random keys of the same database: %+v", random.Near)
+	if testring.All() { // it takes seconds to draw a second curve
+		if random, _ := ofRandomKeys(t); random.Near.CacheBytes < 2*c.Near.CacheBytes {
+			t.Errorf("random keys of the same database: %+v", random.Near)
+		}
 	}
 
 	if last := c.Points[len(c.Points)-1].CacheBytes; last > 4*list.Bytes ||

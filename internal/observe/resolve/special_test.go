@@ -17,6 +17,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engine/enginetest"
 	"github.com/statelab/statelab/internal/base/failure"
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
@@ -42,7 +43,12 @@ func TestOtherTables(t *testing.T) {
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			const prefix, count = "a prefix that all keys share/", 20_000
+			const prefix = "a prefix that all keys share/"
+			count := 20_000
+			if !testring.All() {
+				count = 8_000
+			}
+
 			dir := t.TempDir()
 			s := openStore(t, f, dir, true)
 			random := rand.New(rand.NewPCG(3, 3))
@@ -98,6 +104,7 @@ func TestOtherTables(t *testing.T) {
 func TestKeysInTheLog(t *testing.T) {
 	for _, f := range flavours() {
 		t.Run(f.name, func(t *testing.T) {
+			olderFormatsInCI(t, f)
 			t.Parallel()
 			dir := t.TempDir()
 			keys := testKeys(20_000)
@@ -215,6 +222,7 @@ func TestOpenRefuses(t *testing.T) {
 func TestDamagedTable(t *testing.T) {
 	for _, f := range flavours() {
 		t.Run(f.name, func(t *testing.T) {
+			olderFormatsInCI(t, f)
 			t.Parallel()
 			dir := t.TempDir()
 			keys := testKeys(5_000)
