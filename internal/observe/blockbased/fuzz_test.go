@@ -186,7 +186,9 @@ func TestLogOverAnOlderOne(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		u, err := readLogs(dir, newFamily(0, ""))
+		numbers, err := listLogs(dir)
+		must(t, err)
+		u, err := readLogs(dir, numbers, newFamily(0, ""))
 		if err != nil {
 			t.Fatal(err)
 		}

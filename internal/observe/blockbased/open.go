@@ -69,6 +69,11 @@ func retried(dir string, open func() (*Resolver, error)) (r *Resolver, err error
 const defaultFamily = "default"
 
 func open(dir, logs, name string, reading Reading) (*Resolver, error) {
+	listed, err := listLogs(logs)
+	if err != nil {
+		return nil, err
+	}
+
 	m, err := readManifest(dir)
 	if err != nil {
 		return nil, err
@@ -80,7 +85,7 @@ func open(dir, logs, name string, reading Reading) (*Resolver, error) {
 	}
 
 	r := &Resolver{reading: reading, torn: m.torn}
-	if r.unflushed, err = readLogs(logs, family); err != nil {
+	if r.unflushed, err = readLogs(logs, listed, family); err != nil {
 		return nil, err
 	}
 

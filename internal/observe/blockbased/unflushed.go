@@ -14,25 +14,30 @@ import (
 	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
 
-// readLogs reads the logs that may hold something of the family, oldest first.
-func readLogs(dir string, family *Family) (*lookuppath.Unflushed, error) {
-	u := new(lookuppath.Unflushed)
+// listLogs are the numbers of the logs in dir, oldest first. They are to be listed before the
+// manifest is read: what a log holds that its owner deletes after that is in no table of this
+// manifest, and would be missing without a trace.
+func listLogs(dir string) (numbers []uint64, err error) {
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-
-	var numbers []uint64
 	for _, e := range entries {
 		digits, is := strings.CutSuffix(e.Name(), ".log")
-		if number, err := strconv.ParseUint(digits, 10, 64); is && err == nil &&
-			number >= family.firstLog {
+		if number, err := strconv.ParseUint(digits, 10, 64); is && err == nil {
 			numbers = append(numbers, number)
 		}
 	}
 
 	slices.Sort(numbers)
+	return numbers, err
+}
+
+// readLogs reads those of the logs that may hold something of the family.
+func readLogs(dir string, numbers []uint64, family *Family) (*lookuppath.Unflushed, error) {
+	u := new(lookuppath.Unflushed)
 	for _, number := range numbers {
+		if number < family.firstLog {
+			continue
+		}
+
 		name := fmt.Sprintf("%06d.log", number)
 		log, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
