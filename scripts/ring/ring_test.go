@@ -197,3 +197,16 @@ func TestDependentsAreInOrder(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
+
+// TestWhole: make ci runs a test again of which make test skipped a part.
+func TestWhole(t *testing.T) {
+	names := whole([]record{
+		{Test: "TestA", Outcome: passed},
+		{Test: "TestB", Outcome: passed}, {Test: "TestB/x", Outcome: passed},
+		{Test: "TestC/x", Outcome: skipped}, {Test: "TestC", Outcome: passed},
+		{Test: "TestD", Outcome: skipped}, {Test: "TestE", Outcome: failed},
+	})
+	if !slices.Equal(names, []string{"TestA", "TestB"}) {
+		t.Error(names)
+	}
+}

@@ -75,3 +75,23 @@ func within(n, low, high int64) error {
 	}
 	return nil
 }
+
+// TestDoctorBesideAWriter judges the page cache and direct reads of a folder as at rest.
+func TestDoctorBesideAWriter(t *testing.T) {
+	const times = 2 // each watches the machine for half a second
+	dir := t.TempDir()
+	judged := func() (verdicts string) {
+		for _, f := range Doctor(t.Context(), dir)[:2] {
+			verdicts += fmt.Sprintln(f.Name, f.State, f.Verdict)
+		}
+		return verdicts
+	}
+
+	atRest := judged()
+	churn.Replace(t, dir, "%06d.log", strings.Repeat("x", 4*directBytes), times, func() error {
+		if now := judged(); now != atRest {
+			return fmt.Errorf("%s, want %s", now, atRest)
+		}
+		return nil
+	})
+}
