@@ -164,6 +164,7 @@ func TestAdviceForANode(t *testing.T) {
 }
 
 func TestAdviceOnAHeldDatabase(t *testing.T) {
+	testring.Outer(t, "as TestHeldDatabase, with a curve")
 	db := newForeign(t, "pebble2")
 	owner := exec.Command(os.Args[0])
 	owner.Env = append(os.Environ(), holderOf+"=pebble2:"+db)

@@ -14,22 +14,30 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-// fio and the prober see the same disk: their figures are of one size, Little's
-// law holds for both, and the folder holds what was printed.
+// TestDisk: Little's law holds for what the prober measures, and the folder holds what was printed.
+func TestDisk(t *testing.T) {
+	t.Setenv("PATH", "") // without fio
+	measureDisk(t, "0.1", false)
+}
+
+// fio and the prober see the same disk: their figures are of one size, and Little's law holds for
+// both.
 func TestDiskAgreesWithFio(t *testing.T) {
+	testring.Outer(t, "both read the disk for seconds")
+	testring.Program(t, "fio")
+	measureDisk(t, "0.4", true)
+}
+
+func measureDisk(t *testing.T, seconds string, fio bool) {
 	dir, out := t.TempDir(), filepath.Join(t.TempDir(), "disk")
 	if err := host.DirectSupported(dir); err != nil {
 		t.Skip(err)
 	}
 
-	args := []string{"disk", dir, "--in-flight", "1,8", "--seconds", "0.4", "--repeats", "3",
+	args := []string{"disk", dir, "--in-flight", "1,8", "--seconds", seconds, "--repeats", "3",
 		"--json", "--quiet", "--out", out}
-	_, fio := testring.Find("fio")
-	switch {
-	case fio:
+	if fio {
 		args = append(args, "--with", "fio")
-	case testring.All():
-		testring.Lacks(t, "the program fio")
 	}
 
 	var printed result.Disk

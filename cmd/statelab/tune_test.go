@@ -289,6 +289,7 @@ func tuneForTime(t *testing.T, gets string, load ...string) {
 
 // TestTuneWithoutADatabase: of a database that was never built, larger blocks need less metadata.
 func TestTuneWithoutADatabase(t *testing.T) {
+	testring.Outer(t, "it simulates 22 configurations; TestTuneGoesOn has a smaller one")
 	found := tuningOf(t,
 		must(t, "tune", "--keys", "1M", "--memory", "1MiB", "--cores", "2", "--seeds", "1",
 			"--gets", "30k", "--json", "--quiet").stdout)
