@@ -145,3 +145,19 @@ func scaled(values []float64, by float64) []float64 {
 	}
 	return values
 }
+
+// TestRunsThatWereNotInterleaved: what depends on the machine is judged only if both sides met the
+// same hours.
+func TestRunsThatWereNotInterleaved(t *testing.T) {
+	a, b := Sample{Values: []float64{1, 2, 3, 4}}, Sample{Values: []float64{11, 12, 13, 14}}
+	rule := Rule{Alpha: 0.05, Machine: true, Margin: func(bool) float64 { return 0 }}
+	r := Decide(a, b, rule)
+	if r.Verdict != CannotTell || r.Reason != NoTurns || r.Certain() {
+		t.Errorf("%+v", r)
+	}
+
+	rule.Interleaved = true
+	if r := Decide(a, b, rule); !r.Certain() {
+		t.Errorf("interleaved: %+v", r)
+	}
+}
