@@ -40,7 +40,8 @@ func TestLiveDatabase(t *testing.T) {
 			return o, err
 		},
 		"advise": func(db string) (outcome, error) {
-			return statelab(t, "advise", db, "--ignore-lock", "--probe-seconds", "0", "--quiet"), nil
+			return statelab(t, "advise", db, "--ignore-lock", "--probe-seconds", "0",
+				"--quiet"), nil
 		},
 		"sweep --dry-run": func(db string) (outcome, error) {
 			o := statelab(t, "sweep", "--db", db, "--use-existing", "--ignore-lock", "--dry-run")
@@ -49,7 +50,9 @@ func TestLiveDatabase(t *testing.T) {
 			}
 			return o, nil
 		},
-		"doctor": func(db string) (outcome, error) { return statelab(t, "doctor", "--db", db), nil },
+		"doctor": func(db string) (outcome, error) {
+			return statelab(t, "doctor", "--db", db), nil
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name != "inspect" {

@@ -180,8 +180,8 @@ func readWhile(db engine.DB, committed *atomic.Int64, batches, perBatch int64) e
 		return err
 	}
 
-	// A commit can wait for a disk: then a reader looks every tenth of a millisecond, and leaves the
-	// processor to others meanwhile.
+	// A commit can wait for a disk: a reader then looks every tenth of a millisecond, and leaves
+	// the processor to others meanwhile.
 	const looks, pause = 100, 100 * time.Microsecond
 	before, same := int64(0), 0
 	for n := uint64(0); ; n++ {

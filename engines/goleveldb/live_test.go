@@ -19,7 +19,7 @@ import (
 // all keys anew and replaces tables and journals: every key is there at each moment, and each that
 // was written before it was opened.
 func TestBesideItsOwner(t *testing.T) {
-	const keys, times, levelBlock = 400, 300, 4 << 10
+	const keys, times, levelBlock = 400, 100, 4 << 10
 	key := func(i int) []byte { return fmt.Appendf(nil, "key %06d", i) }
 	var written atomic.Int64
 
@@ -42,7 +42,8 @@ func TestBesideItsOwner(t *testing.T) {
 			if err == nil {
 				_, found, failed := walk.Get(key(latest), false, nil)
 				if err = failed; err == nil && !found {
-					err = fmt.Errorf("key %d, the latest before it was opened, is not found", latest)
+					err = fmt.Errorf("key %d, written before it was opened, is not found",
+						latest)
 				}
 			}
 
