@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/blockbased"
 )
@@ -14,6 +15,10 @@ import (
 // reads of them, with goleveldb's own counters and with the reads of its files.
 func TestResolvedGets(t *testing.T) {
 	for _, profile := range []string{"default", "geth-legacy"} {
+		if profile == "default" && !testring.All() {
+			continue // as the other, without filters
+		}
+
 		o := engine.Options{
 			Dir:     filepath.Join(t.TempDir(), "db"),
 			Create:  true,

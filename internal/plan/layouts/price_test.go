@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/model/gas"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/result/figure"
@@ -109,6 +110,10 @@ func TestPricesFollowFromTheirColumns(t *testing.T) {
 		},
 	}
 
+	if !testring.All() { // the model of the larger one takes seconds
+		p.Ahead = p.Ahead[:1]
+	}
+
 	rows, _ := p.Rows()
 	near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b)+1e-9 }
 	seen, predicted := map[string]int{}, 0
@@ -143,8 +148,9 @@ func TestPricesFollowFromTheirColumns(t *testing.T) {
 		}
 	}
 
-	if predicted != 2*4 {
-		t.Errorf("%d predicted rows, want two sizes of four kinds of lookups", predicted)
+	if predicted != 4*len(p.Ahead) {
+		t.Errorf("%d predicted rows of %d sizes, each has four kinds of lookups", predicted,
+			len(p.Ahead))
 	}
 
 	for i, r := range rows {
