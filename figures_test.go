@@ -24,6 +24,7 @@ var namesakes = map[string]string{
 	"db_bytes":             "a counter that a subject reports",
 	"log_cache_hits":       "a counter that a subject reports",
 	"commit_ns":            "the time of one commit, in versions.jsonl",
+	"commit_seconds":       "the time of all commits, in run.json",
 	"write_stalls":         "a counter that a subject reports",
 	"cache_reserved_bytes": "a counter that a subject reports",
 }
@@ -41,14 +42,22 @@ func derivations(f figure.Figure) []figure.Figure {
 
 var keyWords = regexp.MustCompile(`[a-z0-9_]+`)
 
-// A key of a figure, and of one that is derived from it, is written in package figure alone: a name
-// in JSON, in a message or in a list is taken from there. A key that is a single word is a word of
-// English as well, and is not looked for.
+// metricParts are what a name of Prometheus has around that of a figure.
+var metricParts = regexp.MustCompile(`^statelab_(run|replay)_|_total$`)
+
+// A key of a figure, and of one that is derived from it, is written in package figure alone: a
+// name in JSON, in a message, in a list or in Prometheus is taken from there. A key that is a
+// single word is a word of English as well, and is not looked for, unless it stands in a name of
+// Prometheus.
 func TestKeysOfFiguresStandInOnePlace(t *testing.T) {
-	keys := map[string]bool{}
+	keys, metrics := map[string]bool{}, map[string]bool{}
 	for _, f := range figure.All() {
 		for _, one := range derivations(f) {
 			keys[one.Key] = strings.Contains(one.Key, "_") && namesakes[one.Key] == ""
+			metrics[one.MetricName()] = true
+			if name := one.MetricName(); name != one.Key {
+				keys[name] = namesakes[name] == ""
+			}
 		}
 	}
 
@@ -81,7 +90,8 @@ func TestKeysOfFiguresStandInOnePlace(t *testing.T) {
 			}
 
 			for _, word := range keyWords.FindAllString(value, -1) {
-				if keys[word] {
+				name := metricParts.ReplaceAllString(word, "")
+				if keys[word] || name != word && metrics[name] {
 					t.Errorf("%s: %q is the key of a figure: take it from package figure",
 						files.Position(literal.Pos()), word)
 				}

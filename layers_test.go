@@ -276,7 +276,7 @@ var ladder = []rung{
 		"internal/explain/studies": {"internal/base/unit", "internal/explain/claims",
 			"internal/explain/kinds", "internal/report/doc", "internal/subject",
 			"result", "internal/base/schema"},
-		"internal/explain/promexport": {"result"},
+		"internal/explain/promexport": {"result", "result/figure"},
 		"internal/explain/publish": {"engine", "internal/base/unit", "internal/explain/compare",
 			"internal/explain/engines",
 			"internal/explain/kinds",

@@ -66,6 +66,7 @@ type Figure struct {
 	Defined string // one sentence, which docs/reads.md repeats
 	Doc     string // page and anchor below docs/
 
+	Metric   string // in Prometheus, where it does not follow from the key; see MetricName
 	Bench    string // its unit in a line of the Go benchmark format; "": it has none
 	Question string // that a ranking by it answers; "": nothing is ranked by it
 
@@ -95,7 +96,7 @@ func (f Figure) derived(key, noun string) Figure {
 	if f.Base == "" {
 		f.Base = f.Key
 	}
-	f.Key, f.Noun, f.Question, f.Bench, f.Tolerance = key, noun, "", "", 0
+	f.Key, f.Noun, f.Question, f.Bench, f.Metric, f.Tolerance = key, noun, "", "", "", 0
 
 	return f
 }

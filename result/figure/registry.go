@@ -131,7 +131,7 @@ var (
 		Defined: "Most resident memory that the runner had.",
 	}
 	BlockReadsPerOp = Figure{Key: "block_reads_per_op", Noun: "block reads per operation",
-		Name: "block reads", Per: "/op", Doc: toDevice,
+		Name: "block reads", Per: "/op", Metric: "block_reads_per_operation", Doc: toDevice,
 		Defined: "Block reads of about one second, for each of its operations.",
 	}
 	BlockReadsPerSecond = Figure{Key: "block_reads_per_second", Noun: "block reads per second",
@@ -271,11 +271,11 @@ var (
 		Defined: "Bytes that a leaf added to the tree's files in the last window.",
 	}
 	TreeSize = Figure{Key: "tree_size", Noun: "leaves of the tree", Name: "tree size",
-		Per: "leaves", Better: Neither, Doc: treesDoc,
+		Per: "leaves", Metric: "tree_size_leaves", Better: Neither, Doc: treesDoc,
 		Defined: "Leaves of all stores at the last version.",
 	}
 	TreeHeight = Figure{Key: "tree_height", Noun: "height of the tree", Name: "height",
-		Better: Neither, Doc: treesDoc,
+		Metric: "tree_height_levels", Better: Neither, Doc: treesDoc,
 		Defined: "Height of the highest store at the last version.",
 	}
 	CacheHits = Figure{Key: "cache_hits", Noun: "cache hits", Name: "cache hits",

@@ -9,17 +9,19 @@ import (
 	"strings"
 )
 
-// The kinds of families that are served.
+// The kinds of families that are served. What a process tells has summaries, too (process.txt).
 const (
 	counter = "counter"
 	gauge   = "gauge"
-	summary = "summary"
 )
+
+// A metric is what a family is of: its name, its help text and its kind.
+type metric struct{ name, help, kind string }
 
 // families are what one scrape answers with, by name.
 type families map[string]*family
 
-// A family is a metric with a help text, and its values.
+// A family is a metric, whose name is its key in families, and its values.
 type family struct {
 	help, kind string
 	samples    []sample
@@ -32,12 +34,12 @@ type sample struct {
 	value  float64
 }
 
-// add adds a value to a family; labels are names and values in turns.
-func (f families) add(name, help, kind string, value float64, labels ...string) {
-	if f[name] == nil {
-		f[name] = &family{help: help, kind: kind}
+// add adds a value of a metric, in its unit; labels are names and values in turns.
+func (f families) add(m metric, value float64, labels ...string) {
+	if f[m.name] == nil {
+		f[m.name] = &family{help: m.help, kind: m.kind}
 	}
-	f[name].samples = append(f[name].samples, sample{labels: labels, value: value})
+	f[m.name].samples = append(f[m.name].samples, sample{labels: labels, value: value})
 }
 
 // contentType is that of Prometheus' text format, version 0.0.4

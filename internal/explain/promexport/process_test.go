@@ -85,9 +85,10 @@ func TestProcessIsAsPrometheusClientTellsIt(t *testing.T) {
 func TestAnyTextCanBeServed(t *testing.T) {
 	const odd = "a \\ b \"c\" \n d é"
 	f := families{}
-	f.add("b_total", odd, counter, math.Inf(1), "x", odd, "y", "")
-	f.add("a_seconds", "none", gauge, math.NaN())
-	f.add("a_seconds", "none", gauge, 1e-9, "x", "2")
+	f.add(metric{"b_total", odd, counter}, math.Inf(1), "x", odd, "y", "")
+	seconds := metric{"a_seconds", "none", gauge}
+	f.add(seconds, math.NaN())
+	f.add(seconds, 1e-9, "x", "2")
 	var text bytes.Buffer
 	if err := f.write(&text); err != nil {
 		t.Fatal(err)
@@ -104,10 +105,10 @@ func TestAnyTextCanBeServed(t *testing.T) {
 		t.Errorf("labels are %v", b.Metric[0].Label)
 	}
 
-	seconds := found["a_seconds"].Metric
-	if len(seconds) != 2 || !math.IsNaN(seconds[0].Gauge.GetValue()) ||
-		seconds[1].Gauge.GetValue() != 1e-9 {
-		t.Errorf("a_seconds is %v", seconds)
+	values := found["a_seconds"].Metric
+	if len(values) != 2 || !math.IsNaN(values[0].Gauge.GetValue()) ||
+		values[1].Gauge.GetValue() != 1e-9 {
+		t.Errorf("a_seconds is %v", values)
 	}
 
 	if names := slices.Sorted(maps.Keys(found)); !slices.Equal(names, []string{"a_seconds",
