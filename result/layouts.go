@@ -520,6 +520,16 @@ func (r *LayoutRow) take(l Lookups) {
 
 // read reads the runs of a row from below dir, unless an older version stored figures.
 func (r *LayoutRow) read(dir string) {
+	r.readRuns(dir)
+	if r.Status == OK {
+		r.Spread = withoutAbsent(r.Spread, func(key string) bool {
+			of := LayoutRule().Ranges[key]
+			return of == nil || of(*r).IsKnown()
+		})
+	}
+}
+
+func (r *LayoutRow) readRuns(dir string) {
 	if r.DiskBytes.IsKnown() || len(r.Lookups) > 0 {
 		return
 	}

@@ -291,6 +291,10 @@ func ReadReplay(dir string) (*ReplayOf, error) {
 		default: // an older version, which had the reasons in the run alone
 			t.Figures.Explain(t.Of.Figures.Absent())
 		}
+
+		if t.Of != nil {
+			t.Spread = withoutAbsent(t.Spread, t.Figures.hasKey)
+		}
 	}
 
 	return r, nil

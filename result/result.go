@@ -365,6 +365,13 @@ func (f Figures) MarshalJSON() ([]byte, error) {
 	return f.members().MarshalWith(plain(f), f.Set)
 }
 
+// hasKey tells whether a figure has a number, by its key; true of what is not in the registry.
+func (f Figures) hasKey(key string) bool {
+	one, is := figure.ByKey(key)
+
+	return !is || f.Has(one)
+}
+
 // UnmarshalJSON reads the figures of any version. Versions before 0.3 stored 0 where they had not
 // measured.
 func (f *Figures) UnmarshalJSON(text []byte) error {

@@ -125,6 +125,13 @@ func (p Point) index() Point {
 
 // Read reads the run that stands for the point from below the folder of its sweep.
 func (p *Point) Read(dir string) {
+	p.readRun(dir)
+	if p.Of != nil {
+		p.Spread = withoutAbsent(p.Spread, p.Figures.hasKey)
+	}
+}
+
+func (p *Point) readRun(dir string) {
 	if p.Figures.IsZero() {
 		if p.Of, p.Problem = readBelow(dir, p.Run); p.Problem == nil {
 			p.Show(p.Of)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 func TestOneWarningIsToldOnce(t *testing.T) {
@@ -65,8 +66,10 @@ func TestRepeatsComeToOneSummary(t *testing.T) {
 	}
 
 	rule := result.RepeatRule[came]{
-		Cost:   func([]came) func(came) float64 { return func(c came) float64 { return c.cost } },
-		Ranges: map[string]func(came) float64{"cost": func(c came) float64 { return c.cost }},
+		Cost: func([]came) func(came) float64 { return func(c came) float64 { return c.cost } },
+		Ranges: map[string]func(came) figure.Value{
+			"cost": func(c came) figure.Value { return figure.Known(c.cost) },
+		},
 	}
 
 	points := []Point{{Name: "other"}, {Name: "p"}}

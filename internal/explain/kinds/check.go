@@ -57,9 +57,10 @@ func (c *Check) sweep() error {
 			continue
 		}
 
-		shown, spread := result.RepresentativeRun(runs)
+		rule := result.PointRule()
+		shown, _ := rule.Apply(runs)
 		c.summary(where, p.Run, folders[shown], p.Figures, shown.Figures)
-		c.same(where, "spread", p.Spread, spread)
+		c.holds(where, "spread", rule.Same(p.Spread, runs))
 		c.Figure(where, "cache_bytes", float64(p.CacheBytes), float64(shown.Cache.Effective), Exact)
 	}
 
@@ -78,9 +79,10 @@ func (c *Check) replay() error {
 	for _, t := range r.Trees {
 		where := result.ReplayFile + ": " + t.Tree
 		if runs, folders := c.ok(where, t.Runs); len(runs) > 0 && t.Status == result.OK {
-			shown, spread := result.OfTree(runs)
+			rule := result.TreeRule()
+			shown, _ := rule.Apply(runs)
 			c.summary(where, t.Run, folders[shown], t.Figures, shown.Figures)
-			c.same(where, "spread", t.Spread, spread)
+			c.holds(where, "spread", rule.Same(t.Spread, runs))
 		}
 	}
 
@@ -148,11 +150,14 @@ func (c *Check) summary(where, run, shouldBe string, stored, computed result.Fig
 }
 
 func (c *Check) same(where, what string, stored, computed any) {
-	c.Figures++
-	if empty(stored) && empty(computed) || reflect.DeepEqual(stored, computed) {
-		return
+	c.holds(where, what, empty(stored) && empty(computed) || reflect.DeepEqual(stored, computed))
+}
+
+// holds notes whether what is stored is what the runs give.
+func (c *Check) holds(where, what string, same bool) {
+	if c.Figures++; !same {
+		c.Problem(where, "its %s: not what its runs give", what)
 	}
-	c.Problem(where, "its %s: not what its runs give", what)
 }
 
 func empty(v any) bool {
