@@ -15,6 +15,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/schema"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Hardware is a class of machines, by what its disk gives to random reads of 4 KiB.
@@ -332,7 +333,7 @@ type PriceParameter struct {
 }
 
 // PriceRow is what one access costs: of a layout at a size, on a class of hardware, with
-// caches in one condition. nil is absent.
+// caches in one condition.
 type PriceRow struct {
 	Parameter     string `json:"parameter"`
 	Absent        bool   `json:"absent,omitempty"` // what is accessed does not exist
@@ -345,23 +346,76 @@ type PriceRow struct {
 	Predicted bool   `json:"predicted,omitempty"` // a size that was not built
 	Basis     string `json:"basis"`
 	// relative, of a prediction of a size that was built
-	TestedError *float64 `json:"tested_error,omitempty"`
+	TestedError figure.Value `json:"tested_error,omitzero"`
 
-	Accesses *float64 `json:"accesses,omitempty"` // nodes, else pages
-	Reads    Estimate `json:"reads"`
-	ReadUnit string   `json:"read_unit"`
-	Bytes    *float64 `json:"device_bytes,omitempty"`
+	Accesses figure.Value `json:"accesses,omitzero"` // nodes, else pages
+	Reads    Estimate     `json:"reads"`
+	ReadUnit string       `json:"read_unit"`
+	Bytes    figure.Value `json:"device_bytes,omitzero"`
 	// of what the blocks of an access list touch, or write, of an account or a slot
-	Share      *float64 `json:"share,omitempty"`
-	CPUNanos   float64  `json:"cpu_ns"`
-	CPUError   float64  `json:"cpu_error,omitempty"` // relative, of a prediction
-	QueueDepth int      `json:"queue_depth"`
+	Share      figure.Value `json:"share,omitzero"`
+	CPUNanos   figure.Value `json:"cpu_ns,omitzero"`
+	CPUError   figure.Value `json:"cpu_error,omitzero"` // relative, of a prediction
+	QueueDepth int          `json:"queue_depth"`
 
-	AloneNanos  Estimate `json:"alone_ns"`
-	QueuedNanos Estimate `json:"queued_ns"`
-	AloneGas    Estimate `json:"alone_gas"`
-	QueuedGas   Estimate `json:"queued_gas"`
-	Binds       string   `json:"binds"` // the larger part of the time at the queue depth
+	// Times and prices have CPUNanos in them: without it, they are not there.
+	AloneNanos  Estimate `json:"alone_ns,omitzero"`
+	QueuedNanos Estimate `json:"queued_ns,omitzero"`
+	AloneGas    Estimate `json:"alone_gas,omitzero"`
+	QueuedGas   Estimate `json:"queued_gas,omitzero"`
+	// the larger part of the time at the queue depth
+	Binds string `json:"binds,omitempty"`
+}
+
+// IsPriced tells whether the row has times and prices.
+func (r PriceRow) IsPriced() bool { return r.CPUNanos.IsKnown() }
+
+// derivedPrice begins the basis of a row that follows from others, which may take no CPU time more
+// than they do.
+const derivedPrice = "= "
+
+// DerivedBasis is the basis of a row that follows from others.
+func DerivedBasis(how string) string { return derivedPrice + how }
+
+// storedPrice is a row in price.json: the reason why it has no CPU time is beside it.
+type storedPrice struct {
+	*plainPrice
+	Unavailable map[string]string `json:"unavailable,omitempty"`
+}
+
+type plainPrice PriceRow
+
+// cpuMember is the name of CPUNanos.
+const cpuMember = "cpu_ns"
+
+// MarshalJSON writes the row, and the reason of a CPU time that is not there.
+func (r PriceRow) MarshalJSON() ([]byte, error) {
+	s := storedPrice{plainPrice: (*plainPrice)(&r)}
+	if !r.IsPriced() {
+		s.Unavailable = map[string]string{cpuMember: r.CPUNanos.Reason()}
+	}
+
+	return json.Marshal(s)
+}
+
+// UnmarshalJSON reads a row of any version. Versions before 0.3 stored a CPU time of 0 where the
+// layouts that were priced had none, and prices without it.
+func (r *PriceRow) UnmarshalJSON(text []byte) error {
+	s := storedPrice{plainPrice: (*plainPrice)(r)}
+	if err := json.Unmarshal(text, &s); err != nil {
+		return err
+	}
+
+	cpu, known := r.CPUNanos.Number()
+	if known && (cpu != 0 || strings.HasPrefix(r.Basis, derivedPrice)) {
+		return nil
+	}
+
+	r.CPUNanos = figure.Unavailable(s.Unavailable[cpuMember])
+	r.AloneNanos, r.QueuedNanos, r.AloneGas, r.QueuedGas, r.Binds = Estimate{}, Estimate{},
+		Estimate{}, Estimate{}, ""
+
+	return nil
 }
 
 // WritePrice writes price.json into dir, whole or not at all.

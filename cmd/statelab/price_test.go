@@ -78,8 +78,8 @@ func TestPricesByAge(t *testing.T) {
 		}
 
 		rows[r.Layout][r.Parameter] = r
-		if want := r.CPUNanos + 80_000*r.Reads.Value; math.Abs(r.AloneNanos.Value-want) > 1 ||
-			math.Abs(r.AloneGas.Value-want/10) > 1 {
+		want := r.CPUNanos.OrZero() + 80_000*r.Reads.Value
+		if math.Abs(r.AloneNanos.Value-want) > 1 || math.Abs(r.AloneGas.Value-want/10) > 1 {
 			t.Errorf("%s of %s: %+v, want %v ns alone", r.Parameter, r.Layout, r, want)
 		}
 	}
@@ -94,7 +94,7 @@ func TestPricesByAge(t *testing.T) {
 
 	for layout, of := range rows {
 		for name, want := range shares {
-			if r := of[name]; r.Share == nil || *r.Share != want {
+			if r := of[name]; r.Share.OrZero() != want {
 				t.Errorf("%s of %s: %+v, want a share of %v", name, layout, r, want)
 			}
 		}

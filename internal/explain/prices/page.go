@@ -47,18 +47,43 @@ func band(
 	}}
 }
 
+// pricedBand is a band of a time or a price, which a row without a CPU time does not have.
+func pricedBand(
+	name, unit string, scale float64, format func(float64) string, of func(row) result.Estimate,
+) column {
+	c := band(name, unit, scale, format, of)
+	words := c.Words
+	c.Words = func(r row) string {
+		if !r.IsPriced() {
+			return doc.None
+		}
+		return words(r)
+	}
+
+	return c
+}
+
 // The columns of every table of prices.
 func (in Input) columns(keys ...column) []column {
 	return append(keys,
-		doc.Optional("accesses", "", nil, func(r row) *float64 { return r.Accesses }),
+		doc.Optional("accesses", "", nil, func(r row) *float64 {
+			return r.Accesses.Pointer()
+		}),
 		band("reads", "", 1, doc.PerGet, func(r row) result.Estimate { return r.Reads }),
-		doc.Optional("bytes", "of device", nil, func(r row) *float64 { return r.Bytes }),
+		doc.Optional("bytes", "of device", nil, func(r row) *float64 { return r.Bytes.Pointer() }),
 		cpuColumn(),
-		band("alone", "us", 1e3, doc.Number, func(r row) result.Estimate { return r.AloneNanos }),
-		band("at depth", "us", 1e3, doc.Number,
-			func(r row) result.Estimate { return r.QueuedNanos }),
-		band("alone", "gas", 1, gasText, func(r row) result.Estimate { return r.AloneGas }),
-		band("at depth", "gas", 1, gasText, func(r row) result.Estimate { return r.QueuedGas }),
+		pricedBand("alone", "us", 1e3, doc.Number, func(r row) result.Estimate {
+			return r.AloneNanos
+		}),
+		pricedBand("at depth", "us", 1e3, doc.Number, func(r row) result.Estimate {
+			return r.QueuedNanos
+		}),
+		pricedBand("alone", "gas", 1, gasText, func(r row) result.Estimate {
+			return r.AloneGas
+		}),
+		pricedBand("at depth", "gas", 1, gasText, func(r row) result.Estimate {
+			return r.QueuedGas
+		}),
 		in.todayColumn(),
 		in.proposedColumn(),
 		setByColumn())
@@ -67,7 +92,9 @@ func (in Input) columns(keys ...column) []column {
 // Columns that the page's table and the terminal's both have.
 
 func cpuColumn() column {
-	return doc.Figure("CPU", "us", nil, func(r row) float64 { return r.CPUNanos / 1e3 })
+	return doc.Optional("CPU", "us", nil, func(r row) *float64 {
+		return doc.Times(r.CPUNanos.Pointer(), 1e-3)
+	})
 }
 
 func (in Input) todayColumn() column {
@@ -177,7 +204,9 @@ func (in Input) aged() []row {
 func (in Input) agedColumns() []column {
 	narrow := in.narrow()
 	return slices.Insert(narrow, 2,
-		doc.Optional("share", "%", nil, func(r row) *float64 { return doc.Times(r.Share, 100) }))
+		doc.Optional("share", "%", nil, func(r row) *float64 {
+			return doc.Times(r.Share.Pointer(), 100)
+		}))
 }
 
 const agedNote = "Of the last blocks of the access list, with memory held and the caches as the " +
@@ -218,10 +247,16 @@ func (in Input) answersAt(
 		const within, atDepth = "within it even one read at a time",
 			"within it at the disk's useful queue depth only"
 		const above, untold = "above it", "too close to tell"
+		const unpriced = "no price, since the CPU time was not measured"
 		layouts := map[string][]string{}
 		for _, r := range rows {
 			if r.Parameter != name || r.Absent || r.Accounts != accounts ||
 				r.ContractSlots != slots {
+				continue
+			}
+
+			if !r.IsPriced() {
+				layouts[unpriced] = append(layouts[unpriced], r.Layout)
 				continue
 			}
 
@@ -239,7 +274,7 @@ func (in Input) answersAt(
 		}
 
 		var parts []string
-		for _, where := range []string{within, atDepth, above, untold} {
+		for _, where := range []string{within, atDepth, above, untold, unpriced} {
 			if of := layouts[where]; len(of) > 0 {
 				parts = append(parts, where+": "+strings.Join(of, ", "))
 			}
@@ -290,9 +325,11 @@ func (in Input) askedColumns() []column {
 		}),
 		doc.Words("layout", func(r row) string { return r.Layout }),
 		band("reads", "", 1, doc.PerGet, func(r row) result.Estimate { return r.Reads }),
-		band("at depth", "gas", 1, gasText, func(r row) result.Estimate { return r.QueuedGas }),
+		pricedBand("at depth", "gas", 1, gasText, func(r row) result.Estimate {
+			return r.QueuedGas
+		}),
 		doc.Optional("tested error", "%", nil, func(r row) *float64 {
-			return doc.Times(r.TestedError, 100)
+			return doc.Times(r.TestedError.Pointer(), 100)
 		})}
 }
 
@@ -310,19 +347,23 @@ func (in Input) safety() (out []string) {
 			continue
 		}
 
-		s := gas.SafeAt(r, h, p.Proposed, in.GasPerSecond)
 		text := fmt.Sprintf("%s of %s at %s gas (%s us): ", r.Parameter, r.Layout,
 			gasText(p.Proposed), doc.Number(p.Proposed/in.GasPerSecond*1e6))
+		if !r.IsPriced() {
+			out = append(out, text+"not known. Its CPU time is missing: "+r.CPUNanos.Reason()+".")
+			continue
+		}
+
+		cpu := doc.Number(r.CPUNanos.OrZero() / 1e3)
+		s := gas.SafeAt(r, h, p.Proposed, in.GasPerSecond)
 		switch {
 		case s.Already:
 			text += "safe here with one access after another."
 		case s.Never && in.busy():
 			text += fmt.Sprintf("not known. Its CPU time was %s us while other processes used "+
-				"the processors: measure it on a quiet machine.",
-				doc.Number(r.CPUNanos/1e3))
+				"the processors: measure it on a quiet machine.", cpu)
 		case s.Never:
-			text += fmt.Sprintf("not safe whatever the disk: its CPU time alone is %s us.",
-				doc.Number(r.CPUNanos/1e3))
+			text += fmt.Sprintf("not safe whatever the disk: its CPU time alone is %s us.", cpu)
 		default:
 			text += fmt.Sprintf("safe if %.0f%% of its %s reads are cached, if a read takes at "+
 				"most %s us, or ", 100*s.CachedPart,
@@ -392,7 +433,7 @@ func (in Input) Document() *doc.Document {
 					doc.Words("disk", func(r row) string { return r.Hardware }),
 				),
 				doc.Optional("tested error", "%", nil, func(r row) *float64 {
-					return doc.Times(r.TestedError, 100)
+					return doc.Times(r.TestedError.Pointer(), 100)
 				}),
 				doc.Words("basis", func(r row) string { return r.Basis }),
 			)...),
@@ -461,7 +502,7 @@ func (in Input) charts() (blocks []doc.Block) {
 	for _, name := range []string{gas.ColdAccount, gas.ColdStorage} {
 		rows := doc.Where(in.Rows, func(r row) bool {
 			return r.Parameter == name && !r.Absent && r.Condition == result.FirstLookups &&
-				r.Hardware == h.Name && r.ContractSlots == slots
+				r.Hardware == h.Name && r.ContractSlots == slots && r.IsPriced()
 		})
 
 		chart, panel := doc.OnePanel(name+" in gas by accounts, nothing cached",
@@ -499,6 +540,13 @@ func (in Input) charts() (blocks []doc.Block) {
 	return blocks
 }
 
+// inGas is a column of prices, which a row without a CPU time does not have.
+func inGas(name string, of func(row) float64) column {
+	return doc.Optional(name, "gas", gasText, func(r row) *float64 {
+		return doc.When(r.IsPriced(), of(r))
+	})
+}
+
 // narrow are the columns that a terminal has room for.
 func (in Input) narrow() []column {
 	return []column{
@@ -506,10 +554,10 @@ func (in Input) narrow() []column {
 		doc.Words("layout", func(r row) string { return r.Layout }),
 		doc.Optional("reads", "", doc.PerGet, func(r row) *float64 { return &r.Reads.Value }),
 		cpuColumn(),
-		doc.Figure("alone", "gas", gasText, func(r row) float64 { return r.AloneGas.Value }),
-		doc.Figure("at depth", "gas", gasText, func(r row) float64 { return r.QueuedGas.Value }),
-		doc.Figure("lowest", "gas", gasText, func(r row) float64 { return r.QueuedGas.Low }),
-		doc.Figure("highest", "gas", gasText, func(r row) float64 { return r.QueuedGas.High }),
+		inGas("alone", func(r row) float64 { return r.AloneGas.Value }),
+		inGas("at depth", func(r row) float64 { return r.QueuedGas.Value }),
+		inGas("lowest", func(r row) float64 { return r.QueuedGas.Low }),
+		inGas("highest", func(r row) float64 { return r.QueuedGas.High }),
 		in.todayColumn(),
 		in.proposedColumn(),
 		setByColumn(),

@@ -7,8 +7,10 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/internal/model/gas"
+	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // table has two layouts at two sizes on one disk; the larger size is predicted.
@@ -44,12 +46,12 @@ func table() Input {
 				ContractSlots: 10_000,
 				Condition:     result.FirstLookups,
 				Reads:         result.Estimate{Value: reads, Low: reads, High: reads},
-				CPUNanos:      5000,
+				CPUNanos:      figure.Known(5000),
 				Predicted:     accounts > 100_000,
 			}
 
 			if name == "slow" {
-				r.CPUNanos = 40_000
+				r.CPUNanos = figure.Known(40_000)
 			}
 
 			gas.Fill(&r, h, p.GasPerSecond)
@@ -58,6 +60,42 @@ func table() Input {
 	}
 
 	return Input{p}
+}
+
+// A layout whose CPU time nobody measured has reads, and neither a price nor an answer.
+func TestWithoutCPUTimeThereIsNoPrice(t *testing.T) {
+	in := table()
+	for i := range in.Rows {
+		if r := &in.Rows[i]; r.Layout == "trie" {
+			r.CPUNanos = figure.Unavailable("version 0.1.0 did not count it")
+			gas.Fill(r, in.Hardware[0], in.GasPerSecond)
+		}
+	}
+
+	answer, safe := strings.Join(in.answers(), "\n"), strings.Join(in.safety(), "\n")
+	if want := "no price, since the CPU time was not measured: trie."; !strings.Contains(answer,
+		want) {
+		t.Errorf("%q is not in:\n%s", want, answer)
+	}
+
+	if want := "of trie at 3,000 gas (30.0 us): not known. Its CPU time is missing: version " +
+		"0.1.0 did not count it."; !strings.Contains(safe, want) {
+		t.Errorf("%q is not in:\n%s", want, safe)
+	}
+
+	for _, c := range in.columns() {
+		words, shown := c.Words, c.Value
+		for _, r := range in.Rows {
+			priced := c.Unit == "us" || c.Unit == "gas" && (c.Name == "alone" || c.Name == "at depth")
+			if !priced || r.IsPriced() {
+				continue
+			}
+
+			if words != nil && words(r) != doc.None || words == nil && shown(r) != nil {
+				t.Errorf("%s in %s of a row without a CPU time is shown", c.Name, c.Unit)
+			}
+		}
+	}
 }
 
 // 30 us buy .1 reads of 80 us and 5 us of CPU; 4 reads only with 32 in flight, where each

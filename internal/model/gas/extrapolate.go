@@ -7,6 +7,7 @@ import (
 
 	"github.com/statelab/statelab/internal/model/statemodel"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // WorstTested is the tested error from which a prediction says too little to be shown.
@@ -71,7 +72,7 @@ func Extrapolate(
 
 		e := tested(how)
 		// A test sees no smaller error than that by which one database differs from others.
-		r.TestedError, off = &e, max(off, e, chance)
+		r.TestedError, off = figure.Known(e), max(off, e, chance)
 	}
 
 	reads := how(largest, size)
@@ -79,8 +80,8 @@ func Extrapolate(
 		return r, false
 	}
 
-	r.Accounts, r.ContractSlots, r.Predicted, r.Accesses, r.Bytes = size.Accounts,
-		size.ContractSlots, true, nil, nil
+	r.Accounts, r.ContractSlots, r.Predicted = size.Accounts, size.ContractSlots, true
+	r.Accesses, r.Bytes = figure.Value{}, figure.Value{}
 	r.Basis = fmt.Sprintf("predicted: a model of the layout %s at %d accounts, %d slots", words,
 		largest.Accounts, largest.ContractSlots)
 	if len(at) == 1 {
@@ -91,14 +92,23 @@ func Extrapolate(
 	off = math.Hypot(off*steps, ofModel.Off)
 	r.Reads = result.Estimate{Value: reads, Low: reads * max(0, 1-off), High: reads * (1 + off)}
 
-	grown := func(from result.PriceRow, reads float64) float64 {
-		return from.CPUNanos * max(1, reads/max(from.Reads.Value, 1e-9))
+	grown := func(from result.PriceRow, reads float64) figure.Value {
+		cpu, known := from.CPUNanos.Number()
+		if !known {
+			return from.CPUNanos
+		}
+
+		return figure.Known(cpu * max(1, reads/max(from.Reads.Value, 1e-9)))
 	}
-	if len(at) > 1 && largest.CPUNanos > 0 {
-		r.CPUError = steps * math.Abs(grown(at[len(at)-2], largest.Reads.Value)/largest.CPUNanos-1)
+	if len(at) > 1 {
+		of := grown(at[len(at)-2], largest.Reads.Value)
+		if cpu := largest.CPUNanos.OrZero(); of.IsKnown() && cpu > 0 {
+			r.CPUError = figure.Known(steps * math.Abs(of.OrZero()/cpu-1))
+		}
 	}
 
 	r.CPUNanos = grown(largest, reads)
+
 	return r, true
 }
 

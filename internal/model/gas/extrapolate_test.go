@@ -6,6 +6,7 @@ import (
 
 	"github.com/statelab/statelab/internal/model/statemodel"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // TestExtrapolateByHand: a model that says one read for every decade of accounts.
@@ -17,7 +18,7 @@ func TestExtrapolateByHand(t *testing.T) {
 		return result.PriceRow{
 			Accounts: accounts,
 			Reads:    result.Estimate{Value: reads, Low: reads, High: reads},
-			CPUNanos: 1000,
+			CPUNanos: figure.Known(1000),
 		}
 	}
 

@@ -234,17 +234,32 @@ const (
 	Device = "device"
 )
 
-// Fill computes a row's times and gas from its reads and CPU time.
+// unpriced is a row without times and prices.
+func unpriced(r result.PriceRow) result.PriceRow {
+	none := result.Estimate{}
+	r.AloneNanos, r.QueuedNanos, r.AloneGas, r.QueuedGas, r.Binds = none, none, none, none, ""
+
+	return r
+}
+
+// Fill computes a row's times and gas from its reads and CPU time; none without a CPU time.
 func Fill(r *result.PriceRow, h result.Hardware, gasPerSecond float64) {
 	one, useful := h.Points[0], Useful(h)
 	r.Hardware, r.QueueDepth = h.Name, useful.InFlight
+	cpu, known := r.CPUNanos.Number()
+	if !known {
+		*r = unpriced(*r)
+		return
+	}
+
+	off := r.CPUError.OrZero() // of what was measured: none
 	time := func(nanosOfRead func(result.DiskPoint) float64, p result.DiskPoint) result.Estimate {
 		read := nanosOfRead(p)
 		fastest, slowest := read*p.ReadsPerSecond/p.Spread.High, read*p.ReadsPerSecond/p.Spread.Low
 		return result.Estimate{
-			Value: r.CPUNanos + r.Reads.Value*read,
-			Low:   r.CPUNanos*max(0, 1-r.CPUError) + r.Reads.Low*fastest,
-			High:  r.CPUNanos*(1+r.CPUError) + r.Reads.High*slowest,
+			Value: cpu + r.Reads.Value*read,
+			Low:   cpu*max(0, 1-off) + r.Reads.Low*fastest,
+			High:  cpu*(1+off) + r.Reads.High*slowest,
 		}
 	}
 
@@ -260,7 +275,7 @@ func Fill(r *result.PriceRow, h result.Hardware, gasPerSecond float64) {
 
 	r.AloneGas, r.QueuedGas = price(r.AloneNanos), price(r.QueuedNanos)
 	r.Binds = CPU
-	if r.QueuedNanos.Value > 2*r.CPUNanos {
+	if r.QueuedNanos.Value > 2*cpu {
 		r.Binds = Device
 	}
 }
@@ -276,10 +291,10 @@ type Safe struct {
 	InFlight int
 }
 
-// SafeAt says so for a price.
+// SafeAt says so for a price, of a row that is priced.
 func SafeAt(r result.PriceRow, h result.Hardware, price, gasPerSecond float64) (s Safe) {
 	budget := price / gasPerSecond * 1e9
-	left := budget - r.CPUNanos
+	left := budget - r.CPUNanos.OrZero()
 	switch {
 	case r.AloneNanos.Value <= budget:
 		return Safe{Already: true}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 func disk() result.Hardware {
@@ -47,7 +48,7 @@ func TestParametersAreThoseOfTheEIP(t *testing.T) {
 	}
 
 	for gas, us := range map[float64]float64{2100: 21, 3000: 30, 10_000: 100} {
-		r := result.PriceRow{CPUNanos: us * 1e3}
+		r := result.PriceRow{CPUNanos: figure.Known(us * 1e3)}
 		if Fill(&r, disk(), 100e6); math.Abs(r.AloneGas.Value-gas) > 1e-9 {
 			t.Errorf("%v us cost %v gas, want %v", us, r.AloneGas.Value, gas)
 		}
@@ -57,7 +58,10 @@ func TestParametersAreThoseOfTheEIP(t *testing.T) {
 // By hand: 2 reads of 80 us and 10 us of CPU are 170 us, 17,000 gas; with 32 in flight a
 // read takes 1/270,000 s.
 func TestFillByHand(t *testing.T) {
-	r := result.PriceRow{CPUNanos: 10_000, Reads: result.Estimate{Value: 2, Low: 1.5, High: 2.5}}
+	r := result.PriceRow{
+		CPUNanos: figure.Known(10_000),
+		Reads:    result.Estimate{Value: 2, Low: 1.5, High: 2.5},
+	}
 	Fill(&r, disk(), 100e6)
 	near := func(got, want float64) bool { return math.Abs(got-want) < 1e-6*want }
 	if !near(r.AloneNanos.Value, 170_000) || !near(r.AloneGas.Value, 17_000) ||

@@ -55,12 +55,16 @@ func Pool(all []result.PriceRow) (means []result.PriceRow) {
 				return mean
 			}
 
-			optional := func(value func(result.PriceRow) *float64) *float64 {
-				if value(r) == nil {
-					return nil
+			meanIf := func(value func(result.PriceRow) figure.Value) figure.Value {
+				for _, b := range of {
+					if v := value(b); !v.IsKnown() {
+						return v
+					}
 				}
-				m := mean(func(b result.PriceRow) float64 { return figure.If(value(b)).OrZero() })
-				return &m
+
+				return figure.Known(mean(func(b result.PriceRow) float64 {
+					return value(b).OrZero()
+				}))
 			}
 
 			reads := mean(func(b result.PriceRow) float64 { return b.Reads.Value })
@@ -76,10 +80,10 @@ func Pool(all []result.PriceRow) (means []result.PriceRow) {
 
 			off := math.Sqrt(max(4*apart, each) / n)
 			r.Reads = result.Estimate{Value: reads, Low: max(0, reads-off), High: reads + off}
-			r.CPUNanos = mean(func(b result.PriceRow) float64 { return b.CPUNanos })
-			r.Accesses = optional(func(b result.PriceRow) *float64 { return b.Accesses })
-			r.Bytes = optional(func(b result.PriceRow) *float64 { return b.Bytes })
-			r.Share = optional(func(b result.PriceRow) *float64 { return b.Share })
+			r.CPUNanos = meanIf(func(b result.PriceRow) figure.Value { return b.CPUNanos })
+			r.Accesses = meanIf(func(b result.PriceRow) figure.Value { return b.Accesses })
+			r.Bytes = meanIf(func(b result.PriceRow) figure.Value { return b.Bytes })
+			r.Share = meanIf(func(b result.PriceRow) figure.Value { return b.Share })
 			r.Basis += fmt.Sprintf("; the mean of %d builds", len(of))
 		}
 

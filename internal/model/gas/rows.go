@@ -2,8 +2,10 @@ package gas
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Rows are accesses priced on every hardware, with the parameters that follow from others. Accesses
@@ -63,16 +65,24 @@ func derived(from map[string]result.PriceRow) (rows []result.PriceRow) {
 			return result.Estimate{Value: d.From(value), Low: d.From(low), High: d.From(high)}
 		}
 
-		r.Parameter, r.Absent, r.Basis, r.Accesses, r.Bytes, r.Share = d.Name, false, "= "+d.About,
-			nil, nil, nil
+		r.Parameter, r.Absent, r.Basis = d.Name, false, result.DerivedBasis(d.About)
+		r.Accesses, r.Bytes, r.Share = figure.Value{}, figure.Value{}, figure.Value{}
+		r.Reads = combined(func(r result.PriceRow) result.Estimate { return r.Reads })
+		if i := slices.IndexFunc(parts, func(r result.PriceRow) bool {
+			return !r.IsPriced()
+		}); i >= 0 {
+			r.CPUNanos = parts[i].CPUNanos
+			rows = append(rows, unpriced(r))
+			continue
+		}
+
 		r.AloneGas = combined(func(r result.PriceRow) result.Estimate { return r.AloneGas })
 		r.QueuedGas = combined(func(r result.PriceRow) result.Estimate { return r.QueuedGas })
-		r.Reads = combined(func(r result.PriceRow) result.Estimate { return r.Reads })
 		r.AloneNanos = combined(func(r result.PriceRow) result.Estimate { return r.AloneNanos })
 		r.QueuedNanos = combined(func(r result.PriceRow) result.Estimate { return r.QueuedNanos })
-		r.CPUNanos = combined(func(r result.PriceRow) result.Estimate {
-			return result.Estimate{Value: r.CPUNanos}
-		}).Value
+		r.CPUNanos = figure.Known(combined(func(r result.PriceRow) result.Estimate {
+			return result.Estimate{Value: r.CPUNanos.OrZero()}
+		}).Value)
 		rows = append(rows, r)
 	}
 

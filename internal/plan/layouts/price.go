@@ -21,6 +21,7 @@ import (
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 // Pricing is what to make of comparisons of layouts.
@@ -98,8 +99,11 @@ func measured(r access, of result.LayoutRow, kind string) (_ access, ok bool) {
 	}
 
 	r.Reads, r.ReadUnit = readsOf(look)
-	r.Accesses, r.Bytes, r.CPUNanos = cmp.Or(look.Nodes.Pointer(), look.Pages.Pointer()),
-		&look.DeviceBytes, cpu.CPUNanos.OrZero()
+	r.Accesses, r.Bytes, r.CPUNanos = look.Nodes, figure.Known(look.DeviceBytes), cpu.CPUNanos
+	if !r.Accesses.IsKnown() {
+		r.Accesses = look.Pages
+	}
+
 	return r, true
 }
 
@@ -136,16 +140,16 @@ func agedAccesses(r access, of result.LayoutRow) (all []access) {
 		}
 
 		n := float64(look.Count)
-		r.Share = new(1.0)
+		r.Share = figure.Known(1)
 		if other := found(of, result.AgedAccess(a.Other, a.Slot),
 			result.HeldLookups); other != nil {
-			*r.Share = n / (n + float64(other.Count))
+			r.Share = figure.Known(n / (n + float64(other.Count)))
 		}
 
 		r.Parameter, r.Basis = a.Name,
 			"measured in blocks of the access list; CPU is the mean of all their lookups"
 		r.Reads, r.ReadUnit = readsOf(look)
-		r.Bytes, r.CPUNanos = &look.DeviceBytes, blocks.CPUNanos.OrZero()
+		r.Bytes, r.CPUNanos = figure.Known(look.DeviceBytes), blocks.CPUNanos
 		all = append(all, r)
 	}
 
@@ -173,8 +177,8 @@ func others(blank access, of result.LayoutRow, l *result.Layouts) (all []access)
 	if again := found(of, result.AccountLookup, result.AgainLookups); again != nil &&
 		again.ServiceNanos != nil {
 		r := blank
-		r.Parameter, r.ReadUnit, r.CPUNanos = gas.Warm, "device reads",
-			float64(again.ServiceNanos.P50)
+		r.Parameter, r.ReadUnit = gas.Warm, "device reads"
+		r.CPUNanos = figure.Known(float64(again.ServiceNanos.P50))
 		r.Basis = "measured: the median time of a lookup right after the same one, all of it " +
 			"taken as CPU"
 		all = append(all, r)
@@ -187,7 +191,7 @@ func others(blank access, of result.LayoutRow, l *result.Layouts) (all []access)
 
 	if records >= 0 {
 		if r, ok := measured(blank, l.Rows[records], result.AccountLookup); ok {
-			r.Parameter, r.Accesses = gas.Code, nil
+			r.Parameter, r.Accesses = gas.Code, figure.Value{}
 			r.Basis = "one Get of the flat table on Pebble, as of code by its hash; the length " +
 				"of the code is not included"
 			all = append(all, r)
@@ -212,8 +216,8 @@ func others(blank access, of result.LayoutRow, l *result.Layouts) (all []access)
 			off = w.cost.Reads * (w.cost.Spread.High/w.cost.Nanos - 1)
 		}
 
-		r.Parameter, r.CPUNanos, r.ReadUnit, r.Bytes = w.parameter, w.cost.CPUNanos, "read calls",
-			&w.cost.WriteBytes
+		r.Parameter, r.ReadUnit = w.parameter, "read calls"
+		r.CPUNanos, r.Bytes = figure.Known(w.cost.CPUNanos), figure.Known(w.cost.WriteBytes)
 		r.Reads = result.Estimate{
 			Value: w.cost.Reads,
 			Low:   max(0, w.cost.Reads-off),
@@ -252,11 +256,11 @@ func (p Pricing) predicted(built []access, size Size) (all []access, unused []en
 
 			switch {
 			case !ok:
-			case r.TestedError != nil && *r.TestedError > gas.WorstTested:
+			case r.TestedError.OrZero() > gas.WorstTested:
 				unused = append(unused, engine.Warning{Code: "not_predicted", Text: fmt.Sprintf(
 					"%s of %s (absent: %v) is not predicted: the same prediction was off by "+
 						"%.0f%% at the largest size that was built", k.parameter, name, k.absent,
-					100**r.TestedError), Remedy: "build larger sizes: --accounts"})
+					100*r.TestedError.OrZero()), Remedy: "build larger sizes: --accounts"})
 			default:
 				all = append(all, r)
 			}

@@ -131,12 +131,12 @@ func TestPricesFollowFromTheirColumns(t *testing.T) {
 			continue
 		}
 
-		if alone := r.CPUNanos + r.Reads.Value*1e5; !near(r.AloneNanos.Value, alone) ||
+		if alone := r.CPUNanos.OrZero() + r.Reads.Value*1e5; !near(r.AloneNanos.Value, alone) ||
 			!near(r.AloneGas.Value, alone/10) {
 			t.Errorf("%s: %+v, want %v ns alone", r.Parameter, r, alone)
 		}
 
-		if queued := r.CPUNanos + r.Reads.Value*1e4; r.QueueDepth != 16 ||
+		if queued := r.CPUNanos.OrZero() + r.Reads.Value*1e4; r.QueueDepth != 16 ||
 			!near(r.QueuedNanos.Value, queued) || !near(r.QueuedGas.Value, queued/10) {
 			t.Errorf("%s: %+v, want %v ns at depth", r.Parameter, r, queued)
 		}
@@ -211,8 +211,8 @@ func TestPredictionIsTestedAtTheLargestSizeBuilt(t *testing.T) {
 			}
 
 			if want := off * model[1_000_000]; math.Abs(r.Reads.Value-want) > 1e-9+
-				math.Abs(off-1) || r.TestedError == nil ||
-				math.Abs(*r.TestedError-math.Abs(1/off-1)) > 1e-9 {
+				math.Abs(off-1) || !r.TestedError.IsKnown() ||
+				math.Abs(r.TestedError.OrZero()-math.Abs(1/off-1)) > 1e-9 {
 				t.Errorf("%+v, want %v reads", r, want)
 			}
 		}
