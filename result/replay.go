@@ -134,28 +134,29 @@ func (w *Window) UnmarshalJSON(text []byte) error {
 	return w.members().Unmarshal(text, (*plain)(w))
 }
 
-// TreeTick is what a tick tells of a tree. Counts are of this tick; sizes are at
-// its end. nil is absent.
+// TreeTick is what a tick tells of a tree. Counts are of this tick; sizes are at its end. What a
+// tree, or the log that a run was imported from, does not tell is nil or an absent Value.
 type TreeTick struct {
-	Version       int64  `json:"version"`
-	Leaves        uint64 `json:"leaves_so_far"`
-	RSSBytes      int64  `json:"rss_bytes"`
-	GoHeapBytes   *int64 `json:"go_heap_bytes,omitempty"` // live and not yet collected objects
-	GoCollections *int64 `json:"go_collections,omitempty"`
-	WriteBytes    int64  `json:"device_write_bytes"`
-	UserBytes     int64  `json:"user_bytes"`
+	Version       int64        `json:"version"`
+	Leaves        uint64       `json:"leaves_so_far"`
+	RSSBytes      figure.Value `json:"rss_bytes,omitzero"`
+	GoHeapBytes   *int64       `json:"go_heap_bytes,omitempty"` // objects, garbage included
+	GoCollections *int64       `json:"go_collections,omitempty"`
+	WriteBytes    figure.Value `json:"device_write_bytes,omitzero"`
+	UserBytes     figure.Value `json:"user_bytes,omitzero"`
 
-	LeavesPerSecond float64  `json:"-"` // over the time in the tree
-	Nodes           *int64   `json:"-"`
-	NodesPerSecond  *float64 `json:"-"`
-	TreeSize        *int64   `json:"-"`
-	TreeHeight      *int     `json:"-"`
-	CacheHits       *int64   `json:"-"`
-	CacheMisses     *int64   `json:"-"`
-	DBGets          *int64   `json:"-"`
-	DBGetsPerSecond *float64 `json:"-"`
-	LogHits         *int64   `json:"-"`
-	DiskBytes       *int64   `json:"-"`
+	// over the time in the tree; absent of a tick that the tree was not asked in
+	LeavesPerSecond figure.Value `json:"-"`
+	Nodes           *int64       `json:"-"`
+	NodesPerSecond  *float64     `json:"-"`
+	TreeSize        *int64       `json:"-"`
+	TreeHeight      *int         `json:"-"`
+	CacheHits       *int64       `json:"-"`
+	CacheMisses     *int64       `json:"-"`
+	DBGets          *int64       `json:"-"`
+	DBGetsPerSecond *float64     `json:"-"`
+	LogHits         *int64       `json:"-"`
+	DiskBytes       *int64       `json:"-"`
 }
 
 func (t *TreeTick) members() figure.Members {
@@ -175,11 +176,25 @@ func (t TreeTick) MarshalJSON() ([]byte, error) {
 	return t.members().Marshal(plain(t))
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads a tick of any version. Versions before 0.3 stored 0 of what the log that a
+// run was imported from does not tell; the memory of a process is never 0, so that shows it.
 func (t *TreeTick) UnmarshalJSON(text []byte) error {
 	type plain TreeTick
+	if err := t.members().Unmarshal(text, (*plain)(t)); err != nil {
+		return err
+	}
 
-	return t.members().Unmarshal(text, (*plain)(t))
+	if t.RSSBytes.OrZero() > 0 {
+		return nil
+	}
+
+	for _, v := range []*figure.Value{&t.RSSBytes, &t.WriteBytes, &t.UserBytes} {
+		if v.OrZero() == 0 {
+			*v = figure.Value{}
+		}
+	}
+
+	return nil
 }
 
 // ChangeSet is what was replayed.

@@ -309,7 +309,7 @@ func (l *runLog) tick(seconds float64, heap, collections int64) {
 	}
 
 	if nanos > 0 {
-		t.Tree.LeavesPerSecond = float64(leaves) / (float64(nanos) / 1e9)
+		t.Tree.LeavesPerSecond = figure.Known(float64(leaves) / (float64(nanos) / 1e9))
 	}
 
 	l.ticks = append(l.ticks, t)

@@ -86,8 +86,8 @@ func TestWithoutCPUTimeThereIsNoPrice(t *testing.T) {
 	for _, c := range in.columns() {
 		words, shown := c.Words, c.Value
 		for _, r := range in.Rows {
-			priced := c.Unit == "us" || c.Unit == "gas" && (c.Name == "alone" || c.Name == "at depth")
-			if !priced || r.IsPriced() {
+			ofPrices := c.Name == "alone" || c.Name == "at depth" || c.Name == "CPU"
+			if !ofPrices || r.IsPriced() {
 				continue
 			}
 

@@ -170,17 +170,17 @@ func (r *Replay) Observe(tree string, e result.Event) {
 	t := e.Tick.Tree
 	s.versions, s.last = e.Done, *e.Tick
 	s.sums[treeLeaves] += float64(e.Tick.Ops)
-	s.sums[treeUserBytes] += float64(t.UserBytes)
 	s.sums[treeReadBytes] += float64(e.Tick.DeviceReadBytes)
-	s.sums[treeWrittenBytes] += float64(t.WriteBytes)
-	for counted, n := range map[metric]*int64{
-		treeNodes:       t.Nodes,
-		treeCacheHits:   t.CacheHits,
-		treeCacheMisses: t.CacheMisses,
-		treeDBGets:      t.DBGets,
+	for counted, v := range map[metric]figure.Value{
+		treeUserBytes:    t.UserBytes,
+		treeWrittenBytes: t.WriteBytes,
+		treeNodes:        figure.If(t.Nodes),
+		treeCacheHits:    figure.If(t.CacheHits),
+		treeCacheMisses:  figure.If(t.CacheMisses),
+		treeDBGets:       figure.If(t.DBGets),
 	} {
-		if n != nil {
-			s.sums[counted] += float64(*n)
+		if n, known := v.Number(); known {
+			s.sums[counted] += n
 		}
 	}
 }
@@ -207,7 +207,7 @@ func (r *Replay) collect(f families) {
 		t := s.last.Tree
 		send(treeVersions, float64(s.versions))
 		send(treeVersion, float64(t.Version))
-		send(treeMemory, float64(t.RSSBytes))
+		sendIf(treeMemory, t.RSSBytes)
 		sendIf(treeSize, figure.If(t.TreeSize))
 		if t.TreeHeight != nil {
 			send(treeHeight, float64(*t.TreeHeight))

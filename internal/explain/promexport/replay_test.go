@@ -14,6 +14,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 var update = flag.Bool("update", false, "rewrite the metrics in testdata")
@@ -35,7 +36,8 @@ func TestMetricsKeepTheirNames(t *testing.T) {
 	tick := result.Tick{
 		Ops: 100, OpsPerSecond: 50, P50: 1e6, P99: 5e6, DeviceReadBytes: 4096,
 		BlockReadsPerOp: &reads,
-		Tree: &result.TreeTick{Version: 10, RSSBytes: 1 << 20, WriteBytes: 8192, UserBytes: 700,
+		Tree: &result.TreeTick{Version: 10, RSSBytes: figure.Known(1 << 20),
+			WriteBytes: figure.Known(8192), UserBytes: figure.Known(700),
 			Nodes: n(300), TreeSize: n(50), TreeHeight: &height, CacheHits: n(8),
 			CacheMisses: n(2), DBGets: n(7), DiskBytes: n(1 << 16)},
 	}
@@ -94,7 +96,7 @@ func TestMetricsArePrometheus(t *testing.T) {
 					Version:  10 * (i + 1),
 					Nodes:    n(300),
 					TreeSize: n(50),
-					RSSBytes: 1 << 20,
+					RSSBytes: figure.Known(1 << 20),
 					DBGets:   n(7),
 				}},
 		})

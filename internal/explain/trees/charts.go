@@ -37,7 +37,7 @@ func measures() []measure {
 				"Commit.",
 			y: counted("leaves per second"),
 			Column: of("leaves/s", func(t *result.TreeTick) *float64 {
-				return doc.Some(t.LeavesPerSecond)
+				return t.LeavesPerSecond.Pointer()
 			}),
 		},
 		{
@@ -65,7 +65,7 @@ func measures() []measure {
 			y:     size("resident memory"),
 			bytes: true,
 			Column: of("", func(t *result.TreeTick) *float64 {
-				return doc.Some(float64(t.RSSBytes))
+				return t.RSSBytes.Pointer()
 			}),
 		},
 		{
@@ -91,7 +91,12 @@ func measures() []measure {
 			note: "Bytes the process sent to devices so far, per byte of keys and values. Pages " +
 				"that the kernel still holds are not counted.",
 			Column: of("x", func(t *result.TreeTick) *float64 {
-				written, user = written+float64(t.WriteBytes), user+float64(t.UserBytes)
+				if !t.WriteBytes.IsKnown() || !t.UserBytes.IsKnown() {
+					return nil
+				}
+
+				written, user = written+t.WriteBytes.OrZero(), user+t.UserBytes.OrZero()
+
 				return doc.When(user > 0, written/user)
 			})},
 		{
@@ -265,8 +270,8 @@ func (w *window) add(t *result.TreeTick) *float64 {
 	// of a tick in which nothing was finished
 	p := part{leaves: float64(t.Leaves) - float64(w.before), seconds: 1}
 	w.before = t.Leaves
-	if t.LeavesPerSecond > 0 {
-		p.seconds = p.leaves / t.LeavesPerSecond
+	if rate := t.LeavesPerSecond.OrZero(); rate > 0 {
+		p.seconds = p.leaves / rate
 	}
 
 	if w.parts = append(w.parts, p); len(w.parts) > w.ticks {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
 )
 
 func TestRatesOverAWindow(t *testing.T) {
@@ -18,7 +19,7 @@ func TestRatesOverAWindow(t *testing.T) {
 		leaves += uint64(rate / 2)
 		of.ticks = append(of.ticks, result.Tick{Tree: &result.TreeTick{
 			Leaves:          leaves,
-			LeavesPerSecond: rate,
+			LeavesPerSecond: figure.Known(rate),
 		}})
 	}
 

@@ -109,10 +109,15 @@ func replayFolder(t *testing.T) string {
 				Ops:     10,
 				P50:     1e6,
 				P99:     int64(5e6 + s),
-				Tree: &result.TreeTick{Version: int64(s + 1),
-					LeavesPerSecond: float64(2000 - 10*s),
-					TreeSize:        new(int64(9 * s)), RSSBytes: int64(s) << 23, WriteBytes: 100,
-					UserBytes: 50, DiskBytes: new(int64(s) << 16)},
+				Tree: &result.TreeTick{
+					Version:         int64(s + 1),
+					LeavesPerSecond: figure.Known(float64(2000 - 10*s)),
+					TreeSize:        new(int64(9 * s)),
+					RSSBytes:        figure.Known(float64(int64(s) << 23)),
+					WriteBytes:      figure.Known(100),
+					UserBytes:       figure.Known(50),
+					DiskBytes:       new(int64(s) << 16),
+				},
 			}
 
 			if err := json.NewEncoder(&lines).Encode(tick); err != nil {

@@ -232,7 +232,10 @@ func WithNote(e result.Event) result.Event {
 		parts = append(parts, unit.ShortCount(float64(*t.TreeSize))+" leaves in the tree")
 	}
 
-	parts = append(parts, "memory "+unit.Bytes(t.RSSBytes))
+	if resident, known := t.RSSBytes.Number(); known {
+		parts = append(parts, "memory "+unit.Bytes(int64(resident)))
+	}
+
 	if t.DiskBytes != nil {
 		parts = append(parts, "disk "+unit.Bytes(*t.DiskBytes))
 	}

@@ -255,8 +255,8 @@ func (t *ticker) tick(r *run, now time.Time, between bool) error {
 	of := result.TreeTick{
 		Version:     r.totals.version,
 		Leaves:      r.totals.leaves,
-		WriteBytes:  cost.Process.WriteBytes,
-		UserBytes:   sum.userBytes,
+		WriteBytes:  figure.Known(float64(cost.Process.WriteBytes)),
+		UserBytes:   figure.Known(float64(sum.userBytes)),
 		Nodes:       cost.Subject.Nodes,
 		DBGets:      cost.Subject.DBGets,
 		CacheHits:   cost.Subject.CacheHits,
@@ -265,15 +265,18 @@ func (t *ticker) tick(r *run, now time.Time, between bool) error {
 	}
 
 	if inTree := sum.seconds(); inTree > 0 {
-		of.LeavesPerSecond = float64(sum.leaves) / inTree
+		of.LeavesPerSecond = figure.Known(float64(sum.leaves) / inTree)
 		of.NodesPerSecond = session.Per(of.Nodes, inTree)
 		of.DBGetsPerSecond = session.Per(of.DBGets, inTree)
 	}
 
 	of.GoHeapBytes, of.GoCollections = goMemory()
-	if of.RSSBytes, err = host.RSS(); err != nil {
+	resident, err := host.RSS()
+	if err != nil {
 		return err
 	}
+
+	of.RSSBytes = figure.Known(float64(resident))
 
 	if between {
 		if of.TreeSize, of.TreeHeight, err = r.shape(); err != nil {
