@@ -233,7 +233,7 @@ var ladder = []rung{
 		"internal/plan/slurm": {"engine", "internal/base/console", "internal/base/output",
 			"internal/base/setting", "internal/base/failure",
 			"internal/base/unit", "internal/plan", "internal/plan/experiment",
-			"internal/plan/runners", "result"},
+			"internal/plan/runners", "internal/report/doc", "result"},
 	}},
 	{"explain", map[string][]string{
 		"web": {},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -122,16 +121,16 @@ that is free: scratch space, a shared folder, statelab itself, memory control gr
 		}
 
 		if asJSON {
-			if err := a.printJSON(checked); err != nil {
-				return err
-			}
+			err = a.printJSON(checked)
 		} else {
-			slurm.WriteFindings(a.stdout, checked)
+			err = a.show(slurm.Document(checked))
 		}
 
-		if slices.ContainsFunc(checked, func(c slurm.Finding) bool {
-			return c.Remedy != "" && !c.OK
-		}) {
+		if err != nil {
+			return err
+		}
+
+		if !slurm.NoProblem(checked) {
 			return errors.New("the cluster is not ready: see the remedies")
 		}
 

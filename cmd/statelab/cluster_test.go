@@ -171,7 +171,7 @@ func TestCluster(t *testing.T) {
 		c.Ask("scontrol", "update", "NodeName=n3", "State=RESUME")
 		refused(t, o, exitFailed, "the cluster is not ready")
 		for _, want := range []string{"cluster: Slurm ", "n1: ready: 1 CPUs",
-			"n3: it is down (broken fan)", "remedy: start slurmd there"} {
+			"n3: it is down (broken fan)", "Remedy: start slurmd there"} {
 			if !o.says(want) {
 				t.Errorf("check does not say %q\n%v", want, o)
 			}

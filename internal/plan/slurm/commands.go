@@ -20,6 +20,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/failure"
 	"github.com/statelab/statelab/internal/plan/runners"
+	"github.com/statelab/statelab/internal/report/doc"
 )
 
 // Slurm's programs are asked in a form of our choice, never in the one for people: their
@@ -248,20 +249,47 @@ func parseNodes(text, partition string) (nodes []Node, err error) {
 
 // Finding is a sentence about a cluster or one of its nodes.
 type Finding struct {
-	Where  string `json:"where"` // "cluster", or the node
+	Where  string `json:"where"` // ofCluster, or the node
 	OK     bool   `json:"ok"`
 	Text   string `json:"text"`
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// WriteFindings writes findings, each with its remedy.
-func WriteFindings(to io.Writer, all []Finding) {
-	for _, f := range all {
-		fmt.Fprintf(to, "%s: %s\n", f.Where, f.Text)
+// isProblem tells whether runs fail until somebody mends what was found.
+func (f Finding) isProblem() bool { return !f.OK && f.Remedy != "" }
+
+// NoProblem tells whether nothing that was found prevents runs.
+func NoProblem(all []Finding) bool { return !slices.ContainsFunc(all, Finding.isProblem) }
+
+// ofCluster is Where of a finding about no single node.
+const ofCluster = "cluster"
+
+// Document says which nodes runs can use, what prevents that on others, and what else was found.
+func Document(all []Finding) *doc.Document {
+	nodes := doc.Where(doc.Distinct(all, func(f Finding) string { return f.Where }),
+		func(where string) bool { return where != ofCluster })
+	problems := doc.Where(all, Finding.isProblem)
+	ready := doc.Where(nodes, func(node string) bool {
+		return !slices.ContainsFunc(problems, func(f Finding) bool { return f.Where == node })
+	})
+
+	d := &doc.Document{Title: "Slurm's nodes"}
+	d.Answer("", fmt.Sprintf("Nodes that are ready: %d of %d.", len(ready), len(nodes)))
+	d.Warnings = doc.Each(problems, func(f Finding) doc.Warning {
+		return doc.Warning{Text: f.Where + ": " + f.Text, Remedy: f.Remedy}
+	})
+
+	others := doc.Where(all, func(f Finding) bool { return !f.isProblem() })
+	d.Add("Findings", doc.Block{List: doc.Each(others, func(f Finding) string {
+		text := f.Where + ": " + f.Text
 		if f.Remedy != "" {
-			fmt.Fprintf(to, "    remedy: %s\n", f.Remedy)
+			text += ". Remedy: " + f.Remedy
 		}
-	}
+
+		return text
+	})})
+
+	return d
 }
 
 // Alike refuses a class that no node has, or whose nodes differ: points of one class are
@@ -515,7 +543,7 @@ func judgeSettings(text string) (found []Finding) {
 	}
 
 	add := func(text string) {
-		found = append(found, Finding{Where: "cluster", OK: true, Text: text})
+		found = append(found, Finding{Where: ofCluster, OK: true, Text: text})
 	}
 	add("Slurm " + value["SLURM_VERSION"] + ", cluster " + value["ClusterName"])
 	if value["JobRequeue"] == "0" {

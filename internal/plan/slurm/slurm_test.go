@@ -18,7 +18,37 @@ import (
 
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/testring"
+	"github.com/statelab/statelab/internal/report/doc"
 )
+
+// Problems are warnings with their remedies; what is good to know is a list.
+func TestFindingsAreADocument(t *testing.T) {
+	all := []Finding{
+		{Where: ofCluster, OK: true, Text: "Slurm 22.05"},
+		{Where: "n1", OK: true, Text: "ready: 4 CPUs"},
+		{Where: "n2", Text: "it is down", Remedy: "start slurmd there"},
+		{Where: "n3", OK: true, Text: "ready: 4 CPUs"},
+		{Where: "n3", Text: "sha256sum is missing", Remedy: "install coreutils"},
+	}
+
+	want := &doc.Document{
+		Title:   "Slurm's nodes",
+		Answers: doc.Statements("", "Nodes that are ready: 1 of 3."),
+		Warnings: []doc.Warning{
+			{Text: "n2: it is down", Remedy: "start slurmd there"},
+			{Text: "n3: sha256sum is missing", Remedy: "install coreutils"},
+		},
+		Sections: []doc.Section{{Title: "Findings", Blocks: []doc.Block{{List: []string{
+			"cluster: Slurm 22.05", "n1: ready: 4 CPUs", "n3: ready: 4 CPUs"}}}}},
+	}
+	if diff := cmp.Diff(want, Document(all)); diff != "" {
+		t.Error(diff)
+	}
+
+	if NoProblem(all) || !NoProblem(all[:2]) {
+		t.Error("a cluster is ready if none of its nodes has a problem")
+	}
+}
 
 func TestQueueIsRead(t *testing.T) {
 	rows, err := parseQueue("1|2|PD|||Resources\n2|0|R|n1||None\n7|1|PD||n2|ReqNodeNotAvail, " +
