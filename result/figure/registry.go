@@ -127,7 +127,7 @@ var (
 			"that does nothing.",
 	}
 	PeakMemory = Figure{Key: "peak_rss_bytes", Noun: "peak memory", Name: "memory",
-		Shown: "MiB", Unit: Bytes, Kind: Amount, Positive: true, Doc: timeDoc,
+		Shown: "MiB", Unit: Bytes, Kind: Amount, Positive: true, Tolerance: exact, Doc: timeDoc,
 		Defined: "Most resident memory that the runner had.",
 	}
 	BlockReadsPerOp = Figure{Key: "block_reads_per_op", Noun: "block reads per operation",
@@ -262,7 +262,7 @@ var (
 		Defined: "Nodes that the tree wrote.",
 	}
 	DiskBytes = Figure{Key: "disk_bytes", Noun: "disk space", Name: "disk", Bench: "disk-B",
-		Shown: "MiB", Unit: Bytes, Kind: Amount, Doc: treesDoc,
+		Shown: "MiB", Unit: Bytes, Kind: Amount, Tolerance: exact, Doc: treesDoc,
 		Defined:  "Bytes allocated below the folder of the tree, or of the state.",
 		Question: "How much disk space does a state tree take?",
 	}

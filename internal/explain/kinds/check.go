@@ -31,11 +31,18 @@ func (c *Check) Problem(where, format string, args ...any) {
 		fmt.Sprintf(format, args...))
 }
 
-// Exact is how far apart two computations of one figure may be.
-const Exact = 1e-9
+// Figure compares a figure with what the raw files give, to the tolerance that the registry has.
+func (c *Check) Figure(where string, of figure.Figure, stored, computed float64) {
+	c.Number(where, of.Key, stored, computed, of.Tolerance)
+}
 
-// Figure compares a figure with what the raw files give.
-func (c *Check) Figure(where, name string, stored, computed, tolerance float64) {
+// Count compares a whole number with what the raw files give: no difference is tolerated.
+func (c *Check) Count(where, name string, stored, computed float64) {
+	c.Number(where, name, stored, computed, 0)
+}
+
+// Number compares a number with what the raw files give. tolerance is a share of the larger one.
+func (c *Check) Number(where, name string, stored, computed, tolerance float64) {
 	c.Figures++
 	if math.Abs(stored-computed) > tolerance*max(math.Abs(stored), math.Abs(computed)) ||
 		math.IsNaN(stored) {
@@ -61,7 +68,7 @@ func (c *Check) sweep() error {
 		shown, _ := rule.Apply(runs)
 		c.summary(where, p.Run, folders[shown], p.Figures, shown.Figures)
 		c.holds(where, "spread", rule.Same(p.Spread, runs))
-		c.Figure(where, "cache_bytes", float64(p.CacheBytes), float64(shown.Cache.Effective), Exact)
+		c.Count(where, "cache_bytes", float64(p.CacheBytes), float64(shown.Cache.Effective))
 	}
 
 	limits := doc.Each(s.Answers, func(a result.Answer) float64 { return a.Limit })
@@ -111,10 +118,10 @@ func (c *Check) layouts() error {
 
 		c.same(where, "lookups", row.Lookups, read.Figures.State.Lookups)
 		c.same(where, "updates", row.Updates, build.Figures.State.Updates)
-		c.Figure(where, figure.DiskBytes.Key, row.DiskBytes.OrZero(),
-			float64(build.Figures.State.DiskBytes), Exact)
-		c.Figure(where, figure.PeakMemory.Key, row.PeakRSSBytes.OrZero(),
-			read.Figures.OrZero(figure.PeakMemory), Exact)
+		c.Figure(where, figure.DiskBytes, row.DiskBytes.OrZero(),
+			float64(build.Figures.State.DiskBytes))
+		c.Figure(where, figure.PeakMemory, row.PeakRSSBytes.OrZero(),
+			read.Figures.OrZero(figure.PeakMemory))
 	}
 
 	return nil

@@ -259,14 +259,14 @@ func (c *check) figures(where string, run *result.Run) {
 		stored, known := f.Number(r.of)
 		switch {
 		case ok && known:
-			c.Figure(where, r.of.Key, stored, computed, r.of.Tolerance)
+			c.Figure(where, r.of, stored, computed)
 		case ok && r.always && computed != 0 && f.Reason(r.of) == figure.NotRecorded:
 			c.Problem(where, "%s is missing, and the raw files give %v", r.of.Key, computed)
 		}
 	}
 
 	if counted.gets > 0 {
-		c.Figure(where, "gets", counted.gets, float64(f.Found+f.Missing+f.FailedGets), kinds.Exact)
+		c.Count(where, "gets", counted.gets, float64(f.Found+f.Missing+f.FailedGets))
 	}
 
 	if !counted.countsBlocks() {
@@ -275,7 +275,7 @@ func (c *check) figures(where string, run *result.Run) {
 
 	reads, levels := figure.BlockReadsPerGet, 0.0
 	for kind, t := range counted.measured.Reads {
-		c.Figure(where, reads.ByType().Key+"."+kind, f.BlockReadsPerGetByType[kind],
+		c.Number(where, reads.ByType().Key+"."+kind, f.BlockReadsPerGetByType[kind],
 			float64(t.Count)/counted.gets, reads.Tolerance)
 	}
 
@@ -283,7 +283,7 @@ func (c *check) figures(where string, run *result.Run) {
 		levels += v
 	}
 
-	c.Figure(where, "sum of "+reads.ByLevel().Key, levels, f.OrZero(reads), 1e-6)
+	c.Number(where, "sum of "+reads.ByLevel().Key, levels, f.OrZero(reads), 1e-6)
 }
 
 // outside is the comment of a histogram log on durations that the format cannot hold.
@@ -345,8 +345,7 @@ func (c *check) latencies(folder string, run *result.Run) {
 		}
 
 		name := strings.TrimPrefix(tag+"_", "_")
-		c.Figure(where, name+"count", float64(l.N), float64(h.TotalCount())+float64(missing[tag]),
-			kinds.Exact)
+		c.Count(where, name+"count", float64(l.N), float64(h.TotalCount())+float64(missing[tag]))
 		if missing[tag] > 0 {
 			continue // the histogram has not all
 		}
@@ -365,11 +364,11 @@ func (c *check) latencies(folder string, run *result.Run) {
 			n := float64(h.TotalCount())
 			// as of measure.Histogram; the library rounds to the nearest one
 			rank := math.Ceil(q.at / 100 * n * (1 - 0x1p-51))
-			c.Figure(where, name+q.name, float64(q.value), float64(h.ValueAtQuantile(100*rank/n)),
+			c.Number(where, name+q.name, float64(q.value), float64(h.ValueAtQuantile(100*rank/n)),
 				resolution)
 		}
 
-		c.Figure(where, name+"mean", l.Mean, h.Mean(), resolution)
+		c.Number(where, name+"mean", l.Mean, h.Mean(), resolution)
 	}
 }
 
