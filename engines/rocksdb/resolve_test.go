@@ -167,63 +167,29 @@ func TestResolvedGets(t *testing.T) {
 			o.Create, o.Overrides["disable_auto_compactions"] = false, "true"
 			t.Run("flush the log", func(t *testing.T) { openAt(t, o) })
 			d := openAt(t, o)
-			r := reading(t, d)
 			resolver, err := blockbased.Open(o.Dir, "", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 
 			defer resolver.Close()
-			walk := resolver.Walk()
-			rng := rand.New(rand.NewPCG(1, 2))
 			traced := filepath.Join(t.TempDir(), "accesses")
 			stop, err := d.traceAccesses(traced)
 			if err != nil || (stop == nil) != old {
 				t.Fatal("tracer:", err)
 			}
 
-			before := d.Counters()
-			var want [engine.NumBlockTypes]int64
 			var accesses []access
-			var numbers []uint32
-			dst := make([]byte, 0, 128)
 			keys := resolver.CacheKeys()
-			for range *resolvedGets {
-				i := rng.Uint64N(n + n/4) // a fifth is absent
-				key := keyOf(i)
-				_, found, err := r.Get(key, dst)
-				if err != nil {
-					t.Fatal(err)
-				}
-
-				var foundToo bool
-				if numbers, foundToo, err = walk.Get(key, found, numbers); err != nil ||
-					found != foundToo {
-					t.Fatalf("key %d: found %v and %v: %v", i, found, foundToo, err)
-				}
-
-				for _, number := range numbers {
-					b, err := resolver.Block(number)
-					if err != nil {
-						t.Fatal(err)
-					}
-
-					want[b.Type]++
-					accesses = append(accesses, accessTo(&b, keys))
-				}
-			}
+			said := getsAgree(t, d, resolver, n, rand.NewPCG(1, 2), func(b *cachesim.Block) {
+				accesses = append(accesses, accessTo(b, keys))
+			})
 
 			if stop != nil {
 				if err := stop(); err != nil {
 					t.Fatal(err)
 				}
 				compareTraces(t, accesses, readTrace(t, traced))
-			}
-
-			c := d.Counters().Sub(before)
-			said, counted := byKind(want), byKind(*c.Accesses)
-			if !maps.Equal(said, counted) {
-				t.Errorf("%v, RocksDB counts %v", said, counted)
 			}
 
 			batchesAgree(t, d, resolver, n+n/4)
@@ -235,6 +201,50 @@ func TestResolvedGets(t *testing.T) {
 			t.Log(said, fmt.Sprintf("%d levels, %d files", len(shapeOf.Levels), shapeOf.Files))
 		})
 	}
+}
+
+// getsAgree compares the blocks that random Gets are said to ask for with RocksDB's own counters.
+// Keys 0 to n-1 are in the database, and a fifth of those that are asked for is not. each hears of
+// every access, in order. It returns how many there were, by type of block.
+func getsAgree(
+	t *testing.T, d *db, resolver *blockbased.Resolver, n uint64, source rand.Source,
+	each func(*cachesim.Block),
+) (said map[string]int64) {
+	t.Helper()
+	r, walk, rng := reading(t, d), resolver.Walk(), rand.New(source)
+	var want [engine.NumBlockTypes]int64
+	var numbers []uint32
+	before, dst := d.Counters(), make([]byte, 0, 128)
+	for range *resolvedGets {
+		i := rng.Uint64N(n + n/4)
+		key := keyOf(i)
+		_, found, err := r.Get(key, dst)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		var foundToo bool
+		if numbers, foundToo, err = walk.Get(key, found, numbers); err != nil || found != foundToo {
+			t.Fatalf("key %d: found %v and %v: %v", i, found, foundToo, err)
+		}
+
+		for _, number := range numbers {
+			b, err := resolver.Block(number)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			want[b.Type]++
+			each(&b)
+		}
+	}
+
+	said = byKind(want)
+	if counted := byKind(*d.Counters().Sub(before).Accesses); !maps.Equal(said, counted) {
+		t.Errorf("%v, RocksDB counts %v", said, counted)
+	}
+
+	return said
 }
 
 // TestResolvedFewFiles: shapes of few files, which small databases and those without compactions
@@ -296,36 +306,7 @@ func fewFiles(t *testing.T, files int, set map[string]string) {
 	}
 
 	defer resolver.Close()
-	r, walk, rng := reading(t, d), resolver.Walk(), rand.New(rand.NewPCG(3, 4))
-	var want [engine.NumBlockTypes]int64
-	var numbers []uint32
-	before, value := d.Counters(), make([]byte, 0, 128)
-	for range *resolvedGets {
-		key := keyOf(rng.Uint64N(n + n/4)) // a fifth is not there
-		_, found, err := r.Get(key, value)
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		var foundToo bool
-		if numbers, foundToo, err = walk.Get(key, found, numbers); err != nil || found != foundToo {
-			t.Fatalf("found %v and %v: %v", found, foundToo, err)
-		}
-
-		for _, number := range numbers {
-			b, err := resolver.Block(number)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want[b.Type]++
-		}
-	}
-
-	said, counted := byKind(want), byKind(*d.Counters().Sub(before).Accesses)
-	if !maps.Equal(said, counted) {
-		t.Errorf("%v, RocksDB counts %v", said, counted)
-	}
-
+	getsAgree(t, d, resolver, n, rand.NewPCG(3, 4), func(*cachesim.Block) {})
 	batchesAgree(t, d, resolver, n+n/4)
 }
 
