@@ -1,18 +1,14 @@
 package enginetest
 
 import (
-	"crypto/sha256"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/engine/conformance"
 )
 
 // Enough that a 1-MiB cache serves only a part of the reads.
@@ -142,7 +138,7 @@ func (s suite) testDirect(t *testing.T) {
 
 func (s suite) testForeignLeavesEveryByte(t *testing.T) {
 	dir := s.loaded(t, 20_000)
-	before := fingerprint(t, dir)
+	before := conformance.Fingerprint(t, dir)
 	db := s.open(t, engine.Options{Dir: dir, Foreign: true})
 	readAll(t, reader(t, db), 20_000, 2000)
 	if _, err := db.Shape(); err != nil {
@@ -159,9 +155,7 @@ func (s suite) testForeignLeavesEveryByte(t *testing.T) {
 	}
 
 	must(t, db.Close())
-	if after := fingerprint(t, dir); after != before {
-		t.Errorf("the directory changed from\n%s\nto\n%s", before, after)
-	}
+	conformance.ExpectSame(t, dir, before)
 }
 
 // testLocked opens a database that another process has open. An engine that
@@ -170,11 +164,11 @@ func (s suite) testForeignLeavesEveryByte(t *testing.T) {
 func (s suite) testLocked(t *testing.T) {
 	const n = 20_000
 	dir := s.loaded(t, n)
-	holder, _ := startChild(t, jobHold, dir)
+	holder, _ := s.startChild(t, jobHold, dir)
 	must(t, holder.Signal(syscall.SIGSTOP)) // what changes from here on, the holder does not change
 	_, err := syscall.Wait4(holder.Pid, nil, syscall.WUNTRACED, nil)
 	must(t, err)
-	before := fingerprint(t, dir)
+	before := conformance.Fingerprint(t, dir)
 	beside, err := s.engine.Open(t.Context(), engine.Options{Dir: dir, IgnoreLock: true})
 	var locked *engine.LockedError
 	refused := errors.As(err, &locked)
@@ -184,9 +178,7 @@ func (s suite) testLocked(t *testing.T) {
 		must(t, beside.Close())
 	}
 
-	if after := fingerprint(t, dir); after != before {
-		t.Errorf("the directory changed from\n%s\nto\n%s", before, after)
-	}
+	conformance.ExpectSame(t, dir, before)
 
 	for _, o := range []engine.Options{{}, {ReadOnly: true}, {Foreign: true}} {
 		o.Dir = dir
@@ -207,41 +199,4 @@ func (s suite) testLocked(t *testing.T) {
 		t.Error("the lock of the other process is gone")
 		must(t, db.Close())
 	}
-}
-
-// fingerprint is a line for every file of dir: name, time of change and hash.
-func fingerprint(t *testing.T, dir string) string {
-	t.Helper()
-	var lines []string
-	must(t, filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
-		if err == nil {
-			var line string
-			line, err = describe(path)
-			lines = append(lines, line)
-		}
-
-		if errors.Is(err, os.ErrNotExist) {
-			return nil // deleted while we walk
-		}
-
-		return err
-	}))
-
-	slices.Sort(lines)
-	return strings.Join(lines, "\n")
-}
-
-func describe(path string) (line string, err error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", err
-	}
-
-	line = fmt.Sprintf("%s %s", path, info.ModTime().Format(time.RFC3339Nano))
-	if !info.Mode().IsRegular() {
-		return line, nil
-	}
-
-	content, err := os.ReadFile(path)
-	return fmt.Sprintf("%s %x", line, sha256.Sum256(content)), err
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/engine/closetest"
+	"github.com/statelab/statelab/engine/conformance"
 )
 
 func (s suite) testInfo(t *testing.T) {
@@ -278,23 +278,18 @@ func (s suite) testCountersOnlyGrow(t *testing.T) {
 		}
 
 		now := totals(db.Counters())
-		for name, n := range now {
-			if n < before[name] {
-				t.Errorf("round %d: %s fell from %d to %d", round, name, before[name], n)
-			}
-		}
-
+		conformance.Grown(t, fmt.Sprint("round ", round), before, now)
 		before = now
 	}
 
 	must(t, w.Close())
-	if n, told := before["UserWriteBytes"]; told && n != 20*1000*(32+110) {
-		t.Errorf("%d bytes written by the user, want %d", n, 20*1000*(32+110))
+	if n := before["UserWriteBytes"]; n != nil && *n != 20*1000*(32+110) {
+		t.Errorf("%d bytes written by the user, want %d", *n, 20*1000*(32+110))
 	}
 }
 
-// totals are the counters that are no gauges, by name.
-func totals(c engine.Counters) map[string]int64 {
+// totals are the counters that are no gauges, by name; nil where the engine does not report one.
+func totals(c engine.Counters) map[string]*int64 {
 	named := map[string]*int64{
 		"DirectBytes":      c.DirectBytes,
 		"TableOpens":       c.TableOpens,
@@ -315,22 +310,16 @@ func totals(c engine.Counters) map[string]int64 {
 		"StallNanos":       c.StallNanos,
 	}
 
-	told := map[string]int64{}
-	for name, n := range named {
-		if n != nil {
-			told[name] = *n
-		}
-	}
-
 	if c.Reads != nil {
-		told["Reads"], told["ReadBytes"] = c.Reads.Total().Count, c.Reads.Total().Bytes
+		all := c.Reads.Total()
+		named["Reads"], named["ReadBytes"] = &all.Count, &all.Bytes
 	}
 
 	if c.BackgroundReads != nil {
-		told["BackgroundReads"] = c.BackgroundReads.Count
+		named["BackgroundReads"] = &c.BackgroundReads.Count
 	}
 
-	return told
+	return named
 }
 
 // settleLimit is far beyond what settling the little that is loaded takes.
@@ -353,8 +342,8 @@ func (s suite) testSettleEnds(t *testing.T) {
 	time.Sleep(300 * time.Millisecond)
 	after := totals(db.Counters())
 	for _, name := range []string{"FlushBytes", "CompactBytes", "Reads", "BackgroundReads"} {
-		if before[name] != after[name] {
-			t.Errorf("%s went from %d to %d after Settle", name, before[name], after[name])
+		if was, is := before[name], after[name]; was != nil && *was != *is {
+			t.Errorf("%s went from %d to %d after Settle", name, *was, *is)
 		}
 	}
 
@@ -369,26 +358,18 @@ func (s suite) testCloseEndsAllWork(t *testing.T) {
 		"NotSettled": func(engine.DB) {},
 		"Settled":    func(db engine.DB) { must(t, db.Settle(t.Context(), nil)) },
 		"Interrupted": func(db engine.DB) {
-			soon, stop := context.WithTimeout(t.Context(), time.Millisecond)
-			defer stop()
-			if err := db.Settle(soon, nil); err != nil && soon.Err() == nil {
-				t.Fatal(err)
-			}
+			conformance.Interrupted(t, func(ctx context.Context) error {
+				return db.Settle(ctx, nil)
+			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			session := func(dir string) {
+			conformance.CloseEndsAllWork(t, func(dir string) {
 				db := s.open(t, engine.Options{Dir: dir, Create: true})
 				load(t, db, 20_000)
 				settle(db)
 				must(t, db.Close())
-			}
-
-			session(newDir(t))
-
-			before, dir := closetest.Now(t), newDir(t)
-			session(dir)
-			closetest.Closed(t, dir, before)
+			})
 		})
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/engine/conformance"
 )
 
 func (s suite) testReopen(t *testing.T) {
@@ -104,12 +104,9 @@ func doChildJob(e engine.Engine, job, dir string) error {
 
 // startChild runs job on dir in another process and returns when it is ready.
 // The returned function kills it, as kill -9 does.
-func startChild(t *testing.T, job, dir string) (child *os.Process, kill func()) {
+func (s suite) startChild(t *testing.T, job, dir string) (child *os.Process, kill func()) {
 	t.Helper()
-	top, _, _ := strings.Cut(t.Name(), "/")
-	cmd := exec.Command(os.Args[0], "-test.run=^"+top+"$")
-	cmd.Env = append(os.Environ(), childJob+"="+job, childDir+"="+dir)
-	cmd.Stderr = os.Stderr
+	cmd := conformance.Child(s.test, childJob+"="+job, childDir+"="+dir)
 	out, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, cmd.Start())
@@ -137,7 +134,7 @@ func startChild(t *testing.T, job, dir string) (child *os.Process, kill func()) 
 // of what it committed later, whole batches in order.
 func (s suite) testSurvivesKill(t *testing.T) {
 	dir := newDir(t)
-	_, kill := startChild(t, jobWrite, dir)
+	_, kill := s.startChild(t, jobWrite, dir)
 	time.Sleep(20 * time.Millisecond) // let it write on
 	kill()
 
@@ -172,42 +169,21 @@ func (s suite) testSurvivesKill(t *testing.T) {
 }
 
 func (s suite) testNotADatabase(t *testing.T) {
-	missing, empty, junk := newDir(t), t.TempDir(), t.TempDir()
-	must(t, os.WriteFile(filepath.Join(junk, "notes.txt"), []byte("hello"), 0o644))
-	for name, dir := range map[string]string{"missing": missing, "empty": empty, "junk": junk} {
-		for _, o := range []engine.Options{{}, {ReadOnly: true}, {Foreign: true}} {
-			o.Dir = dir
-			db, err := s.engine.Open(t.Context(), o)
-			if _, not := errors.AsType[*engine.NotADatabaseError](err); !not {
-				t.Errorf("%s: error %v, want a NotADatabaseError", name, err)
-			}
+	for _, o := range []engine.Options{{}, {ReadOnly: true}, {Foreign: true}} {
+		conformance.RefusesForeignFolders(t, conformance.NotADatabase,
+			func(dir string) (conformance.Opened, error) {
+				o.Dir = dir
 
-			if err == nil {
-				must(t, db.Close())
-			}
-		}
-	}
-
-	if _, err := os.Stat(missing); !errors.Is(err, os.ErrNotExist) {
-		t.Error("the missing directory was made")
-	}
-
-	if entries, err := os.ReadDir(empty); err != nil || len(entries) > 0 {
-		t.Errorf("the empty directory holds %v, %v", entries, err)
+				return s.engine.Open(t.Context(), o)
+			})
 	}
 }
 
 func (s suite) testCreateNeedsAnEmptyDirectory(t *testing.T) {
-	dir := s.loaded(t, 100)
-	before := fingerprint(t, dir)
-	if db, err := s.engine.Open(t.Context(), engine.Options{Dir: dir, Create: true}); err == nil {
-		t.Error("a database was created over another")
-		must(t, db.Close())
-	}
-
-	if got := fingerprint(t, dir); got != before {
-		t.Errorf("the refused directory changed:\n%s\nwas\n%s", got, before)
-	}
+	conformance.RefusesToOverwrite(t, s.loaded(t, 100),
+		func(dir string) (conformance.Opened, error) {
+			return s.engine.Open(t.Context(), engine.Options{Dir: dir, Create: true})
+		})
 }
 
 func (s suite) testEffective(t *testing.T) {

@@ -15,62 +15,58 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/engine/conformance"
 )
 
-// Run tests e. It must be called from a top-level test, directly: the suite
-// runs that test again in a child process, to kill it.
+var must, newDir = conformance.Must, conformance.NewDir
+
+// Run tests e. The suite runs the test that called it again in a child process, to kill it: what
+// stands before the call must bear that.
 func Run(t *testing.T, e engine.Engine) {
 	if job := os.Getenv(childJob); job != "" {
 		child(e, job, os.Getenv(childDir))
 	}
 
-	s := suite{engine: e, info: e.Info(), home: t.TempDir(), made: map[uint64]string{}}
+	s := suite{engine: e, info: e.Info(), test: t.Name(), home: t.TempDir(),
+		made: map[uint64]string{}}
 	durable := !s.info.Has(engine.IsVolatile)
-	for _, c := range []struct {
-		name  string
-		run   func(suite, *testing.T)
-		apply bool
-	}{
-		{"Info", suite.testInfo, true},
-		{"Check", suite.testCheck, true},
-		{"PutGetDelete", suite.testPutGetDelete, true},
-		{"ValueSizes", suite.testValueSizes, true},
-		{"BuffersAreOurs", suite.testBuffersAreOurs, true},
-		{"ReadersBesideAWriter", suite.testReadersBesideAWriter, true},
-		{"GetAllocatesNothing", suite.testGetAllocatesNothing, true},
-		{"ReadOnlyRefusesWrites", suite.testReadOnlyRefusesWrites, true},
-		{"CountersOnlyGrow", suite.testCountersOnlyGrow, true},
-		{"SettleEnds", suite.testSettleEnds, true},
-		{"CloseEndsAllWork", suite.testCloseEndsAllWork, true},
+	run := conformance.Runner(t, s)
+	run("Info", suite.testInfo, true)
+	run("Check", suite.testCheck, true)
+	run("PutGetDelete", suite.testPutGetDelete, true)
+	run("ValueSizes", suite.testValueSizes, true)
+	run("BuffersAreOurs", suite.testBuffersAreOurs, true)
+	run("ReadersBesideAWriter", suite.testReadersBesideAWriter, true)
+	run("GetAllocatesNothing", suite.testGetAllocatesNothing, true)
+	run("ReadOnlyRefusesWrites", suite.testReadOnlyRefusesWrites, true)
+	run("CountersOnlyGrow", suite.testCountersOnlyGrow, true)
+	run("SettleEnds", suite.testSettleEnds, true)
+	run("CloseEndsAllWork", suite.testCloseEndsAllWork, true)
 
-		{"Reopen", suite.testReopen, durable},
-		{"SurvivesKill", suite.testSurvivesKill, durable},
-		{"NotADatabase", suite.testNotADatabase, durable},
-		{"CreateNeedsAnEmptyDirectory", suite.testCreateNeedsAnEmptyDirectory, durable},
-		{"Effective", suite.testEffective, durable},
-		{"Shape", suite.testShape, durable},
+	run("Reopen", suite.testReopen, durable)
+	run("SurvivesKill", suite.testSurvivesKill, durable)
+	run("NotADatabase", suite.testNotADatabase, durable)
+	run("CreateNeedsAnEmptyDirectory", suite.testCreateNeedsAnEmptyDirectory, durable)
+	run("Effective", suite.testEffective, durable)
+	run("Shape", suite.testShape, durable)
 
-		{"ReadsAreCacheMisses", suite.testReadsAreCacheMisses, s.info.Has(engine.CanReadBlocks)},
-		{"NothingReadsUnasked", suite.testNothingReadsUnasked, s.info.Has(engine.CanReadBlocks)},
-		{"TracedAccesses", suite.testTracedAccesses, s.info.Has(engine.CanTraceAccesses)},
-		{"Direct", suite.testDirect, s.info.Has(engine.CanDirect)},
-		{"ForeignLeavesEveryByte", suite.testForeignLeavesEveryByte,
-			s.info.Has(engine.CanReadForeign)},
-		{"Locked", suite.testLocked, s.info.Has(engine.CanReadForeign)},
-		{"SampleKeys", suite.testSampleKeys, durable},
-		{"MemoryBudget", suite.testMemoryBudget, s.info.Has(engine.CanBudget)},
-		{"GetMany", suite.testGetMany, s.info.Has(engine.CanGetMany)},
-		{"BuildSorted", suite.testBuildSorted, s.info.Has(engine.CanIngest)},
-	} {
-		if c.apply {
-			t.Run(c.name, func(t *testing.T) { c.run(s, t) })
-		}
-	}
+	run("ReadsAreCacheMisses", suite.testReadsAreCacheMisses, s.info.Has(engine.CanReadBlocks))
+	run("NothingReadsUnasked", suite.testNothingReadsUnasked, s.info.Has(engine.CanReadBlocks))
+	run("TracedAccesses", suite.testTracedAccesses, s.info.Has(engine.CanTraceAccesses))
+	run("Direct", suite.testDirect, s.info.Has(engine.CanDirect))
+	run("ForeignLeavesEveryByte", suite.testForeignLeavesEveryByte,
+		s.info.Has(engine.CanReadForeign))
+	run("Locked", suite.testLocked, s.info.Has(engine.CanReadForeign))
+	run("SampleKeys", suite.testSampleKeys, durable)
+	run("MemoryBudget", suite.testMemoryBudget, s.info.Has(engine.CanBudget))
+	run("GetMany", suite.testGetMany, s.info.Has(engine.CanGetMany))
+	run("BuildSorted", suite.testBuildSorted, s.info.Has(engine.CanIngest))
 }
 
 type suite struct {
 	engine engine.Engine
 	info   engine.Info
+	test   string // that called Run
 	home   string
 	made   map[uint64]string // databases in home by their number of keys, which are copied
 }
@@ -118,8 +114,6 @@ func (s suite) loaded(t *testing.T, n uint64) string {
 	return dir
 }
 
-func newDir(t *testing.T) string { return filepath.Join(t.TempDir(), "db") }
-
 func load(t *testing.T, db engine.DB, n uint64) {
 	t.Helper()
 	w := writer(t, db)
@@ -146,13 +140,6 @@ func reader(t *testing.T, db engine.DB) engine.Reader {
 	must(t, err)
 	t.Cleanup(func() { must(t, r.Close()) })
 	return r
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // keyOf spreads the numbers over the whole key space (a bijection, so no two

@@ -7,14 +7,10 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/statelab/statelab/engine/closetest"
+	"github.com/statelab/statelab/engine/conformance"
 	"github.com/statelab/statelab/layout"
 )
 
@@ -166,12 +162,7 @@ func (s suite) testCountsOnlyGrow(t *testing.T) {
 		must(t, r.Refresh())
 		must(t, w.Compare(r, o.reference))
 		after := counts(o, r)
-		for name, n := range after {
-			if was := before[name]; (was == nil) != (n == nil) || n != nil && *n < *was {
-				t.Errorf("block %d: %s went from %v to %v", o.Block(), name, was, n)
-			}
-		}
-
+		conformance.Grown(t, fmt.Sprint("block ", o.Block()), before, after)
 		before = after
 	}
 
@@ -235,12 +226,12 @@ func (s suite) testCreateNeedsAnEmptyDirectory(t *testing.T) {
 	o := s.create(t, dir)
 	s.commit(t, o, account(plain, 1))
 	must(t, o.close())
-	again := s.options(dir)
-	again.Create = true
-	if opened, err := s.layout.Open(t.Context(), again); err == nil {
-		t.Error("a state was created over another")
-		must(t, opened.Close())
-	}
+	conformance.RefusesToOverwrite(t, dir, func(dir string) (conformance.Opened, error) {
+		again := s.options(dir)
+		again.Create = true
+
+		return s.layout.Open(t.Context(), again)
+	})
 
 	o = s.reopen(t, dir)
 	r := reader(t, o)
@@ -250,14 +241,10 @@ func (s suite) testCreateNeedsAnEmptyDirectory(t *testing.T) {
 }
 
 func (s suite) testNotAState(t *testing.T) {
-	missing, bare, junk := newDir(t), t.TempDir(), t.TempDir()
-	must(t, os.WriteFile(filepath.Join(junk, "notes.txt"), []byte("hello"), 0o644))
-	for name, dir := range map[string]string{"missing": missing, "empty": bare, "junk": junk} {
-		if opened, err := s.layout.Open(t.Context(), s.options(dir)); err == nil {
-			t.Errorf("%s directory: opens", name)
-			must(t, opened.Close())
-		}
-	}
+	isAny := func(err error) bool { return err != nil } // no layout has to tell why
+	conformance.RefusesForeignFolders(t, isAny, func(dir string) (conformance.Opened, error) {
+		return s.layout.Open(t.Context(), s.options(dir))
+	})
 }
 
 func (s suite) testReadOnly(t *testing.T) {
@@ -324,18 +311,12 @@ func (s suite) testClosedHandlesAnswerErrors(t *testing.T) {
 func (s suite) testCloseEndsAllWork(t *testing.T) {
 	w := s.workload(manyAccounts)
 	for name, settle := range map[string]func(o *open){
-		"NotSettled": func(*open) {},
-		"Settled":    func(o *open) { must(t, o.Settle(t.Context())) },
-		"Interrupted": func(o *open) {
-			soon, stop := context.WithTimeout(t.Context(), time.Millisecond)
-			defer stop()
-			if err := o.Settle(soon); err != nil && soon.Err() == nil {
-				t.Fatal(err)
-			}
-		},
+		"NotSettled":  func(*open) {},
+		"Settled":     func(o *open) { must(t, o.Settle(t.Context())) },
+		"Interrupted": func(o *open) { conformance.Interrupted(t, o.Settle) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			session := func(dir string) {
+			conformance.CloseEndsAllWork(t, func(dir string) {
 				o := s.create(t, dir)
 				for range 10 {
 					must(t, w.Play(t.Context(), o, o.reference, s.info.Root))
@@ -343,13 +324,7 @@ func (s suite) testCloseEndsAllWork(t *testing.T) {
 
 				settle(o)
 				must(t, o.close())
-			}
-
-			session(newDir(t))
-
-			before, dir := closetest.Now(t), newDir(t)
-			session(dir)
-			closetest.Closed(t, dir, before)
+			})
 		})
 	}
 }
@@ -450,7 +425,7 @@ func (s suite) testSurvivesKills(t *testing.T) {
 	must(t, o.close())
 	rng := rand.New(rand.NewPCG(6, 6))
 	for range kills {
-		said, root := kill(t, dir, time.Duration(rng.IntN(100_000))*time.Microsecond)
+		said, root := s.kill(t, dir, time.Duration(rng.IntN(100_000))*time.Microsecond)
 		o := s.reopen(t, dir)
 		if o.Block() != said && o.Block() != said+1 {
 			t.Fatalf("at block %d after a kill, the last that was committed is %d", o.Block(), said)
@@ -477,17 +452,11 @@ func (s suite) testSurvivesKills(t *testing.T) {
 
 // kill starts a writer and kills it some time after its first block. It returns the
 // last block that the writer said it had committed.
-func kill(t *testing.T, dir string, after time.Duration) (said uint64, root layout.Hash) {
+func (s suite) kill(
+	t *testing.T, dir string, after time.Duration,
+) (said uint64, root layout.Hash) {
 	t.Helper()
-	caller, _, _ := strings.Cut(t.Name(), "/SurvivesKills")
-	var pattern []string
-	for _, name := range strings.Split(caller, "/") {
-		pattern = append(pattern, "^"+regexp.QuoteMeta(name)+"$")
-	}
-
-	cmd := exec.Command(os.Args[0], "-test.run="+strings.Join(pattern, "/"))
-	cmd.Env = append(os.Environ(), childDir+"="+dir)
-	cmd.Stderr = os.Stderr
+	cmd := conformance.Child(s.test, childDir+"="+dir)
 	pipe, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, cmd.Start())

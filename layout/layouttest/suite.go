@@ -14,12 +14,14 @@ package layouttest
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 
+	"github.com/statelab/statelab/engine/conformance"
 	"github.com/statelab/statelab/internal/chain/mpt"
 	"github.com/statelab/statelab/layout"
 )
+
+var must, newDir = conformance.Must, conformance.NewDir
 
 // Expectations say what is special to a layout.
 type Expectations struct {
@@ -43,43 +45,35 @@ type Head struct {
 // TestLayout tests l, briefly with -short. The suite runs the test that called it again
 // in a child process, to kill it: what stands before the call must bear that.
 func TestLayout(t *testing.T, l layout.Layout, e Expectations) {
-	s := suite{l, l.Info(), e}
+	s := suite{l, l.Info(), e, t.Name()}
 	if dir := os.Getenv(childDir); dir != "" {
 		s.child(dir)
 	}
 
-	for _, c := range []struct {
-		name  string
-		run   func(suite, *testing.T)
-		apply bool
-	}{
-		{"Info", suite.testInfo, true},
-		{"Check", suite.testCheck, true},
-		{"EmptyBlocks", suite.testEmptyBlocks, true},
-		{"BuffersAreTheCallers", suite.testBuffersAreTheCallers, true},
-		{"Refresh", suite.testRefresh, true},
-		{"CountsOnlyGrow", suite.testCountsOnlyGrow, true},
-		{"UncommittedIsDropped", suite.testUncommittedIsDropped, true},
-		{"CreateNeedsAnEmptyDirectory", suite.testCreateNeedsAnEmptyDirectory, true},
-		{"NotAState", suite.testNotAState, true},
-		{"ReadOnly", suite.testReadOnly, true},
-		{"ClosedHandlesAnswerErrors", suite.testClosedHandlesAnswerErrors, true},
-		{"CloseEndsAllWork", suite.testCloseEndsAllWork, true},
-		{"ContractsStay", suite.testContractsStay, e.KeepsContracts},
-		{"TwoStatesAgree", suite.testTwoStatesAgree, s.info.Root != layout.NoRoot},
-		{"Blocks", suite.testBlocks, true},
-		{"SurvivesKills", suite.testSurvivesKills, true},
-	} {
-		if c.apply {
-			t.Run(c.name, func(t *testing.T) { c.run(s, t) })
-		}
-	}
+	run := conformance.Runner(t, s)
+	run("Info", suite.testInfo, true)
+	run("Check", suite.testCheck, true)
+	run("EmptyBlocks", suite.testEmptyBlocks, true)
+	run("BuffersAreTheCallers", suite.testBuffersAreTheCallers, true)
+	run("Refresh", suite.testRefresh, true)
+	run("CountsOnlyGrow", suite.testCountsOnlyGrow, true)
+	run("UncommittedIsDropped", suite.testUncommittedIsDropped, true)
+	run("CreateNeedsAnEmptyDirectory", suite.testCreateNeedsAnEmptyDirectory, true)
+	run("NotAState", suite.testNotAState, true)
+	run("ReadOnly", suite.testReadOnly, true)
+	run("ClosedHandlesAnswerErrors", suite.testClosedHandlesAnswerErrors, true)
+	run("CloseEndsAllWork", suite.testCloseEndsAllWork, true)
+	run("ContractsStay", suite.testContractsStay, e.KeepsContracts)
+	run("TwoStatesAgree", suite.testTwoStatesAgree, s.info.Root != layout.NoRoot)
+	run("Blocks", suite.testBlocks, true)
+	run("SurvivesKills", suite.testSurvivesKills, true)
 }
 
 type suite struct {
 	layout layout.Layout
 	info   layout.Info
 	e      Expectations
+	test   string // that called TestLayout
 }
 
 // options of the state in dir. The counts are those of the largest workload.
@@ -148,18 +142,6 @@ func reader(t *testing.T, s layout.State) layout.Reader {
 	r, err := s.Reader()
 	must(t, err)
 	return r
-}
-
-func newDir(t *testing.T) string {
-	t.Helper()
-	return filepath.Join(t.TempDir(), "state")
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Workloads are what the suite plays to every layout, by name.

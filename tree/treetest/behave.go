@@ -3,9 +3,10 @@ package treetest
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"testing"
 
-	"github.com/statelab/statelab/engine/closetest"
+	"github.com/statelab/statelab/engine/conformance"
 	"github.com/statelab/statelab/tree"
 )
 
@@ -257,12 +258,7 @@ func (s suite) testCountersOnlyGrow(t *testing.T) {
 		must(t, write(f, made))
 		commit(t, f)
 		after := counted(f)
-		for name, n := range after {
-			if was := before[name]; (was == nil) != (n == nil) || n != nil && *n < *was {
-				t.Errorf("version %d: %s went from %v to %v", v+1, name, was, n)
-			}
-		}
-
+		conformance.Grown(t, fmt.Sprint("version ", v+1), before, after)
 		before = after
 	}
 
@@ -296,7 +292,7 @@ func (s suite) testCloseEndsAllWork(t *testing.T) {
 		{"BehindASnapshot", 999, nil}, {"InterruptedBehindASnapshot", 999, interrupted},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			session := func(dir string) {
+			conformance.CloseEndsAllWork(t, func(dir string) {
 				o := tree.Options{
 					Dir:          dir,
 					Create:       true,
@@ -322,13 +318,7 @@ func (s suite) testCloseEndsAllWork(t *testing.T) {
 				}
 
 				must(t, f.Close())
-			}
-
-			session(newDir(t))
-
-			before, dir := closetest.Now(t), newDir(t)
-			session(dir)
-			closetest.Closed(t, dir, before)
+			})
 		})
 	}
 }

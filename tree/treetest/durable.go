@@ -3,19 +3,14 @@ package treetest
 import (
 	"bufio"
 	"context"
-	"crypto/sha256"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/engine/conformance"
 	"github.com/statelab/statelab/tree"
 )
 
@@ -121,27 +116,10 @@ func (s suite) testOtherStores(t *testing.T) {
 }
 
 func (s suite) testNotAForest(t *testing.T) {
-	missing, bare, junk := newDir(t), t.TempDir(), t.TempDir()
-	must(t, os.WriteFile(filepath.Join(junk, "notes.txt"), []byte("hello"), 0o644))
-	for name, dir := range map[string]string{"missing": missing, "empty": bare, "junk": junk} {
-		f, err := s.tree.Open(t.Context(), tree.Options{Dir: dir, Stores: storeNames()})
-		var not *engine.NotADatabaseError
-		if !errors.As(err, &not) {
-			t.Errorf("%s: error %v, want a NotADatabaseError", name, err)
-		}
-
-		if err == nil {
-			must(t, f.Close())
-		}
-	}
-
-	if _, err := os.Stat(missing); !errors.Is(err, os.ErrNotExist) {
-		t.Error("the missing directory was made")
-	}
-
-	if entries, err := os.ReadDir(bare); err != nil || len(entries) > 0 {
-		t.Errorf("the empty directory holds %v, %v", entries, err)
-	}
+	conformance.RefusesForeignFolders(t, conformance.NotADatabase,
+		func(dir string) (conformance.Opened, error) {
+			return s.tree.Open(t.Context(), tree.Options{Dir: dir, Stores: storeNames()})
+		})
 }
 
 func (s suite) testCreateNeedsAnEmptyDirectory(t *testing.T) {
@@ -151,36 +129,14 @@ func (s suite) testCreateNeedsAnEmptyDirectory(t *testing.T) {
 	commit(t, f)
 	must(t, f.Sync(t.Context()))
 	must(t, f.Close())
-	before := fingerprint(t, dir)
-	if f, err := s.tree.Open(t.Context(),
-		tree.Options{Dir: dir, Create: true, Stores: storeNames()}); err == nil {
-		t.Error("a forest was created over another")
-		must(t, f.Close())
-	}
-
-	if got := fingerprint(t, dir); got != before {
-		t.Errorf("the refused directory changed from\n%s\nto\n%s", before, got)
-	}
+	conformance.RefusesToOverwrite(t, dir, func(dir string) (conformance.Opened, error) {
+		return s.tree.Open(t.Context(), tree.Options{
+			Dir: dir, Create: true, Stores: storeNames(),
+		})
+	})
 
 	f = s.open(t, tree.Options{Dir: t.TempDir(), Create: true}) // exists, but is empty
 	must(t, f.Close())
-}
-
-// fingerprint is a line for every file of dir: name and hash.
-func fingerprint(t *testing.T, dir string) string {
-	t.Helper()
-	var lines []string
-	must(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
-		}
-
-		content, err := os.ReadFile(path)
-		lines = append(lines, fmt.Sprintf("%s %x", path, sha256.Sum256(content)))
-		return err
-	}))
-
-	return strings.Join(lines, "\n")
 }
 
 const (
@@ -285,10 +241,7 @@ func (s suite) kill(
 	t *testing.T, dir string, version int64, delay time.Duration,
 ) (lastSynced, lastCommitted int64) {
 	t.Helper()
-	top, _, _ := strings.Cut(t.Name(), "/")
-	cmd := exec.Command(os.Args[0], "-test.run=^"+top+"$")
-	cmd.Env = append(os.Environ(), childDir+"="+dir)
-	cmd.Stderr = os.Stderr
+	cmd := conformance.Child(s.test, childDir+"="+dir)
 	out, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, cmd.Start())

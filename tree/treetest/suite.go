@@ -15,57 +15,51 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/statelab/statelab/engine/conformance"
 	"github.com/statelab/statelab/tree"
 )
 
-// Run tests tr. It must be called from a top-level test, directly: the suite
-// runs that test again in a child process, to kill it.
+var must, newDir = conformance.Must, conformance.NewDir
+
+// Run tests tr. The suite runs the test that called it again in a child process, to kill it: what
+// stands before the call must bear that.
 func Run(t *testing.T, tr tree.Tree) {
 	if dir := os.Getenv(childDir); dir != "" {
 		child(tr, dir)
 	}
 
-	s := suite{tree: tr, info: tr.Info()}
+	s := suite{tree: tr, info: tr.Info(), test: t.Name()}
 	lasting := !s.info.Has(tree.IsVolatile)
-	for _, c := range []struct {
-		name  string
-		run   func(suite, *testing.T)
-		apply bool
-	}{
-		{"Info", suite.testInfo, true},
-		{"Check", suite.testCheck, true},
-		{"Changes", suite.testChanges, true},
-		{"BuffersAreTheCallers", suite.testBuffersAreTheCallers, true},
-		{"EmptyStores", suite.testEmptyStores, true},
-		{"EmptyVersions", suite.testEmptyVersions, true},
-		{"FirstVersion", suite.testFirstVersion, true},
-		{"Roots", suite.testRoots, true},
-		{"ReadersSideBySide", suite.testReadersSideBySide, true},
-		{"CountersOnlyGrow", suite.testCountersOnlyGrow, true},
-		{"CloseEndsAllWork", suite.testCloseEndsAllWork, true},
+	run := conformance.Runner(t, s)
+	run("Info", suite.testInfo, true)
+	run("Check", suite.testCheck, true)
+	run("Changes", suite.testChanges, true)
+	run("BuffersAreTheCallers", suite.testBuffersAreTheCallers, true)
+	run("EmptyStores", suite.testEmptyStores, true)
+	run("EmptyVersions", suite.testEmptyVersions, true)
+	run("FirstVersion", suite.testFirstVersion, true)
+	run("Roots", suite.testRoots, true)
+	run("ReadersSideBySide", suite.testReadersSideBySide, true)
+	run("CountersOnlyGrow", suite.testCountersOnlyGrow, true)
+	run("CloseEndsAllWork", suite.testCloseEndsAllWork, true)
 
-		{"Reopen", suite.testReopen, lasting},
-		{"UncommittedIsDropped", suite.testUncommittedIsDropped, lasting},
-		{"OtherStores", suite.testOtherStores, lasting},
-		{"NotAForest", suite.testNotAForest, lasting},
-		{"CreateNeedsAnEmptyDirectory", suite.testCreateNeedsAnEmptyDirectory, lasting},
-		{"SurvivesKill", suite.testSurvivesKill, s.info.Has(tree.IsDurable)},
-		{"Harvest", suite.testHarvest, s.info.Has(tree.Harvests)},
-	} {
-		if c.apply {
-			t.Run(c.name, func(t *testing.T) { c.run(s, t) })
-		}
-	}
+	run("Reopen", suite.testReopen, lasting)
+	run("UncommittedIsDropped", suite.testUncommittedIsDropped, lasting)
+	run("OtherStores", suite.testOtherStores, lasting)
+	run("NotAForest", suite.testNotAForest, lasting)
+	run("CreateNeedsAnEmptyDirectory", suite.testCreateNeedsAnEmptyDirectory, lasting)
+	run("SurvivesKill", suite.testSurvivesKill, s.info.Has(tree.IsDurable))
+	run("Harvest", suite.testHarvest, s.info.Has(tree.Harvests))
 }
 
 type suite struct {
 	tree tree.Tree
 	info tree.Info
+	test string // that called Run
 }
 
 // cacheNodes is small against what the tests commit.
@@ -92,18 +86,6 @@ func (s suite) create(t *testing.T) tree.Forest {
 	f := s.open(t, tree.Options{Dir: newDir(t), Create: true})
 	t.Cleanup(func() { must(t, f.Close()) })
 	return f
-}
-
-func newDir(t *testing.T) string {
-	t.Helper()
-	return filepath.Join(t.TempDir(), "forest")
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func set(t *testing.T, f tree.Forest, store int, key, value string) {
@@ -207,7 +189,7 @@ func (s suite) testHarvest(t *testing.T) {
 
 	must(t, f.Sync(t.Context()))
 	must(t, f.Close())
-	before := fingerprint(t, dir)
+	before := conformance.Fingerprint(t, dir)
 
 	found, err := harvester.Survey(t.Context(), dir)
 	must(t, err)
@@ -248,9 +230,7 @@ func (s suite) testHarvest(t *testing.T) {
 		t.Errorf("Harvest went on after an error: %d calls, %v", calls, err)
 	}
 
-	if after := fingerprint(t, dir); after != before {
-		t.Errorf("harvesting changed the directory from\n%s\nto\n%s", before, after)
-	}
+	conformance.ExpectSame(t, dir, before)
 }
 
 func entry(list []string, i int) string {
