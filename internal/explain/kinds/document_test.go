@@ -40,6 +40,10 @@ var stored = map[string]string{
 
 	// Of a geth with --cache 32 that answers eth_getProof: statelab watch --seconds 40 --out.
 	"watch": "testdata/stored/watch",
+
+	// A comparison whose only layout failed: statelab layouts --layout pagetrie --accounts 20k
+	// --out L, where no file may be larger than 300 KiB (ulimit -f 300).
+	"failed": "testdata/stored/failed",
 }
 
 // TestDocuments: what a stored folder says, in full (as Markdown) and in short form (as on a

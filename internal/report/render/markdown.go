@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/statelab/statelab/internal/report/doc"
@@ -134,6 +135,13 @@ func (m *markdown) facts(facts [][2]string) {
 func (m *markdown) table(t doc.Table) {
 	if len(t.Rows) == 0 {
 		return
+	}
+
+	for _, row := range t.Rows { // the reason of a failure has a column, be there no figures
+		if row.Failed && len(row.Cells) == len(t.Heads) {
+			t.Heads = append(slices.Clone(t.Heads), doc.Head{Text: true})
+			break
+		}
 	}
 
 	heads := doc.Each(t.Heads, func(h doc.Head) string {

@@ -15,6 +15,14 @@ func (t *terminal) table(table doc.Table) {
 		return
 	}
 
+	// Rows that all failed have no figure. Where they have one key, the reasons below repeat it, and
+	// nothing but its head would stand above them.
+	if len(table.Heads) <= 1 && allFailed(table) {
+		t.failures(table)
+
+		return
+	}
+
 	fitted := fit(table, t.width)
 	for i, part := range fitted.parts {
 		if i > 0 {
@@ -28,6 +36,10 @@ func (t *terminal) table(table doc.Table) {
 	}
 
 	t.failures(table)
+}
+
+func allFailed(table doc.Table) bool {
+	return !slices.ContainsFunc(table.Rows, func(r doc.Row) bool { return !r.Failed })
 }
 
 // grid is a table as lines of cells.

@@ -168,6 +168,17 @@ page cache  files can be evicted, and
 	}
 }
 
+// Of rows that all failed, the reasons are shown, without the heads of columns that none has.
+func TestATableInWhichEverythingFailed(t *testing.T) {
+	rows, columns := cities()
+	columns[0].Unit = "of myth"
+	table := doc.TableOf(rows[1:2], func(c city) string { return c.why }, columns...)
+
+	if got, want := shown(t, table, 80), "Atlantis failed: it sank\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 // A table in which everything failed has no columns left.
 func TestATableWithoutColumns(t *testing.T) {
 	shown(t, doc.Table{Rows: []doc.Row{{Failed: true}}}, 80)
