@@ -191,9 +191,8 @@ func ReadDisk(path string) (*Disk, error) {
 	last := 0
 	for _, p := range d.Points {
 		if p.InFlight <= last || !(p.ReadsPerSecond > 0) || !(p.MeanNanos > 0) {
-			return nil,
-				fmt.Errorf("%s is damaged: %d in flight after %d give %v reads/s of %v ns", path,
-					p.InFlight, last, p.ReadsPerSecond, p.MeanNanos)
+			return nil, fmt.Errorf("%s is damaged: %d in flight after %d give %v reads/s of %v ns",
+				path, p.InFlight, last, p.ReadsPerSecond, p.MeanNanos)
 		}
 
 		last = p.InFlight

@@ -118,9 +118,8 @@ func writeIndex[Row any](
 // readBelow reads a run that a summary names.
 func readBelow(dir, folder string) (*Run, error) {
 	if !filepath.IsLocal(filepath.FromSlash(folder)) {
-		return nil,
-			fmt.Errorf("the summary names a run folder %q that is not inside the folder of "+
-				"results: not read", folder)
+		return nil, fmt.Errorf("the summary names a run folder %q that is not inside the folder "+
+			"of results: not read", folder)
 	}
 	return ReadRun(filepath.Join(dir, filepath.FromSlash(folder)))
 }

@@ -49,9 +49,8 @@ func ReadHardware(path string) (*Hardware, error) {
 	}
 
 	if len(text) > maxHardwareBytes {
-		return nil,
-			fmt.Errorf("%s is larger than %d bytes: it is no profile of a disk", path,
-				maxHardwareBytes)
+		return nil, fmt.Errorf("%s is larger than %d bytes: it is no profile of a disk", path,
+			maxHardwareBytes)
 	}
 
 	h, err := ParseHardware(text)
@@ -98,10 +97,8 @@ func ParseHardware(text []byte) (*Hardware, error) {
 		}
 		h.Points, h.Source = points, form.Fio
 	default:
-		return nil,
-			fmt.Errorf("schema is %q: give disk.json of statelab disk, %s, or the output of fio "+
-				"--output-format=json",
-				form.Schema, schema.Hardware)
+		return nil, fmt.Errorf("schema is %q: give disk.json of statelab disk, %s, or the output "+
+			"of fio --output-format=json", form.Schema, schema.Hardware)
 	}
 
 	h.Schema = schema.Hardware
@@ -262,22 +259,20 @@ func (j *fioJob) point(
 	case j.Error != 0:
 		return p, 0, fmt.Errorf("it failed with error %d", j.Error)
 	case option("read", "rw", "readwrite") != "randread":
-		return p, 0,
-			fmt.Errorf("rw=%s: not random reads%s", option("read", "rw", "readwrite"), again)
+		return p, 0, fmt.Errorf("rw=%s: not random reads%s", option("read", "rw", "readwrite"),
+			again)
 	case !fourKiB(option("4k", "bs", "blocksize")):
-		return p, 0,
-			fmt.Errorf("bs=%s: not reads of 4 KiB%s", option("4k", "bs", "blocksize"), again)
+		return p, 0, fmt.Errorf("bs=%s: not reads of 4 KiB%s", option("4k", "bs", "blocksize"),
+			again)
 	case j.Read.Total == 0:
-		return p, 0,
-			errors.New("it read nothing, while others of its group did: run them one after the " +
-				"other (--stonewall)")
+		return p, 0, errors.New("it read nothing, while others of its group did: run them one " +
+			"after the other (--stonewall)")
 	}
 
 	for _, limit := range []string{"rate", "rate_iops", "thinktime"} {
 		if value := option("", limit); value != "" {
-			return p, 0,
-				fmt.Errorf("%s=%s: the disk was not read at full speed%s, without %s", limit,
-					value, again, limit)
+			return p, 0, fmt.Errorf("%s=%s: the disk was not read at full speed%s, without %s",
+				limit, value, again, limit)
 		}
 	}
 

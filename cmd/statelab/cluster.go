@@ -48,9 +48,8 @@ func (a *app) listed(f *flags, how *plan.Plan, points []plan.Point) (bool, error
 
 	n, maximum := how.Numbered(f.point, points)
 	if n < 0 {
-		return false,
-			usage("--point %q: must be from 0 to %d, a number that --print-matrix lists", f.point,
-				maximum)
+		return false, usage("--point %q: must be from 0 to %d, a number that --print-matrix lists",
+			f.point, maximum)
 	}
 
 	how.Only = &n

@@ -357,10 +357,9 @@ func (a *app) levels(
 		}
 
 		if !slices.Contains(subject.Traced(), run.Engine.Name) {
-			return nil,
-				usage("--db %s: a database of %s; only those of %s can be traced. Measure it "+
-					"with statelab sweep --memory", f.db.Value(), run.Engine.Name,
-					strings.Join(subject.Traced(), ", "))
+			return nil, usage("--db %s: a database of %s; only those of %s can be traced. "+
+				"Measure it with statelab sweep --memory", f.db.Value(), run.Engine.Name,
+				strings.Join(subject.Traced(), ", "))
 		}
 
 		in.Levels, p.Source, p.Engine = run.Database.Levels, f.db.Value(),

@@ -267,8 +267,8 @@ func (c *slurmCluster) Ask(program string, args ...string) (string, error) {
 	var out, words bytes.Buffer
 	command.Stdout, command.Stderr = &out, &words
 	if err := command.Run(); err != nil {
-		return "",
-			fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, words.String())
+		return "", fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err,
+			words.String())
 	}
 
 	return out.String(), nil

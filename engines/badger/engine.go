@@ -84,12 +84,10 @@ func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
 	log := &logger{tell: o.Log}
 	opened, err := badger.Open(s.translate(o, log))
 	if err != nil && failure.Badger(err.Error()) == engine.CodeUnsupported {
-		return nil,
-			engine.Fail(engine.CodeUnsupported, "badger: open %s: its logs hold writes that are "+
-				"in no table yet, and end in space that was never written, "+
-				"as after a kill: Badger replays such logs only when it may write", o.Dir).
-				WithRemedy("start and stop the program that owns the database once, or do so " +
-					"with a copy of it, and measure that")
+		return nil, engine.Fail(engine.CodeUnsupported, "badger: open %s: its logs hold writes "+
+			"that are in no table yet, and end in space that was never written, as after a kill: "+
+			"Badger replays such logs only when it may write", o.Dir).WithRemedy("start and stop " +
+			"the program that owns the database once, or do so with a copy of it, and measure that")
 	}
 
 	if err != nil {

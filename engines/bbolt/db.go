@@ -234,12 +234,11 @@ func open(o engine.Options, options *bbolt.Options) (*db, error) {
 	bolt, err := bbolt.Open(path, 0o644, options)
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
-		return nil,
-			&engine.LockedError{
-				Dir: o.Dir,
-				Hint: "stop that process: a bbolt file cannot be read while a process has it " +
-					"open for writing",
-			}
+		return nil, &engine.LockedError{
+			Dir: o.Dir,
+			Hint: "stop that process: a bbolt file cannot be read while a process has it " +
+				"open for writing",
+		}
 	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrVersionMismatch),
 		errors.Is(err, bolterrors.ErrChecksum):
 		return nil, &engine.NotADatabaseError{Dir: o.Dir, Why: fmt.Sprintf("%s: %v", fileName, err)}

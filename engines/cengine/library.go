@@ -44,9 +44,8 @@ var declarable = [...]engine.Capability{engine.CanReadBlocks, engine.CanTraceAcc
 
 func load(path string) (*library, error) {
 	if path == "" {
-		return nil,
-			fmt.Errorf("no library is named: write --set %s=/path/to/engine.so or set %s",
-				LibraryOption, LibraryEnv)
+		return nil, fmt.Errorf("no library is named: write --set %s=/path/to/engine.so or set %s",
+			LibraryOption, LibraryEnv)
 	}
 
 	contract := sharedlib.Contract{

@@ -91,22 +91,19 @@ func (r *reader) retryLarger(key, dst []byte, code C.int32_t) ([]byte, bool, err
 		case code == C.STATELAB_OK && told <= room:
 			return dst[:told], true, nil
 		case code == C.STATELAB_OK:
-			return dst[:0], false,
-				fmt.Errorf("the library answered a value of %d bytes in a buffer of %d: it may "+
-					"have written beyond it", told, room)
+			return dst[:0], false, fmt.Errorf("the library answered a value of %d bytes in a "+
+				"buffer of %d: it may have written beyond it", told, room)
 		case code == C.STATELAB_MISSING:
 			return dst[:0], false, nil
 		case code != C.STATELAB_TOO_SMALL:
-			return dst[:0], false,
-				fmt.Errorf("%s: %w", r.db.library.name, sharedlib.Answered(&r.c.error, "get", code))
+			return dst[:0], false, fmt.Errorf("%s: %w", r.db.library.name,
+				sharedlib.Answered(&r.c.error, "get", code))
 		case told <= room:
-			return dst[:0], false,
-				fmt.Errorf("the library found a buffer of %d bytes too small for a value of %d",
-					room, told)
+			return dst[:0], false, fmt.Errorf("the library found a buffer of %d bytes too small "+
+				"for a value of %d", room, told)
 		case told > maxValueBytes:
-			return dst[:0], false,
-				fmt.Errorf("the library speaks of a value of %d bytes, beyond the %d that are "+
-					"believed", told, maxValueBytes)
+			return dst[:0], false, fmt.Errorf("the library speaks of a value of %d bytes, beyond "+
+				"the %d that are believed", told, maxValueBytes)
 		}
 
 		r.guess = max(r.guess, int(told))
@@ -115,8 +112,8 @@ func (r *reader) retryLarger(key, dst []byte, code C.int32_t) ([]byte, bool, err
 			(*C.uint8_t)(unsafe.SliceData(dst)), C.size_t(cap(dst)))
 	}
 
-	return dst[:0], false,
-		fmt.Errorf("the library found every buffer too small, the last of %d bytes", cap(dst))
+	return dst[:0], false, fmt.Errorf("the library found every buffer too small, the last of %d "+
+		"bytes", cap(dst))
 }
 
 func (r *reader) Close() error {

@@ -71,8 +71,8 @@ func (c *counting) Open(fd storage.FileDesc) (storage.Reader, error) {
 
 	described, is := file.(interface{ Fd() uintptr })
 	if !is {
-		return nil,
-			errors.Join(fmt.Errorf("table %d is no file of the system", fd.Num), file.Close())
+		return nil, errors.Join(fmt.Errorf("table %d is no file of the system", fd.Num),
+			file.Close())
 	}
 
 	number := blockio.FileNumber(fd.Num)

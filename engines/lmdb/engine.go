@@ -71,10 +71,9 @@ func (e Engine) Open(_ context.Context, o engine.Options) (engine.DB, error) {
 
 	d, err := open(o, s)
 	if lmdb.IsErrno(err, lmdb.VersionMismatch) {
-		return nil,
-			engine.Fail(engine.CodeUnsupported,
-				"lmdb: open %s: %w: another version of LMDB wrote it", o.Dir, err).
-				WithRemedy("copy it: mdb_dump -a of that version, piped into mdb_load of LMDB 0.9")
+		return nil, engine.Fail(engine.CodeUnsupported, "lmdb: open %s: %w: another version of "+
+			"LMDB wrote it", o.Dir, err).WithRemedy("copy it: mdb_dump -a of that version, piped " +
+			"into mdb_load of LMDB 0.9")
 	}
 
 	if lmdb.IsErrno(err, lmdb.Invalid) {

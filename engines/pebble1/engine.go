@@ -233,16 +233,14 @@ func translateLevel(l pebbledb.LevelSettings) (pebble.LevelOptions, error) {
 		level.Compression = pebble.SnappyCompression
 	case "zstd":
 		if pebbledb.BuiltAs == engine.WithCgo {
-			return level,
-				errors.New("compression zstd: Pebble v1 built with cgo cannot read the blocks " +
-					"that it writes with the libzstd that Pebble v2 needs: " +
-					"set STATELAB_CGO=0 to measure in pure Go, or use none or snappy")
+			return level, errors.New("compression zstd: Pebble v1 built with cgo cannot read the " +
+				"blocks that it writes with the libzstd that Pebble v2 needs: set STATELAB_CGO=0 " +
+				"to measure in pure Go, or use none or snappy")
 		}
 		level.Compression = pebble.ZstdCompression
 	default:
-		return level,
-			fmt.Errorf("compression %s is not in Pebble v1: use none, snappy or zstd",
-				l.Compression)
+		return level, fmt.Errorf("compression %s is not in Pebble v1: use none, snappy or zstd",
+			l.Compression)
 	}
 
 	return level, nil

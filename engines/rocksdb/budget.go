@@ -58,10 +58,8 @@ func split(total int64, s *settings) (budget, error) {
 	s.database["write_buffer_size"] = strconv.FormatInt(size, 10)
 	b.writeBuffers = count * size
 	if total-b.writeBuffers < minCacheBytes {
-		return b,
-			fmt.Errorf("%d write buffers of %d bytes leave no cache of a budget of %d: write "+
-				"--set write_buffer_size=%d", count, size, total,
-				total/writeBufferShare/count)
+		return b, fmt.Errorf("%d write buffers of %d bytes leave no cache of a budget of %d: "+
+			"write --set write_buffer_size=%d", count, size, total, total/writeBufferShare/count)
 	}
 
 	return b, nil

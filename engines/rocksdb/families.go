@@ -332,10 +332,9 @@ func (s spans) draw(rng *rand.Rand) (table int, point []byte) {
 	nth := rng.Uint64N(s.entries)
 	for i, t := range s.all {
 		if nth < t.entries {
-			return i,
-				place(t.smallest, t.largest, func(low, high uint64) uint64 {
-					return low + rng.Uint64N(high-low)
-				})
+			return i, place(t.smallest, t.largest, func(low, high uint64) uint64 {
+				return low + rng.Uint64N(high-low)
+			})
 		}
 
 		nth -= t.entries

@@ -267,10 +267,9 @@ func (d *db) readOptions(f family) (*C.rocksdb_readoptions_t, error) {
 	if d.kept.timed(f.name) && C.rocks_read_latest(o) == 0 {
 		C.rocks_readoptions_destroy(o)
 		version, _ := load()
-		return nil,
-			engine.Fail(engine.CodeUnsupported, "keys of column family %s end with a time (%s), "+
-				"which RocksDB %s cannot read", unit.Printable(f.name),
-				d.kept.file, version).WithRemedy(howToGet)
+		return nil, engine.Fail(engine.CodeUnsupported, "keys of column family %s end with a "+
+			"time (%s), which RocksDB %s cannot read", unit.Printable(f.name), d.kept.file,
+			version).WithRemedy(howToGet)
 	}
 
 	return o, nil

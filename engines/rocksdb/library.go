@@ -37,9 +37,8 @@ func systemNames() []string { return []string{libraryName, "librocksdb.so.7.8"} 
 func load() (version string, err error) {
 	if named := os.Getenv(LibraryVariable); named != "" {
 		if err := loadFrom(named); err != nil {
-			return "",
-				fmt.Errorf("load RocksDB: $%s: %w: name RocksDB's library there, 7.8 or newer, "+
-					"or unset it", LibraryVariable, err)
+			return "", fmt.Errorf("load RocksDB: $%s: %w: name RocksDB's library there, 7.8 or "+
+				"newer, or unset it", LibraryVariable, err)
 		}
 
 		return loadedVersion(), nil
@@ -66,10 +65,9 @@ func load() (version string, err error) {
 		failures = append(failures, err.Error())
 	}
 
-	return "",
-		fmt.Errorf("RocksDB's library is not installed: %s; not next to this program as %s, nor "+
-			"the system's (%s)",
-			howToGet, filepath.Join("lib", libraryName), strings.Join(failures, "; "))
+	return "", fmt.Errorf("RocksDB's library is not installed: %s; not next to this program as "+
+		"%s, nor the system's (%s)", howToGet, filepath.Join("lib", libraryName),
+		strings.Join(failures, "; "))
 }
 
 func besideExecutable() (string, error) {

@@ -327,9 +327,8 @@ func (n named) number(name string, otherwise int64) (int64, error) {
 
 	v, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || v <= 0 {
-		return 0,
-			errors.New("with a memory budget, option " + name + " must be a plain number: " +
-				name + "=" + strconv.FormatInt(otherwise, 10))
+		return 0, errors.New("with a memory budget, option " + name + " must be a plain number: " +
+			name + "=" + strconv.FormatInt(otherwise, 10))
 	}
 
 	return v, nil

@@ -64,11 +64,9 @@ func (d *db) tableOf(f family, live []liveTable) (engine.Table, error) {
 	var levels [engine.MaxLevels]engine.Level
 	for _, file := range live {
 		if file.level >= engine.MaxLevels {
-			return t,
-				engine.Fail(engine.CodeUnsupported, "rocksdb: a table is on level %d, and only "+
-					"levels below %d are counted", file.level, engine.MaxLevels).
-					WithRemedy("let the program that owns the database write a copy with fewer " +
-						"levels")
+			return t, engine.Fail(engine.CodeUnsupported, "rocksdb: a table is on level %d, and "+
+				"only levels below %d are counted", file.level, engine.MaxLevels).
+				WithRemedy("let the program that owns the database write a copy with fewer levels")
 		}
 
 		t.Bytes += file.bytes

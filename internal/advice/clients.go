@@ -41,8 +41,8 @@ func RocksDBCache(client clients.Client, cacheBytes int64) (defaultBytes int64, 
 		return 32 * mib, "--cache " + exact(cacheBytes)
 	}
 
-	return 32 * mib,
-		fmt.Sprintf("BlockBasedTableOptions::block_cache = NewLRUCache(%d)", cacheBytes)
+	return 32 * mib, fmt.Sprintf("BlockBasedTableOptions::block_cache = NewLRUCache(%d)",
+		cacheBytes)
 }
 
 // NoCacheFlag says how to give more memory to a database that advise cannot compute: what its
@@ -222,9 +222,8 @@ func Handles(tables int) int { return max(withCompactions(tables), LeastOpenTabl
 
 // OpenTables is what a database of another engine needs for its tables, and how that comes about.
 func OpenTables(tables int) (handles int, rule string) {
-	return withCompactions(tables) + OtherHandles,
-		fmt.Sprintf("%s, a quarter more that compactions write, and %d other files",
-			unit.Plural(tables, "table"), OtherHandles)
+	return withCompactions(tables) + OtherHandles, fmt.Sprintf("%s, a quarter more that "+
+		"compactions write, and %d other files", unit.Plural(tables, "table"), OtherHandles)
 }
 
 // HandlesRule says how Handles comes to its number.

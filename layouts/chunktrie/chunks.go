@@ -297,8 +297,8 @@ func openDirect(path string, chunkBytes int64) (*nodeFile, error) {
 	if _, err := f.file.ReadAt(newReadBuffer()[:minReadAlign], 0); errors.Is(err, unix.EINVAL) {
 		f.align = maxAlign
 	} else if err != nil {
-		return nil,
-			errors.Join(fmt.Errorf("read %s past the page cache: %w", path, err), f.file.Close())
+		return nil, errors.Join(fmt.Errorf("read %s past the page cache: %w", path, err),
+			f.file.Close())
 	}
 
 	return f, nil
@@ -338,9 +338,8 @@ const again = "build the state again, with a new --out"
 
 func decodeHeader(sector []byte) (h header, err error) {
 	if bytes.HasPrefix(sector, []byte(anyVersion)) && !bytes.HasPrefix(sector, []byte(magic)) {
-		return h,
-			engine.Fail(engine.CodeUnsupported, "it is a chunk trie of another version").
-				WithRemedy(again)
+		return h, engine.Fail(engine.CodeUnsupported, "it is a chunk trie of another version").
+			WithRemedy(again)
 	}
 
 	if !bytes.HasPrefix(sector, []byte(magic)) {
@@ -437,8 +436,8 @@ func decodeRecord(sector []byte) (r record, ok bool) {
 
 	r.table = extent{int64(le.Uint64(b)), le.Uint32(b[8:]), le.Uint32(b[12:])}
 	copy(r.root.hash[:], b[16:16+mpt.RefBytes])
-	return r,
-		r.kept <= r.block && r.root.hash.Legal() && (r.root.at != 0) == (r.root.hash[0] == 0xa0)
+	return r, r.kept <= r.block && r.root.hash.Legal() &&
+		(r.root.at != 0) == (r.root.hash[0] == 0xa0)
 }
 
 // seal puts a checksum at a sector's end.

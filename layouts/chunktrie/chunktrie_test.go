@@ -73,9 +73,8 @@ func (s *Store) ReaderAt(block uint64) (*Reader, error) {
 	defer s.mutex.Unlock()
 	i := slices.IndexFunc(s.versions, func(v *version) bool { return v.block == block })
 	if i < 0 {
-		return nil,
-			fmt.Errorf("chunktrie: block %d is not kept: %d to %d are", block, s.versions[0].block,
-				s.newest().block)
+		return nil, fmt.Errorf("chunktrie: block %d is not kept: %d to %d are", block,
+			s.versions[0].block, s.newest().block)
 	}
 
 	return s.reader(s.versions[i]), nil

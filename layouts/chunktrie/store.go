@@ -107,9 +107,8 @@ func newStore(ctx context.Context, o layout.Options, s settings, file *os.File) 
 		r := &records[i]
 		for list := range lists {
 			if r.tails[list] > store.chunks.lists[list].last().sequence {
-				return nil,
-					errors.Join(fmt.Errorf("block %d: %w", r.block, errTail), store.pins.close(),
-						store.closeDirect())
+				return nil, errors.Join(fmt.Errorf("block %d: %w", r.block, errTail),
+					store.pins.close(), store.closeDirect())
 			}
 		}
 

@@ -65,10 +65,8 @@ func Check(dir string) (report Report, err error) {
 
 		c.report.Chunks++
 		if chunk.live != c.live[id] {
-			return c.report,
-				fmt.Errorf("chunktrie: check block %d: chunk %d holds %d live bytes, its table "+
-					"says %d",
-					newest.block, id, c.live[id], chunk.live)
+			return c.report, fmt.Errorf("chunktrie: check block %d: chunk %d holds %d live "+
+				"bytes, its table says %d", newest.block, id, c.live[id], chunk.live)
 		}
 	}
 

@@ -328,9 +328,8 @@ func (r *reader) Account(account layout.Hash) (a layout.Account, found bool, err
 	}
 
 	if code != C.STATELAB_OK {
-		return a, false,
-			fmt.Errorf("%s: account %x: %w", r.state.library.info.Name, account,
-				sharedlib.Answered(&r.c.error, "look up", code))
+		return a, false, fmt.Errorf("%s: account %x: %w", r.state.library.info.Name, account,
+			sharedlib.Answered(&r.c.error, "look up", code))
 	}
 
 	got := &r.c.account
@@ -360,8 +359,8 @@ func (r *reader) Slot(account, key layout.Hash, dst []byte) (value []byte, found
 	}
 
 	if err != nil {
-		return dst[:0], false,
-			fmt.Errorf("%s: account %x, slot %x: %w", r.state.library.info.Name, account, key, err)
+		return dst[:0], false, fmt.Errorf("%s: account %x, slot %x: %w", r.state.library.info.Name,
+			account, key, err)
 	}
 
 	return append(dst[:0], (*[32]byte)(unsafe.Pointer(&got.value))[:got.value_bytes]...), true, nil

@@ -253,9 +253,8 @@ func (r *binaryReader) stem(key []byte) ([]byte, error) {
 		}
 
 		if err != nil {
-			return nil,
-				fmt.Errorf("%s: read the node of the first %d bits of %x: %w", r.chain.layout.name,
-					depth, key, err)
+			return nil, fmt.Errorf("%s: read the node of the first %d bits of %x: %w",
+				r.chain.layout.name, depth, key, err)
 		}
 
 		r.nodes, r.bytes = r.nodes+1, r.bytes+int64(len(node))
@@ -268,9 +267,8 @@ func (r *binaryReader) stem(key []byte) ([]byte, error) {
 
 		down := 0
 		if hash, down, err = child(node, key, depth); err != nil {
-			return nil,
-				fmt.Errorf("%s: the node of the first %d bits of %x: %w", r.chain.layout.name,
-					depth, key, err)
+			return nil, fmt.Errorf("%s: the node of the first %d bits of %x: %w",
+				r.chain.layout.name, depth, key, err)
 		}
 
 		depth += down

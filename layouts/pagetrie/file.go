@@ -201,9 +201,8 @@ func (f *file) newestMeta() (m meta, err error) {
 	}
 
 	if !found && other {
-		return m,
-			engine.Fail(engine.CodeUnsupported, "it is a page trie of another version").
-				WithRemedy(again)
+		return m, engine.Fail(engine.CodeUnsupported, "it is a page trie of another version").
+			WithRemedy(again)
 	}
 
 	if !found {

@@ -86,9 +86,8 @@ func settle(o layout.Options) (s settings, errs []error) {
 		errs = append(errs, err)
 	}
 
-	return s,
-		append(errs,
-			adapter.Override([]adapter.Option{adapter.Switch("Sync", &s.durable)}, o.Overrides)...)
+	return s, append(errs,
+		adapter.Override([]adapter.Option{adapter.Switch("Sync", &s.durable)}, o.Overrides)...)
 }
 
 // Open opens or creates the state in o.Dir.

@@ -190,9 +190,8 @@ func (c *checker) node(p *page, id uint32, cell int, at place) (ref mpt.Ref, err
 		}
 
 		if held := s.ref(); string(held[:held.Len()]) != string(ref[:ref.Len()]) {
-			return ref,
-				damaged(id, "cell %d holds %x of a child that is %x", cell, held[:held.Len()],
-					ref[:ref.Len()])
+			return ref, damaged(id, "cell %d holds %x of a child that is %x", cell,
+				held[:held.Len()], ref[:ref.Len()])
 		}
 
 		return ref, nil

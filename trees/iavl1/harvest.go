@@ -161,11 +161,10 @@ func openHarvest(dir string) (*harvest, error) {
 
 	path := filepath.Join(parent, name+db.DBFileSuffix)
 	if _, err := os.Stat(filepath.Join(path, "CURRENT")); err != nil {
-		return nil,
-			&engine.NotADatabaseError{
-				Dir: dir,
-				Why: fmt.Sprintf("there is no LevelDB %s%s: %v", name, db.DBFileSuffix, err),
-			}
+		return nil, &engine.NotADatabaseError{
+			Dir: dir,
+			Why: fmt.Sprintf("there is no LevelDB %s%s: %v", name, db.DBFileSuffix, err),
+		}
 	}
 
 	// A young database of goleveldb has nothing that Pebble's could not have, but Pebble's has

@@ -457,9 +457,8 @@ func newestOfAll(o tree.Options) (oldest int64, err error) {
 	}
 
 	if oldest == 0 && latest > 0 {
-		return 0,
-			errors.New("its first commit was cut short: it holds no version yet and cannot start " +
-				"over: replay into a new directory")
+		return 0, errors.New("its first commit was cut short: it holds no version yet and cannot " +
+			"start over: replay into a new directory")
 	}
 
 	return oldest, nil

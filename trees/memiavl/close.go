@@ -29,8 +29,8 @@ func closeDB(db *memiavl.DB, dir string) error {
 func field(db *memiavl.DB, name string) (reflect.Value, error) {
 	f := reflect.ValueOf(db).Elem().FieldByName(name)
 	if !f.IsValid() {
-		return f,
-			fmt.Errorf("this version of memiavl has no %s: its Close cannot be waited for", name)
+		return f, fmt.Errorf("this version of memiavl has no %s: its Close cannot be waited for",
+			name)
 	}
 	return readable(f), nil
 }

@@ -156,8 +156,8 @@ func Find[S any](profiles []Profile[S], name string) (S, error) {
 		names[i] = p.Name
 	}
 
-	return profiles[0].Settings,
-		fmt.Errorf("unknown profile %q: use one of %s", name, strings.Join(names, ", "))
+	return profiles[0].Settings, fmt.Errorf("unknown profile %q: use one of %s", name,
+		strings.Join(names, ", "))
 }
 
 // Resolve returns the settings of o, its profile's changed by overrides of options, and names what

@@ -205,18 +205,14 @@ func ParseMix(text string) ([]Portion, error) {
 	for part := range strings.SplitSeq(text, engine.MixSeparator) {
 		at := strings.LastIndex(part, "=")
 		if at < 1 {
-			return nil,
-				fmt.Errorf(
-					"table %q: a mix needs the proportion of each table (example: a=70,b=30)",
-					part,
-				)
+			return nil, fmt.Errorf("table %q: a mix needs the proportion of each table (example: "+
+				"a=70,b=30)", part)
 		}
 
 		share, err := strconv.ParseFloat(strings.TrimSuffix(part[at+1:], "%"), 64)
 		if err != nil || !(share > 0 && share < 1e9) {
-			return nil,
-				fmt.Errorf("table %s: invalid proportion %q (example: a=70,b=30)", part[:at],
-					part[at+1:])
+			return nil, fmt.Errorf("table %s: invalid proportion %q (example: a=70,b=30)",
+				part[:at], part[at+1:])
 		}
 
 		if slices.ContainsFunc(mix, func(p Portion) bool { return p.Name == part[:at] }) {

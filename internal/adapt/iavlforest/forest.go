@@ -65,8 +65,8 @@ type forest struct {
 func Open(l Library, o tree.Options) (tree.Forest, error) {
 	f := &forest{library: l, names: o.Stores}
 	if err := f.open(o); err != nil {
-		return nil,
-			fmt.Errorf("%s: open %s: %w", l.Name, o.Dir, errors.Join(err, l.Database.Close()))
+		return nil, fmt.Errorf("%s: open %s: %w", l.Name, o.Dir, errors.Join(err,
+			l.Database.Close()))
 	}
 	return f, nil
 }
@@ -151,8 +151,8 @@ func (f *forest) Reader() (tree.Reader, error) { return tree.Lookup(f.get), nil 
 func (f *forest) get(store int, key, dst []byte) ([]byte, bool, error) {
 	value, err := f.stores[store].Get(key)
 	if err != nil {
-		return dst[:0], false,
-			fmt.Errorf("%s: get %x from %s: %w", f.library.Name, key, f.names[store], err)
+		return dst[:0], false, fmt.Errorf("%s: get %x from %s: %w", f.library.Name, key,
+			f.names[store], err)
 	}
 	return append(dst[:0], value...), value != nil, nil
 }

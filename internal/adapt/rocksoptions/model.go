@@ -95,9 +95,8 @@ func ModelFromOptions(
 		"index_type":       "kBinarySearch kTwoLevelIndexSearch",
 	} {
 		if asked := options[name]; asked != "" && !strings.Contains(only, asked) {
-			return load, nil,
-				fmt.Errorf("option %s=%s: a database that does not exist can be computed with %s "+
-					"only", name, asked, only)
+			return load, nil, fmt.Errorf("option %s=%s: a database that does not exist can be "+
+				"computed with %s only", name, asked, only)
 		}
 	}
 

@@ -66,21 +66,13 @@ func (c Contract) Load(path string) (absolute string, table unsafe.Pointer, err 
 
 	start := (*C.table_start)(table)
 	if got := uint32(start.abi); got != c.ABI {
-		return "", nil,
-			fmt.Errorf("%s is built for version %d of %s, this program reads version %d: build "+
-				"it again with this one's header",
-				absolute, got, c.Header, c.ABI)
+		return "", nil, fmt.Errorf("%s is built for version %d of %s, this program reads version "+
+			"%d: build it again with this one's header", absolute, got, c.Header, c.ABI)
 	}
 
 	if got := uintptr(start.struct_bytes); got != c.TableBytes {
-		return "", nil,
-			fmt.Errorf(
-				"%s: its table has %d bytes, want %d: build it again with this program's %s",
-				absolute,
-				got,
-				c.TableBytes,
-				c.Header,
-			)
+		return "", nil, fmt.Errorf("%s: its table has %d bytes, want %d: build it again with "+
+			"this program's %s", absolute, got, c.TableBytes, c.Header)
 	}
 
 	return absolute, table, nil
@@ -101,9 +93,8 @@ func (c Contract) enter(path string) (unsafe.Pointer, error) {
 
 	address := C.dlsym(handle, symbol)
 	if address == nil {
-		return nil,
-			fmt.Errorf("%s is not a library of %s for statelab: it does not export %s (see "+
-				"native/%s)", path, c.Noun, c.Entry, c.Header)
+		return nil, fmt.Errorf("%s is not a library of %s for statelab: it does not export %s "+
+			"(see native/%s)", path, c.Noun, c.Entry, c.Header)
 	}
 
 	table := C.call_entry(address)

@@ -65,10 +65,9 @@ func Predict(
 	measured := o.Spec.Gets
 	o.Spec.WarmupGets, o.Spec.Gets = slices.Max(warmups), 2*measured
 	if o.Spec.WarmupGets+o.Spec.Gets > MaxGets {
-		return nil,
-			fmt.Errorf("%d warm-up and %d measured Gets are too many for a trace in memory: use "+
-				"statelab trace and statelab simulate, or predict --levels",
-				o.Spec.WarmupGets, measured)
+		return nil, fmt.Errorf("%d warm-up and %d measured Gets are too many for a trace in "+
+			"memory: use statelab trace and statelab simulate, or predict --levels",
+			o.Spec.WarmupGets, measured)
 	}
 
 	accesses, header, err := Traced(ctx, o, func(result.Event) {})
@@ -394,9 +393,8 @@ func NewSteady(
 	mix := blockbased.NewMix(members...)
 	blocks := uint64(mix.Blocks())
 	if blocks > maxSteady {
-		return nil,
-			fmt.Errorf("%d blocks are too many to be traced in memory: at most %d are", blocks,
-				maxSteady)
+		return nil, fmt.Errorf("%d blocks are too many to be traced in memory: at most %d are",
+			blocks, maxSteady)
 	}
 
 	header := trace.Header{

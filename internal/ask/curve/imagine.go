@@ -127,9 +127,8 @@ func (i SyntheticDB) leveled(
 
 	for _, name := range slices.Sorted(maps.Keys(overrides)) {
 		if known := rocksoptions.Modelled(); !slices.Contains(known, name) {
-			return nil, nil,
-				engine.Fail(engine.CodeOption, "option %s: the prediction does not depend on it; "+
-					"it depends on %s", name, strings.Join(known, ", "))
+			return nil, nil, engine.Fail(engine.CodeOption, "option %s: the prediction does not "+
+				"depend on it; it depends on %s", name, strings.Join(known, ", "))
 		}
 	}
 

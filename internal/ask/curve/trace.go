@@ -195,10 +195,9 @@ func keyStream(
 
 	tables, is := from.(*blockbased.Resolver)
 	if !is || spec.AccessList != "" || spec.ZipfTheta > 0 {
-		return nil,
-			engine.Fail(engine.CodeUsage, "keys of a database of %s that another program made "+
-				"are drawn evenly from its tables: "+
-				"access lists and --zipf are not supported", spec.Engine)
+		return nil, engine.Fail(engine.CodeUsage, "keys of a database of %s that another program "+
+			"made are drawn evenly from its tables: access lists and --zipf are not supported",
+			spec.Engine)
 	}
 
 	drawn := blockbased.NewMix(tables).Keys([]float64{1}, spec.MissingShare,

@@ -112,9 +112,8 @@ func (a *Request) evidence(run *result.Run) (advise.Evidence, error) {
 	for _, l := range run.Database.Levels {
 		keys += l.Keys
 		if l.Files > 0 && !l.InCacheKnown {
-			return e,
-				fmt.Errorf("%s: the size of the blocks of L%d in a cache is not known", a.Dir,
-					l.Level)
+			return e, fmt.Errorf("%s: the size of the blocks of L%d in a cache is not known", a.Dir,
+				l.Level)
 		}
 	}
 
@@ -153,11 +152,9 @@ func (a *Request) evidence(run *result.Run) (advise.Evidence, error) {
 	e.Client = a.client(e.Settings)
 	if minimum := advice.MinMemory(e.Client, run.Database.Files); a.Limits.MemoryBytes > 0 &&
 		a.Limits.MemoryBytes < minimum {
-		return e,
-			engine.Fail(engine.CodeUsage, "--memory %s: too little for %s, whose smallest caches "+
-				"and open tables take %s: give at least --memory %dMiB",
-				unit.Bytes(a.Limits.MemoryBytes), e.Client, unit.Bytes(minimum),
-				(minimum+1<<20-1)>>20)
+		return e, engine.Fail(engine.CodeUsage, "--memory %s: too little for %s, whose smallest "+
+			"caches and open tables take %s: give at least --memory %dMiB",
+			unit.Bytes(a.Limits.MemoryBytes), e.Client, unit.Bytes(minimum), (minimum+1<<20-1)>>20)
 	}
 
 	return e, nil

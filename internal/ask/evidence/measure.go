@@ -117,9 +117,8 @@ func ProbeDir(dir, out string) (folder string, remove func(), err error) {
 		return folder, func() { _ = os.RemoveAll(folder) }, err
 	}
 
-	return "", nil,
-		fmt.Errorf("the database is too small to be probed, and statelab writes nothing into its "+
-			"folder: name a folder on %s with --out", own.Name)
+	return "", nil, fmt.Errorf("the database is too small to be probed, and statelab writes "+
+		"nothing into its folder: name a folder on %s with --out", own.Name)
 }
 
 // verify measures the cache that runs and the recommended one, each in a
@@ -193,8 +192,8 @@ func (a *Request) predictRun(
 	ctx context.Context, model advise.Model, traced bool, spec bench.Spec, point result.Point,
 ) (v advise.Verified, err error) {
 	if !point.Figures.Has(figure.BlockReadsPerGet) {
-		return v,
-			fmt.Errorf("verify %s: block reads were not counted", unit.Bytes(point.CacheBytes))
+		return v, fmt.Errorf("verify %s: block reads were not counted",
+			unit.Bytes(point.CacheBytes))
 	}
 
 	spec.WarmupGets, spec.Gets = point.WarmupGets, point.Figures.Gets
@@ -290,10 +289,9 @@ func (a *Request) traceRandom(
 	table := a.Gets.Spec.Overrides["table"]
 	if gets > curve.MaxGets || !curve.Traceable(run.Database.Levels) {
 		if table != "" {
-			return nil, 0,
-				errors.New("--table: the database is too large to be traced, and the sizes of " +
-					"its levels do not tell kinds of keys apart: " +
-					"measure with statelab sweep --table")
+			return nil, 0, errors.New("--table: the database is too large to be traced, and the " +
+				"sizes of its levels do not tell kinds of keys apart: measure with statelab " +
+				"sweep --table")
 		}
 
 		if err := advise.OnlyLevels(a.Dir, run.Database.Values); err != nil {
@@ -321,10 +319,9 @@ func (a *Request) traceList(
 	ctx context.Context, run *result.Run,
 ) (*cachesim.Trace, *advise.List, error) {
 	if metadata := curve.MetadataBytes(run.Database.Levels); metadata > curve.MaxMetadata {
-		return nil, nil,
-			fmt.Errorf("--accesses: a trace needs %s of filters and indexes in memory, at most "+
-				"%s are read: measure with statelab sweep --accesses",
-				unit.Bytes(metadata), unit.Bytes(curve.MaxMetadata))
+		return nil, nil, fmt.Errorf("--accesses: a trace needs %s of filters and indexes in "+
+			"memory, at most %s are read: measure with statelab sweep --accesses",
+			unit.Bytes(metadata), unit.Bytes(curve.MaxMetadata))
 	}
 
 	spec := a.Gets.Spec
@@ -334,10 +331,9 @@ func (a *Request) traceList(
 	}
 
 	if gets < 2 || gets > curve.MaxGets {
-		return nil, nil,
-			fmt.Errorf("--accesses %s: its blocks ask for %s keys, advise needs from 2 to %s: "+
-				"use a list of other blocks", spec.AccessList,
-				unit.Count(gets), unit.Count(uint64(curve.MaxGets)))
+		return nil, nil, fmt.Errorf("--accesses %s: its blocks ask for %s keys, advise needs "+
+			"from 2 to %s: use a list of other blocks", spec.AccessList, unit.Count(gets),
+			unit.Count(uint64(curve.MaxGets)))
 	}
 
 	list := &advise.List{
@@ -384,9 +380,8 @@ func (a *Request) traceKept() (*cachesim.Trace, *advise.List, error) {
 
 	counted := len(t.Gets) - t.WarmupGets
 	if counted < 1 {
-		return nil, nil,
-			engine.Fail(engine.CodeUsage, "--trace %s: it has no Get behind those that fill the "+
-				"cache: watch for longer", a.Trace)
+		return nil, nil, engine.Fail(engine.CodeUsage, "--trace %s: it has no Get behind those "+
+			"that fill the cache: watch for longer", a.Trace)
 	}
 
 	t.Events = slices.DeleteFunc(t.Events, func(e cachesim.Event) bool { return e.Reserved != 0 })

@@ -111,9 +111,8 @@ func Compare(
 		b := sides[1]
 		own, other := a.run.Engine.Name, b.run.Engine.Name
 		if subject.Family(own) != subject.Family(other) {
-			return nil,
-				engine.Fail(engine.CodeUsage, "%s is a database of %s, and %s of %s: their "+
-					"levels cannot be compared", dirs[0], own, dirs[1], other)
+			return nil, engine.Fail(engine.CodeUsage, "%s is a database of %s, and %s of %s: "+
+				"their levels cannot be compared", dirs[0], own, dirs[1], other)
 		}
 
 		out.Beside, beside = dirs[1], b.tables
@@ -183,9 +182,8 @@ func Tables(run *result.Run) (tables []fidelity.Table, err error) {
 	}
 
 	if len(d.Levels) == 0 {
-		return nil,
-			fmt.Errorf("%s, a database of %s, has no levels: --as compares LSM trees (Pebble, "+
-				"RocksDB, LevelDB)", d.Dir, run.Engine.Name)
+		return nil, fmt.Errorf("%s, a database of %s, has no levels: --as compares LSM trees "+
+			"(Pebble, RocksDB, LevelDB)", d.Dir, run.Engine.Name)
 	}
 
 	const onlyFamily = "default"
@@ -218,14 +216,12 @@ func OnlyTable(tables []fidelity.Table, name, dir string) ([]fidelity.Table, err
 	}
 
 	if slices.Equal(names, []string{""}) {
-		return nil,
-			engine.Fail(engine.CodeUsage, "--table %s: %s is a single table: leave --table out",
-				name, dir)
+		return nil, engine.Fail(engine.CodeUsage, "--table %s: %s is a single table: leave "+
+			"--table out", name, dir)
 	}
 
-	return nil,
-		engine.Fail(engine.CodeUsage, "--table %s: %s has no such table (tables: %s)", name, dir,
-			strings.Join(names, ", "))
+	return nil, engine.Fail(engine.CodeUsage, "--table %s: %s has no such table (tables: %s)", name,
+		dir, strings.Join(names, ", "))
 }
 
 // Chosen is the table of a name, or the largest of all.
@@ -314,8 +310,8 @@ func pebbleCache(run *result.Run, asked int64) (bytes int64, source string, err 
 		return asked, "--cache", nil
 	case run.Database.Written != "foreign" && i.IP2.CacheBytes > 0:
 		// no client uses the cache of a profile
-		return i.IP2.CacheBytes + AtRest(run),
-			"what its filters and indexes need; --cache sets another", nil
+		return i.IP2.CacheBytes + AtRest(run), "what its filters and indexes need; --cache sets " +
+			"another", nil
 	}
 
 	return settings.CacheBytes, settings.Source, nil
@@ -524,9 +520,8 @@ func AsProfile(dir string, run *result.Run, profile, table string) (*Conformity,
 	}
 
 	if file == "" {
-		return nil,
-			engine.Fail(engine.CodeUnsupported,
-				"%s has no OPTIONS file, so its options are not known", dir)
+		return nil, engine.Fail(engine.CodeUnsupported, "%s has no OPTIONS file, so its options "+
+			"are not known", dir)
 	}
 
 	out := &Conformity{Schema: schema.Conformity, Source: dir, Engine: run.Engine.Name,

@@ -105,10 +105,9 @@ func Database(ctx context.Context, source string, run *result.Run, part engine.P
 	i.handles(run.Engine.Name)
 	of := subject.Descriptor(run.Engine.Name)
 	if part.Of > 0 && !of.TablesOneByOne {
-		return nil,
-			engine.Fail(engine.CodeUsage, "--part: %s has no table files that can be looked at "+
-				"one by one; only %s have", run.Engine.Name,
-				strings.Join(subject.Pebbles(), " and "))
+		return nil, engine.Fail(engine.CodeUsage, "--part: %s has no table files that can be "+
+			"looked at one by one; only %s have", run.Engine.Name, strings.Join(subject.Pebbles(),
+			" and "))
 	}
 
 	if of.MemTablesInCache {
@@ -242,10 +241,9 @@ func Merge(paths []string) (whole Inspection, err error) {
 
 		if len(parts) > 0 &&
 			(one.Part.Of != whole.Part.Of || one.Database.Dir != whole.Database.Dir) {
-			return whole,
-				fmt.Errorf("part %d/%d of %s and part %d/%d of %s are not of one inspection",
-					one.Part.Number, one.Part.Of, one.Database.Dir,
-					whole.Part.Number, whole.Part.Of, whole.Database.Dir)
+			return whole, fmt.Errorf("part %d/%d of %s and part %d/%d of %s are not of one "+
+				"inspection", one.Part.Number, one.Part.Of, one.Database.Dir, whole.Part.Number,
+				whole.Part.Of, whole.Database.Dir)
 		}
 
 		if _, twice := parts[one.Part.Number]; twice {
@@ -314,9 +312,8 @@ func readPart(path string) (part Inspection, err error) {
 	}
 
 	if part.Schema != schema.Inspection || part.Part.Of == 0 {
-		return part,
-			errors.New("this is not a part of an inspection: statelab inspect DIR --part K/N " +
-				"--json makes one")
+		return part, errors.New("this is not a part of an inspection: statelab inspect DIR " +
+			"--part K/N --json makes one")
 	}
 
 	return part, nil

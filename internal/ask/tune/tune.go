@@ -146,10 +146,9 @@ func (a *Request) Tune(ctx context.Context) (*tuned.Tuning, error) {
 	}
 
 	if minimum := advice.MinMemory(s.owner, a.Tables); a.MemoryBytes < minimum {
-		return nil,
-			engine.Fail(engine.CodeUsage, "--memory %s: too little for the smallest cache and "+
-				"the handles of %d tables: give at least --memory %dMiB",
-				unit.Bytes(a.MemoryBytes), a.Tables, (minimum+1<<20-1)>>20)
+		return nil, engine.Fail(engine.CodeUsage, "--memory %s: too little for the smallest "+
+			"cache and the handles of %d tables: give at least --memory %dMiB",
+			unit.Bytes(a.MemoryBytes), a.Tables, (minimum+1<<20-1)>>20)
 	}
 
 	s.cache = advice.MaxCache(s.owner, a.MemoryBytes, a.Tables)

@@ -73,9 +73,8 @@ func MappedBy(t *probe.Target, dir string) (*MappedFile, error) {
 		return found[0], nil
 	}
 
-	return nil,
-		engine.Fail(engine.CodeUsage, "%s has %d databases open: name one of them instead of the "+
-			"process (%s)", t, len(found), strings.Join(dirs, ", "))
+	return nil, engine.Fail(engine.CodeUsage, "%s has %d databases open: name one of them "+
+		"instead of the process (%s)", t, len(found), strings.Join(dirs, ", "))
 }
 
 // FileMapped is a file that processes may map as their database; nil: it is no such database.

@@ -93,21 +93,18 @@ func Database(ctx context.Context, t *probe.Target, tell result.Tell) (dir strin
 			if dir := maxOf(t, dirs); dir != "" {
 				return dir, nil
 			}
-			return "",
-				engine.Fail(engine.CodeUsage, "%s has %d databases open: name one of them "+
-					"instead of the process (%s)", t, len(dirs), strings.Join(dirs, ", "))
+			return "", engine.Fail(engine.CodeUsage, "%s has %d databases open: name one of them "+
+				"instead of the process (%s)", t, len(dirs), strings.Join(dirs, ", "))
 		case !t.Alive():
-			return "",
-				engine.Fail(engine.CodeNotFound, "%s ended before it opened a database", t).
-					WithRemedy("name a process that runs: ps -e lists all")
+			return "", engine.Fail(engine.CodeNotFound, "%s ended before it opened a database", t).
+				WithRemedy("name a process that runs: ps -e lists all")
 		}
 
 		tell(result.Event{Phase: fmt.Sprintf("waiting for %s to open its database", t)})
 		select {
 		case <-ctx.Done():
-			return "",
-				engine.Fail(engine.CodeNotFound, "%s has no database open", t).
-					WithRemedy("wait until it has, or name the process that has (--pid)")
+			return "", engine.Fail(engine.CodeNotFound, "%s has no database open", t).
+				WithRemedy("wait until it has, or name the process that has (--pid)")
 		case <-time.After(lookForDatabase):
 		}
 	}

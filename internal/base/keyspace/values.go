@@ -46,14 +46,13 @@ func NewValues(model string, valueBytes int, seed uint64) (*Values, error) {
 			fill(v.table[row], uint64(row), seed^tableSalt)
 		}
 	default:
-		return nil,
-			fmt.Errorf("value model %q: write --value-model random, table32 or trie-node", model)
+		return nil, fmt.Errorf("value model %q: write --value-model random, table32 or trie-node",
+			model)
 	}
 
 	if valueBytes < 0 || valueBytes > maxValueBytes {
-		return nil,
-			fmt.Errorf("values of %d bytes: from 0 to 64 MiB, such as --value-bytes 110",
-				valueBytes)
+		return nil, fmt.Errorf("values of %d bytes: from 0 to 64 MiB, such as --value-bytes 110",
+			valueBytes)
 	}
 
 	return v, nil

@@ -22,10 +22,8 @@ func LockDir(dir string) (held *os.File, err error) {
 	}
 
 	if err := Lock(held); errors.Is(err, unix.EWOULDBLOCK) {
-		return nil,
-			errors.Join(engine.Fail(engine.CodeInUse, "another statelab command is writing into "+
-				"%s: wait until it has ended, or choose another --out", dir),
-				held.Close())
+		return nil, errors.Join(engine.Fail(engine.CodeInUse, "another statelab command is "+
+			"writing into %s: wait until it has ended, or choose another --out", dir), held.Close())
 	}
 
 	return held, nil

@@ -397,10 +397,8 @@ func ReadJSON[T any](path, schema string, schemaOf func(*T) string) (*T, error) 
 	}
 
 	if found := schemaOf(v); found != schema {
-		return nil,
-			engine.Fail(engine.CodeUnsupported, "%s: schema is %q, this version reads %q", path,
-				found, schema).
-				WithRemedy("read it with the version of statelab that wrote it")
+		return nil, engine.Fail(engine.CodeUnsupported, "%s: schema is %q, this version reads %q",
+			path, found, schema).WithRemedy("read it with the version of statelab that wrote it")
 	}
 
 	return v, nil

@@ -159,17 +159,12 @@ func OpenContainer(in io.ReadCloser, name string) (*Container, error) {
 	if err := c.decode(&h); err != nil {
 		unpack.Close()
 		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil,
-				fmt.Errorf("%s: it ends before its first block: the file is incomplete, import "+
-					"or generate it again", name)
+			return nil, fmt.Errorf("%s: it ends before its first block: the file is incomplete, "+
+				"import or generate it again", name)
 		}
 
-		return nil,
-			fmt.Errorf(
-				"%s: not an access list of statelab: %w (statelab accesses import makes one)",
-				name,
-				err,
-			)
+		return nil, fmt.Errorf("%s: not an access list of statelab: %w (statelab accesses import "+
+			"makes one)", name, err)
 	}
 
 	if h.Schema != schema.Accesses {

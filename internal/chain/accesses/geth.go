@@ -269,11 +269,9 @@ func (k *keys) walk(prefix, root, hashed []byte) ([]byte, error) {
 				return nil, nil // no trie: told by the caller's count of what is present
 			}
 
-			return nil,
-				fmt.Errorf("the node under key %x is missing: the database does not hold the "+
-					"whole state of its newest block; let the node finish its synchronisation and "+
-					"stop it, or use --scheme flat",
-					key)
+			return nil, fmt.Errorf("the node under key %x is missing: the database does not hold "+
+				"the whole state of its newest block; let the node finish its synchronisation "+
+				"and stop it, or use --scheme flat", key)
 		}
 
 		for node != nil { // nodes that lie within others follow each other here

@@ -183,9 +183,8 @@ func (p *StateReplayer) Changes(b *Block) (changes []layout.Change, err error) {
 		v := &b.After[i]
 		before := p.accounts[v.Address]
 		if before == nil && !p.complete {
-			return nil,
-				fmt.Errorf("block %d changes account %v, which is not among its accesses: import "+
-					"the block again, with what it reads", b.Number, v.Address)
+			return nil, fmt.Errorf("block %d changes account %v, which is not among its "+
+				"accesses: import the block again, with what it reads", b.Number, v.Address)
 		}
 
 		had := before != nil && before.exists

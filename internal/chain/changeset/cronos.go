@@ -261,8 +261,8 @@ func (s *cronosStore) readChange() (c Change, err error) {
 	}
 
 	if s.left -= s.in.offset - start; s.left < 0 {
-		return c,
-			fmt.Errorf("the last change of the version ends %d bytes behind the version", -s.left)
+		return c, fmt.Errorf("the last change of the version ends %d bytes behind the version",
+			-s.left)
 	}
 
 	return c, nil

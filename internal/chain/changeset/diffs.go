@@ -77,9 +77,8 @@ func openDiffs(fsys fs.FS, name string) (Source, error) {
 	for _, file := range s.files {
 		parts := diffFile.FindStringSubmatch(path.Base(file))
 		if parts == nil {
-			return nil,
-				fmt.Errorf("%s: no name of a block (examples: 17.json, 0x11.json, block-17.json)",
-					file)
+			return nil, fmt.Errorf("%s: no name of a block (examples: 17.json, 0x11.json, "+
+				"block-17.json)", file)
 		}
 
 		number, err := blockNumber(parts[1])
@@ -91,8 +90,8 @@ func openDiffs(fsys fs.FS, name string) (Source, error) {
 	}
 
 	if len(s.numbers) == 0 {
-		return nil,
-			fmt.Errorf("%s: no file is called NUMBER.json or NUMBER.json.gz after a block", name)
+		return nil, fmt.Errorf("%s: no file is called NUMBER.json or NUMBER.json.gz after a block",
+			name)
 	}
 
 	return &seeking{reading{form: s}, s.seek}, nil

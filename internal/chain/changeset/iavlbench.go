@@ -130,13 +130,12 @@ func (s *benchSource) begin() (int64, error) {
 
 	s.version++
 	if err := s.openFile(); err != nil {
-		return 0,
-			&DamageError{
-				File:    path.Join(s.dir, benchFile(s.version)),
-				Offset:  -1,
-				Version: s.version,
-				Err:     err,
-			}
+		return 0, &DamageError{
+			File:    path.Join(s.dir, benchFile(s.version)),
+			Offset:  -1,
+			Version: s.version,
+			Err:     err,
+		}
 	}
 
 	return s.version, nil

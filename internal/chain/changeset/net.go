@@ -92,9 +92,8 @@ func Join(sets ...Source) (Source, error) {
 	for _, s := range sets[1:] {
 		if info := s.Info(); info.Order != first.Order || info.RootRule != first.RootRule ||
 			!info.Complete || !slices.Equal(info.Stores, first.Stores) {
-			return nil,
-				fmt.Errorf("sets of different stores or orders cannot be joined: %v %v, %v %v",
-					first.Stores, first.Order, info.Stores, info.Order)
+			return nil, fmt.Errorf("sets of different stores or orders cannot be joined: %v %v, "+
+				"%v %v", first.Stores, first.Order, info.Stores, info.Order)
 		}
 	}
 
@@ -125,9 +124,8 @@ func JoinFiles(paths []string) (_ Source, err error) {
 		}
 
 		if i > 0 && info.First != next {
-			return nil,
-				fmt.Errorf("%s begins with version %d, but %d is next: name all parts in their "+
-					"order", path, info.First, next)
+			return nil, fmt.Errorf("%s begins with version %d, but %d is next: name all parts in "+
+				"their order", path, info.First, next)
 		}
 
 		next = info.Last + 1

@@ -55,9 +55,8 @@ func openNodes(fsys fs.FS, name string) (Source, error) {
 	}
 
 	if len(s.files) == 0 {
-		return nil,
-			fmt.Errorf("%s: no file is called FIRST-LAST.pb.gz or BLOCK.pb.gz after its blocks",
-				name)
+		return nil, fmt.Errorf("%s: no file is called FIRST-LAST.pb.gz or BLOCK.pb.gz after its "+
+			"blocks", name)
 	}
 
 	return &reading{form: s}, nil

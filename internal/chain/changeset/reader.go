@@ -429,9 +429,8 @@ func (c *Container) nextFrame() error {
 func (c *Container) readFrame(offset, limit int64) (kind byte, n int64, err error) {
 	var head frames.Head
 	if c.size-offset < frameHeadBytes {
-		return 0, 0,
-			fmt.Errorf("cut short: %d of the %d bytes that begin a frame", max(c.size-offset, 0),
-				frameHeadBytes)
+		return 0, 0, fmt.Errorf("cut short: %d of the %d bytes that begin a frame",
+			max(c.size-offset, 0), frameHeadBytes)
 	}
 
 	if err := c.readAt(head[:], offset); err != nil {
@@ -444,13 +443,8 @@ func (c *Container) readFrame(offset, limit int64) (kind byte, n int64, err erro
 	}
 
 	if rawBytes > limit || storedBytes > limit+limit>>4 {
-		return 0, 0,
-			fmt.Errorf(
-				"damaged: a frame of %d bytes, %d decompressed, where at most %d are written",
-				storedBytes,
-				rawBytes,
-				limit,
-			)
+		return 0, 0, fmt.Errorf("damaged: a frame of %d bytes, %d decompressed, where at most %d "+
+			"are written", storedBytes, rawBytes, limit)
 	}
 
 	if left := c.size - offset - frameHeadBytes; storedBytes > left {

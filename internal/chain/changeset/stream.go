@@ -132,8 +132,8 @@ func (s *stream) full(b []byte) error {
 // message fills b with a message of so many bytes.
 func (s *stream) message(b []byte, length uint64) ([]byte, error) {
 	if length > maxMessageBytes {
-		return b,
-			fmt.Errorf("a message of %d bytes, at most %d are believed", length, maxMessageBytes)
+		return b, fmt.Errorf("a message of %d bytes, at most %d are believed", length,
+			maxMessageBytes)
 	}
 	b = grow(b, int(length))
 	return b, s.full(b)
@@ -441,9 +441,8 @@ func cutField(message []byte) (f field, rest []byte, err error) {
 		}
 
 		if rest = rest[n:]; length > uint64(len(rest)) {
-			return f, nil,
-				fmt.Errorf("a field of %d bytes in the %d that are left of its message", length,
-					len(rest))
+			return f, nil, fmt.Errorf("a field of %d bytes in the %d that are left of its message",
+				length, len(rest))
 		}
 
 		f.bytes = rest[:length:length]
@@ -572,8 +571,8 @@ func openContainerFile(fsys fs.FS, name string) (Source, error) {
 
 	at, ok := f.(io.ReaderAt)
 	if !ok || info.IsDir() {
-		return nil,
-			errors.Join(fmt.Errorf("%s: no file that can be read anywhere", name), f.Close())
+		return nil, errors.Join(fmt.Errorf("%s: no file that can be read anywhere", name),
+			f.Close())
 	}
 
 	c, err := OpenContainer(at, info.Size(), name)
@@ -631,10 +630,8 @@ func Detect(fsys fs.FS, name string) (Format, error) {
 		}
 	}
 
-	return "",
-		fmt.Errorf("%s: no change set of a known form: neither %s, NUMBER-NUMBER.pb.gz, "+
-			"NUMBER.pb.gz or NUMBER.json files, nor STORE/block-NUMBER",
-			name, benchInfoFile)
+	return "", fmt.Errorf("%s: no change set of a known form: neither %s, NUMBER-NUMBER.pb.gz, "+
+		"NUMBER.pb.gz or NUMBER.json files, nor STORE/block-NUMBER", name, benchInfoFile)
 }
 
 func detectFile(fsys fs.FS, name string) (format Format, err error) {
@@ -657,9 +654,8 @@ func detectFile(fsys fs.FS, name string) (format Format, err error) {
 	}
 
 	if string(start) != magic {
-		return "",
-			fmt.Errorf("%s: no change set of a known form: no container (it does not begin with "+
-				"%s), no .pb.gz, no NUMBER.json", name, magic)
+		return "", fmt.Errorf("%s: no change set of a known form: no container (it does not "+
+			"begin with %s), no .pb.gz, no NUMBER.json", name, magic)
 	}
 
 	return FormatContainer, nil

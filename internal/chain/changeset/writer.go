@@ -56,8 +56,8 @@ func NewWriter(out io.Writer, h Header) (*Writer, error) {
 	}
 
 	if len(text) > maxHeaderBytes {
-		return nil,
-			fmt.Errorf("a provenance of %d bytes: at most %d", len(h.Provenance), maxHeaderBytes)
+		return nil, fmt.Errorf("a provenance of %d bytes: at most %d", len(h.Provenance),
+			maxHeaderBytes)
 	}
 
 	w := &Writer{

@@ -201,8 +201,8 @@ func (l *GethLog) operation(op *Op, c cursor) (is bool, err error) {
 			l.key = c.hex(l.key[:0])
 			c.expect(", size: ")
 			if size := c.number(); c.err == nil && size != uint64(len(l.key)) {
-				return false,
-					fmt.Errorf("its key has %d bytes, and its size says %d", len(l.key), size)
+				return false, fmt.Errorf("its key has %d bytes, and its size says %d", len(l.key),
+					size)
 			}
 			op.Key = l.key
 		case 'v':
@@ -210,9 +210,8 @@ func (l *GethLog) operation(op *Op, c cursor) (is bool, err error) {
 			c.expect(", size: ")
 			op.Number = c.number()
 			if c.err == nil && l.digits != 2*op.Number {
-				return false,
-					fmt.Errorf("its value has %d hexadecimal digits, and its size says %d bytes",
-						l.digits, op.Number)
+				return false, fmt.Errorf("its value has %d hexadecimal digits, and its size says "+
+					"%d bytes", l.digits, op.Number)
 			}
 		case 'n':
 			c.expect(" size: ")

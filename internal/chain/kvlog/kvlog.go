@@ -198,10 +198,8 @@ func Open(path string) (*File, error) {
 	}
 
 	if err != nil {
-		return nil,
-			errors.Join(engine.Fail(engine.CodeUnsupported, "%s: not key traffic of statelab: %w "+
-				"(statelab accesses import --from makes it)", path, err),
-				file.Close())
+		return nil, errors.Join(engine.Fail(engine.CodeUnsupported, "%s: not key traffic of "+
+			"statelab: %w (statelab accesses import --from makes it)", path, err), file.Close())
 	}
 
 	return &File{name: path, in: in, closer: file, info: h.Info}, nil

@@ -121,9 +121,8 @@ func Sides(sides []Side, o Options) (*Comparison, error) {
 	o.Alpha = cmp.Or(o.Alpha, difference.Alpha)
 	for _, side := range sides[1:] {
 		if a, b := sides[0].kind(), side.kind(); a != b {
-			return nil,
-				fmt.Errorf("%s holds %s, %s holds %s: they have no figure in common",
-					sides[0].Name, a, side.Name, b)
+			return nil, fmt.Errorf("%s holds %s, %s holds %s: they have no figure in common",
+				sides[0].Name, a, side.Name, b)
 		}
 
 		matched, left := pairs(sides[0], side)

@@ -53,9 +53,8 @@ func ParseLimit(text string) (Limit, error) {
 
 	l.Figure = strings.ReplaceAll(strings.TrimSpace(name), "-", "_")
 	if !slices.Contains(Names(), l.Figure) {
-		return l,
-			fmt.Errorf("%q: unknown figure %q (one of %s)", text, l.Figure,
-				strings.Join(Names(), ", "))
+		return l, fmt.Errorf("%q: unknown figure %q (one of %s)", text, l.Figure,
+			strings.Join(Names(), ", "))
 	}
 
 	value = strings.TrimSpace(value)
@@ -66,9 +65,8 @@ func ParseLimit(text string) (Limit, error) {
 	}
 
 	if v != 0 && value[0] != '+' && value[0] != '-' {
-		return l,
-			fmt.Errorf("%q: the limit is of a change, so it needs a sign: +%s, or -%s (without "+
-				"%%, in the figure's unit)", text, value, value)
+		return l, fmt.Errorf("%q: the limit is of a change, so it needs a sign: +%s, or -%s "+
+			"(without %%, in the figure's unit)", text, value, value)
 	}
 
 	if l.Value, l.Percent = v, percent; percent {

@@ -46,13 +46,11 @@ func Open(dir string) (Side, error) {
 	kind, ok := kinds.Detect(dir)
 	switch {
 	case !ok:
-		return side,
-			fmt.Errorf("%s is not a folder of results: it has none of %s", dir,
-				strings.Join(comparable(), ", "))
+		return side, fmt.Errorf("%s is not a folder of results: it has none of %s", dir,
+			strings.Join(comparable(), ", "))
 	case kind.Settings == nil:
-		return side,
-			fmt.Errorf("%s holds %s, and compare reads %s", dir, kind.Words,
-				strings.Join(comparable(), ", "))
+		return side, fmt.Errorf("%s holds %s, and compare reads %s", dir, kind.Words,
+			strings.Join(comparable(), ", "))
 	}
 
 	settings, err := kind.Settings(dir)
@@ -113,10 +111,8 @@ func (s Side) Split(axis string) (sides []Side, err error) {
 	}
 
 	if len(sides) < 2 {
-		return nil,
-			fmt.Errorf("%s has %d values of %q, two are needed (its axes: %s)", s.Name, len(sides),
-				axis,
-				strings.Join(slices.Sorted(maps.Keys(valuesOf(s))), ", "))
+		return nil, fmt.Errorf("%s has %d values of %q, two are needed (its axes: %s)", s.Name,
+			len(sides), axis, strings.Join(slices.Sorted(maps.Keys(valuesOf(s))), ", "))
 	}
 
 	return sides, nil

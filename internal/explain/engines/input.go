@@ -155,9 +155,8 @@ func readFolder(dir string) (*Sweep, error) {
 	run, err := result.ReadRun(dir)
 	var none *result.NoRunError
 	if errors.As(err, &none) && !none.Begun() {
-		return nil,
-			fmt.Errorf("%s is not a folder of results: it has neither %s nor %s%s", dir,
-				result.SweepFile, result.RunFile, nearby(dir))
+		return nil, fmt.Errorf("%s is not a folder of results: it has neither %s nor %s%s", dir,
+			result.SweepFile, result.RunFile, nearby(dir))
 	}
 
 	if err != nil {

@@ -167,9 +167,8 @@ func parse(r io.Reader) (*runLog, error) {
 		}
 
 		if n == 1 && text[0] != '{' {
-			return nil,
-				errors.New("not a JSON log of iavl-bench: run it with --log-type json; if the " +
-					"file is a Git LFS pointer, git lfs pull fetches its content")
+			return nil, errors.New("not a JSON log of iavl-bench: run it with --log-type json; " +
+				"if the file is a Git LFS pointer, git lfs pull fetches its content")
 		}
 
 		var of line
@@ -188,8 +187,8 @@ func parse(r io.Reader) (*runLog, error) {
 
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return nil,
-			fmt.Errorf("a line is longer than %s: no log of iavl-bench", unit.Bytes(maxLineBytes))
+		return nil, fmt.Errorf("a line is longer than %s: no log of iavl-bench",
+			unit.Bytes(maxLineBytes))
 	case err != nil:
 		return nil, err
 	case l.started.IsZero():

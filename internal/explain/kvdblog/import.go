@@ -80,18 +80,16 @@ func readAll(dir fs.FS) ([]*dataset, error) {
 	}
 
 	if len(names) == 0 {
-		return nil,
-			errors.New("no RadmonRead_<keys>_<cache>M.log here: these are what bench_kvdb's " +
-				"run_bench writes")
+		return nil, errors.New("no RadmonRead_<keys>_<cache>M.log here: these are what " +
+			"bench_kvdb's run_bench writes")
 	}
 
 	byKeys := map[string]*dataset{}
 	for _, name := range names {
 		m := readLogName.FindStringSubmatch(name)
 		if m == nil {
-			return nil,
-				fmt.Errorf("%s: the name does not say keys and cache, as in "+
-					"RadmonRead_200M_135M.log", name)
+			return nil, fmt.Errorf("%s: the name does not say keys and cache, as in "+
+				"RadmonRead_200M_135M.log", name)
 		}
 
 		set := byKeys[m[1]]

@@ -106,9 +106,8 @@ func parseReadLog(r io.Reader) (*readLog, error) {
 	case err != nil:
 		return nil, err
 	case len(tables) != 2:
-		return nil,
-			fmt.Errorf("the log ends after %d of 2 tables of cache statistics: cut short?",
-				len(tables))
+		return nil, fmt.Errorf("the log ends after %d of 2 tables of cache statistics: cut short?",
+			len(tables))
 	}
 
 	l.warm, l.end = tables[0], tables[1]

@@ -156,11 +156,8 @@ func Read(r io.Reader) (map[string]float64, error) {
 		}
 
 		if _, twice := all[name]; twice && counts(name) {
-			return nil,
-				fmt.Errorf(
-					"%s is there several times, with other labels: scrape one node at a time",
-					name,
-				)
+			return nil, fmt.Errorf("%s is there several times, with other labels: scrape one "+
+				"node at a time", name)
 		}
 
 		all[name] = v
@@ -171,9 +168,8 @@ func Read(r io.Reader) (map[string]float64, error) {
 	}
 
 	if len(all) == 0 {
-		return nil,
-			errors.New("no metrics in Prometheus' text format: geth serves them at " +
-				"http://127.0.0.1:6060/debug/metrics/prometheus if it runs with --metrics")
+		return nil, errors.New("no metrics in Prometheus' text format: geth serves them at " +
+			"http://127.0.0.1:6060/debug/metrics/prometheus if it runs with --metrics")
 	}
 
 	return all, nil
@@ -231,10 +227,9 @@ func Between(first, second map[string]float64, seconds float64) (*Node, error) {
 	}
 
 	if n.GetsPerSecond == 0 && hits+misses > 0 {
-		return nil,
-			fmt.Errorf("the block cache was asked %.0f times between the scrapes, but no metric "+
-				"that counts lookups moved: this version of the node counts them under names that "+
-				"are not known here; leave --node-metrics out", hits+misses)
+		return nil, fmt.Errorf("the block cache was asked %.0f times between the scrapes, but no "+
+			"metric that counts lookups moved: this version of the node counts them under names "+
+			"that are not known here; leave --node-metrics out", hits+misses)
 	}
 
 	return n, nil
@@ -249,9 +244,8 @@ func between(first, second map[string]float64, name string) (moved float64, has 
 	}
 
 	if b < a {
-		return 0, false,
-			fmt.Errorf("%s went from %v to %v: the scrapes are in the wrong order, or the node "+
-				"was restarted between them", name, a, b)
+		return 0, false, fmt.Errorf("%s went from %v to %v: the scrapes are in the wrong order, "+
+			"or the node was restarted between them", name, a, b)
 	}
 
 	return b - a, true, nil

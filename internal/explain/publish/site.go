@@ -93,9 +93,8 @@ func add(dir, pack, by string) (s Shown, err error) {
 		return s, err
 	}
 
-	return s,
-		errors.Join(os.WriteFile(filepath.Join(dir, s.Name+".html"), page, 0o644),
-			os.WriteFile(filepath.Join(dir, s.Name+".zip"), text, 0o644))
+	return s, errors.Join(os.WriteFile(filepath.Join(dir, s.Name+".html"), page, 0o644),
+		os.WriteFile(filepath.Join(dir, s.Name+".zip"), text, 0o644))
 }
 
 func link(file string) string { return "./" + url.PathEscape(file) }

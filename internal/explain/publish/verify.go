@@ -527,22 +527,20 @@ func Open(path string) (dir string, remove func() error, err error) {
 		top, _, _ := strings.Cut(f.Name, "/")
 		names[top], size = true, size+min(maxBytes, f.UncompressedSize64)
 		if !fs.ValidPath(strings.TrimSuffix(f.Name, "/")) {
-			return "", nil,
-				fmt.Errorf("%s is not a pack: the name %q leads out of it", path, f.Name)
+			return "", nil, fmt.Errorf("%s is not a pack: the name %q leads out of it", path,
+				f.Name)
 		}
 
 		if !f.Mode().IsRegular() && !f.Mode().IsDir() || len(in.File) > maxFiles ||
 			size > maxBytes {
-			return "", nil,
-				fmt.Errorf("%s is not a pack: %s is not a file, or it holds more than %d files "+
-					"or %d GiB", path, f.Name, maxFiles, maxBytes>>30)
+			return "", nil, fmt.Errorf("%s is not a pack: %s is not a file, or it holds more "+
+				"than %d files or %d GiB", path, f.Name, maxFiles, maxBytes>>30)
 		}
 	}
 
 	if len(names) != 1 {
-		return "", nil,
-			fmt.Errorf("%s is not a pack: it must hold one folder, and holds %d files and folders",
-				path, len(names))
+		return "", nil, fmt.Errorf("%s is not a pack: it must hold one folder, and holds %d "+
+			"files and folders", path, len(names))
 	}
 
 	into, err := os.MkdirTemp("", "statelab-pack")
@@ -562,9 +560,8 @@ func Open(path string) (dir string, remove func() error, err error) {
 
 	// A folder may do without checksums. Where a pack has none, its list of files is damaged.
 	if _, err := os.Stat(filepath.Join(dir, Sums)); err != nil {
-		return "", nil,
-			errors.Join(fmt.Errorf("%s is damaged, or was not made by statelab pack create: it "+
-				"has no %s", path, Sums), remove())
+		return "", nil, errors.Join(fmt.Errorf("%s is damaged, or was not made by statelab pack "+
+			"create: it has no %s", path, Sums), remove())
 	}
 
 	return dir, remove, nil

@@ -261,9 +261,8 @@ func parsePublished(
 	}
 
 	if len(words) != 2*len(parts)-1 {
-		return p, nil,
-			fmt.Errorf("published %q: must be a number, a range such as 1-2, or a ratio such as "+
-				"3 / 2", text)
+		return p, nil, fmt.Errorf("published %q: must be a number, a range such as 1-2, or a "+
+			"ratio such as 3 / 2", text)
 	}
 
 	return p, parts, nil

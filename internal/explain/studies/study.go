@@ -128,9 +128,8 @@ func Open(dir string, fresh ...string) (*Study, error) {
 
 		if name, is := s.resembling(folder); is {
 			if name == "" {
-				return nil,
-					fmt.Errorf("%s: no run of %s is of the same kind, or of the same trees",
-						folder, dir)
+				return nil, fmt.Errorf("%s: no run of %s is of the same kind, or of the same trees",
+					folder, dir)
 			}
 
 			if err := s.add(name, folder); err != nil {
@@ -150,19 +149,17 @@ func Open(dir string, fresh ...string) (*Study, error) {
 		}
 
 		if _, known := s.Runs[sweep.Name]; !known {
-			return nil,
-				fmt.Errorf("%s: its name is %q, but the runs of %s are %s: only a sweep with the "+
-					"name and the size of one of these can be put in its place",
-					folder, sweep.Name, dir, strings.Join(slices.Sorted(maps.Keys(s.Runs)), ", "))
+			return nil, fmt.Errorf("%s: its name is %q, but the runs of %s are %s: only a sweep "+
+				"with the name and the size of one of these can be put in its place", folder,
+				sweep.Name, dir, strings.Join(slices.Sorted(maps.Keys(s.Runs)), ", "))
 		}
 
 		own, err := result.ReadSweep(filepath.Join(dir, RunsDir, sweep.Name))
 		if has, wants := keysOf(sweep), keysOf(own); err == nil && has > 0 && wants > 0 &&
 			(has > 2*wants || wants > 2*has) {
-			return nil,
-				fmt.Errorf("%s: its database has %s keys, the run %s of %s has %s: its figures "+
-					"cannot be put beside figures of that size",
-					folder, doc.ShortCount(has), sweep.Name, dir, doc.ShortCount(wants))
+			return nil, fmt.Errorf("%s: its database has %s keys, the run %s of %s has %s: its "+
+				"figures cannot be put beside figures of that size", folder, doc.ShortCount(has),
+				sweep.Name, dir, doc.ShortCount(wants))
 		}
 
 		if err := s.add(sweep.Name, folder); err != nil {
@@ -246,8 +243,8 @@ func parse(text []byte) (*Study, error) {
 
 	for name := range s.Runs {
 		if name == "" || name != filepath.Base(name) || name == ".." || name == "." {
-			return nil,
-				fmt.Errorf("run %q: must be the name of a folder or file in %s", name, RunsDir)
+			return nil, fmt.Errorf("run %q: must be the name of a folder or file in %s", name,
+				RunsDir)
 		}
 	}
 

@@ -127,9 +127,8 @@ func Curve(ctx context.Context, trace *Trace, setup Setup, cacheBytes []int64) (
 	}
 
 	if setup.Cores < 1 || setup.ReservedBytes < 0 {
-		return nil,
-			fmt.Errorf("simulate: %d cores and %d reserved bytes: want at least 1 and 0",
-				setup.Cores, setup.ReservedBytes)
+		return nil, fmt.Errorf("simulate: %d cores and %d reserved bytes: want at least 1 and 0",
+			setup.Cores, setup.ReservedBytes)
 	}
 
 	if trace.sample != nil {

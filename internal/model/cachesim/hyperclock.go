@@ -23,9 +23,8 @@ func ParseRocksCache(text string) (policy Policy, entryBytes int64, err error) {
 		}
 	}
 
-	return "", 0,
-		fmt.Errorf("invalid kind of cache %q (examples: lru, hyper-clock, hyper-clock:8192 for "+
-			"blocks of 8,192 bytes)", text)
+	return "", 0, fmt.Errorf("invalid kind of cache %q (examples: lru, hyper-clock, "+
+		"hyper-clock:8192 for blocks of 8,192 bytes)", text)
 }
 
 // hyperClock is a shard of RocksDB's HyperClockCache, of either kind: the fixed table, whose size

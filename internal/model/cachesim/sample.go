@@ -148,9 +148,8 @@ func (s *sample) curve(
 				switch {
 				case n == 0:
 				case e.Accesses[t] == 0:
-					return 0,
-						fmt.Errorf("the sample has no block of type %s: sample more blocks",
-							engine.BlockType(t))
+					return 0, fmt.Errorf("the sample has no block of type %s: sample more blocks",
+						engine.BlockType(t))
 				case p.Accesses[t] == 0:
 					reads += missRate(e, t) * float64(n)
 				default:

@@ -95,9 +95,8 @@ func readTable(r io.Reader) (*table, error) {
 		text := strings.TrimLeft(line, " ")
 		depth := (len(line) - len(text)) / 2
 		if depth >= len(path) {
-			return nil,
-				fmt.Errorf("properties line %d: %q is indented deeper than any row", t.last,
-					clip(line))
+			return nil, fmt.Errorf("properties line %d: %q is indented deeper than any row", t.last,
+				clip(line))
 		}
 
 		label, rest, _ := strings.Cut(text, "  ")
@@ -120,9 +119,8 @@ func readTable(r io.Reader) (*table, error) {
 
 	for _, needed := range neededRows {
 		if t.rows[needed.name] == nil {
-			return nil,
-				fmt.Errorf("properties: the table ends at line %d without a row %q", t.last,
-					needed.name)
+			return nil, fmt.Errorf("properties: the table ends at line %d without a row %q", t.last,
+				needed.name)
 		}
 	}
 

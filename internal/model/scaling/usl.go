@@ -312,43 +312,38 @@ func (e Evidence) Bottleneck() (r Resource, why string) {
 	switch {
 	case e.FaultsAreInCode && e.FaultsPerGet >= oftenFaults && e.Threads > e.Procs &&
 		e.InFlight < maxInFlight*float64(e.Threads):
-		return PageFaults,
-			fmt.Sprintf("%.2f page faults a Get are taken in Go code, which keeps its processor "+
-				"until the page is there: of %d Gets asked for "+
-				"at the same time %.1f were under way on %d processors of Go's scheduler",
-				e.FaultsPerGet, e.Threads, e.InFlight, e.Procs)
+		return PageFaults, fmt.Sprintf("%.2f page faults a Get are taken in Go code, which keeps "+
+			"its processor until the page is there: of %d Gets asked for at the same time %.1f "+
+			"were under way on %d processors of Go's scheduler", e.FaultsPerGet, e.Threads,
+			e.InFlight, e.Procs)
 	case e.DeviceMax > 0 && e.ReadsPerSecond >= busyDevice*e.DeviceMax:
-		return DeviceReads,
-			fmt.Sprintf("%.0f%% of the %.0f reads a second that the disk gives",
-				100*e.ReadsPerSecond/e.DeviceMax, e.DeviceMax)
+		return DeviceReads, fmt.Sprintf("%.0f%% of the %.0f reads a second that the disk gives",
+			100*e.ReadsPerSecond/e.DeviceMax, e.DeviceMax)
 	case e.CPUShare+e.OthersShare >= busyCPU && e.CPUShare >= .1:
 		others := ""
 		if e.OthersShare >= .05 {
 			others = fmt.Sprintf(" while measuring, other programs %.0f%% over the whole run",
 				100*e.OthersShare)
 		}
-		return CPU,
-			fmt.Sprintf("this process used %.0f%% of all processors%s", 100*e.CPUShare, others)
+		return CPU, fmt.Sprintf("this process used %.0f%% of all processors%s", 100*e.CPUShare,
+			others)
 	case e.DeviceOneNanos > 0 && e.ServiceNanos > 0 &&
 		e.ReadsPerGet*e.DeviceOneNanos >= mostlyDevice*e.ServiceNanos:
-		return DeviceLatency,
-			fmt.Sprintf("%.2f reads a Get one after another, of %.0f us each, are %.0f%% of its "+
-				"%.0f us: more in flight give more",
-				e.ReadsPerGet, e.DeviceOneNanos/1e3, 100*min(1,
-					e.ReadsPerGet*e.DeviceOneNanos/e.ServiceNanos), e.ServiceNanos/1e3)
+		return DeviceLatency, fmt.Sprintf("%.2f reads a Get one after another, of %.0f us each, "+
+			"are %.0f%% of its %.0f us: more in flight give more", e.ReadsPerGet,
+			e.DeviceOneNanos/1e3, 100*min(1, e.ReadsPerGet*e.DeviceOneNanos/e.ServiceNanos),
+			e.ServiceNanos/1e3)
 	case e.Saturated && (e.DeviceMax > 0 || e.ReadsPerGet == 0):
-		return Locks,
-			fmt.Sprintf("neither the processors (%.0f%%) nor the device are busy",
-				100*(e.CPUShare+e.OthersShare))
+		return Locks, fmt.Sprintf("neither the processors (%.0f%%) nor the device are busy",
+			100*(e.CPUShare+e.OthersShare))
 	case e.DeviceMax > 0 && e.ReadsPerSecond > 0:
-		return Unknown,
-			fmt.Sprintf("neither the processors (%.0f%%) nor the disk (%.0f%% of the %.0f reads "+
-				"a second that it gives) are at their limit",
-				100*(e.CPUShare+e.OthersShare), 100*e.ReadsPerSecond/e.DeviceMax, e.DeviceMax)
+		return Unknown, fmt.Sprintf("neither the processors (%.0f%%) nor the disk (%.0f%% of the "+
+			"%.0f reads a second that it gives) are at their limit", 100*(e.CPUShare+e.OthersShare),
+			100*e.ReadsPerSecond/e.DeviceMax, e.DeviceMax)
 	}
 
-	return Unknown,
-		"the device was not measured, its measurement was not used, or its reads were not counted"
+	return Unknown, "the device was not measured, its measurement was not used, or its reads " +
+		"were not counted"
 }
 
 // Advice is the number of threads that reads of so many seconds need to answer a number

@@ -132,16 +132,14 @@ func arrange(parts []io.Reader) (inOrder []*Reader, header Header, err error) {
 		this.Part = engine.Part{}
 		switch {
 		case p.Of == 0:
-			return nil, header,
-				fmt.Errorf("trace: this is not a part of a trace (statelab trace --part K/N " +
-					"makes one)")
+			return nil, header, fmt.Errorf("trace: this is not a part of a trace (statelab trace " +
+				"--part K/N makes one)")
 		case p.Of != len(parts) || p.Number < 1 || p.Number > p.Of:
-			return nil, header,
-				fmt.Errorf("trace: part %d/%d among %d parts", p.Number, p.Of, len(parts))
+			return nil, header, fmt.Errorf("trace: part %d/%d among %d parts", p.Number, p.Of,
+				len(parts))
 		case i > 0 && !reflect.DeepEqual(this, header):
-			return nil, header,
-				fmt.Errorf("trace: part %d/%d is of another key stream or database than the one "+
-					"before it", p.Number, p.Of)
+			return nil, header, fmt.Errorf("trace: part %d/%d is of another key stream or "+
+				"database than the one before it", p.Number, p.Of)
 		case inOrder[p.Number-1] != nil:
 			return nil, header, fmt.Errorf("trace: part %d/%d is given twice", p.Number, p.Of)
 		}

@@ -52,9 +52,8 @@ func NewReader(in io.Reader) (*Reader, error) {
 
 	var start [len(magic)]byte
 	if _, err := io.ReadFull(in, start[:]); err != nil || string(start[:]) != magic {
-		return nil,
-			fmt.Errorf("this is not a trace: it does not begin with %s (statelab trace makes one "+
-				"of a database)", magic)
+		return nil, fmt.Errorf("this is not a trace: it does not begin with %s (statelab trace "+
+			"makes one of a database)", magic)
 	}
 
 	kind, header, err := r.readFrame(nil)
@@ -87,9 +86,8 @@ func newWhole(in io.Reader) (*Reader, error) {
 	}
 
 	if p := r.header.Part; p.Of > 0 {
-		return nil,
-			fmt.Errorf("trace: this is part %d/%d of a trace: put the parts together first "+
-				"(statelab trace --merge)", p.Number, p.Of)
+		return nil, fmt.Errorf("trace: this is part %d/%d of a trace: put the parts together "+
+			"first (statelab trace --merge)", p.Number, p.Of)
 	}
 
 	return r, nil
@@ -345,17 +343,16 @@ func (r *Reader) readFrame(into []byte) (kind byte, raw []byte, err error) {
 	var head frames.Head
 	if n, err := io.ReadFull(r.in, head[:]); err != nil {
 		if err == io.EOF || err == io.ErrUnexpectedEOF {
-			return 0, nil,
-				fmt.Errorf("cut short: %d of the %d bytes that begin a frame", n, len(head))
+			return 0, nil, fmt.Errorf("cut short: %d of the %d bytes that begin a frame", n,
+				len(head))
 		}
 		return 0, nil, fmt.Errorf("read: %w", err)
 	}
 
 	storedBytes, rawBytes := head.Sizes()
 	if storedBytes > maxFrameBytes || rawBytes > maxFrameBytes {
-		return 0, nil,
-			fmt.Errorf("damaged: %d bytes, %d decompressed, where at most %d are written",
-				storedBytes, rawBytes, maxFrameBytes)
+		return 0, nil, fmt.Errorf("damaged: %d bytes, %d decompressed, where at most %d are "+
+			"written", storedBytes, rawBytes, maxFrameBytes)
 	}
 
 	r.stored = slices.Grow(r.stored[:0], int(storedBytes))[:storedBytes]

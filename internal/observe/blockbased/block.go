@@ -148,11 +148,9 @@ func (t *table) decodedBytes(compression byte, payload []byte) (size int, rest [
 	rest = payload
 	gain := 0                                       // beyond what the compression reaches
 	if t.format == 0 && compression > snappyBlock { // what the numbers mean is RocksDB's
-		return 0, nil,
-			engine.Fail(engine.CodeUnsupported,
-				"its compression (%d) is not supported in tables of LevelDB", compression).
-				WithRemedy("let the program that owns the database write a copy with snappy, or " +
-					"without compression")
+		return 0, nil, engine.Fail(engine.CodeUnsupported, "its compression (%d) is not "+
+			"supported in tables of LevelDB", compression).WithRemedy("let the program that owns " +
+			"the database write a copy with snappy, or without compression")
 	}
 
 	switch compression {
@@ -178,9 +176,8 @@ func (t *table) decodedBytes(compression byte, payload []byte) (size int, rest [
 		}
 	default:
 		if compression >= minOwnCompress {
-			return 0, nil,
-				engine.Fail(engine.CodeUnsupported, "its compression (%d) is of the program that "+
-					"wrote it, which is not supported", compression)
+			return 0, nil, engine.Fail(engine.CodeUnsupported, "its compression (%d) is of the "+
+				"program that wrote it, which is not supported", compression)
 		}
 		return 0, nil, fmt.Errorf("its compression (%d) is not supported", compression)
 	}
@@ -256,8 +253,8 @@ func footerOf(content []byte) (restarts int, hashed bool, err error) {
 	// Bit 29 only hints at how to search.
 	n := packed &^ (hashBit | uniformBit)
 	if n > maximum {
-		return 0, false,
-			errors.New("keys and values are stored apart, or in another way that is not supported")
+		return 0, false, errors.New("keys and values are stored apart, or in another way that is " +
+			"not supported")
 	}
 
 	return int(n), packed&hashBit != 0, nil

@@ -64,9 +64,8 @@ func ReadBlockTrace(
 	if err == nil &&
 		(kind != traceBegin || len(records.payload) != cacheTraceHeadBytes ||
 			!bytes.HasPrefix(records.payload, begins)) {
-		return nil,
-			engine.Fail(engine.CodeUnsupported,
-				"%s: not a trace of RocksDB's block cache or files", name)
+		return nil, engine.Fail(engine.CodeUnsupported, "%s: not a trace of RocksDB's block "+
+			"cache or files", name)
 	}
 
 	if err != nil {
@@ -105,9 +104,8 @@ func ReadBlockTrace(
 	}
 
 	if len(all) == 0 {
-		return nil,
-			engine.Fail(engine.CodeUnsupported, "%s: no access by a Get, and no read of a table",
-				name)
+		return nil, engine.Fail(engine.CodeUnsupported, "%s: no access by a Get, and no read of "+
+			"a table", name)
 	}
 
 	// Gets are numbered as they begin; those of several threads lie between one another.
@@ -223,8 +221,8 @@ func (t *BlockTrace) add(
 
 	b.Offset = (names[1] ^ first[1]) << 2
 	if names[0] != first[0] || b.Offset>>2 != names[1]^first[1] {
-		return all,
-			errors.New("two names for one file in the cache: these are traces of two databases")
+		return all, errors.New("two names for one file in the cache: these are traces of two " +
+			"databases")
 	}
 
 	if hit == 0 {

@@ -83,9 +83,8 @@ func manifestName(dir string) (string, error) {
 
 	name := strings.TrimSpace(string(current))
 	if !strings.HasPrefix(name, "MANIFEST-") || !filepath.IsLocal(name) {
-		return "",
-			engine.Fail(engine.CodeUnsupported, "CURRENT names no manifest: the files are "+
-				"encrypted, which is not supported, or damaged")
+		return "", engine.Fail(engine.CodeUnsupported, "CURRENT names no manifest: the files are "+
+			"encrypted, which is not supported, or damaged")
 	}
 
 	return name, nil
@@ -151,9 +150,8 @@ func (m *manifest) family(name string) (*Family, error) {
 		have = append(have, unit.Printable(f.Name))
 	}
 
-	return nil,
-		fmt.Errorf("there is no column family %q; those of the database: %s", name,
-			strings.Join(have, ", "))
+	return nil, fmt.Errorf("there is no column family %q; those of the database: %s", name,
+		strings.Join(have, ", "))
 }
 
 func newFamily(id uint32, name string) *Family {

@@ -133,8 +133,8 @@ func (w *mixWalker) Get(
 	key []byte, known bool, dst []uint32,
 ) (numbers []uint32, found bool, err error) {
 	if len(key) == 0 || int(key[0]) >= len(w.walkers) {
-		return dst[:0], false,
-			fmt.Errorf("the key %x belongs to none of %d families", key, len(w.walkers))
+		return dst[:0], false, fmt.Errorf("the key %x belongs to none of %d families", key,
+			len(w.walkers))
 	}
 
 	of := int(key[0])

@@ -58,9 +58,8 @@ func retried(dir string, open func() (*Resolver, error)) (r *Resolver, err error
 		return err
 	}, errCut)
 	if err != nil {
-		return nil,
-			engine.Fail(engine.CodeOf(err), "resolve %s: %w", dir, err).WithRemedy(failure.Measure,
-				dir)
+		return nil, engine.Fail(engine.CodeOf(err), "resolve %s: %w", dir, err).
+			WithRemedy(failure.Measure, dir)
 	}
 
 	return r, nil

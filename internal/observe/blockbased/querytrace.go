@@ -55,9 +55,8 @@ func OpenQueryTrace(in *bufio.Reader, name string, family uint32) (*QueryTrace, 
 	t := &QueryTrace{name: name, in: in, family: family}
 	kind, err := t.record()
 	if err == nil && (kind != traceBegin || !bytes.HasPrefix(t.payload, []byte(traceMagic))) {
-		return nil,
-			engine.Fail(engine.CodeUnsupported, "%s: not a trace of queries of version 0.2, "+
-				"which RocksDB writes since 2021", name)
+		return nil, engine.Fail(engine.CodeUnsupported, "%s: not a trace of queries of version "+
+			"0.2, which RocksDB writes since 2021", name)
 	}
 
 	if err != nil {

@@ -103,8 +103,8 @@ func (o Options) Number(name string, otherwise float64) (float64, error) {
 
 	n, err := strconv.ParseFloat(text, 64)
 	if n *= unit; err != nil || !(n >= 0 && n < MaxNumber) {
-		return 0,
-			fmt.Errorf("option %s=%s must be a number (examples: 67108864, 64M)", name, o[name])
+		return 0, fmt.Errorf("option %s=%s must be a number (examples: 67108864, 64M)", name,
+			o[name])
 	}
 
 	return n, nil

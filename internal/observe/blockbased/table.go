@@ -176,17 +176,14 @@ func (t *table) readFooter() (metaindex handle, err error) {
 		return t.readHandles(tail[len(tail)-levelFooterBytes:])
 	case blockMagic:
 	case plainMagic, plainOld:
-		return metaindex,
-			engine.Fail(engine.CodeUnsupported, "a plain table, which is not supported: only "+
-				"block-based tables are")
+		return metaindex, engine.Fail(engine.CodeUnsupported, "a plain table, which is not "+
+			"supported: only block-based tables are")
 	case cuckoo:
-		return metaindex,
-			engine.Fail(engine.CodeUnsupported, "a cuckoo table, which is not supported: only "+
-				"block-based tables are")
+		return metaindex, engine.Fail(engine.CodeUnsupported, "a cuckoo table, which is not "+
+			"supported: only block-based tables are")
 	default:
-		return metaindex,
-			fmt.Errorf("unknown kind of table (magic number %016x): encrypted, damaged, or of a "+
-				"newer program", magic)
+		return metaindex, fmt.Errorf("unknown kind of table (magic number %016x): encrypted, "+
+			"damaged, or of a newer program", magic)
 	}
 
 	if len(tail) < blockFooterBytes {
@@ -195,10 +192,8 @@ func (t *table) readFooter() (metaindex handle, err error) {
 
 	t.format, t.checksum = le32(tail[41:]), tail[0]
 	if t.format < oldestFormat || t.format > newestFormat {
-		return metaindex,
-			engine.Fail(engine.CodeUnsupported,
-				"format version %d: those from %d to %d are supported", t.format, oldestFormat,
-				newestFormat)
+		return metaindex, engine.Fail(engine.CodeUnsupported, "format version %d: those from %d "+
+			"to %d are supported", t.format, oldestFormat, newestFormat)
 	}
 
 	if t.checksum > xxh3Checksum {

@@ -318,10 +318,8 @@ func (w *Walker) search(block int) (a answer, further bool, err error) {
 		trailer := le64(entries.key[len(user):])
 		kind := kindOf(byte(trailer))
 		if kind == lsmtail.None {
-			return isGone, false,
-				w.t.Damaged(at,
-					fmt.Sprintf("it holds an entry of kind %d, which is not supported",
-						byte(trailer)))
+			return isGone, false, w.t.Damaged(at, fmt.Sprintf("it holds an entry of kind %d, "+
+				"which is not supported", byte(trailer)))
 		}
 
 		if a := w.takes(kind, trailer>>8); a != goOn {

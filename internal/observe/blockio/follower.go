@@ -114,10 +114,8 @@ func NewBlockMap(blocks []Block, tableBytes int64) (*BlockMap, error) {
 
 		if b.Offset < end || b.Offset+b.Length < b.Offset ||
 			b.Offset+b.Length > uint64(tableBytes) {
-			return nil,
-				fmt.Errorf("%v block at %d, length %d: outside the table of %d bytes, or over "+
-					"the block before it",
-					b.Type, b.Offset, b.Length, tableBytes)
+			return nil, fmt.Errorf("%v block at %d, length %d: outside the table of %d bytes, or "+
+				"over the block before it", b.Type, b.Offset, b.Length, tableBytes)
 		}
 
 		end = b.Offset + b.Length

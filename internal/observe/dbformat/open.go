@@ -164,11 +164,10 @@ func ReadKeptByPebble(dir string) (k KeptByPebble, err error) {
 		switch s.Kind {
 		case "Options":
 			if comparer := s.Values["comparer"]; comparer != "" && comparer != pebbleComparer {
-				return k,
-					engine.Fail(engine.CodeUnsupported, "its keys are ordered by the comparer %s "+
-						"of the program that owns it, which Pebble lacks (%s)",
-						comparer, file).WithRemedy("let that program copy the keys to a database " +
-						"with Pebble's own order")
+				return k, engine.Fail(engine.CodeUnsupported, "its keys are ordered by the "+
+					"comparer %s of the program that owns it, which Pebble lacks (%s)", comparer,
+					file).WithRemedy("let that program copy the keys to a database with Pebble's " +
+					"own order")
 			}
 
 			if k.Merger = s.Values["merger"]; k.Merger == pebbleMerger {
@@ -259,10 +258,9 @@ func LogFolder(dir, file, written string) (string, error) {
 		return "", err
 	}
 
-	return "",
-		engine.Fail(engine.CodeNotDatabase, "%s says that the write-ahead log is in %s, which is "+
-			"not here: keys that are in the log alone would be missing",
-			file, written).WithRemedy("%s", together(dir))
+	return "", engine.Fail(engine.CodeNotDatabase, "%s says that the write-ahead log is in %s, "+
+		"which is not here: keys that are in the log alone would be missing", file, written).
+		WithRemedy("%s", together(dir))
 }
 
 // together says how a database in several folders becomes one in one.

@@ -25,8 +25,8 @@ func MeasureDisk(
 	ctx context.Context, plan DiskPlan, tell func(text string),
 ) (d *result.Disk, err error) {
 	if plan.Repeats < 1 || len(plan.InFlight) == 0 || !slices.IsSorted(plan.InFlight) {
-		return nil,
-			fmt.Errorf("the disk's limit: %d repeats of %v in flight", plan.Repeats, plan.InFlight)
+		return nil, fmt.Errorf("the disk's limit: %d repeats of %v in flight", plan.Repeats,
+			plan.InFlight)
 	}
 
 	probe, err := OpenProbe(ctx, plan.Dir)
@@ -155,9 +155,8 @@ func fioRead(
 	var out, complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaint
 	if err := cmd.Run(); err != nil {
-		return point, "",
-			fmt.Errorf("%s: %w: %s", fio, errors.Join(err, ctx.Err()),
-				strings.TrimSpace(complaint.String()))
+		return point, "", fmt.Errorf("%s: %w: %s", fio, errors.Join(err, ctx.Err()),
+			strings.TrimSpace(complaint.String()))
 	}
 
 	point, version, err = parseFio(out.Bytes())
@@ -188,17 +187,15 @@ func parseFio(text []byte) (point ProbePoint, version string, err error) {
 	}
 
 	if len(all.Jobs) != 1 || all.Jobs[0].Error != 0 {
-		return point, "",
-			fmt.Errorf("understand fio: %d groups of jobs where there is one, or an error",
-				len(all.Jobs))
+		return point, "", fmt.Errorf("understand fio: %d groups of jobs where there is one, or "+
+			"an error", len(all.Jobs))
 	}
 
 	r := all.Jobs[0].Read
 	p99 := r.Latency.Percentile["99.000000"]
 	if !(r.IOPS > 0) || !(r.Latency.Mean > 0) || !(p99 > 0) || p99 > 1e18 {
-		return point, "",
-			fmt.Errorf("understand fio: %v reads/s of %v ns, p99 %v ns", r.IOPS, r.Latency.Mean,
-				p99)
+		return point, "", fmt.Errorf("understand fio: %v reads/s of %v ns, p99 %v ns", r.IOPS,
+			r.Latency.Mean, p99)
 	}
 
 	return ProbePoint{

@@ -234,9 +234,8 @@ func probeArea(ctx context.Context, dir string) (area *readArea, remove func() e
 	}
 
 	if area.blocks == 0 {
-		return nil, nil,
-			errors.Join(errors.New("every file that was found to read was deleted meanwhile: "+
-				"probe a quieter folder"), remove())
+		return nil, nil, errors.Join(errors.New("every file that was found to read was deleted "+
+			"meanwhile: probe a quieter folder"), remove())
 	}
 
 	return area, remove, nil
@@ -251,9 +250,8 @@ func writeProbeFile(ctx context.Context, dir string, bytes int64) (path string, 
 	}
 
 	if free < 2*bytes {
-		return "",
-			fmt.Errorf("%s are free, twice %s are wanted for a file to read", unit.Bytes(free),
-				unit.Bytes(bytes))
+		return "", fmt.Errorf("%s are free, twice %s are wanted for a file to read",
+			unit.Bytes(free), unit.Bytes(bytes))
 	}
 
 	f, err := os.CreateTemp(dir, ".statelab-probe-*")

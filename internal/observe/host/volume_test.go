@@ -23,8 +23,8 @@ func evictAll(ctx context.Context, dir string) (method string, err error) {
 	}
 	unix.Sync()
 	const pagesAndInodes = "3" // Documentation/admin-guide/sysctl/vm.rst, drop_caches
-	return method + ", then drop_caches",
-		os.WriteFile("/proc/sys/vm/drop_caches", []byte(pagesAndInodes), 0)
+	return method + ", then drop_caches", os.WriteFile("/proc/sys/vm/drop_caches",
+		[]byte(pagesAndInodes), 0)
 }
 
 // The claim that everything else rests on: 2,000 random reads are 2,000 requests

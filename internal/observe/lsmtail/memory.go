@@ -56,9 +56,8 @@ const maxWrittenKeys = 20_000_000
 
 func (m *Memory) next() (number uint32, err error) {
 	if m.entries++; m.entries > maxWrittenKeys {
-		return 0,
-			engine.Fail(engine.CodeUnsupported, "more than %d keys were written while it was "+
-				"watched: watch for a shorter time", maxWrittenKeys)
+		return 0, engine.Fail(engine.CodeUnsupported, "more than %d keys were written while it "+
+			"was watched: watch for a shorter time", maxWrittenKeys)
 	}
 	return uint32(m.entries), nil
 }

@@ -225,9 +225,8 @@ func (i *image) locate(t *Target, functionTable uint64) (text uint64, err error)
 		}
 	}
 
-	return 0,
-		engine.Fail(engine.CodeUnsupported, "Go's description of the module is not in its "+
-			"memory: this version of Go is not known")
+	return 0, engine.Fail(engine.CodeUnsupported, "Go's description of the module is not in its "+
+		"memory: this version of Go is not known")
 }
 
 func (i *image) executable(address uint64) bool {

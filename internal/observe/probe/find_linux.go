@@ -41,9 +41,8 @@ func Process(pid int) (*Target, error) {
 	t := &Target{PID: pid}
 	process, err := procfs.NewProc(pid)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil,
-			engine.Fail(engine.CodeNotFound, "no process has the number %d", pid).
-				WithRemedy("pgrep -a geth lists the processes of geth")
+		return nil, engine.Fail(engine.CodeNotFound, "no process has the number %d", pid).
+			WithRemedy("pgrep -a geth lists the processes of geth")
 	}
 
 	if err == nil {
@@ -61,9 +60,8 @@ func Process(pid int) (*Target, error) {
 	if t.Program, err = os.Readlink(t.proc("exe")); errors.Is(err, fs.ErrPermission) {
 		return nil, refused(err)
 	} else if err != nil {
-		return nil,
-			engine.Fail(engine.CodeUnsupported, "%s has no program of its own: it belongs to the "+
-				"kernel, or has ended", t)
+		return nil, engine.Fail(engine.CodeUnsupported, "%s has no program of its own: it "+
+			"belongs to the kernel, or has ended", t)
 	}
 
 	t.Cores = t.cores(nil)
@@ -152,9 +150,8 @@ func one(is func(procfs.Proc) bool, have string, none error) (pid int, err error
 		return pid, nil
 	}
 
-	return 0,
-		engine.Fail(engine.CodeUsage, "%d processes have %s: name one with --pid (%s)", len(pids),
-			have, strings.Join(pids, ", "))
+	return 0, engine.Fail(engine.CodeUsage, "%d processes have %s: name one with --pid (%s)",
+		len(pids), have, strings.Join(pids, ", "))
 }
 
 // Opened is the folder dir as Path tells it, if the process has files in it open: a container can

@@ -97,7 +97,6 @@ func (t *Target) Mapped(m Mapping) (string, error) {
 		}
 	}
 
-	return "",
-		engine.Fail(engine.CodeNotFound, "%s maps %s, which has been deleted or moved since, and "+
-			"has no descriptor of it open: restart the node", t, m.Path)
+	return "", engine.Fail(engine.CodeNotFound, "%s maps %s, which has been deleted or moved "+
+		"since, and has no descriptor of it open: restart the node", t, m.Path)
 }

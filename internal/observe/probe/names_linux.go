@@ -55,9 +55,8 @@ func (n *Names) Next() (paths []string, err error) {
 			watch, mask := int32(binary.NativeEndian.Uint32(rest)),
 				binary.NativeEndian.Uint32(rest[4:])
 			if mask&unix.IN_Q_OVERFLOW != 0 {
-				return paths,
-					errors.New("files came and went faster than they were noticed: watch again " +
-						"when the node compacts less")
+				return paths, errors.New("files came and went faster than they were noticed: " +
+					"watch again when the node compacts less")
 			}
 
 			end := unix.SizeofInotifyEvent + int(binary.NativeEndian.Uint32(rest[12:]))

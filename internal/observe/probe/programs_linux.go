@@ -462,10 +462,9 @@ type offsets struct {
 func kernelOffsets() (o offsets, err error) {
 	spec, err := btf.LoadKernelSpec()
 	if err != nil {
-		return o,
-			engine.Fail(engine.CodeUnsupported, "the kernel does not describe its types (BTF), "+
-				"which statelab watch needs: use a kernel with CONFIG_DEBUG_INFO_BTF, as all "+
-				"large distributions have since 2020 (%w)", err)
+		return o, engine.Fail(engine.CodeUnsupported, "the kernel does not describe its types "+
+			"(BTF), which statelab watch needs: use a kernel with CONFIG_DEBUG_INFO_BTF, as all "+
+			"large distributions have since 2020 (%w)", err)
 	}
 
 	for _, member := range []struct {
@@ -495,9 +494,8 @@ func kernelOffsets() (o offsets, err error) {
 
 		at, found := offsetOf(structure.Members, member.name)
 		if !found {
-			return o,
-				engine.Fail(engine.CodeUnsupported, "the kernel's structure %s has no member %s: "+
-					"this version of Linux is not known", member.of, member.name)
+			return o, engine.Fail(engine.CodeUnsupported, "the kernel's structure %s has no "+
+				"member %s: this version of Linux is not known", member.of, member.name)
 		}
 
 		*member.to = at

@@ -40,9 +40,8 @@ func list1(dir string, kept dbformat.KeptByPebble) (found manifest, err error) {
 	before := manifestSize(dir)
 	db, err := pebble1.Open(dir, options)
 	if err != nil {
-		return found,
-			fmt.Errorf("open with Pebble v1: %w",
-				duringAnEdit(dir, before, dbformat.RemoteObjects(dir, err)))
+		return found, fmt.Errorf("open with Pebble v1: %w", duringAnEdit(dir, before,
+			dbformat.RemoteObjects(dir, err)))
 	}
 
 	defer func() { err = errors.Join(err, db.Close()) }()

@@ -36,9 +36,8 @@ func list2(dir string, kept dbformat.KeptByPebble) (found manifest, err error) {
 	before := manifestSize(dir)
 	db, err := pebble2.Open(dir, options)
 	if err != nil {
-		return found,
-			fmt.Errorf("open with Pebble v2: %w",
-				duringAnEdit(dir, before, dbformat.RemoteObjects(dir, err)))
+		return found, fmt.Errorf("open with Pebble v2: %w", duringAnEdit(dir, before,
+			dbformat.RemoteObjects(dir, err)))
 	}
 
 	defer func() { err = errors.Join(err, db.Close()) }()

@@ -25,9 +25,8 @@ func (f *Following) Moments() (*Resolver, error) {
 
 	for number := range f.Live {
 		if f.Files[number] == nil {
-			return nil,
-				fmt.Errorf("table %06d was deleted before it could be read: %w", number,
-					fs.ErrNotExist)
+			return nil, fmt.Errorf("table %06d was deleted before it could be read: %w", number,
+				fs.ErrNotExist)
 		}
 	}
 

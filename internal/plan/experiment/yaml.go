@@ -105,8 +105,8 @@ func ReadFile(path string) (*Document, error) {
 	}
 
 	if len(text) > maxBytes {
-		return nil,
-			fmt.Errorf("%s has more than %d bytes: it is not an experiment file", path, maxBytes)
+		return nil, fmt.Errorf("%s has more than %d bytes: it is not an experiment file", path,
+			maxBytes)
 	}
 
 	return Parse(path, text)
@@ -129,8 +129,8 @@ func Parse(path string, text []byte) (*Document, error) {
 
 	switch err := decoder.Decode(new(yaml.Node)); {
 	case err == nil:
-		return nil,
-			fmt.Errorf("%s: a file holds one experiment, without a second document after ---", path)
+		return nil, fmt.Errorf("%s: a file holds one experiment, without a second document after "+
+			"---", path)
 	case err != io.EOF:
 		return nil, notExperiment(path, err)
 	}
@@ -295,16 +295,14 @@ func Stored(out, verb string) (*Document, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if _, old := os.Stat(filepath.Join(out, "plan.json")); old == nil {
-			return nil,
-				fmt.Errorf("%s was begun by statelab 0.1.0: continue it with that version, or "+
-					"measure into a new --out", out)
+			return nil, fmt.Errorf("%s was begun by statelab 0.1.0: continue it with that "+
+				"version, or measure into a new --out", out)
 		}
-		return nil,
-			fmt.Errorf("%s holds no interrupted experiment: there is no %s; name the --out "+
-				"folder of the interrupted command", out, File)
+		return nil, fmt.Errorf("%s holds no interrupted experiment: there is no %s; name the "+
+			"--out folder of the interrupted command", out, File)
 	case err == nil && verb != "" && d.Measure != verb:
-		return nil,
-			fmt.Errorf("%s holds the results of statelab %s, not of %s", out, d.Measure, verb)
+		return nil, fmt.Errorf("%s holds the results of statelab %s, not of %s", out, d.Measure,
+			verb)
 	}
 
 	return d, err

@@ -61,9 +61,8 @@ func (h *Harvest) Survey(
 
 	h.whole, h.begins = h.first == survey.First && !survey.Pruned, h.first
 	if h.last < h.first {
-		return 0, nil,
-			fmt.Errorf("%s has the versions %d to %d, and none in the range of --from and --to",
-				h.DB, survey.First, survey.Last)
+		return 0, nil, fmt.Errorf("%s has the versions %d to %d, and none in the range of --from "+
+			"and --to", h.DB, survey.First, survey.Last)
 	}
 
 	return h.last - h.first + 1, h.judge(survey), nil

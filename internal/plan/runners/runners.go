@@ -81,16 +81,15 @@ func Find[Info protocol.Info](k Known, env ...string) (*Found[Info], error) {
 
 	var d protocol.Description
 	if err := json.Unmarshal(text, &d); err != nil || d.Schema != schema.Runner {
-		return nil,
-			engine.Fail(engine.CodeUnsupported, "%s is of another version (it says %q): %s", path,
-				clip(string(text)), k.Fix)
+		return nil, engine.Fail(engine.CodeUnsupported, "%s is of another version (it says %q): %s",
+			path, clip(string(text)), k.Fix)
 	}
 
 	var here bool
 	if found.Info, found.Missing, here = protocol.Pick[Info](&d, k.Name); !here {
 		word, _, _ := protocol.Common(found.Info)
-		return nil,
-			engine.Fail(engine.CodeUnsupported, "%s holds no %s %s: %s", path, word, k.Name, k.Fix)
+		return nil, engine.Fail(engine.CodeUnsupported, "%s holds no %s %s: %s", path, word, k.Name,
+			k.Fix)
 	}
 
 	return found, nil
@@ -178,9 +177,8 @@ func (r Runner) ask(ctx context.Context, question string, about any) ([]byte, er
 			err = engine.Fail(engine.CodeHung, "no answer in time")
 		}
 
-		return nil,
-			fmt.Errorf("%s %s: %w: %s", r.Path,
-				strings.Join(append(slices.Clip(r.Args), question), " "), err, clip(words.text()))
+		return nil, fmt.Errorf("%s %s: %w: %s", r.Path, strings.Join(append(slices.Clip(r.Args),
+			question), " "), err, clip(words.text()))
 	}
 
 	return answer, nil

@@ -148,9 +148,8 @@ func (t *Table[Info]) withCgo(name string, linked Info) (*Found[Info], error) {
 	case known == nil || t.Cgo == NeverCgo:
 		return nil, nil
 	case t.Cgo != "" && t.Cgo != AlwaysCgo:
-		return nil,
-			fmt.Errorf("%s=%s: must be 0 (measure %s in pure Go), 1 (with cgo, or fail) or unset",
-				CgoVariable, t.Cgo, name)
+		return nil, fmt.Errorf("%s=%s: must be 0 (measure %s in pure Go), 1 (with cgo, or fail) "+
+			"or unset", CgoVariable, t.Cgo, name)
 	}
 
 	found, err := Find[Info](*known, t.env...)

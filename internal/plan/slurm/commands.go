@@ -53,9 +53,8 @@ func ask(text, name string, args ...string) (string, error) {
 
 	if err := command.Start(); err != nil {
 		if errors.Is(err, exec.ErrNotFound) {
-			return "",
-				fmt.Errorf("%s is not installed here: statelab needs Slurm's programs on the "+
-					"machine that it starts jobs from (Debian: apt install slurm-client)", name)
+			return "", fmt.Errorf("%s is not installed here: statelab needs Slurm's programs on "+
+				"the machine that it starts jobs from (Debian: apt install slurm-client)", name)
 		}
 
 		return "", fmt.Errorf("start %s: %w", name, err)
@@ -75,9 +74,8 @@ func ask(text, name string, args ...string) (string, error) {
 		return "", engine.Fail(engine.CodeUnavailable, "%s", firstLine(said))
 	}
 
-	return string(out),
-		engine.Fail("", "%s: %s", name, cmp.Or(said, err.Error())).WithRemedy("run this on a "+
-			"machine of the cluster, where %s works", name)
+	return string(out), engine.Fail("", "%s: %s", name, cmp.Or(said, err.Error())).
+		WithRemedy("run this on a machine of the cluster, where %s works", name)
 }
 
 func run(name string, args ...string) error {
@@ -237,14 +235,12 @@ func parseNodes(text, partition string) (nodes []Node, err error) {
 	case len(nodes) > 0:
 		return nodes, nil
 	case partition == "":
-		return nil,
-			fmt.Errorf("the cluster has no default partition: name one, --on slurm:PARTITION "+
-				"(partitions: %s)", strings.Join(unique(others), ", "))
+		return nil, fmt.Errorf("the cluster has no default partition: name one, --on "+
+			"slurm:PARTITION (partitions: %s)", strings.Join(unique(others), ", "))
 	}
 
-	return nil,
-		fmt.Errorf("the cluster has no partition %q (partitions: %s)", partition,
-			strings.Join(unique(others), ", "))
+	return nil, fmt.Errorf("the cluster has no partition %q (partitions: %s)", partition,
+		strings.Join(unique(others), ", "))
 }
 
 // Finding is a sentence about a cluster or one of its nodes.

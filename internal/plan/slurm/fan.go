@@ -212,9 +212,8 @@ func (f *Fan) cluster(programs []string) (c Cluster, parts int, on [][]string, e
 	ready := Ready(nodes, f.constraint.Value())
 	for _, n := range f.nodes.All() {
 		if n > len(ready) {
-			return c, 0, nil,
-				setting.Usage("--nodes %d: %s can run a job now", n,
-					unit.Plural(len(ready), "node"))
+			return c, 0, nil, setting.Usage("--nodes %d: %s can run a job now", n,
+				unit.Plural(len(ready), "node"))
 		}
 
 		on = append(on, ready[:n])
@@ -272,9 +271,8 @@ func (f *Fan) onNodes(ctx context.Context, c Cluster, d Division, nodes []string
 	for i, folder := range folders {
 		if _, well := EndedWell(folder); !well {
 			words, _ := os.ReadFile(filepath.Join(b.Folder, strconv.Itoa(i)+".err"))
-			return e, nil,
-				fmt.Errorf("%s failed on %s: %s", b.Tasks[i].Label, NodeOf(folder),
-					strings.TrimSpace(string(words)))
+			return e, nil, fmt.Errorf("%s failed on %s: %s", b.Tasks[i].Label, NodeOf(folder),
+				strings.TrimSpace(string(words)))
 		}
 	}
 

@@ -15,8 +15,8 @@ func (t *terminal) table(table doc.Table) {
 		return
 	}
 
-	// Rows that all failed have no figure. Where they have one key, the reasons below repeat it, and
-	// nothing but its head would stand above them.
+	// Rows that all failed have no figure. Where they have one key, the reasons below repeat it,
+	// and nothing but its head would stand above them.
 	if len(table.Heads) <= 1 && allFailed(table) {
 		t.failures(table)
 

@@ -124,10 +124,8 @@ const maxSampleBytes = 256 << 20
 func sampleKeys(ctx context.Context, db engine.DB, n int, seed uint64) (*sample, error) {
 	sampler, ok := db.(engine.KeySampler)
 	if !ok {
-		return nil,
-			errors.New(
-				"this engine cannot sample the keys of a database that statelab did not load",
-			)
+		return nil, errors.New("this engine cannot sample the keys of a database that statelab " +
+			"did not load")
 	}
 
 	s := &sample{seed: maphash.MakeSeed()}
@@ -251,8 +249,8 @@ func (s *sample) reread(reader engine.Reader, n int) (checked int, err error) {
 		}
 
 		if !found || maphash.Bytes(s.seed, got)|1 != s.seen[i].Load() {
-			return checked,
-				fmt.Errorf("get key %x: a second read gave another answer than the first", key)
+			return checked, fmt.Errorf("get key %x: a second read gave another answer than the "+
+				"first", key)
 		}
 
 		value = got[:0]

@@ -547,9 +547,8 @@ func AgeRounds(age string) (rounds int, steady bool, err error) {
 	}
 
 	if rounds, err = strconv.Atoi(age); err != nil || rounds < 1 || rounds > maxAgeRounds {
-		return 0, false,
-			fmt.Errorf("invalid age %q: %s, %s, or a number of rounds up to %d", age, NoAge,
-				Steady, maxAgeRounds)
+		return 0, false, fmt.Errorf("invalid age %q: %s, %s, or a number of rounds up to %d", age,
+			NoAge, Steady, maxAgeRounds)
 	}
 
 	return rounds, false, nil

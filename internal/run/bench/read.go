@@ -184,10 +184,9 @@ func (r *run) keyset() (*keyset, error) {
 	}
 
 	if found, counted := keysIn(r.Result.Database); counted && m.Settled && found < m.Keys {
-		return nil,
-			fmt.Errorf("%s holds %s of the %s keys that were loaded into it: its files are "+
-				"damaged or incomplete: load it again",
-				r.spec.Dir, unit.Count(found), unit.Count(m.Keys))
+		return nil, fmt.Errorf("%s holds %s of the %s keys that were loaded into it: its files "+
+			"are damaged or incomplete: load it again", r.spec.Dir, unit.Count(found),
+			unit.Count(m.Keys))
 	}
 
 	if !m.Settled {

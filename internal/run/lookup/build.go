@@ -87,8 +87,8 @@ func (r *run) create(ctx context.Context) (uint64, error) {
 		}
 
 		if want := index/chain.BlockAccounts + 1; r.state.Block() != want {
-			return index,
-				fmt.Errorf("the commit of block %d returned at block %d", want, r.state.Block())
+			return index, fmt.Errorf("the commit of block %d returned at block %d", want,
+				r.state.Block())
 		}
 
 		if r.state.Block()%every == 0 || last {

@@ -368,9 +368,8 @@ func (r *run) playWrites(ctx context.Context) error {
 			if alone && b.Root != nil && r.layout.Info().Root == layout.EthereumRoot {
 				f.RootsCompared++
 				if root != *b.Root {
-					return f.Writes,
-						fmt.Errorf("block %d: the layout's root is %x, the block's header says %v",
-							b.Number, root, *b.Root)
+					return f.Writes, fmt.Errorf("block %d: the layout's root is %x, the block's "+
+						"header says %v", b.Number, root, *b.Root)
 				}
 			}
 

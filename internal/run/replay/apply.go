@@ -340,10 +340,9 @@ func storesOf(info changeset.Info, asked []string) ([]string, map[string]int, er
 	if len(asked) > 0 {
 		stores = asked
 	} else if !info.Complete && info.Damage == nil { // of a damaged set, what can be read
-		return nil, nil,
-			errors.New("the list of stores of this change set is not known before it is read: " +
-				"name those to replay with --stores, " +
-				"or convert the set first: statelab changeset import SET --out NEW.slcs")
+		return nil, nil, errors.New("the list of stores of this change set is not known before " +
+			"it is read: name those to replay with --stores, or convert the set first: statelab " +
+			"changeset import SET --out NEW.slcs")
 	}
 
 	if len(stores) == 0 {
@@ -366,8 +365,8 @@ func storesOf(info changeset.Info, asked []string) ([]string, map[string]int, er
 
 		for _, name := range asked {
 			if !known[name] {
-				return nil, nil,
-					fmt.Errorf("the change set has no store %q, only %q", name, info.Stores)
+				return nil, nil, fmt.Errorf("the change set has no store %q, only %q", name,
+					info.Stores)
 			}
 		}
 	}
