@@ -63,8 +63,9 @@ func (a *app) disk(f *flags, m *mistakes) (err error) {
 		return a.orInterrupted(err)
 	}
 
-	if s.With.Value() == "fio" && d.Fio == nil {
-		return fmt.Errorf("--with fio: %s", d.FioAbsent)
+	if required := s.With.Value() == "required" || s.With.Value() == "fio"; required &&
+		d.Fio == nil {
+		return fmt.Errorf("--fio required: %s", d.FioAbsent)
 	}
 
 	d.Command = a.command()

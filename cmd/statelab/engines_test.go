@@ -197,9 +197,8 @@ func TestHandles(t *testing.T) {
 	dir := t.TempDir()
 	db, out := filepath.Join(dir, "D"), filepath.Join(dir, "S")
 	must(t, "load", "--db", db, "--keys", "200k", "--set", "TargetFileSize=32KiB", "--quiet")
-	o := must(t, "sweep", "--db", db, "--handles", "64,100000", "--cache", "8MiB", "--gets", "10k",
-		"--warmup", "5k", "--access-gets", "0", "--out", out,
-		"--quiet")
+	o := must(t, "sweep", "--db", db, "--max-open-files", "64,100000", "--cache", "8MiB",
+		"--gets", "10k", "--warmup", "5k", "--access-gets", "0", "--out", out, "--quiet")
 	runs := runsOf(t, out, sweepOf(t, out))
 	few, many := runs[0].Figures, runs[1].Figures
 	if runs[0].Database.Files < 200 {

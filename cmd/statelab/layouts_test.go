@@ -20,8 +20,8 @@ func TestLayoutsAgreeAndAreExplained(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "L")
 	o := must(t, "layouts",
 		"--layout", "flat-pebble,geth-hash,geth-path,geth-flat,pagetrie,chunktrie",
-		"--accounts", "1k,3k", "--block", "500", "--updates", "50", "--update-blocks", "3",
-		"--reads", "1k", "--first", "3", "--out", out, "--json")
+		"--accounts", "1k,3k", "--accounts-per-block", "500", "--updates", "50",
+		"--update-blocks", "3", "--reads", "1k", "--cold-lookups", "3", "--out", out, "--json")
 	var l result.Layouts
 	if err := json.Unmarshal([]byte(o.stdout), &l); err != nil {
 		t.Fatal(err, o)
@@ -100,9 +100,9 @@ func TestLayoutsAgreeAndAreExplained(t *testing.T) {
 func TestGroupDepths(t *testing.T) {
 	beside(t, "statelab-run-geth")
 	o := must(t, "layouts", "--layout", "geth-bintrie", "--set", "GroupDepth=1,8", "--accounts",
-		"1k", "--block", "500", "--updates", "50", "--update-blocks", "2",
-		"--code", "5000", "--reads", "500", "--first", "5", "--at", "400M", "--out",
-		filepath.Join(t.TempDir(), "L"), "--json")
+		"1k", "--accounts-per-block", "500", "--updates", "50", "--update-blocks", "2",
+		"--code", "5000", "--reads", "500", "--cold-lookups", "5", "--predict-accounts", "400M",
+		"--out", filepath.Join(t.TempDir(), "L"), "--json")
 
 	var l result.Layouts
 	if err := json.Unmarshal([]byte(o.stdout), &l); err != nil {

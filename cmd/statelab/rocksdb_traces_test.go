@@ -111,7 +111,7 @@ func TestTunedOfAnotherProgram(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "T")
 	found := tuningOf(t,
 		must(t, "tune", "--db", db, "--memory", "2MiB", "--missing", "30%", "--seeds", "1",
-			"--gets", "30k", "--within", "1s",
+			"--gets", "30k", "--timeout", "1s",
 			"--verify", "--out", out, "--json", "--quiet").stdout)
 
 	if len(found.Verified) < 2 {

@@ -29,9 +29,9 @@ func TestALayoutOfTheUsersOwn(t *testing.T) {
 	}
 
 	layouts := func(layout, out string) outcome {
-		return statelab(t, "layouts", "--layout", layout, "--accounts", "1k", "--block", "500",
-			"--updates", "50", "--update-blocks", "2", "--reads", "200",
-			"--out", out)
+		return statelab(t, "layouts", "--layout", layout, "--accounts", "1k",
+			"--accounts-per-block", "500", "--updates", "50", "--update-blocks", "2",
+			"--reads", "200", "--out", out)
 	}
 
 	refused(t, layouts("map", t.TempDir()), exitUsage,

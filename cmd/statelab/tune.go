@@ -43,7 +43,7 @@ type tuneFlags struct {
 	trace            experiment.Text
 	table            experiment.Text
 	goal             experiment.Text
-	within, readTime setting.Value[time.Duration]
+	timeout, readTime setting.Value[time.Duration]
 	verify           bool
 }
 
@@ -94,7 +94,8 @@ through a model of the cache. --verify writes such tables and measures them.
 	setting.Var(flag, &f.readTime, setting.Duration("100us").Optional(), "read-time", "",
 		"with --goal time: latency of one device read, as statelab disk measures it (default: "+
 			"100us)")
-	setting.Var(flag, &f.within, setting.Duration("5m"), "within", "5m", "longest time to search")
+	setting.Var(flag, &f.timeout, setting.Duration("5m"), "timeout", "5m", "longest time to search")
+	setting.Alias(flag, "within", "timeout")
 	coresFlag(flag, &f.cores, "processors of the machine; Pebble's cache has shards for each")
 	setting.Var(flag, &f.seed, setting.Seed, "seed", "1", "seed of all random choices")
 	setting.Var(flag, &f.seeds, setting.Count(1, "3"), "seeds", "3",
@@ -165,7 +166,7 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 		MemoryBytes: f.memory.Value(),
 		Goal:        f.goal.Value(),
 		Cores:       f.cores.Value(),
-		Within:      f.within.Value(),
+		Within:      f.timeout.Value(),
 		Trace:       f.trace.Value(),
 		ReadTime:    100 * time.Microsecond,
 		Run: func(ctx context.Context, spec *bench.Spec) (*result.Run, error) {

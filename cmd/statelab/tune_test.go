@@ -124,7 +124,7 @@ func TestTunedOptionsFile(t *testing.T) {
 	found := tuningOf(t,
 		must(t, "tune", "--keys", "2M", "--engine", "rocksdb", "--memory", "4MiB", "--seeds", "1",
 			"--gets", "30k",
-			"--within", "20s", "--goal", "bytes",
+			"--timeout", "20s", "--goal", "bytes",
 			"--value-model", "trie-node", "--json", "--quiet").stdout)
 
 	if found.Best.Bytes >= found.Present.Bytes || found.Best.Options["compression"] != "kZSTD" {
@@ -163,7 +163,7 @@ func TestTunedOptionsFile(t *testing.T) {
 
 	again := tuningOf(t,
 		must(t, "tune", "--db", db, "--memory", "8MiB", "--seeds", "1", "--gets", "30k",
-			"--within", "1s", "--json", "--quiet").stdout)
+			"--timeout", "1s", "--json", "--quiet").stdout)
 	if tuned.Words(again.Present.Options) != tuned.Words(found.Best.Options) {
 		t.Errorf("the tables have %v, recommended were %v", again.Present.Options,
 			found.Best.Options)
@@ -176,7 +176,7 @@ func TestTuneGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	args := func(out string, more ...string) []string {
 		all := []string{"tune", "--keys", "100k", "--memory", "600KiB", "--cores", "2", "--seeds",
-			"1", "--gets", "30k", "--within", "20m", "--quiet"}
+			"1", "--gets", "30k", "--timeout", "20m", "--quiet"}
 		return append(append(all, "--out", filepath.Join(dir, out)), more...)
 	}
 
@@ -329,7 +329,7 @@ func tunedSnippet(t *testing.T, keys, memory, gets string, engines ...string) {
 			found := tuningOf(t,
 				must(t, "tune", "--db", small, "--memory", memory, "--missing", "50%", "--cores",
 					"2", "--seeds", "1", "--gets", gets,
-					"--goal", "bytes", "--within", "20m", "--json", "--quiet").stdout)
+					"--goal", "bytes", "--timeout", "20m", "--json", "--quiet").stdout)
 
 			if found.Lookup == "" || found.Best.Options["Compression"] == "" {
 				t.Fatalf("no filters of the last level, or no compression: %+v", found.Best)
@@ -399,7 +399,7 @@ func main() {
 
 			again := tuningOf(t,
 				must(t, "tune", "--db", db, "--memory", "8MiB", "--seeds", "1", "--gets", gets,
-					"--within", "1s", "--json", "--quiet").stdout)
+					"--timeout", "1s", "--json", "--quiet").stdout)
 			// no option of tables
 			delete(found.Best.Options, "UseL6Filters")
 			// of level 0, where all keys are
@@ -503,7 +503,7 @@ func main() {
 	// The program's database is tuned and rewritten itself.
 	again := tuningOf(t,
 		must(t, "tune", "--db", written, "--memory", "2MiB", "--missing", "30%", "--seeds", "1",
-			"--gets", gets, "--within", "5s", "--verify",
+			"--gets", gets, "--timeout", "5s", "--verify",
 			"--out", filepath.Join(dir, "T"), "--json", "--quiet").stdout)
 
 	if len(again.Verified) < 2 {

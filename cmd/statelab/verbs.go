@@ -248,8 +248,8 @@ var usual = map[string]string{
 		"out resume dry-run json strict",
 	"replay": "tree changes versions stores memory set db discard gets repeats seed on out " +
 		"resume dry-run print-experiment json strict",
-	"layouts": "layout accounts contracts slots contract-slots at at-memory accesses memory set " +
-		"reads updates update-blocks repeats seed on " +
+	"layouts": "layout accounts contracts slots contract-slots predict-accounts predict-memory " +
+		"accesses memory set reads updates update-blocks repeats seed on " +
 		"out resume dry-run print-experiment json strict",
 	"price": "layout accounts contract-slots at contract-at hardware gas-per-second from " +
 		"memory repeats seed out resume dry-run json strict",

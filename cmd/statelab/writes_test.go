@@ -45,7 +45,7 @@ var writers = map[string]writer{
 	"compare": {"compare --run gets=1k gets=1k --db DB --use-existing --warmup 0 --access-gets 0 " +
 		"--cache 1MiB --repeats 2 " +
 		"--fail-if block_reads_per_get>0 --out NEW", []string{"--out"}},
-	"disk": {"disk TREE --seconds 0.05 --repeats 1 --in-flight 1 --with none --out NEW",
+	"disk": {"disk TREE --seconds 0.05 --repeats 1 --in-flight 1 --fio none --out NEW",
 		[]string{"--out"}},
 	"doctor":  {},
 	"engines": {},
@@ -58,7 +58,7 @@ var writers = map[string]writer{
 	"price": {"price --layout flat-pebble --accounts 1k --contract-slots 100 --at 2k " +
 		"--contract-at 100 --reads 100 --update-blocks 0 --memory 0 " +
 		"--hardware nvme.json --out NEW", []string{"--out"}},
-	"tune": {"tune --keys 1000000 --memory 64MiB --within 1s --seeds 1 --gets 10k --out " +
+	"tune": {"tune --keys 1000000 --memory 64MiB --timeout 1s --seeds 1 --gets 10k --out " +
 		"NEW", []string{"--out"}},
 	"predict": {"predict --keys 1M --cache 1% --gets 10k --out NEW", []string{"--out"}},
 	"replay": {"replay --tree null --changes SET --db NEW1 --out NEW",

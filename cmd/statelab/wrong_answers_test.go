@@ -74,8 +74,8 @@ func TestOneLieIsCaught(t *testing.T) {
 			[]string{"flip", "missing"},
 			2_000,
 			false,
-			[]string{"layouts", "--layout", "liar", "--accounts", "1k", "--block", "500",
-				"--updates", "50",
+			[]string{"layouts", "--layout", "liar", "--accounts", "1k",
+				"--accounts-per-block", "500", "--updates", "50",
 				"--update-blocks", "2", "--reads", "1k"},
 		},
 		{
@@ -85,8 +85,8 @@ func TestOneLieIsCaught(t *testing.T) {
 			false,
 			[]string{"price", "--layout", "liar", "--accounts", "1k", "--contract-slots", "100",
 				"--at", "2k",
-				"--contract-at", "100", "--block", "500", "--updates", "50", "--update-blocks", "2",
-				"--reads", "1k", "--hardware", disk},
+				"--contract-at", "100", "--accounts-per-block", "500", "--updates", "50",
+				"--update-blocks", "2", "--reads", "1k", "--hardware", disk},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -368,7 +368,7 @@ func (s *settings) split(budget int64, handlesFixed bool) error {
 	s.BlockCacheCapacity = budget - 2*int64(s.WriteBuffer) - s.openTablesBytes()
 	if s.BlockCacheCapacity < budget/8 {
 		return fmt.Errorf("%d handles leave too little of a budget of %d bytes for blocks: write "+
-			"--handles %d",
+			"--max-open-files %d",
 			s.OpenFilesCacheCapacity, budget, budget/32/tableBytes)
 	}
 

@@ -61,7 +61,7 @@ func TestOptions(t *testing.T) {
 		{"no_such_option", "1", "unknown option"},
 		{"block_size", "large", "block_size"},
 		{"compression", "kMagic", "compression"},
-		{"max_open_files", "10", "--handles"},
+		{"max_open_files", "10", "--max-open-files"},
 		{"block_cache", "1M", "--cache"},
 		{"a=1;b", "1", "none of that name"},
 		{cacheOption, "hyper-clock:4096", ""},

@@ -128,7 +128,7 @@ func (s *settings) leaveToFile(profile string) {
 // reservedOptions are options that the harness sets, with what to do instead.
 func reservedOptions() map[string]string {
 	return map[string]string{
-		"max_open_files":            "use --handles",
+		"max_open_files":            "use --max-open-files",
 		"use_direct_reads":          "use --page-cache direct",
 		"block_cache":               "use --cache",
 		"no_block_cache":            "use --cache",

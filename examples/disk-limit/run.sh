@@ -8,5 +8,5 @@ set -eu
 KEYS=${KEYS:-1M} GETS=${GETS:-50k} SECONDS_EACH=${SECONDS_EACH:-1}
 
 statelab load --db chaindata --keys "$KEYS"
-statelab disk chaindata --in-flight 1,4,16 --repeats 3 --seconds "$SECONDS_EACH" --with none --out limit
+statelab disk chaindata --in-flight 1,4,16 --repeats 3 --seconds "$SECONDS_EACH" --fio none --out limit
 statelab sweep --db chaindata --cache 4MiB --threads 1,4,16 --gets "$GETS" --warmup "$GETS" --page-cache direct --disk limit --out sweep

@@ -72,7 +72,7 @@ func Check(info engine.Info, o engine.Options) (errs []error) {
 	}
 
 	if o.Handles < 0 {
-		wrong("%d handles: write --handles 1000", o.Handles)
+		wrong("%d handles: write --max-open-files 1000", o.Handles)
 	}
 
 	switch {

@@ -403,7 +403,7 @@ func (d *live) fewDescriptors() (engine.Warning, bool) {
 	return engine.Warning{
 		Code:   "few_descriptors",
 		Text:   text,
-		Remedy: "raise the limit (ulimit -n) or lower --handles",
+		Remedy: "raise the limit (ulimit -n) or lower --max-open-files",
 	}, uint64(need) > limit
 }
 

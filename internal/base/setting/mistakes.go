@@ -188,3 +188,16 @@ func ListVar[T any](
 	Axis(v, kind).SetDefault(value)
 	return flags.VarPF(v, name, "", about)
 }
+
+// Alias makes flags accept an earlier spelling of one of them. Help and completion do not show it,
+// and whoever asks for the flag by either name finds it.
+func Alias(flags *pflag.FlagSet, earlier, now string) {
+	others := flags.GetNormalizeFunc()
+	flags.SetNormalizeFunc(func(all *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == earlier {
+			name = now
+		}
+
+		return others(all, name)
+	})
+}

@@ -367,7 +367,7 @@ func (t *Tuning) method() string {
 	}
 
 	if t.Stopped {
-		text += " The search was stopped by --within: with more time it may find a better one."
+		text += " The search was stopped by --timeout: with more time it may find a better one."
 	}
 
 	return text

@@ -94,7 +94,7 @@ func MeasureDisk(
 
 func findFio(wanted bool, paths []string) (fio, why string) {
 	if !wanted {
-		return "", "--with none"
+		return "", "--fio none"
 	}
 
 	fio, err := exec.LookPath("fio")

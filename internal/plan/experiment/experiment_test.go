@@ -14,6 +14,56 @@ import (
 	"github.com/statelab/statelab/internal/base/setting"
 )
 
+// A flag that has another name now is set by its earlier one as well, and listed by the new one.
+func TestEarlierFlagsAreAccepted(t *testing.T) {
+	known := map[string]bool{}
+	for _, verb := range Measures() {
+		for now, earlier := range earlierFlags {
+			e := New(verb)
+			f, is := e.ByFlag(now)
+			if !is {
+				continue
+			}
+
+			known[now] = true
+			value := strings.ReplaceAll(sample(f), " ", "-") // settings are words
+			same, _ := New(verb).ByFlag(now)
+			if err := same.Dest.Set(value); err != nil {
+				t.Fatal(err)
+			}
+
+			flags := pflag.NewFlagSet(verb, pflag.ContinueOnError)
+			e.Flags(flags)
+			if err := flags.Parse([]string{"--" + earlier, value}); err != nil {
+				t.Errorf("%s --%s: %v", verb, earlier, err)
+			}
+
+			if text := f.Dest.String(); text != same.Dest.String() || !flags.Changed(now) ||
+				!flags.Changed(earlier) {
+				t.Errorf("%s --%s %s: --%s is %q", verb, earlier, value, now, text)
+			}
+
+			if usage := flags.FlagUsages(); strings.Contains(usage, "--"+earlier+" ") ||
+				!strings.Contains(usage, "--"+now+" ") {
+				t.Errorf("%s lists:\n%s", verb, usage)
+			}
+
+			with, err := New(verb).WithSettings(earlier + "=" + value)
+			if err != nil {
+				t.Errorf("%s with %s=%s: %v", verb, earlier, value, err)
+			} else if f, _ := with.ByFlag(now); f.Dest.String() != same.Dest.String() {
+				t.Errorf("%s with %s=%s: %q", verb, earlier, value, f.Dest.String())
+			}
+		}
+	}
+
+	for now := range earlierFlags {
+		if !known[now] {
+			t.Errorf("no verb has --%s", now)
+		}
+	}
+}
+
 // sample is a value of a field that is not its default, as it is typed.
 func sample(f Field) string {
 	kinds := map[string]string{

@@ -44,6 +44,17 @@ var (
 	valueSize = setting.Whole(0, 64<<20, "110")
 )
 
+// earlierFlags are the spellings that flags had in version 0.2.0, which stay valid.
+var earlierFlags = map[string]string{
+	"max-open-files":     "handles",
+	"gomaxprocs":         "procs",
+	"accounts-per-block": "block",
+	"cold-lookups":       "first",
+	"predict-accounts":   "at",
+	"predict-memory":     "at-memory",
+	"fio":                "with",
+}
+
 // Fields are the settings of e in the order of files and help.
 func (e *Experiment) Fields() []Field { return e.Subject.fields(e) }
 
@@ -104,7 +115,8 @@ func (o *EngineOptions) fields(axes bool, memory ...Field) []Field {
 		{"subject.cache", "cache", declare(axes, &o.Cache, setting.Cache), "",
 			"size of the block cache: 64MiB, or 0.1% of the database (default: the profile's)"},
 	}, memory, []Field{
-		{"subject.handles", "handles", declare(axes, &o.Handles, setting.Count(1, "1000")), "",
+		{"subject.handles", "max-open-files",
+			declare(axes, &o.Handles, setting.Count(1, "1000")), "",
 			"open-file limit of the engine (default: the profile's)"},
 	})
 }
@@ -214,7 +226,7 @@ func (s *SweepConfig) fields(e *Experiment) []Field {
 			{"workload.in_flight", "in-flight", declare(!e.OnePoint, &s.InFlight, atOnce), "0",
 				"workload multireadrandom: Gets of a batch that run at the same time, each in a " +
 					"goroutine; 0: the engine's own multi-key call if it has one, else 1"},
-			{"workload.procs", "procs", declare(!e.OnePoint, &s.Procs, atOnce), "0",
+			{"workload.procs", "gomaxprocs", declare(!e.OnePoint, &s.Procs, atOnce), "0",
 				"GOMAXPROCS during measurement; 0: as many as Gets run at the same time"},
 			{"workload.writers", "writers", setting.One(&s.Writers, setting.Count(1, "1")), "1",
 				"workload readwhilewriting: writing threads"},
@@ -303,7 +315,7 @@ func (s *LayoutConfig) states(e *Experiment, contracts, slots string, contractSl
 		{"state.code", "code", setting.One(&s.Code, anyCount), "0",
 			"bytes of the code of each account that has storage; layouts that keep code in their " +
 				"trie look its chunks up"},
-		{"state.block", "block", setting.One(&s.Block, setting.Count(1, "5k")), "5k",
+		{"state.block", "accounts-per-block", setting.One(&s.Block, setting.Count(1, "5k")), "5k",
 			"accounts per block while the state is built"},
 		{"state.updates", "updates", setting.One(&s.Updates, anyCount), "500",
 			"accounts that each measured block changes"},
@@ -311,7 +323,7 @@ func (s *LayoutConfig) states(e *Experiment, contracts, slots string, contractSl
 			"number of measured blocks; 0: none"},
 		{"state.reads", "reads", setting.One(&s.Lookup, setting.Count(1, "100k")), "20k",
 			"number of lookups of each kind"},
-		{"state.first", "first", setting.One(&s.First, anyCount), "0",
+		{"state.first", "cold-lookups", setting.One(&s.First, anyCount), "0",
 			"cold lookups of each kind, each right after the state was opened; 0: 1% of --reads, " +
 				"from 5 to 50"},
 		{"state.accesses", "accesses", setting.One(&s.Accesses, setting.Text), "",
@@ -328,12 +340,12 @@ func (s *LayoutConfig) fields(e *Experiment) []Field {
 		setting.One(&s.ContractSlots, anyCount), "0", contractAbout}
 	return slices.Concat(e.cluster(setting.One(&e.Constraint, setting.Text)),
 		s.states(e, "10%", "16", contract), []Field{
-			{"state.at", "at", setting.Axis(&s.Ahead, setting.Count(1, "50M")), "",
+			{"state.at", "predict-accounts", setting.Axis(&s.Ahead, setting.Count(1, "50M")), "",
 				"numbers of accounts, such as 10M,1B, for which to predict which layout is best, " +
 					"without building them"},
-			{"state.at_memory", "at-memory",
+			{"state.at_memory", "predict-memory",
 				setting.Axis(&s.AheadMemory, setting.Size("memory", 0, "4GiB, 500MB")), "",
-				"with --at: memory for the state on that machine, such as 4GiB"},
+				"with --predict-accounts: memory for the state on that machine, such as 4GiB"},
 			e.repeats("1", turns), e.seed(),
 		})
 }
@@ -348,8 +360,9 @@ func (s *DiskConfig) fields(e *Experiment) []Field {
 		{"disk.seconds", "seconds",
 			setting.One(&s.Seconds, setting.Seconds(0.05, 3600, "--seconds 1")), "1",
 			"duration of one reading, in seconds"},
-		{"disk.with", "with", setting.One(&s.With, setting.Text), "",
-			"fio: fail where fio is not installed; none: do not run it"},
+		{"disk.with", "fio", setting.One(&s.With, setting.Text), "",
+			"run fio beside statelab's own reads: required (fail where it is not installed) or " +
+				"none (default: if it is installed)"},
 		e.repeats("3", turns),
 	}
 }
@@ -416,6 +429,10 @@ func (f Field) Declare(into *pflag.FlagSet) *pflag.Flag {
 	}
 
 	flag := into.VarPF(f.Dest, f.Flag, "", about)
+	if earlier := earlierFlags[f.Flag]; earlier != "" {
+		setting.Alias(into, earlier, f.Flag)
+	}
+
 	if f.Dest.Form() == setting.Switch {
 		flag.NoOptDefVal = "true"
 	}
@@ -423,13 +440,14 @@ func (f Field) Declare(into *pflag.FlagSet) *pflag.Flag {
 	return flag
 }
 
-// ByFlag is the field that a flag sets.
+// ByFlag is the field that a flag sets, in its present or its earlier spelling.
 func (e *Experiment) ByFlag(flag string) (found Field, is bool) {
 	for _, f := range e.Fields() {
-		if f.Flag == flag && flag != "" {
+		if flag != "" && (f.Flag == flag || earlierFlags[f.Flag] == flag) {
 			return f, true
 		}
 	}
+
 	return found, false
 }
 

@@ -482,7 +482,8 @@ func Declared(e *experiment.Experiment, here *runners.Table[layout.Info], comman
 	l.Base, l.Accounts = specOf(e, m)
 	l.Entries = entries(s.Layout.All(), e.Options.All(), l.Base, here, leftOut, m)
 	if s.AheadMemory.IsSet() && !s.Ahead.IsSet() {
-		m.At("at-memory", "", "say with how many accounts (example: %s)", m.Name("at", "50M"))
+		m.At("predict-memory", "", "say with how many accounts (example: %s)",
+			m.Name("predict-accounts", "50M"))
 	}
 
 	return l

@@ -148,7 +148,7 @@ func capabilities(rows []EngineRow) (facts [][2]string) {
 		{engine.UsesPageCache, "it maps its files: the operating system's page cache is its cache"},
 		{engine.FaultsInGo, "a page fault blocks a GOMAXPROCS slot"},
 		{engine.HasNoCache, "it has no block cache: --cache has no effect"},
-		{engine.HasNoHandles, "it keeps all files open: --handles has no effect"},
+		{engine.HasNoHandles, "it keeps all files open: --max-open-files has no effect"},
 		{engine.AllocatesPerGet, "a Get allocates memory"},
 		{engine.IsVolatile, "nothing is stored on disk"},
 		{engine.KeepsNothing, "every key is found, with any value: answers are not checked"},

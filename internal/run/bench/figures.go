@@ -265,8 +265,8 @@ func (r *run) inFlight(m *measured) {
 			"only %.1f of %d Gets were under way on average: a page fault in Go code keeps its "+
 				"processor until the page is read, and there were %d processors",
 			f.OrZero(figure.InFlight), asked, procs),
-			Remedy: "--procs 0 gives Go's scheduler as many processors as there are Gets at the " +
-				"same time"})
+			Remedy: "--gomaxprocs 0 gives Go's scheduler as many processors as there are Gets " +
+				"at the same time"})
 
 		return
 	}
