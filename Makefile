@@ -36,13 +36,14 @@ GOTEST := $(RINGS) gotest
 # An exact version: what it finds is new because the code is. Go's checksum database
 # holds what is run to it.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+REVIVE := github.com/mgechev/revive@v1.12.0
 
 # What a cluster on loopback takes.
 CLUSTER_NEEDS := slurmctld:slurmctld,slurm-wlm slurmd:slurmd,slurm-wlm munged:munge sbatch:slurm-client,slurm-wlm
 
 .PHONY: help statelab build platforms go-runners runners rocksdb rust trees demo tools needs lint format vet
 .PHONY: test ci slow check ci-under-load tidy test-unit test-e2e unit e2e c-engines rust-tests tree-modules fixtures
-.PHONY: slow-parts staticcheck clippy shellcheck soak watched race fuzz bench dist dist-test clean
+.PHONY: slow-parts staticcheck revive clippy shellcheck soak watched race fuzz bench dist dist-test clean
 .PHONY: ci-needs test-needs cluster-needs cluster-test storm damage audit bench-peers outdated
 
 help:
@@ -205,7 +206,7 @@ platforms: tools
 	@set -e; for system in $(PLATFORMS); do echo "build for $$system"; \
 		GOOS=$${system%/*} GOARCH=$${system#*/} $(GO) build -o /dev/null ./cmd/statelab; done
 
-lint: format vet staticcheck clippy shellcheck
+lint: format vet staticcheck revive clippy shellcheck
 
 format: tools
 	@unformatted=$$($$($(GO) env GOROOT)/bin/gofmt -l .); test -z "$$unformatted" || { echo "make: not formatted, run gofmt -w:" $$unformatted >&2; exit 1; }
@@ -219,6 +220,11 @@ vet: needs
 staticcheck: needs
 	@set -e; for module in . $(if $(filter ci,$(RING)),,$(FIXTURES) $(MODULES)); do echo "staticcheck $$module"; \
 		(cd $$module && CGO_ENABLED=1 $(GO) run $(STATICCHECK) ./...); done
+
+# Names and comments, by the rules in scripts/revive.toml. It takes seconds, most of them to build it.
+revive: needs
+	@set -e; for module in . $(FIXTURES) $(MODULES); do echo "revive $$module"; \
+		(cd $$module && CGO_ENABLED=1 $(GO) run $(REVIVE) -config $(CURDIR)/scripts/revive.toml -set_exit_status ./...); done
 
 # Our crates alone are looked at; those of others are the ones that the libraries and the tests link (scripts/cargo).
 CLIPPY_NEEDS := rustfmt@1.8:rustfmt-web,rustfmt cargo-clippy@0.$(RUST_VERSION):rust-web-clippy,rust-clippy

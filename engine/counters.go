@@ -8,6 +8,7 @@ import (
 // BlockType says what a block holds.
 type BlockType uint8
 
+// Types of blocks. Engines that do not tell them apart have Page alone.
 const (
 	Filter   BlockType = iota // bloom filter of a table
 	TopIndex                  // top-level index of a two-level index
@@ -18,8 +19,8 @@ const (
 	Meta
 	// the whole index of a table too small for two levels, or of a file of values
 	SingleIndex
-	Page // engines without typed blocks
-	NumBlockTypes
+	Page          // engines without typed blocks
+	NumBlockTypes // how many there are
 )
 
 var blockTypeNames = [NumBlockTypes]string{"filter", "top_index", "index", "data", "value", "meta",

@@ -25,6 +25,7 @@ const ContractVersion = 1
 // Capability names something an adapter can do beyond load and Get.
 type Capability string
 
+// Capabilities of engines.
 const (
 	CanReadBlocks Capability = "block_reads" // counts block reads by type and level
 	CanDirect     Capability = "direct"      // O_DIRECT reads
@@ -369,6 +370,7 @@ const PageCacheUse = "page cache"
 // Holding is what a part of a layout's memory keeps; "" of parts that answer no read.
 type Holding string
 
+// What parts of memory keep.
 const (
 	Blocks         Holding = "blocks"          // blocks or pages, as they lie on the disk
 	CleanState     Holding = "clean_state"     // nodes or flat states, above a cache of blocks
@@ -434,6 +436,7 @@ type LockedError struct {
 	Process int    // its number; 0: not known
 }
 
+// Error says who has the database open, and what to do.
 func (e *LockedError) Error() string {
 	by := "another process"
 	if e.Process > 0 {
@@ -451,6 +454,7 @@ type NotADatabaseError struct {
 	Why string
 }
 
+// Error says which directory it is, and why it is none.
 func (e *NotADatabaseError) Error() string {
 	return fmt.Sprintf("%s holds no database this engine can open: %s", e.Dir, e.Why)
 }

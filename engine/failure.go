@@ -62,8 +62,10 @@ func (f *Failure) WithRemedy(remedy string, args ...any) *Failure {
 	return f
 }
 
+// Error is the text of the wrapped error.
 func (f *Failure) Error() string { return f.Err.Error() }
 
+// Unwrap is the wrapped error.
 func (f *Failure) Unwrap() error { return f.Err }
 
 // FailureCode is f's.

@@ -41,11 +41,12 @@ var EmptyRoot = Hash{0x56, 0xe8, 0x1f, 0x17, 0x1b, 0xcc, 0x55, 0xa6, 0xff, 0x83,
 // RootRule says how a layout makes its root: layouts of one rule must agree.
 type RootRule string
 
+// Rules of roots.
 const (
-	EthereumRoot RootRule = "ethereum-mpt"
-	BinaryRoot   RootRule = "eip-7864" // the binary trie's
-	OwnRoot      RootRule = "own"      // a commitment of the layout's own
-	NoRoot       RootRule = "none"     // a flat table commits to nothing
+	EthereumRoot RootRule = "ethereum-mpt" // the Merkle Patricia trie's
+	BinaryRoot   RootRule = "eip-7864"     // the binary trie's
+	OwnRoot      RootRule = "own"          // a commitment of the layout's own
+	NoRoot       RootRule = "none"         // a flat table commits to nothing
 )
 
 // Info describes a layout.

@@ -54,6 +54,7 @@ type NoRunError struct {
 	err error
 }
 
+// Error says what the folder holds instead of a run.
 func (e *NoRunError) Error() string {
 	switch _, err := os.Stat(e.Dir); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -78,6 +79,7 @@ func (e *NoRunError) Begun() bool {
 	return false
 }
 
+// Unwrap is the error of opening run.json.
 func (e *NoRunError) Unwrap() error { return e.err }
 
 // ReadSeries reads dir/series.jsonl. A last line cut short by a kill is left

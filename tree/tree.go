@@ -23,6 +23,7 @@ const ContractVersion = 1
 // Capability names something an adapter can do beyond changes and commits.
 type Capability string
 
+// Capabilities of trees.
 const (
 	// a commit followed by Sync survives a kill of the process
 	IsDurable   Capability = "durable"

@@ -229,6 +229,7 @@ type Share struct {
 	Bytes int64  `json:"bytes"`
 }
 
+// PageCacheShare is the use of the part of a memory budget that no cache of the client takes.
 const PageCacheShare = "left for the page cache"
 
 // TableBytes is what an open table takes beside the cache: 2 to 3 KB of the Go

@@ -115,6 +115,7 @@ type Progress struct {
 	Event result.Event
 }
 
+// String is how far the plan is, for a line of progress.
 func (at Progress) String() string {
 	label := fmt.Sprintf("run %d of %d", at.Step, at.Steps)
 	if at.Label != "" {

@@ -28,7 +28,7 @@ type Model struct {
 	First func(statemodel.State, statemodel.Kind) (reads statemodel.Reads, ok bool)
 }
 
-// Nowhere: no memory.
+// Nowhere is the place of a model without a memory.
 const Nowhere = -1
 
 // Uncached are the reads of a lookup with nothing cached but what a budget pins.

@@ -133,6 +133,7 @@ func (t *Tables[T]) Pages(stat func(table T) (Stat, error)) (pages Pages, err er
 // Access is what a file is wanted for.
 type Access int16
 
+// What a file can be wanted for, as record locks have it.
 const (
 	ToRead  Access = unix.F_RDLCK // held by whoever may write
 	ToWrite Access = unix.F_WRLCK // held by anybody

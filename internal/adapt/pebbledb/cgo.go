@@ -4,5 +4,5 @@ package pebbledb
 
 import "github.com/statelab/statelab/engine"
 
-// BuiltAs: the block cache and memtables lie in C's memory.
+// BuiltAs says that the block cache and memtables lie in C's memory.
 const BuiltAs = engine.WithCgo

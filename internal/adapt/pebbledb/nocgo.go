@@ -4,5 +4,5 @@ package pebbledb
 
 import "github.com/statelab/statelab/engine"
 
-// BuiltAs: the block cache and memtables lie on the Go heap.
+// BuiltAs says that the block cache and memtables lie on the Go heap.
 const BuiltAs = engine.PureGo

@@ -42,6 +42,7 @@ type CounterRegression struct {
 	From, To int64
 }
 
+// String is a sentence: which counter fell, from what to what.
 func (f CounterRegression) String() string {
 	return fmt.Sprintf("the library's counter %s went from %d to %d", f.Name, f.From, f.To)
 }

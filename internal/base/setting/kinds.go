@@ -195,6 +195,7 @@ func (c CacheSize) BytesFor(databaseBytes int64) int64 {
 // Bytes is a cache of a number of bytes.
 func Bytes(n int64) CacheSize { return CacheSize{Bytes: n} }
 
+// String is the size as a flag takes it: 64MiB, or 0.1%.
 func (c CacheSize) String() string {
 	if c.Share > 0 {
 		return percent(c.Share)
@@ -234,6 +235,7 @@ type Warmup struct {
 // GetsFor returns the number of Gets for so many keys, 0 for those that it takes.
 func (w Warmup) GetsFor(keys uint64) uint64 { return w.Gets + uint64(w.Share*float64(keys)) }
 
+// String is the warm-up as a flag takes it: auto, a count of Gets, or a share of the keys.
 func (w Warmup) String() string {
 	switch {
 	case w.Auto:
@@ -263,6 +265,7 @@ type Target struct {
 	Partition string // of the cluster; "": its default
 }
 
+// String is the target as a flag takes it: local, slurm or slurm:PARTITION.
 func (p Target) String() string {
 	switch {
 	case !p.Cluster:

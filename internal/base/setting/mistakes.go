@@ -131,6 +131,7 @@ type UsageError struct{ Mistakes }
 // MaxShown are the mistakes that an error lists; more do not help.
 const MaxShown = 30
 
+// Error lists all mistakes, one per line if there are several.
 func (e UsageError) Error() string {
 	if len(e.Found) == 1 {
 		return e.Found[0]

@@ -36,11 +36,12 @@ type Setting interface {
 // Form is how a setting is written.
 type Form int
 
+// Forms of settings.
 const (
-	Single  Form = iota
-	Switch       // true or false
-	List         // several values, separated by commas or as a sequence
-	Mapping      // names with one or several values each
+	Single  Form = iota // one value
+	Switch              // true or false
+	List                // several values, separated by commas or as a sequence
+	Mapping             // names with one or several values each
 )
 
 // Mistake is a value that a setting cannot have.
@@ -50,6 +51,7 @@ type Mistake struct {
 	Line, Column int // in a file; 0 elsewhere
 }
 
+// Error is the value that was typed, and what is wrong with it.
 func (m *Mistake) Error() string {
 	if m.Value == "" {
 		return m.Text

@@ -31,10 +31,11 @@ type Word = ethjson.Word
 // Kind of what is accessed.
 type Kind byte
 
+// Kinds of accesses, as lists store them.
 const (
-	Account Kind = 'a'
-	Slot    Kind = 's'
-	Code    Kind = 'c'
+	Account Kind = 'a' // an account is looked up or written
+	Slot    Kind = 's' // a storage slot
+	Code    Kind = 'c' // code by its hash
 )
 
 // Access is one touch of the state.

@@ -34,14 +34,16 @@ const DefaultBatchBytes = 1 << 20
 // on the order of writes give another root for another order.
 type Order uint8
 
+// Orders of changes; files store their names.
 const (
-	OrderUnknown   Order = iota
-	OrderInsertion       // as the chain's code wrote them; a key may come several times
-	OrderSortedNet       // by store, one change a key, keys ascending
+	OrderUnknown   Order = iota // nobody has said how changes are ordered
+	OrderInsertion              // as the chain's code wrote them; a key may come several times
+	OrderSortedNet              // by store, one change a key, keys ascending
 )
 
 var orderNames = []string{"unknown", "insertion", "sorted-net"}
 
+// String is the name of the order in files.
 func (o Order) String() string {
 	if int(o) < len(orderNames) {
 		return orderNames[o]

@@ -325,6 +325,7 @@ type DamageError struct {
 	Err     error
 }
 
+// Error says where the set is damaged, and how.
 func (e *DamageError) Error() string {
 	var where []string
 	if e.File != "" {
@@ -504,6 +505,7 @@ func (f field) want(isBytes bool) error {
 // Format is a form that change sets are kept in.
 type Format string
 
+// Formats of change sets, by the names that flags take.
 const (
 	FormatContainer Format = "slcs"       // our own: container.go
 	FormatIAVLBench Format = "iavl-bench" // directory of delimited protobuf, a file a version

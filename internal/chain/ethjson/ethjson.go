@@ -38,6 +38,7 @@ var (
 // NodeError is an error that the node put into its answer.
 type NodeError struct{ Text string }
 
+// Error is the node's own text.
 func (e *NodeError) Error() string { return "the node answered with an error: " + e.Text }
 
 // Object is a JSON object whose fields are not decoded yet.
@@ -236,15 +237,25 @@ type Word [32]byte
 // Bytes are 0x-hex as text.
 type Bytes []byte
 
+// String is the address in hex, with 0x.
 func (a Address) String() string { return "0x" + hex.EncodeToString(a[:]) }
-func (w Word) String() string    { return "0x" + hex.EncodeToString(w[:]) }
 
+// String is the word in hex, with 0x and all its 64 digits.
+func (w Word) String() string { return "0x" + hex.EncodeToString(w[:]) }
+
+// MarshalText is String, for JSON.
 func (a Address) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
-func (w Word) MarshalText() ([]byte, error)    { return []byte(w.String()), nil }
 
+// MarshalText is String, for JSON.
+func (w Word) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
+
+// UnmarshalText reads hex of exactly 20 bytes.
 func (a *Address) UnmarshalText(text []byte) error { return fromHex(a[:], text, true) }
-func (w *Word) UnmarshalText(text []byte) error    { return fromHex(w[:], text, false) }
 
+// UnmarshalText reads hex of at most 32 bytes; nodes leave leading zeros out.
+func (w *Word) UnmarshalText(text []byte) error { return fromHex(w[:], text, false) }
+
+// UnmarshalText reads hex of any length.
 func (b *Bytes) UnmarshalText(text []byte) error {
 	*b = make([]byte, max(len(text)-2, 0)/2)
 	return fromHex(*b, text, true)
@@ -253,6 +264,7 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 // Number is at most 256 bits, big endian: a JSON number, 0x-hex or a decimal string.
 type Number Word
 
+// UnmarshalJSON reads a number, or a string of decimal digits or hex.
 func (n *Number) UnmarshalJSON(text []byte) error {
 	digits := string(bytes.Trim(text, `"`))
 	if len(digits) > 80 {

@@ -29,15 +29,16 @@ import (
 // Kind of an operation.
 type Kind byte
 
+// Kinds of operations, as logs store them.
 const (
 	Block       Kind = 'b' // a block of the chain begins
-	Get         Kind = 'g'
+	Get         Kind = 'g' // a value is read
 	Has         Kind = 'h' // looks whether a key is there, which costs what a Get costs
-	Put         Kind = 'p'
-	Delete      Kind = 'd'
+	Put         Kind = 'p' // a value is written
+	Delete      Kind = 'd' // a key is deleted
 	BatchPut    Kind = 'P' // into the batch that the next Commit writes
-	BatchDelete Kind = 'D'
-	Commit      Kind = 'c'
+	BatchDelete Kind = 'D' // from the batch that the next Commit writes
+	Commit      Kind = 'c' // the batch is written
 	Scan        Kind = 's' // an iterator is made
 	Next        Kind = 'n' // and moved
 )

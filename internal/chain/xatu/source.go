@@ -30,7 +30,7 @@ import (
 // windowRows are held in memory at a time, or a block's.
 const windowRows = 2 << 20
 
-// ErrNoFiles: there is no Parquet file.
+// ErrNoFiles says that there is no Parquet file.
 var ErrNoFiles = errors.New("no file of a table of Xatu: none is called *.parquet")
 
 // Source reads tables.

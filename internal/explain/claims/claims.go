@@ -193,7 +193,7 @@ type Reading struct {
 	place string
 }
 
-// SizeAxis are the places of a layout's rows that have figures, smallest first.
+// Sizes are the places of a layout's rows that have figures, smallest first.
 func (e Evidence) Sizes(layout string) (rows []int) {
 	for i, row := range e.Rows {
 		if row.Layout == layout && row.Status == result.OK {
@@ -207,7 +207,7 @@ func (e Evidence) Sizes(layout string) (rows []int) {
 	return rows
 }
 
-// largest is the place of a layout's largest row.
+// Largest is the place of a layout's largest row.
 func (e Evidence) Largest(layout string) (i int, ok bool) {
 	rows := e.Sizes(layout)
 	if len(rows) == 0 {
@@ -228,12 +228,13 @@ func (e Evidence) lookups(
 	return of, "", false
 }
 
-// reads are what lookups of present accounts read, by the best count there is: the
+// Reads are what lookups of present accounts read, by the best count there is: the
 // device's, the layout's own, the kernel's of calls, or of faults where files are mapped.
 func (e Evidence) Reads(i int, condition string) (r Reading, ok bool) {
 	return e.ReadsOf(i, result.AccountLookup, condition)
 }
 
+// ReadsOf are the reads of lookups of a kind, in a condition, in row i; not ok: none were measured.
 func (e Evidence) ReadsOf(i int, kind, condition string) (r Reading, ok bool) {
 	of, place, ok := e.lookups(i, kind, condition)
 	r = Reading{of: of}
@@ -255,7 +256,7 @@ func (e Evidence) blocks(i int, condition string) (r Reading, ok bool) {
 		ok && of.ReadCalls >= of.MajorFaults && !of.ReadsUnknown
 }
 
-// share is the memory held over what the state takes; 0: nothing was held.
+// Share is the memory held over what the state takes; 0: nothing was held.
 func (e Evidence) Share(i int) float64 {
 	if e.Rows[i].DiskBytes.OrZero() == 0 {
 		return 0
@@ -286,6 +287,7 @@ func (e Evidence) fitted(i int) bool {
 // scarce tells whether memory was held to much less than the state.
 func (e Evidence) scarce(i int) bool { return e.Share(i) > 0 && e.Share(i) < mostlyCached }
 
+// Accounts are those of the state of row i, in short: 10k.
 func (e Evidence) Accounts(i int) string { return doc.ShortCount(e.Rows[i].Accounts) }
 
 func (e Evidence) memory(i int) string {
@@ -326,7 +328,7 @@ func (e Evidence) cost(i int) (text string, places []string) {
 		places
 }
 
-// ahead is a figure of a layout at a size that was not built, with a budget of memory;
+// Ahead is a figure of a layout at a size that was not built, with a budget of memory;
 // 0: of one that needs none.
 func (e Evidence) Ahead(
 	layout, figure string, accounts uint64, memoryBytes int64,
@@ -336,7 +338,7 @@ func (e Evidence) Ahead(
 	})
 }
 
-// aheadAlike is one with as much memory for each account as the run had.
+// AheadAlike is one with as much memory for each account as the run had.
 func (e Evidence) AheadAlike(
 	layout, figure string, accounts uint64,
 ) (o result.LayoutOutlook, place string, ok bool) {

@@ -268,6 +268,7 @@ type Difference struct {
 	To      string `json:"to"`
 }
 
+// String is the setting with both of its values.
 func (d Difference) String() string { return d.Setting + " (" + d.From + " and " + d.To + ")" }
 
 // conditions are what must be the same: what was asked of the subject, and on what.

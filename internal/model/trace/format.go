@@ -81,6 +81,7 @@ type DamageError struct {
 	Err   error
 }
 
+// Error says which frame is damaged, and how many Gets before it are whole.
 func (e *DamageError) Error() string {
 	return fmt.Sprintf("trace: frame %d: %v; %d Gets before it are whole; make the trace again",
 		e.Frame, e.Err, e.Gets)

@@ -143,12 +143,16 @@ func Refused(operation, name string) error {
 // Link is refused, as is all that follows.
 func (ReadOnly) Link(_, name string) error { return Refused("link", name) }
 
+// Remove is refused.
 func (ReadOnly) Remove(name string) error { return Refused("remove", name) }
 
+// RemoveAll is refused.
 func (ReadOnly) RemoveAll(name string) error { return Refused("remove", name) }
 
+// Rename is refused.
 func (ReadOnly) Rename(name, _ string) error { return Refused("rename", name) }
 
+// MkdirAll is refused.
 func (ReadOnly) MkdirAll(name string, _ os.FileMode) error { return Refused("make", name) }
 
 // DetectWALRemoval calls read, which makes an engine read the manifest and then the write-ahead

@@ -289,14 +289,17 @@ type SyncedFile struct {
 // Synced is file with its syncs counted.
 func (s *Syncs) Synced(file WrittenFile) *SyncedFile { return &SyncedFile{file: file, syncs: s} }
 
+// Write writes to the file, and counts the bytes that the next sync makes durable.
 func (f *SyncedFile) Write(p []byte) (int, error) {
 	n, err := f.file.Write(p)
 	f.pending.Add(int64(n))
 	return n, err
 }
 
+// Sync makes the file durable, and counts that.
 func (f *SyncedFile) Sync() error { return f.count(true, f.file.Sync()) }
 
+// SyncData makes the file's content durable, and counts that.
 func (f *SyncedFile) SyncData() error { return f.count(true, f.file.SyncData()) }
 
 // SyncTo may only ask the kernel to begin.

@@ -90,8 +90,9 @@ func Existing(dir string) string {
 // Verdict says how much a finding matters.
 type Verdict string
 
+// Verdicts, the best first.
 const (
-	OK      Verdict = "ok"
+	OK      Verdict = "ok"      // nothing distorts figures
 	Doubt   Verdict = "doubt"   // some figures need care
 	Problem Verdict = "problem" // some figures are wrong or cannot be had
 )

@@ -53,14 +53,19 @@ type Experiment struct {
 	OnePoint      bool // settings that may be axes have one value: of a key stream that is traced
 }
 
-// Kinds of settings that many have.
 type (
-	Text  = setting.Value[string]
+	// Text is a setting of text, such as a folder.
+	Text = setting.Value[string]
+	// Count is a setting of a count, such as keys.
 	Count = setting.Value[uint64]
-	Int   = setting.Value[int]
+	// Int is a setting of a small whole number, such as threads.
+	Int = setting.Value[int]
+	// Float is a setting of a number, such as an exponent.
 	Float = setting.Value[float64]
-	Size  = setting.Value[int64]
-	Bool  = setting.Value[bool]
+	// Size is a setting of bytes.
+	Size = setting.Value[int64]
+	// Bool is a setting that is on or off.
+	Bool = setting.Value[bool]
 )
 
 // Cluster says which nodes, and what is where on them.
@@ -75,6 +80,7 @@ type Subject interface {
 // Named is an engine, or an engine with its profile: NAME:PROFILE.
 type Named struct{ Name, Profile string }
 
+// String is the engine as a flag takes it: ENGINE or ENGINE:PROFILE.
 func (n Named) String() string {
 	if n.Profile == "" {
 		return n.Name

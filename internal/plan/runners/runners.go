@@ -49,6 +49,7 @@ type Known struct {
 // NotInstalledError is the error for a runner that was not found.
 type NotInstalledError struct{ Known }
 
+// Error says which runner is missing, and how to get it.
 func (e *NotInstalledError) Error() string {
 	return fmt.Sprintf("%s is neither next to statelab nor on PATH: %s", e.Runner, e.Fix)
 }

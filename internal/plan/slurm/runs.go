@@ -174,6 +174,7 @@ func EffortOf(tasks []Task, took time.Duration) Effort {
 	return e
 }
 
+// String is a sentence: what was done on how many nodes, how long it took, and the speed-up.
 func (e Effort) String() string {
 	return fmt.Sprintf("%s on %s took %.1f s, and %.1f s in all on the nodes (speed-up %.2f, "+
 		"efficiency %.0f%%)",

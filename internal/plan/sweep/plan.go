@@ -182,21 +182,21 @@ func optionsName(overrides map[string]string) string {
 	return fmt.Sprintf("options-%x", sum[:8])
 }
 
-// Steps are what each run of s will take, in their order: the first on a database that is to be
+// Steps are what each run of p will take, in their order: the first on a database that is to be
 // made makes it. withCgo tells of an engine whether it is measured built with cgo; predicts,
 // whether the curve is predicted at the end.
-func (s Sweep) Steps(
+func (p Sweep) Steps(
 	how plan.Plan, on estimate.Machine, withCgo func(engine string) bool, predicts bool,
 ) (steps []estimate.Step, err error) {
-	settings := s.Settings()
+	settings := p.Settings()
 	made := map[string]estimate.Step{}
-	held, files := host.FilesIn(s.Base.Dir)
+	held, files := host.FilesIn(p.Base.Dir)
 	var points []estimate.ReadSpec
 	for _, step := range plan.Order(len(settings), how.Repeats, how.Seed) {
 		setting := settings[step.Point]
 		var load estimate.Step
 		first := false
-		if s.Base.Dir == "" {
+		if p.Base.Dir == "" {
 			spec := setting.LoadSpec()
 			var known bool
 			if load, known = made[spec.Dir]; !known {
@@ -238,8 +238,8 @@ func (s Sweep) Steps(
 }
 
 // Unfinished are the steps that --resume has to measure, and the curve after them.
-func (s Sweep) Unfinished(steps []estimate.Step, how plan.Plan) (left []estimate.Step) {
-	points := New(s, how, nil).Points()
+func (p Sweep) Unfinished(steps []estimate.Step, how plan.Plan) (left []estimate.Step) {
+	points := New(p, how, nil).Points()
 	order := plan.Order(len(points), how.Repeats, how.Seed)
 	for n, step := range steps {
 		if n < len(order) {

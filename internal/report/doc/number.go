@@ -48,6 +48,7 @@ func ShortBytes(n int64) string { return WithoutZeros(unit.Bytes(n)) }
 // ShortNanos and ShortPercent print ticks: 30 us, 0.1%.
 func ShortNanos[N Figures](ns N) string { return WithoutZeros(Nanos(ns)) }
 
+// ShortPercent prints a share in percent without zeros at the end: 0.5%.
 func ShortPercent(p float64) string { return WithoutZeros(Number(p)) + "%" }
 
 // WithoutZeros drops the zeros at the end of the decimals of a number, which a

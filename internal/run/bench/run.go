@@ -274,13 +274,23 @@ func (r *run) manifest() (*keyspace.Manifest, *keyspace.Values, error) {
 	return m, values, err
 }
 
-// What the planner tells a runner, under the names that this package's users know.
+// Spec is what the planner tells a runner, under the name that this package's users know.
 type Spec = protocol.EngineSpec
 
+// Verbs of a Spec.
 const (
-	Inspect, Load            = protocol.Inspect, protocol.Load
-	Read, Rewrite            = protocol.Read, protocol.Rewrite
-	Direct, Cold, Warm, AsIs = protocol.Direct, protocol.Cold, protocol.Warm, protocol.AsIs
+	Inspect = protocol.Inspect
+	Load    = protocol.Load
+	Read    = protocol.Read
+	Rewrite = protocol.Rewrite
+)
+
+// What a Spec says about the page cache.
+const (
+	Direct = protocol.Direct
+	Cold   = protocol.Cold
+	Warm   = protocol.Warm
+	AsIs   = protocol.AsIs
 )
 
 // PageCacheModes in the order of help texts.

@@ -102,6 +102,7 @@ type EngineQuestion struct {
 	Options engine.Options `json:"options"`
 }
 
+// Subject is the name of the engine.
 func (q EngineQuestion) Subject() string { return q.Engine }
 
 // TreeQuestion asks what is wrong with options of a tree.
@@ -115,6 +116,7 @@ type TreeQuestion struct {
 	Stores      []string          `json:"stores,omitempty"`
 }
 
+// Subject is the name of the tree.
 func (q TreeQuestion) Subject() string { return q.Tree }
 
 // LayoutQuestion asks what is wrong with options of a layout.
@@ -125,6 +127,7 @@ type LayoutQuestion struct {
 	Overrides   map[string]string `json:"overrides,omitempty"`
 }
 
+// Subject is the name of the layout.
 func (q LayoutQuestion) Subject() string { return q.Layout }
 
 // HarvestOrder says what to harvest from a tree's forest into the file Out.
@@ -242,8 +245,10 @@ type EngineSpec struct {
 	Age string `json:"age,omitempty"`
 }
 
+// Head is what every spec begins with.
 func (s EngineSpec) Head() Head { return Head{s.Schema, s.Engine, s.Out} }
 
+// WhenDiskIsFull is the remedy: what to free, and how to go on.
 func (s EngineSpec) WhenDiskIsFull() string {
 	if s.Verb == Load {
 		return fmt.Sprintf("free some space and continue with statelab load --resume --db %s, or "+
@@ -281,8 +286,10 @@ type TreeSpec struct {
 	Seed uint64 `json:"seed"`
 }
 
+// Head is what every spec begins with.
 func (s TreeSpec) Head() Head { return Head{s.Schema, s.Tree, s.Out} }
 
+// WhenDiskIsFull is the remedy: what to free, and how to go on.
 func (s TreeSpec) WhenDiskIsFull() string {
 	return fmt.Sprintf("free some space and continue with the same command and --resume (the "+
 		"tree is in %s), or replay fewer --versions", s.Dir)
@@ -326,8 +333,10 @@ func (s LayoutSpec) Check() []error {
 	return c.Check()
 }
 
+// Head is what every spec begins with.
 func (s LayoutSpec) Head() Head { return Head{s.Schema, s.Layout, s.Out} }
 
+// WhenDiskIsFull is the remedy: what to free, and how to go on.
 func (s LayoutSpec) WhenDiskIsFull() string {
 	return fmt.Sprintf("free some space and continue with the same command and --resume (the "+
 		"state is in %s), or compare fewer --accounts", s.Dir)
