@@ -105,10 +105,10 @@ const (
 	maxProbeSpread = 2.0 // fastest / slowest repeat of a number in flight
 )
 
-// Judge looks for what contradicts the probe: repeats too far apart, far fewer reads a second with
-// more in flight, or measured reads a second, with so many in flight, beyond what it says the disk
-// can give. It stores the reason in Contradicted and returns it.
-func (d *Disk) Judge(measured ...DiskPoint) string {
+// FindContradiction looks for what contradicts the probe: repeats too far apart, far fewer reads a
+// second with more in flight, or measured reads a second, with so many in flight, beyond what it
+// says the disk can give. It stores the reason in Contradicted and returns it.
+func (d *Disk) FindContradiction(measured ...DiskPoint) string {
 	if d == nil {
 		return ""
 	}

@@ -125,13 +125,13 @@ func TestContradictedProbe(t *testing.T) {
 			"11 to 478 reads/s"},
 	} {
 		d := &Disk{Points: c.points}
-		got := d.Judge(c.measured...)
+		got := d.FindContradiction(c.measured...)
 		if got != d.Contradicted || (got == "") != (c.want == "") ||
 			!strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, kept %q, want %q", c.about, got, d.Contradicted, c.want)
 		}
 
-		if again := d.Judge(); again != got {
+		if again := d.FindContradiction(); again != got {
 			t.Errorf("%s: %q, then %q", c.about, got, again)
 		}
 	}
@@ -151,7 +151,7 @@ func TestContradictedProbe(t *testing.T) {
 		t.Errorf("not counted: %+v", got)
 	}
 
-	if got := (*Disk)(nil).Judge(steady...); got != "" {
+	if got := (*Disk)(nil).FindContradiction(steady...); got != "" {
 		t.Errorf("a disk nobody measured: %q", got)
 	}
 }

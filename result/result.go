@@ -664,8 +664,8 @@ type Event struct {
 	Failed *engine.Failure `json:"failed,omitempty"`
 }
 
-// Tell receives events; it must be quick and safe for concurrent use.
-type Tell func(Event)
+// EventFunc receives events; it must be quick and safe for concurrent use.
+type EventFunc func(Event)
 
 // FailureInfo says beside the text of an error what kind of failure it is: see engine.Failure.
 // Files of earlier versions lack it.

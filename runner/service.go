@@ -32,7 +32,7 @@ type service[
 ] struct {
 	items    []Item
 	schema   string // of the specs this runner reads
-	run      func(context.Context, Item, *Spec, result.Tell) (*result.Run, error)
+	run      func(context.Context, Item, *Spec, result.EventFunc) (*result.Run, error)
 	describe func(*protocol.Description, Item)
 	check    func(Item, Question) []error
 	// more are questions that only this kind answers.
@@ -182,7 +182,7 @@ func interruptible() (context.Context, func()) {
 
 // teller writes events as JSON lines. A planner that is gone is no reason to
 // lose the run.
-func teller(w io.Writer) result.Tell {
+func teller(w io.Writer) result.EventFunc {
 	var mutex sync.Mutex
 	lines := json.NewEncoder(w)
 	gone := false

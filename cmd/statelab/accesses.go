@@ -261,7 +261,9 @@ func (a *app) accessesVerify() *cobra.Command {
 			return err
 		}
 
-		fmt.Fprintf(a.stdout, "%s: %s\n", args[0], accesses.Verdict(list.Info(), blocks, roots))
+		fmt.Fprintf(a.stdout, "%s: %s\n", args[0],
+			accesses.VerifiedText(list.Info(), blocks, roots))
+
 		return nil
 	})
 }

@@ -80,7 +80,7 @@ func main() {
 // begin runs the program, as a node's part of a job if it is that.
 func begin(ctx context.Context, args []string) int {
 	if len(args) == 2 && args[0] == slurm.ElementVerb {
-		return slurm.Element(ctx, args[1], host.Facts(args[1]).Kind(), os.Stdin, os.Stderr,
+		return slurm.Element(ctx, args[1], host.Describe(args[1]).Kind(), os.Stdin, os.Stderr,
 			func(args []string, stdout io.Writer) int {
 				defer host.SweepGroups()
 				return (&app{

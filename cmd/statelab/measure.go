@@ -498,7 +498,7 @@ func (a *app) printJSON(v any) error {
 }
 
 // Do carries a job out on this machine, in the runner of its subject.
-func (a *app) Do(ctx context.Context, job runners.Job, tell result.Tell) (*result.Run, error) {
+func (a *app) Do(ctx context.Context, job runners.Job, tell result.EventFunc) (*result.Run, error) {
 	r, err := a.tables.Runner(job.Spec)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", job.Spec.Head().Subject, err)

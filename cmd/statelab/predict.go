@@ -461,7 +461,9 @@ func (a *app) once(spec *bench.Spec) (*result.Run, error) {
 }
 
 // ran is a point that was measured, or why it was not.
-func (a *app) ran(ctx context.Context, spec *bench.Spec, tell result.Tell) (*result.Run, error) {
+func (a *app) ran(
+	ctx context.Context, spec *bench.Spec, tell result.EventFunc,
+) (*result.Run, error) {
 	run, err := a.Do(ctx, sweep.JobOf(spec), tell)
 	if err == nil && run.Status != result.OK {
 		err = run.Failure(run.Error)

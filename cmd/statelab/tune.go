@@ -38,13 +38,13 @@ import (
 // tuneFlags are the flags of tune.
 type tuneFlags struct {
 	predictFlags
-	memory           experiment.Size
-	accesses, scheme experiment.Text
-	trace            experiment.Text
-	table            experiment.Text
-	goal             experiment.Text
+	memory            experiment.Size
+	accesses, scheme  experiment.Text
+	trace             experiment.Text
+	table             experiment.Text
+	goal              experiment.Text
 	timeout, readTime setting.Value[time.Duration]
-	verify           bool
+	verify            bool
 }
 
 func (a *app) tuneVerb() *cobra.Command {
@@ -316,7 +316,7 @@ func (a *app) verifyTuned(f *tuneFlags, asked *tune.Request, found *tuned.Tuning
 	all := append([]tuned.Config{found.Present, found.Best}, found.Front...)
 	built := map[string]bool{}
 	for _, c := range all {
-		options := tuned.Words(c.Options)
+		options := tuned.OptionList(c.Options)
 		if built[options] || len(built) > best {
 			continue
 		}

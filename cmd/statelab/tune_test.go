@@ -69,7 +69,7 @@ func TestTunedIsMeasured(t *testing.T) {
 			found := tuningOf(t, o.stdout)
 			// With more processors the cache has more shards, which hold fewer large blocks.
 			won := !found.Tied && found.Best.Reads < 0.95*found.Present.Reads &&
-				tuned.Words(found.Best.Options) != tuned.Words(found.Present.Options)
+				tuned.OptionList(found.Best.Options) != tuned.OptionList(found.Present.Options)
 			if !won && runtime.NumCPU() <= 2 && strings.HasPrefix(engine, "pebble") {
 				t.Errorf("present %+v, best %+v", found.Present, found.Best)
 			}
@@ -164,7 +164,7 @@ func TestTunedOptionsFile(t *testing.T) {
 	again := tuningOf(t,
 		must(t, "tune", "--db", db, "--memory", "8MiB", "--seeds", "1", "--gets", "30k",
 			"--timeout", "1s", "--json", "--quiet").stdout)
-	if tuned.Words(again.Present.Options) != tuned.Words(found.Best.Options) {
+	if tuned.OptionList(again.Present.Options) != tuned.OptionList(found.Best.Options) {
 		t.Errorf("the tables have %v, recommended were %v", again.Present.Options,
 			found.Best.Options)
 	}
@@ -408,7 +408,7 @@ func main() {
 				":",
 			)
 
-			if tuned.Words(again.Present.Options) != tuned.Words(found.Best.Options) {
+			if tuned.OptionList(again.Present.Options) != tuned.OptionList(found.Best.Options) {
 				t.Errorf("the program's tables have %v, recommended were %v",
 					again.Present.Options, found.Best.Options)
 			}

@@ -21,7 +21,7 @@ func TestDiskVerdict(t *testing.T) {
 		40e3:  "needs 40k reads/s of this disk's 67k at 16 in flight: close to the disk's limit",
 		90e3:  "needs 90k reads/s of this disk's 67k at 16 in flight: the disk is the limit",
 	} {
-		if got := someDisk().Verdict(needed); got != want {
+		if got := someDisk().CapacityText(needed); got != want {
 			t.Errorf("%v: %s, want %s", needed, got, want)
 		}
 	}

@@ -198,8 +198,8 @@ const (
 	atLimit      = 1.0
 )
 
-// Verdict says whether the disk can give so many reads a second.
-func (d Disk) Verdict(readsPerSecond float64) string {
+// CapacityText says whether the disk can give so many reads a second.
+func (d Disk) CapacityText(readsPerSecond float64) string {
 	p := d.Feeding(readsPerSecond)
 	if maximum := d.Most(); readsPerSecond > closeToLimit*p.ReadsPerSecond &&
 		maximum.ReadsPerSecond > p.ReadsPerSecond {

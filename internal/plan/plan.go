@@ -34,7 +34,7 @@ import (
 // folder, too; the error is for what kept the job from being started or its result from
 // being stored.
 type Executor interface {
-	Do(ctx context.Context, job runners.Job, tell result.Tell) (*result.Run, error)
+	Do(ctx context.Context, job runners.Job, tell result.EventFunc) (*result.Run, error)
 }
 
 // Point is one setting of every axis.
@@ -73,7 +73,7 @@ type Work[T any] interface {
 	// it is missing.
 	Stored(folder string) (T, bool)
 	// Measure carries a step out in its folder, which is relative to the plan's.
-	Measure(ctx context.Context, step Step, folder string, tell result.Tell) (T, error)
+	Measure(ctx context.Context, step Step, folder string, tell result.EventFunc) (T, error)
 	// Status of what came of a step.
 	Status(T) string
 	// Conclude writes the summary of what is measured so far.

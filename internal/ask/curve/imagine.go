@@ -147,7 +147,7 @@ func (i SyntheticDB) leveled(
 // OfLevels predicts from a level table alone, for each of the cache sizes of in.
 func OfLevels(
 	ctx context.Context, in predict.Input, engine, profile string, reserve Reserve,
-	tell result.Tell,
+	tell result.EventFunc,
 ) ([]result.PredictedPoint, error) {
 	var all []result.PredictedPoint
 	sizes := in.CacheBytes

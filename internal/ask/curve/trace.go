@@ -72,7 +72,7 @@ func (o TraceRequest) Fits(path string, header trace.Header) error {
 // Record writes the trace of the key stream of o, or of a part of it.
 func Record(
 	ctx context.Context, w io.Writer, o TraceRequest, sample trace.Sample, part engine.Part,
-	tell result.Tell,
+	tell result.EventFunc,
 ) (made trace.Made, err error) {
 	spec := &o.Spec
 	resolver, err := follow(ctx, o)
@@ -359,7 +359,7 @@ func Describe(ctx context.Context, o TraceRequest, levels []engine.Level) (err e
 
 // Traced is the whole trace of o in memory.
 func Traced(
-	ctx context.Context, o TraceRequest, tell result.Tell,
+	ctx context.Context, o TraceRequest, tell result.EventFunc,
 ) (*cachesim.Trace, trace.Header, error) {
 	var file bytes.Buffer
 	if _, err := Record(ctx, &file, o, trace.Sample{}, engine.Part{}, tell); err != nil {

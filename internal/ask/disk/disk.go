@@ -44,7 +44,7 @@ const Seconds = 0.3
 // QuickProbe is a short look at a disk.
 type QuickProbe struct {
 	Command []string // that is carried out
-	Tell    result.Tell
+	Tell    result.EventFunc
 	Say     func(format string, args ...any)
 }
 

@@ -46,7 +46,7 @@ type Request struct {
 	Seed         uint64
 	Out          string // folder of the advice; "": none
 
-	Tell result.Tell
+	Tell result.EventFunc
 	Say  func(format string, args ...any)
 
 	// To measure the advice: who carries runs out, for which command, into which folder.

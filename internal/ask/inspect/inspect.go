@@ -745,7 +745,7 @@ func RunOfTable(path, profile string) (*result.Run, error) {
 	versions := subject.Pebbles()
 	run := &result.Run{
 		Engine: result.Engine{Name: versions[0], Profile: profile},
-		Host:   host.Facts("."),
+		Host:   host.Describe("."),
 	}
 
 	if pebbledb.OnlyV2(profile) {

@@ -76,7 +76,7 @@ type Request struct {
 	Manifest *keyspace.Manifest
 	// file that keeps what was predicted, from which an interrupted search goes on; "": none does
 	Keep string
-	Tell result.Tell
+	Tell result.EventFunc
 }
 
 // Of 60 predictions of other configurations 58 were off by less than 2 %, one by 4.95 %
@@ -792,7 +792,7 @@ func mean(values []float64) (sum float64) {
 func (s *search) fill(ctx context.Context, t *tuned.Tuning, best tablemodel.TableOptions) error {
 	all := slices.SortedFunc(maps.Keys(s.known), func(a, b tablemodel.TableOptions) int {
 		return cmp.Or(cmp.Compare(s.score(s.known[a]), s.score(s.known[b])),
-			cmp.Compare(tuned.Words(s.known[a].Options), tuned.Words(s.known[b].Options)))
+			cmp.Compare(tuned.OptionList(s.known[a].Options), tuned.OptionList(s.known[b].Options)))
 	})
 
 	t.Predicted = len(all)

@@ -38,7 +38,7 @@ type Options struct {
 	Share   float64 // of the time; 0: as much as costs the process 2 % of a processor
 	Sizes   []int64 // caches to simulate besides the present one; nil: half, twice and four times
 	Tick    func(result.Tick)
-	Tell    result.Tell
+	Tell    result.EventFunc
 }
 
 // Phase is the name of the only phase of what was watched.
@@ -119,7 +119,7 @@ func (s *Seen) run(command []string) *result.Run {
 		Workload:  result.Workload{Name: "watched", KeyOrder: "foreign"},
 		Cache:     result.Cache{Requested: w.Cache.Source, Effective: w.Cache.Bytes},
 		PageCache: "asis",
-		Host:      host.Facts(w.Process.Database),
+		Host:      host.Describe(w.Process.Database),
 		Database:  result.Database{Dir: w.Process.Database, Written: "foreign"},
 		Phases: []result.Phase{
 			{Name: Phase, Seconds: w.Watched, Ops: w.Gets, Reads: w.BlockReads},

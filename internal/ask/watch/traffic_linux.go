@@ -81,7 +81,7 @@ func (s *seconds) end(calls uint64) (tick result.Tick, took float64) {
 
 // Database is the database that the process has open, of several the one with nearly all bytes; it
 // waits for one that is not open yet.
-func Database(ctx context.Context, t *probe.Target, tell result.Tell) (dir string, err error) {
+func Database(ctx context.Context, t *probe.Target, tell result.EventFunc) (dir string, err error) {
 	for {
 		dirs := slices.DeleteFunc(t.Databases(), func(dir string) bool {
 			return !holds(t, t.Path(dir))

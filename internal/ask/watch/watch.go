@@ -21,7 +21,7 @@ const scrapeWithin = 10 * time.Second
 // Node is what a node's metrics tell: of its endpoint, asked twice some seconds apart, or of two
 // saved scrapes; nil if there are none.
 func Node(
-	ctx context.Context, from []string, seconds float64, tell result.Tell,
+	ctx context.Context, from []string, seconds float64, tell result.EventFunc,
 ) (*nodemetrics.Node, error) {
 	if len(from) == 0 {
 		return nil, nil

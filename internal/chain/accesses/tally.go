@@ -134,8 +134,8 @@ func (c *counting) tally() Tally {
 	return t
 }
 
-// Verdict says what Verify has found of a list that is whole.
-func Verdict(of Info, blocks, roots uint64) string {
+// VerifiedText says what Verify has found of a list that is whole.
+func VerifiedText(of Info, blocks, roots uint64) string {
 	switch {
 	case roots > 0:
 		return fmt.Sprintf("%s blocks, whole; %s state roots made again from what they write, "+

@@ -150,8 +150,8 @@ func (e *Evidence) disk(a Advice) string {
 
 	at := "at " + unit.ShortCount(e.Limits.GetsPerSecond) + " Gets/s, "
 	then := fmt.Sprintf("with %s it %s", size(a.Then.CacheBytes),
-		e.Disk.Verdict(a.Then.BlockReadsPerSecond.OrZero()))
-	now := "with the present cache it " + e.Disk.Verdict(a.Now.BlockReadsPerSecond.OrZero())
+		e.Disk.CapacityText(a.Then.BlockReadsPerSecond.OrZero()))
+	now := "with the present cache it " + e.Disk.CapacityText(a.Now.BlockReadsPerSecond.OrZero())
 	switch {
 	case a.Recommendation.Keep:
 		return at + now

@@ -141,7 +141,7 @@ func readFolder(dir string) (*Sweep, error) {
 			return p.DeviceReads(p.threads())
 		})
 		told := func(w engine.Warning) bool { return w.Code == result.DiskContradicted }
-		if s.Disk.Judge(made...) != "" && !slices.ContainsFunc(s.Warnings, told) {
+		if s.Disk.FindContradiction(made...) != "" && !slices.ContainsFunc(s.Warnings, told) {
 			s.Warnings = append(slices.Clip(s.Warnings), s.Disk.Warning())
 		}
 

@@ -190,7 +190,7 @@ func (t *Tuning) SetAnswer() {
 
 	t.Answer = fmt.Sprintf("In %s, %s would %s %s with %s. With the present options it %s %s: %s "+
 		"less.%s", memory, gets, read, print(then),
-		Words(changed(t.Present.Options, t.Best.Options)), reads, print(now),
+		OptionList(changed(t.Present.Options, t.Best.Options)), reads, print(now),
 		doc.Percent(100*(1-then/now)), t.price())
 
 	if t.Over > 0 {
@@ -247,8 +247,8 @@ func changed(from, to map[string]string) map[string]string {
 	return other
 }
 
-// Words are options as NAME=VALUE, with commas between them.
-func Words(options map[string]string) string {
+// OptionList are options as NAME=VALUE, with commas between them.
+func OptionList(options map[string]string) string {
 	var all []string
 	for name, value := range options {
 		all = append(all, name+"="+value)
@@ -275,7 +275,7 @@ func (t *Tuning) rows() []row {
 
 	shown := map[string]bool{}
 	return doc.Where(rows, func(r row) bool {
-		all := Words(r.Options)
+		all := OptionList(r.Options)
 		known := shown[all]
 		shown[all] = true
 		return !known

@@ -20,9 +20,9 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-// Facts returns what can move a number measured on a database in dir. A fact
+// Describe returns what can move a number measured on a database in dir. A fact
 // the machine does not tell is left empty. It takes about 20 ms (the clock).
-func Facts(dir string) result.Host {
+func Describe(dir string) result.Host {
 	clock := measure.NewClock()
 	cpu := processor()
 	h := result.Host{

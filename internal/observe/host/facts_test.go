@@ -15,7 +15,7 @@ import (
 // The system's own programs say the same.
 func TestFactsAgreeWithTheSystem(t *testing.T) {
 	dir := t.TempDir()
-	h := Facts(dir)
+	h := Describe(dir)
 	t.Logf("%+v", h)
 	for _, c := range []struct {
 		fact, got string

@@ -39,7 +39,7 @@ func MeasureDisk(
 	d = &result.Disk{
 		Started:    time.Now(),
 		Dir:        plan.Dir,
-		Host:       Facts(plan.Dir),
+		Host:       Describe(plan.Dir),
 		BlockBytes: directBytes,
 		AreaBytes:  probe.Bytes(),
 		Seconds:    plan.Seconds,
@@ -85,7 +85,7 @@ func MeasureDisk(
 
 	d.Allocation = &allocation
 	d.Machine, d.Warnings = watch.Stop()
-	if d.Judge() != "" {
+	if d.FindContradiction() != "" {
 		d.Warnings = append(d.Warnings, d.Warning())
 	}
 

@@ -34,7 +34,7 @@ type (
 // MajorFaults are not counted.
 func MajorFaults() int64 { return 0 }
 
-func Facts(string) result.Host {
+func Describe(string) result.Host {
 	h := result.Host{
 		OS:         runtime.GOOS,
 		Cores:      runtime.NumCPU(),

@@ -33,7 +33,7 @@ type Harvest struct {
 	Part     engine.Part
 	Jobs     int    // processes at a time
 	Out      string // file of the set
-	Tell     result.Tell
+	Tell     result.EventFunc
 	Copied   func(changeset.Info) changeset.ProgressFunc // hears how far the set is written
 
 	whole       bool  // the set begins where the chain did

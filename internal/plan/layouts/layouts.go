@@ -135,7 +135,7 @@ func (w *Work) Stored(folder string) (r Runs, ok bool) {
 
 // Measure builds a state and looks it up.
 func (w *Work) Measure(
-	ctx context.Context, s plan.Step, folder string, tell result.Tell,
+	ctx context.Context, s plan.Step, folder string, tell result.EventFunc,
 ) (r Runs, err error) {
 	accounts, e := w.at(s.Point)
 	dir := filepath.Join(w.States, filepath.Base(folder))

@@ -29,7 +29,7 @@ func chain() protocol.Chain {
 // answers stand in for runner processes.
 type answers func(name string, s *protocol.LayoutSpec, run *result.Run)
 
-func (a answers) Do(_ context.Context, job runners.Job, _ result.Tell) (*result.Run, error) {
+func (a answers) Do(_ context.Context, job runners.Job, _ result.EventFunc) (*result.Run, error) {
 	run := job.Blank()
 	run.Status = result.OK
 	a(job.Spec.Head().Subject, job.Spec.(*protocol.LayoutSpec), run)

@@ -358,7 +358,9 @@ func (p *Pricing) Measure(
 
 // Finish predicts the sizes that were not built, unless the measurement was interrupted, and prices
 // all.
-func (p *Pricing) Finish(ctx context.Context, done *result.Price, again string, tell result.Tell) {
+func (p *Pricing) Finish(
+	ctx context.Context, done *result.Price, again string, tell result.EventFunc,
+) {
 	if done.Status != result.Interrupted {
 		if err := p.Forecast(ctx, func(done, of int) {
 			tell(result.Event{

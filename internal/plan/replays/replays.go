@@ -92,7 +92,7 @@ func (c *Work) Stored(folder string) (*result.Run, bool) {
 
 // Measure replays into one tree.
 func (c *Work) Measure(
-	ctx context.Context, s plan.Step, folder string, tell result.Tell,
+	ctx context.Context, s plan.Step, folder string, tell result.EventFunc,
 ) (*result.Run, error) {
 	e := c.Entries[s.Point]
 	spec := c.Base

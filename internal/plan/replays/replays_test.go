@@ -107,7 +107,7 @@ func TestCountersOfASecondPass(t *testing.T) {
 // answers stand in for runner processes.
 type answers func(spec *protocol.TreeSpec, run *result.Run) error
 
-func (a answers) Do(_ context.Context, job runners.Job, _ result.Tell) (*result.Run, error) {
+func (a answers) Do(_ context.Context, job runners.Job, _ result.EventFunc) (*result.Run, error) {
 	run := job.Blank()
 	run.Status = result.OK
 	if err := os.MkdirAll(job.Spec.Head().Out, 0o755); err != nil {

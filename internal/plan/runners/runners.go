@@ -245,7 +245,7 @@ type Job struct {
 // case, by the runner or, where that died, here. The error is for what kept the
 // runner from being started or its result from being stored: an engine's failure
 // is in the result.
-func (r Runner) Do(ctx context.Context, job Job, tell result.Tell) (*result.Run, error) {
+func (r Runner) Do(ctx context.Context, job Job, tell result.EventFunc) (*result.Run, error) {
 	out := job.Spec.Head().Out
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return nil, fmt.Errorf("make the run folder: %w", err)
@@ -360,7 +360,7 @@ func (r Runner) start(spec protocol.Spec) (*process, error) {
 
 // follow passes events on until the runner has ended, interrupting it when ctx
 // is done and killing it when it has said nothing new for too long.
-func (p *process) follow(ctx context.Context, tell result.Tell) {
+func (p *process) follow(ctx context.Context, tell result.EventFunc) {
 	events := make(chan result.Event)
 	go func() {
 		defer close(events)

@@ -720,7 +720,7 @@ func (p Sweep) JudgeCeiling(done *result.Sweep, out string) error {
 		measured = append(measured, point.DeviceReads(p.Base.Threads))
 	}
 
-	if d.Judge(measured...) == "" {
+	if d.FindContradiction(measured...) == "" {
 		return nil
 	}
 

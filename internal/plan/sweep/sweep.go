@@ -91,7 +91,7 @@ func (w *Work) Stored(folder string) (*result.Run, bool) {
 // Measure measures a setting once, in a process of its own, and first makes and
 // looks at the database where that has not been done.
 func (w *Work) Measure(
-	ctx context.Context, step plan.Step, folder string, tell result.Tell,
+	ctx context.Context, step plan.Step, folder string, tell result.EventFunc,
 ) (*result.Run, error) {
 	setting := w.settings[step.Point]
 	spec := setting.Spec(0)
@@ -141,7 +141,9 @@ func JobOf(spec *bench.Spec) runners.Job {
 }
 
 // whole carries out what measuring rests on: an error unless it is done, with the run that failed.
-func (w *Work) whole(ctx context.Context, spec *bench.Spec, tell result.Tell) (*result.Run, error) {
+func (w *Work) whole(
+	ctx context.Context, spec *bench.Spec, tell result.EventFunc,
+) (*result.Run, error) {
 	run, err := w.executor.Do(ctx, JobOf(spec), tell)
 	switch {
 	case err != nil:
@@ -165,7 +167,7 @@ func (w *Work) keep(run *result.Run) {
 
 // ensureLoaded makes the database of a setting inside the sweep folder.
 func (w *Work) ensureLoaded(
-	ctx context.Context, setting Setting, tell result.Tell,
+	ctx context.Context, setting Setting, tell result.EventFunc,
 ) (string, error) {
 	load := setting.LoadSpec()
 	load.Dir = filepath.Join(cmp.Or(w.sweep.Databases, filepath.Join(w.out, "databases")), load.Dir)
@@ -189,7 +191,7 @@ func (w *Work) ensureLoaded(
 
 // inspect learns the size and shape of the database that spec reads.
 func (w *Work) inspect(
-	ctx context.Context, spec bench.Spec, tell result.Tell,
+	ctx context.Context, spec bench.Spec, tell result.EventFunc,
 ) (*result.Run, error) {
 	if known := w.databases[spec.Dir]; known != nil {
 		return known, nil

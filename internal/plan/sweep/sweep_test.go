@@ -33,7 +33,9 @@ type laboratory struct {
 	outcome  func(spec *bench.Spec, run *result.Run) // changes the answer
 }
 
-func (l *laboratory) Do(_ context.Context, job runners.Job, tell result.Tell) (*result.Run, error) {
+func (l *laboratory) Do(
+	_ context.Context, job runners.Job, tell result.EventFunc,
+) (*result.Run, error) {
 	spec := job.Spec.(*bench.Spec)
 	answer := bench.Blank(spec, "1")
 	answer.Status = result.OK

@@ -47,7 +47,9 @@ type run struct {
 
 // Run does what spec says and returns the run as far as it came. The run folder
 // is written in every case; the error is also in it.
-func Run(ctx context.Context, e engine.Engine, spec *Spec, tell result.Tell) (*result.Run, error) {
+func Run(
+	ctx context.Context, e engine.Engine, spec *Spec, tell result.EventFunc,
+) (*result.Run, error) {
 	if spec.Profile == "" && len(e.Info().Profiles) > 0 {
 		spec.Profile = e.Info().Profiles[0].Name
 	}

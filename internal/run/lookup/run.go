@@ -43,7 +43,7 @@ type run struct {
 // Run does what spec says and returns the run as far as it came. The run folder is
 // written in every case; the error is also in it.
 func Run(
-	ctx context.Context, layout layout.Layout, spec *protocol.LayoutSpec, tell result.Tell,
+	ctx context.Context, layout layout.Layout, spec *protocol.LayoutSpec, tell result.EventFunc,
 ) (*result.Run, error) {
 	r := &run{spec: spec, layout: layout}
 	r.Session = session.Begin(Blank(spec, layout.Info()), spec.Out, spec.Dir, tell, r.subject())

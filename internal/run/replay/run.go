@@ -70,7 +70,7 @@ type run struct {
 // is written in every case; the error is also in it. After a call of the tree
 // that did not return, its goroutine is still there: the process should end.
 func Run(
-	ctx context.Context, t tree.Tree, spec *protocol.TreeSpec, tell result.Tell,
+	ctx context.Context, t tree.Tree, spec *protocol.TreeSpec, tell result.EventFunc,
 ) (*result.Run, error) {
 	r := &run{spec: spec, tree: t, commits: measure.NewHistogram(), gets: measure.NewHistogram()}
 	r.Session = session.Begin(Blank(spec, t.Info()), spec.Out, spec.Dir, tell,

@@ -43,7 +43,7 @@ type Session[C any] struct {
 	Result *result.Run
 	Clock  *measure.Clock
 	Device host.Device // that the database is on
-	Tell   result.Tell
+	Tell   result.EventFunc
 
 	out, dir   string
 	subject    Subject[C]
@@ -64,7 +64,7 @@ type Session[C any] struct {
 // Begin starts a session. run is what is known of the run so far, out the run
 // folder, and dir where the database is or will be.
 func Begin[C any](
-	run *result.Run, out, dir string, tell result.Tell, subject Subject[C],
+	run *result.Run, out, dir string, tell result.EventFunc, subject Subject[C],
 ) *Session[C] {
 	s := &Session[C]{
 		Result:   run,
@@ -77,7 +77,7 @@ func Begin[C any](
 		patience: snapshotPatience,
 	}
 
-	run.Host = host.Facts(host.Existing(dir))
+	run.Host = host.Describe(host.Existing(dir))
 	run.Host.Clock, run.Host.ClockNanos = s.Clock.Kind(), s.Clock.CostNanos()
 	var err error
 	if s.Device, err = host.DeviceOf(host.Existing(dir)); err != nil && host.Counts {

@@ -16,7 +16,7 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-func begin(t *testing.T, tell result.Tell) *Session[int] {
+func begin(t *testing.T, tell result.EventFunc) *Session[int] {
 	t.Helper()
 	run := &result.Run{Schema: schema.Run, Absent: map[string]string{},
 		Warnings: []engine.Warning{}}
