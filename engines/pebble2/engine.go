@@ -173,6 +173,7 @@ func translate(s pebbledb.Settings, o engine.Options) (*pebble.Options, error) {
 		WALBytesPerSync:             s.WALBytesPerSync,
 	}
 
+	options.Experimental.FileCacheShards = s.Kept.TableCacheShards // 0: the library's own
 	options.Experimental.L0CompactionConcurrency = s.L0CompactionConcurrency
 	options.Experimental.CompactionDebtConcurrency = s.CompactionDebtConcurrency
 	options.Experimental.ReadSamplingMultiplier = s.ReadSamplingMultiplier

@@ -160,6 +160,10 @@ func (d *db) takeOptions() (err error) {
 			return err
 		}
 
+		if d.settings.handles < 0 {
+			d.settings.handles = d.kept.openFiles()
+		}
+
 		if d.logs, err = d.kept.logsIn(d.settings.dir, d.settings.database["wal_dir"]); err != nil {
 			return err
 		}

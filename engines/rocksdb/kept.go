@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"unsafe"
 
@@ -84,6 +85,15 @@ func (k optionsFile) destroy() {
 	if k.file != "" {
 		C.rocks_load_latest_options_destroy(k.whole, k.names, k.each, k.count)
 	}
+}
+
+// openFiles is the limit of open files that the database's owner has; below 0: none.
+func (k optionsFile) openFiles() int {
+	n, err := strconv.Atoi(k.database["max_open_files"])
+	if err != nil {
+		return -1
+	}
+	return n
 }
 
 // of are the options of a family as RocksDB loads them; nil for one that the file does not have.

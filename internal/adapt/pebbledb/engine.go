@@ -1,10 +1,12 @@
 package pebbledb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/statelab/statelab/engine"
@@ -121,6 +123,7 @@ func open(ctx context.Context, library Library, o engine.Options) (*live, error)
 		if logs = s.Kept.Logs; s.Kept.NoFilters {
 			s.passOverFilters()
 		}
+		s.obeyOpenFiles(o)
 	}
 
 	if o.TraceAccesses {
@@ -170,6 +173,26 @@ func open(ctx context.Context, library Library, o engine.Options) (*live, error)
 		o.Part, s.Table
 	started, err := start(ctx, config, version, recorder, events)
 	return started, dbformat.RemoteObjects(o.Dir, err)
+}
+
+// obeyOpenFiles takes the limit of open files from the database's owner, unless o sets it.
+func (s *Settings) obeyOpenFiles(o engine.Options) {
+	if _, is := o.Overrides["MaxOpenFiles"]; !is && o.Handles == 0 && s.Kept.MaxOpenFiles > 0 {
+		s.MaxOpenFiles = s.Kept.MaxOpenFiles
+	}
+}
+
+// OpenFiles are the limit of open files and the shards of the table cache with which a database is
+// opened: those of o, or of its owner, whose options are kept, where it is another program's.
+func (s *Settings) OpenFiles(o engine.Options, kept dbformat.KeptByPebble) (limit, shards int) {
+	shards = runtime.GOMAXPROCS(0)
+	if o.Foreign {
+		s.Kept = kept
+		s.obeyOpenFiles(o)
+		shards = cmp.Or(kept.TableCacheShards, shards)
+	}
+	const libraryLimit = 1000
+	return cmp.Or(s.MaxOpenFiles, libraryLimit), shards
 }
 
 // spareFiles are left for logs, manifests, the other end of a runner and what else

@@ -16,6 +16,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -102,10 +103,38 @@ func Record(
 		}
 	}
 
+	switch r := resolver.(type) {
+	case *blockbased.Resolver:
+		made.Warnings = r.Warnings()
+	case *resolve.Resolver:
+		if spec.Foreign {
+			made.Warnings = r.Kept().Warnings
+		}
+	}
+
 	var undrawn error
 	keys, err := keyStream(ctx, o, resolver, &undrawn)
 	if err != nil {
 		return made, err
+	}
+
+	if sample.Shift == 0 { // what is open depends on all Gets
+		limited, err := limitOpenTables(resolver, spec)
+		if err != nil {
+			return made, err
+		}
+
+		if limited.Enough > 0 && part.Of > 0 {
+			return made,
+				engine.Fail(engine.CodeUsage, "--part: which tables a Get finds open depends on "+
+					"all Gets before it, and %s", limited).WithRemedy("trace all Gets at once, "+
+					"without --part, or give --handles %d", limited.Enough)
+		}
+
+		if limited.Enough > 0 {
+			made.Header.OpenFiles = &limited
+			made.Warnings = append(made.Warnings, limited.Warning())
+		}
 	}
 
 	opening := resolver.Opening()
@@ -124,7 +153,7 @@ func Record(
 
 	from, to := part.Range(spec.WarmupGets + spec.Gets)
 	if r, is := resolver.(*blockbased.Resolver); is {
-		made.Header.CacheKeys, made.Warnings = r.CacheKeys(), r.Warnings()
+		made.Header.CacheKeys = r.CacheKeys()
 		if spec.BatchGets > 1 && spec.InFlight == 0 && sample.Shift == 0 {
 			r.InBatches(uint64(spec.BatchGets), spec.WarmupGets, from)
 		}
@@ -226,9 +255,20 @@ const cacheOption = "cache-kind"
 // readWith are the options that replace those of a RocksDB database's OPTIONS file, as the engine
 // opens it: those of the profile and what was set. Of another program's database that has such a
 // file, a profile replaces what applies to Gets alone, and the first profile nothing.
-func readWith(spec *bench.Spec) (blockbased.Options, error) {
+func readWith(spec *bench.Spec) (options blockbased.Options, err error) {
+	options = blockbased.Options{}
+	defer func() {
+		if spec.Handles > 0 && err == nil {
+			options["max_open_files"] = strconv.Itoa(spec.Handles)
+		}
+		if spec.PageCache == bench.Direct && err == nil {
+			options["use_direct_reads"] = "true"
+		}
+	}()
+
 	if spec.Profile == "" {
-		return maps.Clone(spec.Overrides), nil
+		maps.Copy(options, spec.Overrides)
+		return options, nil
 	}
 
 	layout, err := rocksoptions.Find(spec.Profile)
@@ -252,7 +292,8 @@ func readWith(spec *bench.Spec) (blockbased.Options, error) {
 		}
 	}
 
-	return layout.All(spec.Overrides), nil
+	maps.Copy(options, layout.All(spec.Overrides))
+	return options, nil
 }
 
 // opened is a resolver that was opened, or why not.

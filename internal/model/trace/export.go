@@ -76,6 +76,30 @@ type Made struct {
 	Warnings []engine.Warning // of what was traced
 }
 
+// OpenFiles is the limit of open files that a database was traced with.
+type OpenFiles struct {
+	Limit  int `json:"limit"` // below 0: none
+	Tables int `json:"tables"`
+	// Enough is the least limit with which all tables stay open; 0: they do with Limit.
+	Enough int `json:"enough,omitempty"`
+}
+
+func (o OpenFiles) String() string {
+	return fmt.Sprintf("a limit of %d open files (max_open_files) does not keep %d tables open",
+		o.Limit, o.Tables)
+}
+
+// Warning is about Gets that open tables again.
+func (o OpenFiles) Warning() engine.Warning {
+	return engine.Warning{
+		Code: "tables_reopened",
+		Text: o.String() + ", so Gets open them again and read their footers, properties, " +
+			"indexes and filters once more: these reads are among those told",
+		Remedy: fmt.Sprintf("raise the owner's max_open_files to at least %d; to see what that "+
+			"saves, give --handles %d", o.Enough, o.Enough),
+	}
+}
+
 // Merge writes the trace of a key stream of which parts are consecutive shares, in any order.
 // It is the trace of the whole stream, byte for byte: blocks are numbered again in the order of
 // their first use.

@@ -53,6 +53,9 @@ type Header struct {
 	// Part says which consecutive share of the key stream is here; the counts above are
 	// those of the whole stream. Absent: all of it.
 	Part engine.Part `json:"part,omitzero"`
+	// OpenFiles is the limit that keeps some tables closed: what Gets read to open them is among
+	// their accesses. Absent: all tables stay open.
+	OpenFiles *OpenFiles `json:"open_files,omitempty"`
 	// Events are what happened to the cache of the node whose Gets these are.
 	Events []cachesim.Event `json:"events,omitempty"`
 	// Filled are bytes that the node had read before, which its cache held as far as they fit.

@@ -115,7 +115,7 @@ func (w *Walker) getLevel() (numbers []uint32, found bool, err error) {
 // lookIntoLevel asks for the index, even where the filter is going to say no, the filter, the data
 // block, and the next one if the key is above all entries of the first.
 func (w *Walker) lookIntoLevel(t *table, last bool) error {
-	w.t = t
+	w.t, w.numbers = t, w.r.Lookup(t, w.numbers)
 	w.ask(rootNumber)
 	block := seek(&t.Separators, t.beyond, w.key)
 	if block == len(t.Data) {

@@ -178,7 +178,7 @@ func (w *Walker) lookIntoTogether(t *table, gets []*together, last, lastInLevel 
 
 		if previous < 0 {
 			w.askData(g.block)
-		} else if g.block != previous && !w.r.reading.NoCache {
+		} else if g.block != previous {
 			w.ask(t.FirstData + uint32(g.block)) // the dictionary is at hand
 		}
 

@@ -27,7 +27,13 @@ type Reading struct {
 	Top, Partitions, Unpartitioned Pinning
 	LargestPinnedL0                int64 // a larger table of level 0 does not count as flushed
 
-	NoCache bool
+	NoCache bool // no block enters a cache
+	// Mapped: tables are mapped into memory, where the cache leaves blocks that are not compressed.
+	Mapped bool
+
+	OpenFiles      int  // limit of open files; below 0: all tables stay open
+	TableShardBits int  // the table cache has 2^TableShardBits shards
+	Direct         bool // tables are read past the page cache: what opening one reads is one read
 
 	// Level: the database is LevelDB's, which has no OPTIONS file, one tree, and its own order of
 	// asking. Its cache charges buffers that a pool of this block size gives out.
@@ -67,6 +73,11 @@ func readOptions(dir, family, asked string) (own Options, logs string, err error
 		switch {
 		case section.Kind == "DBOptions":
 			logs = section.Values["wal_dir"]
+			for _, name := range databaseOptions() {
+				if value, is := section.Values[name]; is {
+					own[name] = value
+				}
+			}
 		case (section.Name == family || unit.Printable(section.Name) == family) &&
 			(section.Kind == "CFOptions" || section.Kind == "TableOptions/BlockBasedTable"):
 			maps.Copy(own, section.Values)
@@ -79,6 +90,12 @@ func readOptions(dir, family, asked string) (own Options, logs string, err error
 
 	logs, err = dbformat.LogFolder(dir, filepath.Join(dir, name), logs)
 	return own, logs, err
+}
+
+// databaseOptions are those of a whole database that decide what Gets read.
+func databaseOptions() []string {
+	return []string{"max_open_files", "table_cache_numshardbits", "allow_mmap_reads",
+		"use_direct_reads"}
 }
 
 // none is how an option says that there is nothing.
@@ -110,6 +127,18 @@ func (o Options) Number(name string, otherwise float64) (float64, error) {
 	return n, nil
 }
 
+// integer is an option's value, which may be below 0, or RocksDB's default where nothing is set.
+func (o Options) integer(name string, otherwise int) (int, error) {
+	if o[name] == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(o[name])
+	if err != nil {
+		return 0, fmt.Errorf("option %s=%s must be an integer (example: 1000)", name, o[name])
+	}
+	return n, nil
+}
+
 // Is tells whether an option is on, where RocksDB's default is otherwise.
 func (o Options) Is(name string, otherwise bool) bool {
 	switch o[name] {
@@ -130,6 +159,16 @@ func (o Options) Reading() (r Reading, err error) {
 		MetadataInCache: o.Is("cache_index_and_filter_blocks", false),
 		HighPriority:    o.Is("cache_index_and_filter_blocks_with_high_priority", true),
 		NoCache:         o.Is("no_block_cache", false),
+		Mapped:          o.Is("allow_mmap_reads", false),
+		Direct:          o.Is("use_direct_reads", false),
+	}
+
+	if r.OpenFiles, err = o.integer("max_open_files", -1); err != nil {
+		return r, err
+	}
+
+	if r.TableShardBits, err = o.integer("table_cache_numshardbits", 6); err != nil {
+		return r, err
 	}
 
 	if extractor := o["prefix_extractor"]; extractor != none {

@@ -9,7 +9,7 @@
 // What it cannot resolve exactly it refuses to open, by name: plain and cuckoo tables, encrypted
 // files, orders of the user, timestamps of the user, tables in other folders, formats older than 2
 // or newer than 7, deletions of ranges beside ingested tables. Non-goals: time; values; writes
-// after the last look (following.go); tables that are opened by Gets.
+// after the last look (following.go).
 //
 // Read open.go for what is taken from a database, walk.go for one Get, table.go for the format,
 // level.go for what is different in LevelDB.
@@ -35,6 +35,7 @@ type Resolver struct {
 	firstBlob uint32
 	unflushed *lookuppath.Unflushed
 	endsBatch func(made uint64) bool // nil: each Get is made alone
+	tables    *cachesim.TableCache   // nil: all tables stay open
 
 	// Of a database that was followed, instead of levels and unflushed:
 	states []lsmtail.State[level]
@@ -66,7 +67,7 @@ func (*Resolver) Expect(uint64) {}
 
 // Block implements lookuppath.Source.
 func (r *Resolver) Block(number uint32) (cachesim.Block, error) {
-	if number >= r.firstBlob {
+	if number >= r.firstBlob && int(number-r.firstBlob) < len(r.blobs) {
 		// A value is read each time. How large it is is not looked up: it is the mean of its file.
 		return cachesim.Block{
 			File:      r.blobs[number-r.firstBlob].Number,
@@ -104,48 +105,59 @@ func (t *table) Decoded(h handle, stored []byte) (int, error) {
 }
 
 // Opening implements lookuppath.Source. Tables of level 0 are opened with all their metadata, the
-// others with what stays pinned.
+// others with what stays pinned. Where a limited number of tables is open, only those that stay open
+// are opened with the database.
 func (r *Resolver) Opening() (numbers []uint32) {
 	if r.reading.Level {
 		return nil
 	}
 
 	for _, t := range r.All {
-		ask := func(at uint32) { numbers = append(numbers, t.First+at) }
-		all, cached := t.Level == 0, r.reading.MetadataInCache
-		if cached && (all || t.pinnedRoot) {
+		if r.tables == nil || r.tables.Pinned(t.File) {
+			numbers = append(numbers, t.opening(t.Level == 0)...)
+		}
+	}
+
+	return numbers
+}
+
+// opening are the blocks that opening the table asks the block cache for: all its metadata, or what
+// stays pinned.
+func (t *table) opening(all bool) (numbers []uint32) {
+	ask := func(at uint32) { numbers = append(numbers, t.First+at) }
+	cached := t.reading.MetadataInCache
+	if cached && (all || t.pinnedRoot) {
+		ask(rootNumber)
+	}
+
+	if all || t.pinnedPartitions {
+		if len(t.Partitions) > 0 && cached && !t.pinnedRoot {
 			ask(rootNumber)
 		}
 
-		if all || t.pinnedPartitions {
-			if len(t.Partitions) > 0 && cached && !t.pinnedRoot {
-				ask(rootNumber)
-			}
+		for p := range t.Partitions {
+			ask(fixedNumbers + uint32(p))
+		}
+	}
 
-			for p := range t.Partitions {
-				ask(fixedNumbers + uint32(p))
-			}
+	if t.filters.at.Bytes > 0 {
+		if cached && (all || t.pinnedFilter) {
+			ask(filterNumber)
 		}
 
-		if t.filters.at.Bytes > 0 {
-			if cached && (all || t.pinnedFilter) {
+		if t.filters.parted && (all || t.pinnedPartitions) {
+			if cached && !t.pinnedFilter {
 				ask(filterNumber)
 			}
 
-			if t.filters.parted && (all || t.pinnedPartitions) {
-				if cached && !t.pinnedFilter {
-					ask(filterNumber)
-				}
-
-				for p := range t.filters.partitions {
-					ask(t.firstFilter + uint32(p))
-				}
+			for p := range t.filters.partitions {
+				ask(t.firstFilter + uint32(p))
 			}
 		}
+	}
 
-		if t.dictionaryAt.Bytes > 0 && cached && (all || t.pinnedDictionary) {
-			ask(dictionaryNumber)
-		}
+	if t.dictionaryAt.Bytes > 0 && cached && (all || t.pinnedDictionary) {
+		ask(dictionaryNumber)
 	}
 
 	return numbers

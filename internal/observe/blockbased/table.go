@@ -127,6 +127,14 @@ func (t *table) open(r *Reading) error {
 	}
 
 	t.others = []handle{metaindex, meta["rocksdb.properties"], meta["rocksdb.range_del"]}
+	footerBytes := uint32(blockFooterBytes)
+	if t.format == 0 {
+		footerBytes = levelFooterBytes
+	}
+	t.Reads = []handle{{Offset: uint64(t.Bytes) - uint64(footerBytes), Bytes: footerBytes}}
+	for _, h := range t.others {
+		t.readsToOpen(h)
+	}
 	if t.format > 0 {
 		if err := t.readProperties(meta["rocksdb.properties"]); err != nil {
 			return err
@@ -157,6 +165,14 @@ func (t *table) open(r *Reading) error {
 	}
 
 	return t.readTombstones(meta["rocksdb.range_del"])
+}
+
+// readsToOpen adds a block to what opening the table reads. Bytes 0: there is none.
+func (t *table) readsToOpen(h handle) {
+	if h.Bytes > 0 {
+		t.Reads = append(t.Reads,
+			handle{Offset: h.Offset, Bytes: h.Bytes + lookuppath.TrailerBytes})
+	}
 }
 
 // readFooter reads the end of the file.

@@ -146,7 +146,10 @@ func (w *Walker) lookInto(t *table, last, lastInLevel bool) (answer, error) {
 	return w.searchFrom(block, last && lastInLevel, skipsFilters)
 }
 
-func (w *Walker) enter(t *table) { w.t, w.filtered, w.filterPart, w.partition = t, false, -1, -1 }
+func (w *Walker) enter(t *table) {
+	w.t, w.filtered, w.filterPart, w.partition = t, false, -1, -1
+	w.numbers = w.r.Lookup(t, w.numbers)
+}
 
 // cover notes which entries the table's range deletions delete.
 func (w *Walker) cover() {
@@ -272,9 +275,7 @@ func (w *Walker) askData(block int) {
 	if w.t.dictionaryAt.Bytes > 0 && w.r.reading.MetadataInCache && !w.t.pinnedDictionary {
 		w.ask(dictionaryNumber)
 	}
-	if !w.r.reading.NoCache {
-		w.ask(w.t.FirstData + uint32(block))
-	}
+	w.ask(w.t.FirstData + uint32(block))
 }
 
 // search looks for the key in a data block. further: the entries end before one that is above the
@@ -507,11 +508,22 @@ func (t *table) Describe(number uint32) (b cachesim.Block, h handle) {
 		b.Marks = marked(t.pinnedPartitions, cachesim.Pinned) | cachesim.ParsedFilter
 	default:
 		b.Type, h = engine.Data, t.Data[at-t.FirstData]
+		b.Marks = marked(t.uncached(b.Type), cachesim.Uncached)
 		return b, h
 	}
 
 	b.Marks |= marked(t.highPriority, cachesim.HighPriority)
+	if b.Marks&cachesim.Pinned == 0 {
+		b.Marks |= marked(t.uncached(b.Type), cachesim.Uncached)
+	}
 	return b, h
+}
+
+// uncached reports whether blocks of a type never enter the cache: there is none, or the table is
+// mapped and they are not compressed, so that they would be copies.
+func (t *table) uncached(kind engine.BlockType) bool {
+	plain := kind == engine.Filter || t.properties["rocksdb.compression"] == "NoCompression"
+	return t.reading.NoCache || t.reading.Mapped && plain
 }
 
 func marked(is bool, as cachesim.Marks) cachesim.Marks {

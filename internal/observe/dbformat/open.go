@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -138,7 +139,10 @@ type KeptByPebble struct {
 	Logs      []string
 	Merger    string // whose merges only the owner's code can apply; "": Pebble's own
 	NoFilters bool   // no level has a filter policy, so Gets ask no filters
-	Warnings  []engine.Warning
+	// MaxOpenFiles limits the tables that are open, in so many shards of the table cache; 0: the
+	// file does not tell.
+	MaxOpenFiles, TableCacheShards int
+	Warnings                       []engine.Warning
 }
 
 // Pebble's own.
@@ -175,6 +179,9 @@ func ReadKeptByPebble(dir string) (k KeptByPebble, err error) {
 			}
 
 			primary = s.Values["wal_dir"]
+			// 0, as if it were not told, where it is not a number
+			k.MaxOpenFiles, _ = strconv.Atoi(s.Values["max_open_files"])
+			k.TableCacheShards, _ = strconv.Atoi(s.Values["table_cache_shards"])
 		case "WAL Failover":
 			secondary = s.Values["secondary_dir"]
 		case "Level":
@@ -194,6 +201,7 @@ func ReadKeptByPebble(dir string) (k KeptByPebble, err error) {
 		})
 	}
 
+	k.Warnings = append(k.Warnings, OptionWarnings(file, sections, nil)...)
 	k.NoFilters = policies == 0
 	in := func(folder string) string { return strings.Replace(folder, storePath, dir, 1) }
 	logs, err := LogFolder(dir, file, in(primary))

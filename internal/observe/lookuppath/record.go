@@ -306,6 +306,11 @@ func (b *batch) key(i int) []byte {
 func (b *batch) write(n *numbering, out *trace.Writer) error {
 	for _, g := range b.gets {
 		numbers := b.numbers[g.from:g.to]
+		if n.opener != nil {
+			n.opened = n.opener.Open(n.opened[:0], numbers)
+			numbers = n.opened
+		}
+
 		for j := range numbers {
 			number, err := n.of(numbers[j], out)
 			if err != nil {
@@ -327,10 +332,14 @@ func (b *batch) write(n *numbering, out *trace.Writer) error {
 type numbering struct {
 	source Source
 	number []uint32 // by the source's, plus one; 0: not used yet
+	opener Opener   // nil: all tables stay open
+	opened []uint32 // of the Get being written
 }
 
 func newNumbering(source Source) *numbering {
-	return &numbering{source, make([]uint32, source.Blocks())}
+	n := &numbering{source: source, number: make([]uint32, source.Blocks())}
+	n.opener, _ = source.(Opener)
+	return n
 }
 
 func (n *numbering) of(resolved uint32, out *trace.Writer) (uint32, error) {

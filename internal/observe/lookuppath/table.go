@@ -41,6 +41,9 @@ type Table struct {
 	Data          []Handle
 	Partitions    []Handle // empty with an index of one level
 	PartitionEnds []uint32 // where each ends in Data
+
+	// Reads are those of opening the table that no cache spares, in order.
+	Reads []Handle
 }
 
 // Damaged is the error of a block.
@@ -99,6 +102,7 @@ type Tables[T Described] struct {
 	firsts []uint32       // numbers of their first blocks
 	sizes  []atomic.Int32 // decompressed, by number, plus one; 0: not learnt yet
 	name   string
+	opens  *opens // nil: all tables stay open
 }
 
 // Opened are tables of a database that is identified by present ones.
@@ -137,6 +141,10 @@ func (r *Tables[T]) ByNumber(number uint32) T {
 
 // Block describes a block. Unless its decompressed size has been learnt, it reads the block.
 func (r *Tables[T]) Block(number uint32) (cachesim.Block, error) {
+	if b, is := r.openRead(number); is {
+		return b, nil
+	}
+
 	t := r.ByNumber(number)
 	b, h := t.Describe(number)
 	if !r.Known(number) {

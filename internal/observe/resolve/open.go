@@ -156,10 +156,39 @@ func (m *manifest) noteLog(path string) {
 // Opening implements lookuppath.Source, in the order of the level table. v1 reads the properties of
 // tables through the block cache, v2 keeps them elsewhere.
 func (r *Resolver) Opening() (numbers []uint32) {
-	if r.version == cachesim.PebbleV1 {
-		for _, t := range r.All {
+	for _, t := range r.All {
+		switch {
+		case r.Limited():
+			numbers = r.Lookup(t, numbers) // with what opening it asks for
+		case r.version == cachesim.PebbleV1:
 			numbers = append(numbers, t.First+propertiesNumber)
 		}
 	}
+
 	return numbers
+}
+
+// LimitOpenTables lets the tables be open only as far as Pebble keeps them open with this limit
+// (MaxOpenFiles) and so many shards of the table cache. Without it all tables stay open. It returns
+// the least limit with which all do; 0 where they do already.
+func (r *Resolver) LimitOpenTables(maxOpenFiles, shards int) (enough int, err error) {
+	cache := cachesim.NewPebbleTableCache(r.version, maxOpenFiles, shards)
+	files := r.Files()
+	if cache.Fits(files) {
+		return 0, nil
+	}
+
+	// v1 reads the properties through the block cache, v2 beside it.
+	err = r.LimitOpen(cache, func(t *table) []uint32 {
+		if r.version == cachesim.PebbleV1 {
+			return []uint32{t.First + propertiesNumber}
+		}
+		t.Reads = append(t.Reads, lookuppath.Handle{
+			Offset: t.propertiesAt.Offset,
+			Bytes:  t.propertiesAt.Bytes + lookuppath.TrailerBytes,
+		})
+		return nil
+	})
+
+	return cache.Enough(files), err
 }

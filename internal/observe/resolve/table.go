@@ -97,6 +97,13 @@ func (t *table) open(kept dbformat.KeptByPebble) (err error) {
 		return err
 	}
 
+	t.Reads = []lookuppath.Handle{
+		{Offset: layout.Footer.Offset, Bytes: uint32(layout.Footer.Length)},
+		{
+			Offset: layout.MetaIndex.Offset,
+			Bytes:  uint32(layout.MetaIndex.Length) + lookuppath.TrailerBytes,
+		},
+	}
 	t.propertiesAt = handle{
 		Offset: layout.Properties.Offset,
 		Bytes:  uint32(layout.Properties.Length),

@@ -149,7 +149,7 @@ func (w *Walker) ask(t *table, at uint32) { w.numbers = append(w.numbers, t.Firs
 // and its root index even if the filter is going to say no.
 func (w *Walker) enter() (goneBelow uint64, gone bool) {
 	t := w.table()
-	w.partition = -1
+	w.partition, w.numbers = -1, w.r.Lookup(t, w.numbers)
 	if t.rangeDelAt.Bytes > 0 {
 		w.ask(t, rangeDelNumber)
 		goneBelow, gone = lookuppath.CoveredBy(t.tombstones, w.key)

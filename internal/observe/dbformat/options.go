@@ -1,0 +1,60 @@
+package dbformat
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/optionsfile"
+	"github.com/statelab/statelab/internal/base/unit"
+)
+
+// Codes of warnings about options of a database's owner.
+const (
+	UnknownOptions   = "unknown_options"
+	UnobeyedOptions  = "unobeyed_options"
+	compareWithOwner = "compare the figures with the owner's own counters, such as its misses of " +
+		"the block cache per Get"
+)
+
+// OptionWarnings are about options in a database's OPTIONS file, of the whole database and of these
+// families (nil: all), that may change what a Get reads and are neither obeyed when Gets are
+// measured nor simulated.
+func OptionWarnings(
+	file string, sections []optionsfile.Section, families []string,
+) (warnings []engine.Warning) {
+	var unknown, unobeyed []string
+	for _, d := range optionsfile.Doubts(sections, families) {
+		option := d.Name + "=" + d.Value
+		if d.Section.Name != "" {
+			option += " (" + strings.TrimSuffix(d.Section.Kind, "Options") + " " +
+				unit.Printable(d.Section.Name) + ")"
+		}
+
+		if d.Known != nil && d.Known.Class == optionsfile.Unmodelled {
+			unobeyed = append(unobeyed, option+": "+d.Known.Why)
+		} else {
+			unknown = append(unknown, option)
+		}
+	}
+
+	if len(unknown) > 0 {
+		warnings = append(warnings, engine.Warning{
+			Code: UnknownOptions,
+			Text: fmt.Sprintf("%s has options or values that this version of statelab does not "+
+				"know, so what Gets read may differ: %s", file, strings.Join(unknown, ", ")),
+			Remedy: compareWithOwner,
+		})
+	}
+
+	if len(unobeyed) > 0 {
+		warnings = append(warnings, engine.Warning{
+			Code: UnobeyedOptions,
+			Text: fmt.Sprintf("%s has options that change what Gets read and are neither obeyed "+
+				"nor simulated: %s", file, strings.Join(unobeyed, "; ")),
+			Remedy: compareWithOwner,
+		})
+	}
+
+	return warnings
+}
