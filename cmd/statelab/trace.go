@@ -114,6 +114,7 @@ func (a *app) trace(f *traceFlags, m *mistakes, args []string) error {
 	m.accessList(experiment.SubjectAs[*experiment.SweepConfig](f.Experiment).Accesses.Value())
 	t := a.find(sweep.WantedBy(f.Experiment), m)
 	spec := sweep.ReadSpec(f.Experiment, t, a.command(), &m.Mistakes)
+	spec.Handles = int(experiment.SubjectAs[*experiment.SweepConfig](f.Experiment).Handles.Value())
 	if spec.WarmupAuto {
 		m.At("warmup", "auto", "a trace needs a number such as 100k, or a share of the keys such "+
 			"as 0.05%%")

@@ -25,6 +25,7 @@ import (
 // and as text, because the C interface has no way to ask for most options. The zero value has none.
 type optionsFile struct {
 	file     string // its name; "": the database has none
+	sections []optionsfile.Section
 	database named
 	families map[string]keptFamily
 
@@ -44,7 +45,11 @@ func loadKept(dir string, cache *C.rocksdb_cache_t) (k optionsFile, err error) {
 		return optionsFile{}, err
 	}
 
-	k = optionsFile{file: filepath.Join(dir, name), families: map[string]keptFamily{}}
+	k = optionsFile{
+		file:     filepath.Join(dir, name),
+		sections: sections,
+		families: map[string]keptFamily{},
+	}
 	for _, s := range sections {
 		f := k.families[s.Name]
 		switch s.Kind {
@@ -126,19 +131,6 @@ func (k optionsFile) familyOptions(
 		return nil, nil
 	}
 
-	if table := k.families[name].table; table["no_block_cache"] == "true" {
-		// Such a table's options hold no cache, and a change of them would make one that is not
-		// ours.
-		set := C.rocks_block_based_options_create()
-		C.rocks_block_based_options_set_block_cache(set, cache)
-		C.rocks_options_set_block_based_table_factory(base, set)
-		C.rocks_block_based_options_destroy(set)
-		all := maps.Clone(table)
-		delete(all, "no_block_cache")
-		maps.Copy(all, l.table)
-		l.table = all
-	}
-
 	if merge := k.families[name].options["merge_operator"]; !known("merge_operator", merge) {
 		text := C.CString(merge)
 		defer C.free(unsafe.Pointer(text))
@@ -152,9 +144,8 @@ func (k optionsFile) familyOptions(
 func (k optionsFile) databaseOptions(logs string, l layout) (*C.rocksdb_options_t, error) {
 	l.database = maps.Clone(l.database)
 	delete(l.database, "wal_dir")
-	// Mapped files would be read past the counters, and a database without some of its tables
-	// would be another one.
-	maps.Copy(l.database, named{"allow_mmap_reads": "false", "best_efforts_recovery": "false"})
+	// A database without some of its tables would be another one.
+	l.database["best_efforts_recovery"] = "false"
 	C.rocks_options_enable_statistics(k.whole)
 	o, err := parsed(k.whole, l.String())
 	if err != nil {
@@ -321,10 +312,33 @@ func (k optionsFile) warnings(name string) (all []engine.Warning) {
 	if k.database["allow_mmap_reads"] == "true" {
 		all = append(all, engine.Warning{
 			Code: "mmap_reads",
-			Text: "the program that owns the database maps its tables into memory " +
-				"(allow_mmap_reads); here they are read, so that reads can be counted",
-			Remedy: "expect other speeds there; counts of blocks are the same as without its cache",
+			Text: "the owner of the database maps its tables into memory (allow_mmap_reads), and " +
+				"so does this run: the block cache holds no blocks that are not compressed, and " +
+				"each access to one counts as a read of the mapped file",
+			Remedy: "without allow_mmap_reads the block cache holds them",
 		})
+	}
+
+	if f.table["no_block_cache"] == "true" {
+		all = append(all, engine.Warning{
+			Code: "no_block_cache",
+			Text: fmt.Sprintf("column family %s has no block cache (no_block_cache): its Gets "+
+				"read every block that they ask for, whatever the size of the cache", shown),
+			Remedy: "without no_block_cache it has one",
+		})
+	}
+
+	told := map[string]bool{} // above
+	for _, w := range all {
+		told[w.Code] = true
+	}
+
+	for _, w := range dbformat.OptionWarnings(k.file, k.sections, func(family string) bool {
+		return family == name
+	}) {
+		if w.Code != dbformat.UnknownOptions || !told["filter_policy"] {
+			all = append(all, w)
+		}
 	}
 
 	return all

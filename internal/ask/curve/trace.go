@@ -258,11 +258,19 @@ const cacheOption = "cache-kind"
 func readWith(spec *bench.Spec) (options blockbased.Options, err error) {
 	options = blockbased.Options{}
 	defer func() {
-		if spec.Handles > 0 && err == nil {
-			options["max_open_files"] = strconv.Itoa(spec.Handles)
+		if err != nil {
+			return
 		}
-		if spec.PageCache == bench.Direct && err == nil {
-			options["use_direct_reads"] = "true"
+
+		// The file of a database of ours tells what the last run of it was.
+		if spec.Handles > 0 {
+			options["max_open_files"] = strconv.Itoa(spec.Handles)
+		} else if !spec.Foreign {
+			options["max_open_files"] = "-1"
+		}
+
+		if spec.PageCache == bench.Direct || !spec.Foreign {
+			options["use_direct_reads"] = strconv.FormatBool(spec.PageCache == bench.Direct)
 		}
 	}()
 

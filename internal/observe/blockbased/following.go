@@ -66,7 +66,7 @@ func logFolder(dir string, levelBlock int) (logs string, err error) {
 	if levelBlock > 0 {
 		return dir, nil
 	}
-	_, logs, err = readOptions(dir, defaultFamily, "")
+	_, logs, _, err = readOptions(dir, defaultFamily, "")
 	return logs, err
 }
 
@@ -104,7 +104,7 @@ func (f *Following) resolver(name string) (*Resolver, error) {
 
 	r := &Resolver{memory: f.Memory(family.Number), reading: levelReading(true, f.levelBlock)}
 	if f.levelBlock == 0 {
-		own, _, err := readOptions(f.Dir, name, "")
+		own, _, _, err := readOptions(f.Dir, name, "")
 		if err == nil {
 			r.reading, err = own.Reading()
 		}

@@ -241,7 +241,7 @@ func TestLogOfACopy(t *testing.T) {
 			}
 		}
 
-		if _, logs, err := readOptions(dir, defaultFamily, ""); err != nil || logs != dir {
+		if _, logs, _, err := readOptions(dir, defaultFamily, ""); err != nil || logs != dir {
 			t.Errorf("the log is in %s, %v; want %s", logs, err, dir)
 		}
 	}

@@ -24,7 +24,8 @@ import (
 // Anything that could not be resolved exactly is an error.
 func Open(dir, family string, replaced Options) (*Resolver, error) {
 	return retried(dir, func() (*Resolver, error) {
-		own, logs, err := readOptions(dir, cmp.Or(family, defaultFamily), replaced["wal_dir"])
+		own, logs, warnings, err := readOptions(dir, cmp.Or(family, defaultFamily),
+			replaced["wal_dir"])
 		if err != nil {
 			return nil, err
 		}
@@ -35,7 +36,11 @@ func Open(dir, family string, replaced Options) (*Resolver, error) {
 			return nil, err
 		}
 
-		return open(dir, logs, cmp.Or(family, defaultFamily), reading)
+		r, err := open(dir, logs, cmp.Or(family, defaultFamily), reading)
+		if err == nil {
+			r.doubts = warnings
+		}
+		return r, err
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/observe/dbformat"
@@ -62,12 +63,18 @@ type Options map[string]string
 
 // readOptions reads what the newest OPTIONS file of a database says of a family, and in which
 // folder its logs are, unless asked says so.
-func readOptions(dir, family, asked string) (own Options, logs string, err error) {
+func readOptions(
+	dir, family, asked string,
+) (own Options, logs string, warnings []engine.Warning, err error) {
 	name, sections, err := optionsfile.Read(dir)
 	if err != nil {
-		return nil, "", err
+		return nil, "", nil, err
 	}
 
+	isFamily := func(name string) bool {
+		return name == family || unit.Printable(name) == family
+	}
+	warnings = dbformat.OptionWarnings(filepath.Join(dir, name), sections, isFamily)
 	own = Options{}
 	for _, section := range sections {
 		switch {
@@ -78,18 +85,18 @@ func readOptions(dir, family, asked string) (own Options, logs string, err error
 					own[name] = value
 				}
 			}
-		case (section.Name == family || unit.Printable(section.Name) == family) &&
+		case isFamily(section.Name) &&
 			(section.Kind == "CFOptions" || section.Kind == "TableOptions/BlockBasedTable"):
 			maps.Copy(own, section.Values)
 		}
 	}
 
 	if asked != "" {
-		return own, asked, nil
+		return own, asked, warnings, nil
 	}
 
 	logs, err = dbformat.LogFolder(dir, filepath.Join(dir, name), logs)
-	return own, logs, err
+	return own, logs, warnings, err
 }
 
 // databaseOptions are those of a whole database that decide what Gets read.

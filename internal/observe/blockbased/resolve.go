@@ -16,6 +16,8 @@
 package blockbased
 
 import (
+	"slices"
+
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/lookuppath"
@@ -28,8 +30,9 @@ import (
 type Resolver struct {
 	lookuppath.Tables[*table]
 	reading Reading
-	torn    string  // see manifest
-	levels  []level // in the order in which a Get looks
+	torn    string           // see manifest
+	doubts  []engine.Warning // about options of the database's owner
+	levels  []level          // in the order in which a Get looks
 	// by number; their blocks, one each, are behind those of the tables
 	blobs     []lsmtail.BlobFile
 	firstBlob uint32
@@ -54,12 +57,12 @@ type level struct {
 // Warnings tell what of the database was passed over.
 func (r *Resolver) Warnings() []engine.Warning {
 	if r.torn == "" {
-		return nil
+		return slices.Clone(r.doubts)
 	}
-	return []engine.Warning{{Code: "torn_manifest",
+	return append(slices.Clone(r.doubts), engine.Warning{Code: "torn_manifest",
 		Text: r.torn + " ends in the middle of a record: the database is taken as it stood " +
 			"before that, as RocksDB takes it",
-		Remedy: "if a process writes to the database, wait until it has flushed, and try again"}}
+		Remedy: "if a process writes to the database, wait until it has flushed, and try again"})
 }
 
 // Expect implements lookuppath.Source.

@@ -17,14 +17,14 @@ const (
 		"the block cache per Get"
 )
 
-// OptionWarnings are about options in a database's OPTIONS file, of the whole database and of these
-// families (nil: all), that may change what a Get reads and are neither obeyed when Gets are
-// measured nor simulated.
+// OptionWarnings are about options in a database's OPTIONS file, of the whole database and of the
+// column families that count (nil: all), that may change what a Get reads and are neither obeyed
+// when Gets are measured nor simulated.
 func OptionWarnings(
-	file string, sections []optionsfile.Section, families []string,
+	file string, sections []optionsfile.Section, counts func(family string) bool,
 ) (warnings []engine.Warning) {
 	var unknown, unobeyed []string
-	for _, d := range optionsfile.Doubts(sections, families) {
+	for _, d := range optionsfile.Doubts(sections, counts) {
 		option := d.Name + "=" + d.Value
 		if d.Section.Name != "" {
 			option += " (" + strings.TrimSuffix(d.Section.Kind, "Options") + " " +
