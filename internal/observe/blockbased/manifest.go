@@ -29,6 +29,8 @@ type Family struct {
 	blobs      map[uint64]lsmtail.BlobFile
 	dropped    bool
 	tables     map[uint64]Facts
+	// byLevel are the tables of each level in the order in which RocksDB opens them with a database.
+	byLevel map[int]*hashOrder
 }
 
 // manifest is what a database consists of.
@@ -129,10 +131,12 @@ func (m *manifest) apply(e *lsmtail.Edit) {
 	f.dropped = f.dropped || e.Dropped
 	for _, t := range e.Removed {
 		delete(f.tables, t.File)
+		f.level(t.Level).erase(t.File)
 	}
 
 	for _, t := range e.Added {
 		f.tables[t.File] = t
+		f.level(t.Level).insert(t.File)
 	}
 
 	for _, b := range e.Blobs {
@@ -154,12 +158,29 @@ func (m *manifest) family(name string) (*Family, error) {
 		strings.Join(have, ", "))
 }
 
+// level is the order of a level's tables.
+func (f *Family) level(number int) *hashOrder {
+	if f.byLevel[number] == nil {
+		f.byLevel[number] = &hashOrder{}
+	}
+	return f.byLevel[number]
+}
+
+// opened are the tables in the order in which RocksDB opens them with the database.
+func (f *Family) opened() (files []uint64) {
+	for _, level := range slices.Sorted(maps.Keys(f.byLevel)) {
+		files = append(files, f.byLevel[level].keys()...)
+	}
+	return files
+}
+
 func newFamily(id uint32, name string) *Family {
 	return &Family{
-		Number: id,
-		Name:   name,
-		tables: map[uint64]Facts{},
-		blobs:  map[uint64]lsmtail.BlobFile{},
+		Number:  id,
+		Name:    name,
+		tables:  map[uint64]Facts{},
+		byLevel: map[int]*hashOrder{},
+		blobs:   map[uint64]lsmtail.BlobFile{},
 	}
 }
 

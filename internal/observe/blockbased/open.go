@@ -88,7 +88,7 @@ func open(dir, logs, name string, reading Reading) (*Resolver, error) {
 		return nil, err
 	}
 
-	r := &Resolver{reading: reading, torn: m.torn}
+	r := &Resolver{reading: reading, torn: m.torn, opened: family.opened()}
 	if r.unflushed, err = readLogs(logs, listed, family); err != nil {
 		return nil, err
 	}

@@ -17,12 +17,7 @@ func LimitOpenTables(members ...*Resolver) (enough int, err error) {
 			return 0, nil
 		}
 
-		files = append(files, r.Files()...)
-		for _, l := range r.levels {
-			for _, t := range l.tables {
-				preferred = append(preferred, t.File)
-			}
-		}
+		files, preferred = append(files, r.Files()...), append(preferred, r.opened...)
 	}
 
 	var cache *cachesim.TableCache

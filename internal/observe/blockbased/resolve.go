@@ -39,6 +39,7 @@ type Resolver struct {
 	unflushed *lookuppath.Unflushed
 	endsBatch func(made uint64) bool // nil: each Get is made alone
 	tables    *cachesim.TableCache   // nil: all tables stay open
+	opened    []uint64               // files, in the order in which RocksDB opens them
 
 	// Of a database that was followed, instead of levels and unflushed:
 	states []lsmtail.State[level]
