@@ -92,6 +92,10 @@ const (
 	WithCgo     = "cgo"
 )
 
+// MappedReadsOption is the effective option that is "true" where files of tables are mapped into
+// memory: block reads are no calls of the kernel. Most engines do not have it.
+const MappedReadsOption = "allow_mmap_reads"
+
 // Profile is a named set of engine options.
 type Profile struct {
 	Name  string `json:"name"`

@@ -62,6 +62,7 @@ typedef char *rocks_partial_merge(void *state, const char *key, size_t n, const 
 	FUNCTION(rocksdb_table_options_t *, block_based_options_create, (void), ()) \
 	FUNCTION(void, block_based_options_destroy, (rocksdb_table_options_t *t), (t)) \
 	FUNCTION(void, block_based_options_set_block_cache, (rocksdb_table_options_t *t, rocksdb_cache_t *c), (t, c)) \
+	FUNCTION(void, block_based_options_set_no_block_cache, (rocksdb_table_options_t *t, unsigned char on), (t, on)) \
 	FUNCTION(rocksdb_mergeoperator_t *, mergeoperator_create, (void *state, void (*destroy)(void *), rocks_full_merge *full, rocks_partial_merge *partial, \
 		void (*free_value)(void *, const char *, size_t), const char *(*name)(void *)), (state, destroy, full, partial, free_value, name)) \
 	FUNCTION(void, options_set_merge_operator, (rocksdb_options_t *o, rocksdb_mergeoperator_t *m), (o, m)) \

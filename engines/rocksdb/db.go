@@ -160,6 +160,12 @@ func (d *db) takeOptions() (err error) {
 			return err
 		}
 
+		if d.settings.direct && d.kept.mapped() {
+			return engine.Fail(engine.CodeOption, "%s has allow_mmap_reads=true: tables that are "+
+				"mapped into memory are not read with O_DIRECT", d.kept.file).
+				WithRemedy("use --page-cache cold, or another value than direct")
+		}
+
 		if d.settings.handles < 0 {
 			d.settings.handles = d.kept.openFiles()
 		}

@@ -174,7 +174,7 @@ func (d *db) openNamed(names []string) (err error) {
 		texts[i], each[i] = C.CString(name), d.options
 		defer C.free(unsafe.Pointer(texts[i]))
 		if d.settings.readOnly {
-			o, err := k.familyOptions(name, d.settings.set(), d.cache)
+			o, err := k.familyOptions(name, d.settings.set())
 			if err != nil {
 				return err
 			}

@@ -101,6 +101,9 @@ func (k optionsFile) openFiles() int {
 	return n
 }
 
+// mapped reports whether the tables are mapped into memory.
+func (k optionsFile) mapped() bool { return k.database["allow_mmap_reads"] == "true" }
+
 // of are the options of a family as RocksDB loads them; nil for one that the file does not have.
 func (k optionsFile) of(name string) *C.rocksdb_options_t {
 	for i, have := range unsafe.Slice(k.names, k.count) {
@@ -121,14 +124,23 @@ func (k optionsFile) inForce(name string, l layout) named {
 	return all
 }
 
-// familyOptions are those that a family is opened with for reading: the file's, with our cache and
-// what l changes. nil for a family that the file does not have.
-func (k optionsFile) familyOptions(
-	name string, l layout, cache *C.rocksdb_cache_t,
-) (*C.rocksdb_options_t, error) {
+// familyOptions are those that a family is opened with for reading: the file's, with what l changes;
+// RocksDB has put our cache into them. nil for a family that the file does not have.
+func (k optionsFile) familyOptions(name string, l layout) (*C.rocksdb_options_t, error) {
 	base := k.of(name)
 	if base == nil {
 		return nil, nil
+	}
+
+	if table := k.families[name].table; table["no_block_cache"] == "true" {
+		// RocksDB has given it a cache while it loaded the file.
+		set := C.rocks_block_based_options_create()
+		C.rocks_block_based_options_set_no_block_cache(set, 1)
+		C.rocks_options_set_block_based_table_factory(base, set)
+		C.rocks_block_based_options_destroy(set)
+		all := maps.Clone(table)
+		maps.Copy(all, l.table)
+		l.table = all
 	}
 
 	if merge := k.families[name].options["merge_operator"]; !known("merge_operator", merge) {
@@ -309,7 +321,7 @@ func (k optionsFile) warnings(name string) (all []engine.Warning) {
 			own+"with whole_key_filtering=true")
 	}
 
-	if k.database["allow_mmap_reads"] == "true" {
+	if k.mapped() {
 		all = append(all, engine.Warning{
 			Code: "mmap_reads",
 			Text: "the owner of the database maps its tables into memory (allow_mmap_reads), and " +

@@ -358,6 +358,11 @@ type Steady struct {
 	Metadata bool
 	// ValueReads are reads per Get of values outside the tables, which no block cache spares.
 	ValueReads float64
+	// Uncached are reads per Get, but for ValueReads, that no block cache spares: of blocks that
+	// never enter it, and of tables that are opened again.
+	Uncached float64
+	// OpenFiles tells whether the limit of open files keeps all tables open.
+	OpenFiles trace.OpenFiles
 }
 
 // A trace of random Gets fills a cache after it has asked for each block some times.
@@ -368,11 +373,11 @@ const (
 )
 
 // NewSteady draws keys of the families in dir evenly, of which missing is the share of absent ones,
-// and resolves their Gets as version of the engine would make them. A database that is too large
-// for that is an error.
+// and resolves their Gets as version of the engine would make them, with these options instead of
+// the owner's. A database that is too large for that is an error.
 func NewSteady(
 	ctx context.Context, dir, name, version string, families []adapter.Portion, missing float64,
-	seed uint64,
+	seed uint64, replaced blockbased.Options,
 ) (s *Steady, err error) {
 	var members []*blockbased.Resolver
 	defer func() {
@@ -383,11 +388,19 @@ func NewSteady(
 
 	var shares []float64
 	for _, f := range families {
-		r, err := blockbased.Open(dir, f.Name, nil)
+		r, err := blockbased.Open(dir, f.Name, replaced)
 		if err != nil {
 			return nil, err
 		}
 		members, shares = append(members, r), append(shares, f.Share)
+	}
+
+	files := trace.OpenFiles{Limit: members[0].OpenFiles()}
+	for _, r := range members {
+		files.Tables += len(r.All)
+	}
+	if files.Enough, err = blockbased.LimitOpenTables(members...); err != nil {
+		return nil, err
 	}
 
 	mix := blockbased.NewMix(members...)
@@ -428,7 +441,7 @@ func NewSteady(
 		return nil, err
 	}
 
-	s = &Steady{setup: Setup(header, 1)}
+	s = &Steady{setup: Setup(header, 1), OpenFiles: files}
 	if s.trace, _, err = trace.Load(&file); err != nil {
 		return nil, err
 	}
@@ -444,22 +457,26 @@ func NewSteady(
 	}
 
 	for _, number := range s.trace.Accesses[s.trace.Gets[s.trace.WarmupGets]:] {
-		if s.trace.Blocks[number].Type == engine.Value {
+		switch b := &s.trace.Blocks[number]; {
+		case b.Type == engine.Value:
 			s.ValueReads++
+		case b.Marks&cachesim.Uncached != 0:
+			s.Uncached++
 		}
 	}
 
-	s.ValueReads /= float64(len(s.trace.Gets) - s.trace.WarmupGets)
+	counted := float64(len(s.trace.Gets) - s.trace.WarmupGets)
+	s.ValueReads, s.Uncached = s.ValueReads/counted, s.Uncached/counted
 	s.bytes = int64(float64(s.bytes) * float64(blocks) / float64(max(1, len(s.trace.Blocks))))
 	return s, nil
 }
 
 // Reads are block reads per Get with a cache, but for ValueReads, those of metadata among them if
-// they are in the cache. A cache that holds all blocks reads none.
+// they are in the cache. A cache that holds all blocks reads Uncached.
 func (s *Steady) Reads(ctx context.Context, cacheBytes int64) (perGet float64, err error) {
 	const roomForUnevenShards = 1.25
 	if float64(cacheBytes) > roomForUnevenShards*float64(s.bytes) {
-		return 0, nil
+		return s.Uncached, nil
 	}
 
 	points, err := cachesim.Curve(ctx, s.trace, s.setup, []int64{cacheBytes})

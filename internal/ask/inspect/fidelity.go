@@ -8,6 +8,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/statelab/statelab/engine"
@@ -24,6 +25,7 @@ import (
 	"github.com/statelab/statelab/internal/model/fidelity"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/subject"
@@ -696,29 +698,118 @@ func trace(
 		}
 	}
 
-	traced, metadata := map[int]*curve.Steady{}, false
-	for portion, families := range caches {
-		s, err := curve.NewSteady(ctx, dir, run.Engine.Name, run.Engine.Version, families, missing,
-			seed)
-		if err != nil {
-			return err
-		}
+	owner := blockbased.Options{}
+	if run.Database.Written != "foreign" { // its file tells what the last run of it was
+		owner["max_open_files"], owner["use_direct_reads"] = "-1", "false"
+	}
 
-		traced[portion] = s
-		metadata = metadata || s.Metadata
+	draw := func(replaced blockbased.Options) (map[int]*curve.Steady, error) {
+		traced := map[int]*curve.Steady{}
+		for portion, families := range caches {
+			s, err := curve.NewSteady(ctx, dir, run.Engine.Name, run.Engine.Version, families,
+				missing, seed, replaced)
+			if err != nil {
+				return nil, err
+			}
+			traced[portion] = s
+		}
+		return traced, nil
+	}
+
+	reads := func(traced map[int]*curve.Steady) func(int, int64) (float64, error) {
+		return func(portion int, cacheBytes int64) (float64, error) {
+			return traced[portion].Reads(ctx, cacheBytes)
+		}
+	}
+
+	traced, err := draw(owner)
+	if err != nil {
+		return err
+	}
+
+	for portion, s := range traced {
 		share := 1.0
 		if portion != advise.Together {
 			share = all[portion].Share
 		}
 
+		out.Metadata = out.Metadata || s.Metadata
 		out.ValueReadsPerGet += share * s.ValueReads
+		out.UncachedReadsPerGet += share * s.Uncached
 	}
 
-	out.Metadata = metadata
-	out.Reads = func(portion int, cacheBytes int64) (float64, error) {
-		return traced[portion].Reads(ctx, cacheBytes)
+	out.Reads = reads(traced)
+	costly, err := costlyOptions(dir, all, traced)
+	if err != nil {
+		return err
 	}
+
+	for _, c := range costly {
+		without := maps.Clone(owner)
+		without[c.Option] = c.replacement
+		traced, err := draw(without)
+		if err != nil {
+			return err
+		}
+
+		c.Reads = reads(traced)
+		out.Costly = append(out.Costly, c.CostlyOption)
+	}
+
 	return nil
+}
+
+// costly is an option whose other value makes Gets read less.
+type costly struct {
+	advise.CostlyOption
+	replacement string
+}
+
+// costlyOptions are the options of a database's owner that make Gets read what a block cache cannot
+// spare.
+func costlyOptions(
+	dir string, families []adapter.Portion, traced map[int]*curve.Steady,
+) (all []costly, err error) {
+	for _, s := range traced {
+		if o := s.OpenFiles; o.Enough > 0 {
+			all = append(all, costly{advise.CostlyOption{
+				Option:  "max_open_files",
+				Value:   strconv.Itoa(o.Limit),
+				Instead: fmt.Sprintf("-1, or at least %d", o.Enough),
+				Why:     fmt.Sprintf("not all of %s stay open", unit.Plural(o.Tables, "table")),
+			}, "-1"})
+			break
+		}
+	}
+
+	_, sections, err := optionsfile.Read(dir)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, s := range sections {
+		switch {
+		case s.Kind == "DBOptions" && s.Values["allow_mmap_reads"] == "true":
+			all = append(all, costly{advise.CostlyOption{
+				Option:  "allow_mmap_reads",
+				Value:   "true",
+				Instead: "false",
+				Why:     "the block cache holds no blocks that are not compressed",
+			}, "false"})
+		case s.Kind == "TableOptions/BlockBasedTable" && s.Values["no_block_cache"] == "true" &&
+			slices.ContainsFunc(families, func(f adapter.Portion) bool {
+				return cmp.Or(f.Name, "default") == unit.Printable(s.Name)
+			}):
+			all = append(all, costly{advise.CostlyOption{
+				Option:  "no_block_cache",
+				Value:   "true",
+				Instead: "false",
+				Why:     "there is no block cache, whatever size is set",
+			}, "false"})
+		}
+	}
+
+	return all, nil
 }
 
 // RocksClient is the client whose database was inspected.

@@ -44,6 +44,23 @@ type RocksAdvice struct {
 	// ValueReadsPerGet come on top of those of blocks: of values in blob files, which no block
 	// cache holds.
 	ValueReadsPerGet float64 `json:"value_reads_per_get,omitempty"`
+	// UncachedReadsPerGet are among those of any cache: of blocks that never enter it, and of tables
+	// that are opened again.
+	UncachedReadsPerGet float64        `json:"uncached_reads_per_get,omitempty"`
+	Costly              []CostlyOption `json:"costly_options,omitempty"`
+}
+
+// CostlyOption is an option that makes Gets read what no block cache spares.
+type CostlyOption struct {
+	Option  string `json:"option"`
+	Value   string `json:"value"`
+	Instead string `json:"instead"`
+	Why     string `json:"why"`
+	// ReadsInstead are block reads per Get with the present cache and the other value.
+	ReadsInstead float64 `json:"reads_per_get_instead"`
+
+	// Reads is RocksAdvice.Reads with the other value.
+	Reads func(portion int, cacheBytes int64) (float64, error) `json:"-"`
 }
 
 // Together is the portion of a mix that is all of it.
@@ -136,6 +153,15 @@ func (r *RocksAdvice) Judge(
 		return err
 	}
 
+	for i := range r.Costly {
+		other := RocksAdvice{Client: r.Client, Reads: r.Costly[i].Reads}
+		place, err := other.price(mix, missing, r.NowBytes)
+		if err != nil {
+			return err
+		}
+		r.Costly[i].ReadsInstead = place.BlockReadsPerGet
+	}
+
 	_, flag := advice.RocksDBCache(r.Client, r.Then.CacheBytes)
 	r.Now, r.Flags, r.Answer = now, []string{flag}, r.answer(now)
 	return nil
@@ -177,7 +203,8 @@ func (r *RocksAdvice) draw(mix []fidelity.Portion, missing float64, maximum int6
 			return err
 		}
 
-		if r.Curve = append(r.Curve, place); place.BlockReadsPerGet == 0 {
+		const nothing = 1e-9 // of sums of shares
+		if r.Curve = append(r.Curve, place); place.BlockReadsPerGet <= r.UncachedReadsPerGet+nothing {
 			r.Then, err = r.price(mix, missing, min(maximum, cacheBytes))
 			return err
 		}
@@ -191,13 +218,19 @@ func (r *RocksAdvice) answer(now RocksPlace) string {
 	}
 
 	kind := "data block"
-	if r.Metadata {
+	if r.Metadata || len(r.Costly) > 0 {
 		kind = "block"
 	}
 
 	text := fmt.Sprintf("%s %s reads per Get with a block cache of %s%s.",
 		unit.Significant(now.BlockReadsPerGet, 3), kind,
 		unit.Bytes(now.CacheBytes), each)
+	for _, c := range r.Costly {
+		text += fmt.Sprintf(" Because of %s=%s, %s: with %s it would be %s.", c.Option, c.Value,
+			c.Why, c.Instead, unit.Significant(c.ReadsInstead, 3))
+	}
+
+	const nearly = 0.005
 	switch {
 	case r.MemoryBytes > 0:
 		return text + fmt.Sprintf(" %s leave room for %s%s: %s reads per Get.",
@@ -205,6 +238,8 @@ func (r *RocksAdvice) answer(now RocksPlace) string {
 			unit.Significant(r.Then.BlockReadsPerGet, 3))
 	case now.BlockReadsPerGet == 0:
 		return text + fmt.Sprintf(" %s hold every block.", unit.Bytes(r.Then.CacheBytes))
+	case now.BlockReadsPerGet <= r.UncachedReadsPerGet+nearly:
+		return text + " No larger block cache saves any of them."
 	}
 
 	return text + " Add --memory to hear what more memory gains."
@@ -243,7 +278,11 @@ const minRocksCache = 1 << 20
 func (r *RocksAdvice) Document() *doc.Document {
 	d := &doc.Document{Title: "Statelab: the block cache of " + r.Source}
 	d.Answer("", r.Answer)
-	d.Advice = doc.Statements("Set", strings.Join(r.Flags, " "))
+	flags := r.Flags
+	for _, c := range r.Costly {
+		flags = append(slices.Clone(flags), c.Option+": "+c.Instead)
+	}
+	d.Advice = doc.Statements("Set", strings.Join(flags, "; "))
 
 	gets := doc.Each(r.Tables, func(t TableShare) string {
 		return fmt.Sprintf("%.0f%% of the Gets go to %s, %s", 100*t.Share,

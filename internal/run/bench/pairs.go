@@ -174,7 +174,7 @@ func (r *run) opensOfEngine(m *measured) (ours, theirs float64, both bool) {
 }
 
 func (r *run) bytesOfKernel(m *measured) (ours, theirs float64, both bool) {
-	if m.Subject.Reads == nil || r.spec.Workload == workload.ReadWhileWriting {
+	if m.Subject.Reads == nil || r.spec.Workload == workload.ReadWhileWriting || r.mapsTables() {
 		return 0, 0, false
 	}
 
@@ -198,6 +198,9 @@ func (r *run) bytesOfKernel(m *measured) (ours, theirs float64, both bool) {
 	return float64(bytes), float64(m.Process.ReadChars), true
 }
 
+// mapsTables reports that block reads are not calls of the kernel.
+func (r *run) mapsTables() bool { return r.Result.Engine.Options[engine.MappedReadsOption] == "true" }
+
 // opensTables reports that more than one read in a hundred opened a table.
 func opensTables(m *measured) bool {
 	return m.Subject.TableOpens != nil && 100**m.Subject.TableOpens > readsOf(m)
@@ -205,7 +208,7 @@ func opensTables(m *measured) bool {
 
 func (r *run) callsOfKernel(m *measured) (ours, theirs float64, both bool) {
 	if m.Subject.Reads == nil || r.spec.Workload == workload.ReadWhileWriting ||
-		r.spec.BatchGets > 0 || r.spec.Rate > 0 {
+		r.spec.BatchGets > 0 || r.spec.Rate > 0 || r.mapsTables() {
 		// one call may read for several keys of a batch, and Go's runtime reads to wake who sleeps
 		// until a Get is due
 		return 0, 0, false
