@@ -451,16 +451,21 @@ func (d *db) SampleKeys(
 		entries[i] = uint64(t.KeyCount)
 	}
 
-	for i, draws := range adapter.DrawTables(entries, n, seed) {
-		id := tables[i].ID
-		err := d.sampleTable(ctx, id, stored[id].Compression, draws,
-			rand.New(rand.NewPCG(seed, id)), yield)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // compacted away meanwhile
-			return fmt.Errorf("badger: sample table %d of %s: %w", id, d.dir, err)
+	sample := func(draws []int, round uint64, yield func(key []byte) error) error {
+		for i, draws := range draws {
+			id := tables[i].ID
+			err := d.sampleTable(ctx, id, stored[id].Compression, draws,
+				rand.New(rand.NewPCG(seed+round, id)), yield)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) { // compacted away meanwhile
+				return fmt.Errorf("badger: sample table %d of %s: %w", id, d.dir, err)
+			}
 		}
+
+		return nil
 	}
 
-	return nil
+	_, err = adapter.SampleTables(ctx, entries, n, seed, sample, yield)
+	return err
 }
 
 // compressions asks the manifest how each table is stored: not always as the

@@ -52,26 +52,30 @@ func (d *db) sampleAll(
 		}
 	}
 
-	draws := adapter.DrawTables(entries, n, seed)
-	if draws == nil {
-		return sampleJournals(ctx, aside, n, seed, yield)
-	}
-
 	exists := func(key []byte) (bool, error) { return aside.Has(key, nil) }
-	for i, number := range draws {
-		file := tables[i].Number
-		sampled := adapter.SampledTable{
-			Rng:    rand.New(rand.NewPCG(seed, uint64(file))),
-			Exists: exists,
+	sample := func(draws []int, round uint64, yield func(key []byte) error) error {
+		for i, number := range draws {
+			file := tables[i].Number
+			sampled := adapter.SampledTable{
+				Rng:    rand.New(rand.NewPCG(seed+round, uint64(file))),
+				Exists: exists,
+			}
+
+			err := sampleTable(ctx, &sampled, d.storage.tablePath(file), number, yield)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) { // compacted away meanwhile
+				return fmt.Errorf("goleveldb: sample table %d of %s: %w", file, d.dir, err)
+			}
 		}
 
-		err := sampleTable(ctx, &sampled, d.storage.tablePath(file), number, yield)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // compacted away meanwhile
-			return fmt.Errorf("goleveldb: sample table %d of %s: %w", file, d.dir, err)
-		}
+		return nil
 	}
 
-	return nil
+	if sampled, err := adapter.SampleTables(ctx, entries, n, seed, sample, yield); sampled ||
+		err != nil {
+		return err
+	}
+
+	return sampleJournals(ctx, aside, n, seed, yield)
 }
 
 // sampleJournals draws from a database without tables: a young one, or one that was closed

@@ -14,6 +14,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/adapter"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 )
 
 const (
@@ -24,10 +25,11 @@ const (
 	strideKeys = 32
 )
 
-// SampleKeys seeks to random points between the first and last keys of tables,
-// chosen by their entries, and walks on by up to strideKeys keys. Keys that are
-// evenly spread, such as hashes, are sampled evenly; where prefixes bunch them
-// inside a table, keys at the edges of a bunch come up too often.
+// SampleKeys draws entries of tables, each key with the same chance (blockbased.Drawer). Of a family
+// whose tables cannot be resolved, or have more metadata than maxDrawnMetadata, it seeks to random
+// points between the first and last keys of tables, chosen by their entries, and walks on by up to
+// strideKeys keys: keys that are evenly spread, such as hashes, are sampled evenly then; keys
+// behind gaps come up too often.
 //
 // It reads through a second handle, so that statistics and block cache stay as
 // they are.
@@ -59,6 +61,10 @@ func (d *db) sample(
 	ctx context.Context, f family, n int, seed uint64, yield func(key []byte) error,
 ) error {
 	spans := spansOf(d.liveTables()[f.name])
+	if drawn, err := d.drawKeys(ctx, f, spans, n, seed, yield); drawn || err != nil {
+		return err
+	}
+
 	options, err := d.readOptions(f)
 	if err != nil {
 		return err
@@ -91,6 +97,53 @@ func (d *db) sample(
 	}
 
 	return nil
+}
+
+// maxDrawnMetadata bounds the filters and indexes that are read to draw keys: those of tables of a
+// hundred times as many bytes, about.
+const maxDrawnMetadata = 512 << 20
+
+// drawKeys draws keys of a family from its tables. drawn is false where that cannot be done: then
+// no key was yielded.
+func (d *db) drawKeys(
+	ctx context.Context, f family, of spans, n int, seed uint64, yield func(key []byte) error,
+) (drawn bool, err error) {
+	const metadataShare = 100
+	bytes := int64(0)
+	for _, t := range of.all {
+		bytes += t.bytes
+	}
+
+	if of.entries == 0 || bytes > metadataShare*maxDrawnMetadata ||
+		d.replayedBytes() > 0 || !d.settings.readOnly {
+		return false, nil
+	}
+
+	r, err := blockbased.Open(d.settings.dir, f.name, nil)
+	if err != nil {
+		return false, nil // it is not resolved: a family of timestamps, or in another order
+	}
+
+	defer func() { err = errors.Join(err, r.Close()) }()
+	drawer := r.Drawer(rand.New(rand.NewPCG(seed, 0x5a3d)))
+	var key []byte
+	for i := range n {
+		if err := ctx.Err(); err != nil {
+			return true, context.Cause(ctx)
+		}
+
+		if key, err = drawer.Draw(key[:0]); err != nil && i == 0 {
+			return false, nil
+		} else if err != nil {
+			return true, err
+		}
+
+		if err := yield(key); err != nil {
+			return true, err
+		}
+	}
+
+	return true, nil
 }
 
 func (d *db) openAside() (aside *db, err error) {

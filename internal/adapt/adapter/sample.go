@@ -1,10 +1,13 @@
 package adapter
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sort"
 )
 
@@ -13,14 +16,70 @@ const (
 	fullnessSample = 8
 	// refusals bounds how often a block is refused for having few entries.
 	refusals = 64
-	// drawAttempts bounds how often a draw is repeated that hit a key which is
-	// deleted by now.
-	drawAttempts = 16
 )
 
-// DrawTables tells how many of n keys to draw from each table, in proportion to the
-// tables' numbers of entries; nil where there are none.
-func DrawTables(entries []uint64, n int, seed uint64) []int {
+// SampleTables yields n keys of a database, each with the same chance (fewer where nearly all are
+// deleted), from tables with so many entries each. sample draws entries of one table and calls yield
+// with the keys of those that are there. A draw that met a deleted key is made again from all
+// tables, so that a table has keys in the sample in proportion to those that it has, not to its
+// entries. tables is false where there are none.
+func SampleTables(
+	ctx context.Context, entries []uint64, n int, seed uint64,
+	sample func(draws []int, round uint64, yield func(key []byte) error) error,
+	yield func(key []byte) error,
+) (tables bool, err error) {
+	drawn, left := 0, n
+	for round := uint64(0); round < maxDrawRounds && left > 0; round++ {
+		draws := left
+		if round > 0 {
+			share := float64(n-left+1) / float64(drawn+1) // of draws that met a key
+			draws = int(min(surplus*float64(left)/share, float64(maxDrawsPerKey*n))) + minDraws
+		}
+
+		each := drawTables(entries, draws, seed+round)
+		if each == nil {
+			return false, nil
+		}
+
+		var keys [][]byte
+		err := sample(each, round, func(key []byte) error {
+			if round == 0 { // never too many
+				left--
+				return yield(key)
+			}
+			keys = append(keys, bytes.Clone(key))
+			return nil
+		})
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return true, err
+		}
+
+		drawn += draws
+		// Those of one table come together: which of them are left out is up to chance.
+		slices.SortFunc(keys, bytes.Compare) // they may have come in any order
+		rng := rand.New(rand.NewPCG(seed, round))
+		rng.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+		for _, key := range keys[:min(left, len(keys))] {
+			if err := yield(key); err != nil {
+				return true, err
+			}
+			left--
+		}
+	}
+
+	return true, nil
+}
+
+const (
+	maxDrawRounds  = 5
+	maxDrawsPerKey = 64
+	surplus        = 1.05 // of draws, so that a further round is seldom
+	minDraws       = 64
+)
+
+// drawTables tells how many of n draws go to each table, in proportion to the tables' numbers of
+// entries; nil where there are none.
+func drawTables(entries []uint64, n int, seed uint64) []int {
 	var total uint64
 	ends := make([]uint64, len(entries))
 	for i, count := range entries {
@@ -78,7 +137,7 @@ const (
 	deleted
 )
 
-// Sample calls yield with as many keys as are drawn, fewer where nearly all are deleted.
+// Sample draws entries and calls yield with the keys of those that are not deleted.
 func (t *SampledTable) Sample(ctx context.Context, draws int, yield func(key []byte) error) error {
 	if draws == 0 {
 		return nil
@@ -101,42 +160,40 @@ func (t *SampledTable) Sample(ctx context.Context, draws int, yield func(key []b
 }
 
 func (t *SampledTable) draw(ctx context.Context, yield func(key []byte) error) error {
-	for range drawAttempts {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 
-		i, b, err := t.fairBlock()
+	i, b, err := t.fairBlock()
+	if err != nil {
+		return err
+	}
+
+	at := t.Rng.IntN(len(b.answers))
+	if b.answers[at] == deleted {
+		return nil
+	}
+
+	if err := t.read(i, b); err != nil {
+		return err
+	}
+
+	key := b.keys[at]
+	if b.answers[at] == unasked {
+		exists, err := t.Exists(key)
 		if err != nil {
-			return err
+			return fmt.Errorf("look up the sampled key %x: %w", key, err)
 		}
 
-		at := t.Rng.IntN(len(b.answers))
-		if b.answers[at] == deleted {
-			continue
+		if b.answers[at] = deleted; exists {
+			b.answers[at] = found
 		}
+	}
 
-		if err := t.read(i, b); err != nil {
-			return err
-		}
-
-		key := b.keys[at]
-		if b.answers[at] == unasked {
-			exists, err := t.Exists(key)
-			if err != nil {
-				return fmt.Errorf("look up the sampled key %x: %w", key, err)
-			}
-
-			if b.answers[at] = deleted; exists {
-				b.answers[at] = found
-			}
-		}
-
-		exists := b.answers[at] == found
-		t.forget(b)
-		if exists {
-			return yield(key)
-		}
+	exists := b.answers[at] == found
+	t.forget(b)
+	if exists {
+		return yield(key)
 	}
 
 	return nil

@@ -67,7 +67,8 @@ const AsideCacheBytes = 32 << 20
 // A draw chooses a table by its number of entries, one of its data blocks, and an
 // entry of that block. Blocks of few entries (of large values) are refused as
 // often as they have fewer than the fullest block seen of the table, so that each
-// entry has the same chance, whatever the sizes. What bias is left: blocks
+// entry has the same chance, whatever the sizes. What meets a deleted key is drawn again,
+// from any table. What bias is left: blocks
 // fuller than any of the first few seen come up too seldom; keys with several
 // versions come up more often, and keys that are in a memtable alone not at all.
 // The same key may come twice.
@@ -104,36 +105,41 @@ func (d *live) sampleAll(
 	}
 
 	var yielding sync.Mutex
-	yieldOne := func(key []byte) error {
-		yielding.Lock()
-		defer yielding.Unlock()
-		return yield(key)
-	}
-
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.NumCPU())
-	for i, draws := range adapter.DrawTables(entries, n, seed) {
-		if draws == 0 {
-			continue
+	sample := func(draws []int, round uint64, yield func(key []byte) error) error {
+		yieldOne := func(key []byte) error {
+			yielding.Lock()
+			defer yielding.Unlock()
+			return yield(key)
 		}
 
-		number := tables[i].Number
-		group.Go(func() error {
-			sampled := adapter.SampledTable{
-				Rng:    rand.New(rand.NewPCG(seed, uint64(number))),
-				Exists: aside.Has,
+		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(runtime.NumCPU())
+		for i, draws := range draws {
+			if draws == 0 {
+				continue
 			}
 
-			if err := sampleTable(ctx, &sampled, d.tablePath(number), d.config.kept, draws,
-				yieldOne); err != nil {
-				return d.failed(fmt.Sprintf("sample table %06d of", number), err)
-			}
+			number := tables[i].Number
+			group.Go(func() error {
+				sampled := adapter.SampledTable{
+					Rng:    rand.New(rand.NewPCG(seed+round, uint64(number))),
+					Exists: aside.Has,
+				}
 
-			return nil
-		})
+				if err := sampleTable(ctx, &sampled, d.tablePath(number), d.config.kept, draws,
+					yieldOne); err != nil {
+					return d.failed(fmt.Sprintf("sample table %06d of", number), err)
+				}
+
+				return nil
+			})
+		}
+
+		return group.Wait()
 	}
 
-	return group.Wait()
+	_, err = adapter.SampleTables(ctx, entries, n, seed, sample, yield)
+	return err
 }
 
 func sampleTable(ctx context.Context, sampled *adapter.SampledTable, path string,

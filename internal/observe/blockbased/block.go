@@ -61,7 +61,7 @@ const (
 // buffer is memory for one block at a time. The zero value is ready. Not safe for concurrent use.
 type buffer struct {
 	stored, content []byte
-	key, chosen     []byte // of its entries
+	key             []byte // of its entries
 	zstd            *zstd.Decoder
 }
 

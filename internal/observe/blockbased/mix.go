@@ -1,14 +1,12 @@
 package blockbased
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/lookuppath"
-	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
 
 // MaxMembers is how many families a Mix can have: a byte says which one a key is of (MemberKey).
@@ -167,13 +165,17 @@ func (w *mixWalker) Learn(numbers []uint32) error {
 }
 
 // Keys is a stream of Gets that go to the members in these shares: of keys that are drawn from all
-// entries evenly, and of absent ones, which begin as a key of the database does and go on at
+// that are in the database evenly, and of absent ones, which begin as a key of the database does and go on at
 // random. It returns the first error in *failed and ends there.
 func (m *Mix) Keys(
 	shares []float64, missing float64, gets, seed uint64, failed *error,
 ) lookuppath.Keys {
 	rng := rand.New(rand.NewPCG(seed, 0x6d6978))
-	var in buffer
+	drawers := make([]*Drawer, len(m.members))
+	for i, r := range m.members {
+		drawers[i] = r.Drawer(rng)
+	}
+
 	var key []byte
 	return func() ([]byte, bool, bool) {
 		if gets == 0 || *failed != nil {
@@ -188,7 +190,7 @@ func (m *Mix) Keys(
 		}
 
 		key = memberPrefix(key[:0], of)
-		if key, *failed = m.members[of].draw(rng, &in, key); *failed != nil {
+		if key, *failed = drawers[of].Draw(key); *failed != nil {
 			return nil, false, false
 		}
 
@@ -198,57 +200,6 @@ func (m *Mix) Keys(
 			}
 		}
 
-		return key, false, true // it may have been deleted
+		return key, false, true // it may be absent
 	}
-}
-
-// maxDraws bounds the search for an entry that is not a deletion.
-const maxDraws = 1000
-
-// draw appends the key of a random entry to key.
-func (r *Resolver) draw(rng *rand.Rand, in *buffer, key []byte) ([]byte, error) {
-	if r.firstBlob == 0 {
-		return key, errors.New("the column family has no tables")
-	}
-
-	for range maxDraws {
-		number := rng.Uint32N(r.firstBlob)
-		t := r.ByNumber(number)
-		if number-t.First < t.FirstData {
-			continue
-		}
-
-		content, err := t.decode(t.Data[number-t.First-t.FirstData], in)
-		if err != nil {
-			return key, err
-		}
-
-		entries, err := newRows(content, false, in.key)
-		if err != nil {
-			return key, err
-		}
-
-		values := uint32(0) // reservoir sampling: each is the chosen one as often
-		for entries.next() {
-			n := len(entries.key) - 8
-			if n < 0 || kindOf(entries.key[n]) != lsmtail.Set {
-				continue
-			}
-
-			if values++; rng.Uint32N(values) == 0 {
-				in.chosen = append(in.chosen[:0], entries.key[:n]...)
-			}
-		}
-
-		in.key = entries.key
-		if entries.err != nil {
-			return key, entries.err
-		}
-
-		if values > 0 {
-			return append(key, in.chosen...), nil
-		}
-	}
-
-	return key, errors.New("the column family has hardly any values")
 }

@@ -65,7 +65,7 @@ func (r *Resolver) Walk() lookuppath.PathResolver {
 func (w *Walker) Get(
 	key []byte, known bool, dst []uint32,
 ) (numbers []uint32, found bool, err error) {
-	w.asked, w.numbers = asked{key: key, known: known}, dst[:0]
+	w.asked, w.numbers, w.t = asked{key: key, known: known}, dst[:0], nil
 	if kind, gone := w.memory.Find(key); kind != lsmtail.None || gone {
 		if kind != lsmtail.Merge {
 			return w.numbers, kind == lsmtail.Set, nil
