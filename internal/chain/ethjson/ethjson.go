@@ -31,6 +31,11 @@ var (
 	ErrNull = errors.New("the node answered null: it does not have this block; fetch the answer " +
 		"from a node that has it")
 
+	// ErrBatch says that the text holds several blocks, as the answer to a JSON-RPC batch does.
+	ErrBatch = errors.New("a list of several blocks, as the answer to a JSON-RPC batch: a file " +
+		"holds one block; write each of them to a file of its own, named after its block (jq " +
+		"'.[0]' FILE > NUMBER.json for the first)")
+
 	errTwoBlocks = errors.New("a second value behind a block: a file holds one block, or one " +
 		"transaction a line")
 )
@@ -59,7 +64,7 @@ func Transactions(text []byte, visit func(trace Object) error) (block bool, err 
 		}
 
 		blockEnded := w.block
-		if err := w.value(value, 0); err != nil {
+		if err := w.value(value, 0, 0); err != nil {
 			return w.block, err
 		}
 
@@ -74,20 +79,32 @@ type walk struct {
 	block bool
 }
 
-func (w *walk) value(text json.RawMessage, depth int) error {
+// value visits what is in a value; siblings are how many values there are in the list around it, 0
+// without one.
+func (w *walk) value(text json.RawMessage, depth, siblings int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("wrapped more than %d times", maxDepth)
 	}
 
 	if text[0] == '[' {
+		if siblings > 1 {
+			return ErrBatch
+		}
+
 		w.block = true
 		var items []json.RawMessage
 		if err := Strict(text, &items); err != nil {
 			return err
 		}
 
+		if err := inOrder(items); err != nil {
+			return err
+		}
+
 		for i, item := range items {
-			if err := w.value(item, depth+1); err != nil {
+			if err := w.value(item, depth+1, len(items)); errors.Is(err, ErrBatch) {
+				return err
+			} else if err != nil {
 				return fmt.Errorf("transaction %d: %w", i, err)
 			}
 		}
@@ -101,10 +118,36 @@ func (w *walk) value(text json.RawMessage, depth int) error {
 	}
 
 	if result != nil {
-		return w.value(result, depth+1)
+		return w.value(result, depth+1, siblings)
 	}
 
 	return w.visit(object)
+}
+
+// inOrder refuses answers of a JSON-RPC batch that are not in the order of their ids, which servers
+// may send in any: transactions come one after another.
+func inOrder(items []json.RawMessage) error {
+	before := int64(-1)
+	for _, item := range items {
+		var answer struct {
+			Version json.RawMessage `json:"jsonrpc"`
+			ID      *int64          `json:"id"`
+		}
+
+		if len(items) < 2 || json.Unmarshal(item, &answer) != nil || answer.Version == nil ||
+			answer.ID == nil {
+			return nil // no batch, or one whose ids are no numbers
+		}
+
+		if *answer.ID <= before {
+			return fmt.Errorf("the answers of a JSON-RPC batch are not in the order of their ids "+
+				"(%d comes after %d): sort them (jq 'sort_by(.id)')", *answer.ID, before)
+		}
+
+		before = *answer.ID
+	}
+
+	return nil
 }
 
 // Result takes an answer out of the envelope of JSON-RPC, if it is in one.
