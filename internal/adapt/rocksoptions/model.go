@@ -61,7 +61,14 @@ func ParseFilter(policy string) (f Filter) {
 	return f
 }
 
-func (f Filter) ribbonOn(level int) bool { return f.Ribbon && level >= f.BloomBelow }
+// ribbonOn: tables of level 0 were flushed, which counts as a level below 0. (Source:
+// RibbonFilterPolicy::GetBuilderWithContext.)
+func (f Filter) ribbonOn(level int) bool {
+	if level == 0 {
+		level = -1
+	}
+	return f.Ribbon && level >= f.BloomBelow
+}
 
 // BitsOn are the bits of a key on a level.
 func (f Filter) BitsOn(level int) float64 {

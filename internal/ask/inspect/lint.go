@@ -78,8 +78,11 @@ type family struct {
 
 // fresh is what tables that are written from now on get.
 type fresh struct {
-	bits       func(level int) float64 // of filters; 0: none
-	filters    string                  // its filter policy in words; "": none
+	bits func(level int) float64 // of filters; 0: none
+	// bloomBits are those of filters that tables may have on any level besides, such as a table
+	// that was flushed before a compaction moved it as it is; 0: none.
+	bloomBits  float64
+	filters    string // its filter policy in words; "": none
 	blockBytes func(level int) float64
 	minKey     int64 // bytes of an entry beyond its value in a data block, at least
 }
@@ -137,6 +140,10 @@ func Lint(
 			bits:       policy.BitsOn,
 			blockBytes: func(int) float64 { return float64(load.BlockBytes) },
 			minKey:     8 + 3,
+		}
+
+		if policy.Ribbon {
+			f.fresh.bloomBits = policy.Bits
 		}
 
 		if policy.Bits > 0 {
@@ -496,8 +503,11 @@ func (f *family) otherBits(ctx context.Context) (*Finding, error) {
 	n, _ := f.tables(func(t blockbased.Written) bool {
 		want := f.fresh.bits(t.Level)
 		bits = max(bits, want)
-		is := t.FilterBytes > 0 && t.FilterKeys > fewKeys && want > 0 &&
-			math.Abs(8*float64(t.FilterBytes)/float64(t.FilterKeys)/want-1) > far
+		differs := func(want float64) bool {
+			return math.Abs(8*float64(t.FilterBytes)/float64(t.FilterKeys)/want-1) > far
+		}
+		is := t.FilterBytes > 0 && t.FilterKeys > fewKeys && want > 0 && differs(want) &&
+			(f.fresh.bloomBits == 0 || differs(f.fresh.bloomBits))
 		others[t.Level] = others[t.Level] || is
 		return is
 	})

@@ -31,7 +31,16 @@ type Options struct {
 	L0Tables   int     `json:"l0_tables,omitempty"` // from which on L0 is compacted
 	BaseBytes  int64   `json:"base_bytes,omitempty"`
 	Multiplier float64 `json:"multiplier,omitempty"`
+	// Style is how RocksDB compacts, unless it is by levels: such a database has no sizes of levels
+	// to come to, and with FIFO compaction it keeps all tables in L0.
+	Style string `json:"compaction_style,omitempty"`
 }
+
+// Compaction styles of RocksDB, as its options name them.
+const (
+	leveledStyle   = "kCompactionStyleLevel"
+	universalStyle = "kCompactionStyleUniversal"
+)
 
 // What RocksDB and Pebble do where options do not say otherwise.
 const (
@@ -234,8 +243,9 @@ func debt(a Table, b *Table) *change {
 		expected = fmt.Sprint(l0Runs(b.Levels))
 	}
 
+	merges := a.Options.Style == "" || a.Options.Style == universalStyle
 	runs := l0Runs(a.Levels)
-	if runs <= maximum {
+	if runs <= maximum || b == nil && !merges {
 		return nil
 	}
 
@@ -254,6 +264,10 @@ func sizes(a Table, b *Table) *change {
 		}
 		return &change{Difference{Kind: Sizes, Here: shares(a.Levels), Expected: shares(b.Levels)},
 			func(levels []engine.Level) []engine.Level { return like(levels, b.Levels) }}
+	}
+
+	if a.Options.Style != "" {
+		return nil
 	}
 
 	base, multiplier := cmp.Or(a.Options.BaseBytes, usualBaseBytes), a.Options.Multiplier

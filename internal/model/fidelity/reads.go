@@ -248,6 +248,10 @@ func (o *Options) set(key, value string) error {
 		set(n)
 	}
 
+	if key == "compaction_style" && value != leveledStyle {
+		o.Style = value
+	}
+
 	if key != "filter_policy" {
 		return nil
 	}
