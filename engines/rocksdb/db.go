@@ -20,6 +20,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 	"github.com/statelab/statelab/internal/observe/blockio"
 )
 
@@ -35,6 +36,9 @@ type db struct {
 	effective map[string]string
 	reads     *account
 	written   atomic.Int64 // keys and values committed, bytes
+
+	// tables with filters that this version ignores, by family and level; nil: not looked for yet
+	oldFilters map[string]map[int][]blockbased.Written
 
 	memory     sync.Mutex
 	cacheBytes int64
@@ -172,6 +176,12 @@ func (d *db) takeOptions() (err error) {
 
 		if d.logs, err = d.kept.logsIn(d.settings.dir, d.settings.database["wal_dir"]); err != nil {
 			return err
+		}
+	}
+
+	if !d.settings.create {
+		if few := d.settings.limitHandles(d.settings.otherFiles); few != nil {
+			d.warn(*few)
 		}
 	}
 

@@ -43,6 +43,7 @@ type settings struct {
 	ignoreLock bool
 	direct     bool
 	handles    int // -1: all tables stay open
+	otherFiles int // that another handle of this process may have open
 	cacheBytes int64
 	cacheKind  cachesim.Policy
 	entryBytes int64 // for which a fixed table of the cache is made

@@ -147,6 +147,7 @@ func (d *db) drawKeys(
 }
 
 func (d *db) openAside() (aside *db, err error) {
+	const all = 1 << 20 // handles: to look is not to be measured
 	aside = &db{settings: settings{
 		layout:   d.settings.layout,
 		dir:      d.settings.dir,
@@ -154,8 +155,17 @@ func (d *db) openAside() (aside *db, err error) {
 		mix:      d.settings.mix,
 		readOnly: true,
 		foreign:  d.settings.foreign,
-		handles:  -1,
+		handles:  all,
 	}}
+	tables := 0
+	for _, of := range d.liveTables() {
+		tables += len(of)
+	}
+	if d.settings.handles < 0 {
+		aside.settings.otherFiles = tables
+	} else {
+		aside.settings.otherFiles = min(tables, d.settings.handles)
+	}
 
 	defer func() {
 		if err != nil {

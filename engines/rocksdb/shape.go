@@ -10,6 +10,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/observe/blockbased"
 )
 
 // Shape sums the live tables by level: of the families that Gets go to, and under Tables of
@@ -97,12 +98,59 @@ func (d *db) tableOf(f family, live []liveTable) (engine.Table, error) {
 		describe(l,
 			parseProperties(d.property(f,
 				fmt.Sprintf("rocksdb.aggregated-table-properties-at-level%d", number))))
+		d.withoutOldFilters(f, l)
 		l.FilterConsulted = l.FilterConsulted && d.kept.usesFilters(f.name, d.settings.layout)
 		t.Keys += l.Keys
 		t.Levels = append(t.Levels, *l)
 	}
 
 	return t, nil
+}
+
+// withoutOldFilters takes filters out of a level that RocksDB asks before 7.0 alone: properties tell
+// their size, and not their kind.
+func (d *db) withoutOldFilters(f family, l *engine.Level) {
+	if !d.settings.foreign || l.FilterBytes == 0 {
+		return
+	}
+
+	if d.oldFilters == nil {
+		d.oldFilters = map[string]map[int][]blockbased.Written{}
+		// Tables that cannot be looked into keep what RocksDB tells.
+		families, err := blockbased.ReadTableProperties(d.settings.dir)
+		for _, of := range families {
+			levels := map[int][]blockbased.Written{}
+			for _, t := range of.Tables {
+				if t.OldFilterBytes > 0 && err == nil {
+					levels[t.Level] = append(levels[t.Level], t)
+				}
+			}
+			d.oldFilters[of.Name] = levels
+		}
+	}
+
+	tables := d.oldFilters[f.name][l.Level]
+	for _, t := range tables {
+		l.FilterBytes = max(0, l.FilterBytes-t.OldFilterBytes)
+		l.FilterKeys = max(0, l.FilterKeys-t.Keys)
+	}
+
+	if l.FilterBytes == 0 {
+		l.FilterConsulted, l.FilterKeys = false, 0
+	}
+
+	if len(tables) > 0 {
+		version, _ := load()
+		d.warn(engine.Warning{
+			Code: "old_filters",
+			Text: fmt.Sprintf("%s of column family %s have filters for each data block, which "+
+				"RocksDB asks before version 7.0 alone: RocksDB %s, and so this answer, does "+
+				"without them, and a Get reads more blocks than with an older one",
+				unit.Plural(len(tables), "table"), unit.Printable(f.name), version),
+			Remedy: "rewrite the tables with RocksDB 7.0 or newer: a full compaction, such as " +
+				"ldb --db=DIR compact",
+		})
+	}
 }
 
 // describe fills in what the properties of a level's tables tell.

@@ -238,7 +238,7 @@ func (r *RocksAdvice) answer(now RocksPlace) string {
 			unit.Significant(r.Then.BlockReadsPerGet, 3))
 	case now.BlockReadsPerGet == 0:
 		return text + fmt.Sprintf(" %s hold every block.", unit.Bytes(r.Then.CacheBytes))
-	case now.BlockReadsPerGet <= r.UncachedReadsPerGet+nearly:
+	case r.UncachedReadsPerGet > 0 && now.BlockReadsPerGet <= r.UncachedReadsPerGet+nearly:
 		return text + " No larger block cache saves any of them."
 	}
 

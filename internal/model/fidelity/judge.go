@@ -144,7 +144,7 @@ func describe(a Table) Verdict {
 	last := predict.Deepest(a.Levels)
 	var above, inFilters, bits, bitsKeys float64
 	for i, l := range a.Levels {
-		if i != last {
+		if i != last || l.Level == 0 && l.Sublevels > 1 {
 			above += float64(l.Keys)
 			inFilters += filtered(l) * float64(l.Keys)
 		}

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/observe/lookuppath"
+	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
 
 // table is one table, open for resolving. Immutable once its numbers are set.
@@ -101,7 +101,7 @@ func openTable(dir string, facts Facts, r *Reading) (*table, error) {
 }
 
 // readTable reads the metadata of a table, or else closes it.
-func readTable(opened *os.File, facts Facts, r *Reading) (*table, error) {
+func readTable(opened lsmtail.TableFile, facts Facts, r *Reading) (*table, error) {
 	t := &table{Table: lookuppath.Table{Facts: facts, Opened: opened}}
 	if err := t.open(r); err != nil {
 		return nil, errors.Join(fmt.Errorf("table %06d: %w", facts.File, err), opened.Close())

@@ -22,6 +22,7 @@ type Written struct {
 	IndexBytes          int64 // before compression
 	IndexParts          int64 // 0: an index of one block
 	WholeKeys, Prefixes bool  // what its filters hold
+	OldFilterBytes      int64 // of filters for each data block, which RocksDB asks before 7.0 alone
 }
 
 // WrittenFamily is a column family and its tables, by level; those of level 0 from the newest.
@@ -101,6 +102,9 @@ func lookAt(dir string, facts Facts) (w Written, err error) {
 	for name := range meta {
 		whole, parted := strings.HasPrefix(name, "fullfilter."),
 			strings.HasPrefix(name, "partitionedfilter.")
+		if strings.HasPrefix(name, "filter.") {
+			w.OldFilterBytes = number("rocksdb.filter.size")
+		}
 		if whole || parted {
 			w.FilterBytes, w.FilterParted = number("rocksdb.filter.size"), parted
 			// an older version's

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"sync/atomic"
 
@@ -32,7 +31,7 @@ const (
 // Table is what a table of any format is for a resolver. Immutable once its number is set.
 type Table struct {
 	lsmtail.Facts
-	Opened *os.File
+	Opened lsmtail.TableFile
 
 	First, FirstData uint32 // block numbers; FirstData counts from First
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -86,8 +87,15 @@ func OpenTable(dir string, number uint64) (*os.File, error) {
 	return file, err
 }
 
-// Open opens a table as the manifest describes it.
-func (t *Facts) Open(dir string) (*os.File, error) {
+// TableFile reads a table at any place.
+type TableFile interface {
+	io.ReaderAt
+	io.Closer
+}
+
+// Open opens a table as the manifest describes it. One of too many for this process to have open is
+// opened again for each read.
+func (t *Facts) Open(dir string) (TableFile, error) {
 	file, err := OpenTable(dir, t.File)
 	if err != nil {
 		return nil, err
@@ -102,17 +110,40 @@ func (t *Facts) Open(dir string) (*os.File, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 
+	if t.oneOfMany {
+		return reopened(file.Name()), file.Close()
+	}
+
 	return file, nil
 }
+
+// reopened is the path of a table that is opened for each read.
+type reopened string
+
+func (path reopened) ReadAt(p []byte, offset int64) (n int, err error) {
+	file, err := os.Open(string(path))
+	if err != nil {
+		return 0, err
+	}
+	n, err = file.ReadAt(p, offset)
+	return n, errors.Join(err, file.Close())
+}
+
+func (reopened) Close() error { return nil }
 
 // EachTable reads tables on all processors.
 func EachTable[T any](facts []Facts, read func(Facts) (T, error)) ([]T, error) {
 	tables := make([]T, len(facts))
+	limit, known := maxOpenFiles()
+	// half of the files that this process may have open are left for others
+	many := known && uint64(len(facts)) > limit/2
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range facts {
 		group.Go(func() (err error) {
-			tables[i], err = read(facts[i])
+			table := facts[i]
+			table.oneOfMany = many
+			tables[i], err = read(table)
 			return err
 		})
 	}

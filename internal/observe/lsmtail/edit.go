@@ -27,7 +27,8 @@ type Facts struct {
 	Blobs  bool   // some values are in blob files
 	Marked bool   // for compaction
 
-	levelAt int // where in a record of the manifest the level is
+	levelAt   int  // where in a record of the manifest the level is
+	oneOfMany bool // tables, more than this process may have open
 }
 
 // Bounds are the first and the last key of a table, as users know them.

@@ -2,6 +2,6 @@
 
 package resolve
 
-import "os"
+import "github.com/statelab/statelab/internal/observe/lsmtail"
 
-func willNeed(*os.File, int64, int64) {}
+func willNeed(lsmtail.TableFile, int64, int64) {}

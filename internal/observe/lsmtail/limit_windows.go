@@ -1,0 +1,4 @@
+package lsmtail
+
+// maxOpenFiles is not limited on Windows.
+func maxOpenFiles() (uint64, bool) { return 0, false }
