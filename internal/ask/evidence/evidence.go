@@ -23,6 +23,7 @@ import (
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/explain/nodemetrics"
 	"github.com/statelab/statelab/internal/model/predict"
+	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/subject"
@@ -54,6 +55,11 @@ type Request struct {
 	Command []string
 	Runs    string
 	Step    func(plan.Progress)
+
+	// Of the last trace, where a limit of open files keeps tables closed: that, and the Gets that
+	// warmed up and that counted.
+	openFiles *trace.OpenFiles
+	traced    [2]uint64
 }
 
 // Advise judges what is known of a database: run is what inspect sees of it, and node what its

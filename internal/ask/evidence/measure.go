@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -272,6 +273,12 @@ func (a *Request) draw(
 		model.Cost = a.costOf(ctx, t)
 	}
 
+	if a.openFiles != nil {
+		if e.OpenTables, err = a.openTables(ctx, *model); err != nil {
+			return false, err
+		}
+	}
+
 	e.Curve, err = advise.Draw(ctx, *model, func(done int) {
 		a.Tell(result.Event{Phase: "predicting", Done: uint64(done), Unit: "points"})
 	})
@@ -398,9 +405,45 @@ func (a *Request) traceKept() (*cachesim.Trace, *advise.List, error) {
 func (a *Request) trace(ctx context.Context, warmup, gets uint64) (*cachesim.Trace, error) {
 	of := a.Gets
 	of.Spec.Threads, of.Spec.WarmupAuto, of.Spec.WarmupGets, of.Spec.Gets = 1, false, warmup, gets
-	t, _, err := curve.Traced(ctx, of, a.Tell)
+	t, header, err := curve.Traced(ctx, of, a.Tell)
+	if err == nil && header.OpenFiles != nil && of.Spec.Handles == 0 {
+		a.openFiles, a.traced = header.OpenFiles, [2]uint64{warmup, gets}
+	}
 	return t, err
 }
+
+// openTables is what the limit of open files costs: the Gets are traced once more, with all tables
+// open.
+func (a *Request) openTables(
+	ctx context.Context, model advise.Model,
+) (o *advise.OpenTables, err error) {
+	cacheBytes := cmp.Or(model.NowBytes, openTablesCache)
+	now, err := model.Cost(cacheBytes, model.RestReserve(cacheBytes))
+	if err != nil {
+		return nil, err
+	}
+
+	open := *a
+	open.Gets.Spec.Handles = a.openFiles.Enough
+	t, err := open.trace(ctx, a.traced[0], a.traced[1])
+	if err != nil {
+		return nil, err
+	}
+
+	then, err := open.costOf(ctx, t)(cacheBytes, model.RestReserve(cacheBytes))
+	return &advise.OpenTables{
+		Limit:      a.openFiles.Limit,
+		Tables:     a.openFiles.Tables,
+		Enough:     a.openFiles.Enough,
+		CacheBytes: cacheBytes,
+		Reads:      now.BlockReadsPerGet,
+		ReadsOpen:  then.BlockReadsPerGet,
+	}, err
+}
+
+// openTablesCache is the cache with which the cost of opening tables is told where no cache is in
+// use.
+const openTablesCache = 64 << 20
 
 // costOf is the advise.Model's.
 func (a *Request) costOf(
