@@ -19,6 +19,7 @@ var namers = map[string]string{
 	"internal/subject":          "the descriptors",
 	"cmd/statelab/subjects.go":  "the table of what the program links",
 	"internal/adapt/":           "what adapters share",
+	"internal/base/optionsfile": "its table of options is of the libraries that write them",
 	"internal/observe/dbformat": "its table of formats is of the engines that write them",
 	"internal/explain/kvdblog":  "it reads the logs of one program, which runs one engine",
 	"internal/chain/clients":    "programs that own databases; one is any that embeds RocksDB",

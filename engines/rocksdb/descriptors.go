@@ -20,8 +20,8 @@ const (
 )
 
 // limitHandles lowers the limit of open files where the process may not have as many as RocksDB
-// would open, which would fail on one of them. used are those that another handle of the process has
-// open.
+// would open, which would fail on one of them. used are those that another handle of the process
+// has open.
 func (s *settings) limitHandles(used int) (few *engine.Warning) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {

@@ -124,8 +124,8 @@ func (k optionsFile) inForce(name string, l layout) named {
 	return all
 }
 
-// familyOptions are those that a family is opened with for reading: the file's, with what l changes;
-// RocksDB has put our cache into them. nil for a family that the file does not have.
+// familyOptions are those that a family is opened with for reading: the file's, with what l
+// changes; RocksDB has put our cache into them. nil for a family that the file does not have.
 func (k optionsFile) familyOptions(name string, l layout) (*C.rocksdb_options_t, error) {
 	base := k.of(name)
 	if base == nil {

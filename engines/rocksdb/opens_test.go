@@ -58,7 +58,8 @@ func TestTableCache(t *testing.T) {
 			var value []byte
 			for range gets {
 				var found bool
-				if value, found, err = r.Get(keyOf(rng.Uint64N(keys)), value); err != nil || !found {
+				value, found, err = r.Get(keyOf(rng.Uint64N(keys)), value)
+				if err != nil || !found {
 					t.Fatal(found, err)
 				}
 			}

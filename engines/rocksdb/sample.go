@@ -25,10 +25,10 @@ const (
 	strideKeys = 32
 )
 
-// SampleKeys draws entries of tables, each key with the same chance (blockbased.Drawer). Of a family
-// whose tables cannot be resolved, or have more metadata than maxDrawnMetadata, it seeks to random
-// points between the first and last keys of tables, chosen by their entries, and walks on by up to
-// strideKeys keys: keys that are evenly spread, such as hashes, are sampled evenly then; keys
+// SampleKeys draws entries of tables, each key with the same chance (blockbased.Drawer). Of a
+// family whose tables cannot be resolved, or have more metadata than maxDrawnMetadata, it seeks to
+// random points between the first and last keys of tables, chosen by their entries, and walks on by
+// up to strideKeys keys: keys that are evenly spread, such as hashes, are sampled evenly then; keys
 // behind gaps come up too often.
 //
 // It reads through a second handle, so that statistics and block cache stay as

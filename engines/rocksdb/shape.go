@@ -107,8 +107,8 @@ func (d *db) tableOf(f family, live []liveTable) (engine.Table, error) {
 	return t, nil
 }
 
-// withoutOldFilters takes filters out of a level that RocksDB asks before 7.0 alone: properties tell
-// their size, and not their kind.
+// withoutOldFilters takes filters out of a level that RocksDB asks before 7.0 alone: properties
+// tell their size, and not their kind.
 func (d *db) withoutOldFilters(f family, l *engine.Level) {
 	if !d.settings.foreign || l.FilterBytes == 0 {
 		return

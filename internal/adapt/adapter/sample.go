@@ -19,10 +19,10 @@ const (
 )
 
 // SampleTables yields n keys of a database, each with the same chance (fewer where nearly all are
-// deleted), from tables with so many entries each. sample draws entries of one table and calls yield
-// with the keys of those that are there. A draw that met a deleted key is made again from all
-// tables, so that a table has keys in the sample in proportion to those that it has, not to its
-// entries. tables is false where there are none.
+// deleted), from tables with so many entries each. sample draws so many entries of each table and
+// calls yield with the keys of those that are there. A draw that met a deleted key is made again
+// from all tables, so that a table has keys in the sample in proportion to those that it has, not
+// to its entries. tables is false where there are none.
 func SampleTables(
 	ctx context.Context, entries []uint64, n int, seed uint64,
 	sample func(draws []int, round uint64, yield func(key []byte) error) error,

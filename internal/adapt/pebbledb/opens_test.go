@@ -161,11 +161,14 @@ func traceWithLimit(
 		out, err := trace.NewWriter(in, trace.Header{WarmupGets: tableCacheGets + 1, Opening: true})
 		if err == nil {
 			next, left := tableCacheStream(), 2*tableCacheGets
-			var offered uint64
-			offered, err = lookuppath.Record(t.Context(), r, r.Opening(), func() ([]byte, bool, bool) {
+			keys := func() (key []byte, known, more bool) {
 				left--
 				return next(), true, left >= 0
-			}, 2*tableCacheGets, trace.Sample{}, out)
+			}
+
+			var offered uint64
+			offered, err = lookuppath.Record(t.Context(), r, r.Opening(), keys, 2*tableCacheGets,
+				trace.Sample{}, out)
 			if err == nil {
 				_, err = out.Close(offered)
 			}

@@ -58,8 +58,8 @@ type OpenTables struct {
 }
 
 func (o *OpenTables) String() string {
-	return fmt.Sprintf("Raise max_open_files from %s to at least %s, so that all %s stay open: %s -> "+
-		"%s block reads per Get with a cache of %s.", unit.Count(int64(o.Limit)),
+	return fmt.Sprintf("Raise max_open_files from %s to at least %s, so that all %s stay open: "+
+		"%s -> %s block reads per Get with a cache of %s.", unit.Count(int64(o.Limit)),
 		unit.Count(int64(o.Enough)), unit.Plural(o.Tables, "table"),
 		unit.Significant(o.Reads, 3), unit.Significant(o.ReadsOpen, 3),
 		unit.Bytes(o.CacheBytes))

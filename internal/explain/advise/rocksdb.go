@@ -44,8 +44,8 @@ type RocksAdvice struct {
 	// ValueReadsPerGet come on top of those of blocks: of values in blob files, which no block
 	// cache holds.
 	ValueReadsPerGet float64 `json:"value_reads_per_get,omitempty"`
-	// UncachedReadsPerGet are among those of any cache: of blocks that never enter it, and of tables
-	// that are opened again.
+	// UncachedReadsPerGet are among those of any cache: of blocks that never enter it, and of
+	// tables that are opened again.
 	UncachedReadsPerGet float64        `json:"uncached_reads_per_get,omitempty"`
 	Costly              []CostlyOption `json:"costly_options,omitempty"`
 }
@@ -204,7 +204,8 @@ func (r *RocksAdvice) draw(mix []fidelity.Portion, missing float64, maximum int6
 		}
 
 		const nothing = 1e-9 // of sums of shares
-		if r.Curve = append(r.Curve, place); place.BlockReadsPerGet <= r.UncachedReadsPerGet+nothing {
+		r.Curve = append(r.Curve, place)
+		if place.BlockReadsPerGet <= r.UncachedReadsPerGet+nothing {
 			r.Then, err = r.price(mix, missing, min(maximum, cacheBytes))
 			return err
 		}

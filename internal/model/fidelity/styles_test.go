@@ -8,8 +8,9 @@ import (
 	"github.com/statelab/statelab/internal/base/optionsfile"
 )
 
-// Tables that FIFO compaction leaves in L0 for good, and levels of universal compaction, are no debt
-// and not on their way to the sizes of leveled compaction: nothing would come true if one waited.
+// Tables that FIFO compaction leaves in L0 for good, and levels of universal compaction, are no
+// debt and not on their way to the sizes of leveled compaction: nothing would come true if one
+// waited.
 func TestCompactionStyles(t *testing.T) {
 	options := func(style string) Options {
 		text := "[CFOptions \"default\"]\ncompaction_style=" + style +

@@ -125,8 +125,8 @@ func (d *Drawer) read(t *table, block int) error {
 	return rows.err
 }
 
-// newest reports whether a Get of key ends in t: neither a memtable nor a newer table has a value of
-// it, and it was not deleted.
+// newest reports whether a Get of key ends in t: neither a memtable nor a newer table has a value
+// of it, and it was not deleted.
 func (d *Drawer) newest(t *table, key []byte) (bool, error) {
 	_, found, err := d.walk.Get(key, false, d.walk.numbers[:0])
 	return found && d.walk.t == t, err

@@ -6,9 +6,9 @@ import (
 )
 
 // hashOrder is the order of iteration of a std::unordered_map of GNU's C++ library with numbers as
-// keys. RocksDB chooses by it, level by level, which tables it opens with a database of limited open
-// files and never closes. Source: bits/hashtable.h and hashtable_c++0x.cc of libstdc++. The zero
-// value is empty.
+// keys. RocksDB chooses by it, level by level, which tables it opens with a database of limited
+// open files and never closes. Source: bits/hashtable.h and hashtable_c++0x.cc of libstdc++. The
+// zero value is empty.
 type hashOrder struct {
 	buckets  uint64
 	order    list.List                // of keys

@@ -29,7 +29,8 @@ type Family struct {
 	blobs      map[uint64]lsmtail.BlobFile
 	dropped    bool
 	tables     map[uint64]Facts
-	// byLevel are the tables of each level in the order in which RocksDB opens them with a database.
+	// byLevel are the tables of each level in the order in which RocksDB opens them with the
+	// database.
 	byLevel map[int]*hashOrder
 }
 

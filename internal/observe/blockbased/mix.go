@@ -164,9 +164,9 @@ func (w *mixWalker) Learn(numbers []uint32) error {
 	return nil
 }
 
-// Keys is a stream of Gets that go to the members in these shares: of keys that are drawn from all
-// that are in the database evenly, and of absent ones, which begin as a key of the database does and go on at
-// random. It returns the first error in *failed and ends there.
+// Keys is a stream of Gets that go to the members in these shares: of keys that are drawn evenly
+// from all that are in the database, and of absent ones, which begin as a key of the database does
+// and go on at random. It returns the first error in *failed and ends there.
 func (m *Mix) Keys(
 	shares []float64, missing float64, gets, seed uint64, failed *error,
 ) lookuppath.Keys {

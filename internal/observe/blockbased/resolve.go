@@ -109,8 +109,8 @@ func (t *table) Decoded(h handle, stored []byte) (int, error) {
 }
 
 // Opening implements lookuppath.Source. Tables of level 0 are opened with all their metadata, the
-// others with what stays pinned. Where a limited number of tables is open, only those that stay open
-// are opened with the database.
+// others with what stays pinned. Where a limited number of tables is open, only those that stay
+// open are opened with the database.
 func (r *Resolver) Opening() (numbers []uint32) {
 	if r.reading.Level {
 		return nil

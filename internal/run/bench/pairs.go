@@ -199,7 +199,9 @@ func (r *run) bytesOfKernel(m *measured) (ours, theirs float64, both bool) {
 }
 
 // mapsTables reports that block reads are not calls of the kernel.
-func (r *run) mapsTables() bool { return r.Result.Engine.Options[engine.MappedReadsOption] == "true" }
+func (r *run) mapsTables() bool {
+	return r.Result.Engine.Options[engine.MappedReadsOption] == "true"
+}
 
 // opensTables reports that more than one read in a hundred opened a table.
 func opensTables(m *measured) bool {
