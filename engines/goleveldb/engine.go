@@ -426,3 +426,10 @@ func (e Engine) ReadsTables(o engine.Options) (filters bool, blockBytes int, err
 	s, errs := resolve(e.Info(), o)
 	return s.BloomBitsPerKey > 0, s.BlockSize, errs
 }
+
+// OpenTables is how many tables stay open with these options.
+func (e Engine) OpenTables(o engine.Options) int {
+	const libraryLimit = 500
+	s, _ := resolve(e.Info(), o)
+	return cmp.Or(s.OpenFilesCacheCapacity, libraryLimit)
+}

@@ -244,6 +244,8 @@ type levelReader interface {
 	// ReadsTables tells how tables would be read with these options: whether their filters are
 	// asked, and by which block size buffers are given out.
 	ReadsTables(o engine.Options) (filters bool, blockBytes int, errs []error)
+	// OpenTables is how many tables stay open.
+	OpenTables(o engine.Options) int
 }
 
 // tableOption names the column family that Gets go to.
@@ -338,13 +340,15 @@ func follow(ctx context.Context, o TraceRequest) (follower, error) {
 	}
 
 	if e, is := o.Engine.(levelReader); is {
-		filters, blockBytes, errs := e.ReadsTables(engine.Options{
+		options := engine.Options{
 			Dir:       spec.Dir,
 			Profile:   spec.Profile,
 			Overrides: spec.Overrides,
 			Foreign:   spec.Foreign,
-		})
+			Handles:   spec.Handles,
+		}
 
+		filters, blockBytes, errs := e.ReadsTables(options)
 		if len(errs) > 0 {
 			return nil, errors.Join(errs...)
 		}
@@ -353,7 +357,12 @@ func follow(ctx context.Context, o TraceRequest) (follower, error) {
 			blockBytes = 0 // no pool of buffers rounds sizes up
 		}
 
-		return opened(blockbased.OpenLevel(spec.Dir, filters, blockBytes))
+		r, err := blockbased.OpenLevel(spec.Dir, filters, blockBytes)
+		if err == nil {
+			r.SetOpenFiles(e.OpenTables(options))
+		}
+
+		return opened(r, err)
 	}
 
 	version := subject.PebbleVersion(spec.Engine)

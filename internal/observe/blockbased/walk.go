@@ -522,6 +522,9 @@ func (t *table) Describe(number uint32) (b cachesim.Block, h handle) {
 // uncached reports whether blocks of a type never enter the cache: there is none, or the table is
 // mapped and they are not compressed, so that they would be copies.
 func (t *table) uncached(kind engine.BlockType) bool {
+	if t.reading == nil { // it is only described, as a file
+		return false
+	}
 	plain := kind == engine.Filter || t.properties["rocksdb.compression"] == "NoCompression"
 	return t.reading.NoCache || t.reading.Mapped && plain
 }
