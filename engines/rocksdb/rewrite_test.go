@@ -188,13 +188,33 @@ func samePlaces(t *testing.T, dir, rewritten string, forHits bool) {
 		for j, older := range was[i+1:] {
 			overlap := bytes.Compare(newer.Smallest, older.Largest) <= 0 &&
 				bytes.Compare(older.Smallest, newer.Largest) <= 0
-			if above := places[i] < places[i+1+j] || places[i] == 0; overlap && !above {
+			if above := places[i] < places[i+1+j] || places[i] == 0; !overlap || above {
+				continue
+			}
+
+			// Bounds say too much: a small table may lie between two neighbouring keys of an older
+			// one, and then RocksDB may put it below that.
+			if places[i] == places[i+1+j] || hasKeyWithin(t, dir, older, newer) {
 				t.Errorf("table %06d lies on level %d, and the older table %06d with keys "+
 					"between its own on level %d", newer.File, places[i],
 					older.File, places[i+1+j])
 			}
 		}
 	}
+}
+
+// hasKeyWithin tells whether a table in dir has a key within the bounds of another one.
+func hasKeyWithin(t *testing.T, dir string, table, other blockbased.Written) (found bool) {
+	t.Helper()
+	visit := func(key, _ []byte, _ bool) error {
+		found = found || bytes.Compare(other.Smallest, key) <= 0 &&
+			bytes.Compare(key, other.Largest) <= 0
+		return nil
+	}
+	if err := blockbased.EachEntry(dir, table.Facts, &blockbased.Reading{}, visit); err != nil {
+		t.Fatal(err)
+	}
+	return found
 }
 
 // tablesIn are the tables of the default family in dir, by level; those of level 0 from the newest.
