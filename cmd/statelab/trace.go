@@ -33,7 +33,7 @@ type traceFlags struct {
 // streamFlags are the settings that a key stream has.
 var streamFlags = []string{"db", "use-existing", "gets", "warmup", "threads", "missing", "zipf",
 	"workload", "batch-gets", "batch-order", "seed", "sample-keys",
-	"table", "accesses", "scheme", "handles"}
+	"table", "accesses", "scheme", "max-open-files"}
 
 func (a *app) traceVerb() *cobra.Command {
 	f := &traceFlags{flags: newFlags(experiment.Sweep)}

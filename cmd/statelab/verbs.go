@@ -121,6 +121,10 @@ explains it by block type and level, and says how large a cache must be.`,
 		root.AddCommand(q.Commands...)
 	}
 
+	for _, verb := range root.Commands() { // to which cobra has just given the root's function
+		setting.KeepAliases(verb.Flags())
+	}
+
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
 		return flagHelp.Usage(cmd, a.helpAll, questions, controls)
 	})

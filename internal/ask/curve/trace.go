@@ -128,7 +128,7 @@ func Record(
 			return made,
 				engine.Fail(engine.CodeUsage, "--part: which tables a Get finds open depends on "+
 					"all Gets before it, and %s", limited).WithRemedy("trace all Gets at once, "+
-					"without --part, or give --handles %d", limited.Enough)
+					"without --part, or give --max-open-files %d", limited.Enough)
 		}
 
 		if limited.Enough > 0 {

@@ -57,7 +57,8 @@ func levelDBs() []group {
 	return []group{
 		{GoLevelDB, "Options", Replaced, "--cache", `BlockCacher BlockCacheCapacity
 			DisableBlockCache BlockCacheEvictRemoved`},
-		{GoLevelDB, "Options", Replaced, "--handles", `OpenFilesCacheCapacity OpenFilesCacher`},
+		{GoLevelDB, "Options", Replaced, "--max-open-files",
+			`OpenFilesCacheCapacity OpenFilesCacher`},
 		{GoLevelDB, "Options", Applied, unsaid, `Filter AltFilters BlockSize DisableBufferPool`},
 		{GoLevelDB, "Options", Unmodelled, "keys have another order", `Comparer`},
 		{GoLevelDB, "Options", Inert, ofWrites, `CompactionExpandLimitFactor
@@ -76,7 +77,7 @@ func levelDBs() []group {
 		{GoLevelDB, "Options", Inert, ofOpening, `ErrorIfExist ErrorIfMissing ReadOnly Strict`},
 
 		{LevelDB, "Options", Replaced, "--cache", `block_cache`},
-		{LevelDB, "Options", Replaced, "--handles", `max_open_files`},
+		{LevelDB, "Options", Replaced, "--max-open-files", `max_open_files`},
 		{LevelDB, "Options", Applied, unsaid, `filter_policy`},
 		{LevelDB, "Options", Unmodelled, "keys have another order", `comparator`},
 		{LevelDB, "Options", Inert, ofWrites, `write_buffer_size max_file_size reuse_logs

@@ -191,8 +191,36 @@ func ListVar[T any](
 }
 
 // Alias makes flags accept an earlier spelling of one of them. Help and completion do not show it,
-// and whoever asks for the flag by either name finds it.
+// and whoever asks for the flag by either name finds it. A command line that normalizes all names
+// in its own way afterwards calls KeepAliases.
 func Alias(flags *pflag.FlagSet, earlier, now string) {
+	flag := flags.Lookup(now)
+	if flag.Annotations == nil {
+		flag.Annotations = map[string][]string{}
+	}
+
+	flag.Annotations[earlierNames] = append(flag.Annotations[earlierNames], earlier)
+	accept(flags, earlier, now)
+}
+
+// earlierNames is the annotation of a flag with its earlier spellings.
+const earlierNames = "statelab_earlier_names"
+
+// KeepAliases makes flags accept their earlier spellings again.
+func KeepAliases(flags *pflag.FlagSet) {
+	aliases := map[string]string{}
+	flags.VisitAll(func(f *pflag.Flag) {
+		for _, earlier := range f.Annotations[earlierNames] {
+			aliases[earlier] = f.Name
+		}
+	})
+
+	for earlier, now := range aliases {
+		accept(flags, earlier, now)
+	}
+}
+
+func accept(flags *pflag.FlagSet, earlier, now string) {
 	others := flags.GetNormalizeFunc()
 	flags.SetNormalizeFunc(func(all *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == earlier {

@@ -336,6 +336,11 @@ func TestCheckedFiguresHaveATolerance(t *testing.T) {
 		checked[r.of.Key] = true
 	}
 
+	// Of layouts, these are compared with those of the runs (kinds.Check).
+	for _, f := range []figure.Figure{figure.PeakMemory, figure.DiskBytes} {
+		checked[f.Key] = true
+	}
+
 	for _, f := range figure.All() {
 		if (f.Tolerance > 0) != checked[f.Key] {
 			t.Errorf("%s: a tolerance of %g, recomputed: %v", f.Key, f.Tolerance, checked[f.Key])

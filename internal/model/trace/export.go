@@ -96,7 +96,7 @@ func (o OpenFiles) Warning() engine.Warning {
 		Text: o.String() + ", so Gets open them again and read their footers, properties, " +
 			"indexes and filters once more: these reads are among those told",
 		Remedy: fmt.Sprintf("raise the owner's max_open_files to at least %d; to see what that "+
-			"saves, give --handles %d", o.Enough, o.Enough),
+			"saves, give --max-open-files %d", o.Enough, o.Enough),
 	}
 }
 

@@ -41,8 +41,8 @@ func OptionWarnings(
 	if len(unknown) > 0 {
 		warnings = append(warnings, engine.Warning{
 			Code: UnknownOptions,
-			Text: fmt.Sprintf("%s has options or values that this version of statelab does not "+
-				"know, so what Gets read may differ: %s", file, strings.Join(unknown, ", ")),
+			Text: fmt.Sprintf("%s has options or values that are unknown here, so what Gets "+
+				"read may differ: %s", file, strings.Join(unknown, ", ")),
 			Remedy: compareWithOwner,
 		})
 	}

@@ -408,7 +408,11 @@ func (e *Experiment) Flags(into *pflag.FlagSet) {
 			section = Run
 		}
 
-		f.Declare(into).Annotations = map[string][]string{Section: {section}}
+		flag := f.Declare(into)
+		if flag.Annotations == nil {
+			flag.Annotations = map[string][]string{}
+		}
+		flag.Annotations[Section] = []string{section}
 	}
 }
 

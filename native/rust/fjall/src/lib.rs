@@ -80,7 +80,7 @@ impl Engine for Fjall {
         mistakes.extend(settings.choice(COMPRESSION, &COMPRESSIONS).err());
         mistakes.extend(settings.choice(LAST_LEVEL_FILTERS, &BOOLEANS).err());
         if let Some(few) = options.handles.filter(|&count| count < 10) {
-            mistakes.push(format!("{few} handles are too few for fjall: it needs at least 10, as in --handles 10"));
+            mistakes.push(format!("{few} handles are too few for fjall: it needs at least 10, as in --max-open-files 10"));
         }
         if let Some(budget) = options.memory_bytes.filter(|&budget| budget < 8 * MIB) {
             mistakes.push(format!("a memory of {budget} bytes is too small for fjall's memtables and cache, as in --memory 8MiB"));
