@@ -56,8 +56,14 @@ func (s *session) secondPointRuns(out string) (finished string, runner int) {
 
 func (s *session) until(what string, reached func() bool) {
 	s.t.Helper()
+	const afterTheEnd = time.Minute // of statelab: what it has left behind may still come about
+	var ended time.Time
 	for began := time.Now(); !reached(); time.Sleep(5 * time.Millisecond) {
-		if time.Since(began) > tooLong {
+		if state, _ := processState(s.command.Process.Pid); state == "Z" && ended.IsZero() {
+			ended = time.Now()
+		}
+
+		if time.Since(began) > tooLong || !ended.IsZero() && time.Since(ended) > afterTheEnd {
 			s.signal(syscall.SIGKILL)
 			s.t.Fatalf("waited too long until %s\n%v", what, s.wait())
 		}
