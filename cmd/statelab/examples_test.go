@@ -13,7 +13,7 @@ import (
 
 // short is how an example runs in a test: the same commands on less data.
 var short = map[string][]string{
-	"cache-size":          {"KEYS=20k"},
+	"cache-size":          {"KEYS=300k"}, // more than its memory holds
 	"disk-limit":          {"KEYS=50k", "GETS=1k", "SECONDS_EACH=0.05"},
 	"pebble-versions":     {"KEYS=50k", "GETS=1k", "PAIRS=2"},
 	"slower-lookups":      {"KEYS=50k", "GETS=2k"},

@@ -54,11 +54,8 @@ func (s *Study) figure(place, unitName string) (*float64, error) {
 			return nil, fmt.Errorf("%q: %w", place, err)
 		}
 
-		switch {
-		case !found && from == nil: // not measured yet
+		if !found {
 			return nil, nil
-		case !found: // a figure that was renamed is not one that is missing
-			return nil, fmt.Errorf("%q: the result of %q has no %s", place, run, path)
 		}
 
 		operator := "+"
