@@ -1,11 +1,13 @@
 package geth
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"strconv"
 	"sync/atomic"
 
@@ -22,6 +24,7 @@ import (
 	"github.com/holiman/uint256"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/layout"
 )
@@ -343,12 +346,32 @@ func open(ctx context.Context, l scheme, o layout.Options) (*chain, error) {
 }
 
 func (c *chain) openPebble(_ context.Context, o layout.Options) (ethdb.KeyValueStore, error) {
+	// Pebble makes a database wherever there is none, and writes into one that it opens.
+	if o.Create {
+		if err := adapter.MakeEmpty(o.Dir); err != nil {
+			return nil, err
+		}
+	} else if has, err := pebbleIn(o.Dir); err != nil || !has {
+		return nil, cmp.Or(err, errors.New("it holds no state"))
+	}
+
 	kv, err := pebble.New(o.Dir, c.split.pebbleMiB(), handles, "", o.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
 	c.settle = func(ctx context.Context) error { return awaitQuiet(ctx, kv) }
 	return kv, nil
+}
+
+// pebbleIn tells whether a directory holds a database of Pebble: a marker, or, of versions before
+// go-ethereum 1.17, the file CURRENT names its manifest.
+func pebbleIn(dir string) (bool, error) {
+	for _, pattern := range []string{"marker.manifest.*", "CURRENT"} {
+		if found, err := filepath.Glob(filepath.Join(dir, pattern)); err != nil || len(found) > 0 {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 func (c *chain) Block() uint64 { return c.head.Load().block }
