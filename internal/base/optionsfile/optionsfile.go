@@ -28,18 +28,29 @@ type Section struct {
 	Values map[string]string
 }
 
-// Newest is the name of the newest OPTIONS file in dir; "" if there is none.
+// Newest is the name of the newest OPTIONS file in dir; "" if there is none. A listing can miss both
+// a file that is being replaced and its successor, so one without any is made again.
 func Newest(dir string) (name string, err error) {
+	const listings = 3
+	for range listings {
+		if name, err = newest(dir); err != nil || name != "" {
+			break
+		}
+	}
+	return name, err
+}
+
+func newest(dir string) (name string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return "", err
 	}
 
-	newest := int64(-1)
+	highest := int64(-1)
 	for _, entry := range entries {
 		number, is := strings.CutPrefix(entry.Name(), "OPTIONS-")
-		if n, err := strconv.ParseInt(number, 10, 63); is && err == nil && n > newest {
-			newest, name = n, entry.Name()
+		if n, err := strconv.ParseInt(number, 10, 63); is && err == nil && n > highest {
+			highest, name = n, entry.Name()
 		}
 	}
 
