@@ -73,7 +73,6 @@ func TestVerdicts(t *testing.T) {
 
 // TestChangeGeth: the smallest change of the flags that a geth runs with.
 func TestChangeGeth(t *testing.T) {
-	const gib = 1 << 30
 	for _, c := range []struct {
 		args                   string
 		present, want, machine int64 // MiB
