@@ -28,8 +28,8 @@ type Section struct {
 	Values map[string]string
 }
 
-// Newest is the name of the newest OPTIONS file in dir; "" if there is none. A listing can miss both
-// a file that is being replaced and its successor, so one without any is made again.
+// Newest is the name of the newest OPTIONS file in dir; "" if there is none. A listing can miss a
+// file that is being replaced and its successor, so one without any is made again.
 func Newest(dir string) (name string, err error) {
 	const listings = 3
 	for range listings {
