@@ -1,11 +1,11 @@
-// Package advice is arithmetic about the memory and the flags of programs that own databases: how a
-// node's cache is shared between blocks and write buffers, how many files it keeps open, which
-// flags give it a cache, and whether a disk feeds the reads that are left.
+// Package advice judges programs that own databases, and computes their memory and flags: what
+// limits a node, how its cache is shared between blocks and write buffers, how many files it keeps
+// open, which flags give it a cache, and whether a disk feeds the reads that are left.
 //
 // Goals: the same numbers for whoever asks, reports or prints them. Pure: no clock, no files.
 // Non-goals: which cache is the right one (explain/advise), how many blocks a Get reads (model).
 //
-// Read in this order: settings.go, clients.go.
+// Read in this order: verdict.go (what limits a node), settings.go, clients.go.
 package advice
 
 import (
@@ -253,7 +253,7 @@ type GethChange struct {
 	Keeps      string   // the flag that they go with, such as "--cache 32"; "": none is named
 	IsDefault  bool     // Keeps is geth's default, and not on the command line
 	CacheBytes int64    // that the database then gets
-	OtherBytes int64    // that the same flag gives to geth's other caches besides
+	OtherBytes int64    // more for geth's other caches, by the same flags
 	// AllOtherBytes are those of geth's other caches, then.
 	AllOtherBytes int64
 }

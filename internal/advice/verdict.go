@@ -60,8 +60,6 @@ const (
 	mostTime = 0.5
 	// worthwhile is how many reads a larger cache has to save, as a share.
 	worthwhile = 0.5
-	// noReads is a difference in block reads per Get that nobody notices.
-	noReads = 0.001
 )
 
 // Judge says what limits a node, by the time that its threads spend in Gets, the part of that time
@@ -103,8 +101,8 @@ func Judge(e Evidence) Verdict {
 			"read blocks%s.", threads(inFlight), percent(reading), after("; ", disk))
 	default:
 		v.Bottleneck = DiskReads
-		v.Sentence = fmt.Sprintf("Reads limit the Gets: they take %s, %s of that in Gets that "+
-			"read blocks%s%s.", threads(inFlight), percent(reading), after("; ", disk),
+		v.Sentence = fmt.Sprintf("Block reads limit the Gets, which take %s, %s of that in "+
+			"Gets that read blocks%s%s.", threads(inFlight), percent(reading), after("; ", disk),
 			noLarger(e))
 	}
 
@@ -135,13 +133,13 @@ func tooFew(e Evidence) string {
 // worthHaving is the smallest larger cache that saves enough of the reads for certain; where none
 // is certain, the smallest that is expected to.
 func worthHaving(e Evidence) *CacheReads {
-	for _, figure := range []func(CacheReads) float64{
+	for _, expected := range []func(CacheReads) float64{
 		func(r CacheReads) float64 { return r.Most },
 		func(r CacheReads) float64 { return r.PerGet },
 	} {
 		for i, other := range e.Others {
-			saved := e.Present.PerGet - figure(other)
-			if other.CacheBytes > e.Present.CacheBytes && saved >= noReads &&
+			saved := e.Present.PerGet - expected(other)
+			if other.CacheBytes > e.Present.CacheBytes && saved >= figure.BlockReadsPerGet.Least &&
 				saved >= worthwhile*e.Present.PerGet {
 				return &e.Others[i]
 			}
@@ -160,7 +158,7 @@ func noLarger(e Evidence) string {
 	if largest.CacheBytes <= e.Present.CacheBytes {
 		return ""
 	}
-	return fmt.Sprintf("; with a cache of %s they would still be %s block reads per Get",
+	return fmt.Sprintf("; with a cache of %s, a Get would still need %s block reads",
 		unit.Bytes(largest.CacheBytes), unit.Significant(largest.PerGet, 3))
 }
 

@@ -39,10 +39,10 @@ func TestVerdicts(t *testing.T) {
 		{"a small cache", evidence(0.7, 0.9, 0.5, helps), SmallCache, 32, "The cache is too " +
 			"small: Gets take 70% of the time of one thread, 90% of that in Gets that read " +
 			"blocks; the disk is 50% busy."},
-		{"nothing helps", evidence(2.3, 0.9, 0.5, little), DiskReads, 0, "Reads limit the Gets: " +
-			"they take the time of 2.3 threads, 90% of that in Gets that read blocks; the " +
-			"disk is 50% busy; with a cache of 32.0 MiB they would still be 0.150 block reads " +
-			"per Get."},
+		{"nothing helps", evidence(2.3, 0.9, 0.5, little), DiskReads, 0, "Block reads limit the " +
+			"Gets, which take the time of 2.3 threads, 90% of that in Gets that read blocks; " +
+			"the disk is 50% busy; with a cache of 32.0 MiB, a Get would still need 0.150 block " +
+			"reads."},
 		{"the smallest that is certain", evidence(0.7, 0.9, 0.5, unsure, large), SmallCache, 64,
 			""},
 		{"none is certain", evidence(0.7, 0.9, 0.5, unsure), SmallCache, 32, ""},

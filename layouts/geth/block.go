@@ -352,7 +352,9 @@ func (c *chain) openPebble(_ context.Context, o layout.Options) (ethdb.KeyValueS
 			return nil, err
 		}
 	} else if has, err := pebbleIn(o.Dir); err != nil || !has {
-		return nil, cmp.Or(err, errors.New("it holds no state"))
+		return nil, cmp.Or(err, error(&engine.NotADatabaseError{
+			Dir: o.Dir, Why: "it holds no database of Pebble",
+		}))
 	}
 
 	kv, err := pebble.New(o.Dir, c.split.pebbleMiB(), handles, "", o.ReadOnly)

@@ -142,7 +142,7 @@ func (w Watched) others() string {
 	}
 
 	all := w.OrZero(figure.BlockReadsPerGet)
-	if math.Abs(all-seen) <= max(sameGets*all, noReads) {
+	if math.Abs(all-seen) <= max(sameGets*all, figure.BlockReadsPerGet.Least) {
 		return "With " + sizes + "."
 	}
 
@@ -153,9 +153,6 @@ func (w Watched) others() string {
 
 	return text + "; with " + sizes + "."
 }
-
-// noReads is a difference in block reads per Get that nobody notices.
-const noReads = 0.001
 
 // within is a simulated figure, with its range where that is wider than what is printed.
 func within(s result.WatchSimulated) string {
@@ -193,7 +190,7 @@ func trust(s result.WatchSimulated) string {
 	const fewReads = 0.01 // a Get: shares of less say nothing
 	if s.Seen < fewReads {
 		return fmt.Sprintf("Other sizes are known within %s block reads per Get at best.",
-			doc.PerGet(max(off, noReads)))
+			doc.PerGet(max(off, figure.BlockReadsPerGet.Least)))
 	}
 	return fmt.Sprintf("Other sizes are known within %.0f%% at best.",
 		math.Ceil(max(1, 100*off/s.Seen)))

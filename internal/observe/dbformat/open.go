@@ -179,9 +179,21 @@ func ReadKeptByPebble(dir string) (k KeptByPebble, err error) {
 			}
 
 			primary = s.Values["wal_dir"]
-			// 0, as if it were not told, where it is not a number
-			k.MaxOpenFiles, _ = strconv.Atoi(s.Values["max_open_files"])
-			k.TableCacheShards, _ = strconv.Atoi(s.Values["table_cache_shards"])
+			for name, to := range map[string]*int{
+				"max_open_files":     &k.MaxOpenFiles,
+				"table_cache_shards": &k.TableCacheShards,
+			} {
+				text, is := s.Values[name]
+				if !is {
+					continue // an older version, which did not write it
+				}
+
+				if *to, err = strconv.Atoi(text); err != nil {
+					return k, engine.Fail(engine.CodeDamaged, "%s: %s=%.40q is not a number", file,
+						name, text)
+				}
+			}
+
 		case "WAL Failover":
 			secondary = s.Values["secondary_dir"]
 		case "Level":
