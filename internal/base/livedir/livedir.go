@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -34,6 +35,38 @@ func Walk(root string, visit func(path string, entry fs.DirEntry) error) error {
 
 		return err
 	})
+}
+
+// ReadDir lists dir. A listing made while somebody creates and deletes files can miss both a
+// file and its successor, so one without any name that is wanted is made again, a few times at
+// most, as long as the folder changes.
+func ReadDir(dir string, wanted func(name string) bool) (entries []fs.DirEntry, err error) {
+	const listings = 6
+	for range listings {
+		began := time.Now()
+		if entries, err = os.ReadDir(dir); err != nil {
+			return nil, err
+		}
+
+		if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return wanted(e.Name()) }) {
+			break
+		}
+
+		info, err := os.Stat(dir)
+		if err != nil {
+			return nil, err
+		}
+
+		// The times of file systems advance in steps of a few milliseconds.
+		const step = 20 * time.Millisecond
+		if info.ModTime().Before(began.Add(-step)) {
+			break
+		}
+
+		time.Sleep(pause)
+	}
+
+	return entries, nil
 }
 
 // Retry reads at most so often, and waits a little longer each time: 0.2 s in all, in which an

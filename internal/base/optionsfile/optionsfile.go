@@ -6,11 +6,13 @@ package optionsfile
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,40 +30,45 @@ type Section struct {
 	Values map[string]string
 }
 
-// Newest is the name of the newest OPTIONS file in dir; "" if there is none. A listing can miss a
-// file that is being replaced and its successor, so one without any is made again.
+// Newest is the name of the newest OPTIONS file in dir; "" if there is none.
 func Newest(dir string) (name string, err error) {
-	const listings = 3
-	for range listings {
-		if name, err = newest(dir); err != nil || name != "" {
-			break
-		}
+	names, err := newestFirst(dir)
+	if len(names) > 0 {
+		name = names[0]
 	}
 	return name, err
 }
 
-func newest(dir string) (name string, err error) {
-	entries, err := os.ReadDir(dir)
+// newestFirst are the names of the OPTIONS files in dir, by their numbers.
+func newestFirst(dir string) (names []string, err error) {
+	entries, err := livedir.ReadDir(dir, func(name string) bool {
+		return strings.HasPrefix(name, prefix)
+	})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 
-	highest := int64(-1)
+	numbers := map[string]int64{}
 	for _, entry := range entries {
-		number, is := strings.CutPrefix(entry.Name(), "OPTIONS-")
-		if n, err := strconv.ParseInt(number, 10, 63); is && err == nil && n > highest {
-			highest, name = n, entry.Name()
+		number, is := strings.CutPrefix(entry.Name(), prefix)
+		if n, err := strconv.ParseInt(number, 10, 63); is && err == nil {
+			numbers[entry.Name()] = n
+			names = append(names, entry.Name())
 		}
 	}
 
-	return name, nil
+	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(numbers[b], numbers[a]) })
+	return names, nil
 }
 
-// errUnwritten is that of a file which its writer has created, but not written yet.
+const prefix = "OPTIONS-"
+
+// errUnwritten is that of files which their writer has created, but not written yet.
 var errUnwritten = errors.New("it is empty")
 
-// Read parses the newest OPTIONS file in dir; no name and no sections if there is none. The owner
-// of the database may replace it meanwhile.
+// Read parses the newest OPTIONS file in dir that is written; no sections if none is, and no name
+// if none is there. The owner of the database may replace it meanwhile: it creates the next one,
+// writes it, and then deletes the one before.
 func Read(dir string) (name string, sections []Section, err error) {
 	err = livedir.Retry(dir, func() (err error) {
 		if name, sections, err = read(dir); err == nil && name != "" && len(sections) == 0 {
@@ -77,21 +84,32 @@ func Read(dir string) (name string, sections []Section, err error) {
 }
 
 func read(dir string) (name string, sections []Section, err error) {
-	if name, err = Newest(dir); err != nil || name == "" {
+	names, err := newestFirst(dir)
+	if err != nil || len(names) == 0 {
 		return "", nil, err
 	}
 
-	file, err := os.Open(filepath.Join(dir, name))
+	for _, name := range names {
+		if sections, err = parseFile(filepath.Join(dir, name)); err != nil || len(sections) > 0 {
+			return name, sections, err
+		}
+	}
+
+	return names[0], nil, nil
+}
+
+func parseFile(path string) (sections []Section, err error) {
+	file, err := os.Open(path)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 
 	sections, err = Parse(file)
 	if err = errors.Join(err, file.Close()); err != nil {
-		return name, nil, fmt.Errorf("read %s: %w", file.Name(), err)
+		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 
-	return name, sections, nil
+	return sections, nil
 }
 
 // Parse reads the file's sections in their order. Lines that are neither the beginning of a

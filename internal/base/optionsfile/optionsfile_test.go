@@ -60,6 +60,25 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
+// TestReadWhileTheNewestIsUnwritten: a writer can pause between the creation of a file and its
+// first byte for as long as the disk lets it wait.
+func TestReadWhileTheNewestIsUnwritten(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"OPTIONS-000008": "[Version]\n  pebble_version=0.1\n",
+		"OPTIONS-000009": "",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	name, sections, err := Read(dir)
+	if name != "OPTIONS-000008" || len(sections) != 1 || err != nil {
+		t.Errorf("%q, %v, %v; want the newest file that is written", name, sections, err)
+	}
+}
+
 func TestReadBesideAWriter(t *testing.T) {
 	dir := t.TempDir()
 	churn.Replace(t, dir, "OPTIONS-%06d", "[DBOptions]\n  wal_dir=w\n", churn.Times, func() error {

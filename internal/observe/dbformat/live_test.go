@@ -36,9 +36,9 @@ func TestBesideAnOwner(t *testing.T) {
 		"File": func(dir string) error {
 			return want(File(filepath.Join(dir, "000004.sst")) != nil, true, nil)
 		},
-		"OtherVersion": func(dir string) error {
-			_, is := OtherVersion("pebble1", dir)
-			return want(is, true, nil)
+		"pebbleWriter": func(dir string) error {
+			writer, err := pebbleWriter(dir)
+			return want(writer, "pebble2", err)
 		},
 		"ReadKeptByPebble": func(dir string) error {
 			kept, err := ReadKeptByPebble(dir)

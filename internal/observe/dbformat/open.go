@@ -61,7 +61,7 @@ func Open(ctx context.Context, e engine.Engine, o engine.Options) (engine.DB, er
 // formats FirstOfPebble2 to LastOfPebble1, but a node reads its database with one of them.
 // It says nothing where the writer is not known.
 func OtherVersion(name, dir string) (engine.Warning, bool) {
-	writer := pebbleWriter(dir)
+	writer, _ := pebbleWriter(dir) // not known, if it cannot be read
 	if manifest, err := keyspace.ReadManifest(dir); err == nil {
 		writer = manifest.Engine
 	}

@@ -76,7 +76,9 @@ func recogniseOnce(dir string) (Found, error) {
 	not := func(why string) (Found, error) {
 		return Found{}, &engine.NotADatabaseError{Dir: dir, Why: why}
 	}
-	entries, err := os.ReadDir(dir)
+	entries, err := livedir.ReadDir(dir, func(name string) bool {
+		return strings.HasPrefix(name, formatMarker) || strings.HasPrefix(name, "OPTIONS-")
+	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return not("there is no such directory")
 	}
@@ -225,8 +227,8 @@ func writerOf(names []string) Found {
 
 // pebbleWriter is the version of Pebble that wrote the newest options file in dir, as an engine's
 // name; "" if that is not known. Version 2 alone has a schema of keys, for columnar blocks.
-func pebbleWriter(dir string) string {
-	_, sections, _ := optionsfile.Read(dir) // nobody, if it cannot be read
+func pebbleWriter(dir string) (string, error) {
+	_, sections, err := optionsfile.Read(dir)
 	has := func(option string) bool {
 		return slices.ContainsFunc(sections, func(s optionsfile.Section) bool {
 			return s.Values[option] != ""
@@ -235,12 +237,12 @@ func pebbleWriter(dir string) string {
 
 	switch {
 	case has("key_schema"):
-		return "pebble2"
+		return "pebble2", err
 	case has("pebble_version"):
-		return "pebble1"
+		return "pebble1", err
 	}
 
-	return ""
+	return "", err
 }
 
 const formatMarker = "marker.format-version."

@@ -49,7 +49,8 @@ func Replace(t *testing.T, dir, pattern, content string, times int, read func() 
 
 // RunBeside calls write with 1, 2, ... in the background, without a pause, while it calls read,
 // each so many times at least. read fails if it gives another answer than at rest. A refusal that
-// names the other process is fit, but not always.
+// names the other process is fit; if all reads were refused, one more has to answer after the
+// writer has stopped.
 func RunBeside(t *testing.T, write func(number int) error, times int, read func() error) {
 	t.Helper()
 	var wrote atomic.Int64
@@ -65,9 +66,12 @@ func RunBeside(t *testing.T, write func(number int) error, times int, read func(
 		}
 	})
 
-	defer func() {
+	end := func() {
 		stop.Store(true)
-		if writer.Wait(); failed != nil {
+		writer.Wait()
+	}
+	defer func() {
+		if end(); failed != nil {
 			t.Errorf("the writer failed: %v", failed)
 		}
 	}()
@@ -86,6 +90,9 @@ func RunBeside(t *testing.T, write func(number int) error, times int, read func(
 
 	t.Logf("%d reads, %d of them refused, beside %d writes", reads, refused, wrote.Load())
 	if refused == reads {
-		t.Errorf("all %d reads were refused", reads)
+		end()
+		if err := read(); err != nil {
+			t.Errorf("all %d reads were refused, and after the last write: %v", reads, err)
+		}
 	}
 }
