@@ -454,13 +454,18 @@ func (e *LockedError) FailureCode() Code { return CodeInUse }
 
 // NotADatabaseError says that Dir holds nothing this engine can open.
 type NotADatabaseError struct {
-	Dir string
-	Why string
+	Dir    string
+	Why    string
+	Remedy string // what makes a database of it, or where one is; "": not known
 }
 
-// Error says which directory it is, and why it is none.
+// Error says which directory it is, why it is none, and what can be done.
 func (e *NotADatabaseError) Error() string {
-	return fmt.Sprintf("%s holds no database this engine can open: %s", e.Dir, e.Why)
+	text := fmt.Sprintf("%s holds no database this engine can open: %s", e.Dir, e.Why)
+	if e.Remedy != "" {
+		text += "; " + e.Remedy
+	}
+	return text
 }
 
 // FailureCode is CodeNotDatabase.

@@ -80,6 +80,30 @@ func TestRemedies(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	backup, empty := in("backup"), in("emptied")
+	for _, command := range []string{
+		"ldb --db=" + in("rocksdb") + " backup --backup_dir=" + backup,
+		"ldb --db=" + empty + " --create_if_missing put a b",
+		"ldb --db=" + empty + " delete a",
+		"ldb --db=" + empty + " compact",
+	} {
+		if text, err := exec.Command("sh", "-c", command).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", command, err, text)
+		}
+	}
+
+	unmarked := in("unmarked")
+	markers, err := filepath.Glob(filepath.Join(client, "marker.*"))
+	if err = errors.Join(err, os.CopyFS(unmarked, os.DirFS(client))); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, marker := range markers {
+		if err := os.Remove(filepath.Join(unmarked, filepath.Base(marker))); err != nil {
+			t.Fatal(err)
+		}
+	}
+
 	lists := in("lists")
 	if err := errors.Join(os.Mkdir(lists, 0o755),
 		os.WriteFile(filepath.Join(lists, "7.rlp"), []byte(`{"result":[{"address":"0xaa"}]}`),
@@ -130,6 +154,26 @@ func TestRemedies(t *testing.T) {
 			says: `(mkdir NEW; ln -s \S+ FURTHER/\* NEW/)`,
 			fill: map[string]string{"NEW": in("new2"), "FURTHER": logs + "-moved"},
 			then: read(in("new2"), "--use-existing"),
+		},
+		{
+			name: "a backup",
+			args: read(backup, "--use-existing"),
+			says: `(ldb restore --db=NEW --backup_dir=\S+)`,
+			fill: map[string]string{"NEW": in("restored")},
+			then: read(in("restored"), "--use-existing"),
+		},
+		{
+			name: "no marker files",
+			args: read(unmarked, "--use-existing"),
+			says: `copy all files of the database again, such as with (cp -a)`,
+			fill: map[string]string{"cp -a": "cp -a " + client + " " + in("copy")},
+			then: read(in("copy"), "--use-existing"),
+		},
+		{
+			name: "a database without keys",
+			args: read(empty, "--use-existing"),
+			says: `(statelab load --db NEW --keys N)`,
+			fill: map[string]string{"NEW": in("filled"), "N": "1k"},
 		},
 		{
 			name: "another engine's",

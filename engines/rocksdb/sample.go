@@ -84,7 +84,7 @@ func (d *db) sample(
 		_, point := spans.draw(rng)
 		key, err := sampleKey(it, point, rng.IntN(strideKeys))
 		if errors.Is(err, errNone) {
-			return errors.Join(d.errNoKeys(), err)
+			return d.errNoKeys()
 		}
 
 		if err != nil {
@@ -182,7 +182,7 @@ func (d *db) openAside() (aside *db, err error) {
 	return aside, aside.openFamilies()
 }
 
-var errNone = errors.New("rocksdb: no key to sample")
+var errNone = errors.New("no key to sample")
 
 // sampleKey is the key steps behind the first one at or after point, going round
 // at the end.

@@ -70,7 +70,7 @@ func (s *Sweep) settings() [][2]string {
 		{"engine", engine},
 		{"profile", profile},
 		{"workload", w.Name},
-		{"keys", say("keys", doc.ShortCount(w.Keys))},
+		{"keys", say("keys", keysText(run))},
 		{"key, value",
 			strings.TrimSpace(fmt.Sprintf("%d B, %s B %s", w.KeyBytes,
 				unit.Significant(w.ValueBytes, 3), w.ValueModel))},
@@ -87,6 +87,27 @@ func (s *Sweep) settings() [][2]string {
 	}
 
 	return doc.Known(list)
+}
+
+// keysText is how many keys the database has, or how many were sampled of another program's.
+func keysText(run *result.Run) string {
+	text := doc.ShortCount(run.Workload.Keys)
+	if run.Workload.KeyOrder != "foreign" {
+		return text
+	}
+
+	text += " sampled"
+	entries, counted := int64(0), len(run.Database.Levels) > 0
+	for _, level := range run.Database.Levels {
+		entries += level.Keys
+		counted = counted && !level.KeysEstimated
+	}
+
+	if counted {
+		text += " of " + doc.ShortCount(entries)
+	}
+
+	return text
 }
 
 // getsText tells of the warm-up what the runs did: it goes on until a run is steady.

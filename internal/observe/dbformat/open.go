@@ -86,6 +86,36 @@ const (
 	nativeEngine = "native" // what a library reads and writes is not known
 )
 
+// Unlisted warns if more than a tenth of the table files in dir, whose manifest lists so many, are
+// in no manifest. A running node deletes such files a little later.
+func Unlisted(dir string, listed int) (engine.Warning, bool) {
+	entries, err := os.ReadDir(dir)
+	if err != nil { // that of a file, or one which is gone: it is said elsewhere
+		return engine.Warning{}, false
+	}
+
+	tables := 0
+	for _, entry := range entries {
+		if isTable(entry.Name()) {
+			tables++
+		}
+	}
+
+	const share = 10
+	unlisted := tables - listed
+	if unlisted*share <= tables {
+		return engine.Warning{}, false
+	}
+
+	return engine.Warning{
+		Code: "unlisted_tables",
+		Text: fmt.Sprintf("%d of %d table files in %s are not in its manifest: no Get reads "+
+			"them, and nothing here counts them", unlisted, tables, dir),
+		Remedy: "if no process is about to delete them, the tables and the manifest are of " +
+			"different times: copy all files again while no process writes",
+	}, true
+}
+
 // Check refuses to let the engine of that name open o.Dir as o says if another
 // engine wrote it, unless both open the files' format and o asks to read only. A
 // directory that is not recognised is left to the engine.

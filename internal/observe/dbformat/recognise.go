@@ -2,6 +2,7 @@ package dbformat
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -19,8 +20,8 @@ import (
 
 // Found is what the files of a directory say about their writer.
 type Found struct {
-	// Engine is the adapter that reads them. Pebble's are pebble1's below format 13,
-	// which v2 no longer reads, and pebble2's from there.
+	// Engine is the adapter that reads them. Pebble's are pebble1's below format 13, which v2
+	// no longer reads, the writer's up to format 16, which both read, and pebble2's from there.
 	Engine string
 	// PebbleFormat is Pebble's format major version, 1 for the oldest; 0 for other engines.
 	PebbleFormat uint64
@@ -49,7 +50,7 @@ func Recognise(dir string) (Found, error) {
 	found, err := recognise(dir)
 	if none := new(engine.NotADatabaseError); errors.As(err, &none) {
 		if other, is := nearby(dir); is {
-			none.Why += fmt.Sprintf("; %s is a database: give that folder", other)
+			none.Remedy = fmt.Sprintf("%s is a database: give that folder", other)
 		}
 	}
 	return found, err
@@ -101,10 +102,14 @@ func recogniseOnce(dir string) (Found, error) {
 		if err != nil {
 			return not("its format marker is unreadable: " + format)
 		}
-		if version >= FirstOfPebble2 {
-			return Found{"pebble2", version}, nil
+		switch {
+		case version < FirstOfPebble2:
+			return Found{"pebble1", max(version, 1)}, nil
+		case version <= LastOfPebble1:
+			writer, err := pebbleWriter(dir)
+			return Found{cmp.Or(writer, "pebble2"), version}, err
 		}
-		return Found{"pebble1", max(version, 1)}, nil
+		return Found{"pebble2", version}, nil
 	case slices.Contains(names, current) || exists(filepath.Join(dir, current)):
 		return family(dir, names)
 	case len(names) == 0:
@@ -123,7 +128,40 @@ func recogniseOnce(dir string) (Found, error) {
 		}
 	}
 
-	return not("it has no CURRENT file")
+	return Found{}, incomplete(dir, names)
+}
+
+// incomplete says what the folder of these names is, which has no file that names a manifest.
+func incomplete(dir string, names []string) error {
+	has := func(name string) bool { return slices.Contains(names, name) }
+	manifest := slices.ContainsFunc(names, func(name string) bool {
+		return strings.HasPrefix(name, "MANIFEST-")
+	})
+
+	switch {
+	case has("meta") && has("private"):
+		return &engine.NotADatabaseError{
+			Dir:    dir,
+			Why:    "it is a backup that RocksDB's BackupEngine made",
+			Remedy: fmt.Sprintf("restore it: ldb restore --db=NEW --backup_dir=%s", dir),
+		}
+	case manifest:
+		return &engine.NotADatabaseError{
+			Dir: dir,
+			Why: "it has a manifest, but no file that names it: neither CURRENT nor Pebble's " +
+				"marker.manifest files, which are empty, and which some programs do not copy",
+			Remedy: "copy all files of the database again, such as with cp -a",
+		}
+	case slices.ContainsFunc(names, isTable):
+		return &engine.NotADatabaseError{
+			Dir: dir,
+			Why: "it has tables, but no manifest, which tells their levels, and no CURRENT file",
+			Remedy: "copy all files of the database again, such as with cp -a; RocksDB's " +
+				"ldb repair --db=COPY makes a manifest for tables of RocksDB",
+		}
+	}
+
+	return &engine.NotADatabaseError{Dir: dir, Why: "it has no CURRENT file"}
 }
 
 // current names the manifest. Engines replace it by a rename, during which a listing can miss it.

@@ -66,6 +66,22 @@ func TestRecognise(t *testing.T) {
 			Found{"pebble2", 21},
 		},
 		{
+			"of v1, in a format of both",
+			map[string]string{
+				"marker.format-version.000009.016": "",
+				"OPTIONS-000007":                   pebbleOptions,
+			},
+			Found{"pebble1", 16},
+		},
+		{
+			"of v2, in a format of both",
+			map[string]string{
+				"marker.format-version.000009.013": "",
+				"OPTIONS-000007":                   pebbleOptions + "[Options]\n  key_schema=x\n",
+			},
+			Found{"pebble2", 13},
+		},
+		{
 			"RocksDB",
 			map[string]string{"CURRENT": "", "OPTIONS-000007": rocksOptions},
 			Found{Engine: "rocksdb"},
@@ -158,6 +174,44 @@ func TestRecognise(t *testing.T) {
 		var not *engine.NotADatabaseError
 		if found != c.want || (c.want == Found{}) != errors.As(err, &not) {
 			t.Errorf("%s: %+v, %v; want %+v", c.name, found, err, c.want)
+		}
+	}
+}
+
+// TestIncomplete tells apart what lacks the file that names a manifest, and what to do with it.
+func TestIncomplete(t *testing.T) {
+	for _, c := range []struct {
+		name, why, remedy string
+		files             []string
+	}{
+		{"a backup", "RocksDB's BackupEngine", "ldb restore --db=NEW --backup_dir=",
+			[]string{"meta", "private", "shared_checksum"}},
+		{"no markers", "neither CURRENT nor Pebble's marker.manifest files", "cp -a",
+			[]string{"MANIFEST-000001", "OPTIONS-000003", "000005.sst"}},
+		{"tables alone", "it has tables, but no manifest", "ldb repair --db=COPY",
+			[]string{"000005.sst"}},
+		{"something", "it has no CURRENT file", "", []string{"notes.txt"}},
+	} {
+		files := map[string]string{}
+		for _, name := range c.files {
+			files[name] = ""
+		}
+
+		_, err := Recognise(folder(t, files))
+		not, is := errors.AsType[*engine.NotADatabaseError](err)
+		if !is || !strings.Contains(not.Why, c.why) || !strings.Contains(not.Remedy, c.remedy) ||
+			(c.remedy == "") != (not.Remedy == "") {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+func TestUnlisted(t *testing.T) {
+	dir := folder(t, map[string]string{"000004.sst": "", "000005.sst": "", "000006.ldb": "",
+		"CURRENT": "", "000007.log": ""})
+	for listed, want := range map[int]bool{0: true, 2: true, 3: false, 4: false} {
+		if w, is := Unlisted(dir, listed); is != want {
+			t.Errorf("%d of 3 are listed: %v %q", listed, is, w.Text)
 		}
 	}
 }

@@ -647,6 +647,12 @@ func unrecognised(err error, m *setting.Mistakes) {
 		m.Add("%v", err)
 		return
 	}
+
+	if not.Remedy != "" {
+		m.Unread("", "", "no database was found in %s: %s; %s", not.Dir, not.Why, not.Remedy)
+		return
+	}
+
 	m.Unread("", "", "no database was found in %s: %s. For a geth node, give the path of "+
 		"geth/chaindata; statelab load --db DIR makes a new database",
 		not.Dir, not.Why)

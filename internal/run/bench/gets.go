@@ -152,7 +152,9 @@ func sampleKeys(ctx context.Context, db engine.DB, n int, seed uint64) (*sample,
 	}
 
 	if len(s.ends) == 0 {
-		return nil, errors.New("sample keys: the database holds no key")
+		return nil, engine.Fail(engine.CodeUsage, "sample keys: the database holds no key: none "+
+			"was written, or all were deleted").
+			WithRemedy("statelab load --db NEW --keys N makes a database to measure")
 	}
 
 	s.shuffle(seed)

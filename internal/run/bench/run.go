@@ -217,6 +217,12 @@ func (r *run) noteDatabase() error {
 	}
 
 	r.Result.Database = database
+	if r.spec.Foreign {
+		if w, is := dbformat.Unlisted(r.spec.Dir, database.Files); is {
+			r.Warn(w)
+		}
+	}
+
 	if len(database.Levels) > 0 {
 		r.Result.Inflection = new(lsm.Inflect(database.Levels, database.Values, database.Bytes))
 	}
