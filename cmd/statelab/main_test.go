@@ -151,7 +151,7 @@ func startIn(t *testing.T, dir string, variables []string, args ...string) *sess
 
 func (s *session) wait() outcome {
 	s.t.Helper()
-	hung := time.AfterFunc(tooLong, func() { s.signal(syscall.SIGKILL) })
+	hung := time.AfterFunc(tooLong, s.abort)
 	err := s.command.Wait()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -165,6 +165,21 @@ func (s *session) wait() outcome {
 	}
 
 	return o
+}
+
+// abort ends a command that hangs. First it and its runner tell what their goroutines wait for.
+func (s *session) abort() {
+	const told = 10 * time.Second
+	if runner := s.runner(); runner != 0 {
+		if err := syscall.Kill(runner, syscall.SIGQUIT); err != nil && err != syscall.ESRCH {
+			s.t.Error(err)
+		}
+		time.Sleep(told)
+	}
+
+	s.signal(syscall.SIGQUIT)
+	time.Sleep(told)
+	s.signal(syscall.SIGKILL)
 }
 
 func (s *session) signal(signal syscall.Signal) {

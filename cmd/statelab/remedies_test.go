@@ -82,7 +82,8 @@ func TestRemedies(t *testing.T) {
 
 	backup, empty := in("backup"), in("emptied")
 	for _, command := range []string{
-		"ldb --db=" + in("rocksdb") + " backup --backup_dir=" + backup,
+		"ldb --db=" + in("rocksdb7") + " --create_if_missing put a b",
+		"ldb --db=" + in("rocksdb7") + " backup --backup_dir=" + backup,
 		"ldb --db=" + empty + " --create_if_missing put a b",
 		"ldb --db=" + empty + " delete a",
 		"ldb --db=" + empty + " compact",

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -135,6 +136,151 @@ func TestOwnersOptions(t *testing.T) {
 			if math.Abs(got/want-1) > 0.02 {
 				t.Errorf("%.4f data blocks per Get, db_bench: %.4f: more than 2 %% apart", got,
 					want)
+			}
+		})
+	}
+}
+
+// ownersOption is one option of a database's owner, as db_bench names it.
+type ownersOption struct {
+	name  string
+	flags []string
+	// refused options make tables that are not block-based, or orders that only their program knows.
+	refused bool
+	// told options are named in a warning instead of being obeyed.
+	told bool
+}
+
+// ownersOptions are at least ten of each class (docs/fidelity.md).
+func ownersOptions() []ownersOption {
+	with := func(flags ...string) ownersOption {
+		return ownersOption{name: strings.Join(flags, " "), flags: flags}
+	}
+	refused := func(flags ...string) ownersOption {
+		o := with(flags...)
+		o.refused = true
+		return o
+	}
+	told := func(flags ...string) ownersOption {
+		o := with(flags...)
+		o.told = true
+		return o
+	}
+
+	return []ownersOption{
+		// of the tables, or applied when they are read
+		with("--block_size=1024"),
+		with("--block_size=16384"),
+		with("--block_restart_interval=1"),
+		with("--index_block_restart_interval=16"),
+		with("--index_shortening_mode=2"),
+		with("--use_data_block_hash_index=true"),
+		with("--bloom_bits=4"),
+		with("--bloom_bits=-1"),
+		with("--use_ribbon_filter=true"),
+		with("--cache_index_and_filter_blocks=true"),
+		with("--cache_index_and_filter_blocks=true",
+			"--pin_l0_filter_and_index_blocks_in_cache=true"),
+		with("--cache_index_and_filter_blocks=true", "--partition_index_and_filters=true",
+			"--metadata_block_size=1024"),
+		with("--partition_index=true", "--cache_index_and_filter_blocks=true",
+			"--pin_top_level_index_and_filter=true"),
+		with("--compression_type=snappy"),
+		with("--compression_type=zstd"),
+		with("--compression_type=lz4"),
+		with("--format_version=2"),
+		with("--format_version=4"),
+		with("--checksum_type=1"),
+		with("--block_align=true"),
+		with("--enable_index_compression=false"),
+		with("--optimize_filters_for_hits=true"),
+		// simulated
+		with("--open_files=20"),
+		with("--open_files=12", "--table_cache_numshardbits=0"),
+		with("--cache_numshardbits=0"),
+		with("--cache_numshardbits=2"),
+		with("--cache_high_pri_pool_ratio=0.5", "--cache_index_and_filter_blocks=true"),
+		with("--cache_type=clock_cache"),
+		with("--mmap_read=true"),
+		with("--cache_size=-1"),
+		// without effect on what a Get reads from the tables that are there
+		with("--level_compaction_dynamic_level_bytes=true"),
+		with("--num_levels=4"),
+		with("--max_bytes_for_level_multiplier=4"),
+		with("--max_background_jobs=4"),
+		with("--bytes_per_sync=65536"),
+		with("--level0_file_num_compaction_trigger=8"),
+		with("--use_fsync=true"),
+		with("--compaction_readahead_size=65536"),
+		with("--max_write_buffer_number=4"),
+		with("--wal_bytes_per_sync=65536"),
+		with("--memtable_bloom_size_ratio=0.1"),
+		with("--use_direct_reads=true"),
+		// not obeyed
+		told("--row_cache_size=1048576"),
+		// refused
+		refused("--use_plain_table=true", "--mmap_read=true", "--prefix_size=8"),
+		refused("--use_cuckoo_table=true", "--mmap_read=true"),
+	}
+}
+
+// TestOwnersOptionsOneByOne sets options of a database one by one. With each, a Get reads as many
+// blocks as RocksDB's own benchmark says, or the database is refused, or a warning names the option.
+func TestOwnersOptionsOneByOne(t *testing.T) {
+	options := ownersOptions()
+	if testing.Short() {
+		options = slices.DeleteFunc(options, func(o ownersOption) bool {
+			return !o.refused && !o.told && !slices.Contains(o.flags, "--block_align=true") &&
+				!slices.Contains(o.flags, "--partition_index_and_filters=true")
+		})
+	}
+
+	const keyBytes = 16
+	for _, o := range options {
+		t.Run(o.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "db")
+			flags := append(slices.Clone(o.flags), "--key_size=16")
+			bench(t, dir, append(flags, "--benchmarks=filluniquerandom,waitforcompaction")...)
+
+			db, err := rocksdb.Engine{}.Open(t.Context(), engine.Options{
+				Dir: dir, CacheBytes: benchCache, Foreign: true, ReadOnly: true})
+			if o.refused {
+				if err == nil {
+					t.Errorf("it was opened: %v", db.Close())
+				}
+
+				t.Log(err)
+				return
+			}
+
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			got, warned := ownersReads(t, db, keyBytes), fmt.Sprint(db.Warnings())
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+
+			said := bench(t, dir, append(flags, "--benchmarks=readrandom",
+				"--use_existing_db=true", "--readonly=true", "--seed=7", "--statistics",
+				"--reads="+strconv.Itoa(2*benchKeys))...)
+			want := 0.0
+			for _, kind := range []string{"data", "index", "filter"} {
+				want += ticker(t, said, "rocksdb.block.cache."+kind+".miss") / (2 * benchKeys)
+			}
+
+			if want == 0 { // without a cache; with the few that opening the tables read
+				want = ticker(t, said, "rocksdb.read.block.get.micros") / (2 * benchKeys)
+			}
+
+			t.Logf("%.4f blocks per Get, db_bench: %.4f", got, want)
+			if math.Abs(got/want-1) > 0.02 && !o.told {
+				t.Errorf("%.4f blocks per Get, db_bench: %.4f: more than 2 %% apart", got, want)
+			}
+
+			if o.told && !strings.Contains(warned, "unobeyed_options") {
+				t.Errorf("no warning names it: %s", warned)
 			}
 		})
 	}

@@ -145,8 +145,11 @@ func (w *writer[O]) Commit() error {
 	}
 
 	if err := w.batch.Commit(w.noSync); err != nil {
-		return fmt.Errorf("%s: commit a batch of %d entries: %w", w.db.config.adapter,
+		err = fmt.Errorf("%s: commit a batch of %d entries: %w", w.db.config.adapter,
 			w.batch.Count(), err)
+		// Pebble keeps the batch in the queue of its commits: all later ones wait for it.
+		w.db.events.Failed(err)
+		return err
 	}
 
 	w.db.written.Add(w.bytes)

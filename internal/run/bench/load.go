@@ -517,7 +517,7 @@ func (r *run) backgroundError() error {
 type backgroundFailure struct{ err error }
 
 func (e *backgroundFailure) Error() string {
-	return "the engine's background work failed: " + e.err.Error()
+	return "the engine no longer writes: " + e.err.Error()
 }
 func (e *backgroundFailure) Unwrap() error { return e.err }
 

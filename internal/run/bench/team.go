@@ -108,7 +108,8 @@ func (r *run) drive(ctx context.Context, t *team, s stretch) error {
 		total = 0
 	}
 
-	return timed.Run(
+	t.Broken = r.backgroundError
+	err := timed.Run(
 		ctx,
 		r.Session,
 		&t.Team,
@@ -130,6 +131,12 @@ func (r *run) drive(ctx context.Context, t *team, s stretch) error {
 			return r.WriteTick(tick.Tick)
 		},
 	)
+
+	if errors.As(err, new(*backgroundFailure)) {
+		t.close = nil // threads may still wait with what it would close
+	}
+
+	return err
 }
 
 // complete adds to a line of the series what is told of engines alone.

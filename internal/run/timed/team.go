@@ -18,6 +18,8 @@ type Team struct {
 	Workers []*Worker
 	// Background goes on until the last worker has ended, if there are any.
 	Background []BackgroundTask
+	// Broken tells of a failure after which workers may wait for ever; nil: there is no such one.
+	Broken func() error
 }
 
 // BackgroundTask is what goes on beside Gets, such as a thread that writes.
@@ -51,7 +53,8 @@ type Tick[C any] struct {
 // Run lets every worker make its share of the Gets of a phase, or of a window of one, and
 // tells what they did once a second and at the end. The first that fails stops the others.
 // Nothing is told and no counter read meanwhile where tell is nil. Where it returns an error
-// of tell or of a counter, all have been stopped.
+// of tell or of a counter, all have been stopped. Where it returns one of Broken, some may still
+// wait: nothing that they use may be closed.
 func Run[C any](
 	ctx context.Context, s *session.Session[C], t *Team, phase string, gets uint64, into Times,
 	tell func(*Tick[C]) error,
@@ -67,6 +70,10 @@ func Run[C any](
 	}
 
 	watched := w.watch(ctx, &stop, t.start(gets, s.Clock.Ticks(), &stop, failed))
+	if errors.As(watched, new(*brokenError)) {
+		return watched
+	}
+
 	close(failed)
 	var errs []error
 	for err := range failed {
@@ -78,6 +85,24 @@ func Run[C any](
 	}
 
 	return errors.Join(errs...)
+}
+
+// brokenError is one of Team.Broken.
+type brokenError struct{ error }
+
+func (e *brokenError) Unwrap() error { return e.error }
+
+// broken tells whether the team may wait for ever.
+func (t *Team) broken() error {
+	if t.Broken == nil {
+		return nil
+	}
+
+	if err := t.Broken(); err != nil {
+		return &brokenError{err}
+	}
+
+	return nil
 }
 
 // start lets the team run; done is closed when all of it has ended.
@@ -151,6 +176,11 @@ func (w *watcher[C]) watch(ctx context.Context, stop *atomic.Bool, done <-chan s
 			stop.Store(true)
 			end, interrupted = nil, context.Cause(ctx)
 		case <-ticker.C:
+			if err := w.team.broken(); err != nil {
+				stop.Store(true)
+				return err
+			}
+
 			if err := w.tick(false); err != nil {
 				stop.Store(true)
 				<-done

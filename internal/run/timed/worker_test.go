@@ -221,6 +221,32 @@ func TestOneThatFailsStopsTheOthers(t *testing.T) {
 	}
 }
 
+// TestATeamThatWaitsForEverIsLeft: where one failure lets the others wait, they are not waited for.
+func TestATeamThatWaitsForEverIsLeft(t *testing.T) {
+	failure := errors.New("disk on fire")
+	var failed atomic.Bool
+	released := make(chan struct{})
+	defer close(released)
+	team := &Team{
+		Workers: []*Worker{
+			on(&asked{gets: 1, onGet: func(int) error { <-released; return nil }}),
+			on(&asked{gets: 1, onGet: func(int) error { failed.Store(true); return failure }}),
+		},
+		Broken: func() error {
+			if failed.Load() {
+				return failure
+			}
+			return nil
+		},
+	}
+
+	err := Run(context.Background(), begun(t), team, "measure", 1<<40,
+		Times{Service: measure.NewHistogram()}, nil)
+	if !errors.Is(err, failure) {
+		t.Error(err)
+	}
+}
+
 func TestAnInterruptEndsATeam(t *testing.T) {
 	why := errors.New("stopped by the user")
 	ctx, cancel := context.WithCancelCause(context.Background())

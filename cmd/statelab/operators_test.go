@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// benchDatabase is a database of small tables that Debian's db_bench wrote with arguments.
+func benchDatabase(t *testing.T, arguments ...string) string {
+	t.Helper()
+	db := filepath.Join(t.TempDir(), "D")
+	arguments = append([]string{"--db=" + db, "--num=100000", "--key_size=32", "--value_size=100",
+		"--write_buffer_size=524288", "--target_file_size_base=131072",
+		"--max_bytes_for_level_base=1048576", "--compression_type=none", "--bloom_bits=10",
+		"--seed=1", "--disable_wal=true"}, arguments...)
+	if text, err := exec.Command("db_bench", arguments...).CombinedOutput(); err != nil {
+		t.Fatalf("db_bench %s: %v (scripts/needs db_bench:rocksdb-tools installs it)\n%s",
+			arguments, err, text)
+	}
+
+	return db
+}
+
+// TestOptionsOfOperators: options of a database's owner that decide what a Get reads are obeyed, or
+// are named in the answer with what to set instead.
+func TestOptionsOfOperators(t *testing.T) {
+	withCRunners(t)
+	const filled = "--benchmarks=fillrandom"
+	const settled = "--benchmarks=fillrandom,waitforcompaction"
+	advise := []string{"advise", "DB", "--probe-seconds", "0"}
+	inspect := []string{"inspect", "DB", "--strict"}
+	asNode := []string{"inspect", "DB", "--as", "node"}
+
+	for _, c := range []struct {
+		name    string
+		bench   []string
+		command []string
+		says    []string // patterns
+		not     string   // another; "": none
+	}{
+		{
+			"few open files", []string{settled, "--open_files=64"}, advise,
+			[]string{`Because of max_open_files=64, not all of \d+ tables stay open`,
+				`max_open_files: -1, or at least \d+`, `No larger block cache saves`}, "",
+		},
+		{
+			"no block cache", []string{filled, "--cache_size=-1"}, advise,
+			[]string{`no_block_cache=true, there is no block cache`, `no_block_cache: false`}, "",
+		},
+		{
+			"mapped tables", []string{filled, "--mmap_read=true"}, advise,
+			[]string{`allow_mmap_reads=true, the block cache holds no blocks that are not ` +
+				`compressed`, `allow_mmap_reads: false`}, "",
+		},
+		{
+			"universal compaction", []string{settled, "--compaction_style=1"}, asNode,
+			[]string{`no difference found`}, `let compactions finish`,
+		},
+		{
+			"FIFO compaction", []string{filled, "--compaction_style=2", "--num_levels=1",
+				"--fifo_compaction_allow_compaction=false",
+				"--fifo_compaction_max_table_files_size_mb=1000",
+				"--level0_slowdown_writes_trigger=100000", "--level0_stop_writes_trigger=100000"},
+			asNode, []string{`no difference found`}, `let compactions finish`,
+		},
+		{
+			"ribbon filters", []string{settled, "--use_ribbon_filter=true"}, inspect, nil,
+			`out of date|of other sizes`,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			db := benchDatabase(t, c.bench...)
+			args := strings.Split(strings.ReplaceAll(strings.Join(c.command, "\n"), "DB", db), "\n")
+			o := must(t, args...)
+			text := strings.Join(strings.Fields(o.stdout), " ")
+
+			for _, pattern := range c.says {
+				if !regexp.MustCompile(pattern).MatchString(text) {
+					t.Errorf("it does not say %q: %v", pattern, o)
+				}
+			}
+
+			if c.not != "" && regexp.MustCompile(c.not).MatchString(text+o.stderr) {
+				t.Errorf("it says %q: %v", c.not, o)
+			}
+		})
+	}
+}
+
+// TestFewDescriptors measures a database of more tables than the process may open.
+func TestFewDescriptors(t *testing.T) {
+	withCRunners(t)
+	db := benchDatabase(t, "--benchmarks=fillrandom", "--target_file_size_base=32768")
+	tables, err := filepath.Glob(filepath.Join(db, "*.sst"))
+	const limit = 200
+	if err != nil || len(tables) <= limit {
+		t.Fatalf("%d tables: %v", len(tables), err)
+	}
+
+	command := exec.Command("sh", "-c", fmt.Sprintf("ulimit -n %d && exec \"$@\"", limit), "sh",
+		binary, "sweep", "--db", db, "--use-existing", "--cache", "1MiB", "--gets", "500",
+		"--warmup", "500", "--sample-keys", "1000", "--access-gets", "0",
+		"--out", filepath.Join(t.TempDir(), "S"))
+	text, err := command.CombinedOutput()
+	if err != nil || !strings.Contains(string(text), "raise the limit (ulimit -n)") {
+		t.Errorf("%v: %s", err, text)
+	}
+}
