@@ -182,7 +182,7 @@ func ownersOptions() []ownersOption {
 		with("--cache_index_and_filter_blocks=true",
 			"--pin_l0_filter_and_index_blocks_in_cache=true"),
 		with("--cache_index_and_filter_blocks=true", "--partition_index_and_filters=true",
-			"--metadata_block_size=1024"),
+			"--metadata_block_size=1024", "--cache_high_pri_pool_ratio=0.5"),
 		with("--partition_index=true", "--cache_index_and_filter_blocks=true",
 			"--pin_top_level_index_and_filter=true"),
 		with("--compression_type=snappy"),
@@ -196,11 +196,11 @@ func ownersOptions() []ownersOption {
 		with("--optimize_filters_for_hits=true"),
 		// simulated
 		with("--open_files=20"),
-		with("--open_files=12", "--table_cache_numshardbits=0"),
+		with("--open_files=12", "--table_cache_numshardbits=1"),
 		with("--cache_numshardbits=0"),
 		with("--cache_numshardbits=2"),
 		with("--cache_high_pri_pool_ratio=0.5", "--cache_index_and_filter_blocks=true"),
-		with("--cache_type=clock_cache"),
+		with("--cache_type=hyper_clock_cache"),
 		with("--mmap_read=true"),
 		with("--cache_size=-1"),
 		// without effect on what a Get reads from the tables that are there
@@ -218,6 +218,8 @@ func ownersOptions() []ownersOption {
 		with("--use_direct_reads=true"),
 		// not obeyed
 		told("--row_cache_size=1048576"),
+		told("--cache_index_and_filter_blocks=true", "--partition_index_and_filters=true",
+			"--metadata_block_size=1024", "--cache_high_pri_pool_ratio=0"),
 		// refused
 		refused("--use_plain_table=true", "--mmap_read=true", "--prefix_size=8"),
 		refused("--use_cuckoo_table=true", "--mmap_read=true"),
@@ -225,7 +227,7 @@ func ownersOptions() []ownersOption {
 }
 
 // TestOwnersOptionsOneByOne sets options of a database one by one. With each, a Get reads as many
-// blocks as RocksDB's own benchmark says, or the database is refused, or a warning names the option.
+// blocks as RocksDB's own benchmark says, or the database is refused, or a warning names it.
 func TestOwnersOptionsOneByOne(t *testing.T) {
 	options := ownersOptions()
 	if testing.Short() {

@@ -2,6 +2,8 @@ package dbformat
 
 import (
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/statelab/statelab/engine"
@@ -38,6 +40,7 @@ func OptionWarnings(
 		}
 	}
 
+	unobeyed = append(unobeyed, loggedDoubts(filepath.Dir(file), sections)...)
 	if len(unknown) > 0 {
 		warnings = append(warnings, engine.Warning{
 			Code: UnknownOptions,
@@ -57,4 +60,26 @@ func OptionWarnings(
 	}
 
 	return warnings
+}
+
+// loggedDoubts are settings that the owner's LOG tells, and that are neither obeyed nor simulated.
+func loggedDoubts(dir string, sections []optionsfile.Section) (unobeyed []string) {
+	logged := optionsfile.ReadLog(dir)
+	if logged.RowCacheBytes > 0 {
+		unobeyed = append(unobeyed, fmt.Sprintf("row_cache=%d (LOG): a cache of rows answers Gets "+
+			"before they read blocks", logged.RowCacheBytes))
+	}
+
+	cached := slices.ContainsFunc(sections, func(s optionsfile.Section) bool {
+		return s.Values["cache_index_and_filter_blocks"] == "true"
+	})
+
+	const share = 0.5 // RocksDB's default
+	if cached && logged.HighPriorityShare >= 0 && logged.HighPriorityShare != share {
+		unobeyed = append(unobeyed, fmt.Sprintf("high_pri_pool_ratio=%g (LOG): here filters and "+
+			"indexes have the high priority in %g of the block cache", logged.HighPriorityShare,
+			share))
+	}
+
+	return unobeyed
 }
