@@ -145,7 +145,7 @@ func TestOwnersOptions(t *testing.T) {
 type ownersOption struct {
 	name  string
 	flags []string
-	// refused options make tables that are not block-based, or orders that only their program knows.
+	// refused options make tables that are not block-based, or orders only their program knows.
 	refused bool
 	// told options are named in a warning instead of being obeyed.
 	told bool
