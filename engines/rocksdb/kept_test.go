@@ -185,6 +185,10 @@ func ownersOptions() []ownersOption {
 			"--metadata_block_size=1024", "--cache_high_pri_pool_ratio=0.5"),
 		with("--partition_index=true", "--cache_index_and_filter_blocks=true",
 			"--pin_top_level_index_and_filter=true"),
+		with("--partition_index_and_filters=true", "--cache_high_pri_pool_ratio=0.5"),
+		with("--index_with_first_key=true"),
+		with("--use_hash_search=true", "--prefix_size=8"),
+		with("--read_amp_bytes_per_bit=8"),
 		with("--compression_type=snappy"),
 		with("--compression_type=zstd"),
 		with("--compression_type=lz4"),
@@ -203,6 +207,7 @@ func ownersOptions() []ownersOption {
 		with("--cache_type=hyper_clock_cache"),
 		with("--mmap_read=true"),
 		with("--cache_size=-1"),
+		with("--cache_size=-1", "--partition_index_and_filters=true"),
 		// without effect on what a Get reads from the tables that are there
 		with("--level_compaction_dynamic_level_bytes=true"),
 		with("--num_levels=4"),
@@ -218,6 +223,7 @@ func ownersOptions() []ownersOption {
 		with("--use_direct_reads=true"),
 		// not obeyed
 		told("--row_cache_size=1048576"),
+		told("--partition_index_and_filters=true", "--cache_high_pri_pool_ratio=0"),
 		told("--cache_index_and_filter_blocks=true", "--partition_index_and_filters=true",
 			"--metadata_block_size=1024", "--cache_high_pri_pool_ratio=0"),
 		// refused

@@ -71,7 +71,9 @@ func loggedDoubts(dir string, sections []optionsfile.Section) (unobeyed []string
 	}
 
 	cached := slices.ContainsFunc(sections, func(s optionsfile.Section) bool {
-		return s.Values["cache_index_and_filter_blocks"] == "true"
+		return s.Values["cache_index_and_filter_blocks"] == "true" ||
+			s.Values["partition_filters"] == "true" ||
+			s.Values["index_type"] == "kTwoLevelIndexSearch" // partitions are always cached
 	})
 
 	const share = 0.5 // RocksDB's default
