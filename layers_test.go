@@ -36,6 +36,7 @@ var ladder = []rung{
 		"internal/base/livedir":     {"engine"},
 		"internal/base/optionsfile": {"internal/base/livedir"},
 		"internal/base/testring":    {},
+		"internal/base/mutilate":    {},
 		"internal/base/schema":      {},
 		"result/figure":             {},
 		"result": {"engine", "internal/base/output", "internal/base/schema",

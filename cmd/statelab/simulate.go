@@ -93,6 +93,11 @@ func (a *app) simulate(f *simulateFlags, m *mistakes, args []string) error {
 		return err
 	}
 
+	if n := header.SampledBlocks; n > 1 && f.export != "" {
+		return fmt.Errorf("--export: %s holds one block in %d: a sample cannot be exported; trace "+
+			"all blocks", args[0], n)
+	}
+
 	if f.export != "" {
 		if err := a.export(f, t, header); err != nil || f.out == "" {
 			return err

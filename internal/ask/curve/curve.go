@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 
@@ -161,6 +162,60 @@ func Simulate(
 	return points, nil
 }
 
+// simulateSample is Simulate of a trace that holds one of rate blocks: its caches are as many times
+// smaller, and their reads stand for as many (SHARDS, Waldspurger et al., FAST 2015).
+func simulateSample(
+	ctx context.Context, t *cachesim.Trace, setup cachesim.Setup, sizes []int64, rate int64,
+	reserve func(cacheBytes int64) (int64, error),
+) ([]cachesim.Point, error) {
+	smaller := make([]int64, len(sizes))
+	for i, size := range sizes {
+		smaller[i] = size / rate
+	}
+
+	points, err := Simulate(ctx, t, setup, smaller, func(cacheBytes int64) (int64, error) {
+		bytes, err := reserve(cacheBytes * rate)
+		return bytes / rate, err
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	chosen := chosenError(t, rate)
+	for i := range points {
+		p := &points[i]
+		p.CacheBytes = sizes[i]
+		for kind := range p.Reads {
+			p.Reads[kind], p.Accesses[kind] = p.Reads[kind]*rate, p.Accesses[kind]*rate
+		}
+
+		if rate > 1 {
+			p.ReadsPerGetError = math.Hypot(p.ReadsPerGetError*float64(rate),
+				chosen*p.BlockReadsPerGet())
+		}
+	}
+
+	return points, nil
+}
+
+// chosenError is half the 95 % interval of how many accesses the whole trace has, as a share of
+// them, where each block was chosen with the probability 1/rate: the variance of the estimate is
+// that of a Horvitz-Thompson sum.
+func chosenError(t *cachesim.Trace, rate int64) float64 {
+	accesses := make([]float64, len(t.Blocks))
+	for _, number := range t.Accesses {
+		accesses[number]++
+	}
+
+	squares := 0.0
+	for _, n := range accesses {
+		squares += n * n
+	}
+
+	const normal95 = 1.96
+	return normal95 * math.Sqrt((1-1/float64(rate))*squares) / float64(max(1, len(t.Accesses)))
+}
+
 // grouped are the places of equal values.
 func grouped[T comparable](values []T) map[T][]int {
 	at := map[T][]int{}
@@ -249,9 +304,10 @@ func Policies(ctx context.Context, t *cachesim.Trace, header trace.Header, setup
 		})
 
 		setup.Policy = policy
-		points, err := Simulate(ctx, t, setup, sizes, func(cacheBytes int64) (int64, error) {
-			return reserve(header.Engine, header.Profile, cacheBytes, header.ReadOnly)
-		})
+		points, err := simulateSample(ctx, t, setup, sizes, max(1, header.SampledBlocks),
+			func(cacheBytes int64) (int64, error) {
+				return reserve(header.Engine, header.Profile, cacheBytes, header.ReadOnly)
+			})
 		if err != nil {
 			return out, fmt.Errorf("simulate %s: %w", policy, err)
 		}

@@ -61,6 +61,12 @@ func (o TraceRequest) Fits(path string, header trace.Header) error {
 			"(without --sample-shift)", path, 1<<header.SampleShift)
 	}
 
+	if header.SampledBlocks > 1 {
+		return engine.Fail(engine.CodeUsage, "--trace %s: it is a trace of one block in %d: trace "+
+			"all blocks, or use statelab simulate, which takes smaller caches", path,
+			header.SampledBlocks)
+	}
+
 	if header.Engine != o.Spec.Engine {
 		return engine.Fail(engine.CodeUsage, "--trace %s: it is of %s, and %s is of %s: give the "+
 			"database that it was made of", path, header.Engine,
@@ -486,11 +492,22 @@ func (t Written) MarshalJSON() ([]byte, error) {
 func Blocks(w io.Writer, t *blockbased.BlockTrace, name string) (made trace.Made, err error) {
 	made.Header = trace.Header{Schema: schema.Trace, Engine: subject.OfBlockTables(),
 		EngineVersion: t.Version, Database: name,
-		Keys: "imported", CacheKeys: t.CacheKeys}
+		Keys: "imported", CacheKeys: t.CacheKeys, NotChecked: t.NotChecked}
 	if t.Others > 0 {
 		made.Warnings = []engine.Warning{{Code: "left_out", Text: unit.Count(t.Others) +
 			" accesses are left out: by others than Gets, or of other files than tables"}}
 	}
+
+	if t.SampledBlocks > 1 {
+		made.Header.SampledBlocks = t.SampledBlocks
+		made.Warnings = append(made.Warnings, engine.Warning{Code: "sampled_blocks",
+			Text: fmt.Sprintf("RocksDB traced one block in %d (BlockCacheTraceOptions."+
+				"sampling_frequency, by the hashes of the blocks): accesses and misses are of "+
+				"these, and simulate takes caches %d times smaller", t.SampledBlocks,
+				t.SampledBlocks)})
+	}
+
+	made.Warnings = append(made.Warnings, NotChecked(t.NotChecked)...)
 
 	out, err := trace.NewWriter(w, made.Header)
 	if err != nil {
@@ -521,6 +538,15 @@ func Blocks(w io.Writer, t *blockbased.BlockTrace, name string) (made trace.Made
 	made.Totals, err = out.Close(uint64(len(t.Gets)))
 	made.PerGet = out.PerGet()
 	return made, err
+}
+
+// NotChecked are warnings of what could not be checked of an input's completeness.
+func NotChecked(sentences []string) (warnings []engine.Warning) {
+	for _, sentence := range sentences {
+		warnings = append(warnings, engine.Warning{Code: "not_checked",
+			Text: "not checked: " + sentence})
+	}
+	return warnings
 }
 
 // Counted is what record would write for a file.

@@ -121,6 +121,15 @@ func (s Simulation) Document() *doc.Document {
 		sampled = "from a sample of the blocks: each figure has a 95 % interval"
 	}
 
+	if n := s.Trace.SampledBlocks; n > 1 {
+		sampled = fmt.Sprintf("one block in %d was traced: caches are simulated %d times smaller, "+
+			"and each figure has a 95 %% interval", n, n)
+	}
+
+	for _, sentence := range s.Trace.NotChecked {
+		page.Warnings = append(page.Warnings, doc.Warning{Text: "not checked: " + sentence})
+	}
+
 	page.Cards = []doc.Card{{
 		Name: "trace",
 		Facts: doc.Known([][2]string{

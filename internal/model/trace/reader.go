@@ -372,12 +372,19 @@ func (r *Reader) damage(err error) error {
 }
 
 // Load reads a whole trace into memory, 4 bytes an access. With a DamageError
-// comes the trace up to the damage.
+// comes the trace up to the damage. One that holds a sample of the blocks is a sample here, too:
+// replaying it tells its error.
 func Load(in io.Reader) (*cachesim.Trace, Header, error) {
 	counted := countAhead(in)
 	r, err := newWhole(in)
 	if err != nil {
 		return nil, Header{}, err
+	}
+
+	if r.header.SampledBlocks > 1 {
+		s := cachesim.NewSampler(0, r.header.WarmupGets)
+		err = r.each(func(numbers []uint32) error { return s.Get(numbers, r.blocks) })
+		return s.Trace(), r.header, err
 	}
 
 	t := &cachesim.Trace{

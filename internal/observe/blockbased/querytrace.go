@@ -22,6 +22,7 @@ type QueryTrace struct {
 	in      *bufio.Reader
 	family  uint32
 	records uint64
+	time    uint64 // of the newest record, us
 	payload []byte
 	queue   []kvlog.Op // of the newest record
 	// Others are the operations on other families, and deletions of ranges, that were left out.
@@ -89,6 +90,7 @@ func (t *QueryTrace) record() (kind byte, err error) {
 	t.records++
 	_, err = io.ReadFull(t.in, head[1:])
 	n := binary.LittleEndian.Uint32(head[traceHeadBytes-4:])
+	t.time = binary.LittleEndian.Uint64(head[:])
 	if err == nil && n > maxTracePayload {
 		return 0, fmt.Errorf("a payload of %d bytes", n)
 	}
