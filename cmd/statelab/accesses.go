@@ -377,6 +377,7 @@ func (a *app) describeLog(log kvlog.Source, name string, asJSON bool) error {
 	}
 
 	a.progress().Warn(logs.LeftOut(log)...)
+	a.progress().Warn(curve.NotChecked(facts.NotChecked)...)
 	return a.print(asJSON, facts)
 }
 
@@ -446,6 +447,7 @@ not write is not in it.
 		}
 
 		defer source.Close() // it is only read
+		a.progress().Warn(curve.NotChecked(source.Info().NotChecked)...)
 		told, done := a.following("build")
 		var made kvlog.Applied
 		err := output.WriteFolder(options.Dir, func(dir string) error {
@@ -463,6 +465,7 @@ not write is not in it.
 			return err
 		}
 
+		a.progress().Warn(logs.LeftOut(source)...)
 		_, err = fmt.Fprintf(a.stdout, "%s: %s puts of %s and %s deletes, in %s batches\n", db,
 			unit.Count(made.Puts), unit.Bytes(int64(made.Bytes)),
 			unit.Count(made.Deletes), unit.Count(made.Batches))

@@ -97,20 +97,27 @@ func input(path string) (in *bufio.Reader, file *os.File, err error) {
 	return in, file, nil
 }
 
-// LeftOut warns of operations that a log has and that were not read.
-func LeftOut(log kvlog.Source) []engine.Warning {
+// LeftOut warns, of a log that was read to its end, of operations that were not read, and of what
+// was found to be missing or could not be checked.
+func LeftOut(log kvlog.Source) (warnings []engine.Warning) {
 	if of, is := log.(opened); is {
 		log = of.Source
 	}
 
 	if t, is := log.(*blockbased.QueryTrace); is && t.Others > 0 {
-		return []engine.Warning{{
+		warnings = append(warnings, engine.Warning{
 			Code: "left_out",
 			Text: unit.Count(t.Others) + " operations on other column families, or deletions " +
 				"of ranges, are left out",
 			Remedy: "--family N",
-		}}
+		})
 	}
 
-	return nil
+	if d, is := log.(kvlog.Doubtful); is {
+		for _, doubt := range d.Doubts() {
+			warnings = append(warnings, engine.Warning{Code: "incomplete_log", Text: doubt})
+		}
+	}
+
+	return warnings
 }

@@ -62,6 +62,7 @@ type GethLog struct {
 	digits uint64 // of these
 	key    []byte
 	other  []byte
+	checks gethChecks
 }
 
 // NewGethLog reads a log, whose errors name it name.
@@ -69,8 +70,14 @@ func NewGethLog(in *bufio.Reader, name string) *GethLog { return &GethLog{name: 
 
 // Info implements Source.
 func (l *GethLog) Info() Info {
-	return Info{Form: "log of go-ethereum's calls of its store", Client: "geth"}
+	return Info{Form: "log of go-ethereum's calls of its store", Client: "geth",
+		NotChecked: []string{"this log numbers neither its lines nor its calls, and does not " +
+			"count them: a call that is missing, there twice or moved within a second cannot be " +
+			"seen"}}
 }
+
+// Doubts implements Doubtful.
+func (l *GethLog) Doubts() []string { return l.checks.doubts() }
 
 // Close implements Source.
 func (l *GethLog) Close() error { return nil }
@@ -82,6 +89,7 @@ func (l *GethLog) Next(op *Op) error {
 	for {
 		err := l.read()
 		if err == io.EOF {
+			l.checks.ended = true
 			return io.EOF
 		}
 
@@ -154,6 +162,7 @@ func (l *GethLog) read() error {
 // parse makes an operation of the line, or says that it is none.
 func (l *GethLog) parse(op *Op) (is bool, err error) {
 	head := l.text[:min(len(l.text), maxHeadBytes)]
+	l.checks.time(head, l.line)
 	if at := bytes.Index(head, []byte(operation)); at >= 0 {
 		return l.operation(op, cursor{rest: l.text[at+len(operation):]})
 	}
@@ -169,7 +178,11 @@ func (l *GethLog) parse(op *Op) (is bool, err error) {
 		*op = Op{Kind: Block, Number: c.number()}
 		c.expect(", hash: 0x")
 		l.other = c.hex(l.other[:0])
-		return starts, c.end()
+		if err := c.end(); err != nil {
+			return starts, err
+		}
+
+		return starts, l.checks.mark(starts, op.Number, l.other, l.line)
 	}
 
 	for _, remark := range remarks {

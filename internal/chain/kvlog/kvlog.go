@@ -12,11 +12,13 @@ package kvlog
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"os"
 
@@ -41,6 +43,10 @@ const (
 	Commit      Kind = 'c' // the batch is written
 	Scan        Kind = 's' // an iterator is made
 	Next        Kind = 'n' // and moved
+
+	// end is the last record of a file of our own: it has the number of the operations before it,
+	// and the CRC-32C of their bytes.
+	end Kind = 'e'
 )
 
 // Op is one operation.
@@ -63,7 +69,13 @@ type Info struct {
 	Form       string `json:"form"`             // what it was made from
 	Provenance string `json:"provenance"`       // as text
 	Client     string `json:"client,omitempty"` // whose keys they are, where that is known
+	// NotChecked are sentences on what its form cannot show of its completeness.
+	NotChecked []string `json:"not_checked,omitempty"`
 }
+
+// Doubtful is a source that, read to its end, says what it has found to be missing or could not
+// check, beside what its Info says.
+type Doubtful interface{ Doubts() []string }
 
 // Source yields operations in order. io.EOF ends them; after any error it is finished.
 type Source interface {
@@ -121,21 +133,37 @@ func Write(to io.Writer, from Source, info Info, told func(ops uint64) error) er
 	}
 
 	var record []byte
+	ops, sum := uint64(0), uint32(0)
 	err = each(from, told, func(op *Op) error {
-		record = append(record[:0], byte(op.Kind))
-		if op.Kind.keyed() {
-			record = append(binary.AppendUvarint(record, uint64(len(op.Key))), op.Key...)
-		}
-
-		if op.Kind.numbered() {
-			record = binary.AppendUvarint(record, op.Number)
-		}
-
+		ops++
+		record = op.append(record[:0])
+		sum = crc32.Update(sum, castagnoli, record)
 		_, err := out.Write(record)
 		return err
 	})
 
+	if err == nil {
+		record = binary.AppendUvarint([]byte{byte(end)}, ops)
+		_, err = out.Write(binary.AppendUvarint(record, uint64(sum)))
+	}
+
 	return errors.Join(err, out.Flush(), packed.Close())
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// append is the operation as a file of our own has it.
+func (op *Op) append(record []byte) []byte {
+	record = append(record, byte(op.Kind))
+	if op.Kind.keyed() {
+		record = append(binary.AppendUvarint(record, uint64(len(op.Key))), op.Key...)
+	}
+
+	if op.Kind.numbered() {
+		record = binary.AppendUvarint(record, op.Number)
+	}
+
+	return record
 }
 
 // each visits all operations.
@@ -170,6 +198,9 @@ type File struct {
 	info   Info
 	key    []byte
 	ops    uint64
+	record []byte
+	sum    uint32 // of the operations so far
+	ended  bool   // there was a count of the operations, and it is right
 }
 
 // IsLog tells whether a file is one of ours; not why it is none.
@@ -212,11 +243,27 @@ func (f *File) Info() Info { return f.info }
 // Close implements Source.
 func (f *File) Close() error { return f.closer.Close() }
 
+// Doubts implements Doubtful.
+func (f *File) Doubts() []string {
+	if f.ended {
+		return nil
+	}
+	return []string{"the file does not count its operations, as files of this version do: " +
+		"operations that are missing cannot be seen; import the log again"}
+}
+
 // Next implements Source.
 func (f *File) Next(op *Op) error {
 	kind, err := f.in.ReadByte()
 	if err == io.EOF {
 		return io.EOF
+	}
+
+	if err == nil && Kind(kind) == end {
+		if err = f.readEnd(); err == nil {
+			return io.EOF
+		}
+		return f.damage(f.ops, err)
 	}
 
 	*op = Op{Kind: Kind(kind)}
@@ -231,11 +278,43 @@ func (f *File) Next(op *Op) error {
 	}
 
 	if err != nil {
-		return engine.Fail(engine.CodeDamaged, "%s: operation %d: %w: the file is damaged or "+
-			"incomplete, import it again", f.name, f.ops+1, err)
+		return f.damage(f.ops+1, err)
 	}
 
 	f.ops++
+	f.record = op.append(f.record[:0])
+	f.sum = crc32.Update(f.sum, castagnoli, f.record)
+	return nil
+}
+
+func (f *File) damage(op uint64, err error) error {
+	return engine.Fail(engine.CodeDamaged, "%s: operation %d: %w: the file is damaged or "+
+		"incomplete, import it again", f.name, op, err)
+}
+
+// readEnd checks the count behind the last operation.
+func (f *File) readEnd() error {
+	counted, err := binary.ReadUvarint(f.in)
+	if err != nil {
+		return err
+	}
+
+	sum, err := binary.ReadUvarint(f.in)
+	switch {
+	case err != nil:
+		return err
+	case counted != f.ops:
+		return fmt.Errorf("its end counts %d operations, and %d are before it", counted, f.ops)
+	case sum != uint64(f.sum):
+		return errors.New("the checksum of its operations is wrong: they were changed, or have " +
+			"changed places")
+	}
+
+	if _, err := f.in.ReadByte(); err != io.EOF {
+		return cmp.Or(err, errors.New("something follows its end"))
+	}
+
+	f.ended = true
 	return nil
 }
 

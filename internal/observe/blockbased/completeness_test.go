@@ -1,9 +1,11 @@
 package blockbased
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/mutilate"
+	"github.com/statelab/statelab/internal/chain/kvlog"
 )
 
 // recordsOf cuts a trace of RocksDB into its header and its other records.
@@ -166,5 +169,61 @@ func TestSampledBlockTraces(t *testing.T) {
 		!strings.Contains(err.Error(), "about one block in 1") ||
 		!strings.Contains(err.Error(), "too few") {
 		t.Errorf("too small a sample: %v", err)
+	}
+}
+
+func TestMutilatedQueryTraces(t *testing.T) {
+	dir := t.TempDir()
+	traced(t, dir, "fillrandom")
+	trace, _ := traced(t, dir, "readrandom", "--use_existing_db")
+	header, records := recordsOf(trace)
+	end := records[len(records)-1]
+	if end[8] != traceEnd {
+		t.Fatalf("the last record is of kind %d", end[8])
+	}
+
+	imports := func(end []byte) func(records [][]byte) mutilate.Outcome {
+		return func(records [][]byte) mutilate.Outcome {
+			whole := bytes.Join([][]byte{header, bytes.Join(records, nil), end}, nil)
+			s, err := OpenQueryTrace(bufio.NewReader(bytes.NewReader(whole)), "T", 0)
+			if err != nil {
+				return mutilate.Outcome{Err: err}
+			}
+
+			for op := (kvlog.Op{}); err == nil; {
+				err = s.Next(&op)
+			}
+
+			if err == io.EOF {
+				err = nil
+			}
+
+			return mutilate.Outcome{
+				Err:  err,
+				Told: strings.Join(append(s.Info().NotChecked, s.Doubts()...), "; "),
+			}
+		}
+	}
+
+	records = records[:len(records)-1]
+	middle := middleOf(t, records, func(a, b []byte) bool {
+		return binary.LittleEndian.Uint64(a) < binary.LittleEndian.Uint64(b)
+	})
+	const notSeen = "neither how many there are nor whether all queries were traced"
+	mutilate.Demand(t, records, middle, mergedRecords, imports(end), map[string]string{
+		mutilate.Dropped:   notSeen,
+		mutilate.Doubled:   "records are the same as the record before them",
+		mutilate.Merged:    "refused: several records in one",
+		mutilate.Reordered: "refused: records have changed places",
+		mutilate.Sampled:   notSeen,
+	})
+
+	if got := imports(nil)(records); got.Err != nil || !strings.Contains(got.Told, "has no end") {
+		t.Errorf("without its end: %v", got)
+	}
+
+	if got := imports(append(bytes.Clone(end), records[0]...))(records); got.Err == nil ||
+		!strings.Contains(got.Err.Error(), "several traces") {
+		t.Errorf("two traces in one file: %v", got)
 	}
 }

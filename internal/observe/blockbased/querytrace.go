@@ -10,6 +10,7 @@ import (
 	"math/bits"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/kvlog"
 	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
@@ -27,6 +28,12 @@ type QueryTrace struct {
 	queue   []kvlog.Op // of the newest record
 	// Others are the operations on other families, and deletions of ranges, that were left out.
 	Others uint64
+
+	// Of the record before, and of those that are the same, at the same time.
+	before     []byte
+	beforeTime uint64
+	same       uint64
+	ended      bool // by a record of DB::EndTrace
 }
 
 const (
@@ -69,7 +76,28 @@ func OpenQueryTrace(in *bufio.Reader, name string, family uint32) (*QueryTrace, 
 
 // Info implements kvlog.Source.
 func (t *QueryTrace) Info() kvlog.Info {
-	return kvlog.Info{Form: fmt.Sprintf("trace of queries of RocksDB, column family %d", t.family)}
+	return kvlog.Info{
+		Form: fmt.Sprintf("trace of queries of RocksDB, column family %d", t.family),
+		NotChecked: []string{"a trace of queries has no numbers of records, and says neither how " +
+			"many there are nor whether all queries were traced (TraceOptions.sampling_frequency " +
+			"and filter): queries that are missing cannot be seen"},
+	}
+}
+
+// Doubts implements kvlog.Doubtful.
+func (t *QueryTrace) Doubts() (all []string) {
+	if !t.ended {
+		all = append(all, "the trace has no end (DB::EndTrace was not called, or the file was cut "+
+			"between two records): queries at its end can be missing")
+	}
+
+	if t.same > 0 {
+		all = append(all, fmt.Sprintf("%s records are the same as the record before them, and at "+
+			"the same microsecond: two threads asked the same, or records are there twice",
+			unit.Count(t.same)))
+	}
+
+	return all
 }
 
 // Close implements kvlog.Source.
@@ -110,9 +138,22 @@ func (t *QueryTrace) record() (kind byte, err error) {
 // Next implements kvlog.Source.
 func (t *QueryTrace) Next(op *kvlog.Op) error {
 	for len(t.queue) == 0 {
+		before := t.records
 		kind, err := t.record()
 		if err == nil && kind == traceEnd {
-			return io.EOF
+			if t.ended = t.records > before; t.ended {
+				err = t.behindEnd()
+			}
+
+			if err == nil {
+				return io.EOF
+			}
+
+			return t.damage(err)
+		}
+
+		if err == nil {
+			err = t.ordered(kind)
 		}
 
 		if err == nil {
@@ -125,6 +166,34 @@ func (t *QueryTrace) Next(op *kvlog.Op) error {
 	}
 
 	*op, t.queue = t.queue[0], t.queue[1:]
+	return nil
+}
+
+// behindEnd refuses records behind the end of a trace.
+func (t *QueryTrace) behindEnd() error {
+	if _, err := t.in.ReadByte(); err != io.EOF {
+		return errors.New("records behind the end of the trace: these are several traces")
+	}
+	return nil
+}
+
+// ordered refuses a record that is older than the one before it: RocksDB takes the time and writes
+// the record under one lock.
+func (t *QueryTrace) ordered(kind byte) error {
+	if kind == traceBegin {
+		return errors.New("a second trace begins: import each by itself")
+	}
+
+	if t.time < t.beforeTime {
+		return fmt.Errorf("%d us before the record before it: records have changed places, or the "+
+			"clock was set back during the trace", t.beforeTime-t.time)
+	}
+
+	if t.time == t.beforeTime && bytes.Equal(t.payload, t.before) {
+		t.same++
+	}
+
+	t.before, t.beforeTime = append(t.before[:0], t.payload...), t.time
 	return nil
 }
 
@@ -196,6 +265,10 @@ func (t *QueryTrace) parse(kind byte) error {
 		f.Err = errors.Join(f.Err, of.Err, asked.Err)
 	default:
 		return fmt.Errorf("a record of the unknown kind %d", kind)
+	}
+
+	if len(f.Rest) > 0 {
+		f.Fail("%d bytes behind its last field: several records in one", len(f.Rest))
 	}
 
 	return f.Err
