@@ -113,6 +113,11 @@ func (a *app) describeAccesses(list accesses.Source, name string, asJSON bool) e
 	if err != nil {
 		return err
 	}
+
+	if doubtful, is := list.(kvlog.Doubtful); is {
+		facts.NotChecked = append(facts.NotChecked, doubtful.Doubts()...)
+	}
+
 	return a.print(asJSON, facts)
 }
 
@@ -256,14 +261,13 @@ func (a *app) accessesVerify() *cobra.Command {
 
 		defer list.Close() // it is only read
 		tell := func(uint64) error { return context.Cause(a.ctx) }
-		blocks, roots, err := accesses.Verify(list, mpt.NewReference(), tell)
+		verified, err := accesses.Verify(list, mpt.NewReference(), tell)
 		if err != nil {
 			return err
 		}
 
-		fmt.Fprintf(a.stdout, "%s: %s\n", args[0],
-			accesses.VerifiedText(list.Info(), blocks, roots))
-
+		fmt.Fprintf(a.stdout, "%s: %s\n", args[0], verified.Text(list.Info()))
+		a.progress().Warn(curve.NotChecked(append(list.Info().NotChecked, list.Doubts()...))...)
 		return nil
 	})
 }

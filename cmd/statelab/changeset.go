@@ -154,6 +154,8 @@ func (a *app) written(f *setFlags, p *console.Progress, out string, err error) e
 	if err != nil {
 		return err
 	}
+
+	a.progress().Warn(changeset.Missing(set.Info())...)
 	return errors.Join(a.show(changeset.FactsOf(f.out, set.Info()).Document()), set.Close())
 }
 
@@ -199,6 +201,7 @@ func (a *app) changesetImport() *cobra.Command {
 			return err
 		}
 
+		a.progress().Warn(changeset.NotChecked(source.Info())...)
 		if provenance == "" && set.Info().Provenance == "" {
 			provenance = fmt.Sprintf("imported from %s (%s)", filepath.Base(path),
 				set.Info().Format)
@@ -388,6 +391,7 @@ versions and files whose names the format does not know exit 3.`,
 			return fmt.Errorf("%s: %w", path, damage)
 		}
 
+		a.progress().Warn(changeset.NotChecked(set.Info())...)
 		warnings := changeset.LeftOut(set.Info())
 		if f.strict && verdict.Missing > 0 {
 			warnings = append(warnings, engine.Warning{Text: unit.Count(verdict.Missing) +

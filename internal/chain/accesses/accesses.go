@@ -85,6 +85,8 @@ type Info struct {
 	// held against the blocks'.
 	Complete bool `json:"complete"`
 	Ordered  bool `json:"ordered"` // accesses of a transaction are in the order of execution
+	// NotChecked are sentences on what could not be checked of its completeness.
+	NotChecked []string `json:"not_checked,omitempty"`
 }
 
 // Source yields blocks in ascending order. io.EOF ends them; after any error it is finished.

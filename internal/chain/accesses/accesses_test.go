@@ -199,7 +199,7 @@ func TestStateDiffs(t *testing.T) {
 			"balance":{"-":"0x5"},"code":{"-":"0x"},"nonce":{"-":"0x0"},"storage":{}}}}]}`
 
 	var b Block
-	if err := DecodeTraces(&b, []byte(text)); err != nil {
+	if _, err := DecodeTraces(&b, []byte(text)); err != nil {
 		t.Fatal(err)
 	}
 
@@ -247,7 +247,7 @@ func FuzzDecodeTraces(f *testing.F) {
 		`{"balance":"7","storage":{"0x1":"0x2"}}}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var b Block
-		if DecodeTraces(&b, text) == nil && NewJoiner().Join(&b) == nil {
+		if _, err := DecodeTraces(&b, text); err == nil && NewJoiner().Join(&b) == nil {
 			if _, err := NewStateReplayer(Info{}).Changes(&Block{}); err != nil {
 				t.Error(err)
 			}

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/ethjson"
 )
 
@@ -108,7 +109,31 @@ func OpenFolder(fsys fs.FS, name string) (*Folder, error) {
 		f.info.Form = "block access lists of EIP-7928"
 	}
 
+	f.info.NotChecked = f.notChecked(forms["rlp"])
 	return f, nil
+}
+
+// notChecked says what the folder lacks for a check of its blocks.
+func (f *Folder) notChecked(lists bool) (all []string) {
+	without := 0
+	for _, kinds := range f.files {
+		if kinds["block.json"] == "" {
+			without++
+		}
+	}
+
+	if without == 0 {
+		return nil
+	}
+
+	what := "transactions that are missing, or are not in the order of the block, cannot be seen"
+	if lists {
+		what = "whether a list is whole and of its block cannot be seen, since the header has its " +
+			"hash"
+	}
+
+	return []string{fmt.Sprintf("%s of %d have no header (NUMBER.block.json, the answer of "+
+		"eth_getBlockByNumber): %s", unit.Plural(without, "block"), len(f.files), what)}
 }
 
 // Info implements Source.
@@ -130,7 +155,7 @@ func (f *Folder) Next(b *Block) error {
 		files["genesis"] = f.genesis
 	}
 
-	var balHash *Word
+	var header blockHeader
 	var hash Word
 	for _, kind := range []string{"genesis", "block.json", "rlp", "json", "diff.json"} {
 		name := files[kind]
@@ -148,13 +173,13 @@ func (f *Folder) Next(b *Block) error {
 			case "genesis":
 				b.Before, err = Genesis(text)
 			case "block.json":
-				balHash, err = decodeHeader(b, text)
+				header, err = decodeHeader(b, text)
 			case "rlp":
 				if text, err = listBytes(text); err == nil {
 					hash, err = DecodeBAL(b, text)
 				}
 			default:
-				err = DecodeTraces(b, text)
+				err = decodeBlockTraces(b, text, &header)
 			}
 
 			return err
@@ -162,10 +187,10 @@ func (f *Folder) Next(b *Block) error {
 			return err
 		}
 
-		if kind == "rlp" && balHash != nil && hash != *balHash {
+		if kind == "rlp" && header.balHash != nil && hash != *header.balHash {
 			return fmt.Errorf("%s: block %d: the list's hash is %v, the block's header says %v: "+
 				"they are of different blocks, fetch both again", name, b.Number,
-				hash, *balHash)
+				hash, *header.balHash)
 		}
 	}
 
@@ -272,10 +297,32 @@ func (f *Folder) read(name string) ([]byte, error) {
 	return text, err
 }
 
+// blockHeader is what a block's header says that other files of the block are held against.
+type blockHeader struct {
+	known        bool
+	balHash      *Word
+	transactions *[]json.RawMessage // hashes, or objects
+}
+
+// decodeBlockTraces reads the traces of a block and checks that they are of all its transactions,
+// in their order, where its header is known.
+func decodeBlockTraces(b *Block, text []byte, header *blockHeader) error {
+	found, err := DecodeTraces(b, text)
+	switch {
+	case err != nil || !header.known:
+		return err
+	case header.transactions == nil:
+		return fmt.Errorf("%d.block.json has no list of transactions, which these are checked "+
+			"with: it must be the answer of eth_getBlockByNumber", b.Number)
+	}
+
+	return ethjson.CheckTransactions(found, *header.transactions)
+}
+
 // decodeHeader takes what eth_getBlockByNumber answers.
-func decodeHeader(b *Block, text []byte) (balHash *Word, err error) {
+func decodeHeader(b *Block, text []byte) (header blockHeader, err error) {
 	if text, err = ethjson.Result(text); err != nil {
-		return nil, err
+		return header, err
 	}
 
 	var h struct {
@@ -284,16 +331,17 @@ func decodeHeader(b *Block, text []byte) (balHash *Word, err error) {
 		ParentHash          *Word
 		StateRoot           *Word
 		BlockAccessListHash *Word
+		Transactions        *[]json.RawMessage
 	}
 
 	if err := ethjson.Strict(text, &h); err != nil {
-		return nil, err
+		return header, err
 	}
 
 	if h.Number == nil || Word(*h.Number) != uintWord(b.Number) {
-		return nil, fmt.Errorf("it is not the header of block %d", b.Number)
+		return header, fmt.Errorf("it is not the header of block %d", b.Number)
 	}
 
 	b.Hash, b.Parent, b.Root = h.Hash, h.ParentHash, h.StateRoot
-	return h.BlockAccessListHash, nil
+	return blockHeader{true, h.BlockAccessListHash, h.Transactions}, nil
 }

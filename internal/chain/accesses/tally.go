@@ -13,9 +13,10 @@ import (
 
 // Tally is what a list comes to.
 type Tally struct {
-	Blocks   uint64 `json:"blocks"`
-	First    uint64 `json:"first_block"`
-	Last     uint64 `json:"last_block"`
+	Blocks uint64 `json:"blocks"`
+	First  uint64 `json:"first_block"`
+	Last   uint64 `json:"last_block"`
+	Gaps
 	Accesses uint64 `json:"accesses"`
 	// Of what a block touches, in the mean of the blocks.
 	AccountsPerBlock     float64 `json:"accounts_per_block"`
@@ -34,6 +35,34 @@ type Tally struct {
 	Roots uint64  `json:"roots"`
 	// Recurring are the windows that the list is long enough for.
 	Recurring []Window `json:"recurring,omitempty"`
+}
+
+// Gaps are numbers of blocks that a list does not have, between its first and its last.
+type Gaps struct {
+	Missing uint64 `json:"missing_blocks,omitempty"`
+	After   uint64 `json:"first_missing_after,omitempty"` // the block before the first gap
+	newest  uint64
+	any     bool
+}
+
+// add takes the next block.
+func (g *Gaps) add(number uint64) {
+	if g.any && number > g.newest+1 {
+		if g.Missing == 0 {
+			g.After = g.newest
+		}
+		g.Missing += number - g.newest - 1
+	}
+	g.any, g.newest = true, number
+}
+
+// Text says which blocks are missing; "" if none is.
+func (g Gaps) Text() string {
+	if g.Missing == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s blocks are missing between the first and the last, the first of them "+
+		"after block %d", unit.Count(g.Missing), g.After)
 }
 
 // Count reads a list to its end.
@@ -67,6 +96,7 @@ func (c *counting) block(b *Block) {
 	}
 
 	c.Last = b.Number
+	c.Gaps.add(b.Number)
 	if b.Root != nil {
 		c.Roots++
 	}
@@ -134,44 +164,57 @@ func (c *counting) tally() Tally {
 	return t
 }
 
-// VerifiedText says what Verify has found of a list that is whole.
-func VerifiedText(of Info, blocks, roots uint64) string {
-	switch {
-	case roots > 0:
-		return fmt.Sprintf("%s blocks, whole; %s state roots made again from what they write, "+
-			"all equal", unit.Count(blocks), unit.Count(roots))
-	case of.Complete:
-		return unit.Count(blocks) + " blocks, whole; no state root could be checked: its blocks " +
-			"name no state root"
+// Verified is what reading a list to its end has found.
+type Verified struct {
+	Blocks, Roots uint64 // roots that were made again
+	Gaps          Gaps
+}
+
+// Text says what Verify has found of a list that is not damaged.
+func (v Verified) Text(of Info) string {
+	text := unit.Count(v.Blocks) + " blocks, "
+	if missing := v.Gaps.Text(); missing != "" {
+		text += "not whole: " + missing
+	} else {
+		text += "whole"
 	}
 
-	return unit.Count(blocks) + " blocks, whole; no state root could be checked: the list does " +
-		"not tell the whole state before it (genesis.json)"
+	switch {
+	case v.Roots > 0:
+		return fmt.Sprintf("%s; %s state roots made again from what they write, all equal", text,
+			unit.Count(v.Roots))
+	case of.Complete:
+		return text + "; no state root could be checked: its blocks name no state root"
+	}
+
+	return text + "; no state root could be checked: the list does not tell the whole state " +
+		"before it (genesis.json)"
 }
 
 // Verify reads a list to its end. Of a complete one it makes the state in reference, which is
 // empty, and holds its root against each block's.
 func Verify(
 	s Source, reference *mpt.Reference, told func(block uint64) error,
-) (blocks, roots uint64, err error) {
+) (v Verified, err error) {
 	player := NewStateReplayer(s.Info())
 	err = Each(s, func(b *Block) error {
 		if err := told(b.Number); err != nil {
 			return err
 		}
 
-		blocks++
+		v.Blocks++
+		v.Gaps.add(b.Number)
 		if !s.Info().Complete {
 			return nil
 		}
 
-		if len(b.Before) > 0 && blocks > 1 {
+		if len(b.Before) > 0 && v.Blocks > 1 {
 			return fmt.Errorf("block %d tells of the state before the list, "+
 				"which the first block has told in full: import the list again from genesis.json "+
 				"and lists of one chain", b.Number)
 		}
 
-		if blocks == 1 {
+		if v.Blocks == 1 {
 			player.Before(b)
 			for _, c := range player.Initial() {
 				if err := reference.Change(c); err != nil {
@@ -195,7 +238,7 @@ func Verify(
 			return nil
 		}
 
-		roots++
+		v.Roots++
 		if root := reference.Root(); root != *b.Root {
 			return fmt.Errorf("block %d: what it writes makes the state root %v, its header says "+
 				"%v: the list leaves out a change, or is of another chain; import it again from "+
@@ -205,7 +248,7 @@ func Verify(
 		return nil
 	})
 
-	return blocks, roots, err
+	return v, err
 }
 
 // Facts are what statelab accesses info prints.
@@ -244,6 +287,14 @@ func (f Facts) Document() *doc.Document {
 	}
 
 	row("accesses of the busiest 1 % of the accounts", "%.1f %%", 100*f.TopShare)
+	if missing := f.Gaps.Text(); missing != "" {
+		d.Warnings = append(d.Warnings, doc.Warning{Text: missing})
+	}
+
+	for _, sentence := range f.NotChecked {
+		d.Warnings = append(d.Warnings, doc.Warning{Text: "not checked: " + sentence})
+	}
+
 	row("blocks with a state root", "%d", f.Roots)
 	before := "made up, but for what the list tells"
 	if f.Complete {

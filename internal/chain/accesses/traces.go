@@ -31,26 +31,26 @@ import (
 var errNoTrace = errors.New("neither a prestate trace nor a state diff")
 
 // DecodeTraces adds the traces of a block's transactions to b.
-func DecodeTraces(b *Block, text []byte) error {
+func DecodeTraces(b *Block, text []byte) (found ethjson.Traces, err error) {
 	d := traces{b: b, hasher: mpt.NewHasher()}
 	if len(text) > MaxBlockBytes {
-		return fmt.Errorf("%d bytes of JSON, at most %d are read", len(text), MaxBlockBytes)
+		return found, fmt.Errorf("%d bytes of JSON, at most %d are read", len(text), MaxBlockBytes)
 	}
 
-	block, err := ethjson.Transactions(text, d.transaction)
+	found, err = ethjson.Transactions(text, d.transaction)
 	if err != nil {
 		if at := lastAccount.FindAllString(string(text),
 			-1); errors.Is(err, ethjson.ErrEndsEarly) && len(at) > 0 {
 			err = fmt.Errorf("%w, at account %s", err, strings.Trim(at[len(at)-1], `"`))
 		}
-		return err
+		return found, err
 	}
 
-	if d.count == 0 && !block {
-		return errNoTrace
+	if d.count == 0 && !found.Block {
+		return found, errNoTrace
 	}
 
-	return nil
+	return found, nil
 }
 
 // lastAccount finds addresses in text.
@@ -377,9 +377,18 @@ func Genesis(text []byte) (values []Values, err error) {
 		object.Alloc = text
 	}
 
-	var accounts map[string]*ethjson.Account
-	if err := ethjson.Strict(object.Alloc, &accounts); err != nil {
+	var listed ethjson.Object // an account that is there twice is an error
+	if err := ethjson.Strict(object.Alloc, &listed); err != nil {
 		return nil, fmt.Errorf("not a genesis file: %w", err)
+	}
+
+	accounts := make(map[string]*ethjson.Account, len(listed))
+	for name, text := range listed {
+		var account *ethjson.Account
+		if err := ethjson.Strict(text, &account); err != nil {
+			return nil, fmt.Errorf("not a genesis file: account %.60q: %w", name, err)
+		}
+		accounts[name] = account
 	}
 
 	hasher := mpt.NewHasher()

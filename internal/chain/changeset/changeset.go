@@ -104,6 +104,8 @@ type Info struct {
 	// Unknown are files of the set's directory whose names the format does not know:
 	// what is in them is left out.
 	Unknown []string
+	// NotChecked are sentences on what the format cannot show of the set's completeness.
+	NotChecked []string
 	// Damage is why a container without a usable footer can be read in part only.
 	// Next returns it after the last version that is whole.
 	Damage error

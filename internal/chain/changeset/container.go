@@ -68,6 +68,8 @@ type header struct {
 	Order      string `json:"order"`
 	RootRule   string `json:"root_rule,omitempty"`
 	Provenance string `json:"provenance,omitempty"`
+	// NotChecked is what the format that the set was imported from cannot show.
+	NotChecked []string `json:"not_checked,omitempty"`
 }
 
 // indexEntry is one frame of changes.
@@ -129,6 +131,7 @@ func (c *Container) readHeader() error {
 		Order:      order,
 		RootRule:   h.RootRule,
 		Provenance: h.Provenance,
+		NotChecked: h.NotChecked,
 		Complete:   true,
 	}
 

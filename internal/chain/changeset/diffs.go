@@ -106,6 +106,8 @@ func (s *diffSource) Info() Info {
 		First:    s.numbers[0],
 		Last:     s.numbers[len(s.numbers)-1],
 		Unknown:  s.unknown,
+		NotChecked: []string{"a file of state diffs does not say how many transactions its block " +
+			"has: those that are missing, or are not in the order of the block, cannot be seen"},
 	}
 }
 

@@ -487,7 +487,7 @@ func TestJSONLines(t *testing.T) {
 	}
 
 	traced := func(last string) string {
-		return `{"txHash": "0x1", "result": ` + post(last) + `, "more": [1]}`
+		return `{"txHash": "0x` + last + `", "result": ` + post(last) + `, "more": [1]}`
 	}
 	for _, c := range []struct {
 		name, text string

@@ -104,6 +104,8 @@ func (s *benchSource) Info() Info {
 		Complete: true,
 		Last:     s.versions,
 		Unknown:  s.unknown,
+		NotChecked: []string{"the format counts versions, not changes: changes that are missing, " +
+			"there twice or moved within a version cannot be seen"},
 	}
 
 	if s.versions > 0 {

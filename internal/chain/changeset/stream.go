@@ -467,10 +467,17 @@ type numbering struct{ key, value, remove, store, block uint64 }
 
 // decode reads a message with one change, and what it says of its store and block.
 func (n numbering) decode(message []byte) (c Change, store []byte, block uint64, err error) {
+	keys := 0
 	for len(message) > 0 {
 		var f field
 		if f, message, err = cutField(message); err != nil {
 			return c, nil, 0, err
+		}
+
+		if f.number == n.key {
+			if keys++; keys > 1 { // a decoder would keep the last one alone
+				return c, nil, 0, errors.New("two keys in a message: these are several changes")
+			}
 		}
 
 		switch f.number {

@@ -162,6 +162,32 @@ func (c *checker) end() { c.open = false }
 // maxNamed bounds how many files a warning names.
 const maxNamed = 20
 
+// NotChecked warns of what the format of a set cannot show of its completeness.
+func NotChecked(info Info) (warnings []engine.Warning) {
+	for _, sentence := range info.NotChecked {
+		warnings = append(warnings, engine.Warning{Code: "not_checked",
+			Text: "not checked: " + sentence})
+	}
+	return warnings
+}
+
+// Missing warns of versions that a set does not have between its first and its last, where it
+// states how many it has.
+func Missing(info Info) []engine.Warning {
+	if info.Totals == nil || info.Totals.Versions == 0 ||
+		info.Last-info.First+1 == info.Totals.Versions {
+		return nil
+	}
+
+	return []engine.Warning{{
+		Code: "missing_versions",
+		Text: fmt.Sprintf("%s versions are missing between %d and %d: a replay commits each without "+
+			"changes", unit.Count(info.Last-info.First+1-info.Totals.Versions), info.First,
+			info.Last),
+		Remedy: "statelab changeset verify names the gaps",
+	}}
+}
+
 // LeftOut warns of the files of a set's directory that are left out.
 func LeftOut(info Info) []engine.Warning {
 	n := len(info.Unknown)
@@ -205,9 +231,10 @@ type Facts struct {
 	Provenance string       `json:"provenance,omitempty"`
 	Stores     []StoreFacts `json:"stores"`
 	// left out: the format does not know their names
-	Unknown  []string       `json:"unknown_files,omitempty"`
-	Damage   string         `json:"damage,omitempty"`
-	Verified *VerifiedFacts `json:"verified,omitempty"`
+	Unknown    []string       `json:"unknown_files,omitempty"`
+	NotChecked []string       `json:"not_checked,omitempty"`
+	Damage     string         `json:"damage,omitempty"`
+	Verified   *VerifiedFacts `json:"verified,omitempty"`
 }
 
 // StoreFacts are of a store.
@@ -237,6 +264,7 @@ func FactsOf(path string, info Info) Facts {
 		Provenance: info.Provenance,
 		Stores:     []StoreFacts{},
 		Unknown:    info.Unknown,
+		NotChecked: info.NotChecked,
 	}
 
 	for _, name := range info.Stores {
@@ -342,6 +370,10 @@ func (s Facts) sentence() string {
 func (s Facts) VerdictDocument() *doc.Document {
 	d := &doc.Document{Title: "A change set, verified"}
 	verdict := "Sound: every check of this format passed."
+	if s.Verified.MissingVersions > 0 {
+		verdict = fmt.Sprintf("Sound, but %s versions are missing: every check of this format passed.",
+			unit.Count(s.Verified.MissingVersions))
+	}
 	if s.Damage != "" {
 		verdict = "DAMAGED: the counts below end where the damage begins."
 	}

@@ -19,6 +19,8 @@ type Header struct {
 	Order      Order
 	RootRule   string // "" if no roots are expected
 	Provenance string
+	// NotChecked are sentences on what could not be checked of the completeness of what it is from.
+	NotChecked []string
 }
 
 // Writer writes a container as a stream. A version is Begin, Changes, End. Until
@@ -50,7 +52,7 @@ func NewWriter(out io.Writer, h Header) (*Writer, error) {
 	}
 
 	text, err := json.Marshal(header{Schema: schema.ChangeSet, Order: h.Order.String(),
-		RootRule: h.RootRule, Provenance: h.Provenance})
+		RootRule: h.RootRule, Provenance: h.Provenance, NotChecked: h.NotChecked})
 	if err != nil {
 		return nil, fmt.Errorf("encode header: %w", err)
 	}
@@ -397,6 +399,7 @@ func Write(out io.Writer, s Source, provenance string, told ProgressFunc) error 
 		Order:      info.Order,
 		RootRule:   info.RootRule,
 		Provenance: cmp.Or(provenance, info.Provenance),
+		NotChecked: info.NotChecked,
 	})
 	if err != nil {
 		return err

@@ -50,11 +50,28 @@ func (e *NodeError) Error() string { return "the node answered with an error: " 
 // Object is a JSON object whose fields are not decoded yet.
 type Object map[string]json.RawMessage
 
+// Traces are what a text was found to hold.
+type Traces struct {
+	Block  bool   // a list: a block, which may be empty
+	Count  int    // of transactions
+	Hashes []Word // of the transactions, if every trace names its own; else nil
+}
+
 // Transactions calls visit with the trace of each transaction of a block, in order. A text is a
-// trace, {"result": ...} around any of these, a list of them, or traces one behind the other. block
-// reports whether there was a list: a block, which may be empty.
-func Transactions(text []byte, visit func(trace Object) error) (block bool, err error) {
-	w := walk{visit: visit}
+// trace, {"result": ...} around any of these, a list of them, or traces one behind the other. A
+// transaction that is there twice, by its hash, is an error.
+func Transactions(text []byte, visit func(trace Object) error) (found Traces, err error) {
+	w := walk{visit: visit, seen: map[Word]int{}}
+	found.Block, err = w.all(text)
+	found.Count = w.count
+	if len(w.hashes) == w.count {
+		found.Hashes = w.hashes
+	}
+
+	return found, err
+}
+
+func (w *walk) all(text []byte) (block bool, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	for values := 0; ; values++ {
 		var value json.RawMessage
@@ -64,20 +81,26 @@ func Transactions(text []byte, visit func(trace Object) error) (block bool, err 
 			return w.block, placed(err, decoder.InputOffset())
 		}
 
-		blockEnded := w.block
+		if w.block {
+			return w.block, errTwoBlocks
+		}
+
 		if err := w.value(value, 0, 0); err != nil {
 			return w.block, err
 		}
 
-		if values > 0 && (blockEnded || w.block) {
+		if values > 0 && w.block {
 			return w.block, errTwoBlocks
 		}
 	}
 }
 
 type walk struct {
-	visit func(Object) error
-	block bool
+	visit  func(Object) error
+	block  bool
+	count  int          // of transactions
+	hashes []Word       // of those that name theirs
+	seen   map[Word]int // hash -> number of the transaction, from 0
 }
 
 // value visits what is in a value; siblings are how many values there are in the list around it, 0
@@ -118,11 +141,76 @@ func (w *walk) value(text json.RawMessage, depth, siblings int) error {
 		return err
 	}
 
+	if err := w.hash(object); err != nil {
+		return err
+	}
+
 	if result != nil {
 		return w.value(result, depth+1, siblings)
 	}
 
+	w.count++
 	return w.visit(object)
+}
+
+// hash takes the hash of the transaction that an object around its trace, or beside it, names.
+func (w *walk) hash(object Object) error {
+	text := object["txHash"] // of debug_traceBlockByNumber
+	if text == nil {
+		text = object["transactionHash"] // of trace_replayBlockTransactions
+	}
+
+	var hash Word
+	if text == nil || json.Unmarshal(text, &hash) != nil {
+		return nil // not a hash: no tracer that is known here names it so
+	}
+
+	if first, twice := w.seen[hash]; twice {
+		return fmt.Errorf("the transaction %v is there twice, also as number %d of the block", hash,
+			first)
+	}
+
+	w.seen[hash] = w.count
+	w.hashes = append(w.hashes, hash)
+	return nil
+}
+
+// CheckTransactions holds the traces of a block against the list of transactions in its header, as
+// eth_getBlockByNumber answers it: hashes, or objects with hashes. Traces without hashes are
+// counted.
+func CheckTransactions(found Traces, list []json.RawMessage) error {
+	if found.Count != len(list) && found.Hashes == nil {
+		return fmt.Errorf("%d transactions, and the block's header lists %d", found.Count, len(list))
+	}
+
+	for i, text := range list {
+		var hash Word
+		if len(text) > 0 && text[0] == '{' {
+			var whole struct{ Hash *Word }
+			if err := json.Unmarshal(text, &whole); err != nil || whole.Hash == nil {
+				return fmt.Errorf("the block's header: transaction %d has no hash", i)
+			}
+			hash = *whole.Hash
+		} else if err := json.Unmarshal(text, &hash); err != nil {
+			return fmt.Errorf("the block's header: transaction %d: %w", i, err)
+		}
+
+		switch {
+		case found.Hashes == nil:
+		case i >= len(found.Hashes):
+			return fmt.Errorf("transaction %d of the block's header, %v, is missing, and all behind "+
+				"it", i, hash)
+		case found.Hashes[i] != hash:
+			return fmt.Errorf("transaction %d is %v, and the block's header has %v there: "+
+				"transactions are missing or have changed places", i, found.Hashes[i], hash)
+		}
+	}
+
+	if found.Count > len(list) {
+		return fmt.Errorf("%d transactions, and the block's header lists %d", found.Count, len(list))
+	}
+
+	return nil
 }
 
 // inOrder refuses answers of a JSON-RPC batch that are not in the order of their ids, which servers
@@ -157,6 +245,12 @@ func inOrder(items []json.RawMessage) error {
 		if ids[i] <= ids[i-1] {
 			return fmt.Errorf("the answers of a JSON-RPC batch are not in the order of their ids "+
 				"(%d comes after %d): sort them (jq 'sort_by(.id)')", ids[i], ids[i-1])
+		}
+
+		if ids[i] > ids[i-1]+1 {
+			return fmt.Errorf("the ids of a JSON-RPC batch go from %d to %d: answers between them "+
+				"are missing; ask for all transactions again, or, if the requests were numbered "+
+				"with gaps, take the results alone (jq 'map(.result)')", ids[i-1], ids[i])
 		}
 	}
 
