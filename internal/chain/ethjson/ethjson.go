@@ -246,7 +246,9 @@ func inOrder(items []json.RawMessage) error {
 			return fmt.Errorf("the answers of a JSON-RPC batch are not in the order of their ids "+
 				"(%d comes after %d): sort them (jq 'sort_by(.id)')", ids[i], ids[i-1])
 		}
+	}
 
+	for i := 1; i < len(ids); i++ {
 		if ids[i] > ids[i-1]+1 {
 			return fmt.Errorf("the ids of a JSON-RPC batch go from %d to %d: answers between them "+
 				"are missing; ask for all transactions again, or, if the requests were numbered "+
