@@ -92,7 +92,43 @@ func (s *Source) openAll(fsys fs.FS, name string) error {
 	}
 
 	s.info.Form = "tables of Xatu: " + strings.Join(names, ", ")
+	s.info.NotChecked = s.notChecked(slices.Sorted(maps.Keys(seen)))
 	return nil
+}
+
+// notChecked says what the tables cannot show of their completeness.
+func (s *Source) notChecked(seen []kind) (all []string) {
+	all = []string{"a table of Xatu does not say how many rows a block or a transaction has: rows " +
+		"that are missing cannot be seen; their order does not matter, since they are sorted"}
+	ofKind, texts := map[kind]span{}, []string{}
+	for _, t := range s.tables {
+		for _, of := range t.spans {
+			whole, known := ofKind[t.kind]
+			if !known {
+				whole = of
+			}
+			ofKind[t.kind] = span{min(whole.first, of.first), max(whole.last, of.last)}
+		}
+	}
+
+	differ := false
+	for _, k := range seen {
+		differ = differ || ofKind[k] != ofKind[seen[0]]
+		texts = append(texts, fmt.Sprintf("%s of blocks %d to %d", kindNames[k], ofKind[k].first,
+			ofKind[k].last))
+	}
+
+	if differ {
+		all = append(all, "the tables do not have the same first and last blocks, so files may be "+
+			"missing: "+strings.Join(texts, ", "))
+	}
+
+	if missing := kinds - len(seen); missing > 0 {
+		all = append(all, fmt.Sprintf("%d of the %d tables of reads and changes are not there: "+
+			"what they would tell is missing", missing, kinds))
+	}
+
+	return all
 }
 
 func (s *Source) open(fsys fs.FS, name string) (*table, error) {
@@ -225,6 +261,16 @@ func (s *Source) fill() error {
 		return cmp.Or(cmp.Compare(a.block, b.block), cmp.Compare(a.tx, b.tx),
 			cmp.Compare(turns[a.kind], turns[b.kind]), cmp.Compare(a.internal, b.internal))
 	})
+
+	for i := 1; i < len(s.window); i++ {
+		a, b := &s.window[i-1], &s.window[i]
+		if a.numbered && b.numbered && a.kind == b.kind && a.block == b.block && a.tx == b.tx &&
+			a.internal == b.internal {
+			return fmt.Errorf("block %d, transaction %d: two rows of %v have the internal_index %d: "+
+				"rows, or a file, are there twice; keep one of them", b.block, b.tx, b.kind,
+				b.internal)
+		}
+	}
 
 	return nil
 }

@@ -51,6 +51,7 @@ const chainID = "chain_id"
 // row of any table.
 type row struct {
 	block, tx, internal uint64
+	numbered            bool // internal is the row's number in its transaction
 	kind                kind
 	address             accesses.Address
 	slot                accesses.Word
@@ -212,7 +213,7 @@ func (t *table) row(readers *[8]*values, blockAlone bool, r *row) (err error) {
 		return err
 	}
 
-	if readers[2] != nil {
+	if r.numbered = readers[2] != nil; r.numbered {
 		if r.internal, err = readers[2].uint64(); err != nil {
 			return err
 		}
