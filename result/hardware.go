@@ -24,6 +24,18 @@ type Hardware struct {
 	Name   string      `json:"name"`
 	Source string      `json:"source,omitempty"` // what measured it
 	Points []DiskPoint `json:"points"`           // by reads in flight, 1 first
+	// NotChecked are sentences on what the output of another program cannot show of its
+	// completeness.
+	NotChecked []string `json:"not_checked,omitempty"`
+}
+
+// Warnings are what could not be checked of a profile.
+func (h *Hardware) Warnings() (warnings []engine.Warning) {
+	for _, sentence := range h.NotChecked {
+		warnings = append(warnings, engine.Warning{Code: "not_checked",
+			Text: fmt.Sprintf("not checked of the disk %s: %s", h.Name, sentence)})
+	}
+	return warnings
 }
 
 // maxHardwareBytes bounds a profile; fio's output of hundreds of jobs is below it.
@@ -91,11 +103,11 @@ func ParseHardware(text []byte) (*Hardware, error) {
 			h.Source = "statelab disk"
 		}
 	case form.Fio != "":
-		points, err := fioPoints(text)
+		points, notChecked, err := fioPoints(text)
 		if err != nil {
 			return nil, err
 		}
-		h.Points, h.Source = points, form.Fio
+		h.Points, h.Source, h.NotChecked = points, form.Fio, notChecked
 	default:
 		return nil, fmt.Errorf("schema is %q: give disk.json of statelab disk, %s, or the output "+
 			"of fio --output-format=json", form.Schema, schema.Hardware)
@@ -165,14 +177,18 @@ type fioLatency struct {
 
 // fioPoints are the jobs of fio's JSON output: reads in flight are iodepth x numjobs, of all jobs
 // that ran at the same time. What is no random read of 4 KiB at full speed is refused.
-func fioPoints(text []byte) (points []DiskPoint, err error) {
+func fioPoints(text []byte) (points []DiskPoint, notChecked []string, err error) {
 	var out struct {
 		Global map[string]string `json:"global options"`
 		Jobs   []fioJob          `json:"jobs"`
 	}
 
 	if err := json.Unmarshal(text, &out); err != nil {
-		return nil, fmt.Errorf("not fio's JSON output: %w", err)
+		return nil, nil, fmt.Errorf("not fio's JSON output: %w", err)
+	}
+
+	if notChecked, err = checkGroups(out.Jobs); err != nil {
+		return nil, nil, err
 	}
 
 	entries, readers := map[string]int{}, map[string]int{} // of a job, of a group
@@ -203,11 +219,22 @@ func fioPoints(text []byte) (points []DiskPoint, err error) {
 
 		p, processes, err := job.point(option)
 		if err != nil {
-			return nil, fmt.Errorf("fio job %q: %w", job.Name, err)
+			return nil, nil, fmt.Errorf("fio job %q: %w", job.Name, err)
 		}
 
-		if entries[job.group()+job.Name] == 1 { // the entry is of all of them
+		switch n := entries[job.group()+job.Name]; {
+		case n == processes: // an entry for each
+		case n == 1: // the entry is of all of them
 			p.InFlight *= processes
+			if option("no", "group_reporting") == "no" {
+				notChecked = append(notChecked, fmt.Sprintf("job %q has one entry for numjobs=%d, "+
+					"which is taken to be of all of them, though group_reporting is not among its "+
+					"options: entries that are missing cannot be seen", job.Name, processes))
+			}
+		default:
+			return nil, nil, fmt.Errorf("fio job %q has %d entries, and numjobs=%d: entries are "+
+				"missing, or there twice; take the file as fio wrote it, or run fio again",
+				job.Name, n, processes)
 		}
 
 		i, together := groups[job.group()]
@@ -225,7 +252,32 @@ func fioPoints(text []byte) (points []DiskPoint, err error) {
 			q.ReadsPerSecond+p.ReadsPerSecond, max(q.P99Nanos, p.P99Nanos)
 	}
 
-	return points, nil
+	return points, notChecked, nil
+}
+
+// checkGroups refuses jobs whose groups are not numbered one after the other, as fio numbers and
+// writes them.
+func checkGroups(jobs []fioJob) (notChecked []string, err error) {
+	next := 0 // group
+	for _, job := range jobs {
+		if job.Group == nil {
+			return []string{"the file was shortened: its jobs have no numbers of groups (groupid), " +
+				"so jobs that are missing cannot be seen"}, nil
+		}
+
+		switch *job.Group {
+		case next - 1: // at the same time
+		case next:
+			next++
+		default:
+			return nil, fmt.Errorf("fio job %q is of group %d, where group %d belongs: jobs are "+
+				"missing, there twice or have changed places; take the file as fio wrote it, or run "+
+				"fio again", job.Name, *job.Group, next)
+		}
+	}
+
+	return []string{"fio's output does not say how many jobs there were: jobs that are missing at " +
+		"its end cannot be seen"}, nil
 }
 
 // group tells jobs that ran at the same time from others.

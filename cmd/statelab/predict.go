@@ -160,6 +160,10 @@ func (a *app) predict(f *predictFlags, flags *pflag.FlagSet, m *mistakes, args [
 		return err
 	}
 
+	if p.Hardware != nil {
+		a.progress().Warn(p.Hardware.Warnings()...)
+	}
+
 	values, err := a.levels(f, &in, &p)
 	if err != nil {
 		return err

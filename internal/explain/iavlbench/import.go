@@ -22,6 +22,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/result/figure"
@@ -98,10 +99,13 @@ type line struct {
 	Count    uint64    `json:"count"`
 	Error    any       `json:"error"`
 
-	TreeType  string          `json:"tree_type"`
-	Options   json.RawMessage `json:"db_options"`
-	Changes   string          `json:"changeset_dir"`
-	Changeset struct {
+	StartVersion  *int64          `json:"start_version"`
+	TargetVersion int64           `json:"target_version"`
+	Applied       *int64          `json:"versions_applied"` // where the run is complete
+	TreeType      string          `json:"tree_type"`
+	Options       json.RawMessage `json:"db_options"`
+	Changes       string          `json:"changeset_dir"`
+	Changeset     struct {
 		Versions   int64    `json:"versions"`
 		StoreNames []string `json:"store_names"`
 	} `json:"changeset_info"`
@@ -122,6 +126,8 @@ type runLog struct {
 	options                 map[string]any
 	stores                  []string
 	wanted                  int64 // versions of the set
+	target                  int64 // version with which the run ends; 0: the log does not tell
+	begins                  bool  // version is known before the first one
 
 	started, last time.Time
 	complete      bool
@@ -160,10 +166,17 @@ func parse(r io.Reader) (*runLog, error) {
 	l := &runLog{}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLineBytes)
+	var before []byte
+	var wrong error // of the line before: only the last one may be cut short
 	for n := 1; lines.Scan(); n++ {
 		text := bytes.TrimSpace(lines.Bytes())
 		if len(text) == 0 {
 			continue
+		}
+
+		if wrong != nil {
+			return nil, fmt.Errorf("%w, and lines follow it: several lines in one, or a line that "+
+				"was cut; take the log as iavl-bench wrote it", wrong)
 		}
 
 		if n == 1 && text[0] != '{' {
@@ -176,13 +189,23 @@ func parse(r io.Reader) (*runLog, error) {
 			if l.started.IsZero() {
 				return nil, fmt.Errorf("line %d: %w", n, err)
 			}
-			l.problem = cmp.Or(l.problem, fmt.Sprintf("line %d of the log is cut short", n))
-			break
+			wrong = fmt.Errorf("line %d: %w", n, err)
+			continue
 		}
+
+		if bytes.Equal(text, before) {
+			return nil, fmt.Errorf("line %d is the same as the line before it, and at the same "+
+				"time: it is there twice; remove one of them", n)
+		}
+		before = append(before[:0], text...)
 
 		if err := l.add(of); err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
+	}
+
+	if wrong != nil {
+		l.problem = cmp.Or(l.problem, fmt.Sprintf("the last line of the log is cut short (%v)", wrong))
 	}
 
 	switch err := lines.Err(); {
@@ -209,6 +232,14 @@ var steps = map[string]string{
 // add takes a line. Versions and memory before "starting run" are not of a run.
 func (l *runLog) add(of line) (err error) {
 	if of.Message == "starting run" {
+		if !l.started.IsZero() {
+			return errors.New("a second run starts: import each log by itself")
+		}
+
+		if l.target = of.TargetVersion; of.StartVersion != nil {
+			l.version, l.begins = *of.StartVersion, true
+		}
+
 		l.started, l.treeType, l.changes, l.stores, l.wanted = of.Time, of.TreeType, of.Changes,
 			of.Changeset.StoreNames, of.Changeset.Versions
 		if len(of.Options) == 0 { // a tree may have none
@@ -244,6 +275,20 @@ func (l *runLog) add(of line) (err error) {
 	case "disk usage":
 		return l.setDisk(of.Size)
 	case "benchmark run complete":
+		if l.complete {
+			return errors.New("the run is complete a second time: the line is there twice")
+		}
+
+		if l.target > 0 && l.version != l.target {
+			return fmt.Errorf("the run is complete after version %d, and its target is version %d: "+
+				"lines of versions are missing", l.version, l.target)
+		}
+
+		if of.Applied != nil && *of.Applied != int64(len(l.versions)) {
+			return fmt.Errorf("the run has applied %d versions, and the log has the lines of %d: "+
+				"lines are missing", *of.Applied, len(l.versions))
+		}
+
 		l.complete = true
 	case "panic occurred":
 		l.problem = fmt.Sprint("panic: ", of.Error)
@@ -267,6 +312,11 @@ func (l *runLog) commit(of line, seconds float64) error {
 	if of.Duration < 0 || of.Version <= l.version || len(l.versions) >= maxVersions {
 		return fmt.Errorf("version %d in %d ns after version %d, %d versions so far: no log of "+
 			"one run", of.Version, of.Duration, l.version, len(l.versions))
+	}
+
+	if (l.begins || l.version > 0) && of.Version != l.version+1 {
+		return fmt.Errorf("version %d after version %d: the lines of the versions between them are "+
+			"missing; take the log as iavl-bench wrote it", of.Version, l.version)
 	}
 
 	l.versions = append(l.versions, result.VersionRow{
@@ -368,7 +418,10 @@ func (l *runLog) run() *result.Run {
 			Last:   f.LastVersion,
 		},
 		Figures: figures,
-		Absent:  map[string]string{"root": "iavl-bench prints no roots", "user_bytes": notTold},
+		Warnings: []engine.Warning{{Code: "not_checked", Text: "not checked: a log of iavl-bench " +
+			"numbers versions, and nothing else: lines about memory, the disk and snapshots that " +
+			"are missing or have changed places cannot be seen"}},
+		Absent: map[string]string{"root": "iavl-bench prints no roots", "user_bytes": notTold},
 	}
 
 	for name, value := range l.options {

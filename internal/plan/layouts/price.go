@@ -389,6 +389,10 @@ func (p *Pricing) Finish(
 		}
 	}
 
+	for i := range p.Hardware {
+		done.Warnings = append(done.Warnings, p.Hardware[i].Warnings()...)
+	}
+
 	done.Warnings = append(done.Warnings, unused...)
 }
 
