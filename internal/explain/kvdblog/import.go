@@ -321,7 +321,7 @@ func (f logFile) run(database result.Database) *result.Run {
 		Figures:  l.figures(),
 		Absent:   unknown(),
 		Checks:   l.checks(),
-		Warnings: warnings(),
+		Warnings: append(warnings(), l.doubts()...),
 	}
 }
 
@@ -382,6 +382,17 @@ func (l *readLog) checks() []result.Check {
 			float64(l.blockCache.misses+l.tableCache.misses)/float64(l.gets), l.ioPerGet, 1e-4,
 			"printed with 4 decimals; the tool adds table-cache misses"),
 	}
+}
+
+// doubts are warnings that lines of this log may be missing.
+func (l *readLog) doubts() (all []engine.Warning) {
+	for _, caller := range l.unseen() {
+		all = append(all, engine.Warning{Code: "incomplete_log",
+			Text: fmt.Sprintf("%s is in the last table of the log and not in the first: nothing "+
+				"called it during the warm-up, or its line is missing and the warm-up counts as "+
+				"measured", caller)})
+	}
+	return all
 }
 
 func check(name string, ours, theirs, limit float64, note string) result.Check {

@@ -138,6 +138,17 @@ func (l *readLog) check() error {
 	return nil
 }
 
+// unseen are the call sites that the last table has and the first has not.
+func (l *readLog) unseen() (callers []string) {
+	for _, c := range classes() {
+		_, inWarm := l.warm[c.kind]
+		if _, inEnd := l.end[c.kind]; inEnd && !inWarm {
+			callers = append(callers, c.caller)
+		}
+	}
+	return callers
+}
+
 // measured are the accesses of the measured window: the second table without
 // what the first already held.
 func (l *readLog) measured(kind engine.BlockType) (s served, known bool) {
@@ -166,6 +177,13 @@ func addRow(table byType, line string) error {
 		return fmt.Errorf("%s twice in one table", c.caller)
 	}
 
+	for _, later := range classes()[i+1:] {
+		if _, before := table[later.kind]; before {
+			return fmt.Errorf("%s comes after %s: lines have changed places, the tool sorts them",
+				c.caller, later.caller)
+		}
+	}
+
 	if hits+misses != calls {
 		return fmt.Errorf("%s: %d hits and %d misses are not %d calls", c.caller, hits, misses,
 			calls)
@@ -186,7 +204,7 @@ type form struct {
 func parse(r io.Reader, forms []form, other func(line string) error) error {
 	lines := bufio.NewScanner(r)
 	seen := make([]int, len(forms)) // in which line
-	n := 1
+	n, newest := 1, 0
 	for ; lines.Scan(); n++ {
 		line := strings.TrimRight(lines.Text(), " \r")
 		i := slices.IndexFunc(forms, func(f form) bool {
@@ -202,7 +220,11 @@ func parse(r io.Reader, forms []form, other func(line string) error) error {
 			err = other(line)
 		case seen[i] > 0:
 			err = fmt.Errorf("a second %q, the first is in line %d", forms[i].begins, seen[i])
+		case i < newest:
+			err = fmt.Errorf("%q comes after %q: lines have changed places, or are of several logs",
+				forms[i].begins, forms[newest].begins)
 		default:
+			newest = i
 			p := match(forms[i].reads, line)
 			forms[i].take(p)
 			seen[i], err = n, p.err
