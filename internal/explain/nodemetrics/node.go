@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -29,6 +30,8 @@ type Node struct {
 	// use it, too.
 	BlockReadsPerSecond *float64 `json:"block_cache_misses_per_second,omitempty"`
 	HitRate             *float64 `json:"block_cache_hit_rate,omitempty"`
+	// NotChecked are sentences on what scrapes cannot show of their completeness.
+	NotChecked []string `json:"not_checked,omitempty"`
 
 	GetsPerSecond float64 `json:"-"`
 }
@@ -125,14 +128,29 @@ const maxMetricsBytes = 16 << 20
 var noCounter = regexp.MustCompile(`[{,]\s*(quantile|le)=`)
 
 // Read reads a scrape in Prometheus' text format, without quantiles and buckets. Labels do not
-// matter.
+// matter. A line that is not of the format is an error if others are, and so is a metric that is
+// announced and has no value.
 func Read(r io.Reader) (map[string]float64, error) {
 	all := map[string]float64{}
+	announced := map[string]bool{}
+	var wrong error // the first line that is no metric
 	lines := bufio.NewScanner(io.LimitReader(r, maxMetricsBytes))
-	for lines.Scan() {
+	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())
+		if fields := strings.Fields(line); len(fields) == 4 && fields[0] == "#" &&
+			fields[1] == "TYPE" {
+			announced[fields[2]] = true
+		}
+
+		if line == "" || line[0] == '#' {
+			continue
+		}
+
+		bad := fmt.Errorf("line %d (%.60q) is not a metric: lines are missing, or were put "+
+			"together; scrape again", n, line)
 		at := strings.IndexAny(line, " \t{")
-		if at <= 0 || line[0] == '#' {
+		if at <= 0 {
+			wrong = cmp.Or(wrong, bad)
 			continue
 		}
 
@@ -146,12 +164,14 @@ func Read(r io.Reader) (map[string]float64, error) {
 		}
 
 		fields := strings.Fields(rest)
-		if len(fields) == 0 {
+		if len(fields) == 0 || len(fields) > 2 { // a value, and perhaps its time
+			wrong = cmp.Or(wrong, bad)
 			continue
 		}
 
 		v, err := strconv.ParseFloat(fields[0], 64)
 		if err != nil {
+			wrong = cmp.Or(wrong, bad)
 			continue
 		}
 
@@ -172,11 +192,26 @@ func Read(r io.Reader) (map[string]float64, error) {
 			"http://127.0.0.1:6060/debug/metrics/prometheus if it runs with --metrics")
 	}
 
+	if wrong != nil {
+		return nil, wrong
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(announced)) {
+		if _, has := all[name]; !has && counts(name) {
+			return nil, fmt.Errorf("%s is announced (# TYPE) and has no value: lines are missing; "+
+				"scrape again", name)
+		}
+	}
+
 	return all, nil
 }
 
-// counts reports whether name is a metric that counts lookups.
+// counts reports whether name is a metric that is read here.
 func counts(name string) bool {
+	if name == blockHits || name == blockMisses {
+		return true
+	}
+
 	for _, s := range sources {
 		for _, same := range s.metrics {
 			if slices.Contains(same, name) {
@@ -189,7 +224,7 @@ func counts(name string) bool {
 
 // Between is what happened between two scrapes of one node.
 func Between(first, second map[string]float64, seconds float64) (*Node, error) {
-	n := &Node{Seconds: seconds}
+	n := &Node{Seconds: seconds, NotChecked: notChecked(first)}
 	for _, s := range sources {
 		gets, known := 0.0, false
 		for _, same := range s.metrics {
@@ -239,8 +274,12 @@ func Between(first, second map[string]float64, seconds float64) (*Node, error) {
 func between(first, second map[string]float64, name string) (moved float64, has bool, err error) {
 	a, inFirst := first[name]
 	b, inSecond := second[name]
-	if !inFirst || !inSecond {
+	switch {
+	case !inFirst && !inSecond:
 		return 0, false, nil
+	case inFirst != inSecond:
+		return 0, false, fmt.Errorf("%s is in one of the two scrapes alone: the other is incomplete, "+
+			"or was made while the node started; scrape both again", name)
 	}
 
 	if b < a {
@@ -249,6 +288,30 @@ func between(first, second map[string]float64, name string) (moved float64, has 
 	}
 
 	return b - a, true, nil
+}
+
+// notChecked says what scrapes cannot show: whether all metrics are there.
+func notChecked(scrape map[string]float64) []string {
+	var missing []string
+	for _, s := range sources {
+		for _, same := range s.metrics {
+			if !slices.ContainsFunc(same, func(name string) bool {
+				_, has := scrape[name]
+				return has
+			}) {
+				missing = append(missing, same[0])
+			}
+		}
+	}
+
+	text := "a scrape does not count its metrics, and their order says nothing: one that is missing " +
+		"in both scrapes counts as no lookup"
+	if len(missing) > 0 {
+		text += " (not there, since this version or scheme has none or its lines are missing: " +
+			strings.Join(missing, ", ") + ")"
+	}
+
+	return []string{text}
 }
 
 // notGeth says whose metrics a scrape has instead of geth's.
@@ -286,6 +349,10 @@ func (n *Node) Block() (b doc.Block) {
 		}))
 
 	b.Texts = []string{"Not counted by its metrics: headers, bodies, receipts, history."}
+	for _, sentence := range n.NotChecked {
+		b.Texts = append(b.Texts, "Not checked: "+sentence+".")
+	}
+
 	if n.HitRate != nil {
 		b.Texts = append(b.Texts,
 			fmt.Sprintf("Block cache: %.1f%% hits, %s misses/s, with those of compactions.",
