@@ -47,7 +47,8 @@ func TestMutilatedFio(t *testing.T) {
 		mutilate.Sampled:   `refused: fio job "depth10" is of group 10, where group 1 belongs`,
 	})
 
-	if got := imports(depths[:11]); !strings.Contains(got.Told, "jobs that are missing at its end") {
+	if got := imports(depths[:11]); !strings.Contains(got.Told, "jobs that are missing at its "+
+		"end") {
 		t.Errorf("without the last: %v", got)
 	}
 

@@ -261,8 +261,8 @@ func checkGroups(jobs []fioJob) (notChecked []string, err error) {
 	next := 0 // group
 	for _, job := range jobs {
 		if job.Group == nil {
-			return []string{"the file was shortened: its jobs have no numbers of groups (groupid), " +
-				"so jobs that are missing cannot be seen"}, nil
+			return []string{"the file was shortened: its jobs have no numbers of groups " +
+				"(groupid), so jobs that are missing cannot be seen"}, nil
 		}
 
 		switch *job.Group {
@@ -271,13 +271,13 @@ func checkGroups(jobs []fioJob) (notChecked []string, err error) {
 			next++
 		default:
 			return nil, fmt.Errorf("fio job %q is of group %d, where group %d belongs: jobs are "+
-				"missing, there twice or have changed places; take the file as fio wrote it, or run "+
-				"fio again", job.Name, *job.Group, next)
+				"missing, there twice or have changed places; take the file as fio wrote it, or "+
+				"run fio again", job.Name, *job.Group, next)
 		}
 	}
 
-	return []string{"fio's output does not say how many jobs there were: jobs that are missing at " +
-		"its end cannot be seen"}, nil
+	return []string{"fio's output does not say how many jobs there were: jobs that are missing " +
+		"at its end cannot be seen"}, nil
 }
 
 // group tells jobs that ran at the same time from others.

@@ -296,8 +296,8 @@ func TestMutilatedLists(t *testing.T) {
 	}
 
 	verified, err := Verify(c, mpt.NewReference(), func(uint64) error { return nil })
-	if text := verified.Text(Info{}); err != nil || !strings.Contains(text, "18 blocks, not whole: "+
-		"2 blocks are missing between the first and the last") {
+	if text := verified.Text(Info{}); err != nil || !strings.Contains(text, "18 blocks, not "+
+		"whole: 2 blocks are missing between the first and the last") {
 		t.Errorf("%q, %v", text, err)
 	}
 }

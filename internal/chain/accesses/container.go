@@ -272,8 +272,8 @@ func (c *Container) Doubts() []string {
 	if c.ended {
 		return nil
 	}
-	return []string{"the list does not count its blocks, as lists of this version do: blocks that " +
-		"are missing at its end cannot be seen; import or generate it again"}
+	return []string{"the list does not count its blocks, as lists of this version do: blocks " +
+		"that are missing at its end cannot be seen; import or generate it again"}
 }
 
 func (c *Container) damage(number uint64, err error) error {

@@ -128,8 +128,8 @@ func (f *Folder) notChecked(lists bool) (all []string) {
 
 	what := "transactions that are missing, or are not in the order of the block, cannot be seen"
 	if lists {
-		what = "whether a list is whole and of its block cannot be seen, since the header has its " +
-			"hash"
+		what = "whether a list is whole and of its block cannot be seen, since the header has " +
+			"its hash"
 	}
 
 	return []string{fmt.Sprintf("%s of %d have no header (NUMBER.block.json, the answer of "+

@@ -93,8 +93,9 @@ func TestMutilatedIAVLBench(t *testing.T) {
 			return got
 		}, map[string]string{
 			mutilate.Dropped: "refused: 000000011.delimpb",
-			mutilate.Doubled: "1 file left out, since the format iavl-bench does not know such names",
-			mutilate.Merged:  "refused: 000000012.delimpb",
+			mutilate.Doubled: "1 file left out, since the format iavl-bench does not know such " +
+				"names",
+			mutilate.Merged: "refused: 000000012.delimpb",
 			// the folder has no order: versions are known by their names
 			mutilate.Reordered: notSeen,
 			mutilate.Sampled:   "refused: 000000002.delimpb",
@@ -160,7 +161,8 @@ func TestMutilatedCronos(t *testing.T) {
 		changes = append(changes, cronosPair(fmt.Sprintf("k%02d", i), "v", 0))
 	}
 
-	const notSeen = "changes that are missing with their bytes in the version's size, cannot be seen"
+	const notSeen = "changes that are missing with their bytes in the version's size, cannot be " +
+		"seen"
 	mutilate.Demand(t, changes, 10, concatenated, func(changes [][]byte) mutilate.Outcome {
 		return imported(fstest.MapFS{"bank/block-10": {
 			Data: cronosVersion(10, bytes.Join(changes, nil))}})
@@ -175,8 +177,8 @@ func TestMutilatedCronos(t *testing.T) {
 
 // diffOf is a transaction that sets a balance, in the form of debug_traceBlockByNumber.
 func diffOf(tx int) string {
-	return fmt.Sprintf(`{"txHash":"0x%02x","result":{"pre":{},"post":{"0x%040x":{"balance":"0x1"}}}}`,
-		tx+1, tx+1)
+	return fmt.Sprintf(`{"txHash":"0x%02x","result":{"pre":{},"post":{"0x%040x":`+
+		`{"balance":"0x1"}}}}`, tx+1, tx+1)
 }
 
 func TestMutilatedDiffs(t *testing.T) {

@@ -110,9 +110,9 @@ func (s *cronosSource) Info() Info {
 		Complete: true,
 		First:    s.first,
 		Unknown:  s.unknown,
-		NotChecked: []string{"the format has neither counts nor checksums, and does not say which " +
-			"versions and stores there are: versions that are missing at the ends, or changes " +
-			"that are missing with their bytes in the version's size, cannot be seen"},
+		NotChecked: []string{"the format has neither counts nor checksums, and does not say " +
+			"which versions and stores there are: versions that are missing at the ends, or " +
+			"changes that are missing with their bytes in the version's size, cannot be seen"},
 	}
 }
 

@@ -69,8 +69,8 @@ func (s *nodesSource) Info() Info {
 		Stores:  s.stores.names,
 		Unknown: s.unknown,
 		NotChecked: []string{"the format numbers blocks, not changes, and leaves blocks without " +
-			"changes out: changes that are missing, there twice or moved within a block, and blocks " +
-			"that are missing, cannot be seen"},
+			"changes out: changes that are missing, there twice or moved within a block, and " +
+			"blocks that are missing, cannot be seen"},
 	}
 }
 

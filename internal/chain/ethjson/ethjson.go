@@ -180,7 +180,8 @@ func (w *walk) hash(object Object) error {
 // counted.
 func CheckTransactions(found Traces, list []json.RawMessage) error {
 	if found.Count != len(list) && found.Hashes == nil {
-		return fmt.Errorf("%d transactions, and the block's header lists %d", found.Count, len(list))
+		return fmt.Errorf("%d transactions, and the block's header lists %d", found.Count,
+			len(list))
 	}
 
 	for i, text := range list {
@@ -198,8 +199,8 @@ func CheckTransactions(found Traces, list []json.RawMessage) error {
 		switch {
 		case found.Hashes == nil:
 		case i >= len(found.Hashes):
-			return fmt.Errorf("transaction %d of the block's header, %v, is missing, and all behind "+
-				"it", i, hash)
+			return fmt.Errorf("transaction %d of the block's header, %v, is missing, and all "+
+				"behind it", i, hash)
 		case found.Hashes[i] != hash:
 			return fmt.Errorf("transaction %d is %v, and the block's header has %v there: "+
 				"transactions are missing or have changed places", i, found.Hashes[i], hash)
@@ -207,7 +208,8 @@ func CheckTransactions(found Traces, list []json.RawMessage) error {
 	}
 
 	if found.Count > len(list) {
-		return fmt.Errorf("%d transactions, and the block's header lists %d", found.Count, len(list))
+		return fmt.Errorf("%d transactions, and the block's header lists %d", found.Count,
+			len(list))
 	}
 
 	return nil

@@ -68,7 +68,8 @@ func TestMutilatedGethLogs(t *testing.T) {
 			mutilate.Doubled:   callsNotSeen,
 			mutilate.Merged:    "refused: line 52: ",
 			mutilate.Reordered: callsNotSeen,
-			mutilate.Sampled:   "9 blocks are missing, in 9 gaps: the first is between blocks 100 and 102",
+			mutilate.Sampled: "9 blocks are missing, in 9 gaps: the first is between blocks " +
+				"100 and 102",
 		})
 	})
 
@@ -101,11 +102,15 @@ func TestMutilatedGethLogs(t *testing.T) {
 
 		mutilate.Demand(t, gethBlocks(20, true), 10, concatenated, gethOutcome(t),
 			map[string]string{
-				mutilate.Dropped:   "1 blocks are missing, in 1 gaps: the first is between blocks 109",
-				mutilate.Doubled:   "1 blocks have no higher number than the block before them",
-				mutilate.Merged:    "refused: block 111 ends, and the line where it begins is missing",
-				mutilate.Reordered: "1 lines have an earlier time than the line before, first line 56",
-				mutilate.Sampled:   "9 blocks are missing, in 1 gaps: the first is between blocks 100",
+				mutilate.Dropped: "1 blocks are missing, in 1 gaps: the first is between " +
+					"blocks 109",
+				mutilate.Doubled: "1 blocks have no higher number than the block before them",
+				mutilate.Merged: "refused: block 111 ends, and the line where it begins is " +
+					"missing",
+				mutilate.Reordered: "1 lines have an earlier time than the line before, first " +
+					"line 56",
+				mutilate.Sampled: "9 blocks are missing, in 1 gaps: the first is between " +
+					"blocks 100",
 			})
 	})
 
@@ -200,11 +205,14 @@ func TestMutilatedOwnLogs(t *testing.T) {
 
 	merged := func(a, b []byte) []byte { return append(bytes.Clone(a), b[1:]...) }
 	mutilate.Demand(t, records, 41, merged, imports(last), map[string]string{
-		mutilate.Dropped:   "refused: operation 79: its end counts 80 operations, and 79 are before",
-		mutilate.Doubled:   "refused: operation 81: its end counts 80 operations, and 81 are before",
+		mutilate.Dropped: "refused: operation 79: its end counts 80 operations, and 79 are " +
+			"before",
+		mutilate.Doubled: "refused: operation 81: its end counts 80 operations, and 81 are " +
+			"before",
 		mutilate.Merged:    "refused: operation ",
 		mutilate.Reordered: "refused: the checksum of its operations is wrong",
-		mutilate.Sampled:   "refused: operation 8: its end counts 80 operations, and 8 are before it",
+		mutilate.Sampled: "refused: operation 8: its end counts 80 operations, and 8 are " +
+			"before it",
 	})
 
 	// A file of an earlier version has no end: it is read, and its user is told.

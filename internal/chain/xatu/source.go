@@ -98,8 +98,8 @@ func (s *Source) openAll(fsys fs.FS, name string) error {
 
 // notChecked says what the tables cannot show of their completeness.
 func (s *Source) notChecked(seen []kind) (all []string) {
-	all = []string{"a table of Xatu does not say how many rows a block or a transaction has: rows " +
-		"that are missing cannot be seen; their order does not matter, since they are sorted"}
+	all = []string{"a table of Xatu does not say how many rows a block or a transaction has: " +
+		"rows that are missing cannot be seen; their order does not matter, since they are sorted"}
 	ofKind, texts := map[kind]span{}, []string{}
 	for _, t := range s.tables {
 		for _, of := range t.spans {
@@ -266,8 +266,8 @@ func (s *Source) fill() error {
 		a, b := &s.window[i-1], &s.window[i]
 		if a.numbered && b.numbered && a.kind == b.kind && a.block == b.block && a.tx == b.tx &&
 			a.internal == b.internal {
-			return fmt.Errorf("block %d, transaction %d: two rows of %v have the internal_index %d: "+
-				"rows, or a file, are there twice; keep one of them", b.block, b.tx, b.kind,
+			return fmt.Errorf("block %d, transaction %d: two rows of %v have the internal_index "+
+				"%d: rows, or a file, are there twice; keep one of them", b.block, b.tx, b.kind,
 				b.internal)
 		}
 	}

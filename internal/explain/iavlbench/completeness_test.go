@@ -49,7 +49,8 @@ func TestMutilatedLogs(t *testing.T) {
 
 	merged := func(a, b string) string { return strings.TrimSuffix(a, "\n") + b }
 	at := func(message string, next func(string) bool) int {
-		return len(lines)/2 + slices.IndexFunc(lines[len(lines)/2:len(lines)-1], func(l string) bool {
+		later := lines[len(lines)/2 : len(lines)-1]
+		return len(lines)/2 + slices.IndexFunc(later, func(l string) bool {
 			return strings.Contains(l, message) && next(lines[slices.Index(lines, l)+1])
 		})
 	}

@@ -205,7 +205,8 @@ func parse(r io.Reader) (*runLog, error) {
 	}
 
 	if wrong != nil {
-		l.problem = cmp.Or(l.problem, fmt.Sprintf("the last line of the log is cut short (%v)", wrong))
+		l.problem = cmp.Or(l.problem, fmt.Sprintf("the last line of the log is cut short "+
+			"(%v)", wrong))
 	}
 
 	switch err := lines.Err(); {
@@ -280,8 +281,8 @@ func (l *runLog) add(of line) (err error) {
 		}
 
 		if l.target > 0 && l.version != l.target {
-			return fmt.Errorf("the run is complete after version %d, and its target is version %d: "+
-				"lines of versions are missing", l.version, l.target)
+			return fmt.Errorf("the run is complete after version %d, and its target is version "+
+				"%d: lines of versions are missing", l.version, l.target)
 		}
 
 		if of.Applied != nil && *of.Applied != int64(len(l.versions)) {
@@ -315,8 +316,8 @@ func (l *runLog) commit(of line, seconds float64) error {
 	}
 
 	if (l.begins || l.version > 0) && of.Version != l.version+1 {
-		return fmt.Errorf("version %d after version %d: the lines of the versions between them are "+
-			"missing; take the log as iavl-bench wrote it", of.Version, l.version)
+		return fmt.Errorf("version %d after version %d: the lines of the versions between them "+
+			"are missing; take the log as iavl-bench wrote it", of.Version, l.version)
 	}
 
 	l.versions = append(l.versions, result.VersionRow{

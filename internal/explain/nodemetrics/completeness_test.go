@@ -24,7 +24,8 @@ func TestMutilatedScrapes(t *testing.T) {
 		}
 
 		for _, name := range []string{blockHits, blockMisses} {
-			metrics = append(metrics, fmt.Sprintf("# TYPE %s counter\n%s %d\n\n", name, name, count))
+			metrics = append(metrics, fmt.Sprintf("# TYPE %s counter\n%s %d\n\n", name, name,
+				count))
 		}
 
 		for _, metric := range both(metrics) {
@@ -57,13 +58,13 @@ func TestMutilatedScrapes(t *testing.T) {
 	ofSecond := func(lines []string) mutilate.Outcome { return imports(first, lines) }
 	const orderSaysNothing = "their order says nothing"
 	mutilate.Demand(t, second, 4, merged, ofSecond, map[string]string{
-		mutilate.Dropped: "refused: state_snapshot_clean_account_miss is announced (# TYPE) and has " +
-			"no value",
+		mutilate.Dropped: "refused: state_snapshot_clean_account_miss is announced (# TYPE) and " +
+			"has no value",
 		mutilate.Doubled:   "refused: state_snapshot_clean_account_miss is there several times",
 		mutilate.Merged:    orderSaysNothing, // with an empty line
 		mutilate.Reordered: orderSaysNothing,
-		mutilate.Sampled: "refused: chain_code_reads_cache_prefetch_miss is announced (# TYPE) and " +
-			"has no value",
+		mutilate.Sampled: "refused: chain_code_reads_cache_prefetch_miss is announced (# TYPE) " +
+			"and has no value",
 	})
 
 	// Metrics without the lines around them.

@@ -278,8 +278,8 @@ func between(first, second map[string]float64, name string) (moved float64, has 
 	case !inFirst && !inSecond:
 		return 0, false, nil
 	case inFirst != inSecond:
-		return 0, false, fmt.Errorf("%s is in one of the two scrapes alone: the other is incomplete, "+
-			"or was made while the node started; scrape both again", name)
+		return 0, false, fmt.Errorf("%s is in one of the two scrapes alone: the other is "+
+			"incomplete, or was made while the node started; scrape both again", name)
 	}
 
 	if b < a {
@@ -304,8 +304,8 @@ func notChecked(scrape map[string]float64) []string {
 		}
 	}
 
-	text := "a scrape does not count its metrics, and their order says nothing: one that is missing " +
-		"in both scrapes counts as no lookup"
+	text := "a scrape does not count its metrics, and their order says nothing: one that is " +
+		"missing in both scrapes counts as no lookup"
 	if len(missing) > 0 {
 		text += " (not there, since this version or scheme has none or its lines are missing: " +
 			strings.Join(missing, ", ") + ")"

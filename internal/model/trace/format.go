@@ -46,12 +46,13 @@ type Header struct {
 	// SampleShift k says that only Gets of keys chosen by Sample{k} are here,
 	// one of 2^k.
 	SampleShift int `json:"sample_shift"`
-	// SampledBlocks N says that only accesses to one of N blocks are here, chosen by a hash: a cache
-	// N times smaller has their miss ratio. Absent or 1: all blocks.
+	// SampledBlocks N says that only accesses to one of N blocks are here, chosen by a hash: a
+	// cache N times smaller has their miss ratio. Absent or 1: all blocks.
 	SampledBlocks int64 `json:"sampled_blocks,omitempty"`
 	// NotChecked are sentences on what could not be checked of a trace that another program made.
 	NotChecked []string `json:"not_checked,omitempty"`
-	WarmupGets int      `json:"warmup_gets"` // how many of these Gets come first, only to fill caches
+	// WarmupGets are how many of these Gets come first, only to fill caches.
+	WarmupGets int `json:"warmup_gets"`
 	// Opening says that the first of the warm-up Gets is none: it stands for the
 	// blocks that opening the tables brings into the cache.
 	Opening bool `json:"opening,omitempty"`
