@@ -112,9 +112,9 @@ func TestNamedCommandsExist(t *testing.T) {
 	// Words that follow the name of the program where it is no command.
 	prose := strings.Fields("did loaded pages chunktrie writes to or of nor needs manifest last " +
 		"itself command at makes that")
-	// Flags of fio, geth, iavl-bench, Slurm, Docker, sha256sum, and one that was removed.
+	// Flags of fio, geth, iavl-bench, Slurm, Docker, sha256sum, ldb, and one that was removed.
 	others := strings.Fields("account shared check status rw bs direct stonewall output-format " +
-		"log-type requeue exclusive nodelist privileged scope validate")
+		"log-type requeue exclusive nodelist privileged scope validate backup")
 	a := &app{
 		ctx:    context.Background(),
 		stdout: io.Discard,

@@ -205,7 +205,37 @@ func mountOf(path string) (mount, error) {
 		}
 	}
 
-	return mount{}, fmt.Errorf("%s is on a mount that /proc/self/mountinfo does not list", path)
+	return unlistedMount(path, &info)
+}
+
+// unlistedMount is what can be told of a mount whose point is outside this process's root (chroot):
+// its device and its filesystem.
+func unlistedMount(path string, info *unix.Statx_t) (mount, error) {
+	var about unix.Statfs_t
+	if err := unix.Statfs(path, &about); err != nil {
+		return mount{}, &os.PathError{Op: "statfs", Path: path, Err: err}
+	}
+
+	names := map[int64]string{
+		unix.EXT4_SUPER_MAGIC:      "ext4", // the whole ext family's
+		unix.XFS_SUPER_MAGIC:       "xfs",
+		unix.BTRFS_SUPER_MAGIC:     "btrfs",
+		unix.TMPFS_MAGIC:           "tmpfs",
+		unix.RAMFS_MAGIC:           "ramfs",
+		unix.OVERLAYFS_SUPER_MAGIC: "overlay",
+		unix.NFS_SUPER_MAGIC:       "nfs",
+		unix.FUSE_SUPER_MAGIC:      "fuse",
+	}
+	name, known := names[int64(about.Type)]
+	if !known {
+		name = fmt.Sprintf("filesystem of type 0x%x", about.Type)
+	}
+
+	return mount{
+		id:         info.Mnt_id,
+		device:     fmt.Sprintf("%d:%d", info.Dev_major, info.Dev_minor),
+		filesystem: name,
+	}, nil
 }
 
 // mounts returns those of this process's mount namespace.

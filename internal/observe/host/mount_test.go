@@ -3,9 +3,11 @@
 package host
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 func TestParseMounts(t *testing.T) {
@@ -25,6 +27,29 @@ func TestParseMounts(t *testing.T) {
 
 	if d := cmp.Diff(want, got, cmp.AllowUnexported(mount{})); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestUnlistedMount: what is told of a mount outside this process's root is what the list of mounts
+// says of it.
+func TestUnlistedMount(t *testing.T) {
+	dir := t.TempDir()
+	listed, err := mountOf(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var info unix.Statx_t
+	if err := unix.Statx(unix.AT_FDCWD, dir, 0, unix.STATX_MNT_ID, &info); err != nil {
+		t.Fatal(err)
+	}
+
+	got, err := unlistedMount(dir, &info)
+	sameFamily := strings.HasPrefix(listed.filesystem, "ext") && got.filesystem == "ext4"
+	if err != nil || got.id != listed.id || got.device != listed.device ||
+		got.filesystem != listed.filesystem && !sameFamily &&
+			!strings.HasPrefix(got.filesystem, "filesystem of type") {
+		t.Errorf("%+v, %v; want %+v", got, err, listed)
 	}
 }
 
