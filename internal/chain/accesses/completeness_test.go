@@ -164,11 +164,11 @@ func TestMutilatedFoldersOfBlocks(t *testing.T) {
 
 		return ofFolder(files)
 	}, map[string]string{
-		mutilate.Dropped:   "1 blocks are missing between the first and the last",
+		mutilate.Dropped:   "1 block missing between the first and the last",
 		mutilate.Doubled:   "refused: 110.json and 110.json.gz are the same block",
 		mutilate.Merged:    "refused: 110.json: block 110: a second value behind a block",
 		mutilate.Reordered: "20 blocks of 20 have no header",
-		mutilate.Sampled:   "9 blocks are missing between the first and the last",
+		mutilate.Sampled:   "9 blocks missing between the first and the last",
 	})
 }
 
@@ -297,7 +297,7 @@ func TestMutilatedLists(t *testing.T) {
 
 	verified, err := Verify(c, mpt.NewReference(), func(uint64) error { return nil })
 	if text := verified.Text(Info{}); err != nil || !strings.Contains(text, "18 blocks, not "+
-		"whole: 2 blocks are missing between the first and the last") {
+		"whole: 2 blocks missing between the first and the last") {
 		t.Errorf("%q, %v", text, err)
 	}
 }

@@ -61,8 +61,8 @@ func (g Gaps) Text() string {
 	if g.Missing == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s blocks are missing between the first and the last, the first of them "+
-		"after block %d", unit.Count(g.Missing), g.After)
+	return fmt.Sprintf("%s missing between the first and the last, the first of them after "+
+		"block %d", unit.Plural(int(g.Missing), "block"), g.After)
 }
 
 // Count reads a list to its end.

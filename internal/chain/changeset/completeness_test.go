@@ -148,11 +148,11 @@ func TestMutilatedCronos(t *testing.T) {
 	mutilate.Demand(t, versions, 10, merged, func(versions [][]byte) mutilate.Outcome {
 		return imported(fstest.MapFS{"bank/block-10": {Data: bytes.Join(versions, nil)}})
 	}, map[string]string{
-		mutilate.Dropped:   "1 versions are missing between 10 and 29",
+		mutilate.Dropped:   "1 version missing between 10 and 29",
 		mutilate.Doubled:   "refused: version 20 after version 20",
 		mutilate.Merged:    "refused: version 20: key 61 of store 0 comes after key 62",
 		mutilate.Reordered: "refused: version 20 after version 21",
-		mutilate.Sampled:   "9 versions are missing between 10 and 20",
+		mutilate.Sampled:   "9 versions missing between 10 and 20",
 	})
 
 	// Changes of one version are sorted, and its size counts their bytes.
@@ -220,11 +220,11 @@ func TestMutilatedDiffs(t *testing.T) {
 			}
 			return imported(set)
 		}, map[string]string{
-			mutilate.Dropped:   "1 versions are missing between 100 and 119",
+			mutilate.Dropped:   "1 version missing between 100 and 119",
 			mutilate.Doubled:   "refused: 110.json and 110.json.gz begin with the same block",
-			mutilate.Merged:    "1 versions are missing between 100 and 119",
+			mutilate.Merged:    "1 version missing between 100 and 119",
 			mutilate.Reordered: notSeen,
-			mutilate.Sampled:   "9 versions are missing between 100 and 110",
+			mutilate.Sampled:   "9 versions missing between 100 and 110",
 		})
 }
 

@@ -181,9 +181,9 @@ func Missing(info Info) []engine.Warning {
 
 	return []engine.Warning{{
 		Code: "missing_versions",
-		Text: fmt.Sprintf("%s versions are missing between %d and %d: a replay commits each "+
-			"without changes", unit.Count(info.Last-info.First+1-info.Totals.Versions), info.First,
-			info.Last),
+		Text: fmt.Sprintf("%s missing between %d and %d: a replay commits each without "+
+			"changes", unit.Plural(int(info.Last-info.First+1-info.Totals.Versions), "version"),
+			info.First, info.Last),
 		Remedy: "statelab changeset verify names the gaps",
 	}}
 }
@@ -371,9 +371,8 @@ func (s Facts) VerdictDocument() *doc.Document {
 	d := &doc.Document{Title: "A change set, verified"}
 	verdict := "Sound: every check of this format passed."
 	if s.Verified.MissingVersions > 0 {
-		verdict = fmt.Sprintf("Sound, but %s versions are missing: every check of this format "+
-			"passed.",
-			unit.Count(s.Verified.MissingVersions))
+		verdict = fmt.Sprintf("Sound, but with %s missing: every check of this format passed.",
+			unit.Plural(int(s.Verified.MissingVersions), "version"))
 	}
 	if s.Damage != "" {
 		verdict = "DAMAGED: the counts below end where the damage begins."

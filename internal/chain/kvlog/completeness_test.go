@@ -68,7 +68,7 @@ func TestMutilatedGethLogs(t *testing.T) {
 			mutilate.Doubled:   callsNotSeen,
 			mutilate.Merged:    "refused: line 52: ",
 			mutilate.Reordered: callsNotSeen,
-			mutilate.Sampled: "9 blocks are missing, in 9 gaps: the first is between blocks " +
+			mutilate.Sampled: "9 blocks missing, in 9 gaps: the first is between blocks " +
 				"100 and 102",
 		})
 	})
@@ -81,7 +81,7 @@ func TestMutilatedGethLogs(t *testing.T) {
 			mutilate.Doubled:   "refused: line 52: block 110 begins a second time",
 			mutilate.Merged:    begins,
 			mutilate.Reordered: callsNotSeen, // a call before the mark
-			mutilate.Sampled:   "9 blocks are missing, in 9 gaps",
+			mutilate.Sampled:   "9 blocks missing, in 9 gaps",
 		})
 
 		mutilate.Demand(t, records, 54, mergedLines, gethOutcome(t), map[string]string{
@@ -89,7 +89,7 @@ func TestMutilatedGethLogs(t *testing.T) {
 			mutilate.Doubled:   "refused: line 56: block 110 ends a second time",
 			mutilate.Merged:    "refused: line 55: ",
 			mutilate.Reordered: "refused: line 56: block 110 ends, and the line where it begins",
-			mutilate.Sampled:   "9 blocks are missing, in 9 gaps",
+			mutilate.Sampled:   "9 blocks missing, in 9 gaps",
 		})
 	})
 
@@ -102,14 +102,14 @@ func TestMutilatedGethLogs(t *testing.T) {
 
 		mutilate.Demand(t, gethBlocks(20, true), 10, concatenated, gethOutcome(t),
 			map[string]string{
-				mutilate.Dropped: "1 blocks are missing, in 1 gaps: the first is between " +
+				mutilate.Dropped: "1 block missing, in 1 gap: the first is between " +
 					"blocks 109",
 				mutilate.Doubled: "1 blocks have no higher number than the block before them",
 				mutilate.Merged: "refused: block 111 ends, and the line where it begins is " +
 					"missing",
 				mutilate.Reordered: "1 lines have an earlier time than the line before, first " +
 					"line 56",
-				mutilate.Sampled: "9 blocks are missing, in 1 gaps: the first is between " +
+				mutilate.Sampled: "9 blocks missing, in 1 gap: the first is between " +
 					"blocks 100",
 			})
 	})

@@ -118,8 +118,9 @@ func (c *gethChecks) doubts() (all []string) {
 	}
 
 	if c.gaps > 0 {
-		say("%s blocks are missing, in %s gaps: the first is between blocks %d and %d",
-			unit.Count(c.missing), unit.Count(c.gaps), c.firstGap[0], c.firstGap[1])
+		say("%s missing, in %s: the first is between blocks %d and %d",
+			unit.Plural(int(c.missing), "block"), unit.Plural(int(c.gaps), "gap"),
+			c.firstGap[0], c.firstGap[1])
 	}
 
 	if c.again > 0 {
