@@ -59,6 +59,9 @@ type Watch struct {
 	Simulated *WatchSimulated  `json:"simulated,omitempty"` // of the present cache
 	WhatIf    []WatchSimulated `json:"what_if,omitempty"`   // of other sizes
 
+	// OpenFiles: absent where all tables stay open, or it is not known whether they do.
+	OpenFiles *WatchedOpenFiles `json:"open_files,omitempty"`
+
 	// Of a process that maps its database into memory; Gets are those of calls that can be seen, if
 	// any.
 	// of the database, the most frequent first
@@ -281,6 +284,44 @@ func (s *WatchSimulated) UnmarshalJSON(text []byte) error {
 	type plain WatchSimulated
 
 	return s.members().Unmarshal(text, (*plain)(s))
+}
+
+// WatchedOpenFiles is a limit of open files that keeps some tables closed, so that Gets open them
+// again.
+type WatchedOpenFiles struct {
+	Limit  int    `json:"limit,omitempty"` // 0: not known
+	Source string `json:"source,omitempty"`
+	Option string `json:"option"`           // the engine's name of the limit
+	Tables int    `json:"tables"`           // of the database, when the watch ended
+	Enough int    `json:"enough,omitempty"` // the least limit with which all of them stay open
+	// AllOpen is what the present cache would have read of the second half of the Gets if all
+	// tables had been open.
+	AllOpen *WatchSimulated `json:"all_open,omitempty"`
+
+	// Opens of the second half of the Gets, per Get: those that were seen, and those of a model of
+	// the engine's table cache with Limit.
+	OpensSeen      float64      `json:"-"`
+	OpensSimulated figure.Value `json:"-"`
+}
+
+func (o *WatchedOpenFiles) members() figure.Members {
+	opens := figure.TableOpensPerGet
+
+	return figure.Members{opens: &o.OpensSimulated, opens.Seen(): &o.OpensSeen}
+}
+
+// MarshalJSON writes the figures by their keys.
+func (o WatchedOpenFiles) MarshalJSON() ([]byte, error) {
+	type plain WatchedOpenFiles
+
+	return o.members().Marshal(plain(o))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (o *WatchedOpenFiles) UnmarshalJSON(text []byte) error {
+	type plain WatchedOpenFiles
+
+	return o.members().Unmarshal(text, (*plain)(o))
 }
 
 // WriteWatch writes watch.json into dir, whole or not at all.

@@ -21,6 +21,7 @@ type Settings struct {
 	// of WithCache: a memtable is such a part of a cache
 	CacheShare      int64  `json:"memtable_cache_share,omitempty"`
 	Handles         int    `json:"handles"`
+	TableShards     int    `json:"-"`                 // of the cache of open tables; 0: the file does not tell
 	LastLevelFilter bool   `json:"last_level_filter"` // new tables of the last level get filters
 	Given           bool   `json:"given,omitempty"`   // the cache is that of --cache
 	Source          string `json:"source"`            // in words
@@ -60,6 +61,7 @@ func SettingsOf(file []optionsfile.Section) (s Settings, err error) {
 		size("mem_table_size", math.MaxInt64)
 	s.StopMemTables, s.Handles = int(size("mem_table_stop_writes_threshold", math.MaxInt32)),
 		int(size("max_open_files", math.MaxInt32))
+	s.TableShards = int(size("table_cache_shards", math.MaxInt32))
 	return s, err
 }
 

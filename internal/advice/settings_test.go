@@ -38,6 +38,7 @@ func TestParseOptionsOfGeth(t *testing.T) {
 		MemTableBytes:   8 << 20,
 		StopMemTables:   8,
 		Handles:         512,
+		TableShards:     2,
 		LastLevelFilter: true,
 	}
 

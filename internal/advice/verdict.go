@@ -21,6 +21,9 @@ type Evidence struct {
 
 	Present CacheReads
 	Others  []CacheReads // of other sizes, simulated, the smallest first
+
+	// OpenFiles: nil where all tables stay open, or it is not known.
+	OpenFiles *OpenFileLimit
 }
 
 // CacheReads is what Gets read with a cache, and the range in which that lies.
@@ -34,18 +37,20 @@ type Bottleneck string
 
 // Bottlenecks. What is none of a node's database leaves open what else limits the node.
 const (
-	TooFewGets Bottleneck = "too few Gets"
-	NotGets    Bottleneck = "not the database"
-	SmallCache Bottleneck = "the cache"
-	DiskReads  Bottleneck = "the disk"
-	Processor  Bottleneck = "the processor"
+	TooFewGets   Bottleneck = "too few Gets"
+	NotGets      Bottleneck = "not the database"
+	SmallCache   Bottleneck = "the cache"
+	LowOpenFiles Bottleneck = "the limit of open files"
+	DiskReads    Bottleneck = "the disk"
+	Processor    Bottleneck = "the processor"
 )
 
 // Verdict is a judgement on a node.
 type Verdict struct {
 	Bottleneck Bottleneck
-	Sentence   string      // what limits the node, and by which figures
-	Larger     *CacheReads // the smallest cache that is worth having instead; nil: none is known
+	Sentence   string         // what limits the node, and by which figures
+	Larger     *CacheReads    // the smallest cache that is worth having instead; nil: none is known
+	OpenFiles  *OpenFileLimit // a limit of open files that is worth raising; nil: none is
 }
 
 // Thresholds of verdicts.
@@ -60,6 +65,9 @@ const (
 	mostTime = 0.5
 	// worthwhile is how many reads a larger cache has to save, as a share.
 	worthwhile = 0.5
+	// noticed is the share of the reads from which on a limit of open files is worth raising, which
+	// costs little memory.
+	noticed = 0.02
 )
 
 // Judge says what limits a node, by the time that its threads spend in Gets, the part of that time
@@ -70,6 +78,10 @@ func Judge(e Evidence) Verdict {
 	}
 
 	v := Verdict{Larger: worthHaving(e)}
+	if e.OpenFiles != nil && e.OpenFiles.saves(noticed) {
+		v.OpenFiles = e.OpenFiles
+	}
+
 	inFlight, known := e.InFlight.Number()
 	if !known {
 		return v
@@ -95,6 +107,11 @@ func Judge(e Evidence) Verdict {
 		v.Sentence = fmt.Sprintf("%s of the time in Gets passes in Gets whose blocks were all in "+
 			"the cache: the processor limits them, and a larger cache gains little.",
 			percent(1-reading))
+	case v.OpenFiles != nil && v.OpenFiles.saves(worthwhile):
+		v.Bottleneck = LowOpenFiles
+		v.Sentence = fmt.Sprintf("The limit of open files is too low: Gets take %s, %s of that in "+
+			"Gets that read blocks%s; most of these reads open tables again.", threads(inFlight),
+			percent(reading), after("; ", disk))
 	case v.Larger != nil:
 		v.Bottleneck = SmallCache
 		v.Sentence = fmt.Sprintf("The cache is too small: Gets take %s, %s of that in Gets that "+

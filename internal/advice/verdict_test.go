@@ -71,6 +71,43 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// TestVerdictsOfOpenFiles: a limit of open files is named where all tables open read less; where
+// most reads go, it is what limits the node.
+func TestVerdictsOfOpenFiles(t *testing.T) {
+	evidence := func(open float64) Evidence {
+		return Evidence{Program: "node", Gets: 1e5, Seconds: 10, InFlight: figure.Known(0.7),
+			Reading: figure.Known(0.9),
+			Present: CacheReads{CacheBytes: 4 * mib, PerGet: 8.4, Least: 8.4, Most: 8.4},
+			OpenFiles: &OpenFileLimit{Limit: 80, Tables: 331, Enough: 341, CacheBytes: 4 * mib,
+				Reads: 8.4, ReadsOpen: open}}
+	}
+
+	for _, c := range []struct {
+		open  float64
+		want  Bottleneck
+		named bool
+	}{{0.71, LowOpenFiles, true}, {8, DiskReads, true}, {8.39, DiskReads, false}} {
+		v := Judge(evidence(c.open))
+		if v.Bottleneck != c.want || (v.OpenFiles != nil) != c.named {
+			t.Errorf("%v reads with all tables open: %q, %+v: %s", c.open, v.Bottleneck,
+				v.OpenFiles, v.Sentence)
+		}
+	}
+
+	e := evidence(0.71)
+	const want = "Raise max_open_files from 80 to at least 341, so that all 331 tables stay open: " +
+		"8.40 -> 0.710 block reads per Get with a cache of 4.00 MiB."
+	if got := e.OpenFiles.Raise("max_open_files"); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+
+	e.OpenFiles.Limit = 0
+	if got := e.OpenFiles.Raise("max_open_files"); !strings.HasPrefix(got,
+		"Raise max_open_files to at least 341, ") {
+		t.Error(got)
+	}
+}
+
 // TestChangeGeth: the smallest change of the flags that a geth runs with.
 func TestChangeGeth(t *testing.T) {
 	for _, c := range []struct {

@@ -50,6 +50,12 @@ var (
 		Defined: "Tables that the engine opened because their handles were not cached, for " +
 			"each Get.",
 	}
+	TableOpenReadsPerGet = Figure{Key: "table_open_reads_per_get",
+		Noun: "block reads per Get that open tables", Name: "reads to open", Per: "/Get",
+		OfGets: true, Doc: watchDoc,
+		Defined: "Block reads of opening those tables, for each Get: of footers, properties, and " +
+			"what is kept with an open table instead of in the block cache.",
+	}
 	TablesPerGet = Figure{Key: "tables_per_get", Noun: "tables consulted per Get",
 		Name: "tables", Per: "/Get", OfGets: true, Doc: watchDoc,
 		Defined: "Tables that a Get looks into.",
@@ -429,7 +435,7 @@ var (
 // all is every figure, in display order.
 var all = []Figure{
 	BlockReadsPerGet, BlockAccessesPerGet, HitRate, BlockReadBytesPerGet, TableOpensPerGet,
-	TablesPerGet, DeviceReadsPerGet, DeviceReadBytesPerGet, Agreement,
+	TableOpenReadsPerGet, TablesPerGet, DeviceReadsPerGet, DeviceReadBytesPerGet, Agreement,
 
 	GetsPerSecond, ServiceTime, ResponseTime, CPUTimePerGet, CPUPercent, SwitchesPerGet,
 	SwitchShare, MajorFaultsPerGet, ReadCallsPerGet, InFlight, HarnessTimePerGet, PeakMemory,

@@ -416,7 +416,7 @@ func (a *Request) trace(ctx context.Context, warmup, gets uint64) (*cachesim.Tra
 // open.
 func (a *Request) openTables(
 	ctx context.Context, model advise.Model,
-) (o *advise.OpenTables, err error) {
+) (o *advice.OpenFileLimit, err error) {
 	cacheBytes := cmp.Or(model.NowBytes, openTablesCache)
 	now, err := model.Cost(cacheBytes, model.RestReserve(cacheBytes))
 	if err != nil {
@@ -431,7 +431,7 @@ func (a *Request) openTables(
 	}
 
 	then, err := open.costOf(ctx, t)(cacheBytes, model.RestReserve(cacheBytes))
-	return &advise.OpenTables{
+	return &advice.OpenFileLimit{
 		Limit:      a.openFiles.Limit,
 		Tables:     a.openFiles.Tables,
 		Enough:     a.openFiles.Enough,

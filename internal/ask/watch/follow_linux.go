@@ -2,6 +2,7 @@ package watch
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -19,6 +20,7 @@ import (
 	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/base/optionsfile"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/predict"
@@ -31,6 +33,7 @@ import (
 	"github.com/statelab/statelab/internal/observe/probe"
 	"github.com/statelab/statelab/internal/observe/resolve"
 	"github.com/statelab/statelab/internal/subject"
+	"github.com/statelab/statelab/result"
 )
 
 // following is a database that is followed while its owner writes into it.
@@ -40,6 +43,7 @@ type following interface {
 	Changes(memTableBytes int64, wrote bool) (changes []lsmtail.Change, held int64)
 	TablesAdded() map[uint64]bool
 	Level(file uint64) (level int, known bool)
+	LiveTables() []uint64 // file numbers
 	Close() error
 	// source resolves Gets of some column families, each at its moment, if nothing is followed any
 	// more.
@@ -48,7 +52,11 @@ type following interface {
 
 type source interface {
 	lookuppath.Source
+	lookuppath.Opener
 	Identity() string
+	// ReopenTables lets Gets open the tables that they do not find open, as open says. It can be
+	// called once.
+	ReopenTables(open lookuppath.OpenTables) error
 }
 
 // oneTree is a database without column families.
@@ -111,11 +119,9 @@ func (f *followed) end() error {
 	return f.names.Close()
 }
 
-// record writes the block accesses of the Gets of some numbers, each at its own moment.
-func (a *analysis) record(
-	ctx context.Context, wanted []int, header trace.Header, next func() ([]byte, bool, bool),
-	out io.Writer,
-) (err error) {
+// sourceOf resolves the Gets of some numbers, each at its own moment, and begins the header of their
+// trace.
+func (a *analysis) sourceOf(wanted []int) (source, trace.Header, error) {
 	var seen []lsmtail.Seen
 	for _, i := range wanted {
 		for _, r := range a.gets[i].reads {
@@ -131,16 +137,62 @@ func (a *analysis) record(
 
 	source, err := a.follow.source(families)
 	if err != nil {
-		return err
+		return nil, trace.Header{}, err
 	}
 
-	header.Database, header.Filled = source.Identity(), a.hasRead
+	header := trace.Header{
+		Schema:        schema.Trace,
+		Engine:        a.w.Process.Engine,
+		EngineVersion: a.w.Process.EngineVersion,
+		Keys:          fmt.Sprintf("Gets of %s, seen from outside", a.w.Process.Name),
+		WarmupGets:    len(wanted) / 2,
+		Database:      source.Identity(),
+		Filled:        a.hasRead,
+	}
+
 	if of, is := source.(interface{ CacheKeys() map[uint64][2]uint64 }); is {
 		header.CacheKeys = of.CacheKeys()
 	}
 
 	header.Events, _ = a.events(wanted, a.cache.Bytes)
-	return record(ctx, source, next, uint64(len(wanted)), header, out)
+	return source, header, nil
+}
+
+// record writes the block accesses of the Gets of some numbers, and loads them.
+func (a *analysis) record(
+	ctx context.Context, source lookuppath.Source, wanted []int, header trace.Header,
+) (*cachesim.Trace, []byte, error) {
+	at := 0
+	next := func() ([]byte, bool, bool) {
+		if at == len(wanted) {
+			return nil, false, false
+		}
+
+		if at%10_000 == 0 {
+			a.options.Tell(result.Event{
+				Phase: "working out block accesses",
+				Done:  uint64(at),
+				Total: uint64(len(wanted)),
+				Unit:  "Gets",
+			})
+		}
+
+		at++
+		key, g := a.key(wanted[at-1]), &a.gets[wanted[at-1]]
+		if a.layout.ByFamily {
+			key = blockbased.MemberKey(int(g.family), key)
+		}
+
+		return lsmtail.AppendTime(key, g.start), false, true
+	}
+
+	var out bytes.Buffer
+	if err := record(ctx, source, next, uint64(len(wanted)), header, &out); err != nil {
+		return nil, nil, err
+	}
+
+	t, _, err := trace.Load(bytes.NewReader(out.Bytes()))
+	return t, out.Bytes(), err
 }
 
 // events are the changes of the database as they come between the Gets, for a cache of a size, and
@@ -204,6 +256,7 @@ func (a *analysis) passes(gets int, before func(time.Duration) int) (events []ca
 
 // Layout is what is known of the database of a watched engine.
 type Layout struct {
+	Dir     string
 	Version string // of the engine, where its files tell
 	// Learn reads what lies where in a table.
 	Learn blockio.LayoutReader
@@ -235,6 +288,7 @@ func LayoutOf(engine, dir string) Layout {
 		}
 
 		l := Layout{
+			Dir:      dir,
 			Version:  header.EngineVersion,
 			Learn:    blockbased.Learn,
 			Setup:    setup,
@@ -263,6 +317,7 @@ func LayoutOf(engine, dir string) Layout {
 
 	pebble := subject.PebbleVersion(engine)
 	return Layout{
+		Dir:     dir,
 		Learn:   pebble2fs.Learn, // which reads the tables of both versions
 		Setup:   setup,
 		Folders: resolve.Folders(dir),
@@ -308,8 +363,9 @@ func CacheOf(t *probe.Target, dir string, given int64) (c Cache) {
 		c = loggedCache(t, dir)
 	case of.LevelTables:
 		c = Cache{
-			MemTable: noMemTable,
-			Absent:   fmt.Sprintf(unknownCache, "its engine keeps no record of it"),
+			MemTable:  noMemTable,
+			Absent:    fmt.Sprintf(unknownCache, "its engine keeps no record of it"),
+			OpenFiles: OpenFiles{Option: "OpenFilesCacheCapacity"},
 		}
 	default:
 		c = optionsCache(t, dir)
@@ -336,7 +392,7 @@ func optionsCache(t *probe.Target, dir string) Cache {
 		settings, err = advice.SettingsOf(file)
 	}
 
-	c := Cache{}
+	c := Cache{OpenFiles: OpenFiles{Option: maxOpenFiles}}
 	readOnly := err == nil && olderThan(filepath.Join(dir, name), t)
 	if err == nil && !readOnly {
 		c.MemTable = settings.MemTables(advice.Writes{}).Each
@@ -350,25 +406,34 @@ func optionsCache(t *probe.Target, dir string) Cache {
 			"the database for reading only")
 	default:
 		c.Bytes, c.Source = settings.CacheBytes, name
+		c.OpenFiles = OpenFiles{maxOpenFiles, settings.Handles, settings.TableShards, name}
 	}
 
 	return c
 }
 
+// maxOpenFiles is the name of the limit of open files in the files of Pebble and RocksDB.
+const maxOpenFiles = "max_open_files"
+
 // loggedCache is of RocksDB: its LOG, to which it writes its options when it opens a database, for
 // each family.
 func loggedCache(t *probe.Target, dir string) Cache {
-	c := Cache{MemTable: noMemTable}
+	c := Cache{MemTable: noMemTable, OpenFiles: OpenFiles{Option: maxOpenFiles}}
 	logged, err := readLog(filepath.Join(dir, logName))
 	var caches []pooledCache
 	for _, of := range logged.caches {
 		caches = append(caches, *of)
 	}
 
+	own := err == nil && !olderThan(filepath.Join(dir, logName), t)
+	if own {
+		c.OpenFiles = OpenFiles{maxOpenFiles, logged.openFiles, logged.tableShardBits, logName}
+	}
+
 	switch {
 	case err != nil:
 		c.Absent = fmt.Sprintf(unknownCache, err)
-	case olderThan(filepath.Join(dir, logName), t):
+	case !own:
 		c.Absent = fmt.Sprintf(unknownCache, logName+
 			" is older than the process, which logs elsewhere")
 	case len(caches) != 1:
@@ -394,6 +459,9 @@ type pooledCache struct {
 type databaseLog struct {
 	version string
 	caches  map[string]*pooledCache // by their addresses: families can share one
+	// the limit of open files, 0: it is not told, below 0: there is none; and how the table cache
+	// is divided
+	openFiles, tableShardBits int
 }
 
 func readLog(path string) (log databaseLog, err error) {
@@ -406,8 +474,18 @@ func readLog(path string) (log databaseLog, err error) {
 	var at *pooledCache
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		if _, version, is := strings.Cut(lines.Text(), "RocksDB version: "); is {
-			log, at = databaseLog{version, map[string]*pooledCache{}}, nil
+			log, at = databaseLog{version: version, caches: map[string]*pooledCache{}}, nil
 			continue
+		}
+
+		for name, to := range map[string]*int{
+			maxOpenFiles:               &log.openFiles,
+			"table_cache_numshardbits": &log.tableShardBits,
+		} {
+			if _, text, is := strings.Cut(lines.Text(), "Options."+name+":"); is {
+				n, failed := strconv.Atoi(strings.TrimSpace(text))
+				*to, err = n, errors.Join(err, failed)
+			}
 		}
 
 		option, value, is := strings.Cut(lines.Text(), ":")

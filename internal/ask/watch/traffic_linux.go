@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -14,15 +13,11 @@ import (
 	"github.com/aclements/go-moremath/stats"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/model/cachesim"
-	"github.com/statelab/statelab/internal/model/trace"
-	"github.com/statelab/statelab/internal/observe/blockbased"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/observe/host"
-	"github.com/statelab/statelab/internal/observe/lsmtail"
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/internal/observe/probe"
 	"github.com/statelab/statelab/internal/subject"
@@ -36,6 +31,18 @@ type Cache struct {
 	// the size of memtables, when they have grown; nil: nothing is written
 	MemTable func(cacheBytes int64) int64
 	Absent   string // why its size is not known
+
+	OpenFiles OpenFiles
+}
+
+// OpenFiles is the limit of open files that a process runs its engine with.
+type OpenFiles struct {
+	Option string // the engine's name of it
+	Limit  int    // 0: not known; below 0: none
+	// Shards into which the table cache is divided, of Pebble; of RocksDB, the logarithm of how
+	// many there are. 0 of Pebble: as many as the process has processors.
+	Shards int
+	Source string
 }
 
 // limited is ctx until the time is over for which is watched.
@@ -214,7 +221,7 @@ func Traffic(
 	a.kinds()
 	// What was seen is worth an answer even if somebody ended the watch.
 	if err := a.resolve(context.WithoutCancel(ctx)); err != nil {
-		a.w.Unavailable(err.Error(), figure.BlockAccessesPerGet)
+		a.w.Unavailable(err.Error(), figure.BlockAccessesPerGet, figure.TableOpenReadsPerGet)
 	}
 
 	a.table()
@@ -248,7 +255,7 @@ func (a *analysis) count() {
 	w := &a.w
 	w.Gets = uint64(len(a.gets)) + a.moreGets
 	w.BlockReads, w.BlockReadsByLevel = map[string]engine.Tally{}, map[string]int64{}
-	var reads, bytes, fromDevice uint64
+	var reads, bytes, fromDevice, opens uint64
 	distinct := map[string]uint64{}
 	var inGets, inReading time.Duration
 	for i := range a.gets {
@@ -268,6 +275,7 @@ func (a *analysis) count() {
 		}
 
 		distinct[string(a.key(i))]++
+		opens += uint64(len(g.opened()))
 		for _, r := range g.reads {
 			kind, known := r.table.typeAt(r.offset)
 			if !known {
@@ -292,6 +300,7 @@ func (a *analysis) count() {
 
 		w.Record(figure.BlockReadsPerGet, float64(reads)/float64(n))
 		w.Record(figure.BlockReadBytesPerGet, float64(bytes)/float64(n))
+		w.Record(figure.TableOpensPerGet, float64(opens)/float64(n))
 		w.BlockReadsPerGetByType = map[string]float64{}
 		for kind, tally := range w.BlockReads {
 			w.BlockReadsPerGetByType[kind] = float64(tally.Count) / float64(n)
@@ -449,48 +458,36 @@ func (a *analysis) resolve(ctx context.Context) error {
 		return errors.New("no Get was seen")
 	}
 
-	header := trace.Header{Schema: schema.Trace, Engine: a.w.Process.Engine,
-		EngineVersion: a.w.Process.EngineVersion,
-		Keys:          fmt.Sprintf("Gets of %s, seen from outside", a.w.Process.Name),
-		WarmupGets:    len(wanted) / 2}
-
-	var out bytes.Buffer
-	at := 0
-	err := a.record(ctx, wanted, header, func() ([]byte, bool, bool) {
-		if at == len(wanted) {
-			return nil, false, false
-		}
-
-		if at%10_000 == 0 {
-			a.options.Tell(result.Event{
-				Phase: "working out block accesses",
-				Done:  uint64(at),
-				Total: uint64(len(wanted)),
-				Unit:  "Gets",
-			})
-		}
-
-		at++
-		key, g := a.key(wanted[at-1]), &a.gets[wanted[at-1]]
-		if a.layout.ByFamily {
-			key = blockbased.MemberKey(int(g.family), key)
-		}
-
-		return lsmtail.AppendTime(key, g.start), false, true
-	}, &out)
+	source, header, err := a.sourceOf(wanted)
 	if err != nil {
 		return err
 	}
 
-	t, _, err := trace.Load(bytes.NewReader(out.Bytes()))
+	t, traced, err := a.record(ctx, source, wanted, header)
 	if err != nil {
 		return err
 	}
 
-	a.traced = out.Bytes()
+	// What it would have been with all tables open is a trace of its own.
+	open, opens := t, a.openings(wanted)
+	if opens != nil {
+		if err := source.ReopenTables(opens); err != nil {
+			return err
+		}
+
+		if t, traced, err = a.record(ctx, reopening{source, opens}, wanted, header); err != nil {
+			return err
+		}
+	}
+
+	a.traced = traced
 	firsts := a.accessed(t, wanted)
 	a.w.Resolved = uint64(len(wanted))
-	return a.simulate(ctx, t, wanted, firsts)
+	if err := a.simulate(ctx, t, wanted, firsts); err != nil || opens == nil {
+		return err
+	}
+
+	return a.openFiles(ctx, open, wanted, opens)
 }
 
 // first is the first access to a block while it was watched.
@@ -501,70 +498,101 @@ type first struct {
 	fresh  bool  // its table was new: no cache had it
 }
 
+// accessesOf are the blocks that Get n of those that were resolved accesses.
+func accessesOf(t *cachesim.Trace, n int) []uint32 {
+	end := len(t.Accesses)
+	if n+1 < len(t.Gets) {
+		end = int(t.Gets[n+1])
+	}
+	return t.Accesses[t.Gets[n]:end]
+}
+
 // accessed counts tables and accesses of each Get, and compares accesses with reads.
 func (a *analysis) accessed(t *cachesim.Trace, wanted []int) (firsts []first) {
 	a.accesses, a.tables = make([]int32, len(a.gets)), make([]int32, len(a.gets))
+	var all, tables, toOpen, uncached uint64
+	var files []uint64
+	for n, i := range wanted {
+		accesses, own := accessesOf(t, n), int32(0)
+		files = files[:0]
+		for _, number := range accesses {
+			b := &t.Blocks[number]
+			if opensTable(b) {
+				continue
+			}
+
+			own++
+			if !slices.Contains(files, b.File) {
+				files = append(files, b.File)
+			}
+		}
+
+		opened := a.gets[i].opened()
+		for _, r := range a.gets[i].reads {
+			at := slices.IndexFunc(accesses, func(number uint32) bool {
+				return r.of(&t.Blocks[number])
+			})
+			kind, _ := r.table.typeAt(r.offset)
+			reopens := at >= 0 && opensTable(&t.Blocks[accesses[at]])
+			if kind != engine.Meta && at < 0 {
+				a.w.UnexplainedReads++
+			}
+
+			if reopens {
+				uncached++
+			}
+
+			if reopens || kind == engine.Meta && slices.Contains(opened, r.table.number) {
+				toOpen++
+			}
+		}
+
+		a.accesses[i], a.tables[i] = own, int32(len(files))
+		all, tables = all+uint64(own), tables+uint64(len(files))
+	}
+
+	n := float64(len(wanted))
+	perGet := float64(all) / n
+	firsts, bytes := a.firstAccesses(t, wanted)
+	a.w.Record(figure.BlockAccessesPerGet, perGet)
+	a.w.Record(figure.TableOpenReadsPerGet, float64(toOpen)/n)
+	a.w.Record(figure.TablesPerGet, float64(tables)/n)
+	a.w.Record(figure.WorkingSet, float64(bytes))
+	if all > 0 && a.w.Has(figure.BlockReadsPerGet) {
+		missed := a.w.OrZero(figure.BlockReadsPerGet) - float64(uncached)/n
+		a.w.HitRate = map[string]float64{"all": 1 - missed/perGet}
+	}
+
+	return firsts
+}
+
+// firstAccesses are those of blocks that a cache can have. bytes are those of all such blocks.
+func (a *analysis) firstAccesses(t *cachesim.Trace, wanted []int) (firsts []first, bytes int64) {
 	seen, came := make([]bool, len(t.Blocks)), map[uint64]bool{}
 	if a.follow.following != nil {
 		came = a.follow.TablesAdded()
 	}
 
-	var bytes int64
-	var all, tables uint64
-	var files []uint64
 	for n, i := range wanted {
-		end := len(t.Accesses)
-		if n+1 < len(t.Gets) {
-			end = int(t.Gets[n+1])
-		}
-
-		accesses := t.Accesses[t.Gets[n]:end]
-		files = files[:0]
-		asked := func(r read) bool {
-			return slices.ContainsFunc(accesses, func(number uint32) bool {
-				return r.of(&t.Blocks[number])
-			})
-		}
-
-		for _, r := range a.gets[i].reads {
-			if kind, _ := r.table.typeAt(r.offset); kind != engine.Meta && !asked(r) {
-				a.w.UnexplainedReads++
-			}
-		}
-
-		for _, number := range accesses {
+		for _, number := range accessesOf(t, n) {
 			b := &t.Blocks[number]
-			if !slices.Contains(files, b.File) {
-				files = append(files, b.File)
+			if seen[number] || opensTable(b) {
+				continue
 			}
 
-			if !seen[number] {
-				seen[number] = true
-				bytes += a.layout.Setup.Charge(b)
-				if came[b.File] && a.layout.Setup.Opens(b) {
-					continue // it is known: its table came with it
-				}
-
-				read := slices.ContainsFunc(a.gets[i].reads, func(r read) bool { return r.of(b) })
-				firsts = append(firsts, first{n, bytes - a.layout.Setup.Charge(b), read,
-					came[b.File]})
+			seen[number] = true
+			before := bytes
+			bytes += a.layout.Setup.Charge(b)
+			if came[b.File] && a.layout.Setup.Opens(b) {
+				continue // it is known: its table came with it
 			}
+
+			read := slices.ContainsFunc(a.gets[i].reads, func(r read) bool { return r.of(b) })
+			firsts = append(firsts, first{n, before, read, came[b.File]})
 		}
-
-		a.accesses[i], a.tables[i] = int32(len(accesses)), int32(len(files))
-		all, tables = all+uint64(len(accesses)), tables+uint64(len(files))
 	}
 
-	n := float64(len(wanted))
-	perGet := float64(all) / n
-	a.w.Record(figure.BlockAccessesPerGet, perGet)
-	a.w.Record(figure.TablesPerGet, float64(tables)/n)
-	a.w.Record(figure.WorkingSet, float64(bytes))
-	if all > 0 && a.w.Has(figure.BlockReadsPerGet) {
-		a.w.HitRate = map[string]float64{"all": 1 - a.w.OrZero(figure.BlockReadsPerGet)/perGet}
-	}
-
-	return firsts
+	return firsts, bytes
 }
 
 // simulate replays the accesses through caches that begin empty; the first half of the Gets fills
@@ -591,10 +619,45 @@ func (a *analysis) simulate(
 		sizes = []int64{a.cache.Bytes / 2, a.cache.Bytes * 2, a.cache.Bytes * 4}
 	}
 
+	replay := a.simulation(t, wanted, firsts)
+	present, err := replay(ctx, a.cache.Bytes)
+	if err == nil {
+		a.w.Simulated = &present
+	}
+
+	for i := 0; i < len(sizes) && err == nil; i++ {
+		var s result.WatchSimulated
+		if s, err = replay(ctx, sizes[i]); err == nil && sizes[i] != a.cache.Bytes {
+			a.w.WhatIf = append(a.w.WhatIf, s)
+		}
+	}
+
+	if err != nil {
+		a.w.Why["simulated"] = err.Error()
+		return nil
+	}
+
+	slices.SortFunc(a.w.WhatIf, func(x, y result.WatchSimulated) int {
+		return cmp.Compare(x.CacheBytes, y.CacheBytes)
+	})
+	return nil
+}
+
+// simulation returns what replays the accesses through a cache of a size.
+func (a *analysis) simulation(
+	t *cachesim.Trace, wanted []int, firsts []first,
+) func(ctx context.Context, size int64) (result.WatchSimulated, error) {
 	had := share(firsts, func(f first) bool { return !f.read })
 	firsts = slices.DeleteFunc(firsts, func(f first) bool { return f.get < t.WarmupGets })
-	accesses, gets := float64(len(t.Accesses)-int(t.Gets[t.WarmupGets])),
-		float64(len(wanted)-t.WarmupGets)
+	counted := t.Accesses[t.Gets[t.WarmupGets]:]
+	uncached := 0
+	for _, number := range counted {
+		if opensTable(&t.Blocks[number]) {
+			uncached++
+		}
+	}
+
+	accesses, gets := float64(len(counted)-uncached), float64(len(wanted)-t.WarmupGets)
 	before, seen := 0, 0
 	for n, i := range wanted {
 		if n < t.WarmupGets {
@@ -604,7 +667,7 @@ func (a *analysis) simulate(
 		}
 	}
 
-	replay := func(size int64) (result.WatchSimulated, error) {
+	return func(ctx context.Context, size int64) (result.WatchSimulated, error) {
 		a.options.Tell(result.Event{Phase: "simulating a cache of " + unit.Bytes(size)})
 		setup := a.layout.Setup
 		setup.Cores = a.w.Process.Cores
@@ -633,31 +696,9 @@ func (a *analysis) simulate(
 		// first.
 		more := had * max(0, float64(size)/float64(a.cache.Bytes)-1)
 		s.BlockReadsPerGet = s.High - min(1, more)*(s.High-s.Low)
-		s.HitRate = 1 - s.BlockReadsPerGet*gets/accesses
+		s.HitRate = 1 - (s.BlockReadsPerGet*gets-float64(uncached))/accesses
 		return s, nil
 	}
-
-	present, err := replay(a.cache.Bytes)
-	if err == nil {
-		a.w.Simulated = &present
-	}
-
-	for i := 0; i < len(sizes) && err == nil; i++ {
-		var s result.WatchSimulated
-		if s, err = replay(sizes[i]); err == nil && sizes[i] != a.cache.Bytes {
-			a.w.WhatIf = append(a.w.WhatIf, s)
-		}
-	}
-
-	if err != nil {
-		a.w.Why["simulated"] = err.Error()
-		return nil
-	}
-
-	slices.SortFunc(a.w.WhatIf, func(x, y result.WatchSimulated) int {
-		return cmp.Compare(x.CacheBytes, y.CacheBytes)
-	})
-	return nil
 }
 
 // share is the part of the first accesses that are so.
@@ -787,6 +828,7 @@ func (a *analysis) warn() {
 			"what it did until then is shown", w.Seconds)
 	}
 
+	w.Warnings = append(w.Warnings, a.layout.optionWarnings(a.families)...)
 	if w.Gets == 0 {
 		say("no_gets", "watch for longer (--seconds), or while the node has work",
 			"no Get was seen in %.1f s", w.Watched)

@@ -38,31 +38,12 @@ type Evidence struct {
 	Disk       advice.Disk
 	Machine    result.Host
 	Limits     Limits
-	Node       *nodemetrics.Node // nil: its metrics were not read
-	Missing    float64           // share of Gets for absent keys
-	Verified   []Verified        // measured here; none: not asked for
-	OpenTables *OpenTables       // nil: all tables stay open, or it is not known
+	Node       *nodemetrics.Node     // nil: its metrics were not read
+	Missing    float64               // share of Gets for absent keys
+	Verified   []Verified            // measured here; none: not asked for
+	OpenTables *advice.OpenFileLimit // nil: all tables stay open, or it is not known
 	// that Verified asked for, of a database whose keys were sampled; else 0
 	SampleKeys int
-}
-
-// OpenTables is a limit of open files that keeps some tables closed, so that Gets open them again.
-type OpenTables struct {
-	Limit      int   `json:"limit"`
-	Tables     int   `json:"tables"`
-	Enough     int   `json:"enough"` // the least limit with which all stay open
-	CacheBytes int64 `json:"cache_bytes"`
-	// Block reads per Get with that cache, with the limit and with all tables open.
-	Reads     float64 `json:"reads_per_get"`
-	ReadsOpen float64 `json:"reads_per_get_all_open"`
-}
-
-func (o *OpenTables) String() string {
-	return fmt.Sprintf("Raise max_open_files from %s to at least %s, so that all %s stay open: "+
-		"%s -> %s block reads per Get with a cache of %s.", unit.Count(int64(o.Limit)),
-		unit.Count(int64(o.Enough)), unit.Plural(o.Tables, "table"),
-		unit.Significant(o.Reads, 3), unit.Significant(o.ReadsOpen, 3),
-		unit.Bytes(o.CacheBytes))
 }
 
 // Limits are the operator's; 0 is none.
@@ -158,7 +139,7 @@ type Advice struct {
 	Reasons    []Reason         `json:"reasons"`
 	Verified   []Verified       `json:"verified,omitempty"`
 	// OpenTables: absent where all tables stay open.
-	OpenTables *OpenTables `json:"open_tables,omitempty"`
+	OpenTables *advice.OpenFileLimit `json:"open_tables,omitempty"`
 
 	// block reads per Get that no cache much smaller than the database saves
 	Floor float64 `json:"-"`
@@ -337,7 +318,7 @@ func Judge(e Evidence) Advice {
 	a.Memory = advice.Shares(own, e.Database.Files, e.Limits.MemoryBytes)
 	a.Answer = e.answer(v, then)
 	if a.OpenTables = e.OpenTables; a.OpenTables != nil {
-		a.Answer = a.OpenTables.String() + " " + a.Answer
+		a.Answer = a.OpenTables.Raise("max_open_files") + " " + a.Answer
 		a.Recommendation.Handles = max(a.Recommendation.Handles, a.OpenTables.Enough)
 	}
 

@@ -71,7 +71,15 @@ func (w Watched) Answer() string {
 	verdict := w.verdict()
 
 	return strings.Join(doc.Without([]string{verdict.Sentence, text + ".", w.others(),
-		w.change(verdict)}), " ")
+		w.raise(verdict), w.change(verdict)}), " ")
+}
+
+// raise says which limit of open files keeps all tables open, if that is worth it.
+func (w Watched) raise(v advice.Verdict) string {
+	if v.OpenFiles == nil {
+		return ""
+	}
+	return v.OpenFiles.Raise(w.OpenFiles.Option)
 }
 
 // verdict judges what was seen. Simulated figures and the one of the present cache that stands
@@ -93,6 +101,12 @@ func (w Watched) verdict() advice.Verdict {
 			e.Others = append(e.Others, advice.CacheReads{CacheBytes: s.CacheBytes,
 				PerGet: s.BlockReadsPerGet, Least: s.Low, Most: s.High})
 		}
+	}
+
+	if o := w.OpenFiles; o != nil && o.AllOpen != nil {
+		e.OpenFiles = &advice.OpenFileLimit{Limit: o.Limit, Tables: o.Tables, Enough: o.Enough,
+			CacheBytes: w.Cache.Bytes, Reads: o.AllOpen.Seen,
+			ReadsOpen: o.AllOpen.BlockReadsPerGet}
 	}
 
 	return advice.Judge(e)
@@ -216,6 +230,44 @@ func (w Watched) sources() string {
 		}))
 }
 
+// opens tells how often Gets open tables, what that costs, and why.
+func (w Watched) opens() string {
+	opens, known := w.Value(figure.TableOpensPerGet).Number()
+	if !known || opens < figure.BlockReadsPerGet.Least {
+		return ""
+	}
+
+	text := fmt.Sprintf("A Get opened %s tables", doc.PerGet(opens))
+	if reads, known := w.Value(figure.TableOpenReadsPerGet).Number(); known {
+		text += fmt.Sprintf(", which took %s of its block reads", doc.PerGet(reads))
+	}
+
+	o := w.OpenFiles
+	if o == nil {
+		return text + "."
+	}
+
+	if o.Limit > 0 {
+		text += fmt.Sprintf(": the limit of open files, %s=%s (%s), does not keep %s open", o.Option,
+			unit.Count(int64(o.Limit)), o.Source, unit.Plural(o.Tables, "table"))
+	} else {
+		text += fmt.Sprintf(": the limit of open files (%s), which is not known, does not keep %s "+
+			"open", o.Option, unit.Plural(o.Tables, "table"))
+	}
+
+	if o.Enough > 0 {
+		text += fmt.Sprintf(", and %s does", unit.Count(int64(o.Enough)))
+	}
+
+	text += "."
+	if simulated, known := o.OpensSimulated.Number(); known {
+		text += fmt.Sprintf(" For the second half of the Gets, a model of the open tables with that "+
+			"limit has %s; observed: %s.", doc.PerGet(simulated), doc.PerGet(o.OpensSeen))
+	}
+
+	return text
+}
+
 // skew tells how the Gets spread over the keys.
 func (w Watched) skew() string {
 	if len(w.Tenths) == 0 {
@@ -303,7 +355,7 @@ func (w Watched) Document() *doc.Document {
 	d.Add("Who asks", doc.Block{Title: "Gets by kind of key", Method: method, Table: w.keys(),
 		Texts: doc.Without([]string{w.skew()})})
 	d.Add("What is read",
-		doc.Block{Texts: []string{w.sources(), w.device()}},
+		doc.Block{Texts: doc.Without([]string{w.sources(), w.device(), w.opens()})},
 		doc.Block{
 			Title:  "Reads of tables by purpose",
 			Detail: true,
@@ -337,28 +389,47 @@ func (w Watched) purposes() doc.Table {
 		}))
 }
 
+// simulatedRow is a cache that was simulated, with the limit of open files that it has.
+type simulatedRow struct {
+	result.WatchSimulated
+	openFiles string
+}
+
 func (w Watched) caches() doc.Table {
-	rows := append([]result.WatchSimulated{}, w.WhatIf...)
-	if w.Simulated != nil {
-		rows = append([]result.WatchSimulated{*w.Simulated}, rows...)
+	var rows []simulatedRow
+	present, columns := "", []doc.Column[simulatedRow]{
+		doc.Words("cache", func(s simulatedRow) string { return doc.ShortBytes(s.CacheBytes) }),
 	}
 
-	return doc.TableOf(rows, nil,
-		doc.Words("cache", func(s result.WatchSimulated) string {
-			return doc.ShortBytes(s.CacheBytes)
-		}),
-		doc.Figure("block reads", "/Get", doc.PerGet, func(s result.WatchSimulated) float64 {
+	if o := w.OpenFiles; o != nil && o.AllOpen != nil {
+		if present = "as it is"; o.Limit > 0 {
+			present = unit.Count(int64(o.Limit))
+		}
+		columns = append(columns,
+			doc.Words(o.Option, func(s simulatedRow) string { return s.openFiles }))
+	}
+
+	if w.Simulated != nil {
+		rows = append(rows, simulatedRow{*w.Simulated, present})
+	}
+
+	if o := w.OpenFiles; o != nil && o.AllOpen != nil {
+		rows = append(rows, simulatedRow{*o.AllOpen, unit.Count(int64(o.Enough))})
+	}
+
+	for _, s := range w.WhatIf {
+		rows = append(rows, simulatedRow{s, present})
+	}
+
+	return doc.TableOf(rows, nil, append(columns,
+		doc.Figure("block reads", "/Get", doc.PerGet, func(s simulatedRow) float64 {
 			return s.BlockReadsPerGet
 		}),
-		doc.Figure("least", "/Get", doc.PerGet, func(s result.WatchSimulated) float64 {
-			return s.Low
-		}),
-		doc.Figure("most", "/Get", doc.PerGet, func(s result.WatchSimulated) float64 {
-			return s.High
-		}),
-		doc.Figure("hit rate", "%", nil, func(s result.WatchSimulated) float64 {
+		doc.Figure("least", "/Get", doc.PerGet, func(s simulatedRow) float64 { return s.Low }),
+		doc.Figure("most", "/Get", doc.PerGet, func(s simulatedRow) float64 { return s.High }),
+		doc.Figure("hit rate", "%", nil, func(s simulatedRow) float64 {
 			return 100 * s.HitRate
-		}))
+		}))...)
 }
 
 func (w Watched) series() *doc.Chart {

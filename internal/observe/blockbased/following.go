@@ -21,6 +21,7 @@ type Following struct {
 	lsmtail.Database
 	levelBlock int // see Follow
 	manifest   *manifest
+	opened     []uint64
 	made       []*Resolver
 }
 
@@ -50,11 +51,19 @@ func Follow(
 	}
 
 	if err != nil {
-		err = errors.Join(fmt.Errorf("follow %s: %w", dir, err), f.Close())
+		return f, errors.Join(fmt.Errorf("follow %s: %w", dir, err), f.Close())
 	}
 
-	return f, err
+	for _, family := range f.manifest.families {
+		f.opened = append(f.opened, family.opened()...)
+	}
+
+	return f, nil
 }
+
+// OpenedTables are those that there were when Follow began, in the order in which RocksDB opens
+// tables with a database: with a limit of open files, the first ones stay open.
+func (f *Following) OpenedTables() []uint64 { return f.opened }
 
 // Folders are where files of the database come and go.
 func Folders(dir string, levelBlock int) []string {

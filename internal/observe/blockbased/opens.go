@@ -33,17 +33,34 @@ func LimitOpenTables(members ...*Resolver) (enough int, err error) {
 	}
 
 	for _, r := range members {
-		for _, t := range r.All {
-			t.readMetadataToOpen(&r.reading)
-		}
-
 		r.tables = cache
-		if err := r.LimitOpen(cache, (*table).openedByGet); err != nil {
+		if err := r.reopenTables(cache); err != nil {
 			return 0, err
 		}
 	}
 
 	return cache.Enough(files), nil
+}
+
+// reopenTables lets Gets open the tables that they do not find open, as open says.
+func (r *Resolver) reopenTables(open lookuppath.OpenTables) error {
+	for _, t := range r.All {
+		t.readMetadataToOpen(&r.reading)
+	}
+	return r.LimitOpen(open, (*table).openedByGet)
+}
+
+// ReopenTables lets Gets open the tables that they do not find open, as open says. No Walker may be
+// in use, and it can be called once.
+func (m *Mix) ReopenTables(open lookuppath.OpenTables) error {
+	for _, r := range m.members {
+		if err := r.reopenTables(open); err != nil {
+			return err
+		}
+	}
+
+	*m = *NewMix(m.members...) // opening has blocks of its own, which are numbered, too
+	return nil
 }
 
 // OpenFiles is the limit of open files that the database is read with; below 0: none.

@@ -18,19 +18,26 @@ type Opener interface {
 	Open(dst, numbers []uint32) []uint32
 }
 
+// OpenTables says which lookups of tables find them open.
+type OpenTables interface {
+	// Lookup is a lookup of the table with that file number, which opens the table if it is not
+	// open. It reports whether it was. Lookups come in the order in which Gets make them.
+	Lookup(file uint64) (open bool)
+}
+
 // opens are the numbers of lookups and of what opening a table reads, behind those of all blocks.
 type opens struct {
-	cache   *cachesim.TableCache
+	tables  OpenTables
 	asks    [][]uint32 // by table: blocks that its opening asks the block cache for
 	lookups uint32     // number of the lookup of the first table
 	reads   []uint32   // number of each table's first read
 }
 
-// LimitOpen lets tables be open only as far as a table cache keeps them open. asks are the blocks
+// LimitOpen lets Gets open the tables that they do not find open, as open says. asks are the blocks
 // that opening a table asks the block cache for, beside its Reads. No Walker may be in use.
-func (r *Tables[T]) LimitOpen(cache *cachesim.TableCache, asks func(T) []uint32) error {
+func (r *Tables[T]) LimitOpen(open OpenTables, asks func(T) []uint32) error {
 	next := uint64(len(r.sizes))
-	o := &opens{cache: cache, lookups: uint32(next)}
+	o := &opens{tables: open, lookups: uint32(next)}
 	next += uint64(len(r.All))
 	for _, t := range r.All {
 		o.asks, o.reads = append(o.asks, asks(t)), append(o.reads, uint32(next))
@@ -88,7 +95,7 @@ func (r *Tables[T]) Open(dst, numbers []uint32) []uint32 {
 
 		at := number - o.lookups
 		t := r.All[at].Base()
-		if o.cache.Lookup(t.File) {
+		if o.tables.Lookup(t.File) {
 			continue
 		}
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -201,6 +202,9 @@ func (d *Database) Poll(at time.Duration) {
 		d.failed = d.poll(at)
 	}
 }
+
+// LiveTables are the file numbers of the tables that there are, ascending.
+func (d *Database) LiveTables() []uint64 { return slices.Sorted(maps.Keys(d.Live)) }
 
 // Failed is the error of a Look.
 func (d *Database) Failed() error { return d.failed }

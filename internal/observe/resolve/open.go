@@ -178,8 +178,14 @@ func (r *Resolver) LimitOpenTables(maxOpenFiles, shards int) (enough int, err er
 		return 0, nil
 	}
 
+	return cache.Enough(files), r.ReopenTables(cache)
+}
+
+// ReopenTables lets Gets open the tables that they do not find open, as open says. No Walker may be
+// in use, and it can be called once.
+func (r *Resolver) ReopenTables(open lookuppath.OpenTables) error {
 	// v1 reads the properties through the block cache, v2 beside it.
-	err = r.LimitOpen(cache, func(t *table) []uint32 {
+	return r.LimitOpen(open, func(t *table) []uint32 {
 		if r.version == cachesim.PebbleV1 {
 			return []uint32{t.First + propertiesNumber}
 		}
@@ -189,6 +195,4 @@ func (r *Resolver) LimitOpenTables(maxOpenFiles, shards int) (enough int, err er
 		})
 		return nil
 	})
-
-	return cache.Enough(files), err
 }
