@@ -316,7 +316,7 @@ func (a *app) verifyTuned(f *tuneFlags, asked *tune.Request, found *tuned.Tuning
 	all := append([]tuned.Config{found.Present, found.Best}, found.Front...)
 	built := map[string]bool{}
 	for _, c := range all {
-		options := tuned.OptionList(c.Options)
+		options := tuned.OptionList(found.OptionsOf(c))
 		if built[options] || len(built) > best {
 			continue
 		}
@@ -362,7 +362,7 @@ func (a *app) verifyTuned(f *tuneFlags, asked *tune.Request, found *tuned.Tuning
 		}
 
 		found.Verified = append(found.Verified, tuned.Verification{
-			Options:   c.Options,
+			Options:   found.OptionsOf(c),
 			Predicted: c.Reads,
 			Measured:  *measured,
 			Folder:    g.out,
@@ -382,6 +382,10 @@ func (a *app) measuring(
 	how := fmt.Sprintf("profile=%s missing=%s gets=%d warmup=%d seed=%s repeats=1", spec.Profile,
 		&f.missing, found.Gets, found.WarmupGets, &f.seed)
 	info := a.engine(spec.Engine, new(mistakes)).Info()
+	if c.OpenFiles > 0 {
+		how += fmt.Sprintf(" max-open-files=%d", c.OpenFiles)
+	}
+
 	same := true
 	for name, value := range c.Options {
 		if stored := f.db.IsSet() && info.AppliesAtWrite(name); !stored {

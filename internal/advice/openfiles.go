@@ -7,7 +7,8 @@ import (
 	"github.com/statelab/statelab/result/figure"
 )
 
-// OpenFileLimit is a limit of open files that keeps some tables closed, so that Gets open them again.
+// OpenFileLimit is a limit of open files that keeps some tables closed, so that Gets open them
+// again.
 type OpenFileLimit struct {
 	Limit      int   `json:"limit"` // 0: not known
 	Tables     int   `json:"tables"`

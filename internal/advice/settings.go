@@ -21,7 +21,7 @@ type Settings struct {
 	// of WithCache: a memtable is such a part of a cache
 	CacheShare      int64  `json:"memtable_cache_share,omitempty"`
 	Handles         int    `json:"handles"`
-	TableShards     int    `json:"-"`                 // of the cache of open tables; 0: the file does not tell
+	TableShards     int    `json:"-"`                 // of the table cache; 0: not known
 	LastLevelFilter bool   `json:"last_level_filter"` // new tables of the last level get filters
 	Given           bool   `json:"given,omitempty"`   // the cache is that of --cache
 	Source          string `json:"source"`            // in words

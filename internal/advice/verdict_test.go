@@ -95,8 +95,8 @@ func TestVerdictsOfOpenFiles(t *testing.T) {
 	}
 
 	e := evidence(0.71)
-	const want = "Raise max_open_files from 80 to at least 341, so that all 331 tables stay open: " +
-		"8.40 -> 0.710 block reads per Get with a cache of 4.00 MiB."
+	const want = "Raise max_open_files from 80 to at least 341, so that all 331 tables stay " +
+		"open: 8.40 -> 0.710 block reads per Get with a cache of 4.00 MiB."
 	if got := e.OpenFiles.Raise("max_open_files"); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}

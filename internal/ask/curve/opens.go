@@ -1,6 +1,7 @@
 package curve
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -11,6 +12,18 @@ import (
 	"github.com/statelab/statelab/internal/observe/resolve"
 	"github.com/statelab/statelab/internal/run/bench"
 )
+
+// OpenFiles tells whether the limit of open files with which the Gets of o would be traced keeps
+// all tables open: Enough is 0 if it does, or if Gets have to be made to be traced.
+func OpenFiles(ctx context.Context, o TraceRequest) (limit trace.OpenFiles, err error) {
+	from, err := follow(ctx, o)
+	if err != nil {
+		return limit, err
+	}
+
+	limit, err = limitOpenTables(from, &o.Spec)
+	return limit, errors.Join(err, from.Close())
+}
 
 // limitOpenTables lets the tables that Gets look up be open only as far as the limit of open files
 // of a run, or of the database's owner, keeps them open.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -185,6 +186,16 @@ func (a *Request) ReadStoredOptions(dir string) error {
 	}
 
 	of, _ := subject.EngineOf(a.Gets.Spec.Engine)
+	a.Warnings = dbformat.OptionWarnings(filepath.Join(dir, name), sections, func(is string) bool {
+		asked := cmp.Or(family, "default")
+		return is == asked || unit.Printable(is) == asked
+	})
+	for _, s := range sections {
+		if limit, err := strconv.Atoi(s.Values["max_open_files"]); err == nil {
+			a.MaxOpenFiles = limit
+		}
+	}
+
 	switch {
 	case of.BlockTables:
 		family = cmp.Or(family, "default")

@@ -424,7 +424,7 @@ func (s *search) question() (string, error) {
 		spec.Overrides, spec.MissingShare, spec.AccessList,
 		spec.KeyScheme, s.gets, s.Trace, s.MemoryBytes, s.Cores, s.Seeds, s.OnlyLevels, s.Present,
 		s.Options, s.Levels, s.kind.Compression,
-		s.Goal == Time, s.ReadTime})
+		s.Goal == Time, s.ReadTime, s.limit})
 	return fmt.Sprintf("%x", sha256.Sum256(text)), err
 }
 

@@ -74,6 +74,10 @@ type Request struct {
 	Run         Runner        // measures what a Get costs a processor, for Time
 	// of a database that does not exist, or was loaded by statelab; nil: it may have one
 	Manifest *keyspace.Manifest
+	// MaxOpenFiles is the owner's limit of open files as its OPTIONS file has it; 0: it is not
+	// known, or it is that of statelab; below 0: there is none.
+	MaxOpenFiles int
+	Warnings     []engine.Warning // about options of the owner
 	// file that keeps what was predicted, from which an interrupted search goes on; "": none does
 	Keep string
 	Tell result.EventFunc
@@ -116,7 +120,8 @@ type search struct {
 	ends    time.Time     // zero: it is not limited
 	took    time.Duration // that the last predictions took
 	kept    kept
-	owner   clients.Client // whose caches the memory is for: geth's, or those of the database alone
+	limit   trace.OpenFiles // with which the present configuration reads
+	owner   clients.Client  // whose caches the memory is for: geth's, or the database's alone
 }
 
 type rateOf struct{ bits, keys float64 }
@@ -186,10 +191,15 @@ func (a *Request) Tune(ctx context.Context) (*tuned.Tuning, error) {
 		t.Error, t.Method = levelsError, "from the sizes of its levels"
 	}
 
+	if err := s.limitOpenFiles(ctx); err != nil {
+		return nil, err
+	}
+
 	if err := s.sample(ctx, 1); err != nil {
 		return nil, err
 	}
 
+	t.Warnings = s.Warnings
 	if t.WarmupGets, t.Gets = s.warmup(), s.gets; s.listed > 0 {
 		t.WarmupGets, t.Gets = s.listed/2, s.listed-s.listed/2
 	}
@@ -280,6 +290,10 @@ func (s *search) sample(ctx context.Context, n int) error {
 			s.listed, o.Spec.WarmupGets, o.Spec.Gets = gets, gets/2, gets-gets/2
 		}
 
+		if s.limit.Enough > 0 { // what others would read; the present one is traced apart
+			o.Spec.Handles = s.limit.Enough
+		}
+
 		var keys []byte
 		var ends []int
 		o.All = !subject.Descriptor(o.Spec.Engine).SimulatesLevels()
@@ -295,6 +309,7 @@ func (s *search) sample(ctx context.Context, n int) error {
 		}
 
 		s.setup = curve.Setup(made.Header, s.Cores)
+		s.warn(made.Warnings...)
 		r, err := trace.NewReader(&file)
 		if err != nil {
 			return err
@@ -608,23 +623,27 @@ func (s *search) replay(
 	}
 
 	for i := range configs {
-		var reads, stored []float64
-		byType := [engine.NumBlockTypes]float64{}
-		for _, p := range points[i*len(s.samples):][:len(s.samples)] {
-			reads = append(reads, p.BlockReadsPerGet())
-			stored = append(stored, float64(p.DiskBytesRead)/float64(p.Gets))
-			for kind, n := range p.Reads {
-				byType[kind] += float64(n) / float64(p.Gets) / float64(len(s.samples))
-			}
-		}
-
-		c := &configs[i]
-		c.ByType = named(byType)
-		c.Reads, c.Bytes, c.Low, c.High = mean(reads), mean(stored), slices.Min(reads),
-			slices.Max(reads)
+		summarize(&configs[i], points[i*len(s.samples):][:len(s.samples)])
 	}
 
 	return nil
+}
+
+// summarize fills in what the replayed samples of a configuration read.
+func summarize(c *tuned.Config, samples []cachesim.Point) {
+	var reads, stored []float64
+	byType := [engine.NumBlockTypes]float64{}
+	for _, p := range samples {
+		reads = append(reads, p.BlockReadsPerGet())
+		stored = append(stored, float64(p.DiskBytesRead)/float64(p.Gets))
+		for kind, n := range p.Reads {
+			byType[kind] += float64(n) / float64(p.Gets) / float64(len(samples))
+		}
+	}
+
+	c.ByType = named(byType)
+	c.Reads, c.Bytes, c.Low, c.High = mean(reads), mean(stored), slices.Min(reads),
+		slices.Max(reads)
 }
 
 // predictLevels predicts one configuration from the sizes of levels.
@@ -806,6 +825,7 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best tablemodel.Tabl
 
 		for _, to := range others {
 			c := s.known[to]
+			c.OpenFiles = s.limit.Enough
 			c.Low, c.High = c.Low*(1-t.Error), c.High*(1+t.Error)
 			t.Grid = append(t.Grid, c)
 		}
@@ -819,6 +839,10 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best tablemodel.Tabl
 	}
 
 	alone := tell[2:]
+	if s.limit.Enough > 0 { // the present tables, all of them open, are another configuration
+		alone = append([]tablemodel.TableOptions{s.Present}, alone...)
+	}
+
 	front := s.paretoFront(all)
 	tell = append(slices.Clone(tell), front...)
 	tell = append(tell, all[:min(3, len(all))]...)
@@ -834,6 +858,7 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best tablemodel.Tabl
 
 	known := func(to tablemodel.TableOptions) tuned.Config {
 		c := s.known[to]
+		c.OpenFiles = s.limit.Enough
 		if to != s.Present || s.OnlyLevels {
 			c.Low, c.High = c.Low*(1-t.Error), c.High*(1+t.Error)
 		}
@@ -841,6 +866,12 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best tablemodel.Tabl
 	}
 
 	t.Present, t.Best = known(s.Present), known(best)
+	if s.limit.Enough > 0 {
+		if err := s.closeTables(ctx, t); err != nil {
+			return err
+		}
+	}
+
 	t.CacheBytes = t.Best.Cache
 	t.Over = max(0, minCache-s.cacheBeside(s.predicted().Levels(s.Present), s.Present))
 	now, then := s.score(t.Present), s.score(t.Best)
@@ -850,7 +881,7 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best tablemodel.Tabl
 		off += (ofCPU - off) * t.Best.CPU.OrZero() / t.Best.Time.OrZero()
 	}
 
-	t.Tied = best == s.Present || then > now*(1-off)
+	t.Tied = best == s.Present && t.OpenFiles == nil || then > now*(1-off)
 	for _, to := range alone {
 		if c := known(to); s.score(c) < now {
 			t.Alone = append(t.Alone, c)
@@ -869,7 +900,7 @@ func (s *search) fill(ctx context.Context, t *tuned.Tuning, best tablemodel.Tabl
 	}
 
 	t.MemTables, t.Beside = max(s.reserve, s.kind.MemTables), s.kind.MemTables > 0
-	t.Snippet, t.Lookup = s.kind.Snippet(best, t.Best.Cache), ""
+	t.Snippet, t.Lookup = s.withOpenFiles(s.kind.Snippet(best, t.Best.Cache)), ""
 	if s.owner == clients.Geth {
 		t.Snippet = "// " + advice.GethFlags(t.Best.Cache, s.MemoryBytes) + "\n" + t.Snippet
 	}

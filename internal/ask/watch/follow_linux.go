@@ -119,8 +119,8 @@ func (f *followed) end() error {
 	return f.names.Close()
 }
 
-// sourceOf resolves the Gets of some numbers, each at its own moment, and begins the header of their
-// trace.
+// sourceOf resolves the Gets of some numbers, each at its own moment, and begins the header of
+// their trace.
 func (a *analysis) sourceOf(wanted []int) (source, trace.Header, error) {
 	var seen []lsmtail.Seen
 	for _, i := range wanted {

@@ -349,8 +349,10 @@ func seenGets(t *testing.T, name, dir string, l library, limit int) (a *analysis
 	t.Cleanup(func() { must(t, c.follow.Close()) })
 	c.watched = time.Second
 	a = &analysis{collector: c, order: c.inOrder(), options: Options{Tell: func(result.Event) {}},
-		cache: Cache{MemTable: l.memTable, WatchedCache: result.WatchedCache{Bytes: opensCacheBytes},
-			OpenFiles: OpenFiles{Option: "limit", Limit: limit, Shards: l.shards}}}
+		cache: Cache{
+			MemTable:     l.memTable,
+			WatchedCache: result.WatchedCache{Bytes: opensCacheBytes},
+			OpenFiles:    OpenFiles{Option: "limit", Limit: limit, Shards: l.shards}}}
 	a.w = result.Watch{Why: map[string]string{}, Seconds: 1,
 		Process: result.WatchedProcess{Engine: name, Cores: runtime.GOMAXPROCS(0)}}
 	return a, own

@@ -9,8 +9,11 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/unit"
@@ -73,6 +76,26 @@ type Tuning struct {
 	Lookup   string         `json:"lookup,omitempty"`
 	Rewrite  string         `json:"rewrite,omitempty"`
 	Verified []Verification `json:"verified,omitempty"`
+	// OpenFiles: absent where the present limit of open files keeps all tables open.
+	OpenFiles *OpenFiles       `json:"open_files,omitempty"`
+	Warnings  []engine.Warning `json:"warnings,omitempty"`
+}
+
+// OpenFiles is the present limit of open files, which keeps some tables closed. All configurations
+// but the present one have a limit that keeps all of them open.
+type OpenFiles struct {
+	Option string `json:"option"` // the engine's name of the limit
+	advice.OpenFileLimit
+}
+
+// OptionsOf are the options of a configuration, with its limit of open files where that is one.
+func (t *Tuning) OptionsOf(c Config) map[string]string {
+	if t.OpenFiles == nil || c.OpenFiles == 0 {
+		return c.Options
+	}
+	all := maps.Clone(c.Options)
+	all[t.OpenFiles.Option] = strconv.Itoa(c.OpenFiles)
+	return all
 }
 
 // Config is a configuration with what is predicted of it.
@@ -83,6 +106,8 @@ type Config struct {
 	Cache   int64             `json:"cache_bytes"`
 	// filters and indexes, in the cache or beside it
 	Memory int64 `json:"memory_bytes"`
+	// the limit of open files, where the present one keeps tables closed
+	OpenFiles int `json:"max_open_files,omitempty"`
 
 	Reads  float64            `json:"-"` // blocks per Get
 	Bytes  float64            `json:"-"` // of them, as they are on disk
@@ -184,14 +209,14 @@ func (t *Tuning) SetAnswer() {
 		t.Answer = fmt.Sprintf("In %s, no tested configuration is significantly better than the "+
 			"current one: %s %s %s with it, and %s with the best one, "+
 			"which is within the error of the prediction.", memory, gets, reads, print(now),
-			print(then))
+			print(then)) + t.raise()
 		return
 	}
 
 	t.Answer = fmt.Sprintf("In %s, %s would %s %s with %s. With the present options it %s %s: %s "+
 		"less.%s", memory, gets, read, print(then),
-		OptionList(changed(t.Present.Options, t.Best.Options)), reads, print(now),
-		doc.Percent(100*(1-then/now)), t.price())
+		OptionList(changed(t.OptionsOf(t.Present), t.OptionsOf(t.Best))), reads, print(now),
+		doc.Percent(100*(1-then/now)), t.price()) + t.raise()
 
 	if t.Over > 0 {
 		t.Answer += fmt.Sprintf(" The present options need %s more memory than that: filters and "+
@@ -201,6 +226,14 @@ func (t *Tuning) SetAnswer() {
 	if p := t.proved(); p != "" {
 		t.Answer += " " + p
 	}
+}
+
+// raise says what the limit of open files alone costs.
+func (t *Tuning) raise() string {
+	if t.OpenFiles == nil {
+		return ""
+	}
+	return " " + t.OpenFiles.Raise(t.OpenFiles.Option)
 }
 
 // price is what the fewest reads cost in bytes.
@@ -271,6 +304,10 @@ func (t *Tuning) rows() []row {
 		list []Config
 	}{{"one option", t.Alone}, {"", t.Front}, {"memtables", t.Buffers}} {
 		rows = append(rows, doc.Each(of.list, func(c Config) row { return row{of.name, c} })...)
+	}
+
+	for i := range rows {
+		rows[i].Options = t.OptionsOf(rows[i].Config)
 	}
 
 	shown := map[string]bool{}
@@ -390,7 +427,10 @@ func (t *Tuning) proofs() doc.Table {
 // Document says what was found, and how to set it.
 func (t *Tuning) Document() *doc.Document {
 	const method = "tuning.md"
-	d := &doc.Document{Title: "Statelab: the best options for a budget"}
+	d := &doc.Document{
+		Title:    "Statelab: the best options for a budget",
+		Warnings: doc.WarningsOf(t.Warnings),
+	}
 	d.Answer("", t.Answer)
 	d.Cards = []doc.Card{{Name: "database", Facts: doc.Known([][2]string{
 		{"database", t.Source},

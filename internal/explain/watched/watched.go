@@ -248,8 +248,8 @@ func (w Watched) opens() string {
 	}
 
 	if o.Limit > 0 {
-		text += fmt.Sprintf(": the limit of open files, %s=%s (%s), does not keep %s open", o.Option,
-			unit.Count(int64(o.Limit)), o.Source, unit.Plural(o.Tables, "table"))
+		text += fmt.Sprintf(": the limit of open files, %s=%s (%s), does not keep %s open",
+			o.Option, unit.Count(int64(o.Limit)), o.Source, unit.Plural(o.Tables, "table"))
 	} else {
 		text += fmt.Sprintf(": the limit of open files (%s), which is not known, does not keep %s "+
 			"open", o.Option, unit.Plural(o.Tables, "table"))
@@ -261,8 +261,8 @@ func (w Watched) opens() string {
 
 	text += "."
 	if simulated, known := o.OpensSimulated.Number(); known {
-		text += fmt.Sprintf(" For the second half of the Gets, a model of the open tables with that "+
-			"limit has %s; observed: %s.", doc.PerGet(simulated), doc.PerGet(o.OpensSeen))
+		text += fmt.Sprintf(" For the second half of the Gets, a model of the open tables with "+
+			"that limit has %s; observed: %s.", doc.PerGet(simulated), doc.PerGet(o.OpensSeen))
 	}
 
 	return text

@@ -11,8 +11,8 @@ import (
 	"github.com/statelab/statelab/result/figure"
 )
 
-// TestOpenFilesAreNamed: a limit of open files that costs reads is in the answer, on the page and in
-// the JSON.
+// TestOpenFilesAreNamed: a limit of open files that costs reads is in the answer, on the page and
+// in the JSON.
 func TestOpenFilesAreNamed(t *testing.T) {
 	w := Watched{Watch: &result.Watch{
 		Process: result.WatchedProcess{Name: "node", PID: 7, Engine: "rocksdb"},
@@ -55,16 +55,16 @@ func TestOpenFilesAreNamed(t *testing.T) {
 		w.Record(f, value)
 	}
 
-	const raise = "Raise max_open_files from 64 to at least 331, so that all 245 tables stay open: " +
-		"4.70 -> 0.960 block reads per Get with a cache of 1.00 MiB."
-	if answer := w.Answer(); !strings.HasPrefix(answer, "The limit of open files is too low: Gets ") ||
-		!strings.Contains(answer, raise) {
+	const raise = "Raise max_open_files from 64 to at least 331, so that all 245 tables stay " +
+		"open: 4.70 -> 0.960 block reads per Get with a cache of 1.00 MiB."
+	if answer := w.Answer(); !strings.HasPrefix(answer,
+		"The limit of open files is too low: Gets ") || !strings.Contains(answer, raise) {
 		t.Error(answer)
 	}
 
-	const opens = "A Get opened 0.935 tables, which took 3.74 of its block reads: the limit of open " +
-		"files, max_open_files=64 (LOG), does not keep 245 tables open, and 331 does. For the " +
-		"second half of the Gets, a model of the open tables with that limit has 0.940; " +
+	const opens = "A Get opened 0.935 tables, which took 3.74 of its block reads: the limit of " +
+		"open files, max_open_files=64 (LOG), does not keep 245 tables open, and 331 does. For " +
+		"the second half of the Gets, a model of the open tables with that limit has 0.940; " +
 		"observed: 0.930."
 	if got := w.opens(); got != opens {
 		t.Error(got)
