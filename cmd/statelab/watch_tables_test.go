@@ -91,6 +91,21 @@ func watchRocks(t *testing.T, program, library string) {
 		t.Fatalf("%v\n%s", err, text)
 	}
 
+	w, counts := rocksSeen(t, program, library, dir, gets, cacheBytes)
+	compareRocks(t, &w.Watch, counts, gets)
+	if w.Watch.Cache.Bytes != cacheBytes {
+		t.Errorf("a cache of %d bytes (%s), not %d", w.Watch.Cache.Bytes, w.Watch.Why["simulated"],
+			cacheBytes)
+	}
+
+	storedWatch(t, w)
+}
+
+// rocksSeen is what is seen of a program that makes so many Gets, and what RocksDB counted of them.
+func rocksSeen(
+	t *testing.T, program, library, dir string, gets uint64, cacheBytes int64,
+) (*watch.Seen, map[string]int64) {
+	t.Helper()
 	command := exec.Command(program, library, "read", dir, fmt.Sprint(gets), fmt.Sprint(cacheBytes))
 	command.Stderr = os.Stderr
 	in, err := command.StdinPipe()
@@ -157,13 +172,7 @@ func watchRocks(t *testing.T, program, library string) {
 		t.Error(err)
 	}
 
-	compareRocks(t, &w.Watch, tickersOf(t, string(told)), gets)
-	if w.Watch.Cache.Bytes != cacheBytes {
-		t.Errorf("a cache of %d bytes (%s), not %d", w.Watch.Cache.Bytes, w.Watch.Why["simulated"],
-			cacheBytes)
-	}
-
-	storedWatch(t, w)
+	return w, tickersOf(t, string(told))
 }
 
 // A library that goes by RocksDB's name without its functions is refused by name.
@@ -349,4 +358,173 @@ func TestWatchCountsWhatRunsOfLevelDBCounted(t *testing.T) {
 
 	compareWatched(t, &seen.Watch, readRun(t, target.out))
 	storedWatch(t, seen)
+}
+
+// With a limit of open files, watch sees as many opens of tables as the engine counts, simulates
+// what it read, and says which limit keeps all tables open: with that, as much is read as it said.
+func TestWatchCountsOpensOfTables(t *testing.T) {
+	watching(t)
+	const gets, cacheBytes = 10_000, 1 << 20
+	for name, settings := range map[string][]string{
+		"pebble1":   {"MemTableSize=512KiB", "LBaseMaxBytes=512KiB", "TargetFileSize=32KiB"},
+		"pebble2":   {"MemTableSize=512KiB", "LBaseMaxBytes=512KiB", "TargetFileSize=32KiB"},
+		"goleveldb": {"WriteBuffer=512KiB", "CompactionTableSize=32KiB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := filepath.Join(t.TempDir(), "db")
+			args := []string{"load", "--db", db, "--engine", name, "--keys", "70k", "--quiet"}
+			for _, s := range settings {
+				args = append(args, "--set", s)
+			}
+
+			must(t, args...)
+			limited := func(limit int) (*result.Watch, *result.Run) {
+				target := waitingRunner(t, runnerOf(t, true))
+				found, p := attach(t, target.Process.Pid, name)
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					target.run(protocol.EngineSpec{
+						Engine:     name,
+						Dir:        db,
+						Profile:    map[bool]string{true: "geth-legacy"}[name == "goleveldb"],
+						CacheBytes: cacheBytes,
+						CacheAsked: "1MiB",
+						Threads:    1,
+						Seed:       7,
+						Gets:       gets,
+						WarmupRule: "a count",
+						Handles:    limit,
+					})
+
+					if err := target.Wait(); err != nil {
+						t.Error(err)
+					}
+				}()
+
+				cache := watch.CacheOf(found, db, cacheBytes)
+				if name != "goleveldb" { // it is opened for reading, and no file tells
+					cache = watch.Cache{
+						WatchedCache: result.WatchedCache{Bytes: cacheBytes},
+						OpenFiles: watch.OpenFiles{
+							Option: "MaxOpenFiles",
+							Limit:  limit,
+							Shards: 2, // GOMAXPROCS of the runner
+						},
+					}
+				}
+
+				if name == "pebble1" { // opened for reading, it has no memtable if the log is empty
+					cache.MemTable = func(int64) int64 { return 0 }
+				}
+
+				seen, err := watch.Traffic(t.Context(), found, p, db, watch.LayoutOf(name, db),
+					cache, watch.Options{Share: 1, Tell: func(result.Event) {}})
+				<-done
+				if err != nil {
+					t.Fatal(err)
+				}
+
+				return &seen.Watch, readRun(t, target.out)
+			}
+
+			files, err := filepath.Glob(filepath.Join(db, "*.[sl][sd][tb]"))
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			tables := len(files)
+			open, _ := limited(100_000)
+			for _, limit := range []int{tables / 10, tables / 2, tables * 9 / 10, tables + 1} {
+				w, run := limited(limit)
+				compareLimited(t, w, limit, run.Figures.OrZero(figure.TableOpensPerGet),
+					run.Figures.OrZero(figure.BlockReadsPerGet))
+				o := w.OpenFiles
+				if o == nil {
+					continue
+				}
+
+				// a few tables are opened for the first time
+				const few = 0.005
+				if got, want := o.AllOpen.BlockReadsPerGet, open.Simulated.Seen; !near(got, want,
+					0.02) {
+					t.Errorf("limit %d: %v reads with all tables open, and then %v", limit, got,
+						want)
+				}
+
+				if got := o.OpensSimulated.OrZero(); !near(got, o.OpensSeen, 0.02) &&
+					!near(got, o.OpensSeen, few/o.OpensSeen) {
+					t.Errorf("limit %d: %v opens simulated, %v seen", limit, got, o.OpensSeen)
+				}
+			}
+		})
+	}
+}
+
+// compareLimited compares what was seen of Gets of an engine with a limit of open files with what
+// the engine counted.
+func compareLimited(t *testing.T, w *result.Watch, limit int, opens, reads float64) {
+	t.Helper()
+	o, s := w.OpenFiles, w.Simulated
+	if s == nil {
+		t.Fatalf("limit %d: not simulated: %v", limit, w.Why)
+	}
+
+	t.Logf("limit %d: %.4f opens seen, the engine %.4f; %.4f reads seen, the engine %.4f; "+
+		"simulated %.4f, of the same %.4f; %+v", limit, w.OrZero(figure.TableOpensPerGet), opens,
+		w.OrZero(figure.BlockReadsPerGet), reads, s.BlockReadsPerGet, s.Seen, o)
+	if !near(w.OrZero(figure.TableOpensPerGet), opens, 0.001) ||
+		!near(w.OrZero(figure.BlockReadsPerGet), reads, 0.001) {
+		t.Errorf("limit %d: %v opens and %v reads seen", limit, w.OrZero(figure.TableOpensPerGet),
+			w.OrZero(figure.BlockReadsPerGet))
+	}
+
+	if !near(s.BlockReadsPerGet, s.Seen, 0.02) {
+		t.Errorf("limit %d: simulated %v, and %v seen", limit, s.BlockReadsPerGet, s.Seen)
+	}
+}
+
+// A RocksDB with a limit of open files: its opens of tables are those that it counts, and the limit
+// is found in its LOG.
+func TestWatchCountsOpensOfTablesOfRocksDB(t *testing.T) {
+	watching(t)
+	const gets, cacheBytes = 10_000, 1 << 20
+	program, written := rocksGets(t), filepath.Join(t.TempDir(), "db")
+	for name, library := range rocksLibraries(t) {
+		t.Run(name, func(t *testing.T) {
+			if err := os.RemoveAll(written); err != nil {
+				t.Fatal(err)
+			}
+
+			if text, err := exec.Command(program, library, "write", written, "0",
+				"1000000").CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+
+			files, err := filepath.Glob(filepath.Join(written, "*.sst"))
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			for _, limit := range []int{len(files) / 10, len(files) / 2, len(files) * 9 / 10,
+				len(files) + 1} {
+				limit = max(limit, 20) // RocksDB takes a lower one for 20
+				t.Setenv("OPEN_FILES", fmt.Sprint(limit))
+				dir := filepath.Join(t.TempDir(), "db")
+				if err := os.CopyFS(dir, os.DirFS(written)); err != nil {
+					t.Fatal(err)
+				}
+
+				seen, counts := rocksSeen(t, program, library, dir, gets, cacheBytes)
+				w := &seen.Watch
+				reads := counts["rocksdb.last.level.read.count"] +
+					counts["rocksdb.non.last.level.read.count"]
+				compareLimited(t, w, limit, float64(counts["rocksdb.no.file.opens"])/gets,
+					float64(reads)/gets)
+				if o := w.OpenFiles; o != nil && (o.Limit != limit || o.Tables != len(files)) {
+					t.Errorf("limit %d of %d tables: %+v", limit, len(files), o)
+				}
+			}
+		})
+	}
 }

@@ -86,7 +86,7 @@ func waitingRunner(t *testing.T, runner []string) *waiting {
 			[]string{"statelab"}, "readrandom"
 		s.Profile, s.PageCache = stdcmp.Or(s.Profile, "bench-kvdb"),
 			stdcmp.Or(s.PageCache, protocol.AsIs)
-		s.ReadOnly, s.Handles = true, 1000
+		s.ReadOnly, s.Handles = true, stdcmp.Or(s.Handles, 1000)
 		if err := errors.Join(json.NewEncoder(in).Encode(s), in.Close()); err != nil {
 			t.Error(err)
 		}

@@ -12,8 +12,8 @@ import (
 type OpenFileLimit struct {
 	Limit      int   `json:"limit"` // 0: not known
 	Tables     int   `json:"tables"`
-	Enough     int   `json:"enough"` // the least limit with which all stay open
-	CacheBytes int64 `json:"cache_bytes"`
+	Enough     int   `json:"enough"`      // the least limit with which all stay open
+	CacheBytes int64 `json:"cache_bytes"` // 0: not known
 	// Block reads per Get with that cache, with the limit and with all tables open.
 	Reads     float64 `json:"reads_per_get"`
 	ReadsOpen float64 `json:"reads_per_get_all_open"`
@@ -26,10 +26,14 @@ func (o *OpenFileLimit) Raise(option string) string {
 		from = " from " + unit.Count(int64(o.Limit))
 	}
 
+	with := ""
+	if o.CacheBytes > 0 {
+		with = " with a cache of " + unit.Bytes(o.CacheBytes)
+	}
+
 	return fmt.Sprintf("Raise %s%s to at least %s, so that all %s stay open: %s -> %s block reads "+
-		"per Get with a cache of %s.", option, from, unit.Count(int64(o.Enough)),
-		unit.Plural(o.Tables, "table"), unit.Significant(o.Reads, 3),
-		unit.Significant(o.ReadsOpen, 3), unit.Bytes(o.CacheBytes))
+		"per Get%s.", option, from, unit.Count(int64(o.Enough)), unit.Plural(o.Tables, "table"),
+		unit.Significant(o.Reads, 3), unit.Significant(o.ReadsOpen, 3), with)
 }
 
 // saves reports whether open tables save such a share of the reads, and enough of them to be told

@@ -1,5 +1,5 @@
 // A program with RocksDB that knows nothing of Statelab: it writes a database of three column families, or makes Gets and tells what
-// RocksDB's own counters say of them. Usage: [TRACES=PREFIX] rocksgets LIBRARY write|read|mix DIR GETS CACHE-BYTES [KEYS]
+// RocksDB's own counters say of them. Usage: [TRACES=PREFIX] [OPEN_FILES=N] rocksgets LIBRARY write|read|mix DIR GETS CACHE-BYTES [KEYS]
 //
 // It has no headers of RocksDB: those of several versions are tried with it. Reading, it says when the library is loaded, waits for a byte before it opens
 // the database, and for the end of its input before it ends. With mix it is a node that reads and writes until its input ends, with so many Gets a second.
@@ -46,6 +46,8 @@ static void *options_of(int writes, int compacts, size_t cache_bytes) {
 	void *o = CALL(void *, options_create), *t = CALL(void *, block_based_options_create);
 	CALL(void, options_set_create_if_missing, o, writes);
 	CALL(void, options_set_create_missing_column_families, o, writes);
+	if (getenv("OPEN_FILES") != NULL)
+		CALL(void, options_set_max_open_files, o, atoi(getenv("OPEN_FILES")));
 	CALL(void, options_set_disable_auto_compactions, o, !compacts);
 	CALL(void, options_set_write_buffer_size, o, (size_t)256 << 10);
 	CALL(void, options_set_target_file_size_base, o, (uint64_t)256 << 10);

@@ -418,8 +418,14 @@ const maxOpenFiles = "max_open_files"
 // loggedCache is of RocksDB: its LOG, to which it writes its options when it opens a database, for
 // each family.
 func loggedCache(t *probe.Target, dir string) Cache {
-	c := Cache{MemTable: noMemTable, OpenFiles: OpenFiles{Option: maxOpenFiles}}
+	c := Cache{MemTable: noMemTable}
 	logged, err := readLog(filepath.Join(dir, logName))
+	const defaultShardBits = 6
+	c.OpenFiles = OpenFiles{
+		Option: maxOpenFiles,
+		Shards: cmp.Or(logged.tableShardBits, defaultShardBits),
+	}
+
 	var caches []pooledCache
 	for _, of := range logged.caches {
 		caches = append(caches, *of)
@@ -427,7 +433,7 @@ func loggedCache(t *probe.Target, dir string) Cache {
 
 	own := err == nil && !olderThan(filepath.Join(dir, logName), t)
 	if own {
-		c.OpenFiles = OpenFiles{maxOpenFiles, logged.openFiles, logged.tableShardBits, logName}
+		c.OpenFiles.Limit, c.OpenFiles.Source = logged.openFiles, logName
 	}
 
 	switch {

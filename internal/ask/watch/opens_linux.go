@@ -22,10 +22,10 @@ func (r read) opens() bool {
 	return l != nil && l.TableBytes > 0 && r.offset+int64(r.bytes) >= l.TableBytes
 }
 
-// opened are the file numbers of the tables that the Get opened.
+// opened are the file numbers of the tables that the Get opened, one that it opened twice as often.
 func (g *get) opened() (files []uint64) {
 	for _, r := range g.reads {
-		if r.opens() && !slices.Contains(files, r.table.number) {
+		if r.opens() {
 			files = append(files, r.table.number)
 		}
 	}
@@ -122,6 +122,8 @@ func (a *analysis) tableCache(limit int) *cachesim.TableCache {
 	case of.LevelTables:
 		return cachesim.NewLevelTableCache(limit)
 	case of.BlockTables:
+		// Those that stay open are the first of the manifest that the process read when it opened
+		// the database, and what is followed is the one that it wrote then: their order can differ.
 		var first []uint64
 		if f, is := a.follow.following.(interface{ OpenedTables() []uint64 }); is {
 			first = f.OpenedTables()

@@ -103,10 +103,16 @@ func (w Watched) verdict() advice.Verdict {
 		}
 	}
 
+	toOpen := w.Value(figure.TableOpenReadsPerGet)
 	if o := w.OpenFiles; o != nil && o.AllOpen != nil {
 		e.OpenFiles = &advice.OpenFileLimit{Limit: o.Limit, Tables: o.Tables, Enough: o.Enough,
 			CacheBytes: w.Cache.Bytes, Reads: o.AllOpen.Seen,
 			ReadsOpen: o.AllOpen.BlockReadsPerGet}
+	} else if reads, known := toOpen.Number(); o != nil && known {
+		// The cache is not known, but what opening tables read is.
+		all := w.OrZero(figure.BlockReadsPerGet)
+		e.OpenFiles = &advice.OpenFileLimit{Limit: o.Limit, Tables: o.Tables, Enough: o.Enough,
+			CacheBytes: w.Cache.Bytes, Reads: all, ReadsOpen: all - reads}
 	}
 
 	return advice.Judge(e)
