@@ -430,10 +430,12 @@ func withoutReadahead(dir string) error {
 	return lines.Err()
 }
 
-// SampleKeys calls yield with n keys (fewer where nearly all are deleted). A draw
-// chooses a table by its number of keys, one of its blocks, refused as often as it
-// has fewer keys than the fullest seen, and a key of that block. Keys with several
-// versions come up more often, keys that are in a memtable alone not at all.
+// SampleKeys calls yield with n keys (fewer where nearly all are deleted), each key that is there
+// with the same chance, whatever the sizes and however often it was written: a draw chooses a table
+// by its number of keys, one of its blocks, and an entry of it (adapter.SampledTable). One that is
+// not what a Get returns, since it is deleted, has expired or is an older version, is drawn again,
+// from any table. Keys whose newest version is in a memtable alone are not drawn. The same key may
+// come twice.
 //
 // Tables are mapped once more to read their blocks, but the keys are looked up in
 // the database itself: its cache sees them.
@@ -446,25 +448,27 @@ func (d *db) SampleKeys(
 	}
 
 	tables := d.badger.Tables()
-	entries := make([]uint64, len(tables))
+	sample := adapter.TableSample{Weights: make([]uint64, len(tables))}
 	for i, t := range tables {
-		entries[i] = uint64(t.KeyCount)
+		sample.Weights[i] = uint64(t.KeyCount)
 	}
 
-	sample := func(draws []int, round uint64, yield func(key []byte) error) error {
+	sample.Draw = func(draws []int, round uint64) (met []adapter.Drawn, err error) {
 		for i, draws := range draws {
 			id := tables[i].ID
-			err := d.sampleTable(ctx, id, stored[id].Compression, draws,
-				rand.New(rand.NewPCG(seed+round, id)), yield)
+			further, err := d.sampleTable(ctx, id, stored[id].Compression, draws,
+				rand.New(rand.NewPCG(seed+round, id)))
 			if err != nil && !errors.Is(err, fs.ErrNotExist) { // compacted away meanwhile
-				return fmt.Errorf("badger: sample table %d of %s: %w", id, d.dir, err)
+				return nil, fmt.Errorf("badger: sample table %d of %s: %w", id, d.dir, err)
 			}
+
+			met = append(met, further...)
 		}
 
-		return nil
+		return met, nil
 	}
 
-	_, err = adapter.SampleTables(ctx, entries, n, seed, sample, yield)
+	_, err = sample.Keys(ctx, n, seed, yield)
 	return err
 }
 
@@ -482,15 +486,14 @@ func (d *db) compressions() (tables map[uint64]badger.TableManifest, err error) 
 
 func (d *db) sampleTable(
 	ctx context.Context, id uint64, stored options.CompressionType, draws int, rng *rand.Rand,
-	yield func(key []byte) error,
-) (err error) {
+) (met []adapter.Drawn, err error) {
 	if draws == 0 {
-		return nil
+		return nil, nil
 	}
 
 	file, err := z.OpenMmapFile(table.NewFilename(id, d.dir), os.O_RDONLY, 0)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	opened, err := table.OpenTable(file, table.Options{
@@ -499,34 +502,44 @@ func (d *db) sampleTable(
 		BlockSize:   d.settings.BlockSize,
 	})
 	if err != nil {
-		return errors.Join(err, file.Close(-1))
+		return nil, errors.Join(err, file.Close(-1))
 	}
 
 	// Close, not DecrRef, which deletes the file.
 	defer func() { err = errors.Join(err, file.Close(-1)) }()
 	blocks := opened.KeySplits(math.MaxInt, nil)
 	if len(blocks) == 0 {
-		return errors.New("a table without blocks")
+		return nil, errors.New("a table without blocks")
 	}
 
-	sampled := adapter.SampledTable{Rng: rng, Exists: d.exists, Blocks: len(blocks),
-		Block: func(i int) ([][]byte, error) { return readBlock(opened, blocks, i) }}
-	return sampled.Sample(ctx, draws, yield)
+	sampled := adapter.SampledTable{
+		Rng:    rng,
+		Counts: d.returns,
+		Blocks: len(blocks),
+		Block: func(i int) ([]adapter.SampledEntry, error) {
+			return readBlock(opened, blocks, i)
+		},
+	}
+	return sampled.Sample(ctx, draws)
 }
 
-func (d *db) exists(key []byte) (bool, error) {
-	err := d.badger.View(func(transaction *badger.Txn) error {
-		_, err := transaction.Get(key)
+// returns reports whether a Get of its key returns e.
+func (d *db) returns(e adapter.SampledEntry) (is bool, err error) {
+	err = d.badger.View(func(transaction *badger.Txn) error {
+		item, err := transaction.Get(e.Key)
+		is = err == nil && item.Version() == e.Version
 		return err
 	})
 	if errors.Is(err, badger.ErrKeyNotFound) {
 		return false, nil
 	}
-	return err == nil, err
+	return is, err
 }
 
-// readBlock returns the keys of a block; blocks are the first keys of all, with versions.
-func readBlock(t *table.Table, blocks []string, chosen int) (keys [][]byte, err error) {
+// readBlock returns the entries of a block; blocks are the first keys of all, with versions.
+func readBlock(
+	t *table.Table, blocks []string, chosen int,
+) (entries []adapter.SampledEntry, err error) {
 	iterator := t.NewIterator(table.NOCACHE)
 	defer func() { err = errors.Join(err, iterator.Close()) }()
 	for iterator.Seek([]byte(blocks[chosen])); iterator.Valid(); iterator.Next() {
@@ -534,12 +547,15 @@ func readBlock(t *table.Table, blocks []string, chosen int) (keys [][]byte, err 
 		if chosen+1 < len(blocks) && y.CompareKeys(key, []byte(blocks[chosen+1])) >= 0 {
 			break
 		}
-		keys = append(keys, bytes.Clone(y.ParseKey(key)))
+		entries = append(entries, adapter.SampledEntry{
+			Key:     bytes.Clone(y.ParseKey(key)),
+			Version: y.ParseTs(key),
+		})
 	}
 
-	if len(keys) == 0 {
+	if len(entries) == 0 {
 		return nil, fmt.Errorf("block %d is empty", chosen)
 	}
 
-	return keys, nil
+	return entries, nil
 }

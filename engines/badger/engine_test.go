@@ -202,3 +202,41 @@ func TestValueLog(t *testing.T) {
 	must(t, r.Close())
 	must(t, opened.Close())
 }
+
+// expire gives some keys a version that has expired, and some one that does not for a long time.
+func expire(t *testing.T, dir string, h *enginetest.History) {
+	t.Helper()
+	owner, err := badger.Open(badger.DefaultOptions(dir).WithLogger(nil))
+	must(t, err)
+	batch := owner.NewWriteBatch()
+	for i, key := range h.Keys() {
+		if _, live := h.Live[key]; !live || i%7 > 1 {
+			continue
+		}
+
+		entry := badger.NewEntry([]byte(key), []byte("for a time"))
+		entry.ExpiresAt = 1 // 1970
+		if i%7 == 1 {
+			entry.ExpiresAt = 1 << 40
+			h.Live[key] = "to expire"
+		} else {
+			delete(h.Live, key)
+		}
+
+		must(t, batch.SetEntry(entry))
+	}
+
+	must(t, batch.Flush())
+	must(t, owner.Close())
+}
+
+// TestSampleIsUniform compares draws of keys with the list of all.
+func TestSampleIsUniform(t *testing.T) {
+	h := enginetest.NewHistory()
+	dir := enginetest.BuildHistory(t, Engine{}, h, nil, nil)
+	expire(t, dir, h)
+	opened, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, ReadOnly: true})
+	must(t, err)
+	enginetest.CheckUniform(t, opened, h.Live)
+	must(t, opened.Close())
+}

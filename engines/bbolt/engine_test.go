@@ -176,3 +176,13 @@ func must(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
+
+// TestSampleIsUniform compares draws of keys with the list of all.
+func TestSampleIsUniform(t *testing.T) {
+	h := enginetest.NewHistory()
+	dir := enginetest.BuildHistory(t, Engine{}, h, nil, nil)
+	opened, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, ReadOnly: true})
+	must(t, err)
+	enginetest.CheckUniform(t, opened, h.Live)
+	must(t, opened.Close())
+}

@@ -1,6 +1,7 @@
 package bbolt
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 )
 
 type pgid uint64
@@ -20,6 +22,7 @@ type pgid uint64
 type pages struct {
 	file      io.ReaderAt
 	pageBytes int
+	branches  map[pgid]page // that were read, at most maxBranches
 }
 
 // A page is a header, an array of elements, and the keys and values they point
@@ -34,13 +37,15 @@ const (
 
 	// maxDepth is beyond any tree: a branch has two children at least.
 	maxDepth = 64
+
+	maxBranches = 4096
 )
 
 // page is a branch or leaf with its overflow.
 type page struct {
 	leaf     bool
 	elements int
-	bytes    []byte
+	content  []byte
 }
 
 var errDamaged = engine.Fail(engine.CodeDamaged, "damaged: not a page of a tree").
@@ -73,21 +78,27 @@ func (p *pages) read(id pgid) (page, error) {
 	return parsed, nil
 }
 
-func parse(id pgid, bytes []byte) (page, error) {
-	flags, elements := binary.LittleEndian.Uint16(bytes[8:]),
-		int(binary.LittleEndian.Uint16(bytes[10:]))
-	whole := binary.LittleEndian.Uint64(bytes) == uint64(id) &&
-		headerBytes+elements*elementBytes <= len(bytes)
+func parse(id pgid, content []byte) (page, error) {
+	flags, elements := binary.LittleEndian.Uint16(content[8:]),
+		int(binary.LittleEndian.Uint16(content[10:]))
+	whole := binary.LittleEndian.Uint64(content) == uint64(id) &&
+		headerBytes+elements*elementBytes <= len(content)
 	if !whole || flags != branchFlag && flags != leafFlag || flags == branchFlag && elements == 0 {
 		return page{}, errDamaged
 	}
-	return page{leaf: flags == leafFlag, elements: elements, bytes: bytes}, nil
+	return page{leaf: flags == leafFlag, elements: elements, content: content}, nil
 }
 
-func (p page) element(i int) []byte { return p.bytes[headerBytes+i*elementBytes:] }
+func (p page) element(i int) []byte { return p.content[headerBytes+i*elementBytes:] }
 
 // child is where element i of a branch leads.
 func (p page) child(i int) pgid { return pgid(binary.LittleEndian.Uint64(p.element(i)[8:])) }
+
+// isBucket reports whether element i of a leaf is a nested bucket, which a Get does not return.
+func (p page) isBucket(i int) bool {
+	const bucketFlag = 0x01
+	return binary.LittleEndian.Uint32(p.element(i))&bucketFlag != 0
+}
 
 // key of element i of a leaf.
 func (p page) key(i int) ([]byte, error) {
@@ -124,13 +135,8 @@ func (p *pages) depth(root pgid) (int64, error) {
 	return 0, fmt.Errorf("page %d: %w: deeper than any tree", root, errDamaged)
 }
 
-// learningDescents are made before the first draw, to learn how full pages are.
-const learningDescents = 200
-
-// SampleKeys calls yield with n keys. A draw goes down the tree by a random child
-// at each branch, and is refused as often as the pages on its way have fewer
-// entries than the fullest of their depth seen so far: so each key has the same
-// chance, whatever the fill. The same key may come twice.
+// SampleKeys calls yield with n keys, each with the same chance, whatever the fill of pages
+// (adapter.SampleTree). The same key may come twice.
 //
 // Pages are read beside the map: no counter moves, but the page cache has the
 // sampled pages afterwards.
@@ -145,8 +151,8 @@ func (d *db) SampleKeys(
 			return err
 		}
 
-		s := sampler{pages: pages, root: root, rng: rng}
-		keys, err = s.draw(ctx, n)
+		keys, err = adapter.SampleTree(ctx, n, rng,
+			func(choose func(entries int) int) ([]byte, error) { return pages.descend(root, choose) })
 		return err
 	})
 	if err != nil {
@@ -167,8 +173,10 @@ func (d *db) SampleKeys(
 func (d *db) drawInline(n int, rng *rand.Rand) (drawn [][]byte, err error) {
 	var all [][]byte
 	err = d.bolt.View(func(tx *bbolt.Tx) error {
-		return tx.Bucket(bucketName()).ForEach(func(key, _ []byte) error {
-			all = append(all, append([]byte(nil), key...))
+		return tx.Bucket(bucketName()).ForEach(func(key, value []byte) error {
+			if value != nil { // of a nested bucket it is
+				all = append(all, bytes.Clone(key))
+			}
 			return nil
 		})
 	})
@@ -180,62 +188,65 @@ func (d *db) drawInline(n int, rng *rand.Rand) (drawn [][]byte, err error) {
 	return drawn, err
 }
 
-type sampler struct {
-	pages   *pages
-	root    pgid
-	rng     *rand.Rand
-	fullest [maxDepth]int // entries of a page, by depth
-}
-
-func (s *sampler) draw(ctx context.Context, n int) (keys [][]byte, err error) {
-	for range learningDescents {
-		if _, _, err := s.descend(); err != nil {
-			return nil, err
-		}
+// head reads the beginning of a page, which tells how many elements there are: the overflow of a
+// leaf may hold large values. Branches are whole, and are read once.
+func (p *pages) head(id pgid) (page, error) {
+	if at, is := p.branches[id]; is {
+		return at, nil
 	}
 
-	for len(keys) < n {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-
-		key, accepted, err := s.descend()
-		if err != nil {
-			return nil, err
-		}
-
-		if accepted {
-			keys = append(keys, key)
-		}
+	first := make([]byte, p.pageBytes)
+	if _, err := p.file.ReadAt(first, int64(id)*int64(p.pageBytes)); err != nil {
+		return page{}, fmt.Errorf("page %d: %w", id, err)
 	}
 
-	return keys, nil
+	if at, err := parse(id, first); err == nil && at.leaf {
+		return at, nil
+	}
+
+	at, err := p.read(id)
+	if err == nil && !at.leaf && len(p.branches) < maxBranches {
+		if p.branches == nil {
+			p.branches = map[pgid]page{}
+		}
+		p.branches[id] = at
+	}
+
+	return at, err
 }
 
-// descend goes down to a random key.
-func (s *sampler) descend() (key []byte, accepted bool, err error) {
-	chance := 1.0
-	id := s.root
-	for depth := range maxDepth {
-		at, err := s.pages.read(id)
+// descend goes down from root to the key that choose chooses: an adapter.Descent.
+func (p *pages) descend(root pgid, choose func(entries int) int) (key []byte, err error) {
+	id := root
+	for range maxDepth {
+		at, err := p.head(id)
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
 
 		if at.elements == 0 {
-			return nil, false, fmt.Errorf("page %d: an empty leaf beside others", id)
+			return nil, fmt.Errorf("page %d: an empty leaf beside others", id)
 		}
 
-		s.fullest[depth] = max(s.fullest[depth], at.elements)
-		chance *= float64(at.elements) / float64(s.fullest[depth])
-		chosen := s.rng.IntN(at.elements)
-		if at.leaf {
-			key, err := at.key(chosen)
-			return append([]byte(nil), key...), s.rng.Float64() < chance, err
+		chosen := choose(at.elements)
+		if !at.leaf {
+			id = at.child(chosen)
+			continue
 		}
 
-		id = at.child(chosen)
+		if at.isBucket(chosen) {
+			return nil, nil
+		}
+
+		key, err := at.key(chosen)
+		if err != nil { // it is in the overflow
+			if at, err = p.read(id); err == nil {
+				key, err = at.key(chosen)
+			}
+		}
+
+		return bytes.Clone(key), err
 	}
 
-	return nil, false, fmt.Errorf("page %d: %w: deeper than any tree", s.root, errDamaged)
+	return nil, fmt.Errorf("page %d: %w: deeper than any tree", root, errDamaged)
 }

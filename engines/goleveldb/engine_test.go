@@ -627,3 +627,23 @@ func TestLogAnswersGets(t *testing.T) {
 		t.Errorf("of a journal with %d keys: %v, %d bytes", keys, logged, bytes)
 	}
 }
+
+// TestSampleIsUniform compares draws of keys with the list of all.
+func TestSampleIsUniform(t *testing.T) {
+	h := enginetest.NewHistory()
+	dir := enginetest.BuildHistory(t, Engine{}, h, map[string]string{
+		"WriteBuffer":            "64MiB",
+		"CompactionTableSize":    "256KiB",
+		"CompactionL0Trigger":    "100",
+		"DisableSeeksCompaction": "true",
+	}, func(dir string) {
+		db, err := leveldb.OpenFile(dir, nil)
+		must(t, err)
+		must(t, db.CompactRange(util.Range{}))
+		must(t, db.Close())
+	})
+	opened, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, ReadOnly: true})
+	must(t, err)
+	enginetest.CheckUniform(t, opened, h.Live)
+	must(t, opened.Close())
+}

@@ -15,11 +15,13 @@ import (
 	"github.com/statelab/statelab/internal/observe/blockbased"
 )
 
-// SampleKeys calls yield with n keys (fewer where nearly all are deleted). A draw
-// chooses a table by its number of entries, one of its data blocks, refused as
-// often as it has fewer entries than the fullest seen, and an entry of that block.
-// Keys with several versions come up more often, keys that are in a write buffer
-// alone not at all, unless no key is anywhere else.
+// SampleKeys calls yield with n keys (fewer where nearly all are deleted), each key that is there
+// with the same chance, whatever the sizes and however often it was written: a draw chooses a data
+// block, each of all tables with the same chance, and an entry of it; it is refused as often as the
+// block has fewer entries than the fullest seen, since no table tells how many it has
+// (adapter.SampledTable). An entry that is deleted, or that another table has a newer version of
+// (adapter.NewestVersions), begins another draw. Keys that are in a write buffer alone are not
+// drawn, unless no key is anywhere else.
 //
 // The tables are read, and the keys looked up, by a second view of the files: no
 // counter moves and nothing enters the cache. The page cache has the sampled
@@ -45,33 +47,50 @@ func (d *db) sampleAll(
 	}
 
 	defer func() { err = errors.Join(err, aside.Close()) }()
-	entries := make([]uint64, len(tables))
+	sample := adapter.TableSample{Weights: make([]uint64, len(tables)), Fullest: new(int)}
+	listed := make([]adapter.LevelTable, len(tables))
 	for i, t := range tables {
-		if a := d.recorder.TableLayout(t.Number); a != nil {
-			entries[i] = a.Entries
+		listed[i].Level = t.Level
+		err := withTable(d.storage.tablePath(t.Number), func(t *blockbased.Table) (err error) {
+			sample.Weights[i] = uint64(t.DataBlocks())
+			listed[i].Smallest, listed[i].Largest, err = boundsOf(t)
+			return err
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // compacted away meanwhile
+			return fmt.Errorf("goleveldb: sample table %d of %s: %w", t.Number, d.dir, err)
 		}
 	}
 
-	exists := func(key []byte) (bool, error) { return aside.Has(key, nil) }
-	sample := func(draws []int, round uint64, yield func(key []byte) error) error {
+	newest := adapter.NewNewestVersions(listed, func(i int) (adapter.VersionFinder, error) {
+		return blockbased.OpenTable(d.storage.tablePath(tables[i].Number))
+	})
+	defer func() { err = errors.Join(err, newest.Close()) }()
+	sample.Draw = func(draws []int, round uint64) (met []adapter.Drawn, err error) {
 		for i, number := range draws {
 			file := tables[i].Number
 			sampled := adapter.SampledTable{
-				Rng:    rand.New(rand.NewPCG(seed+round, uint64(file))),
-				Exists: exists,
+				Rng:     rand.New(rand.NewPCG(seed+round, uint64(file))),
+				Fullest: sample.Fullest,
+				Counts: func(e adapter.SampledEntry) (bool, error) {
+					if is, err := newest.Is(i, e); !is || err != nil {
+						return false, asDamaged(err)
+					}
+					return aside.Has(e.Key, nil)
+				},
 			}
 
-			err := sampleTable(ctx, &sampled, d.storage.tablePath(file), number, yield)
+			further, err := sampleTable(ctx, &sampled, d.storage.tablePath(file), number)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) { // compacted away meanwhile
-				return fmt.Errorf("goleveldb: sample table %d of %s: %w", file, d.dir, err)
+				return nil, fmt.Errorf("goleveldb: sample table %d of %s: %w", file, d.dir, err)
 			}
+
+			met = append(met, further...)
 		}
 
-		return nil
+		return met, nil
 	}
 
-	if sampled, err := adapter.SampleTables(ctx, entries, n, seed, sample, yield); sampled ||
-		err != nil {
+	if sampled, err := sample.Keys(ctx, n, seed, yield); sampled || err != nil {
 		return err
 	}
 
@@ -106,22 +125,24 @@ func sampleJournals(
 
 func sampleTable(
 	ctx context.Context, sampled *adapter.SampledTable, path string, draws int,
-	yield func(key []byte) error,
-) error {
+) (met []adapter.Drawn, err error) {
 	if draws == 0 {
-		return nil
+		return nil, nil
 	}
 
-	return withTable(path, func(t *blockbased.Table) error {
-		if t.DataBlocks() == 0 {
-			return fmt.Errorf("%w: no data blocks", errDamaged)
+	err = withTable(path, func(t *blockbased.Table) (err error) {
+		sampled.Blocks = t.DataBlocks()
+		sampled.Block = func(i int) (all []adapter.SampledEntry, err error) {
+			entries, _, err := t.Versions(i)
+			for _, e := range entries {
+				all = append(all, adapter.SampledEntry{Key: e.Key, Version: e.SeqNum})
+			}
+			return all, asDamaged(err)
 		}
 
-		sampled.Blocks, sampled.Block = t.DataBlocks(), func(i int) ([][]byte, error) {
-			keys, _, err := t.Keys(i)
-			return keys, asDamaged(err)
-		}
-
-		return sampled.Sample(ctx, draws, yield)
+		met, err = sampled.Sample(ctx, draws)
+		return err
 	})
+
+	return met, err
 }

@@ -91,7 +91,7 @@ func sampleOf(t *blockbased.Table) (s sampled, err error) {
 	}
 
 	last := t.DataBlocks() - 1
-	keys, _, err := t.Keys(last)
+	keys, _, err := t.Versions(last)
 	if err != nil {
 		return s, err
 	}
@@ -100,7 +100,7 @@ func sampleOf(t *blockbased.Table) (s sampled, err error) {
 	n := min(sampledBlocks, last)
 	var entries, bytes int
 	for i := range n {
-		keys, buffered, err := t.Keys(i * last / n)
+		keys, buffered, err := t.Versions(i * last / n)
 		if err != nil {
 			return s, err
 		}
@@ -121,15 +121,15 @@ func boundsOf(t *blockbased.Table) (first, last []byte, err error) {
 		return nil, nil, errDamaged
 	}
 
-	head, _, err := t.Keys(0)
+	head, _, err := t.Versions(0)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	tail, _, err := t.Keys(t.DataBlocks() - 1)
+	tail, _, err := t.Versions(t.DataBlocks() - 1)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	return head[0], tail[len(tail)-1], nil
+	return head[0].Key, tail[len(tail)-1].Key, nil
 }

@@ -27,7 +27,6 @@ type db struct {
 func words() mmapdb.CursorOps {
 	return mmapdb.CursorOps{
 		First:      lmdb.First,
-		Last:       lmdb.Last,
 		Next:       lmdb.NextNoDup,
 		SetRange:   lmdb.SetRange,
 		IsNotFound: lmdb.IsNotFound,
@@ -78,7 +77,7 @@ func (d *db) Warnings() []engine.Warning {
 	}}
 }
 
-// SampleKeys draws places between the first key and the last.
+// SampleKeys draws keys from the pages of the file.
 func (d *db) SampleKeys(
 	ctx context.Context, n int, seed uint64, yield func(key []byte) error,
 ) error {
@@ -86,11 +85,8 @@ func (d *db) SampleKeys(
 		return d.None
 	}
 
-	return d.env.View(func(txn *lmdb.Txn) error {
-		return adapter.SampleMix(d.settings.table.Mix, n,
-			func(table, n int, yield func([]byte) error) error {
-				return mmapdb.SampleTable(ctx, txn, d.Chosen[table], words(), n, seed, yield)
-			}, yield)
+	return d.env.View(func(*lmdb.Txn) error {
+		return d.SampleTables(ctx, d.settings.table, n, seed, yield)
 	})
 }
 

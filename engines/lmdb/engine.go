@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strconv"
 
 	"github.com/PowerDNS/lmdb-go/lmdb"
@@ -134,7 +135,7 @@ func open(o engine.Options, s settings) (d *db, err error) {
 	d.DB = mmapdb.New(mmapdb.Config{
 		// Pages that a commit changes are the process's own while it runs, as many as the
 		// batch needs: no part of the budget is theirs.
-		Name: "lmdb", ReadOnly: o.ReadOnly, Budget: o.MemoryBytes,
+		Name: "lmdb", Path: filepath.Join(o.Dir, dataFile), ReadOnly: o.ReadOnly, Budget: o.MemoryBytes,
 		Sync:  func() error { const force = true; return env.Sync(force) },
 		Close: env.Close,
 	})

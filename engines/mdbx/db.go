@@ -26,7 +26,6 @@ type db struct {
 func words() mmapdb.CursorOps {
 	return mmapdb.CursorOps{
 		First:      mdbx.First,
-		Last:       mdbx.Last,
 		Next:       mdbx.NextNoDup,
 		SetRange:   mdbx.SetRange,
 		IsNotFound: mdbx.IsNotFound,
@@ -60,7 +59,7 @@ func (d *db) Shape() (engine.Shape, error) {
 
 func (*db) Warnings() []engine.Warning { return nil }
 
-// SampleKeys draws places between the first key and the last.
+// SampleKeys draws keys from the pages of the file.
 func (d *db) SampleKeys(
 	ctx context.Context, n int, seed uint64, yield func(key []byte) error,
 ) error {
@@ -68,11 +67,8 @@ func (d *db) SampleKeys(
 		return d.None
 	}
 
-	return d.env.View(func(txn *mdbx.Txn) error {
-		return adapter.SampleMix(d.settings.table.Mix, n,
-			func(table, n int, yield func([]byte) error) error {
-				return mmapdb.SampleTable(ctx, txn, d.Chosen[table], words(), n, seed, yield)
-			}, yield)
+	return d.env.View(func(*mdbx.Txn) error {
+		return d.SampleTables(ctx, d.settings.table, n, seed, yield)
 	})
 }
 

@@ -317,12 +317,14 @@ func (v version) Tables() ([]blockio.LiveTable, error) {
 	for level, infos := range levels {
 		for _, t := range infos {
 			tables = append(tables, blockio.LiveTable{
-				Number:   blockio.FileNumber(t.BackingSSTNum),
-				Level:    level,
-				Bytes:    int64(t.Size),
-				Virtual:  t.Virtual,
-				Smallest: t.Smallest.UserKey,
-				Largest:  t.Largest.UserKey,
+				Number:         blockio.FileNumber(t.BackingSSTNum),
+				Level:          level,
+				Bytes:          int64(t.Size),
+				Virtual:        t.Virtual,
+				Smallest:       t.Smallest.UserKey,
+				Largest:        t.Largest.UserKey,
+				SmallestSeqNum: t.SmallestSeqNum,
+				LargestSeqNum:  t.LargestSeqNum,
 			})
 		}
 	}

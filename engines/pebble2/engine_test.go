@@ -9,9 +9,13 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engine/enginetest"
+	"github.com/statelab/statelab/internal/adapt/pebbledb"
 )
 
 func TestEngine(t *testing.T) { enginetest.Run(t, Engine{}) }
@@ -193,5 +197,89 @@ func TestOtherComparer(t *testing.T) {
 
 	if !strings.Contains(err.Error(), "backwards") {
 		t.Error(err)
+	}
+}
+
+// TestSampleIsUniform compares draws of keys with the list of all: of tables on level 6 and of
+// several on level 0, of an ingested one, of keys that have several versions in one table, of merge
+// operands with and without a value below them.
+func TestSampleIsUniform(t *testing.T) {
+	for _, format := range []pebble.FormatMajorVersion{13, pebble.FormatNewest} {
+		t.Run(fmt.Sprint(format), func(t *testing.T) { sampleIsUniform(t, format) })
+	}
+}
+
+func sampleIsUniform(t *testing.T, format pebble.FormatMajorVersion) {
+	h := enginetest.NewHistory()
+	options := &pebble.Options{DisableAutomaticCompactions: true, Logger: pebbledb.Logger{}}
+	dir := enginetest.BuildHistory(t, Engine{}, h,
+		map[string]string{
+			"DisableAutomaticCompactions": "true",
+			"FormatMajorVersion":          fmt.Sprint(uint64(format)),
+		}, func(dir string) {
+			db, err := pebble.Open(dir, options)
+			must(t, err)
+			must(t, db.Compact(t.Context(), []byte{0}, []byte{255, 255}, true))
+			must(t, db.Close())
+		})
+
+	db, err := pebble.Open(dir, options)
+	must(t, err)
+	var merged, twice, ingested [][]byte
+	for i, key := range h.Keys() {
+		_, live := h.Live[key]
+		switch i % 9 {
+		case 0:
+			merged = append(merged, []byte(key))
+			h.Live[key] = fmt.Sprintf("merged, live before: %v", live)
+		case 1:
+			twice = append(twice, []byte(key))
+			h.Live[key] = "twice in a table"
+		case 2:
+			ingested = append(ingested, []byte(key))
+			h.Live[key] = "ingested"
+		}
+	}
+
+	for _, key := range merged {
+		must(t, db.Merge(key, []byte("operand"), nil))
+	}
+
+	var snapshots []*pebble.Snapshot
+	for version := range 3 { // each snapshot keeps one
+		for _, key := range twice {
+			must(t, db.Set(key, fmt.Appendf(nil, "version %d", version), nil))
+		}
+		snapshots = append(snapshots, db.NewSnapshot())
+	}
+
+	must(t, db.Flush())
+	path := filepath.Join(t.TempDir(), "ingested.sst")
+	file, err := vfs.Default.Create(path, vfs.WriteCategoryUnspecified)
+	must(t, err)
+	table := sstable.NewWriter(objstorageprovider.NewFileWritable(file), sstable.WriterOptions{
+		TableFormat: db.TableFormat(),
+	})
+	for _, key := range ingested {
+		must(t, table.Set(key, []byte("ingested")))
+	}
+
+	must(t, table.Close())
+	must(t, db.Ingest(t.Context(), []string{path}))
+	for _, s := range snapshots {
+		must(t, s.Close())
+	}
+
+	must(t, db.Close())
+	opened, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, ReadOnly: true})
+	must(t, err)
+	enginetest.CheckUniform(t, opened, h.Live)
+	must(t, opened.Close())
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -228,3 +228,31 @@ func TestWords(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestSampleIsUniform compares draws of keys with the list of all.
+func TestSampleIsUniform(t *testing.T) {
+	h := enginetest.NewHistory()
+	dir := enginetest.BuildHistory(t, Engine{}, h, map[string]string{
+		"disable_auto_compactions": "true",
+		"write_buffer_size":        "67108864",
+	}, func(dir string) {
+		t.Run("compact", func(t *testing.T) {
+			d := openAt(t, engine.Options{Dir: dir, Overrides: map[string]string{
+				"level0_file_num_compaction_trigger": "1",
+			}})
+			if err := d.Settle(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+		})
+	})
+
+	opened, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	enginetest.CheckUniform(t, opened, h.Live)
+	if err := opened.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

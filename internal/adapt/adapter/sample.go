@@ -13,76 +13,92 @@ import (
 
 const (
 	// fullnessSample blocks are read of a table to learn how full they are.
-	fullnessSample = 8
-	// refusals bounds how often a block is refused for having few entries.
-	refusals = 64
+	fullnessSample = 16
+	maxDrawRounds  = 8
+	maxDrawsPerKey = 64
+	surplus        = 1.05 // of draws, so that a further round is seldom
+	minDraws       = 64
 )
 
-// SampleTables yields n keys of a database, each with the same chance (fewer where nearly all are
-// deleted), from tables with so many entries each. sample draws so many entries of each table and
-// calls yield with the keys of those that are there. A draw that met a deleted key is made again
-// from all tables, so that a table has keys in the sample in proportion to those that it has, not
-// to its entries. tables is false where there are none.
-func SampleTables(
-	ctx context.Context, entries []uint64, n int, seed uint64,
-	sample func(draws []int, round uint64, yield func(key []byte) error) error,
-	yield func(key []byte) error,
+// SampledEntry is an entry of a table: a version of a key.
+type SampledEntry struct {
+	Key     []byte
+	Version uint64 // a sequence number or a time: of two of a key the newer has the higher one
+	First   bool   // no other of its key is before it in its block, nor can be in the one before
+}
+
+// Drawn is a key that a draw met. It counts as long as no block is known that is so full that the
+// draw would have been refused.
+type Drawn struct {
+	Key   []byte
+	limit float64 // entries of the fullest block
+}
+
+// TableSample yields n keys of a database, each that is there with the same chance (fewer where
+// nearly all are deleted), from its tables.
+type TableSample struct {
+	// Weights are the entries of each table; or, where they are not counted, its data blocks.
+	Weights []uint64
+	// Fullest is what SampledTable.Fullest of all tables points to; nil where entries are counted.
+	Fullest *int
+	// Draw makes so many draws of each table.
+	Draw func(draws []int, round uint64) ([]Drawn, error)
+}
+
+// Keys calls yield with the keys, in random order. A draw that met no key, since the entry was
+// deleted or is not the newest, is made again from all tables: so a table has keys in the sample
+// in proportion to those that it has, not to its entries. tables is false where there are none.
+func (s *TableSample) Keys(
+	ctx context.Context, n int, seed uint64, yield func(key []byte) error,
 ) (tables bool, err error) {
-	drawn, left := 0, n
-	for round := uint64(0); round < maxDrawRounds && left > 0; round++ {
-		draws := left
+	var met []Drawn
+	drawn := 0
+	for round := uint64(0); round < maxDrawRounds && len(met) < n; round++ {
+		draws := n
 		if round > 0 {
-			share := float64(n-left+1) / float64(drawn+1) // of draws that met a key
-			draws = int(min(surplus*float64(left)/share, float64(maxDrawsPerKey*n))) + minDraws
+			left, share := float64(n-len(met)), float64(len(met)+1)/float64(drawn+1)
+			draws = int(min(surplus*left/share, float64(maxDrawsPerKey*n))) + minDraws
 		}
 
-		each := drawTables(entries, draws, seed+round)
+		each := drawTables(s.Weights, draws, seed+round)
 		if each == nil {
 			return false, nil
 		}
 
-		var keys [][]byte
-		err := sample(each, round, func(key []byte) error {
-			if round == 0 { // never too many
-				left--
-				return yield(key)
-			}
-			keys = append(keys, bytes.Clone(key))
-			return nil
-		})
+		further, err := s.Draw(each, round)
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return true, err
 		}
 
-		drawn += draws
-		// Those of one table come together: which of them are left out is up to chance.
-		slices.SortFunc(keys, bytes.Compare) // they may have come in any order
-		rng := rand.New(rand.NewPCG(seed, round))
-		rng.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
-		for _, key := range keys[:min(left, len(keys))] {
-			if err := yield(key); err != nil {
-				return true, err
-			}
-			left--
+		drawn, met = drawn+draws, append(met, further...)
+		if s.Fullest != nil {
+			met = unrefused(met, *s.Fullest)
+		}
+	}
+
+	// Those of one table come together: which of them are left out is up to chance.
+	rng := rand.New(rand.NewPCG(seed, 1))
+	rng.Shuffle(len(met), func(i, j int) { met[i], met[j] = met[j], met[i] })
+	for _, d := range met[:min(n, len(met))] {
+		if err := yield(d.Key); err != nil {
+			return true, err
 		}
 	}
 
 	return true, nil
 }
 
-const (
-	maxDrawRounds  = 5
-	maxDrawsPerKey = 64
-	surplus        = 1.05 // of draws, so that a further round is seldom
-	minDraws       = 64
-)
+// unrefused are the draws that count beside a block of so many entries.
+func unrefused(met []Drawn, fullest int) []Drawn {
+	return slices.DeleteFunc(met, func(d Drawn) bool { return d.limit < float64(fullest) })
+}
 
-// drawTables tells how many of n draws go to each table, in proportion to the tables' numbers of
-// entries; nil where there are none.
-func drawTables(entries []uint64, n int, seed uint64) []int {
+// drawTables tells how many of n draws go to each table, in proportion to their weights; nil where
+// they have none.
+func drawTables(weights []uint64, n int, seed uint64) []int {
 	var total uint64
-	ends := make([]uint64, len(entries))
-	for i, count := range entries {
+	ends := make([]uint64, len(weights))
+	for i, count := range weights {
 		total += count
 		ends[i] = total
 	}
@@ -91,7 +107,7 @@ func drawTables(entries []uint64, n int, seed uint64) []int {
 		return nil
 	}
 
-	draws := make([]int, len(entries))
+	draws := make([]int, len(weights))
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range n {
 		entry := rng.Uint64N(total)
@@ -101,21 +117,26 @@ func drawTables(entries []uint64, n int, seed uint64) []int {
 	return draws
 }
 
-// SampledTable is a table whose blocks can be read one by one. Blocks of few entries
-// are refused as often as they have fewer than the fullest seen, so that each entry
-// has the same chance.
+// SampledTable is a table whose blocks can be read one by one. A draw chooses a block, and an entry
+// of it. Blocks of few entries are refused as often as they have fewer than the fullest seen, so
+// that each entry has the same chance; when a fuller one comes, earlier draws are refused
+// afterwards as they would have been.
 //
-// Draws, refusals and deleted keys come back to the same blocks again and again: a block is
-// read once as long as maxKept allows, and a key is looked up once.
+// Draws, refusals and entries that do not count come back to the same blocks again and again: a
+// block is read once as long as maxKept allows, and it is asked once whether an entry counts.
 type SampledTable struct {
 	Rng    *rand.Rand
 	Blocks int                                     // that Block knows, at least 1
-	Block  func(i int) (keys [][]byte, err error)  // of one of them, at least one key
-	Exists func(key []byte) (exists bool, _ error) // in the whole database
+	Block  func(i int) ([]SampledEntry, error)     // of one of them, at least one entry
+	Counts func(e SampledEntry) (is bool, _ error) // of all entries of a key that is there, one
+	// Fullest are the entries of the fullest block so far: of all tables that have the same
+	// pointer, whose weights are then their data blocks; of this one, if it is nil.
+	Fullest *int
+	// Others are entries that the table's weight counts, and that are in no block.
+	Others, Weight uint64
 
 	seen      map[int]*sampledBlock
 	keptBytes int
-	fullest   int // keys in the fullest block so far
 }
 
 // maxKept bounds the keys of a table that are kept, in bytes.
@@ -123,133 +144,181 @@ const maxKept = 16 << 20
 
 // sampledBlock is what is known of a block.
 type sampledBlock struct {
-	keys    [][]byte // nil: not kept
+	entries []SampledEntry // nil: not kept
 	bytes   int
-	answers []answer // of each key
+	answers []answer // of each entry
 }
 
-// answer says whether a key exists.
+// answer says whether an entry counts.
 type answer byte
 
 const (
 	unasked answer = iota
-	found
-	deleted
+	counts
+	countsNot
 )
 
-// Sample draws entries and calls yield with the keys of those that are not deleted.
-func (t *SampledTable) Sample(ctx context.Context, draws int, yield func(key []byte) error) error {
+// place is an entry that was drawn.
+type place struct {
+	block, at int
+	limit     float64
+}
+
+// Sample draws entries, and returns the keys of those that count.
+func (t *SampledTable) Sample(ctx context.Context, draws int) (met []Drawn, err error) {
 	if draws == 0 {
-		return nil
+		return nil, nil
+	}
+
+	counted := t.Fullest == nil
+	if counted {
+		t.Fullest = new(0)
 	}
 
 	t.seen = map[int]*sampledBlock{}
-	for range fullnessSample {
-		if _, _, err := t.block(); err != nil {
-			return err
+	for i := range min(fullnessSample, t.Blocks) {
+		if _, err := t.block(i * t.Blocks / min(fullnessSample, t.Blocks)); err != nil {
+			return nil, err
 		}
 	}
 
-	for range draws {
-		if err := t.draw(ctx, yield); err != nil {
-			return err
+	if counted {
+		for range draws { // a range deletion is drawn like an entry, and is no key
+			if t.Others > 0 && t.Rng.Uint64N(max(t.Weight, 1)) < t.Others {
+				draws--
+			}
 		}
 	}
 
-	return nil
-}
-
-func (t *SampledTable) draw(ctx context.Context, yield func(key []byte) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-
-	i, b, err := t.fairBlock()
+	places, err := t.draw(ctx, draws, counted)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
-	at := t.Rng.IntN(len(b.answers))
-	if b.answers[at] == deleted {
-		return nil
+	for _, p := range places {
+		key, err := t.keyAt(p)
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return nil, err
+		}
+
+		if key != nil {
+			met = append(met, Drawn{Key: key, limit: p.limit})
+		}
 	}
 
-	if err := t.read(i, b); err != nil {
-		return err
-	}
+	return met, nil
+}
 
-	key := b.keys[at]
-	if b.answers[at] == unasked {
-		exists, err := t.Exists(key)
+// draw makes so many draws; where refused ones are made up for, so many that are not refused.
+func (t *SampledTable) draw(ctx context.Context, draws int, makeUp bool) (all []place, _ error) {
+	for tried := 0; makeUp && len(all) < draws || !makeUp && tried < draws; tried++ {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+
+		i := t.Rng.IntN(t.Blocks)
+		b, err := t.block(i)
 		if err != nil {
-			return fmt.Errorf("look up the sampled key %x: %w", key, err)
+			return nil, err
 		}
 
-		if b.answers[at] = deleted; exists {
-			b.answers[at] = found
+		entries := len(b.answers)
+		p := place{i, t.Rng.IntN(entries), float64(entries) / (1 - t.Rng.Float64())}
+		if p.limit >= float64(*t.Fullest) {
+			all = append(all, p)
 		}
-	}
 
-	exists := b.answers[at] == found
-	t.forget(b)
-	if exists {
-		return yield(key)
-	}
-
-	return nil
-}
-
-// fairBlock is a block that is as likely as it has entries.
-func (t *SampledTable) fairBlock() (i int, b *sampledBlock, err error) {
-	for attempt := 1; ; attempt++ {
-		i, b, err := t.block()
-		if err != nil || attempt == refusals || t.Rng.IntN(t.fullest) < len(b.answers) {
-			return i, b, err
-		}
 		t.forget(b)
-	}
-}
-
-// block is some block, each with the same chance.
-func (t *SampledTable) block() (i int, b *sampledBlock, err error) {
-	i = t.Rng.IntN(t.Blocks)
-	b = t.seen[i]
-	if b == nil {
-		b = new(sampledBlock)
-		if err := t.read(i, b); err != nil {
-			return i, b, err
+		if len(all) == draws && makeUp {
+			all = slices.DeleteFunc(all, func(p place) bool {
+				return p.limit < float64(*t.Fullest)
+			})
 		}
-		b.answers, t.seen[i] = make([]answer, len(b.keys)), b
 	}
 
-	t.fullest = max(t.fullest, len(b.answers))
-	return i, b, nil
+	return all, nil
 }
 
-// read has the keys of a block read, unless they are kept.
+// keyAt is the key of an entry that counts, or nil.
+func (t *SampledTable) keyAt(p place) ([]byte, error) {
+	b := t.seen[p.block]
+	if b.answers[p.at] == countsNot {
+		return nil, nil
+	}
+
+	if err := t.read(p.block, b); err != nil {
+		return nil, err
+	}
+
+	e := b.entries[p.at]
+	if b.answers[p.at] == unasked {
+		is, err := t.Counts(e)
+		if err != nil {
+			return nil, fmt.Errorf("look up the sampled key %x: %w", e.Key, err)
+		}
+
+		if b.answers[p.at] = countsNot; is {
+			b.answers[p.at] = counts
+		}
+	}
+
+	is := b.answers[p.at] == counts
+	t.forget(b)
+	if !is {
+		return nil, nil
+	}
+
+	return e.Key, nil
+}
+
+// block is block i, read the first time.
+func (t *SampledTable) block(i int) (*sampledBlock, error) {
+	if b := t.seen[i]; b != nil {
+		return b, nil
+	}
+
+	b := new(sampledBlock)
+	if err := t.read(i, b); err != nil {
+		return nil, err
+	}
+
+	b.answers, t.seen[i] = make([]answer, len(b.entries)), b
+	for at := 1; at < len(b.entries); at++ {
+		if !b.entries[at].First { // of one key, the newest comes first
+			b.answers[at] = countsNot
+		}
+	}
+
+	*t.Fullest = max(*t.Fullest, len(b.entries))
+	return b, nil
+}
+
+// read has the entries of a block read, unless they are kept.
 func (t *SampledTable) read(i int, b *sampledBlock) (err error) {
-	if b.keys != nil {
+	if b.entries != nil {
 		return nil
 	}
 
-	if b.keys, err = t.Block(i); err != nil {
+	if b.entries, err = t.Block(i); err != nil {
 		return err
 	}
 
-	const header = 24 // of a slice
+	const header = 40 // of an entry
 	b.bytes = 0
-	for _, key := range b.keys {
-		b.bytes += len(key) + header
+	for at := range b.entries {
+		e := &b.entries[at]
+		e.First = at > 0 && !bytes.Equal(e.Key, b.entries[at-1].Key)
+		b.bytes += len(e.Key) + header
 	}
 
 	t.keptBytes += b.bytes
 	return nil
 }
 
-// forget drops the keys of a block where too many are kept.
+// forget drops the entries of a block where too many are kept.
 func (t *SampledTable) forget(b *sampledBlock) {
-	if t.keptBytes > maxKept && b.keys != nil {
-		t.keptBytes, b.keys = t.keptBytes-b.bytes, nil
+	if t.keptBytes > maxKept && b.entries != nil {
+		t.keptBytes, b.entries = t.keptBytes-b.bytes, nil
 	}
 }
 

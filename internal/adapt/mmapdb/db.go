@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -20,6 +21,7 @@ import (
 // Config is what a library told DB about an open database.
 type Config struct {
 	Name     string // of the adapter
+	Path     string // of the file
 	ReadOnly bool
 	Budget   int64 // for all memory; 0 is none
 	Dirty    int64 // the part of it for pages that a write transaction changes
@@ -54,7 +56,8 @@ type DB struct {
 
 	mutex    sync.Mutex
 	readers  map[*Reader]struct{}
-	accesses int64 // of readers that are closed
+	accesses int64    // of readers that are closed
+	data     *os.File // whose pages were read to sample keys; nil: not opened
 }
 
 // New returns the DB of an environment that is open.
@@ -125,7 +128,11 @@ func (d *DB) Close() error {
 	for r := range d.readers {
 		d.end(r)
 	}
-	return errors.Join(err, d.config.Close())
+	err = errors.Join(err, d.config.Close())
+	if d.data != nil {
+		err = errors.Join(err, d.data.Close())
+	}
+	return err
 }
 
 // end is called with the mutex held.

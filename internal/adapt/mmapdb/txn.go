@@ -2,10 +2,7 @@ package mmapdb
 
 import (
 	"bytes"
-	"context"
 	"fmt"
-	"math"
-	"math/rand/v2"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/adapter"
@@ -28,8 +25,8 @@ type LibraryCursor interface {
 
 // CursorOps are a library's names of the operations of a cursor and of an absent key.
 type CursorOps struct {
-	First, Last, Next, SetRange uint
-	IsNotFound                  func(error) bool
+	First, Next, SetRange uint
+	IsNotFound            func(error) bool
 }
 
 func (w CursorOps) absentIsNil(err error) error {
@@ -37,26 +34,6 @@ func (w CursorOps) absentIsNil(err error) error {
 		return nil
 	}
 	return err
-}
-
-// SampleTable calls yield with n keys of a table: see sample.
-func SampleTable[T any, C LibraryCursor](
-	ctx context.Context, txn Txn[T, C], table T, w CursorOps, n int, seed uint64,
-	yield func(key []byte) error,
-) error {
-	cursor, err := txn.OpenCursor(table)
-	if err != nil {
-		return fmt.Errorf("sample keys: %w", err)
-	}
-
-	defer cursor.Close()
-	return sample(ctx, walker{w, func(key []byte, operation uint) ([]byte, error) {
-		key, _, err := cursor.Get(key, nil, operation)
-		if w.IsNotFound(err) {
-			return nil, nil
-		}
-		return key, err
-	}}, n, seed, yield)
 }
 
 // namedTables lists the named tables: the keys of the root, where its first key is the
@@ -150,77 +127,3 @@ func (w *writer) Commit() error {
 }
 
 func (*writer) Close() error { return nil }
-
-// walker walks keys in order. Each operation gets a key, valid until the next one, or nil where
-// there is none.
-type walker struct {
-	CursorOps
-	get func(key []byte, operation uint) ([]byte, error)
-}
-
-// maxSteps is how far a sample may lie behind the place that was drawn: without
-// steps, a key after a wide gap would be drawn more often than its neighbours.
-const maxSteps = 16
-
-// sample calls yield with n keys from places drawn evenly between the first key
-// and the last, read as numbers. That is evenly over the data where keys are
-// hashes or a dense sequence; where a few prefixes hold most keys, the others are
-// drawn too often.
-func sample(ctx context.Context, c walker, n int, seed uint64, yield func(key []byte) error) error {
-	places, any, err := placesIn(c)
-	if err != nil || !any {
-		return err
-	}
-
-	rng := rand.New(rand.NewPCG(seed, 0x6d6d6170))
-	for range n {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-
-		key, err := draw(c, places, rng)
-		if err != nil {
-			return err
-		}
-
-		if err := yield(key); err != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
-// placesIn is the interval of all keys; any is false for an empty database.
-func placesIn(c walker) (places adapter.Interval, any bool, err error) {
-	key, err := c.get(nil, c.First)
-	if err != nil || key == nil {
-		return places, false, err
-	}
-
-	first := bytes.Clone(key)
-	last, err := c.get(nil, c.Last)
-	if err != nil || last == nil {
-		return places, false, err
-	}
-
-	return adapter.Between(first, last), true, nil
-}
-
-func draw(c walker, p adapter.Interval, rng *rand.Rand) ([]byte, error) {
-	at := rng.Uint64()
-	if width := p.High - p.Low; width != math.MaxUint64 {
-		at = p.Low + rng.Uint64N(width+1)
-	}
-
-	key, err := c.get(p.At(at), c.SetRange)
-	for steps := rng.IntN(maxSteps); steps > 0 && key != nil && err == nil; steps-- {
-		key, err = c.get(nil, c.Next)
-	}
-
-	if key == nil && err == nil { // beyond the end
-		return c.get(nil, c.Last)
-	}
-
-	return key, err
-}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"sort"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/observe/blockio"
@@ -80,19 +81,26 @@ func (t *Table) Blocks() (blocks []blockio.Block) {
 // DataBlocks is how many there are.
 func (t *Table) DataBlocks() int { return len(t.Data) }
 
-// Keys are those of a data block, as users know them. buffered are the bytes that it fills when it
+// Version is an entry of a table: a key as users know it, and its sequence number.
+type Version struct {
+	Key    []byte
+	SeqNum uint64
+}
+
+// Versions are the entries of a data block. buffered are the bytes that it fills when it
 // is read: of one that is not compressed also its trailer.
-func (t *Table) Keys(block int) (keys [][]byte, buffered int, err error) {
+func (t *Table) Versions(block int) (entries []Version, buffered int, err error) {
 	at := t.Data[block]
 	err = t.eachRow(at, &t.in, func(key, _ []byte) error {
 		if len(key) < 8 {
 			return t.Damaged(at, "damaged key")
 		}
-		keys = append(keys, bytes.Clone(key[:len(key)-8]))
+		user := key[:len(key)-8]
+		entries = append(entries, Version{bytes.Clone(user), le64(key[len(user):]) >> 8})
 		return nil
 	})
 
-	if err == nil && len(keys) == 0 {
+	if err == nil && len(entries) == 0 {
 		err = t.Damaged(at, "no keys")
 	}
 
@@ -100,7 +108,26 @@ func (t *Table) Keys(block int) (keys [][]byte, buffered int, err error) {
 		buffered = int(at.Bytes) + lookuppath.TrailerBytes
 	}
 
-	return keys, buffered, err
+	return entries, buffered, err
+}
+
+// Newest is the sequence number of the newest entry of key, deletions included. It asks no filter.
+func (t *Table) Newest(key []byte) (seqNum uint64, found bool, err error) {
+	for block := seek(&t.Separators, t.beyond, key); block < len(t.Data); block++ {
+		entries, _, err := t.Versions(block)
+		if err != nil {
+			return 0, false, err
+		}
+
+		at := sort.Search(len(entries), func(i int) bool {
+			return bytes.Compare(entries[i].Key, key) >= 0
+		})
+		if at < len(entries) {
+			return entries[at].SeqNum, bytes.Equal(entries[at].Key, key), nil
+		}
+	}
+
+	return 0, false, nil
 }
 
 // Index is the index, or of several the top one: where it is, and how large decompressed.

@@ -34,6 +34,10 @@ type Walker struct {
 
 	takes  func(kind lsmtail.Entry, seqNum uint64) answer // takes an entry of the key
 	newest levelEntry
+	first  struct { // entry of the key that was met, which is the newest in the tables
+		in     *table // nil: none
+		seqNum uint64
+	}
 
 	// Of the batch being resolved:
 	many               []together
@@ -66,6 +70,7 @@ func (w *Walker) Get(
 	key []byte, known bool, dst []uint32,
 ) (numbers []uint32, found bool, err error) {
 	w.asked, w.numbers, w.t = asked{key: key, known: known}, dst[:0], nil
+	w.first.in = nil
 	if kind, gone := w.memory.Find(key); kind != lsmtail.None || gone {
 		if kind != lsmtail.Merge {
 			return w.numbers, kind == lsmtail.Set, nil
@@ -367,6 +372,10 @@ func (w *Walker) askValue(stored []byte) error {
 
 // take takes an entry of the key, the newest first.
 func (w *Walker) take(kind lsmtail.Entry, seqNum uint64) answer {
+	if w.first.in == nil {
+		w.first.in, w.first.seqNum = w.t, seqNum
+	}
+
 	switch {
 	case seqNum < w.goneBelow, kind == lsmtail.Delete:
 		return w.end()

@@ -16,6 +16,8 @@ type LiveTable struct {
 	Virtual bool // the table is but a part of its file
 
 	Smallest, Largest []byte // user keys
+
+	SmallestSeqNum, LargestSeqNum uint64 // of its entries; 0: the engine does not list them
 }
 
 // Shape sums up the tables by level, of all that there are. chargeBytes is what the
@@ -74,11 +76,6 @@ func (a *TableLayout) share(t LiveTable) float64 {
 		return 1
 	}
 	return min(1, float64(t.Bytes)/float64(a.TableBytes))
-}
-
-// EntriesOf is the number of entries in t, whose file a belongs to.
-func (a *TableLayout) EntriesOf(t LiveTable) uint64 {
-	return uint64(float64(a.Entries) * a.share(t))
 }
 
 // sublevels is how many tables of level 0 a Get may have to ask: a table lies
@@ -146,6 +143,7 @@ type TableLayout struct {
 	// of the data, estimated from a few blocks.
 	DecodedBytes [engine.NumBlockTypes]int64
 	Entries      uint64 // keys, deletions and older versions included
+	Ranges       uint64 // of these, deletions of ranges
 	TableBytes   int64
 }
 

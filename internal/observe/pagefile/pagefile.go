@@ -16,6 +16,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 
@@ -79,7 +80,9 @@ const (
 
 // File is a database's file. It is for one goroutine.
 type File struct {
-	file   *os.File
+	file   io.ReaderAt
+	name   string
+	close  func() error
 	layout subject.PageFile
 	size   int64
 	trees  []*Tree
@@ -97,16 +100,29 @@ func Open(path string, layout subject.PageFile) (*File, error) {
 		return nil, err
 	}
 
-	f := &File{file: file, layout: layout, from: map[uint64]uint64{}}
-	if err := f.Renew(); err != nil {
+	f, err := New(file, path, layout)
+	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 
+	f.close = file.Close
 	return f, nil
 }
 
-// Close closes the file.
-func (f *File) Close() error { return f.file.Close() }
+// New reads a file that is open, and stays the caller's to close. name is for errors.
+func New(file io.ReaderAt, name string, layout subject.PageFile) (*File, error) {
+	f := &File{
+		file:   file,
+		name:   name,
+		close:  func() error { return nil },
+		layout: layout,
+		from:   map[uint64]uint64{},
+	}
+	return f, f.Renew()
+}
+
+// Close closes the file, if Open opened it.
+func (f *File) Close() error { return f.close() }
 
 // PageBytes is the size of a page.
 func (f *File) PageBytes() int64 { return f.size }
@@ -128,14 +144,14 @@ func (f *File) Renew() error {
 	for range f.layout.MetaPages {
 		meta := make([]byte, head)
 		if _, err := f.file.ReadAt(meta, at); err != nil {
-			return fmt.Errorf("read the head of %s: %w", f.file.Name(), err)
+			return fmt.Errorf("read the head of %s: %w", f.name, err)
 		}
 
 		if f.size == 0 {
 			f.size = int64(binary.LittleEndian.Uint32(meta[f.layout.TreesAt+f.layout.PageBytesAt:]))
 			if f.size < minPage || f.size > largestPage || f.size&(f.size-1) != 0 {
 				return engine.Fail(engine.CodeDamaged, "%s says that its pages have %d bytes",
-					f.file.Name(), f.size)
+					f.name, f.size)
 			}
 		}
 
@@ -197,7 +213,7 @@ func (f *File) named(root uint64, depth int) error {
 		node := page.node(i)
 		switch {
 		case len(f.trees) > maxTables:
-			return engine.Fail(engine.CodeDamaged, "%s has more than %d tables", f.file.Name(),
+			return engine.Fail(engine.CodeDamaged, "%s has more than %d tables", f.name,
 				maxTables)
 		case node == nil:
 		case page.kind == Branch:

@@ -61,7 +61,12 @@ func learn(path string, kept dbformat.KeptByPebble) (anatomy *blockio.TableLayou
 		return nil, err
 	}
 
-	return file.TableLayout(blocksOf(layout), properties.NumEntries)
+	if anatomy, err = file.TableLayout(blocksOf(layout), properties.NumEntries); err != nil {
+		return nil, err
+	}
+
+	anatomy.Ranges = properties.NumRangeDeletions
+	return anatomy, nil
 }
 
 // learnValues reads where the values of a blob file end and its one index begins.
