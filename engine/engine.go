@@ -329,9 +329,9 @@ type SortedSpec struct {
 
 // KeySampler is a DB whose keys can be sampled without reading all of it.
 type KeySampler interface {
-	// SampleKeys calls yield with about n keys spread evenly over the database's
-	// data and chosen by seed, in no particular order; the slice is the
-	// callee's. The keys exist at the time of the call.
+	// SampleKeys calls yield with about n keys, chosen by seed, in no particular order; the slice
+	// is the callee's. The keys exist at the time of the call, and each key that does is as likely
+	// as any other; keys that are in memory alone may never be drawn.
 	SampleKeys(ctx context.Context, n int, seed uint64, yield func(key []byte) error) error
 }
 

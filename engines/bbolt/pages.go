@@ -152,7 +152,9 @@ func (d *db) SampleKeys(
 		}
 
 		keys, err = adapter.SampleTree(ctx, n, rng,
-			func(choose func(entries int) int) ([]byte, error) { return pages.descend(root, choose) })
+			func(choose func(entries int) int) ([]byte, error) {
+				return pages.descend(root, choose)
+			})
 		return err
 	})
 	if err != nil {

@@ -135,7 +135,8 @@ func open(o engine.Options, s settings) (d *db, err error) {
 	d.DB = mmapdb.New(mmapdb.Config{
 		// Pages that a commit changes are the process's own while it runs, as many as the
 		// batch needs: no part of the budget is theirs.
-		Name: "lmdb", Path: filepath.Join(o.Dir, dataFile), ReadOnly: o.ReadOnly, Budget: o.MemoryBytes,
+		Name: "lmdb", Path: filepath.Join(o.Dir, dataFile),
+		ReadOnly: o.ReadOnly, Budget: o.MemoryBytes,
 		Sync:  func() error { const force = true; return env.Sync(force) },
 		Close: env.Close,
 	})

@@ -138,7 +138,8 @@ func open(o engine.Options, s settings) (d *db, err error) {
 	}()
 
 	config := mmapdb.Config{
-		Name: "mdbx", Path: filepath.Join(o.Dir, dataFile), ReadOnly: o.ReadOnly, Budget: o.MemoryBytes,
+		Name: "mdbx", Path: filepath.Join(o.Dir, dataFile),
+		ReadOnly: o.ReadOnly, Budget: o.MemoryBytes,
 		Sync:  func() error { const force, wait = true, false; return env.Sync(force, wait) },
 		Close: func() error { env.Close(); return nil },
 	}
