@@ -42,6 +42,9 @@ type oracle struct {
 	get   func(key []byte) (found bool, err error)
 	seek  func(key []byte) (found bool, err error) // with an iterator that asks all filters
 	close func() error
+
+	// counted are the hits and misses of the block cache that the engine itself counts.
+	counted func() int64
 }
 
 // ask returns what a Get of key reads.
@@ -124,6 +127,10 @@ func openOracle1(t testing.TB, dir string, cacheBytes int64) *oracle {
 	}
 
 	o.close = db.Close
+	o.counted = func() int64 {
+		m := db.Metrics()
+		return m.BlockCache.Hits + m.BlockCache.Misses
+	}
 	o.get = func(key []byte) (bool, error) { return got(db.Get(key))(pebble1.ErrNotFound) }
 	o.seek = func(key []byte) (found bool, err error) {
 		i, err := db.NewIter(&pebble1.IterOptions{UseL6Filters: true})
@@ -186,6 +193,10 @@ func openOracle2(t testing.TB, dir string, cacheBytes int64) *oracle {
 	}
 
 	o.close = db.Close
+	o.counted = func() int64 {
+		m := db.Metrics()
+		return m.BlockCache.Hits + m.BlockCache.Misses
+	}
 	o.get = func(key []byte) (bool, error) { return got(db.Get(key))(pebble2.ErrNotFound) }
 	o.seek = func(key []byte) (found bool, err error) {
 		i, err := db.NewIter(&pebble2.IterOptions{UseL6Filters: true})

@@ -17,17 +17,20 @@ import (
 const recordedKeys = 20_000
 
 // recordedStream is gets Gets, two of three of present keys.
-func recordedStream(gets int) lookuppath.Keys {
-	maker, key := testKeys(recordedKeys).Maker(), make([]byte, 32)
+func recordedStream(gets int) lookuppath.Keys { return streamOf(recordedKeys, gets) }
+
+// streamOf is recordedStream of a database of n keys.
+func streamOf(n uint64, gets int) lookuppath.Keys {
+	maker, key := testKeys(n).Maker(), make([]byte, 32)
 	i := 0
 	return func() ([]byte, bool, bool) {
 		if i == gets {
 			return nil, false, false
 		}
 
-		index, known := uint64(i)*0x9e3779b97f4a7c15>>20%recordedKeys, true
+		index, known := uint64(i)*0x9e3779b97f4a7c15>>20%n, true
 		if i%3 == 2 {
-			index, known = index+recordedKeys, false
+			index, known = index+n, false
 		}
 
 		i++

@@ -30,43 +30,53 @@ func TestReplayReadsWhatTheEngineReads(t *testing.T) {
 
 			dir := t.TempDir()
 			buildPlain(t, f, dir, recordedKeys)
-			r := openResolver(t, f, dir)
-			recorded, _ := recordAll(t, r, recordedStream(gets), trace.Sample{})
-			// for the memtable
-			setup := cachesim.Setup{
-				Policy:        cachesim.ClockPro2Policy,
-				Cores:         runtime.GOMAXPROCS(0),
-				ReservedBytes: 256 << 10,
+			replayAgrees(t, f, dir, openResolver(t, f, dir),
+				func() lookuppath.Keys { return recordedStream(gets) },
+				400<<10, 800<<10, 1600<<10, 64<<20)
+		})
+	}
+}
+
+// replayAgrees compares what the engine reads of a stream, with caches of these sizes, with what
+// the replay of a resolved trace reads.
+func replayAgrees(
+	t *testing.T, f flavour, dir string, r *Resolver, stream func() lookuppath.Keys,
+	sizes ...int64,
+) {
+	t.Helper()
+	recorded, _ := recordAll(t, r, stream(), trace.Sample{})
+	// for the memtable
+	setup := cachesim.Setup{
+		Policy:        cachesim.ClockPro2Policy,
+		Cores:         runtime.GOMAXPROCS(0),
+		ReservedBytes: 256 << 10,
+	}
+
+	if f.version == cachesim.PebbleV1 {
+		setup.Policy, setup.ReservedBytes = cachesim.ClockPro1Policy, 0
+		recorded = afterOpening(t, f, dir, recorded, r)
+	}
+
+	points, err := cachesim.Curve(t.Context(), recorded, setup, sizes)
+	must(t, err)
+	for i, size := range sizes {
+		t.Run(fmt.Sprintf("%d KiB", size>>10), func(t *testing.T) {
+			o, keys := openOracle(t, f, dir, size), stream()
+			engineReads := int64(0)
+			for key, _, more := keys(); more; key, _, more = keys() {
+				reads, _ := o.ask(t, key)
+				engineReads += int64(len(reads))
 			}
 
-			if f.version == cachesim.PebbleV1 {
-				setup.Policy, setup.ReservedBytes = cachesim.ClockPro1Policy, 0
-				recorded = afterOpening(t, f, dir, recorded, r)
+			replayed := int64(0)
+			for _, n := range points[i].Reads {
+				replayed += n
 			}
 
-			sizes := []int64{400 << 10, 800 << 10, 1600 << 10, 64 << 20}
-			points, err := cachesim.Curve(t.Context(), recorded, setup, sizes)
-			must(t, err)
-			for i, size := range sizes {
-				t.Run(fmt.Sprintf("%d KiB", size>>10), func(t *testing.T) {
-					o, keys := openOracle(t, f, dir, size), recordedStream(gets)
-					engineReads := int64(0)
-					for key, _, more := keys(); more; key, _, more = keys() {
-						reads, _ := o.ask(t, key)
-						engineReads += int64(len(reads))
-					}
-
-					replayed := int64(0)
-					for _, n := range points[i].Reads {
-						replayed += n
-					}
-
-					t.Logf("%d blocks read, %d replayed: %.5f per Get", engineReads, replayed,
-						points[i].BlockReadsPerGet())
-					if replayed != engineReads {
-						t.Error("they differ")
-					}
-				})
+			t.Logf("%d blocks read, %d replayed: %.5f per Get", engineReads, replayed,
+				points[i].BlockReadsPerGet())
+			if replayed != engineReads {
+				t.Error("they differ")
 			}
 		})
 	}
