@@ -62,7 +62,7 @@ func someAbsent(n uint64) (next func() (key []byte, known bool)) {
 // few files, which small databases and those without compactions have. A filter of a file in level
 // 0 can pass a key that is in an older one.
 func TestFewFiles(t *testing.T) {
-	const keys, gets = 6_000, 20_000 // less than a memtable, and than a file of level 0
+	const keys, gets = 6_000, 8_000 // less than a memtable, and than a file of level 0
 	for _, f := range flavours() {
 		for _, shape := range []struct {
 			name  string
@@ -77,6 +77,7 @@ func TestFewFiles(t *testing.T) {
 			{name: "a large and a small one in L0", files: []int{90, 10}},
 			{name: "a small and a large one in L0", files: []int{10, 90}},
 			{name: "seven in L0", files: []int{40, 30, 10, 5, 5, 5, 5}},
+			{name: "three in L0 of the same keys", files: []int{100, 100, 100}},
 			{name: "one file in L6", files: []int{50, 50}, level: lastLevel},
 			{name: "one in L0, a memtable", files: []int{80}, inLog: 20},
 		} {
@@ -88,6 +89,7 @@ func TestFewFiles(t *testing.T) {
 				s := openStore(t, f, dir, false)
 				all, next := testKeys(keys), uint64(0)
 				write := func(percent int) {
+					next %= keys // all are written: from here on again
 					s.load(t, all, next, next+uint64(percent)*keys/100)
 					next += uint64(percent) * keys / 100
 				}
@@ -103,7 +105,10 @@ func TestFewFiles(t *testing.T) {
 					files = 1
 				}
 
-				write(shape.inLog)
+				if shape.inLog > 0 {
+					write(shape.inLog)
+				}
+
 				crashed := enginetest.CopyOpen(t, dir)
 				must(t, s.close())
 				r := openResolver(t, f, crashed)
