@@ -246,13 +246,41 @@ func TestSampleIsUniform(t *testing.T) {
 		})
 	})
 
-	opened, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
+	check := func(t *testing.T) {
+		opened, err := Engine{}.Open(t.Context(), engine.Options{Dir: dir, ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		enginetest.CheckUniform(t, opened, h.Live)
+		if err := opened.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 
-	enginetest.CheckUniform(t, opened, h.Live)
-	if err := opened.Close(); err != nil {
-		t.Fatal(err)
-	}
+	t.Run("in tables", check)
+	t.Run("write to the log", func(t *testing.T) {
+		var changes []enginetest.Change
+		for i, key := range h.Keys() {
+			c := enginetest.Change{Key: []byte(key), Value: []byte("in the log")}
+			switch i % 7 {
+			case 0: // once more, whether it is there or not
+				h.Live[key] = "in tables and the log"
+			case 1:
+				c.Value = nil
+				delete(h.Live, key)
+			case 2:
+				c.Key = append(c.Key, 'n')
+				h.Live[string(c.Key)] = "in the log alone"
+			default:
+				continue
+			}
+
+			changes = append(changes, c)
+		}
+
+		enginetest.Write(t, openAt(t, engine.Options{Dir: dir}), changes, nil)
+	})
+
+	t.Run("in tables and the log", check)
 }

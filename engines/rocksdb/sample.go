@@ -114,8 +114,7 @@ func (d *db) drawKeys(
 		bytes += t.bytes
 	}
 
-	if of.entries == 0 || bytes > metadataShare*maxDrawnMetadata ||
-		d.replayedBytes() > 0 || !d.settings.readOnly {
+	if bytes > metadataShare*maxDrawnMetadata || !d.settings.readOnly {
 		return false, nil
 	}
 

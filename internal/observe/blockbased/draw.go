@@ -7,17 +7,18 @@ import (
 	"sort"
 
 	"github.com/statelab/statelab/internal/observe/lookuppath"
+	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
 
-// Drawer draws keys of a database from its tables, each key that is there with the same chance,
-// however keys are spread and whatever was deleted or overwritten. Keys that are in memtables alone
-// are not drawn. For one goroutine.
+// Drawer draws keys of a database, each key that is there with the same chance, however keys are
+// spread and whatever was deleted or overwritten. For one goroutine.
 //
 // A draw chooses a table by its number of entries, one of its data blocks, and an entry of that.
 // Blocks of few entries are refused as often as they have fewer than the fullest one seen of the
 // table; some are read when the table is first chosen. An entry begins another draw, of any table,
 // unless a Get finds the key and the entry is the newest one of it: of the entries of a key, merge
-// operands included, that is one.
+// operands included, that is one. What the logs hold is drawn from like a table: there the entry of
+// a key that no table has stands for it.
 //
 // Tables of LevelDB do not tell how many entries they have: of these each data block is as likely,
 // and the fullest one is that of all tables.
@@ -27,8 +28,9 @@ type Drawer struct {
 	walk *Walker
 	in   buffer
 
-	ends    []uint64     // of the tables, if their entries are counted through
+	ends    []uint64     // of the tables and the logs, if their entries are counted through
 	tables  []drawnTable // as in r.All
+	logged  []string     // keys of the logs
 	fullest *int         // entries of the fullest block of tables that do not count theirs
 	entries []drawnEntry // of a block
 }
@@ -69,19 +71,30 @@ func (r *Resolver) Drawer(rng *rand.Rand) *Drawer {
 		d.ends, d.tables = append(d.ends, sum), append(d.tables, of)
 	}
 
+	if r.unflushed != nil {
+		d.logged = r.unflushed.Keys()
+	}
+
+	d.ends = append(d.ends, sum+uint64(len(d.logged)))
 	return d
 }
 
 // Draw appends a key to dst.
 func (d *Drawer) Draw(dst []byte) ([]byte, error) {
-	if len(d.ends) == 0 || d.ends[len(d.ends)-1] == 0 {
-		return dst, errors.New("the column family has no tables")
+	all := d.ends[len(d.tables)]
+	if all == 0 {
+		return dst, errors.New("the column family has no keys")
 	}
 
 	for range maxDraws {
-		entry := d.rng.Uint64N(d.ends[len(d.ends)-1])
+		entry := d.rng.Uint64N(all)
 		at := sort.Search(len(d.ends), func(i int) bool { return d.ends[i] > entry })
-		key, err := d.drawFrom(at)
+		draw := d.drawFrom
+		if at == len(d.tables) {
+			draw = d.drawLogged
+		}
+
+		key, err := draw(at)
 		if err != nil {
 			return dst, err
 		}
@@ -129,6 +142,24 @@ func (d *Drawer) drawFrom(at int) ([]byte, error) {
 
 		return e.key, nil
 	}
+}
+
+// drawLogged draws a key of the logs, and returns it if it is there and no table has an entry of it.
+func (d *Drawer) drawLogged(int) ([]byte, error) {
+	key := []byte(d.logged[d.rng.IntN(len(d.logged))])
+	w := d.walk
+	w.newest = levelEntry{}
+	if err := d.getBelowMemory(key); err != nil || w.first.in != nil ||
+		w.newest.kind != lsmtail.None {
+		return nil, err
+	}
+
+	_, found, err := w.Get(key, false, w.numbers[:0])
+	if !found || err != nil {
+		return nil, err
+	}
+
+	return key, nil
 }
 
 // learn reads some blocks of a table, to know how full they are.
@@ -187,15 +218,24 @@ func (d *Drawer) stands(t *table, e drawnEntry) (bool, error) {
 	}
 
 	if w.t == nil { // it is in memory, and an older one in the tables stands for it
-		memory := w.memory
-		w.memory = new(lookuppath.Unflushed)
-		_, _, err = w.Get(e.key, false, w.numbers[:0])
-		w.memory = memory
+		if err := d.getBelowMemory(e.key); err != nil {
+			return false, err
+		}
 	}
 
 	if d.r.reading.Level {
-		return w.newest.seqNum == e.seqNum, err
+		return w.newest.seqNum == e.seqNum, nil
 	}
 
-	return w.first.in == t && w.first.seqNum == e.seqNum, err
+	return w.first.in == t && w.first.seqNum == e.seqNum, nil
+}
+
+// getBelowMemory has the walker look for a key in the tables alone.
+func (d *Drawer) getBelowMemory(key []byte) error {
+	w := d.walk
+	memory := w.memory
+	w.memory = new(lookuppath.Unflushed)
+	_, _, err := w.Get(key, false, w.numbers[:0])
+	w.memory = memory
+	return err
 }

@@ -2,6 +2,8 @@ package lookuppath
 
 import (
 	"bytes"
+	"maps"
+	"slices"
 
 	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
@@ -49,6 +51,9 @@ func (u *Unflushed) Wrote(entry lsmtail.Entry, key, end []byte) {
 
 // Finish has to be called before Find.
 func (u *Unflushed) Finish() { u.tombstones = Disjoint(u.tombstones) }
+
+// Keys are those that have an entry of their own, deletions included, in order.
+func (u *Unflushed) Keys() []string { return slices.Sorted(maps.Keys(u.newest)) }
 
 // DeletesRanges tells whether ranges of keys are deleted.
 func (u *Unflushed) DeletesRanges() bool { return len(u.tombstones) > 0 }
