@@ -23,6 +23,7 @@ type pages struct {
 	file      io.ReaderAt
 	pageBytes int
 	branches  map[pgid]page // that were read, at most maxBranches
+	first     []byte        // of the leaf that was read last
 }
 
 // A page is a header, an array of elements, and the keys and values they point
@@ -191,18 +192,22 @@ func (d *db) drawInline(n int, rng *rand.Rand) (drawn [][]byte, err error) {
 }
 
 // head reads the beginning of a page, which tells how many elements there are: the overflow of a
-// leaf may hold large values. Branches are whole, and are read once.
+// leaf may hold large values. A leaf is valid until the next one is read. Branches are whole, and
+// are read once.
 func (p *pages) head(id pgid) (page, error) {
 	if at, is := p.branches[id]; is {
 		return at, nil
 	}
 
-	first := make([]byte, p.pageBytes)
-	if _, err := p.file.ReadAt(first, int64(id)*int64(p.pageBytes)); err != nil {
+	if p.first == nil {
+		p.first = make([]byte, p.pageBytes)
+	}
+
+	if _, err := p.file.ReadAt(p.first, int64(id)*int64(p.pageBytes)); err != nil {
 		return page{}, fmt.Errorf("page %d: %w", id, err)
 	}
 
-	if at, err := parse(id, first); err == nil && at.leaf {
+	if at, err := parse(id, p.first); err == nil && at.leaf {
 		return at, nil
 	}
 
