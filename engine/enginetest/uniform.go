@@ -23,13 +23,15 @@ type Change struct{ Key, Value, End []byte }
 type History struct {
 	// Generations are to reach tables of their own, the oldest first.
 	Generations [][]Change
+	// Batch is how many changes are committed together.
+	Batch int
 	// Live is each key that is there in the end, with a name for those it is like.
 	Live map[string]string
 }
 
 // NewHistory makes always the same one.
 func NewHistory() *History {
-	h := &History{Live: map[string]string{}}
+	h := &History{Batch: 20, Live: map[string]string{}}
 	rng := rand.New(rand.NewPCG(0x68, 0x69))
 	versions := map[string]int{}
 	var now []Change
@@ -112,10 +114,10 @@ func NewHistory() *History {
 	return h
 }
 
-// Write writes a generation, as a batch of each few changes.
-func Write(t *testing.T, db engine.DB, changes []Change, existing []string) {
+// Write writes changes, in batches of so many. Where a range is deleted whose engine has no such
+// deletion, the existing keys in it are.
+func Write(t *testing.T, db engine.DB, changes []Change, existing []string, batch int) {
 	t.Helper()
-	const batch = 20
 	w := writer(t, db)
 	ranges, canRange := w.(engine.RangeDeleter)
 	for i, c := range changes {
@@ -172,7 +174,7 @@ func BuildHistory(
 			Overrides: overrides,
 		})
 		must(t, err)
-		Write(t, db, changes, keys)
+		Write(t, db, changes, keys, h.Batch)
 		if i == 0 {
 			must(t, db.Settle(t.Context(), nil))
 		}

@@ -279,7 +279,7 @@ func TestSampleIsUniform(t *testing.T) {
 			changes = append(changes, c)
 		}
 
-		enginetest.Write(t, openAt(t, engine.Options{Dir: dir}), changes, nil)
+		enginetest.Write(t, openAt(t, engine.Options{Dir: dir}), changes, nil, h.Batch)
 	})
 
 	t.Run("in tables and the log", check)
