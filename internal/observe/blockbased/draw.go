@@ -144,7 +144,8 @@ func (d *Drawer) drawFrom(at int) ([]byte, error) {
 	}
 }
 
-// drawLogged draws a key of the logs, and returns it if it is there and no table has an entry of it.
+// drawLogged draws a key of the logs, and returns it if it is there and no table has an entry of
+// it.
 func (d *Drawer) drawLogged(int) ([]byte, error) {
 	key := []byte(d.logged[d.rng.IntN(len(d.logged))])
 	w := d.walk

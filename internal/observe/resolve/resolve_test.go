@@ -166,8 +166,8 @@ func openResolver(t testing.TB, f flavour, dir string) *Resolver {
 }
 
 // compare makes gets Gets of the keys next chooses with the engine and the
-// resolver, and logs what they asked for. The engine tells it twice: by the reads of its files, with
-// a cache that keeps nothing, and by the hits and misses that it counts of that cache.
+// resolver, and logs what they asked for. The engine tells it twice: by the reads of its files,
+// with a cache that keeps nothing, and by the hits and misses that it counts of that cache.
 func compare(
 	t *testing.T, f flavour, dir string, r *Resolver, gets int,
 	next func() (key []byte, known bool),
