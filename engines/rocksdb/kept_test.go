@@ -151,7 +151,7 @@ type ownersOption struct {
 	told bool
 }
 
-// ownersOptions are at least ten of each class (docs/fidelity.md).
+// ownersOptions are at least ten of each class (optionsfile) but those that are refused.
 func ownersOptions() []ownersOption {
 	with := func(flags ...string) ownersOption {
 		return ownersOption{name: strings.Join(flags, " "), flags: flags}
