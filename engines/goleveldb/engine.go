@@ -324,6 +324,10 @@ func resolve(info engine.Info, o engine.Options) (settings, []error) {
 		s.WriteBuffer = readOnlyBuffer
 	}
 
+	if o.Foreign && o.Overrides["BlockSize"] == "" {
+		s.BlockSize = writtenBlockSize(o.Dir, s.BlockSize)
+	}
+
 	if o.MemoryBytes > 0 {
 		if err := s.split(o.MemoryBytes, o.Handles > 0); err != nil {
 			errs = append(errs, err)

@@ -54,7 +54,13 @@ func (a *Request) Profiled(profile string, overrides map[string]string) (errs []
 		return errs
 	}
 
-	o := engine.Options{Profile: profile, Overrides: overrides}
+	spec := &a.Gets.Spec
+	o := engine.Options{
+		Dir:       spec.Dir,
+		Foreign:   spec.Foreign,
+		Profile:   profile,
+		Overrides: overrides,
+	}
 	if e, is := a.Gets.Engine.(tabled); is {
 		o.Handles = a.Tables
 		a.Kind, a.Present, errs = e.Tables(o)

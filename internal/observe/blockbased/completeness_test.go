@@ -146,7 +146,10 @@ func TestMutilatedIOTraces(t *testing.T) {
 // RocksDB's own sample of blocks is found by the hashes of the blocks, with its exact rate; a
 // trace of all blocks, or with too few to tell, is not taken for one.
 func TestSampledBlockTraces(t *testing.T) {
-	rates := []int{1, 2, 8}
+	// About 1,200 blocks are accessed. RocksDB draws which of them a sample has at each run: these
+	// rates leave four times as many blocks as are needed to find them out, and the one below too
+	// few of them, but never so few that they could be of any rate.
+	rates := []int{1, 2, 4}
 	for i, trace := range tracedBlocks(t, rates...) {
 		got, err := readBlocks(trace)
 		if err != nil {
@@ -164,9 +167,9 @@ func TestSampledBlockTraces(t *testing.T) {
 		}
 	}
 
-	_, err := readBlocks(tracedBlocks(t, 100)[0])
+	_, err := readBlocks(tracedBlocks(t, 30)[0])
 	if engine.CodeOf(err) != engine.CodeUnsupported ||
-		!strings.Contains(err.Error(), "about one block in 1") ||
+		!strings.Contains(err.Error(), "about one block in ") ||
 		!strings.Contains(err.Error(), "too few") {
 		t.Errorf("too small a sample: %v", err)
 	}
