@@ -94,7 +94,8 @@ func TestRocksDBsOwnTraces(t *testing.T) {
 }
 
 // TestTunedOfAnotherProgram: RocksDB's own benchmark wrote the database. What is recommended is
-// measured in databases into which its tables are rewritten, and comes within 3 % of what was said.
+// measured in databases into which its tables are rewritten, and lies in the range that was printed:
+// 5 % around what was predicted (docs/tuning.md has the errors that were found).
 func TestTunedOfAnotherProgram(t *testing.T) {
 	withCRunners(t)
 	db := filepath.Join(t.TempDir(), "D")
@@ -118,8 +119,9 @@ func TestTunedOfAnotherProgram(t *testing.T) {
 		t.Errorf("verified %+v", found.Verified)
 	}
 
+	const printed = 0.05
 	for _, p := range found.Verified {
-		if math.Abs(p.Off()) > 0.03 {
+		if math.Abs(p.Off()) > printed {
 			t.Errorf("%v: predicted %.4f, measured %.4f", p.Options, p.Predicted, p.Measured)
 		}
 	}

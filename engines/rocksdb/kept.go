@@ -353,6 +353,10 @@ func (k optionsFile) warnings(name string) (all []engine.Warning) {
 		}
 	}
 
+	if w, is := dbformat.HighShareWarning(filepath.Dir(k.file), k.sections); is {
+		all = append(all, w)
+	}
+
 	return all
 }
 

@@ -127,6 +127,7 @@ func Setup(header trace.Header, cores int) cachesim.Setup {
 		Policy:     cmp.Or(header.Cache, subject.Policy(header.Engine)),
 		Cores:      cores,
 		EntryBytes: header.CacheEntryBytes,
+		HighShare:  header.CacheHighShare,
 	}
 	s.HashSeed, s.Before83 = blockbased.CacheOf(header.EngineVersion)
 	return s

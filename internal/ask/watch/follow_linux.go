@@ -141,13 +141,15 @@ func (a *analysis) sourceOf(wanted []int) (source, trace.Header, error) {
 	}
 
 	header := trace.Header{
-		Schema:        schema.Trace,
-		Engine:        a.w.Process.Engine,
-		EngineVersion: a.w.Process.EngineVersion,
-		Keys:          fmt.Sprintf("Gets of %s, seen from outside", a.w.Process.Name),
-		WarmupGets:    len(wanted) / 2,
-		Database:      source.Identity(),
-		Filled:        a.hasRead,
+		Schema:         schema.Trace,
+		Engine:         a.w.Process.Engine,
+		EngineVersion:  a.w.Process.EngineVersion,
+		Keys:           fmt.Sprintf("Gets of %s, seen from outside", a.w.Process.Name),
+		WarmupGets:     len(wanted) / 2,
+		Database:       source.Identity(),
+		Filled:         a.hasRead,
+		Cache:          a.layout.Cache,
+		CacheHighShare: a.layout.Setup.HighShare,
 	}
 
 	if of, is := source.(interface{ CacheKeys() map[uint64][2]uint64 }); is {
@@ -267,8 +269,10 @@ type Layout struct {
 	// Families are the names of the column families by number; nil: the engine has none.
 	Families func() (map[uint32]string, error)
 	ByFamily bool // what is followed is asked with the number of a family in front of the key
-	// Setup is the engine's block cache; without a policy it is not modelled.
+	// Setup is the engine's block cache; without a policy it is not modelled. Cache is its kind,
+	// where the engine has several.
 	Setup cachesim.Setup
+	Cache cachesim.Policy
 }
 
 // LayoutOf is the layout of an engine's database in dir.
@@ -278,6 +282,9 @@ func LayoutOf(engine, dir string) Layout {
 	if of.BlockTables {
 		log, _ := readLog(filepath.Join(dir, logName)) // CacheOf tells of an error
 		header.EngineVersion = log.version
+		if cache, is := log.only(); is {
+			header.Cache, header.CacheHighShare, _ = cache.policy()
+		}
 	}
 
 	setup := curve.Setup(header, 1)
@@ -292,6 +299,7 @@ func LayoutOf(engine, dir string) Layout {
 			Version:  header.EngineVersion,
 			Learn:    blockbased.Learn,
 			Setup:    setup,
+			Cache:    header.Cache,
 			ByFamily: true,
 			Folders:  blockbased.Folders(dir, levelBlock),
 			Follow: func(appeared func() ([]string, error)) (following, error) {
@@ -445,10 +453,10 @@ func loggedCache(t *probe.Target, dir string) Cache {
 	case len(caches) != 1:
 		c.Absent = fmt.Sprintf(unknownCache,
 			fmt.Sprintf("%s tells of %s", logName, unit.Plural(len(caches), "cache")))
-	case caches[0] != pooledCache{"LRUCache", caches[0].bytes, 0.5, 0}:
-		c.Absent = fmt.Sprintf("its cache is of a kind that is not modelled (%+v)", caches[0])
 	default:
-		c.Bytes, c.Source = caches[0].bytes, logName
+		if _, _, c.Absent = caches[0].policy(); c.Absent == "" {
+			c.Bytes, c.Source = caches[0].bytes, logName
+		}
 	}
 
 	return c
@@ -459,6 +467,29 @@ type pooledCache struct {
 	Kind      string
 	bytes     int64
 	High, Low float64
+}
+
+// policy is how the cache is simulated, or why it is not.
+func (c pooledCache) policy() (policy cachesim.Policy, highShare *float64, absent string) {
+	switch {
+	case c.Kind == "LRUCache" && c.Low == 0:
+		return cachesim.PooledLRUPolicy, &c.High, ""
+	case c.Kind == "LRUCache":
+		return "", nil, fmt.Sprintf("its block cache has a pool for blocks of low priority "+
+			"(low_pri_pool_ratio=%g), which is not simulated", c.Low)
+	case c.Kind == "AutoHyperClockCache":
+		return cachesim.HyperClockPolicy, nil, ""
+	}
+
+	return "", nil, fmt.Sprintf("its block cache is a %s, which is not simulated", c.Kind)
+}
+
+// only is the block cache of all families; false if there are several, or none is known.
+func (l databaseLog) only() (only pooledCache, is bool) {
+	for _, of := range l.caches {
+		only = *of
+	}
+	return only, len(l.caches) == 1
 }
 
 // databaseLog is what the LOG of a database tells of its last opening.

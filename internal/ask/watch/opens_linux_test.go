@@ -27,6 +27,7 @@ import (
 	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/testring"
+	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/internal/observe/probe"
 	"github.com/statelab/statelab/result"
@@ -484,6 +485,29 @@ func TestReadLogTellsOpenFiles(t *testing.T) {
 	log, err := readLog(path)
 	if err != nil || log.openFiles != 64 || log.tableShardBits != 6 {
 		t.Errorf("%+v, %v", log, err)
+	}
+}
+
+// TestPolicyOfLoggedCache: caches are simulated with the pools that the LOG tells of, or the answer
+// says in the field's words why they are not.
+func TestPolicyOfLoggedCache(t *testing.T) {
+	for _, c := range []struct {
+		cache  pooledCache
+		policy cachesim.Policy
+		high   float64 // negative: of no matter
+		absent string
+	}{
+		{pooledCache{"LRUCache", 8 << 20, 0.5, 0}, cachesim.PooledLRUPolicy, 0.5, ""},
+		{pooledCache{"LRUCache", 8 << 20, 0, 0}, cachesim.PooledLRUPolicy, 0, ""},
+		{pooledCache{"LRUCache", 8 << 20, 0.5, 0.3}, "", -1, "low_pri_pool_ratio=0.3"},
+		{pooledCache{"AutoHyperClockCache", 8 << 20, 0, 0}, cachesim.HyperClockPolicy, -1, ""},
+		{pooledCache{"TieredCache", 8 << 20, 0, 0}, "", -1, "its block cache is a TieredCache"},
+	} {
+		policy, high, absent := c.cache.policy()
+		if policy != c.policy || (high != nil) != (c.high >= 0) || high != nil && *high != c.high ||
+			!strings.Contains(absent, c.absent) || (absent == "") != (c.absent == "") {
+			t.Errorf("%+v: %q %v %q", c.cache, policy, high, absent)
+		}
 	}
 }
 

@@ -210,6 +210,38 @@ func (c *naiveS3) Access(id uint32, bytes int32) bool {
 	return false
 }
 
+// TestPooledLRUWithoutAPoolIsAnLRU: where no bytes are for blocks of high priority, as in Java, they
+// leave as early as others.
+func TestPooledLRUWithoutAPoolIsAnLRU(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 3))
+	const capacity = 50
+	want, err := simplelru.NewLRU[int, struct{}](capacity, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	got, half := NewPooledLRU(capacity, 0), NewPooledLRU(capacity, DefaultHighShare)
+	ids, differs := newZipf(random, 200, 0.8), false
+	for range 20_000 {
+		id := ids.next()
+		_, hit := want.Get(id)
+		if !hit {
+			want.Add(id, struct{}{})
+		}
+
+		high := id%3 == 0
+		if got.AccessAs(uint32(id+1), 1, high) != hit {
+			t.Fatalf("block %d: hit %v, want %v", id, !hit, hit)
+		}
+
+		differs = half.AccessAs(uint32(id+1), 1, high) != hit || differs
+	}
+
+	if !differs {
+		t.Error("a pool for half of the bytes makes no difference")
+	}
+}
+
 func TestPoliciesAgainstNaiveOnes(t *testing.T) {
 	const max = 20_000
 	for name, pair := range map[string]struct {

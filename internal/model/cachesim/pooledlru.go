@@ -2,8 +2,8 @@ package cachesim
 
 import "math/bits"
 
-// PooledLRU is a shard of RocksDB's LRUCache with its default pools: the high-priority one for half
-// of the bytes, none for low priority. A block enters the high pool with high priority or after a
+// PooledLRU is a shard of RocksDB's LRUCache with a high-priority pool, for half of the bytes unless
+// the owner says otherwise, and none for low priority. A block enters the high pool with high priority or after a
 // hit, else the bottom one. The oldest of the bottom pool leave first. What the high pool cannot
 // hold goes on as the newest of the bottom pool.
 //
@@ -23,11 +23,12 @@ type PooledLRU struct {
 // inHigh is the kind of the pages of the high-priority pool.
 const inHigh uint8 = 1
 
-// highShare is high_pri_pool_ratio.
-const highShare = 0.5
+// DefaultHighShare is high_pri_pool_ratio of RocksDB in C++; in Java it is 0.
+const DefaultHighShare = 0.5
 
-// NewPooledLRU returns an empty shard of maxBytes.
-func NewPooledLRU(maxBytes int64) *PooledLRU {
+// NewPooledLRU returns an empty shard of maxBytes, of which highShare are for the high-priority
+// pool (high_pri_pool_ratio). Without one it is an LRU.
+func NewPooledLRU(maxBytes int64, highShare float64) *PooledLRU {
 	c := &PooledLRU{
 		maxBytes: maxBytes,
 		highMax:  int64(float64(maxBytes) * highShare),

@@ -167,7 +167,11 @@ func newShards(setup Setup, cacheBytes int64) (shards []shardCache) {
 		case S3FIFOPolicy:
 			shard = NewS3FIFO(cacheBytes)
 		case PooledLRUPolicy:
-			shard = NewPooledLRU(unreserved)
+			highShare := DefaultHighShare
+			if setup.HighShare != nil {
+				highShare = *setup.HighShare
+			}
+			shard = NewPooledLRU(unreserved, highShare)
 		case HyperClockPolicy:
 			shard = newHyperClock(unreserved, 0)
 		case FixedClockPolicy:

@@ -59,7 +59,9 @@ func NewPebbleTableCache(version PebbleVersion, maxOpenFiles, shards int) *Table
 func NewRocksTableCache(maxOpenFiles, shardBits int, preferred []uint64) *TableCache {
 	capacity, shards := max(maxOpenFiles, minRocksFiles)-otherFiles, 1<<max(0, min(shardBits, 19))
 	each := (capacity + shards - 1) / shards
-	c := newTableCache(shards, each, func() Cache { return NewPooledLRU(int64(each)) })
+	c := newTableCache(shards, each, func() Cache {
+		return NewPooledLRU(int64(each), DefaultHighShare)
+	})
 	c.shardOf = func(file uint64) int { return int(rocksFileHash(file)) & (shards - 1) }
 	c.least = func(tables int) int { return (tables-1)*shards + 1 + otherFiles }
 

@@ -62,7 +62,8 @@ func planGets(classes []class, l layout, seed uint64) *wholeGets {
 	random := rand.New(rand.NewPCG(seed, 0))
 	w := &wholeGets{all: uint64(l.shards), salt: random.Uint64()}
 	for range l.simulated {
-		w.shards = append(w.shards, cachesim.NewPooledLRU(l.shardBytes-l.reservedBytes))
+		w.shards = append(w.shards, cachesim.NewPooledLRU(l.shardBytes-l.reservedBytes,
+			cachesim.DefaultHighShare))
 	}
 
 	var files []File

@@ -231,7 +231,8 @@ func (in *Input) point(ctx context.Context, classes []class, cacheBytes int64) (
 // newShard is an empty shard, less what is reserved.
 func (in *Input) newShard(l layout) shardCache {
 	if in.Blocks != nil {
-		return shardCache{pooled: cachesim.NewPooledLRU(l.shardBytes - l.reservedBytes)}
+		return shardCache{pooled: cachesim.NewPooledLRU(l.shardBytes-l.reservedBytes,
+			cachesim.DefaultHighShare)}
 	}
 	clock := cachesim.NewClockPro(l.shardBytes)
 	clock.Reserve(l.reservedBytes)

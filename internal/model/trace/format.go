@@ -72,6 +72,8 @@ type Header struct {
 	// is how large its blocks are said to be.
 	Cache           cachesim.Policy `json:"cache,omitempty"`
 	CacheEntryBytes int64           `json:"cache_entry_bytes,omitempty"`
+	// CacheHighShare of RocksDB's LRUCache is for blocks of high priority; absent: a half.
+	CacheHighShare *float64 `json:"cache_high_share,omitempty"`
 }
 
 // Totals are the counts of a whole trace.

@@ -75,6 +75,10 @@ func readOptions(
 		return name == family || unit.Printable(name) == family
 	}
 	warnings = dbformat.OptionWarnings(filepath.Join(dir, name), sections, isFamily)
+	if w, is := dbformat.HighShareWarning(dir, sections); is {
+		warnings = append(warnings, w)
+	}
+
 	own = Options{}
 	for _, section := range sections {
 		switch {

@@ -40,7 +40,7 @@ func OptionWarnings(
 		}
 	}
 
-	unobeyed = append(unobeyed, loggedDoubts(filepath.Dir(file), sections)...)
+	unobeyed = append(unobeyed, loggedDoubts(filepath.Dir(file))...)
 	if len(unknown) > 0 {
 		warnings = append(warnings, engine.Warning{
 			Code: UnknownOptions,
@@ -63,13 +63,17 @@ func OptionWarnings(
 }
 
 // loggedDoubts are settings that the owner's LOG tells, and that are neither obeyed nor simulated.
-func loggedDoubts(dir string, sections []optionsfile.Section) (unobeyed []string) {
-	logged := optionsfile.ReadLog(dir)
-	if logged.RowCacheBytes > 0 {
+func loggedDoubts(dir string) (unobeyed []string) {
+	if rows := optionsfile.ReadLog(dir).RowCacheBytes; rows > 0 {
 		unobeyed = append(unobeyed, fmt.Sprintf("row_cache=%d (LOG): a cache of rows answers Gets "+
-			"before they read blocks", logged.RowCacheBytes))
+			"before they read blocks", rows))
 	}
+	return unobeyed
+}
 
+// HighShareWarning is about a RocksDB database in dir whose owner gives blocks of high priority
+// another share of the block cache than RocksDB's default, for those that cannot give it that.
+func HighShareWarning(dir string, sections []optionsfile.Section) (engine.Warning, bool) {
 	cached := slices.ContainsFunc(sections, func(s optionsfile.Section) bool {
 		return s.Values["cache_index_and_filter_blocks"] == "true" ||
 			s.Values["partition_filters"] == "true" ||
@@ -77,11 +81,15 @@ func loggedDoubts(dir string, sections []optionsfile.Section) (unobeyed []string
 	})
 
 	const share = 0.5 // RocksDB's default
-	if cached && logged.HighPriorityShare >= 0 && logged.HighPriorityShare != share {
-		unobeyed = append(unobeyed, fmt.Sprintf("high_pri_pool_ratio=%g (LOG): here filters and "+
-			"indexes have the high priority in %g of the block cache", logged.HighPriorityShare,
-			share))
+	logged := optionsfile.ReadLog(dir).HighPriorityShare
+	if !cached || logged < 0 || logged == share {
+		return engine.Warning{}, false
 	}
 
-	return unobeyed
+	return engine.Warning{
+		Code: UnobeyedOptions,
+		Text: fmt.Sprintf("the owner's block cache has high_pri_pool_ratio=%g (LOG); here filters "+
+			"and indexes have the high priority in %g of it, and stay longer", logged, share),
+		Remedy: compareWithOwner,
+	}, true
 }
