@@ -94,8 +94,8 @@ func TestRocksDBsOwnTraces(t *testing.T) {
 }
 
 // TestTunedOfAnotherProgram: RocksDB's own benchmark wrote the database. What is recommended is
-// measured in databases into which its tables are rewritten, and lies in the range that was printed:
-// 5 % around what was predicted (docs/tuning.md has the errors that were found).
+// measured in databases into which its tables are rewritten, and lies in the range that was
+// printed: 5 % around what was predicted (docs/tuning.md has the errors that were found).
 func TestTunedOfAnotherProgram(t *testing.T) {
 	withCRunners(t)
 	db := filepath.Join(t.TempDir(), "D")

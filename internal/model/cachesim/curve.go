@@ -57,8 +57,8 @@ type Setup struct {
 	// EntryBytes is how large a block is said to be to the fixed HyperClockCache, which is made for
 	// so many; 0: 8 KiB.
 	EntryBytes int64
-	// HighShare of RocksDB's LRUCache is for blocks of high priority (high_pri_pool_ratio); nil: its
-	// default, a half.
+	// HighShare of RocksDB's LRUCache is for blocks of high priority (high_pri_pool_ratio); nil:
+	// its default, a half.
 	HighShare *float64
 
 	sampleShift int // caches are 2^sampleShift times smaller than they are called

@@ -210,8 +210,8 @@ func (c *naiveS3) Access(id uint32, bytes int32) bool {
 	return false
 }
 
-// TestPooledLRUWithoutAPoolIsAnLRU: where no bytes are for blocks of high priority, as in Java, they
-// leave as early as others.
+// TestPooledLRUWithoutAPoolIsAnLRU: where no bytes are for blocks of high priority, as in Java,
+// they leave as early as others.
 func TestPooledLRUWithoutAPoolIsAnLRU(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
 	const capacity = 50

@@ -2,10 +2,10 @@ package cachesim
 
 import "math/bits"
 
-// PooledLRU is a shard of RocksDB's LRUCache with a high-priority pool, for half of the bytes unless
-// the owner says otherwise, and none for low priority. A block enters the high pool with high priority or after a
-// hit, else the bottom one. The oldest of the bottom pool leave first. What the high pool cannot
-// hold goes on as the newest of the bottom pool.
+// PooledLRU is a shard of RocksDB's LRUCache with a high-priority pool, for half of the bytes
+// unless the owner says otherwise, and none for low priority. A block enters the high pool with
+// high priority or after a hit, else the bottom one. The oldest of the bottom pool leave first.
+// What the high pool cannot hold goes on as the newest of the bottom pool.
 //
 // Blocks that a Get holds cannot leave meanwhile: that is not modelled, and matters only to shards
 // of a few blocks.
