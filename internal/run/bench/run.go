@@ -217,8 +217,9 @@ func (r *run) noteDatabase() error {
 	}
 
 	r.Result.Database = database
-	if r.spec.Foreign {
-		if w, is := dbformat.Unlisted(r.spec.Dir, database.Files); is {
+	// Of one column family that was chosen, the files of the others are not told.
+	if r.spec.Foreign && r.spec.Overrides["table"] == "" {
+		if w, is := dbformat.Unlisted(r.spec.Dir, listedFiles(database)); is {
 			r.Warn(w)
 		}
 	}
@@ -228,6 +229,14 @@ func (r *run) noteDatabase() error {
 	}
 
 	return nil
+}
+
+// listedFiles are the table files that a database consists of, of all its column families.
+func listedFiles(d result.Database) (files int) {
+	for _, family := range d.Tables {
+		files += family.Files
+	}
+	return max(files, d.Files)
 }
 
 func (r *run) inspect(ctx context.Context) error {
