@@ -295,6 +295,18 @@ func TestInspectionInParts(t *testing.T) {
 		files = append(files, file)
 	}
 
+	// Of another program's database, the tables of other parts are not taken for forgotten ones.
+	foreign := filepath.Join(t.TempDir(), "D")
+	copyTree(t, db, foreign)
+	if err := os.RemoveAll(filepath.Join(foreign, "statelab")); err != nil {
+		t.Fatal(err)
+	}
+
+	part := must(t, "inspect", foreign, "--json", "--part", "1/3")
+	if strings.Contains(part.stdout+part.stderr, "not in its manifest") {
+		t.Error(part)
+	}
+
 	merge := func(files ...string) outcome {
 		return statelab(t, append([]string{"inspect", "--merge", "--json"}, files...)...)
 	}

@@ -26,7 +26,7 @@ import (
 //	NUMBER.rlp         a block access list of EIP-7928: bytes, 0x-hex or a node's answer with it
 //	NUMBER.json        traces of what the block reads, or of what it changes
 //	NUMBER.diff.json   the traces in diffMode, beside those of what it reads
-//	NUMBER.block.json  the answer of eth_getBlockByNumber: hashes that the others are held against
+//	NUMBER.block.json  the answer of eth_getBlockByNumber: hashes to compare the others with
 var (
 	blockFile = regexp.MustCompile(`^(\d{1,18})\.(rlp|json|diff\.json|block\.json)(\.gz)?$`)
 	// ErrNoFiles: the folder has no list.
@@ -297,7 +297,7 @@ func (f *Folder) read(name string) ([]byte, error) {
 	return text, err
 }
 
-// blockHeader is what a block's header says that other files of the block are held against.
+// blockHeader is what a block's header says that other files of the block are compared with.
 type blockHeader struct {
 	known        bool
 	balHash      *Word

@@ -217,8 +217,8 @@ func (r *run) noteDatabase() error {
 	}
 
 	r.Result.Database = database
-	// Of one column family that was chosen, the files of the others are not told.
-	if r.spec.Foreign && r.spec.Overrides["table"] == "" {
+	// Where one column family or a part of the tables was chosen, other files are not described.
+	if r.spec.Foreign && r.spec.Overrides["table"] == "" && r.spec.Part.Of == 0 {
 		if w, is := dbformat.Unlisted(r.spec.Dir, listedFiles(database)); is {
 			r.Warn(w)
 		}
