@@ -6,11 +6,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -57,18 +59,58 @@ func DeviceOf(dir string) (_ Device, err error) {
 
 // Now returns the device's counters since boot, from /sys/class/block/*/stat:
 // requests completed, after merging.
-func (d Device) Now() (io result.DeviceIO, err error) {
+func (d Device) Now() (now result.DeviceIO, err error) {
 	defer wrap(&err, "read the counters of block device %s", d.Name)
 	text, err := os.ReadFile(filepath.Join(sysBlock, d.Name, "stat"))
 	if err == nil {
-		io, err = parseBlockStat(string(text))
+		now, _, err = parseBlockStat(string(text))
 	}
 
 	if err == nil {
-		io.Device = d.Name
+		now.Device = d.Name
 	}
 
-	return io, err
+	return now, err
+}
+
+// Settled returns the device's counters once they count every read that has returned, or as they
+// are after patience. The kernel wakes whoever waits for a read before it counts that read as
+// completed: counters that are taken at once may have its bytes and lack the read. Newer kernels
+// tell that a request is under way until it is counted; of others, counters that have not changed
+// for a while are believed. What it reads itself is added to own.
+func (d Device) Settled(own *OwnReads, patience time.Duration) (now result.DeviceIO, err error) {
+	defer wrap(&err, "read the counters of block device %s", d.Name)
+	file, err := os.Open(filepath.Join(sysBlock, d.Name, "stat"))
+	if err != nil {
+		return now, err
+	}
+
+	defer file.Close()
+	var text [512]byte
+	before := result.DeviceIO{}
+	for begun := time.Now(); ; before = now {
+		n := 0
+		own.Call(func() int64 {
+			n, err = file.ReadAt(text[:], 0)
+			return int64(n)
+		})
+
+		if err != nil && !errors.Is(err, io.EOF) {
+			return now, err
+		}
+
+		var inFlight int64
+		if now, inFlight, err = parseBlockStat(string(text[:n])); err != nil {
+			return now, err
+		}
+
+		now.Device = d.Name
+		if (inFlight == 0 && now == before) || time.Since(begun) > patience {
+			return now, nil
+		}
+
+		time.Sleep(patience / 20)
+	}
 }
 
 // ReadAheadKB is how much a sequential reader, and a fault on mapped memory, may
@@ -124,15 +166,15 @@ func onlyUser(name, number string) (bool, error) {
 // parseBlockStat reads the first ten numbers of Documentation/block/stat: reads,
 // merged, sectors, ms; writes, merged, sectors, ms; in flight, ms busy. A sector is
 // 512 bytes whatever the device.
-func parseBlockStat(text string) (result.DeviceIO, error) {
+func parseBlockStat(text string) (done result.DeviceIO, inFlight int64, err error) {
 	fields := strings.Fields(text)
 	if len(fields) < 10 {
-		return result.DeviceIO{}, fmt.Errorf("no block statistics: %.200q", text)
+		return done, 0, fmt.Errorf("no block statistics: %.200q", text)
 	}
 
 	n, err := integers(fields[:10])
 	if err != nil {
-		return result.DeviceIO{}, fmt.Errorf("no block statistics: %w", err)
+		return done, 0, fmt.Errorf("no block statistics: %w", err)
 	}
 
 	const sector = 512
@@ -143,7 +185,7 @@ func parseBlockStat(text string) (result.DeviceIO, error) {
 		Writes:     n[4],
 		WriteBytes: n[6] * sector,
 		BusyMillis: n[9],
-	}, nil
+	}, n[8], nil
 }
 
 // queue is the path of a setting of the device's request queue, which a

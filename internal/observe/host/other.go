@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"runtime"
 	"runtime/debug"
+	"time"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/livedir"
@@ -86,10 +87,13 @@ func StartWatch(string) *Watch                           { return new(Watch) }
 func (*Watch) Stop() (*result.Machine, []engine.Warning) { return nil, nil }
 func DeviceOf(string) (Device, error)                    { return Device{}, errLinux }
 func (Device) Now() (io result.DeviceIO, err error)      { return io, errLinux }
-func DirectSupported(string) error                       { return errLinux }
-func InMemory(string) (bool, error)                      { return false, errLinux }
-func FreeBytes(string) (int64, error)                    { return 0, errLinux }
-func AvailableMemory() int64                             { return 0 }
+func (Device) Settled(*OwnReads, time.Duration) (io result.DeviceIO, err error) {
+	return io, errLinux
+}
+func DirectSupported(string) error    { return errLinux }
+func InMemory(string) (bool, error)   { return false, errLinux }
+func FreeBytes(string) (int64, error) { return 0, errLinux }
+func AvailableMemory() int64          { return 0 }
 func MeasureDisk(context.Context, DiskPlan, func(string)) (*result.Disk, error) {
 	return nil, errLinux
 }

@@ -102,7 +102,8 @@ func TestColdReadsCostDeviceBytes(t *testing.T) {
 		t.Errorf("reading %d cold bytes fetched %d from the device", cachedBytes, cold)
 	}
 
-	if warm := cost(); warm != 0 {
+	// A little more: dropped pages of this program itself.
+	if warm := cost(); warm > 1<<20 {
 		t.Errorf("reading warm bytes fetched %d from the device", warm)
 	}
 }

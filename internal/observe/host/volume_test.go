@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -156,6 +157,47 @@ func TestLargeReadsAreSplit(t *testing.T) {
 	}
 }
 
+// TestSettledHasEveryReadThatReturned: the kernel may wake a reader before it counts the read.
+func TestSettledHasEveryReadThatReturned(t *testing.T) {
+	const reads = 300
+	mountPoint, d := newVolume(t, 64<<20)
+	f, err := os.OpenFile(randomFile(t, mountPoint, 32<<20).Name(), os.O_RDONLY|unix.O_DIRECT, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	defer f.Close()
+	block, before, atOnce := alignedBlock(), deviceNow(t, d), 0
+	for n := range int64(reads) {
+		if _, err := unix.Pread(int(f.Fd()), block, n*8192); err != nil {
+			t.Fatal(err)
+		}
+
+		now, err := d.Now()
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if now.Reads == before.Reads {
+			atOnce++
+		}
+
+		own := OwnReads{}
+		settled, err := d.Settled(&own, 20*time.Millisecond)
+		if err != nil || settled.Reads != before.Reads+1 {
+			t.Fatalf("read %d: %+v after %+v, error %v", n, settled, before, err)
+		}
+
+		if calls, chars, settled := own.Now(); calls < 2 || chars < calls*20 || !settled {
+			t.Fatalf("Settled read its file %d times, %d characters", calls, chars)
+		}
+
+		before = settled
+	}
+
+	t.Logf("%d of %d reads were not counted when they returned", atOnce, reads)
+}
+
 func TestVolumeIsPrivateUntilSomebodyElseMountsIt(t *testing.T) {
 	mountPoint, d := newVolume(t, 32<<20)
 	if !d.Loop || !d.Private || d.Backing != strings.TrimSuffix(mountPoint, ".mount") {
@@ -293,7 +335,7 @@ func needRoot(t *testing.T) {
 
 func deviceNow(t *testing.T, d Device) result.DeviceIO {
 	t.Helper()
-	io, err := d.Now()
+	io, err := d.Settled(&OwnReads{}, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,6 +30,10 @@ type Snapshot[C any] struct {
 // may wait for a processor meanwhile.
 const snapshotPatience = time.Second
 
+// devicePatience is how long the kernel may take to count a read that has returned. It is awaited
+// whole only where others read or write without a pause.
+const devicePatience = 10 * time.Millisecond
+
 // Snapshot reads every counter. What that takes is not counted, nor what it takes to look after
 // the limit on memory: how much that was and the kernel's count are of one moment, however long
 // this thread waits for a processor between the two. If such a moment does not come within
@@ -94,7 +98,7 @@ func (s *Session[C]) lookOnce(own ownReads) (now Snapshot[C], err error) {
 	if s.Device.Private {
 		io, err := s.Device.Now()
 		if err != nil {
-			return now, fmt.Errorf("read the counters of %s: %w", s.Device.Name, err)
+			return now, err
 		}
 		now.device = &io
 	}
@@ -202,9 +206,24 @@ func Per(n *int64, by float64) *float64 {
 	return new(float64(*n) / by)
 }
 
+// settledDevice is what the device has counted once it has all reads that have returned; nil where
+// it is not private.
+func (s *Session[C]) settledDevice() (*result.DeviceIO, error) {
+	if !s.Device.Private {
+		return nil, nil
+	}
+
+	settled, err := s.Device.Settled(&s.own, devicePatience)
+	return &settled, err
+}
+
 // Between runs work and returns what every counter counted meanwhile, also where
-// work fails.
+// work fails. The time that the device is given to settle is not part of it.
 func (s *Session[C]) Between(work func() error) (Cost[C], error) {
+	if _, err := s.settledDevice(); err != nil {
+		return Cost[C]{}, err
+	}
+
 	before, err := s.Snapshot()
 	if err != nil {
 		return Cost[C]{}, err
@@ -213,6 +232,10 @@ func (s *Session[C]) Between(work func() error) (Cost[C], error) {
 	workErr := work()
 	ended := time.Now()
 	after, err := s.Snapshot()
+	if err == nil {
+		after.device, err = s.settledDevice()
+	}
+
 	if err != nil {
 		c := Cost[C]{Seconds: ended.Sub(before.at).Seconds()}
 		if workErr != nil {

@@ -51,7 +51,8 @@ func TestCountersThatFailAreToldInTheirPhase(t *testing.T) {
 		})
 
 		if err == nil ||
-			!strings.HasPrefix(err.Error(), "measure: read the counters of nothing0") ||
+			!strings.HasPrefix(err.Error(),
+				"measure: read the counters of block device nothing0") ||
 			worked == before {
 			t.Errorf("before %v: %v", before, err)
 		}
