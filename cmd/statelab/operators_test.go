@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/statelab/statelab/internal/base/testring"
 )
 
 // benchDatabase is a database of small tables that Debian's db_bench wrote with arguments.
@@ -89,6 +91,51 @@ func TestOptionsOfOperators(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFiltersOfOldVersions: RocksDB before 7.0 wrote filters for each data block, which later ones do
+// not ask. All who are asked about such a database say so, and count no filter.
+func TestFiltersOfOldVersions(t *testing.T) {
+	withCRunners(t)
+	testring.Program(t, "mvn")
+	library := filepath.Join(t.TempDir(), "librocksdb.so")
+	if text, err := exec.Command("../../engines/rocksdb/fetch.sh", library, "6.29.5").
+		CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+
+	db := filepath.Join(t.TempDir(), "db")
+	if text, err := exec.Command(rocksGets(t), library, "write", db, "0", "1000000").
+		CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+
+	says := func(o outcome) {
+		t.Helper()
+		if !strings.Contains(o.stderr, "accounts (") ||
+			!strings.Contains(o.stderr, "have filters for each data block") {
+			t.Error(o)
+		}
+	}
+
+	inspected := must(t, "inspect", db)
+	says(inspected)
+	levels := regexp.MustCompile(`(?m)^ +L\d.*$`).FindAllString(inspected.stdout, -1)
+	for _, level := range levels {
+		if !strings.HasSuffix(level, " 0 B") {
+			t.Errorf("a level has filters: %s", level)
+		}
+	}
+
+	likeANode := must(t, "inspect", db, "--as", "node")
+	says(likeANode)
+	if !regexp.MustCompile(`(?m) 0% .* accounts$`).MatchString(likeANode.stdout) {
+		t.Error(likeANode)
+	}
+
+	folder := filepath.Join(t.TempDir(), "S")
+	says(must(t, "sweep", "--db", db, "--use-existing", "--table", "accounts", "--cache", "64KiB",
+		"--gets", "2k", "--warmup", "2k", "--access-gets", "0", "--out", folder))
 }
 
 // TestFewDescriptors measures a database of more tables than the process may open.

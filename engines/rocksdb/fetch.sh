@@ -1,10 +1,14 @@
 #!/bin/sh
 # Fetches RocksDB's library: the official Java artifact carries one that exports the
-# whole C interface. Usage: fetch.sh [FILE], by default bin/lib/librocksdb.so.
+# whole C interface. Usage: fetch.sh [FILE [VERSION]], by default bin/lib/librocksdb.so and 11.8.1.
 set -eu
 
-version=11.8.1
-sha256=265c656af5c6502cb8d71db1a74858509f706cc47f1a5b6f603c736d11ce677d
+version=${2:-11.8.1}
+case $version in
+11.8.1) sha256=265c656af5c6502cb8d71db1a74858509f706cc47f1a5b6f603c736d11ce677d ;;
+6.29.5) sha256=7792d7de34a44c005889337cad1c558b8968609246bad0bf1948bb714f088770 ;;
+*) echo "fetch.sh: version $version is not known: 11.8.1 and 6.29.5 are" >&2; exit 1 ;;
+esac
 inside=librocksdbjni-linux64.so
 
 root=$(cd "$(dirname "$0")/../.." && pwd)

@@ -35,6 +35,7 @@ func (d *db) Shape() (engine.Shape, error) {
 		own.Tables = append(own.Tables, t)
 	}
 
+	d.warnOfOldFilters()
 	if len(own.Tables) == 1 {
 		own.Tables = nil // the database
 	}
@@ -138,19 +139,36 @@ func (d *db) withoutOldFilters(f family, l *engine.Level) {
 	if l.FilterBytes == 0 {
 		l.FilterConsulted, l.FilterKeys = false, 0
 	}
+}
 
-	if len(tables) > 0 {
-		version, _ := load()
-		d.warn(engine.Warning{
-			Code: "old_filters",
-			Text: fmt.Sprintf("%s of column family %s have filters for each data block, which "+
-				"RocksDB asks before version 7.0 alone: RocksDB %s, and so this answer, does "+
-				"without them, and a Get reads more blocks than with an older one",
-				unit.Plural(len(tables), "table"), unit.Printable(f.name), version),
-			Remedy: "rewrite the tables with RocksDB 7.0 or newer: a full compaction, such as " +
-				"ldb --db=DIR compact",
-		})
+// warnOfOldFilters names the families whose tables have filters that this version ignores.
+func (d *db) warnOfOldFilters() {
+	var of []string
+	for _, f := range d.families {
+		n := 0
+		for _, tables := range d.oldFilters[f.name] {
+			n += len(tables)
+		}
+
+		if n > 0 {
+			of = append(of, fmt.Sprintf("%s (%s)", unit.Printable(f.name), unit.Plural(n, "table")))
+		}
 	}
+
+	if len(of) == 0 {
+		return
+	}
+
+	version, _ := load()
+	d.warn(engine.Warning{
+		Code: "old_filters",
+		Text: fmt.Sprintf("column family %s: tables have filters for each data block, which "+
+			"RocksDB asks before version 7.0 alone; RocksDB %s, and so this answer, does without "+
+			"them, and a Get reads more blocks than with an older one",
+			strings.Join(of, ", "), version),
+		Remedy: "rewrite the tables with RocksDB 7.0 or newer: a full compaction, such as " +
+			"ldb --db=DIR compact",
+	})
 }
 
 // describe fills in what the properties of a level's tables tell.
