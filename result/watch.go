@@ -131,6 +131,30 @@ type WatchedMemory struct {
 	Group      string `json:"group,omitempty"` // its name, such as "reth.service"
 }
 
+// WatchCounts are what a watch has counted since it began, for whoever scrapes it while it goes on;
+// they are not stored.
+type WatchCounts struct {
+	PID      int
+	Process  string // its name
+	Engine   string
+	Database string
+
+	ObservedSeconds float64 // in which every Get was seen
+	Gets            map[string]WatchKeyCounts
+	Reads           map[string]uint64 // of tables, by purpose
+	MajorFaults     uint64            // of a mapped database
+
+	CacheBytes int64 // of the block cache; 0: there is none, or it is not known
+	Memory     WatchedMemory
+}
+
+// WatchKeyCounts are the Gets of one kind of key.
+type WatchKeyCounts struct {
+	Gets    uint64
+	Absent  uint64 // of these, that found nothing
+	Seconds float64
+}
+
 // WatchLost are events that came faster than they were taken.
 type WatchLost struct {
 	Gets  uint64 `json:"gets"`

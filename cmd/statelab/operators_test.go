@@ -27,6 +27,17 @@ func benchDatabase(t *testing.T, arguments ...string) string {
 	return db
 }
 
+// rocksGets is a program in C with RocksDB.
+func rocksGets(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "rocksgets")
+	if text, err := exec.Command("cc", "-O1", "-o", program, "testdata/rocksgets.c", "-ldl").
+		CombinedOutput(); err != nil {
+		t.Fatalf("cc (make ci installs it): %v\n%s", err, text)
+	}
+	return program
+}
+
 // TestOptionsOfOperators: options of a database's owner that decide what a Get reads are obeyed, or
 // are named in the answer with what to set instead.
 func TestOptionsOfOperators(t *testing.T) {
@@ -93,8 +104,8 @@ func TestOptionsOfOperators(t *testing.T) {
 	}
 }
 
-// TestFiltersOfOldVersions: RocksDB before 7.0 wrote filters for each data block, which later ones do
-// not ask. All who are asked about such a database say so, and count no filter.
+// TestFiltersOfOldVersions: RocksDB before 7.0 wrote filters for each data block, which later ones
+// do not ask. All who are asked about such a database say so, and count no filter.
 func TestFiltersOfOldVersions(t *testing.T) {
 	withCRunners(t)
 	testring.Program(t, "mvn")

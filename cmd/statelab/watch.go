@@ -113,6 +113,9 @@ func (a *app) watch(f *watchFlags, flags *pflag.FlagSet, m *mistakes, args []str
 			Tell:    func(e result.Event) { p.Report("", e) },
 		},
 	}
+	if f.metrics.IsSet() {
+		w.Counts = func(counts result.WatchCounts) { a.live.Watched.Observe(counts) }
+	}
 
 	for i, size := range f.whatIf.All() {
 		if size.Share > 0 {

@@ -72,17 +72,6 @@ func TestWatchCountsWhatRocksDBCounted(t *testing.T) {
 	}
 }
 
-// rocksGets is a program in C with RocksDB.
-func rocksGets(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "rocksgets")
-	if text, err := exec.Command("cc", "-O1", "-o", program, "testdata/rocksgets.c", "-ldl").
-		CombinedOutput(); err != nil {
-		t.Fatalf("cc (make ci installs it): %v\n%s", err, text)
-	}
-	return program
-}
-
 func watchRocks(t *testing.T, program, library string) {
 	const gets, cacheBytes = 20_000, 700_000
 	dir := filepath.Join(t.TempDir(), "db")

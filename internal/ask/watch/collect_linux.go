@@ -103,8 +103,10 @@ type collector struct {
 	secondRead int
 
 	opened  time.Duration // the open window
+	since   time.Time     // when it was opened; zero: none is open
 	watched time.Duration // in closed ones
 	windows []window
+	live    *live
 
 	files  map[probe.File]*table // nil: not a table
 	follow *followed
@@ -150,10 +152,12 @@ func (c *collector) Get(g *probe.Get) {
 		c.ours[g.Database] = true
 	}
 
+	family := c.familyOf(g.Family)
 	ours := len(c.ours) == 0 || c.ours[g.Database]
 	if ours {
 		c.second.latency.Add(int64(g.End - g.Start))
 		c.secondGets++
+		c.live.get(g, c.familyName(family))
 	}
 
 	if len(c.gets) == maxGets {
@@ -169,7 +173,7 @@ func (c *collector) Get(g *probe.Get) {
 		end:      g.End,
 		keyCut:   g.KeyBytes > len(g.Key),
 		database: g.Database,
-		family:   c.familyOf(g.Family),
+		family:   family,
 		reads:    reads,
 	}
 
@@ -210,6 +214,14 @@ func (c *collector) familyOf(handle uint64) int16 {
 	return family
 }
 
+// familyName is that of a column family; "": it is not known, or the engine has none.
+func (c *collector) familyName(family int16) string {
+	if family < 0 || int(family) >= len(c.families) {
+		return ""
+	}
+	return c.families[family]
+}
+
 // Read implements probe.Events.
 func (c *collector) Read(r *probe.Read) {
 	t := c.tableOf(r)
@@ -227,6 +239,9 @@ func (c *collector) Read(r *probe.Read) {
 	c.reads++
 	if r.Get != (probe.GetID{}) || r.Purpose == subject.ForGets {
 		c.secondRead++
+		c.live.read(subject.ForGets)
+	} else {
+		c.live.read(r.Purpose)
 	}
 
 	if r.Get == (probe.GetID{}) {
@@ -300,9 +315,11 @@ func (c *collector) tableOf(r *probe.Read) *table {
 // Window implements probe.Events.
 func (c *collector) Window(open bool, at time.Duration) {
 	if open {
-		c.opened = at
+		c.opened, c.since = at, time.Now()
 		return
 	}
+
+	c.since = time.Time{}
 
 	c.watched += at - c.opened
 	c.windows = append(c.windows, window{c.opened, at})
@@ -323,6 +340,12 @@ func (c *collector) Second() error {
 	}
 	c.secondGets, c.secondRead = 0, 0
 	c.second.tick(tick)
+	observed := c.watched
+	if !c.since.IsZero() {
+		observed += time.Since(c.since)
+	}
+
+	c.live.tell(observed)
 	return nil
 }
 

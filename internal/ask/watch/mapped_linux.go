@@ -126,6 +126,7 @@ type faults struct {
 
 	second   seconds
 	inSecond uint64
+	live     *live
 }
 
 type seenPage struct {
@@ -168,6 +169,7 @@ func Faults(
 		pages:   map[uint64]*seenPage{},
 		latency: seen.Latency,
 		second:  seen.seconds(p.Attached, o),
+		live:    newLive(t, of.Dir, of.Layout.Engine, 0, o.Counts),
 	}
 
 	if err := c.locate(); err != nil {
@@ -363,6 +365,11 @@ func (c *faults) Second() error {
 	tick, took := c.second.end(c.inSecond)
 	tick.PageFaults, c.inSecond = float64(c.inSecond)/took, 0
 	c.second.tick(tick)
+	if c.live != nil {
+		c.live.MajorFaults = uint64(c.major)
+		c.live.tell(time.Since(c.second.began))
+	}
+
 	if err := c.locate(); err != nil {
 		return err
 	}

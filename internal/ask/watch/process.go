@@ -38,7 +38,9 @@ type Options struct {
 	Share   float64 // of the time; 0: as much as costs the process 2 % of a processor
 	Sizes   []int64 // caches to simulate besides the present one; nil: half, twice and four times
 	Tick    func(result.Tick)
-	Tell    result.EventFunc
+	// Counts is told each second what has been counted since the watch began; nil: nobody asks.
+	Counts func(result.WatchCounts)
+	Tell   result.EventFunc
 }
 
 // Phase is the name of the only phase of what was watched.

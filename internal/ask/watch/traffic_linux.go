@@ -154,6 +154,7 @@ func Traffic(
 ) (seen *Seen, err error) {
 	seen = &Seen{Latency: measure.NewHistogram()}
 	c := newCollector(t, dir, layout, seen, o)
+	c.live = newLive(t, dir, t.Engine.Engine, cache.Bytes, o.Counts)
 	hasRead, noDevice := t.HasRead(), p.OnDevice(dir)
 	busy := busyOf(dir)
 	limited, stop := o.limited(ctx)

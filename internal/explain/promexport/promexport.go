@@ -24,10 +24,12 @@ import (
 	"github.com/statelab/statelab/result/figure"
 )
 
-// Live collects the progress of any measuring verb, and of a replay what its trees tell.
+// Live collects the progress of any measuring verb, of a replay what its trees tell, and of a watch
+// what it has counted.
 // Safe for concurrent use.
 type Live struct {
-	Replay *Replay
+	Replay  *Replay
+	Watched *Watched
 
 	verb  string
 	mutex sync.Mutex
@@ -41,7 +43,7 @@ type Live struct {
 
 // NewLive returns a collector that has heard nothing.
 func NewLive(verb string) *Live {
-	return &Live{Replay: NewReplay(), verb: verb}
+	return &Live{Replay: NewReplay(), Watched: new(Watched), verb: verb}
 }
 
 // Handler serves /metrics' content: besides the progress, the memory, goroutines and open
@@ -52,6 +54,7 @@ func (l *Live) Handler() http.Handler {
 		f.process()
 		l.collect(f)
 		l.Replay.collect(f)
+		l.Watched.collect(f)
 		w.Header().Set("Content-Type", contentType)
 		_ = f.write(w) // a scraper that hung up knows that it got nothing
 	})

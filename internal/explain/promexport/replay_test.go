@@ -46,6 +46,20 @@ func TestMetricsKeepTheirNames(t *testing.T) {
 	live.Run(1, 2)
 	live.Observe(event)
 	live.Replay.Observe("iavl1", event)
+	live.Watched.Observe(result.WatchCounts{
+		PID:             42,
+		Process:         "geth",
+		Engine:          "pebble1",
+		Database:        "/data/chain",
+		ObservedSeconds: 2.5,
+		Gets: map[string]result.WatchKeyCounts{
+			"slots": {Gets: 7, Absent: 2, Seconds: 0.25},
+		},
+		Reads:       map[string]uint64{"gets": 3, "compaction": 4},
+		MajorFaults: 9,
+		CacheBytes:  1 << 20,
+		Memory:      result.WatchedMemory{LimitBytes: 1 << 30, UsedBytes: 1 << 29},
+	})
 
 	var text strings.Builder
 	families := scraped(t, live)

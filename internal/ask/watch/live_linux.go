@@ -1,0 +1,92 @@
+package watch
+
+import (
+	"cmp"
+	"maps"
+	"time"
+
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/chain/clients"
+	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/observe/host"
+	"github.com/statelab/statelab/internal/observe/probe"
+	"github.com/statelab/statelab/result"
+)
+
+// live counts what a watch sees, for whoever scrapes it meanwhile. A nil one counts nothing.
+type live struct {
+	result.WatchCounts
+	client clients.Client
+	told   func(result.WatchCounts)
+}
+
+// newLive counts of a process with a database of an engine, and a block cache of so many bytes; nil
+// if nobody is to be told.
+func newLive(
+	t *probe.Target, dir, engine string, cacheBytes int64, told func(result.WatchCounts),
+) *live {
+	if told == nil {
+		return nil
+	}
+
+	return &live{
+		told:   told,
+		client: dbformat.Client(dir, dbformat.Found{Engine: engine}, nil),
+		WatchCounts: result.WatchCounts{
+			PID:        t.PID,
+			Process:    t.Name,
+			Engine:     engine,
+			Database:   dir,
+			Gets:       map[string]result.WatchKeyCounts{},
+			Reads:      map[string]uint64{},
+			CacheBytes: cacheBytes,
+		},
+	}
+}
+
+// allKeys are those of a program whose kinds of keys are not known.
+const allKeys = "all keys"
+
+// get counts one of a column family; "": it is not known, or the engine has none.
+func (l *live) get(g *probe.Get, family string) {
+	if l == nil {
+		return
+	}
+
+	kind := dbformat.Section(l.client, g.Key)
+	switch {
+	case kind != "":
+	case family != "":
+		name := unit.Printable(family)
+		kind = cmp.Or(dbformat.TableWords(l.client, name), "column family "+name)
+	default:
+		kind = allKeys
+	}
+
+	counts := l.Gets[kind]
+	counts.Gets++
+	counts.Seconds += (g.End - g.Start).Seconds()
+	if !g.Found {
+		counts.Absent++
+	}
+
+	l.Gets[kind] = counts
+}
+
+func (l *live) read(purpose string) {
+	if l != nil {
+		l.Reads[purpose]++
+	}
+}
+
+// tell hands on a copy, after so much time in which every Get was seen.
+func (l *live) tell(observed time.Duration) {
+	if l == nil {
+		return
+	}
+
+	l.ObservedSeconds, l.Memory = observed.Seconds(), host.MemoryOf(l.PID)
+	counts := l.WatchCounts
+	counts.Gets, counts.Reads = maps.Clone(l.Gets), maps.Clone(l.Reads)
+	l.told(counts)
+}
