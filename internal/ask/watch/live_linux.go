@@ -18,13 +18,17 @@ type live struct {
 	result.WatchCounts
 	client clients.Client
 	told   func(result.WatchCounts)
+	// cache is the size of the block cache, 0 if it is not known; nil: not to be asked. A process
+	// that opens its database has not written it yet.
+	cache func() int64
+	asked int
 }
 
-// newLive counts of a process with a database of an engine, and a block cache of so many bytes; nil
-// if nobody is to be told.
-func newLive(
-	t *probe.Target, dir, engine string, cacheBytes int64, told func(result.WatchCounts),
-) *live {
+// cacheAsked is how many seconds a watch asks for the size of the cache, for its metrics.
+const cacheAsked = 10
+
+// newLive counts of a process with a database of an engine; nil if nobody is to be told.
+func newLive(t *probe.Target, dir, engine string, told func(result.WatchCounts)) *live {
 	if told == nil {
 		return nil
 	}
@@ -33,13 +37,12 @@ func newLive(
 		told:   told,
 		client: dbformat.Client(dir, dbformat.Found{Engine: engine}, nil),
 		WatchCounts: result.WatchCounts{
-			PID:        t.PID,
-			Process:    t.Name,
-			Engine:     engine,
-			Database:   dir,
-			Gets:       map[string]result.WatchKeyCounts{},
-			Reads:      map[string]uint64{},
-			CacheBytes: cacheBytes,
+			PID:      t.PID,
+			Process:  t.Name,
+			Engine:   engine,
+			Database: dir,
+			Gets:     map[string]result.WatchKeyCounts{},
+			Reads:    map[string]uint64{},
 		},
 	}
 }
@@ -83,6 +86,10 @@ func (l *live) read(purpose string) {
 func (l *live) tell(observed time.Duration) {
 	if l == nil {
 		return
+	}
+
+	if l.cache != nil && l.CacheBytes == 0 && l.asked < cacheAsked {
+		l.CacheBytes, l.asked = l.cache(), l.asked+1
 	}
 
 	l.ObservedSeconds, l.Memory = observed.Seconds(), host.MemoryOf(l.PID)

@@ -169,7 +169,7 @@ func Faults(
 		pages:   map[uint64]*seenPage{},
 		latency: seen.Latency,
 		second:  seen.seconds(p.Attached, o),
-		live:    newLive(t, of.Dir, of.Layout.Engine, 0, o.Counts),
+		live:    newLive(t, of.Dir, of.Layout.Engine, o.Counts),
 	}
 
 	if err := c.locate(); err != nil {

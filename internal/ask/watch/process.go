@@ -41,6 +41,11 @@ type Options struct {
 	// Counts is told each second what has been counted since the watch began; nil: nobody asks.
 	Counts func(result.WatchCounts)
 	Tell   result.EventFunc
+
+	// opened tells the database's layout and the cache of the process once it surely has it open;
+	// nil: it had when the watch began. While a process opens a database, what tells of its cache
+	// is not written yet, or from the last time.
+	opened func() (Layout, Cache)
 }
 
 // Phase is the name of the only phase of what was watched.

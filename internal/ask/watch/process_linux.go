@@ -147,8 +147,16 @@ func (w Wanted) gets(ctx context.Context, t *probe.Target) (seen *Seen, err erro
 		return nil, err
 	}
 
-	return Traffic(ctx, t, p, dir, LayoutOf(t.Engine.Engine, dir), CacheOf(t, dir, w.CacheBytes),
-		w.Options)
+	told := func() (Layout, Cache) {
+		return LayoutOf(t.Engine.Engine, dir), CacheOf(t, dir, w.CacheBytes)
+	}
+	if early {
+		w.opened = told
+	}
+
+	layout, cache := told()
+
+	return Traffic(ctx, t, p, dir, layout, cache, w.Options)
 }
 
 func possible() error { return probe.Possible() }

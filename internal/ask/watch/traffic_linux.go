@@ -154,7 +154,15 @@ func Traffic(
 ) (seen *Seen, err error) {
 	seen = &Seen{Latency: measure.NewHistogram()}
 	c := newCollector(t, dir, layout, seen, o)
-	c.live = newLive(t, dir, t.Engine.Engine, cache.Bytes, o.Counts)
+	if c.live = newLive(t, dir, t.Engine.Engine, o.Counts); c.live != nil {
+		c.live.cache = func() int64 {
+			if o.opened != nil {
+				_, cache = o.opened()
+			}
+			return cache.Bytes
+		}
+	}
+
 	hasRead, noDevice := t.HasRead(), p.OnDevice(dir)
 	busy := busyOf(dir)
 	limited, stop := o.limited(ctx)
@@ -166,6 +174,11 @@ func Traffic(
 
 	if c.follow.following != nil {
 		defer func() { err = errors.Join(err, c.follow.Close()) }()
+	}
+
+	if o.opened != nil {
+		layout, cache = o.opened()
+		c.layout.Version, c.layout.Setup, c.layout.Cache = layout.Version, layout.Setup, layout.Cache
 	}
 
 	o.Tell(result.Event{Phase: "explaining the reads"})
