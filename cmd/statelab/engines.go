@@ -78,12 +78,21 @@ func workloads() *doc.Document {
 // finder finds engines for a sweep, and reports what is missing to m.
 type finder struct {
 	*app
-	m *mistakes
+	m    *mistakes
+	flag string // that names the engine; "": the database does, and nobody typed it
+}
+
+// finder finds for a command whose --engine was typed or not.
+func (a *app) finder(m *mistakes, typed bool) finder {
+	if typed {
+		return finder{a, m, "engine"}
+	}
+	return finder{a, m, ""}
 }
 
 // Find implements sweep.Engines.
 func (f finder) Find(names ...string) engine.Engine {
-	f.tables.Engines.FindAll("engine", names, &f.m.Mistakes)
+	f.tables.Engines.FindAll(f.flag, names, &f.m.Mistakes)
 	for _, name := range names {
 		if f.tables.Engines.Found[name] != nil {
 			return f.engine(name, f.m)

@@ -259,7 +259,23 @@ func TestARunnerThatIsNotHere(t *testing.T) {
 	}
 
 	refused(t, statelab(t, "load", "--engine", "rocksdb", "--db", "D", "--keys", "1k"), exitUsage,
-		"statelab-run-rocksdb", "make runners")
+		"--engine: found no runner for rocksdb (statelab-run-rocksdb)", "make runners")
+	// Who did not type --engine is not told of it: the database names the engine.
+	db := t.TempDir()
+	for name, text := range map[string]string{"CURRENT": "MANIFEST-000005\n", "IDENTITY": "",
+		"MANIFEST-000005": "\x00", "OPTIONS-000007": "[Version]\n  rocksdb_version=9.11.2\n"} {
+		if err := os.WriteFile(filepath.Join(db, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	for _, verb := range []string{"advise", "inspect"} {
+		o := statelab(t, verb, db)
+		refused(t, o, exitUsage, "found no runner for rocksdb (statelab-run-rocksdb)")
+		if strings.Contains(o.stderr, "--engine") {
+			t.Error(o)
+		}
+	}
 	refused(t,
 		statelab(t, "sweep", "--engine", "pebble1,mdbx,pebble1:nothing", "--keys", "1k", "--out",
 			"S"), exitUsage, "statelab-run-mdbx", "nothing")

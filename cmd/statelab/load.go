@@ -33,7 +33,7 @@ some keys back and leaves a manifest in the database.
 
 func (a *app) load(f *flags, m *mistakes) (err error) {
 	m.Results(f.out)
-	spec := sweep.LoadDeclared(f.Experiment, f.resume, finder{a, m}, a.command(), &m.Mistakes)
+	spec := sweep.LoadDeclared(f.Experiment, f.resume, a.finder(m, true), a.command(), &m.Mistakes)
 	if err := m.Err(); err != nil {
 		return err
 	}

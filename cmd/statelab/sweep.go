@@ -106,5 +106,5 @@ func (a *app) sweepOf(f *flags, m *mistakes) sweep.Sweep {
 		m.At("disk", "", "%v: name a folder of statelab disk --out, or write none", err)
 	}
 	m.accessList(s.Accesses.Value())
-	return sweep.Declared(f.Experiment, finder{a, m}, a.command(), &m.Mistakes)
+	return sweep.Declared(f.Experiment, a.finder(m, s.Engine.IsSet()), a.command(), &m.Mistakes)
 }

@@ -180,7 +180,7 @@ func noArguments(_ *cobra.Command, args []string) error {
 
 // find finds a database that is only looked at, and the engine that reads it.
 func (a *app) find(w sweep.Wanted, m *mistakes) sweep.Target {
-	return w.Find(finder{a, m}, &m.Mistakes)
+	return w.Find(a.finder(m, w.Engine != ""), &m.Mistakes)
 }
 
 // outFolder is where results go: --out, or a new folder.
