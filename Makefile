@@ -108,13 +108,14 @@ trees: tools
 #
 # The reads of one Get scatter by 0.67 around their mean at most (at 0.6%, where filters and top
 # indexes come and go). The standard error of 40,000 Gets is then 0.0034 reads: less than half a
-# unit of the third digit of 2.30, as of 100,000 Gets. 10,000 Gets before them bring eight times as
+# unit of the third digit of 2.30, as of 100,000 Gets. 5,000 Gets before them bring four times as
 # many blocks as the largest cache has room for.
 DEMO_KEYS := 800k
 DEMO_CACHES := 0.3%,0.6%,1%,1.5%,2%,4%
 DEMO_GETS := 40000
-# On a slow disk a point has as many Gets as it makes in this time, or 10,000, and the demo says so.
-DEMO_POINT_SECONDS := 6
+# On a slow disk a point has as many Gets as it makes in this time, or 6,000, whose standard error is
+# 0.009 reads, and the demo says so.
+DEMO_POINT_SECONDS := 4
 DEMO_SWEEP = bin/statelab sweep --db demo/db --threads 8 --page-cache $$mode
 
 demo: $(if $(wildcard bin/statelab-run-pebble),build,statelab)
@@ -125,9 +126,9 @@ demo: $(if $(wildcard bin/statelab-run-pebble),build,statelab)
 		echo "demo/ is on a filesystem without O_DIRECT: block reads below can be served from memory by the operating system"; }; \
 	gets=$$($(DEMO_SWEEP) --cache 0.6% --gets 2k --warmup 500 --access-gets 0 --out demo/speed --quiet --json 2>/dev/null | \
 		sed -n 's/.*"gets_per_second": *\([0-9]*\).*/\1/p' | head -n 1); gets=$$(($${gets:-10000} * $(DEMO_POINT_SECONDS))); rm -rf demo/speed; \
-	if [ "$$gets" -ge $(DEMO_GETS) ]; then gets=$(DEMO_GETS); else [ "$$gets" -ge 10000 ] || gets=10000; \
+	if [ "$$gets" -ge $(DEMO_GETS) ]; then gets=$(DEMO_GETS); else [ "$$gets" -ge 6000 ] || gets=6000; \
 		echo "This disk is slow: $$gets Gets for each point instead of $(DEMO_GETS), and the last digits are less certain."; fi; \
-	set -- $(DEMO_SWEEP) --cache $(DEMO_CACHES) --gets $$gets --warmup 10k --access-gets 5k --out demo/sweep; \
+	set -- $(DEMO_SWEEP) --cache $(DEMO_CACHES) --gets $$gets --warmup 5k --access-gets 5k --out demo/sweep; \
 	echo "$$@"; "$$@" --name demo
 	@echo
 	@echo "Open demo/sweep/report.html, or measure a database of your own:"

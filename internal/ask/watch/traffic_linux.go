@@ -178,7 +178,8 @@ func Traffic(
 
 	if o.opened != nil {
 		layout, cache = o.opened()
-		c.layout.Version, c.layout.Setup, c.layout.Cache = layout.Version, layout.Setup, layout.Cache
+		c.layout.Version = layout.Version
+		c.layout.Setup, c.layout.Cache = layout.Setup, layout.Cache
 	}
 
 	o.Tell(result.Event{Phase: "explaining the reads"})
