@@ -54,7 +54,7 @@ var ladder = []rung{
 		"internal/chain/ethjson": {},
 		"internal/chain/clients": {},
 		"internal/advice": {"internal/base/optionsfile", "internal/base/unit",
-			"internal/chain/clients", "result/figure"},
+			"internal/chain/clients", "result", "result/figure"},
 		"internal/chain/kvlog": {"engine", "internal/base/unit", "internal/report/doc",
 			"internal/base/schema"},
 		"internal/chain/xatu":       {"internal/chain/accesses"},

@@ -119,6 +119,26 @@ type WatchedProcess struct {
 	Ended         bool     `json:"ended,omitempty"` // while it was watched
 
 	Memory *WatchedMemory `json:"memory,omitempty"`
+	// Config: absent where it was not looked for, or of an older watch.
+	Config *NodeConfig `json:"config,omitempty"`
+}
+
+// NodeConfig is what sets the memory of a running node.
+type NodeConfig struct {
+	Unit string `json:"unit,omitempty"` // of systemd, or a container, that runs it
+	File string `json:"file,omitempty"` // its configuration file, as the process names it
+	// Options, of several with a name the one that the node follows first.
+	Options  []NodeOption `json:"options,omitempty"`
+	Warnings []string     `json:"warnings,omitempty"` // sentences on what could not be read
+}
+
+// NodeOption is one setting: on the command line, unless it has a variable or a file.
+type NodeOption struct {
+	Name     string `json:"name"`
+	Value    string `json:"value"`
+	Variable string `json:"variable,omitempty"` // of the environment
+	File     string `json:"file,omitempty"`
+	Line     int    `json:"line,omitempty"` // of the file, from 1
 }
 
 // WatchedMemory is the memory that a process may use, at the end of the watch, in bytes.

@@ -18,6 +18,7 @@ import (
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/chain/accesses"
+	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -187,10 +188,23 @@ func (a *app) adviseRocksDB(r evidence.Request, f *adviseFlags) error {
 		return err
 	}
 
+	client := inspect.RocksClient(run)
+	node := watch.NodeOf(r.Dir, client)
+	if node != nil && r.CacheBytes == 0 && r.CacheShare == 0 {
+		r.CacheBytes = advice.NodeCache(client, node.Config)
+	}
+
 	out, err := inspect.AdviseRocksDB(a.ctx, r.Dir, run, f.table.Value(), r.Limits.MemoryBytes,
 		r.CacheBytes, r.CacheShare, r.Missing, r.Seed, a.progress().Printf)
 	if err != nil {
 		return err
+	}
+
+	if node != nil {
+		out.Flags = []string{advice.SetRocksDB(client, node.Config, out.Then.CacheBytes)}
+		for _, text := range node.Config.Warnings {
+			run.Warnings = append(run.Warnings, engine.Warning{Code: "node_config", Text: text})
+		}
 	}
 
 	a.progress().Warn(inspect.OfAllTables(run.Warnings)...)
@@ -259,7 +273,10 @@ func (a *app) adviceAsked(
 			r.Table, r.Gets.Spec.Profile, r.ProbeSeconds = true, f.profile.Value(), 0
 			f.checkTable(m)
 		} else {
-			r.Gets, r.Args = a.adviceTarget(f, r.Dir, m), watch.ArgsOf(r.Dir)
+			r.Gets = a.adviceTarget(f, r.Dir, m)
+			r.Running = func(client clients.Client) *advice.RunningNode {
+				return watch.NodeOf(r.Dir, client)
+			}
 		}
 	}
 

@@ -12,11 +12,11 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/clients"
+	"github.com/statelab/statelab/result"
 )
 
 // RocksDBCache is the block cache of a client of RocksDB as it comes, in bytes, and the flag
@@ -78,6 +78,9 @@ type Setting struct {
 	OtherCacheBytes int64 `json:"other_cache_bytes,omitempty"`
 	MemTableBytes   int64 `json:"memtable_bytes"`
 	MemTables       int   `json:"memtables"` // live while the node writes
+	// Where the flags stand, of a node whose configuration was read, and what they replace there:
+	// "in line 3 of /etc/geth.toml, instead of 16".
+	Where string `json:"where,omitempty"`
 }
 
 const mib = 1 << 20
@@ -247,162 +250,32 @@ func withCompactions(tables int) int {
 	return int(math.Ceil(margin * float64(tables)))
 }
 
-// GethChange is the smallest change of geth's flags that gives its database at least cacheBytes.
-type GethChange struct {
-	Flags      []string // to set, such as "--cache.database 60"
-	Keeps      string   // the flag that they go with, such as "--cache 32"; "": none is named
-	IsDefault  bool     // Keeps is geth's default, and not on the command line
-	CacheBytes int64    // that the database then gets
-	OtherBytes int64    // more for geth's other caches, by the same flags
-	// AllOtherBytes are those of geth's other caches, then.
-	AllOtherBytes int64
-}
-
-// ChangeGeth looks for the smallest change of the command line args, program first, with which the
-// database has wantBytes instead of presentBytes. machineBytes bound all of geth's caches as geth
-// itself does; 0: not. It fails if args do not give the database what it has: then a configuration
-// file or the environment does, or another program wrote the database's options.
-func ChangeGeth(args []string, presentBytes, wantBytes, machineBytes int64) (GethChange, error) {
-	all, allGiven, err := gethNumber(args, "cache", gethCacheMiB)
-	if err != nil {
-		return GethChange{}, err
-	}
-
-	percent, _, err := gethNumber(args, "cache.database", gethDefaultPercent)
-	if err != nil {
-		return GethChange{}, err
-	}
-
-	if machineBytes > 0 {
-		all = min(all, machineBytes/mib/gethMemoryShare)
-	}
-
-	given := max(all*percent/100, gethDatabaseMinMiB) * mib
-	if given != presentBytes {
-		return GethChange{}, fmt.Errorf("its flags give the database %s, and it runs with %s: a "+
-			"configuration file or a variable of the environment sets it",
-			unit.Bytes(given), unit.Bytes(presentBytes))
-	}
-
-	want := ceilDiv(wantBytes, mib)
-	if share := ceilDiv(100*want, all); share <= gethMostPercent {
-		return GethChange{
-			Flags:      []string{fmt.Sprintf("--cache.database %d", share)},
-			Keeps:      fmt.Sprintf("--cache %d", all),
-			IsDefault:  !allGiven,
-			CacheBytes: all * share / 100 * mib,
-
-			AllOtherBytes: all * gethOtherPercent / 100 * mib,
-		}, nil
-	}
-
-	// More for all caches, of which the database gets as much as it can: its share alone of what
-	// is given to all would give the others most of what is new.
-	more := ceilDiv(100*want, gethMostPercent)
-	if machineBytes > 0 && more > machineBytes/mib/gethMemoryShare {
-		return GethChange{}, fmt.Errorf("geth gives its caches at most a third of the memory: %s",
-			unit.Bytes(machineBytes/gethMemoryShare))
-	}
-
-	return GethChange{
-		Flags: []string{fmt.Sprintf("--cache %d", more),
-			fmt.Sprintf("--cache.database %d", gethMostPercent)},
-		CacheBytes: more * gethMostPercent / 100 * mib,
-		OtherBytes: (more - all) * gethOtherPercent / 100 * mib,
-
-		AllOtherBytes: more * gethOtherPercent / 100 * mib,
-	}, nil
-}
-
-// GethFrom is the setting after the smallest change of args, or, where they are nil, of flags with
-// which a geth with its default of --cache.database has presentBytes.
-func GethFrom(
-	args []string, presentBytes, wantBytes, machineBytes int64, m MemTables,
-) (Setting, error) {
-	if args == nil {
-		args = []string{"geth", fmt.Sprintf("--cache=%d", ceilDiv(100*presentBytes,
-			gethDefaultPercent*mib))}
-	}
-
-	change, err := ChangeGeth(args, presentBytes, wantBytes, machineBytes)
-	if err != nil {
-		return Setting{}, err
-	}
-
-	return Setting{
-		Client: clients.Geth, Flags: change.Flags, CacheBytes: change.CacheBytes,
-		BlockCacheBytes: change.CacheBytes - m.Reserved(change.CacheBytes),
-		OtherCacheBytes: change.AllOtherBytes,
-		MemTableBytes:   m.Each(change.CacheBytes), MemTables: m.Live,
-	}, nil
-}
-
-// gethNumber is the number that a flag of geth has on a command line, of several the last.
-func gethNumber(args []string, flag string, otherwise int64) (n int64, given bool, err error) {
-	n = otherwise
-	for i, arg := range args {
-		name, value, joined := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-		if !strings.HasPrefix(arg, "-") || name != flag {
-			continue
-		}
-
-		if !joined {
-			if i+1 == len(args) {
-				return 0, true, fmt.Errorf("--%s has no value", flag)
-			}
-			value = args[i+1]
-		}
-
-		if n, err = strconv.ParseInt(value, 10, 64); err != nil || n < 0 {
-			return 0, true, fmt.Errorf("--%s %.40q is not a number", flag, value)
-		}
-
-		given = true
-	}
-
-	return n, given, nil
-}
-
-// Sentence says what to set, and what stays.
-func (c GethChange) Sentence() string {
-	text := "To set it: " + strings.Join(c.Flags, " ")
-	switch {
-	case c.Keeps != "" && c.IsDefault:
-		text += fmt.Sprintf(" (geth's default %s and your other flags stay).", c.Keeps)
-	case c.Keeps != "":
-		text += fmt.Sprintf(" with your %s (the rest of your flags stays).", c.Keeps)
-	default:
-		text += " (the rest of your flags stays"
-		if c.OtherBytes >= mib {
-			text += fmt.Sprintf("; geth's other caches get %s more, too",
-				unit.Bytes(c.OtherBytes))
-		}
-		text += ")."
-	}
-
-	return text
-}
-
-// SetCache says in a sentence how the program that runs with args, its name first, gives its
-// database wantBytes of block cache instead of presentBytes; "" where nothing is known of it.
+// SetCache says in a sentence how a node of that configuration gives its database wantBytes of
+// block cache instead of presentBytes; "" where nothing is known of it.
 func SetCache(
-	client clients.Client, args []string, presentBytes, wantBytes, machineBytes int64,
-) string {
+	client clients.Client, c result.NodeConfig, presentBytes, wantBytes int64, memory Memory,
+) (sentence string) {
 	switch client = client.WithFlags(); client {
 	case clients.Geth:
-		change, err := ChangeGeth(args, presentBytes, wantBytes, machineBytes)
+		change, err := ChangeGeth(c, presentBytes, wantBytes, memory)
 		if err != nil {
-			return fmt.Sprintf("Which flag of geth sets it is not clear: %v.", err)
+			sentence = fmt.Sprintf("Which setting of geth makes its cache is not clear: %v.", err)
+			break
 		}
-		return change.Sentence()
+		sentence = change.Sentence()
 	case clients.CosmosSDK:
-		return NoCacheFlag(client, false) + "."
+		sentence = NoCacheFlag(client, false) + "."
+		if o := strongest(c, iavlCache); o != nil {
+			sentence += fmt.Sprintf(" It has %s %s.", assigned(o, o.Value), where(o, c))
+		}
 	case clients.AnyPebble, clients.Statelab:
 		return "To set it: " + PebbleSetting(client, wantBytes, MemTables{}).Flags[0] + "."
 	case clients.Besu, clients.Nethermind, clients.Ethrex, clients.Reth, clients.AnyRocksDB:
-		_, flag := RocksDBCache(client, wantBytes)
-		return "To set it: " + flag + "."
+		sentence = "To set it: " + SetRocksDB(client, c, wantBytes) + "." +
+			overridden(c, strongest(c, cacheOption(client))) + memoryBeside(client, c)
+	default:
+		return ""
 	}
 
-	return ""
+	return sentence + configWarnings(c)
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/result/figure"
 )
 
@@ -123,16 +124,18 @@ func TestChangeGeth(t *testing.T) {
 		{"geth -cache=8192 --cache.database=50", 4096, 16384, 96 << 10, "To set it: " +
 			"--cache 18205 --cache.database 90 (the rest of your flags stays; geth's other " +
 			"caches get 4.89 GiB more, too).", "", 16384},
-		{"geth", 1024, 2048, 64 << 10, "", "its flags give the database 2.00 GiB, and it " +
-			"runs with 1.00 GiB", 0},
+		{"geth", 1024, 2048, 64 << 10, "", "its settings (geth's default --cache 4096) " +
+			"give the database 2.00 GiB, and it runs with 1.00 GiB", 0},
 		{"geth", 1024, 4096, 6 << 10, "", "at most a third of the memory: 2.00 GiB", 0},
-		{"geth --cache many", 16, 32, 0, "", `--cache "many" is not a number`, 0},
-		{"geth --cache", 16, 32, 0, "", "--cache has no value", 0},
+		{"geth --cache many", 16, 32, 0, "", `"--cache many" on the command line of the process ` +
+			"is not a number", 0},
+		{"geth --cache", 16, 32, 0, "", `"--cache " on the command line`, 0},
 		{"geth --cache 10", 16, 32, 0, "To set it: --cache 36 --cache.database 90 (the rest of " +
 			"your flags stays; geth's other caches get 13.0 MiB more, too).", "", 32},
 	} {
-		change, err := ChangeGeth(strings.Fields(c.args), c.present*mib, c.want*mib,
-			c.machine*mib)
+		config := FlagsAlone(clients.Geth, strings.Fields(c.args))
+		change, err := ChangeGeth(config, c.present*mib, c.want*mib,
+			Memory{MachineBytes: c.machine * mib})
 		switch {
 		case c.refused != "":
 			if err == nil || !strings.Contains(err.Error(), c.refused) {

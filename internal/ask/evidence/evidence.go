@@ -32,13 +32,14 @@ import (
 
 // Request is a database and what advice about it must respect.
 type Request struct {
-	Dir          string
-	Table        bool               // Dir is a file with a level table
-	Gets         curve.TraceRequest // of random keys, or of an access list
-	Trace        string             // file with the Gets instead
-	Limits       advise.Limits
-	Args         []string // command line of the process that has Dir open; nil: not known
-	CacheBytes   int64    // the node's, if it was told
+	Dir    string
+	Table  bool               // Dir is a file with a level table
+	Gets   curve.TraceRequest // of random keys, or of an access list
+	Trace  string             // file with the Gets instead
+	Limits advise.Limits
+	// Running is the process that has Dir open, of a client; nil: it is not looked for.
+	Running      func(clients.Client) *advice.RunningNode
+	CacheBytes   int64 // the node's, if it was told
 	CacheShare   float64
 	KeysWritten  *float64 // a second; nil: not known
 	Missing      float64
@@ -109,7 +110,6 @@ func (a *Request) evidence(run *result.Run) (advise.Evidence, error) {
 		Database: run.Database,
 		Engine:   run.Engine,
 		Machine:  run.Host,
-		Args:     a.Args,
 		Limits:   a.Limits,
 		Missing:  a.Missing,
 	}
@@ -156,6 +156,10 @@ func (a *Request) evidence(run *result.Run) (advise.Evidence, error) {
 	}
 
 	e.Client = a.client(e.Settings)
+	if a.Running != nil {
+		e.Running = a.Running(e.Client)
+	}
+
 	if minimum := advice.MinMemory(e.Client, run.Database.Files); a.Limits.MemoryBytes > 0 &&
 		a.Limits.MemoryBytes < minimum {
 		return e, engine.Fail(engine.CodeUsage, "--memory %s: too little for %s, whose smallest "+

@@ -6,6 +6,8 @@ import (
 	"context"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/advice"
+	"github.com/statelab/statelab/internal/chain/clients"
 )
 
 var errNeedsLinux = engine.Fail(engine.CodeUnsupported,
@@ -16,5 +18,5 @@ func Process(context.Context, Wanted) (*Seen, error) { return nil, errNeedsLinux
 
 func possible() error { return errNeedsLinux }
 
-// ArgsOf needs Linux.
-func ArgsOf(string) []string { return nil }
+// NodeOf needs Linux.
+func NodeOf(string, clients.Client) *advice.RunningNode { return nil }

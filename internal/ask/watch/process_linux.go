@@ -48,20 +48,6 @@ func Process(ctx context.Context, w Wanted) (*Seen, error) {
 	return w.gets(ctx, t)
 }
 
-// ArgsOf is the command line of the process that has the database in dir open, the program first;
-// nil where none has, or others' files are hidden from this user.
-func ArgsOf(dir string) []string {
-	pid, err := probe.FindOwner(dir)
-	if err != nil {
-		return nil
-	}
-	t, err := probe.Process(pid)
-	if err != nil {
-		return nil
-	}
-	return t.Args
-}
-
 // faults watches the page faults of a process on the database that it maps.
 func (w Wanted) faults(
 	ctx context.Context, t *probe.Target, of *MappedFile,

@@ -223,6 +223,7 @@ func Traffic(
 	}
 
 	a.w.Process.Memory = new(host.MemoryOf(t.PID))
+	a.w.Process.Config = new(configOf(t, clients.Named(a.w.Process.Client), dir))
 	a.w.RecordIf(figure.DeviceBusy, busy.share(a.w.Seconds))
 	a.count()
 	cost := p.Cost()

@@ -31,8 +31,8 @@ type Evidence struct {
 	Database   result.Database
 	Engine     result.Engine
 	Client     clients.Client
-	Args       []string        // command line of the node that runs; nil: not known
-	Settings   advice.Settings // what the node runs
+	Running    *advice.RunningNode // has the database open; nil: none is known
+	Settings   advice.Settings     // what the node runs
 	Writes     advice.Writes
 	Curve      Curve
 	Disk       advice.Disk
@@ -276,10 +276,9 @@ func Judge(e Evidence) Advice {
 			advice.GethMemTables(m))
 		switch {
 		case v == keep || v == tiny:
-			own = advice.GethPresent(then.CacheBytes, advice.GethMemTables(m))
+			own = e.presentGeth(advice.GethMemTables(m))
 		case e.Limits.MemoryBytes == 0 && !e.Settings.Given && c.Now.CacheBytes > 0:
-			changed, err := advice.GethFrom(e.Args, c.Now.CacheBytes, then.CacheBytes,
-				e.memoryOfMachine(), advice.GethMemTables(m))
+			changed, err := e.changeGeth(then.CacheBytes, advice.GethMemTables(m))
 			if err == nil { // otherwise its flags do not tell how it came to its cache
 				own = changed
 			}
@@ -328,6 +327,28 @@ func Judge(e Evidence) Advice {
 	}
 
 	return a
+}
+
+// changeGeth is the smallest change of the settings that a geth runs with.
+func (e *Evidence) changeGeth(wantBytes int64, m advice.MemTables) (advice.Setting, error) {
+	var config *result.NodeConfig
+	memory := advice.Memory{MachineBytes: e.memoryOfMachine()}
+	if e.Running != nil {
+		config, memory = &e.Running.Config, e.Running.Memory
+	}
+	return advice.GethFrom(config, e.Curve.Now.CacheBytes, wantBytes, memory, m)
+}
+
+// presentGeth are the settings that make the present cache of a geth: those it runs with, or what
+// would make it.
+func (e *Evidence) presentGeth(m advice.MemTables) advice.Setting {
+	if e.Running != nil && !e.Settings.Given {
+		s, err := advice.GethRunning(e.Running.Config, e.Curve.Now.CacheBytes, e.Running.Memory, m)
+		if err == nil {
+			return s
+		}
+	}
+	return advice.GethPresent(e.Curve.Now.CacheBytes, m)
 }
 
 // decide picks the place to go to.

@@ -351,7 +351,8 @@ func TestFlagsOfTheNodeThatRuns(t *testing.T) {
 			[]string{"--cache 4223", "--cache.database 90"}},
 	} {
 		e := someEvidence()
-		e.Client, e.Args = clients.Geth, c.args
+		e.Client = clients.Geth
+		e.Running = &advice.RunningNode{Config: advice.FlagsAlone(clients.Geth, c.args)}
 		if got := Judge(e).Recommendation.Flags; !slices.Equal(got, c.want) {
 			t.Errorf("%v: %v, want %v", c.args, got, c.want)
 		}

@@ -86,7 +86,7 @@ func (a Advice) Document() *doc.Document {
 	d.Answer("", a.Answer)
 	set := doc.Statement{
 		About:  "Set",
-		Text:   strings.Join(a.Recommendation.Flags, " "),
+		Text:   strings.TrimSpace(strings.Join(a.Recommendation.Flags, " ") + " " + a.where()),
 		Detail: true,
 	}
 
@@ -149,6 +149,14 @@ func (a Advice) Document() *doc.Document {
 		doc.Block{Title: "Command", Detail: true, Method: method, Pre: doc.Shell(a.Command)},
 		doc.Block{Title: "The whole curve", Folded: true, Table: a.placesTable(rowsOf(a.Curve))})
 	return d
+}
+
+// where is where the recommended flags stand; "" of a node whose configuration is not known.
+func (a *Advice) where() string {
+	if a.Recommendation.Keep || len(a.Settings) == 0 {
+		return ""
+	}
+	return a.Settings[0].Where
 }
 
 // place is a row of a table of cache sizes.
@@ -302,6 +310,10 @@ func (a *Advice) settingsBlocks() (blocks []doc.Block) {
 func settingBlock(title string, s advice.Setting) doc.Block {
 	flags := strings.ReplaceAll(strings.Join(s.Flags, s.Separator()), "; ", "\n")
 	text := size(s.CacheBytes) + " for the database"
+	if s.Where != "" {
+		text = doc.Upper(s.Where) + ": " + text
+	}
+
 	if s.MemTables > 0 {
 		text += fmt.Sprintf(": %s for blocks while it writes (%d memtables of %s)",
 			size(s.BlockCacheBytes),

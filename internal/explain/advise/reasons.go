@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/statelab/statelab/internal/advice"
@@ -38,6 +39,7 @@ func (e *Evidence) reasons(v verdict, a Advice) []Reason {
 		{"whole", e.whole(v)},
 		{"geth_limit", e.gethLimit(a)},
 		{"no_flag", e.noFlag()},
+		{"node_config", e.unreadConfig()},
 		{"verified", e.verified()},
 		{"model", e.model()},
 	}, func(r Reason) bool { return r.Text == "" })
@@ -320,6 +322,14 @@ func (e *Evidence) noFlag() string {
 	return "no setting in app.toml gives Pebble a cache: cosmos-db opens it with the library's 8 " +
 		"MiB, so Options.Cache has to be set in its NewPebbleDB; " +
 		"iavl-cache-size is a number of tree nodes above it, 781250 by default"
+}
+
+// unreadConfig says what could not be read of the settings that the node runs with.
+func (e *Evidence) unreadConfig() string {
+	if e.Running == nil {
+		return ""
+	}
+	return strings.Join(e.Running.Config.Warnings, "; ")
 }
 
 func (e *Evidence) verified() string {

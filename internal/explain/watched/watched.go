@@ -124,13 +124,14 @@ func (w Watched) change(v advice.Verdict) string {
 		return ""
 	}
 
-	p, machine := w.Process, int64(0)
-	if p.Memory != nil {
-		machine = p.Memory.MachineBytes
+	p, client := w.Process, clients.Named(w.Process.Client)
+	config := p.Config
+	if config == nil { // a watch of an older version
+		config = new(advice.FlagsAlone(client, p.Args))
 	}
 
-	return advice.SetCache(clients.Named(p.Client), p.Args, w.Cache.Bytes,
-		v.Larger.CacheBytes, machine)
+	return advice.SetCache(client, *config, w.Cache.Bytes, v.Larger.CacheBytes,
+		advice.MemoryOf(p.Memory))
 }
 
 // sameGets is how far the present cache's reads of the second half of the Gets may lie from those
