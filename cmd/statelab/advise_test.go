@@ -197,3 +197,28 @@ func TestAdviceOnAHeldDatabase(t *testing.T) {
 		t.Errorf("the database was changed:\n%s", diff)
 	}
 }
+
+// TestAdviceOfAnotherDatabasesTrace: a trace of another database of the same engine is refused.
+func TestAdviceOfAnotherDatabasesTrace(t *testing.T) {
+	testring.Outer(t, "it loads two databases")
+	dir := t.TempDir()
+	trace := filepath.Join(dir, "T")
+	for _, name := range []string{"A", "B"} {
+		must(t, "load", "--engine", "pebble2", "--keys", "30k", "--set", "MemTableSize=1MiB",
+			"--key-bytes", map[string]string{"A": "32", "B": "36"}[name],
+			"--db", filepath.Join(dir, name), "--quiet")
+	}
+
+	must(t, "trace", "--db", filepath.Join(dir, "A"), "--warmup", "5k", "--gets", "5k", "--out",
+		trace, "--quiet")
+	advised := func(name string) outcome {
+		return statelab(t, "advise", filepath.Join(dir, name), "--trace", trace, "--cache", "1MiB",
+			"--write-rate", "0", "--probe-seconds", "0", "--quiet")
+	}
+
+	if own := advised("A"); own.exit != 0 {
+		t.Error(own)
+	}
+
+	refused(t, advised("B"), exitUsage, "it is not of "+filepath.Join(dir, "B"))
+}

@@ -177,7 +177,7 @@ func ReadNodeConfig(
 
 	if err != nil {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("the configuration file %s of the node cannot "+
-			"be used (%v): what follows rests on its flags alone", file, err))
+			"be used (%v): what follows does without it", file, err))
 		return c
 	}
 

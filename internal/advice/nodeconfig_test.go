@@ -98,7 +98,7 @@ func TestNodeConfig(t *testing.T) {
 			"", "", 16, 19, Memory{}, "",
 			"To set it: --cache.database 60 with your --cache 32 (the rest of your flags stays). " +
 				"Warning: the configuration file /etc/none.toml of the node cannot be used (file " +
-				"does not exist): what follows rests on its flags alone."},
+				"does not exist): what follows does without it."},
 		{"Besu's file", clients.Besu, NodeCommand{Args: words(
 			"java -Xmx4g org.hyperledger.besu.Besu --config-file=/etc/besu.toml")},
 			"/etc/besu.toml", besuTOML, 128, 256, Memory{}, "besu.service",

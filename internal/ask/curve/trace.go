@@ -76,6 +76,24 @@ func (o TraceRequest) Fits(path string, header trace.Header) error {
 	return nil
 }
 
+// FitsBlocks refuses a kept trace whose blocks cannot be of the database, of Pebble.
+func (o TraceRequest) FitsBlocks(path string, header trace.Header, blocks []cachesim.Block) error {
+	version := subject.PebbleVersion(o.Spec.Engine)
+	// A database that has not changed needs no further proof.
+	if same, err := resolve.Identify(o.Spec.Dir, version); err == nil && same == header.Database {
+		return nil
+	}
+
+	why, err := resolve.ForeignBlocks(o.Spec.Dir, version, blocks)
+	if err != nil || why == "" {
+		return err
+	}
+
+	return engine.Fail(engine.CodeUsage, "--trace %s: it is not of %s, or of a later state of it "+
+		"than this copy: %s", path, o.Spec.Dir, why).WithRemedy("give the database that was " +
+		"traced, or trace this one (statelab trace, statelab watch --trace-out)")
+}
+
 // Record writes the trace of the key stream of o, or of a part of it.
 func Record(
 	ctx context.Context, w io.Writer, o TraceRequest, sample trace.Sample, part engine.Part,

@@ -73,6 +73,10 @@ func (a *Request) Advise(
 	}
 
 	e, err := a.evidence(run)
+	if err == nil {
+		err = a.contradicted(e, node)
+	}
+
 	if err != nil {
 		return advise.Advice{}, err
 	}

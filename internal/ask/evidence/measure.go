@@ -385,6 +385,10 @@ func (a *Request) traceKept() (*cachesim.Trace, *advise.List, error) {
 		return nil, nil, err
 	}
 
+	if err := a.Gets.FitsBlocks(a.Trace, header, t.Blocks); err != nil {
+		return nil, nil, err
+	}
+
 	counted := len(t.Gets) - t.WarmupGets
 	if counted < 1 {
 		return nil, nil, engine.Fail(engine.CodeUsage, "--trace %s: it has no Get behind those "+

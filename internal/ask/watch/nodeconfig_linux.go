@@ -66,7 +66,7 @@ func configOf(t *probe.Target, client clients.Client, database string) result.No
 	})
 	if hidden != nil {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("the environment of %s cannot be read (%v): "+
-			"what follows rests on its flags alone", t, hidden))
+			"what follows does without it", t, hidden))
 	}
 
 	groups, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", t.PID)) // without, no unit is named

@@ -30,6 +30,8 @@ type Node struct {
 	// use it, too.
 	BlockReadsPerSecond *float64 `json:"block_cache_misses_per_second,omitempty"`
 	HitRate             *float64 `json:"block_cache_hit_rate,omitempty"`
+	// DatabaseBytes is what the files of the database take at the second scrape; 0: not known.
+	DatabaseBytes int64 `json:"database_bytes,omitempty"`
 	// NotChecked are sentences on what scrapes cannot show of their completeness.
 	NotChecked []string `json:"not_checked,omitempty"`
 
@@ -119,6 +121,8 @@ var others = []struct{ prefix, client string }{
 const (
 	blockHits   = "eth_db_chaindata_cache_block_hit"
 	blockMisses = "eth_db_chaindata_cache_block_miss"
+	// diskSize is a gauge of ethdb/pebble.
+	diskSize = "eth_db_chaindata_disk_size"
 )
 
 // maxMetricsBytes bounds a scrape: geth's has 200 KB.
@@ -224,7 +228,8 @@ func counts(name string) bool {
 
 // Between is what happened between two scrapes of one node.
 func Between(first, second map[string]float64, seconds float64) (*Node, error) {
-	n := &Node{Seconds: seconds, NotChecked: notChecked(first)}
+	n := &Node{Seconds: seconds, NotChecked: notChecked(first),
+		DatabaseBytes: int64(second[diskSize])}
 	for _, s := range sources {
 		gets, known := 0.0, false
 		for _, same := range s.metrics {
