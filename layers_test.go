@@ -312,7 +312,7 @@ var ladder = []rung{
 			"internal/base/optionsfile", "internal/adapt/pebbledb", "internal/ask/curve",
 			"internal/base/keyspace",
 			"internal/base/setting", "internal/base/unit", "internal/explain/advise",
-			"internal/explain/nodemetrics",
+			"internal/explain/nodemetrics", "internal/model/lsm",
 			"internal/model/cachesim", "internal/model/predict", "internal/model/trace",
 			"internal/observe/dbformat", "internal/observe/host", "internal/plan",
 			"internal/plan/sweep", "internal/run/bench", "internal/subject", "result",

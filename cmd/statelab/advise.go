@@ -37,6 +37,7 @@ type adviseFlags struct {
 	verifyGets, sampleKeys, seed                        experiment.Count
 	out                                                 string
 	profile, accesses, scheme, table, trace             experiment.Text
+	growth                                              setting.Value[float64]
 	nodeMetrics                                         []string
 	verify, ignoreLock, json                            bool
 }
@@ -103,6 +104,8 @@ assumes that it writes, unless --write-rate 0 says that it is idle.`,
 	setting.Var(flag, &f.scheme, setting.Choice(accesses.KeySchemes()...), "scheme", "flat",
 		"with --accesses: keys that the client uses: flat (geth's snapshot), path or hash (its "+
 			"tries)")
+	setting.Var(flag, &f.growth, setting.Factor.Optional(), "state-growth", "",
+		"predict the database if its state grows to so many times the present one, such as 2x")
 	coresFlag(flag, &f.cores,
 		"processors of the node's machine; Pebble's cache has shards for each")
 	setting.Var(flag, &f.probeSeconds, setting.Seconds(0, maxProbeSeconds, "1"), "probe-seconds",
@@ -177,6 +180,7 @@ func (a *app) adviseRocksDB(r evidence.Request, f *adviseFlags) error {
 		"gets-per-second": f.gets.IsSet(),
 		"latency-goal":    f.latency.IsSet(),
 		"write-rate":      f.writeRate.IsSet(),
+		"state-growth":    f.growth.IsSet(),
 	} {
 		if given {
 			return usage("--%s: not for databases of RocksDB", flag)
@@ -256,6 +260,12 @@ func (a *app) adviceAsked(
 		(f.verify || f.accesses.IsSet() || f.table.IsSet()) {
 		m.Add("--trace: it has no keys, and its Gets are what they are: not with --verify, " +
 			"--accesses or --table")
+	}
+
+	if r.Growth = f.growth.Value(); f.growth.IsSet() &&
+		(r.Trace != "" || f.accesses.IsSet() || f.table.IsSet()) {
+		m.Add("--state-growth: it predicts Gets of random keys of the whole database: not with " +
+			"--trace, --accesses or --table")
 	}
 
 	if r.Limits.LatencyGoal = f.latency.Value(); f.latency.IsSet() && r.Limits.LatencyGoal <= 0 {

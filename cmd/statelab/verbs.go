@@ -264,8 +264,8 @@ var usual = map[string]string{
 		"value-bytes value-model reserve out json",
 	"trace": "db run out workload gets warmup missing zipf threads seed use-existing table " +
 		"accesses force json on parts",
-	"advise": "cache memory gets-per-second latency-goal node-metrics table accesses scheme " +
-		"missing write-rate verify out ignore-lock cores " +
+	"advise": "cache memory gets-per-second latency-goal node-metrics state-growth table " +
+		"accesses scheme missing write-rate verify out ignore-lock cores " +
 		"profile json",
 	"inspect": "as cache missing table engine sample-keys ignore-lock json strict on parts",
 }

@@ -40,8 +40,8 @@ func TestMetricsOfAnotherNode(t *testing.T) {
 	}
 }
 
-// TestSettingsThatContradictOptions: the running geth has written the OPTIONS file, and its settings
-// make another cache than that file names.
+// TestSettingsThatContradictOptions: the running geth has written the OPTIONS file, and its
+// settings make another cache than that file names.
 func TestSettingsThatContradictOptions(t *testing.T) {
 	const mib = 1 << 20
 	dir := t.TempDir()

@@ -45,6 +45,7 @@ type Request struct {
 	Missing      float64
 	Cores        int
 	ProbeSeconds float64
+	Growth       float64 // of the state, to so many times the present one; 0: not asked for
 	Seed         uint64
 	Out          string // folder of the advice; "": none
 
@@ -85,6 +86,10 @@ func (a *Request) Advise(
 	model := a.model(e)
 	traced, err := a.draw(ctx, run, &model, &e)
 	if err != nil {
+		return advise.Advice{}, err
+	}
+
+	if e.Growth, err = a.grow(ctx, run, model, e.Curve.Now); err != nil {
 		return advise.Advice{}, err
 	}
 

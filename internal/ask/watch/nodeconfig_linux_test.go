@@ -21,7 +21,7 @@ func TestConfigOfAProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The shell takes the rest as its parameters, says that it runs, and waits until its input ends.
+	// The shell takes the rest as its parameters, says that it runs, and waits for its input.
 	node := exec.Command("sh", "-c", "echo; read line; true", "geth", "--config", "geth.toml")
 	node.Dir = dir
 	node.Env = []string{"GETH_CACHE_TRIE=20", "GOMEMLIMIT=1GiB", "SECRET=x"}

@@ -139,6 +139,18 @@ var Share = func() Kind[float64] {
 
 func percent(share float64) string { return strconv.FormatFloat(100*share, 'g', -1, 64) + "%" }
 
+// Factor is how many times as much there is: 2x.
+var Factor = func() Kind[float64] {
+	const most = 100
+	k := kind("factor", "from 1x to 100x (example: 2x)", func(text string) (float64, bool) {
+		number, is := strings.CutSuffix(text, "x")
+		v, err := strconv.ParseFloat(number, 64)
+		return v, is && err == nil && v >= 1 && v <= most
+	})
+	k.show = func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) + "x" }
+	return k
+}()
+
 // Rate is a number of operations per second: 20k or 20k/s.
 var Rate = kind("rate", "a number of operations per second (example: 20k)", func(
 	text string,

@@ -42,6 +42,7 @@ type Evidence struct {
 	Missing    float64               // share of Gets for absent keys
 	Verified   []Verified            // measured here; none: not asked for
 	OpenTables *advice.OpenFileLimit // nil: all tables stay open, or it is not known
+	Growth     *Growth               // nil: it was not asked for
 	// that Verified asked for, of a database whose keys were sampled; else 0
 	SampleKeys int
 }
@@ -140,6 +141,7 @@ type Advice struct {
 	Verified   []Verified       `json:"verified,omitempty"`
 	// OpenTables: absent where all tables stay open.
 	OpenTables *advice.OpenFileLimit `json:"open_tables,omitempty"`
+	Growth     *Growth               `json:"growth,omitempty"`
 
 	// block reads per Get that no cache much smaller than the database saves
 	Floor float64 `json:"-"`
@@ -319,6 +321,10 @@ func Judge(e Evidence) Advice {
 	if a.OpenTables = e.OpenTables; a.OpenTables != nil {
 		a.Answer = a.OpenTables.Raise("max_open_files") + " " + a.Answer
 		a.Recommendation.Handles = max(a.Recommendation.Handles, a.OpenTables.Enough)
+	}
+
+	if a.Growth = e.Growth; a.Growth != nil {
+		a.Answer += " " + a.Growth.sentence()
 	}
 
 	a.Reasons = e.reasons(v, a)

@@ -121,6 +121,7 @@ func (a Advice) Document() *doc.Document {
 			Note: "While the node writes, its memtables take part of the cache: those reads are " +
 				"the curve. At rest means that nothing is written."})
 
+	d.Add("Growth", a.Growth.block())
 	d.Add("Settings", a.settingsBlocks()...)
 	d.Add("Memory", doc.Block{Title: a.memoryTitle(), Table: doc.TableOf(a.Memory, nil,
 		doc.Words("use", func(s advice.Share) string { return s.Name }),

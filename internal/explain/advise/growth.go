@@ -1,0 +1,148 @@
+package advise
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/advice"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/model/lsm"
+	"github.com/statelab/statelab/internal/report/doc"
+)
+
+// Growth is what becomes of a database whose state grows: of the same engine and options, under
+// Gets of random keys.
+type Growth struct {
+	Factor float64 `json:"factor"`
+	Bytes  int64   `json:"bytes"` // of the tables, then
+	Tables int     `json:"tables"`
+	// Now and Then are of the same cache; absent: none is known. Then and Same are what the sizes
+	// of the levels say, corrected by how far Now is from what they say of the present database.
+	Now  Place `json:"now,omitzero"`
+	Then Place `json:"then,omitzero"`
+	// Same is the smallest cache with which a Get then reads no more than now; nil: the present
+	// cache is not known.
+	Same *Place `json:"same_reads,omitempty"`
+	// Near is what would then be recommended.
+	Near *Place `json:"recommended,omitempty"`
+
+	Levels []engine.Level `json:"levels"`
+}
+
+// sameReads is how far two predictions of one figure may lie apart, as a share.
+const sameReads = 0.002
+
+// Grow predicts a database of factor times the state of m by the sizes of its levels. present is
+// what is known of its present cache, and zero where that is not known.
+func Grow(
+	ctx context.Context, m Model, present Place, how lsm.Growth, factor float64,
+	tell func(done int),
+) (*Growth, error) {
+	m.Cost, m.List, m.MaxBytes = nil, nil, 0
+	g := &Growth{Factor: factor, Levels: how.Levels(m.Levels, factor), Now: present}
+	for _, l := range g.Levels {
+		g.Bytes += l.Bytes
+		g.Tables += l.Files
+	}
+
+	drawn := func(levels []engine.Level) *drawer {
+		d := &drawer{ctx: ctx, Model: m, tell: tell}
+		d.Levels, d.Input.Levels = levels, levels
+		d.Input.Gets, d.Input.WarmupGets = steadyGets(levels), 0
+		return d
+	}
+
+	now, then := drawn(m.Levels), drawn(g.Levels)
+	data, tried := 0.0, []Place(nil)
+	for _, blockBytes := range grid(g.Levels, nil, nil) {
+		var p Place
+		p, data = then.at(m.MemTables.Total(blockBytes))
+		tried = append(tried, p)
+	}
+
+	g.Near = then.smallest(&tried, (1+nearFloor)*data)
+	if present.CacheBytes > 0 {
+		modelled, _ := now.at(present.CacheBytes)
+		corrected := func(p Place) Place {
+			p.BlockReadsPerGet = max(0, p.BlockReadsPerGet+present.BlockReadsPerGet-
+				modelled.BlockReadsPerGet)
+			return p
+		}
+
+		same, _ := then.at(present.CacheBytes)
+		g.Then = corrected(same)
+		whole, _ := then.at(m.MemTables.Total(wholeBytes(g.Levels, nil)))
+		tried = insert(tried, whole)
+		keeps := then.smallest(&tried, (1+sameReads)*modelled.BlockReadsPerGet)
+		if keeps != nil {
+			g.Same = new(corrected(*keeps))
+		}
+	}
+
+	if err := now.err; err != nil {
+		return nil, fmt.Errorf("predict the present database: %w", err)
+	}
+
+	if err := then.err; err != nil {
+		return nil, fmt.Errorf("predict the grown database: %w", err)
+	}
+
+	return g, nil
+}
+
+// sentence says what the growth brings.
+func (g *Growth) sentence() string {
+	text := fmt.Sprintf("If its state grows to %s, the tables take about %s of the disk",
+		factorText(g.Factor), size(g.Bytes))
+	if g.Now.CacheBytes > 0 {
+		text += fmt.Sprintf("; with the same cache, a Get needs about %s block reads instead of %s",
+			reads(g.Then), reads(g.Now))
+		if g.Same != nil && g.Same.CacheBytes > g.Now.CacheBytes {
+			text += fmt.Sprintf("; a cache of %s keeps the reads as they are",
+				size(g.Same.CacheBytes))
+		}
+	}
+
+	if g.Near != nil && g.Near.CacheBytes > g.Now.CacheBytes {
+		text += fmt.Sprintf("; %s is then recommended", size(g.Near.CacheBytes))
+	}
+
+	return text + "."
+}
+
+// factorText is how often a state grows: "2x".
+func factorText(factor float64) string { return fmt.Sprintf("%gx", factor) }
+
+// block are the figures; nothing of nil.
+func (g *Growth) block() (b doc.Block) {
+	if g == nil {
+		return b
+	}
+
+	var rows []place
+	if g.Now.CacheBytes > 0 {
+		rows = []place{{"present cache, now", g.Now}, {"present cache, then", g.Then}}
+	}
+
+	if g.Same != nil && g.Same.CacheBytes > g.Now.CacheBytes {
+		rows = append(rows, place{"about the same reads, then", *g.Same})
+	}
+
+	if g.Near != nil {
+		rows = append(rows, place{"recommended, then", *g.Near})
+	}
+
+	b.Title = "If the state grows to " + factorText(g.Factor)
+	b.Table = doc.TableOf(rows, nil,
+		doc.Words("which cache", func(p place) string { return p.name }),
+		doc.Words("cache", func(p place) string { return unit.Bytes(p.CacheBytes) }),
+		doc.Figure("writing", "reads/Get", perGet,
+			func(p place) float64 { return p.BlockReadsPerGet }))
+	b.Texts = []string{fmt.Sprintf("Then: %s in %s, %d file handles. From the sizes of the "+
+		"present levels, for random keys, once compactions have caught up; new keys and values "+
+		"are as long and as alike as the present ones.", size(g.Bytes),
+		unit.Plural(g.Tables, "table"), advice.Handles(g.Tables))}
+
+	return b
+}
