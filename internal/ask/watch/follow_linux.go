@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -12,8 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -280,10 +277,10 @@ func LayoutOf(engine, dir string) Layout {
 	of, _ := subject.EngineOf(engine)
 	header := trace.Header{Engine: engine}
 	if of.BlockTables {
-		log, _ := readLog(filepath.Join(dir, logName)) // CacheOf tells of an error
-		header.EngineVersion = log.version
-		if cache, is := log.only(); is {
-			header.Cache, header.CacheHighShare, _ = cache.policy()
+		log, _ := optionsfile.ReadLog(dir) // CacheOf tells of an error
+		header.EngineVersion = log.Version
+		if cache, is := log.OnlyCache(); is {
+			header.Cache, header.CacheHighShare, _ = policyOf(cache)
 		}
 	}
 
@@ -358,9 +355,6 @@ func record(
 	return err
 }
 
-// logName is the file to which RocksDB logs.
-const logName = "LOG"
-
 const unknownCache = "the size of its cache is not known (%s): name it with --cache"
 
 // CacheOf is the block cache of a process, from what it wrote when it opened its database; given is
@@ -427,133 +421,52 @@ const maxOpenFiles = "max_open_files"
 // each family.
 func loggedCache(t *probe.Target, dir string) Cache {
 	c := Cache{MemTable: noMemTable}
-	logged, err := readLog(filepath.Join(dir, logName))
+	logged, err := optionsfile.ReadLog(dir)
 	const defaultShardBits = 6
 	c.OpenFiles = OpenFiles{
 		Option: maxOpenFiles,
-		Shards: cmp.Or(logged.tableShardBits, defaultShardBits),
+		Shards: cmp.Or(logged.TableShardBits, defaultShardBits),
 	}
 
-	var caches []pooledCache
-	for _, of := range logged.caches {
-		caches = append(caches, *of)
-	}
-
-	own := err == nil && !olderThan(filepath.Join(dir, logName), t)
+	own := err == nil && !olderThan(filepath.Join(dir, optionsfile.LogName), t)
 	if own {
-		c.OpenFiles.Limit, c.OpenFiles.Source = logged.openFiles, logName
+		c.OpenFiles.Limit, c.OpenFiles.Source = logged.OpenFiles, optionsfile.LogName
 	}
 
+	cache, is := logged.OnlyCache()
 	switch {
 	case err != nil:
 		c.Absent = fmt.Sprintf(unknownCache, err)
 	case !own:
-		c.Absent = fmt.Sprintf(unknownCache, logName+
+		c.Absent = fmt.Sprintf(unknownCache, optionsfile.LogName+
 			" is older than the process, which logs elsewhere")
-	case len(caches) != 1:
-		c.Absent = fmt.Sprintf(unknownCache,
-			fmt.Sprintf("%s tells of %s", logName, unit.Plural(len(caches), "cache")))
+	case !is:
+		c.Absent = fmt.Sprintf(unknownCache, fmt.Sprintf("%s tells of %s", optionsfile.LogName,
+			unit.Plural(len(logged.Caches), "cache")))
 	default:
-		if _, _, c.Absent = caches[0].policy(); c.Absent == "" {
-			c.Bytes, c.Source = caches[0].bytes, logName
+		if _, _, c.Absent = policyOf(cache); c.Absent == "" {
+			c.Bytes, c.Source = cache.Bytes, optionsfile.LogName
 		}
 	}
 
 	return c
 }
 
-// pooledCache is what RocksDB logs of a block cache: for high and for low priority it has shares.
-type pooledCache struct {
-	Kind      string
-	bytes     int64
-	High, Low float64
-}
-
-// policy is how the cache is simulated, or why it is not.
-func (c pooledCache) policy() (policy cachesim.Policy, highShare *float64, absent string) {
+// policyOf is how a block cache of RocksDB is simulated, or why it is not.
+func policyOf(
+	c optionsfile.BlockCache,
+) (policy cachesim.Policy, highShare *float64, absent string) {
 	switch {
-	case c.Kind == "LRUCache" && c.Low == 0:
-		return cachesim.PooledLRUPolicy, &c.High, ""
+	case c.Kind == "LRUCache" && c.LowShare == 0:
+		return cachesim.PooledLRUPolicy, &c.HighShare, ""
 	case c.Kind == "LRUCache":
 		return "", nil, fmt.Sprintf("its block cache has a pool for blocks of low priority "+
-			"(low_pri_pool_ratio=%g), which is not simulated", c.Low)
+			"(low_pri_pool_ratio=%g), which is not simulated", c.LowShare)
 	case c.Kind == "AutoHyperClockCache":
 		return cachesim.HyperClockPolicy, nil, ""
 	}
 
 	return "", nil, fmt.Sprintf("its block cache is a %s, which is not simulated", c.Kind)
-}
-
-// only is the block cache of all families; false if there are several, or none is known.
-func (l databaseLog) only() (only pooledCache, is bool) {
-	for _, of := range l.caches {
-		only = *of
-	}
-	return only, len(l.caches) == 1
-}
-
-// databaseLog is what the LOG of a database tells of its last opening.
-type databaseLog struct {
-	version string
-	caches  map[string]*pooledCache // by their addresses: families can share one
-	// the limit of open files, 0: it is not told, below 0: there is none; and how the table cache
-	// is divided
-	openFiles, tableShardBits int
-}
-
-func readLog(path string) (log databaseLog, err error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return log, err
-	}
-
-	defer file.Close() // read only
-	var at *pooledCache
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		if _, version, is := strings.Cut(lines.Text(), "RocksDB version: "); is {
-			log, at = databaseLog{version: version, caches: map[string]*pooledCache{}}, nil
-			continue
-		}
-
-		for name, to := range map[string]*int{
-			maxOpenFiles:               &log.openFiles,
-			"table_cache_numshardbits": &log.tableShardBits,
-		} {
-			if _, text, is := strings.Cut(lines.Text(), "Options."+name+":"); is {
-				n, failed := strconv.Atoi(strings.TrimSpace(text))
-				*to, err = n, errors.Join(err, failed)
-			}
-		}
-
-		option, value, is := strings.Cut(lines.Text(), ":")
-		value = strings.TrimSpace(value)
-		if option = strings.TrimSpace(option); is && option == "block_cache" && log.caches != nil {
-			at = new(pooledCache)
-			log.caches[value] = at
-		}
-
-		if at == nil {
-			continue
-		}
-
-		var failed error
-		switch option {
-		case "block_cache_name":
-			at.Kind = value
-		case "capacity":
-			at.bytes, failed = strconv.ParseInt(value, 10, 64)
-		case "high_pri_pool_ratio":
-			at.High, failed = strconv.ParseFloat(value, 64)
-		case "low_pri_pool_ratio":
-			at.Low, failed = strconv.ParseFloat(value, 64)
-		case "persistent_cache":
-			at = nil // what follows is not of the cache
-		}
-
-		err = errors.Join(err, failed)
-	}
-
-	return log, err
 }
 
 // olderThan reports whether a file was written before the process began.

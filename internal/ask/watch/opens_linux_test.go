@@ -473,37 +473,26 @@ func compareOpens(t *testing.T, name, dir string, l library, tables, limit int) 
 // within reports whether two figures differ by at most this share, or by next to nothing.
 func within(a, b, share float64) bool { return max(a-b, b-a) <= max(0.005, share*b) }
 
-// TestReadLogTellsOpenFiles: RocksDB's LOG has the limit of open files of the last opening.
-func TestReadLogTellsOpenFiles(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "LOG")
-	const text = "2026/11/28-20:00:00.0 77 RocksDB version: 7.8.3\n" +
-		"2026/11/28-20:00:00.0 77                         Options.max_open_files: -1\n" +
-		"2026/11/28-20:00:01.0 77 RocksDB version: 7.8.3\n" +
-		"2026/11/28-20:00:01.0 77                         Options.max_open_files: 64\n" +
-		"2026/11/28-20:00:01.0 77               Options.table_cache_numshardbits: 6\n"
-	must(t, os.WriteFile(path, []byte(text), 0o644))
-	log, err := readLog(path)
-	if err != nil || log.openFiles != 64 || log.tableShardBits != 6 {
-		t.Errorf("%+v, %v", log, err)
-	}
-}
-
 // TestPolicyOfLoggedCache: caches are simulated with the pools that the LOG tells of, or the answer
 // says in the field's words why they are not.
 func TestPolicyOfLoggedCache(t *testing.T) {
+	of := func(kind string, high, low float64) optionsfile.BlockCache {
+		return optionsfile.BlockCache{Kind: kind, Bytes: 8 << 20, HighShare: high, LowShare: low}
+	}
+
 	for _, c := range []struct {
-		cache  pooledCache
+		cache  optionsfile.BlockCache
 		policy cachesim.Policy
 		high   float64 // negative: of no matter
 		absent string
 	}{
-		{pooledCache{"LRUCache", 8 << 20, 0.5, 0}, cachesim.PooledLRUPolicy, 0.5, ""},
-		{pooledCache{"LRUCache", 8 << 20, 0, 0}, cachesim.PooledLRUPolicy, 0, ""},
-		{pooledCache{"LRUCache", 8 << 20, 0.5, 0.3}, "", -1, "low_pri_pool_ratio=0.3"},
-		{pooledCache{"AutoHyperClockCache", 8 << 20, 0, 0}, cachesim.HyperClockPolicy, -1, ""},
-		{pooledCache{"TieredCache", 8 << 20, 0, 0}, "", -1, "its block cache is a TieredCache"},
+		{of("LRUCache", 0.5, 0), cachesim.PooledLRUPolicy, 0.5, ""},
+		{of("LRUCache", 0, 0), cachesim.PooledLRUPolicy, 0, ""},
+		{of("LRUCache", 0.5, 0.3), "", -1, "low_pri_pool_ratio=0.3"},
+		{of("AutoHyperClockCache", 0, 0), cachesim.HyperClockPolicy, -1, ""},
+		{of("TieredCache", 0, 0), "", -1, "its block cache is a TieredCache"},
 	} {
-		policy, high, absent := c.cache.policy()
+		policy, high, absent := policyOf(c.cache)
 		if policy != c.policy || (high != nil) != (c.high >= 0) || high != nil && *high != c.high ||
 			!strings.Contains(absent, c.absent) || (absent == "") != (c.absent == "") {
 			t.Errorf("%+v: %q %v %q", c.cache, policy, high, absent)

@@ -64,7 +64,8 @@ func OptionWarnings(
 
 // loggedDoubts are settings that the owner's LOG tells, and that are neither obeyed nor simulated.
 func loggedDoubts(dir string) (unobeyed []string) {
-	if rows := optionsfile.ReadLog(dir).RowCacheBytes; rows > 0 {
+	logged, _ := optionsfile.ReadLog(dir) // without a LOG, nothing is known
+	if rows := logged.RowCacheBytes; rows > 0 {
 		unobeyed = append(unobeyed, fmt.Sprintf("row_cache=%d (LOG): a cache of rows answers Gets "+
 			"before they read blocks", rows))
 	}
@@ -80,9 +81,10 @@ func HighShareWarning(dir string, sections []optionsfile.Section) (engine.Warnin
 			s.Values["index_type"] == "kTwoLevelIndexSearch" // partitions are always cached
 	})
 
-	const share = 0.5 // RocksDB's default
-	logged := optionsfile.ReadLog(dir).HighPriorityShare
-	if !cached || logged < 0 || logged == share {
+	const share = 0.5                  // RocksDB's default
+	log, _ := optionsfile.ReadLog(dir) // without a LOG, nothing is known
+	logged, known := log.HighPriorityShare()
+	if !cached || !known || logged == share {
 		return engine.Warning{}, false
 	}
 
