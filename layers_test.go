@@ -292,6 +292,7 @@ var ladder = []rung{
 	}},
 	{"ask", map[string][]string{
 		"internal/ask/curve": {"engine", "internal/adapt/adapter", "internal/adapt/pebbledb",
+			"internal/advice",
 			"internal/adapt/rocksoptions", "internal/base/keyspace",
 			"internal/base/optionsfile", "internal/base/output",
 			"internal/base/setting",

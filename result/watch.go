@@ -61,6 +61,8 @@ type Watch struct {
 
 	// OpenFiles: absent where all tables stay open, or it is not known whether they do.
 	OpenFiles *WatchedOpenFiles `json:"open_files,omitempty"`
+	// Filters: absent where Gets consult filters of all tables that they pass, or it is not known.
+	Filters *WatchedFilters `json:"filters,omitempty"`
 
 	// Of a process that maps its database into memory; Gets are those of calls that can be seen, if
 	// any.
@@ -366,6 +368,20 @@ func (o *WatchedOpenFiles) UnmarshalJSON(text []byte) error {
 	type plain WatchedOpenFiles
 
 	return o.members().Unmarshal(text, (*plain)(o))
+}
+
+// WatchedFilters are tables that Gets pass without consulting a filter of them: because the options
+// name no filter policy, or because the tables have no filter although the options name one.
+type WatchedFilters struct {
+	Families   []string `json:"column_families,omitempty"`
+	Policy     string   `json:"filter_policy,omitempty"` // "": the options name none
+	Tables     int      `json:"tables"`
+	Filtered   int      `json:"tables_with_filters"`
+	Lacking    int      `json:"tables_without_filters"` // above the deepest level
+	BitsPerKey int      `json:"filter_bits_per_key,omitempty"`
+	// Consulted is what the present cache would have read of the second half of the Gets if they
+	// had consulted the filters that the tables have.
+	Consulted *WatchSimulated `json:"consulted,omitempty"`
 }
 
 // WriteWatch writes watch.json into dir, whole or not at all.

@@ -270,7 +270,7 @@ func (a *app) conformity(f *inspectFlags, dir string) error {
 		return err
 	}
 
-	out, err := inspect.AsProfile(dir, run, f.as, f.table)
+	out, err := inspect.AsProfile(a.ctx, dir, run, f.as, f.table)
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -147,6 +151,77 @@ func TestFiltersOfOldVersions(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "S")
 	says(must(t, "sweep", "--db", db, "--use-existing", "--table", "accounts", "--cache", "64KiB",
 		"--gets", "2k", "--warmup", "2k", "--access-gets", "0", "--out", folder))
+}
+
+// TestFiltersOfOperators: a program that has lost its filter policy is told so in one sentence by
+// advise and by inspect --as, with block reads that RocksDB has when the policy is set again.
+func TestFiltersOfOperators(t *testing.T) {
+	withCRunners(t)
+	const cache, random = "1MiB", "70k"
+	lost := benchDatabase(t, "--benchmarks=fillrandom,waitforcompaction")
+	kept := filepath.Join(t.TempDir(), "K")
+	if err := os.CopyFS(kept, os.DirFS(lost)); err != nil {
+		t.Fatal(err)
+	}
+
+	bench := exec.Command("db_bench", "--db="+lost, "--use_existing_db=true", "--bloom_bits=-1",
+		"--benchmarks=readrandom", "--reads=1", "--num=100000", "--key_size=32")
+	if text, err := bench.CombinedOutput(); err != nil {
+		t.Fatalf("db_bench: %v\n%s", err, text)
+	}
+
+	o := must(t, "advise", lost, "--probe-seconds", "0", "--cache", cache)
+	text := strings.Join(strings.Fields(o.stdout), " ")
+	sentence := regexp.MustCompile(`(\d+) of (\d+) tables of column family default have filters, ` +
+		`which no Get consults, because the options name no filter policy: set ` +
+		`filter_policy=bloomfilter:10:false in the options of its tables: ([0-9.]+) -> ([0-9.]+) ` +
+		`block reads per Get with a cache of 1\.00 MiB\.`).FindStringSubmatch(text)
+	if sentence == nil || sentence[1] != sentence[2] {
+		t.Fatalf("nothing of the filters: %v", o)
+	}
+
+	with := must(t, "inspect", lost, "--as", "node", "--cache", cache).stdout
+	if says := strings.Join(strings.Fields(with), " "); !strings.Contains(says, sentence[0]) {
+		t.Errorf("inspect says %s\nand advise %s", says, sentence[0])
+	}
+
+	client := must(t, "inspect", lost, "--as", "besu-26.3", "--table", "default").stdout
+	if says := strings.Join(strings.Fields(client), " "); !strings.Contains(says,
+		sentence[0][:strings.Index(sentence[0], ": set ")]) {
+		t.Error(says)
+	}
+
+	for i, db := range []string{lost, kept} {
+		var swept struct {
+			Points []struct {
+				Figures struct {
+					Reads float64 `json:"block_reads_per_get"`
+				}
+			}
+		}
+
+		if err := json.Unmarshal([]byte(must(t, "sweep", "--db", db, "--use-existing", "--cache",
+			cache, "--gets", "60k", "--warmup", "60k", "--sample-keys", random, "--access-gets",
+			"0", "--json").stdout), &swept); err != nil {
+			t.Fatal(err)
+		}
+
+		said, err := strconv.ParseFloat(sentence[3+i], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		measured := swept.Points[0].Figures.Reads
+		t.Logf("%s: %.4f block reads per Get measured, %v were predicted", db, measured, said)
+		if math.Abs(said/measured-1) > 0.02 {
+			t.Errorf("%s: %v block reads per Get measured, %v were predicted", db, measured, said)
+		}
+	}
+
+	if o := must(t, "advise", kept, "--probe-seconds", "0"); strings.Contains(o.stdout,
+		"no Get consults") {
+		t.Errorf("filters that are consulted: %v", o)
+	}
 }
 
 // TestFewDescriptors measures a database of more tables than the process may open.

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/statelab/statelab/internal/ask/watch"
+	"github.com/statelab/statelab/internal/explain/watched"
 	"github.com/statelab/statelab/internal/observe/probe"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/subject"
@@ -515,5 +516,66 @@ func TestWatchCountsOpensOfTablesOfRocksDB(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestWatchTellsOfFiltersThatNoGetConsults: of a program that has lost its filter policy, a watch
+// says what its Gets would read with the filters that the tables have, and the same Gets read that
+// when the policy is set. One whose tables have no filters is told what to do, too.
+func TestWatchTellsOfFiltersThatNoGetConsults(t *testing.T) {
+	watching(t)
+	const gets, cacheBytes = 20_000, 2 << 20
+	program, dir := rocksGets(t), filepath.Join(t.TempDir(), "db")
+	library := rocksLibrary(t)
+	write := func(dir string) {
+		if text, err := exec.Command(program, library, "write", dir, "0",
+			"1000000").CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+	}
+
+	write(dir)
+	t.Setenv("FILTERS", "none")
+	lost, _ := rocksSeen(t, program, library, dir, gets, cacheBytes)
+	unfiltered := filepath.Join(t.TempDir(), "unfiltered")
+	write(unfiltered)
+
+	if err := os.Unsetenv("FILTERS"); err != nil { // t.Setenv restores it
+		t.Fatal(err)
+	}
+
+	restored, _ := rocksSeen(t, program, library, dir, gets, cacheBytes)
+	f, s := lost.Watch.Filters, restored.Watch.Simulated
+	if f == nil || f.Consulted == nil || s == nil {
+		t.Fatalf("lost filters: %+v (%v); restored: %+v (%v)", f, lost.Watch.Why, s,
+			restored.Watch.Why)
+	}
+
+	t.Logf("%.4f reads without filters, with them %+v; then %.4f are read", f.Consulted.Seen,
+		*f.Consulted, s.Seen)
+	const off = 0.02
+	if low, high := f.Consulted.Low*(1-off), f.Consulted.High*(1+off); s.Seen < low ||
+		s.Seen > high || f.Consulted.Seen < 1.5*s.Seen {
+		t.Errorf("%v block reads per Get without filters, %+v with, and then %v are read",
+			f.Consulted.Seen, *f.Consulted, s.Seen)
+	}
+
+	answer := watched.Watched{Watch: &lost.Watch}.Answer()
+	for _, says := range []string{"of column families default, accounts and slots have filters, " +
+		"which no Get consults", "set filter_policy=bloomfilter:10:false",
+		"block reads per Get with a cache of 2.00 MiB."} {
+		if !strings.Contains(answer, says) {
+			t.Errorf("it does not say %q: %s", says, answer)
+		}
+	}
+
+	if f := restored.Watch.Filters; f != nil {
+		t.Errorf("filters that are consulted: %+v", f)
+	}
+
+	lacking, _ := rocksSeen(t, program, library, unfiltered, gets, cacheBytes)
+	if answer := (watched.Watched{Watch: &lacking.Watch}).Answer(); !strings.Contains(answer,
+		"have no filter, although the options name a policy (bloomfilter") {
+		t.Error(answer)
 	}
 }

@@ -24,12 +24,17 @@ type Evidence struct {
 
 	// OpenFiles: nil where all tables stay open, or it is not known.
 	OpenFiles *OpenFileLimit
+	// Filters: nil where Gets consult filters of all tables that they pass, or it is not known.
+	Filters *FilterUse
 }
 
 // CacheReads is what Gets read with a cache, and the range in which that lies.
 type CacheReads struct {
-	CacheBytes          int64
-	PerGet, Least, Most float64 // block reads per Get
+	CacheBytes int64 `json:"cache_bytes"`
+	// Block reads per Get.
+	PerGet float64 `json:"reads_per_get"`
+	Least  float64 `json:"least_reads_per_get"`
+	Most   float64 `json:"most_reads_per_get"`
 }
 
 // Bottleneck is what most limits how soon a node's lookups are answered.
@@ -41,6 +46,7 @@ const (
 	NotGets      Bottleneck = "not the database"
 	SmallCache   Bottleneck = "the cache"
 	LowOpenFiles Bottleneck = "the limit of open files"
+	NoFilters    Bottleneck = "filters that are not consulted"
 	DiskReads    Bottleneck = "the disk"
 	Processor    Bottleneck = "the processor"
 )
@@ -51,6 +57,7 @@ type Verdict struct {
 	Sentence   string         // what limits the node, and by which figures
 	Larger     *CacheReads    // the smallest cache that is worth having instead; nil: none is known
 	OpenFiles  *OpenFileLimit // a limit of open files that is worth raising; nil: none is
+	Filters    *FilterUse     // filters that are worth consulting; nil: none are
 }
 
 // Thresholds of verdicts.
@@ -65,8 +72,8 @@ const (
 	mostTime = 0.5
 	// worthwhile is how many reads a larger cache has to save, as a share.
 	worthwhile = 0.5
-	// noticed is the share of the reads from which on a limit of open files is worth raising, which
-	// costs little memory.
+	// noticed is the share of the reads from which on a limit of open files is worth raising, and
+	// filters that are there are worth consulting, which both cost little memory.
 	noticed = 0.02
 )
 
@@ -80,6 +87,17 @@ func Judge(e Evidence) Verdict {
 	v := Verdict{Larger: worthHaving(e)}
 	if e.OpenFiles != nil && e.OpenFiles.saves(noticed) {
 		v.OpenFiles = e.OpenFiles
+	}
+
+	if e.Filters != nil && e.Filters.Worth() {
+		v.Filters = e.Filters
+	}
+
+	// What other caches read was worked out for Gets that consult no filter: it is another question
+	// when they do.
+	filters := v.Filters != nil && v.Filters.saves(worthwhile)
+	if filters {
+		v.Larger = nil
 	}
 
 	inFlight, known := e.InFlight.Number()
@@ -107,6 +125,11 @@ func Judge(e Evidence) Verdict {
 		v.Sentence = fmt.Sprintf("%s of the time in Gets passes in Gets whose blocks were all in "+
 			"the cache: the processor limits them, and a larger cache gains little.",
 			percent(1-reading))
+	case filters:
+		v.Bottleneck = NoFilters
+		v.Sentence = fmt.Sprintf("Gets read blocks that filters would spare them: Gets take %s, "+
+			"%s of that in Gets that read blocks%s.", threads(inFlight), percent(reading),
+			after("; ", disk))
 	case v.OpenFiles != nil && v.OpenFiles.saves(worthwhile):
 		v.Bottleneck = LowOpenFiles
 		v.Sentence = fmt.Sprintf("The limit of open files is too low: Gets take %s, %s of that in "+

@@ -109,6 +109,85 @@ func TestVerdictsOfOpenFiles(t *testing.T) {
 	}
 }
 
+// TestVerdictsOfFilters: filters that no Get consults are named where they save reads; where they
+// save most of them, they are what limits the node, and no larger cache is named, whose figures are
+// of Gets without filters.
+func TestVerdictsOfFilters(t *testing.T) {
+	evidence := func(consulted *CacheReads) Evidence {
+		return Evidence{Program: "node", Gets: 1e5, Seconds: 10, InFlight: figure.Known(0.7),
+			Reading: figure.Known(0.9),
+			Present: CacheReads{CacheBytes: 4 * mib, PerGet: 3.1, Least: 3.1, Most: 3.1},
+			Others:  []CacheReads{{CacheBytes: 8 * mib, PerGet: 1, Least: 1, Most: 1}},
+			Filters: &FilterUse{Families: []string{"default"}, Tables: 12, Filtered: 12,
+				BitsPerKey: 10, Reads: 3.1, Consulted: consulted}}
+	}
+
+	reads := func(perGet float64) *CacheReads {
+		return &CacheReads{CacheBytes: 4 * mib, PerGet: perGet, Least: perGet, Most: perGet}
+	}
+
+	for _, c := range []struct {
+		consulted     *CacheReads
+		want          Bottleneck
+		named, larger bool
+	}{
+		{reads(1.02), NoFilters, true, false},
+		{reads(2.9), SmallCache, true, true},
+		{reads(3.09), SmallCache, false, true},
+		{nil, SmallCache, true, true}, // how much they save is not known
+	} {
+		v := Judge(evidence(c.consulted))
+		if v.Bottleneck != c.want || (v.Filters != nil) != c.named ||
+			(v.Larger != nil) != c.larger {
+			t.Errorf("%v with filters: %q, %+v, larger %+v: %s", c.consulted, v.Bottleneck,
+				v.Filters, v.Larger, v.Sentence)
+		}
+	}
+}
+
+// TestFilterSentences: the sentence says which tables, what to set in the words of the client's
+// library, and what it saves, as a range where one is known.
+func TestFilterSentences(t *testing.T) {
+	ignored := FilterUse{Families: []string{"a"}, Tables: 12, Filtered: 9, BitsPerKey: 15,
+		Reads: 3.1, Consulted: &CacheReads{CacheBytes: 4 * mib, PerGet: 1.02, Least: 1,
+			Most: 1.05}}
+	const save = ": 3.10 -> 1.02 (1.00 to 1.05) block reads per Get with a cache of 4.00 MiB."
+	const noPolicy = "9 of 12 tables of column family a have filters, which no Get consults, " +
+		"because the options name no filter policy: set "
+
+	for client, option := range map[clients.Client]string{
+		clients.Besu:       "BlockBasedTableConfig.setFilterPolicy(new BloomFilter(15))",
+		clients.Reth:       "BlockBasedOptions::set_bloom_filter(15.0, false)",
+		clients.AnyRocksDB: "filter_policy=bloomfilter:15:false in the options of its tables",
+	} {
+		if got := ignored.Sentence(client); got != noPolicy+option+save {
+			t.Errorf("%s: %s", client, got)
+		}
+	}
+
+	pebble := FilterUse{Tables: 2, Filtered: 2}
+	if got := pebble.Sentence(clients.AnyPebble); got != "2 of 2 tables have filters, "+
+		"which no Get consults, because the options name no filter policy: set "+
+		"Options.Levels[].FilterPolicy = bloom.FilterPolicy(10)." {
+		t.Error(got)
+	}
+
+	lacking := FilterUse{Families: []string{"a", "b", "c"}, Policy: "bloomfilter:10:false",
+		Tables: 1200, Filtered: 1100, Lacking: 100}
+	if got := lacking.Sentence(clients.Besu); !lacking.Worth() || got != "100 of 1200 "+
+		"tables of column families a, b and c have no filter, although the options name a policy "+
+		"(bloomfilter:10:false): compact them once, since only new tables get filters." {
+		t.Error(got)
+	}
+
+	for _, fine := range []FilterUse{{Tables: 3}, {Tables: 3, Lacking: 3},
+		{Tables: 3, Filtered: 3, Policy: "bloomfilter:10:false"}} {
+		if fine.Worth() {
+			t.Errorf("%+v is worth a change", fine)
+		}
+	}
+}
+
 // TestChangeGeth: the smallest change of the flags that a geth runs with.
 func TestChangeGeth(t *testing.T) {
 	for _, c := range []struct {

@@ -1,5 +1,5 @@
 // A program with RocksDB that knows nothing of Statelab: it writes a database of three column families, or makes Gets and tells what
-// RocksDB's own counters say of them. Usage: [TRACES=PREFIX] [OPEN_FILES=N] rocksgets LIBRARY write|read|mix DIR GETS CACHE-BYTES [KEYS]
+// RocksDB's own counters say of them. Usage: [TRACES=PREFIX] [OPEN_FILES=N] [FILTERS=none] rocksgets LIBRARY write|read|mix DIR GETS CACHE-BYTES [KEYS]
 //
 // It has no headers of RocksDB: those of several versions are tried with it. Reading, it says when the library is loaded, waits for a byte before it opens
 // the database, and for the end of its input before it ends. With mix it is a node that reads and writes until its input ends, with so many Gets a second.
@@ -54,7 +54,8 @@ static void *options_of(int writes, int compacts, size_t cache_bytes) {
 	CALL(void, options_set_max_bytes_for_level_base, o, (uint64_t)1 << 20);
 	CALL(void, block_based_options_set_cache_index_and_filter_blocks, t, 1);
 	void *filter = ((void *(*)(double))named("rocksdb_filterpolicy_create_bloom"))(10);
-	CALL(void, block_based_options_set_filter_policy, t, filter);
+	if (getenv("FILTERS") == NULL)
+		CALL(void, block_based_options_set_filter_policy, t, filter);
 	CALL(void, block_based_options_set_block_cache, t, CALL(void *, cache_create_lru, cache_bytes));
 	CALL(void, options_set_block_based_table_factory, o, t);
 	return o;

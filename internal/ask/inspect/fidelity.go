@@ -15,6 +15,7 @@ import (
 	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/adapt/pebbledb"
 	"github.com/statelab/statelab/internal/adapt/rocksoptions"
+	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/ask/evidence"
 	"github.com/statelab/statelab/internal/base/optionsfile"
@@ -43,7 +44,11 @@ type Comparison struct {
 	CacheBytes int64              `json:"cache_bytes"` // 0: none
 	Basis      string             `json:"basis"`       // what block reads are counted
 	Tables     []fidelity.Verdict `json:"tables"`
-	Warnings   []engine.Warning   `json:"warnings,omitempty"`
+	// Filters are those that Gets do not consult; nil: they consult all that they pass.
+	Filters  *advice.FilterUse `json:"filters,omitempty"`
+	Warnings []engine.Warning  `json:"warnings,omitempty"`
+
+	filters string // what Filters says
 }
 
 // Wish is how the reads of a comparison are counted.
@@ -133,7 +138,8 @@ func Compare(
 		return nil, fmt.Errorf("%s: %w", dirs[0], err)
 	}
 
-	return out, nil
+	out.Filters, out.filters, err = filterUse(ctx, a.run, table, &wish, out.CacheBytes)
+	return out, err
 }
 
 // Differences are those of all tables.
@@ -153,6 +159,9 @@ func Bytes(d result.Database) (bytes int64) {
 	}
 	return max(bytes, d.Bytes)
 }
+
+// onlyFamily is the column family of a database of RocksDB whose owner made none.
+const onlyFamily = "default"
 
 // Tables are the tables of a database that have levels; one without a name where the
 // database is not divided.
@@ -188,7 +197,6 @@ func Tables(run *result.Run) (tables []fidelity.Table, err error) {
 			"(Pebble, RocksDB, LevelDB)", d.Dir, run.Engine.Name)
 	}
 
-	const onlyFamily = "default"
 	one := fidelity.Table{
 		Bytes:   d.Bytes,
 		Levels:  d.Levels,
@@ -360,7 +368,7 @@ func (out *Comparison) Document() *doc.Document {
 		Warnings: doc.Detailed(doc.WarningsOf(out.Warnings)),
 	}
 
-	d.Answer("", out.sentence())
+	d.Answer("", doc.Without([]string{out.sentence(), out.filters})...)
 	for _, warning := range out.Warnings {
 		if InAnswer(warning) {
 			d.Answer("",
@@ -489,6 +497,10 @@ type Conformity struct {
 	Profile string       `json:"profile"`
 	File    string       `json:"file"` // where the options stand
 	Options []OptionPair `json:"options"`
+	// Filters are those that Gets do not consult; nil: they consult all that they pass.
+	Filters *advice.FilterUse `json:"filters,omitempty"`
+
+	filters string // what Filters says
 }
 
 // OptionPair is an option that matters for reads.
@@ -515,7 +527,9 @@ func IsProfile(name string) bool {
 
 // AsProfile compares the OPTIONS file of a database with a profile; table names the only column
 // family that counts, "" those that the profile is about.
-func AsProfile(dir string, run *result.Run, profile, table string) (*Conformity, error) {
+func AsProfile(
+	ctx context.Context, dir string, run *result.Run, profile, table string,
+) (*Conformity, error) {
 	file, sections, err := optionsfile.Read(dir)
 	if err != nil {
 		return nil, err
@@ -539,6 +553,11 @@ func AsProfile(dir string, run *result.Run, profile, table string) (*Conformity,
 			"%s: name one with --table", dir, profile)
 	}
 
+	if err != nil {
+		return nil, err
+	}
+
+	out.Filters, out.filters, err = filterUse(ctx, run, table, nil, 0)
 	return out, err
 }
 
@@ -619,6 +638,7 @@ func (out *Conformity) Document() *doc.Document {
 			fmt.Sprintf("%s has the options of %s: %s that matter for reads are the same (%s).",
 				out.Source,
 				out.Profile, unit.Plural(len(out.Options), "option"), out.File))
+		d.Answer("", doc.Without([]string{out.filters})...)
 		return d
 	}
 
@@ -626,6 +646,7 @@ func (out *Conformity) Document() *doc.Document {
 		fmt.Sprintf("%s of %d that matter for reads between %s (%s) and the profile %s.",
 			unit.Plural(n, "difference"),
 			len(out.Options), out.Source, out.File, out.Profile))
+	d.Answer("", doc.Without([]string{out.filters})...)
 
 	differ := doc.Where(out.Options, func(o OptionPair) bool { return o.Differs })
 	d.Add("Options that differ", doc.Block{Table: doc.ListOf(
@@ -665,6 +686,15 @@ func AdviseRocksDB(ctx context.Context, dir string, run *result.Run, asked strin
 
 	mix, values, err := choose(out, tables, asked, dir)
 	if err != nil {
+		return nil, err
+	}
+
+	var families []string
+	for _, t := range out.Tables {
+		families = append(families, cmp.Or(t.Name, onlyFamily))
+	}
+
+	if out.Filters, err = curve.FilterUse(dir, run.Engine.Name, families); err != nil {
 		return nil, err
 	}
 
@@ -742,6 +772,11 @@ func trace(
 	costly, err := costlyOptions(dir, all, traced)
 	if err != nil {
 		return err
+	}
+
+	if use := out.Filters; use != nil && use.Ignored() {
+		out.Filters = nil
+		costly = append(costly, withFilters(use))
 	}
 
 	for _, c := range costly {

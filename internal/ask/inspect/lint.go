@@ -593,8 +593,13 @@ func (f *family) marked(context.Context) (*Finding, error) {
 	}, nil
 }
 
-// unasked: filters of the last level that optimize_filters_for_hits passes over.
-func (f *family) unasked(context.Context) (*Finding, error) {
+// unasked: filters that no Get consults, of all tables, since there is no filter policy, or of the
+// last level, which optimize_filters_for_hits passes over.
+func (f *family) unasked(ctx context.Context) (*Finding, error) {
+	if f.options["filter_policy"] == "nullptr" {
+		return f.noPolicy(ctx)
+	}
+
 	last := f.last()
 	if last < 0 || f.options["optimize_filters_for_hits"] != "true" ||
 		f.levels[last].FilterBytes == 0 {
@@ -608,6 +613,44 @@ func (f *family) unasked(context.Context) (*Finding, error) {
 		Text: "bottommost-level filters are never consulted by Gets, because " +
 			"optimize_filters_for_hits is set",
 	}, nil
+}
+
+// noPolicy: filters of tables whose owner has lost its filter policy. The levels have none, since
+// they are as Gets see them.
+func (f *family) noPolicy(ctx context.Context) (*Finding, error) {
+	has := func(t blockbased.Written) bool { return t.FilterBytes > 0 }
+	n, _ := f.tables(has)
+	if n == 0 {
+		return nil, nil
+	}
+
+	disk, keys, filtered := int64(0), int64(0), map[int]bool{}
+	for _, t := range f.written {
+		if has(t) {
+			disk, keys = disk+t.FilterBytes, keys+t.FilterKeys
+			filtered[t.Level] = true
+		}
+	}
+
+	bits := 8 * float64(disk) / float64(max(1, keys))
+	levels, memory := f.withBits(func(int) float64 { return bits },
+		func(i int) bool { return filtered[f.levels[i].Level] })
+	extra, err := f.extra(ctx, levels, f.reads)
+	found := &Finding{
+		Code:       UnaskedFilters,
+		ExtraReads: extra,
+		DiskBytes:  disk,
+		Text: f.of(n) + " have filters, which no Get consults, because the options name no " +
+			"filter policy",
+		Remedy: fmt.Sprintf("set filter_policy=bloomfilter:%d:false in the options of its tables",
+			advice.WholeBits(bits)),
+	}
+
+	if f.outside() {
+		found.MemoryBytes = -memory
+	}
+
+	return found, err
 }
 
 // unaskedOfPebble: filters of the last level, which Pebble passes over by its number, or of all,

@@ -54,6 +54,9 @@ type source interface {
 	// ReopenTables lets Gets open the tables that they do not find open, as open says. It can be
 	// called once.
 	ReopenTables(open lookuppath.OpenTables) error
+	// ConsultFilters lets Gets consult the filters of tables although the options name no filter
+	// policy, or not any more. It can be called before ReopenTables only.
+	ConsultFilters(consult bool) error
 }
 
 // oneTree is a database without column families.

@@ -484,6 +484,12 @@ func (a *analysis) resolve(ctx context.Context) error {
 		return err
 	}
 
+	// So is what it would have been if Gets had consulted filters.
+	use, filtered, err := a.recordFiltered(ctx, source, wanted, header)
+	if err != nil {
+		return err
+	}
+
 	// What it would have been with all tables open is a trace of its own.
 	open, opens := t, a.openings(wanted)
 	if opens != nil {
@@ -499,19 +505,27 @@ func (a *analysis) resolve(ctx context.Context) error {
 	a.traced = traced
 	firsts := a.accessed(t, wanted)
 	a.w.Resolved = uint64(len(wanted))
-	if err := a.simulate(ctx, t, wanted, firsts); err != nil || opens == nil {
+	if err := a.simulate(ctx, t, wanted, firsts); err != nil {
 		return err
 	}
 
-	return a.openFiles(ctx, open, wanted, opens)
+	if opens != nil {
+		if err := a.openFiles(ctx, open, wanted, opens); err != nil {
+			return err
+		}
+	}
+
+	return a.filterUse(ctx, use, filtered, wanted)
 }
 
 // first is the first access to a block while it was watched.
 type first struct {
-	get    int   // among those that were resolved
+	get    int // among those that were resolved
+	kind   engine.BlockType
 	before int64 // bytes of other blocks that were accessed earlier
 	read   bool  // the cache of the process did not have it
 	fresh  bool  // its table was new: no cache had it
+	other  bool  // the Gets of the process did not access it, or others did: read is a guess
 }
 
 // accessesOf are the blocks that Get n of those that were resolved accesses.
@@ -604,7 +618,8 @@ func (a *analysis) firstAccesses(t *cachesim.Trace, wanted []int) (firsts []firs
 			}
 
 			read := slices.ContainsFunc(a.gets[i].reads, func(r read) bool { return r.of(b) })
-			firsts = append(firsts, first{n, before, read, came[b.File]})
+			firsts = append(firsts, first{get: n, kind: b.Type, before: before, read: read,
+				fresh: came[b.File]})
 		}
 	}
 
@@ -712,6 +727,9 @@ func (a *analysis) simulation(
 		// first.
 		more := had * max(0, float64(size)/float64(a.cache.Bytes)-1)
 		s.BlockReadsPerGet = s.High - min(1, more)*(s.High-s.Low)
+		if guessed := guessedReads(firsts, size-setup.ReservedBytes); guessed >= 0 {
+			s.BlockReadsPerGet = s.Low + float64(guessed)/gets
+		}
 		s.HitRate = 1 - (s.BlockReadsPerGet*gets-float64(uncached))/accesses
 		return s, nil
 	}
@@ -735,7 +753,10 @@ func (a *analysis) bounds(reads int64, firsts []first, size, reserved int64) (lo
 	present := a.cache.Bytes
 	for _, f := range firsts {
 		switch {
-		case f.fresh, size <= present && f.read, size < present && f.before >= size-reserved:
+		case f.other && !f.fresh && f.before < size-reserved:
+			high++
+		case f.other, f.fresh, size <= present && f.read,
+			size < present && f.before >= size-reserved:
 			low, high = low+1, high+1
 		case size == present, size > present && !f.read: // it had the block
 		case f.before >= size-reserved:

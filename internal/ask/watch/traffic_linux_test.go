@@ -52,10 +52,10 @@ func TestFirstAccesses(t *testing.T) {
 	a := analysis{collector: &collector{gets: gets, keys: []byte("abc"), follow: &followed{}}}
 	firsts := a.accessed(trace, []int{0, 1, 2})
 	want := []first{
-		{get: 0},
-		{get: 0, before: 100, read: true},
-		{get: 1, before: 1100},
-		{get: 2, before: 2100},
+		{get: 0, kind: engine.Filter},
+		{get: 0, kind: engine.Data, before: 100, read: true},
+		{get: 1, kind: engine.Data, before: 1100},
+		{get: 2, kind: engine.Data, before: 2100},
 	}
 
 	if diff := cmp.Diff(want, firsts, cmp.AllowUnexported(first{})); diff != "" {
@@ -74,6 +74,34 @@ func TestFirstAccesses(t *testing.T) {
 		if want := map[bool]int64{false: 0, true: 1}[fresh]; low != want || high != 1 {
 			t.Errorf("fresh %v: %d to %d reads", fresh, low, high)
 		}
+	}
+}
+
+// TestFirstAccessesOfOtherGets: what other Gets than those of the process access first is in its
+// cache for certain never, and surely not if its table is new or if more than the cache came since
+// the watch began.
+func TestFirstAccessesOfOtherGets(t *testing.T) {
+	a := analysis{collector: &collector{}, cache: Cache{}}
+	a.cache.Bytes = 1000
+	for _, c := range []struct {
+		of                 first
+		low, high, guessed int64
+	}{
+		{first{other: true}, 0, 1, 0},
+		{first{other: true, read: true}, 0, 1, 1},
+		{first{other: true, fresh: true}, 1, 1, 0},
+		{first{other: true, before: 900}, 1, 1, 0}, // of 1000, memtables have 100
+	} {
+		all := []first{c.of}
+		low, high := a.bounds(0, all, 1000, 100)
+		if guessed := guessedReads(all, 900); low != c.low || high != c.high ||
+			guessed != c.guessed {
+			t.Errorf("%+v: %d to %d reads, %d guessed", c.of, low, high, guessed)
+		}
+	}
+
+	if guessed := guessedReads([]first{{read: true}}, 900); guessed >= 0 {
+		t.Errorf("reads of the process are no guess: %d", guessed)
 	}
 }
 

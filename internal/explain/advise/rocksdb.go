@@ -48,6 +48,9 @@ type RocksAdvice struct {
 	// tables that are opened again.
 	UncachedReadsPerGet float64        `json:"uncached_reads_per_get,omitempty"`
 	Costly              []CostlyOption `json:"costly_options,omitempty"`
+	// Filters are those that tables lack although the options name a policy; nil: they lack none,
+	// or it is not known.
+	Filters *advice.FilterUse `json:"filters,omitempty"`
 }
 
 // CostlyOption is an option that makes Gets read what no block cache spares.
@@ -61,6 +64,8 @@ type CostlyOption struct {
 
 	// Reads is RocksAdvice.Reads with the other value.
 	Reads func(portion int, cacheBytes int64) (float64, error) `json:"-"`
+	// Filters are those that no Get consults because of the option; nil: it is another one.
+	Filters *advice.FilterUse `json:"filters,omitempty"`
 }
 
 // Together is the portion of a mix that is all of it.
@@ -160,10 +165,35 @@ func (r *RocksAdvice) Judge(
 			return err
 		}
 		r.Costly[i].ReadsInstead = place.BlockReadsPerGet
+		if f := r.Costly[i].Filters; f != nil {
+			reads := place.BlockReadsPerGet
+			f.Reads, f.Consulted = now.BlockReadsPerGet, &advice.CacheReads{
+				CacheBytes: r.NowBytes, PerGet: reads, Least: reads, Most: reads}
+		}
 	}
+
+	r.Costly = slices.DeleteFunc(r.Costly, func(c CostlyOption) bool {
+		return c.Filters != nil && !c.Filters.Worth()
+	})
 
 	_, flag := advice.RocksDBCache(r.Client, r.Then.CacheBytes)
 	r.Now, r.Flags, r.Answer = now, []string{flag}, r.answer(now)
+	return nil
+}
+
+// Ignored are the filters that tables have, no Get consults, and would save reads; nil: there are
+// none.
+func (r *RocksAdvice) Ignored() *advice.FilterUse {
+	for _, c := range r.Costly {
+		if c.Filters != nil {
+			return c.Filters
+		}
+	}
+
+	if r.Filters != nil && r.Filters.Ignored() {
+		return r.Filters
+	}
+
 	return nil
 }
 
@@ -227,8 +257,16 @@ func (r *RocksAdvice) answer(now RocksPlace) string {
 		unit.Significant(now.BlockReadsPerGet, 3), kind,
 		unit.Bytes(now.CacheBytes), each)
 	for _, c := range r.Costly {
+		if c.Filters != nil {
+			text += " " + c.Filters.Sentence(r.Client)
+			continue
+		}
 		text += fmt.Sprintf(" Because of %s=%s, %s: with %s it would be %s.", c.Option, c.Value,
 			c.Why, c.Instead, unit.Significant(c.ReadsInstead, 3))
+	}
+
+	if r.Filters != nil && r.Filters.Worth() {
+		text += " " + r.Filters.Sentence(r.Client)
 	}
 
 	const nearly = 0.005
@@ -281,7 +319,11 @@ func (r *RocksAdvice) Document() *doc.Document {
 	d.Answer("", r.Answer)
 	flags := r.Flags
 	for _, c := range r.Costly {
-		flags = append(slices.Clone(flags), c.Option+": "+c.Instead)
+		set := c.Option + ": " + c.Instead
+		if c.Filters != nil {
+			set = c.Filters.Setting(r.Client)
+		}
+		flags = append(slices.Clone(flags), set)
 	}
 	d.Advice = doc.Statements("Set", strings.Join(flags, "; "))
 

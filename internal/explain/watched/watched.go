@@ -71,7 +71,15 @@ func (w Watched) Answer() string {
 	verdict := w.verdict()
 
 	return strings.Join(doc.Without([]string{verdict.Sentence, text + ".", w.others(),
-		w.raise(verdict), w.change(verdict)}), " ")
+		w.consult(verdict), w.raise(verdict), w.change(verdict)}), " ")
+}
+
+// consult says which filters no Get consults, if they are worth it.
+func (w Watched) consult(v advice.Verdict) string {
+	if v.Filters == nil {
+		return ""
+	}
+	return v.Filters.Sentence(clients.Named(w.Process.Client))
 }
 
 // raise says which limit of open files keeps all tables open, if that is worth it.
@@ -113,6 +121,16 @@ func (w Watched) verdict() advice.Verdict {
 		all := w.OrZero(figure.BlockReadsPerGet)
 		e.OpenFiles = &advice.OpenFileLimit{Limit: o.Limit, Tables: o.Tables, Enough: o.Enough,
 			CacheBytes: w.Cache.Bytes, Reads: all, ReadsOpen: all - reads}
+	}
+
+	if f := w.Filters; f != nil {
+		e.Filters = &advice.FilterUse{Families: f.Families, Policy: f.Policy, Tables: f.Tables,
+			Filtered: f.Filtered, Lacking: f.Lacking, BitsPerKey: f.BitsPerKey}
+		if s := f.Consulted; s != nil {
+			e.Filters.Reads = s.Seen
+			e.Filters.Consulted = &advice.CacheReads{CacheBytes: s.CacheBytes,
+				PerGet: s.BlockReadsPerGet, Least: s.Low, Most: s.High}
+		}
 	}
 
 	return advice.Judge(e)

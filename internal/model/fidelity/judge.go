@@ -220,6 +220,9 @@ func filters(a Table, b *Table) *change {
 	if a.Options.Source != "" && !a.Options.NoFilter {
 		c.Remedy = "new tables get filters (" + a.Options.Source +
 			"); rewrite the old ones with a full compaction"
+	} else if a.Options.NoFilter {
+		c.Remedy = "set a filter policy, then rewrite the tables that were written without one " +
+			"with a full compaction"
 	}
 
 	return &c

@@ -156,6 +156,11 @@ func (r *Resolver) number(family *Family) (err error) {
 			"entries have no sequence numbers, are not supported")
 	}
 
+	return r.numberAll()
+}
+
+// numberAll gives all blocks their numbers.
+func (r *Resolver) numberAll() (err error) {
 	if r.firstBlob, err = r.Number(len(r.blobs)); err != nil {
 		return err
 	}

@@ -29,10 +29,11 @@ import (
 // for concurrent use through Walkers.
 type Resolver struct {
 	lookuppath.Tables[*table]
-	reading Reading
-	torn    string           // see manifest
-	doubts  []engine.Warning // about options of the database's owner
-	levels  []level          // in the order in which a Get looks
+	reading  Reading
+	noPolicy bool             // see consultFilters
+	torn     string           // see manifest
+	doubts   []engine.Warning // about options of the database's owner
+	levels   []level          // in the order in which a Get looks
 	// by number; their blocks, one each, are behind those of the tables
 	blobs     []lsmtail.BlobFile
 	firstBlob uint32

@@ -116,6 +116,7 @@ func (r *Tables[T]) Identity() string { return r.name }
 // the first of these.
 func (r *Tables[T]) Number(further int) (next uint32, err error) {
 	sum := uint64(0)
+	r.firsts = nil
 	for _, t := range r.All {
 		b := t.Base()
 		b.First, r.firsts = uint32(sum), append(r.firsts, uint32(sum))

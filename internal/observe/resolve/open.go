@@ -43,6 +43,29 @@ func (r *Resolver) IgnoreFilters() {
 	}
 }
 
+// ConsultFilters resolves Gets as if the options of a database that name no filter policy named
+// one, or not any more. No Walker may be in use.
+func (r *Resolver) ConsultFilters(consult bool) error {
+	if !r.kept.NoFilters {
+		return nil
+	}
+
+	if !consult {
+		r.IgnoreFilters()
+		return nil
+	}
+
+	for _, t := range r.All {
+		if t.Level != lastLevel && t.filterAt.Bytes > 0 {
+			if err := t.loadFilter(); err != nil {
+				return fmt.Errorf("table %06d: %w", t.File, err)
+			}
+		}
+	}
+
+	return nil
+}
+
 // AskLastFilters resolves look-ups by iterators that ask the filters of the last level, too
 // (UseL6Filters): where such a one finds its key does not keep it from looking into all older
 // levels. Of databases with deletions, merges or keys in the log it is not known which blocks an
