@@ -324,7 +324,7 @@ var ladder = []rung{
 			"internal/model/cachesim", "internal/observe/blockbased", "internal/observe/resolve",
 			"internal/ask/curve", "internal/ask/evidence", "internal/base/unit",
 			"internal/explain/advise", "internal/report/doc", "internal/model/fidelity",
-			"internal/model/lsm", "internal/model/predict",
+			"internal/model/lsm", "internal/model/predict", "internal/model/trace",
 			"internal/observe/dbformat", "internal/observe/host", "internal/run/protocol",
 			"internal/subject", "result", "internal/base/schema", "result/figure"},
 		"internal/ask/tune": {"engine", "internal/advice", "internal/chain/clients",

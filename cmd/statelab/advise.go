@@ -173,7 +173,6 @@ func (a *app) advise(f *adviseFlags, m *mistakes, args []string) (err error) {
 func (a *app) adviseRocksDB(r evidence.Request, f *adviseFlags) error {
 	for flag, given := range map[string]bool{
 		"verify":          f.verify,
-		"trace":           f.trace.IsSet(),
 		"accesses":        f.accesses.IsSet(),
 		"out":             f.out != "",
 		"node-metrics":    len(f.nodeMetrics) > 0,
@@ -198,8 +197,17 @@ func (a *app) adviseRocksDB(r evidence.Request, f *adviseFlags) error {
 		r.CacheBytes = advice.NodeCache(client, node.Config)
 	}
 
-	out, err := inspect.AdviseRocksDB(a.ctx, r.Dir, run, f.table.Value(), r.Limits.MemoryBytes,
-		r.CacheBytes, r.CacheShare, r.Missing, r.Seed, a.progress().Printf)
+	var out *advise.RocksAdvice
+	if r.Trace != "" {
+		present := r.CacheBytes + int64(r.CacheShare*float64(inspect.Bytes(run.Database)))
+		out, err = inspect.AdviseRocksDBTrace(a.ctx, r.Gets, run, r.Trace, r.Limits.MemoryBytes,
+			present)
+	} else {
+		out, err = inspect.AdviseRocksDB(a.ctx, r.Dir, run, f.table.Value(),
+			r.Limits.MemoryBytes, r.CacheBytes, r.CacheShare, r.Missing, r.Seed,
+			a.progress().Printf)
+	}
+
 	if err != nil {
 		return err
 	}

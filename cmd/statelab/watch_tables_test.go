@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/statelab/statelab/internal/ask/watch"
+	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/explain/watched"
 	"github.com/statelab/statelab/internal/observe/probe"
 	"github.com/statelab/statelab/internal/run/protocol"
@@ -578,4 +580,56 @@ func TestWatchTellsOfFiltersThatNoGetConsults(t *testing.T) {
 		"have no filter, although the options name a policy (bloomfilter") {
 		t.Error(answer)
 	}
+}
+
+// TestAdviceForATraceOfRocksDB: for the Gets that a watch saw, the present cache reads what the
+// program has read, and with the recommended one the same Gets read what was said.
+func TestAdviceForATraceOfRocksDB(t *testing.T) {
+	watching(t)
+	withCRunners(t)
+	const gets, cacheBytes = 60_000, 2 << 20
+	program, library, db := rocksGets(t), rocksLibrary(t), filepath.Join(t.TempDir(), "db")
+	if text, err := exec.Command(program, library, "write", db, "0", "1000000").
+		CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+
+	seen, _ := rocksSeen(t, program, library, db, gets, cacheBytes)
+	file := filepath.Join(t.TempDir(), "T")
+	if err := os.WriteFile(file, seen.Trace, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	var advised advise.RocksAdvice
+	if err := json.Unmarshal([]byte(must(t, "advise", db, "--trace", file, "--json").stdout),
+		&advised); err != nil {
+		t.Fatal(err)
+	}
+
+	now, then := advised.Now, advised.Then
+	if now.CacheBytes != cacheBytes ||
+		!near(now.BlockReadsPerGet, seen.Watch.Simulated.Seen, 0.02) {
+		t.Errorf("the present cache: %+v; seen: %+v", now, *seen.Watch.Simulated)
+	}
+
+	again, _ := rocksSeen(t, program, library, db, gets, then.CacheBytes)
+	read := again.Watch.Simulated.Seen
+	t.Logf("%+v -> %+v, and then %.4f are read: %s", now, then, read, advised.Answer)
+	if then.CacheBytes <= now.CacheBytes || !near(then.BlockReadsPerGet, read, 0.02) {
+		t.Errorf("recommended: %+v; the same Gets then read %v", then, read)
+	}
+
+	// Half the memory of the recommended cache: what fits is recommended, and reads more.
+	half := advised.OutsideBytes + then.CacheBytes/2
+	if err := json.Unmarshal([]byte(must(t, "advise", db, "--trace", file, "--memory",
+		fmt.Sprintf("%dKiB", half>>10), "--json").stdout), &advised); err != nil {
+		t.Fatal(err)
+	}
+
+	if fits := advised.Then; fits.CacheBytes > then.CacheBytes/2 ||
+		fits.BlockReadsPerGet < then.BlockReadsPerGet {
+		t.Errorf("with half of it: %+v", fits)
+	}
+
+	refused(t, statelab(t, "advise", db, "--trace", filepath.Join(db, "LOG")), exitFailed, "--trace")
 }

@@ -698,7 +698,7 @@ func AdviseRocksDB(ctx context.Context, dir string, run *result.Run, asked strin
 		return nil, err
 	}
 
-	if err := trace(ctx, out, dir, run, missing, seed); ctx.Err() != nil {
+	if err := traceRandomGets(ctx, out, dir, run, missing, seed); ctx.Err() != nil {
 		return nil, ctx.Err()
 	} else if err != nil {
 		if err := advise.OnlyLevels(dir, values); err != nil {
@@ -710,8 +710,8 @@ func AdviseRocksDB(ctx context.Context, dir string, run *result.Run, asked strin
 	return out, out.Judge(tables, mix, missing)
 }
 
-// trace lets the reads of out be those of a trace.
-func trace(
+// traceRandomGets lets the reads of out be those of a trace of random Gets.
+func traceRandomGets(
 	ctx context.Context, out *advise.RocksAdvice, dir string, run *result.Run, missing float64,
 	seed uint64,
 ) error {

@@ -22,7 +22,8 @@ type RocksAdvice struct {
 	Schema string         `json:"schema"`
 	Source string         `json:"source"`
 	Client clients.Client `json:"client"`
-	Tables []TableShare   `json:"tables"` // that Gets go to
+	Tables []TableShare   `json:"tables"` // that Gets go to; none: they are those of List
+	List   *List          `json:"trace,omitempty"`
 	// NowBytes is the client's default, or --cache.
 	NowBytes int64 `json:"now_cache_bytes"`
 	// OutsideBytes are filters and indexes of all tables, which open tables keep outside the
@@ -51,6 +52,8 @@ type RocksAdvice struct {
 	// Filters are those that tables lack although the options name a policy; nil: they lack none,
 	// or it is not known.
 	Filters *advice.FilterUse `json:"filters,omitempty"`
+
+	best RocksPlace // the largest cache that was looked at for a trace
 }
 
 // CostlyOption is an option that makes Gets read what no block cache spares.
@@ -121,32 +124,9 @@ func (r *RocksAdvice) Judge(
 			"LRU cache, all keys asked for equally often"
 	}
 
-	for _, t := range tables {
-		if r.Metadata {
-			break // they take their part of the cache
-		}
-
-		for _, l := range t.Levels {
-			r.OutsideBytes += l.FilterBytes + l.IndexBytes + l.TopIndexBytes
-		}
-	}
-
-	if r.NowBytes == 0 {
-		r.NowBytes, _ = advice.RocksDBCache(r.Client, 0)
-	}
-
-	maximum := r.NowBytes
-	if r.MemoryBytes > 0 {
-		maximum = r.MemoryBytes - r.OutsideBytes
-		if r.Client == clients.Besu {
-			maximum = forEach(maximum, tables)
-		}
-
-		if maximum < minRocksCache {
-			return engine.Fail(engine.CodeUsage, "--memory %s: filters and indexes take %s, "+
-				"which leaves less than %s for a block cache",
-				unit.Bytes(r.MemoryBytes), unit.Bytes(r.OutsideBytes), unit.Bytes(minRocksCache))
-		}
+	maximum, err := r.maximum(tables)
+	if err != nil {
+		return err
 	}
 
 	if err := r.draw(mix, missing, maximum); err != nil {
@@ -179,6 +159,41 @@ func (r *RocksAdvice) Judge(
 	_, flag := advice.RocksDBCache(r.Client, r.Then.CacheBytes)
 	r.Now, r.Flags, r.Answer = now, []string{flag}, r.answer(now)
 	return nil
+}
+
+// maximum is the largest block cache that there is memory for, or without --memory the present one.
+// It fills in that, and what tables keep outside.
+func (r *RocksAdvice) maximum(tables []fidelity.Table) (bytes int64, err error) {
+	for _, t := range tables {
+		if r.Metadata {
+			break // they take their part of the cache
+		}
+
+		for _, l := range t.Levels {
+			r.OutsideBytes += l.FilterBytes + l.IndexBytes + l.TopIndexBytes
+		}
+	}
+
+	if r.NowBytes == 0 {
+		r.NowBytes, _ = advice.RocksDBCache(r.Client, 0)
+	}
+
+	if r.MemoryBytes == 0 {
+		return r.NowBytes, nil
+	}
+
+	bytes = r.MemoryBytes - r.OutsideBytes
+	if r.Client == clients.Besu && r.List == nil {
+		bytes = forEach(bytes, tables)
+	}
+
+	if bytes < minRocksCache {
+		return 0, engine.Fail(engine.CodeUsage, "--memory %s: filters and indexes take %s, which "+
+			"leaves less than %s for a block cache", unit.Bytes(r.MemoryBytes),
+			unit.Bytes(r.OutsideBytes), unit.Bytes(minRocksCache))
+	}
+
+	return bytes, nil
 }
 
 // Ignored are the filters that tables have, no Get consults, and would save reads; nil: there are
@@ -248,13 +263,15 @@ func (r *RocksAdvice) answer(now RocksPlace) string {
 		each = " for each column family"
 	}
 
-	kind := "data block"
-	if r.Metadata || len(r.Costly) > 0 {
+	kind, of := "data block", ""
+	if r.List != nil {
+		kind, of = "block", " of the trace "+r.List.Name
+	} else if r.Metadata || len(r.Costly) > 0 {
 		kind = "block"
 	}
 
-	text := fmt.Sprintf("%s %s reads per Get with a block cache of %s%s.",
-		unit.Significant(now.BlockReadsPerGet, 3), kind,
+	text := fmt.Sprintf("%s %s reads per Get%s with a block cache of %s%s.",
+		unit.Significant(now.BlockReadsPerGet, 3), kind, of,
 		unit.Bytes(now.CacheBytes), each)
 	for _, c := range r.Costly {
 		if c.Filters != nil {
@@ -265,12 +282,18 @@ func (r *RocksAdvice) answer(now RocksPlace) string {
 			c.Why, c.Instead, unit.Significant(c.ReadsInstead, 3))
 	}
 
+	if r.List != nil {
+		text += " " + r.traceAnswer()
+	}
+
 	if r.Filters != nil && r.Filters.Worth() {
 		text += " " + r.Filters.Sentence(r.Client)
 	}
 
 	const nearly = 0.005
 	switch {
+	case r.List != nil:
+		return text
 	case r.MemoryBytes > 0:
 		return text + fmt.Sprintf(" %s leave room for %s%s: %s reads per Get.",
 			unit.Bytes(r.MemoryBytes), unit.Bytes(r.Then.CacheBytes), each,
@@ -327,10 +350,17 @@ func (r *RocksAdvice) Document() *doc.Document {
 	}
 	d.Advice = doc.Statements("Set", strings.Join(flags, "; "))
 
-	gets := doc.Each(r.Tables, func(t TableShare) string {
+	gets := []string{}
+	if l := r.List; l != nil {
+		gets = []string{fmt.Sprintf("%s Gets of the trace %s, after %s that fill the cache; "+
+			"they access %s of blocks", unit.Count(l.Gets), l.Name, unit.Count(l.WarmupGets),
+			unit.Bytes(l.Bytes))}
+	}
+
+	gets = append(gets, doc.Each(r.Tables, func(t TableShare) string {
 		return fmt.Sprintf("%.0f%% of the Gets go to %s, %s", 100*t.Share,
 			cmp.Or(t.Name, "the database"), unit.Bytes(t.Bytes))
-	})
+	})...)
 
 	texts := []string{"Filters and indexes outside the cache, of all tables: " +
 		unit.Bytes(r.OutsideBytes) + "."}

@@ -1,0 +1,138 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/ask/curve"
+	"github.com/statelab/statelab/internal/base/optionsfile"
+	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/explain/advise"
+	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/model/trace"
+	"github.com/statelab/statelab/result"
+)
+
+// AdviseRocksDBTrace recommends a block cache of RocksDB for the Gets of the trace in a file, such
+// as that of a watched process: the first of them fill the cache that is simulated, and the others
+// count. memoryBytes and cacheBytes are 0 where they are not known; the present cache is then that
+// of the database's LOG, or its client's default.
+func AdviseRocksDBTrace(
+	ctx context.Context, of curve.TraceRequest, run *result.Run, path string,
+	memoryBytes, cacheBytes int64,
+) (*advise.RocksAdvice, error) {
+	dir := run.Database.Dir
+	tables, err := Tables(run)
+	if err != nil {
+		return nil, err
+	}
+
+	t, header, err := loadTrace(of, path)
+	if err != nil {
+		return nil, err
+	}
+
+	log, _ := optionsfile.ReadLog(dir) // without a LOG, nothing is known of the caches
+	if n := len(log.Caches); n > 1 {
+		return nil, engine.Fail(engine.CodeUsage, "--trace %s: %s tells of %d block caches, and a "+
+			"trace does not tell which of them a Get went to", path,
+			filepath.Join(dir, optionsfile.LogName), n)
+	}
+
+	source := "of --cache"
+	if only, is := log.OnlyCache(); cacheBytes == 0 && is {
+		cacheBytes, source = only.Bytes, "in "+optionsfile.LogName
+	} else if cacheBytes == 0 {
+		source = "its client's default"
+	}
+
+	setup := curve.Setup(header, 1)
+	list := &advise.List{
+		Name:       filepath.Base(path),
+		Gets:       uint64(len(t.Gets) - t.WarmupGets),
+		WarmupGets: uint64(t.WarmupGets),
+	}
+	out := &advise.RocksAdvice{
+		Source:      dir,
+		Client:      RocksClient(run),
+		MemoryBytes: memoryBytes,
+		NowBytes:    cacheBytes,
+		List:        list,
+		Reads: func(_ int, cacheBytes int64) (float64, error) {
+			points, err := cachesim.Curve(ctx, t, setup, []int64{cacheBytes})
+			if err != nil {
+				return 0, fmt.Errorf("simulate a cache of %s: %w", unit.Bytes(cacheBytes), err)
+			}
+			return points[0].BlockReadsPerGet(), nil
+		},
+	}
+
+	floor := countTrace(out, t, setup)
+	out.Basis = fmt.Sprintf("block reads per Get of the trace that a simulated %s makes; the "+
+		"present cache is the one %s", setup.Policy, source)
+	if out.Filters, err = curve.FilterUse(dir, run.Engine.Name, nil); err != nil {
+		return nil, err
+	}
+
+	return out, out.JudgeTrace(tables, floor)
+}
+
+// loadTrace loads a trace of a database of the engine that is asked for, with Gets that count.
+func loadTrace(of curve.TraceRequest, path string) (*cachesim.Trace, trace.Header, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, trace.Header{}, fmt.Errorf("--trace: %w", err)
+	}
+
+	defer file.Close() // read only
+	t, header, err := trace.Load(file)
+	if err != nil {
+		return nil, header, fmt.Errorf("--trace %s: %w", path, err)
+	}
+
+	if err := of.Fits(path, header); err != nil {
+		return nil, header, err
+	}
+
+	if len(t.Gets) <= t.WarmupGets {
+		return nil, header, engine.Fail(engine.CodeUsage, "--trace %s: it has no Get behind those "+
+			"that fill the cache: watch for longer", path)
+	}
+
+	return t, header, nil
+}
+
+// countTrace adds what the blocks of a trace come to, and returns what a cache that holds all of
+// them reads per Get: each the first time, and each time what no cache holds.
+func countTrace(out *advise.RocksAdvice, t *cachesim.Trace, setup cachesim.Setup) (floor float64) {
+	for i := range t.Blocks {
+		b := &t.Blocks[i]
+		if b.Marks&cachesim.Uncached == 0 {
+			out.List.Bytes += setup.Charge(b)
+			out.Metadata = out.Metadata || b.Type != engine.Data
+		}
+	}
+
+	first, uncached, counted := 0, 0, t.Gets[t.WarmupGets]
+	seen := make([]bool, len(t.Blocks))
+	for i, number := range t.Accesses {
+		never := t.Blocks[number].Marks&cachesim.Uncached != 0
+		switch {
+		case uint32(i) < counted:
+		case never:
+			uncached++
+		case !seen[number]:
+			first++
+		}
+
+		seen[number] = true
+	}
+
+	gets := float64(out.List.Gets)
+	out.List.FirstReads = float64(first) / gets
+	out.UncachedReadsPerGet = float64(uncached) / gets
+	return float64(first+uncached) / gets
+}
