@@ -631,5 +631,6 @@ func TestAdviceForATraceOfRocksDB(t *testing.T) {
 		t.Errorf("with half of it: %+v", fits)
 	}
 
-	refused(t, statelab(t, "advise", db, "--trace", filepath.Join(db, "LOG")), exitFailed, "--trace")
+	refused(t, statelab(t, "advise", db, "--trace", filepath.Join(db, "LOG")), exitFailed,
+		"--trace")
 }
