@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -193,16 +194,21 @@ func (a *app) adviseRocksDB(r evidence.Request, f *adviseFlags) error {
 
 	client := inspect.RocksClient(run)
 	node := watch.NodeOf(r.Dir, client)
-	if node != nil && r.CacheBytes == 0 && r.CacheShare == 0 {
-		r.CacheBytes = advice.NodeCache(client, node.Config)
+	configured := int64(0)
+	if node != nil {
+		configured = advice.NodeCache(client, node.Config)
 	}
 
 	var out *advise.RocksAdvice
 	if r.Trace != "" {
 		present := r.CacheBytes + int64(r.CacheShare*float64(inspect.Bytes(run.Database)))
 		out, err = inspect.AdviseRocksDBTrace(a.ctx, r.Gets, run, r.Trace, r.Limits.MemoryBytes,
-			present)
+			present, configured)
 	} else {
+		if r.CacheShare == 0 {
+			r.CacheBytes = cmp.Or(r.CacheBytes, configured)
+		}
+
 		out, err = inspect.AdviseRocksDB(a.ctx, r.Dir, run, f.table.Value(),
 			r.Limits.MemoryBytes, r.CacheBytes, r.CacheShare, r.Missing, r.Seed,
 			a.progress().Printf)

@@ -113,6 +113,7 @@ func TestOptionsOfOperators(t *testing.T) {
 func TestFiltersOfOldVersions(t *testing.T) {
 	withCRunners(t)
 	testring.Program(t, "mvn")
+	testring.Program(t, "unzip")
 	library := filepath.Join(t.TempDir(), "librocksdb.so")
 	if text, err := exec.Command("../../engines/rocksdb/fetch.sh", library, "6.29.5").
 		CombinedOutput(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -44,9 +45,16 @@ func parseTOML(text []byte) (all []fileSetting, err error) {
 		}
 
 		name, line := tomlKey(&p, e)
+		value := string(e.Value().Data)
+		if e.Value().Kind == unstable.Integer { // such as 134_217_728, or hexadecimal
+			if n, err := strconv.ParseInt(value, 0, 64); err == nil {
+				value = strconv.FormatInt(n, 10)
+			}
+		}
+
 		all = append(all, fileSetting{
 			name:  strings.Join(append(table[:len(table):len(table)], name...), "."),
-			value: string(e.Value().Data),
+			value: value,
 			line:  line,
 		})
 	}

@@ -68,13 +68,13 @@ func (f *FilterUse) Sentence(client clients.Client) string {
 	}
 
 	if !f.Ignored() {
-		return fmt.Sprintf("%d of %s%s have no filter, although the options name a policy (%s): "+
-			"compact them once, since only new tables get filters.", f.Lacking,
-			unit.Plural(f.Tables, "table"), of, f.Policy)
+		return fmt.Sprintf("%d of %s%s %s no filter, although the options name a policy (%s): "+
+			"a full compaction gives filters to all, since only new tables get them.", f.Lacking,
+			unit.Plural(f.Tables, "table"), of, have(f.Lacking), f.Policy)
 	}
 
-	has := fmt.Sprintf("%d of %s%s have filters", f.Filtered,
-		unit.Plural(f.Tables, "table"), of)
+	has := fmt.Sprintf("%d of %s%s %s filters", f.Filtered,
+		unit.Plural(f.Tables, "table"), of, have(f.Filtered))
 	text := fmt.Sprintf("%s, which no Get consults, because the options name no filter policy: "+
 		"set %s", has, f.Setting(client))
 	if f.Consulted == nil {
@@ -94,6 +94,14 @@ func (f *FilterUse) Sentence(client clients.Client) string {
 	}
 
 	return text + "."
+}
+
+// have is the verb for so many tables.
+func have(n int) string {
+	if n == 1 {
+		return "has"
+	}
+	return "have"
 }
 
 // Setting is how a client's program sets a filter policy like that of the filters.

@@ -1,7 +1,9 @@
 package advice
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -170,13 +172,19 @@ func lesser(a, b int64) int64 {
 }
 
 // CheckGeth is a ContradictionError if a geth's settings make another cache than presentBytes. It
-// is nil where they could not all be read.
+// is nil where they could not all be read, and where --cache is not among them: its default differs
+// by version and network.
 func CheckGeth(c result.NodeConfig, presentBytes int64, memory Memory) error {
-	if len(c.Warnings) > 0 {
+	if len(c.Warnings) > 0 || strongest(c, gethCache) == nil {
 		return nil
 	}
+
 	_, _, err := presentGeth(c, presentBytes, memory)
-	return err
+	if _, is := errors.AsType[*ContradictionError](err); is {
+		return err
+	}
+
+	return nil
 }
 
 // words are the settings that make the cache.
@@ -233,7 +241,11 @@ func ChangeGeth(
 
 	// Of both, what stands in the environment has to be changed there.
 	changed := []*result.NodeOption{g.share}
-	share := ceilDiv(100*want, g.all)
+	share := int64(math.MaxInt64) // of nothing, no share is enough
+	if g.all > 0 {
+		share = ceilDiv(100*want, g.all)
+	}
+
 	if share > gethMostPercent {
 		changed = append(changed, g.allOption)
 	}

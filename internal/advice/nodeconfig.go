@@ -155,11 +155,14 @@ func ReadNodeConfig(
 		add(result.NodeOption{Name: flag, Value: value, Variable: name}, is && value != "")
 	}
 
+	heap := "" // of several options, the JVM follows the last
 	for _, arg := range n.Args {
-		value, is := strings.CutPrefix(arg, jvmHeap)
-		add(result.NodeOption{Name: jvmHeap, Value: value}, is && value != "")
+		if value, is := strings.CutPrefix(arg, jvmHeap); is {
+			heap = value
+		}
 	}
 
+	add(result.NodeOption{Name: jvmHeap, Value: heap}, heap != "")
 	value, is := variable(n.Env, goLimit)
 	add(result.NodeOption{Name: goLimit, Value: value, Variable: goLimit}, is && value != "")
 

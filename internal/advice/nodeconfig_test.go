@@ -2,12 +2,14 @@ package advice
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/statelab/statelab/internal/chain/clients"
+	"github.com/statelab/statelab/result"
 )
 
 // Configuration files as operators write them.
@@ -222,4 +224,35 @@ func FuzzConfigFiles(f *testing.F) {
 			SetCache(client, config, 16*mib, 32*mib, Memory{})
 		}
 	})
+}
+
+// TestNumbersOfTOML: digits in groups, and other bases.
+func TestNumbersOfTOML(t *testing.T) {
+	all, err := parseTOML([]byte("a = 134_217_728\nb = 0x10\nc = \"1_0\"\n"))
+	if err != nil || fmt.Sprint(all) != "[{a 134217728 1} {b 16 2} {c 1_0 3}]" {
+		t.Errorf("%v, %v", all, err)
+	}
+}
+
+// TestGethWithoutCaches: --cache 0 leaves the database its least, and no share of it is more.
+func TestGethWithoutCaches(t *testing.T) {
+	c := result.NodeConfig{Options: []result.NodeOption{{Name: gethCache, Value: "0"}}}
+	change, err := ChangeGeth(c, GethLeastCache, 32*mib, Memory{})
+	if err != nil || change.CacheBytes < 32*mib || change.Flags[0] != "--cache 36" {
+		t.Errorf("%+v, %v", change, err)
+	}
+}
+
+// TestDefaultsContradictNothing: geth's default differs by version and network.
+func TestDefaultsContradictNothing(t *testing.T) {
+	file := result.NodeOption{Name: gethFileDatabase, Value: "30", File: "/geth.toml", Line: 3}
+	c := result.NodeConfig{Options: []result.NodeOption{file}}
+	if err := CheckGeth(c, 18*mib, Memory{}); err != nil {
+		t.Error(err)
+	}
+
+	c.Options = append(c.Options, result.NodeOption{Name: gethCache, Value: "100"})
+	if err := CheckGeth(c, 18*mib, Memory{}); err == nil {
+		t.Error("--cache 100 gives the database 18 MiB")
+	}
 }

@@ -176,7 +176,8 @@ func TestFilterSentences(t *testing.T) {
 		Tables: 1200, Filtered: 1100, Lacking: 100}
 	if got := lacking.Sentence(clients.Besu); !lacking.Worth() || got != "100 of 1200 "+
 		"tables of column families a, b and c have no filter, although the options name a policy "+
-		"(bloomfilter:10:false): compact them once, since only new tables get filters." {
+		"(bloomfilter:10:false): a full compaction gives filters to all, since only "+
+		"new tables get them." {
 		t.Error(got)
 	}
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/statelab/statelab/engine"
@@ -25,6 +26,14 @@ func (a *Request) grow(
 
 	if err := advise.OnlyLevels(a.Dir, run.Database.Values); err != nil {
 		return nil, err
+	}
+
+	if !slices.ContainsFunc(run.Database.Levels, func(l engine.Level) bool {
+		return l.Level > 0 && l.Keys > 0
+	}) {
+		return nil, engine.Fail(engine.CodeUsage, "--state-growth: %s has no tables below L0, "+
+			"from whose sizes those of a larger state follow", a.Dir).
+			WithRemedy("let compactions finish first")
 	}
 
 	how, err := a.compaction(run)

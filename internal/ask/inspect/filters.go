@@ -52,12 +52,14 @@ func filterUse(
 
 		advised, err := AdviseRocksDB(ctx, dir, run, table, 0, cacheBytes, 0, wish.Missing,
 			wish.Seed, func(string, ...any) {})
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
 			return nil, "", err
-		}
-
-		if use = advised.Ignored(); use == nil {
+		case err != nil: // what the filters would save is not known
+		case advised.Ignored() == nil:
 			return nil, "", nil
+		default:
+			use = advised.Ignored()
 		}
 	}
 

@@ -39,7 +39,9 @@ func TestFilterUseOfPebble(t *testing.T) {
 
 	lost := pebbleOf(t, pebble2.Engine{}, "bench-kvdb", filters, none)
 	found := use(lost)
-	if found == nil || !found.Ignored() || found.BitsPerKey != 10 || found.Lacking != 0 {
+	// A filter of few keys is rounded up.
+	if found == nil || !found.Ignored() || found.BitsPerKey < 10 || found.BitsPerKey > 11 ||
+		found.Lacking != 0 {
 		t.Errorf("lost filters: %+v", found)
 	}
 

@@ -18,11 +18,11 @@ import (
 
 // AdviseRocksDBTrace recommends a block cache of RocksDB for the Gets of the trace in a file, such
 // as that of a watched process: the first of them fill the cache that is simulated, and the others
-// count. memoryBytes and cacheBytes are 0 where they are not known; the present cache is then that
-// of the database's LOG, or its client's default.
+// count. Sizes are 0 where they are not known; without cacheBytes, the present cache is that of the
+// database's LOG, of the node's configuration, or its client's default.
 func AdviseRocksDBTrace(
 	ctx context.Context, of curve.TraceRequest, run *result.Run, path string,
-	memoryBytes, cacheBytes int64,
+	memoryBytes, cacheBytes, configuredBytes int64,
 ) (*advise.RocksAdvice, error) {
 	dir := run.Database.Dir
 	tables, err := Tables(run)
@@ -43,9 +43,14 @@ func AdviseRocksDBTrace(
 	}
 
 	source := "of --cache"
-	if only, is := log.OnlyCache(); cacheBytes == 0 && is {
+	only, logged := log.OnlyCache()
+	switch {
+	case cacheBytes > 0:
+	case logged:
 		cacheBytes, source = only.Bytes, "in "+optionsfile.LogName
-	} else if cacheBytes == 0 {
+	case configuredBytes > 0:
+		cacheBytes, source = configuredBytes, "of the node's configuration"
+	default:
 		source = "its client's default"
 	}
 

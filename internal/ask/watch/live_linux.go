@@ -92,7 +92,9 @@ func (l *live) tell(observed time.Duration) {
 		l.CacheBytes, l.asked = l.cache(), l.asked+1
 	}
 
-	l.ObservedSeconds, l.Memory = observed.Seconds(), host.MemoryOf(l.PID)
+	// The open window is measured by another clock than closed ones, and counters only grow.
+	l.ObservedSeconds = max(l.ObservedSeconds, observed.Seconds())
+	l.Memory = host.MemoryOf(l.PID)
 	counts := l.WatchCounts
 	counts.Gets, counts.Reads = maps.Clone(l.Gets), maps.Clone(l.Reads)
 	l.told(counts)

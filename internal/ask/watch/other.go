@@ -10,6 +10,12 @@ import (
 	"github.com/statelab/statelab/internal/chain/clients"
 )
 
+// Layout and Cache are known of processes of Linux alone.
+type (
+	Layout struct{}
+	Cache  struct{}
+)
+
 var errNeedsLinux = engine.Fail(engine.CodeUnsupported,
 	"a running process can only be watched on Linux")
 

@@ -163,7 +163,7 @@ func TestLargeReadsAreSplit(t *testing.T) {
 
 // TestSettledHasEveryReadThatReturned: the kernel may wake a reader before it counts the read.
 func TestSettledHasEveryReadThatReturned(t *testing.T) {
-	const reads = 300
+	const reads = 200
 	mountPoint, d := newVolume(t, 64<<20)
 	f, err := os.OpenFile(randomFile(t, mountPoint, 32<<20).Name(), os.O_RDONLY|unix.O_DIRECT, 0)
 	if err != nil {
@@ -187,7 +187,7 @@ func TestSettledHasEveryReadThatReturned(t *testing.T) {
 		}
 
 		own := OwnReads{}
-		settled, err := d.Settled(&own, 20*time.Millisecond)
+		settled, err := d.Settled(&own, 200*time.Millisecond)
 		if err != nil || settled.Reads != before.Reads+1 {
 			t.Fatalf("read %d: %+v after %+v, error %v", n, settled, before, err)
 		}
