@@ -64,11 +64,10 @@ a Get costs at any cache size, probes the disk (Pebble) and recommends settings.
   statelab advise Properties.log --cores 16   (output of pebble db properties)
   statelab advise BESU/database --table '\x08' --memory 4GiB  (a column family)
 
-The settings of the node are read from the OPTIONS file of its database; --cache
-overrides the cache size. A database that statelab loaded belongs to no node:
-its memtables are its profile's, and only --cache names a cache to compare with.
-While a node writes, its memtables are charged to the block cache. Advise
-assumes that it writes, unless --write-rate 0 says that it is idle.`,
+The settings of the node are read from the OPTIONS file of its database, and from
+the running node; --cache overrides the cache size, and is needed for a database
+that statelab loaded. While a node writes, as is assumed without --write-rate 0,
+its memtables are charged to the block cache.`,
 	}
 
 	flag := cmd.Flags()
