@@ -35,6 +35,7 @@ import (
 	"github.com/statelab/statelab/internal/ask/watch"
 	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/testring"
+	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/observe/probe"
 	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/subject"
@@ -244,8 +245,8 @@ func storedWatch(t *testing.T, seen *watch.Seen) {
 	}
 }
 
-// advised asks which cache is best for the Gets that were seen, and compares what it says of the
-// present one with what was simulated.
+// advised asks all who tell what a Get reads with the present cache: they agree. Of the Gets that
+// were seen, simulate and advise --trace; of random keys, as these Gets were, advise alone.
 func advised(t *testing.T, w *result.Watch, trace string) {
 	t.Helper()
 	o := must(t, "advise", w.Process.Database, "--trace", trace, "--cache", "1MiB", "--write-rate",
@@ -256,6 +257,24 @@ func advised(t *testing.T, w *result.Watch, trace string) {
 		a.Then.CacheBytes <= a.Now.CacheBytes {
 		t.Errorf("advice for the trace: from %+v to %+v; seen with %d bytes: %+v", a.Now.Place,
 			a.Then.Place, w.Cache.Bytes, *w.Simulated)
+	}
+
+	var s enginereport.Simulation
+	if err := json.Unmarshal([]byte(must(t, "simulate", trace, "--cache", "1MiB", "--json").stdout),
+		&s); err != nil {
+		t.Fatal(err)
+	}
+
+	if !near(s.Points[0].ReadsPerGet, w.Simulated.BlockReadsPerGet, 0.02) {
+		t.Errorf("simulate says %.4f, watch %+v", s.Points[0].ReadsPerGet, *w.Simulated)
+	}
+
+	random := adviceOf(t, must(t, "advise", w.Process.Database, "--cache", "1MiB", "--missing",
+		"30%", "--write-rate", "0", "--probe-seconds", "0", "--json", "--quiet").stdout)
+	const modelError = 0.07 // docs/prediction.md
+	if !near(random.Now.BlockReadsPerGet, w.Simulated.Seen, modelError) {
+		t.Errorf("of random keys advise says %.4f, watch %+v", random.Now.BlockReadsPerGet,
+			*w.Simulated)
 	}
 }
 
