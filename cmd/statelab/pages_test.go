@@ -68,6 +68,15 @@ func TestWarmBlockReadsAreNotDiskIO(t *testing.T) {
 }
 
 func TestColdRunReadsTheDeviceOrSaysThatItDidNot(t *testing.T) {
+	if memory, err := host.InMemory(scratch); err != nil {
+		t.Fatal(err)
+	} else if memory {
+		refused(t, statelab(t, "sweep", "--db", database(t, "pebble1"), "--page-cache", "cold",
+			"--cache", "512KiB", "--gets", "1k", "--out", filepath.Join(t.TempDir(), "R")),
+			exitFailed, "in memory, from which no read is cold")
+		return
+	}
+
 	o, run := readPages(t, "cold")
 	fromDevice := run.Figures.Pointer(figure.DeviceReadBytesPerGet)
 	if (fromDevice == nil || *fromDevice == 0) && !warned(run, "not_cold") {

@@ -62,9 +62,12 @@ func TestUpgradeFrom010(t *testing.T) {
 		}
 	}
 
+	// What 0.1.0 measured stands in the archive, and the machine that tests it now is another one.
+	const machine = "os,hardware-class,cpu,cores,host-memory,memory-limit,filesystem,device," +
+		"read-ahead"
 	for _, c := range []struct{ command, says string }{
 		{"report sweep", "0.912 block reads per Get"},
-		{"compare sweep ran --allow statelab", "the same block reads per Get: 0.912"},
+		{"compare sweep ran --allow statelab," + machine, "the same block reads per Get: 0.912"},
 		{"inspect db", "3,457"},
 		{"simulate T --cache 26KiB", "3.8753"}, // as 0.1.0 did
 		{"trace --db db --gets 3k --warmup 2k --out T2", "access 3.86 blocks"},

@@ -168,6 +168,18 @@ type stalledFile struct {
 
 func (s stalled) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	f, err := s.FS.Create(name, category)
+	return s.log(name, f, err)
+}
+
+// ReuseForWrite is how Pebble makes a log of one that has been flushed.
+func (s stalled) ReuseForWrite(
+	from, name string, category vfs.DiskWriteCategory,
+) (vfs.File, error) {
+	f, err := s.FS.ReuseForWrite(from, name, category)
+	return s.log(name, f, err)
+}
+
+func (s stalled) log(name string, f vfs.File, err error) (vfs.File, error) {
 	if err == nil && strings.HasPrefix(name, s.first) && strings.HasSuffix(name, ".log") {
 		f = stalledFile{f, s}
 	}

@@ -229,6 +229,11 @@ const (
 // Evict drops the database's pages from the page cache. What stays there is an error: the run would
 // measure memory.
 func (s *Session[C]) Evict(ctx context.Context) error {
+	if memory, err := host.InMemory(s.dir); err == nil && memory {
+		return fmt.Errorf("%s is on a filesystem in memory, from which no read is cold: measure a "+
+			"copy of it on a disk", s.dir)
+	}
+
 	method, err := host.Evict(ctx, s.dir)
 	if err != nil {
 		return fmt.Errorf("drop the pages of %s from the page cache: %w", s.dir, err)
