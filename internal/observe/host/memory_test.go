@@ -45,7 +45,7 @@ func residentAfter(t *testing.T, body func(h *MemoryLimit, path string)) int64 {
 		t.Fatal(err)
 	}
 
-	dir := t.TempDir()
+	dir := onDisk(t) // a filesystem in memory has nothing to give back
 	path := filepath.Join(dir, "pages")
 	if err := os.WriteFile(path, make([]byte, heldFileBytes), 0o644); err != nil {
 		t.Fatal(err)
