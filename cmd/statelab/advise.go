@@ -65,9 +65,9 @@ a Get costs at any cache size, probes the disk (Pebble) and recommends settings.
   statelab advise BESU/database --table '\x08' --memory 4GiB  (a column family)
 
 The settings of the node are read from the OPTIONS file of its database, and from
-the running node; --cache overrides the cache size, and is needed for a database
-that statelab loaded. While a node writes, as is assumed without --write-rate 0,
-its memtables are charged to the block cache.`,
+the running node; --cache overrides the present cache size. A database that
+statelab loaded has none, and is compared with --cache alone. While a node writes
+(assumed unless --write-rate 0), its memtables are charged to the block cache.`,
 	}
 
 	flag := cmd.Flags()

@@ -129,7 +129,7 @@ func TestFiltersOfOldVersions(t *testing.T) {
 	says := func(o outcome) {
 		t.Helper()
 		if !strings.Contains(o.stderr, "accounts (") ||
-			!strings.Contains(o.stderr, "have filters for each data block") {
+			!strings.Contains(o.stderr, "have block-based filters") {
 			t.Error(o)
 		}
 	}

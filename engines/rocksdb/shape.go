@@ -162,9 +162,9 @@ func (d *db) warnOfOldFilters() {
 	version, _ := load()
 	d.warn(engine.Warning{
 		Code: "old_filters",
-		Text: fmt.Sprintf("column family %s: tables have filters for each data block, which "+
-			"RocksDB asks before version 7.0 alone; RocksDB %s, and so this answer, does without "+
-			"them, and a Get reads more blocks than with an older one",
+		Text: fmt.Sprintf("column family %s: the tables have block-based filters, one for each "+
+			"data block, which only RocksDB before 7.0 consults; RocksDB %s, and so this answer, "+
+			"ignores them, and a Get reads more blocks than with an older version",
 			strings.Join(of, ", "), version),
 		Remedy: "rewrite the tables with RocksDB 7.0 or newer: a full compaction, such as " +
 			"ldb --db=DIR compact",

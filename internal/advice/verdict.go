@@ -127,7 +127,7 @@ func Judge(e Evidence) Verdict {
 			percent(1-reading))
 	case filters:
 		v.Bottleneck = NoFilters
-		v.Sentence = fmt.Sprintf("Gets read blocks that filters would spare them: Gets take %s, "+
+		v.Sentence = fmt.Sprintf("Filters would save block reads of the Gets, which take %s, "+
 			"%s of that in Gets that read blocks%s.", threads(inFlight), percent(reading),
 			after("; ", disk))
 	case v.OpenFiles != nil && v.OpenFiles.saves(worthwhile):

@@ -2,10 +2,11 @@ package promexport
 
 import "github.com/statelab/statelab/result/figure"
 
-// Prefixes of what is served of a plan's runs, and of a replay's trees.
+// Prefixes of what is served of a plan's runs, of a replay's trees, and of a watched process.
 const (
 	ofRun    = "statelab_run_"
 	ofReplay = "statelab_replay_"
+	ofWatch  = "statelab_watch_"
 )
 
 // Windows of gauges, behind the definition of a figure: a tick of a runner is of about one second.
@@ -73,4 +74,30 @@ var (
 	treeHeight = gaugeOf(ofReplay, figure.TreeHeight, "")
 	treeDisk   = gaugeOf(ofReplay, figure.DiskBytes, "")
 	treeCommit = gaugeOf(ofReplay, figure.CommitTime, quantiles)
+)
+
+// What is served of a watched process, with the labels "process" and "database". Counters begin
+// with the watch. While only a part of the time is watched, they count in that part: divide by
+// the rate of the observed seconds.
+var (
+	watchInfo = metric{ofWatch + "info",
+		"1 for the process that is watched; its number and engine are labels.", gauge}
+	watchSeconds = metric{ofWatch + "observed_seconds_total",
+		"Time in which every Get of the process was seen.", counter}
+	watchGets = metric{ofWatch + "gets_total",
+		"Gets of the process, by kind of key.", counter}
+	watchAbsent = metric{ofWatch + "gets_absent_total",
+		"Negative lookups: Gets of the process that found nothing, by kind of key.", counter}
+	watchGetSeconds = metric{ofWatch + "get_seconds_total",
+		"Time that threads of the process spent in Gets, by kind of key.", counter}
+	watchReads = metric{ofWatch + "table_reads_total",
+		"Reads of tables by the process, by purpose: those for Gets are block reads.", counter}
+	watchFaults = metric{ofWatch + "major_page_faults_total",
+		"Major page faults on the database that the process maps.", counter}
+	watchCache = metric{ofWatch + "cache_bytes",
+		"Size of the process's block cache.", gauge}
+	watchMemory = metric{ofWatch + "memory_bytes",
+		"Memory that the control group of the process uses, page cache included.", gauge}
+	watchMemoryLimit = metric{ofWatch + "memory_limit_bytes",
+		"Limit of memory of the control group of the process.", gauge}
 )

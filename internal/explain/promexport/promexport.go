@@ -3,11 +3,12 @@
 //
 // Names follow the Prometheus conventions: statelab_<subsystem>_<noun>_<unit>, base units, counters
 // end in _total. A metric of a figure takes its name and its help text from package figure;
-// metrics.go has all of them. Labels have closed lists of values: a verb, the tree of a replay, a
-// phase, a quantile. The text format is written here: Prometheus' client would bring
-// protobuf, and most of its weight would be in the main binary for this alone. A test compares what
-// is served with that client. Non-goals: storing (the run folder does), and the newer formats that
-// a scraper can ask for, since all of them read this one.
+// metrics.go has all of them. Labels have few values: a verb, the tree of a replay, a phase, a
+// quantile; of a watched process its name, its database, kinds of keys and purposes of reads. The
+// text format is written here: Prometheus' client would bring protobuf, and most of its weight
+// would be in the main binary for this alone. A test compares what is served with that client.
+// Non-goals: storing (the run folder does), and the newer formats that a scraper can ask for, since
+// all of them read this one.
 package promexport
 
 import (
