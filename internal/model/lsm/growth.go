@@ -15,18 +15,21 @@ type Growth struct {
 // Levels are those of a database of factor times the keys of the present levels, after a node has
 // written for long: Pebble's dynamic level sizes, a base level more where the size says so, and in
 // each level tables like those that it has now, or like the last level's. L0 is what compactions
-// have not come to, and stays. Keys stay as alike as they are: how many bytes they share with their
-// neighbours hardly changes.
+// have not come to, and stays; the levels below hold all other keys. Keys stay as alike as they
+// are: how many bytes they share with their neighbours hardly changes.
 func (g Growth) Levels(present []engine.Level, factor float64) []engine.Level {
-	keys := 0.0
+	keys, inL0 := 0.0, 0.0
 	last := engine.Level{}
 	byNumber := [engine.ModelLevels]engine.Level{}
 	var grown []engine.Level
 	for _, l := range present {
-		if l.Level == 0 || l.Keys == 0 {
-			if l.Level == 0 {
-				grown = append(grown, l)
-			}
+		if l.Level == 0 {
+			grown = append(grown, l)
+			inL0 += float64(l.Keys)
+			continue
+		}
+
+		if l.Keys == 0 {
 			continue
 		}
 
@@ -54,7 +57,8 @@ func (g Growth) Levels(present []engine.Level, factor float64) []engine.Level {
 		return upper
 	}
 
-	rest := Settle(uint64(math.Round(keys*factor)), g.LBaseMaxBytes, g.TargetFileBytes,
+	below := max(0, (inL0+keys)*factor-inL0)
+	rest := Settle(uint64(math.Round(below)), g.LBaseMaxBytes, g.TargetFileBytes,
 		func(level int, _ float64) float64 {
 			l := like(level)
 			return float64(l.Bytes) / float64(l.Keys)

@@ -66,4 +66,16 @@ func TestGrowthFromOneLevel(t *testing.T) {
 		!grown[1].FilterConsulted || grown[2].FilterConsulted || grown[1].Keys == 0 {
 		t.Errorf("%+v", grown)
 	}
+
+	for _, inL0 := range []int64{0, 10, 200e3} {
+		present[0].Keys = inL0
+		all := int64(0)
+		for _, l := range growthOf(spec).Levels(present, 4) {
+			all += l.Keys
+		}
+
+		if want := 4 * (400e3 + inL0); math.Abs(float64(all-want)) > 3 {
+			t.Errorf("%d keys in L0: %d keys grown to 4x, want %d", inL0, all, want)
+		}
+	}
 }
