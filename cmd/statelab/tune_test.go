@@ -345,7 +345,6 @@ func tunedSnippet(t *testing.T, keys, memory, gets string, engines ...string) {
 
 import (
 	"bytes"
-	"errors"
 	"math/rand"
 	"os"
 
@@ -377,7 +376,7 @@ func main() {
 	if found, err := get(db, key); err != nil || !bytes.Equal(found, value) {
 		panic(err)
 	}
-	if _, err := get(db, []byte("absent")); !errors.Is(err, pebble.ErrNotFound) {
+	if value, err := get(db, []byte("absent")); err != pebble.ErrNotFound || value != nil {
 		panic(err)
 	}
 	if err := db.Close(); err != nil {

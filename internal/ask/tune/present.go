@@ -417,19 +417,24 @@ func snippet(version cachesim.PebbleVersion, cacheBytes int64, t tablemodel.Tabl
 }
 
 // lookup takes the place of DB.Get in a program whose best configuration asks the filters of the
-// last level.
+// last level. An absent key's error is pebble.ErrNotFound itself, as DB.Get's is.
 const lookup = `// instead of db.Get(key); found: err is nil
 get := func(db *pebble.DB, key []byte) (value []byte, err error) {
     i, err := db.NewIter(&pebble.IterOptions{UseL6Filters: true})
     if err != nil {
         return nil, err
     }
-    if i.SeekPrefixGE(key) {
+    found := i.SeekPrefixGE(key)
+    if found {
         value = append(value, i.Value()...)
-    } else if err = i.Error(); err == nil {
-        err = pebble.ErrNotFound
     }
-    return value, errors.Join(err, i.Close())
+    if err := i.Close(); err != nil { // also what went wrong before
+        return nil, err
+    }
+    if !found {
+        return nil, pebble.ErrNotFound
+    }
+    return value, nil
 }
 `
 
