@@ -67,6 +67,16 @@ type Info struct {
 	// StoredOptions are the overrides that apply when data is written, such as the size of
 	// blocks: a database keeps the values that it was loaded with.
 	StoredOptions []string `json:"stored_options,omitempty"`
+	// Options are the overrides, with what each is; empty: the adapter does not list them.
+	Options []Option `json:"options,omitempty"`
+}
+
+// Option is an option of an engine that a user can set by the engine's own name for it.
+type Option struct {
+	Name    string `json:"name"`
+	Default string `json:"default"` // of the first profile; "": the engine's own
+	Values  string `json:"values"`  // what may be written, such as "a size of at least 4KiB"
+	About   string `json:"about"`   // what it decides
 }
 
 // AppliesAtWrite reports whether an override applies when data is written. One of a part, such as

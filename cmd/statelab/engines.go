@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -41,15 +42,30 @@ func linked(name string) engine.Engine {
 func (a *app) enginesVerb() *cobra.Command {
 	var asJSON, listsWorkloads bool
 	cmd := &cobra.Command{
-		Use:   "engines",
+		Use:   "engines [ENGINE]",
 		Short: "List engines, trees, layouts and profiles, and what is missing",
-		Args:  noArguments,
-		RunE: func(*cobra.Command, []string) error {
+		Long: "List engines, trees, layouts and profiles, and what is missing. Of one engine, " +
+			"also its options.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, names []string) error {
 			if listsWorkloads {
 				return a.show(workloads())
 			}
 
 			rows := runners.EngineRows(a.tables.Engines)
+			if len(names) > 0 {
+				row, err := rowOf(rows, names[0])
+				if err != nil {
+					return err
+				}
+
+				if asJSON {
+					return a.printJSON(row)
+				}
+
+				return a.show(runners.OptionsOf(row))
+			}
+
 			if asJSON {
 				return a.printJSON(rows)
 			}
@@ -62,6 +78,20 @@ func (a *app) enginesVerb() *cobra.Command {
 	cmd.Flags().BoolVar(&listsWorkloads, "workloads", false,
 		"list the workloads of load and sweep instead")
 	return cmd
+}
+
+// rowOf is the engine of that name.
+func rowOf(rows []runners.EngineRow, name string) (row runners.EngineRow, err error) {
+	var names []string
+	for _, row := range rows {
+		if row.Name == name {
+			return row, nil
+		}
+		names = append(names, row.Name)
+	}
+
+	return row, engine.Fail(engine.CodeUsage, "unknown engine %q: use one of %s", name,
+		strings.Join(names, ", "))
 }
 
 // workloads lists those that load and sweep can issue, under their names in db_bench.

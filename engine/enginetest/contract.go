@@ -45,6 +45,21 @@ func (s suite) testInfo(t *testing.T) {
 }
 
 func (s suite) testCheck(t *testing.T) {
+	for _, o := range s.engine.Info().Options {
+		if o.Name == "" || o.Values == "" || o.About == "" {
+			t.Errorf("an option is not described: %+v", o)
+		}
+
+		if o.Default == "" {
+			continue
+		}
+
+		if errs := s.engine.Check(engine.Options{Dir: t.TempDir(),
+			Overrides: map[string]string{o.Name: o.Default}}); len(errs) > 0 {
+			t.Errorf("option %s: its default %q is refused: %v", o.Name, o.Default, errs)
+		}
+	}
+
 	for name, o := range map[string]engine.Options{
 		"unknown profile":   {Profile: "no-such-profile"},
 		"unknown override":  {Overrides: map[string]string{"NoSuchOption": "1"}},

@@ -54,6 +54,7 @@ func (Engine) Info() engine.Info {
 		Capabilities: []engine.Capability{engine.UsesPageCache, engine.FaultsInGo,
 			engine.CanBudget, engine.HasNoHandles, engine.AllocatesPerGet},
 		Profiles: adapter.Infos(profiles()),
+		Options:  adapter.OptionsOf(profiles(), overridable),
 		StoredOptions: []string{"ValueThreshold", "BaseTableSize", "BaseLevelSize", "BlockSize",
 			"Compression"},
 	}
@@ -223,22 +224,36 @@ func profiles() []adapter.Profile[settings] {
 	}
 }
 
+// overridable are the options that can be overridden.
+func overridable(s *settings) []adapter.Option {
+	return []adapter.Option{
+		adapter.Size("MemTableSize", "64MiB", &s.MemTableSize, 1*mib).
+			Means("size of a memtable"),
+		adapter.Count("NumMemtables", "5", &s.NumMemtables, 1).
+			Means("memtables that may wait for a flush before writes stop"),
+		adapter.Size("ValueThreshold", "1MiB", &s.ValueThreshold, 1).
+			Means("size from which on a value is stored in the value log"),
+		adapter.Size("BaseTableSize", "2MiB", &s.BaseTableSize, 64*kib).
+			Means("size of a table of level 1"),
+		adapter.Size("BaseLevelSize", "10MiB", &s.BaseLevelSize, 64*kib).
+			Means("size of the first level below level 0"),
+		adapter.Size("BlockSize", "4KiB", &s.BlockSize, 256).
+			Means("size of a data block before compression"),
+		adapter.Count("NumCompactors", "4", &s.NumCompactors, 2).
+			Means("compactions at the same time"),
+		adapter.Count("NumLevelZeroTables", "5", &s.NumLevelZeroTables, 1).
+			Means("tables in level 0 that start a compaction"),
+		adapter.Choice("Compression", &s.Compression, "snappy", "none", "zstd").
+			Means("compression of blocks"),
+		adapter.Switch("SyncWrites", &s.SyncWrites).
+			Means("every commit waits for the disk"),
+		adapter.Switch("Readahead", &s.Readahead).
+			Means("the kernel reads ahead in mapped tables"),
+	}
+}
+
 func resolve(info engine.Info, o engine.Options) (settings, []error) {
-	s, errs := adapter.Resolve(info, profiles(), o, func(s *settings) []adapter.Option {
-		return []adapter.Option{
-			adapter.Size("MemTableSize", "64MiB", &s.MemTableSize, 1*mib),
-			adapter.Count("NumMemtables", "5", &s.NumMemtables, 1),
-			adapter.Size("ValueThreshold", "1MiB", &s.ValueThreshold, 1),
-			adapter.Size("BaseTableSize", "2MiB", &s.BaseTableSize, 64*kib),
-			adapter.Size("BaseLevelSize", "10MiB", &s.BaseLevelSize, 64*kib),
-			adapter.Size("BlockSize", "4KiB", &s.BlockSize, 256),
-			adapter.Count("NumCompactors", "4", &s.NumCompactors, 2),
-			adapter.Count("NumLevelZeroTables", "5", &s.NumLevelZeroTables, 1),
-			adapter.Choice("Compression", &s.Compression, "snappy", "none", "zstd"),
-			adapter.Switch("SyncWrites", &s.SyncWrites),
-			adapter.Switch("Readahead", &s.Readahead),
-		}
-	})
+	s, errs := adapter.Resolve(info, profiles(), o, overridable)
 
 	s.BlockCacheSize = cmp.Or(max(0, o.CacheBytes), s.BlockCacheSize)
 	if o.MemoryBytes > 0 {

@@ -199,6 +199,7 @@ func (Engine) Info() engine.Info {
 		Capabilities: []engine.Capability{engine.UsesPageCache, engine.FaultsInGo,
 			engine.CanBudget, engine.HasNoCache, engine.HasNoHandles},
 		Profiles:      adapter.Infos(profiles()),
+		Options:       adapter.OptionsOf(profiles(), overridable),
 		StoredOptions: []string{"PageSize"},
 	}
 }
@@ -274,15 +275,19 @@ func profiles() []adapter.Profile[settings] {
 	}
 }
 
+// overridable are the options that can be overridden.
+func overridable(s *settings) []adapter.Option {
+	return []adapter.Option{
+		adapter.Switch("NoSync", &s.NoSync).Means("commits do not wait for the disk"),
+		adapter.Choice("FreelistType", &s.FreelistType, string(bbolt.FreelistMapType),
+			string(bbolt.FreelistArrayType)).Means("how free pages are kept in memory"),
+		adapter.PowerOfTwo("PageSize", "4096", &s.PageSize, 1<<10, 1<<16).
+			Means("size of a page; that of the operating system if not given"),
+	}
+}
+
 func resolve(info engine.Info, o engine.Options) (*bbolt.Options, []error) {
-	s, errs := adapter.Resolve(info, profiles(), o, func(s *settings) []adapter.Option {
-		return []adapter.Option{
-			adapter.Switch("NoSync", &s.NoSync),
-			adapter.Choice("FreelistType", &s.FreelistType, string(bbolt.FreelistMapType),
-				string(bbolt.FreelistArrayType)),
-			adapter.PowerOfTwo("PageSize", "4096", &s.PageSize, 1<<10, 1<<16),
-		}
-	})
+	s, errs := adapter.Resolve(info, profiles(), o, overridable)
 
 	// No Logger: with one, even one that drops everything, every Put is slower.
 	return &bbolt.Options{

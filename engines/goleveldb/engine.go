@@ -67,6 +67,7 @@ func (Engine) Info() engine.Info {
 			engine.CanBudget, engine.AllocatesPerGet,
 		},
 		Profiles: adapter.Infos(profiles()),
+		Options:  adapter.OptionsOf(profiles(), overridable),
 		StoredOptions: []string{"BlockSize", "CompactionTableSize", "CompactionTotalSize",
 			"BloomBitsPerKey", "Compression"},
 	}
@@ -299,20 +300,31 @@ func profiles() []adapter.Profile[settings] {
 	}
 }
 
+// overridable are the options that can be overridden.
+func overridable(s *settings) []adapter.Option {
+	return []adapter.Option{
+		adapter.Size("WriteBuffer", "4MiB", &s.WriteBuffer, 4*kib).
+			Means("size of a memtable"),
+		adapter.Size("BlockSize", "4KiB", &s.BlockSize, 256).
+			Means("size of a data block before compression"),
+		adapter.Size("CompactionTableSize", "2MiB", &s.CompactionTableSize, 4*kib).
+			Means("size of a table that a compaction writes"),
+		adapter.Size("CompactionTotalSize", "10MiB", &s.CompactionTotalSize, 4*kib).
+			Means("size of level 1; each further level may be ten times as large"),
+		adapter.Count("CompactionL0Trigger", "4", &s.CompactionL0Trigger, 1).
+			Means("tables in level 0 that start a compaction"),
+		adapter.Count("BloomBitsPerKey", "10", &s.BloomBitsPerKey, 0).
+			Means("bits per key of Bloom filters; 0: no filters"),
+		adapter.Choice("Compression", &s.Compression, "snappy", "none").
+			Means("compression of blocks"),
+		adapter.Switch("DisableSeeksCompaction", &s.DisableSeeksCompaction).
+			Means("Gets start no compactions"),
+		s.table.Option(),
+	}
+}
+
 func resolve(info engine.Info, o engine.Options) (settings, []error) {
-	s, errs := adapter.Resolve(info, profiles(), o, func(s *settings) []adapter.Option {
-		return []adapter.Option{
-			adapter.Size("WriteBuffer", "4MiB", &s.WriteBuffer, 4*kib),
-			adapter.Size("BlockSize", "4KiB", &s.BlockSize, 256),
-			adapter.Size("CompactionTableSize", "2MiB", &s.CompactionTableSize, 4*kib),
-			adapter.Size("CompactionTotalSize", "10MiB", &s.CompactionTotalSize, 4*kib),
-			adapter.Count("CompactionL0Trigger", "4", &s.CompactionL0Trigger, 1),
-			adapter.Count("BloomBitsPerKey", "10", &s.BloomBitsPerKey, 0),
-			adapter.Choice("Compression", &s.Compression, "snappy", "none"),
-			adapter.Switch("DisableSeeksCompaction", &s.DisableSeeksCompaction),
-			{Name: "table", Example: "flat accounts", Set: s.table.Set},
-		}
-	})
+	s, errs := adapter.Resolve(info, profiles(), o, overridable)
 
 	s.BlockCacheCapacity = cmp.Or(max(0, o.CacheBytes), s.BlockCacheCapacity)
 	s.OpenFilesCacheCapacity = cmp.Or(max(0, o.Handles), s.OpenFilesCacheCapacity)

@@ -43,6 +43,7 @@ func (Engine) Info() engine.Info {
 			engine.HasNoHandles,
 		},
 		Profiles: adapter.Infos(profiles()),
+		Options:  adapter.OptionsOf(profiles(), overridable),
 	}
 }
 
@@ -193,15 +194,19 @@ func syncModes() map[string]uint {
 	return map[string]uint{"nosync": lmdb.NoSync, "nometasync": lmdb.NoMetaSync, "durable": 0}
 }
 
+// overridable are the options that can be overridden.
+func overridable(s *settings) []adapter.Option {
+	return []adapter.Option{
+		s.table.Option("accounts"),
+		adapter.Choice("sync_mode", &s.syncMode, "nosync", "nometasync", "durable").
+			Means("what a commit waits for"),
+		adapter.Size("map_size", "1TiB", &s.mapBytes, 1<<20).Means("largest size of the file"),
+		mmapdb.Readers(&s.maxReaders, 1, maxReaders),
+	}
+}
+
 func resolve(info engine.Info, o engine.Options) (settings, []error) {
-	s, errs := adapter.Resolve(info, profiles(), o, func(s *settings) []adapter.Option {
-		return []adapter.Option{
-			s.table.Option("accounts"),
-			adapter.Choice("sync_mode", &s.syncMode, "nosync", "nometasync", "durable"),
-			adapter.Size("map_size", "1TiB", &s.mapBytes, 1<<20),
-			mmapdb.Readers(&s.maxReaders, 1, maxReaders),
-		}
-	})
+	s, errs := adapter.Resolve(info, profiles(), o, overridable)
 
 	return s, append(errs, s.table.Check(info.Name, o)...)
 }

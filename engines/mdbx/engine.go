@@ -46,6 +46,7 @@ func (Engine) Info() engine.Info {
 			engine.HasNoHandles,
 		},
 		Profiles:      adapter.Infos(profiles()),
+		Options:       adapter.OptionsOf(profiles(), overridable),
 		StoredOptions: []string{"page_size"},
 	}
 }
@@ -298,18 +299,24 @@ func syncModes() map[string]uint {
 // minBudget leaves libmdbx the dirty pages it cannot do without.
 const minBudget = 4 << 20
 
+// overridable are the options that can be overridden.
+func overridable(s *settings) []adapter.Option {
+	return []adapter.Option{
+		s.table.Option("PlainState"),
+		adapter.Choice("sync_mode", &s.syncMode, "safe_nosync", "utterly_nosync", "durable").
+			Means("what a commit waits for"),
+		mmapdb.Readers(&s.maxReaders, 4, maxReaders),
+		adapter.PowerOfTwo("page_size", "4096", &s.pageBytes, mdbx.MinPageSize,
+			mdbx.MaxPageSize).Means("size of a page"),
+		adapter.Size("size_upper", "2TiB", &s.upperBytes, 1<<20).
+			Means("largest size of the file"),
+		adapter.Size("growth_step", "16MiB", &s.growthBytes, 1<<16).
+			Means("by how much the file grows"),
+	}
+}
+
 func resolve(info engine.Info, o engine.Options) (settings, []error) {
-	s, errs := adapter.Resolve(info, profiles(), o, func(s *settings) []adapter.Option {
-		return []adapter.Option{
-			s.table.Option("PlainState"),
-			adapter.Choice("sync_mode", &s.syncMode, "safe_nosync", "utterly_nosync", "durable"),
-			mmapdb.Readers(&s.maxReaders, 4, maxReaders),
-			adapter.PowerOfTwo("page_size", "4096", &s.pageBytes, mdbx.MinPageSize,
-				mdbx.MaxPageSize),
-			adapter.Size("size_upper", "2TiB", &s.upperBytes, 1<<20),
-			adapter.Size("growth_step", "16MiB", &s.growthBytes, 1<<16),
-		}
-	})
+	s, errs := adapter.Resolve(info, profiles(), o, overridable)
 
 	if o.MemoryBytes > 0 && o.MemoryBytes < minBudget {
 		errs = append(errs,

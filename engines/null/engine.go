@@ -33,6 +33,8 @@ func (Engine) Info() engine.Info {
 			About: "does nothing: statelab sweep --engine null, with or without a --db, measures " +
 				"the harness",
 		}},
+		Options: []engine.Option{{Name: "ValueBytes", Default: "0", Values: "a size up to 64MiB",
+			About: "size of the value that each Get returns"}},
 	}
 }
 

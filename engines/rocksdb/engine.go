@@ -53,6 +53,25 @@ func (Engine) Info() engine.Info {
 		Capabilities:  capabilities,
 		Profiles:      adapter.Infos(rocksoptions.Profiles()),
 		StoredOptions: storedOptions(),
+		Options: []engine.Option{
+			{
+				Name:   tableOption,
+				Values: "a column family, or a mix such as a=70;b=30",
+				About:  "the column family that is looked up; default if none is named",
+			},
+			{
+				Name:    cacheOption,
+				Default: "lru",
+				Values:  "lru, hyper-clock, or hyper-clock:8192 (a fixed table for such blocks)",
+				About:   "kind of the block cache, which no option of RocksDB names",
+			},
+			{
+				Name:   "NAME",
+				Values: "as in an OPTIONS file",
+				About: "any other option of DBOptions, ColumnFamilyOptions or " +
+					"BlockBasedTableOptions, by RocksDB's own name, such as block_size=8192",
+			},
+		},
 	}
 }
 

@@ -140,3 +140,22 @@ func TestDirectories(t *testing.T) {
 		t.Error("a directory in use passes for empty")
 	}
 }
+
+// TestUnknownOptions: a mistyped name is answered with the one that was probably meant.
+func TestUnknownOptions(t *testing.T) {
+	legal := []string{"BlockSize", "IndexBlockSize", "MemTableSize", "table"}
+	for typed, meant := range map[string]string{
+		"MemTabelSize": "(did you mean MemTableSize?)",
+		"blocksize":    "(did you mean BlockSize?)",
+		"BlokSize":     "(did you mean BlockSize?)",
+		"tables":       "(did you mean table?)",
+	} {
+		if err := Unknown(typed, legal); !strings.Contains(err.Error(), meant) {
+			t.Errorf("%s: %v", typed, err)
+		}
+	}
+
+	if err := Unknown("max_open_files", legal); strings.Contains(err.Error(), "did you mean") {
+		t.Error(err)
+	}
+}

@@ -2,6 +2,7 @@ package adapter
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -15,11 +16,32 @@ import (
 	"github.com/statelab/statelab/internal/chain/clients"
 )
 
-// Option is an engine's option that can be overridden.
+// Option is an engine's option that can be overridden. Of engine.Option, Default is what the
+// settings held from which it was made.
 type Option struct {
-	Name    string // the engine's own
+	engine.Option
 	Example string // a legal value
 	Set     func(text string) error
+}
+
+// Means is o with what it decides.
+func (o Option) Means(about string) Option {
+	o.About = about
+	return o
+}
+
+// OptionsOf describes the options of settings, with the defaults of the first profile.
+func OptionsOf[S any](profiles []Profile[S], options func(*S) []Option) []engine.Option {
+	var described []engine.Option
+	for _, o := range options(&profiles[0].Settings) {
+		described = append(described, o.Option)
+	}
+	return described
+}
+
+// NewOption is an option whose values and default are described in words.
+func NewOption(name, example, values, initial string, set func(text string) error) Option {
+	return Option{engine.Option{Name: name, Values: values, Default: initial}, example, set}
 }
 
 // Override sets options as overrides say and reports all that are wrong.
@@ -41,17 +63,74 @@ func Override(options []Option, overrides map[string]string) (errs []error) {
 	}
 
 	for _, name := range slices.Sorted(maps.Keys(left)) {
-		errs = append(errs,
-			engine.Fail(engine.CodeOption, "unknown option %q: use one of %s", name,
-				strings.Join(names, ", ")))
+		errs = append(errs, Unknown(name, names))
 	}
 
 	return errs
 }
 
+// Unknown is the error of an option that is none of those that are legal.
+func Unknown(name string, legal []string) error {
+	near := ""
+	if likely := similar(name, legal); likely != "" {
+		near = fmt.Sprintf(" (did you mean %s?)", likely)
+	}
+	return engine.Fail(engine.CodeOption, "unknown option %q%s: use one of %s", name, near,
+		strings.Join(legal, ", "))
+}
+
+// similar is the one of words that is most like a mistyped one; "" if none is.
+func similar(typed string, words []string) (most string) {
+	least := 1 + len(typed)/3
+	for _, word := range words {
+		if d := edits(strings.ToLower(typed), strings.ToLower(word)); d < least {
+			most, least = word, d
+		}
+	}
+	return most
+}
+
+// edits is how many letters of a must be inserted, left out or replaced to make b of it.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+
+	return row[len(b)]
+}
+
+// set is a default as text; "", where 0 leaves it to the engine.
+func set(n int64, text func(int64) string) string {
+	if n == 0 {
+		return ""
+	}
+	return text(n)
+}
+
 // Size is an option in bytes of at least least.
 func Size[N int | int64 | uint64](name, example string, to *N, minimum N) Option {
-	return Option{name, example, func(text string) error {
+	values := "a size"
+	if minimum > 0 {
+		values += " of at least " + unit.ExactBytes(int64(minimum))
+	}
+
+	initial := set(int64(*to), unit.ExactBytes)
+	return NewOption(name, example, values, initial, func(text string) error {
 		n, err := unit.ParseBytes(unit.WithUnit(text))
 		if err != nil {
 			return err
@@ -63,12 +142,13 @@ func Size[N int | int64 | uint64](name, example string, to *N, minimum N) Option
 
 		*to = N(n)
 		return nil
-	}}
+	})
 }
 
 // Count is an option that is a number of at least least.
 func Count(name, example string, to *int, minimum int) Option {
-	return Option{name, example, func(text string) error {
+	values := fmt.Sprintf("a number of at least %d", minimum)
+	return NewOption(name, example, values, strconv.Itoa(*to), func(text string) error {
 		n, err := unit.ParseCount(text)
 		if err != nil {
 			return err
@@ -80,43 +160,47 @@ func Count(name, example string, to *int, minimum int) Option {
 
 		*to = int(n)
 		return nil
-	}}
+	})
 }
 
 // Switch is an option that is true or false.
 func Switch(name string, to *bool) Option {
-	return Option{name, "true", func(text string) (err error) {
+	initial := strconv.FormatBool(*to)
+	return NewOption(name, "true", "true or false", initial, func(text string) (err error) {
 		*to, err = strconv.ParseBool(text)
 		return err
-	}}
+	})
 }
 
 // Choice is an option that is one of a few words; the first is the example.
 func Choice(name string, to *string, words ...string) Option {
-	return Option{name, words[0], func(text string) error {
+	legal := "one of " + strings.Join(words, ", ")
+	return NewOption(name, words[0], legal, *to, func(text string) error {
 		if !slices.Contains(words, text) {
-			return fmt.Errorf("it must be one of %s", strings.Join(words, ", "))
+			return errors.New("it must be " + legal)
 		}
 		*to = text
 		return nil
-	}}
+	})
 }
 
 // PowerOfTwo is an option in bytes that is a power of two between least and most.
 func PowerOfTwo(name, example string, to *int, minimum, maximum int) Option {
-	return Option{name, example, func(text string) error {
+	legal := fmt.Sprintf("a power of two from %d to %d", minimum, maximum)
+	initial := set(int64(*to), unit.ExactBytes)
+	return NewOption(name, example, legal, initial, func(text string) error {
 		n, err := unit.ParseBytes(unit.WithUnit(text))
 		if err != nil {
 			return err
 		}
 
 		if n < int64(minimum) || n > int64(maximum) || n&(n-1) != 0 {
-			return fmt.Errorf("it must be a power of two from %d to %d", minimum, maximum)
+			return errors.New("it must be " + legal)
 		}
 
 		*to = int(n)
 		return nil
-	}}
+	})
 }
 
 // Profile is a named set of an engine's settings.

@@ -23,6 +23,13 @@ type Sections struct {
 	Mix  []Portion // of Text
 }
 
+// Option is the override that sets s.
+func (s *Sections) Option() Option {
+	return NewOption("table", "flat accounts", "a name, a prefix such as 0x41, or a mix such as "+
+		"a=70;b=30", "", s.Set).
+		Means("the kinds of keys that are looked up; of another program's database")
+}
+
 // Set reads the option: the names of kinds as inspect lists them, or prefixes such as 0x41.
 // A text with a mistake changes nothing, so that Check does not report it again.
 func (s *Sections) Set(text string) error {

@@ -35,13 +35,16 @@ const MaxTables = 200
 
 // Readers is the option of how many readers there can be.
 func Readers(to *int, minimum, maximum int) adapter.Option {
-	return adapter.Option{Name: "max_readers", Example: "8192", Set: func(text string) (err error) {
+	legal := fmt.Sprintf("%d to %d", minimum, maximum)
+	return adapter.NewOption("max_readers", "8192", legal, strconv.Itoa(*to), func(
+		text string,
+	) (err error) {
 		*to, err = strconv.Atoi(text)
 		if err == nil && (*to < minimum || *to > maximum) {
-			err = fmt.Errorf("it must be %d to %d", minimum, maximum)
+			err = errors.New("it must be " + legal)
 		}
 		return err
-	}}
+	}).Means("how many readers there can be")
 }
 
 // DB is what adapters embed: readers, and what they and writers count.

@@ -21,11 +21,13 @@ type TableOption struct {
 
 // Option is the override that sets t.
 func (t *TableOption) Option(example string) adapter.Option {
-	return adapter.Option{Name: "table", Example: example, Set: func(text string) (err error) {
+	return adapter.NewOption("table", example, "a name, or a mix such as a=70;b=30", "", func(
+		text string,
+	) (err error) {
 		t.Text = text
 		t.Mix, err = adapter.ParseMix(text)
 		return err
-	}}
+	}).Means("the table that is read; the main one if none is named")
 }
 
 // Check refuses tables where something may be written.

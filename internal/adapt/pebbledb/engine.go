@@ -57,6 +57,7 @@ func (Engine[L]) Info() engine.Info {
 			engine.CanTraceAccesses, engine.CanBudget,
 		}, about.Also...),
 		Profiles: adapter.Infos(about.Profiles),
+		Options:  adapter.OptionsOf(about.Profiles, options),
 		StoredOptions: []string{"BlockSize", "IndexBlockSize", "TargetFileSize", "Compression",
 			"FilterBitsPerKey", "FilterLevels", "LBaseMaxBytes",
 			"FlushSplitBytes"},

@@ -238,38 +238,80 @@ func Default() Profile {
 const tableOption = "table"
 
 // options are the overrides of s in the order they apply: a later one refines an
-// earlier one.
+// earlier one. A default of 0 is Pebble's own.
 func options(s *Settings) []adapter.Option {
+	const aSize, ofLevels = "a size", "; of one level: Levels[3].NAME"
+	l0 := s.Levels[0]
 	return []adapter.Option{
-		adapter.Size("MemTableSize", "64MiB", &s.MemTableSize, 0),
-		count("MemTableStopWritesThreshold", "2", &s.MemTableStopWritesThreshold),
-		count("L0CompactionThreshold", "4", &s.L0CompactionThreshold),
-		count("L0CompactionFileThreshold", "500", &s.L0CompactionFileThreshold),
-		count("L0StopWritesThreshold", "12", &s.L0StopWritesThreshold),
-		count("L0CompactionConcurrency", "10", &s.L0CompactionConcurrency),
-		adapter.Size("CompactionDebtConcurrency", "1GiB", &s.CompactionDebtConcurrency, 0),
-		adapter.Size("LBaseMaxBytes", "64MiB", &s.LBaseMaxBytes, 0),
-		adapter.Size("FlushSplitBytes", "4MiB", &s.FlushSplitBytes, 0),
-		count("MaxOpenFiles", "1000", &s.MaxOpenFiles),
-		count("MaxConcurrentCompactions", "4", &s.MaxConcurrentCompactions),
-		count("FormatMajorVersion", "13", &s.FormatMajorVersion),
-		adapter.Switch("DisableWAL", &s.DisableWAL),
-		adapter.Switch("DisableAutomaticCompactions", &s.DisableAutomaticCompactions),
-		adapter.Size("BytesPerSync", "512KiB", &s.BytesPerSync, 0),
-		adapter.Size("WALBytesPerSync", "512KiB", &s.WALBytesPerSync, 0),
-		{Name: "ReadSamplingMultiplier", Example: "-1", Set: func(v string) (err error) {
-			s.ReadSamplingMultiplier, err = strconv.ParseInt(v, 10, 64)
-			return err
-		}},
-		adapter.Switch("UseL6Filters", &s.UseL6Filters),
-		everyLevel(s, "BlockSize", "4KiB"),
-		everyLevel(s, "IndexBlockSize", "4KiB"),
-		{Name: "TargetFileSize", Example: "2MiB", Set: s.setTargetFileSizes},
-		everyLevel(s, "Compression", "snappy"),
-		everyLevel(s, "FilterBitsPerKey", "10"),
-		{Name: "FilterLevels", Example: "0-5", Set: s.setFilterLevels},
-		{Name: tableOption, Example: "flat accounts", Set: s.Table.Set},
+		adapter.Size("MemTableSize", "64MiB", &s.MemTableSize, 0).
+			Means("size of a memtable"),
+		count("MemTableStopWritesThreshold", "2", &s.MemTableStopWritesThreshold).
+			Means("memtables that may wait for a flush before writes stop"),
+		count("L0CompactionThreshold", "4", &s.L0CompactionThreshold).
+			Means("sublevels of L0 that start a compaction"),
+		count("L0CompactionFileThreshold", "500", &s.L0CompactionFileThreshold).
+			Means("tables in L0 that start a compaction"),
+		count("L0StopWritesThreshold", "12", &s.L0StopWritesThreshold).
+			Means("sublevels of L0 at which writes stop"),
+		count("L0CompactionConcurrency", "10", &s.L0CompactionConcurrency).
+			Means("sublevels of L0 for each further compaction at the same time"),
+		adapter.Size("CompactionDebtConcurrency", "1GiB", &s.CompactionDebtConcurrency, 0).
+			Means("bytes to compact for each further compaction at the same time"),
+		adapter.Size("LBaseMaxBytes", "64MiB", &s.LBaseMaxBytes, 0).
+			Means("size of the first level below L0"),
+		adapter.Size("FlushSplitBytes", "4MiB", &s.FlushSplitBytes, 0).
+			Means("where a flush ends one table of L0 and begins the next"),
+		count("MaxOpenFiles", "1000", &s.MaxOpenFiles).
+			Means("open files, as --max-open-files"),
+		count("MaxConcurrentCompactions", "4", &s.MaxConcurrentCompactions).
+			Means("compactions at the same time"),
+		count("FormatMajorVersion", "13", &s.FormatMajorVersion).
+			Means("format of the database and its tables"),
+		adapter.Switch("DisableWAL", &s.DisableWAL).
+			Means("no write-ahead log"),
+		adapter.Switch("DisableAutomaticCompactions", &s.DisableAutomaticCompactions).
+			Means("no compactions"),
+		adapter.Size("BytesPerSync", "512KiB", &s.BytesPerSync, 0).
+			Means("bytes of a table between two syncs while it is written"),
+		adapter.Size("WALBytesPerSync", "512KiB", &s.WALBytesPerSync, 0).
+			Means("bytes of the write-ahead log between two syncs"),
+		adapter.NewOption("ReadSamplingMultiplier", "-1", "a whole number; below 0: never",
+			numberOf(s.ReadSamplingMultiplier), func(v string) (err error) {
+				s.ReadSamplingMultiplier, err = strconv.ParseInt(v, 10, 64)
+				return err
+			}).Means("how often reads of iterators may start a compaction"),
+		adapter.Switch("UseL6Filters", &s.UseL6Filters).
+			Means("look keys up with iterators that ask the last level's filters, too"),
+		everyLevel(s, "BlockSize", "4KiB", aSize, bytesOf(l0.BlockSize)).
+			Means("size of a data block before compression" + ofLevels),
+		everyLevel(s, "IndexBlockSize", "4KiB", aSize, bytesOf(l0.IndexBlockSize)).
+			Means("size of an index block before compression" + ofLevels),
+		adapter.NewOption("TargetFileSize", "2MiB", aSize, bytesOf(l0.TargetFileSize),
+			s.setTargetFileSizes).
+			Means("size of a table of L0; each level below has tables twice as large" + ofLevels),
+		everyLevel(s, "Compression", "snappy", "none, snappy, zstd; of v2 also minlz",
+			l0.Compression).Means("compression of blocks" + ofLevels),
+		everyLevel(s, "FilterBitsPerKey", "10", "0 to 63", numberOf(l0.FilterBitsPerKey)).
+			Means("bits per key of Bloom filters; 0: no filters" + ofLevels),
+		adapter.NewOption("FilterLevels", "0-5", "all, none, or levels such as 0-5", "",
+			s.setFilterLevels).Means("levels whose tables have filters"),
+		s.Table.Option(),
 	}
+}
+
+// bytesOf and numberOf are a default as text; "", where 0 leaves it to Pebble.
+func bytesOf[N int | int64](n N) string {
+	if n == 0 {
+		return ""
+	}
+	return unit.ExactBytes(int64(n))
+}
+
+func numberOf[N int | int64 | uint64](n N) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
 }
 
 // levelOptions may also be said of one level: Levels[3].BlockSize.
@@ -312,9 +354,7 @@ func apply(s *Settings, overrides map[string]string) (errs []error) {
 	for _, name := range slices.Sorted(maps.Keys(left)) {
 		match := levelName.FindStringSubmatch(name)
 		if match == nil || levelOptions()[match[2]] == nil {
-			errs = append(errs,
-				engine.Fail(engine.CodeOption, "unknown option %q: use one of %s", name,
-					strings.Join(OptionNames(), ", ")))
+			errs = append(errs, adapter.Unknown(name, OptionNames()))
 			continue
 		}
 
@@ -345,19 +385,19 @@ func illegal(name string, value any, example string) error {
 }
 
 func count[N int | uint64](name, example string, to *N) adapter.Option {
-	return adapter.Option{Name: name, Example: example, Set: func(v string) error {
+	return adapter.NewOption(name, example, "a number", numberOf(*to), func(v string) error {
 		n, err := strconv.ParseUint(v, 10, 31)
 		if err == nil {
 			*to = N(n)
 		}
 		return err
-	}}
+	})
 }
 
 // everyLevel is an option of a level, said of all of them: once, or once for each.
-func everyLevel(s *Settings, name, example string) adapter.Option {
+func everyLevel(s *Settings, name, example, values, initial string) adapter.Option {
 	set := levelOptions()[name]
-	return adapter.Option{Name: name, Example: example, Set: func(v string) error {
+	return adapter.NewOption(name, example, values, initial, func(v string) error {
 		parts := strings.Split(v, ":")
 		if len(parts) != 1 && len(parts) != Levels {
 			return fmt.Errorf("%d values, not 1 or %d", len(parts), Levels)
@@ -371,7 +411,7 @@ func everyLevel(s *Settings, name, example string) adapter.Option {
 		}
 
 		return nil
-	}}
+	})
 }
 
 func parseLevelSize(set func(*LevelSettings, int64)) func(*LevelSettings, string) error {

@@ -24,6 +24,7 @@ import (
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/testring"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/tablemodel"
@@ -110,8 +111,8 @@ func TestPredictedIsBuilt(t *testing.T) {
 
 			p.engine, p.options = e, func(tables tablemodel.TableOptions) map[string]string {
 				options := optionsOf(tables)
-				options["LBaseMaxBytes"], options["TargetFileSize"] = size(16<<20/shrink),
-					size(2<<20/shrink)
+				options["LBaseMaxBytes"] = unit.ExactBytes(16 << 20 / shrink)
+				options["TargetFileSize"] = unit.ExactBytes(2 << 20 / shrink)
 				return options
 			}
 

@@ -343,8 +343,8 @@ func optionsOf(t tablemodel.TableOptions) map[string]string {
 	}
 
 	o := map[string]string{
-		"BlockSize":        size(t.BlockBytes),
-		"IndexBlockSize":   size(t.IndexBytes),
+		"BlockSize":        unit.ExactBytes(t.BlockBytes),
+		"IndexBlockSize":   unit.ExactBytes(t.IndexBytes),
 		"FilterBitsPerKey": strings.Join(bits, ":"),
 	}
 
@@ -357,13 +357,6 @@ func optionsOf(t tablemodel.TableOptions) map[string]string {
 	}
 
 	return o
-}
-
-func size(bytes int64) string {
-	if bytes%1024 == 0 {
-		return strconv.FormatInt(bytes>>10, 10) + "KiB"
-	}
-	return strconv.FormatInt(bytes, 10) + "B"
 }
 
 // snippet sets the options in a program.

@@ -763,7 +763,7 @@ func (s *search) described(to tablemodel.TableOptions) tuned.Config {
 	if bytes := to.BufferBytes; bytes > 0 && s.Options != nil { // in bytes
 		c.Options[s.kind.BufferOption] = strconv.FormatInt(bytes, 10)
 	} else if bytes > 0 {
-		c.Options[s.kind.BufferOption] = size(bytes)
+		c.Options[s.kind.BufferOption] = unit.ExactBytes(bytes)
 	}
 
 	return c

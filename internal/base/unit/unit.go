@@ -105,6 +105,17 @@ func parse(s string, units map[string]float64) (float64, error) {
 	return math.Round(number * factor), nil
 }
 
+// ExactBytes writes n as an option is written, in the largest unit of which it is a whole number:
+// 4KiB.
+func ExactBytes(n int64) string {
+	for i, name := range []string{"TiB", "GiB", "MiB", "KiB"} {
+		if of := int64(1) << (10 * (4 - i)); n != 0 && n%of == 0 {
+			return strconv.FormatInt(n/of, 10) + name
+		}
+	}
+	return strconv.FormatInt(n, 10) + "B"
+}
+
 // Bytes prints a size in binary units with three significant digits.
 func Bytes(n int64) string {
 	if n < 0 {

@@ -95,6 +95,38 @@ func ListOf(rows []EngineRow, t Tables) *doc.Document {
 	return d
 }
 
+// OptionsOf is one engine with all options that --set takes.
+func OptionsOf(row EngineRow) *doc.Document {
+	d := &doc.Document{Title: row.Name}
+	d.Add("Engine", row.block())
+	options := doc.Block{Title: "Options, for --set NAME=VALUE"}
+	for _, o := range row.Options {
+		about := fmt.Sprintf("%s (%s)", o.About, o.Values)
+		if o.Default != "" {
+			about += "; default " + o.Default
+		}
+
+		if row.AppliesAtWrite(o.Name) {
+			about += "; applies when data is written"
+		}
+
+		options.Facts = append(options.Facts, [2]string{o.Name, about})
+	}
+
+	switch {
+	case len(row.Options) > 0:
+		options.Texts = []string{fmt.Sprintf("Defaults are those of --profile %s; where "+
+			"none is given, it is the engine's own.", row.Profiles[0].Name)}
+	case row.Available:
+		options.Texts = []string{"It lists no options."}
+	default:
+		options.Texts = []string{"Its options are known where it runs."}
+	}
+
+	d.Add("Options", options)
+	return d
+}
+
 // block is an engine: what measures it, what it can, and its profiles.
 func (row EngineRow) block() doc.Block {
 	facts := [][2]string{{"measured by", row.measures}}
