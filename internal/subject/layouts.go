@@ -47,18 +47,55 @@ type LayoutCost struct {
 // Layouts are all layouts with the profiles that published claims are about, in the order in
 // which they are listed.
 func Layouts() []Layout {
-	chunks := LayoutCost{1505, 8e6, 8e6, 1.1, 30e3, 60e6, 0, .01, 1.2e-6, 45e-6}
+	chunks := LayoutCost{
+		PerAccount:        1505,
+		Fixed:             8e6,
+		PeakFixed:         8e6,
+		Peak:              1.1,
+		AccountsPerSecond: 30e3,
+		BuildMemory:       60e6,
+		Open:              0.01,
+		OpenPerAccount:    1.2e-6,
+		GetSeconds:        45e-6,
+	}
 	nomt := Program{"statelab-run-states", "NOMT: values in a B-tree, a trie in pages of six " +
 		"binary levels", "MIT OR Apache-2.0", makeLibraries}
-	leaves := LayoutCost{303, 30e6, 30e6, 1.1, 16e3, 300e6, 0, .01, 0, 80e-6}
-	inTrie := LayoutCost{548, 15e6, 70e6, 1.4, 8e3, 180e6, 0, .3, 0, 60e-6}
+	leaves := LayoutCost{
+		PerAccount:        303,
+		Fixed:             30e6,
+		PeakFixed:         30e6,
+		Peak:              1.1,
+		AccountsPerSecond: 16e3,
+		BuildMemory:       300e6,
+		Open:              0.01,
+		GetSeconds:        80e-6,
+	}
+	inTrie := LayoutCost{
+		PerAccount:        548,
+		Fixed:             15e6,
+		PeakFixed:         70e6,
+		Peak:              1.4,
+		AccountsPerSecond: 8e3,
+		BuildMemory:       180e6,
+		Open:              0.3,
+		GetSeconds:        60e-6,
+	}
 	geth := func(about string) Program {
 		return Program{"statelab-run-geth", about, "LGPL-3.0", makeTrees}
 	}
 	return []Layout{
 		{
-			Label:        "flat-pebble",
-			Cost:         LayoutCost{245, 70e6, 80e6, 1.4, 160e3, 90e6, 0, .05, 0, 15e-6},
+			Label: "flat-pebble",
+			Cost: LayoutCost{
+				PerAccount:        245,
+				Fixed:             70e6,
+				PeakFixed:         80e6,
+				Peak:              1.4,
+				AccountsPerSecond: 160e3,
+				BuildMemory:       90e6,
+				Open:              0.05,
+				GetSeconds:        15e-6,
+			},
 			Model:        flatPebble(),
 			KeepsRecords: true,
 		},
@@ -66,12 +103,30 @@ func Layouts() []Layout {
 			Label: "flat-mdbx",
 			Program: Program{"statelab-run-flatmdbx", "accounts and slots as keys of libmdbx",
 				"Apache-2.0", makeRunners},
-			Cost:  LayoutCost{356, 8e6, 8e6, 1.1, 60e3, 70e6, 0, .006, 0, 20e-6},
+			Cost: LayoutCost{
+				PerAccount:        356,
+				Fixed:             8e6,
+				PeakFixed:         8e6,
+				Peak:              1.1,
+				AccountsPerSecond: 60e3,
+				BuildMemory:       70e6,
+				Open:              0.006,
+				GetSeconds:        20e-6,
+			},
 			Model: flatMDBX(),
 		},
 		{
-			Label:   "pagetrie",
-			Cost:    LayoutCost{554, 28e6, 28e6, 1.1, 17e3, 110e6, 0, .001, 0, 35e-6},
+			Label: "pagetrie",
+			Cost: LayoutCost{
+				PerAccount:        554,
+				Fixed:             28e6,
+				PeakFixed:         28e6,
+				Peak:              1.1,
+				AccountsPerSecond: 17e3,
+				BuildMemory:       110e6,
+				Open:              0.001,
+				GetSeconds:        35e-6,
+			},
 			Formula: formula(foldedNodes, splitPages, "pages by simulated splits"),
 			Model:   pageTrie(),
 		},
@@ -122,7 +177,16 @@ func Layouts() []Layout {
 			Label:   "geth-hash",
 			Program: geth("go-ethereum's trie, nodes under their hashes, on Pebble"),
 			Formula: formula(plainNodes, nil, ""),
-			Cost:    LayoutCost{1154, 15e6, 70e6, 1.4, 8e3, 170e6, 0, .3, 0, 90e-6},
+			Cost: LayoutCost{
+				PerAccount:        1154,
+				Fixed:             15e6,
+				PeakFixed:         70e6,
+				Peak:              1.4,
+				AccountsPerSecond: 8e3,
+				BuildMemory:       170e6,
+				Open:              0.3,
+				GetSeconds:        90e-6,
+			},
 			Model: inGeth("nodes, blocks of any nodes, and their pages", statemodel.GethHash,
 				statemodel.FirstGethHash),
 		},
@@ -130,7 +194,16 @@ func Layouts() []Layout {
 			Label: "geth-bintrie",
 			Program: geth("go-ethereum's binary trie (EIP-7864), groups of its levels under " +
 				"their paths, on Pebble"),
-			Cost:    LayoutCost{340, 15e6, 70e6, 1.6, 5e3, 900e6, 0, .1, 0, 90e-6},
+			Cost: LayoutCost{
+				PerAccount:        340,
+				Fixed:             15e6,
+				PeakFixed:         70e6,
+				Peak:              1.6,
+				AccountsPerSecond: 5e3,
+				BuildMemory:       900e6,
+				Open:              0.1,
+				GetSeconds:        90e-6,
+			},
 			Formula: formula(binaryNodes, nil, ""),
 			Options: groupsOf,
 			Model: inGeth("groups, stems and their blocks, and their pages", statemodel.BinaryTrie,
@@ -154,7 +227,18 @@ func Layouts() []Layout {
 			Program: Program{"statelab-run-states",
 				"QMDB: an append-only log with an index in memory", "MIT OR Apache-2.0",
 				makeLibraries},
-			Cost:    LayoutCost{453, 4e6, 4e6, 1.1, 200e3, 100e6, 75, .02, 4.5e-6, 90e-6},
+			Cost: LayoutCost{
+				PerAccount:        453,
+				Fixed:             4e6,
+				PeakFixed:         4e6,
+				Peak:              1.1,
+				AccountsPerSecond: 200e3,
+				BuildMemory:       100e6,
+				MemoryPerAccount:  75,
+				Open:              0.02,
+				OpenPerAccount:    4.5e-6,
+				GetSeconds:        90e-6,
+			},
 			Formula: formula(nil, newestPage, "the page of the newest operation"),
 			Model:   logPages(),
 		},
@@ -176,7 +260,16 @@ func LayoutOf(label string) (l Layout, taken string) {
 	}
 
 	if l.Cost == (LayoutCost{}) {
-		l.Cost = LayoutCost{1154, 70e6, 70e6, 1.4, 6e3, 300e6, 0, .7, 0, 200e-6}
+		l.Cost = LayoutCost{
+			PerAccount:        1154,
+			Fixed:             70e6,
+			PeakFixed:         70e6,
+			Peak:              1.4,
+			AccountsPerSecond: 6e3,
+			BuildMemory:       300e6,
+			Open:              0.7,
+			GetSeconds:        200e-6,
+		}
 		taken = "taken for geth-hash: no measurement of " + label
 	}
 
