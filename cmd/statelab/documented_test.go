@@ -36,7 +36,7 @@ func TestDocumentedCommandsExist(t *testing.T) {
 	root := a.root()
 	texts := map[string]string{}
 	for _, pattern := range []string{"../../*.md", "../../docs/*.md", "../../docs/*/*.md",
-		"../../fixtures/*/*.md", "../../examples/*/*.md"} {
+		"../../fixtures/*/*.md", "../../examples/*/*.md", "../../examples/*/*.service"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
