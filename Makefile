@@ -302,7 +302,7 @@ slow-parts: needs rocksdb test-needs
 
 # What runs on several goroutines, and of engines, layouts and the simulator the tests that do.
 # Those that take more than a minute are in slow.
-RACE_PACKAGES := ./internal/observe/measure ./internal/observe/blockio/... ./internal/run/... ./internal/plan/runners \
+RACE_PACKAGES := ./internal/observe/measure ./internal/observe/blockio/... ./blockreads/... ./internal/run/... ./internal/plan/runners \
 	./internal/plan/sweep ./internal/explain/promexport ./engines/null ./engines/mem ./runner
 # Sixty short runs, each of which measures what the harness itself takes.
 UNRACED := AFailureInAnyPhase

@@ -25,6 +25,7 @@ type rung struct {
 var ladder = []rung{
 	{"words", map[string][]string{
 		"engine":                    {},
+		"blockreads":                {"engine", "internal/base/unit"},
 		"internal/base/unit":        {},
 		"internal/base/frames":      {},
 		"internal/base/failure":     {"engine"},
@@ -84,7 +85,7 @@ var ladder = []rung{
 		"internal/observe/host": {"engine", "internal/base/livedir", "internal/observe/measure",
 			"internal/base/unit", "result",
 			"internal/report/doc"},
-		"internal/observe/blockio": {"engine"},
+		"internal/observe/blockio": {"blockreads", "engine"},
 		"internal/observe/dbformat": {"engine", "internal/chain/clients", "internal/base/keyspace",
 			"internal/base/unit",
 			"internal/base/livedir",
@@ -165,6 +166,10 @@ var ladder = []rung{
 			"internal/observe/blockio/pebble2fs", "internal/observe/dbformat",
 			"internal/adapt/adapter",
 			"internal/adapt/pebbledb"},
+		"blockreads/pebble1": {"blockreads", "internal/observe/blockio",
+			"internal/observe/blockio/pebble1fs", "internal/observe/blockio/pebble2fs"},
+		"blockreads/pebble2": {"blockreads", "internal/observe/blockio",
+			"internal/observe/blockio/pebble2fs"},
 		"engines/rocksdb": {"engine", "internal/base/failure", "internal/base/optionsfile",
 			"internal/adapt/adapter", "internal/base/unit",
 			"internal/adapt/rocksoptions", "internal/model/cachesim", "internal/observe/blockio",

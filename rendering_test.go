@@ -9,10 +9,11 @@ import (
 // TestOnlyRenderersLayOut: a kind of result builds a document; what a terminal, a page or Markdown
 // needs is known to internal/report/render alone. The other exceptions are web, which has the
 // page's template, serve, whose list of folders is no document, doc, whose charts draw themselves
-// as SVG, and console, which draws progress.
+// as SVG, console, which draws progress, and blockreads, whose table is for other programs, which
+// are not to link our pages.
 func TestOnlyRenderersLayOut(t *testing.T) {
 	allowed := map[string][]string{
-		"text/tabwriter": {},
+		"text/tabwriter": {"blockreads"},
 		"html/template": {"internal/report/render", "internal/report/doc",
 			"internal/explain/serve"},
 		"golang.org/x/term": {"internal/base/console"},

@@ -22,7 +22,7 @@ type counting struct {
 	recorder *blockio.Recorder
 	log      func(string) // may be nil
 
-	changed      chan struct{}         // told when the tables may have changed
+	changed      blockio.Changes       // told when the tables may have changed
 	compactions  atomic.Int64          // begun, that read tables
 	journalBytes atomic.Int64          // written
 	replayed     atomic.Int64          // bytes of journals read at opening
@@ -43,7 +43,7 @@ func newCounting(
 		oldNames: len(old) > 0,
 		recorder: recorder,
 		log:      log,
-		changed:  make(chan struct{}, 1),
+		changed:  blockio.NewChanges(),
 	}, nil
 }
 
@@ -162,11 +162,7 @@ func (c *counting) Log(line string) {
 		c.compactions.Add(1)
 	}
 
-	select {
-	case c.changed <- struct{}{}:
-	default: // one is waiting to be seen already
-	}
-
+	c.changed.Tell()
 	if c.log != nil {
 		c.log(line)
 	}

@@ -281,30 +281,7 @@ func (v version) Empty() (bool, error) {
 // SyncWAL syncs an empty record, which takes everything before it along.
 func (v version) SyncWAL() error { return v.LogData(nil, pebble.Sync) }
 
-func (v version) Tables() ([]blockio.LiveTable, error) {
-	levels, err := v.SSTables()
-	if err != nil {
-		return nil, err
-	}
-
-	var tables []blockio.LiveTable
-	for level, infos := range levels {
-		for _, t := range infos {
-			tables = append(tables, blockio.LiveTable{
-				Number:         blockio.FileNumber(t.BackingSSTNum),
-				Level:          level,
-				Bytes:          int64(t.Size),
-				Virtual:        t.Virtual,
-				Smallest:       t.Smallest.UserKey,
-				Largest:        t.Largest.UserKey,
-				SmallestSeqNum: uint64(t.SmallestSeqNum),
-				LargestSeqNum:  uint64(t.LargestSeqNum),
-			})
-		}
-	}
-
-	return tables, nil
-}
+func (v version) Tables() ([]blockio.LiveTable, error) { return pebble2fs.Tables(v.DB) }
 
 // OpenTables asks for properties, which are in the tables.
 func (v version) OpenTables() error {

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/observe/blockio"
 )
 
 // Events is what Pebble tells while it works. Pebble may hold its locks while
 // it calls, so nothing here calls back or waits.
 type Events struct {
-	changed     chan struct{} // a token when tables came or went
+	changed     blockio.Changes
 	statsLoaded chan struct{} // closed when the tables found at open have statistics
 	failed      chan struct{} // closed at the first failure of background work
 
@@ -28,7 +29,7 @@ type Events struct {
 // newEvents returns events of a database that is about to be opened.
 func newEvents() *Events {
 	return &Events{
-		changed:     make(chan struct{}, 1),
+		changed:     blockio.NewChanges(),
 		statsLoaded: make(chan struct{}),
 		failed:      make(chan struct{}),
 	}
@@ -37,10 +38,7 @@ func newEvents() *Events {
 // TablesChanged is to be called at the end of a flush, compaction or ingestion.
 func (e *Events) TablesChanged() {
 	e.jobs.Add(1)
-	select {
-	case e.changed <- struct{}{}:
-	default: // a refresh is due already
-	}
+	e.changed.Tell()
 }
 
 // StatsLoaded is to be called when the initial statistics are loaded.

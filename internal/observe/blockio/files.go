@@ -201,9 +201,20 @@ const sampledDataBlocks = 4
 // reads is when decompressed. It has the method set of Pebble's Readable but
 // for NewReadHandle, whose type differs between versions. For one goroutine.
 type LearningFile struct {
-	file    *os.File
+	file    StoredFile
 	bytes   int64
 	decoded map[uint64]int64 // by offset
+}
+
+// StoredFile is what is read to learn a layout.
+type StoredFile interface {
+	io.ReaderAt
+	io.Closer
+}
+
+// NewLearning returns a file of so many bytes to learn from. Close closes it.
+func NewLearning(file StoredFile, bytes int64) *LearningFile {
+	return &LearningFile{file: file, bytes: bytes, decoded: map[uint64]int64{}}
 }
 
 // OpenLearning opens the table at path.
@@ -218,7 +229,7 @@ func OpenLearning(path string) (*LearningFile, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 
-	return &LearningFile{file: file, bytes: info.Size(), decoded: map[uint64]int64{}}, nil
+	return NewLearning(file, info.Size()), nil
 }
 
 // TableLayout makes the layout of the table from its blocks, after the caller had

@@ -14,12 +14,29 @@ import (
 	"github.com/statelab/statelab/engine"
 )
 
+// Changes tells a Follower that tables came or went.
+type Changes chan struct{}
+
+// NewChanges returns changes that nobody follows yet.
+func NewChanges() Changes { return make(Changes, 1) }
+
+// Tell never waits: where a refresh is due already, it is enough.
+func (c Changes) Tell() {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
 // Follower keeps a recorder informed of the tables of a database while it changes.
 type Follower struct {
 	Recorder *Recorder
 	Tables   func() ([]LiveTable, error) // of the current version
 	Path     func(FileNumber) string     // of a table's file
+	// LevelsOnly leaves it to the first read of a table to learn its layout.
+	LevelsOnly bool
 
+	remote     atomic.Int64
 	refreshing sync.Mutex
 	stop       context.CancelFunc
 	running    sync.WaitGroup
@@ -53,9 +70,20 @@ func (f *Follower) Refresh(ctx context.Context, progress func(done, total int)) 
 	if err != nil {
 		return err
 	}
+
+	all := len(tables)
+	tables = slices.DeleteFunc(slices.Clone(tables), func(t LiveTable) bool { return t.Remote })
+	f.remote.Store(int64(all - len(tables)))
 	f.Recorder.SetLive(tables, f.Path)
+	if f.LevelsOnly {
+		return nil
+	}
 	return f.Recorder.LearnAll(ctx, progress)
 }
+
+// Remote are the tables, at the last Refresh, that no file system reads: their reads are not
+// counted.
+func (f *Follower) Remote() int64 { return f.remote.Load() }
 
 // Stop ends Follow.
 func (f *Follower) Stop() {
@@ -63,9 +91,17 @@ func (f *Follower) Stop() {
 	f.running.Wait()
 }
 
+// Err is the first failure of Follow.
+func (f *Follower) Err() error {
+	if err := f.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
 // Warnings tell of tables that could not be followed.
 func (f *Follower) Warnings() []engine.Warning {
-	err := f.failure.Load()
+	err := f.Err()
 	if err == nil {
 		return nil
 	}
@@ -73,7 +109,7 @@ func (f *Follower) Warnings() []engine.Warning {
 	return []engine.Warning{{
 		Code: "layout_unknown",
 		Text: "the layout of some new tables could not be read, so their reads may be counted " +
-			"as meta or without a level: " + (*err).Error(),
+			"as meta or without a level: " + err.Error(),
 		Remedy: "settle the database before measuring",
 	}}
 }
@@ -86,8 +122,12 @@ type Block struct {
 }
 
 // RangeDeletion is the type of a Block of range deletions, which every Get that comes by the table
-// reads. It counts as engine.Meta.
-const RangeDeletion = engine.NumBlockTypes
+// reads. Untyped is that of what is read of a table whose layout could not be learnt. Both count as
+// engine.Meta.
+const (
+	RangeDeletion = engine.NumBlockTypes + iota
+	Untyped
+)
 
 // BlockMap says what lies at each offset of a table. Neighbouring blocks of one
 // type are merged, so that it stays a handful of ranges for any size of table.

@@ -49,6 +49,8 @@ type Recorder struct {
 	direct bool
 	pool   *sync.Pool // direct buffers
 
+	failure atomic.Pointer[error]
+
 	mu     sync.Mutex
 	tables map[FileNumber]*knownTable
 }
@@ -74,9 +76,12 @@ type knownTable struct {
 	level   atomic.Int32
 	anatomy atomic.Pointer[TableLayout]
 
-	handles int // open ones; guarded by the recorder's mu
+	handles int  // open ones; guarded by the recorder's mu
+	removed bool // the file is; guarded by the recorder's mu
 
 	learning sync.Mutex // one learner at a time
+	// unlearnable is set when a read could not learn the layout: later reads do not try again.
+	unlearnable atomic.Bool
 
 	// descriptor is an open one of the engine's, or noDescriptor: the file can
 	// be learnt through it even when its name is gone.
@@ -92,21 +97,26 @@ func newTable(number FileNumber, path string) *knownTable {
 	return t
 }
 
-// known returns the table with a number, making it known if it is not. The
-// caller holds r.mu.
+// known returns the table with a number, making it known if it is not. Its path may be told later
+// than its number, as "" until then. The caller holds r.mu.
 func (r *Recorder) known(number FileNumber, path string) *knownTable {
 	t := r.tables[number]
 	if t == nil {
 		t = newTable(number, path)
 		r.tables[number] = t
 	}
+
+	if t.path == "" {
+		t.path = path
+	}
+
 	return t
 }
 
-// SetLive tells which tables the database consists of now; path names their
-// files. A file that left it is forgotten once nobody has it open; until then
-// it counts under its last level. A file whose virtual tables lie on several
-// levels is of none.
+// SetLive tells which tables the database consists of now; path names their files, and is nil where
+// they are learnt when they are opened. A file that left it is forgotten once nobody has it open;
+// until then it counts under its last level. A file whose virtual tables lie on several levels is
+// of none.
 func (r *Recorder) SetLive(tables []LiveTable, path func(FileNumber) string) {
 	level := make(map[FileNumber]int32, len(tables))
 	for _, t := range tables {
@@ -120,7 +130,11 @@ func (r *Recorder) SetLive(tables []LiveTable, path func(FileNumber) string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for number, l := range level {
-		r.known(number, path(number)).level.Store(l)
+		at := ""
+		if path != nil {
+			at = path(number)
+		}
+		r.known(number, at).level.Store(l)
 	}
 
 	for number, t := range r.tables {
@@ -144,6 +158,10 @@ func (r *Recorder) LearnAll(ctx context.Context, progress func(done, total int))
 	}
 
 	r.mu.Unlock()
+
+	if len(unlearnt) == 0 {
+		return nil
+	}
 
 	// Listing the blocks of a table makes little but garbage: with the collector
 	// less eager for it, this takes half the time.
@@ -227,6 +245,10 @@ type Handle struct {
 func (r *Recorder) Open(number FileNumber, path string, fd uintptr) (*Handle, error) {
 	r.mu.Lock()
 	t := r.known(number, path)
+	if t.path != path { // of another database: nothing but its layout is known
+		t = newTable(number, path)
+	}
+
 	t.handles++
 	r.mu.Unlock()
 	h, err := r.open(t, fd)
@@ -241,6 +263,33 @@ func (r *Recorder) release(t *knownTable) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t.handles--
+	r.forget(t)
+}
+
+// Removed is called when a file was removed: it is forgotten once nobody has it open.
+func (r *Recorder) Removed(path string) {
+	kind, number := fileKind(path)
+	if kind == values {
+		r.values.Delete(path)
+	}
+
+	if kind != table {
+		return
+	}
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t := r.tables[number]; t != nil && (t.path == path || t.path == "") {
+		t.removed = true
+		r.forget(t)
+	}
+}
+
+// forget forgets a table that was removed and that nobody has open. The caller holds r.mu.
+func (r *Recorder) forget(t *knownTable) {
+	if t.removed && t.handles == 0 && r.tables[t.number] == t {
+		delete(r.tables, t.number)
+	}
 }
 
 // OpenValues is called when the engine has opened a file of separated values.
@@ -248,17 +297,19 @@ func (r *Recorder) release(t *knownTable) {
 func (r *Recorder) OpenValues(number FileNumber, path string, fd uintptr) (*Handle, error) {
 	t := newTable(number, path)
 	a, err := r.LearnValues(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-
-	if err != nil { // its owner deleted it meanwhile
-		a = &TableLayout{
+	if errors.Is(err, fs.ErrNotExist) { // its owner deleted it meanwhile
+		a, err = &TableLayout{
 			Map: &BlockMap{starts: []int64{0}, types: []engine.BlockType{engine.Value}},
-		}
+		}, nil
 	}
 
-	t.anatomy.Store(a)
+	if err != nil { // the read itself tells the engine what is wrong with it
+		r.fail(err)
+		t.unlearnable.Store(true)
+	} else {
+		t.anatomy.Store(a)
+	}
+
 	return r.open(t, fd)
 }
 
@@ -309,7 +360,7 @@ func (h *Handle) ReadDirect(p []byte, offset int64) (int, error) {
 // Read records a foreground read of stored.
 func (h *Handle) Read(stored []byte, offset int64) {
 	kind := h.Count(len(stored), offset)
-	if h.recorder.Accessed == nil || kind == engine.Meta {
+	if h.recorder.Accessed == nil || kind == engine.Meta || kind == Untyped {
 		return
 	}
 
@@ -332,29 +383,54 @@ func (h *Handle) Read(stored []byte, offset int64) {
 	})
 }
 
-// Count records a foreground read of n bytes and returns its type, which may be RangeDeletion.
+// Count records a foreground read of n bytes and returns its type, which may be RangeDeletion or
+// Untyped.
 func (h *Handle) Count(n int, offset int64) engine.BlockType {
-	kind, at := h.typeAt(offset), stripe(offset)
-	counted := kind
-	if kind == RangeDeletion {
-		counted = engine.Meta
-		h.recorder.rangeDeletions[at].add(n)
+	kind, at, level := h.typeAt(offset), stripe(offset), h.table.level.Load()
+	if kind < engine.NumBlockTypes {
+		h.recorder.reads[at][level][kind].add(n)
+		return kind
 	}
-	h.recorder.reads[at][h.table.level.Load()][counted].add(n)
+
+	// Whoever looks at the parts first and then at the whole never sees more in the parts.
+	h.recorder.reads[at][level][engine.Meta].add(n)
+	if kind == RangeDeletion {
+		h.recorder.rangeDeletions[at].add(n)
+	} else {
+		h.recorder.untyped[level].add(n)
+	}
+
 	return kind
 }
 
 func (h *Handle) typeAt(offset int64) engine.BlockType {
 	a := h.table.anatomy.Load()
 	if a == nil {
+		if h.table.unlearnable.Load() {
+			return Untyped
+		}
+
 		var err error
 		if a, err = h.recorder.anatomyOf(h.table); err != nil {
 			// The read itself tells the engine what is wrong with the table.
-			return engine.Meta
+			h.table.unlearnable.Store(true)
+			h.recorder.fail(err)
+			return Untyped
 		}
 	}
 
 	return a.Map.TypeAt(offset)
+}
+
+// fail keeps the first error of learning a layout in the midst of reading.
+func (r *Recorder) fail(err error) { r.failure.CompareAndSwap(nil, &err) }
+
+// Err is why the first table whose reads are untyped could not be learnt; nil: none are.
+func (r *Recorder) Err() error {
+	if err := r.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // Close is to be called before the engine's descriptor is closed. It releases

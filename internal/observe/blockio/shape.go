@@ -14,6 +14,7 @@ type LiveTable struct {
 	Level   int
 	Bytes   int64
 	Virtual bool // the table is but a part of its file
+	Remote  bool // the file is in storage that no file system reads
 
 	Smallest, Largest []byte // user keys
 
@@ -219,7 +220,8 @@ func (c *cell) tally() engine.Tally {
 // is ready.
 type Counters struct {
 	reads          [stripes][levelRows][engine.NumBlockTypes]cell
-	rangeDeletions [stripes]cell // those among reads
+	rangeDeletions [stripes]cell   // those among reads
+	untyped        [levelRows]cell // those among reads, by level
 	background     [stripes]cell
 	sectors        [stripes]cell // what direct reads asked of the device
 	opens          atomic.Int64
@@ -244,6 +246,14 @@ func (c *Counters) Background() engine.Tally { return sum(&c.background) }
 
 // RangeDeletions are the foreground reads of blocks of range deletions, which are of type meta.
 func (c *Counters) RangeDeletions() int64 { return sum(&c.rangeDeletions).Count }
+
+// Untyped are the foreground reads of blocks of unknown type, by level. Reads has them as meta.
+func (c *Counters) Untyped() (byLevel [levelRows]engine.Tally) {
+	for level := range c.untyped {
+		byLevel[level] = c.untyped[level].tally()
+	}
+	return byLevel
+}
 
 // DirectBytes are the bytes of foreground reads after rounding out to whole
 // sectors.

@@ -14,20 +14,25 @@ import (
 	"github.com/statelab/statelab/internal/observe/dbformat"
 )
 
-// Counting returns base with the reads of its tables counted by recorder and the lock
-// of another process told as an engine.LockedError.
-func Counting(base vfs.FS, recorder *blockio.Recorder) vfs.FS {
-	return countingFS{FS: base, recorder: recorder}
+// CountingReads returns base with the reads of its tables counted by recorder.
+func CountingReads(base vfs.FS, recorder *blockio.Recorder) vfs.FS {
+	return readsFS{FS: base, recorder: recorder}
 }
 
-type countingFS struct {
+// Counting is CountingReads with the syncs counted, too, and the lock of another process told as an
+// engine.LockedError.
+func Counting(base vfs.FS, recorder *blockio.Recorder) vfs.FS {
+	return countingFS{readsFS{FS: base, recorder: recorder}}
+}
+
+type readsFS struct {
 	vfs.FS
 	recorder *blockio.Recorder
 }
 
 // Open wraps tables. Pebble reopens one with SequentialReadsOption to compact
 // it: those reads are background.
-func (fs countingFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+func (fs readsFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	file, err := fs.FS.Open(name, opts...)
 	if err != nil {
 		return nil, err
@@ -45,6 +50,18 @@ func (fs countingFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error)
 
 	return &countedFile{*counted, below{file}}, nil
 }
+
+// Remove tells which tables are gone.
+func (fs readsFS) Remove(name string) error {
+	err := fs.FS.Remove(name)
+	if err == nil {
+		fs.recorder.Removed(name)
+	}
+	return err
+}
+
+// countingFS counts the syncs of what is written as well.
+type countingFS struct{ readsFS }
 
 // Create, OpenReadWrite and ReuseForWrite count the syncs of what is written.
 func (fs countingFS) Create(name string) (vfs.File, error) {
@@ -113,6 +130,34 @@ func (readOnlyFS) OpenReadWrite(name string, _ ...vfs.OpenOption) (vfs.File, err
 
 func (readOnlyFS) ReuseForWrite(name, _ string) (vfs.File, error) {
 	return nil, blockio.Refused("reuse", name)
+}
+
+// Tables lists the tables of the current version of db, those of level 0 from the oldest to the
+// newest.
+func Tables(db *pebble.DB) ([]blockio.LiveTable, error) {
+	levels, err := db.SSTables()
+	if err != nil {
+		return nil, err
+	}
+
+	var tables []blockio.LiveTable
+	for level, infos := range levels {
+		for _, t := range infos {
+			tables = append(tables, blockio.LiveTable{
+				Number:         blockio.FileNumber(t.BackingSSTNum),
+				Level:          level,
+				Bytes:          int64(t.Size),
+				Virtual:        t.Virtual,
+				Remote:         t.BackingType != pebble.BackingTypeLocal,
+				Smallest:       t.Smallest.UserKey,
+				Largest:        t.Largest.UserKey,
+				SmallestSeqNum: t.SmallestSeqNum,
+				LargestSeqNum:  t.LargestSeqNum,
+			})
+		}
+	}
+
+	return tables, nil
 }
 
 // ApplyStoredOptions sets in o, whose FS is set, what a database says of itself. A merger that

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/objstorage"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/sstable/blob"
@@ -19,12 +20,39 @@ import (
 // data blocks. It uses neither the caches nor the descriptors of a database. It
 // knows all tables of v1, too, but those that RocksDB wrote with range deletions.
 func Learn(path string) (*blockio.TableLayout, error) {
-	return learn(path, dbformat.KeptByPebble{})
+	return LayoutReader(dbformat.KeptByPebble{})(path)
 }
 
 // LayoutReader is Learn for the tables of a database that says of itself what kept has.
 func LayoutReader(kept dbformat.KeptByPebble) blockio.LayoutReader {
-	return func(path string) (*blockio.TableLayout, error) { return learn(path, kept) }
+	return LayoutReaderOf(blockio.OpenLearning, TableOptions(kept))
+}
+
+// LayoutReaderOf is Learn for tables that open opens and that are read with options.
+func LayoutReaderOf(
+	open func(path string) (*blockio.LearningFile, error), options sstable.ReaderOptions,
+) blockio.LayoutReader {
+	return func(path string) (*blockio.TableLayout, error) {
+		file, err := open(path)
+		if err != nil {
+			return nil, err
+		}
+
+		if filepath.Ext(path) == blockio.ValuesExt {
+			return learnValues(file)
+		}
+
+		return learn(file, options)
+	}
+}
+
+// NamedOptions read the layouts of tables of v1 with a comparer and a merger of these names: no key
+// is compared or merged meanwhile.
+func NamedOptions(comparer, merger string) (o sstable.ReaderOptions) {
+	order := *pebble.DefaultComparer
+	order.Name = comparer
+	o.Comparer, o.Merger = &order, &pebble.Merger{Name: merger}
+	return o
 }
 
 // TableOptions are those that tables of a database are read with by themselves.
@@ -35,17 +63,10 @@ func TableOptions(kept dbformat.KeptByPebble) (o sstable.ReaderOptions) {
 	return o
 }
 
-func learn(path string, kept dbformat.KeptByPebble) (anatomy *blockio.TableLayout, err error) {
-	if filepath.Ext(path) == blockio.ValuesExt {
-		return learnValues(path)
-	}
-
-	file, err := blockio.OpenLearning(path)
-	if err != nil {
-		return nil, err
-	}
-
-	reader, err := sstable.NewReader(context.Background(), readable{file}, TableOptions(kept))
+func learn(
+	file *blockio.LearningFile, options sstable.ReaderOptions,
+) (anatomy *blockio.TableLayout, err error) {
+	reader, err := sstable.NewReader(context.Background(), readable{file}, options)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
@@ -70,12 +91,7 @@ func learn(path string, kept dbformat.KeptByPebble) (anatomy *blockio.TableLayou
 }
 
 // learnValues reads where the values of a blob file end and its one index begins.
-func learnValues(path string) (anatomy *blockio.TableLayout, err error) {
-	file, err := blockio.OpenLearning(path)
-	if err != nil {
-		return nil, err
-	}
-
+func learnValues(file *blockio.LearningFile) (anatomy *blockio.TableLayout, err error) {
 	ctx := context.Background()
 	reader, err := blob.NewFileReader(ctx, readable{file}, blob.FileReaderOptions{})
 	if err != nil {
