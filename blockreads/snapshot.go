@@ -31,8 +31,8 @@
 // and flushes and compactions are followed by reads of the new tables' properties: to measure Gets
 // alone, measure while neither runs.
 //
-// A program that imports [pebble1] or [pebble2] gets at least the versions of both Pebbles that
-// statelab's go.mod requires; a newer one that the program requires takes their place.
+// A program that imports [pebble1] or [pebble2] gets at least the version of that Pebble which
+// statelab's go.mod requires; a newer one that the program requires takes its place.
 //
 // [pebble1]: https://pkg.go.dev/github.com/statelab/statelab/blockreads/pebble1
 // [pebble2]: https://pkg.go.dev/github.com/statelab/statelab/blockreads/pebble2
@@ -40,6 +40,7 @@ package blockreads
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -132,10 +133,15 @@ func (s Snapshot) String() string {
 	return s.table(func(n int64) string { return unit.Count(n) })
 }
 
-// PerGet is the same table with means over so many Gets, to three digits.
+// PerGet is the same table with means over so many Gets: to three digits, or three decimals below
+// 1, where 0 means none and 0.000 few.
 func (s Snapshot) PerGet(gets int64) string {
 	return s.table(func(n int64) string {
-		return unit.Significant(float64(n)/float64(max(gets, 1)), 3)
+		mean := float64(n) / float64(max(gets, 1))
+		if n != 0 && mean < 1 {
+			return strconv.FormatFloat(mean, 'f', 3, 64)
+		}
+		return unit.Significant(mean, 3)
 	})
 }
 

@@ -52,13 +52,15 @@ func TestString(t *testing.T) {
 
 func TestPerGet(t *testing.T) {
 	var s Snapshot
-	s.Reads[6][Data] = Tally{Count: 1234, Bytes: 5 << 20}
+	s.Reads[0][Filter] = Tally{Count: 1, Bytes: 4096}
+	s.Reads[6][Data] = Tally{Count: 12_340, Bytes: 50 << 20}
 	const want = "" +
-		"  level  data  reads  bytes\n" +
-		"     L6  1.23   1.23   5240\n" +
-		"    all  1.23   1.23   5240\n" +
+		"  level  filter  data  reads  bytes\n" +
+		"     L0   0.000     0  0.000  0.410\n" +
+		"     L6       0  1.23   1.23   5240\n" +
+		"    all   0.000  1.23   1.23   5240\n" +
 		"tables opened: 0; background reads: 0\n"
-	if got := s.PerGet(1000); got != want {
+	if got := s.PerGet(10_000); got != want {
 		t.Errorf("printed:\n%s\nwant:\n%s", got, want)
 	}
 }
