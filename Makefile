@@ -302,7 +302,7 @@ slow-parts: needs rocksdb test-needs
 
 # What runs on several goroutines, and of engines, layouts and the simulator the tests that do.
 # Those that take more than a minute are in slow.
-RACE_PACKAGES := ./internal/observe/measure ./internal/observe/blockio/... ./blockreads/... ./internal/run/... ./internal/plan/runners \
+RACE_PACKAGES := ./internal/observe/measure ./internal/observe/blockio/... ./internal/run/... ./internal/plan/runners \
 	./internal/plan/sweep ./internal/explain/promexport ./engines/null ./engines/mem ./runner
 # Sixty short runs, each of which measures what the harness itself takes.
 UNRACED := AFailureInAnyPhase
@@ -311,6 +311,7 @@ RACE := CGO_ENABLED=1 $(GOTEST) -race -short -timeout 30m
 race: needs
 	$(RACE) -skip $(UNRACED) $(RACE_PACKAGES)
 	$(GOTEST) -short -run $(UNRACED) ./internal/run/session
+	$(RACE) -run 'LevelsFollow|CacheMisses/memory' ./blockreads/pebble1 ./blockreads/pebble2
 	$(RACE) -run 'TestEngine/(PutGetDelete|ReadersBesideAWriter|SettleEnds)' ./engines/pebble1 ./engines/goleveldb
 	$(RACE) -run 'Reader|Curve|LongTraces' ./layouts/chunktrie ./internal/model/cachesim
 

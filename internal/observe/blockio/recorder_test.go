@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -127,6 +128,94 @@ func TestLearnAll(t *testing.T) {
 	r.SetLive(append(tables, LiveTable{Number: 4}), func(n FileNumber) string { return paths[n] })
 	if err := r.LearnAll(t.Context(), nil); err == nil {
 		t.Error("a broken table was learnt")
+	}
+}
+
+// TestUntyped: what is read of a table whose layout cannot be learnt is counted apart, and learning
+// is tried once.
+func TestUntyped(t *testing.T) {
+	tries := 0
+	c := NewCounter(func(path string) (*TableLayout, error) {
+		tries++
+		return nil, errors.New("unknown comparer")
+	}, false)
+	h, err := c.Recorder.Open(1, "table", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	values, err := c.Recorder.OpenValues(2, "values", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	h.Count(100, 0)
+	h.Count(30, 200)
+	values.Count(7, 0)
+	s := c.Snapshot()
+	if want := (engine.Tally{Count: 3, Bytes: 137}); s.Untyped[engine.LevelUnknown] != want ||
+		s.Reads.Total() != (engine.Tally{}) || s.Total() != want {
+		t.Errorf("%v untyped, %v typed, %v in all", s.Untyped[engine.LevelUnknown],
+			s.Reads.Total(), s.Total())
+	}
+
+	// A run has them as meta.
+	if got := c.Recorder.Reads()[engine.LevelUnknown][engine.Meta].Count; got != 3 {
+		t.Errorf("%d reads of meta blocks in a run, want 3", got)
+	}
+
+	if tries != 2 {
+		t.Errorf("%d tries to learn two files", tries)
+	}
+
+	if err := c.Err(); err == nil || !strings.Contains(err.Error(), "unknown comparer") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestRemovedTablesAreForgotten: otherwise a recorder of a database that nobody follows grows.
+func TestRemovedTablesAreForgotten(t *testing.T) {
+	r := NewRecorder(halves, false)
+	h, err := r.Open(1, "db/000001.sst", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	r.Removed("other/000001.sst") // is another table
+	r.Removed("db/000001.sst")
+	h.Count(1, 0)
+	if r.Tables() != 1 {
+		t.Error("an open table was forgotten")
+	}
+
+	if err := h.Close(); err != nil || r.Tables() != 0 {
+		t.Errorf("%d tables are known after the last was removed and closed, %v", r.Tables(), err)
+	}
+}
+
+// TestTablesOfTwoDatabases: those of one number are not taken for one another.
+func TestTablesOfTwoDatabases(t *testing.T) {
+	r := NewRecorder(func(path string) (*TableLayout, error) {
+		if path == "a/000001.sst" {
+			return halves(path)
+		}
+
+		blocks, err := NewBlockMap([]Block{{engine.Filter, 0, 1000}}, 2000)
+		return &TableLayout{Map: blocks, TableBytes: 2000}, err
+	}, false)
+
+	for _, path := range []string{"a/000001.sst", "b/000001.sst"} {
+		h, err := r.Open(1, path, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Count(1, 0)
+	}
+
+	for _, kind := range []engine.BlockType{engine.Data, engine.Filter} {
+		if got := r.Reads().Type(kind).Count; got != 1 {
+			t.Errorf("%d reads of %v blocks, want 1", got, kind)
+		}
 	}
 }
 
