@@ -74,12 +74,7 @@ func openLearning(base vfs.FS, path string) (*blockio.LearningFile, error) {
 // goroutine of its own; reads of a new table until then are of unknown level. It fails if the
 // tables cannot be listed, or if the counter follows a database already.
 func (c *Counter) Follow(db *pebble.DB) (stop func(), err error) {
-	return c.counter.Follow(func() ([]blockio.LiveTable, error) {
-		// Pebble tells of a compaction, under its lock, before SSTables lists what it made. Metrics
-		// waits for that lock.
-		db.Metrics()
-		return pebble1fs.Tables(db)
-	})
+	return c.counter.Follow(func() ([]blockio.LiveTable, error) { return pebble1fs.Tables(db) })
 }
 
 // Snapshot returns what was counted since Attach. It takes some microseconds. Reads that happen

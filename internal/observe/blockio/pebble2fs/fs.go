@@ -148,6 +148,9 @@ func (readOnlyFS) ReuseForWrite(name, _ string, _ vfs.DiskWriteCategory) (vfs.Fi
 // Tables lists the tables of the current version of db, those of level 0 from the oldest to the
 // newest.
 func Tables(db *pebble.DB) ([]blockio.LiveTable, error) {
+	// Pebble tells its listeners of a compaction, under its lock, before SSTables lists what it
+	// made. Metrics waits for that lock.
+	db.Metrics()
 	levels, err := db.SSTables()
 	if err != nil {
 		return nil, err
