@@ -101,6 +101,10 @@ func (r *Run) Build() string {
 	return build
 }
 
+// Load names the database that a run read, of which several runs may be repeats. Each node of a
+// cluster loads its own.
+func (r *Run) Load() string { return r.Host.Node + ":" + r.Database.Dir }
+
 // Workload is what was asked of the engine.
 type Workload struct {
 	Name         string  `json:"name"` // readrandom, fillrandom, ...
@@ -125,6 +129,7 @@ type Workload struct {
 	// Gets of a batch at once; 0: by the engine's own call, if it has one
 	InFlight int    `json:"in_flight,omitempty"`
 	Seed     uint64 `json:"seed"`
+	LoadSeed uint64 `json:"load_seed,omitempty"` // of a database that statelab loaded
 	// of the database: random overwrites of a quarter of its keys
 	Aged int `json:"aged_rounds,omitempty"`
 }

@@ -16,7 +16,9 @@ import (
 	"github.com/statelab/statelab/internal/base/commandline"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/compare"
+	"github.com/statelab/statelab/internal/model/difference"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -56,8 +58,8 @@ Gets, page cache, machine). Sweeps are compared at the settings that both have.
   statelab compare OLD NEW --bench old-new.txt     (lines that benchstat reads)
 
 Block reads of one thread with equal seeds repeat exactly: one run each shows a change.
-Times and rates need at least 5 runs each, interleaved (in one sweep, or by --run); their
-confidence interval follows from a Mann-Whitney test.
+Times and rates need at least 5 runs each, interleaved (in one sweep, or by --run). One load
+of a database is one observation: --run loads engines several times where that is quick.
 With --run, compare measures interleaved runs of both settings until every figure is
 decided, for at most --repeats pairs. Settings are flags of statelab sweep without dashes;
 flags outside the quotes apply to both sides.`,
@@ -67,6 +69,9 @@ flags outside the quotes apply to both sides.`,
 	flag := cmd.Flags()
 	flag.Lookup("repeats").Usage, flag.Lookup("repeats").DefValue = "with --run: maximum number "+
 		"of pairs of runs", fmt.Sprint(maxPairs)
+	flag.Lookup("loads").Usage = "with --run: databases of each side, from different seeds " +
+		fmt.Sprintf("(default: %d if the sides share none and loading takes less than a minute, "+
+			"else 1); --repeats is rounded up to a multiple", difference.DefaultLoads)
 	flag.BoolVar(&c.run, "run", false, "measure interleaved runs of two settings instead of "+
 		"reading folders")
 	flag.StringVar(&c.by, "by", "", "compare the values of this axis within one folder; the "+
@@ -220,6 +225,14 @@ func (a *app) compareRuns(
 		return err
 	}
 
+	loads, err := a.loadsOfSides(c, settings, maximum)
+	if err != nil {
+		return err
+	}
+
+	// Every load gets as many pairs as the others.
+	c.Repeats.SetValues(uint64((maximum + loads - 1) / loads))
+	maximum = int(c.Repeats.Value()) * loads
 	out := outFolder(c.out, "compare")
 	if err := refuseOther(out); err != nil {
 		return err
@@ -257,6 +270,53 @@ func (a *app) compareRuns(
 
 	a.progress().Printf("stopped after %d of at most %d pairs; results: %s", pairs, maximum, out)
 	return a.tellComparison(c, found, limits)
+}
+
+// maxLoadSeconds is how long compare --run may spend on the loads of one side without being asked.
+const maxLoadSeconds = 60
+
+// loadsOfSides is how many databases each side gets, which it also sets: what --loads says. If that
+// is not given and the sides are loaded apart, as many as decide something, where they are estimated
+// to take less than maxLoadSeconds and there may be a pair on each; else one.
+func (a *app) loadsOfSides(c *comparing, settings []string, maxPairs int) (int, error) {
+	of := func(e *experiment.Experiment) *experiment.Count {
+		return &experiment.SubjectAs[*experiment.SweepConfig](e).Loads
+	}
+	asked, names, seconds := of(c.Experiment), map[string]bool{}, 0.
+	for _, setting := range settings {
+		e, err := c.WithSettings(setting)
+		if err != nil {
+			return 0, usage("%q: %v", setting, err)
+		}
+
+		if !of(e).Equal(*asked) {
+			return 0, usage("%q: both sides have as many loads: give --loads outside the quotes",
+				setting)
+		}
+
+		f, m := *c.flags, new(mistakes)
+		f.Experiment = e
+		s := a.sweepOf(&f, m)
+		if m.Err() != nil || s.Load == nil {
+			continue // said of the side; a database that is given is one load
+		}
+
+		spec := s.Settings()[0].LoadSpec(0)
+		names[spec.Dir] = true
+		if step, err := estimate.Load(&spec, estimate.Machine{}); err == nil {
+			seconds = max(seconds, step.Seconds)
+		}
+	}
+
+	all := seconds * difference.DefaultLoads
+	if !asked.IsSet() && len(names) == len(settings) && all < maxLoadSeconds &&
+		maxPairs >= difference.DefaultLoads {
+		asked.SetValues(difference.DefaultLoads)
+		a.progress().Printf("each side is loaded %d times, from %[1]d seeds (about %s; --loads 1: "+
+			"once)", difference.DefaultLoads, unit.Roughly(all))
+	}
+
+	return int(max(1, asked.Value())), nil
 }
 
 // leaveNoTrace removes out where neither side has measured anything, so that the command can be

@@ -3,11 +3,13 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/explain/compare"
 	"github.com/statelab/statelab/internal/model/difference"
 	"github.com/statelab/statelab/result"
@@ -118,5 +120,49 @@ func TestAnExtraReadPerGetIsFound(t *testing.T) {
 	o := statelab(t, "compare", at("before"), at("after"), "--fail-if", "block_reads_per_get > +2%")
 	if o.exit != exitFailed || !o.says("more block reads per Get (exact count, 1 run each") {
 		t.Errorf("%v", o)
+	}
+}
+
+// TestCompareRunLoads: two engines are compared over several loads of each, from one list of seeds,
+// and the intervals say what they come from; a given database is one load.
+func TestCompareRunLoads(t *testing.T) {
+	testring.Outer(t, "it loads six databases and measures twelve runs of them")
+	out := filepath.Join(t.TempDir(), "C")
+	done := must(t, "compare", "--run", "engine=pebble1", "engine=pebble2", "--loads", "3",
+		"--repeats", "6", "--keys", "20k", "--cache", "1MiB", "--gets", "1k", "--warmup", "1k",
+		"--access-gets", "100", "--fail-if", "block_reads_per_get > +1000%", "--out", out, "--json")
+
+	var c compare.Comparison
+	if err := json.Unmarshal([]byte(done.stdout), &c); err != nil {
+		t.Fatal(err)
+	}
+
+	p, f := c.Pairs[0], c.Pairs[0].Figures[0]
+	if p.Loads != [2]int{3, 3} || p.Runs[0] != p.Runs[1] || p.Runs[0]%3 != 0 ||
+		f.Name != figure.BlockReadsPerGet.Key || f.Method != compare.ByLoads || f.Parts == nil ||
+		!f.Parts.Known || !(f.Low < f.Change && f.Change < f.High) {
+		t.Errorf("%+v", p)
+	}
+
+	seeds := [2]map[uint64]bool{{}, {}}
+	for side, name := range []string{"a", "b"} {
+		for i := range p.Runs[side] {
+			run, err := result.ReadRun(filepath.Join(out, name, "points", fmt.Sprintf("000-%d", i)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			seeds[side][run.Workload.LoadSeed] = true
+		}
+	}
+
+	if len(seeds[0]) != 3 || !maps.Equal(seeds[0], seeds[1]) {
+		t.Errorf("loaded from %v", seeds)
+	}
+
+	refused := statelab(t, "sweep", "--loads", "2", "--db",
+		filepath.Join(out, "databases", "pebble1-bench-kvdb-20000"), "--out", filepath.Join(out, "S"))
+	if refused.exit != exitUsage || !strings.Contains(refused.stderr,
+		"a database that is given is one load") {
+		t.Errorf("%+v", refused)
 	}
 }

@@ -303,6 +303,11 @@ func (a *app) prepare(f *flags, direct bool,
 		Out:     outFolder(f.out, f.Measure),
 	}
 
+	if s, is := f.Subject.(*experiment.SweepConfig); is {
+		p.Loads = int(s.Loads.Value())
+		p.Repeats *= max(1, p.Loads)
+	}
+
 	p.Resume = cmp.Or(f.goOn, fmt.Sprintf("statelab %s --resume --out %s", f.Measure, p.Out))
 	if f.matrix {
 		return p, nil

@@ -92,7 +92,8 @@ type Outcome struct {
 // Plan is how the work is done.
 type Plan struct {
 	Out     string // folder of the results; exists
-	Repeats int
+	Repeats int    // of a point, on all of its loads together
+	Loads   int    // databases of a point, which its repeats read in turn; 0: one
 	Seed    uint64 // of the order
 	Resume  string // the command that goes on
 	// Only is the number of the one step to measure; nil: all.
@@ -376,13 +377,20 @@ func (p Plan) Folder(points []Point, s Step) string {
 	return filepath.Join(result.PointsDir, name)
 }
 
+// Load is which of the databases of its point a step reads, from 0.
+func (p Plan) Load(s Step) int { return s.Repeat % max(1, p.Loads) }
+
 func (p Plan) label(points []Point, s Step) string {
 	var parts []string
 	if label := points[s.Point].Label; label != "" {
 		parts = append(parts, label)
 	}
-	if p.Repeats > 1 {
-		parts = append(parts, fmt.Sprintf("repeat %d", s.Repeat+1))
+	loads := max(1, p.Loads)
+	if loads > 1 {
+		parts = append(parts, fmt.Sprintf("load %d", p.Load(s)+1))
+	}
+	if p.Repeats > loads {
+		parts = append(parts, fmt.Sprintf("repeat %d", s.Repeat/loads+1))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -28,6 +28,9 @@ type Side struct {
 // Run measures two sides in turns until the figures of the limits (none: all) are decided by
 // judge, which gets the part of the false alarms that a look may have; 0: all. It returns how many
 // pairs were measured; of an interrupted comparison what they say, if one is complete.
+//
+// Sides of several loads are measured until more repeats would not help. That depends on the spread
+// of the runs and not on the change, so the last look may have all of the false alarms.
 func Run(ctx context.Context, sides [2]Side, maximum int, limits []compare.Limit,
 	judge func(alpha float64) (*compare.Comparison, error),
 	p *console.Progress) (*compare.Comparison, int, error) {
@@ -38,8 +41,12 @@ func Run(ctx context.Context, sides [2]Side, maximum int, limits []compare.Limit
 
 	// The pairs of runs after which is judged, as long as nothing is decided. Each judges with its
 	// part of the accepted false alarms.
-	at := append(slices.DeleteFunc([]int{6, 10, 20, 40}, func(n int) bool { return n >= maximum }),
-		maximum)
+	first, looks, loads := 1, []int{6, 10, 20, 40}, sides[0].Plan.Loads
+	if loads > 1 {
+		first, looks = loads, []int{2 * loads, 3 * loads, 4 * loads, 6 * loads, 8 * loads}
+	}
+
+	at := append(slices.DeleteFunc(looks, func(n int) bool { return n >= maximum }), maximum)
 	for pair := 1; pair <= maximum; pair++ {
 		for n := range sides {
 			s := &sides[(n+pair-1)%2] // A B, B A, ...: drift meets both alike
@@ -71,12 +78,19 @@ func Run(ctx context.Context, sides [2]Side, maximum int, limits []compare.Limit
 			}
 		}
 
-		if pair != 1 && !slices.Contains(at, pair) {
+		if pair != first && !slices.Contains(at, pair) {
 			continue
 		}
 
-		found, err := judge(difference.Alpha / float64(len(at)))
-		if err != nil || pair == maximum || found.Decided(names...) {
+		alpha, enough := difference.Alpha/float64(len(at)), (*compare.Comparison).Decided
+		if loads > 1 {
+			alpha, enough = 0, func(c *compare.Comparison, names ...string) bool {
+				return !c.RepeatsHelp(names...)
+			}
+		}
+
+		found, err := judge(alpha)
+		if err != nil || pair == maximum || enough(found, names...) {
 			return found, pair, err
 		}
 	}

@@ -20,6 +20,8 @@ const (
 	Exact  = "exact count"
 	Test   = "Mann-Whitney test"
 	ByKeys = "chance of the keys"
+	// ByLoads is of sides that were measured on several databases each.
+	ByLoads = "t-test of load means"
 )
 
 // Comparison is what compare says. The first side is the baseline.
@@ -37,6 +39,7 @@ type Pair struct {
 	B         string       `json:"compared"`
 	At        string       `json:"at,omitempty"` // the setting that both share
 	Runs      [2]int       `json:"runs"`         // that are ok
+	Loads     [2]int       `json:"loads"`        // databases that they read
 	Failed    [2]int       `json:"failed_runs"`
 	Differs   []Difference `json:"differs"` // in what is compared
 	Allowed   []Difference `json:"differs_although,omitempty"`
@@ -46,8 +49,11 @@ type Pair struct {
 	PerFigure int          `json:"figures_with_statistics"`
 
 	shapes string // of two databases that differ in it
-	turns  bool   // the sides took turns
-	margin float64
+	// each side is one database, and they were loaded apart: what is judged is two databases
+	oneLoad bool
+	shared  bool // both sides read the same databases
+	turns   bool // the sides took turns
+	margin  float64
 }
 
 // Figure is a verdict on one figure.
@@ -69,6 +75,10 @@ type Figure struct {
 	Needs    int     `json:"needs_runs,omitempty"` // in each group, about; of cannot_tell
 	// so many times as many Gets, about; of cannot_tell
 	Longer float64 `json:"needs_times_gets,omitempty"`
+	// databases of each side, about; of cannot_tell
+	NeedsLoads int `json:"needs_loads,omitempty"`
+	// of the half-width of an interval over several loads
+	Parts *difference.Parts `json:"interval_parts,omitempty"`
 	// of a difference that is too small to matter
 	Within bool  `json:"within_margin,omitempty"`
 	Better *bool `json:"better,omitempty"` // of one that is not
@@ -195,6 +205,10 @@ func (p pair) judge(a, b string, o Options) (Pair, error) {
 		out.shapes = shapes(x, y)
 	}
 
+	out.Loads = [2]int{len(p.a.loads()), len(p.b.loads())}
+	out.oneLoad, out.shared = p.loadedApart(), slices.Equal(slices.Sorted(slices.Values(
+		p.a.loads())), slices.Sorted(slices.Values(p.b.loads())))
+	several := max(out.Loads[0], out.Loads[1]) > 1
 	out.turns = p.tookTurns()
 	if share := busiest(slices.Concat(p.a.Runs, p.b.Runs)); share > 0.2 && out.turns {
 		out.Notes = append(out.Notes,
@@ -211,7 +225,11 @@ func (p pair) judge(a, b string, o Options) (Pair, error) {
 
 		f.A, f.B = m.middle(f.Values[0]), m.middle(f.Values[1])
 		f.Method = Test
-		if m.Repeats && p.sameKeys() && p.repeats(f) {
+		if several {
+			f.Method = ByLoads
+		}
+
+		if !several && m.Repeats && p.sameKeys() && p.repeats(f) {
 			f.Method = Exact
 		} else if f.A == 0 && f.B == 0 {
 			continue // nothing of it happened
@@ -245,6 +263,10 @@ func (f *Figure) judge(p pair, rule difference.Rule, margin float64) {
 	f.Verdict, f.Reason, f.Change, f.Low, f.High, f.Relative, f.P, f.Needs = r.Verdict, r.Reason,
 		r.Change, r.Low, r.High, r.Relative, r.P, r.Needs
 	f.Longer, f.Within = r.GetsFactor, r.Certain() && !r.Matters
+	if f.NeedsLoads = r.NeedsLoads; r.ByLoads && r.Interval {
+		f.Parts = &r.Parts
+	}
+
 	if r.Matters {
 		better := f.metric.IsBetter(f.Change)
 		f.Better = &better
@@ -278,6 +300,7 @@ func seeds(r *result.Run) string { return fmt.Sprint(r.Workload.Seed, r.Workload
 func (g Group) sample(values Values) difference.Sample {
 	s := difference.Sample{Values: values}
 	for i, run := range g.Runs {
+		s.Loads = append(s.Loads, run.Load())
 		s.Streams = append(s.Streams, keys(run))
 		f := run.Figures
 		if !f.Has(figure.BlockReadsPerGet) || !f.Has(figure.BlockReadsPerGet.Error()) {
@@ -299,6 +322,22 @@ func (g Group) sample(values Values) difference.Sample {
 	return s
 }
 
+// loads are the databases that the runs read.
+func (g Group) loads() []string { return doc.Distinct(g.Runs, (*result.Run).Load) }
+
+// loadedApart tells whether each side is one database that statelab loaded, and not the same one or
+// a copy of it.
+func (p pair) loadedApart() bool {
+	x, y := p.a.Runs[0], p.b.Runs[0]
+	loaded := func(r *result.Run) bool {
+		return r.Verb == "read" && r.Database.Written == "statelab"
+	}
+	same := x.Load() == y.Load() || x.Workload.LoadSeed == y.Workload.LoadSeed &&
+		x.Engine.Name == y.Engine.Name && x.Database.Bytes == y.Database.Bytes &&
+		x.Database.Files == y.Database.Files
+	return loaded(x) && loaded(y) && !same && len(p.a.loads()) == 1 && len(p.b.loads()) == 1
+}
+
 // sameKeys tells whether all runs asked for the same keys.
 func (p pair) sameKeys() bool {
 	return !slices.ContainsFunc(slices.Concat(p.a.Runs, p.b.Runs), func(run *result.Run) bool {
@@ -312,13 +351,14 @@ func (p pair) repeats(f Figure) bool {
 	for side, g := range []Group{p.a, p.b} {
 		counts := map[string]float64{}
 		for i, run := range g.Runs {
-			before, known := counts[keys(run)]
+			of := run.Load() + keys(run)
+			before, known := counts[of]
 			if run.Workload.Threads > 1 || run.Figures.Puts > 0 ||
 				known && before != f.Values[side][i] {
 				return false
 			}
 
-			counts[keys(run)] = f.Values[side][i]
+			counts[of] = f.Values[side][i]
 		}
 	}
 

@@ -160,6 +160,16 @@ func (c *Comparison) Decided(names ...string) bool {
 	return len(c.Pairs) > 0 && !slices.ContainsFunc(c.figures(names...), unclear)
 }
 
+// RepeatsHelp tells whether more repeats on the same loads would make the interval of a figure
+// named (none: of any) markedly shorter, and it is not far within the margin already. It does not
+// depend on the changes that were found (see difference.Parts).
+func (c *Comparison) RepeatsHelp(names ...string) bool {
+	return slices.ContainsFunc(c.figures(names...), func(t told) bool {
+		return t.Parts != nil && t.Parts.RepeatsHelp() &&
+			!(t.Relative && t.Parts.Known && t.Parts.Total() < t.of.margin/2)
+	})
+}
+
 // told is a figure with the pair that it is of.
 type told struct {
 	Figure

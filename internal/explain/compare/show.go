@@ -22,9 +22,18 @@ func busiest(runs []*result.Run) (share float64) {
 	return share
 }
 
-// runsEach is "10 runs each", "5 and 6 runs".
+// runsEach is "10 runs each", "5 and 6 runs", "5 loads and 10 runs each".
 func (p Pair) runsEach() string {
+	several := max(p.Loads[0], p.Loads[1]) > 1
 	switch {
+	case several && p.shared:
+		return fmt.Sprintf("%d loads that both sides read, %d and %d runs", p.Loads[0], p.Runs[0],
+			p.Runs[1])
+	case several && (p.Loads[0] != p.Loads[1] || p.Runs[0] != p.Runs[1]):
+		return fmt.Sprintf("%d and %d loads, %d and %d runs", p.Loads[0], p.Loads[1], p.Runs[0],
+			p.Runs[1])
+	case several:
+		return fmt.Sprintf("%d loads and %d runs each", p.Loads[0], p.Runs[0])
 	case p.Runs[0] != p.Runs[1]:
 		return fmt.Sprintf("%d and %d runs", p.Runs[0], p.Runs[1])
 	case p.Runs[0] == 1:
@@ -49,11 +58,15 @@ func (p Pair) Sentence(f Figure) string {
 		between = unit.Significant(f.A, 6) + " and " + unit.Significant(f.B, 6)
 	}
 
-	if f.Method == Test && max(p.Runs[0], p.Runs[1]) > 1 {
+	if f.Method != Exact && f.Method != ByKeys && max(p.Runs[0], p.Runs[1]) > 1 {
 		between = "middle runs " + between
 	}
 
 	basis := p.runsEach()
+	if from := f.from(); from != "" && f.Verdict != difference.CannotTell {
+		basis = from + ", " + basis
+	}
+
 	switch f.Method {
 	case Exact:
 		basis = p.exact() + ", " + basis
@@ -116,6 +129,62 @@ func (f Figure) ends() (low, high string) {
 	return signed(f.Low, percent), signed(f.High, percent) + " %"
 }
 
+// from says which part of the design makes the interval of several loads as wide as it is; "" if
+// that is not known.
+func (f Figure) from() string {
+	p := f.Parts
+	if p == nil || !p.Known || p.Total() == 0 {
+		return ""
+	}
+
+	most, name := p.Loads, "between loads"
+	if p.Repeats > most {
+		most, name = p.Repeats, "between repeats"
+	}
+
+	if p.Keys > most {
+		most, name = p.Keys, "the sample of keys"
+	}
+
+	print, unit := percent, " %"
+	if !f.Relative {
+		print, unit = f.metric.print, ""
+	}
+
+	return fmt.Sprintf("mostly %s: %s of %s%s", name, print(most), print(p.Total()), unit)
+}
+
+// needsOfLoads says what could decide a figure that was measured on several loads.
+func (f Figure) needsOfLoads() string {
+	from := f.from()
+	if from != "" {
+		from += "; "
+	}
+
+	// without repeats on each load, what they would add is not known apart
+	unsteady := f.Parts != nil && (!f.Parts.Known ||
+		f.Parts.Repeats > max(f.Parts.Loads, f.Parts.Keys))
+	switch {
+	case f.few:
+		return fmt.Sprintf("one side has one load, and loads differ: needs %d loads each: "+
+			"--loads %[1]d", f.NeedsLoads)
+	case max(f.Needs, f.NeedsLoads) > maxRepeats && unsteady:
+		return from + "measure longer runs, or on a quieter machine"
+	case f.NeedsLoads > maxRepeats:
+		return from + "the loads differ too much for any feasible number of them"
+	case f.NeedsLoads > 0:
+		why := "more repeats will not help"
+		if unsteady {
+			why = "more repeats alone will not suffice"
+		}
+		return fmt.Sprintf("%s%s, about %d loads will: --loads %[3]d", from, why, f.NeedsLoads)
+	case f.Reason == difference.FewKeys:
+		return fmt.Sprintf("%sneeds about %d times as many Gets", from, rounded(int(f.Longer)))
+	}
+
+	return fmt.Sprintf("%sneeds about %d runs each on these loads", from, rounded(f.Needs))
+}
+
 // maxRepeats is how many repeats are worth asking for, maxGets how many times as many Gets.
 const (
 	maxRepeats = 200
@@ -127,6 +196,8 @@ func (f Figure) needs(has int) string {
 	switch {
 	case f.Reason == difference.NoTurns:
 		return "its runs were not interleaved"
+	case f.Method == ByLoads:
+		return f.needsOfLoads()
 	case f.drawn && f.Reason == difference.OtherKeys:
 		return "the keys were drawn from two databases, and the runs do not say how much that " +
 			"matters: measure both again"
@@ -218,6 +289,12 @@ func (p Pair) lead() string {
 	}
 
 	var parts []string
+	if p.oneLoad {
+		parts = append(parts, fmt.Sprintf("This rests on one load of each side: another load of "+
+			"the same settings gives other figures, so it compares two databases, not yet two "+
+			"settings (--loads %d does).", difference.DefaultLoads))
+	}
+
 	for _, word := range []string{better, worse, alike, untold, turns} {
 		nouns := said[word]
 		if len(nouns) == 0 {
@@ -244,7 +321,7 @@ func (p Pair) lead() string {
 				"or statelab compare --run, with --repeats %[1]d.", p.Figures[i].Needs))
 	}
 
-	if p.shapes != "" &&
+	if p.shapes != "" && !p.oneLoad &&
 		slices.ContainsFunc(p.Figures, func(f Figure) bool {
 			return f.Method == Exact && f.Better != nil
 		}) {

@@ -352,8 +352,8 @@ func rank(pts []Point) (r ranking, ok bool) {
 		Interleaved: true, Margin: func(bool) float64 { return difference.Margin }}
 	r.of, r.needs, r.kinds = len(pts), difference.Needs(rule.Alpha), mixedKinds(pts)
 	r.repeats = len(slices.MinFunc(pts, func(a, b Point) int {
-		return cmp.Compare(len(a.speeds), len(b.speeds))
-	}).speeds)
+		return cmp.Compare(len(a.speeds.Values), len(b.speeds.Values))
+	}).speeds.Values)
 	if r.repeats < r.needs || len(r.kinds) > 1 {
 		return r, false
 	}
@@ -365,8 +365,8 @@ func rank(pts []Point) (r ranking, ok bool) {
 
 	for _, p := range pts {
 		found := difference.Decide(
-			difference.Sample{Values: p.speeds},
-			difference.Sample{Values: best.speeds},
+			p.speeds,
+			best.speeds,
 			rule,
 		)
 

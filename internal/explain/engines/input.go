@@ -13,6 +13,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/model/difference"
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/result/figure"
@@ -48,7 +49,7 @@ type Point struct {
 	Run     *result.Run // nil: it could not be read, see Problem
 	Problem string      // why part of the folder could not be read
 
-	speeds            []float64 // Gets a second of every repeat
+	speeds            difference.Sample // Gets a second of every repeat
 	Ticks             []result.Tick
 	Service, Response *hdrhistogram.Histogram // nil: none kept
 }
@@ -226,26 +227,28 @@ func within(dir string, err error) string {
 
 // speedsOf are the Gets a second of every repeat; none if one of them cannot be read: a
 // part of them ranks nothing. A damaged one is a problem; one that is not there is not.
-func speedsOf(dir string, p result.Point) (speeds []float64, problem string) {
+func speedsOf(dir string, p result.Point) (speeds difference.Sample, problem string) {
+	var none difference.Sample
 	if len(p.Runs) < 2 || p.Status != result.OK {
-		return nil, ""
+		return none, ""
 	}
 
 	for _, rel := range p.Runs {
 		if !filepath.IsLocal(filepath.FromSlash(rel)) {
-			return nil, ""
+			return none, ""
 		}
 
 		run, err := result.ReadRun(filepath.Join(dir, filepath.FromSlash(rel)))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, within(dir, err)
+			return none, within(dir, err)
 		}
 
 		if err != nil || !(run.Figures.OrZero(figure.GetsPerSecond) > 0) {
-			return nil, ""
+			return none, ""
 		}
 
-		speeds = append(speeds, run.Figures.OrZero(figure.GetsPerSecond))
+		speeds.Values = append(speeds.Values, run.Figures.OrZero(figure.GetsPerSecond))
+		speeds.Loads = append(speeds.Loads, run.Load())
 	}
 
 	return speeds, ""

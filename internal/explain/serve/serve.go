@@ -386,15 +386,18 @@ func repeatsOf(dir string) int {
 
 	var experiment struct {
 		Repeats string `yaml:"repeats"`
+		Loads   string `yaml:"loads"`
 	}
 	if yaml.Unmarshal(text, &experiment) != nil {
 		return 1
 	}
 
-	n, err := unit.ParseCount(experiment.Repeats)
-	if err != nil {
-		return 1
+	total := uint64(1)
+	for _, count := range []string{experiment.Repeats, experiment.Loads} {
+		if n, err := unit.ParseCount(count); err == nil {
+			total *= max(1, min(n, maxRepeats))
+		}
 	}
 
-	return max(1, int(min(n, maxRepeats)))
+	return int(min(total, maxRepeats))
 }

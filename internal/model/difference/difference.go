@@ -51,6 +51,8 @@ const (
 	FewKeys Reason = "few_keys"
 	// the keys differ, and the runs do not say how much that matters
 	OtherKeys Reason = "chance_of_the_keys"
+	// too few loads, or loads that differ by more than the margin: NeedsLoads
+	FewLoads Reason = "few_loads"
 )
 
 // Sample is a figure of the runs of one side.
@@ -62,6 +64,8 @@ type Sample struct {
 	// StdErr is the standard error, in the figure's unit, that the choice of keys gives the figure
 	// of each run. nil: unknown.
 	StdErr []float64
+	// Loads name the database that each run read. nil: all read the same one.
+	Loads []string
 }
 
 // Rule is how two samples are judged.
@@ -90,9 +94,13 @@ type Result struct {
 	Interval          bool    // Low and High are known
 	Matters           bool    // it certainly differs, and by more than the edge
 	ByKeys            bool    // judged by the chance in the keys alone
+	ByLoads           bool    // judged by the means of loads
+	Parts             Parts   // of the interval, ByLoads
 	Needs             int     // runs in each group that could decide
+	NeedsLoads        int     // loads of each group that could decide
 	GetsFactor        float64 // so many times as many Gets could decide
 	runs              int     // of the smaller group
+	loads             loadTest
 }
 
 // Certain tells whether the groups differ beyond chance.
@@ -104,6 +112,10 @@ func Decide(a, b Sample, rule Rule) Result {
 	switch {
 	case len(a.Values) == 0 || len(b.Values) == 0:
 		return Result{Verdict: CannotTell, Reason: FewRuns, Needs: Needs(rule.Alpha)}
+	case a.loads() > 1 || b.loads() > 1:
+		if r = byLoads(a, b, rule); r.Reason != "" {
+			return r
+		}
 	case rule.Exact:
 		r = exactly(a.Values[0], b.Values[0])
 	case rule.Machine && !rule.Interleaved:
@@ -163,7 +175,7 @@ func judge(a, b Sample, rule Rule) Result {
 // widened adds the chance in the keys to the interval: of a change that holds 0 nothing is certain.
 func (r Result) widened(a, b Sample, alpha float64) Result {
 	error := math.Hypot(a.chance(r.Relative), b.chance(r.Relative))
-	wide := quantile(alpha) * error
+	wide := studentQuantile(alpha, keyFreedom) * error
 	move := func(v, by float64) float64 {
 		if r.Relative {
 			return math.Expm1(math.Log1p(v) + by)
@@ -194,11 +206,6 @@ func (r Result) widened(a, b Sample, alpha float64) Result {
 // keyFreedom are the degrees of freedom of an error that is estimated from parts of a run:
 // fewer than it has parts, since neighbouring parts are added up.
 const keyFreedom = 14
-
-// quantile is of Student's distribution, for both ends together.
-func quantile(alpha float64) float64 {
-	return stats.InvCDF(stats.TDist{V: keyFreedom})(1 - alpha/2)
-}
 
 // chance is the standard error of the mean of all streams, as a share of it where relative.
 func (s Sample) chance(relative bool) float64 {
@@ -261,8 +268,13 @@ func (r Result) within(edge float64) Result {
 		measure = math.Log1p
 	}
 
-	wide := (measure(r.High) - measure(r.Low)) / 2 / max(measure(edge), math.Abs(measure(r.Change)))
+	target := max(measure(edge), math.Abs(measure(r.Change)))
+	wide := (measure(r.High) - measure(r.Low)) / 2 / target
 	r.Verdict = CannotTell
+	if r.ByLoads {
+		return r.needed(target)
+	}
+
 	if r.ByKeys {
 		r.Reason, r.GetsFactor = FewKeys, max(2, math.Ceil(wide*wide))
 		return r

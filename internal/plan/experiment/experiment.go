@@ -132,6 +132,7 @@ type SweepConfig struct {
 	Memory                         Size
 	Existing, IgnoreLock, ReadOnly Bool
 	Table                          Text
+	Loads                          Count // databases of a point
 
 	Gets, Puts, BatchGets, Writers, AccessGets, SampleKeys Count
 	Warmup                                                 setting.Value[setting.Warmup]

@@ -253,6 +253,9 @@ func (s *SweepConfig) fields(e *Experiment) []Field {
 			{"workload.sample_keys", "sample-keys",
 				setting.One(&s.SampleKeys, setting.Count(1, "200k")), "200k",
 				"keys to sample from a database that statelab did not load"},
+			{"loads", "loads", setting.One(&s.Loads, setting.Count(1, "5")), "",
+				"databases to load for each point, from different seeds: one load is one " +
+					"observation of an engine; --repeats counts runs on each (default: 1)"},
 			{"disk.ceiling", "disk", setting.One(&s.Ceiling, setting.Text), "auto",
 				"the disk's limit that the report draws: auto (a short probe if --page-cache is " +
 					"direct or cold), none, or a folder of statelab disk --out"},

@@ -132,6 +132,11 @@ func onlyOne(e *experiment.Experiment, m *setting.Mistakes) {
 			"without it, it makes a database for each", m.Name("db", ""))
 	}
 
+	if s.Loads.Value() > 1 {
+		m.At("loads", s.Loads.String(), "not with %s: a database that is given is one load; to "+
+			"have several loaded, replace %[1]s by %s", m.Name("db", ""), m.Name("keys", "N"))
+	}
+
 	if s.Age.String() != bench.NoAge {
 		m.At("age", s.Age.String(), "not with %s; to age a database, load it with statelab load "+
 			"--age", m.Name("db", ""))

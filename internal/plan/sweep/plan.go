@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -135,19 +136,33 @@ func (s Setting) Spec(dbBytes int64) bench.Spec {
 	return spec
 }
 
-// LoadSpec is how the database of a setting is made. Dir is its name among the sweep's databases:
-// files depend on the engine, its profile and its options.
-func (s Setting) LoadSpec() bench.Spec {
+// LoadSpec is how a database of a setting is made; its loads count from 0. Dir is its name among
+// the sweep's databases: files depend on the engine, its profile, its options and the seed.
+func (s Setting) LoadSpec(number int) bench.Spec {
 	load := s.Load
+	load.Seed = loadSeed(load.Seed, number)
 	load.Engine, load.Profile = s.Read.Engine, s.Read.Profile
 	parts := []string{load.Engine, load.Profile, fmt.Sprint(load.Keys), optionsName(load.Overrides)}
 	if rounds, _, err := bench.AgeRounds(load.Age); err == nil && rounds > 0 {
 		parts = append(parts, "age-"+load.Age)
 	}
+	if number > 0 {
+		parts = append(parts, fmt.Sprintf("load-%d", number+1))
+	}
 
 	load.Dir = strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }),
 		"-")
 	return load
+}
+
+// loadSeed is the seed of a load. The first has the experiment's own. The others do not meet those
+// of another experiment, whose seed may be the next number.
+func loadSeed(seed uint64, number int) uint64 {
+	if number == 0 {
+		return seed
+	}
+	const unused = 11 // bits: JSON numbers are exact up to 53
+	return rand.New(rand.NewPCG(seed, uint64(number))).Uint64() >> unused
 }
 
 // with are options and one more, in a map of their own: settings share what the axes before gave
@@ -197,7 +212,7 @@ func (p Sweep) Steps(
 		var load estimate.Step
 		first := false
 		if p.Base.Dir == "" {
-			spec := setting.LoadSpec()
+			spec := setting.LoadSpec(how.Load(step))
 			var known bool
 			if load, known = made[spec.Dir]; !known {
 				if load, err = estimate.Load(&spec, on); err != nil {

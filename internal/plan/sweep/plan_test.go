@@ -92,7 +92,7 @@ func TestEveryAxisReachesThePoint(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 
-	if name := s.LoadSpec().Dir; name != "mem-p-7000-age-3" {
+	if name := s.LoadSpec(0).Dir; name != "mem-p-7000-age-3" {
 		t.Errorf("a database called %s", name)
 	}
 }

@@ -96,7 +96,7 @@ func (w *Work) Measure(
 	setting := w.settings[step.Point]
 	spec := setting.Spec(0)
 	if spec.Dir == "" {
-		dir, err := w.ensureLoaded(ctx, setting, tell)
+		dir, err := w.ensureLoaded(ctx, setting.LoadSpec(w.plan.Load(step)), tell)
 		if err != nil {
 			return nil, err
 		}
@@ -165,11 +165,10 @@ func (w *Work) keep(run *result.Run) {
 	}
 }
 
-// ensureLoaded makes the database of a setting inside the sweep folder.
+// ensureLoaded makes the database that load declares inside the sweep folder.
 func (w *Work) ensureLoaded(
-	ctx context.Context, setting Setting, tell result.EventFunc,
+	ctx context.Context, load bench.Spec, tell result.EventFunc,
 ) (string, error) {
-	load := setting.LoadSpec()
 	load.Dir = filepath.Join(cmp.Or(w.sweep.Databases, filepath.Join(w.out, "databases")), load.Dir)
 	load.Out = filepath.Join(load.Dir, engine.OwnFolder, "load")
 	switch m, err := keyspace.ReadManifest(load.Dir); {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/plan"
+	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/result"
@@ -372,7 +374,7 @@ func TestEveryValueOfAnOptionHasItsDatabase(t *testing.T) {
 
 	p.Axes = p.Axes[:2]
 	const want = "pebble1-5-BlockSize=16KiB-Compression=none"
-	if name := p.Settings()[1].LoadSpec().Dir; name != want {
+	if name := p.Settings()[1].LoadSpec(0).Dir; name != want {
 		t.Errorf("a database called %s", name)
 	}
 }
@@ -388,5 +390,69 @@ func TestAnUnreadableDatabaseEndsTheSweep(t *testing.T) {
 	if err == nil || done.Status != result.Failed ||
 		done.Error != "open somewhere: no such database" || len(l.measured) != 0 {
 		t.Errorf("%v, %+v", err, done)
+	}
+}
+
+// TestLoads: a point has several databases of its own, from seeds that no other load has; its
+// repeats read them in turn, and what is there is not loaded again.
+func TestLoads(t *testing.T) {
+	p := sweepOf("1MiB", "2MiB")
+	p.Base.Dir = ""
+	p.Load = &bench.Spec{Verb: bench.Load, Engine: "pebble1", Keys: 5, Seed: 7, KeyBytes: 32,
+		ValueModel: keyspace.Random, ValueBytes: 10}
+	out := t.TempDir()
+	how := plan.Plan{Out: out, Repeats: 6, Loads: 3, Seed: 1}
+	read := map[string][]string{}
+	l := &laboratory{outcome: func(spec *bench.Spec, run *result.Run) {
+		if spec.Verb == bench.Read {
+			dir := filepath.Base(spec.Dir)
+			read[dir] = append(read[dir], filepath.Base(spec.Out))
+		}
+	}}
+
+	for range 2 { // the second continues
+		if _, err := plan.Run(context.Background(), how, New(p, how, l),
+			func(plan.Progress) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	for _, runs := range read {
+		slices.Sort(runs)
+	}
+
+	want := map[string][]string{
+		"pebble1-5":        {"000-0", "000-3", "001-0", "001-3"},
+		"pebble1-5-load-2": {"000-1", "000-4", "001-1", "001-4"},
+		"pebble1-5-load-3": {"000-2", "000-5", "001-2", "001-5"},
+	}
+	if diff := cmp.Diff(want, read); diff != "" {
+		t.Error(diff)
+	}
+
+	seeds := map[uint64]bool{}
+	for _, load := range l.loads {
+		seeds[load.Seed] = true
+	}
+
+	if len(l.loads) != 3 || len(seeds) != 3 || l.loads[0].Seed != 7 ||
+		loadSeed(7, 1) == loadSeed(8, 1) || loadSeed(7, 1) != loadSeed(7, 1) {
+		t.Errorf("loads with seeds %v", seeds)
+	}
+
+	steps, err := p.Steps(how, estimate.Machine{}, func(string) bool { return false }, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	loads := 0
+	for _, step := range steps {
+		if step.DiskBytes > 0 {
+			loads++
+		}
+	}
+
+	if loads != 3 {
+		t.Errorf("the estimate counts %d loads, 3 expected", loads)
 	}
 }

@@ -179,6 +179,7 @@ func (r *run) keyset() (*keyset, error) {
 		return nil, err
 	}
 
+	w.LoadSeed = m.Seed
 	if m.Loaded < m.Keys {
 		return nil, r.incomplete(m)
 	}
