@@ -276,7 +276,7 @@ func (a *app) compareRuns(
 const maxLoadSeconds = 60
 
 // loadsOfSides is how many databases each side gets, which it also sets: what --loads says. If that
-// is not given and the sides are loaded apart, as many as decide something, where they are estimated
+// is not given and the sides share no database, difference.DefaultLoads, where these are estimated
 // to take less than maxLoadSeconds and there may be a pair on each; else one.
 func (a *app) loadsOfSides(c *comparing, settings []string, maxPairs int) (int, error) {
 	of := func(e *experiment.Experiment) *experiment.Count {

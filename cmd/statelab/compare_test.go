@@ -159,8 +159,8 @@ func TestCompareRunLoads(t *testing.T) {
 		t.Errorf("loaded from %v", seeds)
 	}
 
-	refused := statelab(t, "sweep", "--loads", "2", "--db",
-		filepath.Join(out, "databases", "pebble1-bench-kvdb-20000"), "--out", filepath.Join(out, "S"))
+	db := filepath.Join(out, "databases", "pebble1-bench-kvdb-20000")
+	refused := statelab(t, "sweep", "--loads", "2", "--db", db, "--out", filepath.Join(out, "S"))
 	if refused.exit != exitUsage || !strings.Contains(refused.stderr,
 		"a database that is given is one load") {
 		t.Errorf("%+v", refused)

@@ -3,6 +3,7 @@ package compare
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -85,6 +86,7 @@ type Figure struct {
 
 	metric metric
 	few    bool // there is no interval
+	about  bool // of several loads: it differs, by more or less than the margin
 	drawn  bool // the seeds are the same: keys that differ were drawn from two databases
 }
 
@@ -267,7 +269,14 @@ func (f *Figure) judge(p pair, rule difference.Rule, margin float64) {
 		f.Parts = &r.Parts
 	}
 
-	if r.Matters {
+	edge := rule.Margin(r.Relative)
+	f.about = r.ByLoads && r.Certain() && min(math.Abs(r.Low), math.Abs(r.High)) <= edge &&
+		max(math.Abs(r.Low), math.Abs(r.High)) > edge
+	if f.about {
+		f.Within = false // another seed would move the change to the other side of the margin
+	}
+
+	if r.Matters || f.about {
 		better := f.metric.IsBetter(f.Change)
 		f.Better = &better
 	}

@@ -3,6 +3,7 @@ package compare
 import (
 	"bytes"
 	"encoding/csv"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -381,15 +382,20 @@ func TestFalseAlarmsOfRealNoise(t *testing.T) {
 		}))
 	}
 
-	for name, order := range map[string]func(i int) int{
-		"in turns":  func(i int) int { return (i + i/2) % 2 },
-		"at random": nil,
+	turns := func(i int) int { return (i + i/2) % 2 }
+	for name, c := range map[string]struct {
+		order func(i int) int
+		loads int
+	}{
+		"in turns":          {turns, 1},
+		"at random":         {nil, 1},
+		"in turns on loads": {turns, 5},
 	} {
-		t.Run(name, func(t *testing.T) { falseAlarms(t, runs, order) })
+		t.Run(name, func(t *testing.T) { falseAlarms(t, runs, c.order, c.loads) })
 	}
 }
 
-func falseAlarms(t *testing.T, runs []*result.Run, order func(int) int) {
+func falseAlarms(t *testing.T, runs []*result.Run, order func(int) int, loads int) {
 	const pairs, each = 200, 10
 	rng := rand.New(rand.NewPCG(1, 2))
 	alarms := 0
@@ -409,6 +415,13 @@ func falseAlarms(t *testing.T, runs []*result.Run, order func(int) int) {
 			if order != nil {
 				side = &sides[order(i)].Groups[0]
 			}
+
+			if loads > 1 {
+				of := *run
+				of.Database.Dir = fmt.Sprint(order(i), i/2%loads)
+				run = &of
+			}
+
 			side.Runs = append(side.Runs, run)
 		}
 

@@ -147,6 +147,18 @@ func TestOneLoadEach(t *testing.T) {
 		t.Errorf("one database: %s", text)
 	}
 
+	// Whether a change that certainly is there exceeds the margin is not decided by the seed.
+	for _, factor := range []float64{1.019, 1.021} {
+		near := design{loads: 6, repeats: 1, factor: 1, between: 0.001}
+		a, b := near.side(rand.New(rand.NewPCG(7, 8)), "a"), near
+		b.factor = factor
+		c := compared(t, a, b.side(rand.New(rand.NewPCG(9, 10)), "b"))
+		const about = "Worse, perhaps by less than 2 %: block reads per Get"
+		if text := c.Pairs[0].lead(); !strings.Contains(text, about) {
+			t.Errorf("%v: %s", factor, text)
+		}
+	}
+
 	rng := rand.New(rand.NewPCG(5, 6))
 	wide := design{loads: 3, repeats: 2, factor: 1, between: 0.02, noise: 0.0001}
 	c = compared(t, wide.side(rng, "a"), wide.side(rng, "b"))

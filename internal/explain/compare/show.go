@@ -271,10 +271,15 @@ func (p Pair) lead() string {
 
 	const better, worse, alike, untold, turns = "Better", "Worse", "Equal within ", "Cannot tell",
 		"Not compared, because the runs were not interleaved"
+	less := ", perhaps by less than " + doc.WithoutZeros(percent(p.margin)) + " %"
 	said := map[string][]string{}
 	for _, f := range p.Figures {
 		word := alike
 		switch {
+		case f.about && *f.Better:
+			word = better + less
+		case f.about:
+			word = worse + less
 		case f.Better != nil && *f.Better:
 			word = better
 		case f.Better != nil:
@@ -295,7 +300,8 @@ func (p Pair) lead() string {
 			"settings (--loads %d does).", difference.DefaultLoads))
 	}
 
-	for _, word := range []string{better, worse, alike, untold, turns} {
+	for _, word := range []string{better, worse, better + less, worse + less, alike, untold,
+		turns} {
 		nouns := said[word]
 		if len(nouns) == 0 {
 			continue
