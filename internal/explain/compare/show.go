@@ -161,13 +161,13 @@ func (f Figure) needsOfLoads() string {
 		from += "; "
 	}
 
-	// without repeats on each load, what they would add is not known apart
-	unsteady := f.Parts != nil && (!f.Parts.Known ||
-		f.Parts.Repeats > max(f.Parts.Loads, f.Parts.Keys))
+	unsteady := f.Parts != nil && f.Parts.Repeats > max(f.Parts.Loads, f.Parts.Keys)
 	switch {
 	case f.few:
 		return fmt.Sprintf("one side has one load, and loads differ: needs %d loads each: "+
 			"--loads %[1]d", f.NeedsLoads)
+	case f.Parts != nil && !f.Parts.Known:
+		return "one run on each load does not tell loads from repeats: needs more --repeats"
 	case max(f.Needs, f.NeedsLoads) > maxRepeats && unsteady:
 		return from + "measure longer runs, or on a quieter machine"
 	case f.NeedsLoads > maxRepeats:
@@ -297,7 +297,7 @@ func (p Pair) lead() string {
 	if p.oneLoad {
 		parts = append(parts, fmt.Sprintf("This rests on one load of each side: another load of "+
 			"the same settings gives other figures, so it compares two databases, not yet two "+
-			"settings (--loads %d does).", difference.DefaultLoads))
+			"settings (measuring with --loads %d does).", difference.DefaultLoads))
 	}
 
 	for _, word := range []string{better, worse, better + less, worse + less, alike, untold,
