@@ -544,7 +544,7 @@ func tuneOfATrace(t *testing.T, keys, gets string, verify bool) {
 	b := traced.Buffers
 	if len(b) < 3 || b[0].Reads > b[2].Reads || b[0].Writes.OrZero() <= b[2].Writes.OrZero() ||
 		b[0].Cache-b[2].Cache != 2*(1<<20-256<<10) ||
-		b[2].Options["MemTableSize"] != "1024KiB" {
+		b[2].Options["MemTableSize"] != "1MiB" {
 		t.Errorf("memtables of other sizes: %+v", b)
 	}
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/engine/enginetest"
+	"github.com/statelab/statelab/internal/adapt/adapter"
 )
 
 // TestMain sees to the library: the one named, else the one fetch.sh gets.
@@ -283,4 +284,70 @@ func TestSampleIsUniform(t *testing.T) {
 	})
 
 	t.Run("in tables and the log", check)
+}
+
+// TestSampleOfFamilies: keys of one column family are drawn as evenly beside others as alone, and
+// those of a mix with its shares.
+func TestSampleOfFamilies(t *testing.T) {
+	h := enginetest.NewHistory()
+	of := func(family string) map[string]string {
+		return map[string]string{
+			"table":                          family,
+			"create_missing_column_families": "true",
+			"disable_auto_compactions":       "true",
+			"write_buffer_size":              "67108864",
+		}
+	}
+
+	dir := enginetest.BuildHistory(t, Engine{}, h, of("first"), nil)
+	second := map[string]string{}
+	var changes []enginetest.Change
+	for i := range 3000 {
+		key := fmt.Appendf(nil, "second %d", i*i)
+		changes = append(changes, enginetest.Change{Key: key, Value: make([]byte, 10+i)})
+		second[string(key)] = fmt.Sprintf("values below %d KiB", i/1024+1)
+	}
+
+	enginetest.Write(t, openAt(t, engine.Options{Dir: dir, Overrides: of("second")}), changes, nil,
+		h.Batch)
+	opened := func(t *testing.T, table string) engine.DB {
+		db, err := Engine{}.Open(t.Context(), engine.Options{
+			Dir:       dir,
+			ReadOnly:  true,
+			Overrides: map[string]string{"table": table},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		t.Cleanup(func() {
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return db
+	}
+
+	t.Run("first", func(t *testing.T) { enginetest.CheckUniform(t, opened(t, "first"), h.Live) })
+	t.Run("second", func(t *testing.T) { enginetest.CheckUniform(t, opened(t, "second"), second) })
+	t.Run("mix", func(t *testing.T) {
+		const draws = 20_000
+		drawn := map[int]int{}
+		if err := opened(t, "first=70;second=30").(engine.KeySampler).SampleKeys(t.Context(), draws,
+			1, func(mixed []byte) error {
+				family, key, _ := adapter.Unmix(2, mixed)
+				if live := []map[string]string{h.Live, second}[family]; live[string(key)] == "" {
+					return fmt.Errorf("%q of family %d is not there", key, family)
+				}
+
+				drawn[family]++
+				return nil
+			}); err != nil {
+			t.Fatal(err)
+		}
+
+		if drawn[0] != 14_000 || drawn[1] != 6_000 {
+			t.Errorf("of %d draws, by family: %v, want 70 and 30 %%", draws, drawn)
+		}
+	})
 }
