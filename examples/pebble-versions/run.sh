@@ -1,7 +1,7 @@
 #!/bin/sh
 # Is Pebble v2 better than Pebble v1 for my lookups?
 #
-# Both are measured in turns, pair by pair, until every figure is decided or the pairs are used up.
+# Each is loaded several times. They are measured in turns, pair by pair, until every figure is decided or the pairs are used up.
 # The cache is a twentieth of the data, so that Gets read blocks.
 # Answer: (Better|Worse|No difference found|Cannot tell)
 set -eu
