@@ -322,11 +322,18 @@ func (s *Session[C]) BeginBudget(ctx context.Context, bytes int64) error {
 		return nil
 	}
 
-	if err := s.Evict(ctx); err != nil {
+	memory, err := host.InMemory(s.dir)
+	if err == nil && memory { // there is nothing to drop
+		s.Warn(engine.Warning{
+			Code: "budget_without_files",
+			Text: s.dir + " is on a filesystem in memory: the memory budget does not include " +
+				"its files, which need no other cache",
+			Remedy: "put the database on a disk",
+		})
+	} else if err := s.Evict(ctx); err != nil {
 		return err
 	}
 
-	var err error
 	if s.memory.limit, err = host.LimitMemory(); err == nil {
 		s.memory.base, _, err = host.AnonymousBytes()
 	}
