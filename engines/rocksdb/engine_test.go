@@ -335,8 +335,9 @@ func TestSampleOfFamilies(t *testing.T) {
 		drawn := map[int]int{}
 		if err := opened(t, "first=70;second=30").(engine.KeySampler).SampleKeys(t.Context(), draws,
 			1, func(mixed []byte) error {
-				family, key, _ := adapter.Unmix(2, mixed)
-				if live := []map[string]string{h.Live, second}[family]; live[string(key)] == "" {
+				family, key, known := adapter.Unmix(2, mixed)
+				live := []map[string]string{h.Live, second}[family]
+				if !known || live[string(key)] == "" {
 					return fmt.Errorf("%q of family %d is not there", key, family)
 				}
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/clients"
 )
@@ -72,46 +73,11 @@ func Override(options []Option, overrides map[string]string) (errs []error) {
 // Unknown is the error of an option that is none of those that are legal.
 func Unknown(name string, legal []string) error {
 	near := ""
-	if likely := similar(name, legal); likely != "" {
+	if likely := setting.Nearest(legal, name); likely != "" {
 		near = fmt.Sprintf(" (did you mean %s?)", likely)
 	}
 	return engine.Fail(engine.CodeOption, "unknown option %q%s: use one of %s", name, near,
 		strings.Join(legal, ", "))
-}
-
-// similar is the one of words that is most like a mistyped one; "" if none is.
-func similar(typed string, words []string) (most string) {
-	least := 1 + len(typed)/3
-	for _, word := range words {
-		if d := edits(strings.ToLower(typed), strings.ToLower(word)); d < least {
-			most, least = word, d
-		}
-	}
-	return most
-}
-
-// edits is how many letters of a must be inserted, left out or replaced to make b of it.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-
-	return row[len(b)]
 }
 
 // set is a default as text; "", where 0 leaves it to the engine.

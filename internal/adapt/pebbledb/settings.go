@@ -281,7 +281,7 @@ func options(s *Settings) []adapter.Option {
 				return err
 			}).Means("how often reads of iterators may start a compaction"),
 		adapter.Switch("UseL6Filters", &s.UseL6Filters).
-			Means("look keys up with iterators that ask the last level's filters, too"),
+			Means("Gets are iterators, which consult the filters of the bottommost level, too"),
 		everyLevel(s, "BlockSize", "4KiB", aSize, bytesOf(l0.BlockSize)).
 			Means("size of a data block before compression" + ofLevels),
 		everyLevel(s, "IndexBlockSize", "4KiB", aSize, bytesOf(l0.IndexBlockSize)).

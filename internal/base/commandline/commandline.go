@@ -51,7 +51,7 @@ func Unknown(m *setting.Mistakes, parent *cobra.Command, name string) error {
 		}
 	}
 
-	if near := nearest(names, name); near != "" {
+	if near := setting.Nearest(names, name); near != "" {
 		m.Add("unknown command %q. Did you mean %q?", name, near)
 	} else {
 		m.Add("unknown command %q: %s --help lists the commands", name, parent.CommandPath())
@@ -93,45 +93,12 @@ func UnknownFlags(m *setting.Mistakes, cmd *cobra.Command, args []string) {
 
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if near := nearest(names, name); near != "" {
+		if near := setting.Nearest(names, name); near != "" {
 			m.Add("unknown flag --%s. Did you mean --%s?", name, near)
 		} else {
 			m.Add("unknown flag --%s: %s --help lists the flags", name, cmd.CommandPath())
 		}
 	}
-}
-
-// nearest is the name that was meant: at most two letters differ, and no more than half of them.
-func nearest(names []string, name string) (best string) {
-	minimum := 3
-	for _, n := range names {
-		if d := editDistance(n, name); d < minimum && 2*d <= min(len(n), len(name)) {
-			best, minimum = n, d
-		}
-	}
-	return best
-}
-
-// editDistance is Levenshtein's.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j]+1, row[j+1]+1, diagonal+cost)
-		}
-	}
-
-	return row[len(b)]
 }
 
 // Help says how the flags of commands are listed.
