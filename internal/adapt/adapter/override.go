@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/base/setting"
+	"github.com/statelab/statelab/internal/base/spelling"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/clients"
 )
@@ -73,7 +73,7 @@ func Override(options []Option, overrides map[string]string) (errs []error) {
 // Unknown is the error of an option that is none of those that are legal.
 func Unknown(name string, legal []string) error {
 	near := ""
-	if likely := setting.Nearest(legal, name); likely != "" {
+	if likely := spelling.Nearest(legal, name); likely != "" {
 		near = fmt.Sprintf(" (did you mean %s?)", likely)
 	}
 	return engine.Fail(engine.CodeOption, "unknown option %q%s: use one of %s", name, near,

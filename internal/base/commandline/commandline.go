@@ -19,6 +19,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
+	"github.com/statelab/statelab/internal/base/spelling"
 )
 
 // Check makes cmd do its work with a list of the mistakes among args, which begins with the
@@ -51,7 +52,7 @@ func Unknown(m *setting.Mistakes, parent *cobra.Command, name string) error {
 		}
 	}
 
-	if near := setting.Nearest(names, name); near != "" {
+	if near := spelling.Nearest(names, name); near != "" {
 		m.Add("unknown command %q. Did you mean %q?", name, near)
 	} else {
 		m.Add("unknown command %q: %s --help lists the commands", name, parent.CommandPath())
@@ -93,7 +94,7 @@ func UnknownFlags(m *setting.Mistakes, cmd *cobra.Command, args []string) {
 
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if near := setting.Nearest(names, name); near != "" {
+		if near := spelling.Nearest(names, name); near != "" {
 			m.Add("unknown flag --%s. Did you mean --%s?", name, near)
 		} else {
 			m.Add("unknown flag --%s: %s --help lists the flags", name, cmd.CommandPath())

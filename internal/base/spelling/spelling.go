@@ -1,4 +1,5 @@
-package setting
+// Package spelling finds the name that a mistyped one was meant to be, of flags and of options.
+package spelling
 
 // Nearest is the name that was meant by one that is not known: at most two letters differ, and no
 // more than half of them. "": none is so near.
