@@ -56,7 +56,7 @@ func (d *db) examine() error {
 		return fmt.Errorf("the effective cache_bytes: %w", err)
 	}
 
-	if err := d.stats.examine(d.readStats(), d.library.capabilities); err != nil {
+	if err := d.stats.examine(d.readStats, d.library.capabilities); err != nil {
 		return err
 	}
 

@@ -125,7 +125,7 @@ func (d *db) Counters() engine.Counters {
 	if d.isClosed() {
 		return engine.Counters{}
 	}
-	return counters(d.stats.dropNonMonotonic(d.readStats()))
+	return counters(d.stats.dropNonMonotonic(d.readStats))
 }
 
 func (d *db) readStats() []sharedlib.Stat {
@@ -143,7 +143,8 @@ type stats struct {
 }
 
 // examine refuses counters that are wrong from the start.
-func (s *stats) examine(told []sharedlib.Stat, capabilities []engine.Capability) error {
+func (s *stats) examine(read func() []sharedlib.Stat, capabilities []engine.Capability) error {
+	told := read()
 	if err := sharedlib.ExamineStats(told, header, isKnown); err != nil {
 		return err
 	}
@@ -160,7 +161,8 @@ func (s *stats) examine(told []sharedlib.Stat, capabilities []engine.Capability)
 			engine.CanReadBlocks)
 	}
 
-	s.dropNonMonotonic(told) // the next look is compared with it
+	// The next look is compared with it.
+	s.dropNonMonotonic(func() []sharedlib.Stat { return told })
 	return nil
 }
 
@@ -194,11 +196,11 @@ func isGauge(name string) bool {
 
 // dropNonMonotonic drops what is negative or has fallen, for good. Counters that are
 // summed up are dropped together: a sum without one of them would be wrong.
-func (s *stats) dropNonMonotonic(told []sharedlib.Stat) []sharedlib.Stat {
-	counters := slices.DeleteFunc(slices.Clone(told), func(t sharedlib.Stat) bool {
-		return isGauge(t.Name) && t.Value >= 0
+func (s *stats) dropNonMonotonic(read func() []sharedlib.Stat) []sharedlib.Stat {
+	told, falls := s.totals.Read(read)
+	falls = slices.DeleteFunc(falls, func(f sharedlib.CounterRegression) bool {
+		return isGauge(f.Name) && f.To >= 0
 	})
-	falls := s.totals.Regressions(counters)
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if s.broken == nil {

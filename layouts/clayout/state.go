@@ -72,12 +72,11 @@ func (s *opened) examine(isNew bool) error {
 		return fmt.Errorf("a new state is at block %d", head.block)
 	}
 
-	told := s.readStats()
+	told, _ := s.totals.Read(s.readStats)
 	if err := sharedlib.ExamineStats(told, header, isKnown); err != nil {
 		return err
 	}
 
-	s.totals.Regressions(told) // the next look is compared with it
 	return sharedlib.ExamineMemory(s.Memory())
 }
 
@@ -201,14 +200,16 @@ func (s *opened) Counters() (c layout.Counters) {
 		return c
 	}
 
-	// examine would have refused it
-	told := slices.DeleteFunc(s.readStats(),
-		func(t sharedlib.Stat) bool { return !isKnown(t.Name) })
+	// examine refuses names that are not known, but a library may begin with one later.
+	told, falls := s.totals.Read(func() []sharedlib.Stat {
+		return slices.DeleteFunc(s.readStats(),
+			func(t sharedlib.Stat) bool { return !isKnown(t.Name) })
+	})
 	for _, t := range told {
 		*field(&c, t.Name) = &t.Value
 	}
 
-	for _, fall := range s.totals.Regressions(told) {
+	for _, fall := range falls {
 		*field(&c, fall.Name) = nil
 		s.lie.note(fall.String())
 	}

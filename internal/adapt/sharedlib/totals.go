@@ -47,14 +47,16 @@ func (f CounterRegression) String() string {
 	return fmt.Sprintf("the library's counter %s went from %d to %d", f.Name, f.From, f.To)
 }
 
-// Regressions are those since the last call.
-func (t *Totals) Regressions(told []Stat) (falls []CounterRegression) {
+// Read is what read returns, and which of it fell since the last Read. Reads are one at a time: of
+// two at once, the older could be compared with the newer, and seem to have fallen.
+func (t *Totals) Read(read func() []Stat) (told []Stat, falls []CounterRegression) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	if t.last == nil {
 		t.last = map[string]int64{}
 	}
 
+	told = read()
 	for _, s := range told {
 		if from := t.last[s.Name]; s.Value < from || s.Value < 0 {
 			falls = append(falls, CounterRegression{s.Name, from, s.Value})
@@ -62,5 +64,5 @@ func (t *Totals) Regressions(told []Stat) (falls []CounterRegression) {
 		t.last[s.Name] = s.Value
 	}
 
-	return falls
+	return told, falls
 }

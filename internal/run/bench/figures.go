@@ -486,7 +486,7 @@ const parts = 32
 type parted struct {
 	keySource
 	every, left uint64
-	now         func() int64
+	now         func() (reads int64, known bool)
 	reads       []int64
 }
 
@@ -500,8 +500,11 @@ func (p *parted) next(c *choice) {
 }
 
 func (p *parted) note() {
-	if len(p.reads) < cap(p.reads) {
-		p.reads = append(p.reads, p.now())
+	if len(p.reads) == cap(p.reads) {
+		return
+	}
+	if reads, known := p.now(); known {
+		p.reads = append(p.reads, reads)
 	}
 }
 
@@ -526,11 +529,15 @@ func (r *run) inParts(source keySource, gets uint64) *parted {
 		return nil
 	}
 
-	p.now = func() int64 {
-		if counts {
-			return r.db.Counters().Reads.Total().Count
+	p.now = func() (int64, bool) { return host.MajorFaults(), true }
+	if counts {
+		p.now = func() (int64, bool) {
+			reads := r.db.Counters().Reads
+			if reads == nil { // an adapter drops a counter that turns out wrong
+				return 0, false
+			}
+			return reads.Total().Count, true
 		}
-		return host.MajorFaults()
 	}
 
 	return p
