@@ -10,6 +10,7 @@ import (
 	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/observe/lookuppath"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/result/figure"
@@ -115,6 +116,33 @@ func (r reopening) Open(dst, numbers []uint32) []uint32 {
 	return r.source.Open(dst, numbers)
 }
 
+// openingOnce is a source whose Gets open a table where they look it up first and never again, as if
+// the limit of open files were large. What a cache has after some thousand Gets depends on the
+// blocks that opening tables put into it. In the half of the Gets that counts all tables are open:
+// a process that is watched opened them long ago.
+type openingOnce struct {
+	source
+	opened map[uint64]bool // by file number
+	get    int             // the next one
+	half   int             // Gets before those that count
+}
+
+// Lookup implements lookuppath.OpenTables.
+func (o *openingOnce) Lookup(file uint64) (open bool) {
+	open = o.get > o.half || o.opened[file]
+	o.opened[file] = true
+	return open
+}
+
+// Open implements lookuppath.Opener.
+func (o *openingOnce) Open(dst, numbers []uint32) []uint32 {
+	o.get++
+	return o.source.Open(dst, numbers)
+}
+
+// openTables are those that Gets find open, by one rule after the other.
+type openTables struct{ lookuppath.OpenTables }
+
 // tableCache is a model of the tables that the process keeps open with a limit of open files.
 func (a *analysis) tableCache(limit int) *cachesim.TableCache {
 	name, shards := a.w.Process.Engine, a.cache.OpenFiles.Shards
@@ -136,7 +164,7 @@ func (a *analysis) tableCache(limit int) *cachesim.TableCache {
 }
 
 // openFiles tells what Gets read because a limit of open files keeps some tables closed. open are
-// the accesses of the Gets if all tables had been open.
+// the accesses of the Gets if tables had stayed open.
 func (a *analysis) openFiles(
 	ctx context.Context, open *cachesim.Trace, wanted []int, opens *openings,
 ) error {

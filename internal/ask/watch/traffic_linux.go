@@ -490,13 +490,21 @@ func (a *analysis) resolve(ctx context.Context) error {
 		return err
 	}
 
-	// What it would have been with all tables open is a trace of its own.
-	open, opens := t, a.openings(wanted)
+	// What it would have been if tables had stayed open is a trace of its own.
+	var open *cachesim.Trace
+	opens := a.openings(wanted)
 	if opens != nil {
-		if err := source.ReopenTables(opens); err != nil {
+		once := &openingOnce{source: source, opened: map[uint64]bool{}, half: opens.half}
+		tables := &openTables{once}
+		if err := source.ReopenTables(tables); err != nil {
 			return err
 		}
 
+		if open, _, err = a.record(ctx, once, wanted, header); err != nil {
+			return err
+		}
+
+		tables.OpenTables = opens
 		if t, traced, err = a.record(ctx, reopening{source, opens}, wanted, header); err != nil {
 			return err
 		}
