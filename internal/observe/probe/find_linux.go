@@ -235,28 +235,48 @@ func (t *Target) Path(path string) string {
 // through the process's own descriptor, since the name may be gone, or by its name, since the
 // descriptor may be that of another file by now. gone says that neither is there any more.
 func (t *Target) OpenTable(r *Read, dir string) (file *os.File, path string, gone bool) {
-	descriptor := t.proc("fd/" + strconv.Itoa(r.Descriptor))
-	path, err := os.Readlink(descriptor)
-	path = t.Path(strings.TrimSuffix(path, deleted))
-	var stat unix.Stat_t
-	if err != nil || unix.Stat(descriptor, &stat) != nil || stat.Ino != r.File.Inode {
-		path = pathIn(dir, r.File)
-		descriptor = path
+	// At every moment the process may close the descriptor and open another table with it, so the
+	// opened file is asked what it is.
+	file = openFile(t.proc("fd/"+strconv.Itoa(r.Descriptor)), r.File)
+	if file != nil {
+		path, _ = os.Readlink("/proc/self/fd/" + strconv.Itoa(int(file.Fd())))
+		path = t.Path(strings.TrimSuffix(path, deleted))
+	} else if path = pathIn(dir, r.File); path == "" {
+		return nil, "", true
 	}
 
 	if filepath.Dir(path) != dir || !slices.Contains(t.Engine.TableSuffixes, filepath.Ext(path)) {
-		return nil, "", path == ""
+		if file != nil {
+			file.Close()
+		}
+		return nil, "", false
 	}
 
-	if file, err = os.Open(descriptor); err != nil { // the process ended meanwhile, or closed it
-		file, err = os.Open(path)
+	if file == nil {
+		file = openFile(path, r.File)
 	}
 
+	return file, path, file == nil
+}
+
+// openFile opens a regular file for reading if it is this one; else it is nil.
+func openFile(path string, of File) *os.File {
+	var stat unix.Stat_t
+	if err := unix.Stat(path, &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil // to open a device can have effects
+	}
+
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, path, true
+		return nil
 	}
 
-	return file, path, false
+	if err := unix.Fstat(int(file.Fd()), &stat); err != nil || stat.Ino != of.Inode {
+		file.Close()
+		return nil
+	}
+
+	return file
 }
 
 // pathIn is the path of a file in a folder by its identity; "" if it is not there.

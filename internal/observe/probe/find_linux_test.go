@@ -14,10 +14,13 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/subject"
+	"golang.org/x/sys/unix"
 )
 
 // The beginning of a process is that of the process, not of somebody's first look at it.
@@ -149,5 +152,74 @@ func TestPathBelowAnotherRoot(t *testing.T) {
 		root, strconv.Itoa(os.Getpid()), file).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "PASS: TestPathBelowAnotherRoot") {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestOpenTableWhileItsDescriptorChanges: what is opened is the file of the read, whatever the
+// process opens with the same descriptor meanwhile.
+func TestOpenTableWhileItsDescriptorChanges(t *testing.T) {
+	dir := t.TempDir()
+	var files []*os.File
+	var reads []Read
+	for _, name := range []string{"000001.sst", "000002.sst", "MANIFEST-000003"} {
+		file, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+
+		var stat unix.Stat_t
+		if err := unix.Fstat(int(file.Fd()), &stat); err != nil {
+			t.Fatal(err)
+		}
+
+		files = append(files, file)
+		reads = append(reads, Read{File: File{Device: stat.Dev, Inode: stat.Ino}})
+	}
+
+	changing, err := unix.Dup(int(files[0].Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(changing)
+
+	stop := make(chan struct{})
+	var change sync.WaitGroup
+	change.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = unix.Dup3(int(files[i%len(files)].Fd()), changing, unix.O_CLOEXEC)
+			}
+		}
+	})
+	defer change.Wait()
+	defer close(stop)
+
+	target := &Target{PID: os.Getpid(), Engine: subject.Watched{TableSuffixes: []string{".sst"}}}
+	for i := range 3000 {
+		r := &reads[i%len(reads)]
+		r.Descriptor = changing
+		file, path, gone := target.OpenTable(r, dir)
+		want := files[i%len(files)].Name()
+		if filepath.Ext(want) != ".sst" {
+			if file != nil || path != "" || gone {
+				t.Fatalf("%s was opened as a table, with path %q", want, path)
+			}
+			continue
+		}
+
+		if file == nil || path != want || gone {
+			t.Fatalf("the path %q, not %s", path, want)
+		}
+
+		var stat unix.Stat_t
+		if err := unix.Fstat(int(file.Fd()), &stat); err != nil || stat.Ino != r.File.Inode {
+			t.Fatalf("another file than %s was opened (%v)", want, err)
+		}
+
+		file.Close()
 	}
 }
