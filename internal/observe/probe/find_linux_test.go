@@ -18,9 +18,10 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/subject"
-	"golang.org/x/sys/unix"
 )
 
 // The beginning of a process is that of the process, not of somebody's first look at it.
