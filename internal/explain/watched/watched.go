@@ -68,7 +68,7 @@ func (w Watched) Answer() string {
 		}
 	}
 
-	verdict := w.verdict()
+	verdict := w.Verdict()
 
 	return strings.Join(doc.Without([]string{verdict.Sentence, text + ".", w.others(),
 		w.consult(verdict), w.raise(verdict), w.change(verdict)}), " ")
@@ -90,9 +90,9 @@ func (w Watched) raise(v advice.Verdict) string {
 	return v.OpenFiles.Raise(w.OpenFiles.Option)
 }
 
-// verdict judges what was seen. Simulated figures and the one of the present cache that stands
+// Verdict judges what was seen. Simulated figures and the one of the present cache that stands
 // beside them are of the second half of the Gets.
-func (w Watched) verdict() advice.Verdict {
+func (w Watched) Verdict() advice.Verdict {
 	e := advice.Evidence{
 		Program:  cmp.Or(w.Process.Name, w.Process.Program),
 		Gets:     w.Gets,
