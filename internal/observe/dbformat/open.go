@@ -134,8 +134,10 @@ func Check(name string, o engine.Options) error {
 		return err
 	}
 
-	fits := found.Engine == "" || found.opens(name) ||
-		name == nativeEngine && loaded == nativeEngine
+	// A library, or an adapter of somebody else, may keep its data in files of another engine.
+	// While nothing is loaded, such files may have been put there since: a load would remove them.
+	fits := found.Engine == "" || found.opens(name) || loaded == name &&
+		(name == nativeEngine || !hasOwnFiles(name) && manifest.Loaded > 0)
 	readOnly := o.ReadsOnly() && !o.Create
 	switch {
 	case fits && (loaded == "" || loaded == name),

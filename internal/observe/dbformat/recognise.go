@@ -44,6 +44,12 @@ func (f Found) opens(name string) bool {
 	return name == "pebble2" && f.PebbleFormat >= FirstOfPebble2
 }
 
+// hasOwnFiles reports whether the databases of an engine are recognised by their files.
+func hasOwnFiles(name string) bool {
+	return slices.Contains([]string{"pebble1", "pebble2", "rocksdb", "goleveldb"}, name) ||
+		slices.ContainsFunc(signs(), func(s sign) bool { return s.engine == name })
+}
+
 // Recognise tells whose database the files of dir are, without opening a database
 // or taking a lock. Any other directory is an engine.NotADatabaseError.
 func Recognise(dir string) (Found, error) {

@@ -269,6 +269,10 @@ func TestCheck(t *testing.T) {
 		{"a library on what statelab loaded", "rocksdb", rocks, "native", readOnly,
 			"of rocksdb, not of native"},
 		{"RocksDB on a library's", "native", rocks, "rocksdb", readOnly, ""},
+		{"somebody's engine that keeps its data in RocksDB", "mine", rocks, "mine",
+			engine.Options{}, ""},
+		{"somebody's engine on another's", "", rocks, "mine", engine.Options{},
+			"of rocksdb, not of mine: use --engine rocksdb"},
 		{"null touches nothing", "rocksdb", rocks, "null", engine.Options{}, ""},
 		{"null over another's", "", rocks, "null", create, "of rocksdb, not of null"},
 		{"nothing known", "", map[string]string{"x": ""}, "lmdb", engine.Options{}, ""},
@@ -279,6 +283,7 @@ func TestCheck(t *testing.T) {
 			m := &keyspace.Manifest{
 				Engine:     c.loaded,
 				Keys:       1,
+				Loaded:     1,
 				KeyBytes:   32,
 				KeyOrder:   keyspace.Hashed,
 				KeyHash:    keyspace.Mix,
