@@ -34,7 +34,7 @@ const (
 	Interrupted = "interrupted"
 )
 
-// Run is run.json: one measured process.
+// Run is run.json: one measured point.
 type Run struct {
 	Schema string `json:"schema"`
 	Status string `json:"status"`
@@ -43,6 +43,9 @@ type Run struct {
 	Verb    string    `json:"verb"` // load, read, ...
 	Started time.Time `json:"started"`
 	Command []string  `json:"command"` // what to type to run it again
+	// SharedProcess: it was measured inside a program that did other things, too (package measure).
+	// Figures that follow from the kernel's counters of a process are unavailable.
+	SharedProcess bool `json:"shared_process,omitempty"`
 
 	Engine    Engine   `json:"engine"`
 	Workload  Workload `json:"workload"`
@@ -270,7 +273,7 @@ type Phase struct {
 	Name     string                  `json:"name"`
 	Seconds  float64                 `json:"seconds"`
 	Ops      uint64                  `json:"ops"`
-	CPUNanos int64                   `json:"cpu_ns"`
+	CPUNanos int64                   `json:"cpu_ns,omitempty"`      // absent with Process
 	Reads    map[string]engine.Tally `json:"block_reads,omitempty"` // by type, non-zero ones
 	Process  *ProcessIO              `json:"process_io,omitempty"`
 	Device   *DeviceIO               `json:"device_io,omitempty"`

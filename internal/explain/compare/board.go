@@ -341,6 +341,7 @@ func subjects(r *result.Run) [][2]string {
 		{"profile", e.Profile},
 		{"cache", unit.Bytes(r.Cache.Effective)},
 		{"threads", fmt.Sprint(r.Workload.Threads)},
+		{"process", processWords(r)},
 	}
 
 	if m != nil {
@@ -365,6 +366,14 @@ func subjects(r *result.Run) [][2]string {
 		[2]string{"kernel", r.Host.Kernel},
 		[2]string{"Go", r.Host.Go},
 	)
+}
+
+// processWords say what the process of a run did: other work in it makes times longer.
+func processWords(r *result.Run) string {
+	if r.SharedProcess {
+		return "inside another program"
+	}
+	return "its own"
 }
 
 // differing are the settings that two runs do not share.

@@ -141,10 +141,10 @@ func JobOf(spec *bench.Spec) runners.Job {
 }
 
 // whole carries out what measuring rests on: an error unless it is done, with the run that failed.
-func (w *Work) whole(
-	ctx context.Context, spec *bench.Spec, tell result.EventFunc,
+func whole(
+	ctx context.Context, executor plan.Executor, spec *bench.Spec, tell result.EventFunc,
 ) (*result.Run, error) {
-	run, err := w.executor.Do(ctx, JobOf(spec), tell)
+	run, err := executor.Do(ctx, JobOf(spec), tell)
 	switch {
 	case err != nil:
 		return nil, err
@@ -170,22 +170,30 @@ func (w *Work) ensureLoaded(
 	ctx context.Context, load bench.Spec, tell result.EventFunc,
 ) (string, error) {
 	load.Dir = filepath.Join(cmp.Or(w.sweep.Databases, filepath.Join(w.out, "databases")), load.Dir)
+	return load.Dir, EnsureLoaded(ctx, w.executor, load, tell)
+}
+
+// EnsureLoaded makes the database of load.Dir that load declares, or goes on with its load. One
+// that is loaded already is left as it is.
+func EnsureLoaded(
+	ctx context.Context, executor plan.Executor, load bench.Spec, tell result.EventFunc,
+) error {
 	load.Out = filepath.Join(load.Dir, engine.OwnFolder, "load")
 	switch m, err := keyspace.ReadManifest(load.Dir); {
 	case err == nil && m.Loaded == m.Keys && m.Settled:
-		return load.Dir, nil
+		return nil
 	case err == nil:
 		load.Resume = true
 	case !errors.Is(err, keyspace.ErrNoManifest):
-		return "", err
+		return err
 	}
 
-	run, err := w.whole(ctx, &load, tell)
+	run, err := whole(ctx, executor, &load, tell)
 	if err != nil && run != nil {
 		err = fmt.Errorf("load %s: %w", load.Dir, err)
 	}
 
-	return load.Dir, err
+	return err
 }
 
 // inspect learns the size and shape of the database that spec reads.
@@ -199,7 +207,7 @@ func (w *Work) inspect(
 	spec.Verb, spec.ReadOnly, spec.PageCache = bench.Inspect, true, bench.AsIs
 	spec.Out = filepath.Join(w.out, "inspect", fmt.Sprintf("%03d", len(w.databases)))
 	spec.CacheBytes, spec.CacheAsked, spec.MemoryBytes = 0, "", 0
-	run, err := w.whole(ctx, &spec, tell)
+	run, err := whole(ctx, w.executor, &spec, tell)
 	if err == nil {
 		w.databases[spec.Dir] = run
 	}

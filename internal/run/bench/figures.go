@@ -65,6 +65,12 @@ func (r *run) figures(m *measured) {
 
 func (r *run) cpuFigures(m *measured, gets float64) {
 	f := &r.Result.Figures
+	if why := r.Uncounted(); why != "" {
+		r.MarkUnavailable(why, figure.CPUTimePerGet, figure.CPUPercent, figure.SwitchesPerGet,
+			figure.MajorFaultsPerGet, figure.ReadCallsPerGet)
+		return
+	}
+
 	cpu := float64(m.CPUNanos())
 	f.Record(figure.CPUTimePerGet, cpu/gets)
 	f.Record(figure.CPUPercent, 100*cpu/(m.Seconds*1e9*float64(r.Result.Host.Cores)))
@@ -79,15 +85,19 @@ func (r *run) cpuFigures(m *measured, gets float64) {
 
 func (r *run) blockFigures(m *measured, gets float64) {
 	f := &r.Result.Figures
-	if m.Subject.Reads == nil && r.usesPageCache() {
+	if r.countsFaults(m) {
 		r.pageFigures(m, gets)
 		return
 	}
 
 	if m.Subject.Reads == nil {
+		why := "this engine's block reads cannot be counted"
+		if r.usesPageCache() {
+			why = "they are page faults of the process: " + r.Uncounted()
+		}
+
 		reads := figure.BlockReadsPerGet
-		r.MarkUnavailable("this engine's block reads cannot be counted", reads, reads.ByType(),
-			reads.ByLevel(),
+		r.MarkUnavailable(why, reads, reads.ByType(), reads.ByLevel(),
 			figure.BlockReadBytesPerGet, figure.HitRate, figure.Agreement)
 		return
 	}
@@ -106,6 +116,11 @@ func (r *run) blockFigures(m *measured, gets float64) {
 	if m.Subject.TableOpens != nil {
 		f.Record(figure.TableOpensPerGet, float64(*m.Subject.TableOpens)/gets)
 	}
+}
+
+// countsFaults reports whether the major page faults of the process are the block reads.
+func (r *run) countsFaults(m *measured) bool {
+	return m.Subject.Reads == nil && r.usesPageCache() && r.Uncounted() == ""
 }
 
 // pageFigures are the block reads of an engine that reads through a mapping: the
@@ -136,7 +151,17 @@ const pageBytes = 4096
 // process, which must equal the bytes asked for.
 func (r *run) deviceFigures(m *measured, gets float64) {
 	f := &r.Result.Figures
-	f.Record(figure.DeviceReadBytesPerGet, float64(m.Process.ReadBytes)/gets)
+	why := r.Uncounted()
+	if why != "" && m.Device == nil {
+		r.MarkUnavailable(why, figure.DeviceReadBytesPerGet, figure.DeviceReadsPerGet,
+			figure.Agreement)
+		return
+	}
+
+	if why == "" {
+		f.Record(figure.DeviceReadBytesPerGet, float64(m.Process.ReadBytes)/gets)
+	}
+
 	reads := int64(-1)
 	blockReads := int64(0)
 	switch {
@@ -177,8 +202,8 @@ func (r *run) deviceFigures(m *measured, gets float64) {
 }
 
 func (r *run) judgePageCache(m *measured) {
-	if m.Subject.Reads == nil {
-		return // an engine of the page cache, or one nobody can count
+	if m.Subject.Reads == nil || r.Uncounted() != "" {
+		return // an engine of the page cache, or nobody can count its reads or those of the device
 	}
 
 	asked := m.Subject.Reads.Total().Bytes
@@ -225,8 +250,12 @@ func (r *run) judgeFit(m *measured) {
 	case !r.usesPageCache():
 		return // nobody counts its reads, or it has no files
 	default:
-		reads, name, remedy = m.Process.MajorFaults, "its cache, the page cache,",
+		name, remedy = "its cache, the page cache,",
 			"use a --memory smaller than the database, or load more --keys"
+		if r.countsFaults(m) {
+			reads = m.Process.MajorFaults
+		}
+
 		room = host.AvailableMemory()
 		if limit := r.Result.Memory; limit != nil && limit.PageCacheBytes != nil {
 			room = *limit.PageCacheBytes
@@ -381,10 +410,12 @@ func (r *run) writeFigures(m *measured, settled *cost) {
 	}
 
 	r.ledger(m, settled)
-	wrote, device := engineWrites(m.Subject), written(m.cost)
+	wrote := engineWrites(m.Subject)
+	device, known := r.written(m.cost)
 	if settled != nil {
 		wrote += engineWrites(settled.Subject)
-		device += written(*settled)
+		later, _ := r.written(*settled)
+		device += later
 	} else {
 		r.MarkUnavailable("background work was still going on when the run ended",
 			figure.WriteAmplification.Settled())
@@ -394,18 +425,24 @@ func (r *run) writeFigures(m *measured, settled *cost) {
 		f.Record(figure.WriteAmplification, float64(wrote)/float64(m.userBytes))
 	}
 
+	if !known {
+		r.MarkUnavailable(r.Uncounted(), figure.DeviceWriteAmplification)
+		return
+	}
+
 	f.Record(figure.DeviceWriteAmplification, float64(device)/float64(m.userBytes))
 }
 
 // ledger are the bytes that a put cost, by what wrote them.
 func (r *run) ledger(m *measured, settled *cost) {
 	puts := float64(m.puts)
-	parts := map[string]float64{
-		result.WrittenUser:   float64(m.userBytes) / puts,
-		result.WrittenDevice: float64(written(m.cost)) / puts,
-	}
+	parts := map[string]float64{result.WrittenUser: float64(m.userBytes) / puts}
+	add := func(of cost) {
+		if device, known := r.written(of); known {
+			parts[result.WrittenDevice] += float64(device) / puts
+		}
 
-	add := func(c engine.Counters) {
+		c := of.Subject
 		for name, n := range map[string]*int64{
 			result.WrittenWAL:        c.WALBytes,
 			result.WrittenFlush:      c.FlushBytes,
@@ -419,10 +456,9 @@ func (r *run) ledger(m *measured, settled *cost) {
 		}
 	}
 
-	add(m.Subject)
+	add(m.cost)
 	if settled != nil {
-		add(settled.Subject)
-		parts[result.WrittenDevice] += float64(written(*settled)) / puts
+		add(*settled)
 	}
 
 	r.Result.Figures.WriteBytesPerPut = parts
@@ -525,7 +561,7 @@ func (r *run) inParts(source keySource, gets uint64) *parted {
 	}
 
 	counts := r.db.Counters().Reads != nil
-	if !counts && !r.usesPageCache() {
+	if !counts && (!r.usesPageCache() || r.Uncounted() != "") {
 		return nil
 	}
 

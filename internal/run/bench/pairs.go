@@ -174,7 +174,8 @@ func (r *run) opensOfEngine(m *measured) (ours, theirs float64, both bool) {
 }
 
 func (r *run) bytesOfKernel(m *measured) (ours, theirs float64, both bool) {
-	if m.Subject.Reads == nil || r.spec.Workload == workload.ReadWhileWriting || r.mapsTables() {
+	if m.Subject.Reads == nil || r.spec.Workload == workload.ReadWhileWriting ||
+		r.mapsTables() || r.Uncounted() != "" {
 		return 0, 0, false
 	}
 
@@ -210,7 +211,7 @@ func opensTables(m *measured) bool {
 
 func (r *run) callsOfKernel(m *measured) (ours, theirs float64, both bool) {
 	if m.Subject.Reads == nil || r.spec.Workload == workload.ReadWhileWriting ||
-		r.spec.BatchGets > 0 || r.spec.Rate > 0 || r.mapsTables() {
+		r.spec.BatchGets > 0 || r.spec.Rate > 0 || r.mapsTables() || r.Uncounted() != "" {
 		// one call may read for several keys of a batch, and Go's runtime reads to wake who sleeps
 		// until a Get is due
 		return 0, 0, false

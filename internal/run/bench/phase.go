@@ -29,12 +29,12 @@ func note(c engine.Counters, p *result.Phase) { p.Reads, p.Engine = byType(c.Rea
 
 // written are the bytes that reached a private device. Without one they are the
 // kernel's account of the process, which is of whole folios where one page of them is
-// made dirty: too many for small writes in place.
-func written(c cost) int64 {
+// made dirty: too many for small writes in place. They are not known if nobody counted them.
+func (r *run) written(c cost) (bytes int64, known bool) {
 	if c.Device != nil {
-		return c.Device.WriteBytes
+		return c.Device.WriteBytes, true
 	}
-	return c.Process.WriteBytes
+	return c.Process.WriteBytes, r.Uncounted() == ""
 }
 
 func byType(reads *engine.BlockReads) map[string]engine.Tally {

@@ -273,7 +273,11 @@ func (r *run) measure(ctx context.Context, keys *keyset) (*measured, error) {
 			}
 		}
 
-		stop := r.growth.follow(r.OwnRead)
+		stop := func() {}
+		if r.Uncounted() == "" {
+			stop = r.growth.follow(r.OwnRead)
+		}
+
 		err = r.drive(ctx, t, stretch{"measure", r.spec.Gets, ops, m.service, m.response})
 		stop()
 		m.gets = ops.Load()

@@ -64,7 +64,11 @@ func Run(
 			Note: note,
 		})
 
-	if spec.Verb == Read {
+	switch {
+	case spec.SharedProcess:
+		r.MarkUnavailable(r.Uncounted(), figure.SwitchShare)
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0)) // which is not only this run's
+	case spec.Verb == Read:
 		var err error
 		if r.Result.Host.SwitchNanos, err = host.SwitchNanos(); err != nil {
 			r.MarkUnavailable(err.Error(), figure.SwitchShare)
@@ -86,6 +90,7 @@ func Run(
 func Blank(spec *Spec, engineVersion string) *result.Run {
 	return &result.Run{
 		Status: result.Failed, Verb: spec.Verb, Started: time.Now().UTC(), Command: spec.Command,
+		SharedProcess: spec.SharedProcess,
 		Engine: result.Engine{
 			Name:    spec.Engine,
 			Version: engineVersion,

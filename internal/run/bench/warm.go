@@ -251,5 +251,5 @@ func (r *run) readsBetween(
 	}
 
 	return map[string]int64{engine.Page.String(): after.Process.MajorFaults -
-		before.Process.MajorFaults}, r.usesPageCache()
+		before.Process.MajorFaults}, r.usesPageCache() && r.Uncounted() == ""
 }

@@ -194,6 +194,9 @@ type EngineSpec struct {
 	From          string            `json:"from,omitempty"`
 	FromOverrides map[string]string `json:"from_overrides,omitempty"`
 
+	// SharedProcess: the process does other things, too (package measure).
+	SharedProcess bool `json:"shared_process,omitempty"`
+
 	// Part is the part of the tables to inspect.
 	Part engine.Part `json:"part,omitzero"`
 

@@ -103,15 +103,16 @@ func (s *Session[C]) lookOnce(own ownReads) (now Snapshot[C], err error) {
 		now.device = &io
 	}
 
-	if host.Counts {
+	if s.Uncounted() == "" {
 		if now.Process, err = host.ProcessNow(); err != nil {
 			return now, fmt.Errorf("read the process's counters: %w", err)
 		}
+
+		now.Process.ReadCalls -= s.looks*s.look.ReadCalls + own.calls
+		now.Process.ReadChars -= s.looks*s.look.ReadChars + own.chars
+		now.Process.VoluntarySwitches -= own.limit // it sleeps between two reads
 	}
 
-	now.Process.ReadCalls -= s.looks*s.look.ReadCalls + own.calls
-	now.Process.ReadChars -= s.looks*s.look.ReadChars + own.chars
-	now.Process.VoluntarySwitches -= own.limit // it sleeps between two reads
 	s.looks++
 	now.at = time.Now()
 	return now, nil
@@ -282,7 +283,7 @@ func (s *Session[C]) PhaseOf(name string, work func(ops *atomic.Uint64) (Cost[C]
 		Device:   c.Device,
 	}
 
-	if c.counted && host.Counts {
+	if c.counted && s.Uncounted() == "" {
 		p.Process = &c.Process
 	}
 

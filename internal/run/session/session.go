@@ -178,10 +178,13 @@ func (s *Session[C]) store() error {
 		errs = append(errs, s.storeLatencies())
 	}
 
-	if peak, err := host.PeakRSS(); err == nil {
-		s.Result.Figures.Record(figure.PeakMemory, float64(peak))
-	} else {
+	switch peak, err := host.PeakRSS(); {
+	case s.Result.SharedProcess:
+		s.MarkUnavailable(s.Uncounted(), figure.PeakMemory)
+	case err != nil:
 		s.MarkUnavailable(err.Error(), figure.PeakMemory)
+	default:
+		s.Result.Figures.Record(figure.PeakMemory, float64(peak))
 	}
 
 	return errors.Join(append(errs, result.WriteRun(s.out, s.Result))...)
@@ -210,6 +213,19 @@ func (s *Session[C]) Warn(warnings ...engine.Warning) {
 // MarkUnavailable says why figures are not there.
 func (s *Session[C]) MarkUnavailable(why string, figures ...figure.Figure) {
 	s.Result.Figures.Unavailable(why, figures...)
+}
+
+// Uncounted says why the kernel's counters of the process tell nothing about the run; "" where
+// they do.
+func (s *Session[C]) Uncounted() string {
+	switch {
+	case s.Result.SharedProcess:
+		return "measured inside another program, and the kernel counts what its whole process " +
+			"does: a run of statelab sweep has a process of its own (docs/native.md)"
+	case !host.Counts:
+		return "this operating system does not count what a process reads: Linux does"
+	}
+	return ""
 }
 
 // NotKnown says why facts of the run are not there, which are no figures.
