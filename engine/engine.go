@@ -106,6 +106,10 @@ const (
 // memory: block reads are no calls of the kernel. Most engines do not have it.
 const MappedReadsOption = "allow_mmap_reads"
 
+// FilterBitsOption is the effective option that says how many bits per key filters take: one
+// number, or one for each level. Engines whose own options say it have no such option.
+const FilterBitsOption = "FilterBitsPerKey"
+
 // Profile is a named set of engine options.
 type Profile struct {
 	Name  string `json:"name"`
@@ -390,6 +394,7 @@ const (
 	CleanState     Holding = "clean_state"     // nodes or flat states, above a cache of blocks
 	PinnedBranches Holding = "pinned_branches" // the upper branches of a trie
 	EntryIndex     Holding = "entry_index"     // where every entry lies
+	TableMetadata  Holding = "table_metadata"  // filters and indexes, outside the block cache
 )
 
 // HoldingOf is what a part holds by the text of its use: of libraries behind the C headers, where
@@ -403,6 +408,8 @@ func HoldingOf(use string) Holding {
 		return CleanState
 	case "index and the rest of the heap":
 		return EntryIndex
+	case "filters and indexes outside the cache":
+		return TableMetadata
 	}
 
 	if strings.HasPrefix(use, "branches of nibble depth ") {

@@ -75,6 +75,8 @@ type Engine struct {
 	Version string            `json:"version"`
 	Profile string            `json:"profile"`
 	Options map[string]string `json:"options"` // effective; "build" of Pebble: "pure Go" or "cgo"
+	// Overrides are the options that were set in place of the profile's, as they were given.
+	Overrides map[string]string `json:"overrides,omitempty"`
 
 	// Durability says what survives a kill and what a power cut.
 	Durability string `json:"durability,omitempty"`

@@ -110,7 +110,8 @@ func (d *db) Memory() []engine.MemoryShare {
 
 	shares := []engine.MemoryShare{
 		{Use: "block cache", Bytes: d.cacheBytes, Basis: "limit"},
-		{Use: "filters and indexes outside the cache", Bytes: outside, Basis: "measured"},
+		{Use: "filters and indexes outside the cache", Bytes: outside, Basis: "measured",
+			Holds: engine.TableMetadata},
 	}
 
 	if log := d.replayedBytes(); log > 0 {

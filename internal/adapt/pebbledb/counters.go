@@ -120,6 +120,10 @@ func effective(c Config) map[string]string {
 	options["format_major_version"] = strconv.FormatUint(c.FormatMajorVersion, 10)
 	options["gomaxprocs_at_open"] = strconv.Itoa(gomaxprocs)
 	options[engine.BuildOption] = BuiltAs
+	if c.filterBits != "" {
+		options[engine.FilterBitsOption] = c.filterBits
+	}
+
 	if c.table.Text != "" {
 		options[tableOption] = c.table.Text
 	}

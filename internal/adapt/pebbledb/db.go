@@ -81,7 +81,8 @@ type Config struct {
 	askedHandles         int // more than Handles where the process may not open that many
 	adapter, dir         string
 	asksFilters          bool
-	lastFilters          bool // Settings.UseL6Filters
+	lastFilters          bool   // Settings.UseL6Filters
+	filterBits           string // by level; "": not known
 	readOnly, disableWAL bool
 	part                 engine.Part
 	table                adapter.Sections

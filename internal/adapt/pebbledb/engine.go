@@ -170,6 +170,9 @@ func open(ctx context.Context, library Library, o engine.Options) (*live, error)
 	config.adapter, config.dir, config.log = library.About().Name, o.Dir, o.Log
 	config.askedHandles, config.asksFilters, config.kept = asked, s.AsksFilters(), s.Kept
 	config.lastFilters = s.UseL6Filters
+	if !o.Foreign { // else the tables have what their owner gave them
+		config.filterBits = s.filterBits(config.adapter)
+	}
 	config.readOnly, config.disableWAL, config.part, config.table = o.ReadOnly, s.DisableWAL,
 		o.Part, s.Table
 	started, err := start(ctx, config, version, recorder, events)

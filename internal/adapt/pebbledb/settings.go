@@ -84,6 +84,26 @@ func (s *Settings) AsksFilters() bool {
 	})
 }
 
+// filterBits are the bits per key of the filters that the tables of a level get: one number where
+// it is that of all levels, else one for each. A library's own text of its options has only the
+// name of the policy.
+func (s *Settings) filterBits(engineName string) string {
+	texts, bits := make([]string, Levels), 0
+	for i, l := range s.Levels {
+		// A level that says nothing has, with v2, the filters of the level above.
+		if l.FilterBitsPerKey > 0 || l.NoFilter || engineName == "pebble1" {
+			bits = l.FilterBitsPerKey
+		}
+		texts[i] = strconv.Itoa(bits)
+	}
+
+	if len(slices.Compact(slices.Clone(texts))) == 1 {
+		texts = texts[:1]
+	}
+
+	return strings.Join(texts, ",")
+}
+
 // passOverFilters makes Gets ask no filters, whatever tables have.
 func (s *Settings) passOverFilters() {
 	for i := range s.Levels {

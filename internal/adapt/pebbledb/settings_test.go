@@ -165,3 +165,24 @@ func TestCacheShards(t *testing.T) {
 		}
 	}
 }
+
+// A level that says nothing has no filters with v1, and those of the level above with v2.
+func TestFilterBitsByLevel(t *testing.T) {
+	var s Settings
+	for i := range s.Levels {
+		s.Levels[i].FilterBitsPerKey = 10
+	}
+
+	if got := s.filterBits("pebble1"); got != "10" {
+		t.Errorf("%q of 10 bits on all levels", got)
+	}
+
+	s.Levels[Levels-1] = LevelSettings{}
+	for engine, want := range map[string]string{
+		"pebble1": "10,10,10,10,10,10,0", "pebble2": "10",
+	} {
+		if got := s.filterBits(engine); got != want {
+			t.Errorf("%s: %q, not %q", engine, got, want)
+		}
+	}
+}

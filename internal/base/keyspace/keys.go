@@ -41,6 +41,12 @@ const (
 // MinKeyBytes keeps keys unique: the first eight bytes tell all keys apart.
 const MinKeyBytes = 8
 
+// What a database is loaded with where nobody says otherwise: those of the published study.
+const (
+	DefaultKeyBytes   = 32
+	DefaultValueBytes = 110
+)
+
 // Keys describes the keys of a database.
 type Keys struct {
 	Count uint64 // keys present

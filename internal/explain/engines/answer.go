@@ -88,7 +88,8 @@ func readsAt(p Point) string {
 	}
 
 	if d := f.Pointer(figure.DeviceReadsPerGet); d != nil {
-		text += " (" + doc.PerGet(*d) + " device reads)"
+		derived, _ := p.derivedDeviceReads()
+		text += " (" + doc.PerGet(*d) + " device reads" + derived + ")"
 	} else if bytes := f.Pointer(figure.DeviceReadBytesPerGet); bytes != nil &&
 		f.BlockReadSource == "" {
 		text += " (" + doc.Number(*bytes) + " bytes from the device)" // whose reads are not known

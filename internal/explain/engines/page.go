@@ -73,6 +73,7 @@ func (in Input) Document() *doc.Document {
 			for _, a := range s.comparisons() {
 				d.Answer(a.heading(several), a.sentences()...)
 			}
+
 		}
 	}
 
@@ -119,7 +120,7 @@ func (in Input) Document() *doc.Document {
 				"them, which --csv FILE writes for a program."})
 	}
 
-	d.Answers, d.Advice = first(d.Answers), first(d.Advice)
+	d.Answers, d.Advice = append(first(d.Answers), first(in.asked())...), first(d.Advice)
 	return d
 }
 
@@ -197,7 +198,7 @@ func (c curve) points() []doc.Block {
 		Title:  c.label,
 		Method: "reads.md",
 		Table:  c.readsTable(),
-		Texts:  doc.Without([]string{c.tooLarge()}),
+		Texts:  doc.Without([]string{c.tooLarge(), c.derivedNote()}),
 	}}
 
 	if c.label == "" { // of several curves the answer tells the sizes of each
@@ -526,7 +527,7 @@ func (s *Sweep) comparedEngines() (out []doc.Block) {
 			Title:  "Speed by " + a.x,
 			Method: "comparing-engines.md",
 			Table:  a.speedTable(),
-			Texts:  doc.Without([]string{a.pagesNote()}),
+			Texts:  doc.Without([]string{a.pagesNote(), a.derivedNote()}),
 		}
 
 		if load := a.loadFigure(); load.Chart != nil {

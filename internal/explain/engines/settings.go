@@ -159,7 +159,13 @@ func (s *Sweep) builds() []string {
 func (s *Sweep) optionValues() map[string][]string {
 	values := map[string][]string{}
 	for _, run := range s.runs() {
+		_, numbered := run.Engine.Options[engine.FilterBitsOption]
 		for name, value := range run.Engine.Options {
+			if numbered && (strings.HasSuffix(name, ".filter_policy") ||
+				strings.HasSuffix(name, ".filter_type")) {
+				continue // the name of a policy does not say how many bits it takes
+			}
+
 			if !slices.Contains(values[name], value) {
 				values[name] = append(values[name], value)
 			}

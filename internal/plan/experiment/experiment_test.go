@@ -342,3 +342,33 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A database that is given was loaded as its manifest says: the defaults of a load would describe
+// another one.
+func TestDefaultsOfALoadAreNotThoseOfAGivenDatabase(t *testing.T) {
+	e := New(Sweep)
+	for _, f := range e.Fields() {
+		f.Dest.SetDefault(f.Value)
+	}
+
+	for _, db := range []string{"", "D"} {
+		has := db == ""
+		if db != "" {
+			e.DB.SetValues(db)
+		}
+
+		var out strings.Builder
+		if err := e.Write(&out); err != nil {
+			t.Fatal(err)
+		}
+
+		if strings.Contains(out.String(), "value_bytes: 110") != has {
+			t.Errorf("database %q:\n%s", db, out.String())
+		}
+
+		again, err := Parse("experiment.yaml", []byte(out.String()))
+		if err != nil || again == nil {
+			t.Errorf("database %q: it cannot be read again: %v", db, err)
+		}
+	}
+}

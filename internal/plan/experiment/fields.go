@@ -3,6 +3,7 @@ package experiment
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -125,12 +126,12 @@ func (m *DatasetOptions) fields(axes bool, keys, about string) []Field {
 	return []Field{
 		{"load.keys", "keys", declare(axes, &m.Keys, setting.Count(1, "5M")), keys, about},
 		{"load.key_bytes", "key-bytes", setting.One(&m.KeyBytes, setting.Whole(8, 1024, "32")),
-			"32", "size of a key in bytes"},
+			strconv.Itoa(keyspace.DefaultKeyBytes), "size of a key in bytes"},
 		{"load.key_hash", "key-hash",
 			setting.One(&m.KeyHash, setting.Choice(keyspace.Mix, keyspace.Keccak256)), "mix",
 			"how keys are hashed: mix, or keccak256 as bench_kvdb does"},
-		{"load.value_bytes", "value-bytes", setting.One(&m.ValueBytes, valueSize), "110",
-			"size of a value in bytes"},
+		{"load.value_bytes", "value-bytes", setting.One(&m.ValueBytes, valueSize),
+			strconv.Itoa(keyspace.DefaultValueBytes), "size of a value in bytes"},
 		{"load.value_model", "value-model",
 			setting.One(&m.ValueModel,
 				setting.Choice(keyspace.Random, keyspace.Table32, keyspace.TrieNode)), "random",

@@ -32,6 +32,12 @@ func (e *Experiment) Write(out io.Writer) error {
 			continue
 		}
 
+		// Of a database that is there already, its manifest says what it was loaded with.
+		loads := e.Measure == Load || !e.DB.IsSet()
+		if !loads && strings.HasPrefix(f.Key, "load.") && f.Dest.String() == f.Value {
+			continue
+		}
+
 		value, err := f.Dest.MarshalYAML()
 		if err != nil {
 			return fmt.Errorf("write %s: %w", f.Key, err)
