@@ -326,8 +326,11 @@ fuzz: needs
 
 # Processes are watched very often: 10,000 times attached to and detached from while their stacks grow, and 100 watchers killed; and
 # nodes that write for five minutes.
+WATCHED := TestWatchInShortWindows|TestKilledWatchersLeaveNothing|TestWatchCostsLittle
+WATCHED := $(WATCHED)|TestWatchedNodesThatWrite|TestVerdictNames
+
 watched: runners
-	$(GOTEST) -v -timeout 0 -count=1 -run 'TestWatchInShortWindows|TestKilledWatchersLeaveNothing|TestWatchCostsLittle|TestWatchedNodesThatWrite|TestVerdictNames' ./cmd/statelab \
+	$(GOTEST) -v -timeout 0 -count=1 -run '$(WATCHED)' ./cmd/statelab \
 		-attachments 10000 -killed 100 -overhead 10 -node-seconds 300
 
 STORM := 2h

@@ -116,8 +116,8 @@ func (r reopening) Open(dst, numbers []uint32) []uint32 {
 	return r.source.Open(dst, numbers)
 }
 
-// openingOnce is a source whose Gets open a table where they look it up first and never again, as if
-// the limit of open files were large. What a cache has after some thousand Gets depends on the
+// openingOnce is a source whose Gets open a table where they look it up first and never again, as
+// if the limit of open files were large. What a cache has after some thousand Gets depends on the
 // blocks that opening tables put into it. In the half of the Gets that counts all tables are open:
 // a process that is watched opened them long ago.
 type openingOnce struct {
