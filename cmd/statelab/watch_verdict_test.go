@@ -151,6 +151,11 @@ func watchConstrained(t *testing.T, name, db string, c constraint) *result.Watch
 // TestVerdictNamesTheBottleneckOfRocksDB is the same for a program in C.
 func TestVerdictNamesTheBottleneckOfRocksDB(t *testing.T) {
 	watching(t)
+	for _, option := range []string{"OPEN_FILES", "FILTERS"} {
+		t.Setenv(option, "") // what it was is restored at the end
+		os.Unsetenv(option)
+	}
+
 	program, library, db := rocksGets(t), rocksLibrary(t), filepath.Join(t.TempDir(), "db")
 	if text, err := exec.Command(program, library, "write", db, "0",
 		"1000000").CombinedOutput(); err != nil {
