@@ -36,8 +36,8 @@
 // Times are measured, but other goroutines and the garbage collector of your program may lengthen
 // them. A panic of the engine ends your program.
 //
-// The command statelab measures each point in a process of its own, and has all figures. How it
-// gets your engine is told in docs/native.md of this repository.
+// The command statelab measures each point in a process of its own, and has all figures. To add
+// your engine to it, see docs/native.md of this repository.
 //
 // Measurements of one process wait for each other. While one runs, GOMAXPROCS is at least its
 // number of threads.

@@ -248,38 +248,42 @@ func TestMistakes(t *testing.T) {
 			w := small(t)
 			c.change(&w)
 			run, err := measure.Run(t.Context(), c.engine, w)
-			if err == nil || run != nil {
-				t.Fatalf("run %v, error %v", run, err)
+			if run != nil {
+				t.Errorf("run %v", run)
 			}
-
-			for _, want := range c.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("no %q in: %v", want, err)
-				}
-			}
-
-			if strings.Contains(err.Error(), "--") {
-				t.Errorf("names a flag: %v", err)
-			}
+			refused(t, err, c.want...)
 		})
 	}
 
 	w := small(t)
-	if _, err := measure.Sweep(t.Context(), pebble2.Engine{}, w, 1<<20, 1<<20); err == nil ||
-		!strings.Contains(err.Error(), "Workload.CacheBytes: not with Sweep") ||
-		!strings.Contains(err.Error(), "different numbers") {
-		t.Errorf("a sweep of equal caches: %v", err)
-	}
+	_, err := measure.Sweep(t.Context(), pebble2.Engine{}, w, 1<<20, 1<<20)
+	refused(t, err, "Workload.CacheBytes: not with Sweep", "different numbers")
 
 	w.CacheBytes = 0
-	if _, err := measure.Sweep(t.Context(), bbolt.Engine{}, w, 1<<20); err == nil ||
-		!strings.Contains(err.Error(), "no block cache") {
-		t.Errorf("a sweep without a cache: %v", err)
+	_, err = measure.Sweep(t.Context(), bbolt.Engine{}, w, 1<<20)
+	refused(t, err, "no block cache")
+
+	_, err = measure.Sweep(t.Context(), pebble2.Engine{}, w)
+	refused(t, err, "at least one cache")
+}
+
+// refused checks that a mistake of the caller is refused as one, with a text that names these and
+// no flag of a command line, which the caller does not have.
+func refused(t *testing.T, err error, names ...string) {
+	t.Helper()
+	if code := engine.CodeOf(err); code != engine.CodeUsage && code != engine.CodeUnsupported {
+		t.Fatalf("code %q: %v", code, err)
 	}
 
-	if _, err := measure.Sweep(t.Context(), pebble2.Engine{}, w); err == nil ||
-		!strings.Contains(err.Error(), "at least one cache") {
-		t.Errorf("a sweep of no caches: %v", err)
+	text := err.Error()
+	for _, want := range names {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in: %v", want, text)
+		}
+	}
+
+	if strings.Contains(text, "--") {
+		t.Errorf("names a flag: %v", text)
 	}
 }
 

@@ -371,53 +371,12 @@ func TestWatchCountsOpensOfTables(t *testing.T) {
 
 			must(t, args...)
 			limited := func(limit int) (*result.Watch, *result.Run) {
-				target := waitingRunner(t, runnerOf(t, true))
-				found, p := attach(t, target.Process.Pid, name)
-				done := make(chan struct{})
-				go func() {
-					defer close(done)
-					target.run(protocol.EngineSpec{
-						Engine:     name,
-						Dir:        db,
-						Profile:    map[bool]string{true: "geth-legacy"}[name == "goleveldb"],
-						CacheBytes: cacheBytes,
-						CacheAsked: "1MiB",
-						Threads:    1,
-						Seed:       7,
-						Gets:       gets,
-						WarmupRule: "a count",
-						Handles:    limit,
-					})
-
-					if err := target.Wait(); err != nil {
-						t.Error(err)
-					}
-				}()
-
-				cache := watch.CacheOf(found, db, cacheBytes)
-				if name != "goleveldb" { // it is opened for reading, and no file tells
-					cache = watch.Cache{
-						WatchedCache: result.WatchedCache{Bytes: cacheBytes},
-						OpenFiles: watch.OpenFiles{
-							Option: "MaxOpenFiles",
-							Limit:  limit,
-							Shards: 2, // GOMAXPROCS of the runner
-						},
-					}
-				}
-
-				if name == "pebble1" { // opened for reading, it has no memtable if the log is empty
-					cache.MemTable = func(int64) int64 { return 0 }
-				}
-
-				seen, err := watch.Traffic(t.Context(), found, p, db, watch.LayoutOf(name, db),
-					cache, watch.Options{Share: 1, Tell: func(result.Event) {}})
-				<-done
-				if err != nil {
-					t.Fatal(err)
-				}
-
-				return &seen.Watch, readRun(t, target.out)
+				return watchRun(t, db, protocol.EngineSpec{
+					Engine:     name,
+					CacheBytes: cacheBytes,
+					Gets:       gets,
+					Handles:    limit,
+				})
 			}
 
 			files, err := filepath.Glob(filepath.Join(db, "*.[sl][sd][tb]"))

@@ -89,63 +89,72 @@ func smallTables(name string) (args []string) {
 	return args
 }
 
-// watchConstrained watches a run from its first Get to its last.
+// watchConstrained watches a run that is held back.
 func watchConstrained(t *testing.T, name, db string, c constraint) *result.Watch {
 	t.Helper()
-	target := waitingRunner(t, runnerOf(t, true))
-	found, p := attach(t, target.Process.Pid, name)
 	gets := uint64(20_000)
 	if c.rate > 0 {
 		gets = uint64(5 * c.rate) // more than are needed to judge
 	}
 
+	w, _ := watchRun(t, db, protocol.EngineSpec{
+		Engine:     name,
+		CacheBytes: c.cache,
+		Gets:       gets,
+		WarmupGets: c.warmup,
+		Rate:       c.rate,
+		Handles:    c.openFiles,
+	})
+
+	return w
+}
+
+// watchRun watches a run of one thread in Pebble or goleveldb from its first Get to its last.
+func watchRun(
+	t *testing.T, db string, spec protocol.EngineSpec,
+) (*result.Watch, *result.Run) {
+	t.Helper()
+	spec.Dir, spec.CacheAsked = db, fmt.Sprint(spec.CacheBytes)
+	spec.Threads, spec.Seed, spec.WarmupRule = 1, 7, "a count"
+	if spec.Engine == "goleveldb" {
+		spec.Profile = "geth-legacy"
+	}
+
+	target := waitingRunner(t, runnerOf(t, true))
+	found, p := attach(t, target.Process.Pid, spec.Engine)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		target.run(protocol.EngineSpec{
-			Engine:     name,
-			Dir:        db,
-			Profile:    map[bool]string{true: "geth-legacy"}[name == "goleveldb"],
-			CacheBytes: c.cache,
-			CacheAsked: fmt.Sprint(c.cache),
-			Threads:    1,
-			Seed:       7,
-			Gets:       gets,
-			WarmupGets: c.warmup,
-			WarmupRule: "a count",
-			Rate:       c.rate,
-			Handles:    c.openFiles,
-		})
-
+		target.run(spec)
 		if err := target.Wait(); err != nil {
 			t.Error(err)
 		}
 	}()
 
-	cache := watch.CacheOf(found, db, c.cache)
-	if name != "goleveldb" { // it is opened for reading, and no file tells
+	cache := watch.CacheOf(found, db, spec.CacheBytes)
+	if spec.Engine != "goleveldb" { // it is opened for reading, and no file tells
 		cache = watch.Cache{
-			WatchedCache: result.WatchedCache{Bytes: c.cache},
+			WatchedCache: result.WatchedCache{Bytes: spec.CacheBytes},
 			OpenFiles: watch.OpenFiles{
 				Option: "MaxOpenFiles",
-				Limit:  c.openFiles,
+				Limit:  spec.Handles,
 				Shards: 2, // GOMAXPROCS of the runner
 			},
 		}
 	}
 
-	if name == "pebble1" { // opened for reading, it has no memtable if the log is empty
+	if spec.Engine == "pebble1" { // opened for reading, it has no memtable if the log is empty
 		cache.MemTable = func(int64) int64 { return 0 }
 	}
 
-	seen, err := watch.Traffic(t.Context(), found, p, db, watch.LayoutOf(name, db), cache,
+	seen, err := watch.Traffic(t.Context(), found, p, db, watch.LayoutOf(spec.Engine, db), cache,
 		watch.Options{Share: 1, Tell: func(result.Event) {}})
 	<-done
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	return &seen.Watch
+	return &seen.Watch, readRun(t, target.out)
 }
 
 // TestVerdictNamesTheBottleneckOfRocksDB is the same for a program in C.

@@ -32,7 +32,11 @@ func BenchmarkGet(b *testing.B) {
 					b.Fatal(err)
 				}
 
-				reads, _ := run.Figures.Number(figure.BlockReadsPerGet)
+				reads, known := run.Figures.Number(figure.BlockReadsPerGet)
+				if !known {
+					b.Fatal(run.Figures.Reason(figure.BlockReadsPerGet))
+				}
+
 				b.ReportMetric(reads, "block-reads/op")
 				b.ReportMetric(run.Figures.ServiceNanos.Mean, "ns/op")
 			}

@@ -66,13 +66,7 @@ func (s *Sweep) workload(w result.Workload) (parts []string) {
 	add(w.MissingShare > 0, "missing", fmt.Sprintf("%g%%", 100*w.MissingShare),
 		"%s negative lookups")
 	add(w.ZipfTheta > 0, "zipf", fmt.Sprint(w.ZipfTheta), "Zipf exponent %s")
-	if threads := fmt.Sprint(w.Threads); w.Threads > 1 || slices.Contains(s.varied, "threads") {
-		if slices.Contains(s.varied, "threads") {
-			threads = strings.Join(s.values("threads"), ", ")
-		}
-		parts = append(parts, threads+" threads")
-	}
-
+	add(w.Threads > 1, "threads", fmt.Sprint(w.Threads), "%s threads")
 	add(w.KeyOrder == keyspace.Sorted, "", w.KeyOrder, "%s keys")
 	add(w.Rate > 0, "rate", doc.ShortCount(w.Rate), "arrival rate %s Gets/s")
 	add(w.BatchGets > 0, "batch-gets", fmt.Sprint(w.BatchGets), "batches of %s Gets")

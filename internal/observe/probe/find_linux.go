@@ -239,8 +239,12 @@ func (t *Target) OpenTable(r *Read, dir string) (file *os.File, path string, gon
 	// opened file is asked what it is.
 	file = openFile(t.proc("fd/"+strconv.Itoa(r.Descriptor)), r.File)
 	if file != nil {
-		path, _ = os.Readlink("/proc/self/fd/" + strconv.Itoa(int(file.Fd())))
-		path = t.Path(strings.TrimSuffix(path, deleted))
+		name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(file.Fd())))
+		if err != nil {
+			file.Close()
+			return nil, "", true
+		}
+		path = t.Path(strings.TrimSuffix(name, deleted))
 	} else if path = pathIn(dir, r.File); path == "" {
 		return nil, "", true
 	}

@@ -192,7 +192,11 @@ func TestOpenTableWhileItsDescriptorChanges(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				_ = unix.Dup3(int(files[i%len(files)].Fd()), changing, unix.O_CLOEXEC)
+				from := int(files[i%len(files)].Fd())
+				if err := unix.Dup3(from, changing, unix.O_CLOEXEC); err != nil {
+					t.Error(err)
+					return
+				}
 			}
 		}
 	})

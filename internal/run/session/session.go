@@ -220,8 +220,8 @@ func (s *Session[C]) MarkUnavailable(why string, figures ...figure.Figure) {
 func (s *Session[C]) Uncounted() string {
 	switch {
 	case s.Result.SharedProcess:
-		return "measured inside another program, and the kernel counts what its whole process " +
-			"does: a run of statelab sweep has a process of its own (docs/native.md)"
+		return "measured inside another program, whose whole process the kernel counts together: " +
+			"statelab sweep measures in a process that does nothing else (docs/native.md)"
 	case !host.Counts:
 		return "this operating system does not count what a process reads: Linux does"
 	}
