@@ -55,7 +55,7 @@ func fillInSteps(t testing.TB, d *db, n uint64) {
 	t.Helper()
 	put(t, d, n, func() {
 		for quiet := 0; quiet < 2; { // one look is not of one moment
-			if quiet++; d.working() {
+			if quiet++; d.working() || d.compactionDue() {
 				quiet = 0
 				time.Sleep(time.Millisecond)
 			}
@@ -74,6 +74,24 @@ func TestSettleWithoutCompactions(t *testing.T) {
 	if shape, err := d.Shape(); err != nil || shape.Levels[0].Level != 0 ||
 		shape.Levels[0].Files < 4 || d.number("rocksdb.compaction-pending") == 0 {
 		t.Errorf("%+v, %v: nothing waits to be compacted", shape, err)
+	}
+}
+
+// TestSettleWithUniversalCompaction: sorted runs that RocksDB calls due, and never merges, since
+// each is much larger than the one before, are settled.
+func TestSettleWithUniversalCompaction(t *testing.T) {
+	d := create(t, engine.Options{Overrides: map[string]string{
+		"compaction_style":                   "kCompactionStyleUniversal",
+		"level0_file_num_compaction_trigger": "4",
+	}})
+
+	for _, keys := range []uint64{27_000, 9_000, 3_000, 1_000} {
+		fill(t, d, keys)
+	}
+
+	shape, err := d.Shape()
+	if err != nil || shape.Levels[0].Files != 4 || !d.compactionDue() {
+		t.Errorf("%+v, %v: no compaction is due", shape, err)
 	}
 }
 

@@ -19,6 +19,10 @@ const (
 	// settleLooks is how often in a row no work must be seen: a compaction may make
 	// the next one necessary.
 	settleLooks = 3
+	// notStarted is how long a compaction that is due, and that nobody starts, is waited for. With
+	// universal compaction as many sorted runs as level0_file_num_compaction_trigger say that one
+	// is due, also where size_ratio lets none of them be merged: it waits for good.
+	notStarted = 3 * time.Second
 )
 
 func (d *db) Settle(ctx context.Context, progress func(engine.Settling)) error {
@@ -34,6 +38,7 @@ func (d *db) Settle(ctx context.Context, progress func(engine.Settling)) error {
 		return fmt.Errorf("rocksdb: flush: %w", err)
 	}
 
+	var idle time.Time // since when nothing runs; zero: something does
 	for quiet := 0; quiet < settleLooks; {
 		if err := d.BackgroundError(); err != nil {
 			return err
@@ -49,7 +54,15 @@ func (d *db) Settle(ctx context.Context, progress func(engine.Settling)) error {
 			progress(state)
 		}
 
-		if quiet++; d.working() {
+		quiet++
+		switch {
+		case d.working():
+			quiet, idle = 0, time.Time{}
+		case !d.compactionDue():
+			idle = time.Time{}
+		case idle.IsZero():
+			quiet, idle = 0, time.Now()
+		case time.Since(idle) < notStarted:
 			quiet = 0
 		}
 
@@ -67,17 +80,17 @@ func (d *db) Settle(ctx context.Context, progress func(engine.Settling)) error {
 	return nil
 }
 
-// working reports whether there is something to flush or to compact, or that is being compacted.
-// What is due while compactions are disabled waits for good.
+// working reports whether something is being flushed or compacted, or about to be flushed.
 func (d *db) working() bool {
-	names := []string{"mem-table-flush-pending", "num-running-flushes", "compaction-pending",
-		"num-running-compactions"}
-	if disabled := d.effective["disable_auto_compactions"]; disabled == "1" || disabled == "true" {
-		names = []string{"mem-table-flush-pending", "num-running-flushes",
-			"num-running-compactions"}
-	}
-
+	names := []string{"mem-table-flush-pending", "num-running-flushes", "num-running-compactions"}
 	return slices.ContainsFunc(names, func(name string) bool {
 		return d.number("rocksdb."+name) > 0
 	})
+}
+
+// compactionDue reports whether RocksDB says that something is to be compacted. While compactions
+// are disabled that waits for good, and counts as nothing.
+func (d *db) compactionDue() bool {
+	disabled := d.effective["disable_auto_compactions"]
+	return disabled != "1" && disabled != "true" && d.number("rocksdb.compaction-pending") > 0
 }
