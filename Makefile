@@ -328,6 +328,7 @@ fuzz: needs
 # nodes that write for five minutes.
 WATCHED := TestWatchInShortWindows|TestKilledWatchersLeaveNothing|TestWatchCostsLittle
 WATCHED := $(WATCHED)|TestWatchedNodesThatWrite|TestVerdictNames
+WATCHED := $(WATCHED)|TestWatchPredictsOtherMemory
 
 watched: runners
 	$(GOTEST) -v -timeout 0 -count=1 -run '$(WATCHED)' ./cmd/statelab \

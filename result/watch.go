@@ -71,6 +71,8 @@ type Watch struct {
 	FaultNanos *Latency        `json:"page_fault_ns,omitempty"` // of the major ones
 	Elsewhere  *WatchElsewhere `json:"page_faults_elsewhere,omitempty"`
 	Device     *WatchedDevice  `json:"device,omitempty"`
+	// OtherMemory: absent where it cannot be predicted.
+	OtherMemory *WatchedOtherMemory `json:"other_memory,omitempty"`
 
 	// fact that is not known -> why; in JSON also of figures
 	Why      map[string]string `json:"absent,omitempty"`
@@ -151,6 +153,35 @@ type WatchedMemory struct {
 	LimitBytes int64  `json:"limit_bytes,omitempty"`
 	UsedBytes  int64  `json:"used_bytes,omitempty"`
 	Group      string `json:"group,omitempty"` // its name, such as "reth.service"
+	// Above: the group that limits it contains that of the process.
+	Above bool `json:"group_above,omitempty"`
+	// of that group, or of the machine
+	PageCacheBytes int64 `json:"page_cache_bytes,omitempty"`
+}
+
+// WatchedOtherMemory is what a process that maps its database would read with another amount of
+// memory.
+type WatchedOtherMemory struct {
+	// Bytes are the present limit of the control group or, where none limits the process, the
+	// memory of the machine.
+	Bytes      int64  `json:"memory_bytes"`
+	Group      string `json:"group,omitempty"` // "": no control group limits the process
+	CacheBytes int64  `json:"page_cache_bytes"`
+	// pages that left the page cache to make room for others, and how often that replaced all
+	Evicted  uint64  `json:"evicted_pages"`
+	Replaced float64 `json:"times_replaced"`
+	// of the database, as are those of Sizes
+	PagesPerSecond float64              `json:"page_reads_per_s"`
+	Sizes          []WatchedMemoryReads `json:"sizes"`
+}
+
+// WatchedMemoryReads are pages that would be read with so much memory, and the range in which that
+// lies.
+type WatchedMemoryReads struct {
+	Bytes          int64   `json:"memory_bytes"`
+	PagesPerSecond float64 `json:"page_reads_per_s"`
+	Low            float64 `json:"low"`
+	High           float64 `json:"high"`
 }
 
 // WatchCounts are what a watch has counted since it began, for whoever scrapes it while it goes on;

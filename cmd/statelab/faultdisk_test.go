@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -183,7 +185,8 @@ func newMemoryGroup(t *testing.T, bytes int64) *memoryGroup {
 			continue
 		}
 
-		g.dir = filepath.Join(g.dir, fmt.Sprintf("statelab-storm-%d", os.Getpid()))
+		g.dir = filepath.Join(g.dir, fmt.Sprintf("statelab-test-%d-%d", os.Getpid(),
+			memoryGroups.Add(1)))
 		if os.Mkdir(g.dir, 0o755) != nil {
 			continue
 		}
@@ -202,8 +205,19 @@ func newMemoryGroup(t *testing.T, bytes int64) *memoryGroup {
 	return nil
 }
 
+// memoryGroups tells the groups of this process apart.
+var memoryGroups atomic.Int64
+
 func (g *memoryGroup) set(limit string) error {
-	return os.WriteFile(filepath.Join(g.dir, g.limit), []byte(limit), 0)
+	// Without a memory controller the folder is an ordinary one.
+	file, err := os.OpenFile(filepath.Join(g.dir, g.limit), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+
+	_, err = file.WriteString(limit)
+
+	return errors.Join(err, file.Close())
 }
 
 // lift ends the limit, in the words of either version of control groups.

@@ -49,6 +49,7 @@ const (
 	NoFilters    Bottleneck = "filters that are not consulted"
 	DiskReads    Bottleneck = "the disk"
 	Processor    Bottleneck = "the processor"
+	SmallMemory  Bottleneck = "the memory"
 )
 
 // Verdict is a judgement on a node.
@@ -58,6 +59,7 @@ type Verdict struct {
 	Larger     *CacheReads    // the smallest cache that is worth having instead; nil: none is known
 	OpenFiles  *OpenFileLimit // a limit of open files that is worth raising; nil: none is
 	Filters    *FilterUse     // filters that are worth consulting; nil: none are
+	Memory     *MemoryReads   // the smallest memory that is worth having; nil: none is known
 }
 
 // Thresholds of verdicts.

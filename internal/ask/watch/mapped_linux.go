@@ -127,6 +127,7 @@ type faults struct {
 	second   seconds
 	inSecond uint64
 	live     *live
+	memory   *otherMemory // nil: other amounts of memory are not predicted
 }
 
 type seenPage struct {
@@ -178,10 +179,22 @@ func Faults(
 
 	busy := busyOf(of.Path)
 	limited, stop := o.limited(ctx)
+	memory, noMemory := watchMemory(limited, t, of.Path)
+	c.memory = memory
 	err = p.Watch(limited, c)
 	stop()
 	if err != nil {
+		if memory != nil {
+			err = errors.Join(err, memory.close())
+		}
 		return nil, err
+	}
+
+	var other *result.WatchedOtherMemory
+	if memory != nil {
+		memory.look(t, of.Inode, c.mapping.High > 0)
+		other, noMemory = memory.end(of.Path,
+			float64(c.major)/time.Since(p.Attached).Seconds())
 	}
 
 	w := &seen.Watch
@@ -208,6 +221,10 @@ func Faults(
 	}
 
 	w.Watched, w.Cost.Core = w.Seconds, p.Core()
+	if memory != nil {
+		w.Cost.Core += memory.core
+	}
+
 	w.Process.Memory = new(host.MemoryOf(t.PID))
 	w.RecordIf(figure.DeviceBusy, busy.share(w.Seconds))
 	elsewhere, err := p.UnreportedFaults()
@@ -238,6 +255,10 @@ func Faults(
 
 	w.Process.Client = dbformat.Client(filepath.Dir(t.Path(filepath.Join(of.Dir, "x"))),
 		dbformat.Found{Engine: of.Layout.Engine}, c.file.Tables()).Name()
+	if w.OtherMemory = other; noMemory != nil {
+		w.Why["other_memory"] = noMemory.Error()
+	}
+
 	c.explain(w)
 	return seen, nil
 }
@@ -374,6 +395,10 @@ func (c *faults) Second() error {
 		return err
 	}
 
+	if c.memory != nil {
+		c.memory.look(c.target, c.of.Inode, c.mapping.High > 0)
+	}
+
 	// a head that is being written is read again in the next second, and at the end
 	_ = c.look(lookEachSecond)
 	return nil
@@ -479,6 +504,9 @@ func (c *faults) explain(w *result.Watch) {
 	c.warn(w)
 }
 
+// generations tells whether the kernel reclaims memory by generations of pages.
+const generations = "/sys/kernel/mm/lru_gen/enabled"
+
 func (c *faults) warn(w *result.Watch) {
 	say := func(code, remedy, format string, args ...any) {
 		w.Warnings = append(w.Warnings, engine.Warning{
@@ -497,6 +525,15 @@ func (c *faults) warn(w *result.Watch) {
 	if c.more > 0 {
 		say("not_kept", "watch for a shorter time", "%s page faults beyond the first %s are "+
 			"counted, but not explained", unit.Count(c.more), unit.Count(maxReads))
+	}
+
+	enabled, err := os.ReadFile(generations)
+	if on := strings.TrimSpace(string(enabled)); w.OtherMemory != nil && err == nil &&
+		on != "0x0000" {
+		say("generations_not_compared", "change the memory a little first, and watch again",
+			"this kernel reclaims memory by generations (MGLRU, %s=%s): other amounts of memory "+
+				"are predicted as if the least recently used page left, which has not been "+
+				"compared with such a kernel", generations, on)
 	}
 
 	if c.mapping.High == 0 {

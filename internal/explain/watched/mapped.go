@@ -3,8 +3,10 @@ package watched
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/result"
@@ -39,39 +41,111 @@ func (w Watched) mappedAnswer(program string) string {
 			doc.ShortNanos(w.FaultNanos.P99))
 	}
 
-	if limited := w.memoryLimit(); limited != "" {
-		text = limited + " " + text
+	text += fmt.Sprintf(". Another %s pages a second were in the page cache, but not yet in the "+
+		"memory of the process (minor page faults).", doc.ShortCount(all.MinorRate))
+	verdict := w.memoryVerdict()
+
+	return strings.Join(doc.Without([]string{verdict.Sentence, text, w.memories(),
+		w.setMemory(verdict), w.memoryLimit()}), " ")
+}
+
+// memoryVerdict judges the page faults that were seen.
+func (w Watched) memoryVerdict() advice.Verdict {
+	e := advice.MemoryEvidence{
+		Program:  cmp.Or(w.Process.Name, w.Process.Program),
+		Seconds:  w.Watched,
+		Waiting:  figure.Unavailable("the kernel does not tell when a page fault began"),
+		DiskBusy: w.Value(figure.DeviceBusy),
 	}
 
-	return text + fmt.Sprintf(". Another %s pages a second were in the page cache, but not yet "+
-		"in the memory of the process (minor page faults).",
-		doc.ShortCount(all.MinorRate))
+	if all := w.faults(); all.Major == 0 {
+		e.Waiting = figure.Known(0)
+	} else if w.FaultNanos != nil {
+		e.Waiting = figure.Known(w.FaultNanos.Mean * all.MajorRate / 1e9)
+	}
+
+	if o := w.OtherMemory; o != nil {
+		e.Present = advice.MemoryReads{MemoryBytes: o.Bytes, PerSecond: o.PagesPerSecond,
+			Least: o.PagesPerSecond, Most: o.PagesPerSecond}
+		for _, s := range o.Sizes {
+			e.Others = append(e.Others, advice.MemoryReads{MemoryBytes: s.Bytes,
+				PerSecond: s.PagesPerSecond, Least: s.Low, Most: s.High})
+		}
+	}
+
+	return advice.JudgeMemory(e)
+}
+
+// memories are the next larger and the next smaller amount of memory that were predicted.
+func (w Watched) memories() string {
+	o := w.OtherMemory
+	if o == nil {
+		return ""
+	}
+
+	var larger, smaller string
+	for _, s := range o.Sizes {
+		words := fmt.Sprintf("%s pages a second with %s", pagesWithin(s),
+			doc.ShortBytes(s.Bytes))
+		switch {
+		case s.Bytes < o.Bytes:
+			smaller = words
+		case larger == "":
+			larger = words
+		}
+	}
+
+	limit := "The limit of its memory is " + doc.ShortBytes(o.Bytes)
+	if o.Group == "" {
+		limit = "The machine has " + doc.ShortBytes(o.Bytes) + " of memory"
+	}
+
+	return fmt.Sprintf("%s; for the same accesses it would read %s.", limit,
+		strings.Join(doc.Without([]string{larger, smaller}), ", and "))
+}
+
+// pagesWithin is a predicted number of pages a second, with its range.
+func pagesWithin(s result.WatchedMemoryReads) string {
+	if doc.ShortCount(s.Low) == doc.ShortCount(s.High) {
+		return doc.ShortCount(s.PagesPerSecond)
+	}
+	return fmt.Sprintf("%s (%s to %s)", doc.ShortCount(s.PagesPerSecond), doc.ShortCount(s.Low),
+		doc.ShortCount(s.High))
+}
+
+// setMemory says how the process gets the memory that is worth having.
+func (w Watched) setMemory(v advice.Verdict) string {
+	if v.Memory == nil {
+		return ""
+	}
+
+	return fmt.Sprintf("With %s it would be %s. %s", doc.ShortBytes(v.Memory.MemoryBytes),
+		pagesWithin(result.WatchedMemoryReads{PagesPerSecond: v.Memory.PerSecond,
+			Low: v.Memory.Least, High: v.Memory.Most}),
+		advice.SetMemory(w.OtherMemory.Group, v.Memory.MemoryBytes))
 }
 
 // nearLimit is the share of a memory limit above which the kernel takes pages away again.
 const nearLimit = 0.95
 
-// memoryLimit says that the process is at the limit of its memory; "" if it is not known to be.
+// memoryLimit says that the process is at the limit of its memory, where what more of it would
+// bring is not known; "" if it is not known to be.
 func (w Watched) memoryLimit() string {
 	m := w.Process.Memory
-	if m == nil || m.LimitBytes == 0 || float64(m.UsedBytes) < nearLimit*float64(m.LimitBytes) ||
-		w.faults().Major == 0 {
+	if w.OtherMemory != nil || m == nil || m.LimitBytes == 0 ||
+		float64(m.UsedBytes) < nearLimit*float64(m.LimitBytes) || w.faults().Major == 0 {
 		return ""
 	}
 
-	remedy := "raise the limit"
-	if strings.HasSuffix(m.Group, ".service") {
-		remedy = "raise MemoryMax= of " + m.Group
-	}
-
-	return fmt.Sprintf("The process is at the limit of its control group %s: %s. To find out what "+
-		"more memory brings, %s and watch again.", m.Group, doc.ShortBytes(m.LimitBytes), remedy)
+	return fmt.Sprintf("The process is at the limit of its control group %s: %s. What another "+
+		"limit would bring is not known: %s.", m.Group, doc.ShortBytes(m.LimitBytes),
+		cmp.Or(w.Why["other_memory"], "it was not looked for"))
 }
 
 // unseen tells what page faults leave open.
 func (w Watched) unseen() string {
 	text := "An access to a page that is in memory is not seen. So neither the Gets nor their " +
-		"hit rate are known, nor what another amount of memory would read."
+		"hit rate are known."
 	unknown := 0.0
 	for _, f := range w.Faults {
 		if f.Unknown {
@@ -143,6 +217,55 @@ func (w Watched) faultTable() doc.Table {
 			In(doc.Micros))
 }
 
+// memoryTable is what other amounts of memory would read, and the present one.
+func (w Watched) memoryTable() doc.Table {
+	var rows []result.WatchedMemoryReads
+	if o := w.OtherMemory; o != nil {
+		rows = append(slices.Clone(o.Sizes), result.WatchedMemoryReads{Bytes: o.Bytes,
+			PagesPerSecond: o.PagesPerSecond, Low: o.PagesPerSecond, High: o.PagesPerSecond})
+		slices.SortFunc(rows, func(a, b result.WatchedMemoryReads) int {
+			return cmp.Compare(a.Bytes, b.Bytes)
+		})
+	}
+
+	return doc.TableOf(rows, nil,
+		doc.Words("memory", func(r result.WatchedMemoryReads) string {
+			text := doc.ShortBytes(r.Bytes)
+			if r.Bytes == w.OtherMemory.Bytes {
+				text += " (now)"
+			}
+			return text
+		}),
+		doc.Figure("page reads", "per s", doc.PerGet, func(r result.WatchedMemoryReads) float64 {
+			return r.PagesPerSecond
+		}),
+		doc.Figure("low", "per s", doc.PerGet, func(r result.WatchedMemoryReads) float64 {
+			return r.Low
+		}),
+		doc.Figure("high", "per s", doc.PerGet, func(r result.WatchedMemoryReads) float64 {
+			return r.High
+		}))
+}
+
+// memoryMethod says on what the prediction rests, or why there is none.
+func (w Watched) memoryMethod() string {
+	o := w.OtherMemory
+	if o == nil {
+		return "What another amount of memory would read is not known: " +
+			cmp.Or(w.Why["other_memory"], "it was not looked for") + "."
+	}
+
+	whose := "of its control group"
+	if o.Group == "" {
+		whose = "of the machine"
+	}
+
+	return fmt.Sprintf("Predicted from the pages that entered and left the page cache %s (%s): "+
+		"%s left to make room for others, which replaced all of them %s times. The accesses are "+
+		"taken to stay the same; a node that waits less makes more of them.", whose,
+		doc.ShortBytes(o.CacheBytes), unit.Count(o.Evicted), unit.Significant(o.Replaced, 2))
+}
+
 // addMapped adds what is seen of a process that maps its database.
 func (w Watched) addMapped(d *doc.Document, method string) {
 	d.Add("What is read", doc.Block{
@@ -150,6 +273,13 @@ func (w Watched) addMapped(d *doc.Document, method string) {
 		Method: method,
 		Table:  w.faultTable(),
 		Texts:  []string{w.unseen(), w.device()},
+	})
+
+	d.Add("What another amount of memory would read", doc.Block{
+		Title:  "Page reads by memory",
+		Method: method,
+		Table:  w.memoryTable(),
+		Texts:  []string{w.memoryMethod()},
 	})
 
 	chart, panel := doc.OnePanel("Major page faults a second over time",

@@ -93,6 +93,10 @@ func (w Watched) raise(v advice.Verdict) string {
 // Verdict judges what was seen. Simulated figures and the one of the present cache that stands
 // beside them are of the second half of the Gets.
 func (w Watched) Verdict() advice.Verdict {
+	if w.mapped() {
+		return w.memoryVerdict()
+	}
+
 	e := advice.Evidence{
 		Program:  cmp.Or(w.Process.Name, w.Process.Program),
 		Gets:     w.Gets,

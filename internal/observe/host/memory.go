@@ -380,26 +380,57 @@ func MemoryOf(pid int) result.WatchedMemory {
 	// Where one of these cannot be read, no limit is known.
 	membership, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	all, _ := mounts()
+	dir, own := "", map[string]bool{}
 	for _, file := range memoryLimitFiles(membership, all) {
+		// The groups of a hierarchy come from the process's own upwards.
+		kind := filepath.Base(file)
+		isOwn := !own[kind]
+		own[kind] = true
 		limit, ok := parseMemoryLimit(firstLine(file))
 		if !ok || m.LimitBytes > 0 && limit >= m.LimitBytes {
 			continue
 		}
 
-		dir, usage := filepath.Dir(file), "memory.usage_in_bytes"
-		if filepath.Base(file) == "memory.max" {
+		usage := "memory.usage_in_bytes"
+		if kind == unifiedLimit {
 			usage = "memory.current"
 		}
 
-		used, err := strconv.ParseInt(firstLine(filepath.Join(dir, usage)), 10, 64)
+		used, err := strconv.ParseInt(firstLine(filepath.Join(filepath.Dir(file), usage)), 10, 64)
 		if err != nil {
 			continue
 		}
 
-		m.LimitBytes, m.UsedBytes, m.Group = limit, used, filepath.Base(dir)
+		dir = filepath.Dir(file)
+		m.LimitBytes, m.UsedBytes, m.Group, m.Above = limit, used, filepath.Base(dir), !isOwn
+	}
+
+	if dir == "" {
+		m.PageCacheBytes = meminfo("Cached") + meminfo("Buffers") - meminfo("Shmem")
+	} else {
+		m.PageCacheBytes = pageCacheOf(dir)
 	}
 
 	return m
+}
+
+// pageCacheOf is the page cache that a control group is charged with, without shared memory; 0
+// where the kernel does not tell.
+func pageCacheOf(dir string) (bytes int64) {
+	text, _ := os.ReadFile(filepath.Join(dir, "memory.stat"))
+	values := map[string]int64{}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+			values[name] = n
+		}
+	}
+
+	if file, unified := values["file"]; unified {
+		return file - values["shmem"]
+	}
+
+	return values["total_cache"] - values["total_shmem"]
 }
 
 // memoryLimit is the memory this process's control groups allow it, in bytes; 0
@@ -418,6 +449,9 @@ func memoryLimit() int64 {
 	return minimum
 }
 
+// unifiedLimit is the file of a limit in version 2 of control groups.
+const unifiedLimit = "memory.max"
+
 // memoryLimitFiles lists the files that can hold a limit: memory.max of a
 // version 2 hierarchy, memory.limit_in_bytes of the memory controller's in
 // version 1, from the process's group up to the mount.
@@ -434,7 +468,7 @@ func memoryLimitFiles(membership []byte, all []mount) []string {
 			var name string
 			switch {
 			case m.filesystem == "cgroup2" && controllers == "":
-				name = "memory.max"
+				name = unifiedLimit
 			case m.filesystem == "cgroup" &&
 				slices.Contains(strings.Split(controllers, ","), "memory") &&
 				slices.Contains(m.options, "memory"):

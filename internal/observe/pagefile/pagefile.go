@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/statelab/statelab/engine"
@@ -93,9 +92,10 @@ type File struct {
 	Reads       int               // pages that were read to find tables
 }
 
-// Open opens the file for reading. It keeps the descriptor until Close.
+// Open opens the file for reading, and leaves its pages in the page cache as they are. It keeps the
+// descriptor until Close.
 func Open(path string, layout subject.PageFile) (*File, error) {
-	file, err := os.Open(path)
+	file, err := openBeside(path)
 	if err != nil {
 		return nil, err
 	}

@@ -220,8 +220,14 @@ func (p *FaultProbe) UnreportedFaults() (UnreportedFaults, error) {
 // Core is the share of a processor that the programs took since Attach; 0 where the kernel does not
 // measure it.
 func (p *FaultProbe) Core() float64 {
+	return shareOfCore(p.Attached, p.major, p.minor, p.begins, p.program)
+}
+
+// shareOfCore is the share of a processor that programs took since they were attached; 0 where the
+// kernel does not measure it.
+func shareOfCore(since time.Time, programs ...*ebpf.Program) float64 {
 	var took time.Duration
-	for _, program := range []*ebpf.Program{p.major, p.minor, p.begins, p.program} {
+	for _, program := range programs {
 		stats, err := program.Stats()
 		if err != nil {
 			return 0
@@ -229,7 +235,7 @@ func (p *FaultProbe) Core() float64 {
 		took += stats.Runtime
 	}
 
-	return took.Seconds() / time.Since(p.Attached).Seconds()
+	return took.Seconds() / time.Since(since).Seconds()
 }
 
 // Watch reports faults until ctx ends or the process does.
@@ -344,7 +350,7 @@ func (p *FaultProbe) faultEnds(of namespace, major bool) asm.Instructions {
 		labelled("report", address(asm.R2, value)),
 		asm.Mov.Imm(asm.R3, faultBytes),
 		asm.LoadMapPtr(asm.R1, p.ring.FD()),
-		asm.Mov.Imm(asm.R4, 0),
+		asm.Mov.Imm(asm.R4, unix.BPF_RB_NO_WAKEUP), // waking the reader takes longer than all else
 		asm.FnRingbufOutput.Call(),
 		asm.JEq.Imm(asm.R0, 0, exitLabel),
 		asm.LoadMapValue(asm.R1, p.unreported.FD(), 8*lostFaults),

@@ -460,17 +460,7 @@ type offsets struct {
 }
 
 func kernelOffsets() (o offsets, err error) {
-	spec, err := btf.LoadKernelSpec()
-	if err != nil {
-		return o, engine.Fail(engine.CodeUnsupported, "the kernel does not describe its types "+
-			"(BTF), which statelab watch needs: use a kernel with CONFIG_DEBUG_INFO_BTF, as all "+
-			"large distributions have since 2020 (%w)", err)
-	}
-
-	for _, member := range []struct {
-		to       *uint32
-		of, name string
-	}{
+	err = structureOffsets([]memberOffset{
 		{&o.files, "task_struct", "files"},
 		{&o.table, "files_struct", "fdt"},
 		{&o.descriptors, "fdtable", "fd"},
@@ -483,25 +473,45 @@ func kernelOffsets() (o offsets, err error) {
 		{&o.position, "file", "f_pos"},
 		{&o.operation, "io_kiocb", "opcode"},
 		{&o.reached, "kiocb", "ki_pos"},
-	} {
+	})
+
+	return o, err
+}
+
+// memberOffset is where the offset of a member of a structure goes.
+type memberOffset struct {
+	to       *uint32
+	of, name string
+}
+
+// structureOffsets reads the kernel's own description of its structures.
+func structureOffsets(members []memberOffset) error {
+	spec, err := btf.LoadKernelSpec()
+	if err != nil {
+		return engine.Fail(engine.CodeUnsupported, "the kernel does not describe its types "+
+			"(BTF), which statelab watch needs: use a kernel with CONFIG_DEBUG_INFO_BTF, as all "+
+			"large distributions have since 2020 (%w)", err)
+	}
+
+	for _, member := range members {
 		var structure *btf.Struct
 		if err := spec.TypeByName(member.of, &structure); errors.Is(err, btf.ErrNotFound) &&
 			member.of == "io_kiocb" {
 			continue // a kernel without io_uring
 		} else if err != nil {
-			return o, fmt.Errorf("the kernel's BTF: %s: %w", member.of, err)
+			return fmt.Errorf("the kernel's BTF: %s: %w", member.of, err)
 		}
 
 		at, found := offsetOf(structure.Members, member.name)
 		if !found {
-			return o, engine.Fail(engine.CodeUnsupported, "the kernel's structure %s has no "+
+			return engine.Fail(engine.CodeUnsupported, "the kernel's structure %s has no "+
 				"member %s: this version of Linux is not known", member.of, member.name)
 		}
 
 		*member.to = at
 	}
 
-	return o, nil
+	return nil
 }
 
 // offsetOf finds a member, also in structures without a name.
