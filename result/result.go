@@ -226,7 +226,8 @@ type Host struct {
 	MemoryBytes int64   `json:"memory_bytes"`
 	MemoryLimit int64   `json:"memory_limit_bytes,omitempty"` // cgroup
 	Go          string  `json:"go"`
-	Statelab    string  `json:"statelab"`
+	Statelab    string  `json:"statelab"`         // the release it is, or follows
+	Commit      string  `json:"commit,omitempty"` // 12 digits; "+dirty": with changes of its own
 	Cgo         bool    `json:"cgo"`
 	Filesystem  string  `json:"filesystem"`
 	Mount       string  `json:"mount_options,omitempty"`
@@ -249,6 +250,15 @@ type Host struct {
 	Node  string `json:"node,omitempty"`
 	Class string `json:"class,omitempty"` // the hardware that the run asked for
 	Job   string `json:"job,omitempty"`
+}
+
+// Program is the version of statelab that measured, with its commit where that is known.
+func (h Host) Program() string {
+	if h.Commit == "" {
+		return h.Statelab
+	}
+
+	return h.Statelab + ", commit " + h.Commit
 }
 
 // Kind is what two machines must share for their times to be compared.

@@ -362,7 +362,7 @@ func subjects(r *result.Run) [][2]string {
 
 	return append(
 		list,
-		[2]string{"statelab", r.Host.Statelab},
+		[2]string{"statelab", r.Host.Program()},
 		[2]string{"kernel", r.Host.Kernel},
 		[2]string{"Go", r.Host.Go},
 	)

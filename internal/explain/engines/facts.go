@@ -302,7 +302,7 @@ func hostTable(h result.Host) doc.Table {
 		{"hardware class", h.Class},
 		{"Slurm job", h.Job},
 		{"Go", h.Go},
-		{"statelab", h.Statelab},
+		{"statelab", h.Program()},
 		{"cgo", strconv.FormatBool(h.Cgo)},
 	}), func(kv [2]string) []string { return kv[:] })
 }

@@ -48,7 +48,7 @@ func Describe(dir string) result.Host {
 	}
 
 	if build, ok := debug.ReadBuildInfo(); ok {
-		h.Statelab, h.Cgo = describeBuild(build)
+		h.Statelab, h.Commit, h.Cgo = describeBuild(build)
 	}
 
 	if m, err := mountOf(dir); err == nil {
@@ -85,22 +85,6 @@ func osName() string {
 		}
 	}
 	return runtime.GOOS
-}
-
-// describeBuild names the version of this program: the module's, or the commit
-// it was built from, else Version.
-func describeBuild(build *debug.BuildInfo) (version string, cgo bool) {
-	var revision string
-	for _, s := range build.Settings {
-		switch s.Key {
-		case "CGO_ENABLED":
-			cgo = s.Value == "1"
-		case "vcs.revision":
-			revision = s.Value
-		}
-	}
-
-	return cmp.Or(strings.TrimPrefix(build.Main.Version, "(devel)"), revision, Version), cgo
 }
 
 type cpuInfo struct {

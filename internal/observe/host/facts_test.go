@@ -60,18 +60,24 @@ func TestDescribeBuild(t *testing.T) {
 			{Key: "CGO_ENABLED", Value: "1"}, {Key: "vcs.revision", Value: "abc"}},
 	}
 
-	if version, cgo := describeBuild(build); version != "abc" || !cgo {
-		t.Errorf("%q, cgo %v", version, cgo)
+	if version, commit, cgo := describeBuild(build); version != Version || commit != "abc" || !cgo {
+		t.Errorf("%q, commit %q, cgo %v", version, commit, cgo)
+	}
+
+	build.Settings = append(build.Settings, debug.BuildSetting{Key: "vcs.modified", Value: "true"})
+	build.Main.Version = "v0.0.0-20261129091049-0123456789ab+dirty"
+	if version, commit, _ := describeBuild(build); version != Version || commit != "abc+dirty" {
+		t.Errorf("%q, commit %q, of changed files", version, commit)
 	}
 
 	build.Main.Version = "v1.2.3"
-	if version, _ := describeBuild(build); version != "v1.2.3" {
-		t.Errorf("%q", version)
+	if version, _, _ := describeBuild(build); version != "1.2.3" {
+		t.Errorf("%q of a release", version)
 	}
 
 	unknown := debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}
-	if version, _ := describeBuild(&unknown); version != Version {
-		t.Errorf("%q of a build that no commit is known of", version)
+	if version, commit, _ := describeBuild(&unknown); version != Version || commit != "" {
+		t.Errorf("%q, commit %q, of a build that no commit is known of", version, commit)
 	}
 }
 

@@ -44,7 +44,7 @@ func Describe(string) result.Host {
 	}
 
 	if build, ok := debug.ReadBuildInfo(); ok {
-		h.Statelab = build.Main.Version
+		h.Statelab, h.Commit, h.Cgo = describeBuild(build)
 	}
 
 	return h

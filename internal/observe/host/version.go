@@ -33,10 +33,35 @@ func VersionLine() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {
-				line += ", commit " + s.Value[:min(12, len(s.Value))]
+				line += ", commit " + shortCommit(s.Value)
 			}
 		}
 	}
 
 	return line
 }
+
+// describeBuild names the release that this program is, or follows, and the commit that it was
+// built from, "" where that is not known.
+func describeBuild(build *debug.BuildInfo) (version, commit string, cgo bool) {
+	changed := ""
+	for _, s := range build.Settings {
+		switch {
+		case s.Key == "CGO_ENABLED":
+			cgo = s.Value == "1"
+		case s.Key == "vcs.revision":
+			commit = shortCommit(s.Value)
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changed = "+dirty"
+		}
+	}
+
+	if commit != "" {
+		commit += changed
+	}
+
+	return VersionOf(build.Main.Version), commit, cgo
+}
+
+// shortCommit is what names a commit to people.
+func shortCommit(revision string) string { return revision[:min(12, len(revision))] }
