@@ -482,22 +482,34 @@ func Compared() []Figure {
 	}
 }
 
-// stored are the keys that a run's figures may have in a file.
-var stored = keys()
+// stored are the figures that a run may have in a file, by key.
+var stored = storedFigures()
 
-func keys() map[string]bool {
-	known := map[string]bool{}
+func storedFigures() map[string]Figure {
+	known := map[string]Figure{}
 	for _, f := range all {
 		derived := []Figure{f, f.Error(), f.ByType(), f.ByLevel(), f.OfValues(), f.Settled()}
 		for _, one := range derived {
-			known[one.Key] = true
+			known[one.Key] = one
 		}
 	}
 
 	return known
 }
 
-func registered(key string) bool { return stored[key] }
+// Stored is the figure, declared or derived, that a run stores under a key; ok is false of a key
+// that is not a figure's.
+func Stored(key string) (f Figure, ok bool) {
+	f, ok = stored[key]
+
+	return f, ok
+}
+
+func registered(key string) bool {
+	_, ok := stored[key]
+
+	return ok
+}
 
 // ByKey is the figure of a key; ok is false of an unknown one.
 func ByKey(key string) (f Figure, ok bool) {

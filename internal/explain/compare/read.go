@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -61,11 +60,7 @@ func Open(dir string) (Side, error) {
 	for _, s := range settings {
 		g := Group{Axes: s.Axes, All: len(s.Runs)}
 		for _, folder := range s.Runs {
-			if !filepath.IsLocal(filepath.FromSlash(folder)) {
-				return side, fmt.Errorf("%s: the run folder %q lies outside", dir, folder)
-			}
-
-			run, err := result.ReadRun(filepath.Join(dir, filepath.FromSlash(folder)))
+			run, err := kinds.ReadRun(dir, folder)
 			if err != nil {
 				return side, err
 			}

@@ -52,6 +52,9 @@ type Kind struct {
 
 	// Settings are the runs that a summary stands for, by their axes; nil: it is not compared.
 	Settings func(dir string) ([]Setting, error)
+	// Builds are the runs that built what those of Settings read, where they have figures too; nil:
+	// there are none.
+	Builds func(dir string) ([]Setting, error)
 	// Check computes a summary again from its runs; nil: there is nothing to compute.
 	Check func(*Check) error
 	// Packed are the files of a pack; nil: it is not packed.
@@ -69,7 +72,7 @@ func All() []Kind {
 				result.ReadReplay,
 				func(r *result.ReplayOf) []result.ReplayedTree { return r.Trees },
 				func(t result.ReplayedTree) Setting {
-					return Setting{map[string]string{"tree": t.Tree}, t.Runs}
+					return Setting{map[string]string{"tree": t.Tree}, t.Runs, t.Run}
 				},
 			),
 			Check: (*Check).replay, Around: true, Packed: []string{result.ReplayFile}},
@@ -96,7 +99,9 @@ func All() []Kind {
 			Schema: schema.Layouts, Read: one(layouts.Read),
 			Listed: "rows", Subjects: named(func(r result.LayoutRow) string { return r.Layout }),
 			Settings: settingsOf(result.ReadLayouts,
-				func(l *result.Layouts) []result.LayoutRow { return l.Rows }, layoutSetting),
+				func(l *result.Layouts) []result.LayoutRow { return l.Rows }, lookupsOf),
+			Builds: settingsOf(result.ReadLayouts,
+				func(l *result.Layouts) []result.LayoutRow { return l.Rows }, buildOf),
 			Check: (*Check).layouts, Around: true, Packed: []string{result.LayoutsFile}},
 		{
 			Name:     "sweep",
@@ -112,7 +117,7 @@ func All() []Kind {
 			Settings: settingsOf(
 				result.ReadSweep,
 				func(s *result.Sweep) []result.Point { return s.Points },
-				func(p result.Point) Setting { return Setting{p.Axes, p.Runs} },
+				func(p result.Point) Setting { return Setting{p.Axes, p.Runs, p.Run} },
 			),
 			Check:  (*Check).sweep,
 			Packed: []string{result.SweepFile},
@@ -149,7 +154,7 @@ func All() []Kind {
 
 // alone is a folder of one run.
 func alone(string) ([]Setting, error) {
-	return []Setting{{map[string]string{}, []string{"."}}}, nil
+	return []Setting{{map[string]string{}, []string{"."}, "."}}, nil
 }
 
 // Files are those of the kinds of which something holds.
