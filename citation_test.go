@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/statelab/statelab/internal/explain/paper"
 	"github.com/statelab/statelab/internal/observe/host"
 )
 
@@ -25,6 +26,7 @@ func TestCitationIsOfTheNewestRelease(t *testing.T) {
 		Authors  []struct{ Name string } `yaml:"authors"`
 		Version  string                  `yaml:"version"`
 		Released string                  `yaml:"date-released"`
+		Home     string                  `yaml:"repository-code"`
 	}
 	if err := yaml.Unmarshal(text, &citation); err != nil {
 		t.Fatal(err)
@@ -34,6 +36,12 @@ func TestCitationIsOfTheNewestRelease(t *testing.T) {
 	if citation.Format != "1.2.0" || citation.Message == "" || citation.Title == "" ||
 		len(citation.Authors) == 0 {
 		t.Errorf("CITATION.cff lacks a field that its format demands: %+v", citation)
+	}
+
+	if c := citation; c.Title != paper.Title || c.Home != paper.Home ||
+		len(c.Authors) != 1 || c.Authors[0].Name != paper.Author {
+		t.Errorf("report --cite prints %q by %q at %s, and CITATION.cff has %+v", paper.Title,
+			paper.Author, paper.Home, c)
 	}
 
 	log, err := os.ReadFile("CHANGELOG.md")

@@ -17,6 +17,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/explain/kvdblog"
+	"github.com/statelab/statelab/internal/explain/paper"
 	"github.com/statelab/statelab/internal/explain/studies"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/lsm"
@@ -231,7 +232,12 @@ func picture(folder, path string) error {
 		return err
 	}
 
-	if err := in.Picture(file); err != nil {
+	caption, err := paper.Caption(in, folder)
+	if err != nil {
+		return err
+	}
+
+	if err := paper.Picture(file, in, caption); err != nil {
 		return err
 	}
 

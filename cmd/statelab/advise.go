@@ -21,6 +21,7 @@ import (
 	"github.com/statelab/statelab/internal/chain/accesses"
 	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/explain/advise"
+	"github.com/statelab/statelab/internal/explain/paper"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
@@ -363,8 +364,13 @@ func (a *app) deliver(f *adviseFlags, advice advise.Advice, p *console.Progress)
 			return err
 		}
 
+		caption, err := paper.Caption(advice, dir)
+		if err != nil {
+			return err
+		}
+
 		return output.Write(filepath.Join(dir, advicePicture), nil, func(f *os.File) error {
-			return advice.Picture(f)
+			return paper.Picture(f, advice, caption)
 		})
 	})
 }

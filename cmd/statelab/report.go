@@ -20,16 +20,16 @@ import (
 	"github.com/statelab/statelab/internal/explain/iavlbench"
 	"github.com/statelab/statelab/internal/explain/kinds"
 	"github.com/statelab/statelab/internal/explain/kvdblog"
+	"github.com/statelab/statelab/internal/explain/paper"
 	"github.com/statelab/statelab/internal/plan/experiment"
-	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
 )
 
 func (a *app) reportVerb() *cobra.Command {
-	var out, picture, tables, markdown string
+	var out, picture, tables, tidy, markdown string
 	var listen experiment.Text
-	var force, serves bool
+	var force, serves, cite bool
 	cmd := &cobra.Command{
 		Use:   "report FOLDER...",
 		Short: "Explain results as text and an offline page; --serve: local pages",
@@ -37,7 +37,9 @@ func (a *app) reportVerb() *cobra.Command {
 
   statelab report S                                (writes S/report.html)
   statelab report MINE THEIRS --out both.html      (one picture, x = % of the database)
-  statelab report S --picture curve.svg --csv figures.csv
+  statelab report S --picture curve.svg --csv tables.csv
+  statelab report S --tidy figures.csv             (a row for each figure, for R or pandas)
+  statelab report S --cite >> refs.bib             (BibTeX of the program and of the results)
   statelab report S --markdown result.md           (for an issue or a wiki)
   statelab report --serve                          (local pages of all results below statelab-runs)
   statelab report --serve results --listen 192.168.1.5:8080   (for others, too: anybody there
@@ -51,9 +53,13 @@ network.`,
 	cmd.Flags().StringVar(&out, "out", "",
 		"the HTML file (default: report.html in the first folder)")
 	cmd.Flags().StringVar(&picture, "picture", "", "also draw the main chart into this file, as "+
-		"SVG (the page's button saves PNG)")
-	cmd.Flags().BoolVar(&force, "force", false, "with --picture, --csv or --markdown: replace "+
-		"the file if it exists")
+		"SVG for one column of a paper, and print its caption (the page's button saves PNG)")
+	cmd.Flags().BoolVar(&cite, "cite", false, "print BibTeX entries of the program and of the "+
+		"results, with version, commit and seed, and nothing else")
+	cmd.Flags().StringVar(&tidy, "tidy", "", "also write all figures as one table in long form "+
+		"into this CSV file: a row for each figure of each point, with all axes and settings")
+	cmd.Flags().BoolVar(&force, "force", false, "with --picture, --csv, --tidy or --markdown: "+
+		"replace the file if it exists")
 	cmd.Flags().StringVar(&tables, "csv", "", "also write all tables, with values in full, into "+
 		"this CSV file")
 	cmd.Flags().StringVar(&markdown, "markdown", "", "also write the report, without charts, "+
@@ -64,7 +70,8 @@ network.`,
 		"with --serve: where, as :PORT for this machine only, or HOST:PORT")
 	return a.checked(cmd, func(m *mistakes, folders []string) error {
 		if serves {
-			m.Refuse(cmd.Flags(), "not with --serve", "out", "picture", "csv", "markdown", "force")
+			m.Refuse(cmd.Flags(), "not with --serve", "out", "picture", "csv", "tidy", "markdown",
+				"cite", "force")
 			return a.serve(m, folders, listen.Value())
 		}
 
@@ -77,6 +84,16 @@ network.`,
 			m.Readable("", folder)
 		}
 
+		if cite {
+			m.Refuse(cmd.Flags(), "not with --cite, which prints BibTeX only", "out", "picture",
+				"csv", "tidy", "markdown", "force")
+			if err := m.Err(); err != nil {
+				return err
+			}
+
+			return paper.BibTeX(a.stdout, folders...)
+		}
+
 		m.NewFileIf("picture", picture, &force)
 		if picture != "" && filepath.Ext(picture) != ".svg" {
 			m.Add("--picture: the picture is SVG: name a file that ends in .svg, not %s "+
@@ -84,6 +101,7 @@ network.`,
 		}
 
 		m.NewFileIf("csv", tables, &force)
+		m.NewFileIf("tidy", tidy, &force)
 		m.NewFileIf("markdown", markdown, &force)
 		if out != "" {
 			if err := output.File(out, output.Reports); err != nil {
@@ -99,7 +117,7 @@ network.`,
 			return err
 		}
 
-		if tables == "" && markdown == "" && picture == "" {
+		if tables == "" && tidy == "" && markdown == "" && picture == "" {
 			return nil
 		}
 
@@ -108,36 +126,36 @@ network.`,
 			return err
 		}
 
+		caption, err := paper.Caption(r, folders...)
+		if err != nil {
+			return err
+		}
+
 		for _, to := range []struct {
-			path   string
-			render func(io.Writer, *doc.Document) error
-		}{{tables, render.CSV}, {markdown, render.Markdown}} {
+			path  string
+			write func(io.Writer) error
+		}{
+			{tables, func(w io.Writer) error { return render.CSV(w, r.Document()) }},
+			{tidy, func(w io.Writer) error { return paper.TidyCSV(w, folders...) }},
+			{markdown, func(w io.Writer) error { return render.Markdown(w, r.Document()) }},
+			{picture, func(w io.Writer) error { return paper.Picture(w, r, caption) }},
+		} {
 			if to.path == "" {
 				continue
 			}
 
-			write := func(f *os.File) error { return to.render(f, r.Document()) }
+			write := func(f *os.File) error { return to.write(f) }
 			if err := output.Write(to.path, commandline.Replaces(&force), write); err != nil {
 				return err
 			}
 		}
 
-		if picture == "" {
-			return nil
+		if picture != "" {
+			fmt.Fprintf(a.stdout, "picture: %s\ncaption: %s\n", picture, caption)
 		}
 
-		return output.Write(picture, commandline.Replaces(&force), func(f *os.File) error {
-			return drawMain(r, f)
-		})
+		return nil
 	})
-}
-
-// drawMain draws the chart that a report chooses, or the first of its page, as SVG.
-func drawMain(r kinds.Report, w io.Writer) error {
-	if own, is := r.(interface{ Picture(io.Writer) error }); is {
-		return own.Picture(w)
-	}
-	return render.Picture(w, r.Document())
 }
 
 // explain prints what folders say and writes their page, into the first of them

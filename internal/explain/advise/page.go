@@ -3,7 +3,6 @@ package advise
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"math"
 	"path/filepath"
 	"slices"
@@ -68,15 +67,6 @@ func spots(places []place) doc.XYs {
 			Text: doc.PerGet(p.BlockReadsPerGet),
 		}
 	})
-}
-
-// Picture draws the chart as SVG.
-func (a Advice) Picture(w io.Writer) error {
-	chart := a.Chart()
-	if chart == nil {
-		return fmt.Errorf("the curve has fewer than two points: there is nothing to draw")
-	}
-	return chart.SVG(w)
 }
 
 // Document says what to set, and why.

@@ -36,7 +36,7 @@ func TestPicture(t *testing.T) {
 	}
 
 	var file bytes.Buffer
-	if err := a.Picture(&file); err != nil {
+	if err := a.Chart().SVG(&file, ""); err != nil {
 		t.Fatal(err)
 	}
 
@@ -48,7 +48,7 @@ func TestPicture(t *testing.T) {
 	}
 
 	a.Curve = a.Curve[:1]
-	if a.Picture(&file) == nil {
+	if a.Chart() != nil {
 		t.Error("drew a curve of one point")
 	}
 }

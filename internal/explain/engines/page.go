@@ -2,9 +2,7 @@ package engines
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -21,9 +19,9 @@ import (
 // 1 MB. Further ones are in the compared charts and in the tables.
 const maxDetailed = 4
 
-// Picture draws the main chart as SVG: the stacked reads of one curve, or the
-// block reads of several in one picture.
-func (in Input) Picture(w io.Writer) error {
+// Chart is the main chart: the stacked reads of one curve, or the block reads of several in one
+// picture; nil if no point has block reads per Get.
+func (in Input) Chart() *doc.Chart {
 	curves := in.curves()
 	var chart *doc.Chart
 	if s := in.Sweeps[0]; s.compares() {
@@ -44,11 +42,7 @@ func (in Input) Picture(w io.Writer) error {
 		}
 	}
 
-	if chart == nil {
-		return errors.New("nothing to draw: no point has block reads per Get")
-	}
-
-	return chart.SVG(w)
+	return chart
 }
 
 // Document says what Gets cost: what answers most first; of several curves, all of them together.

@@ -39,6 +39,24 @@ func (s *Sweep) oneLine() string {
 	return strings.Join(parts, ", ")
 }
 
+// Setting says what was measured: all settings but the seed, and nothing of when and how fast.
+func (in Input) Setting() string {
+	return strings.Join(doc.Each(in.Sweeps, func(s *Sweep) string {
+		var parts []string
+		for _, kv := range s.settings() {
+			switch kv[0] {
+			case "seed", "harness overhead", "source", "date":
+			case "engine", "workload":
+				parts = append(parts, kv[1])
+			default:
+				parts = append(parts, kv[0]+": "+kv[1])
+			}
+		}
+
+		return strings.Join(parts, "; ")
+	}), "; ")
+}
+
 // readsTable is what the points of a curve read, in the columns a terminal has room for.
 //
 // "top index" counts top-level indexes and the whole indexes of tables too small

@@ -35,7 +35,7 @@ func (in Input) Document() *doc.Document {
 	judged := claims.Check(in.Layouts)
 	p := &doc.Document{
 		Title:    "Statelab: state layouts",
-		Advice:   []doc.Statement{{Text: in.setting(), Detail: true}},
+		Advice:   []doc.Statement{{Text: in.conditions(), Detail: true}},
 		Warnings: doc.Detailed(in.warnings()),
 	}
 
@@ -133,13 +133,18 @@ func (in Input) warnings() (list []doc.Warning) {
 	return list
 }
 
-// setting is under what everything was measured, in a sentence.
-func (in Input) setting() string {
+// Setting is what was measured: the state, its updates and its lookups.
+func (in Input) Setting() string {
 	w := in.Workload
 	return fmt.Sprintf("%s accounts, %d slots of %s of them; %d blocks of %d updates; %s lookups "+
-		"of each kind; seed %d. %s, %d cores, %s, %s; %s.",
+		"of each kind",
 		doc.List(w.Accounts, doc.ShortCount[uint64]), w.SlotsPer, unit.Percent(w.ContractShare),
-		w.UpdateBlocks, w.UpdateAccounts, unit.Count(w.Reads), w.Seed,
+		w.UpdateBlocks, w.UpdateAccounts, unit.Count(w.Reads))
+}
+
+// conditions are under what everything was measured, in two sentences.
+func (in Input) conditions() string {
+	return fmt.Sprintf("%s; seed %d. %s, %d cores, %s, %s; %s.", in.Setting(), in.Workload.Seed,
 		in.Host.CPU, in.Host.Cores, unit.Bytes(in.Host.MemoryBytes),
 		strings.TrimSpace(in.Host.Device+" "+in.Host.Filesystem),
 		in.Started.UTC().Format("2006-01-02 15:04 UTC"))

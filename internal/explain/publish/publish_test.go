@@ -120,6 +120,17 @@ func TestPackPasses(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 
+	dir, remove, err := Open(path)
+	must(t, err)
+	for file, says := range map[string]string{Figure: `width="3.500in"`, TidyCSV: "gets_per_second",
+		Caption: "Block reads per Get", Citation: "@misc{statelab,"} {
+		text, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil || !strings.Contains(string(text), says) {
+			t.Errorf("%s lacks %q (%v)", file, says, err)
+		}
+	}
+
+	must(t, remove())
 	first, err := os.ReadFile(path)
 	must(t, err)
 	if bytes.Contains(first, []byte("secret")) {
@@ -155,6 +166,8 @@ func TestTamperedPacksAreRefused(t *testing.T) {
 		"another spread": {"sweep.json", `"high": 50`, `"high": 60`, "spread"},
 		"another answer": {"sweep.json", `"limit": 1.1`, `"limit": 1.3`, "answers"},
 		"another page":   {"report.html", "1.2", "0.2", "not the page"},
+		"another figure": {Figure, ">1.20<", ">0.20<", Figure + ": it is not what these"},
+		"another row":    {TidyCSV, "1.2", "0.2", TidyCSV + ": it is not what these"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, remove, err := Open(path)

@@ -33,6 +33,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/explain/kinds"
+	"github.com/statelab/statelab/internal/explain/paper"
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/report/render"
 	"github.com/statelab/statelab/result"
@@ -400,6 +401,20 @@ func (c *check) page(by string) {
 	} else if !bytes.Equal(page, stored) {
 		c.Problem(result.ReportFile, "it is not the page that these results give")
 	}
+
+	again, err := forPapers(c.Dir)
+	if err != nil {
+		c.Problem("files for papers", "cannot be made again: %v", err)
+	}
+
+	for _, file := range again {
+		stored, err := os.ReadFile(filepath.Join(c.Dir, file.name))
+		if err != nil {
+			c.Problem(file.name, "%v", err)
+		} else if !bytes.Equal(file.text, stored) {
+			c.Problem(file.name, "it is not what these results give")
+		}
+	}
 }
 
 // Files of a pack beside those of the results. Sums is what sha256sum -c reads.
@@ -407,6 +422,64 @@ const (
 	Sums   = "SHA256SUMS"
 	MadeBy = "made-by.txt"
 )
+
+// Files of a pack for papers: the main chart with its caption, all figures as one table in long
+// form, and BibTeX entries.
+const (
+	Figure   = "figure.svg"
+	Caption  = "caption.txt"
+	TidyCSV  = "figures.csv"
+	Citation = "citation.bib"
+)
+
+// madeFile follows from the results.
+type madeFile struct {
+	name string
+	text []byte
+}
+
+// forPapers makes the files for papers. Results without a chart have no picture, results without
+// runs no table.
+func forPapers(dir string) (all []madeFile, err error) {
+	report, err := kinds.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+
+	caption, err := paper.Caption(report, dir)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, file := range []struct {
+		name  string
+		is    bool
+		write func(io.Writer) error
+	}{
+		{Figure, paper.Chart(report) != nil, func(w io.Writer) error {
+			return paper.Picture(w, report, caption)
+		}},
+		{Caption, paper.Chart(report) != nil, func(w io.Writer) error {
+			_, err := io.WriteString(w, caption+"\n")
+			return err
+		}},
+		{TidyCSV, paper.HasTable(dir), func(w io.Writer) error { return paper.TidyCSV(w, dir) }},
+		{Citation, true, func(w io.Writer) error { return paper.BibTeX(w, dir) }},
+	} {
+		if !file.is {
+			continue
+		}
+
+		var text bytes.Buffer
+		if err := file.write(&text); err != nil {
+			return nil, fmt.Errorf("%s: %w", file.name, err)
+		}
+
+		all = append(all, madeFile{file.name, text.Bytes()})
+	}
+
+	return all, nil
+}
 
 // published are the files of results that a pack takes: nothing else, and no database.
 func published() []string {
@@ -421,9 +494,15 @@ const (
 )
 
 // Pack writes a pack of the results in dir: a zip file with one folder of that name. The
-// page is made anew; by is the program that made it. Equal results give equal bytes.
+// page and the files for papers are made anew; by is the program that made it. Equal results give
+// equal bytes.
 func Pack(w io.Writer, dir, name, by string) error {
 	page, err := pageOf(dir)
+	if err != nil {
+		return err
+	}
+
+	made, err := forPapers(dir)
 	if err != nil {
 		return err
 	}
@@ -447,6 +526,12 @@ func Pack(w io.Writer, dir, name, by string) error {
 		}
 
 		if err := add(path, text); err != nil {
+			return err
+		}
+	}
+
+	for _, file := range made {
+		if err := add(file.name, file.text); err != nil {
 			return err
 		}
 	}

@@ -74,16 +74,17 @@ func TestNamesOfCloseLines(t *testing.T) {
 	for _, width := range []float64{300, 700} {
 		c.fit()
 		f := frame{
-			Panel: c.Panels[0],
-			x:     c.X,
-			data:  box{point{pictureWidth - width, 0}, point{pictureWidth, 100}},
+			drawing: &drawing{width: pictureWidth},
+			Panel:   c.Panels[0],
+			x:       c.X,
+			data:    box{point{pictureWidth - width, 0}, point{pictureWidth, 100}},
 		}
 
 		marks, _ := c.marksIn(&f)
 		for i, m := range marks {
 			to := m.left + textWidth(m.Name)
 			if m.left < 0 || to > pictureWidth {
-				t.Errorf("%s is from %.0f to %.0f of %d", m.Name, m.left, to, pictureWidth)
+				t.Errorf("%s is from %.0f to %.0f of %g", m.Name, m.left, to, pictureWidth)
 			}
 
 			for j, other := range marks {
@@ -163,7 +164,7 @@ func (e element) all(is func(element) bool) (found []element) {
 func drawn(t *testing.T, c *Chart) (root element) {
 	t.Helper()
 	var file bytes.Buffer
-	if err := c.SVG(&file); err != nil {
+	if err := c.SVG(&file, "Statelab 0.2.0."); err != nil {
 		t.Fatal(err)
 	}
 
@@ -282,7 +283,7 @@ func TestPictureIsComplete(t *testing.T) {
 				x -= width / 2
 				fallthrough
 			case e.attribute("text-anchor") == "":
-				if x < 0 || x+width > pictureWidth {
+				if x < 0 || x+width > paperWidth {
 					t.Errorf("%s: %q is from %.0f to %.0f", name, e.Text, x, x+width)
 				}
 			case x-width < 0:
@@ -313,7 +314,7 @@ func TestPictureIsComplete(t *testing.T) {
 	root := drawn(t, curves)
 	if got := root.Elements[1].Text; !strings.Contains(got,
 		"Block reads per Get; hit rate, % by cache size") ||
-		!strings.HasSuffix(got, "Not drawn: 1 implausible figures.") {
+		!strings.HasSuffix(got, "Not drawn: 1 implausible figures. Statelab 0.2.0.") {
 		t.Errorf("description %q", got)
 	}
 }

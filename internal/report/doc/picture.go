@@ -7,13 +7,17 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// Sizes of a picture, in units of its viewBox. In one column of a paper (252 points wide) its type
-// is 7 points high; on a page a unit is a pixel.
+// Sizes of a picture, in units of its viewBox: pixels of a page. A file is as wide as one column of
+// a paper, and has as many units as make its type paperType high.
 const (
-	pictureWidth = 440
+	pictureWidth = 440.0
+	columnWidth  = 3.5 // of a paper, in inches
+	paperType    = 8.0 // in points, of which an inch has 72
+	paperWidth   = columnWidth * 72 / paperType * typeSize
 	typeSize     = 12.0
 	lineHeight   = 15.0
 	pictureEdge  = 4.0
@@ -30,9 +34,11 @@ const (
 // sampleSize is that of a series in the legend, which the page's script knows, too.
 var sampleSize = point{22, 12}
 
-// SVG writes the chart as a file of its own: on white, in the colours of paper.
-func (c *Chart) SVG(w io.Writer) error {
-	text := c.picture(Color.hex, "xmlns", "http://www.w3.org/2000/svg")
+// SVG writes the chart as a file of its own: on white, in the colours of paper, one column of a
+// paper wide, with type of 8 points. caption is added to its description.
+func (c *Chart) SVG(w io.Writer, caption string) error {
+	d := &drawing{ink: Color.hex, width: paperWidth}
+	text := c.picture(d, inches, caption, "xmlns", "http://www.w3.org/2000/svg")
 	if _, err := io.WriteString(w, text); err != nil {
 		return fmt.Errorf("write the chart %q: %w", c.About, err)
 	}
@@ -40,13 +46,24 @@ func (c *Chart) SVG(w io.Writer) error {
 }
 
 // Inline is the same picture as a part of a page, in the colours of the page (PaletteStyle).
-func (c *Chart) Inline() template.HTML { return template.HTML(c.picture(Color.variable)) }
+func (c *Chart) Inline() template.HTML {
+	d := &drawing{ink: Color.variable, width: pictureWidth}
 
-// picture lays out the panels above each other, and the legend below them. The root element has
-// the attributes.
-func (c *Chart) picture(ink func(Color) string, attributes ...string) string {
+	return template.HTML(c.picture(d, coordinate, ""))
+}
+
+// inches is a length in a file for papers.
+func inches(units float64) string {
+	return strconv.FormatFloat(units*columnWidth/paperWidth, 'f', 3, 64) + "in"
+}
+
+// picture lays out the panels above each other on d, and the legend below them. length prints the
+// width and the height. The root element has the attributes, its description ends with the caption.
+func (c *Chart) picture(
+	d *drawing, length func(units float64) string, caption string, attributes ...string,
+) string {
 	c.fit()
-	d := &drawing{ink: ink, depth: 1}
+	d.depth = 1
 
 	left := 0.0
 	for _, p := range c.Panels {
@@ -64,23 +81,23 @@ func (c *Chart) picture(ink func(Color) string, attributes ...string) string {
 		}
 
 		f := frame{drawing: d, Panel: p, x: c.X}
-		f.data.min.x, f.data.max.x = left, pictureWidth-pictureEdge-2
+		f.data.min.x, f.data.max.x = left, d.width-pictureEdge-2
 		foot = f.panel(c, i, foot)
 	}
 
 	foot = d.legend(c.legend(), foot+6)
 	foot += pictureEdge
 
-	root := &drawing{ink: ink}
+	root := &drawing{ink: d.ink}
 	root.open("svg", append(attributes, "class", "picture", "role", "img",
-		"width", coordinate(pictureWidth), "height", coordinate(foot),
-		"viewBox", coordinates(0, 0, pictureWidth, foot),
+		"width", length(d.width), "height", length(foot),
+		"viewBox", coordinates(0, 0, d.width, foot),
 		"font-family", "Helvetica, Arial, Liberation Sans, sans-serif",
-		"font-size", coordinate(typeSize), "fill", ink(Ink))...)
+		"font-size", coordinate(typeSize), "fill", d.ink(Ink))...)
 
 	root.node("title", Upper(c.About))
-	root.node("desc", c.description())
-	root.element("rect", "width", "100%", "height", "100%", "fill", ink(paper))
+	root.node("desc", strings.TrimSpace(c.description()+" "+caption))
+	root.element("rect", "width", "100%", "height", "100%", "fill", d.ink(paper))
 	root.WriteString(d.String())
 	root.close("svg")
 	return root.String()
@@ -198,7 +215,7 @@ func (f *frame) labelsBelow() (l labelsOfX) {
 		}
 
 		if !touch || maximum == 2 {
-			l.beyond = max(0, last-pictureWidth+pictureEdge)
+			l.beyond = max(0, last-f.width+pictureEdge)
 			break
 		}
 	}
@@ -396,7 +413,7 @@ func (c *Chart) marksIn(f *frame) (marks []placedMark, rows int) {
 	for i := len(marks) - 1; i >= 0; i-- {
 		m := &marks[i]
 		width := textWidth(m.Name)
-		m.left = max(0, min(m.at+3, pictureWidth-pictureEdge-width))
+		m.left = max(0, min(m.at+3, f.width-pictureEdge-width))
 		for _, other := range marks[i+1:] {
 			if min(other.at, other.left) < m.left+width+4 {
 				m.row = max(m.row, other.row+1)
@@ -459,7 +476,7 @@ func (f *frame) beside(points XYs, taken []box) {
 			} {
 				foot := dots[i].plus(corner)
 				room := box{foot.minus(point{y: size.y}), foot.plus(point{x: size.x})}
-				inside := room.min.x > f.data.min.x && room.max.x < pictureWidth &&
+				inside := room.min.x > f.data.min.x && room.max.x < f.width &&
 					room.max.y < f.data.max.y
 				if !inside || slices.ContainsFunc(taken, room.overlaps) {
 					continue
@@ -488,9 +505,9 @@ func (d *drawing) legend(entries []entry, top float64) (foot float64) {
 	d.open("g", "class", "legend")
 	at := point{pictureEdge, top}
 	for _, e := range entries {
-		name := clipToWidth(strings.TrimSpace(e.name), pictureWidth-2*pictureEdge-sampleSize.x-5)
+		name := clipToWidth(strings.TrimSpace(e.name), d.width-2*pictureEdge-sampleSize.x-5)
 		width := sampleSize.x + 5 + textWidth(name)
-		if at.x > pictureEdge && at.x+width > pictureWidth-pictureEdge {
+		if at.x > pictureEdge && at.x+width > d.width-pictureEdge {
 			at = point{pictureEdge, at.y + lineHeight}
 		}
 

@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// drawing collects the elements of a picture, in the colours that ink gives.
+// drawing collects the elements of a picture of a width, in the colours that ink gives.
 type drawing struct {
 	strings.Builder
 	ink   func(Color) string
+	width float64
 	depth int
 }
 

@@ -2,7 +2,6 @@ package render
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"html/template"
 	"io"
@@ -29,15 +28,6 @@ func Page(w io.Writer, d *doc.Document) error {
 	}
 
 	return nil
-}
-
-// Picture draws the first chart of the document as SVG.
-func Picture(w io.Writer, d *doc.Document) error {
-	chart := d.MainChart()
-	if chart == nil {
-		return errors.New("nothing to draw: the report has no chart")
-	}
-	return chart.SVG(w)
 }
 
 // page is what the template asks for.

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What a paper takes of a sweep: a picture whose caption is printed, a table, and BibTeX alone on
+// stdout, for which no page is written.
+func TestFigureOfAPaper(t *testing.T) {
+	sweep, err := filepath.Abs("../../internal/explain/kinds/testdata/0.1.0/sweep")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	o := must(t, "report", sweep, "--out", at("page.html"), "--picture", at("figure.svg"),
+		"--tidy", at("figures.csv"))
+	_, caption, printed := strings.Cut(o.stdout, "\ncaption: ")
+	if !printed || !strings.HasPrefix(caption, "Block reads per Get") {
+		t.Errorf("no caption: %s", o.stdout)
+	}
+
+	for file, want := range map[string]string{
+		"figure.svg":  strings.TrimSpace(caption) + "</desc>",
+		"figures.csv": "block_reads_per_get",
+	} {
+		text, err := os.ReadFile(at(file))
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s lacks %q (%v)", file, want, err)
+		}
+	}
+
+	o = must(t, "report", "--cite", sweep)
+	if !strings.HasPrefix(o.stdout, "@misc{statelab,\n") || strings.Contains(o.stdout, "report: ") {
+		t.Errorf("not BibTeX alone: %s", o.stdout)
+	}
+
+	if _, err := os.Stat(filepath.Join(sweep, "report.html")); err == nil {
+		t.Error("--cite wrote a page")
+	}
+
+	o = statelab(t, "report", "--cite", sweep, "--tidy", at("more.csv"))
+	if o.exit != exitUsage || !strings.Contains(o.stderr, "--tidy: not with --cite") {
+		t.Errorf("%v", o)
+	}
+}
