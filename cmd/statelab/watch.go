@@ -159,11 +159,14 @@ func (a *app) watch(f *watchFlags, flags *pflag.FlagSet, m *mistakes, args []str
 
 	p.Done()
 	// An answer that took long to see is told even if a file cannot be written.
+	answer := watched.Watched{Watch: &seen.Watch, Series: seen.Ticks}
 	seen.Watch.Schema, seen.Watch.Command = schema.Watch, a.command()
+	seen.Watch.Answer, seen.Watch.Bottleneck = answer.Answer(),
+		string(answer.Verdict().Bottleneck)
 	err = a.delivered(
 		f.out,
 		f.json,
-		watched.Watched{Watch: &seen.Watch, Series: seen.Ticks},
+		answer,
 		func(dir string) error { return seen.Write(dir, a.command()) },
 	)
 

@@ -41,12 +41,10 @@ func (w Watched) mappedAnswer(program string) string {
 			doc.ShortNanos(w.FaultNanos.P99))
 	}
 
-	text += fmt.Sprintf(". Another %s pages a second were in the page cache, but not yet in the "+
-		"memory of the process (minor page faults).", doc.ShortCount(all.MinorRate))
 	verdict := w.memoryVerdict()
 
-	return strings.Join(doc.Without([]string{verdict.Sentence, text, w.memories(),
-		w.setMemory(verdict), w.memoryLimit()}), " ")
+	return strings.Join(doc.Without([]string{verdict.Sentence, text + ".", w.memories(verdict),
+		w.memoryLimit()}), " ")
 }
 
 // memoryVerdict judges the page faults that were seen.
@@ -76,8 +74,9 @@ func (w Watched) memoryVerdict() advice.Verdict {
 	return advice.JudgeMemory(e)
 }
 
-// memories are the next larger and the next smaller amount of memory that were predicted.
-func (w Watched) memories() string {
+// memories are the next smaller amount of memory that was predicted, and the larger one that is
+// worth having, with where to set it, or else the next one.
+func (w Watched) memories(v advice.Verdict) string {
 	o := w.OtherMemory
 	if o == nil {
 		return ""
@@ -90,7 +89,7 @@ func (w Watched) memories() string {
 		switch {
 		case s.Bytes < o.Bytes:
 			smaller = words
-		case larger == "":
+		case larger == "" && (v.Memory == nil || v.Memory.MemoryBytes == s.Bytes):
 			larger = words
 		}
 	}
@@ -100,8 +99,13 @@ func (w Watched) memories() string {
 		limit = "The machine has " + doc.ShortBytes(o.Bytes) + " of memory"
 	}
 
-	return fmt.Sprintf("%s; for the same accesses it would read %s.", limit,
+	text := fmt.Sprintf("%s; for the same accesses it would read %s.", limit,
 		strings.Join(doc.Without([]string{larger, smaller}), ", and "))
+	if v.Memory != nil {
+		text += " " + advice.SetMemory(o.Group, v.Memory.MemoryBytes)
+	}
+
+	return text
 }
 
 // pagesWithin is a predicted number of pages a second, with its range.
@@ -111,18 +115,6 @@ func pagesWithin(s result.WatchedMemoryReads) string {
 	}
 	return fmt.Sprintf("%s (%s to %s)", doc.ShortCount(s.PagesPerSecond), doc.ShortCount(s.Low),
 		doc.ShortCount(s.High))
-}
-
-// setMemory says how the process gets the memory that is worth having.
-func (w Watched) setMemory(v advice.Verdict) string {
-	if v.Memory == nil {
-		return ""
-	}
-
-	return fmt.Sprintf("With %s it would be %s. %s", doc.ShortBytes(v.Memory.MemoryBytes),
-		pagesWithin(result.WatchedMemoryReads{PagesPerSecond: v.Memory.PerSecond,
-			Low: v.Memory.Least, High: v.Memory.Most}),
-		advice.SetMemory(w.OtherMemory.Group, v.Memory.MemoryBytes))
 }
 
 // nearLimit is the share of a memory limit above which the kernel takes pages away again.

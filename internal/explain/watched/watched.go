@@ -360,12 +360,16 @@ func (w Watched) Document() *doc.Document {
 	}
 
 	d.Answer("", w.Answer())
-	p := w.Process
+	p, cache := w.Process, ""
+	if w.Cache.Bytes > 0 {
+		cache = doc.ShortBytes(w.Cache.Bytes)
+	}
+
 	d.Cards = []doc.Card{{
 		Name: "process",
 		Facts: doc.Known([][2]string{{"program", p.Program + " " + p.Version},
 			{"engine", p.Engine + " " + p.EngineVersion}, {"database", p.Database},
-			{"cache", doc.ShortBytes(w.Cache.Bytes)}, {"Go", p.Go}}),
+			{"cache", cache}, {"Go", p.Go}}),
 	}}
 
 	const method = "watching-a-node.md"

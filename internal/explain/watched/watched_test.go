@@ -95,3 +95,38 @@ func TestOpenFilesAreNamed(t *testing.T) {
 		t.Errorf("read again (-want +got):\n%s", diff)
 	}
 }
+
+// TestOtherMemoryIsNamed: the answer on a process that maps its database names the memory that is
+// worth having, and where to set it.
+func TestOtherMemoryIsNamed(t *testing.T) {
+	w := Watched{Watch: &result.Watch{
+		Process:    result.WatchedProcess{Name: "reth", PID: 7, Engine: "mdbx"},
+		Watched:    10,
+		Seconds:    10,
+		Faults:     []result.WatchedFaults{{Table: "(main)", Major: 60_000, MajorRate: 6000}},
+		FaultNanos: &result.Latency{P50: 100_000, P99: 500_000, Mean: 130_000},
+		OtherMemory: &result.WatchedOtherMemory{
+			Bytes:          40 << 20,
+			Group:          "reth.service",
+			CacheBytes:     33 << 20,
+			Evicted:        60_000,
+			Replaced:       7.1,
+			PagesPerSecond: 6000,
+			Sizes: []result.WatchedMemoryReads{
+				{Bytes: 30 << 20, PagesPerSecond: 7500, Low: 7000, High: 8000},
+				{Bytes: 60 << 20, PagesPerSecond: 3700, Low: 3500, High: 4000},
+				{Bytes: 80 << 20, PagesPerSecond: 1500, Low: 1200, High: 1800},
+			},
+		},
+	}}
+
+	const want = "The memory is too small: waiting for pages of the database takes 78% of the " +
+		"time of one thread. reth (pid 7) read 6k pages a second of its database that were not " +
+		"in the page cache (major page faults); half of these took less than 100 us, 1% more " +
+		"than 500 us. The limit of its memory is 40 MiB; for the same accesses it would read " +
+		"1.5k (1.2k to 1.8k) pages a second with 80 MiB, and 7.5k (7k to 8k) pages a second " +
+		"with 30 MiB. To set it: MemoryMax=80M of reth.service."
+	if got := w.Answer(); got != want {
+		t.Error(cmp.Diff(want, got))
+	}
+}

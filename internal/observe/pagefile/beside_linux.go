@@ -14,13 +14,13 @@ import (
 // and the owner would find there what it had no memory for.
 type beside struct {
 	file   *os.File
-	direct *os.File // nil: the filesystem has no direct reads
+	direct *os.File // nil: the filesystem reads nothing directly
 }
 
 // directBytes is what the addresses, offsets and lengths of direct reads are multiples of.
 const directBytes = 4096
 
-// openBeside opens a file for reading.
+// openBeside opens a file for reading, by one goroutine.
 func openBeside(path string) (_ *beside, err error) {
 	b := &beside{}
 	if b.file, err = os.Open(path); err != nil {
@@ -55,7 +55,13 @@ func (b *beside) ReadAt(p []byte, at int64) (int, error) {
 	aligned := room[skip : skip+length]
 	n, err := b.direct.ReadAt(aligned, first)
 	if errors.Is(err, unix.EINVAL) {
-		return b.file.ReadAt(p, at) // other alignments, or none
+		// It opens files for direct reads, but reads none, or with other alignments.
+		err, b.direct = b.direct.Close(), nil
+		if err != nil {
+			return 0, err
+		}
+
+		return b.file.ReadAt(p, at)
 	}
 
 	if n -= int(at - first); n >= len(p) {
