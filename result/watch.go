@@ -24,8 +24,8 @@ type Watch struct {
 	Schema  string    `json:"schema"`
 	Started time.Time `json:"started"`
 	Command []string  `json:"command"`
-	// Answer is what statelab says of it, Bottleneck what limits the node, in two or three words; ""
-	// where that is not known, and in watches of older versions.
+	// Answer is what statelab says of it, Bottleneck what limits the node, in two or three words;
+	// "" where that is not known, and in watches of older versions.
 	Answer     string `json:"answer,omitempty"`
 	Bottleneck string `json:"bottleneck,omitempty"`
 
