@@ -338,6 +338,13 @@ func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) curve.TraceR
 		return curve.TraceRequest{}
 	}
 
+	// A database that its engine maps is refused for that, not for a runner that is missing.
+	if of, err := dbformat.Recognise(dir); err == nil && subject.IsMapped(of.Engine) {
+		m.Add("%s: a database of %s; advise supports Pebble and RocksDB. %s", dir, of.Engine,
+			advice.NoCacheFlag(dbformat.Client(dir, of, nil), true))
+		return curve.TraceRequest{}
+	}
+
 	t := a.find(sweep.WantedBy(e), m)
 	spec := sweep.ReadSpec(e, t, a.command(), &m.Mistakes)
 	spec.AccessGets = 0

@@ -53,8 +53,9 @@ func NoCacheFlag(client clients.Client, mapped bool) string {
 	case mapped:
 		owner := cmp.Or(client.Name(), "its program")
 		return "It has no block cache: the operating system's page cache is its cache, so leave " +
-			"memory free " +
-			"(" + owner + " has no flag for it; statelab sweep --memory measures what memory gains)"
+			"memory free (" + owner + " has no flag for it). While its node runs, sudo statelab " +
+			"watch --pid PID predicts what it would read with another amount of memory; " +
+			"without a node, statelab sweep --memory measures it"
 	case client == clients.Geth:
 		return "geth's --cache and --cache.database set its block cache, half of what the " +
 			"database gets (statelab sweep --cache measures what a block cache gains)"

@@ -1,5 +1,7 @@
 package subject
 
+import "slices"
+
 // Watched tells how the Gets of an engine are seen in a process of somebody else's that runs it,
 // as internal/observe/probe needs it.
 type Watched struct {
@@ -176,6 +178,11 @@ type PageFile struct {
 
 // TreeRecordBytes is the size of a tree's record in all known layouts.
 const TreeRecordBytes = 48
+
+// IsMapped reports whether an engine maps its database into memory, and has no block cache.
+func IsMapped(engine string) bool {
+	return slices.ContainsFunc(PageFiles(), func(f PageFile) bool { return f.Engine == engine })
+}
 
 // PageFiles are the layouts of the engines that map their file, after their own definitions: struct
 // MDB_page, MDB_node, MDB_db and MDB_meta of LMDB 0.9, and page_t, node_t, tree_t and meta_t of
