@@ -126,9 +126,11 @@ network.`,
 			return err
 		}
 
-		caption, err := paper.Caption(r, folders...)
-		if err != nil {
-			return err
+		caption := ""
+		if picture != "" {
+			if caption, err = paper.Caption(r, folders...); err != nil {
+				return err
+			}
 		}
 
 		for _, to := range []struct {

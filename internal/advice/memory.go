@@ -12,7 +12,6 @@ import (
 // what limits the node.
 type MemoryEvidence struct {
 	Program string
-	Seconds float64 // in which it was watched
 
 	// Waiting: threads that wait for pages of the database at a time, on average.
 	Waiting  figure.Value

@@ -33,7 +33,6 @@ func TestJudgeMemory(t *testing.T) {
 	} {
 		v := JudgeMemory(MemoryEvidence{
 			Program:  "reth",
-			Seconds:  60,
 			Waiting:  figure.Known(c.waiting),
 			DiskBusy: figure.Known(c.busy),
 			Present:  MemoryReads{MemoryBytes: 4 * gib, PerSecond: 2000, Least: 2000, Most: 2000},

@@ -494,8 +494,7 @@ func (c *faults) explain(w *result.Watch) {
 	const noAccesses = "an access to a page that is in memory leaves no trace"
 	w.Unavailable(noAccesses, figure.BlockAccessesPerGet, figure.TablesPerGet, figure.HitRate,
 		figure.WorkingSet)
-	w.Why["simulated"] = noAccesses + ", so the accesses that a smaller page cache would miss " +
-		"are not known, nor the order in which a larger one would be used"
+	w.Why["simulated"] = noAccesses + "; other_memory predicts other page caches"
 	w.Why["block_reads_by_level"] = "pages have no levels"
 	if c.probe.Untimed != nil {
 		w.Why["p50_ns"] = c.probe.Untimed.Error()

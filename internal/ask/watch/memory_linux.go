@@ -33,11 +33,15 @@ type otherMemory struct {
 }
 
 const (
-	// systemPage is a page of the page cache, in bytes.
-	systemPage = 4096
+	// fullGroup is the share of its limit that a control group uses at least when the limit makes
+	// pages leave: the kernel drops some more than it needs.
+	fullGroup = 0.8
 	// mostPages have a history; where there are more, it is that of a share of them.
 	mostPages = 1 << 20
 )
+
+// systemPage is a page of the page cache, in bytes.
+var systemPage = int64(os.Getpagesize())
 
 // watchMemory begins to watch the page cache. The error says why that cannot tell anything.
 func watchMemory(ctx context.Context, t *probe.Target, path string) (_ *otherMemory, err error) {
@@ -148,9 +152,15 @@ func (m *otherMemory) end(
 	case now.LimitBytes != m.memory.LimitBytes:
 		return nil, fmt.Errorf("the limit of its memory changed from %s to %s while it was watched",
 			unit.Bytes(m.memory.LimitBytes), unit.Bytes(now.LimitBytes))
+	case !counts.Found:
+		return nil, errors.New("every page of the database that the process needed was in memory")
+	case now.LimitBytes > 0 && float64(now.UsedBytes) < fullGroup*float64(now.LimitBytes):
+		return nil, fmt.Errorf("the control group %s uses %s of %s, so that its limit is not what "+
+			"makes pages leave memory", now.Group, unit.Bytes(now.UsedBytes),
+			unit.Bytes(now.LimitBytes))
 	case counts.Evicted == 0:
-		return nil, errors.New("no page left memory to make room for another: every page that " +
-			"was read was read for the first time, and more memory would change nothing")
+		return nil, errors.New("no page left memory to make room for another: with more memory, " +
+			"the same pages would have been read")
 	case counts.Lost > 0:
 		return nil, fmt.Errorf("%s of the pages that entered or left memory were not seen: watch "+
 			"when the machine is less busy", unit.Count(counts.Lost))

@@ -56,7 +56,11 @@ func ReadProvenance(dir string) (Provenance, error) {
 		return Provenance{}, fmt.Errorf("read provenance of %s: %w", dir, err)
 	}
 
-	runs := readableRuns(kind, dir)
+	runs, err := readableRuns(kind, dir)
+	if err != nil {
+		return Provenance{}, fmt.Errorf("read provenance of %s: %w", dir, err)
+	}
+
 	if len(runs) > 0 && file.Host.Statelab == "" {
 		file.Host = runs[0].Host
 	}
@@ -78,10 +82,10 @@ func ReadProvenance(dir string) (Provenance, error) {
 
 // readableRuns are the runs that stand for the points of a folder, without those that cannot be
 // read, which its report names.
-func readableRuns(kind kinds.Kind, dir string) (runs []*result.Run) {
+func readableRuns(kind kinds.Kind, dir string) (runs []*result.Run, err error) {
 	points, err := pointsOf(kind, dir)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 
 	for _, p := range points {
@@ -90,7 +94,7 @@ func readableRuns(kind kinds.Kind, dir string) (runs []*result.Run) {
 		}
 	}
 
-	return runs
+	return runs, nil
 }
 
 // pointsOf are all settings of a folder whose runs have figures; none of a kind without runs.

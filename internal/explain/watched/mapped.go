@@ -51,7 +51,6 @@ func (w Watched) mappedAnswer(program string) string {
 func (w Watched) memoryVerdict() advice.Verdict {
 	e := advice.MemoryEvidence{
 		Program:  cmp.Or(w.Process.Name, w.Process.Program),
-		Seconds:  w.Watched,
 		Waiting:  figure.Unavailable("the kernel does not tell when a page fault began"),
 		DiskBusy: w.Value(figure.DeviceBusy),
 	}

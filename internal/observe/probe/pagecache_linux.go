@@ -40,7 +40,7 @@ type PageEvent struct {
 	Kind   PageEventKind
 	Device uint32 // as unix.Makedev has it
 	Inode  uint64
-	Index  uint64 // in the file, in pages of 4 KiB
+	Index  uint64 // in the file, in pages of the system
 	// Clock is how many pages had been evicted since Attach, this one included.
 	Clock uint64
 }
@@ -60,7 +60,7 @@ type PageCacheCounts struct {
 	Evicted  uint64 // pages of the control group, or of the machine
 	OwnAdded uint64 // pages of the database
 	Lost     uint64 // events
-	Found    bool   // the control group is known, or it is the machine that was asked for
+	Found    bool   // the process read a page of the database, or the whole machine is watched
 }
 
 // Words of the map.

@@ -16,7 +16,7 @@
 //
 // Read find_linux.go (which process), binary_linux.go and library_linux.go (where Gets begin and
 // end), programs_linux.go (what runs in the kernel) and attach_linux.go (its life) in this order;
-// faults_linux.go for page faults.
+// faults_linux.go for page faults, pagecache_linux.go for the page cache.
 package probe
 
 import (
