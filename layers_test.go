@@ -176,7 +176,7 @@ var ladder = []rung{
 		"engines/rocksdb": {"engine", "internal/base/failure", "internal/base/optionsfile",
 			"internal/adapt/adapter", "internal/base/unit",
 			"internal/adapt/rocksoptions", "internal/model/cachesim", "internal/observe/blockio",
-			"internal/observe/blockbased", "internal/observe/dbformat"},
+			"internal/observe/blockbased", "internal/observe/dbformat", "internal/observe/lsmtail"},
 		"engines/rocksdb/familytest": {"engine", "engines/rocksdb"},
 	}},
 	{"run", map[string][]string{
@@ -334,7 +334,7 @@ var ladder = []rung{
 			"internal/plan/sweep", "internal/run/bench", "internal/subject", "result",
 			"result/figure"},
 		"internal/ask/inspect": {"engine", "internal/advice", "internal/chain/clients",
-			"internal/base/optionsfile", "internal/adapt/adapter", "internal/adapt/pebbledb",
+			"internal/base/keyspace", "internal/base/optionsfile", "internal/adapt/adapter", "internal/adapt/pebbledb",
 			"internal/adapt/rocksoptions",
 			"internal/model/cachesim", "internal/observe/blockbased", "internal/observe/resolve",
 			"internal/ask/curve", "internal/ask/evidence", "internal/base/unit",

@@ -25,6 +25,7 @@ import (
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
+	"github.com/statelab/statelab/internal/run/bench"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
@@ -343,6 +344,10 @@ func (a *app) adviceTarget(f *adviseFlags, dir string, m *mistakes) curve.TraceR
 		m.Add("%s: a database of %s; advise supports Pebble and RocksDB. %s", dir, of.Engine,
 			advice.NoCacheFlag(dbformat.Client(dir, of, nil), true))
 		return curve.TraceRequest{}
+	}
+
+	if name := a.readsFiles(dir); name != "" {
+		return curve.TraceRequest{Spec: bench.Spec{Engine: name, Dir: absolute(dir)}}
 	}
 
 	t := a.find(sweep.WantedBy(e), m)

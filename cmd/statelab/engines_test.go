@@ -269,8 +269,11 @@ func TestARunnerThatIsNotHere(t *testing.T) {
 		}
 	}
 
-	for _, verb := range []string{"advise", "inspect"} {
-		o := statelab(t, verb, db)
+	for _, args := range [][]string{
+		{"trace", "--db", db, "--use-existing", "--out", "T"},
+		{"tune", "--db", db, "--memory", "1GiB"},
+	} {
+		o := statelab(t, args...)
 		refused(t, o, exitUsage, "found no runner for rocksdb (statelab-run-rocksdb)")
 		if strings.Contains(o.stderr, "--engine") {
 			t.Error(o)

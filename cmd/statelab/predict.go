@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -24,8 +25,10 @@ import (
 	enginereport "github.com/statelab/statelab/internal/explain/engines"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/layouts"
+	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/internal/plan/slurm"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
@@ -426,6 +429,10 @@ func (a *app) inspectDatabase(
 		return nil, m.Err()
 	}
 
+	if name := a.readsFiles(dir); name != "" && (engineName == "" || engineName == name) {
+		return inspect.OfFiles(dir, name)
+	}
+
 	t := a.find(sweep.Wanted{Dir: dir, Engine: engineName, Existing: true, ReadOnly: true}, m)
 	if err := m.Err(); err != nil {
 		return nil, err
@@ -447,6 +454,22 @@ func (a *app) inspectDatabase(
 	}
 
 	return a.once(&spec)
+}
+
+// readsFiles names the engine of a database whose files this program reads itself, because the
+// runner of that engine is not here; "": of any other.
+func (a *app) readsFiles(dir string) string {
+	of, err := dbformat.Recognise(dir)
+	if e, _ := subject.EngineOf(of.Engine); err != nil || !e.BlockTables {
+		return ""
+	}
+
+	_, err = a.tables.Engines.Find(of.Engine)
+	if !errors.As(err, new(*runners.NotInstalledError)) {
+		return ""
+	}
+
+	return of.Engine
 }
 
 // once carries out a spec whose run folder nobody looks at.

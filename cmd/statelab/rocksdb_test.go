@@ -5,6 +5,8 @@ import (
 	"math"
 	"path/filepath"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestPredictedCurvesOfRocksDB: what a sweep predicts is what RocksDB reads: with the profile that
@@ -53,6 +55,36 @@ func TestPredictedCurvesOfRocksDB(t *testing.T) {
 			if _, asked := p.HitRates["filter"]; asked != (more[1] == "monolithic") {
 				t.Errorf("%v: hit rates %v", more, p.HitRates)
 			}
+		}
+	}
+}
+
+// TestRocksDBWithoutItsRunner: advise and inspect read a database of RocksDB themselves where its
+// runner is not installed, and say the same.
+func TestRocksDBWithoutItsRunner(t *testing.T) {
+	withCRunners(t)
+	db := filepath.Join(t.TempDir(), "db")
+	must(t, "load", "--engine", "rocksdb", "--db", db, "--keys", "30k", "--quiet")
+	asked := [][]string{
+		{"advise", db, "--memory", "8MiB"},
+		{"advise", db, "--cache", "1MiB", "--json"},
+		{"inspect", db},
+		{"inspect", db, "--as", "node"},
+	}
+
+	var with []outcome
+	for _, args := range asked {
+		with = append(with, statelab(t, args...))
+	}
+
+	t.Setenv("PATH", "/usr/bin:/bin")
+	for i, args := range asked {
+		without := statelab(t, args...)
+		if with[i].stdout == "" {
+			t.Errorf("%v: %v", args, with[i])
+		}
+		if diff := cmp.Diff(with[i].stdout, without.stdout); diff != "" {
+			t.Errorf("%v: with the runner (-), without (+):\n%s%s", args, diff, without.stderr)
 		}
 	}
 }

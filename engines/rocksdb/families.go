@@ -6,7 +6,6 @@ package rocksdb
 import "C"
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"github.com/statelab/statelab/internal/adapt/adapter"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/observe/blockio"
+	"github.com/statelab/statelab/internal/observe/lsmtail"
 )
 
 const (
@@ -264,10 +264,8 @@ func (d *db) property(of family, property string) string {
 // liveTable is a table file as the MANIFEST has it. Its keys are in the order of their bytes,
 // whatever that of the family is.
 type liveTable struct {
-	level             int
-	bytes             int64
-	entries           uint64
-	smallest, largest []byte
+	lsmtail.Span
+	bytes int64
 }
 
 // liveTables are the table files of the families that are open. Those of L0 are in the
@@ -282,19 +280,23 @@ func (d *db) liveTables() map[string][]liveTable {
 			C.rocks_livefiles_largestkey(files, i, &m)
 		name := C.GoString(C.rocks_livefiles_column_family_name(files, i))
 		t := liveTable{
-			level:    int(C.rocks_livefiles_level(files, i)),
-			bytes:    int64(C.rocks_livefiles_size(files, i)),
-			entries:  uint64(C.rocks_livefiles_entries(files, i)),
-			smallest: C.GoBytes(unsafe.Pointer(smallest), C.int(n)),
-			largest:  C.GoBytes(unsafe.Pointer(largest), C.int(m)),
+			bytes: int64(C.rocks_livefiles_size(files, i)),
+			Span: lsmtail.Span{
+				Level:   int(C.rocks_livefiles_level(files, i)),
+				Entries: uint64(C.rocks_livefiles_entries(files, i)),
+				Bounds: lsmtail.Bounds{
+					Smallest: C.GoBytes(unsafe.Pointer(smallest), C.int(n)),
+					Largest:  C.GoBytes(unsafe.Pointer(largest), C.int(m)),
+				},
+			},
 		}
 
 		if d.kept.timed(name) {
-			t.smallest, t.largest = withoutTime(t.smallest), withoutTime(t.largest)
+			t.Smallest, t.Largest = withoutTime(t.Smallest), withoutTime(t.Largest)
 		}
 
 		if d.kept.reversed(name) {
-			t.smallest, t.largest = t.largest, t.smallest
+			t.Smallest, t.Largest = t.Largest, t.Smallest
 		}
 
 		by[name] = append(by[name], t)
@@ -317,7 +319,7 @@ type spans struct {
 func spansOf(tables []liveTable) spans {
 	s := spans{all: tables}
 	for _, t := range tables {
-		s.entries += t.entries
+		s.entries += t.Entries
 	}
 	return s
 }
@@ -331,88 +333,25 @@ func (s spans) draw(rng *rand.Rand) (table int, point []byte) {
 
 	nth := rng.Uint64N(s.entries)
 	for i, t := range s.all {
-		if nth < t.entries {
-			return i, place(t.smallest, t.largest, func(low, high uint64) uint64 {
+		if nth < t.Entries {
+			return i, t.Choose(func(low, high uint64) uint64 {
 				return low + rng.Uint64N(high-low)
 			})
 		}
 
-		nth -= t.entries
+		nth -= t.Entries
 	}
 
 	return -1, nil
 }
 
-// outsideDraws are the places in key space that are looked at, spread over the tables by their
-// entries.
-const outsideDraws = 20_000
-
 // outside is by level engine.Level's Outside.
-func (s spans) outside() (share [engine.MaxLevels]float64) {
-	var sorted [engine.MaxLevels][]liveTable // of levels below L0
-	var asked, spanned [engine.MaxLevels]float64
-	var l0 []int
-	for i, t := range s.all {
-		if t.level == 0 {
-			l0 = append(l0, i)
-		} else if t.level < engine.MaxLevels {
-			sorted[t.level] = append(sorted[t.level], t)
-		}
+func (s spans) outside() [engine.MaxLevels]float64 {
+	var all []lsmtail.Span
+	for _, t := range s.all {
+		all = append(all, t.Span)
 	}
-
-	for level := range sorted {
-		slices.SortFunc(sorted[level], func(a, b liveTable) int {
-			return bytes.Compare(a.smallest, b.smallest)
-		})
-	}
-
-	for from, t := range s.all {
-		points := 1 + int(outsideDraws*float64(t.entries)/float64(max(1, s.entries)))
-		for point := range points {
-			key := t.at((float64(point) + 0.5) / float64(points))
-			for _, i := range l0 {
-				if t.level == 0 && i >= from {
-					continue // not newer
-				}
-
-				asked[0]++
-				if s.all[i].spans(key) {
-					spanned[0]++
-				}
-			}
-
-			for level := 1; level < t.level; level++ {
-				at, exact := slices.BinarySearchFunc(sorted[level], key, func(
-					t liveTable, key []byte,
-				) int {
-					return bytes.Compare(t.smallest, key)
-				})
-
-				if asked[level]++; exact || at > 0 && sorted[level][at-1].spans(key) {
-					spanned[level]++
-				}
-			}
-		}
-	}
-
-	for level := range share {
-		if asked[level] > 0 {
-			share[level] = 1 - spanned[level]/asked[level]
-		}
-	}
-
-	return share
-}
-
-func (t liveTable) spans(key []byte) bool {
-	return bytes.Compare(t.smallest, key) <= 0 && bytes.Compare(key, t.largest) <= 0
-}
-
-// at is the key that lies at a part of the way from the table's first key to its last.
-func (t liveTable) at(part float64) []byte {
-	return place(t.smallest, t.largest, func(low, high uint64) uint64 {
-		return low + uint64(part*float64(high-low))
-	})
+	return lsmtail.Outside(all)
 }
 
 // errNoKeys says that the keys may be in other families; nil where there are none.

@@ -266,7 +266,7 @@ func (d *db) ingest(paths []string) error {
 func (d *db) checkPlaces(levels [][]blockbased.Facts) error {
 	have := make([]int, engine.MaxLevels)
 	for _, t := range d.liveTables()[d.own().name] {
-		have[t.level]++
+		have[t.Level]++
 	}
 
 	moved := 0

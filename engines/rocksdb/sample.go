@@ -214,16 +214,6 @@ func sampleKey(it *C.rocksdb_iterator_t, point []byte, steps int) ([]byte, error
 	return C.GoBytes(unsafe.Pointer(key), C.int(n)), nil
 }
 
-// place is a string of bytes from smallest to largest: their common beginning, then a number
-// that is chosen between what follows in both, low < high.
-func place(smallest, largest []byte, choose func(low, high uint64) uint64) []byte {
-	keys := adapter.Between(smallest, largest)
-	if keys.High <= keys.Low {
-		return keys.At(keys.Low)
-	}
-	return keys.At(choose(keys.Low, keys.High))
-}
-
 var (
 	_ engine.KeySampler       = (*db)(nil)
 	_ engine.MemoryReporter   = (*db)(nil)

@@ -65,15 +65,15 @@ func (d *db) tableOf(f family, live []liveTable) (engine.Table, error) {
 	t := engine.Table{Name: unit.Printable(f.name), Files: len(live)}
 	var levels [engine.MaxLevels]engine.Level
 	for _, file := range live {
-		if file.level >= engine.MaxLevels {
+		if file.Level >= engine.MaxLevels {
 			return t, engine.Fail(engine.CodeUnsupported, "rocksdb: a table is on level %d, and "+
-				"only levels below %d are counted", file.level, engine.MaxLevels).
+				"only levels below %d are counted", file.Level, engine.MaxLevels).
 				WithRemedy("let the program that owns the database write a copy with fewer levels")
 		}
 
 		t.Bytes += file.bytes
-		levels[file.level].Files++
-		levels[file.level].Bytes += file.bytes
+		levels[file.Level].Files++
+		levels[file.Level].Bytes += file.bytes
 	}
 
 	if files := d.propertyOf(f, "rocksdb.num-blob-files"); files > 0 {
@@ -160,15 +160,7 @@ func (d *db) warnOfOldFilters() {
 	}
 
 	version, _ := load()
-	d.warn(engine.Warning{
-		Code: "old_filters",
-		Text: fmt.Sprintf("column family %s: the tables have block-based filters, one for each "+
-			"data block, which only RocksDB before 7.0 consults; RocksDB %s, and so this answer, "+
-			"ignores them, and a Get reads more blocks than with an older version",
-			strings.Join(of, ", "), version),
-		Remedy: "rewrite the tables with RocksDB 7.0 or newer: a full compaction, such as " +
-			"ldb --db=DIR compact",
-	})
+	d.warn(blockbased.OldFiltersWarning(of, version))
 }
 
 // describe fills in what the properties of a level's tables tell.

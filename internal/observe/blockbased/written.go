@@ -21,6 +21,7 @@ type Written struct {
 	FilterParted        bool
 	IndexBytes          int64 // before compression
 	IndexParts          int64 // 0: an index of one block
+	TopIndexBytes       int64 // of IndexBytes, of the block that finds the parts
 	WholeKeys, Prefixes bool  // what its filters hold
 	OldFilterBytes      int64 // of filters for each data block, which RocksDB asks before 7.0 alone
 }
@@ -95,6 +96,7 @@ func lookAt(dir string, facts Facts) (w Written, err error) {
 		RawValueBytes: number("rocksdb.raw.value.size"),
 		IndexBytes:    number("rocksdb.index.size"),
 		IndexParts:    number("rocksdb.index.partitions"),
+		TopIndexBytes: number("rocksdb.top-level.index.size"),
 		WholeKeys:     t.properties["rocksdb.block.based.table.whole.key.filtering"] != "0",
 		Prefixes:      t.properties["rocksdb.block.based.table.prefix.filtering"] != "0",
 	}
