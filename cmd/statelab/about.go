@@ -30,6 +30,14 @@ advise says whether that limits your node.
 			}
 
 			findings := append(host.Doctor(a.ctx, dir), watch.Possible())
+			if text := watch.Unwatched(dir); text != "" {
+				findings = append(findings, host.Finding{
+					Name:    "the node",
+					State:   text,
+					Verdict: host.Doubt,
+					Spoils:  "times and device reads: the node's are among them",
+				})
+			}
 			if asJSON {
 				return a.printJSON(findings)
 			}

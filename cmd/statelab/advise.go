@@ -219,6 +219,10 @@ func (a *app) adviseRocksDB(r evidence.Request, f *adviseFlags) error {
 		return err
 	}
 
+	if r.Trace == "" && run.Database.Written == "foreign" {
+		out.Verdict = advice.Unwatched(node)
+	}
+
 	if node != nil {
 		out.Flags = []string{advice.SetRocksDB(client, node.Config, out.Then.CacheBytes)}
 		for _, text := range node.Config.Warnings {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
@@ -192,7 +193,22 @@ func TestAdviceOnAHeldDatabase(t *testing.T) {
 
 	refused(t, statelab(t, "advise", db), exitFailed, "is in use by process", "--ignore-lock")
 	before := fingerprint(t, db)
-	must(t, "advise", db, "--ignore-lock", "--probe-seconds", "0", "--quiet")
+	// What limits the owner is not in its files, and every command that reads them says so alike.
+	ask := fmt.Sprintf("none of its Gets was seen: sudo statelab watch --pid %d tells it",
+		owner.Process.Pid)
+	for _, args := range [][]string{
+		{"advise", db, "--ignore-lock", "--probe-seconds", "0"},
+		{"tune", "--db", db, "--ignore-lock", "--memory", "4MiB", "--gets", "2k", "--timeout",
+			"1s"},
+		{"inspect", db, "--ignore-lock", "--as", "node"},
+		{"doctor", "--db", db},
+		{"disk", db, "--in-flight", "1", "--seconds", "0.05", "--repeats", "1", "--fio", "none"},
+	} {
+		o := must(t, args...)
+		if !strings.Contains(strings.Join(strings.Fields(o.stdout), " "), ask) {
+			t.Errorf("%s does not say %q:\n%v", args[0], ask, o)
+		}
+	}
 	if diff := cmp.Diff(before, fingerprint(t, db)); diff != "" {
 		t.Errorf("the database was changed:\n%s", diff)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/internal/ask/disk"
+	"github.com/statelab/statelab/internal/ask/watch"
 	"github.com/statelab/statelab/internal/base/console"
 	"github.com/statelab/statelab/internal/base/output"
 	enginereport "github.com/statelab/statelab/internal/explain/engines"
@@ -70,7 +71,8 @@ func (a *app) disk(f *flags, m *mistakes) (err error) {
 
 	d.Command = a.command()
 	done := finished{status: result.OK, warnings: d.Warnings, out: f.out, explain: func() error {
-		return a.delivered(f.out, f.json, enginereport.Disk{Disk: d}, func(dir string) error {
+		about := enginereport.Disk{Disk: d, Verdict: watch.Unwatched(limit.Dir)}
+		return a.delivered(f.out, f.json, about, func(dir string) error {
 			return errors.Join(result.WriteDisk(dir, d), a.storeExperiment(f, dir))
 		})
 	}}

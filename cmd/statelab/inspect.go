@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/internal/ask/inspect"
+	"github.com/statelab/statelab/internal/ask/watch"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/plan/experiment"
@@ -257,6 +258,10 @@ func (a *app) fidelity(f *inspectFlags, m *mistakes, args []string) error {
 	out, err := inspect.Compare(a.ctx, args, f.table, inspectDir, wish)
 	if err != nil {
 		return err
+	}
+
+	for _, dir := range args {
+		out.Verdict = cmp.Or(out.Verdict, watch.Unwatched(dir))
 	}
 
 	a.progress().Warn(slices.DeleteFunc(slices.Clone(out.Warnings), inspect.InAnswer)...)

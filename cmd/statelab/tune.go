@@ -16,6 +16,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/ask/tune"
+	"github.com/statelab/statelab/internal/ask/watch"
 	"github.com/statelab/statelab/internal/base/keyspace"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
@@ -216,6 +217,9 @@ func (a *app) tune(f *tuneFlags, m *mistakes, args []string) (err error) {
 
 	if f.db.IsSet() {
 		found.Rewrite = asked.Rewriting()
+		if !f.trace.IsSet() {
+			found.Verdict = watch.Unwatched(f.db.Value())
+		}
 	}
 
 	if f.verify {

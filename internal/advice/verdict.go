@@ -151,6 +151,17 @@ func Judge(e Evidence) Verdict {
 	return v
 }
 
+// Unwatched says that what limits a node is not known from its files, and what would tell it. n is
+// the process that has the database open; nil: none is known.
+func Unwatched(n *RunningNode) string {
+	if n == nil {
+		return "Whether the database limits its node is not known, because no Get of the node " +
+			"was seen: sudo statelab watch tells it while the node runs."
+	}
+	return fmt.Sprintf("Whether the database limits %s (pid %d) is not known, because none of its "+
+		"Gets was seen: sudo statelab watch --pid %d tells it.", n.Name, n.PID, n.PID)
+}
+
 // after is a clause behind a separator, or nothing.
 func after(separator, clause string) string {
 	if clause == "" {

@@ -47,6 +47,8 @@ type Comparison struct {
 	// Filters are those that Gets do not consult; nil: they consult all that they pass.
 	Filters  *advice.FilterUse `json:"filters,omitempty"`
 	Warnings []engine.Warning  `json:"warnings,omitempty"`
+	// Verdict says what of the node that has one of the databases open is not known; "": none has.
+	Verdict string `json:"verdict,omitempty"`
 
 	filters string // what Filters says
 }
@@ -381,7 +383,7 @@ func (out *Comparison) Document() *doc.Document {
 	d.Add("Tables", doc.Block{
 		Title: "Tables",
 		Table: out.table(),
-		Texts: []string{"Block reads: " + out.Basis + "."},
+		Texts: doc.Without([]string{"Block reads: " + out.Basis + ".", out.Verdict}),
 	})
 
 	for _, t := range out.Tables {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/chain/clients"
+	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/observe/probe"
 	"github.com/statelab/statelab/result"
@@ -22,24 +23,44 @@ import (
 // NodeOf is the process that has the database in dir open, a client's; nil where none has, or
 // others' files are hidden from this user.
 func NodeOf(dir string, client clients.Client) *advice.RunningNode {
+	n, t := ownerOf(dir)
+	if n == nil {
+		return nil
+	}
+
+	n.Config = configOf(t, client, t.Opened(dir))
+	n.Memory = advice.MemoryOf(new(host.MemoryOf(n.PID)))
+	n.Started, _ = t.Started() // where it is not known, nothing depends on it
+	return n
+}
+
+// Unwatched says what is not known of the process that has the database in dir open, and what would
+// tell it; "": no process has, or others' files are hidden from this user.
+func Unwatched(dir string) string {
+	if _, err := dbformat.Recognise(dir); err != nil {
+		return "" // others' files may be open there, and tell of no node
+	}
+
+	n, _ := ownerOf(dir)
+	if n == nil {
+		return ""
+	}
+	return advice.Unwatched(n)
+}
+
+// ownerOf is the process that has the database in dir open; nil: none is known.
+func ownerOf(dir string) (*advice.RunningNode, *probe.Target) {
 	pid, err := probe.FindOwner(dir)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 
 	t, err := probe.Process(pid)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 
-	started, _ := t.Started() // where it is not known, nothing depends on it
-	return &advice.RunningNode{
-		PID:     pid,
-		Name:    t.Name,
-		Config:  configOf(t, client, t.Opened(dir)),
-		Memory:  advice.MemoryOf(new(host.MemoryOf(pid))),
-		Started: started,
-	}
+	return &advice.RunningNode{PID: pid, Name: t.Name}, t
 }
 
 // configOf is what sets the memory of a process. Files are read below its own root.

@@ -24,5 +24,8 @@ func Process(context.Context, Wanted) (*Seen, error) { return nil, errNeedsLinux
 
 func possible() error { return errNeedsLinux }
 
+// Unwatched needs Linux.
+func Unwatched(string) string { return "" }
+
 // NodeOf needs Linux.
 func NodeOf(string, clients.Client) *advice.RunningNode { return nil }

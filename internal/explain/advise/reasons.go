@@ -40,6 +40,7 @@ func (e *Evidence) reasons(v verdict, a Advice) []Reason {
 		{"geth_limit", e.gethLimit(a)},
 		{"no_flag", e.noFlag()},
 		{"node_config", e.unreadConfig()},
+		{"not_watched", e.unwatched()},
 		{"verified", e.verified()},
 		{"model", e.model()},
 	}, func(r Reason) bool { return r.Text == "" })
@@ -322,6 +323,20 @@ func (e *Evidence) noFlag() string {
 	return "no setting in app.toml gives Pebble a cache: cosmos-db opens it with the library's 8 " +
 		"MiB, so Options.Cache has to be set in its NewPebbleDB; " +
 		"iavl-cache-size is a number of tree nodes above it, 781250 by default"
+}
+
+// unwatched says that what limits the node is not known.
+func (e *Evidence) unwatched() string {
+	seen := e.Curve.List != nil && e.Curve.List.KeyScheme == "" // the trace of a watch
+	if seen || e.Database.Written != "foreign" {
+		return ""
+	}
+	return sentencePart(advice.Unwatched(e.Running))
+}
+
+// sentencePart is a sentence without its capital and its full stop.
+func sentencePart(text string) string {
+	return strings.ToLower(text[:1]) + strings.TrimSuffix(text[1:], ".")
 }
 
 // unreadConfig says what could not be read of the settings that the node runs with.

@@ -36,6 +36,8 @@ type RocksAdvice struct {
 	Flags        []string     `json:"flags"`
 	Answer       string       `json:"answer"`
 	Basis        string       `json:"basis"`
+	// Verdict says what of the node is not known; "": all that is asked.
+	Verdict string `json:"verdict,omitempty"`
 
 	// Reads is what a Get reads of the portion of the mix of that number, or with Together of all
 	// in one cache; nil: only a model of the levels tells.
@@ -385,7 +387,7 @@ func (r *RocksAdvice) Document() *doc.Document {
 				func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) },
 				func(p RocksPlace) float64 { return p.BlockReadsPerGet },
 			)),
-		Texts: []string{"Reads: " + r.Basis + "."},
+		Texts: doc.Without([]string{"Reads: " + r.Basis + ".", r.Verdict}),
 	})
 
 	return d

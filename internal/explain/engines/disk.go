@@ -15,12 +15,16 @@ import (
 )
 
 // Disk is a folder that holds a disk's own limit.
-type Disk struct{ *result.Disk }
+type Disk struct {
+	*result.Disk
+	// Verdict says what of the node that reads this disk is not known; "": no node is known.
+	Verdict string `json:"verdict,omitempty"`
+}
 
 // ReadDisk reads a folder that holds disk.json.
 func ReadDisk(dir string) (Disk, error) {
 	d, err := result.ReadDisk(dir)
-	return Disk{d}, err
+	return Disk{Disk: d}, err
 }
 
 // answer is what the disk gives at its best.
@@ -141,7 +145,7 @@ func (d Disk) Document() *doc.Document {
 		Method: "disks.md",
 		Chart:  chart.OrNil(),
 		Table:  ceilingTable(d.Disk),
-		Texts:  doc.Without([]string{d.allocation(), d.besideFio()}),
+		Texts:  doc.Without([]string{d.allocation(), d.besideFio(), d.Verdict}),
 	})
 
 	p.Add(

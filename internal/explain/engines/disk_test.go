@@ -29,7 +29,7 @@ func TestDiskBesideFio(t *testing.T) {
 		{point(15, 16), point(13, 14), 3, "the ranges of both are apart at 1 of 1 points"},
 		{point(10, 10), point(14, 14), 1, "one reading each cannot tell"},
 	} {
-		d := Disk{&result.Disk{
+		d := Disk{Disk: &result.Disk{
 			Dir:        "/data",
 			Repeats:    c.repeats,
 			Points:     []result.DiskPoint{c.ours},

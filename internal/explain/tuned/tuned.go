@@ -79,6 +79,9 @@ type Tuning struct {
 	// OpenFiles: absent where the present limit of open files keeps all tables open.
 	OpenFiles *OpenFiles       `json:"open_files,omitempty"`
 	Warnings  []engine.Warning `json:"warnings,omitempty"`
+	// Verdict says what of the node that has the database is not known; "": there is no node, or
+	// its Gets were seen.
+	Verdict string `json:"verdict,omitempty"`
 }
 
 // OpenFiles is the present limit of open files, which keeps some tables closed. All configurations
@@ -444,7 +447,7 @@ func (t *Tuning) Document() *doc.Document {
 			Title:  "Block reads per Get",
 			Method: method,
 			Table:  t.table(),
-			Texts:  []string{t.method()},
+			Texts:  doc.Without([]string{t.method(), t.Verdict}),
 		})
 
 	d.Add("What was measured", doc.Block{
