@@ -29,17 +29,19 @@ type Watch struct {
 	Answer     string `json:"answer,omitempty"`
 	Bottleneck string `json:"bottleneck,omitempty"`
 
-	Process  WatchedProcess `json:"process"`
-	Seconds  float64        `json:"seconds"`         // from the beginning to the end
-	Watched  float64        `json:"watched_seconds"` // in which all Gets were seen
-	Gets     uint64         `json:"gets"`            // seen
-	Found    uint64         `json:"found"`
-	Missing  uint64         `json:"missing"`
-	Failed   uint64         `json:"failed"`
-	Absent   float64        `json:"absent_share"`
-	Lost     WatchLost      `json:"lost"`
-	Cost     WatchCost      `json:"cost"`
-	Resolved uint64         `json:"resolved_gets"` // whose block accesses were worked out
+	Process WatchedProcess `json:"process"`
+	Seconds float64        `json:"seconds"`         // from the beginning to the end
+	Watched float64        `json:"watched_seconds"` // in which all Gets were seen
+	Gets    uint64         `json:"gets"`            // seen
+	Found   uint64         `json:"found"`
+	Missing uint64         `json:"missing"`
+	Failed  uint64         `json:"failed"`
+	Absent  float64        `json:"absent_share"`
+	// MultiGets look many keys up at once, and are not among the Gets; absent: none was seen.
+	MultiGets *WatchedBatches `json:"multi_gets,omitempty"`
+	Lost      WatchLost       `json:"lost"`
+	Cost      WatchCost       `json:"cost"`
+	Resolved  uint64          `json:"resolved_gets"` // whose block accesses were worked out
 
 	BlockReadsPerGetByType map[string]float64 `json:"-"`
 	HitRate                map[string]float64 `json:"-"` // by type of block
@@ -81,6 +83,12 @@ type Watch struct {
 	// fact that is not known -> why; in JSON also of figures
 	Why      map[string]string `json:"absent,omitempty"`
 	Warnings []engine.Warning  `json:"warnings"`
+}
+
+// WatchedBatches are lookups of many keys at once.
+type WatchedBatches struct {
+	Calls uint64 `json:"calls"`
+	Keys  uint64 `json:"keys"`
 }
 
 // members are the figures that are not one number each.

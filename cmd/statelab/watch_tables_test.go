@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/ask/watch"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/explain/watched"
@@ -91,6 +92,37 @@ func watchRocks(t *testing.T, program, library string) {
 	}
 
 	storedWatch(t, w)
+}
+
+// TestWatchCountsKeysOfMultiGets: of lookups of many keys at once, by both ways into RocksDB, the
+// keys that are counted are those that RocksDB counted, and no Get is made of them.
+func TestWatchCountsKeysOfMultiGets(t *testing.T) {
+	watching(t)
+	program := rocksGets(t)
+	for name, library := range rocksLibraries(t) {
+		t.Run(name, func(t *testing.T) {
+			const gets, batches, cacheBytes = 2_000, 400, 700_000
+			dir := filepath.Join(t.TempDir(), "db")
+			if text, err := exec.Command(program, library, "write", dir, "0",
+				"1000000").CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+
+			t.Setenv("BATCHES", fmt.Sprint(batches))
+			w, counts := rocksSeen(t, program, library, dir, gets, cacheBytes)
+			// RocksDB's counter of calls is of other things in each version.
+			keys := counts["rocksdb.number.multiget.keys.read"]
+			if m := w.Watch.MultiGets; w.Watch.Gets != gets || m == nil || m.Calls != 2*batches ||
+				m.Keys != uint64(keys) || keys != 12*batches {
+				t.Errorf("%d Gets and MultiGets %+v; RocksDB counted %d keys", w.Watch.Gets, m, keys)
+			}
+
+			v := watched.Watched{Watch: &w.Watch}
+			if got := v.Verdict().Bottleneck; got != advice.MostlyBatches {
+				t.Errorf("the verdict is %q: %s", got, v.Answer())
+			}
+		})
+	}
 }
 
 // rocksSeen is what is seen of a program that makes so many Gets, and what RocksDB counted of them.

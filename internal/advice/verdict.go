@@ -13,6 +13,7 @@ import (
 type Evidence struct {
 	Program string  // what a reader calls the node
 	Gets    uint64  // seen
+	InBatch uint64  // keys that were looked up many at once, which is all that is known of them
 	Seconds float64 // in which they were seen
 
 	InFlight figure.Value // Gets under way at a time, on average: the time of so many threads
@@ -42,14 +43,15 @@ type Bottleneck string
 
 // Bottlenecks. What is none of a node's database leaves open what else limits the node.
 const (
-	TooFewGets   Bottleneck = "too few Gets"
-	NotGets      Bottleneck = "not the database"
-	SmallCache   Bottleneck = "the cache"
-	LowOpenFiles Bottleneck = "the limit of open files"
-	NoFilters    Bottleneck = "filters that are not consulted"
-	DiskReads    Bottleneck = "the disk"
-	Processor    Bottleneck = "the processor"
-	SmallMemory  Bottleneck = "the memory"
+	TooFewGets    Bottleneck = "too few Gets"
+	MostlyBatches Bottleneck = "not known: lookups of many keys"
+	NotGets       Bottleneck = "not the database"
+	SmallCache    Bottleneck = "the cache"
+	LowOpenFiles  Bottleneck = "the limit of open files"
+	NoFilters     Bottleneck = "filters that are not consulted"
+	DiskReads     Bottleneck = "the disk"
+	Processor     Bottleneck = "the processor"
+	SmallMemory   Bottleneck = "the memory"
 )
 
 // Verdict is a judgement on a node.
@@ -82,6 +84,12 @@ const (
 // Judge says what limits a node, by the time that its threads spend in Gets, the part of that time
 // in which Gets read, and what other caches would read.
 func Judge(e Evidence) Verdict {
+	if e.InBatch > e.Gets {
+		return Verdict{Bottleneck: MostlyBatches, Sentence: fmt.Sprintf("Most lookups of this %s "+
+			"are of many keys at once, and what these read is not worked out: what limits it is "+
+			"not known.", e.Program)}
+	}
+
 	if e.Gets < enoughGets {
 		return Verdict{Bottleneck: TooFewGets, Sentence: tooFew(e)}
 	}

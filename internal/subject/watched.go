@@ -13,7 +13,11 @@ type Watched struct {
 	Versions []string // of the module: beginnings of those whose functions are as described here
 
 	Gets          []Function // of which a Get runs one, once; those that the binary has are watched
+	Batches       []Batch    // of which a lookup of many keys runs one, once
 	TableSuffixes []string   // of the names of files with keys and values
+	// SharedStrings is a symbol that a library in C++ has if its strings are those of the
+	// compiler's library before GCC 5.
+	SharedStrings string
 	Purposes      []Purpose
 }
 
@@ -37,6 +41,15 @@ type Function struct {
 	// FamilyIn: of the address of that address.
 	FamilyAt int
 	FamilyIn bool
+}
+
+// Batch is a function that looks many keys up at once, whose keys are counted.
+type Batch struct {
+	Name string // its symbol
+	// KeysAt is the register of the number of keys, or, with InVector, of the address of the vector
+	// of their slices.
+	KeysAt   int
+	InVector bool
 }
 
 // Purpose names why a table is read outside a Get: by a function on the stack of the reader, or, in
@@ -105,8 +118,9 @@ func watchedBlockTables(engine string) Watched {
 		slice   = "RKNS_5SliceE"
 		// Get(ReadOptions const&, ColumnFamilyHandle*, Slice const&, PinnableSlice*, std::string*
 		// timestamp)
-		get = options + "PNS_18ColumnFamilyHandleE" + slice +
-			"PNS_13PinnableSliceEPNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+		get = options + "PNS_18ColumnFamilyHandleE" + slice + "PNS_13PinnableSliceEP"
+		// strings are those of either of the compiler's libraries
+		strings, sharedStrings = "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE", "Ss"
 	)
 
 	// GetImpl(ReadOptions const&, Slice const& key, GetImplOptions&), whose options begin with the
@@ -115,9 +129,10 @@ func watchedBlockTables(engine string) Watched {
 		return Function{Name: symbol, DatabaseAt: 1, KeyAt: 3, FamilyAt: 4, FamilyIn: true}
 	}
 	direct := func(symbol string) Function {
-		return Function{Name: symbol + get, DatabaseAt: 1, KeyAt: 4, FamilyAt: 3}
+		return Function{Name: symbol, DatabaseAt: 1, KeyAt: 4, FamilyAt: 3}
 	}
-	return Watched{
+
+	w := Watched{
 		Engine: engine,
 		Gets: []Function{
 			behind("_ZN7rocksdb6DBImpl7GetImpl" + options + slice + "RNS0_14GetImplOptionsE"),
@@ -125,12 +140,11 @@ func watchedBlockTables(engine string) Watched {
 				"RNS_6DBImpl14GetImplOptionsE"),
 			behind("_ZN7rocksdb15DBImplSecondary7GetImpl" + options + slice +
 				"RNS_6DBImpl14GetImplOptionsE"),
-			// Before version 8:
-			direct("_ZN7rocksdb14DBImplReadOnly3Get"),
-			direct("_ZN7rocksdb15DBImplSecondary7GetImpl"),
-			// Of a database whose tables are all on one level, opened for reading only:
-			direct("_ZN7rocksdb15CompactedDBImpl3Get"),
 		},
+		Batches: blockTableBatches(),
+		// string const& ColumnFamilyHandleImpl::GetName() const; with newer strings, the symbol
+		// says so
+		SharedStrings: "_ZNK7rocksdb22ColumnFamilyHandleImpl7GetNameEv",
 		TableSuffixes: []string{".sst"},
 		Purposes: []Purpose{
 			{"rocksdb:low", ForCompaction},
@@ -138,6 +152,56 @@ func watchedBlockTables(engine string) Watched {
 			{"rocksdb:high", ForFlush},
 		},
 	}
+
+	for _, stringType := range []string{strings, sharedStrings} {
+		w.Gets = append(w.Gets,
+			// Before version 8:
+			direct("_ZN7rocksdb14DBImplReadOnly3Get"+get+stringType),
+			direct("_ZN7rocksdb15DBImplSecondary7GetImpl"+get+stringType),
+			// Of a database whose tables are all on one level, opened for reading only:
+			direct("_ZN7rocksdb15CompactedDBImpl3Get"+get+stringType))
+	}
+
+	return w
+}
+
+// blockTableBatches are the functions of which a MultiGet of RocksDB runs one, those of transactions
+// and of its C and Java interfaces included.
+func blockTableBatches() (all []Batch) {
+	// PrepareMultiGetKeys(size_t keys, bool sorted, autovector<KeyContext*, 32>*)
+	all = append(all, Batch{
+		Name:   "_ZN7rocksdb6DBImpl19PrepareMultiGetKeysEmbPNS_10autovectorIPNS_10KeyContextELm32EEE",
+		KeysAt: 1,
+	})
+
+	// MultiGet(ReadOptions const&, size_t keys, ColumnFamilyHandle**, ...) of a database whose
+	// tables are all on one level, opened for reading only.
+	for _, stringType := range []string{"NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE",
+		"Ss"} {
+		all = append(all, Batch{
+			Name: "_ZN7rocksdb15CompactedDBImpl8MultiGetERKNS_11ReadOptionsEmPPNS_18ColumnFamily" +
+				"HandleEPKNS_5SliceEPNS_13PinnableSliceEP" + stringType + "PNS_6StatusEb",
+			KeysAt: 2,
+		})
+	}
+
+	// Before version 9: MultiGet(ReadOptions const&, vector<ColumnFamilyHandle*> const&,
+	// vector<Slice> const&, vector<string>*, vector<string>* timestamps), which the one without
+	// timestamps calls; strings are those of either of the compiler's libraries.
+	const vectors = "8MultiGetERKNS_11ReadOptionsERKSt6vectorIPNS_18ColumnFamilyHandleESaIS6_EERKS4_" +
+		"INS_5SliceESaISB_EEPS4_"
+	const strings, oldStrings = "INSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEESaISL_EE",
+		"ISsSaISsEE"
+	for _, symbol := range []string{
+		"6DBImpl" + vectors + strings + "SO_",
+		"6DBImpl" + vectors + oldStrings + "SI_",
+		"15CompactedDBImpl" + vectors + strings + "SO_",
+		"15CompactedDBImpl" + vectors + oldStrings + "SI_",
+	} {
+		all = append(all, Batch{Name: "_ZN7rocksdb" + symbol, KeysAt: 4, InVector: true})
+	}
+
+	return all
 }
 
 // AllWatched are the engines that can be watched.

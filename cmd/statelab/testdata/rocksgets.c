@@ -1,5 +1,5 @@
 // A program with RocksDB that knows nothing of Statelab: it writes a database of three column families, or makes Gets and tells what
-// RocksDB's own counters say of them. Usage: [TRACES=PREFIX] [OPEN_FILES=N] [FILTERS=none] rocksgets LIBRARY write|read|mix DIR GETS CACHE-BYTES [KEYS]
+// RocksDB's own counters say of them. Usage: [TRACES=PREFIX] [OPEN_FILES=N] [FILTERS=none] [BATCHES=N] rocksgets LIBRARY write|read|mix DIR GETS CACHE-BYTES [KEYS]
 //
 // It has no headers of RocksDB: those of several versions are tried with it. Reading, it says when the library is loaded, waits for a byte before it opens
 // the database, and for the end of its input before it ends. With mix it is a node that reads and writes until its input ends, with so many Gets a second.
@@ -94,6 +94,35 @@ static long get_all(void *db, void **handles, long gets) {
 		free(value);
 	}
 	return found;
+}
+
+// So many batches, each of 7 keys of all families, and of 5 of one by the other way in.
+static void get_batches(void *db, void **handles, long batches) {
+	enum { many = 7, one = 5 };
+	void *r = CALL(void *, readoptions_create), *families_of[many];
+	void (*batched)(void *, void *, void *, size_t, const char *const *, const size_t *, void **, char **, unsigned char) = named("rocksdb_batched_multi_get_cf");
+	char text[many][32], *values[many], *errs[many];
+	const char *asked[many];
+	size_t lengths[many], found[many];
+	for (long b = 0; b < batches; b++) {
+		for (int i = 0; i < many; i++) {
+			uint64_t n = (uint64_t)(b * many + i) % (uint64_t)keys * families + i % families;
+			lengths[i] = key_of(text[i], n);
+			asked[i] = text[i];
+			families_of[i] = handles[i % families];
+		}
+		CALL(void, multi_get_cf, db, r, families_of, (size_t)many, asked, lengths, values, found, errs);
+		for (int i = 0; i < many; i++) {
+			check(errs[i]);
+			free(values[i]);
+		}
+		batched(db, r, handles[0], one, asked, lengths, (void **)values, errs, 0);
+		for (int i = 0; i < one; i++) {
+			check(errs[i]);
+			if (values[i] != NULL)
+				CALL(void, pinnableslice_destroy, values[i]);
+		}
+	}
 }
 
 // RocksDB's own traces of the Gets: of its cache and of its files.
@@ -204,6 +233,8 @@ int main(int n, char **args) {
 		if (traces != NULL)
 			trace(db, traces);
 		tell("before", options);
+		if (getenv("BATCHES") != NULL)
+			get_batches(db, handles, atol(getenv("BATCHES")));
 		printf("found %ld\n", get_all(db, handles, atol(args[4])));
 		tell("after", options);
 		if (traces != NULL)

@@ -188,6 +188,11 @@ func Traffic(
 		return nil, err
 	}
 
+	batches, err := p.Batches()
+	if err != nil {
+		return nil, err
+	}
+
 	a := analysis{collector: c, cache: cache, options: o, order: c.inOrder(), hasRead: hasRead}
 	a.w = result.Watch{
 		Started: c.second.began.UTC(),
@@ -211,6 +216,10 @@ func Traffic(
 			Client: dbformat.Client(dir, dbformat.Found{Engine: t.Engine.Engine},
 				nil).Name(),
 		},
+	}
+
+	if batches.Calls > 0 {
+		a.w.MultiGets = &result.WatchedBatches{Calls: batches.Calls, Keys: batches.Keys}
 	}
 
 	device, err := p.Device()
@@ -874,7 +883,13 @@ func (a *analysis) warn() {
 	}
 
 	w.Warnings = append(w.Warnings, a.layout.optionWarnings(a.families)...)
-	if w.Gets == 0 {
+	if w.MultiGets != nil {
+		say("multi_gets", "", "%s keys were looked up by %s, and are counted alone: what these "+
+			"read is not among the block reads per Get, and no other cache is simulated for them",
+			unit.Count(w.MultiGets.Keys), unit.Plural(int(w.MultiGets.Calls), "MultiGet"))
+	}
+
+	if w.Gets == 0 && w.MultiGets == nil {
 		say("no_gets", "watch for longer (--seconds), or while the node has work",
 			"no Get was seen in %.1f s", w.Watched)
 	}

@@ -53,6 +53,14 @@ func (w Watched) Answer() string {
 		return w.mappedAnswer(program)
 	}
 
+	if m := w.MultiGets; m != nil && w.Gets == 0 {
+		return fmt.Sprintf("%s (pid %d) looked up %s keys a second by MultiGet, %s keys at a "+
+			"time, and made no single Get. What a MultiGet reads is not worked out: what limits "+
+			"the process is not known.", program, p.PID,
+			doc.ShortCount(float64(m.Keys)/max(w.Watched, 1e-9)),
+			unit.Significant(float64(m.Keys)/float64(m.Calls), 2))
+	}
+
 	if w.Gets == 0 || !w.Has(figure.BlockReadsPerGet) {
 		return fmt.Sprintf("%s (pid %d) made no Get in %s s.", program, p.PID,
 			unit.Significant(w.Watched, 2))
@@ -72,6 +80,14 @@ func (w Watched) Answer() string {
 
 	return strings.Join(doc.Without([]string{verdict.Sentence, text + ".", w.others(),
 		w.consult(verdict), w.raise(verdict), w.change(verdict)}), " ")
+}
+
+// batched are the keys that were looked up many at once.
+func (w Watched) batched() uint64 {
+	if w.MultiGets == nil {
+		return 0
+	}
+	return w.MultiGets.Keys
 }
 
 // consult says which filters no Get consults, if they are worth it.
@@ -100,6 +116,7 @@ func (w Watched) Verdict() advice.Verdict {
 	e := advice.Evidence{
 		Program:  cmp.Or(w.Process.Name, w.Process.Program),
 		Gets:     w.Gets,
+		InBatch:  w.batched(),
 		Seconds:  w.Watched,
 		InFlight: w.Value(figure.InFlight),
 		Reading:  w.Value(figure.ReadingShare),

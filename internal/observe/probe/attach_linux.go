@@ -108,6 +108,9 @@ func (p *Probe) Cost() Cost { return p.cost }
 // Lost are the events that were lost so far.
 func (p *Probe) Lost() (Lost, error) { return p.programs.counted() }
 
+// Batches are the lookups of many keys at once that began in windows so far.
+func (p *Probe) Batches() (Batches, error) { return p.programs.batches() }
+
 // OnDevice counts the reads of the block device that holds a file, from now on.
 func (p *Probe) OnDevice(path string) error { return p.on(path) }
 
@@ -152,6 +155,12 @@ func (p *Probe) attach() (err error) {
 
 	for i, at := range p.target.code.places {
 		if err := p.uprobes(&p.begins, p.programs.entry[i], []uint64{at.entry}); err != nil {
+			return err
+		}
+	}
+
+	for i, at := range p.target.code.batches {
+		if err := p.uprobes(&p.begins, p.programs.batch[i], []uint64{at.entry}); err != nil {
 			return err
 		}
 	}

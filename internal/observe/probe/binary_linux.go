@@ -242,13 +242,7 @@ func (i *image) executable(address uint64) bool {
 //
 // In C++, no stack is checked, and the first instruction is probed.
 func (i *image) probes(f gosym.Func) (p place, err error) {
-	var program *elf.Prog
-	for _, p := range i.file.Progs {
-		if p.Type == elf.PT_LOAD && f.Entry >= p.Vaddr && f.End <= p.Vaddr+p.Filesz {
-			program = p
-		}
-	}
-
+	program := i.segment(f.Entry, f.End)
 	if program == nil {
 		return p, errors.New("the function is not in the file")
 	}
@@ -297,6 +291,16 @@ func (i *image) probes(f gosym.Func) (p place, err error) {
 	}
 
 	return p, nil
+}
+
+// segment holds the code from an address to another; nil: it is not in the file.
+func (i *image) segment(from, to uint64) *elf.Prog {
+	for _, p := range i.file.Progs {
+		if p.Type == elf.PT_LOAD && from >= p.Vaddr && to <= p.Vaddr+p.Filesz {
+			return p
+		}
+	}
+	return nil
 }
 
 // branchTarget is the instruction endbr64, which the decoder does not know.

@@ -132,12 +132,24 @@ func (t *Target) locateNative() error {
 		t.code.places = append(t.code.places, p)
 	}
 
+	t.code.sharedStrings = functions[t.Engine.SharedStrings] != nil
+	for _, b := range t.Engine.Batches {
+		if s := functions[b.Name]; s != nil {
+			if p := i.segment(s.Value, s.Value+s.Size); p != nil {
+				t.code.batches = append(t.code.batches, batch{b, s.Value - p.Vaddr + p.Off})
+			}
+		}
+	}
+
 	return nil
 }
 
 // Family is the number and the name of the column family of a handle, as the memory of the process
 // says: the handle holds, behind the address of its methods, that of the family, which begins with
 // both. The caller has to compare them with the database: other versions may differ.
+//
+// A string is its address and its length; one that is shared is its address, and the length lies
+// three words before it.
 func (t *Target) Family(handle uint64) (number uint32, name string, err error) {
 	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", t.PID))
 	if err != nil {
@@ -155,11 +167,15 @@ func (t *Target) Family(handle uint64) (number uint32, name string, err error) {
 
 	const maxName = 1 << 10
 	family := read(binary.LittleEndian.Uint64(read(handle+8, 8)), 24)
-	length := binary.LittleEndian.Uint64(family[16:])
+	at, length := binary.LittleEndian.Uint64(family[8:]), binary.LittleEndian.Uint64(family[16:])
+	if t.code.sharedStrings {
+		length = binary.LittleEndian.Uint64(read(at-24, 8))
+	}
+
 	if length > maxName {
 		return 0, "", errors.New("not a column family")
 	}
 
-	text := read(binary.LittleEndian.Uint64(family[8:]), int(length))
+	text := read(at, int(length))
 	return binary.LittleEndian.Uint32(family), string(text), err
 }

@@ -53,7 +53,17 @@ type Target struct {
 type code struct {
 	file      string // the program's, or that of a library
 	places    []place
+	batches   []batch
 	functions functions
+	// sharedStrings: strings in C++ are those of the compiler's library before GCC 5, which Java's
+	// artifacts keep to.
+	sharedStrings bool
+}
+
+// batch is a function that looks many keys up at once.
+type batch struct {
+	subject.Batch
+	entry uint64 // its offset into the file
 }
 
 // place is a function that makes Gets: offsets into the file.
@@ -62,6 +72,9 @@ type place struct {
 	entry    uint64
 	returns  []uint64
 }
+
+// Batches are lookups of many keys at once.
+type Batches struct{ Calls, Keys uint64 }
 
 // Get is a Get that was seen from its beginning to its end.
 type Get struct {

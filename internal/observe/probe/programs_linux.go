@@ -81,10 +81,12 @@ const (
 type programs struct {
 	inKernel
 	entry, exit                 []*ebpf.Program // of each place
+	batch                       []*ebpf.Program // of each function that looks many keys up at once
 	readEntry, readNext         *ebpf.Program
 	readExit, uring             *ebpf.Program
 	active, reading, lost, ring *ebpf.Map
 	window                      *ebpf.Map // one number, not 0 while a window is open
+	batched                     *ebpf.Map // lookups of many keys at once, and their keys
 }
 
 // load loads the programs for one process. multi: one link will attach all probes of a program.
@@ -93,6 +95,7 @@ func load(t *Target, namespace namespace, multi bool) (_ *programs, err error) {
 	p := &programs{
 		entry: make([]*ebpf.Program, len(places)),
 		exit:  make([]*ebpf.Program, len(places)),
+		batch: make([]*ebpf.Program, len(t.code.batches)),
 	}
 
 	defer func() {
@@ -118,7 +121,8 @@ func load(t *Target, namespace namespace, multi bool) (_ *programs, err error) {
 		}),
 		p.newMap(&p.lost, counters("lost", lostKinds)),
 		p.newMap(&p.ring, ebpf.MapSpec{Name: "events", Type: ebpf.RingBuf, MaxEntries: ringBytes}),
-		p.newMap(&p.window, counters("window", 1)))
+		p.newMap(&p.window, counters("window", 1)),
+		p.newMap(&p.batched, counters("batched", 2)))
 	if err != nil {
 		return nil, err
 	}
@@ -143,6 +147,10 @@ func load(t *Target, namespace namespace, multi bool) (_ *programs, err error) {
 		err = cmp.Or(err,
 			p.newProgram(&p.entry[i], "get_begins", probe, p.getBegins(e, at.function)),
 			p.newProgram(&p.exit[i], "get_ends", probe, p.getEnds(e, at.function)))
+	}
+
+	for i, b := range t.code.batches {
+		err = cmp.Or(err, p.newProgram(&p.batch[i], "batch_begins", probe, p.batchBegins(e, b.Batch)))
 	}
 
 	return p, err
@@ -248,6 +256,34 @@ func (p *programs) getBegins(e subject.Watched, function int) asm.Instructions {
 		asm.FnMapUpdateElem.Call(),
 		asm.JEq.Imm(asm.R0, 0, exitLabel),
 		p.countLost(lostGets),
+	)
+}
+
+// batchBegins counts a lookup of many keys at once, and its keys.
+func (p *programs) batchBegins(e subject.Watched, b subject.Batch) asm.Instructions {
+	const sliceBytes = 4 // 1<<sliceBytes
+	keys := asm.Instructions{asm.LoadMem(asm.R7, asm.R6, register(e, b.KeysAt), asm.DWord)}
+	if b.InVector { // which begins with the addresses of its first slice and behind its last
+		keys = list(
+			zeroed(sliceAt, 16),
+			asm.LoadMem(asm.R3, asm.R6, register(e, b.KeysAt), asm.DWord),
+			user(sliceAt, 16),
+			asm.LoadMem(asm.R7, asm.R10, sliceAt+8, asm.DWord),
+			asm.LoadMem(asm.R1, asm.R10, sliceAt, asm.DWord),
+			asm.Sub.Reg(asm.R7, asm.R1),
+			asm.RSh.Imm(asm.R7, sliceBytes),
+		)
+	}
+
+	return join(
+		asm.Mov.Reg(asm.R6, asm.R1),
+		p.inWindow(),
+		keys,
+		asm.LoadMapValue(asm.R1, p.batched.FD(), 0),
+		asm.Mov.Imm(asm.R2, 1),
+		asm.StoreXAdd(asm.R1, asm.R2, asm.DWord),
+		asm.LoadMapValue(asm.R1, p.batched.FD(), 8),
+		asm.StoreXAdd(asm.R1, asm.R7, asm.DWord),
 	)
 }
 
@@ -441,6 +477,17 @@ func (p *programs) countLost(kind uint32) asm.Instructions {
 func (p *programs) counted() (lost Lost, err error) {
 	err = errors.Join(p.lost.Lookup(uint32(0), &losses{&lost}))
 	return lost, err
+}
+
+// batches are the lookups of many keys at once so far, and their keys.
+func (p *programs) batches() (b Batches, err error) {
+	value := make([]byte, p.batched.ValueSize())
+	if err := p.batched.Lookup(uint32(0), &value); err != nil {
+		return b, err
+	}
+
+	b.Calls, b.Keys = binary.NativeEndian.Uint64(value), binary.NativeEndian.Uint64(value[8:])
+	return b, nil
 }
 
 // losses is the value of the map of losses.
