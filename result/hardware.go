@@ -387,8 +387,13 @@ type PriceRow struct {
 	Layout        string `json:"layout"`
 	Accounts      uint64 `json:"accounts"`
 	ContractSlots uint64 `json:"contract_slots"`
-	Condition     string `json:"condition"` // of Lookups; of writes: held
-	Hardware      string `json:"hardware"`
+	// of all contracts together, whose sizes are divided as on the main network; then there is
+	// no large one
+	SpreadSlots uint64 `json:"spread_slots,omitempty"`
+	Condition   string `json:"condition"` // of Lookups; of writes: held
+	// of a prediction with memory held
+	MemoryBytes int64  `json:"memory_bytes,omitempty"`
+	Hardware    string `json:"hardware"`
 
 	Predicted bool   `json:"predicted,omitempty"` // a size that was not built
 	Basis     string `json:"basis"`

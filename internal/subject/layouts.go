@@ -162,8 +162,8 @@ func Layouts() []Layout {
 			Label:   "geth-flat",
 			Program: geth("go-ethereum's flat state beside its trie, on Pebble"),
 			Cost:    inTrie,
-			Model: inGeth("flat states, blocks, and their pages", statemodel.GethFlat,
-				statemodel.FirstGethFlat),
+			Model: withSlots(inGeth("flat states, blocks, and their pages", statemodel.GethFlat,
+				statemodel.FirstGethFlat)),
 		},
 		{
 			Label:   "geth-path",

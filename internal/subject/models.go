@@ -24,6 +24,8 @@ type Model struct {
 	Divide func(s statemodel.State, budget float64) (m Memory, ok bool)
 	// Pins are the bytes of a budget that it keeps of the trie's upper branches; nil: none.
 	Pins func(s statemodel.State, budget float64) float64
+	// Slots: Memories also know lookups of slots, in contracts of any size.
+	Slots bool
 	// First are the reads of a lookup with nothing cached, where they do not follow from Memories.
 	First func(statemodel.State, statemodel.Kind) (reads statemodel.Reads, ok bool)
 }
@@ -136,6 +138,7 @@ func trieDB() *Model {
 func flatMDBX() *Model {
 	return &Model{
 		Basis:  "pages of a B-tree",
+		Slots:  true,
 		Own:    Nowhere,
 		Device: 0,
 		Divide: allPageCache,
@@ -149,6 +152,7 @@ func flatMDBX() *Model {
 func flatPebble() *Model {
 	return &Model{
 		Basis:  "blocks of one level, and their pages",
+		Slots:  true,
 		Own:    0,
 		Device: 1,
 		Divide: allCache,
@@ -172,6 +176,12 @@ func inGeth(basis string,
 				PageCacheBytes: m.PageCache,
 			})
 		}}
+}
+
+// withSlots is a model whose memories know slots, too.
+func withSlots(m *Model) *Model {
+	m.Slots = true
+	return m
 }
 
 func leafPages() *Model {

@@ -5,6 +5,7 @@ package prices
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -143,11 +144,19 @@ func parameter(r row) string {
 }
 
 func size(r row) string {
-	text := doc.ShortCount(r.Accounts) + " / " + doc.ShortCount(r.ContractSlots)
+	text := accountsAndSlots(r)
 	if r.Predicted {
 		text += " predicted"
 	}
 	return text
+}
+
+// accountsAndSlots is a size, short.
+func accountsAndSlots(r row) string {
+	if r.SpreadSlots > 0 {
+		return doc.ShortCount(r.Accounts) + " / " + doc.ShortCount(r.SpreadSlots) + " spread"
+	}
+	return doc.ShortCount(r.Accounts) + " / " + doc.ShortCount(r.ContractSlots)
 }
 
 // shown is the hardware that the first tables are of, and the largest size built.
@@ -217,80 +226,91 @@ const agedNote = "Of the last blocks of the access list, with memory held and th
 	"the one here is what finding the old state costs more."
 
 // answers are one sentence for each of the two prices of cold accesses: at the largest size that
-// was asked for, if it was not built, and at the largest that was.
+// was asked for, with the least memory if any was, and at the largest that was built.
 func (in Input) answers() (out []string) {
 	if asked := in.asked(); len(asked) > 0 {
 		last := slices.MaxFunc(asked, func(a, b row) int {
 			return cmp.Or(cmp.Compare(a.Accounts, b.Accounts),
+				cmp.Compare(a.SpreadSlots, b.SpreadSlots),
 				cmp.Compare(a.ContractSlots, b.ContractSlots))
 		})
 
-		out = in.answersAt(asked, last.Accounts, last.ContractSlots, "predicted for ",
-			"nothing cached", gas.ColdAccount, gas.ColdStorage)
+		asked = doc.Where(asked, func(r row) bool { return gas.SizeOf(r) == gas.SizeOf(last) })
+		out = in.answersOf(asked, gas.ColdAccount, gas.ColdStorage)
 	}
 
-	_, accounts, slots := in.shown()
-	out = append(out,
-		in.answersAt(in.main(), accounts, slots, "measured at ", "nothing cached", gas.ColdAccount,
-			gas.ColdStorage)...)
-	return append(out,
-		in.answersAt(in.aged(), accounts, slots, "measured at ", "memory held",
-			gas.RecurringAccount, gas.RecurringStorage)...)
+	out = append(out, in.answersOf(in.main(), gas.ColdAccount, gas.ColdStorage)...)
+	return append(out, in.answersOf(in.aged(), gas.RecurringAccount, gas.RecurringStorage)...)
 }
 
-func (in Input) answersAt(
-	rows []row, accounts, slots uint64, how, caches string, names ...string,
-) (out []string) {
-	h, _, _ := in.shown()
+// answersOf are, for each of the parameters and each memory, the prices in all layouts with their
+// bands, and what they are prices of. All rows are of one size.
+func (in Input) answersOf(rows []row, names ...string) (out []string) {
 	for _, name := range names {
-		p, _ := in.parameter(name)
-		const within, atDepth = "within it even one read at a time",
-			"within it at the disk's useful queue depth only"
-		const above, untold = "above it", "too close to tell"
-		const unpriced = "no price, since the CPU time was not measured"
-		layouts := map[string][]string{}
-		for _, r := range rows {
-			if r.Parameter != name || r.Absent || r.Accounts != accounts ||
-				r.ContractSlots != slots {
-				continue
-			}
+		of := doc.Where(rows, func(r row) bool { return r.Parameter == name && !r.Absent })
+		for _, memory := range doc.Distinct(of, func(r row) int64 { return r.MemoryBytes }) {
+			alike := doc.Where(of, func(r row) bool { return r.MemoryBytes == memory })
+			slices.SortStableFunc(alike, func(a, b row) int {
+				return cmp.Compare(a.QueuedGas.Value, b.QueuedGas.Value)
+			})
 
-			if !r.IsPriced() {
-				layouts[unpriced] = append(layouts[unpriced], r.Layout)
-				continue
-			}
+			h, _, _ := in.shown()
+			p, _ := in.parameter(name)
+			prices := doc.Each(alike, func(r row) string {
+				if !r.IsPriced() {
+					return r.Layout + " has no price, since the CPU time was not measured"
+				}
+				return fmt.Sprintf("%s %s gas, 95 %% %s to %s, %s", r.Layout,
+					gasRounded(r.QueuedGas.Value), gasRounded(r.QueuedGas.Low),
+					gasRounded(r.QueuedGas.High), verdict(r, p.Proposed))
+			})
 
-			where := untold
-			switch {
-			case r.QueuedGas.Low > p.Proposed:
-				where = above
-			case r.AloneGas.High <= p.Proposed:
-				where = within
-			case r.QueuedGas.High <= p.Proposed:
-				where = atDepth
-			}
-
-			layouts[where] = append(layouts[where], r.Layout+" "+gasText(r.QueuedGas.Value))
-		}
-
-		var parts []string
-		for _, where := range []string{within, atDepth, above, untold, unpriced} {
-			if of := layouts[where]; len(of) > 0 {
-				parts = append(parts, where+": "+strings.Join(of, ", "))
-			}
-		}
-
-		if len(parts) > 0 {
-			out = append(out,
-				fmt.Sprintf("%s, proposed %s gas, %s%s accounts, a contract of %s slots, %s, "+
-					"disk %s, gas at %s in flight: %s.",
-					name, gasText(p.Proposed), how, doc.ShortCount(accounts), doc.ShortCount(slots),
-					caches, h.Name,
-					unit.Plural(gas.Useful(h).InFlight, "read"), strings.Join(parts, "; ")))
+			out = append(out, fmt.Sprintf("%s, proposed %s gas, %s, on the disk %s (%s us for a "+
+				"read, %s in flight): %s.", name, gasText(p.Proposed), conditions(alike[0]), h.Name,
+				doc.Number(h.Points[0].MeanNanos/1e3), unit.Plural(gas.Useful(h).InFlight, "read"),
+				strings.Join(prices, "; ")))
 		}
 	}
 
 	return out
+}
+
+// verdict says on which side of a price the band of a row lies.
+func verdict(r row, price float64) string {
+	switch {
+	case r.QueuedGas.Low > price:
+		return "above it"
+	case r.AloneGas.High <= price:
+		return "within it even one read at a time"
+	case r.QueuedGas.High <= price:
+		return "within it at this depth only"
+	}
+	return "too close to tell"
+}
+
+// conditions are what a price is of, in words.
+func conditions(r row) string {
+	slots := "a contract of " + doc.ShortCount(r.ContractSlots) + " slots"
+	if r.SpreadSlots > 0 {
+		slots = doc.ShortCount(r.SpreadSlots) + " slots spread as on the main network"
+	}
+
+	how := "measured"
+	if r.Predicted {
+		how = "predicted"
+	}
+
+	return fmt.Sprintf("%s at %s accounts, %s, %s", how, doc.ShortCount(r.Accounts), slots,
+		condition(r))
+}
+
+// gasRounded is a price with three digits: no band is narrower.
+func gasRounded(gas float64) string {
+	if gas < 100 {
+		return gasText(gas)
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(gas))-2)
+	return gasText(math.Round(gas/unit) * unit)
 }
 
 // busy tells whether other processes used the processors meanwhile.
@@ -311,6 +331,7 @@ func (in Input) asked() []row {
 	slices.SortStableFunc(rows, func(a, b row) int {
 		return cmp.Or(strings.Compare(a.Parameter, b.Parameter),
 			cmp.Compare(a.Accounts, b.Accounts), cmp.Compare(a.ContractSlots, b.ContractSlots),
+			cmp.Compare(a.SpreadSlots, b.SpreadSlots), cmp.Compare(a.MemoryBytes, b.MemoryBytes),
 			strings.Compare(a.Layout, b.Layout))
 	})
 
@@ -320,8 +341,12 @@ func (in Input) asked() []row {
 // askedColumns are those of predictions, with their bands.
 func (in Input) askedColumns() []column {
 	return []column{doc.Words("parameter", parameter),
-		doc.Words("accounts / slots", func(r row) string {
-			return doc.ShortCount(r.Accounts) + " / " + doc.ShortCount(r.ContractSlots)
+		doc.Words("accounts / slots", accountsAndSlots),
+		doc.Words("memory", func(r row) string {
+			if r.MemoryBytes == 0 {
+				return doc.None
+			}
+			return unit.Bytes(r.MemoryBytes)
 		}),
 		doc.Words("layout", func(r row) string { return r.Layout }),
 		band("reads", "", 1, doc.PerGet, func(r row) result.Estimate { return r.Reads }),
@@ -333,22 +358,25 @@ func (in Input) askedColumns() []column {
 		})}
 }
 
-const askedNote = "Predicted. The tested error is that of the same prediction at the largest " +
-	"size that was built, from the one before. " +
-	"The range widens with the logarithmic distance from the largest size that was built."
+const askedNote = "Predicted. Spread: in contracts whose sizes are divided as on the main " +
+	"network (" + gas.MainnetTable + "), otherwise in one. Memory: warm lookups with so much " +
+	"of it; without, nothing is cached. The tested error is that of the same prediction at the " +
+	"largest size that was built, from the one before. The range widens with the logarithmic " +
+	"distance from the largest size that was built; larger --accounts and more --repeats make " +
+	"it narrower."
 
 // safety says what would have to be true for the proposed prices to be safe.
 func (in Input) safety() (out []string) {
 	h, _, _ := in.shown()
-	for _, r := range in.main() {
+	for _, r := range append(in.main(), in.asked()...) {
 		p, known := in.parameter(r.Parameter)
 		if !known || r.Absent ||
 			(r.Parameter != gas.ColdAccount && r.Parameter != gas.ColdStorage) {
 			continue
 		}
 
-		text := fmt.Sprintf("%s of %s at %s gas (%s us): ", r.Parameter, r.Layout,
-			gasText(p.Proposed), doc.Number(p.Proposed/in.GasPerSecond*1e6))
+		text := fmt.Sprintf("%s of %s at %s gas (%s us), %s: ", r.Parameter, r.Layout,
+			gasText(p.Proposed), doc.Number(p.Proposed/in.GasPerSecond*1e6), conditions(r))
 		if !r.IsPriced() {
 			out = append(out, text+"not known. Its CPU time is missing: "+r.CPUNanos.Reason()+".")
 			continue
@@ -358,7 +386,7 @@ func (in Input) safety() (out []string) {
 		s := gas.SafeAt(r, h, p.Proposed, in.GasPerSecond)
 		switch {
 		case s.Already:
-			text += "safe here with one access after another."
+			text += "safe with one access after another."
 		case s.Never && in.busy():
 			text += fmt.Sprintf("not known. Its CPU time was %s us while other processes used "+
 				"the processors: measure it on a quiet machine.", cpu)
@@ -457,8 +485,11 @@ func noteOf[R any](rows []R, notes ...string) []string {
 }
 
 func condition(r row) string {
-	if r.Condition == result.FirstLookups {
+	switch {
+	case r.Condition == result.FirstLookups:
 		return "nothing cached"
+	case r.MemoryBytes > 0:
+		return unit.Bytes(r.MemoryBytes) + " of memory"
 	}
 	return "memory held"
 }

@@ -73,13 +73,13 @@ func TestWithoutCPUTimeThereIsNoPrice(t *testing.T) {
 	}
 
 	answer, safe := strings.Join(in.answers(), "\n"), strings.Join(in.safety(), "\n")
-	if want := "no price, since the CPU time was not measured: trie."; !strings.Contains(answer,
+	if want := "trie has no price, since the CPU time was not measured"; !strings.Contains(answer,
 		want) {
 		t.Errorf("%q is not in:\n%s", want, answer)
 	}
 
-	if want := "of trie at 3,000 gas (30.0 us): not known. Its CPU time is missing: version " +
-		"0.1.0 did not count it."; !strings.Contains(safe, want) {
+	if want := "nothing cached: not known. Its CPU time is missing: version 0.1.0 did not " +
+		"count it."; !strings.Contains(safe, want) {
 		t.Errorf("%q is not in:\n%s", want, safe)
 	}
 
@@ -103,19 +103,25 @@ func TestWithoutCPUTimeThereIsNoPrice(t *testing.T) {
 func TestAnswersAndSafetyByHand(t *testing.T) {
 	in := table()
 	answer, safe := strings.Join(in.answers(), "\n"), strings.Join(in.safety(), "\n")
-	for _, want := range []string{"one read at a time: flat 540",
-		"useful queue depth only: trie 2,100", "above it: slow 5,600"} {
+	for _, want := range []string{"COLD_ACCOUNT_ACCESS, proposed 3,000 gas, predicted at 300M " +
+		"accounts, a contract of 10k slots, nothing cached, on the disk nvme (80.0 us for a " +
+		"read, 32 reads in flight): flat 540 gas, 95 % 538 to 542, within it even one read at a " +
+		"time; ",
+		"trie 2,100 gas, 95 % 2,040 to 2,170, within it at this depth only; slow 5,600 gas",
+		"above it."} {
 		if !strings.Contains(answer, want) {
 			t.Errorf("%q is not in:\n%s", want, answer)
 		}
 	}
 
-	for _, want := range []string{"of flat at 3,000 gas (30.0 us): safe here with one access " +
-		"after another",
+	for _, want := range []string{"of flat at 3,000 gas (30.0 us), measured at 100k " +
+		"accounts, a contract of 10k slots, nothing cached: safe with one access after another",
+		// and for what was asked
+		"of slow at 3,000 gas (30.0 us), predicted at 300M accounts",
 		"safe if 92% of its 4.00 reads are cached, if a read takes at most 6.25 us, or with 32 " +
 			"reads or more in flight on this disk.",
-		"a read takes at most 6.25 us", "of slow at 3,000 gas (30.0 us): not safe whatever the " +
-			"disk: its CPU time alone is 40.0 us"} {
+		"a read takes at most 6.25 us", "nothing cached: not safe whatever the disk: its CPU " +
+			"time alone is 40.0 us"} {
 		if !strings.Contains(safe, want) {
 			t.Errorf("%q is not in:\n%s", want, safe)
 		}
@@ -168,5 +174,29 @@ func TestNarrowColumns(t *testing.T) {
 	want := "parameter layout reads CPU alone at depth lowest highest today proposed set by"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestTheAnswerSaysWhatItIsOf: slots of many contracts and memory are among the conditions, each
+// memory has its sentence, and prices have as many digits as their bands deserve.
+func TestTheAnswerSaysWhatItIsOf(t *testing.T) {
+	in := table()
+	for i := range in.Rows {
+		if r := &in.Rows[i]; r.Predicted {
+			r.ContractSlots, r.SpreadSlots = 0, 3e9
+			r.Condition, r.MemoryBytes = result.HeldLookups, 16<<30
+			r.QueuedGas = result.Estimate{Value: 12_345, Low: 98_765e-1, High: 123_456}
+		}
+	}
+
+	want := "predicted at 300M accounts, 3B slots spread as on the main network, " +
+		"16.0 GiB of memory, "
+	prices := " 12,300 gas, 95 % 9,880 to 123,000, above it"
+	if got := in.answers()[0]; !strings.Contains(got, want) || !strings.Contains(got, prices) {
+		t.Errorf("%q and %q are not both in:\n%s", want, prices, got)
+	}
+
+	if got := accountsAndSlots(in.asked()[0]); got != "300M / 3B spread" {
+		t.Errorf("%q", got)
 	}
 }

@@ -80,7 +80,8 @@ func Extrapolate(
 		return r, false
 	}
 
-	r.Accounts, r.ContractSlots, r.Predicted = size.Accounts, size.ContractSlots, true
+	r.Predicted = true
+	r.Accounts, r.ContractSlots, r.SpreadSlots = size.Accounts, size.ContractSlots, size.SpreadSlots
 	r.Accesses, r.Bytes = figure.Value{}, figure.Value{}
 	r.Basis = fmt.Sprintf("predicted: a model of the layout %s at %d accounts, %d slots", words,
 		largest.Accounts, largest.ContractSlots)
@@ -103,7 +104,8 @@ func Extrapolate(
 	if len(at) > 1 {
 		of := grown(at[len(at)-2], largest.Reads.Value)
 		if cpu := largest.CPUNanos.OrZero(); of.IsKnown() && cpu > 0 {
-			r.CPUError = figure.Known(steps * math.Abs(of.OrZero()/cpu-1))
+			// A read takes the CPU as long in any state: the error is of that, and of the reads.
+			r.CPUError = figure.Known(math.Hypot(math.Abs(of.OrZero()/cpu-1), off))
 		}
 	}
 
@@ -117,4 +119,35 @@ func Extrapolate(
 func further(largest result.PriceRow, size Size, tested float64) float64 {
 	return max(1,
 		math.Abs(math.Log(size.records()/SizeOf(largest).records()))/max(tested, math.Ln2))
+}
+
+// WithMemory predicts warm lookups of a kind with so much memory in a state that was not built:
+// first is the prediction of its first lookups, reads are what a model of the layout's memory says,
+// and off is how far that model was off, as a share. CPU time is that of a warm lookup and, for
+// each read, what each read of the first lookups took more in cold, the largest state built.
+func WithMemory(
+	first, cold, warm result.PriceRow, memoryBytes int64, reads, off float64, tested bool,
+) result.PriceRow {
+	r := first
+	r.Condition, r.MemoryBytes, r.TestedError = warm.Condition, memoryBytes, figure.Value{}
+	r.Basis = "predicted: a model of the layout's memory"
+	if tested {
+		r.TestedError = figure.Known(off)
+	} else {
+		r.Basis += ", untested: what was built nearly fits in its memory"
+	}
+
+	r.Reads = result.Estimate{Value: reads, Low: reads * max(0, 1-off), High: reads * (1 + off)}
+	r.CPUError, r.CPUNanos = figure.Value{}, warm.CPUNanos
+	cpu, known := warm.CPUNanos.Number()
+	uncached, both := cold.CPUNanos.Number()
+	switch {
+	case !known:
+	case !both:
+		r.CPUNanos = cold.CPUNanos
+	case cold.Reads.Value > 0:
+		r.CPUNanos = figure.Known(cpu + reads*max(0, uncached-cpu)/cold.Reads.Value)
+	}
+
+	return r
 }

@@ -4,25 +4,36 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/statelab/statelab/internal/model/statemodel"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/result/figure"
 )
 
-// Size is that of a state: its accounts, and the slots of its one contract.
-type Size struct{ Accounts, ContractSlots uint64 }
+// Size is that of a state: its accounts, and the slots of its one contract or, as on the main
+// network, of contracts of all sizes.
+type Size struct{ Accounts, ContractSlots, SpreadSlots uint64 }
 
 // SizeOf is that of the state which a row is of.
-func SizeOf(r result.PriceRow) Size { return Size{r.Accounts, r.ContractSlots} }
+func SizeOf(r result.PriceRow) Size { return Size{r.Accounts, r.ContractSlots, r.SpreadSlots} }
 
-func (s Size) records() float64 { return float64(s.Accounts + s.ContractSlots) }
+// MainnetTable names the table that SpreadSlots are divided by.
+const MainnetTable = statemodel.MainnetTable
+
+// Slots are those of all contracts.
+func (s Size) Slots() uint64 { return s.ContractSlots + s.SpreadSlots }
+
+func (s Size) records() float64 { return float64(s.Accounts + s.Slots()) }
 
 // place is what rows must have in common for one to follow from others.
 type place struct {
 	layout, condition string
+	memoryBytes       int64
 	size              Size
 }
 
-func placeOf(r result.PriceRow) place { return place{r.Layout, r.Condition, SizeOf(r)} }
+func placeOf(r result.PriceRow) place {
+	return place{r.Layout, r.Condition, r.MemoryBytes, SizeOf(r)}
+}
 
 // Pool makes one row of the accesses of several builds of one state: their mean, and a band of
 // twice its standard error, from how far builds are apart, if that is wider than the error of a

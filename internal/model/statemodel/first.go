@@ -288,8 +288,13 @@ func (l *tier) place(region int, x float64) float64 {
 }
 
 // slotWrites are those of slots of the one contract, or of nodes above so many of them: the
-// first block wrote them, then none but the updates, which are what was written last.
+// first block wrote them, then none but the updates, which are what was written last. Slots that
+// came with the accounts were written as those were.
 func (s State) slotWrites(slots float64) writes {
+	if s.Grown {
+		return writes{latest: slots}
+	}
+
 	changed := 1 - math.Pow(1-math.Min(1, s.UpdateKeys/math.Max(1, s.SlotsPer)),
 		math.Floor(s.UpdateBlocks/2))
 	return writes{first: true, changed: 1 - math.Pow(1-changed, slots)}

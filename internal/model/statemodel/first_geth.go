@@ -63,7 +63,7 @@ func (t *tables) walk(
 	}
 
 	pathNodes(random, account, s.Accounts, kind != AbsentAccount, func(x float64, _ int, w writes) {
-		if slot && s.UpdateBlocks > 1 {
+		if slot && s.UpdateBlocks > 1 && !s.Grown {
 			age = 0
 		}
 		yield(false, x, w, age)
@@ -72,9 +72,12 @@ func (t *tables) walk(
 	if slot {
 		age = random.Float64()
 		pathNodes(random, random.Float64(), s.SlotsPer, kind == Slot, func(
-			x float64, below int, _ writes,
+			x float64, below int, w writes,
 		) {
-			yield(true, x, s.slotWrites(float64(below)), age)
+			if !s.Grown {
+				w = s.slotWrites(float64(below))
+			}
+			yield(true, x, w, age)
 		})
 	}
 }
@@ -151,9 +154,7 @@ func (s State) hashNodes() (nodes float64, of part) {
 		add(keys, changed, blocks, account, true)
 	}
 
-	for range int(s.contracts() + .5) {
-		add(s.SlotsPer, s.SlotsPer, 1, slot, false)
-	}
+	add(s.SlotsPer, s.SlotsPer, math.Floor(s.contracts()+.5), slot, false)
 
 	for n := range int(s.UpdateBlocks) {
 		if s.SlotsPer > 0 && s.contracts() <= 1.5 && n%2 == 1 {
@@ -267,8 +268,9 @@ func (s State) slotBranches(
 		if at.Branches > 0 {
 			mean.count = s.contracts() * at.Branches
 			mean.bytes = gethBranch + gethPerChild*at.Children
-			parts = append(parts,
-				nodesOf(mean, 0, s.slotWrites(math.Max(2, s.SlotsPer/math.Pow(16, float64(d))))))
+			w := s.slotWrites(math.Max(2, s.SlotsPer/math.Pow(16, float64(d))))
+			w.again = s.Grown // older versions lie below
+			parts = append(parts, nodesOf(mean, 0, w))
 		}
 	}
 

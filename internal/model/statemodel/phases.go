@@ -183,12 +183,40 @@ func (p *played) step(asked []float64, lookups float64) (missed []float64) {
 // nothing but such lookups has been made for long. A memory takes the misses of the
 // one above as requests that come independently.
 func Steady(memories []Memory, kind Kind) (below []float64) {
-	asked := make([]float64, len(memories[0].Classes))
+	var mix Mix
+	mix[kind] = 1
+	return SteadyAmong(memories, kind, mix)
+}
+
+// Mix is how many lookups of each kind there are among others.
+type Mix [kinds]float64
+
+// SteadyAmong is how many requests a lookup of one kind makes below each memory, when lookups of
+// all kinds have been made for long, so many of each.
+func SteadyAmong(memories []Memory, kind Kind, mix Mix) (below []float64) {
+	classes, total := len(memories[0].Classes), sum(mix[:])
+	all, own := make([]float64, classes), make([]float64, classes)
 	for _, m := range memories {
-		missed := m.steady(m.ask(asked, kind))
-		below = append(below, sum(missed))
-		asked = m.pass(missed)
+		own = m.ask(own, kind)
+		for of, lookups := range mix {
+			for i, c := range m.Classes {
+				all[i] += c.Visits[of] * lookups / total
+			}
+		}
+
+		missed := m.steady(all)
+		ownMissed := make([]float64, len(missed))
+		for i := range missed {
+			ownMissed[i] = own[i] // of what no others ask for, nothing is there
+			if all[i] > 0 {
+				ownMissed[i] *= missed[i] / all[i]
+			}
+		}
+
+		below = append(below, sum(ownMissed))
+		all, own = m.pass(missed), m.pass(ownMissed)
 	}
+
 	return below
 }
 

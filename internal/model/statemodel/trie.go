@@ -36,9 +36,12 @@ type State struct {
 	UpdateBlocks float64
 	UpdateKeys   float64
 	ContractAt   float64 // place of the one contract among all accounts, 0 to 1; 0: anywhere
-	GroupDepth   float64 // levels of a node, of a binary trie
-	BlockBytes   float64 // of its store's blocks
-	CodeBytes    float64 // of each contract, in a binary trie
+	// Grown: slots came block by block with the accounts, as on a chain; otherwise each contract's
+	// in the block that made it, and those of the one contract in the first.
+	Grown      bool
+	GroupDepth float64 // levels of a node, of a binary trie
+	BlockBytes float64 // of its store's blocks
+	CodeBytes  float64 // of each contract, in a binary trie
 }
 
 func (s State) contracts() float64 { return s.Accounts * s.ContractShare }

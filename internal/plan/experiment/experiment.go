@@ -174,6 +174,8 @@ type PriceConfig struct {
 	LayoutConfig
 	From, Hardware               Text
 	At, ContractAt, GasPerSecond Count
+	SlotsAt                      Count
+	AtMemory                     Size
 }
 
 // subjects are the settings of each verb's subject.

@@ -384,6 +384,12 @@ func (s *PriceConfig) fields(e *Experiment) []Field {
 			"10k,100M",
 			"with --at: slots of the large contract at each of those sizes; 100M slots are about " +
 				"10 GB"},
+		{"price.slots_at", "slots-at", setting.Axis(&s.SlotsAt, setting.Count(1, "3G")), "",
+			"with --at: slots of all contracts together, whose sizes are divided as on the main " +
+				"network"},
+		{"price.at_memory", "at-memory",
+			setting.Axis(&s.AtMemory, setting.Size("memory", 1, "16GiB, 500MB")), "",
+			"with --at: memory for the state, such as 16GiB; warm lookups are predicted as well"},
 		{"price.hardware", "hardware", setting.Axis(&s.Hardware, setting.Text), "here",
 			"disks: here (a probe of this one), a folder of statelab disk --out, a profile " +
 				"(docs/prices.md), or fio's JSON output"},

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -31,7 +32,9 @@ type Pricing struct {
 	Hardware     []result.Hardware
 	GasPerSecond float64
 	Ahead        []Size // that were not built
-	forecasts    map[forecast]statemodel.Reads
+	// with each of those: memory of which warm lookups are predicted
+	AheadMemory []int64
+	forecasts   map[forecast]statemodel.Reads
 }
 
 // forecast is a question to a model.
@@ -39,6 +42,7 @@ type forecast struct {
 	layout string
 	size   Size
 	kind   statemodel.Kind
+	memory int64 // 0: nothing is cached
 }
 
 // Size is that of a state.
@@ -89,22 +93,55 @@ func found(of result.LayoutRow, kind, condition string) *result.Lookups {
 
 // measured fills in what lookups of a kind in a row cost; not ok if nobody measured that.
 func measured(r access, of result.LayoutRow, kind string) (_ access, ok bool) {
-	look, cpu := found(of, kind, r.Condition), found(of, kind, result.HeldLookups)
-	if r.Condition == result.FirstLookups { // opening is part of a first lookup's CPU time
-		cpu = found(of, kind, result.ColdLookups)
-	}
-
-	if look == nil || cpu == nil || look.ReadsUnknown {
+	look := found(of, kind, r.Condition)
+	if look == nil || look.ReadsUnknown {
 		return r, false
 	}
 
 	r.Reads, r.ReadUnit = readsOf(look)
-	r.Accesses, r.Bytes, r.CPUNanos = look.Nodes, figure.Known(look.DeviceBytes), cpu.CPUNanos
+	r.Accesses, r.Bytes, r.CPUNanos = look.Nodes, figure.Known(look.DeviceBytes), look.CPUNanos
+	if r.Condition == result.FirstLookups {
+		cold := found(of, kind, result.ColdLookups)
+		if cold == nil {
+			return r, false
+		}
+
+		r.CPUNanos = firstCPU(r.Reads.Value, cold, warmNanos(of))
+	}
+
 	if !r.Accesses.IsKnown() {
 		r.Accesses = look.Pages
 	}
 
 	return r, true
+}
+
+// warmNanos is the median time of a lookup right after the same one; 0 if nobody measured that.
+func warmNanos(of result.LayoutRow) float64 {
+	again := found(of, result.AccountLookup, result.AgainLookups)
+	if again == nil || again.ServiceNanos == nil {
+		return 0
+	}
+	return float64(again.ServiceNanos.P50)
+}
+
+// firstCPU is the CPU time of a first lookup that reads so much. Its own has the opening in it, so
+// it is that of a warm lookup and, for each read, what each read of the many lookups after one
+// opening took more.
+func firstCPU(reads float64, cold *result.Lookups, warm float64) figure.Value {
+	cpu, known := cold.CPUNanos.Number()
+	each, _, _ := cold.Reads()
+	switch {
+	case !known:
+		return cold.CPUNanos
+	case cold.ReadsUnknown || each == 0 && reads > 0:
+		return figure.Unavailable("no lookup after opening is known to have read, so the CPU " +
+			"time of a read is not known")
+	case reads == 0:
+		return figure.Known(min(cpu, warm))
+	}
+
+	return figure.Known(min(cpu, warm) + reads*max(0, cpu-warm)/each)
 }
 
 // measuredAccesses are those of a layout at a size, in both conditions.
@@ -245,9 +282,10 @@ func readsOf(look *result.Lookups) (e result.Estimate, unit string) {
 }
 
 // predicted are the accesses of every layout at a size that was not built, with nothing
-// cached, and why others are not.
+// cached and with memory, and why others are not.
 func (p Pricing) predicted(built []access, size Size) (all []access, unused []engine.Warning) {
 	for _, name := range layoutsOf(built) {
+		var cold []access
 		for _, k := range pricedKinds() {
 			r, ok := gas.Extrapolate(firstLookups(built, name, k), size, len(p.seeds()),
 				func(s Size) (statemodel.Reads, bool) {
@@ -262,13 +300,81 @@ func (p Pricing) predicted(built []access, size Size) (all []access, unused []en
 						"%.0f%% at the largest size that was built", k.parameter, name, k.absent,
 					100*r.TestedError.OrZero()), Remedy: "build larger sizes: --accounts"})
 			default:
-				all = append(all, r)
+				cold = append(cold, r)
 			}
+		}
+
+		all = append(all, cold...)
+		for _, bytes := range p.AheadMemory {
+			warm, unknown := p.withMemory(built, cold, name, size, bytes)
+			all, unused = append(all, warm...), append(unused, unknown...)
 		}
 	}
 
 	return all, unused
 }
+
+// withMemory are the warm accesses of a layout at a size that was not built, of those whose first
+// lookups are predicted, and which of them its model does not know.
+func (p Pricing) withMemory(
+	built, cold []access, layout string, size Size, bytes int64,
+) (all []access, unknown []engine.Warning) {
+	for _, first := range cold {
+		k := kindOf(first)
+		reads, known := p.held(layout, size, k.model, bytes)
+		largest := firstLookups(built, layout, k)
+		before := largest[len(largest)-1]
+		warm := slices.IndexFunc(built, func(b access) bool {
+			return b.Layout == layout && b.Parameter == gas.Warm &&
+				b.Condition == result.HeldLookups && gas.SizeOf(b) == gas.SizeOf(before)
+		})
+
+		if !known || warm < 0 {
+			unknown = append(unknown, engine.Warning{Code: "not_predicted", Text: fmt.Sprintf(
+				"%s of %s is not predicted with %s of memory: no model knows what the layout "+
+					"keeps of what these lookups read", k.parameter, layout, unit.Bytes(bytes))})
+			continue
+		}
+
+		off, tested := p.heldError(layout)
+		all = append(all,
+			gas.WithMemory(first, before, built[warm], bytes, reads.Mean, off, tested))
+	}
+
+	return all, unknown
+}
+
+// kindOf is what a row of cold accesses is of.
+func kindOf(r access) pricedKind {
+	all := pricedKinds()
+	return all[slices.IndexFunc(all, func(k pricedKind) bool {
+		return k.parameter == r.Parameter && k.absent == r.Absent
+	})]
+}
+
+// heldError is how far the model of a layout's memory was off in the largest state that was built,
+// as a share of its reads; not tested where that state nearly fits in the memory it had.
+func (p Pricing) heldError(layout string) (off float64, tested bool) {
+	off, largest := gas.WorstTested, uint64(0)
+	for _, l := range p.Layouts {
+		for _, row := range l.Rows {
+			look := found(row, result.AccountLookup, result.HeldLookups)
+			predicted, known := row.PredictedDeviceReads.Number()
+			if row.Layout != layout || row.Accounts < largest || !known || look == nil {
+				continue
+			}
+
+			if reads, is := look.DeviceReads.Number(); is && reads > enoughReads {
+				off, tested, largest = math.Abs(predicted/reads-1), true, row.Accounts
+			}
+		}
+	}
+
+	return off, tested
+}
+
+// enoughReads of a warm lookup are so many that the share by which a model is off says something.
+const enoughReads = .1
 
 // firstLookups are those of a kind that were measured in a layout, those of the smallest size
 // first.
@@ -410,11 +516,13 @@ func (p *Pricing) Forecast(ctx context.Context, tell func(done, of int)) error {
 		for _, k := range pricedKinds() {
 			at := firstLookups(built, name, k)
 			for _, b := range at[max(0, len(at)-2):] {
-				asked[forecast{name, gas.SizeOf(b), k.model}] = true
+				asked[forecast{name, gas.SizeOf(b), k.model, 0}] = true
 			}
 
 			for _, size := range p.Ahead {
-				asked[forecast{name, size, k.model}] = len(at) > 0
+				for _, memory := range append([]int64{0}, p.AheadMemory...) {
+					asked[forecast{name, size, k.model, memory}] = len(at) > 0
+				}
 			}
 		}
 	}
@@ -430,6 +538,11 @@ func (p *Pricing) Forecast(ctx context.Context, tell func(done, of int)) error {
 	known, done := map[forecast]statemodel.Reads{}, 0
 	tell(done, len(questions))
 	err := inParallel(ctx, questions, func(f forecast) answer {
+		if f.memory > 0 {
+			reads, known := p.held(f.layout, f.size, f.kind, f.memory)
+			return answer{f, reads, known}
+		}
+
 		reads, known := p.uncached(f.layout, f.size, f.kind)
 		return answer{f, reads, known}
 	}, func(a answer) {
@@ -510,7 +623,7 @@ func (p Pricing) uncached(
 	layout string, size Size, kind statemodel.Kind,
 ) (reads statemodel.Reads, known bool) {
 	if p.forecasts != nil {
-		reads, known = p.forecasts[forecast{layout, size, kind}]
+		reads, known = p.forecasts[forecast{layout, size, kind, 0}]
 		return reads, known
 	}
 
@@ -519,19 +632,91 @@ func (p Pricing) uncached(
 		return reads, false
 	}
 
-	s, seeds := p.state(layout, size), p.seeds()
-	for _, seed := range seeds {
-		s.ContractAt = contractAt(seed)
-		r, known := of.Model.Uncached(s, kind, float64(p.Layouts[0].Workload.MemoryBytes))
+	for _, part := range p.parts(layout, size, kind) {
+		r, known := of.Model.Uncached(part.State, kind, float64(p.Layouts[0].Workload.MemoryBytes))
 		if !known {
 			return reads, false
 		}
 
-		reads.Mean += r.Mean / float64(len(seeds))
+		reads.Mean += part.share * r.Mean
 		reads.Off = max(reads.Off, r.Off)
 	}
 
 	return reads, true
+}
+
+// held is what a warm lookup of a kind reads of the device, by the model of what the layout keeps
+// in so much memory, after as many lookups of slots as of accounts have been made for long.
+func (p Pricing) held(
+	layout string, size Size, kind statemodel.Kind, bytes int64,
+) (reads statemodel.Reads, known bool) {
+	if p.forecasts != nil {
+		reads, known = p.forecasts[forecast{layout, size, kind, bytes}]
+		return reads, known
+	}
+
+	of, _ := subject.LayoutOf(layout)
+	slots := kind == statemodel.Slot || kind == statemodel.AbsentSlot
+	if of.Model == nil || slots && !of.Model.Slots {
+		return reads, false
+	}
+
+	for _, part := range p.parts(layout, size, kind) {
+		m, fits := of.Model.Divide(part.State, float64(bytes))
+		if !fits {
+			return reads, false
+		}
+
+		memories := of.Model.Memories(part.State, m)
+		if memories == nil {
+			return reads, false
+		}
+
+		mix := statemodel.Mix{statemodel.Account: 1}
+		if of.Model.Slots {
+			mix[statemodel.Slot] = 1
+		}
+
+		below := statemodel.SteadyAmong(memories, kind, mix)
+		reads.Mean += part.share * below[of.Model.Device]
+	}
+
+	return reads, true
+}
+
+// part is a state whose lookups are a share of all that a prediction is of.
+type part struct {
+	statemodel.State
+	share float64
+}
+
+// parts are the states whose lookups a prediction of a size is the mean of: one for each place of
+// the contract in the builds or, of slots of many contracts, for each class of their sizes.
+func (p Pricing) parts(layout string, size Size, kind statemodel.Kind) (parts []part) {
+	s := p.state(layout, size)
+	if slots := float64(size.SpreadSlots); slots > 0 {
+		classes := statemodel.ContractsAt(s.Accounts, slots)
+		if kind == statemodel.Account || kind == statemodel.AbsentAccount { // all are alike
+			largest := slices.MaxFunc(classes, func(a, b statemodel.ContractClass) int {
+				return cmp.Compare(a.Share, b.Share)
+			})
+			return []part{{s.Spread(slots, largest), 1}}
+		}
+
+		for _, c := range classes {
+			parts = append(parts, part{s.Spread(slots, c), c.Share})
+		}
+
+		return parts
+	}
+
+	seeds := p.seeds()
+	for _, seed := range seeds {
+		s.ContractAt = contractAt(seed)
+		parts = append(parts, part{s, 1 / float64(len(seeds))})
+	}
+
+	return parts
 }
 
 // seeds are those of the builds.
@@ -558,19 +743,21 @@ func (p Pricing) state(layout string, size Size) statemodel.State {
 		Accounts:      float64(size.Accounts),
 		ContractShare: 1 / float64(size.Accounts),
 		SlotsPer:      float64(size.ContractSlots),
+		Grown:         true, // but in the block that made it, where it is no larger than one built
 	}
 
 	maximum := 0.0
 	for _, l := range p.Layouts {
 		w := l.Workload
-		s.CodeBytes = float64(w.CodeBytes)
+		s.CodeBytes, s.Grown = float64(w.CodeBytes), s.Grown && size.ContractSlots > w.ContractSlots
 		s.BlockAccounts, s.UpdateBlocks, s.UpdateKeys = float64(w.BlockAccounts),
 			float64(w.UpdateBlocks), float64(w.UpdateAccounts)
 		for _, of := range l.Rows {
 			records := float64(of.Accounts + l.Workload.ContractSlots)
 			if of.Layout == layout && of.Status == result.OK && records > maximum {
 				maximum = records
-				s.DiskBytes = float64(of.DiskBytes.OrZero()) / records * (s.Accounts + s.SlotsPer)
+				s.DiskBytes = float64(of.DiskBytes.OrZero()) / records *
+					float64(size.Accounts+size.Slots())
 				withOptions(&s, of)
 			}
 		}
@@ -675,7 +862,13 @@ func PricingOf(e *experiment.Experiment, m *setting.Mistakes) (p Pricing, builds
 		for _, slots := range s.ContractAt.All() {
 			p.Ahead = append(p.Ahead, Size{Accounts: accounts, ContractSlots: slots})
 		}
+
+		for _, slots := range s.SlotsAt.All() {
+			p.Ahead = append(p.Ahead, Size{Accounts: accounts, SpreadSlots: slots})
+		}
 	}
+
+	p.AheadMemory = s.AtMemory.All()
 
 	if !s.Hardware.IsSet() {
 		m.At("hardware", "", "name at least one disk (example: %s)", m.Name("hardware", Here))

@@ -339,3 +339,64 @@ func TestABadPredictionIsNotShown(t *testing.T) {
 		t.Errorf("%+v", warnings)
 	}
 }
+
+// TestFirstCPUByHand: 12 us of a lookup that read a tenth of a block, 2 us of a warm one: each read
+// takes 100 us, whatever the opening before a first lookup took.
+func TestFirstCPUByHand(t *testing.T) {
+	cold := func(cpu, reads figure.Value) *result.Lookups {
+		return &result.Lookups{CPUNanos: cpu, BlockReads: reads}
+	}
+
+	unknown := figure.Unavailable("nobody counted")
+	for name, c := range map[string]struct {
+		reads float64
+		cold  *result.Lookups
+		want  figure.Value
+	}{
+		"two reads": {2, cold(figure.Known(12e3), figure.Known(.1)), figure.Known(202e3)},
+		"none":      {0, cold(figure.Known(12e3), figure.Known(.1)), figure.Known(2e3)},
+		"unknown":   {2, cold(unknown, figure.Known(.1)), unknown},
+		"nothing read after opening": {2, cold(figure.Known(12e3), figure.Known(0)),
+			figure.Unavailable("")},
+	} {
+		got := firstCPU(c.reads, c.cold, 2e3)
+		if got.IsKnown() != c.want.IsKnown() || math.Abs(got.OrZero()-c.want.OrZero()) > 1e-6 {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestSpreadSlotsAndMemory: slots of many contracts are predicted beside those of one; with memory,
+// less is read, and no more of a larger memory, at the CPU time of so many reads.
+func TestSpreadSlotsAndMemory(t *testing.T) {
+	p := Pricing{
+		Layouts: []*result.Layouts{
+			compared("flat-mdbx", 1000, map[uint64]float64{100_000: 2}),
+		},
+		Hardware:     disks(),
+		GasPerSecond: 100e6,
+		Ahead:        []Size{{1_000_000, 10_000_000, 0}, {1_000_000, 0, 10_000_000}},
+		AheadMemory:  []int64{64 << 20, 512 << 20, 64 << 30},
+	}
+
+	rows, warnings := p.Rows()
+	seen := map[string]float64{}
+	for _, r := range rows {
+		if !r.Predicted || r.Absent || r.Parameter != gas.ColdStorage {
+			continue
+		}
+
+		seen[fmt.Sprint(r.SpreadSlots, r.MemoryBytes>>20)] = r.Reads.Value
+		if cpu := 900 + r.Reads.Value*(5000-900)/2; r.MemoryBytes > 0 &&
+			math.Abs(r.CPUNanos.OrZero()-cpu) > 1e-6 {
+			t.Errorf("%v ns of %v reads, want %v", r.CPUNanos, r.Reads.Value, cpu)
+		}
+	}
+
+	for _, spread := range []int{0, 10_000_000} {
+		at := func(mib int64) float64 { return seen[fmt.Sprint(spread, mib)] }
+		if !(at(0) > at(64) && at(64) > at(512) && at(512) > at(64<<10) && at(64<<10) < .01) {
+			t.Errorf("spread %d: %v; %v", spread, seen, warnings)
+		}
+	}
+}
