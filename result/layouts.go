@@ -396,6 +396,7 @@ type LayoutRow struct {
 	Traffic         *StateTraffic     `json:"traffic,omitempty"` // of an access list
 	Memory          *Memory           `json:"memory,omitempty"`
 	Options         map[string]string `json:"options,omitempty"`
+	Overrides       map[string]string `json:"-"` // of them, those that somebody set
 
 	// As predicted: of a lookup without a cache; and as measured, with the memory that the run
 	// had: below the layout's own caches (held), and below the page cache too (device).
@@ -480,7 +481,7 @@ func (r LayoutRow) index() LayoutRow {
 
 // Show makes two runs what stands for the row; read is nil where it was not looked up.
 func (r *LayoutRow) Show(build, read *Run) {
-	r.Options = build.Engine.Options
+	r.Options, r.Overrides = build.Engine.Options, build.Engine.Overrides
 	if b := build.Figures.State; b != nil {
 		r.Slots, r.Root, r.Updates = b.Slots, b.Root, b.Updates
 		r.DiskBytes, r.DiskPerAccount = figure.Known(float64(b.DiskBytes)),

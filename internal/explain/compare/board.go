@@ -38,6 +38,14 @@ type Ranked struct {
 	folder  string
 }
 
+// Loads are the databases that statelab loaded for the runs; 0 where it did not load them.
+func (r Ranked) Loads() int {
+	if run := r.group.Runs[0]; run.Verb != "read" || run.Database.Written != "statelab" {
+		return 0
+	}
+	return len(r.group.loads())
+}
+
 // Boards ranks the runs of folders, question by question. Only runs under the same
 // conditions, with as many threads and the same memory, stand on one board.
 func Boards(sides []Side) (boards []*Board) {

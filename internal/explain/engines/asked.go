@@ -2,7 +2,6 @@ package engines
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -91,18 +90,9 @@ func (s *Sweep) workload(w result.Workload) (parts []string) {
 
 // overrides are the options that somebody set, with all their values: NAME=VALUE.
 func (s *Sweep) overrides() []string {
-	values := map[string][]string{}
-	for _, run := range s.runs() {
-		for name, value := range run.Engine.Overrides {
-			if !slices.Contains(values[name], value) {
-				values[name] = append(values[name], value)
-			}
-		}
-	}
-
-	return doc.Each(slices.Sorted(maps.Keys(values)), func(name string) string {
-		return name + "=" + strings.Join(values[name], ",")
-	})
+	return doc.OptionsSet(doc.Each(s.runs(), func(r *result.Run) map[string]string {
+		return r.Engine.Overrides
+	}))
 }
 
 // unequalMemory says which engines keep more in memory than the others: above the budget, or,

@@ -269,3 +269,29 @@ func TestOutlookWithMemoryAlike(t *testing.T) {
 		}
 	}
 }
+
+// TestTheWorkloadIsSaid: one contract, code, an access list and options are among what was asked.
+func TestTheWorkloadIsSaid(t *testing.T) {
+	in := Input{claims.Evidence{Layouts: &result.Layouts{
+		Workload: result.StateWorkload{
+			Accounts:      []uint64{1000},
+			ContractSlots: 10_000,
+			CodeBytes:     24_000,
+			Reads:         50,
+			Accesses:      "/tmp/list.slal",
+		},
+		Rows: []result.LayoutRow{{Overrides: map[string]string{"GroupDepth": "4"}},
+			{Overrides: map[string]string{"GroupDepth": "8"}}},
+	}}}
+	got := strings.Join(in.workload(), "\n")
+	for _, want := range []string{
+		"Workload: 1k accounts, 10k slots of one contract",
+		"24,000 bytes",
+		"the blocks of list.slal",
+		"Options that differ from the profile: GroupDepth=4,8.",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in:\n%s", want, got)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -39,7 +40,7 @@ func (in Input) Document() *doc.Document {
 		Warnings: doc.Detailed(in.warnings()),
 	}
 
-	p.Answer("", in.answers(judged)...)
+	p.Answer("", append(in.answers(judged), in.workload()...)...)
 	p.Add("What a lookup costs", doc.Block{
 		Title:  doc.Upper(in.costsNote()),
 		Method: method,
@@ -136,15 +137,44 @@ func (in Input) warnings() (list []doc.Warning) {
 // Setting is what was measured: the state, its updates and its lookups.
 func (in Input) Setting() string {
 	w := in.Workload
-	return fmt.Sprintf("%s accounts, %d slots of %s of them; %d blocks of %d updates; %s lookups "+
-		"of each kind",
-		doc.List(w.Accounts, doc.ShortCount[uint64]), w.SlotsPer, unit.Percent(w.ContractShare),
+	slots := fmt.Sprintf("%d slots of %s of them", w.SlotsPer, unit.Percent(w.ContractShare))
+	if w.ContractSlots > 0 {
+		slots = doc.ShortCount(w.ContractSlots) + " slots of one contract, in which alone " +
+			"they are looked up and changed"
+	}
+
+	if w.CodeBytes > 0 {
+		slots += fmt.Sprintf(", %s bytes of code of each contract", unit.Count(w.CodeBytes))
+	}
+
+	text := fmt.Sprintf("%s accounts, %s; %d blocks of %d updates; %s lookups of each kind",
+		doc.List(w.Accounts, doc.ShortCount[uint64]), slots,
 		w.UpdateBlocks, w.UpdateAccounts, unit.Count(w.Reads))
+	if w.Accesses != "" {
+		text += "; the blocks of " + filepath.Base(w.Accesses)
+	}
+
+	return text
+}
+
+// workload says what the answers are of: the state and its lookups, which are uniform, and the
+// options that were set.
+func (in Input) workload() (said []string) {
+	said = append(said, "Workload: "+in.Setting()+", of keys drawn evenly.")
+
+	set := doc.OptionsSet(doc.Each(in.Rows, func(r result.LayoutRow) map[string]string {
+		return r.Overrides
+	}))
+	if len(set) > 0 {
+		said = append(said, "Options that differ from the profile: "+strings.Join(set, ", ")+".")
+	}
+
+	return said
 }
 
 // conditions are under what everything was measured, in two sentences.
 func (in Input) conditions() string {
-	return fmt.Sprintf("%s; seed %d. %s, %d cores, %s, %s; %s.", in.Setting(), in.Workload.Seed,
+	return fmt.Sprintf("Seed %d. %s, %d cores, %s, %s; %s.", in.Workload.Seed,
 		in.Host.CPU, in.Host.Cores, unit.Bytes(in.Host.MemoryBytes),
 		strings.TrimSpace(in.Host.Device+" "+in.Host.Filesystem),
 		in.Started.UTC().Format("2006-01-02 15:04 UTC"))

@@ -133,11 +133,18 @@ func siteOf(shown []Shown, title string) *doc.Document {
 			"than chance."
 	}
 
+	if slices.ContainsFunc(boards, func(b *compare.Board) bool {
+		return slices.ContainsFunc(b.Rows, func(r compare.Ranked) bool { return r.Loads() == 1 })
+	}) {
+		text += " A figure of one load is that of one database: another load with the same " +
+			"settings gives another, by more than repeats differ."
+	}
+
 	page.Advice = append(page.Advice, doc.Statement{Text: text})
 	var blocks []doc.Block
 	for i, b := range boards {
 		table := doc.Listing(
-			[]string{"subject", b.Figure, "range", "runs", "difference", "result"},
+			[]string{"subject", b.Figure, "range", "runs", "loads", "difference", "result"},
 			nil,
 		)
 
@@ -149,8 +156,13 @@ func siteOf(shown []Shown, title string) *doc.Document {
 			}
 
 			name := sides[r.Side].Name
+			loads := doc.None
+			if n := r.Loads(); n > 0 {
+				loads = fmt.Sprint(n)
+			}
+
 			table.Add([]string{r.Subject, b.Print(r.Middle), spread, fmt.Sprint(len(r.Values)),
-				r.Verdict, name}, "", "", "", "", "", link(name+".html"))
+				loads, r.Verdict, name}, "", "", "", "", "", "", link(name+".html"))
 		}
 
 		blocks = append(blocks, doc.Block{

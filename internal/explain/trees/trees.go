@@ -25,7 +25,7 @@ func (in Input) Document() *doc.Document {
 		Cards: []doc.Card{in.card()},
 	}
 
-	p.Answer("", in.answers()...)
+	p.Answer("", append(in.answers(), in.workload()...)...)
 	p.Warnings = append(doc.Detailed(doc.WarningsOf(in.Warnings)), in.damages()...)
 	if in.Status == result.Interrupted {
 		p.Warnings = append(p.Warnings, doc.Warning{
@@ -97,24 +97,59 @@ func (in Input) Damaged() []string {
 	return doc.Each(in.damages(), func(w doc.Warning) string { return w.Where + ": " + w.Text })
 }
 
-func (in Input) card() doc.Card {
+// workload says what the answers are of: the change set, and the options that were set.
+func (in Input) workload() (said []string) {
 	c := in.Changes
-	versions, leaves := "", uint64(0)
-	if c.Last > 0 {
-		versions = fmt.Sprintf("%d to %d", c.First, c.Last)
+	of := []string{"change set " + filepath.Base(c.Path)}
+	if versions := in.versions(); versions != "" {
+		of = append(of, "versions "+versions)
 	}
 
+	if leaves := in.leaves(); leaves > 0 {
+		of = append(of, unit.Count(leaves)+" changes")
+	}
+
+	if c.Order != "" && c.Order != "unknown" {
+		of = append(of, "in "+c.Order+" order")
+	}
+
+	said = append(said, "Workload: "+strings.Join(of, ", ")+".")
+	set := doc.OptionsSet(doc.Each(
+		doc.Where(in.trees, func(t replayed) bool { return t.run != nil }),
+		func(t replayed) map[string]string { return t.run.Engine.Overrides }))
+	if len(set) > 0 {
+		said = append(said, "Options that differ from the profile: "+strings.Join(set, ", ")+".")
+	}
+
+	return said
+}
+
+// versions are those that were asked for.
+func (in Input) versions() string {
+	if in.Changes.Last == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d to %d", in.Changes.First, in.Changes.Last)
+}
+
+// leaves are the most changes that a tree took.
+func (in Input) leaves() (leaves uint64) {
 	for _, t := range in.trees {
 		leaves = max(leaves, t.Figures.Leaves)
 	}
+	return leaves
+}
+
+func (in Input) card() doc.Card {
+	c := in.Changes
 
 	return doc.Card{Name: "replay", Facts: doc.Known([][2]string{
 		{"change set", filepath.Base(c.Path)},
 		{"form", c.Format},
 		{"order", c.Order},
 		{"stores", strings.Join(c.Stores, ", ")},
-		{"versions", versions},
-		{"leaves", unit.Count(leaves)},
+		{"versions", in.versions()},
+		{"leaves", unit.Count(in.leaves())},
 		{"provenance", c.Provenance},
 		{"machine",
 			fmt.Sprintf("%s, %d cores, %s", in.Host.CPU, in.Host.Cores,

@@ -2,6 +2,7 @@ package doc
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -230,6 +231,22 @@ func Unless0[N int | int64 | float64](v N, print func(N) string) string {
 // List joins what is said of each, by commas.
 func List[T any](all []T, say func(T) string) string {
 	return strings.Join(Each(all, say), ", ")
+}
+
+// OptionsSet are the options of several subjects, by name, each with all its values: NAME=VALUE.
+func OptionsSet(of []map[string]string) []string {
+	values := map[string][]string{}
+	for _, options := range of {
+		for name, value := range options {
+			if !slices.Contains(values[name], value) {
+				values[name] = append(values[name], value)
+			}
+		}
+	}
+
+	return Each(slices.Sorted(maps.Keys(values)), func(name string) string {
+		return name + "=" + strings.Join(values[name], ",")
+	})
 }
 
 // Each is what is made of each.

@@ -110,7 +110,7 @@ func (r *run) open(ctx context.Context) error {
 		r.keepsCode = c.KeepsCode()
 	}
 
-	r.Result.Engine.Options = opened.Effective()
+	r.Result.Engine.Options, r.Result.Engine.Overrides = opened.Effective(), r.spec.Overrides
 	return nil
 }
 

@@ -310,7 +310,7 @@ func (r *run) open(ctx context.Context) error {
 	}
 
 	r.forest = forest
-	r.Result.Engine.Options = forest.Effective()
+	r.Result.Engine.Options, r.Result.Engine.Overrides = forest.Effective(), r.spec.Overrides
 	r.LimitPageCache(1)
 	return nil
 }
