@@ -26,6 +26,7 @@ import (
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
 	"github.com/statelab/statelab/internal/observe/dbformat"
+	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/layouts"
 	"github.com/statelab/statelab/internal/plan/runners"
@@ -217,6 +218,7 @@ func (a *app) predict(f *predictFlags, flags *pflag.FlagSet, m *mistakes, args [
 		started time.Time, command []string,
 	) any {
 		p.Started, p.Command = started, command
+		p.Statelab, p.Commit = host.OwnBuild()
 		return p
 	})
 }

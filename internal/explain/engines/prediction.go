@@ -21,18 +21,21 @@ import (
 
 // Prediction is what predict --json prints, and a folder's prediction.json.
 type Prediction struct {
-	Schema     string    `json:"schema"`
-	Started    time.Time `json:"started,omitzero"`  // of a folder
-	Command    []string  `json:"command,omitempty"` // of a folder
-	Source     string    `json:"source"`            // of the level table
-	Keys       int64     `json:"keys"`
-	Database   int64     `json:"database_bytes"`
-	Engine     string    `json:"engine"`
-	Profile    string    `json:"profile"`
-	Cores      int       `json:"cores"`
-	Gets       uint64    `json:"gets"`
-	WarmupGets uint64    `json:"warmup_gets"`
-	Missing    float64   `json:"missing_share"`
+	Schema  string    `json:"schema"`
+	Started time.Time `json:"started,omitzero"`  // of a folder
+	Command []string  `json:"command,omitempty"` // of a folder
+	// of the program that predicted, in a folder
+	Statelab   string  `json:"statelab,omitempty"`
+	Commit     string  `json:"commit,omitempty"`
+	Source     string  `json:"source"` // of the level table
+	Keys       int64   `json:"keys"`
+	Database   int64   `json:"database_bytes"`
+	Engine     string  `json:"engine"`
+	Profile    string  `json:"profile"`
+	Cores      int     `json:"cores"`
+	Gets       uint64  `json:"gets"`
+	WarmupGets uint64  `json:"warmup_gets"`
+	Missing    float64 `json:"missing_share"`
 	// trace (of a database that is here) or level table
 	Method     string                  `json:"method"`
 	Inflection result.Inflection       `json:"inflection"`

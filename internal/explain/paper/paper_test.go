@@ -377,3 +377,19 @@ func TestPicture(t *testing.T) {
 		t.Error("a picture of nothing")
 	}
 }
+
+// TestAPredictionNamesItsProgram: the version and the commit of what computed it are in its file,
+// where there is no machine, and in its caption.
+func TestAPredictionNamesItsProgram(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(prediction, result.PredictionFile))
+	must(t, err)
+	dir := t.TempDir()
+	own := []byte(`{"statelab":"0.2.0","commit":"0123456789ab",`)
+	text = bytes.Replace(text, []byte("{"), own, 1)
+	must(t, os.WriteFile(filepath.Join(dir, result.PredictionFile), text, 0o600))
+	p, err := ReadProvenance(dir)
+	must(t, err)
+	if p.Program != "0.2.0, commit 0123456789ab" || p.Machine != "" {
+		t.Errorf("%+v", p)
+	}
+}

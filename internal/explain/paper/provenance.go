@@ -51,6 +51,9 @@ func ReadProvenance(dir string) (Provenance, error) {
 		Started time.Time   `json:"started"`
 		Command []string    `json:"command"`
 		Host    result.Host `json:"host"`
+		// of an answer that was computed, where no machine matters
+		Statelab string `json:"statelab"`
+		Commit   string `json:"commit"`
 	}
 	if err := json.Unmarshal(text, &file); err != nil {
 		return Provenance{}, fmt.Errorf("read provenance of %s: %w", dir, err)
@@ -63,6 +66,10 @@ func ReadProvenance(dir string) (Provenance, error) {
 
 	if len(runs) > 0 && file.Host.Statelab == "" {
 		file.Host = runs[0].Host
+	}
+
+	if file.Host.Statelab == "" {
+		file.Host.Statelab, file.Host.Commit = file.Statelab, file.Commit
 	}
 
 	if len(runs) > 0 && len(file.Command) == 0 {

@@ -63,7 +63,8 @@ func (s *Study) Markdown(w io.Writer) error {
 				}
 			}
 
-			text := strings.Join(append(append(common, limits(all)...), note(claims)), " ")
+			text := strings.Join(doc.Without(append(append(common, limits(all)...), note(claims),
+				s.byLoads(claims))), " ")
 			t = part
 			if len(group) > 1 {
 				t, text = together(group), fmt.Sprintf("(%d): %s", n+1, text)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/claims"
 	"github.com/statelab/statelab/internal/report/doc"
@@ -40,7 +41,7 @@ var placeholder = regexp.MustCompile(`\{[a-z0-9.-]+\}`)
 
 // answers are the study's sentences with figures of claims put in.
 func (s *Study) answers() (all []string, err error) {
-	for _, text := range append(slices.Clone(s.Answers), s.Sentence()) {
+	for _, text := range doc.Without(append(slices.Clone(s.Answers), s.Sentence(), s.oneLoad())) {
 		filled := placeholder.ReplaceAllStringFunc(text, func(place string) string {
 			id, which, _ := strings.Cut(strings.Trim(place, "{}"), ".")
 			c, known := s.known[id]
@@ -114,7 +115,13 @@ func table(all []Claim, verdict func(Claim) string) doc.Table {
 		figure("difference", func(c Claim) string {
 			return percent(c.Difference(c.PredictedFigure))
 		}),
-		figure("measured", func(c Claim) string { return number(c.MeasuredFigure) }),
+		figure("measured", func(c Claim) string {
+			if c.least != nil && c.most != nil {
+				return fmt.Sprintf("%s (%s to %s)", number(c.MeasuredFigure), number(c.least),
+					number(c.most))
+			}
+			return number(c.MeasuredFigure)
+		}),
 		figure("difference ", func(c Claim) string {
 			return percent(c.Difference(c.MeasuredFigure))
 		}),
@@ -159,6 +166,58 @@ func note(all []Claim) string {
 		strings.Clone)), " ")
 }
 
+// loads are the fewest databases that the measured figures of claims rest on; 0: none of them is of
+// an engine or a layout that was loaded here.
+func (s *Study) loads(all []Claim) (fewest int) {
+	for _, c := range all {
+		for _, run := range s.runsOf(c.Measured) {
+			summary, _ := s.results[run].(map[string]any)
+			loaded := summary != nil && (summary["schema"] == schema.Sweep ||
+				summary["schema"] == schema.Layouts || s.Runs[run].Loads > 0)
+			if !loaded {
+				continue
+			}
+
+			if n := max(1, s.Runs[run].Loads); fewest == 0 || n < fewest {
+				fewest = n
+			}
+		}
+	}
+
+	return fewest
+}
+
+// oneLoad warns of a study whose measured figures are of one database of each engine.
+func (s *Study) oneLoad() string {
+	if s.loads(s.claims) != 1 {
+		return ""
+	}
+	return "Measured figures rest on one load of each database, where nothing else is said: " +
+		"another load can turn a verdict that is close."
+}
+
+// byLoads says on how many loads a section rests.
+func (s *Study) byLoads(all []Claim) string {
+	n := s.loads(all)
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf("Measured on %d loads of each database; in brackets, the 95 %% confidence "+
+		"interval between loads, which decides.", n)
+}
+
+// runsOf are those that a RUN PATH names.
+func (s *Study) runsOf(place string) (runs []string) {
+	run, rest, _ := strings.Cut(place, " ")
+	runs = append(runs, run)
+	for _, path := range terms(rest) {
+		if other, _, named := strings.Cut(path, ":"); named && s.results[other] != nil {
+			runs = append(runs, other)
+		}
+	}
+	return runs
+}
+
 // commands are those that made the results of some claims, each once.
 func (s *Study) commands(all []Claim) []string {
 	places := doc.Flat(all, func(c Claim) []string {
@@ -187,7 +246,7 @@ func (s *Study) Document() *doc.Document {
 		p.Add(
 			name,
 			doc.Block{Table: table(by[name],
-				word), Texts: append(limits(by[name]), note(by[name]))},
+				word), Texts: doc.Without(append(limits(by[name]), note(by[name]), s.byLoads(by[name])))},
 			doc.Block{
 				Title:  "Commands",
 				Pre:    strings.Join(s.commands(by[name]), "\n"),

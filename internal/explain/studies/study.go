@@ -64,6 +64,8 @@ type Study struct {
 type Run struct {
 	Command string // that makes it again
 	Of      string // what was measured or predicted: size, conditions
+	// Loads are the databases that were loaded for each point of a measurement of engines; 0: one
+	Loads int
 }
 
 // Group is claims of one kind; its texts may hold {name} for the values of a row.
@@ -78,6 +80,7 @@ type Group struct {
 	Model               string  // RUN PATH of a figure that a formula gives
 	Timed               bool    // the figure is a speed: a busy machine cannot tell
 	Band                string  // RUN PATH of a predicted point whose low and high span chance
+	Low, High           string  // RUN PATHs of the ends of the 95 % interval between loads
 	Without             string  // RUN PATH of the figure where Given does not hold
 	If                  string  // the condition of Band or Without
 	Explained           string  // why the figures differ
@@ -95,6 +98,7 @@ type Claim struct {
 	Parts                                        []subject.Published
 	MeasuredFigure, PredictedFigure, ModelFigure *float64
 	low, high, withoutFigure                     *float64
+	least, most                                  *float64 // of the interval between loads
 	Word, Clause                                 string
 }
 
@@ -345,7 +349,7 @@ func (s *Study) claim(g Group, row map[string]string) (c Claim, err error) {
 
 	fill := strings.NewReplacer(pairs...)
 	for _, text := range []*string{&g.ID, &g.Says, &g.Given, &g.Source, &g.Unit, &g.Bound,
-		&g.Measured, &g.Predicted, &g.Model, &g.Band, &g.Without,
+		&g.Measured, &g.Predicted, &g.Model, &g.Band, &g.Low, &g.High, &g.Without,
 		&g.Explained, &g.Cannot,
 		&g.If} {
 		*text = fill.Replace(*text)
@@ -366,6 +370,8 @@ func (s *Study) claim(g Group, row map[string]string) (c Claim, err error) {
 		{below(g.Band, "low"), &c.low},
 		{below(g.Band, "high"), &c.high},
 		{g.Without, &c.withoutFigure},
+		{g.Low, &c.least},
+		{g.High, &c.most},
 	} {
 		if *of.to, err = s.figure(of.place, g.Unit); err != nil {
 			return c, err
@@ -449,6 +455,8 @@ func (c Claim) verdict() (word, clause string) {
 		return "", ""
 	case ours == nil:
 		return claims.CannotTell, c.Cannot
+	case c.least != nil && c.most != nil:
+		return c.byLoads()
 	case c.within(*ours) && c.withoutFigure != nil && !c.within(*c.withoutFigure):
 		return claims.HoldsIf, c.If
 	case c.within(*ours):
@@ -461,6 +469,20 @@ func (c Claim) verdict() (word, clause string) {
 	}
 
 	return claims.Fails, ""
+}
+
+// byLoads is the verdict by the interval between loads: it lies where the claim holds, or on one side
+// of that.
+func (c Claim) byLoads() (word, clause string) {
+	below := *c.most < c.Theirs.Low && !c.within(*c.most)
+	above := *c.least > c.Theirs.High && !c.within(*c.least)
+	switch {
+	case c.within(*c.least) && c.within(*c.most):
+		return claims.Holds, ""
+	case below || above:
+		return claims.Fails, ""
+	}
+	return claims.CannotTell, "loads differ by more"
 }
 
 // Verdict is the word with what limits it.
@@ -477,7 +499,7 @@ func (c Claim) Verdict() string {
 // Difference is ours / theirs - 1, of a claim of one figure; nil of a range, a bound, zero,
 // and where a comparison tells nothing.
 func (c Claim) Difference(ours *float64) *float64 {
-	if ours == nil || c.Word == claims.CannotTell || c.Theirs.Low != c.Theirs.High ||
+	if ours == nil || c.Word == claims.CannotTell && c.least == nil || c.Theirs.Low != c.Theirs.High ||
 		c.Theirs.Low == 0 || c.Bound != "" {
 		return nil
 	}

@@ -93,6 +93,7 @@ func write(t testing.TB, seed uint64, gets int) written {
 	}
 
 	if at != gets || int(perGet.Gets) != gets || perGet.Max != len(perGet.ByAccesses)-1 ||
+		perGet.MaxGets != perGet.ByAccesses[perGet.Max] ||
 		perGet.Formula != 2*perGet.Levels+1 {
 		t.Errorf("accesses of Gets: %+v", perGet)
 	}

@@ -211,9 +211,11 @@ func hashKey(key []byte) uint64 {
 // PerGet is how the accesses of a trace spread over its Gets, as they were written. A
 // trace's first Get that stands for the opening of tables is none.
 type PerGet struct {
-	Levels int    `json:"levels"` // whose blocks were asked for, L0 counted once
-	Max    int    `json:"most"`   // accesses of one Get
-	Gets   uint64 `json:"gets"`
+	Levels int `json:"levels"` // whose blocks were asked for, L0 counted once
+	Max    int `json:"most"`   // accesses of one Get
+	// MaxGets are the Gets with as many.
+	MaxGets uint64 `json:"gets_with_most"`
+	Gets    uint64 `json:"gets"`
 	// Formula is (X-1)*2+3 with X levels: the worst case of a Get as the study of
 	// bench_kvdb has it. Beyond is the share of Gets with more accesses.
 	Formula int     `json:"formula"`
@@ -230,6 +232,7 @@ type spread struct {
 	opening    bool   // the next Get is the opening
 	levels     uint64 // a bit each
 	maximum    int
+	maxGets    uint64
 	byAccesses [maxAccessesTold + 1]uint64
 }
 
@@ -244,12 +247,20 @@ func (s *spread) get(accesses int) {
 		s.opening = false
 		return
 	}
-	s.maximum = max(s.maximum, accesses)
+
+	if accesses > s.maximum {
+		s.maximum, s.maxGets = accesses, 0
+	}
+
+	if accesses == s.maximum {
+		s.maxGets++
+	}
+
 	s.byAccesses[min(accesses, maxAccessesTold)]++
 }
 
 func (s *spread) perGet() PerGet {
-	p := PerGet{Levels: bits.OnesCount64(s.levels), Max: s.maximum}
+	p := PerGet{Levels: bits.OnesCount64(s.levels), Max: s.maximum, MaxGets: s.maxGets}
 	if p.Levels > 0 {
 		p.Formula = (p.Levels-1)*2 + 3
 	}

@@ -26,6 +26,16 @@ func OwnVersion() string {
 	return Version
 }
 
+// OwnBuild is the version of this program, and the commit that it was built from, "" where that is
+// not known.
+func OwnBuild() (version, commit string) {
+	if build, ok := debug.ReadBuildInfo(); ok {
+		version, commit, _ = describeBuild(build)
+		return version, commit
+	}
+	return Version, ""
+}
+
 // VersionLine tells of this program what --version prints.
 func VersionLine() string {
 	line := fmt.Sprintf("statelab %s, %s %s/%s", OwnVersion(), runtime.Version(), runtime.GOOS,
