@@ -192,8 +192,8 @@ func (s *Study) oneLoad() string {
 	if s.loads(s.claims) != 1 {
 		return ""
 	}
-	return "Measured figures rest on one load of each database, where nothing else is said: " +
-		"another load can turn a verdict that is close."
+	return "Measured on one load of each database, if nothing else is said: another can turn a " +
+		"close verdict."
 }
 
 // byLoads says on how many loads a section rests.
@@ -245,8 +245,10 @@ func (s *Study) Document() *doc.Document {
 	for _, name := range names {
 		p.Add(
 			name,
-			doc.Block{Table: table(by[name],
-				word), Texts: doc.Without(append(limits(by[name]), note(by[name]), s.byLoads(by[name])))},
+			doc.Block{
+				Table: table(by[name], word),
+				Texts: doc.Without(append(limits(by[name]), note(by[name]), s.byLoads(by[name]))),
+			},
 			doc.Block{
 				Title:  "Commands",
 				Pre:    strings.Join(s.commands(by[name]), "\n"),

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/statelab/statelab/internal/explain/claims"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/studies from the studies")
@@ -309,5 +311,27 @@ func TestFiguresOfLabelsWithSpaces(t *testing.T) {
 	if got, err := s.figure("run rows[layout=a x=1 y=2KiB].n / rows[layout=a x=1].n",
 		""); err != nil || got == nil || *got != 2 {
 		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// TestVerdictsByLoads: an interval between loads decides where it lies on one side of what the
+// claim allows, 3 % here, and not where it reaches over that.
+func TestVerdictsByLoads(t *testing.T) {
+	for name, c := range map[string]struct {
+		ours, low, high float64
+		want            string
+	}{
+		"within":         {1.01, 1.00, 1.02, claims.Holds},
+		"above":          {1.08, 1.06, 1.10, claims.Fails},
+		"below":          {.9, .88, .92, claims.Fails},
+		"over the limit": {1.04, 1.01, 1.07, claims.CannotTell},
+		"on both sides":  {1, .9, 1.1, claims.CannotTell},
+	} {
+		claim := Claim{Group: Group{Tolerance: .03}, MeasuredFigure: &c.ours, least: &c.low,
+			most: &c.high}
+		claim.Theirs.Low, claim.Theirs.High = 1, 1
+		if word, _ := claim.verdict(); word != c.want {
+			t.Errorf("%s: %s, want %s", name, word, c.want)
+		}
 	}
 }

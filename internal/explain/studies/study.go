@@ -471,8 +471,8 @@ func (c Claim) verdict() (word, clause string) {
 	return claims.Fails, ""
 }
 
-// byLoads is the verdict by the interval between loads: it lies where the claim holds, or on one side
-// of that.
+// byLoads is the verdict by the interval between loads: it lies where the claim holds, or on one
+// side of that.
 func (c Claim) byLoads() (word, clause string) {
 	below := *c.most < c.Theirs.Low && !c.within(*c.most)
 	above := *c.least > c.Theirs.High && !c.within(*c.least)
@@ -499,8 +499,8 @@ func (c Claim) Verdict() string {
 // Difference is ours / theirs - 1, of a claim of one figure; nil of a range, a bound, zero,
 // and where a comparison tells nothing.
 func (c Claim) Difference(ours *float64) *float64 {
-	if ours == nil || c.Word == claims.CannotTell && c.least == nil || c.Theirs.Low != c.Theirs.High ||
-		c.Theirs.Low == 0 || c.Bound != "" {
+	if ours == nil || c.Word == claims.CannotTell && c.least == nil ||
+		c.Theirs.Low != c.Theirs.High || c.Theirs.Low == 0 || c.Bound != "" {
 		return nil
 	}
 	return doc.Some(*ours/c.Theirs.Low - 1)

@@ -105,7 +105,8 @@ func Extrapolate(
 		of := grown(at[len(at)-2], largest.Reads.Value)
 		if cpu := largest.CPUNanos.OrZero(); of.IsKnown() && cpu > 0 {
 			// A read takes the CPU as long in any state: the error is of that, and of the reads.
-			r.CPUError = figure.Known(math.Hypot(math.Abs(of.OrZero()/cpu-1), off))
+			e := max(math.Abs(of.OrZero()/cpu-1), largest.CPUError.OrZero())
+			r.CPUError = figure.Known(math.Hypot(e, off))
 		}
 	}
 
@@ -138,7 +139,13 @@ func WithMemory(
 	}
 
 	r.Reads = result.Estimate{Value: reads, Low: reads * max(0, 1-off), High: reads * (1 + off)}
-	r.CPUError, r.CPUNanos = figure.Value{}, warm.CPUNanos
+	r.CPUNanos = warm.CPUNanos
+	if both, known := first.CPUError.Number(); known { // of a read's CPU time, and of the reads
+		ofReads := (first.Reads.High - first.Reads.Low) / 2 / max(first.Reads.Value, 1e-9)
+		ofRead := math.Sqrt(max(0, both*both-ofReads*ofReads))
+		r.CPUError = figure.Known(math.Hypot(ofRead, off))
+	}
+
 	cpu, known := warm.CPUNanos.Number()
 	uncached, both := cold.CPUNanos.Number()
 	switch {

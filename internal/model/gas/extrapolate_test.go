@@ -51,3 +51,27 @@ func TestExtrapolateByHand(t *testing.T) {
 		t.Error("a model that does not know the size predicts it")
 	}
 }
+
+// TestWithMemoryByHand: a fifth of a read at 1000 ns a read more than the 500 ns of a warm lookup,
+// in a band of the reads and of what one of them takes the CPU.
+func TestWithMemoryByHand(t *testing.T) {
+	cold := result.PriceRow{
+		Reads:    result.Estimate{Value: 4, Low: 4, High: 4},
+		CPUNanos: figure.Known(4500),
+	}
+	first := cold
+	first.Reads, first.CPUError = result.Estimate{Value: 10, Low: 7, High: 13}, figure.Known(.5)
+	warm := result.PriceRow{Condition: result.HeldLookups, CPUNanos: figure.Known(500)}
+	r := WithMemory(first, cold, warm, 1<<30, .2, .3, true)
+	if r.CPUNanos.OrZero() != 700 || math.Abs(r.CPUError.OrZero()-.5) > 1e-9 ||
+		math.Abs(r.Reads.Low-.14) > 1e-9 || r.MemoryBytes != 1<<30 ||
+		r.Condition != result.HeldLookups {
+		t.Errorf("%+v", r)
+	}
+
+	unknown := cold
+	unknown.CPUNanos = figure.Unavailable("nobody counted")
+	if r := WithMemory(first, unknown, warm, 1<<30, .2, .3, false); r.IsPriced() {
+		t.Errorf("priced with a CPU time that is not known: %+v", r)
+	}
+}

@@ -92,6 +92,14 @@ func Pool(all []result.PriceRow) (means []result.PriceRow) {
 			off := math.Sqrt(max(4*apart, each) / n)
 			r.Reads = result.Estimate{Value: reads, Low: max(0, reads-off), High: reads + off}
 			r.CPUNanos = meanIf(func(b result.PriceRow) figure.Value { return b.CPUNanos })
+			if cpu := r.CPUNanos.OrZero(); cpu > 0 {
+				apart := mean(func(b result.PriceRow) float64 {
+					off := b.CPUNanos.OrZero()/cpu - 1
+					return off * off
+				}) * n / (n - 1)
+				r.CPUError = figure.Known(2 * math.Sqrt(apart/n))
+			}
+
 			r.Accesses = meanIf(func(b result.PriceRow) figure.Value { return b.Accesses })
 			r.Bytes = meanIf(func(b result.PriceRow) figure.Value { return b.Bytes })
 			r.Share = meanIf(func(b result.PriceRow) figure.Value { return b.Share })

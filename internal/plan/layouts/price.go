@@ -106,7 +106,9 @@ func measured(r access, of result.LayoutRow, kind string) (_ access, ok bool) {
 			return r, false
 		}
 
-		r.CPUNanos = firstCPU(r.Reads.Value, cold, warmNanos(of))
+		if r.CPUNanos = cold.CPUNanos; cold.CPUNanos.IsKnown() {
+			r.CPUNanos = firstCPU(r.Reads.Value, of, kind)
+		}
 	}
 
 	if !r.Accesses.IsKnown() {
@@ -116,32 +118,51 @@ func measured(r access, of result.LayoutRow, kind string) (_ access, ok bool) {
 	return r, true
 }
 
-// warmNanos is the median time of a lookup right after the same one; 0 if nobody measured that.
-func warmNanos(of result.LayoutRow) float64 {
-	again := found(of, result.AccountLookup, result.AgainLookups)
-	if again == nil || again.ServiceNanos == nil {
-		return 0
+// warmNanos is the median time of a lookup of an account or a slot right after the same one; 0 if
+// nobody measured that.
+func warmNanos(of result.LayoutRow, kind string) float64 {
+	if kind == result.AbsentSlotLookup {
+		kind = result.SlotLookup
 	}
-	return float64(again.ServiceNanos.P50)
+
+	for _, of := range []*result.Lookups{
+		found(of, kind, result.AgainLookups),
+		found(of, result.AccountLookup, result.AgainLookups),
+	} {
+		if of != nil && of.ServiceNanos != nil {
+			return float64(of.ServiceNanos.P50)
+		}
+	}
+
+	return 0
 }
 
-// firstCPU is the CPU time of a first lookup that reads so much. Its own has the opening in it, so
-// it is that of a warm lookup and, for each read, what each read of the many lookups after one
-// opening took more.
-func firstCPU(reads float64, cold *result.Lookups, warm float64) figure.Value {
-	cpu, known := cold.CPUNanos.Number()
-	each, _, _ := cold.Reads()
-	switch {
-	case !known:
-		return cold.CPUNanos
-	case cold.ReadsUnknown || each == 0 && reads > 0:
-		return figure.Unavailable("no lookup after opening is known to have read, so the CPU " +
-			"time of a read is not known")
-	case reads == 0:
-		return figure.Known(min(cpu, warm))
+// firstCPU is the CPU time of a first lookup of a kind that reads so much. Its own has the opening
+// in it, so it is that of a warm lookup and, for each read, what each read of the many lookups
+// after one opening took more, in all kinds together: some of them hardly read.
+func firstCPU(reads float64, of result.LayoutRow, kind string) figure.Value {
+	more, all := 0.0, 0.0
+	for _, k := range pricedKinds() {
+		cold := found(of, k.lookup, result.ColdLookups)
+		if cold == nil || cold.ReadsUnknown {
+			continue
+		}
+
+		if cpu, known := cold.CPUNanos.Number(); known {
+			each, _, _ := cold.Reads()
+			more, all = more+cpu-warmNanos(of, k.lookup), all+each
+		}
 	}
 
-	return figure.Known(min(cpu, warm) + reads*max(0, cpu-warm)/each)
+	switch warm := warmNanos(of, kind); {
+	case reads == 0:
+		return figure.Known(warm)
+	case all == 0:
+		return figure.Unavailable("no lookup after opening is known to have read, so the CPU " +
+			"time of a read is not known")
+	default:
+		return figure.Known(warm + reads*max(0, more/all))
+	}
 }
 
 // measuredAccesses are those of a layout at a size, in both conditions.

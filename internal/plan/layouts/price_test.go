@@ -340,27 +340,43 @@ func TestABadPredictionIsNotShown(t *testing.T) {
 	}
 }
 
-// TestFirstCPUByHand: 12 us of a lookup that read a tenth of a block, 2 us of a warm one: each read
-// takes 100 us, whatever the opening before a first lookup took.
+// TestFirstCPUByHand: 12 us of an account's lookup that read a tenth of a block and 26 of a slot's
+// that read none, 2 and 6 us of warm ones: each read took 300 us, whatever the opening took.
 func TestFirstCPUByHand(t *testing.T) {
-	cold := func(cpu, reads figure.Value) *result.Lookups {
-		return &result.Lookups{CPUNanos: cpu, BlockReads: reads}
+	row := func(accountReads float64) (of result.LayoutRow) {
+		for kind, cpu := range map[string]float64{
+			result.AccountLookup: 12e3,
+			result.SlotLookup:    26e3,
+		} {
+			reads := 0.0
+			if kind == result.AccountLookup {
+				reads = accountReads
+			}
+
+			warm := map[string]int64{result.AccountLookup: 2000, result.SlotLookup: 6000}[kind]
+			of.Lookups = append(of.Lookups,
+				result.Lookups{Kind: kind, Condition: result.ColdLookups, InFlight: 1,
+					CPUNanos: figure.Known(cpu), BlockReads: figure.Known(reads)},
+				result.Lookups{Kind: kind, Condition: result.AgainLookups, InFlight: 1,
+					ServiceNanos: &result.Latency{P50: warm}})
+		}
+
+		return of
 	}
 
-	unknown := figure.Unavailable("nobody counted")
 	for name, c := range map[string]struct {
 		reads float64
-		cold  *result.Lookups
-		want  figure.Value
+		kind  string
+		of    result.LayoutRow
+		want  float64 // 0: unknown
 	}{
-		"two reads": {2, cold(figure.Known(12e3), figure.Known(.1)), figure.Known(202e3)},
-		"none":      {0, cold(figure.Known(12e3), figure.Known(.1)), figure.Known(2e3)},
-		"unknown":   {2, cold(unknown, figure.Known(.1)), unknown},
-		"nothing read after opening": {2, cold(figure.Known(12e3), figure.Known(0)),
-			figure.Unavailable("")},
+		"an account":                 {2, result.AccountLookup, row(.1), 602e3},
+		"a missing slot":             {2, result.AbsentSlotLookup, row(.1), 606e3},
+		"one that reads nothing":     {0, result.SlotLookup, row(.1), 6e3},
+		"nothing read after opening": {2, result.AccountLookup, row(0), 0},
 	} {
-		got := firstCPU(c.reads, c.cold, 2e3)
-		if got.IsKnown() != c.want.IsKnown() || math.Abs(got.OrZero()-c.want.OrZero()) > 1e-6 {
+		got := firstCPU(c.reads, c.of, c.kind)
+		if got.IsKnown() != (c.want > 0) || math.Abs(got.OrZero()-c.want) > 1e-6 {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
