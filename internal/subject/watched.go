@@ -188,8 +188,8 @@ func blockTableBatches() (all []Batch) {
 	// Before version 9: MultiGet(ReadOptions const&, vector<ColumnFamilyHandle*> const&,
 	// vector<Slice> const&, vector<string>*, vector<string>* timestamps), which the one without
 	// timestamps calls; strings are those of either of the compiler's libraries.
-	const vectors = "8MultiGetERKNS_11ReadOptionsERKSt6vectorIPNS_18ColumnFamilyHandleESaIS6_EERKS4_" +
-		"INS_5SliceESaISB_EEPS4_"
+	const vectors = "8MultiGetERKNS_11ReadOptionsERKSt6vectorIPNS_18ColumnFamilyHandleESaIS6_" +
+		"EERKS4_INS_5SliceESaISB_EEPS4_"
 	const strings, oldStrings = "INSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEESaISL_EE",
 		"ISsSaISsEE"
 	for _, symbol := range []string{

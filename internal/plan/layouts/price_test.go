@@ -391,8 +391,11 @@ func TestSpreadSlotsAndMemory(t *testing.T) {
 		},
 		Hardware:     disks(),
 		GasPerSecond: 100e6,
-		Ahead:        []Size{{1_000_000, 10_000_000, 0}, {1_000_000, 0, 10_000_000}},
-		AheadMemory:  []int64{64 << 20, 512 << 20, 64 << 30},
+		Ahead: []Size{
+			{Accounts: 1_000_000, ContractSlots: 10_000_000},
+			{Accounts: 1_000_000, SpreadSlots: 10_000_000},
+		},
+		AheadMemory: []int64{64 << 20, 512 << 20, 64 << 30},
 	}
 
 	rows, warnings := p.Rows()
