@@ -114,7 +114,8 @@ func TestWatchCountsKeysOfMultiGets(t *testing.T) {
 			keys := counts["rocksdb.number.multiget.keys.read"]
 			if m := w.Watch.MultiGets; w.Watch.Gets != gets || m == nil || m.Calls != 2*batches ||
 				m.Keys != uint64(keys) || keys != 12*batches {
-				t.Errorf("%d Gets and MultiGets %+v; RocksDB counted %d keys", w.Watch.Gets, m, keys)
+				t.Errorf("%d Gets and MultiGets %+v; RocksDB counted %d keys", w.Watch.Gets, m,
+					keys)
 			}
 
 			v := watched.Watched{Watch: &w.Watch}

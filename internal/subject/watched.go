@@ -165,12 +165,13 @@ func watchedBlockTables(engine string) Watched {
 	return w
 }
 
-// blockTableBatches are the functions of which a MultiGet of RocksDB runs one, those of transactions
-// and of its C and Java interfaces included.
+// blockTableBatches are the functions of which a MultiGet of RocksDB runs one, those of
+// transactions and of its C and Java interfaces included.
 func blockTableBatches() (all []Batch) {
 	// PrepareMultiGetKeys(size_t keys, bool sorted, autovector<KeyContext*, 32>*)
 	all = append(all, Batch{
-		Name:   "_ZN7rocksdb6DBImpl19PrepareMultiGetKeysEmbPNS_10autovectorIPNS_10KeyContextELm32EEE",
+		Name: "_ZN7rocksdb6DBImpl19PrepareMultiGetKeysEmbPNS_10autovectorIPNS_10KeyContextELm32E" +
+			"EE",
 		KeysAt: 1,
 	})
 

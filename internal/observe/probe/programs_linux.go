@@ -150,7 +150,8 @@ func load(t *Target, namespace namespace, multi bool) (_ *programs, err error) {
 	}
 
 	for i, b := range t.code.batches {
-		err = cmp.Or(err, p.newProgram(&p.batch[i], "batch_begins", probe, p.batchBegins(e, b.Batch)))
+		err = cmp.Or(err,
+			p.newProgram(&p.batch[i], "batch_begins", probe, p.batchBegins(e, b.Batch)))
 	}
 
 	return p, err
