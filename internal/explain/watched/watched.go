@@ -78,7 +78,7 @@ func (w Watched) Answer() string {
 
 	verdict := w.Verdict()
 
-	return strings.Join(doc.Without([]string{verdict.Sentence, text + ".", w.others(),
+	return strings.Join(doc.Without([]string{verdict.Sentence, text + ".", w.others(verdict),
 		w.consult(verdict), w.raise(verdict), w.change(verdict)}), " ")
 }
 
@@ -177,9 +177,9 @@ func (w Watched) change(v advice.Verdict) string {
 // of all, as a share, for one figure to stand for both.
 const sameGets = 0.02
 
-// others are the next larger and the next smaller cache that were simulated, beside what the
-// present one read of the same Gets.
-func (w Watched) others() string {
+// others are a larger cache that was simulated, the one that the verdict names or else the next,
+// and the next smaller one, beside what the present one read of the same Gets.
+func (w Watched) others(v advice.Verdict) string {
 	if w.Simulated == nil || len(w.WhatIf) == 0 {
 		return ""
 	}
@@ -191,7 +191,8 @@ func (w Watched) others() string {
 		switch {
 		case s.CacheBytes < w.Cache.Bytes && s.High >= seen:
 			smaller = words
-		case s.CacheBytes > w.Cache.Bytes && larger == "":
+		case s.CacheBytes > w.Cache.Bytes &&
+			(larger == "" || v.Larger != nil && s.CacheBytes == v.Larger.CacheBytes):
 			larger = words
 		}
 	}

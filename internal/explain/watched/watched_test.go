@@ -130,3 +130,50 @@ func TestOtherMemoryIsNamed(t *testing.T) {
 		t.Error(cmp.Diff(want, got))
 	}
 }
+
+// TestLargerCacheIsTheVerdicts: the larger cache in the answer is the one that the verdict means,
+// and a process that looks many keys up at once is not said to make no Get.
+func TestLargerCacheIsTheVerdicts(t *testing.T) {
+	simulated := func(size int64, reads float64) result.WatchSimulated {
+		return result.WatchSimulated{
+			CacheBytes:       size,
+			BlockReadsPerGet: reads,
+			Low:              reads,
+			High:             reads,
+			Seen:             0.6,
+		}
+	}
+
+	w := Watched{Watch: &result.Watch{
+		Process:   result.WatchedProcess{Name: "node", PID: 7, Engine: "rocksdb"},
+		Gets:      100_000,
+		Watched:   10,
+		Seconds:   10,
+		Cache:     result.WatchedCache{Bytes: 4 << 20, Source: "LOG"},
+		Simulated: new(simulated(4<<20, 0.6)),
+		WhatIf: []result.WatchSimulated{simulated(2<<20, 0.7), simulated(8<<20, 0.4),
+			simulated(16<<20, 0.01), simulated(32<<20, 0.01)},
+	}}
+	for f, value := range map[figure.Figure]float64{
+		figure.BlockReadsPerGet: 0.6,
+		figure.GetsPerSecond:    10_000,
+		figure.InFlight:         0.8,
+		figure.ReadingShare:     0.9,
+	} {
+		w.Record(f, value)
+	}
+
+	const want = " With 16 MiB 0.010, with 2 MiB 0.700."
+	if answer := w.Answer(); !strings.Contains(answer, want) {
+		t.Error(answer)
+	}
+
+	batches := *w.Watch
+	batches.Gets, batches.MultiGets = 0, &result.WatchedBatches{Calls: 1000, Keys: 7500}
+	const many = "node (pid 7) looked up 750 keys a second by MultiGet, 7.5 keys at a time, and made " +
+		"no single Get. What a MultiGet reads is not worked out: what limits the process is not " +
+		"known."
+	if answer := (Watched{Watch: &batches}).Answer(); answer != many {
+		t.Error(cmp.Diff(many, answer))
+	}
+}
