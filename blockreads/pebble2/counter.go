@@ -29,6 +29,10 @@ type Counter struct{ counter *blockio.Counter }
 // It sets options that are not set to their defaults, as pebble.Open does, wraps options.FS, and
 // adds an event listener. Tables and their layouts are read through the file system that options
 // had, which need not be the operating system's.
+//
+// Where a library makes the options and sets no FS, as go-ethereum's ethdb/pebble does, attach to
+// options of your own, and set vfs.Default to their FS while the library opens the database:
+// examples/blockreads-geth does so. The levels of reads are known only to who has the *pebble.DB.
 func Attach(options *pebble.Options) *Counter { return attach(options, false) }
 
 // AttachDirect is Attach with O_DIRECT: blocks are read past the page cache, so each read reaches
