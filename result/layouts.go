@@ -282,22 +282,16 @@ func (l *Lookups) UnmarshalJSON(text []byte) error {
 }
 
 // Value is a figure of the lookups: one that they have, or a quantile of their service time.
-func (l *Lookups) Value(f figure.Figure) figure.Value {
-	for one, field := range l.members() {
-		if one.Key != f.Key && one.Key != f.Base {
-			continue
-		}
+func (l *Lookups) Value(f figure.Figure) figure.Value { return valueIn(l.members(), f) }
 
-		switch v := field.(type) {
-		case *figure.Value:
-			return *v
-		case *float64:
-			return figure.Known(*v)
-		case **Latency:
-			return (*v).Quantile(f)
+// ofLookups is a figure of those lookups that are of its kind, in a state that does not fit in
+// memory, caches warm, one at a time.
+func ofLookups(all []Lookups, f figure.Figure) figure.Value {
+	for i, l := range all {
+		if l.Kind == f.Lookup && l.Condition == HeldLookups && l.InFlight == 1 {
+			return all[i].Value(f)
 		}
 	}
-
 	return figure.Value{}
 }
 

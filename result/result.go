@@ -1,5 +1,9 @@
-// Package result is the run folder: the only thing that passes between what
+// Package result reads and writes folders of results: the only thing that passes between what
 // measures and what explains.
+//
+// To read figures, call Points, which takes a folder of any kind and version, and ask each point
+// for figures of package figure. The types below have all else that is stored; a program seldom
+// needs them, and Write functions are for those that measure.
 //
 // A run folder holds run.json (Run), series.jsonl (one Tick a line),
 // latency.hlog (HdrHistogram log: service times, and response times under the
@@ -23,9 +27,6 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/result/figure"
 )
-
-// Schema versions.
-const ()
 
 // Run statuses.
 const (
@@ -519,13 +520,7 @@ func (r *Run) Value(f figure.Figure) figure.Value {
 	case f.Lookup != "" && r.Figures.State == nil:
 		return figure.Value{}
 	case f.Lookup != "":
-		for i, l := range r.Figures.State.Lookups {
-			if l.Kind == f.Lookup && l.Condition == HeldLookups && l.InFlight == 1 {
-				return r.Figures.State.Lookups[i].Value(f)
-			}
-		}
-
-		return figure.Value{}
+		return ofLookups(r.Figures.State.Lookups, f)
 	case f.Quantile != "":
 		return r.Figures.Latency(f).Quantile(f)
 	}

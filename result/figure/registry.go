@@ -511,7 +511,8 @@ func registered(key string) bool {
 	return ok
 }
 
-// ByKey is the figure of a key; ok is false of an unknown one.
+// ByKey is the one of All that has a key; ok is false of any other key. Derived figures follow from
+// it by the methods of Figure, such as P99.
 func ByKey(key string) (f Figure, ok bool) {
 	i := slices.IndexFunc(all, func(f Figure) bool { return f.Key == key })
 	if i < 0 {
