@@ -21,6 +21,8 @@ C_PACKAGES := $(C_ENGINES:%=./engines/%) ./internal/adapt/mmapdb ./internal/adap
 # Libraries of layouts and engines in Rust: the package statelab-NAME is a layout, NAME-engine an engine.
 RUST_LIBRARIES := $(shell cd native/rust && for crate in $$(sed -n 's/^members = //p' Cargo.toml | tr -d '[]",'); do \
 	grep -q cdylib $$crate/Cargo.toml && sed -n '1,3s/^name = "\(.*\)"/lib\1.so/p' $$crate/Cargo.toml; done | tr - _)
+# A crate outside their workspace, as others write one.
+RUST_EXAMPLE := $(CURDIR)/examples/native-rust
 RUST_VERSION := 1.95
 # Outside the checkout, as Go's cache is: QMDB's dependencies take ten minutes of CPU.
 RUST_TARGET := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/statelab/rust
@@ -235,6 +237,7 @@ LINT_NEEDS := $(CLIPPY_NEEDS) shellcheck:shellcheck
 clippy: needs
 	@scripts/needs $(CLIPPY_NEEDS)
 	cargo fmt --all --check --manifest-path native/rust/Cargo.toml
+	cargo fmt --check --manifest-path $(RUST_EXAMPLE)/Cargo.toml
 	$(RINGS) step clippy env $(CARGO) clippy --all-targets
 
 shellcheck:
@@ -257,7 +260,8 @@ c-engines: needs rocksdb test-needs
 # One test at a time: a child that one test forks holds the locks of another's database until it has called exec.
 rust-tests: rust
 	$(RINGS) step 'cargo test' env $(CARGO) test -- --test-threads=1
-	@set -e; for library in $(RUST_LIBRARIES:%=$(CURDIR)/bin/lib/%); do echo "admit $$library"; \
+	$(CARGO) build --manifest-path $(RUST_EXAMPLE)/Cargo.toml
+	@set -e; for library in $(RUST_LIBRARIES:%=$(CURDIR)/bin/lib/%) $(RUST_TARGET)/release/libhashlog_engine.so; do echo "admit $$library"; \
 		case $$library in *_engine.so) suite=engines/cengine ;; *) suite=layouts/clayout ;; esac; \
 		STATELAB_NATIVE_TEST_LIBRARY=$$library STATELAB_STATE_TEST_LIBRARY=$$library STATELAB_STATE_TEST_KEEPS_CONTRACTS=1 \
 		STATELAB_TEST_ALL=1 CGO_ENABLED=1 $(GOTEST) -short -count=1 -timeout 30m -run 'TestAdmitted$$' ./$$suite; done

@@ -170,7 +170,7 @@ func layoutPoints(dir string) (iter.Seq[Measured], error) {
 			}
 
 			var others figure.Set                                 // of what is no member of a row
-			if run, err := readBelow(dir, row.Read); err == nil { // else an older row has its figures
+			if run, err := readBelow(dir, row.Read); err == nil { // an older row has all
 				m.Run, others = run, run.Figures.Set
 			}
 

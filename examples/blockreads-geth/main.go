@@ -99,8 +99,8 @@ func run(dir, version string, open opener, out io.Writer) error {
 		return err
 	}
 
-	fmt.Fprintf(out, "go-ethereum over Pebble %s: block reads per Get, %d Gets of %d accounts, cache "+
-		"of %d MiB:\n%v", version, gets, accounts, cacheMiB, reads.PerGet(gets))
+	fmt.Fprintf(out, "go-ethereum over Pebble %s: block reads per Get, %d Gets of %d accounts, "+
+		"cache of %d MiB:\n%v", version, gets, accounts, cacheMiB, reads.PerGet(gets))
 	counted := reads.Total().Count - reads.TableOpens // footers do not come by the block cache
 	fmt.Fprintf(out, "blockreads counts %d reads by the block cache, go-ethereum %d misses\n\n",
 		counted, misses)

@@ -1,182 +1,146 @@
-//! redb, a B-tree of copied-on-write pages, as an engine for `statelab --engine native`. `counting.rs`
-//! is the file below redb that counts its block reads.
+//! A log of batches, with the place of each value in memory: a Get reads once.
 
-mod counting;
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, RwLock};
 
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use statelab_abi::engine::{Capability, Change, Database, Description, Engine, Error, Memory, Options, Reader, Result, Shape, Stat};
 
-use redb::{Database as Writable, DatabaseError, Durability, ReadOnlyDatabase, ReadOnlyTable, ReadableDatabase, TableDefinition};
-use statelab_abi::engine::{Basis, Capability, Change, Database, Description, Engine, Error, Memory, Options, Reader, Result, Shape, Stat, pinned};
+struct Hashlog;
 
-use crate::counting::{Counters, CountingFile, as_a_get};
+statelab_abi::export_engine!(Hashlog);
 
-const PAIRS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("pairs");
-const FILE: &str = "redb";
-const DEFAULT_CACHE_BYTES: u64 = 8 << 20;
-
-struct Redb;
-
-statelab_abi::export_engine!(Redb);
-
-impl Engine for Redb {
+impl Engine for Hashlog {
     type Database = Store;
 
     fn describe() -> Description {
-        Description {
-            name: "redb",
-            version: pinned(include_str!("../Cargo.toml"), "redb"),
-            licence: "MIT OR Apache-2.0",
-            durability: "a kill or a power cut: what a sync or settle returned for; what was committed later is lost",
-            capabilities: &[Capability::BlockReads, Capability::MemoryBudget],
-        }
+        let durability = "a kill: all commits; a power cut: what a sync returned for";
+        let capabilities = &[Capability::BlockReads, Capability::NoBlockCache, Capability::NoHandles];
+        Description { name: "hashlog", version: "1", licence: "Apache-2.0", durability, capabilities }
     }
 
     fn open(options: &Options) -> Result<Store> {
-        let path = options.directory.join(FILE);
+        let path = options.directory.join("hashlog");
         let file = OpenOptions::new().read(true).write(!options.read_only).create_new(options.create).open(&path);
-        let file = file.map_err(|why| match why.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Error::NotADatabase(format!("{} is not there", path.display())),
-            _ => Error::Failed(format!("open {}: {why}", path.display())),
+        let file = file.map_err(|why| Error::NotADatabase(format!("open {}: {why}", path.display())))?;
+        let locked = if options.read_only { file.try_lock_shared() } else { file.try_lock() };
+        locked.map_err(|why| match why {
+            TryLockError::WouldBlock => Error::Locked(format!("{} is locked", path.display())),
+            TryLockError::Error(why) => Error::Failed(format!("lock {}: {why}", path.display())),
         })?;
-        // redb keeps all that it buffers, of reads and writes, within one size.
-        let cache_bytes = options.cache_bytes.or(options.memory_bytes).unwrap_or(DEFAULT_CACHE_BYTES);
-        let counters = Arc::new(Counters::default());
-        let opened = open_redb(file, &counters, options.read_only, cache_bytes).map_err(|why| match why {
-            DatabaseError::DatabaseAlreadyOpen => Error::Locked(format!("{} is locked", path.display())),
-            why => Error::Failed(format!("open {}: {why}", path.display())),
-        })?;
-        let shared = Arc::new(Shared { opened, counters, commits: AtomicU64::new(0) });
-        let store = Store { shared, path, cache_bytes, handles: options.handles.unwrap_or(1) };
-        if options.create {
-            store.write(&[], Durability::Immediate)?; // makes the table
+        let log = std::fs::read(&path).map_err(Error::doing("read the log"))?;
+        let mut index = Index::default();
+        while let Some(batch) = whole_batch(&log[index.end as usize..]) {
+            index.add(batch);
         }
-        Ok(store)
+        if !options.read_only {
+            file.set_len(index.end).map_err(Error::doing("cut off a batch that a kill left unfinished"))?;
+        }
+        Ok(Store(Arc::new(Log { file, index: RwLock::new(index), reads: AtomicU64::new(0), bytes: AtomicU64::new(0) })))
     }
 }
 
-fn open_redb(file: File, counters: &Arc<Counters>, read_only: bool, cache_bytes: u64) -> Result<Opened, DatabaseError> {
-    let file = CountingFile::new(file, counters.clone())?;
-    let mut builder = Writable::builder();
-    builder.set_cache_size(cache_bytes as usize);
-    Ok(match read_only {
-        true => Opened::ReadOnly(builder.open_read_only_with_backend(file)?),
-        false => Opened::ReadWrite(builder.create_with_backend(file)?),
-    })
+/// The batch that the rest of a log begins with, its length in the first 8 bytes; None at the end.
+fn whole_batch(rest: &[u8]) -> Option<&[u8]> {
+    let length = u64::from_le_bytes(rest.get(..8)?.try_into().ok()?) as usize;
+    rest.get(..length.max(8))
 }
 
-enum Opened {
-    ReadWrite(Writable),
-    ReadOnly(ReadOnlyDatabase),
+/// Where the values are: offset and length.
+#[derive(Default)]
+struct Index {
+    places: HashMap<Vec<u8>, (u64, usize)>,
+    end: u64,
 }
 
-/// What readers need as well.
-struct Shared {
-    opened: Opened,
-    counters: Arc<Counters>,
-    commits: AtomicU64, // so that readers see when their snapshot is old
-}
-
-struct Store {
-    shared: Arc<Shared>,
-    path: PathBuf,
-    cache_bytes: u64,
-    handles: u64,
-}
-
-impl Store {
-    fn write(&self, batch: &[Change], durability: Durability) -> Result<()> {
-        let Opened::ReadWrite(database) = &self.shared.opened else {
-            return Err(Error::Failed("the database is open for reading only".into()));
-        };
-        let mut transaction = database.begin_write().map_err(Error::doing("begin to write"))?;
-        transaction.set_durability(durability).map_err(Error::doing("set the durability"))?;
-        {
-            let mut table = transaction.open_table(PAIRS).map_err(Error::doing("open the table"))?;
-            for Change { key, value } in batch {
-                match value {
-                    Some(value) => table.insert(key.as_slice(), value.as_slice()).map_err(Error::doing("insert"))?,
-                    None => table.remove(key.as_slice()).map_err(Error::doing("remove"))?,
-                };
-            }
+impl Index {
+    /// Adds a batch at the end of the log: pairs with the lengths of key and value, -1 if deleted.
+    fn add(&mut self, batch: &[u8]) {
+        let number = |at: usize| i32::from_le_bytes(batch[at..at + 4].try_into().unwrap());
+        let mut at = 8;
+        while at < batch.len() {
+            let (key_len, value_len) = (number(at) as usize, number(at + 4));
+            let key = &batch[at + 8..at + 8 + key_len];
+            at += 8 + key_len;
+            match usize::try_from(value_len) {
+                Ok(length) => self.places.insert(key.to_vec(), (self.end + at as u64, length)),
+                Err(_) => self.places.remove(key),
+            };
+            at += value_len.max(0) as usize;
         }
-        transaction.commit().map_err(Error::doing("commit"))?;
-        self.shared.commits.fetch_add(1, Ordering::Release);
-        Ok(())
+        self.end += batch.len() as u64;
     }
 }
+
+struct Log {
+    file: File,
+    index: RwLock<Index>,
+    reads: AtomicU64,
+    bytes: AtomicU64,
+}
+
+struct Store(Arc<Log>);
 
 impl Database for Store {
     type Reader = Lookup;
 
     fn reader(&self) -> Result<Lookup> {
-        Ok(Lookup { snapshot: self.shared.snapshot()?, shared: self.shared.clone() })
+        Ok(Lookup { log: self.0.clone(), value: Vec::new() })
     }
 
-    fn commit(&self, batch: Vec<Change>) -> Result<()> {
-        self.write(&batch, Durability::None)
+    fn commit(&self, changes: Vec<Change>) -> Result<()> {
+        let mut batch = vec![0; 8];
+        for Change { key, value } in changes {
+            batch.extend((key.len() as i32).to_le_bytes());
+            batch.extend(value.as_ref().map_or(-1, |value| value.len() as i32).to_le_bytes());
+            batch.extend(key);
+            batch.extend(value.unwrap_or_default());
+        }
+        let length = (batch.len() as u64).to_le_bytes();
+        batch[..8].copy_from_slice(&length);
+        let mut index = self.0.index.write().unwrap();
+        self.0.file.write_all_at(&batch, index.end).map_err(Error::doing("write to the log"))?;
+        index.add(&batch);
+        Ok(())
     }
 
-    /// A durable commit makes all earlier ones durable, too.
     fn sync(&self) -> Result<()> {
-        self.write(&[], Durability::Immediate)
+        self.0.file.sync_data().map_err(Error::doing("sync the log"))
     }
 
     fn stats(&self) -> Vec<Stat> {
-        self.shared.counters.stats()
+        let stat = |name, value: &AtomicU64| Stat { name, value: value.load(Relaxed) };
+        vec![stat("reads.data", &self.0.reads), stat("read_bytes.data", &self.0.bytes)]
     }
 
     fn memory(&self) -> Vec<Memory> {
-        vec![Memory { usage: "block cache", basis: Basis::Limit, bytes: self.cache_bytes }]
+        Vec::new() // the index is not counted
     }
 
     fn effective(&self) -> Vec<(&'static str, String)> {
-        vec![("cache_bytes", self.cache_bytes.to_string()), ("handles", self.handles.to_string())]
+        vec![("cache_bytes", "0".into()), ("handles", "0".into())]
     }
 
     fn shape(&self) -> Result<Shape> {
-        let info = std::fs::metadata(&self.path).map_err(Error::doing("look at the database file"))?;
-        Ok(Shape { bytes: info.len(), files: 1 })
+        Ok(Shape { bytes: self.0.index.read().unwrap().end, files: 1 })
     }
 }
 
-/// A state of the database, and the number of commits it is sure to hold.
-struct Snapshot {
-    commits: u64,
-    table: ReadOnlyTable<&'static [u8], &'static [u8]>,
-}
-
-impl Shared {
-    fn snapshot(&self) -> Result<Snapshot> {
-        let commits = self.commits.load(Ordering::Acquire);
-        let transaction = match &self.opened {
-            Opened::ReadWrite(database) => database.begin_read(),
-            Opened::ReadOnly(database) => database.begin_read(),
-        };
-        let transaction = transaction.map_err(Error::doing("begin to read"))?;
-        let table = transaction.open_table(PAIRS).map_err(Error::doing("open the table"))?;
-        Ok(Snapshot { commits, table })
-    }
-}
-
-/// Reads from a snapshot for as long as nobody commits. A reader that is kept idle keeps the pages
-/// of its snapshot from being used again.
 struct Lookup {
-    snapshot: Snapshot,
-    shared: Arc<Shared>,
+    log: Arc<Log>,
+    value: Vec<u8>,
 }
 
 impl Reader for Lookup {
     fn get<T>(&mut self, key: &[u8], take: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
-        as_a_get(|| {
-            if self.snapshot.commits != self.shared.commits.load(Ordering::Acquire) {
-                self.snapshot = self.shared.snapshot()?;
-            }
-            let found = self.snapshot.table.get(key).map_err(Error::doing("get"))?;
-            Ok(found.map(|value| take(value.value())))
-        })
+        let place = self.log.index.read().unwrap().places.get(key).copied();
+        let Some((offset, length)) = place else { return Ok(None) };
+        self.value.resize(length, 0);
+        self.log.file.read_exact_at(&mut self.value, offset).map_err(Error::doing("read a value"))?;
+        self.log.reads.fetch_add(1, Relaxed);
+        self.log.bytes.fetch_add(length as u64, Relaxed);
+        Ok(Some(take(&self.value)))
     }
 }
