@@ -1,9 +1,24 @@
-// Package engine is the contract between the measuring harness and a key-value
-// engine.
+// Package engine is the contract between statelab, which measures, and a key-value engine, which is
+// measured.
 //
-// An adapter translates; it never measures time, never counts what it did not
-// see and never guesses: what an engine cannot tell is absent. The harness
-// knows only this package, an adapter only this package and its engine.
+// To have an engine measured, write an adapter: a type that implements [Engine], whose Open returns
+// a [DB] with a [Reader] and a [Writer]. examples/measure of this repository is a complete one, in
+// 250 lines. Test it with enginetest.Run(t, MyEngine{}), and measure it with package measure.
+//
+// The adapter says in [Info] what it can do beyond loading and Gets: each is a [Capability], and
+// the suite tests the ones that it names. Options that need a capability are set only for engines
+// that have it. Interfaces that a DB, Reader or Writer may implement as well are [BackgroundWorker],
+// [KeySampler], [ManyGetter], [MemoryReporter], [RangeDeleter], [Rewriter], [SortedBuilder] and
+// [WriteBuffered]; an Engine may be [Dependent].
+//
+// An adapter translates: it does not measure time and does not guess. A counter that the engine does
+// not have is nil, never zero. Errors of Open are a [NotADatabaseError] where Dir holds nothing that
+// the engine opens, and a [LockedError] where another process has it open; [Fail] makes others whose
+// kind matters.
+//
+// The package imports the standard library alone. A module that requires statelab nevertheless gets
+// at least the versions of Pebble and other modules that statelab's go.mod requires, as they are
+// one module.
 //
 // Goals: a Get that adds nothing but one interface call; counters that mean the
 // same for every engine; errors instead of silence.
@@ -162,7 +177,7 @@ type Options struct {
 	// another program's database: implies ReadOnly; no file in Dir may change
 	Foreign bool `json:"foreign"`
 	// IgnoreLock opens read-only although another process holds the database.
-	// Refused (ErrLocked, naming the way out) where that is not safe.
+	// Refused (a LockedError that names the way out) where that is not safe.
 	IgnoreLock bool `json:"-"`
 
 	CacheBytes int64 `json:"cache_bytes"` // block cache; 0 is the profile's

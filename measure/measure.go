@@ -8,7 +8,7 @@
 //		Out:        "results", // statelab report results
 //	})
 //	...
-//	fmt.Println(run.Figures.OrZero(figure.BlockReadsPerGet))
+//	reads, known := run.Figures.Number(figure.BlockReadsPerGet)
 //
 // An engine is a value of [engine.Engine]; its interface says what each method has to do, and
 // package engine/enginetest tests whether it does.

@@ -8,6 +8,11 @@
 // An engine that cannot be linked into the main binary gets a runner of its own:
 //
 //	func main() { runner.Main(myengine.Engine{}) }
+//
+// The program is called statelab-run-NAME. statelab looks for it next to itself and on PATH, by the
+// names in its own internal/subject, and both must be of one version: a runner is a part of
+// statelab. A module outside measures its engine with package measure, or as a shared library
+// (docs/native.md).
 package runner
 
 import (

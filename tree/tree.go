@@ -2,11 +2,15 @@
 // tree: several named stores that take a block's changes and commit to one
 // version with one root per store.
 //
-// An adapter translates; it never measures time, never counts what it did not
-// see and never guesses: what a tree cannot tell is absent.
+// To have a tree measured, write an adapter, a type that implements [Tree], whose Open returns a
+// [Forest]: the stores together. Test it with treetest.Run(t, MyTree{}), make a runner of it with
+// runner.Trees, and add it to statelab as CONTRIBUTING.md of this repository says.
+//
+// An adapter translates: it does not measure time and does not guess. What a tree cannot tell is
+// nil, never zero.
 //
 // Goals: a change that adds nothing but one interface call; roots that can be
-// held against another tree's; the version returned at every commit.
+// compared with another tree's; the version returned at every commit.
 // Non-goals: proofs, iteration, queries of old versions.
 package tree
 
