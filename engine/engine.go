@@ -5,16 +5,16 @@
 // a [DB] with a [Reader] and a [Writer]. examples/measure of this repository is a complete one, in
 // 250 lines. Test it with enginetest.Run(t, MyEngine{}), and measure it with package measure.
 //
-// The adapter says in [Info] what it can do beyond loading and Gets: each is a [Capability], and
-// the suite tests the ones that it names. Options that need a capability are set only for engines
-// that have it. Interfaces that a DB, Reader or Writer may implement as well are [BackgroundWorker],
-// [KeySampler], [ManyGetter], [MemoryReporter], [RangeDeleter], [Rewriter], [SortedBuilder] and
-// [WriteBuffered]; an Engine may be [Dependent].
+// The adapter says in [Info] what it can do beyond loading and Gets: each is a [Capability],
+// and the suite tests the ones that it names. Options that need a capability are set only for
+// engines that have it. Interfaces that a DB, Reader or Writer may implement as well are
+// [BackgroundWorker], [KeySampler], [ManyGetter], [MemoryReporter], [RangeDeleter], [Rewriter],
+// [SortedBuilder] and [WriteBuffered]; an Engine may be [Dependent].
 //
-// An adapter translates: it does not measure time and does not guess. A counter that the engine does
-// not have is nil, never zero. Errors of Open are a [NotADatabaseError] where Dir holds nothing that
-// the engine opens, and a [LockedError] where another process has it open; [Fail] makes others whose
-// kind matters.
+// An adapter translates: it does not measure time and does not guess. A counter that the engine
+// does not have is nil, never zero. Errors of Open are a [NotADatabaseError] where Dir holds
+// nothing that the engine opens, and a [LockedError] where another process has it open; [Fail]
+// makes others whose kind matters.
 //
 // The package imports the standard library alone. A module that requires statelab nevertheless gets
 // at least the versions of Pebble and other modules that statelab's go.mod requires, as they are

@@ -27,8 +27,10 @@ func TestFromAModuleProxy(t *testing.T) {
 	proxy := t.TempDir()
 	publish(t, proxy, version)
 	modules := filepath.ToSlash(strings.TrimSpace(goIn(t, ".", nil, "env", "GOMODCACHE")))
+	others := strings.TrimSpace(goIn(t, ".", nil, "env", "GOPROXY"))
 	outside := []string{
-		"GOPROXY=file://" + filepath.ToSlash(proxy) + ",file://" + modules + "/cache/download",
+		"GOPROXY=file://" + filepath.ToSlash(proxy) + ",file://" + modules + "/cache/download," +
+			others, // for what this machine has not downloaded yet
 		"GOFLAGS=-mod=mod -modcacherw", "GONOSUMDB=*", "GOWORK=off", "GOMODCACHE=" + t.TempDir(),
 		"GOBIN=" + t.TempDir(),
 	}

@@ -6,10 +6,10 @@
 // and what a lookup touched. Layouts that hash by the rules of Ethereum's
 // Merkle-Patricia trie must agree on every root.
 //
-// To have a layout measured, write an adapter, a type that implements [Layout], whose Open returns a
-// [State]. Test it with layouttest.TestLayout, make a runner of it with runner.Layouts, and add it
-// to statelab as CONTRIBUTING.md of this repository says. A shared library in C or Rust needs no
-// change of statelab: docs/native.md.
+// To have a layout measured, write an adapter, a type that implements [Layout], whose Open
+// returns a [State]. Test it with layouttest.TestLayout, make a runner of it with
+// runner.Layouts, and add it to statelab as CONTRIBUTING.md of this repository says. A shared
+// library in C or Rust needs no change of statelab: docs/native.md.
 //
 // Goals: a lookup that adds nothing but one interface call; nodes and pages that
 // the layout counts itself; roots that can be compared with another layout's.
