@@ -2,6 +2,8 @@ package main
 
 import (
 	"cmp"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -40,7 +42,8 @@ type adviseFlags struct {
 	verifyGets, sampleKeys, seed                        experiment.Count
 	out                                                 string
 	profile, accesses, scheme, table, trace             experiment.Text
-	growth                                              setting.Value[float64]
+	growth                                              setting.Value[setting.Growth]
+	at                                                  setting.Value[time.Time]
 	nodeMetrics                                         []string
 	verify, ignoreLock, json                            bool
 }
@@ -106,8 +109,11 @@ statelab loaded has none, and is compared with --cache alone. While a node write
 	setting.Var(flag, &f.scheme, setting.Choice(accesses.KeySchemes()...), "scheme", "flat",
 		"with --accesses: keys that the client uses: flat (geth's snapshot), path or hash (its "+
 			"tries)")
-	setting.Var(flag, &f.growth, setting.Factor.Optional(), "state-growth", "",
-		"predict the database if its state grows to so many times the present one, such as 2x")
+	setting.Var(flag, &f.growth, setting.GrowthRate.Optional(), "state-growth", "",
+		"predict the database if its state grows to so many times the present one, such as 2x, or "+
+			"with --at by a share each year, such as 30%")
+	setting.Var(flag, &f.at, setting.Month.Optional(), "at", "",
+		"with a yearly --state-growth: until when, such as 2029")
 	coresFlag(flag, &f.cores,
 		"processors of the node's machine; Pebble's cache has shards for each")
 	setting.Var(flag, &f.probeSeconds, setting.Seconds(0, maxProbeSeconds, "1"), "probe-seconds",
@@ -281,7 +287,8 @@ func (a *app) adviceAsked(
 			"--accesses or --table")
 	}
 
-	if r.Growth = f.growth.Value(); f.growth.IsSet() &&
+	r.Growth = f.grown(time.Now(), m)
+	if f.growth.IsSet() &&
 		(r.Trace != "" || f.accesses.IsSet() || f.table.IsSet()) {
 		m.Add("--state-growth: it predicts Gets of random keys of the whole database: not with " +
 			"--trace, --accesses or --table")
@@ -311,6 +318,35 @@ func (a *app) adviceAsked(
 
 	m.Results(f.out)
 	return r, m.Err()
+}
+
+// grown is how many times its present size the state becomes; 0: that is not asked for.
+func (f *adviseFlags) grown(now time.Time, m *mistakes) advise.Grown {
+	g := f.growth.Value()
+	switch {
+	case g.Yearly == 0 && f.at.IsSet():
+		m.Add("--at: only with a yearly growth (example: --state-growth 30%% --at 2029)")
+	case g.Yearly > 0 && !f.at.IsSet():
+		m.Add("--state-growth %s: a share is that of a year; add --at, until when (example: --at "+
+			"2029)", &f.growth)
+	case g.Yearly > 0:
+		const hoursOfAYear = 365.2425 * 24
+		until := f.at.Value()
+		factor := math.Pow(1+g.Yearly, until.Sub(now).Hours()/hoursOfAYear)
+		if until.Before(now) {
+			m.At("at", f.at.String(), "it must lie ahead")
+		} else if factor > setting.MostGrowth {
+			m.At("at", f.at.String(), "the state would be %.0f times as large: at most %d times "+
+				"is predicted", factor, setting.MostGrowth)
+		}
+
+		return advise.Grown{
+			Factor: factor,
+			Words:  fmt.Sprintf("by %s a year until %s", &f.growth, until.Format("January 2006")),
+		}
+	}
+
+	return advise.Grown{Factor: g.Factor}
 }
 
 // checkTable checks what is asked of a level table without its database.

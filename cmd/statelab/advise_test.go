@@ -11,9 +11,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 
+	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/result"
@@ -279,6 +282,42 @@ func TestAdviceForAGrownState(t *testing.T) {
 		if g.Then.BlockReadsPerGet < g.Now.BlockReadsPerGet || g.Same == nil ||
 			g.Same.CacheBytes < g.Now.CacheBytes {
 			t.Errorf("a larger database reads less: %+v", g)
+		}
+	}
+}
+
+// TestYearlyGrowth: a share for each year until a date is as many times the present state.
+func TestYearlyGrowth(t *testing.T) {
+	now := time.Date(2027, time.January, 1, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		growth, at string
+		factor     float64
+		words      string
+		wrong      string
+	}{
+		{"2x", "", 2, "to 2x", ""},
+		{"30%", "2029", 1.69, "by 30% a year until January 2029, to 1.7x", ""},
+		{"30%", "", 0, "", "a share is that of a year"},
+		{"2x", "2029", 0, "", "only with a yearly growth"},
+		{"30%", "2026-11", 0, "", "must lie ahead"},
+		{"900%", "2031", 0, "", "at most 100 times is predicted"},
+	} {
+		f, m := new(adviseFlags), new(mistakes)
+		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+		setting.Var(flags, &f.growth, setting.GrowthRate.Optional(), "state-growth", "", "")
+		setting.Var(flags, &f.at, setting.Month.Optional(), "at", "", "")
+		if err := flags.Parse([]string{"--state-growth", c.growth, "--at", c.at}); err != nil {
+			t.Fatal(err)
+		}
+
+		got, err := f.grown(now, m), m.Err()
+		switch {
+		case c.wrong != "":
+			if err == nil || !strings.Contains(err.Error(), c.wrong) {
+				t.Errorf("%+v: %v", c, err)
+			}
+		case err != nil || math.Abs(got.Factor-c.factor) > 0.01 || got.String() != c.words:
+			t.Errorf("%+v: %+v, %v", c, got, err)
 		}
 	}
 }

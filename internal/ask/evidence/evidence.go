@@ -45,7 +45,7 @@ type Request struct {
 	Missing      float64
 	Cores        int
 	ProbeSeconds float64
-	Growth       float64 // of the state, to so many times the present one; 0: not asked for
+	Growth       advise.Grown // of the state
 	Seed         uint64
 	Out          string // folder of the advice; "": none
 

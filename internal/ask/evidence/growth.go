@@ -20,7 +20,7 @@ import (
 func (a *Request) grow(
 	ctx context.Context, run *result.Run, model advise.Model, present advise.Place,
 ) (*advise.Growth, error) {
-	if a.Growth == 0 {
+	if a.Growth.Factor == 0 {
 		return nil, nil
 	}
 

@@ -139,15 +139,47 @@ var Share = func() Kind[float64] {
 
 func percent(share float64) string { return strconv.FormatFloat(100*share, 'g', -1, 64) + "%" }
 
-// Factor is how many times as much there is: 2x.
-var Factor = func() Kind[float64] {
-	const most = 100
-	k := kind("factor", "from 1x to 100x (example: 2x)", func(text string) (float64, bool) {
-		number, is := strings.CutSuffix(text, "x")
-		v, err := strconv.ParseFloat(number, 64)
-		return v, is && err == nil && v >= 1 && v <= most
-	})
-	k.show = func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) + "x" }
+// Growth is by how much something grows: to so many times as much, or by a share each year.
+type Growth struct{ Factor, Yearly float64 }
+
+// MostGrowth is the largest factor of growth.
+const MostGrowth = 100
+
+// GrowthRate is a growth: 2x in all, or 30% a year.
+var GrowthRate = func() Kind[Growth] {
+	k := kind("growth", "from 1x to 100x, or a share for each year (examples: 2x, 30%)",
+		func(text string) (g Growth, is bool) {
+			number, all := strings.CutSuffix(text, "x")
+			number, yearly := strings.CutSuffix(number, "%")
+			v, err := strconv.ParseFloat(number, 64)
+			switch {
+			case err != nil || all == yearly:
+				return g, false
+			case all:
+				return Growth{Factor: v}, v >= 1 && v <= MostGrowth
+			}
+			return Growth{Yearly: v / 100}, v > 0 && v <= 100*MostGrowth
+		})
+	k.show = func(g Growth) string {
+		if g.Yearly > 0 {
+			return percent(g.Yearly)
+		}
+		return strconv.FormatFloat(g.Factor, 'g', -1, 64) + "x"
+	}
+	return k
+}()
+
+// Month is a month, or the January of a year.
+var Month = func() Kind[time.Time] {
+	k := kind("date", "a year or a month (examples: 2029, 2029-07)",
+		func(text string) (time.Time, bool) {
+			at, err := time.Parse("2006-01", text)
+			if err != nil {
+				at, err = time.Parse("2006", text)
+			}
+			return at, err == nil
+		})
+	k.show = func(at time.Time) string { return at.Format("2006-01") }
 	return k
 }()
 

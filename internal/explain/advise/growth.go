@@ -14,9 +14,9 @@ import (
 // Growth is what becomes of a database whose state grows: of the same engine and options, under
 // Gets of random keys.
 type Growth struct {
-	Factor float64 `json:"factor"`
-	Bytes  int64   `json:"bytes"` // of the tables, then
-	Tables int     `json:"tables"`
+	Grown
+	Bytes  int64 `json:"bytes"` // of the tables, then
+	Tables int   `json:"tables"`
 	// Now and Then are of the same cache; absent: none is known. Then and Same are what the sizes
 	// of the levels say, corrected by how far Now is from what they say of the present database.
 	Now  Place `json:"now,omitzero"`
@@ -33,14 +33,14 @@ type Growth struct {
 // sameReads is how far two predictions of one figure may lie apart, as a share.
 const sameReads = 0.002
 
-// Grow predicts a database of factor times the state of m by the sizes of its levels. present is
+// Grow predicts a database of a state as many times as large as that of m by the sizes of its levels. present is
 // what is known of its present cache, and zero where that is not known.
 func Grow(
-	ctx context.Context, m Model, present Place, how lsm.Growth, factor float64,
+	ctx context.Context, m Model, present Place, how lsm.Growth, to Grown,
 	tell func(done int),
 ) (*Growth, error) {
 	m.Cost, m.List, m.MaxBytes = nil, nil, 0
-	g := &Growth{Factor: factor, Levels: how.Levels(m.Levels, factor), Now: present}
+	g := &Growth{Grown: to, Levels: how.Levels(m.Levels, to.Factor), Now: present}
 	for _, l := range g.Levels {
 		g.Bytes += l.Bytes
 		g.Tables += l.Files
@@ -93,8 +93,8 @@ func Grow(
 
 // sentence says what the growth brings.
 func (g *Growth) sentence() string {
-	text := fmt.Sprintf("If its state grows to %s, the tables take about %s of the disk",
-		factorText(g.Factor), size(g.Bytes))
+	text := fmt.Sprintf("If its state grows %s, the tables take about %s of the disk",
+		g.Grown, size(g.Bytes))
 	if g.Now.CacheBytes > 0 {
 		text += fmt.Sprintf("; with the same cache, a Get needs about %s block reads instead of %s",
 			reads(g.Then), reads(g.Now))
@@ -111,8 +111,20 @@ func (g *Growth) sentence() string {
 	return text + "."
 }
 
-// factorText is how often a state grows: "2x".
-func factorText(factor float64) string { return fmt.Sprintf("%gx", factor) }
+// Grown is how many times as large a state becomes; the zero value is of one that is not asked
+// for.
+type Grown struct {
+	Factor float64 `json:"factor"`
+	Words  string  `json:"words,omitempty"` // "by 30% a year until January 2029"; "": the factor
+}
+
+// String is what follows "grows".
+func (g Grown) String() string {
+	if g.Words == "" {
+		return fmt.Sprintf("to %gx", g.Factor)
+	}
+	return fmt.Sprintf("%s, to %sx", g.Words, unit.Significant(g.Factor, 2))
+}
 
 // block are the figures; nothing of nil.
 func (g *Growth) block() (b doc.Block) {
@@ -133,7 +145,7 @@ func (g *Growth) block() (b doc.Block) {
 		rows = append(rows, place{"recommended, then", *g.Near})
 	}
 
-	b.Title = "If the state grows to " + factorText(g.Factor)
+	b.Title = fmt.Sprintf("If the state grows %s", g.Grown)
 	b.Table = doc.TableOf(rows, nil,
 		doc.Words("which cache", func(p place) string { return p.name }),
 		doc.Words("cache", func(p place) string { return unit.Bytes(p.CacheBytes) }),

@@ -27,7 +27,7 @@ func TestGrow(t *testing.T) {
 
 	present := Place{CacheBytes: 2 * mib, BlockCacheBytes: 2 * mib, BlockReadsPerGet: 0.8}
 	g, err := Grow(context.Background(), m, present,
-		lsm.Growth{LBaseMaxBytes: spec.LBaseMaxBytes, TargetFileBytes: spec.TargetFileBytes}, 2,
+		lsm.Growth{LBaseMaxBytes: spec.LBaseMaxBytes, TargetFileBytes: spec.TargetFileBytes}, Grown{Factor: 2},
 		func(int) {})
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestGrow(t *testing.T) {
 
 // TestGrowthWithoutACache: without a present cache, only the size and the recommendation are told.
 func TestGrowthWithoutACache(t *testing.T) {
-	alone := Growth{Factor: 1.5, Bytes: 3 * gib, Near: &Place{CacheBytes: 20 * mib}}
+	alone := Growth{Grown: Grown{Factor: 1.5}, Bytes: 3 * gib, Near: &Place{CacheBytes: 20 * mib}}
 	if got := alone.sentence(); got != "If its state grows to 1.5x, the tables take about "+
 		"3.00 GiB of the disk; 20.0 MiB is then recommended." {
 		t.Error(got)
