@@ -33,8 +33,8 @@ type Growth struct {
 // sameReads is how far two predictions of one figure may lie apart, as a share.
 const sameReads = 0.002
 
-// Grow predicts a database of a state as many times as large as that of m by the sizes of its levels. present is
-// what is known of its present cache, and zero where that is not known.
+// Grow predicts a database of a state as many times as large as that of m, by the sizes of its
+// levels. present is what is known of its present cache, and zero where that is not known.
 func Grow(
 	ctx context.Context, m Model, present Place, how lsm.Growth, to Grown,
 	tell func(done int),
