@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"os"
@@ -212,12 +211,8 @@ func (a *app) adviseRocksDB(r evidence.Request, f *adviseFlags) error {
 		out, err = inspect.AdviseRocksDBTrace(a.ctx, r.Gets, run, r.Trace, r.Limits.MemoryBytes,
 			present, configured)
 	} else {
-		if r.CacheShare == 0 {
-			r.CacheBytes = cmp.Or(r.CacheBytes, configured)
-		}
-
 		out, err = inspect.AdviseRocksDB(a.ctx, r.Dir, run, f.table.Value(),
-			r.Limits.MemoryBytes, r.CacheBytes, r.CacheShare, r.Missing, r.Seed,
+			r.Limits.MemoryBytes, r.CacheBytes, configured, r.CacheShare, r.Missing, r.Seed,
 			a.progress().Printf)
 	}
 

@@ -197,7 +197,7 @@ func TestAdviceOnAHeldDatabase(t *testing.T) {
 	refused(t, statelab(t, "advise", db), exitFailed, "is in use by process", "--ignore-lock")
 	before := fingerprint(t, db)
 	// What limits the owner is not in its files, and every command that reads them says so alike.
-	ask := fmt.Sprintf("none of its Gets was seen: sudo statelab watch --pid %d tells it",
+	ask := fmt.Sprintf("this command sees none of its Gets: sudo statelab watch --pid %d does",
 		owner.Process.Pid)
 	for _, args := range [][]string{
 		{"advise", db, "--ignore-lock", "--probe-seconds", "0"},

@@ -74,7 +74,8 @@ func TestOptionsOfOperators(t *testing.T) {
 		not     string   // another; "": none
 	}{
 		{
-			"few open files", []string{settled, "--open_files=64"}, advise,
+			"few open files", []string{settled, "--open_files=64", "--cache_size=33554432"},
+			advise,
 			[]string{`Because of max_open_files=64, not all of \d+ tables stay open`,
 				`max_open_files: -1, or at least \d+`, `No larger block cache saves`}, "",
 		},

@@ -23,6 +23,8 @@ type Evidence struct {
 	Present CacheReads
 	Others  []CacheReads // of other sizes, simulated, the smallest first
 
+	WorkingSet int64 // bytes of all blocks that the Gets accessed; 0: not known
+
 	// OpenFiles: nil where all tables stay open, or it is not known.
 	OpenFiles *OpenFileLimit
 	// Filters: nil where Gets consult filters of all tables that they pass, or it is not known.
@@ -163,11 +165,11 @@ func Judge(e Evidence) Verdict {
 // the process that has the database open; nil: none is known.
 func Unwatched(n *RunningNode) string {
 	if n == nil {
-		return "Whether the database limits its node is not known, because no Get of the node " +
-			"was seen: sudo statelab watch tells it while the node runs."
+		return "Whether the database limits its node is not known, because this command sees " +
+			"none of the node's Gets: sudo statelab watch does, while the node runs."
 	}
-	return fmt.Sprintf("Whether the database limits %s (pid %d) is not known, because none of its "+
-		"Gets was seen: sudo statelab watch --pid %d tells it.", n.Name, n.PID, n.PID)
+	return fmt.Sprintf("Whether the database limits %s (pid %d) is not known, because this "+
+		"command sees none of its Gets: sudo statelab watch --pid %d does.", n.Name, n.PID, n.PID)
 }
 
 // after is a clause behind a separator, or nothing.
@@ -219,8 +221,13 @@ func noLarger(e Evidence) string {
 	if largest.CacheBytes <= e.Present.CacheBytes {
 		return ""
 	}
-	return fmt.Sprintf("; with a cache of %s, a Get would still need %s block reads",
+	text := fmt.Sprintf("; with a cache of %s, a Get would still need %s block reads",
 		unit.Bytes(largest.CacheBytes), unit.Significant(largest.PerGet, 3))
+	if e.WorkingSet > largest.CacheBytes {
+		text += fmt.Sprintf(" (all blocks of these Gets take %s: try --what-if)",
+			unit.Bytes(e.WorkingSet))
+	}
+	return text
 }
 
 // threads says how many threads' time passes in Gets.

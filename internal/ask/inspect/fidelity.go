@@ -664,11 +664,11 @@ func (out *Conformity) Document() *doc.Document {
 }
 
 // AdviseRocksDB recommends a block cache for Gets of one column family, or of a mix of several:
-// asked is what --table says, "" the largest. memoryBytes, cacheBytes and cacheShare are 0 where
-// they are not known. The reads are those of a trace where the database can be traced, else of its
+// asked is what --table says, "" the largest. Sizes are 0 where they are not known; the present
+// cache is found as that for a trace is, of a database of another program. The reads are those of a trace where the database can be traced, else of its
 // levels; say tells why.
 func AdviseRocksDB(ctx context.Context, dir string, run *result.Run, asked string,
-	memoryBytes, cacheBytes int64, cacheShare, missing float64, seed uint64,
+	memoryBytes, cacheBytes, configuredBytes int64, cacheShare, missing float64, seed uint64,
 	say func(format string, args ...any)) (*advise.RocksAdvice, error) {
 	tables, err := Tables(run)
 	if err != nil {
@@ -682,9 +682,15 @@ func AdviseRocksDB(ctx context.Context, dir string, run *result.Run, asked strin
 		NowBytes:    cacheBytes,
 	}
 
+	log := optionsfile.Log{}
+	if run.Database.Written == "foreign" {
+		log, _ = optionsfile.ReadLog(dir) // without a LOG, nothing is known of the caches
+	}
+
 	if cacheShare > 0 {
 		out.NowBytes = max(1, int64(cacheShare*float64(Bytes(run.Database))))
 	}
+	out.NowBytes, out.NowSource = presentCache(log, out.NowBytes, configuredBytes)
 
 	mix, values, err := choose(out, tables, asked, dir)
 	if err != nil {
@@ -866,6 +872,7 @@ func choose(
 	if asked == "" {
 		largest := largestOf(tables)
 		out.Tables = []advise.TableShare{{Name: largest.Name, Share: 1, Bytes: largest.Bytes}}
+		out.Assumed = len(tables) > 1
 		return []fidelity.Portion{{Levels: largest.Levels, Share: 1}}, largest.Values, nil
 	}
 

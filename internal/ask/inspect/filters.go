@@ -50,7 +50,7 @@ func filterUse(
 			table = ""
 		}
 
-		advised, err := AdviseRocksDB(ctx, dir, run, table, 0, cacheBytes, 0, wish.Missing,
+		advised, err := AdviseRocksDB(ctx, dir, run, table, 0, cacheBytes, 0, 0, wish.Missing,
 			wish.Seed, func(string, ...any) {})
 		switch {
 		case ctx.Err() != nil:

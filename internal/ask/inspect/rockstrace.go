@@ -42,18 +42,7 @@ func AdviseRocksDBTrace(
 			filepath.Join(dir, optionsfile.LogName), n)
 	}
 
-	source := "of --cache"
-	only, logged := log.OnlyCache()
-	switch {
-	case cacheBytes > 0:
-	case logged:
-		cacheBytes, source = only.Bytes, "in "+optionsfile.LogName
-	case configuredBytes > 0:
-		cacheBytes, source = configuredBytes, "of the node's configuration"
-	default:
-		source = "its client's default"
-	}
-
+	cacheBytes, source := presentCache(log, cacheBytes, configuredBytes)
 	setup := curve.Setup(header, 1)
 	list := &advise.List{
 		Name:       filepath.Base(path),
@@ -83,6 +72,21 @@ func AdviseRocksDBTrace(
 	}
 
 	return out, out.JudgeTrace(tables, floor)
+}
+
+// presentCache is the present block cache of a database, 0 for its client's default, and how it is
+// known. Sizes are 0 where they are not: of --cache, and of the node's configuration.
+func presentCache(log optionsfile.Log, asked, configured int64) (bytes int64, source string) {
+	only, logged := log.OnlyCache()
+	switch {
+	case asked > 0:
+		return asked, "of --cache"
+	case logged:
+		return only.Bytes, "in " + optionsfile.LogName
+	case configured > 0:
+		return configured, "of the node's configuration"
+	}
+	return 0, "its client's default"
 }
 
 // loadTrace loads a trace of a database of the engine that is asked for, with Gets that count.

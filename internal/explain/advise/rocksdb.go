@@ -19,13 +19,16 @@ import (
 
 // RocksAdvice is what advise prints of a database of RocksDB, with --json too.
 type RocksAdvice struct {
-	Schema string         `json:"schema"`
-	Source string         `json:"source"`
-	Client clients.Client `json:"client"`
-	Tables []TableShare   `json:"tables"` // that Gets go to; none: they are those of List
-	List   *List          `json:"trace,omitempty"`
-	// NowBytes is the client's default, or --cache.
-	NowBytes int64 `json:"now_cache_bytes"`
+	Schema   string         `json:"schema"`
+	Source   string         `json:"source"`
+	Client   clients.Client `json:"client"`
+	Tables   []TableShare   `json:"tables"` // that Gets go to; none: they are those of List
+	List     *List          `json:"trace,omitempty"`
+	NowBytes int64          `json:"now_cache_bytes"`
+	// NowSource is how NowBytes is known; "": Basis says it.
+	NowSource string `json:"now_cache_source,omitempty"`
+	// Assumed: nobody said which table Gets go to, and it is the largest of several.
+	Assumed bool `json:"table_assumed,omitempty"`
 	// OutsideBytes are filters and indexes of all tables, which open tables keep outside the
 	// block cache; MemoryBytes is --memory, 0 without.
 	OutsideBytes int64        `json:"outside_bytes"`
@@ -55,6 +58,7 @@ type RocksAdvice struct {
 	// or it is not known.
 	Filters *advice.FilterUse `json:"filters,omitempty"`
 
+	room int64      // the largest block cache that is recommended
 	best RocksPlace // the largest cache that was looked at for a trace
 }
 
@@ -131,8 +135,13 @@ func (r *RocksAdvice) Judge(
 		return err
 	}
 
+	r.room = maximum
 	if err := r.draw(mix, missing, maximum); err != nil {
 		return fmt.Errorf("%s: %w", r.Source, err)
+	}
+
+	if r.NowSource != "" {
+		r.Basis += "; the present cache is the one " + r.NowSource
 	}
 
 	now, err := r.price(mix, missing, r.NowBytes)
@@ -296,6 +305,13 @@ func (r *RocksAdvice) answer(now RocksPlace) string {
 	switch {
 	case r.List != nil:
 		return text
+	case r.MemoryBytes > 0 && r.Then.CacheBytes < r.room:
+		of := "Gets ask for"
+		if len(r.Tables) == 1 && r.Tables[0].Name != "" {
+			of = "Gets of " + r.Tables[0].Name + " ask for"
+		}
+		return text + fmt.Sprintf(" %s%s hold all blocks that %s: more of the %s saves nothing.",
+			unit.Bytes(r.Then.CacheBytes), each, of, unit.Bytes(r.MemoryBytes))
 	case r.MemoryBytes > 0:
 		return text + fmt.Sprintf(" %s leave room for %s%s: %s reads per Get.",
 			unit.Bytes(r.MemoryBytes), unit.Bytes(r.Then.CacheBytes), each,
@@ -360,8 +376,13 @@ func (r *RocksAdvice) Document() *doc.Document {
 	}
 
 	gets = append(gets, doc.Each(r.Tables, func(t TableShare) string {
-		return fmt.Sprintf("%.0f%% of the Gets go to %s, %s", 100*t.Share,
+		text := fmt.Sprintf("%.0f%% of the Gets go to %s, %s", 100*t.Share,
 			cmp.Or(t.Name, "the database"), unit.Bytes(t.Bytes))
+		if r.Assumed {
+			text += ": assumed, as it is the largest (--table names others, --trace takes the " +
+				"Gets of a watch)"
+		}
+		return text
 	})...)
 
 	texts := []string{"Filters and indexes outside the cache, of all tables: " +

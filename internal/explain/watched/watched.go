@@ -121,6 +121,8 @@ func (w Watched) Verdict() advice.Verdict {
 		InFlight: w.Value(figure.InFlight),
 		Reading:  w.Value(figure.ReadingShare),
 		DiskBusy: w.Value(figure.DeviceBusy),
+
+		WorkingSet: int64(w.OrZero(figure.WorkingSet)),
 	}
 
 	if w.Simulated != nil {
