@@ -665,8 +665,8 @@ func (out *Conformity) Document() *doc.Document {
 
 // AdviseRocksDB recommends a block cache for Gets of one column family, or of a mix of several:
 // asked is what --table says, "" the largest. Sizes are 0 where they are not known; the present
-// cache is found as that for a trace is, of a database of another program. The reads are those of a trace where the database can be traced, else of its
-// levels; say tells why.
+// cache is found as that for a trace is, of a database of another program. The reads are those of a
+// trace where the database can be traced, else of its levels; say tells why.
 func AdviseRocksDB(ctx context.Context, dir string, run *result.Run, asked string,
 	memoryBytes, cacheBytes, configuredBytes int64, cacheShare, missing float64, seed uint64,
 	say func(format string, args ...any)) (*advise.RocksAdvice, error) {
