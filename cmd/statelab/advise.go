@@ -211,9 +211,14 @@ func (a *app) adviseRocksDB(r evidence.Request, f *adviseFlags) error {
 		out, err = inspect.AdviseRocksDBTrace(a.ctx, r.Gets, run, r.Trace, r.Limits.MemoryBytes,
 			present, configured)
 	} else {
+		wish := inspect.Wish{
+			CacheBytes: r.CacheBytes,
+			CacheShare: r.CacheShare,
+			Missing:    r.Missing,
+			Seed:       r.Seed,
+		}
 		out, err = inspect.AdviseRocksDB(a.ctx, r.Dir, run, f.table.Value(),
-			r.Limits.MemoryBytes, r.CacheBytes, configured, r.CacheShare, r.Missing, r.Seed,
-			a.progress().Printf)
+			r.Limits.MemoryBytes, configured, wish, a.progress().Printf)
 	}
 
 	if err != nil {

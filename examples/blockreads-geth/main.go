@@ -153,15 +153,27 @@ func measure(db ethdb.KeyValueStore, c counter, namespace string) (
 	iterators := metrics.GetOrRegisterGauge(namespace+"iter/count", nil)
 	iterator := db.NewIterator(nil, nil)
 	iterator.Next()
-	for iterators.Snapshot().Value() == 0 {
-		time.Sleep(50 * time.Millisecond)
+	err = wait(func() bool { return iterators.Snapshot().Value() != 0 })
+	iterator.Release()
+	if err == nil {
+		err = wait(func() bool { return iterators.Snapshot().Value() == 0 })
 	}
 
-	iterator.Release()
-	for iterators.Snapshot().Value() != 0 {
-		time.Sleep(50 * time.Millisecond)
+	if err != nil {
+		return reads, 0, err
 	}
 
 	misses = metrics.GetOrRegisterGauge(namespace+"cache/block/miss", nil).Snapshot().Value()
 	return c.Snapshot(), misses, c.Err()
+}
+
+// wait returns when go-ethereum has copied what is waited for to its metrics.
+func wait(copied func() bool) error {
+	const limit = 2 * time.Minute
+	for began := time.Now(); !copied(); time.Sleep(50 * time.Millisecond) {
+		if time.Since(began) > limit {
+			return fmt.Errorf("go-ethereum did not update its metrics in %v", limit)
+		}
+	}
+	return nil
 }

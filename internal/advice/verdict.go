@@ -46,7 +46,7 @@ type Bottleneck string
 // Bottlenecks. What is none of a node's database leaves open what else limits the node.
 const (
 	TooFewGets    Bottleneck = "too few Gets"
-	MostlyBatches Bottleneck = "not known: lookups of many keys"
+	MostlyBatches Bottleneck = "not known: MultiGets"
 	NotGets       Bottleneck = "not the database"
 	SmallCache    Bottleneck = "the cache"
 	LowOpenFiles  Bottleneck = "the limit of open files"
@@ -87,8 +87,8 @@ const (
 // in which Gets read, and what other caches would read.
 func Judge(e Evidence) Verdict {
 	if e.InBatch > e.Gets {
-		return Verdict{Bottleneck: MostlyBatches, Sentence: fmt.Sprintf("Most lookups of this %s "+
-			"are of many keys at once, and what these read is not worked out: what limits it is "+
+		return Verdict{Bottleneck: MostlyBatches, Sentence: fmt.Sprintf("Most keys of this %s "+
+			"are looked up by MultiGet, whose block reads are not resolved, so what limits it is "+
 			"not known.", e.Program)}
 	}
 

@@ -110,6 +110,12 @@ func watchedLevel(engine, module string, versions ...string) Watched {
 	}
 }
 
+// std::string in symbols of C++: since GCC 5, and before it.
+const (
+	stringSymbol       = "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+	sharedStringSymbol = "Ss"
+)
+
 // watchedBlockTables is of the functions that all single Gets of RocksDB pass, those of
 // transactions and of its C and Java interfaces included.
 func watchedBlockTables(engine string) Watched {
@@ -119,8 +125,6 @@ func watchedBlockTables(engine string) Watched {
 		// Get(ReadOptions const&, ColumnFamilyHandle*, Slice const&, PinnableSlice*, std::string*
 		// timestamp)
 		get = options + "PNS_18ColumnFamilyHandleE" + slice + "PNS_13PinnableSliceEP"
-		// strings are those of either of the compiler's libraries
-		strings, sharedStrings = "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE", "Ss"
 	)
 
 	// GetImpl(ReadOptions const&, Slice const& key, GetImplOptions&), whose options begin with the
@@ -153,7 +157,7 @@ func watchedBlockTables(engine string) Watched {
 		},
 	}
 
-	for _, stringType := range []string{strings, sharedStrings} {
+	for _, stringType := range []string{stringSymbol, sharedStringSymbol} {
 		w.Gets = append(w.Gets,
 			// Before version 8:
 			direct("_ZN7rocksdb14DBImplReadOnly3Get"+get+stringType),
@@ -177,8 +181,7 @@ func blockTableBatches() (all []Batch) {
 
 	// MultiGet(ReadOptions const&, size_t keys, ColumnFamilyHandle**, ...) of a database whose
 	// tables are all on one level, opened for reading only.
-	for _, stringType := range []string{"NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE",
-		"Ss"} {
+	for _, stringType := range []string{stringSymbol, sharedStringSymbol} {
 		all = append(all, Batch{
 			Name: "_ZN7rocksdb15CompactedDBImpl8MultiGetERKNS_11ReadOptionsEmPPNS_18ColumnFamily" +
 				"HandleEPKNS_5SliceEPNS_13PinnableSliceEP" + stringType + "PNS_6StatusEb",
@@ -188,11 +191,11 @@ func blockTableBatches() (all []Batch) {
 
 	// Before version 9: MultiGet(ReadOptions const&, vector<ColumnFamilyHandle*> const&,
 	// vector<Slice> const&, vector<string>*, vector<string>* timestamps), which the one without
-	// timestamps calls; strings are those of either of the compiler's libraries.
+	// timestamps calls.
 	const vectors = "8MultiGetERKNS_11ReadOptionsERKSt6vectorIPNS_18ColumnFamilyHandleESaIS6_" +
 		"EERKS4_INS_5SliceESaISB_EEPS4_"
-	const strings, oldStrings = "INSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEESaISL_EE",
-		"ISsSaISsEE"
+	const strings, oldStrings = "I" + stringSymbol + "SaISL_EE",
+		"I" + sharedStringSymbol + "SaISsEE"
 	for _, symbol := range []string{
 		"6DBImpl" + vectors + strings + "SO_",
 		"6DBImpl" + vectors + oldStrings + "SI_",

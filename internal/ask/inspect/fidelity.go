@@ -667,9 +667,10 @@ func (out *Conformity) Document() *doc.Document {
 // asked is what --table says, "" the largest. Sizes are 0 where they are not known; the present
 // cache is found as that for a trace is, of a database of another program. The reads are those of a
 // trace where the database can be traced, else of its levels; say tells why.
-func AdviseRocksDB(ctx context.Context, dir string, run *result.Run, asked string,
-	memoryBytes, cacheBytes, configuredBytes int64, cacheShare, missing float64, seed uint64,
-	say func(format string, args ...any)) (*advise.RocksAdvice, error) {
+func AdviseRocksDB(
+	ctx context.Context, dir string, run *result.Run, asked string,
+	memoryBytes, configuredBytes int64, wish Wish, say func(format string, args ...any),
+) (*advise.RocksAdvice, error) {
 	tables, err := Tables(run)
 	if err != nil {
 		return nil, err
@@ -679,7 +680,7 @@ func AdviseRocksDB(ctx context.Context, dir string, run *result.Run, asked strin
 		Source:      dir,
 		Client:      RocksClient(run),
 		MemoryBytes: memoryBytes,
-		NowBytes:    cacheBytes,
+		NowBytes:    wish.CacheBytes,
 	}
 
 	log := optionsfile.Log{}
@@ -687,8 +688,8 @@ func AdviseRocksDB(ctx context.Context, dir string, run *result.Run, asked strin
 		log, _ = optionsfile.ReadLog(dir) // without a LOG, nothing is known of the caches
 	}
 
-	if cacheShare > 0 {
-		out.NowBytes = max(1, int64(cacheShare*float64(Bytes(run.Database))))
+	if wish.CacheShare > 0 {
+		out.NowBytes = max(1, int64(wish.CacheShare*float64(Bytes(run.Database))))
 	}
 	out.NowBytes, out.NowSource = presentCache(log, out.NowBytes, configuredBytes)
 
@@ -706,7 +707,7 @@ func AdviseRocksDB(ctx context.Context, dir string, run *result.Run, asked strin
 		return nil, err
 	}
 
-	if err := traceRandomGets(ctx, out, dir, run, missing, seed); ctx.Err() != nil {
+	if err := traceRandomGets(ctx, out, dir, run, wish.Missing, wish.Seed); ctx.Err() != nil {
 		return nil, ctx.Err()
 	} else if err != nil {
 		if err := advise.OnlyLevels(dir, values); err != nil {
@@ -715,7 +716,7 @@ func AdviseRocksDB(ctx context.Context, dir string, run *result.Run, asked strin
 		say("the database cannot be traced (%v): the prediction uses the sizes of its levels", err)
 	}
 
-	return out, out.Judge(tables, mix, missing)
+	return out, out.Judge(tables, mix, wish.Missing)
 }
 
 // traceRandomGets lets the reads of out be those of a trace of random Gets.

@@ -50,8 +50,11 @@ func filterUse(
 			table = ""
 		}
 
-		advised, err := AdviseRocksDB(ctx, dir, run, table, 0, cacheBytes, 0, 0, wish.Missing,
-			wish.Seed, func(string, ...any) {})
+		advised, err := AdviseRocksDB(ctx, dir, run, table, 0, 0, Wish{
+			CacheBytes: cacheBytes,
+			Missing:    wish.Missing,
+			Seed:       wish.Seed,
+		}, func(string, ...any) {})
 		switch {
 		case ctx.Err() != nil:
 			return nil, "", err

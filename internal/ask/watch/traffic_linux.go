@@ -884,8 +884,9 @@ func (a *analysis) warn() {
 
 	w.Warnings = append(w.Warnings, a.layout.optionWarnings(a.families)...)
 	if w.MultiGets != nil {
-		say("multi_gets", "", "%s keys were looked up by %s, and are counted alone: what these "+
-			"read is not among the block reads per Get, and no other cache is simulated for them",
+		say("multi_gets", "", "%s keys were looked up by %s, which are only counted: their block "+
+			"reads are not part of the block reads per Get, and other cache sizes are not "+
+			"simulated for them",
 			unit.Count(w.MultiGets.Keys), unit.Plural(int(w.MultiGets.Calls), "MultiGet"))
 	}
 

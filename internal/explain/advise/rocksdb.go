@@ -310,8 +310,8 @@ func (r *RocksAdvice) answer(now RocksPlace) string {
 		if len(r.Tables) == 1 && r.Tables[0].Name != "" {
 			of = "Gets of " + r.Tables[0].Name + " ask for"
 		}
-		return text + fmt.Sprintf(" %s%s hold all blocks that %s: more of the %s saves nothing.",
-			unit.Bytes(r.Then.CacheBytes), each, of, unit.Bytes(r.MemoryBytes))
+		return text + fmt.Sprintf(" %s%s hold all blocks that %s: a larger cache saves nothing.",
+			unit.Bytes(r.Then.CacheBytes), each, of)
 	case r.MemoryBytes > 0:
 		return text + fmt.Sprintf(" %s leave room for %s%s: %s reads per Get.",
 			unit.Bytes(r.MemoryBytes), unit.Bytes(r.Then.CacheBytes), each,
@@ -379,8 +379,8 @@ func (r *RocksAdvice) Document() *doc.Document {
 		text := fmt.Sprintf("%.0f%% of the Gets go to %s, %s", 100*t.Share,
 			cmp.Or(t.Name, "the database"), unit.Bytes(t.Bytes))
 		if r.Assumed {
-			text += ": assumed, as it is the largest (--table names others, --trace takes the " +
-				"Gets of a watch)"
+			text += " (assumed, because it is the largest; --table names others, --trace uses " +
+				"the Gets of a watch)"
 		}
 		return text
 	})...)

@@ -136,8 +136,8 @@ func siteOf(shown []Shown, title string) *doc.Document {
 	if slices.ContainsFunc(boards, func(b *compare.Board) bool {
 		return slices.ContainsFunc(b.Rows, func(r compare.Ranked) bool { return r.Loads() == 1 })
 	}) {
-		text += " A figure of one load is that of one database: another load with the same " +
-			"settings gives another, by more than repeats differ."
+		text += " A figure from one load describes that database alone: another load with the " +
+			"same settings differs from it by more than repeats do."
 	}
 
 	page.Advice = append(page.Advice, doc.Statement{Text: text})

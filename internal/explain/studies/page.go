@@ -192,8 +192,8 @@ func (s *Study) oneLoad() string {
 	if s.loads(s.claims) != 1 {
 		return ""
 	}
-	return "Measured on one load of each database, if nothing else is said: another can turn a " +
-		"close verdict."
+	return "Unless stated otherwise, figures were measured on one load of each database: another " +
+		"load can change a close verdict."
 }
 
 // byLoads says on how many loads a section rests.

@@ -55,8 +55,8 @@ func (w Watched) Answer() string {
 
 	if m := w.MultiGets; m != nil && w.Gets == 0 {
 		return fmt.Sprintf("%s (pid %d) looked up %s keys a second by MultiGet, %s keys at a "+
-			"time, and made no single Get. What a MultiGet reads is not worked out: what limits "+
-			"the process is not known.", program, p.PID,
+			"time, and made no single Get. The block reads of MultiGets are not resolved, so "+
+			"what limits the process is not known.", program, p.PID,
 			doc.ShortCount(float64(m.Keys)/max(w.Watched, 1e-9)),
 			unit.Significant(float64(m.Keys)/float64(m.Calls), 2))
 	}

@@ -171,8 +171,8 @@ func TestLargerCacheIsTheVerdicts(t *testing.T) {
 	batches := *w.Watch
 	batches.Gets, batches.MultiGets = 0, &result.WatchedBatches{Calls: 1000, Keys: 7500}
 	const many = "node (pid 7) looked up 750 keys a second by MultiGet, 7.5 keys at a time, and " +
-		"made no single Get. What a MultiGet reads is not worked out: what limits the process is " +
-		"not known."
+		"made no single Get. The block reads of MultiGets are not resolved, so what limits the " +
+		"process is not known."
 	if answer := (Watched{Watch: &batches}).Answer(); answer != many {
 		t.Error(cmp.Diff(many, answer))
 	}
