@@ -24,11 +24,12 @@ type Following struct {
 	version cachesim.PebbleVersion
 	kept    dbformat.KeptByPebble
 
-	flushed int64 // bytes of tables that memtables became before
+	flushed int64 // bytes, about, of the memtables that became tables before
 	grown   bool  // there were so many that memtables have their full size
 	// the owner found a database, of whose log it made memtables before it made the one that it
 	// writes into
 	reopened bool
+	made     *int                    // what MemTablesMade is; nil: what is estimated
 	batches  map[uint64][]largeBatch // of logs
 }
 
@@ -100,15 +101,29 @@ func (f *Following) since(manifestName string, edits []lsmtail.Edit) error {
 	const second = 2 // the first version makes the one that it writes into before
 	for i, e := range edits {
 		f.reopened = f.reopened || i == 0 && f.version == second && len(e.Added) > 0
-		for _, t := range e.Added {
-			if i > 0 && e.MinLog > 0 {
-				f.flushed += t.Bytes
-			}
+		if i > 0 && e.MinLog > 0 {
+			f.flushed += tookInMemory(e.Added)
 		}
 	}
 
 	return nil
 }
+
+// tookInMemory is about how many bytes the entries of tables took in memtables. Each entry has a
+// sequence number of its own: small ones take more there for themselves than for what they hold.
+func tookInMemory(tables []lsmtail.Facts) (bytes int64) {
+	const uncompressed, node = 1.5, 28 // about
+	entries := uint64(0)
+	for _, t := range tables {
+		bytes += int64(uncompressed * float64(t.Bytes))
+		entries = max(entries, t.LargestSeqNum-t.SmallestSeqNum+1)
+	}
+
+	return bytes + node*int64(min(entries, maxEntries))
+}
+
+// maxEntries are more than any memtable has.
+const maxEntries = 1 << 32
 
 // inMemtable is what Pebble reckons for an entry of a memtable besides its key and its value.
 const inMemtable = 195

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -163,6 +164,41 @@ func TestFollowing(t *testing.T) {
 			}
 
 			c.close()
+		})
+	}
+}
+
+// Memtables that were full of small entries have grown, though the tables that they became are
+// small.
+func TestMemTablesOfSmallEntries(t *testing.T) {
+	const batches, entries = 5000, 20
+	for _, f := range flavours() {
+		t.Run(f.name, func(t *testing.T) {
+			if testing.Short() && !strings.HasSuffix(f.name, "newest") {
+				t.Skip("older formats have the same log")
+			}
+
+			t.Parallel()
+			f.inLog = true
+			dir := t.TempDir()
+			s := openStore(t, f, dir, false)
+			for n := range batches {
+				b := s.batch()
+				for i := range entries {
+					must(t, b.set(binary.BigEndian.AppendUint64(nil, uint64(n*entries+i)), nil))
+				}
+				must(t, b.commit())
+			}
+
+			s.settle()
+			following, err := Follow(dir, f.version, appearing(dir))
+			must(t, err)
+			defer func() { must(t, following.Close()) }()
+			if _, held := following.Changes(memTableBytes, true); held != s.memTables() {
+				t.Errorf("memtables hold %d bytes, want %d", held, s.memTables())
+			}
+
+			must(t, s.close())
 		})
 	}
 }

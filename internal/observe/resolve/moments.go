@@ -73,10 +73,13 @@ const firstMemTableBytes = 256 << 10
 // until the next one begins, which takes it over if it is as large. An owner that did not write
 // what is there has flushed nothing yet, and keeps none.
 func (f *Following) memTables(bytes int64, wrote bool) (changes []lsmtail.Change, held int64) {
-	size, kept := int64(min(firstMemTableBytes, bytes)), int64(0)
+	made := 0
 	if wrote {
-		size, kept = f.grew(size, bytes)
+		made, _, _ = f.MemTablesMade(bytes)
 	}
+
+	first, _ := memTablesAfter(made, bytes)
+	size, kept := first.written, first.kept
 
 	logs := slices.Clone(f.Memory(0).Logs)
 	slices.SortStableFunc(logs, func(a, b *lsmtail.Log) int {
@@ -117,25 +120,49 @@ func (f *Following) memTables(bytes int64, wrote bool) (changes []lsmtail.Change
 	return slices.DeleteFunc(changes, func(c lsmtail.Change) bool { return c.Held == 0 }), held
 }
 
-// grew tells how large the memtable was that the owner wrote into when Follow began, of which the
-// first had so many bytes, and what it kept.
-func (f *Following) grew(first, bytes int64) (size, kept int64) {
-	size = first
-	next := func() { kept, size = size, min(2*size, bytes) }
-	if f.reopened {
-		next()
+// MemTablesMade is how many memtables the owner had made before the one that it wrote into when
+// Follow began, as long as each was larger than the last; all of them: that many. A memtable has so
+// many bytes when it has grown. It is known of an owner that has written much, and else estimated.
+func (f *Following) MemTablesMade(bytes int64) (made, all int, known bool) {
+	for _, full := memTablesAfter(all, bytes); !full; _, full = memTablesAfter(all, bytes) {
+		all++
+	}
+
+	if f.made != nil {
+		return min(*f.made, all), all, true
 	}
 
 	if f.grown {
-		size, kept = bytes, bytes
+		return all, all, true
 	}
 
-	const uncompressed = 1.5 // about
-	for rest := int64(uncompressed * float64(f.flushed)); rest > 0 && kept < bytes; rest -= kept {
-		next()
+	if f.reopened {
+		made++
 	}
 
-	return size, kept
+	rest := f.flushed
+	for ; rest > 0 && made < all; made++ {
+		size, _ := memTablesAfter(made, bytes)
+		rest -= size.written
+	}
+
+	return made, all, false
+}
+
+// SetMemTablesMade says what MemTablesMade is.
+func (f *Following) SetMemTablesMade(made int) { f.made = &made }
+
+// memTables are the one that is written into, and the last one that came into a table, which is
+// kept until the next begins; in bytes.
+type memTables struct{ written, kept int64 }
+
+// memTablesAfter are those after so many others, and whether all later ones are as large.
+func memTablesAfter(made int, bytes int64) (m memTables, full bool) {
+	m.written = min(firstMemTableBytes, bytes)
+	for range made {
+		m.kept, m.written = m.written, min(2*m.written, bytes)
+	}
+	return m, m.kept == bytes
 }
 
 // Changes are those of an owner whose memtables have so many bytes when they have grown, and what
