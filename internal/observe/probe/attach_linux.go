@@ -2,7 +2,6 @@ package probe
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"debug/gosym"
 	"encoding/binary"
@@ -51,12 +50,17 @@ type Probe struct {
 // Open loads what runs in the kernel, and measures what it costs. Nothing is attached to the
 // process yet.
 func Open(t *Target) (*Probe, error) {
-	cost := calibrate(t.Engine)
+	cost, calibrated := calibrate(t.Engine)
 	p, err := open(t)
 	if err != nil {
 		return nil, err
 	}
-	p.cost = cost
+
+	p.cost = Cost{assumedGet, assumedRead}
+	if calibrated == nil {
+		p.cost = cost
+	}
+
 	return p, nil
 }
 
@@ -521,11 +525,10 @@ const (
 
 // calibrate measures what an event costs: a function and a read of this very process, with the
 // probes and without them.
-func calibrate(e subject.Watched) Cost {
-	cost := Cost{assumedGet, assumedRead}
+func calibrate(e subject.Watched) (cost Cost, err error) {
 	file, err := os.Open("/proc/self/exe")
 	if err != nil {
-		return cost
+		return cost, err
 	}
 
 	defer file.Close() // read only
@@ -533,26 +536,30 @@ func calibrate(e subject.Watched) Cost {
 	own := &Target{PID: os.Getpid(), Engine: e}
 	program, err := elf.NewFile(file)
 	if err != nil {
-		return cost
+		return cost, err
 	}
 
 	moved, err := bias(own.PID, program)
 	if err != nil {
-		return cost
+		return cost, err
+	}
+
+	length := uint64(1)
+	for runtime.FuncForPC(function.Entry()+uintptr(length)) == function {
+		length++
 	}
 
 	i, entry := image{file: program}, uint64(function.Entry())-moved
-	const length = 64
 	at, err := i.probes(gosym.Func{Sym: &gosym.Sym{}, Entry: entry, End: entry + length})
 	if err != nil {
-		return cost
+		return cost, err
 	}
 
 	at.returns = at.returns[:1]
 	own.code = code{file: own.proc("exe"), places: []place{at}}
 	p, err := open(own)
 	if err != nil {
-		return cost // Open says why
+		return cost, err
 	}
 
 	defer p.Close() // nothing is left to do
@@ -560,27 +567,43 @@ func calibrate(e subject.Watched) Cost {
 	call := func() { calibrated(unsafe.Pointer(p), key) }
 	read := func() { _, _ = file.ReadAt(block, 0) }
 	get, reading := fastest(call), fastest(read)
-	if p.attach() != nil {
-		return cost
+	if err := p.attach(); err != nil {
+		return cost, err
 	}
 
-	cost = Cost{max(0, fastest(call)-get), max(0, fastest(read)-reading)}
-	return Cost{cmp.Or(cost.Get, assumedGet), cmp.Or(cost.Read, assumedRead)}
+	cost = Cost{fastest(call) - get, max(0, fastest(read)-reading)}
+	if cost.Get <= 0 {
+		err = errors.New("the probes of a function take no time")
+	}
+
+	return cost, err
 }
 
+// fastest is the CPU time of a call in the fastest round.
 func fastest(call func()) (each time.Duration) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	for round := range rounds {
-		began := time.Now()
+		began := threadTime()
 		for range calls {
 			call()
 		}
 
-		if took := time.Since(began) / calls; round == 0 || took < each {
+		if took := (threadTime() - began) / calls; round == 0 || took < each {
 			each = took
 		}
 	}
 
 	return each
+}
+
+// threadTime is the CPU time of this thread so far.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
+		return 0 // the cost is assumed then
+	}
+	return time.Duration(t.Nano())
 }
 
 // calibrated has the arguments of a Get.

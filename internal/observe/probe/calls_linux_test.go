@@ -173,3 +173,15 @@ func TestReadsOfEveryCall(t *testing.T) {
 		})
 	}
 }
+
+// What an event costs is measured, not assumed.
+func TestCostIsMeasured(t *testing.T) {
+	if err := Possible(); err != nil {
+		t.Skipf("processes cannot be watched here: %v", err)
+	}
+
+	cost, err := calibrate(subject.AllWatched()[0])
+	if err != nil || cost.Get <= 0 {
+		t.Errorf("%+v (%v)", cost, err)
+	}
+}
