@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -667,6 +668,11 @@ func (a *analysis) simulate(
 		sizes = []int64{a.cache.Bytes / 2, a.cache.Bytes * 2, a.cache.Bytes * 4}
 	}
 
+	if err := a.learnMemTables(ctx, t, wanted, firsts); err != nil {
+		a.w.Why["simulated"] = err.Error()
+		return nil
+	}
+
 	replay := a.simulation(t, wanted, firsts)
 	present, err := replay(ctx, a.cache.Bytes)
 	if err == nil {
@@ -685,10 +691,87 @@ func (a *analysis) simulate(
 		return nil
 	}
 
+	for i := range a.w.WhatIf {
+		widen(&a.w.WhatIf[i], present)
+	}
+
 	slices.SortFunc(a.w.WhatIf, func(x, y result.WatchSimulated) int {
 		return cmp.Compare(x.CacheBytes, y.CacheBytes)
 	})
 	return nil
+}
+
+// widen makes the range of another size as much wider as what was seen lies outside the range of
+// the present one. A larger cache reads no more than was seen, and a smaller one no less.
+func widen(s *result.WatchSimulated, present result.WatchSimulated) {
+	s.High += max(0, present.Seen-present.High)
+	s.Low = max(0, s.Low-max(0, present.Low-present.Seen))
+	if s.CacheBytes > present.CacheBytes {
+		s.Low, s.High = min(s.Low, present.Seen), min(s.High, present.Seen)
+	} else {
+		s.Low, s.High = max(s.Low, present.Seen), max(s.High, present.Seen)
+	}
+	s.BlockReadsPerGet = min(max(s.BlockReadsPerGet, s.Low), s.High)
+}
+
+// growing is a database whose memtables take memory from its cache, and grow.
+type growing interface {
+	MemTablesMade(bytes int64) (made, all int, known bool)
+	SetMemTablesMade(made int)
+}
+
+// learnMemTables decides how large the memtables had become where the files only allow a guess, and
+// the guess does not fit what was read: as large as fits the first half of the Gets best. The second
+// half, which answers are of, takes no part.
+func (a *analysis) learnMemTables(
+	ctx context.Context, t *cachesim.Trace, wanted []int, firsts []first,
+) error {
+	memory, is := a.follow.following.(growing)
+	if !is || a.cache.MemTable == nil {
+		return nil
+	}
+
+	// What Gets that were not seen took from the cache would pass for memtables.
+	const allTheTime = 0.95
+	guess, all, known := memory.MemTablesMade(a.cache.MemTable(a.cache.Bytes))
+	half := t.WarmupGets
+	if known || half == 0 || a.w.Seconds < allTheTime*a.w.Watched {
+		return nil
+	}
+
+	early := *t
+	early.Gets, early.Accesses = t.Gets[:half], t.Accesses[:t.Gets[half]]
+	early.WarmupGets = half / 2
+	replay := a.simulation(&early, wanted[:half], slices.DeleteFunc(slices.Clone(firsts),
+		func(f first) bool { return f.get >= half }))
+	misfit := func(made int) (float64, error) {
+		memory.SetMemTablesMade(made)
+		s, err := replay(ctx, a.cache.Bytes)
+		return max(0, s.Low-s.Seen, s.Seen-s.High), err
+	}
+
+	best := guess
+	least, err := misfit(guess)
+	for made := 0; made <= all && err == nil && least > a.fits(&early, wanted); made++ {
+		var off float64
+		if off, err = misfit(made); err == nil && off < least {
+			best, least = made, off
+		}
+	}
+
+	memory.SetMemTablesMade(best)
+
+	return err
+}
+
+// fits is how many reads per Get a simulation of the last Gets of a trace may differ from those that
+// were seen by chance.
+func (a *analysis) fits(t *cachesim.Trace, wanted []int) float64 {
+	reads := 0
+	for _, i := range wanted[t.WarmupGets:len(t.Gets)] {
+		reads += len(a.gets[i].reads)
+	}
+	return 3 * math.Sqrt(float64(max(1, reads))) / float64(len(t.Gets)-t.WarmupGets)
 }
 
 // simulation returns what replays the accesses through a cache of a size.

@@ -10,6 +10,7 @@ import (
 	"github.com/statelab/statelab/internal/observe/blockio"
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/internal/observe/probe"
+	"github.com/statelab/statelab/result"
 )
 
 // tableOf has one data block at 0, of 1,000 bytes, and a filter behind it.
@@ -154,5 +155,32 @@ func TestGetsOfAnotherDatabaseAreLeftOut(t *testing.T) {
 
 	if n := c.histogram.N(); n != 2 {
 		t.Errorf("%d latencies, not 2", n)
+	}
+}
+
+// The ranges of other sizes are as much wider as the simulation of the present one was wrong, and a
+// larger cache reads no more than what was seen.
+func TestRangesOfOtherSizes(t *testing.T) {
+	simulated := func(bytes int64, low, reads, high float64) result.WatchSimulated {
+		return result.WatchSimulated{CacheBytes: bytes, Low: low, BlockReadsPerGet: reads,
+			High: high, Seen: 0.25}
+	}
+
+	for _, c := range []struct {
+		name                 string
+		present, other, want result.WatchSimulated
+	}{
+		{"right", simulated(4, 0.25, 0.25, 0.25), simulated(8, 0.1, 0.1, 0.2),
+			simulated(8, 0.1, 0.1, 0.2)},
+		{"too low", simulated(4, 0.125, 0.125, 0.125), simulated(8, 0, 0.0625, 0.0625),
+			simulated(8, 0, 0.0625, 0.1875)},
+		{"too low, and a smaller one", simulated(4, 0.125, 0.125, 0.125),
+			simulated(2, 0.125, 0.125, 0.5), simulated(2, 0.25, 0.25, 0.625)},
+		{"too high", simulated(4, 0.5, 0.5, 0.5), simulated(8, 0.375, 0.375, 0.375),
+			simulated(8, 0.125, 0.25, 0.25)},
+	} {
+		if widen(&c.other, c.present); c.other != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, c.other, c.want)
+		}
 	}
 }

@@ -234,8 +234,17 @@ func (w Watched) proof() string {
 	}
 
 	s := *w.Simulated
-	text := fmt.Sprintf("Simulated at the present size, for the second half of the Gets: %s "+
-		"block reads per Get; observed: %s. %s", within(s), doc.PerGet(s.Seen), trust(s))
+	reserved := ""
+	if float64(s.Reserved) >= aFew*float64(s.CacheBytes) {
+		reserved = fmt.Sprintf(", %s of which memtables take", doc.ShortBytes(s.Reserved))
+	}
+
+	text := fmt.Sprintf("Simulated at the present size%s, for the second half of the Gets: %s "+
+		"block reads per Get; observed: %s. %s", reserved, within(s), doc.PerGet(s.Seen), trust(s))
+	if off := misfit(s); off > aFew*s.Seen && w.Seconds < allTheTime*w.Watched {
+		text += " The Gets of the rest of the time change what the cache holds, too: " +
+			"--sample 100% watches all of them."
+	}
 	text += " The first half fills the simulated cache."
 	if strange := float64(w.UnexplainedReads) / max(1,
 		w.OrZero(figure.BlockReadsPerGet)*float64(w.Gets)); strange >= aFew {
@@ -246,10 +255,16 @@ func (w Watched) proof() string {
 	return text
 }
 
+// allTheTime is the share of the time from which on all Gets count as seen.
+const allTheTime = 0.95
+
+// misfit is how far what was seen lies outside the range of its simulation.
+func misfit(s result.WatchSimulated) float64 { return max(0, s.Low-s.Seen, s.Seen-s.High) }
+
 // trust says what the simulation of the present cache, beside what was seen, means for that of
 // others.
 func trust(s result.WatchSimulated) string {
-	off := max(0, s.Low-s.Seen, s.Seen-s.High)
+	off := misfit(s)
 	const fewReads = 0.01 // a Get: shares of less say nothing
 	if s.Seen < fewReads {
 		return fmt.Sprintf("Other sizes are known within %s block reads per Get at best.",
