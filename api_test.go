@@ -16,12 +16,19 @@ import (
 	"testing"
 )
 
-// publicPackages are those that programs outside this repository import. The conformance suites
-// are not among them: outside, a test calls one function of each, which examples/measure does, and
-// the rest of them is for the adapters here.
+// publicPackages are those that programs outside this repository import.
 var publicPackages = []string{
-	"blockreads", "blockreads/pebble1", "blockreads/pebble2", "engine", "layout", "measure",
-	"result", "result/figure", "runner", "tree",
+	"blockreads", "blockreads/pebble1", "blockreads/pebble2", "engine", "engine/enginetest",
+	"engine/simple", "layout", "layout/layouttest", "measure", "result", "result/figure", "runner",
+	"tree", "tree/treetest",
+}
+
+// suites are the names of a conformance suite that a test outside uses. What else a suite exports
+// is for the adapters here.
+var suites = map[string][]string{
+	"engine/enginetest": {"Run"},
+	"layout/layouttest": {"TestLayout", "Expectations", "Head"},
+	"tree/treetest":     {"Run"},
 }
 
 // apiFile lists their exported names as of the last release: one line for each constant, variable,
@@ -150,14 +157,15 @@ func exported(names []string) (packages []*types.Package, err error) {
 }
 
 // apiOf lists the exported names of a package.
-func apiOf(name string, p *types.Package) (lines []string) {
+func apiOf(path string, p *types.Package) (lines []string) {
 	add := func(kind, what, is string) {
-		lines = append(lines, fmt.Sprintf("%s, %s %s: %s", name, kind, what, is))
+		lines = append(lines, fmt.Sprintf("%s, %s %s: %s", path, kind, what, is))
 	}
 
 	for _, name := range p.Scope().Names() {
 		object := p.Scope().Lookup(name)
-		if !object.Exported() {
+		if used, suite := suites[path]; !object.Exported() ||
+			suite && !slices.Contains(used, name) {
 			continue
 		}
 

@@ -47,9 +47,6 @@ const (
 	// MaxLevels is the number of levels of an LSM tree that are told apart. LevelDB adds levels
 	// as long as it grows.
 	MaxLevels = 31
-	// ModelLevels are those of a tree whose shape is modelled: Pebble and RocksDB have no more
-	// unless they are told to.
-	ModelLevels = 7
 	// LevelUnknown counts reads of files whose level is not known (anymore).
 	LevelUnknown = MaxLevels
 	numLevelRows = MaxLevels + 1

@@ -2,14 +2,16 @@
 // measured.
 //
 // To have an engine measured, write an adapter: a type that implements [Engine], whose Open returns
-// a [DB] with a [Reader] and a [Writer]. examples/measure of this repository is a complete one, in
-// 250 lines. Test it with enginetest.Run(t, MyEngine{}), and measure it with package measure.
+// a [DB] with a [Reader] and a [Writer]. Package engine/simple makes one of five methods, for an
+// engine without options and without a cache of its own. Test the adapter with
+// enginetest.Run(t, MyEngine{}) of package engine/enginetest, and measure it with package measure.
 //
-// The adapter says in [Info] what it can do beyond loading and Gets: each is a [Capability],
-// and the suite tests the ones that it names. Options that need a capability are set only for
-// engines that have it. Interfaces that a DB, Reader or Writer may implement as well are
-// [BackgroundWorker], [KeySampler], [ManyGetter], [MemoryReporter], [RangeDeleter], [Rewriter],
-// [SortedBuilder] and [WriteBuffered]; an Engine may be [Dependent].
+// The adapter says in [Info] which options it honours and what is true of its figures: each is a
+// [Capability], and the suite tests the ones that it names. Options that need a capability are set
+// only for engines that have it. What a DB, Reader or Writer can do beyond its interface needs no
+// capability: it implements [BackgroundWorker], [KeySampler], [ManyGetter], [MemoryReporter],
+// [RangeDeleter], [Rewriter], [SortedBuilder] or [WriteBuffered], and the suite tests what it
+// finds. An Engine may be [Dependent].
 //
 // An adapter translates: it does not measure time and does not guess. A counter that the engine
 // does not have is nil, never zero. Errors of Open are a [NotADatabaseError] where Dir holds
@@ -26,25 +28,20 @@
 package engine
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 )
 
-// ContractVersion is the version of this contract that adapters are written to.
-const ContractVersion = 1
-
-// Capability names something an adapter can do beyond load and Get.
+// Capability is an option that an adapter honours, or a fact about its engine that decides what
+// its figures mean. It has to be known before a database is opened.
 type Capability string
 
 // Capabilities of engines.
 const (
 	CanReadBlocks Capability = "block_reads" // counts block reads by type and level
 	CanDirect     Capability = "direct"      // O_DIRECT reads
-	CanIngest     Capability = "ingest"      // DB also implements SortedBuilder
 	// opens databases of other programs, never writing
 	CanReadForeign   Capability = "foreign"
 	CanTraceAccesses Capability = "block_accesses" // Options.TraceAccesses is honoured
@@ -63,7 +60,6 @@ const (
 	HasNoCache Capability = "no_block_cache"
 	// keeps all its files open: Handles has no effect, handles is 0
 	HasNoHandles Capability = "no_handles"
-	CanGetMany   Capability = "get_many" // Readers are ManyGetters
 	// a Get of the engine allocates more than a handful of objects
 	AllocatesPerGet Capability = "get_allocates"
 )
@@ -117,10 +113,6 @@ const (
 	WithCgo     = "cgo"
 )
 
-// MappedReadsOption is the effective option that is "true" where files of tables are mapped into
-// memory: block reads are no calls of the kernel. Most engines do not have it.
-const MappedReadsOption = "allow_mmap_reads"
-
 // FilterBitsOption is the effective option that says how many bits per key filters take: one
 // number, or one for each level. Engines whose own options say it have no such option.
 const FilterBitsOption = "FilterBitsPerKey"
@@ -161,10 +153,6 @@ const OwnFolder = "statelab"
 // MayBeIn reports whether an entry may be in a directory that is still empty to
 // an engine.
 func MayBeIn(entry string) bool { return entry == OwnFolder || entry == "lost+found" }
-
-// MixSeparator is between the portions of the option "table" where it is a mix of several, such
-// as "a=70;b=30": a comma separates values of an axis.
-const MixSeparator = ";"
 
 // Options say how to open a database. The zero value of a field means "what
 // the profile says".
@@ -411,36 +399,6 @@ const (
 	EntryIndex     Holding = "entry_index"     // where every entry lies
 	TableMetadata  Holding = "table_metadata"  // filters and indexes, outside the block cache
 )
-
-// HoldingOf is what a part holds by the text of its use: of libraries behind the C headers, where
-// native/statelab_engine.h lists the texts as a part of the interface, and of run folders that were
-// written before they had Holds. Adapters in Go say Holds themselves.
-func HoldingOf(use string) Holding {
-	switch use {
-	case "page cache of the layout", "block cache", "block cache and write buffers", "leaf cache":
-		return Blocks
-	case "clean trie nodes", "clean flat states":
-		return CleanState
-	case "index and the rest of the heap":
-		return EntryIndex
-	case "filters and indexes outside the cache":
-		return TableMetadata
-	}
-
-	if strings.HasPrefix(use, "branches of nibble depth ") {
-		return PinnedBranches
-	}
-
-	return ""
-}
-
-// UnmarshalJSON reads parts of older folders too, which tell in words alone what they hold.
-func (m *MemoryShare) UnmarshalJSON(text []byte) error {
-	type plain MemoryShare
-	err := json.Unmarshal(text, (*plain)(m))
-	m.Holds = cmp.Or(m.Holds, HoldingOf(m.Use))
-	return err
-}
 
 // Settling is the state of background work while Settle waits.
 type Settling struct {

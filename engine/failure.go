@@ -10,9 +10,27 @@ import (
 // follow from it, and result files store it beside the text, which may be reworded.
 type Code string
 
-// Codes of failures. An error without one is of no kind that anything depends on.
+// Codes of failures that adapters report, where a user can act on the kind of failure. Other errors
+// need no code. Those of the operating system (a full disk, an I/O error) are recognised by what
+// they wrap: errors.Is(err, syscall.ENOSPC).
 const (
-	CodeUsage       Code = "usage"       // a mistake on the command line
+	CodeOption      Code = "option"       // an engine has no option of this name
+	CodeInUse       Code = "in_use"       // another process holds the database: LockedError
+	CodeNotDatabase Code = "not_database" // it is none that the engine opens: NotADatabaseError
+	CodeUnsupported Code = "unsupported"  // a format, or a version of one, that is not read
+	CodeDamaged     Code = "damaged"      // a file is not what its format says
+	CodeNoDirect    Code = "no_direct"    // the file system refuses O_DIRECT
+	CodeDiskFull    Code = "disk_full"    // no space left
+	CodeIO          Code = "io_error"     // the file system reports errors
+	// a file that is mapped into memory could not be read or written
+	CodeMappedFile Code = "mapped_file"
+	CodeMemory     Code = "memory"        // memory ran out
+	CodeNotHere    Code = "not_installed" // a program or library that is needed is not here
+)
+
+// Codes of failures that statelab itself finds, and package measure returns.
+const (
+	CodeUsage       Code = "usage"       // a mistake on the command line, or in a call
 	CodeNotFound    Code = "not_found"   // a path on the command line does not exist
 	CodeNoDatabase  Code = "no_database" // the database on the command line does not exist
 	CodeStrict      Code = "strict"      // warnings that --strict made fatal
@@ -20,27 +38,14 @@ const (
 	CodeMissing     Code = "missing"     // a file that has to be there is not
 	CodeExists      Code = "exists"      // a file is in the way
 	CodeNoResult    Code = "no_result"   // a folder holds no finished result
-	CodeDamaged     Code = "damaged"     // a file is not what its format says
-	CodeUnsupported Code = "unsupported" // a format, or a version of one, that is not read
-	CodeDiskFull    Code = "disk_full"   // no space left
-	CodeIO          Code = "io_error"    // the file system reports errors
-	// a file that is mapped into memory could not be read or written
-	CodeMappedFile Code = "mapped_file"
-	CodeMemory     Code = "memory" // memory ran out
 	// a process was killed, as the kernel does where memory runs out
 	CodeKilled      Code = "killed"
-	CodeNotHere     Code = "not_installed" // a program that is needed is not here
-	CodeWrongAnswer Code = "wrong_answer"  // a subject gave another answer than it must
-	CodeCrashed     Code = "crashed"       // a process died of a fault of its own
-	CodeHung        Code = "hung"          // a process made no progress and was killed
-	CodeUnavailable Code = "away"          // a service does not answer and may come back
-	CodeInUse       Code = "in_use"        // another process holds the database
-	CodeNotDatabase Code = "not_database"  // a folder holds no database that the engine opens
-	CodeOtherEngine Code = "other_engine"  // another engine wrote the database
-	CodeOption      Code = "option"        // an engine has no option of this name
-	CodeNoDirect    Code = "no_direct"     // the file system refuses O_DIRECT
-	CodeNoBlocks    Code = "no_room"       // nothing of the cache is left for blocks
-	CodeZstd        Code = "zstd_with_cgo" // zstd blocks that Pebble v1 reads in pure Go alone
+	CodeWrongAnswer Code = "wrong_answer" // a subject gave another answer than it must
+	CodeCrashed     Code = "crashed"      // a process died of a fault of its own
+	CodeHung        Code = "hung"         // a process made no progress and was killed
+	CodeUnavailable Code = "away"         // a service does not answer and may come back
+	CodeOtherEngine Code = "other_engine" // another engine wrote the database
+	CodeNoBlocks    Code = "no_room"      // nothing of the cache is left for blocks
 )
 
 // Failure is an error that says what kind it is. Make it where the kind is known; whoever

@@ -49,7 +49,7 @@ func TestFromAModuleProxy(t *testing.T) {
 
 		write("go.mod", "module example.com/user\n\ngo 1.26.0\n\nrequire "+module+" "+version+"\n")
 		write("main.go", "package main\n\nimport \""+module+"/engine\"\n\nfunc main() { "+
-			"_ = engine.ContractVersion }\n")
+			"_ = engine.MaxLevels }\n")
 		linked := strings.Fields(goIn(t, dir, outside, "list", "-deps", "-f",
 			"{{if not .Standard}}{{.ImportPath}}{{end}}", "."))
 		if want := []string{module + "/engine", "example.com/user"}; !slices.Equal(linked, want) {

@@ -70,12 +70,14 @@ func (w Workload) settings() []workloadField {
 
 type workloadField struct{ name, flag, text string }
 
-// Place implements setting.Written.
-func (Workload) Place(string) string { return "" }
+// writtenIn implements setting.Written: mistakes name the fields of the workload.
+type writtenIn struct{ workload Workload }
 
-// Name implements setting.Written: the field of a Workload that a flag stands for.
-func (w Workload) Name(flag, value string) string {
-	fields := w.settings()
+func (writtenIn) Place(string) string { return "" }
+
+// Name is the field of a Workload that a flag stands for.
+func (w writtenIn) Name(flag, value string) string {
+	fields := w.workload.settings()
 	i := slices.IndexFunc(fields, func(f workloadField) bool { return f.flag == flag })
 	if i < 0 {
 		return setting.Flag(flag, value)
@@ -98,7 +100,7 @@ func (p *prepared) check(w Workload, caches []int64) (load bench.Spec, err error
 		return load, err
 	}
 
-	m := &setting.Mistakes{In: w}
+	m := &setting.Mistakes{In: writtenIn{w}}
 	e := experiment.New(experiment.Sweep)
 	s := experiment.SubjectAs[*experiment.SweepConfig](e)
 	for _, f := range w.settings() {

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/memoryuse"
 	"github.com/statelab/statelab/result/figure"
 )
 
@@ -215,6 +216,16 @@ type Memory struct {
 	// nothing limits it.
 	PageCacheBytes *int64 `json:"page_cache_bytes,omitempty"`
 	HeldBy         string `json:"held_by,omitempty"` // what limits the page cache
+}
+
+// UnmarshalJSON reads older folders too, which tell in words alone what a part holds.
+func (m *Memory) UnmarshalJSON(text []byte) error {
+	type plain Memory
+	err := json.Unmarshal(text, (*plain)(m))
+	for i, share := range m.Shares {
+		m.Shares[i].Holds = cmp.Or(share.Holds, memoryuse.Holding(share.Use))
+	}
+	return err
 }
 
 // Host are the facts of the machine that can move a number.

@@ -86,13 +86,9 @@ func (s suite) testBuildSorted(t *testing.T) {
 	const n = 20_000
 	dir := newDir(t)
 	db := s.open(t, engine.Options{Dir: dir, Create: true})
-	builder, is := db.(engine.SortedBuilder)
-	if !is {
-		t.Fatal("the capability ingest without a SortedBuilder")
-	}
-
 	spec := engine.SortedSpec{Keys: n, KeyBytes: 8, ValueBytes: 110, Seed: 1, Workers: 2}
-	must(t, builder.BuildSorted(t.Context(), spec, sortedEntries, func(uint64) {}))
+	must(t, db.(engine.SortedBuilder).BuildSorted(t.Context(), spec, sortedEntries,
+		func(uint64) {}))
 	must(t, db.Settle(t.Context(), nil))
 	must(t, db.Close())
 	db = s.open(t, engine.Options{Dir: dir})
@@ -125,10 +121,7 @@ func (s suite) testGetMany(t *testing.T) {
 	db := s.open(t, engine.Options{Dir: s.loaded(t, keys), ReadOnly: true})
 	t.Cleanup(func() { must(t, db.Close()) })
 	r := reader(t, db)
-	many, is := r.(engine.ManyGetter)
-	if !is {
-		t.Fatalf("%s says %s, but its readers have no GetMany", s.info.Name, engine.CanGetMany)
-	}
+	many := r.(engine.ManyGetter)
 
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, size := range []int{0, 1, 2, 33, 1000} {

@@ -59,8 +59,9 @@ func Run(t *testing.T, e engine.Engine) {
 	run("Locked", suite.testLocked, s.info.Has(engine.CanReadForeign))
 	run("SampleKeys", suite.testSampleKeys, durable)
 	run("MemoryBudget", suite.testMemoryBudget, s.info.Has(engine.CanBudget))
-	run("GetMany", suite.testGetMany, s.info.Has(engine.CanGetMany))
-	run("BuildSorted", suite.testBuildSorted, s.info.Has(engine.CanIngest))
+	getsMany, buildsSorted := s.optional(t)
+	run("GetMany", suite.testGetMany, getsMany)
+	run("BuildSorted", suite.testBuildSorted, buildsSorted)
 }
 
 type suite struct {
@@ -69,6 +70,18 @@ type suite struct {
 	test   string // that called Run
 	home   string
 	made   map[uint64]string // databases in home by their number of keys, which are copied
+}
+
+// optional reports which of the optional interfaces a database and its readers have.
+func (s suite) optional(t *testing.T) (getsMany, buildsSorted bool) {
+	db := s.open(t, engine.Options{Dir: newDir(t), Create: true})
+	defer func() { must(t, db.Close()) }()
+	_, buildsSorted = db.(engine.SortedBuilder)
+	r, err := db.Reader()
+	must(t, err)
+	_, getsMany = r.(engine.ManyGetter)
+	must(t, r.Close())
+	return getsMany, buildsSorted
 }
 
 // cacheBytes is small against what the tests load.

@@ -37,12 +37,6 @@ func (Engine) Info() engine.Info {
 		version = wantVersion
 	}
 
-	capabilities := []engine.Capability{engine.CanReadBlocks, engine.CanDirect,
-		engine.CanReadForeign, engine.CanBudget}
-	if err == nil && canGetMany() {
-		capabilities = append(capabilities, engine.CanGetMany)
-	}
-
 	return engine.Info{
 		Name:    "rocksdb",
 		Version: version,
@@ -50,7 +44,8 @@ func (Engine) Info() engine.Info {
 		Licence: "Apache-2.0 or GPL-2.0",
 		Durability: "a commit is in the kernel's hands: it survives a kill of the process; a " +
 			"power cut takes those since the last Sync",
-		Capabilities:  capabilities,
+		Capabilities: []engine.Capability{engine.CanReadBlocks, engine.CanDirect,
+			engine.CanReadForeign, engine.CanBudget},
 		Profiles:      adapter.Infos(rocksoptions.Profiles()),
 		StoredOptions: storedOptions(),
 		Options: []engine.Option{

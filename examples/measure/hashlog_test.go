@@ -12,11 +12,11 @@ import (
 )
 
 // TestConforms: an engine that loses keys or miscounts has no figures worth measuring.
-func TestConforms(t *testing.T) { enginetest.Run(t, Engine{}) }
+func TestConforms(t *testing.T) { enginetest.Run(t, Engine) }
 
 // BenchmarkGet measures both engines on the same keys. The time is that of a Get alone.
 func BenchmarkGet(b *testing.B) {
-	for _, e := range []engine.Engine{Engine{}, pebble2.Engine{}} {
+	for _, e := range []engine.Engine{Engine, pebble2.Engine{}} {
 		b.Run("engine="+e.Info().Name, func(b *testing.B) {
 			w := measure.Workload{
 				Dir:          filepath.Join(b.TempDir(), "db"), // loaded by the first Run

@@ -53,7 +53,7 @@ func (Engine[L]) Info() engine.Info {
 		Durability: "commits reach the WAL without waiting: a killed process loses those since " +
 			"the last Sync",
 		Capabilities: append([]engine.Capability{
-			engine.CanReadBlocks, engine.CanDirect, engine.CanIngest, engine.CanReadForeign,
+			engine.CanReadBlocks, engine.CanDirect, engine.CanReadForeign,
 			engine.CanTraceAccesses, engine.CanBudget,
 		}, about.Also...),
 		Profiles: adapter.Infos(about.Profiles),

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/memoryuse"
 )
 
 // size is size_t.
@@ -34,7 +35,7 @@ func Memory[M any, N size](ask func(into *M, capacity N) N) (shares []engine.Mem
 				Use:   Text(m.use),
 				Basis: Text(m.basis),
 				Bytes: int64(m.bytes),
-				Holds: engine.HoldingOf(Text(m.use)),
+				Holds: memoryuse.Holding(Text(m.use)),
 			})
 		}
 	}

@@ -878,7 +878,7 @@ func choose(
 	}
 
 	if strings.Contains(asked, "=") {
-		asked = strings.ReplaceAll(asked, ",", engine.MixSeparator)
+		asked = strings.ReplaceAll(asked, ",", dbformat.MixSeparator)
 	}
 
 	portions, err := adapter.ParseMix(asked)

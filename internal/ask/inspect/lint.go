@@ -15,6 +15,7 @@ import (
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/fidelity"
+	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
 	"github.com/statelab/statelab/internal/observe/blockbased"
 	"github.com/statelab/statelab/internal/observe/resolve"
@@ -656,7 +657,7 @@ func (f *family) noPolicy(ctx context.Context) (*Finding, error) {
 // unaskedOfPebble: filters of the last level, which Pebble passes over by its number, or of all,
 // where no level has a policy.
 func (f *family) unaskedOfPebble(ctx context.Context) (found *Finding, err error) {
-	above := func(i int) bool { return f.levels[i].Level != engine.ModelLevels-1 }
+	above := func(i int) bool { return f.levels[i].Level != lsm.ModelLevels-1 }
 	bytes, all := int64(0), false
 	for i, l := range f.levels {
 		if !l.FilterConsulted && l.FilterBytes > 0 {

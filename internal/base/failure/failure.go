@@ -70,7 +70,7 @@ var meanings = map[engine.Code]meaning{
 	engine.CodeOption:      {exit: Failed},
 	engine.CodeNoDirect:    {exit: Failed},
 	engine.CodeNoBlocks:    {exit: Failed},
-	engine.CodeZstd: {Failed, "Pebble v1 built with cgo cannot read these zstd blocks: " +
+	CodeZstd: {Failed, "Pebble v1 built with cgo cannot read these zstd blocks: " +
 		"set STATELAB_CGO=0 to measure in pure Go"},
 }
 

@@ -27,7 +27,7 @@ func TestEveryCodeHasAMeaning(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	known := 0
+	known := len([]engine.Code{CodeZstd}) // which the contract does not have
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, is := n.(*ast.ValueSpec)
 		if !is || len(spec.Values) != 1 {
@@ -47,7 +47,7 @@ func TestEveryCodeHasAMeaning(t *testing.T) {
 		return true
 	})
 
-	if known != len(meanings) || known == 0 {
+	if known != len(meanings) || known == 1 {
 		t.Errorf("%d codes, %d meanings", known, len(meanings))
 	}
 }
@@ -191,7 +191,7 @@ func TestWordsOfOthers(t *testing.T) {
 	}
 
 	const unpacked = "pebble: corruption: Decompressed into unexpected buffer: 0xc000 != 0xc001"
-	if found := Foreign(unpacked); found != engine.CodeZstd {
+	if found := Foreign(unpacked); found != CodeZstd {
 		t.Errorf("%q", found)
 	}
 }

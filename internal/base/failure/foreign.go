@@ -13,11 +13,14 @@ type rule struct {
 	code  engine.Code
 }
 
+// CodeZstd is the code of blocks compressed with zstd that Pebble v1, built with cgo, cannot read.
+const CodeZstd engine.Code = "zstd_with_cgo"
+
 // foreign are words of libraries that keep the text of an error alone. Whoever passes an
 // errno on is recognised by that. Each has a test, against the library itself where it
 // runs in pure Go.
 var foreign = []rule{
-	{"decompressed into unexpected buffer", engine.CodeZstd}, // Pebble v1 built with cgo
+	{"decompressed into unexpected buffer", CodeZstd},
 	// strerror, as RocksDB, LMDB and MDBX pass it on
 	{"no space left on device", engine.CodeDiskFull},
 	{"input/output error", engine.CodeIO},             // strerror

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
 )
 
@@ -90,7 +91,7 @@ func withoutL0(levels []engine.Level) []engine.Level {
 
 	l0.Sublevels, l0.Outside = 1, 0
 	if len(rest) == 0 {
-		l0.Level = engine.ModelLevels - 1
+		l0.Level = lsm.ModelLevels - 1
 		return []engine.Level{l0}
 	}
 
@@ -141,7 +142,7 @@ func settled(levels []engine.Level, baseBytes int64, multiplier float64) []engin
 		// The level above would be smaller than a base level is allowed to stay.
 		largest := float64(sum.Bytes) / whole
 		if largest*parts[len(parts)-1] <= float64(baseBytes) ||
-			len(parts) == engine.ModelLevels-1 {
+			len(parts) == lsm.ModelLevels-1 {
 			break
 		}
 
@@ -150,7 +151,7 @@ func settled(levels []engine.Level, baseBytes int64, multiplier float64) []engin
 
 	for i := len(parts) - 1; i >= 0; i-- {
 		l := scaled(model, float64(sum.Keys)*parts[i]/whole/float64(model.Keys))
-		l.Level, l.Sublevels, l.Outside = engine.ModelLevels-1-i, 1, 0
+		l.Level, l.Sublevels, l.Outside = lsm.ModelLevels-1-i, 1, 0
 		out = append(out, l)
 	}
 

@@ -9,7 +9,7 @@ import (
 // Growth says how a Pebble database whose state grows is compacted, by its options.
 type Growth struct {
 	LBaseMaxBytes   int64
-	TargetFileBytes [engine.ModelLevels]int64 // from L0 and the base level on
+	TargetFileBytes [ModelLevels]int64 // from L0 and the base level on
 }
 
 // Levels are those of a database of factor times the keys of the present levels, after a node has
@@ -20,7 +20,7 @@ type Growth struct {
 func (g Growth) Levels(present []engine.Level, factor float64) []engine.Level {
 	keys, inL0 := 0.0, 0.0
 	last := engine.Level{}
-	byNumber := [engine.ModelLevels]engine.Level{}
+	byNumber := [ModelLevels]engine.Level{}
 	var grown []engine.Level
 	for _, l := range present {
 		if l.Level == 0 {
@@ -82,7 +82,7 @@ func (g Growth) Levels(present []engine.Level, factor float64) []engine.Level {
 
 // upperLevels is what a level above the last is like where there is none yet: like all that there
 // are, or the last, with its filters, if it has any, in use.
-func upperLevels(byNumber [engine.ModelLevels]engine.Level, last engine.Level) engine.Level {
+func upperLevels(byNumber [ModelLevels]engine.Level, last engine.Level) engine.Level {
 	upper := engine.Level{InCacheKnown: true}
 	for _, l := range byNumber {
 		if l.Keys > 0 && l.Level != last.Level {

@@ -187,7 +187,7 @@ func (s *Leveled) Levels() []engine.Level {
 
 	perFlush := math.Floor(float64(s.MemTableBytes) / (float64(s.KeyBytes+rowTrailerBytes+
 		s.ValueBytes+1+varint(s.ValueBytes)) + memTableNodeBytes))
-	var keys, files [engine.ModelLevels]float64 // below L0
+	var keys, files [ModelLevels]float64 // below L0
 	var l0 []float64
 	bytes := func(level int) float64 {
 		_, table := s.perKey(level, lastLevelWith(keys), shape(keys[level]))
@@ -231,14 +231,14 @@ func (s *Leveled) Levels() []engine.Level {
 	}
 
 	last := lastLevelWith(keys)
-	for level := 1; level < engine.ModelLevels; level++ {
+	for level := 1; level < ModelLevels; level++ {
 		data, _ := s.perKey(level, last, shape(keys[level]))
 		files[level] = math.Ceil(
 			keys[level] * data / s.fileBytes(level, base) / s.fill(level, keys),
 		)
 	}
 
-	levels := make([]engine.Level, engine.ModelLevels)
+	levels := make([]engine.Level, ModelLevels)
 	for number := range levels {
 		levels[number] = engine.Level{Level: number, Sublevels: 1, InCacheKnown: true}
 	}
@@ -264,7 +264,7 @@ func (s *Leveled) Levels() []engine.Level {
 
 // fill is the mean size of a level's tables by their target: whole where nothing was cut for the
 // next level.
-func (s *Leveled) fill(level int, keys [engine.ModelLevels]float64) float64 {
+func (s *Leveled) fill(level int, keys [ModelLevels]float64) float64 {
 	above := 0.0
 	for l := 1; l < level; l++ {
 		above += keys[l]
@@ -280,7 +280,7 @@ func (s *Leveled) fill(level int, keys [engine.ModelLevels]float64) float64 {
 	return 1
 }
 
-func lastLevelWith(keys [engine.ModelLevels]float64) int {
+func lastLevelWith(keys [ModelLevels]float64) int {
 	for level := lastLevel; level > 0; level-- {
 		if keys[level] > 0 {
 			return level
@@ -306,7 +306,7 @@ func (s *Leveled) fileBytes(level, base int) float64 {
 // tables to the next one (RocksDB's VersionStorageInfo::CalculateBaseBytes).
 func (s *Leveled) limits(
 	bytes func(level int) float64,
-) (base int, limits [engine.ModelLevels]float64) {
+) (base int, limits [ModelLevels]float64) {
 	limits[lastLevel] = math.Inf(1)
 	if !s.Dynamic {
 		size := float64(s.BaseBytes)
@@ -341,7 +341,7 @@ func (s *Leveled) limits(
 
 // rest moves whole tables down until no level is above its limit.
 func (s *Leveled) rest(
-	keys *[engine.ModelLevels]float64, bytes func(level int) float64,
+	keys *[ModelLevels]float64, bytes func(level int) float64,
 	shape func(n float64) cutBlocks,
 ) {
 	base, limits := s.limits(bytes)

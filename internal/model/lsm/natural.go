@@ -8,6 +8,10 @@ import (
 	"github.com/statelab/statelab/engine"
 )
 
+// ModelLevels are the levels of a tree whose shape is modelled: Pebble and RocksDB have no more
+// unless they are told to.
+const ModelLevels = 7
+
 // SteadyStateSpec describes a load whose level table SteadyStateLevels works out.
 type SteadyStateSpec struct {
 	Keys       uint64
@@ -17,21 +21,21 @@ type SteadyStateSpec struct {
 	BlockBytes      int   // target size of data blocks
 	IndexBlockBytes int   // and of index blocks; 0: the same
 	LBaseMaxBytes   int64 // size of the first level below L0
-	TargetFileBytes [engine.ModelLevels]int64
+	TargetFileBytes [ModelLevels]int64
 	// Compression is stored/raw of the data blocks of each level.
-	Compression [engine.ModelLevels]float64
+	Compression [ModelLevels]float64
 	// IndexCompression is stored/raw of index blocks.
 	IndexCompression float64
 
 	FilterBitsPerKey int // 0: no filters
-	FilterLevels     [engine.ModelLevels]bool
+	FilterLevels     [ModelLevels]bool
 }
 
 // ValueCompression is stored/raw of data blocks under Snappy by level, for 32-byte
 // hashed keys and values of one of load's models. Those of table32 are from the published
 // level tables, where they print three digits; the last level holds more keys with the
 // same value in a block. docs/prediction.md says how the others were measured.
-func ValueCompression(model string) (ratios [engine.ModelLevels]float64, err error) {
+func ValueCompression(model string) (ratios [ModelLevels]float64, err error) {
 	of, known := map[string]struct{ upper, last float64 }{
 		"table32":   {0.94, 0.763},
 		"random":    {1, 1},
@@ -59,7 +63,7 @@ func BenchKVDB(keys uint64) SteadyStateSpec {
 		IndexCompression: 0.62, FilterBitsPerKey: 10,
 	}
 
-	for level := range engine.ModelLevels {
+	for level := range ModelLevels {
 		spec.TargetFileBytes[level] = 2 << 20 << level
 		spec.FilterLevels[level] = true
 	}
@@ -69,7 +73,7 @@ func BenchKVDB(keys uint64) SteadyStateSpec {
 }
 
 const (
-	lastLevel = engine.ModelLevels - 1
+	lastLevel = ModelLevels - 1
 
 	blockTrailerBytes = 5
 	restartInterval   = 16
@@ -92,7 +96,7 @@ func SteadyStateLevels(spec SteadyStateSpec) []engine.Level {
 		return spec.block(level, keys).storedBytesPerKey
 	})
 
-	levels := make([]engine.Level, engine.ModelLevels)
+	levels := make([]engine.Level, ModelLevels)
 	for level := range levels {
 		levels[level] = engine.Level{Level: level, Sublevels: 1, InCacheKnown: true}
 		if n := math.Round(rest.Keys[level]); n >= 1 {
@@ -187,8 +191,8 @@ func (spec *SteadyStateSpec) fill(l *engine.Level, n, fileBytes float64) {
 type LevelShape struct {
 	// the first level below L0; the last one where all fits LBaseMaxBytes
 	Base      int
-	Keys      [engine.ModelLevels]float64 // of each level
-	FileBytes [engine.ModelLevels]float64 // mean size of a level's files; 0 for an empty level
+	Keys      [ModelLevels]float64 // of each level
+	FileBytes [ModelLevels]float64 // mean size of a level's files; 0 for an empty level
 }
 
 const levelMultiplier = 10 // Pebble's default
@@ -197,7 +201,7 @@ const levelMultiplier = 10 // Pebble's default
 // the keys of a level adds to its table; targetFileBytes are numbered as in
 // Pebble's options, from L0 and the base level on.
 func Settle(
-	keys uint64, lbaseMaxBytes int64, targetFileBytes [engine.ModelLevels]int64,
+	keys uint64, lbaseMaxBytes int64, targetFileBytes [ModelLevels]int64,
 	storedBytesPerKey func(level int, keys float64) float64,
 ) LevelShape {
 	r := LevelShape{Base: lastLevel}
@@ -210,12 +214,12 @@ func Settle(
 			dbBytes += n * storedBytesPerKey(level, n)
 		}
 
-		var limits [engine.ModelLevels]float64
+		var limits [ModelLevels]float64
 		r.Base, limits = levelLimits(dbBytes, float64(lbaseMaxBytes))
 		r.FileBytes = fileBytes(r.Base, dbBytes/BaseStarts(r.Base, float64(lbaseMaxBytes)),
 			targetFileBytes)
 		before := r.Keys
-		r.Keys = [engine.ModelLevels]float64{lastLevel: float64(keys)}
+		r.Keys = [ModelLevels]float64{lastLevel: float64(keys)}
 		for level := r.Base; level < lastLevel; level++ {
 			// Whole files leave a level until it is below its limit: on average
 			// it rests half a file below.
@@ -235,7 +239,7 @@ func Settle(
 // levelLimits is Pebble's dynamic sizing (initLevelMaxBytes): the last level
 // takes nine tenths, levels above shrink tenfold until one fits baseBytes, and
 // the multiplier is then smoothed so that the base level is just that.
-func levelLimits(dbBytes, baseBytes float64) (base int, limits [engine.ModelLevels]float64) {
+func levelLimits(dbBytes, baseBytes float64) (base int, limits [ModelLevels]float64) {
 	bottom := dbBytes - dbBytes/levelMultiplier
 	base = lastLevel
 	for size := bottom; base > 1 && size > baseBytes; base-- {
@@ -273,8 +277,8 @@ func BaseStarts(base int, baseBytes float64) float64 {
 // published level tables, all within a quarter (docs/loading.md);
 // from layouts alone, not from read figures.
 func fileBytes(
-	base int, growth float64, target [engine.ModelLevels]int64,
-) (mean [engine.ModelLevels]float64) {
+	base int, growth float64, target [ModelLevels]int64,
+) (mean [ModelLevels]float64) {
 	if base == lastLevel {
 		mean[lastLevel] = float64(target[1]) // nothing below to be aligned with
 		return mean

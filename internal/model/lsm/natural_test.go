@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/result"
 )
 
@@ -29,7 +28,7 @@ func TestNaturalAgainstPublishedLevels(t *testing.T) {
 		published := sweep.Database.Levels
 		natural := SteadyStateLevels(BenchKVDB(c.keys))
 		base := true
-		for level := 1; level < engine.ModelLevels; level++ {
+		for level := 1; level < ModelLevels; level++ {
 			have, want := natural[level], published[level]
 			if want.Files == 0 {
 				if have.Files != 0 {

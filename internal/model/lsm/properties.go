@@ -31,7 +31,7 @@ func ParseProperties(r io.Reader) ([]engine.Level, error) {
 }
 
 const (
-	numColumns = engine.ModelLevels + 1 // the last is TOTAL
+	numColumns = ModelLevels + 1 // the last is TOTAL
 	// A real table has 30 lines of up to 200 bytes.
 	maxTableBytes = 1 << 20
 )
@@ -211,17 +211,17 @@ func parsePrinted(field, units string, base float64) (printed, error) {
 func (t *table) check() error {
 	for _, name := range []string{"count", "size/data/blocks", "size/index/blocks"} {
 		r, sum := t.rows[name], 0.0
-		for _, cell := range r.cells[:engine.ModelLevels] {
+		for _, cell := range r.cells[:ModelLevels] {
 			sum += cell.mid
 		}
 
-		if total := r.cells[engine.ModelLevels].mid; sum != total {
+		if total := r.cells[ModelLevels].mid; sum != total {
 			return fmt.Errorf("properties line %d: levels of row %q sum up to %.0f, the total "+
 				"says %.0f", r.line, name, sum, total)
 		}
 	}
 
-	for level := range engine.ModelLevels {
+	for level := range ModelLevels {
 		files := t.rows["count"].cells[level].mid
 		for _, name := range []string{"size/data/blocks", "size/index/blocks"} {
 			r := t.rows[name]
@@ -249,7 +249,7 @@ func (t *table) check() error {
 // levels recomputes what was rounded.
 func (t *table) levels() []engine.Level {
 	keys := t.keys()
-	levels := make([]engine.Level, engine.ModelLevels)
+	levels := make([]engine.Level, ModelLevels)
 	for level := range levels {
 		cell := func(name string) printed { return t.rows[name].cells[level] }
 		l := &levels[level]
@@ -298,18 +298,18 @@ func (t *table) levels() []engine.Level {
 
 // keys are the entries of each level: by data blocks, as far as the printed
 // records allow.
-func (t *table) keys() (keys [engine.ModelLevels]float64) {
+func (t *table) keys() (keys [ModelLevels]float64) {
 	set, blocks := t.rows["records/set"], t.rows["size/data/blocks"]
-	total := set.cells[engine.ModelLevels]
+	total := set.cells[ModelLevels]
 	n := total.mid
 	// One sequence number per write, from 10 on: after a plain load the largest
 	// one is the number of keys in full.
-	writes := t.rows["seq num/largest"].cells[engine.ModelLevels].mid - 9
+	writes := t.rows["seq num/largest"].cells[ModelLevels].mid - 9
 	if writes >= total.low && writes <= total.high {
 		n = writes
 	}
 
-	allBlocks := blocks.cells[engine.ModelLevels].mid
+	allBlocks := blocks.cells[ModelLevels].mid
 	deepest, rest := -1, n
 	for level := range keys {
 		if blocks.cells[level].mid == 0 {

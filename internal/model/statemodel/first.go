@@ -137,7 +137,7 @@ type block struct {
 // as lsm.Settle says; each holds what was written last of what those above it do not, and
 // older versions of what they do.
 func tablesOf(keys float64, regions ...stretch) *tables {
-	var targets [engine.ModelLevels]int64
+	var targets [lsm.ModelLevels]int64
 	for level := range targets {
 		targets[level] = targetBytes(level)
 	}
@@ -175,7 +175,7 @@ const baseBytes = 64 << 20 // LBaseMaxBytes
 // files double and a level in between may grow: both take until enough was written to it.
 func tiers(rest lsm.LevelShape, bytesPerKey float64, regions []stretch) (levels []tier) {
 	above, inflow := 0.0, 0.0
-	if rest.Base < engine.ModelLevels-1 {
+	if rest.Base < lsm.ModelLevels-1 {
 		for _, n := range rest.Keys {
 			inflow += n * bytesPerKey
 		}
@@ -190,7 +190,7 @@ func tiers(rest lsm.LevelShape, bytesPerKey float64, regions []stretch) (levels 
 		l := tier{
 			target: float64(targetBytes(max(1, 1+level-rest.Base))),
 			newest: 1,
-			last:   level == engine.ModelLevels-1,
+			last:   level == lsm.ModelLevels-1,
 		}
 
 		if !l.last {

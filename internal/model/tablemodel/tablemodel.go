@@ -54,7 +54,7 @@ type TableOptions struct {
 // ForLevel returns the settings of the tables of a level.
 func (t TableOptions) ForLevel(level int) TableOptions {
 	if t.FilterBits > 0 {
-		t.FilterBits += t.ExtraBitsPerLevel * float64(engine.ModelLevels-1-level)
+		t.FilterBits += t.ExtraBitsPerLevel * float64(lsm.ModelLevels-1-level)
 	}
 	t.ExtraBitsPerLevel = 0
 	return t
@@ -456,7 +456,7 @@ func (g *Gets) measure(levels []engine.Level) error {
 		}
 
 		v.filterOf, v.passedOver = 1,
-			!l.FilterConsulted && (g.present.FilterBits > 0 || l.Level == engine.ModelLevels-1)
+			!l.FilterConsulted && (g.present.FilterBits > 0 || l.Level == lsm.ModelLevels-1)
 		if l.FilterBytes > 0 && g.present.FilterBits > 0 && g.model.FilterBytes == nil {
 			bits := g.present.ForLevel(l.Level).FilterBits * float64(cmp.Or(l.FilterKeys, l.Keys))
 			v.filterOf = 8 * float64(l.FilterBytes) / bits

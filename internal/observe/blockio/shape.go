@@ -21,6 +21,9 @@ type LiveTable struct {
 	SmallestSeqNum, LargestSeqNum uint64 // of its entries; 0: the engine does not list them
 }
 
+// lastLevel is that of Pebble's tree, which has seven.
+const lastLevel = 6
+
 // Shape sums up the tables by level, of all that there are. chargeBytes is what the
 // engine's cache charges for a block beyond its content. Tables of level 0 come oldest first.
 // Values in files of their own, which belong to no level, are not told.
@@ -32,7 +35,7 @@ func (r *Recorder) Shape(tables, all []LiveTable, chargeBytes int64) engine.Shap
 	for i := range levels {
 		levels[i] = engine.Level{
 			Level:           i,
-			FilterConsulted: i != engine.ModelLevels-1,
+			FilterConsulted: i != lastLevel,
 			InCacheKnown:    true,
 		}
 	}

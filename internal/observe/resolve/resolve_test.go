@@ -11,6 +11,7 @@ import (
 	"github.com/statelab/statelab/engine/enginetest"
 	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/observe/lookuppath"
 )
 
@@ -182,7 +183,7 @@ func compare(
 	blocks := map[uint32]cachesim.Block{}
 	var numbers []uint32
 	var byType [engine.NumBlockTypes]int
-	var byLevel [engine.ModelLevels]int
+	var byLevel [lsm.ModelLevels]int
 	accesses, finds, before := 0, 0, o.counted()
 	for i := range gets {
 		key, known := next()

@@ -77,7 +77,7 @@ func TestOtherTables(t *testing.T) {
 
 			s.settle()
 			if err := s.broken.Load(); err != nil && f.zstd &&
-				failure.From(*err).Code == engine.CodeZstd {
+				failure.From(*err).Code == failure.CodeZstd {
 				must(t, s.close())
 				t.Skipf("Pebble v1 built with cgo cannot read its own zstd blocks with this "+
 					"libzstd: %v", *err)

@@ -170,11 +170,9 @@ func capabilities(rows []EngineRow) (facts [][2]string) {
 		{engine.CanReadBlocks, "block reads are counted by type and level"},
 		{engine.CanTraceAccesses, "the block accesses of a Get can be shown"},
 		{engine.CanDirect, "--page-cache direct: reads with O_DIRECT"},
-		{engine.CanIngest, "--workload fillsorted: a database is built from sorted keys"},
 		{engine.CanReadForeign, "--use-existing: databases of other programs, which are never " +
 			"written"},
 		{engine.CanBudget, "--memory: one budget for all that the engine keeps in memory"},
-		{engine.CanGetMany, "--workload multireadrandom: a call of its own for several keys"},
 		{engine.SharesReads, "a Get that waits for another Get's read of a block counts as a " +
 			"cache miss"},
 		{engine.UsesPageCache, "it maps its files: the operating system's page cache is its cache"},

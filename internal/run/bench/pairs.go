@@ -199,9 +199,13 @@ func (r *run) bytesOfKernel(m *measured) (ours, theirs float64, both bool) {
 	return float64(bytes), float64(m.Process.ReadChars), true
 }
 
+// mappedReadsOption is the effective option that is "true" where files of tables are mapped into
+// memory. Most engines do not have it.
+const mappedReadsOption = "allow_mmap_reads"
+
 // mapsTables reports that block reads are not calls of the kernel.
 func (r *run) mapsTables() bool {
-	return r.Result.Engine.Options[engine.MappedReadsOption] == "true"
+	return r.Result.Engine.Options[mappedReadsOption] == "true"
 }
 
 // opensTables reports that more than one read in a hundred opened a table.
