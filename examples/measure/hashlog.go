@@ -6,8 +6,10 @@
 package hashlog
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"slices"
 	"sync"
@@ -16,8 +18,8 @@ import (
 	"github.com/statelab/statelab/engine/simple"
 )
 
-// Engine keeps all values in one file, and in memory where each of them is: a Get reads once. A
-// second file lists the places, a batch after the other.
+// Engine keeps batches in a log, each of them a list of keys and then their values, and in memory
+// where each value is: a Get reads once.
 var Engine = simple.New(engine.Info{
 	Name: "hashlog", Version: "1", Licence: "Apache-2.0",
 	Capabilities: []engine.Capability{engine.CanReadBlocks},
@@ -25,92 +27,85 @@ var Engine = simple.New(engine.Info{
 
 type store struct {
 	simple.Reads
-	values, index  *os.File
-	end, endOfList int64 // of whole batches, in the two files
-
-	mutex  sync.RWMutex
-	places map[string]place
+	*os.File       // the log
+	end      int64 // of its last whole batch
+	mutex    sync.RWMutex
+	values   map[string]value
 }
 
-type place struct {
+type value struct {
 	Key     []byte
-	At      int64
 	Bytes   int
 	Deleted bool
+	at      int64
 }
 
 func open(o engine.Options) (simple.Store, error) {
-	values, err := simple.OpenFile(o, "values")
+	log, err := simple.OpenFile(o, "log")
 	if err != nil {
 		return nil, err
 	}
 
-	index, err := simple.OpenFile(o, "index")
-	if err != nil {
-		return nil, errors.Join(err, values.Close())
+	s := &store{File: log, values: map[string]value{}}
+	text, err := io.ReadAll(log)
+	for err == nil && s.end < int64(len(text)) {
+		var batch []value
+		list := json.NewDecoder(bytes.NewReader(text[s.end:]))
+		if list.Decode(&batch) != nil { // a kill has cut this batch off
+			break
+		}
+		s.add(batch, list.InputOffset())
 	}
 
-	s := &store{values: values, index: index, places: map[string]place{}}
-	batches := json.NewDecoder(index)
-	for {
-		var batch []place
-		if err := batches.Decode(&batch); err != nil { // the end, or where a kill cut a batch off
-			return s, nil
-		}
-		s.apply(batch, batches.InputOffset())
+	if err == nil && !o.ReadsOnly() {
+		err = log.Truncate(s.end)
 	}
+	return s, err
 }
 
-// Commit writes the values first: a batch is there when the list of its places is.
 func (s *store) Commit(changes []simple.Change) error {
-	var batch []place
+	var batch []value
 	var values []byte
 	for _, c := range changes {
-		batch = append(batch, place{c.Key, s.end + int64(len(values)), len(c.Value), c.Deleted})
+		batch = append(batch, value{Key: c.Key, Bytes: len(c.Value), Deleted: c.Deleted})
 		values = append(values, c.Value...)
 	}
 
 	list, err := json.Marshal(batch)
-	if err != nil {
+	_, errOfValues := s.WriteAt(values, s.end+int64(len(list)))
+	if err := errors.Join(err, errOfValues); err != nil {
 		return err
 	}
 
-	if _, err := s.values.WriteAt(values, s.end); err != nil {
+	if _, err := s.WriteAt(list, s.end); err != nil { // last: it makes the batch whole
 		return err
 	}
 
-	if _, err := s.index.WriteAt(list, s.endOfList); err != nil {
-		return err
-	}
-
-	s.apply(batch, s.endOfList+int64(len(list)))
+	s.add(batch, int64(len(list)))
 	return nil
 }
 
-func (s *store) apply(batch []place, endOfList int64) {
+func (s *store) add(batch []value, listBytes int64) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	for _, p := range batch {
-		s.places[string(p.Key)] = p
-		s.end = p.At + int64(p.Bytes)
+	s.end += listBytes
+	for _, v := range batch {
+		v.at = s.end
+		s.values[string(v.Key)] = v
+		s.end += int64(v.Bytes)
 	}
-	s.endOfList = endOfList
 }
 
-func (s *store) Get(key, dst []byte) (value []byte, found bool, err error) {
+func (s *store) Get(key, dst []byte) ([]byte, bool, error) {
 	s.mutex.RLock()
-	p, found := s.places[string(key)]
+	v, found := s.values[string(key)]
 	s.mutex.RUnlock()
-	if !found || p.Deleted {
+	if !found || v.Deleted {
 		return dst, false, nil
 	}
 
-	value = slices.Grow(dst[:0], p.Bytes)[:p.Bytes]
-	s.Add(p.Bytes)
-	_, err = s.values.ReadAt(value, p.At)
-	return value, err == nil, err
+	s.Add(v.Bytes)
+	dst = slices.Grow(dst[:0], v.Bytes)[:v.Bytes]
+	_, err := s.ReadAt(dst, v.at)
+	return dst, err == nil, err
 }
-
-func (s *store) Sync() error { return errors.Join(s.values.Sync(), s.index.Sync()) }
-
-func (s *store) Close() error { return errors.Join(s.values.Close(), s.index.Close()) }

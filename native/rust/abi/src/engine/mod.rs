@@ -7,4 +7,4 @@ mod traits;
 pub use crate::{Basis, Error, Heap, Memory, Result, Settings, Stat, Unsettled, pinned};
 pub use border::table_of;
 pub use table::{ABI, RawOptions, RawShape, Table};
-pub use traits::{Capability, Change, Database, Description, Engine, Options, Reader, Shape};
+pub use traits::{Capability, Change, Database, Description, Engine, Options, Reader, Reads, Shape};

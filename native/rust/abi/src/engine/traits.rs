@@ -1,9 +1,11 @@
 //! The traits that an engine implements, and what they talk about.
 
+use std::fs::{File, OpenOptions, TryLockError};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use crate::{Memory, Result, Settings, Stat, Unsettled};
+use crate::{Error, Memory, Result, Settings, Stat, Unsettled};
 
 /// Opens databases. Implementations hold no state of their own.
 pub trait Engine: 'static {
@@ -54,11 +56,16 @@ pub trait Database: Send + Sync + 'static {
     /// The counters that the engine has. Reads no block. `user_write_bytes` is added here.
     fn stats(&self) -> Vec<Stat>;
 
-    /// The parts of what the engine keeps in memory.
-    fn memory(&self) -> Vec<Memory>;
+    /// The parts of what the engine keeps in memory; none if it does not tell.
+    fn memory(&self) -> Vec<Memory> {
+        Vec::new()
+    }
 
     /// What the engine runs with, defaults resolved: `cache_bytes` and `handles`, and the settings by their names.
-    fn effective(&self) -> Vec<(&'static str, String)>;
+    /// An engine of [`Capability::NoBlockCache`] and [`Capability::NoHandles`] without settings needs no other than this.
+    fn effective(&self) -> Vec<(&'static str, String)> {
+        vec![("cache_bytes", "0".into()), ("handles", "0".into())]
+    }
 
     /// Of the files that lookups read.
     fn shape(&self) -> Result<Shape>;
@@ -70,6 +77,27 @@ pub trait Database: Send + Sync + 'static {
         Self: Sized,
     {
         Ok(())
+    }
+}
+
+/// Counts block reads of an engine whose blocks are all of one type.
+#[derive(Debug, Default)]
+pub struct Reads {
+    count: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Reads {
+    /// Counts a block read of so many bytes of the file.
+    pub fn add(&self, bytes: usize) {
+        self.count.fetch_add(1, Relaxed);
+        self.bytes.fetch_add(bytes as u64, Relaxed);
+    }
+
+    /// For [`Database::stats`].
+    pub fn stats(&self) -> Vec<Stat> {
+        let stat = |name, value: &AtomicU64| Stat { name, value: value.load(Relaxed) };
+        vec![stat("reads.data", &self.count), stat("read_bytes.data", &self.bytes)]
     }
 }
 
@@ -113,6 +141,25 @@ pub struct Options {
     pub handles: Option<u64>,
     /// The user's own.
     pub settings: Settings,
+}
+
+impl Options {
+    /// Opens a file in the directory, and locks it until it is closed: a new one if a database is created, for reading only
+    /// if no file may change.
+    ///
+    /// # Errors
+    /// [`Error::NotADatabase`] if it cannot be opened, [`Error::Locked`] if another process has locked it.
+    pub fn open_file(&self, name: &str) -> Result<File> {
+        let path = self.directory.join(name);
+        let file = OpenOptions::new().read(true).write(!self.read_only).create_new(self.create).open(&path);
+        let file = file.map_err(|why| Error::NotADatabase(format!("open {}: {why}", path.display())))?;
+        let locked = if self.read_only { file.try_lock_shared() } else { file.try_lock() };
+        match locked {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => Err(Error::Locked(format!("{} is locked", path.display()))),
+            Err(TryLockError::Error(why)) => Err(Error::Failed(format!("lock {}: {why}", path.display()))),
+        }
+    }
 }
 
 /// What the table tells of an engine.
