@@ -7,17 +7,37 @@
 // under the database, and find the type of each block by the offset of the read. Pebble itself is
 // the published version, unchanged.
 //
-//	options := &pebble.Options{Cache: pebble.NewCache(64 << 20)}
-//	counter := pebble2.Attach(options)
+//	import (
+//		"github.com/cockroachdb/pebble/v2"
+//		"github.com/statelab/statelab/blockreads"
+//		"github.com/statelab/statelab/blockreads/pebble2" // go get github.com/statelab/statelab
+//	)
+//
+//	options := &pebble.Options{Cache: pebble.NewCache(1 << 20)}
+//	counter := pebble2.Attach(options) // when all other options are set
 //	db, err := pebble.Open(dir, options)
 //	...
+//	defer db.Close()
 //	stop, err := counter.Follow(db) // only for reads by level
 //	...
+//	defer stop() // before db.Close
+//	... // Gets that are not counted: they open the tables and fill the cache
 //	before := counter.Snapshot()
-//	... // Gets
+//	... // gets Gets
 //	reads := counter.Snapshot().Sub(before)
-//	fmt.Println(reads.Reads.Type(blockreads.Data).Count, "data blocks were read")
+//	data := reads.Reads.Type(blockreads.Data)
+//	fmt.Println(data.Count, "data blocks,", data.Bytes, "bytes")
 //	fmt.Print(reads.PerGet(gets))
+//	err = counter.Err() // nil: the type and level of each read are right
+//
+// PerGet is a table of means: of each Get, how many blocks were read, and how many bytes in all.
+// examples/blockreads of this repository, which is such a program, prints
+//
+//	level  filter  top_index  index   data  reads  bytes
+//	   L0   0.001          0  0.013  0.117  0.132    179
+//	   L6       0      0.001  0.198  0.901   1.10   1340
+//	  all   0.001      0.001  0.212   1.02   1.23   1520
+//	tables opened: 0; background reads: 0
 //
 // A block read is a call that reaches the file system because Pebble's block cache does not hold
 // the block. The page cache may still serve it, unless the counter reads with O_DIRECT. While no
@@ -69,12 +89,16 @@ const (
 // levels. Rows 0 to 6 are the levels of Pebble; the others stay empty.
 const LevelUnknown = engine.LevelUnknown
 
-// A Tally is a number of reads and their bytes: those of the blocks as they are in the file,
-// compressed and with their trailers.
+// A Tally is a number of reads and their bytes, in the fields Count and Bytes, both int64: those of
+// the blocks as they are in the file, compressed and with their trailers.
 type Tally = engine.Tally
 
-// Reads are block reads by level and type: Reads[6][Data].Count, or summed up by Type, Level and
-// Total.
+// Reads are block reads by level and type, an array of tallies with methods that sum them up:
+//
+//	reads[6][blockreads.Data]   // data blocks of level 6
+//	reads.Type(blockreads.Data) // of all levels
+//	reads.Level(6)              // of all types
+//	reads.Total()
 type Reads = engine.BlockReads
 
 // A Snapshot is what was counted until then. Take one before and one after, and Sub.

@@ -72,7 +72,8 @@ func LevelName(level int) string {
 	return fmt.Sprintf("L%d", level)
 }
 
-// BlockReads are block reads by level (LevelUnknown last) and type.
+// BlockReads are block reads by level (LevelUnknown last) and type. An engine without levels counts
+// under LevelUnknown, one without types of blocks under Page.
 type BlockReads [numLevelRows][NumBlockTypes]Tally
 
 // Counters are totals since Open. A nil pointer means the engine cannot tell:

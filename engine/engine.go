@@ -133,7 +133,7 @@ type Engine interface {
 	// impossible value), touching no file. nil means o can be tried.
 	Check(o Options) []error
 
-	// Open opens or, with o.Create, makes a database in o.Dir.
+	// Open opens or, with o.Create, makes a database in o.Dir. It refuses what Check refuses.
 	Open(ctx context.Context, o Options) (DB, error)
 }
 
@@ -160,7 +160,9 @@ type Options struct {
 	Dir     string `json:"dir"`
 	Profile string `json:"profile"` // "" is the engine's first profile
 
-	Create   bool `json:"-"`         // Dir holds no database yet
+	// Create makes a database: Dir is missing, or has no entry but those that MayBeIn allows;
+	// another one is refused. Without Create, nothing is made where there is no database.
+	Create   bool `json:"-"`
 	ReadOnly bool `json:"read_only"` // write nothing
 	// another program's database: implies ReadOnly; no file in Dir may change
 	Foreign bool `json:"foreign"`
@@ -262,6 +264,7 @@ type DB interface {
 	// Warnings are about this database or these options.
 	Warnings() []Warning
 
+	// Close is called when all readers and writers are closed. When it returns, nothing goes on.
 	Close() error
 }
 

@@ -2,16 +2,39 @@
 // test or a benchmark: how many blocks a Get reads, of which type, and how long it takes, beside
 // the engines of statelab (packages engines/pebble2, engines/goleveldb and so on).
 //
-//	run, err := measure.Run(ctx, myengine.Engine{}, measure.Workload{
+//	import (
+//		"github.com/statelab/statelab/engines/pebble2" // go get github.com/statelab/statelab
+//		"github.com/statelab/statelab/measure"
+//		"github.com/statelab/statelab/result/figure"
+//	)
+//
+//	run, err := measure.Run(ctx, pebble2.Engine{}, measure.Workload{
 //		Keys:       100_000,
 //		CacheBytes: 1 << 20,
-//		Out:        "results", // statelab report results
+//		Gets:       50_000,
 //	})
 //	...
-//	reads, known := run.Figures.Number(figure.BlockReadsPerGet)
+//	reads, known := run.Figures.Number(figure.BlockReadsPerGet) // float64, bool
+//	if !known {
+//		fmt.Println("no block reads:", run.Figures.Reason(figure.BlockReadsPerGet))
+//	}
+//	fmt.Println(reads, "block reads per Get, of data", run.Figures.BlockReadsPerGetByType["data"])
+//	fmt.Println(run.Figures.ServiceNanos.Mean, run.Figures.ServiceNanos.P99, "ns a Get")
 //
-// An engine is a value of [engine.Engine]; its interface says what each method has to do, and
-// package engine/enginetest tests whether it does.
+// takes about a second and prints nothing else. Sweep measures several caches:
+//
+//	w := measure.Workload{Keys: 100_000}
+//	sweep, err := measure.Sweep(ctx, pebble2.Engine{}, w, 1<<20, 4<<20)
+//	...
+//	for _, point := range sweep.Points {
+//		reads, known := point.Figures.Number(figure.BlockReadsPerGet)
+//		fmt.Println(point.CacheBytes, reads, known, point.Of.Figures.ServiceNanos.Mean)
+//	}
+//
+// Your own engine is a value of [engine.Engine]. Package engine/simple makes one of five methods,
+// and package engine/enginetest tests any. With Workload.Out, the results are a folder, of which
+// the command statelab (go install github.com/statelab/statelab/cmd/statelab@latest) makes a page:
+// statelab report FOLDER.
 //
 // # What is measured
 //
@@ -66,7 +89,7 @@ import (
 type Workload struct {
 	// Dir is the folder of the database. If it is new or empty, the database is loaded into it
 	// first; a database that Run, Sweep or statelab load has loaded there with this engine is read
-	// as it is. "": a temporary database, which is removed at the end.
+	// as it is. "": a temporary database in os.TempDir, which is removed at the end.
 	Dir string
 
 	// Keys is the number of keys to load. 0: those of the database in Dir.
@@ -81,7 +104,7 @@ type Workload struct {
 	// Profile is one of the engine's profiles; default: the one that the database was loaded with,
 	// which is the engine's first if the database is new.
 	Profile string
-	// Options are further options of the engine, by its own names.
+	// Options are further options of the engine, by its own names: those of its Info().Options.
 	Options map[string]string
 	// CacheBytes is the size of the engine's block cache in bytes; default: the profile's. Sweep
 	// sets it.
@@ -107,9 +130,9 @@ type Workload struct {
 	Out string
 }
 
-// Run measures one point. The error says everything that is wrong with w, or what ended the run
-// early. Such a run is returned and written as far as it came; it is nil if it did not begin. When
-// ctx ends, the error is its cause.
+// Run measures one point. The error says everything that is wrong with w, whose code
+// ([engine.CodeOf]) is [engine.CodeUsage], or what ended the run early. Such a run is returned and
+// written as far as it came; it is nil if it did not begin. When ctx ends, the error is its cause.
 func Run(ctx context.Context, e engine.Engine, w Workload) (_ *result.Run, err error) {
 	p, err := prepare(ctx, e, w, nil)
 	if err != nil {
@@ -232,6 +255,9 @@ func prepare(
 		p.undo = append(p.undo, func() error { return os.RemoveAll(temporary) })
 		p.spec.Dir = cmp.Or(p.spec.Dir, filepath.Join(temporary, "database"))
 		p.out = filepath.Join(temporary, "results")
+		if err := os.Mkdir(p.out, 0o755); err != nil {
+			return nil, err
+		}
 	}
 
 	if w.Out != "" {

@@ -178,6 +178,12 @@ func TestTemporary(t *testing.T) {
 			run.Host.Gomaxprocs, w.Threads, runtime.GOMAXPROCS(0))
 	}
 
+	w.CacheBytes, w.Threads = 0, 1
+	s, err := measure.Sweep(t.Context(), pebble2.Engine{}, w, 600<<10)
+	if err != nil || len(s.Points) != 1 || !s.Points[0].Figures.Has(figure.BlockReadsPerGet) {
+		t.Errorf("a sweep: %+v, %v", s, err)
+	}
+
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left %v: %v", left, err)
 	}

@@ -2,8 +2,17 @@
 // measures and what explains.
 //
 // To read figures, call Points, which takes a folder of any kind and version, and ask each point
-// for figures of package figure. The types below have all else that is stored; a program seldom
-// needs them, and Write functions are for those that measure.
+// for figures of package figure:
+//
+//	points, err := result.Points("S") // as statelab sweep --out S wrote it
+//	...
+//	for p := range points {
+//		reads, known := p.Value(figure.BlockReadsPerGet).Number() // float64, bool
+//		fmt.Println(p.Axes["cache"], reads, known)
+//	}
+//
+// The types below have all else that is stored; a program seldom needs them, and Write functions
+// are for those that measure.
 //
 // A run folder holds run.json (Run), series.jsonl (one Tick a line),
 // latency.hlog (HdrHistogram log: service times, and response times under the

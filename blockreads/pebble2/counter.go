@@ -5,6 +5,9 @@
 // Counting takes about 20 ns for each block read and allocates nothing. A Get that Pebble's caches
 // serve costs nothing more. BenchmarkGets compares Gets with and without a counter.
 //
+// [Attach] to the options, open the database, and take a [Counter.Snapshot] before and after what
+// is to be counted. Package blockreads shows all of that.
+//
 // The type of a block follows from the layout of its table, which the counter reads when the table
 // is first opened: all its index blocks and four data blocks, which are not counted as reads.
 package pebble2

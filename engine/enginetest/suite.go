@@ -1,5 +1,10 @@
-// Package enginetest is the conformance suite: what every adapter has to show
-// before its figures are worth anything. It runs the real engine on real files.
+// Package enginetest is the conformance suite: what every adapter has to show before its figures
+// are worth anything. It runs the real engine on real files, in some seconds:
+//
+//	func TestConforms(t *testing.T) { enginetest.Run(t, myengine.Engine{}) }
+//
+// [Run] is for everybody. What else is exported is for the adapters of this repository, and may
+// change in any release.
 //
 // Non-goals: speed, and what is special to one engine.
 package enginetest

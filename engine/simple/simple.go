@@ -9,8 +9,12 @@
 //		...
 //	}
 //
-// examples/measure of this repository is such an engine, with its test and a benchmark beside
-// Pebble. An engine that has more to tell implements [engine.Engine] itself.
+// A test of one line says what is missing, and package measure measures the engine:
+//
+//	func TestConforms(t *testing.T) { enginetest.Run(t, Engine) } // package engine/enginetest
+//
+// examples/measure of this repository is such an engine, with a benchmark beside Pebble. An engine
+// that has more to tell implements [engine.Engine] itself.
 package simple
 
 import (
