@@ -20,6 +20,7 @@ import (
 	"github.com/statelab/statelab/internal/ask/evidence"
 	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/schema"
+	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/explain/advise"
@@ -878,7 +879,7 @@ func choose(
 	}
 
 	if strings.Contains(asked, "=") {
-		asked = strings.ReplaceAll(asked, ",", dbformat.MixSeparator)
+		asked = strings.ReplaceAll(asked, ",", setting.MixSeparator)
 	}
 
 	portions, err := adapter.ParseMix(asked)

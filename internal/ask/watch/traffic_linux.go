@@ -721,8 +721,8 @@ type growing interface {
 }
 
 // learnMemTables decides how large the memtables had become where the files only allow a guess, and
-// the guess does not fit what was read: as large as fits the first half of the Gets best. The second
-// half, which answers are of, takes no part.
+// the guess does not fit what was read: as large as fits the first half of the Gets best. The
+// second half, which answers are of, takes no part.
 func (a *analysis) learnMemTables(
 	ctx context.Context, t *cachesim.Trace, wanted []int, firsts []first,
 ) error {
@@ -764,8 +764,8 @@ func (a *analysis) learnMemTables(
 	return err
 }
 
-// fits is how many reads per Get a simulation of the last Gets of a trace may differ from those that
-// were seen by chance.
+// fits is how many reads per Get a simulation of the last Gets of a trace may differ by chance from
+// those that were seen.
 func (a *analysis) fits(t *cachesim.Trace, wanted []int) float64 {
 	reads := 0
 	for _, i := range wanted[t.WarmupGets:len(t.Gets)] {

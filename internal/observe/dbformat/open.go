@@ -22,10 +22,6 @@ import (
 	"github.com/statelab/statelab/internal/base/optionsfile"
 )
 
-// MixSeparator is between the portions of the option "table" where it is a mix of several, such
-// as "a=70;b=30": a comma separates values of an axis.
-const MixSeparator = ";"
-
 // endsWithin bounds the wait for a runner to end after its parent process was killed.
 const endsWithin = 10 * time.Second
 
